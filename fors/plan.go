@@ -1,0 +1,119 @@
+// Package fors plans the phases of an all-to-all exchange on a two-level fat
+// tree whose cables and switches may be damaged: which server sends to which in
+// each phase, and over which lane, so that no link carries two transfers of one
+// phase. It knows leaves, lanes and servers by index, nothing of LIDs or files.
+//
+// Paper: FORS, "Fault-adaptive Optimized Routing and Scheduling for DAQ
+// Networks"; sections and equations are cited where code follows them.
+package fors
+
+// Server is the index of a server in a Tree: leaf by leaf, by slot within a leaf.
+type Server int32
+
+// Lane is the index of a path through the top of the tree.
+type Lane int16
+
+// Phase is the index of a time step.
+type Phase int32
+
+// Idle stands for "no server" in a plan's rows; Local is the lane of a transfer
+// that stays on its leaf.
+const (
+	Idle  Server = -1
+	Local Lane   = -1
+)
+
+// Tree is what planning needs to know of a fat tree.
+type Tree struct {
+	Lanes int // K
+	// Slots lists, per leaf, the indices α of the servers present, strictly
+	// ascending. A leaf with M0 places and an absent server has a gap here.
+	Slots [][]int
+	// Up tells [leaf][lane] whether the lane is usable at the leaf.
+	Up [][]bool
+	// Closed, when not nil, tells that lane k cannot be addressed at server d
+	// (its LMC gives too few LIDs).
+	Closed func(d Server, k Lane) bool
+}
+
+// Engine names how a plan was made.
+type Engine string
+
+// The engines. Shift is the undamaged linear shift, Algorithm section 4's
+// schedule with Algorithm 2's routing, Conservative the fallback that is longer
+// than need be and always conflict-free.
+const (
+	Shift        Engine = "shift"
+	Algorithm    Engine = "algorithm"
+	Exact        Engine = "exact"
+	ILP          Engine = "ilp"
+	Conservative Engine = "conservative"
+)
+
+// Certificate says what proves a lower bound.
+type Certificate string
+
+// The certificates: every server must send to P−1 others; a leaf's transfers
+// must pass its living lanes; a linear programme; nothing.
+const (
+	ByServers Certificate = "servers"
+	ByLeaf    Certificate = "leaf"
+	ByLP      Certificate = "lp"
+	ByNothing Certificate = "none"
+)
+
+// Pair is an ordered pair of servers.
+type Pair struct{ Src, Dst Server }
+
+// Plan is a schedule with its routing. Row p of To and Lane holds phase p,
+// indexed by source server; its length is Servers.
+type Plan struct {
+	Engine  Engine
+	Servers int
+	Phases  int
+	To      []Server // [phase][source], Idle where the source does not send
+	Lane    []Lane   // [phase][source], Local for same-leaf transfers
+	Bounds
+	// Unreachable lists the pairs whose leaves share no usable lane, in order;
+	// they are in no phase.
+	Unreachable []Pair
+}
+
+// Bounds is what limits the number of phases of a tree, whatever the plan.
+type Bounds struct {
+	// Reduction is f: the most living-lane shortage of a leaf,
+	// max(0, n_A − living lanes).
+	Reduction int
+	// Affected is m: the lanes that are down at one leaf or more.
+	Affected    int
+	LowerBound  int // phases
+	Certificate Certificate
+}
+
+// NewPlan returns a plan of the given size in which every server idles.
+func NewPlan(engine Engine, servers, phases int) *Plan {
+	p := &Plan{Engine: engine, Servers: servers, Phases: phases,
+		To: make([]Server, servers*phases), Lane: make([]Lane, servers*phases)}
+	for i := range p.To {
+		p.To[i], p.Lane[i] = Idle, Local
+	}
+	return p
+}
+
+// Row returns the destinations and lanes of phase ph, indexed by source.
+func (p *Plan) Row(ph Phase) ([]Server, []Lane) {
+	from, to := int(ph)*p.Servers, (int(ph)+1)*p.Servers
+	return p.To[from:to], p.Lane[from:to]
+}
+
+// Gap is the number of phases over the lower bound.
+func (p *Plan) Gap() int { return p.Phases - p.LowerBound }
+
+// Servers is the number of servers of the tree.
+func (t *Tree) Servers() int {
+	n := 0
+	for _, s := range t.Slots {
+		n += len(s)
+	}
+	return n
+}

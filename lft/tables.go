@@ -1,0 +1,44 @@
+// Package lft builds, writes, reads and checks linear forwarding tables: for
+// every switch, the output port of every LID in use.
+package lft
+
+import (
+	"sort"
+
+	"forsd/topology"
+)
+
+// NoPath in a table means that the LID has no entry.
+const NoPath uint8 = 0xFF
+
+// Table is the linear forwarding table of one switch.
+type Table struct {
+	GUID  topology.GUID
+	LID   topology.LID // the switch's own LID, 0 if not known
+	Name  string
+	Ports int     // number of external ports, 0 if not known
+	Out   []uint8 // [LID] output port, NoPath without an entry; 0 delivers to the switch itself
+}
+
+// Tables is the forwarding of a whole fabric. Switches are in ascending order
+// of GUID; all Out slices have the same length.
+type Tables struct {
+	Switches []Table
+}
+
+// Find returns the index of the switch with GUID g, or -1.
+func (t *Tables) Find(g topology.GUID) int {
+	i := sort.Search(len(t.Switches), func(i int) bool { return t.Switches[i].GUID >= g })
+	if i < len(t.Switches) && t.Switches[i].GUID == g {
+		return i
+	}
+	return -1
+}
+
+// Port returns the output port of lid at switch i, NoPath beyond the table.
+func (t *Tables) Port(i int, lid topology.LID) uint8 {
+	if out := t.Switches[i].Out; int(lid) < len(out) {
+		return out[lid]
+	}
+	return NoPath
+}

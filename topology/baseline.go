@@ -1,0 +1,218 @@
+package topology
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"sort"
+)
+
+// BaselineVersion is the version of the baseline file that this package reads
+// and writes.
+const BaselineVersion = 1
+
+// Baseline is what the fabric is meant to be: which switches are spines and
+// leaves, which lane each cable is, and which index α each host port has. Lane
+// numbers, K and α survive the disappearance of what they name, so the loss of
+// one cable or host moves nothing else. Lanes are numbered spine by spine,
+// cable by cable.
+type Baseline struct {
+	Version int             `json:"version"`
+	Rate    string          `json:"rate"` // what a leaf–spine cable is expected to run at, "0x?" when unknown
+	Spines  []BaselineSpine `json:"spines"`
+	Leaves  []BaselineLeaf  `json:"leaves"`
+}
+
+// BaselineSpine is a spine with its lanes.
+type BaselineSpine struct {
+	GUID   GUID   `json:"guid"`
+	Name   string `json:"name"`
+	Cables int    `json:"cables"` // lanes of this spine: its parallel cables to a leaf
+}
+
+// BaselineLeaf is a leaf with its cables and host ports.
+type BaselineLeaf struct {
+	GUID    GUID     `json:"guid"`
+	Name    string   `json:"name"`
+	Uplinks []Uplink `json:"uplinks"` // [lane]; zero ports where the leaf never had a cable
+	Slots   []Slot   `json:"slots"`   // [α]; a zero GUID is a free index
+}
+
+// Uplink is where the cable of a lane is plugged in.
+type Uplink struct {
+	LeafPort  uint8 `json:"leaf_port"`
+	SpinePort uint8 `json:"spine_port"`
+}
+
+// Slot is a host port's place on a leaf.
+type Slot struct {
+	GUID     GUID   `json:"port_guid"`
+	Name     string `json:"name"`
+	LeafPort uint8  `json:"leaf_port"`
+}
+
+// Lanes is K, the number of lanes.
+func (b *Baseline) Lanes() int {
+	k := 0
+	for i := range b.Spines {
+		k += b.Spines[i].Cables
+	}
+	return k
+}
+
+// Encode prints the baseline as its file holds it.
+func (b *Baseline) Encode() []byte {
+	out, err := json.MarshalIndent(b, "", " ")
+	if err != nil {
+		panic(err) // the type holds nothing that cannot be printed
+	}
+	return append(out, '\n')
+}
+
+// ReadBaseline reads what Encode wrote and checks that it holds together.
+func ReadBaseline(data []byte) (*Baseline, error) {
+	var b Baseline
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&b); err != nil {
+		return nil, fmt.Errorf("read baseline: %w", err)
+	}
+	if dec.More() {
+		return nil, fmt.Errorf("read baseline: text after the end of the object")
+	}
+	if err := b.validate(); err != nil {
+		return nil, fmt.Errorf("read baseline: %w", err)
+	}
+	return &b, nil
+}
+
+func (b *Baseline) validate() error {
+	if b.Version != BaselineVersion {
+		return fmt.Errorf("version %d is not %d: write it anew with forsctl baseline accept", b.Version, BaselineVersion)
+	}
+	seen := map[GUID]string{}
+	unique := func(g GUID, what string) error {
+		if old, dup := seen[g]; dup {
+			return fmt.Errorf("GUID %s stands for both %s and %s", g, old, what)
+		}
+		seen[g] = what
+		return nil
+	}
+	for i, s := range b.Spines {
+		if s.Cables < 1 || s.Cables > 255 {
+			return fmt.Errorf("spine %s has %d cables to a leaf: 1 to 255 are possible", s.GUID, s.Cables)
+		}
+		if err := unique(s.GUID, fmt.Sprintf("spine %d", i)); err != nil {
+			return err
+		}
+	}
+	lanes := b.Lanes()
+	for i, l := range b.Leaves {
+		if len(l.Uplinks) != lanes {
+			return fmt.Errorf("leaf %s has %d uplinks for %d lanes", l.GUID, len(l.Uplinks), lanes)
+		}
+		if err := unique(l.GUID, fmt.Sprintf("leaf %d", i)); err != nil {
+			return err
+		}
+		for a, s := range l.Slots {
+			if s.GUID == 0 {
+				continue
+			}
+			if err := unique(s.GUID, fmt.Sprintf("index %d of leaf %d", a, i)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// clone is a deep copy.
+func (b *Baseline) clone() *Baseline {
+	c := &Baseline{Version: b.Version, Rate: b.Rate, Spines: append([]BaselineSpine(nil), b.Spines...),
+		Leaves: append([]BaselineLeaf(nil), b.Leaves...)}
+	for i := range c.Leaves {
+		c.Leaves[i].Uplinks = append([]Uplink(nil), c.Leaves[i].Uplinks...)
+		c.Leaves[i].Slots = append([]Slot(nil), c.Leaves[i].Slots...)
+	}
+	return c
+}
+
+// NewBaseline recognises the two-level fat tree in f and numbers it afresh:
+// spines and leaves by GUID, the cables of a leaf–spine pair by leaf port, host
+// ports by leaf port. A fabric that is no such tree gives a *NotFatTree.
+func NewBaseline(f *Fabric) (*Baseline, error) {
+	sides, err := classify(f)
+	if err != nil {
+		return nil, err
+	}
+	b := &Baseline{Version: BaselineVersion, Rate: commonRate(f, sides).String()}
+	spineAt := make(map[int32]int)
+	var leaves []int32
+	for i := range f.Nodes {
+		switch sides[i] {
+		case spineSide:
+			spineAt[int32(i)] = len(b.Spines)
+			b.Spines = append(b.Spines, BaselineSpine{GUID: f.Nodes[i].GUID, Name: f.Nodes[i].Name})
+		case leafSide:
+			leaves = append(leaves, int32(i))
+			b.Leaves = append(b.Leaves, BaselineLeaf{GUID: f.Nodes[i].GUID, Name: f.Nodes[i].Name})
+		}
+	}
+	cables := make([][][]Uplink, len(leaves)) // [leaf][spine] in leaf-port order
+	for l, node := range leaves {
+		cables[l] = make([][]Uplink, len(b.Spines))
+		for p := range f.Nodes[node].Ports {
+			port := &f.Nodes[node].Ports[p]
+			if s, ok := spineAt[port.Peer]; ok && port.Up() {
+				cables[l][s] = append(cables[l][s], Uplink{uint8(p), port.PeerPort})
+				b.Spines[s].Cables = max(b.Spines[s].Cables, len(cables[l][s]))
+			}
+		}
+	}
+	for l := range b.Leaves {
+		for s := range b.Spines {
+			up := make([]Uplink, b.Spines[s].Cables)
+			copy(up, cables[l][s])
+			b.Leaves[l].Uplinks = append(b.Leaves[l].Uplinks, up...)
+		}
+	}
+	t, err := Fit(f, b, nil)
+	if err != nil {
+		return nil, err
+	}
+	return t.Baseline, nil
+}
+
+// commonRate is the rate that most leaf–spine cables run at, the faster one
+// when two are equally common; unknown rates do not vote.
+func commonRate(f *Fabric, sides []side) Rate {
+	votes := map[Rate]int{}
+	for i := range f.Nodes {
+		if sides[i] != leafSide {
+			continue
+		}
+		for p := range f.Nodes[i].Ports {
+			if port := &f.Nodes[i].Ports[p]; port.Up() && sides[port.Peer] == spineSide && port.Rate.Known() {
+				votes[port.Rate]++
+			}
+		}
+	}
+	rates := make([]Rate, 0, len(votes))
+	for r := range votes {
+		rates = append(rates, r)
+	}
+	sort.Slice(rates, func(a, b int) bool {
+		x, y := rates[a], rates[b]
+		if votes[x] != votes[y] {
+			return votes[x] > votes[y]
+		}
+		if x.Gbps() != y.Gbps() {
+			return x.Gbps() > y.Gbps()
+		}
+		return x.Width > y.Width
+	})
+	if len(rates) == 0 {
+		return Rate{}
+	}
+	return rates[0]
+}
