@@ -95,32 +95,34 @@ func (t *fitter) settle(hosts []Host, present map[GUID]bool) {
 		newcomers = append(newcomers, h)
 	}
 	for _, h := range newcomers {
-		h.Alpha = t.takeSlot(h, present)
-		if _, moved := known[h.GUID]; !moved && !first {
+		replaced := t.takeSlot(h, present)
+		if _, moved := known[h.GUID]; !moved && !replaced && !first {
 			t.report(HostNew, "%s is new on %s: it has index %d", t.Fabric.PortLabel(h.PortRef), t.Fabric.PortLabel(h.At), h.Alpha)
 		}
 	}
 }
 
-// takeSlot gives a newcomer its index and records it in the baseline.
-func (t *fitter) takeSlot(h *Host, present map[GUID]bool) int {
+// takeSlot gives a newcomer its index, records it in the baseline, and tells
+// whether the newcomer took the place of an adapter that is gone.
+func (t *fitter) takeSlot(h *Host, present map[GUID]bool) (replaced bool) {
 	leaf := &t.Baseline.Leaves[h.Leaf]
-	slot := Slot{h.GUID, h.Name, h.At.Port}
+	free := len(leaf.Slots)
 	for a, s := range leaf.Slots {
 		if s.GUID != 0 && s.LeafPort == h.At.Port && !present[s.GUID] {
 			t.report(HostReplaced, "%s replaces port %s on %s", t.Fabric.PortLabel(h.PortRef), s.GUID, t.Fabric.PortLabel(h.At))
-			leaf.Slots[a] = slot
-			return a
+			free, replaced = a, true
+			break
 		}
-	}
-	for a, s := range leaf.Slots {
 		if s.GUID == 0 {
-			leaf.Slots[a] = slot
-			return a
+			free = min(free, a)
 		}
 	}
-	leaf.Slots = append(leaf.Slots, slot)
-	return len(leaf.Slots) - 1
+	if free == len(leaf.Slots) {
+		leaf.Slots = append(leaf.Slots, Slot{})
+	}
+	leaf.Slots[free] = Slot{h.GUID, h.Name, h.At.Port}
+	h.Alpha = free
+	return replaced
 }
 
 // absentees reports the baseline's host ports that the fabric lacks, unless
