@@ -1,0 +1,183 @@
+package controller
+
+import (
+	"slices"
+	"time"
+)
+
+// answer takes in the outcome of the action that the controller waits for. An
+// outcome that it does not wait for is late, and says nothing any more.
+func (c *Controller) answer(now time.Time, e Event) {
+	switch e := e.(type) {
+	case Planned:
+		if c.state == Before || c.state == After {
+			c.planned(now, e)
+		}
+	case Published:
+		if c.state == Publishing || c.state == Finishing {
+			c.published(now, e)
+		}
+	case Written:
+		if c.state == Writing {
+			c.written(now, e)
+		}
+	case Signalled:
+		if c.state == Signalling {
+			c.signalled(now, e)
+		}
+	case ReadBackDone:
+		if c.state == Reading {
+			c.wasRead(now, e)
+		}
+	}
+}
+
+func (c *Controller) planned(now time.Time, e Planned) {
+	if c.overtaken(now) {
+		return
+	}
+	next := Publishing
+	if c.state == After {
+		next = Finishing
+	}
+	switch {
+	case e.Err == "" && !e.Same:
+		c.clear(PlanFailed)
+		c.enter(next)
+		c.do(Publish{Fabric: c.work.ID})
+	case e.Err == "":
+		c.clear(PlanFailed)
+		c.afterPublish(now, next)
+	case next == Publishing:
+		// What is new cannot be reached over the tables in force: a host, a LID.
+		// The tables come first then.
+		c.write()
+	default:
+		c.warn(PlanFailed, e.Err)
+		c.finish(now)
+	}
+}
+
+func (c *Controller) published(now time.Time, e Published) {
+	if e.Err != "" {
+		c.fail(now, PublishFailed, e.Err)
+		return
+	}
+	c.clear(PublishFailed)
+	if c.overtaken(now) {
+		return
+	}
+	c.afterPublish(now, c.state)
+}
+
+func (c *Controller) afterPublish(now time.Time, s State) {
+	if s == Finishing {
+		c.finish(now)
+		return
+	}
+	c.write()
+}
+
+// finish ends the work: plan and tables in force fit the fabric.
+func (c *Controller) finish(now time.Time) {
+	c.failures, c.misreads, c.force = 0, 0, false
+	c.enter(Idle)
+	c.do(Settled{Fabric: c.work.ID})
+	if !slices.Equal(c.held, c.flaps.held()) {
+		c.begin(now) // a hold ended meanwhile
+	}
+}
+
+func (c *Controller) written(now time.Time, e Written) {
+	switch {
+	case e.Err != "":
+		c.fail(now, TablesFailed, e.Err)
+		return
+	case c.overtaken(now):
+		return
+	}
+	c.clear(TablesFailed)
+	switch {
+	case e.Changed || c.force:
+		c.signal()
+	case c.confirmed && c.confirmedID == c.work.ID:
+		c.planAfter()
+	default:
+		c.readBack()
+	}
+}
+
+func (c *Controller) signal() {
+	c.force = false
+	c.enter(Signalling)
+	c.do(Signal{})
+}
+
+func (c *Controller) signalled(now time.Time, e Signalled) {
+	if e.Err != "" {
+		c.fail(now, SignalFailed, e.Err)
+		return
+	}
+	c.clear(SignalFailed)
+	if c.overtaken(now) {
+		return
+	}
+	c.enter(Sweeping)
+	c.deadline = now.Add(c.set.SweepTimeout)
+}
+
+func (c *Controller) wasRead(now time.Time, e ReadBackDone) {
+	if e.Match {
+		c.confirmed, c.confirmedID = true, c.work.ID
+		c.confirmedDown = union(c.work.Down, c.held)
+		c.lastAudit = now
+		c.clear(ReadBackFailed, TablesStale, SweepTimeout, SignalFailed)
+	}
+	if c.overtaken(now) {
+		return
+	}
+	switch {
+	case e.Match:
+		c.misreads = 0
+		c.planAfter()
+	case e.Err != "":
+		c.fail(now, ReadBackFailed, e.Err)
+	default:
+		c.mismatch(now, e.Difference)
+	}
+}
+
+// mismatch deals with tables that are not those planned. The first time the
+// manager may simply not have been told, or the dump may stem from the sweep
+// before: it is told again. After that it is a failure.
+func (c *Controller) mismatch(now time.Time, difference string) {
+	c.confirmed = false
+	c.misreads++
+	if c.misreads > 1 {
+		c.fail(now, TablesStale, "the switches do not hold the tables planned: "+difference)
+		return
+	}
+	c.again()
+}
+
+func (c *Controller) planAfter() {
+	c.enter(After)
+	c.do(Plan{Fabric: c.work.ID, Avoid: c.held, Final: true})
+}
+
+// union and minus work on ascending lists.
+func union(a, b []Lane) []Lane {
+	all := slices.Concat(a, b)
+	slices.SortFunc(all, compareLanes)
+	return slices.Compact(all)
+}
+
+func minus(a, b []Lane) []Lane {
+	var out []Lane
+	for _, l := range a {
+		if _, found := slices.BinarySearchFunc(b, l, compareLanes); !found {
+			out = append(out, l)
+		}
+	}
+	return out
+}

@@ -1,0 +1,155 @@
+package controller
+
+import "fmt"
+
+// Event is what happened.
+type Event interface{ event() }
+
+// Tick says that time has passed; see Controller.Wake.
+type Tick struct{}
+
+// Seen says that the manager has written a complete dump of a usable fabric.
+type Seen struct{ Snapshot }
+
+// Refused says that the manager's dump cannot be used: it does not parse, or
+// the fabric is no fat tree.
+type Refused struct{ Reason string }
+
+// Reroute is an operator's order to do everything anew.
+type Reroute struct{}
+
+// ManagerRestarted says that the manager's process is a new one.
+type ManagerRestarted struct{}
+
+// Planned answers Plan. Same says that the plan in force is already this one.
+type Planned struct {
+	Same bool
+	Err  string
+}
+
+// Published answers Publish.
+type Published struct{ Err string }
+
+// Written answers Write. Changed says that the table file differs now.
+type Written struct {
+	Changed bool
+	Err     string
+}
+
+// Signalled answers Signal.
+type Signalled struct{ Err string }
+
+// ReadBackDone answers ReadBack: the switches hold the planned tables, or they
+// differ and Difference says where, or Err says why they could not be read.
+type ReadBackDone struct {
+	Match      bool
+	Difference string
+	Err        string
+}
+
+func (Tick) event()             {}
+func (Seen) event()             {}
+func (Refused) event()          {}
+func (Reroute) event()          {}
+func (ManagerRestarted) event() {}
+func (Planned) event()          {}
+func (Published) event()        {}
+func (Written) event()          {}
+func (Signalled) event()        {}
+func (ReadBackDone) event()     {}
+
+// Action is what is to be done.
+type Action interface{ String() string }
+
+// Plan asks for a verified plan of the fabric on its living lanes but those to
+// avoid. Final says that the tables read back are those of this fabric; else
+// the plan must hold on the tables in force with the ports now down, and on the
+// tables about to be written.
+type Plan struct {
+	Fabric string
+	Avoid  []Lane
+	Final  bool
+}
+
+// Publish makes the last plan the one in force, under a new epoch.
+type Publish struct{ Fabric string }
+
+// Write builds, verifies and writes the tables of the fabric, with the lanes of
+// Hold left to fallback traffic.
+type Write struct {
+	Fabric string
+	Hold   []Lane
+}
+
+// Signal has the manager sweep and load the table file.
+type Signal struct{}
+
+// ReadBack reads the tables out of the switches and compares them with those of
+// the fabric.
+type ReadBack struct {
+	Fabric string
+	Hold   []Lane
+}
+
+// Settled says that plan and tables in force fit the fabric. It has no answer.
+type Settled struct{ Fabric string }
+
+// Warn raises or renews a health warning. It has no answer.
+type Warn struct{ Code, Text string }
+
+// Clear takes a health warning back, if it is raised. It has no answer.
+type Clear struct{ Code string }
+
+// The codes of the controller's warnings.
+const (
+	FabricRefused    = "fabric-refused"
+	FabricIncomplete = "fabric-incomplete"
+	CableHeld        = "cable-held"
+	PlanFailed       = "plan-failed"
+	PublishFailed    = "publish-failed"
+	TablesFailed     = "tables-failed"
+	SignalFailed     = "signal-failed"
+	SweepTimeout     = "sweep-timeout"
+	ReadBackFailed   = "read-back-failed"
+	TablesStale      = "tables-stale"
+)
+
+// String prints the action as the transcripts show it.
+func (a Plan) String() string {
+	s := fmt.Sprintf("plan %s", a.Fabric)
+	if a.Final {
+		s += " final"
+	}
+	if len(a.Avoid) > 0 {
+		s += fmt.Sprintf(" avoiding %v", a.Avoid)
+	}
+	return s
+}
+
+// String prints the action as the transcripts show it.
+func (a Publish) String() string { return "publish " + a.Fabric }
+
+// String prints the action as the transcripts show it.
+func (a Write) String() string { return "write " + a.Fabric + holding(a.Hold) }
+
+// String prints the action as the transcripts show it.
+func (a Signal) String() string { return "signal" }
+
+// String prints the action as the transcripts show it.
+func (a ReadBack) String() string { return "read-back " + a.Fabric + holding(a.Hold) }
+
+// String prints the action as the transcripts show it.
+func (a Settled) String() string { return "settled " + a.Fabric }
+
+// String prints the action as the transcripts show it.
+func (a Warn) String() string { return "warn " + a.Code + ": " + a.Text }
+
+// String prints the action as the transcripts show it.
+func (a Clear) String() string { return "clear " + a.Code }
+
+func holding(lanes []Lane) string {
+	if len(lanes) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" holding %v", lanes)
+}

@@ -1,0 +1,167 @@
+package controller
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "rewrite the transcripts in testdata")
+
+var testSettings = Settings{
+	SweepTimeout: 10 * time.Second, RetryFirst: time.Second, RetryMax: time.Minute,
+	HoldDown: 10 * time.Second, HoldDownMax: 10 * time.Minute, Flaps: 3, FlapWindow: 2 * time.Minute,
+	MaxLoss: 0.5, Confirm: 30 * time.Second, Audit: time.Minute,
+}
+
+// TestTranscripts replays the commands of every file in testdata. A file is a
+// list of blocks: commands, a line "----", and what the controller said to them.
+func TestTranscripts(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no transcripts: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			want, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := replay(t, string(want))
+			if *update {
+				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if diff := cmp.Diff(string(want), got); diff != "" {
+				t.Errorf("transcript differs (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func replay(t *testing.T, text string) string {
+	c, now := New(testSettings), time.Unix(0, 0).UTC()
+	var out strings.Builder
+	saying := false
+	flush := func(line string) {
+		if !saying && line != "" {
+			out.WriteString(line + "\n")
+		}
+	}
+	var commands []string
+	for _, line := range strings.Split(text, "\n") {
+		switch {
+		case line == "----":
+			out.WriteString("----\n")
+			for _, cmd := range commands {
+				say(t, c, &now, cmd, &out)
+			}
+			commands, saying = nil, true
+		case line == "":
+			if saying {
+				out.WriteString("\n")
+			}
+			saying = false
+		case strings.HasPrefix(line, "#"):
+			flush(line)
+		default:
+			flush(line)
+			if !saying {
+				commands = append(commands, line)
+			}
+		}
+	}
+	return strings.TrimRight(out.String(), "\n") + "\n"
+}
+
+// say runs one command and writes the actions and the state that follow.
+func say(t *testing.T, c *Controller, now *time.Time, cmd string, out *strings.Builder) {
+	word, rest, _ := strings.Cut(cmd, " ")
+	var e Event
+	switch word {
+	case "wait":
+		d, err := time.ParseDuration(rest)
+		if err != nil {
+			t.Fatal(err)
+		}
+		*now = now.Add(d)
+		e = Tick{}
+	case "seen":
+		e = Seen{parseSnapshot(t, rest)}
+	case "refused":
+		e = Refused{rest}
+	case "reroute":
+		e = Reroute{}
+	case "restarted":
+		e = ManagerRestarted{}
+	case "planned":
+		e = Planned{Same: rest == "same", Err: errorOf(rest)}
+	case "published":
+		e = Published{Err: errorOf(rest)}
+	case "written":
+		e = Written{Changed: rest == "changed", Err: errorOf(rest)}
+	case "signalled":
+		e = Signalled{Err: errorOf(rest)}
+	case "read":
+		diff, _ := strings.CutPrefix(rest, "difference ")
+		e = ReadBackDone{Match: rest == "match", Err: errorOf(rest)}
+		if diff != rest {
+			e = ReadBackDone{Difference: diff}
+		}
+	default:
+		t.Fatalf("unknown command %q", cmd)
+	}
+	for _, a := range c.Step(*now, e) {
+		fmt.Fprintf(out, "%s\n", a)
+	}
+	wake := ""
+	if w := c.Wake(); !w.IsZero() {
+		wake = fmt.Sprintf(", wakes at %s", w.Sub(time.Unix(0, 0)))
+	}
+	fmt.Fprintf(out, "= %s%s\n", c.State(), wake)
+}
+
+func errorOf(rest string) string {
+	e, found := strings.CutPrefix(rest, "error ")
+	if !found {
+		return ""
+	}
+	return e
+}
+
+// parseSnapshot reads "ID [down=leaf/lane,…] [lost=share]".
+func parseSnapshot(t *testing.T, s string) Snapshot {
+	fields := strings.Fields(s)
+	snap := Snapshot{ID: fields[0]}
+	for _, f := range fields[1:] {
+		key, value, _ := strings.Cut(f, "=")
+		switch key {
+		case "down":
+			for _, l := range strings.Split(value, ",") {
+				var lane Lane
+				if _, err := fmt.Sscanf(l, "%d/%d", &lane.Leaf, &lane.Lane); err != nil {
+					t.Fatal(err)
+				}
+				snap.Down = append(snap.Down, lane)
+			}
+		case "lost":
+			lost, err := strconv.ParseFloat(value, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			snap.Lost = lost
+		default:
+			t.Fatalf("unknown field %q", f)
+		}
+	}
+	return snap
+}
