@@ -1,0 +1,137 @@
+// Package config reads forsd's configuration file.
+//
+// A file says only what differs from Default; every key has a default that
+// works beside Debian's OpenSM. Reading a file (types, unknown keys) and
+// judging its values (ranges, what must fit together) are apart, and both
+// report everything that is wrong at once, each with its line.
+package config
+
+import (
+	"os"
+	"regexp"
+	"time"
+)
+
+// Version is the version of the configuration file that this package reads.
+const Version = 1
+
+// DefaultPath is where forsd looks for its configuration.
+const DefaultPath = "/etc/forsd/forsd.yaml"
+
+// Config is the whole configuration. The tag of a field is its key in the file.
+type Config struct {
+	Version    int      `yaml:"version"`     // mandatory, Version
+	StateDir   string   `yaml:"state_dir"`   // baseline, epochs: what survives a reboot
+	RunDir     string   `yaml:"run_dir"`     // what does not
+	KeepEpochs int      `yaml:"keep_epochs"` // published plans kept for rollback
+	OpenSM     OpenSM   `yaml:"opensm"`
+	API        API      `yaml:"api"`
+	Planning   Planning `yaml:"planning"`
+	Damping    Damping  `yaml:"damping"`
+	Safety     Safety   `yaml:"safety"`
+	Retry      Retry    `yaml:"retry"`
+	Log        Log      `yaml:"log"`
+}
+
+// OpenSM is where the subnet manager's files are and how it is reached.
+type OpenSM struct {
+	DumpDir         string        `yaml:"dump_dir"`         // holds opensm-subnet.lst
+	CacheDir        string        `yaml:"cache_dir"`        // holds guid2lid
+	Conf            string        `yaml:"conf"`             // opensm.conf; it may be absent
+	Log             string        `yaml:"log"`              // "" finds it by opensm.conf and the command line
+	LFTsFile        string        `yaml:"lfts_file"`        // the table file that forsd writes and OpenSM reads
+	TableComments   bool          `yaml:"table_comments"`   // write each LID's port GUID as a comment
+	PIDFile         string        `yaml:"pid_file"`         // "" asks systemd for Unit, then searches /proc
+	Unit            string        `yaml:"unit"`             // systemd unit of OpenSM, a glob pattern
+	DumpCommand     []string      `yaml:"dump_command"`     // prints the tables that the switches hold
+	SweepTimeout    time.Duration `yaml:"sweep_timeout"`    // signal sent to new dump seen
+	ReadbackTimeout time.Duration `yaml:"readback_timeout"` // of DumpCommand
+	LMC             LMC           `yaml:"lmc"`
+}
+
+// API is where the HTTP interface listens.
+type API struct {
+	Socket      string      `yaml:"socket"`
+	SocketMode  os.FileMode `yaml:"socket_mode"`
+	Listen      string      `yaml:"listen"`        // TCP address as host:port, "" for none
+	ReadOverTCP bool        `yaml:"read_over_tcp"` // whether GET is answered there
+}
+
+// Planning is how plans are made.
+type Planning struct {
+	Engine          Engine         `yaml:"engine"`
+	Exclude         *regexp.Regexp `yaml:"exclude"` // host descriptions that take no part; nil excludes none
+	LIDs            LIDPolicy      `yaml:"lids"`
+	AcceptNewcomers bool           `yaml:"accept_newcomers"` // hosts that the baseline lacks join on their own
+}
+
+// Damping keeps a cable that bounces out of the plan. After Flaps failures
+// within Window it stays out for HoldDown, and for twice as long each further
+// time, up to MaxHoldDown.
+type Damping struct {
+	HoldDown    time.Duration `yaml:"hold_down"`
+	MaxHoldDown time.Duration `yaml:"max_hold_down"`
+	Flaps       int           `yaml:"flaps"`
+	Window      time.Duration `yaml:"window"`
+}
+
+// Safety tells a mass failure from a subnet that is discovered by half: when
+// more than MaxLoss of the servers (a share, 0 to 1) vanish at once, that must
+// stay so for Confirm before it is believed.
+type Safety struct {
+	MaxLoss float64       `yaml:"max_loss"`
+	Confirm time.Duration `yaml:"confirm"`
+}
+
+// Retry spaces the attempts of whatever failed: the first comes after First,
+// each further one after twice the time, up to Max.
+type Retry struct {
+	First time.Duration `yaml:"first"`
+	Max   time.Duration `yaml:"max"`
+}
+
+// Log is what is logged and how.
+type Log struct {
+	Level  LogLevel  `yaml:"level"`
+	Format LogFormat `yaml:"format"`
+}
+
+// Default is the configuration of an empty file, new at each call.
+func Default() *Config {
+	return &Config{
+		Version:    Version,
+		StateDir:   "/var/lib/forsd",
+		RunDir:     "/run/forsd",
+		KeepEpochs: 20,
+		OpenSM: OpenSM{
+			DumpDir:         "/var/log",
+			CacheDir:        "/var/cache/opensm",
+			Conf:            "/etc/opensm/opensm.conf",
+			LFTsFile:        "/var/lib/forsd/opensm/lfts.dump",
+			Unit:            "opensm@*.service",
+			DumpCommand:     []string{"dump_fts", "-n"},
+			SweepTimeout:    10 * time.Second,
+			ReadbackTimeout: 30 * time.Second,
+			LMC:             AutoLMC,
+		},
+		API: API{
+			Socket:      "/run/forsd/forsd.sock",
+			SocketMode:  0o660,
+			ReadOverTCP: true,
+		},
+		Planning: Planning{
+			Engine:          EngineAuto,
+			LIDs:            LIDsLanes,
+			AcceptNewcomers: true,
+		},
+		Damping: Damping{
+			HoldDown:    10 * time.Second,
+			MaxHoldDown: 10 * time.Minute,
+			Flaps:       3,
+			Window:      2 * time.Minute,
+		},
+		Safety: Safety{MaxLoss: 0.5, Confirm: 30 * time.Second},
+		Retry:  Retry{First: time.Second, Max: time.Minute},
+		Log:    Log{Level: LevelInfo, Format: FormatAuto},
+	}
+}

@@ -1,0 +1,233 @@
+package config
+
+import (
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var byText = cmp.Comparer(func(a, b *regexp.Regexp) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.String() == b.String()
+})
+
+func TestVersionAloneIsDefault(t *testing.T) {
+	for _, text := range []string{"version: 1", "version: 1\nopensm:\n", "version: 1\napi: {}\n", "---\n# all defaults\nversion: 1\n...\n"} {
+		got, err := Parse([]byte(text), "x.yaml")
+		if err != nil {
+			t.Fatalf("%q: %v", text, err)
+		}
+		if d := cmp.Diff(Default(), got, byText); d != "" {
+			t.Errorf("%q (-default +got):\n%s", text, d)
+		}
+	}
+}
+
+func TestDefaultIsValid(t *testing.T) {
+	if err := Default().Validate(); err != nil {
+		t.Error(err)
+	}
+}
+
+const everything = `
+version: 1
+state_dir: /srv/forsd
+run_dir: /run/f
+keep_epochs: 7
+opensm:
+  dump_dir: /d
+  cache_dir: /c
+  conf: /o.conf
+  log: /o.log
+  lfts_file: /l.dump
+  table_comments: true
+  pid_file: /o.pid
+  unit: opensm.service
+  dump_command:
+    - ibsim-run
+    - dump_fts
+    - -n
+  sweep_timeout: 1m30s
+  readback_timeout: 500ms
+  lmc: 0
+api: {socket: /s, socket_mode: 0600, listen: "[::1]:7480", read_over_tcp: false}
+planning: {engine: exact, exclude: '^(login|adm)\d+', lids: lanes, accept_newcomers: false}
+damping: {hold_down: 1s, max_hold_down: 1s, flaps: 1, window: 3s}
+safety: {max_loss: 1, confirm: 4s}
+retry: {first: 5s, max: 6s}
+log: {level: debug, format: console}
+`
+
+func TestEveryKeyIsRead(t *testing.T) {
+	got, err := Parse([]byte(everything), "x.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &Config{
+		Version: 1, StateDir: "/srv/forsd", RunDir: "/run/f", KeepEpochs: 7,
+		OpenSM: OpenSM{
+			DumpDir: "/d", CacheDir: "/c", Conf: "/o.conf", Log: "/o.log", LFTsFile: "/l.dump",
+			TableComments: true, PIDFile: "/o.pid", Unit: "opensm.service",
+			DumpCommand:  []string{"ibsim-run", "dump_fts", "-n"},
+			SweepTimeout: 90 * time.Second, ReadbackTimeout: 500 * time.Millisecond, LMC: 0,
+		},
+		API:      API{Socket: "/s", SocketMode: 0o600, Listen: "[::1]:7480"},
+		Planning: Planning{Engine: EngineExact, Exclude: regexp.MustCompile(`^(login|adm)\d+`), LIDs: LIDsLanes},
+		Damping:  Damping{HoldDown: time.Second, MaxHoldDown: time.Second, Flaps: 1, Window: 3 * time.Second},
+		Safety:   Safety{MaxLoss: 1, Confirm: 4 * time.Second},
+		Retry:    Retry{First: 5 * time.Second, Max: 6 * time.Second},
+		Log:      Log{Level: LevelDebug, Format: FormatConsole},
+	}
+	if d := cmp.Diff(want, got, byText); d != "" {
+		t.Errorf("-want +got:\n%s", d)
+	}
+}
+
+// If two keys had one default and one value here, a mix-up would stay unseen.
+func TestEverythingDiffersFromDefault(t *testing.T) {
+	got, err := Parse([]byte(everything), "x.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	same := map[string]bool{"version": true, "planning.lids": true} // these have one value
+	var walk func(a, b reflect.Value, prefix string)
+	walk = func(a, b reflect.Value, prefix string) {
+		for i := range a.NumField() {
+			key := prefix + a.Type().Field(i).Tag.Get("yaml")
+			if isGroup(a.Field(i).Type()) {
+				walk(a.Field(i), b.Field(i), key+".")
+			} else if cmp.Equal(a.Field(i).Interface(), b.Field(i).Interface(), byText) != same[key] {
+				t.Errorf("%s: %v and %v", key, a.Field(i), b.Field(i))
+			}
+		}
+	}
+	walk(reflect.ValueOf(got).Elem(), reflect.ValueOf(Default()).Elem(), "")
+}
+
+func TestProblems(t *testing.T) {
+	for _, tt := range []struct{ name, text, want string }{
+		{"empty", "", "c.yaml: version: is missing: write version: 1"},
+		{"comment only", "# nothing\n", "c.yaml: version: is missing: write version: 1"},
+		{"other version", "version: 2", "c.yaml:1: version: 2 is not known: this forsd reads version 1"},
+		{"version as word", "version: one", `c.yaml:1: version: "one" is not a whole number`},
+		{"unknown key", "version: 1\n\nstatedir: /x\n", "c.yaml:3: statedir: is unknown: the keys here are version, state_dir, run_dir, keep_epochs, opensm, api, planning, damping, safety, retry, log"},
+		{"unknown key in group", "version: 1\nretry:\n  first: 2s\n  last: 3s\n", "c.yaml:4: retry.last: is unknown: the keys here are first, max"},
+		{"duplicate", "version: 1\nversion: 1\n", `c.yaml:2: is not YAML: mapping key "version" already defined at [1:1]`},
+		{"syntax", "version: 1\nlog: {level: info\n", "c.yaml:2: is not YAML: could not find flow mapping end token '}'"},
+		{"list", "- version: 1\n", "c.yaml: version: is missing: write version: 1\nc.yaml:1: is not a group of keys"},
+		{"two documents", "version: 1\n---\nversion: 1\n", "c.yaml:3: begins a second document: a configuration is one"},
+		{"value for group", "version: 1\nlog: info\n", "c.yaml:2: log: is not a group of keys"},
+		{"group for value", "version: 1\nstate_dir: {a: b}\n", "c.yaml:2: state_dir: is a list or a group where one value is wanted"},
+		{"null", "version: 1\nstate_dir:\n", "c.yaml:2: state_dir: has no value: leave the line out for the default"},
+		{"anchor", "version: 1\nstate_dir: &a /x\n", "c.yaml:2: state_dir: has an anchor, an alias or a tag: write the value itself"},
+		{"odd key", "version: 1\n7: 8\n", "c.yaml:2: has the key 7, which is not a plain word"},
+		{"merge key", "version: 1\nlog: {level: info}\nretry:\n  <<: {}\n", "c.yaml:4: retry: has the key <<, which is not a plain word"},
+		{"bool", "version: 1\nopensm: {table_comments: yes}\n", `c.yaml:2: opensm.table_comments: "yes" is neither true nor false`},
+		{"duration", "version: 1\nretry: {first: 5}\n", `c.yaml:2: retry.first: "5" is not a duration such as 10s or 2m`},
+		{"mode", "version: 1\napi: {socket_mode: 0689}\n", `c.yaml:2: api.socket_mode: "0689" is not a file mode such as 0660`},
+		{"mode shuts out", "version: 1\napi: {socket_mode: 0o060}\n", "c.yaml:2: api.socket_mode: 060 shuts out the owner or has bits beyond 0777: want such as 0660"},
+		{"mode too wide", "version: 1\napi: {socket_mode: '04777'}\n", "c.yaml:2: api.socket_mode: 04777 shuts out the owner or has bits beyond 0777: want such as 0660"},
+		{"regexp", "version: 1\nplanning: {exclude: '('}\n", "c.yaml:2: planning.exclude: is not a regular expression: error parsing regexp: missing closing ): `(`"},
+		{"engine", "version: 1\nplanning: {engine: fast}\n", `c.yaml:2: planning.engine: "fast" is not one of auto, algorithm, exact, ilp`},
+		{"lmc", "version: 1\nopensm: {lmc: 8}\n", `c.yaml:2: opensm.lmc: "8" is neither auto nor a number from 0 to 7`},
+		{"command as word", "version: 1\nopensm: {dump_command: dump_fts}\n", "c.yaml:2: opensm.dump_command: is not a list such as [dump_fts, -n]"},
+		{"empty command", "version: 1\nopensm: {dump_command: []}\n", "c.yaml:2: opensm.dump_command: names no program: want a list such as [dump_fts, -n]"},
+		{"command of groups", "version: 1\nopensm: {dump_command: [a, {b: c}]}\n", "c.yaml:2: opensm.dump_command: item 2 is a list or a group where one value is wanted"},
+		{"relative", "version: 1\nopensm:\n  dump_dir: var/log\n", `c.yaml:3: opensm.dump_dir: "var/log" is not the absolute path of a directory`},
+		{"file as directory", "version: 1\nopensm:\n  pid_file: /run/\n", `c.yaml:3: opensm.pid_file: "/run/" is not the absolute path of a file`},
+		{"unit", "version: 1\nopensm: {unit: 'opensm@['}\n", `c.yaml:2: opensm.unit: "opensm@[" is not a pattern of unit names: syntax error in pattern`},
+		{"listen", "version: 1\napi: {listen: localhost}\n", `c.yaml:2: api.listen: "localhost" is not an address as host:port`},
+		{"listen port", "version: 1\napi: {listen: 'localhost:http'}\n", `c.yaml:2: api.listen: "localhost:http" has no port number from 0 to 65535`},
+		{"share", "version: 1\nsafety: {max_loss: nan}\n", "c.yaml:2: safety.max_loss: NaN is not a share of the servers: want more than 0 and at most 1"},
+		{"zero", "version: 1\nsafety: {confirm: 0s}\n", "c.yaml:2: safety.confirm: 0s is not a positive duration"},
+		{"order", "version: 1\nretry:\n  max: 500ms\n", "c.yaml:3: retry.max: 500ms is below retry.first, 1s"},
+		{"few epochs", "version: 1\nkeep_epochs: 1\n", "c.yaml:2: keep_epochs: 1 is too few: a rollback needs at least 2"},
+		{"no flaps", "version: 1\ndamping: {flaps: 0}\n", "c.yaml:2: damping.flaps: 0 is too few: want 1 or more"},
+		{"all at once", "keep_epochs: x\nlog:\n  levle: info\n  format: xml\nsafety:\n  max_loss: 2\n",
+			"c.yaml: version: is missing: write version: 1\n" +
+				"c.yaml:1: keep_epochs: \"x\" is not a whole number\n" +
+				"c.yaml:3: log.levle: is unknown: the keys here are level, format\n" +
+				"c.yaml:4: log.format: \"xml\" is not one of auto, json, console\n" +
+				"c.yaml:6: safety.max_loss: 2 is not a share of the servers: want more than 0 and at most 1"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c, err := Parse([]byte(tt.text), "c.yaml")
+			if err == nil || c != nil {
+				t.Fatalf("accepted: %+v", c)
+			}
+			if d := cmp.Diff(tt.want, err.Error()); d != "" {
+				t.Errorf("-want +got:\n%s", d)
+			}
+		})
+	}
+}
+
+func TestLoad(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "forsd.yaml")
+	if _, err := Load(path); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), path) {
+		t.Errorf("missing file: %v", err)
+	}
+	if err := os.WriteFile(path, []byte("version: 1\nx: 1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Load(path); err == nil || !strings.HasPrefix(err.Error(), path+":2: ") {
+		t.Errorf("error without path and line: %v", err)
+	}
+	if err := os.WriteFile(path, []byte("version: 1\n"+strings.Repeat("#\n", maxSize/2)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Load(path); err == nil || !strings.Contains(err.Error(), "longer than") {
+		t.Errorf("oversized file: %v", err)
+	}
+}
+
+func TestLongSocketIsRefused(t *testing.T) {
+	c := Default()
+	c.API.Socket = "/" + strings.Repeat("s", 106)
+	if err := c.Validate(); err != nil {
+		t.Errorf("107 bytes: %v", err)
+	}
+	c.API.Socket += "s"
+	if c.Validate() == nil {
+		t.Error("a socket path of 108 bytes, which the kernel refuses, is accepted")
+	}
+	c = Default()
+	c.Safety.MaxLoss = math.Inf(1)
+	if c.Validate() == nil {
+		t.Error("an infinite share is accepted")
+	}
+}
+
+// FuzzParse asserts that a configuration is either accepted and valid or refused
+// with the name of the file, never both and never with a crash.
+func FuzzParse(f *testing.F) {
+	for _, s := range []string{everything, "version: 1", "version: 1\nlog: {level: info", "a: &b\n  c: *b\n", "<<: [", "? a\n: b", "version: 1\nopensm: {dump_command: [\"\\0\"]}", "{{", "- -", "version: !!str 1", "\xff\xfe", "k: |\n x", "%YAML 1.2\n---\nversion: 1"} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		c, err := Parse(data, "c.yaml")
+		if err != nil {
+			if c != nil || !strings.HasPrefix(err.Error(), "c.yaml:") {
+				t.Fatalf("config %v with error %q", c, err)
+			}
+			return
+		}
+		if c.Version != Version {
+			t.Fatalf("version %d accepted", c.Version)
+		}
+		if err := c.Validate(); err != nil {
+			t.Fatalf("accepted, but %v", err)
+		}
+	})
+}

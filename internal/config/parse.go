@@ -1,0 +1,277 @@
+package config
+
+import (
+	"encoding"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"reflect"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+)
+
+// maxSize bounds a configuration file, in bytes.
+const maxSize = 1 << 20
+
+// Load reads and judges the configuration file at path. What is wrong with its
+// content is an *Error.
+func Load(path string) (*Config, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("read configuration: %w", err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxSize+1))
+	if err != nil {
+		return nil, fmt.Errorf("read configuration: %w", err)
+	}
+	return Parse(data, path)
+}
+
+// Parse reads and judges a configuration; name, usually its path, stands in
+// every error. Keys that are not in data have the values of Default, save
+// version, which is mandatory. The error is an *Error.
+func Parse(data []byte, name string) (*Config, error) {
+	if len(data) > maxSize {
+		return nil, newError(name, []Problem{{Text: fmt.Sprintf("is longer than %d bytes: this is no configuration of forsd", maxSize)}})
+	}
+	file, err := parser.ParseBytes(data, 0)
+	if err != nil {
+		return nil, newError(name, []Problem{syntaxProblem(err)})
+	}
+	c := Default()
+	d := decoder{lines: map[string]int{}}
+	d.file(file, c)
+	if _, ok := d.lines["version"]; !ok {
+		d.add(0, "version", "is missing: write version: %d", Version)
+	}
+	// A value that could not be read was reported, and has its default now.
+	for _, p := range c.problems() {
+		p.Line = d.lines[p.Key]
+		d.problems = append(d.problems, p)
+	}
+	if err := newError(name, d.problems); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// syntaxProblem is what the YAML parser found wrong.
+func syntaxProblem(err error) Problem {
+	var at yaml.Error
+	if errors.As(err, &at) && at.GetToken() != nil {
+		return Problem{Line: at.GetToken().Position.Line, Text: "is not YAML: " + at.GetMessage()}
+	}
+	return Problem{Text: "is not YAML: " + err.Error()}
+}
+
+// decoder fills a Config from a syntax tree. It goes on after a problem.
+type decoder struct {
+	problems []Problem
+	lines    map[string]int // of each key in the file
+}
+
+func (d *decoder) add(line int, key, format string, args ...any) {
+	d.problems = append(d.problems, Problem{Line: line, Key: key, Text: fmt.Sprintf(format, args...)})
+}
+
+func (d *decoder) file(file *ast.File, c *Config) {
+	var docs []ast.Node
+	for _, doc := range file.Docs {
+		if doc.Body != nil && doc.Body.Type() != ast.CommentType {
+			docs = append(docs, doc.Body)
+		}
+	}
+	if len(docs) > 1 {
+		d.add(lineOf(docs[1]), "", "begins a second document: a configuration is one")
+	}
+	if len(docs) > 0 {
+		d.group(docs[0], lineOf(docs[0]), "", reflect.ValueOf(c).Elem())
+	}
+}
+
+// lineOf is the line of a node, 0 where the parser does not know it.
+func lineOf(n ast.Node) int {
+	if n == nil || n.GetToken() == nil || n.GetToken().Position == nil {
+		return 0
+	}
+	return n.GetToken().Position.Line
+}
+
+// group reads a mapping into a struct. key is its name, "" for the file; a group
+// with nothing in it leaves all defaults.
+func (d *decoder) group(n ast.Node, line int, key string, dst reflect.Value) {
+	if n == nil || n.Type() == ast.NullType {
+		return
+	}
+	m, ok := n.(ast.MapNode)
+	if !ok {
+		d.add(line, key, "is not a group of keys")
+		return
+	}
+	for it := m.MapRange(); it.Next(); {
+		kv := it.KeyValue()
+		at := lineOf(kv.Key)
+		name, ok := kv.Key.(*ast.StringNode)
+		if !ok {
+			d.add(at, key, "has the key %s, which is not a plain word", strings.TrimSpace(kv.Key.String()))
+			continue
+		}
+		d.member(kv.Value, at, key, name.Value, dst)
+	}
+}
+
+// member reads the value of one key of a group.
+func (d *decoder) member(n ast.Node, line int, group, name string, dst reflect.Value) {
+	key := name
+	if group != "" {
+		key = group + "." + name
+	}
+	field, known := fieldOf(dst, name)
+	if !known {
+		d.add(line, key, "is unknown: the keys here are %s", strings.Join(keysOf(dst.Type()), ", "))
+		return
+	}
+	d.lines[key] = line
+	if isGroup(field.Type()) {
+		d.group(n, line, key, field)
+	} else if err := setValue(field, n); err != nil {
+		d.add(line, key, "%v", err)
+	}
+}
+
+// fieldOf finds the field of a struct by its key.
+func fieldOf(s reflect.Value, key string) (reflect.Value, bool) {
+	for i := range s.NumField() {
+		if s.Type().Field(i).Tag.Get("yaml") == key {
+			return s.Field(i), true
+		}
+	}
+	return reflect.Value{}, false
+}
+
+// keysOf lists the keys of a struct in their order.
+func keysOf(t reflect.Type) []string {
+	keys := make([]string, t.NumField())
+	for i := range keys {
+		keys[i] = t.Field(i).Tag.Get("yaml")
+	}
+	return keys
+}
+
+// isGroup tells whether a field is a group of keys and not a value.
+func isGroup(t reflect.Type) bool { return t.Kind() == reflect.Struct }
+
+// setValue reads a value. It leaves the field alone if it returns an error.
+func setValue(field reflect.Value, n ast.Node) error {
+	if list, ok := field.Addr().Interface().(*[]string); ok {
+		return setList(list, n)
+	}
+	text, err := scalar(n)
+	if err != nil {
+		return err
+	}
+	switch dst := field.Addr().Interface().(type) {
+	case encoding.TextUnmarshaler:
+		return dst.UnmarshalText([]byte(text))
+	case *string:
+		*dst = text
+	case *bool:
+		return setBool(dst, text)
+	case *int:
+		return setNumber(dst, text, "a whole number", strconv.Atoi)
+	case *float64:
+		return setNumber(dst, text, "a number", func(s string) (float64, error) { return strconv.ParseFloat(s, 64) })
+	case *time.Duration:
+		return setNumber(dst, text, "a duration such as 10s or 2m", time.ParseDuration)
+	case *os.FileMode:
+		return setNumber(dst, text, "a file mode such as 0660", parseMode)
+	case **regexp.Regexp:
+		return setRegexp(dst, text)
+	default:
+		panic(fmt.Sprintf("config: no reader for a field of type %s", field.Type()))
+	}
+	return nil
+}
+
+// scalar is the text of a value that is neither list nor group. Numbers and
+// words come as they were written: 0660 stays 0660.
+func scalar(n ast.Node) (string, error) {
+	switch n := n.(type) {
+	case *ast.StringNode:
+		return n.Value, nil
+	case *ast.LiteralNode:
+		return n.Value.Value, nil
+	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.InfinityNode, *ast.NanNode:
+		return n.GetToken().Value, nil
+	case nil, *ast.NullNode:
+		return "", errors.New("has no value: leave the line out for the default")
+	case *ast.AnchorNode, *ast.AliasNode, *ast.TagNode:
+		return "", errors.New("has an anchor, an alias or a tag: write the value itself")
+	}
+	return "", errors.New("is a list or a group where one value is wanted")
+}
+
+// setList reads a list of words.
+func setList(dst *[]string, n ast.Node) error {
+	seq, ok := n.(*ast.SequenceNode)
+	if !ok {
+		return errors.New("is not a list such as [dump_fts, -n]")
+	}
+	list := make([]string, len(seq.Values))
+	for i, item := range seq.Values {
+		text, err := scalar(item)
+		if err != nil {
+			return fmt.Errorf("item %d %w", i+1, err)
+		}
+		list[i] = text
+	}
+	*dst = list
+	return nil
+}
+
+// setNumber reads what parse reads and calls it what in its error.
+func setNumber[T any](dst *T, text, what string, parse func(string) (T, error)) error {
+	v, err := parse(text)
+	if err != nil {
+		return fmt.Errorf("%q is not %s", text, what)
+	}
+	*dst = v
+	return nil
+}
+
+// setBool reads true and false, and no other spelling.
+func setBool(dst *bool, text string) error {
+	if text != "true" && text != "false" {
+		return fmt.Errorf("%q is neither true nor false", text)
+	}
+	*dst = text == "true"
+	return nil
+}
+
+// parseMode reads an octal file mode, with or without 0 or 0o before it.
+func parseMode(s string) (os.FileMode, error) {
+	v, err := strconv.ParseUint(strings.TrimPrefix(s, "0o"), 8, 32)
+	return os.FileMode(v), err
+}
+
+// setRegexp reads a regular expression; the empty one is none.
+func setRegexp(dst **regexp.Regexp, text string) error {
+	if text == "" {
+		*dst = nil
+		return nil
+	}
+	re, err := regexp.Compile(text)
+	if err != nil {
+		return fmt.Errorf("is not a regular expression: %w", err)
+	}
+	*dst = re
+	return nil
+}

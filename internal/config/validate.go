@@ -1,0 +1,124 @@
+package config
+
+import (
+	"fmt"
+	"net"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// maxSocketPath is the longest path of a Unix socket: sun_path of sockaddr_un
+// holds 108 bytes, the last of them zero.
+const maxSocketPath = 107
+
+// Validate judges the values: ranges, forms, what must fit together. Its error
+// is an *Error that lists everything that is wrong; whether files and
+// directories exist is not its business.
+func (c *Config) Validate() error {
+	return newError("configuration", c.problems())
+}
+
+// problems lists what is wrong with the values, without lines.
+func (c *Config) problems() []Problem {
+	var v judge
+	if c.Version != Version {
+		v.add("version", "%d is not known: this forsd reads version %d", c.Version, Version)
+	}
+	v.dir("state_dir", c.StateDir)
+	v.dir("run_dir", c.RunDir)
+	if c.KeepEpochs < 2 {
+		v.add("keep_epochs", "%d is too few: a rollback needs at least 2", c.KeepEpochs)
+	}
+	v.opensm(&c.OpenSM)
+	v.api(&c.API)
+	v.growing("damping.hold_down", c.Damping.HoldDown, "damping.max_hold_down", c.Damping.MaxHoldDown)
+	if c.Damping.Flaps < 1 {
+		v.add("damping.flaps", "%d is too few: want 1 or more", c.Damping.Flaps)
+	}
+	v.positive("damping.window", c.Damping.Window)
+	// Written so that NaN is refused.
+	if !(c.Safety.MaxLoss > 0 && c.Safety.MaxLoss <= 1) {
+		v.add("safety.max_loss", "%v is not a share of the servers: want more than 0 and at most 1", c.Safety.MaxLoss)
+	}
+	v.positive("safety.confirm", c.Safety.Confirm)
+	v.growing("retry.first", c.Retry.First, "retry.max", c.Retry.Max)
+	return v.problems
+}
+
+// judge collects problems.
+type judge struct{ problems []Problem }
+
+func (v *judge) add(key, format string, args ...any) {
+	v.problems = append(v.problems, Problem{Key: key, Text: fmt.Sprintf(format, args...)})
+}
+
+func (v *judge) opensm(o *OpenSM) {
+	v.dir("opensm.dump_dir", o.DumpDir)
+	v.dir("opensm.cache_dir", o.CacheDir)
+	v.file("opensm.conf", o.Conf)
+	v.file("opensm.lfts_file", o.LFTsFile)
+	if o.Log != "" {
+		v.file("opensm.log", o.Log)
+	}
+	if o.PIDFile != "" {
+		v.file("opensm.pid_file", o.PIDFile)
+	}
+	if _, err := path.Match(o.Unit, ""); err != nil {
+		v.add("opensm.unit", "%q is not a pattern of unit names: %v", o.Unit, err)
+	}
+	if len(o.DumpCommand) == 0 || o.DumpCommand[0] == "" {
+		v.add("opensm.dump_command", "names no program: want a list such as [dump_fts, -n]")
+	}
+	v.positive("opensm.sweep_timeout", o.SweepTimeout)
+	v.positive("opensm.readback_timeout", o.ReadbackTimeout)
+}
+
+func (v *judge) api(a *API) {
+	v.file("api.socket", a.Socket)
+	if len(a.Socket) > maxSocketPath {
+		v.add("api.socket", "is %d bytes long: the path of a socket has at most %d", len(a.Socket), maxSocketPath)
+	}
+	if a.SocketMode&^0o777 != 0 || a.SocketMode&0o600 != 0o600 {
+		v.add("api.socket_mode", "%#o shuts out the owner or has bits beyond 0777: want such as 0660", uint32(a.SocketMode))
+	}
+	if a.Listen != "" {
+		_, port, err := net.SplitHostPort(a.Listen)
+		if err != nil {
+			v.add("api.listen", "%q is not an address as host:port", a.Listen)
+		} else if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+			v.add("api.listen", "%q has no port number from 0 to 65535", a.Listen)
+		}
+	}
+}
+
+func (v *judge) dir(key, p string) {
+	if !filepath.IsAbs(p) || hasNUL(p) {
+		v.add(key, "%q is not the absolute path of a directory", p)
+	}
+}
+
+func (v *judge) file(key, p string) {
+	if !filepath.IsAbs(p) || p[len(p)-1] == '/' || hasNUL(p) {
+		v.add(key, "%q is not the absolute path of a file", p)
+	}
+}
+
+func hasNUL(p string) bool { return slices.Contains([]byte(p), 0) }
+
+func (v *judge) positive(key string, d time.Duration) bool {
+	if d <= 0 {
+		v.add(key, "%v is not a positive duration", d)
+	}
+	return d > 0
+}
+
+// growing judges a time that grows from first to limit.
+func (v *judge) growing(firstKey string, first time.Duration, limitKey string, limit time.Duration) {
+	ok := v.positive(firstKey, first)
+	if v.positive(limitKey, limit) && ok && limit < first {
+		v.add(limitKey, "%v is below %s, %v", limit, firstKey, first)
+	}
+}

@@ -1,0 +1,110 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Engine is the planner to use.
+type Engine string
+
+// The engines. EngineAuto takes the first that yields the shortest plan.
+const (
+	EngineAuto      Engine = "auto"
+	EngineAlgorithm Engine = "algorithm"
+	EngineExact     Engine = "exact"
+	EngineILP       Engine = "ilp"
+)
+
+// UnmarshalText accepts the names of the engines.
+func (e *Engine) UnmarshalText(text []byte) error {
+	return oneOf(e, text, EngineAuto, EngineAlgorithm, EngineExact, EngineILP)
+}
+
+// LIDPolicy is how LIDs stand for lanes.
+type LIDPolicy string
+
+// LIDsLanes gives each lane a LID of its own at every server, so a plan without
+// a lane can be used before the tables are mended.
+const LIDsLanes LIDPolicy = "lanes"
+
+// UnmarshalText accepts the names of the policies.
+func (p *LIDPolicy) UnmarshalText(text []byte) error { return oneOf(p, text, LIDsLanes) }
+
+// LogLevel is the least severe level that is logged.
+type LogLevel string
+
+// The levels, from the least severe.
+const (
+	LevelDebug LogLevel = "debug"
+	LevelInfo  LogLevel = "info"
+	LevelWarn  LogLevel = "warn"
+	LevelError LogLevel = "error"
+)
+
+// UnmarshalText accepts the names of the levels.
+func (l *LogLevel) UnmarshalText(text []byte) error {
+	return oneOf(l, text, LevelDebug, LevelInfo, LevelWarn, LevelError)
+}
+
+// LogFormat is the form of the log.
+type LogFormat string
+
+// The formats. FormatAuto is FormatConsole on a terminal, else FormatJSON.
+const (
+	FormatAuto    LogFormat = "auto"
+	FormatJSON    LogFormat = "json"
+	FormatConsole LogFormat = "console"
+)
+
+// UnmarshalText accepts the names of the formats.
+func (f *LogFormat) UnmarshalText(text []byte) error {
+	return oneOf(f, text, FormatAuto, FormatJSON, FormatConsole)
+}
+
+// oneOf sets dst to text if that is one of the values.
+func oneOf[T ~string](dst *T, text []byte, values ...T) error {
+	if !slices.Contains(values, T(text)) {
+		names := make([]string, len(values))
+		for i, v := range values {
+			names[i] = string(v)
+		}
+		return fmt.Errorf("%q is not one of %s", text, strings.Join(names, ", "))
+	}
+	*dst = T(text)
+	return nil
+}
+
+// LMC is the LID mask control of the host ports, 0 to MaxLMC, or AutoLMC.
+type LMC int8
+
+const (
+	// AutoLMC takes the LMC from OpenSM's guid2lid, else from its settings.
+	AutoLMC LMC = -1
+	// MaxLMC is the largest LMC of InfiniBand.
+	MaxLMC LMC = 7
+)
+
+// UnmarshalText accepts "auto" and the numbers 0 to MaxLMC.
+func (l *LMC) UnmarshalText(text []byte) error {
+	if string(text) == "auto" {
+		*l = AutoLMC
+		return nil
+	}
+	v, err := strconv.ParseInt(string(text), 10, 8)
+	if err != nil || v < 0 || v > int64(MaxLMC) {
+		return fmt.Errorf("%q is neither auto nor a number from 0 to %d", text, MaxLMC)
+	}
+	*l = LMC(v)
+	return nil
+}
+
+// String prints the LMC as the file has it.
+func (l LMC) String() string {
+	if l == AutoLMC {
+		return "auto"
+	}
+	return strconv.Itoa(int(l))
+}
