@@ -162,7 +162,7 @@ func (c *Controller) mismatch(now time.Time, difference string) {
 
 func (c *Controller) planAfter() {
 	c.enter(After)
-	c.do(Plan{Fabric: c.work.ID, Avoid: c.held, Final: true})
+	c.do(Plan{Fabric: c.work.ID, Avoid: c.held, Hold: c.held, Final: true})
 }
 
 // union and minus work on ascending lists.

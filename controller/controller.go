@@ -227,7 +227,7 @@ func (c *Controller) begin(now time.Time) {
 		return
 	}
 	c.enter(Before)
-	c.do(Plan{Fabric: c.work.ID, Avoid: union(c.held, c.unconfirmed())})
+	c.do(Plan{Fabric: c.work.ID, Avoid: union(c.held, c.unconfirmed()), Hold: c.held})
 }
 
 // unconfirmed lists the lanes that are up now and were not when the tables in

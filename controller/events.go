@@ -64,10 +64,11 @@ type Action interface{ String() string }
 // Plan asks for a verified plan of the fabric on its living lanes but those to
 // avoid. Final says that the tables read back are those of this fabric; else
 // the plan must hold on the tables in force with the ports now down, and on the
-// tables about to be written.
+// tables about to be written, which leave the lanes of Hold to fallback traffic.
 type Plan struct {
 	Fabric string
 	Avoid  []Lane
+	Hold   []Lane
 	Final  bool
 }
 

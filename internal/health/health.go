@@ -1,0 +1,166 @@
+// Package health keeps the warnings that are in force. A warning is data: a
+// stable code, a severity, a title, a text that says what was seen, and advice;
+// docs/operating.md explains every code.
+package health
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Severity says how bad a warning is.
+type Severity string
+
+// The severities: Info needs no action, Degraded costs something, Critical
+// means that forsd cannot do its work.
+const (
+	Info     Severity = "info"
+	Degraded Severity = "degraded"
+	Critical Severity = "critical"
+)
+
+// Warnable is a kind of warning.
+type Warnable struct {
+	Code     string
+	Severity Severity
+	Title    string
+	Delay    time.Duration // how long it must last before it is shown
+}
+
+// Warning is a warning in force.
+type Warning struct {
+	Code     string    `json:"code"`
+	Severity Severity  `json:"severity"`
+	Title    string    `json:"title"`
+	Text     string    `json:"text"`
+	Since    time.Time `json:"since"`
+}
+
+// Tracker holds the warnings in force. It is safe for concurrent use.
+type Tracker struct {
+	mu     sync.Mutex
+	kinds  map[string]Warnable
+	raised map[string]raised
+	notify func(Warning, bool)
+}
+
+type raised struct {
+	Warning
+	source string
+}
+
+// NewTracker returns a tracker of the kinds given. Notify, when not nil, is told
+// of every warning that is raised with a new text (true) or taken back (false).
+func NewTracker(kinds []Warnable, notify func(w Warning, on bool)) *Tracker {
+	t := &Tracker{kinds: map[string]Warnable{}, raised: map[string]raised{}, notify: notify}
+	for _, k := range kinds {
+		t.kinds[k.Code] = k
+	}
+	return t
+}
+
+// Raise puts a warning in force, or renews its text. A code of no known kind is
+// degraded and is its own title.
+func (t *Tracker) Raise(code, text string, now time.Time) { t.raise("", code, text, now) }
+
+// Clear takes a warning back.
+func (t *Tracker) Clear(code string) {
+	t.mu.Lock()
+	old, on := t.raised[code]
+	delete(t.raised, code)
+	t.mu.Unlock()
+	if on && t.notify != nil {
+		t.notify(old.Warning, false)
+	}
+}
+
+// Set replaces all warnings of a source by those given, as pairs of code and
+// text. Texts of one code are joined.
+func (t *Tracker) Set(source string, pairs [][2]string, now time.Time) {
+	texts := map[string][]string{}
+	for _, p := range pairs {
+		texts[p[0]] = append(texts[p[0]], p[1])
+	}
+	for _, w := range t.of(source) {
+		if _, still := texts[w.Code]; !still {
+			t.Clear(w.Code)
+		}
+	}
+	codes := make([]string, 0, len(texts))
+	for code := range texts {
+		codes = append(codes, code)
+	}
+	slices.Sort(codes)
+	for _, code := range codes {
+		t.raise(source, code, join(texts[code]), now)
+	}
+}
+
+// join makes one text of many, and counts what is over ten.
+func join(texts []string) string {
+	const most = 10
+	if len(texts) > most {
+		return strings.Join(texts[:most], "; ") + fmt.Sprintf("; and %d more", len(texts)-most)
+	}
+	return strings.Join(texts, "; ")
+}
+
+func (t *Tracker) of(source string) []Warning {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var out []Warning
+	for _, r := range t.raised {
+		if r.source == source {
+			out = append(out, r.Warning)
+		}
+	}
+	sortWarnings(out)
+	return out
+}
+
+func (t *Tracker) raise(source, code, text string, now time.Time) {
+	t.mu.Lock()
+	kind, known := t.kinds[code]
+	if !known {
+		kind = Warnable{Code: code, Severity: Degraded, Title: code}
+	}
+	old, on := t.raised[code]
+	since := now
+	if on {
+		since = old.Since
+	}
+	w := Warning{code, kind.Severity, kind.Title, text, since}
+	t.raised[code] = raised{w, source}
+	t.mu.Unlock()
+	if (!on || old.Text != text) && t.notify != nil {
+		t.notify(w, true)
+	}
+}
+
+// List returns the warnings in force that have lasted long enough to be shown,
+// the worst first.
+func (t *Tracker) List(now time.Time) []Warning {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	out := []Warning{}
+	for _, r := range t.raised {
+		if now.Sub(r.Since) >= t.kinds[r.Code].Delay {
+			out = append(out, r.Warning)
+		}
+	}
+	sortWarnings(out)
+	return out
+}
+
+func sortWarnings(ws []Warning) {
+	rank := map[Severity]int{Critical: 0, Degraded: 1, Info: 2}
+	slices.SortFunc(ws, func(a, b Warning) int {
+		if rank[a.Severity] != rank[b.Severity] {
+			return rank[a.Severity] - rank[b.Severity]
+		}
+		return strings.Compare(a.Code, b.Code)
+	})
+}
