@@ -1,0 +1,187 @@
+package ibsim
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+
+	"forsd/topology"
+)
+
+// maxLine is the longest line that ibsim's console reads, in bytes.
+const maxLine = 126
+
+// prompt is what ibsim prints when it has done a command.
+const prompt = "sim> "
+
+// console talks to ibsim: commands go into its standard input, and its standard
+// output comes back through Write. After each command the console sends a
+// comment, which ibsim echoes: once that is back, the command is done, and what
+// came before is its answer.
+type console struct {
+	in  io.Writer
+	log *os.File // everything ibsim prints
+
+	turn chan struct{} // holds a token while a command is under way
+	sent int           // commands so far
+
+	mu     sync.Mutex
+	out    []byte      // printed since the last command was sent
+	marker []byte      // the comment that ends the answer; nil between commands
+	answer chan string // receives the answer
+}
+
+func newConsole(in io.Writer, log *os.File) *console {
+	return &console{in: in, log: log, turn: make(chan struct{}, 1)}
+}
+
+// Write takes what ibsim prints.
+func (c *console) Write(b []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.marker != nil {
+		c.out = append(c.out, b...)
+		if i := bytes.Index(c.out, c.marker); i >= 0 {
+			c.answer <- string(c.out[:i])
+			c.marker = nil
+		}
+	}
+	return c.log.Write(b)
+}
+
+// do sends a command and waits for the answer. gone is closed when ibsim has
+// ended.
+func (c *console) do(ctx context.Context, line string, gone <-chan struct{}) (string, error) {
+	if len(line) > maxLine || strings.ContainsAny(line, "\n\x00") {
+		return "", fmt.Errorf("ibsim command %q: want one line of at most %d bytes", line, maxLine)
+	}
+	select {
+	case c.turn <- struct{}{}:
+		defer func() { <-c.turn }()
+	case <-ctx.Done():
+		return "", fmt.Errorf("ibsim command %q: %w", line, context.Cause(ctx))
+	}
+	c.sent++
+	marker := "#done " + strconv.Itoa(c.sent) + "\n"
+	answer := c.expect(strings.TrimSuffix(marker, "\n") + prompt)
+	if _, err := io.WriteString(c.in, line+"\n"+marker); err != nil {
+		return "", fmt.Errorf("ibsim command %q: %w", line, err)
+	}
+	select {
+	case text := <-answer:
+		text = strings.TrimPrefix(text, prompt)
+		return strings.TrimSpace(strings.TrimSuffix(text, prompt)), nil
+	case <-gone:
+		return "", fmt.Errorf("ibsim command %q: %w", line, errGone)
+	case <-ctx.Done():
+		return "", fmt.Errorf("ibsim command %q: %w", line, context.Cause(ctx))
+	}
+}
+
+// expect makes Write deliver what comes before marker.
+func (c *console) expect(marker string) <-chan string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.out, c.marker = c.out[:0], []byte(marker)
+	c.answer = make(chan string, 1)
+	return c.answer
+}
+
+var errGone = errors.New("the simulation has ended")
+
+// Command sends one line to ibsim's console, waits until it is done, and
+// returns what ibsim printed. ibsim says "Help" what it can do; it reports
+// errors in what it prints.
+func (s *Sim) Command(ctx context.Context, line string) (string, error) {
+	return s.console.do(ctx, line, s.ibsim.done)
+}
+
+// Unlink pulls the cable out of a port of a node, named by description or GUID.
+// ibsim sends trap 128 for every switch at its ends.
+func (s *Sim) Unlink(ctx context.Context, node string, port int) error {
+	return s.act(ctx, "Unlink", node, port)
+}
+
+// Relink puts back the cable that Unlink or UnlinkNode pulled out of a port.
+func (s *Sim) Relink(ctx context.Context, node string, port int) error {
+	return s.act(ctx, "ReLink", node, port)
+}
+
+// UnlinkNode pulls every cable of a node: the node dies.
+func (s *Sim) UnlinkNode(ctx context.Context, node string) error {
+	return s.act(ctx, "Unlink", node, 0)
+}
+
+// RelinkNode puts back every cable of a node that has been pulled.
+func (s *Sim) RelinkNode(ctx context.Context, node string) error {
+	return s.act(ctx, "ReLink", node, 0)
+}
+
+// Link plugs a cable into two free ports; with Unlink it moves a cable.
+func (s *Sim) Link(ctx context.Context, nodeA string, portA int, nodeB string, portB int) error {
+	b, err := s.nodeID(nodeB)
+	if err != nil {
+		return err
+	}
+	return s.act(ctx, "Link", nodeA, portA, fmt.Sprintf("\"%s\"[%d]", b, portB))
+}
+
+// SetGUID gives a node another GUID, and an adapter's port p the GUID guid+p,
+// without a trap. Further calls name the node by its description or old GUID.
+func (s *Sim) SetGUID(ctx context.Context, node string, guid topology.GUID) error {
+	return s.act(ctx, "Guid", node, 0, guid.String())
+}
+
+// ReplaceAdapter swaps a host's adapter for a new one with another GUID: the
+// cables are pulled, LIDs and GUIDs change, the cables are plugged in again.
+func (s *Sim) ReplaceAdapter(ctx context.Context, node string, guid topology.GUID) error {
+	if err := s.act(ctx, "Clear", node, 0); err != nil {
+		return err
+	}
+	if err := s.SetGUID(ctx, node, guid); err != nil {
+		return err
+	}
+	return s.RelinkNode(ctx, node)
+}
+
+// act sends a command about a node, or about one of its ports if port is not 0.
+// Such commands are silent when they succeed.
+func (s *Sim) act(ctx context.Context, verb, node string, port int, args ...string) error {
+	id, err := s.nodeID(node)
+	if err != nil {
+		return fmt.Errorf("ibsim %s: %w", verb, err)
+	}
+	line := fmt.Sprintf("%s \"%s\"", verb, id)
+	if port != 0 {
+		line += fmt.Sprintf("[%d]", port)
+	}
+	said, err := s.Command(ctx, strings.Join(append([]string{line}, args...), " "))
+	if err == nil && said != "" {
+		err = fmt.Errorf("ibsim command %q: %s", line, said)
+	}
+	return err
+}
+
+// detach frees the place of a client that was killed and so could not say
+// goodbye; ibsim has ten. It is no loss where that fails: ibsim then finds out
+// itself at the next packet for the client.
+func (s *Sim) detach(pid int) {
+	ctx, cancel := context.WithTimeout(context.Background(), stopLimit)
+	defer cancel()
+	clients, err := s.Command(ctx, "Attached")
+	if err != nil {
+		return
+	}
+	for line := range strings.Lines(clients) {
+		var client, its int
+		if n, _ := fmt.Sscanf(line, "Client %d: pid %d ", &client, &its); n == 2 && its == pid {
+			s.Command(ctx, "X "+strconv.Itoa(client))
+		}
+	}
+}
