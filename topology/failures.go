@@ -1,0 +1,146 @@
+package topology
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Fail takes away what spec names, a whole node or one port's cable, and says
+// in words what that was: "Leaf007 port 31 – Spine010 port 8", or "Spine010
+// with 18 cables". The spec is a node, by description or GUID, or NODE/PORT
+// with a decimal port. A match of a whole description wins; otherwise the text
+// is split at its last slash. The node stays in the fabric, without cables. A
+// name that is unknown or ambiguous, and a port or node without a cable, are
+// errors that leave the fabric as it was.
+func (f *Fabric) Fail(spec string) (what string, err error) {
+	node, err := f.findNode(spec)
+	if err != nil {
+		return "", fmt.Errorf("fail %q: %w", spec, err)
+	}
+	if node != None {
+		what, err = f.failNode(node)
+	} else {
+		what, err = f.failPort(spec)
+	}
+	if err != nil {
+		return "", fmt.Errorf("fail %q: %w", spec, err)
+	}
+	return what, nil
+}
+
+// findNode returns the node with this description or GUID, None when there is
+// none. Descriptions win over GUIDs.
+func (f *Fabric) findNode(name string) (int32, error) {
+	var found []int32
+	for i := range f.Nodes {
+		if f.Nodes[i].Name == name && name != "" {
+			found = append(found, int32(i))
+		}
+	}
+	switch {
+	case len(found) == 1:
+		return found[0], nil
+	case len(found) > 1:
+		guids := make([]string, len(found))
+		for i, n := range found {
+			guids[i] = f.Nodes[n].GUID.String()
+		}
+		return None, fmt.Errorf("%d nodes are called %q: say which by its GUID: %s", len(found), name, strings.Join(guids, ", "))
+	}
+	if g, err := ParseGUID(name); err == nil {
+		return f.Find(g), nil
+	}
+	return None, nil
+}
+
+// failNode disconnects all cables of a node.
+func (f *Fabric) failNode(node int32) (string, error) {
+	cables := 0
+	n := &f.Nodes[node]
+	for p := range n.Ports {
+		if n.Ports[p].Connected() {
+			f.Disconnect(PortRef{node, uint8(p)})
+			cables++
+		}
+	}
+	switch cables {
+	case 0:
+		return "", fmt.Errorf("%s has no cable", n)
+	case 1:
+		return n.Label() + " with 1 cable", nil
+	}
+	return fmt.Sprintf("%s with %d cables", n.Label(), cables), nil
+}
+
+// failPort disconnects the cable of spec's port.
+func (f *Fabric) failPort(spec string) (string, error) {
+	slash := strings.LastIndexByte(spec, '/')
+	if slash < 0 {
+		return "", f.noSuchNode(spec)
+	}
+	name, digits := spec[:slash], spec[slash+1:]
+	node, err := f.findNode(name)
+	if err != nil {
+		return "", err
+	}
+	if node == None {
+		return "", f.noSuchNode(name)
+	}
+	n := &f.Nodes[node]
+	port, err := strconv.ParseUint(digits, 10, 16)
+	if err != nil {
+		return "", fmt.Errorf("%q is no port of %s: a decimal number from 1 to %d was expected", digits, n, len(n.Ports)-1)
+	}
+	if port == 0 || int(port) >= len(n.Ports) {
+		return "", fmt.Errorf("port %d is not on %s: its ports are 1 to %d", port, n, len(n.Ports)-1)
+	}
+	ref := PortRef{node, uint8(port)}
+	if !f.At(ref).Connected() {
+		return "", fmt.Errorf("port %d of %s has no cable", port, n)
+	}
+	what := f.CableLabel(ref)
+	f.Disconnect(ref)
+	return what, nil
+}
+
+// noSuchNode says that no node has this name, and which name is closest.
+func (f *Fabric) noSuchNode(name string) error {
+	closest, least := "", len(name)/2+1
+	for i := range f.Nodes {
+		if label := f.Nodes[i].Label(); label != "" {
+			if d := editDistance(strings.ToLower(name), strings.ToLower(label), least); d < least {
+				closest, least = label, d
+			}
+		}
+	}
+	if closest == "" {
+		return fmt.Errorf("no node has the description or GUID %q", name)
+	}
+	return fmt.Errorf("no node has the description or GUID %q: did you mean %q?", name, closest)
+}
+
+// editDistance is Levenshtein's distance of a and b in bytes, or any number
+// from limit on when it is no less than limit.
+func editDistance(a, b string, limit int) int {
+	if len(a)-len(b) >= limit || len(b)-len(a) >= limit {
+		return limit
+	}
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, diagonal+1, row[j]+1)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,117 @@
+package topology
+
+import (
+	"bytes"
+	"fmt"
+	"math/bits"
+	"strconv"
+)
+
+// LIDRange is the range of LIDs that a port owns, both ends included.
+type LIDRange struct {
+	Min, Max LID
+}
+
+// Size is the number of LIDs in the range.
+func (r LIDRange) Size() int { return int(r.Max) - int(r.Min) + 1 }
+
+// ReadGUID2LID reads OpenSM's cache guid2lid: the LID range of every port GUID
+// that OpenSM has met, so also of ports that are gone. As OpenSM does
+// (osm_db_files.c, osm_db_pack.h) it takes numbers in any base that C writes,
+// ignores what follows the two LIDs, and keeps the first of two ranges for one
+// GUID. Unlike OpenSM, which drops them, it refuses ranges that cannot be.
+func ReadGUID2LID(data []byte) (map[GUID]LIDRange, error) {
+	ranges := make(map[GUID]LIDRange, bytes.Count(data, newline)/2+1)
+	for number := 1; len(data) > 0; number++ {
+		var line []byte
+		line, data, _ = bytes.Cut(data, newline)
+		if len(bytes.TrimSpace(line)) == 0 {
+			continue
+		}
+		guid, r, err := parseGUID2LID(line)
+		if err != nil {
+			return nil, fmt.Errorf("read guid2lid line %d: %w", number, err)
+		}
+		if _, dup := ranges[guid]; !dup {
+			ranges[guid] = r
+		}
+	}
+	return ranges, nil
+}
+
+func parseGUID2LID(line []byte) (GUID, LIDRange, error) {
+	if line[0] == ' ' || line[0] == '\t' {
+		return 0, LIDRange{}, fmt.Errorf("%s begins with a space: a GUID was expected", quote(line))
+	}
+	words := bytes.Fields(line)
+	if len(words) < 3 {
+		return 0, LIDRange{}, fmt.Errorf("%s has %d words: a GUID, the first and the last LID were expected", quote(line), len(words))
+	}
+	guid, err := strconv.ParseUint(string(words[0]), 0, 64)
+	if err != nil || guid == 0 {
+		return 0, LIDRange{}, fmt.Errorf("%s is not a GUID", quote(words[0]))
+	}
+	var lids [2]LID
+	for i := range lids {
+		lid, err := strconv.ParseUint(string(words[1+i]), 0, 16)
+		if err != nil || lid == 0 || LID(lid) > MaxUnicastLID {
+			return 0, LIDRange{}, fmt.Errorf("%s is not a unicast LID (1 to %#x), for port %s", quote(words[1+i]), MaxUnicastLID, GUID(guid))
+		}
+		lids[i] = LID(lid)
+	}
+	r := LIDRange{lids[0], lids[1]}
+	if r.Min > r.Max {
+		return 0, LIDRange{}, fmt.Errorf("the LIDs %#x to %#x of port %s are in the wrong order", r.Min, r.Max, GUID(guid))
+	}
+	return GUID(guid), r, nil
+}
+
+// ApplyGUID2LID sets the LMC of every port that owns LIDs to the size of its
+// range in ranges. Every adapter and router port with a LID must be there, and
+// wherever the LID is known it must be the first of the range; otherwise the
+// error says for which port the cache is stale, and f is left as it was.
+func (f *Fabric) ApplyGUID2LID(ranges map[GUID]LIDRange) error {
+	ends := f.EndPorts()
+	old := make([]uint8, len(ends))
+	lmcs := make([]uint8, len(ends))
+	for i, e := range ends {
+		old[i], lmcs[i] = e.LMC, e.LMC
+		r, known := ranges[e.GUID]
+		switch {
+		case known:
+			lmc, err := f.lmcOf(e, r)
+			if err != nil {
+				return fmt.Errorf("apply guid2lid: %w", err)
+			}
+			lmcs[i] = lmc
+		case e.LID != 0 && f.Nodes[e.Node].Kind != Switch:
+			return fmt.Errorf("apply guid2lid: the cache is stale: it lacks port %s (%s), which has LID %d", e.GUID, f.PortLabel(e.PortRef), e.LID)
+		}
+	}
+	f.setLMCs(ends, lmcs)
+	if err := f.validateLIDs(); err != nil {
+		f.setLMCs(ends, old)
+		return fmt.Errorf("apply guid2lid: the cache is stale: %w", err)
+	}
+	return nil
+}
+
+// lmcOf is the LMC that an end port's range means.
+func (f *Fabric) lmcOf(e EndPort, r LIDRange) (uint8, error) {
+	size := r.Size()
+	switch {
+	case e.LID != 0 && e.LID != r.Min:
+		return 0, fmt.Errorf("the cache is stale: port %s (%s) has LID %d, and the cache has %d to %d", e.GUID, f.PortLabel(e.PortRef), e.LID, r.Min, r.Max)
+	case size < 1 || size > 1<<MaxLMC || size&(size-1) != 0:
+		return 0, fmt.Errorf("port %s (%s) has %d LIDs, %d to %d: a power of two up to %d was expected", e.GUID, f.PortLabel(e.PortRef), size, r.Min, r.Max, 1<<MaxLMC)
+	case int(r.Min)%size != 0:
+		return 0, fmt.Errorf("port %s (%s) has %d LIDs from %d on, which is no multiple of %d", e.GUID, f.PortLabel(e.PortRef), size, r.Min, size)
+	}
+	return uint8(bits.TrailingZeros(uint(size))), nil
+}
+
+func (f *Fabric) setLMCs(ends []EndPort, lmcs []uint8) {
+	for i, e := range ends {
+		f.At(e.PortRef).LMC = lmcs[i]
+	}
+}

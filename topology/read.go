@@ -1,0 +1,202 @@
+package topology
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+)
+
+// ErrIncomplete is wrapped by the readers' errors when a file ends too early:
+// its writer is still at work, or it was cut off. Reading again later may
+// succeed.
+var ErrIncomplete = errors.New("the file is incomplete: it is still being written or was cut off")
+
+// Source is the kind of file that a fabric was read from.
+type Source uint8
+
+// The kinds of files that Read recognises.
+const (
+	SourceUnknown       Source = iota
+	SourceIbnetdiscover        // the output of ibnetdiscover: tells the LMC, not the manager
+	SourceSubnetLst            // OpenSM's opensm-subnet.lst: tells the manager, not the LMC
+)
+
+// String is the kind's name as operators know it.
+func (s Source) String() string {
+	switch s {
+	case SourceIbnetdiscover:
+		return "ibnetdiscover"
+	case SourceSubnetLst:
+		return "opensm-subnet.lst"
+	}
+	return "unknown file"
+}
+
+// Read reads a fabric from the output of ibnetdiscover or from an
+// opensm-subnet.lst, whichever data is by its first line that is neither empty
+// nor a comment.
+func Read(data []byte) (*Fabric, Source, error) {
+	if len(data) == 0 {
+		return nil, SourceUnknown, fmt.Errorf("read topology: the file is empty: %w", ErrIncomplete)
+	}
+	switch kind, line, text := recognise(data); kind {
+	case SourceIbnetdiscover:
+		f, err := ReadIbnetdiscover(data)
+		return f, kind, err
+	case SourceSubnetLst:
+		f, err := ReadSubnetLst(data)
+		return f, kind, err
+	default:
+		return nil, kind, fmt.Errorf("read topology line %d: %s is in neither the output of ibnetdiscover nor an opensm-subnet.lst, "+
+			"and one of the two was expected", line, quote(text))
+	}
+}
+
+// recognise tells a file's kind by its first telling line, and returns that
+// line with its number.
+func recognise(data []byte) (kind Source, number int, line []byte) {
+	var rest []byte
+	more := true
+	for line, rest, more = bytes.Cut(data, newline); ; line, rest, more = bytes.Cut(rest, newline) {
+		number++
+		trimmed := bytes.TrimSpace(line)
+		switch {
+		case bytes.HasPrefix(trimmed, []byte("# Topology file: generated on ")):
+			return SourceIbnetdiscover, number, line
+		case len(trimmed) == 0 || trimmed[0] == '#':
+		case bytes.HasPrefix(line, []byte("{ ")):
+			return SourceSubnetLst, number, line
+		case lineKind(line) != unknownLine:
+			return SourceIbnetdiscover, number, line
+		default:
+			return SourceUnknown, number, line
+		}
+		if !more {
+			return SourceUnknown, number, line
+		}
+	}
+}
+
+var newline = []byte("\n")
+
+// quote prints a line of a file in an error, shortened and made printable.
+func quote(line []byte) string {
+	const longest = 60
+	if len(line) > longest {
+		return fmt.Sprintf("%q…", line[:longest])
+	}
+	return fmt.Sprintf("%q", line)
+}
+
+// cursor walks over one line of a file. The first thing that is not as expected
+// stops it for good: rest stays there, and want says what was expected.
+type cursor struct {
+	rest []byte
+	want string
+}
+
+func (c *cursor) ok() bool { return c.want == "" }
+
+func (c *cursor) stop(want string) {
+	if c.want == "" {
+		c.want = want
+	}
+}
+
+// err says where on line the cursor stopped, and why.
+func (c *cursor) err(line []byte) error {
+	return fmt.Errorf("expected %s at column %d of %s", c.want, len(line)-len(c.rest)+1, quote(line))
+}
+
+// has steps over s when it is next and tells whether it was.
+func (c *cursor) has(s string) bool {
+	if !c.ok() || len(c.rest) < len(s) || string(c.rest[:len(s)]) != s {
+		return false
+	}
+	c.rest = c.rest[len(s):]
+	return true
+}
+
+// lit steps over s, which must be next.
+func (c *cursor) lit(s string) {
+	if !c.has(s) {
+		c.stop(s)
+	}
+}
+
+// spaces steps over spaces and tabs.
+func (c *cursor) spaces() {
+	for c.ok() && len(c.rest) > 0 && (c.rest[0] == ' ' || c.rest[0] == '\t') {
+		c.rest = c.rest[1:]
+	}
+}
+
+// hex reads a hexadecimal number of at most digits digits, without 0x.
+func (c *cursor) hex(digits int, what string) uint64 {
+	if !c.ok() {
+		return 0
+	}
+	var v uint64
+	n := 0
+	for n < len(c.rest) && n <= digits {
+		d := hexDigit(c.rest[n])
+		if d > 15 {
+			break
+		}
+		v = v<<4 | uint64(d)
+		n++
+	}
+	if n == 0 || n > digits {
+		c.stop(what)
+		return 0
+	}
+	c.rest = c.rest[n:]
+	return v
+}
+
+// decimal reads a decimal number from 0 to limit.
+func (c *cursor) decimal(limit int, what string) int {
+	if !c.ok() {
+		return 0
+	}
+	v, n := 0, 0
+	for n < len(c.rest) && c.rest[n] >= '0' && c.rest[n] <= '9' && v <= limit {
+		v = 10*v + int(c.rest[n]-'0')
+		n++
+	}
+	if n == 0 || v > limit {
+		c.stop(what)
+		return 0
+	}
+	c.rest = c.rest[n:]
+	return v
+}
+
+func hexDigit(b byte) byte {
+	switch {
+	case b >= '0' && b <= '9':
+		return b - '0'
+	case b >= 'a' && b <= 'f':
+		return b - 'a' + 10
+	case b >= 'A' && b <= 'F':
+		return b - 'A' + 10
+	}
+	return 0xFF
+}
+
+// newPorts gives a node its ports, 0 to count, none of them with a cable. It
+// cuts them from *slab, which it refills, so that a fabric costs few
+// allocations.
+func newPorts(slab *[]Port, count int) []Port {
+	const refill = 2048
+	n := count + 1
+	if len(*slab) < n {
+		*slab = make([]Port, max(refill, n))
+	}
+	ports := (*slab)[:n:n]
+	*slab = (*slab)[n:]
+	for i := range ports {
+		ports[i].Peer = None
+	}
+	return ports
+}

@@ -1,0 +1,297 @@
+package topology
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+)
+
+// ReadSubnetLst reads OpenSM's opensm-subnet.lst (osm_dump.c,
+// dump_topology_node): a line for every port with a cable, which describes
+// both ends of the cable and the state, width and speed of the first. The node
+// marked -SM becomes Fabric.SM; it stays 0 where no node, or more than one, is
+// marked. The file does not hold the LMC: see SetLMC and ApplyGUID2LID.
+//
+// OpenSM writes the file in place, so a reader can meet one that is half
+// written. Every cable is printed once from each end, and the nodes of a
+// connected fabric cannot be parted without parting a cable; a cable seen from
+// one end only, a last line without its newline, and an empty file therefore
+// give an error that wraps ErrIncomplete. One cut escapes this test: in the
+// middle of a node's lines when all nodes printed before it hang on that node's
+// printed ports alone. In a fat tree with two spines or more what is left is
+// then a single leaf with some of its hosts, and never a switch more: a caller
+// that expects more should take it for incomplete.
+func ReadSubnetLst(data []byte) (*Fabric, error) {
+	if len(data) == 0 {
+		return nil, fmt.Errorf("read opensm-subnet.lst: no line yet: %w", ErrIncomplete)
+	}
+	if data[len(data)-1] != '\n' {
+		return nil, fmt.Errorf("read opensm-subnet.lst: the last line has no end: %w", ErrIncomplete)
+	}
+	r := lstReader{index: make(map[GUID]int32, 512)}
+	for number := 1; len(data) > 0; number++ {
+		end := bytes.IndexByte(data, '\n')
+		if err := r.line(data[:end]); err != nil {
+			return nil, fmt.Errorf("read opensm-subnet.lst line %d: %w", number, err)
+		}
+		data = data[end+1:]
+	}
+	if err := r.bothEnds(); err != nil {
+		return nil, fmt.Errorf("read opensm-subnet.lst: %w", err)
+	}
+	f, err := NewFabric(r.nodes, r.manager())
+	if err != nil {
+		return nil, fmt.Errorf("read opensm-subnet.lst: %w", err)
+	}
+	return f, nil
+}
+
+// lstEnd is one end of a cable as a line describes it.
+type lstEnd struct {
+	kind               Kind
+	marked             bool // as the subnet manager's
+	ports, number      uint8
+	system, node, port GUID
+	name               []byte
+	lid                LID
+}
+
+// lstLine is a line in parts: both ends, and what the near one runs at.
+type lstLine struct {
+	near, far lstEnd
+	rate      Rate
+	state     PortState
+}
+
+// parseLstLine takes a line apart. Descriptions can hold anything: the near
+// one ends where the description of a far end follows, the far one ends at the
+// last "} LID:" of the line.
+func parseLstLine(line []byte) (l lstLine, err error) {
+	c := cursor{rest: line}
+	l.near.head(&c)
+	if !c.ok() {
+		return l, c.err(line)
+	}
+	name := c.rest
+	for from := 0; ; {
+		i := bytes.Index(name[from:], lidMark)
+		if i < 0 {
+			if c.ok() {
+				c.stop("} LID:")
+			}
+			return l, c.err(line)
+		}
+		from += i
+		c = cursor{rest: name[from:]}
+		l.near.tail(&c)
+		l.far.head(&c)
+		if c.ok() {
+			l.near.name = name[:from]
+			break
+		}
+		from++
+	}
+	i := bytes.LastIndex(c.rest, lidMark)
+	if i < 0 {
+		c.stop("} LID:")
+		return l, c.err(line)
+	}
+	l.far.name = c.rest[:i]
+	c.rest = c.rest[i:]
+	l.far.tail(&c)
+	l.link(&c)
+	if !c.ok() {
+		return l, c.err(line)
+	}
+	return l, nil
+}
+
+var lidMark = []byte("} LID:")
+
+// head reads an end up to its description.
+func (e *lstEnd) head(c *cursor) {
+	c.lit("{ ")
+	switch {
+	case c.has("SW"):
+		e.kind = Switch
+	case c.has("CA"):
+		e.kind = Adapter
+	case c.has("Rt"):
+		e.kind = Router
+	default:
+		c.stop("SW, CA or Rt")
+	}
+	e.marked = c.has("-SM")
+	c.lit(" Ports:")
+	e.ports = uint8(c.hex(2, "a number of ports"))
+	c.lit(" SystemGUID:")
+	e.system = GUID(c.hex(16, "a GUID"))
+	c.lit(" NodeGUID:")
+	e.node = GUID(c.hex(16, "a GUID"))
+	c.lit(" PortGUID:")
+	e.port = GUID(c.hex(16, "a GUID"))
+	c.lit(" VenID:")
+	c.hex(8, "a vendor")
+	c.lit(" DevID:")
+	c.hex(8, "a device")
+	c.lit(" Rev:")
+	c.hex(8, "a revision")
+	c.lit(" {")
+}
+
+// tail reads an end from behind its description.
+func (e *lstEnd) tail(c *cursor) {
+	c.lit("} LID:")
+	e.lid = LID(c.hex(4, "a LID of four hexadecimal digits"))
+	c.lit(" PN:")
+	e.number = uint8(c.hex(2, "a port number"))
+	c.lit(" } ")
+}
+
+// link reads the width, state and speed that end a line.
+func (l *lstLine) link(c *cursor) {
+	c.lit("PHY=")
+	if !c.has("??x") && !c.has("??") {
+		l.rate.Width = uint8(c.decimal(255, "a width such as 4x"))
+		c.lit("x")
+	}
+	c.lit(" LOG=")
+	switch {
+	case c.has("ACT"):
+		l.state = Active
+	case c.has("ARM"):
+		l.state = Armed
+	case c.has("INI"):
+		l.state = Init
+	case c.has("DWN"):
+		l.state = Down
+	default:
+		c.stop("ACT, ARM, INI or DWN")
+	}
+	c.lit(" SPD=")
+	if c.ok() {
+		l.rate.Speed = lstSpeed(c.rest)
+	}
+}
+
+// lstSpeed is the generation that OpenSM prints as Gb/s of one physical lane.
+// OpenSM prints "??" for those that it does not know.
+func lstSpeed(word []byte) Speed {
+	switch string(word) {
+	case "2.5":
+		return SDR
+	case "5":
+		return DDR
+	case "10":
+		return QDR
+	case "FDR10":
+		return FDR10
+	case "14":
+		return FDR
+	case "25":
+		return EDR
+	case "50":
+		return HDR
+	case "100":
+		return NDR
+	case "200":
+		return XDR
+	}
+	return UnknownSpeed
+}
+
+// lstReader gathers nodes and cables line by line.
+type lstReader struct {
+	nodes  []Node
+	index  map[GUID]int32
+	slab   []Port
+	marked []GUID // nodes marked as the subnet manager's, each once
+}
+
+func (r *lstReader) line(line []byte) error {
+	l, err := parseLstLine(line)
+	if err != nil {
+		return err
+	}
+	near, err := r.end(&l.near)
+	if err != nil {
+		return err
+	}
+	far, err := r.end(&l.far)
+	if err != nil {
+		return err
+	}
+	port := &r.nodes[near].Ports[l.near.number]
+	if port.Peer != None {
+		return fmt.Errorf("%s port %d is printed twice", &r.nodes[near], l.near.number)
+	}
+	port.Peer, port.PeerPort, port.Rate, port.State = far, l.far.number, l.rate, l.state
+	back := &r.nodes[far].Ports[l.far.number]
+	if back.Peer != None && (back.Peer != near || back.PeerPort != l.near.number) {
+		return fmt.Errorf("%s port %d leads to %s port %d, which leads to %s port %d", &r.nodes[near], l.near.number,
+			&r.nodes[far], l.far.number, &r.nodes[back.Peer], back.PeerPort)
+	}
+	return nil
+}
+
+// end finds or adds the node of an end, notes its port's GUID and LID, and
+// checks both against what earlier lines said.
+func (r *lstReader) end(e *lstEnd) (int32, error) {
+	i, known := r.index[e.node]
+	if !known {
+		if e.node == 0 {
+			return None, fmt.Errorf("%q has no node GUID", e.name)
+		}
+		i = int32(len(r.nodes))
+		r.index[e.node] = i
+		r.nodes = append(r.nodes, Node{Kind: e.kind, GUID: e.node, System: e.system, Name: string(e.name), Ports: newPorts(&r.slab, int(e.ports))})
+	}
+	n := &r.nodes[i]
+	if n.Kind != e.kind || len(n.Ports) != int(e.ports)+1 || n.System != e.system || n.Name != string(e.name) {
+		return None, fmt.Errorf("%s, a %s with %d ports, was %q, a %s with %d ports, on an earlier line", n.GUID, e.kind, e.ports, n.Name, n.Kind, len(n.Ports)-1)
+	}
+	if e.number == 0 || int(e.number) >= len(n.Ports) {
+		return None, fmt.Errorf("port %d is not on %s (%d ports)", e.number, n, len(n.Ports)-1)
+	}
+	own := &n.Ports[e.number]
+	if n.Kind == Switch {
+		own = &n.Ports[0]
+		own.State = Active
+	}
+	if own.GUID == 0 {
+		own.GUID, own.LID = e.port, e.lid
+	}
+	if own.GUID != e.port || own.LID != e.lid {
+		return None, fmt.Errorf("%s port %d has port GUID %s and LID %d, which were %s and %d on an earlier line", n, e.number, e.port, e.lid, own.GUID, own.LID)
+	}
+	// Before LIDs are assigned both of those that OpenSM compares are 0.
+	if e.marked && e.lid != 0 && !slices.Contains(r.marked, n.GUID) {
+		r.marked = append(r.marked, n.GUID)
+	}
+	return i, nil
+}
+
+// manager is the one node that is marked as the subnet manager's, or 0.
+func (r *lstReader) manager() GUID {
+	if len(r.marked) != 1 {
+		return 0
+	}
+	return r.marked[0]
+}
+
+// bothEnds finds a cable that was printed from one end only.
+func (r *lstReader) bothEnds() error {
+	for i := range r.nodes {
+		for p := range r.nodes[i].Ports {
+			port := &r.nodes[i].Ports[p]
+			if port.Peer == None {
+				continue
+			}
+			if peer := &r.nodes[port.Peer]; peer.Ports[port.PeerPort].Peer == None {
+				return fmt.Errorf("cable %s port %d – %s port %d is printed from its first end only: %w",
+					r.nodes[i].Label(), p, peer.Label(), port.PeerPort, ErrIncomplete)
+			}
+		}
+	}
+	return nil
+}
