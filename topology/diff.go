@@ -1,0 +1,235 @@
+package topology
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// ChangeKind says what a Change is about. Its values are stable codes.
+type ChangeKind string
+
+// The kinds of changes, in the order in which Diff lists them.
+const (
+	ChangeNodeGone    ChangeKind = "node-gone"
+	ChangeNodeNew     ChangeKind = "node-new"
+	ChangeNodeRenamed ChangeKind = "node-renamed"
+	ChangeCableDown   ChangeKind = "cable-down"
+	ChangeCableMoved  ChangeKind = "cable-moved"
+	ChangeCableUp     ChangeKind = "cable-up"
+	ChangeCableRate   ChangeKind = "cable-rate"
+	ChangeLID         ChangeKind = "lid-changed"
+	ChangeLMC         ChangeKind = "lmc-changed"
+)
+
+// CableEnd is an end of a cable in terms that outlast a fabric's node indices.
+type CableEnd struct {
+	Node GUID  `json:"node"`
+	Port uint8 `json:"port"`
+}
+
+// Change is one difference of two fabrics.
+type Change struct {
+	Kind ChangeKind `json:"kind"`
+	Text string     `json:"text"` // the change in words, such as "Leaf007 port 31 – Spine010 port 8 went down"
+	// At is the cable's end nearer to the hosts, the port whose LID or LMC
+	// changed, or the node, with port 0. Peer is the cable's other end, zero
+	// where the change is about no cable. A moved cable is where it is now.
+	At   CableEnd `json:"at"`
+	Peer CableEnd `json:"peer"`
+}
+
+// Diff lists what changed from old to new, in a fixed order: by kind, switches
+// before other nodes, then by GUID and port. A cable counts as there while both
+// its ends are Active, a node while it has such a cable; a node that appears or
+// disappears is one change, and its cables are none. A cable that went down
+// while another came up between the same two nodes, or at one of its two ports,
+// has moved.
+func Diff(old, new *Fabric) []Change {
+	d := differ{old: old, new: new, live: [2][]bool{liveNodes(old), liveNodes(new)}}
+	d.twin = twins(old, new)
+	d.count(old, new)
+	d.nodes()
+	d.cables()
+	d.lids()
+	order := map[ChangeKind]int{}
+	for i, k := range []ChangeKind{ChangeNodeGone, ChangeNodeNew, ChangeNodeRenamed, ChangeCableDown, ChangeCableMoved, ChangeCableUp, ChangeCableRate, ChangeLID, ChangeLMC} {
+		order[k] = i
+	}
+	slices.SortStableFunc(d.changes, func(a, b Change) int { return cmp.Compare(order[a.Kind], order[b.Kind]) })
+	return d.changes
+}
+
+// differ compares two fabrics.
+type differ struct {
+	old, new *Fabric
+	live     [2][]bool       // [0 old, 1 new][node] whether the node has a cable that is up
+	twin     [2][]int32      // [0 old, 1 new][node] the same GUID's index in the other fabric, or None
+	shared   map[string]GUID // the node of a name, 0 when several nodes have it
+	changes  []Change
+}
+
+// liveNodes tells which nodes have a cable that is up at both ends.
+func liveNodes(f *Fabric) []bool {
+	live := make([]bool, len(f.Nodes))
+	for i := range f.Nodes {
+		for p := range f.Nodes[i].Ports {
+			if f.cableUp(PortRef{int32(i), uint8(p)}) {
+				live[i] = true
+				break
+			}
+		}
+	}
+	return live
+}
+
+// cableUp tells whether the port has a cable that is up at both its ends.
+func (f *Fabric) cableUp(r PortRef) bool {
+	p := f.At(r)
+	return p.Up() && f.Nodes[p.Peer].Ports[p.PeerPort].Up()
+}
+
+// twins pairs the nodes of two fabrics by GUID; both lists ascend.
+func twins(old, new *Fabric) [2][]int32 {
+	t := [2][]int32{make([]int32, len(old.Nodes)), make([]int32, len(new.Nodes))}
+	for _, side := range t {
+		for i := range side {
+			side[i] = None
+		}
+	}
+	for i, j := 0, 0; i < len(old.Nodes) && j < len(new.Nodes); {
+		switch a, b := old.Nodes[i].GUID, new.Nodes[j].GUID; {
+		case a == b:
+			t[0][i], t[1][j] = int32(j), int32(i)
+			i, j = i+1, j+1
+		case a < b:
+			i++
+		default:
+			j++
+		}
+	}
+	return t
+}
+
+// count finds the names that several nodes have, in either fabric.
+func (d *differ) count(fabrics ...*Fabric) {
+	d.shared = make(map[string]GUID, len(d.old.Nodes))
+	for _, f := range fabrics {
+		for i := range f.Nodes {
+			n := &f.Nodes[i]
+			if g, seen := d.shared[n.Name]; seen && g != n.GUID {
+				d.shared[n.Name] = 0
+			} else {
+				d.shared[n.Name] = n.GUID
+			}
+		}
+	}
+}
+
+// label names a node by its description, with its GUID where that is shared.
+func (d *differ) label(n *Node) string {
+	if d.shared[n.Name] == 0 {
+		return n.String()
+	}
+	return n.Label()
+}
+
+func (d *differ) portLabel(f *Fabric, r PortRef) string {
+	n := &f.Nodes[r.Node]
+	if n.Kind == Switch && r.Port == 0 {
+		return d.label(n)
+	}
+	return fmt.Sprintf("%s port %d", d.label(n), r.Port)
+}
+
+func (f *Fabric) end(r PortRef) CableEnd { return CableEnd{f.Nodes[r.Node].GUID, r.Port} }
+
+func (d *differ) add(kind ChangeKind, at, peer CableEnd, format string, args ...any) {
+	d.changes = append(d.changes, Change{kind, fmt.Sprintf(format, args...), at, peer})
+}
+
+// stays tells whether a node, given by its index in the old (0) or new (1)
+// fabric, is live in both.
+func (d *differ) stays(side int, node int32) bool {
+	twin := d.twin[side][node]
+	return d.live[side][node] && twin != None && d.live[1-side][twin]
+}
+
+// nodes reports nodes that disappeared, appeared or were renamed.
+func (d *differ) nodes() {
+	for side, f := range []*Fabric{d.old, d.new} {
+		kind, verb := ChangeNodeGone, "disappeared"
+		if side == 1 {
+			kind, verb = ChangeNodeNew, "appeared"
+		}
+		for _, i := range switchesFirst(f) {
+			n := &f.Nodes[i]
+			if d.live[side][i] && !d.stays(side, i) {
+				d.add(kind, CableEnd{Node: n.GUID}, CableEnd{}, "%s %s %s (%s)", n.Kind, d.label(n), verb, f.attachment(i, d.label))
+			}
+		}
+	}
+	for _, i := range switchesFirst(d.new) {
+		if !d.stays(1, i) {
+			continue
+		}
+		was, is := &d.old.Nodes[d.twin[1][i]], &d.new.Nodes[i]
+		if was.Name != is.Name {
+			d.add(ChangeNodeRenamed, CableEnd{Node: is.GUID}, CableEnd{}, "%s %s is now called %q (was %q)", is.Kind, is.GUID, is.Name, was.Name)
+		}
+	}
+}
+
+// switchesFirst lists the nodes' indices, switches before the others.
+func switchesFirst(f *Fabric) []int32 {
+	order := make([]int32, 0, len(f.Nodes))
+	for _, switches := range []bool{true, false} {
+		for i := range f.Nodes {
+			if (f.Nodes[i].Kind == Switch) == switches {
+				order = append(order, int32(i))
+			}
+		}
+	}
+	return order
+}
+
+// attachment says in words what a node's live cables are: the far end of the
+// only one, or their number.
+func (f *Fabric) attachment(node int32, label func(*Node) string) string {
+	cables := 0
+	var last PortRef
+	for p := range f.Nodes[node].Ports {
+		if f.cableUp(PortRef{node, uint8(p)}) {
+			cables++
+			last = PortRef{node, uint8(p)}
+		}
+	}
+	if cables == 1 {
+		far := f.At(last)
+		return fmt.Sprintf("on %s port %d", label(&f.Nodes[far.Peer]), far.PeerPort)
+	}
+	return fmt.Sprintf("%d cables", cables)
+}
+
+// lids reports new LIDs and LMCs of ports that have a LID in both fabrics.
+func (d *differ) lids() {
+	for _, i := range switchesFirst(d.new) {
+		j := d.twin[1][i]
+		if j == None {
+			continue
+		}
+		was, is := &d.old.Nodes[j], &d.new.Nodes[i]
+		for p := 0; p < min(len(was.Ports), len(is.Ports)); p++ {
+			a, b, ref := &was.Ports[p], &is.Ports[p], PortRef{i, uint8(p)}
+			if a.LID == 0 || b.LID == 0 {
+				continue
+			}
+			if a.LID != b.LID {
+				d.add(ChangeLID, d.new.end(ref), CableEnd{}, "%s has LID %d (was %d)", d.portLabel(d.new, ref), b.LID, a.LID)
+			}
+			if a.LMC != b.LMC {
+				d.add(ChangeLMC, d.new.end(ref), CableEnd{}, "%s has LMC %d (was %d)", d.portLabel(d.new, ref), b.LMC, a.LMC)
+			}
+		}
+	}
+}
