@@ -1,0 +1,180 @@
+package systemd
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"forsd/internal/config"
+)
+
+// maxExposure is the worst exposure that forsd.service may have by
+// systemd-analyze security, in tenths.
+const maxExposure = "19"
+
+// dropIn is the drop-in for Debian's opensm@.service.
+const dropIn = "opensm@.service.d/forsd.conf"
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// analyze runs systemd-analyze, which must exit with 0 and, if quiet, say nothing.
+func analyze(t *testing.T, quiet bool, args ...string) {
+	t.Helper()
+	out, err := exec.Command("systemd-analyze", args...).CombinedOutput()
+	if err != nil || quiet && len(out) > 0 {
+		t.Errorf("systemd-analyze %s: %v (make deps installs it)\n%s", strings.Join(args, " "), err, out)
+	}
+}
+
+// install writes a unit to dir with its programs replaced by one that exists.
+func install(t *testing.T, dir, name, text string) string {
+	t.Helper()
+	path := filepath.Join(dir, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	text = strings.ReplaceAll(text, "/usr/bin/forsd", "/bin/true")
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestServiceIsSound(t *testing.T) {
+	unit := install(t, t.TempDir(), "forsd.service", read(t, "forsd.service"))
+	analyze(t, true, "verify", "--recursive-errors=no", "--man=no", unit)
+	analyze(t, false, "security", "--offline=yes", "--threshold="+maxExposure, unit)
+}
+
+func TestDropInIsSound(t *testing.T) {
+	dir := t.TempDir()
+	unit := install(t, dir, "opensm@.service", read(t, "/lib/systemd/system/opensm@.service"))
+	install(t, dir, dropIn, read(t, dropIn))
+	analyze(t, true, "verify", "--recursive-errors=no", "--man=no", unit)
+}
+
+// systemd-analyze verify only warns of a setting that it does not know. This
+// holds the tests above to noticing one.
+func TestMisspeltSettingIsNoticed(t *testing.T) {
+	text := strings.Replace(read(t, "forsd.service"), "ProtectHome=", "ProtectHoem=", 1)
+	unit := install(t, t.TempDir(), "forsd.service", text)
+	out, err := exec.Command("systemd-analyze", "verify", "--recursive-errors=no", "--man=no", unit).CombinedOutput()
+	if err == nil && len(out) == 0 {
+		t.Error("systemd-analyze verify does not notice a misspelt setting")
+	}
+}
+
+func TestUnitsAgreeWithDefaults(t *testing.T) {
+	def := config.Default()
+	for _, tt := range []struct{ file, text string }{
+		{"forsd.service", " --config " + config.DefaultPath + "\n"},
+		{"forsd.service", "\nStateDirectory=forsd forsd/opensm\n"},
+		{"forsd.service", "\nRuntimeDirectory=forsd\n"},
+		{dropIn, "test -e " + def.OpenSM.LFTsFile + " "},
+		{dropIn, ": > " + def.OpenSM.LFTsFile + ";"},
+	} {
+		if !strings.Contains(read(t, tt.file), tt.text) {
+			t.Errorf("%s lacks %q", tt.file, tt.text)
+		}
+	}
+	for _, p := range []struct{ path, dir string }{
+		{def.StateDir, "/var/lib/forsd"},
+		{filepath.Dir(def.OpenSM.LFTsFile), "/var/lib/forsd/opensm"},
+		{filepath.Dir(def.API.Socket), "/run/forsd"},
+		{def.RunDir, "/run/forsd"},
+	} {
+		if p.path != p.dir {
+			t.Errorf("the program uses %s, the unit provides %s", p.path, p.dir)
+		}
+	}
+}
+
+// preStart runs the drop-in's command on another directory than the system's.
+func preStart(t *testing.T, dir string) {
+	t.Helper()
+	m := regexp.MustCompile(`(?m)^ExecStartPre=-/bin/sh -c '(.*)'$`).FindStringSubmatch(read(t, dropIn))
+	if m == nil {
+		t.Fatal("the drop-in runs no shell command")
+	}
+	script := strings.ReplaceAll(m[1], "/var/lib/forsd/opensm", dir)
+	if script == m[1] || strings.Contains(script, "/var/lib") {
+		t.Fatalf("the command names other directories: %s", m[1])
+	}
+	// Failure is allowed, as by the "-" before the command.
+	out, err := exec.Command("/bin/sh", "-c", script).CombinedOutput()
+	t.Logf("%v %s", err, out)
+}
+
+func TestPreStart(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state", "opensm")
+	table := filepath.Join(dir, "lfts.dump")
+
+	preStart(t, dir)
+	info, err := os.Stat(table)
+	if err != nil || info.Size() != 0 || info.Mode().Perm() != 0o644 {
+		t.Fatalf("no empty table file, readable by all: %v, %v", info, err)
+	}
+
+	if err := os.WriteFile(table, []byte("tables\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	preStart(t, dir)
+	if got := read(t, table); got != "tables\n" {
+		t.Errorf("a table file in use became %q", got)
+	}
+
+	victim := filepath.Join(t.TempDir(), "nologin")
+	if err := os.Remove(table); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(victim, table); err != nil {
+		t.Fatal(err)
+	}
+	preStart(t, dir)
+	if _, err := os.Lstat(victim); err == nil {
+		t.Error("a symbolic link made the command create a file elsewhere")
+	}
+}
+
+func TestSysusersAndUdevAgreeWithService(t *testing.T) {
+	unit, users, rules := read(t, "forsd.service"), read(t, "sysusers.d/forsd.conf"), read(t, "udev/70-forsd.rules")
+	for _, tt := range []struct{ in, text string }{
+		{unit, "\nUser=forsd\n"},
+		{users, "\nu forsd "},
+		{unit, "\nSupplementaryGroups=forsd-umad\n"},
+		{users, "\ng forsd-umad "},
+		{rules, `GROUP="forsd-umad"`},
+		{unit, "\nDeviceAllow=char-infiniband_mad rw\n"},
+	} {
+		if !strings.Contains(tt.in, tt.text) {
+			t.Errorf("no line with %q", tt.text)
+		}
+	}
+	root := t.TempDir()
+	if err := os.Mkdir(filepath.Join(root, "etc"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	conf, err := filepath.Abs("sysusers.d/forsd.conf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("systemd-sysusers", "--root="+root, conf).CombinedOutput(); err != nil {
+		t.Fatalf("systemd-sysusers: %v\n%s", err, out)
+	}
+	if group := read(t, filepath.Join(root, "etc/group")); !strings.Contains(group, "forsd-umad:") {
+		t.Errorf("groups made:\n%s", group)
+	}
+	if passwd := read(t, filepath.Join(root, "etc/passwd")); !strings.Contains(passwd, "forsd:") {
+		t.Errorf("users made:\n%s", passwd)
+	}
+}
