@@ -1,0 +1,85 @@
+# forsd. "make test" and "make demo" work on a fresh Debian 12 with Go: they
+# install what they need. Variables: DESTDIR, prefix (install); KEEP=1 (demo);
+# FUZZTIME=10m (fuzz); TESTFLAGS (test).
+
+prefix      ?= /usr/local
+sysconfdir  ?= /etc
+bindir      ?= $(prefix)/bin
+unitdir     ?= $(prefix)/lib/systemd/system
+sysusersdir ?= $(prefix)/lib/sysusers.d
+udevdir     ?= $(prefix)/lib/udev/rules.d
+docdir      ?= $(prefix)/share/doc/forsd
+bashdir     ?= $(prefix)/share/bash-completion/completions
+zshdir      ?= $(prefix)/share/zsh/site-functions
+FUZZTIME    ?= 10m
+TESTFLAGS   ?= -timeout 20m
+
+# Go may be where its archive puts it, and OpenSM's tools are in sbin: neither
+# need be in the PATH of the caller.
+GO    := $(firstword $(shell which go 2>/dev/null) $(wildcard /usr/local/go/bin/go) go)
+GOFMT  = $(shell $(GO) env GOROOT)/bin/gofmt
+export PATH := $(PATH):$(patsubst %/,%,$(dir $(GO))):/usr/sbin:/sbin
+
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+# git describes the version; a checkout that belongs to someone else builds too.
+GOBUILD  = CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags '-s -w -X main.version=$(VERSION)'
+
+# What the tests and the demo run: the subnet manager, its simulated fabric and
+# tools, a C compiler for the C interface, systemd's checkers for the units.
+PACKAGES := ca-certificates gcc git ibsim-utils infiniband-diags libc6-dev opensm systemd
+
+.PHONY: build test vet demo bench fuzz lint install uninstall clean deps
+
+build:
+	$(GOBUILD) -o bin/ ./cmd/...
+
+test: deps vet
+	$(GO) test $(TESTFLAGS) ./...
+
+# Everything builds and vets with and without cgo.
+vet:
+	@bad=$$($(GOFMT) -l .) && if [ -n "$$bad" ]; then echo "gofmt these: $$bad" >&2; exit 1; fi
+	$(GO) vet ./...
+	CGO_ENABLED=0 $(GO) vet ./...
+	CGO_ENABLED=0 $(GO) build ./...
+
+demo: deps build
+	$(GO) run ./internal/demo $(if $(KEEP),-keep)
+
+bench:
+	$(GO) run ./internal/bench
+
+# Every fuzz target of the module in turn; the logs are in fuzz-logs.
+fuzz:
+	$(GO) run ./internal/fuzzall -time $(FUZZTIME) -logs fuzz-logs
+
+lint: vet
+	$(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./...
+
+deps:
+	@hack/deps.sh $(PACKAGES)
+
+# An existing configuration stays. Afterwards, on the machine itself:
+# systemd-sysusers; udevadm control --reload; systemctl daemon-reload.
+install: build
+	install -d $(addprefix $(DESTDIR),$(bindir) $(unitdir)/opensm@.service.d $(sysusersdir) $(udevdir) $(docdir) $(bashdir) $(zshdir) $(sysconfdir)/forsd)
+	install -m 755 bin/forsd bin/forsctl $(DESTDIR)$(bindir)
+	sed -e 's|/usr/bin/|$(bindir)/|' -e 's|/etc/forsd|$(sysconfdir)/forsd|' -e 's|/usr/share/doc/forsd|$(docdir)|' -e '1,3d' \
+		systemd/forsd.service >$(DESTDIR)$(unitdir)/forsd.service
+	chmod 644 $(DESTDIR)$(unitdir)/forsd.service
+	install -m 644 systemd/opensm@.service.d/forsd.conf $(DESTDIR)$(unitdir)/opensm@.service.d
+	install -m 644 systemd/sysusers.d/forsd.conf $(DESTDIR)$(sysusersdir)
+	install -m 644 systemd/udev/70-forsd.rules $(DESTDIR)$(udevdir)
+	install -m 644 LICENSE configs/opensm.conf.fragment $(wildcard docs/*.md) $(DESTDIR)$(docdir)
+	test -e $(DESTDIR)$(sysconfdir)/forsd/forsd.yaml || install -m 644 configs/forsd.yaml $(DESTDIR)$(sysconfdir)/forsd
+	bin/forsctl completion bash >$(DESTDIR)$(bashdir)/forsctl
+	bin/forsctl completion zsh >$(DESTDIR)$(zshdir)/_forsctl
+
+# The configuration and the state stay.
+uninstall:
+	rm -f $(addprefix $(DESTDIR),$(bindir)/forsd $(bindir)/forsctl $(unitdir)/forsd.service $(unitdir)/opensm@.service.d/forsd.conf \
+		$(sysusersdir)/forsd.conf $(udevdir)/70-forsd.rules $(bashdir)/forsctl $(zshdir)/_forsctl)
+	rm -rf $(DESTDIR)$(docdir)
+
+clean:
+	rm -rf bin fuzz-logs
