@@ -34,7 +34,7 @@ type OpenSMOptions struct {
 	// Empty means opensm-1, opensm-2 … in the simulation's directory.
 	Dir      string
 	LogFlags uint8             // 0 means 0x03; 0x43 adds the routing dumps
-	Conf     map[string]string // further lines of opensm.conf; they win
+	Conf     map[string]string // further settings of opensm.conf; log_file is taken
 }
 
 // OpenSM is a subnet manager of the simulation. It may be down: after Kill, Stop
@@ -84,7 +84,6 @@ func (m *OpenSM) conf() []byte {
 	}
 	conf := map[string]string{
 		"lmc":             strconv.Itoa(int(o.LMC)),
-		"log_file":        m.LogFile(),
 		"log_flags":       fmt.Sprintf("0x%02x", flags),
 		"force_log_flush": "TRUE",
 		"dump_files_dir":  o.Dir,
@@ -98,6 +97,7 @@ func (m *OpenSM) conf() []byte {
 		conf["lfts_file"] = o.LFTsFile
 	}
 	maps.Copy(conf, o.Conf)
+	conf["log_file"] = m.LogFile()
 	var text bytes.Buffer
 	for _, key := range slices.Sorted(maps.Keys(conf)) {
 		fmt.Fprintf(&text, "%s %s\n", key, conf[key])
@@ -112,7 +112,7 @@ func (m *OpenSM) launch(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	cmd, err := m.sim.clientCommand(m.options.Host, path, "-F", m.ConfFile(), "-f", m.LogFile(), "-d2")
+	cmd, err := m.sim.clientCommand(m.options.Host, path, "-F", m.ConfFile())
 	if err != nil {
 		return err
 	}
@@ -177,6 +177,23 @@ func (m *OpenSM) PID() int {
 func (m *OpenSM) Signal(sig syscall.Signal) error {
 	if err := m.current().cmd.Process.Signal(sig); err != nil {
 		return fmt.Errorf("signal OpenSM: %w", err)
+	}
+	return nil
+}
+
+// Sweep asks for heavy sweeps until one has ended that began after the call: its
+// dumps show the fabric as it is. Sweeps follow one another, so that the second
+// one to end is one.
+func (m *OpenSM) Sweep(ctx context.Context) error {
+	from := m.LogSize()
+	for range 2 {
+		if err := m.Signal(syscall.SIGHUP); err != nil {
+			return err
+		}
+		var err error
+		if _, from, err = m.WaitLog(ctx, SubnetUp, from); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -1,0 +1,171 @@
+package ibsim
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"syscall"
+	"testing"
+)
+
+// A test process that has deathVar in its environment brings up a simulation,
+// tells who takes part, and dies in the way that the variable names.
+const deathVar = "FORSD_TEST_DEATH"
+
+// cast are the processes of a simulation and its directory.
+type cast struct {
+	IBSim, OpenSM, Tool, Janitor int
+	Dir                          string
+}
+
+func TestMain(m *testing.M) {
+	if way := os.Getenv(deathVar); way != "" {
+		die(way)
+	}
+	os.Exit(m.Run())
+}
+
+func die(way string) {
+	ctx := context.Background()
+	s, err := Start(ctx, Options{Fabric: small()})
+	if err != nil {
+		panic(err)
+	}
+	m, err := s.StartOpenSM(ctx, OpenSMOptions{Host: "Hca0000"})
+	if err != nil {
+		panic(err)
+	}
+	go s.Run(ctx, "Hca0001", "sleep", "1000000")
+	tool := 0
+	for tool == 0 {
+		runtime.Gosched()
+		s.mu.Lock()
+		for p := range s.clients {
+			if p != m.current() {
+				tool = p.pid()
+			}
+		}
+		s.mu.Unlock()
+	}
+	json.NewEncoder(os.Stdout).Encode(cast{s.ibsim.pid(), m.PID(), tool, s.janitor.cmd.Process.Pid, s.Dir()})
+	switch way {
+	case "panic":
+		panic("as a test may")
+	case "exit":
+		os.Exit(3)
+	}
+	select {} // until killed
+}
+
+// becomeReaper makes the kernel hand this process the orphans of its children,
+// so that it can wait for them.
+func becomeReaper(t *testing.T) {
+	t.Helper()
+	const prSetChildSubreaper = 36
+	if _, _, errno := syscall.RawSyscall6(syscall.SYS_PRCTL, prSetChildSubreaper, 1, 0, 0, 0, 0); errno != 0 {
+		t.Fatalf("become a subreaper: %v", errno)
+	}
+}
+
+// TestNothingIsLeftBehind kills test processes in the middle of their work; the
+// kernel must kill what they started, and the directory must go.
+func TestNothingIsLeftBehind(t *testing.T) {
+	becomeReaper(t)
+	for _, way := range []string{"kill -9", "panic", "exit"} {
+		t.Run(way, func(t *testing.T) {
+			child := exec.Command(os.Args[0])
+			child.Env = append(os.Environ(), deathVar+"="+way)
+			out, err := child.StdoutPipe()
+			ok(t, err, child.Start())
+			var c cast
+			ok(t, json.NewDecoder(out).Decode(&c))
+			if way == "kill -9" {
+				ok(t, child.Process.Kill())
+			}
+			if err := child.Wait(); err == nil {
+				t.Fatal("the child ended well")
+			}
+			for _, pid := range []int{c.IBSim, c.OpenSM, c.Tool} {
+				if status := reap(t, pid); status.Signal() != syscall.SIGKILL {
+					t.Errorf("process %d of %+v was not killed: status %x", pid, c, status)
+				}
+			}
+			if status := reap(t, c.Janitor); status.ExitStatus() != 0 {
+				t.Errorf("the janitor failed: status %x", status)
+			}
+			if _, err := os.Stat(c.Dir); !errors.Is(err, os.ErrNotExist) {
+				t.Errorf("the directory is still there: %v", err)
+			}
+		})
+	}
+}
+
+// reap waits for the end of an orphan.
+func reap(t *testing.T, pid int) syscall.WaitStatus {
+	t.Helper()
+	var status syscall.WaitStatus
+	for {
+		_, err := syscall.Wait4(pid, &status, 0, nil)
+		if err == nil {
+			return status
+		}
+		if err != syscall.EINTR {
+			t.Fatalf("wait for process %d: %v", pid, err)
+		}
+	}
+}
+
+// TestThreadEnds starts a simulation on a thread that ends before it.
+func TestThreadEnds(t *testing.T) {
+	var s *Sim
+	var m *OpenSM
+	var err error
+	done := make(chan int)
+	go func() {
+		runtime.LockOSThread() // and never unlock: the thread ends with the goroutine
+		if s, err = Start(t.Context(), Options{Fabric: small()}); err == nil {
+			m, err = s.StartOpenSM(t.Context(), OpenSMOptions{Host: "Hca0000"})
+		}
+		done <- syscall.Gettid()
+	}()
+	tid := <-done
+	ok(t, err)
+	defer s.Close()
+	for syscall.Tgkill(os.Getpid(), tid, 0) == nil {
+		runtime.Gosched()
+	}
+	ok(t, m.Sweep(t.Context()))
+}
+
+func TestClose(t *testing.T) {
+	s, err := Start(t.Context(), Options{Fabric: small()})
+	ok(t, err)
+	m, err := s.StartOpenSM(t.Context(), OpenSMOptions{Host: "Hca0000"})
+	ok(t, err)
+	ran := make(chan error)
+	go func() {
+		_, err := s.Run(t.Context(), "Hca0001", "sleep", "1000000")
+		ran <- err
+	}()
+	ok(t, s.Close())
+	if err := <-ran; err == nil {
+		t.Error("Run ended well though Close killed the program")
+	}
+	ok(t, s.Close())
+	if m.PID() != 0 || s.ibsim.running() {
+		t.Error("a process outlived Close")
+	}
+	if _, err := os.Stat(s.Dir()); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the directory is still there: %v", err)
+	}
+	if _, err := s.Command(t.Context(), "Attached"); err == nil {
+		t.Error("Command works after Close")
+	}
+	if _, err := s.StartOpenSM(t.Context(), OpenSMOptions{Host: "Hca0000", Dir: filepath.Join(t.TempDir(), "late")}); !errors.Is(err, errGone) {
+		t.Errorf("OpenSM after Close: got error %v, want %v", err, errGone)
+	}
+}
