@@ -31,6 +31,21 @@ func TestParseList(t *testing.T) {
 	}
 }
 
+func TestOnlyDeadline(t *testing.T) {
+	const head = "fuzz: elapsed: 3s, execs: 40304 (0/sec), new interesting: 104 (total: 108)\n"
+	const deadline = head + "--- FAIL: FuzzX (3.20s)\n    context deadline exceeded\nFAIL\nexit status 1\n"
+	if !onlyDeadline.MatchString(deadline) {
+		t.Error("a run that found nothing counts as failed")
+	}
+	const found = head + "--- FAIL: FuzzX (0.04s)\n    --- FAIL: FuzzX (0.00s)\n        x_test.go:9: context deadline exceeded\n    \n    Failing input written to testdata/fuzz/FuzzX/1\nFAIL\n"
+	if onlyDeadline.MatchString(found) {
+		t.Error("a run that found an input counts as passed")
+	}
+	if got := lastExecs([]byte(head)); got != "40304" {
+		t.Errorf("%s inputs", got)
+	}
+}
+
 // module is a module with a target that fails at once and one that never does.
 const module = `package x
 import "testing"
