@@ -84,7 +84,7 @@ type Bounds struct {
 	// Reduction is f: the most living-lane shortage of a leaf,
 	// max(0, n_A − living lanes).
 	Reduction int
-	// Affected is m: the lanes that are down at one leaf or more.
+	// Affected is m: the lanes that are down at one leaf with servers or more.
 	Affected    int
 	LowerBound  int // phases
 	Certificate Certificate
@@ -104,6 +104,42 @@ func NewPlan(engine Engine, servers, phases int) *Plan {
 func (p *Plan) Row(ph Phase) ([]Server, []Lane) {
 	from, to := int(ph)*p.Servers, (int(ph)+1)*p.Servers
 	return p.To[from:to], p.Lane[from:to]
+}
+
+// dropEmpty takes out the phases in which nobody sends.
+func (p *Plan) dropEmpty() {
+	kept := 0
+	for ph := range p.Phases {
+		to, lane := p.Row(Phase(ph))
+		if allIdle(to) {
+			continue
+		}
+		if kept != ph {
+			keptTo, keptLane := p.Row(Phase(kept))
+			copy(keptTo, to)
+			copy(keptLane, lane)
+		}
+		kept++
+	}
+	p.Phases = kept
+	p.To, p.Lane = p.To[:kept*p.Servers], p.Lane[:kept*p.Servers]
+}
+
+func allIdle(to []Server) bool {
+	for _, d := range to {
+		if d != Idle {
+			return false
+		}
+	}
+	return true
+}
+
+// addPhase appends a phase in which every server idles.
+func (p *Plan) addPhase() {
+	for range p.Servers {
+		p.To, p.Lane = append(p.To, Idle), append(p.Lane, Local)
+	}
+	p.Phases++
 }
 
 // Gap is the number of phases over the lower bound.

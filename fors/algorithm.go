@@ -1,0 +1,102 @@
+package fors
+
+// PlanAlgorithm returns the schedule of section 4 on the clean lanes, those up
+// at every leaf, with Algorithm 2 for the routing and same-leaf transfers in
+// idle slots. It reports false where treating the other lanes as dead for
+// everyone costs bandwidth, M0 − |clean| > f (the paper's precondition m ≤ f is
+// this for K = M0 lanes), where no lane is clean, and where the plan would use
+// a lane that is closed to a destination.
+func PlanAlgorithm(t *Tree) (*Plan, bool) {
+	b := ComputeBounds(t)
+	p, ok := planAlgorithm(t, newShape(t), b.Reduction)
+	if ok {
+		p.Bounds = b
+	}
+	return p, ok
+}
+
+func planAlgorithm(t *Tree, sh *shape, f int) (*Plan, bool) {
+	if sh.reduction() > f || !sh.schedulable() {
+		return nil, false
+	}
+	if p := sh.section4(Algorithm); !p.usesClosed(t) {
+		return p, true
+	}
+	return nil, false
+}
+
+// schedulable tells whether section 4 applies to the tree at all: f < M0.
+func (sh *shape) schedulable() bool { return sh.M0 > 0 && sh.reduction() < sh.M0 }
+
+// usesClosed tells whether a transfer takes a lane that is closed to its destination.
+func (p *Plan) usesClosed(t *Tree) bool {
+	if t.Closed == nil {
+		return false
+	}
+	for i, d := range p.To {
+		if k := p.Lane[i]; k != Local && t.Closed(d, k) {
+			return true
+		}
+	}
+	return false
+}
+
+// section4 plans for f = M0 − |clean|: max(P_f, P−1) phases, or the few more
+// that the same-leaf pairs may need.
+func (sh *shape) section4(engine Engine) *Plan {
+	sc := newSchedule(sh.M0, sh.M1, sh.reduction())
+	local, phases := packLocal(sc)
+	plan := NewPlan(engine, sh.servers, phases)
+	for p := range phases {
+		to, lane := plan.Row(Phase(p))
+		if p < sc.phases {
+			sh.sendRemote(sc.row(p), to, lane)
+		}
+		sh.sendLocal(local[p*sh.M0:(p+1)*sh.M0], to)
+	}
+	plan.dropEmpty()
+	return plan
+}
+
+// sendRemote writes the inter-leaf transfers of a phase. The spine of a
+// transfer is S_i, i its rank among the transfers of its source leaf. The
+// listing of Algorithm 2 lets i run on over the leaves of a phase, so that a
+// leaf's transfers start anywhere in S; where a phase is not full two of them
+// then meet at a destination leaf, as for FT(2;20,18), f = 1. Starting at 0 for
+// each leaf gives all sources of one α the same spine, and a destination leaf
+// hears each α from one leaf only.
+func (sh *shape) sendRemote(dest []int32, to []Server, lane []Lane) {
+	i := 0
+	for α, code := range dest {
+		if code < 0 {
+			continue
+		}
+		S_i := sh.clean[i]
+		i++
+		// d(s,p) = (D_leaf·M0 + D_server + (γ_s+1)·M0) mod P.
+		d := int(code) + sh.M0
+		for src := α; src < len(sh.at); src += sh.M0 {
+			if d >= len(sh.at) {
+				d -= len(sh.at)
+			}
+			if s := sh.at[src]; s != Idle && sh.at[d] != Idle {
+				to[s], lane[s] = sh.at[d], S_i
+			}
+			d += sh.M0
+		}
+	}
+}
+
+// sendLocal writes the same-leaf transfers of a phase, α to local[α], on every leaf.
+func (sh *shape) sendLocal(local []int16, to []Server) {
+	for α, β := range local {
+		if β < 0 {
+			continue
+		}
+		for first := 0; first < len(sh.at); first += sh.M0 {
+			if s, d := sh.at[first+α], sh.at[first+int(β)]; s != Idle && d != Idle {
+				to[s] = d
+			}
+		}
+	}
+}

@@ -1,0 +1,176 @@
+package fors
+
+import "slices"
+
+// ComputeBounds returns f, m and the lower bound on the phases of a tree. The
+// bound is the larger of two. By servers: a server sends to, and receives from,
+// every server that it can reach, P−1 where all can be reached. By leaf: leaf A
+// with n_A servers moves n_A·n_B transfers to leaf B, and those confined to a
+// lane set S need ⌈Σ/|S|⌉ phases; the largest such quotient over all S is found
+// exactly by maximum flow. Pairs without a usable common lane are left out, as
+// are leaves without servers.
+func ComputeBounds(t *Tree) Bounds {
+	w := newDemands(t)
+	b := Bounds{Certificate: ByServers, LowerBound: w.serverBound()}
+	down := newLaneSet(t.Lanes)
+	for _, leaf := range w.leaves {
+		up := w.up[leaf]
+		b.Reduction = max(b.Reduction, len(t.Slots[leaf])-up.size())
+		for i := range down {
+			down[i] |= w.all[i] &^ up[i]
+		}
+	}
+	b.Affected = down.size()
+	if leaf := w.leafBound(b.LowerBound); leaf > b.LowerBound {
+		b.LowerBound, b.Certificate = leaf, ByLeaf
+	}
+	return b
+}
+
+// demands computes, leaf by leaf, which transfers are confined to which lanes.
+type demands struct {
+	t      *Tree
+	leaves []int     // those with servers
+	base   []Server  // [leaf] its first server
+	all    laneSet   // every lane
+	up     []laneSet // [leaf]
+	open   []laneSet // [server] lanes on which it can be addressed; nil when all are open
+	flow   laneFlow
+}
+
+func newDemands(t *Tree) *demands {
+	w := &demands{t: t, base: make([]Server, len(t.Slots)), all: newLaneSet(t.Lanes), up: make([]laneSet, len(t.Slots))}
+	for k := range t.Lanes {
+		w.all.add(k)
+	}
+	servers := 0
+	for leaf, slots := range t.Slots {
+		w.base[leaf] = Server(servers)
+		servers += len(slots)
+		if len(slots) > 0 {
+			w.leaves = append(w.leaves, leaf)
+		}
+		w.up[leaf] = newLaneSet(t.Lanes)
+		for k, up := range t.Up[leaf] {
+			if up {
+				w.up[leaf].add(k)
+			}
+		}
+	}
+	w.open = openLanes(t, servers)
+	w.flow.reset(t.Lanes)
+	return w
+}
+
+// openLanes lists, per server, the lanes on which it can be addressed; nil when
+// nothing is closed.
+func openLanes(t *Tree, servers int) []laneSet {
+	if t.Closed == nil {
+		return nil
+	}
+	open := make([]laneSet, servers)
+	for d := range open {
+		open[d] = newLaneSet(t.Lanes)
+		for k := range t.Lanes {
+			if !t.Closed(Server(d), Lane(k)) {
+				open[d].add(k)
+			}
+		}
+	}
+	return open
+}
+
+// fan sets the flow's groups to the transfers from leaf A to leaf B; all of
+// them count under the same lane set unless lanes are closed. It returns the
+// number of servers of B that A can reach.
+func (w *demands) fan(A, B int) (reached int) {
+	nA, nB := len(w.t.Slots[A]), len(w.t.Slots[B])
+	if w.open == nil {
+		if !w.flow.common(w.up[A], w.up[B], nil) {
+			return 0
+		}
+		w.flow.add(nA * nB)
+		return nB
+	}
+	for d := w.base[B]; d < w.base[B]+Server(nB); d++ {
+		if w.flow.common(w.up[A], w.up[B], w.open[d]) {
+			w.flow.add(nA)
+			reached++
+		}
+	}
+	return reached
+}
+
+// serverBound is the most peers that one server sends to or receives from.
+func (w *demands) serverBound() int {
+	bound := 0
+	for _, A := range w.leaves {
+		local := len(w.t.Slots[A]) - 1
+		w.flow.clear()
+		reached := 0
+		for _, B := range w.leaves {
+			if A != B {
+				reached += w.fan(A, B)
+			}
+		}
+		bound = max(bound, local+reached)
+		if w.open == nil {
+			continue // as many receive from A's servers as they send to
+		}
+		for d := w.base[A]; d <= w.base[A]+Server(local); d++ {
+			bound = max(bound, local+w.heard(A, d))
+		}
+	}
+	return bound
+}
+
+// heard is the number of servers of other leaves that reach server d of leaf B.
+func (w *demands) heard(B int, d Server) int {
+	n := 0
+	for _, A := range w.leaves {
+		if A != B && w.flow.common(w.up[A], w.up[B], w.open[d]) {
+			n += len(w.t.Slots[A])
+		}
+	}
+	return n
+}
+
+// leafBound returns the larger of least and the leaf bound over all leaves,
+// each with its transfers out and, where closed lanes make them differ, in.
+// Leaves with the same lanes and the same number of servers have the same bound.
+func (w *demands) leafBound(least int) int {
+	for i, A := range w.leaves {
+		if w.open == nil && w.twin(i) {
+			continue
+		}
+		w.flow.clear()
+		for _, B := range w.leaves {
+			if A != B {
+				w.fan(A, B)
+			}
+		}
+		least = w.flow.leastCapacity(least)
+		if w.open == nil {
+			continue
+		}
+		w.flow.clear()
+		for _, B := range w.leaves {
+			if A != B {
+				w.fan(B, A)
+			}
+		}
+		least = w.flow.leastCapacity(least)
+	}
+	return least
+}
+
+// twin tells whether a leaf before the i-th has the same lanes and as many servers.
+func (w *demands) twin(i int) bool {
+	A := w.leaves[i]
+	for _, B := range w.leaves[:i] {
+		if len(w.t.Slots[A]) == len(w.t.Slots[B]) && slices.Equal(w.up[A], w.up[B]) {
+			return true
+		}
+	}
+	return false
+}

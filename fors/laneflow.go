@@ -1,0 +1,219 @@
+package fors
+
+import (
+	"math/bits"
+	"slices"
+)
+
+// laneSet is a bitmap of lanes.
+type laneSet []uint64
+
+func newLaneSet(lanes int) laneSet { return make(laneSet, (lanes+63)/64) }
+
+func (s laneSet) add(k int)      { s[k>>6] |= 1 << (k & 63) }
+func (s laneSet) has(k int) bool { return s[k>>6]>>(k&63)&1 != 0 }
+
+func (s laneSet) size() int {
+	n := 0
+	for _, x := range s {
+		n += bits.OnesCount64(x)
+	}
+	return n
+}
+
+// laneFlow is a bipartite flow network: groups of transfers that may use the
+// same lanes on one side, lanes of equal capacity on the other.
+type laneFlow struct {
+	lanes  int
+	sets   []laneSet // [group], distinct
+	weight []int     // [group] transfers
+	next   laneSet   // the set of the group being added
+
+	order    []int32 // groups, those with the fewest lanes first
+	on       []int   // [group·lanes + lane] transfers assigned
+	left     []int   // [group] transfers not assigned yet
+	room     []int   // [lane] capacity left
+	fromLane []int32 // [group] lane through which the search came, −1 unseen, −2 root
+	fromSet  []int32 // [lane] group from which the search came, −1 unseen
+	queue    []int32
+}
+
+func (w *laneFlow) reset(lanes int) {
+	w.lanes = lanes
+	w.next = newLaneSet(lanes)
+	w.room = make([]int, lanes)
+	w.fromSet = make([]int32, lanes)
+}
+
+func (w *laneFlow) clear() { w.sets, w.weight = w.sets[:0], w.weight[:0] }
+
+// common makes a ∩ b ∩ open (a nil open is every lane) the set that add uses
+// and tells whether it has a member.
+func (w *laneFlow) common(a, b, open laneSet) bool {
+	var any uint64
+	for i := range w.next {
+		w.next[i] = a[i] & b[i]
+		if open != nil {
+			w.next[i] &= open[i]
+		}
+		any |= w.next[i]
+	}
+	return any != 0
+}
+
+// add counts transfers confined to the set made by common.
+func (w *laneFlow) add(transfers int) {
+	for g, set := range w.sets {
+		if slices.Equal(set, w.next) {
+			w.weight[g] += transfers
+			return
+		}
+	}
+	n := len(w.sets)
+	if n < cap(w.sets) { // reuse the memory of a cleared set
+		w.sets = w.sets[:n+1]
+	} else {
+		w.sets = append(w.sets, nil)
+	}
+	w.sets[n] = append(w.sets[n][:0], w.next...)
+	w.weight = append(w.weight, transfers)
+}
+
+// leastCapacity returns the least lane capacity ≥ least under which every
+// transfer finds a lane: by Hall's theorem the maximum over lane sets S of
+// ⌈transfers confined to S / |S|⌉. Each failed flow exposes a set S that is too
+// small, which raises the capacity to its quotient; a few rounds do.
+func (w *laneFlow) leastCapacity(least int) int {
+	if len(w.sets) == 0 {
+		return least
+	}
+	w.order = w.order[:0]
+	for g := range w.sets {
+		w.order = append(w.order, int32(g))
+	}
+	slices.SortStableFunc(w.order, func(a, b int32) int { return w.sets[a].size() - w.sets[b].size() })
+	least = max(least, 1)
+	for {
+		transfers, lanes := w.violated(least)
+		if lanes == 0 {
+			return least
+		}
+		least = ceilDiv(transfers, lanes)
+	}
+}
+
+// violated looks for a lane set that carries more transfers than the capacity
+// allows and returns both numbers, zeros if there is none.
+func (w *laneFlow) violated(capacity int) (transfers, lanes int) {
+	w.on = grow(w.on, len(w.sets)*w.lanes)
+	clear(w.on)
+	w.left = append(w.left[:0], w.weight...)
+	w.fromLane = grow(w.fromLane, len(w.sets))
+	for k := range w.room {
+		w.room[k] = capacity
+	}
+	for _, g := range w.order {
+		w.fill(int(g))
+	}
+	for _, g := range w.order {
+		for w.left[g] > 0 {
+			if !w.augment(g) {
+				return w.cut()
+			}
+		}
+	}
+	return 0, 0
+}
+
+// fill spreads a group over its lanes evenly as far as there is room.
+func (w *laneFlow) fill(g int) {
+	lanes := w.sets[g].size()
+	for k := range w.lanes {
+		if !w.sets[g].has(k) {
+			continue
+		}
+		x := min(ceilDiv(w.left[g], lanes), w.room[k])
+		w.on[g*w.lanes+k] += x
+		w.left[g] -= x
+		w.room[k] -= x
+		lanes--
+	}
+}
+
+// augment assigns more of a group along a shortest path of reassignments.
+func (w *laneFlow) augment(root int32) bool {
+	for g := range w.fromLane {
+		w.fromLane[g] = -1
+	}
+	for k := range w.fromSet {
+		w.fromSet[k] = -1
+	}
+	w.fromLane[root] = -2
+	w.queue = append(w.queue[:0], root)
+	for head := 0; head < len(w.queue); head++ {
+		g := w.queue[head]
+		for k := range w.lanes {
+			if w.fromSet[k] >= 0 || !w.sets[g].has(k) {
+				continue
+			}
+			w.fromSet[k] = g
+			if w.room[k] > 0 {
+				w.push(k)
+				return true
+			}
+			for h := range w.sets {
+				if w.fromLane[h] == -1 && w.on[h*w.lanes+k] > 0 {
+					w.fromLane[h] = int32(k)
+					w.queue = append(w.queue, int32(h))
+				}
+			}
+		}
+	}
+	return false
+}
+
+// push moves as much as the path found by augment allows, its end at lane.
+func (w *laneFlow) push(lane int) {
+	amount := w.room[lane]
+	g := int(w.fromSet[lane])
+	for k := w.fromLane[g]; k >= 0; k = w.fromLane[g] {
+		amount = min(amount, w.on[g*w.lanes+int(k)])
+		g = int(w.fromSet[k])
+	}
+	amount = min(amount, w.left[g])
+	w.left[g] -= amount
+	w.room[lane] -= amount
+	for k := lane; ; {
+		g := int(w.fromSet[k])
+		w.on[g*w.lanes+k] += amount
+		from := int(w.fromLane[g])
+		if from < 0 {
+			return
+		}
+		w.on[g*w.lanes+from] -= amount
+		k = from
+	}
+}
+
+// cut reads the violated set off the search that failed: the lanes it saw, and
+// the groups it saw, which have no other lanes.
+func (w *laneFlow) cut() (transfers, lanes int) {
+	for g, from := range w.fromLane {
+		if from != -1 {
+			transfers += w.weight[g]
+		}
+	}
+	for _, from := range w.fromSet {
+		if from >= 0 {
+			lanes++
+		}
+	}
+	return transfers, lanes
+}
+
+func grow[T any](s []T, n int) []T {
+	if cap(s) < n {
+		return make([]T, n)
+	}
+	return s[:n]
+}

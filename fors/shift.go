@@ -1,0 +1,65 @@
+package fors
+
+// PlanShift returns the linear shift d = (s+p) mod M0·M1 over the places of the
+// tree (paper, section 2.2), places of absent servers empty, where the clean
+// lanes, up at every leaf, are no fewer than the M0 places of a leaf. The lane
+// of a transfer is the clean lane number α(d): the M0 sources of a leaf reach
+// M0 consecutive places and so M0 different lanes, and with every lane up it is
+// lane α(d), which is the destination's base LID. It reports false where the
+// clean lanes do not suffice or a lane is closed to a destination.
+func PlanShift(t *Tree) (*Plan, bool) {
+	sh := newShape(t)
+	if !sh.shiftable(t) {
+		return nil, false
+	}
+	p := sh.shift(Shift)
+	p.Bounds = ComputeBounds(t)
+	return p, true
+}
+
+// shiftable tells whether the clean lanes suffice for the shift and every
+// server can be addressed on the lane that it is given.
+func (sh *shape) shiftable(t *Tree) bool {
+	if sh.reduction() > 0 {
+		return false
+	}
+	if t.Closed == nil || sh.M1 <= 1 {
+		return true
+	}
+	for place, d := range sh.at {
+		if d != Idle && t.Closed(d, sh.clean[place%sh.M0]) {
+			return false
+		}
+	}
+	return true
+}
+
+// shift plans phases 1 to M0·M1−1 of the shift; in phase 0 everybody would send
+// to itself.
+func (sh *shape) shift(engine Engine) *Plan {
+	places := len(sh.at)
+	plan := NewPlan(engine, sh.servers, max(0, places-1))
+	lanes := make([]Lane, places) // [place of d]
+	if sh.M1 > 1 {
+		for place := range lanes {
+			lanes[place] = sh.clean[place%sh.M0]
+		}
+	}
+	for ph := 1; ph < places; ph++ {
+		to, lane := plan.Row(Phase(ph - 1))
+		dst := ph
+		for src, s := range sh.at {
+			if d := sh.at[dst]; s != Idle && d != Idle {
+				to[s] = d
+				if src/sh.M0 != dst/sh.M0 {
+					lane[s] = lanes[dst]
+				}
+			}
+			if dst++; dst == places {
+				dst = 0
+			}
+		}
+	}
+	plan.dropEmpty()
+	return plan
+}
