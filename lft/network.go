@@ -1,0 +1,308 @@
+package lft
+
+import (
+	"sort"
+
+	"forsd/topology"
+)
+
+// link is a usable cable between a leaf and an upper switch.
+type link struct {
+	leafPort, upPort uint8
+	full             bool
+	index            int // of its lane among the spine's lanes, −1 without a lane
+}
+
+// upper is a switch above the leaves: a spine of the baseline, or a new switch
+// that has cables to leaves only and no lanes yet.
+type upper struct {
+	node         int32 // None while it is absent
+	first, lanes int   // its lanes; none for a new switch
+}
+
+// end is a range of LIDs and the place where it leaves the tree: a port of a
+// leaf or of an upper switch, or, behind that port, a stub.
+type end struct {
+	lid         topology.LID
+	n           int   // LIDs
+	leaf, upper int   // the one that is not −1
+	port        uint8 // of that switch; 0 for the switch's own LID
+	alpha       int
+	stub        int   // −1 without one
+	stubPort    uint8 // port of the stub; 0 for the stub's own LID
+}
+
+// stub is a switch that is neither a leaf nor above the leaves. It is reached
+// over one cable, and everything beyond it leaves over the same one.
+type stub struct {
+	node   int32
+	up     uint8 // its port to the tree
+	anchor int32 // node at the other end
+}
+
+// network is the fat tree as the table builder sees it.
+type network struct {
+	*topology.FatTree
+	k       int // lanes, at least 1
+	leafAt  []int
+	upperAt []int
+	uppers  []upper
+	stubs   []stub
+	links   []link   // by leaf, then upper, then lane; cables without a lane last
+	first   []int32  // [leaf·uppers+upper] first link of the pair, and one more
+	reach   []uint64 // [leaf·words…] the upper switches that a leaf has links to
+	words   int
+	relay   int   // the relay leaf, −1 without one
+	ends    []end // on leaves by leaf, then on upper switches
+	steps   []int // the numbers below k−1 that are coprime to it
+}
+
+func newNetwork(t *topology.FatTree) *network {
+	n := &network{FatTree: t, k: max(1, t.Lanes), leafAt: filled(len(t.Fabric.Nodes)), upperAt: filled(len(t.Fabric.Nodes))}
+	for l := range t.Leaves {
+		if node := t.Leaves[l].Node; node != topology.None {
+			n.leafAt[node] = l
+		}
+	}
+	for s := range t.Spines {
+		spine := &t.Spines[s]
+		if spine.Node != topology.None {
+			n.upperAt[spine.Node] = s
+		}
+		n.uppers = append(n.uppers, upper{spine.Node, spine.First, spine.Cables})
+	}
+	n.placeOthers()
+	n.join()
+	n.chooseRelay()
+	n.collectEnds()
+	for s := 1; s < n.k-1; s++ {
+		if gcd(s, n.k-1) == 1 {
+			n.steps = append(n.steps, s)
+		}
+	}
+	if len(n.steps) == 0 {
+		n.steps = []int{1}
+	}
+	return n
+}
+
+func filled(n int) []int {
+	s := make([]int, n)
+	for i := range s {
+		s[i] = -1
+	}
+	return s
+}
+
+func gcd(a, b int) int {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
+}
+
+// placeOthers finds the places of the switches that the baseline does not know.
+func (n *network) placeOthers() {
+	nodes := n.Fabric.Nodes
+	var rest []int32
+	for i := range nodes {
+		if nodes[i].Kind != topology.Switch || n.leafAt[i] >= 0 || n.upperAt[i] >= 0 {
+			continue
+		}
+		onLeaves, others := 0, 0
+		for p := range nodes[i].Ports {
+			port := &nodes[i].Ports[p]
+			switch {
+			case !port.Up() || nodes[port.Peer].Kind != topology.Switch:
+			case n.leafAt[port.Peer] >= 0:
+				onLeaves++
+			default:
+				others++
+			}
+		}
+		if onLeaves > 0 && others == 0 {
+			n.upperAt[i] = len(n.uppers)
+			n.uppers = append(n.uppers, upper{node: int32(i)})
+		} else {
+			rest = append(rest, int32(i))
+		}
+	}
+	for _, i := range rest {
+		n.placeStub(i)
+	}
+}
+
+// placeStub hangs switch i at its first cable to a leaf, else at its first one
+// to an upper switch; a switch without either stays out of the tables.
+func (n *network) placeStub(i int32) {
+	best := uint8(0)
+	for p := range n.Fabric.Nodes[i].Ports {
+		port := &n.Fabric.Nodes[i].Ports[p]
+		if !port.Up() {
+			continue
+		}
+		if n.leafAt[port.Peer] >= 0 {
+			best = uint8(p)
+			break
+		}
+		if best == 0 && n.upperAt[port.Peer] >= 0 {
+			best = uint8(p)
+		}
+	}
+	if best != 0 {
+		n.stubs = append(n.stubs, stub{i, best, n.Fabric.Nodes[i].Ports[best].Peer})
+	}
+}
+
+// join lists the usable cables of every leaf with every upper switch.
+func (n *network) join() {
+	n.words = (len(n.uppers) + 63) / 64
+	n.reach = make([]uint64, len(n.Leaves)*n.words)
+	n.first = make([]int32, 0, len(n.Leaves)*len(n.uppers)+1)
+	n.links = make([]link, 0, len(n.Leaves)*n.k)
+	var extra [][]link
+	for l := range n.Leaves {
+		extra = n.withoutLane(l, extra)
+		for u := range n.uppers {
+			start := len(n.links)
+			n.first = append(n.first, int32(start))
+			for i := range n.uppers[u].lanes {
+				if c := n.Leaves[l].Cables[n.uppers[u].first+i]; c.Usable() && n.Leaves[l].Node != topology.None {
+					n.links = append(n.links, link{c.LeafPort, c.SpinePort, c.State == topology.Full, i})
+				}
+			}
+			n.links = append(n.links, extra[u]...)
+			if len(n.links) > start {
+				n.reach[l*n.words+u/64] |= 1 << (u % 64)
+			}
+		}
+	}
+	n.first = append(n.first, int32(len(n.links)))
+}
+
+// withoutLane lists the cables of leaf l that have no lane, [upper]: surplus
+// ones, and those to new switches. It uses the space of the previous answer.
+func (n *network) withoutLane(l int, extra [][]link) [][]link {
+	if extra == nil {
+		extra = make([][]link, len(n.uppers))
+	}
+	for u := range extra {
+		extra[u] = extra[u][:0]
+	}
+	if n.Leaves[l].Node == topology.None {
+		return extra
+	}
+	var laned [256]bool
+	for _, c := range n.Leaves[l].Cables {
+		if c.Usable() {
+			laned[c.LeafPort] = true
+		}
+	}
+	ports := n.Fabric.Nodes[n.Leaves[l].Node].Ports
+	for p := range ports {
+		if !ports[p].Up() || laned[p] {
+			continue
+		}
+		if u := n.upperAt[ports[p].Peer]; u >= 0 {
+			extra[u] = append(extra[u], link{uint8(p), ports[p].PeerPort, false, -1})
+		}
+	}
+	return extra
+}
+
+// between is the usable cables of leaf l with upper switch u.
+func (n *network) between(l, u int) []link {
+	i := l*len(n.uppers) + u
+	return n.links[n.first[i]:n.first[i+1]]
+}
+
+func (n *network) reaches(l, u int) bool { return n.reach[l*n.words+u/64]>>(u%64)&1 != 0 }
+
+// meet tells whether some upper switch has usable cables to both leaves.
+func (n *network) meet(a, b int) bool {
+	for w := range n.words {
+		if n.reach[a*n.words+w]&n.reach[b*n.words+w] != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// chooseRelay takes the leaf that reaches the most upper switches, the first of
+// equals: while any leaf reaches all of them, that is the first such leaf.
+func (n *network) chooseRelay() {
+	n.relay = -1
+	most := 0
+	for l := range n.Leaves {
+		count := 0
+		for u := range n.uppers {
+			if n.reaches(l, u) {
+				count++
+			}
+		}
+		if count > most {
+			n.relay, most = l, count
+		}
+	}
+}
+
+// collectEnds lists every LID range that is attached to the tree. A switch's
+// own LID has the switch's number as its index, to spread them.
+func (n *network) collectEnds() {
+	n.ends = make([]end, 0, len(n.Fabric.Nodes))
+	for l := range n.Leaves {
+		n.addSwitch(n.Leaves[l].Node, end{leaf: l, upper: -1, alpha: l, stub: -1})
+	}
+	for u := range n.uppers {
+		n.addSwitch(n.uppers[u].node, end{leaf: -1, upper: u, alpha: u, stub: -1})
+		if n.uppers[u].lanes == 0 {
+			n.addHosts(n.uppers[u].node, end{leaf: -1, upper: u, stub: -1})
+		}
+	}
+	for i := range n.Hosts {
+		h := &n.Hosts[i]
+		n.add(end{lid: h.LID, n: 1 << h.LMC, leaf: h.Leaf, upper: h.Spine, port: h.At.Port, alpha: h.Alpha, stub: -1})
+	}
+	for i, s := range n.stubs {
+		at := end{leaf: n.leafAt[s.anchor], upper: n.upperAt[s.anchor], stub: i, port: n.Fabric.Nodes[s.node].Ports[s.up].PeerPort}
+		n.addSwitch(s.node, at)
+		n.addHosts(s.node, at)
+	}
+	sort.SliceStable(n.ends, func(a, b int) bool { return uint(n.ends[a].leaf) < uint(n.ends[b].leaf) })
+}
+
+func (n *network) add(e end) {
+	if e.lid != 0 {
+		n.ends = append(n.ends, e)
+	}
+}
+
+// addSwitch adds the switch's own LID at the place at.
+func (n *network) addSwitch(node int32, at end) {
+	if node == topology.None {
+		return
+	}
+	if ports := n.Fabric.Nodes[node].Ports; len(ports) > 0 {
+		at.lid, at.n = ports[0].LID, 1<<ports[0].LMC
+		n.add(at)
+	}
+}
+
+// addHosts adds the hosts on a switch outside the baseline, beyond the place at.
+func (n *network) addHosts(node int32, at end) {
+	ports := n.Fabric.Nodes[node].Ports
+	for p := range ports {
+		if !ports[p].Up() || n.Fabric.Nodes[ports[p].Peer].Kind == topology.Switch {
+			continue
+		}
+		host := n.Fabric.At(topology.PortRef{Node: ports[p].Peer, Port: ports[p].PeerPort})
+		e := at
+		e.lid, e.n, e.alpha = host.LID, 1<<host.LMC, p
+		if e.stub < 0 {
+			e.port = uint8(p)
+		} else {
+			e.stubPort = uint8(p)
+		}
+		n.add(e)
+	}
+}
