@@ -1,0 +1,175 @@
+package phasetable
+
+import (
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+)
+
+var le = binary.LittleEndian
+
+// Encode prints the table as its file holds it. The output is the same for the
+// same table. A table that Decode would refuse is refused with the reason:
+// servers that share a GUID or a LID, a server that receives twice in a phase,
+// a LID that is not the destination's. Bytes of names that are not UTF-8 become
+// U+FFFD.
+func Encode(t *Table) ([]byte, error) {
+	hash, err := t.shape()
+	if err != nil {
+		return nil, fmt.Errorf("encode phase table: %w", err)
+	}
+	byGUID, byLID, err := indexServers(t.Servers)
+	if err != nil {
+		return nil, fmt.Errorf("encode phase table: %w", err)
+	}
+	names, lmc := make([]string, len(t.Servers)), uint8(0)
+	var nameBytes uint64
+	for i := range t.Servers {
+		names[i] = strings.ToValidUTF8(t.Servers[i].Name, "\uFFFD")
+		nameBytes += uint64(len(names[i])) + 1
+		lmc = max(lmc, t.Servers[i].LMC)
+	}
+	if nameBytes > math.MaxUint32 {
+		return nil, fmt.Errorf("encode phase table: %d bytes of host descriptions: at most %d fit", nameBytes, uint32(math.MaxUint32))
+	}
+	n := uint64(len(t.Servers))
+	at, length := layout([sections]uint64{n * srvSize, n * 4, n * 4, nameBytes, n * uint64(t.Phases) * entrySize})
+	total := at[secRows] + length[secRows]
+	out := make([]byte, total)
+
+	putHeader(out, t, hash, lmc, at, length)
+	putServers(out[at[secServers]:], out[at[secNames]:], t.Servers, names)
+	for i := range byGUID {
+		le.PutUint32(out[at[secByGUID]+4*uint64(i):], byGUID[i])
+		le.PutUint32(out[at[secByLID]+4*uint64(i):], byLID[i])
+	}
+	if err := putRows(out[at[secRows]:], t); err != nil {
+		return nil, fmt.Errorf("encode phase table: %w", err)
+	}
+	le.PutUint32(out[offCRC:], checksum(out))
+	return out, nil
+}
+
+// layout places sections of the given lengths one after the other.
+func layout(length [sections]uint64) (at, _ [sections]uint64) {
+	end := uint64(headerSize)
+	for i := range length {
+		at[i] = alignUp(end)
+		end = at[i] + length[i]
+	}
+	return at, length
+}
+
+func putHeader(out []byte, t *Table, hash [hashSize]byte, lmc uint8, at, length [sections]uint64) {
+	copy(out[offMagic:], magic)
+	le.PutUint32(out[offVersion:], Version)
+	le.PutUint32(out[offHeaderSize:], headerSize)
+	le.PutUint64(out[offTotal:], uint64(len(out)))
+	le.PutUint64(out[offEpoch:], t.Epoch)
+	le.PutUint64(out[offJob:], t.Job)
+	copy(out[offHash:], hash[:])
+	le.PutUint32(out[offServers:], uint32(len(t.Servers)))
+	le.PutUint32(out[offPhases:], uint32(t.Phases))
+	le.PutUint16(out[offLanes:], uint16(t.Lanes))
+	out[offLMC] = lmc
+	for i := range at {
+		le.PutUint64(out[offSections+16*i:], at[i])
+		le.PutUint64(out[offSections+16*i+8:], length[i])
+	}
+}
+
+// putServers writes the directory and the string table it points into.
+func putServers(dir, table []byte, servers []ServerEntry, names []string) {
+	next := 0
+	for i := range servers {
+		s, e := &servers[i], dir[i*srvSize:(i+1)*srvSize]
+		le.PutUint64(e[srvGUID:], uint64(s.GUID))
+		le.PutUint16(e[srvLID:], uint16(s.LID))
+		e[srvLMC] = s.LMC
+		le.PutUint16(e[srvLeaf:], uint16(s.Leaf))
+		le.PutUint32(e[srvNameOff:], uint32(next))
+		le.PutUint32(e[srvNameLen:], uint32(len(names[i])))
+		next += copy(table[next:], names[i]) + 1
+	}
+}
+
+// putRows turns the table's phases into the servers' rows.
+func putRows(rows []byte, t *Table) error {
+	n, row := len(t.Servers), t.Phases*entrySize
+	peers := make([]peer, n)
+	for i := range t.Servers {
+		peers[i] = peerOf(uint16(t.Servers[i].Leaf), t.Servers[i].LID, t.Servers[i].LMC)
+	}
+	for first := 0; first < t.Phases; first += tile {
+		end := min(first+tile, t.Phases)
+		for s := range n {
+			for at := s*row + first*entrySize; at < s*row+end*entrySize; at += entrySize {
+				le.PutUint64(rows[at:], idleEntry)
+			}
+		}
+		for p := first; p < end; p++ {
+			if err := putPhase(rows, t, peers, p); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// putPhase enters the transfers of phase p at their senders and receivers.
+func putPhase(rows []byte, t *Table, peers []peer, p int) error {
+	n, row := len(peers), t.Phases*entrySize
+	to, lane, dlid := t.To[p*n:(p+1)*n], t.Lane[p*n:(p+1)*n], t.DLID[p*n:(p+1)*n]
+	at := p * entrySize
+	for s, d := range to {
+		if d == Idle {
+			at += row
+			continue
+		}
+		if uint(d) >= uint(n) {
+			return fmt.Errorf("phase %d, server %d sends to server %d: there are %d", p, s, d, n)
+		}
+		x := transfer{p, s, int(d), lane[s], dlid[s]}
+		if !x.ok(&peers[s], &peers[d], t.Lanes) {
+			return x.fault(&peers[s], &peers[d], t.Lanes)
+		}
+		out := rows[at : at+entrySize]
+		le.PutUint16(out, uint16(d))
+		le.PutUint32(out[4:], uint32(dlid[s])|uint32(uint16(lane[s]))<<16)
+		in := rows[int(d)*row+p*entrySize+2:]
+		if first := le.Uint16(in); first != nobody {
+			return fmt.Errorf("phase %d: server %d receives from servers %d and %d", p, d, first, s)
+		}
+		le.PutUint16(in, uint16(s))
+		at += row
+	}
+	return nil
+}
+
+// indexServers checks every server and returns their numbers in ascending order
+// of GUID and of LID.
+func indexServers(servers []ServerEntry) (byGUID, byLID []uint32, err error) {
+	byGUID, byLID = make([]uint32, len(servers)), make([]uint32, len(servers))
+	for i := range servers {
+		if err := servers[i].check(); err != nil {
+			return nil, nil, fmt.Errorf("server %d (%q): %w", i, servers[i].Name, err)
+		}
+		byGUID[i], byLID[i] = uint32(i), uint32(i)
+	}
+	slices.SortFunc(byGUID, func(a, b uint32) int { return cmp.Compare(servers[a].GUID, servers[b].GUID) })
+	slices.SortFunc(byLID, func(a, b uint32) int { return cmp.Compare(servers[a].LID, servers[b].LID) })
+	for i := 1; i < len(servers); i++ {
+		a, b := byGUID[i-1], byGUID[i]
+		if servers[a].GUID == servers[b].GUID {
+			return nil, nil, fmt.Errorf("servers %d and %d both have port GUID %s", min(a, b), max(a, b), servers[a].GUID)
+		}
+		a, b = byLID[i-1], byLID[i]
+		if last := servers[a].LID + 1<<servers[a].LMC - 1; last >= servers[b].LID {
+			return nil, nil, fmt.Errorf("LID %d of server %d is in the range %d–%d of server %d", servers[b].LID, b, servers[a].LID, last, a)
+		}
+	}
+	return byGUID, byLID, nil
+}

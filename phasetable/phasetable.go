@@ -1,0 +1,146 @@
+// Package phasetable is the table of a plan that ranks map into memory, its
+// writer and its reader, and the same rows as CSV. docs/phase-table.md
+// describes the binary format byte by byte.
+//
+// A table speaks of servers by number, in the order of the plan. A directory in
+// the file leads from a GUID, a LID or a name to a server's number, and each
+// server's row holds everything its rank needs, phase by phase.
+package phasetable
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+
+	"forsd/topology"
+)
+
+// MediaType is the media type of a binary table in HTTP.
+const MediaType = "application/vnd.forsd.phasetable"
+
+// Version is the version of the format that this package reads and writes.
+const Version = 1
+
+// MaxServers is the largest number of servers: each needs a unicast LID.
+const MaxServers = int(topology.MaxUnicastLID)
+
+// Idle is the server number that means "nobody"; Local is the lane of a
+// transfer that stays on its leaf.
+const (
+	Idle  = -1
+	Local = -1
+)
+
+// ServerEntry is a server of the directory.
+type ServerEntry struct {
+	GUID topology.GUID // port GUID
+	LID  topology.LID  // base LID
+	LMC  uint8         // the server answers to LIDs LID … LID+2^LMC−1
+	Leaf int           // index of its leaf
+	Name string        // host description
+}
+
+// Table is a plan bound to the LIDs of a fabric. To, Lane and DLID are indexed
+// [phase·len(Servers)+source].
+type Table struct {
+	Epoch        uint64
+	Job          uint64 // 0 for the whole fabric
+	TopologyHash string // 64 hexadecimal digits, or empty
+	Servers      []ServerEntry
+	Phases       int
+	Lanes        int
+	To           []int32        // destination server, Idle where the source does not send
+	Lane         []int16        // lane, Local for same-leaf transfers; of no meaning where idle
+	DLID         []topology.LID // destination LID; of no meaning where idle
+}
+
+// shape checks everything about the table but its transfers, and returns the
+// topology hash.
+func (t *Table) shape() (hash [hashSize]byte, err error) {
+	n := len(t.Servers)
+	switch {
+	case n > MaxServers:
+		return hash, fmt.Errorf("%d servers: at most %d have a unicast LID", n, MaxServers)
+	case t.Phases < 0 || int64(t.Phases) > maxPhases:
+		return hash, fmt.Errorf("%d phases: want 0 to %d", t.Phases, int64(maxPhases))
+	case n == 0 && t.Phases > 0:
+		return hash, fmt.Errorf("%d phases without a server", t.Phases)
+	case t.Lanes < 0 || t.Lanes > maxLanes:
+		return hash, fmt.Errorf("%d lanes: want 0 to %d", t.Lanes, maxLanes)
+	case len(t.To) != n*t.Phases || len(t.Lane) != len(t.To) || len(t.DLID) != len(t.To):
+		return hash, fmt.Errorf("rows of %d destinations, %d lanes and %d LIDs: want %d phases × %d servers of each",
+			len(t.To), len(t.Lane), len(t.DLID), t.Phases, n)
+	}
+	if t.TopologyHash == "" {
+		return hash, nil
+	}
+	if len(t.TopologyHash) != hex.EncodedLen(hashSize) {
+		return hash, fmt.Errorf("topology hash of %d digits: want %d", len(t.TopologyHash), hex.EncodedLen(hashSize))
+	}
+	if _, err := hex.Decode(hash[:], []byte(t.TopologyHash)); err != nil {
+		return hash, fmt.Errorf("topology hash: %w", err)
+	}
+	return hash, nil
+}
+
+// check tells what is wrong with a server on its own.
+func (s *ServerEntry) check() error {
+	switch {
+	case s.GUID == 0:
+		return errors.New("it has no port GUID")
+	case s.LMC > topology.MaxLMC:
+		return fmt.Errorf("LMC %d is over %d", s.LMC, topology.MaxLMC)
+	case s.LID == 0:
+		return errors.New("it has no LID")
+	case int(s.LID)+1<<s.LMC-1 > int(topology.MaxUnicastLID):
+		return fmt.Errorf("LIDs %d–%d leave the unicast range, which ends at %d", s.LID, int(s.LID)+1<<s.LMC-1, topology.MaxUnicastLID)
+	case s.Leaf < 0 || s.Leaf > maxLeaf:
+		return fmt.Errorf("leaf %d: want 0 to %d", s.Leaf, maxLeaf)
+	}
+	return nil
+}
+
+// transfer is one entry of a plan: who sends to whom, how.
+type transfer struct {
+	phase, src, dst int
+	lane            int16
+	dlid            topology.LID
+}
+
+// peer is what checking a transfer needs to know of a server.
+type peer struct {
+	leaf      uint16
+	lid, last topology.LID // the first and the last of its LIDs
+}
+
+func peerOf(leaf uint16, lid topology.LID, lmc uint8) peer {
+	return peer{leaf, lid, lid + 1<<lmc - 1}
+}
+
+// ok tells whether the transfer may stand in a table: it is local exactly where
+// both servers share a leaf, and its LID is one of the destination's.
+func (x *transfer) ok(src, dst *peer, lanes int) bool {
+	if x.src == x.dst {
+		return false
+	}
+	if src.leaf == dst.leaf {
+		return x.lane == Local && x.dlid == dst.lid
+	}
+	return x.lane >= 0 && int(x.lane) < lanes && x.dlid >= dst.lid && x.dlid <= dst.last
+}
+
+// fault says why ok is false.
+func (x *transfer) fault(src, dst *peer, lanes int) error {
+	at := fmt.Sprintf("phase %d, server %d to %d", x.phase, x.src, x.dst)
+	switch {
+	case x.src == x.dst:
+		return fmt.Errorf("%s: a server sends to itself", at)
+	case src.leaf == dst.leaf && x.lane != Local:
+		return fmt.Errorf("%s: lane %d between servers of leaf %d: want %d", at, x.lane, src.leaf, Local)
+	case src.leaf == dst.leaf:
+		return fmt.Errorf("%s: LID %d of a local transfer: want the base LID %d", at, x.dlid, dst.lid)
+	case x.lane < 0 || int(x.lane) >= lanes:
+		return fmt.Errorf("%s: lane %d from leaf %d to leaf %d: want 0 to %d", at, x.lane, src.leaf, dst.leaf, lanes-1)
+	}
+	return fmt.Errorf("%s: LID %d is not one of the destination's, %d–%d", at, x.dlid, dst.lid, dst.last)
+}

@@ -1,0 +1,160 @@
+package phasetable
+
+import (
+	"encoding/hex"
+	"sort"
+
+	"forsd/topology"
+)
+
+// View reads a table in place: it refers to the bytes given to Decode and
+// copies none of them. It is safe for concurrent use as long as those bytes do
+// not change.
+type View struct {
+	data                   []byte
+	servers, phases, lanes int
+	dir, names, rows       []byte
+	byGUID, byLID          []byte
+	epoch, job             uint64
+	lmc                    uint8
+}
+
+// Epoch is the number of the plan.
+func (v *View) Epoch() uint64 { return v.epoch }
+
+// Job is the job that the table belongs to, 0 for the whole fabric.
+func (v *View) Job() uint64 { return v.job }
+
+// TopologyHash is the digest of the fabric that the plan was made for, 64
+// hexadecimal digits, or empty where the table does not tell.
+func (v *View) TopologyHash() string {
+	if hash := [hashSize]byte(v.data[offHash:]); hash != [hashSize]byte{} {
+		return hex.EncodeToString(hash[:])
+	}
+	return ""
+}
+
+// Bytes is the whole table as it was decoded.
+func (v *View) Bytes() []byte { return v.data }
+
+// Servers is the number of servers.
+func (v *View) Servers() int { return v.servers }
+
+// Phases is the number of phases.
+func (v *View) Phases() int { return v.phases }
+
+// Lanes is the number of lanes.
+func (v *View) Lanes() int { return v.lanes }
+
+// LMC is the largest LMC of a server.
+func (v *View) LMC() uint8 { return v.lmc }
+
+// Server returns the directory's entry of server i, 0 ≤ i < Servers().
+func (v *View) Server(i int) ServerEntry {
+	return ServerEntry{GUID: v.guid(i), LID: v.lid(i), LMC: v.lmcOf(i),
+		Leaf: int(le.Uint16(v.entry(i)[srvLeaf:])), Name: string(v.name(i))}
+}
+
+func (v *View) entry(i int) []byte         { return v.dir[i*srvSize : (i+1)*srvSize] }
+func (v *View) guid(i int) topology.GUID   { return topology.GUID(le.Uint64(v.entry(i)[srvGUID:])) }
+func (v *View) lid(i int) topology.LID     { return topology.LID(le.Uint16(v.entry(i)[srvLID:])) }
+func (v *View) lmcOf(i int) uint8          { return v.entry(i)[srvLMC] }
+func (v *View) lastLID(i int) topology.LID { return v.lid(i) + 1<<v.lmcOf(i) - 1 }
+
+func (v *View) name(i int) []byte {
+	e := v.entry(i)
+	off := uint64(le.Uint32(e[srvNameOff:]))
+	return v.names[off : off+uint64(le.Uint32(e[srvNameLen:]))]
+}
+
+// FindGUID returns the number of the server with port GUID g.
+func (v *View) FindGUID(g topology.GUID) (int, bool) {
+	i := sort.Search(v.servers, func(i int) bool { return v.guid(v.nth(v.byGUID, i)) >= g })
+	if i == v.servers {
+		return 0, false
+	}
+	s := v.nth(v.byGUID, i)
+	return s, v.guid(s) == g
+}
+
+// FindLID returns the number of the server that answers to lid, its base LID or
+// any other of its LIDs.
+func (v *View) FindLID(lid topology.LID) (int, bool) {
+	i := sort.Search(v.servers, func(i int) bool { return v.lastLID(v.nth(v.byLID, i)) >= lid })
+	if i == v.servers {
+		return 0, false
+	}
+	s := v.nth(v.byLID, i)
+	return s, v.lid(s) <= lid
+}
+
+// FindName returns the numbers of the servers whose description is name,
+// ascending: the ports of one adapter share theirs.
+func (v *View) FindName(name string) []int {
+	var found []int
+	for i := range v.servers {
+		if string(v.name(i)) == name {
+			found = append(found, i)
+		}
+	}
+	return found
+}
+
+// nth is the server at place i of an index.
+func (v *View) nth(index []byte, i int) int { return int(le.Uint32(index[4*i:])) }
+
+// ServerRow is what one server does, phase by phase.
+type ServerRow []byte
+
+// Entry is what a server does in one phase.
+type Entry struct {
+	SendTo   int          // server number, Idle when it does not send
+	RecvFrom int          // server number, Idle when it does not receive
+	DLID     topology.LID // where to send to, 0 when it does not send
+	Lane     int          // the lane its message takes; Local on its leaf or when it does not send
+}
+
+// Row returns the row of server i, 0 ≤ i < Servers(), without copying it.
+func (v *View) Row(i int) ServerRow {
+	size := v.phases * entrySize
+	return v.rows[i*size : (i+1)*size : (i+1)*size]
+}
+
+// Len is the number of phases.
+func (r ServerRow) Len() int { return len(r) / entrySize }
+
+// At returns the entry of phase p, 0 ≤ p < Len().
+func (r ServerRow) At(p int) Entry {
+	e := le.Uint64(r[p*entrySize:])
+	return Entry{SendTo: number(uint16(e)), RecvFrom: number(uint16(e >> shiftRecv)),
+		DLID: topology.LID(e >> shiftDLID), Lane: int(int16(e >> shiftLane))}
+}
+
+// number is a server number as people count: Idle for nobody.
+func number(n uint16) int {
+	if n == nobody {
+		return Idle
+	}
+	return int(n)
+}
+
+// Table copies the view into a table, phase by phase.
+func (v *View) Table() *Table {
+	n := v.servers
+	t := &Table{Epoch: v.epoch, Job: v.job, TopologyHash: v.TopologyHash(), Phases: v.phases, Lanes: v.lanes,
+		Servers: make([]ServerEntry, n), To: make([]int32, n*v.phases),
+		Lane: make([]int16, n*v.phases), DLID: make([]topology.LID, n*v.phases)}
+	for s := range n {
+		t.Servers[s] = v.Server(s)
+	}
+	for first := 0; first < v.phases; first += tile {
+		for s := range n {
+			row := v.Row(s)
+			for p := first; p < min(first+tile, v.phases); p++ {
+				e := row.At(p)
+				t.To[p*n+s], t.Lane[p*n+s], t.DLID[p*n+s] = int32(e.SendTo), int16(e.Lane), e.DLID
+			}
+		}
+	}
+	return t
+}
