@@ -1,0 +1,97 @@
+package opensm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// ErrNotRunning says that there is no OpenSM to talk to.
+var ErrNotRunning = errors.New("OpenSM is not running")
+
+// Finder finds the OpenSM that forsd works with. Errors wrap ErrNotRunning when
+// there is none.
+type Finder interface {
+	Find(ctx context.Context) (Process, error)
+}
+
+// PIDFile finds OpenSM by the file that its option --pidfile names.
+type PIDFile struct {
+	Path string
+	// AnyProgram accepts a process that is not called opensm, such as one under
+	// a debugger. Otherwise a stale file cannot lead to a stranger.
+	AnyProgram bool
+
+	proc procFS
+}
+
+// Find reads the file and looks at the process.
+func (f PIDFile) Find(context.Context) (Process, error) {
+	data, err := os.ReadFile(f.Path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Process{}, fmt.Errorf("%w: there is no PID file %s", ErrNotRunning, f.Path)
+	}
+	if err != nil {
+		return Process{}, fmt.Errorf("find OpenSM: %w", err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(data)))
+	if err != nil || pid <= 1 {
+		return Process{}, fmt.Errorf("find OpenSM: %s holds %.40q, which is no process ID", f.Path, data)
+	}
+	p, err := f.proc.process(pid)
+	if err != nil {
+		return Process{}, fmt.Errorf("PID file %s: %w", f.Path, err)
+	}
+	if !f.AnyProgram && !f.proc.isOpenSM(p) {
+		return Process{}, fmt.Errorf("%w: PID file %s is stale, %s is another program", ErrNotRunning, f.Path, p)
+	}
+	return p, nil
+}
+
+// Search finds OpenSM among all processes of the machine. It must be the only
+// one there.
+type Search struct{ proc procFS }
+
+// Find looks for processes called opensm.
+func (s Search) Find(context.Context) (Process, error) {
+	found, err := s.proc.scan()
+	switch {
+	case err != nil:
+		return Process{}, err
+	case len(found) == 0:
+		return Process{}, fmt.Errorf("%w: no process is called %s", ErrNotRunning, programName)
+	case len(found) == 1:
+		return found[0], nil
+	}
+	return Process{}, severalFound(found)
+}
+
+// severalFound is the error that lists candidates.
+func severalFound(found []Process) error {
+	names := make([]string, len(found))
+	for i, p := range found {
+		names[i] = p.String()
+	}
+	return fmt.Errorf("find OpenSM: %d are running: %s; name the one to work with by its PID file or systemd unit", len(found), strings.Join(names, ", "))
+}
+
+// FirstOf asks its finders in turn until one finds OpenSM, or fails otherwise
+// than by ErrNotRunning.
+type FirstOf []Finder
+
+// Find asks the finders.
+func (f FirstOf) Find(ctx context.Context) (Process, error) {
+	var missing []string
+	for _, finder := range f {
+		p, err := finder.Find(ctx)
+		if err == nil || !errors.Is(err, ErrNotRunning) {
+			return p, err
+		}
+		missing = append(missing, strings.TrimPrefix(err.Error(), ErrNotRunning.Error()+": "))
+	}
+	return Process{}, fmt.Errorf("%w: %s", ErrNotRunning, strings.Join(missing, "; "))
+}

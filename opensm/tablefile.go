@@ -1,0 +1,99 @@
+package opensm
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// tableMode lets OpenSM and the tools read the table file, whoever they run as.
+const tableMode = 0o644
+
+// InstallEmpty creates an empty table file where there is none, and tells
+// whether it did; a file that exists stays as it is. With the file engine and
+// no_fallback OpenSM does not come up without one (ERR 6302); an empty one
+// gives every dump that forsd needs.
+func InstallEmpty(path string) (created bool, err error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return false, fmt.Errorf("install an empty table file: %w", err)
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, tableMode)
+	if errors.Is(err, fs.ErrExist) {
+		return false, nil
+	}
+	if err == nil {
+		err = errors.Join(f.Chmod(tableMode), f.Sync(), f.Close(), syncDir(filepath.Dir(path)))
+	}
+	if err != nil {
+		return false, fmt.Errorf("install an empty table file: %w", err)
+	}
+	return true, nil
+}
+
+// WriteTables replaces the table file by what write writes, and tells whether
+// that changed a byte of it; an equal file is left alone. The file is replaced
+// by a rename, so that OpenSM reads the old or the new one whole: one cut off
+// at a line's end would be taken for good, and empty the switches it lacks. It
+// is on disk when WriteTables returns. There must be one writer at a time; what
+// one that was killed has left behind is used up by the next.
+func WriteTables(path string, write func(io.Writer) error) (changed bool, err error) {
+	var text bytes.Buffer
+	if err := write(&text); err != nil {
+		return false, fmt.Errorf("write tables: %w", err)
+	}
+	if same, err := holds(path, text.Bytes()); err != nil {
+		return false, fmt.Errorf("write tables: %w", err)
+	} else if same {
+		return false, nil
+	}
+	if err := replace(path, text.Bytes()); err != nil {
+		return false, fmt.Errorf("write tables: %w", err)
+	}
+	return true, nil
+}
+
+// holds tells whether the file at path is a plain one with exactly this text.
+func holds(path string, text []byte) (bool, error) {
+	info, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil || !info.Mode().IsRegular() || info.Mode().Perm() != tableMode || info.Size() != int64(len(text)) {
+		return false, err
+	}
+	old, err := os.ReadFile(path)
+	return bytes.Equal(old, text), err
+}
+
+// replace puts a file of this text in the place of path. The temporary file has
+// a fixed name, so that a crash leaves at most one.
+func replace(path string, text []byte) (err error) {
+	temporary := path + ".new"
+	if err := os.Remove(temporary); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	f, err := os.OpenFile(temporary, os.O_CREATE|os.O_EXCL|os.O_WRONLY, tableMode)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	if err = errors.Join(err, f.Chmod(tableMode), f.Sync(), f.Close()); err == nil {
+		err = os.Rename(temporary, path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(temporary))
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

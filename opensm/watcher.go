@@ -1,0 +1,318 @@
+package opensm
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"time"
+
+	"forsd/topology"
+)
+
+// The codes that a Watcher reports.
+const (
+	DumpMissing    = "dump-missing"    // there is no opensm-subnet.lst
+	DumpIncomplete = "dump-incomplete" // it stays half written
+	DumpRefused    = "dump-refused"    // it cannot be read or does not parse
+	GUID2LIDStale  = "guid2lid-stale"  // guid2lid contradicts the dump or cannot be read
+	WatchDegraded  = "watch-degraded"  // changes are found by polling alone
+)
+
+const (
+	defaultPoll     = time.Second
+	defaultPatience = 5 * time.Second
+	defaultMaxSize  = 512 << 20
+	firstRetry      = time.Millisecond
+	// staleLimit bounds the wait for a guid2lid that fits the dump. OpenSM
+	// renames the new one into place before it routes, long before it dumps.
+	staleLimit = 500 * time.Millisecond
+	// stdioBlock divides the size of every file that stdio has not finished:
+	// its buffer goes out in whole blocks of 4 or 8 KiB until fclose.
+	stdioBlock = 4096
+	// blockSettle is how long a file of whole blocks must rest to be complete.
+	blockSettle = 20 * time.Millisecond
+)
+
+// Snapshot is the fabric as one sweep of OpenSM left it.
+type Snapshot struct {
+	Fabric     *topology.Fabric // shared by snapshots of equal content: read only
+	Hash       string           // Fabric.Hash
+	Raw        string           // SHA-256 of the dump's bytes, in hexadecimal
+	Size       int              // of the dump, in bytes
+	ModTime    time.Time        // of the dump
+	SeenAt     time.Time        // when its first change was noticed
+	CompleteAt time.Time        // when it was found whole and understood
+}
+
+// Watcher delivers a Snapshot for every opensm-subnet.lst that OpenSM writes,
+// also for one with the same content: that a sweep has ended is news too. Set
+// the fields before Run and leave them alone after it.
+//
+// OpenSM truncates the file and writes it in place. A dump counts as complete
+// when it parses (topology.ErrIncomplete says that it is half written), did not
+// change while it was read, and is not what a write buffer leaves half-way.
+type Watcher struct {
+	Dir      string // dump_files_dir
+	GUID2LID string // path of guid2lid, "" for none
+	// LMC is asked where no guid2lid tells; nil means 0.
+	LMC func() uint8
+	// Deliver receives every snapshot, one at a time; it must not block for long.
+	Deliver func(Snapshot)
+	// Report receives a code and what is wrong, or nil when that is over. Equal
+	// reports are not repeated. It is called by two goroutines, one at a time.
+	Report func(code string, err error)
+
+	Poll     time.Duration // safety net beside fsnotify; 0 means 1 s
+	Patience time.Duration // before a missing or half-written dump is reported; 0 means 5 s
+	MaxSize  int64         // larger dumps are refused, in bytes; 0 means 512 MiB
+	// Parse reads the dump; nil means topology.ReadSubnetLst.
+	Parse func([]byte) (*topology.Fabric, error)
+}
+
+// Run watches until ctx ends, whose error it returns.
+func (w *Watcher) Run(ctx context.Context) error {
+	s := w.start()
+	changed := make(chan time.Time, 1)
+	n := &notifier{
+		files:  []string{s.dump},
+		every:  s.Poll,
+		signal: func(at time.Time) { signalOnce(changed, at) },
+		report: s.report,
+	}
+	if s.GUID2LID != "" {
+		n.files = append(n.files, s.GUID2LID)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		n.run(ctx)
+	}()
+	err := s.loop(ctx, changed)
+	<-done
+	return err
+}
+
+// signalOnce keeps the earliest time that nobody has taken yet.
+func signalOnce(c chan time.Time, at time.Time) {
+	select {
+	case c <- at:
+	default:
+	}
+}
+
+// watch is the state of a running Watcher.
+type watch struct {
+	Watcher
+	dump    string
+	problem *reporter
+
+	pending time.Time // when the change in hand was noticed, zero for none
+	retry   time.Duration
+	rest    time.Time // when a file of whole blocks was first met as it is
+	resting version
+	handled version // the dump that was delivered or refused
+	lids    version // the guid2lid that went with it
+	stale   bool    // what was delivered has its LMC from the settings
+
+	raw    string // of fabric and the pristine fabric before guid2lid
+	bare   *topology.Fabric
+	fabric *topology.Fabric
+	hash   string
+}
+
+// start fills in the defaults.
+func (w *Watcher) start() *watch {
+	s := &watch{Watcher: *w, dump: filepath.Join(w.Dir, SubnetFile), problem: newReporter(w.Report)}
+	if s.Poll <= 0 {
+		s.Poll = defaultPoll
+	}
+	if s.Patience <= 0 {
+		s.Patience = defaultPatience
+	}
+	if s.MaxSize <= 0 {
+		s.MaxSize = defaultMaxSize
+	}
+	if s.Parse == nil {
+		s.Parse = topology.ReadSubnetLst
+	}
+	if s.LMC == nil {
+		s.LMC = func() uint8 { return 0 }
+	}
+	return s
+}
+
+func (s *watch) report(code string, err error) { s.problem.report(code, err) }
+
+// loop looks at the files whenever they change and whenever step asks for it.
+func (s *watch) loop(ctx context.Context, changed <-chan time.Time) error {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case at := <-changed:
+			s.retry = 0
+			timer.Reset(s.step(at))
+		case <-timer.C:
+			timer.Reset(s.step(time.Now()))
+		}
+	}
+}
+
+// step handles the dump if it is new, and says when to look again at the latest.
+func (s *watch) step(at time.Time) time.Duration {
+	v, err := stat(s.dump)
+	if err == nil && v == s.handled && !s.refreshed() {
+		return s.Poll
+	}
+	if s.pending.IsZero() {
+		s.pending = at
+	}
+	if err == nil {
+		err = s.handle(v)
+	}
+	switch {
+	case err == nil:
+		s.pending, s.retry, s.rest = time.Time{}, 0, time.Time{}
+		for _, code := range []string{DumpMissing, DumpIncomplete, DumpRefused} {
+			s.report(code, nil)
+		}
+		return s.Poll
+	case errors.Is(err, fs.ErrNotExist):
+		s.report(DumpIncomplete, nil)
+		s.impatient(DumpMissing, fmt.Errorf("%w: OpenSM writes it after its first successful sweep; is OpenSM running, with dump_files_dir %s?", err, s.Dir))
+		return s.Poll
+	case errors.Is(err, topology.ErrIncomplete), errors.Is(err, errUnsettled):
+		s.report(DumpMissing, nil)
+		s.impatient(DumpIncomplete, fmt.Errorf("%s stays half written: %w", s.dump, err))
+		s.retry = min(max(2*s.retry, firstRetry), s.Poll)
+		return s.retry
+	}
+	s.report(DumpMissing, nil)
+	s.report(DumpIncomplete, nil)
+	s.report(DumpRefused, fmt.Errorf("%s: %w", s.dump, err))
+	if path := (*fs.PathError)(nil); !errors.As(err, &path) {
+		s.handled = v // what could not be read may become readable as it is
+	}
+	s.pending, s.retry, s.rest = time.Time{}, 0, time.Time{}
+	return s.Poll
+}
+
+// impatient reports what has lasted too long.
+func (s *watch) impatient(code string, err error) {
+	if time.Since(s.pending) >= s.Patience {
+		s.report(code, err)
+	}
+}
+
+// refreshed tells whether a guid2lid that did not fit has been replaced.
+func (s *watch) refreshed() bool {
+	if !s.stale {
+		return false
+	}
+	v, err := stat(s.GUID2LID)
+	return err == nil && v != s.lids
+}
+
+// errUnsettled says that a file changes, or may change, while it is read.
+var errUnsettled = errors.New("it is being written")
+
+// handle reads and delivers the dump that was v when it was last looked at.
+func (s *watch) handle(v version) error {
+	data, v, err := readStable(s.dump, s.MaxSize)
+	if err != nil {
+		return err
+	}
+	sum := sha256.Sum256(data)
+	raw := hex.EncodeToString(sum[:])
+	if s.bare == nil || raw != s.raw {
+		f, err := s.Parse(data)
+		if unsettled := s.settled(v, time.Now()); err != nil && unsettled != nil {
+			return unsettled
+		}
+		if err != nil {
+			return err
+		}
+		s.bare, s.raw, s.fabric = f, raw, nil
+	}
+	if err := s.settled(v, time.Now()); err != nil {
+		return err
+	}
+	if err := s.finish(); err != nil {
+		return err
+	}
+	s.handled = v
+	s.Deliver(Snapshot{
+		Fabric: s.fabric, Hash: s.hash, Raw: raw, Size: len(data), ModTime: v.mod,
+		SeenAt: s.pending, CompleteAt: time.Now(),
+	})
+	return nil
+}
+
+// settled refuses a file that changed since it was read, and one of whole
+// blocks that has not rested.
+func (s *watch) settled(v version, now time.Time) error {
+	switch after, err := stat(s.dump); {
+	case err != nil:
+		return err
+	case after != v:
+		return errUnsettled
+	case v.size%stdioBlock != 0:
+		return nil
+	case s.rest.IsZero() || s.resting != v:
+		s.rest, s.resting = now, v
+		return errUnsettled
+	case now.Sub(s.rest) < blockSettle:
+		return errUnsettled
+	}
+	return nil
+}
+
+// finish sets the LMCs of the parsed fabric: those of guid2lid, or, where that
+// is missing or keeps contradicting the dump, the one of the settings.
+func (s *watch) finish() error {
+	lids, ranges, err := s.readGUID2LID()
+	if err == nil && s.fabric != nil && !s.stale && lids == s.lids {
+		return nil
+	}
+	f := s.bare.Clone()
+	if err == nil && ranges != nil {
+		err = f.ApplyGUID2LID(ranges)
+	}
+	if err != nil && time.Since(s.pending) < staleLimit {
+		return fmt.Errorf("%w: %w", errUnsettled, err)
+	}
+	s.report(GUID2LIDStale, err)
+	s.lids, s.stale = lids, err != nil
+	if err != nil || ranges == nil {
+		if err := f.SetLMC(s.LMC()); err != nil {
+			return fmt.Errorf("set LMC %d of OpenSM's settings: %w", s.LMC(), err)
+		}
+	}
+	s.fabric, s.hash = f, f.Hash()
+	return nil
+}
+
+// readGUID2LID returns the ranges of guid2lid, nil where there is no such file.
+func (s *watch) readGUID2LID() (version, map[topology.GUID]topology.LIDRange, error) {
+	if s.GUID2LID == "" {
+		return version{}, nil, nil
+	}
+	data, v, err := readStable(s.GUID2LID, s.MaxSize)
+	if errors.Is(err, fs.ErrNotExist) {
+		return version{}, nil, nil
+	}
+	if err != nil {
+		return v, nil, err
+	}
+	ranges, err := topology.ReadGUID2LID(data)
+	if err != nil {
+		return v, nil, fmt.Errorf("%s: %w", s.GUID2LID, err)
+	}
+	return v, ranges, nil
+}
