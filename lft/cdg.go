@@ -76,7 +76,7 @@ func (t *Tables) dependencies(f *topology.Fabric) *graph {
 	}
 	for c := range g.next {
 		g.next[c] = -1
-		if node := g.node[c>>8]; node != topology.None && c&255 < len(f.Nodes[node].Ports) {
+		if node := g.node[c>>8]; node != topology.None && c&255 < min(len(f.Nodes[node].Ports), int(NoPath)) {
 			if port := &f.Nodes[node].Ports[c&255]; port.Up() {
 				g.next[c] = index[port.Peer]
 			}

@@ -1,0 +1,40 @@
+package sim
+
+import "forsd/topology"
+
+// LinearShift is the linear-shift exchange of the servers of t on base LIDs. The
+// servers are numbered leaf by leaf by slot α, s = leaf·slots + α, where slots is
+// one more than the largest α of a server; in phase p server s sends to server
+// (s+p) mod (leaves·slots), 1 ≤ p < leaves·slots. Slots without a server are
+// silent. Phase 0, in which everybody would send to itself, is empty.
+func LinearShift(t *topology.FatTree) []Row {
+	slots := 0
+	for _, i := range t.Servers {
+		slots = max(slots, t.Hosts[i].Alpha+1)
+	}
+	places := slots * len(t.Leaves)
+	at := make([]int, places) // index into Hosts, −1
+	for i := range at {
+		at[i] = -1
+	}
+	for _, i := range t.Servers {
+		at[t.Hosts[i].Leaf*slots+t.Hosts[i].Alpha] = i
+	}
+	rows := make([]Row, 0, len(t.Servers)*max(0, len(t.Servers)-1))
+	for p := 1; p < places; p++ {
+		for s, i := range at {
+			if i < 0 {
+				continue
+			}
+			d := s + p
+			if d >= places {
+				d -= places
+			}
+			if j := at[d]; j >= 0 {
+				src, dst := &t.Hosts[i], &t.Hosts[j]
+				rows = append(rows, Row{Phase: int32(p), DLID: dst.LID, Src: src.GUID, Dst: dst.GUID})
+			}
+		}
+	}
+	return rows
+}
