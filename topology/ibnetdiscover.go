@@ -12,8 +12,9 @@ import (
 // with a cable counts as Active. Fabric.SM stays 0.
 //
 // Every cable is printed at both its ends. One that is printed at one end only,
-// a peer without a block of its own, and a last line without its newline mean
-// that the output was cut off: the error wraps ErrIncomplete.
+// a peer without a block of its own, no cable at all, and a last line without its
+// newline mean that the output was cut off: the error wraps ErrIncomplete. As
+// switches come before what hangs on them, no cut of a connected fabric escapes.
 func ReadIbnetdiscover(data []byte) (*Fabric, error) {
 	if len(data) > 0 && data[len(data)-1] != '\n' {
 		return nil, fmt.Errorf("read ibnetdiscover: the last line has no end: %w", ErrIncomplete)
@@ -22,13 +23,13 @@ func ReadIbnetdiscover(data []byte) (*Fabric, error) {
 	for len(data) > 0 {
 		r.number++
 		end := bytes.IndexByte(data, '\n')
-		if err := r.line(data[:end]); err != nil {
+		if err := r.line(bytes.TrimSuffix(data[:end], carriageReturn)); err != nil {
 			return nil, fmt.Errorf("read ibnetdiscover line %d: %w", r.number, err)
 		}
 		data = data[end+1:]
 	}
-	if len(r.nodes) == 0 {
-		return nil, fmt.Errorf("read ibnetdiscover: no node is described: %w", ErrIncomplete)
+	if len(r.cables) == 0 {
+		return nil, fmt.Errorf("read ibnetdiscover: no cable is described: %w", ErrIncomplete)
 	}
 	if err := r.resolve(); err != nil {
 		return nil, fmt.Errorf("read ibnetdiscover line %w", err)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"strconv"
 )
 
 // ErrIncomplete is wrapped by the readers' errors when a file ends too early:
@@ -47,20 +48,20 @@ func Read(data []byte) (*Fabric, Source, error) {
 		f, err := ReadSubnetLst(data)
 		return f, kind, err
 	default:
-		return nil, kind, fmt.Errorf("read topology line %d: %s is in neither the output of ibnetdiscover nor an opensm-subnet.lst, "+
-			"and one of the two was expected", line, quote(text))
+		if text == nil {
+			return nil, kind, fmt.Errorf("read topology: no line but comments: expected the output of ibnetdiscover or an opensm-subnet.lst")
+		}
+		return nil, kind, fmt.Errorf("read topology line %d: expected the output of ibnetdiscover or an opensm-subnet.lst, not %s", line, quote(text))
 	}
 }
 
 // recognise tells a file's kind by its first telling line, and returns that
-// line with its number.
+// line with its number; no line when there is none.
 func recognise(data []byte) (kind Source, number int, line []byte) {
-	var rest []byte
-	more := true
-	for line, rest, more = bytes.Cut(data, newline); ; line, rest, more = bytes.Cut(rest, newline) {
+	for more := true; more; {
 		number++
-		trimmed := bytes.TrimSpace(line)
-		switch {
+		line, data, more = bytes.Cut(data, newline)
+		switch trimmed := bytes.TrimSpace(line); {
 		case bytes.HasPrefix(trimmed, []byte("# Topology file: generated on ")):
 			return SourceIbnetdiscover, number, line
 		case len(trimmed) == 0 || trimmed[0] == '#':
@@ -71,21 +72,22 @@ func recognise(data []byte) (kind Source, number int, line []byte) {
 		default:
 			return SourceUnknown, number, line
 		}
-		if !more {
-			return SourceUnknown, number, line
-		}
 	}
+	return SourceUnknown, number, nil
 }
 
-var newline = []byte("\n")
+var (
+	newline        = []byte("\n")
+	carriageReturn = []byte("\r")
+)
 
 // quote prints a line of a file in an error, shortened and made printable.
 func quote(line []byte) string {
 	const longest = 60
 	if len(line) > longest {
-		return fmt.Sprintf("%q…", line[:longest])
+		return fmt.Sprintf("%#q…", line[:longest])
 	}
-	return fmt.Sprintf("%q", line)
+	return fmt.Sprintf("%#q", line)
 }
 
 // cursor walks over one line of a file. The first thing that is not as expected
@@ -105,7 +107,10 @@ func (c *cursor) stop(want string) {
 
 // err says where on line the cursor stopped, and why.
 func (c *cursor) err(line []byte) error {
-	return fmt.Errorf("expected %s at column %d of %s", c.want, len(line)-len(c.rest)+1, quote(line))
+	if len(c.rest) == 0 {
+		return fmt.Errorf("expected %s at the end of %s", c.want, quote(line))
+	}
+	return fmt.Errorf("expected %s at column %d, before %s", c.want, len(line)-len(c.rest)+1, quote(c.rest))
 }
 
 // has steps over s when it is next and tells whether it was.
@@ -119,8 +124,8 @@ func (c *cursor) has(s string) bool {
 
 // lit steps over s, which must be next.
 func (c *cursor) lit(s string) {
-	if !c.has(s) {
-		c.stop(s)
+	if !c.has(s) && c.ok() {
+		c.stop(strconv.Quote(s))
 	}
 }
 

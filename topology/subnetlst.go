@@ -31,7 +31,7 @@ func ReadSubnetLst(data []byte) (*Fabric, error) {
 	r := lstReader{index: make(map[GUID]int32, 512)}
 	for number := 1; len(data) > 0; number++ {
 		end := bytes.IndexByte(data, '\n')
-		if err := r.line(data[:end]); err != nil {
+		if err := r.line(bytes.TrimSuffix(data[:end], carriageReturn)); err != nil {
 			return nil, fmt.Errorf("read opensm-subnet.lst line %d: %w", number, err)
 		}
 		data = data[end+1:]
@@ -72,28 +72,12 @@ func parseLstLine(line []byte) (l lstLine, err error) {
 	if !c.ok() {
 		return l, c.err(line)
 	}
-	name := c.rest
-	for from := 0; ; {
-		i := bytes.Index(name[from:], lidMark)
-		if i < 0 {
-			if c.ok() {
-				c.stop("} LID:")
-			}
-			return l, c.err(line)
-		}
-		from += i
-		c = cursor{rest: name[from:]}
-		l.near.tail(&c)
-		l.far.head(&c)
-		if c.ok() {
-			l.near.name = name[:from]
-			break
-		}
-		from++
+	if !l.joint(&c) {
+		return l, c.err(line)
 	}
 	i := bytes.LastIndex(c.rest, lidMark)
 	if i < 0 {
-		c.stop("} LID:")
+		c.lit(string(lidMark))
 		return l, c.err(line)
 	}
 	l.far.name = c.rest[:i]
@@ -104,6 +88,30 @@ func parseLstLine(line []byte) (l lstLine, err error) {
 		return l, c.err(line)
 	}
 	return l, nil
+}
+
+// joint finds where the near description ends and reads on to the far one. When
+// it is nowhere, c stops where the first candidate fails.
+func (l *lstLine) joint(c *cursor) bool {
+	text := c.rest
+	for from := 0; ; from++ {
+		i := bytes.Index(text[from:], lidMark)
+		if i < 0 {
+			c.lit(string(lidMark))
+			return false
+		}
+		from += i
+		try := cursor{rest: text[from:]}
+		l.near.tail(&try)
+		l.far.head(&try)
+		if try.ok() {
+			l.near.name, *c = text[:from], try
+			return true
+		}
+		if c.ok() {
+			*c = try
+		}
+	}
 }
 
 var lidMark = []byte("} LID:")
@@ -169,9 +177,10 @@ func (l *lstLine) link(c *cursor) {
 		c.stop("ACT, ARM, INI or DWN")
 	}
 	c.lit(" SPD=")
-	if c.ok() {
-		l.rate.Speed = lstSpeed(c.rest)
+	if len(c.rest) == 0 || bytes.ContainsAny(c.rest, " \t") {
+		c.stop("a speed, and nothing after it,")
 	}
+	l.rate.Speed = lstSpeed(c.rest)
 }
 
 // lstSpeed is the generation that OpenSM prints as Gb/s of one physical lane.
@@ -248,7 +257,8 @@ func (r *lstReader) end(e *lstEnd) (int32, error) {
 	}
 	n := &r.nodes[i]
 	if n.Kind != e.kind || len(n.Ports) != int(e.ports)+1 || n.System != e.system || n.Name != string(e.name) {
-		return None, fmt.Errorf("%s, a %s with %d ports, was %q, a %s with %d ports, on an earlier line", n.GUID, e.kind, e.ports, n.Name, n.Kind, len(n.Ports)-1)
+		return None, fmt.Errorf("node %s is here a %s called %q with %d ports in system %s, and on an earlier line a %s called %q with %d ports in system %s",
+			n.GUID, e.kind, e.name, e.ports, e.system, n.Kind, n.Name, len(n.Ports)-1, n.System)
 	}
 	if e.number == 0 || int(e.number) >= len(n.Ports) {
 		return None, fmt.Errorf("port %d is not on %s (%d ports)", e.number, n, len(n.Ports)-1)
