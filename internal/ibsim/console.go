@@ -20,6 +20,9 @@ const maxLine = 126
 // prompt is what ibsim prints when it has done a command.
 const prompt = "sim> "
 
+// markerStart begins the comments that mark the ends of answers.
+const markerStart = "#done "
+
 // console talks to ibsim: commands go into its standard input, and its standard
 // output comes back through Write. After each command the console sends a
 // comment, which ibsim echoes: once that is back, the command is done, and what
@@ -65,23 +68,34 @@ func (c *console) do(ctx context.Context, line string, gone <-chan struct{}) (st
 	case c.turn <- struct{}{}:
 		defer func() { <-c.turn }()
 	case <-ctx.Done():
+	}
+	if ctx.Err() != nil {
 		return "", fmt.Errorf("ibsim command %q: %w", line, context.Cause(ctx))
 	}
 	c.sent++
-	marker := "#done " + strconv.Itoa(c.sent) + "\n"
-	answer := c.expect(strings.TrimSuffix(marker, "\n") + prompt)
-	if _, err := io.WriteString(c.in, line+"\n"+marker); err != nil {
+	marker := markerStart + strconv.Itoa(c.sent)
+	answer := c.expect(marker + prompt)
+	if _, err := io.WriteString(c.in, line+"\n"+marker+"\n"); err != nil {
 		return "", fmt.Errorf("ibsim command %q: %w", line, err)
 	}
 	select {
 	case text := <-answer:
-		text = strings.TrimPrefix(text, prompt)
-		return strings.TrimSpace(strings.TrimSuffix(text, prompt)), nil
+		return trimAnswer(text), nil
 	case <-gone:
 		return "", fmt.Errorf("ibsim command %q: %w", line, errGone)
 	case <-ctx.Done():
 		return "", fmt.Errorf("ibsim command %q: %w", line, context.Cause(ctx))
 	}
+}
+
+// trimAnswer takes from an answer the prompts around it, and what came late of
+// commands that were given up.
+func trimAnswer(text string) string {
+	if i := strings.LastIndex(text, markerStart); i >= 0 {
+		_, text, _ = strings.Cut(text[i:], prompt)
+	}
+	text = strings.TrimPrefix(text, prompt)
+	return strings.TrimSpace(strings.TrimSuffix(text, prompt))
 }
 
 // expect makes Write deliver what comes before marker.

@@ -168,6 +168,9 @@ func TestRestart(t *testing.T) {
 			if m.PID() != 0 || m.Signal(syscall.SIGHUP) == nil {
 				t.Fatalf("OpenSM lives after Kill: PID %d", m.PID())
 			}
+			if clients, err := s.Command(ctx, "Attached"); err != nil || clients != "" {
+				t.Fatalf("the dead are still attached: %q, %v", clients, err)
+			}
 		}
 		from := m.LogSize()
 		ok(t, m.Restart(ctx))
@@ -244,7 +247,7 @@ func TestRun(t *testing.T) {
 		brief, cancel := context.WithCancelCause(ctx)
 		why := errors.New("enough")
 		cancel(why)
-		if _, err := s.Run(brief, "Hca0001", "saquery"); !errors.Is(err, why) {
+		if _, err := s.Run(brief, "Hca0001", "sleep", "1000000"); !errors.Is(err, why) {
 			t.Fatalf("a run that was called off: got error %v", err)
 		}
 	}

@@ -32,10 +32,10 @@ const stopLimit = 5 * time.Second
 type Options struct {
 	// Fabric is the fabric; see WriteNetlist for what becomes of it.
 	Fabric *topology.Fabric
-	// Dir receives the files: fabric.net, ibsim.out, ibsim.err, the FIFO
-	// console, and a directory for each subnet manager. It is created where it
-	// is missing, and stays. Empty means a temporary directory that disappears
-	// with the simulation.
+	// Dir receives the files: fabric.net, ibsim.out, ibsim.err, a directory for
+	// each subnet manager, and the FIFO console, into which people can write
+	// commands as well. It is created where it is missing, and stays. Empty
+	// means a temporary directory that disappears with the simulation.
 	Dir string
 }
 
