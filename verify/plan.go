@@ -1,0 +1,255 @@
+package verify
+
+import (
+	"fmt"
+
+	"forsd/lft"
+	"forsd/topology"
+)
+
+// Idle in Rows.To is a server that does not send; Local in Rows.Lane is the
+// lane of a transfer that stays on its leaf.
+const (
+	Idle  int32 = -1
+	Local int16 = -1
+)
+
+// Rows is a plan as data. Each slice has Phases rows of one element a server,
+// in the order of FatTree.Servers, indexed by source.
+type Rows struct {
+	Phases int
+	To     []int32        // [phase][source] destination, Idle where the source does not send
+	Lane   []int16        // [phase][source] Local for same-leaf transfers
+	DLID   []topology.LID // [phase][source] destination LID
+}
+
+// NewRows returns rows in which every server idles.
+func NewRows(servers, phases int) Rows {
+	r := Rows{Phases: phases, To: make([]int32, servers*phases), Lane: make([]int16, servers*phases), DLID: make([]topology.LID, servers*phases)}
+	for i := range r.To {
+		r.To[i], r.Lane[i] = Idle, Local
+	}
+	return r
+}
+
+// Put adds a transfer between servers of t. A server that already sends in the
+// phase gives a *Violation, so do a phase and servers out of range.
+func (r *Rows) Put(t *topology.FatTree, phase, src, dst int, lane int16, dlid topology.LID) error {
+	servers := len(t.Servers)
+	switch {
+	case phase < 0 || phase >= r.Phases:
+		return violation(BadRows, phase, "the plan has %d phases", r.Phases)
+	case src < 0 || src >= servers || dst < 0 || dst >= servers:
+		return violation(BadRows, phase, "a transfer from server %d to server %d: there are %d servers", src, dst, servers)
+	}
+	i := phase*servers + src
+	if old := r.To[i]; old != Idle {
+		return violation(SendsTwice, phase, "%s sends to both %s and %s", serverLabel(t, int32(src)), serverLabel(t, old), serverLabel(t, int32(dst)))
+	}
+	r.To[i], r.Lane[i], r.DLID[i] = int32(dst), lane, dlid
+	return nil
+}
+
+// Plan checks invariant 1 of a plan on the tables and the fabric of t: every
+// ordered pair of servers occurs exactly once or is in unreachable; a server
+// receives from at most one other in a phase (rows already let it send to one
+// only); a transfer's DLID is one of the destination's LIDs and leads over
+// ports that are up to the destination, in two hops between switches over
+// exactly the two cables of its lane, or within the leaf; and no directed link
+// carries two transfers of one phase. A pair may be unreachable only where its
+// leaves share no lane that is Full at both and that the destination has a LID
+// for. The error is a *Violation: the first by phase, then source; unreachable
+// pairs are checked before the phases, missing pairs after.
+func Plan(t *topology.FatTree, tables *lft.Tables, r Rows, unreachable [][2]int32) error {
+	n, err := newNetwork(t.Fabric, tables)
+	if err != nil {
+		return err
+	}
+	c := newExchange(t, n, r)
+	if v := c.run(unreachable); v != nil {
+		return v
+	}
+	return nil
+}
+
+// server is what the walk needs to know of a server.
+type server struct {
+	at   int32 // the switch of its leaf
+	leaf int32
+	end  place
+	lid  int32 // its base LID
+	lids int32 // how many LIDs it has
+}
+
+// exchange is the state of a check of a plan.
+type exchange struct {
+	*network
+	tree     *topology.FatTree
+	rows     Rows
+	servers  []server
+	up, down []channel // [leaf][lane] the channels of a Full cable up to the spine and down from it, −1 otherwise
+	received []int32   // [server] the last phase in which it received, plus one
+	taken    []int32   // [channel] the last phase in which a transfer took it, plus one
+	seen     []uint64  // set of ordered pairs, source first
+	pairs    int       // the size of seen
+}
+
+func newExchange(t *topology.FatTree, n *network, r Rows) *exchange {
+	count := len(t.Servers)
+	c := &exchange{network: n, tree: t, rows: r, servers: make([]server, count), received: make([]int32, count),
+		taken: make([]int32, len(n.next)), seen: make([]uint64, (count*count+63)/64)}
+	for i, h := range t.Servers {
+		host := &t.Hosts[h]
+		c.servers[i] = server{at: n.switchOf[host.At.Node], leaf: int32(host.Leaf), end: n.firstEnd[host.Node] + place(host.Port),
+			lid: int32(host.LID), lids: 1 << host.LMC}
+	}
+	c.up, c.down = make([]channel, len(t.Leaves)*t.Lanes), make([]channel, len(t.Leaves)*t.Lanes)
+	for l := range t.Leaves {
+		for k, cable := range t.Leaves[l].Cables {
+			i := l*t.Lanes + k
+			c.up[i], c.down[i] = -1, -1
+			if cable.State == topology.Full {
+				c.up[i] = n.switchOf[t.Leaves[l].Node]<<portBits | channel(cable.LeafPort)
+				c.down[i] = n.switchOf[t.Spines[t.LaneOf[k]].Node]<<portBits | channel(cable.SpinePort)
+			}
+		}
+	}
+	return c
+}
+
+func (c *exchange) run(unreachable [][2]int32) *Violation {
+	count, r := len(c.servers), &c.rows
+	if want := r.Phases * count; r.Phases < 0 || len(r.To) != want || len(r.Lane) != want || len(r.DLID) != want {
+		return violation(BadRows, NoPhase, "%d phases of %d servers need %d elements: there are %d destinations, %d lanes, %d DLIDs",
+			r.Phases, count, want, len(r.To), len(r.Lane), len(r.DLID))
+	}
+	for _, pair := range unreachable {
+		if v := c.checkUnreachable(pair); v != nil {
+			return v
+		}
+	}
+	for ph := range r.Phases {
+		if s := c.phase(ph); s >= 0 {
+			return c.diagnose(ph, s, unreachable)
+		}
+	}
+	if c.pairs == count*(count-1) {
+		return nil
+	}
+	return c.firstMissing()
+}
+
+// phase checks one row and returns the first source whose transfer is not as it
+// should be, or −1.
+func (c *exchange) phase(ph int) int {
+	count, lanes, mark := len(c.servers), c.tree.Lanes, int32(ph+1)
+	to := c.rows.To[ph*count:][:count]
+	lane := c.rows.Lane[ph*count:][:count]
+	dlid := c.rows.DLID[ph*count:][:count]
+	for s, d := range to {
+		if d == Idle {
+			continue
+		}
+		if uint(d) >= uint(count) || int(d) == s {
+			return s
+		}
+		src, dst := &c.servers[s], &c.servers[d]
+		lid := int(dlid[s])
+		if c.received[d] == mark || uint32(int32(lid)-dst.lid) >= uint32(dst.lids) {
+			return s
+		}
+		c.received[d] = mark
+		if !c.see(s*count + int(d)) {
+			return s
+		}
+		a := c.through(src.at, lid)
+		n := c.next[a]
+		if src.leaf == dst.leaf {
+			if lane[s] != Local || int32(lid) != dst.lid || n != dst.end {
+				return s
+			}
+			continue
+		}
+		k := int(lane[s])
+		if uint(k) >= uint(lanes) || a != c.up[int(src.leaf)*lanes+k] || !c.isSwitch(n) {
+			return s
+		}
+		b := c.through(n, lid)
+		m := c.next[b]
+		if b != c.down[int(dst.leaf)*lanes+k] || !c.isSwitch(m) || c.next[c.through(m, lid)] != dst.end {
+			return s
+		}
+		if c.taken[a] == mark || c.taken[b] == mark {
+			return s
+		}
+		c.taken[a], c.taken[b] = mark, mark
+	}
+	return -1
+}
+
+// see adds a pair to the set and is false when it was there. The links between
+// a server and its leaf need no mark: the server sends and receives once.
+func (c *exchange) see(bit int) bool {
+	word, mask := &c.seen[bit>>6], uint64(1)<<(bit&63)
+	if *word&mask != 0 {
+		return false
+	}
+	*word |= mask
+	c.pairs++
+	return true
+}
+
+// checkUnreachable tells what is wrong with the claim that a pair has no path,
+// and counts the pair as settled.
+func (c *exchange) checkUnreachable(pair [2]int32) *Violation {
+	count := len(c.servers)
+	for _, s := range pair {
+		if s < 0 || int(s) >= count {
+			return violation(BadRows, NoPhase, "the unreachable pair of servers %d and %d: there are %d servers", pair[0], pair[1], count)
+		}
+	}
+	src, dst := &c.servers[pair[0]], &c.servers[pair[1]]
+	if src.leaf == dst.leaf {
+		return violation(NotUnreachable, NoPhase, "%s is called unreachable: both are on leaf %s", c.pairLabel(pair[0], pair[1]), c.label(src.at))
+	}
+	for k := range c.tree.Lanes {
+		if c.open(pair[0], pair[1], k) {
+			return violation(NotUnreachable, NoPhase, "%s is called unreachable: lane %d is up at both leaves, %s and %s",
+				c.pairLabel(pair[0], pair[1]), k, c.label(src.at), c.label(dst.at))
+		}
+	}
+	if !c.see(int(pair[0])*count + int(pair[1])) {
+		return violation(PairTwice, NoPhase, "%s is called unreachable twice", c.pairLabel(pair[0], pair[1]))
+	}
+	return nil
+}
+
+// open tells whether a lane joins two servers: Full at both leaves, and the
+// destination has a LID for it. LID base+j travels lane (j + α) mod K.
+func (c *exchange) open(s, d int32, lane int) bool {
+	src, dst, lanes := &c.servers[s], &c.servers[d], c.tree.Lanes
+	alpha := c.tree.Hosts[c.tree.Servers[d]].Alpha
+	first := ((lane-alpha)%lanes + lanes) % lanes
+	return c.up[int(src.leaf)*lanes+lane] >= 0 && c.up[int(dst.leaf)*lanes+lane] >= 0 && first < int(dst.lids)
+}
+
+// firstMissing finds the first pair that occurs nowhere.
+func (c *exchange) firstMissing() *Violation {
+	for s := range c.servers {
+		for d := range c.servers {
+			if bit := s*len(c.servers) + d; s != d && c.seen[bit>>6]>>(bit&63)&1 == 0 {
+				return violation(PairMissing, NoPhase, "%s is in no phase", c.pairLabel(int32(s), int32(d)))
+			}
+		}
+	}
+	return nil
+}
+
+// serverLabel names a server by its port.
+func serverLabel(t *topology.FatTree, s int32) string {
+	return t.Fabric.PortLabel(t.Hosts[t.Servers[s]].PortRef)
+}
+
+func (c *exchange) pairLabel(s, d int32) string {
+	return fmt.Sprintf("%s → %s", serverLabel(c.tree, s), serverLabel(c.tree, d))
+}
