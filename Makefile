@@ -13,6 +13,7 @@ bashdir     ?= $(prefix)/share/bash-completion/completions
 zshdir      ?= $(prefix)/share/zsh/site-functions
 FUZZTIME    ?= 10m
 TESTFLAGS   ?= -timeout 20m
+out         ?= bin
 
 # Go may be where its archive puts it, and OpenSM's tools are in sbin: neither
 # need be in the PATH of the caller.
@@ -31,7 +32,7 @@ PACKAGES := ca-certificates gcc git ibsim-utils infiniband-diags libc6-dev opens
 .PHONY: build test vet demo bench fuzz lint install uninstall clean deps
 
 build:
-	$(GOBUILD) -o bin/ ./cmd/...
+	$(GOBUILD) -o $(out)/ ./cmd/...
 
 test: deps vet
 	$(GO) test $(TESTFLAGS) ./...
@@ -63,7 +64,7 @@ deps:
 # systemd-sysusers; udevadm control --reload; systemctl daemon-reload.
 install: build
 	install -d $(addprefix $(DESTDIR),$(bindir) $(unitdir)/opensm@.service.d $(sysusersdir) $(udevdir) $(docdir) $(bashdir) $(zshdir) $(sysconfdir)/forsd)
-	install -m 755 bin/forsd bin/forsctl $(DESTDIR)$(bindir)
+	install -m 755 $(out)/forsd $(out)/forsctl $(DESTDIR)$(bindir)
 	sed -e 's|/usr/bin/|$(bindir)/|' -e 's|/etc/forsd|$(sysconfdir)/forsd|' -e 's|/usr/share/doc/forsd|$(docdir)|' -e '1,3d' \
 		systemd/forsd.service >$(DESTDIR)$(unitdir)/forsd.service
 	chmod 644 $(DESTDIR)$(unitdir)/forsd.service
@@ -72,8 +73,8 @@ install: build
 	install -m 644 systemd/udev/70-forsd.rules $(DESTDIR)$(udevdir)
 	install -m 644 LICENSE configs/opensm.conf.fragment $(wildcard docs/*.md) $(DESTDIR)$(docdir)
 	test -e $(DESTDIR)$(sysconfdir)/forsd/forsd.yaml || install -m 644 configs/forsd.yaml $(DESTDIR)$(sysconfdir)/forsd
-	bin/forsctl completion bash >$(DESTDIR)$(bashdir)/forsctl
-	bin/forsctl completion zsh >$(DESTDIR)$(zshdir)/_forsctl
+	$(out)/forsctl completion bash >$(DESTDIR)$(bashdir)/forsctl
+	$(out)/forsctl completion zsh >$(DESTDIR)$(zshdir)/_forsctl
 
 # The configuration and the state stay.
 uninstall:
@@ -82,4 +83,4 @@ uninstall:
 	rm -rf $(DESTDIR)$(docdir)
 
 clean:
-	rm -rf bin fuzz-logs
+	rm -rf $(out) fuzz-logs

@@ -1,9 +1,14 @@
 package main
 
 import (
+	"context"
+	"errors"
+	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -46,29 +51,90 @@ func TestOnlyDeadline(t *testing.T) {
 	}
 }
 
-// module is a module with a target that fails at once and one that never does.
-const module = `package x
-import "testing"
-func FuzzBad(f *testing.F) { f.Add(1); f.Fuzz(func(t *testing.T, n int) { t.Fatal("bad") }) }
-func FuzzGood(f *testing.F) { f.Add(1); f.Fuzz(func(t *testing.T, n int) {}) }
-`
-
-func TestRunReportsTheTargetThatFails(t *testing.T) {
+// fakeGo puts a go before the true one that runs script in place of "go test
+// -fuzz": the true one would build the standard library anew for it.
+func fakeGo(t *testing.T, script string) {
+	t.Helper()
+	real, err := exec.LookPath("go")
+	if err != nil {
+		t.Fatal(err)
+	}
 	dir := t.TempDir()
-	for name, text := range map[string]string{"go.mod": "module x\n\ngo 1.25\n", "x_test.go": module} {
+	text := "#!/bin/sh\ncase \"$*\" in *-list*) exec '" + real + "' \"$@\" ;; esac\n" + script
+	if err := os.WriteFile(filepath.Join(dir, "go"), []byte(text), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+}
+
+// module makes a module with two fuzz targets the working directory.
+func module(t *testing.T) {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"go.mod": "module x\n\ngo 1.25\n",
+		"x_test.go": `package x
+import "testing"
+func FuzzBad(f *testing.F)  { f.Fuzz(func(t *testing.T, n int) {}) }
+func FuzzGood(f *testing.F) { f.Fuzz(func(t *testing.T, n int) {}) }
+`,
+	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
 	t.Chdir(dir)
-	ok, err := run(t.Context(), []string{"./..."}, 50*time.Millisecond, 2, "logs")
+}
+
+func TestRunReportsTheTargetThatFails(t *testing.T) {
+	fakeGo(t, "echo \"args: $*\"\ncase \"$*\" in *FuzzBad*) exit 1 ;; esac\n")
+	module(t)
+	ok, err := run(t.Context(), []string{"./..."}, time.Minute, 2, "logs")
 	if err != nil || ok {
 		t.Fatalf("ok %v, %v", ok, err)
 	}
-	for name, want := range map[string]string{"x.FuzzBad.log": "FAIL", "x.FuzzGood.log": "PASS"} {
-		log, err := os.ReadFile(filepath.Join("logs", name))
-		if err != nil || !strings.Contains(string(log), want) {
-			t.Errorf("%s: %v\n%s", name, err, log)
+	for _, name := range []string{"FuzzBad", "FuzzGood"} {
+		log, err := os.ReadFile(filepath.Join("logs", "x."+name+".log"))
+		if want := "-fuzz ^" + name + "$ -fuzztime 1m0s"; err != nil || !strings.Contains(string(log), want) {
+			t.Errorf("%s was not run with %q: %v\n%s", name, want, err, log)
 		}
+	}
+
+	fakeGo(t, "exit 0\n")
+	if ok, err := run(t.Context(), []string{"./..."}, time.Minute, 1, "logs"); err != nil || !ok {
+		t.Errorf("all passed, but ok is %v, %v", ok, err)
+	}
+}
+
+func TestRunEndsWhatItStarted(t *testing.T) {
+	dir := t.TempDir()
+	pipe := filepath.Join(dir, "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	// Each run has a child, as go test has; both say when they are there, and the
+	// pipe is at its end when the last of them is gone.
+	fakeGo(t, "exec 3>'"+pipe+"'\nsh -c 'echo >&3; sleep 600' &\necho >&3\nwait\n")
+	module(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() {
+		_, err := run(ctx, []string{"./..."}, time.Minute, 1, "logs")
+		done <- err
+	}()
+	r, err := os.Open(pipe)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if _, err := io.ReadFull(r, make([]byte, 2)); err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Errorf("a run that was stopped ends with %v", err)
+	}
+	if _, err := io.Copy(io.Discard, r); err != nil {
+		t.Error(err)
 	}
 }

@@ -58,10 +58,12 @@ func run(ctx context.Context, packages []string, length time.Duration, jobs int,
 		slots  = make(chan struct{}, jobs)
 	)
 	for _, t := range targets {
-		wg.Add(1)
 		slots <- struct{}{}
-		go func() {
-			defer func() { <-slots; wg.Done() }()
+		if ctx.Err() != nil {
+			break
+		}
+		wg.Go(func() {
+			defer func() { <-slots }()
 			r := f.fuzz(ctx, t)
 			mu.Lock()
 			defer mu.Unlock()
@@ -69,7 +71,7 @@ func run(ctx context.Context, packages []string, length time.Duration, jobs int,
 			if r.err != nil {
 				failed = append(failed, t)
 			}
-		}()
+		})
 	}
 	wg.Wait()
 	if err := ctx.Err(); err != nil {

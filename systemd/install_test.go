@@ -1,0 +1,90 @@
+package systemd
+
+import (
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// makeTarget runs make with programs that stand for the true ones.
+func makeTarget(t *testing.T, target, out, dest string) {
+	t.Helper()
+	cmd := exec.Command("make", "-C", "..", "-o", "build", target, "out="+out, "DESTDIR="+dest, "prefix=/opt/forsd")
+	cmd.Env = append(os.Environ(), "MAKEFLAGS=") // not those of make test
+	if text, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("make %s: %v\n%s", target, err, text)
+	}
+}
+
+// filesIn lists the files below dir, but for the documentation.
+func filesIn(t *testing.T, dir string) []string {
+	t.Helper()
+	var files []string
+	err := fs.WalkDir(os.DirFS(dir), ".", func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() && !strings.HasSuffix(path, ".md") {
+			files = append(files, path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+func TestInstall(t *testing.T) {
+	out, dest := t.TempDir(), t.TempDir()
+	for _, name := range []string{"forsd", "forsctl"} {
+		if err := os.WriteFile(filepath.Join(out, name), []byte("#!/bin/sh\necho \"$@\"\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	makeTarget(t, "install", out, dest)
+	want := []string{
+		"etc/forsd/forsd.yaml",
+		"opt/forsd/bin/forsctl",
+		"opt/forsd/bin/forsd",
+		"opt/forsd/lib/systemd/system/forsd.service",
+		"opt/forsd/lib/systemd/system/opensm@.service.d/forsd.conf",
+		"opt/forsd/lib/sysusers.d/forsd.conf",
+		"opt/forsd/lib/udev/rules.d/70-forsd.rules",
+		"opt/forsd/share/bash-completion/completions/forsctl",
+		"opt/forsd/share/doc/forsd/LICENSE",
+		"opt/forsd/share/doc/forsd/opensm.conf.fragment",
+		"opt/forsd/share/zsh/site-functions/_forsctl",
+	}
+	if d := cmp.Diff(want, filesIn(t, dest)); d != "" {
+		t.Errorf("installed (-want +got):\n%s", d)
+	}
+	unit := read(t, filepath.Join(dest, "opt/forsd/lib/systemd/system/forsd.service"))
+	for _, line := range []string{
+		"ExecStart=/opt/forsd/bin/forsd --config /etc/forsd/forsd.yaml\n",
+		"Documentation=file:///opt/forsd/share/doc/forsd/operating.md\n",
+	} {
+		if !strings.Contains(unit, line) {
+			t.Errorf("the unit lacks %s", line)
+		}
+	}
+	if !strings.HasPrefix(unit, "[Unit]\n") {
+		t.Errorf("the unit begins with %.60q", unit)
+	}
+
+	conf := filepath.Join(dest, "etc/forsd/forsd.yaml")
+	if err := os.WriteFile(conf, []byte("version: 1\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	makeTarget(t, "install", out, dest)
+	if got := read(t, conf); got != "version: 1\n" {
+		t.Errorf("installing again changed the configuration to %.60q", got)
+	}
+
+	makeTarget(t, "uninstall", out, dest)
+	if d := cmp.Diff([]string{"etc/forsd/forsd.yaml"}, filesIn(t, dest)); d != "" {
+		t.Errorf("left (-want +got):\n%s", d)
+	}
+}
