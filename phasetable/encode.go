@@ -121,30 +121,27 @@ func putRows(rows []byte, t *Table) error {
 
 // putPhase enters the transfers of phase p at their senders and receivers.
 func putPhase(rows []byte, t *Table, peers []peer, p int) error {
-	n, row := len(peers), t.Phases*entrySize
+	n, row, lanes := len(peers), t.Phases*entrySize, t.Lanes
 	to, lane, dlid := t.To[p*n:(p+1)*n], t.Lane[p*n:(p+1)*n], t.DLID[p*n:(p+1)*n]
-	at := p * entrySize
+	rows = rows[p*entrySize:]
 	for s, d := range to {
 		if d == Idle {
-			at += row
 			continue
 		}
 		if uint(d) >= uint(n) {
 			return fmt.Errorf("phase %d, server %d sends to server %d: there are %d", p, s, d, n)
 		}
-		x := transfer{p, s, int(d), lane[s], dlid[s]}
-		if !x.ok(&peers[s], &peers[d], t.Lanes) {
-			return x.fault(&peers[s], &peers[d], t.Lanes)
+		k, lid := lane[s], uint16(dlid[s])
+		if s == int(d) || !fits(peers[s], peers[d], k, lid, lanes) {
+			return misfit(p, s, int(d), peers[s], peers[d], k, lid, lanes)
 		}
-		out := rows[at : at+entrySize]
-		le.PutUint16(out, uint16(d))
-		le.PutUint32(out[4:], uint32(dlid[s])|uint32(uint16(lane[s]))<<16)
-		in := rows[int(d)*row+p*entrySize+2:]
+		out, in := rows[s*row:], rows[int(d)*row+2:]
 		if first := le.Uint16(in); first != nobody {
 			return fmt.Errorf("phase %d: server %d receives from servers %d and %d", p, d, first, s)
 		}
+		le.PutUint16(out, uint16(d))
+		le.PutUint32(out[4:], uint32(lid)|uint32(uint16(k))<<16)
 		le.PutUint16(in, uint16(s))
-		at += row
 	}
 	return nil
 }

@@ -100,47 +100,40 @@ func (s *ServerEntry) check() error {
 	return nil
 }
 
-// transfer is one entry of a plan: who sends to whom, how.
-type transfer struct {
-	phase, src, dst int
-	lane            int16
-	dlid            topology.LID
-}
-
 // peer is what checking a transfer needs to know of a server.
 type peer struct {
-	leaf      uint16
-	lid, last topology.LID // the first and the last of its LIDs
+	leaf uint16
+	lid  uint16 // base LID
+	more uint16 // 2^LMC−1: how many LIDs follow the base LID
 }
 
 func peerOf(leaf uint16, lid topology.LID, lmc uint8) peer {
-	return peer{leaf, lid, lid + 1<<lmc - 1}
+	return peer{leaf, uint16(lid), 1<<lmc - 1}
 }
 
-// ok tells whether the transfer may stand in a table: it is local exactly where
-// both servers share a leaf, and its LID is one of the destination's.
-func (x *transfer) ok(src, dst *peer, lanes int) bool {
-	if x.src == x.dst {
-		return false
-	}
+// fits tells whether a transfer between two different servers may stand in a
+// table: it is local exactly where both share a leaf, and its LID is one of the
+// destination's.
+func fits(src, dst peer, lane int16, dlid uint16, lanes int) bool {
 	if src.leaf == dst.leaf {
-		return x.lane == Local && x.dlid == dst.lid
+		return lane == Local && dlid == dst.lid
 	}
-	return x.lane >= 0 && int(x.lane) < lanes && x.dlid >= dst.lid && x.dlid <= dst.last
+	return uint(lane) < uint(lanes) && dlid-dst.lid <= dst.more
 }
 
-// fault says why ok is false.
-func (x *transfer) fault(src, dst *peer, lanes int) error {
-	at := fmt.Sprintf("phase %d, server %d to %d", x.phase, x.src, x.dst)
+// misfit says what is wrong with the transfer of phase p from server s to server
+// d, which is sent to itself or does not fit.
+func misfit(p, s, d int, src, dst peer, lane int16, dlid uint16, lanes int) error {
+	at := fmt.Sprintf("phase %d, server %d to %d", p, s, d)
 	switch {
-	case x.src == x.dst:
+	case s == d:
 		return fmt.Errorf("%s: a server sends to itself", at)
-	case src.leaf == dst.leaf && x.lane != Local:
-		return fmt.Errorf("%s: lane %d between servers of leaf %d: want %d", at, x.lane, src.leaf, Local)
+	case src.leaf == dst.leaf && lane != Local:
+		return fmt.Errorf("%s: lane %d between servers of leaf %d: want %d", at, lane, src.leaf, Local)
 	case src.leaf == dst.leaf:
-		return fmt.Errorf("%s: LID %d of a local transfer: want the base LID %d", at, x.dlid, dst.lid)
-	case x.lane < 0 || int(x.lane) >= lanes:
-		return fmt.Errorf("%s: lane %d from leaf %d to leaf %d: want 0 to %d", at, x.lane, src.leaf, dst.leaf, lanes-1)
+		return fmt.Errorf("%s: LID %d of a local transfer: want the base LID %d", at, dlid, dst.lid)
+	case lane < 0 || int(lane) >= lanes:
+		return fmt.Errorf("%s: lane %d from leaf %d to leaf %d: want 0 to %d", at, lane, src.leaf, dst.leaf, lanes-1)
 	}
-	return fmt.Errorf("%s: LID %d is not one of the destination's, %d–%d", at, x.dlid, dst.lid, dst.last)
+	return fmt.Errorf("%s: LID %d is not one of the destination's, %d–%d", at, dlid, dst.lid, dst.lid+dst.more)
 }
