@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -103,22 +102,23 @@ func checkCables(t *testing.T, f *topology.Fabric, dump, rate string) {
 	}
 }
 
-// withSpineAdapter adds an adapter to the first spine, on a new port.
+// withSpineAdapter adds an adapter of two ports to the first two spines, on new
+// ports of theirs.
 func withSpineAdapter(t *testing.T, f *topology.Fabric) *topology.Fabric {
 	t.Helper()
-	nodes := f.Clone().Nodes
-	spine := slices.IndexFunc(nodes, func(n topology.Node) bool { return n.Name == "Spine000" })
-	nodes[spine].Ports = append(nodes[spine].Ports, topology.Port{Peer: topology.None})
 	const guid = 0x400000
-	nodes = append(nodes, topology.Node{Kind: topology.Adapter, GUID: guid, System: guid, Name: "Storage/1;a",
-		Ports: []topology.Port{{Peer: topology.None}, {Peer: topology.None, GUID: guid + 1}}})
-	g := &topology.Fabric{Nodes: nodes}
-	g.Connect(topology.PortRef{Node: int32(len(nodes) - 1), Port: 1},
-		topology.PortRef{Node: int32(spine), Port: uint8(len(nodes[spine].Ports) - 1)}, topology.Rate{Width: 4, Speed: topology.HDR})
-	g, err := topology.NewFabric(g.Nodes, 0)
-	if err != nil {
-		t.Fatal(err)
+	g := f.Clone()
+	g.Nodes = append(g.Nodes, topology.Node{Kind: topology.Adapter, GUID: guid, System: guid, Name: "Storage/1;a",
+		Ports: []topology.Port{{Peer: topology.None}, {Peer: topology.None, GUID: guid + 1}, {Peer: topology.None, GUID: guid + 2}}})
+	for p := uint8(1); p <= 2; p++ {
+		spine := g.Find(fabgen.SpineGUID + topology.GUID(p) - 1)
+		ports := &g.Nodes[spine].Ports
+		*ports = append(*ports, topology.Port{Peer: topology.None})
+		g.Connect(topology.PortRef{Node: int32(len(g.Nodes) - 1), Port: p},
+			topology.PortRef{Node: spine, Port: uint8(len(*ports) - 1)}, topology.Rate{Width: 4, Speed: topology.HDR})
 	}
+	g, err := topology.NewFabric(g.Nodes, 0)
+	ok(t, err)
 	return g
 }
 
