@@ -87,6 +87,7 @@ type runner struct {
 	f      *topology.Fabric
 	ends   []topology.EndPort
 	at     map[topology.GUID]int32 // port GUID to index into ends
+	memo   [1024]known             // answers of at, by a hash of the GUID
 	first  []int32                 // [node] number of the link at port 0
 	target []target                // [link]
 	out    [][]uint8               // [node] the table of a switch
@@ -151,25 +152,48 @@ func (r *runner) resolve(rows []Row) (sorted []transfer, phases int, err error) 
 	sorted = make([]transfer, len(rows))
 	for i := range rows {
 		row := &rows[i]
-		src, ok := r.at[row.Src]
-		if !ok {
+		src := r.find(row.Src)
+		if src < 0 {
 			return nil, 0, fmt.Errorf("simulate: row %d: no port of the fabric has GUID %s", i, row.Src)
 		}
-		dst, ok := r.at[row.Dst]
-		if !ok {
+		dst := r.find(row.Dst)
+		if dst < 0 {
 			return nil, 0, fmt.Errorf("simulate: row %d: no port of the fabric has GUID %s", i, row.Dst)
 		}
 		sorted[place[row.Phase]] = transfer{row.Phase, src, dst, row.DLID}
 		place[row.Phase]++
-		for _, end := range []int32{src, dst} {
-			if !r.seen[end] {
-				r.seen[end] = true
-				r.result.Servers++
-			}
-		}
+		r.count(src)
+		r.count(dst)
 	}
 	r.result.Transfers, r.result.Phases = len(rows), phases
 	return sorted, phases, nil
+}
+
+// known is a port GUID with its index into ends.
+type known struct {
+	guid topology.GUID
+	end  int32
+}
+
+// find is the index into ends of a port GUID, or −1.
+func (r *runner) find(g topology.GUID) int32 {
+	m := &r.memo[uint64(g)*0x9E3779B97F4A7C15>>54]
+	if m.guid != g || g == 0 {
+		end, ok := r.at[g]
+		if !ok {
+			return -1
+		}
+		*m = known{g, end}
+	}
+	return m.end
+}
+
+// count counts a server when it is seen for the first time.
+func (r *runner) count(end int32) {
+	if !r.seen[end] {
+		r.seen[end] = true
+		r.result.Servers++
+	}
 }
 
 // run loads the links with the transfers of one phase and takes the largest.
