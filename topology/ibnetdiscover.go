@@ -13,8 +13,7 @@ import (
 //
 // Every cable is printed at both its ends. One that is printed at one end only,
 // a peer without a block of its own, no cable at all, and a last line without its
-// newline mean that the output was cut off: the error wraps ErrIncomplete. As
-// switches come before what hangs on them, no cut of a connected fabric escapes.
+// newline mean that the output was cut off: the error wraps ErrIncomplete.
 func ReadIbnetdiscover(data []byte) (*Fabric, error) {
 	if len(data) > 0 && data[len(data)-1] != '\n' {
 		return nil, fmt.Errorf("read ibnetdiscover: the last line has no end: %w", ErrIncomplete)

@@ -13,14 +13,15 @@ import (
 // marked. The file does not hold the LMC: see SetLMC and ApplyGUID2LID.
 //
 // OpenSM writes the file in place, so a reader can meet one that is half
-// written. Every cable is printed once from each end, and the nodes of a
-// connected fabric cannot be parted without parting a cable; a cable seen from
+// written. Every cable is printed once from each end, and no set of nodes of a
+// connected fabric can be told apart without parting a cable; a cable seen from
 // one end only, a last line without its newline, and an empty file therefore
-// give an error that wraps ErrIncomplete. One cut escapes this test: in the
-// middle of a node's lines when all nodes printed before it hang on that node's
-// printed ports alone. In a fat tree with two spines or more what is left is
-// then a single leaf with some of its hosts, and never a switch more: a caller
-// that expects more should take it for incomplete.
+// give an error that wraps ErrIncomplete. What escapes is a cut at a line's end
+// within the lines of a node whose other ports lead to nodes that are not
+// printed yet and hang on that node alone. In a fat tree with two spines or more
+// that node is a leaf, and the file then shows either nothing but this leaf and
+// some of its hosts, or everything but some of its hosts; the next reading puts
+// it right.
 func ReadSubnetLst(data []byte) (*Fabric, error) {
 	if len(data) == 0 {
 		return nil, fmt.Errorf("read opensm-subnet.lst: no line yet: %w", ErrIncomplete)
