@@ -1,0 +1,264 @@
+package opensm
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"forsd/internal/health"
+)
+
+// The codes of findings.
+const (
+	UcastCacheOn       = "ucast-cache-on"
+	NoFallbackMissing  = "no-fallback-missing"
+	RoutingEngineWrong = "routing-engine-wrong"
+	LFTsFileMissing    = "lfts-file-missing" // OpenSM is given no table file
+	LFTsFileWrong      = "lfts-file-wrong"   // it is given another one than forsd writes
+	LFTsFileAbsent     = "lfts-file-absent"  // the file does not exist
+	LMCTooSmall        = "lmc-too-small"
+	LMCWrong           = "lmc-wrong"
+	LMCOnSwitches      = "lmc-esp0-on"
+	LIDMatrixFileSet   = "lid-matrix-file-set"
+	DumpDirWrong       = "dump-dir-wrong"
+	CacheDirWrong      = "cache-dir-wrong"
+	SweepOnTrapOff     = "sweep-on-trap-off"
+	SweepIntervalZero  = "sweep-interval-zero"
+	ReassignLIDsOn     = "reassign-lids-on"
+	HonorGUID2LIDOff   = "honor-guid2lid-off"
+	SMInactive         = "sm-inactive"
+	LogRoutingSlow     = "log-flag-routing-slow"
+	LogInfoOff         = "log-flag-info-off"
+	RestartNeeded      = "opensm-restart-needed"
+	SettingsUnseen     = "opensm-settings-unseen"
+)
+
+// Want is what forsd needs of OpenSM's settings.
+type Want struct {
+	LFTsFile string // the table file that forsd writes
+	DumpDir  string // where forsd looks for opensm-subnet.lst
+	CacheDir string // where forsd looks for guid2lid
+	Lanes    int    // lanes of the fabric, 0 where not known yet
+	LMC      int    // the LMC to insist on, negative for any that suits Lanes
+}
+
+// Finding is a fault of OpenSM's settings.
+type Finding struct {
+	Code     string
+	Severity health.Severity
+	Title    string
+	Text     string // what was found, why it matters, and what to do
+}
+
+// Findings lists every kind of finding, in the order in which Check looks for
+// them, for a health.Tracker.
+func Findings() []health.Warnable {
+	kinds := make([]health.Warnable, len(rules))
+	for i, r := range rules {
+		kinds[i] = health.Warnable{Code: r.code, Severity: r.severity, Title: r.title}
+	}
+	return kinds
+}
+
+// Check judges the settings; the findings come in a fixed order. Of the disk it
+// looks only at whether the table file exists and which paths are links.
+func (s Settings) Check(want Want) []Finding {
+	var found []Finding
+	for _, r := range rules {
+		if text := r.check(&s, &want); text != "" {
+			found = append(found, Finding{r.code, r.severity, r.title, text})
+		}
+	}
+	return found
+}
+
+// rule is a kind of finding; check returns its text, "" when all is well.
+type rule struct {
+	code     string
+	severity health.Severity
+	title    string
+	check    func(s *Settings, want *Want) string
+}
+
+var rules = []rule{
+	{RoutingEngineWrong, health.Critical, "OpenSM does not use forsd's tables", func(s *Settings, _ *Want) string {
+		if engines := s.engines(); len(engines) > 0 && engines[0] == "file" {
+			return ""
+		}
+		return fmt.Sprintf("the routing engine is %q, so OpenSM makes its own tables; ", s.RoutingEngine) + s.advise("routing_engine", "file,no_fallback", true)
+	}},
+	{NoFallbackMissing, health.Critical, "OpenSM may fall back to another routing engine", func(s *Settings, _ *Want) string {
+		engines := s.engines()
+		if len(engines) == 0 || engines[0] != "file" || len(engines) == 2 && engines[1] == "no_fallback" {
+			return ""
+		}
+		return fmt.Sprintf("with the routing engines %q one bad line in the table file has OpenSM reroute the whole fabric without forsd; ", s.RoutingEngine) +
+			s.advise("routing_engine", "file,no_fallback", true)
+	}},
+	{UcastCacheOn, health.Critical, "OpenSM's unicast cache is on", func(s *Settings, _ *Want) string {
+		if !s.UcastCache {
+			return ""
+		}
+		return "with the unicast cache OpenSM does not load new tables; " + s.advise("use_ucast_cache", "FALSE", true)
+	}},
+	{LFTsFileMissing, health.Critical, "OpenSM is given no table file", func(s *Settings, want *Want) string {
+		if s.LFTsFile != "" {
+			return ""
+		}
+		return "without a table file the engine \"file\" routes by min-hop; " + s.advise("lfts_file", want.LFTsFile, true)
+	}},
+	{LFTsFileWrong, health.Critical, "OpenSM reads another table file", func(s *Settings, want *Want) string {
+		if s.LFTsFile == "" || want.LFTsFile == "" || samePath(s.LFTsFile, want.LFTsFile) {
+			return ""
+		}
+		return fmt.Sprintf("OpenSM reads %s, and forsd writes %s; ", s.LFTsFile, want.LFTsFile) +
+			s.advise("lfts_file", want.LFTsFile, true) + "; or set opensm.lfts_file in forsd.yaml"
+	}},
+	{LFTsFileAbsent, health.Critical, "the table file does not exist", func(s *Settings, _ *Want) string {
+		if s.LFTsFile == "" || !errors.Is(exists(s.LFTsFile), fs.ErrNotExist) {
+			return ""
+		}
+		return fmt.Sprintf("without %s OpenSM does not come up (ERR 6302); start forsd, which creates it, before OpenSM", s.LFTsFile)
+	}},
+	{LMCWrong, health.Degraded, "the LMC is not the one configured", func(s *Settings, want *Want) string {
+		if want.LMC < 0 || int(s.LMC) == want.LMC {
+			return ""
+		}
+		return fmt.Sprintf("OpenSM gives LMC %d, and forsd.yaml asks for %d; ", s.LMC, want.LMC) + s.advise("lmc", fmt.Sprint(want.LMC), true)
+	}},
+	{LMCTooSmall, health.Degraded, "the LMC is too small for the lanes", checkLMC},
+	{LMCOnSwitches, health.Degraded, "switches get several LIDs", func(s *Settings, _ *Want) string {
+		if !s.LMCOnSwitches || s.LMC == 0 {
+			return ""
+		}
+		return "switches need one LID each, and the others take room in every table; " + s.advise("lmc_esp0", "FALSE", true)
+	}},
+	{LIDMatrixFileSet, health.Degraded, "OpenSM loads hop counts from a file", func(s *Settings, _ *Want) string {
+		if s.LIDMatrixFile == "" {
+			return ""
+		}
+		return fmt.Sprintf("the hop counts of %s, which multicast uses, do not follow the fabric; ", s.LIDMatrixFile) +
+			s.advise("lid_matrix_dump_file", "(null)", true)
+	}},
+	{DumpDirWrong, health.Critical, "OpenSM dumps elsewhere", func(s *Settings, want *Want) string {
+		if want.DumpDir == "" || samePath(s.DumpDir, want.DumpDir) {
+			return ""
+		}
+		return fmt.Sprintf("OpenSM writes %s to %s, and forsd watches %s; ", SubnetFile, s.DumpDir, want.DumpDir) +
+			s.advise("dump_files_dir", want.DumpDir, true) + "; or set opensm.dump_dir in forsd.yaml"
+	}},
+	{CacheDirWrong, health.Degraded, "OpenSM caches elsewhere", func(s *Settings, want *Want) string {
+		if want.CacheDir == "" || samePath(s.CacheDir, want.CacheDir) {
+			return ""
+		}
+		return fmt.Sprintf("OpenSM keeps guid2lid in %s, and forsd reads it in %s; set opensm.cache_dir: %s in forsd.yaml, or start OpenSM with OSM_CACHE_DIR=%s",
+			s.CacheDir, want.CacheDir, s.CacheDir, want.CacheDir)
+	}},
+	{SweepOnTrapOff, health.Critical, "OpenSM does not sweep on traps", func(s *Settings, _ *Want) string {
+		if s.SweepOnTrap {
+			return ""
+		}
+		return fmt.Sprintf("a dead cable is noticed only by the periodic sweep (every %d s); ", s.SweepInterval) + s.advise("sweep_on_trap", "TRUE", false)
+	}},
+	{SweepIntervalZero, health.Info, "OpenSM does no periodic sweeps", func(s *Settings, _ *Want) string {
+		if s.SweepInterval > 0 {
+			return ""
+		}
+		return "where a trap is lost, nothing notices the change; " + s.advise("sweep_interval", "10", false)
+	}},
+	{ReassignLIDsOn, health.Degraded, "OpenSM reassigns LIDs", func(s *Settings, _ *Want) string {
+		if !s.ReassignLIDs {
+			return ""
+		}
+		return "every start of OpenSM may move every LID; " + s.advise("reassign_lids", "FALSE", false)
+	}},
+	{HonorGUID2LIDOff, health.Info, "LIDs may move when a standby manager takes over", func(s *Settings, _ *Want) string {
+		if s.HonorGUID2LID {
+			return ""
+		}
+		return "a standby OpenSM that becomes master takes the LIDs that ports have, not those of its guid2lid; where there is one, " +
+			s.advise("honor_guid2lid_file", "TRUE", false)
+	}},
+	{SMInactive, health.Critical, "OpenSM is inactive", func(s *Settings, _ *Want) string {
+		if !s.Inactive {
+			return ""
+		}
+		return "it never becomes master; " + s.advise("sm_inactive", "FALSE", true)
+	}},
+	{LogRoutingSlow, health.Degraded, "OpenSM's routing dumps slow down every sweep", func(s *Settings, _ *Want) string {
+		if s.LogFlags&logRouting == 0 {
+			return ""
+		}
+		return fmt.Sprintf("log flag 0x40 of 0x%02x adds about 200 ms to every sweep; ", s.LogFlags) + s.advise("log_flags", "0x03", false)
+	}},
+	{LogInfoOff, health.Info, "OpenSM does not log which engine it used", func(s *Settings, _ *Want) string {
+		if s.LogFlags&logInfo != 0 {
+			return ""
+		}
+		return fmt.Sprintf("the log flags 0x%02x lack 0x02, so a fallback to another engine is not in the log; ", s.LogFlags) +
+			s.advise("log_flags", fmt.Sprintf("0x%02x", s.LogFlags|logInfo|1), false)
+	}},
+	{RestartNeeded, health.Info, "opensm.conf is newer than the running OpenSM", func(s *Settings, _ *Want) string {
+		if s.Since.IsZero() || s.ConfMod.Before(s.Since.Add(time.Second)) {
+			return ""
+		}
+		return fmt.Sprintf("%s was changed after OpenSM was started, and most settings are read at its start only: restart OpenSM, then look again", s.Conf)
+	}},
+	{SettingsUnseen, health.Info, "not all settings could be read", func(s *Settings, _ *Want) string {
+		if s.Unseen == "" {
+			return ""
+		}
+		return "not readable: " + s.Unseen + "; run as root to see it"
+	}},
+}
+
+// checkLMC compares the number of LIDs of a host with the number of lanes.
+func checkLMC(s *Settings, want *Want) string {
+	if want.Lanes <= 1<<s.LMC {
+		return ""
+	}
+	enough := 0
+	for want.Lanes > 1<<enough && enough < maxLMC {
+		enough++
+	}
+	closed := fmt.Sprintf("LMC %d gives a host %d LIDs for %d lanes, and closes the other lanes to it; ", s.LMC, 1<<s.LMC, want.Lanes)
+	if int(s.LMC) == maxLMC {
+		return closed + fmt.Sprintf("%d is the most there is: use fewer spines, or fewer parallel cables", maxLMC)
+	}
+	return closed + s.advise("lmc", fmt.Sprint(enough), true)
+}
+
+// advise says what to change for a key to have a value, and when that counts.
+func (s *Settings) advise(key, value string, restart bool) string {
+	var b strings.Builder
+	switch from := s.origins[key]; {
+	case from.option != "":
+		fmt.Fprintf(&b, "take %s off OpenSM's command line, put the line %q into %s", from.option, key+" "+value, s.Conf)
+	case from.env != "":
+		fmt.Fprintf(&b, "take %s out of OpenSM's environment, put the line %q into %s", from.env, key+" "+value, s.Conf)
+	case from.line > 0:
+		fmt.Fprintf(&b, "make line %d of %s read %q", from.line, s.Conf, key+" "+value)
+	default:
+		fmt.Fprintf(&b, "put the line %q into %s", key+" "+value, s.Conf)
+	}
+	if restart || s.origins[key].option != "" {
+		b.WriteString(" and restart OpenSM")
+	} else {
+		b.WriteString(" and send OpenSM a SIGHUP")
+	}
+	return b.String()
+}
+
+// samePath compares paths, through symbolic links where they exist.
+func samePath(a, b string) bool {
+	both := []*string{&a, &b}
+	for _, p := range both {
+		if real, err := filepath.EvalSymlinks(*p); err == nil {
+			*p = real
+		}
+	}
+	return filepath.Clean(a) == filepath.Clean(b)
+}

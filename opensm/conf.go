@@ -1,0 +1,152 @@
+package opensm
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+const (
+	maxConf     = 16 << 20 // bytes
+	maxConfLine = 1022     // bytes that OpenSM reads of a line in one piece
+	maxLMC      = 7
+)
+
+// setter puts the text of a setting where it belongs. An error says why OpenSM
+// ignores it.
+type setter func(s *Settings, text string) error
+
+// setters are the keys of opensm.conf that forsd depends on.
+var setters = map[string]setter{
+	"routing_engine":       word(func(s *Settings) *string { return &s.RoutingEngine }),
+	"lfts_file":            word(func(s *Settings) *string { return &s.LFTsFile }),
+	"lid_matrix_dump_file": word(func(s *Settings) *string { return &s.LIDMatrixFile }),
+	"dump_files_dir":       word(func(s *Settings) *string { return &s.DumpDir }),
+	"log_file":             word(func(s *Settings) *string { return &s.LogFile }),
+	"use_ucast_cache":      truth(func(s *Settings) *bool { return &s.UcastCache }),
+	"lmc_esp0":             truth(func(s *Settings) *bool { return &s.LMCOnSwitches }),
+	"force_log_flush":      truth(func(s *Settings) *bool { return &s.LogFlush }),
+	"sweep_on_trap":        truth(func(s *Settings) *bool { return &s.SweepOnTrap }),
+	"honor_guid2lid_file":  truth(func(s *Settings) *bool { return &s.HonorGUID2LID }),
+	"reassign_lids":        truth(func(s *Settings) *bool { return &s.ReassignLIDs }),
+	"sm_inactive":          truth(func(s *Settings) *bool { return &s.Inactive }),
+	"lmc":                  number(math.MaxUint8, func(s *Settings, v uint64) { s.LMC = uint8(v) }),
+	"log_flags":            number(math.MaxUint8, func(s *Settings, v uint64) { s.LogFlags = uint8(v) }),
+	"sweep_interval":       number(math.MaxUint32, func(s *Settings, v uint64) { s.SweepInterval = uint32(v) }),
+}
+
+func word(field func(*Settings) *string) setter {
+	return func(s *Settings, text string) error {
+		if text == "(null)" {
+			text = ""
+		}
+		*field(s) = text
+		return nil
+	}
+}
+
+// truth is TRUE or, whatever the text, false.
+func truth(field func(*Settings) *bool) setter {
+	return func(s *Settings, text string) error {
+		*field(s) = text == "TRUE"
+		if text != "TRUE" && text != "FALSE" {
+			return fmt.Errorf("%q means FALSE to OpenSM, which knows only TRUE and FALSE", text)
+		}
+		return nil
+	}
+}
+
+func number(limit uint64, set func(*Settings, uint64)) setter {
+	return func(s *Settings, text string) error {
+		v, err := cNumber(text)
+		if err != nil {
+			return fmt.Errorf("%q is not a number; OpenSM ignores it", text)
+		}
+		if v > limit {
+			return fmt.Errorf("%s is over %d; OpenSM ignores it", text, limit)
+		}
+		set(s, v)
+		return nil
+	}
+}
+
+// cNumber reads a number as strtoull does with base 0 where nothing follows.
+func cNumber(text string) (uint64, error) {
+	text = strings.TrimPrefix(text, "+")
+	base := 10
+	switch {
+	case strings.HasPrefix(text, "0x"), strings.HasPrefix(text, "0X"):
+		base, text = 16, text[2:]
+	case len(text) > 1 && text[0] == '0':
+		base = 8
+	}
+	return strconv.ParseUint(text, base, 64)
+}
+
+// ReadConf reads an opensm.conf as OpenSM does: a key and a value on a line, '#'
+// opens a comment, a later line wins, and what it does not list is as by
+// default. Keys that forsd does not depend on are passed over. The error lists
+// values that OpenSM takes otherwise than they were probably meant, by line; the
+// settings are usable all the same.
+func ReadConf(data []byte) (Settings, error) {
+	s := DefaultSettings()
+	err := s.readConf(data)
+	return s, err
+}
+
+func (s *Settings) readConf(data []byte) error {
+	var problems []error
+	for line := 1; len(data) > 0; line++ {
+		var text []byte
+		text, data, _ = bytes.Cut(data, []byte{'\n'})
+		for {
+			piece := text[:min(len(text), maxConfLine)]
+			if err := s.readConfLine(piece, line); err != nil {
+				problems = append(problems, fmt.Errorf("line %d: %w", line, err))
+			}
+			if text = text[len(piece):]; len(text) == 0 {
+				break
+			}
+		}
+	}
+	if s.LMC > maxLMC {
+		problems = append(problems, fmt.Errorf("line %d: lmc %d is over %d; OpenSM takes 0 instead", s.origins["lmc"].line, s.LMC, maxLMC))
+		s.LMC = 0
+	}
+	return errors.Join(problems...)
+}
+
+func (s *Settings) readConfLine(text []byte, line int) error {
+	text, _, _ = bytes.Cut(text, []byte{0})
+	text, _, _ = bytes.Cut(text, []byte{'#'})
+	text = bytes.TrimLeft(text, " \t")
+	key, value := text, []byte(nil)
+	if end := bytes.IndexAny(text, " \t"); end >= 0 {
+		key, value = text[:end], text[end+1:]
+	}
+	set, known := setters[string(key)]
+	if !known {
+		return nil
+	}
+	s.origins[string(key)] = origin{line: line}
+	if err := set(s, cleanValue(value)); err != nil {
+		return fmt.Errorf("%s: %w", key, err)
+	}
+	return nil
+}
+
+// cleanValue takes away the white space around a value, then its quotes.
+func cleanValue(value []byte) string {
+	text := strings.Trim(string(value), " \t\n\v\f\r")
+	if text == "" {
+		return ""
+	}
+	first, last := text[0], text[len(text)-1]
+	if first != last || first != '"' && first != '\'' {
+		return text
+	}
+	return text[1:max(1, len(text)-1)]
+}

@@ -1,0 +1,101 @@
+package opensm
+
+import (
+	"strconv"
+	"strings"
+)
+
+// LogKind is what a line of OpenSM's log tells.
+type LogKind uint8
+
+// The kinds of lines that matter to forsd.
+const (
+	SubnetUp          LogKind = iota + 1 // a sweep has ended well
+	EngineUsed                           // tables were computed; Engine says by what
+	TableFileRejected                    // OpenSM could not use the table file
+	RoutingFailed                        // no engine gave tables: the old ones stay
+	MasterEntered                        // OpenSM has become the master
+	StandbyEntered                       // another manager is the master
+	SweepFailed                          // errors during initialization
+	OtherError                           // any other error
+)
+
+var logKindNames = [...]string{"?", "subnet up", "engine used", "table file rejected", "routing failed",
+	"master entered", "standby entered", "sweep failed", "other error"}
+
+// String is the kind in words.
+func (k LogKind) String() string {
+	if int(k) < len(logKindNames) {
+		return logKindNames[k]
+	}
+	return "?"
+}
+
+// LogEvent is a line of the log that matters.
+type LogEvent struct {
+	Kind   LogKind
+	Engine string // of EngineUsed, such as file or minhop
+	Text   string // the line from after "->" on
+}
+
+// Fallback tells whether OpenSM used another engine than forsd's tables.
+func (e LogEvent) Fallback() bool { return e.Kind == EngineUsed && e.Engine != "file" }
+
+// Bits of a line's level (osm_log.h) that make it an error, and the one of
+// OpenSM's announcements, which also go to syslog.
+const (
+	levelError    = 0x01
+	levelAnnounce = 0x80
+)
+
+// ClassifyLog says what a line of OpenSM's log tells; ok is false where that is
+// nothing. A line reads "Nov 20 13:00:09 102117 [CECEA6C0] 0x01 -> text". With
+// routing_engine file,no_fallback OpenSM says at every start that it failed to
+// set up the engine no_fallback: that means nothing.
+func ClassifyLog(line string) (event LogEvent, ok bool) {
+	level, text, ok := splitLog(line)
+	if !ok {
+		return LogEvent{}, false
+	}
+	event = LogEvent{Text: text}
+	has := func(part string) bool { return strings.Contains(text, part) }
+	switch {
+	case has("SUBNET UP"):
+		event.Kind = SubnetUp
+	case has(" tables configured on all switches"):
+		event.Kind = EngineUsed
+		before, _, _ := strings.Cut(text, " tables configured on all switches")
+		event.Engine = before[strings.LastIndexByte(before, ' ')+1:]
+	case has("Entering MASTER state"):
+		event.Kind = MasterEntered
+	case has("Entering STANDBY state"):
+		event.Kind = StandbyEntered
+	case has("do_ucast_file_load: ") && level&levelError != 0:
+		event.Kind = TableFileRejected
+	case has("No routing engine able to"), has("cannot build fwd tables"), has("cannot build lid matrices"):
+		event.Kind = RoutingFailed
+	case has("Errors during initialization"), has("ERRORS DURING INITIALIZATION"):
+		event.Kind = SweepFailed
+	case has("'no_fallback'"), has("Received Generic Notice"), has("since we are exiting"):
+		return LogEvent{}, false
+	case level&levelError != 0 && level&levelAnnounce == 0 && !has("-> OpenSM ") && !strings.HasPrefix(text, "OpenSM "):
+		event.Kind = OtherError
+	default:
+		return LogEvent{}, false
+	}
+	return event, true
+}
+
+// splitLog takes a line apart into its level and its text.
+func splitLog(line string) (level uint8, text string, ok bool) {
+	head, text, ok := strings.Cut(line, " -> ")
+	if !ok {
+		return 0, "", false
+	}
+	hex, ok := strings.CutPrefix(head[strings.LastIndexByte(head, ' ')+1:], "0x")
+	if !ok {
+		return 0, "", false
+	}
+	v, err := strconv.ParseUint(hex, 16, 8)
+	return uint8(v), strings.TrimSpace(text), err == nil
+}

@@ -1,0 +1,163 @@
+package opensm
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Settings are those settings of OpenSM that forsd depends on. Paths are
+// absolute where OpenSM's working directory is known.
+type Settings struct {
+	RoutingEngine string // routing_engine, names separated by commas
+	LFTsFile      string // lfts_file, "" for none
+	LIDMatrixFile string // lid_matrix_dump_file, "" for none
+	UcastCache    bool   // use_ucast_cache
+	LMC           uint8  // lmc
+	LMCOnSwitches bool   // lmc_esp0: enhanced switch ports 0 get 2^LMC LIDs too
+	DumpDir       string // dump_files_dir
+	CacheDir      string // the environment's OSM_CACHE_DIR
+	LogFile       string // log_file
+	LogFlags      uint8  // log_flags
+	LogFlush      bool   // force_log_flush
+	SweepOnTrap   bool   // sweep_on_trap
+	SweepInterval uint32 // sweep_interval in seconds, 0 for no periodic sweeps
+	HonorGUID2LID bool   // honor_guid2lid_file
+	ReassignLIDs  bool   // reassign_lids
+	Inactive      bool   // sm_inactive
+
+	Conf    string    // path of opensm.conf
+	ConfMod time.Time // when it was last changed, zero where it is absent
+	Since   time.Time // when OpenSM was started, zero where it does not run
+	// Unseen says what could not be read of the running process, "" for nothing;
+	// defaults stand in its place.
+	Unseen string
+
+	origins map[string]origin
+}
+
+// origin is where a setting comes from; the zero value is OpenSM's default.
+type origin struct {
+	line   int    // of opensm.conf
+	option string // of the command line, such as -A
+	env    string // name of a variable
+}
+
+// Bits of log_flags.
+const (
+	logInfo    = 0x02
+	logRouting = 0x40
+)
+
+// DefaultSettings are those of OpenSM 3.3.23 without a configuration file.
+func DefaultSettings() Settings {
+	return Settings{
+		RoutingEngine: defaultRoutingEngine,
+		DumpDir:       DefaultDumpDir,
+		CacheDir:      DefaultCacheDir,
+		LogFile:       DefaultLog,
+		LogFlags:      0x03,
+		SweepOnTrap:   true,
+		SweepInterval: 10,
+		Conf:          DefaultConf,
+		origins:       make(map[string]origin),
+	}
+}
+
+// LoadSettings finds the settings that a running OpenSM works with: the
+// defaults, then the environment, the configuration file and the command line
+// of p. With p nil they are those that it would start with, from conf, the path
+// of opensm.conf, "" for DefaultConf; the command line of p goes before conf. A
+// file that does not exist is no error: OpenSM does without. An error that comes
+// with settings says which values OpenSM ignores, and the settings hold what it
+// uses instead.
+func LoadSettings(p *Process, conf string) (Settings, error) {
+	s := DefaultSettings()
+	s.Conf = cmp.Or(conf, DefaultConf)
+	var options []option
+	var problems []error
+	if p != nil {
+		s.Since = p.Started
+		s.environment(p)
+		var err error
+		if len(p.Cmdline) > 0 {
+			options, err = parseArgs(p.Cmdline[1:])
+			problems = append(problems, err)
+		}
+		for _, o := range options {
+			if o.long == "config" {
+				s.Conf = absolute(p.Cwd, o.value)
+			}
+		}
+	}
+	problems = append(problems, s.readConfFile())
+	for _, o := range options {
+		problems = append(problems, s.apply(o))
+	}
+	if p != nil {
+		for _, path := range []*string{&s.LFTsFile, &s.LIDMatrixFile, &s.DumpDir, &s.CacheDir, &s.LogFile} {
+			*path = absolute(p.Cwd, *path)
+		}
+	}
+	return s, errors.Join(problems...)
+}
+
+// environment takes the variables of the process that OpenSM heeds.
+func (s *Settings) environment(p *Process) {
+	if p.EnvErr != nil {
+		s.Unseen = fmt.Sprintf("the environment of %s (%v); OSM_CACHE_DIR and OSM_TMP_DIR are taken to be unset", p, p.EnvErr)
+	}
+	for _, v := range []struct {
+		name, key string
+		to        *string
+	}{{"OSM_CACHE_DIR", "OSM_CACHE_DIR", &s.CacheDir}, {"OSM_TMP_DIR", "dump_files_dir", &s.DumpDir}} {
+		if value := p.Env[v.name]; value != "" {
+			*v.to = value
+			s.origins[v.key] = origin{env: v.name}
+		}
+	}
+}
+
+func (s *Settings) readConfFile() error {
+	data, v, err := readStable(s.Conf, maxConf)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read OpenSM's configuration: %w", err)
+	}
+	s.ConfMod = v.mod
+	if err := s.readConf(data); err != nil {
+		return fmt.Errorf("%s: %w", s.Conf, err)
+	}
+	return nil
+}
+
+func absolute(dir, path string) string {
+	if path == "" || filepath.IsAbs(path) || dir == "" {
+		return path
+	}
+	return filepath.Join(dir, path)
+}
+
+// GUID2LIDPath is the file that holds the LIDs of every port GUID.
+func (s *Settings) GUID2LIDPath() string { return filepath.Join(s.CacheDir, GUID2LIDFile) }
+
+// engines are the names in routing_engine; OpenSM splits as strtok does.
+func (s *Settings) engines() []string {
+	return strings.FieldsFunc(s.RoutingEngine, func(r rune) bool { return strings.ContainsRune(", \t\n", r) })
+}
+
+// exists tells whether a file is there and can be opened.
+func exists(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
