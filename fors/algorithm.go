@@ -41,6 +41,12 @@ func (p *Plan) usesClosed(t *Tree) bool {
 	return false
 }
 
+// leastPhases is max(P_f, P−1) for f = M0 − |clean|.
+func (sh *shape) leastPhases() int {
+	P := len(sh.at)
+	return max(ceilDiv(sh.M0*(P-sh.M0), sh.M0-sh.reduction()), P-1)
+}
+
 // section4 plans for f = M0 − |clean|: max(P_f, P−1) phases, or the few more
 // that the same-leaf pairs may need.
 func (sh *shape) section4(engine Engine) *Plan {

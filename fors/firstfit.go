@@ -11,30 +11,70 @@ import (
 // their leaves is free on its way up and on its way down. Its bitmaps of phases
 // have a bit set where something is taken.
 type fitter struct {
-	lanes  int // K
-	plan   *Plan
-	leafOf []int32   // [server]
-	alpha  []int32   // [server] α
-	up     []laneSet // [leaf]
-	open   []laneSet // [server], nil when every lane is open
+	lanes int // K
+	plan  *Plan
+	group []int     // [server] γ
+	base  []Lane    // [server] its lane in the shift, α mod K
+	up    []laneSet // [γ]
+	open  []laneSet // [server], nil when every lane is open
 
 	words         int      // of a bitmap
 	sends, hears  []uint64 // [server][word]
-	ascend, sinks []uint64 // [leaf][word][lane], into the lane and out of it
-	candidates    []Lane   // of the transfer at hand
+	ascend, sinks []uint64 // [γ][word][lane], into the lane and out of it
+
+	from, to   int    // leaves of the transfer at hand
+	candidates []Lane // its lanes, ascending
 }
 
 // firstFit plans every pair by first fit in the order of the linear shift, in
 // which a healthy tree leaves no conflicts. Where leaves and not servers bound
 // the plan, links are what is scarce: same-leaf pairs then come last and fill
-// what remains.
+// what remains. Where the bound exceeds the number of servers by a third, which
+// takes damage all over the tree, a second plan that begins with the pairs of
+// fewest common lanes is made, and the shorter returned: it comes much closer to
+// the bound there, and stays behind on lighter damage.
 func firstFit(t *Tree, sh *shape, b Bounds) *Plan {
+	class := make([]int, sh.M1*sh.M1) // [γ of the source][γ of the destination]
+	if b.Certificate == ByServers {
+		return fitClasses(t, sh, b, class)
+	}
+	for γ := range sh.M1 {
+		class[γ*sh.M1+γ] = t.Lanes + 1
+	}
+	p := fitClasses(t, sh, b, class)
+	if 3*b.LowerBound < 4*sh.servers {
+		return p
+	}
+	for i := range class {
+		if A, B := sh.leaf[i/sh.M1], sh.leaf[i%sh.M1]; A != B {
+			class[i] = commonLanes(t.Up[A], t.Up[B])
+		}
+	}
+	if q := fitClasses(t, sh, b, class); q.Phases < p.Phases {
+		p = q
+	}
+	return p
+}
+
+// commonLanes counts the lanes that are up at two leaves.
+func commonLanes(a, b []bool) int {
+	n := 0
+	for k, up := range a {
+		if up && b[k] {
+			n++
+		}
+	}
+	return n
+}
+
+// fitClasses places the pairs of leaves of the lowest class first, each class in
+// the order of the linear shift.
+func fitClasses(t *Tree, sh *shape, b Bounds, class []int) *Plan {
 	w := newFitter(t, sh, b.LowerBound)
-	if b.Certificate == ByLeaf {
-		w.fitShift(sh, true, false)
-		w.fitShift(sh, false, true)
-	} else {
-		w.fitShift(sh, true, true)
+	classes := slices.Clone(class)
+	slices.Sort(classes)
+	for _, c := range slices.Compact(classes) {
+		w.fitClass(sh, class, c)
 	}
 	slices.SortFunc(w.plan.Unreachable, func(a, b Pair) int {
 		return cmp.Or(cmp.Compare(a.Src, b.Src), cmp.Compare(a.Dst, b.Dst))
@@ -42,21 +82,24 @@ func firstFit(t *Tree, sh *shape, b Bounds) *Plan {
 	return w.plan
 }
 
-// fitShift places the pairs of different leaves, those of one leaf, or both.
-func (w *fitter) fitShift(sh *shape, remote, local bool) {
-	for shift := 1; shift < len(sh.at); shift++ {
-		dst := shift
-		for _, s := range sh.at {
-			d := sh.at[dst]
-			if dst++; dst == len(sh.at) {
-				dst = 0
-			}
-			if s == Idle || d == Idle {
+func (w *fitter) fitClass(sh *shape, class []int, c int) {
+	P := len(sh.at)
+	for shift := 1; shift < P; shift++ {
+		for src, s := range sh.at {
+			if s == Idle {
 				continue
 			}
-			if same := w.leafOf[s] == w.leafOf[d]; same && local {
+			dst := src + shift
+			if dst >= P {
+				dst -= P
+			}
+			d := sh.at[dst]
+			if d == Idle || class[w.group[s]*sh.M1+w.group[d]] != c {
+				continue
+			}
+			if w.group[s] == w.group[d] {
 				w.fitLocal(s, d)
-			} else if !same && remote {
+			} else {
 				w.fitRemote(s, d)
 			}
 		}
@@ -67,20 +110,26 @@ func newFitter(t *Tree, sh *shape, lowerBound int) *fitter {
 	d := newDemands(t)
 	w := &fitter{
 		lanes:      t.Lanes,
-		plan:       NewPlan(Conservative, sh.servers, 0),
-		leafOf:     make([]int32, sh.servers),
-		alpha:      make([]int32, sh.servers),
-		up:         d.up,
+		plan:       &Plan{Engine: Conservative, Servers: sh.servers},
+		group:      make([]int, sh.servers),
+		base:       make([]Lane, sh.servers),
+		up:         make([]laneSet, sh.M1),
 		open:       d.open,
+		from:       -1,
 		candidates: make([]Lane, 0, t.Lanes),
+	}
+	for γ, leaf := range sh.leaf {
+		w.up[γ] = d.up[leaf]
 	}
 	for place, s := range sh.at {
 		if s != Idle {
-			w.leafOf[s] = int32(sh.leaf[place/sh.M0])
-			w.alpha[s] = int32(place % sh.M0)
+			w.group[s] = place / sh.M0
+			w.base[s] = Lane(place % sh.M0 % max(t.Lanes, 1))
 		}
 	}
-	w.widen(lowerBound*5/4/64 + 1)
+	likely := lowerBound + lowerBound/8 + 1 // phases
+	w.plan.To, w.plan.Lane = make([]Server, 0, likely*sh.servers), make([]Lane, 0, likely*sh.servers)
+	w.widen(likely/64 + 1)
 	return w
 }
 
@@ -123,7 +172,7 @@ func (w *fitter) fitLocal(s, d Server) {
 
 // fitRemote places a pair of different leaves, or records that no lane joins them.
 func (w *fitter) fitRemote(s, d Server) {
-	A, B := int(w.leafOf[s]), int(w.leafOf[d])
+	A, B := w.group[s], w.group[d]
 	if !w.findLanes(A, B, d) {
 		w.plan.Unreachable = append(w.plan.Unreachable, Pair{s, d})
 		return
@@ -142,40 +191,59 @@ func (w *fitter) fitCandidates(s, d Server, A, B int) bool {
 		}
 		ascend := w.ascend[(A*w.words+i)*w.lanes:][:w.lanes]
 		sinks := w.sinks[(B*w.words+i)*w.lanes:][:w.lanes]
+		first := x & -x
 		var free uint64
 		for _, k := range w.candidates {
-			free |= ^(ascend[k] | sinks[k])
+			if free |= ^(ascend[k] | sinks[k]); free&first != 0 {
+				break // no lane has an earlier phase
+			}
 		}
 		if x &= free; x == 0 {
 			continue
 		}
-		first := x & -x
-		for _, k := range w.candidates {
-			if (ascend[k]|sinks[k])&first == 0 {
-				ascend[k] |= first
-				sinks[k] |= first
-				w.take(s, d, k, i<<6+bits.TrailingZeros64(first))
-				return true
-			}
-		}
+		first = x & -x
+		k := w.choose(ascend, sinks, first, w.base[d])
+		ascend[k] |= first
+		sinks[k] |= first
+		w.take(s, d, k, i<<6+bits.TrailingZeros64(first))
+		return true
 	}
 	return false
 }
 
-// findLanes makes the lanes from leaf A to server d of leaf B the candidates,
-// beginning with α(d), its lane in the shift, and tells whether there are any.
-func (w *fitter) findLanes(A, B int, d Server) bool {
-	w.candidates = w.candidates[:0]
-	if w.lanes == 0 {
-		return false
-	}
-	k := int(w.alpha[d]) % w.lanes
-	for range w.lanes {
-		if w.up[A].has(k) && w.up[B].has(k) && (w.open == nil || w.open[d].has(k)) {
-			w.candidates = append(w.candidates, Lane(k))
+// choose returns the candidate that is free in a phase, given by its bit, and
+// comes first from the base lane on.
+func (w *fitter) choose(ascend, sinks []uint64, phase uint64, base Lane) Lane {
+	choice := Local
+	for _, k := range w.candidates {
+		if (ascend[k]|sinks[k])&phase != 0 {
+			continue
 		}
-		if k++; k == w.lanes {
-			k = 0
+		if k >= base {
+			return k
+		}
+		if choice == Local {
+			choice = k
+		}
+	}
+	return choice
+}
+
+// findLanes makes the lanes from leaf A to server d of leaf B the candidates
+// and tells whether there are any.
+func (w *fitter) findLanes(A, B int, d Server) bool {
+	if w.open == nil && w.from == A && w.to == B {
+		return len(w.candidates) > 0
+	}
+	w.from, w.to = A, B
+	w.candidates = w.candidates[:0]
+	for i, x := range w.up[A] {
+		x &= w.up[B][i]
+		if w.open != nil {
+			x &= w.open[d][i]
+		}
+		for ; x != 0; x &= x - 1 {
+			w.candidates = append(w.candidates, Lane(i<<6+bits.TrailingZeros64(x)))
 		}
 	}
 	return len(w.candidates) > 0

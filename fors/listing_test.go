@@ -232,7 +232,10 @@ func TestAlgorithm2(t *testing.T) {
 	}
 }
 
-// TestSmallAlgorithm plans the same cases, f spines being dead.
+// TestSmallAlgorithm plans the same cases, f cables of one leaf being down.
+// The plan is as short as can be where f > ⌊M0/M1⌋, the range for which the
+// paper's section 4 is made; below, idle slots are as scarce as same-leaf pairs
+// and one or two phases are added.
 func TestSmallAlgorithm(t *testing.T) {
 	smallTrees(10, func(M0, M1, f int) {
 		tree := fullTree(M0, M1)
@@ -244,5 +247,12 @@ func TestSmallAlgorithm(t *testing.T) {
 			t.Fatalf("FT(2;%d,%d) f=%d: the algorithm does not apply", M0, M1, f)
 		}
 		mustCheck(t, tree, p)
+		gap := 0
+		if 0 < f && f <= M0/M1 {
+			gap = 2
+		}
+		if p.Gap() > gap {
+			t.Errorf("FT(2;%d,%d) f=%d: %d phases, bound %d", M0, M1, f, p.Phases, p.LowerBound)
+		}
 	})
 }

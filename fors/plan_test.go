@@ -198,6 +198,37 @@ func TestPopulated(t *testing.T) {
 	}
 }
 
+// TestRandomFailures bounds what the fallback costs on scattered failures.
+func TestRandomFailures(t *testing.T) {
+	for _, cables := range []int{2, 5, 9, 20, 40, 120, 180} {
+		for seed := range uint64(3) {
+			tree := randomFailures(fullTree(20, 18), cables, seed)
+			p, err := Make(tree)
+			if err != nil {
+				t.Fatal(err)
+			}
+			mustCheck(t, tree, p)
+			if p.Phases > p.LowerBound*9/8 {
+				t.Errorf("%d cables down, seed %d: %d phases, bound %d", cables, seed, p.Phases, p.LowerBound)
+			}
+			t.Logf("%d cables: %s, %d phases, bound %d", cables, p.Engine, p.Phases, p.LowerBound)
+		}
+	}
+}
+
+// TestFirstFitWidens starts first fit with bitmaps that are far too short.
+func TestFirstFitWidens(t *testing.T) {
+	tree := evenTree(9, 9, 2)
+	tree.cutCables(4, 0)
+	b := ComputeBounds(tree)
+	p := firstFit(tree, newShape(tree), Bounds{Certificate: ByLeaf})
+	p.Bounds = b
+	mustCheck(t, tree, p)
+	if p.Phases < 9*72 { // leaf 4 has one lane for 9 servers' 72 transfers each
+		t.Errorf("%d phases, fewer than the lane allows", p.Phases)
+	}
+}
+
 // TestSmallest covers trees at the edge of being trees.
 func TestSmallest(t *testing.T) {
 	for _, c := range []struct {
