@@ -79,9 +79,9 @@ func appendGUID(buf []byte, g topology.GUID) []byte {
 }
 
 // ReadCSV reads phases.csv. It checks the form of every line, and that the last
-// one is whole; an error begins with the line's number. What the lines say
-// together (their order, who sends twice) is for package verify to judge.
-func ReadCSV(r io.Reader) ([]Row, error) {
+// one is whole; an error tells name and line. What the lines say together (their
+// order, who sends twice) is for package verify to judge.
+func ReadCSV(r io.Reader, name string) ([]Row, error) {
 	in := bufio.NewReaderSize(r, 1<<16)
 	var rows []Row
 	for number := 1; ; number++ {
@@ -104,7 +104,7 @@ func ReadCSV(r io.Reader) ([]Row, error) {
 			}
 		}
 		if err != nil {
-			return nil, fmt.Errorf("line %d: %w", number, err)
+			return nil, fmt.Errorf("read %s line %d: %w", name, number, err)
 		}
 	}
 }

@@ -46,7 +46,7 @@ func TestCSVRoundTrip(t *testing.T) {
 	if err := WriteCSV(&out, in); err != nil {
 		t.Fatal(err)
 	}
-	rows, err := ReadCSV(&out)
+	rows, err := ReadCSV(&out, "phases.csv")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +66,7 @@ func TestReadCSVForms(t *testing.T) {
 		CSVHeader + "\n0,0x0000000000000001,0x00000000000000aB,-1,49151\n",
 		CSVHeader + "\r\n0,0x0000000000000001,0x00000000000000ab,-1,49151\r\n",
 	} {
-		rows, err := ReadCSV(strings.NewReader(in))
+		rows, err := ReadCSV(strings.NewReader(in), "phases.csv")
 		if diff := cmp.Diff([]Row{{0, 1, 0xab, Local, 49151}}, rows); err != nil || diff != "" {
 			t.Errorf("%q: error %v (-want +got):\n%s", in, err, diff)
 		}
@@ -93,12 +93,12 @@ func TestReadCSVRefuses(t *testing.T) {
 		{"LID empty", CSVHeader + "\n" + strings.Replace(good, ",17", ",", 1), `line 2: dlid ""`},
 		{"long line", CSVHeader + "\n" + strings.Repeat("0", 1<<17) + "\n", "line 2: the line is too long"},
 	} {
-		rows, err := ReadCSV(strings.NewReader(c.in))
-		if err == nil || !strings.Contains(err.Error(), c.want) || rows != nil {
+		rows, err := ReadCSV(strings.NewReader(c.in), "phases.csv")
+		if err == nil || !strings.HasPrefix(err.Error(), "read phases.csv "+c.want) || rows != nil {
 			t.Errorf("%s: error %v, want one with %q", c.name, err, c.want)
 		}
 	}
-	_, err := ReadCSV(io.MultiReader(strings.NewReader(CSVHeader+"\n"), failing{}))
+	_, err := ReadCSV(io.MultiReader(strings.NewReader(CSVHeader+"\n"), failing{}), "phases.csv")
 	if err == nil || !strings.Contains(err.Error(), "line 2: device gone") {
 		t.Errorf("failing reader: %v", err)
 	}
@@ -129,7 +129,7 @@ func FuzzReadCSV(f *testing.F) {
 	f.Add(seed.Bytes()[:100])
 	f.Add([]byte(CSVHeader + "\r\n0,0x0000000000000001,0x00000000000000aB,-1,49151\r\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		rows, err := ReadCSV(bytes.NewReader(data))
+		rows, err := ReadCSV(bytes.NewReader(data), "phases.csv")
 		if err != nil {
 			return
 		}
@@ -137,7 +137,7 @@ func FuzzReadCSV(f *testing.F) {
 		for _, r := range rows {
 			out += fmt.Sprintf("%d,%s,%s,%d,%d\n", r.Phase, r.Src, r.Dst, r.Lane, r.DLID)
 		}
-		again, err := ReadCSV(strings.NewReader(out))
+		again, err := ReadCSV(strings.NewReader(out), "phases.csv")
 		if diff := cmp.Diff(rows, again); err != nil || diff != "" {
 			t.Fatalf("error %v, rows changed:\n%s", err, diff)
 		}
@@ -159,7 +159,7 @@ func BenchmarkReadCSV(b *testing.B) {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		if _, err := ReadCSV(bytes.NewReader(out.Bytes())); err != nil {
+		if _, err := ReadCSV(bytes.NewReader(out.Bytes()), "phases.csv"); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -6,6 +6,9 @@ import (
 	"unicode/utf8"
 )
 
+// Is tells whether data begins as a phase table does.
+func Is(data []byte) bool { return bytes.HasPrefix(data, []byte(magic)) }
+
 // Decode reads a table in place and checks all of it: magic, version, length
 // and CRC, the bounds of every section and name, the order of both indexes, and
 // every transfer. Each sender has exactly the receiver that names it, nobody
@@ -52,7 +55,7 @@ func checkHeader(data []byte) error {
 	if len(data) < headerSize {
 		return fmt.Errorf("%d bytes are less than the header of %d", len(data), headerSize)
 	}
-	if !bytes.Equal(data[:offVersion], []byte(magic)) {
+	if !Is(data) {
 		return fmt.Errorf("the file begins with %q: a phase table begins with %q", data[:offVersion], magic)
 	}
 	if version := le.Uint32(data[offVersion:]); version != Version {

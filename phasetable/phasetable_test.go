@@ -305,6 +305,12 @@ func TestForwardCompatible(t *testing.T) {
 	}
 }
 
+func TestIs(t *testing.T) {
+	if data := mustEncode(t, &Table{}); !Is(data) || Is(data[1:]) || Is(nil) || Is([]byte(CSVHeader)) {
+		t.Error("Is mistakes what is a phase table")
+	}
+}
+
 func TestInvalidUTF8Names(t *testing.T) {
 	in := shiftTable(1, 2, 0)
 	in.Servers[1].Name = "a\xffb"
