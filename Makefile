@@ -60,8 +60,7 @@ lint: vet
 deps:
 	@hack/deps.sh $(PACKAGES)
 
-# An existing configuration stays. Afterwards, on the machine itself:
-# systemd-sysusers; udevadm control --reload; systemctl daemon-reload.
+# An existing configuration stays.
 install: build
 	install -d $(addprefix $(DESTDIR),$(bindir) $(unitdir)/opensm@.service.d $(sysusersdir) $(udevdir) $(docdir) $(bashdir) $(zshdir) $(sysconfdir)/forsd)
 	install -m 755 $(out)/forsd $(out)/forsctl $(DESTDIR)$(bindir)
@@ -75,6 +74,9 @@ install: build
 	test -e $(DESTDIR)$(sysconfdir)/forsd/forsd.yaml || install -m 644 configs/forsd.yaml $(DESTDIR)$(sysconfdir)/forsd
 	$(out)/forsctl completion bash >$(DESTDIR)$(bashdir)/forsctl
 	$(out)/forsctl completion zsh >$(DESTDIR)$(zshdir)/_forsctl
+	@echo 'Next: append $(docdir)/opensm.conf.fragment to opensm.conf, then'
+	@echo '  systemd-sysusers && udevadm control --reload && udevadm trigger -s infiniband_mad &&'
+	@echo '  systemctl daemon-reload && systemctl restart opensm && systemctl enable --now forsd'
 
 # The configuration and the state stay.
 uninstall:
