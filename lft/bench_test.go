@@ -27,7 +27,13 @@ func tree(t testing.TB, f *topology.Fabric, change func(*topology.Fabric)) *topo
 	return ft
 }
 
-func build(t testing.TB, ft *topology.FatTree) *Tables {
+// fataler is a test of testing or of rapid.
+type fataler interface {
+	Helper()
+	Fatal(args ...any)
+}
+
+func build(t fataler, ft *topology.FatTree) *Tables {
 	t.Helper()
 	tables, err := Build(ft)
 	if err != nil {
