@@ -2,6 +2,9 @@ package topology_test
 
 import (
 	"bytes"
+	"regexp"
+	"slices"
+	"strings"
 	"testing"
 
 	"forsd/internal/fabgen"
@@ -51,6 +54,30 @@ func TestReadersAgree(t *testing.T) {
 		}
 	}
 }
+
+// TestPrintedAlike prints what was read from the real tools' files again, as the
+// tests' generator does, and finds the files' own lines.
+func TestPrintedAlike(t *testing.T) {
+	lines := func(data []byte) []string {
+		text := madeBy.ReplaceAllString(string(data), "")
+		list := strings.Split(text, "\n")
+		slices.Sort(list) // ibnetdiscover prints in order of discovery
+		return list
+	}
+	for name, print := range map[string]func(*topology.Fabric) []byte{"odd.lst": fabgen.SubnetLst, "odd.ibnetdiscover": fabgen.Ibnetdiscover} {
+		data := readFile(t, name)
+		f, _, err := topology.Read(data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(lines(data), lines(print(f))); diff != "" {
+			t.Errorf("%s (-printed by the tool +printed by us):\n%s", name, diff)
+		}
+	}
+}
+
+// madeBy matches what a fabric does not hold: vendors, devices and comments.
+var madeBy = regexp.MustCompile(`(?m)VenID:\w+ DevID:\w+ |vendid=\w+\n|devid=\w+\n|^#.*\n`)
 
 func TestReadRefuses(t *testing.T) {
 	checkBad(t, "*.txt", func(data []byte) error { _, _, err := topology.Read(data); return err }, []badInput{

@@ -12,7 +12,8 @@ import (
 
 // SubnetLst prints the fabric as OpenSM writes opensm-subnet.lst. As OpenSM
 // does, it orders nodes by the GUID with its bytes reversed, and prints speeds
-// beyond HDR as "??". f.SM marks every port of that node.
+// beyond HDR as "??". The manager's mark is on the port that it runs at, for
+// which the first port with a cable of node f.SM is taken.
 func SubnetLst(f *topology.Fabric) []byte {
 	var out bytes.Buffer
 	for _, i := range osmOrder(f) {
@@ -69,12 +70,22 @@ func lstSpeed(s topology.Speed) string {
 func lstEnd(out *bytes.Buffer, f *topology.Fabric, r topology.PortRef, vendorDigits int) {
 	n := &f.Nodes[r.Node]
 	kind := map[topology.Kind]string{topology.Switch: "SW", topology.Adapter: "CA", topology.Router: "Rt"}[n.Kind]
-	if n.GUID == f.SM && f.SM != 0 {
+	if n.GUID == f.SM && f.SM != 0 && (n.Kind == topology.Switch || r.Port == firstCable(n)) {
 		kind += "-SM"
 	}
 	own := f.At(owner(f, r))
 	fmt.Fprintf(out, "{ %s Ports:%02X SystemGUID:%016x NodeGUID:%016x PortGUID:%016x VenID:%0*X DevID:%04X Rev:%08X {%s} LID:%04X PN:%02X } ",
 		kind, len(n.Ports)-1, uint64(n.System), uint64(n.GUID), uint64(own.GUID), vendorDigits, 0, 0, 0xA1, n.Name, uint16(own.LID), r.Port)
+}
+
+// firstCable is a node's first port with a cable, 0 when it has none.
+func firstCable(n *topology.Node) uint8 {
+	for p := range n.Ports {
+		if n.Ports[p].Connected() {
+			return uint8(p)
+		}
+	}
+	return 0
 }
 
 // owner is the port that owns the GUID and LID of port r: on a switch port 0.
@@ -86,7 +97,8 @@ func owner(f *topology.Fabric, r topology.PortRef) topology.PortRef {
 }
 
 // Ibnetdiscover prints the fabric as ibnetdiscover does without grouping:
-// switches, adapters, routers, each kind by descending GUID.
+// switches, adapters, routers. Within each kind the tool keeps its order of
+// discovery, last first; here it is descending GUIDs.
 func Ibnetdiscover(f *topology.Fabric) []byte {
 	var out bytes.Buffer
 	out.WriteString("#\n# Topology file: generated on Thu Jan  1 00:00:00 1970\n#\n")
