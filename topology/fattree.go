@@ -106,8 +106,14 @@ func (t *FatTree) Hold(leaf, lane int) {
 	}
 }
 
-// LIDLane is the lane that LID base+j of the host travels: (j + α) mod K.
-func (t *FatTree) LIDLane(h *Host, j int) int { return (j + h.Alpha) % t.Lanes }
+// LIDLane is the lane that LID base+j of the host travels: (j + α) mod K, −1 in
+// a tree of one leaf, which has no lanes.
+func (t *FatTree) LIDLane(h *Host, j int) int {
+	if t.Lanes == 0 {
+		return -1
+	}
+	return (j + h.Alpha) % t.Lanes
+}
 
 // DLID is the destination LID that leads to the host over the lane:
 // base + ((k − α) mod K). It is false where the host's LMC is too small for it.
@@ -145,12 +151,20 @@ func Fit(f *Fabric, b *Baseline, exclude *regexp.Regexp) (*FatTree, error) {
 	return t.FatTree, nil
 }
 
+// find returns the node of the switch with GUID g, or None.
+func (t *fitter) find(g GUID) int32 {
+	if i := t.Fabric.Find(g); i != None && t.Fabric.Nodes[i].Kind == Switch {
+		return i
+	}
+	return None
+}
+
 func (t *fitter) report(code, format string, args ...any) {
 	t.Findings = append(t.Findings, Finding{code, fmt.Sprintf(format, args...)})
 }
 
 // placeSwitches finds the baseline's switches in the fabric, and appends new
-// leaves: unknown switches all of whose switch cables lead to known spines.
+// leaves: unknown switches whose cables to known switches all lead to spines.
 func (t *fitter) placeSwitches() {
 	f, b := t.Fabric, t.Baseline
 	t.leafAt, t.spineAt = make([]int, len(f.Nodes)), make([]int, len(f.Nodes))
@@ -158,7 +172,7 @@ func (t *fitter) placeSwitches() {
 		t.leafAt[i], t.spineAt[i] = -1, -1
 	}
 	for s := range b.Spines {
-		spine := Spine{Node: f.Find(b.Spines[s].GUID), GUID: b.Spines[s].GUID, Name: b.Spines[s].Name, First: len(t.LaneOf), Cables: b.Spines[s].Cables}
+		spine := Spine{Node: t.find(b.Spines[s].GUID), GUID: b.Spines[s].GUID, Name: b.Spines[s].Name, First: len(t.LaneOf), Cables: b.Spines[s].Cables}
 		if spine.Node != None {
 			t.spineAt[spine.Node] = s
 			spine.Name = f.Nodes[spine.Node].Label()
@@ -170,7 +184,7 @@ func (t *fitter) placeSwitches() {
 		}
 	}
 	for l := range b.Leaves {
-		if node := f.Find(b.Leaves[l].GUID); node != None {
+		if node := t.find(b.Leaves[l].GUID); node != None {
 			t.leafAt[node] = l
 		}
 	}
@@ -180,7 +194,7 @@ func (t *fitter) placeSwitches() {
 		}
 	}
 	for l := range b.Leaves {
-		leaf := Leaf{Node: f.Find(b.Leaves[l].GUID), GUID: b.Leaves[l].GUID, Name: b.Leaves[l].Name, Cables: make([]Cable, t.Lanes)}
+		leaf := Leaf{Node: t.find(b.Leaves[l].GUID), GUID: b.Leaves[l].GUID, Name: b.Leaves[l].Name, Cables: make([]Cable, t.Lanes)}
 		if leaf.Node != None {
 			leaf.Name = f.Nodes[leaf.Node].Label()
 			b.Leaves[l].Name = f.Nodes[leaf.Node].Name
@@ -205,11 +219,11 @@ func (t *fitter) placeUnknown(i int32) {
 		}
 	}
 	switch {
-	case toSpines > 0 && toLeaves == 0 && others == 0:
+	case toSpines > 0 && toLeaves == 0:
 		t.leafAt[i] = len(t.Baseline.Leaves)
 		t.Baseline.Leaves = append(t.Baseline.Leaves, BaselineLeaf{GUID: n.GUID, Name: n.Name, Uplinks: make([]Uplink, t.Lanes)})
 		t.report(LeafNew, "leaf %s is new: it has index %d", n, t.leafAt[i])
-	case toLeaves > 0 && toSpines == 0 && others == 0:
+	case toLeaves > 0 && toSpines == 0:
 		t.report(SpineNew, "spine %s is new: its lanes are used after forsctl baseline accept", n)
 	default:
 		t.report(SwitchUnknown, "switch %s is new and is neither a leaf nor a spine: %d cables to spines, %d to leaves, %d to other new switches", n, toSpines, toLeaves, others)
@@ -289,9 +303,12 @@ func (t *fitter) plug(l, k, p int) {
 	port := &t.Fabric.Nodes[leaf.Node].Ports[p]
 	back := &t.Fabric.Nodes[port.Peer].Ports[port.PeerPort]
 	leaf.Cables[k] = Cable{LeafPort: uint8(p), SpinePort: port.PeerPort, State: Full}
-	if port.Rate.Below(t.rate) || back.Rate.Below(t.rate) {
-		leaf.Cables[k].State = Degraded
-		t.report(CableDegraded, "the cable %s runs at %s instead of %s: no schedule uses it", t.Fabric.CableLabel(PortRef{leaf.Node, uint8(p)}), port.Rate, t.rate)
+	for _, rate := range []Rate{port.Rate, back.Rate} {
+		if rate.Below(t.rate) {
+			leaf.Cables[k].State = Degraded
+			t.report(CableDegraded, "the cable %s runs at %s instead of %s: no schedule uses it", t.Fabric.CableLabel(PortRef{leaf.Node, uint8(p)}), rate, t.rate)
+			return
+		}
 	}
 }
 
