@@ -20,7 +20,8 @@ import (
 // within the lines of a node whose other ports lead to nodes that are not
 // printed yet and hang on that node alone. In a fat tree with two spines or more
 // that node is a leaf, and the file then shows either nothing but this leaf and
-// some of its hosts, or everything but some of its hosts; the next reading puts
+// some of its hosts, or everything but some of its hosts (spines that have lost
+// all other cables count as hosts here); the next reading puts
 // it right.
 func ReadSubnetLst(data []byte) (*Fabric, error) {
 	if len(data) == 0 {
