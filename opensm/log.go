@@ -41,12 +41,9 @@ type LogEvent struct {
 // Fallback tells whether OpenSM used another engine than forsd's tables.
 func (e LogEvent) Fallback() bool { return e.Kind == EngineUsed && e.Engine != "file" }
 
-// Bits of a line's level (osm_log.h) that make it an error, and the one of
-// OpenSM's announcements, which also go to syslog.
-const (
-	levelError    = 0x01
-	levelAnnounce = 0x80
-)
+// levelError in a line's level makes it an error; together with logInfo it is
+// OpenSM's greeting (osm_log.h).
+const levelError = 0x01
 
 // ClassifyLog says what a line of OpenSM's log tells; ok is false where that is
 // nothing. A line reads "Nov 20 13:00:09 102117 [CECEA6C0] 0x01 -> text". With
@@ -72,13 +69,13 @@ func ClassifyLog(line string) (event LogEvent, ok bool) {
 		event.Kind = StandbyEntered
 	case has("do_ucast_file_load: ") && level&levelError != 0:
 		event.Kind = TableFileRejected
-	case has("No routing engine able to"), has("cannot build fwd tables"), has("cannot build lid matrices"):
+	case has("No routing engine able to"):
 		event.Kind = RoutingFailed
 	case has("Errors during initialization"), has("ERRORS DURING INITIALIZATION"):
 		event.Kind = SweepFailed
-	case has("'no_fallback'"), has("Received Generic Notice"), has("since we are exiting"):
-		return LogEvent{}, false
-	case level&levelError != 0 && level&levelAnnounce == 0 && !has("-> OpenSM ") && !strings.HasPrefix(text, "OpenSM "):
+	case has("'no_fallback'"), has("cannot build"), has("Received Generic Notice"), has("since we are exiting"):
+		return LogEvent{}, false // said at every start, followed by the outcome, traps, said at every end
+	case level&(levelError|logInfo) == levelError:
 		event.Kind = OtherError
 	default:
 		return LogEvent{}, false

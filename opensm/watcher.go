@@ -111,6 +111,7 @@ type watch struct {
 	problem *reporter
 
 	pending time.Time // when the change in hand was noticed, zero for none
+	absent  time.Time // since when there is no dump, zero where there is one
 	retry   time.Duration
 	rest    time.Time // when a file of whole blocks was first met as it is
 	resting version
@@ -167,6 +168,11 @@ func (s *watch) loop(ctx context.Context, changed <-chan time.Time) error {
 // step handles the dump if it is new, and says when to look again at the latest.
 func (s *watch) step(at time.Time) time.Duration {
 	v, err := stat(s.dump)
+	if errors.Is(err, fs.ErrNotExist) {
+		return s.missing(at, err)
+	}
+	s.absent = time.Time{}
+	s.report(DumpMissing, nil)
 	if err == nil && v == s.handled && !s.refreshed() {
 		return s.Poll
 	}
@@ -176,38 +182,37 @@ func (s *watch) step(at time.Time) time.Duration {
 	if err == nil {
 		err = s.handle(v)
 	}
-	switch {
-	case err == nil:
-		s.pending, s.retry, s.rest = time.Time{}, 0, time.Time{}
-		for _, code := range []string{DumpMissing, DumpIncomplete, DumpRefused} {
-			s.report(code, nil)
+	if errors.Is(err, topology.ErrIncomplete) || errors.Is(err, errUnsettled) || errors.Is(err, fs.ErrNotExist) {
+		if time.Since(s.pending) >= s.Patience {
+			s.report(DumpIncomplete, fmt.Errorf("%s stays half written: %w", s.dump, err))
 		}
-		return s.Poll
-	case errors.Is(err, fs.ErrNotExist):
-		s.report(DumpIncomplete, nil)
-		s.impatient(DumpMissing, fmt.Errorf("%w: OpenSM writes it after its first successful sweep; is OpenSM running, with dump_files_dir %s?", err, s.Dir))
-		return s.Poll
-	case errors.Is(err, topology.ErrIncomplete), errors.Is(err, errUnsettled):
-		s.report(DumpMissing, nil)
-		s.impatient(DumpIncomplete, fmt.Errorf("%s stays half written: %w", s.dump, err))
 		s.retry = min(max(2*s.retry, firstRetry), s.Poll)
 		return s.retry
 	}
-	s.report(DumpMissing, nil)
+	s.pending, s.retry, s.rest = time.Time{}, 0, time.Time{}
 	s.report(DumpIncomplete, nil)
-	s.report(DumpRefused, fmt.Errorf("%s: %w", s.dump, err))
+	if err != nil {
+		err = fmt.Errorf("%s: %w", s.dump, err)
+	}
+	s.report(DumpRefused, err)
 	if path := (*fs.PathError)(nil); !errors.As(err, &path) {
 		s.handled = v // what could not be read may become readable as it is
 	}
-	s.pending, s.retry, s.rest = time.Time{}, 0, time.Time{}
 	return s.Poll
 }
 
-// impatient reports what has lasted too long.
-func (s *watch) impatient(code string, err error) {
-	if time.Since(s.pending) >= s.Patience {
-		s.report(code, err)
+// missing waits for a dump that is not there.
+func (s *watch) missing(at time.Time, err error) time.Duration {
+	s.pending, s.retry, s.rest = time.Time{}, 0, time.Time{}
+	s.report(DumpIncomplete, nil)
+	s.report(DumpRefused, nil)
+	if s.absent.IsZero() {
+		s.absent = at
 	}
+	if time.Since(s.absent) >= s.Patience {
+		s.report(DumpMissing, fmt.Errorf("%w: OpenSM writes it after its first successful sweep; is OpenSM running, with dump_files_dir %s?", err, s.Dir))
+	}
+	return min(s.Poll, s.Patience)
 }
 
 // refreshed tells whether a guid2lid that did not fit has been replaced.
@@ -223,7 +228,7 @@ func (s *watch) refreshed() bool {
 var errUnsettled = errors.New("it is being written")
 
 // handle reads and delivers the dump that was v when it was last looked at.
-func (s *watch) handle(v version) error {
+func (s *watch) handle(seen version) error {
 	data, v, err := readStable(s.dump, s.MaxSize)
 	if err != nil {
 		return err
@@ -246,7 +251,9 @@ func (s *watch) handle(v version) error {
 	if err := s.finish(); err != nil {
 		return err
 	}
-	s.handled = v
+	if v != seen {
+		return errUnsettled
+	}
 	s.Deliver(Snapshot{
 		Fabric: s.fabric, Hash: s.hash, Raw: raw, Size: len(data), ModTime: v.mod,
 		SeenAt: s.pending, CompleteAt: time.Now(),
