@@ -1,0 +1,183 @@
+package topology_test
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"forsd/internal/fabgen"
+	"forsd/topology"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+func TestNewBaseline(t *testing.T) {
+	f := fabgen.Generate(fabgen.Spec{Spines: 2, Leaves: 2, Hosts: []int{2, 1}, Cables: 2, LMC: 2})
+	want := &topology.Baseline{Version: 1, Rate: "4xHDR",
+		Spines: []topology.BaselineSpine{{0x300000, "Spine000", 2}, {0x300001, "Spine001", 2}},
+		Leaves: []topology.BaselineLeaf{
+			{0x200000, "Leaf000", []topology.Uplink{{3, 1}, {4, 2}, {5, 1}, {6, 2}},
+				[]topology.Slot{{0x100001, "Hca0000", 1}, {0x100003, "Hca0001", 2}}},
+			{0x200001, "Leaf001", []topology.Uplink{{3, 3}, {4, 4}, {5, 3}, {6, 4}}, []topology.Slot{{0x100005, "Hca0002", 1}}},
+		}}
+	if diff := cmp.Diff(want, baselineOf(t, f)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Two leaves with fewer cables to a spine than the others have no cable on its
+// later lanes.
+func TestNewBaselineUnequalCables(t *testing.T) {
+	f := fabgen.Generate(fabgen.Spec{Spines: 2, Leaves: 3, Hosts: []int{2}, Cables: 2, LMC: 2})
+	f.Disconnect(ref(t, f, fabgen.LeafGUID+1, 3)) // the first cable to spine 0
+	ft := fitted(t, f, baselineOf(t, f))
+	found(t, ft)
+	if ft.Lanes != 4 || !ft.LaneUp(1, 0) || ft.Leaves[1].Cables[0].LeafPort != 4 || ft.Leaves[1].Cables[1].State != topology.NoCable {
+		t.Errorf("cables of leaf 1: %v", ft.Leaves[1].Cables)
+	}
+	// The cable comes: it takes the free lane, and nothing else moves.
+	f.Connect(ref(t, f, fabgen.LeafGUID+1, 3), ref(t, f, fabgen.SpineGUID, 3), hdr)
+	again := fitted(t, f, ft.Baseline)
+	found(t, again)
+	if !again.LaneUp(1, 1) || again.Leaves[1].Cables[1].LeafPort != 3 || again.Leaves[1].Cables[0] != ft.Leaves[1].Cables[0] {
+		t.Errorf("cables of leaf 1: %v", again.Leaves[1].Cables)
+	}
+	// A third one has no lane before the baseline is accepted anew.
+	f = newFabric(t, f.Nodes)
+	f.Disconnect(ref(t, f, fabgen.LeafGUID+1, 2))
+	f.Disconnect(ref(t, f, fabgen.LeafGUID+2, 3))
+	f.Connect(ref(t, f, fabgen.LeafGUID+1, 2), ref(t, f, fabgen.SpineGUID, 5), hdr)
+	if got := codes(fitted(t, f, again.Baseline)); len(got) == 0 || got[0] != topology.CableNew {
+		t.Errorf("findings %v", got)
+	}
+	if k := baselineOf(t, f).Lanes(); k != 5 {
+		t.Errorf("a new baseline has %d lanes, want 3 + 2", k)
+	}
+}
+
+func TestBaselineRate(t *testing.T) {
+	spec := fabgen.Spec{Spines: 3, Leaves: 3, LMC: 2}
+	for _, test := range []struct {
+		name string
+		set  func(f *topology.Fabric, port *topology.Port, leaf, lane int)
+		want string
+		down int // degraded cables
+	}{
+		{"the common rate", func(_ *topology.Fabric, p *topology.Port, leaf, lane int) {
+			if leaf == 0 && lane == 0 {
+				p.Rate.Speed = topology.EDR
+			}
+		}, "4xHDR", 1},
+		{"half and half", func(f *topology.Fabric, p *topology.Port, leaf, lane int) {
+			p.Rate.Speed = []topology.Speed{topology.EDR, topology.NDR, topology.UnknownSpeed}[lane]
+		}, "4xNDR", 3},
+		{"unknown", func(_ *topology.Fabric, p *topology.Port, leaf, lane int) {
+			p.Rate = topology.Rate{}
+		}, "0x?", 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			f := fabgen.Generate(spec)
+			for l := range spec.Leaves {
+				for k := range spec.Spines {
+					at := f.At(ref(t, f, fabgen.LeafGUID+topology.GUID(l), 4+k))
+					test.set(f, at, l, k)
+					f.Nodes[at.Peer].Ports[at.PeerPort].Rate = at.Rate
+				}
+			}
+			b := baselineOf(t, f)
+			if b.Rate != test.want {
+				t.Errorf("rate %s, want %s", b.Rate, test.want)
+			}
+			if got := codes(fitted(t, f, b)); len(got) != test.down {
+				t.Errorf("findings %v, want %d degraded cables", got, test.down)
+			}
+		})
+	}
+}
+
+func TestBaselineRoundTrip(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		f := fabgen.Generate(fabgen.Spec{Spines: rapid.IntRange(1, 4).Draw(rt, "spines"), Leaves: rapid.IntRange(2, 4).Draw(rt, "leaves"),
+			Hosts: rapid.SliceOfN(rapid.IntRange(1, 3), 1, 3).Draw(rt, "hosts"), Cables: rapid.IntRange(1, 2).Draw(rt, "cables"), Shuffle: rapid.Uint64().Draw(rt, "shuffle")})
+		f.Nodes[0].Name = rapid.String().Draw(rt, "name")
+		b := baselineOf(t, f)
+		again, err := topology.ReadBaseline(b.Encode())
+		if err != nil {
+			rt.Fatal(err)
+		}
+		if !bytes.Equal(again.Encode(), b.Encode()) {
+			rt.Fatal(cmp.Diff(b, again))
+		}
+		if diff := cmp.Diff(numbersOf(fitted(t, f, b)), numbersOf(fitted(t, f, again))); diff != "" {
+			rt.Fatal(diff)
+		}
+	})
+}
+
+func TestReadBaselineRefuses(t *testing.T) {
+	valid := string(baselineOf(t, fabgen.Generate(fabgen.Spec{Spines: 2, Leaves: 2, LMC: 1})).Encode())
+	if _, err := topology.ReadBaseline([]byte(valid)); err != nil {
+		t.Fatal(err)
+	}
+	edit := func(old, new string) string { return strings.Replace(valid, old, new, 1) }
+	for _, test := range []struct{ name, text, want string }{
+		{"another version", edit(`"version": 1`, `"version": 2`), "version 2 is not 1"},
+		{"no version", edit(`"version": 1,`, ``), "version 0 is not 1"},
+		{"unknown key", edit(`"version": 1`, `"version": 1, "lanes": 4`), `unknown field "lanes"`},
+		{"cut off", valid[:len(valid)-3], "read baseline: "},
+		{"more text", valid + "{}", "text after the end"},
+		{"bad GUID", edit(`"0x0000000000200000"`, `"leaf"`), `"leaf" is not a GUID`},
+		{"a GUID twice", edit(`"0x0000000000200001"`, `"0x0000000000300000"`), "GUID 0x0000000000300000 stands for both spine 0 and leaf 1"},
+		{"a host twice", edit(`"0x0000000000100001"`, `"0x0000000000100003"`), "GUID 0x0000000000100003 stands for both index 0 of leaf 0 and index 1 of leaf 0"},
+		{"no cables", edit(`"cables": 1`, `"cables": 0`), "has 0 cables to a leaf"},
+		{"too few uplinks", edit(`"cables": 1`, `"cables": 2`), "leaf 0x0000000000200000 has 2 uplinks for 3 lanes"},
+		{"a port that cannot be", edit(`"leaf_port": 3`, `"leaf_port": 256`), "read baseline: "},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			b, err := topology.ReadBaseline([]byte(test.text))
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("want %q, got %v", test.want, err)
+			}
+			if b != nil {
+				t.Error("a baseline comes with the error")
+			}
+		})
+	}
+}
+
+// Whatever the baseline says, it is refused or reads back the same, and fits
+// any fabric without moving a number of its own.
+func FuzzReadBaseline(f *testing.F) {
+	fabric := fabgen.Generate(fabgen.Spec{Spines: 2, Leaves: 2, Cables: 2, LMC: 1})
+	b, err := topology.NewBaseline(fabric)
+	if err != nil {
+		f.Fatal(err)
+	}
+	text := string(b.Encode())
+	f.Add([]byte(text))
+	f.Add([]byte(text[:len(text)/2]))
+	f.Add([]byte(strings.ReplaceAll(text, `"0x0000000000300001"`, `"0x0000000000100000"`))) // a host as a spine
+	f.Add([]byte(strings.ReplaceAll(text, `"0x0000000000200001"`, `"0x0000000000100000"`))) // a host as a leaf
+	f.Add([]byte(strings.ReplaceAll(text, `"leaf_port": 4`, `"leaf_port": 3`)))
+	f.Add([]byte(strings.ReplaceAll(text, `"0x0000000000100003"`, `"0x0000000000000000"`)))
+	f.Add([]byte(`{"version": 1}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		b, err := topology.ReadBaseline(data)
+		if err != nil {
+			return
+		}
+		again, err := topology.ReadBaseline(b.Encode())
+		if err != nil || !bytes.Equal(again.Encode(), b.Encode()) {
+			t.Fatalf("reads back as %v (%v)", again, err)
+		}
+		ft, err := topology.Fit(fabric, b, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ft.Lanes != b.Lanes() || len(ft.Spines) != len(b.Spines) || len(ft.Leaves) < len(b.Leaves) {
+			t.Fatalf("%d lanes, %d spines, %d leaves of %v", ft.Lanes, len(ft.Spines), len(ft.Leaves), b)
+		}
+		consistent(t, ft)
+	})
+}

@@ -1,0 +1,171 @@
+package topology_test
+
+import (
+	"testing"
+
+	"forsd/internal/fabgen"
+	"forsd/topology"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// alphas maps host names to (leaf, α).
+func alphas(ft *topology.FatTree) map[string][2]int {
+	m := map[string][2]int{}
+	for _, h := range ft.Hosts {
+		m[h.Name] = [2]int{h.Leaf, h.Alpha}
+	}
+	return m
+}
+
+func TestSettleHosts(t *testing.T) {
+	const leaf0, leaf1, host1, host4 = fabgen.LeafGUID, fabgen.LeafGUID + 1, fabgen.HostGUID + 2, fabgen.HostGUID + 8
+	// FT(2;4,2): leaf 0 has hosts 0–3 in ports 1–4, leaf 1 hosts 4–6 in ports
+	// 1–3; port 4 of leaf 1 is free.
+	spec := fabgen.Spec{Spines: 4, Leaves: 2, Missing: [][2]int{{1, 3}}, LMC: 2}
+	all := map[string][2]int{"Hca0000": {0, 0}, "Hca0001": {0, 1}, "Hca0002": {0, 2}, "Hca0003": {0, 3}, "Hca0004": {1, 0}, "Hca0005": {1, 1}, "Hca0006": {1, 2}}
+	f := fabgen.Generate(spec)
+	b := baselineOf(t, f)
+	found(t, fitted(t, f, b))
+	if diff := cmp.Diff(all, alphas(fitted(t, f, b))); diff != "" {
+		t.Fatal(diff)
+	}
+	// changed is all with changes; a zero value takes a host away.
+	changed := func(with map[string][2]int) map[string][2]int {
+		m := map[string][2]int{}
+		for _, from := range []map[string][2]int{all, with} {
+			for name, at := range from {
+				m[name] = at
+				if at == [2]int{-9, -9} {
+					delete(m, name)
+				}
+			}
+		}
+		return m
+	}
+	gone := [2]int{-9, -9}
+	replacement := func(f *topology.Fabric) *topology.Fabric {
+		f = with(t, without(t, f, host1), adapter(0x600000, "Spare", 200, 2))
+		f.Connect(ref(t, f, 0x600000, 1), ref(t, f, leaf0, 2), hdr)
+		return f
+	}
+	move := func(f *topology.Fabric, host, leaf topology.GUID, port int) *topology.Fabric {
+		f = f.Clone()
+		f.Disconnect(ref(t, f, host, 1))
+		f.Connect(ref(t, f, host, 1), ref(t, f, leaf, port), hdr)
+		return f
+	}
+	for _, test := range []struct {
+		name  string
+		steps []*topology.Fabric // seen one after the other
+		hosts map[string][2]int  // after the last
+		want  []string           // findings of the last
+	}{
+		{"a host reboots", []*topology.Fabric{without(t, f, host1)}, changed(map[string][2]int{"Hca0001": gone}),
+			[]string{topology.HostAbsent, "Hca0001 (0x0000000000100003) on Leaf000 port 2 is absent"}},
+		{"and comes back", []*topology.Fabric{without(t, f, host1), f}, all, nil},
+		{"a link that is not active", []*topology.Fabric{func() *topology.Fabric {
+			f := f.Clone()
+			f.At(ref(t, f, host1, 1)).State = topology.Init
+			return f
+		}()}, changed(map[string][2]int{"Hca0001": gone}), []string{topology.HostAbsent, "Hca0001"}},
+		{"a newcomer while another reboots", []*topology.Fabric{func() *topology.Fabric {
+			f := with(t, without(t, f, host4), adapter(0x600000, "Extra", 200, 2))
+			f.Connect(ref(t, f, 0x600000, 1), ref(t, f, leaf1, 4), hdr)
+			return f
+		}()}, changed(map[string][2]int{"Hca0004": gone, "Extra": {1, 3}}),
+			[]string{topology.HostNew, "Extra port 1 is new on Leaf001 port 4: it has index 3", topology.HostAbsent, "Hca0004"}},
+		{"a swapped adapter", []*topology.Fabric{replacement(f)}, changed(map[string][2]int{"Hca0001": gone, "Spare": {0, 1}}),
+			[]string{topology.HostReplaced, "Spare port 1 replaces port 0x0000000000100003 on Leaf000 port 2"}},
+		{"a swapped adapter, seen twice", []*topology.Fabric{replacement(f), replacement(f)}, changed(map[string][2]int{"Hca0001": gone, "Spare": {0, 1}}), nil},
+		{"a swapped adapter after a reboot", []*topology.Fabric{without(t, f, host1), replacement(f)}, changed(map[string][2]int{"Hca0001": gone, "Spare": {0, 1}}),
+			[]string{topology.HostReplaced, "Spare port 1"}},
+		{"a host on another port of its leaf", []*topology.Fabric{move(f, host4, leaf1, 4)}, all, nil},
+		{"a host on another leaf", []*topology.Fabric{move(f, host1, leaf1, 4)}, changed(map[string][2]int{"Hca0001": {1, 3}}),
+			[]string{topology.HostMoved, "Hca0001 port 1 moved from leaf Leaf000 to leaf Leaf001"}},
+		{"there and back", []*topology.Fabric{move(f, host1, leaf1, 4), f}, all, []string{topology.HostMoved, "from leaf Leaf001 to leaf Leaf000"}},
+		{"two hosts change places", []*topology.Fabric{func() *topology.Fabric {
+			f := move(f, host1, leaf1, 4)
+			return move(move(f, host4, leaf0, 2), host1, leaf1, 1)
+		}()}, changed(map[string][2]int{"Hca0001": {1, 0}, "Hca0004": {0, 1}}), []string{topology.HostMoved, "Hca0004", topology.HostMoved, "Hca0001"}},
+		{"the freed index goes to the next newcomer", []*topology.Fabric{move(f, host1, leaf1, 4), func() *topology.Fabric {
+			f := with(t, move(f, host1, leaf1, 4), adapter(0x600000, "Extra", 200, 2))
+			f.Connect(ref(t, f, 0x600000, 1), ref(t, f, leaf0, 2), hdr)
+			return f
+		}()}, changed(map[string][2]int{"Hca0001": {1, 3}, "Extra": {0, 1}}), []string{topology.HostNew, "it has index 1"}},
+		{"LIDs reassigned", []*topology.Fabric{func() *topology.Fabric {
+			f := f.Clone()
+			for _, e := range f.EndPorts() {
+				if f.At(e.PortRef).LID = 1000 - e.LID; f.Nodes[e.Node].Kind == topology.Switch {
+					f.At(e.PortRef).LID = 2000 + e.LID
+				}
+			}
+			return newFabric(t, f.Nodes)
+		}()}, all, nil},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			now, ft := b, (*topology.FatTree)(nil)
+			for _, f := range test.steps {
+				ft = fitted(t, f, now)
+				consistent(t, ft)
+				now = ft.Baseline
+			}
+			if diff := cmp.Diff(test.hosts, alphas(ft)); diff != "" {
+				t.Error(diff)
+			}
+			found(t, ft, test.want...)
+			if len(ft.Servers) != len(test.hosts) {
+				t.Errorf("%d servers of %d hosts", len(ft.Servers), len(test.hosts))
+			}
+		})
+	}
+}
+
+// A port whose LID is not there yet cannot be planned for.
+func TestHostWithoutLID(t *testing.T) {
+	f := fabgen.Generate(fabgen.Spec{Spines: 2, Leaves: 2, LMC: 1})
+	b := baselineOf(t, f)
+	f.At(ref(t, f, fabgen.HostGUID, 1)).LID = 0
+	_, err := topology.Fit(f, b, nil)
+	if want := "Hca0000 port 1 has no LID: the subnet manager has not brought it up yet"; err == nil || err.Error() != want {
+		t.Errorf("want %q, got %v", want, err)
+	}
+}
+
+// Adapters on spines and routers on leaves are routed, and are no servers; the
+// ports of an adapter with several are hosts each.
+func TestOtherHosts(t *testing.T) {
+	f := fabgen.Generate(fabgen.Spec{Spines: 3, Leaves: 3, Hosts: []int{4}, Missing: [][2]int{{0, 3}, {1, 3}, {2, 2}, {2, 3}}, LMC: 2})
+	spine := &f.Nodes[f.Find(fabgen.SpineGUID)]
+	spine.Ports = append(spine.Ports, topology.Port{Peer: topology.None})
+	double := adapter(0x700000, "Double", 200, 2)
+	double.Ports = append(double.Ports, topology.Port{Peer: topology.None, GUID: 0x700002, LID: 204, LMC: 2})
+	router := adapter(0x800000, "Router", 208, 2)
+	router.Kind = topology.Router
+	for _, n := range []topology.Node{double, router, adapter(0x900000, "Manager", 212, 2)} {
+		f = with(t, f, n)
+	}
+	f.Connect(ref(t, f, 0x700000, 1), ref(t, f, fabgen.LeafGUID, 4), hdr)
+	f.Connect(ref(t, f, 0x700000, 2), ref(t, f, fabgen.LeafGUID+1, 4), hdr)
+	f.Connect(ref(t, f, 0x800000, 1), ref(t, f, fabgen.LeafGUID+2, 3), hdr)
+	f.Connect(ref(t, f, 0x900000, 1), ref(t, f, fabgen.SpineGUID, 4), hdr)
+	ft := fitted(t, f, baselineOf(t, f))
+	consistent(t, ft)
+	found(t, ft, topology.HostOnSpine, "Manager port 1 is on spine Spine000: it stays routed and takes no part in the exchange")
+	if len(ft.Hosts) != 12 || len(ft.Servers) != 10 {
+		t.Fatalf("%d hosts, %d servers", len(ft.Hosts), len(ft.Servers))
+	}
+	got := map[string]int{}
+	for _, h := range ft.Hosts {
+		if h.Server {
+			got[h.Name]++
+		}
+	}
+	if got["Double"] != 2 || got["Router"] != 0 || got["Manager"] != 0 {
+		t.Errorf("servers: %v", got)
+	}
+	last := ft.Hosts[len(ft.Hosts)-1]
+	if last.Name != "Manager" || last.Leaf != -1 || last.Spine != 0 {
+		t.Errorf("the last host is %+v", last)
+	}
+}
