@@ -99,7 +99,28 @@ func classify(f *Fabric) ([]side, error) {
 		}
 		sides[worst] = leafSide + spineSide - sides[worst]
 	}
+	turn(near, sides)
 	return sides, verdict(f, near, sides, switches)
+}
+
+// turn exchanges leaves and spines where the spines have more hosts: with an
+// adapter on every spine, all switches start as leaves.
+func turn(near []neighbours, sides []side) {
+	surplus := 0
+	for i := range near {
+		switch {
+		case len(near[i].switches) == 0:
+		case sides[i] == spineSide:
+			surplus += near[i].hosts
+		default:
+			surplus -= near[i].hosts
+		}
+	}
+	for i := range near {
+		if surplus > 0 && len(near[i].switches) > 0 {
+			sides[i] = leafSide + spineSide - sides[i]
+		}
+	}
 }
 
 // verdict gives the first reason why the sides make no two-level fat tree.

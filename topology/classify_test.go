@@ -101,11 +101,13 @@ func onSpines(t testing.TB, f *topology.Fabric, n int) *topology.Fabric {
 }
 
 func TestRecogniseAdapterOnSpine(t *testing.T) {
-	for _, n := range []int{1, 2, 3} {
-		f := onSpines(t, fabgen.Generate(fabgen.Spec{Spines: 4, Leaves: 6, LMC: 2}), n)
-		ft := recognised(t, f, 4, 6, 1)
-		if got := codes(ft); len(got) != n || got[0] != topology.HostOnSpine || len(ft.Servers) != 24 {
-			t.Errorf("%d adapters: %d servers, findings %v", n, len(ft.Servers), ft.Findings)
+	for _, size := range [][2]int{{4, 6}, {6, 4}, {5, 5}} {
+		for n := 1; n <= size[0]; n++ {
+			f := onSpines(t, fabgen.Generate(fabgen.Spec{Spines: size[0], Leaves: size[1], LMC: 2}), n)
+			ft := recognised(t, f, size[0], size[1], 1)
+			if got := codes(ft); len(got) != n || got[0] != topology.HostOnSpine || len(ft.Servers) != size[0]*size[1] {
+				t.Errorf("%d adapters on FT(2;%d,%d): %d servers, findings %v", n, size[0], size[1], len(ft.Servers), ft.Findings)
+			}
 		}
 	}
 }

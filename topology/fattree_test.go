@@ -443,6 +443,14 @@ func TestLIDLaneInverse(t *testing.T) {
 	})
 }
 
+func TestLIDLaneOfOneLeaf(t *testing.T) {
+	f := fabgen.Generate(fabgen.Spec{Leaves: 1, Hosts: []int{3}, LMC: 1})
+	ft := fitted(t, f, baselineOf(t, f))
+	if k := ft.LIDLane(&ft.Hosts[2], 1); ft.Lanes != 0 || k != -1 {
+		t.Errorf("LID 1 of host 2 has lane %d of %d", k, ft.Lanes)
+	}
+}
+
 // Nothing that was once numbered is ever numbered otherwise, whatever goes and
 // comes.
 func TestFitNeverRenumbers(t *testing.T) {

@@ -43,6 +43,7 @@ func TestPlanAcceptsLinearShift(t *testing.T) {
 		"parallel cables":      small,
 		"three populations":    {Spines: 4, Leaves: 3, Hosts: []int{4, 2, 3}, LMC: 2},
 		"one leaf":             {Spines: 4, Leaves: 1, LMC: 2},
+		"no spine":             {Leaves: 1, Hosts: []int{5}, LMC: 2},
 		"one server":           {Spines: 2, Leaves: 2, Hosts: []int{1, 0}, LMC: 1},
 		"LMC 0":                {Spines: 4, Leaves: 3},
 		"more LIDs than lanes": {Spines: 3, Leaves: 3, LMC: 4},

@@ -19,6 +19,7 @@ func TestTablesAccepts(t *testing.T) {
 		"parallel cables":         {small, nil},
 		"LMC 0":                   {fabgen.Spec{Spines: 4, Leaves: 3}, nil},
 		"one leaf":                {fabgen.Spec{Spines: 4, Leaves: 1, LMC: 2}, nil},
+		"no spine":                {fabgen.Spec{Leaves: 1, Hosts: []int{5}, LMC: 2}, nil},
 		"one cable dead":          {fabgen.Spec{Spines: 4, Leaves: 3, LMC: 2}, [][2]int{{0, 1}}},
 		"half a pair of cables":   {small, [][2]int{{0, 1}, {1, 0}}},
 		"a leaf cut off":          {fabgen.Spec{Spines: 2, Leaves: 3, LMC: 1}, [][2]int{{0, 0}, {0, 1}}},
