@@ -103,15 +103,16 @@ func (r *reader) read() error {
 	return nil
 }
 
-// quick reads the line "0x0020 001", the most frequent by far. It leaves every
-// other line, and every line with a fault, to parse.
+// quick reads a line that begins with an entry such as "0x0020 001", the most
+// frequent by far. It leaves every other line, and every line with a fault, to
+// parse.
 func (r *reader) quick() bool {
-	const line = len("0x0020 001\n")
-	if len(r.rest) < line {
+	const entry = len("0x0020 001")
+	if len(r.rest) <= entry {
 		return false
 	}
-	s := r.rest[:line:line]
-	if s[0] != '0' || s[1] != 'x' || s[6] != ' ' || s[10] != '\n' {
+	s := r.rest[: entry+1 : entry+1]
+	if s[0] != '0' || s[1] != 'x' || s[6] != ' ' || s[10] != '\n' && s[10] != ' ' {
 		return false
 	}
 	a, b, c, d := nibble[s[2]], nibble[s[3]], nibble[s[4]], nibble[s[5]]
@@ -124,8 +125,15 @@ func (r *reader) quick() bool {
 	if lid == 0 || lid >= len(r.out) || r.out[lid] != NoPath || port >= int(NoPath) {
 		return false
 	}
+	end := entry
+	if s[entry] == ' ' {
+		end += bytes.IndexByte(r.rest[entry:], '\n')
+		if end < entry || end > maxLine {
+			return false
+		}
+	}
 	r.enter(lid, uint8(port))
-	r.rest = r.rest[line:]
+	r.rest = r.rest[end+1:]
 	return true
 }
 
@@ -190,9 +198,10 @@ func (r *reader) end(line string) error {
 	if !r.open {
 		return fmt.Errorf("the end of a table without its beginning")
 	}
-	var n int
-	if got, _ := fmt.Sscanf(line, "%d valid lids dumped", &n); got == 1 && n != r.count {
-		return fmt.Errorf("%d entries since line %d, and %d are announced: the text is not whole", r.count, r.header, n)
+	if text, ok := strings.CutSuffix(line, " valid lids dumped"); ok {
+		if n, err := strconv.Atoi(text); err != nil || n != r.count {
+			return fmt.Errorf("%d entries since line %d, and %q announces %s: the text is not whole", r.count, r.header, line, text)
+		}
 	}
 	r.trailers++
 	return r.close(true)
@@ -246,7 +255,7 @@ func (r *reader) start(line string) error {
 		return fmt.Errorf("switch %s appears again: its table begins on line %d", r.current.GUID, before)
 	}
 	r.seen[r.current.GUID] = r.line
-	span, at, _ := strings.Cut(head, "] of switch ")
+	span, at, _ := strings.Cut(head, " of switch ")
 	if _, lid, ok := strings.Cut(at, "Lid "); ok {
 		lid, _, _ = strings.Cut(lid, " ")
 		v, err := strconv.ParseUint(lid, 10, 16)
