@@ -1,0 +1,153 @@
+// Package api is the HTTP interface of forsd, version 1: the server that ranks,
+// operators and monitoring ask, and the client that forsctl uses. It knows no
+// planner: a Backend answers for the fabric, Plans holds the plan in force, and
+// Events what happened. docs/api.md describes every endpoint.
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+
+	"forsd/internal/health"
+)
+
+// Backend is what the daemon answers and does. Its methods are called from many
+// goroutines. An *Error decides the status that a caller sees; any other error
+// is an internal one.
+type Backend interface {
+	// Status is the daemon's state now.
+	Status() Status
+	// Topology is the fabric as last seen, nil before the first.
+	Topology() *Topology
+	// Epochs lists the epochs that are kept, ascending.
+	Epochs() ([]Epoch, error)
+	// Reroute plans afresh and publishes what comes out of it.
+	Reroute(ctx context.Context) (Change, error)
+	// WhatIf plans the fabric as it would be, and changes nothing.
+	WhatIf(ctx context.Context, q WhatIf) (*Forecast, error)
+	// Rollback publishes the plan of an older epoch as a new one, once it has
+	// been verified on the fabric as it is.
+	Rollback(ctx context.Context, epoch uint64) (Change, error)
+}
+
+// Status is the answer of /v1/status.
+type Status struct {
+	Version      string           `json:"version"`
+	Started      time.Time        `json:"started"`
+	State        string           `json:"state"` // what the controller waits for
+	Ready        bool             `json:"ready"` // a verified epoch is in force
+	Epoch        uint64           `json:"epoch"` // 0 before the first
+	PublishedAt  time.Time        `json:"published_at,omitzero"`
+	TopologyHash string           `json:"topology_hash"`
+	Engine       string           `json:"engine"`
+	Phases       int              `json:"phases"`
+	LowerBound   int              `json:"lower_bound"`
+	Gap          int              `json:"gap"`
+	Servers      int              `json:"servers"`
+	Leaves       int              `json:"leaves"`
+	Spines       int              `json:"spines"`
+	Lanes        int              `json:"lanes"`
+	LMC          int              `json:"lmc"`
+	OpenSM       OpenSM           `json:"opensm"`
+	LastEvent    *LastEvent       `json:"last_event,omitempty"`
+	Warnings     []health.Warning `json:"warnings"`
+	Baseline     []string         `json:"baseline"` // how the fabric deviates from its baseline
+}
+
+// OpenSM is what is known of the subnet manager.
+type OpenSM struct {
+	Running       bool      `json:"running"`
+	PID           int       `json:"pid,omitempty"`
+	RoutingEngine string    `json:"routing_engine,omitempty"`
+	TablesFile    string    `json:"tables_file,omitempty"` // the file that it reads its tables from
+	DumpedAt      time.Time `json:"dumped_at,omitzero"`    // its last dump of the fabric
+	ReadBackAt    time.Time `json:"read_back_at,omitzero"` // its tables were last read back
+	TablesMatch   bool      `json:"tables_match"`          // they were the tables planned
+}
+
+// LastEvent tells how long the last change took. The times are milliseconds
+// after SeenAt, 0 for what has not happened yet.
+type LastEvent struct {
+	What         []string  `json:"what"`
+	SeenAt       time.Time `json:"seen_at"`
+	PlannedMS    float64   `json:"planned_ms"`
+	VerifiedMS   float64   `json:"verified_ms"`
+	PublishedMS  float64   `json:"published_ms"`
+	ProgrammedMS float64   `json:"programmed_ms"`
+	ReadBackMS   float64   `json:"readback_ms"`
+}
+
+// Epoch is an epoch that is kept.
+type Epoch struct {
+	Epoch        uint64    `json:"epoch"`
+	PublishedAt  time.Time `json:"published_at"`
+	Engine       string    `json:"engine"`
+	Phases       int       `json:"phases"`
+	LowerBound   int       `json:"lower_bound"`
+	TopologyHash string    `json:"topology_hash"`
+	What         []string  `json:"what,omitempty"`        // why it was planned
+	RollbackOf   uint64    `json:"rollback_of,omitempty"` // the epoch that it repeats
+}
+
+// WhatIf asks for a plan of the fabric as it would be without something.
+type WhatIf struct {
+	Fail []string `json:"fail"` // a node, or node/port
+}
+
+// Forecast is the answer to a WhatIf.
+type Forecast struct {
+	What []string        `json:"what"` // the difference to the fabric now, in words
+	Plan json.RawMessage `json:"plan"` // as in plan.json
+}
+
+// Change says what a request did.
+type Change struct {
+	Epoch   uint64 `json:"epoch"`   // in force afterwards
+	Changed bool   `json:"changed"` // whether it is a new one
+	Text    string `json:"text"`
+}
+
+// Error is an answer that is none: its status, a stable code and a sentence.
+type Error struct {
+	Status int    `json:"-"`
+	Code   string `json:"code"`
+	Text   string `json:"error"`
+}
+
+// Error is the sentence.
+func (e *Error) Error() string { return e.Text }
+
+// Errorf makes an Error of a status, a code and a sentence.
+func Errorf(status int, code, format string, args ...any) *Error {
+	return &Error{status, code, fmt.Sprintf(format, args...)}
+}
+
+// The codes of errors.
+const (
+	CodeBadRequest       = "bad-request"
+	CodeNotFound         = "not-found"
+	CodeMethodNotAllowed = "method-not-allowed"
+	CodeNotAcceptable    = "not-acceptable"
+	CodeForbidden        = "forbidden"
+	CodeTooLarge         = "too-large"
+	CodeAmbiguous        = "ambiguous"
+	CodeRefused          = "refused"
+	CodeNoPlan           = "no-plan"
+	CodeNoTopology       = "no-topology"
+	CodeNotReady         = "not-ready"
+	CodeStopping         = "stopping"
+	CodeInternal         = "internal"
+)
+
+// Refused is the error of a change that the fabric or the rules do not allow.
+func Refused(format string, args ...any) *Error {
+	return Errorf(http.StatusConflict, CodeRefused, format, args...)
+}
+
+// BadRequest is the error of a request that makes no sense.
+func BadRequest(format string, args ...any) *Error {
+	return Errorf(http.StatusBadRequest, CodeBadRequest, format, args...)
+}

@@ -1,0 +1,91 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"time"
+)
+
+// decodeStrictly reads exactly one JSON value without unknown fields.
+func decodeStrictly(body []byte, v any) error {
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.DisallowUnknownFields()
+	if err := d.Decode(v); err == io.EOF {
+		return BadRequest("the request has no body: want a JSON object")
+	} else if err != nil {
+		return BadRequest("read request: %v", err)
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return BadRequest("read request: something follows the JSON object")
+	}
+	return nil
+}
+
+// unhurried gives a request time to be worked on: the deadlines of the
+// connection are for clients that do not read or write.
+func unhurried(w http.ResponseWriter, r *http.Request, most time.Duration) (context.Context, context.CancelFunc) {
+	rc := http.NewResponseController(w)
+	_ = rc.SetReadDeadline(time.Time{}) // a recorder in tests has no deadlines
+	_ = rc.SetWriteDeadline(time.Now().Add(most + writeWithin))
+	return context.WithTimeout(r.Context(), most)
+}
+
+// reroute answers POST /v1/reroute. A body is allowed as long as it is {}.
+func (s *service) reroute(w http.ResponseWriter, r *http.Request) error {
+	if r.ContentLength != 0 {
+		if err := readJSON(w, r, &struct{}{}); err != nil {
+			return err
+		}
+	}
+	ctx, cancel := unhurried(w, r, maxChange)
+	defer cancel()
+	change, err := s.Backend.Reroute(ctx)
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, change)
+}
+
+// whatIf answers POST /v1/whatif.
+func (s *service) whatIf(w http.ResponseWriter, r *http.Request) error {
+	var q WhatIf
+	if err := readJSON(w, r, &q); err != nil {
+		return err
+	}
+	if len(q.Fail) == 0 {
+		return BadRequest(`nothing to fail: want {"fail": ["Spine010", "Leaf007/31"]}`)
+	}
+	ctx, cancel := unhurried(w, r, maxChange)
+	defer cancel()
+	forecast, err := s.Backend.WhatIf(ctx, q)
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, forecast)
+}
+
+// rollbackRequest is the body of POST /v1/rollback.
+type rollbackRequest struct {
+	Epoch uint64 `json:"epoch"`
+}
+
+// rollback answers POST /v1/rollback.
+func (s *service) rollback(w http.ResponseWriter, r *http.Request) error {
+	var q rollbackRequest
+	if err := readJSON(w, r, &q); err != nil {
+		return err
+	}
+	if q.Epoch == 0 {
+		return BadRequest(`no epoch to go back to: want {"epoch": 41}`)
+	}
+	ctx, cancel := unhurried(w, r, maxChange)
+	defer cancel()
+	change, err := s.Backend.Rollback(ctx, q.Epoch)
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, change)
+}

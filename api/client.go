@@ -1,0 +1,224 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"forsd/phasetable"
+)
+
+// Client asks a forsd. It is safe for concurrent use.
+type Client struct {
+	base string // without a slash at the end
+	http *http.Client
+	addr string
+}
+
+// Dial returns a client for addr: the path of a Unix socket (with or without
+// unix: in front) or http://host:port. It connects when it is first used.
+func Dial(addr string) (*Client, error) {
+	transport := &http.Transport{MaxIdleConnsPerHost: 4, IdleConnTimeout: 30 * time.Second, ResponseHeaderTimeout: maxWait + writeWithin}
+	c := &Client{http: &http.Client{Transport: transport}, addr: addr}
+	if u, err := url.Parse(addr); err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" {
+		c.base = strings.TrimSuffix(addr, "/")
+		return c, nil
+	}
+	path, named := strings.CutPrefix(addr, "unix:")
+	if path == "" || !named && !strings.Contains(path, "/") {
+		return nil, fmt.Errorf("%q is no address of a forsd: want the path of its socket or http://host:port", addr)
+	}
+	c.base = "http://forsd"
+	transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", path)
+	}
+	return c, nil
+}
+
+// Close gives idle connections up.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+// do sends a request and returns an answer with status 200 or 304; any other
+// status becomes an *Error. The caller closes the body.
+func (c *Client) do(ctx context.Context, method, path string, body []byte, header http.Header) (*http.Response, error) {
+	r, err := http.NewRequestWithContext(ctx, method, c.base+path, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	for k, v := range header {
+		r.Header[k] = v
+	}
+	if len(body) > 0 {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	resp, err := c.http.Do(r)
+	if err != nil {
+		if inner := (*url.Error)(nil); errors.As(err, &inner) {
+			err = inner.Err // the URL of a socket says nothing
+		}
+		return nil, fmt.Errorf("ask forsd at %s: %w", c.addr, err)
+	}
+	if resp.StatusCode == http.StatusOK || resp.StatusCode == http.StatusNotModified {
+		return resp, nil
+	}
+	defer resp.Body.Close()
+	e := &Error{}
+	text, err := io.ReadAll(io.LimitReader(resp.Body, maxBody))
+	if err != nil || json.Unmarshal(text, e) != nil || e.Text == "" {
+		e = Errorf(0, CodeInternal, "%s %s at %s: %s", method, path, c.addr, resp.Status)
+	}
+	e.Status = resp.StatusCode
+	return nil, e
+}
+
+// call sends a request and reads the JSON answer into out.
+func (c *Client) call(ctx context.Context, method, path string, in, out any) error {
+	var body []byte
+	if in != nil {
+		var err error
+		if body, err = json.Marshal(in); err != nil {
+			return err
+		}
+	}
+	resp, err := c.do(ctx, method, path, body, nil)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if err := json.NewDecoder(resp.Body).Decode(out); err != nil {
+		return fmt.Errorf("read the answer of forsd at %s to %s: %w", c.addr, path, err)
+	}
+	return nil
+}
+
+// Status asks for the daemon's state.
+func (c *Client) Status(ctx context.Context) (*Status, error) {
+	out := &Status{}
+	return out, c.call(ctx, http.MethodGet, "/v1/status", nil, out)
+}
+
+// Topology asks for the fabric as last seen.
+func (c *Client) Topology(ctx context.Context) (*Topology, error) {
+	out := &Topology{}
+	return out, c.call(ctx, http.MethodGet, "/v1/topology", nil, out)
+}
+
+// Epochs asks for the epochs that are kept, ascending.
+func (c *Client) Epochs(ctx context.Context) ([]Epoch, error) {
+	var out struct{ Epochs []Epoch }
+	return out.Epochs, c.call(ctx, http.MethodGet, "/v1/epochs", nil, &out)
+}
+
+// Server asks what one server does: by description, port GUID or LID.
+func (c *Client) Server(ctx context.Context, server string) (*ServerPlan, error) {
+	out := &ServerPlan{}
+	return out, c.call(ctx, http.MethodGet, "/v1/plan/servers/"+url.PathEscape(server), nil, out)
+}
+
+// Reroute has the daemon plan afresh.
+func (c *Client) Reroute(ctx context.Context) (*Change, error) {
+	out := &Change{}
+	return out, c.call(ctx, http.MethodPost, "/v1/reroute", nil, out)
+}
+
+// WhatIf asks for a plan of the fabric as it would be.
+func (c *Client) WhatIf(ctx context.Context, q WhatIf) (*Forecast, error) {
+	out := &Forecast{}
+	return out, c.call(ctx, http.MethodPost, "/v1/whatif", q, out)
+}
+
+// Rollback has the daemon publish the plan of an older epoch anew.
+func (c *Client) Rollback(ctx context.Context, epoch uint64) (*Change, error) {
+	out := &Change{}
+	return out, c.call(ctx, http.MethodPost, "/v1/rollback", rollbackRequest{epoch}, out)
+}
+
+// Ready is nil when a verified epoch is in force.
+func (c *Client) Ready(ctx context.Context) error {
+	return c.call(ctx, http.MethodGet, "/readyz", nil, &struct{}{})
+}
+
+// Plan is a plan in force: the answer of /v1/plan.
+type Plan struct {
+	Epoch       uint64          `json:"epoch"`
+	PublishedAt time.Time       `json:"published_at"`
+	Document    json.RawMessage `json:"-"` // the whole answer, with the fields of plan.json
+}
+
+// Plan asks for the plan in force.
+func (c *Client) Plan(ctx context.Context) (*Plan, error) { return c.plan(ctx, http.Header{}) }
+
+// plan asks for the plan in force; it is nil when the header holds conditions
+// that fail.
+func (c *Client) plan(ctx context.Context, header http.Header) (*Plan, error) {
+	resp, err := c.do(ctx, http.MethodGet, "/v1/plan", nil, header)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode == http.StatusNotModified {
+		return nil, nil
+	}
+	p := &Plan{}
+	if p.Document, err = io.ReadAll(resp.Body); err == nil {
+		err = json.Unmarshal(p.Document, p)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the plan of forsd at %s: %w", c.addr, err)
+	}
+	return p, nil
+}
+
+// WaitEpoch waits for a plan of an epoch other than seen, by long polls, and
+// returns it; 0 waits for the first. It ends with ctx's error, or with that of a
+// request that fails.
+func (c *Client) WaitEpoch(ctx context.Context, seen uint64) (*Plan, error) {
+	header := http.Header{"Prefer": {"wait=60"}, "If-None-Match": {etag(seen)}}
+	for {
+		p, err := c.plan(ctx, header)
+		var refused *Error
+		if errors.As(err, &refused) && refused.Code == CodeNoPlan {
+			err = nil // the wait ended before the first plan
+		}
+		if p != nil || err != nil {
+			return p, err
+		}
+	}
+}
+
+// Table asks for the binary table of the plan in force and checks it whole.
+func (c *Client) Table(ctx context.Context) (*phasetable.View, error) {
+	resp, err := c.do(ctx, http.MethodGet, "/v1/plan/phases", nil, http.Header{"Accept": {phasetable.MediaType}})
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return nil, fmt.Errorf("read the phase table of forsd at %s: %w", c.addr, err)
+	}
+	return phasetable.Decode(data)
+}
+
+// PhasesCSV asks for the phases of the plan in force as phases.csv, and their
+// epoch. The caller closes the reader.
+func (c *Client) PhasesCSV(ctx context.Context) (csv io.ReadCloser, epoch uint64, err error) {
+	resp, err := c.do(ctx, http.MethodGet, "/v1/plan/phases", nil, http.Header{"Accept": {"text/csv"}})
+	if err != nil {
+		return nil, 0, err
+	}
+	epoch, err = strconv.ParseUint(strings.Trim(resp.Header.Get("ETag"), `"`), 10, 64)
+	if err != nil {
+		return nil, 0, errors.Join(fmt.Errorf("the answer of forsd at %s bears no epoch: %w", c.addr, err), resp.Body.Close())
+	}
+	return resp.Body, epoch, nil
+}

@@ -1,0 +1,161 @@
+package api
+
+import (
+	"context"
+	"mime"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// fresh returns the plan in force where the request wants it, with its ETag set.
+// A client that has it already (If-None-Match) gets 304, after as long a wait
+// for the next plan as it prefers (Prefer: wait); then fresh returns nil.
+func (s *service) fresh(w http.ResponseWriter, r *http.Request) (*Published, error) {
+	known := parseETags(r.Header.Values("If-None-Match"))
+	p := s.Plans.Current()
+	if wait, ok := preferredWait(r.Header.Values("Prefer")); ok && (p == nil || known.has(p.Epoch)) {
+		w.Header().Set("Preference-Applied", "wait="+strconv.Itoa(int(wait.Seconds())))
+		ctx, cancel := unhurried(w, r, wait)
+		defer cancel()
+		var err error
+		p, err = s.Plans.Wait(ctx, func(p *Published) bool { return !known.has(p.Epoch) })
+		if err != nil && r.Context().Err() != nil {
+			return nil, Errorf(http.StatusServiceUnavailable, CodeStopping, "forsd is stopping: %v", context.Cause(r.Context()))
+		}
+	}
+	if p == nil {
+		return nil, Errorf(http.StatusServiceUnavailable, CodeNoPlan, "no plan is in force yet")
+	}
+	w.Header().Set("ETag", etag(p.Epoch))
+	w.Header().Set("Cache-Control", "no-cache")
+	if known.has(p.Epoch) {
+		w.WriteHeader(http.StatusNotModified)
+		return nil, nil
+	}
+	return p, nil
+}
+
+// etag is the entity tag of an epoch.
+func etag(epoch uint64) string { return `"` + strconv.FormatUint(epoch, 10) + `"` }
+
+// etags is what a client has already.
+type etags struct {
+	any  bool
+	tags []string
+}
+
+func parseETags(headers []string) etags {
+	var e etags
+	for _, h := range headers {
+		for tag := range strings.SplitSeq(h, ",") {
+			tag = strings.TrimPrefix(strings.TrimSpace(tag), "W/")
+			e.any = e.any || tag == "*"
+			e.tags = append(e.tags, tag)
+		}
+	}
+	return e
+}
+
+// has tells whether the client has the epoch.
+func (e *etags) has(epoch uint64) bool {
+	if e.any {
+		return true
+	}
+	want := etag(epoch)
+	for _, tag := range e.tags {
+		if tag == want {
+			return true
+		}
+	}
+	return false
+}
+
+// preferredWait reads wait=SECONDS of Prefer (RFC 7240), and bounds it.
+func preferredWait(headers []string) (time.Duration, bool) {
+	for _, h := range headers {
+		for preference := range strings.SplitSeq(h, ",") {
+			token, _, _ := strings.Cut(preference, ";")
+			name, value, _ := strings.Cut(token, "=")
+			if !strings.EqualFold(strings.TrimSpace(name), "wait") {
+				continue
+			}
+			seconds, err := strconv.ParseUint(strings.Trim(strings.TrimSpace(value), `"`), 10, 31)
+			if err != nil {
+				continue // a preference that makes no sense is ignored
+			}
+			return min(time.Duration(seconds)*time.Second, maxWait), true
+		}
+	}
+	return 0, false
+}
+
+// form is one of the forms in which an answer can be had.
+type form struct {
+	name    string // for ?format=
+	media   string // media type, for Accept
+	content string // Content-Type
+}
+
+// chooseForm picks the form that the client asks for by ?format= or likes best
+// by Accept; forms come in the server's order of preference.
+func chooseForm(r *http.Request, forms []form) (form, error) {
+	if q := r.URL.Query(); q.Has("format") {
+		for _, f := range forms {
+			if f.name == q.Get("format") {
+				return f, nil
+			}
+		}
+		return form{}, BadRequest("format %q does not exist: use csv or binary", q.Get("format"))
+	}
+	accept := r.Header.Values("Accept")
+	if len(accept) == 0 {
+		return forms[0], nil
+	}
+	best, quality := form{}, 0.0
+	for _, f := range forms {
+		if q := acceptance(accept, f.media); q > quality {
+			best, quality = f, q
+		}
+	}
+	if quality == 0 {
+		var media []string
+		for _, f := range forms {
+			media = append(media, f.media)
+		}
+		return form{}, Errorf(http.StatusNotAcceptable, CodeNotAcceptable, "none of the accepted media types can be had: use %s", strings.Join(media, ", "))
+	}
+	return best, nil
+}
+
+// acceptance is the quality that Accept gives a media type: that of the most
+// specific range that covers it, 0 where none does.
+func acceptance(accept []string, media string) float64 {
+	quality, precision := 0.0, 0
+	for _, h := range accept {
+		for item := range strings.SplitSeq(h, ",") {
+			have, params, err := mime.ParseMediaType(item)
+			if err != nil {
+				continue
+			}
+			p := 0
+			switch major, _, _ := strings.Cut(media, "/"); have {
+			case media:
+				p = 3
+			case major + "/*":
+				p = 2
+			case "*/*":
+				p = 1
+			}
+			if p <= precision {
+				continue
+			}
+			quality, precision = 1, p
+			if q, err := strconv.ParseFloat(params["q"], 64); err == nil && q >= 0 && q <= 1 {
+				quality = q
+			}
+		}
+	}
+	return quality
+}

@@ -1,0 +1,124 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Event is something that happened.
+type Event struct {
+	ID   string          `json:"id"` // opaque; see Events
+	Kind string          `json:"kind"`
+	Data json.RawMessage `json:"data"`
+}
+
+// The kinds of events. KindMissed tells a subscriber that events are lost to it
+// (it was away too long, or the daemon began anew) and that it must ask for the
+// status.
+const (
+	KindEpoch   = "epoch"
+	KindLink    = "link"
+	KindWarning = "warning"
+	KindMissed  = "missed"
+)
+
+// Events keeps the latest events in a ring and wakes those who wait for more.
+// Subscribers hold nothing here but their place, so a slow one costs nothing.
+type Events struct {
+	run string // tells the IDs of one run of the daemon from another's
+
+	mu      sync.Mutex
+	ring    []Event       // event n is at n mod len
+	last    uint64        // number of the latest event; they count from 1
+	changed chan struct{} // closed at the next Publish; nil while nobody waits
+}
+
+// NewEvents returns a ring of the latest size events. Started tells this run's
+// event IDs from those of an earlier one.
+func NewEvents(size int, started time.Time) *Events {
+	return &Events{run: strconv.FormatInt(started.UnixNano(), 36), ring: make([]Event, size)}
+}
+
+// Publish appends an event; data is put into JSON.
+func (s *Events) Publish(kind string, data any) error {
+	raw, err := json.Marshal(data)
+	if err != nil {
+		return fmt.Errorf("publish event %s: %w", kind, err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.last++
+	s.ring[s.last%uint64(len(s.ring))] = Event{s.id(s.last), kind, raw}
+	if s.changed != nil {
+		close(s.changed)
+		s.changed = nil
+	}
+	return nil
+}
+
+// id names the event with number n; number 0 is before the first.
+func (s *Events) id(n uint64) string { return s.run + "-" + strconv.FormatUint(n, 10) }
+
+// after returns the number that the ID last stands for, or that of the latest
+// event where last is empty. It is false, and again the latest, when last is not
+// an ID of this run.
+func (s *Events) after(last string) (uint64, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if last == "" {
+		return s.last, true
+	}
+	run, number, _ := strings.Cut(last, "-")
+	n, err := strconv.ParseUint(number, 10, 64)
+	if err != nil || run != s.run || n > s.last {
+		return s.last, false
+	}
+	return n, true
+}
+
+// wait returns the events after number n, at least one, and the number of the
+// last of them. Where the ring has overtaken n they begin with one of kind
+// KindMissed. When ctx ends first it returns none.
+func (s *Events) wait(ctx context.Context, n uint64) ([]Event, uint64) {
+	for {
+		s.mu.Lock()
+		if n < s.last {
+			events, last := s.since(n), s.last
+			s.mu.Unlock()
+			return events, last
+		}
+		if s.changed == nil {
+			s.changed = make(chan struct{})
+		}
+		changed := s.changed
+		s.mu.Unlock()
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil, n
+		}
+	}
+}
+
+// since copies the events after number n that the ring still has.
+func (s *Events) since(n uint64) []Event {
+	var out []Event
+	size := uint64(len(s.ring))
+	if s.last-n > size {
+		n = s.last - size
+		out = append(out, s.missed(n))
+	}
+	for n++; n <= s.last; n++ {
+		out = append(out, s.ring[n%size])
+	}
+	return out
+}
+
+// missed is the event that tells of lost ones, up to number n. It bears the ID
+// of the last of them, so that whoever comes back with it gets what follows.
+func (s *Events) missed(n uint64) Event { return Event{s.id(n), KindMissed, json.RawMessage("{}")} }

@@ -1,0 +1,116 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	"forsd/phasetable"
+)
+
+// Published is a plan in force.
+type Published struct {
+	Epoch uint64
+	At    time.Time
+	Table *phasetable.View
+
+	document []byte // the answer of /v1/plan
+	csv      func() ([]byte, error)
+}
+
+// NewPublished makes a published plan of its table and of plan.json, which is
+// one JSON object. The epoch is the table's. The CSV form is made when it is
+// first asked for.
+func NewPublished(table *phasetable.View, plan json.RawMessage, at time.Time) (*Published, error) {
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(plan, &fields); err != nil {
+		return nil, fmt.Errorf("publish epoch %d: plan.json: %w", table.Epoch(), err)
+	}
+	if fields == nil {
+		return nil, fmt.Errorf("publish epoch %d: plan.json is null: want an object", table.Epoch())
+	}
+	p := &Published{Epoch: table.Epoch(), At: at, Table: table, csv: sync.OnceValues(func() ([]byte, error) {
+		var out bytes.Buffer
+		err := phasetable.WriteCSV(&out, table.Table())
+		return out.Bytes(), err
+	})}
+	var err error
+	p.document, err = planDocument(p.Epoch, at, plan)
+	return p, err
+}
+
+// planDocument is plan.json with the epoch and its time in front.
+func planDocument(epoch uint64, at time.Time, plan json.RawMessage) ([]byte, error) {
+	head, err := json.Marshal(struct {
+		Epoch       uint64    `json:"epoch"`
+		PublishedAt time.Time `json:"published_at"`
+	}{epoch, at})
+	if err != nil {
+		return nil, err
+	}
+	var body bytes.Buffer
+	if err := json.Compact(&body, plan); err != nil {
+		return nil, err
+	}
+	if body.Len() == len("{}") {
+		return append(head, '\n'), nil
+	}
+	doc := append(head[:len(head)-1], ',')
+	return append(append(doc, body.Bytes()[1:]...), '\n'), nil
+}
+
+// CSV is the plan as phases.csv. The caller must not change it.
+func (p *Published) CSV() ([]byte, error) { return p.csv() }
+
+// Plans holds the plan in force and wakes those who wait for the next. Its zero
+// value holds none.
+type Plans struct {
+	mu      sync.Mutex
+	current *Published
+	changed chan struct{} // closed at the next Publish; nil while nobody waits
+}
+
+// Publish puts p in force.
+func (s *Plans) Publish(p *Published) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.current = p
+	if s.changed != nil {
+		close(s.changed)
+		s.changed = nil
+	}
+}
+
+// Current is the plan in force, nil before the first.
+func (s *Plans) Current() *Published {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.current
+}
+
+// Wait returns the plan in force as soon as there is one that done accepts. When
+// ctx ends first, it returns the plan in force then, nil without one, and the
+// context's error.
+func (s *Plans) Wait(ctx context.Context, done func(*Published) bool) (*Published, error) {
+	for {
+		s.mu.Lock()
+		now := s.current
+		if now != nil && done(now) {
+			s.mu.Unlock()
+			return now, nil
+		}
+		if s.changed == nil {
+			s.changed = make(chan struct{})
+		}
+		changed := s.changed
+		s.mu.Unlock()
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return now, ctx.Err()
+		}
+	}
+}

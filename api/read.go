@@ -1,0 +1,180 @@
+package api
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"forsd/phasetable"
+	"forsd/topology"
+)
+
+// healthz answers as long as the daemon runs.
+func (s *service) healthz(w http.ResponseWriter, _ *http.Request) error {
+	return writeJSON(w, map[string]string{"status": "ok"})
+}
+
+// readyz answers 200 once a verified epoch is in force.
+func (s *service) readyz(w http.ResponseWriter, _ *http.Request) error {
+	if st := s.Backend.Status(); !st.Ready {
+		return Errorf(http.StatusServiceUnavailable, CodeNotReady, "no verified epoch is in force: the controller is in state %s", st.State)
+	}
+	return writeJSON(w, map[string]string{"status": "ready"})
+}
+
+func (s *service) status(w http.ResponseWriter, _ *http.Request) error {
+	return writeJSON(w, s.Backend.Status())
+}
+
+func (s *service) topology(w http.ResponseWriter, _ *http.Request) error {
+	t := s.Backend.Topology()
+	if t == nil {
+		return Errorf(http.StatusServiceUnavailable, CodeNoTopology, "no fabric has been seen yet: is OpenSM running, and does it write its dump?")
+	}
+	return writeJSON(w, t)
+}
+
+func (s *service) epochs(w http.ResponseWriter, _ *http.Request) error {
+	epochs, err := s.Backend.Epochs()
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, struct {
+		Epochs []Epoch `json:"epochs"`
+	}{append([]Epoch{}, epochs...)})
+}
+
+// plan answers GET /v1/plan: plan.json with epoch and published_at.
+func (s *service) plan(w http.ResponseWriter, r *http.Request) error {
+	p, err := s.fresh(w, r)
+	if p == nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	return send(w, p.document)
+}
+
+// The forms of a plan's phases.
+var phaseForms = []form{
+	{"csv", "text/csv", "text/csv; charset=utf-8"},
+	{"binary", phasetable.MediaType, phasetable.MediaType},
+	{"binary", "application/octet-stream", "application/octet-stream"},
+}
+
+// phases answers GET /v1/plan/phases, as CSV or as the binary table.
+func (s *service) phases(w http.ResponseWriter, r *http.Request) error {
+	w.Header().Set("Vary", "Accept")
+	f, err := chooseForm(r, phaseForms)
+	if err != nil {
+		return err
+	}
+	p, err := s.fresh(w, r)
+	if p == nil {
+		return err
+	}
+	body := p.Table.Bytes()
+	if f.name == "csv" {
+		if body, err = p.CSV(); err != nil {
+			return err
+		}
+	}
+	w.Header().Set("Content-Type", f.content)
+	return send(w, body)
+}
+
+// send answers with a whole body; its length makes HEAD useful.
+func send(w http.ResponseWriter, body []byte) error {
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	_, _ = w.Write(body) // whoever asked is gone if this fails
+	return nil
+}
+
+// ServerPlan is the answer of /v1/plan/servers: what one server does.
+type ServerPlan struct {
+	Epoch  uint64        `json:"epoch"`
+	Server ServerRef     `json:"server"`
+	Rows   []ServerPhase `json:"rows"`
+}
+
+// ServerRef names a server in every way there is.
+type ServerRef struct {
+	GUID   topology.GUID `json:"guid"`
+	LID    topology.LID  `json:"lid"`
+	LMC    uint8         `json:"lmc"`
+	Leaf   int           `json:"leaf"`
+	Name   string        `json:"name"`
+	Number int           `json:"number"` // in the binary table of this epoch
+}
+
+// ServerPhase is what a server does in one phase. A GUID is absent where it
+// does not send or not receive.
+type ServerPhase struct {
+	Phase    int           `json:"phase"`
+	SendTo   topology.GUID `json:"send_to,omitzero"`
+	RecvFrom topology.GUID `json:"recv_from,omitzero"`
+	Lane     int           `json:"lane"` // −1 on its leaf, and where it does not send
+	DLID     topology.LID  `json:"dlid,omitzero"`
+}
+
+// server answers GET /v1/plan/servers/{guid|lid|name}.
+func (s *service) server(w http.ResponseWriter, r *http.Request) error {
+	p, err := s.fresh(w, r)
+	if p == nil {
+		return err
+	}
+	n, err := findServer(p.Table, r.PathValue("server"))
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, serverPlan(p.Table, n))
+}
+
+func serverPlan(t *phasetable.View, n int) ServerPlan {
+	guids := make([]topology.GUID, t.Servers()+1) // the last is nobody's
+	for i := range t.Servers() {
+		guids[i] = t.Server(i).GUID
+	}
+	nobody := t.Servers()
+	e, row := t.Server(n), t.Row(n)
+	out := ServerPlan{Epoch: t.Epoch(), Server: ServerRef{e.GUID, e.LID, e.LMC, e.Leaf, e.Name, n}, Rows: make([]ServerPhase, row.Len())}
+	for p := range out.Rows {
+		x := row.At(p)
+		if x.SendTo == phasetable.Idle {
+			x.SendTo = nobody
+		}
+		if x.RecvFrom == phasetable.Idle {
+			x.RecvFrom = nobody
+		}
+		out.Rows[p] = ServerPhase{p, guids[x.SendTo], guids[x.RecvFrom], x.Lane, x.DLID}
+	}
+	return out
+}
+
+// findServer looks a server up by description, GUID (0x and hexadecimal digits)
+// or any of its LIDs (decimal), in this order.
+func findServer(t *phasetable.View, key string) (int, error) {
+	switch found := t.FindName(key); len(found) {
+	case 0:
+	case 1:
+		return found[0], nil
+	default:
+		var guids []string
+		for _, i := range found {
+			guids = append(guids, t.Server(i).GUID.String())
+		}
+		return 0, Errorf(http.StatusConflict, CodeAmbiguous, "%d servers are called %q: ask by port GUID, one of %s", len(found), key, strings.Join(guids, ", "))
+	}
+	if strings.HasPrefix(key, "0x") {
+		if g, err := topology.ParseGUID(key); err == nil {
+			if i, ok := t.FindGUID(g); ok {
+				return i, nil
+			}
+		}
+	} else if lid, err := strconv.ParseUint(key, 10, 16); err == nil {
+		if i, ok := t.FindLID(topology.LID(lid)); ok {
+			return i, nil
+		}
+	}
+	return 0, Errorf(http.StatusNotFound, CodeNotFound, "no server of epoch %d has the name, port GUID or LID %s", t.Epoch(), fmt.Sprintf("%.100q", key))
+}

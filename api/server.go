@@ -1,0 +1,186 @@
+package api
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"time"
+)
+
+// Config is what the handlers of an API serve, and their limits.
+type Config struct {
+	Backend Backend
+	Plans   *Plans
+	Events  *Events
+	Metrics http.Handler // of /metrics; nil for none
+	// Mount holds further handlers by ServeMux pattern, such as
+	// "POST /v1/gpu/schedule". They compute and must change nothing: they are
+	// open to whoever may read, bound the bodies that they take themselves, and
+	// have as long as a change may take.
+	Mount map[string]http.Handler
+	// Local holds further handlers that change something: they are reached on the
+	// Unix socket only.
+	Local map[string]http.Handler
+	// ReadOverTCP opens more than /healthz, /readyz and /metrics over TCP.
+	ReadOverTCP bool
+}
+
+// The limits of the service.
+const (
+	maxBody     = 1 << 20          // bytes of a request of our own
+	maxWait     = 5 * time.Minute  // longest long poll
+	maxChange   = 2 * time.Minute  // longest reroute, what-if or rollback
+	keepAlive   = 15 * time.Second // between comments in a silent event stream
+	writeWithin = 30 * time.Second // for a client to take what it asked for
+)
+
+// access says who may call an endpoint.
+type access uint8
+
+const (
+	anyone  access = iota // health and metrics: over TCP in any case
+	readers               // over TCP where reading is allowed there
+	local                 // over the Unix socket only
+)
+
+// service answers the requests of one kind of listener.
+type service struct {
+	Config
+	mux *http.ServeMux
+	tcp bool
+}
+
+// Handler is the HTTP interface for a listener: of a Unix socket, where all is
+// allowed, or of TCP, where nothing can be changed.
+func Handler(c Config, tcp bool) http.Handler {
+	s := &service{Config: c, mux: http.NewServeMux(), tcp: tcp}
+	s.handle(anyone, "GET /healthz", s.healthz)
+	s.handle(anyone, "GET /readyz", s.readyz)
+	s.handle(readers, "GET /v1/status", s.status)
+	s.handle(readers, "GET /v1/topology", s.topology)
+	s.handle(readers, "GET /v1/plan", s.plan)
+	s.handle(readers, "GET /v1/plan/phases", s.phases)
+	s.handle(readers, "GET /v1/plan/servers/{server...}", s.server)
+	s.handle(readers, "GET /v1/events", s.events)
+	s.handle(readers, "GET /v1/epochs", s.epochs)
+	s.handle(local, "POST /v1/reroute", s.reroute)
+	s.handle(local, "POST /v1/whatif", s.whatIf)
+	s.handle(local, "POST /v1/rollback", s.rollback)
+	if c.Metrics != nil {
+		s.handle(anyone, "GET /metrics", func(w http.ResponseWriter, r *http.Request) error {
+			c.Metrics.ServeHTTP(w, r)
+			return nil
+		})
+	}
+	for pattern, h := range c.Mount {
+		s.handle(readers, pattern, func(w http.ResponseWriter, r *http.Request) error {
+			ctx, cancel := unhurried(w, r, maxChange)
+			defer cancel()
+			h.ServeHTTP(w, r.WithContext(ctx))
+			return nil
+		})
+	}
+	return s
+}
+
+// endpoint answers a request, or returns the error to answer with as long as it
+// has written nothing.
+type endpoint func(w http.ResponseWriter, r *http.Request) error
+
+// handle registers an endpoint.
+func (s *service) handle(who access, pattern string, answer endpoint) {
+	s.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+		err := s.permit(who)
+		if err == nil {
+			err = answer(w, r)
+		}
+		if err != nil {
+			WriteError(w, err)
+		}
+	})
+}
+
+// permit refuses what the listener does not allow.
+func (s *service) permit(who access) error {
+	switch {
+	case !s.tcp || who == anyone:
+		return nil
+	case who == local:
+		return Errorf(http.StatusForbidden, CodeForbidden, "this is accepted on the Unix socket only: ask there, with forsctl on the host of forsd or by curl --unix-socket")
+	case !s.ReadOverTCP:
+		return Errorf(http.StatusForbidden, CodeForbidden, "reading over TCP is switched off: set api.read_over_tcp in forsd.yaml, or ask on the Unix socket")
+	}
+	return nil
+}
+
+// ServeHTTP answers with JSON also what no endpoint knows.
+func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	h, pattern := s.mux.Handler(r)
+	if pattern != "" {
+		s.mux.ServeHTTP(w, r)
+		return
+	}
+	refusal := refusal{header: http.Header{}}
+	h.ServeHTTP(&refusal, r)
+	if refusal.status == http.StatusMethodNotAllowed {
+		allowed := refusal.header.Get("Allow")
+		w.Header().Set("Allow", allowed)
+		WriteError(w, Errorf(refusal.status, CodeMethodNotAllowed, "%s is not allowed on %s: use %s", r.Method, r.URL.Path, allowed))
+		return
+	}
+	WriteError(w, Errorf(http.StatusNotFound, CodeNotFound, "there is nothing at %s: docs/api.md lists the endpoints", r.URL.Path))
+}
+
+// refusal catches the mux's own answer to what it does not know.
+type refusal struct {
+	header http.Header
+	status int
+}
+
+func (r *refusal) Header() http.Header         { return r.header }
+func (r *refusal) WriteHeader(status int)      { r.status = status }
+func (r *refusal) Write(p []byte) (int, error) { return len(p), nil }
+
+// WriteError answers with an error as every endpoint does; mounted handlers use
+// it too.
+func WriteError(w http.ResponseWriter, err error) {
+	var e *Error
+	if !errors.As(err, &e) {
+		e = Errorf(http.StatusInternalServerError, CodeInternal, "%v", err)
+	}
+	body, _ := json.Marshal(e) // two strings
+	for _, stale := range []string{"ETag", "Content-Disposition", "Content-Length"} {
+		w.Header().Del(stale)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if e.Status == http.StatusServiceUnavailable {
+		w.Header().Set("Retry-After", "1")
+	}
+	w.WriteHeader(e.Status)
+	_, _ = w.Write(append(body, '\n')) // whoever asked is gone if this fails
+}
+
+// writeJSON answers with a value.
+func writeJSON(w http.ResponseWriter, v any) error {
+	body, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(append(body, '\n')) // whoever asked is gone if this fails
+	return nil
+}
+
+// readJSON reads the body of a request, one JSON object, into v.
+func readJSON(w http.ResponseWriter, r *http.Request, v any) error {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	var large *http.MaxBytesError
+	if errors.As(err, &large) {
+		return Errorf(http.StatusRequestEntityTooLarge, CodeTooLarge, "the request is longer than %d bytes", large.Limit)
+	} else if err != nil {
+		return BadRequest("read request: %v", err)
+	}
+	return decodeStrictly(body, v)
+}
