@@ -226,11 +226,15 @@ func (r *runner) run(phase int, transfers []transfer) {
 // maxHops ends the walk of a transfer that goes round in a loop.
 const maxHops = 64
 
-// walk loads the links of one transfer and tells whether it arrives.
+// walk loads the links of one transfer and tells whether it arrives. A transfer
+// from a port to itself loads none.
 func (r *runner) walk(t *transfer) bool {
 	src, dst := &r.ends[t.src], &r.ends[t.dst]
 	if int(t.lid) < int(dst.LID) || int(t.lid) >= int(dst.LID)+1<<dst.LMC || dst.LID == 0 {
 		return false
+	}
+	if t.src == t.dst {
+		return true
 	}
 	link := r.first[src.Node] + int32(src.Port)
 	for range maxHops {
