@@ -1,7 +1,6 @@
 package opensm
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -138,7 +137,7 @@ func describe(runErr, cause, parseErr error, stderr *head) error {
 	default:
 		err = runErr
 	}
-	if text := strings.TrimSpace(stderr.String()); text != "" {
+	if text := strings.TrimSpace(string(stderr.kept)); text != "" {
 		return fmt.Errorf("%w; it printed: %s", err, text)
 	}
 	return err
@@ -162,12 +161,10 @@ func program(name string) (string, error) {
 }
 
 // head keeps the first bytes that are written to it.
-type head struct{ bytes.Buffer }
+type head struct{ kept []byte }
 
 // Write keeps what fits and takes the rest as well.
 func (h *head) Write(b []byte) (int, error) {
-	if room := errorText - h.Len(); room > 0 {
-		h.Buffer.Write(b[:min(room, len(b))])
-	}
+	h.kept = append(h.kept, b[:min(errorText-len(h.kept), len(b))]...)
 	return len(b), nil
 }

@@ -1,0 +1,117 @@
+package opensm
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+func TestInstallEmpty(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "new", "lfts")
+	for _, want := range []bool{true, false} {
+		created, err := InstallEmpty(path)
+		if err != nil || created != want {
+			t.Fatalf("created %v, %v; want %v", created, err, want)
+		}
+		check(t, path, "")
+	}
+	put(t, path, []byte("tables"))
+	if created, err := InstallEmpty(path); created || err != nil {
+		t.Fatal(created, err)
+	}
+	check(t, path, "tables")
+	_, err := InstallEmpty(filepath.Join(path, "below"))
+	mustContain(t, err, "install an empty table file", path)
+}
+
+// check compares a file with what it should hold, and who may read it.
+func check(t *testing.T, path, want string) {
+	t.Helper()
+	got, err := os.ReadFile(path)
+	if err != nil || string(got) != want {
+		t.Errorf("%s holds %q, %v; want %q", path, got, err, want)
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode() != 0o644 {
+		t.Errorf("mode %v, %v", info.Mode(), err)
+	}
+	entries, err := os.ReadDir(filepath.Dir(path))
+	if err != nil || len(entries) != 1 {
+		t.Errorf("beside it: %v, %v", entries, err)
+	}
+}
+
+func text(s string) func(io.Writer) error {
+	return func(w io.Writer) error {
+		_, err := io.WriteString(w, s)
+		return err
+	}
+}
+
+func TestWriteTables(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lfts")
+	put(t, path+".new", []byte("left behind by a crash"))
+	for _, c := range []struct {
+		text    string
+		changed bool
+	}{{"one\n", true}, {"one\n", false}, {"two\n", true}, {"", true}, {"", false}} {
+		before, _ := stat(path)
+		changed, err := WriteTables(path, text(c.text))
+		if err != nil || changed != c.changed {
+			t.Fatalf("%q: changed %v, %v", c.text, changed, err)
+		}
+		check(t, path, c.text)
+		if after, _ := stat(path); (after != before) != c.changed {
+			t.Errorf("%q: the file went from %v to %v", c.text, before, after)
+		}
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if changed, err := WriteTables(path, text("")); err != nil || !changed {
+		t.Errorf("a file that OpenSM may not be able to read was left: %v, %v", changed, err)
+	}
+	check(t, path, "")
+	failure := errors.New("no tables")
+	if _, err := WriteTables(path, func(w io.Writer) error { _, _ = io.WriteString(w, "half"); return failure }); !errors.Is(err, failure) {
+		t.Error(err)
+	}
+	check(t, path, "")
+	if _, err := WriteTables(filepath.Join(path, "x", "y"), text("x")); err == nil {
+		t.Error("no error for a directory that is a file")
+	}
+}
+
+// TestReaderSeesWholeFiles reads while another writes: every text is whole.
+func TestReaderSeesWholeFiles(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lfts")
+	a, b := string(make([]byte, 100_000)), "short"
+	if _, err := WriteTables(path, text(a)); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() {
+		for i := range 50 {
+			if _, err := WriteTables(path, text([]string{a, b}[i%2])); err != nil {
+				done <- err
+				return
+			}
+		}
+		done <- nil
+	}()
+	for {
+		got, err := os.ReadFile(path)
+		if err != nil || string(got) != a && string(got) != b {
+			t.Errorf("read %d bytes, %v", len(got), err)
+		}
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Error(err)
+			}
+			return
+		default:
+		}
+	}
+}
