@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// populations puts 326 hosts on 18 leaves: ten of 20, six of 18, two of 9.
+// populations puts 326 hosts on 18 leaves: ten with 20, six with 18, two with 9.
 var populations = []int{20, 20, 18, 20, 20, 18, 20, 9, 20, 18, 20, 18, 20, 18, 20, 9, 18, 20}
 
 // recognised asserts that f is a tree whose leaves are the generator's, each

@@ -8,7 +8,7 @@ import (
 )
 
 // A place is what a cable leads to: the index of a switch below the number of
-// switches, an end port from there on (endAt of it), or nowhere.
+// switches, an end port from there on (see network.firstEnd), or nowhere.
 type place = int32
 
 const nowhere place = -1
