@@ -135,6 +135,9 @@ func (c *Controller) Step(now time.Time, e Event) []Action {
 		c.reroute(now)
 	case ManagerRestarted:
 		c.lastAudit = time.Time{}
+		if c.state == Backoff && c.raised[SignalFailed] {
+			c.retry(now)
+		}
 	default:
 		c.answer(now, e)
 	}

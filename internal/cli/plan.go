@@ -1,0 +1,78 @@
+package cli
+
+import (
+	"fmt"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"forsd/planner"
+)
+
+func planCommand() *cobra.Command {
+	var fabric fabricFlags
+	var engine, out, writeBaseline string
+	cmd := &cobra.Command{
+		Use:   "plan --topology FILE --out DIR",
+		Short: "Plan the exchange on a fabric, with tables that carry it",
+		Long: `Plan computes the phases of a complete all-to-all exchange on the fabric of a
+topology file, the forwarding tables that carry them, verifies the one on the
+other, and writes plan.json, phases.csv, lfts.dump, phases.bin and
+unreachable.csv. With --fail it shows what a failure would cost.`,
+		Example: `  forsctl plan --topology ibnetdiscover.txt --out plan
+  forsctl plan --topology opensm-subnet.lst --lmc 5 --fail Leaf007/31 --fail Spine010 --out plan`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if out == "" {
+				return fmt.Errorf("--out is missing: name a directory for the plan's files")
+			}
+			tree, err := fabric.load()
+			if err != nil {
+				return err
+			}
+			result, err := planner.Make(tree, planner.Settings{Engine: engine})
+			if err != nil {
+				return err
+			}
+			if err := result.WriteDir(out); err != nil {
+				return err
+			}
+			if writeBaseline != "" {
+				if err := writeFile(writeBaseline, tree.Baseline.Encode()); err != nil {
+					return err
+				}
+			}
+			if wantsJSON(cmd) {
+				return printJSON(cmd, result.Report())
+			}
+			return printPlan(cmd, result, out)
+		},
+	}
+	fabric.register(cmd)
+	cmd.Flags().StringVar(&engine, "engine", planner.Auto, "auto, algorithm, exact or ilp")
+	cmd.Flags().StringVar(&out, "out", "", "directory for the plan's files")
+	cmd.Flags().StringVar(&writeBaseline, "write-baseline", "", "write the baseline that was used to this file")
+	return cmd
+}
+
+// printPlan shows people the report, the warnings and the findings.
+func printPlan(cmd *cobra.Command, r *planner.Result, out string) error {
+	rep := r.Report()
+	w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 8, 2, ' ', 0)
+	fmt.Fprintf(w, "phases\t%d\t(bound %d by %s, gap %d)\n", rep.Phases, rep.LowerBound, rep.Certificate, rep.Gap)
+	fmt.Fprintf(w, "engine\t%s\t\n", rep.Engine)
+	fmt.Fprintf(w, "servers\t%d\ton %d leaves, %d spines, %d lanes, LMC %d\n", rep.Servers, rep.Leaves, rep.Spines, rep.Lanes, rep.LMC)
+	fmt.Fprintf(w, "failures\tf = %d\tm = %d spines affected, %d pairs unreachable\n", rep.BandwidthReduction, rep.AffectedSpines, rep.UnreachablePairs)
+	fmt.Fprintf(w, "time\t%.1f ms\tplan; %.1f ms tables; %.1f ms verification\n", 1e3*rep.PlanSeconds, 1e3*r.Times.Tables.Seconds(), 1e3*r.Times.Verify.Seconds())
+	fmt.Fprintf(w, "written\t%s\t\n", out)
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	for _, warning := range r.Warnings {
+		fmt.Fprintf(cmd.OutOrStdout(), "warning %s: %s\n", warning.Code, warning.Text)
+	}
+	for _, f := range r.Tree.Findings {
+		fmt.Fprintf(cmd.OutOrStdout(), "fabric %s: %s\n", f.Code, f.Text)
+	}
+	return nil
+}

@@ -1,0 +1,98 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"forsd/planner"
+	"forsd/verify"
+)
+
+// verdict is what forsctl verify --json prints.
+type verdict struct {
+	OK        bool   `json:"ok"`
+	Phases    int    `json:"phases"`
+	Servers   int    `json:"servers"`
+	Transfers int    `json:"transfers"`
+	Code      string `json:"code,omitempty"`
+	Violation string `json:"violation,omitempty"`
+}
+
+func verifyCommand() *cobra.Command {
+	var fabric fabricFlags
+	var lfts, phases string
+	cmd := &cobra.Command{
+		Use:   "verify --topology FILE --lfts FILE --phases FILE",
+		Short: "Walk a plan through forwarding tables and name the first thing that is wrong",
+		Long: `Verify checks that every LID in use is routed and no entry leads into a dead
+port or a loop, that the tables cannot deadlock, that every ordered pair of
+servers occurs exactly once, and that no link carries two transfers of one
+phase. It shares no code with the planner.
+
+Exit code 0: nothing is wrong; 1: something is; 2: the input cannot be used.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			tree, err := fabric.load()
+			if err != nil {
+				return err
+			}
+			tables, err := readTables(lfts)
+			if err != nil {
+				return err
+			}
+			if phases == "" {
+				return fmt.Errorf("--phases is missing: name a phases.csv or phases.bin")
+			}
+			list, err := readPhases(phases)
+			if err != nil {
+				return err
+			}
+			rows, err := bindRows(tree, list)
+			if err == nil {
+				err = check(func() error { return verify.Tables(tree, tables) },
+					func() error { return verify.Plan(tree, tables, rows, planner.Unreachable(tree)) })
+			}
+			return report(cmd, verdict{Phases: rows.Phases, Servers: len(tree.Servers), Transfers: len(list)}, err)
+		},
+	}
+	fabric.register(cmd)
+	cmd.Flags().StringVar(&lfts, "lfts", "", "forwarding tables: lfts.dump, opensm-lfts.dump, or the output of dump_fts")
+	cmd.Flags().StringVar(&phases, "phases", "", "the plan: phases.csv or phases.bin")
+	return cmd
+}
+
+// check runs the checks in order and marks the first failure as a violation.
+func check(checks ...func() error) error {
+	for _, c := range checks {
+		if err := c(); err != nil {
+			return violated{err}
+		}
+	}
+	return nil
+}
+
+// report prints the verdict, and passes a violation on for the exit code.
+func report(cmd *cobra.Command, v verdict, err error) error {
+	var bad violated
+	if err != nil && !errors.As(err, &bad) {
+		return err
+	}
+	v.OK = err == nil
+	if err != nil {
+		v.Violation = err.Error()
+		var named *verify.Violation
+		if errors.As(err, &named) {
+			v.Code = named.Code
+		}
+	}
+	if wantsJSON(cmd) {
+		if perr := printJSON(cmd, v); perr != nil {
+			return perr
+		}
+	} else if v.OK {
+		fmt.Fprintf(cmd.OutOrStdout(), "ok: %d transfers of %d servers in %d phases, no link carries two in one phase, every LID is routed, no deadlock\n", v.Transfers, v.Servers, v.Phases)
+	}
+	return err
+}

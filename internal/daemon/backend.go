@@ -1,0 +1,169 @@
+package daemon
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"forsd/api"
+	"forsd/controller"
+	"forsd/planner"
+	"forsd/topology"
+	"forsd/verify"
+)
+
+// backend answers the API.
+type backend struct{ *Daemon }
+
+// Status is the daemon's state now.
+func (b backend) Status() api.Status {
+	now := time.Now()
+	warnings := b.health.List(now)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s := api.Status{Version: b.version, Started: b.started, State: b.state.String(), Ready: b.ready, Warnings: warnings, Baseline: []string{},
+		OpenSM: api.OpenSM{Running: b.manager.running, TablesMatch: b.matched, ReadBackAt: b.readAt}}
+	if b.manager.running {
+		s.OpenSM.PID, s.OpenSM.RoutingEngine, s.OpenSM.TablesFile = b.manager.process.PID, b.manager.settings.RoutingEngine, b.manager.settings.LFTsFile
+	}
+	if e := b.inForce; e != nil {
+		r := &e.Report
+		s.Epoch, s.PublishedAt, s.TopologyHash = e.Epoch, e.PublishedAt, r.TopologyHash
+		s.Engine, s.Phases, s.LowerBound, s.Gap = string(r.Engine), r.Phases, r.LowerBound, r.Gap
+		s.Servers, s.Leaves, s.Spines, s.Lanes, s.LMC = r.Servers, r.Leaves, r.Spines, r.Lanes, r.LMC
+	}
+	if n := len(b.views); n > 0 {
+		v := b.views[n-1]
+		s.OpenSM.DumpedAt = v.complete
+		for _, f := range v.tree.Findings {
+			s.Baseline = append(s.Baseline, f.Text)
+		}
+	}
+	if t := b.marks; t.view != "" {
+		ms := func(at time.Time) float64 { return float64(t.since(at).Microseconds()) / 1e3 }
+		s.LastEvent = &api.LastEvent{What: t.what, SeenAt: t.seen, PlannedMS: ms(t.planned), VerifiedMS: ms(t.verified),
+			PublishedMS: ms(t.published), ProgrammedMS: ms(t.swept), ReadBackMS: ms(t.readBack)}
+	}
+	return s
+}
+
+// Topology is the fabric as last seen.
+func (b backend) Topology() *api.Topology {
+	if v := b.latest(); v != nil {
+		return api.NewTopology(v.tree, v.complete)
+	}
+	return nil
+}
+
+// Epochs lists the epochs that are kept.
+func (b backend) Epochs() ([]api.Epoch, error) {
+	out := []api.Epoch{}
+	for _, n := range b.store.numbers() {
+		if m, err := b.store.meta(n); err == nil {
+			out = append(out, (&epoch{epochFile: *m}).summary())
+		}
+	}
+	return out, nil
+}
+
+// Reroute has everything done anew and waits until it is.
+func (b backend) Reroute(ctx context.Context) (api.Change, error) {
+	if b.latest() == nil {
+		return api.Change{}, api.Refused("OpenSM has not written a usable dump yet: there is nothing to plan")
+	}
+	before := b.epochNumber()
+	b.mu.Lock()
+	rest := b.rest
+	b.mu.Unlock()
+	if err := b.call(ctx, func() { b.step(b.life, controller.Reroute{}) }); err != nil {
+		return api.Change{}, err
+	}
+	select {
+	case <-rest:
+	case <-ctx.Done():
+		return api.Change{}, fmt.Errorf("the reroute is under way and has not settled: %w", ctx.Err())
+	}
+	return b.change(before, "planned, programmed and read back anew"), nil
+}
+
+// change says what became of the epoch.
+func (b backend) change(before uint64, text string) api.Change {
+	now := b.epochNumber()
+	if now == before {
+		text += "; the plan in force is still the right one"
+	}
+	return api.Change{Epoch: now, Changed: now != before, Text: text}
+}
+
+// WhatIf plans the fabric as it would be.
+func (b backend) WhatIf(_ context.Context, q api.WhatIf) (*api.Forecast, error) {
+	v := b.latest()
+	if v == nil {
+		return nil, api.Refused("OpenSM has not written a usable dump yet: there is nothing to plan")
+	}
+	f := v.tree.Fabric.Clone()
+	for _, spec := range q.Fail {
+		if _, err := f.Fail(spec); err != nil {
+			return nil, api.BadRequest("fail %s: %v", spec, err)
+		}
+	}
+	tree, err := topology.Fit(f, v.tree.Baseline, b.cfg.Planning.Exclude)
+	if err != nil {
+		return nil, api.Refused("%v", err)
+	}
+	result, err := planner.Make(tree, b.planning())
+	if err != nil {
+		return nil, api.Refused("%v", err)
+	}
+	plan, err := json.Marshal(result.Report())
+	if err != nil {
+		return nil, err
+	}
+	forecast := &api.Forecast{What: []string{}, Plan: plan}
+	for _, c := range topology.Diff(v.tree.Fabric, f) {
+		forecast.What = append(forecast.What, c.Text)
+	}
+	return forecast, nil
+}
+
+// Rollback publishes an old plan anew, if it holds on the fabric as it is.
+func (b backend) Rollback(ctx context.Context, n uint64) (api.Change, error) {
+	before := b.epochNumber()
+	var err error
+	if cerr := b.call(ctx, func() { err = b.rollback(n) }); cerr != nil {
+		return api.Change{}, cerr
+	}
+	if err != nil {
+		return api.Change{}, api.Refused("epoch %d is not put in force: %v", n, err)
+	}
+	return b.change(before, fmt.Sprintf("the plan of epoch %d is in force again", n)), nil
+}
+
+// rollback runs between two events.
+func (d *Daemon) rollback(n uint64) error {
+	if s := d.core.State(); s != controller.Idle {
+		return fmt.Errorf("a change is being worked on (%s): try again when it has settled", s)
+	}
+	v, tables := d.latest(), d.tablesInForce()
+	if v == nil || tables == nil {
+		return fmt.Errorf("the tables in force are not known yet")
+	}
+	old, err := d.store.load(n)
+	if err != nil {
+		return err
+	}
+	rows, err := rowsOf(old.view, v.tree)
+	if err != nil {
+		return err
+	}
+	tree := v.held(d.core.Held())
+	if err := verify.Plan(tree, tables, rows, planner.Unreachable(tree)); err != nil {
+		return err
+	}
+	table := old.view.Table()
+	table.Epoch, table.TopologyHash = d.store.last+1, v.tree.Fabric.Hash()
+	report := old.Report
+	report.TopologyHash = table.TopologyHash
+	return d.put(table, epochFile{Fabric: v.id, What: []string{fmt.Sprintf("rollback to epoch %d", n)}, RollbackOf: n, Report: report})
+}

@@ -1,0 +1,230 @@
+// Package daemon is forsd: it wires the subnet manager's files and signals, the
+// planner, the store and the API to the controller, and carries out what the
+// controller decides.
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"forsd/api"
+	"forsd/controller"
+	"forsd/internal/config"
+	"forsd/internal/health"
+	"forsd/lft"
+	"forsd/opensm"
+	"forsd/planner"
+	"forsd/topology"
+)
+
+// Daemon is one forsd. It does not touch signals or exit, so that tests and the
+// demo can run it like any other value: New, Run until the context ends.
+type Daemon struct {
+	cfg     *config.Config
+	version string
+	log     *zap.Logger
+	started time.Time
+	notify  func(state string) // tells systemd
+
+	core      *controller.Controller // owned by loop
+	store     *store                 // used by one action at a time, and by loop between actions
+	finder    opensm.Finder
+	health    *health.Tracker
+	metrics   *metrics
+	plans     *api.Plans
+	events    *api.Events
+	candidate candidate // the last verified plan, not published yet
+
+	snapshots chan opensm.Snapshot
+	answers   chan controller.Event
+	calls     chan func()
+	stopped   chan struct{}   // closed when the loop ends
+	life      context.Context // of Run; for what an API request starts and does not end with it
+
+	mu         sync.Mutex // guards what follows
+	state      controller.State
+	ready      bool
+	base       *topology.Baseline // nil until a fabric was accepted
+	baseDirty  bool               // base is not stored yet
+	inForce    *epoch             // nil until the first epoch
+	rest       chan struct{}      // closed and replaced when the controller comes to rest
+	programmed *lft.Tables        // as read back last, nil before that
+	matched    bool               // programmed is what was planned
+	readAt     time.Time          // when programmed was read
+	views      []*view            // the last ones seen, newest last
+	marks      times              // of the change worked on or settled last
+	manager    managerState
+}
+
+// candidate is a verified plan and what it was made for.
+type candidate struct {
+	view     *view
+	schedule *planner.Schedule
+}
+
+// managerState is what is known of the OpenSM next door.
+type managerState struct {
+	process  opensm.Process
+	running  bool
+	settings opensm.Settings
+	lmc      uint8
+}
+
+// keepViews is how many fabrics are remembered: the one in force, the one worked
+// on, the latest, and some that an operator may ask about.
+const keepViews = 6
+
+// keepEvents is how many events a subscriber can catch up on.
+const keepEvents = 1024
+
+// New prepares a daemon: it opens the state directory, takes up the epoch in
+// force, and installs an empty table file where none exists, without which
+// OpenSM's first start would not come to an end.
+func New(cfg *config.Config, version string, log *zap.Logger, notify func(string)) (*Daemon, error) {
+	d := &Daemon{cfg: cfg, version: version, log: log, started: time.Now(), notify: notify,
+		core: controller.New(controllerSettings(cfg)), finder: finder(cfg),
+		snapshots: make(chan opensm.Snapshot, 1), answers: make(chan controller.Event), calls: make(chan func()), stopped: make(chan struct{}),
+		plans: &api.Plans{}, rest: make(chan struct{})}
+	d.events = api.NewEvents(keepEvents, d.started)
+	d.metrics = newMetrics(d)
+	d.health = health.NewTracker(append(warnables, opensm.Findings()...), d.warned)
+	var err error
+	if d.store, err = openStore(cfg.StateDir); err != nil {
+		return nil, err
+	}
+	if d.base, err = d.store.baseline(); err != nil {
+		return nil, fmt.Errorf("%w; move the file away to have forsd take the fabric as it finds it", err)
+	}
+	current, damaged := d.store.current()
+	if damaged != nil {
+		d.health.Raise(stateDamaged, damaged.Error(), d.started)
+	}
+	if current != nil {
+		if err := d.setCurrent(current); err != nil {
+			return nil, err
+		}
+	}
+	if err := os.MkdirAll(filepath.Dir(cfg.OpenSM.LFTsFile), 0o755); err != nil {
+		return nil, fmt.Errorf("create the directory of the table file: %w", err)
+	}
+	created, err := opensm.InstallEmpty(cfg.OpenSM.LFTsFile)
+	if err != nil {
+		return nil, err
+	}
+	if created {
+		log.Info("installed an empty table file", zap.String("path", cfg.OpenSM.LFTsFile))
+	}
+	d.health.Raise(waitingForDump, "forsd waits for "+filepath.Join(cfg.OpenSM.DumpDir, opensm.SubnetFile)+", which OpenSM writes after its first successful sweep", d.started)
+	return d, nil
+}
+
+func controllerSettings(c *config.Config) controller.Settings {
+	return controller.Settings{
+		SweepTimeout: c.OpenSM.SweepTimeout, RetryFirst: c.Retry.First, RetryMax: c.Retry.Max,
+		HoldDown: c.Damping.HoldDown, HoldDownMax: c.Damping.MaxHoldDown, Flaps: c.Damping.Flaps, FlapWindow: c.Damping.Window,
+		MaxLoss: c.Safety.MaxLoss, Confirm: c.Safety.Confirm, Audit: time.Minute,
+	}
+}
+
+func finder(c *config.Config) opensm.Finder {
+	if c.OpenSM.PIDFile != "" {
+		return opensm.PIDFile{Path: c.OpenSM.PIDFile}
+	}
+	return opensm.FirstOf{opensm.Unit{Pattern: c.OpenSM.Unit}, opensm.Search{}}
+}
+
+// Run works until ctx ends or the API cannot be served.
+func (d *Daemon) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	d.life = ctx
+	var group sync.WaitGroup
+	run := func(name string, f func(context.Context) error) {
+		group.Go(func() {
+			if err := f(ctx); err != nil && ctx.Err() == nil {
+				cancel(fmt.Errorf("%s: %w", name, err))
+			}
+		})
+	}
+	server, err := d.listen()
+	if err != nil {
+		return err
+	}
+	d.lookAtManager(ctx)
+	run("api", server)
+	run("watch OpenSM's files", d.watch)
+	run("watch OpenSM", d.watchManager)
+	d.log.Info("started", zap.String("version", d.version), zap.String("state_dir", d.cfg.StateDir), zap.Uint64("epoch", d.epochNumber()))
+	d.loop(ctx)
+	close(d.stopped)
+	group.Wait()
+	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
+}
+
+// watch delivers every dump of the manager to the loop.
+func (d *Daemon) watch(ctx context.Context) error {
+	w := opensm.Watcher{Dir: d.cfg.OpenSM.DumpDir, GUID2LID: filepath.Join(d.cfg.OpenSM.CacheDir, opensm.GUID2LIDFile), LMC: d.lmc,
+		Deliver: func(s opensm.Snapshot) {
+			select {
+			case d.snapshots <- s:
+			case <-ctx.Done():
+			}
+		},
+		Report: d.dumpReport}
+	return w.Run(ctx)
+}
+
+// dumpReport takes what the watcher says of the dump: nothing of it can change
+// the epoch in force.
+func (d *Daemon) dumpReport(code string, err error) {
+	if err == nil {
+		d.health.Clear(code)
+		return
+	}
+	if code == opensm.DumpMissing {
+		return // said by waitingForDump until the first dump is there
+	}
+	d.health.Raise(code, err.Error(), time.Now())
+}
+
+// settled notes that plan and tables in force fit the fabric.
+func (d *Daemon) settled(a controller.Settled) {
+	d.mu.Lock()
+	first := !d.ready && d.inForce != nil
+	d.ready = d.ready || first
+	marks := d.marks
+	close(d.rest)
+	d.rest = make(chan struct{})
+	d.mu.Unlock()
+	if first {
+		d.notify("READY=1")
+		d.log.Info("ready", zap.Uint64("epoch", d.epochNumber()))
+	}
+	d.metrics.observe(marks)
+	d.log.Info("settled", zap.String("fabric", a.Fabric), zap.Uint64("epoch", d.epochNumber()), zap.Strings("what", marks.what),
+		zap.Duration("to_plan", marks.since(marks.verified)), zap.Duration("to_publish", marks.since(marks.published)),
+		zap.Duration("to_tables", marks.since(marks.readBack)))
+}
+
+// warned logs and publishes what the health tracker says.
+func (d *Daemon) warned(w health.Warning, on bool) {
+	if !on {
+		d.log.Info("warning over", zap.String("code", w.Code))
+	} else {
+		d.log.Warn(w.Title, zap.String("code", w.Code), zap.String("severity", string(w.Severity)), zap.String("text", w.Text))
+	}
+	d.say(api.KindWarning, struct {
+		health.Warning
+		Raised bool `json:"raised"`
+	}{w, on})
+}

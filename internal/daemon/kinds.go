@@ -1,0 +1,65 @@
+package daemon
+
+import (
+	"time"
+
+	"forsd/controller"
+	"forsd/internal/health"
+	"forsd/planner"
+	"forsd/topology"
+)
+
+// The daemon's own warnings.
+const (
+	stateDamaged   = "state-damaged"
+	managerAbsent  = "opensm-not-running"
+	engineFallback = "opensm-engine-fallback"
+	tablesRefused  = "opensm-refused-tables"
+	managerStandby = "opensm-standby"
+	dumpIncomplete = "dump-incomplete"
+	waitingForDump = "waiting-for-dump"
+)
+
+// warnables lists every kind of warning but those about OpenSM's settings,
+// which carry their own severity and title. docs/operating.md explains each.
+var warnables = []health.Warnable{
+	{Code: topology.CableDown, Severity: health.Degraded, Title: "Cables are down"},
+	{Code: topology.CableDegraded, Severity: health.Degraded, Title: "Cables run below their rate"},
+	{Code: topology.CableMoved, Severity: health.Info, Title: "Cables are in other ports than the baseline has"},
+	{Code: topology.CableNew, Severity: health.Info, Title: "Cables have no lane"},
+	{Code: topology.Miswired, Severity: health.Degraded, Title: "Cables join two switches of one level"},
+	{Code: topology.SpineDown, Severity: health.Degraded, Title: "Spines are absent"},
+	{Code: topology.SpineNew, Severity: health.Info, Title: "New spines wait for the baseline to be accepted"},
+	{Code: topology.LeafDown, Severity: health.Degraded, Title: "Leaves are absent"},
+	{Code: topology.LeafNew, Severity: health.Info, Title: "Leaves are new"},
+	{Code: topology.HostAbsent, Severity: health.Degraded, Title: "Hosts are absent"},
+	{Code: topology.HostMoved, Severity: health.Info, Title: "Hosts moved to another leaf"},
+	{Code: topology.HostNew, Severity: health.Info, Title: "Hosts are new"},
+	{Code: topology.HostReplaced, Severity: health.Info, Title: "Host adapters were replaced"},
+	{Code: topology.HostOnSpine, Severity: health.Info, Title: "Adapters are plugged into spines"},
+	{Code: topology.SwitchUnknown, Severity: health.Degraded, Title: "Switches are neither leaf nor spine"},
+
+	{Code: planner.LMCTooSmall, Severity: health.Degraded, Title: "The LMC gives fewer LIDs than there are lanes"},
+	{Code: planner.PlanOverBound, Severity: health.Degraded, Title: "The plan is longer than its bound"},
+	{Code: planner.UnreachablePairs, Severity: health.Degraded, Title: "Pairs of servers share no lane"},
+	{Code: planner.EngineFallback, Severity: health.Degraded, Title: "A plan failed verification and was replaced"},
+
+	{Code: controller.FabricRefused, Severity: health.Critical, Title: "The fabric cannot be used"},
+	{Code: controller.FabricIncomplete, Severity: health.Critical, Title: "Most servers are missing"},
+	{Code: controller.CableHeld, Severity: health.Degraded, Title: "Bouncing cables are held back"},
+	{Code: controller.PlanFailed, Severity: health.Critical, Title: "No plan could be made"},
+	{Code: controller.PublishFailed, Severity: health.Critical, Title: "The plan could not be stored"},
+	{Code: controller.TablesFailed, Severity: health.Critical, Title: "The table file could not be written"},
+	{Code: controller.SignalFailed, Severity: health.Critical, Title: "OpenSM could not be signalled"},
+	{Code: controller.SweepTimeout, Severity: health.Critical, Title: "OpenSM did not sweep"},
+	{Code: controller.ReadBackFailed, Severity: health.Critical, Title: "The switches' tables could not be read"},
+	{Code: controller.TablesStale, Severity: health.Critical, Title: "The switches hold other tables than those planned"},
+
+	{Code: stateDamaged, Severity: health.Degraded, Title: "Stored state was damaged and skipped"},
+	{Code: managerAbsent, Severity: health.Critical, Title: "OpenSM is not running", Delay: 5 * time.Second},
+	{Code: engineFallback, Severity: health.Critical, Title: "OpenSM used another routing engine"},
+	{Code: tablesRefused, Severity: health.Critical, Title: "OpenSM refused the table file"},
+	{Code: managerStandby, Severity: health.Degraded, Title: "This OpenSM is not the master"},
+	{Code: dumpIncomplete, Severity: health.Degraded, Title: "OpenSM's dump stays incomplete"},
+	{Code: waitingForDump, Severity: health.Info, Title: "No dump of OpenSM has been seen yet", Delay: 15 * time.Second},
+}

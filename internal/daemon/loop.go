@@ -1,0 +1,113 @@
+package daemon
+
+import (
+	"context"
+	"time"
+
+	"go.uber.org/zap"
+
+	"forsd/controller"
+)
+
+// watchdogEvery is how often systemd is told that the loop turns: several times
+// within the unit's WatchdogSec.
+const watchdogEvery = 5 * time.Second
+
+// loop owns the controller: it turns what happens into events, carries out the
+// actions that come back, and ends with ctx. One action at a time is under way;
+// the controller sees to that.
+func (d *Daemon) loop(ctx context.Context) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	watchdog := time.NewTicker(watchdogEvery)
+	defer watchdog.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case s := <-d.snapshots:
+			d.dumpSeen(ctx, s)
+		case e := <-d.answers:
+			d.step(ctx, e)
+		case call := <-d.calls:
+			call()
+		case <-timer.C:
+			d.step(ctx, controller.Tick{})
+		case <-watchdog.C:
+			d.notify("WATCHDOG=1")
+		}
+		if wake := d.core.Wake(); !wake.IsZero() {
+			timer.Reset(max(0, time.Until(wake)))
+		}
+	}
+}
+
+// step gives the controller an event and carries out what it answers.
+func (d *Daemon) step(ctx context.Context, e controller.Event) {
+	now := time.Now()
+	for _, a := range d.core.Step(now, e) {
+		d.log.Debug("action", zap.Stringer("action", a), zap.Stringer("state", d.core.State()))
+		switch a := a.(type) {
+		case controller.Warn:
+			d.health.Raise(a.Code, a.Text, now)
+		case controller.Clear:
+			d.health.Clear(a.Code)
+		case controller.Settled:
+			d.settled(a)
+		default:
+			go func() {
+				e := d.carryOut(ctx, a)
+				select {
+				case d.answers <- e:
+				case <-ctx.Done():
+				}
+			}()
+		}
+	}
+	d.mu.Lock()
+	d.state = d.core.State()
+	d.mu.Unlock()
+}
+
+// carryOut does what the controller asked for and says how it went.
+func (d *Daemon) carryOut(ctx context.Context, a controller.Action) controller.Event {
+	switch a := a.(type) {
+	case controller.Plan:
+		return d.plan(a)
+	case controller.Publish:
+		return controller.Published{Err: text(d.publish())}
+	case controller.Write:
+		changed, err := d.write(a)
+		return controller.Written{Changed: changed, Err: text(err)}
+	case controller.Signal:
+		return controller.Signalled{Err: text(d.signal(ctx))}
+	case controller.ReadBack:
+		return d.readBack(ctx, a)
+	}
+	panic("daemon: the controller asked for something unknown: " + a.String())
+}
+
+// text is the error as the controller's events carry it.
+func text(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// call runs f between two events, so that it sees the daemon at rest, and waits
+// for it.
+func (d *Daemon) call(ctx context.Context, f func()) error {
+	done := make(chan struct{})
+	select {
+	case d.calls <- func() { f(); close(done) }:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

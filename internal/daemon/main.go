@@ -1,0 +1,98 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	systemd "github.com/coreos/go-systemd/v22/daemon"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"forsd/internal/config"
+)
+
+// The exit codes of forsd. A configuration that cannot be used has a code of its
+// own (sysexits.h's EX_CONFIG): the service manager need not try again.
+const (
+	exitOK     = 0
+	exitFailed = 1
+	exitUsage  = 2
+	exitConfig = 78
+)
+
+// Main runs forsd with the arguments until it is told to end by SIGINT or
+// SIGTERM, and returns its exit code.
+func Main(args []string, version string) int {
+	flags := flag.NewFlagSet("forsd", flag.ContinueOnError)
+	path := flags.String("config", config.DefaultPath, "configuration `file`; the default one may be absent")
+	check := flags.Bool("check", false, "check the configuration and end")
+	show := flags.Bool("version", false, "print the version and end")
+	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
+		return exitOK
+	} else if err != nil || flags.NArg() > 0 {
+		if err == nil {
+			fmt.Fprintf(os.Stderr, "forsd: %q: no arguments are expected\n", flags.Arg(0))
+		}
+		return exitUsage
+	}
+	if *show {
+		fmt.Println("forsd", version)
+		return exitOK
+	}
+	cfg, err := loadConfig(*path)
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "forsd: %v\n", err)
+		return exitConfig
+	}
+	if *check {
+		fmt.Printf("%s: the configuration is valid\n", *path)
+		return exitOK
+	}
+	log := newLogger(cfg.Log)
+	defer log.Sync()
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	d, err := New(cfg, version, log, tellSystemd)
+	if err == nil {
+		err = d.Run(ctx)
+	}
+	tellSystemd(systemd.SdNotifyStopping)
+	if err != nil {
+		log.Error("forsd ends", zap.Error(err))
+		return exitFailed
+	}
+	return exitOK
+}
+
+// loadConfig reads the configuration; only the default file may be absent.
+func loadConfig(path string) (*config.Config, error) {
+	cfg, err := config.Load(path)
+	if path == config.DefaultPath && errors.Is(err, os.ErrNotExist) {
+		return config.Default(), nil
+	}
+	return cfg, err
+}
+
+// tellSystemd passes a state on to the service manager, if there is one.
+func tellSystemd(state string) { _, _ = systemd.SdNotify(false, state) }
+
+// newLogger logs JSON under a service manager and readable lines on a terminal.
+func newLogger(c config.Log) *zap.Logger {
+	level := map[config.LogLevel]zapcore.Level{config.LevelDebug: zap.DebugLevel, config.LevelInfo: zap.InfoLevel,
+		config.LevelWarn: zap.WarnLevel, config.LevelError: zap.ErrorLevel}[c.Level]
+	info, err := os.Stderr.Stat()
+	terminal := err == nil && info.Mode()&os.ModeCharDevice != 0
+	enc := zap.NewProductionEncoderConfig()
+	enc.EncodeTime = zapcore.ISO8601TimeEncoder
+	encoder := zapcore.NewJSONEncoder(enc)
+	if c.Format == config.FormatConsole || c.Format == config.FormatAuto && terminal {
+		enc.EncodeLevel = zapcore.CapitalLevelEncoder
+		encoder = zapcore.NewConsoleEncoder(enc)
+	}
+	return zap.New(zapcore.NewCore(encoder, zapcore.Lock(os.Stderr), level))
+}

@@ -1,0 +1,107 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"go.uber.org/zap"
+
+	"forsd/controller"
+	"forsd/internal/config"
+	"forsd/opensm"
+)
+
+// lookEvery is how often the manager's process is looked at.
+const lookEvery = 2 * time.Second
+
+// watchManager notices that OpenSM is absent, was restarted, or is set up
+// wrongly.
+func (d *Daemon) watchManager(ctx context.Context) error {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+			d.lookAtManager(ctx)
+		}
+	}
+}
+
+// lookAtManager finds OpenSM's process and judges its settings.
+func (d *Daemon) lookAtManager(ctx context.Context) {
+	p, err := d.finder.Find(ctx)
+	if err != nil {
+		if ctx.Err() != nil {
+			return
+		}
+		d.mu.Lock()
+		d.manager.running = false
+		d.mu.Unlock()
+		if errors.Is(err, opensm.ErrNotRunning) {
+			d.health.Raise(managerAbsent, err.Error()+": start it; forsd carries on when it writes its dump", time.Now())
+		} else {
+			d.health.Raise(managerAbsent, err.Error(), time.Now())
+		}
+		return
+	}
+	d.health.Clear(managerAbsent)
+	d.managerFound(p)
+}
+
+// managerFound takes note of OpenSM's process, and of its settings when it is a
+// new one.
+func (d *Daemon) managerFound(p opensm.Process) {
+	d.mu.Lock()
+	known := d.manager.process
+	same := d.manager.running && known.Same(p)
+	d.manager.process, d.manager.running = p, true
+	d.mu.Unlock()
+	if same {
+		return
+	}
+	d.log.Info("OpenSM is running", zap.Int("pid", p.PID), zap.Strings("command", p.Cmdline))
+	settings, err := opensm.LoadSettings(&p, d.cfg.OpenSM.Conf)
+	if err != nil {
+		d.log.Warn("OpenSM's settings", zap.Error(err))
+	}
+	lanes := 0
+	if v := d.latest(); v != nil {
+		lanes = v.tree.Lanes
+	}
+	d.mu.Lock()
+	d.manager.settings, d.manager.lmc = settings, settings.LMC
+	d.mu.Unlock()
+	var pairs [][2]string
+	for _, f := range settings.Check(d.want(lanes)) {
+		pairs = append(pairs, [2]string{f.Code, f.Text})
+	}
+	d.health.Set("opensm", pairs, time.Now())
+	go d.tell(controller.ManagerRestarted{})
+}
+
+// tell gives the controller an event from outside the loop.
+func (d *Daemon) tell(e controller.Event) {
+	select {
+	case d.answers <- e:
+	case <-d.stopped:
+	}
+}
+
+// want is what forsd needs of OpenSM's settings.
+func (d *Daemon) want(lanes int) opensm.Want {
+	c := &d.cfg.OpenSM
+	return opensm.Want{LFTsFile: c.LFTsFile, DumpDir: c.DumpDir, CacheDir: c.CacheDir, Lanes: lanes, LMC: int(c.LMC)}
+}
+
+// lmc is the LMC of host ports where no guid2lid tells it.
+func (d *Daemon) lmc() uint8 {
+	if d.cfg.OpenSM.LMC != config.AutoLMC {
+		return uint8(d.cfg.OpenSM.LMC)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.manager.lmc
+}

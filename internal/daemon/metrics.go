@@ -1,0 +1,94 @@
+package daemon
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"forsd/internal/health"
+)
+
+// metrics are what monitoring asks: state as gauges that are read when asked
+// for, and how long the stations of each change took.
+type metrics struct {
+	registry *prometheus.Registry
+	stations *prometheus.HistogramVec
+}
+
+// stationBuckets reach from a millisecond to the manager's slowest sweep.
+var stationBuckets = []float64{.001, .002, .005, .01, .02, .05, .1, .2, .5, 1, 2, 5, 10, 30}
+
+func newMetrics(d *Daemon) *metrics {
+	m := &metrics{registry: prometheus.NewRegistry(), stations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "forsd_change_seconds", Help: "Time from the first sign of a new dump to a station of the change.", Buckets: stationBuckets}, []string{"station"})}
+	gauge := func(name, help string, f func() float64) {
+		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, f))
+	}
+	ofEpoch := func(f func(*epoch) float64) func() float64 {
+		return func() float64 {
+			if e := d.current(); e != nil {
+				return f(e)
+			}
+			return 0
+		}
+	}
+	gauge("forsd_epoch", "Number of the epoch in force.", ofEpoch(func(e *epoch) float64 { return float64(e.Epoch) }))
+	gauge("forsd_published_timestamp_seconds", "When the epoch in force was published.", ofEpoch(func(e *epoch) float64 { return float64(e.PublishedAt.UnixMilli()) / 1e3 }))
+	gauge("forsd_phases", "Phases of the plan in force.", ofEpoch(func(e *epoch) float64 { return float64(e.Report.Phases) }))
+	gauge("forsd_lower_bound_phases", "Least possible number of phases, as far as it is proved.", ofEpoch(func(e *epoch) float64 { return float64(e.Report.LowerBound) }))
+	gauge("forsd_servers", "Servers of the plan in force.", ofEpoch(func(e *epoch) float64 { return float64(e.Report.Servers) }))
+	gauge("forsd_unreachable_pairs", "Ordered pairs of servers that the plan in force leaves out.", ofEpoch(func(e *epoch) float64 { return float64(e.Report.UnreachablePairs) }))
+	gauge("forsd_lanes_down", "Cables of the baseline that no schedule can use.", func() float64 {
+		if v := d.latest(); v != nil {
+			return float64(len(v.down))
+		}
+		return 0
+	})
+	gauge("forsd_tables_match", "1 when the tables read back last are those planned.", func() float64 {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		return truth(d.matched)
+	})
+	gauge("forsd_ready", "1 once a verified epoch is in force.", func() float64 {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		return truth(d.ready)
+	})
+	for _, s := range []health.Severity{health.Info, health.Degraded, health.Critical} {
+		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "forsd_warnings", Help: "Warnings in force.",
+			ConstLabels: prometheus.Labels{"severity": string(s)}}, func() float64 {
+			n := 0
+			for _, w := range d.health.List(time.Now()) {
+				if w.Severity == s {
+					n++
+				}
+			}
+			return float64(n)
+		}))
+	}
+	m.registry.MustRegister(m.stations, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return m
+}
+
+func truth(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// observe counts a change that has settled.
+func (m *metrics) observe(t times) {
+	for name, at := range map[string]time.Time{"verified": t.verified, "published": t.published, "written": t.written, "read_back": t.readBack} {
+		if since := t.since(at); since > 0 {
+			m.stations.WithLabelValues(name).Observe(since.Seconds())
+		}
+	}
+}
+
+func (m *metrics) handler() http.Handler {
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
+}

@@ -1,0 +1,134 @@
+package daemon
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+
+	"go.uber.org/zap"
+
+	"forsd/api"
+	"forsd/planner"
+	"forsd/topology"
+)
+
+// listen binds the API and returns what serves it.
+func (d *Daemon) listen() (func(context.Context) error, error) {
+	c := api.Config{Backend: backend{d}, Plans: d.plans, Events: d.events, Metrics: d.metrics.handler(), ReadOverTCP: d.cfg.API.ReadOverTCP,
+		Mount: map[string]http.Handler{
+			"GET /v1/explain":  answer(d.explain),
+			"GET /v1/baseline": answer(d.showBaseline),
+			"GET /v1/tables":   answer(d.showTables),
+		},
+		Local: map[string]http.Handler{
+			"POST /v1/baseline/accept": answer(d.acceptBaseline),
+		}}
+	s, err := api.Listen(c, api.Listeners{Socket: d.cfg.API.Socket, Mode: d.cfg.API.SocketMode, TCP: d.cfg.API.Listen, Log: zap.NewStdLog(d.log)})
+	if err != nil {
+		return nil, err
+	}
+	return s.Serve, nil
+}
+
+// answer turns a function of a request into a handler: []byte is sent as it is,
+// everything else as JSON.
+func answer(f func(r *http.Request) (any, error)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		v, err := f(r)
+		if err != nil {
+			api.WriteError(w, err)
+			return
+		}
+		if raw, ok := v.([]byte); ok {
+			w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+			_, _ = w.Write(raw) // the client has gone; nobody is left to tell
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(v)
+	})
+}
+
+// explain answers /v1/explain?src=…&dst=…: the phase, the lane and every hop of
+// a pair, walked through the tables that were read back.
+func (d *Daemon) explain(r *http.Request) (any, error) {
+	e, v, tables := d.current(), d.latest(), d.tablesInForce()
+	if e == nil || v == nil || tables == nil {
+		return nil, api.Errorf(http.StatusServiceUnavailable, api.CodeNoPlan, "no verified plan is in force yet")
+	}
+	var ends [2]int
+	for i, name := range []string{"src", "dst"} {
+		s, err := planner.FindServer(e.view, r.FormValue(name))
+		if err != nil {
+			return nil, api.Errorf(http.StatusNotFound, api.CodeNotFound, "%s: %v", name, err)
+		}
+		ends[i] = s
+	}
+	x, err := planner.Explain(v.tree, tables, e.view, ends[0], ends[1])
+	if err != nil {
+		return nil, api.Refused("%v", err)
+	}
+	return x, nil
+}
+
+// showBaseline answers /v1/baseline with the file's content.
+func (d *Daemon) showBaseline(*http.Request) (any, error) {
+	base := d.baseline()
+	if base == nil {
+		return nil, api.Errorf(http.StatusNotFound, api.CodeNotFound, "no fabric has been accepted yet: there is no baseline")
+	}
+	return base, nil
+}
+
+// showTables answers /v1/tables with the tables that were read back last.
+func (d *Daemon) showTables(*http.Request) (any, error) {
+	tables := d.tablesInForce()
+	if tables == nil {
+		return nil, api.Errorf(http.StatusNotFound, api.CodeNotFound, "no tables have been read back yet")
+	}
+	var out bytes.Buffer
+	if err := tables.Write(&out, nil); err != nil {
+		return nil, err
+	}
+	return out.Bytes(), nil
+}
+
+// acceptBaseline answers POST /v1/baseline/accept: the fabric as it is becomes
+// what it is meant to be, with lanes and indices numbered afresh.
+func (d *Daemon) acceptBaseline(r *http.Request) (any, error) {
+	var err error
+	cerr := d.call(r.Context(), func() { err = d.accept() })
+	if cerr != nil {
+		return nil, cerr
+	}
+	if err != nil {
+		return nil, api.Refused("the baseline stays: %v", err)
+	}
+	return api.Change{Epoch: d.epochNumber(), Text: "the fabric as it is now is the baseline; plan and tables follow"}, nil
+}
+
+// accept runs between two events.
+func (d *Daemon) accept() error {
+	v := d.latest()
+	if v == nil {
+		return api.Refused("OpenSM has not written a usable dump yet")
+	}
+	base, err := topology.NewBaseline(v.tree.Fabric)
+	if err != nil {
+		return err
+	}
+	fresh, err := newView(v.tree.Fabric, base, d.cfg.Planning.Exclude)
+	if err != nil {
+		return err
+	}
+	if err := d.store.saveBaseline(fresh.tree.Baseline); err != nil {
+		return err
+	}
+	d.mu.Lock()
+	d.base, d.baseDirty = fresh.tree.Baseline, false
+	d.mu.Unlock()
+	fresh.seenAt, fresh.complete = v.seenAt, v.complete
+	d.take(d.life, fresh)
+	return nil
+}

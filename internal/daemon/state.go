@@ -1,0 +1,259 @@
+package daemon
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"go.uber.org/zap"
+
+	"forsd/api"
+	"forsd/controller"
+	"forsd/lft"
+	"forsd/opensm"
+	"forsd/planner"
+	"forsd/topology"
+)
+
+// times are the stations of a change, from the first sign of a new dump on.
+type times struct {
+	view                                                   string // the fabric that they belong to
+	what                                                   []string
+	seen                                                   time.Time
+	planned, verified, published, written, swept, readBack time.Time
+}
+
+// since is how long after the first sign something happened, 0 if it has not.
+func (t times) since(at time.Time) time.Duration {
+	if at.IsZero() || t.seen.IsZero() {
+		return 0
+	}
+	return at.Sub(t.seen)
+}
+
+// mark notes a station of the change that led to view v; only its first time
+// counts.
+func (d *Daemon) mark(v *view, f func(*times)) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.marks.view != v.id {
+		return
+	}
+	old := d.marks
+	f(&d.marks)
+	for _, s := range []struct{ old, new *time.Time }{{&old.planned, &d.marks.planned}, {&old.verified, &d.marks.verified},
+		{&old.published, &d.marks.published}, {&old.written, &d.marks.written}, {&old.swept, &d.marks.swept}, {&old.readBack, &d.marks.readBack}} {
+		if !s.old.IsZero() {
+			*s.new = *s.old
+		}
+	}
+}
+
+// whatOf says in words what led to view v.
+func (d *Daemon) whatOf(v *view) []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.marks.view != v.id {
+		return nil
+	}
+	return d.marks.what
+}
+
+// dumpSeen takes in a dump of the manager.
+func (d *Daemon) dumpSeen(ctx context.Context, s opensm.Snapshot) {
+	d.health.Clear(waitingForDump)
+	base, err := d.baselineFor(s.Fabric)
+	if err != nil {
+		d.step(ctx, controller.Refused{Reason: err.Error()})
+		return
+	}
+	v, err := newView(s.Fabric, base, d.cfg.Planning.Exclude)
+	if err != nil {
+		d.step(ctx, controller.Refused{Reason: err.Error()})
+		return
+	}
+	v.seenAt, v.complete = s.SeenAt, s.CompleteAt
+	d.take(ctx, v)
+}
+
+// take has the controller see a view.
+func (d *Daemon) take(ctx context.Context, v *view) {
+	d.remember(v)
+	lost := v.lost(d.current(), d.baseline())
+	var findings [][2]string
+	for _, f := range v.tree.Findings {
+		findings = append(findings, [2]string{f.Code, f.Text})
+	}
+	d.step(ctx, controller.Seen{Snapshot: controller.Snapshot{ID: v.id, Down: v.down, Lost: lost}})
+	d.health.Set("fabric", findings, time.Now())
+}
+
+// baselineFor is the stored baseline, or a new one of the fabric while there is
+// none.
+func (d *Daemon) baselineFor(f *topology.Fabric) (*topology.Baseline, error) {
+	if base := d.baseline(); base != nil {
+		return base, nil
+	}
+	return topology.NewBaseline(f)
+}
+
+// remember keeps a view for the actions that will name it, and says what is new
+// in it.
+func (d *Daemon) remember(v *view) {
+	d.mu.Lock()
+	var previous *view
+	if n := len(d.views); n > 0 {
+		previous = d.views[n-1]
+	}
+	for i, old := range d.views {
+		if old.id == v.id {
+			v.routed = old.routed
+			d.views = slices.Delete(d.views, i, i+1)
+			break
+		}
+	}
+	d.views = append(d.views, v)
+	if len(d.views) > keepViews {
+		d.views = slices.Delete(d.views, 0, 1)
+	}
+	var changes []topology.Change
+	if previous == nil || previous.id != v.id {
+		d.marks = times{view: v.id, seen: v.seenAt, what: []string{"the fabric was seen for the first time"}}
+		if previous != nil {
+			d.marks.what = []string{}
+			changes = topology.Diff(previous.tree.Fabric, v.tree.Fabric)
+			for _, c := range changes {
+				d.marks.what = append(d.marks.what, c.Text)
+			}
+		}
+	}
+	d.mu.Unlock()
+	for _, c := range changes {
+		d.log.Info("fabric changed", zap.String("kind", string(c.Kind)), zap.String("text", c.Text))
+		d.say(api.KindLink, c)
+	}
+}
+
+// view is the remembered view with this ID, nil if it is forgotten.
+func (d *Daemon) view(id string) *view {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, v := range d.views {
+		if v.id == id {
+			return v
+		}
+	}
+	return nil
+}
+
+// latest is the view seen last, nil before the first.
+func (d *Daemon) latest() *view {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if n := len(d.views); n > 0 {
+		return d.views[n-1]
+	}
+	return nil
+}
+
+func (d *Daemon) baseline() *topology.Baseline {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.base
+}
+
+// adopt makes a grown baseline the daemon's.
+func (d *Daemon) adopt(b *topology.Baseline) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.base == nil || string(d.base.Encode()) != string(b.Encode()) {
+		d.base, d.baseDirty = b, true
+	}
+}
+
+// saveBaseline makes the baseline durable if it is not.
+func (d *Daemon) saveBaseline() error {
+	d.mu.Lock()
+	base, dirty := d.base, d.baseDirty
+	d.mu.Unlock()
+	if !dirty {
+		return nil
+	}
+	if err := d.store.saveBaseline(base); err != nil {
+		return err
+	}
+	d.mu.Lock()
+	d.baseDirty = d.base != base
+	d.mu.Unlock()
+	return nil
+}
+
+func (d *Daemon) current() *epoch {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.inForce
+}
+
+func (d *Daemon) epochNumber() uint64 {
+	if e := d.current(); e != nil {
+		return e.Epoch
+	}
+	return 0
+}
+
+// setCurrent puts an epoch in force for everybody who asks.
+func (d *Daemon) setCurrent(e *epoch) error {
+	report, err := json.Marshal(e.Report)
+	if err != nil {
+		return err
+	}
+	p, err := api.NewPublished(e.view, report, e.PublishedAt)
+	if err != nil {
+		return err
+	}
+	d.mu.Lock()
+	d.inForce = e
+	d.mu.Unlock()
+	d.plans.Publish(p)
+	d.say(api.KindEpoch, e.summary())
+	return nil
+}
+
+// summary is the epoch as the API lists it.
+func (e *epoch) summary() api.Epoch {
+	return api.Epoch{Epoch: e.Epoch, PublishedAt: e.PublishedAt, Engine: string(e.Report.Engine), Phases: e.Report.Phases,
+		LowerBound: e.Report.LowerBound, TopologyHash: e.Report.TopologyHash, What: e.What, RollbackOf: e.RollbackOf}
+}
+
+func (d *Daemon) tablesInForce() *lft.Tables {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.programmed
+}
+
+func (d *Daemon) setTablesInForce(t *lft.Tables, match bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.programmed, d.matched, d.readAt = t, match, time.Now()
+}
+
+func (d *Daemon) planning() planner.Settings {
+	return planner.Settings{Engine: string(d.cfg.Planning.Engine)}
+}
+
+// planWarnings raises the warnings that the plan in force carries.
+func (d *Daemon) planWarnings(s *planner.Schedule) {
+	var pairs [][2]string
+	for _, w := range s.Warnings {
+		pairs = append(pairs, [2]string{w.Code, w.Text})
+	}
+	d.health.Set("plan", pairs, time.Now())
+}
+
+// say tells the subscribers of an event.
+func (d *Daemon) say(kind string, data any) {
+	if err := d.events.Publish(kind, data); err != nil {
+		d.log.Error("event lost", zap.String("kind", kind), zap.Error(err))
+	}
+}

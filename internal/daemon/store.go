@@ -1,0 +1,224 @@
+package daemon
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/renameio/v2"
+
+	"forsd/phasetable"
+	"forsd/planner"
+	"forsd/topology"
+)
+
+// epochFile is what the store keeps beside an epoch's phase table.
+type epochFile struct {
+	Epoch       uint64         `json:"epoch"`
+	PublishedAt time.Time      `json:"published_at"`
+	Fabric      string         `json:"fabric"`      // the controller's snapshot ID
+	What        []string       `json:"what"`        // what led to it, in words
+	RollbackOf  uint64         `json:"rollback_of"` // the epoch that it repeats; kept while the fabric stays
+	Report      planner.Report `json:"report"`
+}
+
+// epoch is a published plan.
+type epoch struct {
+	epochFile
+	table []byte           // phases.bin
+	view  *phasetable.View // of table
+}
+
+// store keeps the epochs and the baseline. An epoch is a directory that appears
+// by a rename after its files were flushed: the highest number is the epoch in
+// force, and a crash at any instruction leaves either the old or the new one.
+type store struct {
+	dir  string // the state directory
+	last uint64 // highest number ever seen, usable or not
+}
+
+const (
+	epochsDir    = "epochs"
+	epochMeta    = "epoch.json"
+	epochTable   = planner.BinaryFile
+	baselineFile = "baseline.json"
+	tempPrefix   = ".new-"
+)
+
+// openStore creates the directories, removes what a crash left half done, and
+// finds the highest epoch number.
+func openStore(dir string) (*store, error) {
+	s := &store{dir: dir}
+	if err := os.MkdirAll(filepath.Join(dir, epochsDir), 0o755); err != nil {
+		return nil, fmt.Errorf("create state directory: %w", err)
+	}
+	entries, err := os.ReadDir(filepath.Join(dir, epochsDir))
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), tempPrefix) {
+			if err := os.RemoveAll(filepath.Join(dir, epochsDir, e.Name())); err != nil {
+				return nil, err
+			}
+		}
+	}
+	for _, n := range s.numbers() {
+		s.last = max(s.last, n)
+	}
+	return s, nil
+}
+
+// numbers lists the stored epochs, ascending.
+func (s *store) numbers() []uint64 {
+	entries, _ := os.ReadDir(filepath.Join(s.dir, epochsDir))
+	var out []uint64
+	for _, e := range entries {
+		if n, err := strconv.ParseUint(e.Name(), 10, 64); err == nil {
+			out = append(out, n)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+func (s *store) path(n uint64) string {
+	return filepath.Join(s.dir, epochsDir, fmt.Sprintf("%010d", n))
+}
+
+// save makes e durable and in force. Its number must be s.last+1.
+func (s *store) save(e *epoch, keep int) error {
+	meta, err := json.MarshalIndent(e.epochFile, "", " ")
+	if err != nil {
+		return err
+	}
+	parent := filepath.Join(s.dir, epochsDir)
+	temp := filepath.Join(parent, fmt.Sprintf("%s%d", tempPrefix, e.Epoch))
+	if err := os.Mkdir(temp, 0o755); err != nil {
+		return fmt.Errorf("save epoch %d: %w", e.Epoch, err)
+	}
+	err = errors.Join(writeDurably(filepath.Join(temp, epochTable), e.table),
+		writeDurably(filepath.Join(temp, epochMeta), append(meta, '\n')))
+	if err == nil {
+		err = syncDir(temp)
+	}
+	if err == nil {
+		err = os.Rename(temp, s.path(e.Epoch))
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("save epoch %d: %w", e.Epoch, err), os.RemoveAll(temp))
+	}
+	s.last = e.Epoch
+	s.prune(keep)
+	return syncDir(parent)
+}
+
+// prune removes the oldest epochs over keep.
+func (s *store) prune(keep int) {
+	numbers := s.numbers()
+	for len(numbers) > max(keep, 1) {
+		// What cannot be removed now is removed next time.
+		_ = os.RemoveAll(s.path(numbers[0]))
+		numbers = numbers[1:]
+	}
+}
+
+// meta reads what is kept beside an epoch's table.
+func (s *store) meta(n uint64) (*epochFile, error) {
+	data, err := os.ReadFile(filepath.Join(s.path(n), epochMeta))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("it is not kept: forsctl epochs lists those that are")
+	} else if err != nil {
+		return nil, err
+	}
+	m := &epochFile{}
+	if err := json.Unmarshal(data, m); err != nil {
+		return nil, fmt.Errorf("epoch %d: %s: %w", n, epochMeta, err)
+	}
+	return m, nil
+}
+
+// load reads a stored epoch and checks it whole.
+func (s *store) load(n uint64) (*epoch, error) {
+	meta, err := s.meta(n)
+	if err != nil {
+		return nil, err
+	}
+	e := &epoch{epochFile: *meta}
+	if e.table, err = os.ReadFile(filepath.Join(s.path(n), epochTable)); err != nil {
+		return nil, err
+	}
+	if e.view, err = phasetable.Decode(e.table); err != nil {
+		return nil, fmt.Errorf("epoch %d: %w", n, err)
+	}
+	if e.Epoch != n || e.view.Epoch() != n {
+		return nil, fmt.Errorf("epoch %d: the files are those of epochs %d and %d", n, e.Epoch, e.view.Epoch())
+	}
+	return e, nil
+}
+
+// current loads the epoch in force: the highest one that is whole. It is nil
+// when there is none; damaged says what was skipped.
+func (s *store) current() (e *epoch, damaged error) {
+	numbers := s.numbers()
+	slices.Reverse(numbers)
+	for _, n := range numbers {
+		e, err := s.load(n)
+		if err == nil {
+			return e, damaged
+		}
+		damaged = errors.Join(damaged, err)
+	}
+	return nil, damaged
+}
+
+// baseline reads the stored baseline, nil when there is none yet.
+func (s *store) baseline() (*topology.Baseline, error) {
+	data, err := os.ReadFile(filepath.Join(s.dir, baselineFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	b, err := topology.ReadBaseline(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", filepath.Join(s.dir, baselineFile), err)
+	}
+	return b, nil
+}
+
+// saveBaseline makes the baseline durable.
+func (s *store) saveBaseline(b *topology.Baseline) error {
+	path := filepath.Join(s.dir, baselineFile)
+	if err := renameio.WriteFile(path, b.Encode(), 0o644); err != nil {
+		return fmt.Errorf("save baseline: %w", err)
+	}
+	return syncDir(s.dir)
+}
+
+func writeDurably(path string, data []byte) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+func syncDir(path string) error {
+	d, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

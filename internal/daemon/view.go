@@ -1,0 +1,166 @@
+package daemon
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"regexp"
+	"slices"
+	"time"
+
+	"forsd/controller"
+	"forsd/lft"
+	"forsd/phasetable"
+	"forsd/planner"
+	"forsd/topology"
+	"forsd/verify"
+)
+
+// view is a fabric seen through the baseline, with what is derived from it.
+type view struct {
+	id       string // of fabric and baseline: the controller's snapshot ID
+	tree     *topology.FatTree
+	down     []controller.Lane // lanes that no schedule can use, ascending
+	seenAt   time.Time
+	complete time.Time // when the dump was whole
+
+	routed []routes // tables already built for this view
+}
+
+// routes are the tables of a view with some lanes held back.
+type routes struct {
+	hold   []controller.Lane
+	tables *lft.Tables
+}
+
+// newView fits the fabric to the baseline.
+func newView(f *topology.Fabric, b *topology.Baseline, exclude *regexp.Regexp) (*view, error) {
+	tree, err := topology.Fit(f, b, exclude)
+	if err != nil {
+		return nil, err
+	}
+	v := &view{tree: tree}
+	for l := range tree.Leaves {
+		for k := range tree.Lanes {
+			if c := tree.Leaves[l].Cables[k].State; c == topology.Missing || c == topology.Degraded {
+				v.down = append(v.down, controller.Lane{Leaf: l, Lane: k})
+			}
+		}
+	}
+	v.id = identity(tree)
+	return v, nil
+}
+
+// identity is a digest of all that plans and tables depend on. Names are left
+// out: a renamed switch changes nothing.
+func identity(t *topology.FatTree) string {
+	h := sha256.New()
+	h.Write([]byte(t.Fabric.Hash()))
+	for l := range t.Leaves {
+		fmt.Fprintln(h, t.Leaves[l].GUID, t.Leaves[l].Cables)
+	}
+	for i := range t.Hosts {
+		fmt.Fprintln(h, t.Hosts[i].GUID, t.Hosts[i].Leaf, t.Hosts[i].Alpha, t.Hosts[i].Server)
+	}
+	return hex.EncodeToString(h.Sum(nil)[:8])
+}
+
+// held is the tree with some lanes taken out of schedules.
+func (v *view) held(lanes []controller.Lane) *topology.FatTree {
+	if len(lanes) == 0 {
+		return v.tree
+	}
+	t := *v.tree
+	t.Leaves = slices.Clone(t.Leaves)
+	for _, l := range lanes {
+		if l.Leaf < len(t.Leaves) && l.Lane < t.Lanes {
+			t.Leaves[l.Leaf].Cables = slices.Clone(t.Leaves[l.Leaf].Cables)
+			t.Hold(l.Leaf, l.Lane)
+		}
+	}
+	return &t
+}
+
+// tables builds and verifies the tables of the view, once for each set of held
+// lanes.
+func (v *view) tables(hold []controller.Lane) (*lft.Tables, error) {
+	for _, r := range v.routed {
+		if slices.Equal(r.hold, hold) {
+			return r.tables, nil
+		}
+	}
+	tables, err := planner.Route(v.held(hold))
+	if err != nil {
+		return nil, err
+	}
+	v.routed = append(v.routed, routes{slices.Clone(hold), tables})
+	return tables, nil
+}
+
+// lost is the share of the servers in force that the view lacks; without an
+// epoch, the baseline's host ports count.
+func (v *view) lost(e *epoch, b *topology.Baseline) float64 {
+	present := make(map[topology.GUID]bool, len(v.tree.Hosts))
+	for i := range v.tree.Hosts {
+		present[v.tree.Hosts[i].GUID] = true
+	}
+	total, missing := 0, 0
+	count := func(g topology.GUID) {
+		total++
+		if !present[g] {
+			missing++
+		}
+	}
+	if e != nil {
+		for s := range e.view.Servers() {
+			count(e.view.Server(s).GUID)
+		}
+	} else if b != nil {
+		for _, l := range b.Leaves {
+			for _, s := range l.Slots {
+				if s.GUID != 0 {
+					count(s.GUID)
+				}
+			}
+		}
+	}
+	if total == 0 {
+		return 0
+	}
+	return float64(missing) / float64(total)
+}
+
+// rowsOf maps the rows of a published table onto the servers of a tree. It
+// fails when the table's servers are not exactly the tree's.
+func rowsOf(table *phasetable.View, t *topology.FatTree) (verify.Rows, error) {
+	n := table.Servers()
+	if n != len(t.Servers) {
+		return verify.Rows{}, fmt.Errorf("the plan has %d servers, the fabric %d", n, len(t.Servers))
+	}
+	place := make([]int32, n) // [server of the table] its index in the tree
+	for i, h := range t.Servers {
+		s, ok := table.FindGUID(t.Hosts[h].GUID)
+		if !ok {
+			return verify.Rows{}, fmt.Errorf("%s (%s) is not in the plan", t.Hosts[h].Name, t.Hosts[h].GUID)
+		}
+		place[s] = int32(i)
+	}
+	rows := verify.Rows{Phases: table.Phases(), To: make([]int32, n*table.Phases()), Lane: make([]int16, n*table.Phases()), DLID: make([]topology.LID, n*table.Phases())}
+	for s := range n {
+		row := table.Row(s)
+		for p := range table.Phases() {
+			at := p*n + int(place[s])
+			x := row.At(p)
+			rows.To[at], rows.Lane[at], rows.DLID[at] = -1, -1, 0
+			if x.SendTo >= 0 {
+				rows.To[at], rows.Lane[at], rows.DLID[at] = place[x.SendTo], int16(x.Lane), x.DLID
+			}
+		}
+	}
+	return rows, nil
+}
+
+// equalRows tells whether two schedules are the same, transfer by transfer.
+func equalRows(a, b verify.Rows) bool {
+	return a.Phases == b.Phases && slices.Equal(a.To, b.To) && slices.Equal(a.Lane, b.Lane) && slices.Equal(a.DLID, b.DLID)
+}

@@ -1,0 +1,186 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"go.uber.org/zap"
+
+	"forsd/controller"
+	"forsd/lft"
+	"forsd/opensm"
+	"forsd/phasetable"
+	"forsd/planner"
+	"forsd/verify"
+)
+
+// This file carries the controller's actions out. Its functions run one at a
+// time, outside the loop; what they share with the API is guarded by d.mu.
+
+// plan makes and verifies the plan that the controller asks for. Planning and
+// the tables that are to follow are worked on side by side.
+func (d *Daemon) plan(a controller.Plan) controller.Event {
+	v := d.view(a.Fabric)
+	if v == nil {
+		return controller.Planned{Err: "the fabric has been forgotten"}
+	}
+	if a.Final && d.pinnedHolds(v) {
+		return controller.Planned{Same: true}
+	}
+	type routed struct {
+		tables *lft.Tables
+		err    error
+	}
+	next := make(chan routed, 1)
+	go func() {
+		tables, err := v.tables(a.Hold)
+		next <- routed{tables, err}
+	}()
+	tree := v.held(a.Avoid)
+	schedule, err := planner.Plan(tree, d.planning())
+	planned := time.Now()
+	r := <-next
+	if err = errors.Join(err, r.err); err != nil {
+		return controller.Planned{Err: err.Error()}
+	}
+	on := []*lft.Tables{d.tablesInForce()}
+	if !a.Final {
+		on = append(on, r.tables)
+	}
+	if err := schedule.Check(on...); err != nil {
+		if schedule, err = planner.Verified(tree, d.planning(), on...); err != nil {
+			return controller.Planned{Err: err.Error()}
+		}
+	}
+	d.mark(v, func(t *times) { t.planned, t.verified = planned, time.Now() })
+	d.candidate = candidate{v, schedule}
+	same := d.inForceIs(schedule)
+	if same {
+		d.planWarnings(schedule)
+	}
+	return controller.Planned{Same: same}
+}
+
+// pinnedHolds tells whether the epoch in force was put there by a rollback on
+// this very fabric and still stands verification on the tables in force.
+func (d *Daemon) pinnedHolds(v *view) bool {
+	e := d.current()
+	if e == nil || e.RollbackOf == 0 || e.Fabric != v.id {
+		return false
+	}
+	rows, err := rowsOf(e.view, v.tree)
+	return err == nil && verify.Plan(v.tree, d.tablesInForce(), rows, planner.Unreachable(v.tree)) == nil
+}
+
+// inForceIs tells whether the epoch in force is this very schedule.
+func (d *Daemon) inForceIs(s *planner.Schedule) bool {
+	e := d.current()
+	if e == nil {
+		return false
+	}
+	rows, err := rowsOf(e.view, s.Tree)
+	return err == nil && equalRows(rows, s.Rows)
+}
+
+// publish puts the last plan in force.
+func (d *Daemon) publish() error {
+	c := d.candidate
+	d.adopt(c.view.tree.Baseline)
+	meta := epochFile{Fabric: c.view.id, What: d.whatOf(c.view), Report: c.schedule.Report()}
+	if err := d.put(c.schedule.Table(d.store.last+1), meta); err != nil {
+		return err
+	}
+	d.mark(c.view, func(t *times) { t.published = time.Now() })
+	d.planWarnings(c.schedule)
+	return nil
+}
+
+// put makes a table the next epoch: durable first, then in force.
+func (d *Daemon) put(table *phasetable.Table, meta epochFile) error {
+	meta.Epoch, meta.PublishedAt = table.Epoch, time.Now()
+	e := &epoch{epochFile: meta}
+	var err error
+	if e.table, err = phasetable.Encode(table); err != nil {
+		return err
+	}
+	if e.view, err = phasetable.Decode(e.table); err != nil {
+		return err
+	}
+	if err := d.saveBaseline(); err != nil {
+		return err
+	}
+	if err := d.store.save(e, d.cfg.KeepEpochs); err != nil {
+		return err
+	}
+	if err := d.setCurrent(e); err != nil {
+		return err
+	}
+	d.log.Info("published", zap.Uint64("epoch", e.Epoch), zap.Int("phases", e.Report.Phases),
+		zap.Int("lower_bound", e.Report.LowerBound), zap.String("engine", string(e.Report.Engine)), zap.Uint64("rollback_of", e.RollbackOf))
+	return nil
+}
+
+// write brings the table file up to date, if it is not.
+func (d *Daemon) write(a controller.Write) (changed bool, err error) {
+	v := d.view(a.Fabric)
+	if v == nil {
+		return false, errors.New("the fabric has been forgotten")
+	}
+	tables, err := v.tables(a.Hold)
+	if err != nil {
+		return false, err
+	}
+	// A newcomer's index must survive a crash before tables depend on it.
+	d.adopt(v.tree.Baseline)
+	if err := d.saveBaseline(); err != nil {
+		return false, err
+	}
+	changed, err = opensm.WriteTables(d.cfg.OpenSM.LFTsFile, func(w io.Writer) error {
+		if d.cfg.OpenSM.TableComments {
+			return tables.Write(w, lft.OwnersOf(v.tree.Fabric))
+		}
+		return tables.Write(w, nil)
+	})
+	if err != nil {
+		return false, fmt.Errorf("write tables: %w", err)
+	}
+	d.mark(v, func(t *times) { t.written = time.Now() })
+	return changed, nil
+}
+
+// signal has the manager sweep.
+func (d *Daemon) signal(ctx context.Context) error {
+	p, err := opensm.Sweep(ctx, d.finder)
+	if err == nil {
+		d.managerFound(p)
+	}
+	return err
+}
+
+// readBack reads the tables out of the switches, compares them with those of
+// the fabric, and verifies the plan in force on them.
+func (d *Daemon) readBack(ctx context.Context, a controller.ReadBack) controller.Event {
+	v := d.view(a.Fabric)
+	if v == nil {
+		return controller.ReadBackDone{Err: "the fabric has been forgotten"}
+	}
+	swept := time.Now()
+	got, err := opensm.ReadBack{Command: d.cfg.OpenSM.DumpCommand, Timeout: d.cfg.OpenSM.ReadbackTimeout}.Tables(ctx)
+	if err != nil {
+		return controller.ReadBackDone{Err: err.Error()}
+	}
+	want, err := v.tables(a.Hold)
+	if err != nil {
+		return controller.ReadBackDone{Err: err.Error()}
+	}
+	err = lft.Compare(want, got, lft.LIDs(v.tree.Fabric))
+	d.setTablesInForce(got, err == nil)
+	if err != nil {
+		return controller.ReadBackDone{Difference: err.Error()}
+	}
+	d.mark(v, func(t *times) { t.swept, t.readBack = swept, time.Now() })
+	return controller.ReadBackDone{Match: true}
+}

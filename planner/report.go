@@ -1,0 +1,150 @@
+package planner
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"forsd/fors"
+	"forsd/lft"
+	"forsd/phasetable"
+	"forsd/topology"
+)
+
+// Report is plan.json: what a plan is, in figures.
+type Report struct {
+	Version            int              `json:"version"`
+	Engine             fors.Engine      `json:"engine"`
+	Phases             int              `json:"phases"`
+	LowerBound         int              `json:"lower_bound"`
+	Gap                int              `json:"gap"`
+	Servers            int              `json:"servers"`
+	Leaves             int              `json:"leaves"`
+	Spines             int              `json:"spines"`
+	Lanes              int              `json:"lanes"`
+	LMC                int              `json:"lmc"`
+	BandwidthReduction int              `json:"bandwidth_reduction"`
+	AffectedSpines     int              `json:"affected_spines"`
+	UnreachablePairs   int              `json:"unreachable_pairs"`
+	Certificate        fors.Certificate `json:"certificate"`
+	Warnings           []string         `json:"warnings"`
+	PlanSeconds        float64          `json:"plan_seconds"`
+	TopologyHash       string           `json:"topology_hash"`
+}
+
+// Report sums the schedule up. The warnings are codes, the fabric's findings
+// among them, each once, in ascending order.
+func (s *Schedule) Report() Report {
+	p, t := s.Plan, s.Tree
+	codes := []string{}
+	for _, w := range s.Warnings {
+		codes = append(codes, w.Code)
+	}
+	for _, f := range t.Findings {
+		codes = append(codes, f.Code)
+	}
+	slices.Sort(codes)
+	lmc := 0
+	for _, i := range t.Servers {
+		lmc = max(lmc, int(t.Hosts[i].LMC))
+	}
+	leaves, spines := present(t)
+	return Report{Version: 1, Engine: p.Engine, Phases: p.Phases, LowerBound: p.LowerBound, Gap: p.Gap(),
+		Servers: p.Servers, Leaves: leaves, Spines: spines, Lanes: t.Lanes, LMC: lmc,
+		BandwidthReduction: p.Reduction, AffectedSpines: affectedSpines(t), UnreachablePairs: len(p.Unreachable),
+		Certificate: p.Certificate, Warnings: slices.Compact(codes), PlanSeconds: s.Took.Seconds(), TopologyHash: t.Fabric.Hash()}
+}
+
+// present counts the leaves and spines that are there.
+func present(t *topology.FatTree) (leaves, spines int) {
+	for i := range t.Leaves {
+		if t.Leaves[i].Node != topology.None {
+			leaves++
+		}
+	}
+	for i := range t.Spines {
+		if t.Spines[i].Node != topology.None {
+			spines++
+		}
+	}
+	return leaves, spines
+}
+
+// affectedSpines is m: the spines with a lane that is not up at some leaf with
+// servers.
+func affectedSpines(t *topology.FatTree) int {
+	hit := make([]bool, len(t.Spines))
+	for _, i := range t.Servers {
+		for k, s := range t.LaneOf {
+			if !t.LaneUp(t.Hosts[i].Leaf, k) {
+				hit[s] = true
+			}
+		}
+	}
+	m := 0
+	for _, h := range hit {
+		if h {
+			m++
+		}
+	}
+	return m
+}
+
+// Table is the schedule as the phase table that ranks read.
+func (s *Schedule) Table(epoch uint64) *phasetable.Table {
+	t := s.Tree
+	out := &phasetable.Table{Epoch: epoch, TopologyHash: t.Fabric.Hash(), Phases: s.Rows.Phases, Lanes: t.Lanes,
+		To: s.Rows.To, Lane: s.Rows.Lane, DLID: s.Rows.DLID}
+	for _, i := range t.Servers {
+		h := &t.Hosts[i]
+		out.Servers = append(out.Servers, phasetable.ServerEntry{GUID: h.GUID, LID: h.LID, LMC: h.LMC, Leaf: h.Leaf, Name: h.Name})
+	}
+	return out
+}
+
+// The files that WriteDir writes.
+const (
+	ReportFile      = "plan.json"
+	PhasesFile      = "phases.csv"
+	TablesFile      = "lfts.dump"
+	BinaryFile      = "phases.bin"
+	UnreachableFile = "unreachable.csv"
+)
+
+// WriteDir writes plan.json, phases.csv, unreachable.csv, lfts.dump and
+// phases.bin into dir, which it creates.
+func (r *Result) WriteDir(dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	report, err := json.MarshalIndent(r.Report(), "", "  ")
+	if err != nil {
+		return err
+	}
+	table := r.Table(0)
+	binary, err := phasetable.Encode(table)
+	if err != nil {
+		return err
+	}
+	var csv, tables, cut bytes.Buffer
+	if err := phasetable.WriteCSV(&csv, table); err != nil {
+		return err
+	}
+	if err := r.Tables.Write(&tables, lft.OwnersOf(r.Tree.Fabric)); err != nil {
+		return err
+	}
+	cut.WriteString("src_guid,dst_guid\n")
+	for _, p := range r.Plan.Unreachable {
+		fmt.Fprintf(&cut, "%s,%s\n", table.Servers[p.Src].GUID, table.Servers[p.Dst].GUID)
+	}
+	for name, data := range map[string][]byte{ReportFile: append(report, '\n'), PhasesFile: csv.Bytes(),
+		TablesFile: tables.Bytes(), BinaryFile: binary, UnreachableFile: cut.Bytes()} {
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
