@@ -2,6 +2,7 @@ package topology_test
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"testing"
 
@@ -180,4 +181,121 @@ func FuzzReadBaseline(f *testing.F) {
 		}
 		consistent(t, ft)
 	})
+}
+
+// numbering is everything that must not move: the lane of every cable in the
+// tree by its leaf end, and the index of every host port.
+type numbering struct {
+	Lanes  int
+	Leaves []topology.GUID
+	Spines []topology.GUID
+	Cables map[cableAt]int // lane
+	Alpha  map[hostAt]int
+}
+
+type cableAt struct {
+	Leaf, Spine         topology.GUID
+	LeafPort, SpinePort uint8
+}
+
+type hostAt struct{ Leaf, Port topology.GUID }
+
+func numbersOf(ft *topology.FatTree) numbering {
+	n := numbering{Lanes: ft.Lanes, Cables: map[cableAt]int{}, Alpha: map[hostAt]int{}}
+	for l := range ft.Leaves {
+		leaf := &ft.Leaves[l]
+		n.Leaves = append(n.Leaves, leaf.GUID)
+		for k, c := range leaf.Cables {
+			if c.Usable() {
+				n.Cables[cableAt{leaf.GUID, ft.Spines[ft.LaneOf[k]].GUID, c.LeafPort, c.SpinePort}] = k
+			}
+		}
+	}
+	for s := range ft.Spines {
+		n.Spines = append(n.Spines, ft.Spines[s].GUID)
+	}
+	for _, h := range ft.Hosts {
+		if h.Leaf >= 0 {
+			n.Alpha[hostAt{ft.Leaves[h.Leaf].GUID, h.GUID}] = h.Alpha
+		}
+	}
+	return n
+}
+
+// Nothing that was once numbered is ever numbered otherwise, whatever goes and
+// comes.
+func TestFitNeverRenumbers(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		whole := fabgen.Generate(fabgen.Spec{Spines: 3, Leaves: 4, Hosts: []int{3, 2}, Cables: rapid.IntRange(1, 2).Draw(rt, "cables"),
+			LMC: 2, Shuffle: rapid.Uint64Range(0, 5).Draw(rt, "shuffle")})
+		partly := func() *topology.Fabric {
+			var gone []topology.GUID
+			for i := range whole.Nodes {
+				n := &whole.Nodes[i]
+				if often := 4 + 4*int(n.Kind&topology.Switch); rapid.IntRange(0, often).Draw(rt, "gone") == 0 {
+					gone = append(gone, n.GUID)
+				}
+			}
+			f := without(t, whole, gone...)
+			for range rapid.IntRange(0, 3).Draw(rt, "dead cables") {
+				if len(f.Nodes) > 0 {
+					node := rapid.IntRange(0, len(f.Nodes)-1).Draw(rt, "node")
+					f.Disconnect(topology.PortRef{Node: int32(node), Port: uint8(rapid.IntRange(1, len(f.Nodes[node].Ports)-1).Draw(rt, "port"))})
+				}
+			}
+			return f
+		}
+		b, err := topology.NewBaseline(partly())
+		if err != nil {
+			rt.Skip(err)
+		}
+		known := numbering{Lanes: b.Lanes(), Cables: map[cableAt]int{}, Alpha: map[hostAt]int{}}
+		for range rapid.IntRange(1, 6).Draw(rt, "steps") {
+			ft := fitted(t, partly(), b)
+			consistent(rt, ft)
+			now := numbersOf(ft)
+			if now.Lanes != known.Lanes || !slices.Equal(now.Leaves[:len(known.Leaves)], known.Leaves) || len(known.Spines) > 0 && !slices.Equal(now.Spines, known.Spines) {
+				rt.Fatalf("switches renumbered: %v, were %v", now, known)
+			}
+			keepsUplinks(rt, b, ft)
+			for h, a := range now.Alpha {
+				if old, ok := known.Alpha[h]; ok && old != a {
+					rt.Fatalf("host %v has index %d, had %d", h, a, old)
+				}
+				known.Alpha[h] = a
+			}
+			known.Leaves, known.Spines, b = now.Leaves, now.Spines, ft.Baseline
+			again, err := topology.ReadBaseline(b.Encode())
+			if err != nil {
+				rt.Fatal(err)
+			}
+			if diff := cmp.Diff(string(b.Encode()), string(again.Encode())); diff != "" {
+				rt.Fatal(diff)
+			}
+		}
+	})
+}
+
+// keepsUplinks checks that what the baseline has of a lane stays, and that a
+// cable in the baseline's ports has the baseline's lane.
+func keepsUplinks(t *rapid.T, b *topology.Baseline, ft *topology.FatTree) {
+	for l := range b.Leaves {
+		for k, u := range b.Leaves[l].Uplinks {
+			if u == (topology.Uplink{}) {
+				continue
+			}
+			if now := ft.Baseline.Leaves[l].Uplinks[k]; now != u {
+				t.Fatalf("lane %d of leaf %d was %v, is %v", k, l, u, now)
+			}
+			leaf, spine := ft.Leaves[l].Node, ft.Spines[ft.LaneOf[k]].Node
+			if leaf == topology.None || spine == topology.None {
+				continue
+			}
+			c := ft.Leaves[l].Cables[k]
+			if p := ft.Fabric.At(topology.PortRef{Node: leaf, Port: u.LeafPort}); p.Up() && p.Peer == spine && p.PeerPort == u.SpinePort &&
+				(c.LeafPort != u.LeafPort || c.SpinePort != u.SpinePort || !c.Usable()) {
+				t.Fatalf("lane %d of leaf %d is %v though its cable is in %v", k, l, c, u)
+			}
+		}
+	}
 }
