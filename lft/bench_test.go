@@ -9,39 +9,6 @@ import (
 	"forsd/topology"
 )
 
-// tree fits the fabric to its own baseline after the change, which can be nil.
-func tree(t testing.TB, f *topology.Fabric, change func(*topology.Fabric)) *topology.FatTree {
-	t.Helper()
-	b, err := topology.NewBaseline(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if change != nil {
-		f = f.Clone()
-		change(f)
-	}
-	ft, err := topology.Fit(f, b, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return ft
-}
-
-// fataler is a test of testing or of rapid.
-type fataler interface {
-	Helper()
-	Fatal(args ...any)
-}
-
-func build(t fataler, ft *topology.FatTree) *Tables {
-	t.Helper()
-	tables, err := Build(ft)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return tables
-}
-
 // lhcb is the fabric of the paper's section 6 with LMC 5, and its largest
 // simulated one.
 var (
@@ -65,15 +32,6 @@ func BenchmarkBuild(b *testing.B) {
 				build(b, ft)
 			}
 		})
-	}
-}
-
-// unplug takes every switch cable of node i away.
-func unplug(f *topology.Fabric, i int32) {
-	for p := range f.Nodes[i].Ports {
-		if port := &f.Nodes[i].Ports[p]; port.Peer != topology.None && f.Nodes[port.Peer].Kind == topology.Switch {
-			f.Disconnect(topology.PortRef{Node: i, Port: uint8(p)})
-		}
 	}
 }
 

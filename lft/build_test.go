@@ -16,6 +16,7 @@ import (
 func TestDelivery(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		ft := drawTree(r)
+		hold(r, ft)
 		tables := build(r, ft)
 		f := ft.Fabric
 		w := newWalker(f, tables)
@@ -118,6 +119,7 @@ func isLeaf(ft *topology.FatTree, node int32) bool {
 func TestLanes(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		ft := drawTree(r)
+		hold(r, ft)
 		tables := build(r, ft)
 		for i := range ft.Hosts {
 			h := &ft.Hosts[i]
@@ -183,7 +185,7 @@ func TestStability(t *testing.T) {
 				}
 				for l := range after.Leaves {
 					s := a.Find(after.Leaves[l].GUID)
-					if l == h.Leaf || a.Port(s, lid) == b.Port(s, lid) {
+					if s < 0 || l == h.Leaf || a.Port(s, lid) == b.Port(s, lid) {
 						continue
 					}
 					for lane, c := range after.Leaves[l].Cables {

@@ -2,12 +2,56 @@ package lft
 
 import (
 	"fmt"
+	"slices"
+	"testing"
 
 	"forsd/internal/fabgen"
 	"forsd/topology"
 
 	"pgregory.net/rapid"
 )
+
+// tree fits the fabric to its own baseline after the change, which can be nil.
+func tree(t testing.TB, f *topology.Fabric, change func(*topology.Fabric)) *topology.FatTree {
+	t.Helper()
+	b, err := topology.NewBaseline(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if change != nil {
+		f = f.Clone()
+		change(f)
+	}
+	ft, err := topology.Fit(f, b, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ft
+}
+
+// fataler is a test of testing or of rapid.
+type fataler interface {
+	Helper()
+	Fatal(args ...any)
+}
+
+func build(t fataler, ft *topology.FatTree) *Tables {
+	t.Helper()
+	tables, err := Build(ft)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tables
+}
+
+// unplug takes every switch cable of node i away.
+func unplug(f *topology.Fabric, i int32) {
+	for p := range f.Nodes[i].Ports {
+		if port := &f.Nodes[i].Ports[p]; port.Peer != topology.None && f.Nodes[port.Peer].Kind == topology.Switch {
+			f.Disconnect(topology.PortRef{Node: i, Port: uint8(p)})
+		}
+	}
+}
 
 // drawFabric draws a fat tree of any population with parallel cables, in any
 // cabling order, with adapters and a bystander on spines.
@@ -74,8 +118,8 @@ func cables(f *topology.Fabric) []topology.PortRef {
 	return refs
 }
 
-// damage takes cables away, slows others down, and adds surplus cables, new
-// switches of every kind and their hosts.
+// damage takes cables away, slows others down, adds surplus cables and new
+// switches of every kind with their hosts, and removes switches.
 func damage(r *rapid.T, f *topology.Fabric) {
 	all := cables(f)
 	for _, c := range all {
@@ -115,7 +159,36 @@ func damage(r *rapid.T, f *topology.Fabric) {
 		}
 		next += 0x10000
 	}
+	switch rapid.SampledFrom([]string{"none", "leaf", "spine"}).Draw(r, "switch removed") {
+	case "leaf":
+		remove(f, leaf+1)
+	case "spine":
+		remove(f, spine)
+	}
 	fabgen.AssignLIDs(f, lmc)
+}
+
+// remove takes node i out of the fabric.
+func remove(f *topology.Fabric, i int32) {
+	for p := range f.Nodes[i].Ports {
+		f.Disconnect(topology.PortRef{Node: i, Port: uint8(p)})
+	}
+	f.Nodes = slices.Delete(f.Nodes, int(i), int(i)+1)
+	for n := range f.Nodes {
+		for p := range f.Nodes[n].Ports {
+			if port := &f.Nodes[n].Ports[p]; port.Peer > i {
+				port.Peer--
+			}
+		}
+	}
+}
+
+// hold takes some cables out of schedules.
+func hold(r *rapid.T, t *topology.FatTree) {
+	for range rapid.IntRange(0, 3).Draw(r, "holds") {
+		l := rapid.IntRange(0, len(t.Leaves)-1).Draw(r, "leaf")
+		t.Hold(l, rapid.IntRange(0, t.Lanes-1).Draw(r, "lane"))
+	}
 }
 
 // drawTree draws a damaged fabric seen through the baseline of the whole one.
