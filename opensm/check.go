@@ -4,36 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
 	"forsd/internal/health"
-)
-
-// The codes of findings.
-const (
-	UcastCacheOn       = "ucast-cache-on"
-	NoFallbackMissing  = "no-fallback-missing"
-	RoutingEngineWrong = "routing-engine-wrong"
-	LFTsFileMissing    = "lfts-file-missing" // OpenSM is given no table file
-	LFTsFileWrong      = "lfts-file-wrong"   // it is given another one than forsd writes
-	LFTsFileAbsent     = "lfts-file-absent"  // the file does not exist
-	LMCTooSmall        = "lmc-too-small"
-	LMCWrong           = "lmc-wrong"
-	LMCOnSwitches      = "lmc-esp0-on"
-	LIDMatrixFileSet   = "lid-matrix-file-set"
-	DumpDirWrong       = "dump-dir-wrong"
-	CacheDirWrong      = "cache-dir-wrong"
-	SweepOnTrapOff     = "sweep-on-trap-off"
-	SweepIntervalZero  = "sweep-interval-zero"
-	ReassignLIDsOn     = "reassign-lids-on"
-	HonorGUID2LIDOff   = "honor-guid2lid-off"
-	SMInactive         = "sm-inactive"
-	LogRoutingSlow     = "log-flag-routing-slow"
-	LogInfoOff         = "log-flag-info-off"
-	RestartNeeded      = "opensm-restart-needed"
-	SettingsUnseen     = "opensm-settings-unseen"
 )
 
 // Want is what forsd needs of OpenSM's settings.
@@ -51,16 +27,6 @@ type Finding struct {
 	Severity health.Severity
 	Title    string
 	Text     string // what was found, why it matters, and what to do
-}
-
-// Findings lists every kind of finding, in the order in which Check looks for
-// them, for a health.Tracker.
-func Findings() []health.Warnable {
-	kinds := make([]health.Warnable, len(rules))
-	for i, r := range rules {
-		kinds[i] = health.Warnable{Code: r.code, Severity: r.severity, Title: r.title}
-	}
-	return kinds
 }
 
 // Check judges the settings; the findings come in a fixed order. Of the disk it
@@ -118,7 +84,7 @@ var rules = []rule{
 			s.advise("lfts_file", want.LFTsFile, true) + "; or set opensm.lfts_file in forsd.yaml"
 	}},
 	{LFTsFileAbsent, health.Critical, "the table file does not exist", func(s *Settings, _ *Want) string {
-		if s.LFTsFile == "" || !errors.Is(exists(s.LFTsFile), fs.ErrNotExist) {
+		if _, err := os.Stat(s.LFTsFile); s.LFTsFile == "" || !errors.Is(err, fs.ErrNotExist) {
 			return ""
 		}
 		return fmt.Sprintf("without %s OpenSM does not come up (ERR 6302); start forsd, which creates it, before OpenSM", s.LFTsFile)

@@ -41,6 +41,30 @@ type LogEvent struct {
 // Fallback tells whether OpenSM used another engine than forsd's tables.
 func (e LogEvent) Fallback() bool { return e.Kind == EngineUsed && e.Engine != "file" }
 
+// Effect says which warning the event raises, "" for none, and which it ends.
+func (e LogEvent) Effect() (raise string, ends []string) {
+	switch e.Kind {
+	case SubnetUp:
+		return "", []string{SweepErrors}
+	case EngineUsed:
+		if e.Fallback() {
+			return EngineFallback, []string{NoTables}
+		}
+		return "", []string{EngineFallback, FileRejected, NoTables}
+	case TableFileRejected:
+		return FileRejected, nil
+	case RoutingFailed:
+		return NoTables, nil
+	case MasterEntered:
+		return "", []string{Standby}
+	case StandbyEntered:
+		return Standby, nil
+	case SweepFailed:
+		return SweepErrors, nil
+	}
+	return "", nil
+}
+
 // levelError in a line's level makes it an error; together with logInfo it is
 // OpenSM's greeting (osm_log.h).
 const levelError = 0x01

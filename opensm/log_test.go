@@ -2,6 +2,7 @@ package opensm
 
 import (
 	"context"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -63,6 +64,45 @@ func TestClassifyLog(t *testing.T) {
 		}
 		if got != c.want {
 			t.Errorf("%q is %q, want %q", c.line, got, c.want)
+		}
+	}
+}
+
+// TestEffect replays a log as a whole: what is in force after every line.
+func TestEffect(t *testing.T) {
+	known := map[string]bool{}
+	for _, k := range Kinds() {
+		known[k.Code] = true
+	}
+	force := map[string]bool{}
+	for i, step := range []struct{ line, inForce string }{
+		{"a 0x80 -> Entering STANDBY state", Standby},
+		{"a 0x80 -> Entering MASTER state", ""},
+		{"a 0x02 -> m: file tables configured on all switches", ""},
+		{"a 0x01 -> do_ucast_file_load: PARSE ERROR", FileRejected},
+		{"a 0x01 -> m: No routing engine able to", NoTables + FileRejected},
+		{"a 0x02 -> m: updn tables configured on all switches", EngineFallback + FileRejected},
+		{"a 0x02 -> m: file tables configured on all switches", ""},
+		{"a 0x80 -> Errors during initialization", SweepErrors},
+		{"a 0x01 -> something else", SweepErrors},
+		{"a 0x02 -> SUBNET UP", ""},
+	} {
+		e, ok := ClassifyLog(step.line)
+		raise, ends := e.Effect()
+		if !ok || raise != "" && !known[raise] {
+			t.Errorf("step %d: %+v raises %q", i, e, raise)
+		}
+		if raise != "" {
+			force[raise] = true
+		}
+		for _, code := range ends {
+			if !known[code] {
+				t.Errorf("step %d ends %q, which is unknown", i, code)
+			}
+			delete(force, code)
+		}
+		if got := strings.Join(slices.Sorted(maps.Keys(force)), ""); got != step.inForce {
+			t.Errorf("step %d: %q is in force, want %q", i, got, step.inForce)
 		}
 	}
 }

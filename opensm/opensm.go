@@ -4,18 +4,18 @@
 // its log for warnings. It plans nothing and decides nothing.
 package opensm
 
-// Where OpenSM 3.3.23 keeps its files when nobody says otherwise, and where
-// Debian's unit opensm@.service has it log; %s is the port GUID as systemd's
-// instance name spells it, such as 0x0002c90300a1b2c3.
+// Where OpenSM 3.3.23 keeps its files when nobody says otherwise. Debian's unit
+// opensm@.service, with the port GUID as its instance, has it log to
+// /var/log/opensm.GUID.log; LoadSettings sees that on the command line.
 const (
-	DefaultDumpDir       = "/var/log/"
-	DefaultCacheDir      = "/var/cache/opensm"
-	DefaultConf          = "/etc/opensm/opensm.conf"
-	DefaultLog           = "/var/log/opensm.log"
-	DefaultUnit          = "opensm@*.service"
-	DebianLogFormat      = "/var/log/opensm.%s.log"
-	SubnetFile           = "opensm-subnet.lst" // in the dump directory
-	GUID2LIDFile         = "guid2lid"          // in the cache directory
-	programName          = "opensm"
-	defaultRoutingEngine = "minhop"
+	DefaultDumpDir  = "/var/log/"
+	DefaultCacheDir = "/var/cache/opensm"
+	DefaultConf     = "/etc/opensm/opensm.conf"
+	DefaultLog      = "/var/log/opensm.log"
+	DefaultUnit     = "opensm@*.service"
+	SubnetFile      = "opensm-subnet.lst" // in the dump directory
+	GUID2LIDFile    = "guid2lid"          // in the cache directory
 )
+
+// programName is what the kernel calls the process.
+const programName = "opensm"

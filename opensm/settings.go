@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -57,7 +56,7 @@ const (
 // DefaultSettings are those of OpenSM 3.3.23 without a configuration file.
 func DefaultSettings() Settings {
 	return Settings{
-		RoutingEngine: defaultRoutingEngine,
+		RoutingEngine: "minhop",
 		DumpDir:       DefaultDumpDir,
 		CacheDir:      DefaultCacheDir,
 		LogFile:       DefaultLog,
@@ -151,13 +150,4 @@ func (s *Settings) GUID2LIDPath() string { return filepath.Join(s.CacheDir, GUID
 // engines are the names in routing_engine; OpenSM splits as strtok does.
 func (s *Settings) engines() []string {
 	return strings.FieldsFunc(s.RoutingEngine, func(r rune) bool { return strings.ContainsRune(", \t\n", r) })
-}
-
-// exists tells whether a file is there and can be opened.
-func exists(path string) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return f.Close()
 }

@@ -221,9 +221,9 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-func TestFindings(t *testing.T) {
+func TestKinds(t *testing.T) {
 	seen := map[string]bool{}
-	for _, k := range Findings() {
+	for _, k := range Kinds() {
 		if seen[k.Code] || k.Code == "" || k.Title == "" {
 			t.Errorf("kind %+v", k)
 		}

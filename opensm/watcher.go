@@ -13,15 +13,6 @@ import (
 	"forsd/topology"
 )
 
-// The codes that a Watcher reports.
-const (
-	DumpMissing    = "dump-missing"    // there is no opensm-subnet.lst
-	DumpIncomplete = "dump-incomplete" // it stays half written
-	DumpRefused    = "dump-refused"    // it cannot be read or does not parse
-	GUID2LIDStale  = "guid2lid-stale"  // guid2lid contradicts the dump or cannot be read
-	WatchDegraded  = "watch-degraded"  // changes are found by polling alone
-)
-
 const (
 	defaultPoll     = time.Second
 	defaultPatience = 5 * time.Second
@@ -117,6 +108,7 @@ type watch struct {
 	resting version
 	handled version // the dump that was delivered or refused
 	lids    version // the guid2lid that went with it
+	lmc     uint8   // what LMC said then
 	stale   bool    // what was delivered has its LMC from the settings
 
 	raw    string // of fabric and the pristine fabric before guid2lid
@@ -233,6 +225,9 @@ func (s *watch) handle(seen version) error {
 	if err != nil {
 		return err
 	}
+	if n := len(data); n == 0 || data[n-1] != '\n' { // most writes end so: spare the rest
+		return fmt.Errorf("it has %d bytes, and no end of line: %w", n, topology.ErrIncomplete)
+	}
 	sum := sha256.Sum256(data)
 	raw := hex.EncodeToString(sum[:])
 	if s.bare == nil || raw != s.raw {
@@ -284,7 +279,8 @@ func (s *watch) settled(v version, now time.Time) error {
 // is missing or keeps contradicting the dump, the one of the settings.
 func (s *watch) finish() error {
 	lids, ranges, err := s.readGUID2LID()
-	if err == nil && s.fabric != nil && !s.stale && lids == s.lids {
+	lmc := s.LMC()
+	if err == nil && s.fabric != nil && !s.stale && lids == s.lids && lmc == s.lmc {
 		return nil
 	}
 	f := s.bare.Clone()
@@ -295,10 +291,10 @@ func (s *watch) finish() error {
 		return fmt.Errorf("%w: %w", errUnsettled, err)
 	}
 	s.report(GUID2LIDStale, err)
-	s.lids, s.stale = lids, err != nil
+	s.lids, s.lmc, s.stale = lids, lmc, err != nil
 	if err != nil || ranges == nil {
-		if err := f.SetLMC(s.LMC()); err != nil {
-			return fmt.Errorf("set LMC %d of OpenSM's settings: %w", s.LMC(), err)
+		if err := f.SetLMC(lmc); err != nil {
+			return fmt.Errorf("set LMC %d of OpenSM's settings: %w", lmc, err)
 		}
 	}
 	s.fabric, s.hash = f, f.Hash()
