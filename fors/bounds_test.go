@@ -111,12 +111,16 @@ func TestSkewedBounds(t *testing.T) {
 	for k := 1; k < 70; k++ {
 		single.cutCables(0, k)
 	}
+	// Leaf 1's servers can be addressed on lane 0 only, the others on all.
+	shut := evenTree(3, 3, 3)
+	shut.Closed = func(d Server, k Lane) bool { return d/3 == 1 && k != 0 }
 	for _, c := range []struct {
 		name string
 		tree *Tree
 		want Bounds
 	}{
 		{"skewed", skewed, Bounds{Reduction: 0, Affected: 5, LowerBound: 11, Certificate: ByServers}},
+		{"one leaf on one LID", shut, Bounds{Reduction: 0, Affected: 0, LowerBound: 18, Certificate: ByLeaf}},
 		{"single lane of 70", single, Bounds{Reduction: 19, Affected: 69, LowerBound: 6800, Certificate: ByLeaf}},
 	} {
 		if got := ComputeBounds(c.tree); got != c.want {
@@ -124,4 +128,40 @@ func TestSkewedBounds(t *testing.T) {
 		}
 		mustCheck(t, c.tree, PlanConservative(c.tree))
 	}
+}
+
+// TestLaneFlow compares leastCapacity with Hall's condition on groups of any
+// weights, where flows must be rerouted more than on trees.
+func TestLaneFlow(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		lanes := rapid.IntRange(1, 7).Draw(t, "lanes")
+		masks := rapid.SliceOfN(rapid.IntRange(1, 1<<lanes-1), 1, 12).Draw(t, "masks")
+		weights := make([]int, len(masks))
+		var w laneFlow
+		w.reset(lanes)
+		for i, mask := range masks {
+			weights[i] = rapid.IntRange(1, 40).Draw(t, "weight")
+			set := laneSet{uint64(mask)}
+			if !w.common(set, set, nil) {
+				t.Fatalf("lane set %b is empty", mask)
+			}
+			w.add(weights[i])
+		}
+		want := 1
+		for S := 1; S < 1<<lanes; S++ {
+			size, sum := 0, 0
+			for k := range lanes {
+				size += S >> k & 1
+			}
+			for i, mask := range masks {
+				if mask&^S == 0 {
+					sum += weights[i]
+				}
+			}
+			want = max(want, up(sum, size))
+		}
+		if got := w.leastCapacity(0); got != want {
+			t.Fatalf("capacity %d, want %d", got, want)
+		}
+	})
 }

@@ -208,7 +208,7 @@ func TestRandomFailures(t *testing.T) {
 				t.Fatal(err)
 			}
 			mustCheck(t, tree, p)
-			if p.Phases > p.LowerBound*9/8 {
+			if p.Phases > p.LowerBound*17/16 {
 				t.Errorf("%d cables down, seed %d: %d phases, bound %d", cables, seed, p.Phases, p.LowerBound)
 			}
 			t.Logf("%d cables: %s, %d phases, bound %d", cables, p.Engine, p.Phases, p.LowerBound)
