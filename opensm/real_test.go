@@ -25,8 +25,7 @@ func TestRealOpenSM(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it starts OpenSM")
 	}
-	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
-	defer stop()
+	ctx := t.Context()
 	f := fabgen.Generate(fabgen.Spec{Spines: 3, Leaves: 3})
 	sim, err := ibsim.Start(ctx, ibsim.Options{Fabric: f, Dir: t.TempDir()})
 	if err != nil {
@@ -122,11 +121,7 @@ func followed(t *testing.T, path string) func() []string {
 	}()
 	return func() []string {
 		for range 3 { // the sweeps of the test
-			select {
-			case <-up:
-			case <-time.After(time.Minute):
-				t.Error("the log tells of too few sweeps")
-			}
+			<-up
 		}
 		stop()
 		<-ended
