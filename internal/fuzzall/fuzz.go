@@ -122,7 +122,7 @@ func (f *fuzzer) fuzz(ctx context.Context, t target) result {
 	}
 	defer log.Close()
 	cmd := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-fuzz", "^"+t.name+"$",
-		"-fuzztime", f.length.String(), "-parallel", fmt.Sprint(f.workers), "-timeout", "0", t.pkg)
+		"-fuzztime", f.length.String(), "-fuzzminimizetime", "20x", "-parallel", fmt.Sprint(f.workers), "-timeout", "0", t.pkg)
 	cmd.Stdout, cmd.Stderr = log, log
 	// The test binary and its workers are children of children: end the group.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
