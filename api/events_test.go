@@ -1,0 +1,297 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+// TestEventsRing drives readers of different pace against a ring: each gets
+// every event once and in order, or is told that some are missing, and never
+// misses one that the ring still had.
+func TestEventsRing(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		size := rapid.IntRange(1, 5).Draw(rt, "size")
+		s := NewEvents(size, started)
+		var published []string
+		type reader struct {
+			at   uint64
+			seen int // how many of published it has had or been told are lost
+		}
+		var readers [3]reader
+		for range rapid.IntRange(0, 60).Draw(rt, "steps") {
+			if rapid.Bool().Draw(rt, "publish") {
+				data := fmt.Sprint(len(published))
+				if err := s.Publish("link", json.RawMessage(data)); err != nil {
+					rt.Fatal(err)
+				}
+				published = append(published, data)
+				continue
+			}
+			r := &readers[rapid.IntRange(0, 2).Draw(rt, "reader")]
+			if r.seen == len(published) {
+				continue
+			}
+			events, at := s.wait(context.Background(), r.at)
+			r.at = at
+			if lost := len(published) - r.seen - size; lost > 0 {
+				if events[0].Kind != KindMissed {
+					rt.Fatalf("%d events are lost, yet the first is %+v", lost, events[0])
+				}
+				if n, ok := s.after(events[0].ID); !ok || n != uint64(r.seen+lost) {
+					rt.Fatalf("the ID of what was lost leads to %d, want %d", n, r.seen+lost)
+				}
+				events, r.seen = events[1:], r.seen+lost
+			}
+			for _, e := range events {
+				if string(e.Data) != published[r.seen] {
+					rt.Fatalf("event %s, want %s", e.Data, published[r.seen])
+				}
+				r.seen++
+				if n, ok := s.after(e.ID); !ok || n != uint64(r.seen) {
+					rt.Fatalf("ID %s leads to %d, want %d", e.ID, n, r.seen)
+				}
+			}
+			if r.seen != len(published) {
+				rt.Fatalf("%d of %d events", r.seen, len(published))
+			}
+		}
+	})
+}
+
+func TestEventsRefuseWhatIsNoJSON(t *testing.T) {
+	s := NewEvents(4, started)
+	if err := s.Publish("link", make(chan int)); err == nil {
+		t.Error("a channel was published")
+	}
+	if n, ok := s.after(""); n != 0 || !ok {
+		t.Errorf("the latest event is %d", n)
+	}
+}
+
+func TestEventIDsOfOthers(t *testing.T) {
+	s, other := NewEvents(4, started), NewEvents(4, started.Add(time.Second))
+	for range 3 {
+		for _, e := range []*Events{s, other} {
+			if err := e.Publish("link", 1); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, id := range []string{other.id(2), s.id(4), "2", "-2", "x-y", s.run, s.run + "-", s.run + "--1"} {
+		if n, ok := s.after(id); ok || n != 3 {
+			t.Errorf("ID %q leads to %d (%t), want 3 (false)", id, n, ok)
+		}
+	}
+}
+
+// subscribe serves s and collects what a client that watches it is told, until
+// stop is called.
+func subscribe(t *testing.T, s *site, last string) (got func() []string, stop func()) {
+	t.Helper()
+	l := newPipes()
+	base, end := context.WithCancel(context.Background())
+	server := httpServer(base, Handler(s.Config, false), nil)
+	go server.Serve(l)
+	client := l.client(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	var said []string
+	go func() {
+		for e, err := range client.Watch(ctx, last) {
+			if err != nil {
+				said = append(said, "error: "+err.Error())
+			} else {
+				said = append(said, e.Kind+" "+string(e.Data))
+			}
+		}
+	}()
+	return func() []string { synctest.Wait(); return said }, func() { cancel(); end(); client.Close(); server.Close() }
+}
+
+func TestWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t)
+		s.note(t, "before")
+		got, stop := subscribe(t, s, "")
+		defer stop()
+		if said := got(); len(said) > 0 {
+			t.Errorf("told of %q", said)
+		}
+		s.note(t, "one", "two")
+		if diff := cmp.Diff([]string{`link "one"`, `link "two"`}, got()); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+		time.Sleep(time.Hour) // of the bubble: the stream outlives every deadline
+		s.note(t, "three")
+		if diff := cmp.Diff([]string{`link "one"`, `link "two"`, `link "three"`}, got()); diff != "" {
+			t.Errorf("after an hour (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// note publishes one event for each text.
+func (s *site) note(t *testing.T, texts ...string) {
+	t.Helper()
+	for _, text := range texts {
+		if err := s.Events.Publish(KindLink, text); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestWatchFromID(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		last func(s *Events) string
+		want []string
+	}{
+		{"replay", func(s *Events) string { return s.id(11) }, []string{`link 11`, `link 12`}},
+		{"before the first", func(s *Events) string { return s.id(0) }, []string{`missed {}`, `link 5`, `link 6`, `link 7`, `link 8`, `link 9`, `link 10`, `link 11`, `link 12`}},
+		{"another run", func(*Events) string { return "z-3" }, []string{`missed {}`}},
+		{"latest", func(s *Events) string { return s.id(12 + 1) }, nil},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newSite(t) // a ring of 8
+			for i := range 13 {
+				if err := s.Events.Publish(KindLink, i); err != nil {
+					t.Fatal(err)
+				}
+			}
+			got, stop := subscribe(t, s, c.last(s.Events))
+			defer stop()
+			if diff := cmp.Diff(c.want, got()); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", c.name, diff)
+			}
+		})
+	}
+}
+
+// TestWatchReconnects breaks every connection that a watcher has.
+func TestWatchReconnects(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, l := newSite(t), newPipes()
+		client := l.client(t)
+		defer client.Close()
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		var said []string
+		go func() {
+			for e, err := range client.Watch(ctx, "") {
+				if err == nil {
+					said = append(said, string(e.Data))
+				}
+			}
+		}()
+		for i := range 3 {
+			base, end := context.WithCancel(context.Background())
+			server := httpServer(base, Handler(s.Config, false), nil)
+			go server.Serve(l)
+			time.Sleep(2 * reconnectMost) // it comes back within this time
+			s.note(t, fmt.Sprint(i))
+			synctest.Wait()
+			end()
+			server.Close()
+			s.note(t, fmt.Sprint(i, " while away"))
+			l.reopen()
+		}
+		synctest.Wait()
+		want := `"0" "0 while away" "1" "1 while away" "2"`
+		if got := strings.Join(said, " "); got != want {
+			t.Errorf("told %s, want %s", got, want)
+		}
+	})
+}
+
+// TestWatchSilence has a server that stops talking.
+func TestWatchSilence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newPipes()
+		defer l.Close()
+		go func() {
+			for conn, err := l.Accept(); err == nil; conn, err = l.Accept() {
+				go func() {
+					buf := make([]byte, 4096)
+					_, _ = conn.Read(buf)
+					_, _ = conn.Write([]byte("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n: hello\n\n"))
+					_, _ = conn.Read(buf) // until the client gives up
+				}()
+			}
+		}()
+		client := l.client(t)
+		defer client.Close()
+		start := time.Now()
+		for _, err := range client.Watch(t.Context(), "") {
+			if err == nil || !strings.Contains(err.Error(), "was silent for 45s") || time.Since(start) != silence {
+				t.Errorf("error %v after %v", err, time.Since(start))
+			}
+			break
+		}
+	})
+}
+
+func TestWatchStopsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newPipes()
+		l.Close()
+		client := l.client(t)
+		start, errs := time.Now(), 0
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		for _, err := range client.Watch(ctx, "") {
+			if err == nil {
+				t.Fatal("an event out of nothing")
+			}
+			errs++
+		}
+		// 0.1, 0.2, … 3.2 s, then every 5 s.
+		if took := time.Since(start); took != time.Minute || errs != 7+10 {
+			t.Errorf("%d errors in %v", errs, took)
+		}
+	})
+}
+
+func FuzzReadEvents(f *testing.F) {
+	f.Add("retry: 1000\nid: a-1\n\n: still here\n\nid: a-2\nevent: link\ndata: {}\n\n")
+	f.Add("event: x\n\ndata:\n\nid\n\ndata: a\ndata: b\nevent: y\n\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		lines := 0
+		err := readEvents(strings.NewReader(text), func() { lines++ }, func(e Event) bool {
+			if e.ID == "" && e.Kind == "" || e.Kind != "" && e.Data == nil {
+				t.Errorf("an event of nothing: %+v", e)
+			}
+			if strings.ContainsAny(e.ID+e.Kind, "\n") {
+				t.Errorf("a line break in %+v", e)
+			}
+			return true
+		})
+		if err == nil {
+			t.Error("the end is no error")
+		}
+		if most := strings.Count(text, "\n") + 1; lines > most {
+			t.Errorf("%d lines of %d", lines, most)
+		}
+	})
+}
+
+// TestStreamForm reads what goes over the wire.
+func TestStreamForm(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t)
+		s.note(t, "a\nb")
+		ctx, cancel := context.WithTimeout(t.Context(), keepAlive+time.Second)
+		defer cancel()
+		w := askStream(ctx, s, s.Events.id(0))
+		run := s.Events.run
+		want := "retry: 1000\nid: " + run + "-0\n\nid: " + run + "-1\nevent: link\ndata: \"a\\nb\"\n\n: still here\n\n"
+		if diff := cmp.Diff(want, w); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	})
+}

@@ -1,0 +1,202 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"forsd/internal/health"
+	"forsd/phasetable"
+	"forsd/topology"
+)
+
+var started = time.Date(2026, 7, 1, 8, 0, 0, 0, time.UTC)
+
+// fake is a backend with fixed answers.
+type fake struct {
+	ready bool
+	fails error // of every change
+	calls []string
+}
+
+func (f *fake) Status() Status {
+	return Status{Version: "1.2.3", Started: started, State: "idle", Ready: f.ready, Epoch: 42, PublishedAt: started.Add(time.Minute),
+		TopologyHash: "feed", Engine: "shift", Phases: 3, LowerBound: 3, Servers: 4, Leaves: 2, Spines: 2, Lanes: 2, LMC: 1,
+		OpenSM:    OpenSM{Running: true, PID: 77, RoutingEngine: "file", TablesFile: "/var/lib/forsd/opensm/lfts.dump", TablesMatch: true},
+		LastEvent: &LastEvent{What: []string{"Leaf007 port 31 – Spine010 port 8 went down"}, SeenAt: started, PlannedMS: 6.5},
+		Warnings:  []health.Warning{{Code: "cable-down", Severity: health.Degraded, Title: "cable down", Text: "Leaf007 port 31", Since: started}},
+		Baseline:  []string{"Leaf007 port 31 – Spine010 port 8 is missing"}}
+}
+
+func (f *fake) Topology() *Topology {
+	if !f.ready {
+		return nil
+	}
+	return &Topology{Hash: "feed", SeenAt: started, Lanes: 2, Leaves: []Leaf{{GUID: 0x200000, Name: "Leaf000", Present: true, Servers: 2, LanesUp: 1, Cables: []string{"full", "missing"}}},
+		Spines: []Spine{}, Hosts: []Host{}, Findings: []topology.Finding{{Code: "cable-down", Text: "…"}}}
+}
+
+func (f *fake) Epochs() ([]Epoch, error) {
+	if f.fails != nil {
+		return nil, f.fails
+	}
+	return []Epoch{{Epoch: 41, PublishedAt: started, Engine: "shift", Phases: 3, LowerBound: 3, TopologyHash: "feed"}}, nil
+}
+
+func (f *fake) Reroute(context.Context) (Change, error) {
+	f.calls = append(f.calls, "reroute")
+	return Change{43, true, "planned afresh"}, f.fails
+}
+
+func (f *fake) WhatIf(_ context.Context, q WhatIf) (*Forecast, error) {
+	f.calls = append(f.calls, "whatif "+strings.Join(q.Fail, " "))
+	return &Forecast{What: q.Fail, Plan: json.RawMessage(`{"phases":361}`)}, f.fails
+}
+
+func (f *fake) Rollback(_ context.Context, epoch uint64) (Change, error) {
+	f.calls = append(f.calls, fmt.Sprint("rollback ", epoch))
+	return Change{44, true, "as epoch 41"}, f.fails
+}
+
+// shift is a table of four servers on two leaves; two of them share a name.
+func shift(epoch uint64) *phasetable.Table {
+	t := &phasetable.Table{Epoch: epoch, Phases: 3, Lanes: 2}
+	for s := range 4 {
+		t.Servers = append(t.Servers, phasetable.ServerEntry{GUID: topology.GUID(0x10 - s), LID: topology.LID(100 + 2*s), LMC: 1, Leaf: s / 2,
+			Name: []string{"node/0;mlx5_0", "2", "twin", "twin"}[s]})
+	}
+	for p := range 3 {
+		for s := range 4 {
+			d := (s + p + 1) % 4
+			lane, dlid := int16(-1), topology.LID(100+2*d)
+			if s/2 != d/2 {
+				lane, dlid = int16(s%2), dlid+topology.LID(s%2)
+			}
+			t.To, t.Lane, t.DLID = append(t.To, int32(d)), append(t.Lane, lane), append(t.DLID, dlid)
+		}
+	}
+	// Server 3 neither sends nor receives in the last phase.
+	for s := range 4 {
+		if i := 8 + s; s == 3 || t.To[i] == 3 {
+			t.To[i], t.Lane[i], t.DLID[i] = -1, -1, 0
+		}
+	}
+	return t
+}
+
+func publish(t testing.TB, epoch uint64) *Published {
+	t.Helper()
+	data, err := phasetable.Encode(shift(epoch))
+	if err != nil {
+		t.Fatal(err)
+	}
+	view, err := phasetable.Decode(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := NewPublished(view, json.RawMessage(`{ "version": 1, "phases": 3 }`), started.Add(time.Minute))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// site is everything that a handler serves, ready at epoch 42.
+type site struct {
+	fake
+	Config
+}
+
+func newSite(t testing.TB) *site {
+	s := &site{fake: fake{ready: true}}
+	s.Config = Config{Backend: &s.fake, Plans: &Plans{}, Events: NewEvents(8, started), ReadOverTCP: true,
+		Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "forsd_epoch 42") }),
+		Mount: map[string]http.Handler{"POST /v1/gpu/schedule": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			fmt.Fprintln(w, `{"frames":1}`)
+		})}}
+	s.Plans.Publish(publish(t, 42))
+	return s
+}
+
+// ask sends a request to a handler; header holds pairs of name and value.
+func ask(h http.Handler, method, target, body string, header ...string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(method, target, strings.NewReader(body))
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Add(header[i], header[i+1])
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}
+
+// pipes is a listener in memory: deadlines on its connections run on the
+// bubble's clock in a synctest. It can be closed and opened again.
+type pipes struct {
+	conns chan net.Conn
+	mu    sync.Mutex
+	done  chan struct{} // closed while nobody listens
+}
+
+func newPipes() *pipes { return &pipes{conns: make(chan net.Conn), done: make(chan struct{})} }
+
+func (p *pipes) closed() chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.done
+}
+
+func (p *pipes) reopen() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.done = make(chan struct{})
+}
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.conns:
+		return c, nil
+	case <-p.closed():
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error   { close(p.closed()); return nil }
+func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "unix"} }
+
+func (p *pipes) dial(context.Context, string, string) (net.Conn, error) {
+	a, b := net.Pipe()
+	select {
+	case p.conns <- b:
+		return a, nil
+	case <-p.closed():
+		return nil, errors.New("nobody listens")
+	}
+}
+
+// client asks over the pipes.
+func (p *pipes) client(t *testing.T) *Client {
+	t.Helper()
+	c, err := Dial("/pipe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.http.Transport.(*http.Transport).DialContext = p.dial
+	return c
+}
+
+// askStream reads the event stream until ctx ends.
+func askStream(ctx context.Context, s *site, last string) string {
+	r := httptest.NewRequestWithContext(ctx, "GET", "/v1/events", nil)
+	r.Header.Set("Last-Event-ID", last)
+	w := httptest.NewRecorder()
+	Handler(s.Config, true).ServeHTTP(w, r)
+	return w.Body.String()
+}

@@ -1,0 +1,312 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"forsd/phasetable"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestEndpoints(t *testing.T) {
+	const onSocket, onTCP, offTCP = 0, 1, 2
+	for _, c := range []struct {
+		listener     int
+		method, path string
+		body         string
+		status       int
+		want         string // in the answer
+	}{
+		{onSocket, "GET", "/healthz", "", 200, `{"status":"ok"}`},
+		{onSocket, "GET", "/readyz", "", 200, `{"status":"ready"}`},
+		{onSocket, "GET", "/metrics", "", 200, "forsd_epoch 42"},
+		{onSocket, "GET", "/v1/status", "", 200, `"epoch":42`},
+		{onSocket, "GET", "/v1/topology", "", 200, `"cables":["full","missing"]`},
+		{onSocket, "GET", "/v1/epochs", "", 200, `{"epochs":[{"epoch":41,`},
+		{onSocket, "GET", "/v1/plan", "", 200, `{"epoch":42,"published_at":"2026-07-01T08:01:00Z","version":1,"phases":3}`},
+		{onSocket, "POST", "/v1/reroute", "", 200, `{"epoch":43,"changed":true,"text":"planned afresh"}`},
+		{onSocket, "POST", "/v1/reroute", "{}", 200, `"epoch":43`},
+		{onSocket, "POST", "/v1/whatif", `{"fail":["Spine010","Leaf007/31"]}`, 200, `{"what":["Spine010","Leaf007/31"],"plan":{"phases":361}}`},
+		{onSocket, "POST", "/v1/rollback", `{"epoch":41}`, 200, `"epoch":44`},
+		{onSocket, "POST", "/v1/gpu/schedule", "", 200, "frames"},
+		{onSocket, "GET", "/", "", 404, `"code":"not-found"`},
+		{onSocket, "GET", "/v1/plan/nothing", "", 404, "there is nothing at /v1/plan/nothing"},
+		{onSocket, "DELETE", "/v1/plan", "", 405, "DELETE is not allowed on /v1/plan: use GET, HEAD"},
+		{onSocket, "GET", "/v1/rollback", "", 405, "use POST"},
+		{onTCP, "GET", "/v1/status", "", 200, `"epoch":42`},
+		{onTCP, "POST", "/v1/gpu/schedule", "", 200, "frames"},
+		{onTCP, "POST", "/v1/reroute", "", 403, "this is accepted on the Unix socket only"},
+		{onTCP, "POST", "/v1/whatif", `{"fail":["Spine010"]}`, 403, `"code":"forbidden"`},
+		{onTCP, "POST", "/v1/rollback", `{"epoch":41}`, 403, `"code":"forbidden"`},
+		{offTCP, "GET", "/v1/status", "", 403, "api.read_over_tcp"},
+		{offTCP, "GET", "/v1/plan/phases", "", 403, `"code":"forbidden"`},
+		{offTCP, "POST", "/v1/gpu/schedule", "", 403, `"code":"forbidden"`},
+		{offTCP, "GET", "/healthz", "", 200, "ok"},
+		{offTCP, "GET", "/readyz", "", 200, "ready"},
+		{offTCP, "GET", "/metrics", "", 200, "forsd_epoch"},
+	} {
+		s := newSite(t)
+		s.ReadOverTCP = c.listener == onTCP
+		w := ask(Handler(s.Config, c.listener != onSocket), c.method, c.path, c.body)
+		if w.Code != c.status || !strings.Contains(w.Body.String(), c.want) {
+			t.Errorf("%s %s on listener %d: %d %s, want %d with %s", c.method, c.path, c.listener, w.Code, w.Body, c.status, c.want)
+		}
+		if got := w.Header().Get("Content-Type"); w.Code >= 400 && got != "application/json" {
+			t.Errorf("%s %s: an error of type %q", c.method, c.path, got)
+		}
+		if w.Code == 403 && len(s.calls) > 0 {
+			t.Errorf("%s %s was forbidden, yet did %q", c.method, c.path, s.calls)
+		}
+		if w.Code == 405 && w.Header().Get("Allow") == "" {
+			t.Errorf("%s %s: no Allow", c.method, c.path)
+		}
+	}
+}
+
+func TestStatusRoundTrip(t *testing.T) {
+	s := newSite(t)
+	var got Status
+	d := json.NewDecoder(ask(Handler(s.Config, false), "GET", "/v1/status", "").Body)
+	d.DisallowUnknownFields()
+	if err := d.Decode(&got); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(s.Status(), got); diff != "" {
+		t.Errorf("status (-sent +received):\n%s", diff)
+	}
+}
+
+func TestNotReady(t *testing.T) {
+	s := newSite(t)
+	s.ready, s.Plans = false, &Plans{}
+	for path, code := range map[string]string{"/readyz": CodeNotReady, "/v1/plan": CodeNoPlan, "/v1/plan/phases": CodeNoPlan,
+		"/v1/plan/servers/2": CodeNoPlan, "/v1/topology": CodeNoTopology} {
+		w := ask(Handler(s.Config, false), "GET", path, "")
+		if w.Code != 503 || !strings.Contains(w.Body.String(), fmt.Sprintf(`"code":%q`, code)) || w.Header().Get("Retry-After") == "" || w.Header().Get("ETag") != "" {
+			t.Errorf("%s: %d %v %s", path, w.Code, w.Header(), w.Body)
+		}
+	}
+	if w := ask(Handler(s.Config, false), "GET", "/healthz", ""); w.Code != 200 {
+		t.Errorf("/healthz: %d", w.Code)
+	}
+}
+
+func TestBadRequests(t *testing.T) {
+	s := newSite(t)
+	h := Handler(s.Config, false)
+	for _, c := range []struct {
+		path, body string
+		status     int
+		want       string
+	}{
+		{"/v1/rollback", "", 400, "has no body"},
+		{"/v1/rollback", "{}", 400, "no epoch to go back to"},
+		{"/v1/rollback", `{"epoch":-1}`, 400, "cannot unmarshal"},
+		{"/v1/rollback", `{"epoch":41,"force":true}`, 400, `unknown field \"force\"`},
+		{"/v1/rollback", `{"epoch":41}{}`, 400, "something follows"},
+		{"/v1/rollback", `{"epoch":`, 400, "unexpected EOF"},
+		{"/v1/whatif", `{"fail":[]}`, 400, "nothing to fail"},
+		{"/v1/whatif", `{"fail":["` + strings.Repeat("x", maxBody) + `"]}`, 413, "longer than 1048576 bytes"},
+		{"/v1/reroute", `{"now":true}`, 400, "unknown field"},
+	} {
+		w := ask(h, "POST", c.path, c.body)
+		if w.Code != c.status || !strings.Contains(w.Body.String(), c.want) {
+			t.Errorf("%s %.60s: %d %s, want %d with %q", c.path, c.body, w.Code, w.Body, c.status, c.want)
+		}
+	}
+	if len(s.calls) > 0 {
+		t.Errorf("bad requests did %q", s.calls)
+	}
+}
+
+func TestBackendErrors(t *testing.T) {
+	s := newSite(t)
+	h := Handler(s.Config, false)
+	for _, c := range []struct {
+		err    error
+		status int
+		want   string
+	}{
+		{Refused("epoch 41 uses Leaf007 port 31, which is down"), 409, `{"code":"refused","error":"epoch 41 uses Leaf007 port 31, which is down"}`},
+		{fmt.Errorf("roll back: %w", Errorf(404, CodeNotFound, "epoch 41 is not kept")), 404, `"error":"epoch 41 is not kept"`},
+		{errors.New("disk full"), 500, `{"code":"internal","error":"disk full"}`},
+	} {
+		s.fails = c.err
+		for path, body := range map[string]string{"/v1/rollback": `{"epoch":41}`, "/v1/reroute": "", "/v1/whatif": `{"fail":["x"]}`} {
+			if w := ask(h, "POST", path, body); w.Code != c.status || !strings.Contains(w.Body.String(), c.want) {
+				t.Errorf("%s: %d %s, want %d with %s", path, w.Code, w.Body, c.status, c.want)
+			}
+		}
+	}
+	if w := ask(h, "GET", "/v1/epochs", ""); w.Code != 500 {
+		t.Errorf("/v1/epochs: %d", w.Code)
+	}
+}
+
+func TestServers(t *testing.T) {
+	s := newSite(t)
+	h := Handler(s.Config, false)
+	for _, c := range []struct {
+		key    string
+		status int
+		server int    // where the status is 200
+		want   string // otherwise
+	}{
+		{"0x0000000000000010", 200, 0, ""},
+		{"0xd", 200, 3, ""},
+		{"100", 200, 0, ""},
+		{"101", 200, 0, ""}, // its second LID
+		{"107", 200, 3, ""},
+		{"2", 200, 1, ""}, // a name, though it could be a LID
+		{"node%2F0;mlx5_0", 200, 0, ""},
+		{"node/0;mlx5_0", 200, 0, ""},
+		{"twin", 409, 0, `2 servers are called \"twin\": ask by port GUID, one of 0x000000000000000e, 0x000000000000000d`},
+		{"99", 404, 0, `no server of epoch 42 has the name, port GUID or LID \"99\"`},
+		{"0x99", 404, 0, CodeNotFound},
+		{"0xzz", 404, 0, CodeNotFound},
+		{"70000", 404, 0, CodeNotFound},
+		{"", 404, 0, CodeNotFound},
+	} {
+		w := ask(h, "GET", "/v1/plan/servers/"+c.key, "")
+		if w.Code != c.status || !strings.Contains(w.Body.String(), c.want) {
+			t.Errorf("%s: %d %s, want %d with %q", c.key, w.Code, w.Body, c.status, c.want)
+			continue
+		}
+		if w.Code != 200 {
+			continue
+		}
+		if w.Header().Get("ETag") != `"42"` {
+			t.Errorf("%s: ETag %q", c.key, w.Header().Get("ETag"))
+		}
+		var got ServerPlan
+		if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(wantServer(c.server), got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.key, diff)
+		}
+	}
+	// Nobody is absent, not zero.
+	body := ask(h, "GET", "/v1/plan/servers/0xd", "").Body.String()
+	if want := `{"phase":2,"lane":-1}`; !strings.Contains(body, want) {
+		t.Errorf("an idle phase in %s: want %s", body, want)
+	}
+}
+
+// wantServer is the row of server s, read from the plan itself.
+func wantServer(s int) ServerPlan {
+	plan := shift(42)
+	self := plan.Servers[s]
+	out := ServerPlan{Epoch: 42, Server: ServerRef{self.GUID, self.LID, self.LMC, self.Leaf, self.Name, s}}
+	for p := range plan.Phases {
+		row := ServerPhase{Phase: p, Lane: int(plan.Lane[4*p+s]), DLID: plan.DLID[4*p+s]}
+		for from, to := range plan.To[4*p : 4*p+4] {
+			if from == s && to >= 0 {
+				row.SendTo = plan.Servers[to].GUID
+			}
+			if int(to) == s {
+				row.RecvFrom = plan.Servers[from].GUID
+			}
+		}
+		out.Rows = append(out.Rows, row)
+	}
+	return out
+}
+
+func TestPhaseForms(t *testing.T) {
+	s := newSite(t)
+	var csv bytes.Buffer
+	if err := phasetable.WriteCSV(&csv, shift(42)); err != nil {
+		t.Fatal(err)
+	}
+	binary, err := phasetable.Encode(shift(42))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const text, table, octets = "text/csv; charset=utf-8", "application/vnd.forsd.phasetable", "application/octet-stream"
+	for _, c := range []struct{ query, accept, want string }{
+		{"", "", text},
+		{"", "*/*", text},
+		{"", "text/*", text},
+		{"", "application/*", table},
+		{"", "application/vnd.forsd.phasetable", table},
+		{"", "APPLICATION/OCTET-STREAM", octets},
+		{"", "text/csv;q=0.5, application/octet-stream", octets},
+		{"", "text/csv;q=0, */*", table},
+		{"", "application/json", ""},
+		{"", "text/csv;q=0", ""},
+		{"", "nonsense//, ;", ""},
+		{"?format=csv", "application/octet-stream", text},
+		{"?format=binary", "text/csv", table},
+		{"?format=xml", "text/csv", "bad"},
+	} {
+		var header []string
+		if c.accept != "" {
+			header = []string{"Accept", c.accept}
+		}
+		w := ask(Handler(s.Config, false), "GET", "/v1/plan/phases"+c.query, "", header...)
+		switch c.want {
+		case "":
+			if w.Code != 406 || w.Header().Get("ETag") != "" {
+				t.Errorf("Accept %q: %d", c.accept, w.Code)
+			}
+			continue
+		case "bad":
+			if w.Code != 400 {
+				t.Errorf("%s: %d", c.query, w.Code)
+			}
+			continue
+		}
+		want := binary
+		if c.want == text {
+			want = csv.Bytes()
+		}
+		if got := w.Header().Get("Content-Type"); w.Code != 200 || got != c.want || !bytes.Equal(w.Body.Bytes(), want) {
+			t.Errorf("%s Accept %q: %d %q with %d bytes, want %q with %d", c.query, c.accept, w.Code, got, w.Body.Len(), c.want, len(want))
+		}
+		if w.Header().Get("Vary") != "Accept" || w.Header().Get("ETag") != `"42"` || w.Header().Get("Content-Length") != fmt.Sprint(len(want)) {
+			t.Errorf("%s Accept %q: header %v", c.query, c.accept, w.Header())
+		}
+	}
+}
+
+func TestHead(t *testing.T) {
+	server := httptest.NewServer(Handler(newSite(t).Config, false))
+	defer server.Close()
+	for _, path := range []string{"/v1/plan", "/v1/plan/phases", "/v1/plan/servers/100"} {
+		get, err := http.Get(server.URL + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		get.Body.Close()
+		head, err := http.Head(server.URL + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		head.Body.Close()
+		if head.StatusCode != 200 || head.ContentLength != get.ContentLength || head.Header.Get("ETag") != get.Header.Get("ETag") {
+			t.Errorf("%s: HEAD %d, length %d, ETag %s; GET length %d, ETag %s", path, head.StatusCode, head.ContentLength,
+				head.Header.Get("ETag"), get.ContentLength, get.Header.Get("ETag"))
+		}
+	}
+}
+
+func TestNewPublishedRefuses(t *testing.T) {
+	p := publish(t, 1)
+	for _, plan := range []string{"", "null", "[]", `{"a":`, `{} {}`} {
+		if _, err := NewPublished(p.Table, json.RawMessage(plan), started); err == nil {
+			t.Errorf("plan.json %q is accepted", plan)
+		}
+	}
+	q, err := NewPublished(p.Table, json.RawMessage("{}"), started)
+	if err != nil || string(q.document) != `{"epoch":1,"published_at":"2026-07-01T08:00:00Z"}`+"\n" {
+		t.Errorf("empty plan.json: %s, error %v", q.document, err)
+	}
+}
