@@ -94,7 +94,7 @@ func New(cfg *config.Config, version string, log *zap.Logger, notify func(string
 		plans: &api.Plans{}, rest: make(chan struct{})}
 	d.events = api.NewEvents(keepEvents, d.started)
 	d.metrics = newMetrics(d)
-	d.health = health.NewTracker(append(warnables, opensm.Findings()...), d.warned)
+	d.health = health.NewTracker(append(warnables, opensm.Kinds()...), d.warned)
 	var err error
 	if d.store, err = openStore(cfg.StateDir); err != nil {
 		return nil, err
@@ -161,6 +161,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	run("api", server)
 	run("watch OpenSM's files", d.watch)
 	run("watch OpenSM", d.watchManager)
+	run("follow OpenSM's log", d.followLog)
 	d.log.Info("started", zap.String("version", d.version), zap.String("state_dir", d.cfg.StateDir), zap.Uint64("epoch", d.epochNumber()))
 	d.loop(ctx)
 	close(d.stopped)

@@ -13,15 +13,12 @@ import (
 const (
 	stateDamaged   = "state-damaged"
 	managerAbsent  = "opensm-not-running"
-	engineFallback = "opensm-engine-fallback"
-	tablesRefused  = "opensm-refused-tables"
-	managerStandby = "opensm-standby"
-	dumpIncomplete = "dump-incomplete"
+	logUnreadable  = "opensm-log-unreadable"
 	waitingForDump = "waiting-for-dump"
 )
 
-// warnables lists every kind of warning but those about OpenSM's settings,
-// which carry their own severity and title. docs/operating.md explains each.
+// warnables lists every kind of warning but those of package opensm, which
+// brings its own. docs/operating.md explains each.
 var warnables = []health.Warnable{
 	{Code: topology.CableDown, Severity: health.Degraded, Title: "Cables are down"},
 	{Code: topology.CableDegraded, Severity: health.Degraded, Title: "Cables run below their rate"},
@@ -57,9 +54,6 @@ var warnables = []health.Warnable{
 
 	{Code: stateDamaged, Severity: health.Degraded, Title: "Stored state was damaged and skipped"},
 	{Code: managerAbsent, Severity: health.Critical, Title: "OpenSM is not running", Delay: 5 * time.Second},
-	{Code: engineFallback, Severity: health.Critical, Title: "OpenSM used another routing engine"},
-	{Code: tablesRefused, Severity: health.Critical, Title: "OpenSM refused the table file"},
-	{Code: managerStandby, Severity: health.Degraded, Title: "This OpenSM is not the master"},
-	{Code: dumpIncomplete, Severity: health.Degraded, Title: "OpenSM's dump stays incomplete"},
+	{Code: logUnreadable, Severity: health.Info, Title: "OpenSM's log cannot be followed"},
 	{Code: waitingForDump, Severity: health.Info, Title: "No dump of OpenSM has been seen yet", Delay: 15 * time.Second},
 }

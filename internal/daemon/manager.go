@@ -82,6 +82,57 @@ func (d *Daemon) managerFound(p opensm.Process) {
 	go d.tell(controller.ManagerRestarted{})
 }
 
+// followLog reads OpenSM's log for warnings, and follows it when the manager
+// turns out to log elsewhere. Nothing waits for a line of it.
+func (d *Daemon) followLog(ctx context.Context) error {
+	for ctx.Err() == nil {
+		path := d.logPath()
+		follow, cancel := context.WithCancel(ctx)
+		go func() {
+			tick := time.NewTicker(lookEvery)
+			defer tick.Stop()
+			for d.logPath() == path && follow.Err() == nil {
+				<-tick.C
+			}
+			cancel()
+		}()
+		l := opensm.LogFollower{Path: path, Event: d.logged, Report: func(err error) {
+			if err == nil {
+				d.health.Clear(logUnreadable)
+				return
+			}
+			d.health.Raise(logUnreadable, err.Error(), time.Now())
+		}}
+		_ = l.Run(follow) // ends with its context
+		cancel()
+	}
+	return nil
+}
+
+// logPath is where OpenSM logs, as far as is known.
+func (d *Daemon) logPath() string {
+	if d.cfg.OpenSM.Log != "" {
+		return d.cfg.OpenSM.Log
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.manager.settings.LogFile != "" {
+		return d.manager.settings.LogFile
+	}
+	return opensm.DefaultLog
+}
+
+// logged turns a line of OpenSM's log into a warning, or ends one.
+func (d *Daemon) logged(e opensm.LogEvent) {
+	raise, ends := e.Effect()
+	for _, code := range ends {
+		d.health.Clear(code)
+	}
+	if raise != "" {
+		d.health.Raise(raise, "OpenSM's log says: "+e.Text, time.Now())
+	}
+}
+
 // tell gives the controller an event from outside the loop.
 func (d *Daemon) tell(e controller.Event) {
 	select {
