@@ -32,8 +32,8 @@ type Server struct {
 	stop   context.CancelFunc
 }
 
-// shutdownWithin is how long requests under way may go on after the end.
-const shutdownWithin = 5 * time.Second
+// shutdownWithin is how long answers under way may go on after the end.
+const shutdownWithin = 2 * time.Second
 
 // Listen binds the listeners. A socket file that nobody listens on any more is
 // replaced; one that answers is an error, since another forsd is running then.
@@ -77,21 +77,24 @@ func (s *Server) Addr() net.Addr {
 	return s.tcp.Addr()
 }
 
-// Serve answers requests until ctx ends, then ends streams and long polls, lets
-// the other requests finish for a few seconds, and removes the socket.
+// Serve answers requests until ctx ends. Then it ends streams, long polls and
+// changes under way by their contexts, lets answers be read for two seconds, and
+// removes the socket. It returns an error when it ended for another reason.
 func (s *Server) Serve(ctx context.Context) error {
-	failed := make(chan error, 2)
 	servers := map[*http.Server]net.Listener{s.unix: s.socket}
 	if s.tcp != nil {
 		servers[s.remote] = s.tcp
 	}
+	ended := make(chan error, len(servers))
 	for server, l := range servers {
-		go func() { failed <- server.Serve(l) }()
+		go func() { ended <- server.Serve(l) }()
 	}
 	var err error
+	running := len(servers)
 	select {
 	case <-ctx.Done():
-	case err = <-failed:
+	case err = <-ended:
+		running--
 	}
 	s.stop()
 	grace, cancel := context.WithTimeout(context.Background(), shutdownWithin)
@@ -105,7 +108,10 @@ func (s *Server) Serve(ctx context.Context) error {
 		})
 	}
 	wg.Wait()
-	return err
+	for range running {
+		<-ended // its listener is closed now, even if it had not begun to serve
+	}
+	return errors.Join(err, s.socket.err)
 }
 
 // unixListener removes its socket file when closed, unless another has taken the

@@ -149,7 +149,7 @@ func TestBothListeners(t *testing.T) {
 	}
 }
 
-// TestServeEndsStreams stops a server that somebody watches and somebody polls.
+// TestServeEndsStreams stops a server that somebody watches.
 func TestServeEndsStreams(t *testing.T) {
 	s := newSite(t)
 	path := filepath.Join(t.TempDir(), "forsd.sock")
@@ -160,7 +160,7 @@ func TestServeEndsStreams(t *testing.T) {
 	}
 	defer client.Close()
 	s.note(t, "first")
-	watched, polled, begun := make(chan error, 1), make(chan error, 1), make(chan struct{})
+	watched, begun := make(chan error, 1), make(chan struct{})
 	go func() {
 		for _, err := range client.Watch(t.Context(), s.Events.id(0)) {
 			if err != nil {
@@ -170,18 +170,11 @@ func TestServeEndsStreams(t *testing.T) {
 			close(begun)
 		}
 	}()
-	go func() {
-		_, err := client.WaitEpoch(t.Context(), 42)
-		polled <- err
-	}()
 	<-begun
 	if err := stop(); err != nil {
 		t.Errorf("stop: %v", err)
 	}
 	if err := <-watched; !strings.Contains(err.Error(), "ended: EOF") {
 		t.Errorf("watch: %v", err)
-	}
-	if err := <-polled; err == nil {
-		t.Error("the poll ended with a plan")
 	}
 }
