@@ -169,15 +169,19 @@ func TestPopulated(t *testing.T) {
 		engine Engine
 		phases int
 	}{
-		{"0F", func(*Tree) {}, Shift, 359},
-		{"1F on a full leaf", func(t *Tree) { t.cutCables(0, 7) }, Algorithm, 361},
-		{"3F on a full leaf", func(t *Tree) { t.cutCables(3, 7, 8, 9) }, Algorithm, 400},
-		{"1F on a leaf with spare lanes", func(t *Tree) { t.cutCables(1, 7) }, Conservative, 361},
-		{"hosts missing in the middle", func(t *Tree) { t.Slots[0] = append(t.Slots[0][:4], t.Slots[0][9:]...) }, Shift, 359},
+		{"0F", func(*Tree) {}, Conservative, 332},
+		{"1F on a full leaf", func(t *Tree) { t.cutCables(0, 7) }, Conservative, 341},
+		{"3F on a full leaf", func(t *Tree) { t.cutCables(3, 7, 8, 9) }, Conservative, 371},
+		{"1F on a leaf with spare lanes", func(t *Tree) { t.cutCables(1, 7) }, Conservative, 336},
+		{"one host missing in the full tree", func(t *Tree) {
+			*t = *fullTree(20, 18)
+			t.Slots[3] = append(t.Slots[3][:4], t.Slots[3][5:]...)
+		}, Shift, 359},
+		{"hosts missing in the middle", func(t *Tree) { t.Slots[0] = append(t.Slots[0][:4], t.Slots[0][9:]...) }, Conservative, 327},
 		{"leaf lost", func(t *Tree) {
 			t.Slots[5] = nil
 			t.cutCables(5, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19)
-		}, Shift, 339},
+		}, Conservative, 315},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			tree := populated()
@@ -356,7 +360,8 @@ func TestAnyTree(t *testing.T) {
 		if d := cmp.Diff(made, again); d != "" {
 			t.Fatalf("two plans of one tree differ:\n%s", d)
 		}
-		plans := []*Plan{made, PlanConservative(tree)}
+		conservative := PlanConservative(tree)
+		plans := []*Plan{made, conservative}
 		shift, shiftOK := PlanShift(tree)
 		algorithm, algorithmOK := PlanAlgorithm(tree)
 		for _, p := range []*Plan{shift, algorithm} {
@@ -372,14 +377,17 @@ func TestAnyTree(t *testing.T) {
 				t.Fatalf("%s: bounds %v, want %v", p.Engine, p.Bounds, bounds)
 			}
 		}
-		want := Conservative
+		want := conservative
 		if shiftOK {
-			want = Shift
+			want = shift
 		} else if algorithmOK {
-			want = Algorithm
+			want = algorithm
 		}
-		if made.Engine != want {
-			t.Fatalf("made by %s, want %s", made.Engine, want)
+		if 32*(want.Phases-want.LowerBound) > want.LowerBound && conservative.Phases < want.Phases {
+			want = conservative
+		}
+		if made.Engine != want.Engine || made.Phases != want.Phases {
+			t.Fatalf("made by %s in %d phases, want %s in %d", made.Engine, made.Phases, want.Engine, want.Phases)
 		}
 	})
 }
