@@ -20,7 +20,7 @@ import (
 // SIGHUP, a pulled cable, and what the log says of all that.
 func TestRealOpenSM(t *testing.T) {
 	if err := ibsim.Available(); err != nil {
-		t.Skip(err)
+		t.Fatal(err)
 	}
 	if testing.Short() {
 		t.Skip("it starts OpenSM")
