@@ -80,8 +80,10 @@ func (c *Client) do(ctx context.Context, method, path string, body []byte, heade
 	return nil, e
 }
 
-// call sends a request and reads the JSON answer into out.
-func (c *Client) call(ctx context.Context, method, path string, in, out any) error {
+// Call sends a request to an endpoint, one of Config.Mount or Config.Local for
+// instance, with in as its JSON body, nil for none, and reads the JSON answer
+// into out.
+func (c *Client) Call(ctx context.Context, method, path string, in, out any) error {
 	var body []byte
 	if in != nil {
 		var err error
@@ -103,48 +105,48 @@ func (c *Client) call(ctx context.Context, method, path string, in, out any) err
 // Status asks for the daemon's state.
 func (c *Client) Status(ctx context.Context) (*Status, error) {
 	out := &Status{}
-	return out, c.call(ctx, http.MethodGet, "/v1/status", nil, out)
+	return out, c.Call(ctx, http.MethodGet, "/v1/status", nil, out)
 }
 
 // Topology asks for the fabric as last seen.
 func (c *Client) Topology(ctx context.Context) (*Topology, error) {
 	out := &Topology{}
-	return out, c.call(ctx, http.MethodGet, "/v1/topology", nil, out)
+	return out, c.Call(ctx, http.MethodGet, "/v1/topology", nil, out)
 }
 
 // Epochs asks for the epochs that are kept, ascending.
 func (c *Client) Epochs(ctx context.Context) ([]Epoch, error) {
 	var out struct{ Epochs []Epoch }
-	return out.Epochs, c.call(ctx, http.MethodGet, "/v1/epochs", nil, &out)
+	return out.Epochs, c.Call(ctx, http.MethodGet, "/v1/epochs", nil, &out)
 }
 
 // Server asks what one server does: by description, port GUID or LID.
 func (c *Client) Server(ctx context.Context, server string) (*ServerPlan, error) {
 	out := &ServerPlan{}
-	return out, c.call(ctx, http.MethodGet, "/v1/plan/servers/"+url.PathEscape(server), nil, out)
+	return out, c.Call(ctx, http.MethodGet, "/v1/plan/servers/"+url.PathEscape(server), nil, out)
 }
 
 // Reroute has the daemon plan afresh.
 func (c *Client) Reroute(ctx context.Context) (*Change, error) {
 	out := &Change{}
-	return out, c.call(ctx, http.MethodPost, "/v1/reroute", nil, out)
+	return out, c.Call(ctx, http.MethodPost, "/v1/reroute", nil, out)
 }
 
 // WhatIf asks for a plan of the fabric as it would be.
 func (c *Client) WhatIf(ctx context.Context, q WhatIf) (*Forecast, error) {
 	out := &Forecast{}
-	return out, c.call(ctx, http.MethodPost, "/v1/whatif", q, out)
+	return out, c.Call(ctx, http.MethodPost, "/v1/whatif", q, out)
 }
 
 // Rollback has the daemon publish the plan of an older epoch anew.
 func (c *Client) Rollback(ctx context.Context, epoch uint64) (*Change, error) {
 	out := &Change{}
-	return out, c.call(ctx, http.MethodPost, "/v1/rollback", rollbackRequest{epoch}, out)
+	return out, c.Call(ctx, http.MethodPost, "/v1/rollback", rollbackRequest{epoch}, out)
 }
 
 // Ready is nil when a verified epoch is in force.
 func (c *Client) Ready(ctx context.Context) error {
-	return c.call(ctx, http.MethodGet, "/readyz", nil, &struct{}{})
+	return c.Call(ctx, http.MethodGet, "/readyz", nil, &struct{}{})
 }
 
 // Plan is a plan in force: the answer of /v1/plan.
