@@ -33,12 +33,12 @@ type network struct {
 	out      [][]uint8 // [switch][LID], longer than every LID in use
 	owner    []place   // [LID] the end port that it belongs to, nowhere when not in use
 	home     []int32   // [LID] the switch that its owner is cabled to, or is
+	bare     int32     // the first switch without a table, −1 when there is none
 }
 
-// newNetwork flattens the fabric and its tables. It fails where a switch has
-// no table.
-func newNetwork(f *topology.Fabric, tables *lft.Tables) (*network, error) {
-	n := &network{fabric: f, switchOf: make([]int32, len(f.Nodes)), firstEnd: make([]place, len(f.Nodes))}
+// newNetwork flattens the fabric and its tables.
+func newNetwork(f *topology.Fabric, tables *lft.Tables) *network {
+	n := &network{fabric: f, bare: -1, switchOf: make([]int32, len(f.Nodes)), firstEnd: make([]place, len(f.Nodes))}
 	count := 0
 	for i := range f.Nodes {
 		n.switchOf[i] = -1
@@ -60,7 +60,8 @@ func newNetwork(f *topology.Fabric, tables *lft.Tables) (*network, error) {
 	}
 	n.wire()
 	n.own()
-	return n, n.adopt(tables)
+	n.adopt(tables)
+	return n
 }
 
 // wire fills next.
@@ -110,16 +111,17 @@ func (n *network) own() {
 	}
 }
 
-// adopt takes over the tables; one that ends before the last LID in use is
-// continued without entries.
-func (n *network) adopt(tables *lft.Tables) error {
+// adopt takes over the tables. One that ends before the last LID in use is
+// continued without entries; a switch without a table has none at all.
+func (n *network) adopt(tables *lft.Tables) {
 	n.out = make([][]uint8, len(n.nodes))
 	for s, node := range n.nodes {
-		i := tables.Find(n.fabric.Nodes[node].GUID)
-		if i < 0 {
-			return violation(TableMissing, NoPhase, "switch %s has no table", &n.fabric.Nodes[node])
+		var out []uint8
+		if i := tables.Find(n.fabric.Nodes[node].GUID); i >= 0 {
+			out = tables.Switches[i].Out
+		} else if n.bare < 0 {
+			n.bare = int32(s)
 		}
-		out := tables.Switches[i].Out
 		if len(out) < len(n.owner) {
 			padded := make([]uint8, len(n.owner))
 			for j := copy(padded, out); j < len(padded); j++ {
@@ -129,7 +131,6 @@ func (n *network) adopt(tables *lft.Tables) error {
 		}
 		n.out[s] = out
 	}
-	return nil
 }
 
 // switches is the number of switches.

@@ -195,10 +195,10 @@ func TestPlanRefuses(t *testing.T) {
 			table := &f.tables.Switches[f.tables.Find(leaf0)]
 			table.Out = table.Out[:host(f, 4).LID]
 		}, []string{"is lost: Leaf000 has no entry for it"}},
-		{"no table", TableMissing, NoPhase, func(f *fixture) {
+		{"no table", NoEntry, 1, func(f *fixture) {
 			i := f.tables.Find(spine1)
 			f.tables.Switches = slices.Delete(f.tables.Switches, i, i+1)
-		}, []string{"switch Spine001 (0x0000000000300001) has no table"}},
+		}, []string{"is lost: Spine001 has no entry for it"}},
 		{"routing loop", Loop, 0, func(f *fixture) {
 			*out(f.ft, f.tables, spine0, host(f, 4).LID) = 1 // back down to leaf 0
 		}, []string{"never arrives: Leaf000 port 5, Spine000 port 1, back at Leaf000"}},

@@ -15,9 +15,9 @@ import (
 // then by switch in order of GUID, an entry that is wrong by itself before
 // those that lead to it; a deadlock comes last.
 func Tables(t *topology.FatTree, tables *lft.Tables) error {
-	n, err := newNetwork(t.Fabric, tables)
-	if err != nil {
-		return err
+	n := newNetwork(t.Fabric, tables)
+	if n.bare >= 0 {
+		return violation(TableMissing, NoPhase, "switch %s has no table", &n.fabric.Nodes[n.nodes[n.bare]])
 	}
 	c := &delivery{network: n, must: n.upDown(t), waits: make([]uint64, n.switches()*ports*words),
 		via: make([]channel, n.switches()), to: make([]place, n.switches())}
