@@ -3,11 +3,16 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
+	"syscall"
+	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 )
@@ -19,7 +24,7 @@ var Version = "development"
 const (
 	exitOK       = 0
 	exitViolated = 1 // a check failed, or forsd refused
-	exitUnusable = 2 // unusable input or flags
+	exitUnusable = 2 // unusable input or flags, or nobody to ask
 )
 
 // violated marks an error that means "checked and found wrong", exit code 1.
@@ -28,13 +33,16 @@ type violated struct{ error }
 // Unwrap gives the violation itself.
 func (v violated) Unwrap() error { return v.error }
 
-// Run executes forsctl with the arguments and returns its exit code.
+// Run executes forsctl with the arguments until it is done or interrupted, and
+// returns its exit code.
 func Run(args []string, stdout, stderr io.Writer) int {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
 	root := newRoot()
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	err := root.Execute()
+	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return exitOK
 	}
@@ -48,8 +56,15 @@ func Run(args []string, stdout, stderr io.Writer) int {
 
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
-		Use:           "forsctl",
-		Short:         "Plan, check and steer congestion-free all-to-all exchanges on InfiniBand fat trees",
+		Use:   "forsctl",
+		Short: "Plan, check and steer congestion-free all-to-all exchanges on InfiniBand fat trees",
+		Long: `forsctl plans, checks and steers congestion-free all-to-all exchanges on
+two-level InfiniBand fat trees. Some commands work offline, on files, and need
+nothing else; the others talk to a running forsd.
+
+Exit code 0: done, and nothing is wrong; 1: what was checked is wrong, or forsd
+refused; 2: the input cannot be used, or forsd cannot be reached. With --json a
+command prints one JSON object on standard output; messages go to standard error.`,
 		Version:       Version,
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -62,14 +77,6 @@ func newRoot() *cobra.Command {
 	return root
 }
 
-// defaultServer is forsd's socket, unless the environment names another place.
-func defaultServer() string {
-	if s := os.Getenv("FORSD_SERVER"); s != "" {
-		return s
-	}
-	return "/run/forsd/forsd.sock"
-}
-
 // wantsJSON tells whether --json was given.
 func wantsJSON(cmd *cobra.Command) bool {
 	on, _ := cmd.Flags().GetBool("json")
@@ -79,6 +86,50 @@ func wantsJSON(cmd *cobra.Command) bool {
 // printJSON prints v as one indented object.
 func printJSON(cmd *cobra.Command, v any) error {
 	enc := json.NewEncoder(cmd.OutOrStdout())
+	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
 	return enc.Encode(v)
+}
+
+// newTable aligns columns that are ended by tabs.
+func newTable(w io.Writer) *tabwriter.Writer { return tabwriter.NewWriter(w, 0, 8, 2, ' ', 0) }
+
+// readFile reads a file named by a flag, which must be given.
+func readFile(flag, path, what string) ([]byte, error) {
+	if path == "" {
+		return nil, fmt.Errorf("--%s is missing: name %s", flag, what)
+	}
+	return os.ReadFile(path)
+}
+
+// ms prints milliseconds with the digits that matter: 0.42 ms, 6.5 ms, 21 ms.
+func ms(v float64) string {
+	switch {
+	case v < 1:
+		return fmt.Sprintf("%.2f ms", v)
+	case v < 10:
+		return fmt.Sprintf("%.1f ms", v)
+	case v < 10_000:
+		return fmt.Sprintf("%.0f ms", v)
+	}
+	return fmt.Sprintf("%.1f s", v/1000)
+}
+
+// took prints a duration as ms does.
+func took(d time.Duration) string { return ms(float64(d.Microseconds()) / 1000) }
+
+// clock prints a time of day in local time, "never" for the zero time.
+func clock(t time.Time) string {
+	if t.IsZero() {
+		return "never"
+	}
+	return t.Local().Format("2006-01-02 15:04:05")
+}
+
+// plural prints a number with its noun.
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
 }

@@ -6,6 +6,7 @@ import (
 	"regexp"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"forsd/topology"
 )
@@ -20,11 +21,10 @@ func offlineCommands() []*cobra.Command {
 
 // fabricFlags are the flags by which every offline command is given a fabric.
 type fabricFlags struct {
+	lmcFlag
 	topology string
 	baseline string
-	guid2lid string
 	exclude  string
-	lmc      int
 	fail     []string
 }
 
@@ -33,15 +33,57 @@ func (f *fabricFlags) register(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	fs.StringVar(&f.topology, "topology", "", "output of ibnetdiscover, or an opensm-subnet.lst")
 	fs.StringVar(&f.baseline, "baseline", "", "what the fabric is meant to be (default: what the topology shows before --fail)")
-	fs.StringVar(&f.guid2lid, "guid2lid", "", "OpenSM's guid2lid file, where the topology does not tell the LMC")
-	fs.IntVar(&f.lmc, "lmc", -1, "the host ports' LMC, where the topology does not tell it")
 	fs.StringArrayVar(&f.fail, "fail", nil, "take a node (description or GUID) or a cable (NODE/PORT) out; repeatable")
 	fs.StringVar(&f.exclude, "exclude", "", "regular expression of host descriptions that take no part in the exchange")
+	f.lmcFlag.register(cmd)
+}
+
+// lmcFlag are the flags by which the LMC is told.
+type lmcFlag struct {
+	flags    *pflag.FlagSet
+	lmc      int
+	guid2lid string
+}
+
+func (f *lmcFlag) register(cmd *cobra.Command) {
+	f.flags = cmd.Flags()
+	f.flags.StringVar(&f.guid2lid, "guid2lid", "", "OpenSM's guid2lid file, where the topology does not tell the LMC")
+	f.flags.IntVar(&f.lmc, "lmc", 0, "the host ports' LMC, where the topology does not tell it")
+}
+
+// apply gives the fabric, read from path, the LMC of the flags.
+func (f *lmcFlag) apply(fabric *topology.Fabric, path string, source topology.Source) error {
+	given := f.flags.Changed("lmc")
+	switch {
+	case f.guid2lid != "" && given:
+		return fmt.Errorf("--lmc and --guid2lid are both given: one of them tells the LMC")
+	case f.guid2lid != "":
+		data, err := os.ReadFile(f.guid2lid)
+		if err != nil {
+			return err
+		}
+		ranges, err := topology.ReadGUID2LID(data)
+		if err != nil {
+			return fmt.Errorf("%s: %w", f.guid2lid, err)
+		}
+		if err := fabric.ApplyGUID2LID(ranges); err != nil {
+			return fmt.Errorf("%s on %s: %w", f.guid2lid, path, err)
+		}
+	case given && (f.lmc < 0 || f.lmc > topology.MaxLMC):
+		return fmt.Errorf("--lmc %d: want a number from 0 to %d", f.lmc, topology.MaxLMC)
+	case given:
+		if err := fabric.SetLMC(uint8(f.lmc)); err != nil {
+			return fmt.Errorf("--lmc %d on %s: %w", f.lmc, path, err)
+		}
+	case source == topology.SourceSubnetLst:
+		return fmt.Errorf("%s does not tell the LMC: give --lmc N or --guid2lid FILE", path)
+	}
+	return nil
 }
 
 // load reads the fabric, applies --fail, and fits it to its baseline.
 func (f *fabricFlags) load() (*topology.FatTree, error) {
-	fabric, err := f.fabric()
+	fabric, err := f.read()
 	if err != nil {
 		return nil, err
 	}
@@ -49,10 +91,8 @@ func (f *fabricFlags) load() (*topology.FatTree, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, spec := range f.fail {
-		if _, err := fabric.Fail(spec); err != nil {
-			return nil, fmt.Errorf("--fail %s: %w", spec, err)
-		}
+	if err := f.damage(fabric); err != nil {
+		return nil, err
 	}
 	var exclude *regexp.Regexp
 	if f.exclude != "" {
@@ -60,15 +100,16 @@ func (f *fabricFlags) load() (*topology.FatTree, error) {
 			return nil, fmt.Errorf("--exclude: %w", err)
 		}
 	}
-	return topology.Fit(fabric, base, exclude)
+	tree, err := topology.Fit(fabric, base, exclude)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", f.topology, err)
+	}
+	return tree, nil
 }
 
-// fabric reads the topology as it is in the file, with its LMC.
-func (f *fabricFlags) fabric() (*topology.Fabric, error) {
-	if f.topology == "" {
-		return nil, fmt.Errorf("--topology is missing: name a file with the output of ibnetdiscover, or an opensm-subnet.lst")
-	}
-	data, err := os.ReadFile(f.topology)
+// read reads the topology as it is in the file, with its LMC.
+func (f *fabricFlags) read() (*topology.Fabric, error) {
+	data, err := readFile("topology", f.topology, "a file with the output of ibnetdiscover, or an opensm-subnet.lst")
 	if err != nil {
 		return nil, err
 	}
@@ -76,27 +117,20 @@ func (f *fabricFlags) fabric() (*topology.Fabric, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", f.topology, err)
 	}
-	switch {
-	case f.guid2lid != "":
-		data, err := os.ReadFile(f.guid2lid)
-		if err != nil {
-			return nil, err
-		}
-		ranges, err := topology.ReadGUID2LID(data)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", f.guid2lid, err)
-		}
-		return fabric, fabric.ApplyGUID2LID(ranges)
-	case f.lmc > topology.MaxLMC:
-		return nil, fmt.Errorf("--lmc %d: it is at most %d", f.lmc, topology.MaxLMC)
-	case f.lmc >= 0:
-		return fabric, fabric.SetLMC(uint8(f.lmc))
-	case source == topology.SourceSubnetLst:
-		return nil, fmt.Errorf("%s does not tell the LMC: give --lmc N or --guid2lid FILE", f.topology)
-	}
-	return fabric, nil
+	return fabric, f.apply(fabric, f.topology, source)
 }
 
+// damage takes out what --fail names.
+func (f *fabricFlags) damage(fabric *topology.Fabric) error {
+	for _, spec := range f.fail {
+		if _, err := fabric.Fail(spec); err != nil {
+			return fmt.Errorf("--%w", err)
+		}
+	}
+	return nil
+}
+
+// base reads the baseline, or takes the fabric for it.
 func (f *fabricFlags) base(fabric *topology.Fabric) (*topology.Baseline, error) {
 	if f.baseline == "" {
 		base, err := topology.NewBaseline(fabric)

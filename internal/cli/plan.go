@@ -2,7 +2,8 @@ package cli
 
 import (
 	"fmt"
-	"text/tabwriter"
+	"io"
+	"os"
 
 	"github.com/spf13/cobra"
 
@@ -38,7 +39,7 @@ unreachable.csv. With --fail it shows what a failure would cost.`,
 				return err
 			}
 			if writeBaseline != "" {
-				if err := writeFile(writeBaseline, tree.Baseline.Encode()); err != nil {
+				if err := os.WriteFile(writeBaseline, tree.Baseline.Encode(), 0o644); err != nil {
 					return err
 				}
 			}
@@ -57,14 +58,11 @@ unreachable.csv. With --fail it shows what a failure would cost.`,
 
 // printPlan shows people the report, the warnings and the findings.
 func printPlan(cmd *cobra.Command, r *planner.Result, out string) error {
-	rep := r.Report()
-	w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 8, 2, ' ', 0)
-	fmt.Fprintf(w, "phases\t%d\t(bound %d by %s, gap %d)\n", rep.Phases, rep.LowerBound, rep.Certificate, rep.Gap)
-	fmt.Fprintf(w, "engine\t%s\t\n", rep.Engine)
-	fmt.Fprintf(w, "servers\t%d\ton %d leaves, %d spines, %d lanes, LMC %d\n", rep.Servers, rep.Leaves, rep.Spines, rep.Lanes, rep.LMC)
-	fmt.Fprintf(w, "failures\tf = %d\tm = %d spines affected, %d pairs unreachable\n", rep.BandwidthReduction, rep.AffectedSpines, rep.UnreachablePairs)
-	fmt.Fprintf(w, "time\t%.1f ms\tplan; %.1f ms tables; %.1f ms verification\n", 1e3*rep.PlanSeconds, 1e3*r.Times.Tables.Seconds(), 1e3*r.Times.Verify.Seconds())
-	fmt.Fprintf(w, "written\t%s\t\n", out)
+	report := r.Report()
+	w := newTable(cmd.OutOrStdout())
+	printReport(w, &report)
+	fmt.Fprintf(w, "time\tplan %s, tables %s, verification %s\n", took(r.Times.Plan), took(r.Times.Tables), took(r.Times.Verify))
+	fmt.Fprintf(w, "written\t%s\n", out)
 	if err := w.Flush(); err != nil {
 		return err
 	}
@@ -75,4 +73,12 @@ func printPlan(cmd *cobra.Command, r *planner.Result, out string) error {
 		fmt.Fprintf(cmd.OutOrStdout(), "fabric %s: %s\n", f.Code, f.Text)
 	}
 	return nil
+}
+
+// printReport prints the figures of a plan.
+func printReport(w io.Writer, r *planner.Report) {
+	fmt.Fprintf(w, "phases\t%d (bound %d by %s, gap %d)\n", r.Phases, r.LowerBound, r.Certificate, r.Gap)
+	fmt.Fprintf(w, "engine\t%s\n", r.Engine)
+	fmt.Fprintf(w, "servers\t%d on %d leaves, %d spines, %d lanes, LMC %d\n", r.Servers, r.Leaves, r.Spines, r.Lanes, r.LMC)
+	fmt.Fprintf(w, "failures\tf = %d, m = %d spines affected, %d pairs unreachable\n", r.BandwidthReduction, r.AffectedSpines, r.UnreachablePairs)
 }

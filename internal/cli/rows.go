@@ -3,7 +3,6 @@ package cli
 import (
 	"bytes"
 	"fmt"
-	"os"
 
 	"forsd/lft"
 	"forsd/phasetable"
@@ -11,42 +10,69 @@ import (
 	"forsd/verify"
 )
 
-// readPhases reads a plan from phases.csv or phases.bin, recognised by content.
-func readPhases(path string) ([]phasetable.Row, error) {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	if bytes.HasPrefix(data, []byte(phasetable.CSVHeader)) {
-		return phasetable.ReadCSV(bytes.NewReader(data), path)
-	}
-	if !phasetable.Is(data) {
-		return nil, fmt.Errorf("%s is neither a phases.csv (its first line is not %q) nor a phases.bin", path, phasetable.CSVHeader)
-	}
-	view, err := phasetable.Decode(data)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	var csv bytes.Buffer
-	if err := phasetable.WriteCSV(&csv, view.Table()); err != nil {
-		return nil, err
-	}
-	return phasetable.ReadCSV(&csv, path)
+// phases is a plan as its file has it.
+type phases struct {
+	epoch uint64 // 0 where the file does not tell
+	rows  []phasetable.Row
 }
 
-// bindRows turns rows by GUID into rows by server of the tree. A server that
-// the tree lacks is a violation: the plan is not of this fabric.
-func bindRows(t *topology.FatTree, list []phasetable.Row) (verify.Rows, error) {
+// readPhases reads a plan from phases.csv or phases.bin, recognised by content.
+func readPhases(flag, path string) (*phases, error) {
+	data, err := readFile(flag, path, "a phases.csv or phases.bin")
+	if err != nil {
+		return nil, err
+	}
+	if phasetable.Is(data) {
+		view, err := phasetable.Decode(data)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		return &phases{view.Epoch(), rowsOf(view)}, nil
+	}
+	if first, _, _ := bytes.Cut(data, []byte{'\n'}); string(bytes.TrimSuffix(first, []byte{'\r'})) != phasetable.CSVHeader {
+		return nil, fmt.Errorf("%s is neither a phases.csv (its first line is not %q) nor a phases.bin", path, phasetable.CSVHeader)
+	}
+	rows, err := phasetable.ReadCSV(bytes.NewReader(data), path)
+	if err != nil {
+		return nil, err
+	}
+	return &phases{rows: rows}, nil
+}
+
+// rowsOf lists the transfers of a table by phase and server number.
+func rowsOf(view *phasetable.View) []phasetable.Row {
+	servers := view.Servers()
+	guids, lines := make([]topology.GUID, servers), make([]phasetable.ServerRow, servers)
+	for s := range servers {
+		guids[s], lines[s] = view.Server(s).GUID, view.Row(s)
+	}
+	rows := make([]phasetable.Row, 0, servers*view.Phases())
+	for p := range view.Phases() {
+		for s := range servers {
+			if x := lines[s].At(p); x.SendTo >= 0 {
+				rows = append(rows, phasetable.Row{Phase: p, Src: guids[s], Dst: guids[x.SendTo], Lane: x.Lane, DLID: x.DLID})
+			}
+		}
+	}
+	return rows
+}
+
+// bind turns rows by GUID into rows by server of the tree. A server that the
+// tree lacks is a violation: the plan is not of this fabric.
+func (p *phases) bind(t *topology.FatTree) (verify.Rows, error) {
 	index := make(map[topology.GUID]int, len(t.Servers))
 	for i, h := range t.Servers {
 		index[t.Hosts[h].GUID] = i
 	}
-	phases := 0
-	for _, r := range list {
-		phases = max(phases, r.Phase+1)
+	last := -1
+	for _, r := range p.rows {
+		last = max(last, r.Phase)
 	}
-	rows := verify.NewRows(len(t.Servers), phases)
-	for _, r := range list {
+	if last >= maxPhases {
+		return verify.Rows{}, fmt.Errorf("phase %d is beyond any plan of %d servers", last, len(t.Servers))
+	}
+	rows := verify.NewRows(len(t.Servers), last+1)
+	for _, r := range p.rows {
 		src, ok := index[r.Src]
 		if !ok {
 			return rows, violated{fmt.Errorf("phase %d: source %s is not a server of the fabric", r.Phase, r.Src)}
@@ -62,12 +88,30 @@ func bindRows(t *topology.FatTree, list []phasetable.Row) (verify.Rows, error) {
 	return rows, nil
 }
 
-// readTables reads forwarding tables in any form that lft.Read knows.
-func readTables(path string) (*lft.Tables, error) {
-	if path == "" {
-		return nil, fmt.Errorf("--lfts is missing: name a file with forwarding tables (lfts.dump, opensm-lfts.dump or the output of dump_fts)")
+// maxPhases bounds the memory that a phase number out of a file can cost.
+const maxPhases = 1 << 18
+
+// table is the plan bound to a tree, in the form that ranks read.
+func (p *phases) table(t *topology.FatTree) (*phasetable.View, error) {
+	rows, err := p.bind(t)
+	if err != nil {
+		return nil, err
 	}
-	data, err := os.ReadFile(path)
+	out := &phasetable.Table{Epoch: p.epoch, Phases: rows.Phases, Lanes: t.Lanes, To: rows.To, Lane: rows.Lane, DLID: rows.DLID}
+	for _, i := range t.Servers {
+		h := &t.Hosts[i]
+		out.Servers = append(out.Servers, phasetable.ServerEntry{GUID: h.GUID, LID: h.LID, LMC: h.LMC, Leaf: h.Leaf, Name: h.Name})
+	}
+	data, err := phasetable.Encode(out)
+	if err != nil {
+		return nil, violated{err}
+	}
+	return phasetable.Decode(data)
+}
+
+// readTables reads forwarding tables in any form that package lft knows.
+func readTables(path string) (*lft.Tables, error) {
+	data, err := readFile("lfts", path, "a file with forwarding tables (lfts.dump, opensm-lfts.dump or the output of dump_fts)")
 	if err != nil {
 		return nil, err
 	}
@@ -77,6 +121,3 @@ func readTables(path string) (*lft.Tables, error) {
 	}
 	return tables, nil
 }
-
-// writeFile writes a file that a command was asked for.
-func writeFile(path string, data []byte) error { return os.WriteFile(path, data, 0o644) }

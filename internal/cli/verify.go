@@ -22,7 +22,7 @@ type verdict struct {
 
 func verifyCommand() *cobra.Command {
 	var fabric fabricFlags
-	var lfts, phases string
+	var lfts, plan string
 	cmd := &cobra.Command{
 		Use:   "verify --topology FILE --lfts FILE --phases FILE",
 		Short: "Walk a plan through forwarding tables and name the first thing that is wrong",
@@ -32,6 +32,8 @@ servers occurs exactly once, and that no link carries two transfers of one
 phase. It shares no code with the planner.
 
 Exit code 0: nothing is wrong; 1: something is; 2: the input cannot be used.`,
+		Example: `  forsctl verify --topology ibnetdiscover.txt --lfts plan/lfts.dump --phases plan/phases.csv
+  dump_fts -n | forsctl verify --topology ibnetdiscover.txt --lfts /dev/stdin --phases plan/phases.bin`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			tree, err := fabric.load()
@@ -42,24 +44,21 @@ Exit code 0: nothing is wrong; 1: something is; 2: the input cannot be used.`,
 			if err != nil {
 				return err
 			}
-			if phases == "" {
-				return fmt.Errorf("--phases is missing: name a phases.csv or phases.bin")
-			}
-			list, err := readPhases(phases)
+			list, err := readPhases("phases", plan)
 			if err != nil {
 				return err
 			}
-			rows, err := bindRows(tree, list)
+			rows, err := list.bind(tree)
 			if err == nil {
 				err = check(func() error { return verify.Tables(tree, tables) },
 					func() error { return verify.Plan(tree, tables, rows, planner.Unreachable(tree)) })
 			}
-			return report(cmd, verdict{Phases: rows.Phases, Servers: len(tree.Servers), Transfers: len(list)}, err)
+			return report(cmd, verdict{Phases: rows.Phases, Servers: len(tree.Servers), Transfers: len(list.rows)}, err)
 		},
 	}
 	fabric.register(cmd)
 	cmd.Flags().StringVar(&lfts, "lfts", "", "forwarding tables: lfts.dump, opensm-lfts.dump, or the output of dump_fts")
-	cmd.Flags().StringVar(&phases, "phases", "", "the plan: phases.csv or phases.bin")
+	cmd.Flags().StringVar(&plan, "phases", "", "the plan: phases.csv or phases.bin")
 	return cmd
 }
 

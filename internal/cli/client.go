@@ -1,0 +1,62 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"forsd/api"
+)
+
+func daemonCommands() []*cobra.Command {
+	cmds := []*cobra.Command{statusCommand(), watchCommand(), epochsCommand(), phasesCommand(), whatIfCommand(), rerouteCommand(), rollbackCommand(), baselineCommand()}
+	for _, c := range cmds {
+		c.GroupID = "daemon"
+	}
+	return cmds
+}
+
+// defaultSocket is where forsd listens unless its configuration says otherwise.
+const defaultSocket = "/run/forsd/forsd.sock"
+
+// defaultServer is forsd's socket, unless the environment names another place.
+func defaultServer() string {
+	if s := os.Getenv("FORSD_SERVER"); s != "" {
+		return s
+	}
+	return defaultSocket
+}
+
+// dial returns a client of the forsd that --server names.
+func dial(cmd *cobra.Command) (*api.Client, error) {
+	addr, _ := cmd.Flags().GetString("server")
+	return api.Dial(addr)
+}
+
+// with runs f with a client, and sorts its error into the exit codes.
+func with(cmd *cobra.Command, f func(context.Context, *api.Client) error) error {
+	c, err := dial(cmd)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	return sorted(f(cmd.Context(), c))
+}
+
+// ask sends a request to an endpoint that the client has no method for.
+func ask(cmd *cobra.Command, method, path string, in, out any) error {
+	return with(cmd, func(ctx context.Context, c *api.Client) error { return c.Call(ctx, method, path, in, out) })
+}
+
+// sorted marks what forsd refuses as violated. A question that makes no sense,
+// and one about what does not exist, stay unusable input.
+func sorted(err error) error {
+	var e *api.Error
+	if errors.As(err, &e) && e.Status != http.StatusBadRequest && e.Status != http.StatusNotFound {
+		return violated{err}
+	}
+	return err
+}

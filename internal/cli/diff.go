@@ -1,0 +1,228 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"forsd/api"
+	"forsd/lft"
+	"forsd/topology"
+)
+
+func diffCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "diff A B",
+		Short: "Show what differs between two topologies, two table files or two epochs",
+		Long: `Diff compares two topology files (output of ibnetdiscover, opensm-subnet.lst) in
+words; two files of forwarding tables (lfts.dump, opensm-lfts.dump, output of
+dump_fts) by switches, entries and the blocks of 64 entries that a subnet
+manager would send; or two epochs of a running forsd by their numbers. What a
+file is, is recognised by its content.
+
+The exit code is 0 whether or not there is a difference.`,
+		Example: "  forsctl diff yesterday.txt today.txt\n  forsctl diff plan/lfts.dump /var/log/opensm-lfts.dump\n  forsctl diff 41 42",
+		Args:    cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if a, b, ok := epochNumbers(args); ok {
+				return diffEpochs(cmd, a, b)
+			}
+			var ends [2]compared
+			for i, path := range args {
+				var err error
+				if ends[i], err = readCompared(path); err != nil {
+					return err
+				}
+			}
+			switch a, b := &ends[0], &ends[1]; {
+			case a.fabric != nil && b.fabric != nil:
+				return diffFabrics(cmd, a, b)
+			case a.tables != nil && b.tables != nil:
+				return diffTables(cmd, lft.Changes(a.tables, b.tables))
+			default:
+				return fmt.Errorf("%s is %s and %s is %s: both must be of one kind", args[0], a.kind, args[1], b.kind)
+			}
+		},
+	}
+	return cmd
+}
+
+// epochNumbers reads the arguments as epochs, if neither is a file.
+func epochNumbers(args []string) (a, b uint64, ok bool) {
+	var n [2]uint64
+	for i, arg := range args {
+		var err error
+		if n[i], err = strconv.ParseUint(arg, 10, 64); err != nil {
+			return 0, 0, false
+		}
+		if _, err := os.Stat(arg); err == nil {
+			return 0, 0, false
+		}
+	}
+	return n[0], n[1], true
+}
+
+// compared is a file of one of the kinds that can be compared.
+type compared struct {
+	kind   string
+	source topology.Source
+	fabric *topology.Fabric
+	tables *lft.Tables
+}
+
+// readCompared recognises a file by its content: whatever speaks of unicast
+// LIDs is tables, everything else must be a topology.
+func readCompared(path string) (c compared, err error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return c, err
+	}
+	if looksLikeTables(data) {
+		c.kind = "a file of forwarding tables"
+		if c.tables, err = lft.ReadBytes(data); err != nil {
+			err = fmt.Errorf("%s: %w", path, err)
+		}
+		return c, err
+	}
+	if c.fabric, c.source, err = topology.Read(data); err != nil {
+		if c.source == topology.SourceUnknown && !errors.Is(err, topology.ErrIncomplete) {
+			err = fmt.Errorf("%w, or forwarding tables", err)
+		}
+		return c, fmt.Errorf("%s: %w", path, err)
+	}
+	c.kind = "a topology (" + c.source.String() + ")"
+	return c, nil
+}
+
+// looksLikeTables tells whether one of the first lines heads a table, or counts
+// tables as ours do.
+func looksLikeTables(data []byte) bool {
+	for range 32 {
+		line, rest, more := bytes.Cut(data, []byte{'\n'})
+		if bytes.HasPrefix(line, []byte("Unicast lids ")) || bytes.HasPrefix(line, []byte("# forsd tables: ")) {
+			return true
+		}
+		if !more {
+			return false
+		}
+		data = rest
+	}
+	return false
+}
+
+// fabricDiff is what forsctl diff --json prints of two topologies.
+type fabricDiff struct {
+	Equal   bool              `json:"equal"`
+	Changes []topology.Change `json:"changes"`
+}
+
+func diffFabrics(cmd *cobra.Command, a, b *compared) error {
+	if a.source != b.source {
+		// Only ibnetdiscover tells the LMC: its absence is no difference.
+		for _, f := range []*topology.Fabric{a.fabric, b.fabric} {
+			if err := f.SetLMC(0); err != nil {
+				return err
+			}
+		}
+	}
+	changes := topology.Diff(a.fabric, b.fabric)
+	if wantsJSON(cmd) {
+		return printJSON(cmd, fabricDiff{len(changes) == 0, append([]topology.Change{}, changes...)})
+	}
+	if len(changes) == 0 {
+		fmt.Fprintln(cmd.OutOrStdout(), "no difference")
+	}
+	for _, c := range changes {
+		fmt.Fprintln(cmd.OutOrStdout(), c.Text)
+	}
+	return nil
+}
+
+func diffTables(cmd *cobra.Command, d lft.Delta) error {
+	if wantsJSON(cmd) {
+		return printJSON(cmd, struct {
+			Equal bool `json:"equal"`
+			lft.Delta
+		}{d == lft.Delta{}, d})
+	}
+	if d == (lft.Delta{}) {
+		fmt.Fprintln(cmd.OutOrStdout(), "no difference")
+		return nil
+	}
+	_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s on %s differ: %s of %d\n", plural(d.Entries, "entry", "entries"),
+		plural(d.Switches, "switch", "switches"), plural(d.Blocks, "block", "blocks"), lft.Block)
+	return err
+}
+
+// epochDiff is what forsctl diff --json prints of two epochs.
+type epochDiff struct {
+	Equal      bool      `json:"equal"` // the same plan figures on the same fabric
+	SameFabric bool      `json:"same_fabric"`
+	A          api.Epoch `json:"a"`
+	B          api.Epoch `json:"b"`
+	What       []string  `json:"what"` // what led from a to b, where it is known
+}
+
+func diffEpochs(cmd *cobra.Command, a, b uint64) error {
+	return with(cmd, func(ctx context.Context, c *api.Client) error {
+		list, err := c.Epochs(ctx)
+		if err != nil {
+			return err
+		}
+		d := epochDiff{What: []string{}}
+		for _, e := range []struct {
+			n  uint64
+			to *api.Epoch
+		}{{a, &d.A}, {b, &d.B}} {
+			if *e.to, err = findEpoch(list, e.n); err != nil {
+				return err
+			}
+		}
+		d.SameFabric = d.A.TopologyHash == d.B.TopologyHash
+		d.Equal = d.SameFabric && d.A.Engine == d.B.Engine && d.A.Phases == d.B.Phases
+		for i := range list {
+			if x := &list[i]; x.Epoch > min(a, b) && x.Epoch <= max(a, b) {
+				d.What = append(d.What, x.What...)
+			}
+		}
+		if wantsJSON(cmd) {
+			return printJSON(cmd, d)
+		}
+		return printEpochDiff(cmd, &d)
+	})
+}
+
+// findEpoch finds an epoch among those that are kept.
+func findEpoch(list []api.Epoch, n uint64) (api.Epoch, error) {
+	for _, x := range list {
+		if x.Epoch == n {
+			return x, nil
+		}
+	}
+	if len(list) == 0 {
+		return api.Epoch{}, fmt.Errorf("epoch %d is not kept: there is none yet", n)
+	}
+	return api.Epoch{}, fmt.Errorf("epoch %d is not kept: those from %d to %d are", n, list[0].Epoch, list[len(list)-1].Epoch)
+}
+
+func printEpochDiff(cmd *cobra.Command, d *epochDiff) error {
+	w := newTable(cmd.OutOrStdout())
+	fmt.Fprintf(w, "epoch\t%d\t%d\n", d.A.Epoch, d.B.Epoch)
+	fmt.Fprintf(w, "published\t%s\t%s\n", clock(d.A.PublishedAt), clock(d.B.PublishedAt))
+	fmt.Fprintf(w, "phases\t%d\t%d\n", d.A.Phases, d.B.Phases)
+	fmt.Fprintf(w, "bound\t%d\t%d\n", d.A.LowerBound, d.B.LowerBound)
+	fmt.Fprintf(w, "engine\t%s\t%s\n", d.A.Engine, d.B.Engine)
+	fmt.Fprintf(w, "fabric\t%.8s\t%.8s\n", d.A.TopologyHash, d.B.TopologyHash)
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	for _, what := range d.What {
+		fmt.Fprintln(cmd.OutOrStdout(), what)
+	}
+	return nil
+}

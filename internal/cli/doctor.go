@@ -1,0 +1,156 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/spf13/cobra"
+
+	"forsd/api"
+	"forsd/internal/config"
+	"forsd/internal/rdma"
+)
+
+// grade is the outcome of a check.
+type grade string
+
+const (
+	good grade = "ok"
+	warn grade = "warn"
+	fail grade = "fail"
+)
+
+// finding is a line of forsctl doctor.
+type finding struct {
+	Check string `json:"check"` // what was looked at; stable
+	Grade grade  `json:"grade"`
+	Text  string `json:"text"` // what was found, and what to do
+}
+
+// diagnosis is what forsctl doctor --json prints.
+type diagnosis struct {
+	OK      bool          `json:"ok"` // nothing failed
+	Checks  []finding     `json:"checks"`
+	Devices []rdma.Device `json:"devices"` // local RDMA devices
+}
+
+// doctor carries the checks of one run.
+type doctor struct {
+	diagnosis
+	ctx    context.Context
+	path   string // of forsd.yaml
+	config *config.Config
+	user   *identity   // that forsd runs as
+	status *api.Status // of a running forsd, nil without one
+}
+
+func doctorCommand() *cobra.Command {
+	var path, user string
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Check everything around forsd: OpenSM's settings, permissions, tools, devices",
+		Long: `Doctor looks at all that forsd depends on and prints one line a check (ok, warn
+or fail), with what to do: forsd's configuration, whether forsd answers, OpenSM's
+process and settings, whether forsd's user may read and write what it must, the
+tool that reads tables back, and the local RDMA devices with their umad and issm
+nodes and port states. Run it as root to see everything.
+
+Exit code 1: something fails.`,
+		Example: "  sudo forsctl doctor\n  forsctl doctor --config ./forsd.yaml --json",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			d := &doctor{ctx: cmd.Context(), path: path}
+			d.checkConfig(cmd.Flags().Changed("config"))
+			addr := d.config.API.Socket
+			if given, _ := cmd.Flags().GetString("server"); given != defaultSocket {
+				addr = given
+			}
+			d.checkDaemon(addr)
+			d.checkManager()
+			d.checkUser(user)
+			d.checkFiles()
+			d.checkTool()
+			d.checkDevices(rdma.Devices())
+			return d.report(cmd)
+		},
+	}
+	cmd.Flags().StringVar(&path, "config", config.DefaultPath, "forsd's configuration; the default one may be absent")
+	cmd.Flags().StringVar(&user, "user", "forsd", "the user that forsd runs as")
+	return cmd
+}
+
+// note adds a line.
+func (d *doctor) note(check string, g grade, format string, args ...any) {
+	d.Checks = append(d.Checks, finding{check, g, fmt.Sprintf(format, args...)})
+}
+
+// report prints the lines; it fails when a check did.
+func (d *doctor) report(cmd *cobra.Command) error {
+	failed := 0
+	for _, f := range d.Checks {
+		if f.Grade == fail {
+			failed++
+		}
+	}
+	d.OK = failed == 0
+	if wantsJSON(cmd) {
+		if err := printJSON(cmd, d.diagnosis); err != nil {
+			return err
+		}
+	} else {
+		w := newTable(cmd.OutOrStdout())
+		for _, f := range d.Checks {
+			fmt.Fprintf(w, "%s\t%s\t%s\n", f.Grade, f.Check, f.Text)
+		}
+		if err := w.Flush(); err != nil {
+			return err
+		}
+	}
+	if failed > 0 {
+		return violated{fmt.Errorf("%s of %d failed", plural(failed, "check", "checks"), len(d.Checks))}
+	}
+	return nil
+}
+
+// checkConfig reads forsd.yaml; the other checks go on with the defaults where
+// it cannot be used.
+func (d *doctor) checkConfig(given bool) {
+	cfg, err := config.Load(d.path)
+	switch {
+	case err == nil:
+		d.note("config", good, "%s is valid", d.path)
+	case !given && errors.Is(err, fs.ErrNotExist):
+		d.note("config", good, "there is no %s: forsd works with its defaults", d.path)
+	default:
+		d.note("config", fail, "%v; the checks below take the defaults", err)
+	}
+	if d.config = cfg; err != nil {
+		d.config = config.Default()
+	}
+}
+
+// checkDaemon asks forsd for its state.
+func (d *doctor) checkDaemon(addr string) {
+	c, err := api.Dial(addr)
+	if err != nil {
+		d.note("forsd", fail, "%v", err)
+		return
+	}
+	defer c.Close()
+	s, err := c.Status(d.ctx)
+	if err != nil {
+		d.note("forsd", fail, "%v; start it with systemctl start forsd, or name it by --server", err)
+		return
+	}
+	d.status = s
+	switch {
+	case !s.Ready:
+		d.note("forsd", warn, "forsd %s answers at %s, and no verified epoch is in force yet: it is in state %s", s.Version, addr, s.State)
+	case len(s.Warnings) > 0:
+		d.note("forsd", warn, "epoch %d is in force, with %s: see forsctl status", s.Epoch, plural(len(s.Warnings), "warning", "warnings"))
+	default:
+		d.note("forsd", good, "forsd %s answers at %s, epoch %d is in force", s.Version, addr, s.Epoch)
+	}
+}

@@ -1,0 +1,175 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"forsd/internal/health"
+	"forsd/internal/rdma"
+	"forsd/opensm"
+)
+
+// checkManager finds OpenSM and judges the settings that it works with, or would
+// start with.
+func (d *doctor) checkManager() {
+	c := &d.config.OpenSM
+	var finder opensm.Finder = opensm.FirstOf{opensm.Unit{Pattern: c.Unit}, opensm.Search{}}
+	if c.PIDFile != "" {
+		finder = opensm.PIDFile{Path: c.PIDFile}
+	}
+	var process *opensm.Process
+	if p, err := finder.Find(d.ctx); err == nil {
+		process = &p
+		d.note("opensm", good, "OpenSM runs as %s", p)
+	} else if errors.Is(err, opensm.ErrNotRunning) {
+		d.note("opensm", fail, "%v; start it, once the settings below are right", err)
+	} else {
+		d.note("opensm", fail, "%v", err)
+	}
+	settings, err := opensm.LoadSettings(process, c.Conf)
+	if err != nil {
+		d.note("opensm-conf", warn, "%v", strings.ReplaceAll(err.Error(), "\n", "; "))
+	}
+	want := opensm.Want{LFTsFile: c.LFTsFile, DumpDir: c.DumpDir, CacheDir: c.CacheDir, LMC: int(c.LMC)}
+	if d.status != nil {
+		want.Lanes = d.status.Lanes
+	}
+	findings := settings.Check(want)
+	for _, f := range findings {
+		g := warn
+		if f.Severity == health.Critical {
+			g = fail
+		}
+		d.note(f.Code, g, "%s: %s", f.Title, f.Text)
+	}
+	if len(findings) == 0 {
+		d.note("opensm-settings", good, "nothing in %s defeats forsd", settings.Conf)
+	}
+}
+
+// checkUser finds the user that forsd runs as.
+func (d *doctor) checkUser(name string) {
+	id, err := lookupUser(name)
+	if err != nil {
+		d.user = self()
+		d.note("user", warn, "%v: permissions are checked for %s; create it with systemd-sysusers, or name another by --user", err, d.user.name)
+		return
+	}
+	d.user = id
+	d.note("user", good, "permissions are checked for %s", id.name)
+}
+
+// checkFiles looks whether forsd's user may use the files that it shares with
+// OpenSM, and its own.
+func (d *doctor) checkFiles() {
+	c := d.config
+	d.canRead("dump", c.OpenSM.DumpDir, opensm.SubnetFile, "OpenSM writes it after its first successful sweep")
+	d.canRead("guid2lid", c.OpenSM.CacheDir, opensm.GUID2LIDFile, "OpenSM writes it when it gives out LIDs; until then its setting tells the LMC")
+	d.canWrite("table-file", filepath.Dir(c.OpenSM.LFTsFile))
+	d.canWrite("state-dir", c.StateDir)
+}
+
+// canRead checks that a file is readable where it exists, and its directory in
+// any case.
+func (d *doctor) canRead(check, dir, file, why string) {
+	path := filepath.Join(dir, file)
+	err := d.user.may(readable|searchable, dir)
+	if err == nil {
+		err = d.user.may(readable, path)
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		d.note(check, warn, "there is no %s yet: %s", path, why)
+	case err != nil:
+		d.note(check, fail, "%v", err)
+	default:
+		d.note(check, good, "%s is readable", path)
+	}
+}
+
+// canWrite checks that files can be created and replaced in a directory.
+func (d *doctor) canWrite(check, dir string) {
+	switch err := d.user.may(writable|searchable, dir); {
+	case errors.Is(err, fs.ErrNotExist):
+		d.note(check, fail, "there is no directory %s: forsd.service creates it at its start, or run install -d -o %s %s", dir, d.user.name, dir)
+	case err != nil:
+		d.note(check, fail, "%v: run chown %s %s", err, d.user.name, dir)
+	default:
+		d.note(check, good, "%s is writable", dir)
+	}
+}
+
+// checkTool looks for the command that reads tables back.
+func (d *doctor) checkTool() {
+	name := d.config.OpenSM.DumpCommand[0]
+	path, err := exec.LookPath(name)
+	if err != nil && !strings.Contains(name, "/") {
+		// Debian's diagnostics are in sbin, which a user's PATH may lack.
+		path, err = exec.LookPath("/usr/sbin/" + name)
+	}
+	if err != nil {
+		d.note("readback", fail, "there is no command %s, which reads tables out of the switches: install infiniband-diags, or set opensm.dump_command in forsd.yaml", name)
+		return
+	}
+	d.note("readback", good, "tables are read back by %s", path)
+}
+
+// checkDevices lists the local RDMA ports, and whether forsd's user may use one.
+func (d *doctor) checkDevices(devices []rdma.Device, err error) {
+	d.Devices = append([]rdma.Device{}, devices...)
+	if err != nil {
+		d.note("rdma", warn, "%v", strings.ReplaceAll(err.Error(), "\n", "; "))
+	}
+	if len(devices) == 0 {
+		d.note("rdma", warn, "no RDMA devices on this machine: OpenSM and %s need one with an InfiniBand port", d.config.OpenSM.DumpCommand[0])
+		return
+	}
+	active := 0
+	for i := range devices {
+		for j := range devices[i].Ports {
+			if d.checkPort(&devices[i], &devices[i].Ports[j]) {
+				active++
+			}
+		}
+	}
+	if active == 0 {
+		d.note("umad", fail, "no InfiniBand port is active and can be used: tables cannot be read back")
+	}
+}
+
+// checkPort describes a port and tells whether tables can be read back by it.
+func (d *doctor) checkPort(device *rdma.Device, p *rdma.Port) bool {
+	text := fmt.Sprintf("%s port %d (%s, firmware %s) is %s, %s, %s", device.Name, p.Number, p.LinkLayer, orNone(device.Firmware), p.State, p.PhysState, p.Rate)
+	if p.LinkLayer != "InfiniBand" {
+		d.note("rdma", good, "%s: it takes no part", text)
+		return false
+	}
+	text += fmt.Sprintf(", LID %d, umad node %s, issm node %s", p.LID, orNone(p.Umad), orNone(p.ISSM))
+	switch {
+	case p.State != "ACTIVE":
+		d.note("rdma", warn, "%s: check its cable, and that a subnet manager runs", text)
+		return false
+	case p.Umad == "":
+		d.note("rdma", warn, "%s: load the module ib_umad", text)
+		return false
+	}
+	node := filepath.Join("/dev/infiniband", filepath.Base(p.Umad))
+	if err := d.user.may(readable|writable, node); err != nil {
+		d.note("rdma", warn, "%s; %v: install 70-forsd.rules, then run udevadm trigger -s infiniband_mad", text, err)
+		return false
+	}
+	d.note("rdma", good, "%s", text)
+	return true
+}
+
+// orNone is the text, or "none".
+func orNone(s string) string {
+	if s == "" {
+		return "none"
+	}
+	return s
+}

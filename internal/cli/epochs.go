@@ -1,0 +1,48 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"forsd/api"
+)
+
+func epochsCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "epochs",
+		Short:   "List the epochs that are kept, with what led to each",
+		Example: "  forsctl epochs\n  forsctl diff 41 42",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return with(cmd, func(ctx context.Context, c *api.Client) error {
+				list, err := c.Epochs(ctx)
+				if err != nil {
+					return err
+				}
+				if wantsJSON(cmd) {
+					return printJSON(cmd, struct {
+						Epochs []api.Epoch `json:"epochs"`
+					}{list})
+				}
+				w := newTable(cmd.OutOrStdout())
+				fmt.Fprintln(w, "epoch\tpublished\tphases\tbound\tengine\tfabric\twhy")
+				for i := range list {
+					x := &list[i]
+					fmt.Fprintf(w, "%d\t%s\t%d\t%d\t%s\t%.8s\t%s\n", x.Epoch, clock(x.PublishedAt), x.Phases, x.LowerBound, x.Engine, x.TopologyHash, why(x))
+				}
+				return w.Flush()
+			})
+		},
+	}
+}
+
+// why says what led to an epoch.
+func why(x *api.Epoch) string {
+	if x.RollbackOf != 0 {
+		return fmt.Sprintf("rollback to epoch %d", x.RollbackOf)
+	}
+	return strings.Join(x.What, "; ")
+}

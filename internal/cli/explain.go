@@ -1,0 +1,104 @@
+package cli
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+
+	"github.com/spf13/cobra"
+
+	"forsd/planner"
+)
+
+func explainCommand() *cobra.Command {
+	var fabric fabricFlags
+	var lfts, phases string
+	cmd := &cobra.Command{
+		Use:   "explain SRC DST",
+		Short: "Show when and over which ports one server sends to another",
+		Long: `Explain shows the phase, the lane, the spine, the destination LID and every hop,
+with port numbers, of the transfer from server SRC to server DST. A server is
+named by host name, port GUID (0x…) or LID.
+
+Without files it asks a running forsd for the plan in force, walked through the
+tables that were read back from the switches. With --topology, --lfts and
+--phases it works offline.`,
+		Example: `  forsctl explain node012 node345
+  forsctl explain Hca0000 0x1002cf --topology ibnetdiscover.txt --lfts plan/lfts.dump --phases plan/phases.bin`,
+		Args: cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			e := &planner.Explanation{}
+			var err error
+			if fabric.topology != "" || lfts != "" || phases != "" {
+				e, err = fabric.explain(lfts, phases, args[0], args[1])
+			} else {
+				q := url.Values{"src": args[:1], "dst": args[1:]}
+				err = ask(cmd, http.MethodGet, "/v1/explain?"+q.Encode(), nil, e)
+			}
+			if err != nil {
+				return err
+			}
+			if wantsJSON(cmd) {
+				return printJSON(cmd, e)
+			}
+			return printExplanation(cmd, e)
+		},
+	}
+	fabric.register(cmd)
+	cmd.Flags().StringVar(&lfts, "lfts", "", "forwarding tables: lfts.dump, opensm-lfts.dump, or the output of dump_fts")
+	cmd.Flags().StringVar(&phases, "phases", "", "the plan: phases.csv or phases.bin")
+	return cmd
+}
+
+// explain follows a transfer of a plan in files.
+func (f *fabricFlags) explain(lfts, plan, src, dst string) (*planner.Explanation, error) {
+	tree, err := f.load()
+	if err != nil {
+		return nil, err
+	}
+	tables, err := readTables(lfts)
+	if err != nil {
+		return nil, err
+	}
+	list, err := readPhases("phases", plan)
+	if err != nil {
+		return nil, err
+	}
+	table, err := list.table(tree)
+	if err != nil {
+		return nil, fmt.Errorf("%s on %s: %w", plan, f.topology, err)
+	}
+	s, err := planner.FindServer(table, src)
+	if err != nil {
+		return nil, err
+	}
+	d, err := planner.FindServer(table, dst)
+	if err != nil {
+		return nil, err
+	}
+	e, err := planner.Explain(tree, tables, table, s, d)
+	if err != nil {
+		return nil, violated{err}
+	}
+	return e, nil
+}
+
+func printExplanation(cmd *cobra.Command, e *planner.Explanation) error {
+	w := newTable(cmd.OutOrStdout())
+	fmt.Fprintf(w, "from\t%s\tport GUID %s, LID %d, on %s\n", e.Src.Name, e.Src.GUID, e.Src.LID, e.Src.Leaf)
+	fmt.Fprintf(w, "to\t%s\tport GUID %s, LID %d, on %s\n", e.Dst.Name, e.Dst.GUID, e.Dst.LID, e.Dst.Leaf)
+	if e.Epoch > 0 {
+		fmt.Fprintf(w, "epoch\t%d\t\n", e.Epoch)
+	}
+	fmt.Fprintf(w, "phase\t%d\t\n", e.Phase)
+	if e.Lane >= 0 {
+		fmt.Fprintf(w, "lane\t%d\tspine %s\n", e.Lane, e.Spine)
+	} else {
+		fmt.Fprintf(w, "lane\tnone\twithin the leaf\n")
+	}
+	fmt.Fprintf(w, "DLID\t%d\t\n", e.DLID)
+	for i, h := range e.Hops {
+		fmt.Fprintf(w, "hop %d\t%s\tport %d → port %d, to %s\n", i+1, h.Switch, h.InPort, h.OutPort, h.To)
+	}
+	return w.Flush()
+}

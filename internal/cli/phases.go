@@ -1,0 +1,82 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/google/renameio/v2"
+	"github.com/spf13/cobra"
+
+	"forsd/api"
+)
+
+func phasesCommand() *cobra.Command {
+	var csv bool
+	var path string
+	cmd := &cobra.Command{
+		Use:   "phases -o FILE",
+		Short: "Fetch the phase table of the plan in force",
+		Long: `Phases writes the table of the plan in force to a file, whole or not at all: the
+binary table that ranks map into memory, or with --csv the same transfers as
+text. FILE - is standard output.`,
+		Example: "  forsctl phases -o phases.bin\n  forsctl phases --csv -o - | head",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if path == "" {
+				return fmt.Errorf("--output is missing: name a file for the phase table, or - for standard output")
+			}
+			if path == "-" && wantsJSON(cmd) {
+				return fmt.Errorf("--json and --output - both want standard output: name a file for the phase table")
+			}
+			return with(cmd, func(ctx context.Context, c *api.Client) error {
+				data, epoch, err := fetchPhases(ctx, c, csv)
+				if err != nil {
+					return err
+				}
+				return savePhases(cmd, path, data, epoch)
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&csv, "csv", false, "as text instead of the binary table")
+	cmd.Flags().StringVarP(&path, "output", "o", "", "the file to write, - for standard output")
+	return cmd
+}
+
+// fetchPhases asks for the table in one of its forms.
+func fetchPhases(ctx context.Context, c *api.Client, csv bool) ([]byte, uint64, error) {
+	if !csv {
+		view, err := c.Table(ctx)
+		if err != nil {
+			return nil, 0, err
+		}
+		return view.Bytes(), view.Epoch(), nil
+	}
+	r, epoch, err := c.PhasesCSV(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer r.Close()
+	data, err := io.ReadAll(r)
+	return data, epoch, err
+}
+
+// savePhases writes the table and says what it is.
+func savePhases(cmd *cobra.Command, path string, data []byte, epoch uint64) error {
+	if path == "-" {
+		_, err := cmd.OutOrStdout().Write(data)
+		return err
+	}
+	if err := renameio.WriteFile(path, data, 0o644); err != nil {
+		return err
+	}
+	if wantsJSON(cmd) {
+		return printJSON(cmd, struct {
+			Epoch uint64 `json:"epoch"`
+			File  string `json:"file"`
+			Bytes int    `json:"bytes"`
+		}{epoch, path, len(data)})
+	}
+	_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s: epoch %d, %d bytes\n", path, epoch, len(data))
+	return err
+}

@@ -1,0 +1,115 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"forsd/api"
+)
+
+func statusCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "status",
+		Short: "Show the state of forsd: epoch, plan, OpenSM, the last event, warnings",
+		Long: `Status shows what forsd is doing, the epoch in force and its plan, OpenSM as far
+as it is known, how long the last change took, and every warning in force with
+what to do about it. docs/operating.md explains each warning by its code.
+
+The exit code is 0 also when there are warnings.`,
+		Example: "  forsctl status\n  forsctl status --json | jq .warnings[].code",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return with(cmd, func(ctx context.Context, c *api.Client) error {
+				s, err := c.Status(ctx)
+				if err != nil {
+					return err
+				}
+				if wantsJSON(cmd) {
+					return printJSON(cmd, s)
+				}
+				return printStatus(cmd.OutOrStdout(), s)
+			})
+		},
+	}
+}
+
+// printStatus is the people's summary.
+func printStatus(out io.Writer, s *api.Status) error {
+	w := newTable(out)
+	fmt.Fprintf(w, "forsd\t%s, since %s\n", s.Version, clock(s.Started))
+	fmt.Fprintf(w, "state\t%s\n", s.State)
+	if s.Epoch == 0 {
+		fmt.Fprintf(w, "epoch\tnone yet\n")
+	} else {
+		fmt.Fprintf(w, "epoch\t%d, published %s\n", s.Epoch, clock(s.PublishedAt))
+		fmt.Fprintf(w, "plan\t%d phases (bound %d, gap %d), engine %s\n", s.Phases, s.LowerBound, s.Gap, s.Engine)
+		fmt.Fprintf(w, "fabric\t%d servers on %d leaves, %d spines, %d lanes, LMC %d\n", s.Servers, s.Leaves, s.Spines, s.Lanes, s.LMC)
+	}
+	fmt.Fprintf(w, "OpenSM\t%s\n", managerText(&s.OpenSM))
+	fmt.Fprintf(w, "tables\t%s\n", tablesText(&s.OpenSM))
+	if e := s.LastEvent; e != nil {
+		fmt.Fprintf(w, "last event\t%s\n", strings.Join(e.What, "\n\t"))
+		fmt.Fprintf(w, "\t%s\n", eventTimes(e))
+	}
+	if len(s.Baseline) > 0 {
+		fmt.Fprintf(w, "baseline\t%s\n", strings.Join(s.Baseline, "\n\t"))
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	for _, x := range s.Warnings {
+		if _, err := fmt.Fprintf(out, "%s: %s (%s, since %s)\n  %s\n", x.Severity, x.Title, x.Code, clock(x.Since), strings.ReplaceAll(x.Text, "\n", "\n  ")); err != nil {
+			return err
+		}
+	}
+	if len(s.Warnings) == 0 {
+		_, err := fmt.Fprintln(out, "no warnings")
+		return err
+	}
+	return nil
+}
+
+func managerText(o *api.OpenSM) string {
+	if !o.Running {
+		return "not running"
+	}
+	text := fmt.Sprintf("running, process %d", o.PID)
+	if o.RoutingEngine != "" {
+		text += ", routing engine " + o.RoutingEngine
+	}
+	if o.TablesFile != "" {
+		text += ", reads " + o.TablesFile
+	}
+	if !o.DumpedAt.IsZero() {
+		text += ", last dump " + clock(o.DumpedAt)
+	}
+	return text
+}
+
+func tablesText(o *api.OpenSM) string {
+	switch {
+	case o.ReadBackAt.IsZero():
+		return "not read back yet"
+	case o.TablesMatch:
+		return "as planned, read back " + clock(o.ReadBackAt)
+	}
+	return "not as planned, read back " + clock(o.ReadBackAt)
+}
+
+// eventTimes lists what has happened since the event was seen.
+func eventTimes(e *api.LastEvent) string {
+	parts := []string{"seen " + clock(e.SeenAt)}
+	for _, s := range []struct {
+		what  string
+		after float64
+	}{{"plan", e.PlannedMS}, {"verify", e.VerifiedMS}, {"publish", e.PublishedMS}, {"program", e.ProgrammedMS}, {"read back", e.ReadBackMS}} {
+		if s.after > 0 {
+			parts = append(parts, s.what+" "+ms(s.after))
+		}
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,116 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"forsd/api"
+	"forsd/internal/health"
+	"forsd/topology"
+)
+
+func watchCommand() *cobra.Command {
+	var count int
+	var after string
+	cmd := &cobra.Command{
+		Use:   "watch",
+		Short: "Follow what happens: epochs, cables, warnings",
+		Long: `Watch prints one line an event, as it happens, until it is interrupted. It comes
+back on its own when forsd restarts, and says so on standard error. With --json
+every line is one JSON object: id, kind (epoch, link, warning, missed) and data.`,
+		Example: "  forsctl watch\n  forsctl watch --json --count 1",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return with(cmd, func(ctx context.Context, c *api.Client) error {
+				if _, err := c.Status(ctx); err != nil {
+					return err
+				}
+				return watch(cmd, c.Watch(ctx, after), count)
+			})
+		},
+	}
+	cmd.Flags().IntVar(&count, "count", 0, "end after this many events (0: never)")
+	cmd.Flags().StringVar(&after, "after", "", "begin with the events after the one with this id")
+	return cmd
+}
+
+// watch prints events until the stream or the count ends.
+func watch(cmd *cobra.Command, events func(func(api.Event, error) bool), count int) error {
+	seen := 0
+	for e, err := range events {
+		var refused *api.Error
+		switch {
+		case errors.As(err, &refused):
+			return err
+		case err != nil:
+			fmt.Fprintf(cmd.ErrOrStderr(), "forsctl: %v; trying again\n", err)
+			continue
+		}
+		if err := printEvent(cmd, e); err != nil {
+			return err
+		}
+		if seen++; seen == count {
+			break
+		}
+	}
+	return nil
+}
+
+func printEvent(cmd *cobra.Command, e api.Event) error {
+	line := eventText(e)
+	if wantsJSON(cmd) {
+		data, err := json.Marshal(e)
+		if err != nil {
+			return err
+		}
+		line = string(data)
+	}
+	_, err := fmt.Fprintln(cmd.OutOrStdout(), line)
+	return err
+}
+
+// eventText is an event in words; of a kind that is not known, its data.
+func eventText(e api.Event) string {
+	switch e.Kind {
+	case api.KindEpoch:
+		var x api.Epoch
+		if json.Unmarshal(e.Data, &x) == nil {
+			return clock(x.PublishedAt) + "  epoch " + epochText(&x)
+		}
+	case api.KindLink:
+		var x topology.Change
+		if json.Unmarshal(e.Data, &x) == nil {
+			return "link  " + x.Text
+		}
+	case api.KindWarning:
+		var x struct {
+			health.Warning
+			Raised bool `json:"raised"`
+		}
+		if json.Unmarshal(e.Data, &x) == nil && x.Raised {
+			return fmt.Sprintf("%s  warning %s: %s", clock(x.Since), x.Code, x.Text)
+		} else if x.Code != "" {
+			return fmt.Sprintf("over  warning %s", x.Code)
+		}
+	case api.KindMissed:
+		return "missed  events were lost: ask for the status"
+	}
+	return e.Kind + "  " + string(e.Data)
+}
+
+// epochText sums an epoch up in a line.
+func epochText(x *api.Epoch) string {
+	text := fmt.Sprintf("%d: %d phases (bound %d), engine %s", x.Epoch, x.Phases, x.LowerBound, x.Engine)
+	if x.RollbackOf != 0 {
+		return text + fmt.Sprintf(", the plan of epoch %d again", x.RollbackOf)
+	}
+	if len(x.What) > 0 {
+		text += ": " + strings.Join(x.What, "; ")
+	}
+	return text
+}
