@@ -87,6 +87,9 @@ func ClassifyLog(line string) (event LogEvent, ok bool) {
 		event.Kind = EngineUsed
 		before, _, _ := strings.Cut(text, " tables configured on all switches")
 		event.Engine = before[strings.LastIndexByte(before, ' ')+1:]
+		if !isEngineName(event.Engine) {
+			return LogEvent{}, false // a torn line
+		}
 	case has("Entering MASTER state"):
 		event.Kind = MasterEntered
 	case has("Entering STANDBY state"):
@@ -105,6 +108,11 @@ func ClassifyLog(line string) (event LogEvent, ok bool) {
 		return LogEvent{}, false
 	}
 	return event, true
+}
+
+// isEngineName tells whether s can be the name of a routing engine.
+func isEngineName(s string) bool {
+	return s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") == ""
 }
 
 // splitLog takes a line apart into its level and its text.
