@@ -84,6 +84,10 @@ func appendGUID(buf []byte, g topology.GUID) []byte {
 func ReadCSV(r io.Reader, name string) ([]Row, error) {
 	in := bufio.NewReaderSize(r, 1<<16)
 	var rows []Row
+	if known, ok := r.(interface{ Len() int }); ok { // of bytes, as bytes.Reader has it
+		const shortest = len("0,0x0000000000000001,0x0000000000000002,1,1\n")
+		rows = make([]Row, 0, known.Len()/shortest)
+	}
 	for number := 1; ; number++ {
 		line, err := in.ReadSlice('\n')
 		switch {

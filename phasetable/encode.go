@@ -96,34 +96,42 @@ func putServers(dir, table []byte, servers []ServerEntry, names []string) {
 	}
 }
 
-// putRows turns the table's phases into the servers' rows.
+// putRows turns the table's phases into the servers' rows, tile by tile.
 func putRows(rows []byte, t *Table) error {
-	n, row := len(t.Servers), t.Phases*entrySize
+	n := len(t.Servers)
 	peers := make([]peer, n)
 	for i := range t.Servers {
 		peers[i] = peerOf(uint16(t.Servers[i].Leaf), t.Servers[i].LID, t.Servers[i].LMC)
 	}
+	from := make([]uint16, tile*n) // [phase of the tile][receiver] its sender
 	for first := 0; first < t.Phases; first += tile {
 		end := min(first+tile, t.Phases)
-		for s := range n {
-			for at := s*row + first*entrySize; at < s*row+end*entrySize; at += entrySize {
-				le.PutUint64(rows[at:], idleEntry)
+		for p := first; p < end; p++ {
+			if err := matchPhase(from[(p-first)*n:(p-first+1)*n], t, peers, p); err != nil {
+				return err
 			}
 		}
-		for p := first; p < end; p++ {
-			if err := putPhase(rows, t, peers, p); err != nil {
-				return err
+		for s := range n {
+			out := rows[(s*t.Phases+first)*entrySize:]
+			for p, i := first, first*n+s; p < end; p, i = p+1, i+n {
+				e := uint64(idleEntry) &^ (nobody << shiftRecv)
+				if d := t.To[i]; d != Idle {
+					e = uint64(uint16(d)) | uint64(t.DLID[i])<<shiftDLID | uint64(uint16(t.Lane[i]))<<shiftLane
+				}
+				le.PutUint64(out[(p-first)*entrySize:], e|uint64(from[i-first*n])<<shiftRecv)
 			}
 		}
 	}
 	return nil
 }
 
-// putPhase enters the transfers of phase p at their senders and receivers.
-func putPhase(rows []byte, t *Table, peers []peer, p int) error {
-	n, row, lanes := len(peers), t.Phases*entrySize, t.Lanes
+// matchPhase checks the transfers of phase p and notes each receiver's sender.
+func matchPhase(from []uint16, t *Table, peers []peer, p int) error {
+	n, lanes := len(peers), t.Lanes
 	to, lane, dlid := t.To[p*n:(p+1)*n], t.Lane[p*n:(p+1)*n], t.DLID[p*n:(p+1)*n]
-	rows = rows[p*entrySize:]
+	for i := range from {
+		from[i] = nobody
+	}
 	for s, d := range to {
 		if d == Idle {
 			continue
@@ -131,17 +139,13 @@ func putPhase(rows []byte, t *Table, peers []peer, p int) error {
 		if uint(d) >= uint(n) {
 			return fmt.Errorf("phase %d, server %d sends to server %d: there are %d", p, s, d, n)
 		}
-		k, lid := lane[s], uint16(dlid[s])
-		if s == int(d) || !fits(peers[s], peers[d], k, lid, lanes) {
-			return misfit(p, s, int(d), peers[s], peers[d], k, lid, lanes)
+		if from[d] != nobody {
+			return fmt.Errorf("phase %d: server %d receives from servers %d and %d", p, d, from[d], s)
 		}
-		out, in := rows[s*row:], rows[int(d)*row+2:]
-		if first := le.Uint16(in); first != nobody {
-			return fmt.Errorf("phase %d: server %d receives from servers %d and %d", p, d, first, s)
+		from[d] = uint16(s)
+		if s == int(d) || !fits(peers[s], peers[d], lane[s], uint16(dlid[s]), lanes) {
+			return misfit(p, s, int(d), peers[s], peers[d], lane[s], uint16(dlid[s]), lanes)
 		}
-		le.PutUint16(out, uint16(d))
-		le.PutUint32(out[4:], uint32(lid)|uint32(uint16(k))<<16)
-		le.PutUint16(in, uint16(s))
 	}
 	return nil
 }
