@@ -1,0 +1,97 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"syscall"
+)
+
+// Build builds forsd into a directory and returns the program's path. It must
+// run within the module.
+func Build(ctx context.Context, dir string) (string, error) {
+	path := filepath.Join(dir, "forsd")
+	cmd := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-o", path, "forsd/cmd/forsd")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build forsd: %w: %s", err, out)
+	}
+	return path, nil
+}
+
+// Forsd is a running forsd, or one that has ended. The kernel kills it when this
+// process dies.
+type Forsd struct {
+	cmd  *exec.Cmd
+	done chan struct{} // closed when it has ended
+	err  error         // how it ended; to be read once done is closed
+}
+
+// startForsd starts the program; its log goes to forsd.log in dir, behind what
+// is there.
+func startForsd(program, config, dir string) (*Forsd, error) {
+	log, err := os.OpenFile(filepath.Join(dir, "forsd.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	cmd := exec.Command(program, "-config", config)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, log, log
+	cmd.Env = append(os.Environ(), "TMPDIR="+filepath.Join(dir, "tmp"), "NOTIFY_SOCKET=")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	f := &Forsd{cmd: cmd, done: make(chan struct{})}
+	started := make(chan error)
+	go func() {
+		// The death signal comes when the thread that started the child ends:
+		// this one waits for it.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			f.err = cmd.Wait()
+			close(f.done)
+		}
+	}()
+	if err := <-started; err != nil {
+		return nil, fmt.Errorf("start forsd: %w", err)
+	}
+	return f, nil
+}
+
+// PID is the number of the process.
+func (f *Forsd) PID() int { return f.cmd.Process.Pid }
+
+// Done is closed when the process has ended.
+func (f *Forsd) Done() <-chan struct{} { return f.done }
+
+// Kill kills the process by SIGKILL and waits for its end.
+func (f *Forsd) Kill() {
+	select {
+	case <-f.done:
+	default:
+		_ = f.cmd.Process.Kill() // it may end by itself meanwhile
+		<-f.done
+	}
+}
+
+// Stop asks the process to end, as the service manager does, and waits for it.
+// The error says how it ended where that was not well.
+func (f *Forsd) Stop(ctx context.Context) error {
+	_ = f.cmd.Process.Signal(syscall.SIGTERM) // it may end by itself meanwhile
+	return f.Wait(ctx)
+}
+
+// Wait waits until the process ends by itself, and says how where that was not
+// well.
+func (f *Forsd) Wait(ctx context.Context) error {
+	select {
+	case <-f.done:
+		return f.err
+	case <-ctx.Done():
+		return fmt.Errorf("wait for forsd to end: %w", context.Cause(ctx))
+	}
+}

@@ -1,0 +1,260 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"forsd/lft"
+	"forsd/phasetable"
+	"forsd/planner"
+	"forsd/topology"
+	"forsd/verify"
+)
+
+// Sight is the site as it shows itself without forsd: the fabric by OpenSM's
+// own files and the tables by the switches' word. Only the numbering of lanes
+// and hosts comes from forsd's baseline.
+type Sight struct {
+	Tree   *topology.FatTree
+	Tables *lft.Tables // read out of the switches
+}
+
+// Look takes a sight.
+func (s *Site) Look(ctx context.Context) (*Sight, error) {
+	f, err := s.Fabric(ctx)
+	if err != nil {
+		return nil, err
+	}
+	data, err := os.ReadFile(filepath.Join(s.StateDir(), "baseline.json"))
+	if err != nil {
+		return nil, err
+	}
+	base, err := topology.ReadBaseline(data)
+	if err != nil {
+		return nil, err
+	}
+	tree, err := topology.Fit(f, base, nil)
+	if err != nil {
+		return nil, err
+	}
+	tables, err := s.ReadTables(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &Sight{tree, tables}, nil
+}
+
+// Fabric reads OpenSM's dump, again where OpenSM is just writing it.
+func (s *Site) Fabric(ctx context.Context) (f *topology.Fabric, err error) {
+	err = s.Until(ctx, func() error {
+		dump, err := os.ReadFile(s.SubnetFile())
+		if err != nil {
+			return err
+		}
+		if f, err = topology.ReadSubnetLst(dump); err != nil {
+			return err
+		}
+		lids, err := os.ReadFile(filepath.Join(s.ManagerDir(), "guid2lid"))
+		if err != nil {
+			return err
+		}
+		ranges, err := topology.ReadGUID2LID(lids)
+		if err != nil {
+			return err
+		}
+		return f.ApplyGUID2LID(ranges)
+	})
+	return f, err
+}
+
+// ReadTables reads the tables out of the switches.
+func (s *Site) ReadTables(ctx context.Context) (*lft.Tables, error) {
+	text, err := s.Sim.Run(ctx, s.options.Host, "dump_fts", "-n")
+	if err != nil {
+		return nil, err
+	}
+	return lft.ReadBytes(text)
+}
+
+// Check holds the site against what forsd promises of one at rest: the switches
+// hold exactly the tables that belong to the fabric, those fulfil invariant 3,
+// every LID is reached from every leaf that shares a spine with its owner, and
+// the plan that the API hands out fulfils invariant 1 on them.
+func (s *Site) Check(ctx context.Context) (*Sight, error) {
+	sight, err := s.Look(ctx)
+	if err != nil {
+		return nil, err
+	}
+	want, err := lft.Build(sight.Tree)
+	if err != nil {
+		return nil, err
+	}
+	if err := lft.Compare(want, sight.Tables, lft.LIDs(sight.Tree.Fabric)); err != nil {
+		return nil, fmt.Errorf("tables read back: %w", err)
+	}
+	if err := verify.Tables(sight.Tree, sight.Tables); err != nil {
+		return nil, fmt.Errorf("tables read back: %w", err)
+	}
+	plan, err := s.Client.Table(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := sight.CheckPlan(plan); err != nil {
+		return nil, fmt.Errorf("epoch %d on the tables read back: %w", plan.Epoch(), err)
+	}
+	return sight, nil
+}
+
+// CheckPlan verifies a published plan on the tables in sight.
+func (s *Sight) CheckPlan(plan *phasetable.View) error {
+	rows, err := s.rows(plan)
+	if err != nil {
+		return err
+	}
+	return verify.Plan(s.Tree, s.Tables, rows, planner.Unreachable(s.Tree))
+}
+
+// rows are the rows of a published plan in the order of the tree's servers.
+func (s *Sight) rows(plan *phasetable.View) (verify.Rows, error) {
+	rows := verify.NewRows(len(s.Tree.Servers), plan.Phases())
+	index := make(map[topology.GUID]int, len(s.Tree.Servers))
+	for i, h := range s.Tree.Servers {
+		index[s.Tree.Hosts[h].GUID] = i
+	}
+	number := make([]int, plan.Servers()) // [server of the plan] index in the tree
+	for n := range number {
+		entry := plan.Server(n)
+		i, ok := index[entry.GUID]
+		if !ok {
+			return rows, fmt.Errorf("%s (%s) is in the plan, and not among the servers", entry.Name, entry.GUID)
+		}
+		number[n] = i
+	}
+	for n := range number {
+		row := plan.Row(n)
+		for p := range row.Len() {
+			e := row.At(p)
+			if e.SendTo == phasetable.Idle {
+				continue
+			}
+			if err := rows.Put(s.Tree, p, number[n], number[e.SendTo], int16(e.Lane), e.DLID); err != nil {
+				return rows, err
+			}
+			if back := plan.Row(e.SendTo).At(p).RecvFrom; back != n {
+				return rows, fmt.Errorf("phase %d: server %d sends to %d, which expects %d", p, n, e.SendTo, back)
+			}
+		}
+	}
+	return rows, nil
+}
+
+// Reachable walks from every leaf to every LID of the fabric.
+func (s *Sight) Reachable() error {
+	lids := lft.LIDs(s.Tree.Fabric)
+	for l := range s.Tree.Leaves {
+		leaf := &s.Tree.Leaves[l]
+		if leaf.Node == topology.None {
+			continue
+		}
+		for _, lid := range lids {
+			if _, err := s.Tables.Trace(s.Tree.Fabric, topology.PortRef{Node: leaf.Node}, lid); err != nil {
+				return fmt.Errorf("from leaf %s: %w", leaf.Name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// Unmoved compares the entries of both sights for every host that they share
+// under the same LIDs, except for the LIDs of some lanes, and the entries at
+// those lanes' own spines: it names the first that differs.
+func (s *Sight) Unmoved(later *Sight, lanes ...int) error {
+	exempt := make(map[topology.GUID]bool)
+	for _, k := range lanes {
+		exempt[s.Tree.Spines[s.Tree.LaneOf[k]].GUID] = true
+	}
+	hosts := make(map[topology.GUID]*topology.Host)
+	for i := range later.Tree.Hosts {
+		hosts[later.Tree.Hosts[i].GUID] = &later.Tree.Hosts[i]
+	}
+	compared := 0
+	for i := range s.Tree.Hosts {
+		h := &s.Tree.Hosts[i]
+		now := hosts[h.GUID]
+		if now == nil || h.Leaf < 0 {
+			continue
+		}
+		if now.LID != h.LID || now.Leaf != h.Leaf || now.Alpha != h.Alpha {
+			return fmt.Errorf("%s had LID %d, leaf %d, index %d and has LID %d, leaf %d, index %d", h.Name, h.LID, h.Leaf, h.Alpha, now.LID, now.Leaf, now.Alpha)
+		}
+		for j := range 1 << h.LMC {
+			if slices.Contains(lanes, s.Tree.LIDLane(h, j)) {
+				continue
+			}
+			n, err := s.sameEntries(later, h.LID+topology.LID(j), exempt)
+			if err != nil {
+				return fmt.Errorf("%s, lane %d: %w", h.Name, s.Tree.LIDLane(h, j), err)
+			}
+			compared += n
+		}
+	}
+	if compared == 0 {
+		return errors.New("no entry could be compared")
+	}
+	return nil
+}
+
+// sameEntries compares the entries of a LID and counts them.
+func (s *Sight) sameEntries(later *Sight, lid topology.LID, exempt map[topology.GUID]bool) (compared int, err error) {
+	for i := range s.Tables.Switches {
+		sw := &s.Tables.Switches[i]
+		j := later.Tables.Find(sw.GUID)
+		if j < 0 || exempt[sw.GUID] {
+			continue
+		}
+		if was, is := s.Tables.Port(i, lid), later.Tables.Port(j, lid); was != is {
+			return compared, fmt.Errorf("the entry of switch %s for LID %d changed from port %d to port %d", sw.GUID, lid, was, is)
+		}
+		compared++
+	}
+	return compared, nil
+}
+
+// Stored reads the epoch in force as forsd's state directory holds it: the
+// highest number there, which must be whole. It is nil before the first.
+func (s *Site) Stored() (*phasetable.View, error) {
+	dir := filepath.Join(s.StateDir(), "epochs")
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	last, name := uint64(0), ""
+	for _, e := range entries {
+		if n, err := strconv.ParseUint(e.Name(), 10, 64); err == nil && n > last {
+			last, name = n, e.Name()
+		}
+	}
+	if name == "" {
+		return nil, nil
+	}
+	data, err := os.ReadFile(filepath.Join(dir, name, "phases.bin"))
+	if err != nil {
+		return nil, err
+	}
+	view, err := phasetable.Decode(data)
+	if err == nil && view.Epoch() != last {
+		err = fmt.Errorf("it is the table of epoch %d", view.Epoch())
+	}
+	if err != nil {
+		return nil, fmt.Errorf("stored epoch %d: %w", last, err)
+	}
+	return view, nil
+}

@@ -1,0 +1,190 @@
+// Package e2e brings up a whole site for tests and the demonstration: a
+// simulated fabric under a real OpenSM with forsd, the program itself, beside
+// it. It watches the site from outside, through the API, the files and the
+// switches' own tables, and judges what it finds by the verifier.
+package e2e
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"text/template"
+
+	"forsd/api"
+	"forsd/internal/ibsim"
+	"forsd/topology"
+)
+
+// Options describe a site. What is left out is as an operator should have it.
+type Options struct {
+	Fabric *topology.Fabric
+	Forsd  string // path of the program; see Build
+	LMC    uint8
+	Host   string // where OpenSM and the tools run, by description or GUID; "" means the first adapter
+
+	Engine string            // OpenSM's routing_engine; "" means file,no_fallback
+	Tables string            // OpenSM's lfts_file; "" means the file that forsd writes
+	Conf   map[string]string // further settings of opensm.conf
+	Config string            // further sections of forsd.yaml
+}
+
+// Site is a simulated fabric, and what runs on it. Nothing is started but the
+// fabric; forsd and OpenSM may come in any order.
+type Site struct {
+	Sim    *ibsim.Sim
+	SM     *ibsim.OpenSM // nil before StartOpenSM
+	Forsd  *Forsd        // nil before StartForsd
+	Client *api.Client
+
+	options Options
+	dir     string // of forsd's files
+}
+
+// New simulates the fabric and writes forsd's configuration. The site's files
+// are in a temporary directory that goes with it.
+func New(ctx context.Context, o Options) (*Site, error) {
+	if o.Host == "" {
+		for i := range o.Fabric.Nodes {
+			if n := &o.Fabric.Nodes[i]; n.Kind == topology.Adapter {
+				o.Host = n.GUID.String()
+				break
+			}
+		}
+	}
+	o.Engine = cmp.Or(o.Engine, "file,no_fallback")
+	sim, err := ibsim.Start(ctx, ibsim.Options{Fabric: o.Fabric})
+	if err != nil {
+		return nil, err
+	}
+	s := &Site{Sim: sim, options: o, dir: filepath.Join(sim.Dir(), "forsd")}
+	s.options.Tables = cmp.Or(o.Tables, s.TableFile())
+	err = os.MkdirAll(filepath.Join(s.dir, "tmp"), 0o755)
+	if err == nil {
+		err = s.writeConfig(s.ConfigFile(), s.pidFile())
+	}
+	if err == nil {
+		s.Client, err = api.Dial(s.Socket())
+	}
+	if err != nil {
+		return nil, errors.Join(err, sim.Close())
+	}
+	return s, nil
+}
+
+// Close ends everything and removes the files.
+func (s *Site) Close() error {
+	if s.Forsd != nil {
+		s.Forsd.Kill()
+	}
+	s.Client.Close()
+	return s.Sim.Close()
+}
+
+// Dir holds forsd's files.
+func (s *Site) Dir() string { return s.dir }
+
+// ConfigFile is the path of forsd.yaml.
+func (s *Site) ConfigFile() string { return filepath.Join(s.dir, "forsd.yaml") }
+
+// Socket is the path of forsd's API.
+func (s *Site) Socket() string { return filepath.Join(s.dir, "forsd.sock") }
+
+// StateDir is forsd's state directory.
+func (s *Site) StateDir() string { return filepath.Join(s.dir, "state") }
+
+// TableFile is the table file that forsd writes.
+func (s *Site) TableFile() string { return filepath.Join(s.dir, "tables", "lfts.dump") }
+
+// ManagerDir holds OpenSM's files: configuration, log, dumps, guid2lid.
+func (s *Site) ManagerDir() string { return filepath.Join(s.Sim.Dir(), "opensm") }
+
+// SubnetFile is OpenSM's dump of the fabric.
+func (s *Site) SubnetFile() string { return filepath.Join(s.ManagerDir(), "opensm-subnet.lst") }
+
+func (s *Site) pidFile() string { return filepath.Join(s.ManagerDir(), "opensm.pid") }
+
+var configText = template.Must(template.New("forsd.yaml").Funcs(template.FuncMap{"quote": strconv.Quote}).Parse(`version: 1
+state_dir: {{quote .State}}
+run_dir: {{quote .Run}}
+opensm:
+  dump_dir: {{quote .Manager}}
+  cache_dir: {{quote .Manager}}
+  conf: {{quote .Conf}}
+  log: {{quote .Log}}
+  lfts_file: {{quote .Tables}}
+  pid_file: {{quote .PID}}
+  dump_command: [{{range $i, $w := .Dump}}{{if $i}}, {{end}}{{quote $w}}{{end}}]
+api:
+  socket: {{quote .Socket}}
+{{.More}}`))
+
+// writeConfig writes a forsd.yaml that finds OpenSM by the given PID file.
+func (s *Site) writeConfig(path, pidFile string) error {
+	env, err := s.Sim.Env(s.options.Host)
+	if err != nil {
+		return err
+	}
+	dump := append(append([]string{"env"}, env...), s.Sim.Prefix()...)
+	var text strings.Builder
+	err = configText.Execute(&text, map[string]any{
+		"State": s.StateDir(), "Run": s.dir, "Manager": s.ManagerDir(), "Socket": s.Socket(),
+		"Conf": filepath.Join(s.ManagerDir(), "opensm.conf"), "Log": filepath.Join(s.ManagerDir(), "opensm.log"),
+		"Tables": s.TableFile(), "PID": pidFile, "Dump": append(dump, "dump_fts", "-n"), "More": s.options.Config,
+	})
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, []byte(text.String()), 0o644)
+}
+
+// StartOpenSM starts the subnet manager. It may be killed, stopped and restarted
+// through s.SM.
+func (s *Site) StartOpenSM(ctx context.Context) (err error) {
+	s.SM, err = s.Sim.StartOpenSM(ctx, ibsim.OpenSMOptions{Host: s.options.Host, LMC: s.options.LMC, RoutingEngine: s.options.Engine,
+		LFTsFile: s.options.Tables, Dir: s.ManagerDir(), Conf: s.options.Conf})
+	return err
+}
+
+// StartForsd starts forsd on the site's configuration; it need not be up when
+// StartForsd returns.
+func (s *Site) StartForsd() error { return s.startForsd(s.ConfigFile()) }
+
+// StartForsdBlind starts forsd on a configuration that lets it find no OpenSM:
+// it can do everything but signal.
+func (s *Site) StartForsdBlind() error {
+	path := filepath.Join(s.dir, "blind.yaml")
+	if err := s.writeConfig(path, filepath.Join(s.dir, "no.pid")); err != nil {
+		return err
+	}
+	return s.startForsd(path)
+}
+
+func (s *Site) startForsd(config string) (err error) {
+	s.Forsd, err = startForsd(s.options.Forsd, config, s.dir)
+	return err
+}
+
+// KillForsd kills forsd as a crash would, and frees the places in the simulation
+// that its tools held; ibsim has ten.
+func (s *Site) KillForsd(ctx context.Context) error {
+	s.Forsd.Kill()
+	clients, err := s.Sim.Command(ctx, "Attached")
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(clients) {
+		var client, pid int
+		if n, _ := fmt.Sscanf(line, "Client %d: pid %d ", &client, &pid); n == 2 && errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
+			if _, err := s.Sim.Command(ctx, "X "+strconv.Itoa(client)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,87 @@
+package e2e
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"forsd/api"
+	"forsd/opensm"
+)
+
+// TestFirstStart brings a site up where no table file exists, in both orders.
+// OpenSM does not come up before forsd has installed an empty file.
+func TestFirstStart(t *testing.T) {
+	t.Run("forsd first", func(t *testing.T) {
+		x := newSite(t, 4*time.Minute, small())
+		x.ok(x.StartForsd())
+		x.until("forsd serves its API", func(st *api.Status) bool { return !st.Ready })
+		info, err := os.Stat(x.TableFile())
+		x.ok(err)
+		if info.Size() != 0 {
+			t.Errorf("the first table file has %d bytes", info.Size())
+		}
+		x.ok(x.StartOpenSM(x.ctx))
+		x.comesUp()
+	})
+	t.Run("OpenSM first", func(t *testing.T) {
+		x := newSite(t, 4*time.Minute, small())
+		if _, err := os.Stat(x.TableFile()); !errors.Is(err, fs.ErrNotExist) {
+			t.Fatalf("there is a table file already: %v", err)
+		}
+		x.ok(x.StartOpenSM(x.ctx))
+		ctx, cancel := x.within()
+		defer cancel()
+		_, _, err := x.SM.WaitLog(ctx, "ERR 6302", 0)
+		x.ok(err)
+		x.ok(x.StartForsd())
+		x.comesUp()
+	})
+}
+
+// comesUp waits for the first epoch and checks it.
+func (x *test) comesUp() {
+	x.Helper()
+	st := x.settled(nil)
+	x.check()
+	if st.Epoch != 1 || st.Phases != 15 || st.LowerBound != 15 || st.Servers != 16 || st.Lanes != 4 || st.LMC != 2 {
+		x.Errorf("unexpected status %+v", st)
+	}
+	x.said(st.LastEvent.What, "first time")
+	for _, w := range st.Warnings {
+		if w.Code != opensm.HonorGUID2LIDOff {
+			x.Errorf("warning %s: %s", w.Code, w.Text)
+		}
+	}
+	x.ok(x.Client.Ready(x.ctx))
+}
+
+// TestSecondDaemon starts a second forsd beside the first: on the same socket,
+// and on the same state with another socket. It must refuse, and the first must
+// go on as if nothing had been.
+func TestSecondDaemon(t *testing.T) {
+	x, _ := up(t, 4*time.Minute, small())
+	for _, socket := range []string{x.Socket(), x.Dir() + "/other.sock"} {
+		config := x.Dir() + "/second.yaml"
+		text, err := os.ReadFile(x.ConfigFile())
+		x.ok(err)
+		x.ok(os.WriteFile(config, []byte(strings.Replace(string(text), x.Socket(), socket, 1)), 0o644))
+		second, err := startForsd(x.options.Forsd, config, x.Dir())
+		x.ok(err)
+		ctx, cancel := x.within()
+		err = second.Wait(ctx)
+		second.Kill()
+		cancel()
+		if exit := (*exec.ExitError)(nil); !errors.As(err, &exit) || exit.ExitCode() != 1 {
+			t.Errorf("on socket %s: the second forsd ended with %v", socket, err)
+		}
+		x.ok(x.Client.Ready(x.ctx))
+	}
+	_, err := x.Client.Reroute(x.ctx)
+	x.ok(err)
+	x.check()
+}
