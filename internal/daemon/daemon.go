@@ -46,6 +46,7 @@ type Daemon struct {
 	answers   chan controller.Event
 	calls     chan func()
 	stopped   chan struct{}   // closed when the loop ends
+	work      sync.WaitGroup  // actions under way
 	life      context.Context // of Run; for what an API request starts and does not end with it
 
 	mu         sync.Mutex // guards what follows
@@ -84,9 +85,10 @@ const keepViews = 6
 // keepEvents is how many events a subscriber can catch up on.
 const keepEvents = 1024
 
-// New prepares a daemon: it opens the state directory, takes up the epoch in
-// force, and installs an empty table file where none exists, without which
-// OpenSM's first start would not come to an end.
+// New prepares a daemon: it takes the state directory for itself, takes up the
+// epoch in force, and installs an empty table file where none exists, without
+// which OpenSM's first start would not come to an end. Run gives the directory
+// up at its end.
 func New(cfg *config.Config, version string, log *zap.Logger, notify func(string)) (*Daemon, error) {
 	d := &Daemon{cfg: cfg, version: version, log: log, started: time.Now(), notify: notify,
 		core: controller.New(controllerSettings(cfg)), finder: finder(cfg),
@@ -99,8 +101,16 @@ func New(cfg *config.Config, version string, log *zap.Logger, notify func(string
 	if d.store, err = openStore(cfg.StateDir); err != nil {
 		return nil, err
 	}
+	if err := d.takeUp(); err != nil {
+		return nil, errors.Join(err, d.store.close())
+	}
+	return d, nil
+}
+
+// takeUp goes on from what is stored.
+func (d *Daemon) takeUp() (err error) {
 	if d.base, err = d.store.baseline(); err != nil {
-		return nil, fmt.Errorf("%w; move the file away to have forsd take the fabric as it finds it", err)
+		return fmt.Errorf("%w; move the file away to have forsd take the fabric as it finds it", err)
 	}
 	current, damaged := d.store.current()
 	if damaged != nil {
@@ -108,21 +118,21 @@ func New(cfg *config.Config, version string, log *zap.Logger, notify func(string
 	}
 	if current != nil {
 		if err := d.setCurrent(current); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	if err := os.MkdirAll(filepath.Dir(cfg.OpenSM.LFTsFile), 0o755); err != nil {
-		return nil, fmt.Errorf("create the directory of the table file: %w", err)
+	if err := os.MkdirAll(filepath.Dir(d.cfg.OpenSM.LFTsFile), 0o755); err != nil {
+		return fmt.Errorf("create the directory of the table file: %w", err)
 	}
-	created, err := opensm.InstallEmpty(cfg.OpenSM.LFTsFile)
+	created, err := opensm.InstallEmpty(d.cfg.OpenSM.LFTsFile)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if created {
-		log.Info("installed an empty table file", zap.String("path", cfg.OpenSM.LFTsFile))
+		d.log.Info("installed an empty table file", zap.String("path", d.cfg.OpenSM.LFTsFile))
 	}
-	d.health.Raise(waitingForDump, "forsd waits for "+filepath.Join(cfg.OpenSM.DumpDir, opensm.SubnetFile)+", which OpenSM writes after its first successful sweep", d.started)
-	return d, nil
+	d.health.Raise(waitingForDump, "forsd waits for "+filepath.Join(d.cfg.OpenSM.DumpDir, opensm.SubnetFile)+", which OpenSM writes after its first successful sweep", d.started)
+	return nil
 }
 
 func controllerSettings(c *config.Config) controller.Settings {
@@ -142,6 +152,7 @@ func finder(c *config.Config) opensm.Finder {
 
 // Run works until ctx ends or the API cannot be served.
 func (d *Daemon) Run(ctx context.Context) error {
+	defer d.store.close()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	d.life = ctx
@@ -165,6 +176,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	d.log.Info("started", zap.String("version", d.version), zap.String("state_dir", d.cfg.StateDir), zap.Uint64("epoch", d.epochNumber()))
 	d.loop(ctx)
 	close(d.stopped)
+	d.work.Wait()
 	group.Wait()
 	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
 		return err

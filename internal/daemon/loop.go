@@ -55,13 +55,13 @@ func (d *Daemon) step(ctx context.Context, e controller.Event) {
 		case controller.Settled:
 			d.settled(a)
 		default:
-			go func() {
+			d.work.Go(func() {
 				e := d.carryOut(ctx, a)
 				select {
 				case d.answers <- e:
 				case <-ctx.Done():
 				}
-			}()
+			})
 		}
 	}
 	d.mu.Lock()

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/google/renameio/v2"
@@ -41,6 +42,7 @@ type epoch struct {
 // force, and a crash at any instruction leaves either the old or the new one.
 type store struct {
 	dir  string // the state directory
+	lock *os.File
 	last uint64 // highest number ever seen, usable or not
 }
 
@@ -52,28 +54,60 @@ const (
 	tempPrefix   = ".new-"
 )
 
-// openStore creates the directories, removes what a crash left half done, and
-// finds the highest epoch number.
+// openStore creates the directories, takes the state directory for this process
+// alone until close, removes what a crash left half done, and finds the highest
+// epoch number.
 func openStore(dir string) (*store, error) {
 	s := &store{dir: dir}
 	if err := os.MkdirAll(filepath.Join(dir, epochsDir), 0o755); err != nil {
 		return nil, fmt.Errorf("create state directory: %w", err)
 	}
-	entries, err := os.ReadDir(filepath.Join(dir, epochsDir))
-	if err != nil {
+	var err error
+	if s.lock, err = lockDir(dir); err != nil {
 		return nil, err
 	}
-	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), tempPrefix) {
-			if err := os.RemoveAll(filepath.Join(dir, epochsDir, e.Name())); err != nil {
-				return nil, err
-			}
-		}
+	if err := s.clean(); err != nil {
+		return nil, errors.Join(err, s.close())
 	}
 	for _, n := range s.numbers() {
 		s.last = max(s.last, n)
 	}
 	return s, nil
+}
+
+// lockDir takes a directory for this process alone. The kernel frees it when
+// the file is closed or the process ends in any way.
+func lockDir(dir string) (*os.File, error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			err = errors.New("another process works with it: is forsd running already?")
+		}
+		return nil, errors.Join(fmt.Errorf("lock state directory %s: %w", dir, err), f.Close())
+	}
+	return f, nil
+}
+
+// close lets another process have the directory.
+func (s *store) close() error { return s.lock.Close() }
+
+// clean removes what a crash left half done.
+func (s *store) clean() error {
+	entries, err := os.ReadDir(filepath.Join(s.dir, epochsDir))
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), tempPrefix) {
+			if err := os.RemoveAll(filepath.Join(s.dir, epochsDir, e.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // numbers lists the stored epochs, ascending.

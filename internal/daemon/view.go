@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"sync"
 	"time"
 
 	"forsd/controller"
@@ -24,7 +25,13 @@ type view struct {
 	seenAt   time.Time
 	complete time.Time // when the dump was whole
 
-	routed []routes // tables already built for this view
+	routed *routed // tables already built for this view; shared by views with the same ID
+}
+
+// routed are tables by the lanes held back.
+type routed struct {
+	mu   sync.Mutex
+	made []routes
 }
 
 // routes are the tables of a view with some lanes held back.
@@ -39,7 +46,7 @@ func newView(f *topology.Fabric, b *topology.Baseline, exclude *regexp.Regexp) (
 	if err != nil {
 		return nil, err
 	}
-	v := &view{tree: tree}
+	v := &view{tree: tree, routed: &routed{}}
 	for l := range tree.Leaves {
 		for k := range tree.Lanes {
 			if c := tree.Leaves[l].Cables[k].State; c == topology.Missing || c == topology.Degraded {
@@ -84,7 +91,9 @@ func (v *view) held(lanes []controller.Lane) *topology.FatTree {
 // tables builds and verifies the tables of the view, once for each set of held
 // lanes.
 func (v *view) tables(hold []controller.Lane) (*lft.Tables, error) {
-	for _, r := range v.routed {
+	v.routed.mu.Lock()
+	defer v.routed.mu.Unlock()
+	for _, r := range v.routed.made {
 		if slices.Equal(r.hold, hold) {
 			return r.tables, nil
 		}
@@ -93,7 +102,7 @@ func (v *view) tables(hold []controller.Lane) (*lft.Tables, error) {
 	if err != nil {
 		return nil, err
 	}
-	v.routed = append(v.routed, routes{slices.Clone(hold), tables})
+	v.routed.made = append(v.routed.made, routes{slices.Clone(hold), tables})
 	return tables, nil
 }
 
