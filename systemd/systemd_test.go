@@ -91,7 +91,6 @@ func TestUnitsAgreeWithDefaults(t *testing.T) {
 		{def.StateDir, "/var/lib/forsd"},
 		{filepath.Dir(def.OpenSM.LFTsFile), "/var/lib/forsd/opensm"},
 		{filepath.Dir(def.API.Socket), "/run/forsd"},
-		{def.RunDir, "/run/forsd"},
 	} {
 		if p.path != p.dir {
 			t.Errorf("the program uses %s, the unit provides %s", p.path, p.dir)

@@ -22,7 +22,6 @@ const DefaultPath = "/etc/forsd/forsd.yaml"
 type Config struct {
 	Version    int      `yaml:"version"`     // mandatory, Version
 	StateDir   string   `yaml:"state_dir"`   // baseline, epochs: what survives a reboot
-	RunDir     string   `yaml:"run_dir"`     // what does not
 	KeepEpochs int      `yaml:"keep_epochs"` // published plans kept for rollback
 	OpenSM     OpenSM   `yaml:"opensm"`
 	API        API      `yaml:"api"`
@@ -59,10 +58,9 @@ type API struct {
 
 // Planning is how plans are made.
 type Planning struct {
-	Engine          Engine         `yaml:"engine"`
-	Exclude         *regexp.Regexp `yaml:"exclude"` // host descriptions that take no part; nil excludes none
-	LIDs            LIDPolicy      `yaml:"lids"`
-	AcceptNewcomers bool           `yaml:"accept_newcomers"` // hosts that the baseline lacks join on their own
+	Engine  Engine         `yaml:"engine"`
+	Exclude *regexp.Regexp `yaml:"exclude"` // host descriptions that take no part; nil excludes none
+	LIDs    LIDPolicy      `yaml:"lids"`
 }
 
 // Damping keeps a cable that bounces out of the plan. After Flaps failures
@@ -101,7 +99,6 @@ func Default() *Config {
 	return &Config{
 		Version:    Version,
 		StateDir:   "/var/lib/forsd",
-		RunDir:     "/run/forsd",
 		KeepEpochs: 20,
 		OpenSM: OpenSM{
 			DumpDir:         "/var/log",
@@ -120,9 +117,8 @@ func Default() *Config {
 			ReadOverTCP: true,
 		},
 		Planning: Planning{
-			Engine:          EngineAuto,
-			LIDs:            LIDsLanes,
-			AcceptNewcomers: true,
+			Engine: EngineAuto,
+			LIDs:   LIDsLanes,
 		},
 		Damping: Damping{
 			HoldDown:    10 * time.Second,

@@ -42,7 +42,6 @@ func TestDefaultIsValid(t *testing.T) {
 const everything = `
 version: 1
 state_dir: /srv/forsd
-run_dir: /run/f
 keep_epochs: 7
 opensm:
   dump_dir: /d
@@ -61,7 +60,7 @@ opensm:
   readback_timeout: 500ms
   lmc: 0
 api: {socket: /s, socket_mode: 0600, listen: "[::1]:7480", read_over_tcp: false}
-planning: {engine: exact, exclude: '^(login|adm)\d+', lids: lanes, accept_newcomers: false}
+planning: {engine: exact, exclude: '^(login|adm)\d+', lids: lanes}
 damping: {hold_down: 1s, max_hold_down: 1s, flaps: 1, window: 3s}
 safety: {max_loss: 1, confirm: 4s}
 retry: {first: 5s, max: 6s}
@@ -74,7 +73,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := &Config{
-		Version: 1, StateDir: "/srv/forsd", RunDir: "/run/f", KeepEpochs: 7,
+		Version: 1, StateDir: "/srv/forsd", KeepEpochs: 7,
 		OpenSM: OpenSM{
 			DumpDir: "/d", CacheDir: "/c", Conf: "/o.conf", Log: "/o.log", LFTsFile: "/l.dump",
 			TableComments: true, PIDFile: "/o.pid", Unit: "opensm.service",
@@ -120,7 +119,7 @@ func TestProblems(t *testing.T) {
 		{"comment only", "# nothing\n", "c.yaml: version: is missing: write version: 1"},
 		{"other version", "version: 2", "c.yaml:1: version: 2 is not known: this forsd reads version 1"},
 		{"version as word", "version: one", `c.yaml:1: version: "one" is not a whole number`},
-		{"unknown key", "version: 1\n\nstatedir: /x\n", "c.yaml:3: statedir: is unknown: the keys here are version, state_dir, run_dir, keep_epochs, opensm, api, planning, damping, safety, retry, log"},
+		{"unknown key", "version: 1\n\nstatedir: /x\n", "c.yaml:3: statedir: is unknown: the keys here are version, state_dir, keep_epochs, opensm, api, planning, damping, safety, retry, log"},
 		{"unknown key in group", "version: 1\nretry:\n  first: 2s\n  last: 3s\n", "c.yaml:4: retry.last: is unknown: the keys here are first, max"},
 		{"duplicate", "version: 1\nversion: 1\n", `c.yaml:2: is not YAML: mapping key "version" already defined at [1:1]`},
 		{"syntax", "version: 1\nlog: {level: info\n", "c.yaml:2: is not YAML: could not find flow mapping end token '}'"},

@@ -28,7 +28,6 @@ func (c *Config) problems() []Problem {
 		v.add("version", "%d is not known: this forsd reads version %d", c.Version, Version)
 	}
 	v.dir("state_dir", c.StateDir)
-	v.dir("run_dir", c.RunDir)
 	if c.KeepEpochs < 2 {
 		v.add("keep_epochs", "%d is too few: a rollback needs at least 2", c.KeepEpochs)
 	}
