@@ -102,46 +102,52 @@ func (c *Client) Call(ctx context.Context, method, path string, in, out any) err
 	return nil
 }
 
+// ask sends a request and returns the JSON answer.
+func ask[T any](ctx context.Context, c *Client, method, path string, in any) (*T, error) {
+	out := new(T)
+	if err := c.Call(ctx, method, path, in, out); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // Status asks for the daemon's state.
 func (c *Client) Status(ctx context.Context) (*Status, error) {
-	out := &Status{}
-	return out, c.Call(ctx, http.MethodGet, "/v1/status", nil, out)
+	return ask[Status](ctx, c, http.MethodGet, "/v1/status", nil)
 }
 
 // Topology asks for the fabric as last seen.
 func (c *Client) Topology(ctx context.Context) (*Topology, error) {
-	out := &Topology{}
-	return out, c.Call(ctx, http.MethodGet, "/v1/topology", nil, out)
+	return ask[Topology](ctx, c, http.MethodGet, "/v1/topology", nil)
 }
 
 // Epochs asks for the epochs that are kept, ascending.
 func (c *Client) Epochs(ctx context.Context) ([]Epoch, error) {
-	var out struct{ Epochs []Epoch }
-	return out.Epochs, c.Call(ctx, http.MethodGet, "/v1/epochs", nil, &out)
+	out, err := ask[struct{ Epochs []Epoch }](ctx, c, http.MethodGet, "/v1/epochs", nil)
+	if err != nil {
+		return nil, err
+	}
+	return out.Epochs, nil
 }
 
 // Server asks what one server does: by description, port GUID or LID.
 func (c *Client) Server(ctx context.Context, server string) (*ServerPlan, error) {
-	out := &ServerPlan{}
-	return out, c.Call(ctx, http.MethodGet, "/v1/plan/servers/"+url.PathEscape(server), nil, out)
+	return ask[ServerPlan](ctx, c, http.MethodGet, "/v1/plan/servers/"+url.PathEscape(server), nil)
 }
 
 // Reroute has the daemon plan afresh.
 func (c *Client) Reroute(ctx context.Context) (*Change, error) {
-	out := &Change{}
-	return out, c.Call(ctx, http.MethodPost, "/v1/reroute", nil, out)
+	return ask[Change](ctx, c, http.MethodPost, "/v1/reroute", nil)
 }
 
 // WhatIf asks for a plan of the fabric as it would be.
 func (c *Client) WhatIf(ctx context.Context, q WhatIf) (*Forecast, error) {
-	out := &Forecast{}
-	return out, c.Call(ctx, http.MethodPost, "/v1/whatif", q, out)
+	return ask[Forecast](ctx, c, http.MethodPost, "/v1/whatif", q)
 }
 
 // Rollback has the daemon publish the plan of an older epoch anew.
 func (c *Client) Rollback(ctx context.Context, epoch uint64) (*Change, error) {
-	out := &Change{}
-	return out, c.Call(ctx, http.MethodPost, "/v1/rollback", rollbackRequest{epoch}, out)
+	return ask[Change](ctx, c, http.MethodPost, "/v1/rollback", rollbackRequest{epoch})
 }
 
 // Ready is nil when a verified epoch is in force.

@@ -21,7 +21,7 @@ func TestNotModified(t *testing.T) {
 		{`"41"`, 200}, {`42`, 200}, {``, 200}, {`"142"`, 200},
 	} {
 		for _, path := range []string{"/v1/plan", "/v1/plan/phases", "/v1/plan/servers/100"} {
-			w := ask(h, "GET", path, "", "If-None-Match", c.match)
+			w := request(h, "GET", path, "", "If-None-Match", c.match)
 			if w.Code != c.status || w.Header().Get("ETag") != `"42"` || (w.Body.Len() == 0) != (w.Code == 304) {
 				t.Errorf("%s If-None-Match %s: %d, ETag %s, %d bytes; want %d", path, c.match, w.Code, w.Header().Get("ETag"), w.Body.Len(), c.status)
 			}
@@ -37,7 +37,7 @@ func poll(h http.Handler, match, prefer string) (w *httptest.ResponseRecorder, t
 	if match != "" {
 		header = append(header, "If-None-Match", match)
 	}
-	w = ask(h, "GET", "/v1/plan", "", header...)
+	w = request(h, "GET", "/v1/plan", "", header...)
 	return w, time.Since(start)
 }
 

@@ -123,13 +123,17 @@ func newSite(t testing.TB) *site {
 		Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "forsd_epoch 42") }),
 		Mount: map[string]http.Handler{"POST /v1/gpu/schedule": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			fmt.Fprintln(w, `{"frames":1}`)
+		})},
+		Local: map[string]http.Handler{"POST /v1/baseline/accept": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			s.calls = append(s.calls, "accept")
+			WriteError(w, Refused("the baseline stays"))
 		})}}
 	s.Plans.Publish(publish(t, 42))
 	return s
 }
 
-// ask sends a request to a handler; header holds pairs of name and value.
-func ask(h http.Handler, method, target, body string, header ...string) *httptest.ResponseRecorder {
+// request sends a request to a handler; header holds pairs of name and value.
+func request(h http.Handler, method, target, body string, header ...string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(method, target, strings.NewReader(body))
 	for i := 0; i < len(header); i += 2 {
 		r.Header.Add(header[i], header[i+1])

@@ -20,7 +20,7 @@ type Config struct {
 	// have as long as a change may take.
 	Mount map[string]http.Handler
 	// Local holds further handlers that change something: they are reached on the
-	// Unix socket only.
+	// Unix socket only, and are like those of Mount otherwise.
 	Local map[string]http.Handler
 	// ReadOverTCP opens more than /healthz, /readyz and /metrics over TCP.
 	ReadOverTCP bool
@@ -74,12 +74,10 @@ func Handler(c Config, tcp bool) http.Handler {
 		})
 	}
 	for pattern, h := range c.Mount {
-		s.handle(readers, pattern, func(w http.ResponseWriter, r *http.Request) error {
-			ctx, cancel := unhurried(w, r, maxChange)
-			defer cancel()
-			h.ServeHTTP(w, r.WithContext(ctx))
-			return nil
-		})
+		s.handle(readers, pattern, mounted(h))
+	}
+	for pattern, h := range c.Local {
+		s.handle(local, pattern, mounted(h))
 	}
 	return s
 }
@@ -87,6 +85,16 @@ func Handler(c Config, tcp bool) http.Handler {
 // endpoint answers a request, or returns the error to answer with as long as it
 // has written nothing.
 type endpoint func(w http.ResponseWriter, r *http.Request) error
+
+// mounted is the endpoint of a handler that answers its errors itself.
+func mounted(h http.Handler) endpoint {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		ctx, cancel := unhurried(w, r, maxChange)
+		defer cancel()
+		h.ServeHTTP(w, r.WithContext(ctx))
+		return nil
+	}
+}
 
 // handle registers an endpoint.
 func (s *service) handle(who access, pattern string, answer endpoint) {

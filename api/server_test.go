@@ -36,6 +36,9 @@ func TestEndpoints(t *testing.T) {
 		{onSocket, "POST", "/v1/whatif", `{"fail":["Spine010","Leaf007/31"]}`, 200, `{"what":["Spine010","Leaf007/31"],"plan":{"phases":361}}`},
 		{onSocket, "POST", "/v1/rollback", `{"epoch":41}`, 200, `"epoch":44`},
 		{onSocket, "POST", "/v1/gpu/schedule", "", 200, "frames"},
+		{onSocket, "POST", "/v1/baseline/accept", "", 409, `{"code":"refused","error":"the baseline stays"}`},
+		{onSocket, "GET", "/v1/baseline/accept", "", 405, "use POST"},
+		{onTCP, "POST", "/v1/baseline/accept", "", 403, "this is accepted on the Unix socket only"},
 		{onSocket, "GET", "/", "", 404, `"code":"not-found"`},
 		{onSocket, "GET", "/v1/plan/nothing", "", 404, "there is nothing at /v1/plan/nothing"},
 		{onSocket, "DELETE", "/v1/plan", "", 405, "DELETE is not allowed on /v1/plan: use GET, HEAD"},
@@ -54,7 +57,7 @@ func TestEndpoints(t *testing.T) {
 	} {
 		s := newSite(t)
 		s.ReadOverTCP = c.listener == onTCP
-		w := ask(Handler(s.Config, c.listener != onSocket), c.method, c.path, c.body)
+		w := request(Handler(s.Config, c.listener != onSocket), c.method, c.path, c.body)
 		if w.Code != c.status || !strings.Contains(w.Body.String(), c.want) {
 			t.Errorf("%s %s on listener %d: %d %s, want %d with %s", c.method, c.path, c.listener, w.Code, w.Body, c.status, c.want)
 		}
@@ -73,7 +76,7 @@ func TestEndpoints(t *testing.T) {
 func TestStatusRoundTrip(t *testing.T) {
 	s := newSite(t)
 	var got Status
-	d := json.NewDecoder(ask(Handler(s.Config, false), "GET", "/v1/status", "").Body)
+	d := json.NewDecoder(request(Handler(s.Config, false), "GET", "/v1/status", "").Body)
 	d.DisallowUnknownFields()
 	if err := d.Decode(&got); err != nil {
 		t.Fatal(err)
@@ -88,12 +91,12 @@ func TestNotReady(t *testing.T) {
 	s.ready, s.Plans = false, &Plans{}
 	for path, code := range map[string]string{"/readyz": CodeNotReady, "/v1/plan": CodeNoPlan, "/v1/plan/phases": CodeNoPlan,
 		"/v1/plan/servers/2": CodeNoPlan, "/v1/topology": CodeNoTopology} {
-		w := ask(Handler(s.Config, false), "GET", path, "")
+		w := request(Handler(s.Config, false), "GET", path, "")
 		if w.Code != 503 || !strings.Contains(w.Body.String(), fmt.Sprintf(`"code":%q`, code)) || w.Header().Get("Retry-After") == "" || w.Header().Get("ETag") != "" {
 			t.Errorf("%s: %d %v %s", path, w.Code, w.Header(), w.Body)
 		}
 	}
-	if w := ask(Handler(s.Config, false), "GET", "/healthz", ""); w.Code != 200 {
+	if w := request(Handler(s.Config, false), "GET", "/healthz", ""); w.Code != 200 {
 		t.Errorf("/healthz: %d", w.Code)
 	}
 }
@@ -116,7 +119,7 @@ func TestBadRequests(t *testing.T) {
 		{"/v1/whatif", `{"fail":["` + strings.Repeat("x", maxBody) + `"]}`, 413, "longer than 1048576 bytes"},
 		{"/v1/reroute", `{"now":true}`, 400, "unknown field"},
 	} {
-		w := ask(h, "POST", c.path, c.body)
+		w := request(h, "POST", c.path, c.body)
 		if w.Code != c.status || !strings.Contains(w.Body.String(), c.want) {
 			t.Errorf("%s %.60s: %d %s, want %d with %q", c.path, c.body, w.Code, w.Body, c.status, c.want)
 		}
@@ -140,12 +143,12 @@ func TestBackendErrors(t *testing.T) {
 	} {
 		s.fails = c.err
 		for path, body := range map[string]string{"/v1/rollback": `{"epoch":41}`, "/v1/reroute": "", "/v1/whatif": `{"fail":["x"]}`} {
-			if w := ask(h, "POST", path, body); w.Code != c.status || !strings.Contains(w.Body.String(), c.want) {
+			if w := request(h, "POST", path, body); w.Code != c.status || !strings.Contains(w.Body.String(), c.want) {
 				t.Errorf("%s: %d %s, want %d with %s", path, w.Code, w.Body, c.status, c.want)
 			}
 		}
 	}
-	if w := ask(h, "GET", "/v1/epochs", ""); w.Code != 500 {
+	if w := request(h, "GET", "/v1/epochs", ""); w.Code != 500 {
 		t.Errorf("/v1/epochs: %d", w.Code)
 	}
 }
@@ -174,7 +177,7 @@ func TestServers(t *testing.T) {
 		{"70000", 404, 0, CodeNotFound},
 		{"", 404, 0, CodeNotFound},
 	} {
-		w := ask(h, "GET", "/v1/plan/servers/"+c.key, "")
+		w := request(h, "GET", "/v1/plan/servers/"+c.key, "")
 		if w.Code != c.status || !strings.Contains(w.Body.String(), c.want) {
 			t.Errorf("%s: %d %s, want %d with %q", c.key, w.Code, w.Body, c.status, c.want)
 			continue
@@ -194,7 +197,7 @@ func TestServers(t *testing.T) {
 		}
 	}
 	// Nobody is absent, not zero.
-	body := ask(h, "GET", "/v1/plan/servers/0xd", "").Body.String()
+	body := request(h, "GET", "/v1/plan/servers/0xd", "").Body.String()
 	if want := `{"phase":2,"lane":-1}`; !strings.Contains(body, want) {
 		t.Errorf("an idle phase in %s: want %s", body, want)
 	}
@@ -251,7 +254,7 @@ func TestPhaseForms(t *testing.T) {
 		if c.accept != "" {
 			header = []string{"Accept", c.accept}
 		}
-		w := ask(Handler(s.Config, false), "GET", "/v1/plan/phases"+c.query, "", header...)
+		w := request(Handler(s.Config, false), "GET", "/v1/plan/phases"+c.query, "", header...)
 		switch c.want {
 		case "":
 			if w.Code != 406 || w.Header().Get("ETag") != "" {
