@@ -30,11 +30,11 @@ type fake struct {
 func (f *fake) Status() Status {
 	return Status{Version: "1.2.3", Started: started, State: "idle", Ready: f.ready, Epoch: 42, PublishedAt: started.Add(time.Minute),
 		TopologyHash: "feed", Engine: "algorithm", Phases: 361, LowerBound: 359, Gap: 2, Servers: 360, Leaves: 18, Spines: 20, Lanes: 20, LMC: 5,
-		OpenSM:    OpenSM{Running: true, PID: 77, RoutingEngine: "file", TablesFile: "/var/lib/forsd/opensm/lfts.dump", TablesMatch: true},
+		OpenSM: OpenSM{Running: true, PID: 77, RoutingEngine: "file", TablesFile: "/var/lib/forsd/opensm/lfts.dump", TablesMatch: true},
 		LastEvent: &LastEvent{What: []string{"Leaf007 port 31 – Spine010 port 8 went down"}, SeenAt: started,
 			PlannedMS: 6.5, VerifiedMS: 9, PublishedMS: 12, ProgrammedMS: 640, ReadBackMS: 910},
-		Warnings:  []health.Warning{{Code: "cable-down", Severity: health.Degraded, Title: "A cable is down", Text: "Leaf007 port 31 – Spine010 port 8", Since: started}},
-		Baseline:  []string{"Leaf007 port 31 – Spine010 port 8 is missing"}}
+		Warnings: []health.Warning{{Code: "cable-down", Severity: health.Degraded, Title: "A cable is down", Text: "Leaf007 port 31 – Spine010 port 8", Since: started}},
+		Baseline: []string{"Leaf007 port 31 – Spine010 port 8 is missing"}}
 }
 
 func (f *fake) Topology() *Topology {
@@ -43,7 +43,7 @@ func (f *fake) Topology() *Topology {
 	}
 	return &Topology{Hash: "feed", SeenAt: started, Lanes: 2, Servers: 1, Leaves: []Leaf{{GUID: 0x200000, Name: "Leaf000", Present: true, LID: 1, Servers: 1, LanesUp: 1, Cables: []string{"full", "missing"}}},
 		Spines: []Spine{{GUID: 0x300000, Name: "Spine000", Present: true, LID: 3, FirstLane: 0, Lanes: 1}},
-		Hosts: []Host{{GUID: 0x100001, Name: "Hca0000 mlx5_0", LID: 64, LMC: 5, Leaf: "Leaf000", Server: true}}, Findings: []topology.Finding{{Code: "cable-down", Text: "Leaf000 port 22 – Spine001 port 1 is missing"}}}
+		Hosts:  []Host{{GUID: 0x100001, Name: "Hca0000 mlx5_0", LID: 64, LMC: 5, Leaf: "Leaf000", Server: true}}, Findings: []topology.Finding{{Code: "cable-down", Text: "Leaf000 port 22 – Spine001 port 1 is missing"}}}
 }
 
 func (f *fake) Epochs() ([]Epoch, error) {
