@@ -210,6 +210,7 @@ func TestDecodeRefuses(t *testing.T) {
 		{"section far away", func(d []byte) { le.PutUint64(d[offSections+16*secRows:], 1<<64-64) }, "rows: offset"},
 		{"LMC of the header", func(d []byte) { d[offLMC] = 2 }, "largest LMC is 1: the header says 2"},
 		{"name beyond the table", put32(secServers, srvNameLen, 1<<31), "server 0: name at 0"},
+		{"name up to the end of the table", put32(secServers, 3*srvSize+srvNameLen, 15), "server 3: name at 45 of 15 bytes in a string table of 60"},
 		{"name without an end", put32(secServers, srvNameLen, 3), "zero byte after it"},
 		{"name not UTF-8", put16(secNames, 0, 0xFFFF), "is not UTF-8"},
 		{"no GUID", func(d []byte) { clear(d[section(d, secServers):][:8]) }, "server 0 (\"Hca0000 mlx5_0\"): it has no port GUID"},
