@@ -111,7 +111,6 @@ func (s *Site) pidFile() string { return filepath.Join(s.ManagerDir(), "opensm.p
 
 var configText = template.Must(template.New("forsd.yaml").Funcs(template.FuncMap{"quote": strconv.Quote}).Parse(`version: 1
 state_dir: {{quote .State}}
-run_dir: {{quote .Run}}
 opensm:
   dump_dir: {{quote .Manager}}
   cache_dir: {{quote .Manager}}

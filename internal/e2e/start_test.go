@@ -65,11 +65,11 @@ func (x *test) comesUp() {
 // go on as if nothing had been.
 func TestSecondDaemon(t *testing.T) {
 	x, _ := up(t, 4*time.Minute, small())
-	for _, socket := range []string{x.Socket(), x.Dir() + "/other.sock"} {
+	text, err := os.ReadFile(x.ConfigFile())
+	x.ok(err)
+	for _, own := range []string{x.Socket(), x.StateDir()} {
 		config := x.Dir() + "/second.yaml"
-		text, err := os.ReadFile(x.ConfigFile())
-		x.ok(err)
-		x.ok(os.WriteFile(config, []byte(strings.Replace(string(text), x.Socket(), socket, 1)), 0o644))
+		x.ok(os.WriteFile(config, []byte(strings.Replace(string(text), own, x.Dir()+"/own", 1)), 0o644))
 		second, err := startForsd(x.options.Forsd, config, x.Dir())
 		x.ok(err)
 		ctx, cancel := x.within()
@@ -77,11 +77,11 @@ func TestSecondDaemon(t *testing.T) {
 		second.Kill()
 		cancel()
 		if exit := (*exec.ExitError)(nil); !errors.As(err, &exit) || exit.ExitCode() != 1 {
-			t.Errorf("on socket %s: the second forsd ended with %v", socket, err)
+			t.Errorf("with its own %s: the second forsd ended with %v", own, err)
 		}
 		x.ok(x.Client.Ready(x.ctx))
 	}
-	_, err := x.Client.Reroute(x.ctx)
+	_, err = x.Client.Reroute(x.ctx)
 	x.ok(err)
 	x.check()
 }
