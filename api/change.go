@@ -24,12 +24,12 @@ func decodeStrictly(body []byte, v any) error {
 	return nil
 }
 
-// unhurried gives a request time to be worked on: the deadlines of the
-// connection are for clients that do not read or write.
+// unhurried gives a request time to be worked on: the connection's deadline for
+// writing is for clients that do not read. The one for reading stands until the
+// request has been read, and net/http lifts it then.
 func unhurried(w http.ResponseWriter, r *http.Request, most time.Duration) (context.Context, context.CancelFunc) {
-	rc := http.NewResponseController(w)
-	_ = rc.SetReadDeadline(time.Time{}) // a recorder in tests has no deadlines
-	_ = rc.SetWriteDeadline(time.Now().Add(most + writeWithin))
+	// A recorder in tests has no deadlines.
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(most + writeWithin))
 	return context.WithTimeout(r.Context(), most)
 }
 

@@ -3,6 +3,7 @@ package api
 import (
 	"bytes"
 	"context"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -147,10 +148,16 @@ func TestSlowClients(t *testing.T) {
 	}{
 		{"header", "GET /v1/status HTTP/1.1\r\nHost: x\r\nX-Slow: ", 6 * time.Second},
 		{"body", "POST /v1/rollback HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n{", 31 * time.Second},
+		{"body of a mounted handler", "POST /v1/slow HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n{", 31 * time.Second},
 		{"idle", "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n", 61 * time.Second},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s, l := newSite(t), newPipes()
+			s.Mount["POST /v1/slow"] = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if _, err := io.Copy(w, r.Body); err == nil {
+					t.Error("a whole body came")
+				}
+			})
 			server := httpServer(context.Background(), Handler(s.Config, false), nil)
 			go server.Serve(l)
 			defer server.Close()

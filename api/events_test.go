@@ -209,29 +209,83 @@ func TestWatchReconnects(t *testing.T) {
 	})
 }
 
-// TestWatchSilence has a server that stops talking.
+// TestWatchSilence has a server that stops talking, after a comment or after an
+// event that the watcher thinks about for long.
 func TestWatchSilence(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := newPipes()
-		defer l.Close()
-		go func() {
-			for conn, err := l.Accept(); err == nil; conn, err = l.Accept() {
-				go func() {
-					buf := make([]byte, 4096)
-					_, _ = conn.Read(buf)
-					_, _ = conn.Write([]byte("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n: hello\n\n"))
-					_, _ = conn.Read(buf) // until the client gives up
-				}()
+	const head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n: hello\n\n"
+	for _, c := range []struct {
+		said string
+		took time.Duration
+	}{
+		{": still here\n\n", 20*time.Second + silence},
+		{"id: x-1\nevent: link\ndata: 1\n\n", 20*time.Second + time.Hour + silence},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			l := newPipes()
+			defer l.Close()
+			go func() {
+				conn, err := l.Accept()
+				if err != nil {
+					return
+				}
+				buf := make([]byte, 4096)
+				_, _ = conn.Read(buf)
+				_, _ = conn.Write([]byte(head))
+				time.Sleep(20 * time.Second)
+				_, _ = conn.Write([]byte(c.said))
+				_, _ = conn.Read(buf) // until the client gives up
+			}()
+			client := l.client(t)
+			defer client.Close()
+			start := time.Now()
+			for _, err := range client.Watch(t.Context(), "") {
+				if err == nil {
+					time.Sleep(time.Hour)
+					continue
+				}
+				if !strings.Contains(err.Error(), "was silent for 45s") || time.Since(start) != c.took {
+					t.Errorf("after %q: error %v after %v, want %v", c.said, err, time.Since(start), c.took)
+				}
+				break
 			}
-		}()
+		})
+	}
+}
+
+// TestWatchComesBackQuickly lets a watcher slow down while nobody listens: once
+// it has had an event again, it comes back to a broken stream at once.
+func TestWatchComesBackQuickly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, l := newSite(t), newPipes()
+		s.note(t, "before")
+		l.Close()
 		client := l.client(t)
 		defer client.Close()
-		start := time.Now()
-		for _, err := range client.Watch(t.Context(), "") {
-			if err == nil || !strings.Contains(err.Error(), "was silent for 45s") || time.Since(start) != silence {
-				t.Errorf("error %v after %v", err, time.Since(start))
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		events := 0
+		go func() {
+			for _, err := range client.Watch(ctx, s.Events.id(0)) {
+				if err == nil {
+					events++
+				}
 			}
-			break
+		}()
+		time.Sleep(time.Minute)
+		for wait := range 2 {
+			l.reopen()
+			server := httpServer(context.Background(), Handler(s.Config, false), nil)
+			go server.Serve(l)
+			time.Sleep([]time.Duration{reconnectMost, reconnectFirst}[wait])
+			synctest.Wait()
+			if events != wait+1 {
+				t.Fatalf("round %d: %d events", wait, events)
+			}
+			s.note(t, "next")
+			synctest.Wait()
+			server.Close()
+			events = wait + 1
+			s.note(t, "while away")
 		}
 	})
 }

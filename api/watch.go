@@ -72,6 +72,7 @@ func (c *Client) stream(ctx context.Context, last *string, yield func(Event) boo
 			*last = e.ID
 		}
 		quiet.Stop() // the caller may take its time
+		defer quiet.Reset(silence)
 		return e.Kind == "" || yield(e)
 	})
 	if cause := context.Cause(ctx); cause != nil {
