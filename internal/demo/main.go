@@ -17,32 +17,20 @@ import (
 	"syscall"
 	"time"
 
+	"forsd/api"
+	"forsd/internal/e2e"
 	"forsd/internal/fabgen"
+	"forsd/internal/ibsim"
 )
-
-// The fabric of the FORS paper (section 2.3) and what is done to it.
-var (
-	lhcb  = fabgen.Spec{Spines: 20, Leaves: 18, LMC: 5}
-	steps = []step{
-		{"pull one cable: Leaf007 port 31", func(ctx context.Context, s *site) error { return s.sim.Unlink(ctx, "Leaf007", 31) }, "cable"},
-		{"pull a spine: Spine012", func(ctx context.Context, s *site) error { return s.sim.UnlinkNode(ctx, "Spine012") }, "cable and spine"},
-		{"put the spine back", func(ctx context.Context, s *site) error { return s.sim.RelinkNode(ctx, "Spine012") }, "cable"},
-		{"put the cable back", func(ctx context.Context, s *site) error { return s.sim.Relink(ctx, "Leaf007", 31) }, "healthy"},
-	}
-)
-
-// step is something done to the fabric, and the state that it leads to.
-type step struct {
-	title string
-	do    func(context.Context, *site) error
-	state string
-}
 
 // limit bounds the whole demonstration.
 const limit = 5 * time.Minute
 
+// tcp is where forsd answers over HTTP besides its socket.
+const tcp = "127.0.0.1:7341"
+
 func main() {
-	keep := flag.Bool("keep", false, "leave everything running until interrupted")
+	keep := flag.Bool("keep", false, "leave everything running until interrupted, with forsd listening on "+tcp)
 	forsd := flag.String("forsd", "bin/forsd", "the forsd to show")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
@@ -55,41 +43,128 @@ func main() {
 }
 
 func run(ctx context.Context, forsd string, keep bool) (err error) {
-	binary, err := filepath.Abs(forsd)
+	program, err := filepath.Abs(forsd)
 	if err != nil {
 		return err
 	}
 	limited, cancel := context.WithTimeoutCause(ctx, limit, errors.New("the demonstration took longer than five minutes"))
 	defer cancel()
 	fmt.Println("FT(2;20,18), the LHCb network: 18 leaves, 20 spines, 360 hosts, LMC 5; simulated by ibsim under a real OpenSM.")
-	s, err := open(limited, lhcb)
-	if err != nil {
-		return err
+	o := e2e.Options{Fabric: fabgen.Generate(fabgen.Spec{Spines: 20, Leaves: 18, LMC: 5}), LMC: 5, Forsd: program,
+		Conf: map[string]string{"honor_guid2lid_file": "TRUE"}}
+	if keep {
+		o.Config = "  listen: " + tcp + "\n"
 	}
-	defer func() { err = errors.Join(err, s.close()) }()
-
-	fmt.Println("\nOpenSM's own min-hop tables, read back from the switches, exchange by linear shift:")
-	costs, err := s.minhop(limited)
+	costs, err := minhop(limited, o)
 	if err != nil {
 		return fmt.Errorf("min-hop: %w", err)
 	}
-	fmt.Println("\nforsd beside OpenSM with routing_engine file,no_fallback; no table file exists yet.")
-	if err := s.start(limited, binary); err != nil {
+	s, err := e2e.New(limited, o)
+	if err != nil {
 		return err
 	}
-	if err := s.show(limited, "first start", "healthy", costs); err != nil {
-		return err
+	defer func() { err = errors.Join(err, s.Close()) }()
+	if err := firstStart(limited, s, costs); err != nil {
+		return fmt.Errorf("first start: %w", err)
 	}
 	for _, st := range steps {
-		if err := s.walk(limited, st, costs); err != nil {
+		if err := walk(limited, s, st, costs); err != nil {
 			return fmt.Errorf("%s: %w", st.title, err)
 		}
 	}
 	printCosts(costs)
 	if keep {
-		fmt.Printf("\nLeft running. Ask it:\n  bin/forsctl --server %s status\n  curl http://%s/v1/status\nPull a cable:\n  echo 'unlink \"Leaf003\"[25]' > %s/console\nInterrupt (Ctrl-C) to end.\n",
-			s.socket(), s.tcp, s.sim.Dir())
+		fmt.Printf("\nLeft running. Ask it:\n  bin/forsctl --server %s status\n  curl http://%s/v1/status\nPull a cable, and put it back:\n  echo 'unlink \"Leaf003\"[25]' > %s\n  echo 'relink \"Leaf003\"[25]' > %[3]s\nInterrupt (Ctrl-C) to end.\n",
+			s.Socket(), tcp, filepath.Join(s.Sim.Dir(), "console"))
 		<-ctx.Done()
 	}
+	return nil
+}
+
+// firstStart starts forsd and OpenSM where no table file exists yet.
+func firstStart(ctx context.Context, s *e2e.Site, c costs) error {
+	fmt.Println("\nforsd beside OpenSM with routing_engine file,no_fallback; no table file exists yet.")
+	if _, err := os.Stat(s.TableFile()); !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("%s exists already (%v)", s.TableFile(), err)
+	}
+	if err := s.StartForsd(); err != nil {
+		return err
+	}
+	if _, err := s.Warned(ctx); err != nil { // it answers, so the empty table file is there
+		return err
+	}
+	if err := s.StartOpenSM(ctx); err != nil {
+		return err
+	}
+	return settle(ctx, s, step{"first start", nil, nil, healthy}, c)
+}
+
+// minhop lets OpenSM route by min-hop through the same states.
+func minhop(ctx context.Context, o e2e.Options) (c costs, err error) {
+	fmt.Println("\nOpenSM's own min-hop tables, read back from the switches, exchange by linear shift:")
+	o.Engine = "minhop"
+	s, err := e2e.New(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	if err := s.StartOpenSM(ctx); err != nil {
+		return nil, err
+	}
+	if _, _, err := s.SM.WaitLog(ctx, ibsim.SubnetUp, 0); err != nil {
+		return nil, err
+	}
+	c = costs{}
+	for i, state := range states {
+		if i > 0 {
+			if err := steps[i-1].do(ctx, s.Sim); err != nil {
+				return nil, err
+			}
+		}
+		if err := s.SM.Sweep(ctx); err != nil {
+			return nil, err
+		}
+		r, err := shiftOn(ctx, s, o.Fabric)
+		if err != nil {
+			return nil, err
+		}
+		c[state] = &cost{minhop: r}
+		fmt.Printf("  %-16s %.2f transfers on the busiest link of a phase on average, relative throughput %.3f\n", state, r.Mean, r.RelativeThroughput)
+	}
+	return c, nil
+}
+
+// walk does one step and waits until forsd has dealt with it.
+func walk(ctx context.Context, s *e2e.Site, st step, c costs) error {
+	if err := st.do(ctx, s.Sim); err != nil {
+		return err
+	}
+	return settle(ctx, s, st, c)
+}
+
+// settle waits for forsd to come to rest on the fabric that the step leads to,
+// checks the site from outside, and shows what came of it.
+func settle(ctx context.Context, s *e2e.Site, st step, c costs) error {
+	status, err := s.Settled(ctx, func(t *api.Topology) error {
+		if st.seen == nil {
+			return nil
+		}
+		return st.seen(t)
+	})
+	if err != nil {
+		return err
+	}
+	sight, err := s.Check(ctx)
+	if err != nil {
+		return err
+	}
+	plan, err := s.Client.Table(ctx)
+	if err != nil {
+		return err
+	}
+	if c[st.state].forsd, err = planOn(sight, plan); err != nil {
+		return err
+	}
+	show(st.title, status)
 	return nil
 }

@@ -7,100 +7,92 @@ import (
 	"os"
 	"slices"
 	"text/tabwriter"
-	"time"
 
 	"forsd/api"
+	"forsd/internal/e2e"
+	"forsd/internal/ibsim"
 	"forsd/phasetable"
-	"forsd/planner"
 	"forsd/sim"
 	"forsd/topology"
-	"forsd/verify"
 )
 
-// cost is what an exchange costs in one state of the fabric, by min-hop and by
-// forsd.
-type cost struct {
-	minhop, forsd *sim.Result
+// The states of the fabric that are compared.
+const (
+	healthy  = "healthy"
+	cableOut = "cable"
+	spineOut = "cable and spine"
+)
+
+var states = []string{healthy, cableOut, spineOut}
+
+// step is something done to the fabric: how forsd sees it when it is done, and
+// the state that it leads to.
+type step struct {
+	title string
+	do    func(context.Context, *ibsim.Sim) error
+	seen  func(*api.Topology) error
+	state string
 }
 
-// costs are by state, in the order of states.
-type costs map[string]*cost
+// Leaf007's port 31 is its cable to Spine010, lane 10.
+var steps = []step{
+	{"pull one cable: Leaf007 port 31", func(ctx context.Context, s *ibsim.Sim) error { return s.Unlink(ctx, "Leaf007", 31) },
+		e2e.Cable(7, 10, "missing"), cableOut},
+	{"pull a spine: Spine012", func(ctx context.Context, s *ibsim.Sim) error { return s.UnlinkNode(ctx, "Spine012") },
+		e2e.SpinePresent(12, false), spineOut},
+	{"put the spine back", func(ctx context.Context, s *ibsim.Sim) error { return s.RelinkNode(ctx, "Spine012") },
+		e2e.SpinePresent(12, true), cableOut},
+	{"put the cable back", func(ctx context.Context, s *ibsim.Sim) error { return s.Relink(ctx, "Leaf007", 31) },
+		e2e.Cable(7, 10, "full"), healthy},
+}
 
-var states = []string{"healthy", "cable", "cable and spine"}
+// cost is what an exchange costs in one state of the fabric, by min-hop and by
+// forsd; costs are by state.
+type (
+	cost  struct{ minhop, forsd *sim.Result }
+	costs map[string]*cost
+)
 
-// minhop lets OpenSM route by min-hop through the same states, and undoes them.
-func (s *site) minhop(ctx context.Context) (costs, error) {
-	if err := s.manage(ctx, "minhop"); err != nil {
+// shiftOn simulates the linear shift on the tables that the switches hold.
+// Servers are numbered as on the whole fabric.
+func shiftOn(ctx context.Context, s *e2e.Site, whole *topology.Fabric) (*sim.Result, error) {
+	base, err := topology.NewBaseline(whole)
+	if err != nil {
 		return nil, err
 	}
-	out := costs{}
-	for i, state := range states {
-		if i > 0 {
-			if err := steps[i-1].do(ctx, s); err != nil {
-				return nil, err
+	f, err := s.Fabric(ctx)
+	if err != nil {
+		return nil, err
+	}
+	tree, err := topology.Fit(f, base, nil)
+	if err != nil {
+		return nil, err
+	}
+	tables, err := s.ReadTables(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return sim.Run(f, tables, sim.LinearShift(tree))
+}
+
+// planOn simulates a published plan on the tables in sight.
+func planOn(s *e2e.Sight, plan *phasetable.View) (*sim.Result, error) {
+	var rows []sim.Row
+	for n := range plan.Servers() {
+		row := plan.Row(n)
+		for p := range row.Len() {
+			if x := row.At(p); x.SendTo != phasetable.Idle {
+				rows = append(rows, sim.Row{Phase: int32(p), DLID: x.DLID, Src: plan.Server(n).GUID, Dst: plan.Server(x.SendTo).GUID})
 			}
 		}
-		if err := s.opensm.Sweep(ctx); err != nil {
-			return nil, err
-		}
-		tree, err := s.tree()
-		if err != nil {
-			return nil, err
-		}
-		tables, err := s.readBack(ctx)
-		if err != nil {
-			return nil, err
-		}
-		r, err := sim.Run(tree.Fabric, tables, sim.LinearShift(tree))
-		if err != nil {
-			return nil, err
-		}
-		out[state] = &cost{minhop: r}
-		fmt.Printf("  %-16s %.2f transfers on the busiest link of a phase on average, relative throughput %.3f\n", state, r.Mean, r.RelativeThroughput)
 	}
-	for _, st := range steps[len(states)-1:] {
-		if err := st.do(ctx, s); err != nil {
-			return nil, err
-		}
-	}
-	s.opensm.Stop(ctx)
-	return out, nil
+	return sim.Run(s.Tree.Fabric, s.Tables, rows)
 }
 
-// walk does one step and shows what became of it.
-func (s *site) walk(ctx context.Context, st step, c costs) error {
-	began := time.Now()
-	if err := st.do(ctx, s); err != nil {
-		return err
-	}
-	_, err := s.await(ctx, func(now *api.Status) bool {
-		e := now.LastEvent
-		return now.State == "idle" && e != nil && e.SeenAt.After(began) && e.ReadBackMS > 0
-	})
-	if err != nil {
-		return err
-	}
-	return s.show(ctx, st.title, st.state, c)
-}
-
-// show says what forsd saw and did, and checks it on the tables that the
-// switches hold.
-func (s *site) show(ctx context.Context, title, state string, c costs) error {
-	st, err := s.client.Status(ctx)
-	if err != nil {
-		return err
-	}
-	table, err := s.client.Table(ctx)
-	if err != nil {
-		return err
-	}
-	result, err := s.check(ctx, table)
-	if err != nil {
-		return err
-	}
-	c[state].forsd = result
-	e := st.LastEvent
+// show says what forsd saw and did.
+func show(title string, st *api.Status) {
 	fmt.Printf("\n%s\n", title)
+	e := st.LastEvent
 	for i, what := range e.What {
 		if i == 4 {
 			fmt.Printf("  saw        … and %d more\n", len(e.What)-i)
@@ -110,11 +102,10 @@ func (s *site) show(ctx context.Context, title, state string, c costs) error {
 	}
 	fmt.Printf("  plan       epoch %d: %d phases (bound %d) by engine %s, %d servers\n", st.Epoch, st.Phases, st.LowerBound, st.Engine, st.Servers)
 	fmt.Printf("  times      %s\n", stations(e))
-	fmt.Printf("  checked    plan and tables read back from %d switches: no link carries two transfers of a phase, every LID is routed\n", st.Leaves+st.Spines)
+	fmt.Printf("  checked    on tables read back from %d switches: no link carries two transfers of a phase, every LID is routed\n", st.Leaves+st.Spines)
 	for _, w := range st.Warnings {
 		fmt.Printf("  warning    %s: %s\n", w.Code, shorten(w.Text, 100))
 	}
-	return nil
 }
 
 // stations lists what happened to a change in the order in which it did: a lost
@@ -140,47 +131,6 @@ func shorten(s string, most int) string {
 		return string(r[:most]) + "…"
 	}
 	return s
-}
-
-// check verifies the plan in force on tables read back independently of forsd,
-// and simulates it on them.
-func (s *site) check(ctx context.Context, table *phasetable.View) (*sim.Result, error) {
-	tree, err := s.tree()
-	if err != nil {
-		return nil, err
-	}
-	tables, err := s.readBack(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if err := verify.Tables(tree, tables); err != nil {
-		return nil, fmt.Errorf("tables read back: %w", err)
-	}
-	index := make(map[topology.GUID]int, len(tree.Servers))
-	for i, h := range tree.Servers {
-		index[tree.Hosts[h].GUID] = i
-	}
-	rows := verify.NewRows(len(tree.Servers), table.Phases())
-	var transfers []sim.Row
-	for n := range table.Servers() {
-		src := table.Server(n)
-		row := table.Row(n)
-		for p := range row.Len() {
-			x := row.At(p)
-			if x.SendTo == phasetable.Idle {
-				continue
-			}
-			dst := table.Server(x.SendTo)
-			if err := rows.Put(tree, p, index[src.GUID], index[dst.GUID], int16(x.Lane), x.DLID); err != nil {
-				return nil, err
-			}
-			transfers = append(transfers, sim.Row{Phase: int32(p), DLID: x.DLID, Src: src.GUID, Dst: dst.GUID})
-		}
-	}
-	if err := verify.Plan(tree, tables, rows, planner.Unreachable(tree)); err != nil {
-		return nil, fmt.Errorf("plan on the tables read back: %w", err)
-	}
-	return sim.Run(tree.Fabric, tables, transfers)
 }
 
 // printCosts sets min-hop and forsd side by side.
