@@ -1,0 +1,105 @@
+package e2e
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"forsd/api"
+	"forsd/controller"
+	"forsd/opensm"
+)
+
+// TestDumpSpoiled writes over OpenSM's dump what no sweep leaves behind: the
+// epoch and the tables in force stay, and a warning says why nothing happens.
+// The next sweep puts that right.
+func TestDumpSpoiled(t *testing.T) {
+	x, before := up(t, 5*time.Minute, small())
+	whole, err := os.ReadFile(x.SubnetFile())
+	x.ok(err)
+	half := whole[:len(whole)*2/3]
+	half = half[:bytes.LastIndexByte(half, '\n')-10]
+	files := x.files()
+	epoch := x.settled(nil).Epoch
+	for _, c := range []struct {
+		name string
+		text []byte
+		code string
+	}{
+		{"binary garbage", bytes.Repeat([]byte{0, 0xFF, 0x7F, 0x80, '\n'}, 999), opensm.DumpRefused},
+		{"text of another kind", []byte("Unicast lids [0x0-0x10] of switch Lid 4:\n"), opensm.DumpRefused},
+		{"two dumps, one into the other", append(append(half[:len(half):len(half)], whole...), whole[len(half):]...), opensm.DumpRefused},
+		{"cut off", half, opensm.DumpIncomplete},
+		{"empty", nil, opensm.DumpIncomplete},
+	} {
+		x.ok(os.WriteFile(x.SubnetFile(), c.text, 0o644))
+		st := x.warned(c.code)
+		if st.Epoch != epoch || st.State != "idle" || !st.OpenSM.TablesMatch {
+			t.Errorf("%s: epoch %d is %s, and was %d", c.name, st.Epoch, st.State, epoch)
+		}
+		x.ok(x.SM.Sweep(x.ctx))
+		st = x.until("the warning is over", func(st *api.Status) bool { return !HasWarning(st, c.code) && st.State == "idle" })
+		if st.Epoch != epoch {
+			t.Errorf("after %s: epoch %d became %d", c.name, epoch, st.Epoch)
+		}
+	}
+	x.unmoved(before, x.check())
+	for path, is := range x.files() {
+		if is != files[path] {
+			t.Errorf("%s was written", path)
+		}
+	}
+}
+
+// TestManagerCutOff pulls the cable of OpenSM's own host: what OpenSM still sees
+// is no reason to change anything.
+func TestManagerCutOff(t *testing.T) {
+	x, before := up(t, 5*time.Minute, small())
+	files := x.files()
+	from := x.SM.LogSize()
+	x.ok(x.Sim.Unlink(x.ctx, "Leaf000", 1))
+	x.ok(x.SM.Signal(1))
+	ctx, cancel := x.within()
+	defer cancel()
+	_, _, err := x.SM.WaitLog(ctx, "SM port is down", from)
+	x.ok(err)
+	st, err := x.Client.Status(x.ctx)
+	x.ok(err)
+	t.Logf("state %s, warnings %v", st.State, st.Warnings)
+	x.ok(x.Sim.Relink(x.ctx, "Leaf000", 1))
+	x.ok(x.SM.Sweep(ctx))
+	x.settled(Hosts(16))
+	x.unmoved(before, x.check())
+	for path, is := range x.files() {
+		if is != files[path] {
+			t.Errorf("%s was written", path)
+		}
+	}
+}
+
+// TestMassDisappearance pulls the cables of all hosts but two at once: that is
+// not believed at once, and is when it lasts.
+func TestMassDisappearance(t *testing.T) {
+	o := small()
+	o.Config = steady + "safety: {max_loss: 0.5, confirm: 3s}\n"
+	x, before := up(t, 5*time.Minute, o)
+	epoch := x.settled(nil).Epoch
+	for l := range 4 {
+		for p := 1; p <= 4; p++ {
+			if l > 0 || p > 2 {
+				x.ok(x.Sim.Unlink(x.ctx, fmt.Sprintf("Leaf%03d", l), p))
+			}
+		}
+	}
+	st := x.warned(controller.FabricIncomplete)
+	if st.Epoch != epoch && st.Servers < 8 {
+		t.Errorf("epoch %d with %d servers is in force before the loss is confirmed", st.Epoch, st.Servers)
+	}
+	st = x.until("the loss is believed", func(st *api.Status) bool { return st.Servers == 2 && st.State == "idle" })
+	if HasWarning(st, controller.FabricIncomplete) {
+		t.Errorf("warnings %v", st.Warnings)
+	}
+	x.unmoved(before, x.check())
+}
