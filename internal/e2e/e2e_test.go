@@ -17,7 +17,7 @@ import (
 
 // patience is how long a state may take to come on a machine under heavy load;
 // no test waits that long for what does come.
-const patience = 2 * time.Minute
+const patience = 90 * time.Second
 
 var (
 	programDir string

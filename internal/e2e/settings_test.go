@@ -1,0 +1,69 @@
+package e2e
+
+import (
+	"os"
+	"testing"
+	"time"
+
+	"forsd/api"
+	"forsd/controller"
+	"forsd/opensm"
+)
+
+// TestWrongSettings starts OpenSM with settings that defeat forsd, and waits for
+// the warnings that say so.
+func TestWrongSettings(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(o *Options)
+		codes  []string
+	}{
+		{"unicast cache", func(o *Options) { o.Conf = map[string]string{"use_ucast_cache": "TRUE"} }, []string{opensm.UcastCacheOn}},
+		{"no no_fallback", func(o *Options) { o.Engine = "file" }, []string{opensm.NoFallbackMissing}},
+		{"minhop", func(o *Options) { o.Engine = "minhop" }, []string{opensm.RoutingEngineWrong, opensm.EngineFallback, controller.TablesStale}},
+		{"LMC", func(o *Options) { o.LMC = 1 }, []string{opensm.LMCTooSmall}},
+		{"table file", func(o *Options) { o.Tables = os.DevNull }, []string{opensm.LFTsFileWrong, controller.TablesStale}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			o := small()
+			c.change(&o)
+			x := newSite(t, 4*time.Minute, o)
+			x.ok(x.StartForsd(), x.StartOpenSM(x.ctx))
+			st := x.warned(c.codes...)
+			for _, w := range st.Warnings {
+				t.Logf("%s: %s", w.Code, w.Text)
+			}
+		})
+	}
+}
+
+// TestFallback gives OpenSM a table file that it cannot use. With fallback
+// allowed it reroutes the fabric by another engine, which must be noticed, and
+// mended by the next file; without, it keeps the old tables, and says so.
+func TestFallback(t *testing.T) {
+	for _, c := range []struct{ engine, code string }{
+		{"file", opensm.EngineFallback},
+		{"file,no_fallback", opensm.FileRejected},
+	} {
+		t.Run(c.engine, func(t *testing.T) {
+			o := small()
+			o.Engine = c.engine
+			x, before := up(t, 4*time.Minute, o)
+			good, err := os.ReadFile(x.TableFile())
+			x.ok(err, os.WriteFile(x.TableFile(), append(good, "0x0008 255\n"...), 0o644))
+			x.ok(x.SM.Signal(1))
+			st := x.warned(c.code)
+			t.Logf("warnings %v", st.Warnings)
+			_, err = x.Client.Reroute(x.ctx)
+			x.ok(err)
+			st = x.until("the warning is over", func(st *api.Status) bool { return !HasWarning(st, c.code) && st.State == "idle" })
+			if now, err := os.ReadFile(x.TableFile()); err != nil || string(now) != string(good) {
+				t.Errorf("the table file has not been mended: %v", err)
+			}
+			x.unmoved(before, x.check())
+			if st.Epoch != 1 {
+				t.Errorf("epoch %d of an unchanged fabric", st.Epoch)
+			}
+		})
+	}
+}
