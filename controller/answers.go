@@ -80,27 +80,37 @@ func (c *Controller) afterPublish(now time.Time, s State) {
 
 // finish ends the work: plan and tables in force fit the fabric.
 func (c *Controller) finish(now time.Time) {
-	c.failures, c.misreads, c.force = 0, 0, false
+	c.failures, c.misreads = 0, 0
+	c.clear(PublishFailed)
+	if c.force && !c.doubted() {
+		c.begin(now) // a reroute was asked for after the signal
+		return
+	}
+	c.done = true
 	c.enter(Idle)
 	c.do(Settled{Fabric: c.work.ID})
-	if !slices.Equal(c.held, c.flaps.held()) {
+	switch {
+	case c.doubted():
+		c.wait(Suspect, now.Add(c.set.Confirm))
+	case !slices.Equal(c.held, c.flaps.held()):
 		c.begin(now) // a hold ended meanwhile
 	}
 }
 
 func (c *Controller) written(now time.Time, e Written) {
-	switch {
-	case e.Err != "":
+	if e.Changed || e.Err != "" {
+		c.confirmedID = ""
+	}
+	if e.Err != "" {
 		c.fail(now, TablesFailed, e.Err)
-		return
-	case c.overtaken(now):
 		return
 	}
 	c.clear(TablesFailed)
 	switch {
+	case c.overtaken(now):
 	case e.Changed || c.force:
 		c.signal()
-	case c.confirmed && c.confirmedID == c.work.ID:
+	case c.confirmedID == c.work.ID:
 		c.planAfter()
 	default:
 		c.readBack()
@@ -122,14 +132,14 @@ func (c *Controller) signalled(now time.Time, e Signalled) {
 	if c.overtaken(now) {
 		return
 	}
-	c.enter(Sweeping)
-	c.deadline = now.Add(c.set.SweepTimeout)
+	c.wait(Sweeping, now.Add(c.set.SweepTimeout))
 }
 
 func (c *Controller) wasRead(now time.Time, e ReadBackDone) {
+	c.known = c.known || e.Err == ""
 	if e.Match {
-		c.confirmed, c.confirmedID = true, c.work.ID
-		c.confirmedDown = union(c.work.Down, c.held)
+		c.confirmedID = c.work.ID
+		c.closed = union(c.work.Down, c.held)
 		c.lastAudit = now
 		c.clear(ReadBackFailed, TablesStale, SweepTimeout, SignalFailed)
 	}
@@ -151,7 +161,7 @@ func (c *Controller) wasRead(now time.Time, e ReadBackDone) {
 // manager may simply not have been told, or the dump may stem from the sweep
 // before: it is told again. After that it is a failure.
 func (c *Controller) mismatch(now time.Time, difference string) {
-	c.confirmed = false
+	c.confirmedID = ""
 	c.misreads++
 	if c.misreads > 1 {
 		c.fail(now, TablesStale, "the switches do not hold the tables planned: "+difference)

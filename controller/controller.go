@@ -80,20 +80,21 @@ type Controller struct {
 
 	latest *Snapshot // the last fabric seen, whether believed or not
 	work   *Snapshot // the fabric being worked on, or in force when Idle
+	done   bool      // plan and tables in force fit work
 
-	confirmed     bool   // tables have been read back and match
-	confirmedID   string // … for this fabric
-	confirmedDown []Lane // … with these lanes out of use
+	known       bool   // tables have been read back, whether they matched or not
+	confirmedID string // the fabric whose tables were read back and are those of the table file still
+	closed      []Lane // lanes that some tables which the switches may hold do not carry, ascending
 
 	flaps     flaps
-	held      []Lane // lanes held back in the work in progress, ascending
-	force     bool   // signal even when the table file did not change
-	reread    bool   // in Backoff: the table file is whole, a new dump is worth a read-back
-	misreads  int    // read-backs in a row that did not match
-	failures  int    // failures in a row, for the back-off
-	resume    time.Time
-	deadline  time.Time // of Sweeping and Suspect
+	held      []Lane    // lanes held back in the work in progress, ascending
+	force     bool      // signal even when the table file did not change
+	reread    bool      // in Backoff: the table file is whole, a new dump is worth a read-back
+	misreads  int       // read-backs in a row that did not match
+	failures  int       // failures in a row, for the back-off
+	deadline  time.Time // of Suspect, Sweeping and Backoff; zero for none
 	lastAudit time.Time
+	auditDue  bool            // the manager was restarted: its next dump is worth a read-back
 	raised    map[string]bool // codes of the warnings in force
 	out       []Action
 }
@@ -109,13 +110,20 @@ func (c *Controller) State() State { return c.state }
 // Held lists the lanes that are held back because they keep bouncing.
 func (c *Controller) Held() []Lane { return slices.Clone(c.held) }
 
+// Busy tells whether an action is under way, whose answer is due.
+func (c *Controller) Busy() bool {
+	switch c.state {
+	case Idle, Suspect, Sweeping, Backoff:
+		return false
+	}
+	return true
+}
+
 // Wake is when the controller wants a Tick at the latest; zero for never.
 func (c *Controller) Wake() time.Time {
 	wake := c.flaps.next()
-	for _, t := range []time.Time{c.resume, c.deadline} {
-		if !t.IsZero() && (wake.IsZero() || t.Before(wake)) {
-			wake = t
-		}
+	if !c.deadline.IsZero() && (wake.IsZero() || c.deadline.Before(wake)) {
+		return c.deadline
 	}
 	return wake
 }
@@ -130,14 +138,11 @@ func (c *Controller) Step(now time.Time, e Event) []Action {
 	case Seen:
 		c.seen(now, e.Snapshot)
 	case Refused:
-		c.warn(FabricRefused, e.Reason)
+		c.refused(e.Reason)
 	case Reroute:
 		c.reroute(now)
 	case ManagerRestarted:
-		c.lastAudit = time.Time{}
-		if c.state == Backoff && c.raised[SignalFailed] {
-			c.retry(now)
-		}
+		c.restarted(now)
 	default:
 		c.answer(now, e)
 	}
@@ -163,17 +168,13 @@ func (c *Controller) clear(codes ...string) {
 // seen takes in a fabric: every complete dump of the manager, changed or not.
 func (c *Controller) seen(now time.Time, s Snapshot) {
 	c.clear(FabricRefused)
-	known := c.latest != nil && c.latest.ID == s.ID
 	c.latest = &s
-	if !known {
-		c.flaps.observe(now, s.Down, c.set)
-	}
-	if s.Lost > c.set.MaxLoss && (c.work == nil || c.work.ID != s.ID) {
-		c.suspect(now, s)
+	if c.doubted() {
+		c.suspect(now)
 		return
 	}
+	c.believe(now)
 	if c.state == Suspect {
-		c.clear(FabricIncomplete)
 		c.enter(Idle)
 	}
 	switch {
@@ -182,6 +183,7 @@ func (c *Controller) seen(now time.Time, s Snapshot) {
 	case c.state == Idle:
 		c.begin(now)
 	case c.state == Sweeping && c.work.ID == s.ID, c.state == Backoff && c.work.ID == s.ID && c.reread:
+		c.auditDue = false
 		c.readBack()
 	case c.state == Sweeping, c.state == Backoff && c.work.ID != s.ID:
 		c.begin(now)
@@ -189,76 +191,109 @@ func (c *Controller) seen(now time.Time, s Snapshot) {
 	// In every other state an answer is due, and what was seen is taken up then.
 }
 
-// suspect puts a mass disappearance aside until it has lasted.
-func (c *Controller) suspect(now time.Time, s Snapshot) {
-	text := fmt.Sprintf("%.0f %% of the servers are missing from the manager's dump: nothing is changed unless this lasts %s or a reroute is asked for", 100*s.Lost, c.set.Confirm)
-	switch c.state {
-	case Suspect:
-	case Idle, Sweeping, Backoff:
+// refused takes note of a dump that cannot be used. It says nothing of a loss
+// that waits to be confirmed; only another usable dump can.
+func (c *Controller) refused(reason string) {
+	c.warn(FabricRefused, reason)
+	if c.state == Suspect {
 		c.enter(Suspect)
-		c.deadline = now.Add(c.set.Confirm)
 	}
-	c.warn(FabricIncomplete, text)
+}
+
+// restarted takes note of a new process of the manager. Its first dump may have
+// been seen already, or is still to come.
+func (c *Controller) restarted(now time.Time) {
+	switch {
+	case c.state == Backoff && c.raised[SignalFailed]:
+		c.retry(now)
+	case c.latest == nil:
+	default:
+		c.auditDue = true
+		if c.state == Idle && c.settled() {
+			c.readBack()
+		}
+	}
+}
+
+// doubted tells whether the latest fabric lacks so much that it is not believed.
+func (c *Controller) doubted() bool {
+	return c.latest.Lost > c.set.MaxLoss && (c.work == nil || c.work.ID != c.latest.ID)
+}
+
+// believe takes the latest fabric for what it is. Losses are counted only here:
+// what a half-discovered fabric lacks has not bounced.
+func (c *Controller) believe(now time.Time) {
+	c.latest.Lost = 0
+	c.clear(FabricIncomplete)
+	c.flaps.observe(now, c.latest.Down, c.set)
+}
+
+// suspect puts a mass disappearance aside until it has lasted. Work under way on
+// the fabric before it goes on; see finish and fail.
+func (c *Controller) suspect(now time.Time) {
+	c.warn(FabricIncomplete, fmt.Sprintf("%.0f %% of the servers are missing from the manager's dump: nothing is changed unless this lasts %s or a reroute is asked for", 100*c.latest.Lost, c.set.Confirm))
+	if !c.Busy() && (c.state != Suspect || c.deadline.IsZero()) {
+		c.wait(Suspect, now.Add(c.set.Confirm))
+	}
 }
 
 // settled tells whether tables and plan in force fit what was last seen.
 func (c *Controller) settled() bool {
-	return c.work != nil && c.confirmed && c.work.ID == c.latest.ID && slices.Equal(c.held, c.flaps.held())
+	return c.done && c.work.ID == c.latest.ID && slices.Equal(c.held, c.flaps.held())
 }
 
 // audit reads the tables back though nothing changed, now and then: another
 // manager, or a restarted one, may have programmed its own.
 func (c *Controller) audit(now time.Time) {
-	if !c.lastAudit.IsZero() && now.Sub(c.lastAudit) < c.set.Audit {
+	if !c.auditDue && now.Sub(c.lastAudit) < c.set.Audit {
 		return
 	}
-	c.lastAudit = now
+	c.auditDue, c.lastAudit = false, now
 	c.readBack()
 }
 
-// begin starts work on the latest fabric.
+// begin starts work on the latest fabric. Its plan comes before its tables,
+// unless it is not known which tables the switches hold.
 func (c *Controller) begin(now time.Time) {
-	c.work, c.held = c.latest, c.flaps.held()
-	c.deadline, c.resume, c.misreads = time.Time{}, time.Time{}, 0
+	c.work, c.held, c.done, c.misreads = c.latest, c.flaps.held(), false, 0
 	if len(c.held) > 0 {
-		c.warn(CableHeld, fmt.Sprintf("%d cables keep bouncing and are not used for now: %v", len(c.held), c.held))
+		c.warn(CableHeld, fmt.Sprintf("cables that keep bouncing are not used for now, as leaf/lane: %v", c.held))
 	} else {
 		c.clear(CableHeld)
 	}
-	if !c.confirmed {
+	if !c.known {
 		c.write()
 		return
 	}
 	c.enter(Before)
-	c.do(Plan{Fabric: c.work.ID, Avoid: union(c.held, c.unconfirmed()), Hold: c.held})
+	c.do(Plan{Fabric: c.work.ID, Avoid: union(c.held, minus(c.closed, c.work.Down)), Hold: c.held})
 }
 
-// unconfirmed lists the lanes that are up now and were not when the tables in
-// force were made.
-func (c *Controller) unconfirmed() []Lane { return minus(c.confirmedDown, c.work.Down) }
+// enter changes the state, without a deadline.
+func (c *Controller) enter(s State) { c.state, c.deadline = s, time.Time{} }
 
-func (c *Controller) enter(s State) { c.state = s }
+// wait changes the state until something happens, or until the deadline.
+func (c *Controller) wait(s State, deadline time.Time) { c.state, c.deadline = s, deadline }
 
+// write has the tables written. From now on the manager may load them at any
+// time, whatever becomes of this work: only a read-back opens the lanes again
+// that they do not carry.
 func (c *Controller) write() {
+	c.done = false
+	c.closed = union(c.closed, union(c.work.Down, c.held))
 	c.enter(Writing)
 	c.do(Write{Fabric: c.work.ID, Hold: c.held})
 }
 
 func (c *Controller) readBack() {
-	c.deadline, c.resume = time.Time{}, time.Time{}
 	c.enter(Reading)
 	c.do(ReadBack{Fabric: c.work.ID, Hold: c.held})
 }
 
 // overtaken restarts the work when a different fabric was seen meanwhile.
 func (c *Controller) overtaken(now time.Time) bool {
-	if c.latest.ID == c.work.ID {
+	if c.latest.ID == c.work.ID || c.doubted() {
 		return false
-	}
-	if c.latest.Lost > c.set.MaxLoss {
-		c.enter(Idle)
-		c.suspect(now, *c.latest)
-		return true
 	}
 	c.begin(now)
 	return true
@@ -270,24 +305,23 @@ func (c *Controller) reroute(now time.Time) {
 		return
 	}
 	c.force = true
-	c.clear(FabricIncomplete)
-	c.latest.Lost = 0
-	switch c.state {
-	case Idle, Suspect, Sweeping, Backoff:
+	c.believe(now)
+	if !c.Busy() {
 		c.begin(now)
 	}
 }
 
 func (c *Controller) tick(now time.Time) {
-	switch {
-	case c.state == Suspect && !now.Before(c.deadline):
-		c.latest.Lost = 0
-		c.clear(FabricIncomplete)
-		c.begin(now)
-	case c.state == Sweeping && !now.Before(c.deadline):
-		c.fail(now, SweepTimeout, fmt.Sprintf("the manager wrote no dump within %s of the signal: it may have refused the table file, see its log", c.set.SweepTimeout))
-	case c.state == Backoff && !now.Before(c.resume):
-		c.retry(now)
+	if !c.deadline.IsZero() && !now.Before(c.deadline) {
+		switch c.state {
+		case Suspect:
+			c.believe(now)
+			c.begin(now)
+		case Sweeping:
+			c.fail(now, SweepTimeout, fmt.Sprintf("the manager wrote no dump within %s of the signal: it may have refused the table file, see its log", c.set.SweepTimeout))
+		case Backoff:
+			c.retry(now)
+		}
 	}
 	if c.flaps.expire(now) && c.state == Idle && c.work != nil {
 		c.begin(now)
@@ -297,7 +331,6 @@ func (c *Controller) tick(now time.Time) {
 // retry resumes after a back-off: from the start when a plan was not published,
 // for it comes before its tables; at the tables otherwise.
 func (c *Controller) retry(now time.Time) {
-	c.resume = time.Time{}
 	if c.raised[PublishFailed] {
 		c.begin(now)
 		return
@@ -311,16 +344,22 @@ func (c *Controller) again() {
 	c.write()
 }
 
-// fail backs off.
+// fail backs off, unless there is something newer to work on.
 func (c *Controller) fail(now time.Time, code, text string) {
 	c.warn(code, text)
+	c.done = false
+	switch {
+	case c.overtaken(now):
+		return
+	case c.doubted():
+		c.wait(Suspect, now.Add(c.set.Confirm))
+		return
+	}
 	c.reread = code != TablesFailed && code != PublishFailed
-	wait := c.set.RetryMax
+	pause := c.set.RetryMax
 	if c.failures < 20 {
-		wait = min(wait, c.set.RetryFirst<<c.failures)
+		pause = min(pause, c.set.RetryFirst<<c.failures)
 	}
 	c.failures++
-	c.deadline = time.Time{}
-	c.resume = now.Add(wait)
-	c.enter(Backoff)
+	c.wait(Backoff, now.Add(pause))
 }

@@ -22,16 +22,13 @@ type flap struct {
 // observe compares the lanes down now with those down before.
 func (f *flaps) observe(now time.Time, down []Lane, s Settings) {
 	lost, back := minus(down, f.down), minus(f.down, down)
+	f.forget(now, s)
 	f.down = down
 	for _, l := range lost {
 		c := f.seen[l]
 		if c == nil {
 			c = &flap{}
 			f.seen[l] = c
-		}
-		c.losses = slices.DeleteFunc(c.losses, func(t time.Time) bool { return now.Sub(t) > s.FlapWindow })
-		if len(c.losses) == 0 && c.until.IsZero() {
-			c.holds = 0
 		}
 		c.losses = append(c.losses, now)
 	}
@@ -49,11 +46,31 @@ func (f *flaps) observe(now time.Time, down []Lane, s Settings) {
 	}
 }
 
-// held lists the lanes held back now, ascending.
+// forget drops the losses that have left the window, and cables without any. A
+// cable that is down keeps its own: being down is no rest.
+func (f *flaps) forget(now time.Time, s Settings) {
+	for l, c := range f.seen {
+		if f.isDown(l) {
+			continue
+		}
+		c.losses = slices.DeleteFunc(c.losses, func(t time.Time) bool { return now.Sub(t) > s.FlapWindow })
+		if len(c.losses) == 0 && c.until.IsZero() {
+			delete(f.seen, l)
+		}
+	}
+}
+
+// isDown tells whether the lane is down anyway.
+func (f *flaps) isDown(l Lane) bool {
+	_, down := slices.BinarySearchFunc(f.down, l, compareLanes)
+	return down
+}
+
+// held lists the lanes that are up and held back now, ascending.
 func (f *flaps) held() []Lane {
 	var out []Lane
 	for l, c := range f.seen {
-		if !c.until.IsZero() {
+		if !c.until.IsZero() && !f.isDown(l) {
 			out = append(out, l)
 		}
 	}
@@ -61,16 +78,15 @@ func (f *flaps) held() []Lane {
 	return out
 }
 
-// expire ends the holds that are over, and tells whether one did.
+// expire ends the holds that are over, and tells whether a lane that is up was
+// among them.
 func (f *flaps) expire(now time.Time) bool {
 	ended := false
 	for l, c := range f.seen {
 		if c.until.IsZero() || now.Before(c.until) {
 			continue
 		}
-		if _, isDown := slices.BinarySearchFunc(f.down, l, compareLanes); !isDown {
-			ended = true
-		}
+		ended = ended || !f.isDown(l)
 		c.until = time.Time{}
 	}
 	return ended
