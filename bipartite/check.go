@@ -1,0 +1,48 @@
+package bipartite
+
+import "fmt"
+
+// checkArcs tells what is wrong with arcs that shall be a regular graph.
+func (w *worker) checkArcs(n, degree int, arcs []Arc) error {
+	in := grow(&w.last, n)
+	clear(in)
+	at, out := int32(0), degree // the left vertex at hand and its edges to come
+	for i, arc := range arcs {
+		for arc.Left > at && out == 0 {
+			at, out = at+1, degree
+		}
+		if arc.Left != at || arc.Left >= int32(n) || arc.Right < 0 || arc.Right >= int32(n) || arc.Count <= 0 || int(arc.Count) > out {
+			return fmt.Errorf("colour a graph of %d×%d vertices and degree %d: arc %d, %d edges from %d to %d, does not follow %d of %d edges at %d",
+				n, n, degree, i, arc.Count, arc.Left, arc.Right, degree-out, degree, at)
+		}
+		out -= int(arc.Count)
+		in[arc.Right] += arc.Count
+	}
+	if n > 0 && degree > 0 && (out != 0 || int(at) != n-1) {
+		return fmt.Errorf("colour a graph of %d×%d vertices and degree %d: the arcs end at left vertex %d with %d edges missing", n, n, degree, at, out)
+	}
+	return w.checkRight(n, degree)
+}
+
+// checkRows tells what is wrong with rows that shall be a regular graph.
+func (w *worker) checkRows(n, degree int, rows []int32) error {
+	in := grow(&w.last, n)
+	clear(in)
+	for i, v := range rows {
+		if uint32(v) >= uint32(n) {
+			return fmt.Errorf("colour a graph of %d×%d vertices and degree %d: edge %d leads to right vertex %d", n, n, degree, i, v)
+		}
+		in[v]++
+	}
+	return w.checkRight(n, degree)
+}
+
+// checkRight tells which right vertex has not the degree counted in w.last.
+func (w *worker) checkRight(n, degree int) error {
+	for v, d := range w.last {
+		if int(d) != degree {
+			return fmt.Errorf("colour a graph of %d×%d vertices and degree %d: right vertex %d has %d edges", n, n, degree, v, d)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,196 @@
+package bipartite
+
+const (
+	// walkCap is the most steps that a random walk makes before a search takes
+	// over. Expected walks are short; on skewed graphs some are not.
+	walkCap = 400
+	// lookAhead is how many edges of a vertex are looked at before one is taken
+	// at random.
+	lookAhead = 16
+)
+
+// seed makes the random numbers of a part of the graph a function of that part.
+func (w *worker) seed(first, degree int) {
+	w.random = uint64(first)<<32 ^ uint64(degree)*0x9e3779b97f4a7c15
+}
+
+// below returns a random number of 0…n−1.
+func (w *worker) below(n int32) int32 {
+	w.random = w.random*6364136223846793005 + 1442695040888963407
+	return int32(w.random >> 32 * uint64(n) >> 32)
+}
+
+// adjacency is a regular graph by left vertices: the edges of u lead to
+// right[start[u]:start[u+1]], count[…] of them each, or one where count is nil.
+type adjacency struct {
+	degree       int32
+	start, right []int32
+	count        []int32
+}
+
+// perfect finds a perfect matching, which every regular graph has. The edge of
+// left vertex u is then at place w.pick[u] of the adjacency.
+func (w *worker) perfect(n int, g *adjacency) {
+	owner := grow(&w.owner, n)
+	for v := range owner {
+		owner[v] = -1
+	}
+	grow(&w.pick, n)
+	grow(&w.exit, n)
+	open := w.open[:0]
+	for u := range int32(n) {
+		if i := w.free(g, u); i >= 0 {
+			w.pick[u], owner[g.right[i]] = i, u
+		} else {
+			open = append(open, u)
+		}
+	}
+	w.open = open
+	for _, u := range open {
+		if !w.walk(g, u) {
+			w.search(n, g, u)
+		}
+	}
+}
+
+// free returns the first place among those looked at of u whose right vertex is
+// not matched, or −1.
+func (w *worker) free(g *adjacency, u int32) int32 {
+	from, to := g.start[u], g.start[u+1]
+	for i, v := range g.right[from:min(to, from+lookAhead)] {
+		if w.owner[v] < 0 {
+			return from + int32(i)
+		}
+	}
+	return -1
+}
+
+// walk looks for an augmenting path from u: over a random edge to the right and
+// back over a matched one, until a free right vertex turns up. It gives up after
+// walkCap steps.
+func (w *worker) walk(g *adjacency, first int32) bool {
+	u := first
+	for range walkCap {
+		if i := w.free(g, u); i >= 0 {
+			w.exit[u] = i
+			w.retrace(g, first)
+			return true
+		}
+		i := w.sample(g, u)
+		w.exit[u] = i
+		next := w.owner[g.right[i]]
+		if next < 0 {
+			w.retrace(g, first)
+			return true
+		}
+		u = next
+	}
+	return false
+}
+
+// sample returns the place of a random edge of u.
+func (w *worker) sample(g *adjacency, u int32) int32 {
+	r := w.below(g.degree)
+	i := g.start[u]
+	if g.count == nil {
+		return i + r
+	}
+	for r -= g.count[i]; r >= 0; r -= g.count[i] {
+		i++
+	}
+	return i
+}
+
+// retrace matches along a walk from u. Each vertex keeps its last way out, which
+// leaves the walk's loops out.
+func (w *worker) retrace(g *adjacency, u int32) {
+	for u >= 0 {
+		i := w.exit[u]
+		v := g.right[i]
+		w.pick[u] = i
+		w.owner[v], u = u, w.owner[v]
+	}
+}
+
+// search finds an augmenting path from u breadth first and matches along it.
+func (w *worker) search(n int, g *adjacency, root int32) {
+	from := grow(&w.from, n) // [right] the place that it was reached by, −1 for none
+	for v := range from {
+		from[v] = -1
+	}
+	by := grow(&w.by, n) // [right] the left vertex of that place
+	queue := append(w.queue[:0], root)
+	defer func() { w.queue = queue }()
+	for head := 0; head < len(queue); head++ {
+		u := queue[head]
+		for i := g.start[u]; i < g.start[u+1]; i++ {
+			v := g.right[i]
+			if from[v] >= 0 {
+				continue
+			}
+			from[v], by[v] = i, u
+			if w.owner[v] < 0 {
+				w.augment(g, v, root)
+				return
+			}
+			queue = append(queue, w.owner[v])
+		}
+	}
+}
+
+// augment matches along the path that search found to v.
+func (w *worker) augment(g *adjacency, v, root int32) {
+	for {
+		u := w.by[v]
+		before := w.pick[u]
+		w.pick[u], w.owner[v] = w.from[v], u
+		if u == root {
+			return
+		}
+		v = g.right[before]
+	}
+}
+
+// takeFromRows finds a perfect matching of rows, copies it to match and takes it
+// out of the rows, which are one shorter afterwards.
+func (w *worker) takeFromRows(n, degree int, rows, match []int32) {
+	start := grow(&w.start, n+1)
+	for u := range start {
+		start[u] = int32(u * degree)
+	}
+	w.perfect(n, &adjacency{degree: int32(degree), start: start, right: rows})
+	to := 0
+	for u := range n {
+		row := rows[u*degree : (u+1)*degree]
+		i := int(w.pick[u]) - u*degree
+		match[u] = row[i]
+		row[i] = row[degree-1]
+		to += copy(rows[to:], row[:degree-1])
+	}
+}
+
+// takeFromArcs finds a perfect matching of arcs, copies it to match and appends
+// the arcs without it to rest.
+func (w *worker) takeFromArcs(n, degree int, arcs []Arc, match []int32, rest []Arc) []Arc {
+	g := adjacency{degree: int32(degree), start: grow(&w.start, n+1),
+		right: grow(&w.right, len(arcs)), count: grow(&w.count, len(arcs))}
+	u := int32(0)
+	for i, arc := range arcs {
+		for ; u <= arc.Left; u++ {
+			g.start[u] = int32(i)
+		}
+		g.right[i], g.count[i] = arc.Right, arc.Count
+	}
+	g.start[n] = int32(len(arcs))
+	w.perfect(n, &g)
+	for i, arc := range arcs {
+		if w.pick[arc.Left] == int32(i) {
+			match[arc.Left] = arc.Right
+			arc.Count--
+		}
+		if arc.Count > 0 {
+			rest = append(rest, arc)
+		}
+	}
+	return rest
+}
