@@ -1,0 +1,162 @@
+// Package archtest holds the packages of the module to the order of imports that
+// docs/architecture.md lists.
+package archtest
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"forsd/controller"
+)
+
+const (
+	module   = "forsd/"
+	document = "../../docs/architecture.md"
+)
+
+// listed is what the go command says of a package.
+type listed struct {
+	ImportPath string
+	Doc        string
+	GoFiles    []string
+	Imports    []string // of GoFiles: what only tests import is not among them
+}
+
+// packages lists the packages of the module that are not tests alone, by their
+// path below the module's.
+func packages(t *testing.T) map[string]listed {
+	t.Helper()
+	cmd := exec.Command("go", "list", "-json=ImportPath,Doc,GoFiles,Imports", module+"...")
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%s: %v", cmd, err)
+	}
+	found := map[string]listed{}
+	for dec := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var p listed
+		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+			return found
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		if len(p.GoFiles) > 0 {
+			found[strings.TrimPrefix(p.ImportPath, module)] = p
+		}
+	}
+}
+
+// order reads the document's table of packages.
+func order(t *testing.T) []string {
+	t.Helper()
+	doc, err := os.ReadFile(document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, ok := strings.Cut(string(doc), "\n## Packages, in import order\n")
+	table, _, _ := strings.Cut(after, "\n## ")
+	var names []string
+	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z0-9/]+)` \\|").FindAllStringSubmatch(table, -1) {
+		names = append(names, m[1])
+	}
+	if !ok || len(names) == 0 {
+		t.Fatalf("%s has no table of packages", document)
+	}
+	return names
+}
+
+func TestDocumentListsEveryPackage(t *testing.T) {
+	var have []string
+	for name := range packages(t) {
+		have = append(have, name)
+	}
+	want := order(t)
+	slices.Sort(have)
+	slices.Sort(want)
+	if d := cmp.Diff(want, have); d != "" {
+		t.Errorf("packages (-%s +module):\n%s", document, d)
+	}
+}
+
+func TestNothingImportsUpwards(t *testing.T) {
+	place := map[string]int{}
+	for i, name := range order(t) {
+		place[name] = i
+	}
+	for name, p := range packages(t) {
+		for _, path := range p.Imports {
+			if used, ours := strings.CutPrefix(path, module); ours && place[used] >= place[name] {
+				t.Errorf("%s imports %s, which does not stand before it in %s", name, used, document)
+			}
+		}
+	}
+}
+
+func TestEveryPackageSaysWhatItIsFor(t *testing.T) {
+	for name, p := range packages(t) {
+		want := "Package "
+		if strings.HasPrefix(name, "cmd/") || slices.Contains(p.GoFiles, "main.go") && strings.HasPrefix(p.Doc, "Command ") {
+			want = "Command "
+		}
+		if !strings.HasPrefix(p.Doc, want) {
+			t.Errorf("the comment of package %s begins with %.30q, not with %q", name, p.Doc, want)
+		}
+	}
+}
+
+// TestIndependence holds what the order alone does not: the verifier shares
+// nothing with the planners, the planners know no fabric, and the controller is
+// pure.
+func TestIndependence(t *testing.T) {
+	found := packages(t)
+	impure := []string{"os", "io/fs", "net", "net/http", "os/exec", "sync", "context"}
+	for name, forbidden := range map[string][]string{
+		"controller": append([]string{"forsd/*"}, impure...),
+		"fors":       {"forsd/topology", "forsd/internal/health", "os", "net"},
+		"verify":     append([]string{"forsd/fors", "forsd/planner", "forsd/phasetable", "forsd/sim"}, impure...),
+		"lft":        {"forsd/fors", "forsd/verify", "os", "net"},
+		"api":        {"forsd/fors", "forsd/planner", "forsd/lft", "forsd/controller"},
+		"sim":        {"forsd/fors", "forsd/planner", "forsd/verify"},
+	} {
+		p, ok := found[name]
+		if !ok {
+			t.Errorf("there is no package %s", name)
+		}
+		for _, path := range p.Imports {
+			if slices.Contains(forbidden, path) || slices.Contains(forbidden, "forsd/*") && strings.HasPrefix(path, module) {
+				t.Errorf("%s imports %s", name, path)
+			}
+		}
+	}
+}
+
+// TestDiagramShowsEveryState compares the document's state diagram with the
+// controller's states.
+func TestDiagramShowsEveryState(t *testing.T) {
+	doc, err := os.ReadFile(document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, _ := strings.Cut(string(doc), "\nstateDiagram-v2\n")
+	diagram, _, _ := strings.Cut(after, "\n```")
+	drawn := map[string]bool{}
+	for _, m := range regexp.MustCompile(`(?m)^ *([a-z_]+) --> ([a-z_]+)`).FindAllStringSubmatch(diagram, -1) {
+		drawn[strings.ReplaceAll(m[1], "_", "-")], drawn[strings.ReplaceAll(m[2], "_", "-")] = true, true
+	}
+	states := map[string]bool{}
+	for s := controller.Idle; s <= controller.Backoff; s++ {
+		states[s.String()] = true
+	}
+	if d := cmp.Diff(states, drawn); d != "" {
+		t.Errorf("states (-controller +%s):\n%s", document, d)
+	}
+}
