@@ -150,8 +150,9 @@ func (s *store) save(e *epoch, keep int) error {
 		return errors.Join(fmt.Errorf("save epoch %d: %w", e.Epoch, err), os.RemoveAll(temp))
 	}
 	s.last = e.Epoch
+	err = syncDir(parent)
 	s.prune(keep)
-	return syncDir(parent)
+	return err
 }
 
 // prune removes the oldest epochs over keep.

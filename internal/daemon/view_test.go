@@ -1,0 +1,239 @@
+package daemon
+
+import (
+	"strings"
+	"testing"
+
+	"go.uber.org/zap"
+
+	"forsd/controller"
+	"forsd/internal/config"
+	"forsd/internal/fabgen"
+	"forsd/lft"
+	"forsd/planner"
+	"forsd/topology"
+	"forsd/verify"
+)
+
+// without is a view of the same baseline with something failed.
+func without(t *testing.T, v *view, specs ...string) *view {
+	t.Helper()
+	f := v.tree.Fabric.Clone()
+	for _, spec := range specs {
+		_, err := f.Fail(spec)
+		ok(t, err)
+	}
+	w, err := newView(f, v.tree.Baseline, nil)
+	ok(t, err)
+	return w
+}
+
+// TestIdentity changes one thing at a time: what plans and tables depend on must
+// change the identity, and names must not.
+func TestIdentity(t *testing.T) {
+	v := tree(t)
+	if tree(t).id != v.id {
+		t.Error("two views of one fabric differ")
+	}
+	renamed := v.tree.Fabric.Clone()
+	renamed.Nodes[renamed.Find(fabgen.SpineGUID)].Name = "another"
+	if w, err := newView(renamed, v.tree.Baseline, nil); err != nil || w.id != v.id {
+		t.Errorf("a new name makes another fabric: %v", err)
+	}
+	seen := map[string]string{v.id: "the whole fabric"}
+	note := func(what string, w *view) {
+		t.Helper()
+		if old, dup := seen[w.id]; dup {
+			t.Errorf("%s cannot be told from %s", what, old)
+		}
+		seen[w.id] = what
+	}
+	for _, spec := range []string{"Leaf000/5", "Leaf000/6", "Leaf001/5", "Spine002", "Hca0003", "Leaf002"} {
+		note(spec+" failed", without(t, v, spec))
+	}
+	lids := v.tree.Fabric.Clone()
+	lids.At(v.tree.Hosts[2].PortRef).LID += 64
+	w, err := newView(lids, v.tree.Baseline, nil)
+	ok(t, err)
+	note("a moved LID", w)
+	base, err := topology.ReadBaseline(v.tree.Baseline.Encode())
+	ok(t, err)
+	s := base.Leaves[1].Slots
+	s[0], s[1] = s[1], s[0]
+	w, err = newView(v.tree.Fabric, base, nil)
+	ok(t, err)
+	note("exchanged indices", w)
+}
+
+func TestViewDown(t *testing.T) {
+	w := without(t, tree(t), "Leaf001/6", "Spine003")
+	want := []controller.Lane{{Leaf: 0, Lane: 3}, {Leaf: 1, Lane: 1}, {Leaf: 1, Lane: 3}, {Leaf: 2, Lane: 3}}
+	if len(w.down) != len(want) {
+		t.Fatalf("down: %v, want %v", w.down, want)
+	}
+	for i := range want {
+		if w.down[i] != want[i] {
+			t.Errorf("down: %v, want %v", w.down, want)
+		}
+	}
+}
+
+// TestHeld holds a lane back: plans avoid it, the tables route its LIDs by
+// others, and the view itself stays as it was.
+func TestHeld(t *testing.T) {
+	v := tree(t)
+	hold := []controller.Lane{{Leaf: 1, Lane: 2}}
+	tables, err := v.tables(hold)
+	ok(t, err)
+	again, err := v.tables(hold)
+	ok(t, err)
+	if again != tables {
+		t.Error("the tables were built twice")
+	}
+	r, err := planner.Make(v.held(hold), planner.Settings{})
+	ok(t, err)
+	for i, lane := range r.Rows.Lane {
+		src, dst := i%len(v.tree.Servers), r.Rows.To[i]
+		if dst < 0 || lane != 2 {
+			continue
+		}
+		if v.tree.Hosts[v.tree.Servers[src]].Leaf == 1 || v.tree.Hosts[v.tree.Servers[dst]].Leaf == 1 {
+			t.Fatalf("the plan has %d send to %d over the lane that is held", src, dst)
+		}
+	}
+	ok(t, verify.Plan(v.held(hold), tables, r.Rows, nil))
+	whole, err := v.tables(nil)
+	ok(t, err)
+	if lft.Changes(whole, tables).Entries == 0 {
+		t.Error("the held lane is used by the tables")
+	}
+	if !v.tree.LaneUp(1, 2) {
+		t.Error("holding a lane changed the view")
+	}
+}
+
+func TestLost(t *testing.T) {
+	v := tree(t)
+	e := planned(t, v, 1)
+	for _, c := range []struct {
+		fail []string
+		want float64
+	}{{nil, 0}, {[]string{"Spine000"}, 0}, {[]string{"Hca0000", "Hca0001", "Hca0005"}, 0.25}} {
+		w := without(t, v, c.fail...)
+		if got := w.lost(e, nil); got != c.want {
+			t.Errorf("without %v: %v of the plan's servers are lost, want %v", c.fail, got, c.want)
+		}
+		if got := w.lost(nil, v.tree.Baseline); got != c.want {
+			t.Errorf("without %v: %v of the baseline's hosts are lost, want %v", c.fail, got, c.want)
+		}
+		if got := w.lost(nil, nil); got != 0 {
+			t.Errorf("%v of nothing is lost", got)
+		}
+	}
+}
+
+// TestRowsOf reads a plan back out of its table.
+func TestRowsOf(t *testing.T) {
+	v := tree(t)
+	r, err := planner.Make(v.tree, planner.Settings{})
+	ok(t, err)
+	e := planned(t, v, 1)
+	rows, err := rowsOf(e.view, v.tree)
+	ok(t, err)
+	if !equalRows(rows, r.Rows) {
+		t.Error("the rows are not those that were published")
+	}
+	ok(t, verify.Plan(v.tree, r.Tables, rows, nil))
+	rows.DLID[0]++
+	if equalRows(rows, r.Rows) {
+		t.Error("a changed DLID goes unnoticed")
+	}
+	fewer := without(t, v, "Hca0004")
+	if _, err := rowsOf(e.view, fewer.tree); err == nil || !strings.Contains(err.Error(), "12 servers") {
+		t.Errorf("on a fabric with a server less: %v", err)
+	}
+	swapped := v.tree.Fabric.Clone()
+	at := swapped.Find(v.tree.Hosts[4].GUID - 1)
+	swapped.Nodes[at].GUID, swapped.Nodes[at].Ports[1].GUID = 0x500000, 0x500001
+	f, err := topology.NewFabric(swapped.Nodes, 0)
+	ok(t, err)
+	other, err := newView(f, v.tree.Baseline, nil)
+	ok(t, err)
+	if _, err := rowsOf(e.view, other.tree); err == nil || !strings.Contains(err.Error(), "0x0000000000500001") {
+		t.Errorf("on a fabric with another adapter: %v", err)
+	}
+}
+
+// daemon is a daemon at rest that has seen a fabric and read its tables back.
+func daemon(t *testing.T, v *view) *Daemon {
+	t.Helper()
+	cfg := config.Default()
+	cfg.StateDir = t.TempDir()
+	cfg.OpenSM.LFTsFile = cfg.StateDir + "/lfts.dump"
+	d, err := New(cfg, "test", zap.NewNop(), func(string) {})
+	ok(t, err)
+	t.Cleanup(func() { ok(t, d.store.close()) })
+	d.sees(t, v)
+	return d
+}
+
+// sees makes v the fabric, with its tables in the switches.
+func (d *Daemon) sees(t *testing.T, v *view) {
+	t.Helper()
+	d.remember(v)
+	d.adopt(v.tree.Baseline)
+	tables, err := v.tables(nil)
+	ok(t, err)
+	d.setTablesInForce(tables, true)
+}
+
+// publishes plans and publishes the fabric last seen.
+func (d *Daemon) publishes(t *testing.T) {
+	t.Helper()
+	if done := d.plan(controller.Plan{Fabric: d.latest().id, Final: true}).(controller.Planned); done.Err != "" || done.Same {
+		t.Fatalf("the plan came out as %+v", done)
+	}
+	ok(t, d.publish())
+}
+
+func TestRollback(t *testing.T) {
+	v := tree(t)
+	d := daemon(t, v)
+	d.publishes(t)
+	w := without(t, v, "Leaf001/6")
+	d.sees(t, w)
+	d.publishes(t)
+
+	for n, reason := range map[uint64]string{1: "phase", 7: "not kept"} {
+		if err := d.rollback(n); err == nil || !strings.Contains(err.Error(), reason) {
+			t.Errorf("rollback to epoch %d without the cable: %v", n, err)
+		}
+	}
+	if n := d.epochNumber(); n != 2 || d.store.last != 2 {
+		t.Errorf("a refused rollback left epoch %d in force", n)
+	}
+
+	d.sees(t, v) // the cable is back, and the plan without it still holds
+	ok(t, d.rollback(2))
+	e := d.current()
+	if e.Epoch != 3 || e.RollbackOf != 2 || e.Fabric != v.id || e.view.Epoch() != 3 {
+		t.Errorf("the rollback gave %+v", e.epochFile)
+	}
+	stored, err := d.store.load(3)
+	ok(t, err)
+	old, err := d.store.load(2)
+	ok(t, err)
+	a, err := rowsOf(stored.view, v.tree)
+	ok(t, err)
+	b, err := rowsOf(old.view, v.tree)
+	ok(t, err)
+	if !equalRows(a, b) {
+		t.Error("the rollback is not the plan that it repeats")
+	}
+	// It stays while the fabric does, and no longer.
+	if done := d.plan(controller.Plan{Fabric: v.id, Final: true}).(controller.Planned); !done.Same {
+		t.Errorf("on the same fabric: %+v", done)
+	}
+	d.sees(t, without(t, v, "Leaf002/7"))
+	d.publishes(t)
+}
