@@ -1,0 +1,127 @@
+package fors
+
+import (
+	"fmt"
+	"runtime"
+)
+
+// PlanExact plans the complete exchange in as few phases as the tree allows,
+// for any leaf populations and any pattern of living lanes: lanes first, phases
+// second, servers last, each step but the first an edge colouring of a regular
+// bipartite multigraph, which cannot fail (König).
+//
+// Theorem. Let leaf A have n_A servers. Φ ≥ P−1 phases suffice if and only if
+// integers y[A][B][k] ≥ 0 exist, on lanes k up at both leaves, with
+// Σ_k y = n_A·n_B, Σ_B y ≤ Φ and Σ_A y ≤ Φ. That they must exist is counting.
+// The spread finds them; phases, senders and receivers make the plan.
+//
+// Pairs without a usable common lane are left out and listed. The number of
+// phases is the lower bound of ComputeBounds unless no spread was found for it:
+// the true bound is then higher, or the search too short. PlanExact fails where
+// the tree contradicts itself, and where a living lane is closed to a server of
+// its leaf: the senders of a leaf would not be interchangeable any more.
+func PlanExact(t *Tree) (*Plan, error) {
+	if err := t.validate(); err != nil {
+		return nil, err
+	}
+	return planExact(t, ComputeBounds(t), runtime.GOMAXPROCS(0))
+}
+
+func planExact(t *Tree, b Bounds, workers int) (*Plan, error) {
+	if err := t.checkOpen(); err != nil {
+		return nil, err
+	}
+	n := newNet(t)
+	y, phases := n.spread(b.LowerBound)
+	plan := NewPlan(Exact, t.Servers(), phases)
+	if err := n.timetable(plan, y, workers); err != nil {
+		return nil, err
+	}
+	plan.dropEmpty()
+	plan.Bounds = b
+	plan.Unreachable = n.unreachable()
+	return plan, nil
+}
+
+// checkOpen tells whether a living lane is closed to a server of its leaf.
+func (t *Tree) checkOpen() error {
+	if t.Closed == nil {
+		return nil
+	}
+	d := Server(0)
+	for leaf, slots := range t.Slots {
+		for range slots {
+			for k, up := range t.Up[leaf] {
+				if up && t.Closed(d, Lane(k)) {
+					return fmt.Errorf("plan exactly: lane %d is closed to server %d of leaf %d; give it an LID for each lane", k, d, leaf)
+				}
+			}
+			d++
+		}
+	}
+	return nil
+}
+
+// net is a tree without its leaves that have no servers.
+type net struct {
+	leaves, lanes int
+	size          []int    // [leaf] n_A
+	base          []Server // [leaf] its first server
+	up            []bool   // [leaf·lanes + lane]
+	common        []int    // [A·leaves + B] lanes up at both, 0 for A = B
+	remote        []int    // [leaf] servers of other leaves that it reaches
+}
+
+func newNet(t *Tree) *net {
+	n := &net{lanes: t.Lanes}
+	at := Server(0)
+	for leaf, slots := range t.Slots {
+		if len(slots) > 0 {
+			n.size, n.base = append(n.size, len(slots)), append(n.base, at)
+			n.up = append(n.up, t.Up[leaf]...)
+		}
+		at += Server(len(slots))
+	}
+	n.leaves = len(n.size)
+	n.common = make([]int, n.leaves*n.leaves)
+	n.remote = make([]int, n.leaves)
+	for A := range n.leaves {
+		for B := range n.leaves {
+			if A == B {
+				continue
+			}
+			if c := commonLanes(n.lanesOf(A), n.lanesOf(B)); c > 0 {
+				n.common[A*n.leaves+B] = c
+				n.remote[A] += n.size[B]
+			}
+		}
+	}
+	return n
+}
+
+// lanesOf tells which lanes are up at a leaf.
+func (n *net) lanesOf(A int) []bool { return n.up[A*n.lanes : (A+1)*n.lanes] }
+
+// joined tells whether the servers of A send to those of B at all.
+func (n *net) joined(A, B int) bool { return A == B || n.common[A*n.leaves+B] > 0 }
+
+// out is the number of inter-leaf transfers of leaf A, which are as many in as out.
+func (n *net) out(A int) int { return n.size[A] * n.remote[A] }
+
+// unreachable lists the pairs of servers that no lane joins, in order.
+func (n *net) unreachable() []Pair {
+	var pairs []Pair
+	for A := range n.leaves {
+		for s := n.base[A]; s < n.base[A]+Server(n.size[A]); s++ {
+			for B := range n.leaves {
+				if n.joined(A, B) {
+					continue
+				}
+				for d := n.base[B]; d < n.base[B]+Server(n.size[B]); d++ {
+					pairs = append(pairs, Pair{s, d})
+				}
+			}
+		}
+	}
+	return pairs
+}

@@ -1,0 +1,179 @@
+package fors
+
+import (
+	"cmp"
+	"math"
+	"math/rand/v2"
+	"slices"
+)
+
+// The two ends of a lane at a leaf: up from it, and down into it.
+const (
+	outward = 0
+	inward  = 1
+)
+
+// Forced moves that the search for a spread may make: while it looks for a
+// number of phases that it manages, and when it tries to save one of them.
+const (
+	quickMoves = 40
+	fullMoves  = 400
+)
+
+// spread assigns the transfers of every two leaves to lanes, so that no lane
+// carries more than Φ of a leaf's transfers out or in.
+type spread struct {
+	*net
+	Φ      int32
+	y      []int32    // [(A·leaves + B)·lanes + lane] transfers from leaf A to leaf B
+	load   [2][]int32 // [end][leaf·lanes + lane] Σ_B y[A][B][k] and Σ_A y[A][B][k]
+	excess int        // Σ max(0, load − Φ) over both ends
+	rng    *rand.Rand
+	tabu   []int32 // [as y] the forced move before which no transfer returns here
+	relief relief
+}
+
+// spread returns y, [A][B][lane], and the least number of phases from least on
+// for which it was found.
+func (n *net) spread(least int) (y []int32, phases int) {
+	s := &spread{net: n, y: make([]int32, n.leaves*n.leaves*n.lanes), rng: rand.New(rand.NewPCG(1, 2))}
+	for end := range s.load {
+		s.load[end] = make([]int32, n.leaves*n.lanes)
+	}
+	for phases = least; ; phases++ {
+		s.fill(phases)
+		if s.relieve(quickMoves) {
+			break
+		}
+	}
+	for ; phases > least; phases-- {
+		found := slices.Clone(s.y)
+		s.setLimit(phases - 1)
+		if !s.relieve(fullMoves) {
+			return found, phases
+		}
+	}
+	return s.y, phases
+}
+
+// setLimit sets Φ and counts the excess over it.
+func (s *spread) setLimit(phases int) {
+	s.Φ = int32(phases)
+	s.excess = 0
+	for _, loads := range s.load {
+		for _, load := range loads {
+			s.excess += int(max(0, load-s.Φ))
+		}
+	}
+}
+
+// fill assigns all transfers anew, the tightest leaves' pairs and those with the
+// fewest lanes first, each pair levelled over its lanes. Levels count a link the
+// more, the closer its leaf is to the limit.
+func (s *spread) fill(phases int) {
+	clear(s.y)
+	clear(s.load[outward])
+	clear(s.load[inward])
+	pressure, weight := make([]float64, s.leaves), make([]int64, s.leaves)
+	for A := range s.leaves {
+		living := commonLanes(s.lanesOf(A), s.lanesOf(A))
+		pressure[A] = float64(s.out(A)) / float64(max(1, living*phases))
+		weight[A] = 16 + int64(496*math.Pow(min(1, pressure[A]), 4)) // 1…32 in sixteenths
+	}
+	var pairs []int32 // A·leaves + B
+	for i, lanes := range s.common {
+		if lanes > 0 {
+			pairs = append(pairs, int32(i))
+		}
+	}
+	tightest := func(i int32) float64 { return max(pressure[int(i)/s.leaves], pressure[int(i)%s.leaves]) }
+	slices.SortFunc(pairs, func(i, j int32) int {
+		return cmp.Or(cmp.Compare(tightest(j), tightest(i)), cmp.Compare(s.common[i], s.common[j]), cmp.Compare(i, j))
+	})
+	w := leveller{lanes: make([]int32, 0, s.lanes), level: make([]int64, s.lanes)}
+	for _, i := range pairs {
+		A, B := int(i)/s.leaves, int(i)%s.leaves
+		s.level(&w, A, B, weight[A], weight[B])
+	}
+	s.setLimit(phases)
+}
+
+// leveller is the scratch memory of level.
+type leveller struct {
+	lanes []int32 // of a pair, lowest level first
+	level []int64 // [lane]
+}
+
+// level assigns the transfers from A to B, like water poured over their lanes.
+func (s *spread) level(w *leveller, A, B int, weightA, weightB int64) {
+	rise := weightA + weightB // of a lane's level with one transfer
+	out, in := s.load[outward][A*s.lanes:][:s.lanes], s.load[inward][B*s.lanes:][:s.lanes]
+	upA, upB := s.lanesOf(A), s.lanesOf(B)
+	w.lanes = w.lanes[:0]
+	for k := range s.lanes {
+		if upA[k] && upB[k] {
+			w.level[k] = int64(out[k])*weightA + int64(in[k])*weightB
+			w.lanes = append(w.lanes, int32(k))
+		}
+	}
+	slices.SortFunc(w.lanes, func(a, b int32) int { return cmp.Or(cmp.Compare(w.level[a], w.level[b]), cmp.Compare(a, b)) })
+	transfers := int64(s.size[A] * s.size[B])
+	under, sum := 0, int64(0) // lanes under the surface, and their levels' sum
+	for _, k := range w.lanes {
+		if w.level[k]*int64(under)-sum >= transfers*rise {
+			break
+		}
+		sum += w.level[k]
+		under++
+	}
+	surface := (transfers*rise + sum) / int64(under)
+	y := s.y[(A*s.leaves+B)*s.lanes:][:s.lanes]
+	left := transfers
+	for _, k := range w.lanes[:under] {
+		x := min(left, max(0, surface-w.level[k])/rise)
+		y[k] += int32(x)
+		w.level[k] += x * rise
+		left -= x
+	}
+	for ; left > 0; left-- {
+		lowest := w.lanes[0]
+		for _, k := range w.lanes[1:] {
+			if w.level[k] < w.level[lowest] {
+				lowest = k
+			}
+		}
+		y[lowest]++
+		w.level[lowest] += rise
+	}
+	for _, k := range w.lanes {
+		out[k] += y[k]
+		in[k] += y[k]
+	}
+}
+
+// move moves one transfer from A to B to another lane.
+func (s *spread) move(A, B, from, to int) {
+	y := s.y[(A*s.leaves+B)*s.lanes:][:s.lanes]
+	y[from]--
+	y[to]++
+	s.add(outward, A, from, -1)
+	s.add(inward, B, from, -1)
+	s.add(outward, A, to, 1)
+	s.add(inward, B, to, 1)
+}
+
+func (s *spread) add(end, leaf, lane int, change int32) {
+	load := &s.load[end][leaf*s.lanes+lane]
+	s.excess -= int(max(0, *load-s.Φ))
+	*load += change
+	s.excess += int(max(0, *load-s.Φ))
+}
+
+// pair orders a leaf and its peer as source and destination, by the end of the
+// lane at which the leaf is looked at.
+func pair(end, leaf, peer int) (A, B int) {
+	if end == outward {
+		return leaf, peer
+	}
+	return peer, leaf
+}
