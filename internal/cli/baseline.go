@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 
@@ -17,6 +18,10 @@ func baselineCommand() *cobra.Command {
 		Long: `The baseline is what the fabric is meant to be: spines and their lane numbers,
 leaves, cables, and the index of every host port on its leaf. It survives
 failures, so that the loss of one cable or host moves nothing else.`,
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			return errors.New("say what to do with the baseline: show or accept")
+		},
 	}
 	cmd.AddCommand(&cobra.Command{
 		Use:     "show",

@@ -69,6 +69,9 @@ command prints one JSON object on standard output; messages go to standard error
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return fmt.Errorf("%w: see %s --help", err, cmd.CommandPath())
+	})
 	root.PersistentFlags().Bool("json", false, "print one JSON object")
 	root.PersistentFlags().String("server", defaultServer(), "address of forsd: a socket path or http://host:port (environment FORSD_SERVER)")
 	root.AddGroup(&cobra.Group{ID: "offline", Title: "Offline, on files:"}, &cobra.Group{ID: "daemon", Title: "With a running forsd:"})

@@ -15,6 +15,7 @@ func daemonCommands() []*cobra.Command {
 	cmds := []*cobra.Command{statusCommand(), watchCommand(), epochsCommand(), phasesCommand(), whatIfCommand(), rerouteCommand(), rollbackCommand(), baselineCommand()}
 	for _, c := range cmds {
 		c.GroupID = "daemon"
+		c.ValidArgsFunction = cobra.NoFileCompletions
 	}
 	return cmds
 }

@@ -88,15 +88,15 @@ func printExplanation(cmd *cobra.Command, e *planner.Explanation) error {
 	fmt.Fprintf(w, "from\t%s\tport GUID %s, LID %d, on %s\n", e.Src.Name, e.Src.GUID, e.Src.LID, e.Src.Leaf)
 	fmt.Fprintf(w, "to\t%s\tport GUID %s, LID %d, on %s\n", e.Dst.Name, e.Dst.GUID, e.Dst.LID, e.Dst.Leaf)
 	if e.Epoch > 0 {
-		fmt.Fprintf(w, "epoch\t%d\t\n", e.Epoch)
+		fmt.Fprintf(w, "epoch\t%d\n", e.Epoch)
 	}
-	fmt.Fprintf(w, "phase\t%d\t\n", e.Phase)
+	fmt.Fprintf(w, "phase\t%d\n", e.Phase)
 	if e.Lane >= 0 {
-		fmt.Fprintf(w, "lane\t%d\tspine %s\n", e.Lane, e.Spine)
+		fmt.Fprintf(w, "lane\t%d, spine %s\n", e.Lane, e.Spine)
 	} else {
-		fmt.Fprintf(w, "lane\tnone\twithin the leaf\n")
+		fmt.Fprintf(w, "lane\tnone, within the leaf\n")
 	}
-	fmt.Fprintf(w, "DLID\t%d\t\n", e.DLID)
+	fmt.Fprintf(w, "DLID\t%d\n", e.DLID)
 	for i, h := range e.Hops {
 		fmt.Fprintf(w, "hop %d\t%s\tport %d → port %d, to %s\n", i+1, h.Switch, h.InPort, h.OutPort, h.To)
 	}

@@ -31,6 +31,9 @@ unreachable.csv. With --fail it shows what a failure would cost.`,
 			if err != nil {
 				return err
 			}
+			if len(tree.Servers) == 0 {
+				return fmt.Errorf("%s: no host takes part in the exchange: let --exclude leave some", fabric.topology)
+			}
 			result, err := planner.Make(tree, planner.Settings{Engine: engine})
 			if err != nil {
 				return err
@@ -51,6 +54,9 @@ unreachable.csv. With --fail it shows what a failure would cost.`,
 	}
 	fabric.register(cmd)
 	cmd.Flags().StringVar(&engine, "engine", planner.Auto, "auto, algorithm, exact or ilp")
+	if err := cmd.RegisterFlagCompletionFunc("engine", cobra.FixedCompletions(planner.Engines, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+		panic(err) // the flag is not the one above
+	}
 	cmd.Flags().StringVar(&out, "out", "", "directory for the plan's files")
 	cmd.Flags().StringVar(&writeBaseline, "write-baseline", "", "write the baseline that was used to this file")
 	return cmd

@@ -51,13 +51,13 @@ func printTopology(cmd *cobra.Command, t *api.Topology) error {
 	out := cmd.OutOrStdout()
 	fmt.Fprintf(out, "two-level fat tree: %d leaves, %d spines, %d lanes, %d servers, %d bystanders\n", len(t.Leaves), len(t.Spines), t.Lanes, t.Servers, t.Bystanders)
 	w := newTable(out)
-	fmt.Fprintln(w, "leaf\tGUID\tservers\tlanes up\t")
+	fmt.Fprintln(w, "leaf\tGUID\tservers\tlanes up")
 	for _, l := range t.Leaves {
-		fmt.Fprintf(w, "%s\t%s\t%d\t%d of %d\t%s\n", l.Name, l.GUID, l.Servers, l.LanesUp, t.Lanes, absent(l.Present))
+		fmt.Fprintf(w, "%s\t%s\t%d\t%d of %d%s\n", l.Name, l.GUID, l.Servers, l.LanesUp, t.Lanes, absent(l.Present))
 	}
-	fmt.Fprintln(w, "spine\tGUID\tlanes\t\t")
+	fmt.Fprintln(w, "spine\tGUID\tlanes")
 	for _, s := range t.Spines {
-		fmt.Fprintf(w, "%s\t%s\t%s\t\t%s\n", s.Name, s.GUID, laneRange(&s), absent(s.Present))
+		fmt.Fprintf(w, "%s\t%s\t%s%s\n", s.Name, s.GUID, laneRange(&s), absent(s.Present))
 	}
 	if err := w.Flush(); err != nil {
 		return err
@@ -75,9 +75,10 @@ func laneRange(s *api.Spine) string {
 	return fmt.Sprintf("%d–%d", s.FirstLane, s.FirstLane+s.Lanes-1)
 }
 
+// absent marks what the baseline has and the fabric has not.
 func absent(present bool) string {
 	if present {
 		return ""
 	}
-	return "absent"
+	return "  absent"
 }

@@ -1,0 +1,180 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"log"
+	"net/http"
+	"strconv"
+	"time"
+
+	"forsd/api"
+	"forsd/internal/fabgen"
+	"forsd/internal/health"
+	"forsd/phasetable"
+	"forsd/planner"
+	"forsd/topology"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// fakeDaemon is a forsd at epoch 42 of FT(2;4,4) whose answers are fixed.
+type fakeDaemon struct {
+	result *planner.Result
+	events *api.Events
+	plans  *api.Plans
+}
+
+var began = time.Date(2026, 7, 1, 8, 0, 0, 0, time.UTC)
+
+// serveFake is the script command daemon SOCKET. It serves until the script ends,
+// and puts the ID before that of its first event into $FIRST.
+func serveFake(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: daemon SOCKET")
+	}
+	d, err := newFakeDaemon()
+	ts.Check(err)
+	server, err := d.listen(ts.MkAbs(args[0]))
+	ts.Check(err)
+	ts.Setenv("FIRST", strconv.FormatInt(began.UnixNano(), 36)+"-0")
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error)
+	go func() { ended <- server.Serve(ctx) }()
+	ts.Defer(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			ts.Logf("daemon: %v", err)
+		}
+	})
+}
+
+func newFakeDaemon() (*fakeDaemon, error) {
+	f := fabgen.Generate(fabgen.Spec{Spines: 4, Leaves: 4, LMC: 2})
+	base, err := topology.NewBaseline(f)
+	if err != nil {
+		return nil, err
+	}
+	tree, err := topology.Fit(f, base, nil)
+	if err != nil {
+		return nil, err
+	}
+	result, err := planner.Make(tree, planner.Settings{})
+	return &fakeDaemon{result, api.NewEvents(16, began), &api.Plans{}}, err
+}
+
+// listen publishes the plan and some events, and binds the socket.
+func (d *fakeDaemon) listen(socket string) (*api.Server, error) {
+	data, err := phasetable.Encode(d.result.Table(42))
+	if err != nil {
+		return nil, err
+	}
+	view, err := phasetable.Decode(data)
+	if err != nil {
+		return nil, err
+	}
+	report, err := json.Marshal(d.result.Report())
+	if err != nil {
+		return nil, err
+	}
+	p, err := api.NewPublished(view, report, began)
+	if err != nil {
+		return nil, err
+	}
+	d.plans.Publish(p)
+	warning := health.Warning{Code: "cable-down", Severity: health.Degraded, Title: "Cables are down", Text: "Leaf001 port 6", Since: began}
+	for _, e := range []struct {
+		kind string
+		data any
+	}{{api.KindLink, topology.Change{Kind: topology.ChangeCableDown, Text: "Leaf001 port 6 – Spine001 port 2 went down"}},
+		{api.KindEpoch, epoch42}, {api.KindWarning, map[string]any{"code": warning.Code, "text": warning.Text, "since": began, "raised": true}},
+		{api.KindWarning, map[string]any{"code": warning.Code, "raised": false}}} {
+		if err := d.events.Publish(e.kind, e.data); err != nil {
+			return nil, err
+		}
+	}
+	return api.Listen(api.Config{Backend: d, Plans: d.plans, Events: d.events,
+		Mount: map[string]http.Handler{"GET /v1/explain": d.handler(d.explain), "GET /v1/baseline": d.handler(d.baseline)},
+		Local: map[string]http.Handler{"POST /v1/baseline/accept": d.handler(func(*http.Request) (any, error) {
+			return api.Change{Epoch: 42, Text: "the fabric as it is now is the baseline"}, nil
+		})}}, api.Listeners{Socket: socket, Mode: 0o600, Log: log.Default()})
+}
+
+func (d *fakeDaemon) handler(f func(*http.Request) (any, error)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		v, err := f(r)
+		if err != nil {
+			api.WriteError(w, err)
+			return
+		}
+		_ = json.NewEncoder(w).Encode(v) // the client has gone if this fails
+	})
+}
+
+func (d *fakeDaemon) explain(r *http.Request) (any, error) {
+	table := d.plans.Current().Table
+	src, err := planner.FindServer(table, r.FormValue("src"))
+	if err != nil {
+		return nil, api.Errorf(http.StatusNotFound, api.CodeNotFound, "src: %v", err)
+	}
+	dst, err := planner.FindServer(table, r.FormValue("dst"))
+	if err != nil {
+		return nil, api.Errorf(http.StatusNotFound, api.CodeNotFound, "dst: %v", err)
+	}
+	return planner.Explain(d.result.Tree, d.result.Tables, table, src, dst)
+}
+
+func (d *fakeDaemon) baseline(*http.Request) (any, error) { return d.result.Tree.Baseline, nil }
+
+var epoch42 = api.Epoch{Epoch: 42, PublishedAt: began.Add(time.Minute), Engine: "shift", Phases: 15, LowerBound: 15, TopologyHash: "feedfeedfeed",
+	What: []string{"Leaf001 port 6 – Spine001 port 2 went down"}}
+
+func (d *fakeDaemon) Status() api.Status {
+	return api.Status{Version: "1.2.3", Started: began, State: "idle", Ready: true, Epoch: 42, PublishedAt: began.Add(time.Minute),
+		Engine: "shift", Phases: 15, LowerBound: 15, Servers: 16, Leaves: 4, Spines: 4, Lanes: 4, LMC: 2,
+		OpenSM:    api.OpenSM{Running: true, PID: 77, RoutingEngine: "file,no_fallback", TablesFile: "/tables/lfts.dump", DumpedAt: began, ReadBackAt: began, TablesMatch: true},
+		LastEvent: &api.LastEvent{What: epoch42.What, SeenAt: began, PlannedMS: 0.42, VerifiedMS: 6.51, PublishedMS: 21.3, ProgrammedMS: 180.4},
+		Warnings: []health.Warning{{Code: "cable-down", Severity: health.Degraded, Title: "Cables are down",
+			Text: "Leaf001 port 6 – Spine001 port 2 is down: check its plugs", Since: began}},
+		Baseline: []string{"the cable Leaf001 port 6 – Spine001 port 2 is down"}}
+}
+
+func (d *fakeDaemon) Topology() *api.Topology { return api.NewTopology(d.result.Tree, began) }
+
+func (d *fakeDaemon) Epochs() ([]api.Epoch, error) {
+	old := api.Epoch{Epoch: 41, PublishedAt: began, Engine: "shift", Phases: 15, LowerBound: 15, TopologyHash: "cafecafecafe", What: []string{"the fabric was seen for the first time"}}
+	return []api.Epoch{old, epoch42}, nil
+}
+
+func (d *fakeDaemon) Reroute(context.Context) (api.Change, error) {
+	return api.Change{Epoch: 42, Text: "planned, programmed and read back anew; the plan in force is still the right one"}, nil
+}
+
+func (d *fakeDaemon) WhatIf(_ context.Context, q api.WhatIf) (*api.Forecast, error) {
+	f := d.result.Tree.Fabric.Clone()
+	forecast := &api.Forecast{What: []string{}}
+	for _, spec := range q.Fail {
+		what, err := f.Fail(spec)
+		if err != nil {
+			return nil, api.BadRequest("%v", err)
+		}
+		forecast.What = append(forecast.What, what)
+	}
+	tree, err := topology.Fit(f, d.result.Tree.Baseline, nil)
+	if err != nil {
+		return nil, err
+	}
+	result, err := planner.Make(tree, planner.Settings{})
+	if err != nil {
+		return nil, err
+	}
+	forecast.Plan, err = json.Marshal(result.Report())
+	return forecast, err
+}
+
+func (d *fakeDaemon) Rollback(_ context.Context, epoch uint64) (api.Change, error) {
+	if epoch != 41 {
+		return api.Change{}, api.Refused("epoch %d is not put in force: it is not kept", epoch)
+	}
+	return api.Change{Epoch: 43, Changed: true, Text: "the plan of epoch 41 is in force again"}, nil
+}
