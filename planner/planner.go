@@ -7,6 +7,7 @@ package planner
 import (
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"forsd/fors"
@@ -121,10 +122,17 @@ func Verified(t *topology.FatTree, s Settings, tables ...*lft.Tables) (*Schedule
 // verifying it: see Schedule.Check.
 func Plan(t *topology.FatTree, s Settings) (*Schedule, error) { return schedule(t, s.Engine) }
 
-// Check verifies the plan on each of the tables.
+// Check verifies the plan on each of the tables, side by side. The error is that
+// of the first.
 func (s *Schedule) Check(tables ...*lft.Tables) error {
-	for _, t := range tables {
-		if err := verify.Plan(s.Tree, t, s.Rows, s.unreachable()); err != nil {
+	errs := make([]error, len(tables))
+	var group sync.WaitGroup
+	for i, t := range tables {
+		group.Go(func() { errs[i] = verify.Plan(s.Tree, t, s.Rows, s.unreachable()) })
+	}
+	group.Wait()
+	for _, err := range errs {
+		if err != nil {
 			return fmt.Errorf("verify plan: %w", err)
 		}
 	}
