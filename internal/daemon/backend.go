@@ -73,14 +73,20 @@ func (b backend) Reroute(ctx context.Context) (api.Change, error) {
 		return api.Change{}, api.Refused("OpenSM has not written a usable dump yet: there is nothing to plan")
 	}
 	before := b.epochNumber()
-	b.mu.Lock()
-	rest := b.rest
-	b.mu.Unlock()
-	if err := b.call(ctx, func() { b.step(b.life, controller.Reroute{}) }); err != nil {
+	var rest <-chan struct{} // as of the order: what settles before it does not count
+	err := b.call(ctx, func() {
+		b.mu.Lock()
+		rest = b.rest
+		b.mu.Unlock()
+		b.step(b.life, controller.Reroute{})
+	})
+	if err != nil {
 		return api.Change{}, err
 	}
 	select {
 	case <-rest:
+	case <-b.stopped:
+		return api.Change{}, errStopping
 	case <-ctx.Done():
 		return api.Change{}, fmt.Errorf("the reroute is under way and has not settled: %w", ctx.Err())
 	}
@@ -165,5 +171,5 @@ func (d *Daemon) rollback(n uint64) error {
 	table.Epoch, table.TopologyHash = d.store.last+1, v.tree.Fabric.Hash()
 	report := old.Report
 	report.TopologyHash = table.TopologyHash
-	return d.put(table, epochFile{Fabric: v.id, What: []string{fmt.Sprintf("rollback to epoch %d", n)}, RollbackOf: n, Report: report})
+	return d.put(table, epochFile{Fabric: v.id, What: []string{fmt.Sprintf("rollback to epoch %d", n)}, RollbackOf: n, Report: report, Warnings: old.Warnings})
 }

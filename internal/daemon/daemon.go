@@ -57,6 +57,7 @@ type Daemon struct {
 	inForce    *epoch             // nil until the first epoch
 	rest       chan struct{}      // closed and replaced when the controller comes to rest
 	programmed *lft.Tables        // as read back last, nil before that
+	written    []*lft.Tables      // what the table file has held since: the switches may hold it by now
 	matched    bool               // programmed is what was planned
 	readAt     time.Time          // when programmed was read
 	views      []*view            // the last ones seen, newest last

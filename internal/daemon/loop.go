@@ -2,10 +2,12 @@ package daemon
 
 import (
 	"context"
+	"net/http"
 	"time"
 
 	"go.uber.org/zap"
 
+	"forsd/api"
 	"forsd/controller"
 )
 
@@ -101,13 +103,14 @@ func (d *Daemon) call(ctx context.Context, f func()) error {
 	done := make(chan struct{})
 	select {
 	case d.calls <- func() { f(); close(done) }:
+	case <-d.stopped:
+		return errStopping
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	select {
-	case <-done:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	<-done // the loop runs what it has taken
+	return nil
 }
+
+// errStopping answers requests that come too late.
+var errStopping = api.Errorf(http.StatusServiceUnavailable, api.CodeStopping, "forsd is ending")

@@ -91,8 +91,12 @@ func (d *Daemon) followLog(ctx context.Context) error {
 		go func() {
 			tick := time.NewTicker(lookEvery)
 			defer tick.Stop()
-			for d.logPath() == path && follow.Err() == nil {
-				<-tick.C
+			for d.logPath() == path {
+				select {
+				case <-tick.C:
+				case <-follow.Done():
+					return
+				}
 			}
 			cancel()
 		}()

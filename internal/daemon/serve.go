@@ -4,11 +4,14 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"net/http"
 
 	"go.uber.org/zap"
 
 	"forsd/api"
+	"forsd/controller"
 	"forsd/planner"
 	"forsd/topology"
 )
@@ -112,7 +115,12 @@ func (d *Daemon) acceptBaseline(r *http.Request) (any, error) {
 func (d *Daemon) accept() error {
 	v := d.latest()
 	if v == nil {
-		return api.Refused("OpenSM has not written a usable dump yet")
+		return errors.New("OpenSM has not written a usable dump yet")
+	}
+	// What is under way was planned for the old numbers and would store them; what
+	// is not believed is no measure for anything.
+	if s := d.core.State(); d.core.Busy() || s == controller.Suspect {
+		return fmt.Errorf("a change is being worked on (%s): try again when it has settled", s)
 	}
 	base, err := topology.NewBaseline(v.tree.Fabric)
 	if err != nil {

@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"encoding/json"
+	"reflect"
 	"slices"
 	"time"
 
@@ -167,7 +168,7 @@ func (d *Daemon) baseline() *topology.Baseline {
 func (d *Daemon) adopt(b *topology.Baseline) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.base == nil || string(d.base.Encode()) != string(b.Encode()) {
+	if !reflect.DeepEqual(d.base, b) {
 		d.base, d.baseDirty = b, true
 	}
 }
@@ -216,6 +217,7 @@ func (d *Daemon) setCurrent(e *epoch) error {
 	d.inForce = e
 	d.mu.Unlock()
 	d.plans.Publish(p)
+	d.planWarnings(e.Warnings)
 	d.say(api.KindEpoch, e.summary())
 	return nil
 }
@@ -232,10 +234,44 @@ func (d *Daemon) tablesInForce() *lft.Tables {
 	return d.programmed
 }
 
+// setTablesInForce notes what was read out of the switches. Tables that match
+// are those of the table file; otherwise that may still be loaded.
 func (d *Daemon) setTablesInForce(t *lft.Tables, match bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.programmed, d.matched, d.readAt = t, match, time.Now()
+	if match {
+		d.written = nil
+	} else if n := len(d.written); n > 1 {
+		d.written = d.written[n-1:]
+	}
+}
+
+// keepWritten bounds what is kept of a table file that changes again and again
+// while the tables cannot be read back.
+const keepWritten = 8
+
+// noteWritten notes what the table file holds now.
+func (d *Daemon) noteWritten(t *lft.Tables) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	kept := d.written[max(0, len(d.written)-keepWritten+1):]
+	d.written = append(slices.Clone(kept), t)
+}
+
+// tablesPossible lists the tables that the switches may hold: those read back,
+// and what the table file has held since, for the manager loads that whenever it
+// sweeps.
+func (d *Daemon) tablesPossible() []*lft.Tables {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var out []*lft.Tables
+	for _, t := range append([]*lft.Tables{d.programmed}, d.written...) {
+		if !slices.Contains(out, t) {
+			out = append(out, t)
+		}
+	}
+	return out
 }
 
 func (d *Daemon) planning() planner.Settings {
@@ -243,9 +279,9 @@ func (d *Daemon) planning() planner.Settings {
 }
 
 // planWarnings raises the warnings that the plan in force carries.
-func (d *Daemon) planWarnings(s *planner.Schedule) {
+func (d *Daemon) planWarnings(warnings []planner.Warning) {
 	var pairs [][2]string
-	for _, w := range s.Warnings {
+	for _, w := range warnings {
 		pairs = append(pairs, [2]string{w.Code, w.Text})
 	}
 	d.health.Set("plan", pairs, time.Now())

@@ -22,12 +22,13 @@ import (
 
 // epochFile is what the store keeps beside an epoch's phase table.
 type epochFile struct {
-	Epoch       uint64         `json:"epoch"`
-	PublishedAt time.Time      `json:"published_at"`
-	Fabric      string         `json:"fabric"`      // the controller's snapshot ID
-	What        []string       `json:"what"`        // what led to it, in words
-	RollbackOf  uint64         `json:"rollback_of"` // the epoch that it repeats; kept while the fabric stays
-	Report      planner.Report `json:"report"`
+	Epoch       uint64            `json:"epoch"`
+	PublishedAt time.Time         `json:"published_at"`
+	Fabric      string            `json:"fabric"`      // the controller's snapshot ID
+	What        []string          `json:"what"`        // what led to it, in words
+	RollbackOf  uint64            `json:"rollback_of"` // the epoch that it repeats; kept while the fabric stays
+	Report      planner.Report    `json:"report"`
+	Warnings    []planner.Warning `json:"warnings"` // those of the report that are the plan's own, with their texts
 }
 
 // epoch is a published plan.

@@ -46,6 +46,9 @@ func newView(f *topology.Fabric, b *topology.Baseline, exclude *regexp.Regexp) (
 	if err != nil {
 		return nil, err
 	}
+	if len(tree.Servers) == 0 {
+		return nil, fmt.Errorf("the dump shows no server on any leaf of the baseline, and %d nodes in all", len(f.Nodes))
+	}
 	v := &view{tree: tree, routed: &routed{}}
 	for l := range tree.Leaves {
 		for k := range tree.Lanes {

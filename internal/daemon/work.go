@@ -3,8 +3,8 @@ package daemon
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
@@ -20,15 +20,29 @@ import (
 // This file carries the controller's actions out. Its functions run one at a
 // time, outside the loop; what they share with the API is guarded by d.mu.
 
-// plan makes and verifies the plan that the controller asks for. Planning and
-// the tables that are to follow are worked on side by side.
+// errForgotten says that too many fabrics were seen since. The controller takes
+// up the latest.
+var errForgotten = errors.New("the fabric has been forgotten: newer ones were seen")
+
+// plan makes and verifies the plan that the controller asks for.
 func (d *Daemon) plan(a controller.Plan) controller.Event {
+	same, err := d.makePlan(a)
+	if err != nil && !a.Final {
+		d.log.Info("no plan holds on the tables in force, the tables come first", zap.Error(err))
+	}
+	return controller.Planned{Same: same, Err: text(err)}
+}
+
+// makePlan leaves the plan as the candidate, and tells whether it is the one in
+// force already. Planning and the tables that are to follow are worked on side
+// by side.
+func (d *Daemon) makePlan(a controller.Plan) (same bool, err error) {
 	v := d.view(a.Fabric)
 	if v == nil {
-		return controller.Planned{Err: "the fabric has been forgotten"}
+		return false, errForgotten
 	}
 	if a.Final && d.pinnedHolds(v) {
-		return controller.Planned{Same: true}
+		return true, nil
 	}
 	type routed struct {
 		tables *lft.Tables
@@ -44,24 +58,23 @@ func (d *Daemon) plan(a controller.Plan) controller.Event {
 	planned := time.Now()
 	r := <-next
 	if err = errors.Join(err, r.err); err != nil {
-		return controller.Planned{Err: err.Error()}
+		return false, err
 	}
-	on := []*lft.Tables{d.tablesInForce()}
-	if !a.Final {
+	on := d.tablesPossible()
+	if !a.Final && !slices.Contains(on, r.tables) {
 		on = append(on, r.tables)
 	}
 	if err := schedule.Check(on...); err != nil {
 		if schedule, err = planner.Verified(tree, d.planning(), on...); err != nil {
-			return controller.Planned{Err: err.Error()}
+			return false, err
 		}
 	}
 	d.mark(v, func(t *times) { t.planned, t.verified = planned, time.Now() })
 	d.candidate = candidate{v, schedule}
-	same := d.inForceIs(schedule)
-	if same {
-		d.planWarnings(schedule)
+	if same = d.inForceIs(schedule); same {
+		d.planWarnings(schedule.Warnings)
 	}
-	return controller.Planned{Same: same}
+	return same, nil
 }
 
 // pinnedHolds tells whether the epoch in force was put there by a rollback on
@@ -89,12 +102,11 @@ func (d *Daemon) inForceIs(s *planner.Schedule) bool {
 func (d *Daemon) publish() error {
 	c := d.candidate
 	d.adopt(c.view.tree.Baseline)
-	meta := epochFile{Fabric: c.view.id, What: d.whatOf(c.view), Report: c.schedule.Report()}
+	meta := epochFile{Fabric: c.view.id, What: d.whatOf(c.view), Report: c.schedule.Report(), Warnings: c.schedule.Warnings}
 	if err := d.put(c.schedule.Table(d.store.last+1), meta); err != nil {
 		return err
 	}
 	d.mark(c.view, func(t *times) { t.published = time.Now() })
-	d.planWarnings(c.schedule)
 	return nil
 }
 
@@ -127,7 +139,7 @@ func (d *Daemon) put(table *phasetable.Table, meta epochFile) error {
 func (d *Daemon) write(a controller.Write) (changed bool, err error) {
 	v := d.view(a.Fabric)
 	if v == nil {
-		return false, errors.New("the fabric has been forgotten")
+		return false, errForgotten
 	}
 	tables, err := v.tables(a.Hold)
 	if err != nil {
@@ -144,8 +156,11 @@ func (d *Daemon) write(a controller.Write) (changed bool, err error) {
 		}
 		return tables.Write(w, nil)
 	})
+	if changed || err != nil { // an error may come after the rename
+		d.noteWritten(tables)
+	}
 	if err != nil {
-		return false, fmt.Errorf("write tables: %w", err)
+		return false, err
 	}
 	d.mark(v, func(t *times) { t.written = time.Now() })
 	return changed, nil
@@ -160,12 +175,12 @@ func (d *Daemon) signal(ctx context.Context) error {
 	return err
 }
 
-// readBack reads the tables out of the switches, compares them with those of
-// the fabric, and verifies the plan in force on them.
+// readBack reads the tables out of the switches and compares them with those of
+// the fabric. The plan that follows is verified on what was read.
 func (d *Daemon) readBack(ctx context.Context, a controller.ReadBack) controller.Event {
 	v := d.view(a.Fabric)
 	if v == nil {
-		return controller.ReadBackDone{Err: "the fabric has been forgotten"}
+		return controller.ReadBackDone{Err: errForgotten.Error()}
 	}
 	swept := time.Now()
 	got, err := opensm.ReadBack{Command: d.cfg.OpenSM.DumpCommand, Timeout: d.cfg.OpenSM.ReadbackTimeout}.Tables(ctx)

@@ -1,0 +1,38 @@
+package daemon
+
+import (
+	"testing"
+
+	"forsd/controller"
+	"forsd/topology"
+)
+
+// BenchmarkPublish is the failure path from a parsed dump to a published epoch
+// on FT(2;20,18): recognise the tree, tell the differences, plan and verify on
+// the tables in force and those that are to follow, make the epoch durable. Two
+// cables die by turns.
+func BenchmarkPublish(b *testing.B) {
+	d := newDaemon(b)
+	healthy := fabric(20, 18)
+	d.bringUp(b, healthy)
+	damaged := []*topology.Fabric{lacking(healthy, 20, 0, 3), lacking(healthy, 20, 7, 11)}
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		d.mu.Lock()
+		d.views = nil // tables are made anew, as for a failure never seen before
+		d.mu.Unlock()
+		v := d.see(b, damaged[i%2])
+		d.planAndPublish(b, controller.Plan{Fabric: v.id})
+	}
+}
+
+// BenchmarkSeen is the part of it before planning.
+func BenchmarkSeen(b *testing.B) {
+	d := newDaemon(b)
+	healthy := fabric(20, 18)
+	d.bringUp(b, healthy)
+	damaged := []*topology.Fabric{healthy, lacking(healthy, 20, 0, 3)}
+	for i := 0; b.Loop(); i++ {
+		d.see(b, damaged[i%2])
+	}
+}

@@ -1,0 +1,115 @@
+package daemon
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+
+	"forsd/controller"
+	"forsd/internal/config"
+	"forsd/internal/fabgen"
+	"forsd/opensm"
+	"forsd/topology"
+)
+
+// newDaemon returns a daemon with directories of its own and no OpenSM. Nothing
+// of it runs: the tests call what the loop would.
+func newDaemon(t testing.TB) *Daemon {
+	t.Helper()
+	return daemonIn(t, t.TempDir())
+}
+
+// daemonIn is newDaemon on a directory that may hold the state of another one.
+func daemonIn(t testing.TB, dir string) *Daemon {
+	t.Helper()
+	cfg := config.Default()
+	cfg.StateDir = filepath.Join(dir, "state")
+	cfg.OpenSM.LFTsFile = filepath.Join(dir, "lfts.dump")
+	cfg.OpenSM.DumpDir, cfg.OpenSM.CacheDir = dir, dir
+	cfg.OpenSM.PIDFile = filepath.Join(dir, "opensm.pid")
+	cfg.API.Socket = filepath.Join(dir, "s")
+	d, err := New(cfg, "test", zap.NewNop(), func(string) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = d.store.close() })
+	d.life = t.Context()
+	return d
+}
+
+// fabric is a healthy tree.
+func fabric(spines, leaves int) *topology.Fabric {
+	return fabgen.Generate(fabgen.Spec{Spines: spines, Leaves: leaves, LMC: 5})
+}
+
+// lacking is the fabric without the cable of lane k at leaf l.
+func lacking(f *topology.Fabric, spines, l, k int) *topology.Fabric {
+	f = f.Clone()
+	f.Disconnect(topology.PortRef{Node: f.Find(fabgen.LeafGUID + topology.GUID(l)), Port: uint8(spines + 1 + k)})
+	return f
+}
+
+// see has the daemon take in a view of the fabric, as if it were OpenSM's dump,
+// without telling the controller.
+func (d *Daemon) see(t testing.TB, f *topology.Fabric) *view {
+	t.Helper()
+	base, err := d.baselineFor(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := newView(f, base, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v.seenAt = time.Now()
+	d.remember(v)
+	return v
+}
+
+// bringUp puts a plan and tables of the fabric in force, as the first start does.
+func (d *Daemon) bringUp(t testing.TB, f *topology.Fabric) *view {
+	t.Helper()
+	v := d.see(t, f)
+	if _, err := d.write(controller.Write{Fabric: v.id}); err != nil {
+		t.Fatal(err)
+	}
+	tables, err := v.tables(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.setTablesInForce(tables, true)
+	d.planAndPublish(t, controller.Plan{Fabric: v.id, Final: true})
+	return v
+}
+
+// planAndPublish wants a plan that differs from the one in force.
+func (d *Daemon) planAndPublish(t testing.TB, a controller.Plan) {
+	t.Helper()
+	if e := d.plan(a).(controller.Planned); e.Same || e.Err != "" {
+		t.Fatalf("planned: %+v", e)
+	}
+	if err := d.publish(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// dump is OpenSM's dump of the fabric.
+func dump(f *topology.Fabric) opensm.Snapshot {
+	now := time.Now()
+	return opensm.Snapshot{Fabric: f, Hash: f.Hash(), SeenAt: now, CompleteAt: now}
+}
+
+// next waits for the answer of the action under way.
+func (d *Daemon) next(t testing.TB, ctx context.Context) controller.Event {
+	t.Helper()
+	select {
+	case e := <-d.answers:
+		return e
+	case <-ctx.Done():
+		t.Fatal("no answer")
+		return nil
+	}
+}

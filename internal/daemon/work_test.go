@@ -1,0 +1,167 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"forsd/api"
+	"forsd/controller"
+	"forsd/internal/fabgen"
+	"forsd/internal/health"
+	"forsd/lft"
+	"forsd/planner"
+	"forsd/topology"
+)
+
+// TestPlanOnWrittenTables has a cable return before the tables without it were
+// read back: a plan that uses it must not pass, for the switches may hold those.
+func TestPlanOnWrittenTables(t *testing.T) {
+	d := newDaemon(t)
+	healthy := fabric(4, 4)
+	whole := d.bringUp(t, healthy)
+	cut := d.see(t, lacking(healthy, 4, 1, 2))
+	d.planAndPublish(t, controller.Plan{Fabric: cut.id})
+	if changed, err := d.write(controller.Write{Fabric: cut.id}); !changed || err != nil {
+		t.Fatal(changed, err)
+	}
+	if e := d.plan(controller.Plan{Fabric: whole.id}).(controller.Planned); e.Err == "" {
+		t.Error("a plan passed that uses a lane which the table file does not carry")
+	}
+	avoid := []controller.Lane{{Leaf: 1, Lane: 2}}
+	if e := d.plan(controller.Plan{Fabric: whole.id, Avoid: avoid}).(controller.Planned); e.Err != "" || !e.Same {
+		t.Errorf("the plan without the lane: %+v, want the one in force", e)
+	}
+	if changed, err := d.write(controller.Write{Fabric: whole.id}); !changed || err != nil {
+		t.Fatal(changed, err)
+	}
+	tables, err := whole.tables(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.setTablesInForce(tables, true)
+	if e := d.plan(controller.Plan{Fabric: whole.id, Final: true}).(controller.Planned); e.Err != "" || e.Same {
+		t.Errorf("the plan with the lane, after the read-back: %+v", e)
+	}
+}
+
+// TestTablesPossible keeps what the switches may hold.
+func TestTablesPossible(t *testing.T) {
+	d := newDaemon(t)
+	read, a, b := &lft.Tables{}, &lft.Tables{}, &lft.Tables{}
+	want := func(what string, tables ...*lft.Tables) {
+		t.Helper()
+		if got := d.tablesPossible(); !slices.Equal(got, tables) {
+			t.Errorf("%s: %d tables, want %d", what, len(got), len(tables))
+		}
+	}
+	d.setTablesInForce(read, true)
+	d.noteWritten(a)
+	d.noteWritten(b)
+	d.noteWritten(a)
+	want("written since", read, a, b)
+	d.setTablesInForce(read, false)
+	want("read, and not what the file holds", read, a)
+	d.setTablesInForce(a, true)
+	want("read, and what the file holds", a)
+	for range 2 * keepWritten {
+		d.noteWritten(&lft.Tables{})
+	}
+	if n := len(d.tablesPossible()); n != 1+keepWritten {
+		t.Errorf("%d tables are kept, want %d", n, 1+keepWritten)
+	}
+}
+
+// TestNoServers refuses a dump without a server, and leaves all as it is.
+func TestNoServers(t *testing.T) {
+	d := newDaemon(t)
+	healthy := fabric(4, 4)
+	d.bringUp(t, healthy)
+	d.step(t.Context(), controller.Tick{})
+	before, err := os.ReadFile(d.cfg.OpenSM.LFTsFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	base := string(d.baseline().Encode())
+	empty := healthy.Clone()
+	for i := range empty.Nodes {
+		if empty.Nodes[i].Kind == topology.Adapter {
+			empty.Disconnect(topology.PortRef{Node: int32(i), Port: 1})
+		}
+	}
+	d.dumpSeen(t.Context(), dump(empty))
+	refused := slices.ContainsFunc(d.health.List(d.started.AddDate(1, 0, 0)), func(w health.Warning) bool { return w.Code == controller.FabricRefused })
+	if !refused {
+		t.Error("no warning tells that the dump is refused")
+	}
+	after, err := os.ReadFile(d.cfg.OpenSM.LFTsFile)
+	if err != nil || string(after) != string(before) || string(d.baseline().Encode()) != base || d.core.Busy() {
+		t.Errorf("the dump changed something: %v", err)
+	}
+}
+
+// TestAcceptWaits refuses to renumber the fabric while something is under way
+// that was planned for the old numbers.
+func TestAcceptWaits(t *testing.T) {
+	d := newDaemon(t)
+	healthy := fabric(4, 4)
+	d.dumpSeen(t.Context(), dump(lacking(healthy, 4, 0, 0)))
+	if !d.core.Busy() {
+		t.Fatal("no action is under way")
+	}
+	if err := d.accept(); err == nil || !strings.Contains(err.Error(), "writing-tables") {
+		t.Errorf("accepted in the middle of a change: %v", err)
+	}
+	if e := d.next(t, t.Context()).(controller.Written); e.Err != "" || !e.Changed {
+		t.Errorf("written: %+v", e)
+	}
+}
+
+// TestCallsWhenEnding lets nobody wait for a loop that has ended.
+func TestCallsWhenEnding(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &Daemon{calls: make(chan func()), stopped: make(chan struct{})}
+		failed := make(chan error, 1)
+		go func() { failed <- d.call(context.Background(), func() { t.Error("it ran") }) }()
+		synctest.Wait()
+		close(d.stopped)
+		var e *api.Error
+		if err := <-failed; !errors.As(err, &e) || e.Code != api.CodeStopping {
+			t.Errorf("%v, want %s", err, api.CodeStopping)
+		}
+	})
+}
+
+// TestWarningsOfThePlan keeps a plan's warnings with their texts over a restart.
+func TestWarningsOfThePlan(t *testing.T) {
+	dir := t.TempDir()
+	d := daemonIn(t, dir)
+	small := fabgen.Generate(fabgen.Spec{Spines: 4, Leaves: 4, LMC: 1})
+	d.bringUp(t, small)
+	text := func(d *Daemon) string {
+		for _, w := range d.health.List(d.started.AddDate(1, 0, 0)) {
+			if w.Code == planner.LMCTooSmall {
+				return w.Text
+			}
+		}
+		return ""
+	}
+	want := text(d)
+	if want == "" {
+		t.Fatal("no warning of an LMC that is too small")
+	}
+	if err := d.store.close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := text(daemonIn(t, dir)); got != want {
+		t.Errorf("after a restart the warning says %q, want %q", got, want)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "state", baselineFile)); err != nil {
+		t.Error(err)
+	}
+}
