@@ -68,7 +68,7 @@ func (p *phases) bind(t *topology.FatTree) (verify.Rows, error) {
 	for _, r := range p.rows {
 		last = max(last, r.Phase)
 	}
-	if last >= maxPhases {
+	if last >= min(maxPhases, 2*len(p.rows)+1) {
 		return verify.Rows{}, fmt.Errorf("phase %d is beyond any plan of %d servers", last, len(t.Servers))
 	}
 	rows := verify.NewRows(len(t.Servers), last+1)
@@ -88,7 +88,8 @@ func (p *phases) bind(t *topology.FatTree) (verify.Rows, error) {
 	return rows, nil
 }
 
-// maxPhases bounds the memory that a phase number out of a file can cost.
+// maxPhases bounds the memory that a phase number out of a file can cost; so does
+// the number of transfers, for no plan has more empty phases than others.
 const maxPhases = 1 << 18
 
 // table is the plan bound to a tree, in the form that ranks read.
