@@ -1,0 +1,85 @@
+package ilp
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+)
+
+// sense is how a row of a program relates to its right-hand side.
+type sense int
+
+const (
+	atMost sense = iota
+	atLeast
+	equal
+)
+
+// row is a constraint on a sum of columns.
+type row struct {
+	cols []int
+	coef []float64 // one a column; nil where all are 1
+	sense
+	rhs float64
+}
+
+// program is a linear or an integer programme with columns from 0 to their upper
+// bounds. Without an objective any feasible point is a solution.
+type program struct {
+	upper    []float64 // [column]
+	minimise []float64 // [column], nil for none
+	integer  bool
+	rows     []row
+}
+
+// sum adds a row with coefficients 1.
+func (p *program) sum(cols []int, s sense, rhs int) {
+	p.rows = append(p.rows, row{cols: cols, sense: s, rhs: float64(rhs)})
+}
+
+// outcome is what a solver says of a program.
+type outcome int
+
+const (
+	solved outcome = iota
+	infeasible
+	outOfTime
+	failed
+)
+
+// solution is a point, with the dual values of the rows where the program is linear.
+type solution struct {
+	outcome
+	values []float64 // [column]
+	duals  []float64 // [row]
+	detail string    // the solver's word for a failure
+}
+
+// run solves a program within a limit and before the context is done. A context
+// that ends does not stop lp_solve, which then finishes unheard, at the latest
+// when the limit has passed.
+func run(ctx context.Context, p *program, limit time.Duration) (solution, error) {
+	if err := ctx.Err(); err != nil {
+		return solution{}, err
+	}
+	if end, ok := ctx.Deadline(); ok {
+		limit = min(limit, time.Until(end))
+	}
+	// lp_solve counts whole seconds.
+	seconds := max(1, int(math.Ceil(limit.Seconds())))
+	done := make(chan solution, 1)
+	go func() { done <- solve(p, seconds) }()
+	select {
+	case <-ctx.Done():
+		return solution{}, ctx.Err()
+	case s := <-done:
+		switch s.outcome {
+		case outOfTime:
+			return s, fmt.Errorf("%w: lp_solve has %d columns and %d rows and found nothing in %d s", ErrTimeLimit, len(p.upper), len(p.rows), seconds)
+		case failed:
+			return s, fmt.Errorf("lp_solve gave up on %d columns and %d rows: %s", len(p.upper), len(p.rows), s.detail)
+		}
+		return s, nil
+	}
+}

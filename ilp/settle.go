@@ -1,0 +1,195 @@
+package ilp
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"forsd/fors"
+)
+
+// settler routes a phase lane by lane, each by a matching of sending with
+// receiving leaves, and the lanes that are open to every group all at once. The
+// lanes that are open to the fewest groups come first; a matching prefers the
+// ends and the groups that have the fewest lanes to spare. It settles most
+// phases and proves nothing where it fails.
+type settler struct {
+	ph   *phase
+	left []int // [group] transfers without a lane
+	todo []int // [end] transfers without a lane
+	room []int // [end] lanes to come that are open to one of its groups
+	ways []int // [group] lanes to come that are open to it
+
+	pick   []int       // [from·leaves+to] the group to take, −1 for none
+	weight [][]float64 // [from][to]
+}
+
+// settle returns the lanes of each group, or false where a matching left an end
+// with more transfers than lanes.
+func (ph *phase) settle() ([][]fors.Lane, bool) {
+	s := newSettler(ph)
+	byGroup := make([][]fors.Lane, len(ph.groups))
+	for _, c := range s.order() {
+		if c.all {
+			return byGroup, ph.expand(c, func(g int) int { return s.left[g] }, byGroup)
+		}
+		for _, k := range c.lanes {
+			if !s.match(c, k, byGroup) {
+				return nil, false
+			}
+		}
+	}
+	for _, n := range s.left {
+		if n > 0 {
+			return nil, false
+		}
+	}
+	return byGroup, true
+}
+
+func newSettler(ph *phase) *settler {
+	s := &settler{ph: ph, left: make([]int, len(ph.groups)), ways: make([]int, len(ph.groups)),
+		todo: make([]int, 2*ph.leaves), room: make([]int, 2*ph.leaves),
+		pick: make([]int, ph.leaves*ph.leaves), weight: make([][]float64, ph.leaves)}
+	for from := range s.weight {
+		s.weight[from] = make([]float64, ph.leaves)
+	}
+	for g := range ph.groups {
+		s.left[g] = len(ph.groups[g].transfers)
+		s.ways[g] = ph.groups[g].lanes.size()
+	}
+	for end := range s.todo {
+		s.todo[end] = ph.degree(end)
+		for _, c := range ph.classes {
+			if ph.serves(c, end) {
+				s.room[end] += len(c.lanes)
+			}
+		}
+	}
+	return s
+}
+
+// serves tells whether a class is open to a group at an end.
+func (ph *phase) serves(c class, end int) bool {
+	return slices.ContainsFunc(ph.ends[end], func(g int) bool { return c.open[g] })
+}
+
+// order lists the classes, those open to the fewest groups first.
+func (s *settler) order() []class {
+	groups := func(c class) int {
+		n := 0
+		for _, open := range c.open {
+			if open {
+				n++
+			}
+		}
+		return n
+	}
+	order := slices.Clone(s.ph.classes)
+	slices.SortStableFunc(order, func(a, b class) int { return cmp.Compare(groups(a), groups(b)) })
+	return order
+}
+
+// match gives a lane to a matching of the transfers that are left. It reports
+// false where an end then has more transfers than lanes to come.
+func (s *settler) match(c class, k fors.Lane, byGroup [][]fors.Lane) bool {
+	s.weigh(c)
+	for from, to := range assign(s.weight) {
+		if g := s.pick[from*s.ph.leaves+to]; g >= 0 {
+			byGroup[g] = append(byGroup[g], k)
+			s.left[g]--
+			s.todo[from]--
+			s.todo[s.ph.leaves+to]--
+		}
+	}
+	for end := range s.room {
+		if s.ph.serves(c, end) {
+			s.room[end]--
+		}
+		if s.todo[end] > s.room[end] {
+			return false
+		}
+	}
+	for g, open := range c.open {
+		if open {
+			s.ways[g]--
+		}
+		if s.left[g] > s.ways[g] {
+			return false
+		}
+	}
+	return true
+}
+
+// weigh fills pick and weight for the lanes of a class.
+func (s *settler) weigh(c class) {
+	for i := range s.pick {
+		s.pick[i] = -1
+	}
+	for from := range s.weight {
+		clear(s.weight[from])
+	}
+	for g, n := range s.left {
+		if n == 0 || !c.open[g] {
+			continue
+		}
+		from, to := s.ph.groups[g].from, s.ph.groups[g].to
+		urgency := 1 + urgent(s.room[from]-s.todo[from]) + urgent(s.room[s.ph.leaves+to]-s.todo[s.ph.leaves+to]) + urgent(s.ways[g]-n)
+		if at := from*s.ph.leaves + to; s.pick[at] < 0 || urgency > s.weight[from][to] {
+			s.pick[at], s.weight[from][to] = g, urgency
+		}
+	}
+}
+
+// urgent is the weight of an end or a group that has lanes to spare: with none
+// it outweighs a matching of all ends that have some.
+func urgent(spare int) float64 { return math.Ldexp(1, 24-6*min(spare, 4)) }
+
+// assign returns the column of each row in an assignment of largest weight of a
+// square matrix, by the Hungarian method.
+func assign(weight [][]float64) []int {
+	n := len(weight)
+	row := make([]int, n+1) // [column] its row, from 1; column 0 is the row at hand
+	u, v := make([]float64, n+1), make([]float64, n+1)
+	least, from, seen := make([]float64, n+1), make([]int, n+1), make([]bool, n+1)
+	for i := 1; i <= n; i++ {
+		row[0] = i
+		for j := range least {
+			least[j], seen[j] = math.Inf(1), false
+		}
+		j := 0
+		for row[j] != 0 {
+			seen[j] = true
+			i, next, step := row[j], 0, math.Inf(1)
+			for k := 1; k <= n; k++ {
+				if seen[k] {
+					continue
+				}
+				if slack := -weight[i-1][k-1] - u[i] - v[k]; slack < least[k] {
+					least[k], from[k] = slack, j
+				}
+				if least[k] < step {
+					step, next = least[k], k
+				}
+			}
+			for k := 0; k <= n; k++ {
+				if seen[k] {
+					u[row[k]] += step
+					v[k] -= step
+				} else {
+					least[k] -= step
+				}
+			}
+			j = next
+		}
+		for j != 0 {
+			row[j] = row[from[j]]
+			j = from[j]
+		}
+	}
+	column := make([]int, n)
+	for j := 1; j <= n; j++ {
+		column[row[j]-1] = j - 1
+	}
+	return column
+}
