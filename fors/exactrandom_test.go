@@ -1,0 +1,137 @@
+package fors
+
+import (
+	"math/rand/v2"
+	"os"
+	"slices"
+	"testing"
+)
+
+// long tells whether the tests shall try all fabrics that the planner is held
+// to, some minutes' worth, and not a share of them: FORS_LONG=1 go test.
+var long = os.Getenv("FORS_LONG") != ""
+
+// tally counts plans, those longer than the bound by servers and leaves, and
+// those longer than the linear programme's bound too.
+type tally struct {
+	plans, byLP, over, worst int
+}
+
+// plan makes a plan, checks it and counts it.
+func (c *tally) plan(t *testing.T, tree *Tree) {
+	t.Helper()
+	p, err := PlanExact(tree)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := checkPlan(tree, p); err != nil {
+		t.Fatalf("%v\n%v", err, tree)
+	}
+	c.plans++
+	if p.Gap() == 0 {
+		return
+	}
+	gap := p.Phases - max(p.LowerBound, lpBound(tree))
+	if gap < 0 {
+		t.Fatalf("%d phases, below the bound of the linear programme: %v", p.Phases, tree)
+	}
+	if gap == 0 {
+		c.byLP++
+		return
+	}
+	c.over++
+	c.worst = max(c.worst, gap)
+	t.Logf("%d phases, %d over the bound: %v", p.Phases, gap, tree)
+}
+
+// report fails the test where the bound is missed more often than once in 1,000
+// plans, or by more than one phase.
+func (c *tally) report(t *testing.T) {
+	t.Helper()
+	t.Logf("%d plans, %d of them proved by the linear programme alone, %d over their bound, by %d at most", c.plans, c.byLP, c.over, c.worst)
+	if 1000*c.over > c.plans || c.worst > 1 {
+		t.Error("the bound is missed too often or by too much")
+	}
+}
+
+// TestExactTiny plans every fabric of three leaves, three lanes and up to three
+// servers a leaf.
+func TestExactTiny(t *testing.T) {
+	var c tally
+	leaf := func(i int) ([]int, []bool) { // of 4·8
+		slots := []int{0, 1, 2}
+		return slots[:i/8], []bool{i&1 != 0, i&2 != 0, i&4 != 0}
+	}
+	for i := range 32 * 32 * 32 {
+		tree := &Tree{Lanes: 3, Slots: make([][]int, 3), Up: make([][]bool, 3)}
+		for j, kind := range []int{i % 32, i / 32 % 32, i / 1024} {
+			tree.Slots[j], tree.Up[j] = leaf(kind)
+		}
+		if tree.Servers() > 0 {
+			c.plan(t, tree)
+		}
+	}
+	c.report(t)
+}
+
+// TestExactRandom plans random fabrics of up to 12 leaves and 12 lanes.
+func TestExactRandom(t *testing.T) {
+	var c tally
+	rng := rand.New(rand.NewPCG(12, 12))
+	for range share(10000, 500) {
+		c.plan(t, randomTree(rng))
+	}
+	c.report(t)
+}
+
+// TestExactDamaged plans FT(2;20,18) with 1 to 180 dead links, every other one
+// with a random population.
+func TestExactDamaged(t *testing.T) {
+	var c tally
+	rng := rand.New(rand.NewPCG(20, 18))
+	for i := range share(2000, 100) {
+		tree := randomFailures(fullTree(20, 18), 1+rng.IntN(180), uint64(i))
+		if i%2 != 0 {
+			populate(tree, rng)
+		}
+		c.plan(t, tree)
+	}
+	c.report(t)
+}
+
+// share is the number of fabrics to try.
+func share(all, quick int) int {
+	if long {
+		return all
+	}
+	return quick
+}
+
+// randomTree draws 2 to 12 leaves of 1 to 12 servers on 1 to 12 lanes, of which
+// any share may be down.
+func randomTree(rng *rand.Rand) *Tree {
+	tree := &Tree{Lanes: 1 + rng.IntN(12)}
+	most, dead := 1+rng.IntN(12), 0.7*rng.Float64()
+	for range 2 + rng.IntN(11) {
+		slots := make([]int, 1+rng.IntN(most))
+		for α := range slots {
+			slots[α] = α
+		}
+		up := make([]bool, tree.Lanes)
+		for k := range up {
+			up[k] = rng.Float64() >= dead
+		}
+		tree.Slots, tree.Up = append(tree.Slots, slots), append(tree.Up, up)
+	}
+	return tree
+}
+
+// populate takes a random number of servers off each leaf.
+func populate(tree *Tree, rng *rand.Rand) {
+	for leaf, slots := range tree.Slots {
+		rng.Shuffle(len(slots), func(i, j int) { slots[i], slots[j] = slots[j], slots[i] })
+		slots = slots[:rng.IntN(len(slots)+1)]
+		slices.Sort(slots)
+		tree.Slots[leaf] = slots
+	}
+}
