@@ -1,0 +1,149 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"forsd/api"
+	"forsd/controller"
+	"forsd/internal/fabgen"
+	"forsd/topology"
+)
+
+// manager is a process called opensm that writes a dump when it starts and at
+// every SIGHUP. The tables that its switches hold are those of the table file.
+const manager = `#!/bin/sh
+trap 'cat fabric.lst > opensm-subnet.lst' HUP
+cat fabric.lst > opensm-subnet.lst
+while :; do sleep 1000 & wait $!; done
+`
+
+// site is a daemon that runs beside a manager.
+type site struct {
+	*Daemon
+	t      *testing.T
+	dir    string
+	ctx    context.Context
+	cancel context.CancelFunc
+	ended  chan error
+}
+
+// running starts both on a fabric and waits for the first epoch.
+func running(t *testing.T, f *topology.Fabric) *site {
+	t.Helper()
+	dir := t.TempDir()
+	ok(t, os.WriteFile(filepath.Join(dir, "opensm"), []byte(manager), 0o755))
+	ok(t, os.WriteFile(filepath.Join(dir, "guid2lid"), fabgen.GUID2LID(f), 0o644))
+	ok(t, os.WriteFile(filepath.Join(dir, "fabric.lst"), fabgen.SubnetLst(f), 0o644))
+	cmd := exec.Command("./opensm")
+	cmd.Dir, cmd.SysProcAttr = dir, &syscall.SysProcAttr{Setpgid: true}
+	ok(t, cmd.Start())
+	t.Cleanup(func() {
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		_ = cmd.Wait()
+	})
+	ok(t, os.WriteFile(filepath.Join(dir, "opensm.pid"), []byte(strconv.Itoa(cmd.Process.Pid)), 0o644))
+	s := &site{Daemon: daemonIn(t, dir), t: t, dir: dir, ended: make(chan error, 1)}
+	s.cfg.OpenSM.DumpCommand = []string{"cat", s.cfg.OpenSM.LFTsFile}
+	limit, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	s.ctx, s.cancel = context.WithCancel(limit)
+	t.Cleanup(cancel)
+	go func() { s.ended <- s.Run(s.ctx) }()
+	s.settles(func(e *epoch, v *view) bool { return len(v.down) == 0 })
+	return s
+}
+
+// sweep has the manager see a fabric by itself.
+func (s *site) sweep(f *topology.Fabric) {
+	s.t.Helper()
+	ok(s.t, os.WriteFile(filepath.Join(s.dir, "fabric.lst"), fabgen.SubnetLst(f), 0o644),
+		os.WriteFile(filepath.Join(s.dir, "opensm-subnet.lst"), fabgen.SubnetLst(f), 0o644))
+}
+
+// settles waits until the daemon rests with such an epoch and fabric.
+func (s *site) settles(good func(*epoch, *view) bool) {
+	s.t.Helper()
+	for {
+		s.mu.Lock()
+		rest, idle := s.rest, s.state == controller.Idle
+		s.mu.Unlock()
+		if e, v := s.current(), s.latest(); idle && e != nil && v != nil && e.Fabric == v.id && good(e, v) {
+			return
+		}
+		select {
+		case <-rest:
+		case <-time.After(50 * time.Millisecond): // Settled comes before Idle
+		case <-s.ctx.Done():
+			s.t.Fatalf("does not settle: %+v", backend{s.Daemon}.Status())
+		}
+	}
+}
+
+// TestRun takes a daemon through its life while others ask it about everything:
+// the first epoch, a cable lost, back again, a reroute, a rollback, a renumbered
+// baseline, the end. Run with -race it tells who shares what.
+func TestRun(t *testing.T) {
+	healthy := fabric(4, 4)
+	s := running(t, healthy)
+	b := backend{s.Daemon}
+	var askers sync.WaitGroup
+	asking, enough := context.WithCancel(s.ctx)
+	defer enough()
+	for _, ask := range []func() error{
+		func() error { b.Status(); _, err := b.Epochs(); return err },
+		func() error { b.Topology(); _, err := s.metrics.registry.Gather(); return err },
+		func() error { _, err := b.WhatIf(asking, api.WhatIf{Fail: []string{"Spine002"}}); return err },
+		func() error { _, err := s.showTables(nil); return errors.Join(err, s.call(asking, func() {})) },
+	} {
+		askers.Go(func() {
+			for asking.Err() == nil {
+				if err := ask(); err != nil && asking.Err() == nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	first := s.epochNumber()
+	s.sweep(lacking(healthy, 4, 1, 2))
+	s.settles(func(e *epoch, v *view) bool { return len(v.down) == 1 && e.Epoch > first })
+	s.sweep(healthy)
+	s.settles(func(e *epoch, v *view) bool { return len(v.down) == 0 && e.Epoch > first+1 })
+
+	if c, err := b.Reroute(s.ctx); err != nil || c.Changed {
+		t.Errorf("reroute: %+v, %v", c, err)
+	}
+	s.settles(func(*epoch, *view) bool { return true })
+	if c, err := b.Rollback(s.ctx, first+1); err != nil || !c.Changed {
+		t.Errorf("rollback to the plan without the cable: %+v, %v", c, err)
+	}
+	var err error
+	ok(t, s.call(s.ctx, func() { err = s.accept() }), err)
+	s.settles(func(*epoch, *view) bool { return true })
+	enough()
+	askers.Wait()
+
+	s.cancel()
+	if err := <-s.ended; err != nil {
+		t.Errorf("the daemon ended: %v", err)
+	}
+	if _, err := b.Reroute(t.Context()); err == nil {
+		t.Error("a daemon that has ended took an order")
+	}
+	kinds := []string{controller.PlanFailed, controller.TablesFailed, controller.SweepTimeout, controller.TablesStale}
+	for _, w := range s.health.List(time.Now()) {
+		if slices.Contains(kinds, w.Code) {
+			t.Error(fmt.Sprint(w))
+		}
+	}
+}
