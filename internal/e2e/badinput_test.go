@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"syscall"
 	"testing"
 	"time"
 
@@ -57,20 +58,22 @@ func TestDumpSpoiled(t *testing.T) {
 // is no reason to change anything.
 func TestManagerCutOff(t *testing.T) {
 	x, before := up(t, 5*time.Minute, small())
-	files := x.files()
+	files, epoch := x.files(), x.table().Epoch()
 	from := x.SM.LogSize()
 	x.ok(x.Sim.Unlink(x.ctx, "Leaf000", 1))
-	x.ok(x.SM.Signal(1))
+	x.ok(x.SM.Signal(syscall.SIGHUP))
 	ctx, cancel := x.within()
 	defer cancel()
 	_, _, err := x.SM.WaitLog(ctx, "SM port is down", from)
 	x.ok(err)
-	st, err := x.Client.Status(x.ctx)
-	x.ok(err)
-	t.Logf("state %s, warnings %v", st.State, st.Warnings)
+	if now := x.table().Epoch(); now != epoch {
+		t.Errorf("OpenSM sees nothing, and epoch %d became %d", epoch, now)
+	}
 	x.ok(x.Sim.Relink(x.ctx, "Leaf000", 1))
 	x.ok(x.SM.Sweep(ctx))
-	x.settled(Hosts(16))
+	if st := x.settled(Hosts(16)); st.Epoch != epoch {
+		t.Errorf("OpenSM sees the fabric again, and epoch %d became %d", epoch, st.Epoch)
+	}
 	x.unmoved(before, x.check())
 	for path, is := range x.files() {
 		if is != files[path] {

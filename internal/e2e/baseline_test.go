@@ -18,7 +18,7 @@ func TestBaseline(t *testing.T) {
 	x := newSite(t, 8*time.Minute, small())
 	x.ok(x.Sim.Unlink(x.ctx, "Leaf001", 4), // a free port
 		x.Sim.Unlink(x.ctx, "Leaf003", 2)) // the newcomer's, until it arrives
-	x.ok(x.StartForsd(), x.StartOpenSM(x.ctx))
+	x.ok(x.Start(x.ctx))
 	x.settled(Hosts(14))
 	whole := x.check()
 	quiet := func(st *api.Status) {

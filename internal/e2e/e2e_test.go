@@ -86,8 +86,7 @@ func newSite(t *testing.T, limit time.Duration, o Options) *test {
 func up(t *testing.T, limit time.Duration, o Options) (*test, *Sight) {
 	t.Helper()
 	x := newSite(t, limit, o)
-	x.ok(x.StartForsd())
-	x.ok(x.StartOpenSM(x.ctx))
+	x.ok(x.Start(x.ctx))
 	x.settled(nil)
 	return x, x.check()
 }

@@ -154,6 +154,22 @@ func (s *Site) StartOpenSM(ctx context.Context) (err error) {
 // StartForsd returns.
 func (s *Site) StartForsd() error { return s.startForsd(s.ConfigFile()) }
 
+// Start starts forsd, and OpenSM once the first table file is there: without one
+// OpenSM's first sweep fails.
+func (s *Site) Start(ctx context.Context) error {
+	if err := s.StartForsd(); err != nil {
+		return err
+	}
+	err := s.Until(ctx, func() error {
+		_, err := os.Stat(s.TableFile())
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("wait for forsd's table file: %w", err)
+	}
+	return s.StartOpenSM(ctx)
+}
+
 // StartForsdBlind starts forsd on a configuration that lets it find no OpenSM:
 // it can do everything but signal.
 func (s *Site) StartForsdBlind() error {
