@@ -150,6 +150,9 @@ func (s *Schedule) unreachable() [][2]int32 {
 // schedule runs the chosen engine.
 func schedule(t *topology.FatTree, engine string) (*Schedule, error) {
 	start := time.Now()
+	if len(t.Servers) == 0 {
+		return nil, errors.New("the fabric has no server: there is nothing to exchange")
+	}
 	tree := forsTree(t)
 	var plan *fors.Plan
 	var err error
@@ -158,8 +161,10 @@ func schedule(t *topology.FatTree, engine string) (*Schedule, error) {
 		plan, err = fors.Make(tree)
 	case string(fors.Algorithm):
 		plan, err = algorithm(tree)
-	case string(fors.Exact), string(fors.ILP):
-		err = fmt.Errorf("engine %s is not built into this version: use auto or algorithm", engine)
+	case string(fors.Exact):
+		plan, err = fors.PlanExact(tree)
+	case string(fors.ILP):
+		err = fmt.Errorf("engine %s is not built into this version: use auto, algorithm or exact", engine)
 	default:
 		err = fmt.Errorf("engine %q does not exist: use one of %v", engine, Engines)
 	}
@@ -172,14 +177,14 @@ func schedule(t *topology.FatTree, engine string) (*Schedule, error) {
 // algorithm insists on the FORS paper's own path: the linear shift while no
 // lane is lost, section 4's schedule with Algorithm 2 afterwards.
 func algorithm(tree *fors.Tree) (*fors.Plan, error) {
-	plan, err := fors.Make(tree)
-	if err != nil {
-		return nil, err
+	if plan, ok := fors.PlanShift(tree); ok {
+		return plan, nil
 	}
-	if plan.Engine == fors.Conservative {
-		return nil, fmt.Errorf("engine algorithm does not apply: %d lanes are affected by failures and the bandwidth reduction is %d (Algorithm 2 needs m ≤ f): use auto", plan.Affected, plan.Reduction)
+	if plan, ok := fors.PlanAlgorithm(tree); ok {
+		return plan, nil
 	}
-	return plan, nil
+	b := fors.ComputeBounds(tree)
+	return nil, fmt.Errorf("engine algorithm does not apply: failures affect m = %d lanes, and the bandwidth reduction is f = %d (Algorithm 2 needs m ≤ f): use auto or exact", b.Affected, b.Reduction)
 }
 
 func conservative(t *topology.FatTree) (*Schedule, error) {
