@@ -81,7 +81,7 @@ func (c *Controller) afterPublish(now time.Time, s State) {
 // finish ends the work: plan and tables in force fit the fabric.
 func (c *Controller) finish(now time.Time) {
 	c.failures, c.misreads = 0, 0
-	c.clear(PublishFailed)
+	c.clear(PublishFailed, TablesFailed, SignalFailed, SweepTimeout, ReadBackFailed, TablesStale)
 	if c.force && !c.doubted() {
 		c.begin(now) // a reroute was asked for after the signal
 		return
@@ -118,7 +118,7 @@ func (c *Controller) written(now time.Time, e Written) {
 }
 
 func (c *Controller) signal() {
-	c.force = false
+	c.force, c.early = false, false
 	c.enter(Signalling)
 	c.do(Signal{})
 }
@@ -130,6 +130,10 @@ func (c *Controller) signalled(now time.Time, e Signalled) {
 	}
 	c.clear(SignalFailed)
 	if c.overtaken(now) {
+		return
+	}
+	if c.early {
+		c.readBack() // should the dump stem from a sweep before the signal: see mismatch
 		return
 	}
 	c.wait(Sweeping, now.Add(c.set.SweepTimeout))

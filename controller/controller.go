@@ -89,6 +89,7 @@ type Controller struct {
 	flaps     flaps
 	held      []Lane    // lanes held back in the work in progress, ascending
 	force     bool      // signal even when the table file did not change
+	early     bool      // in Signalling: a dump came before the signal was answered for
 	reread    bool      // in Backoff: the table file is whole, a new dump is worth a read-back
 	misreads  int       // read-backs in a row that did not match
 	failures  int       // failures in a row, for the back-off
@@ -182,6 +183,8 @@ func (c *Controller) seen(now time.Time, s Snapshot) {
 		c.audit(now)
 	case c.state == Idle:
 		c.begin(now)
+	case c.state == Signalling:
+		c.early = c.work.ID == s.ID
 	case c.state == Sweeping && c.work.ID == s.ID, c.state == Backoff && c.work.ID == s.ID && c.reread:
 		c.auditDue = false
 		c.readBack()
