@@ -1,32 +1,43 @@
 package fors
 
-// Make plans the complete exchange on a tree by the first engine that applies:
-// the linear shift, section 4's algorithm, the conservative fallback. The first
-// two leave the slots of absent servers empty; where that makes them longer than
-// 1/32 over the bound, the conservative engine has a try as well. Make fails only
-// for a tree whose dimensions or slots contradict each other, or that has no
-// servers.
+import "runtime"
+
+// Make plans the complete exchange on a tree by the first engine that reaches
+// the lower bound: the linear shift, section 4's algorithm, the exact planner.
+// The first two leave the slots of absent servers empty, and may leave too few
+// idle slots to same-leaf pairs. Where no engine reaches the bound, the shortest
+// plan is taken, the earlier engine's among equals. The exact planner is left
+// out where a living lane is closed to a server, and the conservative engine
+// takes its place if none of the others comes within 1/32 of the bound. Make
+// fails only for a tree whose dimensions or slots contradict each other, or that
+// has no servers.
 func Make(t *Tree) (*Plan, error) {
 	if err := t.validate(); err != nil {
 		return nil, err
 	}
 	b := ComputeBounds(t)
 	sh := newShape(t)
-	var p *Plan
-	if sh.shiftable(t) {
-		p = sh.shift(Shift)
-	} else if q, ok := planAlgorithm(t, sh, b.Reduction); ok {
-		p = q
-	} else {
-		p = planConservative(t, sh, b)
-	}
-	if p.Engine != Conservative && p.Phases > b.LowerBound+b.LowerBound/32 {
-		if q := planConservative(t, sh, b); q.Phases < p.Phases {
+	p := sh.regular(t, b.Reduction)
+	if p == nil || p.Phases > b.LowerBound {
+		q, err := planExact(t, b, runtime.GOMAXPROCS(0))
+		if err != nil && (p == nil || p.Phases > b.LowerBound+b.LowerBound/32) {
+			q = planConservative(t, sh, b)
+		}
+		if p == nil || q != nil && q.Phases < p.Phases {
 			p = q
 		}
 	}
 	p.Bounds = b
 	return p, nil
+}
+
+// regular plans by the shift or section 4's algorithm, nil where neither applies.
+func (sh *shape) regular(t *Tree, f int) *Plan {
+	if sh.shiftable(t) {
+		return sh.shift(Shift)
+	}
+	p, _ := planAlgorithm(t, sh, f)
+	return p
 }
 
 // PlanConservative returns a plan for any tree. It is conflict-free, serves
