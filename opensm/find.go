@@ -91,7 +91,7 @@ func (f FirstOf) Find(ctx context.Context) (Process, error) {
 		if err == nil || !errors.Is(err, ErrNotRunning) {
 			return p, err
 		}
-		missing = append(missing, strings.TrimPrefix(err.Error(), ErrNotRunning.Error()+": "))
+		missing = append(missing, strings.TrimLeft(strings.TrimPrefix(err.Error(), ErrNotRunning.Error()), ": "))
 	}
 	return Process{}, fmt.Errorf("%w: %s", ErrNotRunning, strings.Join(missing, "; "))
 }
