@@ -217,12 +217,17 @@ func (d *Daemon) settled(a controller.Settled) {
 	first := !d.ready && d.inForce != nil
 	d.ready = d.ready || first
 	marks := d.marks
+	d.marks.settled = true
 	close(d.rest)
 	d.rest = make(chan struct{})
 	d.mu.Unlock()
 	if first {
 		d.notify("READY=1")
 		d.log.Info("ready", zap.Uint64("epoch", d.epochNumber()))
+	}
+	if marks.settled {
+		d.log.Info("settled again", zap.String("fabric", a.Fabric), zap.Uint64("epoch", d.epochNumber()))
+		return
 	}
 	d.metrics.observe(marks)
 	d.log.Info("settled", zap.String("fabric", a.Fabric), zap.Uint64("epoch", d.epochNumber()), zap.Strings("what", marks.what),

@@ -23,6 +23,7 @@ type times struct {
 	what                                                   []string
 	seen                                                   time.Time
 	planned, verified, published, written, swept, readBack time.Time
+	settled                                                bool // it came to rest before
 }
 
 // since is how long after the first sign something happened, 0 if it has not.
@@ -35,19 +36,11 @@ func (t times) since(at time.Time) time.Duration {
 
 // mark notes a station of the change that led to view v; only its first time
 // counts.
-func (d *Daemon) mark(v *view, f func(*times)) {
+func (d *Daemon) mark(v *view, at time.Time, station func(*times) *time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.marks.view != v.id {
-		return
-	}
-	old := d.marks
-	f(&d.marks)
-	for _, s := range []struct{ old, new *time.Time }{{&old.planned, &d.marks.planned}, {&old.verified, &d.marks.verified},
-		{&old.published, &d.marks.published}, {&old.written, &d.marks.written}, {&old.swept, &d.marks.swept}, {&old.readBack, &d.marks.readBack}} {
-		if !s.old.IsZero() {
-			*s.new = *s.old
-		}
+	if first := station(&d.marks); d.marks.view == v.id && first.IsZero() {
+		*first = at
 	}
 }
 

@@ -69,7 +69,8 @@ func (d *Daemon) makePlan(a controller.Plan) (same bool, err error) {
 			return false, err
 		}
 	}
-	d.mark(v, func(t *times) { t.planned, t.verified = planned, time.Now() })
+	d.mark(v, planned, func(t *times) *time.Time { return &t.planned })
+	d.mark(v, time.Now(), func(t *times) *time.Time { return &t.verified })
 	d.candidate = candidate{v, schedule}
 	if same = d.inForceIs(schedule); same {
 		d.planWarnings(schedule.Warnings)
@@ -106,7 +107,7 @@ func (d *Daemon) publish() error {
 	if err := d.put(c.schedule.Table(d.store.last+1), meta); err != nil {
 		return err
 	}
-	d.mark(c.view, func(t *times) { t.published = time.Now() })
+	d.mark(c.view, time.Now(), func(t *times) *time.Time { return &t.published })
 	return nil
 }
 
@@ -162,7 +163,7 @@ func (d *Daemon) write(a controller.Write) (changed bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	d.mark(v, func(t *times) { t.written = time.Now() })
+	d.mark(v, time.Now(), func(t *times) *time.Time { return &t.written })
 	return changed, nil
 }
 
@@ -196,6 +197,7 @@ func (d *Daemon) readBack(ctx context.Context, a controller.ReadBack) controller
 	if err != nil {
 		return controller.ReadBackDone{Difference: err.Error()}
 	}
-	d.mark(v, func(t *times) { t.swept, t.readBack = swept, time.Now() })
+	d.mark(v, swept, func(t *times) *time.Time { return &t.swept })
+	d.mark(v, time.Now(), func(t *times) *time.Time { return &t.readBack })
 	return controller.ReadBackDone{Match: true}
 }

@@ -165,3 +165,27 @@ func TestWarningsOfThePlan(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestChangeCountsOnce observes the times of a change when it settles, and not
+// again after an audit or a reroute.
+func TestChangeCountsOnce(t *testing.T) {
+	d := newDaemon(t)
+	v := d.bringUp(t, fabric(4, 4))
+	for range 3 {
+		d.settled(controller.Settled{Fabric: v.id})
+	}
+	families, err := d.metrics.registry.Gather()
+	ok(t, err)
+	for _, f := range families {
+		if f.GetName() != "forsd_change_seconds" {
+			continue
+		}
+		for _, m := range f.GetMetric() {
+			if n := m.GetHistogram().GetSampleCount(); n != 1 {
+				t.Errorf("%s was observed %d times, want once", m.GetLabel(), n)
+			}
+		}
+		return
+	}
+	t.Error("no times were observed")
+}
