@@ -12,8 +12,8 @@ import (
 	"forsd/internal/fabgen"
 )
 
-// TestForsdKilled kills forsd by SIGKILL at random moments after a cable was
-// pulled or put back, and starts it again: see crashes.
+// TestForsdKilled kills forsd by SIGKILL at random moments after a cable of a
+// spine or of a host was pulled or put back, and starts it again: see crashes.
 func TestForsdKilled(t *testing.T) {
 	t.Run("FT(2;8,6)", func(t *testing.T) {
 		crashes(t, 45, Options{Fabric: fabgen.Generate(fabgen.Spec{Spines: 8, Leaves: 6}), LMC: 3, Config: steady})
@@ -30,16 +30,21 @@ func crashes(t *testing.T, times int, o Options) {
 	x, s := up(t, 10*time.Minute, o)
 	rng := rand.New(rand.NewPCG(9, uint64(times)))
 	leaves, lanes := len(s.Tree.Leaves), s.Tree.Lanes
-	leaf, lane, broken := 0, 0, false
+	leaf, lane, host, broken := 0, 0, false, false
 	began := time.Now()
 	x.toggle(s, leaf, lane, &broken)
 	epoch := x.settled(Cable(leaf, lane, "missing")).Epoch
 	span := time.Since(began) // a whole change takes about this long
 	for n := range times {
 		if !broken {
-			leaf, lane = rng.IntN(leaves), rng.IntN(lanes)
+			leaf, lane, host = rng.IntN(leaves), rng.IntN(lanes), rng.IntN(4) == 0
 		}
-		want := Cable(leaf, lane, x.toggle(s, leaf, lane, &broken))
+		var want func(*api.Topology) error
+		if host {
+			want = Hosts(x.toggleLast(s, leaf, &broken))
+		} else {
+			want = Cable(leaf, lane, x.toggle(s, leaf, lane, &broken))
+		}
 		time.Sleep(time.Duration(rng.Int64N(int64(span)))) // the random moment
 		known, err := x.Client.Table(x.ctx)
 		x.ok(err)
@@ -75,6 +80,25 @@ func (x *test) toggle(s *Sight, leaf, lane int, broken *bool) string {
 	}
 	x.ok(x.Sim.Relink(x.ctx, at.Name, int(at.Cables[lane].LeafPort)))
 	return "full"
+}
+
+// toggleLast pulls the last host of a leaf or puts it back, and returns how many
+// hosts there will be.
+func (x *test) toggleLast(s *Sight, leaf int, broken *bool) int {
+	x.Helper()
+	port := 0
+	for i := range s.Tree.Hosts {
+		if h := &s.Tree.Hosts[i]; h.Leaf == leaf {
+			port = int(h.At.Port)
+		}
+	}
+	*broken = !*broken
+	if *broken {
+		x.ok(x.Sim.Unlink(x.ctx, s.Tree.Leaves[leaf].Name, port))
+		return len(s.Tree.Hosts) - 1
+	}
+	x.ok(x.Sim.Relink(x.ctx, s.Tree.Leaves[leaf].Name, port))
+	return len(s.Tree.Hosts)
 }
 
 // restartUnchanged kills forsd at rest and starts it again where it cannot

@@ -32,6 +32,7 @@ type Options struct {
 	Tables string            // OpenSM's lfts_file; "" means the file that forsd writes
 	Conf   map[string]string // further settings of opensm.conf
 	Config string            // further sections of forsd.yaml
+	LMCKey string            // opensm.lmc in forsd.yaml; "" means auto
 }
 
 // Site is a simulated fabric, and what runs on it. Nothing is started but the
@@ -118,6 +119,7 @@ opensm:
   log: {{quote .Log}}
   lfts_file: {{quote .Tables}}
   pid_file: {{quote .PID}}
+  lmc: {{.LMC}}
   dump_command: [{{range $i, $w := .Dump}}{{if $i}}, {{end}}{{quote $w}}{{end}}]
 api:
   socket: {{quote .Socket}}
@@ -134,7 +136,7 @@ func (s *Site) writeConfig(path, pidFile string) error {
 	err = configText.Execute(&text, map[string]any{
 		"State": s.StateDir(), "Run": s.dir, "Manager": s.ManagerDir(), "Socket": s.Socket(),
 		"Conf": filepath.Join(s.ManagerDir(), "opensm.conf"), "Log": filepath.Join(s.ManagerDir(), "opensm.log"),
-		"Tables": s.TableFile(), "PID": pidFile, "Dump": append(dump, "dump_fts", "-n"), "More": s.options.Config,
+		"Tables": s.TableFile(), "PID": pidFile, "LMC": cmp.Or(s.options.LMCKey, "auto"), "Dump": append(dump, "dump_fts", "-n"), "More": s.options.Config,
 	})
 	if err != nil {
 		return err
