@@ -74,8 +74,11 @@ func Make(t *topology.FatTree, s Settings) (*Result, error) {
 		return nil, fmt.Errorf("verify tables: %w", err)
 	}
 	checked := time.Now()
-	schedule, err := Verified(t, s, tables)
+	schedule, err := Plan(t, s)
 	if err != nil {
+		return nil, err
+	}
+	if schedule, err = schedule.Verified(tables); err != nil {
 		return nil, err
 	}
 	return &Result{Schedule: schedule, Tables: tables, Times: Times{
@@ -95,31 +98,29 @@ func Route(t *topology.FatTree) (*lft.Tables, error) {
 	return tables, nil
 }
 
-// Verified plans the complete exchange and verifies it on each of the tables.
-func Verified(t *topology.FatTree, s Settings, tables ...*lft.Tables) (*Schedule, error) {
-	first, err := schedule(t, s.Engine)
-	if err != nil {
+// Verified verifies the schedule on each of the tables. One that fails is
+// replaced by a conservative one that does not, and a warning says so.
+func (s *Schedule) Verified(tables ...*lft.Tables) (*Schedule, error) {
+	err := s.Check(tables...)
+	if err == nil {
+		return s, nil
+	}
+	if s.Plan.Engine == fors.Conservative {
 		return nil, err
 	}
-	if err = first.Check(tables...); err == nil {
-		return first, nil
-	}
-	if first.Plan.Engine == fors.Conservative {
-		return nil, err
-	}
-	second, again := conservative(t)
+	second, again := conservative(s.Tree)
 	if again != nil {
 		return nil, errors.Join(err, again)
 	}
 	if again = second.Check(tables...); again != nil {
 		return nil, err
 	}
-	second.Warnings = append(second.Warnings, Warning{EngineFallback, fmt.Sprintf("the plan of engine %s failed verification and was replaced: %v", first.Plan.Engine, err)})
+	second.Warnings = append(second.Warnings, Warning{EngineFallback, fmt.Sprintf("the plan of engine %s failed verification and was replaced: %v", s.Plan.Engine, err)})
 	return second, nil
 }
 
 // Plan runs the chosen engine and binds its plan to the fabric's LIDs, without
-// verifying it: see Schedule.Check.
+// verifying it: see Schedule.Verified.
 func Plan(t *topology.FatTree, s Settings) (*Schedule, error) { return schedule(t, s.Engine) }
 
 // Check verifies the plan on each of the tables, side by side. The error is that

@@ -64,10 +64,8 @@ func (d *Daemon) makePlan(a controller.Plan) (same bool, err error) {
 	if !a.Final && !slices.Contains(on, r.tables) {
 		on = append(on, r.tables)
 	}
-	if err := schedule.Check(on...); err != nil {
-		if schedule, err = planner.Verified(tree, d.planning(), on...); err != nil {
-			return false, err
-		}
+	if schedule, err = schedule.Verified(on...); err != nil {
+		return false, err
 	}
 	d.mark(v, planned, func(t *times) *time.Time { return &t.planned })
 	d.mark(v, time.Now(), func(t *times) *time.Time { return &t.verified })
