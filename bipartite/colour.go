@@ -157,7 +157,7 @@ func (w *worker) halve(n int, t task, match []int32, memory [2][]Arc) (a, b task
 		w.rest = w.takeFromArcs(n, t.degree, arcs, match[last*n:(last+1)*n], w.rest[:0])
 		arcs = w.rest
 	}
-	toA, toB := w.splitArcs(n, arcs, memory[0][:0], memory[1][:0])
+	toA, toB := w.splitArcs(n, arcs, memory[0], memory[1])
 	return task{toA, half, t.first}, task{toB, half, t.first + half}
 }
 

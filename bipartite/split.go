@@ -39,8 +39,9 @@ func (w *worker) splitRows(n int, rows, a, b []int32) {
 
 // splitArcs halves a graph of even degree. Of an arc's edges half go to either
 // side, and those left over, which are an even number at each vertex, are split
-// as single edges. It appends to a and b.
+// as single edges. It writes over a and b.
 func (w *worker) splitArcs(n int, arcs, a, b []Arc) ([]Arc, []Arc) {
+	a, b = grow(&a, len(arcs))[:0], grow(&b, len(arcs))[:0]
 	right, left := grow(&w.mate, len(arcs)+1), grow(&w.mate2, len(arcs)+1)
 	lastRight, lastLeft := grow(&w.last, n), grow(&w.last2, n)
 	clear(lastRight)

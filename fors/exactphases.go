@@ -1,51 +1,6 @@
 package fors
 
-import (
-	"fmt"
-	"slices"
-
-	"forsd/bipartite"
-)
-
-// timetable turns a spread into a plan.
-type timetable struct {
-	*net
-	phases  int
-	workers int
-	start   []int32 // [leaf] its first transfer, in both orders
-	// Transfers by source leaf and phase.
-	out []departure
-	// Transfers by destination leaf and phase.
-	inPhase  []Phase
-	inSender []Server
-}
-
-// departure is a transfer of a leaf whose sender is not known yet.
-type departure struct {
-	phase Phase
-	to    int32 // leaf
-	slot  int32 // among the arrivals
-	lane  Lane
-}
-
-// timetable sets the rows of an idle plan to a complete exchange, given a spread
-// for its number of phases.
-func (n *net) timetable(plan *Plan, y []int32, workers int) error {
-	x := &timetable{net: n, phases: plan.Phases, workers: workers, start: make([]int32, n.leaves+1)}
-	for A, size := range n.size {
-		x.start[A+1] = x.start[A] + int32(n.out(A)+size*(size-1))
-	}
-	transfers := x.start[n.leaves]
-	x.out = make([]departure, transfers)
-	x.inPhase, x.inSender = make([]Phase, transfers), make([]Server, transfers)
-	if err := x.setPhases(y); err != nil {
-		return err
-	}
-	if err := x.eachLeaf(func(w *seater, A int) error { return w.seatSenders(A, plan) }); err != nil {
-		return err
-	}
-	return x.eachLeaf(func(w *seater, B int) error { return w.seatReceivers(B, plan) })
-}
+import "forsd/bipartite"
 
 // frame is the graph whose edges are the inter-leaf transfers and whose colours
 // are the phases. Lanes of a leaf are packed into bins of at most Φ transfers,
@@ -65,12 +20,13 @@ type frame struct {
 // binning packs the lanes of one end into bins. The vertices of a leaf are its
 // bins, then the dummies of the other end's.
 type binning struct {
-	first []int32  // [leaf] its first vertex, one more at the end
-	count []int32  // [leaf] bins
-	of    []int32  // [leaf·lanes + lane] vertex, −1 where nothing travels
-	lanes [][]Lane // [vertex] in it
-	leaf  []int32  // [vertex] −1 for a dummy
-	room  []int32  // [vertex] of Φ
+	first []int32 // [leaf] its first vertex, one more at the end
+	count []int32 // [leaf] bins
+	of    []int32 // [leaf·lanes + lane] vertex, −1 where nothing travels
+	lane  []int32 // [vertex] the first of its lanes
+	after []int32 // [leaf·lanes + lane] the next lane of its vertex, −1 for none
+	leaf  []int32 // [vertex] −1 for a dummy
+	room  []int32 // [vertex] of Φ
 }
 
 func newFrame(n *net, phases int, y []int32) *frame {
@@ -88,7 +44,7 @@ func newFrame(n *net, phases int, y []int32) *frame {
 		}
 	}
 	for end := range g.bins {
-		g.bins[end].of = make([]int32, n.leaves*n.lanes)
+		g.bins[end].of, g.bins[end].after = make([]int32, n.leaves*n.lanes), make([]int32, n.leaves*n.lanes)
 	}
 	for A := range n.leaves {
 		for end := range g.bins {
@@ -114,25 +70,28 @@ func newFrame(n *net, phases int, y []int32) *frame {
 func (g *frame) pack(b *binning, A int, load []int32) {
 	first := len(b.leaf)
 	b.first = append(b.first, int32(first))
+	of, after := b.of[A*g.lanes:][:g.lanes], b.after[A*g.lanes:][:g.lanes]
 	for k, x := range load {
-		v := -1
-		if x > 0 {
-			for v = first; v < len(b.leaf) && b.room[v] < x; v++ {
-			}
-			if v == len(b.leaf) {
-				b.add(A, g.phases)
-			}
-			b.room[v] -= x
-			b.lanes[v] = append(b.lanes[v], Lane(k))
+		of[k] = -1
+		if x == 0 {
+			continue
 		}
-		b.of[A*g.lanes+k] = int32(v)
+		v := first
+		for v < len(b.leaf) && b.room[v] < x {
+			v++
+		}
+		if v == len(b.leaf) {
+			b.add(A, g.phases)
+		}
+		b.room[v] -= x
+		of[k], after[k], b.lane[v] = int32(v), b.lane[v], int32(k)
 	}
 	b.count = append(b.count, int32(len(b.leaf)-first))
 }
 
 // add appends a vertex with room for a transfer in each phase.
 func (b *binning) add(leaf, phases int) {
-	b.leaf, b.room, b.lanes = append(b.leaf, int32(leaf)), append(b.room, int32(phases)), append(b.lanes, nil)
+	b.leaf, b.room, b.lane = append(b.leaf, int32(leaf)), append(b.room, int32(phases)), append(b.lane, -1)
 }
 
 // connect makes the arcs, ordered by left vertex. Room is filled corner-wise,
@@ -163,14 +122,14 @@ func (g *frame) connect(y []int32) {
 // transfers makes the arcs of an out-bin to the other leaves' in-bins. All of
 // count is 0 before and after; reached is scratch memory.
 func (g *frame) transfers(A int, u int32, y, count, reached []int32) []int32 {
-	ins := &g.bins[inward]
-	for _, k := range g.bins[outward].lanes[u] {
+	outs, ins := &g.bins[outward], &g.bins[inward]
+	for k := int(outs.lane[u]); k >= 0; k = int(outs.after[A*g.lanes+k]) {
 		for B := range g.leaves {
-			x := y[(A*g.leaves+B)*g.lanes+int(k)]
+			x := y[(A*g.leaves+B)*g.lanes+k]
 			if x == 0 {
 				continue
 			}
-			v := ins.of[B*g.lanes+int(k)]
+			v := ins.of[B*g.lanes+k]
 			if count[v] == 0 {
 				reached = append(reached, v)
 			}
@@ -209,66 +168,17 @@ func (b *binning) next(A int, v int32) int32 {
 	return v
 }
 
-// setPhases colours the frame and lists the transfers of each leaf, out and in,
-// phase by phase. Same-leaf transfers go to the first phases in which servers of
-// the leaf are left.
-func (x *timetable) setPhases(y []int32) error {
-	if x.phases == 0 {
-		return nil
+// take takes a transfer from A to B between two bins out of y, and returns its lane.
+func (g *frame) take(A, B int, u, v int32, y []int32) Lane {
+	after := g.bins[outward].after[A*g.lanes:][:g.lanes]
+	k := g.bins[outward].lane[u]
+	if after[k] < 0 {
+		return Lane(k) // it is alone in its bin
 	}
-	g := newFrame(x.net, x.phases, y)
-	g.connect(y)
-	match := make([]int32, g.n*x.phases)
-	colourer := bipartite.Colourer{Workers: x.workers}
-	if err := colourer.Arcs(g.n, x.phases, g.arcs, match); err != nil {
-		return fmt.Errorf("set the phases of a spread: %w", err)
+	left, of := y[(A*g.leaves+B)*g.lanes:][:g.lanes], g.bins[inward].of[B*g.lanes:][:g.lanes]
+	for left[k] == 0 || of[k] != v {
+		k = after[k]
 	}
-	x.list(g, y, match)
-	return nil
-}
-
-// list reads the transfers off the phases. It takes them out of y.
-func (x *timetable) list(g *frame, y, match []int32) {
-	outs, ins := &g.bins[outward], &g.bins[inward]
-	departed, arrived := slices.Clone(x.start), slices.Clone(x.start)
-	local := make([]int, x.leaves) // same-leaf transfers to come
-	for A, size := range x.size {
-		local[A] = size * (size - 1)
-	}
-	add := func(phase, A, B int, lane Lane) {
-		slot := arrived[B]
-		x.out[departed[A]] = departure{Phase(phase), int32(B), slot, lane}
-		x.inPhase[slot] = Phase(phase)
-		departed[A]++
-		arrived[B]++
-	}
-	for phase := range x.phases {
-		row := match[phase*g.n : (phase+1)*g.n]
-		for A := range x.leaves {
-			free := x.size[A]
-			first := outs.first[A]
-			for i, v := range row[first : first+outs.count[A]] {
-				if B := int(ins.leaf[v]); B >= 0 && B != A {
-					add(phase, A, B, g.lane(A, B, outs.lanes[int(first)+i], v, y))
-					free--
-				}
-			}
-			free = min(free, local[A])
-			local[A] -= free
-			for range free {
-				add(phase, A, A, Local)
-			}
-		}
-	}
-}
-
-// lane takes a transfer from A to B between two bins out of y, and returns its lane.
-func (g *frame) lane(A, B int, lanes []Lane, v int32, y []int32) Lane {
-	for _, k := range lanes {
-		if left := &y[(A*g.leaves+B)*g.lanes+int(k)]; *left > 0 && g.bins[inward].of[B*g.lanes+int(k)] == v {
-			*left--
-			return k
-		}
-	}
-	panic("fors: a phase has a transfer that the spread has not")
+	left[k]--
+	return Lane(k)
 }
