@@ -142,7 +142,7 @@ func (c *Controller) Step(now time.Time, e Event) []Action {
 		c.refused(e.Reason)
 	case Reroute:
 		c.reroute(now)
-	case ManagerRestarted:
+	case TablesDoubted:
 		c.restarted(now)
 	default:
 		c.answer(now, e)

@@ -18,8 +18,9 @@ type Refused struct{ Reason string }
 // Reroute is an operator's order to do everything anew.
 type Reroute struct{}
 
-// ManagerRestarted says that the manager's process is a new one.
-type ManagerRestarted struct{}
+// TablesDoubted says that the manager may have programmed other tables: its
+// process is a new one, or it says that it routed by itself.
+type TablesDoubted struct{}
 
 // Planned answers Plan. Same says that the plan in force is already this one.
 type Planned struct {
@@ -47,16 +48,16 @@ type ReadBackDone struct {
 	Err        string
 }
 
-func (Tick) event()             {}
-func (Seen) event()             {}
-func (Refused) event()          {}
-func (Reroute) event()          {}
-func (ManagerRestarted) event() {}
-func (Planned) event()          {}
-func (Published) event()        {}
-func (Written) event()          {}
-func (Signalled) event()        {}
-func (ReadBackDone) event()     {}
+func (Tick) event()          {}
+func (Seen) event()          {}
+func (Refused) event()       {}
+func (Reroute) event()       {}
+func (TablesDoubted) event() {}
+func (Planned) event()       {}
+func (Published) event()     {}
+func (Written) event()       {}
+func (Signalled) event()     {}
+func (ReadBackDone) event()  {}
 
 // Action is what is to be done.
 type Action interface{ String() string }

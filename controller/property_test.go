@@ -184,7 +184,7 @@ func TestMakeBeforeBreak(t *testing.T) {
 				m.pass(time.Duration(rapid.SampledFrom([]int{0, 1, 3, 10, 60, 300}).Draw(t, "seconds")) * time.Second)
 			},
 			"reroute": func(t *rapid.T) { m.step(Reroute{}) },
-			"restart": func(t *rapid.T) { m.step(ManagerRestarted{}) },
+			"restart": func(t *rapid.T) { m.step(TablesDoubted{}) },
 			"answer": func(t *rapid.T) {
 				if m.due == nil {
 					t.Skip("nothing is under way")

@@ -102,7 +102,7 @@ func say(t *testing.T, c *Controller, now *time.Time, cmd string, out *strings.B
 	case "reroute":
 		e = Reroute{}
 	case "restarted":
-		e = ManagerRestarted{}
+		e = TablesDoubted{}
 	case "planned":
 		e = Planned{Same: rest == "same", Err: errorOf(rest)}
 	case "published":

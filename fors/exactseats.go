@@ -16,7 +16,6 @@ type timetable struct {
 	frame   *frame
 	y       []int32  // the spread
 	match   []int32  // [phase][left vertex of the frame] right vertex
-	from    []Server // [phase][destination] source
 	// Transfers of known sender, by destination leaf, source leaf, phase.
 	first  []int32 // [B·leaves + A] the first from leaf A to leaf B
 	phase  []Phase
@@ -86,7 +85,8 @@ type seater struct {
 	*timetable
 	colourer bipartite.Colourer
 	size     int     // servers of the leaf
-	idle     int     // edges to vertices that stand for idling, from vertex 0 on
+	idle     int32   // right vertex that stands for idling, of which some edges are used
+	used     int
 	rows     []int32 // [group][size] right vertices
 	group    []int32 // [group] its first transfer, one more at the end
 	match    []int32 // [server of the leaf][group] right vertex
@@ -97,7 +97,7 @@ type seater struct {
 	// For senders.
 	to   []int32 // [transfer] leaf
 	lane []Lane  // [transfer]
-	met  []int32 // [leaf] transfers to it so far
+	met  []int32 // [leaf] edges used of the vertex at hand; then arrivals from A
 	leaf []int32 // [right vertex] that it stands for
 	// For receivers.
 	start    []int32  // [phase] its first transfer
@@ -113,7 +113,7 @@ func newSeater(x *timetable) *seater {
 // the number of right vertices that do not stand for idling.
 func (w *seater) begin(leaf, vertices, lists int) {
 	w.size = w.net.size[leaf]
-	w.idle = vertices * w.size
+	w.idle, w.used = int32(vertices), 0
 	w.rows, w.group, w.phaseOf = w.rows[:0], append(w.group[:0], 0), w.phaseOf[:0]
 	w.head, w.next = grow(w.head, lists), grow(w.next, w.size)
 	for i := range w.head {
@@ -133,8 +133,11 @@ func (w *seater) board(phase, transfers int) {
 
 // closeGroup fills the group at hand with edges to vertices that stand for idling.
 func (w *seater) closeGroup() {
-	for end := len(w.group) * w.size; len(w.rows) < end; w.idle++ {
-		w.rows = append(w.rows, int32(w.idle/w.size))
+	for end := len(w.group) * w.size; len(w.rows) < end; {
+		w.rows = append(w.rows, w.idle)
+		if w.used++; w.used == w.size {
+			w.idle, w.used = w.idle+1, 0
+		}
 	}
 	w.group = append(w.group, int32(len(w.phaseOf)))
 }

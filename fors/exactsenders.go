@@ -23,7 +23,7 @@ func (w *seater) seatSenders(A int) error {
 	if err != nil {
 		return err
 	}
-	arrived := w.met // arrivals at each leaf from A, from here on
+	arrived := w.met
 	for B := range arrived {
 		arrived[B] = w.first[B*w.leaves+A]
 	}
@@ -70,8 +70,10 @@ func (w *seater) depart(A int) {
 		}
 		w.board(phase, len(w.to)-before)
 		for _, B := range w.to[before:] {
-			w.rows = append(w.rows, w.vertex[B]+w.met[B]/int32(w.size))
-			w.met[B]++
+			w.rows = append(w.rows, w.vertex[B])
+			if w.met[B]++; int(w.met[B]) == w.size {
+				w.vertex[B], w.met[B] = w.vertex[B]+1, 0
+			}
 		}
 	}
 	if len(w.rows) > 0 {

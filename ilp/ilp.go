@@ -30,6 +30,9 @@ import (
 // programme of Bound.
 const PhaseLimit = 30 * time.Second
 
+// coreLimit is the time that lp_solve may take for a part of a phase.
+const coreLimit = 2 * time.Second
+
 // ErrNotBuiltIn is returned by every call in a program built without lp_solve.
 var ErrNotBuiltIn = errors.New("the ilp engine is not built in: install lp-solve and liblpsolve55-dev, and build with cgo and -tags lpsolve")
 
@@ -138,17 +141,38 @@ func (w *network) group(ctx context.Context, phases [][]fors.Pair) ([]*phase, er
 	return grouped, nil
 }
 
-// phase routes one phase; it returns nil where there is no routing.
+// phase routes one phase; it returns nil where there is no routing. What a
+// sequence of matchings leaves undone, lp_solve is given in growing cores: the
+// last lanes before the matching that failed and those to come, twice as many at
+// a time, and in the end the whole phase, which alone proves that there is no
+// routing.
 func (r *router) phase(ctx context.Context, ph *phase) ([]fors.Lane, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	ph.classify()
+	done := 0
 	if !r.direct {
-		if byGroup, ok := ph.settle(); ok {
+		s, matched, ok := ph.settle(ph.lanes)
+		if ok {
+			return ph.name(s.byGroup), nil
+		}
+		done = matched
+	}
+	r.solved++
+	for back := 2; done > back; back *= 2 {
+		s, _, _ := ph.settle(done - back)
+		byGroup, err := s.core().solve(ctx, coreLimit)
+		if err != nil && !errors.Is(err, ErrTimeLimit) {
+			return nil, err
+		}
+		if byGroup != nil {
+			for g, lanes := range byGroup {
+				byGroup[g] = append(s.byGroup[g], lanes...)
+			}
 			return ph.name(byGroup), nil
 		}
 	}
-	r.solved++
 	byGroup, err := ph.solve(ctx, r.limit)
 	if byGroup == nil {
 		return nil, err

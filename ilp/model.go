@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"slices"
 	"time"
 
 	"forsd/fors"
@@ -108,7 +107,7 @@ func (m *model) demand(ph *phase, excess []int, byGroup, byEnd [][]int) {
 // model has no solution.
 func (ph *phase) solve(ctx context.Context, limit time.Duration) ([][]fors.Lane, error) {
 	m := ph.model()
-	if slices.ContainsFunc(m.rows, func(r row) bool { return len(r.cols) == 0 && r.rhs > 0 }) {
+	if m.empty {
 		return nil, nil
 	}
 	count := make([][]int, len(ph.classes)) // [class][group]

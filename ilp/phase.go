@@ -36,8 +36,8 @@ type phase struct {
 	ends [][]int
 }
 
-// newPhase groups the transfers of a phase. It fails for pairs that are no
-// inter-leaf transfers of the tree.
+// newPhase groups the transfers of a phase, and leaves the lanes to classify. It
+// fails for pairs that are no inter-leaf transfers of the tree.
 func (w *network) newPhase(pairs []fors.Pair) (*phase, error) {
 	type key struct{ from, to, kind, transfer int }
 	keys := make([]key, len(pairs))
@@ -64,22 +64,25 @@ func (w *network) newPhase(pairs []fors.Pair) (*phase, error) {
 		g := &ph.groups[len(ph.groups)-1]
 		g.transfers = append(g.transfers, k.transfer)
 	}
-	ph.classify()
 	return ph, nil
 }
 
-// classify sorts the lanes into classes.
+// classify sorts the lanes into classes. Groups of which no transfer is left do
+// not count.
 func (ph *phase) classify() {
-	sets := make([]laneSet, len(ph.groups))
+	var live []int
+	var sets []laneSet
 	for g := range ph.groups {
-		sets[g] = ph.groups[g].lanes
+		if len(ph.groups[g].transfers) > 0 {
+			live, sets = append(live, g), append(sets, ph.groups[g].lanes)
+		}
 	}
 	var universal []class
 	for _, lanes := range refine(ph.lanes, sets) {
 		c := class{lanes: lanes, open: make([]bool, len(ph.groups)), all: true}
-		for g, set := range sets {
-			c.open[g] = set.has(int(lanes[0]))
-			c.all = c.all && c.open[g]
+		for i, set := range sets {
+			c.open[live[i]] = set.has(int(lanes[0]))
+			c.all = c.all && c.open[live[i]]
 		}
 		if c.all {
 			universal = append(universal, c)

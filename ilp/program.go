@@ -31,10 +31,15 @@ type program struct {
 	minimise []float64 // [column], nil for none
 	integer  bool
 	rows     []row
+	empty    bool // a row without columns cannot hold
 }
 
-// sum adds a row with coefficients 1.
+// sum adds a row with coefficients 1. No row asks for less than nothing.
 func (p *program) sum(cols []int, s sense, rhs int) {
+	if len(cols) == 0 {
+		p.empty = p.empty || s != atMost && rhs > 0
+		return
+	}
 	p.rows = append(p.rows, row{cols: cols, sense: s, rhs: float64(rhs)})
 }
 

@@ -14,7 +14,10 @@ import (
 // ends and the groups that have the fewest lanes to spare. It settles most
 // phases and proves nothing where it fails.
 type settler struct {
-	ph   *phase
+	ph      *phase
+	byGroup [][]fors.Lane // [group] lanes given
+	used    laneSet       // lanes whose turn has been
+
 	left []int // [group] transfers without a lane
 	todo []int // [end] transfers without a lane
 	room []int // [end] lanes to come that are open to one of its groups
@@ -24,31 +27,45 @@ type settler struct {
 	weight [][]float64 // [from][to]
 }
 
-// settle returns the lanes of each group, or false where a matching left an end
-// with more transfers than lanes.
-func (ph *phase) settle() ([][]fors.Lane, bool) {
-	s := newSettler(ph)
-	byGroup := make([][]fors.Lane, len(ph.groups))
+// settle returns the lanes of each group after the given number of matchings, or
+// after all of them, and whether none left an end with more transfers than
+// lanes. It returns the number of matchings before the one that did.
+func (ph *phase) settle(most int) (s *settler, done int, ok bool) {
+	s = newSettler(ph)
 	for _, c := range s.order() {
-		if c.all {
-			return byGroup, ph.expand(c, func(g int) int { return s.left[g] }, byGroup)
+		if c.all && most >= ph.lanes {
+			return s, done, ph.expand(c, func(g int) int { return s.left[g] }, s.byGroup)
 		}
 		for _, k := range c.lanes {
-			if !s.match(c, k, byGroup) {
-				return nil, false
+			if done == most {
+				return s, done, true
 			}
+			if !s.match(c, k) {
+				return s, done, false
+			}
+			done++
 		}
 	}
-	for _, n := range s.left {
-		if n > 0 {
-			return nil, false
+	return s, done, true
+}
+
+// core is the phase that is left: the transfers without a lane and the lanes to
+// come.
+func (s *settler) core() *phase {
+	core := &phase{leaves: s.ph.leaves, lanes: s.ph.lanes, ends: s.ph.ends, groups: slices.Clone(s.ph.groups)}
+	for g := range core.groups {
+		gr := &core.groups[g]
+		gr.transfers, gr.lanes = gr.transfers[:s.left[g]], slices.Clone(gr.lanes)
+		for i := range gr.lanes {
+			gr.lanes[i] &^= s.used[i]
 		}
 	}
-	return byGroup, true
+	core.classify()
+	return core
 }
 
 func newSettler(ph *phase) *settler {
-	s := &settler{ph: ph, left: make([]int, len(ph.groups)), ways: make([]int, len(ph.groups)),
+	s := &settler{ph: ph, byGroup: make([][]fors.Lane, len(ph.groups)), used: newLaneSet(ph.lanes), left: make([]int, len(ph.groups)), ways: make([]int, len(ph.groups)),
 		todo: make([]int, 2*ph.leaves), room: make([]int, 2*ph.leaves),
 		pick: make([]int, ph.leaves*ph.leaves), weight: make([][]float64, ph.leaves)}
 	for from := range s.weight {
@@ -92,11 +109,12 @@ func (s *settler) order() []class {
 
 // match gives a lane to a matching of the transfers that are left. It reports
 // false where an end then has more transfers than lanes to come.
-func (s *settler) match(c class, k fors.Lane, byGroup [][]fors.Lane) bool {
+func (s *settler) match(c class, k fors.Lane) bool {
+	s.used.add(int(k))
 	s.weigh(c)
 	for from, to := range assign(s.weight) {
 		if g := s.pick[from*s.ph.leaves+to]; g >= 0 {
-			byGroup[g] = append(byGroup[g], k)
+			s.byGroup[g] = append(s.byGroup[g], k)
 			s.left[g]--
 			s.todo[from]--
 			s.todo[s.ph.leaves+to]--

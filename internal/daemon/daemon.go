@@ -41,6 +41,7 @@ type Daemon struct {
 	plans     *api.Plans
 	events    *api.Events
 	candidate candidate // the last verified plan, not published yet
+	fresh     bool      // the table file was installed at this start
 
 	snapshots chan opensm.Snapshot
 	answers   chan controller.Event
@@ -132,7 +133,7 @@ func (d *Daemon) takeUp() (err error) {
 	if created {
 		d.log.Info("installed an empty table file", zap.String("path", d.cfg.OpenSM.LFTsFile))
 	}
-	d.health.Raise(waitingForDump, "forsd waits for "+filepath.Join(d.cfg.OpenSM.DumpDir, opensm.SubnetFile)+", which OpenSM writes after its first successful sweep", d.started)
+	d.fresh = created
 	return nil
 }
 
@@ -170,6 +171,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 		return err
 	}
 	d.lookAtManager(ctx)
+	d.wakeManager(ctx)
 	run("api", server)
 	run("watch OpenSM's files", d.watch)
 	run("watch OpenSM", d.watchManager)
@@ -204,9 +206,6 @@ func (d *Daemon) dumpReport(code string, err error) {
 	if err == nil {
 		d.health.Clear(code)
 		return
-	}
-	if code == opensm.DumpMissing {
-		return // said by waitingForDump until the first dump is there
 	}
 	d.health.Raise(code, err.Error(), time.Now())
 }

@@ -11,10 +11,9 @@ import (
 
 // The daemon's own warnings.
 const (
-	stateDamaged   = "state-damaged"
-	managerAbsent  = "opensm-not-running"
-	logUnreadable  = "opensm-log-unreadable"
-	waitingForDump = "waiting-for-dump"
+	stateDamaged  = "state-damaged"
+	managerAbsent = "opensm-not-running"
+	logUnreadable = "opensm-log-unreadable"
 )
 
 // warnables lists every kind of warning but those of package opensm, which
@@ -55,5 +54,4 @@ var warnables = []health.Warnable{
 	{Code: stateDamaged, Severity: health.Degraded, Title: "Stored state was damaged and skipped"},
 	{Code: managerAbsent, Severity: health.Critical, Title: "OpenSM is not running", Delay: 5 * time.Second},
 	{Code: logUnreadable, Severity: health.Info, Title: "OpenSM's log cannot be followed"},
-	{Code: waitingForDump, Severity: health.Info, Title: "No dump of OpenSM has been seen yet", Delay: 15 * time.Second},
 }

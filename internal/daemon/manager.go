@@ -30,6 +30,21 @@ func (d *Daemon) watchManager(ctx context.Context) error {
 	}
 }
 
+// wakeManager has an OpenSM sweep that may have failed for want of the table
+// file which was installed just now: by itself it tries again after its sweep
+// interval only.
+func (d *Daemon) wakeManager(ctx context.Context) {
+	d.mu.Lock()
+	running := d.manager.running
+	d.mu.Unlock()
+	if !d.fresh || !running {
+		return
+	}
+	if err := d.signal(ctx); err != nil {
+		d.log.Info("OpenSM was not told of the table file", zap.Error(err))
+	}
+}
+
 // lookAtManager finds OpenSM's process and judges its settings.
 func (d *Daemon) lookAtManager(ctx context.Context) {
 	p, err := d.finder.Find(ctx)
@@ -79,7 +94,7 @@ func (d *Daemon) managerFound(p opensm.Process) {
 		pairs = append(pairs, [2]string{f.Code, f.Text})
 	}
 	d.health.Set("opensm", pairs, time.Now())
-	go d.tell(controller.ManagerRestarted{})
+	go d.tell(controller.TablesDoubted{})
 }
 
 // followLog reads OpenSM's log for warnings, and follows it when the manager
@@ -134,6 +149,9 @@ func (d *Daemon) logged(e opensm.LogEvent) {
 	}
 	if raise != "" {
 		d.health.Raise(raise, "OpenSM's log says: "+e.Text, time.Now())
+	}
+	if e.Fallback() {
+		go d.tell(controller.TablesDoubted{}) // the next read-back mends them
 	}
 }
 

@@ -56,7 +56,6 @@ func (d *Daemon) whatOf(v *view) []string {
 
 // dumpSeen takes in a dump of the manager.
 func (d *Daemon) dumpSeen(ctx context.Context, s opensm.Snapshot) {
-	d.health.Clear(waitingForDump)
 	base, err := d.baselineFor(s.Fabric)
 	if err != nil {
 		d.step(ctx, controller.Refused{Reason: err.Error()})

@@ -43,19 +43,17 @@ type Warning struct {
 type Tracker struct {
 	mu     sync.Mutex
 	kinds  map[string]Warnable
-	raised map[string]raised
+	raised map[key]Warning
 	notify func(Warning, bool)
 }
 
-type raised struct {
-	Warning
-	source string
-}
+// key tells the warnings of one source from another's of the same code.
+type key struct{ source, code string }
 
 // NewTracker returns a tracker of the kinds given. Notify, when not nil, is told
 // of every warning that is raised with a new text (true) or taken back (false).
 func NewTracker(kinds []Warnable, notify func(w Warning, on bool)) *Tracker {
-	t := &Tracker{kinds: map[string]Warnable{}, raised: map[string]raised{}, notify: notify}
+	t := &Tracker{kinds: map[string]Warnable{}, raised: map[key]Warning{}, notify: notify}
 	for _, k := range kinds {
 		t.kinds[k.Code] = k
 	}
@@ -66,14 +64,16 @@ func NewTracker(kinds []Warnable, notify func(w Warning, on bool)) *Tracker {
 // degraded and is its own title.
 func (t *Tracker) Raise(code, text string, now time.Time) { t.raise("", code, text, now) }
 
-// Clear takes a warning back.
-func (t *Tracker) Clear(code string) {
+// Clear takes back what Raise raised.
+func (t *Tracker) Clear(code string) { t.clear(key{"", code}) }
+
+func (t *Tracker) clear(k key) {
 	t.mu.Lock()
-	old, on := t.raised[code]
-	delete(t.raised, code)
+	old, on := t.raised[k]
+	delete(t.raised, k)
 	t.mu.Unlock()
 	if on && t.notify != nil {
-		t.notify(old.Warning, false)
+		t.notify(old, false)
 	}
 }
 
@@ -86,7 +86,7 @@ func (t *Tracker) Set(source string, pairs [][2]string, now time.Time) {
 	}
 	for _, w := range t.of(source) {
 		if _, still := texts[w.Code]; !still {
-			t.Clear(w.Code)
+			t.clear(key{source, w.Code})
 		}
 	}
 	codes := make([]string, 0, len(texts))
@@ -112,9 +112,9 @@ func (t *Tracker) of(source string) []Warning {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var out []Warning
-	for _, r := range t.raised {
-		if r.source == source {
-			out = append(out, r.Warning)
+	for k, r := range t.raised {
+		if k.source == source {
+			out = append(out, r)
 		}
 	}
 	sortWarnings(out)
@@ -127,13 +127,13 @@ func (t *Tracker) raise(source, code, text string, now time.Time) {
 	if !known {
 		kind = Warnable{Code: code, Severity: Degraded, Title: code}
 	}
-	old, on := t.raised[code]
+	old, on := t.raised[key{source, code}]
 	since := now
 	if on {
 		since = old.Since
 	}
 	w := Warning{code, kind.Severity, kind.Title, text, since}
-	t.raised[code] = raised{w, source}
+	t.raised[key{source, code}] = w
 	t.mu.Unlock()
 	if (!on || old.Text != text) && t.notify != nil {
 		t.notify(w, true)
@@ -148,7 +148,7 @@ func (t *Tracker) List(now time.Time) []Warning {
 	out := []Warning{}
 	for _, r := range t.raised {
 		if now.Sub(r.Since) >= t.kinds[r.Code].Delay {
-			out = append(out, r.Warning)
+			out = append(out, r)
 		}
 	}
 	sortWarnings(out)
@@ -161,6 +161,9 @@ func sortWarnings(ws []Warning) {
 		if rank[a.Severity] != rank[b.Severity] {
 			return rank[a.Severity] - rank[b.Severity]
 		}
-		return strings.Compare(a.Code, b.Code)
+		if a.Code != b.Code {
+			return strings.Compare(a.Code, b.Code)
+		}
+		return strings.Compare(a.Text, b.Text)
 	})
 }

@@ -55,6 +55,9 @@ func TestTrackerSet(t *testing.T) {
 	if len(list) != 3 || list[0].Text != "0; 1; 2; 3; 4; 5; 6; 7; 8; 9; and 2 more" {
 		t.Fatalf("got %+v", list)
 	}
+	tr.Set("another", [][2]string{{"spine-down", "t"}}, now)
+	tr.Set("another", nil, now)
+	tr.Clear("spine-down")
 	tr.Set("fabric", [][2]string{{"spine-down", "s"}}, now)
 	if list = tr.List(now); len(list) != 2 || list[0].Code != "other" || list[1].Code != "spine-down" {
 		t.Fatalf("got %+v", list)
