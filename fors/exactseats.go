@@ -14,8 +14,8 @@ type timetable struct {
 	plan    *Plan
 	workers int
 	frame   *frame
-	y       []int32  // the spread
-	match   []int32  // [phase][left vertex of the frame] right vertex
+	y       []int32 // the spread
+	match   []int32 // [phase][left vertex of the frame] right vertex
 	// Transfers of known sender, by destination leaf, source leaf, phase.
 	first  []int32 // [B·leaves + A] the first from leaf A to leaf B
 	phase  []Phase
@@ -84,8 +84,8 @@ func (x *timetable) eachLeaf(step func(w *seater, leaf int) error) error {
 type seater struct {
 	*timetable
 	colourer bipartite.Colourer
-	size     int     // servers of the leaf
-	idle     int32   // right vertex that stands for idling, of which some edges are used
+	size     int   // servers of the leaf
+	idle     int32 // right vertex that stands for idling, of which some edges are used
 	used     int
 	rows     []int32 // [group][size] right vertices
 	group    []int32 // [group] its first transfer, one more at the end
