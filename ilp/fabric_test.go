@@ -44,6 +44,17 @@ func cutRandom(t *fors.Tree, n int, rng *rand.Rand) *fors.Tree {
 	return t
 }
 
+// masks is a tree of leaves with n servers whose lanes are the bits of masks.
+func masks(n, lanes int, up ...int) *fors.Tree {
+	t := ft(n, len(up), lanes)
+	for leaf, mask := range up {
+		for k := range lanes {
+			t.Up[leaf][k] = mask>>k&1 != 0
+		}
+	}
+	return t
+}
+
 // connected tells whether every two leaves share a lane.
 func connected(t *fors.Tree) bool {
 	for A := range t.Up {

@@ -1,0 +1,128 @@
+//go:build lpsolve
+
+package ilp
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"forsd/fors"
+)
+
+func mustBound(t testing.TB, tree *fors.Tree) int {
+	bound, err := Bound(context.Background(), tree)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bound
+}
+
+// The joint programme exceeds what any leaf for itself needs.
+func TestBoundAboveLeafBound(t *testing.T) {
+	tree := masks(3, 5, 28, 26, 19, 7)
+	leaf := fors.ComputeBounds(tree)
+	if got := mustBound(t, tree); leaf.LowerBound != 11 || got != 14 {
+		t.Errorf("leaf bound %d, want 11; bound by the joint programme %d, want 14", leaf.LowerBound, got)
+	}
+}
+
+func TestBoundOfScenarios(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 40))
+	for _, c := range []struct {
+		name string
+		tree *fors.Tree
+		want int
+	}{
+		{"undamaged", ft(20, 18, 20), 340},
+		{"1F SW0", cut(ft(20, 18, 20), 1, 0), 358},
+		{"3F SW0,5,11", cut(ft(20, 18, 20), 3, 0, 5, 11), 400},
+		{"one leaf with a single lane", cut(ft(20, 18, 20), 19, 4), 6800},
+		{"a single leaf", ft(20, 1, 20), 0},
+		{"no lane", cut(ft(2, 2, 2), 2, 0), 0},
+		{"40 links", cutRandom(ft(20, 18, 20), 40, rng), 454},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := mustBound(t, c.tree); got != c.want {
+				t.Errorf("%d phases, want %d", got, c.want)
+			}
+		})
+	}
+}
+
+// drawTree draws a small tree with any population, damage and closed lanes.
+func drawTree(t *rapid.T) *fors.Tree {
+	leaves, lanes := rapid.IntRange(2, 5).Draw(t, "leaves"), rapid.IntRange(1, 5).Draw(t, "lanes")
+	tree := ft(0, leaves, lanes)
+	servers := 0
+	for leaf := range leaves {
+		present := rapid.SliceOfN(rapid.Bool(), 3, 3).Draw(t, "present")
+		for α, here := range present {
+			if here {
+				tree.Slots[leaf] = append(tree.Slots[leaf], α)
+				servers++
+			}
+		}
+		for k := range lanes {
+			tree.Up[leaf][k] = rapid.IntRange(0, 3).Draw(t, "up") > 0
+		}
+	}
+	if rapid.Bool().Draw(t, "closes") && servers > 0 {
+		closed := rapid.SliceOfN(rapid.IntRange(0, 4), servers, servers).Draw(t, "closed")
+		tree.Closed = func(d fors.Server, k fors.Lane) bool { return closed[d] == int(k) }
+	}
+	return tree
+}
+
+// The bound is the optimum of the programme with a column for every leaf, server
+// and lane, without classes, mirror images or nudges, rounded up.
+func TestBoundIsOptimumOfWholeProgramme(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		tree := drawTree(t)
+		want := int(math.Ceil(wholeProgramme(t, tree) - 1e-6))
+		got, err := Bound(context.Background(), tree)
+		if err != nil || got != want {
+			t.Fatalf("bound %d, %v; want %d", got, err, want)
+		}
+	})
+}
+
+// wholeProgramme is the least Φ of the programme of Bound.
+func wholeProgramme(t *rapid.T, tree *fors.Tree) float64 {
+	p := &program{upper: []float64{math.Inf(1)}, minimise: []float64{1}}
+	links := make([]row, 2*len(tree.Slots)*tree.Lanes)
+	for i := range links {
+		links[i] = row{cols: []int{0}, coef: []float64{-1}, sense: atMost}
+	}
+	leaf := leafOf(tree)
+	for A, slots := range tree.Slots {
+		for d, B := range leaf {
+			var cols []int
+			for k := range tree.Lanes {
+				if A == B || !tree.Up[A][k] || !tree.Up[B][k] || tree.Closed != nil && tree.Closed(fors.Server(d), fors.Lane(k)) {
+					continue
+				}
+				col := len(p.upper)
+				p.upper, p.minimise, cols = append(p.upper, math.Inf(1)), append(p.minimise, 0), append(cols, col)
+				links[A*tree.Lanes+k].add(col, 1)
+				links[(len(tree.Slots)+B)*tree.Lanes+k].add(col, 1)
+			}
+			if len(cols) > 0 {
+				p.sum(cols, equal, len(slots))
+			}
+		}
+	}
+	if len(p.rows) == 0 {
+		return 0
+	}
+	p.rows = slices.Concat(links, p.rows)
+	s, err := run(context.Background(), p, PhaseLimit)
+	if err != nil || s.outcome != solved {
+		t.Fatalf("the whole programme: outcome %d, %v", s.outcome, err)
+	}
+	return s.values[0]
+}

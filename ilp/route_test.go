@@ -1,0 +1,222 @@
+//go:build lpsolve
+
+package ilp
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"forsd/fors"
+)
+
+// The scenarios of the paper for which it needs its integer programme; Gurobi
+// took 29.7 s for one on 8 threads.
+func TestPaperScenarios(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		tree   *fors.Tree
+		phases int
+	}{
+		{"1F SW0,5,11", cut(ft(20, 18, 20), 1, 0, 5, 11), 361},
+		{"2F SW0,5,11", cut(ft(20, 18, 20), 2, 0, 5, 11), 378},
+		{"3F SW0,5,11", cut(ft(20, 18, 20), 3, 0, 5, 11), 400},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			start := time.Now()
+			p, err := Plan(context.Background(), c.tree)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Logf("%v for %d phases", time.Since(start), p.Phases)
+			mustCheck(t, c.tree, p)
+			if p.Engine != fors.ILP || p.Phases != c.phases || p.Bounds != fors.ComputeBounds(c.tree) {
+				t.Errorf("engine %s, %d phases, bounds %+v; want %s, %d and those of the tree", p.Engine, p.Phases, p.Bounds, fors.ILP, c.phases)
+			}
+		})
+	}
+}
+
+func BenchmarkPlan(b *testing.B) {
+	for _, c := range []struct {
+		name string
+		tree *fors.Tree
+	}{
+		{"1F_SW0,5,11", cut(ft(20, 18, 20), 1, 0, 5, 11)},
+		{"3F_SW0,5,11", cut(ft(20, 18, 20), 3, 0, 5, 11)},
+		{"120_links", cutRandom(ft(20, 18, 20), 120, rand.New(rand.NewPCG(1, 1)))},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			for b.Loop() {
+				if _, err := Plan(context.Background(), c.tree); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkSolver routes all phases by lp_solve with nothing settled before.
+func BenchmarkSolver(b *testing.B) {
+	for n := 1; n <= 3; n += 2 {
+		tree := cut(ft(20, 18, 20), n, 0, 5, 11)
+		b.Run(map[int]string{1: "1F_SW0,5,11", 3: "3F_SW0,5,11"}[n], func(b *testing.B) {
+			for b.Loop() {
+				r := router{limit: PhaseLimit, direct: true}
+				if _, err := r.route(context.Background(), tree, remote(b, tree)); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// remote is the inter-leaf phases of section 4's schedule.
+func remote(t testing.TB, tree *fors.Tree) [][]fors.Pair {
+	t.Helper()
+	sc, err := newSchedule(tree, fors.ComputeBounds(tree).Reduction)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sc.remote
+}
+
+// The model routes what matchings settle elsewhere.
+func TestSolverAlone(t *testing.T) {
+	for n := 1; n <= 3; n += 2 {
+		tree := cut(ft(20, 18, 20), n, 0, 5, 11)
+		phases := remote(t, tree)
+		var some [][]fors.Pair
+		for p := 0; p < len(phases); p += 30 {
+			some = append(some, phases[p])
+		}
+		r := router{limit: PhaseLimit, direct: true}
+		lanes, err := r.route(context.Background(), tree, some)
+		if err != nil {
+			t.Fatalf("%dF: %v", n, err)
+		}
+		if r.solved != len(some) {
+			t.Errorf("%dF: lp_solve was asked for %d of %d phases", n, r.solved, len(some))
+		}
+		for p := range some {
+			if err := checkRoute(tree, some[p], lanes[p]); err != nil {
+				t.Errorf("%dF, phase %d: %v", n, p, err)
+			}
+		}
+	}
+}
+
+// Where damage is heavy and matchings get stuck, lp_solve routes the cores.
+func TestCores(t *testing.T) {
+	rng := rand.New(rand.NewPCG(4, 1))
+	tree := cutRandom(ft(20, 18, 20), 120, rng)
+	phases := remote(t, tree)
+	r := router{limit: PhaseLimit}
+	lanes, err := r.route(context.Background(), tree, phases)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.solved == 0 {
+		t.Error("matchings settle every phase, and the test is of no use")
+	}
+	for p := range phases {
+		if err := checkRoute(tree, phases[p], lanes[p]); err != nil {
+			t.Errorf("phase %d: %v", p, err)
+		}
+	}
+}
+
+// On small fabrics lp_solve alone, the engine as it is, and an exhaustive search
+// agree on every phase: section 4's, and phases of any pairs.
+func TestAgreesWithExhaustiveSearch(t *testing.T) {
+	rng := rand.New(rand.NewPCG(6, 6))
+	const fabrics = 400
+	var routed, byLeaf, jointly int
+	for fabric := range fabrics {
+		tree := smallTree(rng)
+		phases := remote(t, tree)
+		for range 5 {
+			phases = append(phases, anyPhase(tree, rng))
+		}
+		for p, pairs := range phases {
+			want, nodes := feasible(tree, pairs)
+			if nodes > 10_000_000 {
+				t.Fatalf("fabric %d, phase %d: the search took %d steps", fabric, p, nodes)
+			}
+			for _, direct := range []bool{false, true} {
+				r := router{limit: PhaseLimit, direct: direct}
+				lanes, err := r.route(context.Background(), tree, [][]fors.Pair{pairs})
+				var blocked *InfeasibleError
+				if got := err == nil; got != want || err != nil && !errors.As(err, &blocked) {
+					t.Fatalf("fabric %d, phase %d, direct %t: routed %t (%v), search says %t: %v %v", fabric, p, direct, got, err, want, tree.Up, pairs)
+				}
+				switch {
+				case want:
+					routed++
+					if err := checkRoute(tree, pairs, lanes[0]); err != nil {
+						t.Fatalf("fabric %d, phase %d, direct %t: %v", fabric, p, direct, err)
+					}
+				case blocked.Phases[0].Leaf < 0:
+					jointly++
+				default:
+					byLeaf++
+				}
+			}
+		}
+	}
+	t.Logf("%d routed, %d blocked by a leaf, %d by leaves together", routed, byLeaf, jointly)
+	if min(routed, byLeaf, jointly) == 0 {
+		t.Error("the fabrics drawn do not cover all cases")
+	}
+}
+
+// smallTree draws a tree of up to 6 leaves and 6 lanes on which section 4 applies.
+func smallTree(rng *rand.Rand) *fors.Tree {
+	for {
+		tree := ft(1+rng.IntN(5), 2+rng.IntN(5), 2+rng.IntN(5))
+		cutRandom(tree, rng.IntN(len(tree.Up)*tree.Lanes/2+1), rng)
+		if fors.ComputeBounds(tree).Reduction < len(tree.Slots[0]) {
+			return tree
+		}
+	}
+}
+
+// anyPhase draws a phase in which a server sends and receives once at most, with
+// any leaf as its destination.
+func anyPhase(t *fors.Tree, rng *rand.Rand) []fors.Pair {
+	leaf := leafOf(t)
+	var pairs []fors.Pair
+	for s, d := range rng.Perm(len(leaf)) {
+		if leaf[s] != leaf[d] && rng.IntN(5) > 0 {
+			pairs = append(pairs, fors.Pair{Src: fors.Server(s), Dst: fors.Server(d)})
+		}
+	}
+	return pairs
+}
+
+// TestLimits asks for what lp_solve does not do at once: a whole phase of
+// FT(2;20,18) with 120 dead links, which takes it longer than 10 s.
+func TestLimits(t *testing.T) {
+	tree := cutRandom(ft(20, 18, 20), 120, rand.New(rand.NewPCG(4, 1)))
+	hard := remote(t, tree)[12:13]
+	r := router{limit: time.Nanosecond, direct: true}
+	if _, err := r.route(context.Background(), tree, hard); !errors.Is(err, ErrTimeLimit) {
+		t.Errorf("with a limit: %v, want %v", err, ErrTimeLimit)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	r.limit = 2 * time.Second
+	if _, err := r.route(ctx, tree, hard); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("with a deadline: %v, want %v", err, context.DeadlineExceeded)
+	}
+	cancelled, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := Plan(cancelled, tree); !errors.Is(err, context.Canceled) {
+		t.Errorf("Plan, cancelled: %v", err)
+	}
+	if _, err := Bound(cancelled, tree); !errors.Is(err, context.Canceled) {
+		t.Errorf("Bound, cancelled: %v", err)
+	}
+}

@@ -1,0 +1,27 @@
+//go:build !lpsolve
+
+package ilp
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"forsd/fors"
+)
+
+func TestNotBuiltIn(t *testing.T) {
+	ctx, tree := context.Background(), ft(2, 2, 2)
+	if Available() {
+		t.Error("available without lp_solve")
+	}
+	if _, err := Route(ctx, tree, [][]fors.Pair{{{Src: 0, Dst: 2}}}); !errors.Is(err, ErrNotBuiltIn) {
+		t.Errorf("Route: %v", err)
+	}
+	if _, err := Plan(ctx, tree); !errors.Is(err, ErrNotBuiltIn) {
+		t.Errorf("Plan: %v", err)
+	}
+	if _, err := Bound(ctx, tree); !errors.Is(err, ErrNotBuiltIn) {
+		t.Errorf("Bound: %v", err)
+	}
+}
