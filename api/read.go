@@ -1,10 +1,9 @@
 package api
 
 import (
-	"fmt"
+	"errors"
 	"net/http"
 	"strconv"
-	"strings"
 
 	"forsd/phasetable"
 	"forsd/topology"
@@ -123,9 +122,11 @@ func (s *service) server(w http.ResponseWriter, r *http.Request) error {
 	if p == nil {
 		return err
 	}
-	n, err := findServer(p.Table, r.PathValue("server"))
-	if err != nil {
-		return err
+	n, err := p.Table.Find(r.PathValue("server"))
+	if errors.Is(err, phasetable.ErrAmbiguous) {
+		return Errorf(http.StatusConflict, CodeAmbiguous, "%v", err)
+	} else if err != nil {
+		return Errorf(http.StatusNotFound, CodeNotFound, "%v", err)
 	}
 	return writeJSON(w, serverPlan(p.Table, n))
 }
@@ -149,32 +150,4 @@ func serverPlan(t *phasetable.View, n int) ServerPlan {
 		out.Rows[p] = ServerPhase{p, guids[x.SendTo], guids[x.RecvFrom], x.Lane, x.DLID}
 	}
 	return out
-}
-
-// findServer looks a server up by description, GUID (0x and hexadecimal digits)
-// or any of its LIDs (decimal), in this order.
-func findServer(t *phasetable.View, key string) (int, error) {
-	switch found := t.FindName(key); len(found) {
-	case 0:
-	case 1:
-		return found[0], nil
-	default:
-		var guids []string
-		for _, i := range found {
-			guids = append(guids, t.Server(i).GUID.String())
-		}
-		return 0, Errorf(http.StatusConflict, CodeAmbiguous, "%d servers are called %q: ask by port GUID, one of %s", len(found), key, strings.Join(guids, ", "))
-	}
-	if strings.HasPrefix(key, "0x") {
-		if g, err := topology.ParseGUID(key); err == nil {
-			if i, ok := t.FindGUID(g); ok {
-				return i, nil
-			}
-		}
-	} else if lid, err := strconv.ParseUint(key, 10, 16); err == nil {
-		if i, ok := t.FindLID(topology.LID(lid)); ok {
-			return i, nil
-		}
-	}
-	return 0, Errorf(http.StatusNotFound, CodeNotFound, "no server of epoch %d has the name, port GUID or LID %s", t.Epoch(), fmt.Sprintf("%.100q", key))
 }

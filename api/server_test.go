@@ -171,7 +171,7 @@ func TestServers(t *testing.T) {
 		{"node%2F0;mlx5_0", 200, 0, ""},
 		{"node/0;mlx5_0", 200, 0, ""},
 		{"twin", 409, 0, `2 servers are called \"twin\": ask by port GUID, one of 0x000000000000000e, 0x000000000000000d`},
-		{"99", 404, 0, `no server of epoch 42 has the name, port GUID or LID \"99\"`},
+		{"99", 404, 0, `no server of the plan has the name, port GUID or LID \"99\"`},
 		{"0x99", 404, 0, CodeNotFound},
 		{"0xzz", 404, 0, CodeNotFound},
 		{"70000", 404, 0, CodeNotFound},

@@ -88,7 +88,7 @@ func (c *Controller) finish(now time.Time) {
 	}
 	c.done = true
 	c.enter(Idle)
-	c.do(Settled{Fabric: c.work.ID})
+	c.do(Settled{Fabric: c.work.ID, Planless: c.raised[PlanFailed]})
 	switch {
 	case c.doubted():
 		c.wait(Suspect, now.Add(c.set.Confirm))

@@ -218,6 +218,9 @@ func (c *Controller) restarted(now time.Time) {
 	}
 }
 
+// Doubts tells whether the latest fabric lacks so much that it is not believed.
+func (c *Controller) Doubts() bool { return c.latest != nil && c.doubted() }
+
 // doubted tells whether the latest fabric lacks so much that it is not believed.
 func (c *Controller) doubted() bool {
 	return c.latest.Lost > c.set.MaxLoss && (c.work == nil || c.work.ID != c.latest.ID)

@@ -93,8 +93,12 @@ type ReadBack struct {
 	Hold   []Lane
 }
 
-// Settled says that plan and tables in force fit the fabric. It has no answer.
-type Settled struct{ Fabric string }
+// Settled says that the tables in force fit the fabric, and the plan in force,
+// too, unless Planless says that none could be made. It has no answer.
+type Settled struct {
+	Fabric   string
+	Planless bool
+}
 
 // Warn raises or renews a health warning. It has no answer.
 type Warn struct{ Code, Text string }
@@ -141,7 +145,12 @@ func (a Signal) String() string { return "signal" }
 func (a ReadBack) String() string { return "read-back " + a.Fabric + holding(a.Hold) }
 
 // String prints the action as the transcripts show it.
-func (a Settled) String() string { return "settled " + a.Fabric }
+func (a Settled) String() string {
+	if a.Planless {
+		return "settled " + a.Fabric + " without a plan"
+	}
+	return "settled " + a.Fabric
+}
 
 // String prints the action as the transcripts show it.
 func (a Warn) String() string { return "warn " + a.Code + ": " + a.Text }

@@ -2,7 +2,11 @@ package phasetable
 
 import (
 	"encoding/hex"
+	"errors"
+	"fmt"
 	"sort"
+	"strconv"
+	"strings"
 
 	"forsd/topology"
 )
@@ -101,6 +105,38 @@ func (v *View) FindName(name string) []int {
 }
 
 // nth is the server at place i of an index.
+// ErrAmbiguous is wrapped by the error of Find where several servers have the
+// name.
+var ErrAmbiguous = errors.New("servers are called")
+
+// Find looks a server up by its description, its port GUID (0x and hexadecimal
+// digits) or any of its LIDs (decimal), in this order.
+func (v *View) Find(key string) (int, error) {
+	switch found := v.FindName(key); len(found) {
+	case 0:
+	case 1:
+		return found[0], nil
+	default:
+		guids := make([]string, len(found))
+		for i, s := range found {
+			guids[i] = v.guid(s).String()
+		}
+		return 0, fmt.Errorf("%d %w %q: ask by port GUID, one of %s", len(found), ErrAmbiguous, key, strings.Join(guids, ", "))
+	}
+	if strings.HasPrefix(key, "0x") {
+		if g, err := topology.ParseGUID(key); err == nil {
+			if i, ok := v.FindGUID(g); ok {
+				return i, nil
+			}
+		}
+	} else if lid, err := strconv.ParseUint(key, 10, 16); err == nil {
+		if i, ok := v.FindLID(topology.LID(lid)); ok {
+			return i, nil
+		}
+	}
+	return 0, fmt.Errorf("no server of the plan has the name, port GUID or LID %.100q", key)
+}
+
 func (v *View) nth(index []byte, i int) int { return int(le.Uint32(index[4*i:])) }
 
 // ServerRow is what one server does, phase by phase.

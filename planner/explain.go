@@ -2,7 +2,6 @@ package planner
 
 import (
 	"fmt"
-	"strconv"
 
 	"forsd/lft"
 	"forsd/phasetable"
@@ -35,26 +34,6 @@ type Step struct {
 	InPort  int    `json:"in_port"`
 	OutPort int    `json:"out_port"`
 	To      string `json:"to"` // the port at the other end of the cable
-}
-
-// FindServer finds a server of a table by port GUID, LID or host name.
-func FindServer(table *phasetable.View, name string) (int, error) {
-	if named := table.FindName(name); len(named) == 1 {
-		return named[0], nil
-	} else if len(named) > 1 {
-		return 0, fmt.Errorf("%d servers are called %q: use a port GUID, such as %s", len(named), name, table.Server(named[0]).GUID)
-	}
-	if lid, err := strconv.ParseUint(name, 10, 16); err == nil {
-		if s, ok := table.FindLID(topology.LID(lid)); ok {
-			return s, nil
-		}
-	}
-	if g, err := topology.ParseGUID(name); err == nil {
-		if s, ok := table.FindGUID(g); ok {
-			return s, nil
-		}
-	}
-	return 0, fmt.Errorf("the plan has no server %q: use a host name, a port GUID (0x…) or a LID", name)
 }
 
 // Explain follows the transfer from src to dst: its phase, its lane, and every

@@ -113,11 +113,11 @@ func (d *fakeDaemon) handler(f func(*http.Request) (any, error)) http.Handler {
 
 func (d *fakeDaemon) explain(r *http.Request) (any, error) {
 	table := d.plans.Current().Table
-	src, err := planner.FindServer(table, r.FormValue("src"))
+	src, err := table.Find(r.FormValue("src"))
 	if err != nil {
 		return nil, api.Errorf(http.StatusNotFound, api.CodeNotFound, "src: %v", err)
 	}
-	dst, err := planner.FindServer(table, r.FormValue("dst"))
+	dst, err := table.Find(r.FormValue("dst"))
 	if err != nil {
 		return nil, api.Errorf(http.StatusNotFound, api.CodeNotFound, "dst: %v", err)
 	}

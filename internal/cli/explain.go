@@ -68,11 +68,11 @@ func (f *fabricFlags) explain(lfts, plan, src, dst string) (*planner.Explanation
 	if err != nil {
 		return nil, fmt.Errorf("%s on %s: %w", plan, f.topology, err)
 	}
-	s, err := planner.FindServer(table, src)
+	s, err := table.Find(src)
 	if err != nil {
 		return nil, err
 	}
-	d, err := planner.FindServer(table, dst)
+	d, err := table.Find(dst)
 	if err != nil {
 		return nil, err
 	}

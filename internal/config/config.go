@@ -60,7 +60,6 @@ type API struct {
 type Planning struct {
 	Engine  Engine         `yaml:"engine"`
 	Exclude *regexp.Regexp `yaml:"exclude"` // host descriptions that take no part; nil excludes none
-	LIDs    LIDPolicy      `yaml:"lids"`
 }
 
 // Damping keeps a cable that bounces out of the plan. After Flaps failures
@@ -118,7 +117,6 @@ func Default() *Config {
 		},
 		Planning: Planning{
 			Engine: EngineAuto,
-			LIDs:   LIDsLanes,
 		},
 		Damping: Damping{
 			HoldDown:    10 * time.Second,

@@ -60,7 +60,7 @@ opensm:
   readback_timeout: 500ms
   lmc: 0
 api: {socket: /s, socket_mode: 0600, listen: "[::1]:7480", read_over_tcp: false}
-planning: {engine: exact, exclude: '^(login|adm)\d+', lids: lanes}
+planning: {engine: exact, exclude: '^(login|adm)\d+'}
 damping: {hold_down: 1s, max_hold_down: 1s, flaps: 1, window: 3s}
 safety: {max_loss: 1, confirm: 4s}
 retry: {first: 5s, max: 6s}
@@ -81,7 +81,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 			SweepTimeout: 90 * time.Second, ReadbackTimeout: 500 * time.Millisecond, LMC: 0,
 		},
 		API:      API{Socket: "/s", SocketMode: 0o600, Listen: "[::1]:7480"},
-		Planning: Planning{Engine: EngineExact, Exclude: regexp.MustCompile(`^(login|adm)\d+`), LIDs: LIDsLanes},
+		Planning: Planning{Engine: EngineExact, Exclude: regexp.MustCompile(`^(login|adm)\d+`)},
 		Damping:  Damping{HoldDown: time.Second, MaxHoldDown: time.Second, Flaps: 1, Window: 3 * time.Second},
 		Safety:   Safety{MaxLoss: 1, Confirm: 4 * time.Second},
 		Retry:    Retry{First: 5 * time.Second, Max: 6 * time.Second},

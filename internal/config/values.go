@@ -23,16 +23,6 @@ func (e *Engine) UnmarshalText(text []byte) error {
 	return oneOf(e, text, EngineAuto, EngineAlgorithm, EngineExact, EngineILP)
 }
 
-// LIDPolicy is how LIDs stand for lanes.
-type LIDPolicy string
-
-// LIDsLanes gives each lane a LID of its own at every server, so a plan without
-// a lane can be used before the tables are mended.
-const LIDsLanes LIDPolicy = "lanes"
-
-// UnmarshalText accepts the names of the policies.
-func (p *LIDPolicy) UnmarshalText(text []byte) error { return oneOf(p, text, LIDsLanes) }
-
 // LogLevel is the least severe level that is logged.
 type LogLevel string
 

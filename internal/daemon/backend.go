@@ -51,7 +51,10 @@ func (b backend) Status() api.Status {
 // Topology is the fabric as last seen.
 func (b backend) Topology() *api.Topology {
 	if v := b.latest(); v != nil {
-		return api.NewTopology(v.tree, v.complete)
+		b.mu.Lock()
+		held := b.held
+		b.mu.Unlock()
+		return api.NewTopology(v.held(held), v.complete)
 	}
 	return nil
 }

@@ -52,6 +52,7 @@ type Daemon struct {
 
 	mu         sync.Mutex // guards what follows
 	state      controller.State
+	held       []controller.Lane // cables held back because they keep bouncing
 	ready      bool
 	base       *topology.Baseline // nil until a fabric was accepted
 	baseDirty  bool               // base is not stored yet
@@ -213,7 +214,7 @@ func (d *Daemon) dumpReport(code string, err error) {
 // settled notes that plan and tables in force fit the fabric.
 func (d *Daemon) settled(a controller.Settled) {
 	d.mu.Lock()
-	first := !d.ready && d.inForce != nil
+	first := !d.ready && d.inForce != nil && !a.Planless
 	d.ready = d.ready || first
 	marks := d.marks
 	d.marks.settled = true

@@ -51,7 +51,11 @@ func (d *Daemon) step(ctx context.Context, e controller.Event) {
 		d.log.Debug("action", zap.Stringer("action", a), zap.Stringer("state", d.core.State()))
 		switch a := a.(type) {
 		case controller.Warn:
-			d.health.Raise(a.Code, a.Text, now)
+			text := a.Text
+			if a.Code == controller.CableHeld {
+				text = d.heldCables()
+			}
+			d.health.Raise(a.Code, text, now)
 		case controller.Clear:
 			d.health.Clear(a.Code)
 		case controller.Settled:
@@ -67,7 +71,7 @@ func (d *Daemon) step(ctx context.Context, e controller.Event) {
 		}
 	}
 	d.mu.Lock()
-	d.state = d.core.State()
+	d.state, d.held = d.core.State(), d.core.Held()
 	d.mu.Unlock()
 }
 

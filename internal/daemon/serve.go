@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"time"
 
 	"go.uber.org/zap"
 
@@ -62,7 +63,7 @@ func (d *Daemon) explain(r *http.Request) (any, error) {
 	}
 	var ends [2]int
 	for i, name := range []string{"src", "dst"} {
-		s, err := planner.FindServer(e.view, r.FormValue(name))
+		s, err := e.view.Find(r.FormValue(name))
 		if err != nil {
 			return nil, api.Errorf(http.StatusNotFound, api.CodeNotFound, "%s: %v", name, err)
 		}
@@ -136,7 +137,7 @@ func (d *Daemon) accept() error {
 	d.mu.Lock()
 	d.base, d.baseDirty = fresh.tree.Baseline, false
 	d.mu.Unlock()
-	fresh.seenAt, fresh.complete = v.seenAt, v.complete
+	fresh.seenAt, fresh.complete, fresh.why = time.Now(), v.complete, "the fabric was accepted as the baseline"
 	d.take(d.life, fresh)
 	return nil
 }

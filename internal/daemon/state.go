@@ -3,8 +3,10 @@ package daemon
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"go.uber.org/zap"
@@ -79,7 +81,23 @@ func (d *Daemon) take(ctx context.Context, v *view) {
 		findings = append(findings, [2]string{f.Code, f.Text})
 	}
 	d.step(ctx, controller.Seen{Snapshot: controller.Snapshot{ID: v.id, Down: v.down, Lost: lost}})
+	if !d.core.Doubts() {
+		d.adopt(v.tree.Baseline) // so that the next newcomer does not take this one's index
+	}
 	d.health.Set("fabric", findings, time.Now())
+}
+
+// heldCables names the cables that are held back.
+func (d *Daemon) heldCables() string {
+	v := d.latest()
+	var names []string
+	for _, l := range d.core.Held() {
+		if v != nil && l.Leaf < len(v.tree.Leaves) && l.Lane < v.tree.Lanes {
+			leaf, spine := &v.tree.Leaves[l.Leaf], &v.tree.Spines[v.tree.LaneOf[l.Lane]]
+			names = append(names, fmt.Sprintf("%s port %d – %s", leaf.Name, leaf.Cables[l.Lane].LeafPort, spine.Name))
+		}
+	}
+	return "these cables keep bouncing and are not used for now: " + strings.Join(names, ", ")
 }
 
 // baselineFor is the stored baseline, or a new one of the fabric while there is
@@ -115,6 +133,9 @@ func (d *Daemon) remember(v *view) {
 		d.marks = times{view: v.id, seen: v.seenAt, what: []string{"the fabric was seen for the first time"}}
 		if previous != nil {
 			d.marks.what = []string{}
+			if v.why != "" {
+				d.marks.what = append(d.marks.what, v.why)
+			}
 			changes = topology.Diff(previous.tree.Fabric, v.tree.Fabric)
 			for _, c := range changes {
 				d.marks.what = append(d.marks.what, c.Text)

@@ -139,8 +139,9 @@ func (s *store) save(e *epoch, keep int) error {
 	if err := os.Mkdir(temp, 0o755); err != nil {
 		return fmt.Errorf("save epoch %d: %w", e.Epoch, err)
 	}
-	err = errors.Join(writeDurably(filepath.Join(temp, epochTable), e.table),
-		writeDurably(filepath.Join(temp, epochMeta), append(meta, '\n')))
+	small := make(chan error, 1) // the two flushes to disk go on side by side
+	go func() { small <- writeDurably(filepath.Join(temp, epochMeta), append(meta, '\n')) }()
+	err = errors.Join(writeDurably(filepath.Join(temp, epochTable), e.table), <-small)
 	if err == nil {
 		err = syncDir(temp)
 	}

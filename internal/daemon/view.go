@@ -24,6 +24,7 @@ type view struct {
 	down     []controller.Lane // lanes that no schedule can use, ascending
 	seenAt   time.Time
 	complete time.Time // when the dump was whole
+	why      string    // what led to it other than a dump
 
 	routed *routed // tables already built for this view; shared by views with the same ID
 }
@@ -89,6 +90,26 @@ func (v *view) held(lanes []controller.Lane) *topology.FatTree {
 		}
 	}
 	return &t
+}
+
+// familiar is the tree with those servers alone that the epoch knows, nil where
+// that makes no difference or leaves none. A newcomer cannot be reached before
+// its tables are there; it must not keep a lost lane in the plan until then.
+func (v *view) familiar(t *topology.FatTree, e *epoch) *topology.FatTree {
+	if e == nil {
+		return nil
+	}
+	old := *t
+	old.Servers = nil
+	for _, i := range t.Servers {
+		if _, known := e.view.FindGUID(t.Hosts[i].GUID); known {
+			old.Servers = append(old.Servers, i)
+		}
+	}
+	if len(old.Servers) == 0 || len(old.Servers) == len(t.Servers) {
+		return nil
+	}
+	return &old
 }
 
 // tables builds and verifies the tables of the view, once for each set of held

@@ -14,6 +14,7 @@ import (
 	"forsd/opensm"
 	"forsd/phasetable"
 	"forsd/planner"
+	"forsd/topology"
 	"forsd/verify"
 )
 
@@ -64,7 +65,11 @@ func (d *Daemon) makePlan(a controller.Plan) (same bool, err error) {
 	if !a.Final && !slices.Contains(on, r.tables) {
 		on = append(on, r.tables)
 	}
-	if schedule, err = schedule.Verified(on...); err != nil {
+	schedule, err = schedule.Verified(on...)
+	if old := v.familiar(tree, d.current()); err != nil && !a.Final && old != nil {
+		schedule, err = d.planFor(old, on)
+	}
+	if err != nil {
 		return false, err
 	}
 	d.mark(v, planned, func(t *times) *time.Time { return &t.planned })
@@ -74,6 +79,15 @@ func (d *Daemon) makePlan(a controller.Plan) (same bool, err error) {
 		d.planWarnings(schedule.Warnings)
 	}
 	return same, nil
+}
+
+// planFor plans for a tree and verifies the plan on the tables.
+func (d *Daemon) planFor(tree *topology.FatTree, on []*lft.Tables) (*planner.Schedule, error) {
+	schedule, err := planner.Plan(tree, d.planning())
+	if err != nil {
+		return nil, err
+	}
+	return schedule.Verified(on...)
 }
 
 // pinnedHolds tells whether the epoch in force was put there by a rollback on
