@@ -26,6 +26,7 @@ type binning struct {
 	lane  []int32 // [vertex] the first of its lanes
 	after []int32 // [leaf·lanes + lane] the next lane of its vertex, −1 for none
 	leaf  []int32 // [vertex] −1 for a dummy
+	only  []Lane  // [vertex] its lane, −1 where there are several
 	room  []int32 // [vertex] of Φ
 }
 
@@ -85,13 +86,17 @@ func (g *frame) pack(b *binning, A int, load []int32) {
 		}
 		b.room[v] -= x
 		of[k], after[k], b.lane[v] = int32(v), b.lane[v], int32(k)
+		if b.only[v] = Lane(k); after[k] >= 0 {
+			b.only[v] = -1
+		}
 	}
 	b.count = append(b.count, int32(len(b.leaf)-first))
 }
 
 // add appends a vertex with room for a transfer in each phase.
 func (b *binning) add(leaf, phases int) {
-	b.leaf, b.room, b.lane = append(b.leaf, int32(leaf)), append(b.room, int32(phases)), append(b.lane, -1)
+	b.leaf, b.room = append(b.leaf, int32(leaf)), append(b.room, int32(phases))
+	b.lane, b.only = append(b.lane, -1), append(b.only, -1)
 }
 
 // connect makes the arcs, ordered by left vertex. Room is filled corner-wise,
@@ -172,9 +177,6 @@ func (b *binning) next(A int, v int32) int32 {
 func (g *frame) take(A, B int, u, v int32, y []int32) Lane {
 	after := g.bins[outward].after[A*g.lanes:][:g.lanes]
 	k := g.bins[outward].lane[u]
-	if after[k] < 0 {
-		return Lane(k) // it is alone in its bin
-	}
 	left, of := y[(A*g.leaves+B)*g.lanes:][:g.lanes], g.bins[inward].of[B*g.lanes:][:g.lanes]
 	for left[k] == 0 || of[k] != v {
 		k = after[k]

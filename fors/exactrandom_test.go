@@ -5,6 +5,8 @@ import (
 	"os"
 	"slices"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // long tells whether the tests shall try all fabrics that the planner is held
@@ -97,6 +99,31 @@ func TestExactDamaged(t *testing.T) {
 		c.plan(t, tree)
 	}
 	c.report(t)
+}
+
+// TestExactWorkers plans the same bytes with any number of workers.
+func TestExactWorkers(t *testing.T) {
+	rng := rand.New(rand.NewPCG(4, 2))
+	trees := []*Tree{fullTree(20, 18), randomFailures(populated(), 60, 7)}
+	for range 50 {
+		trees = append(trees, randomTree(rng))
+	}
+	for _, tree := range trees {
+		b := ComputeBounds(tree)
+		want, err := planExact(tree, b, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, workers := range []int{2, 4, 2, 3} {
+			got, err := planExact(tree, b, workers)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(want, got); d != "" {
+				t.Fatalf("%d workers plan otherwise than one:\n%s", workers, d)
+			}
+		}
+	}
 }
 
 // share is the number of fabrics to try.

@@ -58,10 +58,15 @@ func (w *seater) depart(A int) {
 	for phase := range w.plan.Phases {
 		before := len(w.to)
 		for i, v := range w.timetable.match[phase*w.frame.n:][from:to] {
-			if B := leaves[v]; B >= 0 && int(B) != A {
-				w.to = append(w.to, B)
-				w.lane = append(w.lane, w.frame.take(A, int(B), from+int32(i), v, w.y))
+			B := leaves[v]
+			if B < 0 || int(B) == A {
+				continue
 			}
+			k := outs.only[from+int32(i)]
+			if k < 0 {
+				k = w.frame.take(A, int(B), from+int32(i), v, w.y)
+			}
+			w.to, w.lane = append(w.to, B), append(w.lane, k)
 		}
 		free := min(local, w.size-(len(w.to)-before))
 		local -= free
