@@ -7,7 +7,7 @@ package fors
 // that colour, and so none from itself.
 func (w *seater) seatReceivers(B int) error {
 	senders := int32(0)
-	w.vertexOf = grow(w.vertexOf, w.plan.Servers)
+	w.vertex, w.vertexOf = grow(w.vertex, w.leaves), grow(w.vertexOf, w.plan.Servers)
 	for A := range w.leaves {
 		w.vertex[A] = senders
 		if !w.joined(A, B) {
@@ -67,9 +67,11 @@ func (w *seater) arrive(B int) {
 	for p := range w.plan.Phases {
 		arrivals := w.source[w.start[p]:w.start[p+1]]
 		w.board(p, len(arrivals))
+		rows := w.rows
 		for _, s := range arrivals {
-			w.rows = append(w.rows, w.vertexOf[s])
+			rows = append(rows, w.vertexOf[s])
 		}
+		w.rows = rows
 	}
 	if len(w.rows) > 0 {
 		w.closeGroup()

@@ -8,7 +8,7 @@ import (
 	"forsd/bipartite"
 )
 
-// timetable turns a spread into a plan.
+// timetable turns a spread into a plan. Its memory is used again, see timetables.
 type timetable struct {
 	*net
 	plan    *Plan
@@ -20,12 +20,25 @@ type timetable struct {
 	first  []int32 // [B·leaves + A] the first from leaf A to leaf B
 	phase  []Phase
 	sender []Server
+
+	arcs     []bipartite.Arc // of the frame
+	colourer bipartite.Colourer
+	seaters  []*seater // one a worker
 }
+
+// timetables keeps the memory of timetables between plans.
+var timetables = sync.Pool{New: func() any { return new(timetable) }}
 
 // timetable sets the rows of an idle plan to a complete exchange, given a spread
 // for its number of phases.
 func (n *net) timetable(plan *Plan, y []int32, workers int) error {
-	x := &timetable{net: n, plan: plan, workers: max(1, workers), y: y, first: make([]int32, n.leaves*n.leaves+1)}
+	x := timetables.Get().(*timetable)
+	defer func() {
+		x.net, x.plan, x.frame, x.y = nil, nil, nil, nil
+		timetables.Put(x)
+	}()
+	x.net, x.plan, x.workers, x.y = n, plan, max(1, workers), y
+	x.first = append(grow(x.first, n.leaves*n.leaves)[:0], 0)
 	for B, size := range n.size {
 		for A := range n.leaves {
 			transfers := 0
@@ -34,19 +47,15 @@ func (n *net) timetable(plan *Plan, y []int32, workers int) error {
 			} else if n.joined(A, B) {
 				transfers = size * n.size[A]
 			}
-			x.first[B*n.leaves+A+1] = x.first[B*n.leaves+A] + int32(transfers)
+			x.first = append(x.first, x.first[len(x.first)-1]+int32(transfers))
 		}
 	}
-	transfers := x.first[len(x.first)-1]
+	transfers := int(x.first[len(x.first)-1])
 	if transfers == 0 {
 		return nil
 	}
-	x.phase, x.sender = make([]Phase, transfers), make([]Server, transfers)
-	x.frame = newFrame(n, plan.Phases, y)
-	x.frame.connect(y)
-	x.match = make([]int32, x.frame.n*plan.Phases)
-	colourer := bipartite.Colourer{Workers: x.workers}
-	if err := colourer.Arcs(x.frame.n, plan.Phases, x.frame.arcs, x.match); err != nil {
+	x.phase, x.sender = grow(x.phase, transfers), grow(x.sender, transfers)
+	if err := x.setPhases(); err != nil {
 		return fmt.Errorf("set the phases of a spread: %w", err)
 	}
 	if err := x.eachLeaf((*seater).seatSenders); err != nil {
@@ -55,14 +64,28 @@ func (n *net) timetable(plan *Plan, y []int32, workers int) error {
 	return x.eachLeaf((*seater).seatReceivers)
 }
 
+// setPhases colours the frame.
+func (x *timetable) setPhases() error {
+	x.frame = newFrame(x.net, x.plan.Phases, x.y)
+	x.frame.arcs = x.arcs[:0]
+	x.frame.connect(x.y)
+	x.arcs = x.frame.arcs
+	x.match = grow(x.match, x.frame.n*x.plan.Phases)
+	x.colourer.Workers = x.workers
+	return x.colourer.Arcs(x.frame.n, x.plan.Phases, x.arcs, x.match)
+}
+
 // eachLeaf runs a step for every leaf, on several goroutines.
 func (x *timetable) eachLeaf(step func(w *seater, leaf int) error) error {
 	errs := make([]error, x.leaves)
 	var next atomic.Int32
 	var wg sync.WaitGroup
-	for range min(x.workers, x.leaves) {
+	for i := range min(x.workers, x.leaves) {
+		if i == len(x.seaters) {
+			x.seaters = append(x.seaters, &seater{timetable: x})
+		}
+		w := x.seaters[i]
 		wg.Go(func() {
-			w := newSeater(x)
 			for A := int(next.Add(1) - 1); A < x.leaves; A = int(next.Add(1) - 1) {
 				errs[A] = step(w, A)
 			}
@@ -103,10 +126,6 @@ type seater struct {
 	start    []int32  // [phase] its first transfer
 	source   []Server // [transfer] sender
 	vertexOf []int32  // [server] right vertex
-}
-
-func newSeater(x *timetable) *seater {
-	return &seater{timetable: x, vertex: make([]int32, x.leaves), met: make([]int32, x.leaves)}
 }
 
 // begin clears the rows for a leaf and the lists of a group's transfers, given

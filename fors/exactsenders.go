@@ -5,6 +5,7 @@ package fors
 // n_A − 1, so that each sender meets leaf B n_B times.
 func (w *seater) seatSenders(A int) error {
 	w.leaf = w.leaf[:0]
+	w.vertex, w.met = grow(w.vertex, w.leaves), grow(w.met, w.leaves)
 	for B := range w.leaves {
 		w.vertex[B], w.met[B] = int32(len(w.leaf)), 0
 		vertices := 0
@@ -52,36 +53,44 @@ func (w *seater) seatSenders(A int) error {
 // Same-leaf transfers go to the first phases in which servers are left.
 func (w *seater) depart(A int) {
 	outs, leaves := &w.frame.bins[outward], w.frame.bins[inward].leaf
-	from, to := outs.first[A], outs.first[A]+outs.count[A]
+	first, last := outs.first[A], outs.first[A]+outs.count[A]
 	local := w.size * (w.size - 1)
-	w.to, w.lane = w.to[:0], w.lane[:0]
+	to, lane := w.to[:0], w.lane[:0]
 	for phase := range w.plan.Phases {
-		before := len(w.to)
-		for i, v := range w.timetable.match[phase*w.frame.n:][from:to] {
+		before := len(to)
+		for i, v := range w.timetable.match[phase*w.frame.n:][first:last] {
 			B := leaves[v]
 			if B < 0 || int(B) == A {
 				continue
 			}
-			k := outs.only[from+int32(i)]
+			k := outs.only[first+int32(i)]
 			if k < 0 {
-				k = w.frame.take(A, int(B), from+int32(i), v, w.y)
+				k = w.frame.take(A, int(B), first+int32(i), v, w.y)
 			}
-			w.to, w.lane = append(w.to, B), append(w.lane, k)
+			to, lane = append(to, B), append(lane, k)
 		}
-		free := min(local, w.size-(len(w.to)-before))
+		free := min(local, w.size-(len(to)-before))
 		local -= free
 		for range free {
-			w.to, w.lane = append(w.to, int32(A)), append(w.lane, Local)
+			to, lane = append(to, int32(A)), append(lane, Local)
 		}
-		w.board(phase, len(w.to)-before)
-		for _, B := range w.to[before:] {
-			w.rows = append(w.rows, w.vertex[B])
-			if w.met[B]++; int(w.met[B]) == w.size {
-				w.vertex[B], w.met[B] = w.vertex[B]+1, 0
-			}
-		}
+		w.board(phase, len(to)-before)
+		w.enter(to[before:])
 	}
+	w.to, w.lane = to, lane
 	if len(w.rows) > 0 {
 		w.closeGroup()
 	}
+}
+
+// enter makes edges of a phase's transfers to some leaves.
+func (w *seater) enter(to []int32) {
+	rows, size := w.rows, int32(w.size)
+	for _, B := range to {
+		rows = append(rows, w.vertex[B])
+		if w.met[B]++; w.met[B] == size {
+			w.vertex[B], w.met[B] = w.vertex[B]+1, 0
+		}
+	}
+	w.rows = rows
 }
