@@ -76,6 +76,10 @@ func openStore(dir string) (*store, error) {
 	return s, nil
 }
 
+// lockPatience is how long the lock of a process that was killed may stay: a
+// child that it was just starting holds it until it becomes another program.
+const lockPatience = 3 * time.Second
+
 // lockDir takes a directory for this process alone. The kernel frees it when
 // the file is closed or the process ends in any way.
 func lockDir(dir string) (*os.File, error) {
@@ -83,7 +87,12 @@ func lockDir(dir string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+	take := func() error { return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) }
+	err = take()
+	for start := time.Now(); errors.Is(err, syscall.EWOULDBLOCK) && time.Since(start) < lockPatience; err = take() {
+		time.Sleep(20 * time.Millisecond)
+	}
+	if err != nil {
 		if errors.Is(err, syscall.EWOULDBLOCK) {
 			err = errors.New("another process works with it: is forsd running already?")
 		}
