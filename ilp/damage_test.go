@@ -35,7 +35,7 @@ func TestConnectedFabricsWithoutRouting(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, err = newNetwork(tree).group(context.Background(), sc.remote)
+			_, err = newNetwork(tree).problems(context.Background(), sc.remote)
 			var blocked *InfeasibleError
 			if !errors.As(err, &blocked) {
 				if err != nil {

@@ -4,8 +4,9 @@
 // The paper's model has a binary variable for every transfer and every lane, and
 // lp_solve does not finish on it (306 transfers × 20 lanes for one phase of
 // FT(2;20,18)). The same model is solved here in counts: transfers of one pair
-// of leaves are interchangeable and so are lanes with the same dead leaves.
-// What a sequence of matchings settles never reaches lp_solve, and a leaf whose
+// of leaves are interchangeable, so are lanes with the same dead leaves, and
+// phases in which every leaf sends as many transfers to every other are one
+// problem. What a sequence of matchings settles never reaches lp_solve, and a leaf whose
 // transfers have no system of distinct living lanes is found before it is asked.
 //
 // The paper says that a path between every two leaves suffices for a routing. It
@@ -17,9 +18,11 @@
 package ilp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -64,7 +67,7 @@ func (b Blocked) String() string {
 
 // InfeasibleError names phases that have no routing, ascending: all those that a
 // single leaf blocks or, where no leaf does, the first that lp_solve proves to
-// be without one.
+// be without one and those with the same demand.
 type InfeasibleError struct{ Phases []Blocked }
 
 func (e *InfeasibleError) Error() string {
@@ -91,7 +94,7 @@ func Route(ctx context.Context, t *fors.Tree, phases [][]fors.Pair) ([][]fors.La
 type router struct {
 	limit  time.Duration
 	direct bool // leave nothing to matchings
-	solved int  // phases that lp_solve routed
+	solved int  // demands that lp_solve was asked for
 }
 
 func (r *router) route(ctx context.Context, t *fors.Tree, phases [][]fors.Pair) ([][]fors.Lane, error) {
@@ -101,26 +104,40 @@ func (r *router) route(ctx context.Context, t *fors.Tree, phases [][]fors.Pair) 
 	if err := check(t); err != nil {
 		return nil, err
 	}
-	grouped, err := newNetwork(t).group(ctx, phases)
+	problems, err := newNetwork(t).problems(ctx, phases)
 	if err != nil {
 		return nil, err
 	}
 	lanes := make([][]fors.Lane, len(phases))
-	for p, ph := range grouped {
-		if lanes[p], err = r.phase(ctx, ph); err != nil {
+	for _, same := range problems {
+		p := same[0].number
+		byGroup, err := r.phase(ctx, same[0].phase)
+		if err != nil {
 			return nil, fmt.Errorf("route phase %d: %w", p, err)
 		}
-		if lanes[p] == nil {
-			return nil, &InfeasibleError{Phases: []Blocked{{Phase: fors.Phase(p), Leaf: -1}}}
+		if byGroup == nil {
+			return nil, &InfeasibleError{Phases: without(same)}
+		}
+		for _, q := range same {
+			lanes[q.number] = q.name(byGroup)
 		}
 	}
 	return lanes, nil
 }
 
-// group prepares the phases. It fails where a leaf blocks one.
-func (w *network) group(ctx context.Context, phases [][]fors.Pair) ([]*phase, error) {
-	grouped := make([]*phase, len(phases))
+// numbered is a phase and its place in the schedule.
+type numbered struct {
+	*phase
+	number int
+}
+
+// problems prepares the phases and puts those with the same demand together, in
+// the order of the first of each: section 4's 361 phases of FT(2;20,18) for f = 1
+// are 19 problems. It fails where a leaf blocks a phase.
+func (w *network) problems(ctx context.Context, phases [][]fors.Pair) ([][]numbered, error) {
+	var problems [][]numbered
 	var blocked []Blocked
+	known := map[string]int{}
 	for p, pairs := range phases {
 		if err := ctx.Err(); err != nil {
 			return nil, fmt.Errorf("route phase %d: %w", p, err)
@@ -129,24 +146,45 @@ func (w *network) group(ctx context.Context, phases [][]fors.Pair) ([]*phase, er
 		if err != nil {
 			return nil, fmt.Errorf("route phase %d: %w", p, err)
 		}
-		if b, found := ph.hall(); found {
-			b.Phase = fors.Phase(p)
-			blocked = append(blocked, b)
+		demand := ph.demand()
+		i, ok := known[demand]
+		if !ok {
+			i = len(problems)
+			known[demand] = i
+			problems = append(problems, nil)
 		}
-		grouped[p] = ph
+		problems[i] = append(problems[i], numbered{ph, p})
+	}
+	for _, same := range problems {
+		if b, found := same[0].hall(); found {
+			for _, q := range same {
+				b.Phase = fors.Phase(q.number)
+				blocked = append(blocked, b)
+			}
+		}
 	}
 	if blocked != nil {
+		slices.SortFunc(blocked, func(a, b Blocked) int { return cmp.Compare(a.Phase, b.Phase) })
 		return nil, &InfeasibleError{Phases: blocked}
 	}
-	return grouped, nil
+	return problems, nil
 }
 
-// phase routes one phase; it returns nil where there is no routing. What a
+// without names phases that have no routing, though no leaf blocks them.
+func without(same []numbered) []Blocked {
+	var blocked []Blocked
+	for _, q := range same {
+		blocked = append(blocked, Blocked{Phase: fors.Phase(q.number), Leaf: -1})
+	}
+	return blocked
+}
+
+// phase returns the lanes of each group, nil where there is no routing. What a
 // sequence of matchings leaves undone, lp_solve is given in growing cores: the
 // last lanes before the matching that failed and those to come, twice as many at
 // a time, and in the end the whole phase, which alone proves that there is no
 // routing.
-func (r *router) phase(ctx context.Context, ph *phase) ([]fors.Lane, error) {
+func (r *router) phase(ctx context.Context, ph *phase) ([][]fors.Lane, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -155,7 +193,7 @@ func (r *router) phase(ctx context.Context, ph *phase) ([]fors.Lane, error) {
 	if !r.direct {
 		s, matched, ok := ph.settle(ph.lanes)
 		if ok {
-			return ph.name(s.byGroup), nil
+			return s.byGroup, nil
 		}
 		done = matched
 	}
@@ -170,14 +208,10 @@ func (r *router) phase(ctx context.Context, ph *phase) ([]fors.Lane, error) {
 			for g, lanes := range byGroup {
 				byGroup[g] = append(s.byGroup[g], lanes...)
 			}
-			return ph.name(byGroup), nil
+			return byGroup, nil
 		}
 	}
-	byGroup, err := ph.solve(ctx, r.limit)
-	if byGroup == nil {
-		return nil, err
-	}
-	return ph.name(byGroup), nil
+	return ph.solve(ctx, r.limit)
 }
 
 // check tells what is wrong with the dimensions of a tree.

@@ -1,6 +1,7 @@
 package ilp
 
 import (
+	"encoding/binary"
 	"fmt"
 	"slices"
 
@@ -12,6 +13,7 @@ import (
 // name them.
 type group struct {
 	from, to  int // leaves
+	kind      int // of the destinations
 	lanes     laneSet
 	transfers []int // indices into the phase
 }
@@ -59,7 +61,7 @@ func (w *network) newPhase(pairs []fors.Pair) (*phase, error) {
 		if i == 0 || k.from != keys[i-1].from || k.to != keys[i-1].to || k.kind != keys[i-1].kind {
 			ph.ends[k.from] = append(ph.ends[k.from], len(ph.groups))
 			ph.ends[ph.leaves+k.to] = append(ph.ends[ph.leaves+k.to], len(ph.groups))
-			ph.groups = append(ph.groups, group{from: k.from, to: k.to, lanes: w.lanes(k.from, k.to, k.kind)})
+			ph.groups = append(ph.groups, group{from: k.from, to: k.to, kind: k.kind, lanes: w.lanes(k.from, k.to, k.kind)})
 		}
 		g := &ph.groups[len(ph.groups)-1]
 		g.transfers = append(g.transfers, k.transfer)
@@ -91,6 +93,18 @@ func (ph *phase) classify() {
 		}
 	}
 	ph.classes = append(ph.classes, universal...)
+}
+
+// demand is what the phase asks for, as a map key: phases with the same demand
+// have the same groups and are the same problem.
+func (ph *phase) demand() string {
+	var key []byte
+	for _, g := range ph.groups {
+		for _, n := range []int{g.from, g.to, g.kind, len(g.transfers)} {
+			key = binary.AppendUvarint(key, uint64(n))
+		}
+	}
+	return string(key)
 }
 
 // degree is the number of transfers at an end.

@@ -83,25 +83,21 @@ func remote(t testing.TB, tree *fors.Tree) [][]fors.Pair {
 	return sc.remote
 }
 
-// The model routes what matchings settle elsewhere.
+// The model alone routes every phase of the paper's scenarios, those that
+// matchings settle otherwise.
 func TestSolverAlone(t *testing.T) {
 	for n := 1; n <= 3; n += 2 {
 		tree := cut(ft(20, 18, 20), n, 0, 5, 11)
 		phases := remote(t, tree)
-		var some [][]fors.Pair
-		for p := 0; p < len(phases); p += 30 {
-			some = append(some, phases[p])
-		}
 		r := router{limit: PhaseLimit, direct: true}
-		lanes, err := r.route(context.Background(), tree, some)
+		start := time.Now()
+		lanes, err := r.route(context.Background(), tree, phases)
 		if err != nil {
 			t.Fatalf("%dF: %v", n, err)
 		}
-		if r.solved != len(some) {
-			t.Errorf("%dF: lp_solve was asked for %d of %d phases", n, r.solved, len(some))
-		}
-		for p := range some {
-			if err := checkRoute(tree, some[p], lanes[p]); err != nil {
+		t.Logf("%dF: %v for %d phases, %d of them different", n, time.Since(start), len(phases), r.solved)
+		for p := range phases {
+			if err := checkRoute(tree, phases[p], lanes[p]); err != nil {
 				t.Errorf("%dF, phase %d: %v", n, p, err)
 			}
 		}
