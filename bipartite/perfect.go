@@ -1,13 +1,8 @@
 package bipartite
 
-const (
-	// walkCap is the most steps that a random walk makes before a search takes
-	// over. Expected walks are short; on skewed graphs some are not.
-	walkCap = 400
-	// lookAhead is how many edges of a vertex are looked at before one is taken
-	// at random.
-	lookAhead = 16
-)
+// walkCap is the most steps that a random walk makes before a search takes over.
+// Expected walks are short; on skewed graphs some are not.
+const walkCap = 400
 
 // seed makes the random numbers of a part of the graph a function of that part.
 func (w *worker) seed(first, degree int) {
@@ -37,6 +32,7 @@ func (w *worker) perfect(n int, g *adjacency) {
 	}
 	grow(&w.pick, n)
 	grow(&w.exit, n)
+	copy(grow(&w.look, n), g.start)
 	open := w.open[:0]
 	for u := range int32(n) {
 		if i := w.free(g, u); i >= 0 {
@@ -53,37 +49,34 @@ func (w *worker) perfect(n int, g *adjacency) {
 	}
 }
 
-// free returns the first place among those looked at of u whose right vertex is
-// not matched, or −1.
+// free returns the first place of u whose right vertex is not matched, or −1. A
+// right vertex once matched stays so, and no place is looked at twice.
 func (w *worker) free(g *adjacency, u int32) int32 {
-	from, to := g.start[u], g.start[u+1]
-	for i, v := range g.right[from:min(to, from+lookAhead)] {
-		if w.owner[v] < 0 {
-			return from + int32(i)
+	end := g.start[u+1]
+	for i := w.look[u]; i < end; i++ {
+		if w.owner[g.right[i]] < 0 {
+			w.look[u] = i + 1
+			return i
 		}
 	}
+	w.look[u] = end
 	return -1
 }
 
 // walk looks for an augmenting path from u: over a random edge to the right and
-// back over a matched one, until a free right vertex turns up. It gives up after
+// back over a matched one, until a vertex has a free neighbour. It gives up after
 // walkCap steps.
 func (w *worker) walk(g *adjacency, first int32) bool {
 	u := first
 	for range walkCap {
-		if i := w.free(g, u); i >= 0 {
+		i := w.sample(g, u)
+		w.exit[u] = i
+		u = w.owner[g.right[i]]
+		if i = w.free(g, u); i >= 0 {
 			w.exit[u] = i
 			w.retrace(g, first)
 			return true
 		}
-		i := w.sample(g, u)
-		w.exit[u] = i
-		next := w.owner[g.right[i]]
-		if next < 0 {
-			w.retrace(g, first)
-			return true
-		}
-		u = next
 	}
 	return false
 }
