@@ -163,21 +163,15 @@ func (q *quotient) program() *program {
 				p.rows[f.to*len(q.lanes)+c].add(col, f.pairs/q.kinds[f.to].leaves)
 			}
 		}
-		p.rows = append(p.rows, row{cols: cols, sense: atLeast, rhs: float64(f.transfers) * (1 + nudge(len(p.rows)))})
+		p.rows = append(p.rows, row{cols: cols, sense: atLeast, rhs: float64(f.transfers) * (1 + slack*share(len(p.rows)))})
 	}
 	return p
 }
 
-// nudge is a different tiny share for every row, below slack. Without it the
-// programme is so degenerate that lp_solve stalls: on FT(2;20,18) with 40 dead
-// links it does not finish in 30 s, and with it in 0.06 s. What is proved in the
-// end is proved for the exact numbers.
-func nudge(row int) float64 {
-	_, share := math.Modf(float64(row) * (math.Sqrt(5) - 1) / 2)
-	return share * slack
-}
-
-// slack is how far the programme that lp_solve sees is off.
+// slack is the most by which the demands that lp_solve sees are off. As they are,
+// the programme is so degenerate that lp_solve stalls: on FT(2;20,18) with 40 dead
+// links it does not finish in 30 s, and with the slack in 0.06 s. What is proved
+// in the end is proved for the exact numbers.
 const slack = 1.0 / (1 << 20)
 
 func (r *row) add(col, coef int) {

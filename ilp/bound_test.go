@@ -112,7 +112,7 @@ func wholeProgramme(t *rapid.T, tree *fors.Tree) float64 {
 				links[(len(tree.Slots)+B)*tree.Lanes+k].add(col, 1)
 			}
 			if len(cols) > 0 {
-				p.sum(cols, equal, len(slots))
+				p.rows = append(p.rows, row{cols: cols, sense: equal, rhs: float64(len(slots))})
 			}
 		}
 	}

@@ -10,20 +10,20 @@ import (
 )
 
 // The paper (section 5.2) takes a path between every two leaves to suffice for a
-// routing of every phase. On FT(2;20,18) it does not: with 120 of the 360 links
-// dead some 1 in 60 fabrics, and with 180 dead two thirds of those in which every
-// two leaves still share a lane, have phases in which a leaf has more transfers
-// than lanes for them. The exact planner plans the same fabrics, in as few phases
-// as their bound.
+// routing of every phase. On FT(2;20,18) it does not: there are fabrics in which
+// every two leaves share a lane and a leaf has more transfers in a phase than
+// lanes for them. Of larger samples they were 13 in 1200 with 120 of the 360 links
+// dead, and 143 in 211 with 180. The exact planner plans the same fabrics, in as
+// few phases as their bound.
 func TestConnectedFabricsWithoutRouting(t *testing.T) {
 	for _, c := range []struct {
 		dead, draws        int
 		connected, blocked int
 	}{
 		{dead: 120, draws: 60, connected: 60, blocked: 1},
-		{dead: 180, draws: 60, connected: 43, blocked: 28},
+		{dead: 180, draws: 24, connected: 17, blocked: 11},
 	} {
-		rng := rand.New(rand.NewPCG(uint64(c.dead), 13))
+		rng := rand.New(rand.NewPCG(uint64(c.dead), 14))
 		connectedFabrics, blockedFabrics := 0, 0
 		for draw := range c.draws {
 			tree := cutRandom(ft(20, 18, 20), c.dead, rng)

@@ -34,13 +34,27 @@ type program struct {
 	empty    bool // a row without columns cannot hold
 }
 
-// sum adds a row with coefficients 1. No row asks for less than nothing.
+// sum adds a row with coefficients 1 to an integer programme; no row asks for less
+// than nothing. The right-hand side is relaxed by less than 1, which changes no
+// integer solution, and by a different amount for every row: the programme is
+// degenerate otherwise, and lp_solve stalls.
 func (p *program) sum(cols []int, s sense, rhs int) {
 	if len(cols) == 0 {
 		p.empty = p.empty || s != atMost && rhs > 0
 		return
 	}
-	p.rows = append(p.rows, row{cols: cols, sense: s, rhs: float64(rhs)})
+	if s != atLeast {
+		p.rows = append(p.rows, row{cols: cols, sense: atMost, rhs: float64(rhs) + share(len(p.rows))/32})
+	}
+	if s != atMost {
+		p.rows = append(p.rows, row{cols: cols, sense: atLeast, rhs: float64(rhs) - share(len(p.rows))/32})
+	}
+}
+
+// share is a number in [0, 1), a different one for every row.
+func share(row int) float64 {
+	_, share := math.Modf(float64(row) * (math.Sqrt(5) - 1) / 2)
+	return share
 }
 
 // outcome is what a solver says of a program.

@@ -9,6 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
 	"forsd/fors"
 )
 
@@ -104,21 +107,26 @@ func TestSolverAlone(t *testing.T) {
 	}
 }
 
-// Where damage is heavy and matchings get stuck, lp_solve routes the cores.
+// Where damage is heavy and matchings get stuck, lp_solve routes the cores; more
+// matchings do it too.
 func TestCores(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 1))
 	tree := cutRandom(ft(20, 18, 20), 120, rng)
 	phases := remote(t, tree)
 	r := router{limit: PhaseLimit}
-	lanes, err := r.route(context.Background(), tree, phases)
+	byCores, err := r.route(context.Background(), tree, phases)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if r.solved == 0 {
 		t.Error("matchings settle every phase, and the test is of no use")
 	}
+	byTries, err := Route(context.Background(), tree, phases)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for p := range phases {
-		if err := checkRoute(tree, phases[p], lanes[p]); err != nil {
+		if err := errors.Join(checkRoute(tree, phases[p], byCores[p]), checkRoute(tree, phases[p], byTries[p])); err != nil {
 			t.Errorf("phase %d: %v", p, err)
 		}
 	}
@@ -143,6 +151,9 @@ func TestAgreesWithExhaustiveSearch(t *testing.T) {
 			}
 			for _, direct := range []bool{false, true} {
 				r := router{limit: PhaseLimit, direct: direct}
+				if p%2 == 0 {
+					r.tries = tries
+				}
 				lanes, err := r.route(context.Background(), tree, [][]fors.Pair{pairs})
 				var blocked *InfeasibleError
 				if got := err == nil; got != want || err != nil && !errors.As(err, &blocked) {
@@ -215,4 +226,42 @@ func TestLimits(t *testing.T) {
 	if _, err := Bound(cancelled, tree); !errors.Is(err, context.Canceled) {
 		t.Errorf("Bound, cancelled: %v", err)
 	}
+}
+
+// A plan of any small tree serves every pair that has a lane, or says why not.
+func TestPlansOfAnyTree(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		tree := drawTree(t)
+		p, err := Plan(context.Background(), tree)
+		if err == nil {
+			if err := checkPlan(tree, p); err != nil {
+				t.Fatal(err)
+			}
+			again, err := Plan(context.Background(), tree)
+			if diff := cmp.Diff(p, again); diff != "" || err != nil {
+				t.Fatalf("the second plan differs: %v %s", err, diff)
+			}
+			return
+		}
+		var blocked *InfeasibleError
+		if errors.As(err, &blocked) {
+			sc, err := newSchedule(tree, fors.ComputeBounds(tree).Reduction)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, b := range blocked.Phases {
+				if yes, _ := feasible(tree, sc.remote[b.Phase]); yes {
+					t.Fatalf("%v, and there is one", b)
+				}
+			}
+		} else if f := fors.ComputeBounds(tree).Reduction; tree.Servers() > 0 && f < placesPerLeaf(tree) {
+			t.Fatal(err)
+		}
+	})
+}
+
+// placesPerLeaf is M0.
+func placesPerLeaf(tree *fors.Tree) int {
+	_, M0 := places(tree)
+	return M0
 }

@@ -3,6 +3,7 @@ package ilp
 import (
 	"cmp"
 	"math"
+	"math/rand/v2"
 	"slices"
 
 	"forsd/fors"
@@ -15,6 +16,7 @@ import (
 // phases and proves nothing where it fails.
 type settler struct {
 	ph      *phase
+	rng     *rand.Rand    // nil for plain weights
 	byGroup [][]fors.Lane // [group] lanes given
 	used    laneSet       // lanes whose turn has been
 
@@ -27,11 +29,12 @@ type settler struct {
 	weight [][]float64 // [from][to]
 }
 
-// settle returns the lanes of each group after the given number of matchings, or
-// after all of them, and whether none left an end with more transfers than
-// lanes. It returns the number of matchings before the one that did.
-func (ph *phase) settle(most int) (s *settler, done int, ok bool) {
+// settle matches the given number of lanes, or all of them, and tells whether no
+// matching left an end with more transfers than lanes; done is the number of
+// matchings before one that did. With rng the weights vary.
+func (ph *phase) settle(most int, rng *rand.Rand) (s *settler, done int, ok bool) {
 	s = newSettler(ph)
+	s.rng = rng
 	for _, c := range s.order() {
 		if c.all && most >= ph.lanes {
 			return s, done, ph.expand(c, func(g int) int { return s.left[g] }, s.byGroup)
@@ -153,6 +156,9 @@ func (s *settler) weigh(c class) {
 		}
 		from, to := s.ph.groups[g].from, s.ph.groups[g].to
 		urgency := 1 + urgent(s.room[from]-s.todo[from]) + urgent(s.room[s.ph.leaves+to]-s.todo[s.ph.leaves+to]) + urgent(s.ways[g]-n)
+		if s.rng != nil {
+			urgency *= 1 + 4*s.rng.Float64()
+		}
 		if at := from*s.ph.leaves + to; s.pick[at] < 0 || urgency > s.weight[from][to] {
 			s.pick[at], s.weight[from][to] = g, urgency
 		}
