@@ -1,6 +1,9 @@
 package fors
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 // TestExactScenarios holds the optimum of each kind of damage.
 func TestExactScenarios(t *testing.T) {
@@ -59,4 +62,29 @@ func exactScenarios() []exactScenario {
 		{"FT(2;32,32)/0F", fullTree(32, 32), 1023},
 		{"FT(2;32,32)/9F", randomFailures(fullTree(32, 32), 9, 1), 1059},
 	}
+}
+
+// TestExactClosed refuses trees whose servers are not alike, and plans those
+// that only might have been.
+func TestExactClosed(t *testing.T) {
+	tree := fullTree(3, 4)
+	closed := Server(-1)
+	tree.Closed = func(d Server, k Lane) bool { return d == closed && k == 2 }
+	p, err := PlanExact(tree)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustCheck(t, tree, p)
+	if p.Phases != 11 {
+		t.Errorf("%d phases, want 11", p.Phases)
+	}
+	closed = 7
+	if _, err = PlanExact(tree); err == nil || !strings.Contains(err.Error(), "lane 2 is closed to server 7 of leaf 2") {
+		t.Errorf("error %v, want one about lane 2 and server 7 of leaf 2", err)
+	}
+	tree.cutCables(2, 2) // nobody would use it
+	if p, err = PlanExact(tree); err != nil {
+		t.Fatal(err)
+	}
+	mustCheck(t, tree, p)
 }

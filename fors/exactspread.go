@@ -13,11 +13,18 @@ const (
 	inward  = 1
 )
 
-// Forced moves that the search for a spread may make: while it looks for a
-// number of phases that it manages, and when it tries to save one of them.
 const (
+	// quickMoves is how many forced moves the search for a spread may make while
+	// it looks for a number of phases that it manages.
 	quickMoves = 40
-	fullMoves  = 400
+	// saveTries is how many spreads it begins with to save one of these phases,
+	// and saveWork what it may spend on each: forced moves times the pairs of
+	// links that a search may have to look at after each of them.
+	saveTries = 8
+	saveWork  = 1 << 27
+	// steepness is how much more a link of a leaf at the limit counts than one of
+	// an idle leaf, in sixteenths.
+	steepness = 496
 )
 
 // spread assigns the transfers of every two leaves to lanes, so that no lane
@@ -41,19 +48,35 @@ func (n *net) spread(least int) (y []int32, phases int) {
 		s.load[end] = make([]int32, n.leaves*n.lanes)
 	}
 	for phases = least; ; phases++ {
-		s.fill(phases)
+		s.fill(phases, steepness)
 		if s.relieve(quickMoves) {
 			break
 		}
 	}
 	for ; phases > least; phases-- {
 		found := slices.Clone(s.y)
-		s.setLimit(phases - 1)
-		if !s.relieve(fullMoves) {
+		if !s.save(phases - 1) {
 			return found, phases
 		}
 	}
 	return s.y, phases
+}
+
+// save looks for a spread for fewer phases, from the one at hand and from new
+// ones, every other one of them filled as if all leaves were alike.
+func (s *spread) save(phases int) bool {
+	links := 2 * s.leaves * s.lanes
+	moves := min(4000, saveWork/(links*links)+1)
+	s.setLimit(phases)
+	for try := range saveTries {
+		if try > 0 {
+			s.fill(phases, try%2*steepness)
+		}
+		if s.relieve(moves) {
+			return true
+		}
+	}
+	return false
 }
 
 // setLimit sets Φ and counts the excess over it.
@@ -69,8 +92,8 @@ func (s *spread) setLimit(phases int) {
 
 // fill assigns all transfers anew, the tightest leaves' pairs and those with the
 // fewest lanes first, each pair levelled over its lanes. Levels count a link the
-// more, the closer its leaf is to the limit.
-func (s *spread) fill(phases int) {
+// more, the closer its leaf is to the limit: 1 + steep/16·(pressure)^4.
+func (s *spread) fill(phases, steep int) {
 	clear(s.y)
 	clear(s.load[outward])
 	clear(s.load[inward])
@@ -78,7 +101,7 @@ func (s *spread) fill(phases int) {
 	for A := range s.leaves {
 		living := commonLanes(s.lanesOf(A), s.lanesOf(A))
 		pressure[A] = float64(s.out(A)) / float64(max(1, living*phases))
-		weight[A] = 16 + int64(496*math.Pow(min(1, pressure[A]), 4)) // 1…32 in sixteenths
+		weight[A] = 16 + int64(float64(steep)*math.Pow(min(1, pressure[A]), 4)) // in sixteenths
 	}
 	var pairs []int32 // A·leaves + B
 	for i, lanes := range s.common {

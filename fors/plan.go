@@ -40,8 +40,9 @@ type Tree struct {
 type Engine string
 
 // The engines. Shift is the undamaged linear shift, Algorithm section 4's
-// schedule with Algorithm 2's routing, Conservative the fallback that is longer
-// than need be and always conflict-free.
+// schedule with Algorithm 2's routing, Exact the planner that reaches the lower
+// bound under any damage, Conservative the fallback that is longer than need be
+// and always conflict-free.
 const (
 	Shift        Engine = "shift"
 	Algorithm    Engine = "algorithm"
