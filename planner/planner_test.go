@@ -1,0 +1,264 @@
+package planner
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"forsd/fors"
+	"forsd/internal/fabgen"
+	"forsd/lft"
+	"forsd/phasetable"
+	"forsd/topology"
+	"forsd/verify"
+)
+
+// tree is a generated fabric with some cables of leaf 0 gone, against the
+// baseline of the whole.
+func tree(t *testing.T, s fabgen.Spec, dead ...uint8) *topology.FatTree {
+	t.Helper()
+	f := fabgen.Generate(s)
+	base, err := topology.NewBaseline(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range dead {
+		f.Disconnect(topology.PortRef{Node: f.Find(fabgen.LeafGUID), Port: p})
+	}
+	ft, err := topology.Fit(f, base, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ft
+}
+
+func codes(ws []Warning) (out []string) {
+	for _, w := range ws {
+		out = append(out, w.Code)
+	}
+	return out
+}
+
+func TestEngines(t *testing.T) {
+	healthy, cut := tree(t, fabgen.Spec{Spines: 6, Leaves: 4, LMC: 3}), tree(t, fabgen.Spec{Spines: 6, Leaves: 4, LMC: 3}, 7, 8)
+	for _, c := range []struct {
+		tree   *topology.FatTree
+		engine string
+		want   fors.Engine
+	}{
+		{healthy, "", fors.Shift}, {healthy, Auto, fors.Shift}, {healthy, "algorithm", fors.Shift}, {healthy, "exact", fors.Exact},
+		{cut, "algorithm", fors.Algorithm}, {cut, "exact", fors.Exact},
+	} {
+		r, err := Make(c.tree, Settings{Engine: c.engine})
+		if err != nil {
+			t.Fatalf("engine %q: %v", c.engine, err)
+		}
+		if r.Plan.Engine != c.want || r.Plan.Gap() != 0 {
+			t.Errorf("engine %q gave a plan by %s with gap %d, want %s", c.engine, r.Plan.Engine, r.Plan.Gap(), c.want)
+		}
+		if err := r.Check(r.Tables); err != nil {
+			t.Errorf("engine %q: %v", c.engine, err)
+		}
+	}
+	if _, err := Make(healthy, Settings{Engine: "magic"}); err == nil || !strings.Contains(err.Error(), `engine "magic" does not exist`) {
+		t.Errorf("an unknown engine gave %v", err)
+	}
+}
+
+// TestAlgorithmInsists holds that the paper's path is not replaced silently.
+func TestAlgorithmInsists(t *testing.T) {
+	f := fabgen.Generate(fabgen.Spec{Spines: 6, Leaves: 4, LMC: 3})
+	base, err := topology.NewBaseline(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Disconnect(topology.PortRef{Node: f.Find(fabgen.LeafGUID), Port: 7})
+	f.Disconnect(topology.PortRef{Node: f.Find(fabgen.LeafGUID + 1), Port: 8})
+	ft, err := topology.Fit(f, base, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Make(ft, Settings{Engine: "algorithm"}); err == nil || !strings.Contains(err.Error(), "m = 2 lanes, and the bandwidth reduction is f = 1") {
+		t.Errorf("m > f gave %v", err)
+	}
+}
+
+// TestFewLIDs plans with fewer LIDs than lanes: base LIDs carry the healthy
+// exchange, and after a failure lanes are closed to servers, which is said.
+func TestFewLIDs(t *testing.T) {
+	for _, dead := range [][]uint8{nil, {7}} {
+		r, err := Make(tree(t, fabgen.Spec{Spines: 6, Leaves: 4, LMC: 1}, dead...), Settings{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c := codes(r.Warnings); len(c) == 0 || c[0] != LMCTooSmall {
+			t.Errorf("%d cables dead: warnings %v", len(dead), c)
+		}
+	}
+}
+
+// TestBystanderBeyondLanes holds that a bystander which pushes α beyond the
+// lanes does not lengthen the exchange.
+func TestBystanderBeyondLanes(t *testing.T) {
+	f := fabgen.Generate(fabgen.Spec{Spines: 4, Leaves: 3, Hosts: []int{5, 4, 4}, LMC: 2})
+	base, err := topology.NewBaseline(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ft, err := topology.Fit(f, base, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n, i := range ft.Servers {
+		if ft.Hosts[i].Leaf == 0 && ft.Hosts[i].Alpha == 0 {
+			ft.Servers = append(ft.Servers[:n:n], ft.Servers[n+1:]...)
+			break
+		}
+	}
+	r, err := Make(ft, Settings{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Plan.Phases != 11 {
+		t.Errorf("12 servers on 3 leaves, 4 lanes: %d phases by %s, want 11", r.Plan.Phases, r.Plan.Engine)
+	}
+}
+
+// TestVerified holds that a plan which does not stand on the tables is replaced
+// by one that does, or refused.
+func TestVerified(t *testing.T) {
+	ft := tree(t, fabgen.Spec{Spines: 4, Leaves: 4, LMC: 2})
+	tables, err := Route(ft)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := Plan(ft, Settings{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := s.Rows.To[:s.Plan.Servers]
+	row[0], row[1] = row[1], row[0]
+	again, err := s.Verified(tables)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := codes(again.Warnings); again.Plan.Engine != fors.Conservative || len(c) == 0 || c[len(c)-1] != EngineFallback {
+		t.Errorf("a spoiled plan was replaced by %s with warnings %v", again.Plan.Engine, c)
+	}
+	for i := range tables.Switches {
+		for lid := range tables.Switches[i].Out {
+			tables.Switches[i].Out[lid] = lft.NoPath
+		}
+	}
+	if _, err := again.Verified(tables); err == nil {
+		t.Error("a plan was verified on empty tables")
+	}
+}
+
+func TestUnreachable(t *testing.T) {
+	ft := tree(t, fabgen.Spec{Spines: 3, Leaves: 3, LMC: 2}, 4, 5, 6)
+	pairs := Unreachable(ft)
+	if len(pairs) != 2*3*6 {
+		t.Fatalf("%d pairs are unreachable with leaf 0 cut off, want 36", len(pairs))
+	}
+	r, err := Make(ft, Settings{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rep := r.Report(); rep.UnreachablePairs != 36 || !strings.Contains(strings.Join(rep.Warnings, " "), UnreachablePairs) {
+		t.Errorf("the report says %+v", rep)
+	}
+	if err := verify.Plan(ft, r.Tables, r.Rows, pairs); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestWriteDir holds that the files are whole and the same at every run, but for
+// the time that planning took.
+func TestWriteDir(t *testing.T) {
+	ft := tree(t, fabgen.Spec{Spines: 5, Leaves: 4, LMC: 3}, 7)
+	files := map[string][2][]byte{}
+	for run := range 2 {
+		r, err := Make(ft, Settings{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir := t.TempDir()
+		if err := r.WriteDir(dir); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{PhasesFile, TablesFile, BinaryFile, UnreachableFile, ReportFile} {
+			data, err := os.ReadFile(filepath.Join(dir, name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			both := files[name]
+			both[run] = data
+			files[name] = both
+		}
+	}
+	var reports [2]Report
+	for run := range reports {
+		if err := json.Unmarshal(files[ReportFile][run], &reports[run]); err != nil {
+			t.Fatal(err)
+		}
+		reports[run].PlanSeconds = 0
+	}
+	if diff := cmp.Diff(reports[0], reports[1]); diff != "" {
+		t.Error(diff)
+	}
+	delete(files, ReportFile)
+	for name, both := range files {
+		if !bytes.Equal(both[0], both[1]) {
+			t.Errorf("%s differs between two runs", name)
+		}
+	}
+}
+
+func TestExplain(t *testing.T) {
+	ft := tree(t, fabgen.Spec{Spines: 4, Leaves: 3, LMC: 2})
+	r, err := Make(ft, Settings{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	view := viewOf(t, r)
+	for src := range view.Servers() {
+		for dst := range view.Servers() {
+			x, err := Explain(ft, r.Tables, view, src, dst)
+			if src == dst {
+				if err == nil {
+					t.Errorf("a transfer from %d to itself is explained", src)
+				}
+				continue
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := 3
+			if x.Src.Leaf == x.Dst.Leaf {
+				want = 1
+			}
+			if len(x.Hops) != want || want == 3 && x.Hops[1].Switch != x.Spine || !strings.HasPrefix(x.Hops[want-1].To, x.Dst.Name) {
+				t.Errorf("from %s to %s: %+v", x.Src.Name, x.Dst.Name, x)
+			}
+		}
+	}
+}
+
+func viewOf(t *testing.T, r *Result) *phasetable.View {
+	t.Helper()
+	data, err := phasetable.Encode(r.Table(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	view, err := phasetable.Decode(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return view
+}
