@@ -88,6 +88,12 @@ func TestBoundIsOptimumOfWholeProgramme(t *testing.T) {
 		if err != nil || got != want {
 			t.Fatalf("bound %d, %v; want %d", got, err, want)
 		}
+		if b := fors.ComputeBounds(tree); b.Certificate == fors.ByLeaf && got < b.LowerBound {
+			t.Fatalf("bound %d, below the leaf bound %d", got, b.LowerBound)
+		}
+		if p, err := fors.PlanExact(tree); err == nil && p.Phases < got {
+			t.Fatalf("bound %d, and there is a plan of %d phases", got, p.Phases)
+		}
 	})
 }
 

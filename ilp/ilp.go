@@ -69,7 +69,7 @@ func (b Blocked) String() string {
 	if b.Leaf < 0 {
 		return fmt.Sprintf("phase %d has no routing", b.Phase)
 	}
-	return fmt.Sprintf("phase %d has no routing: leaf %d %s %d transfers for which there are %d lanes", b.Phase, b.Leaf, verb, b.Transfers, b.Lanes)
+	return fmt.Sprintf("phase %d has no routing: leaf %d %s %d transfers and has lanes for %d of them", b.Phase, b.Leaf, verb, b.Transfers, b.Lanes)
 }
 
 // InfeasibleError names phases that have no routing, ascending: all those that a
@@ -80,8 +80,8 @@ type InfeasibleError struct{ Phases []Blocked }
 func (e *InfeasibleError) Error() string {
 	var s strings.Builder
 	s.WriteString(e.Phases[0].String())
-	if more := len(e.Phases) - 1; more > 0 {
-		fmt.Fprintf(&s, ", and so in %d more phases", more)
+	if n := len(e.Phases); n > 1 {
+		fmt.Fprintf(&s, " (phases without routing: %d)", n)
 	}
 	s.WriteString("; plan the fabric with the exact engine")
 	return s.String()

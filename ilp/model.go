@@ -17,7 +17,8 @@ import (
 // Whatever the other classes leave fits on it if and only if no end keeps more
 // transfers than it has lanes (König), so an end with an excess of transfers
 // over those lanes must put that many elsewhere. A group of which neither end
-// has an excess stays on that class.
+// has an excess stays on that class. Leaves with the same dead lanes are not put
+// together here, as they are in Bound: what they send in one phase differs.
 type model struct {
 	program
 	group, class []int // [column]

@@ -265,3 +265,41 @@ func placesPerLeaf(tree *fors.Tree) int {
 	_, M0 := places(tree)
 	return M0
 }
+
+func TestRouteSaysWhatAndWhere(t *testing.T) {
+	// Leaves 0 and 1 share lane 0 alone.
+	tree := masks(2, 3, 3, 5, 3)
+	fine := []fors.Pair{{Src: 0, Dst: 2}, {Src: 1, Dst: 4}}
+	bad := []fors.Pair{{Src: 0, Dst: 2}, {Src: 1, Dst: 3}}
+	for _, c := range []struct {
+		tree   *fors.Tree
+		phases [][]fors.Pair
+		want   string
+	}{
+		{tree, [][]fors.Pair{fine, bad, fine, bad}, "phase 1 has no routing: leaf 0 sends 2 transfers and has lanes for 1 of them (phases without routing: 2); plan the fabric with the exact engine"},
+		{tree, [][]fors.Pair{fine, {{Src: 0, Dst: 1}}}, "route phase 1: transfer 0 from server 0 to server 1: both are on leaf 0, and such a transfer takes no lane"},
+		{&fors.Tree{Lanes: 3, Slots: tree.Slots, Up: tree.Up[:2]}, nil, "route a tree of 3 leaves: lane states are given for 2 leaves"},
+		{&fors.Tree{Lanes: 4, Slots: tree.Slots, Up: tree.Up}, nil, "route leaf 0: 3 lane states are given for 4 lanes"},
+	} {
+		if _, err := Route(context.Background(), c.tree, c.phases); err == nil || err.Error() != c.want {
+			t.Errorf("%v: %v\nwant %s", c.phases, err, c.want)
+		}
+	}
+	if lanes, err := Route(context.Background(), tree, [][]fors.Pair{fine, nil}); err != nil || len(lanes) != 2 || len(lanes[1]) != 0 {
+		t.Errorf("an empty phase: %v, %v", lanes, err)
+	}
+}
+
+func TestPlansThatAreNone(t *testing.T) {
+	for _, c := range []struct {
+		tree *fors.Tree
+		want string
+	}{
+		{ft(0, 2, 2), "plan a tree without servers: at least one is needed"},
+		{cut(ft(2, 3, 2), 2, 1), "plan for a bandwidth reduction of 2 with 2 servers a leaf: a leaf has no lane left, take it out of the exchange"},
+	} {
+		if _, err := Plan(context.Background(), c.tree); err == nil || err.Error() != c.want {
+			t.Errorf("%v\nwant %s", err, c.want)
+		}
+	}
+}
