@@ -14,7 +14,9 @@ func BenchmarkMake(b *testing.B) {
 			for k := range f {
 				tree.cutCables(0, k)
 			}
-			b.Run(fmt.Sprintf("FT(2;%d,%d)/%dF", ft[0], ft[1], f), func(b *testing.B) { benchmarkMake(b, tree) })
+			b.Run(fmt.Sprintf("FT(2;%d,%d)/%dF", ft[0], ft[1], f), func(b *testing.B) {
+				benchmark(b, func() *Plan { return must(Make(tree)) })
+			})
 		}
 	}
 }
@@ -24,19 +26,28 @@ func BenchmarkConservative(b *testing.B) {
 	for _, ft := range [][2]int{{20, 18}, {32, 32}} {
 		for _, cables := range []int{2, 20} {
 			tree := randomFailures(fullTree(ft[0], ft[1]), cables, 1)
-			b.Run(fmt.Sprintf("FT(2;%d,%d)/%d", ft[0], ft[1], cables), func(b *testing.B) { benchmarkMake(b, tree) })
+			b.Run(fmt.Sprintf("FT(2;%d,%d)/%d", ft[0], ft[1], cables), func(b *testing.B) {
+				benchmark(b, func() *Plan { return PlanConservative(tree) })
+			})
 		}
 	}
 }
 
-func benchmarkMake(b *testing.B, tree *Tree) {
+func benchmark(b *testing.B, plan func() *Plan) {
 	b.ReportAllocs()
 	var p *Plan
 	for b.Loop() {
-		p, _ = Make(tree)
+		p = plan()
 	}
 	b.ReportMetric(float64(p.Phases), "phases")
 	b.ReportMetric(float64(p.Gap()), "gap")
+}
+
+func must(p *Plan, err error) *Plan {
+	if err != nil {
+		panic(err)
+	}
+	return p
 }
 
 // BenchmarkBounds computes the bounds of a heavily damaged tree.

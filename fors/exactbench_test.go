@@ -4,14 +4,10 @@ import "testing"
 
 // BenchmarkExact plans the fabrics whose optimum is known.
 func BenchmarkExact(b *testing.B) {
-	for _, c := range exactScenarios() {
+	scenarios := append(exactScenarios(), exactScenario{name: "FT(2;64,32)/0F", tree: fullTree(64, 32)})
+	for _, c := range scenarios {
 		b.Run(c.name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, err := PlanExact(c.tree); err != nil {
-					b.Fatal(err)
-				}
-			}
+			benchmark(b, func() *Plan { return must(PlanExact(c.tree)) })
 		})
 	}
 }
