@@ -110,7 +110,7 @@ type worker struct {
 	// Perfect matchings; places are those of an adjacency.
 	start, right, count []int32
 	owner               []int32 // [right] left vertex matched with it, −1 for none
-	pick, exit          []int32 // [left] place of its matched edge, of its way out in a walk
+	pick, exit          []int32 // [left] place of its matched edge, −1 for none; of its way out in a walk
 	look                []int32 // [left] first place not looked at yet
 	from, by            []int32 // [right] place and left vertex that a search came from
 	open, queue         []int32

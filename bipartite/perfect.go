@@ -38,6 +38,7 @@ func (w *worker) perfect(n int, g *adjacency) {
 		if i := w.free(g, u); i >= 0 {
 			w.pick[u], owner[g.right[i]] = i, u
 		} else {
+			w.pick[u] = -1
 			open = append(open, u)
 		}
 	}
@@ -81,12 +82,19 @@ func (w *worker) walk(g *adjacency, first int32) bool {
 	return false
 }
 
-// sample returns the place of a random edge of u.
+// sample returns the place of a random edge of u. Among single edges it takes the
+// next one for the matched edge, which leads nowhere.
 func (w *worker) sample(g *adjacency, u int32) int32 {
 	r := w.below(g.degree)
 	i := g.start[u]
 	if g.count == nil {
-		return i + r
+		if i += r; i != w.pick[u] {
+			return i
+		}
+		if i++; i < g.start[u+1] {
+			return i
+		}
+		return g.start[u]
 	}
 	for r -= g.count[i]; r >= 0; r -= g.count[i] {
 		i++
