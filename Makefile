@@ -23,19 +23,26 @@ export PATH := $(PATH):$(patsubst %/,%,$(dir $(GO))):/usr/sbin:/sbin
 
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 # git describes the version; a checkout that belongs to someone else builds too.
-GOBUILD  = CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags '-s -w -X main.version=$(VERSION)'
+GOBUILD  = $(GO) build -trimpath -buildvcs=false -ldflags '-s -w -X main.version=$(VERSION)'
+
+# The engine ilp stands on lp_solve, through cgo, linked from where Debian's
+# lp-solve keeps its library. Without that package the programs are static and do
+# without the engine.
+LPSOLVE := CGO_ENABLED=1 CGO_CFLAGS="-I/usr/include/lpsolve" CGO_LDFLAGS="-L/usr/lib/lp_solve -Wl,-rpath,/usr/lib/lp_solve"
+WITHILP  = $(wildcard /usr/include/lpsolve/lp_lib.h)
 
 # What the tests and the demo run: the subnet manager, its simulated fabric and
 # tools, a C compiler for the C interface, systemd's checkers for the units.
-PACKAGES := ca-certificates gcc git ibsim-utils infiniband-diags libc6-dev opensm systemd
+PACKAGES := ca-certificates gcc git ibsim-utils infiniband-diags libc6-dev liblpsolve55-dev lp-solve opensm systemd
 
 .PHONY: build test vet demo bench fuzz lint install uninstall clean deps
 
 build:
-	$(GOBUILD) -o $(out)/ ./cmd/...
+	$(if $(WITHILP),$(LPSOLVE) $(GOBUILD) -tags lpsolve,CGO_ENABLED=0 $(GOBUILD)) -o $(out)/ ./cmd/...
 
 test: deps vet
 	$(GO) test $(TESTFLAGS) ./...
+	$(LPSOLVE) $(GO) test $(TESTFLAGS) -tags lpsolve ./ilp ./planner
 
 # Everything builds and vets with and without cgo.
 vet:

@@ -5,12 +5,14 @@
 package planner
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
 	"time"
 
 	"forsd/fors"
+	"forsd/ilp"
 	"forsd/lft"
 	"forsd/topology"
 	"forsd/verify"
@@ -21,6 +23,10 @@ const Auto = "auto"
 
 // Engines lists what Settings.Engine may be.
 var Engines = []string{Auto, string(fors.Algorithm), string(fors.Exact), string(fors.ILP)}
+
+// ilpLimit bounds the integer programmes of one plan; the paper's solver needed
+// 30 s (section 6.3).
+const ilpLimit = time.Minute
 
 // Settings are the choices that planning leaves to the operator.
 type Settings struct {
@@ -165,7 +171,7 @@ func schedule(t *topology.FatTree, engine string) (*Schedule, error) {
 	case string(fors.Exact):
 		plan, err = fors.PlanExact(tree)
 	case string(fors.ILP):
-		err = fmt.Errorf("engine %s is not built into this version: use auto, algorithm or exact", engine)
+		plan, err = integer(tree)
 	default:
 		err = fmt.Errorf("engine %q does not exist: use one of %v", engine, Engines)
 	}
@@ -186,6 +192,17 @@ func algorithm(tree *fors.Tree) (*fors.Plan, error) {
 	}
 	b := fors.ComputeBounds(tree)
 	return nil, fmt.Errorf("engine algorithm does not apply: failures affect m = %d lanes, and the bandwidth reduction is f = %d (Algorithm 2 needs m ≤ f): use auto or exact", b.Affected, b.Reduction)
+}
+
+// integer routes section 4's schedule by the paper's integer programme.
+func integer(tree *fors.Tree) (*fors.Plan, error) {
+	ctx, cancel := context.WithTimeoutCause(context.Background(), ilpLimit, fmt.Errorf("engine ilp found no routing within %s: use auto or exact", ilpLimit))
+	defer cancel()
+	plan, err := ilp.Plan(ctx, tree)
+	if err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	return plan, err
 }
 
 func conservative(t *topology.FatTree) (*Schedule, error) {

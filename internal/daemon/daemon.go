@@ -16,6 +16,7 @@ import (
 
 	"forsd/api"
 	"forsd/controller"
+	"forsd/ilp"
 	"forsd/internal/config"
 	"forsd/internal/health"
 	"forsd/lft"
@@ -93,6 +94,9 @@ const keepEvents = 1024
 // which OpenSM's first start would not come to an end. Run gives the directory
 // up at its end.
 func New(cfg *config.Config, version string, log *zap.Logger, notify func(string)) (*Daemon, error) {
+	if cfg.Planning.Engine == config.EngineILP && !ilp.Available() {
+		return nil, fmt.Errorf("planning.engine is ilp: %w", ilp.ErrNotBuiltIn)
+	}
 	d := &Daemon{cfg: cfg, version: version, log: log, started: time.Now(), notify: notify,
 		core: controller.New(controllerSettings(cfg)), finder: finder(cfg),
 		snapshots: make(chan opensm.Snapshot, 1), answers: make(chan controller.Event), calls: make(chan func()), stopped: make(chan struct{}),

@@ -10,7 +10,7 @@ import (
 )
 
 // pollEvery is the time between two looks at what cannot be waited for.
-const pollEvery = 10 * time.Millisecond
+const pollEvery = 20 * time.Millisecond
 
 // Until waits until look is satisfied, which says what it still misses. It ends
 // with ctx, and when forsd does.
