@@ -70,14 +70,9 @@ type Times struct{ Plan, Tables, Verify time.Duration }
 // verifies the one on the other. A plan of the chosen engine that fails
 // verification is replaced by a conservative one, and a warning says so.
 func Make(t *topology.FatTree, s Settings) (*Result, error) {
-	start := time.Now()
-	tables, err := lft.Build(t)
+	tables, times, err := route(t)
 	if err != nil {
-		return nil, fmt.Errorf("build tables: %w", err)
-	}
-	built := time.Now()
-	if err := verify.Tables(t, tables); err != nil {
-		return nil, fmt.Errorf("verify tables: %w", err)
+		return nil, err
 	}
 	checked := time.Now()
 	schedule, err := Plan(t, s)
@@ -87,21 +82,29 @@ func Make(t *topology.FatTree, s Settings) (*Result, error) {
 	if schedule, err = schedule.Verified(tables); err != nil {
 		return nil, err
 	}
-	return &Result{Schedule: schedule, Tables: tables, Times: Times{
-		Plan: schedule.Took, Tables: built.Sub(start),
-		Verify: checked.Sub(built) + time.Since(checked) - schedule.Took}}, nil
+	times.Plan = schedule.Took
+	times.Verify += time.Since(checked) - schedule.Took
+	return &Result{Schedule: schedule, Tables: tables, Times: times}, nil
 }
 
 // Route builds and verifies the tables of the tree.
 func Route(t *topology.FatTree) (*lft.Tables, error) {
+	tables, _, err := route(t)
+	return tables, err
+}
+
+// route builds and verifies tables, and says what either took.
+func route(t *topology.FatTree) (*lft.Tables, Times, error) {
+	start := time.Now()
 	tables, err := lft.Build(t)
 	if err != nil {
-		return nil, fmt.Errorf("build tables: %w", err)
+		return nil, Times{}, fmt.Errorf("build tables: %w", err)
 	}
+	built := time.Now()
 	if err := verify.Tables(t, tables); err != nil {
-		return nil, fmt.Errorf("verify tables: %w", err)
+		return nil, Times{}, fmt.Errorf("verify tables: %w", err)
 	}
-	return tables, nil
+	return tables, Times{Tables: built.Sub(start), Verify: time.Since(built)}, nil
 }
 
 // Verified verifies the schedule on each of the tables. One that fails is

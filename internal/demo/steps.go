@@ -60,19 +60,11 @@ func shiftOn(ctx context.Context, s *e2e.Site, whole *topology.Fabric) (*sim.Res
 	if err != nil {
 		return nil, err
 	}
-	f, err := s.Fabric(ctx)
+	sight, err := s.LookBy(ctx, base)
 	if err != nil {
 		return nil, err
 	}
-	tree, err := topology.Fit(f, base, nil)
-	if err != nil {
-		return nil, err
-	}
-	tables, err := s.ReadTables(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return sim.Run(f, tables, sim.LinearShift(tree))
+	return sim.Run(sight.Tree.Fabric, sight.Tables, sim.LinearShift(sight.Tree))
 }
 
 // planOn simulates a published plan on the tables in sight.

@@ -39,6 +39,20 @@ func (s *Site) Look(ctx context.Context) (*Sight, error) {
 	if err != nil {
 		return nil, err
 	}
+	return s.through(ctx, f, base)
+}
+
+// LookBy takes a sight by a given baseline, where forsd has none.
+func (s *Site) LookBy(ctx context.Context, base *topology.Baseline) (*Sight, error) {
+	f, err := s.Fabric(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return s.through(ctx, f, base)
+}
+
+// through sees the fabric through a baseline, and reads the tables.
+func (s *Site) through(ctx context.Context, f *topology.Fabric, base *topology.Baseline) (*Sight, error) {
 	tree, err := topology.Fit(f, base, nil)
 	if err != nil {
 		return nil, err

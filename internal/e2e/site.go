@@ -134,7 +134,7 @@ func (s *Site) writeConfig(path, pidFile string) error {
 	dump := append(append([]string{"env"}, env...), s.Sim.Prefix()...)
 	var text strings.Builder
 	err = configText.Execute(&text, map[string]any{
-		"State": s.StateDir(), "Run": s.dir, "Manager": s.ManagerDir(), "Socket": s.Socket(),
+		"State": s.StateDir(), "Manager": s.ManagerDir(), "Socket": s.Socket(),
 		"Conf": filepath.Join(s.ManagerDir(), "opensm.conf"), "Log": filepath.Join(s.ManagerDir(), "opensm.log"),
 		"Tables": s.TableFile(), "PID": pidFile, "LMC": cmp.Or(s.options.LMCKey, "auto"), "Dump": append(dump, "dump_fts", "-n"), "More": s.options.Config,
 	})
