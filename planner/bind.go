@@ -1,0 +1,100 @@
+package planner
+
+import (
+	"fmt"
+	"time"
+
+	"forsd/fors"
+	"forsd/topology"
+	"forsd/verify"
+)
+
+// forsTree is the tree as the engines see it: the leaves that have servers, and
+// the servers' indices α as slots. Where bystanders push α beyond the lanes, the
+// servers are counted without gaps instead.
+func forsTree(t *topology.FatTree) *fors.Tree {
+	tree := &fors.Tree{Lanes: t.Lanes}
+	last, dense := -1, false
+	for _, i := range t.Servers {
+		h := &t.Hosts[i]
+		if h.Leaf != last {
+			last = h.Leaf
+			up := make([]bool, t.Lanes)
+			for k := range up {
+				up[k] = t.LaneUp(h.Leaf, k)
+			}
+			tree.Up = append(tree.Up, up)
+			tree.Slots = append(tree.Slots, nil)
+		}
+		slots := &tree.Slots[len(tree.Slots)-1]
+		*slots = append(*slots, h.Alpha)
+		dense = dense || h.Alpha >= t.Lanes
+	}
+	if dense {
+		for _, slots := range tree.Slots {
+			for i := range slots {
+				slots[i] = i
+			}
+		}
+	}
+	if closesLanes(t) {
+		tree.Closed = func(d fors.Server, k fors.Lane) bool {
+			_, open := t.DLID(&t.Hosts[t.Servers[d]], int(k))
+			return !open
+		}
+	}
+	return tree
+}
+
+// closesLanes tells whether some server has fewer LIDs than there are lanes.
+func closesLanes(t *topology.FatTree) bool {
+	for _, i := range t.Servers {
+		if 1<<t.Hosts[i].LMC < t.Lanes {
+			return true
+		}
+	}
+	return false
+}
+
+// bind gives every transfer its destination LID, and collects the warnings.
+func bind(t *topology.FatTree, plan *fors.Plan, start time.Time) (*Schedule, error) {
+	n := len(t.Servers)
+	if plan.Servers != n {
+		return nil, fmt.Errorf("the plan has %d servers, the fabric %d", plan.Servers, n)
+	}
+	rows := verify.Rows{Phases: plan.Phases, To: make([]int32, len(plan.To)), Lane: make([]int16, len(plan.To)), DLID: make([]topology.LID, len(plan.To))}
+	dlid := dlids(t)
+	width := t.Lanes + 1
+	for i, d := range plan.To {
+		rows.To[i], rows.Lane[i] = int32(d), int16(plan.Lane[i])
+		if d == fors.Idle {
+			continue
+		}
+		lid := dlid[int(d)*width+int(plan.Lane[i])+1]
+		if lid == 0 {
+			return nil, fmt.Errorf("phase %d: lane %d is closed to %s, whose LMC is %d", i/n, plan.Lane[i], t.Hosts[t.Servers[d]].Name, t.Hosts[t.Servers[d]].LMC)
+		}
+		rows.DLID[i] = lid
+	}
+	s := &Schedule{Tree: t, Plan: plan, Rows: rows}
+	s.warn()
+	s.Took = time.Since(start)
+	return s, nil
+}
+
+// dlids tabulates the destination LIDs: [server][lane+1], the base LID for
+// local transfers in column 0, zero where the lane is closed to the server.
+func dlids(t *topology.FatTree) []topology.LID {
+	width := t.Lanes + 1
+	out := make([]topology.LID, len(t.Servers)*width)
+	for s, i := range t.Servers {
+		h := &t.Hosts[i]
+		out[s*width] = h.LID
+		for k := range t.Lanes {
+			if lid, ok := t.DLID(h, k); ok {
+				out[s*width+k+1] = lid
+			}
+		}
+	}
+	return out
+}
