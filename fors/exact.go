@@ -67,6 +67,7 @@ type net struct {
 	leaves, lanes int
 	size          []int    // [leaf] n_A
 	base          []Server // [leaf] its first server
+	units         []int    // [leaf] senders whose transfers the spread counts: n_A, or its groups (groups.go)
 	up            []bool   // [leaf·lanes + lane]
 	common        []int    // [A·leaves + B] lanes up at both, 0 for A = B
 	remote        []int    // [leaf] servers of other leaves that it reaches
@@ -82,7 +83,7 @@ func newNet(t *Tree) *net {
 		}
 		at += Server(len(slots))
 	}
-	n.leaves = len(n.size)
+	n.leaves, n.units = len(n.size), n.size
 	n.common = make([]int, n.leaves*n.leaves)
 	n.remote = make([]int, n.leaves)
 	for A := range n.leaves {
@@ -105,8 +106,9 @@ func (n *net) lanesOf(A int) []bool { return n.up[A*n.lanes : (A+1)*n.lanes] }
 // joined tells whether the servers of A send to those of B at all.
 func (n *net) joined(A, B int) bool { return A == B || n.common[A*n.leaves+B] > 0 }
 
-// out is the number of inter-leaf transfers of leaf A, which are as many in as out.
-func (n *net) out(A int) int { return n.size[A] * n.remote[A] }
+// out is the number of inter-leaf transfers of leaf A; where servers are the
+// senders it receives as many.
+func (n *net) out(A int) int { return n.units[A] * n.remote[A] }
 
 // unreachable lists the pairs of servers that no lane joins, in order.
 func (n *net) unreachable() []Pair {

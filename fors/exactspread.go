@@ -140,7 +140,7 @@ func (s *spread) level(w *leveller, A, B int, weightA, weightB int64) {
 		}
 	}
 	slices.SortFunc(w.lanes, func(a, b int32) int { return cmp.Or(cmp.Compare(w.level[a], w.level[b]), cmp.Compare(a, b)) })
-	transfers := int64(s.size[A] * s.size[B])
+	transfers := int64(s.units[A] * s.size[B])
 	under, sum := 0, int64(0) // lanes under the surface, and their levels' sum
 	for _, k := range w.lanes {
 		if w.level[k]*int64(under)-sum >= transfers*rise {
