@@ -221,6 +221,10 @@ var errUnsettled = errors.New("it is being written")
 
 // handle reads and delivers the dump that was v when it was last looked at.
 func (s *watch) handle(seen version) error {
+	// While OpenSM writes, it is not to be held up by reading what it has so far.
+	if err := s.settled(seen, time.Now()); err != nil {
+		return err
+	}
 	data, v, err := readStable(s.dump, s.MaxSize)
 	if err != nil {
 		return err
