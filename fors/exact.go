@@ -32,7 +32,10 @@ func planExact(t *Tree, b Bounds, workers int) (*Plan, error) {
 		return nil, err
 	}
 	n := newNet(t)
-	y, phases := n.spread(b.LowerBound)
+	y, phases, bound := n.spread(b.LowerBound)
+	if bound > b.LowerBound {
+		b.LowerBound, b.Certificate = bound, ByLP
+	}
 	plan := NewPlan(Exact, t.Servers(), phases)
 	if err := n.timetable(plan, y, workers); err != nil {
 		return nil, err

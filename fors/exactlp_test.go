@@ -174,7 +174,7 @@ func TestLPBound(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustCheck(t, tree, p)
-	if p.Phases != 14 || p.LowerBound != 11 {
-		t.Errorf("%d phases, bound %d; want 14, 11", p.Phases, p.LowerBound)
+	if p.Phases != 14 || p.LowerBound != 14 || p.Certificate != ByLP {
+		t.Errorf("%d phases, bound %d by %s; want 14, 14 by lp", p.Phases, p.LowerBound, p.Certificate)
 	}
 }

@@ -22,6 +22,10 @@ const (
 	// links that a search may have to look at after each of them.
 	saveTries = 8
 	saveWork  = 1 << 27
+	// proofWork is how many lanes of pairs the search for prices may look at before
+	// it is tried to save a phase, some 10 ms, and lastWork after that was in vain.
+	proofWork = 1 << 23
+	lastWork  = 1 << 26
 	// steepness is how much more a link of a leaf at the limit counts than one of
 	// an idle leaf, in sixteenths.
 	steepness = 496
@@ -41,8 +45,8 @@ type spread struct {
 }
 
 // spread returns y, [A][B][lane], and the least number of phases from least on
-// for which it was found.
-func (n *net) spread(least int) (y []int32, phases int) {
+// for which it was found, with a lower bound: least, or more where prices prove it.
+func (n *net) spread(least int) (y []int32, phases, bound int) {
 	s := &spread{net: n, y: make([]int32, n.leaves*n.leaves*n.lanes), rng: rand.New(rand.NewPCG(1, 2))}
 	for end := range s.load {
 		s.load[end] = make([]int32, n.leaves*n.lanes)
@@ -53,13 +57,20 @@ func (n *net) spread(least int) (y []int32, phases int) {
 			break
 		}
 	}
-	for ; phases > least; phases-- {
+	if phases == least {
+		return s.y, phases, least
+	}
+	f := newTariff(n)
+	for bound = least; phases > bound; phases-- {
+		if bound = max(bound, f.prove(phases-1, proofWork)); bound == phases {
+			break
+		}
 		found := slices.Clone(s.y)
 		if !s.save(phases - 1) {
-			return found, phases
+			return found, phases, max(bound, f.prove(phases-1, lastWork))
 		}
 	}
-	return s.y, phases
+	return s.y, phases, bound
 }
 
 // save looks for a spread for fewer phases, from the one at hand and from new
