@@ -1,0 +1,262 @@
+package fors
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+)
+
+// Grouped is a plan for servers with fewer LIDs than there are lanes. The
+// senders of a leaf are split into groups, and a leaf's table may send each LID
+// up a lane of its own choice; so the lane of a transfer is a function of the
+// sender's leaf, the destination, and the number of the sender's group, by which
+// the destination's LID is chosen.
+type Grouped struct {
+	*Plan
+	LIDs      int   // how many LIDs of a server the plan uses: the most groups of a leaf
+	GroupSize int   // g: servers of a group, the last one of a leaf may have fewer
+	Group     []int // [server] its group, counted within its leaf from 0
+	// Via is [leaf][destination][group] the lane by which a group of a leaf sends
+	// to a server; Local where the plan does not use it.
+	Via []Lane
+	// LeastPhases is the least number of phases that groups of this size allow;
+	// Plan.LowerBound is that of the tree, whatever the LIDs.
+	LeastPhases int
+}
+
+// PlanGroups plans the complete exchange so that a leaf uses at most lids lanes
+// to any destination, one for each group of g = ⌈n/lids⌉ senders, n being the
+// most servers of a leaf.
+//
+// Time is cut into blocks of g phases. In a block a group has up to g
+// destinations, each on one lane for all of the block, and its members take
+// turns at them: member i sends to destination (i+t) mod g in the block's phase
+// t. So blocks are to groups what phases are to servers, and the steps of
+// PlanExact make them: lanes first, blocks second, groups and receivers last. A
+// server's turn at itself is an idle one.
+//
+// With q_A groups on leaf A, Φ blocks suffice if and only if at most Φ groups
+// reach any server, no leaf's groups have more than gΦ destinations, and
+// integers y[A][B][k] ≥ 0 exist, on lanes k up at both leaves, with
+// Σ_k y = q_A·n_B, Σ_B y ≤ Φ and Σ_A y ≤ Φ. Phases in which nobody sends are
+// left out.
+//
+// Pairs without a common lane are left out and listed. Tree.Closed does not
+// count: the tables open the lanes that the plan uses. PlanGroups fails where
+// the tree contradicts itself, and for less than one LID.
+func PlanGroups(t *Tree, lids int) (*Grouped, error) {
+	open := *t
+	open.Closed = nil
+	if err := open.validate(); err != nil {
+		return nil, err
+	}
+	if lids < 1 {
+		return nil, fmt.Errorf("plan for groups of servers: %d LIDs a server, want 1 or more", lids)
+	}
+	return planGroups(&open, ComputeBounds(&open), lids, runtime.GOMAXPROCS(0))
+}
+
+func planGroups(t *Tree, b Bounds, lids, workers int) (*Grouped, error) {
+	n := newNet(t)
+	g := ceilDiv(slices.Max(n.size), lids)
+	n.units = make([]int, n.leaves)
+	for A, size := range n.size {
+		n.units[A] = ceilDiv(size, g)
+	}
+	y, blocks, least := n.spread(n.leastBlocks(g))
+	x := &grouping{net: n, g: g, blocks: blocks, workers: max(1, workers),
+		plan: NewPlan(Exact, t.Servers(), blocks*g)}
+	if err := x.setBlocks(y); err != nil {
+		return nil, fmt.Errorf("set the blocks of a spread: %w", err)
+	}
+	if err := x.eachLeaf((*groupSeater).seatGroups); err != nil {
+		return nil, err
+	}
+	if err := x.eachLeaf((*groupSeater).seatReceivers); err != nil {
+		return nil, err
+	}
+	p := &Grouped{Plan: x.plan, LIDs: slices.Max(n.units), GroupSize: g, LeastPhases: least * g}
+	x.rotate()
+	x.describe(t, p)
+	p.dropEmpty()
+	p.LeastPhases = min(p.LeastPhases, p.Phases)
+	p.Bounds = b
+	p.Unreachable = n.unreachable()
+	return p, nil
+}
+
+// leastBlocks is the least number of blocks that counting allows: by server, by
+// leaf, and by the lanes of a leaf, out and in.
+func (n *net) leastBlocks(g int) int {
+	least, even := 0, true
+	sets := make([]laneSet, n.leaves)
+	for A := range n.leaves {
+		groups, reached := 0, 0
+		for B := range n.leaves {
+			if n.joined(A, B) {
+				groups, reached = groups+n.units[B], reached+n.size[B]
+			}
+		}
+		least = max(least, groups, ceilDiv(reached, g))
+		even = even && n.size[A] == n.size[0]
+		sets[A] = newLaneSet(n.lanes)
+		for k, up := range n.lanesOf(A) {
+			if up {
+				sets[A].add(k)
+			}
+		}
+	}
+	least = n.leastFlow(sets, n.units, n.size, least)
+	if even {
+		return least // as much goes in as out
+	}
+	return n.leastFlow(sets, n.size, n.units, least)
+}
+
+// leastFlow is the larger of least and the fewest blocks in which the lanes of
+// each leaf A carry own[A]·peer[B] units with every leaf B.
+func (n *net) leastFlow(sets []laneSet, own, peer []int, least int) int {
+	var flow laneFlow
+	flow.reset(n.lanes)
+	for A := range n.leaves {
+		twin := slices.ContainsFunc(sets[:A], func(s laneSet) bool { return slices.Equal(s, sets[A]) })
+		if twin && slices.Min(n.size) == slices.Max(n.size) {
+			continue
+		}
+		flow.clear()
+		for B := range n.leaves {
+			if A != B && flow.common(sets[A], sets[B], nil) {
+				flow.add(own[A] * peer[B])
+			}
+		}
+		least = flow.leastCapacity(least)
+	}
+	return least
+}
+
+// grouping turns a spread of groups' transfers into a plan. A unit is what one
+// group sends to one server: a destination on one lane for one block.
+type grouping struct {
+	*net
+	plan      *Plan
+	g, blocks int
+	workers   int
+	units     []unit
+	from, to  index // the units by source leaf, by destination leaf; by block within
+}
+
+// unit is one group's transfer to one server, all members in turn. Group and
+// Server count within their leaves.
+type unit struct {
+	block, A, B   int32
+	group, server int32
+	lane          Lane
+}
+
+// index lists units by leaf.
+type index struct {
+	first []int32 // [leaf] its first place, one more at the end
+	unit  []int32 // [place]
+}
+
+// of lists the units of a leaf.
+func (x *index) of(leaf int) []int32 { return x.unit[x.first[leaf]:x.first[leaf+1]] }
+
+// indexBy sorts the units by a leaf of theirs; those of one leaf stay in order.
+func (x *grouping) indexBy(leaf func(u *unit) int32) index {
+	i := index{first: make([]int32, x.leaves+1), unit: make([]int32, len(x.units))}
+	for u := range x.units {
+		i.first[leaf(&x.units[u])+1]++
+	}
+	for A := range x.leaves {
+		i.first[A+1] += i.first[A]
+	}
+	at := slices.Clone(i.first)
+	for u := range x.units {
+		A := leaf(&x.units[u])
+		i.unit[at[A]] = int32(u)
+		at[A]++
+	}
+	return i
+}
+
+// eachLeaf runs a step for every leaf, on several goroutines.
+func (x *grouping) eachLeaf(step func(w *groupSeater, leaf int) error) error {
+	errs := make([]error, x.leaves)
+	var next atomic.Int32
+	var wg sync.WaitGroup
+	for range min(x.workers, x.leaves) {
+		wg.Go(func() {
+			w := &groupSeater{grouping: x}
+			for A := int(next.Add(1) - 1); A < x.leaves; A = int(next.Add(1) - 1) {
+				errs[A] = step(w, A)
+			}
+		})
+	}
+	wg.Wait()
+	for A, err := range errs {
+		if err != nil {
+			return fmt.Errorf("seat the groups of leaf %d of %d: %w", A, x.leaves, err)
+		}
+	}
+	return nil
+}
+
+// rotate writes the rows of the plan: the members of a group take turns at the
+// destinations that it has in a block.
+func (x *grouping) rotate() {
+	taken := make([]int32, slices.Max(x.net.units)) // [group] destinations of the block so far
+	for A, size := range x.size {
+		block := int32(-1)
+		for _, i := range x.from.of(A) {
+			u := &x.units[i]
+			if u.block != block {
+				block = u.block
+				clear(taken)
+			}
+			slot := int(taken[u.group])
+			taken[u.group]++
+			first := int(u.group) * x.g
+			for i := range min(x.g, size-first) {
+				x.put(u, x.base[A]+Server(first+i), (slot-i+x.g)%x.g)
+			}
+		}
+	}
+}
+
+// put enters the turn of server s at a unit, in phase t of its block.
+func (x *grouping) put(u *unit, s Server, t int) {
+	d := x.base[u.B] + Server(u.server)
+	if s == d {
+		return
+	}
+	at := (int(u.block)*x.g+t)*x.plan.Servers + int(s)
+	x.plan.To[at], x.plan.Lane[at] = d, u.lane
+}
+
+// describe fills in what tables and addresses follow from.
+func (x *grouping) describe(t *Tree, p *Grouped) {
+	p.Group = make([]int, p.Servers)
+	p.Via = make([]Lane, len(t.Slots)*p.Servers*p.LIDs)
+	for i := range p.Via {
+		p.Via[i] = Local
+	}
+	place := make([]int, 0, x.leaves) // [leaf] its index in the tree
+	for leaf, slots := range t.Slots {
+		if len(slots) > 0 {
+			place = append(place, leaf)
+		}
+	}
+	for A, size := range x.size {
+		for i := range size {
+			p.Group[int(x.base[A])+i] = i / x.g
+		}
+	}
+	for i := range x.units {
+		u := &x.units[i]
+		d := int(x.base[u.B]) + int(u.server)
+		p.Via[(place[u.A]*p.Servers+d)*p.LIDs+int(u.group)] = u.lane
+	}
+}
