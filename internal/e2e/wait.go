@@ -38,26 +38,28 @@ func (s *Site) Until(ctx context.Context, look func() error) error {
 
 // Settled waits until forsd sees a fabric that want accepts (nil accepts every
 // one) and has done its work for it: the tables are read back, and the plan is
-// in force. The topology is long, so it is asked for only when there is a new
-// one: the wait must not slow down what it waits for.
+// in force. The topology is long, so it is asked for only once forsd is at rest
+// on a fabric that is new: the wait must not slow down what it waits for.
 func (s *Site) Settled(ctx context.Context, want func(*api.Topology) error) (st *api.Status, err error) {
 	var seen time.Time // of the topology last asked for
-	missing := errors.New("no fabric has been seen")
+	var missing error  // what want says of it
 	err = s.Until(ctx, func() error {
 		if st, err = s.Client.Status(ctx); err != nil {
 			return err
 		}
-		if e := st.LastEvent; want != nil && e != nil && !e.SeenAt.Equal(seen) {
+		if err := settled(st); err != nil || want == nil {
+			return err
+		}
+		if e := st.LastEvent; !e.SeenAt.Equal(seen) {
 			top, err := s.Client.Topology(ctx)
 			if err != nil {
 				return err
 			}
-			seen, missing = e.SeenAt, want(top)
+			if seen, missing = e.SeenAt, want(top); missing == nil {
+				return errors.New("whether forsd is at rest on the fabric that it shows has not been seen")
+			}
 		}
-		if want != nil && missing != nil {
-			return missing
-		}
-		return settled(st)
+		return missing
 	})
 	if err != nil {
 		return st, fmt.Errorf("wait for forsd to settle: %w", err)

@@ -58,12 +58,15 @@ func (c *console) Write(b []byte) (int, error) {
 	return c.log.Write(b)
 }
 
-// do sends a command and waits for the answer. gone is closed when ibsim has
-// ended.
-func (c *console) do(ctx context.Context, line string, gone <-chan struct{}) (string, error) {
-	if len(line) > maxLine || strings.ContainsAny(line, "\n\x00") {
-		return "", fmt.Errorf("ibsim command %q: want one line of at most %d bytes", line, maxLine)
+// do sends commands in one write, and waits for the answer to all. gone is
+// closed when ibsim has ended.
+func (c *console) do(ctx context.Context, gone <-chan struct{}, lines ...string) (string, error) {
+	for _, line := range lines {
+		if len(line) > maxLine || strings.ContainsAny(line, "\n\x00") {
+			return "", fmt.Errorf("ibsim command %q: want one line of at most %d bytes", line, maxLine)
+		}
 	}
+	line := strings.Join(lines, "\n")
 	select {
 	case c.turn <- struct{}{}:
 		defer func() { <-c.turn }()
@@ -94,8 +97,13 @@ func trimAnswer(text string) string {
 	if i := strings.LastIndex(text, markerStart); i >= 0 {
 		_, text, _ = strings.Cut(text[i:], prompt)
 	}
-	text = strings.TrimPrefix(text, prompt)
-	return strings.TrimSpace(strings.TrimSuffix(text, prompt))
+	for strings.HasPrefix(text, prompt) {
+		text = text[len(prompt):]
+	}
+	for strings.HasSuffix(text, prompt) {
+		text = text[:len(text)-len(prompt)]
+	}
+	return strings.TrimSpace(text)
 }
 
 // expect makes Write deliver what comes before marker.
@@ -113,7 +121,7 @@ var errGone = errors.New("the simulation has ended")
 // returns what ibsim printed. ibsim says "Help" what it can do; it reports
 // errors in what it prints.
 func (s *Sim) Command(ctx context.Context, line string) (string, error) {
-	return s.console.do(ctx, line, s.ibsim.done)
+	return s.console.do(ctx, s.ibsim.done, line)
 }
 
 // Unlink pulls the cable out of a port of a node, named by description or GUID.
@@ -125,6 +133,23 @@ func (s *Sim) Unlink(ctx context.Context, node string, port int) error {
 // Relink puts back the cable that Unlink or UnlinkNode pulled out of a port.
 func (s *Sim) Relink(ctx context.Context, node string, port int) error {
 	return s.act(ctx, "ReLink", node, port)
+}
+
+// Port names a port of a node, which is named by description or GUID.
+type Port struct {
+	Node string
+	Port int
+}
+
+// UnlinkAll pulls the cables out of several ports at once: ibsim gets all the
+// commands in one write, and OpenSM the traps within a millisecond.
+func (s *Sim) UnlinkAll(ctx context.Context, ports []Port) error {
+	return s.actAll(ctx, "Unlink", ports)
+}
+
+// RelinkAll puts back at once what UnlinkAll pulled.
+func (s *Sim) RelinkAll(ctx context.Context, ports []Port) error {
+	return s.actAll(ctx, "ReLink", ports)
 }
 
 // UnlinkNode pulls every cable of a node: the node dies.
@@ -167,17 +192,43 @@ func (s *Sim) ReplaceAdapter(ctx context.Context, node string, guid topology.GUI
 // act sends a command about a node, or about one of its ports if port is not 0.
 // Such commands are silent when they succeed.
 func (s *Sim) act(ctx context.Context, verb, node string, port int, args ...string) error {
+	line, err := s.line(verb, node, port)
+	if err != nil {
+		return err
+	}
+	return s.silent(ctx, strings.Join(append([]string{line}, args...), " "))
+}
+
+// actAll sends a command about each port, all in one write.
+func (s *Sim) actAll(ctx context.Context, verb string, ports []Port) error {
+	lines := make([]string, len(ports))
+	for i, p := range ports {
+		var err error
+		if lines[i], err = s.line(verb, p.Node, p.Port); err != nil {
+			return err
+		}
+	}
+	return s.silent(ctx, lines...)
+}
+
+// line is a command about a node, or about one of its ports if port is not 0.
+func (s *Sim) line(verb, node string, port int) (string, error) {
 	id, err := s.nodeID(node)
 	if err != nil {
-		return fmt.Errorf("ibsim %s: %w", verb, err)
+		return "", fmt.Errorf("ibsim %s: %w", verb, err)
 	}
 	line := fmt.Sprintf("%s \"%s\"", verb, id)
 	if port != 0 {
 		line += fmt.Sprintf("[%d]", port)
 	}
-	said, err := s.Command(ctx, strings.Join(append([]string{line}, args...), " "))
+	return line, nil
+}
+
+// silent sends commands that ibsim answers with nothing but complaints.
+func (s *Sim) silent(ctx context.Context, lines ...string) error {
+	said, err := s.console.do(ctx, s.ibsim.done, lines...)
 	if err == nil && said != "" {
-		err = fmt.Errorf("ibsim command %q: %s", line, said)
+		err = fmt.Errorf("ibsim command %q: %s", strings.Join(lines, "\n"), said)
 	}
 	return err
 }

@@ -31,7 +31,7 @@ func TestConsoleGivesUp(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	failed := make(chan error)
 	go func() {
-		_, err := c.do(ctx, "Dump", nil)
+		_, err := c.do(ctx, nil, "Dump")
 		failed <- err
 	}()
 	<-in
@@ -41,7 +41,7 @@ func TestConsoleGivesUp(t *testing.T) {
 	}
 	answer := make(chan string)
 	go func() {
-		text, _ := c.do(t.Context(), "Attached", nil)
+		text, _ := c.do(t.Context(), nil, "Attached")
 		answer <- text
 	}()
 	if sent := <-in; sent != "Attached\n#done 2\n" {

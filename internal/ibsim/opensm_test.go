@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -65,6 +66,30 @@ func TestCablesComeAndGo(t *testing.T) {
 		g.Disconnect(port4)
 		g.Connect(port3, topology.PortRef{Node: spine, Port: 2}, topology.Rate{Width: 4, Speed: topology.HDR})
 	}))
+}
+
+// TestBurst pulls cables of different leaves in one write, and puts them back.
+func TestBurst(t *testing.T) {
+	f, ctx := small(), t.Context()
+	s := start(t, f)
+	m := up(t, s, OpenSMOptions{Host: "Hca0000", LMC: 2})
+	ports := []Port{{"Leaf001", 3}, {"Leaf000", 4}, {"Leaf001", 4}}
+
+	from := m.LogSize()
+	ok(t, s.UnlinkAll(ctx, ports))
+	waitLog(t, m, SubnetUp, from)
+	sees(t, m, altered(f, func(g *topology.Fabric) {
+		for _, p := range ports {
+			leaf, err := strconv.Atoi(p.Node[len("Leaf"):])
+			ok(t, err)
+			g.Disconnect(topology.PortRef{Node: f.Find(fabgen.LeafGUID + topology.GUID(leaf)), Port: uint8(p.Port)})
+		}
+	}))
+	err := s.RelinkAll(ctx, append(ports, Port{"Leaf001", 99}))
+	if err == nil || !strings.Contains(err.Error(), "99") {
+		t.Errorf("one bad port of four: got error %v", err)
+	}
+	sees(t, m, f)
 }
 
 func TestNodesComeAndGo(t *testing.T) {
