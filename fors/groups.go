@@ -77,8 +77,10 @@ func planGroups(t *Tree, b Bounds, lids, workers int) (*Grouped, error) {
 	if err := x.eachLeaf((*groupSeater).seatReceivers); err != nil {
 		return nil, err
 	}
+	if err := x.eachLeaf((*groupSeater).rotate); err != nil {
+		return nil, err
+	}
 	p := &Grouped{Plan: x.plan, LIDs: slices.Max(n.units), GroupSize: g, LeastPhases: least * g}
-	x.rotate()
 	x.describe(t, p)
 	p.dropEmpty()
 	p.LeastPhases = min(p.LeastPhases, p.Phases)
@@ -202,38 +204,6 @@ func (x *grouping) eachLeaf(step func(w *groupSeater, leaf int) error) error {
 		}
 	}
 	return nil
-}
-
-// rotate writes the rows of the plan: the members of a group take turns at the
-// destinations that it has in a block.
-func (x *grouping) rotate() {
-	taken := make([]int32, slices.Max(x.net.units)) // [group] destinations of the block so far
-	for A, size := range x.size {
-		block := int32(-1)
-		for _, i := range x.from.of(A) {
-			u := &x.units[i]
-			if u.block != block {
-				block = u.block
-				clear(taken)
-			}
-			slot := int(taken[u.group])
-			taken[u.group]++
-			first := int(u.group) * x.g
-			for i := range min(x.g, size-first) {
-				x.put(u, x.base[A]+Server(first+i), (slot-i+x.g)%x.g)
-			}
-		}
-	}
-}
-
-// put enters the turn of server s at a unit, in phase t of its block.
-func (x *grouping) put(u *unit, s Server, t int) {
-	d := x.base[u.B] + Server(u.server)
-	if s == d {
-		return
-	}
-	at := (int(u.block)*x.g+t)*x.plan.Servers + int(s)
-	x.plan.To[at], x.plan.Lane[at] = d, u.lane
 }
 
 // describe fills in what tables and addresses follow from.

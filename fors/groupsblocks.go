@@ -1,11 +1,6 @@
 package fors
 
-import (
-	"cmp"
-	"slices"
-
-	"forsd/bipartite"
-)
+import "forsd/bipartite"
 
 // side is one side of the graph whose edges are the units and whose colours are
 // the blocks. Its vertices are bins of Φ units, one in each block: the lanes of
@@ -36,7 +31,7 @@ func (x *grouping) setBlocks(y []int32) error {
 		g.connectOwn(A)
 	}
 	n := g.regulate()
-	slices.SortStableFunc(g.arcs, func(a, b bipartite.Arc) int { return cmp.Compare(a.Left, b.Left) })
+	g.sortArcs(n)
 	match := make([]int32, n*x.blocks)
 	colourer := bipartite.Colourer{Workers: x.workers}
 	if err := colourer.Arcs(n, x.blocks, g.arcs, match); err != nil {
@@ -104,6 +99,7 @@ func (s *side) addDummies(count, blocks int) (first, end int) {
 
 // connect makes the arcs of the units between leaves.
 func (g *blockGraph) connect(y []int32) {
+	g.arcs = make([]bipartite.Arc, 0, len(y))
 	for A := range g.leaves {
 		for B := range g.leaves {
 			for k, count := range y[(A*g.leaves+B)*g.lanes:][:g.lanes] {
@@ -158,6 +154,23 @@ func (g *blockGraph) regulate() int {
 	g.ins.addDummies(n-len(g.ins.leaf), g.blocks)
 	g.pour(0, n, 0, n, n*g.blocks)
 	return n
+}
+
+// sortArcs orders the arcs by left vertex, of which there are n.
+func (g *blockGraph) sortArcs(n int) {
+	at := make([]int32, n+1)
+	for _, a := range g.arcs {
+		at[a.Left+1]++
+	}
+	for u := range n {
+		at[u+1] += at[u]
+	}
+	sorted := make([]bipartite.Arc, len(g.arcs))
+	for _, a := range g.arcs {
+		sorted[at[a.Left]] = a
+		at[a.Left]++
+	}
+	g.arcs = sorted
 }
 
 // read makes units of the matched bins, ordered by block and source leaf. Of the

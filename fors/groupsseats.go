@@ -32,7 +32,7 @@ func (w *groupSeater) colour(degree int) error {
 	return w.colourer.Rows(len(w.rows)/degree, degree, w.rows, w.match)
 }
 
-// list begins n empty lists of the units of a row.
+// lists begins n empty lists of the units of a row.
 func (w *groupSeater) lists(n, units int) {
 	w.head, w.next = grow(w.head, n), grow(w.next, units)
 	for i := range w.head {
@@ -158,4 +158,38 @@ func (w *groupSeater) seatReceivers(B int) error {
 func (w *groupSeater) groupOf(id int32) int32 {
 	u := &w.grouping.units[id]
 	return w.vertex[u.A] + u.group
+}
+
+// rotate writes the rows of leaf A's servers: the members of a group take turns
+// at the destinations that it has in a block.
+func (w *groupSeater) rotate(A int) error {
+	w.met = grow(w.met, w.net.units[A]) // [group] destinations of the block so far
+	block := int32(-1)
+	for _, id := range w.from.of(A) {
+		u := &w.grouping.units[id]
+		if u.block != block {
+			block = u.block
+			clear(w.met)
+		}
+		slot := int(w.met[u.group])
+		w.met[u.group]++
+		w.turns(u, w.base[A]+Server(int(u.group)*w.g), w.base[A]+Server(w.size[A]), slot)
+	}
+	return nil
+}
+
+// turns enters the turns at a unit of its group's members, the servers from
+// first on that are before end: the first one's is in phase slot of the block,
+// and each other's is one phase before, round and round.
+func (w *groupSeater) turns(u *unit, first, end Server, slot int) {
+	d, lane := w.base[u.B]+Server(u.server), u.lane
+	row, begin := (int(u.block)*w.g+slot)*w.plan.Servers, int(u.block)*w.g*w.plan.Servers
+	for s := first; s < min(end, first+Server(w.g)); s++ {
+		if s != d {
+			w.plan.To[row+int(s)], w.plan.Lane[row+int(s)] = d, lane
+		}
+		if row -= w.plan.Servers; row < begin {
+			row += w.g * w.plan.Servers
+		}
+	}
 }
