@@ -5,6 +5,7 @@ go 1.26.0
 require (
 	github.com/Mellanox/rdmamap v1.1.0
 	github.com/coreos/go-systemd/v22 v22.7.0
+	github.com/crillab/gophersat v1.4.0
 	github.com/draffensperger/golp v0.0.0-20250721104811-2d405f0b4e68
 	github.com/fsnotify/fsnotify v1.10.1
 	github.com/goccy/go-yaml v1.19.2

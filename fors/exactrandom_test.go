@@ -10,8 +10,9 @@ import (
 )
 
 // long tells whether the tests shall try all fabrics that the planner is held
-// to, some minutes' worth, and not a share of them: FORS_LONG=1 go test.
-var long = os.Getenv("FORS_LONG") != ""
+// to, some minutes' worth, and not a share of them: FORS_LONG=1 go test. It is no
+// variable, because the test cache does not see what is read before a test runs.
+func long() bool { return os.Getenv("FORS_LONG") != "" }
 
 // tally counts plans, those whose bound the joint linear programme alone proves,
 // and those longer than their bound.
@@ -80,7 +81,7 @@ func TestExactTiny(t *testing.T) {
 func TestExactRandom(t *testing.T) {
 	var c tally
 	rng := rand.New(rand.NewPCG(12, 12))
-	for range share(10000, 500) {
+	for range share(10000, 2000) {
 		c.plan(t, randomTree(rng))
 	}
 	c.report(t)
@@ -91,7 +92,7 @@ func TestExactRandom(t *testing.T) {
 func TestExactDamaged(t *testing.T) {
 	var c tally
 	rng := rand.New(rand.NewPCG(20, 18))
-	for i := range share(2000, 100) {
+	for i := range share(2000, 200) {
 		tree := randomFailures(fullTree(20, 18), 1+rng.IntN(180), uint64(i))
 		if i%2 != 0 {
 			populate(tree, rng)
@@ -128,7 +129,7 @@ func TestExactWorkers(t *testing.T) {
 
 // share is the number of fabrics to try.
 func share(all, quick int) int {
-	if long {
+	if long() {
 		return all
 	}
 	return quick
