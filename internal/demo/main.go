@@ -1,12 +1,13 @@
 // Command demo shows forsd's main job from end to end on a simulated fabric: the
 // LHCb network FT(2;20,18), 360 hosts, under a real OpenSM. A cable is pulled,
-// then a spine, and both are put back; after each step it says what forsd saw,
-// what it planned, how long that took, and what the exchange costs on the tables
-// that the switches then hold, beside OpenSM's own min-hop tables in the same
-// state.
+// then a spine, and both are put back; then nine cables are pulled at once. After
+// each step it says what forsd saw, what it planned, how long that took, and what
+// the exchange costs on the tables that the switches then hold, beside OpenSM's
+// own min-hop tables in the same state.
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"flag"
@@ -55,7 +56,8 @@ func run(ctx context.Context, forsd string, keep bool) (err error) {
 	if keep {
 		o.Config = "  listen: " + tcp + "\n"
 	}
-	costs, err := minhop(limited, o)
+	steps := makeSteps()
+	costs, err := minhop(limited, o, steps)
 	if err != nil {
 		return fmt.Errorf("min-hop: %w", err)
 	}
@@ -96,11 +98,17 @@ func firstStart(ctx context.Context, s *e2e.Site, c costs) error {
 	if err := s.StartOpenSM(ctx); err != nil {
 		return err
 	}
-	return settle(ctx, s, step{"first start", nil, nil, healthy}, c)
+	st := step{title: "first start", state: healthy}
+	status, err := settle(ctx, s, st, c)
+	if err != nil {
+		return err
+	}
+	show(st.title, status, "1 plan published")
+	return nil
 }
 
 // minhop lets OpenSM route by min-hop through the same states.
-func minhop(ctx context.Context, o e2e.Options) (c costs, err error) {
+func minhop(ctx context.Context, o e2e.Options, steps []step) (c costs, err error) {
 	fmt.Println("\nOpenSM's own min-hop tables, read back from the switches, exchange by linear shift:")
 	o.Engine = "minhop"
 	s, err := e2e.New(ctx, o)
@@ -115,56 +123,73 @@ func minhop(ctx context.Context, o e2e.Options) (c costs, err error) {
 		return nil, err
 	}
 	c = costs{}
-	for i, state := range states {
-		if i > 0 {
-			if err := steps[i-1].do(ctx, s.Sim); err != nil {
-				return nil, err
-			}
+	measure := func(state string) error {
+		if c[state] != nil {
+			return nil
 		}
 		if err := s.SM.Sweep(ctx); err != nil {
-			return nil, err
+			return err
 		}
 		r, err := shiftOn(ctx, s, o.Fabric)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		c[state] = &cost{minhop: r}
 		fmt.Printf("  %-16s %.2f transfers on the busiest link of a phase on average, relative throughput %.3f\n", state, r.Mean, r.RelativeThroughput)
+		return nil
+	}
+	if err := measure(healthy); err != nil {
+		return nil, err
+	}
+	for _, st := range steps {
+		if err := st.do(ctx, s.Sim); err != nil {
+			return nil, err
+		}
+		if err := measure(st.state); err != nil {
+			return nil, err
+		}
 	}
 	return c, nil
 }
 
 // walk does one step and waits until forsd has dealt with it.
 func walk(ctx context.Context, s *e2e.Site, st step, c costs) error {
+	before, err := s.Client.Status(ctx)
+	if err != nil {
+		return err
+	}
+	from := s.SM.LogSize()
 	if err := st.do(ctx, s.Sim); err != nil {
 		return err
 	}
-	return settle(ctx, s, st, c)
+	status, err := settle(ctx, s, st, c)
+	if err != nil {
+		return err
+	}
+	log, err := s.SM.Log()
+	if err != nil {
+		return err
+	}
+	show(st.title, status, fmt.Sprintf("%s published; %s of OpenSM, the last at forsd's signal",
+		plural(int(status.Epoch-before.Epoch), "plan"), plural(bytes.Count(log[from:], []byte(ibsim.SubnetUp)), "dump")))
+	return nil
 }
 
 // settle waits for forsd to come to rest on the fabric that the step leads to,
-// checks the site from outside, and shows what came of it.
-func settle(ctx context.Context, s *e2e.Site, st step, c costs) error {
-	status, err := s.Settled(ctx, func(t *api.Topology) error {
-		if st.seen == nil {
-			return nil
-		}
-		return st.seen(t)
-	})
+// and checks the site from outside.
+func settle(ctx context.Context, s *e2e.Site, st step, c costs) (*api.Status, error) {
+	status, err := s.Settled(ctx, st.seen)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	sight, err := s.Check(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	plan, err := s.Client.Table(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if c[st.state].forsd, err = planOn(sight, plan); err != nil {
-		return err
-	}
-	show(st.title, status)
-	return nil
+	c[st.state].forsd, err = planOn(sight, plan)
+	return status, err
 }

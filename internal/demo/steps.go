@@ -4,11 +4,14 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"slices"
+	"strings"
 	"text/tabwriter"
 
 	"forsd/api"
+	"forsd/controller"
 	"forsd/internal/e2e"
 	"forsd/internal/ibsim"
 	"forsd/phasetable"
@@ -21,9 +24,8 @@ const (
 	healthy  = "healthy"
 	cableOut = "cable"
 	spineOut = "cable and spine"
+	burstOut = "9 cables at once"
 )
-
-var states = []string{healthy, cableOut, spineOut}
 
 // step is something done to the fabric: how forsd sees it when it is done, and
 // the state that it leads to.
@@ -34,16 +36,57 @@ type step struct {
 	state string
 }
 
-// Leaf007's port 31 is its cable to Spine010, lane 10.
-var steps = []step{
-	{"pull one cable: Leaf007 port 31", func(ctx context.Context, s *ibsim.Sim) error { return s.Unlink(ctx, "Leaf007", 31) },
-		e2e.Cable(7, 10, "missing"), cableOut},
-	{"pull a spine: Spine012", func(ctx context.Context, s *ibsim.Sim) error { return s.UnlinkNode(ctx, "Spine012") },
-		e2e.SpinePresent(12, false), spineOut},
-	{"put the spine back", func(ctx context.Context, s *ibsim.Sim) error { return s.RelinkNode(ctx, "Spine012") },
-		e2e.SpinePresent(12, true), cableOut},
-	{"put the cable back", func(ctx context.Context, s *ibsim.Sim) error { return s.Relink(ctx, "Leaf007", 31) },
-		e2e.Cable(7, 10, "full"), healthy},
+// burstSize is how many cables are pulled at once.
+const burstSize = 9
+
+// makeSteps lists what is done to the fabric. Leaf007's port 31 is its cable to
+// Spine010, lane 10; the cables of the burst are drawn from a fixed seed.
+func makeSteps() []step {
+	cables, ports, names := burst(rand.New(rand.NewPCG(9, 2021)))
+	together := func(state string) func(*api.Topology) error {
+		return func(t *api.Topology) error {
+			for _, c := range cables {
+				if err := e2e.Cable(c.Leaf, c.Lane, state)(t); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+	}
+	return []step{
+		{"pull one cable: Leaf007 port 31", func(ctx context.Context, s *ibsim.Sim) error { return s.Unlink(ctx, "Leaf007", 31) },
+			e2e.Cable(7, 10, "missing"), cableOut},
+		{"pull a spine: Spine012", func(ctx context.Context, s *ibsim.Sim) error { return s.UnlinkNode(ctx, "Spine012") },
+			e2e.SpinePresent(12, false), spineOut},
+		{"put the spine back", func(ctx context.Context, s *ibsim.Sim) error { return s.RelinkNode(ctx, "Spine012") },
+			e2e.SpinePresent(12, true), cableOut},
+		{"put the cable back", func(ctx context.Context, s *ibsim.Sim) error { return s.Relink(ctx, "Leaf007", 31) },
+			e2e.Cable(7, 10, "full"), healthy},
+		{"pull nine random cables at once: " + names, func(ctx context.Context, s *ibsim.Sim) error { return s.UnlinkAll(ctx, ports) },
+			together("missing"), burstOut},
+		{"put the nine back at once", func(ctx context.Context, s *ibsim.Sim) error { return s.RelinkAll(ctx, ports) },
+			together("full"), healthy},
+	}
+}
+
+// burst draws different cables of FT(2;20,18), as (leaf, lane), as ports of the
+// leaves, and in words. Lane k is at port 21+k of every leaf.
+func burst(rng *rand.Rand) (cables []controller.Lane, ports []ibsim.Port, names string) {
+	for len(cables) < burstSize {
+		c := controller.Lane{Leaf: rng.IntN(18), Lane: rng.IntN(20)}
+		if !slices.Contains(cables, c) {
+			cables = append(cables, c)
+		}
+	}
+	slices.SortFunc(cables, func(a, b controller.Lane) int {
+		return cmp.Or(cmp.Compare(a.Leaf, b.Leaf), cmp.Compare(a.Lane, b.Lane))
+	})
+	words := make([]string, len(cables))
+	for i, c := range cables {
+		ports = append(ports, ibsim.Port{Node: fmt.Sprintf("Leaf%03d", c.Leaf), Port: 21 + c.Lane})
+		words[i] = fmt.Sprintf("%d/%d", c.Leaf, 21+c.Lane)
+	}
+	return cables, ports, "leaf/port " + strings.Join(words, " ")
 }
 
 // cost is what an exchange costs in one state of the fabric, by min-hop and by
@@ -52,6 +95,9 @@ type (
 	cost  struct{ minhop, forsd *sim.Result }
 	costs map[string]*cost
 )
+
+// states lists those that were reached, in the order of the comparison.
+var states = []string{healthy, cableOut, spineOut, burstOut}
 
 // shiftOn simulates the linear shift on the tables that the switches hold.
 // Servers are numbered as on the whole fabric.
@@ -81,8 +127,8 @@ func planOn(s *e2e.Sight, plan *phasetable.View) (*sim.Result, error) {
 	return sim.Run(s.Tree.Fabric, s.Tables, rows)
 }
 
-// show says what forsd saw and did.
-func show(title string, st *api.Status) {
+// show says what forsd saw and did, and how often.
+func show(title string, st *api.Status, count string) {
 	fmt.Printf("\n%s\n", title)
 	e := st.LastEvent
 	for i, what := range e.What {
@@ -93,6 +139,7 @@ func show(title string, st *api.Status) {
 		fmt.Printf("  saw        %s\n", what)
 	}
 	fmt.Printf("  plan       epoch %d: %d phases (bound %d) by engine %s, %d servers\n", st.Epoch, st.Phases, st.LowerBound, st.Engine, st.Servers)
+	fmt.Printf("  count      %s\n", count)
 	fmt.Printf("  times      %s\n", stations(e))
 	fmt.Printf("  checked    on tables read back from %d switches: no link carries two transfers of a phase, every LID is routed\n", st.Leaves+st.Spines)
 	for _, w := range st.Warnings {
@@ -116,6 +163,13 @@ func stations(e *api.LastEvent) string {
 		}
 	}
 	return text
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }
 
 func shorten(s string, most int) string {
