@@ -1,0 +1,182 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"text/tabwriter"
+
+	"github.com/schollz/progressbar/v3"
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"forsd/internal/ibsim"
+	"forsd/internal/scenario"
+)
+
+// mostRandom bounds --random.
+const mostRandom = 10_000
+
+func scenariosCommand() *cobra.Command {
+	tree := scenario.LHCb
+	var random int
+	var seed uint64
+	var opensm bool
+	cmd := &cobra.Command{
+		Use:   "scenarios [--opensm]",
+		Short: "Plan the exchange in the FORS paper's failure scenarios and in random ones",
+		Long: `Scenarios generates a fat tree, breaks it in the nine ways in which the authors of
+FORS broke theirs, and in random ones, and plans the exchange in each. "3F SW0,5,11"
+are three dead cables at each of these leaves, no two to the same spine; "SW18,19
+out" are dead spines. Random scenarios have 1, 9, 40 and 120 of 360 cables dead in
+turn, wherever it hits.
+
+With --opensm every scenario is also simulated under a real OpenSM (Debian's opensm,
+ibsim-utils and infiniband-diags): the linear shift on the tables that OpenSM's
+routing engines make of what is left, with LMC 0, and the plan on forsd's tables, as
+read back from the switches. A phase takes as long as its busiest link has transfers.
+An engine that refuses a fabric leaves it to min-hop. This takes some seconds a scenario.
+
+Gb/s are what a server gets by a model of the paper's measurement: ` + modelText() + `.
+The paper's own numbers stand beside them where its text has some.`,
+		Example: `  forsctl scenarios
+  forsctl scenarios --spines 32 --leaves 32 --random 20 --seed 7
+  forsctl scenarios --opensm --json >scenarios.json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := tree.Validate(); err != nil {
+				return fmt.Errorf("--spines %d --leaves %d: %w", tree.Spines, tree.Leaves, err)
+			}
+			if random < 0 || random > mostRandom {
+				return fmt.Errorf("--random %d: want a number from 0 to %d", random, mostRandom)
+			}
+			o := scenario.Options{Tree: tree, Scenarios: append(scenario.Paper(tree), scenario.Random(tree, random, seed)...)}
+			if opensm {
+				if err := ibsim.Available(); err != nil {
+					return fmt.Errorf("--opensm: %w", err)
+				}
+				o.Engines = scenario.Engines
+			}
+			bar := progress(cmd, o.Steps())
+			o.Step = func(name, work string) {
+				bar.Describe(name + ", " + work)
+				_ = bar.Add(1)
+			}
+			results, err := scenario.Run(cmd.Context(), o)
+			_ = bar.Finish()
+			if err != nil {
+				return err
+			}
+			return printScenarios(cmd, tree, results)
+		},
+	}
+	cmd.Flags().IntVar(&tree.Spines, "spines", tree.Spines, "M0: spines, and servers of a leaf")
+	cmd.Flags().IntVar(&tree.Leaves, "leaves", tree.Leaves, "M1: leaves")
+	cmd.Flags().IntVar(&random, "random", 4, "number of random scenarios beside the paper's")
+	cmd.Flags().Uint64Var(&seed, "seed", 1, "seed of the random scenarios")
+	cmd.Flags().BoolVar(&opensm, "opensm", false, "simulate each under a real OpenSM as well")
+	return cmd
+}
+
+// modelText says what the model is.
+func modelText() string {
+	return fmt.Sprintf("cables of %.0f Gb/s,\nand %.3f of a transfer for the barrier after each phase", scenario.LinkGbps, scenario.PhaseOverhead)
+}
+
+// progress is a bar on standard error where that is a terminal, and nothing
+// elsewhere. It goes when the work is done.
+func progress(cmd *cobra.Command, steps int) *progressbar.ProgressBar {
+	w := cmd.ErrOrStderr()
+	f, isFile := w.(*os.File)
+	return progressbar.NewOptions(steps, progressbar.OptionSetWriter(w), progressbar.OptionSetVisibility(isFile && term.IsTerminal(int(f.Fd()))),
+		progressbar.OptionClearOnFinish(), progressbar.OptionSetWidth(24), progressbar.OptionShowCount(), progressbar.OptionSetPredictTime(true))
+}
+
+// scenarioReport is what --json prints.
+type scenarioReport struct {
+	Version   int               `json:"version"`
+	Spines    int               `json:"spines"`
+	Leaves    int               `json:"leaves"`
+	Servers   int               `json:"servers"`
+	LMC       int               `json:"lmc"` // of the plans
+	Scenarios []scenario.Result `json:"scenarios"`
+}
+
+func printScenarios(cmd *cobra.Command, t scenario.Tree, results []scenario.Result) error {
+	if wantsJSON(cmd) {
+		return printJSON(cmd, scenarioReport{1, t.Spines, t.Leaves, t.Servers(), int(t.LMC()), results})
+	}
+	out := cmd.OutOrStdout()
+	fmt.Fprintf(out, "%s: %d servers on %d leaves, %d spines; throughput is (P−1)/phases\n\n", t, t.Servers(), t.Leaves, t.Spines)
+	if err := printPlans(out, results); err != nil || len(results) == 0 || results[0].Exchanges == nil {
+		return err
+	}
+	fmt.Fprintf(out, "\nTransfers on the busiest link of a phase, mean over the exchange, on tables read back from the switches;\nlinear shift on OpenSM's engines, forsd's plan on its own:\n\n")
+	if err := printLoads(out, results); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "\nGb/s of a server by the model, beside the paper's measurement of Ftree/Min-Hop and of FORS:\n\n")
+	return printGbps(out, results)
+}
+
+// printPlans prints what the plans are. The time stands last, so that it moves
+// nothing.
+func printPlans(out io.Writer, results []scenario.Result) error {
+	w := newTable(out)
+	fmt.Fprintln(w, "scenario\tdead cables\tf\tm\tphases\tbound\tcertificate\tunreachable\tengine\tthroughput\tplanned in")
+	for i := range results {
+		r := &results[i]
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t%s\t%d\t%s\t%.3f\t%s\n", r.Scenario, r.DeadCables, r.BandwidthReduction, r.AffectedSpines,
+			r.Phases, r.LowerBound, r.Certificate, r.UnreachablePairs, r.Engine, r.Throughput, ms(1000*r.PlanSeconds))
+	}
+	return w.Flush()
+}
+
+// printLoads prints the mean of the largest link load for each engine.
+func printLoads(out io.Writer, results []scenario.Result) error {
+	w := newTable(out)
+	heading(w, results, "")
+	for i := range results {
+		fmt.Fprint(w, results[i].Scenario)
+		for j := range results[i].Exchanges {
+			if x := &results[i].Exchanges[j]; x.Refused() {
+				fmt.Fprint(w, "\trefuses")
+			} else {
+				fmt.Fprintf(w, "\t%.2f", x.Mean)
+			}
+		}
+		fmt.Fprintln(w)
+	}
+	return w.Flush()
+}
+
+// printGbps prints the model's throughput beside the paper's.
+func printGbps(out io.Writer, results []scenario.Result) error {
+	w := newTable(out)
+	heading(w, results, "\tpaper: default\tpaper: FORS")
+	for i := range results {
+		r := &results[i]
+		fmt.Fprint(w, r.Scenario)
+		for j := range r.Exchanges {
+			fmt.Fprintf(w, "\t%.1f", r.Exchanges[j].Gbps)
+		}
+		fmt.Fprintf(w, "\t%s\t%s\n", reported(r.Paper.Default), reported(r.Paper.FORS))
+	}
+	return w.Flush()
+}
+
+func heading(w *tabwriter.Writer, results []scenario.Result, more string) {
+	fmt.Fprint(w, "scenario")
+	for _, x := range results[0].Exchanges {
+		fmt.Fprintf(w, "\t%s", x.Engine)
+	}
+	fmt.Fprintln(w, more)
+}
+
+// reported prints a number of the paper, a dash where it has none.
+func reported(gbps float64) string {
+	if gbps == 0 {
+		return "–"
+	}
+	return fmt.Sprintf("%.0f", gbps)
+}
