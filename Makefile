@@ -35,10 +35,14 @@ WITHILP  = $(wildcard /usr/include/lpsolve/lp_lib.h)
 # tools, a C compiler for the C interface, systemd's checkers for the units.
 PACKAGES := ca-certificates gcc git ibsim-utils infiniband-diags libc6-dev liblpsolve55-dev lp-solve opensm systemd
 
+# The C libraries are built where there is a C compiler.
+CLIBS = $(if $(shell which $(CC) 2>/dev/null),mpi/libfors)
+
 .PHONY: build test vet demo bench fuzz lint install uninstall clean deps
 
 build:
 	$(if $(WITHILP),$(LPSOLVE) $(GOBUILD) -tags lpsolve,CGO_ENABLED=0 $(GOBUILD)) -o $(out)/ ./cmd/...
+	$(foreach lib,$(CLIBS),$(MAKE) -C $(lib) out=$(abspath $(out)) all &&) true
 
 test: deps vet
 	$(GO) test $(TESTFLAGS) ./...
@@ -79,6 +83,7 @@ install: build
 	install -m 644 systemd/udev/70-forsd.rules $(DESTDIR)$(udevdir)
 	install -m 644 LICENSE configs/opensm.conf.fragment $(wildcard docs/*.md) $(DESTDIR)$(docdir)
 	test -e $(DESTDIR)$(sysconfdir)/forsd/forsd.yaml || install -m 644 configs/forsd.yaml $(DESTDIR)$(sysconfdir)/forsd
+	$(foreach lib,$(CLIBS),$(MAKE) -C $(lib) out=$(abspath $(out)) prefix=$(prefix) DESTDIR=$(DESTDIR) install &&) true
 	$(out)/forsctl completion bash >$(DESTDIR)$(bashdir)/forsctl
 	$(out)/forsctl completion zsh >$(DESTDIR)$(zshdir)/_forsctl
 	@echo 'Next: append $(docdir)/opensm.conf.fragment to opensm.conf, then'
@@ -89,6 +94,7 @@ install: build
 uninstall:
 	rm -f $(addprefix $(DESTDIR),$(bindir)/forsd $(bindir)/forsctl $(unitdir)/forsd.service $(unitdir)/opensm@.service.d/forsd.conf \
 		$(sysusersdir)/forsd.conf $(udevdir)/70-forsd.rules $(bashdir)/forsctl $(zshdir)/_forsctl)
+	$(foreach lib,$(CLIBS),$(MAKE) -C $(lib) prefix=$(prefix) DESTDIR=$(DESTDIR) uninstall &&) true
 	rm -rf $(DESTDIR)$(docdir)
 
 clean:

@@ -1,0 +1,292 @@
+/*
+ * source.c: where tables come from, and how they are read from there.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "internal.h"
+
+#define DEFAULT_LOCATION "unix:/run/forsd/forsd.sock"
+#define DEFAULT_TIMEOUT 5000 /* ms */
+
+void fors_source_free_(struct source *s)
+{
+	free(s->where);
+	free(s->path);
+	free(s->host);
+	free(s->port);
+	s->where = s->path = s->host = s->port = NULL;
+}
+
+/* read_query reads job=N&epoch=N&timeout=MS. */
+static int read_query(struct source *s, const char *query, struct fors_error *err)
+{
+	while (*query) {
+		const size_t length = strcspn(query, "&"), name = strcspn(query, "=&");
+		const char *text = query + name + 1;
+		uint64_t timeout = 1;
+		bool good = false;
+		if (name < length) {
+			const size_t digits = length - name - 1;
+			if (name == 3 && memcmp(query, "job", 3) == 0)
+				good = fors_number_(text, digits, UINT64_MAX, &s->job);
+			else if (name == 5 && memcmp(query, "epoch", 5) == 0)
+				good = fors_number_(text, digits, UINT64_MAX, &s->epoch);
+			else if (name == 7 && memcmp(query, "timeout", 7) == 0)
+				good = fors_number_(text, digits, 3600 * 1000, &timeout) && timeout > 0;
+			if (good && name == 7)
+				s->timeout = (int)timeout;
+		}
+		if (!good)
+			return fors_fail_(err, FORS_ELOCATION, "%s: \"%.*s\" is none of job=N, epoch=N and timeout=MILLISECONDS", s->where, (int)length, query);
+		query += length + (query[length] == '&');
+	}
+	return FORS_OK;
+}
+
+/* read_host reads HOST, HOST:PORT or [ADDRESS]:PORT, and a slash at most. */
+static int read_host(struct source *s, const char *text, size_t length, struct fors_error *err)
+{
+	if (length > 0 && text[length - 1] == '/')
+		length--;
+	const bool brackets = length > 0 && text[0] == '[';
+	const char *host = text + brackets, *end = memchr(text, brackets ? ']' : ':', length);
+	const char *port = end ? end + brackets : text + length;
+	uint64_t number = 80;
+	const size_t left = (size_t)(text + length - port);
+	if (!end)
+		end = text + length;
+	if (end == host || memchr(text, '/', length) || (brackets && end == text + length) ||
+	    (left > 0 && (*port != ':' || !fors_number_(port + 1, left - 1, 65535, &number) || number == 0)))
+		return fors_fail_(err, FORS_ELOCATION, "%s: want http://HOST:PORT, with nothing after it but ?job=N", s->where);
+	s->host = strndup(host, (size_t)(end - host));
+	char digits[8];
+	snprintf(digits, sizeof digits, "%" PRIu64, number);
+	s->port = strdup(digits);
+	return s->host && s->port ? FORS_OK : fors_fail_(err, FORS_ENOMEM, "out of memory");
+}
+
+/* read_location reads s->where. */
+static int read_location(struct source *s, struct fors_error *err)
+{
+	const char *where = s->where;
+	const size_t length = strcspn(where, "?");
+	if (strncmp(where, "http://", 7) == 0) {
+		s->kind = FROM_TCP;
+		const int failed = read_host(s, where + 7, length - 7, err);
+		return failed ? failed : read_query(s, where + length + (where[length] == '?'), err);
+	}
+	if (strncmp(where, "https://", 8) == 0)
+		return fors_fail_(err, FORS_ELOCATION, "%s: there is no TLS here; ask a forsd on this host, at %s, or one by http", where, DEFAULT_LOCATION);
+	if (strncmp(where, "unix:", 5) == 0) {
+		s->kind = FROM_UNIX;
+		s->path = strndup(where + 5, length - 5);
+		if (!s->path)
+			return fors_fail_(err, FORS_ENOMEM, "out of memory");
+		if (length == 5 || length - 5 >= sizeof ((struct sockaddr_un *)0)->sun_path)
+			return fors_fail_(err, FORS_ELOCATION, "%s: want the path of a socket, of at most %zu bytes", where, sizeof ((struct sockaddr_un *)0)->sun_path - 1);
+		return read_query(s, where + length + (where[length] == '?'), err);
+	}
+	s->kind = FROM_FILE;
+	s->path = strdup(strncmp(where, "file:", 5) == 0 ? where + 5 : where);
+	return s->path ? FORS_OK : fors_fail_(err, FORS_ENOMEM, "out of memory");
+}
+
+/* add_job adds the job of the environment to a location that leads to forsd and names none. */
+static int add_job(struct source *s, struct fors_error *err)
+{
+	const char *job = getenv("FORSD_JOB");
+	if (!job || !*job || s->job != 0 || s->kind == FROM_FILE)
+		return FORS_OK;
+	if (!fors_number_(job, strlen(job), UINT64_MAX, &s->job))
+		return fors_fail_(err, FORS_ELOCATION, "$FORSD_JOB is \"%.40s\": want the number of a job", job);
+	const size_t size = strlen(s->where) + strlen("?job=") + strlen(job) + 1;
+	char *where = malloc(size);
+	if (!where)
+		return fors_fail_(err, FORS_ENOMEM, "out of memory");
+	snprintf(where, size, "%s%cjob=%s", s->where, strchr(s->where, '?') ? '&' : '?', job);
+	free(s->where);
+	s->where = where;
+	return FORS_OK;
+}
+
+int fors_source_(const char *where, struct source *s, struct fors_error *err)
+{
+	const bool chosen = where && *where;
+	memset(s, 0, sizeof *s);
+	s->timeout = DEFAULT_TIMEOUT;
+	if (!chosen)
+		where = getenv("FORSD_TABLE");
+	if (!where || !*where)
+		where = DEFAULT_LOCATION;
+	s->where = strdup(where);
+	int failed = s->where ? read_location(s, err) : fors_fail_(err, FORS_ENOMEM, "out of memory");
+	if (!failed && !chosen)
+		failed = add_job(s, err);
+	if (failed)
+		fors_source_free_(s);
+	return failed;
+}
+
+int fors_source_resolve_(const struct source *s, struct address *to, int most, struct fors_error *err)
+{
+	memset(to, 0, sizeof *to * (size_t)most);
+	if (s->kind == FROM_UNIX) {
+		struct sockaddr_un *u = (struct sockaddr_un *)&to->to;
+		u->sun_family = AF_UNIX;
+		memcpy(u->sun_path, s->path, strlen(s->path)); /* read_location saw that it fits */
+		to->length = sizeof *u;
+		return 1;
+	}
+	struct addrinfo *found, want = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV};
+	const int why = getaddrinfo(s->host, s->port, &want, &found);
+	if (why != 0)
+		return fors_fail_(err, FORS_ECONNECT, "%s: look up %s: %s", s->where, s->host, gai_strerror(why));
+	int n = 0;
+	for (const struct addrinfo *a = found; a && n < most; a = a->ai_next) {
+		if (a->ai_addrlen > sizeof to->to)
+			continue;
+		memcpy(&to[n].to, a->ai_addr, a->ai_addrlen);
+		to[n++].length = a->ai_addrlen;
+	}
+	freeaddrinfo(found);
+	return n > 0 ? n : fors_fail_(err, FORS_ECONNECT, "%s: %s has no address", s->where, s->host);
+}
+
+/* read_all reads a file from its beginning to its end. */
+static int read_all(int fd, const char *path, unsigned char **data, size_t *length, struct fors_error *err)
+{
+	size_t size = (size_t)1 << 16, n = 0;
+	struct stat st;
+	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && (uint64_t)st.st_size < FORS_MAX_BYTES)
+		size = (size_t)st.st_size + 1; /* one more, to see the end */
+	for (unsigned char *p = NULL;;) {
+		unsigned char *grown = p && n < size ? p : realloc(p, p ? size *= 2 : size);
+		if (!grown) {
+			free(p);
+			return fors_fail_(err, FORS_ENOMEM, "%s: out of memory for %zu bytes", path, size);
+		}
+		p = grown;
+		const ssize_t got = read(fd, p + n, size - n);
+		if (got < 0 && errno == EINTR)
+			continue;
+		n += got > 0 ? (size_t)got : 0;
+		if (got == 0) {
+			*data = p;
+			*length = n;
+			return FORS_OK;
+		}
+		if (got < 0 || n > FORS_MAX_BYTES) {
+			const int why = errno;
+			free(p);
+			return got < 0 ? fors_fail_errno_(err, FORS_ESYSTEM, why, "read %s", path) :
+				fors_fail_(err, FORS_ETOOBIG, "%s: more than %" PRIu64 " bytes", path, FORS_MAX_BYTES);
+		}
+	}
+}
+
+/* read_file reads the source's file, and notes which file it was. */
+static int read_file(struct source *s, unsigned char **data, size_t *length, struct fors_error *err)
+{
+	const int fd = open(s->path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return fors_fail_errno_(err, FORS_ESYSTEM, errno, "open %s", s->path);
+	int failed = FORS_OK;
+	if (fstat(fd, &s->file) != 0)
+		failed = fors_fail_errno_(err, FORS_ESYSTEM, errno, "stat %s", s->path);
+	if (!failed)
+		failed = read_all(fd, s->path, data, length, err);
+	close(fd);
+	return failed;
+}
+
+/* check_wanted checks that a table is the one that its location asked for. */
+static int check_wanted(const struct fors_table *t, struct fors_error *err)
+{
+	const struct source *s = &t->source;
+	if (s->job != 0 && t->info.job != s->job)
+		return fors_fail_(err, FORS_ENOJOB, "%s: the table is that of job %" PRIu64, s->where, t->info.job);
+	if (t->info.epoch < s->epoch)
+		return fors_fail_(err, FORS_ESTALE, "%s: epoch %" PRIu64 " is in force, older than %" PRIu64, s->where, t->info.epoch, s->epoch);
+	return FORS_OK;
+}
+
+/*
+ * load reads a source, takes it over in any case, and makes a table of it: 1, or 0
+ * without one where the table of epoch `known` is still in force.
+ */
+static int load(struct source *s, const fors_table *known, fors_table **table, struct fors_error *err)
+{
+	unsigned char *data = NULL;
+	size_t length = 0;
+	int failed;
+	if (s->kind == FROM_FILE) {
+		failed = read_file(s, &data, &length, err);
+	} else {
+		struct http h;
+		failed = fors_http_get_(&h, s, known != NULL, known ? known->info.epoch : 0, err);
+		if (!failed && h.status == 304) {
+			fors_http_free_(&h);
+			fors_source_free_(s);
+			if (!known)
+				return fors_fail_(err, FORS_EHTTP, "the table is said not to have changed, but none was known");
+			return 0;
+		}
+		data = h.body;
+		length = h.body_length;
+		h.body = NULL;
+		if (!failed)
+			fors_http_free_(&h);
+	}
+	if (failed) {
+		fors_source_free_(s);
+		return failed;
+	}
+	static const unsigned char nothing[1];
+	failed = fors_make_(data ? data : nothing, length, data, s, table, err);
+	if (!failed)
+		failed = check_wanted(*table, err);
+	if (failed || (known && (*table)->info.epoch == known->info.epoch)) {
+		fors_close(*table);
+		*table = NULL;
+		return failed;
+	}
+	return 1;
+}
+
+int fors_open(const char *where, fors_table **table, struct fors_error *err)
+{
+	if (!table)
+		return fors_fail_(err, FORS_EINVAL, "fors_open: table is NULL");
+	*table = NULL;
+	struct source s;
+	const int failed = fors_source_(where, &s, err);
+	if (failed)
+		return failed;
+	const int result = load(&s, NULL, table, err);
+	return result < 0 ? result : FORS_OK;
+}
+
+int fors_refresh(fors_table *table, fors_table **newer, struct fors_error *err)
+{
+	if (!table || !newer)
+		return fors_fail_(err, FORS_EINVAL, "fors_refresh: table or newer is NULL");
+	*newer = NULL;
+	if (table->source.kind == FROM_MEMORY)
+		return fors_fail_(err, FORS_ENOSOURCE, "%s", fors_strerror(FORS_ENOSOURCE));
+	struct source s;
+	const int failed = fors_source_(table->source.where, &s, err);
+	if (failed)
+		return failed;
+	const int result = load(&s, table, newer, err);
+	if (result == 0)
+		fors_watch_forget_(table);
+	return result;
+}
