@@ -174,5 +174,9 @@ func (d *Daemon) rollback(n uint64) error {
 	table.Epoch, table.TopologyHash = d.store.last+1, v.tree.Fabric.Hash()
 	report := old.Report
 	report.TopologyHash = table.TopologyHash
-	return d.put(table, epochFile{Fabric: v.id, What: []string{fmt.Sprintf("rollback to epoch %d", n)}, RollbackOf: n, Report: report, Warnings: old.Warnings})
+	e, err := encoded(table)
+	if err != nil {
+		return err
+	}
+	return d.put(e, epochFile{Fabric: v.id, What: []string{fmt.Sprintf("rollback to epoch %d", n)}, RollbackOf: n, Report: report, Warnings: old.Warnings})
 }

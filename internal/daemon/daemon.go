@@ -68,10 +68,12 @@ type Daemon struct {
 	manager    managerState
 }
 
-// candidate is a verified plan and what it was made for.
+// candidate is a verified plan and what it was made for. Where the plan is new,
+// epoch is it with its table, which is on disk already.
 type candidate struct {
 	view     *view
 	schedule *planner.Schedule
+	epoch    *epoch
 }
 
 // managerState is what is known of the OpenSM next door.

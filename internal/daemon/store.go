@@ -45,6 +45,8 @@ type store struct {
 	dir  string // the state directory
 	lock *os.File
 	last uint64 // highest number ever seen, usable or not
+	// staged is an epoch whose table is on disk, out of sight; nil for none.
+	staged *epoch
 }
 
 const (
@@ -137,20 +139,44 @@ func (s *store) path(n uint64) string {
 	return filepath.Join(s.dir, epochsDir, fmt.Sprintf("%010d", n))
 }
 
+// temp is where an epoch is before it appears.
+func (s *store) temp(n uint64) string {
+	return filepath.Join(s.dir, epochsDir, fmt.Sprintf("%s%d", tempPrefix, n))
+}
+
+// stage brings the table of an epoch to disk, out of sight, where save finds it:
+// that much need not wait for the plan's verification. What was staged before is
+// dropped.
+func (s *store) stage(e *epoch) error {
+	s.staged = nil
+	temp := s.temp(e.Epoch)
+	if err := os.RemoveAll(temp); err != nil {
+		return err
+	}
+	if err := os.Mkdir(temp, 0o755); err != nil {
+		return err
+	}
+	if err := writeDurably(filepath.Join(temp, epochTable), e.table); err != nil {
+		return err
+	}
+	s.staged = e
+	return nil
+}
+
 // save makes e durable and in force. Its number must be s.last+1.
 func (s *store) save(e *epoch, keep int) error {
 	meta, err := json.MarshalIndent(e.epochFile, "", " ")
 	if err != nil {
 		return err
 	}
-	parent := filepath.Join(s.dir, epochsDir)
-	temp := filepath.Join(parent, fmt.Sprintf("%s%d", tempPrefix, e.Epoch))
-	if err := os.Mkdir(temp, 0o755); err != nil {
-		return fmt.Errorf("save epoch %d: %w", e.Epoch, err)
+	parent, temp := filepath.Join(s.dir, epochsDir), s.temp(e.Epoch)
+	if s.staged != e {
+		err = s.stage(e)
 	}
-	small := make(chan error, 1) // the two flushes to disk go on side by side
-	go func() { small <- writeDurably(filepath.Join(temp, epochMeta), append(meta, '\n')) }()
-	err = errors.Join(writeDurably(filepath.Join(temp, epochTable), e.table), <-small)
+	s.staged = nil
+	if err == nil {
+		err = writeDurably(filepath.Join(temp, epochMeta), append(meta, '\n'))
+	}
 	if err == nil {
 		err = syncDir(temp)
 	}

@@ -126,6 +126,36 @@ func TestStoreAfterCrash(t *testing.T) {
 	ok(t, s.save(lost, 20))
 }
 
+// TestStoreStages brings tables to disk ahead: they are out of sight until saved,
+// and what was not saved leaves no trace in what is.
+func TestStoreStages(t *testing.T) {
+	s, v := newStore(t), tree(t)
+	ok(t, s.save(planned(t, v, 1), 20))
+	dropped, wanted := planned(t, v, 2), planned(t, v, 2)
+	dropped.table = dropped.table[:99]
+	ok(t, s.stage(dropped))
+	if got := s.numbers(); !slices.Equal(got, []uint64{1}) {
+		t.Errorf("epochs %v are in sight before epoch 2 was saved", got)
+	}
+	ok(t, s.stage(wanted), s.save(wanted, 20)) // staged and saved
+	third := planned(t, v, 3)
+	ok(t, s.stage(dropped), s.save(third, 20)) // one staged, another one saved
+	for _, want := range []*epoch{wanted, third} {
+		got, err := s.load(want.Epoch)
+		ok(t, err)
+		if diff := cmp.Diff(want.epochFile, got.epochFile); diff != "" || string(got.table) != string(want.table) {
+			t.Errorf("epoch %d came back different (-want +got):\n%s", want.Epoch, diff)
+		}
+	}
+	if _, err := os.Stat(s.temp(2)); err != nil {
+		t.Fatal(err)
+	}
+	s = reopened(t, s)
+	if _, err := os.Stat(s.temp(2)); err == nil {
+		t.Error("what was staged and never saved outlives a start")
+	}
+}
+
 // TestStoreSkipsDamage damages the highest epoch in many ways; the one before is
 // in force then, and the number is not given again.
 func TestStoreSkipsDamage(t *testing.T) {

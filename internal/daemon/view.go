@@ -166,34 +166,64 @@ func (v *view) lost(e *epoch, b *topology.Baseline) float64 {
 // rowsOf maps the rows of a published table onto the servers of a tree. It
 // fails when the table's servers are not exactly the tree's.
 func rowsOf(table *phasetable.View, t *topology.FatTree) (verify.Rows, error) {
-	n := table.Servers()
-	if n != len(t.Servers) {
-		return verify.Rows{}, fmt.Errorf("the plan has %d servers, the fabric %d", n, len(t.Servers))
+	place, err := places(table, t)
+	if err != nil {
+		return verify.Rows{}, err
 	}
-	place := make([]int32, n) // [server of the table] its index in the tree
-	for i, h := range t.Servers {
-		s, ok := table.FindGUID(t.Hosts[h].GUID)
-		if !ok {
-			return verify.Rows{}, fmt.Errorf("%s (%s) is not in the plan", t.Hosts[h].Name, t.Hosts[h].GUID)
-		}
-		place[s] = int32(i)
-	}
+	n := len(place)
 	rows := verify.Rows{Phases: table.Phases(), To: make([]int32, n*table.Phases()), Lane: make([]int16, n*table.Phases()), DLID: make([]topology.LID, n*table.Phases())}
 	for s := range n {
 		row := table.Row(s)
 		for p := range table.Phases() {
 			at := p*n + int(place[s])
-			x := row.At(p)
-			rows.To[at], rows.Lane[at], rows.DLID[at] = -1, -1, 0
-			if x.SendTo >= 0 {
-				rows.To[at], rows.Lane[at], rows.DLID[at] = place[x.SendTo], int16(x.Lane), x.DLID
-			}
+			rows.To[at], rows.Lane[at], rows.DLID[at] = transfer(row.At(p), place)
 		}
 	}
 	return rows, nil
 }
 
-// equalRows tells whether two schedules are the same, transfer by transfer.
-func equalRows(a, b verify.Rows) bool {
-	return a.Phases == b.Phases && slices.Equal(a.To, b.To) && slices.Equal(a.Lane, b.Lane) && slices.Equal(a.DLID, b.DLID)
+// sameRows tells whether a published table is this very schedule of the tree,
+// transfer by transfer.
+func sameRows(table *phasetable.View, t *topology.FatTree, rows verify.Rows) bool {
+	place, err := places(table, t)
+	if err != nil || table.Phases() != rows.Phases {
+		return false
+	}
+	n := len(place)
+	for s := range n {
+		row := table.Row(s)
+		for p := range table.Phases() {
+			at := p*n + int(place[s])
+			to, lane, dlid := transfer(row.At(p), place)
+			if to != rows.To[at] || lane != rows.Lane[at] || dlid != rows.DLID[at] {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// places tells, for each server of a published table, its index in the tree.
+func places(table *phasetable.View, t *topology.FatTree) ([]int32, error) {
+	n := table.Servers()
+	if n != len(t.Servers) {
+		return nil, fmt.Errorf("the plan has %d servers, the fabric %d", n, len(t.Servers))
+	}
+	place := make([]int32, n)
+	for i, h := range t.Servers {
+		s, ok := table.FindGUID(t.Hosts[h].GUID)
+		if !ok {
+			return nil, fmt.Errorf("%s (%s) is not in the plan", t.Hosts[h].Name, t.Hosts[h].GUID)
+		}
+		place[s] = int32(i)
+	}
+	return place, nil
+}
+
+// transfer is what a table's entry says of the sender, in the tree's indices.
+func transfer(x phasetable.Entry, place []int32) (to int32, lane int16, dlid topology.LID) {
+	if x.SendTo < 0 {
+		return -1, -1, 0
+	}
+	return place[x.SendTo], int16(x.Lane), x.DLID
 }

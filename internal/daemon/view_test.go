@@ -6,6 +6,8 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/google/go-cmp/cmp"
+
 	"forsd/controller"
 	"forsd/internal/config"
 	"forsd/internal/fabgen"
@@ -140,13 +142,24 @@ func TestRowsOf(t *testing.T) {
 	e := planned(t, v, 1)
 	rows, err := rowsOf(e.view, v.tree)
 	ok(t, err)
-	if !equalRows(rows, r.Rows) {
-		t.Error("the rows are not those that were published")
+	if diff := cmp.Diff(r.Rows, rows); diff != "" {
+		t.Errorf("the rows are not those that were published (-want +got):\n%s", diff)
 	}
 	ok(t, verify.Plan(v.tree, r.Tables, rows, nil))
-	rows.DLID[0]++
-	if equalRows(rows, r.Rows) {
-		t.Error("a changed DLID goes unnoticed")
+	if !sameRows(e.view, v.tree, rows) {
+		t.Error("the plan is not the same as itself")
+	}
+	for name, change := range map[string]func(){
+		"DLID":   func() { rows.DLID[len(rows.DLID)-1]++ },
+		"lane":   func() { rows.Lane[1]++ },
+		"peer":   func() { rows.To[2]++ },
+		"length": func() { rows.Phases-- },
+	} {
+		rows, err = rowsOf(e.view, v.tree)
+		ok(t, err)
+		if change(); sameRows(e.view, v.tree, rows) {
+			t.Errorf("a changed %s goes unnoticed", name)
+		}
 	}
 	fewer := without(t, v, "Hca0004")
 	if _, err := rowsOf(e.view, fewer.tree); err == nil || !strings.Contains(err.Error(), "12 servers") {
@@ -223,11 +236,9 @@ func TestRollback(t *testing.T) {
 	ok(t, err)
 	old, err := d.store.load(2)
 	ok(t, err)
-	a, err := rowsOf(stored.view, v.tree)
+	rows, err := rowsOf(old.view, v.tree)
 	ok(t, err)
-	b, err := rowsOf(old.view, v.tree)
-	ok(t, err)
-	if !equalRows(a, b) {
+	if !sameRows(stored.view, v.tree, rows) {
 		t.Error("the rollback is not the plan that it repeats")
 	}
 	// It stays while the fabric does, and no longer.

@@ -12,7 +12,6 @@ import (
 	"forsd/controller"
 	"forsd/lft"
 	"forsd/opensm"
-	"forsd/phasetable"
 	"forsd/planner"
 	"forsd/topology"
 	"forsd/verify"
@@ -65,7 +64,9 @@ func (d *Daemon) makePlan(a controller.Plan) (same bool, err error) {
 	if !a.Final && !slices.Contains(on, r.tables) {
 		on = append(on, r.tables)
 	}
+	staged := d.stage(schedule)
 	schedule, err = schedule.Verified(on...)
+	early := <-staged
 	if old := v.familiar(tree, d.current()); err != nil && !a.Final && old != nil {
 		schedule, err = d.planFor(old, on)
 	}
@@ -74,7 +75,7 @@ func (d *Daemon) makePlan(a controller.Plan) (same bool, err error) {
 	}
 	d.mark(v, planned, func(t *times) *time.Time { return &t.planned })
 	d.mark(v, time.Now(), func(t *times) *time.Time { return &t.verified })
-	d.candidate = candidate{v, schedule}
+	d.candidate = candidate{v, schedule, early.of(schedule)}
 	if same = d.inForceIs(schedule); same {
 		d.planWarnings(schedule.Warnings)
 	}
@@ -104,36 +105,31 @@ func (d *Daemon) pinnedHolds(v *view) bool {
 // inForceIs tells whether the epoch in force is this very schedule.
 func (d *Daemon) inForceIs(s *planner.Schedule) bool {
 	e := d.current()
-	if e == nil {
-		return false
-	}
-	rows, err := rowsOf(e.view, s.Tree)
-	return err == nil && equalRows(rows, s.Rows)
+	return e != nil && sameRows(e.view, s.Tree, s.Rows)
 }
 
 // publish puts the last plan in force.
 func (d *Daemon) publish() error {
 	c := d.candidate
 	d.adopt(c.view.tree.Baseline)
-	meta := epochFile{Fabric: c.view.id, What: d.whatOf(c.view), Report: c.schedule.Report(), Warnings: c.schedule.Warnings}
-	if err := d.put(c.schedule.Table(d.store.last+1), meta); err != nil {
+	e, err := c.epoch, error(nil)
+	if e == nil {
+		if e, err = encoded(c.schedule.Table(d.store.last + 1)); err != nil {
+			return err
+		}
+	}
+	err = d.put(e, epochFile{Fabric: c.view.id, What: d.whatOf(c.view), Report: c.schedule.Report(), Warnings: c.schedule.Warnings})
+	if err != nil {
 		return err
 	}
 	d.mark(c.view, time.Now(), func(t *times) *time.Time { return &t.published })
 	return nil
 }
 
-// put makes a table the next epoch: durable first, then in force.
-func (d *Daemon) put(table *phasetable.Table, meta epochFile) error {
-	meta.Epoch, meta.PublishedAt = table.Epoch, time.Now()
-	e := &epoch{epochFile: meta}
-	var err error
-	if e.table, err = phasetable.Encode(table); err != nil {
-		return err
-	}
-	if e.view, err = phasetable.Decode(e.table); err != nil {
-		return err
-	}
+// put makes e the next epoch: durable first, then in force.
+func (d *Daemon) put(e *epoch, meta epochFile) error {
+	meta.Epoch, meta.PublishedAt = e.Epoch, time.Now()
+	e.epochFile = meta
 	if err := d.saveBaseline(); err != nil {
 		return err
 	}

@@ -1,0 +1,61 @@
+package daemon
+
+import (
+	"go.uber.org/zap"
+
+	"forsd/phasetable"
+	"forsd/planner"
+)
+
+// early is a schedule whose table was encoded and brought to disk while it was
+// being verified.
+type early struct {
+	schedule *planner.Schedule
+	epoch    *epoch // nil where there was no need, or it failed
+}
+
+// of is the epoch made early, if it is that of the schedule: verification may
+// have led to another one.
+func (e early) of(s *planner.Schedule) *epoch {
+	if e.schedule != s {
+		return nil
+	}
+	return e.epoch
+}
+
+// stage begins to encode a schedule that is not in force, and to bring its table
+// to disk: the disk works while verification keeps the processor busy. The caller
+// receives what came of it before it does anything else with the store. A failure
+// is nobody's business yet, for publishing tries again.
+func (d *Daemon) stage(s *planner.Schedule) <-chan early {
+	done := make(chan early, 1)
+	if d.inForceIs(s) {
+		done <- early{schedule: s}
+		return done
+	}
+	go func() {
+		e, err := encoded(s.Table(d.store.last + 1))
+		if err == nil {
+			err = d.store.stage(e)
+		}
+		if err != nil {
+			d.log.Warn("the table could not be brought to disk ahead of verification", zap.Error(err))
+			e = nil
+		}
+		done <- early{s, e}
+	}()
+	return done
+}
+
+// encoded is an epoch with nothing but its number and its table.
+func encoded(t *phasetable.Table) (*epoch, error) {
+	e := &epoch{epochFile: epochFile{Epoch: t.Epoch}}
+	var err error
+	if e.table, err = phasetable.Encode(t); err != nil {
+		return nil, err
+	}
+	if e.view, err = phasetable.Decode(e.table); err != nil {
+		return nil, err
+	}
+	return e, nil
+}
