@@ -2,7 +2,6 @@ package lft
 
 import (
 	"bytes"
-	"fmt"
 
 	"forsd/topology"
 )
@@ -19,10 +18,10 @@ import (
 // leads to a port that is down.
 //
 // It fails when the fabric does not hold together, such as LIDs given twice.
-func Build(t *topology.FatTree) (*Tables, error) {
-	if err := t.Fabric.Validate(); err != nil {
-		return nil, fmt.Errorf("build tables: %w", err)
-	}
+func Build(t *topology.FatTree) (*Tables, error) { return BuildPinned(t, nil) }
+
+// makeTables makes the tables of a fabric and pins that hold together.
+func makeTables(t *topology.FatTree, pins *Pins) *Tables {
 	b := &builder{network: newNetwork(t)}
 	tables := newTables(t.Fabric)
 	at := make([][]uint8, len(t.Fabric.Nodes))
@@ -32,6 +31,9 @@ func Build(t *topology.FatTree) (*Tables, error) {
 	for l := range t.Leaves {
 		if node := t.Leaves[l].Node; node != topology.None {
 			b.fillLeaf(l, at[node])
+			if pins != nil {
+				b.pin(pins, l, at[node])
+			}
 		}
 	}
 	for u := range b.uppers {
@@ -43,7 +45,7 @@ func Build(t *topology.FatTree) (*Tables, error) {
 		b.fillStub(i, at[s.node], at[s.anchor])
 	}
 	b.fillAlone(tables)
-	return tables, nil
+	return tables
 }
 
 // newTables makes empty tables for the switches of f, long enough for every LID

@@ -58,28 +58,61 @@ func closesLanes(t *topology.FatTree) bool {
 
 // bind gives every transfer its destination LID, and collects the warnings.
 func bind(t *topology.FatTree, plan *fors.Plan, start time.Time) (*Schedule, error) {
+	dlid := dlids(t)
+	width := t.Lanes + 1
+	s, err := bindBy(t, plan, func(_ int, d fors.Server, k fors.Lane) topology.LID { return dlid[int(d)*width+int(k)+1] })
+	if err != nil {
+		return nil, err
+	}
+	s.LIDs = LaneLIDs
+	s.finish(start)
+	return s, nil
+}
+
+// bindGroups does the same for a plan that chooses LIDs by the group of the
+// sender, and keeps what its tables need.
+func bindGroups(t *topology.FatTree, plan *fors.Grouped, start time.Time) (*Schedule, error) {
+	s, err := bindBy(t, plan.Plan, func(src int, d fors.Server, k fors.Lane) topology.LID {
+		h := &t.Hosts[t.Servers[d]]
+		if k == fors.Local {
+			return h.LID
+		}
+		return h.LID + topology.LID(plan.Group[src])
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.LIDs, s.least, s.pins = LIDs(plan.LIDs), plan.LeastPhases, pins(t, plan)
+	s.finish(start)
+	return s, nil
+}
+
+// bindBy gives every transfer the LID that dlid chooses for its source,
+// destination and lane, zero where there is none.
+func bindBy(t *topology.FatTree, plan *fors.Plan, dlid func(src int, d fors.Server, k fors.Lane) topology.LID) (*Schedule, error) {
 	n := len(t.Servers)
 	if plan.Servers != n {
 		return nil, fmt.Errorf("the plan has %d servers, the fabric %d", plan.Servers, n)
 	}
 	rows := verify.Rows{Phases: plan.Phases, To: make([]int32, len(plan.To)), Lane: make([]int16, len(plan.To)), DLID: make([]topology.LID, len(plan.To))}
-	dlid := dlids(t)
-	width := t.Lanes + 1
 	for i, d := range plan.To {
 		rows.To[i], rows.Lane[i] = int32(d), int16(plan.Lane[i])
 		if d == fors.Idle {
 			continue
 		}
-		lid := dlid[int(d)*width+int(plan.Lane[i])+1]
+		lid := dlid(i%n, d, plan.Lane[i])
 		if lid == 0 {
 			return nil, fmt.Errorf("phase %d: lane %d is closed to %s, whose LMC is %d", i/n, plan.Lane[i], t.Hosts[t.Servers[d]].Name, t.Hosts[t.Servers[d]].LMC)
 		}
 		rows.DLID[i] = lid
 	}
-	s := &Schedule{Tree: t, Plan: plan, Rows: rows}
+	return &Schedule{Tree: t, Plan: plan, Rows: rows, least: plan.LowerBound}, nil
+}
+
+// finish adds the warnings and stops the clock.
+func (s *Schedule) finish(start time.Time) {
 	s.warn()
 	s.Took = time.Since(start)
-	return s, nil
 }
 
 // dlids tabulates the destination LIDs: [server][lane+1], the base LID for

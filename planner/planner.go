@@ -19,6 +19,7 @@ import (
 // Settings are the choices that planning leaves to the operator.
 type Settings struct {
 	Engine string // one of Engines; empty means Auto
+	LIDs   LIDs   // how many LIDs of a server plans use; the zero value is AutoLIDs
 }
 
 // Warning is a deviation that a plan carries, with a stable code.
@@ -40,8 +41,12 @@ type Schedule struct {
 	Tree     *topology.FatTree
 	Plan     *fors.Plan
 	Rows     verify.Rows // the plan's rows with their destination LIDs
+	LIDs     LIDs        // of each server that it uses, or LaneLIDs
 	Warnings []Warning
 	Took     time.Duration // planning, without verification
+
+	pins  *lft.Pins // what its tables have of its own, nil for those that any plan can use
+	least int       // phases that the LIDs in use allow
 }
 
 // Result is a plan with the tables that carry it, both verified.
@@ -58,35 +63,78 @@ type Times struct{ Plan, Tables, Verify time.Duration }
 // verifies the one on the other. A plan of the chosen engine that fails
 // verification is replaced by a conservative one, and a warning says so.
 func Make(t *topology.FatTree, s Settings) (*Result, error) {
-	tables, times, err := route(t)
+	r, err := route(t, s)
+	if err != nil || r.Schedule != nil {
+		return r, err
+	}
+	checked := time.Now()
+	schedule, err := schedule(t, s.Engine)
 	if err != nil {
+		return nil, err
+	}
+	if r.Schedule, err = schedule.Verified(r.Tables); err != nil {
+		return nil, err
+	}
+	r.Times.Plan = schedule.Took
+	r.Times.Verify += time.Since(checked) - schedule.Took
+	return r, nil
+}
+
+// Route builds and verifies the tables of the tree. Where servers have fewer
+// LIDs than there are lanes, tables follow from a plan: it comes with them,
+// verified on them. Elsewhere the schedule is nil; the tables carry any plan
+// on the lanes that live.
+func Route(t *topology.FatTree, s Settings) (*lft.Tables, *Schedule, error) {
+	r, err := route(t, s)
+	if err != nil {
+		return nil, nil, err
+	}
+	return r.Tables, r.Schedule, nil
+}
+
+// route does what Route does, and says what each stage took.
+func route(t *topology.FatTree, s Settings) (*Result, error) {
+	lids, err := s.groups(t)
+	if err != nil {
+		return nil, err
+	}
+	if lids == 0 {
+		r := new(Result)
+		r.Tables, r.Times, err = tables(t, nil)
+		return r, err
+	}
+	schedule, err := grouped(t, lids, s)
+	if err != nil {
+		return nil, err
+	}
+	r := &Result{Schedule: schedule}
+	if r.Tables, r.Times, err = tables(t, schedule.pins); err != nil {
 		return nil, err
 	}
 	checked := time.Now()
-	schedule, err := Plan(t, s)
-	if err != nil {
+	err = schedule.Check(r.Tables)
+	r.Times.Plan, r.Times.Verify = schedule.Took, r.Times.Verify+time.Since(checked)
+	if err == nil {
+		return r, nil
+	}
+	second, again := conservative(t)
+	if again != nil {
+		return nil, errors.Join(err, again)
+	}
+	plain, _, again := tables(t, nil)
+	if again != nil || second.Check(plain) != nil {
 		return nil, err
 	}
-	if schedule, err = schedule.Verified(tables); err != nil {
-		return nil, err
-	}
-	times.Plan = schedule.Took
-	times.Verify += time.Since(checked) - schedule.Took
-	return &Result{Schedule: schedule, Tables: tables, Times: times}, nil
+	second.replaces(schedule, err)
+	return &Result{Schedule: second, Tables: plain, Times: r.Times}, nil
 }
 
-// Route builds and verifies the tables of the tree.
-func Route(t *topology.FatTree) (*lft.Tables, error) {
-	tables, _, err := route(t)
-	return tables, err
-}
-
-// route builds and verifies tables, and says what either took.
-func route(t *topology.FatTree) (*lft.Tables, Times, error) {
+// tables builds and verifies tables, and says what either took.
+func tables(t *topology.FatTree, pins *lft.Pins) (*lft.Tables, Times, error) {
 	start := time.Now()
-	tables, err := lft.Build(t)
+	tables, err := lft.BuildPinned(t, pins)
 	if err != nil {
-		return nil, Times{}, fmt.Errorf("build tables: %w", err)
+		return nil, Times{}, err
 	}
 	built := time.Now()
 	if err := verify.Tables(t, tables); err != nil {
@@ -96,13 +144,14 @@ func route(t *topology.FatTree) (*lft.Tables, Times, error) {
 }
 
 // Verified verifies the schedule on each of the tables. One that fails is
-// replaced by a conservative one that does not, and a warning says so.
+// replaced by a conservative one that does not, and a warning says so; not so a
+// schedule with tables of its own, which carry no other.
 func (s *Schedule) Verified(tables ...*lft.Tables) (*Schedule, error) {
 	err := s.Check(tables...)
 	if err == nil {
 		return s, nil
 	}
-	if s.Plan.Engine == fors.Conservative {
+	if s.Plan.Engine == fors.Conservative || s.pins != nil {
 		return nil, err
 	}
 	second, again := conservative(s.Tree)
@@ -112,13 +161,28 @@ func (s *Schedule) Verified(tables ...*lft.Tables) (*Schedule, error) {
 	if again = second.Check(tables...); again != nil {
 		return nil, err
 	}
-	second.Warnings = append(second.Warnings, Warning{EngineFallback, fmt.Sprintf("the plan of engine %s failed verification and was replaced: %v", s.Plan.Engine, err)})
+	second.replaces(s, err)
 	return second, nil
 }
 
+// replaces warns that the schedule stands in for one that failed verification.
+func (s *Schedule) replaces(failed *Schedule, why error) {
+	s.Warnings = append(s.Warnings, Warning{EngineFallback, fmt.Sprintf("the plan of engine %s failed verification and was replaced: %v", failed.Plan.Engine, why)})
+}
+
 // Plan runs the chosen engine and binds its plan to the fabric's LIDs, without
-// verifying it: see Schedule.Verified.
-func Plan(t *topology.FatTree, s Settings) (*Schedule, error) { return schedule(t, s.Engine) }
+// verifying it: see Schedule.Verified. Where tables follow from the plan, Route
+// gives both.
+func Plan(t *topology.FatTree, s Settings) (*Schedule, error) {
+	lids, err := s.groups(t)
+	if err != nil {
+		return nil, err
+	}
+	if lids > 0 {
+		return grouped(t, lids, s)
+	}
+	return schedule(t, s.Engine)
+}
 
 // Check verifies the plan on each of the tables, side by side. The error is that
 // of the first.
@@ -148,12 +212,27 @@ func (s *Schedule) unreachable() [][2]int32 {
 func (s *Schedule) warn() {
 	p := s.Plan
 	if closesLanes(s.Tree) {
-		s.Warnings = append(s.Warnings, Warning{LMCTooSmall, fmt.Sprintf("the servers' LMC gives fewer LIDs than the %d lanes: some lanes are closed to some servers; set lmc in opensm.conf so that 2^lmc ≥ %d", s.Tree.Lanes, s.Tree.Lanes)})
+		s.Warnings = append(s.Warnings, Warning{LMCTooSmall, s.lmcText()})
 	}
-	if p.Gap() > 0 {
-		s.Warnings = append(s.Warnings, Warning{PlanOverBound, fmt.Sprintf("the plan of engine %s has %d phases, %d more than the bound of %d", p.Engine, p.Phases, p.Gap(), p.LowerBound)})
+	if over := p.Phases - s.least; over > 0 {
+		s.Warnings = append(s.Warnings, Warning{PlanOverBound, fmt.Sprintf("the plan of engine %s has %d phases, %d more than the bound of %d", p.Engine, p.Phases, over, s.least)})
 	}
 	if n := len(p.Unreachable); n > 0 {
 		s.Warnings = append(s.Warnings, Warning{UnreachablePairs, fmt.Sprintf("%d ordered pairs of servers share no lane and are left out", n)})
 	}
+}
+
+// lmcText says what it costs that servers have fewer LIDs than there are lanes,
+// and what to do.
+func (s *Schedule) lmcText() string {
+	text := fmt.Sprintf("the servers' LMC gives fewer LIDs than the %d lanes: ", s.Tree.Lanes)
+	switch {
+	case s.LIDs > 0:
+		text += fmt.Sprintf("the plan has %d phases, %d more than one LID a lane may allow, and a failure is mended by tables first, then the plan", s.Plan.Phases, s.Plan.Gap())
+	case s.Plan.Engine == fors.Shift:
+		text += "the linear shift does without while nothing fails, and a failure is mended by tables first, then the plan"
+	default:
+		text += "some lanes are closed to some servers"
+	}
+	return text + fmt.Sprintf("; set lmc in opensm.conf so that 2^lmc ≥ %d", s.Tree.Lanes)
 }

@@ -133,7 +133,7 @@ func TestBystanderBeyondLanes(t *testing.T) {
 // by one that does, or refused.
 func TestVerified(t *testing.T) {
 	ft := tree(t, fabgen.Spec{Spines: 4, Leaves: 4, LMC: 2})
-	tables, err := Route(ft)
+	tables, _, err := Route(ft, Settings{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +162,7 @@ func TestVerified(t *testing.T) {
 
 func TestUnreachable(t *testing.T) {
 	ft := tree(t, fabgen.Spec{Spines: 3, Leaves: 3, LMC: 2}, 4, 5, 6)
-	pairs := Unreachable(ft)
+	pairs := Unreachable(ft, verify.Rows{})
 	if len(pairs) != 2*3*6 {
 		t.Fatalf("%d pairs are unreachable with leaf 0 cut off, want 36", len(pairs))
 	}

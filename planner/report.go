@@ -26,6 +26,7 @@ type Report struct {
 	Spines             int              `json:"spines"`
 	Lanes              int              `json:"lanes"`
 	LMC                int              `json:"lmc"`
+	LIDs               LIDs             `json:"lids"` // of each server that the plan uses: a number, or "lanes"
 	BandwidthReduction int              `json:"bandwidth_reduction"`
 	AffectedSpines     int              `json:"affected_spines"`
 	UnreachablePairs   int              `json:"unreachable_pairs"`
@@ -53,7 +54,7 @@ func (s *Schedule) Report() Report {
 	}
 	leaves, spines := present(t)
 	return Report{Version: 1, Engine: p.Engine, Phases: p.Phases, LowerBound: p.LowerBound, Gap: p.Gap(),
-		Servers: p.Servers, Leaves: leaves, Spines: spines, Lanes: t.Lanes, LMC: lmc,
+		Servers: p.Servers, Leaves: leaves, Spines: spines, Lanes: t.Lanes, LMC: lmc, LIDs: s.LIDs,
 		BandwidthReduction: p.Reduction, AffectedSpines: affectedSpines(t), UnreachablePairs: len(p.Unreachable),
 		Certificate: p.Certificate, Warnings: slices.Compact(codes), PlanSeconds: s.Took.Seconds(), TopologyHash: t.Fabric.Hash()}
 }

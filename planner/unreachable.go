@@ -1,15 +1,20 @@
 package planner
 
-import "forsd/topology"
+import (
+	"forsd/topology"
+	"forsd/verify"
+)
 
-// Unreachable lists the ordered pairs of servers that no plan can serve: their
-// leaves share no lane that is up at both and that the destination has a LID
-// for. The pairs are by index of FatTree.Servers, ascending.
-func Unreachable(t *topology.FatTree) [][2]int32 {
+// Unreachable lists the ordered pairs of servers that a plan may leave out and
+// does: their leaves share no lane that is up at both and that the destination
+// has a LID for. A plan with tables of its own may serve such a pair all the
+// same, see Route. The pairs are by index of FatTree.Servers, ascending.
+func Unreachable(t *topology.FatTree, r verify.Rows) [][2]int32 {
 	var out [][2]int32
+	served := servedPairs(len(t.Servers), r)
 	for s, i := range t.Servers {
 		for d, j := range t.Servers {
-			if src, dst := &t.Hosts[i], &t.Hosts[j]; src.Leaf != dst.Leaf && !shareLane(t, src, dst) {
+			if src, dst := &t.Hosts[i], &t.Hosts[j]; src.Leaf != dst.Leaf && !served[s*len(t.Servers)+d] && !shareLane(t, src, dst) {
 				out = append(out, [2]int32{int32(s), int32(d)})
 			}
 		}
@@ -26,4 +31,15 @@ func shareLane(t *topology.FatTree, src, dst *topology.Host) bool {
 		}
 	}
 	return false
+}
+
+// servedPairs tells [source·servers + destination] which pairs are in a plan.
+func servedPairs(servers int, r verify.Rows) []bool {
+	served := make([]bool, servers*servers)
+	for i, d := range r.To {
+		if d >= 0 && int(d) < servers {
+			served[i%servers*servers+int(d)] = true
+		}
+	}
+	return served
 }

@@ -12,7 +12,7 @@ import (
 
 func planCommand() *cobra.Command {
 	var fabric fabricFlags
-	var engine, out, writeBaseline string
+	var engine, lids, out, writeBaseline string
 	cmd := &cobra.Command{
 		Use:   "plan --topology FILE --out DIR",
 		Short: "Plan the exchange on a fabric, with tables that carry it",
@@ -27,6 +27,10 @@ unreachable.csv. With --fail it shows what a failure would cost.`,
 			if out == "" {
 				return fmt.Errorf("--out is missing: name a directory for the plan's files")
 			}
+			use, err := planner.ParseLIDs(lids)
+			if err != nil {
+				return fmt.Errorf("--lids: %w", err)
+			}
 			tree, err := fabric.load()
 			if err != nil {
 				return err
@@ -34,7 +38,7 @@ unreachable.csv. With --fail it shows what a failure would cost.`,
 			if len(tree.Servers) == 0 {
 				return fmt.Errorf("%s: no host takes part in the exchange: let --exclude leave some", fabric.topology)
 			}
-			result, err := planner.Make(tree, planner.Settings{Engine: engine})
+			result, err := planner.Make(tree, planner.Settings{Engine: engine, LIDs: use})
 			if err != nil {
 				return err
 			}
@@ -57,6 +61,7 @@ unreachable.csv. With --fail it shows what a failure would cost.`,
 	if err := cmd.RegisterFlagCompletionFunc("engine", cobra.FixedCompletions(planner.Engines, cobra.ShellCompDirectiveNoFileComp)); err != nil {
 		panic(err) // the flag is not the one above
 	}
+	cmd.Flags().StringVar(&lids, "lids", planner.AutoLIDs.String(), "LIDs of each server that the plan uses: lanes, a number, or auto")
 	cmd.Flags().StringVar(&out, "out", "", "directory for the plan's files")
 	cmd.Flags().StringVar(&writeBaseline, "write-baseline", "", "write the baseline that was used to this file")
 	return cmd
@@ -86,5 +91,8 @@ func printReport(w io.Writer, r *planner.Report) {
 	fmt.Fprintf(w, "phases\t%d (bound %d by %s, gap %d)\n", r.Phases, r.LowerBound, r.Certificate, r.Gap)
 	fmt.Fprintf(w, "engine\t%s\n", r.Engine)
 	fmt.Fprintf(w, "servers\t%d on %d leaves, %d spines, %d lanes, LMC %d\n", r.Servers, r.Leaves, r.Spines, r.Lanes, r.LMC)
+	if r.LIDs > 0 {
+		fmt.Fprintf(w, "LIDs\t%s a server; the tables follow from the plan\n", r.LIDs)
+	}
 	fmt.Fprintf(w, "failures\tf = %d, m = %d spines affected, %d pairs unreachable\n", r.BandwidthReduction, r.AffectedSpines, r.UnreachablePairs)
 }

@@ -51,7 +51,7 @@ Exit code 0: nothing is wrong; 1: something is; 2: the input cannot be used.`,
 			rows, err := list.bind(tree)
 			if err == nil {
 				err = check(func() error { return verify.Tables(tree, tables) },
-					func() error { return verify.Plan(tree, tables, rows, planner.Unreachable(tree)) })
+					func() error { return verify.Plan(tree, tables, rows, planner.Unreachable(tree, rows)) })
 			}
 			return report(cmd, verdict{Phases: rows.Phases, Servers: len(tree.Servers), Transfers: len(list.rows)}, err)
 		},

@@ -10,6 +10,8 @@ import (
 	"os"
 	"regexp"
 	"time"
+
+	"forsd/planner"
 )
 
 // Version is the version of the configuration file that this package reads.
@@ -59,6 +61,7 @@ type API struct {
 // Planning is how plans are made.
 type Planning struct {
 	Engine  Engine         `yaml:"engine"`
+	LIDs    planner.LIDs   `yaml:"lids"`    // of each server that plans use: auto, lanes, or a number
 	Exclude *regexp.Regexp `yaml:"exclude"` // host descriptions that take no part; nil excludes none
 }
 
@@ -117,6 +120,7 @@ func Default() *Config {
 		},
 		Planning: Planning{
 			Engine: EngineAuto,
+			LIDs:   planner.AutoLIDs,
 		},
 		Damping: Damping{
 			HoldDown:    10 * time.Second,

@@ -167,7 +167,7 @@ func (d *Daemon) rollback(n uint64) error {
 		return err
 	}
 	tree := v.held(d.core.Held())
-	if err := verify.Plan(tree, tables, rows, planner.Unreachable(tree)); err != nil {
+	if err := verify.Plan(tree, tables, rows, planner.Unreachable(tree, rows)); err != nil {
 		return err
 	}
 	table := old.view.Table()

@@ -11,7 +11,9 @@ import (
 	"forsd/controller"
 	"forsd/internal/config"
 	"forsd/internal/fabgen"
+	"forsd/lft"
 	"forsd/opensm"
+	"forsd/planner"
 	"forsd/topology"
 )
 
@@ -76,7 +78,7 @@ func (d *Daemon) bringUp(t testing.TB, f *topology.Fabric) *view {
 	if _, err := d.write(controller.Write{Fabric: v.id}); err != nil {
 		t.Fatal(err)
 	}
-	tables, err := v.tables(nil)
+	tables, err := tablesOf(v, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,4 +114,10 @@ func (d *Daemon) next(t testing.TB, ctx context.Context) controller.Event {
 		t.Fatal("no answer")
 		return nil
 	}
+}
+
+// tablesOf is the tables of a view, with some lanes held back.
+func tablesOf(v *view, hold []controller.Lane) (*lft.Tables, error) {
+	r, err := v.route(hold, planner.Settings{})
+	return r.tables, err
 }

@@ -288,7 +288,7 @@ func (d *Daemon) tablesPossible() []*lft.Tables {
 }
 
 func (d *Daemon) planning() planner.Settings {
-	return planner.Settings{Engine: string(d.cfg.Planning.Engine)}
+	return planner.Settings{Engine: string(d.cfg.Planning.Engine), LIDs: d.cfg.Planning.LIDs}
 }
 
 // planWarnings raises the warnings that the plan in force carries.

@@ -37,8 +37,9 @@ type routed struct {
 
 // routes are the tables of a view with some lanes held back.
 type routes struct {
-	hold   []controller.Lane
-	tables *lft.Tables
+	hold     []controller.Lane
+	tables   *lft.Tables
+	schedule *planner.Schedule // that the tables follow from, nil where they carry any
 }
 
 // newView fits the fabric to the baseline.
@@ -112,22 +113,23 @@ func (v *view) familiar(t *topology.FatTree, e *epoch) *topology.FatTree {
 	return &old
 }
 
-// tables builds and verifies the tables of the view, once for each set of held
-// lanes.
-func (v *view) tables(hold []controller.Lane) (*lft.Tables, error) {
+// route builds and verifies the tables of the view, with the schedule that they
+// follow from if there is one, once for each set of held lanes.
+func (v *view) route(hold []controller.Lane, by planner.Settings) (routes, error) {
 	v.routed.mu.Lock()
 	defer v.routed.mu.Unlock()
 	for _, r := range v.routed.made {
 		if slices.Equal(r.hold, hold) {
-			return r.tables, nil
+			return r, nil
 		}
 	}
-	tables, err := planner.Route(v.held(hold))
+	tables, schedule, err := planner.Route(v.held(hold), by)
 	if err != nil {
-		return nil, err
+		return routes{}, err
 	}
-	v.routed.made = append(v.routed.made, routes{slices.Clone(hold), tables})
-	return tables, nil
+	r := routes{slices.Clone(hold), tables, schedule}
+	v.routed.made = append(v.routed.made, r)
+	return r, nil
 }
 
 // lost is the share of the servers in force that the view lacks; without an

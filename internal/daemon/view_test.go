@@ -85,9 +85,9 @@ func TestViewDown(t *testing.T) {
 func TestHeld(t *testing.T) {
 	v := tree(t)
 	hold := []controller.Lane{{Leaf: 1, Lane: 2}}
-	tables, err := v.tables(hold)
+	tables, err := tablesOf(v, hold)
 	ok(t, err)
-	again, err := v.tables(hold)
+	again, err := tablesOf(v, hold)
 	ok(t, err)
 	if again != tables {
 		t.Error("the tables were built twice")
@@ -104,7 +104,7 @@ func TestHeld(t *testing.T) {
 		}
 	}
 	ok(t, verify.Plan(v.held(hold), tables, r.Rows, nil))
-	whole, err := v.tables(nil)
+	whole, err := tablesOf(v, nil)
 	ok(t, err)
 	if lft.Changes(whole, tables).Entries == 0 {
 		t.Error("the held lane is used by the tables")
@@ -195,7 +195,7 @@ func (d *Daemon) sees(t *testing.T, v *view) {
 	t.Helper()
 	d.remember(v)
 	d.adopt(v.tree.Baseline)
-	tables, err := v.tables(nil)
+	tables, err := tablesOf(v, nil)
 	ok(t, err)
 	d.setTablesInForce(tables, true)
 }

@@ -34,8 +34,7 @@ func (d *Daemon) plan(a controller.Plan) controller.Event {
 }
 
 // makePlan leaves the plan as the candidate, and tells whether it is the one in
-// force already. Planning and the tables that are to follow are worked on side
-// by side.
+// force already.
 func (d *Daemon) makePlan(a controller.Plan) (same bool, err error) {
 	v := d.view(a.Fabric)
 	if v == nil {
@@ -44,42 +43,81 @@ func (d *Daemon) makePlan(a controller.Plan) (same bool, err error) {
 	if a.Final && d.pinnedHolds(v) {
 		return true, nil
 	}
-	type routed struct {
-		tables *lft.Tables
-		err    error
-	}
-	next := make(chan routed, 1)
-	go func() {
-		tables, err := v.tables(a.Hold)
-		next <- routed{tables, err}
-	}()
-	tree := v.held(a.Avoid)
-	schedule, err := planner.Plan(tree, d.planning())
-	planned := time.Now()
-	r := <-next
-	if err = errors.Join(err, r.err); err != nil {
+	follow, err := d.planning().TablesFollow(v.tree)
+	if err != nil {
 		return false, err
 	}
-	on := d.tablesPossible()
-	if !a.Final && !slices.Contains(on, r.tables) {
-		on = append(on, r.tables)
+	plan := d.planForTables
+	if follow {
+		plan = d.planWithTables
 	}
-	staged := d.stage(schedule)
-	schedule, err = schedule.Verified(on...)
-	early := <-staged
-	if old := v.familiar(tree, d.current()); err != nil && !a.Final && old != nil {
-		schedule, err = d.planFor(old, on)
-	}
+	c, planned, err := plan(v, a)
 	if err != nil {
 		return false, err
 	}
 	d.mark(v, planned, func(t *times) *time.Time { return &t.planned })
 	d.mark(v, time.Now(), func(t *times) *time.Time { return &t.verified })
-	d.candidate = candidate{v, schedule, early.of(schedule)}
-	if same = d.inForceIs(schedule); same {
-		d.planWarnings(schedule.Warnings)
+	d.candidate = c
+	if same = d.inForceIs(c.schedule); same {
+		d.planWarnings(c.schedule.Warnings)
 	}
 	return same, nil
+}
+
+// planWithTables takes the plan that the tables follow from, if it holds on all
+// tables that the switches may hold: before its tables are there it does so only
+// where they do not change what it uses. Lanes to avoid beyond those held back
+// need no plan of their own, for no other plan would hold.
+func (d *Daemon) planWithTables(v *view, a controller.Plan) (c candidate, planned time.Time, err error) {
+	r, err := v.route(a.Hold, d.planning())
+	if err != nil {
+		return c, planned, err
+	}
+	planned = time.Now()
+	if !a.Final {
+		return candidate{v, r.schedule, nil}, planned, r.schedule.Check(d.tablesFor(a, r.tables)...)
+	}
+	staged := d.stage(r.schedule)
+	err = r.schedule.Check(d.tablesFor(a, r.tables)...)
+	return candidate{v, r.schedule, (<-staged).of(r.schedule)}, planned, err
+}
+
+// planForTables plans for tables that carry any plan. Planning and the tables
+// that are to follow are worked on side by side.
+func (d *Daemon) planForTables(v *view, a controller.Plan) (c candidate, planned time.Time, err error) {
+	type routed struct {
+		routes
+		err error
+	}
+	next := make(chan routed, 1)
+	go func() {
+		r, err := v.route(a.Hold, d.planning())
+		next <- routed{r, err}
+	}()
+	tree := v.held(a.Avoid)
+	schedule, err := planner.Plan(tree, d.planning())
+	planned = time.Now()
+	r := <-next
+	if err = errors.Join(err, r.err); err != nil {
+		return c, planned, err
+	}
+	staged := d.stage(schedule)
+	on := d.tablesFor(a, r.tables)
+	schedule, err = schedule.Verified(on...)
+	if old := v.familiar(tree, d.current()); err != nil && !a.Final && old != nil {
+		schedule, err = d.planFor(old, on)
+	}
+	return candidate{v, schedule, (<-staged).of(schedule)}, planned, err
+}
+
+// tablesFor lists the tables on which a plan must hold: those that the switches
+// may hold, and those that are to follow unless they have been read back.
+func (d *Daemon) tablesFor(a controller.Plan, next *lft.Tables) []*lft.Tables {
+	on := d.tablesPossible()
+	if !a.Final && !slices.Contains(on, next) {
+		on = append(on, next)
+	}
+	return on
 }
 
 // planFor plans for a tree and verifies the plan on the tables.
@@ -99,7 +137,7 @@ func (d *Daemon) pinnedHolds(v *view) bool {
 		return false
 	}
 	rows, err := rowsOf(e.view, v.tree)
-	return err == nil && verify.Plan(v.tree, d.tablesInForce(), rows, planner.Unreachable(v.tree)) == nil
+	return err == nil && verify.Plan(v.tree, d.tablesInForce(), rows, planner.Unreachable(v.tree, rows)) == nil
 }
 
 // inForceIs tells whether the epoch in force is this very schedule.
@@ -150,10 +188,11 @@ func (d *Daemon) write(a controller.Write) (changed bool, err error) {
 	if v == nil {
 		return false, errForgotten
 	}
-	tables, err := v.tables(a.Hold)
+	r, err := v.route(a.Hold, d.planning())
 	if err != nil {
 		return false, err
 	}
+	tables := r.tables
 	// A newcomer's index must survive a crash before tables depend on it.
 	d.adopt(v.tree.Baseline)
 	if err := d.saveBaseline(); err != nil {
@@ -196,11 +235,11 @@ func (d *Daemon) readBack(ctx context.Context, a controller.ReadBack) controller
 	if err != nil {
 		return controller.ReadBackDone{Err: err.Error()}
 	}
-	want, err := v.tables(a.Hold)
+	want, err := v.route(a.Hold, d.planning())
 	if err != nil {
 		return controller.ReadBackDone{Err: err.Error()}
 	}
-	err = lft.Compare(want, got, lft.LIDs(v.tree.Fabric))
+	err = lft.Compare(want.tables, got, lft.LIDs(v.tree.Fabric))
 	d.setTablesInForce(got, err == nil)
 	if err != nil {
 		return controller.ReadBackDone{Difference: err.Error()}

@@ -40,7 +40,7 @@ func TestPlanOnWrittenTables(t *testing.T) {
 	if changed, err := d.write(controller.Write{Fabric: whole.id}); !changed || err != nil {
 		t.Fatal(changed, err)
 	}
-	tables, err := whole.tables(nil)
+	tables, err := tablesOf(whole, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -105,7 +105,7 @@ func (s *Site) Check(ctx context.Context) (*Sight, error) {
 	if err != nil {
 		return nil, err
 	}
-	want, err := lft.Build(sight.Tree)
+	want, _, err := planner.Route(sight.Tree, planner.Settings{})
 	if err != nil {
 		return nil, err
 	}
@@ -131,7 +131,7 @@ func (s *Sight) CheckPlan(plan *phasetable.View) error {
 	if err != nil {
 		return err
 	}
-	return verify.Plan(s.Tree, s.Tables, rows, planner.Unreachable(s.Tree))
+	return verify.Plan(s.Tree, s.Tables, rows, planner.Unreachable(s.Tree, rows))
 }
 
 // rows are the rows of a published plan in the order of the tree's servers.

@@ -1,0 +1,152 @@
+package planner
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"forsd/fors"
+	"forsd/lft"
+	"forsd/topology"
+)
+
+// LIDs is how many LIDs of each server plans may use: a number, or one of the
+// policies.
+type LIDs int
+
+const (
+	// AutoLIDs takes one LID a lane where every server has so many, otherwise the
+	// most that every server has.
+	AutoLIDs LIDs = 0
+	// LaneLIDs takes one LID a lane. A lane for which a server has no LID is
+	// closed to it.
+	LaneLIDs LIDs = -1
+)
+
+// ParseLIDs reads "auto", "lanes", or a number.
+func ParseLIDs(text string) (LIDs, error) {
+	switch text {
+	case "auto":
+		return AutoLIDs, nil
+	case "lanes":
+		return LaneLIDs, nil
+	}
+	if n, err := strconv.Atoi(text); err == nil && n >= 1 && n <= 1<<topology.MaxLMC {
+		return LIDs(n), nil
+	}
+	return 0, fmt.Errorf("%q is not one of auto, lanes and the numbers 1 to %d", text, 1<<topology.MaxLMC)
+}
+
+// String is the text that ParseLIDs reads.
+func (l LIDs) String() string {
+	switch l {
+	case AutoLIDs:
+		return "auto"
+	case LaneLIDs:
+		return "lanes"
+	}
+	return strconv.Itoa(int(l))
+}
+
+// UnmarshalText reads what ParseLIDs does.
+func (l *LIDs) UnmarshalText(text []byte) (err error) {
+	*l, err = ParseLIDs(string(text))
+	return err
+}
+
+// MarshalJSON writes a number or the name of the policy.
+func (l LIDs) MarshalJSON() ([]byte, error) {
+	if l > 0 {
+		return json.Marshal(int(l))
+	}
+	return json.Marshal(l.String())
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (l *LIDs) UnmarshalJSON(data []byte) error {
+	var text string
+	if data[0] != '"' {
+		text = string(data)
+	} else if err := json.Unmarshal(data, &text); err != nil {
+		return err
+	}
+	return l.UnmarshalText([]byte(text))
+}
+
+// TablesFollow tells whether the tables of the tree follow from a plan, which
+// Route then returns with them.
+func (s Settings) TablesFollow(t *topology.FatTree) (bool, error) {
+	lids, err := s.groups(t)
+	return lids > 0, err
+}
+
+// groups is how many LIDs of a server plans of the tree use where the lane is up
+// to each leaf (fors.PlanGroups), 0 where each lane has a LID of its own. Trees
+// with parallel cables need the latter: at a spine with several cables to a leaf
+// the table knows the destination alone.
+func (s Settings) groups(t *topology.FatTree) (int, error) {
+	least := math.MaxInt
+	for _, i := range t.Servers {
+		least = min(least, 1<<t.Hosts[i].LMC)
+	}
+	parallel := slices.ContainsFunc(t.Spines, func(s topology.Spine) bool { return s.Cables > 1 })
+	exact := s.Engine == "" || s.Engine == Auto || s.Engine == string(fors.Exact)
+	switch {
+	case len(t.Servers) == 0, s.LIDs == LaneLIDs, s.LIDs == AutoLIDs && (least >= t.Lanes || parallel || !exact):
+		return 0, nil
+	case s.LIDs == AutoLIDs:
+		return least, nil
+	case s.LIDs < 1:
+		return 0, fmt.Errorf("lids %d: want a number from 1 to %d", s.LIDs, 1<<topology.MaxLMC)
+	case !exact:
+		return 0, fmt.Errorf("lids %d does not go with engine %s, which knows lanes alone: use auto or exact", s.LIDs, s.Engine)
+	case parallel:
+		return 0, fmt.Errorf("lids %d does not go with parallel cables (%d lanes on %d spines): use lanes", s.LIDs, t.Lanes, len(t.Spines))
+	case int(s.LIDs) > least:
+		return 0, fmt.Errorf("lids %d is more than the %d of some server: set lmc in opensm.conf so that 2^lmc ≥ %d, or ask for fewer", s.LIDs, least, s.LIDs)
+	}
+	return int(s.LIDs), nil
+}
+
+// grouped plans for so many LIDs a server, fewer than lanes. Where nothing forbids
+// it the undamaged tree keeps its linear shift, which needs base LIDs alone and
+// no tables of its own.
+func grouped(t *topology.FatTree, lids int, s Settings) (*Schedule, error) {
+	start := time.Now()
+	tree := forsTree(t)
+	if s.LIDs == AutoLIDs && s.Engine != string(fors.Exact) {
+		if plan, ok := fors.PlanShift(tree); ok {
+			return bind(t, plan, start)
+		}
+	}
+	plan, err := fors.PlanGroups(tree, lids)
+	if err != nil {
+		return nil, err
+	}
+	return bindGroups(t, plan, start)
+}
+
+// pins is the plan's choice of lanes as the tables need it.
+func pins(t *topology.FatTree, plan *fors.Grouped) *lft.Pins {
+	p := &lft.Pins{LIDs: plan.LIDs, Lane: make([]int16, len(t.Leaves)*plan.Servers*plan.LIDs)}
+	for i := range p.Lane {
+		p.Lane[i] = int16(fors.Local)
+	}
+	row, last := plan.Servers*plan.LIDs, -1 // a leaf's entries; the plan leaves out leaves without servers
+	at := 0
+	for _, i := range t.Servers {
+		leaf := t.Hosts[i].Leaf
+		if leaf == last {
+			continue
+		}
+		last = leaf
+		for j, lane := range plan.Via[at : at+row] {
+			p.Lane[leaf*row+j] = int16(lane)
+		}
+		at += row
+	}
+	return p
+}
