@@ -2,9 +2,19 @@ package bipartite
 
 import "fmt"
 
+// checkRoom tells what is wrong with the numbers of edges of a graph and places
+// for them.
+func checkRoom(n, degree, edges, room int) error {
+	if edges != n*degree || room != edges || edges > maxEdges {
+		return fmt.Errorf("colour a graph of %d×%d vertices and degree %d: %d edges and room for %d, want %d, of at most %d",
+			n, n, degree, edges, room, n*degree, maxEdges)
+	}
+	return nil
+}
+
 // checkArcs tells what is wrong with arcs that shall be a regular graph.
 func (w *worker) checkArcs(n, degree int, arcs []Arc) error {
-	in := grow(&w.last, n)
+	in := grow(&w.lastRight, n)
 	clear(in)
 	at, out := int32(0), degree // the left vertex at hand and its edges to come
 	for i, arc := range arcs {
@@ -21,25 +31,7 @@ func (w *worker) checkArcs(n, degree int, arcs []Arc) error {
 	if n > 0 && degree > 0 && (out != 0 || int(at) != n-1) {
 		return fmt.Errorf("colour a graph of %d×%d vertices and degree %d: the arcs end at left vertex %d with %d edges missing", n, n, degree, at, out)
 	}
-	return w.checkRight(n, degree)
-}
-
-// checkRows tells what is wrong with rows that shall be a regular graph.
-func (w *worker) checkRows(n, degree int, rows []int32) error {
-	in := grow(&w.last, n)
-	clear(in)
-	for i, v := range rows {
-		if uint32(v) >= uint32(n) {
-			return fmt.Errorf("colour a graph of %d×%d vertices and degree %d: edge %d leads to right vertex %d", n, n, degree, i, v)
-		}
-		in[v]++
-	}
-	return w.checkRight(n, degree)
-}
-
-// checkRight tells which right vertex has not the degree counted in w.last.
-func (w *worker) checkRight(n, degree int) error {
-	for v, d := range w.last {
+	for v, d := range in {
 		if int(d) != degree {
 			return fmt.Errorf("colour a graph of %d×%d vertices and degree %d: right vertex %d has %d edges", n, n, degree, v, d)
 		}

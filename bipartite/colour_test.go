@@ -91,6 +91,16 @@ func TestColours(t *testing.T) {
 		if err := checkColours(g.n, g.degree, g.edges, byRows); err != nil {
 			t.Fatalf("by rows: %v", err)
 		}
+		places := make([]int32, g.n*g.degree)
+		if err := reused.Places(g.n, g.degree, g.rows(), places); err != nil {
+			t.Fatal(err)
+		}
+		for i, place := range places {
+			places[i] = g.rows()[i%g.n*g.degree+int(place)]
+		}
+		if !slices.Equal(places, byRows) {
+			t.Fatal("places are not those of the vertices found by rows")
+		}
 		var first []int32
 		for _, workers := range []int{1, 2, 4} {
 			match := make([]int32, g.n*g.degree)
@@ -119,9 +129,12 @@ func TestSearch(t *testing.T) {
 		}
 		var w worker
 		rows := g.rows()
-		adj := &adjacency{degree: int32(g.degree), right: rows}
-		for u := range g.n + 1 {
-			adj.start = append(adj.start, int32(u*g.degree))
+		adj := &adjacency{degree: int32(g.degree), mask: 1<<31 - 1}
+		for _, v := range rows {
+			adj.right = append(adj.right, uint32(v))
+		}
+		for u := range g.n {
+			adj.start, adj.end = append(adj.start, int32(u*g.degree)), append(adj.end, int32((u+1)*g.degree))
 		}
 		w.owner = slices.Repeat([]int32{-1}, g.n)
 		w.pick = make([]int32, g.n)

@@ -15,13 +15,20 @@ func (w *worker) below(n int32) int32 {
 	return int32(w.random >> 32 * uint64(n) >> 32)
 }
 
-// adjacency is a regular graph by left vertices: the edges of u lead to
-// right[start[u]:start[u+1]], count[…] of them each, or one where count is nil.
+// adjacency is a regular graph by left vertices. The edges of u are at places
+// start[u] … end[u]−1; those at place i are count[i] many, or one where count is
+// nil, and lead to the right vertex of at(i).
 type adjacency struct {
-	degree       int32
-	start, right []int32
-	count        []int32
+	degree     int32
+	start, end []int32
+	right      []uint32
+	count      []int32
+	mask       uint32 // of a right place
+	k          uint   // places of a right vertex, as a power of two
 }
+
+// at is the right vertex that place i leads to.
+func (g *adjacency) at(i int32) int32 { return int32(g.right[i] & g.mask >> g.k) }
 
 // perfect finds a perfect matching, which every regular graph has. The edge of
 // left vertex u is then at place w.pick[u] of the adjacency.
@@ -32,11 +39,11 @@ func (w *worker) perfect(n int, g *adjacency) {
 	}
 	grow(&w.pick, n)
 	grow(&w.exit, n)
-	copy(grow(&w.look, n), g.start)
+	copy(grow(&w.look, n), g.start[:n])
 	open := w.open[:0]
 	for u := range int32(n) {
 		if i := w.free(g, u); i >= 0 {
-			w.pick[u], owner[g.right[i]] = i, u
+			w.pick[u], owner[g.at(i)] = i, u
 		} else {
 			w.pick[u] = -1
 			open = append(open, u)
@@ -53,9 +60,9 @@ func (w *worker) perfect(n int, g *adjacency) {
 // free returns the first place of u whose right vertex is not matched, or −1. A
 // right vertex once matched stays so, and no place is looked at twice.
 func (w *worker) free(g *adjacency, u int32) int32 {
-	end := g.start[u+1]
+	end := g.end[u]
 	for i := w.look[u]; i < end; i++ {
-		if w.owner[g.right[i]] < 0 {
+		if w.owner[g.at(i)] < 0 {
 			w.look[u] = i + 1
 			return i
 		}
@@ -72,7 +79,7 @@ func (w *worker) walk(g *adjacency, first int32) bool {
 	for range walkCap {
 		i := w.sample(g, u)
 		w.exit[u] = i
-		u = w.owner[g.right[i]]
+		u = w.owner[g.at(i)]
 		if i = w.free(g, u); i >= 0 {
 			w.exit[u] = i
 			w.retrace(g, first)
@@ -91,7 +98,7 @@ func (w *worker) sample(g *adjacency, u int32) int32 {
 		if i += r; i != w.pick[u] {
 			return i
 		}
-		if i++; i < g.start[u+1] {
+		if i++; i < g.end[u] {
 			return i
 		}
 		return g.start[u]
@@ -107,7 +114,7 @@ func (w *worker) sample(g *adjacency, u int32) int32 {
 func (w *worker) retrace(g *adjacency, u int32) {
 	for u >= 0 {
 		i := w.exit[u]
-		v := g.right[i]
+		v := g.at(i)
 		w.pick[u] = i
 		w.owner[v], u = u, w.owner[v]
 	}
@@ -124,8 +131,8 @@ func (w *worker) search(n int, g *adjacency, root int32) {
 	defer func() { w.queue = queue }()
 	for head := 0; head < len(queue); head++ {
 		u := queue[head]
-		for i := g.start[u]; i < g.start[u+1]; i++ {
-			v := g.right[i]
+		for i := g.start[u]; i < g.end[u]; i++ {
+			v := g.at(i)
 			if from[v] >= 0 {
 				continue
 			}
@@ -148,41 +155,23 @@ func (w *worker) augment(g *adjacency, v, root int32) {
 		if u == root {
 			return
 		}
-		v = g.right[before]
-	}
-}
-
-// takeFromRows finds a perfect matching of rows, copies it to match and takes it
-// out of the rows, which are one shorter afterwards.
-func (w *worker) takeFromRows(n, degree int, rows, match []int32) {
-	start := grow(&w.start, n+1)
-	for u := range start {
-		start[u] = int32(u * degree)
-	}
-	w.perfect(n, &adjacency{degree: int32(degree), start: start, right: rows})
-	to := 0
-	for u := range n {
-		row := rows[u*degree : (u+1)*degree]
-		i := int(w.pick[u]) - u*degree
-		match[u] = row[i]
-		row[i] = row[degree-1]
-		to += copy(rows[to:], row[:degree-1])
+		v = g.at(before)
 	}
 }
 
 // takeFromArcs finds a perfect matching of arcs, copies it to match and appends
 // the arcs without it to rest.
 func (w *worker) takeFromArcs(n, degree int, arcs []Arc, match []int32, rest []Arc) []Arc {
-	g := adjacency{degree: int32(degree), start: grow(&w.start, n+1),
-		right: grow(&w.right, len(arcs)), count: grow(&w.count, len(arcs))}
-	u := int32(0)
+	g := adjacency{degree: int32(degree), start: grow(&w.start, n), end: grow(&w.end, n),
+		right: grow(&w.right, len(arcs)), count: grow(&w.count, len(arcs)), mask: visited - 1}
+	u := int32(-1)
 	for i, arc := range arcs {
-		for ; u <= arc.Left; u++ {
+		if arc.Left != u {
+			u = arc.Left
 			g.start[u] = int32(i)
 		}
-		g.right[i], g.count[i] = arc.Right, arc.Count
+		g.end[u], g.right[i], g.count[i] = int32(i+1), uint32(arc.Right), arc.Count
 	}
-	g.start[n] = int32(len(arcs))
 	w.perfect(n, &g)
 	for i, arc := range arcs {
 		if w.pick[arc.Left] == int32(i) {
