@@ -27,10 +27,11 @@ func prepare(b testing.TB, d *Daemon, f *topology.Fabric) ahead {
 	if err != nil {
 		b.Fatal(err)
 	}
-	a := ahead{view: v}
-	if a.tables, err = v.tables(nil); err != nil {
+	r, err := v.route(nil, d.planning())
+	if err != nil {
 		b.Fatal(err)
 	}
+	a := ahead{view: v, tables: r.tables}
 	schedule, err := planner.Plan(v.tree, d.planning())
 	if err != nil {
 		b.Fatal(err)
