@@ -68,7 +68,7 @@ func (sh *shape) section4(engine Engine) *Plan {
 // transfer is S_i, i its rank among the transfers of its source leaf. The
 // listing of Algorithm 2 lets i run on over the leaves of a phase, so that a
 // leaf's transfers start anywhere in S; where a phase is not full two of them
-// then meet at a destination leaf, as for FT(2;20,18), f = 1. Starting at 0 for
+// may then meet at a destination leaf, as for FT(2;20,18), f = 1. Starting at 0 for
 // each leaf gives all sources of one α the same spine, and a destination leaf
 // hears each α from one leaf only.
 func (sh *shape) sendRemote(dest []int32, to []Server, lane []Lane) {
