@@ -1,0 +1,379 @@
+package libfors
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"forsd/api"
+	"forsd/phasetable"
+)
+
+// publish makes the table of four leaves the plan in force.
+func publish(t testing.TB, plans *api.Plans, epoch uint64) *phasetable.View {
+	t.Helper()
+	table := plan(t, 4, 3, 0, 2)
+	table.Epoch = epoch
+	_, view := encode(t, table)
+	p, err := api.NewPublished(view, json.RawMessage(`{"version":1}`), time.Unix(0, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	plans.Publish(p)
+	return view
+}
+
+// serve runs forsd's own server at a socket and at a TCP address. stop ends it.
+func serve(t testing.TB, plans *api.Plans, socket, tcp string) (s *api.Server, stop func()) {
+	t.Helper()
+	c := api.Config{Plans: plans, ReadOverTCP: true, Mount: map[string]http.Handler{"GET /v1/jobs/{id}/phases": jobs(t)}}
+	s, err := api.Listen(c, api.Listeners{Socket: socket, Mode: 0o600, TCP: tcp})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- s.Serve(ctx) }()
+	stop = func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("serve: %v", err)
+		}
+		done <- nil
+	}
+	t.Cleanup(stop)
+	return s, stop
+}
+
+// jobs serves the table of job 7, and as job 8's the one of the whole fabric.
+func jobs(t testing.TB) http.Handler {
+	table := plan(t, 2, 2, 0, 1)
+	other, _ := encode(t, table)
+	table.Job = 7
+	data, _ := encode(t, table)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.PathValue("id") {
+		case "7":
+			_, _ = w.Write(data)
+		case "8":
+			_, _ = w.Write(other)
+		default:
+			api.WriteError(w, api.Errorf(http.StatusNotFound, "not-found", "there is no job %q", r.PathValue("id")))
+		}
+	})
+}
+
+// TestDaemon fetches tables from forsd's own server, over a Unix socket and over
+// TCP by IPv4, IPv6 and name, and hears of every new epoch.
+func TestDaemon(t *testing.T) {
+	dir := t.TempDir()
+	for name, listen := range map[string]struct{ socket, tcp, scheme string }{
+		"unix": {filepath.Join(dir, "a.sock"), "", "unix:" + filepath.Join(dir, "a.sock")},
+		"IPv4": {filepath.Join(dir, "b.sock"), "127.0.0.1:0", "http://127.0.0.1:"},
+		"IPv6": {filepath.Join(dir, "c.sock"), "[::1]:0", "http://[::1]:"},
+		"name": {filepath.Join(dir, "d.sock"), "127.0.0.1:0", "http://localhost:"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			plans := &api.Plans{}
+			s, _ := serve(t, plans, listen.socket, listen.tcp)
+			where := listen.scheme
+			if listen.tcp != "" {
+				where += fmt.Sprint(s.Addr().(*net.TCPAddr).Port)
+			}
+			p := start(t)
+			p.wants("open "+where, "error -9 0 503 "+where+": status 503: no plan is in force yet")
+			view := publish(t, plans, 42)
+			p.contains("open "+where, fmt.Sprintf("epoch 42 job 0 servers %d phases %d ", view.Servers(), view.Phases()))
+			if got, want := strings.Join(p.do("dump"), "\n"), strings.Join(wantDump(view), "\n"); got != want {
+				t.Errorf("the table fetched:\n%s\nwant\n%s", got, want)
+			}
+			p.wants("newer", "0 0")
+			p.wants("newer", "0 0")
+			p.wants("refresh", "0")
+			publish(t, plans, 43)
+			p.wants("await", "1 43")
+			p.wants("newer", "1 43")
+			publish(t, plans, 44)
+			p.contains("refresh", "epoch 44 ")
+			p.wants("newer", "0 0")
+			publish(t, plans, 45)
+			p.wants("await", "1 45")
+		})
+	}
+}
+
+// TestLocations opens tables as the location and the environment say.
+func TestLocations(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "forsd.sock")
+	plans := &api.Plans{}
+	publish(t, plans, 42)
+	s, _ := serve(t, plans, socket, "127.0.0.1:0")
+	unix, tcp := "unix:"+socket, "http://"+s.Addr().String()
+	p := start(t)
+	for _, c := range [][2]string{
+		{unix + "?epoch=42", "epoch 42 "},
+		{unix + "?timeout=1000&epoch=43", "error -22 0 0 " + unix + "?timeout=1000&epoch=43: epoch 42 is in force, older than 43"},
+		{unix + "?job=7", "job 7 servers 4 "},
+		{tcp + "/?job=7&epoch=1", "job 7 servers 4 "},
+		{unix + "?job=8", "error -10 0 0 " + unix + "?job=8: the table is that of job 0"},
+		{unix + "?job=9", "error -10 0 404 " + unix + "?job=9: status 404: there is no job \"9\""},
+		{unix + "?", "epoch 42 "},
+		{unix + "?job", "error -3 0 0 " + unix + "?job: \"job\" is none of job=N, epoch=N and timeout=MILLISECONDS"},
+		{unix + "?job=", "error -3 "},
+		{unix + "?job=7x", "error -3 "},
+		{unix + "?job=18446744073709551616", "error -3 "},
+		{unix + "?timeout=0", "error -3 "},
+		{unix + "?timeout=3600001", "error -3 "},
+		{unix + "?colour=7", "error -3 "},
+		{"unix:", "error -3 "},
+		{"unix:/" + strings.Repeat("x", 107), "error -3 "},
+		{"unix:/nowhere", "error -5 2 0 connect to unix:/nowhere: No such file or directory"},
+		{"http://", "error -3 "},
+		{"http://:80", "error -3 "},
+		{"http://host:", "error -3 "},
+		{"http://host:0", "error -3 "},
+		{"http://host:65536", "error -3 "},
+		{"http://host:80x", "error -3 "},
+		{"http://host/v1", "error -3 "},
+		{"http://[::1", "error -3 "},
+		{"http://[::1]80", "error -3 "},
+		{"http://127.0.0.1:1", "error -5 111 0 connect to http://127.0.0.1:1: Connection refused"},
+		{"http://no.such.host.invalid", "error -5 0 0 http://no.such.host.invalid: look up no.such.host.invalid: "},
+		{"https://host", "error -3 0 0 https://host: there is no TLS here"},
+	} {
+		p.contains("open "+c[0], c[1])
+	}
+	p.wants("setenv FORSD_JOB=7", "")
+	p.wants("setenv FORSD_TABLE="+unix, "")
+	p.contains("open", "job 7 servers 4 phases 3 lanes 2 lmc 1")
+	p.contains("open", "location "+unix+"?job=7")
+	p.contains("refresh", "0")
+	p.contains("open "+unix, "job 0 ")
+	p.wants("setenv FORSD_TABLE="+unix+"?timeout=900", "")
+	p.contains("open", "location "+unix+"?timeout=900&job=7")
+	p.wants("setenv FORSD_JOB=seven", "")
+	p.contains("open", "error -3 0 0 $FORSD_JOB is \"seven\"")
+	p.wants("setenv FORSD_TABLE=", "")
+	p.wants("setenv FORSD_JOB=", "")
+	p.contains("open", "unix:/run/forsd/forsd.sock")
+}
+
+// TestDaemonRestarts loses the daemon, says so, and hears of the next epoch once
+// it is back.
+func TestDaemonRestarts(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "forsd.sock")
+	plans := &api.Plans{}
+	publish(t, plans, 42)
+	_, stop := serve(t, plans, socket, "")
+	p := start(t)
+	p.contains("open unix:"+socket, "epoch 42 ")
+	p.wants("newer", "0 0")
+	stop()
+	p.contains("await", "error -")
+	p.contains("refresh", "error -5 2 0 connect to unix:"+socket)
+	publish(t, plans, 43)
+	serve(t, plans, socket, "")
+	for {
+		answer := p.do("await")
+		if answer[0] == "1 43" {
+			break
+		}
+		if !strings.HasPrefix(answer[0], "error -5 ") {
+			t.Fatalf("await: %v", answer)
+		}
+	}
+	p.contains("refresh", "epoch 43 ")
+}
+
+// script is a server that reads a request and gives the next of its answers, byte
+// for byte. It keeps a connection open after an answer unless that is its last.
+type script struct {
+	net.Listener
+	requests chan string
+}
+
+// answer starts a script on a Unix socket.
+func answer(t testing.TB, answers ...string) (where string, s *script) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "s")
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s = &script{l, make(chan string, len(answers)+1)}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			in := bufio.NewReader(c)
+			for len(answers) > 0 {
+				request := ""
+				for !strings.HasSuffix(request, "\r\n\r\n") {
+					line, err := in.ReadString('\n')
+					if err != nil {
+						break
+					}
+					request += line
+				}
+				if request == "" {
+					break
+				}
+				s.requests <- request
+				_, _ = c.Write([]byte(answers[0]))
+				answers = answers[1:]
+				if strings.HasPrefix(request, "GET") {
+					break
+				}
+			}
+			_ = c.Close()
+		}
+	}()
+	return "unix:" + path, s
+}
+
+// TestForms reads a table in every form in which HTTP may send it.
+func TestForms(t *testing.T) {
+	data := string(small(t))
+	half := len(data) / 2
+	chunks := fmt.Sprintf("%x\r\n%s\r\n%X;name=value\r\n%s\r\n0\r\n", half, data[:half], len(data)-half, data[half:])
+	length := fmt.Sprintf("Content-Length: %d\r\n\r\n", len(data))
+	for name, text := range map[string]string{
+		"length":             "HTTP/1.1 200 OK\r\nETag: \"42\"\r\n" + length + data,
+		"more than asked":    "HTTP/1.1 200 OK\r\n" + length + data + "HTTP/1.1 400 ...",
+		"chunks":             "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks + "\r\n",
+		"trailers":           "HTTP/1.1 200 OK\r\ntransfer-encoding:Chunked\r\n\r\n" + chunks + "Expires: never\r\n\r\n",
+		"chunks of one byte": "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + byteChunks(data),
+		"until the end":      "HTTP/1.0 200 OK\r\nConnection: close\r\n\r\n" + data,
+		"bare line ends":     "HTTP/1.1 200\n" + strings.ReplaceAll(length, "\r", "") + data,
+		"early hints":        "HTTP/1.1 103 Early Hints\r\nContent-Length: 7\r\nLink: </x>\r\n\r\nHTTP/1.1 200 OK\r\n" + length + data,
+	} {
+		t.Run(name, func(t *testing.T) {
+			where, s := answer(t, text)
+			start(t).contains("open "+where, "epoch 42 ")
+			want := "GET /v1/plan/phases?format=binary HTTP/1.1\r\nHost: forsd\r\nUser-Agent: libfors/1.0\r\n" +
+				"Accept: application/vnd.forsd.phasetable\r\nConnection: close\r\n\r\n"
+			if got := <-s.requests; got != want {
+				t.Errorf("request %q, want %q", got, want)
+			}
+		})
+	}
+}
+
+func byteChunks(data string) string {
+	var b strings.Builder
+	for i := range len(data) {
+		b.WriteString("1\r\n" + data[i:i+1] + "\r\n")
+	}
+	return b.String() + "0\r\n\r\n"
+}
+
+// TestBadAnswers gives what no server should.
+func TestBadAnswers(t *testing.T) {
+	data := string(small(t))
+	const ok = "HTTP/1.1 200 OK\r\n"
+	for name, c := range map[string][2]string{
+		"nothing":               {"", "error -5 0 0 "},
+		"not HTTP":              {"220 mail.example ESMTP\r\n\r\n", "error -7 0 0 the answer begins with \"220 mail.example ESMTP\""},
+		"other version":         {"HTTP/2.0 200 OK\r\n\r\n", "error -7 "},
+		"no status":             {"HTTP/1.1 OK\r\n\r\n", "error -7 "},
+		"odd status":            {"HTTP/1.1 2000 OK\r\n\r\n", "error -7 "},
+		"cut in the headers":    {ok + "Content-Le", "error -5 0 0 "},
+		"cut in the body":       {ok + "Content-Length: 1000\r\n\r\nFORS", "error -5 0 0 "},
+		"cut in a chunk":        {ok + "Transfer-Encoding: chunked\r\n\r\nff\r\nFORS", "error -5 0 0 "},
+		"endless line":          {ok + "X: " + strings.Repeat("x", 2000), "error -7 0 0 the headers of the answer are too long"},
+		"endless headers":       {ok + strings.Repeat("X: "+strings.Repeat("x", 90)+"\r\n", 400), "error -7 0 0 the headers of the answer are too long"},
+		"negative length":       {ok + "Content-Length: -1\r\n\r\n", "error -7 "},
+		"two lengths":           {ok + "Content-Length: 1\r\nContent-Length: 2\r\n\r\n", "error -7 "},
+		"length out of range":   {ok + "Content-Length: 99999999999999999999\r\n\r\n", "error -7 "},
+		"huge":                  {ok + "Content-Length: 1073741825\r\n\r\n", "error -11 0 0 a table of 1073741825 bytes"},
+		"other encoding":        {ok + "Transfer-Encoding: gzip, chunked\r\n\r\n", "error -7 "},
+		"bad chunk":             {ok + "Transfer-Encoding: chunked\r\n\r\nxyz\r\n", "error -7 0 0 a chunk begins with \"xyz\""},
+		"chunk out of range":    {ok + "Transfer-Encoding: chunked\r\n\r\nfffffffffffffffff\r\n", "error -7 "},
+		"chunk longer than it":  {ok + "Transfer-Encoding: chunked\r\n\r\n1\r\nFORS\r\n0\r\n\r\n", "error -7 0 0 a chunk is longer than its size"},
+		"empty table":           {ok + "Content-Length: 0\r\n\r\n", "error -12 0 0 0 bytes are less than the header"},
+		"not changed":           {"HTTP/1.1 304 Not Modified\r\nETag: \"42\"\r\n\r\n", "error -7 0 0 the table is said not to have changed"},
+		"spoiled table":         {ok + "Content-Length: 192\r\n\r\n" + data[:192], "error -12 0 0 192 bytes of the "},
+		"forbidden":             {"HTTP/1.1 403 Forbidden\r\nContent-Length: 35\r\n\r\n{\"error\":\"reading \\\"is\\\" off\",\"code\":1}", "status 403: reading \"is\" off"},
+		"refused without words": {"HTTP/1.1 500 Oops\r\nContent-Length: 0\r\n\r\n", "error -8 0 500 "},
+		"cut words":             {"HTTP/1.1 500 Oops\r\nContent-Length: 11\r\n\r\n{\"error\":\"\\", "status 500: forsd refused the request"},
+		"moved":                 {"HTTP/1.1 301 Moved\r\nLocation: /\r\nContent-Length: 0\r\n\r\n", "error -8 0 301 "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			where, _ := answer(t, c[0])
+			start(t).contains("open "+where, c[1])
+		})
+	}
+}
+
+// TestSilence gives up on a server that takes a connection and says nothing, and
+// never waits for it when it asks for news.
+func TestSilence(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s")
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	p := start(t)
+	p.contains("open unix:"+path+"?timeout=20", "error -6 0 0 unix:"+path+"?timeout=20: no whole answer within 20 ms")
+
+	data := small(t)
+	where, s := answer(t, fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(data), data), "", "")
+	p.contains("open "+where, "epoch 42 ")
+	<-s.requests
+	for range 3 {
+		p.wants("newer", "0 0")
+	}
+	if request := <-s.requests; !strings.HasPrefix(request, "HEAD ") {
+		t.Errorf("request %q", request)
+	}
+}
+
+// TestWatchKeepsItsConnection answers that nothing has changed, and wants the next
+// request on the same connection.
+func TestWatchKeepsItsConnection(t *testing.T) {
+	data := small(t)
+	where, s := answer(t, fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(data), data),
+		"HTTP/1.1 304 Not Modified\r\nETag: \"42\"\r\n\r\n", "HTTP/1.1 200 OK\r\nETag: \"42\"\r\nContent-Length: 9\r\n\r\n",
+		"HTTP/1.1 200 OK\r\nETag: W/\"41\"\r\nTransfer-Encoding: chunked\r\n\r\n")
+	p := start(t)
+	p.contains("open "+where, "epoch 42 ")
+	<-s.requests
+	p.wants("await", "1 41") // a store that begins anew counts from 1: other than ours is news
+	for range 3 {
+		want := "HEAD /v1/plan/phases?format=binary HTTP/1.1\r\nHost: forsd\r\nUser-Agent: libfors/1.0\r\n" +
+			"Accept: application/vnd.forsd.phasetable\r\nIf-None-Match: \"42\"\r\nPrefer: wait=60\r\n\r\n"
+		if got := <-s.requests; got != want {
+			t.Errorf("request %q, want %q", got, want)
+		}
+	}
+}
+
+// TestWatchSaysWhatIsWrong passes on what the daemon says instead of an epoch.
+func TestWatchSaysWhatIsWrong(t *testing.T) {
+	data := small(t)
+	table := fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(data), data)
+	for name, c := range map[string][2]string{
+		"no job any more": {"HTTP/1.1 404 Not Found\r\nContent-Length: 3\r\n\r\n", "error -8 0 404 "},
+		"no plan":         {"HTTP/1.1 503 Service Unavailable\r\n\r\n", "error -9 0 503 "},
+		"no epoch":        {"HTTP/1.1 200 OK\r\nETag: \"new\"\r\n\r\n", "error -7 0 0 "},
+		"no HTTP":         {"hello\r\n", "error -7 0 0 "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			where, _ := answer(t, table, c[0])
+			p := start(t)
+			p.contains("open "+where, "epoch 42 ")
+			p.contains("await", c[1])
+		})
+	}
+}
