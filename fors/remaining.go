@@ -1,0 +1,290 @@
+package fors
+
+import (
+	"fmt"
+	"runtime"
+)
+
+// Remainder is a plan of the pairs that remain of an exchange, and what became
+// of the transfers of the old plan that it was made of.
+type Remainder struct {
+	*Plan
+	Kept  int // transfers in their phase and on their lane
+	Moved int // in their phase, on another lane
+	Shed  int // in another phase
+	// Anew tells that planning from nothing took fewer phases than repair: then
+	// Kept and Moved are 0.
+	Anew bool
+}
+
+// PlanPairs plans any set of ordered pairs of the tree's servers, each of which
+// is to meet once. Pairs without a usable common lane are left out and listed.
+// The bound is that of PairBounds. It fails where the tree contradicts itself or
+// the pairs are not of its servers.
+func PlanPairs(t *Tree, pairs *PairSet) (*Plan, error) {
+	r, err := Remaining(t, pairs, nil)
+	if err != nil {
+		return nil, err
+	}
+	return r.Plan, nil
+}
+
+// Remaining plans the pairs that an exchange lacks when the fabric changes in
+// its midst. old is what was still to come: its rows are in the tree's servers,
+// and transfers of pairs that are not to be sent are left out, so servers that
+// vanished have rows without transfers. The plan keeps the phases of old. What
+// used lanes that are dead now goes back into its own phase, on lanes that
+// chains of swaps make free; what finds none is shed into phases in which both
+// its ends idle; what is left gets phases of its own. Where that takes more
+// phases than the bound, the pairs are planned from nothing as well, and the
+// shorter plan is returned, the repaired one among equals. It fails as PlanPairs
+// does, and where old is of another number of servers. A nil old is a plan
+// without phases.
+func Remaining(t *Tree, pairs *PairSet, old *Plan) (*Remainder, error) {
+	if err := t.validate(); err != nil {
+		return nil, err
+	}
+	servers := t.Servers()
+	if old == nil {
+		old = NewPlan(Exact, servers, 0)
+	}
+	if pairs.Servers() != servers || old.Servers != servers {
+		return nil, fmt.Errorf("plan what remains on a tree of %d servers: the pairs are of %d, the old plan of %d", servers, pairs.Servers(), old.Servers)
+	}
+	return newMender(t, pairs, old, runtime.GOMAXPROCS(0)).remainder()
+}
+
+// remainder is the shortest plan of the attempts, or the first at the bound.
+func (m *mender) remainder() (*Remainder, error) {
+	r := &Remainder{}
+	for _, attempt := range m.attempts() {
+		p, err := attempt.plan()
+		if err != nil {
+			return nil, err
+		}
+		if r.Plan == nil || busyPhases(p) < busyPhases(r.Plan) {
+			r.Plan, r.Anew = p, attempt.anew && m.old.Phases > 0
+		}
+		if busyPhases(r.Plan) <= m.bounds.LowerBound {
+			break
+		}
+	}
+	r.compare(m.old, m.pairs)
+	r.dropEmpty()
+	r.Bounds, r.Unreachable = m.bounds, m.unreachable
+	return r, nil
+}
+
+// compare counts what became of the old plan's transfers.
+func (r *Remainder) compare(old *Plan, pairs *PairSet) {
+	for i, d := range old.To {
+		switch s := Server(i % max(1, old.Servers)); {
+		case d == Idle || !pairs.Has(s, d):
+		case r.Anew || i >= len(r.To) || r.To[i] != d:
+			r.Shed++
+		case r.Lane[i] == old.Lane[i]:
+			r.Kept++
+		default:
+			r.Moved++
+		}
+	}
+}
+
+// busyPhases counts the phases in which somebody sends.
+func busyPhases(p *Plan) int {
+	n := 0
+	for ph := range p.Phases {
+		if to, _ := p.Row(Phase(ph)); !allIdle(to) {
+			n++
+		}
+	}
+	return n
+}
+
+// mender makes plans of pairs.
+type mender struct {
+	tree        *Tree
+	pairs       *PairSet // that some lane joins
+	unreachable []Pair   // the others
+	bounds      Bounds
+	old         *Plan
+	board       *board
+	packing     packing
+
+	plan *Plan
+	left *PairSet // pairs that are in no phase yet
+}
+
+func newMender(t *Tree, pairs *PairSet, old *Plan, workers int) *mender {
+	list := pairs.list()
+	m := &mender{tree: t, pairs: pairs.Clone(), bounds: pairBounds(t, list), old: old, board: newBoard(t)}
+	m.packing.colourer.Workers = workers
+	for _, x := range list {
+		if !m.board.joins(x.Src, x.Dst) {
+			m.pairs.Remove(x.Src, x.Dst)
+			m.unreachable = append(m.unreachable, x)
+		}
+	}
+	return m
+}
+
+// attempt is a way to a plan.
+type attempt struct {
+	plan func() (*Plan, error)
+	anew bool // from nothing
+}
+
+// attempts lists the ways to a plan, that first which leaves most of the old one.
+func (m *mender) attempts() []attempt {
+	var out []attempt
+	repaired := m.old.Phases > 0
+	if repaired {
+		out = append(out, attempt{m.repair, false})
+	}
+	if servers := m.pairs.Servers(); m.pairs.Len()+len(m.unreachable) == servers*(servers-1) {
+		out = append(out, attempt{m.complete, true})
+	}
+	if repaired {
+		out = append(out, attempt{m.rearrange, false})
+	}
+	return append(out, attempt{m.packAll, true}, attempt{m.firstFit, true})
+}
+
+// repair keeps the phases of the old plan and all of their transfers that have
+// room in them.
+func (m *mender) repair() (*Plan, error) {
+	m.keep()
+	return m.finish(0)
+}
+
+// rearrange keeps the phases of the old plan, adds new ones up to the bound, and
+// moves transfers between them before they get their lanes.
+func (m *mender) rearrange() (*Plan, error) {
+	m.keep()
+	for m.plan.Phases < m.bounds.LowerBound {
+		m.plan.addPhase()
+	}
+	newBalancer(m.tree, m.plan).balance()
+	return m.finish(0)
+}
+
+// packAll packs all pairs into new phases as if same-leaf transfers took no
+// server from the others, and moves transfers between the phases until they do
+// not where lanes are short.
+func (m *mender) packAll() (*Plan, error) {
+	m.begin()
+	if err := m.pack(true); err != nil {
+		return nil, err
+	}
+	newBalancer(m.tree, m.plan).balance()
+	return m.finish(0)
+}
+
+// complete plans the complete exchange, whose bound may be a better one.
+func (m *mender) complete() (*Plan, error) {
+	p, err := Make(m.tree)
+	if err == nil && p.LowerBound > m.bounds.LowerBound {
+		m.bounds = p.Bounds
+	}
+	return p, err
+}
+
+// firstFit places the pairs one by one in the order of the linear shift, each in
+// the earliest phase that has room for it.
+func (m *mender) firstFit() (*Plan, error) {
+	sh := newShape(m.tree)
+	w := newFitter(m.tree, sh, m.bounds.LowerBound)
+	for shift := 1; shift < sh.servers; shift++ {
+		for s := range sh.servers {
+			switch s, d := Server(s), Server((s+shift)%sh.servers); {
+			case !m.pairs.Has(s, d):
+			case w.group[s] == w.group[d]:
+				w.fitLocal(s, d)
+			default:
+				w.fitRemote(s, d)
+			}
+		}
+	}
+	return w.plan, nil
+}
+
+// begin forgets the plan at hand.
+func (m *mender) begin() {
+	m.plan, m.left = NewPlan(Exact, m.pairs.Servers(), 0), m.pairs.Clone()
+}
+
+// keep begins with the phases of the old plan and those of their transfers that
+// are to be sent.
+func (m *mender) keep() {
+	m.begin()
+	p, old := m.plan, m.old
+	p.To, p.Lane, p.Phases = append(p.To, old.To...), append(p.Lane, old.Lane...), old.Phases
+	heard := make([]int, p.Servers) // the last phase, plus one
+	for ph := range p.Phases {
+		to, lane := p.Row(Phase(ph))
+		for s, d := range to {
+			if d >= 0 && int(d) < len(to) && heard[d] != ph+1 && m.left.Remove(Server(s), d) {
+				heard[d] = ph + 1
+			} else {
+				to[s], lane[s] = Idle, Local
+			}
+		}
+	}
+}
+
+// finish gives the phases from the given one on their lanes and places what is
+// left: in the phases that there are, then in new ones. Each round of new phases
+// places a pair at least, for the first of a phase finds all lanes free.
+func (m *mender) finish(first int) (*Plan, error) {
+	for {
+		if err := m.mend(first); err != nil {
+			return nil, err
+		}
+		if m.shed(); m.left.Len() == 0 {
+			return m.plan, nil
+		}
+		first = m.plan.Phases
+		if err := m.pack(false); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// mend gives the transfers of the phases from the given one on lanes that are up,
+// and takes out what finds none.
+func (m *mender) mend(first int) error {
+	w := newEvictor(m.tree)
+	var out []Pair
+	for ph := first; ph < m.plan.Phases; ph++ {
+		var err error
+		to, lane := m.plan.Row(Phase(ph))
+		if out, err = w.evict(to, lane, out[:0]); err != nil {
+			return err
+		}
+		evicted := len(out)
+		out = m.board.load(m.plan, Phase(ph), out)
+		for i, x := range out {
+			if i < evicted || !m.board.force(x.Src, x.Dst) {
+				m.left.Add(x.Src, x.Dst)
+			}
+		}
+	}
+	return nil
+}
+
+// shed places pairs in phases in which both ends idle and a lane can be had.
+func (m *mender) shed() {
+	rest := m.left.list()
+	for ph := 0; ph < m.plan.Phases && len(rest) > 0; ph++ {
+		m.board.load(m.plan, Phase(ph), nil)
+		kept := rest[:0]
+		for _, x := range rest {
+			if m.board.idle(x.Src, x.Dst) && m.board.fit(x.Src, x.Dst) {
+				m.left.Remove(x.Src, x.Dst)
+			} else {
+				kept = append(kept, x)
+			}
+		}
+		rest = kept
+	}
+}

@@ -1,0 +1,252 @@
+package fors
+
+import (
+	"math/rand/v2"
+	"slices"
+)
+
+// balancer moves transfers between phases, so that leaves with more transfers
+// than living lanes in one phase have fewer there. The transfers of two phases
+// are paths and cycles in the graph of servers; swapping the phases of one of
+// them leaves each server one transfer a phase, and moves same-leaf transfers,
+// which need no lane, and idle ends to where lanes are short.
+type balancer struct {
+	plan   *Plan
+	leaf   []int32 // [server]
+	leaves int
+	over   []int32      // [phase][end][leaf] transfers over living lanes
+	from   []Server     // [phase][destination] its source, Idle for none
+	rows   [2]phaseRows // the two phases at hand
+	shift  [2][]int32   // [end][leaf] what a swap adds to the first phase
+	gained []int32      // [end][leaf] what the swaps so far add to it
+	part   []int32      // [source] when it was last seen
+	round  int32
+	way    []Server // the sources of a path or cycle
+	work   int      // steps that are left
+}
+
+// phaseRows are the rows of a phase.
+type phaseRows struct {
+	to, from []Server
+	lane     []Lane
+	over     []int32 // [end][leaf]
+}
+
+func newBalancer(t *Tree, p *Plan) *balancer {
+	w := newEvictor(t)
+	n := len(w.living)
+	x := &balancer{plan: p, leaf: w.leaf, leaves: n, over: make([]int32, 2*n*p.Phases), from: make([]Server, len(p.To)),
+		gained: make([]int32, 2*n), part: make([]int32, len(w.leaf))}
+	for i := range x.from {
+		x.from[i] = Idle
+	}
+	for i, d := range p.To {
+		if d != Idle {
+			x.from[i/p.Servers*p.Servers+int(d)] = Server(i % p.Servers)
+		}
+	}
+	for ph := range p.Phases {
+		r := x.phase(ph)
+		w.tally(r.to, &[2][]int32{r.over[:n], r.over[n:]})
+	}
+	for end := range x.shift {
+		x.shift[end] = make([]int32, n)
+	}
+	return x
+}
+
+func (x *balancer) phase(ph int) phaseRows {
+	to, lane := x.plan.Row(Phase(ph))
+	return phaseRows{to, x.from[ph*x.plan.Servers:][:x.plan.Servers], lane, x.over[2*x.leaves*ph:][:2*x.leaves]}
+}
+
+// What balancing may cost: steps from server to server in search of the phase
+// that gives most, and swaps with random phases.
+const (
+	balanceWork  = 1 << 28
+	balanceSteps = 20000
+)
+
+// balance swaps parts of phases as long as that brings the excess over living
+// lanes down, for each phase with the one that gives most. What excess is left
+// then walks at random from phase to phase until it meets room.
+func (x *balancer) balance() {
+	x.work = balanceWork
+	for a := range x.plan.Phases {
+		for x.relieve(a) {
+		}
+	}
+	x.wander(balanceSteps)
+}
+
+// wander swaps parts of phases that have excess with random ones where that does
+// not add to the excess, until it is gone or so many steps have been made.
+func (x *balancer) wander(steps int) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	var tight []int // phases with excess
+	for ph := range x.plan.Phases {
+		if x.excess(ph) > 0 {
+			tight = append(tight, ph)
+		}
+	}
+	for ; steps > 0 && len(tight) > 0; steps-- {
+		i := rng.IntN(len(tight))
+		a, b := tight[i], rng.IntN(x.plan.Phases)
+		if a == b {
+			continue
+		}
+		calm := x.excess(b) == 0
+		x.rows = [2]phaseRows{x.phase(a), x.phase(b)}
+		x.swap(true, rng)
+		if x.excess(a) == 0 {
+			tight[i] = tight[len(tight)-1]
+			tight = tight[:len(tight)-1]
+		}
+		switch busy := x.excess(b) > 0; {
+		case calm && busy:
+			tight = append(tight, b)
+		case !calm && !busy:
+			tight = slices.DeleteFunc(tight, func(ph int) bool { return ph == b })
+		}
+	}
+}
+
+func (x *balancer) excess(ph int) (sum int) {
+	for _, over := range x.phase(ph).over {
+		sum += int(max(0, over))
+	}
+	return sum
+}
+
+// relieve swaps parts of a phase with the phase that gives most, and tells
+// whether one gives anything.
+func (x *balancer) relieve(a int) bool {
+	x.rows[0] = x.phase(a)
+	best, most := -1, 0
+	for b := range x.plan.Phases {
+		if a == b || x.work < 0 || x.atMost(x.rows[0].over, x.phase(b).over) <= most {
+			continue
+		}
+		x.rows[1] = x.phase(b)
+		x.work -= x.plan.Servers
+		if gain := x.swap(false, nil); gain > most {
+			best, most = b, gain
+		}
+	}
+	if best < 0 {
+		return false
+	}
+	x.rows[1] = x.phase(best)
+	x.swap(true, nil)
+	return true
+}
+
+// atMost is the most that swaps between two phases can gain.
+func (x *balancer) atMost(a, b []int32) (sum int) {
+	for i, over := range a {
+		sum += int(min(max(0, over), max(0, -b[i])))
+		sum += int(min(max(0, b[i]), max(0, -over)))
+	}
+	return sum
+}
+
+// swap goes through the paths and cycles of the two phases, one by one, and
+// returns by how much the swaps that pay bring the excess down; given a source of
+// random numbers, it counts every other one in that makes no difference. It
+// swaps them if told to.
+func (x *balancer) swap(apply bool, sideways *rand.Rand) (gain int) {
+	x.round++
+	clear(x.gained)
+	for s := range x.part {
+		if x.part[s] == x.round || x.rows[0].to[s] == Idle && x.rows[1].to[s] == Idle {
+			continue
+		}
+		x.trace(Server(s))
+		g := x.weigh()
+		if g < 0 || g == 0 && (sideways == nil || sideways.IntN(2) == 0) {
+			continue
+		}
+		gain += g
+		for end := range x.shift {
+			for A, shift := range x.shift[end] {
+				x.gained[end*x.leaves+A] += shift
+			}
+		}
+		if apply {
+			x.exchange()
+		}
+	}
+	if apply {
+		for i, change := range x.gained {
+			x.rows[0].over[i] += change
+			x.rows[1].over[i] -= change
+		}
+	}
+	return gain
+}
+
+// trace finds the path or cycle through a source.
+func (x *balancer) trace(first Server) {
+	x.way = append(x.way[:0], first)
+	x.part[first] = x.round
+	for i := range 2 { // out along the one phase and back along the other
+		for s := first; ; {
+			d := x.rows[i].to[s]
+			if d == Idle {
+				break
+			}
+			if s = x.rows[1-i].from[d]; s == Idle || x.part[s] == x.round {
+				break
+			}
+			x.part[s] = x.round
+			x.way = append(x.way, s)
+		}
+	}
+}
+
+// weigh returns by how much a swap of the way brings the excess down.
+func (x *balancer) weigh() (gain int) {
+	clear(x.shift[outward])
+	clear(x.shift[inward])
+	for _, s := range x.way {
+		for i, change := range [2]int32{-1, 1} {
+			if d := x.rows[i].to[s]; d != Idle && x.leaf[d] != x.leaf[s] {
+				x.shift[outward][x.leaf[s]] += change
+				x.shift[inward][x.leaf[d]] += change
+			}
+		}
+	}
+	for end := range x.shift {
+		for A, shift := range x.shift[end] {
+			if shift != 0 {
+				i := end*x.leaves + A
+				a, b := x.rows[0].over[i]+x.gained[i], x.rows[1].over[i]-x.gained[i]
+				gain += int(max(0, a) + max(0, b) - max(0, a+shift) - max(0, b-shift))
+			}
+		}
+	}
+	return gain
+}
+
+// exchange swaps the way.
+func (x *balancer) exchange() {
+	a, b := &x.rows[0], &x.rows[1]
+	for _, s := range x.way {
+		if d := a.to[s]; d != Idle {
+			a.from[d] = Idle
+		}
+		if d := b.to[s]; d != Idle {
+			b.from[d] = Idle
+		}
+	}
+	for _, s := range x.way {
+		a.to[s], b.to[s] = b.to[s], a.to[s]
+		a.lane[s], b.lane[s] = b.lane[s], a.lane[s]
+		if d := a.to[s]; d != Idle {
+			a.from[d] = s
+		}
+		if d := b.to[s]; d != Idle {
+			b.from[d] = s
+		}
+	}
+}

@@ -1,0 +1,114 @@
+package fors
+
+import "math/rand/v2"
+
+// forcer finds a lane for a transfer where no chain of swaps does. It gives the
+// transfer the lane of others, which seek new ones in their turn, and so on. What
+// has been driven off a lane does not come back to it soon.
+type forcer struct {
+	rng      *rand.Rand
+	until    []int32 // [source·lanes + lane] the step before which it does not come back
+	step     int32
+	homeless []Server // sources
+	before   struct {
+		lane []Lane
+		via  [2][]Server
+		free [2][]uint64
+	}
+}
+
+// The most transfers that are driven off a lane for one, and for how many steps
+// those keep away from it.
+const (
+	forceSteps = 300
+	forceAway  = 12
+)
+
+// force puts a transfer between idle servers into the phase by driving others off
+// their lanes, and tells whether all found new ones; otherwise nothing changes.
+func (b *board) force(s, d Server) bool {
+	if b.fit(s, d) {
+		return true
+	}
+	f := &b.forcer
+	if f.rng == nil {
+		f.rng, f.until = rand.New(rand.NewPCG(1, 2)), make([]int32, len(b.leaf)*b.lanes)
+	}
+	f.before.lane = append(f.before.lane[:0], b.lane...)
+	for end := range b.via {
+		f.before.via[end] = append(f.before.via[end][:0], b.via[end]...)
+		f.before.free[end] = append(f.before.free[end][:0], b.free[end]...)
+	}
+	b.to[s], b.from[d] = d, s
+	f.homeless = append(f.homeless[:0], s)
+	f.step += forceAway
+	for range forceSteps {
+		last := len(f.homeless) - 1
+		x := f.homeless[last]
+		f.homeless = f.homeless[:last]
+		b.settle(x)
+		if len(f.homeless) == 0 {
+			return true
+		}
+		f.step++
+	}
+	b.to[s], b.from[d] = Idle, Idle
+	copy(b.lane, f.before.lane)
+	for end := range b.via {
+		copy(b.via[end], f.before.via[end])
+		copy(b.free[end], f.before.free[end])
+	}
+	return false
+}
+
+// settle gives a transfer a lane: one that a chain can free, or that which drives
+// off fewest.
+func (b *board) settle(x Server) {
+	f, d := &b.forcer, b.to[x]
+	k := b.direct(x, d)
+	if k < 0 {
+		k = b.exchange(x, d)
+	}
+	if k < 0 {
+		k = b.leastTaken(x, d)
+		for end, leaf := range [2]int32{b.leaf[x], b.leaf[d]} {
+			if y := b.via[end][int(leaf)*b.lanes+int(k)]; y != Idle {
+				b.leave(y)
+				f.until[int(y)*b.lanes+int(k)] = f.step + forceAway
+				f.homeless = append(f.homeless, y)
+			}
+		}
+	}
+	b.take(x, k)
+}
+
+// leastTaken returns the lane of a transfer that is taken at fewest of its ends,
+// one of those at random, and of those first that it may come back to.
+func (b *board) leastTaken(x, d Server) Lane {
+	f := &b.forcer
+	choice, least, equals := Lane(-1), 0, 0
+	for i := range b.lanes {
+		k := Lane(i)
+		if !b.usable(x, d, k) {
+			continue
+		}
+		taken := 0
+		for end, leaf := range [2]int32{b.leaf[x], b.leaf[d]} {
+			if !b.isFree(end, leaf, k) {
+				taken++
+			}
+		}
+		if f.until[int(x)*b.lanes+i] > f.step {
+			taken += 2
+		}
+		switch {
+		case choice < 0 || taken < least:
+			choice, least, equals = k, taken, 1
+		case taken == least:
+			if equals++; f.rng.IntN(equals) == 0 {
+				choice = k
+			}
+		}
+	}
+	return choice
+}
