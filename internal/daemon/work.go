@@ -239,6 +239,9 @@ func (d *Daemon) readBack(ctx context.Context, a controller.ReadBack) controller
 	if err != nil {
 		return controller.ReadBackDone{Err: err.Error()}
 	}
+	if lid := lft.FillUnread(got, want.tables); lid != 0 {
+		d.log.Debug("the entries of one LID are beyond what dump_fts reads, and are taken as planned", zap.Uint16("lid", uint16(lid)))
+	}
 	err = lft.Compare(want.tables, got, lft.LIDs(v.tree.Fabric))
 	d.setTablesInForce(got, err == nil)
 	if err != nil {

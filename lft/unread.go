@@ -1,0 +1,37 @@
+package lft
+
+import (
+	"bytes"
+
+	"forsd/topology"
+)
+
+// FillUnread adds to tables that dump_fts read what it cannot: where the largest
+// LID begins a block of its own, it does not read that block. The entries of
+// that one LID are taken from want, the tables planned, and the LID is returned;
+// it is 0 where nothing is added, because the LID begins no block or because a
+// table does reach it. Switches that want does not know get no entry.
+func FillUnread(got, want *Tables) topology.LID {
+	last := 0
+	if len(want.Switches) > 0 {
+		last = len(want.Switches[0].Out) - 1
+	}
+	if last <= 0 || last%Block != 0 {
+		return 0
+	}
+	for i := range got.Switches {
+		if out := got.Switches[i].Out; len(out) > last && out[last] != NoPath {
+			return 0
+		}
+	}
+	for i := range got.Switches {
+		s := &got.Switches[i]
+		out := bytes.Repeat([]byte{NoPath}, max(last+1, len(s.Out)))
+		copy(out, s.Out)
+		if j := want.Find(s.GUID); j >= 0 {
+			out[last] = want.Switches[j].Out[last]
+		}
+		s.Out = out
+	}
+	return topology.LID(last)
+}
