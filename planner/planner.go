@@ -63,7 +63,7 @@ type Times struct{ Plan, Tables, Verify time.Duration }
 // verifies the one on the other. A plan of the chosen engine that fails
 // verification is replaced by a conservative one, and a warning says so.
 func Make(t *topology.FatTree, s Settings) (*Result, error) {
-	r, err := route(t, s)
+	r, err := begin(t, s)
 	if err != nil || r.Schedule != nil {
 		return r, err
 	}
@@ -85,52 +85,58 @@ func Make(t *topology.FatTree, s Settings) (*Result, error) {
 // verified on them. Elsewhere the schedule is nil; the tables carry any plan
 // on the lanes that live.
 func Route(t *topology.FatTree, s Settings) (*lft.Tables, *Schedule, error) {
-	r, err := route(t, s)
+	r, err := begin(t, s)
 	if err != nil {
 		return nil, nil, err
 	}
 	return r.Tables, r.Schedule, nil
 }
 
-// route does what Route does, and says what each stage took.
-func route(t *topology.FatTree, s Settings) (*Result, error) {
+// begin does what Route does, and says what each stage took.
+func begin(t *topology.FatTree, s Settings) (*Result, error) {
 	lids, err := s.groups(t)
 	if err != nil {
 		return nil, err
 	}
 	if lids == 0 {
 		r := new(Result)
-		r.Tables, r.Times, err = tables(t, nil)
+		r.Tables, r.Times, err = route(t, nil)
 		return r, err
 	}
 	schedule, err := grouped(t, lids, s)
 	if err != nil {
 		return nil, err
 	}
-	r := &Result{Schedule: schedule}
-	if r.Tables, r.Times, err = tables(t, schedule.pins); err != nil {
+	return schedule.carried()
+}
+
+// carried builds the tables that follow from the schedule and verifies the one
+// on the other. A schedule that fails is replaced by a conservative one on the
+// tables that carry any, and a warning says so.
+func (s *Schedule) carried() (*Result, error) {
+	tables, times, err := route(s.Tree, s.pins)
+	if err != nil {
 		return nil, err
 	}
 	checked := time.Now()
-	err = schedule.Check(r.Tables)
-	r.Times.Plan, r.Times.Verify = schedule.Took, r.Times.Verify+time.Since(checked)
+	err = s.Check(tables)
+	times.Plan, times.Verify = s.Took, times.Verify+time.Since(checked)
 	if err == nil {
-		return r, nil
+		return &Result{Schedule: s, Tables: tables, Times: times}, nil
 	}
-	second, again := conservative(t)
+	second, again := conservative(s.Tree)
 	if again != nil {
 		return nil, errors.Join(err, again)
 	}
-	plain, _, again := tables(t, nil)
-	if again != nil || second.Check(plain) != nil {
+	if tables, _, again = route(s.Tree, nil); again != nil || second.Check(tables) != nil {
 		return nil, err
 	}
-	second.replaces(schedule, err)
-	return &Result{Schedule: second, Tables: plain, Times: r.Times}, nil
+	second.replaces(s, err)
+	return &Result{Schedule: second, Tables: tables, Times: times}, nil
 }
 
-// tables builds and verifies tables, and says what either took.
-func tables(t *topology.FatTree, pins *lft.Pins) (*lft.Tables, Times, error) {
+// route builds and verifies tables, and says what either took.
+func route(t *topology.FatTree, pins *lft.Pins) (*lft.Tables, Times, error) {
 	start := time.Now()
 	tables, err := lft.BuildPinned(t, pins)
 	if err != nil {

@@ -250,7 +250,7 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-func viewOf(t *testing.T, r *Result) *phasetable.View {
+func viewOf(t testing.TB, r *Result) *phasetable.View {
 	t.Helper()
 	data, err := phasetable.Encode(r.Table(1))
 	if err != nil {

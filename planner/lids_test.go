@@ -1,0 +1,179 @@
+package planner
+
+import (
+	"encoding/json"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"forsd/fors"
+	"forsd/internal/fabgen"
+	"forsd/topology"
+	"forsd/verify"
+)
+
+// TestLIDsPolicy holds what auto chooses, what it says, and what is refused.
+func TestLIDsPolicy(t *testing.T) {
+	six := fabgen.Spec{Spines: 6, Leaves: 4}
+	with := func(s fabgen.Spec, lmc uint8) fabgen.Spec { s.LMC = lmc; return s }
+	parallel := fabgen.Spec{Spines: 3, Leaves: 4, Cables: 2, Hosts: []int{6}}
+	for _, c := range []struct {
+		name   string
+		spec   fabgen.Spec
+		dead   []uint8
+		set    Settings
+		lids   LIDs
+		engine fors.Engine
+		warned bool
+		err    string
+	}{
+		{"enough", with(six, 3), []uint8{7}, Settings{}, LaneLIDs, fors.Exact, false, ""},
+		{"one, undamaged", six, nil, Settings{}, LaneLIDs, fors.Shift, true, ""},
+		{"one, undamaged, by number", six, nil, Settings{LIDs: 1}, 1, fors.Exact, true, ""},
+		{"one", six, []uint8{7}, Settings{}, 1, fors.Exact, true, ""},
+		{"two", with(six, 1), []uint8{7}, Settings{}, 2, fors.Exact, true, ""},
+		{"four make groups of two", with(six, 2), []uint8{7}, Settings{}, 3, fors.Exact, true, ""},
+		{"two of eight", with(six, 3), []uint8{7}, Settings{LIDs: 2}, 2, fors.Exact, false, ""},
+		{"lanes", with(six, 1), []uint8{7}, Settings{LIDs: LaneLIDs}, LaneLIDs, fors.Conservative, true, ""},
+		{"parallel cables", parallel, []uint8{7}, Settings{}, LaneLIDs, fors.Conservative, true, ""},
+		{"too many", with(six, 1), nil, Settings{LIDs: 3}, 0, "", false, "lids 3 is more than the 2 of some server"},
+		{"none", six, nil, Settings{LIDs: -7}, 0, "", false, "lids -7"},
+		{"engine", six, nil, Settings{LIDs: 1, Engine: "algorithm"}, 0, "", false, "does not go with engine algorithm"},
+		{"parallel cables, by number", parallel, nil, Settings{LIDs: 1}, 0, "", false, "does not go with parallel cables"},
+	} {
+		ft := tree(t, c.spec, c.dead...)
+		r, err := Make(ft, c.set)
+		if c.err != "" {
+			if err == nil || !strings.Contains(err.Error(), c.err) {
+				t.Errorf("%s: %v, want %q", c.name, err, c.err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		if r.LIDs != c.lids || r.Plan.Engine != c.engine || slices.Contains(codes(r.Warnings), LMCTooSmall) != c.warned {
+			t.Errorf("%s: %s LIDs, engine %s, warnings %v", c.name, r.LIDs, r.Plan.Engine, r.Warnings)
+		}
+		if r.LIDs > 0 && slices.Contains(codes(r.Warnings), PlanOverBound) {
+			t.Errorf("%s: what groups cost is called %s", c.name, PlanOverBound)
+		}
+		if follow, err := c.set.TablesFollow(ft); err != nil || r.LIDs > 0 && !follow {
+			t.Errorf("%s: tables follow from the plan: %v, %v", c.name, follow, err)
+		}
+	}
+}
+
+// TestLIDsProperty plans random damaged fabrics with random populations and any
+// LMC, and holds plan and tables to the verifier, the plan also to its own
+// tables' LIDs: no more of a server's than it says.
+func TestLIDsProperty(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 1))
+		spec := fabgen.Spec{Spines: 1 + rng.IntN(7), Leaves: 2 + rng.IntN(6), LMC: uint8(rng.IntN(3)), Shuffle: rng.Uint64()}
+		for range spec.Leaves {
+			spec.Hosts = append(spec.Hosts, 1+rng.IntN(9))
+		}
+		f := fabgen.Generate(spec)
+		base, err := topology.NewBaseline(f)
+		if err != nil {
+			rt.Skip(err)
+		}
+		dead := rng.Float64() / 2
+		for leaf := range spec.Leaves {
+			for k := range spec.Spines {
+				if rng.Float64() < dead {
+					f.Disconnect(topology.PortRef{Node: f.Find(fabgen.LeafGUID + topology.GUID(leaf)), Port: uint8(spec.HostsOn(leaf) + 1 + k)})
+				}
+			}
+		}
+		ft, err := topology.Fit(f, base, nil)
+		if err != nil {
+			rt.Skip(err)
+		}
+		set := Settings{LIDs: LIDs(1 + rng.IntN(1<<spec.LMC))}
+		r, err := Make(ft, set)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		if err := verify.Tables(ft, r.Tables); err != nil {
+			rt.Fatal(err)
+		}
+		if err := verify.Plan(ft, r.Tables, r.Rows, Unreachable(ft, r.Rows)); err != nil {
+			rt.Fatal(err)
+		}
+		for i, d := range r.Rows.To {
+			if d >= 0 && int(r.Rows.DLID[i]-ft.Hosts[ft.Servers[d]].LID) >= int(set.LIDs) {
+				rt.Fatalf("LID %d of a server whose base LID is %d, of %d", r.Rows.DLID[i], ft.Hosts[ft.Servers[d]].LID, set.LIDs)
+			}
+		}
+		again, err := Make(ft, set)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		if d := cmp.Diff(r.Tables, again.Tables); d != "" || !cmp.Equal(r.Rows, again.Rows) {
+			rt.Fatalf("made again, the tables differ:\n%s", d)
+		}
+	})
+}
+
+// TestLIDsFallback holds that a plan which does not stand on its own tables is
+// replaced by one on tables that carry any, and that it is not verified on others.
+func TestLIDsFallback(t *testing.T) {
+	ft := tree(t, fabgen.Spec{Spines: 6, Leaves: 4, LMC: 1}, 7)
+	s, err := Plan(ft, Settings{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tables, _, err := Route(ft, Settings{LIDs: LaneLIDs})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Verified(tables); err == nil {
+		t.Error("a plan with tables of its own was verified on others")
+	}
+	row := s.Rows.To[:s.Plan.Servers]
+	row[0], row[1] = row[1], row[0]
+	r, err := s.carried()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Plan.Engine != fors.Conservative || r.LIDs != LaneLIDs || !slices.Contains(codes(r.Warnings), EngineFallback) {
+		t.Errorf("a spoiled plan was replaced by one of engine %s with warnings %v", r.Plan.Engine, r.Warnings)
+	}
+	if err := verify.Plan(ft, r.Tables, r.Rows, Unreachable(ft, r.Rows)); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestLIDsText reads back what is written, and refuses the rest.
+func TestLIDsText(t *testing.T) {
+	for _, l := range []LIDs{AutoLIDs, LaneLIDs, 1, 128} {
+		back, err := ParseLIDs(l.String())
+		if err != nil || back != l {
+			t.Errorf("%s is read as %s, %v", l, back, err)
+		}
+		data, err := json.Marshal(l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(data, &back); err != nil || back != l {
+			t.Errorf("%s is read as %s, %v", data, back, err)
+		}
+	}
+	for _, text := range []string{"", "0", "-1", "129", "all", "1.5", "Auto"} {
+		if l, err := ParseLIDs(text); err == nil {
+			t.Errorf("%q is read as %s", text, l)
+		}
+	}
+	var l LIDs
+	for _, text := range []string{"0", `"x"`, "[]", "{}"} {
+		if err := json.Unmarshal([]byte(text), &l); err == nil {
+			t.Errorf("%s is read as %s", text, l)
+		}
+	}
+}

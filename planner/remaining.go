@@ -1,0 +1,132 @@
+package planner
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"forsd/fors"
+	"forsd/lft"
+	"forsd/phasetable"
+	"forsd/topology"
+	"forsd/verify"
+)
+
+// Rest is a plan of what remains of an exchange, with tables that carry it, both
+// verified.
+type Rest struct {
+	*Result
+	Done  int  // phases of the old plan that had run
+	Kept  int  // transfers in their phase and on their lane
+	Moved int  // in their phase, on another lane
+	Shed  int  // in another phase
+	Anew  bool // planning from nothing took fewer phases than repair
+
+	past verify.Past
+}
+
+// Remaining plans the pairs of servers that an exchange lacks when the tree is
+// what has become of its fabric: done phases of the old plan have run, the others
+// are kept as far as they can be (fors.Remaining). Servers are the same where
+// their port GUIDs are; pairs with one that has vanished are dropped, pairs with
+// a newcomer and those that were unreachable are planned. Each lane has a LID of
+// its own, whatever the old plan did: where servers have fewer LIDs than there
+// are lanes, some lanes are closed to them. The lanes that still live have the
+// same entries in the tables before and after a failure, so that where the old
+// tables are of that kind too, the plan holds on both. It fails where done is not
+// a number of phases of the old plan.
+func Remaining(t *topology.FatTree, old *phasetable.View, done int) (*Rest, error) {
+	if done < 0 || done > old.Phases() {
+		return nil, fmt.Errorf("%d phases are said to be done: the plan of epoch %d has %d", done, old.Epoch(), old.Phases())
+	}
+	if len(t.Servers) == 0 {
+		return nil, errors.New("the fabric has no server: there is nothing to exchange")
+	}
+	tables, times, err := tables(t, nil)
+	if err != nil {
+		return nil, err
+	}
+	start := time.Now()
+	r := &Rest{Done: done, past: pastOf(old, done)}
+	pairs, rest := r.split(t)
+	plan, err := fors.Remaining(forsTree(t), pairs, rest)
+	if err != nil {
+		return nil, err
+	}
+	r.Kept, r.Moved, r.Shed, r.Anew = plan.Kept, plan.Moved, plan.Shed, plan.Anew
+	schedule, err := bind(t, plan.Plan, start)
+	if err != nil {
+		return nil, err
+	}
+	checked := time.Now()
+	r.Result = &Result{Schedule: schedule, Tables: tables, Times: times}
+	if err := r.Check(tables); err != nil {
+		return nil, err
+	}
+	r.Times.Plan = schedule.Took
+	r.Times.Verify += time.Since(checked)
+	return r, nil
+}
+
+// Check verifies on some tables that the plan is conflict-free and, with what was
+// done, has every ordered pair of servers exactly once.
+func (r *Rest) Check(tables *lft.Tables) error {
+	if err := verify.Remaining(r.Tree, tables, r.past, r.Rows, r.unreachable()); err != nil {
+		return fmt.Errorf("verify the plan of what remains: %w", err)
+	}
+	return nil
+}
+
+// pastOf reads the rows of a table.
+func pastOf(old *phasetable.View, done int) verify.Past {
+	n := old.Servers()
+	past := verify.Past{Done: done, Rows: verify.NewRows(n, old.Phases())}
+	for s := range n {
+		past.Servers = append(past.Servers, old.Server(s).GUID)
+		row := old.Row(s)
+		for ph := range old.Phases() {
+			if x := row.At(ph); x.SendTo != phasetable.Idle {
+				i := ph*n + s
+				past.Rows.To[i], past.Rows.Lane[i], past.Rows.DLID[i] = int32(x.SendTo), int16(x.Lane), x.DLID
+			}
+		}
+	}
+	return past
+}
+
+// split maps the old plan onto the servers of the tree: the pairs that are still
+// to be sent, and the phases that were to come. A server that is on another leaf
+// now keeps its phases; the lanes are the planner's to check.
+func (r *Rest) split(t *topology.FatTree) (*fors.PairSet, *fors.Plan) {
+	now := make(map[topology.GUID]fors.Server, len(t.Servers))
+	for i, h := range t.Servers {
+		now[t.Hosts[h].GUID] = fors.Server(i)
+	}
+	old := len(r.past.Servers)
+	place := make([]fors.Server, old) // [old server]
+	for i, guid := range r.past.Servers {
+		s, here := now[guid]
+		if !here {
+			s = fors.Idle
+		}
+		place[i] = s
+	}
+	pairs := fors.AllPairs(len(t.Servers))
+	rest := fors.NewPlan(fors.Exact, len(t.Servers), r.past.Rows.Phases-r.Done)
+	for i, to := range r.past.Rows.To {
+		if to == verify.Idle {
+			continue
+		}
+		s, d := place[i%old], place[to]
+		if s == fors.Idle || d == fors.Idle {
+			continue
+		}
+		if i/old < r.Done {
+			pairs.Remove(s, d)
+			continue
+		}
+		at := (i/old-r.Done)*rest.Servers + int(s)
+		rest.To[at], rest.Lane[at] = d, fors.Lane(r.past.Rows.Lane[i])
+	}
+	return pairs, rest
+}

@@ -1,0 +1,145 @@
+package planner
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"forsd/internal/fabgen"
+	"forsd/lft"
+	"forsd/topology"
+	"forsd/verify"
+)
+
+// TestRemaining loses cables, a spine, a leaf's cables, a server, at any phase of
+// a plan by each engine, and gets cables and servers back: what remains is
+// planned and verified on the new tables and, as no lane's entries move, on the
+// old ones too.
+func TestRemaining(t *testing.T) {
+	spec := fabgen.Spec{Spines: 6, Leaves: 4, LMC: 3}
+	leaf := func(i uint64) topology.GUID { return fabgen.LeafGUID + topology.GUID(i) }
+	cut := func(f *topology.Fabric, at topology.GUID, ports ...uint8) {
+		for _, p := range ports {
+			f.Disconnect(topology.PortRef{Node: f.Find(at), Port: p})
+		}
+	}
+	for name, c := range map[string]struct {
+		before, after func(*topology.Fabric)
+		known         bool // the servers stay, and no lane comes back
+	}{
+		"cable":           {nil, func(f *topology.Fabric) { cut(f, leaf(0), 7) }, true},
+		"spine":           {nil, func(f *topology.Fabric) { cut(f, fabgen.SpineGUID+2, 1, 2, 3, 4) }, true},
+		"leaf cut off":    {nil, func(f *topology.Fabric) { cut(f, leaf(1), 7, 8, 9, 10, 11, 12) }, true},
+		"server":          {nil, func(f *topology.Fabric) { cut(f, leaf(1), 2) }, false},
+		"after algorithm": {func(f *topology.Fabric) { cut(f, leaf(0), 7, 8) }, func(f *topology.Fabric) { cut(f, leaf(0), 7, 8); cut(f, leaf(2), 9) }, true},
+		"lane back":       {func(f *topology.Fabric) { cut(f, leaf(0), 7); cut(f, leaf(1), 8) }, nil, false},
+		"leaf joined":     {func(f *topology.Fabric) { cut(f, leaf(1), 7, 8, 9, 10, 11, 12) }, nil, false},
+		"server back":     {func(f *topology.Fabric) { cut(f, leaf(3), 4, 5) }, nil, false},
+	} {
+		for _, engine := range []string{Auto, "exact"} {
+			t.Run(name+"/"+engine, func(t *testing.T) {
+				before, after := changed(t, spec, c.before), changed(t, spec, c.after)
+				r, err := Make(before, Settings{Engine: engine})
+				if err != nil {
+					t.Fatal(err)
+				}
+				old := viewOf(t, r)
+				for done := 0; done <= old.Phases(); done += 1 + done/3 {
+					rest, err := Remaining(after, old, done)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if rest.Plan.Gap() > 1 {
+						t.Errorf("%d phases done: %d phases, bound %d", done, rest.Plan.Phases, rest.Plan.LowerBound)
+					}
+					if c.known {
+						// The switches hold the old tables still, with the cables dead.
+						if err := rest.Check(r.Tables); err != nil {
+							t.Errorf("%d phases done, on the old tables: %v", done, err)
+						}
+					}
+				}
+			})
+		}
+	}
+}
+
+// changed is a generated fabric against its whole self as baseline.
+func changed(t *testing.T, s fabgen.Spec, change func(*topology.Fabric)) *topology.FatTree {
+	t.Helper()
+	f := fabgen.Generate(s)
+	base, err := topology.NewBaseline(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if change != nil {
+		change(f)
+	}
+	ft, err := topology.Fit(f, base, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ft
+}
+
+func TestRemainingRefuses(t *testing.T) {
+	ft := tree(t, fabgen.Spec{Spines: 4, Leaves: 3, LMC: 2})
+	r, err := Make(ft, Settings{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, done := range []int{-1, r.Plan.Phases + 1} {
+		if _, err := Remaining(ft, viewOf(t, r), done); err == nil {
+			t.Errorf("%d of %d phases are done: no error", done, r.Plan.Phases)
+		}
+	}
+	rest, err := Remaining(ft, viewOf(t, r), 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rest.Plan.Phases != r.Plan.Phases-4 || rest.Moved+rest.Shed > 0 || rest.Anew {
+		t.Errorf("nothing failed: %d phases, %d moved, %d shed", rest.Plan.Phases, rest.Moved, rest.Shed)
+	}
+	rest.Rows.To[0] = verify.Idle
+	if err := rest.Check(rest.Tables); !errors.As(err, new(*verify.Violation)) {
+		t.Errorf("a pair is missing: %v", err)
+	}
+	if err := rest.Check(&lft.Tables{}); err == nil {
+		t.Error("verified on no tables")
+	}
+}
+
+// BenchmarkRemaining takes an exchange of 360 servers over at half time, with
+// tables and verification.
+func BenchmarkRemaining(b *testing.B) {
+	f := fabgen.Generate(fabgen.Spec{Spines: 20, Leaves: 18, LMC: 5})
+	base, err := topology.NewBaseline(f)
+	if err != nil {
+		b.Fatal(err)
+	}
+	ft, err := topology.Fit(f, base, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, engine := range []string{Auto, "exact"} {
+		r, err := Make(ft, Settings{Engine: engine})
+		if err != nil {
+			b.Fatal(err)
+		}
+		old := viewOf(b, r)
+		g := f.Clone()
+		g.Disconnect(topology.PortRef{Node: g.Find(fabgen.LeafGUID), Port: 21})
+		hurt, err := topology.Fit(g, base, nil)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Run(fmt.Sprint(r.Plan.Engine), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := Remaining(hurt, old, old.Phases()/2); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
