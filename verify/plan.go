@@ -117,9 +117,8 @@ func newExchange(t *topology.FatTree, n *network, r Rows) *exchange {
 
 func (c *exchange) run(unreachable [][2]int32) *Violation {
 	count, r := len(c.servers), &c.rows
-	if want := r.Phases * count; r.Phases < 0 || len(r.To) != want || len(r.Lane) != want || len(r.DLID) != want {
-		return violation(BadRows, NoPhase, "%d phases of %d servers need %d elements: there are %d destinations, %d lanes, %d DLIDs",
-			r.Phases, count, want, len(r.To), len(r.Lane), len(r.DLID))
+	if v := c.malformed(); v != nil {
+		return v
 	}
 	for _, pair := range unreachable {
 		if v := c.checkUnreachable(pair); v != nil {
