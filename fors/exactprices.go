@@ -1,5 +1,7 @@
 package fors
 
+import "slices"
+
 // tariff is prices on the links, by which a bound on the phases is proved. Where
 // a transfer pays for the link out of its source leaf and for the one into its
 // destination leaf, it pays no less than on the cheapest of its lanes, and in a
@@ -15,11 +17,14 @@ package fors
 // proved holds exactly.
 type tariff struct {
 	*net
-	pairs []fare
-	ways  []int32    // lanes of all pairs, one pair after the other
-	price [2][]int64 // [end][leaf·lanes + lane] u, v
-	load  [2][]int64 // [end][leaf·lanes + lane] transfers on it if all take their cheapest lanes
-	most  int64      // prices stay below it, so that what all transfers pay fits 63 bits
+	pairs   []fare
+	ways    []int32    // lanes of all pairs, one pair after the other
+	price   [2][]int64 // [end][leaf·lanes + lane] u, v
+	rounded [2][]int64 // of simplify, as price
+	load    [2][]int64 // [end][leaf·lanes + lane] transfers on it if all take their cheapest lanes
+	flow    []int64    // [as ways] transfers on a lane, summed over the steps, the n-th n times
+	steps   int64
+	most    int64 // prices stay below it, so that what all transfers pay fits 63 bits
 }
 
 // fare is the transfers of two leaves and the lanes that they may take.
@@ -32,7 +37,8 @@ type fare struct {
 func newTariff(n *net) *tariff {
 	f := &tariff{net: n}
 	for end := range f.price {
-		f.price[end], f.load[end] = make([]int64, n.leaves*n.lanes), make([]int64, n.leaves*n.lanes)
+		links := n.leaves * n.lanes
+		f.price[end], f.rounded[end], f.load[end] = make([]int64, links), make([]int64, links), make([]int64, links)
 	}
 	total := int64(1)
 	for A := range n.leaves {
@@ -51,22 +57,23 @@ func newTariff(n *net) *tariff {
 			total += transfers
 		}
 	}
-	f.most = 1 << 61 / total
+	f.most = min(1<<40, 1<<61/total)
+	f.flow = make([]int64, len(f.ways))
 	return f
 }
 
-// prove returns the best bound that it finds prices for, and ends when that is
-// above Φ or when it has looked at lanes of pairs as often as work says. It goes
-// on from the prices at which it ended before.
+// prove raises a bound as far as it finds prices for within the work allowed:
+// lanes of pairs looked at. It goes on from the prices at which it ended before.
 //
 // All transfers take their cheapest lanes; then the price of a link rises by the
-// transfers over Φ, or falls by those that lack. Prices w* of length 1 that prove
-// more than Φ with a margin of γ, the difference between what is paid and Φ times
-// what the links cost, are found after at most (G/γ)² steps, where G is the
-// longest a step can be: each brings the prices closer to the direction of w* by
-// γ or more, and as long as they prove nothing their squared length grows by G²
-// at most.
-func (f *tariff) prove(Φ, work int) (bound int) {
+// transfers over Φ, the bound at hand, or falls by those that lack. Prices w* of
+// length 1 that prove more than Φ with a margin of γ, the difference between what
+// is paid and Φ times what the links cost, make it end after (G/γ)² steps at most,
+// where G is the longest that a step can be: each brings the prices γ further in
+// the direction of w*, and as long as they prove nothing their squared length
+// grows by G² at most. Where there are no such prices, for the same reason, no
+// link carries more than Φ + G/√n in the mean of n steps.
+func (f *tariff) prove(bound, work int) int {
 	for ; work > 0; work -= len(f.ways) + len(f.price[outward]) {
 		paid, cost := f.choose(), int64(0)
 		for _, prices := range f.price {
@@ -77,10 +84,46 @@ func (f *tariff) prove(Φ, work int) (bound int) {
 		if cost > 0 {
 			bound = max(bound, int((paid+cost-1)/cost))
 		}
-		if bound > Φ {
-			return bound
+		f.adjust(int64(bound))
+		if f.steps%simplifyEvery == 0 {
+			bound = max(bound, f.simplify())
+			work -= finest * len(f.ways)
 		}
-		f.adjust(int64(Φ))
+	}
+	return bound
+}
+
+const (
+	// finest is how many different prices simplify tries with, 0 apart, and
+	// simplifyEvery how many steps are made in between.
+	finest        = 8
+	simplifyEvery = 64
+)
+
+// simplify returns the best bound that the prices prove when they are rounded to
+// few different ones. The best prices are mostly small integers, or multiples of
+// them: while the steps only come closer to them, rounding hits them.
+func (f *tariff) simplify() (bound int) {
+	dearest := max(slices.Max(f.price[outward]), slices.Max(f.price[inward]))
+	for c := int64(1); c <= finest && dearest > 0; c++ {
+		cost := int64(0)
+		for end, prices := range f.price {
+			for i, price := range prices {
+				x := (2*c*price + dearest) / (2 * dearest)
+				f.rounded[end][i] = x
+				cost += x
+			}
+		}
+		paid := int64(0)
+		for _, pair := range f.pairs {
+			u, v := f.rounded[outward][pair.A*f.lanes:][:f.lanes], f.rounded[inward][pair.B*f.lanes:][:f.lanes]
+			least := 2 * c
+			for _, k := range f.ways[pair.first:pair.last] {
+				least = min(least, u[k]+v[k])
+			}
+			paid += pair.transfers * least
+		}
+		bound = max(bound, int((paid+cost-1)/cost))
 	}
 	return bound
 }
@@ -91,6 +134,7 @@ func (f *tariff) choose() (paid int64) {
 	for end := range f.load {
 		clear(f.load[end])
 	}
+	f.steps++
 	for _, pair := range f.pairs {
 		u, v := f.price[outward][pair.A*f.lanes:][:f.lanes], f.price[inward][pair.B*f.lanes:][:f.lanes]
 		out, in := f.load[outward][pair.A*f.lanes:][:f.lanes], f.load[inward][pair.B*f.lanes:][:f.lanes]
@@ -106,9 +150,10 @@ func (f *tariff) choose() (paid int64) {
 		}
 		paid += pair.transfers * least
 		left := pair.transfers
-		for _, k := range ways {
+		for i, k := range ways {
 			if u[k]+v[k] == least {
 				x := (left + ties - 1) / ties
+				f.flow[pair.first+i] += f.steps * x
 				out[k] += x
 				in[k] += x
 				left -= x
@@ -136,4 +181,40 @@ func (f *tariff) adjust(Φ int64) {
 			prices[i] /= 2
 		}
 	}
+}
+
+// round assigns to every lane the transfers that took it in the mean of all
+// steps, rounded down, and what is left of a pair to the lanes with the largest
+// fractions. The mean is close to a solution of the linear programme.
+func (s *spread) round(f *tariff, phases int) {
+	clear(s.y)
+	clear(s.load[outward])
+	clear(s.load[inward])
+	weight := f.steps * (f.steps + 1) / 2
+	fraction := make([]int64, s.lanes)
+	for _, pair := range f.pairs {
+		ways, flow := f.ways[pair.first:pair.last], f.flow[pair.first:pair.last]
+		y := s.y[(pair.A*s.leaves+pair.B)*s.lanes:][:s.lanes]
+		left := pair.transfers
+		for i, k := range ways {
+			y[k] = int32(flow[i] / weight)
+			fraction[k] = flow[i] % weight
+			left -= int64(y[k])
+		}
+		for ; left > 0; left-- {
+			largest := ways[0]
+			for _, k := range ways[1:] {
+				if fraction[k] > fraction[largest] {
+					largest = k
+				}
+			}
+			fraction[largest] = -1
+			y[largest]++
+		}
+		for _, k := range ways {
+			s.load[outward][pair.A*s.lanes+int(k)] += y[k]
+			s.load[inward][pair.B*s.lanes+int(k)] += y[k]
+		}
+	}
+	s.setLimit(phases)
 }

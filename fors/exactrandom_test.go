@@ -102,6 +102,32 @@ func TestExactDamaged(t *testing.T) {
 	c.report(t)
 }
 
+// TestExactSparse plans fabrics of up to 16 leaves on which few of up to 16 lanes
+// are left to each leaf, and some pairs have none. Here the leaves together often
+// need more phases than any for itself.
+func TestExactSparse(t *testing.T) {
+	var c tally
+	rng := rand.New(rand.NewPCG(16, 16))
+	for range share(10000, 500) {
+		tree := evenTree(1+rng.IntN(20), 2+rng.IntN(15), 2+rng.IntN(15))
+		living := 1 + rng.IntN(min(tree.Lanes, 5))
+		for leaf, up := range tree.Up {
+			clear(up)
+			for _, k := range rng.Perm(tree.Lanes)[:living] {
+				up[k] = true
+			}
+			if slots := tree.Slots[leaf]; rng.IntN(3) == 0 {
+				tree.Slots[leaf] = slots[:1+rng.IntN(len(slots))]
+			}
+		}
+		c.plan(t, tree)
+	}
+	c.report(t)
+	if c.byLP == 0 {
+		t.Error("the fabrics drawn do not need the linear programme")
+	}
+}
+
 // TestExactWorkers plans the same bytes with any number of workers.
 func TestExactWorkers(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 2))

@@ -16,7 +16,7 @@ type step struct {
 
 // relieve moves transfers until no link is overloaded. Where neither search
 // finds a way it forces a move, a limited number of times, and tells whether
-// that sufficed.
+// that sufficed. It ends when the work allowed is done.
 func (s *spread) relieve(forced int) bool {
 	clear(s.tabu)
 	for move := int32(0); ; move++ {
@@ -24,7 +24,7 @@ func (s *spread) relieve(forced int) bool {
 		if s.excess == 0 {
 			return true
 		}
-		if int(move) == forced {
+		if int(move) == forced || s.work < 0 {
 			return false
 		}
 		s.force(move)
@@ -37,7 +37,7 @@ func (s *spread) relieveAll() {
 		again = false
 		for link := range 2 * s.leaves * s.lanes {
 			end, leaf, lane := s.link(link)
-			for s.load[end][leaf*s.lanes+lane] > s.Φ && (s.exchange(end, leaf, lane) || s.chase(end, leaf, lane)) {
+			for s.load[end][leaf*s.lanes+lane] > s.Φ && s.work >= 0 && (s.exchange(end, leaf, lane) || s.chase(end, leaf, lane)) {
 				again = true
 			}
 		}
@@ -78,6 +78,7 @@ func (s *spread) chain(end, leaf, lane, other int) bool {
 	r.reach(end*s.leaves+leaf, step{before: -1})
 	for head := 0; head < len(r.queue); head++ {
 		state := int(r.queue[head])
+		s.work -= s.leaves
 		side, X := state/s.leaves, state%s.leaves
 		from, to := lane, other
 		if side != end {
@@ -111,12 +112,14 @@ func (s *spread) chase(end, leaf, lane int) bool {
 	r.reach(end*links+leaf*s.lanes+lane, step{before: -1})
 	for head := 0; head < len(r.queue); head++ {
 		state := int(r.queue[head])
+		s.work -= s.leaves
 		side, X, from := s.link(state)
 		up := s.lanesOf(X)
 		for Z := range s.leaves {
 			if s.between(side, X, Z, from) == 0 {
 				continue
 			}
+			s.work -= s.lanes
 			upZ := s.lanesOf(Z)
 			A, B := pair(side, X, Z)
 			for to, ok := range up {
@@ -161,6 +164,7 @@ func (s *spread) apply(state int) bool {
 		r.path = append(r.path, i)
 	}
 	before, made := s.excess, len(r.path)
+	s.work -= made
 	for made > 0 {
 		i := r.path[made-1]
 		if s.y[(int(i.A)*s.leaves+int(i.B))*s.lanes+int(i.lane)] == 0 {
@@ -198,6 +202,7 @@ func (r *relief) reach(state int, by step) {
 // harm, and forbids its return for a while.
 func (s *spread) force(move int32) {
 	r := &s.relief
+	s.work -= 2 * s.leaves * s.lanes
 	r.links = r.links[:0]
 	for link := range 2 * s.leaves * s.lanes {
 		end, leaf, lane := s.link(link)

@@ -14,18 +14,20 @@ const (
 )
 
 const (
-	// quickMoves is how many forced moves the search for a spread may make while
-	// it looks for a number of phases that it manages.
+	// quickMoves is how many forced moves the search for a spread may make from
+	// each spread that it begins with, and saveMoves how many in the last attempts
+	// to save a phase, of which there are saveTries.
 	quickMoves = 40
-	// saveTries is how many spreads it begins with to save one of these phases,
-	// and saveWork what it may spend on each: forced moves times the pairs of
-	// links that a search may have to look at after each of them.
-	saveTries = 8
-	saveWork  = 1 << 27
-	// proofWork is how many lanes of pairs the search for prices may look at before
-	// it is tried to save a phase, some 10 ms, and lastWork after that was in vain.
-	proofWork = 1 << 23
-	lastWork  = 1 << 26
+	saveMoves  = 4000
+	saveTries  = 8
+	// searchWork is how many pairs of a link and a leaf all searches may look at,
+	// some 0.5 s. It counts work and not time, so that a plan does not depend on
+	// the machine.
+	searchWork = 1 << 28
+	// leastProof and mostProof are the work that prices are given at first and,
+	// after it was doubled time and again, at last: some 1 ms and 60 ms.
+	leastProof = 1 << 18
+	mostProof  = 1 << 24
 	// steepness is how much more a link of a leaf at the limit counts than one of
 	// an idle leaf, in sixteenths.
 	steepness = 496
@@ -41,49 +43,78 @@ type spread struct {
 	excess int        // Σ max(0, load − Φ) over both ends
 	rng    *rand.Rand
 	tabu   []int32 // [as y] the forced move before which no transfer returns here
+	work   int     // that searches may do yet
 	relief relief
 }
 
 // spread returns y, [A][B][lane], and the least number of phases from least on
 // for which it was found, with a lower bound: least, or more where prices prove it.
+// The search is bounded by its work; a spread is found all the same.
 func (n *net) spread(least int) (y []int32, phases, bound int) {
-	s := &spread{net: n, y: make([]int32, n.leaves*n.leaves*n.lanes), rng: rand.New(rand.NewPCG(1, 2))}
+	return n.search(least, searchWork)
+}
+
+// search begins with transfers poured over the lanes. Where that does not lead to
+// a spread, prices tell whether there can be one, and to which a solution of the
+// linear programme is close. What even that does not find, it looks for with more
+// phases, and then tries to save one of them.
+func (n *net) search(least, work int) (y []int32, phases, bound int) {
+	s := &spread{net: n, y: make([]int32, n.leaves*n.leaves*n.lanes), rng: rand.New(rand.NewPCG(1, 2)), work: work}
 	for end := range s.load {
 		s.load[end] = make([]int32, n.leaves*n.lanes)
 	}
-	for phases = least; ; phases++ {
-		s.fill(phases, steepness)
-		if s.relieve(quickMoves) {
-			break
-		}
-	}
-	if phases == least {
-		return s.y, phases, least
+	if s.fill(least, steepness); s.relieve(quickMoves) {
+		return s.y, least, least
 	}
 	f := newTariff(n)
-	for bound = least; phases > bound; phases-- {
-		if bound = max(bound, f.prove(phases-1, proofWork)); bound == phases {
-			break
+	bound = least
+	for proof := leastProof; proof <= mostProof; proof *= 2 {
+		bound = f.prove(bound, proof)
+		if s.round(f, bound); s.relieve(quickMoves) {
+			return s.y, bound, bound
 		}
+	}
+	phases = s.extend(f, bound+1)
+	for ; phases > bound; phases-- {
 		found := slices.Clone(s.y)
 		if !s.save(phases - 1) {
-			return found, phases, max(bound, f.prove(phases-1, lastWork))
+			return found, phases, bound
 		}
 	}
 	return s.y, phases, bound
 }
 
+// extend finds a spread for phases or more, as many as are needed when the
+// search must end.
+func (s *spread) extend(f *tariff, phases int) int {
+	for {
+		if s.fill(phases, steepness); s.relieve(quickMoves) {
+			return phases
+		}
+		if s.round(f, phases); s.relieve(quickMoves) {
+			return phases
+		}
+		if s.work < 0 {
+			return s.busiest()
+		}
+		phases++
+	}
+}
+
+// busiest is the most transfers on a link.
+func (s *spread) busiest() int {
+	return int(max(slices.Max(s.load[outward]), slices.Max(s.load[inward])))
+}
+
 // save looks for a spread for fewer phases, from the one at hand and from new
 // ones, every other one of them filled as if all leaves were alike.
 func (s *spread) save(phases int) bool {
-	links := 2 * s.leaves * s.lanes
-	moves := min(4000, saveWork/(links*links)+1)
 	s.setLimit(phases)
-	for try := range saveTries {
+	for try := 0; try < saveTries && s.work >= 0; try++ {
 		if try > 0 {
 			s.fill(phases, try%2*steepness)
 		}
-		if s.relieve(moves) {
+		if s.relieve(saveMoves) {
 			return true
 		}
 	}
