@@ -42,7 +42,7 @@ func Remaining(t *topology.FatTree, old *phasetable.View, done int) (*Rest, erro
 	if len(t.Servers) == 0 {
 		return nil, errors.New("the fabric has no server: there is nothing to exchange")
 	}
-	tables, times, err := tables(t, nil)
+	tables, times, err := route(t, nil)
 	if err != nil {
 		return nil, err
 	}
