@@ -1,7 +1,6 @@
 package fors
 
 import (
-	"math"
 	"slices"
 	"testing"
 
@@ -255,37 +254,4 @@ func TestPhasesAboveServers(t *testing.T) {
 			t.Errorf("FT(2;%d,%d) f=%d: %d idle senders for %d pairs", M0, M1, f, f*P_f, M0*(M0-1))
 		}
 	})
-}
-
-// TestThroughputModel compares the simplest model, a phase costs its busiest
-// link's transfers and a fixed time, with what the paper measured (sections 3.2,
-// 6.1 and 8). The fixed time is that of the fabric without failure: 141 of 200
-// Gb/s. Min-hop's 1.94 transfers are those of the README's run.
-func TestThroughputModel(t *testing.T) {
-	const line, healthy = 200.0, 141.0
-	fixed := line/healthy - 1 // of a transfer's time
-	one, spines := fullTree(20, 18), fullTree(20, 18)
-	one.cutCables(0, 0)
-	spines.cutSpines(0, 1)
-	phases := func(tree *Tree) float64 {
-		p, ok := PlanAlgorithm(tree)
-		if !ok {
-			t.Fatal("section 4 does not apply")
-		}
-		return float64(p.Phases)
-	}
-	for _, c := range []struct {
-		name              string
-		phases, transfers float64
-		model, measured   float64 // Gb/s
-	}{
-		{"min-hop, one link", 359, 1.94, 84.8, 87},
-		{"FORS, one link", phases(one), 1, 140.2, 137},
-		{"FORS, two spines", phases(spines), 1, 133.9, 132},
-	} {
-		got := line * 359 / c.phases / (c.transfers + fixed)
-		if math.Abs(got-c.model) > 0.06 || math.Abs(got/c.measured-1) > 0.03 {
-			t.Errorf("%s: %.1f Gb/s by the model, want %.1f and within 3 %% of %g", c.name, got, c.model, c.measured)
-		}
-	}
 }
