@@ -38,7 +38,7 @@ PACKAGES := ca-certificates gcc git ibsim-utils infiniband-diags libc6-dev liblp
 # The C libraries are built where there is a C compiler.
 CLIBS = $(if $(shell which $(CC) 2>/dev/null),mpi/libfors)
 
-.PHONY: build test vet demo bench fuzz lint install uninstall clean deps
+.PHONY: build test vet demo bench figures fuzz lint install uninstall clean deps
 
 build:
 	$(if $(WITHILP),$(LPSOLVE) $(GOBUILD) -tags lpsolve,CGO_ENABLED=0 $(GOBUILD)) -o $(out)/ ./cmd/...
@@ -60,10 +60,21 @@ demo: deps build
 
 bench:
 	$(GO) run ./internal/bench
+	$(GO) test -run '^$$' -bench . -benchtime 3x ./mpi/libfors
 
-# Every fuzz target of the module in turn; the logs are in fuzz-logs.
+# The pictures of docs/figures.md, drawn from new measurements on a simulated fabric.
+figures: deps
+	$(GO) run ./internal/figures -out docs/figures
+
+# Every fuzz target of the module in turn, then those of the C library; the logs
+# are in fuzz-logs.
 fuzz:
 	$(GO) run ./internal/fuzzall -time $(FUZZTIME) -logs fuzz-logs
+	$(MAKE) fuzz-c
+
+fuzz-c:
+	@hack/deps.sh $(FUZZPACKAGES)
+	$(MAKE) -C mpi/libfors out=$(abspath $(out)) logs=$(abspath fuzz-logs) FUZZTIME=$(FUZZTIME) fuzz
 
 lint: vet
 	$(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./...
@@ -73,7 +84,7 @@ deps:
 
 # An existing configuration stays.
 install: build
-	install -d $(addprefix $(DESTDIR),$(bindir) $(unitdir)/opensm@.service.d $(sysusersdir) $(udevdir) $(docdir) $(bashdir) $(zshdir) $(sysconfdir)/forsd)
+	install -d $(addprefix $(DESTDIR),$(bindir) $(unitdir)/opensm@.service.d $(sysusersdir) $(udevdir) $(docdir)/figures $(bashdir) $(zshdir) $(sysconfdir)/forsd)
 	install -m 755 $(out)/forsd $(out)/forsctl $(DESTDIR)$(bindir)
 	sed -e 's|/usr/bin/|$(bindir)/|' -e 's|/etc/forsd|$(sysconfdir)/forsd|' -e 's|/usr/share/doc/forsd|$(docdir)|' -e '1,3d' \
 		systemd/forsd.service >$(DESTDIR)$(unitdir)/forsd.service
@@ -82,6 +93,7 @@ install: build
 	install -m 644 systemd/sysusers.d/forsd.conf $(DESTDIR)$(sysusersdir)
 	install -m 644 systemd/udev/70-forsd.rules $(DESTDIR)$(udevdir)
 	install -m 644 LICENSE configs/opensm.conf.fragment $(wildcard docs/*.md) $(DESTDIR)$(docdir)
+	install -m 644 $(wildcard docs/figures/*) $(DESTDIR)$(docdir)/figures
 	test -e $(DESTDIR)$(sysconfdir)/forsd/forsd.yaml || install -m 644 configs/forsd.yaml $(DESTDIR)$(sysconfdir)/forsd
 	$(foreach lib,$(CLIBS),$(MAKE) -C $(lib) out=$(abspath $(out)) prefix=$(prefix) DESTDIR=$(DESTDIR) install &&) true
 	$(out)/forsctl completion bash >$(DESTDIR)$(bashdir)/forsctl
