@@ -32,13 +32,16 @@ LPSOLVE := CGO_ENABLED=1 CGO_CFLAGS="-I/usr/include/lpsolve" CGO_LDFLAGS="-L/usr
 WITHILP  = $(wildcard /usr/include/lpsolve/lp_lib.h)
 
 # What the tests and the demo run: the subnet manager, its simulated fabric and
-# tools, a C compiler for the C interface, systemd's checkers for the units.
-PACKAGES := ca-certificates gcc git ibsim-utils infiniband-diags libc6-dev liblpsolve55-dev lp-solve opensm systemd
+# tools, compilers and checkers for the C library, systemd's checkers for the units.
+PACKAGES := ca-certificates g++ gcc git ibsim-utils infiniband-diags libc6-dev liblpsolve55-dev lp-solve make opensm pkgconf systemd valgrind
+
+# What fuzzing the C library takes beyond that.
+FUZZPACKAGES := clang libclang-rt-14-dev
 
 # The C libraries are built where there is a C compiler.
 CLIBS = $(if $(shell which $(CC) 2>/dev/null),mpi/libfors)
 
-.PHONY: build test vet demo bench figures fuzz lint install uninstall clean deps
+.PHONY: build test vet demo bench figures fuzz fuzz-c lint install uninstall clean deps
 
 build:
 	$(if $(WITHILP),$(LPSOLVE) $(GOBUILD) -tags lpsolve,CGO_ENABLED=0 $(GOBUILD)) -o $(out)/ ./cmd/...
