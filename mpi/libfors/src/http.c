@@ -355,12 +355,15 @@ int fors_http_get_(struct http *h, struct source *source, bool has_known, uint64
 static void reason(const struct http *h, char *out, size_t size)
 {
 	static const char key[] = "\"error\":\"";
-	const char *p = h->body_length > 0 ? memmem(h->body, h->body_length, key, sizeof key - 1) : NULL, *end = (const char *)h->body + h->body_length;
+	const char *p = h->body_length > 0 ? memmem(h->body, h->body_length, key, sizeof key - 1) : NULL;
 	size_t n = 0;
-	for (p = p ? p + sizeof key - 1 : end; p < end && *p != '"' && n < size - 1; p++) {
-		if (*p == '\\' && ++p == end)
-			break;
-		out[n++] = (unsigned char)*p < ' ' ? ' ' : *p;
+	if (p) {
+		const char *end = (const char *)h->body + h->body_length;
+		for (p += sizeof key - 1; p < end && *p != '"' && n < size - 1; p++) {
+			if (*p == '\\' && ++p == end)
+				break;
+			out[n++] = (unsigned char)*p < ' ' ? ' ' : *p;
+		}
 	}
 	out[n] = 0;
 }

@@ -1,0 +1,218 @@
+package libfors
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "write the seeds of the fuzz targets")
+
+// output runs a command and returns what it prints.
+func output(t testing.TB, command string, args ...string) string {
+	t.Helper()
+	cmd := exec.Command(command, args...)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", cmd, err, out)
+	}
+	return string(out)
+}
+
+// interfaceOf lists the functions that a header exports.
+func interfaceOf(t testing.TB) []string {
+	t.Helper()
+	header, err := os.ReadFile("fors.h")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, m := range regexp.MustCompile(`(?m)^FORS_API [^(]*?(fors_\w+)\(`).FindAllSubmatch(header, -1) {
+		names = append(names, string(m[1]))
+	}
+	slices.Sort(names)
+	if len(names) < 10 {
+		t.Fatalf("fors.h exports %v", names)
+	}
+	return names
+}
+
+// TestInstalled builds and installs the library, and uses it as a program does
+// that knows of it from pkg-config.
+func TestInstalled(t *testing.T) {
+	dir := t.TempDir()
+	out, root := filepath.Join(dir, "out"), filepath.Join(dir, "root")
+	output(t, "make", "-s", "CFLAGS=-O1 -Werror", "out="+out, "DESTDIR="+root, "prefix=/opt/fors", "install")
+	lib := filepath.Join(root, "opt/fors/lib")
+
+	var exported []string
+	for line := range strings.Lines(output(t, "nm", "-D", "--defined-only", filepath.Join(lib, "libfors.so"))) {
+		if name, _, _ := strings.Cut(strings.Fields(line)[2], "@"); name != "FORS_1.0" {
+			exported = append(exported, name)
+		}
+	}
+	slices.Sort(exported)
+	if d := cmp.Diff(interfaceOf(t), exported); d != "" {
+		t.Errorf("functions (-fors.h +libfors.so):\n%s", d)
+	}
+	if dynamic := output(t, "readelf", "-d", filepath.Join(lib, "libfors.so")); !strings.Contains(dynamic, "soname: [libfors.so.1]") ||
+		strings.Count(dynamic, "(NEEDED)") != strings.Count(dynamic, "[libc.so") {
+		t.Errorf("dynamic section:\n%s", dynamic)
+	}
+
+	t.Setenv("PKG_CONFIG_PATH", filepath.Join(lib, "pkgconfig"))
+	t.Setenv("PKG_CONFIG_SYSROOT_DIR", root)
+	flags := strings.Fields(output(t, "pkg-config", "--cflags", "--libs", "fors"))
+	data, view := encode(t, plan(t, 4, 3, 0, 2))
+	path := write(t, data)
+	for name, extra := range map[string][]string{"shared": flags, "static": {flags[0], filepath.Join(lib, "libfors.a")}} {
+		bin := filepath.Join(dir, name)
+		output(t, "gcc", slices.Concat([]string{"-std=c11", "-D_GNU_SOURCE", "-o", bin, "testdata/probe.c"}, extra, []string{"-Wl,-rpath," + lib})...)
+		p := run(t, bin)
+		p.contains("open "+path, "epoch 42 ")
+		if d := cmp.Diff(wantDump(view), p.do("dump")); d != "" {
+			t.Errorf("%s library (-Go +C):\n%s", name, d)
+		}
+	}
+	output(t, "make", "-s", "DESTDIR="+root, "prefix=/opt/fors", "uninstall")
+	_ = filepath.Walk(root, func(path string, info os.FileInfo, err error) error {
+		if err != nil || !info.IsDir() {
+			t.Errorf("uninstall leaves %s behind: %v", path, err)
+		}
+		return nil
+	})
+}
+
+// TestHeaderAlone compiles the header strictly, as C and as C++.
+func TestHeaderAlone(t *testing.T) {
+	for _, language := range [][]string{{"c", "-std=c11"}, {"c", "-std=c2x"}, {"c++", "-std=c++11"}} {
+		output(t, "gcc", "-x", language[0], language[1], "-pedantic", "-Wall", "-Wextra", "-Wconversion", "-Werror", "-fsyntax-only", "fors.h")
+	}
+}
+
+// TestManPage checks that the man page knows every function and every code, and
+// nothing that there is not.
+func TestManPage(t *testing.T) {
+	page, err := os.ReadFile("fors.3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	header, err := os.ReadFile("fors.h")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, pattern := range []string{`\bfors_[a-z]+(?:_[a-z]+)*\b`, `\bFORS_E[A-Z]+\b`} {
+		find := regexp.MustCompile(pattern)
+		inPage := strings.Fields(strings.Join(find.FindAllString(string(page), -1), " "))
+		for _, name := range inPage {
+			if !bytes.Contains(header, []byte(name)) {
+				t.Errorf("fors.3 speaks of %s, which fors.h does not have", name)
+			}
+		}
+		wanted := find.FindAllString(string(header), -1)
+		if pattern[2] == 'f' {
+			wanted = interfaceOf(t)
+		}
+		for _, name := range wanted {
+			if !slices.Contains(inPage, name) {
+				t.Errorf("fors.3 does not speak of %s", name)
+			}
+		}
+	}
+}
+
+// seeds are inputs of the fuzz targets, by name of the target and of the seed.
+func seeds(t testing.TB) map[string][]byte {
+	data := small(t)
+	one, _ := encode(t, plan(t, 2, 2, 1, 1))
+	length := fmt.Sprintf("Content-Length: %d\r\n\r\n", len(data))
+	return map[string][]byte{
+		"table/small":         data,
+		"table/plan":          one,
+		"table/header":        data[:192],
+		"http/length":         []byte("\x00HTTP/1.1 200 OK\r\nETag: \"42\"\r\n" + length + string(data)),
+		"http/chunks":         []byte("\x04HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nFORSD\r\n3;x\r\nPHT\r\n0\r\nX: y\r\n\r\n"),
+		"http/end":            []byte("\xffHTTP/1.0 200 OK\r\nConnection: close\r\n\r\nFORSDPHT"),
+		"http/hints":          []byte("\x08HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 304 Not Modified\r\nETag: W/\"7\"\r\n\r\n"),
+		"http/refusal":        []byte("\x02HTTP/1.1 404 Not Found\r\nContent-Length: 33\r\n\r\n{\"code\":\"not-found\",\"error\":\"no\"}\n"),
+		"http/head":           []byte("\x01HTTP/1.1 200 OK\r\nETag: \"43\"\r\nContent-Length: 1000\r\n\r\n"),
+		"location/unix":       []byte("unix:/run/forsd/forsd.sock?job=7&epoch=42&timeout=100"),
+		"location/host":       []byte("http://forsd.example:7480/?job=7"),
+		"location/address":    []byte("http://[fe80::1]:7480"),
+		"location/file":       []byte("file:/var/lib/phases.bin"),
+		"location/encryption": []byte("https://host"),
+	}
+}
+
+// TestFuzzSeeds runs the fuzz targets on their seeds and on spoiled ones, without
+// a fuzzer. The seeds must be those that the code makes; -update writes them.
+func TestFuzzSeeds(t *testing.T) {
+	all := seeds(t)
+	files, err := filepath.Glob("fuzz/corpus/*/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if *update {
+		for name, data := range all {
+			if err := os.WriteFile(filepath.Join("fuzz/corpus", name), data, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	} else if len(files) != len(all) {
+		t.Errorf("%d seeds in fuzz/corpus, want %d: run with -update", len(files), len(all))
+	}
+	byTarget := map[string][]string{}
+	for name, data := range all {
+		path := filepath.Join("fuzz/corpus", name)
+		if have, err := os.ReadFile(path); err != nil || !bytes.Equal(have, data) {
+			t.Errorf("%s is not what the code makes (%v): run with -update", path, err)
+		}
+		target := filepath.Dir(name)
+		byTarget[target] = append(byTarget[target], path)
+		for cut := range 8 {
+			spoiled := append([]byte(nil), data...)
+			spoiled[cut*len(data)/8] ^= 1 << cut
+			path := filepath.Join(t.TempDir(), "seed")
+			if err := os.WriteFile(path, spoiled[:len(data)-cut*len(data)/16], 0o600); err != nil {
+				t.Fatal(err)
+			}
+			byTarget[target] = append(byTarget[target], path)
+		}
+	}
+	for target, files := range byTarget {
+		bin := compile(t, "fuzz/replay.c", append(sanitized, "fuzz/"+target+".c")...)
+		if out := output(t, bin, files...); out != fmt.Sprintf("%d inputs\n", len(files)) {
+			t.Errorf("%s: %s", target, out)
+		}
+	}
+}
+
+// BenchmarkLibrary reports the figures of testdata/bench.c for a plan of 360
+// servers.
+func BenchmarkLibrary(b *testing.B) {
+	data, _ := encode(b, plan(b, 20, 18, 1, 5))
+	bin := compile(b, "testdata/bench.c", append([]string{"-O2"}, slices.DeleteFunc(slices.Clone(strict), func(f string) bool { return f == "-O1" })...)...)
+	path := write(b, data)
+	var text string
+	for b.Loop() {
+		text = output(b, bin, path)
+	}
+	b.ReportMetric(float64(len(data)), "table-bytes")
+	for line := range strings.Lines(text) {
+		var unit string
+		var figure float64
+		if _, err := fmt.Sscan(line, &unit, &figure); err != nil {
+			b.Fatalf("%q: %v", line, err)
+		}
+		b.ReportMetric(figure, unit)
+	}
+}
