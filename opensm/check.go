@@ -190,11 +190,11 @@ func checkLMC(s *Settings, want *Want) string {
 	for want.Lanes > 1<<enough && enough < maxLMC {
 		enough++
 	}
-	closed := fmt.Sprintf("LMC %d gives a host %d LIDs for %d lanes, and closes the other lanes to it; ", s.LMC, 1<<s.LMC, want.Lanes)
+	few := fmt.Sprintf("LMC %d gives a host %d LIDs for %d lanes: plans take more phases, and tables change with every plan; ", s.LMC, 1<<s.LMC, want.Lanes)
 	if int(s.LMC) == maxLMC {
-		return closed + fmt.Sprintf("%d is the most there is: use fewer spines, or fewer parallel cables", maxLMC)
+		return few + fmt.Sprintf("%d is the most there is: use fewer spines, or fewer parallel cables", maxLMC)
 	}
-	return closed + s.advise("lmc", fmt.Sprint(enough), true)
+	return few + s.advise("lmc", fmt.Sprint(enough), true)
 }
 
 // advise says what to change for a key to have a value, and when that counts.

@@ -1,0 +1,77 @@
+package daemon
+
+import (
+	"strings"
+	"testing"
+
+	"forsd/controller"
+	"forsd/internal/fabgen"
+	"forsd/planner"
+)
+
+// TestTablesFirst goes from one damage to another on a fabric with one LID a
+// server. The tables follow from the plan: no plan passes before they are in the
+// switches, then the very plan that they were made for does. The plan before
+// cannot be put in force again, and after a restart nothing is written.
+func TestTablesFirst(t *testing.T) {
+	dir := t.TempDir()
+	d := daemonIn(t, dir)
+	healthy := fabgen.Generate(fabgen.Spec{Spines: 4, Leaves: 4})
+	d.see(t, healthy) // for the baseline
+	d.bringUp(t, lacking(healthy, 4, 1, 2))
+	if r := d.current().Report; r.LIDs != 1 || r.LMC != 0 {
+		t.Fatalf("the plan uses %s LIDs of LMC %d, want 1 of 0", r.LIDs, r.LMC)
+	}
+
+	cut := d.see(t, lacking(healthy, 4, 3, 0))
+	for range 2 { // before the tables are written, and before they are read back
+		if e := d.plan(controller.Plan{Fabric: cut.id}).(controller.Planned); e.Err == "" {
+			t.Error("a plan passed whose tables may not be in the switches")
+		}
+		if _, err := d.write(controller.Write{Fabric: cut.id}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tables, err := tablesOf(cut, nil)
+	ok(t, err)
+	d.setTablesInForce(tables, true)
+	d.planAndPublish(t, controller.Plan{Fabric: cut.id, Final: true})
+	if err := d.rollback(1); err == nil || !strings.Contains(err.Error(), "lane") {
+		t.Errorf("the plan for other tables was put in force again: %v", err)
+	}
+
+	ok(t, d.store.close())
+	d = daemonIn(t, dir)
+	cut = d.see(t, lacking(healthy, 4, 3, 0))
+	if changed, err := d.write(controller.Write{Fabric: cut.id}); changed || err != nil {
+		t.Errorf("after a restart: the table file changed: %v, %v", changed, err)
+	}
+	tables, err = tablesOf(cut, nil)
+	ok(t, err)
+	d.setTablesInForce(tables, true)
+	if e := d.plan(controller.Plan{Fabric: cut.id, Final: true}).(controller.Planned); e.Err != "" || !e.Same {
+		t.Errorf("after a restart: %+v, want the plan in force", e)
+	}
+}
+
+// TestTablesFirstHolding keeps a cable that bounces out of plan and tables alike.
+func TestTablesFirstHolding(t *testing.T) {
+	d := newDaemon(t)
+	v := d.bringUp(t, fabgen.Generate(fabgen.Spec{Spines: 4, Leaves: 4}))
+	hold := []controller.Lane{{Leaf: 1, Lane: 2}}
+	r, err := v.route(hold, planner.Settings{})
+	ok(t, err)
+	if again, err := v.route(hold, planner.Settings{}); err != nil || again.schedule != r.schedule {
+		t.Errorf("plan and tables were made twice: %v", err)
+	}
+	d.setTablesInForce(r.tables, true)
+	d.planAndPublish(t, controller.Plan{Fabric: v.id, Avoid: hold, Hold: hold, Final: true})
+	rows, err := rowsOf(d.current().view, v.tree)
+	ok(t, err)
+	for i, lane := range rows.Lane {
+		src, dst := i%len(v.tree.Servers), rows.To[i]
+		if dst >= 0 && lane == 2 && (v.tree.Hosts[v.tree.Servers[src]].Leaf == 1 || v.tree.Hosts[v.tree.Servers[dst]].Leaf == 1) {
+			t.Fatalf("the plan has %d send to %d over the lane that is held", src, dst)
+		}
+	}
+}
