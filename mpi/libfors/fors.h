@@ -242,13 +242,15 @@ static inline struct fors_entry fors_entry(const fors_table *table, int server, 
 
 /*
  * Tells whether another epoch than the table's is in force, without blocking.
- * Returns 1 and sets *epoch (unless it is NULL), 0 where nothing is known of one, or FORS_E….
+ * Returns 1 and sets *epoch (unless it is NULL), 0 where nothing is known of one,
+ * or FORS_E….
  *
  * The first call leaves a request with forsd that is answered when the epoch
  * changes; each call after it only looks whether the answer is there, so that it
  * may be called before every exchange. Where the connection breaks, a call says
- * so once and a later one connects again, at most once a second. For a file it looks whether
- * the file was replaced. FORS_ENOSOURCE for a table from memory.
+ * so, and a later one connects again, at most once a second. For a file it looks
+ * whether the file was replaced. FORS_ENOSOURCE for a table from memory. After a
+ * fork, only one of the processes may ask: they share the connection.
  */
 FORS_API int fors_newer(fors_table *table, uint64_t *epoch, struct fors_error *err);
 
