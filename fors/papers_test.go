@@ -242,14 +242,16 @@ func TestIdleSlots(t *testing.T) {
 }
 
 // TestPhasesAboveServers holds section 4's P_f > P for f > ⌊M0/M1⌋, and that the
-// idle senders of its phases are then no fewer than the same-leaf pairs. Below,
-// P − 1 phases are the bound, and P_f less than P.
+// idle senders of its phases are then no fewer than the same-leaf pairs; and that
+// P_f ≤ P−1 for f ≤ M0(M0−1)/(P−1), and P in between.
 func TestPhasesAboveServers(t *testing.T) {
 	smallTrees(32, func(M0, M1, f int) {
 		P := M0 * M1
 		P_f := up(M0*(P-M0), M0-f)
 		if above := f > M0/M1; above != (P_f > P) {
 			t.Errorf("FT(2;%d,%d) f=%d: P_f = %d, P = %d", M0, M1, f, P_f, P)
+		} else if free := f*(P-1) <= M0*(M0-1); free != (P_f <= P-1) {
+			t.Errorf("FT(2;%d,%d) f=%d: P_f = %d, P−1 = %d", M0, M1, f, P_f, P-1)
 		} else if above && f*P_f < M0*(M0-1) {
 			t.Errorf("FT(2;%d,%d) f=%d: %d idle senders for %d pairs", M0, M1, f, f*P_f, M0*(M0-1))
 		}
