@@ -7,9 +7,12 @@ package fors
 // that colour, and so none from itself.
 func (w *seater) seatReceivers(B int) error {
 	senders := int32(0)
-	w.vertex, w.vertexOf = grow(w.vertex, w.leaves), grow(w.vertexOf, w.plan.Servers)
+	own := int32(0) // right vertex of B's first server
+	w.vertexOf = grow(w.vertexOf, w.plan.Servers)
 	for A := range w.leaves {
-		w.vertex[A] = senders
+		if A == B {
+			own = senders
+		}
 		if !w.joined(A, B) {
 			continue
 		}
@@ -18,62 +21,54 @@ func (w *seater) seatReceivers(B int) error {
 			senders++
 		}
 	}
-	w.begin(B, int(senders), int(senders))
+	w.begin(B, int(senders)*w.net.size[B])
 	w.arrive(B)
 	for c := range w.size {
-		w.rows = append(w.rows, w.vertex[B]+int32(c))
+		w.rows[w.used+c] = own + int32(c)
 	}
-	groups, err := w.colour()
+	w.board(w.size)
+	groups, err := w.colour(senders)
 	if err != nil {
 		return err
 	}
-	for g := range groups - 1 {
-		first := w.group[g]
-		for i, s := range w.source[first:w.group[g+1]] {
-			v := w.vertexOf[s]
-			w.next[i], w.head[v] = w.head[v], int32(i)
-		}
+	groups-- // names
+	for from := 0; from < groups; from += seatedAtOnce {
+		to := min(from+seatedAtOnce, groups)
 		for c := range w.size {
-			v := w.match[c*groups+g]
-			if v >= senders {
-				continue // idle
+			colour := w.match[c*(groups+1):][:groups+1]
+			d := w.base[B] + Server(colour[groups])
+			for g, row := range colour[from:to] {
+				if t := &w.boarded[(from+g)*w.size+int(row)]; t.phase >= 0 {
+					w.plan.To[int(t.phase)*w.plan.Servers+int(t.at)] = d
+				}
 			}
-			i := first + w.pop(v)
-			name := w.match[c*groups+groups-1] - w.vertex[B]
-			w.plan.To[int(w.phaseOf[i])*w.plan.Servers+int(w.source[i])] = w.base[B] + Server(name)
 		}
 	}
 	return nil
 }
 
-// arrive sorts the transfers to leaf B by phase and makes rows of them.
+// arrive boards the transfers to leaf B.
 func (w *seater) arrive(B int) {
-	from, to := w.first[B*w.leaves], w.first[(B+1)*w.leaves]
-	phases, senders := w.phase[from:to], w.sender[from:to]
-	w.start = grow(w.start, w.plan.Phases+2)
-	clear(w.start)
-	start := w.start[1:] // filled from place 1 on, so that it ends up one lower
-	for _, p := range phases {
-		start[p+1]++
-	}
-	for p := range w.plan.Phases {
-		start[p+1] += start[p]
-	}
-	w.source = grow(w.source, len(senders))
-	for i, p := range phases {
-		w.source[start[p]] = senders[i]
-		start[p]++
-	}
-	for p := range w.plan.Phases {
-		arrivals := w.source[w.start[p]:w.start[p+1]]
-		w.board(p, len(arrivals))
-		rows := w.rows
-		for _, s := range arrivals {
-			rows = append(rows, w.vertexOf[s])
+	ins := &w.frame.bins[inward]
+	first, bins := ins.first[B], ins.first[B]+ins.count[B]
+	locals := w.locals[w.ofLeaf[B]:w.ofLeaf[B+1]]
+	for phase := range w.plan.Phases {
+		at := w.used
+		for _, s := range w.sender[phase*w.frame.n:][first:bins] {
+			if s != Idle {
+				w.boarded[at] = boarded{phase: Phase(phase), at: int32(s)}
+				w.rows[at] = w.vertexOf[s]
+				at++
+			}
 		}
-		w.rows = rows
+		free := min(len(locals), w.size-(at-w.used))
+		for _, s := range locals[:free] {
+			w.boarded[at] = boarded{phase: Phase(phase), at: int32(s)}
+			w.rows[at] = w.vertexOf[s]
+			at++
+		}
+		locals = locals[free:]
+		w.board(at - w.used)
 	}
-	if len(w.rows) > 0 {
-		w.closeGroup()
-	}
+	w.closeGroup()
 }

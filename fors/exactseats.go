@@ -2,6 +2,7 @@ package fors
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -14,12 +15,11 @@ type timetable struct {
 	plan    *Plan
 	workers int
 	frame   *frame
-	y       []int32 // the spread
-	match   []int32 // [phase][left vertex of the frame] right vertex
-	// Transfers of known sender, by destination leaf, source leaf, phase.
-	first  []int32 // [B·leaves + A] the first from leaf A to leaf B
-	phase  []Phase
-	sender []Server
+	y       []int32  // the spread
+	match   []int32  // [phase][left vertex of the frame] right vertex
+	sender  []Server // [phase][right vertex] whose transfer arrives there, Idle for none
+	locals  []Server // by leaf, in order of phases: senders of the same-leaf transfers
+	ofLeaf  []int32  // [leaf] the first of its same-leaf transfers, one more at the end
 
 	arcs     []bipartite.Arc // of the frame
 	colourer bipartite.Colourer
@@ -29,8 +29,8 @@ type timetable struct {
 // timetables keeps the memory of timetables between plans.
 var timetables = sync.Pool{New: func() any { return new(timetable) }}
 
-// timetable sets the rows of an idle plan to a complete exchange, given a spread
-// for its number of phases.
+// timetable sets all rows of a plan to a complete exchange, given a spread for
+// its number of phases.
 func (n *net) timetable(plan *Plan, y []int32, workers int) error {
 	x := timetables.Get().(*timetable)
 	defer func() {
@@ -38,30 +38,37 @@ func (n *net) timetable(plan *Plan, y []int32, workers int) error {
 		timetables.Put(x)
 	}()
 	x.net, x.plan, x.workers, x.y = n, plan, max(1, workers), y
-	x.first = append(grow(x.first, n.leaves*n.leaves)[:0], 0)
-	for B, size := range n.size {
-		for A := range n.leaves {
-			transfers := 0
-			if A == B {
-				transfers = size * (size - 1)
-			} else if n.joined(A, B) {
-				transfers = size * n.size[A]
-			}
-			x.first = append(x.first, x.first[len(x.first)-1]+int32(transfers))
-		}
+	x.ofLeaf = append(x.ofLeaf[:0], 0)
+	for A, size := range n.size {
+		x.ofLeaf = append(x.ofLeaf, x.ofLeaf[A]+int32(size*(size-1)))
 	}
-	transfers := int(x.first[len(x.first)-1])
-	if transfers == 0 {
+	if !slices.ContainsFunc(n.remote, func(servers int) bool { return servers > 0 }) && x.ofLeaf[n.leaves] == 0 {
+		plan.idle(0, plan.Servers)
 		return nil
 	}
-	x.phase, x.sender = grow(x.phase, transfers), grow(x.sender, transfers)
+	x.locals = grow(x.locals, int(x.ofLeaf[n.leaves]))
 	if err := x.setPhases(); err != nil {
 		return fmt.Errorf("set the phases of a spread: %w", err)
 	}
+	x.sender = grow(x.sender, len(x.match))
 	if err := x.eachLeaf((*seater).seatSenders); err != nil {
 		return err
 	}
 	return x.eachLeaf((*seater).seatReceivers)
+}
+
+// idle makes servers of a plan idle in all phases.
+func (p *Plan) idle(first Server, servers int) {
+	for ph := range p.Phases {
+		from := ph*p.Servers + int(first)
+		to, lane := p.To[from:from+servers], p.Lane[from:from+servers]
+		for i := range to {
+			to[i] = Idle
+		}
+		for i := range lane {
+			lane[i] = Local
+		}
+	}
 }
 
 // setPhases colours the frame.
@@ -107,70 +114,77 @@ func (x *timetable) eachLeaf(step func(w *seater, leaf int) error) error {
 type seater struct {
 	*timetable
 	colourer bipartite.Colourer
-	size     int   // servers of the leaf
-	idle     int32 // right vertex that stands for idling, of which some edges are used
-	used     int
-	rows     []int32 // [group][size] right vertices
-	group    []int32 // [group] its first transfer, one more at the end
-	match    []int32 // [server of the leaf][group] right vertex
-	phaseOf  []Phase // [transfer]
-	head     []int32 // [list] first transfer of a group on it, −1 for none
-	next     []int32 // [transfer of a group] the next on its list
-	vertex   []int32 // [leaf] the first right vertex that stands for it
-	// For senders.
-	to   []int32 // [transfer] leaf
-	lane []Lane  // [transfer]
-	met  []int32 // [leaf] edges used of the vertex at hand; then arrivals from A
-	leaf []int32 // [right vertex] that it stands for
-	// For receivers.
-	start    []int32  // [phase] its first transfer
-	source   []Server // [transfer] sender
-	vertexOf []int32  // [server] right vertex
+	size     int       // servers of the leaf
+	used     int       // rows taken, in all groups
+	left     int       // rows of the group at hand not taken yet
+	boarded  []boarded // [group][size] the transfers, then idle rows
+	rows     []int32   // [group][size] their right vertices, −1 while idle
+	match    []int32   // [server of the leaf][group] row of the group
+	vertex   []int32   // [leaf] the right vertex that stands for it, or the first that does
+	met      []int32   // [leaf] edges used of that vertex
+	vertexOf []int32   // [server] right vertex
 }
 
-// begin clears the rows for a leaf and the lists of a group's transfers, given
-// the number of right vertices that do not stand for idling.
-func (w *seater) begin(leaf, vertices, lists int) {
-	w.size = w.net.size[leaf]
-	w.idle, w.used = int32(vertices), 0
-	w.rows, w.group, w.phaseOf = w.rows[:0], append(w.group[:0], 0), w.phaseOf[:0]
-	w.head, w.next = grow(w.head, lists), grow(w.next, w.size)
-	for i := range w.head {
-		w.head[i] = -1
-	}
+// boarded is a transfer in a row of a group.
+type boarded struct {
+	phase Phase // −1 where the row idles
+	// at is, for senders, where the receiving leaf finds the transfer: a place of
+	// timetable.sender, or of the leaf's part of timetable.locals where the lane is
+	// Local. For receivers it is the sender.
+	at   int32
+	lane Lane // for senders
 }
 
-// board enters a phase with some transfers: into the group at hand if they fit.
-func (w *seater) board(phase, transfers int) {
-	if len(w.rows)-(len(w.group)-1)*w.size+transfers > w.size {
+// begin makes room for the transfers of a leaf.
+func (w *seater) begin(leaf, transfers int) {
+	w.size, w.used, w.left = w.net.size[leaf], 0, 0
+	// Two groups that follow each other have more transfers than one has room for.
+	most := (2*(transfers/(w.size+1)) + 5) * w.size
+	w.rows, w.boarded = grow(w.rows, most), grow(w.boarded, most)
+}
+
+// board takes the next rows for the transfers of a phase, which are there
+// already: in the group at hand if they fit, or else in one of their own.
+func (w *seater) board(transfers int) {
+	if from := w.used; transfers > w.left && w.left > 0 {
+		to := from + w.left
+		copy(w.rows[to:], w.rows[from:from+transfers])
+		copy(w.boarded[to:], w.boarded[from:from+transfers])
 		w.closeGroup()
 	}
-	for range transfers {
-		w.phaseOf = append(w.phaseOf, Phase(phase))
+	if w.left == 0 && transfers > 0 {
+		w.left = w.size
+	}
+	w.used += transfers
+	w.left -= transfers
+}
+
+// closeGroup lets the rest of the rows of the group at hand idle.
+func (w *seater) closeGroup() {
+	for ; w.left > 0; w.left-- {
+		w.rows[w.used], w.boarded[w.used].phase = -1, -1
+		w.used++
 	}
 }
 
-// closeGroup fills the group at hand with edges to vertices that stand for idling.
-func (w *seater) closeGroup() {
-	for end := len(w.group) * w.size; len(w.rows) < end; {
-		w.rows = append(w.rows, w.idle)
-		if w.used++; w.used == w.size {
-			w.idle, w.used = w.idle+1, 0
+// colour seats the groups. Idle rows lead to vertices from the given one on.
+func (w *seater) colour(idle int32) (groups int, err error) {
+	edges := 0
+	for i, v := range w.rows[:w.used] {
+		if v >= 0 {
+			continue
+		}
+		w.rows[i] = idle
+		if edges++; edges == w.size {
+			idle, edges = idle+1, 0
 		}
 	}
-	w.group = append(w.group, int32(len(w.phaseOf)))
+	groups = w.used / w.size
+	w.match = grow(w.match, w.used)
+	return groups, w.colourer.Places(groups, w.size, w.rows[:w.used], w.match)
 }
 
-// colour seats the groups.
-func (w *seater) colour() (groups int, err error) {
-	groups = len(w.rows) / w.size
-	w.match = grow(w.match, len(w.rows))
-	return groups, w.colourer.Rows(groups, w.size, w.rows, w.match)
-}
-
-// pop takes a transfer of a group off a list.
-func (w *seater) pop(list int32) int32 {
-	i := w.head[list]
-	w.head[list] = w.next[i]
-	return i
-}
+// seatedAtOnce is how many groups are seated together, server by server: what is
+// read of match for each is a cache line, and what is written of the plan stays
+// at hand.
+const seatedAtOnce = 16

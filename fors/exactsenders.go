@@ -4,93 +4,91 @@ package fors
 // servers stands to the right as n_B vertices of n_A transfers each, A itself as
 // n_A − 1, so that each sender meets leaf B n_B times.
 func (w *seater) seatSenders(A int) error {
-	w.leaf = w.leaf[:0]
 	w.vertex, w.met = grow(w.vertex, w.leaves), grow(w.met, w.leaves)
+	vertices := 0
 	for B := range w.leaves {
-		w.vertex[B], w.met[B] = int32(len(w.leaf)), 0
-		vertices := 0
+		w.vertex[B], w.met[B] = int32(vertices), 0
 		if A == B {
-			vertices = w.net.size[A] - 1
+			vertices += w.net.size[A] - 1
 		} else if w.joined(A, B) {
-			vertices = w.net.size[B]
-		}
-		for range vertices {
-			w.leaf = append(w.leaf, int32(B))
+			vertices += w.net.size[B]
 		}
 	}
-	w.begin(A, len(w.leaf), w.leaves)
+	w.begin(A, vertices*w.net.size[A])
+	w.plan.idle(w.base[A], w.size)
 	w.depart(A)
-	groups, err := w.colour()
+	groups, err := w.colour(int32(vertices))
 	if err != nil {
 		return err
 	}
-	arrived := w.met
-	for B := range arrived {
-		arrived[B] = w.first[B*w.leaves+A]
-	}
-	for g := range groups {
-		first := w.group[g]
-		for i, B := range w.to[first:w.group[g+1]] {
-			w.next[i], w.head[B] = w.head[B], int32(i)
-		}
+	locals := w.locals[w.ofLeaf[A]:w.ofLeaf[A+1]]
+	for from := 0; from < groups; from += seatedAtOnce {
+		to := min(from+seatedAtOnce, groups)
 		for c := range w.size {
-			v := w.match[c*groups+g]
-			if int(v) >= len(w.leaf) {
-				continue // idle
+			s := w.base[A] + Server(c)
+			for g, row := range w.match[c*groups+from : c*groups+to] {
+				t := &w.boarded[(from+g)*w.size+int(row)]
+				switch {
+				case t.phase < 0: // idle
+				case t.lane == Local:
+					locals[t.at] = s
+				default:
+					w.sender[t.at] = s
+					w.plan.Lane[int(t.phase)*w.plan.Servers+int(s)] = t.lane
+				}
 			}
-			B := w.leaf[v]
-			i := first + w.pop(B)
-			s, phase := w.base[A]+Server(c), w.phaseOf[i]
-			w.phase[arrived[B]], w.sender[arrived[B]] = phase, s
-			arrived[B]++
-			w.plan.Lane[int(phase)*w.plan.Servers+int(s)] = w.lane[i]
 		}
 	}
 	return nil
 }
 
-// depart reads the transfers of leaf A off the phases and makes rows of them.
-// Same-leaf transfers go to the first phases in which servers are left.
+// depart reads the transfers of leaf A off the phases and boards them. Same-leaf
+// transfers go to the first phases in which servers are left.
 func (w *seater) depart(A int) {
 	outs, leaves := &w.frame.bins[outward], w.frame.bins[inward].leaf
-	first, last := outs.first[A], outs.first[A]+outs.count[A]
-	local := w.size * (w.size - 1)
-	to, lane := w.to[:0], w.lane[:0]
+	first, bins, end := outs.first[A], outs.first[A]+outs.count[A], outs.first[A+1]
+	only := outs.only[first:bins]
+	local, locals := w.size*(w.size-1), 0
 	for phase := range w.plan.Phases {
-		before := len(to)
-		for i, v := range w.timetable.match[phase*w.frame.n:][first:last] {
+		from := phase * w.frame.n
+		right, sender := w.timetable.match[from:from+w.frame.n], w.sender[from:from+w.frame.n]
+		at := w.used
+		for i, v := range right[first:bins] {
 			B := leaves[v]
-			if B < 0 || int(B) == A {
+			if B < 0 {
 				continue
 			}
-			k := outs.only[first+int32(i)]
+			if int(B) == A {
+				sender[v] = Idle
+				continue
+			}
+			k := only[i]
 			if k < 0 {
 				k = w.frame.take(A, int(B), first+int32(i), v, w.y)
 			}
-			to, lane = append(to, B), append(lane, k)
+			w.boarded[at] = boarded{Phase(phase), int32(from) + v, k}
+			w.rows[at] = w.enter(B)
+			at++
 		}
-		free := min(local, w.size-(len(to)-before))
-		local -= free
-		for range free {
-			to, lane = append(to, int32(A)), append(lane, Local)
+		for _, v := range right[bins:end] {
+			sender[v] = Idle
 		}
-		w.board(phase, len(to)-before)
-		w.enter(to[before:])
+		for free := min(local-locals, w.size-(at-w.used)); free > 0; free-- {
+			w.boarded[at] = boarded{Phase(phase), int32(locals), Local}
+			w.rows[at] = w.enter(int32(A))
+			at++
+			locals++
+		}
+		w.board(at - w.used)
 	}
-	w.to, w.lane = to, lane
-	if len(w.rows) > 0 {
-		w.closeGroup()
-	}
+	w.closeGroup()
 }
 
-// enter makes edges of a phase's transfers to some leaves.
-func (w *seater) enter(to []int32) {
-	rows, size := w.rows, int32(w.size)
-	for _, B := range to {
-		rows = append(rows, w.vertex[B])
-		if w.met[B]++; w.met[B] == size {
-			w.vertex[B], w.met[B] = w.vertex[B]+1, 0
-		}
+// enter returns the right vertex of a transfer to a leaf.
+func (w *seater) enter(B int32) int32 {
+	v := w.vertex[B]
+	if w.met[B]++; int(w.met[B]) == w.size {
+		w.vertex[B], w.met[B] = v+1, 0
 	}
-	w.rows = rows
+	return v
 }
