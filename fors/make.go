@@ -6,11 +6,11 @@ import "runtime"
 // the lower bound: the linear shift, section 4's algorithm, the exact planner.
 // The first two leave the slots of absent servers empty, and may leave too few
 // idle slots to same-leaf pairs. Where no engine reaches the bound, the shortest
-// plan is taken, the earlier engine's among equals. The exact planner is left
-// out where a living lane is closed to a server, and the conservative engine
-// takes its place if none of the others comes within 1/32 of the bound. Make
-// fails only for a tree whose dimensions or slots contradict each other, or that
-// has no servers.
+// plan is taken, the earlier engine's among equals. The exact planner may prove a
+// higher bound than ComputeBounds. It is left out where a living lane is closed to
+// a server; the conservative engine takes its place there if none of the others
+// comes within 1/32 of the bound. Make fails only for a tree whose dimensions or
+// slots contradict each other, or that has no servers.
 func Make(t *Tree) (*Plan, error) {
 	if err := t.validate(); err != nil {
 		return nil, err
@@ -20,7 +20,9 @@ func Make(t *Tree) (*Plan, error) {
 	p := sh.regular(t, b.Reduction)
 	if p == nil || p.Phases > b.LowerBound {
 		q, err := planExact(t, b, runtime.GOMAXPROCS(0))
-		if err != nil && (p == nil || p.Phases > b.LowerBound+b.LowerBound/32) {
+		if err == nil {
+			b = q.Bounds
+		} else if p == nil || p.Phases > b.LowerBound+b.LowerBound/32 {
 			q = planConservative(t, sh, b)
 		}
 		if p == nil || q != nil && q.Phases < p.Phases {

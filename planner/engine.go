@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
+	"slices"
 	"time"
 
 	"forsd/fors"
@@ -17,9 +19,16 @@ const Auto = "auto"
 // Engines lists what Settings.Engine may be.
 var Engines = []string{Auto, string(fors.Algorithm), string(fors.Exact), string(fors.ILP)}
 
-// ilpLimit bounds the integer programmes of one plan; the paper's solver needed
-// 30 s (section 6.3).
-const ilpLimit = time.Minute
+const (
+	// ilpLimit bounds the integer programmes of one plan; the paper's solver
+	// needed 30 s (section 6.3).
+	ilpLimit = time.Minute
+	// standInLimit bounds them where they stand in for a plan of another engine:
+	// the conservative engine can do so too, at once.
+	standInLimit = time.Second
+	// boundLimit bounds the linear programme of a bound.
+	boundLimit = time.Second
+)
 
 // schedule runs the chosen engine.
 func schedule(t *topology.FatTree, engine string) (*Schedule, error) {
@@ -32,13 +41,13 @@ func schedule(t *topology.FatTree, engine string) (*Schedule, error) {
 	var err error
 	switch engine {
 	case "", Auto:
-		plan, err = fors.Make(tree)
+		plan, err = automatic(tree)
 	case string(fors.Algorithm):
 		plan, err = algorithm(tree)
 	case string(fors.Exact):
-		plan, err = fors.PlanExact(tree)
+		plan, err = exact(tree)
 	case string(fors.ILP):
-		plan, err = integer(tree)
+		plan, err = integer(tree, ilpLimit)
 	default:
 		err = fmt.Errorf("engine %q does not exist: use one of %v", engine, Engines)
 	}
@@ -61,15 +70,113 @@ func algorithm(tree *fors.Tree) (*fors.Plan, error) {
 	return nil, fmt.Errorf("engine algorithm does not apply: failures affect m = %d lanes, and the bandwidth reduction is f = %d (Algorithm 2 needs m ≤ f): use auto or exact", b.Affected, b.Reduction)
 }
 
+// automatic plans by the first engine that reaches the bound. An exact plan that
+// is over it by more than 1/32 is one whose search has ended by its limit of work;
+// the integer programme then gets a chance.
+func automatic(tree *fors.Tree) (*fors.Plan, error) {
+	plan, err := fors.Make(tree)
+	if err != nil {
+		return nil, err
+	}
+	certify(tree, plan)
+	return shorter(tree, plan), nil
+}
+
+// exact plans by the exact engine alone.
+func exact(tree *fors.Tree) (*fors.Plan, error) {
+	plan, err := fors.PlanExact(tree)
+	if err != nil {
+		return nil, err
+	}
+	certify(tree, plan)
+	return plan, nil
+}
+
+// certify raises the bound of an exact plan that is over it to that of the joint
+// linear programme, if lp_solve is built in and finds it in time. It is rarely
+// asked: the exact planner looks for such a bound itself.
+func certify(tree *fors.Tree, plan *fors.Plan) {
+	if plan.Engine != fors.Exact || plan.Gap() <= 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), boundLimit)
+	defer cancel()
+	// An error leaves the bound as it is, and the gap is warned about.
+	if bound, err := ilp.Bound(ctx, tree); err == nil && bound > plan.LowerBound {
+		plan.LowerBound, plan.Certificate = bound, fors.ByLP
+	}
+}
+
+// whyOver says, after the figures, what an exact plan over its bound is due to.
+func whyOver(plan *fors.Plan) string {
+	switch {
+	case plan.Engine != fors.Exact:
+		return ""
+	case ilp.Available():
+		return ": neither a shorter plan nor a higher bound was found within the limit of work"
+	}
+	return ": neither a shorter plan nor a higher bound was found within the limit of work, and the linear programme that may prove one is not built in"
+}
+
+// shorter returns the integer programme's plan in place of an exact one that is
+// over its bound by more than 1/32, if it has fewer phases.
+func shorter(tree *fors.Tree, plan *fors.Plan) *fors.Plan {
+	if plan.Engine != fors.Exact || plan.Gap() <= plan.LowerBound/32 {
+		return plan
+	}
+	other, err := integer(tree, standInLimit)
+	if err != nil || other.Phases >= plan.Phases {
+		return plan
+	}
+	other.Bounds = plan.Bounds
+	return other
+}
+
 // integer routes section 4's schedule by the paper's integer programme.
-func integer(tree *fors.Tree) (*fors.Plan, error) {
-	ctx, cancel := context.WithTimeoutCause(context.Background(), ilpLimit, fmt.Errorf("engine ilp found no routing within %s: use auto or exact", ilpLimit))
+func integer(tree *fors.Tree, limit time.Duration) (*fors.Plan, error) {
+	ctx, cancel := context.WithTimeoutCause(context.Background(), limit, fmt.Errorf("engine ilp found no routing within %s: use auto or exact", limit))
 	defer cancel()
 	plan, err := ilp.Plan(ctx, tree)
 	if err != nil && ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
 	return plan, err
+}
+
+// standIns are the engines that stand in for one whose plan failed verification,
+// in order.
+var standIns = []fors.Engine{fors.Exact, fors.ILP, fors.Conservative}
+
+// fallbacks yields schedules by the engines after the one whose plan failed
+// verification, or why they have none: the integer programme where it is not
+// built in or does not end in time, the exact planner where lanes are closed.
+func (s *Schedule) fallbacks() iter.Seq2[*Schedule, error] {
+	failed := slices.Index(standIns, s.Plan.Engine)
+	return func(yield func(*Schedule, error) bool) {
+		tree := forsTree(s.Tree)
+		for _, engine := range standIns[failed+1:] {
+			start := time.Now()
+			plan, err := standIn(tree, engine)
+			var second *Schedule
+			if err == nil {
+				second, err = bind(s.Tree, plan, start)
+			}
+			if !yield(second, err) {
+				return
+			}
+		}
+	}
+}
+
+// standIn plans by one of the engines that may stand in.
+func standIn(tree *fors.Tree, engine fors.Engine) (*fors.Plan, error) {
+	switch engine {
+	case fors.Exact:
+		return exact(tree)
+	case fors.ILP:
+		return integer(tree, standInLimit)
+	}
+	return fors.PlanConservative(tree), nil
 }
 
 func conservative(t *topology.FatTree) (*Schedule, error) {

@@ -61,7 +61,7 @@ type Times struct{ Plan, Tables, Verify time.Duration }
 
 // Make plans the complete exchange of the tree's servers, builds the tables and
 // verifies the one on the other. A plan of the chosen engine that fails
-// verification is replaced by a conservative one, and a warning says so.
+// verification is replaced by one of the next engine, and a warning says so.
 func Make(t *topology.FatTree, s Settings) (*Result, error) {
 	r, err := begin(t, s)
 	if err != nil || r.Schedule != nil {
@@ -150,8 +150,8 @@ func route(t *topology.FatTree, pins *lft.Pins) (*lft.Tables, Times, error) {
 }
 
 // Verified verifies the schedule on each of the tables. One that fails is
-// replaced by a conservative one that does not, and a warning says so; not so a
-// schedule with tables of its own, which carry no other.
+// replaced by one of the next engine that does not, and a warning says so; not so
+// a schedule with tables of its own, which carry no other.
 func (s *Schedule) Verified(tables ...*lft.Tables) (*Schedule, error) {
 	err := s.Check(tables...)
 	if err == nil {
@@ -160,15 +160,13 @@ func (s *Schedule) Verified(tables ...*lft.Tables) (*Schedule, error) {
 	if s.Plan.Engine == fors.Conservative || s.pins != nil {
 		return nil, err
 	}
-	second, again := conservative(s.Tree)
-	if again != nil {
-		return nil, errors.Join(err, again)
+	for second, again := range s.fallbacks() {
+		if again == nil && second.Check(tables...) == nil {
+			second.replaces(s, err)
+			return second, nil
+		}
 	}
-	if again = second.Check(tables...); again != nil {
-		return nil, err
-	}
-	second.replaces(s, err)
-	return second, nil
+	return nil, err
 }
 
 // replaces warns that the schedule stands in for one that failed verification.
@@ -221,7 +219,7 @@ func (s *Schedule) warn() {
 		s.Warnings = append(s.Warnings, Warning{LMCTooSmall, s.lmcText()})
 	}
 	if over := p.Phases - s.least; over > 0 {
-		s.Warnings = append(s.Warnings, Warning{PlanOverBound, fmt.Sprintf("the plan of engine %s has %d phases, %d more than the bound of %d", p.Engine, p.Phases, over, s.least)})
+		s.Warnings = append(s.Warnings, Warning{PlanOverBound, fmt.Sprintf("the plan of engine %s has %d phases, %d more than the bound of %d%s", p.Engine, p.Phases, over, s.least, whyOver(p))})
 	}
 	if n := len(p.Unreachable); n > 0 {
 		s.Warnings = append(s.Warnings, Warning{UnreachablePairs, fmt.Sprintf("%d ordered pairs of servers share no lane and are left out", n)})
@@ -232,11 +230,14 @@ func (s *Schedule) warn() {
 // and what to do.
 func (s *Schedule) lmcText() string {
 	text := fmt.Sprintf("the servers' LMC gives fewer LIDs than the %d lanes: ", s.Tree.Lanes)
+	const mended = ", and a failure is mended by tables first, then the plan"
 	switch {
+	case s.LIDs > 0 && s.Plan.Gap() > 0:
+		text += fmt.Sprintf("the plan has %d phases, %d more than one LID a lane may allow", s.Plan.Phases, s.Plan.Gap()) + mended
 	case s.LIDs > 0:
-		text += fmt.Sprintf("the plan has %d phases, %d more than one LID a lane may allow, and a failure is mended by tables first, then the plan", s.Plan.Phases, s.Plan.Gap())
+		text += fmt.Sprintf("the plan has %d phases, as few as with one LID a lane", s.Plan.Phases) + mended
 	case s.Plan.Engine == fors.Shift:
-		text += "the linear shift does without while nothing fails, and a failure is mended by tables first, then the plan"
+		text += "the linear shift does without while nothing fails" + mended
 	default:
 		text += "some lanes are closed to some servers"
 	}

@@ -5,12 +5,14 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"forsd/fors"
+	"forsd/ilp"
 	"forsd/internal/fabgen"
 	"forsd/lft"
 	"forsd/phasetable"
@@ -130,7 +132,7 @@ func TestBystanderBeyondLanes(t *testing.T) {
 }
 
 // TestVerified holds that a plan which does not stand on the tables is replaced
-// by one that does, or refused.
+// by one of the next engine that does, down to the last, or refused.
 func TestVerified(t *testing.T) {
 	ft := tree(t, fabgen.Spec{Spines: 4, Leaves: 4, LMC: 2})
 	tables, _, err := Route(ft, Settings{})
@@ -141,21 +143,46 @@ func TestVerified(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	row := s.Rows.To[:s.Plan.Servers]
-	row[0], row[1] = row[1], row[0]
-	again, err := s.Verified(tables)
-	if err != nil {
-		t.Fatal(err)
+	order := []fors.Engine{fors.Shift, fors.Exact, fors.ILP, fors.Conservative}
+	if !ilp.Available() {
+		order = slices.Delete(order, 2, 3)
 	}
-	if c := codes(again.Warnings); again.Plan.Engine != fors.Conservative || len(c) == 0 || c[len(c)-1] != EngineFallback {
-		t.Errorf("a spoiled plan was replaced by %s with warnings %v", again.Plan.Engine, c)
+	for _, want := range order {
+		if s.Plan.Engine != want {
+			t.Fatalf("a plan by %s, want %s", s.Plan.Engine, want)
+		}
+		if again, err := s.Verified(tables); again != s || err != nil {
+			t.Fatalf("the plan by %s is not left as it is: %v", want, err)
+		}
+		row := s.Rows.To[:s.Plan.Servers]
+		row[0], row[1] = row[1], row[0]
+		next, err := s.Verified(tables)
+		if want == fors.Conservative {
+			if err == nil {
+				t.Error("a spoiled conservative plan was replaced")
+			}
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := next.Check(tables); err != nil {
+			t.Fatal(err)
+		}
+		if c := codes(next.Warnings); len(c) == 0 || c[len(c)-1] != EngineFallback {
+			t.Errorf("a spoiled plan by %s was replaced with warnings %v", want, c)
+		}
+		s = next
+	}
+	if s, err = Plan(ft, Settings{}); err != nil {
+		t.Fatal(err)
 	}
 	for i := range tables.Switches {
 		for lid := range tables.Switches[i].Out {
 			tables.Switches[i].Out[lid] = lft.NoPath
 		}
 	}
-	if _, err := again.Verified(tables); err == nil {
+	if _, err := s.Verified(tables); err == nil {
 		t.Error("a plan was verified on empty tables")
 	}
 }

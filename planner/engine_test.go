@@ -1,0 +1,79 @@
+package planner
+
+import (
+	"slices"
+	"testing"
+
+	"forsd/fors"
+	"forsd/ilp"
+)
+
+// jointly is a tree of four leaves of three servers on five lanes, each leaf with
+// three of them, whose leaves need 11 phases each for itself and 14 together.
+func jointly() *fors.Tree {
+	tree := &fors.Tree{Lanes: 5}
+	for _, mask := range []int{28, 26, 19, 7} {
+		up := make([]bool, 5)
+		for k := range up {
+			up[k] = mask>>k&1 != 0
+		}
+		tree.Up, tree.Slots = append(tree.Up, up), append(tree.Slots, []int{0, 1, 2})
+	}
+	return tree
+}
+
+// TestCertify holds that lp_solve proves what the exact planner does, where it is
+// built in, and that no other engine's plan makes it work.
+func TestCertify(t *testing.T) {
+	tree := jointly()
+	plan, err := exact(tree)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if plan.Phases != 14 || plan.LowerBound != 14 || plan.Certificate != fors.ByLP {
+		t.Fatalf("%d phases, bound %d by %s; want 14, 14 by lp", plan.Phases, plan.LowerBound, plan.Certificate)
+	}
+	unproved := fors.ComputeBounds(tree)
+	for _, c := range []struct {
+		engine fors.Engine
+		raised bool
+	}{{fors.Exact, ilp.Available()}, {fors.Conservative, false}} {
+		again := *plan
+		again.Engine, again.Bounds = c.engine, unproved
+		certify(tree, &again)
+		want := unproved
+		if c.raised {
+			want = plan.Bounds
+		}
+		if again.Bounds != want {
+			t.Errorf("engine %s: bounds %+v, want %+v", c.engine, again.Bounds, want)
+		}
+	}
+}
+
+// TestShorter holds that the integer programme replaces an exact plan whose search
+// has ended far from the bound, if it does better, and no other.
+func TestShorter(t *testing.T) {
+	tree := jointly()
+	for leaf := range tree.Up {
+		tree.Up[leaf] = slices.Repeat([]bool{true}, 5)
+	}
+	tree.Up[0][0] = false
+	plan, err := exact(tree)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if shorter(tree, plan) != plan {
+		t.Error("a plan of as many phases as its bound was replaced")
+	}
+	far := *plan
+	far.Phases += 5
+	want := fors.Exact
+	if ilp.Available() {
+		want = fors.ILP
+	}
+	got := shorter(tree, &far)
+	if got.Engine != want || got.Bounds != plan.Bounds {
+		t.Errorf("a plan of %d phases was replaced by one by %s with bounds %+v; want %s, %+v", far.Phases, got.Engine, got.Bounds, want, plan.Bounds)
+	}
+}
