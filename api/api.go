@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"forsd/internal/health"
+	"forsd/phasetable"
 )
 
 // Backend is what the daemon answers and does. Its methods are called from many
@@ -92,15 +93,41 @@ type Epoch struct {
 	RollbackOf   uint64    `json:"rollback_of,omitempty"` // the epoch that it repeats
 }
 
-// WhatIf asks for a plan of the fabric as it would be without something.
+// WhatIf asks for a plan of the fabric as it would be without something, and with
+// Done for what remains of an exchange.
 type WhatIf struct {
-	Fail []string `json:"fail"` // a node, or node/port
+	Fail  []string  `json:"fail"`            // a node, or node/port
+	Done  *Progress `json:"done,omitempty"`  // how far an exchange has come
+	Epoch uint64    `json:"epoch,omitempty"` // the plan that the exchange runs, 0 for the one in force
 }
 
 // Forecast is the answer to a WhatIf.
 type Forecast struct {
-	What []string        `json:"what"` // the difference to the fabric now, in words
-	Plan json.RawMessage `json:"plan"` // as in plan.json
+	What      []string        `json:"what"` // the difference to the fabric now, in words
+	Plan      json.RawMessage `json:"plan"` // of the complete exchange, as in plan.json
+	Remaining *Remaining      `json:"remaining,omitempty"`
+
+	// Table is the plan as a phase table: of what remains where that was asked
+	// for, otherwise of the complete exchange. It bears the epoch of the plan that
+	// the exchange runs, or the epoch in force.
+	Table *phasetable.Table `json:"-"`
+}
+
+// Remaining is a plan of the pairs of servers that an exchange lacks.
+type Remaining struct {
+	Epoch            uint64  `json:"epoch"`       // of the plan that the exchange runs
+	Done             int     `json:"done"`        // phases of it
+	Phases           int     `json:"phases"`      // left
+	LowerBound       int     `json:"lower_bound"` // of what is left
+	Gap              int     `json:"gap"`
+	Certificate      string  `json:"certificate"` // what proves the bound
+	Engine           string  `json:"engine"`
+	Kept             int     `json:"kept"`  // transfers in their phase and on their lane
+	Moved            int     `json:"moved"` // in their phase, on another lane
+	Shed             int     `json:"shed"`  // in another phase
+	Anew             bool    `json:"anew"`  // planning from nothing took fewer phases than repair
+	UnreachablePairs int     `json:"unreachable_pairs"`
+	PlanSeconds      float64 `json:"plan_seconds"`
 }
 
 // Change says what a request did.

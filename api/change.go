@@ -7,6 +7,8 @@ import (
 	"io"
 	"net/http"
 	"time"
+
+	"forsd/phasetable"
 )
 
 // decodeStrictly reads exactly one JSON value without unknown fields.
@@ -49,14 +51,25 @@ func (s *service) reroute(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, change)
 }
 
-// whatIf answers POST /v1/whatif.
+// The forms of a forecast: JSON, or its plan's phases.
+var forecastForms = append([]form{{"json", "application/json", "application/json"}}, phaseForms...)
+
+// whatIf answers POST /v1/whatif, as JSON or with the phases of the plan.
 func (s *service) whatIf(w http.ResponseWriter, r *http.Request) error {
+	w.Header().Set("Vary", "Accept")
+	f, err := chooseForm(r, forecastForms)
+	if err != nil {
+		return err
+	}
 	var q WhatIf
 	if err := readJSON(w, r, &q); err != nil {
 		return err
 	}
-	if len(q.Fail) == 0 {
-		return BadRequest(`nothing to fail: want {"fail": ["Spine010", "Leaf007/31"]}`)
+	switch {
+	case len(q.Fail) == 0 && q.Done == nil:
+		return BadRequest(`nothing to fail: want {"fail": ["Spine010", "Leaf007/31"]}, and {"done": 120} or {"done": "33%%"} for what remains of an exchange`)
+	case q.Epoch != 0 && q.Done == nil:
+		return BadRequest(`epoch %d without done: say how far its exchange has come, {"epoch": %d, "done": 120}`, q.Epoch, q.Epoch)
 	}
 	ctx, cancel := unhurried(w, r, maxChange)
 	defer cancel()
@@ -64,7 +77,31 @@ func (s *service) whatIf(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, forecast)
+	if f.name == "json" {
+		return writeJSON(w, forecast)
+	}
+	return sendTable(w, forecast.Table, f)
+}
+
+// sendTable answers with a phase table in one of its forms.
+func sendTable(w http.ResponseWriter, table *phasetable.Table, f form) error {
+	if table == nil {
+		return Refused("there is no table of this plan")
+	}
+	var body []byte
+	var err error
+	if f.name == "csv" {
+		var out bytes.Buffer
+		err = phasetable.WriteCSV(&out, table)
+		body = out.Bytes()
+	} else {
+		body, err = phasetable.Encode(table)
+	}
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", f.content)
+	return send(w, body)
 }
 
 // rollbackRequest is the body of POST /v1/rollback.

@@ -145,6 +145,29 @@ func (c *Client) WhatIf(ctx context.Context, q WhatIf) (*Forecast, error) {
 	return ask[Forecast](ctx, c, http.MethodPost, "/v1/whatif", q)
 }
 
+// WhatIfTable asks for the phases of the plan that WhatIf describes, as the binary
+// table or as phases.csv.
+func (c *Client) WhatIfTable(ctx context.Context, q WhatIf, csv bool) ([]byte, error) {
+	body, err := json.Marshal(q)
+	if err != nil {
+		return nil, err
+	}
+	media := phasetable.MediaType
+	if csv {
+		media = "text/csv"
+	}
+	resp, err := c.do(ctx, http.MethodPost, "/v1/whatif", body, http.Header{"Accept": {media}})
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return nil, fmt.Errorf("read the phases of forsd at %s: %w", c.addr, err)
+	}
+	return data, nil
+}
+
 // Rollback has the daemon publish the plan of an older epoch anew.
 func (c *Client) Rollback(ctx context.Context, epoch uint64) (*Change, error) {
 	return ask[Change](ctx, c, http.MethodPost, "/v1/rollback", rollbackRequest{epoch})

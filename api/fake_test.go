@@ -60,7 +60,13 @@ func (f *fake) Reroute(context.Context) (Change, error) {
 
 func (f *fake) WhatIf(_ context.Context, q WhatIf) (*Forecast, error) {
 	f.calls = append(f.calls, "whatif "+strings.Join(q.Fail, " "))
-	return &Forecast{What: q.Fail, Plan: json.RawMessage(`{"phases":361}`)}, f.fails
+	forecast := &Forecast{What: append([]string{}, q.Fail...), Plan: json.RawMessage(`{"phases":361}`), Table: shift(42)}
+	if q.Done != nil {
+		f.calls = append(f.calls, fmt.Sprintf("done %s of epoch %d", q.Done, q.Epoch))
+		forecast.Remaining = &Remaining{Epoch: 42, Done: q.Done.Of(360), Phases: 240, LowerBound: 240, Certificate: "servers", Engine: "exact",
+			Kept: 82690, Moved: 3710, PlanSeconds: 0.0031}
+	}
+	return forecast, f.fails
 }
 
 func (f *fake) Rollback(_ context.Context, epoch uint64) (Change, error) {

@@ -25,6 +25,10 @@ type Rest struct {
 	past verify.Past
 }
 
+// ErrTooFar is wrapped by the error of Remaining where more phases are said to be
+// done than the plan has.
+var ErrTooFar = errors.New("phases are said to be done")
+
 // Remaining plans the pairs of servers that an exchange lacks when the tree is
 // what has become of its fabric: done phases of the old plan have run, the others
 // are kept as far as they can be (fors.Remaining). Servers are the same where
@@ -33,11 +37,11 @@ type Rest struct {
 // its own, whatever the old plan did: where servers have fewer LIDs than there
 // are lanes, some lanes are closed to them. The lanes that still live have the
 // same entries in the tables before and after a failure, so that where the old
-// tables are of that kind too, the plan holds on both. It fails where done is not
-// a number of phases of the old plan.
+// tables are of that kind too, the plan holds on both. It fails with
+// ErrTooFar where the old plan has fewer phases.
 func Remaining(t *topology.FatTree, old *phasetable.View, done int) (*Rest, error) {
 	if done < 0 || done > old.Phases() {
-		return nil, fmt.Errorf("%d phases are said to be done: the plan of epoch %d has %d", done, old.Epoch(), old.Phases())
+		return nil, fmt.Errorf("%d %w: the plan of epoch %d has %d", done, ErrTooFar, old.Epoch(), old.Phases())
 	}
 	if len(t.Servers) == 0 {
 		return nil, errors.New("the fabric has no server: there is nothing to exchange")

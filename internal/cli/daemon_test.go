@@ -168,8 +168,23 @@ func (d *fakeDaemon) WhatIf(_ context.Context, q api.WhatIf) (*api.Forecast, err
 	if err != nil {
 		return nil, err
 	}
-	forecast.Plan, err = json.Marshal(result.Report())
-	return forecast, err
+	if forecast.Plan, err = json.Marshal(result.Report()); err != nil {
+		return nil, err
+	}
+	forecast.Table = result.Table(42)
+	if q.Done == nil {
+		return forecast, nil
+	}
+	old := d.plans.Current().Table
+	rest, err := planner.Remaining(tree, old, q.Done.Of(old.Phases()))
+	if err != nil {
+		return nil, api.BadRequest("%v", err)
+	}
+	forecast.Table = rest.Table(42)
+	forecast.Remaining = &api.Remaining{Epoch: 42, Done: rest.Done, Phases: rest.Plan.Phases, LowerBound: rest.Plan.LowerBound, Gap: rest.Plan.Gap(),
+		Certificate: string(rest.Plan.Certificate), Engine: string(rest.Plan.Engine), Kept: rest.Kept, Moved: rest.Moved, Shed: rest.Shed, Anew: rest.Anew,
+		PlanSeconds: rest.Took.Seconds()}
+	return forecast, nil
 }
 
 func (d *fakeDaemon) Rollback(_ context.Context, epoch uint64) (api.Change, error) {

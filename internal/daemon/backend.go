@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -105,7 +106,7 @@ func (b backend) change(before uint64, text string) api.Change {
 	return api.Change{Epoch: now, Changed: now != before, Text: text}
 }
 
-// WhatIf plans the fabric as it would be.
+// WhatIf plans the fabric as it would be, and what remains of an exchange on it.
 func (b backend) WhatIf(_ context.Context, q api.WhatIf) (*api.Forecast, error) {
 	v := b.latest()
 	if v == nil {
@@ -129,11 +130,55 @@ func (b backend) WhatIf(_ context.Context, q api.WhatIf) (*api.Forecast, error) 
 	if err != nil {
 		return nil, err
 	}
-	forecast := &api.Forecast{What: []string{}, Plan: plan}
+	forecast := &api.Forecast{What: []string{}, Plan: plan, Table: result.Table(b.epochNumber())}
 	for _, c := range topology.Diff(v.tree.Fabric, f) {
 		forecast.What = append(forecast.What, c.Text)
 	}
-	return forecast, nil
+	if q.Done != nil {
+		err = b.remaining(forecast, tree, q)
+	}
+	return forecast, err
+}
+
+// remaining adds to a forecast what remains of an exchange.
+func (b backend) remaining(f *api.Forecast, t *topology.FatTree, q api.WhatIf) error {
+	old := b.current()
+	if q.Epoch != 0 && (old == nil || old.Epoch != q.Epoch) {
+		kept, err := b.store.load(q.Epoch)
+		if err != nil {
+			return api.BadRequest("epoch %d: %v", q.Epoch, err)
+		}
+		old = kept
+	}
+	if old == nil {
+		return api.Refused("no plan is in force yet: no exchange can have begun")
+	}
+	b.mu.Lock()
+	held := b.held
+	b.mu.Unlock()
+	rest, err := planner.Remaining((&view{tree: t}).held(held), old.view, q.Done.Of(old.view.Phases()))
+	if errors.Is(err, planner.ErrTooFar) {
+		return api.BadRequest("%v", err)
+	} else if err != nil {
+		return api.Refused("%v", err)
+	}
+	// The plan for the fabric as it is may be run at once.
+	if len(q.Fail) == 0 {
+		for _, tables := range b.tablesPossible() {
+			if tables == nil {
+				return api.Refused("the tables in force are not known yet: ask again when they have been read back")
+			}
+			if err := rest.Check(tables); err != nil {
+				return api.Refused("the switches may hold tables that do not carry the plan: ask again when the change is settled: %v", err)
+			}
+		}
+	}
+	p := rest.Plan
+	f.Table = rest.Table(old.Epoch)
+	f.Remaining = &api.Remaining{Epoch: old.Epoch, Done: rest.Done, Phases: p.Phases, LowerBound: p.LowerBound, Gap: p.Gap(),
+		Certificate: string(p.Certificate), Engine: string(p.Engine), Kept: rest.Kept, Moved: rest.Moved, Shed: rest.Shed, Anew: rest.Anew,
+		UnreachablePairs: len(p.Unreachable), PlanSeconds: rest.Took.Seconds()}
+	return nil
 }
 
 // Rollback publishes an old plan anew, if it holds on the fabric as it is.

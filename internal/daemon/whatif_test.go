@@ -1,0 +1,71 @@
+package daemon
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"forsd/api"
+	"forsd/controller"
+)
+
+// TestWhatRemains loses a cable in the midst of an exchange, before the tables
+// are mended, and gets it back.
+func TestWhatRemains(t *testing.T) {
+	d := newDaemon(t)
+	b := backend{d}
+	progress, err := api.ParseProgress("40%")
+	ok(t, err)
+	ask := func(epoch uint64, fail ...string) (*api.Forecast, error) {
+		return b.WhatIf(t.Context(), api.WhatIf{Fail: fail, Done: progress, Epoch: epoch})
+	}
+	refused := func(code, why string, err error) {
+		t.Helper()
+		var e *api.Error
+		if !errors.As(err, &e) || e.Code != code || !strings.Contains(e.Text, why) {
+			t.Errorf("want %s because of %q, got %v", code, why, err)
+		}
+	}
+	healthy := fabric(4, 4)
+	whole := d.bringUp(t, healthy)
+	first := d.current()
+
+	forecast, err := ask(0, "Leaf001/7")
+	ok(t, err)
+	r := forecast.Remaining
+	if r.Epoch != first.Epoch || r.Done != 6 || r.Phases < 9 || r.Gap != 0 || forecast.Table.Phases != r.Phases || forecast.Table.Epoch != first.Epoch {
+		t.Errorf("6 of 15 phases done, a cable would fail: %+v", r)
+	}
+
+	cut := d.see(t, lacking(healthy, 4, 1, 2))
+	d.planAndPublish(t, controller.Plan{Fabric: cut.id})
+	forecast, err = ask(first.Epoch) // on the tables of before, with the cable dead
+	ok(t, err)
+	if r := forecast.Remaining; r.Epoch != first.Epoch || r.Done != 6 || r.Gap != 0 || len(forecast.What) != 0 {
+		t.Errorf("6 of 15 phases done, a cable has failed: %+v", r)
+	}
+	_, err = ask(77)
+	refused(api.CodeBadRequest, "epoch 77", err)
+	progress, err = api.ParseProgress("99")
+	ok(t, err)
+	_, err = ask(0)
+	refused(api.CodeBadRequest, "99 phases are said to be done", err)
+	progress, err = api.ParseProgress("0")
+	ok(t, err)
+
+	// The cable is back, the tables that do without it may be in the switches.
+	if _, err := d.write(controller.Write{Fabric: cut.id}); err != nil {
+		t.Fatal(err)
+	}
+	d.see(t, healthy)
+	_, err = ask(first.Epoch)
+	refused(api.CodeRefused, "the switches may hold tables that do not carry the plan", err)
+	tables, err := tablesOf(whole, nil)
+	ok(t, err)
+	d.setTablesInForce(tables, true)
+	_, err = ask(first.Epoch)
+	ok(t, err)
+	d.setTablesInForce(nil, true)
+	_, err = ask(first.Epoch)
+	refused(api.CodeRefused, "not known yet", err)
+}
