@@ -36,8 +36,8 @@ func planExact(t *Tree, b Bounds, workers int) (*Plan, error) {
 	if bound > b.LowerBound {
 		b.LowerBound, b.Certificate = bound, ByLP
 	}
-	plan := NewPlan(Exact, t.Servers(), phases)
-	if err := n.timetable(plan, y, workers); err != nil {
+	plan, err := n.timetable(t.Servers(), phases, y, workers)
+	if err != nil {
 		return nil, err
 	}
 	plan.dropEmpty()

@@ -2,7 +2,6 @@ package fors
 
 import (
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -29,32 +28,37 @@ type timetable struct {
 // timetables keeps the memory of timetables between plans.
 var timetables = sync.Pool{New: func() any { return new(timetable) }}
 
-// timetable sets all rows of a plan to a complete exchange, given a spread for
-// its number of phases.
-func (n *net) timetable(plan *Plan, y []int32, workers int) error {
+// timetable makes a spread into a plan of its number of phases.
+func (n *net) timetable(servers, phases int, y []int32, workers int) (*Plan, error) {
 	x := timetables.Get().(*timetable)
 	defer func() {
 		x.net, x.plan, x.frame, x.y = nil, nil, nil, nil
 		timetables.Put(x)
 	}()
+	plan := &Plan{Engine: Exact, Servers: servers, Phases: phases, To: make([]Server, servers*phases), Lane: make([]Lane, servers*phases)}
 	x.net, x.plan, x.workers, x.y = n, plan, max(1, workers), y
 	x.ofLeaf = append(x.ofLeaf[:0], 0)
+	transfers := 0
 	for A, size := range n.size {
 		x.ofLeaf = append(x.ofLeaf, x.ofLeaf[A]+int32(size*(size-1)))
+		transfers += n.out(A) + size*(size-1)
 	}
-	if !slices.ContainsFunc(n.remote, func(servers int) bool { return servers > 0 }) && x.ofLeaf[n.leaves] == 0 {
-		plan.idle(0, plan.Servers)
-		return nil
+	if transfers == 0 {
+		plan.idle(0, servers)
+		return plan, nil
 	}
 	x.locals = grow(x.locals, int(x.ofLeaf[n.leaves]))
 	if err := x.setPhases(); err != nil {
-		return fmt.Errorf("set the phases of a spread: %w", err)
+		return nil, fmt.Errorf("set the phases of a spread: %w", err)
 	}
 	x.sender = grow(x.sender, len(x.match))
 	if err := x.eachLeaf((*seater).seatSenders); err != nil {
-		return err
+		return nil, err
 	}
-	return x.eachLeaf((*seater).seatReceivers)
+	if err := x.eachLeaf((*seater).seatReceivers); err != nil {
+		return nil, err
+	}
+	return plan, nil
 }
 
 // idle makes servers of a plan idle in all phases.
