@@ -58,9 +58,11 @@ The paper's own numbers stand beside them where its text has some.`,
 				o.Engines = scenario.Engines
 			}
 			bar := progress(cmd, o.Steps())
+			done := 0
 			o.Step = func(name, work string) {
-				bar.Describe(name + ", " + work)
-				_ = bar.Add(1)
+				bar.Describe(fmt.Sprintf("%s, %-6s", name, work))
+				_ = bar.Set(done)
+				done++
 			}
 			results, err := scenario.Run(cmd.Context(), o)
 			_ = bar.Finish()

@@ -219,7 +219,7 @@ func (b *bed) used() (string, error) {
 		}
 	}
 	if used == "" {
-		return "", fmt.Errorf("OpenSM's log does not say which routing engine made the tables: the lines of opensm %s have changed", b.sm.LogFile())
+		return "", fmt.Errorf("%s does not say which routing engine made the tables: this OpenSM words it differently", b.sm.LogFile())
 	}
 	return used, nil
 }

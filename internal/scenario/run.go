@@ -23,7 +23,8 @@ type Result struct {
 	Certificate        fors.Certificate `json:"certificate"`
 	Engine             fors.Engine      `json:"engine"`
 	UnreachablePairs   int              `json:"unreachable_pairs"`
-	// Throughput is (P−1)/phases, the share of what the servers' own cables allow.
+	// Throughput is (P−1)/phases, the share of what the servers' own cables allow;
+	// it means little where pairs are unreachable.
 	Throughput  float64  `json:"throughput"`
 	Gbps        float64  `json:"model_gbps"` // by the model, for a server
 	Paper       Reported `json:"paper"`
