@@ -77,11 +77,26 @@ func (b Blocked) String() string {
 // be without one and those with the same demand.
 type InfeasibleError struct{ Phases []Blocked }
 
+// named is how many phases beyond the first the text of an InfeasibleError names.
+const named = 8
+
 func (e *InfeasibleError) Error() string {
 	var s strings.Builder
 	s.WriteString(e.Phases[0].String())
-	if n := len(e.Phases); n > 1 {
-		fmt.Fprintf(&s, " (phases without routing: %d)", n)
+	for i, b := range e.Phases[1:] {
+		if i == named {
+			fmt.Fprintf(&s, " and %d more", len(e.Phases)-1-named)
+			break
+		}
+		switch {
+		case i > 0:
+			s.WriteString(", ")
+		case len(e.Phases) == 2:
+			s.WriteString("; nor has phase ")
+		default:
+			s.WriteString("; nor have phases ")
+		}
+		fmt.Fprint(&s, b.Phase)
 	}
 	s.WriteString("; plan the fabric with the exact engine")
 	return s.String()

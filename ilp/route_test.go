@@ -276,7 +276,8 @@ func TestRouteSaysWhatAndWhere(t *testing.T) {
 		phases [][]fors.Pair
 		want   string
 	}{
-		{tree, [][]fors.Pair{fine, bad, fine, bad}, "phase 1 has no routing: leaf 0 sends 2 transfers and has lanes for 1 of them (phases without routing: 2); plan the fabric with the exact engine"},
+		{tree, [][]fors.Pair{fine, bad, fine, bad}, "phase 1 has no routing: leaf 0 sends 2 transfers and has lanes for 1 of them; nor has phase 3; plan the fabric with the exact engine"},
+		{tree, [][]fors.Pair{bad, bad, fine, bad, bad, bad, bad, bad, bad, bad, bad, bad}, "phase 0 has no routing: leaf 0 sends 2 transfers and has lanes for 1 of them; nor have phases 1, 3, 4, 5, 6, 7, 8, 9 and 2 more; plan the fabric with the exact engine"},
 		{tree, [][]fors.Pair{fine, {{Src: 0, Dst: 1}}}, "route phase 1: transfer 0 from server 0 to server 1: both are on leaf 0, and such a transfer takes no lane"},
 		{&fors.Tree{Lanes: 3, Slots: tree.Slots, Up: tree.Up[:2]}, nil, "route a tree of 3 leaves: lane states are given for 2 leaves"},
 		{&fors.Tree{Lanes: 4, Slots: tree.Slots, Up: tree.Up}, nil, "route leaf 0: 3 lane states are given for 4 lanes"},
