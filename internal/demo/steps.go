@@ -84,9 +84,9 @@ func burst(rng *rand.Rand) (cables []controller.Lane, ports []ibsim.Port, names 
 	words := make([]string, len(cables))
 	for i, c := range cables {
 		ports = append(ports, ibsim.Port{Node: fmt.Sprintf("Leaf%03d", c.Leaf), Port: 21 + c.Lane})
-		words[i] = fmt.Sprintf("%d/%d", c.Leaf, 21+c.Lane)
+		words[i] = fmt.Sprintf("%s/%d", ports[i].Node, ports[i].Port)
 	}
-	return cables, ports, "leaf/port " + strings.Join(words, " ")
+	return cables, ports, strings.Join(words, " ")
 }
 
 // cost is what an exchange costs in one state of the fabric, by min-hop and by
