@@ -1,7 +1,7 @@
 package scenario
 
 // The constants of a model of the paper's measurement: a server sends at the rate
-// of its cable (section 2.1, HDR), and a phase costs, beside its transfers, a
+// of its cable (section 2.3, HDR), and a phase costs, beside its transfers, a
 // fixed part of a transfer for the barrier between phases. The part is what makes
 // 141 Gb/s of 200 when no link carries two transfers (section 3.2, scenario 0F);
 // nothing else is fitted.
