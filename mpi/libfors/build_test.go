@@ -170,7 +170,11 @@ func TestFuzzSeeds(t *testing.T) {
 	} else if len(files) != len(all) {
 		t.Errorf("%d seeds in fuzz/corpus, want %d: run with -update", len(files), len(all))
 	}
-	byTarget := map[string][]string{}
+	b, err := sanitized()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, byTarget := t.TempDir(), map[string][]string{}
 	for name, data := range all {
 		path := filepath.Join("fuzz/corpus", name)
 		if have, err := os.ReadFile(path); err != nil || !bytes.Equal(have, data) {
@@ -181,7 +185,7 @@ func TestFuzzSeeds(t *testing.T) {
 		for cut := range 8 {
 			spoiled := append([]byte(nil), data...)
 			spoiled[cut*len(data)/8] ^= 1 << cut
-			path := filepath.Join(t.TempDir(), "seed")
+			path := filepath.Join(dir, fmt.Sprintf("%s-%d", strings.ReplaceAll(name, "/", "-"), cut))
 			if err := os.WriteFile(path, spoiled[:len(data)-cut*len(data)/16], 0o600); err != nil {
 				t.Fatal(err)
 			}
@@ -189,7 +193,7 @@ func TestFuzzSeeds(t *testing.T) {
 		}
 	}
 	for target, files := range byTarget {
-		bin := compile(t, "fuzz/replay.c", append(sanitized, "fuzz/"+target+".c")...)
+		bin := compile(t, slices.Concat(sanitizers, []string{"fuzz/replay.c", "fuzz/" + target + ".c", b.library()})...)
 		if out := output(t, bin, files...); out != fmt.Sprintf("%d inputs\n", len(files)) {
 			t.Errorf("%s: %s", target, out)
 		}
@@ -200,7 +204,7 @@ func TestFuzzSeeds(t *testing.T) {
 // servers.
 func BenchmarkLibrary(b *testing.B) {
 	data, _ := encode(b, plan(b, 20, 18, 1, 5))
-	bin := compile(b, "testdata/bench.c", append([]string{"-O2"}, slices.DeleteFunc(slices.Clone(strict), func(f string) bool { return f == "-O1" })...)...)
+	bin := compile(b, append(sources(b), "-O2", "testdata/bench.c")...)
 	path := write(b, data)
 	var text string
 	for b.Loop() {

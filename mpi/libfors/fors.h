@@ -206,7 +206,9 @@ struct fors_entry {
  *	a.dlid = b.lid + b.src_path_bits   and   b.dlid = a.lid + a.src_path_bits,
  *
  * one connection serves a pair both ways, and acknowledgements and responses, too,
- * keep to a path that was verified.
+ * keep to a path that was verified. Where the peer sends nothing back, it can still
+ * mirror the sender's entry e: its dlid is a.lid + e.src_path_bits, and its own
+ * path bits are e.dlid − b.lid.
  */
 
 /*
@@ -262,6 +264,18 @@ FORS_API int fors_newer(fors_table *table, uint64_t *epoch, struct fors_error *e
  * never mix two epochs in one exchange.
  */
 FORS_API int fors_refresh(fors_table *table, fors_table **newer, struct fors_error *err);
+
+/*
+ * Asks forsd to plan what is left of an exchange of which `done` phases are done,
+ * on the fabric without what is named in `fail`: nodes ("Spine010"), or one of
+ * their ports ("Leaf007/31"); the list ends with NULL, and may be NULL. Waits for
+ * the plan, and sets *left to its table: the same epoch, and phases for the pairs
+ * that the phases from `done` on have and the fabric still joins. Returns FORS_OK,
+ * or FORS_E… and sets *left to NULL. forsd takes this on its Unix socket only, and
+ * publishes nothing: all servers must be given the same table. In it a pair may
+ * occur one way only; see src_path_bits.
+ */
+FORS_API int fors_remaining(const fors_table *table, uint32_t done, const char *const *fail, fors_table **left, struct fors_error *err);
 
 #ifdef __cplusplus
 }

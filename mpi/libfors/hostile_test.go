@@ -55,6 +55,7 @@ func TestBrokenTables(t *testing.T) {
 	byteAt := func(v byte) func(int) func([]byte) {
 		return func(at int) func([]byte) { return func(b []byte) { b[at] = v } }
 	}
+	p := start(t)
 	// The cell of server s in phase p is at 16·s + 8·p of section 4.
 	for _, c := range []struct {
 		name   string
@@ -116,19 +117,16 @@ func TestBrokenTables(t *testing.T) {
 		{"LID below the receiver's", in(4, 16+4, as16(103)), -21, "LIDs 104 to 105"},
 		{"LID above the receiver's", in(4, 16+4, as16(106)), -21, "LIDs 104 to 105"},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			data := small(t)
-			c.spoil(data)
-			reseal(data)
-			p := start(t)
-			verdict := p.do("judge %s", write(t, appendBatch(nil, data)))[0]
-			if !strings.HasPrefix(verdict, fmt.Sprintf("%d ", c.code)) || !strings.Contains(verdict, c.reason) {
-				t.Errorf("verdict %q, want code %d and %q", verdict, c.code, c.reason)
-			}
-			if _, err := phasetable.Decode(data); (err == nil) != (c.code == 0) {
-				t.Errorf("Go's reader says %v", err)
-			}
-		})
+		data := small(t)
+		c.spoil(data)
+		reseal(data)
+		verdict := p.do("judge %s", write(t, appendBatch(nil, data)))[0]
+		if !strings.HasPrefix(verdict, fmt.Sprintf("%d ", c.code)) || !strings.Contains(verdict, c.reason) {
+			t.Errorf("%s: verdict %q, want code %d and %q", c.name, verdict, c.code, c.reason)
+		}
+		if _, err := phasetable.Decode(data); (err == nil) != (c.code == 0) {
+			t.Errorf("%s: Go's reader says %v", c.name, err)
+		}
 	}
 }
 

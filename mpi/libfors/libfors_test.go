@@ -24,47 +24,67 @@ import (
 // The flags of a strict compiler, and those under which it finds every access
 // that is out of bounds.
 var (
-	strict    = []string{"-std=c11", "-D_GNU_SOURCE", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-I."}
-	sanitized = append([]string{"-fsanitize=address,undefined", "-fno-sanitize-recover=all"}, strict...)
+	strict     = []string{"-std=c11", "-D_GNU_SOURCE", "-g", "-Wall", "-Wextra", "-Werror", "-I."}
+	sanitizers = []string{"-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"}
 )
 
-// link compiles a C program with the library's sources into a directory.
-func link(dir, program string, flags []string) (string, error) {
-	bin := filepath.Join(dir, strings.TrimSuffix(filepath.Base(program), ".c"))
-	sources, err := filepath.Glob("src/*.c")
+// sanitized builds the library under the sanitizers, once for all tests, and the
+// probe with it.
+var sanitized = sync.OnceValues(func() (*built, error) {
+	dir, err := os.MkdirTemp("", "libfors")
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	args := slices.Concat([]string{"-o", bin}, flags, sources, []string{program})
-	if out, err := exec.Command("gcc", args...).CombinedOutput(); err != nil {
-		return "", fmt.Errorf("gcc %v: %w\n%s", args, err, out)
+	scratch = dir
+	b := &built{dir: dir}
+	out, err := exec.Command("make", "-s", "-j2", "out="+dir, "CFLAGS="+strings.Join(sanitizers, " "), b.library()).CombinedOutput()
+	if err != nil {
+		return b, fmt.Errorf("make: %w\n%s", err, out)
 	}
-	return bin, nil
+	return b, gcc(b.probe(), slices.Concat(sanitizers, strict, []string{"testdata/probe.c", b.library()})...)
+})
+
+// scratch is the directory of sanitized, once there is one.
+var scratch string
+
+// built is where a library and a probe were built.
+type built struct{ dir string }
+
+func (b *built) library() string { return filepath.Join(b.dir, "libfors.a") }
+func (b *built) probe() string   { return filepath.Join(b.dir, "probe") }
+
+// gcc compiles and links.
+func gcc(bin string, args ...string) error {
+	if out, err := exec.Command("gcc", append([]string{"-o", bin}, args...)...).CombinedOutput(); err != nil {
+		return fmt.Errorf("gcc %v: %w\n%s", args, err, out)
+	}
+	return nil
 }
 
-// compile is link for one test.
-func compile(t testing.TB, program string, flags ...string) string {
+// compile makes a program of sources and flags, with those of strict.
+func compile(t testing.TB, args ...string) string {
 	t.Helper()
-	bin, err := link(t.TempDir(), program, flags)
-	if err != nil {
+	bin := filepath.Join(t.TempDir(), "program")
+	if err := gcc(bin, slices.Concat(strict, args)...); err != nil {
 		t.Fatal(err)
 	}
 	return bin
 }
 
-// sanitizedProbe is the probe that most tests share.
-var sanitizedProbe = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "libfors")
-	if err != nil {
-		return "", err
+// sources are the library's.
+func sources(t testing.TB) []string {
+	t.Helper()
+	files, err := filepath.Glob("src/*.c")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("sources of the library: %v, %v", files, err)
 	}
-	return link(dir, "testdata/probe.c", sanitized)
-})
+	return files
+}
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if bin, err := sanitizedProbe(); err == nil {
-		_ = os.RemoveAll(filepath.Dir(bin))
+	if scratch != "" {
+		_ = os.RemoveAll(scratch)
 	}
 	os.Exit(code)
 }
@@ -81,11 +101,11 @@ type probe struct {
 // start runs the probe under the sanitizers.
 func start(t testing.TB) *probe {
 	t.Helper()
-	bin, err := sanitizedProbe()
+	b, err := sanitized()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return run(t, bin)
+	return run(t, b.probe())
 }
 
 // run starts a probe. It must end well at the end of the test: a leak, or an

@@ -170,7 +170,7 @@ func TestFindByText(t *testing.T) {
 // TestPortableChecksum has the checksum without the processor's instruction judge
 // tables whose lengths leave every remainder.
 func TestPortableChecksum(t *testing.T) {
-	p := run(t, compile(t, "testdata/probe.c", append([]string{"-DFORS_PORTABLE_CRC"}, sanitized...)...))
+	p := run(t, compile(t, slices.Concat(sanitizers, []string{"-DFORS_PORTABLE_CRC", "testdata/probe.c"}, sources(t))...))
 	for n := range 17 {
 		table := &phasetable.Table{Epoch: 1, Servers: []phasetable.ServerEntry{{GUID: 1, LID: 1, Name: strings.Repeat("x", n)}}}
 		data, _ := encode(t, table)
@@ -250,7 +250,7 @@ func TestEveryCodeHasAText(t *testing.T) {
 
 // TestUnderValgrind runs a library that was built as users build it.
 func TestUnderValgrind(t *testing.T) {
-	bin := compile(t, "testdata/probe.c", strict...)
+	bin := compile(t, append(sources(t), "-O2", "testdata/probe.c")...)
 	p := run(t, "valgrind", "-q", "--error-exitcode=9", "--leak-check=full", "--errors-for-leak-kinds=all", bin)
 	data, view := encode(t, plan(t, 4, 3, 1, 2))
 	p.contains("open "+write(t, data), "epoch 42 ")

@@ -5,9 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -228,10 +230,14 @@ func answer(t testing.TB, answers ...string) (where string, s *script) {
 				if request == "" {
 					break
 				}
-				s.requests <- request
+				_, length, _ := strings.Cut(request, "Content-Length: ")
+				n, _ := strconv.Atoi(strings.TrimSpace(length)) // the last header; none: 0
+				body := make([]byte, n)
+				_, _ = io.ReadFull(in, body)
+				s.requests <- request + string(body)
 				_, _ = c.Write([]byte(answers[0]))
 				answers = answers[1:]
-				if strings.HasPrefix(request, "GET") {
+				if !strings.HasPrefix(request, "HEAD") {
 					break
 				}
 			}
@@ -243,7 +249,7 @@ func answer(t testing.TB, answers ...string) (where string, s *script) {
 
 // TestForms reads a table in every form in which HTTP may send it.
 func TestForms(t *testing.T) {
-	data := string(small(t))
+	p, data := start(t), string(small(t))
 	half := len(data) / 2
 	chunks := fmt.Sprintf("%x\r\n%s\r\n%X;name=value\r\n%s\r\n0\r\n", half, data[:half], len(data)-half, data[half:])
 	length := fmt.Sprintf("Content-Length: %d\r\n\r\n", len(data))
@@ -257,15 +263,15 @@ func TestForms(t *testing.T) {
 		"bare line ends":     "HTTP/1.1 200\n" + strings.ReplaceAll(length, "\r", "") + data,
 		"early hints":        "HTTP/1.1 103 Early Hints\r\nContent-Length: 7\r\nLink: </x>\r\n\r\nHTTP/1.1 200 OK\r\n" + length + data,
 	} {
-		t.Run(name, func(t *testing.T) {
-			where, s := answer(t, text)
-			start(t).contains("open "+where, "epoch 42 ")
-			want := "GET /v1/plan/phases?format=binary HTTP/1.1\r\nHost: forsd\r\nUser-Agent: libfors/1.0\r\n" +
-				"Accept: application/vnd.forsd.phasetable\r\nConnection: close\r\n\r\n"
-			if got := <-s.requests; got != want {
-				t.Errorf("request %q, want %q", got, want)
-			}
-		})
+		where, s := answer(t, text)
+		if got := p.do("open %s", where)[0]; !strings.HasPrefix(got, "epoch 42 ") {
+			t.Errorf("%s: %s", name, got)
+		}
+		want := "GET /v1/plan/phases?format=binary HTTP/1.1\r\nHost: forsd\r\nUser-Agent: libfors/1.0\r\n" +
+			"Accept: application/vnd.forsd.phasetable\r\nConnection: close\r\n\r\n"
+		if got := <-s.requests; got != want {
+			t.Errorf("%s: request %q, want %q", name, got, want)
+		}
 	}
 }
 
@@ -280,6 +286,7 @@ func byteChunks(data string) string {
 // TestBadAnswers gives what no server should.
 func TestBadAnswers(t *testing.T) {
 	data := string(small(t))
+	p := start(t)
 	const ok = "HTTP/1.1 200 OK\r\n"
 	for name, c := range map[string][2]string{
 		"nothing":               {"", "error -5 0 0 "},
@@ -301,17 +308,17 @@ func TestBadAnswers(t *testing.T) {
 		"chunk out of range":    {ok + "Transfer-Encoding: chunked\r\n\r\nfffffffffffffffff\r\n", "error -7 "},
 		"chunk longer than it":  {ok + "Transfer-Encoding: chunked\r\n\r\n1\r\nFORS\r\n0\r\n\r\n", "error -7 0 0 a chunk is longer than its size"},
 		"empty table":           {ok + "Content-Length: 0\r\n\r\n", "error -12 0 0 0 bytes are less than the header"},
-		"not changed":           {"HTTP/1.1 304 Not Modified\r\nETag: \"42\"\r\n\r\n", "error -7 0 0 the table is said not to have changed"},
+		"not changed":           {"HTTP/1.1 304 Not Modified\r\nETag: \"42\"\r\n\r\n", "the table is said not to have changed"},
 		"spoiled table":         {ok + "Content-Length: 192\r\n\r\n" + data[:192], "error -12 0 0 192 bytes of the "},
 		"forbidden":             {"HTTP/1.1 403 Forbidden\r\nContent-Length: 35\r\n\r\n{\"error\":\"reading \\\"is\\\" off\",\"code\":1}", "status 403: reading \"is\" off"},
 		"refused without words": {"HTTP/1.1 500 Oops\r\nContent-Length: 0\r\n\r\n", "error -8 0 500 "},
 		"cut words":             {"HTTP/1.1 500 Oops\r\nContent-Length: 11\r\n\r\n{\"error\":\"\\", "status 500: forsd refused the request"},
 		"moved":                 {"HTTP/1.1 301 Moved\r\nLocation: /\r\nContent-Length: 0\r\n\r\n", "error -8 0 301 "},
 	} {
-		t.Run(name, func(t *testing.T) {
-			where, _ := answer(t, c[0])
-			start(t).contains("open "+where, c[1])
-		})
+		where, _ := answer(t, c[0])
+		if got := p.do("open %s", where)[0]; !strings.HasPrefix(got, "error ") || !strings.Contains(got, c[1]) {
+			t.Errorf("%s: %s, want %s", name, got, c[1])
+		}
 	}
 }
 
@@ -376,4 +383,32 @@ func TestWatchSaysWhatIsWrong(t *testing.T) {
 			p.contains("await", c[1])
 		})
 	}
+}
+
+// TestRemaining asks for what is left of an exchange, and gets a table that is
+// followed like any other.
+func TestRemaining(t *testing.T) {
+	data := small(t)
+	table := fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(data), data)
+	where, s := answer(t, table, table, table, "HTTP/1.1 409 Conflict\r\nContent-Length: 30\r\n\r\n{\"error\":\"no such epoch: 42\"} ",
+		"HTTP/1.1 200 OK\r\nETag: \"43\"\r\n\r\n")
+	p := start(t)
+	p.contains("open "+where, "epoch 42 ")
+	<-s.requests
+	p.contains("remaining 3", "error -1 0 0 fors_remaining: 3 phases are done of 2")
+	for command, body := range map[string]string{
+		"remaining 1": `{"epoch":42,"done":1,"fail":[]}`,
+		`remaining 2|Spine010|Leaf "7" \ é` + "\t/31": `{"epoch":42,"done":2,"fail":["Spine010","Leaf \"7\" \\ é\u0009/31"]}`,
+	} {
+		p.contains(command, "epoch 42 ")
+		want := "POST /v1/whatif?format=binary HTTP/1.1\r\nHost: forsd\r\nUser-Agent: libfors/1.0\r\nAccept: application/vnd.forsd.phasetable\r\n" +
+			fmt.Sprintf("Connection: close\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+		if got := <-s.requests; got != want {
+			t.Errorf("%s: request %q, want %q", command, got, want)
+		}
+	}
+	p.contains("remaining 0", "error -8 0 409 "+where+": status 409: no such epoch: 42")
+	p.wants("await", "1 43")
+	p.contains("memory "+write(t, data), "epoch 42 ")
+	p.contains("remaining 1", "error -25 ")
 }

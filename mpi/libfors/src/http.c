@@ -30,25 +30,48 @@ void fors_http_free_(struct http *h)
 		close(h->fd);
 	h->fd = -1;
 	free(h->body);
+	free(h->request);
 	h->body = NULL;
+	h->request = NULL;
 	h->body_length = h->body_size = 0;
 }
 
-int fors_http_request_(struct http *h, const struct source *source, bool head, const char *extra, struct fors_error *err)
+enum { WAIT = 60 }; /* s that the daemon holds a request for news */
+
+/* write_request writes a request into a buffer, as far as there is room, and returns its length. */
+static int write_request(char *out, size_t size, const struct source *source, const struct question *q)
 {
-	const bool brackets = source->kind == FROM_TCP && strchr(source->host, ':');
-	const char *host = source->kind == FROM_TCP ? source->host : "forsd";
-	char path[64] = "/v1/plan/phases";
-	if (source->job != 0)
+	static const char *const methods[] = {[TABLE] = "GET", [NEWS] = "HEAD", [REMAINING] = "POST"};
+	const bool tcp = source->kind == FROM_TCP, brackets = tcp && strchr(source->host, ':');
+	char path[64] = "/v1/plan/phases", extra[128] = "";
+	if (q->of == REMAINING)
+		strcpy(path, "/v1/whatif");
+	else if (source->job != 0)
 		snprintf(path, sizeof path, "/v1/jobs/%" PRIu64 "/phases", source->job);
-	const int n = snprintf(h->request, sizeof h->request,
-		"%s %s?format=binary HTTP/1.1\r\nHost: %s%s%s%s%s\r\nUser-Agent: libfors/%d.%d\r\nAccept: application/vnd.forsd.phasetable\r\n%s\r\n",
-		head ? "HEAD" : "GET", path, brackets ? "[" : "", host, brackets ? "]" : "", source->kind == FROM_TCP ? ":" : "",
-		source->kind == FROM_TCP ? source->port : "", FORS_VERSION_MAJOR, FORS_VERSION_MINOR, extra);
-	if (n < 0 || (size_t)n >= sizeof h->request)
-		return fors_fail_(err, FORS_ELOCATION, "%s: the name of the host is too long", source->where);
+	if (q->of == REMAINING)
+		snprintf(extra, sizeof extra, "Connection: close\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n", strlen(q->json));
+	else if (q->of == NEWS)
+		snprintf(extra, sizeof extra, "If-None-Match: \"%" PRIu64 "\"\r\nPrefer: wait=%d\r\n", q->known, WAIT);
+	else if (q->has_known)
+		snprintf(extra, sizeof extra, "Connection: close\r\nIf-None-Match: \"%" PRIu64 "\"\r\n", q->known);
+	else
+		snprintf(extra, sizeof extra, "Connection: close\r\n");
+	return snprintf(out, size, "%s %s?format=binary HTTP/1.1\r\nHost: %s%s%s%s%s\r\nUser-Agent: libfors/%d.%d\r\nAccept: application/vnd.forsd.phasetable\r\n%s\r\n%s",
+		methods[q->of], path, brackets ? "[" : "", tcp ? source->host : "forsd", brackets ? "]" : "", tcp ? ":" : "", tcp ? source->port : "",
+		FORS_VERSION_MAJOR, FORS_VERSION_MINOR, extra, q->of == REMAINING ? q->json : "");
+}
+
+int fors_http_request_(struct http *h, const struct source *source, const struct question *q, struct fors_error *err)
+{
+	const int n = write_request(NULL, 0, source, q);
+	char *request = n < 0 ? NULL : malloc((size_t)n + 1);
+	if (!request)
+		return fors_fail_(err, FORS_ENOMEM, "out of memory for a request");
+	write_request(request, (size_t)n + 1, source, q);
+	free(h->request);
+	h->request = request;
 	h->request_length = (size_t)n;
-	h->head = head;
+	h->head = q->of == NEWS;
 	h->sent = h->head_bytes = h->line_length = h->body_length = 0;
 	h->keep = h->chunked = h->has_length = h->has_etag = false;
 	h->status = 0;
@@ -309,9 +332,9 @@ static int finish(struct http *h, const struct source *source, int64_t deadline,
 }
 
 /* attempt makes one exchange with one address. */
-static int attempt(struct http *h, const struct source *source, const struct address *to, const char *extra, int64_t deadline, struct fors_error *err)
+static int attempt(struct http *h, const struct source *source, const struct address *to, const struct question *q, int64_t deadline, struct fors_error *err)
 {
-	int failed = fors_http_request_(h, source, false, extra, err);
+	int failed = fors_http_request_(h, source, q, err);
 	if (failed)
 		return failed;
 	/* A Unix socket whose queue is full takes no connection now, but soon. */
@@ -323,12 +346,9 @@ static int attempt(struct http *h, const struct source *source, const struct add
 	return finish(h, source, deadline, err);
 }
 
-int fors_http_get_(struct http *h, struct source *source, bool has_known, uint64_t known, struct fors_error *err)
+int fors_http_ask_(struct http *h, struct source *source, const struct question *q, struct fors_error *err)
 {
 	struct address to[8];
-	char extra[80] = "Connection: close\r\n";
-	if (has_known)
-		snprintf(extra, sizeof extra, "Connection: close\r\nIf-None-Match: \"%" PRIu64 "\"\r\n", known);
 	memset(h, 0, sizeof *h);
 	h->fd = -1;
 	const int64_t deadline = fors_now_() + source->timeout;
@@ -337,7 +357,7 @@ int fors_http_get_(struct http *h, struct source *source, bool has_known, uint64
 		return n;
 	int failed = FORS_ECONNECT;
 	for (int i = 0; i < n; i++) {
-		failed = attempt(h, source, &to[i], extra, deadline, err);
+		failed = attempt(h, source, &to[i], q, deadline, err);
 		if (failed != FORS_ECONNECT) {
 			source->address = to[i];
 			break;

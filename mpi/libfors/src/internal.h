@@ -64,8 +64,16 @@ struct http {
 	size_t request_length, sent;
 	size_t head_bytes, line_length, body_length, body_size;
 	unsigned char *body;
-	char request[1024];
+	char *request;
 	char line[1024];
+};
+
+/* What to ask. */
+struct question {
+	enum { TABLE, NEWS, REMAINING } of;
+	bool has_known; /* of TABLE: there is one of epoch known, which need not be sent */
+	uint64_t known; /* of NEWS: the epoch to which there is none yet */
+	const char *json; /* of REMAINING: the body of the request */
 };
 
 /* A request that is answered when the epoch changes. */
@@ -134,8 +142,8 @@ int fors_source_resolve_(const struct source *source, struct address *to, int mo
 
 /* http.c */
 
-/* Writes a request for the source's table; extra are further header lines. */
-int fors_http_request_(struct http *h, const struct source *source, bool head, const char *extra, struct fors_error *err);
+/* Writes the request that puts a question. */
+int fors_http_request_(struct http *h, const struct source *source, const struct question *q, struct fors_error *err);
 /* Starts to connect, without blocking. Returns 0 or an errno. */
 int fors_http_connect_(struct http *h, const struct address *to);
 /* Does what is possible without blocking: 1 at the end of the answer, 0 before, or FORS_E…. */
@@ -144,9 +152,9 @@ int fors_http_step_(struct http *h, const struct source *source, struct fors_err
 int fors_http_feed_(struct http *h, const unsigned char *p, size_t n, struct fors_error *err);
 /* Turns an answer that is neither 200 nor 304 into an error. */
 int fors_http_refusal_(const struct http *h, const struct source *source, struct fors_error *err);
-/* Fetches the source's table unless it is of the epoch `known` (where has_known): h has the answer, of status 200 or 304. */
-int fors_http_get_(struct http *h, struct source *source, bool has_known, uint64_t known, struct fors_error *err);
-/* Closes the socket and frees the body. */
+/* Puts a question and waits for the answer: h has it, of status 200 or 304. */
+int fors_http_ask_(struct http *h, struct source *source, const struct question *q, struct fors_error *err);
+/* Closes the socket and frees what is in memory. */
 void fors_http_free_(struct http *h);
 /* Milliseconds of the monotonic clock. */
 int64_t fors_now_(void);

@@ -218,45 +218,66 @@ static int check_wanted(const struct fors_table *t, struct fors_error *err)
 	return FORS_OK;
 }
 
-/*
- * load reads a source, takes it over in any case, and makes a table of it: 1, or 0
- * without one where the table of epoch `known` is still in force.
- */
-static int load(struct source *s, const fors_table *known, fors_table **table, struct fors_error *err)
+/* take makes a table of what was read of a source, and takes both over in any case. */
+static int take(struct source *s, unsigned char *data, size_t length, fors_table **table, struct fors_error *err)
 {
-	unsigned char *data = NULL;
-	size_t length = 0;
-	int failed;
-	if (s->kind == FROM_FILE) {
-		failed = read_file(s, &data, &length, err);
-	} else {
-		struct http h;
-		failed = fors_http_get_(&h, s, known != NULL, known ? known->info.epoch : 0, err);
-		if (!failed && h.status == 304) {
-			fors_http_free_(&h);
-			fors_source_free_(s);
-			if (!known)
-				return fors_fail_(err, FORS_EHTTP, "the table is said not to have changed, but none was known");
-			return 0;
-		}
-		data = h.body;
-		length = h.body_length;
-		h.body = NULL;
-		if (!failed)
-			fors_http_free_(&h);
+	static const unsigned char nothing[1];
+	int failed = fors_make_(data ? data : nothing, length, data, s, table, err);
+	if (!failed && (failed = check_wanted(*table, err)) != 0) {
+		fors_close(*table);
+		*table = NULL;
 	}
+	return failed;
+}
+
+/*
+ * ask asks the daemon of a source, which it takes over in any case: 1 and a table,
+ * or 0 without one where the one that is known has not changed.
+ */
+static int ask(struct source *s, const struct question *q, fors_table **table, struct fors_error *err)
+{
+	struct http h;
+	int failed = fors_http_ask_(&h, s, q, err);
 	if (failed) {
 		fors_source_free_(s);
 		return failed;
 	}
-	static const unsigned char nothing[1];
-	failed = fors_make_(data ? data : nothing, length, data, s, table, err);
-	if (!failed)
-		failed = check_wanted(*table, err);
-	if (failed || (known && (*table)->info.epoch == known->info.epoch)) {
+	if (h.status == 304) {
+		fors_http_free_(&h);
+		failed = q->has_known ? 0 : fors_fail_(err, FORS_EHTTP, "%s: the table is said not to have changed, but none was known", s->where);
+		fors_source_free_(s);
+		return failed;
+	}
+	unsigned char *data = h.body;
+	const size_t length = h.body_length;
+	h.body = NULL;
+	fors_http_free_(&h);
+	failed = take(s, data, length, table, err);
+	return failed ? failed : 1;
+}
+
+/* load reads a source, as ask does, from wherever it is. */
+static int load(struct source *s, const fors_table *known, fors_table **table, struct fors_error *err)
+{
+	int result;
+	if (s->kind == FROM_FILE) {
+		unsigned char *data = NULL;
+		size_t length = 0;
+		result = read_file(s, &data, &length, err);
+		if (result < 0)
+			fors_source_free_(s);
+		else
+			result = take(s, data, length, table, err);
+	} else {
+		const struct question q = {.of = TABLE, .has_known = known != NULL, .known = known ? known->info.epoch : 0};
+		result = ask(s, &q, table, err);
+	}
+	if (result < 0 || !*table)
+		return result;
+	if (known && (*table)->info.epoch == known->info.epoch) {
 		fors_close(*table);
 		*table = NULL;
-		return failed;
+		return 0;
 	}
 	return 1;
 }
@@ -289,4 +310,66 @@ int fors_refresh(fors_table *table, fors_table **newer, struct fors_error *err)
 	if (result == 0)
 		fors_watch_forget_(table);
 	return result;
+}
+
+/* put_text writes a text as a JSON string, and returns the end of it. */
+static char *put_text(char *out, const char *text)
+{
+	*out++ = '"';
+	for (; *text; text++) {
+		const unsigned char c = (unsigned char)*text;
+		if (c < ' ') {
+			out += sprintf(out, "\\u%04x", c);
+			continue;
+		}
+		if (c == '"' || c == '\\')
+			*out++ = '\\';
+		*out++ = (char)c;
+	}
+	*out++ = '"';
+	return out;
+}
+
+/* whatif is the body of the request for what is left of an exchange. */
+static char *whatif(uint64_t epoch, uint32_t done, const char *const *fail)
+{
+	size_t size = 128;
+	for (const char *const *f = fail; f && *f; f++)
+		size += 6 * strlen(*f) + 3; /* each byte may become \u0000 */
+	char *json = malloc(size);
+	if (!json)
+		return NULL;
+	char *out = json + sprintf(json, "{\"epoch\":%" PRIu64 ",\"done\":%" PRIu32 ",\"fail\":[", epoch, done);
+	for (const char *const *f = fail; f && *f; f++) {
+		if (f != fail)
+			*out++ = ',';
+		out = put_text(out, *f);
+	}
+	strcpy(out, "]}");
+	return json;
+}
+
+int fors_remaining(const fors_table *table, uint32_t done, const char *const *fail, fors_table **left, struct fors_error *err)
+{
+	if (!table || !left)
+		return fors_fail_(err, FORS_EINVAL, "fors_remaining: table or left is NULL");
+	*left = NULL;
+	if (done > table->info.phases)
+		return fors_fail_(err, FORS_EINVAL, "fors_remaining: %" PRIu32 " phases are done of %" PRIu32, done, table->info.phases);
+	if (table->source.kind != FROM_UNIX && table->source.kind != FROM_TCP)
+		return fors_fail_(err, FORS_ENOSOURCE, "the table did not come from forsd, which alone can plan what is left of its exchange");
+	struct source s;
+	int failed = fors_source_(table->source.where, &s, err);
+	if (failed)
+		return failed;
+	char *json = whatif(table->info.epoch, done, fail);
+	if (json) {
+		const struct question q = {.of = REMAINING, .json = json};
+		failed = ask(&s, &q, left, err);
+	} else {
+		failed = fors_fail_(err, FORS_ENOMEM, "out of memory for a request");
+		fors_source_free_(&s);
+	}
+	free(json);
+	return failed < 0 ? failed : FORS_OK;
 }

@@ -7,17 +7,14 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "internal.h"
 
 enum {
-	WAIT = 60,        /* s that the daemon holds a request */
-	SILENCE = 90000,  /* ms after which it is taken for gone */
-	RETRY = 1000,     /* ms between connections */
+	SILENCE = 90000, /* ms without an answer, after which the daemon is taken for gone */
+	RETRY = 1000,    /* ms between connections */
 };
 
 void fors_watch_free_(struct watch *w)
@@ -38,9 +35,8 @@ static int give_up(struct watch *w, int code)
 static int ask(fors_table *t, bool connected, struct fors_error *err)
 {
 	struct watch *w = &t->watch;
-	char extra[80];
-	snprintf(extra, sizeof extra, "If-None-Match: \"%" PRIu64 "\"\r\nPrefer: wait=%d\r\n", t->info.epoch, WAIT);
-	const int failed = fors_http_request_(&w->http, &t->source, true, extra, err);
+	const struct question news = {.of = NEWS, .known = t->info.epoch};
+	const int failed = fors_http_request_(&w->http, &t->source, &news, err);
 	if (failed)
 		return failed;
 	if (!connected) {

@@ -144,6 +144,23 @@ static int refresh(void)
 	return info();
 }
 
+/* remaining reads how many phases are done, and then what fails, a bar between two. */
+static int remaining(char *text)
+{
+	struct fors_error err;
+	const char *fail[8] = {NULL};
+	fors_table *left;
+	const uint32_t done = (uint32_t)strtoul(strtok(text, "|"), NULL, 10);
+	for (int n = 0; n < 7 && (fail[n] = strtok(NULL, "|")) != NULL; n++)
+		;
+	const int code = fors_remaining(table, done, fail[0] ? fail : NULL, &left, &err);
+	if (code)
+		return failed(code, &err);
+	drop();
+	table = left;
+	return info();
+}
+
 static int open_at(const char *where)
 {
 	struct fors_error err;
@@ -162,7 +179,7 @@ static int find(const char *text)
 	return 1;
 }
 
-static int obey(const char *command, const char *text)
+static int obey(const char *command, char *text)
 {
 	if (strcmp(command, "open") == 0)
 		return open_at(text);
@@ -188,6 +205,8 @@ static int obey(const char *command, const char *text)
 		return newer(1);
 	if (strcmp(command, "refresh") == 0)
 		return refresh();
+	if (strcmp(command, "remaining") == 0)
+		return remaining(text);
 	if (strcmp(command, "strerror") == 0)
 		return printf("%s\n", fors_strerror(atoi(text)));
 	if (strcmp(command, "setenv") == 0) {
@@ -206,7 +225,7 @@ int main(void)
 		char *text = strchr(line, ' ');
 		if (text)
 			*text++ = 0;
-		if (obey(line, text ? text : ""))
+		if (obey(line, text ? text : line + strlen(line)))
 			printf(".\n");
 		fflush(stdout);
 	}
