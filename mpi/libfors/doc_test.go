@@ -1,0 +1,85 @@
+package libfors
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// programs are the C texts of docs/mpi.md that use the library.
+func programs(t *testing.T) (phases, rtr string) {
+	t.Helper()
+	doc, err := os.ReadFile("../../docs/mpi.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range regexp.MustCompile("(?s)```c\n(.*?)```").FindAllStringSubmatch(string(doc), -1) {
+		switch {
+		case strings.Contains(m[1], "int main(") && strings.Contains(m[1], "fors_open(NULL"):
+			phases = m[1]
+		case strings.Contains(m[1], "int to_rtr("):
+			rtr = m[1]
+		}
+	}
+	if phases == "" || rtr == "" {
+		t.Fatal("docs/mpi.md lacks the program or to_rtr")
+	}
+	return phases, rtr
+}
+
+// TestDocumentedProgram compiles the document's program and compares what it
+// prints of one host with what Go reads.
+func TestDocumentedProgram(t *testing.T) {
+	text, _ := programs(t)
+	source := filepath.Join(t.TempDir(), "phases.c")
+	if err := os.WriteFile(source, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b, err := sanitized()
+	if err != nil {
+		t.Fatal(err)
+	}
+	bin := compile(t, append(sanitizers, source, b.library())...)
+	data, view := encode(t, plan(t, 4, 3, 1, 2))
+	const server = 5
+	want := fmt.Sprintf("epoch 42, %d phases\n", view.Phases())
+	for p := range 3 {
+		e := view.Row(server).At(p)
+		want += fmt.Sprintf("server %d phase %d: to %d at LID %d over lane %d, from %d\n", server, p, e.SendTo, e.DLID, e.Lane, e.RecvFrom)
+	}
+	cmd := exec.Command(bin, view.Server(server).Name)
+	cmd.Env = append(os.Environ(), "FORSD_TABLE="+write(t, data))
+	out, err := cmd.CombinedOutput()
+	if err != nil || string(out) != want {
+		t.Errorf("error %v, output:\n%swant:\n%s", err, out, want)
+	}
+}
+
+// TestDocumentedVerbs connects every pair of a plan as the document does, with a
+// verbs library that notes the address vectors, and holds each pair to what a
+// reliable connection checks: a packet's source LID is the one that the receiver
+// sends to.
+func TestDocumentedVerbs(t *testing.T) {
+	_, text := programs(t)
+	source := filepath.Join(t.TempDir(), "rtr.c")
+	program := "#include <fors.h>\n#include \"testdata/verbs.h\"\n" + text + "#include \"testdata/connect.c\"\n"
+	if err := os.WriteFile(source, []byte(program), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b, err := sanitized()
+	if err != nil {
+		t.Fatal(err)
+	}
+	bin := compile(t, append(sanitizers, source, b.library())...)
+	for dead := range 3 {
+		data, view := encode(t, plan(t, 6, 6, dead, 3))
+		n := view.Servers()
+		if got, want := output(t, bin, write(t, data)), fmt.Sprintf("%d connections\n", n*(n-1)); got != want {
+			t.Errorf("%d dead cables: %swant %s", dead, got, want)
+		}
+	}
+}
