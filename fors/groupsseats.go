@@ -182,14 +182,16 @@ func (w *groupSeater) rotate(A int) error {
 // first on that are before end: the first one's is in phase slot of the block,
 // and each other's is one phase before, round and round.
 func (w *groupSeater) turns(u *unit, first, end Server, slot int) {
-	d, lane := w.base[u.B]+Server(u.server), u.lane
-	row, begin := (int(u.block)*w.g+slot)*w.plan.Servers, int(u.block)*w.g*w.plan.Servers
+	d, lane, servers := w.base[u.B]+Server(u.server), u.lane, w.plan.Servers
+	begin := int(u.block) * w.g * servers
+	to, lanes := w.plan.To[begin:begin+w.g*servers], w.plan.Lane[begin:begin+w.g*servers]
+	row := slot * servers
 	for s := first; s < min(end, first+Server(w.g)); s++ {
 		if s != d {
-			w.plan.To[row+int(s)], w.plan.Lane[row+int(s)] = d, lane
+			to[row+int(s)], lanes[row+int(s)] = d, lane
 		}
-		if row -= w.plan.Servers; row < begin {
-			row += w.g * w.plan.Servers
+		if row -= servers; row < 0 {
+			row += len(to)
 		}
 	}
 }

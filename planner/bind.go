@@ -58,13 +58,22 @@ func closesLanes(t *topology.FatTree) bool {
 
 // bind gives every transfer its destination LID, and collects the warnings.
 func bind(t *topology.FatTree, plan *fors.Plan, start time.Time) (*Schedule, error) {
-	dlid := dlids(t)
-	width := t.Lanes + 1
-	s, err := bindBy(t, plan, func(_ int, d fors.Server, k fors.Lane) topology.LID { return dlid[int(d)*width+int(k)+1] })
+	s, err := unbound(t, plan)
 	if err != nil {
 		return nil, err
 	}
-	s.LIDs = LaneLIDs
+	dlid, width := dlids(t), t.Lanes+1
+	for i, d := range plan.To {
+		if d == fors.Idle {
+			continue
+		}
+		lid := dlid[int(d)*width+int(plan.Lane[i])+1]
+		if lid == 0 {
+			return nil, fmt.Errorf("phase %d: lane %d is closed to %s, whose LMC is %d", i/plan.Servers, plan.Lane[i], t.Hosts[t.Servers[d]].Name, t.Hosts[t.Servers[d]].LMC)
+		}
+		s.Rows.DLID[i] = lid
+	}
+	s.LIDs, s.least = LaneLIDs, plan.LowerBound
 	s.finish(start)
 	return s, nil
 }
@@ -72,41 +81,42 @@ func bind(t *topology.FatTree, plan *fors.Plan, start time.Time) (*Schedule, err
 // bindGroups does the same for a plan that chooses LIDs by the group of the
 // sender, and keeps what its tables need.
 func bindGroups(t *topology.FatTree, plan *fors.Grouped, start time.Time) (*Schedule, error) {
-	s, err := bindBy(t, plan.Plan, func(src int, d fors.Server, k fors.Lane) topology.LID {
-		h := &t.Hosts[t.Servers[d]]
-		if k == fors.Local {
-			return h.LID
-		}
-		return h.LID + topology.LID(plan.Group[src])
-	})
+	s, err := unbound(t, plan.Plan)
 	if err != nil {
 		return nil, err
+	}
+	base, group := make([]topology.LID, plan.Servers), make([]topology.LID, plan.Servers)
+	for d, i := range t.Servers {
+		base[d], group[d] = t.Hosts[i].LID, topology.LID(plan.Group[d])
+	}
+	for ph := range plan.Phases {
+		to, lane := plan.Row(fors.Phase(ph))
+		dlid := s.Rows.DLID[ph*plan.Servers:][:plan.Servers]
+		for src, d := range to {
+			switch {
+			case d == fors.Idle:
+			case lane[src] == fors.Local:
+				dlid[src] = base[d]
+			default:
+				dlid[src] = base[d] + group[src]
+			}
+		}
 	}
 	s.LIDs, s.least, s.pins = LIDs(plan.LIDs), plan.LeastPhases, pins(t, plan)
 	s.finish(start)
 	return s, nil
 }
 
-// bindBy gives every transfer the LID that dlid chooses for its source,
-// destination and lane, zero where there is none.
-func bindBy(t *topology.FatTree, plan *fors.Plan, dlid func(src int, d fors.Server, k fors.Lane) topology.LID) (*Schedule, error) {
-	n := len(t.Servers)
-	if plan.Servers != n {
+// unbound is the schedule of a plan, without destination LIDs.
+func unbound(t *topology.FatTree, plan *fors.Plan) (*Schedule, error) {
+	if n := len(t.Servers); plan.Servers != n {
 		return nil, fmt.Errorf("the plan has %d servers, the fabric %d", plan.Servers, n)
 	}
 	rows := verify.Rows{Phases: plan.Phases, To: make([]int32, len(plan.To)), Lane: make([]int16, len(plan.To)), DLID: make([]topology.LID, len(plan.To))}
 	for i, d := range plan.To {
 		rows.To[i], rows.Lane[i] = int32(d), int16(plan.Lane[i])
-		if d == fors.Idle {
-			continue
-		}
-		lid := dlid(i%n, d, plan.Lane[i])
-		if lid == 0 {
-			return nil, fmt.Errorf("phase %d: lane %d is closed to %s, whose LMC is %d", i/n, plan.Lane[i], t.Hosts[t.Servers[d]].Name, t.Hosts[t.Servers[d]].LMC)
-		}
-		rows.DLID[i] = lid
 	}
-	return &Schedule{Tree: t, Plan: plan, Rows: rows, least: plan.LowerBound}, nil
+	return &Schedule{Tree: t, Plan: plan, Rows: rows}, nil
 }
 
 // finish adds the warnings and stops the clock.

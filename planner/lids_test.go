@@ -177,3 +177,27 @@ func TestLIDsText(t *testing.T) {
 		}
 	}
 }
+
+// BenchmarkLIDs plans FT(2;20,18) with one dead cable, by LIDs of a server.
+func BenchmarkLIDs(b *testing.B) {
+	f := fabgen.Generate(fabgen.Spec{Spines: 20, Leaves: 18, LMC: 5})
+	base, err := topology.NewBaseline(f)
+	if err != nil {
+		b.Fatal(err)
+	}
+	f.Disconnect(topology.PortRef{Node: f.Find(fabgen.LeafGUID), Port: 21})
+	ft, err := topology.Fit(f, base, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, lids := range []LIDs{1, 2, 4, LaneLIDs} {
+		b.Run(lids.String(), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := Plan(ft, Settings{LIDs: lids}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
