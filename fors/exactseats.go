@@ -44,11 +44,19 @@ func (n *net) timetable(servers, phases int, y []int32, workers int) (*Plan, err
 		transfers += n.out(A) + size*(size-1)
 	}
 	if transfers == 0 {
-		plan.idle(0, servers)
+		plan.idle()
 		return plan, nil
 	}
 	x.locals = grow(x.locals, int(x.ofLeaf[n.leaves]))
-	if err := x.setPhases(); err != nil {
+	var wg sync.WaitGroup
+	if x.workers > 1 {
+		wg.Go(plan.idle) // while one worker builds the frame
+	} else {
+		plan.idle()
+	}
+	err := x.setPhases()
+	wg.Wait()
+	if err != nil {
 		return nil, fmt.Errorf("set the phases of a spread: %w", err)
 	}
 	x.sender = grow(x.sender, len(x.match))
@@ -61,17 +69,13 @@ func (n *net) timetable(servers, phases int, y []int32, workers int) (*Plan, err
 	return plan, nil
 }
 
-// idle makes servers of a plan idle in all phases.
-func (p *Plan) idle(first Server, servers int) {
-	for ph := range p.Phases {
-		from := ph*p.Servers + int(first)
-		to, lane := p.To[from:from+servers], p.Lane[from:from+servers]
-		for i := range to {
-			to[i] = Idle
-		}
-		for i := range lane {
-			lane[i] = Local
-		}
+// idle makes all servers of a plan idle.
+func (p *Plan) idle() {
+	for i := range p.To {
+		p.To[i] = Idle
+	}
+	for i := range p.Lane {
+		p.Lane[i] = Local
 	}
 }
 

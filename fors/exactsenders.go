@@ -15,7 +15,6 @@ func (w *seater) seatSenders(A int) error {
 		}
 	}
 	w.begin(A, vertices*w.net.size[A])
-	w.plan.idle(w.base[A], w.size)
 	w.depart(A)
 	groups, err := w.colour(int32(vertices))
 	if err != nil {
