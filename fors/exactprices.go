@@ -66,15 +66,16 @@ func newTariff(n *net) *tariff {
 // lanes of pairs looked at. It goes on from the prices at which it ended before.
 //
 // All transfers take their cheapest lanes; then the price of a link rises by the
-// transfers over Φ, the bound at hand, or falls by those that lack. Prices w* of
-// length 1 that prove more than Φ with a margin of γ, the difference between what
-// is paid and Φ times what the links cost, make it end after (G/γ)² steps at most,
-// where G is the longest that a step can be: each brings the prices γ further in
-// the direction of w*, and as long as they prove nothing their squared length
-// grows by G² at most. Where there are no such prices, for the same reason, no
-// link carries more than Φ + G/√n in the mean of n steps.
+// transfers over Φ, the bound at hand, or falls by those that lack. If there are
+// prices w* of length 1 that prove more than Φ with a margin of γ, the difference
+// between what is paid and Φ times what the links cost, such prices are found
+// after (G/γ)² steps at most, where G is the longest that a step can be: each goes
+// γ or more in the direction of w*, and as long as they prove nothing their
+// squared length grows by G² at most. If there are none, for the same reason, no
+// link carries more than Φ + G/√n in the mean of n steps. In the mean that round
+// takes later steps count more, because the first ones are far off.
 func (f *tariff) prove(bound, work int) int {
-	for ; work > 0; work -= len(f.ways) + len(f.price[outward]) {
+	for ; work > 0 && f.steps < mostSteps; work -= len(f.ways) + len(f.price[outward]) {
 		paid, cost := f.choose(), int64(0)
 		for _, prices := range f.price {
 			for _, price := range prices {
@@ -94,6 +95,8 @@ func (f *tariff) prove(bound, work int) int {
 }
 
 const (
+	// mostSteps keeps the sums of flow in 63 bits, for up to 2²³ transfers of two leaves.
+	mostSteps = 1 << 20
 	// finest is how many different prices simplify tries with, 0 apart, and
 	// simplifyEvery how many steps are made in between.
 	finest        = 8

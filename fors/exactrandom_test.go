@@ -92,7 +92,7 @@ func TestExactRandom(t *testing.T) {
 func TestExactDamaged(t *testing.T) {
 	var c tally
 	rng := rand.New(rand.NewPCG(20, 18))
-	for i := range share(2000, 200) {
+	for i := range share(2000, 100) {
 		tree := randomFailures(fullTree(20, 18), 1+rng.IntN(180), uint64(i))
 		if i%2 != 0 {
 			populate(tree, rng)

@@ -10,7 +10,7 @@ import (
 func TestSearchEnds(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 9))
 	over := 0
-	for range 200 {
+	for range 100 {
 		tree := randomTree(rng)
 		n, least := newNet(tree), ComputeBounds(tree).LowerBound
 		before := 0
