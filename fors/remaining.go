@@ -111,8 +111,9 @@ type mender struct {
 	board       *board
 	packing     packing
 
-	plan *Plan
-	left *PairSet // pairs that are in no phase yet
+	plan     *Plan
+	left     *PairSet // pairs that are in no phase yet
+	failures int      // to find a lane by force
 }
 
 func newMender(t *Tree, pairs *PairSet, old *Plan, workers int) *mender {
@@ -210,7 +211,7 @@ func (m *mender) firstFit() (*Plan, error) {
 
 // begin forgets the plan at hand.
 func (m *mender) begin() {
-	m.plan, m.left = NewPlan(Exact, m.pairs.Servers(), 0), m.pairs.Clone()
+	m.plan, m.left, m.failures = NewPlan(Exact, m.pairs.Servers(), 0), m.pairs.Clone(), 0
 }
 
 // keep begins with the phases of the old plan and those of their transfers that
@@ -264,12 +265,29 @@ func (m *mender) mend(first int) error {
 		evicted := len(out)
 		out = m.board.load(m.plan, Phase(ph), out)
 		for i, x := range out {
-			if i < evicted || !m.board.force(x.Src, x.Dst) {
+			if i < evicted || !m.place(x) {
 				m.left.Add(x.Src, x.Dst)
 			}
 		}
 	}
 	return nil
+}
+
+// maxFailures is how often a lane is sought by force in vain before that is given
+// up for a plan: where many transfers find none, most are shed anyway.
+const maxFailures = 200
+
+// place puts a transfer between idle servers into the phase at hand and tells
+// whether there is a lane for it.
+func (m *mender) place(x Pair) bool {
+	if m.failures >= maxFailures {
+		return m.board.fit(x.Src, x.Dst)
+	}
+	placed := m.board.force(x.Src, x.Dst)
+	if !placed {
+		m.failures++
+	}
+	return placed
 }
 
 // shed places pairs in phases in which both ends idle and a lane can be had.

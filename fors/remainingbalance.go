@@ -1,6 +1,7 @@
 package fors
 
 import (
+	"cmp"
 	"math/rand/v2"
 	"slices"
 )
@@ -23,6 +24,7 @@ type balancer struct {
 	round  int32
 	way    []Server // the sources of a path or cycle
 	work   int      // steps that are left
+	givers []giver
 }
 
 // phaseRows are the rows of a phase.
@@ -60,11 +62,12 @@ func (x *balancer) phase(ph int) phaseRows {
 	return phaseRows{to, x.from[ph*x.plan.Servers:][:x.plan.Servers], lane, x.over[2*x.leaves*ph:][:2*x.leaves]}
 }
 
-// What balancing may cost: steps from server to server in search of the phase
-// that gives most, and swaps with random phases.
+// What balancing may cost: phases looked at for the one that gives most, steps
+// from server to server in doing so, and in swaps with random phases.
 const (
-	balanceWork  = 1 << 28
-	balanceSteps = 20000
+	balanceGivers = 32
+	balanceWork   = 1 << 24
+	wanderWork    = 1 << 23
 )
 
 // balance swaps parts of phases as long as that brings the excess over living
@@ -76,7 +79,7 @@ func (x *balancer) balance() {
 		for x.relieve(a) {
 		}
 	}
-	x.wander(balanceSteps)
+	x.wander(wanderWork / max(1, x.plan.Servers))
 }
 
 // wander swaps parts of phases that have excess with random ones where that does
@@ -118,19 +121,30 @@ func (x *balancer) excess(ph int) (sum int) {
 	return sum
 }
 
-// relieve swaps parts of a phase with the phase that gives most, and tells
-// whether one gives anything.
+// relieve swaps parts of a phase that has excess with the phase that gives most,
+// of those that might give most, and tells whether one gives anything.
 func (x *balancer) relieve(a int) bool {
+	if x.excess(a) == 0 || x.work < 0 {
+		return false
+	}
 	x.rows[0] = x.phase(a)
-	best, most := -1, 0
+	x.givers = x.givers[:0]
 	for b := range x.plan.Phases {
-		if a == b || x.work < 0 || x.atMost(x.rows[0].over, x.phase(b).over) <= most {
-			continue
+		if most := x.atMost(x.rows[0].over, x.phase(b).over); most > 0 && a != b {
+			x.givers = append(x.givers, giver{b, most})
 		}
-		x.rows[1] = x.phase(b)
+	}
+	slices.SortFunc(x.givers, func(a, b giver) int { return cmp.Or(b.most-a.most, a.phase-b.phase) })
+	x.work -= x.plan.Phases * x.leaves
+	best, most := -1, 0
+	for _, g := range x.givers[:min(len(x.givers), balanceGivers)] {
+		if g.most <= most {
+			break
+		}
 		x.work -= x.plan.Servers
+		x.rows[1] = x.phase(g.phase)
 		if gain := x.swap(false, nil); gain > most {
-			best, most = b, gain
+			best, most = g.phase, gain
 		}
 	}
 	if best < 0 {
@@ -140,6 +154,9 @@ func (x *balancer) relieve(a int) bool {
 	x.swap(true, nil)
 	return true
 }
+
+// giver is a phase and the most that it can give.
+type giver struct{ phase, most int }
 
 // atMost is the most that swaps between two phases can gain.
 func (x *balancer) atMost(a, b []int32) (sum int) {

@@ -1,6 +1,9 @@
 package fors
 
-import "math/rand/v2"
+import (
+	"math/bits"
+	"math/rand/v2"
+)
 
 // forcer finds a lane for a transfer where no chain of swaps does. It gives the
 // transfer the lane of others, which seek new ones in their turn, and so on. What
@@ -85,28 +88,28 @@ func (b *board) settle(x Server) {
 // leastTaken returns the lane of a transfer that is taken at fewest of its ends,
 // one of those at random, and of those first that it may come back to.
 func (b *board) leastTaken(x, d Server) Lane {
-	f := &b.forcer
+	f, A, B := &b.forcer, int(b.leaf[x])*b.words, int(b.leaf[d])*b.words
 	choice, least, equals := Lane(-1), 0, 0
-	for i := range b.lanes {
-		k := Lane(i)
-		if !b.usable(x, d, k) {
-			continue
+	for i := range b.words {
+		usable := b.up[A+i] & b.up[B+i]
+		if b.open != nil {
+			usable &= b.open[d][i]
 		}
-		taken := 0
-		for end, leaf := range [2]int32{b.leaf[x], b.leaf[d]} {
-			if !b.isFree(end, leaf, k) {
-				taken++
+		out, in := b.free[outward][A+i], b.free[inward][B+i]
+		for ; usable != 0; usable &= usable - 1 {
+			bit := bits.TrailingZeros64(usable)
+			k := i<<6 + bit
+			taken := 2 - int(out>>bit&1) - int(in>>bit&1)
+			if f.until[int(x)*b.lanes+k] > f.step {
+				taken += 2
 			}
-		}
-		if f.until[int(x)*b.lanes+i] > f.step {
-			taken += 2
-		}
-		switch {
-		case choice < 0 || taken < least:
-			choice, least, equals = k, taken, 1
-		case taken == least:
-			if equals++; f.rng.IntN(equals) == 0 {
-				choice = k
+			switch {
+			case choice < 0 || taken < least:
+				choice, least, equals = Lane(k), taken, 1
+			case taken == least:
+				if equals++; f.rng.IntN(equals) == 0 {
+					choice = Lane(k)
+				}
 			}
 		}
 	}
