@@ -6,7 +6,9 @@
 // A D-regular bipartite multigraph splits into D perfect matchings (König 1916).
 // Colourer finds them by halving: while D is even, the edges are paired at each
 // vertex and the alternating cycles of pairs coloured with two colours, which
-// leaves two D/2-regular graphs (Gabow and Kariv, SIAM J. Comput. 11, 1982);
-// when D is odd, a perfect matching found by random walks comes out first (Goel,
-// Kapralov and Khanna, STOC 2010). The cost is O(E log D).
+// leaves two D/2-regular graphs; when D is odd, a perfect matching found by
+// random walks comes out first (Goel, Kapralov and Khanna, STOC 2010). One half is
+// coloured before the other, which borrows some of its matchings, so that it has
+// a degree with more factors of two and needs fewer searches (after Gabow and
+// Kariv, SIAM J. Comput. 11, 1982). The cost is O(E log D).
 package bipartite
