@@ -36,10 +36,10 @@ func PlanPairs(t *Tree, pairs *PairSet) (*Plan, error) {
 // used lanes that are dead now goes back into its own phase, on lanes that
 // chains of swaps make free; what finds none is shed into phases in which both
 // its ends idle; what is left gets phases of its own. Where that takes more
-// phases than the bound, the pairs are planned from nothing as well, and the
-// shorter plan is returned, the repaired one among equals. It fails as PlanPairs
-// does, and where old is of another number of servers. A nil old is a plan
-// without phases.
+// phases than the bound, transfers are moved between phases first, and then the
+// pairs are planned from nothing; the shortest plan is returned, that nearest to
+// the old one among equals. It fails as PlanPairs does, and where the rows of old
+// are not those of as many servers. A nil old is a plan without phases.
 func Remaining(t *Tree, pairs *PairSet, old *Plan) (*Remainder, error) {
 	if err := t.validate(); err != nil {
 		return nil, err
@@ -50,6 +50,9 @@ func Remaining(t *Tree, pairs *PairSet, old *Plan) (*Remainder, error) {
 	}
 	if pairs.Servers() != servers || old.Servers != servers {
 		return nil, fmt.Errorf("plan what remains on a tree of %d servers: the pairs are of %d, the old plan of %d", servers, pairs.Servers(), old.Servers)
+	}
+	if want := old.Phases * servers; len(old.To) != want || len(old.Lane) != want {
+		return nil, fmt.Errorf("plan what remains: the old plan has %d destinations and %d lanes, want %d of each for %d phases", len(old.To), len(old.Lane), want, old.Phases)
 	}
 	return newMender(t, pairs, old, runtime.GOMAXPROCS(0)).remainder()
 }

@@ -284,6 +284,7 @@ func TestRemainingRefuses(t *testing.T) {
 	}{
 		"pairs of other servers":     {tree, NewPairSet(8), nil},
 		"a plan of other servers":    {tree, NewPairSet(9), NewPlan(Exact, 8, 1)},
+		"a plan that lacks rows":     {tree, NewPairSet(9), &Plan{Servers: 9, Phases: 1}},
 		"a tree without servers":     {&Tree{Slots: [][]int{{}}, Up: [][]bool{{}}}, NewPairSet(0), nil},
 		"a tree without lane states": {&Tree{Lanes: 3, Slots: tree.Slots}, NewPairSet(9), nil},
 	} {

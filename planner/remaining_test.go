@@ -82,6 +82,30 @@ func changed(t *testing.T, s fabgen.Spec, change func(*topology.Fabric)) *topolo
 	return ft
 }
 
+// TestRemainingFewLIDs plans what remains of a plan with tables of its own: on
+// tables with one LID a lane, without the pairs that have none on a living lane.
+func TestRemainingFewLIDs(t *testing.T) {
+	spec := fabgen.Spec{Spines: 6, Leaves: 4, LMC: 1}
+	cable := func(port uint8) func(*topology.Fabric) {
+		return func(f *topology.Fabric) { f.Disconnect(topology.PortRef{Node: f.Find(fabgen.LeafGUID), Port: port}) }
+	}
+	r, err := Make(changed(t, spec, cable(7)), Settings{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	after := changed(t, spec, cable(8))
+	rest, err := Remaining(after, viewOf(t, r), r.Plan.Phases/2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := codes(rest.Warnings); rest.LIDs != LaneLIDs || len(c) == 0 || c[0] != LMCTooSmall {
+		t.Errorf("a plan by %s LIDs with warnings %v", rest.LIDs, c)
+	}
+	if err := rest.Check(rest.Tables); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestRemainingRefuses(t *testing.T) {
 	ft := tree(t, fabgen.Spec{Spines: 4, Leaves: 3, LMC: 2})
 	r, err := Make(ft, Settings{})
