@@ -74,6 +74,8 @@ type candidate struct {
 	view     *view
 	schedule *planner.Schedule
 	epoch    *epoch
+
+	planned, verified time.Time
 }
 
 // managerState is what is known of the OpenSM next door.

@@ -51,12 +51,12 @@ func (d *Daemon) makePlan(a controller.Plan) (same bool, err error) {
 	if follow {
 		plan = d.planWithTables
 	}
-	c, planned, err := plan(v, a)
+	c, err := plan(v, a)
 	if err != nil {
 		return false, err
 	}
-	d.mark(v, planned, func(t *times) *time.Time { return &t.planned })
-	d.mark(v, time.Now(), func(t *times) *time.Time { return &t.verified })
+	d.mark(v, c.planned, func(t *times) *time.Time { return &t.planned })
+	d.mark(v, c.verified, func(t *times) *time.Time { return &t.verified })
 	d.candidate = c
 	if same = d.inForceIs(c.schedule); same {
 		d.planWarnings(c.schedule.Warnings)
@@ -68,23 +68,26 @@ func (d *Daemon) makePlan(a controller.Plan) (same bool, err error) {
 // tables that the switches may hold: before its tables are there it does so only
 // where they do not change what it uses. Lanes to avoid beyond those held back
 // need no plan of their own, for no other plan would hold.
-func (d *Daemon) planWithTables(v *view, a controller.Plan) (c candidate, planned time.Time, err error) {
+func (d *Daemon) planWithTables(v *view, a controller.Plan) (c candidate, err error) {
 	r, err := v.route(a.Hold, d.planning())
 	if err != nil {
-		return c, planned, err
+		return c, err
 	}
-	planned = time.Now()
+	c = candidate{view: v, schedule: r.schedule, planned: time.Now()}
 	if !a.Final {
-		return candidate{v, r.schedule, nil}, planned, r.schedule.Check(d.tablesFor(a, r.tables)...)
+		err = r.schedule.Check(d.tablesFor(a, r.tables)...)
+		c.verified = time.Now()
+		return c, err
 	}
 	staged := d.stage(r.schedule)
 	err = r.schedule.Check(d.tablesFor(a, r.tables)...)
-	return candidate{v, r.schedule, (<-staged).of(r.schedule)}, planned, err
+	c.verified, c.epoch = time.Now(), (<-staged).of(r.schedule)
+	return c, err
 }
 
 // planForTables plans for tables that carry any plan. Planning and the tables
 // that are to follow are worked on side by side.
-func (d *Daemon) planForTables(v *view, a controller.Plan) (c candidate, planned time.Time, err error) {
+func (d *Daemon) planForTables(v *view, a controller.Plan) (c candidate, err error) {
 	type routed struct {
 		routes
 		err error
@@ -96,10 +99,10 @@ func (d *Daemon) planForTables(v *view, a controller.Plan) (c candidate, planned
 	}()
 	tree := v.held(a.Avoid)
 	schedule, err := planner.Plan(tree, d.planning())
-	planned = time.Now()
+	c = candidate{view: v, planned: time.Now()}
 	r := <-next
 	if err = errors.Join(err, r.err); err != nil {
-		return c, planned, err
+		return c, err
 	}
 	staged := d.stage(schedule)
 	on := d.tablesFor(a, r.tables)
@@ -107,7 +110,9 @@ func (d *Daemon) planForTables(v *view, a controller.Plan) (c candidate, planned
 	if old := v.familiar(tree, d.current()); err != nil && !a.Final && old != nil {
 		schedule, err = d.planFor(old, on)
 	}
-	return candidate{v, schedule, (<-staged).of(schedule)}, planned, err
+	c.schedule, c.verified = schedule, time.Now()
+	c.epoch = (<-staged).of(schedule)
+	return c, err
 }
 
 // tablesFor lists the tables on which a plan must hold: those that the switches
