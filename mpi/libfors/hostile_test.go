@@ -86,6 +86,7 @@ func TestBrokenTables(t *testing.T) {
 		{"sections overlap", put64(112, 192), -18, "index by GUID: offset 192"},
 		{"short section", put64(120, 12), -18, "index by GUID: 12 bytes"},
 		{"no string table", put64(152, 0), -19, "string table of 0"},
+		{"string table without its last byte", put64(152, 23), -19, "server 3: a name of 5 bytes at 18 in a string table of 23"},
 		{"GUID", in(0, 24, as64(0)), -19, "server 1 has no port GUID"},
 		{"LID zero", in(0, 24+8, as16(0)), -19, "server 1: LID 0"},
 		{"LID beyond unicast", in(0, 24+8, as16(0xBFFF)), -19, "server 1: LID 49151 with LMC 1"},
@@ -126,6 +127,33 @@ func TestBrokenTables(t *testing.T) {
 		}
 		if _, err := phasetable.Decode(data); (err == nil) != (c.code == 0) {
 			t.Errorf("%s: Go's reader says %v", c.name, err)
+		}
+	}
+}
+
+// TestNamesAreUTF8 gives names of all bytes at which the rules of UTF-8 change.
+func TestNamesAreUTF8(t *testing.T) {
+	edges := []byte{0, 'a', 0x7F, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF, 0xC0, 0xC1, 0xC2, 0xDF, 0xE0, 0xE1, 0xEC, 0xED, 0xEE, 0xEF, 0xF0, 0xF1, 0xF3, 0xF4, 0xF5, 0xFF}
+	seed := small(t)
+	rng := rand.New(rand.NewPCG(5, 6))
+	var batch []byte
+	var wants []error
+	for i := range len(edges)*len(edges)*len(edges) + 4000 {
+		data := append([]byte(nil), seed...)
+		name := data[section(data, 3):][:5]
+		for k := range name {
+			name[k] = edges[rng.IntN(len(edges))]
+		}
+		if i < len(edges)*len(edges)*len(edges) { // each three of them, then ASCII
+			copy(name, []byte{edges[i%25], edges[i/25%25], edges[i/625], 'a', 'a'})
+		}
+		reseal(data)
+		_, err := phasetable.Decode(data)
+		batch, wants = appendBatch(batch, data), append(wants, err)
+	}
+	for i, verdict := range start(t).do("judge %s", write(t, batch)) {
+		if (verdict == "0 ") != (wants[i] == nil) {
+			t.Errorf("name %d: C says %q, Go says %v", i, verdict, wants[i])
 		}
 	}
 }
