@@ -1,0 +1,209 @@
+package planner
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"forsd/lft"
+	"forsd/topology"
+)
+
+// ErrNoMember is the error of PlanJob where the fabric has none of the job's
+// servers now.
+var ErrNoMember = errors.New("none of the job's hosts is attached to the fabric")
+
+// PlanJob plans the complete exchange among some servers of the tree alone, given
+// by port GUID, over the lanes that are up, and verifies it on each of the tables,
+// of which there must be one at least. Members that the tree lacks are left out;
+// the others are the servers of the schedule's tree, in its order. Whoever is on a
+// leaf may be a member, bystanders too. Where tables follow from the fabric's plan
+// (Settings.TablesFollow), the lane of a transfer is what those tables make of the
+// destination's LIDs, and the plan is of engine conservative.
+func PlanJob(t *topology.FatTree, members []topology.GUID, s Settings, on ...*lft.Tables) (*Schedule, error) {
+	if len(on) == 0 {
+		return nil, errors.New("plan a job: the tables in force are not known")
+	}
+	sub := Restrict(t, members)
+	if len(sub.Servers) == 0 {
+		return nil, ErrNoMember
+	}
+	lids, err := s.groups(t)
+	if err != nil {
+		return nil, err
+	}
+	var schedule *Schedule
+	if lids > 0 {
+		schedule, err = carriedBy(sub, lids, on)
+	} else if schedule, err = Plan(sub, Settings{LIDs: LaneLIDs}); err == nil {
+		schedule, err = schedule.Verified(on...)
+	}
+	if err != nil {
+		return nil, err
+	}
+	// What too few LIDs cost is said of the fabric as a whole.
+	schedule.Warnings = slices.DeleteFunc(schedule.Warnings, func(w Warning) bool { return w.Code == LMCTooSmall })
+	return schedule, nil
+}
+
+// Restrict is the tree with the hosts on leaves that have one of the port GUIDs as
+// its servers; all others are bystanders.
+func Restrict(t *topology.FatTree, members []topology.GUID) *topology.FatTree {
+	wanted := make(map[topology.GUID]bool, len(members))
+	for _, g := range members {
+		wanted[g] = true
+	}
+	sub := *t
+	sub.Servers = nil
+	for i := range t.Hosts {
+		if h := &t.Hosts[i]; wanted[h.GUID] && h.Leaf >= 0 && h.LID != 0 {
+			sub.Servers = append(sub.Servers, i)
+		}
+	}
+	return &sub
+}
+
+// Member is a host port that belongs to a job.
+type Member struct {
+	GUID topology.GUID `json:"guid"`
+	Name string        `json:"name"` // its description when the job was made
+}
+
+// FindMembers finds host ports, each by its description, the first word of that,
+// its port GUID (0x…) or any of its LIDs, in this order. Ports that are absent now
+// are found by what the baseline has of them. Where several have the name, the one
+// that takes part in the fabric's exchange is meant; an error lists them where that
+// does not decide. Each port may be named once.
+func FindMembers(t *topology.FatTree, names []string) ([]Member, error) {
+	found := newDirectory(t)
+	members := make([]Member, len(names))
+	by := make(map[topology.GUID]string, len(names))
+	for i, name := range names {
+		p, err := found.find(name)
+		if err != nil {
+			return nil, err
+		}
+		if other, twice := by[p.GUID]; twice {
+			return nil, fmt.Errorf("hosts %.80q and %.80q are the same port, %s", other, name, p.GUID)
+		}
+		by[p.GUID], members[i] = name, p.Member
+	}
+	return members, nil
+}
+
+// port is a host port that may be found.
+type port struct {
+	Member
+	leaf    int // −1 on a spine
+	server  bool
+	present bool
+}
+
+// directory leads from names to host ports.
+type directory struct {
+	ports []port
+	names map[string][]int // descriptions, [place] of ports
+	words map[string][]int // their first words
+	guids map[topology.GUID]int
+	lids  map[topology.LID]int
+}
+
+func newDirectory(t *topology.FatTree) *directory {
+	d := &directory{names: map[string][]int{}, words: map[string][]int{}, guids: map[topology.GUID]int{}, lids: map[topology.LID]int{}}
+	for i := range t.Hosts {
+		h := &t.Hosts[i]
+		for j := range 1 << h.LMC {
+			if h.LID != 0 {
+				d.lids[h.LID+topology.LID(j)] = len(d.ports)
+			}
+		}
+		d.add(port{Member{h.GUID, h.Name}, h.Leaf, h.Server, true})
+	}
+	for l := range t.Baseline.Leaves {
+		for _, s := range t.Baseline.Leaves[l].Slots {
+			if _, known := d.guids[s.GUID]; s.GUID != 0 && !known {
+				d.add(port{Member{s.GUID, s.Name}, l, true, false})
+			}
+		}
+	}
+	return d
+}
+
+func (d *directory) add(p port) {
+	n := len(d.ports)
+	d.ports = append(d.ports, p)
+	d.guids[p.GUID] = n
+	if p.Name != "" {
+		d.names[p.Name] = append(d.names[p.Name], n)
+		if word := firstWord(p.Name); word != p.Name {
+			d.words[word] = append(d.words[word], n)
+		}
+	}
+}
+
+// find finds one port.
+func (d *directory) find(name string) (port, error) {
+	for _, places := range [][]int{d.names[name], d.words[name]} {
+		if len(places) > 0 {
+			return d.choose(name, places)
+		}
+	}
+	if place, ok := d.number(name); ok {
+		return d.choose(name, []int{place})
+	}
+	return port{}, fmt.Errorf("no host has the name, port GUID or LID %.80q: forsctl topology --json lists them", name)
+}
+
+// number finds a port by its GUID or one of its LIDs.
+func (d *directory) number(text string) (place int, ok bool) {
+	if g, err := topology.ParseGUID(text); err == nil && strings.HasPrefix(text, "0x") {
+		place, ok = d.guids[g]
+		return place, ok
+	}
+	if lid, err := strconv.ParseUint(text, 10, 16); err == nil {
+		place, ok = d.lids[topology.LID(lid)]
+	}
+	return place, ok
+}
+
+// choose takes the one of several ports that is meant: one that is there before
+// one that is absent, a server before a bystander.
+func (d *directory) choose(name string, places []int) (port, error) {
+	for _, better := range []func(*port) bool{
+		func(p *port) bool { return p.present },
+		func(p *port) bool { return p.server },
+	} {
+		var kept []int
+		for _, i := range places {
+			if better(&d.ports[i]) {
+				kept = append(kept, i)
+			}
+		}
+		if len(kept) > 0 {
+			places = kept
+		}
+	}
+	p := d.ports[places[0]]
+	if len(places) > 1 {
+		text := ""
+		for _, i := range places[:min(len(places), 8)] {
+			text += fmt.Sprintf(", %s (%s)", d.ports[i].GUID, d.ports[i].Name)
+		}
+		return p, fmt.Errorf("%d ports are called %.80q: name one by its whole description or its GUID: %s", len(places), name, text[2:])
+	}
+	if p.leaf < 0 {
+		return p, fmt.Errorf("host %.80q is on a spine and can take no part in an exchange", name)
+	}
+	return p, nil
+}
+
+// firstWord is a description up to its first blank: the host's name, where the
+// adapter's follows.
+func firstWord(description string) string {
+	if i := strings.IndexAny(description, " \t"); i >= 0 {
+		return description[:i]
+	}
+	return description
+}
