@@ -18,6 +18,9 @@ type script struct {
 	requests chan string
 }
 
+// hangUp is before an answer after which the connection is closed.
+const hangUp = "\x00"
+
 // answer starts a script on a Unix socket.
 func answer(t testing.TB, answers ...string) (where string, s *script) {
 	t.Helper()
@@ -52,9 +55,10 @@ func answer(t testing.TB, answers ...string) (where string, s *script) {
 				body := make([]byte, n)
 				_, _ = io.ReadFull(in, body)
 				s.requests <- request + string(body)
-				_, _ = c.Write([]byte(answers[0]))
+				text, last := strings.CutPrefix(answers[0], hangUp)
+				_, _ = c.Write([]byte(text))
 				answers = answers[1:]
-				if !strings.HasPrefix(request, "HEAD") {
+				if last || !strings.HasPrefix(request, "HEAD") {
 					break
 				}
 			}
@@ -176,10 +180,24 @@ func TestWatchKeepsItsConnection(t *testing.T) {
 	p.wants("await", "1 41") // a store that begins anew counts from 1: other than ours is news
 	for range 3 {
 		want := "HEAD /v1/plan/phases?format=binary HTTP/1.1\r\nHost: forsd\r\nUser-Agent: libfors/1.0\r\n" +
-			"Accept: application/vnd.forsd.phasetable\r\nIf-None-Match: \"42\"\r\nPrefer: wait=60\r\n\r\n"
+			"Accept: application/vnd.forsd.phasetable\r\nIf-None-Match: \"42\"\r\nPrefer: wait=300\r\n\r\n"
 		if got := <-s.requests; got != want {
 			t.Errorf("request %q, want %q", got, want)
 		}
+	}
+}
+
+// TestWatchReconnects has the server close a connection after an answer, with and
+// without a word: the library asks anew on another, and nobody hears of it.
+func TestWatchReconnects(t *testing.T) {
+	data := small(t)
+	where, s := answer(t, fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(data), data),
+		"HTTP/1.1 304 Not Modified\r\nConnection: close\r\n\r\n", hangUp+"HTTP/1.1 304 Not Modified\r\n\r\n", "HTTP/1.1 200 OK\r\nETag: \"43\"\r\n\r\n")
+	p := start(t)
+	p.contains("open "+where, "epoch 42 ")
+	p.wants("await", "1 43")
+	if len(s.requests) != 4 {
+		t.Errorf("%d requests, want 4", len(s.requests))
 	}
 }
 

@@ -249,10 +249,12 @@ static inline struct fors_entry fors_entry(const fors_table *table, int server, 
  *
  * The first call leaves a request with forsd that is answered when the epoch
  * changes; each call after it only looks whether the answer is there, so that it
- * may be called before every exchange. Where the connection breaks, a call says
- * so, and a later one connects again, at most once a second. For a file it looks
- * whether the file was replaced. FORS_ENOSOURCE for a table from memory. After a
- * fork, only one of the processes may ask: they share the connection.
+ * may be called before every exchange. A request is answered after five minutes in
+ * any case: where calls are further apart, it may take two of them to tell. Where
+ * the connection breaks, a call says so, and a later one connects again, at most
+ * once a second. For a file it looks whether the file was replaced. FORS_ENOSOURCE
+ * for a table from memory. After a fork, only one of the processes may ask: they
+ * share the connection.
  */
 FORS_API int fors_newer(fors_table *table, uint64_t *epoch, struct fors_error *err);
 

@@ -36,7 +36,7 @@ void fors_http_free_(struct http *h)
 	h->body_length = h->body_size = 0;
 }
 
-enum { WAIT = 60 }; /* s that the daemon holds a request for news */
+enum { WAIT = 300 }; /* s that the daemon holds a request for news */
 
 /* write_request writes a request into a buffer, as far as there is room, and returns its length. */
 static int write_request(char *out, size_t size, const struct source *source, const struct question *q)

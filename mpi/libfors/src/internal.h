@@ -80,6 +80,7 @@ struct question {
 struct watch {
 	struct http http;
 	bool open;          /* a request is under way */
+	bool reused;        /* on the connection of the one before */
 	int64_t sent_at;    /* when, in milliseconds of the monotonic clock */
 	int64_t retry_at;   /* no connection before then */
 	uint64_t epoch;     /* another epoch that is known to be in force */

@@ -13,8 +13,8 @@
 #include "internal.h"
 
 enum {
-	SILENCE = 90000, /* ms without an answer, after which the daemon is taken for gone */
-	RETRY = 1000,    /* ms between connections */
+	SILENCE = 330000, /* ms without an answer, after which the daemon is taken for gone */
+	RETRY = 1000,     /* ms between connections */
 };
 
 void fors_watch_free_(struct watch *w)
@@ -45,6 +45,7 @@ static int ask(fors_table *t, bool connected, struct fors_error *err)
 			return fors_fail_errno_(err, FORS_ECONNECT, why, "connect to %s", t->source.where);
 	}
 	w->open = true;
+	w->reused = connected;
 	w->sent_at = fors_now_();
 	return FORS_OK;
 }
@@ -70,7 +71,24 @@ static int answered(fors_table *t, struct fors_error *err)
 	return failed ? give_up(w, failed) : FORS_OK;
 }
 
-/* look_at_daemon sees whether the daemon has answered. */
+/*
+ * step advances the exchange. A connection that was used before may have been
+ * closed by the daemon meanwhile, for it was silent: that is no error, and the
+ * request goes out on a new one.
+ */
+static int step(fors_table *t, struct fors_error *err)
+{
+	struct watch *w = &t->watch;
+	const int result = fors_http_step_(&w->http, &t->source, err);
+	const bool unheard = w->http.state <= STATUS_LINE && w->http.head_bytes == 0;
+	if (result != FORS_ECONNECT || !w->reused || !unheard)
+		return result;
+	fors_watch_free_(w);
+	const int failed = ask(t, false, err);
+	return failed ? failed : fors_http_step_(&w->http, &t->source, err);
+}
+
+/* look_at_daemon sees whether the daemon has answered, and asks anew where it had no news. */
 static int look_at_daemon(fors_table *t, struct fors_error *err)
 {
 	struct watch *w = &t->watch;
@@ -82,11 +100,16 @@ static int look_at_daemon(fors_table *t, struct fors_error *err)
 		if (failed)
 			return give_up(w, failed);
 	}
-	const int result = fors_http_step_(&w->http, &t->source, err);
-	if (result < 0)
-		return give_up(w, result);
-	if (result > 0)
-		return answered(t, err);
+	for (int round = 0; round < 2; round++) { /* the second sends what the first asks anew */
+		const int result = step(t, err);
+		if (result < 0)
+			return give_up(w, result);
+		if (result == 0)
+			break;
+		const int failed = answered(t, err);
+		if (failed || w->news)
+			return failed;
+	}
 	if (now - w->sent_at > SILENCE)
 		return give_up(w, fors_fail_(err, FORS_ETIMEOUT, "%s: no answer within %d s", t->source.where, SILENCE / 1000));
 	return FORS_OK;
