@@ -68,6 +68,7 @@ func planGroups(t *Tree, b Bounds, lids, workers int) (*Grouped, error) {
 	y, blocks, least := n.spread(n.leastBlocks(g))
 	x := &grouping{net: n, g: g, blocks: blocks, workers: max(1, workers),
 		plan: NewPlan(Exact, t.Servers(), blocks*g)}
+	x.setWishes(t)
 	if err := x.setBlocks(y); err != nil {
 		return nil, fmt.Errorf("set the blocks of a spread: %w", err)
 	}
@@ -145,8 +146,29 @@ type grouping struct {
 	plan      *Plan
 	g, blocks int
 	workers   int
+	wish      []int32 // [leaf·lanes + lane] the server whose index is the lane's number, none without one
 	units     []unit
 	from, to  index // the units by source leaf, by destination leaf; by block within
+}
+
+// setWishes fills wish in.
+func (x *grouping) setWishes(t *Tree) {
+	x.wish = make([]int32, x.leaves*x.lanes)
+	for i := range x.wish {
+		x.wish[i] = none
+	}
+	A := 0
+	for _, slots := range t.Slots {
+		if len(slots) == 0 {
+			continue
+		}
+		for i, α := range slots {
+			if x.lanes > 0 && x.wish[A*x.lanes+α%x.lanes] == none {
+				x.wish[A*x.lanes+α%x.lanes] = int32(i)
+			}
+		}
+		A++
+	}
 }
 
 // unit is one group's transfer to one server, all members in turn. Group and
@@ -154,6 +176,7 @@ type grouping struct {
 type unit struct {
 	block, A, B   int32
 	group, server int32
+	wish          int32 // the server that its lane wishes for, none without one
 	lane          Lane
 }
 

@@ -150,6 +150,34 @@ func TestGroupsOfOne(t *testing.T) {
 	}
 }
 
+// TestGroupsWishes holds that lanes follow the indices of the servers: all of
+// them on an undamaged tree, and most after a failure.
+func TestGroupsWishes(t *testing.T) {
+	for _, c := range []struct{ dead, least int }{{0, 100}, {1, 75}, {2, 60}} {
+		tree := fullTree(20, 18)
+		for k := range c.dead {
+			tree.cutCables(0, k)
+		}
+		p, err := PlanGroups(tree, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		followed, all := 0, 0
+		for i, lane := range p.Via {
+			if lane == Local {
+				continue
+			}
+			all++
+			if int(lane) == i%p.Servers%20 {
+				followed++
+			}
+		}
+		if all != 6120 || 100*followed < c.least*all {
+			t.Errorf("%d dead cables: %d of %d lanes follow the servers' indices, want %d %%", c.dead, followed, all, c.least)
+		}
+	}
+}
+
 func TestGroupsErrors(t *testing.T) {
 	if _, err := PlanGroups(fullTree(3, 3), 0); err == nil {
 		t.Error("a plan for no LID at all")

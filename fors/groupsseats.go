@@ -3,7 +3,7 @@ package fors
 import "forsd/bipartite"
 
 // groupSeater gives the units of one leaf their groups, or their receivers,
-// which are the colours of a regular graph, see seater.
+// which are the colours of a bipartite graph.
 type groupSeater struct {
 	*grouping
 	colourer bipartite.Colourer
@@ -13,6 +13,11 @@ type groupSeater struct {
 	met      []int32 // [leaf] edges used of its vertex at hand
 	head     []int32 // [list] the first unit of a row on it, −1 for none
 	next     []int32 // [unit of a row] the next on its list
+	// For receivers.
+	degree int        // servers of the leaf
+	at     [2][]int32 // [side][vertex·degree + server] unit, none where there is none
+	late   []int32    // units without the receiver wished for
+	path   []int32    // units that swap receivers
 }
 
 // idle fills the row at hand with edges to vertices that stand for idling, from
@@ -53,25 +58,45 @@ func (w *groupSeater) pop(list int32) int32 {
 // a block; to the right the servers that A reaches, of q_A units each, one from
 // each group. Which of its leaf's servers receives is left open.
 func (w *groupSeater) seatGroups(A int) error {
-	degree := w.net.units[A]
-	w.vertex, w.met = grow(w.vertex, w.leaves), grow(w.met, w.leaves)
-	servers := int32(0)
-	for B := range w.leaves {
-		w.vertex[B], w.met[B] = servers, 0
-		if w.joined(A, B) {
-			servers += int32(w.size[B])
+	degree, units := w.net.units[A], w.from.of(A)
+	leafOf := w.reach(A)
+	starts := w.enter(units, degree, int32(len(leafOf)))
+	if err := w.colour(degree); err != nil {
+		return err
+	}
+	w.lists(w.leaves, len(units))
+	rows := len(starts) - 1
+	for row := range rows {
+		for i := starts[row]; i < starts[row+1]; i++ {
+			w.push(w.grouping.units[units[i]].B, i)
+		}
+		for c := range degree {
+			if v := w.match[c*rows+row]; int(v) < len(leafOf) {
+				w.grouping.units[units[w.pop(leafOf[v])]].group = int32(c)
+			}
 		}
 	}
-	leafOf := make([]int32, 0, servers)
+	return nil
+}
+
+// reach numbers the servers that leaf A reaches, and returns the leaf of each.
+func (w *groupSeater) reach(A int) (leafOf []int32) {
+	w.vertex, w.met = grow(w.vertex, w.leaves), grow(w.met, w.leaves)
 	for B := range w.leaves {
+		w.vertex[B], w.met[B] = int32(len(leafOf)), 0
 		if w.joined(A, B) {
 			for range w.size[B] {
 				leafOf = append(leafOf, int32(B))
 			}
 		}
 	}
-	units := w.from.of(A)
-	starts := make([]int32, 0, w.blocks*w.g+1) // [row] its first unit
+	return leafOf
+}
+
+// enter makes rows of the units, none of which belongs to two blocks, given the
+// number of right vertices that do not stand for idling. It returns the first
+// unit of each row, and one place more.
+func (w *groupSeater) enter(units []int32, degree int, servers int32) (starts []int32) {
 	w.rows = w.rows[:0]
 	idle, used := servers, int32(0)
 	for i, id := range units {
@@ -88,30 +113,41 @@ func (w *groupSeater) seatGroups(A int) error {
 		}
 	}
 	w.idle(degree, &idle, &used)
-	starts = append(starts, int32(len(units)))
-	if err := w.colour(degree); err != nil {
-		return err
-	}
-	w.lists(w.leaves, len(units))
-	rows := len(starts) - 1
-	for row := range rows {
-		for i := starts[row]; i < starts[row+1]; i++ {
-			w.push(w.grouping.units[units[i]].B, i)
+	return append(starts, int32(len(units)))
+}
+
+// seatReceivers gives the units to leaf B their receivers: it colours the graph
+// that has the blocks, of at most n_B units, to the left, and the groups that
+// reach B, of n_B units each, to the right, with the servers of B as colours.
+// Units get the receiver that their lane wishes for as far as two at a vertex do
+// not wish for the same; the others get what is free at both ends, or what an
+// alternating path of two colours makes free (König).
+func (w *groupSeater) seatReceivers(B int) error {
+	w.empty(B)
+	units := w.to.of(B)
+	w.late = w.late[:0]
+	for _, id := range units {
+		c := w.wished(id)
+		w.grouping.units[id].wish = c
+		if c == none || !w.free(0, id, c) || !w.free(1, id, c) {
+			w.late = append(w.late, id)
+		} else {
+			w.give(id, c)
 		}
-		for c := range degree {
-			if v := w.match[c*rows+row]; v < servers {
-				w.grouping.units[units[w.pop(leafOf[v])]].group = int32(c)
-			}
+	}
+	for _, id := range w.late {
+		w.give(id, w.makeFree(id))
+	}
+	for _, id := range units {
+		if u := &w.grouping.units[id]; u.wish != none && u.wish != u.server {
+			w.improve(id, u.wish)
 		}
 	}
 	return nil
 }
 
-// seatReceivers gives the units to leaf B their receivers. To the left stand the
-// blocks, of at most n_B units; to the right the groups that reach B, of n_B
-// units each, one for each server.
-func (w *groupSeater) seatReceivers(B int) error {
-	degree := w.size[B]
+// empty numbers the groups that reach leaf B and leaves every colour free.
+func (w *groupSeater) empty(B int) {
 	w.vertex = grow(w.vertex, w.leaves)
 	groups := int32(0)
 	for A := range w.leaves {
@@ -120,44 +156,124 @@ func (w *groupSeater) seatReceivers(B int) error {
 			groups += int32(w.net.units[A])
 		}
 	}
-	units := w.to.of(B)
-	starts := make([]int32, w.blocks+1) // [block] its first unit
-	w.rows = w.rows[:0]
-	idle, used := groups, int32(0)
-	for block, i := 0, 0; block < w.blocks; block++ {
-		starts[block] = int32(i)
-		for ; i < len(units) && int(w.grouping.units[units[i]].block) == block; i++ {
-			w.rows = append(w.rows, w.groupOf(units[i]))
-		}
-		for len(w.rows) < (block+1)*degree {
-			w.rows = append(w.rows, idle)
-			if used++; int(used) == degree {
-				idle, used = idle+1, 0
-			}
+	w.degree = w.size[B]
+	for side, vertices := range []int{w.blocks, int(groups)} {
+		w.at[side] = grow(w.at[side], vertices*w.degree)
+		for i := range w.at[side] {
+			w.at[side][i] = none
 		}
 	}
-	starts[w.blocks] = int32(len(units))
-	if err := w.colour(degree); err != nil {
-		return err
-	}
-	w.lists(int(groups), len(units))
-	for block := range w.blocks {
-		for i := starts[block]; i < starts[block+1]; i++ {
-			w.push(w.groupOf(units[i]), i)
-		}
-		for c := range degree {
-			if v := w.match[c*w.blocks+block]; v < groups {
-				w.grouping.units[units[w.pop(v)]].server = int32(c)
-			}
-		}
-	}
-	return nil
 }
 
-// groupOf is the right vertex that stands for a unit's group, to its receivers.
-func (w *groupSeater) groupOf(id int32) int32 {
+// improve gives a unit the receiver that its lane wishes for, if swapping the two
+// receivers along the path that this takes fulfils more wishes than it breaks.
+func (w *groupSeater) improve(id, c int32) {
+	was := w.grouping.units[id].server
+	w.path = append(w.path[:0], id)
+	if !w.follow(0, w.vertexOf(0, id), c, was) {
+		w.follow(1, w.vertexOf(1, id), c, was)
+	}
+	gain := 0
+	for _, next := range w.path {
+		switch u := &w.grouping.units[next]; u.wish {
+		case u.server:
+			gain--
+		case was + c - u.server:
+			gain++
+		}
+	}
+	if gain > 0 {
+		w.swap(was + c)
+	}
+}
+
+// none stands for no unit, and for no server.
+const none int32 = -1
+
+// wished is the server that a unit's lane wishes for as its receiver: index α on
+// its leaf, where group h takes lane (α+h) mod K. So lanes follow the indices of
+// the servers wherever that can be, for other traffic's sake, and so that the
+// entries of two plans differ little.
+func (w *groupSeater) wished(id int32) int32 {
 	u := &w.grouping.units[id]
-	return w.vertex[u.A] + u.group
+	if u.lane == Local {
+		return none
+	}
+	α := (int(u.lane) - int(u.group)%w.lanes + w.lanes) % w.lanes
+	return w.wish[int(u.B)*w.lanes+α]
+}
+
+// vertexOf is the vertex of a unit on a side: 0 for blocks, 1 for groups.
+func (w *groupSeater) vertexOf(side int, id int32) int {
+	u := &w.grouping.units[id]
+	if side == 0 {
+		return int(u.block)
+	}
+	return int(w.vertex[u.A] + u.group)
+}
+
+// free tells whether no unit at a vertex of this one has the colour.
+func (w *groupSeater) free(side int, id, c int32) bool {
+	return w.at[side][w.vertexOf(side, id)*w.degree+int(c)] == none
+}
+
+// give colours a unit.
+func (w *groupSeater) give(id, c int32) {
+	w.grouping.units[id].server = c
+	for side := range w.at {
+		w.at[side][w.vertexOf(side, id)*w.degree+int(c)] = id
+	}
+}
+
+// makeFree returns a colour that is free at both ends of a unit. Where there is
+// none, a is free at its block and b at its group: the path from the group on
+// with the colours a and b in turn does not come to the block, which it could
+// only enter by a, and swapping its colours makes a free at the group.
+func (w *groupSeater) makeFree(id int32) int32 {
+	a, b := none, none
+	for c := range int32(w.degree) {
+		block, group := w.free(0, id, c), w.free(1, id, c)
+		switch {
+		case block && group:
+			return c
+		case block && a == none:
+			a = c
+		case group && b == none:
+			b = c
+		}
+	}
+	w.path = w.path[:0]
+	w.follow(1, w.vertexOf(1, id), a, b)
+	w.swap(a + b)
+	return a
+}
+
+// follow appends to the path the units from a vertex of a side on, the first with
+// colour c, the next with colour d, and so on in turn. It tells whether the path
+// has come back to its first unit.
+func (w *groupSeater) follow(side, at int, c, d int32) (closed bool) {
+	for {
+		next := w.at[side][at*w.degree+int(c)]
+		if next == none || len(w.path) > 0 && next == w.path[0] {
+			return next != none
+		}
+		w.path = append(w.path, next)
+		side = 1 - side
+		at = w.vertexOf(side, next)
+		c, d = d, c
+	}
+}
+
+// swap swaps the two colours of the units on the path, whose sum is given.
+func (w *groupSeater) swap(sum int32) {
+	for _, next := range w.path {
+		for side := range w.at {
+			w.at[side][w.vertexOf(side, next)*w.degree+int(w.grouping.units[next].server)] = none
+		}
+	}
+	for _, next := range w.path {
+		w.give(next, sum-w.grouping.units[next].server)
+	}
 }
 
 // rotate writes the rows of leaf A's servers: the members of a group take turns
