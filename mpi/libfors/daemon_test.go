@@ -34,7 +34,7 @@ func publish(t testing.TB, plans *api.Plans, epoch uint64) *phasetable.View {
 // serve runs forsd's own server at a socket and at a TCP address. stop ends it.
 func serve(t testing.TB, plans *api.Plans, socket, tcp string) (s *api.Server, stop func()) {
 	t.Helper()
-	c := api.Config{Backend: forecaster{plans: plans}, Plans: plans, ReadOverTCP: true, Mount: map[string]http.Handler{"GET /v1/jobs/{id}/phases": jobs(t)}}
+	c := api.Config{Backend: forecaster{plans: plans}, Plans: plans, ReadOverTCP: true}
 	s, err := api.Listen(c, api.Listeners{Socket: socket, Mode: 0o600, TCP: tcp})
 	if err != nil {
 		t.Fatal(err)
@@ -72,22 +72,35 @@ func (f forecaster) WhatIf(_ context.Context, q api.WhatIf) (*api.Forecast, erro
 	return &api.Forecast{What: q.Fail, Table: t}, nil
 }
 
-// jobs serves the table of job 7, and as job 8's the one of the whole fabric.
-func jobs(t testing.TB) http.Handler {
+// serveJobs serves the table of job 7, which is called run-7.b too, and as job 8's
+// the one of the whole fabric.
+func serveJobs(t testing.TB) (where string) {
+	t.Helper()
 	table := plan(t, 2, 2, 0, 1)
 	other, _ := encode(t, table)
 	table.Job = 7
 	data, _ := encode(t, table)
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch r.PathValue("id") {
-		case "7":
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /v1/jobs/{job}/phases", func(w http.ResponseWriter, r *http.Request) {
+		switch r.PathValue("job") {
+		case "7", "run-7.b":
 			_, _ = w.Write(data)
 		case "8":
 			_, _ = w.Write(other)
 		default:
-			api.WriteError(w, api.Errorf(http.StatusNotFound, "not-found", "there is no job %q", r.PathValue("id")))
+			api.WriteError(w, api.Errorf(http.StatusNotFound, "not-found", "there is no job %q", r.PathValue("job")))
 		}
 	})
+	path := filepath.Join(t.TempDir(), "jobs")
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{Handler: mux}
+	done := make(chan struct{})
+	go func() { defer close(done); _ = server.Serve(l) }()
+	t.Cleanup(func() { _ = server.Close(); <-done })
+	return "unix:" + path
 }
 
 // TestDaemon fetches tables from forsd's own server, over a Unix socket and over
@@ -160,20 +173,23 @@ func TestLocations(t *testing.T) {
 	plans := &api.Plans{}
 	publish(t, plans, 42)
 	s, _ := serve(t, plans, socket, "127.0.0.1:0")
-	unix, tcp := "unix:"+socket, "http://"+s.Addr().String()
+	unix, tcp, jobs := "unix:"+socket, "http://"+s.Addr().String(), serveJobs(t)
 	p := start(t)
 	for _, c := range [][2]string{
 		{unix + "?epoch=42", "epoch 42 "},
 		{unix + "?timeout=1000&epoch=43", "error -22 0 0 " + unix + "?timeout=1000&epoch=43: epoch 42 is in force, older than 43"},
-		{unix + "?job=7", "job 7 servers 4 "},
-		{tcp + "/?job=7&epoch=1", "job 7 servers 4 "},
-		{unix + "?job=8", "error -10 0 0 " + unix + "?job=8: the table is that of job 0"},
-		{unix + "?job=9", "error -10 0 404 " + unix + "?job=9: status 404: there is no job \"9\""},
+		{jobs + "?job=7", "job 7 servers 4 "},
+		{jobs + "?epoch=1&job=run-7.b", "job 7 servers 4 "},
+		{jobs + "?job=8", "error -10 0 0 " + jobs + "?job=8: the table is that of job 0"},
+		{jobs + "?job=9", "error -10 0 404 " + jobs + "?job=9: status 404: there is no job \"9\""},
+		{tcp + "/?epoch=1", "epoch 42 "},
 		{unix + "?", "epoch 42 "},
-		{unix + "?job", "error -3 0 0 " + unix + "?job: \"job\" is none of job=N, epoch=N and timeout=MILLISECONDS"},
+		{unix + "?job", "error -3 0 0 " + unix + "?job: \"job\" is none of job=JOB, epoch=N and timeout=MILLISECONDS"},
 		{unix + "?job=", "error -3 "},
-		{unix + "?job=7x", "error -3 "},
-		{unix + "?job=18446744073709551616", "error -3 "},
+		{unix + "?job=7/8", "error -3 "},
+		{unix + "?job=" + strings.Repeat("x", 101), "error -3 "},
+		{unix + "?epoch=7x", "error -3 "},
+		{unix + "?epoch=18446744073709551616", "error -3 "},
 		{unix + "?timeout=0", "error -3 "},
 		{unix + "?timeout=3600001", "error -3 "},
 		{unix + "?colour=7", "error -3 "},
@@ -196,15 +212,15 @@ func TestLocations(t *testing.T) {
 		p.contains("open "+c[0], c[1])
 	}
 	p.wants("setenv FORSD_JOB=7", "")
-	p.wants("setenv FORSD_TABLE="+unix, "")
+	p.wants("setenv FORSD_TABLE="+jobs, "")
 	p.contains("open", "job 7 servers 4 phases 3 lanes 2 lmc 1")
-	p.contains("open", "location "+unix+"?job=7")
+	p.contains("open", "location "+jobs+"?job=7")
 	p.contains("refresh", "0")
 	p.contains("open "+unix, "job 0 ")
-	p.wants("setenv FORSD_TABLE="+unix+"?timeout=900", "")
-	p.contains("open", "location "+unix+"?timeout=900&job=7")
-	p.wants("setenv FORSD_JOB=seven", "")
-	p.contains("open", "error -3 0 0 $FORSD_JOB is \"seven\"")
+	p.wants("setenv FORSD_TABLE="+jobs+"?timeout=900", "")
+	p.contains("open", "location "+jobs+"?timeout=900&job=7")
+	p.wants("setenv FORSD_JOB=number 7", "")
+	p.contains("open", "error -3 0 0 $FORSD_JOB is \"number 7\"")
 	p.wants("setenv FORSD_TABLE=", "")
 	p.wants("setenv FORSD_JOB=", "")
 	p.contains("open", "unix:/run/forsd/forsd.sock")

@@ -105,8 +105,8 @@ FORS_API const char *fors_strerror(int code);
  *	http://host:7480               forsd on another host; [address] for IPv6
  *	NULL or ""                     $FORSD_TABLE, or unix:/run/forsd/forsd.sock
  *
- * The last three may end in ?job=N&epoch=N&timeout=MS, each part optional and in
- * any order: the table of a job; FORS_ESTALE if the plan is older than an epoch;
+ * The last three may end in ?job=JOB&epoch=N&timeout=MS, each part optional and
+ * in any order: the table of a job, by number or name; FORS_ESTALE if the plan is older than an epoch;
  * the time for the whole request in milliseconds (5000). Where NULL or "" leads
  * to forsd and names no job, $FORSD_JOB does. There is no TLS: ask a forsd near you.
  */

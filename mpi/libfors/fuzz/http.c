@@ -34,7 +34,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size == 0)
 		return 0;
 	struct http whole, cut;
-	struct source source = {.kind = FROM_UNIX, .where = "fuzz", .job = data[0] & 2u};
+	struct source source = {.kind = FROM_UNIX, .where = "fuzz", .job = {data[0] & 2 ? '7' : 0}};
 	struct fors_error err;
 	const bool head = data[0] & 1;
 	const int a = read_in_pieces(&whole, head, data + 1, size - 1, size);

@@ -21,7 +21,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct source a, b;
 	struct fors_error err;
 	if (fors_source_(text, &a, &err) == FORS_OK) {
-		if (fors_source_(a.where, &b, &err) != FORS_OK || a.kind != b.kind || a.job != b.job || a.epoch != b.epoch ||
+		if (fors_source_(a.where, &b, &err) != FORS_OK || a.kind != b.kind || !same(a.job, b.job) || a.epoch != b.epoch ||
 		    a.timeout != b.timeout || !same(a.path, b.path) || !same(a.host, b.host) || !same(a.port, b.port))
 			abort();
 		fors_source_free_(&a);

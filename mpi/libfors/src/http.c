@@ -43,11 +43,11 @@ static int write_request(char *out, size_t size, const struct source *source, co
 {
 	static const char *const methods[] = {[TABLE] = "GET", [NEWS] = "HEAD", [REMAINING] = "POST"};
 	const bool tcp = source->kind == FROM_TCP, brackets = tcp && strchr(source->host, ':');
-	char path[64] = "/v1/plan/phases", extra[128] = "";
+	char path[128] = "/v1/plan/phases", extra[128] = "";
 	if (q->of == REMAINING)
 		strcpy(path, "/v1/whatif");
-	else if (source->job != 0)
-		snprintf(path, sizeof path, "/v1/jobs/%" PRIu64 "/phases", source->job);
+	else if (source->job[0])
+		snprintf(path, sizeof path, "/v1/jobs/%s/phases", source->job);
 	if (q->of == REMAINING)
 		snprintf(extra, sizeof extra, "Connection: close\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n", strlen(q->json));
 	else if (q->of == NEWS)
@@ -395,7 +395,7 @@ int fors_http_refusal_(const struct http *h, const struct source *source, struct
 	int code = FORS_ESTATUS;
 	if (h->status == 503)
 		code = FORS_ENOPLAN;
-	else if (h->status == 404 && source->job != 0)
+	else if (h->status == 404 && source->job[0])
 		code = FORS_ENOJOB;
 	fors_fail_(err, code, "%s: status %d: %s", source->where, h->status, why[0] ? why : fors_strerror(code));
 	if (err)

@@ -44,7 +44,7 @@ struct source {
 	char *path;    /* of the file or the socket */
 	char *host;    /* of TCP, without brackets */
 	char *port;
-	uint64_t job;  /* 0: the whole fabric */
+	char job[101]; /* number or name of a job, "" for the whole fabric */
 	uint64_t epoch; /* the least that will do */
 	int timeout;   /* milliseconds for a request */
 	struct address address; /* that answered last */

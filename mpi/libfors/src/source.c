@@ -1,6 +1,7 @@
 /*
  * source.c: where tables come from, and how they are read from there.
  */
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -25,7 +26,20 @@ void fors_source_free_(struct source *s)
 	s->where = s->path = s->host = s->port = NULL;
 }
 
-/* read_query reads job=N&epoch=N&timeout=MS. */
+/* take_job takes over the number or the name of a job: letters, digits and ".", "_", "-", ":". */
+static bool take_job(struct source *s, const char *text, size_t length)
+{
+	if (length == 0 || length >= sizeof s->job)
+		return false;
+	for (size_t i = 0; i < length; i++)
+		if (!isalnum((unsigned char)text[i]) && !memchr("._-:", text[i], 4))
+			return false;
+	memcpy(s->job, text, length);
+	s->job[length] = 0;
+	return true;
+}
+
+/* read_query reads job=JOB&epoch=N&timeout=MS. */
 static int read_query(struct source *s, const char *query, struct fors_error *err)
 {
 	while (*query) {
@@ -36,7 +50,7 @@ static int read_query(struct source *s, const char *query, struct fors_error *er
 		if (name < length) {
 			const size_t digits = length - name - 1;
 			if (name == 3 && memcmp(query, "job", 3) == 0)
-				good = fors_number_(text, digits, UINT64_MAX, &s->job);
+				good = take_job(s, text, digits);
 			else if (name == 5 && memcmp(query, "epoch", 5) == 0)
 				good = fors_number_(text, digits, UINT64_MAX, &s->epoch);
 			else if (name == 7 && memcmp(query, "timeout", 7) == 0)
@@ -45,7 +59,7 @@ static int read_query(struct source *s, const char *query, struct fors_error *er
 				s->timeout = (int)timeout;
 		}
 		if (!good)
-			return fors_fail_(err, FORS_ELOCATION, "%s: \"%.*s\" is none of job=N, epoch=N and timeout=MILLISECONDS", s->where, (int)length, query);
+			return fors_fail_(err, FORS_ELOCATION, "%s: \"%.*s\" is none of job=JOB, epoch=N and timeout=MILLISECONDS", s->where, (int)length, query);
 		query += length + (query[length] == '&');
 	}
 	return FORS_OK;
@@ -65,7 +79,7 @@ static int read_host(struct source *s, const char *text, size_t length, struct f
 		end = text + length;
 	if (end == host || memchr(text, '/', length) || (brackets && end == text + length) ||
 	    (left > 0 && (*port != ':' || !fors_number_(port + 1, left - 1, 65535, &number) || number == 0)))
-		return fors_fail_(err, FORS_ELOCATION, "%s: want http://HOST:PORT, with nothing after it but ?job=N", s->where);
+		return fors_fail_(err, FORS_ELOCATION, "%s: want http://HOST:PORT, with nothing after it but ?job=JOB", s->where);
 	s->host = strndup(host, (size_t)(end - host));
 	char digits[8];
 	snprintf(digits, sizeof digits, "%" PRIu64, number);
@@ -103,10 +117,10 @@ static int read_location(struct source *s, struct fors_error *err)
 static int add_job(struct source *s, struct fors_error *err)
 {
 	const char *job = getenv("FORSD_JOB");
-	if (!job || !*job || s->job != 0 || s->kind == FROM_FILE)
+	if (!job || !*job || s->job[0] || s->kind == FROM_FILE)
 		return FORS_OK;
-	if (!fors_number_(job, strlen(job), UINT64_MAX, &s->job))
-		return fors_fail_(err, FORS_ELOCATION, "$FORSD_JOB is \"%.40s\": want the number of a job", job);
+	if (!take_job(s, job, strlen(job)))
+		return fors_fail_(err, FORS_ELOCATION, "$FORSD_JOB is \"%.40s\": want the number or the name of a job", job);
 	const size_t size = strlen(s->where) + strlen("?job=") + strlen(job) + 1;
 	char *where = malloc(size);
 	if (!where)
@@ -211,7 +225,9 @@ static int read_file(struct source *s, unsigned char **data, size_t *length, str
 static int check_wanted(const struct fors_table *t, struct fors_error *err)
 {
 	const struct source *s = &t->source;
-	if (s->job != 0 && t->info.job != s->job)
+	uint64_t number = 0;
+	const bool numbered = fors_number_(s->job, strlen(s->job), UINT64_MAX, &number);
+	if (s->job[0] && (numbered ? t->info.job != number : t->info.job == 0))
 		return fors_fail_(err, FORS_ENOJOB, "%s: the table is that of job %" PRIu64, s->where, t->info.job);
 	if (t->info.epoch < s->epoch)
 		return fors_fail_(err, FORS_ESTALE, "%s: epoch %" PRIu64 " is in force, older than %" PRIu64, s->where, t->info.epoch, s->epoch);
