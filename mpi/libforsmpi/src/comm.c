@@ -1,0 +1,177 @@
+/*
+ * comm.c: what is kept with a communicator. It hangs on the communicator as an
+ * attribute, goes when the communicator is freed, and is not copied to duplicates.
+ * What is left at MPI_Finalize goes when MPI frees MPI_COMM_SELF, its first act.
+ *
+ * Exchanges on different communicators may run at once (MPI_THREAD_MULTIPLE); one
+ * communicator has one at a time, as MPI wants it of collective functions. So only
+ * the list of all communicators needs a lock.
+ */
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shim.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static int comm_key = MPI_KEYVAL_INVALID, end_key = MPI_KEYVAL_INVALID;
+static struct comm *all;
+static uint32_t made;
+
+static void discard(struct comm *c)
+{
+	pthread_mutex_lock(&lock);
+	if (c->before)
+		c->before->next = c->next;
+	else if (all == c)
+		all = c->next;
+	if (c->next)
+		c->next->before = c->before;
+	pthread_mutex_unlock(&lock);
+	if (c->own != MPI_COMM_NULL)
+		PMPI_Comm_free(&c->own);
+	fm_schedule_free(&c->plan);
+	free(c->who);
+	free(c->requests);
+	free(c->statuses);
+	free(c);
+}
+
+static int on_free(MPI_Comm user, int key, void *value, void *extra)
+{
+	(void)user, (void)key, (void)extra;
+	discard(value);
+	return MPI_SUCCESS;
+}
+
+static int on_finalize(MPI_Comm self, int key, void *value, void *extra)
+{
+	(void)self, (void)key, (void)value, (void)extra;
+	for (struct comm *c = all; c; c = all)
+		if (PMPI_Comm_delete_attr(c->user, comm_key) != MPI_SUCCESS)
+			break;
+	fm_table_close();
+	fm_log_close();
+	return MPI_SUCCESS;
+}
+
+/* prepare makes the keys, once for a process. */
+static int prepare(int *key)
+{
+	int failed = MPI_SUCCESS;
+	pthread_mutex_lock(&lock);
+	if (comm_key == MPI_KEYVAL_INVALID) {
+		failed = PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, on_finalize, &end_key, NULL);
+		if (!failed)
+			failed = PMPI_Comm_set_attr(MPI_COMM_SELF, end_key, NULL);
+		if (!failed)
+			failed = PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, on_free, &comm_key, NULL);
+		if (*fm_settings()->mistake)
+			fm_say("%s", fm_settings()->mistake);
+	}
+	*key = comm_key;
+	pthread_mutex_unlock(&lock);
+	return failed;
+}
+
+/*
+ * private_comm makes a communicator of the same processes. MPI_Comm_dup would call
+ * what the program has its attributes copied by.
+ */
+static int private_comm(MPI_Comm user, MPI_Comm *own)
+{
+	MPI_Group group;
+	int failed = PMPI_Comm_group(user, &group);
+	if (failed)
+		return failed;
+	failed = PMPI_Comm_create(user, group, own);
+	PMPI_Group_free(&group);
+	if (!failed)
+		failed = PMPI_Comm_set_errhandler(*own, MPI_ERRORS_RETURN);
+	return failed;
+}
+
+/* name gives the communicator a number that no other of the job has. */
+static int name(struct comm *c)
+{
+	if (c->rank == 0) {
+		int world;
+		PMPI_Comm_rank(MPI_COMM_WORLD, &world);
+		pthread_mutex_lock(&lock);
+		c->id = (uint64_t)world << 32 | made++;
+		pthread_mutex_unlock(&lock);
+	}
+	return PMPI_Bcast(&c->id, 1, MPI_UINT64_T, 0, c->own);
+}
+
+/* introduce tells rank 0 who runs where. */
+static int introduce(struct comm *c)
+{
+	struct identity me;
+	fm_identity(&me);
+	if (c->rank == 0 && !(c->who = calloc((size_t)c->size, sizeof *c->who)))
+		return MPI_ERR_NO_MEM;
+	return PMPI_Gather(&me, sizeof me, MPI_BYTE, c->who, sizeof me, MPI_BYTE, 0, c->own);
+}
+
+/* make sets up what is kept with a communicator; all its processes do it together. */
+static int make(MPI_Comm user, int size, int key, struct comm **made_of)
+{
+	struct comm *c = calloc(1, sizeof *c);
+	if (!c)
+		return MPI_ERR_NO_MEM;
+	c->user = user;
+	c->own = MPI_COMM_NULL;
+	c->size = size;
+	c->plan.head.epoch = UINT64_MAX; /* none that there is: the first agreement brings one */
+	c->requests = calloc(2 * (size_t)size, sizeof(MPI_Request));
+	c->statuses = calloc(2 * (size_t)size, sizeof(MPI_Status));
+	int failed = c->requests && c->statuses ? private_comm(user, &c->own) : MPI_ERR_NO_MEM;
+	if (!failed)
+		failed = PMPI_Comm_rank(user, &c->rank);
+	if (!failed)
+		failed = name(c);
+	if (!failed)
+		failed = introduce(c);
+	if (!failed)
+		failed = fm_agree(c);
+	if (!failed)
+		failed = PMPI_Comm_set_attr(user, key, c);
+	if (failed) {
+		discard(c);
+		return failed;
+	}
+	c->off = c->plan.head.reason == NO_TABLE;
+	pthread_mutex_lock(&lock);
+	c->next = all;
+	if (all)
+		all->before = c;
+	all = c;
+	pthread_mutex_unlock(&lock);
+	*made_of = c;
+	return MPI_SUCCESS;
+}
+
+int fm_comm(MPI_Comm user, struct comm **c)
+{
+	int inter, size, key, found, failed;
+	*c = NULL;
+	if (user == MPI_COMM_NULL)
+		return MPI_SUCCESS; /* MPI knows what to say of it */
+	if ((failed = prepare(&key)) || (failed = PMPI_Comm_get_attr(user, key, c, &found)))
+		return failed;
+	if (!found) {
+		*c = NULL;
+		if ((failed = PMPI_Comm_test_inter(user, &inter)) || (failed = PMPI_Comm_size(user, &size)))
+			return failed;
+		if (inter || size < 2)
+			return MPI_SUCCESS;
+		if ((failed = make(user, size, key, c))) {
+			PMPI_Comm_call_errhandler(user, failed);
+			return failed;
+		}
+	}
+	if ((*c)->off)
+		*c = NULL;
+	return MPI_SUCCESS;
+}

@@ -1,0 +1,53 @@
+/*
+ * epoch.c: all ranks of a communicator use the same epoch in an exchange.
+ *
+ * Before each exchange rank 0 tells what is in force, in one small broadcast; a
+ * rank that knows something else takes part in the hand-over of the new schedule,
+ * and nobody begins before. Rank 0 only looks whether news has come. It waits for
+ * forsd once there is some, and then all wait with it: the old plan would deliver,
+ * too, but slower than the new one, by more than this takes.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "shim.h"
+
+/* unplanned tells everybody why there is no plan. */
+static int unplanned(struct comm *c, const struct head *next, const struct draft *d)
+{
+	char text[TEXT];
+	if (c->rank == 0)
+		memcpy(text, d->text, TEXT);
+	const int failed = PMPI_Bcast(text, TEXT, MPI_CHAR, 0, c->own);
+	if (failed)
+		return failed;
+	fm_schedule_free(&c->plan);
+	c->plan.head = *next;
+	fm_warn(c, next->reason, text);
+	return MPI_SUCCESS;
+}
+
+int fm_agree(struct comm *c)
+{
+	struct draft d = {0};
+	struct head next = c->plan.head;
+	bool drafted = false;
+	if (c->rank == 0 && (drafted = fm_table_draft(next.epoch, &d, c->who, c->size))) {
+		next = d.head;
+		next.sync = fm_settings()->sync;
+		next.min_bytes = fm_settings()->min_bytes;
+	}
+	int failed = PMPI_Bcast(&next, sizeof next, MPI_BYTE, 0, c->own);
+	if (!failed && memcmp(&next, &c->plan.head, sizeof next) != 0) {
+		if (next.reason == NO_TABLE || next.reason == NO_SERVER)
+			failed = unplanned(c, &next, &d);
+		else
+			failed = fm_share(c, &next, &d);
+		if (!failed && c->rank == 0 && fm_settings()->verbose && next.epoch != 0)
+			fm_say("communicator %llx, exchange %llu: epoch %llu, %d servers, %d phases", (unsigned long long)c->id,
+				(unsigned long long)c->exchange, (unsigned long long)next.epoch, next.groups, next.steps);
+	}
+	if (drafted)
+		fm_draft_free(&d);
+	return failed;
+}

@@ -1,0 +1,275 @@
+/*
+ * exchange.c: an exchange, step by step.
+ *
+ * First come the blocks that never leave a server. Then, in each step in which the
+ * plan has a transfer for this rank's server, its processes send to all processes of
+ * one server and receive from all of another, and a rank goes on when its own
+ * messages of the step are through. Nobody waits in a circle: of the ranks that are
+ * least far, each has its partners in the same step, or ahead with their messages
+ * sent. What the plan lacks, pairs that share no lane, comes last.
+ *
+ * Blocks are sent and received as the program describes them, by its datatypes.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "shim.h"
+
+enum { TAG = 1 };
+
+/* A block of an exchange: what one rank has for another. */
+struct block {
+	void *at;
+	int count;
+	MPI_Datatype type;
+};
+
+/* What an exchange in progress knows. */
+struct run {
+	struct comm *c;
+	const struct side *send, *recv;
+	bool in_place;
+	void **saved; /* in place, [rank]: where the block lies that was overwritten before it was sent */
+	void **base;  /* the same as an address to send from */
+	bool *sent;   /* in place, [rank] */
+	int pending;  /* requests */
+	int receives; /* the first of them */
+};
+
+/* moved is an address some bytes on; MPI_BOTTOM is no object, so C's own sum will not do. */
+static void *moved(void *at, MPI_Aint bytes) { return (void *)((uintptr_t)at + (uintptr_t)bytes); }
+
+static struct block block_of(const struct side *s, int rank)
+{
+	switch (s->shape) {
+	case UNIFORM: return (struct block){moved(s->buffer, (MPI_Aint)rank * s->count * s->extent), s->count, s->type};
+	case COUNTS: return (struct block){moved(s->buffer, s->displs[rank] * s->extent), s->counts[rank], s->type};
+	case TYPES: break;
+	}
+	return (struct block){moved(s->buffer, s->displs[rank]), s->counts[rank], s->types[rank]};
+}
+
+/* weigh tells the bytes of a block. */
+static int weigh(const struct block *b, MPI_Count *bytes)
+{
+	*bytes = 0;
+	if (b->count == 0)
+		return MPI_SUCCESS; /* its type may be no type at all */
+	const int failed = PMPI_Type_size_x(b->type, bytes);
+	*bytes *= b->count;
+	return failed;
+}
+
+/*
+ * save copies a block that will be overwritten before it is sent: in place, the
+ * block for a rank lies where the block from it will be.
+ */
+static int save(struct run *x, int rank)
+{
+	const struct block b = block_of(x->recv, rank);
+	MPI_Aint lower, extent, true_lower, true_extent;
+	int failed = PMPI_Type_get_extent(b.type, &lower, &extent);
+	if (!failed)
+		failed = PMPI_Type_get_true_extent(b.type, &true_lower, &true_extent);
+	if (failed)
+		return failed;
+	const MPI_Aint further = (b.count - 1) * extent; /* the last element, from the first */
+	const MPI_Aint low = true_lower + (further < 0 ? further : 0);
+	const MPI_Aint length = true_extent + (further < 0 ? -further : further);
+	if (!(x->saved[rank] = malloc((size_t)length)))
+		return MPI_ERR_NO_MEM;
+	x->base[rank] = moved(x->saved[rank], -low);
+	return PMPI_Sendrecv(b.at, b.count, b.type, x->c->rank, TAG, x->base[rank], b.count, b.type, x->c->rank, TAG, x->c->own, MPI_STATUS_IGNORE);
+}
+
+static int post_receive(struct run *x, int rank, const struct row *row)
+{
+	const struct block b = block_of(x->recv, rank);
+	MPI_Count bytes;
+	int failed = weigh(&b, &bytes);
+	if (failed || bytes == 0)
+		return failed;
+	if (x->in_place && !x->sent[rank] && (failed = save(x, rank)))
+		return failed;
+	const struct transfer t = {row ? row->phase : -1, rank, x->c->rank, -1, 0, bytes};
+	fm_log(x->c, "receive", &t);
+	failed = PMPI_Irecv(b.at, b.count, b.type, rank, TAG, x->c->own, &x->c->requests[x->pending]);
+	x->pending += !failed;
+	return failed;
+}
+
+static int post_send(struct run *x, int rank, const struct row *row)
+{
+	struct block b = block_of(x->send, rank);
+	MPI_Count bytes;
+	int failed = weigh(&b, &bytes);
+	if (failed || bytes == 0)
+		return failed;
+	if (x->in_place) {
+		x->sent[rank] = true;
+		if (x->saved[rank])
+			b.at = x->base[rank];
+	}
+	const struct transfer t = {row ? row->phase : -1, x->c->rank, rank, row ? row->lane : -1, row ? row->dlid : 0, bytes};
+	fm_log(x->c, "send", &t);
+	failed = PMPI_Isend(b.at, b.count, b.type, rank, TAG, x->c->own, &x->c->requests[x->pending]);
+	x->pending += !failed;
+	return failed;
+}
+
+/* abandon gives up what was posted: an exchange that failed leaves its buffers undefined. */
+static void abandon(struct run *x)
+{
+	for (int i = 0; i < x->pending; i++) {
+		if (i < x->receives)
+			PMPI_Cancel(&x->c->requests[i]);
+		PMPI_Request_free(&x->c->requests[i]);
+	}
+	x->pending = 0;
+}
+
+/* finish waits for all that was posted. */
+static int finish(struct run *x)
+{
+	MPI_Status *statuses = x->c->statuses;
+	for (int i = 0; i < x->pending; i++)
+		statuses[i].MPI_ERROR = MPI_SUCCESS;
+	int failed = PMPI_Waitall(x->pending, x->c->requests, statuses);
+	for (int i = 0; i < x->pending && failed == MPI_ERR_IN_STATUS; i++)
+		if (statuses[i].MPI_ERROR != MPI_SUCCESS && statuses[i].MPI_ERROR != MPI_ERR_PENDING)
+			failed = statuses[i].MPI_ERROR;
+	x->pending = 0;
+	return failed;
+}
+
+/* members are the ranks of a group; each starts with another one of them. */
+static int member(const struct comm *c, int group, int i)
+{
+	const struct schedule *s = &c->plan;
+	const int from = s->first[group], n = s->first[group + 1] - from;
+	return s->member[from + (i + c->rank) % n];
+}
+
+static int members(const struct comm *c, int group) { return c->plan.first[group + 1] - c->plan.first[group]; }
+
+/* receive_group and send_group post the messages from and to all others of a group. */
+static int receive_group(struct run *x, int group, const struct row *row)
+{
+	int failed = MPI_SUCCESS;
+	for (int i = 0; i < members(x->c, group) && !failed; i++)
+		if (member(x->c, group, i) != x->c->rank)
+			failed = post_receive(x, member(x->c, group, i), row);
+	x->receives = x->pending;
+	return failed;
+}
+
+static int send_group(struct run *x, int group, const struct row *row)
+{
+	int failed = MPI_SUCCESS;
+	for (int i = 0; i < members(x->c, group) && !failed; i++)
+		if (member(x->c, group, i) != x->c->rank)
+			failed = post_send(x, member(x->c, group, i), row);
+	return failed;
+}
+
+/* keep copies the block of this rank for itself. */
+static int keep(const struct run *x)
+{
+	const struct block s = block_of(x->send, x->c->rank), r = block_of(x->recv, x->c->rank);
+	if (x->in_place || (s.count == 0 && r.count == 0))
+		return MPI_SUCCESS;
+	const MPI_Datatype st = s.count == 0 ? MPI_BYTE : s.type, rt = r.count == 0 ? MPI_BYTE : r.type;
+	return PMPI_Sendrecv(s.at, s.count, st, x->c->rank, TAG, r.at, r.count, rt, x->c->rank, TAG, x->c->own, MPI_STATUS_IGNORE);
+}
+
+/* local exchanges the blocks that stay on this rank's server. */
+static int local(struct run *x)
+{
+	int failed = keep(x);
+	if (!failed)
+		failed = receive_group(x, x->c->plan.mine, NULL);
+	if (!failed)
+		failed = send_group(x, x->c->plan.mine, NULL);
+	return failed ? failed : finish(x);
+}
+
+/* phases exchanges what the plan has. */
+static int phases(struct run *x)
+{
+	const struct schedule *s = &x->c->plan;
+	int failed = MPI_SUCCESS;
+	for (int step = 0, i = 0; step < s->head.steps && !failed; step++) {
+		if (i < s->rows && s->row[i].step == step) {
+			const struct row *row = &s->row[i++];
+			if (row->from >= 0)
+				failed = receive_group(x, row->from, row);
+			if (row->to >= 0 && !failed)
+				failed = send_group(x, row->to, row);
+			if (!failed)
+				failed = finish(x);
+		}
+		if (!failed && s->head.sync > 0 && (step + 1) % s->head.sync == 0)
+			failed = PMPI_Barrier(x->c->own);
+	}
+	return failed;
+}
+
+/* rest exchanges what the plan lacks. */
+static int rest(struct run *x)
+{
+	const struct schedule *s = &x->c->plan;
+	int failed = MPI_SUCCESS;
+	for (int g = 0; g < s->head.groups && !failed; g++)
+		if (g != s->mine && !s->from[g])
+			failed = receive_group(x, g, NULL);
+	for (int g = 0; g < s->head.groups && !failed; g++)
+		if (g != s->mine && !s->to[g])
+			failed = send_group(x, g, NULL);
+	return failed ? failed : finish(x);
+}
+
+/* measure finds out the extent of a side's type. */
+static int measure(struct side *s)
+{
+	MPI_Aint lower;
+	return s->shape == TYPES ? MPI_SUCCESS : PMPI_Type_get_extent(s->type, &lower, &s->extent);
+}
+
+static int run(struct run *x)
+{
+	int failed = local(x);
+	if (!failed)
+		failed = phases(x);
+	if (!failed)
+		failed = rest(x);
+	if (failed)
+		abandon(x);
+	return failed;
+}
+
+int fm_exchange(struct comm *c, struct side *send, struct side *recv, bool in_place)
+{
+	struct run x = {.c = c, .send = in_place ? recv : send, .recv = recv, .in_place = in_place};
+	int failed = measure(recv);
+	if (!failed && !in_place)
+		failed = measure(send);
+	if (!failed && in_place) {
+		x.saved = calloc((size_t)c->size, sizeof *x.saved);
+		x.base = calloc((size_t)c->size, sizeof *x.base);
+		x.sent = calloc((size_t)c->size, sizeof *x.sent);
+		if (!x.saved || !x.base || !x.sent)
+			failed = MPI_ERR_NO_MEM;
+	}
+	if (!failed) {
+		c->exchange++;
+		fm_log(c, "begin", NULL);
+		failed = run(&x);
+		fm_log(c, "end", NULL);
+	}
+	for (int r = 0; x.saved && r < c->size; r++)
+		free(x.saved[r]);
+	free(x.saved);
+	free(x.base);
+	free(x.sent);
+	return failed;
+}

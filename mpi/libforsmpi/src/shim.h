@@ -1,0 +1,173 @@
+/*
+ * shim.h: what the files of libforsmpi share. Nothing of it is exported.
+ *
+ *	wrap.c, fortran.c  the MPI functions that programs call, for C and Fortran
+ *	comm.c             what is kept with a communicator, and when it goes
+ *	exchange.c         an exchange, step by step
+ *	schedule.c         a table's rows for the ranks of a communicator
+ *	epoch.c            agreement on an epoch, at the boundary of an exchange
+ *	table.c            the table of this process, for communicators that it leads
+ *	identity.c         the server that a process runs on
+ *	settings.c         the environment
+ *	log.c              the log of transfers, warnings
+ *
+ * Functions that return int return an MPI error code. "Rank 0" is that of the
+ * communicator at hand; it alone reads a table.
+ */
+#ifndef FORSMPI_SHIM_H
+#define FORSMPI_SHIM_H
+
+#include <mpi.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "fors.h"
+
+enum { TEXT = 256 }; /* bytes of a message for people */
+
+/* The environment; docs/mpi.md has the meaning of each variable. */
+struct settings {
+	int sync;          /* FORS_SYNC: a barrier after so many phases, 0: none */
+	int min_bytes;     /* FORS_MIN_BYTES: MPI_Alltoall of smaller blocks is MPI's own */
+	bool verbose;      /* FORS_VERBOSE */
+	const char *log;   /* FORS_LOG: a directory, or NULL */
+	char mistake[TEXT]; /* what could not be understood, or "" */
+};
+const struct settings *fm_settings(void);
+
+/* What a process knows of the server that it runs on. It goes to rank 0 as it is. */
+enum { MAX_PORTS = 8, MAX_NAME = 176 };
+enum known { BY_HOST, BY_NAME, MISTAKEN };
+struct identity {
+	int32_t known;    /* enum known */
+	int32_t ports;    /* number of local ports, at most MAX_PORTS */
+	uint64_t guid[MAX_PORTS];
+	char name[MAX_NAME]; /* of the host, or as the user named the server, or what is wrong */
+};
+void fm_identity(struct identity *id);
+
+/* Why a communicator does without a plan. */
+enum reason { PLANNED, NO_TABLE, NO_SERVER, ONE_SERVER, REASONS };
+
+/*
+ * What rank 0 tells all before each exchange. Where it differs from what they have,
+ * the rest of a schedule follows.
+ */
+struct head {
+	uint64_t epoch;     /* of the table, 0: there is none */
+	int32_t reason;     /* enum reason */
+	int32_t steps;      /* phases that the communicator has transfers in */
+	int32_t groups;     /* servers */
+	int32_t sync, min_bytes; /* rank 0's settings are everybody's */
+	int32_t reserved;
+};
+
+/* What the processes of one server do in one step. It is sent as it is. */
+struct row {
+	int32_t step;  /* 0 … steps − 1 */
+	int32_t phase; /* of the table */
+	int32_t to;    /* group, or −1 */
+	int32_t from;  /* group, or −1 */
+	int32_t lane, dlid;
+};
+
+/*
+ * The part of a table that a rank needs. Processes of one server are a group;
+ * groups are numbered by their first rank.
+ */
+struct schedule {
+	struct head head;
+	int mine;        /* this rank's group */
+	int *group;      /* [rank] */
+	int *first;      /* [group] its first place in member; one more at the end */
+	int *member;     /* [place] ranks, group by group, ascending */
+	uint64_t *guid;  /* [group] port GUID of the server */
+	int rows;
+	struct row *row; /* [rows] in order of steps */
+	bool *to, *from; /* [group] a phase sends there, receives from there */
+};
+
+/* What is kept with a communicator. */
+struct comm {
+	MPI_Comm user, own;     /* own: the same processes, for our messages alone */
+	int rank, size;
+	uint64_t id;            /* the same on all its ranks, and no other's in the job */
+	uint64_t exchange;      /* exchanges begun */
+	bool off;               /* there is no table, and never will be */
+	struct identity *who;   /* [rank] on rank 0 */
+	struct schedule plan;
+	MPI_Request *requests;  /* [2·size] */
+	MPI_Status *statuses;   /* [2·size] */
+	struct comm *next, *before; /* all of this process */
+};
+
+/*
+ * fm_comm finds what is kept with a communicator, and makes it where it is not yet
+ * there, which all processes do together. It is NULL for communicators that the
+ * shim leaves alone.
+ */
+int fm_comm(MPI_Comm user, struct comm **c);
+
+/* One side of an exchange, as MPI's functions are given it. */
+enum shape { UNIFORM, COUNTS, TYPES }; /* of MPI_Alltoall, MPI_Alltoallv, MPI_Alltoallw */
+struct side {
+	enum shape shape;
+	void *buffer;
+	int count;                 /* UNIFORM */
+	const int *counts, *displs; /* COUNTS, TYPES */
+	MPI_Datatype type;         /* UNIFORM, COUNTS */
+	const MPI_Datatype *types; /* TYPES */
+	MPI_Aint extent;           /* of type; fm_exchange sets it */
+};
+
+/* fm_exchange runs an exchange by the communicator's plan, whose epoch is agreed. */
+int fm_exchange(struct comm *c, struct side *send, struct side *recv, bool in_place);
+
+/* fm_agree has all ranks use the same epoch, and takes up a new one. */
+int fm_agree(struct comm *c);
+
+/*
+ * Rank 0's draft of a schedule: the head, each rank's group, and the rows of all
+ * groups, one after the other.
+ */
+struct draft {
+	struct head head;
+	int *group;      /* [rank] */
+	uint64_t *guid;  /* [group] */
+	struct row *row;
+	int *first;      /* [group] its first row; one more at the end */
+	char text[TEXT]; /* why there is no plan */
+};
+/* fm_draft plans for processes by a table; head.reason says whether it could. */
+void fm_draft(struct draft *d, const fors_table *table, const struct identity *who, int size);
+void fm_draft_free(struct draft *d);
+
+/* fm_share hands rank 0's draft to all; next is its head, and d matters on rank 0 alone. */
+int fm_share(struct comm *c, const struct head *next, const struct draft *d);
+void fm_schedule_free(struct schedule *s);
+
+/*
+ * fm_table_draft looks, without waiting, whether there is another epoch than a
+ * known one, and fetches and plans it if so. It returns false where there is none.
+ */
+bool fm_table_draft(uint64_t known, struct draft *d, const struct identity *who, int size);
+void fm_table_close(void);
+
+/*
+ * fm_log writes a line into the log of this process, where one is wanted: what
+ * happened, and the transfer or NULL.
+ */
+struct transfer {
+	int phase, src, dst; /* ranks */
+	int lane, dlid;
+	long long bytes;
+};
+void fm_log(struct comm *c, const char *what, const struct transfer *t);
+void fm_log_close(void);
+
+/* fm_warn says why a communicator has no plan; one process of the job says it once. */
+void fm_warn(const struct comm *c, enum reason reason, const char *text);
+/* fm_say prints a line on standard error. */
+void fm_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+#endif

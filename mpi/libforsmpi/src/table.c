@@ -1,0 +1,79 @@
+/*
+ * table.c: the table of this process, for the communicators that it leads. It is
+ * opened when the first of them needs it, and shared by all. The lock is held
+ * where forsd is waited for, and never while MPI is called.
+ */
+#include <pthread.h>
+#include <string.h>
+#include <time.h>
+
+#include "shim.h"
+
+enum { PAUSE = 10 }; /* seconds without a question after forsd did not answer */
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static fors_table *table;
+static bool tried;
+static struct fors_error why; /* there is no table */
+static int64_t quiet_until;   /* seconds; ask nobody before */
+
+static int64_t now(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec;
+}
+
+/* look brings the table up to date. What fails leaves the old one in force. */
+static void look(void)
+{
+	struct fors_error err;
+	if (!tried) {
+		tried = true;
+		if (fors_open(NULL, &table, &why) != FORS_OK)
+			return;
+		if (fm_settings()->verbose)
+			fm_say("%s: epoch %llu", fors_location(table), (unsigned long long)fors_info(table)->epoch);
+		return;
+	}
+	if (!table || (quiet_until != 0 && now() < quiet_until))
+		return;
+	quiet_until = 0;
+	fors_table *newer = NULL;
+	int news = fors_newer(table, NULL, &err);
+	if (news > 0)
+		news = fors_refresh(table, &newer, &err);
+	if (news > 0) {
+		fors_close(table);
+		table = newer;
+	} else if (news < 0) {
+		quiet_until = now() + PAUSE;
+		if (fm_settings()->verbose)
+			fm_say("epoch %llu stays: %s", (unsigned long long)fors_info(table)->epoch, err.text);
+	}
+}
+
+bool fm_table_draft(uint64_t known, struct draft *d, const struct identity *who, int size)
+{
+	memset(d, 0, sizeof *d);
+	pthread_mutex_lock(&lock);
+	look();
+	const uint64_t epoch = table ? fors_info(table)->epoch : 0;
+	const bool other = epoch != known;
+	if (other && table)
+		fm_draft(d, table, who, size);
+	else if (other) {
+		d->head.reason = NO_TABLE;
+		strncpy(d->text, why.text, TEXT - 1);
+	}
+	pthread_mutex_unlock(&lock);
+	return other;
+}
+
+void fm_table_close(void)
+{
+	pthread_mutex_lock(&lock);
+	fors_close(table);
+	table = NULL;
+	pthread_mutex_unlock(&lock);
+}

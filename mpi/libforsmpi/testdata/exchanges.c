@@ -1,0 +1,284 @@
+/*
+ * exchanges SEED N: N random exchanges, each done by MPI_Alltoall* and by
+ * PMPI_Alltoall*. The two must leave the same bytes behind, in gaps and around the
+ * blocks, too. Drawn are the function, the communicator (all ranks, some, all in
+ * another order, several at once, two that face each other), MPI_IN_PLACE, the
+ * datatypes of either side, counts from none to some 10 KB, and displacements.
+ * Prints a digest of all results, and what differed.
+ */
+#include <mpi.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static uint64_t seed;
+static int rank, size;
+
+/* draw is a random number that depends on what it is for, so that all ranks draw alike. */
+static uint64_t draw(uint64_t a, uint64_t b, uint64_t c)
+{
+	uint64_t x = seed * 0x9E3779B97F4A7C15u ^ (a + 1) * 0xBF58476D1CE4E5B9u ^ (b + 1) * 0x94D049BB133111EBu ^ (c + 1) * 0xD6E8FEB86659FD93u;
+	for (int i = 0; i < 3; i++) {
+		x ^= x >> 29;
+		x *= 0xBF58476D1CE4E5B9u;
+		x ^= x >> 32;
+	}
+	return x;
+}
+
+/*
+ * Datatypes by what they hold and how it lies: types that hold the same match each
+ * other on the two sides.
+ */
+enum { HOLDS = 4, LAYOUTS = 5 };
+static MPI_Datatype types[HOLDS][LAYOUTS];
+
+static void integers(MPI_Datatype *t, int n)
+{
+	int place[8], backwards[8], ones[8];
+	for (int i = 0; i < n; i++) {
+		place[i] = 2 * i + 1; /* the first is not at the beginning */
+		backwards[i] = n - 1 - i;
+		ones[i] = 1;
+	}
+	MPI_Type_contiguous(n, MPI_INT, &t[0]);
+	MPI_Type_vector(n, 1, 3, MPI_INT, &t[1]);
+	MPI_Type_create_resized(t[0], 0, 4 * n + 8, &t[2]);
+	MPI_Type_indexed(n, ones, place, MPI_INT, &t[3]);
+	MPI_Type_indexed(n, ones, backwards, MPI_INT, &t[4]);
+}
+
+/* An int, a double and a char: as C has them, apart, and in another order. */
+static void mixed(MPI_Datatype *t)
+{
+	static const MPI_Aint at[LAYOUTS][3] = {{0, 8, 16}, {0, 16, 40}, {8, 16, 24}, {16, 8, 0}, {24, 0, 12}};
+	const MPI_Datatype of[] = {MPI_INT, MPI_DOUBLE, MPI_CHAR};
+	const int ones[] = {1, 1, 1};
+	for (int l = 0; l < LAYOUTS; l++) {
+		MPI_Datatype bare;
+		MPI_Type_create_struct(3, ones, at[l], of, &bare);
+		MPI_Type_create_resized(bare, 0, 48, &t[l]);
+		MPI_Type_free(&bare);
+	}
+}
+
+static void make_types(void)
+{
+	for (int h = 0; h < HOLDS - 1; h++)
+		integers(types[h], 1 + 2 * h);
+	mixed(types[HOLDS - 1]);
+	for (int h = 0; h < HOLDS; h++)
+		for (int l = 0; l < LAYOUTS; l++)
+			MPI_Type_commit(&types[h][l]);
+}
+
+/* One side of an exchange. */
+struct side {
+	int *counts, *displs;
+	MPI_Datatype *types;
+	char *buffer;
+	size_t length;
+};
+
+/* An exchange: a is its number; n peers, me among the local ones. */
+struct exchange {
+	uint64_t a;
+	int function, n, me;
+	bool in_place;
+	MPI_Comm comm;
+};
+
+/* amount is how many elements one rank has for another. */
+static int amount(const struct exchange *x, int from, int to)
+{
+	if (x->function == 0)
+		from = to = 0;
+	if (x->in_place && from > to)
+		return amount(x, to, from);
+	const uint64_t d = draw(x->a, 100 + (uint64_t)from, (uint64_t)to);
+	switch (d % 8) {
+	case 0: case 1: return 0;
+	case 2: return (int)(d >> 8) % 600 & 0x3ff;
+	default: return (int)(d >> 8 & 7);
+	}
+}
+
+/* type_of is the type of one side of a transfer; MPI_Alltoallw may have another for each. */
+static MPI_Datatype type_of(const struct exchange *x, int from, int to, bool receiving)
+{
+	if (x->in_place && from > to)
+		return type_of(x, to, from, receiving);
+	const uint64_t h = x->function < 2 ? draw(x->a, 3, 0) : draw(x->a, 4, (uint64_t)(from * 4096 + to));
+	uint64_t l = x->function < 2 ? draw(x->a, 5, (uint64_t)rank) : draw(x->a, 6, (uint64_t)(from * 4096 + to));
+	if (receiving && !x->in_place)
+		l /= 7;
+	return types[h % HOLDS][l % LAYOUTS];
+}
+
+/* lay places the blocks, in any order, with gaps. */
+static void lay(const struct exchange *x, struct side *s, bool receiving)
+{
+	int *order = malloc(sizeof(int) * (size_t)x->n);
+	s->counts = malloc(sizeof(int) * (size_t)x->n);
+	s->displs = malloc(sizeof(int) * (size_t)x->n);
+	s->types = malloc(sizeof(MPI_Datatype) * (size_t)x->n);
+	for (int i = 0; i < x->n; i++) {
+		const int j = x->function == 0 ? i : (int)(draw(x->a, 7 + receiving, (uint64_t)(rank * 4096 + i)) % (uint64_t)(i + 1));
+		order[i] = order[j];
+		order[j] = i;
+		if (x->function == 0)
+			order[i] = i;
+	}
+	size_t end = 0; /* in elements for the first two functions, then in bytes */
+	for (int i = 0; i < x->n; i++) {
+		const int p = order[i], from = receiving ? p : x->me, to = receiving ? x->me : p;
+		MPI_Aint lower, extent;
+		s->counts[p] = amount(x, from, to);
+		s->types[p] = type_of(x, from, to, receiving);
+		MPI_Type_get_extent(s->types[p], &lower, &extent);
+		end += x->function == 0 ? 0 : x->function == 1 ? draw(x->a, 9, (uint64_t)p) % 3 : 8 * (draw(x->a, 9, (uint64_t)p) % 5);
+		s->displs[p] = (int)end;
+		end += (size_t)s->counts[p] * (x->function < 2 ? 1 : (size_t)extent + 8);
+		if (x->function == 2)
+			end = (end + 64) & ~(size_t)7;
+		if (x->function < 2 && i == x->n - 1)
+			end *= (size_t)extent;
+	}
+	s->length = end + 128;
+	s->buffer = malloc(s->length);
+	for (size_t b = 0; b < s->length; b++)
+		s->buffer[b] = (char)(draw(x->a, (uint64_t)rank, b / 8) >> b % 8 * 8);
+	free(order);
+}
+
+static void drop(struct side *s)
+{
+	free(s->counts);
+	free(s->displs);
+	free(s->types);
+	free(s->buffer);
+}
+
+/* run does the exchange by the functions of the given names. */
+#define RUN(name, prefix)                                                                                                                  \
+	static void name(const struct exchange *x, const struct side *s, const struct side *r, void *to)                                        \
+	{                                                                                                                                        \
+		const void *from = x->in_place ? MPI_IN_PLACE : s->buffer;                                                                           \
+		switch (x->function) {                                                                                                              \
+		case 0: prefix##MPI_Alltoall(from, s->counts[0], s->types[0], to, r->counts[0], r->types[0], x->comm); break;                        \
+		case 1: prefix##MPI_Alltoallv(from, s->counts, s->displs, s->types[0], to, r->counts, r->displs, r->types[0], x->comm); break;       \
+		case 2: prefix##MPI_Alltoallw(from, s->counts, s->displs, s->types, to, r->counts, r->displs, r->types, x->comm); break;             \
+		}                                                                                                                                    \
+	}
+RUN(by_shim, )
+RUN(by_mpi, P)
+
+static uint64_t digest = 14695981039346656037u;
+
+/* compare does the exchange both ways. */
+static bool compare(const struct exchange *x)
+{
+	struct side s, r;
+	lay(x, &s, false);
+	lay(x, &r, true);
+	char *other = malloc(r.length);
+	memcpy(other, r.buffer, r.length);
+	by_shim(x, &s, &r, r.buffer);
+	by_mpi(x, &s, &r, other);
+	const bool same = memcmp(r.buffer, other, r.length) == 0;
+	for (size_t b = 0; b < r.length; b++)
+		digest = (digest ^ (unsigned char)r.buffer[b]) * 1099511628211u;
+	drop(&s);
+	drop(&r);
+	free(other);
+	return same;
+}
+
+/* Communicators that live over several exchanges; a rank may have no part in one. */
+enum { KEPT = 3 };
+static MPI_Comm kept[KEPT];
+static bool made[KEPT];
+
+/* choose draws the communicator; MPI_COMM_NULL where this rank has no part. */
+static void choose(struct exchange *x)
+{
+	const uint64_t kind = draw(x->a, 11, 0) % 8, which = draw(x->a, 12, 0) % KEPT;
+	MPI_Comm *c = &kept[which];
+	x->comm = MPI_COMM_WORLD;
+	if (kind < 2)
+		return;
+	if (!made[which] || kind >= 4) {
+		const int key = (int)(draw(x->a, 13, (uint64_t)rank) % 10000), third = (int)(draw(x->a, 14, (uint64_t)rank) % 3);
+		const int color[] = {0, third != 0 ? 0 : MPI_UNDEFINED, third};
+		if (*c != MPI_COMM_NULL)
+			MPI_Comm_free(c);
+		MPI_Comm_split(MPI_COMM_WORLD, color[kind % 3], key, c);
+		made[which] = true;
+	}
+	x->comm = *c;
+}
+
+/* face draws an inter-communicator of the lower and the upper ranks. */
+static MPI_Comm face(struct exchange *x)
+{
+	MPI_Comm half;
+	const int upper = rank >= size / 3;
+	MPI_Comm_split(MPI_COMM_WORLD, upper, rank, &half);
+	MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, upper ? 0 : size / 3, 1, &x->comm);
+	MPI_Comm_remote_size(x->comm, &x->n);
+	x->me = rank - (upper ? size / 3 : 0);
+	x->in_place = false;
+	return half;
+}
+
+int main(int argc, char **argv)
+{
+	MPI_Init(&argc, &argv);
+	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	MPI_Comm_size(MPI_COMM_WORLD, &size);
+	seed = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
+	const uint64_t n = argc > 2 ? strtoull(argv[2], NULL, 10) : 50;
+	make_types();
+	for (int i = 0; i < KEPT; i++)
+		kept[i] = MPI_COMM_NULL;
+	int differ = 0;
+	for (uint64_t a = 0; a < n; a++) {
+		struct exchange x = {.a = a, .function = (int)(draw(a, 1, 0) % 3), .in_place = draw(a, 2, 0) % 4 == 0};
+		if (a % 16 == 15) {
+			/* Amounts must not depend on the side, nor on the number of ranks there. */
+			MPI_Comm half = face(&x);
+			x.function = 0;
+			differ += !compare(&x);
+			MPI_Comm_free(&x.comm);
+			MPI_Comm_free(&half);
+			continue;
+		}
+		choose(&x);
+		if (x.comm == MPI_COMM_NULL)
+			continue;
+		MPI_Comm_size(x.comm, &x.n);
+		MPI_Comm_rank(x.comm, &x.me);
+		if (!compare(&x)) {
+			differ++;
+			fprintf(stderr, "rank %d: exchange %d of seed %llu differs (function %d, %d ranks, in place: %d)\n", rank, (int)a,
+				(unsigned long long)seed, x.function, x.n, x.in_place);
+		}
+	}
+	uint64_t digests = 0;
+	int sum = 0;
+	MPI_Reduce(&digest, &digests, 1, MPI_UINT64_T, MPI_BXOR, 0, MPI_COMM_WORLD);
+	MPI_Allreduce(&differ, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+	if (rank == 0)
+		printf("seed %llu: %llu exchanges of %d ranks, digest %016llx, differences: %d\n", (unsigned long long)seed, (unsigned long long)n, size,
+			(unsigned long long)digests, sum);
+	for (int i = 0; i < KEPT; i++)
+		if (kept[i] != MPI_COMM_NULL && i > 0) /* MPI_Finalize may find one */
+			MPI_Comm_free(&kept[i]);
+	for (int h = 0; h < HOLDS; h++)
+		for (int l = 0; l < LAYOUTS; l++)
+			MPI_Type_free(&types[h][l]);
+	MPI_Finalize();
+	return sum != 0;
+}
