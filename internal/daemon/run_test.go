@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -24,6 +25,7 @@ import (
 // every SIGHUP. The tables that its switches hold are those of the table file.
 const manager = `#!/bin/sh
 trap 'cat fabric.lst > opensm-subnet.lst' HUP
+echo trapped
 cat fabric.lst > opensm-subnet.lst
 while :; do sleep 1000 & wait $!; done
 `
@@ -47,11 +49,15 @@ func running(t *testing.T, f *topology.Fabric) *site {
 	ok(t, os.WriteFile(filepath.Join(dir, "fabric.lst"), fabgen.SubnetLst(f), 0o644))
 	cmd := exec.Command("./opensm")
 	cmd.Dir, cmd.SysProcAttr = dir, &syscall.SysProcAttr{Setpgid: true}
+	says, err := cmd.StdoutPipe()
+	ok(t, err)
 	ok(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 		_ = cmd.Wait()
 	})
+	_, err = io.ReadFull(says, make([]byte, len("trapped\n"))) // a SIGHUP before would end it
+	ok(t, err)
 	ok(t, os.WriteFile(filepath.Join(dir, "opensm.pid"), []byte(strconv.Itoa(cmd.Process.Pid)), 0o644))
 	s := &site{Daemon: daemonIn(t, dir), t: t, dir: dir, ended: make(chan error, 1)}
 	s.cfg.OpenSM.DumpCommand = []string{"cat", s.cfg.OpenSM.LFTsFile}
