@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"mime"
 	"net/http"
 	"strconv"
@@ -9,23 +10,30 @@ import (
 	"time"
 )
 
-// fresh returns the plan in force where the request wants it, with its ETag set.
+// fresh returns the plan in force of plans where the request wants it, with its
+// ETag set.
 // A client that has it already (If-None-Match) gets 304, after as long a wait
 // for the next plan as it prefers (Prefer: wait); then fresh returns nil.
-func (s *service) fresh(w http.ResponseWriter, r *http.Request) (*Published, error) {
+func fresh(w http.ResponseWriter, r *http.Request, plans *Plans) (*Published, error) {
 	known := parseETags(r.Header.Values("If-None-Match"))
-	p := s.Plans.Current()
+	p := plans.Current()
 	if wait, ok := preferredWait(r.Header.Values("Prefer")); ok && (p == nil || known.has(p.Epoch)) {
 		w.Header().Set("Preference-Applied", "wait="+strconv.Itoa(int(wait.Seconds())))
 		ctx, cancel := unhurried(w, r, wait)
 		defer cancel()
 		var err error
-		p, err = s.Plans.Wait(ctx, func(p *Published) bool { return !known.has(p.Epoch) })
-		if err != nil && r.Context().Err() != nil {
+		p, err = plans.Wait(ctx, func(p *Published) bool { return !known.has(p.Epoch) })
+		switch {
+		case errors.Is(err, errEnded):
+			return nil, err
+		case err != nil && r.Context().Err() != nil:
 			return nil, Errorf(http.StatusServiceUnavailable, CodeStopping, "forsd is stopping: %v", context.Cause(r.Context()))
 		}
 	}
-	if p == nil {
+	switch {
+	case p == nil && plans.over():
+		return nil, errEnded
+	case p == nil:
 		return nil, Errorf(http.StatusServiceUnavailable, CodeNoPlan, "no plan is in force yet")
 	}
 	w.Header().Set("ETag", etag(p.Epoch))

@@ -48,7 +48,8 @@ func TestDocument(t *testing.T) {
 		t.Errorf("%s is not what the interface answers; rewrite it with -update (-document +answer):\n%s", document, diff)
 	}
 	for _, endpoint := range []string{"GET /readyz", "GET /v1/status", "GET /v1/topology", "GET /v1/plan", "GET /v1/plan/phases",
-		"GET /v1/plan/servers/0x000000000000000d", "GET /v1/events", "GET /v1/epochs", "POST /v1/reroute", "POST /v1/whatif", "POST /v1/rollback"} {
+		"GET /v1/plan/servers/0x000000000000000d", "GET /v1/events", "GET /v1/epochs", "GET /v1/jobs", "GET /v1/jobs/43",
+		"GET /v1/jobs/43/phases", "POST /v1/jobs", "POST /v1/jobs/43/renew", "DELETE /v1/jobs/43", "POST /v1/reroute", "POST /v1/whatif", "POST /v1/rollback"} {
 		if !asked[endpoint] {
 			t.Errorf("%s has no example", endpoint)
 		}
@@ -61,10 +62,15 @@ func answerCurl(t *testing.T, line string) (method, target, answer string) {
 	line, pretty := strings.CutSuffix(line, " | jq .")
 	method = "GET"
 	var body string
+	data := func(text string) {
+		if body = text; method == "GET" {
+			method = "POST"
+		}
+	}
 	args := argument.FindAllString(strings.TrimPrefix(line, "$ curl "), -1)
 	for i := 0; i < len(args); i++ {
 		switch arg := strings.Trim(args[i], "'"); arg {
-		case "-s", "-sN":
+		case "-s", "-sN", "-sf":
 		case "--unix-socket":
 			i++
 		case "-X":
@@ -72,7 +78,7 @@ func answerCurl(t *testing.T, line string) (method, target, answer string) {
 			method = args[i]
 		case "-d":
 			i++
-			method, body = "POST", strings.Trim(args[i], "'")
+			data(strings.Trim(args[i], "'"))
 		default:
 			u, err := url.Parse(arg)
 			if err != nil || u.Host != "forsd" {

@@ -22,6 +22,7 @@ type Event struct {
 // status.
 const (
 	KindEpoch   = "epoch"
+	KindJob     = "job"
 	KindLink    = "link"
 	KindWarning = "warning"
 	KindMissed  = "missed"

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"sync"
 	"time"
 
@@ -70,18 +71,34 @@ func (p *Published) CSV() ([]byte, error) { return p.csv() }
 type Plans struct {
 	mu      sync.Mutex
 	current *Published
-	changed chan struct{} // closed at the next Publish; nil while nobody waits
+	ended   bool          // there will be no other plan
+	changed chan struct{} // closed at the next Publish or End; nil while nobody waits
 }
 
+// errEnded says that there is no plan and will be none.
+var errEnded = Errorf(http.StatusNotFound, CodeNotFound, "the job has ended: it was removed, or its lease is over")
+
 // Publish puts p in force.
-func (s *Plans) Publish(p *Published) {
+func (s *Plans) Publish(p *Published) { s.set(p, false) }
+
+// End takes the plan out of force for good, and wakes those who wait for another.
+func (s *Plans) End() { s.set(nil, true) }
+
+func (s *Plans) set(p *Published, ended bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.current = p
+	s.current, s.ended = p, ended
 	if s.changed != nil {
 		close(s.changed)
 		s.changed = nil
 	}
+}
+
+// over tells whether End was called.
+func (s *Plans) over() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ended
 }
 
 // Current is the plan in force, nil before the first.
@@ -93,7 +110,7 @@ func (s *Plans) Current() *Published {
 
 // Wait returns the plan in force as soon as there is one that done accepts. When
 // ctx ends first, it returns the plan in force then, nil without one, and the
-// context's error.
+// context's error. After End it returns an error at once.
 func (s *Plans) Wait(ctx context.Context, done func(*Published) bool) (*Published, error) {
 	for {
 		s.mu.Lock()
@@ -101,6 +118,10 @@ func (s *Plans) Wait(ctx context.Context, done func(*Published) bool) (*Publishe
 		if now != nil && done(now) {
 			s.mu.Unlock()
 			return now, nil
+		}
+		if s.ended {
+			s.mu.Unlock()
+			return nil, errEnded
 		}
 		if s.changed == nil {
 			s.changed = make(chan struct{})

@@ -46,7 +46,7 @@ func (s *service) epochs(w http.ResponseWriter, _ *http.Request) error {
 
 // plan answers GET /v1/plan: plan.json with epoch and published_at.
 func (s *service) plan(w http.ResponseWriter, r *http.Request) error {
-	p, err := s.fresh(w, r)
+	p, err := fresh(w, r, s.Plans)
 	if p == nil {
 		return err
 	}
@@ -63,12 +63,17 @@ var phaseForms = []form{
 
 // phases answers GET /v1/plan/phases, as CSV or as the binary table.
 func (s *service) phases(w http.ResponseWriter, r *http.Request) error {
+	return sendPhases(w, r, s.Plans)
+}
+
+// sendPhases answers with the phases of the plan in force of plans.
+func sendPhases(w http.ResponseWriter, r *http.Request, plans *Plans) error {
 	w.Header().Set("Vary", "Accept")
 	f, err := chooseForm(r, phaseForms)
 	if err != nil {
 		return err
 	}
-	p, err := s.fresh(w, r)
+	p, err := fresh(w, r, plans)
 	if p == nil {
 		return err
 	}
@@ -118,7 +123,13 @@ type ServerPhase struct {
 
 // server answers GET /v1/plan/servers/{guid|lid|name}.
 func (s *service) server(w http.ResponseWriter, r *http.Request) error {
-	p, err := s.fresh(w, r)
+	return sendServer(w, r, s.Plans)
+}
+
+// sendServer answers with what the server of the path does in the plan in force of
+// plans.
+func sendServer(w http.ResponseWriter, r *http.Request, plans *Plans) error {
+	p, err := fresh(w, r, plans)
 	if p == nil {
 		return err
 	}

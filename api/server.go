@@ -11,6 +11,7 @@ import (
 // Config is what the handlers of an API serve, and their limits.
 type Config struct {
 	Backend Backend
+	Jobs    Jobs // nil for a service without jobs
 	Plans   *Plans
 	Events  *Events
 	Metrics http.Handler // of /metrics; nil for none
@@ -67,6 +68,9 @@ func Handler(c Config, tcp bool) http.Handler {
 	s.handle(local, "POST /v1/reroute", s.reroute)
 	s.handle(local, "POST /v1/whatif", s.whatIf)
 	s.handle(local, "POST /v1/rollback", s.rollback)
+	if c.Jobs != nil {
+		s.handleJobs()
+	}
 	if c.Metrics != nil {
 		s.handle(anyone, "GET /metrics", func(w http.ResponseWriter, r *http.Request) error {
 			c.Metrics.ServeHTTP(w, r)

@@ -1,0 +1,97 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"forsd/phasetable"
+)
+
+// jobPath is the path of a job, given by its number or name.
+func jobPath(job, rest string) string { return "/v1/jobs/" + url.PathEscape(job) + rest }
+
+// Jobs asks for the jobs, ascending by number.
+func (c *Client) Jobs(ctx context.Context) ([]Job, error) {
+	out, err := ask[struct{ Jobs []Job }](ctx, c, http.MethodGet, "/v1/jobs", nil)
+	if err != nil {
+		return nil, err
+	}
+	return out.Jobs, nil
+}
+
+// Job asks for one job with its hosts.
+func (c *Client) Job(ctx context.Context, job string) (*Job, error) {
+	return ask[Job](ctx, c, http.MethodGet, jobPath(job, ""), nil)
+}
+
+// CreateJob has the daemon plan a job.
+func (c *Client) CreateJob(ctx context.Context, q JobRequest) (*Job, error) {
+	return ask[Job](ctx, c, http.MethodPost, "/v1/jobs", q)
+}
+
+// RenewJob lets a job's lease end so long from now, in whole seconds, 0 for the
+// default.
+func (c *Client) RenewJob(ctx context.Context, job string, lease time.Duration) (*Job, error) {
+	return ask[Job](ctx, c, http.MethodPost, jobPath(job, "/renew"), renewal{int64(lease / time.Second)})
+}
+
+// RemoveJob ends a job and returns what it was.
+func (c *Client) RemoveJob(ctx context.Context, job string) (*Job, error) {
+	return ask[Job](ctx, c, http.MethodDelete, jobPath(job, ""), nil)
+}
+
+// JobPhases asks for the phases of a job's plan, as the binary table or as
+// phases.csv.
+func (c *Client) JobPhases(ctx context.Context, job string, csv bool) ([]byte, error) {
+	media := phasetable.MediaType
+	if csv {
+		media = "text/csv"
+	}
+	return c.jobPhases(ctx, job, http.Header{"Accept": {media}})
+}
+
+func (c *Client) jobPhases(ctx context.Context, job string, header http.Header) ([]byte, error) {
+	resp, err := c.do(ctx, http.MethodGet, jobPath(job, "/phases"), nil, header)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode == http.StatusNotModified {
+		return nil, nil
+	}
+	data, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return nil, fmt.Errorf("read the phases of job %s of forsd at %s: %w", job, c.addr, err)
+	}
+	return data, nil
+}
+
+// WaitJob waits for a plan of the job of an epoch other than seen, by long polls,
+// and returns its table, checked whole; 0 returns the one in force. It ends with
+// ctx's error, or with that of a request that fails: the job may have ended.
+func (c *Client) WaitJob(ctx context.Context, job string, seen uint64) (*phasetable.View, error) {
+	header := http.Header{"Accept": {phasetable.MediaType}, "Prefer": {"wait=60"}, "If-None-Match": {etag(seen)}}
+	for {
+		data, err := c.jobPhases(ctx, job, header)
+		if err != nil {
+			return nil, err
+		}
+		if data != nil {
+			return phasetable.Decode(data)
+		}
+	}
+}
+
+// String names a job as people do: "job 6 (slurm-123)".
+func (j *Job) String() string {
+	text := "job " + strconv.FormatUint(j.ID, 10)
+	if j.Name != "" {
+		text += " (" + j.Name + ")"
+	}
+	return text
+}
