@@ -27,15 +27,17 @@ type Grouped struct {
 }
 
 // PlanGroups plans the complete exchange so that a leaf uses at most lids lanes
-// to any destination, one for each group of g = ⌈n/lids⌉ senders, n being the
-// most servers of a leaf.
+// to any destination, one for each group of g senders. Of the sizes of groups
+// that lids allows it takes the one that promises the fewest phases, and the
+// smallest of these.
 //
 // Time is cut into blocks of g phases. In a block a group has up to g
 // destinations, each on one lane for all of the block, and its members take
 // turns at them: member i sends to destination (i+t) mod g in the block's phase
 // t. So blocks are to groups what phases are to servers, and the steps of
 // PlanExact make them: lanes first, blocks second, groups and receivers last. A
-// server's turn at itself is an idle one.
+// server's turn at itself is an idle one. With groups of one, blocks are phases,
+// and PlanExact's plan is of this form.
 //
 // With q_A groups on leaf A, Φ blocks suffice if and only if at most Φ groups
 // reach any server, no leaf's groups have more than gΦ destinations, and
@@ -60,11 +62,11 @@ func PlanGroups(t *Tree, lids int) (*Grouped, error) {
 
 func planGroups(t *Tree, b Bounds, lids, workers int) (*Grouped, error) {
 	n := newNet(t)
-	g := ceilDiv(slices.Max(n.size), lids)
-	n.units = make([]int, n.leaves)
-	for A, size := range n.size {
-		n.units[A] = ceilDiv(size, g)
+	g := n.groupSize(b, lids)
+	if g == 1 {
+		return planSingles(t, n, b, workers)
 	}
+	n.setGroups(g)
 	y, blocks, least := n.spread(n.leastBlocks(g))
 	x := &grouping{net: n, g: g, blocks: blocks, workers: max(1, workers),
 		plan: NewPlan(Exact, t.Servers(), blocks*g)}
@@ -88,55 +90,6 @@ func planGroups(t *Tree, b Bounds, lids, workers int) (*Grouped, error) {
 	p.Bounds = b
 	p.Unreachable = n.unreachable()
 	return p, nil
-}
-
-// leastBlocks is the least number of blocks that counting allows: by server, by
-// leaf, and by the lanes of a leaf, out and in.
-func (n *net) leastBlocks(g int) int {
-	least, even := 0, true
-	sets := make([]laneSet, n.leaves)
-	for A := range n.leaves {
-		groups, reached := 0, 0
-		for B := range n.leaves {
-			if n.joined(A, B) {
-				groups, reached = groups+n.units[B], reached+n.size[B]
-			}
-		}
-		least = max(least, groups, ceilDiv(reached, g))
-		even = even && n.size[A] == n.size[0]
-		sets[A] = newLaneSet(n.lanes)
-		for k, up := range n.lanesOf(A) {
-			if up {
-				sets[A].add(k)
-			}
-		}
-	}
-	least = n.leastFlow(sets, n.units, n.size, least)
-	if even {
-		return least // as much goes in as out
-	}
-	return n.leastFlow(sets, n.size, n.units, least)
-}
-
-// leastFlow is the larger of least and the fewest blocks in which the lanes of
-// each leaf A carry own[A]·peer[B] units with every leaf B.
-func (n *net) leastFlow(sets []laneSet, own, peer []int, least int) int {
-	var flow laneFlow
-	flow.reset(n.lanes)
-	for A := range n.leaves {
-		twin := slices.ContainsFunc(sets[:A], func(s laneSet) bool { return slices.Equal(s, sets[A]) })
-		if twin && slices.Min(n.size) == slices.Max(n.size) {
-			continue
-		}
-		flow.clear()
-		for B := range n.leaves {
-			if A != B && flow.common(sets[A], sets[B], nil) {
-				flow.add(own[A] * peer[B])
-			}
-		}
-		least = flow.leastCapacity(least)
-	}
-	return least
 }
 
 // grouping turns a spread of groups' transfers into a plan. A unit is what one

@@ -201,3 +201,36 @@ func BenchmarkGroups(b *testing.B) {
 		})
 	}
 }
+
+// TestGroupSizes holds that more LIDs never cost phases: groups that do not
+// divide a leaf evenly are passed over, and groups of one need what one LID a
+// lane does.
+func TestGroupSizes(t *testing.T) {
+	for _, c := range []struct {
+		spines, leaves, dead, lids, phases, used int
+	}{
+		{20, 18, 0, 8, 360, 5}, // groups of three would take 378
+		{20, 18, 0, 19, 360, 10},
+		{20, 18, 0, 20, 359, 20},
+		{20, 18, 1, 32, 359, 20},
+		{20, 18, 2, 32, 378, 20},
+		{3, 3, 0, 2, 9, 1}, // groups of two would take 12
+		{3, 3, 0, 3, 8, 3},
+	} {
+		tree := fullTree(c.spines, c.leaves)
+		for k := range c.dead {
+			tree.cutCables(0, k)
+		}
+		p, err := PlanGroups(tree, c.lids)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := checkGrouped(tree, p, c.lids); err != nil {
+			t.Fatalf("FT(2;%d,%d), %d dead links, %d LIDs: %v", c.spines, c.leaves, c.dead, c.lids, err)
+		}
+		if p.Phases != c.phases || p.LIDs != c.used {
+			t.Errorf("FT(2;%d,%d), %d dead links, %d LIDs: %d phases with %d LIDs, want %d with %d",
+				c.spines, c.leaves, c.dead, c.lids, p.Phases, p.LIDs, c.phases, c.used)
+		}
+	}
+}

@@ -1,0 +1,113 @@
+package fors
+
+import (
+	"slices"
+)
+
+// groupSize is the size of groups that needs the fewest phases by counting, of
+// those that so many LIDs a server allow. Smaller groups are not always better:
+// where they do not divide a leaf evenly, each leaf has a small one that costs
+// its receivers as many blocks as a full one.
+func (n *net) groupSize(b Bounds, lids int) int {
+	most := slices.Max(n.size)
+	size, phases := 0, 0
+	for g := ceilDiv(most, lids); g <= most; g++ {
+		least := b.LowerBound
+		if g > 1 {
+			n.setGroups(g)
+			least = g * n.leastBlocks(g)
+		}
+		if size == 0 || least < phases {
+			size, phases = g, least
+		}
+	}
+	n.units = n.size
+	return size
+}
+
+// setGroups splits the senders of each leaf into groups of g.
+func (n *net) setGroups(g int) {
+	n.units = make([]int, n.leaves)
+	for A, size := range n.size {
+		n.units[A] = ceilDiv(size, g)
+	}
+}
+
+// planSingles plans for groups of one server: LID h of a destination is that of
+// the senders which are h-th on their leaves.
+func planSingles(t *Tree, n *net, b Bounds, workers int) (*Grouped, error) {
+	plan, err := planExact(t, b, workers)
+	if err != nil {
+		return nil, err
+	}
+	p := &Grouped{Plan: plan, LIDs: slices.Max(n.size), GroupSize: 1, LeastPhases: plan.LowerBound}
+	p.Group = make([]int, p.Servers)
+	p.Via = make([]Lane, len(t.Slots)*p.Servers*p.LIDs)
+	for i := range p.Via {
+		p.Via[i] = Local
+	}
+	leafOf := make([]int, p.Servers)
+	s := 0
+	for leaf, slots := range t.Slots {
+		for i := range slots {
+			p.Group[s], leafOf[s] = i, leaf
+			s++
+		}
+	}
+	for i, d := range p.To {
+		if s := i % p.Servers; d != Idle {
+			p.Via[(leafOf[s]*p.Servers+int(d))*p.LIDs+p.Group[s]] = p.Lane[i]
+		}
+	}
+	return p, nil
+}
+
+// leastBlocks is the least number of blocks that counting allows for groups of
+// some size, which are set: by server, by leaf, and by the lanes of a leaf, out
+// and in.
+func (n *net) leastBlocks(g int) int {
+	least, even := 0, true
+	sets := make([]laneSet, n.leaves)
+	for A := range n.leaves {
+		groups, reached := 0, 0
+		for B := range n.leaves {
+			if n.joined(A, B) {
+				groups, reached = groups+n.units[B], reached+n.size[B]
+			}
+		}
+		least = max(least, groups, ceilDiv(reached, g))
+		even = even && n.size[A] == n.size[0]
+		sets[A] = newLaneSet(n.lanes)
+		for k, up := range n.lanesOf(A) {
+			if up {
+				sets[A].add(k)
+			}
+		}
+	}
+	least = n.leastFlow(sets, n.units, n.size, least)
+	if even {
+		return least // as much goes in as out
+	}
+	return n.leastFlow(sets, n.size, n.units, least)
+}
+
+// leastFlow is the larger of least and the fewest blocks in which the lanes of
+// each leaf A carry own[A]·peer[B] units with every leaf B.
+func (n *net) leastFlow(sets []laneSet, own, peer []int, least int) int {
+	var flow laneFlow
+	flow.reset(n.lanes)
+	for A := range n.leaves {
+		twin := slices.ContainsFunc(sets[:A], func(s laneSet) bool { return slices.Equal(s, sets[A]) })
+		if twin && slices.Min(n.size) == slices.Max(n.size) {
+			continue
+		}
+		flow.clear()
+		for B := range n.leaves {
+			if A != B && flow.common(sets[A], sets[B], nil) {
+				flow.add(own[A] * peer[B])
+			}
+		}
+		least = flow.leastCapacity(least)
+	}
+	return least
+}
