@@ -272,7 +272,18 @@ func (c *Controller) begin(now time.Time) {
 		return
 	}
 	c.enter(Before)
-	c.do(Plan{Fabric: c.work.ID, Avoid: union(c.held, minus(c.closed, c.work.Down)), Hold: c.held})
+	fabric, avoid := c.Ground()
+	c.do(Plan{Fabric: fabric, Avoid: avoid, Hold: c.held})
+}
+
+// Ground is what a plan made now is for: the fabric worked on, empty before the
+// first, and the lanes that such a plan must avoid for it to hold on every table
+// that the switches may have.
+func (c *Controller) Ground() (fabric string, avoid []Lane) {
+	if c.work == nil {
+		return "", nil
+	}
+	return c.work.ID, union(c.held, minus(c.closed, c.work.Down))
 }
 
 // enter changes the state, without a deadline.

@@ -47,6 +47,7 @@ type Daemon struct {
 	snapshots chan opensm.Snapshot
 	answers   chan controller.Event
 	calls     chan func()
+	waiting   []func()        // calls that run when no action is under way; owned by loop
 	stopped   chan struct{}   // closed when the loop ends
 	work      sync.WaitGroup  // actions under way
 	life      context.Context // of Run; for what an API request starts and does not end with it
@@ -55,25 +56,30 @@ type Daemon struct {
 	state      controller.State
 	held       []controller.Lane // cables held back because they keep bouncing
 	ready      bool
-	base       *topology.Baseline // nil until a fabric was accepted
-	baseDirty  bool               // base is not stored yet
-	inForce    *epoch             // nil until the first epoch
-	rest       chan struct{}      // closed and replaced when the controller comes to rest
-	programmed *lft.Tables        // as read back last, nil before that
-	written    []*lft.Tables      // what the table file has held since: the switches may hold it by now
-	matched    bool               // programmed is what was planned
-	readAt     time.Time          // when programmed was read
-	views      []*view            // the last ones seen, newest last
-	marks      times              // of the change worked on or settled last
+	base       *topology.Baseline   // nil until a fabric was accepted
+	baseDirty  bool                 // base is not stored yet
+	inForce    *epoch               // nil until the first epoch
+	jobs       []*job               // ascending; the slice is replaced, not changed
+	jobTrouble map[uint64][2]string // [job] code and text of what the last planning could not do
+	leaseRetry time.Time            // when a lease that could not be ended is looked at again
+	rest       chan struct{}        // closed and replaced when the controller comes to rest
+	programmed *lft.Tables          // as read back last, nil before that
+	written    []*lft.Tables        // what the table file has held since: the switches may hold it by now
+	matched    bool                 // programmed is what was planned
+	readAt     time.Time            // when programmed was read
+	views      []*view              // the last ones seen, newest last
+	marks      times                // of the change worked on or settled last
 	manager    managerState
 }
 
 // candidate is a verified plan and what it was made for. Where the plan is new,
-// epoch is it with its table, which is on disk already.
+// epoch may be it with its table, which is on disk already then.
 type candidate struct {
 	view     *view
 	schedule *planner.Schedule
 	epoch    *epoch
+	same     bool      // the plan in force stays
+	jobs     []jobPlan // those that are new
 
 	planned, verified time.Time
 }
@@ -124,13 +130,17 @@ func (d *Daemon) takeUp() (err error) {
 		return fmt.Errorf("%w; move the file away to have forsd take the fabric as it finds it", err)
 	}
 	current, damaged := d.store.current()
-	if damaged != nil {
-		d.health.Raise(stateDamaged, damaged.Error(), d.started)
-	}
 	if current != nil {
 		if err := d.setCurrent(current); err != nil {
 			return err
 		}
+	}
+	skipped, err := d.takeUpJobs()
+	if err != nil {
+		return err
+	}
+	if damaged = errors.Join(damaged, skipped); damaged != nil {
+		d.health.Raise(stateDamaged, damaged.Error(), d.started)
 	}
 	if err := os.MkdirAll(filepath.Dir(d.cfg.OpenSM.LFTsFile), 0o755); err != nil {
 		return fmt.Errorf("create the directory of the table file: %w", err)

@@ -40,6 +40,10 @@ var warnables = []health.Warnable{
 	{Code: planner.UnreachablePairs, Severity: health.Degraded, Title: "Pairs of servers share no lane"},
 	{Code: planner.EngineFallback, Severity: health.Degraded, Title: "A plan failed verification and was replaced"},
 
+	{Code: jobHostsMissing, Severity: health.Degraded, Title: "Hosts of jobs are absent"},
+	{Code: jobPlanFailed, Severity: health.Degraded, Title: "Jobs could not be planned anew"},
+	{Code: jobDegraded, Severity: health.Degraded, Title: "Plans of jobs are less than they could be"},
+
 	{Code: controller.FabricRefused, Severity: health.Critical, Title: "The fabric cannot be used"},
 	{Code: controller.FabricIncomplete, Severity: health.Critical, Title: "Most servers are missing"},
 	{Code: controller.CableHeld, Severity: health.Degraded, Title: "Bouncing cables are held back"},

@@ -38,10 +38,23 @@ func (d *Daemon) loop(ctx context.Context) {
 		case <-watchdog.C:
 			d.notify("WATCHDOG=1")
 		}
-		if wake := d.core.Wake(); !wake.IsZero() {
+		d.calmNow()
+		if wake := d.wake(); !wake.IsZero() {
 			timer.Reset(max(0, time.Until(wake)))
 		}
 	}
+}
+
+// wake is when the loop has something to do though nothing happens; zero for never.
+func (d *Daemon) wake() time.Time {
+	wake := d.core.Wake()
+	if d.core.Busy() {
+		return wake // leases end when the action has
+	}
+	if due := d.leaseDue(); !due.IsZero() && (wake.IsZero() || due.Before(wake)) {
+		return due
+	}
+	return wake
 }
 
 // step gives the controller an event and carries out what it answers.

@@ -19,7 +19,7 @@ import (
 
 // listen binds the API and returns what serves it.
 func (d *Daemon) listen() (func(context.Context) error, error) {
-	c := api.Config{Backend: backend{d}, Plans: d.plans, Events: d.events, Metrics: d.metrics.handler(), ReadOverTCP: d.cfg.API.ReadOverTCP,
+	c := api.Config{Backend: backend{d}, Jobs: jobsBackend{d}, Plans: d.plans, Events: d.events, Metrics: d.metrics.handler(), ReadOverTCP: d.cfg.API.ReadOverTCP,
 		Mount: map[string]http.Handler{
 			"GET /v1/explain":  answer(d.explain),
 			"GET /v1/baseline": answer(d.showBaseline),

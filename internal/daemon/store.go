@@ -38,13 +38,13 @@ type epoch struct {
 	view  *phasetable.View // of table
 }
 
-// store keeps the epochs and the baseline. An epoch is a directory that appears
+// store keeps the epochs, the jobs and the baseline. An epoch is a directory that appears
 // by a rename after its files were flushed: the highest number is the epoch in
 // force, and a crash at any instruction leaves either the old or the new one.
 type store struct {
 	dir  string // the state directory
 	lock *os.File
-	last uint64 // highest number ever seen, usable or not
+	last uint64 // highest number ever given to an epoch or a job's plan, usable or not
 	// staged is an epoch whose table is on disk, out of sight; nil for none.
 	staged *epoch
 }
@@ -62,8 +62,10 @@ const (
 // epoch number.
 func openStore(dir string) (*store, error) {
 	s := &store{dir: dir}
-	if err := os.MkdirAll(filepath.Join(dir, epochsDir), 0o755); err != nil {
-		return nil, fmt.Errorf("create state directory: %w", err)
+	for _, sub := range []string{epochsDir, jobsDir} {
+		if err := os.MkdirAll(filepath.Join(dir, sub), 0o755); err != nil {
+			return nil, fmt.Errorf("create state directory: %w", err)
+		}
 	}
 	var err error
 	if s.lock, err = lockDir(dir); err != nil {
@@ -72,6 +74,7 @@ func openStore(dir string) (*store, error) {
 	if err := s.clean(); err != nil {
 		return nil, errors.Join(err, s.close())
 	}
+	s.last, _ = s.lastOfJobs() // loadJobs says what is wrong with it
 	for _, n := range s.numbers() {
 		s.last = max(s.last, n)
 	}
@@ -108,13 +111,16 @@ func (s *store) close() error { return s.lock.Close() }
 
 // clean removes what a crash left half done.
 func (s *store) clean() error {
-	entries, err := os.ReadDir(filepath.Join(s.dir, epochsDir))
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), tempPrefix) {
-			if err := os.RemoveAll(filepath.Join(s.dir, epochsDir, e.Name())); err != nil {
+	for _, sub := range []string{epochsDir, jobsDir} {
+		entries, err := os.ReadDir(filepath.Join(s.dir, sub))
+		if err != nil {
+			return err
+		}
+		for _, e := range entries {
+			if !strings.HasPrefix(e.Name(), tempPrefix) {
+				continue
+			}
+			if err := os.RemoveAll(filepath.Join(s.dir, sub, e.Name())); err != nil {
 				return err
 			}
 		}

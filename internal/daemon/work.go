@@ -26,26 +26,30 @@ var errForgotten = errors.New("the fabric has been forgotten: newer ones were se
 
 // plan makes and verifies the plan that the controller asks for.
 func (d *Daemon) plan(a controller.Plan) controller.Event {
-	same, err := d.makePlan(a)
+	err := d.makePlan(a)
+	if err == nil {
+		d.candidate.jobs, err = d.planJobs(d.candidate.view, a)
+	}
 	if err != nil && !a.Final {
 		d.log.Info("no plan holds on the tables in force, the tables come first", zap.Error(err))
 	}
-	return controller.Planned{Same: same, Err: text(err)}
+	return controller.Planned{Same: d.candidate.same && len(d.candidate.jobs) == 0, Err: text(err)}
 }
 
-// makePlan leaves the plan as the candidate, and tells whether it is the one in
-// force already.
-func (d *Daemon) makePlan(a controller.Plan) (same bool, err error) {
+// makePlan leaves the plan as the candidate, which tells whether the one in force
+// stays.
+func (d *Daemon) makePlan(a controller.Plan) error {
 	v := d.view(a.Fabric)
 	if v == nil {
-		return false, errForgotten
+		return errForgotten
 	}
 	if a.Final && d.pinnedHolds(v) {
-		return true, nil
+		d.candidate = candidate{view: v, same: true}
+		return nil
 	}
 	follow, err := d.planning().TablesFollow(v.tree)
 	if err != nil {
-		return false, err
+		return err
 	}
 	plan := d.planForTables
 	if follow {
@@ -53,15 +57,15 @@ func (d *Daemon) makePlan(a controller.Plan) (same bool, err error) {
 	}
 	c, err := plan(v, a)
 	if err != nil {
-		return false, err
+		return err
 	}
 	d.mark(v, c.planned, func(t *times) *time.Time { return &t.planned })
 	d.mark(v, c.verified, func(t *times) *time.Time { return &t.verified })
-	d.candidate = c
-	if same = d.inForceIs(c.schedule); same {
+	if c.same = d.inForceIs(c.schedule); c.same {
 		d.planWarnings(c.schedule.Warnings)
 	}
-	return same, nil
+	d.candidate = c
+	return nil
 }
 
 // planWithTables takes the plan that the tables follow from, if it holds on all
@@ -151,13 +155,23 @@ func (d *Daemon) inForceIs(s *planner.Schedule) bool {
 	return e != nil && sameRows(e.view, s.Tree, s.Rows)
 }
 
-// publish puts the last plan in force.
+// publish puts the last plan in force, and those of jobs under the same number.
 func (d *Daemon) publish() error {
-	c := d.candidate
+	c, n := d.candidate, d.store.last+1
 	d.adopt(c.view.tree.Baseline)
+	if !c.same {
+		if err := d.publishFabric(c, n); err != nil {
+			return err
+		}
+	}
+	return d.publishJobs(c.jobs, n)
+}
+
+// publishFabric puts the plan of the fabric in force under the number n.
+func (d *Daemon) publishFabric(c candidate, n uint64) error {
 	e, err := c.epoch, error(nil)
 	if e == nil {
-		if e, err = encoded(c.schedule.Table(d.store.last + 1)); err != nil {
+		if e, err = encoded(c.schedule.Table(n)); err != nil {
 			return err
 		}
 	}

@@ -1,0 +1,400 @@
+package daemon
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"go.uber.org/zap"
+
+	"forsd/api"
+	"forsd/controller"
+	"forsd/lft"
+	"forsd/phasetable"
+	"forsd/planner"
+	"forsd/topology"
+)
+
+// job is an exchange among some of the servers, with its plan in force. It does
+// not change: what happens to a job makes another value of it.
+type job struct {
+	jobFile
+	view  *phasetable.View // of its table
+	plans *api.Plans       // for those who wait for its next plan
+}
+
+// The warnings about jobs.
+const (
+	jobHostsMissing = "job-hosts-missing"
+	jobPlanFailed   = "job-plan-failed"
+	jobDegraded     = "job-degraded"
+)
+
+// guids lists the port GUIDs of the members.
+func (j *job) guids() []topology.GUID {
+	out := make([]topology.GUID, len(j.Members))
+	for i, m := range j.Members {
+		out[i] = m.GUID
+	}
+	return out
+}
+
+// missing lists the members that the plan leaves out.
+func (j *job) missing() []api.JobHost {
+	out := []api.JobHost{}
+	for _, m := range j.Members {
+		if _, planned := j.view.FindGUID(m.GUID); !planned {
+			out = append(out, api.JobHost(m))
+		}
+	}
+	return out
+}
+
+// summary is the job as the API lists it.
+func (j *job) summary() api.Job {
+	r := &j.Report
+	out := api.Job{ID: j.ID, Name: j.Name, Epoch: j.Epoch, PublishedAt: j.PublishedAt, Created: j.Created, Expires: j.Expires, RanksPerHost: j.RanksPerHost,
+		Servers: r.Servers, Engine: string(r.Engine), Phases: r.Phases, LowerBound: r.LowerBound, Gap: r.Gap, Certificate: string(r.Certificate),
+		UnreachablePairs: r.UnreachablePairs, Missing: j.missing(), Warnings: []api.JobWarning{}}
+	for _, w := range j.Warnings {
+		out.Warnings = append(out.Warnings, api.JobWarning(w))
+	}
+	return out
+}
+
+// detail is the job with its hosts.
+func (j *job) detail() *api.Job {
+	out := j.summary()
+	for _, m := range j.Members {
+		out.Hosts = append(out.Hosts, api.JobHost(m))
+	}
+	return &out
+}
+
+// label names the job in texts.
+func (j *job) label() string { return (&api.Job{ID: j.ID, Name: j.Name}).String() }
+
+// planned is the job with another plan, under the number n.
+func (j *job) planned(s *planner.Schedule, n uint64) (*job, error) {
+	next := *j
+	next.Epoch, next.Report, next.Warnings = n, s.Report(), s.Warnings
+	if next.ID == 0 {
+		next.ID = n
+	}
+	table := s.Table(n)
+	table.Job = next.ID
+	data, err := phasetable.Encode(table)
+	if err != nil {
+		return nil, err
+	}
+	next.view, err = phasetable.Decode(data)
+	return &next, err
+}
+
+// jobList is the jobs, ascending.
+func (d *Daemon) jobList() []*job {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.jobs)
+}
+
+// findJob finds a job by its number or its name.
+func (d *Daemon) findJob(name string) (*job, error) {
+	n, err := strconv.ParseUint(name, 10, 64)
+	for _, j := range d.jobList() {
+		if err == nil && j.ID == n || err != nil && name != "" && j.Name == name {
+			return j, nil
+		}
+	}
+	return nil, api.NoJob(name)
+}
+
+// setJob puts a job's plan, or its lease, in force for everybody who asks.
+func (d *Daemon) setJob(j *job) error {
+	report, err := json.Marshal(j.Report)
+	if err != nil {
+		return err
+	}
+	p, err := api.NewPublished(j.view, report, j.PublishedAt)
+	if err != nil {
+		return err
+	}
+	if j.plans == nil {
+		j.plans = &api.Plans{}
+	}
+	d.mu.Lock()
+	at, known := slices.BinarySearchFunc(d.jobs, j.ID, func(j *job, id uint64) int { return compare(j.ID, id) })
+	if known {
+		d.jobs = slices.Clone(d.jobs)
+		d.jobs[at] = j
+	} else {
+		d.jobs = slices.Insert(slices.Clone(d.jobs), at, j)
+	}
+	d.mu.Unlock()
+	j.plans.Publish(p)
+	return nil
+}
+
+// takeUpJobs goes on with the jobs that are stored.
+func (d *Daemon) takeUpJobs() (damaged, err error) {
+	jobs, damaged := d.store.loadJobs()
+	for _, j := range jobs {
+		if err := d.setJob(j); err != nil {
+			return damaged, err
+		}
+	}
+	d.jobWarnings(nil)
+	return damaged, nil
+}
+
+// tellJob tells subscribers and the log what happened to a job.
+func (d *Daemon) tellJob(j *job, what string) {
+	d.log.Info("job "+what, zap.Uint64("job", j.ID), zap.String("name", j.Name), zap.Uint64("epoch", j.Epoch),
+		zap.Int("servers", j.Report.Servers), zap.Int("phases", j.Report.Phases), zap.Int("lower_bound", j.Report.LowerBound))
+	d.say(api.KindJob, struct {
+		What string  `json:"what"`
+		Job  api.Job `json:"job"`
+	}{what, j.summary()})
+}
+
+// endJob removes a job for good. It runs while no action is under way.
+func (d *Daemon) endJob(j *job, what string) error {
+	if err := d.store.removeJob(j.ID); err != nil {
+		return err
+	}
+	d.mu.Lock()
+	d.jobs = slices.DeleteFunc(slices.Clone(d.jobs), func(x *job) bool { return x.ID == j.ID })
+	delete(d.jobTrouble, j.ID)
+	trouble := d.jobTrouble
+	d.mu.Unlock()
+	j.plans.End()
+	d.jobWarnings(trouble)
+	d.tellJob(j, what)
+	return nil
+}
+
+// leaseDue is when the first lease is to be ended, zero without jobs.
+func (d *Daemon) leaseDue() (first time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, j := range d.jobs {
+		if first.IsZero() || j.Expires.Before(first) {
+			first = j.Expires
+		}
+	}
+	if !first.IsZero() && first.Before(d.leaseRetry) {
+		return d.leaseRetry
+	}
+	return first
+}
+
+// endLeases removes the jobs whose lease has ended.
+func (d *Daemon) endLeases(now time.Time) {
+	for _, j := range d.jobList() {
+		if now.Before(j.Expires) {
+			continue
+		}
+		if err := d.endJob(j, "expired"); err != nil {
+			d.log.Error("a job whose lease has ended could not be removed", zap.Uint64("job", j.ID), zap.Error(err))
+			// It is tried again, though not at once.
+			d.mu.Lock()
+			d.leaseRetry = now.Add(d.cfg.Retry.Max)
+			d.mu.Unlock()
+		}
+	}
+}
+
+// jobsBackend answers the API's questions about jobs.
+type jobsBackend struct{ *Daemon }
+
+// Jobs lists the jobs.
+func (b jobsBackend) Jobs() []api.Job {
+	var out []api.Job
+	for _, j := range b.jobList() {
+		out = append(out, j.summary())
+	}
+	return out
+}
+
+// Job is one job with its hosts.
+func (b jobsBackend) Job(name string) (*api.Job, error) {
+	j, err := b.findJob(name)
+	if err != nil {
+		return nil, err
+	}
+	return j.detail(), nil
+}
+
+// JobPlans holds the plan of a job.
+func (b jobsBackend) JobPlans(name string) (*api.Plans, error) {
+	j, err := b.findJob(name)
+	if err != nil {
+		return nil, err
+	}
+	return j.plans, nil
+}
+
+// ground is what a job's plan is made for: a fabric with some lanes left out, the
+// tables that the switches may hold, and the number that the plan will have.
+type ground struct {
+	fabric string
+	avoid  []controller.Lane
+	tables []*lft.Tables
+	next   uint64
+}
+
+func (g *ground) equal(h *ground) bool {
+	return g.fabric == h.fabric && slices.Equal(g.avoid, h.avoid) && slices.Equal(g.tables, h.tables) && g.next == h.next
+}
+
+// ground is what a job can be planned for now. It runs while no action is under
+// way.
+func (d *Daemon) ground() (*ground, *view, error) {
+	g := &ground{tables: d.tablesPossible(), next: d.store.last + 1}
+	g.fabric, g.avoid = d.core.Ground()
+	v := d.view(g.fabric)
+	if v == nil || d.current() == nil || slices.Contains(g.tables, nil) {
+		return nil, nil, api.Errorf(503, api.CodeNoPlan, "no verified plan is in force yet: jobs are planned once the fabric is")
+	}
+	return g, v, nil
+}
+
+// CreateJob plans a job and puts its plan in force. Planning is done beside the
+// loop, and again if something happened meanwhile that it depends on.
+func (b jobsBackend) CreateJob(ctx context.Context, q api.JobRequest) (*api.Job, error) {
+	for {
+		var was *ground
+		var v *view
+		var err error
+		if cerr := b.calm(ctx, func() { was, v, err = b.ground() }); cerr != nil {
+			return nil, waited(cerr)
+		} else if err != nil {
+			return nil, err
+		}
+		j, err := b.planNew(q, was, v)
+		if err != nil {
+			return nil, err
+		}
+		stale := false
+		cerr := b.calm(ctx, func() {
+			var now *ground
+			if now, _, err = b.ground(); err == nil {
+				if stale = !now.equal(was); !stale {
+					err = b.admit(j, q.Lease())
+				}
+			}
+		})
+		if cerr != nil {
+			return nil, waited(cerr)
+		} else if err != nil {
+			return nil, err
+		}
+		if !stale {
+			return j.detail(), nil
+		}
+	}
+}
+
+// waited explains that a request came to its end before its turn.
+func waited(err error) error {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return api.Refused("a change of the fabric is being worked on, and did not end in time: try again")
+	}
+	return err
+}
+
+// planNew plans a job that is asked for.
+func (d *Daemon) planNew(q api.JobRequest, g *ground, v *view) (*job, error) {
+	tree := v.held(g.avoid)
+	members, err := planner.FindMembers(tree, q.Hosts)
+	if err != nil {
+		return nil, api.BadRequest("%v", err)
+	}
+	j := &job{jobFile: jobFile{Name: q.Name, Members: members, RanksPerHost: q.RanksPerHost}}
+	s, err := planner.PlanJob(tree, j.guids(), d.planning(), g.tables...)
+	if err != nil {
+		return nil, api.Refused("the job cannot be planned: %v", err)
+	}
+	return j.planned(s, g.next)
+}
+
+// admit makes a planned job durable and puts it in force. It runs while no action
+// is under way.
+func (d *Daemon) admit(j *job, lease time.Duration) error {
+	if j.Name != "" {
+		if other, err := d.findJob(j.Name); err == nil {
+			return api.Refused("%s has this name already: remove it, or take another name", other.label())
+		}
+	}
+	now := time.Now()
+	j.Created, j.PublishedAt, j.Expires = now, now, now.Add(lease)
+	if err := d.store.saveJob(j); err != nil {
+		return err
+	}
+	if err := d.setJob(j); err != nil {
+		return err
+	}
+	d.jobWarnings(d.troubles())
+	d.tellJob(j, "created")
+	return nil
+}
+
+// RenewJob lets a job's lease end so long from now.
+func (b jobsBackend) RenewJob(ctx context.Context, name string, lease time.Duration) (*api.Job, error) {
+	return b.changeJob(ctx, name, func(j *job) (*job, error) {
+		next := *j
+		next.Expires = time.Now().Add(lease)
+		if err := b.store.saveLease(&next); err != nil {
+			return nil, err
+		}
+		return &next, b.setJob(&next)
+	})
+}
+
+// RemoveJob ends a job.
+func (b jobsBackend) RemoveJob(ctx context.Context, name string) (*api.Job, error) {
+	return b.changeJob(ctx, name, func(j *job) (*job, error) { return j, b.endJob(j, "removed") })
+}
+
+// changeJob runs a change of a job while no action is under way.
+func (b jobsBackend) changeJob(ctx context.Context, name string, change func(*job) (*job, error)) (*api.Job, error) {
+	var j *job
+	var err error
+	cerr := b.calm(ctx, func() {
+		if j, err = b.findJob(name); err == nil {
+			j, err = change(j)
+		}
+	})
+	if err = errors.Join(waited(cerr), err); err != nil {
+		return nil, err
+	}
+	return j.detail(), nil
+}
+
+// jobWarnings raises what is wrong with jobs: hosts that plans leave out, plans
+// that are longer than need be or leave pairs out, and what could not be planned.
+func (d *Daemon) jobWarnings(trouble map[uint64][2]string) {
+	var pairs [][2]string
+	for _, j := range d.jobList() {
+		if missing := j.missing(); len(missing) > 0 {
+			text := fmt.Sprintf("%s: %s (%s)", j.label(), missing[0].Name, missing[0].GUID)
+			if n := len(missing) - 1; n > 0 {
+				text += fmt.Sprintf(" and %d more hosts are absent, and its plan leaves them out", n)
+			} else {
+				text += " is absent, and its plan leaves it out"
+			}
+			pairs = append(pairs, [2]string{jobHostsMissing, text})
+		}
+		for _, w := range j.Warnings {
+			pairs = append(pairs, [2]string{jobDegraded, j.label() + ": " + w.Text})
+		}
+		if t, ok := trouble[j.ID]; ok {
+			pairs = append(pairs, [2]string{t[0], j.label() + ": " + t[1]})
+		}
+	}
+	d.health.Set("jobs", pairs, time.Now())
+}

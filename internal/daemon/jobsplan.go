@@ -1,0 +1,169 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+
+	"forsd/controller"
+	"forsd/lft"
+	"forsd/planner"
+	"forsd/topology"
+)
+
+// This file follows the fabric's plan with those of the jobs: whatever the
+// controller has planned, published and read back holds for them too.
+
+// jobPlan is a plan of a job that is to take the place of the one in force.
+type jobPlan struct {
+	job      *job
+	schedule *planner.Schedule
+}
+
+// planJobs plans every job for what the controller asks, side by side, and returns
+// those whose plan is another than the one in force. A plan that holds not on all
+// tables that the switches may hold is left for after the read-back; one that
+// fails then is a warning, and the old one stays.
+func (d *Daemon) planJobs(v *view, a controller.Plan) ([]jobPlan, error) {
+	jobs := d.jobList()
+	if len(jobs) == 0 {
+		return nil, nil
+	}
+	r, err := v.route(a.Hold, d.planning())
+	if err != nil {
+		return nil, err
+	}
+	tree, on := v.held(a.Avoid), d.tablesFor(a, r.tables)
+	schedules, errs := make([]*planner.Schedule, len(jobs)), make([]error, len(jobs))
+	var next atomic.Int64
+	var group sync.WaitGroup
+	for range min(len(jobs), runtime.GOMAXPROCS(0)) {
+		group.Go(func() {
+			for i := int(next.Add(1)) - 1; i < len(jobs); i = int(next.Add(1)) - 1 {
+				schedules[i], errs[i] = d.planJob(jobs[i], tree, on, a.Final)
+			}
+		})
+	}
+	group.Wait()
+	var out []jobPlan
+	trouble := map[uint64][2]string{}
+	for i, j := range jobs {
+		switch {
+		case errors.Is(errs[i], planner.ErrNoMember):
+			trouble[j.ID] = [2]string{jobHostsMissing, "none of its hosts is attached to the fabric, and its last plan stays"}
+		case errs[i] != nil && a.Final:
+			trouble[j.ID] = [2]string{jobPlanFailed, errs[i].Error()}
+		case errs[i] != nil:
+			d.log.Info("no plan of a job holds on the tables in force, the tables come first", zap.Uint64("job", j.ID), zap.Error(errs[i]))
+		case !sameRows(j.view, schedules[i].Tree, schedules[i].Rows):
+			out = append(out, jobPlan{j, schedules[i]})
+		}
+	}
+	if a.Final {
+		d.mu.Lock()
+		d.jobTrouble = trouble
+		d.mu.Unlock()
+		d.jobWarnings(trouble)
+	}
+	return out, nil
+}
+
+// planJob plans one job. Before the tables of a newcomer are there, the job is
+// planned without it: it must not keep a lost lane in the plan until then.
+func (d *Daemon) planJob(j *job, tree *topology.FatTree, on []*lft.Tables, final bool) (*planner.Schedule, error) {
+	s, err := planner.PlanJob(tree, j.guids(), d.planning(), on...)
+	if err == nil || final {
+		return s, err
+	}
+	var known []topology.GUID
+	for i := range j.view.Servers() {
+		known = append(known, j.view.Server(i).GUID)
+	}
+	return planner.PlanJob(tree, known, d.planning(), on...)
+}
+
+// publishJobs puts plans of jobs in force under the number n.
+func (d *Daemon) publishJobs(plans []jobPlan, n uint64) error {
+	if len(plans) == 0 {
+		return nil
+	}
+	if err := d.saveBaseline(); err != nil {
+		return err
+	}
+	for _, p := range plans {
+		j, err := p.job.planned(p.schedule, n)
+		if err != nil {
+			return err
+		}
+		j.PublishedAt = time.Now()
+		if err := d.store.saveJob(j); err != nil {
+			return err
+		}
+		if err := d.setJob(j); err != nil {
+			return err
+		}
+		d.tellJob(j, "planned")
+	}
+	d.jobWarnings(d.troubles())
+	return nil
+}
+
+// troubles is what the last planning could not do for jobs.
+func (d *Daemon) troubles() map[uint64][2]string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return maps.Clone(d.jobTrouble)
+}
+
+// calm runs f between two events while no action is under way, so that neither
+// the tables nor the store change meanwhile, and waits for it. The error is that
+// of ctx or of a daemon that ends; f has not run then.
+func (d *Daemon) calm(ctx context.Context, f func()) error {
+	var claimed atomic.Bool // by the loop, or by a caller that waits no longer
+	done := make(chan struct{})
+	turn := func() {
+		if claimed.CompareAndSwap(false, true) {
+			f()
+			close(done)
+		}
+	}
+	if err := d.call(ctx, func() { d.waiting = append(d.waiting, turn) }); err != nil {
+		return err
+	}
+	var err error
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		err = fmt.Errorf("wait for the change under way: %w", ctx.Err())
+	case <-d.stopped:
+		err = errStopping
+	}
+	if claimed.CompareAndSwap(false, true) {
+		return err
+	}
+	<-done // its turn came just now
+	return nil
+}
+
+// calmNow is what the loop does between two actions.
+func (d *Daemon) calmNow() {
+	if d.core.Busy() {
+		return
+	}
+	waiting := d.waiting
+	d.waiting = nil
+	for _, turn := range waiting {
+		turn()
+	}
+	if now, due := time.Now(), d.leaseDue(); !due.IsZero() && !now.Before(due) {
+		d.endLeases(now)
+	}
+}
