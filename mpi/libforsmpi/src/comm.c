@@ -50,6 +50,8 @@ static int on_finalize(MPI_Comm self, int key, void *value, void *extra)
 	for (struct comm *c = all; c; c = all)
 		if (PMPI_Comm_delete_attr(c->user, comm_key) != MPI_SUCCESS)
 			break;
+	PMPI_Comm_free_keyval(&comm_key);
+	PMPI_Comm_free_keyval(&end_key);
 	fm_table_close();
 	fm_log_close();
 	return MPI_SUCCESS;

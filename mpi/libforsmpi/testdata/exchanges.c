@@ -145,10 +145,12 @@ static void lay(const struct exchange *x, struct side *s, bool receiving)
 		if (x->function < 2 && i == x->n - 1)
 			end *= (size_t)extent;
 	}
-	s->length = end + 128;
+	s->length = (end + 128) & ~(size_t)7;
 	s->buffer = malloc(s->length);
-	for (size_t b = 0; b < s->length; b++)
-		s->buffer[b] = (char)(draw(x->a, (uint64_t)rank, b / 8) >> b % 8 * 8);
+	for (size_t b = 0; b < s->length; b += 8) {
+		const uint64_t word = draw(x->a, 2 * (uint64_t)rank + receiving, b);
+		memcpy(s->buffer + b, &word, 8);
+	}
 	free(order);
 }
 

@@ -1,0 +1,257 @@
+package libforsmpi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"forsd/api"
+	"forsd/internal/e2e"
+	"forsd/internal/fabgen"
+	"forsd/internal/ibsim"
+)
+
+var forsd = sync.OnceValues(func() (string, error) { return e2e.Build(context.Background(), scratch) })
+
+// site is a simulated fabric under a real OpenSM and forsd.
+type site struct {
+	*testing.T
+	*e2e.Site
+	ctx context.Context
+}
+
+// up brings up a full fat tree of n leaves and n spines, and waits until it is at
+// rest and checked.
+func up(t *testing.T, n int, lmc uint8) (*site, *e2e.Sight) {
+	t.Helper()
+	if err := ibsim.Available(); err != nil {
+		t.Skip(err)
+	}
+	path, err := forsd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeoutCause(t.Context(), 2*patience, errors.New("the test takes too long"))
+	t.Cleanup(cancel)
+	fabric := fabgen.Generate(fabgen.Spec{Spines: n, Leaves: n, LMC: lmc})
+	s, err := e2e.New(ctx, e2e.Options{Fabric: fabric, Forsd: path, LMC: lmc, Config: "damping: {flaps: 1000}\n"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := &site{t, s, ctx}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := s.Start(ctx); err != nil {
+		t.Fatal(err)
+	}
+	_, sight := x.rest(nil)
+	return x, sight
+}
+
+// rest waits until forsd is at rest on a fabric that want accepts, and checks it.
+func (x *site) rest(want func(*api.Topology) error) (*api.Status, *e2e.Sight) {
+	x.Helper()
+	st, err := x.Settled(x.ctx, want)
+	if err != nil {
+		x.Fatal(err)
+	}
+	sight, err := x.Check(x.ctx)
+	if err != nil {
+		x.Fatal(err)
+	}
+	return st, sight
+}
+
+// pull takes the cable of the first leaf's lane away, put gives it back; both wait
+// until forsd is at rest on what is left.
+func (x *site) pull(lane int) (*api.Status, *e2e.Sight) {
+	x.Helper()
+	if err := x.Sim.Unlink(x.ctx, "Leaf000", x.port(lane)); err != nil {
+		x.Fatal(err)
+	}
+	return x.rest(e2e.Cable(0, lane, "missing"))
+}
+
+func (x *site) put(lane int) (*api.Status, *e2e.Sight) {
+	x.Helper()
+	if err := x.Sim.Relink(x.ctx, "Leaf000", x.port(lane)); err != nil {
+		x.Fatal(err)
+	}
+	return x.rest(e2e.Cable(0, lane, "full"))
+}
+
+// port is the first leaf's port of a lane: host ports come first.
+func (x *site) port(lane int) int {
+	st, err := x.Client.Topology(x.ctx)
+	if err != nil {
+		x.Fatal(err)
+	}
+	return len(st.Spines) + 1 + lane
+}
+
+// table is where ranks find forsd.
+func (x *site) table() string { return "unix:" + x.Socket() }
+
+// exchanges runs random exchanges by the plan in force with and without the shim.
+// The output must be the same, none may differ from MPI's own, and the log of the
+// ranks, walked through the tables read back, must have no link with two transfers
+// in a phase.
+func (x *site) exchanges(program, shim string, ranks, seed, n int, sight *e2e.Sight, env ...string) {
+	x.Helper()
+	log := x.TempDir()
+	plain := job{ranks: ranks, mca: linear, command: []string{program, fmt.Sprint(seed), fmt.Sprint(n)}}
+	checked := plain.with(shim, x.table(), append(env, "FORS_LOG="+log)...)
+	checked.command = append(checked.command, "gaps")
+	out, stderr := checked.run(x)
+	x.Log(strings.TrimSpace(out))
+	if !strings.HasSuffix(out, "differences: 0\n") || stderr != "" {
+		x.Errorf("output %q, errors %q", out, stderr)
+	}
+	if without, _ := plain.run(x); without != out {
+		x.Errorf("with the shim it prints %q, without %q", out, without)
+	}
+	logs := readLogs(x, log, ranks)
+	epochs := checkEpochs(x, logs)
+	checkPairs(x, logs)
+	st, err := x.Client.Status(x.ctx)
+	if err != nil {
+		x.Fatal(err)
+	}
+	walked := checkLinks(x, logs, st.Epoch, sight.Tree.Fabric, sight.Tables)
+	x.Logf("%d exchanges by epoch %d, %d transfers between servers", len(epochs[st.Epoch]), st.Epoch, walked)
+	if len(epochs) != 1 || len(epochs[st.Epoch]) < n*3/4 || walked < n*ranks {
+		x.Errorf("of %d exchanges, %d were by epoch %d with %d transfers between servers; epochs %v", n, len(epochs[st.Epoch]), st.Epoch, walked, len(epochs))
+	}
+}
+
+// TestExchanges compares the shim with MPI's own functions: for 36 ranks on the
+// servers of FT(2;6,6) without a dead cable, with one, and with two, and for 64 on
+// those of FT(2;8,8), in another order.
+func TestExchanges(t *testing.T) {
+	shim := needs(t)
+	program := compile(t, "mpicc", "testdata/exchanges.c")
+	n := 52
+	if os.Getenv("FORS_LONG") != "" {
+		n = 500
+	}
+	t.Run("36", func(t *testing.T) {
+		x, sight := up(t, 6, 3)
+		x.exchanges(program, shim, 36, 1, n, sight)
+		_, sight = x.pull(0)
+		x.exchanges(program, shim, 36, 2, n, sight)
+		_, sight = x.pull(3)
+		x.exchanges(program, shim, 36, 3, n, sight)
+	})
+	t.Run("64", func(t *testing.T) {
+		x, sight := up(t, 8, 3)
+		var text strings.Builder
+		text.WriteString("# every seventh server\n\n")
+		for r := range 64 {
+			fmt.Fprintf(&text, "  Hca%04d\n", (7*r+3)%64)
+		}
+		x.exchanges(program, shim, 64, 4, n, sight, "FORS_SERVER_MAP="+write(t, "servers", []byte(text.String())))
+	})
+}
+
+// TestEpochChange pulls a cable, and puts it back, while event builders run. No
+// fragment is lost, doubled or damaged; all ranks use the same epoch in an exchange;
+// exchanges that begin once the new plan is in force use it; and every exchange
+// fits the tables that its plan was made for.
+func TestEpochChange(t *testing.T) {
+	shim := needs(t)
+	program := compile(t, "mpicc", "../../examples/eventbuilder.c")
+	x, sight := up(t, 6, 3)
+	before, err := x.Client.Status(x.ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := t.TempDir()
+	builders, err := job{ranks: 36, command: []string{program, "-b", "2048"}}.with(shim, x.table(), "FORS_LOG="+log).start(x.ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.grows(log, before.Epoch)
+	lost, without := x.pull(2)
+	lostAt := now()
+	x.grows(log, lost.Epoch)
+	back, again := x.put(2)
+	backAt := now()
+	x.grows(log, back.Epoch)
+	if err := builders.interrupt(); err != nil {
+		t.Fatal(err)
+	}
+	out, stderr := builders.wait(t)
+	t.Logf("%s\nepochs %d, %d, %d", strings.TrimSpace(out), before.Epoch, lost.Epoch, back.Epoch)
+	stderr = strings.ReplaceAll(stderr, "mpirun: Forwarding signal 10 to job\n", "")
+	if !strings.HasSuffix(out, "lost 0, doubled 0, damaged 0\n") || stderr != "" {
+		t.Errorf("output %q, errors %q", out, stderr)
+	}
+
+	logs := readLogs(t, log, 36)
+	epochs := checkEpochs(t, logs)
+	checkPairs(t, logs)
+	for epoch, sight := range map[uint64]*e2e.Sight{before.Epoch: sight, lost.Epoch: without, back.Epoch: again} {
+		if walked := checkLinks(t, logs, epoch, sight.Tree.Fabric, sight.Tables); walked == 0 {
+			t.Errorf("no transfer was by epoch %d", epoch)
+		}
+	}
+	if len(epochs) != 3 {
+		t.Errorf("exchanges by epochs: %v", epochs)
+	}
+	for r, log := range logs {
+		x.inOrder(r, log, map[uint64]int64{lost.Epoch: lostAt, back.Epoch: backAt})
+	}
+}
+
+// inOrder fails where a rank goes back to an older epoch, or uses one in an
+// exchange that begins after a newer one is known to be in force.
+func (x *site) inOrder(rank int, log []line, since map[uint64]int64) {
+	x.Helper()
+	last := uint64(0)
+	for _, l := range log {
+		if l.what != "begin" {
+			continue
+		}
+		if l.epoch < last {
+			x.Fatalf("rank %d goes back from epoch %d to %d", rank, last, l.epoch)
+		}
+		last = l.epoch
+		for epoch, at := range since {
+			if l.time > at && l.epoch < epoch {
+				x.Fatalf("rank %d begins exchange %d by epoch %d after epoch %d was in force", rank, l.exchange, l.epoch, epoch)
+			}
+		}
+	}
+}
+
+// grows waits until rank 0's log shows some exchanges by an epoch, begun and ended.
+func (x *site) grows(dir string, epoch uint64) {
+	x.Helper()
+	err := x.Until(x.ctx, func() error {
+		data, err := os.ReadFile(filepath.Join(dir, "rank-0.csv"))
+		if err != nil {
+			return err
+		}
+		n := 0
+		for l := range strings.Lines(string(data)) {
+			if f := strings.Split(l, ","); len(f) > 4 && f[2] == fmt.Sprint(epoch) && f[4] == "end" {
+				n++
+			}
+		}
+		if n < 20 {
+			return fmt.Errorf("%d exchanges by epoch %d", n, epoch)
+		}
+		return nil
+	})
+	if err != nil {
+		x.Fatal(err)
+	}
+}

@@ -1,0 +1,176 @@
+package libforsmpi
+
+import (
+	"encoding/csv"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"forsd/lft"
+	"forsd/topology"
+)
+
+// line is a line of a rank's log.
+type line struct {
+	comm             uint64
+	exchange         int
+	epoch            uint64
+	phase            int
+	what             string
+	src, dst         int // ranks of the communicator
+	srcGUID, dstGUID topology.GUID
+	lane             int
+	dlid             topology.LID
+	bytes            int
+	time             int64 // ns
+}
+
+// readLogs reads the logs of all ranks of MPI_COMM_WORLD.
+func readLogs(t testing.TB, dir string, ranks int) [][]line {
+	t.Helper()
+	logs := make([][]line, ranks)
+	for r := range logs {
+		file, err := os.Open(filepath.Join(dir, fmt.Sprintf("rank-%d.csv", r)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows, err := csv.NewReader(file).ReadAll()
+		file.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, row := range rows[1:] {
+			logs[r] = append(logs[r], parse(t, row))
+		}
+	}
+	return logs
+}
+
+func parse(t testing.TB, row []string) line {
+	t.Helper()
+	number := func(i, base int) int64 {
+		v, err := strconv.ParseInt(row[i], base, 64)
+		if err != nil {
+			t.Fatalf("%v: %v", row, err)
+		}
+		return v
+	}
+	return line{uint64(number(0, 16)), int(number(1, 10)), uint64(number(2, 10)), int(number(3, 10)), row[4], int(number(5, 10)), int(number(6, 10)),
+		topology.GUID(number(7, 0)), topology.GUID(number(8, 0)), int(number(9, 10)), topology.LID(number(10, 10)), int(number(11, 10)), number(12, 10)}
+}
+
+// event is an exchange of a communicator.
+type event struct {
+	comm     uint64
+	exchange int
+}
+
+// checkEpochs fails where a rank did not end an exchange that it began, or used
+// another epoch in it than its peers. It returns the epochs, and the exchanges of
+// each.
+func checkEpochs(t testing.TB, logs [][]line) map[uint64][]event {
+	t.Helper()
+	epoch := map[event]uint64{}
+	found := map[uint64][]event{}
+	for r, log := range logs {
+		open := map[event]bool{}
+		for _, l := range log {
+			e := event{l.comm, l.exchange}
+			if have, ok := epoch[e]; !ok {
+				epoch[e] = l.epoch
+				found[l.epoch] = append(found[l.epoch], e)
+			} else if have != l.epoch {
+				t.Fatalf("exchange %d of communicator %x: rank %d is at epoch %d, another at %d", l.exchange, l.comm, r, l.epoch, have)
+			}
+			switch l.what {
+			case "begin":
+				open[e] = true
+			case "end":
+				delete(open, e)
+			}
+		}
+		if len(open) > 0 {
+			t.Fatalf("rank %d began exchanges that it did not end: %v", r, open)
+		}
+	}
+	return found
+}
+
+// checkPairs fails where what one rank sent is not what the other received, in the
+// same phase of the same exchange, or where it was sent twice.
+func checkPairs(t testing.TB, logs [][]line) {
+	t.Helper()
+	sent := map[line]int{}
+	bare := func(l line) line {
+		l.what, l.lane, l.dlid, l.time = "", 0, 0, 0
+		return l
+	}
+	for _, log := range logs {
+		for _, l := range log {
+			switch l.what {
+			case "send":
+				sent[bare(l)]++
+			case "receive":
+				sent[bare(l)] -= 2
+			}
+		}
+	}
+	for l, n := range sent {
+		if n != -1 {
+			t.Fatalf("%+v was not sent once and received once", l)
+		}
+	}
+}
+
+// link is a directed link in a phase of an exchange.
+type link struct {
+	event
+	phase, node int
+	port        uint8
+}
+
+// checkLinks walks every transfer of the exchanges at an epoch through forwarding
+// tables. It fails where one does not arrive, or where transfers of two pairs of
+// servers share a link in a phase; and where a pair was not planned though the
+// tables join it. It returns how many transfers it walked.
+func checkLinks(t testing.TB, logs [][]line, epoch uint64, f *topology.Fabric, tables *lft.Tables) int {
+	t.Helper()
+	taken := map[link]line{}
+	ports := map[topology.GUID]topology.PortRef{}
+	for n := range f.Nodes {
+		for p := range f.Nodes[n].Ports {
+			if f.Nodes[n].Kind == topology.Adapter {
+				ports[f.Nodes[n].Ports[p].GUID] = topology.PortRef{Node: int32(n), Port: uint8(p)}
+			}
+		}
+	}
+	walked := 0
+	for _, log := range logs {
+		for _, l := range log {
+			if l.what != "send" || l.epoch != epoch || l.srcGUID == l.dstGUID {
+				continue
+			}
+			if l.phase < 0 {
+				t.Fatalf("%+v: no phase", l)
+			}
+			hops, err := tables.Trace(f, ports[l.srcGUID], l.dlid)
+			if err != nil {
+				t.Fatalf("%+v: %v", l, err)
+			}
+			if last := hops[len(hops)-1].Node; last != ports[l.dstGUID].Node {
+				t.Fatalf("%+v arrives at %s", l, f.Nodes[last].Label())
+			}
+			for _, h := range hops[:len(hops)-1] {
+				at := link{event{l.comm, l.exchange}, l.phase, int(h.Node), h.Out}
+				if other, ok := taken[at]; ok && (other.srcGUID != l.srcGUID || other.dstGUID != l.dstGUID) {
+					t.Fatalf("port %d of %s carries two transfers:\n%+v\n%+v", h.Out, f.Nodes[h.Node].Label(), l, other)
+				}
+				taken[at] = l
+			}
+			walked++
+		}
+	}
+	return walked
+}

@@ -1,0 +1,174 @@
+package libforsmpi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// patience is how long a job may take on a machine under heavy load; none takes
+// a tenth of it by itself.
+const patience = 5 * time.Minute
+
+// scratch is where the shim and the programs are built; its path is short, as
+// Open MPI's sockets want it.
+var scratch string
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "forsmpi")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	scratch = dir
+	code := m.Run()
+	_ = os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+// shim builds libforsmpi.so, once for all tests, as strictly as can be.
+var shim = sync.OnceValues(func() (string, error) {
+	cmd := exec.Command("make", "-s", "out="+scratch, "CFLAGS=-O2 -g -Werror")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%s: %w\n%s", cmd, err, out)
+	}
+	return filepath.Join(scratch, "libforsmpi.so"), nil
+})
+
+// needs skips a test where what it runs is not installed, and returns the shim.
+func needs(t testing.TB, programs ...string) string {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("it starts Open MPI")
+	}
+	for _, p := range append(programs, "mpicc", "mpirun") {
+		if _, err := exec.LookPath(p); err != nil {
+			t.Skipf("%v: make deps installs it", err)
+		}
+	}
+	path, err := shim()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// compile builds a program of sources and flags by one of Open MPI's compilers.
+func compile(t testing.TB, compiler string, args ...string) string {
+	t.Helper()
+	bin, err := os.CreateTemp(scratch, "program")
+	if err != nil {
+		t.Fatal(err)
+	}
+	bin.Close()
+	cmd := exec.Command(compiler, append([]string{"-J" + scratch, "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-o", bin.Name()}, args...)...)
+	if compiler == "mpicc" {
+		cmd.Args[1] = "-std=gnu11"
+	}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", cmd, err, out)
+	}
+	return bin.Name()
+}
+
+// job is a program under mpirun.
+type job struct {
+	ranks   int
+	shim    string // to preload; "" for none
+	env     []string
+	mca     []string // further pairs of a parameter of Open MPI and its value
+	wrap    []string // goes before the command
+	command []string
+}
+
+// linear has Open MPI do MPI_Alltoall by its plainest algorithm: Bruck's, which it
+// takes for small blocks, spoils data where types have a gap at their end (4.1.4).
+var linear = []string{"coll_tuned_use_dynamic_rules", "1", "coll_tuned_alltoall_algorithm", "1"}
+
+// with returns the job with the shim by a table, its servers named by rank.
+func (j job) with(shim, table string, env ...string) job {
+	j.shim = shim
+	j.env = slices.Concat([]string{"FORSD_TABLE=" + table, "FORS_SERVER=Hca%04r"}, env)
+	return j
+}
+
+// running is a job under way.
+type running struct {
+	cmd      *exec.Cmd
+	out, err strings.Builder
+}
+
+// start starts a job. When ctx ends, mpirun is asked to end it.
+func (j job) start(ctx context.Context) (*running, error) {
+	args := []string{"--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1", "--mca", "btl", "self,vader",
+		"--mca", "pml", "ob1", "-np", strconv.Itoa(j.ranks)}
+	for i := 0; i < len(j.mca); i += 2 {
+		args = append(args, "--mca", j.mca[i], j.mca[i+1])
+	}
+	env := j.env
+	if j.shim != "" {
+		env = append([]string{"LD_PRELOAD=" + j.shim}, env...)
+	}
+	for _, e := range env {
+		args = append(args, "-x", e)
+	}
+	r := &running{cmd: exec.CommandContext(ctx, "mpirun", slices.Concat(args, j.wrap, j.command)...)}
+	r.cmd.Stdout, r.cmd.Stderr = &r.out, &r.err
+	for _, e := range os.Environ() {
+		if !strings.HasPrefix(e, "FORS") && !strings.HasPrefix(e, "TMPDIR=") {
+			r.cmd.Env = append(r.cmd.Env, e)
+		}
+	}
+	r.cmd.Env = append(r.cmd.Env, "TMPDIR="+scratch)
+	r.cmd.Cancel = func() error { return r.cmd.Process.Signal(syscall.SIGTERM) }
+	r.cmd.WaitDelay = 20 * time.Second
+	return r, r.cmd.Start()
+}
+
+// interrupt has mpirun pass SIGUSR1 on to all ranks.
+func (r *running) interrupt() error { return r.cmd.Process.Signal(syscall.SIGUSR1) }
+
+// now is the time as the logs have it.
+func now() int64 { return time.Now().UnixNano() }
+
+// wait waits for the job's end, which must be a good one, and returns what it
+// printed.
+func (r *running) wait(t testing.TB) (out, err string) {
+	t.Helper()
+	if err := r.cmd.Wait(); err != nil {
+		t.Fatalf("%s: %v\n%s%s", r.cmd, err, r.out.String(), r.err.String())
+	}
+	return r.out.String(), r.err.String()
+}
+
+// run starts a job and waits for it.
+func (j job) run(t testing.TB) (out, err string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeoutCause(t.Context(), patience, errors.New("the job takes too long"))
+	defer cancel()
+	r, failed := j.start(ctx)
+	if failed != nil {
+		t.Fatal(failed)
+	}
+	return r.wait(t)
+}
+
+// write puts a file into a directory of the test's own.
+func write(t testing.TB, name string, data []byte) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, data, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
