@@ -110,6 +110,11 @@ func TestRun(t *testing.T) {
 		func() error { b.Topology(); _, err := s.metrics.registry.Gather(); return err },
 		func() error { _, err := b.WhatIf(asking, api.WhatIf{Fail: []string{"Spine002"}}); return err },
 		func() error { _, err := s.showTables(nil); return errors.Join(err, s.call(asking, func() {})) },
+		func() error {
+			_, err := jobsBackend{s.Daemon}.CreateJob(asking, api.JobRequest{Name: "x", Hosts: []string{"Hca0003", "Hca0004", "Hca0012"}, LeaseSeconds: 60})
+			_, gone := jobsBackend{s.Daemon}.RemoveJob(asking, "x")
+			return errors.Join(err, gone)
+		},
 	} {
 		askers.Go(func() {
 			for asking.Err() == nil {
@@ -122,15 +127,16 @@ func TestRun(t *testing.T) {
 	}
 	first := s.epochNumber()
 	s.sweep(lacking(healthy, 4, 1, 2))
-	s.settles(func(e *epoch, v *view) bool { return len(v.down) == 1 && e.Epoch > first })
+	var without uint64
+	s.settles(func(e *epoch, v *view) bool { without = e.Epoch; return len(v.down) == 1 && e.Epoch > first })
 	s.sweep(healthy)
-	s.settles(func(e *epoch, v *view) bool { return len(v.down) == 0 && e.Epoch > first+1 })
+	s.settles(func(e *epoch, v *view) bool { return len(v.down) == 0 && e.Epoch > without })
 
 	if c, err := b.Reroute(s.ctx); err != nil || c.Changed {
 		t.Errorf("reroute: %+v, %v", c, err)
 	}
 	s.settles(func(*epoch, *view) bool { return true })
-	if c, err := b.Rollback(s.ctx, first+1); err != nil || !c.Changed {
+	if c, err := b.Rollback(s.ctx, without); err != nil || !c.Changed {
 		t.Errorf("rollback to the plan without the cable: %+v, %v", c, err)
 	}
 	var err error

@@ -1,0 +1,400 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"forsd/api"
+	"forsd/controller"
+	"forsd/internal/fabgen"
+	"forsd/lft"
+	"forsd/opensm"
+	"forsd/planner"
+	"forsd/topology"
+	"forsd/verify"
+)
+
+// serving turns the daemon's loop until the test's end. Nothing happens to the
+// fabric meanwhile.
+func (d *Daemon) serving(t *testing.T) jobsBackend {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { d.loop(ctx); close(ended) }()
+	t.Cleanup(func() { cancel(); <-ended })
+	return jobsBackend{d}
+}
+
+// atRest brings a fabric up through the controller, action by action.
+func (d *Daemon) atRest(t *testing.T, f *topology.Fabric) *view {
+	t.Helper()
+	d.dumpSeen(t.Context(), dump(f))
+	d.drive(t, f)
+	return d.latest()
+}
+
+// drive plays the manager until the controller rests: it sweeps when told to, and
+// the switches hold what the table file has.
+func (d *Daemon) drive(t *testing.T, f *topology.Fabric) {
+	t.Helper()
+	for d.core.State() != controller.Idle {
+		if d.core.State() == controller.Sweeping {
+			d.dumpSeen(t.Context(), dump(f))
+			continue
+		}
+		d.step(t.Context(), d.next(t, t.Context()))
+	}
+}
+
+// readable has the daemon read the table file for the switches' tables, and take
+// this process for the manager.
+func readable(d *Daemon) *Daemon {
+	d.cfg.OpenSM.DumpCommand = []string{"cat", d.cfg.OpenSM.LFTsFile}
+	d.finder = self{}
+	return d
+}
+
+// hangups catches the signals to the manager. They are not ignored, for what this
+// process starts would ignore them too.
+var hangups = make(chan os.Signal, 1)
+
+func init() { signal.Notify(hangups, syscall.SIGHUP) }
+
+// self finds this process.
+type self struct{}
+
+func (self) Find(context.Context) (opensm.Process, error) { return opensm.Inspect(os.Getpid()) }
+
+func names(first, last int) (out []string) {
+	for i := first; i <= last; i++ {
+		out = append(out, fmt.Sprintf("Hca%04d", i))
+	}
+	return out
+}
+
+// holds fails where the plan of a job is not conflict-free on the tables.
+func holds(t *testing.T, v *view, j *job, tables *lft.Tables) {
+	t.Helper()
+	var members []topology.GUID
+	for s := range j.view.Servers() {
+		members = append(members, j.view.Server(s).GUID)
+	}
+	sub := planner.Restrict(v.tree, members)
+	rows, err := rowsOf(j.view, sub)
+	ok(t, err, verify.Plan(sub, tables, rows, nil))
+}
+
+// make creates a job without the loop, which the test stands for.
+func (d *Daemon) make(t *testing.T, name string, hosts []string) *job {
+	t.Helper()
+	g, v, err := d.ground()
+	ok(t, err)
+	j, err := d.planNew(api.JobRequest{Name: name, Hosts: hosts, RanksPerHost: 1}, g, v)
+	ok(t, err, d.admit(j, time.Hour))
+	return j
+}
+
+func (d *Daemon) job(t *testing.T, name string) *job {
+	t.Helper()
+	j, err := d.findJob(name)
+	ok(t, err)
+	return j
+}
+
+// warning is the text of a warning in force.
+func (d *Daemon) warning(code string) string {
+	for _, w := range d.health.List(time.Now().Add(time.Hour)) {
+		if w.Code == code {
+			return w.Text
+		}
+	}
+	return ""
+}
+
+// TestJobsFollow takes two jobs through the loss of a cable of one of them and its
+// return: the job that it matters to gets a new plan before the tables change and
+// another after they have been read back, under the number of the fabric's plan;
+// the other one keeps its own.
+func TestJobsFollow(t *testing.T) {
+	healthy := fabric(4, 4)
+	d := readable(newDaemon(t))
+	v := d.atRest(t, healthy)
+	near, far := d.make(t, "near", names(0, 7)), d.make(t, "far", names(8, 15))
+	if near.ID != 2 || near.Epoch != 2 || far.ID != 3 || far.view.Job() != 3 || d.epochNumber() != 1 {
+		t.Fatalf("jobs %+v and %+v beside epoch %d", near.jobFile, far.jobFile, d.epochNumber())
+	}
+	old := d.tablesInForce()
+	holds(t, v, near, old)
+	holds(t, v, far, old)
+
+	cut := lacking(healthy, 4, 0, 2)
+	d.dumpSeen(t.Context(), dump(cut))
+	for d.core.State() != controller.Writing {
+		d.step(t.Context(), d.next(t, t.Context()))
+	}
+	before := d.job(t, "near")
+	if before.Epoch != d.epochNumber() || before.Epoch != 4 || before.ID != 2 {
+		t.Errorf("before the tables the job has epoch %d, the fabric %d", before.Epoch, d.epochNumber())
+	}
+	holds(t, d.latest(), before, old)
+	d.drive(t, cut)
+	holds(t, d.latest(), before, d.tablesInForce())
+	if now := d.job(t, "near"); now != before {
+		t.Errorf("the job's plan of epoch %d was replaced by %d after the read-back", before.Epoch, now.Epoch)
+	}
+
+	d.dumpSeen(t.Context(), dump(healthy))
+	for d.core.State() != controller.After {
+		if d.job(t, "near") != before {
+			t.Fatalf("in state %s the job has another plan already", d.core.State())
+		}
+		if d.core.State() == controller.Sweeping {
+			d.dumpSeen(t.Context(), dump(healthy))
+		} else {
+			d.step(t.Context(), d.next(t, t.Context()))
+		}
+	}
+	d.drive(t, healthy)
+	if now := d.job(t, "near"); now.Epoch != 5 || now.Epoch != d.epochNumber() {
+		t.Errorf("after the read-back the job has epoch %d, the fabric %d", now.Epoch, d.epochNumber())
+	} else {
+		holds(t, d.latest(), now, d.tablesInForce())
+	}
+	if now := d.job(t, "far"); now.Epoch != far.Epoch {
+		t.Errorf("a cable of another job's leaf gave the job epoch %d", now.Epoch)
+	}
+}
+
+// TestJobLosesHosts takes hosts away from a job one by one, and gives them back.
+func TestJobLosesHosts(t *testing.T) {
+	healthy := fabric(4, 4)
+	d := readable(newDaemon(t))
+	d.cfg.Planning.Exclude = nil
+	d.atRest(t, healthy)
+	d.make(t, "", []string{"Hca0000", "Hca0005"})
+	gone := healthy.Clone()
+	for i, want := range []string{"Hca0000 ", "none of its hosts is attached"} {
+		what, err := gone.Fail(names(0, 5)[5*i])
+		ok(t, err)
+		d.dumpSeen(t.Context(), dump(gone))
+		d.drive(t, gone)
+		if text := d.warning(jobHostsMissing); !strings.Contains(text, "job 2: ") || !strings.Contains(text, want) {
+			t.Errorf("without %s the warning says %q", what, text)
+		}
+		if j := d.job(t, "2"); j.view.Servers() != 1 || len(j.missing()) != 1 {
+			t.Errorf("without %s the job has %d servers and misses %v", what, j.view.Servers(), j.missing())
+		}
+	}
+	d.dumpSeen(t.Context(), dump(healthy))
+	d.drive(t, healthy)
+	if text, j := d.warning(jobHostsMissing), d.job(t, "2"); text != "" || j.view.Servers() != 2 || j.Report.Phases != 1 {
+		t.Errorf("with all hosts back the job has %d servers and %d phases; the warning says %q", j.view.Servers(), j.Report.Phases, text)
+	}
+}
+
+// TestJobsWithFewLIDs plans a job on tables that belong to the fabric's plan; they
+// come first when a cable is lost, then both plans.
+func TestJobsWithFewLIDs(t *testing.T) {
+	healthy := fabgen.Generate(fabgen.Spec{Spines: 4, Leaves: 4})
+	d := readable(newDaemon(t))
+	v := d.atRest(t, healthy)
+	j := d.make(t, "", names(2, 11))
+	holds(t, v, j, d.tablesInForce())
+	cut := lacking(healthy, 4, 1, 2)
+	d.dumpSeen(t.Context(), dump(cut))
+	d.drive(t, cut)
+	now := d.job(t, "2")
+	holds(t, d.latest(), now, d.tablesInForce())
+	if now.Epoch <= j.Epoch || now.Report.Engine != "conservative" {
+		t.Errorf("the job has epoch %d by engine %s", now.Epoch, now.Report.Engine)
+	}
+}
+
+// TestJobsPersist restarts the daemon: jobs come back as they were, and no number
+// is given twice though the job that had the highest one was removed.
+func TestJobsPersist(t *testing.T) {
+	dir := t.TempDir()
+	d := readable(daemonIn(t, dir))
+	healthy := fabric(4, 4)
+	d.atRest(t, healthy)
+	kept, gone := d.make(t, "kept", names(0, 3)), d.make(t, "gone", names(4, 7))
+	ok(t, d.endJob(gone, "removed"), d.store.close())
+	d = readable(daemonIn(t, dir))
+	if len(d.jobList()) != 1 || d.store.last != gone.Epoch {
+		t.Fatalf("%d jobs, last number %d", len(d.jobList()), d.store.last)
+	}
+	back := d.job(t, "kept")
+	if diff := cmp.Diff(kept.jobFile, back.jobFile); diff != "" || string(kept.view.Bytes()) != string(back.view.Bytes()) {
+		t.Errorf("the job came back different (-want +got):\n%s", diff)
+	}
+	if p := back.plans.Current(); p == nil || p.Epoch != kept.Epoch {
+		t.Errorf("its plan in force is %+v", p)
+	}
+	d.atRest(t, healthy)
+	if d.job(t, "kept") != back || d.epochNumber() != 1 {
+		t.Errorf("on the same fabric epoch %d and job's epoch %d came out", d.epochNumber(), d.job(t, "kept").Epoch)
+	}
+	if j := d.make(t, "", names(4, 7)); j.ID != gone.ID+1 {
+		t.Errorf("number %d follows %d", j.ID, gone.ID)
+	}
+}
+
+// TestJobStoreAfterCrash leaves behind what a crash can, and what a disk can spoil.
+func TestJobStoreAfterCrash(t *testing.T) {
+	dir := t.TempDir()
+	d := readable(daemonIn(t, dir))
+	d.atRest(t, fabric(4, 4))
+	j := d.make(t, "a", names(0, 3))
+	s := d.store
+	stale := filepath.Join(s.dir, jobsDir, tempPrefix+"2")
+	ok(t, os.Mkdir(stale, 0o755), os.WriteFile(filepath.Join(stale, jobMeta), []byte("{"), 0o644))
+	// A later plan whose table never came to disk whole.
+	torn := s.jobPath(jobVersion{j.ID, j.Epoch + 1})
+	ok(t, os.Mkdir(torn, 0o755), os.WriteFile(filepath.Join(torn, epochTable), j.view.Bytes()[:99], 0o644))
+	// Another job's files in the place of a third one.
+	wrong := s.jobPath(jobVersion{7, 7})
+	ok(t, os.CopyFS(wrong, os.DirFS(s.jobPath(jobVersion{j.ID, j.Epoch}))))
+	ok(t, os.WriteFile(filepath.Join(s.dir, jobsDir, lastFile), []byte("9x"), 0o644))
+	s = reopened(t, s)
+	jobs, damaged := s.loadJobs()
+	if len(jobs) != 1 || jobs[0].Epoch != j.Epoch || s.last != 7 {
+		t.Errorf("%d jobs came back, last number %d", len(jobs), s.last)
+	}
+	for _, want := range []string{"job 2: ", "job 7: the files are those of jobs 2 and 2", lastFile} {
+		if damaged == nil || !strings.Contains(damaged.Error(), want) {
+			t.Errorf("the damage %v does not say %q", damaged, want)
+		}
+	}
+	if _, err := os.Stat(stale); err == nil {
+		t.Error("the leftovers are still there")
+	}
+}
+
+func TestJobRequests(t *testing.T) {
+	d := readable(newDaemon(t))
+	code := func(err error) string {
+		var e *api.Error
+		if !errors.As(err, &e) {
+			return fmt.Sprint(err)
+		}
+		return e.Code
+	}
+	b := d.serving(t)
+	if _, err := b.CreateJob(t.Context(), api.JobRequest{Hosts: names(0, 1)}); code(err) != api.CodeNoPlan {
+		t.Errorf("a job before the first plan: %v", err)
+	}
+	d = readable(newDaemon(t))
+	d.atRest(t, fabric(4, 4))
+	b = d.serving(t)
+	j, err := b.CreateJob(t.Context(), api.JobRequest{Name: "a", Hosts: names(0, 2), RanksPerHost: 3, LeaseSeconds: 60})
+	ok(t, err)
+	if j.ID != 2 || j.Servers != 3 || j.RanksPerHost != 3 || len(j.Hosts) != 3 || j.Expires.Sub(j.Created) != time.Minute {
+		t.Errorf("%+v", j)
+	}
+	for want, q := range map[string]api.JobRequest{api.CodeRefused: {Name: "a", Hosts: names(3, 4)}, api.CodeBadRequest: {Hosts: []string{"nobody"}}} {
+		if _, err := b.CreateJob(t.Context(), q); code(err) != want {
+			t.Errorf("%+v: %v, want %s", q, err, want)
+		}
+	}
+	j, err = b.RenewJob(t.Context(), "a", time.Hour)
+	if ok(t, err); time.Until(j.Expires) < 59*time.Minute || len(b.Jobs()) != 1 {
+		t.Errorf("renewed until %v; jobs %v", j.Expires, b.Jobs())
+	}
+	plans, err := b.JobPlans("2")
+	ok(t, err)
+	_, err = b.RemoveJob(t.Context(), "2")
+	ok(t, err)
+	if plans.Current() != nil {
+		t.Error("the plan of a job that was removed is in force")
+	}
+	for _, ask := range []func(string) error{
+		func(n string) error { _, err := b.Job(n); return err },
+		func(n string) error { _, err := b.JobPlans(n); return err },
+		func(n string) error { _, err := b.RenewJob(t.Context(), n, time.Hour); return err },
+		func(n string) error { _, err := b.RemoveJob(t.Context(), n); return err },
+	} {
+		for _, name := range []string{"2", "a", ""} {
+			if err := ask(name); code(err) != api.CodeNotFound {
+				t.Errorf("job %q that was removed: %v", name, err)
+			}
+		}
+	}
+}
+
+// TestJobWaits asks for a job in the midst of a change: it waits for its turn, or
+// for as long as it may.
+func TestJobWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &Daemon{calls: make(chan func()), stopped: make(chan struct{}), core: controller.New(controller.Settings{})}
+		d.core.Step(time.Now(), controller.Seen{Snapshot: controller.Snapshot{ID: "a"}}) // it has tables to write
+		go func() {
+			for call := range d.calls {
+				call()
+				d.calmNow()
+			}
+		}()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := d.calm(ctx, func() { t.Error("it ran amid an action") }); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%v", err)
+		}
+		ran := false
+		time.AfterFunc(time.Minute, func() {
+			d.calls <- func() { d.core.Step(time.Now(), controller.Written{Err: "disk full"}) }
+		})
+		start := time.Now()
+		if err := d.calm(t.Context(), func() { ran = true }); err != nil || !ran || time.Since(start) != time.Minute {
+			t.Errorf("ran %v after %v, %v", ran, time.Since(start), err)
+		}
+		close(d.calls)
+	})
+}
+
+// TestLeases lets leases end by the clock, one of them renewed.
+func TestLeases(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := readable(newDaemon(t))
+		d.atRest(t, fabric(4, 4))
+		b := d.serving(t)
+		for i, name := range []string{"short", "renewed"} {
+			_, err := b.CreateJob(t.Context(), api.JobRequest{Name: name, Hosts: names(4*i, 4*i+3), LeaseSeconds: 3600})
+			ok(t, err)
+		}
+		plans, err := b.JobPlans("short")
+		ok(t, err)
+		time.Sleep(30 * time.Minute)
+		_, err = b.RenewJob(t.Context(), "renewed", 24*time.Hour)
+		ok(t, err)
+		start := time.Now()
+		if _, err := plans.Wait(t.Context(), func(p *api.Published) bool { return p.Epoch > 2 }); err == nil || time.Since(start) != 30*time.Minute {
+			t.Errorf("the plan ended after %v: %v", time.Since(start), err)
+		}
+		var left []string
+		for _, j := range b.Jobs() {
+			left = append(left, j.Name)
+		}
+		if !slices.Equal(left, []string{"renewed"}) {
+			t.Errorf("jobs %q are left", left)
+		}
+		time.Sleep(23*time.Hour + 29*time.Minute)
+		if len(b.Jobs()) != 1 {
+			t.Error("a lease ended early")
+		}
+		time.Sleep(2 * time.Minute)
+		if len(b.Jobs()) != 0 || len(d.store.jobVersions()) != 0 {
+			t.Errorf("jobs %v are left, %v on disk", b.Jobs(), d.store.jobVersions())
+		}
+	})
+}
