@@ -68,7 +68,7 @@ static bool group(struct draft *d, struct work *w, const struct identity *who, i
 		char text[TEXT];
 		const int s = server_of(w->table, &who[r], text);
 		if (s < 0) {
-			snprintf(d->text, TEXT, "epoch %" PRIu64 ", rank %d: %.200s", d->head.epoch, r, text);
+			snprintf(d->text, TEXT, "epoch %" PRIu64 ", rank %d: %.200s", d->head.epoch, who[r].rank, text);
 			return false;
 		}
 		if (w->group_of[s] < 0) {

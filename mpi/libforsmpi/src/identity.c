@@ -18,13 +18,6 @@
 
 static struct identity identity;
 
-static int world_rank(void)
-{
-	int rank = 0;
-	PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
-	return rank;
-}
-
 /* local_rank numbers the processes of a host, as launchers tell them. */
 static int local_rank(void)
 {
@@ -52,7 +45,7 @@ static int expand(char *out, size_t room, char kind, int width)
 	case 'h':
 		PMPI_Get_processor_name(host, &length);
 		return snprintf(out, room, "%s", host);
-	case 'r': return snprintf(out, room, "%0*d", width, world_rank());
+	case 'r': return snprintf(out, room, "%0*d", width, identity.rank);
 	case 'l': return snprintf(out, room, "%0*d", width, local_rank());
 	case '%': return snprintf(out, room, "%%");
 	}
@@ -106,7 +99,7 @@ static void from_map(const char *path)
 	}
 	char *line = NULL;
 	size_t room = 0;
-	int left = world_rank();
+	int left = identity.rank;
 	identity.known = MISTAKEN;
 	while (identity.known == MISTAKEN && getline(&line, &room, file) >= 0) {
 		char *text = line + strspn(line, " \t");
@@ -182,6 +175,7 @@ static void from_host(void)
 static void find(void)
 {
 	const char *map = getenv("FORS_SERVER_MAP"), *server = getenv("FORS_SERVER");
+	PMPI_Comm_rank(MPI_COMM_WORLD, &identity.rank);
 	if (map && *map)
 		from_map(map);
 	else if (server && *server)

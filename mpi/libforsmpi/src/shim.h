@@ -39,8 +39,10 @@ const struct settings *fm_settings(void);
 enum { MAX_PORTS = 8, MAX_NAME = 176 };
 enum known { BY_HOST, BY_NAME, MISTAKEN };
 struct identity {
+	int32_t rank;     /* in MPI_COMM_WORLD */
 	int32_t known;    /* enum known */
 	int32_t ports;    /* number of local ports, at most MAX_PORTS */
+	int32_t reserved;
 	uint64_t guid[MAX_PORTS];
 	char name[MAX_NAME]; /* of the host, or as the user named the server, or what is wrong */
 };

@@ -1,0 +1,246 @@
+package libforsmpi
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"forsd/internal/fabgen"
+	"forsd/phasetable"
+	"forsd/planner"
+)
+
+// file writes a plan's table.
+func file(t testing.TB, made *planner.Result) string {
+	t.Helper()
+	data, err := phasetable.Encode(made.Table(42))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return write(t, "phases.bin", data)
+}
+
+// small is a table for 12 servers, one cable short.
+func small(t testing.TB) string {
+	return file(t, plan(t, fabgen.Spec{Spines: 4, Leaves: 3, LMC: 2}, 1))
+}
+
+// began counts the exchanges that ranks began by a plan.
+func began(logs [][]line) (n int) {
+	for _, log := range logs {
+		for _, l := range log {
+			if l.what == "begin" {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// TestPrograms runs programs that check their results themselves, and counts the
+// exchanges that they made by the plan.
+func TestPrograms(t *testing.T) {
+	shim := needs(t, "mpifort")
+	const ranks = 6
+	table := small(t)
+	for _, c := range []struct {
+		name     string
+		compiler []string
+		args     []string
+		want     string
+		began    int // by each rank
+	}{
+		{"mpif.h", []string{"mpifort", "-w", "-fallow-argument-mismatch", "testdata/fortran.F90"}, nil, "wrong: 0\n", 5},
+		{"use mpi", []string{"mpifort", "-DMPI", "testdata/fortran.F90"}, nil, "wrong: 0\n", 5},
+		{"use mpi_f08", []string{"mpifort", "-DMPI_F08", "testdata/fortran.F90"}, nil, "wrong: 0\n", 6},
+		{"threads", []string{"mpicc", "-pthread", "testdata/threads.c"}, []string{"10"}, "wrong: 0\n", 40},
+		{"errors", []string{"mpicc", "testdata/errors.c"}, nil, "called: 1, strange: 0, type error returned: 1\nwrong: 0\n", 2},
+		{"eventbuilder", []string{"mpicc", "../../examples/eventbuilder.c"}, []string{"-n", "5", "-b", "100000"}, "lost 0, doubled 0, damaged 0\n", 10},
+		{"alltoall_bench", []string{"mpicc", "../../examples/alltoall_bench.c"}, []string{"-n", "1", "100"}, "MB/s\n", 3},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			program := compile(t, c.compiler[0], c.compiler[1:]...)
+			log := t.TempDir()
+			j := job{ranks: ranks, command: append([]string{program}, c.args...)}
+			out, stderr := j.with(shim, table, "FORS_LOG="+log).run(t)
+			if !strings.HasSuffix(out, c.want) || stderr != "" {
+				t.Errorf("it prints %q, and errors %q; want %q", out, stderr, c.want)
+			}
+			logs := readLogs(t, log, ranks)
+			checkEpochs(t, logs)
+			checkPairs(t, logs)
+			if n := began(logs); n != ranks*c.began {
+				t.Errorf("%d exchanges were begun, not %d by each of %d ranks", n, c.began, ranks)
+			}
+		})
+	}
+}
+
+// TestWithoutPlan runs the same job where there is no table, where the table does
+// not have its hosts, and where the environment is wrong: the output stays, and one
+// line says why.
+func TestWithoutPlan(t *testing.T) {
+	shim := needs(t)
+	program := compile(t, "mpicc", "testdata/exchanges.c")
+	plain := job{ranks: 5, mca: linear, command: []string{program, "7", "12"}}
+	want, _ := plain.run(t)
+	table := small(t)
+	servers := write(t, "servers", []byte("Hca0000\nHca0001\n"))
+	for _, c := range []struct {
+		name, table string
+		env         []string
+		warning     string
+	}{
+		{"no daemon", "unix:" + filepath.Join(scratch, "none"), nil, "connect to unix:.*: No such file or directory"},
+		{"no file", filepath.Join(scratch, "none.bin"), nil, "none.bin: No such file or directory"},
+		{"no table", program, nil, "does not begin with FORSDPHT"},
+		{"unknown host", table, []string{"FORS_SERVER="}, "epoch 42, rank [0-4]: host .* is not in the table: name its server by FORS_SERVER or FORS_SERVER_MAP"},
+		{"unknown server", table, []string{"FORS_SERVER=Hca%r9"}, "epoch 42, rank [0-4]: .*Hca[0-4]9.*"},
+		{"wrong template", table, []string{"FORS_SERVER=Hca%x"}, "rank [0-4]: FORS_SERVER=Hca%x has a % before something else than h, r, l or %"},
+		{"short map", table, []string{"FORS_SERVER_MAP=" + servers}, "rank [2-4]: FORS_SERVER_MAP=.*servers has no line for this rank"},
+		{"no map", table, []string{"FORS_SERVER_MAP=" + servers + "x"}, "rank [0-4]: FORS_SERVER_MAP=.*serversx cannot be read"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			log := t.TempDir()
+			out, stderr := plain.with(shim, c.table, append(c.env, "FORS_LOG="+log)...).run(t)
+			if out != want {
+				t.Errorf("it prints %q, not %q", out, want)
+			}
+			if ok, _ := regexp.MatchString("^libforsmpi: .*"+c.warning+".*; exchanges go without a plan, by MPI's own algorithms\n$", stderr); !ok && c.name != "short map" {
+				t.Errorf("errors %q, want one line with %q", stderr, c.warning)
+			} else if ok, _ := regexp.MatchString(c.warning, stderr); !ok {
+				t.Errorf("errors %q, want %q", stderr, c.warning)
+			}
+			files, _ := os.ReadDir(log)
+			if c.name != "short map" && len(files) > 0 {
+				t.Errorf("exchanges were logged: %v", files)
+			}
+		})
+	}
+}
+
+// TestSettings runs exchanges with each setting, and with several processes on a
+// server.
+func TestSettings(t *testing.T) {
+	shim := needs(t)
+	program := compile(t, "mpicc", "testdata/exchanges.c")
+	made := plan(t, fabgen.Spec{Spines: 4, Leaves: 3, LMC: 2}, 1)
+	table := file(t, made)
+	var uneven strings.Builder
+	for _, s := range []int{5, 0, 5, 11, 5, 0, 7, 3, 5, 7, 2, 1} {
+		fmt.Fprintf(&uneven, "Hca%04d\n", s)
+	}
+	plain := job{ranks: 12, mca: linear, command: []string{program, "8", "20"}}
+	want, _ := plain.run(t)
+	for _, c := range []struct {
+		name   string
+		env    []string
+		stderr string
+		begun  int // at least
+	}{
+		{"barrier", []string{"FORS_SYNC=barrier"}, "^$", 100},
+		{"every third", []string{"FORS_SYNC=3"}, "^$", 100},
+		{"mistaken", []string{"FORS_SYNC=often"}, "^(libforsmpi: FORS_SYNC=often is not understood and ignored\n){1,12}$", 100},
+		{"verbose", []string{"FORS_VERBOSE=1"}, "libforsmpi: communicator 0, exchange 0: epoch 42, 12 servers, 1[1-9] phases\n", 100},
+		{"several on a server", []string{"FORS_SERVER_MAP=" + write(t, "servers", []byte(uneven.String()))}, "^$", 100},
+		{"all on one server", []string{"FORS_SERVER=Hca0003"}, "^$", 0},
+		{"by GUID", []string{"FORS_SERVER_MAP=" + guids(t, made)}, "^$", 100},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			log := t.TempDir()
+			out, stderr := plain.with(shim, table, append(c.env, "FORS_LOG="+log)...).run(t)
+			if out != want {
+				t.Errorf("it prints %q, not %q", out, want)
+			}
+			if ok, _ := regexp.MatchString(c.stderr, stderr); !ok {
+				t.Errorf("errors %q, want %q", stderr, c.stderr)
+			}
+			if c.begun == 0 {
+				if files, _ := os.ReadDir(log); len(files) > 0 {
+					t.Errorf("exchanges were logged: %v", files)
+				}
+				return
+			}
+			logs := readLogs(t, log, plain.ranks)
+			checkEpochs(t, logs)
+			checkPairs(t, logs)
+			if n := began(logs); n < c.begun {
+				t.Errorf("%d exchanges were begun, not %d", n, c.begun)
+			}
+			if walked := checkLinks(t, logs, 42, made.Tree.Fabric, made.Tables); walked == 0 {
+				t.Error("nothing was sent from server to server")
+			}
+		})
+	}
+}
+
+// guids writes a map that names servers by their GUIDs, the last first.
+func guids(t testing.TB, made *planner.Result) string {
+	t.Helper()
+	var text strings.Builder
+	servers := made.Table(42).Servers
+	for i := range servers {
+		fmt.Fprintln(&text, servers[len(servers)-1-i].GUID)
+	}
+	return write(t, "servers", []byte(text.String()))
+}
+
+// TestSmallBlocks lets MPI have MPI_Alltoall of blocks below FORS_MIN_BYTES, and
+// nothing else: event builders send sizes of 4 bytes by it, and fragments by
+// MPI_Alltoallv.
+func TestSmallBlocks(t *testing.T) {
+	shim := needs(t)
+	program := compile(t, "mpicc", "../../examples/eventbuilder.c")
+	for limit, want := range map[string]int{"4": 10, "5": 5} {
+		log := t.TempDir()
+		j := job{ranks: 4, command: []string{program, "-n", "5", "-b", "64"}}
+		j.with(shim, small(t), "FORS_LOG="+log, "FORS_MIN_BYTES="+limit).run(t)
+		if n := began(readLogs(t, log, 4)); n != 4*want {
+			t.Errorf("FORS_MIN_BYTES=%s: %d exchanges were begun, not %d by each of 4 ranks", limit, n, want)
+		}
+	}
+}
+
+// TestMemory runs exchanges under valgrind: no access of the shim is out of bounds
+// or to what was never set, and nothing that it holds is lost. What MPI allocates for
+// its calls and loses is MPI's.
+func TestMemory(t *testing.T) {
+	shim := needs(t, "valgrind")
+	dir := t.TempDir()
+	program := compile(t, "mpicc", "testdata/exchanges.c")
+	j := job{ranks: 4, mca: linear, command: []string{program, "9", "24", "gaps"}, wrap: []string{"valgrind", "-q", "--leak-check=full",
+		"--show-leak-kinds=definite", "--suppressions=/usr/share/openmpi/openmpi-valgrind.supp", "--log-file=" + filepath.Join(dir, "%p")}}
+	out, _ := j.with(shim, small(t), "FORS_LOG="+dir).run(t)
+	if !strings.HasSuffix(out, "differences: 0\n") {
+		t.Errorf("it prints %q", out)
+	}
+	sources, err := filepath.Glob("src/*.c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, s := range sources {
+		names = append(names, regexp.QuoteMeta(filepath.Base(s)))
+	}
+	ours := regexp.MustCompile(`\((` + strings.Join(names, "|") + `):\d+\)`)
+	theirs := regexp.MustCompile(`definitely lost in .*\n.*: (m|c|re)alloc \(in .*\n.*libmpi\.so`)
+	reports, err := filepath.Glob(filepath.Join(dir, "[0-9]*"))
+	if err != nil || len(reports) < j.ranks {
+		t.Fatalf("reports of valgrind: %v, %v", reports, err)
+	}
+	blank := regexp.MustCompile(`(?m)^==\d+== *\n`)
+	for _, path := range reports {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, block := range blank.Split(string(text), -1) {
+			if ours.MatchString(block) && !theirs.MatchString(block) {
+				t.Errorf("valgrind says:\n%s", block)
+			}
+		}
+	}
+}
