@@ -32,14 +32,15 @@ LPSOLVE := CGO_ENABLED=1 CGO_CFLAGS="-I/usr/include/lpsolve" CGO_LDFLAGS="-L/usr
 WITHILP  = $(wildcard /usr/include/lpsolve/lp_lib.h)
 
 # What the tests and the demo run: the subnet manager, its simulated fabric and
-# tools, compilers and checkers for the C library, systemd's checkers for the units.
-PACKAGES := ca-certificates g++ gcc git ibsim-utils infiniband-diags libc6-dev liblpsolve55-dev lp-solve make opensm pkgconf systemd valgrind
+# tools, compilers and checkers for the C libraries, Open MPI, systemd's checkers for
+# the units.
+PACKAGES := ca-certificates g++ gcc gfortran git ibsim-utils infiniband-diags libc6-dev liblpsolve55-dev libopenmpi-dev lp-solve make openmpi-bin opensm pkgconf systemd valgrind
 
 # What fuzzing the C library takes beyond that.
 FUZZPACKAGES := clang libclang-rt-14-dev
 
-# The C libraries are built where there is a C compiler.
-CLIBS = $(if $(shell which $(CC) 2>/dev/null),mpi/libfors)
+# The C libraries are built where there is a C compiler, and MPI's.
+CLIBS = $(if $(shell which $(CC) 2>/dev/null),mpi/libfors $(if $(shell which mpicc 2>/dev/null),mpi/libforsmpi))
 
 .PHONY: build test vet demo bench figures fuzz fuzz-c lint install uninstall clean deps
 
@@ -87,7 +88,7 @@ deps:
 
 # An existing configuration stays.
 install: build
-	install -d $(addprefix $(DESTDIR),$(bindir) $(unitdir)/opensm@.service.d $(sysusersdir) $(udevdir) $(docdir)/figures $(bashdir) $(zshdir) $(sysconfdir)/forsd)
+	install -d $(addprefix $(DESTDIR),$(bindir) $(unitdir)/opensm@.service.d $(sysusersdir) $(udevdir) $(docdir)/figures $(docdir)/examples $(bashdir) $(zshdir) $(sysconfdir)/forsd)
 	install -m 755 $(out)/forsd $(out)/forsctl $(DESTDIR)$(bindir)
 	sed -e 's|/usr/bin/|$(bindir)/|' -e 's|/etc/forsd|$(sysconfdir)/forsd|' -e 's|/usr/share/doc/forsd|$(docdir)|' -e '1,3d' \
 		systemd/forsd.service >$(DESTDIR)$(unitdir)/forsd.service
@@ -97,6 +98,7 @@ install: build
 	install -m 644 systemd/udev/70-forsd.rules $(DESTDIR)$(udevdir)
 	install -m 644 LICENSE configs/opensm.conf.fragment $(wildcard docs/*.md) $(DESTDIR)$(docdir)
 	install -m 644 $(wildcard docs/figures/*) $(DESTDIR)$(docdir)/figures
+	install -m 644 $(wildcard examples/*.c) $(DESTDIR)$(docdir)/examples
 	test -e $(DESTDIR)$(sysconfdir)/forsd/forsd.yaml || install -m 644 configs/forsd.yaml $(DESTDIR)$(sysconfdir)/forsd
 	$(foreach lib,$(CLIBS),$(MAKE) -C $(lib) out=$(abspath $(out)) prefix=$(prefix) DESTDIR=$(DESTDIR) install &&) true
 	$(out)/forsctl completion bash >$(DESTDIR)$(bashdir)/forsctl
