@@ -36,7 +36,7 @@ func ParseProgress(text string) (*Progress, error) {
 // more than the plan has.
 func (p *Progress) Of(phases int) int {
 	if p.percent {
-		return int(math.Floor(p.share / 100 * float64(phases)))
+		return int(math.Floor(p.share * float64(phases) / 100)) // in this order whole shares are exact
 	}
 	return p.phases
 }

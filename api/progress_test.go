@@ -3,6 +3,7 @@ package api
 import (
 	"bytes"
 	"encoding/json"
+	"strconv"
 	"testing"
 
 	"forsd/phasetable"
@@ -31,6 +32,22 @@ func TestProgress(t *testing.T) {
 	for _, bad := range []string{"", "%", "-1", "-1%", "1.5", "100.1%", "NaN%", "half", "1e99", "5 %"} {
 		if p, err := ParseProgress(bad); err == nil {
 			t.Errorf("%q is read as %s", bad, p)
+		}
+	}
+}
+
+// TestProgressOfWholeShares holds that a share in whole per cent is not short of a
+// phase for the rounding of fractions: 29 % of 100 phases are 29.
+func TestProgressOfWholeShares(t *testing.T) {
+	for percent := range 101 {
+		p, err := ParseProgress(strconv.Itoa(percent) + "%")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for phases := range 1000 {
+			if got, want := p.Of(phases), percent*phases/100; got != want {
+				t.Fatalf("%s of %d phases is %d, want %d", p, phases, got, want)
+			}
 		}
 	}
 }
