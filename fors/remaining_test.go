@@ -114,6 +114,38 @@ func TestRemainingFT(t *testing.T) {
 	}
 }
 
+// TestRemainingEach loses one cable or one spine of FT(2;20,18) at 0, 25, 50, 75 and
+// 95 % of the exchange: several of them, with FORS_LONG each of the 380. No plan is
+// over its bound, and what was done and what is planned is every pair once.
+func TestRemainingEach(t *testing.T) {
+	const M0, M1 = 20, 18
+	var lost []damage
+	for i := 0; i < M0*M1; i += share(1, 61) { // of the quick version no two on one leaf or spine
+		leaf, lane := i/M0, i%M0
+		lost = append(lost, damage{fmt.Sprintf("the cable of leaf %d to spine %d", leaf, lane), func(t *Tree) { t.cutCables(leaf, lane) }, 0})
+	}
+	for k := 0; k < M0; k += share(1, 6) {
+		lost = append(lost, damage{fmt.Sprintf("spine %d", k), func(t *Tree) { t.cutSpines(k) }, 0})
+	}
+	shift, _ := PlanShift(fullTree(M0, M1))
+	for _, old := range []*Plan{must(PlanExact(fullTree(M0, M1))), shift} {
+		for _, percent := range []int{0, 25, 50, 75, 95} {
+			pairs, rest := halves(old, percent*old.Phases/100)
+			for _, c := range lost {
+				tree := fullTree(M0, M1)
+				c.cut(tree)
+				r, err := Remaining(tree, pairs, rest)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := checkRemainder(tree, r.Plan, pairs.Has); err != nil || r.Gap() > c.most || len(r.Unreachable) > 0 {
+					t.Errorf("%s plan, %s lost at %d%%: %d phases, bound %d: %v", old.Engine, c.name, percent, r.Phases, r.LowerBound, err)
+				}
+			}
+		}
+	}
+}
+
 // TestRemainingKeeps holds that one lost cable or spine moves transfers of an
 // exact plan to other lanes and none to another phase.
 func TestRemainingKeeps(t *testing.T) {

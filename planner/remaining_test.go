@@ -64,6 +64,70 @@ func TestRemaining(t *testing.T) {
 	}
 }
 
+// TestRemainingLHCb loses one of several cables or spines of FT(2;20,18) at 0, 25, 50,
+// 75 and 95 % of the exchange: no phase over the bound, the plan holds on the tables
+// before and after, and over both plans every ordered pair occurs exactly once.
+func TestRemainingLHCb(t *testing.T) {
+	spec := fabgen.Spec{Spines: 20, Leaves: 18, LMC: 5}
+	cable := func(leaf topology.GUID, port uint8) func(*topology.Fabric) {
+		return func(f *topology.Fabric) {
+			f.Disconnect(topology.PortRef{Node: f.Find(fabgen.LeafGUID + leaf), Port: port})
+		}
+	}
+	spine := func(i topology.GUID) func(*topology.Fabric) {
+		return func(f *topology.Fabric) {
+			for port := uint8(1); port <= 18; port++ {
+				f.Disconnect(topology.PortRef{Node: f.Find(fabgen.SpineGUID + i), Port: port})
+			}
+		}
+	}
+	for _, engine := range []string{Auto, "exact"} {
+		r, err := Make(changed(t, spec, nil), Settings{Engine: engine})
+		if err != nil {
+			t.Fatal(err)
+		}
+		old := viewOf(t, r)
+		for name, lose := range map[string]func(*topology.Fabric){
+			"Leaf000/21": cable(0, 21), "Leaf007/31": cable(7, 31), "Leaf017/40": cable(17, 40),
+			"Spine000": spine(0), "Spine012": spine(12), "Spine019": spine(19),
+		} {
+			after := changed(t, spec, lose)
+			for _, percent := range []int{0, 25, 50, 75, 95} {
+				rest, err := Remaining(after, old, percent*old.Phases()/100)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if rest.Plan.Gap() != 0 || len(rest.Plan.Unreachable) > 0 {
+					t.Errorf("%s plan, %s lost at %d%%: %d phases, bound %d, %d pairs unreachable", r.Plan.Engine, name, percent, rest.Plan.Phases, rest.Plan.LowerBound, len(rest.Plan.Unreachable))
+				}
+				if err := errors.Join(rest.Check(r.Tables), everyPairOnce(r.Rows, rest.Done, rest.Rows)); err != nil {
+					t.Errorf("%s plan, %s lost at %d%%: %v", r.Plan.Engine, name, percent, err)
+				}
+			}
+		}
+	}
+}
+
+// everyPairOnce counts the pairs in the first phases of one plan and in all of
+// another one of the same servers.
+func everyPairOnce(first verify.Rows, done int, rest verify.Rows) error {
+	servers := len(first.To) / first.Phases
+	met := make([]int, servers*servers)
+	for _, to := range [][]int32{first.To[:done*servers], rest.To} {
+		for i, d := range to {
+			if d != verify.Idle {
+				met[i%servers*servers+int(d)]++
+			}
+		}
+	}
+	for i, times := range met {
+		if s, d := i/servers, i%servers; s == d && times != 0 || s != d && times != 1 {
+			return fmt.Errorf("server %d sends to %d %d times", s, d, times)
+		}
+	}
+	return nil
+}
+
 // changed is a generated fabric against its whole self as baseline.
 func changed(t *testing.T, s fabgen.Spec, change func(*topology.Fabric)) *topology.FatTree {
 	t.Helper()
