@@ -61,6 +61,7 @@ func exactScenarios() []exactScenario {
 		}), 6800},
 		{"FT(2;32,32)/0F", fullTree(32, 32), 1023},
 		{"FT(2;32,32)/9F", randomFailures(fullTree(32, 32), 9, 1), 1059},
+		{"FT(2;64,32)/0F", fullTree(64, 32), 2047},
 	}
 }
 

@@ -47,8 +47,8 @@ func (c *tally) plan(t *testing.T, tree *Tree) {
 	}
 }
 
-// report prints the count, and fails the test where the bound is missed once in
-// 10,000 plans or more often, or by more than one phase.
+// report prints the count, and fails the test where the bound is missed more often
+// than once in 10,000 plans, or by more than one phase.
 func (c *tally) report(t *testing.T) {
 	t.Helper()
 	t.Logf("%d plans, the bound of %d by the linear programme and of the others by servers or leaves; %d over their bound, by %d phases at most", c.plans, c.byLP, c.over, c.worst)
