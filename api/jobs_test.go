@@ -182,8 +182,8 @@ func TestJobClient(t *testing.T) {
 	if err != nil || view.Epoch() != 43 || view.Job() != 43 {
 		t.Errorf("%v, %v", view, err)
 	}
-	csv, err := c.JobPhases(t.Context(), "43", true)
-	if err != nil || !strings.HasPrefix(string(csv), phasetable.CSVHeader) {
+	csv, epoch, err := c.JobPhases(t.Context(), "43", true)
+	if err != nil || epoch != 43 || !strings.HasPrefix(string(csv), phasetable.CSVHeader) {
 		t.Errorf("%.40s, %v", csv, err)
 	}
 	_, err = c.CreateJob(t.Context(), JobRequest{Hosts: []string{"a"}, LeaseSeconds: 5})

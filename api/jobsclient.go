@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"forsd/phasetable"
@@ -46,8 +47,8 @@ func (c *Client) RemoveJob(ctx context.Context, job string) (*Job, error) {
 }
 
 // JobPhases asks for the phases of a job's plan, as the binary table or as
-// phases.csv.
-func (c *Client) JobPhases(ctx context.Context, job string, csv bool) ([]byte, error) {
+// phases.csv, and their epoch.
+func (c *Client) JobPhases(ctx context.Context, job string, csv bool) (data []byte, epoch uint64, err error) {
 	media := phasetable.MediaType
 	if csv {
 		media = "text/csv"
@@ -55,20 +56,25 @@ func (c *Client) JobPhases(ctx context.Context, job string, csv bool) ([]byte, e
 	return c.jobPhases(ctx, job, http.Header{"Accept": {media}})
 }
 
-func (c *Client) jobPhases(ctx context.Context, job string, header http.Header) ([]byte, error) {
+// jobPhases asks for the phases of a job's plan; there are none when the header
+// holds conditions that fail.
+func (c *Client) jobPhases(ctx context.Context, job string, header http.Header) (data []byte, epoch uint64, err error) {
 	resp, err := c.do(ctx, http.MethodGet, jobPath(job, "/phases"), nil, header)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode == http.StatusNotModified {
-		return nil, nil
+		return nil, 0, nil
 	}
-	data, err := io.ReadAll(resp.Body)
+	epoch, err = strconv.ParseUint(strings.Trim(resp.Header.Get("ETag"), `"`), 10, 64)
+	if err == nil {
+		data, err = io.ReadAll(resp.Body)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("read the phases of job %s of forsd at %s: %w", job, c.addr, err)
+		return nil, 0, fmt.Errorf("read the phases of job %s of forsd at %s: %w", job, c.addr, err)
 	}
-	return data, nil
+	return data, epoch, nil
 }
 
 // WaitJob waits for a plan of the job of an epoch other than seen, by long polls,
@@ -77,7 +83,7 @@ func (c *Client) jobPhases(ctx context.Context, job string, header http.Header) 
 func (c *Client) WaitJob(ctx context.Context, job string, seen uint64) (*phasetable.View, error) {
 	header := http.Header{"Accept": {phasetable.MediaType}, "Prefer": {"wait=60"}, "If-None-Match": {etag(seen)}}
 	for {
-		data, err := c.jobPhases(ctx, job, header)
+		data, _, err := c.jobPhases(ctx, job, header)
 		if err != nil {
 			return nil, err
 		}

@@ -93,6 +93,7 @@ type runner struct {
 	out    [][]uint8               // [node] the table of a switch
 	load   []int32                 // [link] transfers of the phase
 	used   []int32                 // links with a load
+	path   []int32                 // the links of the phase's transfers, one transfer after the other
 	seen   []bool                  // [end] it sends or receives
 	result Result
 }
@@ -198,6 +199,13 @@ func (r *runner) count(end int32) {
 
 // run loads the links with the transfers of one phase and takes the largest.
 func (r *runner) run(phase int, transfers []transfer) {
+	r.take(transfers)
+	r.measure(phase)
+	r.unload()
+}
+
+// take loads the links with transfers.
+func (r *runner) take(transfers []transfer) {
 	for i := range transfers {
 		if !r.walk(&transfers[i]) {
 			r.result.Lost++
@@ -206,21 +214,29 @@ func (r *runner) run(phase int, transfers []transfer) {
 			}
 		}
 	}
+}
+
+// measure finds the link with the largest load.
+func (r *runner) measure(phase int) {
 	most, link := int32(0), int32(0)
 	for _, l := range r.used {
 		if r.load[l] > most || r.load[l] == most && l < link {
 			most, link = r.load[l], l
 		}
 	}
-	for _, l := range r.used {
-		r.load[l] = 0
-	}
-	r.used = r.used[:0]
 	r.result.PerPhaseMax[phase] = int(most)
 	if int(most) > r.result.Max {
 		r.result.Max = int(most)
 		r.result.Busiest = &Link{phase, r.cable(link), int(most)}
 	}
+}
+
+// unload makes the links free for the next phase.
+func (r *runner) unload() {
+	for _, l := range r.used {
+		r.load[l] = 0
+	}
+	r.used, r.path = r.used[:0], r.path[:0]
 }
 
 // maxHops ends the walk of a transfer that goes round in a loop.
@@ -246,6 +262,7 @@ func (r *runner) walk(t *transfer) bool {
 			r.used = append(r.used, link)
 		}
 		r.load[link]++
+		r.path = append(r.path, link)
 		if !to.isSwitch {
 			return to.node == dst.Node && to.port == dst.Port
 		}

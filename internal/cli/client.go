@@ -12,7 +12,7 @@ import (
 )
 
 func daemonCommands() []*cobra.Command {
-	cmds := []*cobra.Command{statusCommand(), watchCommand(), epochsCommand(), phasesCommand(), whatIfCommand(), rerouteCommand(), rollbackCommand(), baselineCommand()}
+	cmds := []*cobra.Command{statusCommand(), watchCommand(), epochsCommand(), phasesCommand(), jobCommand(), whatIfCommand(), rerouteCommand(), rollbackCommand(), baselineCommand()}
 	for _, c := range cmds {
 		c.GroupID = "daemon"
 		c.ValidArgsFunction = cobra.NoFileCompletions

@@ -93,7 +93,7 @@ func (d *fakeDaemon) listen(socket string) (*api.Server, error) {
 			return nil, err
 		}
 	}
-	return api.Listen(api.Config{Backend: d, Plans: d.plans, Events: d.events,
+	return api.Listen(api.Config{Backend: d, Jobs: &fakeJobs{fakeDaemon: d}, Plans: d.plans, Events: d.events,
 		Mount: map[string]http.Handler{"GET /v1/explain": d.handler(d.explain), "GET /v1/baseline": d.handler(d.baseline)},
 		Local: map[string]http.Handler{"POST /v1/baseline/accept": d.handler(func(*http.Request) (any, error) {
 			return api.Change{Epoch: 42, Text: "the fabric as it is now is the baseline"}, nil

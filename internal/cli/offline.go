@@ -94,17 +94,27 @@ func (f *fabricFlags) load() (*topology.FatTree, error) {
 	if err := f.damage(fabric); err != nil {
 		return nil, err
 	}
-	var exclude *regexp.Regexp
-	if f.exclude != "" {
-		if exclude, err = regexp.Compile(f.exclude); err != nil {
-			return nil, fmt.Errorf("--exclude: %w", err)
-		}
+	exclude, err := f.excluded()
+	if err != nil {
+		return nil, err
 	}
 	tree, err := topology.Fit(fabric, base, exclude)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", f.topology, err)
 	}
 	return tree, nil
+}
+
+// excluded is the expression of --exclude, nil where it is not given.
+func (f *fabricFlags) excluded() (*regexp.Regexp, error) {
+	if f.exclude == "" {
+		return nil, nil
+	}
+	exclude, err := regexp.Compile(f.exclude)
+	if err != nil {
+		return nil, fmt.Errorf("--exclude: %w", err)
+	}
+	return exclude, nil
 }
 
 // read reads the topology as it is in the file, with its LMC.

@@ -2,10 +2,12 @@ package cli
 
 import (
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"forsd/lft"
 	"forsd/sim"
 	"forsd/topology"
 )
@@ -15,9 +17,10 @@ const linearShift = "linear-shift"
 
 func simulateCommand() *cobra.Command {
 	var fabric fabricFlags
-	var lfts, schedule string
+	var lfts string
+	var schedules []string
 	cmd := &cobra.Command{
-		Use:   "simulate --topology FILE --lfts FILE --schedule linear-shift|FILE",
+		Use:   "simulate --topology FILE --lfts FILE --schedule linear-shift|FILE…",
 		Short: "Count the transfers on every link, phase by phase, of any schedule over any tables",
 		Long: `Simulate walks every transfer of a schedule through forwarding tables and counts
 the transfers on every link. A phase takes as long as its busiest link has
@@ -27,33 +30,52 @@ exchange that takes no longer than the servers' own cables dictate.
 The tables may be forsd's or OpenSM's own (opensm-lfts.dump, or the output of
 dump_fts). The schedule is linear-shift, in which every server of a fat tree
 sends to the one p places on in phase p, on base LIDs; or a phases.csv or
-phases.bin, which can be simulated on a fabric of any shape.`,
+phases.bin, which can be simulated on a fabric of any shape.
+
+Several schedules are several exchanges side by side, such as jobs: phase p of
+each runs in step p, and a phase of one takes as long as the busiest link that it
+uses. The sum of all is shown with what each takes alone and beside the others.
+The jobs of a real machine keep no common step: it is one way of many in which
+they can meet.`,
 		Example: `  dump_fts >tables.dump
   forsctl simulate --topology ibnetdiscover.txt --lfts tables.dump --schedule linear-shift
-  forsctl simulate --topology ibnetdiscover.txt --lfts plan/lfts.dump --schedule plan/phases.bin --json`,
+  forsctl simulate --topology ibnetdiscover.txt --lfts plan/lfts.dump --schedule plan/phases.bin --json
+  forsctl simulate --topology ibnetdiscover.txt --lfts tables.dump --schedule job1.bin --schedule job2.bin`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			f, rows, err := fabric.scheduled(schedule)
-			if err != nil {
-				return err
+			if len(schedules) == 0 {
+				schedules = []string{""}
+			}
+			var f *topology.Fabric
+			rows := make([][]sim.Row, len(schedules))
+			for i, schedule := range schedules {
+				var err error
+				if f, rows[i], err = fabric.scheduled(schedule); err != nil {
+					return err
+				}
 			}
 			tables, err := readTables(lfts)
 			if err != nil {
 				return err
 			}
-			result, err := sim.Run(f, tables, rows)
+			if len(schedules) > 1 {
+				return simulateTogether(cmd, f, tables, schedules, rows)
+			}
+			result, err := sim.Run(f, tables, rows[0])
 			if err != nil {
-				return fmt.Errorf("%s on %s: %w", schedule, fabric.topology, err)
+				return fmt.Errorf("%s on %s: %w", schedules[0], fabric.topology, err)
 			}
 			if wantsJSON(cmd) {
 				return printJSON(cmd, result)
 			}
-			return printSimulation(cmd, result)
+			w := newTable(cmd.OutOrStdout())
+			printSimulation(w, result)
+			return w.Flush()
 		},
 	}
 	fabric.register(cmd)
 	cmd.Flags().StringVar(&lfts, "lfts", "", "forwarding tables: lfts.dump, opensm-lfts.dump, or the output of dump_fts")
-	cmd.Flags().StringVar(&schedule, "schedule", "", "linear-shift, or a phases.csv or phases.bin")
+	cmd.Flags().StringArrayVar(&schedules, "schedule", nil, "linear-shift, or a phases.csv or phases.bin; repeatable")
 	return cmd
 }
 
@@ -88,8 +110,32 @@ func (f *fabricFlags) scheduled(schedule string) (*topology.Fabric, []sim.Row, e
 	return fabric, rows, nil
 }
 
+// simulateTogether shows several schedules side by side.
+func simulateTogether(cmd *cobra.Command, f *topology.Fabric, tables *lft.Tables, schedules []string, rows [][]sim.Row) error {
+	result, err := sim.RunTogether(f, tables, schedules, rows)
+	if err != nil {
+		return err
+	}
+	if wantsJSON(cmd) {
+		return printJSON(cmd, result)
+	}
+	w := newTable(cmd.OutOrStdout())
+	fmt.Fprintln(w, "schedule\tservers\tphases\tthroughput alone\ttogether\tphases with conflicts alone\ttogether")
+	for i := range result.Schedules {
+		s := &result.Schedules[i]
+		fmt.Fprintf(w, "%s\t%d\t%d\t%.3f\t%.3f\t%.1f %%\t%.1f %%\n", s.Name, s.Alone.Servers, s.Alone.Phases, s.Alone.RelativeThroughput,
+			s.Together.RelativeThroughput, 100*s.Alone.ConflictShare, 100*s.Together.ConflictShare)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintln(w)
+	printSimulation(w, &result.Result)
+	return w.Flush()
+}
+
 // printSimulation shows people how many phases have which largest load.
-func printSimulation(cmd *cobra.Command, r *sim.Result) error {
+func printSimulation(w io.Writer, r *sim.Result) {
 	share := make([]int, r.Max+1)
 	for _, m := range r.PerPhaseMax {
 		share[m]++
@@ -100,7 +146,6 @@ func printSimulation(cmd *cobra.Command, r *sim.Result) error {
 			loads = append(loads, fmt.Sprintf("%d: %s", m, plural(share[m], "phase", "phases")))
 		}
 	}
-	w := newTable(cmd.OutOrStdout())
 	fmt.Fprintf(w, "exchange\t%d transfers of %d servers in %d phases\n", r.Transfers, r.Servers, r.Phases-share[0])
 	fmt.Fprintf(w, "largest link load\t%s\n", strings.Join(loads, ", "))
 	fmt.Fprintf(w, "mean, max\t%.3f, %d\n", r.Mean, r.Max)
@@ -112,5 +157,4 @@ func printSimulation(cmd *cobra.Command, r *sim.Result) error {
 	if r.Lost > 0 {
 		fmt.Fprintf(w, "lost\t%s; the first: %s\n", plural(r.Lost, "transfer", "transfers"), r.FirstLost)
 	}
-	return w.Flush()
 }

@@ -12,15 +12,32 @@ import (
 
 func topologyCommand() *cobra.Command {
 	var fabric fabricFlags
+	var slurm slurmFlags
 	cmd := &cobra.Command{
-		Use:   "topology [--topology FILE]",
+		Use:   "topology [--topology FILE] [--format slurm|slurm-conf]",
 		Short: "Show the fat tree that is seen, or why it is none",
 		Long: `Topology recognises the two-level fat tree in a topology file and shows its
 leaves, spines, lanes and servers, and how it deviates from its baseline.
-Without --topology it asks a running forsd.`,
-		Example: "  forsctl topology --topology ibnetdiscover.txt\n  forsctl topology --json | jq .findings",
-		Args:    cobra.NoArgs,
+Without --topology it asks a running forsd.
+
+With --format slurm it writes Slurm's topology.yaml, of Slurm 25.05 and later, with
+--format slurm-conf the older topology.conf: which nodes share a leaf, for the
+plugin topology/tree. It is written of the baseline, so that nodes that are down
+for now stay in it. A node's name is the first word of its description. Hosts that
+take no part in the exchange are left out. A file is replaced in one step, and
+never by an empty one.`,
+		Example: `  forsctl topology --topology ibnetdiscover.txt
+  forsctl topology --json | jq .findings
+  forsctl topology --format slurm --out /etc/slurm/topology.yaml`,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := slurm.check(cmd); err != nil {
+				return err
+			}
+			exclude, err := fabric.excluded()
+			if err != nil {
+				return err
+			}
 			show := func(t *api.Topology) error {
 				if wantsJSON(cmd) {
 					return printJSON(cmd, t)
@@ -29,6 +46,13 @@ Without --topology it asks a running forsd.`,
 			}
 			if fabric.topology == "" {
 				return with(cmd, func(ctx context.Context, c *api.Client) error {
+					if slurm.format != "" {
+						base, aside, err := askBaseline(ctx, c)
+						if err != nil {
+							return err
+						}
+						return slurm.write(cmd, base, aside, exclude)
+					}
 					t, err := c.Topology(ctx)
 					if err != nil {
 						return err
@@ -40,10 +64,14 @@ Without --topology it asks a running forsd.`,
 			if err != nil {
 				return err
 			}
+			if slurm.format != "" {
+				return slurm.write(cmd, tree.Baseline, bystanders(tree), exclude)
+			}
 			return show(api.NewTopology(tree, time.Time{}))
 		},
 	}
 	fabric.register(cmd)
+	slurm.register(cmd)
 	return cmd
 }
 

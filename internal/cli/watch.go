@@ -82,6 +82,14 @@ func eventText(e api.Event) string {
 		if json.Unmarshal(e.Data, &x) == nil {
 			return clock(x.PublishedAt) + "  epoch " + epochText(&x)
 		}
+	case api.KindJob:
+		var x struct {
+			What string  `json:"what"`
+			Job  api.Job `json:"job"`
+		}
+		if json.Unmarshal(e.Data, &x) == nil {
+			return fmt.Sprintf("%s %s: epoch %d, %d servers, %d phases (bound %d), engine %s", &x.Job, x.What, x.Job.Epoch, x.Job.Servers, x.Job.Phases, x.Job.LowerBound, x.Job.Engine)
+		}
 	case api.KindLink:
 		var x topology.Change
 		if json.Unmarshal(e.Data, &x) == nil {

@@ -1,0 +1,309 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"forsd/api"
+	"forsd/internal/hostlist"
+)
+
+func jobCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "job",
+		Short: "Give a set of hosts an exchange with a plan of its own",
+		Long: `A job is an exchange among some of the servers. forsd gives it a plan of its own
+over the same lanes, plans it anew whenever the fabric changes, and forgets it
+when its lease ends. Jobs are named by number, or by the name they were given.`,
+		Example: `  forsctl job create --nodes "$SLURM_JOB_NODELIST" --name "slurm-$SLURM_JOB_ID"
+  forsctl job create --hostfile hosts --lease 2h
+  forsctl job table slurm-1234 --out phases.bin
+  forsctl job rm slurm-1234`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(jobCreateCommand(), jobListCommand(), jobShowCommand(), jobTableCommand(), jobRenewCommand(), jobRemoveCommand())
+	return cmd
+}
+
+// jobFlags are the flags of forsctl job create.
+type jobFlags struct {
+	hostfile string
+	nodes    string
+	name     string
+	ranks    int
+	lease    time.Duration
+	id       bool
+}
+
+func jobCreateCommand() *cobra.Command {
+	var f jobFlags
+	cmd := &cobra.Command{
+		Use:   "create --hostfile FILE | --nodes LIST",
+		Short: "Plan an exchange among some hosts",
+		Long: `Create has forsd plan an exchange among the hosts of a host file (as of Open MPI:
+"node001 slots=4"; of MPICH: "node001:4"; or a line for each process), or of a
+list as Slurm writes it: "node[001-004,7],x[1-2]y[3-4]". A host is a node
+description, its first word, a port GUID (0x…) or a LID.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			q, err := f.request(cmd)
+			if err != nil {
+				return err
+			}
+			return with(cmd, func(ctx context.Context, c *api.Client) error { return f.print(cmd)(c.CreateJob(ctx, q)) })
+		},
+	}
+	cmd.Flags().StringVar(&f.hostfile, "hostfile", "", "host file of an MPI launcher; - for standard input")
+	cmd.Flags().StringVar(&f.nodes, "nodes", "", `hosts as Slurm lists them, for example "$SLURM_JOB_NODELIST"`)
+	cmd.Flags().StringVar(&f.name, "name", "", "a second way to name the job: a letter, then letters, digits and . _ - :")
+	cmd.Flags().IntVar(&f.ranks, "ranks-per-host", 0, "processes of a host (default what the host file says, or 1)")
+	leaseFlag(cmd, &f.lease)
+	cmd.Flags().BoolVar(&f.id, "id", false, "print the job's number and nothing else")
+	return cmd
+}
+
+func leaseFlag(cmd *cobra.Command, lease *time.Duration) {
+	cmd.Flags().DurationVar(lease, "lease", api.DefaultLease, "how long the job lasts unless it is renewed, in whole seconds")
+}
+
+// request makes a request of the flags.
+func (f *jobFlags) request(cmd *cobra.Command) (q api.JobRequest, err error) {
+	q = api.JobRequest{Name: f.name, RanksPerHost: f.ranks}
+	if q.LeaseSeconds, err = seconds(f.lease); err != nil {
+		return q, err
+	}
+	switch {
+	case f.hostfile == "" && f.nodes == "":
+		return q, fmt.Errorf("--hostfile or --nodes is missing: name the hosts of the job")
+	case f.hostfile != "" && f.nodes != "":
+		return q, fmt.Errorf("--hostfile and --nodes are both given: one of them names the hosts")
+	case cmd.Flags().Changed("ranks-per-host") && f.ranks < 1:
+		return q, fmt.Errorf("--ranks-per-host %d: want 1 at least", f.ranks)
+	case f.nodes != "":
+		q.Hosts, err = hostlist.Expand(f.nodes)
+		return q, err
+	}
+	return q, f.readHosts(cmd, &q)
+}
+
+// readHosts reads the host file. Hosts with fewer processes than others are told
+// as having as many.
+func (f *jobFlags) readHosts(cmd *cobra.Command, q *api.JobRequest) error {
+	var data []byte
+	var err error
+	if f.hostfile == "-" {
+		data, err = io.ReadAll(cmd.InOrStdin())
+	} else {
+		data, err = os.ReadFile(f.hostfile)
+	}
+	if err != nil {
+		return err
+	}
+	hosts, err := hostlist.ReadFile(data, f.hostfile)
+	if err != nil {
+		return err
+	}
+	most := 0
+	for _, h := range hosts {
+		q.Hosts = append(q.Hosts, h.Name)
+		most = max(most, h.Slots)
+	}
+	if q.RanksPerHost == 0 {
+		q.RanksPerHost = most
+	}
+	return nil
+}
+
+// seconds is a lease as the interface has it.
+func seconds(lease time.Duration) (int64, error) {
+	if lease < time.Second || lease > api.MaxLease || lease%time.Second != 0 {
+		return 0, fmt.Errorf("--lease %s: want whole seconds, 1s to %s", lease, api.MaxLease)
+	}
+	return int64(lease / time.Second), nil
+}
+
+// print returns what prints the job that a request answers with.
+func (f *jobFlags) print(cmd *cobra.Command) func(*api.Job, error) error {
+	return func(j *api.Job, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case f.id:
+			_, err = fmt.Fprintln(cmd.OutOrStdout(), j.ID)
+			return err
+		case wantsJSON(cmd):
+			return printJSON(cmd, j)
+		}
+		return printJob(cmd, j)
+	}
+}
+
+func printJob(cmd *cobra.Command, j *api.Job) error {
+	w := newTable(cmd.OutOrStdout())
+	fmt.Fprintf(w, "job\t%d%s\n", j.ID, inBrackets(j.Name))
+	fmt.Fprintf(w, "epoch\t%d, published %s\n", j.Epoch, clock(j.PublishedAt))
+	fmt.Fprintf(w, "plan\t%d phases by engine %s (bound %d by %s, gap %d)\n", j.Phases, j.Engine, j.LowerBound, j.Certificate, j.Gap)
+	fmt.Fprintf(w, "servers\t%d of %s, %s each\n", j.Servers, plural(len(j.Hosts), "host", "hosts"), plural(j.RanksPerHost, "rank", "ranks"))
+	fmt.Fprintf(w, "lease\tuntil %s\n", clock(j.Expires))
+	for _, h := range j.Missing {
+		fmt.Fprintf(w, "missing\t%s (%s)\n", h.Name, h.GUID)
+	}
+	for _, x := range j.Warnings {
+		fmt.Fprintf(w, "warning\t%s: %s\n", x.Code, x.Text)
+	}
+	return w.Flush()
+}
+
+func inBrackets(name string) string {
+	if name == "" {
+		return ""
+	}
+	return " (" + name + ")"
+}
+
+func jobListCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "list",
+		Aliases: []string{"ls"},
+		Short:   "List the jobs",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return with(cmd, func(ctx context.Context, c *api.Client) error {
+				jobs, err := c.Jobs(ctx)
+				if err != nil {
+					return err
+				}
+				if wantsJSON(cmd) {
+					return printJSON(cmd, struct {
+						Jobs []api.Job `json:"jobs"`
+					}{append([]api.Job{}, jobs...)})
+				}
+				w := newTable(cmd.OutOrStdout())
+				fmt.Fprintln(w, "job\tname\tepoch\tservers\tphases\tbound\tengine\tlease until\tremarks")
+				for i := range jobs {
+					j := &jobs[i]
+					fmt.Fprintf(w, "%d\t%s\t%d\t%d\t%d\t%d\t%s\t%s\t%s\n", j.ID, orDash(j.Name), j.Epoch, j.Servers, j.Phases, j.LowerBound, j.Engine, clock(j.Expires), remarks(j))
+				}
+				return w.Flush()
+			})
+		},
+	}
+}
+
+func orDash(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return text
+}
+
+// remarks says in a word or two what is wrong with a job.
+func remarks(j *api.Job) string {
+	var out []string
+	if n := len(j.Missing); n > 0 {
+		out = append(out, plural(n, "host missing", "hosts missing"))
+	}
+	for _, w := range j.Warnings {
+		out = append(out, w.Code)
+	}
+	return orDash(strings.Join(out, ", "))
+}
+
+func jobShowCommand() *cobra.Command {
+	var f jobFlags
+	cmd := &cobra.Command{
+		Use:   "show JOB",
+		Short: "Show one job",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return with(cmd, func(ctx context.Context, c *api.Client) error { return f.print(cmd)(c.Job(ctx, args[0])) })
+		},
+	}
+	cmd.Flags().BoolVar(&f.id, "id", false, "print the job's number and nothing else")
+	return cmd
+}
+
+func jobRemoveCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "rm JOB…",
+		Short: "End jobs",
+		Args:  cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return with(cmd, func(ctx context.Context, c *api.Client) error {
+				ended := []*api.Job{}
+				for _, name := range args {
+					j, err := c.RemoveJob(ctx, name)
+					if err != nil {
+						return err
+					}
+					if ended = append(ended, j); !wantsJSON(cmd) {
+						fmt.Fprintf(cmd.OutOrStdout(), "%s has ended\n", j)
+					}
+				}
+				if wantsJSON(cmd) {
+					return printJSON(cmd, struct {
+						Jobs []*api.Job `json:"jobs"`
+					}{ended})
+				}
+				return nil
+			})
+		},
+	}
+}
+
+func jobRenewCommand() *cobra.Command {
+	var f jobFlags
+	cmd := &cobra.Command{
+		Use:   "renew JOB [--lease TIME]",
+		Short: "Let a job's lease end so long from now",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if _, err := seconds(f.lease); err != nil {
+				return err
+			}
+			return with(cmd, func(ctx context.Context, c *api.Client) error {
+				return f.print(cmd)(c.RenewJob(ctx, args[0], f.lease))
+			})
+		},
+	}
+	leaseFlag(cmd, &f.lease)
+	return cmd
+}
+
+func jobTableCommand() *cobra.Command {
+	var out string
+	var csv bool
+	cmd := &cobra.Command{
+		Use:   "table JOB --out FILE",
+		Short: "Fetch the phase table of a job",
+		Long: `Table writes the table of a job's plan in force to a file, whole or not at all:
+the binary table that ranks map into memory, or with --csv the same transfers as
+text. FILE - is standard output.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if out == "" {
+				return fmt.Errorf("--out is missing: name a file for the phase table, or - for standard output")
+			}
+			if out == "-" && wantsJSON(cmd) {
+				return fmt.Errorf("--json and --out - both want standard output: name a file for the phase table")
+			}
+			return with(cmd, func(ctx context.Context, c *api.Client) error {
+				data, epoch, err := c.JobPhases(ctx, args[0], csv)
+				if err != nil {
+					return err
+				}
+				return savePhases(cmd, out, data, epoch)
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&csv, "csv", false, "as text instead of the binary table")
+	cmd.Flags().StringVar(&out, "out", "", "the file to write, - for standard output")
+	return cmd
+}

@@ -1,0 +1,130 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"forsd/api"
+	"forsd/phasetable"
+	"forsd/planner"
+	"forsd/topology"
+)
+
+// fakeJobs are the jobs of the fake daemon: truly planned, at fixed times. Their
+// numbers begin at 43.
+type fakeJobs struct {
+	*fakeDaemon
+	mu   sync.Mutex
+	last uint64
+	jobs []*fakeJob
+}
+
+type fakeJob struct {
+	api.Job
+	plans *api.Plans
+}
+
+func (d *fakeJobs) find(name string) (*fakeJob, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, j := range d.jobs {
+		if j.Name == name || strconv.FormatUint(j.ID, 10) == name {
+			return j, nil
+		}
+	}
+	return nil, api.NoJob(name)
+}
+
+func (d *fakeJobs) Jobs() (out []api.Job) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, j := range d.jobs {
+		j := j.Job
+		j.Hosts = nil
+		out = append(out, j)
+	}
+	return out
+}
+
+func (d *fakeJobs) Job(name string) (*api.Job, error) {
+	j, err := d.find(name)
+	if err != nil {
+		return nil, err
+	}
+	return &j.Job, nil
+}
+
+func (d *fakeJobs) JobPlans(name string) (*api.Plans, error) {
+	j, err := d.find(name)
+	if err != nil {
+		return nil, err
+	}
+	return j.plans, nil
+}
+
+func (d *fakeJobs) CreateJob(_ context.Context, q api.JobRequest) (*api.Job, error) {
+	members, err := planner.FindMembers(d.result.Tree, q.Hosts)
+	if err != nil {
+		return nil, api.BadRequest("%v", err)
+	}
+	var guids []topology.GUID
+	for _, m := range members {
+		guids = append(guids, m.GUID)
+	}
+	s, err := planner.PlanJob(d.result.Tree, guids, planner.Settings{}, d.result.Tables)
+	if err != nil {
+		return nil, api.Refused("%v", err)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.last = max(d.last, 42) + 1
+	table, r := s.Table(d.last), s.Report()
+	table.Job = d.last
+	data, err := phasetable.Encode(table)
+	if err != nil {
+		return nil, err
+	}
+	view, err := phasetable.Decode(data)
+	if err != nil {
+		return nil, err
+	}
+	p, err := api.NewPublished(view, json.RawMessage("{}"), began)
+	if err != nil {
+		return nil, err
+	}
+	j := &fakeJob{api.Job{ID: d.last, Name: q.Name, Epoch: d.last, PublishedAt: began, Created: began, Expires: began.Add(q.Lease()), RanksPerHost: q.RanksPerHost,
+		Servers: r.Servers, Engine: string(r.Engine), Phases: r.Phases, LowerBound: r.LowerBound, Gap: r.Gap, Certificate: string(r.Certificate),
+		Missing: []api.JobHost{}, Warnings: []api.JobWarning{}}, &api.Plans{}}
+	for _, m := range members {
+		j.Hosts = append(j.Hosts, api.JobHost(m))
+	}
+	j.plans.Publish(p)
+	d.jobs = append(d.jobs, j)
+	return &j.Job, nil
+}
+
+func (d *fakeJobs) RenewJob(_ context.Context, name string, lease time.Duration) (*api.Job, error) {
+	j, err := d.find(name)
+	if err != nil {
+		return nil, err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	j.Expires = began.Add(lease)
+	return &j.Job, nil
+}
+
+func (d *fakeJobs) RemoveJob(_ context.Context, name string) (*api.Job, error) {
+	j, err := d.find(name)
+	if err != nil {
+		return nil, err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.jobs = slices.DeleteFunc(d.jobs, func(x *fakeJob) bool { return x == j })
+	return &j.Job, nil
+}

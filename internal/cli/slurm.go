@@ -1,0 +1,200 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/google/renameio/v2"
+	"github.com/spf13/cobra"
+
+	"forsd/api"
+	"forsd/internal/hostlist"
+	"forsd/topology"
+)
+
+// The formats of forsctl topology for Slurm: topology.yaml of Slurm 25.05 and
+// later, and topology.conf. Both are for Slurm's plugin topology/tree.
+const (
+	formatSlurm     = "slurm"
+	formatSlurmConf = "slurm-conf"
+)
+
+// slurmRoot is the switch above all leaves. Slurm's trees have one way up, and every
+// spine joins all leaves: what counts is which hosts share a leaf.
+const slurmRoot = "fabric"
+
+// slurmSwitch is a leaf as Slurm knows it.
+type slurmSwitch struct {
+	name  string
+	nodes []string
+}
+
+// slurmFlags are what forsctl topology takes for Slurm.
+type slurmFlags struct {
+	format string
+	out    string
+}
+
+func (s *slurmFlags) register(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&s.format, "format", "", "write Slurm's topology.yaml (slurm) or topology.conf (slurm-conf)")
+	cmd.Flags().StringVar(&s.out, "out", "-", "with --format, the file to write, - for standard output")
+}
+
+// check tells what is wrong with the flags.
+func (s *slurmFlags) check(cmd *cobra.Command) error {
+	switch {
+	case s.format == "" && s.out != "-":
+		return fmt.Errorf("--out without --format: say what to write, slurm or slurm-conf")
+	case s.format != "" && s.format != formatSlurm && s.format != formatSlurmConf:
+		return fmt.Errorf("--format %s: want slurm or slurm-conf", s.format)
+	case s.format != "" && wantsJSON(cmd):
+		return fmt.Errorf("--json does not go with --format")
+	}
+	return nil
+}
+
+// askBaseline is what forsd's fabric is meant to be, and which of its hosts stand aside.
+func askBaseline(ctx context.Context, c *api.Client) (b *topology.Baseline, aside map[topology.GUID]bool, err error) {
+	seen, err := c.Topology(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	b, aside = &topology.Baseline{}, map[topology.GUID]bool{}
+	for i := range seen.Hosts {
+		aside[seen.Hosts[i].GUID] = !seen.Hosts[i].Server
+	}
+	return b, aside, c.Call(ctx, http.MethodGet, "/v1/baseline", nil, b)
+}
+
+// bystanders lists the hosts of a tree that stand aside.
+func bystanders(t *topology.FatTree) map[topology.GUID]bool {
+	aside := map[topology.GUID]bool{}
+	for i := range t.Hosts {
+		aside[t.Hosts[i].GUID] = !t.Hosts[i].Server
+	}
+	return aside
+}
+
+// write writes the baseline for Slurm: hosts that are down for now stay in it, or
+// Slurm would place jobs as if they were nowhere. A file is replaced in one step,
+// and not at all where there is nothing to write.
+func (s *slurmFlags) write(cmd *cobra.Command, b *topology.Baseline, aside map[topology.GUID]bool, exclude *regexp.Regexp) error {
+	leaves, notes, err := slurmSwitches(b, aside, exclude)
+	if err != nil {
+		return err
+	}
+	for _, note := range notes {
+		fmt.Fprintf(cmd.ErrOrStderr(), "forsctl: %s\n", note)
+	}
+	text := slurmYAML(leaves)
+	if s.format == formatSlurmConf {
+		text = slurmConf(leaves)
+	}
+	if s.out == "-" {
+		_, err := cmd.OutOrStdout().Write(text)
+		return err
+	}
+	return renameio.WriteFile(s.out, text, 0o644)
+}
+
+// slurmSwitches lists the leaves that have nodes. A node is the first word of a
+// description; one with ports on several leaves stays on the first, for Slurm's
+// trees have one place for each. Notes say what was left out.
+func slurmSwitches(b *topology.Baseline, aside map[topology.GUID]bool, exclude *regexp.Regexp) (leaves []slurmSwitch, notes []string, err error) {
+	taken, at := map[string]bool{slurmRoot: true}, map[string]int{}
+	for l := range b.Leaves {
+		leaf := &b.Leaves[l]
+		s := slurmSwitch{name: switchName(leaf.Name, leaf.GUID, taken)}
+		for _, slot := range leaf.Slots {
+			if slot.GUID == 0 || aside[slot.GUID] || exclude != nil && exclude.MatchString(slot.Name) {
+				continue
+			}
+			node, _, _ := strings.Cut(slot.Name, " ")
+			first, known := at[node]
+			switch {
+			case !hostlist.Usable(node):
+				notes = append(notes, fmt.Sprintf("%s (%q) on %s has no name that Slurm could know, and is left out", slot.GUID, slot.Name, leaf.Name))
+			case !known:
+				at[node] = l
+				s.nodes = append(s.nodes, node)
+			case first != l:
+				notes = append(notes, fmt.Sprintf("%s has ports on %s and on %s: it is written for the first alone", node, b.Leaves[first].Name, leaf.Name))
+			}
+		}
+		if len(s.nodes) > 0 {
+			leaves = append(leaves, s)
+		}
+	}
+	if len(leaves) == 0 {
+		return nil, notes, errors.New("the fabric has no node that Slurm could use: nothing is written")
+	}
+	return leaves, notes, nil
+}
+
+// maxSwitchName is the longest name of a switch that Slurm takes.
+const maxSwitchName = 63
+
+// switchName makes a name for Slurm of a switch's description: letters, digits,
+// and . _ - as they are. Where that is empty, too long or taken, it is the GUID.
+func switchName(description string, guid topology.GUID, taken map[string]bool) string {
+	name := strings.Map(func(r rune) rune {
+		if r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || strings.ContainsRune("._-", r) {
+			return r
+		}
+		return '_'
+	}, description)
+	if strings.Trim(name, "_") == "" || len(name) > maxSwitchName || taken[name] {
+		name = "switch-" + guid.String()
+	}
+	taken[name] = true
+	return name
+}
+
+// switchList lists the leaves as Slurm does.
+func switchList(leaves []slurmSwitch) string {
+	names := make([]string, len(leaves))
+	for i := range leaves {
+		names[i] = leaves[i].name
+	}
+	return hostlist.Compress(names)
+}
+
+// slurmYAML is topology.yaml: one topology, of the plugin topology/tree.
+func slurmYAML(leaves []slurmSwitch) []byte {
+	var out bytes.Buffer
+	fmt.Fprintf(&out, "# Written by forsctl topology --format slurm.\n- topology: %s\n  cluster_default: true\n  tree:\n    switches:\n", slurmRoot)
+	fmt.Fprintf(&out, "      - switch: %s\n        children: %s\n", slurmRoot, yamlText(switchList(leaves)))
+	for i := range leaves {
+		fmt.Fprintf(&out, "      - switch: %s\n        nodes: %s\n", yamlText(leaves[i].name), yamlText(hostlist.Compress(leaves[i].nodes)))
+	}
+	return out.Bytes()
+}
+
+// plainText matches what YAML takes for text without quotes: it has a digit, a dash
+// or a dot behind a letter, as no word does that means something else.
+var plainText = regexp.MustCompile(`^[A-Za-z][A-Za-z_]*[0-9.\[-]`)
+
+// yamlText writes a text that YAML takes for one, in quotes where it must.
+func yamlText(text string) string {
+	if plainText.MatchString(text) {
+		return text
+	}
+	return strconv.Quote(text)
+}
+
+// slurmConf is topology.conf, for TopologyPlugin=topology/tree.
+func slurmConf(leaves []slurmSwitch) []byte {
+	var out bytes.Buffer
+	fmt.Fprintln(&out, "# Written by forsctl topology --format slurm-conf.")
+	for i := range leaves {
+		fmt.Fprintf(&out, "SwitchName=%s Nodes=%s\n", leaves[i].name, hostlist.Compress(leaves[i].nodes))
+	}
+	fmt.Fprintf(&out, "SwitchName=%s Switches=%s\n", slurmRoot, switchList(leaves))
+	return out.Bytes()
+}
