@@ -5,9 +5,9 @@ import "fmt"
 // checkRoom tells what is wrong with the numbers of edges of a graph and places
 // for them.
 func checkRoom(n, degree, edges, room int) error {
-	if edges != n*degree || room != edges || edges > maxEdges {
-		return fmt.Errorf("colour a graph of %d×%d vertices and degree %d: %d edges and room for %d, want %d, of at most %d",
-			n, n, degree, edges, room, n*degree, maxEdges)
+	if edges != n*degree || room != edges || edges > maxEdges || n > maxVertices {
+		return fmt.Errorf("colour a graph of %d×%d vertices and degree %d: %d edges and room for %d, want %d; at most %d edges and %d vertices a side can be had",
+			n, n, degree, edges, room, n*degree, maxEdges, maxVertices)
 	}
 	return nil
 }

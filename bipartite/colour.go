@@ -24,9 +24,16 @@ type Colourer struct {
 // into many more parts than workers, so that none waits long for the last.
 const forkDepth = 4
 
-// maxEdges is how many edges a graph may have; places and tags of more do not
-// fit into 31 bits.
-const maxEdges = 1 << 29
+const (
+	// maxEdges and maxVertices are how many edges and left vertices a graph may have.
+	maxEdges    = 1 << 29
+	maxVertices = 1 << vertexBits
+	// maxDegree is the highest degree of a graph given as rows.
+	maxDegree = 1 << 16
+	// chainSteps is how many steps along chains a table may take, for each edge,
+	// before its graph is halved instead. A few are normal.
+	chainSteps = 8
+)
 
 // task is a regular part of a graph, what is left of it after some halvings, as
 // arcs ordered by left vertex. Its colours are first, first+1, ….
@@ -54,7 +61,7 @@ func (c *Colourer) Arcs(n, degree int, arcs []Arc, match []int32) error {
 	idle := make(chan *worker, max(1, c.Workers))
 	for i := range cap(idle) {
 		w := c.worker(i)
-		w.match, w.tagged, w.mask = match, nil, visited-1
+		w.match = match
 		idle <- w
 	}
 	var wg sync.WaitGroup
@@ -67,7 +74,7 @@ func (c *Colourer) Arcs(n, degree int, arcs []Arc, match []int32) error {
 // with as many as there are.
 func (c *Colourer) fork(n, i int, t task, idle chan *worker, wg *sync.WaitGroup) {
 	w := <-idle
-	for ; c.Workers > 1 && bits.Len(uint(i)) <= forkDepth && !rowsPay(n, t); i *= 2 {
+	for ; c.Workers > 1 && bits.Len(uint(i)) <= forkDepth && !tablePays(n, t); i *= 2 {
 		a, b := w.halve(n, t, [2][]Arc{c.parts[2*i], c.parts[2*i+1]})
 		c.parts[2*i], c.parts[2*i+1] = a.arcs, b.arcs // keep the memory
 		other := 2*i + 1
@@ -78,81 +85,100 @@ func (c *Colourer) fork(n, i int, t task, idle chan *worker, wg *sync.WaitGroup)
 	idle <- w
 }
 
-// Rows colours a degree-regular multigraph given as rows, [left][degree], of
-// right vertices. It fills match as Arcs does. It returns an error where the
-// graph is not regular.
-func (c *Colourer) Rows(n, degree int, rows, match []int32) error {
-	return c.rows(n, degree, rows, match, false)
-}
-
-// Places does as Rows, but fills match with the place of the edge in its row,
-// 0 to degree−1, in place of the right vertex there.
-func (c *Colourer) Places(n, degree int, rows, match []int32) error {
-	return c.rows(n, degree, rows, match, true)
-}
-
-func (c *Colourer) rows(n, degree int, rows, match []int32, places bool) error {
-	if err := checkRoom(n, degree, len(rows), len(match)); err != nil || n == 0 || degree == 0 {
+// Colours colours a degree-regular multigraph given as rows, [left][degree], of
+// right vertices. It fills colour, which is like rows, with the colour of each
+// edge, 0 to degree−1: no two edges of a vertex have the same. It returns an
+// error where the graph is not regular.
+func (c *Colourer) Colours(n, degree int, rows []int32, colour []uint16) error {
+	if err := checkRoom(n, degree, len(rows), len(colour)); err != nil || n == 0 || degree == 0 {
 		return err
 	}
+	if degree > maxDegree {
+		return fmt.Errorf("colour a graph of %d×%d vertices and degree %d: rows have degree %d at most", n, n, degree, maxDegree)
+	}
 	w := c.worker(0)
-	w.match, w.tagged, w.mask, w.tagShift = match, nil, visited-1, 32 // no tags
-	if places {
-		w.tagged, w.tags = rows, degree
-		w.tagShift = uint(bits.Len(uint(n<<room(degree) - 1)))
-		w.mask = 1<<w.tagShift - 1
+	if degree > tableDegree {
+		return w.coloursByArcs(n, degree, rows, colour)
 	}
-	g, spare, bad := w.layOut(n, degree, rows)
-	if bad >= 0 {
+	end, edge := w.tabulate(n, degree, rows)
+	switch end {
+	case irregular:
 		return fmt.Errorf("colour a graph of %d×%d vertices and degree %d: edge %d leads to right vertex %d, which does not exist or has all its edges",
-			n, n, degree, bad, rows[bad])
+			n, n, degree, edge, rows[edge])
+	case outOfSteps:
+		return w.coloursByArcs(n, degree, rows, colour)
 	}
-	w.colourUnits(g, spare)
+	if n <= narrowVertices {
+		w.narrow.colours(colour)
+	} else {
+		w.wide.colours(colour)
+	}
 	return nil
 }
 
 func (c *Colourer) worker(i int) *worker {
 	for len(c.scratch) <= i {
-		c.scratch = append(c.scratch, new(worker))
+		c.scratch = append(c.scratch, &worker{chainSteps: chainSteps})
 	}
 	return c.scratch[i]
 }
 
 // worker is the scratch memory of one goroutine.
 type worker struct {
-	match    []int32 // the result, [colour][left]
-	tagged   []int32 // the rows whose places are the result, nil where vertices are
-	tags     int     // places of such a row
-	tagShift uint    // of tags in words
-	mask     uint32  // of places in words
+	match      []int32 // the result, [colour][left]
+	chainSteps int     // for each edge of a table
+	narrow     table[uint16]
+	wide       table[uint32]
+	rows       []int32 // of a table
 	// Halving.
-	ends                []uint32   // memory of units
-	place               []uint32   // [right] next place to fill
+	arcs                []Arc      // made of rows
+	result              []int32    // match made for rows
 	rest                []Arc      // arcs without a matching
 	levels              [][2][]Arc // [depth] the two halves
 	mateRight, mateLeft []int32    // [edge] its pair at the right vertex, at the left one
 	lastRight, lastLeft []int32    // [vertex] edge that waits for its pair
 	side                []bool     // [edge] half that it goes to
-	// Perfect matchings; places are those of an adjacency.
+	// Perfect matchings.
 	start, end  []int32
-	right       []uint32
-	count       []int32
 	owner       []int32 // [right] left vertex matched with it, −1 for none
-	pick, exit  []int32 // [left] place of its matched edge, −1 for none; of its way out in a walk
-	look        []int32 // [left] first place not looked at yet
-	from, by    []int32 // [right] place and left vertex that a search came from
+	pick, exit  []int32 // [left] its matched arc, −1 for none; its way out in a walk
+	look        []int32 // [left] first arc not looked at yet
+	from, by    []int32 // [right] arc and left vertex that a search came from
 	open, queue []int32
 	random      uint64
 }
 
-// rowsPay tells whether a graph costs less as single edges than as arcs.
-func rowsPay(n int, t task) bool { return t.degree == 1 || n*t.degree <= 2*len(t.arcs) }
+// tabulate colours rows by a table.
+func (w *worker) tabulate(n, degree int, rows []int32) (end outcome, edge int) {
+	if steps := w.chainSteps * n * degree; n <= narrowVertices {
+		return w.narrow.colour(n, degree, rows, steps)
+	} else {
+		return w.wide.colour(n, degree, rows, steps)
+	}
+}
 
-// colourArcs colours a task, by arcs while they pay.
+// tablePays tells whether a graph costs less by a table than by halving it first.
+func tablePays(n int, t task) bool {
+	return t.degree <= tableDegree && n*t.degree <= tableGain*len(t.arcs)
+}
+
+// tableGain is how many edges in a table cost as much as an arc to be halved down
+// to a table.
+var tableGain = 3
+
+// colourArcs colours a task: by a table if that pays and chains stay short, or
+// else by halves.
 func (w *worker) colourArcs(n int, t task, depth int) {
-	if rowsPay(n, t) {
-		w.colourUnits(w.unroll(n, t))
-		return
+	if tablePays(n, t) {
+		if end, _ := w.tabulate(n, t.degree, w.unroll(n, t)); end == coloured {
+			match := w.match[t.first*n : (t.first+t.degree)*n]
+			if n <= narrowVertices {
+				w.narrow.matches(match)
+			} else {
+				w.wide.matches(match)
+			}
+			return
+		}
 	}
 	for len(w.levels) <= depth {
 		w.levels = append(w.levels, [2][]Arc{})
@@ -161,6 +187,19 @@ func (w *worker) colourArcs(n int, t task, depth int) {
 	w.levels[depth] = [2][]Arc{a.arcs, b.arcs} // keep the memory
 	w.colourArcs(n, a, depth+1)
 	w.colourArcs(n, b, depth+1)
+}
+
+// unroll makes rows of the arcs of a task.
+func (w *worker) unroll(n int, t task) []int32 {
+	rows := grow(&w.rows, n*t.degree)
+	at := 0
+	for _, arc := range t.arcs {
+		for range arc.Count {
+			rows[at] = arc.Right
+			at++
+		}
+	}
+	return rows
 }
 
 // halve takes a perfect matching out of a task of odd degree, as the last of its
@@ -175,6 +214,34 @@ func (w *worker) halve(n int, t task, memory [2][]Arc) (a, b task) {
 	}
 	toA, toB := w.splitArcs(n, arcs, memory[0], memory[1])
 	return task{toA, half, t.first}, task{toB, half, t.first + half}
+}
+
+// coloursByArcs does as Colours, by halves.
+func (w *worker) coloursByArcs(n, degree int, rows []int32, colour []uint16) error {
+	arcs := grow(&w.arcs, len(rows))
+	for i, v := range rows {
+		arcs[i] = Arc{int32(i / degree), v, 1}
+	}
+	if err := w.checkArcs(n, degree, arcs); err != nil {
+		return err
+	}
+	w.match = grow(&w.result, len(rows))
+	w.colourArcs(n, task{arcs, degree, 0}, 0)
+	last, same := grow(&w.owner, n), grow(&w.from, degree) // [right] the last colour seen; [colour] the one seen before
+	for v := range last {
+		last[v] = -1
+	}
+	for u := range n {
+		for c := range degree {
+			v := w.match[c*n+u]
+			last[v], same[c] = int32(c), last[v]
+		}
+		for j, v := range rows[u*degree:][:degree] {
+			colour[u*degree+j] = uint16(last[v])
+			last[v] = same[last[v]]
+		}
+	}
+	return nil
 }
 
 // grow returns the slice with n elements of any content.

@@ -28,6 +28,15 @@ func checkColours(n, degree int, edges, match []int32) error {
 	return nil // n·degree edges were found, so none is left
 }
 
+// byColour turns colours of edges into rows of right vertices, [colour][left].
+func byColour(n, degree int, rows []int32, colour []uint16) []int32 {
+	match := slices.Repeat([]int32{-1}, n*degree)
+	for i, c := range colour {
+		match[int(c)*n+i/degree] = rows[i]
+	}
+	return match
+}
+
 // graph is a regular multigraph in every form that the kernel takes.
 type graph struct {
 	n, degree int
@@ -84,22 +93,12 @@ func TestColours(t *testing.T) {
 	var reused Colourer
 	rapid.Check(t, func(t *rapid.T) {
 		g := drawGraph(t)
-		byRows := make([]int32, g.n*g.degree)
-		if err := reused.Rows(g.n, g.degree, g.rows(), byRows); err != nil {
+		rows, colour := g.rows(), make([]uint16, g.n*g.degree)
+		if err := reused.Colours(g.n, g.degree, rows, colour); err != nil {
 			t.Fatal(err)
 		}
-		if err := checkColours(g.n, g.degree, g.edges, byRows); err != nil {
+		if err := checkColours(g.n, g.degree, g.edges, byColour(g.n, g.degree, rows, colour)); err != nil {
 			t.Fatalf("by rows: %v", err)
-		}
-		places := make([]int32, g.n*g.degree)
-		if err := reused.Places(g.n, g.degree, g.rows(), places); err != nil {
-			t.Fatal(err)
-		}
-		for i, place := range places {
-			places[i] = g.rows()[i%g.n*g.degree+int(place)]
-		}
-		if !slices.Equal(places, byRows) {
-			t.Fatal("places are not those of the vertices found by rows")
 		}
 		var first []int32
 		for _, workers := range []int{1, 2, 4} {
@@ -120,6 +119,98 @@ func TestColours(t *testing.T) {
 	})
 }
 
+// TestChainsBounded colours graphs whose chains may take no steps, or a few, so
+// that they are halved wherever one is needed.
+func TestChainsBounded(t *testing.T) {
+	halved := 0
+	rapid.Check(t, func(t *rapid.T) {
+		g := drawGraph(t)
+		steps := rapid.IntRange(-1, 1).Draw(t, "steps for an edge")
+		limited := func() *Colourer { return &Colourer{scratch: []*worker{{chainSteps: steps}}} }
+		rows, colour := g.rows(), make([]uint16, g.n*g.degree)
+		c := limited()
+		if err := c.Colours(g.n, g.degree, rows, colour); err != nil {
+			t.Fatal(err)
+		}
+		if err := checkColours(g.n, g.degree, g.edges, byColour(g.n, g.degree, rows, colour)); err != nil {
+			t.Fatalf("by rows: %v", err)
+		}
+		if g.degree <= tableDegree && c.worker(0).levels != nil {
+			halved++
+		}
+		match := make([]int32, g.n*g.degree)
+		if err := limited().Arcs(g.n, g.degree, g.arcs, match); err != nil {
+			t.Fatal(err)
+		}
+		if err := checkColours(g.n, g.degree, g.edges, match); err != nil {
+			t.Fatalf("by arcs: %v", err)
+		}
+	})
+	if halved == 0 {
+		t.Error("no graph ran out of steps")
+	}
+}
+
+// TestWide holds that wide tables colour as narrow ones do.
+func TestWide(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		g := drawGraph(t)
+		if g.degree == 0 || g.degree > tableDegree {
+			return
+		}
+		var narrow table[uint16]
+		var wide table[uint32]
+		a, b := make([]uint16, g.n*g.degree), make([]uint16, g.n*g.degree)
+		steps := chainSteps * len(a)
+		if end, _ := narrow.colour(g.n, g.degree, g.rows(), steps); end != coloured {
+			t.Fatal("no colouring by a narrow table")
+		}
+		if end, _ := wide.colour(g.n, g.degree, g.rows(), steps); end != coloured {
+			t.Fatal("no colouring by a wide table")
+		}
+		narrow.colours(a)
+		wide.colours(b)
+		if !slices.Equal(a, b) {
+			t.Error("a wide table colours otherwise than a narrow one")
+		}
+	})
+}
+
+// TestChainsShort holds that random graphs of any degree keep far from the limit
+// of steps along chains, and that a graph too large for a narrow table works.
+func TestChainsShort(t *testing.T) {
+	for _, size := range [][2]int{{359, 20}, {378, 44}, {500, 64}, {5000, 4}, {20000, 3}, {70000, 2}} {
+		n, degree := size[0], size[1]
+		rng := rand.New(rand.NewPCG(1, 2))
+		rows := make([]int32, n*degree)
+		for j := range degree {
+			for u, v := range rng.Perm(n) {
+				rows[u*degree+(u+j)%degree] = int32(v)
+			}
+		}
+		var w worker
+		w.chainSteps = chainSteps / 2
+		if end, _ := w.tabulate(n, degree, rows); end != coloured {
+			t.Errorf("n=%d, degree %d: chains take more than half of the steps allowed", n, degree)
+		}
+		colour := make([]uint16, n*degree)
+		if err := new(Colourer).Colours(n, degree, rows, colour); err != nil {
+			t.Fatal(err)
+		}
+		seen := make([]bool, n)
+		match := byColour(n, degree, rows, colour)
+		for c := range degree {
+			clear(seen)
+			for u, v := range match[c*n : (c+1)*n] {
+				if v < 0 || seen[v] {
+					t.Fatalf("n=%d, degree %d: colour %d of left vertex %d leads to %d, which is none or taken", n, degree, c, u, v)
+				}
+				seen[v] = true
+			}
+		}
+	}
+}
+
 // TestSearch finds perfect matchings without walks, by search alone.
 func TestSearch(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -128,13 +219,12 @@ func TestSearch(t *testing.T) {
 			return
 		}
 		var w worker
-		rows := g.rows()
-		adj := &adjacency{degree: int32(g.degree), mask: 1<<31 - 1}
-		for _, v := range rows {
-			adj.right = append(adj.right, uint32(v))
+		adj := &adjacency{degree: int32(g.degree), arcs: g.arcs, end: make([]int32, g.n), start: make([]int32, g.n)}
+		for i := len(g.arcs) - 1; i >= 0; i-- {
+			adj.start[g.arcs[i].Left] = int32(i)
 		}
-		for u := range g.n {
-			adj.start, adj.end = append(adj.start, int32(u*g.degree)), append(adj.end, int32((u+1)*g.degree))
+		for i, arc := range g.arcs {
+			adj.end[arc.Left] = int32(i + 1)
 		}
 		w.owner = slices.Repeat([]int32{-1}, g.n)
 		w.pick = make([]int32, g.n)
@@ -143,7 +233,7 @@ func TestSearch(t *testing.T) {
 		}
 		match := make([]int32, g.n)
 		for u := range g.n {
-			match[u] = rows[w.pick[u]]
+			match[u] = g.arcs[w.pick[u]].Right
 		}
 		if err := checkColours(g.n, 1, g.edges, match); err != nil {
 			t.Fatal(err)
@@ -172,13 +262,13 @@ func TestRefused(t *testing.T) {
 			t.Errorf("%s: no error", g.name)
 		}
 	}
-	if err := c.Rows(2, 2, []int32{0, 1, 0, 0}, make([]int32, 4)); err == nil {
+	if err := c.Colours(2, 2, []int32{0, 1, 0, 0}, make([]uint16, 4)); err == nil {
 		t.Error("uneven rows: no error")
 	}
-	if err := c.Rows(2, 2, []int32{0, 1, 0, 2}, make([]int32, 4)); err == nil {
+	if err := c.Colours(2, 2, []int32{0, 1, 0, 2}, make([]uint16, 4)); err == nil {
 		t.Error("rows out of range: no error")
 	}
-	if err := c.Rows(2, 2, []int32{0, 1, 0, 1}, make([]int32, 3)); err == nil {
+	if err := c.Colours(2, 2, []int32{0, 1, 0, 1}, make([]uint16, 3)); err == nil {
 		t.Error("short result: no error")
 	}
 	if err := c.Arcs(1, 1, []Arc{{0, 0, 1}}, nil); err == nil {
@@ -224,15 +314,14 @@ func BenchmarkRows(b *testing.B) {
 		g := random(size[0], size[1], 1)
 		b.Run(fmt.Sprintf("n=%d/D=%d", size[0], size[1]), func(b *testing.B) {
 			var c Colourer
-			source, rows, match := g.rows(), make([]int32, g.n*g.degree), make([]int32, g.n*g.degree)
+			rows, colour := g.rows(), make([]uint16, g.n*g.degree)
 			b.ReportAllocs()
 			for b.Loop() {
-				copy(rows, source)
-				if err := c.Rows(g.n, g.degree, rows, match); err != nil {
+				if err := c.Colours(g.n, g.degree, rows, colour); err != nil {
 					b.Fatal(err)
 				}
 			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(match)), "ns/edge")
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(rows)), "ns/edge")
 		})
 	}
 }

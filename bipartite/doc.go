@@ -4,11 +4,18 @@
 // input gives equal output whatever the number of workers.
 //
 // A D-regular bipartite multigraph splits into D perfect matchings (König 1916).
-// Colourer finds them by halving: while D is even, the edges are paired at each
-// vertex and the alternating cycles of pairs coloured with two colours, which
-// leaves two D/2-regular graphs; when D is odd, a perfect matching found by
-// random walks comes out first (Goel, Kapralov and Khanna, STOC 2010). One half is
-// coloured before the other, which borrows some of its matchings, so that it has
-// a degree with more factors of two and needs fewer searches (after Gabow and
-// Kariv, SIAM J. Comput. 11, 1982). The cost is O(E log D).
+// Colourer finds them in two ways.
+//
+// Up to D = 64 it colours the left vertices one by one, all edges of one at once.
+// The colours that are free at a vertex are the bits of a word, and the edges of
+// a row are matched with the colours by augmenting paths that touch no other row.
+// Only for an edge that no such matching covers, some two in a hundred, two
+// colours are swapped along an alternating chain, as in König's proof (Kempe
+// chains; Gabow and Kariv, SIAM J. Comput. 11, 1982): the shortest of up to four.
+//
+// Otherwise it halves the graph: while D is even, the edges are paired at each
+// vertex and the alternating cycles of pairs give two D/2-regular graphs, many
+// parallel edges at a time; when D is odd, a perfect matching found by random
+// walks comes out first (Goel, Kapralov and Khanna, STOC 2010). So does a graph
+// whose chains take too many steps, which keeps the cost at O(E log D).
 package bipartite

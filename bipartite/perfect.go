@@ -15,23 +15,16 @@ func (w *worker) below(n int32) int32 {
 	return int32(w.random >> 32 * uint64(n) >> 32)
 }
 
-// adjacency is a regular graph by left vertices. The edges of u are at places
-// start[u] … end[u]−1; those at place i are count[i] many, or one where count is
-// nil, and lead to the right vertex of at(i).
+// adjacency is a regular graph by left vertices: arcs start[u] … end[u]−1 are
+// those of u.
 type adjacency struct {
 	degree     int32
 	start, end []int32
-	right      []uint32
-	count      []int32
-	mask       uint32 // of a right place
-	k          uint   // places of a right vertex, as a power of two
+	arcs       []Arc
 }
 
-// at is the right vertex that place i leads to.
-func (g *adjacency) at(i int32) int32 { return int32(g.right[i] & g.mask >> g.k) }
-
 // perfect finds a perfect matching, which every regular graph has. The edge of
-// left vertex u is then at place w.pick[u] of the adjacency.
+// left vertex u is then of arc w.pick[u].
 func (w *worker) perfect(n int, g *adjacency) {
 	owner := grow(&w.owner, n)
 	for v := range owner {
@@ -43,7 +36,7 @@ func (w *worker) perfect(n int, g *adjacency) {
 	open := w.open[:0]
 	for u := range int32(n) {
 		if i := w.free(g, u); i >= 0 {
-			w.pick[u], owner[g.at(i)] = i, u
+			w.pick[u], owner[g.arcs[i].Right] = i, u
 		} else {
 			w.pick[u] = -1
 			open = append(open, u)
@@ -62,7 +55,7 @@ func (w *worker) perfect(n int, g *adjacency) {
 func (w *worker) free(g *adjacency, u int32) int32 {
 	end := g.end[u]
 	for i := w.look[u]; i < end; i++ {
-		if w.owner[g.at(i)] < 0 {
+		if w.owner[g.arcs[i].Right] < 0 {
 			w.look[u] = i + 1
 			return i
 		}
@@ -79,7 +72,7 @@ func (w *worker) walk(g *adjacency, first int32) bool {
 	for range walkCap {
 		i := w.sample(g, u)
 		w.exit[u] = i
-		u = w.owner[g.at(i)]
+		u = w.owner[g.arcs[i].Right]
 		if i = w.free(g, u); i >= 0 {
 			w.exit[u] = i
 			w.retrace(g, first)
@@ -89,21 +82,10 @@ func (w *worker) walk(g *adjacency, first int32) bool {
 	return false
 }
 
-// sample returns the place of a random edge of u. Among single edges it takes the
-// next one for the matched edge, which leads nowhere.
+// sample returns the arc of a random edge of u.
 func (w *worker) sample(g *adjacency, u int32) int32 {
-	r := w.below(g.degree)
 	i := g.start[u]
-	if g.count == nil {
-		if i += r; i != w.pick[u] {
-			return i
-		}
-		if i++; i < g.end[u] {
-			return i
-		}
-		return g.start[u]
-	}
-	for r -= g.count[i]; r >= 0; r -= g.count[i] {
+	for r := w.below(g.degree) - g.arcs[i].Count; r >= 0; r -= g.arcs[i].Count {
 		i++
 	}
 	return i
@@ -114,7 +96,7 @@ func (w *worker) sample(g *adjacency, u int32) int32 {
 func (w *worker) retrace(g *adjacency, u int32) {
 	for u >= 0 {
 		i := w.exit[u]
-		v := g.at(i)
+		v := g.arcs[i].Right
 		w.pick[u] = i
 		w.owner[v], u = u, w.owner[v]
 	}
@@ -132,7 +114,7 @@ func (w *worker) search(n int, g *adjacency, root int32) {
 	for head := 0; head < len(queue); head++ {
 		u := queue[head]
 		for i := g.start[u]; i < g.end[u]; i++ {
-			v := g.at(i)
+			v := g.arcs[i].Right
 			if from[v] >= 0 {
 				continue
 			}
@@ -155,22 +137,21 @@ func (w *worker) augment(g *adjacency, v, root int32) {
 		if u == root {
 			return
 		}
-		v = g.at(before)
+		v = g.arcs[before].Right
 	}
 }
 
 // takeFromArcs finds a perfect matching of arcs, copies it to match and appends
 // the arcs without it to rest.
 func (w *worker) takeFromArcs(n, degree int, arcs []Arc, match []int32, rest []Arc) []Arc {
-	g := adjacency{degree: int32(degree), start: grow(&w.start, n), end: grow(&w.end, n),
-		right: grow(&w.right, len(arcs)), count: grow(&w.count, len(arcs)), mask: visited - 1}
+	g := adjacency{degree: int32(degree), start: grow(&w.start, n), end: grow(&w.end, n), arcs: arcs}
 	u := int32(-1)
 	for i, arc := range arcs {
 		if arc.Left != u {
 			u = arc.Left
 			g.start[u] = int32(i)
 		}
-		g.end[u], g.right[i], g.count[i] = int32(i+1), uint32(arc.Right), arc.Count
+		g.end[u] = int32(i + 1)
 	}
 	w.perfect(n, &g)
 	for i, arc := range arcs {

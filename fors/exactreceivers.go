@@ -27,21 +27,18 @@ func (w *seater) seatReceivers(B int) error {
 		w.rows[w.used+c] = own + int32(c)
 	}
 	w.board(w.size)
-	groups, err := w.colour(senders)
-	if err != nil {
+	if err := w.seat(senders); err != nil {
 		return err
 	}
-	groups-- // names
-	for from := 0; from < groups; from += seatedAtOnce {
-		to := min(from+seatedAtOnce, groups)
-		for c := range w.size {
-			colour := w.match[c*(groups+1):][:groups+1]
-			d := w.base[B] + Server(colour[groups])
-			for g, row := range colour[from:to] {
-				if t := &w.boarded[(from+g)*w.size+int(row)]; t.phase >= 0 {
-					w.plan.To[int(t.phase)*w.plan.Servers+int(t.at)] = d
-				}
-			}
+	names := w.used - w.size         // where the group that is no phase begins
+	server := make([]Server, w.size) // [colour]
+	for c, own := range w.colour[names:w.used] {
+		server[own] = w.base[B] + Server(c)
+	}
+	boarded := w.boarded[:names]
+	for i, c := range w.colour[:names] {
+		if t := &boarded[i]; t.phase >= 0 {
+			w.plan.To[int(t.phase)*w.plan.Servers+int(t.at)] = server[c]
 		}
 	}
 	return nil

@@ -127,7 +127,7 @@ type seater struct {
 	left     int       // rows of the group at hand not taken yet
 	boarded  []boarded // [group][size] the transfers, then idle rows
 	rows     []int32   // [group][size] their right vertices, −1 while idle
-	match    []int32   // [server of the leaf][group] row of the group
+	colour   []uint16  // [group][size] their seats, servers of the leaf
 	vertex   []int32   // [leaf] the right vertex that stands for it, or the first that does
 	met      []int32   // [leaf] edges used of that vertex
 	vertexOf []int32   // [server] right vertex
@@ -175,8 +175,8 @@ func (w *seater) closeGroup() {
 	}
 }
 
-// colour seats the groups. Idle rows lead to vertices from the given one on.
-func (w *seater) colour(idle int32) (groups int, err error) {
+// seat colours the rows. Idle rows lead to vertices from the given one on.
+func (w *seater) seat(idle int32) error {
 	edges := 0
 	for i, v := range w.rows[:w.used] {
 		if v >= 0 {
@@ -187,12 +187,6 @@ func (w *seater) colour(idle int32) (groups int, err error) {
 			idle, edges = idle+1, 0
 		}
 	}
-	groups = w.used / w.size
-	w.match = grow(w.match, w.used)
-	return groups, w.colourer.Places(groups, w.size, w.rows[:w.used], w.match)
+	w.colour = grow(w.colour, w.used)
+	return w.colourer.Colours(w.used/w.size, w.size, w.rows[:w.used], w.colour)
 }
-
-// seatedAtOnce is how many groups are seated together, server by server: what is
-// read of match for each is a cache line, and what is written of the plan stays
-// at hand.
-const seatedAtOnce = 16

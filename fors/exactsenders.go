@@ -16,26 +16,20 @@ func (w *seater) seatSenders(A int) error {
 	}
 	w.begin(A, vertices*w.net.size[A])
 	w.depart(A)
-	groups, err := w.colour(int32(vertices))
-	if err != nil {
+	if err := w.seat(int32(vertices)); err != nil {
 		return err
 	}
 	locals := w.locals[w.ofLeaf[A]:w.ofLeaf[A+1]]
-	for from := 0; from < groups; from += seatedAtOnce {
-		to := min(from+seatedAtOnce, groups)
-		for c := range w.size {
-			s := w.base[A] + Server(c)
-			for g, row := range w.match[c*groups+from : c*groups+to] {
-				t := &w.boarded[(from+g)*w.size+int(row)]
-				switch {
-				case t.phase < 0: // idle
-				case t.lane == Local:
-					locals[t.at] = s
-				default:
-					w.sender[t.at] = s
-					w.plan.Lane[int(t.phase)*w.plan.Servers+int(s)] = t.lane
-				}
-			}
+	boarded := w.boarded[:w.used]
+	for i, c := range w.colour[:w.used] {
+		t, s := &boarded[i], w.base[A]+Server(c)
+		switch {
+		case t.phase < 0: // idle
+		case t.lane == Local:
+			locals[t.at] = s
+		default:
+			w.sender[t.at] = s
+			w.plan.Lane[int(t.phase)*w.plan.Servers+int(s)] = t.lane
 		}
 	}
 	return nil

@@ -7,12 +7,10 @@ import "forsd/bipartite"
 type groupSeater struct {
 	*grouping
 	colourer bipartite.Colourer
-	rows     []int32 // [row][degree] right vertices
-	match    []int32 // [colour][row] right vertex
-	vertex   []int32 // [leaf] the first right vertex that stands for it
-	met      []int32 // [leaf] edges used of its vertex at hand
-	head     []int32 // [list] the first unit of a row on it, −1 for none
-	next     []int32 // [unit of a row] the next on its list
+	rows     []int32  // [row][degree] right vertices
+	colours  []uint16 // [row][degree] their colours
+	vertex   []int32  // [leaf] the first right vertex that stands for it
+	met      []int32  // [leaf] edges used of its vertex at hand
 	// For receivers.
 	degree int        // servers of the leaf
 	at     [2][]int32 // [side][vertex·degree + server] unit, none where there is none
@@ -33,24 +31,8 @@ func (w *groupSeater) idle(degree int, vertex, used *int32) {
 
 // colour colours the rows.
 func (w *groupSeater) colour(degree int) error {
-	w.match = grow(w.match, len(w.rows))
-	return w.colourer.Rows(len(w.rows)/degree, degree, w.rows, w.match)
-}
-
-// lists begins n empty lists of the units of a row.
-func (w *groupSeater) lists(n, units int) {
-	w.head, w.next = grow(w.head, n), grow(w.next, units)
-	for i := range w.head {
-		w.head[i] = -1
-	}
-}
-
-func (w *groupSeater) push(list, unit int32) { w.next[unit], w.head[list] = w.head[list], unit }
-
-func (w *groupSeater) pop(list int32) int32 {
-	unit := w.head[list]
-	w.head[list] = w.next[unit]
-	return unit
+	w.colours = grow(w.colours, len(w.rows))
+	return w.colourer.Colours(len(w.rows)/degree, degree, w.rows, w.colours)
 }
 
 // seatGroups gives the units of leaf A their groups. To the left stand the
@@ -59,38 +41,29 @@ func (w *groupSeater) pop(list int32) int32 {
 // each group. Which of its leaf's servers receives is left open.
 func (w *groupSeater) seatGroups(A int) error {
 	degree, units := w.net.units[A], w.from.of(A)
-	leafOf := w.reach(A)
-	starts := w.enter(units, degree, int32(len(leafOf)))
+	starts := w.enter(units, degree, w.reach(A))
 	if err := w.colour(degree); err != nil {
 		return err
 	}
-	w.lists(w.leaves, len(units))
-	rows := len(starts) - 1
-	for row := range rows {
-		for i := starts[row]; i < starts[row+1]; i++ {
-			w.push(w.grouping.units[units[i]].B, i)
-		}
-		for c := range degree {
-			if v := w.match[c*rows+row]; int(v) < len(leafOf) {
-				w.grouping.units[units[w.pop(leafOf[v])]].group = int32(c)
-			}
+	for row, first := range starts[:len(starts)-1] {
+		colours := w.colours[row*degree:]
+		for i, id := range units[first:starts[row+1]] {
+			w.grouping.units[id].group = int32(colours[i])
 		}
 	}
 	return nil
 }
 
-// reach numbers the servers that leaf A reaches, and returns the leaf of each.
-func (w *groupSeater) reach(A int) (leafOf []int32) {
+// reach numbers the servers that leaf A reaches, and returns how many they are.
+func (w *groupSeater) reach(A int) (servers int32) {
 	w.vertex, w.met = grow(w.vertex, w.leaves), grow(w.met, w.leaves)
 	for B := range w.leaves {
-		w.vertex[B], w.met[B] = int32(len(leafOf)), 0
+		w.vertex[B], w.met[B] = servers, 0
 		if w.joined(A, B) {
-			for range w.size[B] {
-				leafOf = append(leafOf, int32(B))
-			}
+			servers += int32(w.size[B])
 		}
 	}
-	return leafOf
+	return servers
 }
 
 // enter makes rows of the units, none of which belongs to two blocks, given the

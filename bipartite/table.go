@@ -1,0 +1,204 @@
+package bipartite
+
+import "math/bits"
+
+const (
+	// tableDegree is the highest degree of a table: a vertex's colours are the
+	// bits of a word.
+	tableDegree = 64
+	// vertexBits is how many bits of a word tell the right vertex; those above
+	// tell the place of the edge in its row.
+	vertexBits = 26
+	vertexMask = 1<<vertexBits - 1
+	// narrowVertices is how many left vertices a narrow table may have.
+	narrowVertices = 1 << 16
+)
+
+// table colours a regular graph of degree at most tableDegree, row by row. It is
+// narrow or wide by the type V that left vertices have.
+type table[V uint16 | uint32] struct {
+	n, degree int
+	k         uint     // a vertex has room for 1<<k colours, at least its degree
+	steps     int      // that chains may still take
+	free      []uint64 // [right] colours not used yet, as bits
+	right     []uint32 // [left<<k + colour] right vertex, and the edge's place in its row
+	left      []V      // [right<<k + colour] left vertex
+	row       row
+}
+
+// row is the row at hand.
+type row struct {
+	free   uint64                 // colours not used yet, as bits
+	masks  [tableDegree]uint64    // [place] colours free at its right vertex, as bits
+	places [2 * tableDegree]uint8 // [colour] place; entry tableDegree is for no colour
+	late   [tableDegree]uint8     // places without a colour
+	from   [tableDegree]uint8     // [colour] the one that a search came from, or searchRoot
+	queue  [tableDegree]uint8     // colours that a search has come to
+}
+
+// searchRoot stands for the edge that a search began at.
+const searchRoot = 1 << 7
+
+// outcome is how colouring a table has ended.
+type outcome int
+
+const (
+	coloured  outcome = iota
+	irregular         // an edge leads to no vertex, or to one that has all its edges
+	outOfSteps
+)
+
+// colour colours a graph of n left and n right vertices given as rows, [left]
+// [degree] of right vertices, with chains of at most the given number of steps
+// in all. Where the graph is irregular, it returns an edge that shows it.
+func (t *table[V]) colour(n, degree int, rows []int32, steps int) (end outcome, edge int) {
+	t.n, t.degree, t.k, t.steps = n, degree, uint(bits.Len(uint(degree-1)))&7, steps
+	all := ^uint64(0) >> (tableDegree - uint(degree))
+	for v := range grow(&t.free, n) {
+		t.free[v] = all
+	}
+	grow(&t.right, n<<t.k)
+	grow(&t.left, n<<t.k)
+	for u := range n {
+		row := rows[u*degree:][:degree]
+		late, bad := t.fit(row, all)
+		if bad >= 0 {
+			return irregular, u*degree + bad
+		}
+		if late > 0 {
+			late = t.row.rearrange(late)
+		}
+		t.enter(u, row, late > 0)
+		for _, j := range t.row.late[:late] {
+			v := uint32(row[j])
+			if t.free[v] == 0 {
+				return irregular, u*degree + int(j)
+			}
+			if !t.force(uint32(u), uint32(j)<<vertexBits|v) {
+				return outOfSteps, 0
+			}
+		}
+	}
+	return coloured, 0
+}
+
+// fit gives each edge of a row the first colour that is free at both its ends, if
+// there is one, and returns how many are late. It returns the place of an edge
+// that leads to no vertex, or −1.
+func (t *table[V]) fit(row []int32, all uint64) (late, bad int) {
+	r, free := &t.row, all
+	for j, v := range row {
+		if uint32(v) >= uint32(len(t.free)) {
+			return 0, j
+		}
+		m := t.free[v]
+		r.masks[j&(tableDegree-1)] = m
+		m &= free
+		first := m & -m // 0 for none
+		r.places[bits.TrailingZeros64(m)&(2*tableDegree-1)] = uint8(j)
+		r.late[late&(tableDegree-1)] = uint8(j)
+		late += int(^(m | -m) >> 63)
+		free &^= first
+	}
+	r.free = free
+	return late, -1
+}
+
+// rearrange seeks colours for the late edges of a row: mostly some edge of the
+// row can give way to one that is free, or else a search tells. It returns how
+// many are still late.
+func (r *row) rearrange(late int) int {
+	const mask = tableDegree - 1
+	still := 0
+next:
+	for _, j := range r.late[:late] {
+		for m := r.masks[j&mask]; m != 0; m &= m - 1 {
+			c := bits.TrailingZeros64(m)
+			way := r.places[c&mask]
+			if open := r.masks[way&mask] & r.free; open != 0 {
+				r.free &^= open & -open
+				r.places[bits.TrailingZeros64(open)&mask], r.places[c&mask] = way, j
+				continue next
+			}
+		}
+		if !r.search(j) {
+			r.late[still&mask] = j
+			still++
+		}
+	}
+	return still
+}
+
+// search seeks a colour for an edge of the row, breadth first, by giving others
+// other colours that are free at their right vertices.
+func (r *row) search(j uint8) bool {
+	const mask = tableDegree - 1
+	reached, tail := r.masks[j&mask], 0
+	for m := reached; m != 0; m &= m - 1 {
+		c := bits.TrailingZeros64(m) & mask
+		r.from[c], r.queue[tail&mask] = searchRoot, uint8(c)
+		tail++
+	}
+	for head := 0; head < tail; head++ {
+		c := r.queue[head&mask]
+		m := r.masks[r.places[c&mask]&mask]
+		if open := m & r.free; open != 0 {
+			to := uint8(bits.TrailingZeros64(open))
+			r.free &^= open & -open
+			for ; c != searchRoot; to, c = c, r.from[c&mask] {
+				r.places[to&mask] = r.places[c&mask]
+			}
+			r.places[to&mask] = j
+			return true
+		}
+		m &^= reached
+		reached |= m
+		for ; m != 0; m &= m - 1 {
+			d := bits.TrailingZeros64(m) & mask
+			r.from[d], r.queue[tail&mask] = c, uint8(d)
+			tail++
+		}
+	}
+	return false
+}
+
+// enter enters the colours of the row of u.
+func (t *table[V]) enter(u int, row []int32, gaps bool) {
+	r, k := &t.row, t.k&7
+	right := t.right[u<<k:][:t.degree]
+	for c := range right {
+		if gaps && r.free>>(c&63)&1 != 0 {
+			continue
+		}
+		j := r.places[c&(tableDegree-1)]
+		v := uint32(row[j])
+		right[c] = uint32(j)<<vertexBits | v
+		t.left[v<<k+uint32(c)] = V(u)
+		t.free[v] &^= 1 << (c & 63)
+	}
+}
+
+// matches writes the right vertices by colour to match, [colour][left].
+func (t *table[V]) matches(match []int32) {
+	const line = 16 // values of a cache line
+	for first := 0; first < t.n; first += line {
+		end := min(first+line, t.n)
+		for c := range t.degree {
+			at := first<<t.k + c
+			for u := range match[c*t.n+first : c*t.n+end] {
+				match[c*t.n+first+u] = int32(t.right[at] & vertexMask)
+				at += 1 << t.k
+			}
+		}
+	}
+}
+
+// colours writes the colour of each edge to colour, [left][degree].
+func (t *table[V]) colours(colour []uint16) {
+	for u := range t.n {
+		row := colour[u*t.degree:][:t.degree]
+		for c, word := range t.right[u<<t.k:][:t.degree] {
+			row[word>>vertexBits] = uint16(c)
+		}
+	}
+}
