@@ -1,0 +1,225 @@
+package plugin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"forsd/lft"
+)
+
+// Config says where a Server listens, whom it serves, and what it calls.
+type Config struct {
+	Path string      // of the socket; its directory must exist; empty means DefaultPath
+	Mode fs.FileMode // of the socket; 0 means 0600
+	// Users are those, beside root and the own user, whose OpenSM is served.
+	Users []uint32
+	// Tables answers a request. It gets a context that ends at the deadline, at
+	// the next request and with the connection; an error declines. The tables
+	// must not be changed afterwards: the next ones are sent as changes of them.
+	// It runs beside Event, which has returned for all that came before.
+	Tables func(context.Context, Request) (*lft.Tables, error)
+	// Event is told of everything, in order, and must return soon: what the
+	// plugin sends next waits for it.
+	Event func(Event)
+	// Complain is told of connections that were turned away; nil means nobody is.
+	Complain func(error)
+}
+
+const (
+	helloWithin = time.Second // from connecting to hello
+	writeWithin = time.Second // for a message to be taken
+)
+
+// ErrNotConnected says that no plugin is there.
+var ErrNotConnected = errors.New("no OpenSM plugin is connected")
+
+// Server serves the plugin in one OpenSM at a time.
+type Server struct {
+	config   Config
+	listener *net.UnixListener
+
+	mu      sync.Mutex
+	session *session // nil while no plugin is connected
+}
+
+// Listen binds the socket. A socket file that nobody listens on is replaced.
+func Listen(c Config) (*Server, error) {
+	if c.Path == "" {
+		c.Path = DefaultPath
+	}
+	if c.Mode == 0 {
+		c.Mode = 0o600
+	}
+	if c.Complain == nil {
+		c.Complain = func(error) {}
+	}
+	l, err := listen(c.Path, c.Mode)
+	if err != nil {
+		return nil, fmt.Errorf("listen for OpenSM's plugin on %s: %w", c.Path, err)
+	}
+	return &Server{config: c, listener: l}, nil
+}
+
+func listen(path string, mode fs.FileMode) (*net.UnixListener, error) {
+	info, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return nil, err
+	case info.Mode().Type() != fs.ModeSocket:
+		return nil, errors.New("there is a file that is no socket: remove it or choose another path")
+	default:
+		conn, err := net.DialTimeout("unix", path, time.Second)
+		if err == nil {
+			return nil, errors.Join(errors.New("another process listens there: is forsd running already?"), conn.Close())
+		}
+		if err := os.Remove(path); err != nil {
+			return nil, err
+		}
+	}
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(path, mode.Perm()); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	return l, nil
+}
+
+// Serve serves plugins until ctx ends; then it closes the socket, removes it, and
+// returns nil once the last Event and Tables have returned.
+func (s *Server) Serve(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() { _ = s.listener.Close() })
+	defer stop()
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	for {
+		conn, err := s.listener.AcceptUnix()
+		if ctx.Err() != nil {
+			if err == nil {
+				_ = conn.Close()
+			}
+			return nil
+		}
+		if err != nil {
+			if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ECONNABORTED) {
+				s.config.Complain(fmt.Errorf("accept OpenSM's plugin: %w", err))
+				sleep(ctx, writeWithin)
+				continue
+			}
+			cancel()
+			return fmt.Errorf("accept OpenSM's plugin: %w", err)
+		}
+		wg.Go(func() {
+			if err := s.serve(ctx, conn); err != nil {
+				s.config.Complain(fmt.Errorf("turn away OpenSM's plugin: %w", err))
+			}
+		})
+	}
+}
+
+// sleep waits, and no longer than ctx.
+func sleep(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+// serve greets a plugin and serves it to its end. The error says why it was
+// turned away.
+func (s *Server) serve(ctx context.Context, conn *net.UnixConn) error {
+	defer conn.Close()
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	defer stop()
+	uid, err := s.userOf(conn)
+	if err != nil {
+		return err
+	}
+	if err := conn.SetReadDeadline(time.Now().Add(helloWithin)); err != nil {
+		return err
+	}
+	hello, err := readFrame(conn)
+	if err != nil {
+		return fmt.Errorf("read hello: %w", err)
+	}
+	peer, state, err := readHello(hello)
+	if err != nil {
+		return err
+	}
+	peer.UID = uid
+	if err := conn.SetReadDeadline(time.Time{}); err != nil {
+		return err
+	}
+	e := &session{server: s, conn: conn, peer: peer}
+	if err := s.admit(e); err != nil {
+		return err
+	}
+	defer s.dismiss()
+	e.run(ctx, state)
+	return nil
+}
+
+// admit welcomes the plugin and makes e the session in force, if there is none.
+func (s *Server) admit(e *session) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.session != nil {
+		return fmt.Errorf("process %d (%s): that of process %d is connected", e.peer.PID, e.peer.Version, s.session.peer.PID)
+	}
+	if err := e.write(finish(appendWelcome(appendFrame(nil, kindWelcome, time.Now())))); err != nil {
+		return err
+	}
+	s.session = e
+	return nil
+}
+
+func (s *Server) dismiss() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.session = nil
+}
+
+// userOf is the user of the process at the other end, if it is served.
+func (s *Server) userOf(conn *net.UnixConn) (uint32, error) {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	var cred *syscall.Ucred
+	var failed error
+	err = raw.Control(func(fd uintptr) { cred, failed = syscall.GetsockoptUcred(int(fd), syscall.SOL_SOCKET, syscall.SO_PEERCRED) })
+	if err = errors.Join(err, failed); err != nil {
+		return 0, fmt.Errorf("look who is there: %w", err)
+	}
+	if cred.Uid != 0 && cred.Uid != uint32(os.Geteuid()) && !slices.Contains(s.config.Users, cred.Uid) {
+		return 0, fmt.Errorf("process %d is of user %d: only OpenSM's user may connect", cred.Pid, cred.Uid)
+	}
+	return cred.Uid, nil
+}
+
+// Resweep has the connected OpenSM sweep. It does nothing in a manager that is
+// not master. The error wraps ErrNotConnected where none is connected.
+func (s *Server) Resweep(how Resweep) error {
+	s.mu.Lock()
+	e := s.session
+	s.mu.Unlock()
+	if e == nil {
+		return fmt.Errorf("have OpenSM sweep: %w", ErrNotConnected)
+	}
+	if err := e.write(finish(append(appendFrame(nil, kindResweep, time.Now()), byte(how)))); err != nil {
+		return fmt.Errorf("have OpenSM sweep: %w", err)
+	}
+	return nil
+}

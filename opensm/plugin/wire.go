@@ -1,0 +1,212 @@
+package plugin
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"forsd/topology"
+)
+
+// The protocol of docs/opensm-plugin.md.
+const (
+	magic      = "forsosm\n"
+	version    = 1
+	headerSize = 16
+	maxBody    = 64 << 20
+)
+
+// kind is the type of a message.
+type kind uint8
+
+const (
+	kindHello      kind = 0x01
+	kindState      kind = 0x02
+	kindSweep      kind = 0x03
+	kindFabric     kind = 0x04
+	kindDiscovered kind = 0x05
+	kindTrap       kind = 0x06
+	kindRequest    kind = 0x07
+	kindOutcome    kind = 0x08
+	kindRouted     kind = 0x09
+	kindUp         kind = 0x0A
+	kindWelcome    kind = 0x81
+	kindTables     kind = 0x82
+	kindNone       kind = 0x83
+	kindResweep    kind = 0x84
+)
+
+// frame is a message as it comes.
+type frame struct {
+	kind kind
+	at   time.Time
+	body []byte
+}
+
+// errLength is what a reader says of a message that does not have the length of
+// its fields.
+var errLength = errors.New("its length is not that of its fields")
+
+// readFrame reads one message. Memory is taken as bytes come, not as the header
+// promises them.
+func readFrame(r io.Reader) (frame, error) {
+	var header [headerSize]byte
+	if _, err := io.ReadFull(r, header[:]); err != nil {
+		return frame{}, err
+	}
+	length := int(binary.LittleEndian.Uint32(header[:]))
+	if length > maxBody {
+		return frame{}, fmt.Errorf("a message of type %#x claims %d bytes: at most %d are possible", header[4], length, maxBody)
+	}
+	f := frame{kind: kind(header[4]), at: time.Unix(0, int64(binary.LittleEndian.Uint64(header[8:])))}
+	const step = 1 << 20
+	for len(f.body) < length {
+		n := min(step, length-len(f.body))
+		f.body = append(f.body, make([]byte, n)...)
+		if _, err := io.ReadFull(r, f.body[len(f.body)-n:]); err != nil {
+			return frame{}, unexpected(err)
+		}
+	}
+	return f, nil
+}
+
+// unexpected is err, where the end of the stream cuts a message.
+func unexpected(err error) error {
+	if err == io.EOF {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// appendFrame begins a message in buf; finish ends it.
+func appendFrame(buf []byte, k kind, at time.Time) []byte {
+	buf = append(buf, 0, 0, 0, 0, byte(k), 0, 0, 0)
+	return binary.LittleEndian.AppendUint64(buf, uint64(at.UnixNano()))
+}
+
+// finish writes the length of the message that fills buf.
+func finish(buf []byte) []byte {
+	binary.LittleEndian.PutUint32(buf, uint32(len(buf)-headerSize))
+	return buf
+}
+
+// appendText appends a text, cut to what its length can say.
+func appendText(buf []byte, text string) []byte {
+	text = text[:min(len(text), 1<<16-1)]
+	return append(binary.LittleEndian.AppendUint16(buf, uint16(len(text))), text...)
+}
+
+// cursor takes a body apart. Past its end it gives zeros and notes that.
+type cursor struct {
+	rest  []byte
+	short bool
+}
+
+func (c *cursor) take(n int) []byte {
+	if n > len(c.rest) {
+		c.rest, c.short = nil, true
+		return make([]byte, n)
+	}
+	b := c.rest[:n]
+	c.rest = c.rest[n:]
+	return b
+}
+
+func (c *cursor) u8() uint8           { return c.take(1)[0] }
+func (c *cursor) u16() uint16         { return binary.LittleEndian.Uint16(c.take(2)) }
+func (c *cursor) u32() uint32         { return binary.LittleEndian.Uint32(c.take(4)) }
+func (c *cursor) u64() uint64         { return binary.LittleEndian.Uint64(c.take(8)) }
+func (c *cursor) guid() topology.GUID { return topology.GUID(c.u64()) }
+func (c *cursor) text() string        { return string(c.take(int(c.u16()))) }
+
+// end tells whether the body held all that was taken from it, and nothing more.
+func (c *cursor) end() error {
+	if c.short || len(c.rest) > 0 {
+		return errLength
+	}
+	return nil
+}
+
+// readHello reads the first message of a connection.
+func readHello(f frame) (Peer, State, error) {
+	if f.kind != kindHello {
+		return Peer{}, 0, fmt.Errorf("the first message has type %#x: hello was expected", uint8(f.kind))
+	}
+	c := cursor{rest: f.body}
+	if m := string(c.take(len(magic))); m != magic {
+		return Peer{}, 0, fmt.Errorf("it begins with %q: %q was expected", m, magic)
+	}
+	if v := c.u16(); v != version {
+		return Peer{}, 0, fmt.Errorf("the plugin speaks version %d of the protocol, forsd version %d: install both from one release", v, version)
+	}
+	state := State(c.u8())
+	c.take(1)
+	p := Peer{PID: int(c.u32()), Deadline: time.Duration(c.u32()) * time.Microsecond}
+	c.take(4)
+	p.Port, p.Version = c.guid(), c.text()
+	if err := c.end(); err != nil {
+		return Peer{}, 0, fmt.Errorf("read hello: %w", err)
+	}
+	return p, state, checkState(state)
+}
+
+func checkState(s State) error {
+	if s > Master {
+		return fmt.Errorf("state %d: at most %d is possible", s, Master)
+	}
+	return nil
+}
+
+// readTrap reads a trap.
+func readTrap(f frame) (Trap, error) {
+	c := cursor{rest: f.body}
+	t := Trap{At: f.at, Number: c.u16(), LID: topology.LID(c.u16()), Port: c.u8()}
+	c.take(3)
+	t.GUID = c.guid()
+	return t, c.end()
+}
+
+// readOutcome reads what became of an answer.
+func readOutcome(f frame) (Outcome, error) {
+	c := cursor{rest: f.body}
+	o := Outcome{At: f.at, Request: c.u64(), Result: Result(c.u8()), Text: c.text()}
+	if o.Result > Wrong {
+		return o, fmt.Errorf("result %d: at most %d is possible", o.Result, Wrong)
+	}
+	return o, c.end()
+}
+
+// readRouted reads that routing is done.
+func readRouted(f frame) (RoutingDone, error) {
+	c := cursor{rest: f.body}
+	why, own := c.u8(), c.u8()
+	r := RoutingDone{At: f.at, Reroute: why == 2, Own: own == 1, Engine: c.text()}
+	if why != 1 && why != 2 || own > 1 {
+		return r, fmt.Errorf("reason %d, own %d", why, own)
+	}
+	return r, c.end()
+}
+
+// request is a request for tables as it comes.
+type request struct {
+	number, generation, held uint64
+	left                     time.Duration
+	maxLID                   topology.LID
+}
+
+func readRequest(f frame) (request, error) {
+	c := cursor{rest: f.body}
+	r := request{number: c.u64(), generation: c.u64(), held: c.u64(), left: time.Duration(c.u32()) * time.Microsecond}
+	r.maxLID = topology.LID(c.u16())
+	c.take(2)
+	return r, c.end()
+}
+
+// readGeneration reads a message that is only a fabric's generation.
+func readGeneration(f frame) (uint64, error) {
+	c := cursor{rest: f.body}
+	g := c.u64()
+	return g, c.end()
+}
