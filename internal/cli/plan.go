@@ -19,7 +19,12 @@ func planCommand() *cobra.Command {
 		Long: `Plan computes the phases of a complete all-to-all exchange on the fabric of a
 topology file, the forwarding tables that carry them, verifies the one on the
 other, and writes plan.json, phases.csv, lfts.dump, phases.bin and
-unreachable.csv. With --fail it shows what a failure would cost.`,
+unreachable.csv. With --fail it shows what a failure would cost.
+
+The bound is what no plan can beat, and the gap is by how much the plan is longer.
+Bounds are proved by servers, each of which sends to one other in a phase; by leaf:
+what one has to send over the cables that it has left; or by lp: what several leaves
+have to send over all their cables together, by linear programming.`,
 		Example: `  forsctl plan --topology ibnetdiscover.txt --out plan
   forsctl plan --topology opensm-subnet.lst --lmc 5 --fail Leaf007/31 --fail Spine010 --out plan`,
 		Args: cobra.NoArgs,

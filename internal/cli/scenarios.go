@@ -28,8 +28,8 @@ func scenariosCommand() *cobra.Command {
 		Long: `Scenarios generates a fat tree, breaks it in the nine ways in which the authors of
 FORS broke theirs, and in random ones, and plans the exchange in each. "3F SW0,5,11"
 are three dead cables at each of these leaves, no two to the same spine; "SW18,19
-out" are dead spines. Random scenarios have 1, 9, 40 and 120 of 360 cables dead in
-turn, wherever it hits.
+out" are dead spines. What a tree is too small for is left out. Random scenarios have
+1, 9, 40 and 120 of 360 cables dead in turn, wherever it hits.
 
 With --opensm every scenario is also simulated under a real OpenSM (Debian's opensm,
 ibsim-utils and infiniband-diags): the linear shift on the tables that OpenSM's
@@ -121,8 +121,8 @@ func printScenarios(cmd *cobra.Command, t scenario.Tree, results []scenario.Resu
 	return printGbps(out, results)
 }
 
-// printPlans prints what the plans are. The time stands last, so that it moves
-// nothing.
+// printPlans prints what the plans are, and counts those over their bound. The
+// time stands last, so that it moves nothing.
 func printPlans(out io.Writer, results []scenario.Result) error {
 	w := newTable(out)
 	fmt.Fprintln(w, "scenario\tdead cables\tf\tm\tphases\tbound\tcertificate\tunreachable\tengine\tthroughput\tplanned in")
@@ -131,7 +131,25 @@ func printPlans(out io.Writer, results []scenario.Result) error {
 		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t%s\t%d\t%s\t%.3f\t%s\n", r.Scenario, r.DeadCables, r.BandwidthReduction, r.AffectedSpines,
 			r.Phases, r.LowerBound, r.Certificate, r.UnreachablePairs, r.Engine, r.Throughput, ms(1000*r.PlanSeconds))
 	}
-	return w.Flush()
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(out, "\n%s\n", overBound(results))
+	return err
+}
+
+// overBound says how many plans are longer than their bounds, and by how much.
+func overBound(results []scenario.Result) string {
+	over, most := 0, 0
+	for i := range results {
+		if gap := results[i].Gap; gap > 0 {
+			over, most = over+1, max(most, gap)
+		}
+	}
+	if over == 0 {
+		return fmt.Sprintf("%d plans, none over its bound", len(results))
+	}
+	return fmt.Sprintf("%d plans, %d over their bound, by %d phases at most", len(results), over, most)
 }
 
 // printLoads prints the mean of the largest link load for each engine.

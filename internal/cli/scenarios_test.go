@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+
+	"forsd/internal/scenario"
 )
 
 // TestScenariosWithoutOpenSM runs where the simulation's packages are missing.
@@ -20,5 +22,20 @@ func TestScenariosWithoutOpenSM(t *testing.T) {
 	}
 	if stdout.Len() > 0 {
 		t.Errorf("it printed %q", &stdout)
+	}
+}
+
+func TestOverBound(t *testing.T) {
+	for want, gaps := range map[string][]int{
+		"3 plans, none over its bound":                     {0, 0, 0},
+		"4 plans, 2 over their bound, by 3 phases at most": {0, 3, 0, 1},
+	} {
+		var results []scenario.Result
+		for _, gap := range gaps {
+			results = append(results, scenario.Result{Gap: gap})
+		}
+		if got := overBound(results); got != want {
+			t.Errorf("gaps %v: %q, want %q", gaps, got, want)
+		}
 	}
 }
