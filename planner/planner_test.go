@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -288,4 +289,36 @@ func viewOf(t testing.TB, r *Result) *phasetable.View {
 		t.Fatal(err)
 	}
 	return view
+}
+
+// TestReportDocumented holds that docs/api.md has a row for each field of plan.json
+// and for no other.
+func TestReportDocumented(t *testing.T) {
+	text, err := os.ReadFile("../docs/api.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, found := strings.Cut(string(text), "| Field of `plan.json` | |\n|---|---|\n")
+	if !found {
+		t.Fatal("docs/api.md has no table of the fields of plan.json")
+	}
+	table, _, _ := strings.Cut(rest, "\n\n")
+	var documented, fields []string
+	for row := range strings.Lines(table) {
+		names := strings.Split(row, "|")[1]
+		for i, name := range strings.Split(names, "`") {
+			if i%2 != 0 {
+				documented = append(documented, name)
+			}
+		}
+	}
+	report := reflect.TypeFor[Report]()
+	for i := range report.NumField() {
+		fields = append(fields, report.Field(i).Tag.Get("json"))
+	}
+	slices.Sort(documented)
+	slices.Sort(fields)
+	if diff := cmp.Diff(fields, documented); diff != "" {
+		t.Errorf("fields of plan.json (-) and those that docs/api.md has (+):\n%s", diff)
+	}
 }

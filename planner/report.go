@@ -115,8 +115,8 @@ const (
 	UnreachableFile = "unreachable.csv"
 )
 
-// WriteDir writes plan.json, phases.csv, unreachable.csv, lfts.dump and
-// phases.bin into dir, which it creates.
+// WriteDir writes phases.csv, phases.bin, unreachable.csv, lfts.dump and, last,
+// plan.json into dir, which it creates.
 func (r *Result) WriteDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -141,9 +141,11 @@ func (r *Result) WriteDir(dir string) error {
 	for _, p := range r.Plan.Unreachable {
 		fmt.Fprintf(&cut, "%s,%s\n", table.Servers[p.Src].GUID, table.Servers[p.Dst].GUID)
 	}
-	for name, data := range map[string][]byte{ReportFile: append(report, '\n'), PhasesFile: csv.Bytes(),
-		TablesFile: tables.Bytes(), BinaryFile: binary, UnreachableFile: cut.Bytes()} {
-		if err := os.WriteFile(filepath.Join(dir, name), data, 0o644); err != nil {
+	for _, file := range []struct {
+		name string
+		data []byte
+	}{{PhasesFile, csv.Bytes()}, {BinaryFile, binary}, {UnreachableFile, cut.Bytes()}, {TablesFile, tables.Bytes()}, {ReportFile, append(report, '\n')}} {
+		if err := os.WriteFile(filepath.Join(dir, file.name), file.data, 0o644); err != nil {
 			return err
 		}
 	}
