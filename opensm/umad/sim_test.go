@@ -1,0 +1,185 @@
+//go:build umad && cgo
+
+package umad_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+	"time"
+
+	"forsd/internal/ibsim"
+	"forsd/lft"
+	"forsd/opensm/umad"
+	"forsd/topology"
+)
+
+// childVariable makes this test program a client that does what it is told, and
+// names the file with the fabric. The simulation reaches libibumad by a library
+// that is loaded before it, so a client is a process that was started so.
+const childVariable = "FORSD_UMAD_CHILD"
+
+func TestMain(m *testing.M) {
+	if path := os.Getenv(childVariable); path != "" {
+		if err := serve(path); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// order is what a client is told, a line of JSON each, and report what it
+// answers.
+type (
+	order struct {
+		Tables bool         // read all tables
+		Ports  topology.LID // read the ports of this node
+		Self   bool         // ask the local port
+		Traps  bool         // subscribe; reports follow until the end
+		Times  int          // how often, 0 for once; Took is of the fastest
+	}
+	report struct {
+		Tables *lft.Tables
+		Ports  []umad.PortInfo
+		Event  *umad.Event
+		Node   topology.GUID
+		Err    string
+		Took   time.Duration
+	}
+)
+
+// serve carries out orders from standard input.
+func serve(path string) error {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	f, _, err := topology.Read(data)
+	if err != nil {
+		return err
+	}
+	local, err := umad.LocalPorts()
+	if err != nil || len(local) != 1 || !local[0].InfiniBand {
+		return fmt.Errorf("local ports %v: %w", local, err)
+	}
+	r, err := umad.Open(local[0], umad.Options{})
+	if err != nil {
+		return err
+	}
+	in, out := json.NewDecoder(os.Stdin), json.NewEncoder(os.Stdout)
+	for {
+		var o order
+		if in.Decode(&o) != nil {
+			return nil
+		}
+		if o.Traps {
+			events, err := r.Subscribe(context.Background(), umad.Subscription{Check: 50 * time.Millisecond})
+			if err != nil {
+				return err
+			}
+			go func() {
+				for e := range events {
+					_ = out.Encode(report{Event: &e})
+				}
+			}()
+			continue
+		}
+		if err := out.Encode(o.carryOut(r, f)); err != nil {
+			return err
+		}
+	}
+}
+
+func (o order) carryOut(r *umad.Reader, f *topology.Fabric) (answer report) {
+	ctx := context.Background()
+	for range max(1, o.Times) {
+		var err error
+		start := time.Now()
+		switch {
+		case o.Tables:
+			answer.Tables, err = r.Tables(ctx, f)
+		case o.Ports != 0:
+			answer.Ports, err = r.Ports(ctx, umad.Node{LID: o.Ports})
+		case o.Self:
+			answer.Node, _, _, err = r.Self(ctx)
+		}
+		if took := time.Since(start); answer.Took == 0 || took < answer.Took {
+			answer.Took = took
+		}
+		if err != nil {
+			answer.Err = err.Error()
+			return answer
+		}
+	}
+	return answer
+}
+
+// client is such a process.
+type client struct {
+	t   testing.TB
+	in  *json.Encoder
+	out *json.Decoder
+}
+
+// attach starts a client at a host. The fabric is what the file holds.
+func attach(t testing.TB, sim *ibsim.Sim, host, fabric string, env ...string) *client {
+	t.Helper()
+	attached, err := sim.Env(host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancelCause(context.Background())
+	cmd := exec.CommandContext(ctx, sim.Prefix()[0], self)
+	cmd.Dir, cmd.Stderr = t.TempDir(), os.Stderr
+	cmd.Env = append(append(append(os.Environ(), attached...), env...), childVariable+"="+fabric)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = stdin.Close()
+		_ = cmd.Wait()
+		cancel(errors.New("the test is over"))
+	})
+	return &client{t, json.NewEncoder(stdin), json.NewDecoder(stdout)}
+}
+
+func (c *client) tell(o order) {
+	c.t.Helper()
+	if err := c.in.Encode(o); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+func (c *client) hear() (r report) {
+	c.t.Helper()
+	if err := c.out.Decode(&r); err != nil {
+		c.t.Fatalf("the client has ended: %v", err)
+	}
+	return r
+}
+
+func (c *client) do(o order) report {
+	c.t.Helper()
+	c.tell(o)
+	return c.hear()
+}
