@@ -64,6 +64,7 @@ demo: deps build
 
 bench:
 	$(GO) run ./internal/bench
+	$(GO) test -run '^$$' -bench '^BenchmarkJob$$' -benchtime 20x ./internal/daemon
 	$(GO) test -run '^$$' -bench . -benchtime 3x ./mpi/libfors
 
 # The pictures of docs/figures.md, drawn from new measurements on a simulated fabric.
@@ -88,7 +89,7 @@ deps:
 
 # An existing configuration stays.
 install: build
-	install -d $(addprefix $(DESTDIR),$(bindir) $(unitdir)/opensm@.service.d $(sysusersdir) $(udevdir) $(docdir)/figures $(docdir)/examples $(bashdir) $(zshdir) $(sysconfdir)/forsd)
+	install -d $(addprefix $(DESTDIR),$(bindir) $(unitdir)/opensm@.service.d $(sysusersdir) $(udevdir) $(docdir)/figures $(docdir)/examples $(docdir)/slurm $(bashdir) $(zshdir) $(sysconfdir)/forsd)
 	install -m 755 $(out)/forsd $(out)/forsctl $(DESTDIR)$(bindir)
 	sed -e 's|/usr/bin/|$(bindir)/|' -e 's|/etc/forsd|$(sysconfdir)/forsd|' -e 's|/usr/share/doc/forsd|$(docdir)|' -e '1,3d' \
 		systemd/forsd.service >$(DESTDIR)$(unitdir)/forsd.service
@@ -98,6 +99,7 @@ install: build
 	install -m 644 systemd/udev/70-forsd.rules $(DESTDIR)$(udevdir)
 	install -m 644 LICENSE configs/opensm.conf.fragment $(wildcard docs/*.md) $(DESTDIR)$(docdir)
 	install -m 644 $(wildcard docs/figures/*) $(DESTDIR)$(docdir)/figures
+	install -m 755 $(wildcard configs/slurm/*.sh) $(DESTDIR)$(docdir)/slurm
 	install -m 644 $(wildcard examples/*.c) $(DESTDIR)$(docdir)/examples
 	test -e $(DESTDIR)$(sysconfdir)/forsd/forsd.yaml || install -m 644 configs/forsd.yaml $(DESTDIR)$(sysconfdir)/forsd
 	$(foreach lib,$(CLIBS),$(MAKE) -C $(lib) out=$(abspath $(out)) prefix=$(prefix) DESTDIR=$(DESTDIR) install &&) true

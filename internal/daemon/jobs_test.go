@@ -28,7 +28,7 @@ import (
 
 // serving turns the daemon's loop until the test's end. Nothing happens to the
 // fabric meanwhile.
-func (d *Daemon) serving(t *testing.T) jobsBackend {
+func (d *Daemon) serving(t testing.TB) jobsBackend {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
@@ -38,7 +38,7 @@ func (d *Daemon) serving(t *testing.T) jobsBackend {
 }
 
 // atRest brings a fabric up through the controller, action by action.
-func (d *Daemon) atRest(t *testing.T, f *topology.Fabric) *view {
+func (d *Daemon) atRest(t testing.TB, f *topology.Fabric) *view {
 	t.Helper()
 	d.dumpSeen(t.Context(), dump(f))
 	d.drive(t, f)
@@ -47,7 +47,7 @@ func (d *Daemon) atRest(t *testing.T, f *topology.Fabric) *view {
 
 // drive plays the manager until the controller rests: it sweeps when told to, and
 // the switches hold what the table file has.
-func (d *Daemon) drive(t *testing.T, f *topology.Fabric) {
+func (d *Daemon) drive(t testing.TB, f *topology.Fabric) {
 	t.Helper()
 	for d.core.State() != controller.Idle {
 		if d.core.State() == controller.Sweeping {
