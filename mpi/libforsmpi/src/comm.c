@@ -68,7 +68,9 @@ static int prepare(int *key)
 			failed = PMPI_Comm_set_attr(MPI_COMM_SELF, end_key, NULL);
 		if (!failed)
 			failed = PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, on_free, &comm_key, NULL);
-		if (*fm_settings()->mistake)
+		int world = 0;
+		PMPI_Comm_rank(MPI_COMM_WORLD, &world);
+		if (*fm_settings()->mistake && world == 0)
 			fm_say("%s", fm_settings()->mistake);
 	}
 	*key = comm_key;

@@ -9,7 +9,8 @@
 
 #include "shim.h"
 
-enum { PAUSE = 10 }; /* seconds without a question after forsd did not answer */
+/* Seconds without a question after forsd was gone, and after all had waited for it in vain. */
+enum { GONE = 1, IN_VAIN = 10 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static fors_table *table;
@@ -41,13 +42,16 @@ static void look(void)
 	quiet_until = 0;
 	fors_table *newer = NULL;
 	int news = fors_newer(table, NULL, &err);
-	if (news > 0)
+	int pause = GONE;
+	if (news > 0) {
 		news = fors_refresh(table, &newer, &err);
+		pause = IN_VAIN;
+	}
 	if (news > 0) {
 		fors_close(table);
 		table = newer;
 	} else if (news < 0) {
-		quiet_until = now() + PAUSE;
+		quiet_until = now() + pause;
 		if (fm_settings()->verbose)
 			fm_say("epoch %llu stays: %s", (unsigned long long)fors_info(table)->epoch, err.text);
 	}
