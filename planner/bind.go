@@ -58,6 +58,17 @@ func closesLanes(t *topology.FatTree) bool {
 
 // bind gives every transfer its destination LID, and collects the warnings.
 func bind(t *topology.FatTree, plan *fors.Plan, start time.Time) (*Schedule, error) {
+	s, err := bindLanes(t, plan)
+	if err != nil {
+		return nil, err
+	}
+	s.finish(start)
+	return s, nil
+}
+
+// bindLanes gives every transfer the LID of its destination that stands for its
+// lane.
+func bindLanes(t *topology.FatTree, plan *fors.Plan) (*Schedule, error) {
 	s, err := unbound(t, plan)
 	if err != nil {
 		return nil, err
@@ -74,7 +85,6 @@ func bind(t *topology.FatTree, plan *fors.Plan, start time.Time) (*Schedule, err
 		s.Rows.DLID[i] = lid
 	}
 	s.LIDs, s.least = LaneLIDs, plan.LowerBound
-	s.finish(start)
 	return s, nil
 }
 

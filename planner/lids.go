@@ -119,7 +119,13 @@ func grouped(t *topology.FatTree, lids int, s Settings) (*Schedule, error) {
 	tree := forsTree(t)
 	if s.LIDs == AutoLIDs && s.Engine != string(fors.Exact) {
 		if plan, ok := fors.PlanShift(tree); ok {
-			return bind(t, plan, start)
+			s, err := bindLanes(t, plan)
+			if err != nil {
+				return nil, err
+			}
+			s.meanwhile = true
+			s.finish(start)
+			return s, nil
 		}
 	}
 	plan, err := fors.PlanGroups(tree, lids)

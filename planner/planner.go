@@ -47,6 +47,8 @@ type Schedule struct {
 
 	pins  *lft.Pins // what its tables have of its own, nil for those that any plan can use
 	least int       // phases that the LIDs in use allow
+
+	meanwhile bool // a shift, until a failure calls for a plan with tables of its own
 }
 
 // Result is a plan with the tables that carry it, both verified.
@@ -236,8 +238,10 @@ func (s *Schedule) lmcText() string {
 		text += fmt.Sprintf("the plan has %d phases, %d more than one LID a lane may allow", s.Plan.Phases, s.Plan.Gap()) + mended
 	case s.LIDs > 0:
 		text += fmt.Sprintf("the plan has %d phases, as few as with one LID a lane", s.Plan.Phases) + mended
-	case s.Plan.Engine == fors.Shift:
+	case s.meanwhile:
 		text += "the linear shift does without while nothing fails" + mended
+	case s.Plan.Engine == fors.Shift:
+		text += "the linear shift does without while nothing fails; then some lanes are closed to some servers"
 	default:
 		text += "some lanes are closed to some servers"
 	}
