@@ -78,7 +78,7 @@ type LastEvent struct {
 	VerifiedMS   float64   `json:"verified_ms"`
 	PublishedMS  float64   `json:"published_ms"`
 	ProgrammedMS float64   `json:"programmed_ms"`
-	ReadBackMS   float64   `json:"readback_ms"`
+	ReadBackMS   float64   `json:"read_back_ms"`
 }
 
 // Epoch is an epoch that is kept.
