@@ -9,7 +9,8 @@ import (
 )
 
 // jointly is a tree of four leaves of three servers on five lanes, each leaf with
-// three of them, whose leaves need 11 phases each for itself and 14 together.
+// three of them, which needs 9 phases for each leaf, 11 for each server and 14 for
+// the leaves together.
 func jointly() *fors.Tree {
 	tree := &fors.Tree{Lanes: 5}
 	for _, mask := range []int{28, 26, 19, 7} {
