@@ -25,9 +25,7 @@ func carriedBy(t *topology.FatTree, lids int, on []*lft.Tables) (*Schedule, erro
 	if err != nil {
 		return nil, err
 	}
-	for i, x := range w.rows {
-		s.Rows.DLID[i] = x
-	}
+	copy(s.Rows.DLID, w.rows)
 	s.LIDs, s.least = LIDs(lids), plan.LowerBound
 	s.finish(start)
 	return s, s.Check(on...)

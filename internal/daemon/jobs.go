@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strconv"
 	"time"
@@ -169,10 +170,9 @@ func (d *Daemon) endJob(j *job, what string) error {
 	d.mu.Lock()
 	d.jobs = slices.DeleteFunc(slices.Clone(d.jobs), func(x *job) bool { return x.ID == j.ID })
 	delete(d.jobTrouble, j.ID)
-	trouble := d.jobTrouble
 	d.mu.Unlock()
 	j.plans.End()
-	d.jobWarnings(trouble)
+	d.jobWarnings(d.troubles())
 	d.tellJob(j, what)
 	return nil
 }
@@ -245,6 +245,9 @@ type ground struct {
 	avoid  []controller.Lane
 	tables []*lft.Tables
 	next   uint64
+
+	view   *view
+	better <-chan struct{} // closed when the tables that are to come are there; nil where none are
 }
 
 func (g *ground) equal(h *ground) bool {
@@ -253,36 +256,50 @@ func (g *ground) equal(h *ground) bool {
 
 // ground is what a job can be planned for now. It runs while no action is under
 // way.
-func (d *Daemon) ground() (*ground, *view, error) {
+func (d *Daemon) ground() (*ground, error) {
 	g := &ground{tables: d.tablesPossible(), next: d.store.last + 1}
 	g.fabric, g.avoid = d.core.Ground()
-	v := d.view(g.fabric)
-	if v == nil || d.current() == nil || slices.Contains(g.tables, nil) {
-		return nil, nil, api.Errorf(503, api.CodeNoPlan, "no verified plan is in force yet: jobs are planned once the fabric is")
+	g.view = d.view(g.fabric)
+	if g.view == nil || d.current() == nil || slices.Contains(g.tables, nil) {
+		return nil, api.Errorf(http.StatusServiceUnavailable, api.CodeNoPlan, "no verified plan is in force yet: jobs are planned once the fabric is")
 	}
-	return g, v, nil
+	if d.core.State() == controller.Sweeping {
+		d.mu.Lock()
+		g.better = d.rest
+		d.mu.Unlock()
+	}
+	return g, nil
 }
 
 // CreateJob plans a job and puts its plan in force. Planning is done beside the
-// loop, and again if something happened meanwhile that it depends on.
+// loop, and again if something happened meanwhile that it depends on. What cannot
+// be planned on tables that are being replaced, such as a host that has just come,
+// waits for the new ones.
 func (b jobsBackend) CreateJob(ctx context.Context, q api.JobRequest) (*api.Job, error) {
 	for {
 		var was *ground
-		var v *view
 		var err error
-		if cerr := b.calm(ctx, func() { was, v, err = b.ground() }); cerr != nil {
+		if cerr := b.calm(ctx, func() { was, err = b.ground() }); cerr != nil {
 			return nil, waited(cerr)
 		} else if err != nil {
 			return nil, err
 		}
-		j, err := b.planNew(q, was, v)
+		j, err := b.planNew(q, was)
+		if err != nil && was.better != nil {
+			select {
+			case <-was.better:
+				continue
+			case <-b.stopped:
+			case <-ctx.Done():
+			}
+		}
 		if err != nil {
 			return nil, err
 		}
 		stale := false
 		cerr := b.calm(ctx, func() {
 			var now *ground
-			if now, _, err = b.ground(); err == nil {
+			if now, err = b.ground(); err == nil {
 				if stale = !now.equal(was); !stale {
 					err = b.admit(j, q.Lease())
 				}
@@ -308,8 +325,8 @@ func waited(err error) error {
 }
 
 // planNew plans a job that is asked for.
-func (d *Daemon) planNew(q api.JobRequest, g *ground, v *view) (*job, error) {
-	tree := v.held(g.avoid)
+func (d *Daemon) planNew(q api.JobRequest, g *ground) (*job, error) {
+	tree := g.view.held(g.avoid)
 	members, err := planner.FindMembers(tree, q.Hosts)
 	if err != nil {
 		return nil, api.BadRequest("%v", err)

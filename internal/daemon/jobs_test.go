@@ -99,9 +99,9 @@ func holds(t *testing.T, v *view, j *job, tables *lft.Tables) {
 // make creates a job without the loop, which the test stands for.
 func (d *Daemon) make(t *testing.T, name string, hosts []string) *job {
 	t.Helper()
-	g, v, err := d.ground()
+	g, err := d.ground()
 	ok(t, err)
-	j, err := d.planNew(api.JobRequest{Name: name, Hosts: hosts, RanksPerHost: 1}, g, v)
+	j, err := d.planNew(api.JobRequest{Name: name, Hosts: hosts, RanksPerHost: 1}, g)
 	ok(t, err, d.admit(j, time.Hour))
 	return j
 }
@@ -360,6 +360,44 @@ func TestJobWaits(t *testing.T) {
 		}
 		close(d.calls)
 	})
+}
+
+// TestJobOfNewcomer asks for a job with a host that has just come, while OpenSM
+// sweeps: the tables in force do not lead to it, and the job waits for those that
+// do. A job without it is planned at once.
+func TestJobOfNewcomer(t *testing.T) {
+	d := readable(newDaemon(t))
+	whole := fabric(4, 4)
+	before := whole.Clone()
+	_, err := before.Fail("Hca0005")
+	ok(t, err)
+	d.atRest(t, before)
+	d.dumpSeen(t.Context(), dump(whole))
+	for d.core.State() != controller.Sweeping {
+		d.step(t.Context(), d.next(t, t.Context()))
+	}
+	b := d.serving(t)
+	j, err := b.CreateJob(t.Context(), api.JobRequest{Hosts: []string{"Hca0000", "Hca0006"}})
+	ok(t, err)
+	ok(t, b.calm(t.Context(), func() {
+		g, err := b.ground()
+		ok(t, err)
+		if j, err := b.planNew(api.JobRequest{Hosts: []string{"Hca0000", "Hca0005"}}, g); err == nil {
+			t.Errorf("amid the sweep the newcomer is in %+v", j)
+		}
+	}))
+	created := make(chan *api.Job)
+	go func() {
+		j, err := b.CreateJob(t.Context(), api.JobRequest{Hosts: []string{"Hca0000", "Hca0005"}})
+		if err != nil {
+			t.Error(err)
+		}
+		created <- j
+	}()
+	d.snapshots <- dump(whole)
+	if late := <-created; late == nil || late.Servers != 2 || late.ID <= j.ID {
+		t.Errorf("after the sweep: %+v", late)
+	}
 }
 
 // TestLeases lets leases end by the clock, one of them renewed.
