@@ -11,6 +11,7 @@ import (
 	"forsd/internal/fabgen"
 	"forsd/phasetable"
 	"forsd/planner"
+	"forsd/topology"
 )
 
 // file writes a plan's table.
@@ -25,7 +26,7 @@ func file(t testing.TB, made *planner.Result) string {
 
 // small is a table for 12 servers, one cable short.
 func small(t testing.TB) string {
-	return file(t, plan(t, fabgen.Spec{Spines: 4, Leaves: 3, LMC: 2}, 1))
+	return file(t, plan(t, fabgen.Spec{Spines: 4, Leaves: 3, LMC: 2}, cable{0, 0}))
 }
 
 // began counts the exchanges that ranks began by a plan.
@@ -127,7 +128,7 @@ func TestWithoutPlan(t *testing.T) {
 func TestSettings(t *testing.T) {
 	shim := needs(t)
 	program := compile(t, "mpicc", "testdata/exchanges.c")
-	made := plan(t, fabgen.Spec{Spines: 4, Leaves: 3, LMC: 2}, 1)
+	made := plan(t, fabgen.Spec{Spines: 4, Leaves: 3, LMC: 2}, cable{0, 0})
 	table := file(t, made)
 	var uneven strings.Builder
 	for _, s := range []int{5, 0, 5, 11, 5, 0, 7, 3, 5, 7, 2, 1} {
@@ -174,6 +175,48 @@ func TestSettings(t *testing.T) {
 				t.Error("nothing was sent from server to server")
 			}
 		})
+	}
+}
+
+// TestPairsWithoutPath exchanges where two leaves share no lane. Their pairs have no
+// phase; MPI delivers their blocks all the same, after the others'.
+func TestPairsWithoutPath(t *testing.T) {
+	shim := needs(t)
+	program := compile(t, "mpicc", "testdata/exchanges.c")
+	made := plan(t, fabgen.Spec{Spines: 2, Leaves: 3, LMC: 1}, cable{0, 0}, cable{1, 1})
+	leaf := map[topology.GUID]int{}
+	for _, s := range made.Table(42).Servers {
+		leaf[s.GUID] = s.Leaf
+	}
+	log := t.TempDir()
+	j := job{ranks: 6, mca: linear, command: []string{program, "11", "16", "gaps"}}
+	if out, stderr := j.with(shim, file(t, made), "FORS_LOG="+log).run(t); !strings.HasSuffix(out, "differences: 0\n") || stderr != "" {
+		t.Errorf("it prints %q, and errors %q", out, stderr)
+	}
+	logs := readLogs(t, log, j.ranks)
+	checkEpochs(t, logs)
+	checkPairs(t, logs)
+	unplanned := 0
+	for _, log := range logs {
+		late := false
+		for _, l := range log {
+			apart := leaf[l.srcGUID] != leaf[l.dstGUID] && leaf[l.srcGUID] < 2 && leaf[l.dstGUID] < 2
+			switch {
+			case l.what == "begin":
+				late = false
+			case l.what == "end":
+			case apart != (l.phase < 0):
+				t.Fatalf("%+v between leaves %d and %d", l, leaf[l.srcGUID], leaf[l.dstGUID])
+			case apart:
+				late = true
+				unplanned++
+			case late:
+				t.Fatalf("%+v comes after a pair without a phase", l)
+			}
+		}
+	}
+	if unplanned == 0 {
+		t.Error("no pair was without a phase")
 	}
 }
 

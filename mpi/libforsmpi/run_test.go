@@ -36,8 +36,20 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// shim builds libforsmpi.so, once for all tests, as strictly as can be.
+// shim builds libforsmpi.so, once for all tests, as strictly as can be. It reads the
+// sources so that the go command runs the tests anew where one has changed.
 var shim = sync.OnceValues(func() (string, error) {
+	for _, pattern := range []string{"Makefile", "libforsmpi.map", "src/*", "testdata/*", "../../examples/*", "../libfors/fors.h", "../libfors/src/*"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil || len(files) == 0 {
+			return "", fmt.Errorf("sources %s: %v, %w", pattern, files, err)
+		}
+		for _, f := range files {
+			if _, err := os.ReadFile(f); err != nil {
+				return "", err
+			}
+		}
+	}
 	cmd := exec.Command("make", "-s", "out="+scratch, "CFLAGS=-O2 -g -Werror")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%s: %w\n%s", cmd, err, out)

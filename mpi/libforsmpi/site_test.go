@@ -10,17 +10,19 @@ import (
 	"forsd/topology"
 )
 
-// plan is the table of a true plan: a fat tree with so many dead cables on its
-// first leaf.
-func plan(t testing.TB, spec fabgen.Spec, dead int) *planner.Result {
+// cable names a cable by its leaf and its lane.
+type cable struct{ leaf, lane int }
+
+// plan is a true plan: for a fat tree with dead cables.
+func plan(t testing.TB, spec fabgen.Spec, dead ...cable) *planner.Result {
 	t.Helper()
 	fabric := fabgen.Generate(spec)
 	base, err := topology.NewBaseline(fabric)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for p := range dead {
-		fabric.Disconnect(topology.PortRef{Node: fabric.Find(fabgen.LeafGUID), Port: uint8(spec.Spines + 1 + p)})
+	for _, c := range dead {
+		fabric.Disconnect(topology.PortRef{Node: fabric.Find(fabgen.LeafGUID + topology.GUID(c.leaf)), Port: uint8(spec.Spines + 1 + c.lane)})
 	}
 	tree, err := topology.Fit(fabric, base, nil)
 	if err != nil {

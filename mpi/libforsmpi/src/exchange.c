@@ -121,6 +121,8 @@ static int post_send(struct run *x, int rank, const struct row *row)
 static void abandon(struct run *x)
 {
 	for (int i = 0; i < x->pending; i++) {
+		if (x->c->requests[i] == MPI_REQUEST_NULL)
+			continue;
 		if (i < x->receives)
 			PMPI_Cancel(&x->c->requests[i]);
 		PMPI_Request_free(&x->c->requests[i]);
@@ -138,7 +140,8 @@ static int finish(struct run *x)
 	for (int i = 0; i < x->pending && failed == MPI_ERR_IN_STATUS; i++)
 		if (statuses[i].MPI_ERROR != MPI_SUCCESS && statuses[i].MPI_ERROR != MPI_ERR_PENDING)
 			failed = statuses[i].MPI_ERROR;
-	x->pending = 0;
+	if (!failed)
+		x->pending = 0;
 	return failed;
 }
 
@@ -266,8 +269,8 @@ int fm_exchange(struct comm *c, struct side *send, struct side *recv, bool in_pl
 		failed = run(&x);
 		fm_log(c, "end", NULL);
 	}
-	for (int r = 0; x.saved && r < c->size; r++)
-		free(x.saved[r]);
+	for (int r = 0; x.saved && !failed && r < c->size; r++)
+		free(x.saved[r]); /* where it failed, MPI may still be reading there */
 	free(x.saved);
 	free(x.base);
 	free(x.sent);
