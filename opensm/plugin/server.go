@@ -199,7 +199,9 @@ func (s *Server) userOf(conn *net.UnixConn) (uint32, error) {
 	}
 	var cred *syscall.Ucred
 	var failed error
-	err = raw.Control(func(fd uintptr) { cred, failed = syscall.GetsockoptUcred(int(fd), syscall.SOL_SOCKET, syscall.SO_PEERCRED) })
+	err = raw.Control(func(fd uintptr) {
+		cred, failed = syscall.GetsockoptUcred(int(fd), syscall.SOL_SOCKET, syscall.SO_PEERCRED)
+	})
 	if err = errors.Join(err, failed); err != nil {
 		return 0, fmt.Errorf("look who is there: %w", err)
 	}
