@@ -1,11 +1,8 @@
 package daemon
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"strconv"
 	"time"
@@ -13,8 +10,6 @@ import (
 	"go.uber.org/zap"
 
 	"forsd/api"
-	"forsd/controller"
-	"forsd/lft"
 	"forsd/phasetable"
 	"forsd/planner"
 	"forsd/topology"
@@ -206,190 +201,6 @@ func (d *Daemon) endLeases(now time.Time) {
 			d.mu.Unlock()
 		}
 	}
-}
-
-// jobsBackend answers the API's questions about jobs.
-type jobsBackend struct{ *Daemon }
-
-// Jobs lists the jobs.
-func (b jobsBackend) Jobs() []api.Job {
-	var out []api.Job
-	for _, j := range b.jobList() {
-		out = append(out, j.summary())
-	}
-	return out
-}
-
-// Job is one job with its hosts.
-func (b jobsBackend) Job(name string) (*api.Job, error) {
-	j, err := b.findJob(name)
-	if err != nil {
-		return nil, err
-	}
-	return j.detail(), nil
-}
-
-// JobPlans holds the plan of a job.
-func (b jobsBackend) JobPlans(name string) (*api.Plans, error) {
-	j, err := b.findJob(name)
-	if err != nil {
-		return nil, err
-	}
-	return j.plans, nil
-}
-
-// ground is what a job's plan is made for: a fabric with some lanes left out, the
-// tables that the switches may hold, and the number that the plan will have.
-type ground struct {
-	fabric string
-	avoid  []controller.Lane
-	tables []*lft.Tables
-	next   uint64
-
-	view   *view
-	better <-chan struct{} // closed when the tables that are to come are there; nil where none are
-}
-
-func (g *ground) equal(h *ground) bool {
-	return g.fabric == h.fabric && slices.Equal(g.avoid, h.avoid) && slices.Equal(g.tables, h.tables) && g.next == h.next
-}
-
-// ground is what a job can be planned for now. It runs while no action is under
-// way.
-func (d *Daemon) ground() (*ground, error) {
-	g := &ground{tables: d.tablesPossible(), next: d.store.last + 1}
-	g.fabric, g.avoid = d.core.Ground()
-	g.view = d.view(g.fabric)
-	if g.view == nil || d.current() == nil || slices.Contains(g.tables, nil) {
-		return nil, api.Errorf(http.StatusServiceUnavailable, api.CodeNoPlan, "no verified plan is in force yet: jobs are planned once the fabric is")
-	}
-	if d.core.State() == controller.Sweeping {
-		d.mu.Lock()
-		g.better = d.rest
-		d.mu.Unlock()
-	}
-	return g, nil
-}
-
-// CreateJob plans a job and puts its plan in force. Planning is done beside the
-// loop, and again if something happened meanwhile that it depends on. What cannot
-// be planned on tables that are being replaced, such as a host that has just come,
-// waits for the new ones.
-func (b jobsBackend) CreateJob(ctx context.Context, q api.JobRequest) (*api.Job, error) {
-	for {
-		var was *ground
-		var err error
-		if cerr := b.calm(ctx, func() { was, err = b.ground() }); cerr != nil {
-			return nil, waited(cerr)
-		} else if err != nil {
-			return nil, err
-		}
-		j, err := b.planNew(q, was)
-		if err != nil && was.better != nil {
-			select {
-			case <-was.better:
-				continue
-			case <-b.stopped:
-			case <-ctx.Done():
-			}
-		}
-		if err != nil {
-			return nil, err
-		}
-		stale := false
-		cerr := b.calm(ctx, func() {
-			var now *ground
-			if now, err = b.ground(); err == nil {
-				if stale = !now.equal(was); !stale {
-					err = b.admit(j, q.Lease())
-				}
-			}
-		})
-		if cerr != nil {
-			return nil, waited(cerr)
-		} else if err != nil {
-			return nil, err
-		}
-		if !stale {
-			return j.detail(), nil
-		}
-	}
-}
-
-// waited explains that a request came to its end before its turn.
-func waited(err error) error {
-	if errors.Is(err, context.DeadlineExceeded) {
-		return api.Refused("a change of the fabric is being worked on, and did not end in time: try again")
-	}
-	return err
-}
-
-// planNew plans a job that is asked for.
-func (d *Daemon) planNew(q api.JobRequest, g *ground) (*job, error) {
-	tree := g.view.held(g.avoid)
-	members, err := planner.FindMembers(tree, q.Hosts)
-	if err != nil {
-		return nil, api.BadRequest("%v", err)
-	}
-	j := &job{jobFile: jobFile{Name: q.Name, Members: members, RanksPerHost: q.RanksPerHost}}
-	s, err := planner.PlanJob(tree, j.guids(), d.planning(), g.tables...)
-	if err != nil {
-		return nil, api.Refused("the job cannot be planned: %v", err)
-	}
-	return j.planned(s, g.next)
-}
-
-// admit makes a planned job durable and puts it in force. It runs while no action
-// is under way.
-func (d *Daemon) admit(j *job, lease time.Duration) error {
-	if j.Name != "" {
-		if other, err := d.findJob(j.Name); err == nil {
-			return api.Refused("%s has this name already: remove it, or take another name", other.label())
-		}
-	}
-	now := time.Now()
-	j.Created, j.PublishedAt, j.Expires = now, now, now.Add(lease)
-	if err := d.store.saveJob(j); err != nil {
-		return err
-	}
-	if err := d.setJob(j); err != nil {
-		return err
-	}
-	d.jobWarnings(d.troubles())
-	d.tellJob(j, "created")
-	return nil
-}
-
-// RenewJob lets a job's lease end so long from now.
-func (b jobsBackend) RenewJob(ctx context.Context, name string, lease time.Duration) (*api.Job, error) {
-	return b.changeJob(ctx, name, func(j *job) (*job, error) {
-		next := *j
-		next.Expires = time.Now().Add(lease)
-		if err := b.store.saveLease(&next); err != nil {
-			return nil, err
-		}
-		return &next, b.setJob(&next)
-	})
-}
-
-// RemoveJob ends a job.
-func (b jobsBackend) RemoveJob(ctx context.Context, name string) (*api.Job, error) {
-	return b.changeJob(ctx, name, func(j *job) (*job, error) { return j, b.endJob(j, "removed") })
-}
-
-// changeJob runs a change of a job while no action is under way.
-func (b jobsBackend) changeJob(ctx context.Context, name string, change func(*job) (*job, error)) (*api.Job, error) {
-	var j *job
-	var err error
-	cerr := b.calm(ctx, func() {
-		if j, err = b.findJob(name); err == nil {
-			j, err = change(j)
-		}
-	})
-	if err = errors.Join(waited(cerr), err); err != nil {
-		return nil, err
-	}
-	return j.detail(), nil
 }
 
 // jobWarnings raises what is wrong with jobs: hosts that plans leave out, plans

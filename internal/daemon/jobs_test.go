@@ -381,8 +381,9 @@ func TestJobOfNewcomer(t *testing.T) {
 	ok(t, err)
 	ok(t, b.calm(t.Context(), func() {
 		g, err := b.ground()
-		ok(t, err)
-		if j, err := b.planNew(api.JobRequest{Hosts: []string{"Hca0000", "Hca0005"}}, g); err == nil {
+		if err != nil {
+			t.Error(err)
+		} else if j, err := b.planNew(api.JobRequest{Hosts: []string{"Hca0000", "Hca0005"}}, g); err == nil {
 			t.Errorf("amid the sweep the newcomer is in %+v", j)
 		}
 	}))
