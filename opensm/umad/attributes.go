@@ -20,8 +20,8 @@ type nodeInfo struct {
 }
 
 func parseNodeInfo(b []byte) (nodeInfo, error) {
-	n := nodeInfo{kind: topology.Adapter, ports: int(b[3]), guid: topology.GUID(binary.BigEndian.Uint64(b[12:])),
-		portGUID: topology.GUID(binary.BigEndian.Uint64(b[20:])), port: b[36]}
+	n := nodeInfo{kind: topology.Adapter, ports: int(b[3]), guid: guidOf(b[12:]),
+		portGUID: guidOf(b[20:]), port: b[36]}
 	switch b[2] {
 	case 1:
 	case 2:
@@ -150,7 +150,7 @@ func parseNotice(b []byte) (Notice, error) {
 	n := Notice{Trap: binary.BigEndian.Uint16(b[4:]), Issuer: topology.LID(binary.BigEndian.Uint16(b[6:]))}
 	switch details := b[10:]; n.Trap {
 	case TrapInService, TrapOutOfService:
-		n.GUID = topology.GUID(binary.BigEndian.Uint64(details[14:])) // the second half of a GID
+		n.GUID = guidOf(details[14:]) // the second half of a GID
 	case TrapLinkState:
 		n.Subject = topology.LID(binary.BigEndian.Uint16(details))
 	case TrapCapabilities:

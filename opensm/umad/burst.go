@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"forsd/topology"
@@ -92,6 +93,9 @@ type loop struct {
 	bursts chan *burst
 	quit   chan struct{} // closed to end the loop
 	ended  chan struct{} // closed when it has ended
+
+	closing  sync.Once
+	closeErr error
 
 	under []*burst   // under way, urgent ones first
 	sent  []question // and not answered
@@ -353,14 +357,12 @@ func (x *loop) finish(err error) {
 	})
 }
 
-// close ends the loop and closes the wire.
+// close ends the loop and closes the wire. More calls wait for the first.
 func (x *loop) close() error {
-	select {
-	case <-x.ended:
-		return nil
-	default:
-	}
-	close(x.quit)
-	<-x.ended
-	return x.wire.close()
+	x.closing.Do(func() {
+		close(x.quit)
+		<-x.ended
+		x.closeErr = x.wire.close()
+	})
+	return x.closeErr
 }
