@@ -99,6 +99,7 @@ type WhatIf struct {
 	Fail  []string  `json:"fail"`            // a node, or node/port
 	Done  *Progress `json:"done,omitempty"`  // how far an exchange has come
 	Epoch uint64    `json:"epoch,omitempty"` // the plan that the exchange runs, 0 for the one in force
+	Job   string    `json:"job,omitempty"`   // the job whose exchange it is, by number or name
 }
 
 // Forecast is the answer to a WhatIf.

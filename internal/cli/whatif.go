@@ -19,6 +19,7 @@ type whatIf struct {
 	fail  []string
 	done  string
 	epoch uint64
+	job   string
 	out   string
 	csv   bool
 }
@@ -34,8 +35,9 @@ GUID) or a cable (NODE/PORT), and shows what that would cost.
 With --done it also plans what remains of an exchange that has run so many phases
 of the plan in force, or of that of --epoch: every pair of servers that has not
 met yet, in as few phases as can be, and as much of the old plan as can stay.
-Without --fail that is for the fabric as it is now. --out writes the phases of
-what remains to a file, or without --done those of the whole plan.`,
+With --job the exchange is that of a job. Without --fail that is for the fabric
+as it is now. --out writes the phases of what remains to a file, or without --done
+those of the whole plan.`,
 		Example: `  forsctl whatif --fail Spine010
   forsctl whatif --fail Leaf007/31 --fail Leaf007/32 --json
   forsctl whatif --fail Spine010 --done 33%
@@ -52,6 +54,7 @@ what remains to a file, or without --done those of the whole plan.`,
 	cmd.Flags().StringArrayVar(&f.fail, "fail", nil, "take a node (description or GUID) or a cable (NODE/PORT) out; repeatable")
 	cmd.Flags().StringVar(&f.done, "done", "", "how much of the exchange has run: a number of phases, or a share such as 33%")
 	cmd.Flags().Uint64Var(&f.epoch, "epoch", 0, "the epoch whose plan the exchange runs (default the one in force)")
+	cmd.Flags().StringVar(&f.job, "job", "", "the job whose exchange it is, by number or name")
 	cmd.Flags().StringVar(&f.out, "out", "", "write the phases to this file, as the binary table; - for standard output")
 	cmd.Flags().BoolVar(&f.csv, "csv", false, "write them as text")
 	return cmd
@@ -62,6 +65,8 @@ func (f *whatIf) query(json bool) (q api.WhatIf, err error) {
 	switch {
 	case len(f.fail) == 0 && f.done == "":
 		return q, fmt.Errorf("--fail is missing: name a node (description or GUID) or a cable (NODE/PORT), or say with --done what has run of an exchange")
+	case f.job != "" && f.done == "":
+		return q, fmt.Errorf("--done is missing: say how many phases of job %s have run", f.job)
 	case f.epoch != 0 && f.done == "":
 		return q, fmt.Errorf("--done is missing: say how many phases of epoch %d have run", f.epoch)
 	case f.csv && f.out == "":
@@ -69,7 +74,7 @@ func (f *whatIf) query(json bool) (q api.WhatIf, err error) {
 	case f.out == "-" && json:
 		return q, fmt.Errorf("--json and --out - both want standard output: name a file for the phases")
 	}
-	q = api.WhatIf{Fail: f.fail, Epoch: f.epoch}
+	q = api.WhatIf{Fail: f.fail, Epoch: f.epoch, Job: f.job}
 	if f.done != "" {
 		if q.Done, err = api.ParseProgress(f.done); err != nil {
 			return q, fmt.Errorf("--done: %w", err)

@@ -9,6 +9,7 @@ import (
 
 	"forsd/api"
 	"forsd/controller"
+	"forsd/phasetable"
 	"forsd/planner"
 	"forsd/topology"
 	"forsd/verify"
@@ -142,21 +143,21 @@ func (b backend) WhatIf(_ context.Context, q api.WhatIf) (*api.Forecast, error) 
 
 // remaining adds to a forecast what remains of an exchange.
 func (b backend) remaining(f *api.Forecast, t *topology.FatTree, q api.WhatIf) error {
-	old := b.current()
-	if q.Epoch != 0 && (old == nil || old.Epoch != q.Epoch) {
-		kept, err := b.store.load(q.Epoch)
-		if err != nil {
-			return api.BadRequest("epoch %d: %v", q.Epoch, err)
-		}
-		old = kept
-	}
-	if old == nil {
-		return api.Refused("no plan is in force yet: no exchange can have begun")
-	}
 	b.mu.Lock()
 	held := b.held
 	b.mu.Unlock()
-	rest, err := planner.Remaining((&view{tree: t}).held(held), old.view, q.Done.Of(old.view.Phases()))
+	t = (&view{tree: t}).held(held)
+	var old *phasetable.View
+	var err error
+	if q.Job != "" {
+		t, old, err = b.runningJob(t, q)
+	} else {
+		old, err = b.running(q.Epoch)
+	}
+	if err != nil {
+		return err
+	}
+	rest, err := planner.Remaining(t, old, q.Done.Of(old.Phases()))
 	if errors.Is(err, planner.ErrTooFar) {
 		return api.BadRequest("%v", err)
 	} else if err != nil {
@@ -174,11 +175,45 @@ func (b backend) remaining(f *api.Forecast, t *topology.FatTree, q api.WhatIf) e
 		}
 	}
 	p := rest.Plan
-	f.Table = rest.Table(old.Epoch)
-	f.Remaining = &api.Remaining{Epoch: old.Epoch, Done: rest.Done, Phases: p.Phases, LowerBound: p.LowerBound, Gap: p.Gap(),
+	f.Table = rest.Table(old.Epoch())
+	f.Table.Job = old.Job()
+	f.Remaining = &api.Remaining{Epoch: old.Epoch(), Done: rest.Done, Phases: p.Phases, LowerBound: p.LowerBound, Gap: p.Gap(),
 		Certificate: string(p.Certificate), Engine: string(p.Engine), Kept: rest.Kept, Moved: rest.Moved, Shed: rest.Shed, Anew: rest.Anew,
 		UnreachablePairs: len(p.Unreachable), PlanSeconds: rest.Took.Seconds()}
 	return nil
+}
+
+// running is the plan of an exchange under way, by its epoch; 0 is the one in force.
+func (b backend) running(n uint64) (*phasetable.View, error) {
+	e := b.current()
+	if n != 0 && (e == nil || e.Epoch != n) {
+		kept, err := b.store.load(n)
+		if err != nil {
+			return nil, api.BadRequest("epoch %d: %v", n, err)
+		}
+		e = kept
+	}
+	if e == nil {
+		return nil, api.Refused("no plan is in force yet: no exchange can have begun")
+	}
+	return e.view, nil
+}
+
+// runningJob is the same for a job, with the tree of its servers.
+func (b backend) runningJob(t *topology.FatTree, q api.WhatIf) (*topology.FatTree, *phasetable.View, error) {
+	j, err := b.findJob(q.Job)
+	if err != nil {
+		return nil, nil, err
+	}
+	t = planner.Restrict(t, j.guids())
+	if q.Epoch == 0 || q.Epoch == j.Epoch {
+		return t, j.view, nil
+	}
+	old, err := b.store.loadJob(jobVersion{j.ID, q.Epoch})
+	if err != nil {
+		return nil, nil, api.BadRequest("epoch %d of %s: its plan in force and the one before are kept: %v", q.Epoch, j.label(), err)
+	}
+	return t, old.view, nil
 }
 
 // Rollback publishes an old plan anew, if it holds on the fabric as it is.

@@ -96,8 +96,8 @@ func (s *store) lastOfJobs() (last uint64, err error) {
 	return max(last, n), nil
 }
 
-// saveJob makes a job's plan durable and drops its older ones. Its epoch must be
-// the last number, or the next.
+// saveJob makes a job's plan durable and drops its older ones but the last, whose
+// exchange may be under way. Its epoch must be the last number, or the next.
 func (s *store) saveJob(j *job) error {
 	v, parent := jobVersion{j.ID, j.Epoch}, filepath.Join(s.dir, jobsDir)
 	temp := filepath.Join(parent, fmt.Sprintf("%s%d", tempPrefix, j.ID))
@@ -129,13 +129,12 @@ func (s *store) saveJob(j *job) error {
 	return err
 }
 
-// dropJob removes the plans of a job before an epoch. What cannot be removed now
-// is removed next time.
+// dropJob removes the plans of a job before an epoch but the last of them. What
+// cannot be removed now is removed next time.
 func (s *store) dropJob(id, before uint64) {
-	for _, v := range s.jobVersions() {
-		if v.id == id && v.epoch < before {
-			_ = os.RemoveAll(s.jobPath(v))
-		}
+	old := slices.DeleteFunc(s.jobVersions(), func(v jobVersion) bool { return v.id != id || v.epoch >= before })
+	for _, v := range old[:max(0, len(old)-1)] {
+		_ = os.RemoveAll(s.jobPath(v))
 	}
 }
 

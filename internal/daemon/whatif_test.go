@@ -9,6 +9,36 @@ import (
 	"forsd/controller"
 )
 
+// TestWhatRemainsOfAJob does so for the exchange of a job, which goes by the job's
+// plan before the failure.
+func TestWhatRemainsOfAJob(t *testing.T) {
+	healthy := fabric(4, 4)
+	d := readable(newDaemon(t))
+	d.atRest(t, healthy)
+	j := d.make(t, "a", names(0, 8))
+	cut := lacking(healthy, 4, 0, 2)
+	d.dumpSeen(t.Context(), dump(cut))
+	d.drive(t, cut)
+	progress, err := api.ParseProgress("3")
+	ok(t, err)
+	for _, epoch := range []uint64{0, j.Epoch} {
+		f, err := backend{d}.WhatIf(t.Context(), api.WhatIf{Job: "a", Done: progress, Epoch: epoch})
+		ok(t, err)
+		if epoch == 0 {
+			epoch = d.job(t, "a").Epoch
+		}
+		if r := f.Remaining; r.Epoch != epoch || r.Gap != 0 || r.Phases < 5 || f.Table.Job != j.ID || len(f.Table.Servers) != 9 || f.Table.Phases != r.Phases {
+			t.Errorf("3 of 8 phases done of epoch %d: %+v, a table of job %d with %d servers", epoch, f.Remaining, f.Table.Job, len(f.Table.Servers))
+		}
+	}
+	for code, q := range map[string]api.WhatIf{api.CodeNotFound: {Job: "b", Done: progress}, api.CodeBadRequest: {Job: "a", Done: progress, Epoch: 1}} {
+		var e *api.Error
+		if _, err := (backend{d}).WhatIf(t.Context(), q); !errors.As(err, &e) || e.Code != code {
+			t.Errorf("%+v: %v, want %s", q, err, code)
+		}
+	}
+}
+
 // TestWhatRemains loses a cable in the midst of an exchange, before the tables
 // are mended, and gets it back.
 func TestWhatRemains(t *testing.T) {
