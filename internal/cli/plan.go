@@ -10,9 +10,17 @@ import (
 	"forsd/planner"
 )
 
+// planFlags are the flags of forsctl plan.
+type planFlags struct {
+	fabric        fabricFlags
+	engine        string
+	lids          string
+	out           string
+	writeBaseline string
+}
+
 func planCommand() *cobra.Command {
-	var fabric fabricFlags
-	var engine, lids, out, writeBaseline string
+	var f planFlags
 	cmd := &cobra.Command{
 		Use:   "plan --topology FILE --out DIR",
 		Short: "Plan the exchange on a fabric, with tables that carry it",
@@ -28,48 +36,51 @@ have to send over all their cables together, by linear programming.`,
 		Example: `  forsctl plan --topology ibnetdiscover.txt --out plan
   forsctl plan --topology opensm-subnet.lst --lmc 5 --fail Leaf007/31 --fail Spine010 --out plan`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if out == "" {
-				return fmt.Errorf("--out is missing: name a directory for the plan's files")
-			}
-			use, err := planner.ParseLIDs(lids)
-			if err != nil {
-				return fmt.Errorf("--lids: %w", err)
-			}
-			tree, err := fabric.load()
-			if err != nil {
-				return err
-			}
-			if len(tree.Servers) == 0 {
-				return fmt.Errorf("%s: no host takes part in the exchange: let --exclude leave some", fabric.topology)
-			}
-			result, err := planner.Make(tree, planner.Settings{Engine: engine, LIDs: use})
-			if err != nil {
-				return err
-			}
-			if err := result.WriteDir(out); err != nil {
-				return err
-			}
-			if writeBaseline != "" {
-				if err := os.WriteFile(writeBaseline, tree.Baseline.Encode(), 0o644); err != nil {
-					return err
-				}
-			}
-			if wantsJSON(cmd) {
-				return printJSON(cmd, result.Report())
-			}
-			return printPlan(cmd, result, out)
-		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
-	fabric.register(cmd)
-	cmd.Flags().StringVar(&engine, "engine", planner.Auto, "auto, algorithm, exact or ilp")
+	f.fabric.register(cmd)
+	cmd.Flags().StringVar(&f.engine, "engine", planner.Auto, "auto, algorithm, exact or ilp")
 	if err := cmd.RegisterFlagCompletionFunc("engine", cobra.FixedCompletions(planner.Engines, cobra.ShellCompDirectiveNoFileComp)); err != nil {
 		panic(err) // the flag is not the one above
 	}
-	cmd.Flags().StringVar(&lids, "lids", planner.AutoLIDs.String(), "LIDs of each server that the plan uses: lanes, a number, or auto")
-	cmd.Flags().StringVar(&out, "out", "", "directory for the plan's files")
-	cmd.Flags().StringVar(&writeBaseline, "write-baseline", "", "write the baseline that was used to this file")
+	cmd.Flags().StringVar(&f.lids, "lids", planner.AutoLIDs.String(), "LIDs of each server that the plan uses: lanes, a number, or auto")
+	cmd.Flags().StringVar(&f.out, "out", "", "directory for the plan's files")
+	cmd.Flags().StringVar(&f.writeBaseline, "write-baseline", "", "write the baseline that was used to this file")
 	return cmd
+}
+
+// run plans, writes the files and prints the report.
+func (f *planFlags) run(cmd *cobra.Command) error {
+	if f.out == "" {
+		return fmt.Errorf("--out is missing: name a directory for the plan's files")
+	}
+	use, err := planner.ParseLIDs(f.lids)
+	if err != nil {
+		return fmt.Errorf("--lids: %w", err)
+	}
+	tree, err := f.fabric.load()
+	if err != nil {
+		return err
+	}
+	if len(tree.Servers) == 0 {
+		return fmt.Errorf("%s: no host takes part in the exchange: let --exclude leave some", f.fabric.topology)
+	}
+	result, err := planner.Make(tree, planner.Settings{Engine: f.engine, LIDs: use})
+	if err != nil {
+		return err
+	}
+	if err := result.WriteDir(f.out); err != nil {
+		return err
+	}
+	if f.writeBaseline != "" {
+		if err := os.WriteFile(f.writeBaseline, tree.Baseline.Encode(), 0o644); err != nil {
+			return err
+		}
+	}
+	if wantsJSON(cmd) {
+		return printJSON(cmd, result.Report())
+	}
+	return printPlan(cmd, result, f.out)
 }
 
 // printPlan shows people the report, the warnings and the findings.

@@ -17,11 +17,16 @@ import (
 // mostRandom bounds --random.
 const mostRandom = 10_000
 
+// scenarioFlags are the flags of forsctl scenarios.
+type scenarioFlags struct {
+	tree   scenario.Tree
+	random int
+	seed   uint64
+	opensm bool
+}
+
 func scenariosCommand() *cobra.Command {
-	tree := scenario.LHCb
-	var random int
-	var seed uint64
-	var opensm bool
+	f := scenarioFlags{tree: scenario.LHCb}
 	cmd := &cobra.Command{
 		Use:   "scenarios [--opensm]",
 		Short: "Plan the exchange in the FORS paper's failure scenarios and in random ones",
@@ -43,41 +48,45 @@ The paper's own numbers stand beside them where its text has some.`,
   forsctl scenarios --spines 32 --leaves 32 --random 20 --seed 7
   forsctl scenarios --opensm --json >scenarios.json`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := tree.Validate(); err != nil {
-				return fmt.Errorf("--spines %d --leaves %d: %w", tree.Spines, tree.Leaves, err)
-			}
-			if random < 0 || random > mostRandom {
-				return fmt.Errorf("--random %d: want a number from 0 to %d", random, mostRandom)
-			}
-			o := scenario.Options{Tree: tree, Scenarios: append(scenario.Paper(tree), scenario.Random(tree, random, seed)...)}
-			if opensm {
-				if err := ibsim.Available(); err != nil {
-					return fmt.Errorf("--opensm: %w", err)
-				}
-				o.Engines = scenario.Engines
-			}
-			bar := progress(cmd, o.Steps())
-			done := 0
-			o.Step = func(name, work string) {
-				bar.Describe(fmt.Sprintf("%s, %-6s", name, work))
-				_ = bar.Set(done)
-				done++
-			}
-			results, err := scenario.Run(cmd.Context(), o)
-			_ = bar.Finish()
-			if err != nil {
-				return err
-			}
-			return printScenarios(cmd, tree, results)
-		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
-	cmd.Flags().IntVar(&tree.Spines, "spines", tree.Spines, "M0: spines, and servers of a leaf")
-	cmd.Flags().IntVar(&tree.Leaves, "leaves", tree.Leaves, "M1: leaves")
-	cmd.Flags().IntVar(&random, "random", 4, "number of random scenarios beside the paper's")
-	cmd.Flags().Uint64Var(&seed, "seed", 1, "seed of the random scenarios")
-	cmd.Flags().BoolVar(&opensm, "opensm", false, "simulate each under a real OpenSM as well")
+	cmd.Flags().IntVar(&f.tree.Spines, "spines", f.tree.Spines, "M0: spines, and servers of a leaf")
+	cmd.Flags().IntVar(&f.tree.Leaves, "leaves", f.tree.Leaves, "M1: leaves")
+	cmd.Flags().IntVar(&f.random, "random", 4, "number of random scenarios beside the paper's")
+	cmd.Flags().Uint64Var(&f.seed, "seed", 1, "seed of the random scenarios")
+	cmd.Flags().BoolVar(&f.opensm, "opensm", false, "simulate each under a real OpenSM as well")
 	return cmd
+}
+
+// run works through the scenarios and prints the results.
+func (f *scenarioFlags) run(cmd *cobra.Command) error {
+	tree := f.tree
+	if err := tree.Validate(); err != nil {
+		return fmt.Errorf("--spines %d --leaves %d: %w", tree.Spines, tree.Leaves, err)
+	}
+	if f.random < 0 || f.random > mostRandom {
+		return fmt.Errorf("--random %d: want a number from 0 to %d", f.random, mostRandom)
+	}
+	o := scenario.Options{Tree: tree, Scenarios: append(scenario.Paper(tree), scenario.Random(tree, f.random, f.seed)...)}
+	if f.opensm {
+		if err := ibsim.Available(); err != nil {
+			return fmt.Errorf("--opensm: %w", err)
+		}
+		o.Engines = scenario.Engines
+	}
+	bar := progress(cmd, o.Steps())
+	done := 0
+	o.Step = func(name, work string) {
+		bar.Describe(fmt.Sprintf("%s, %-6s", name, work))
+		_ = bar.Set(done)
+		done++
+	}
+	results, err := scenario.Run(cmd.Context(), o)
+	_ = bar.Finish()
+	if err != nil {
+		return err
+	}
+	return printScenarios(cmd, tree, results)
 }
 
 // modelText says what the model is.
