@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"forsd/phasetable"
 )
 
 // script is a server that reads a request and gives the next of its answers, byte
@@ -246,4 +248,24 @@ func TestRemaining(t *testing.T) {
 	p.wants("await", "1 43")
 	p.contains("memory "+write(t, data), "epoch 42 ")
 	p.contains("remaining 1", "error -25 ")
+}
+
+// TestRemainingOfJob names the job whose exchange it is.
+func TestRemainingOfJob(t *testing.T) {
+	view, err := phasetable.Decode(small(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	of7 := view.Table()
+	of7.Job = 7
+	data, _ := encode(t, of7)
+	table := fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(data), data)
+	where, s := answer(t, table, table)
+	p := start(t)
+	p.contains("open "+where+"?job=7", "epoch 42 ")
+	<-s.requests
+	p.contains("remaining 1", "epoch 42 ")
+	if body := `{"epoch":42,"done":1,"job":"7","fail":[]}`; !strings.HasSuffix(<-s.requests, "\r\n\r\n"+body) {
+		t.Errorf("the request does not ask %s", body)
+	}
 }

@@ -347,15 +347,18 @@ static char *put_text(char *out, const char *text)
 }
 
 /* whatif is the body of the request for what is left of an exchange. */
-static char *whatif(uint64_t epoch, uint32_t done, const char *const *fail)
+static char *whatif(const struct fors_info *info, uint32_t done, const char *const *fail)
 {
-	size_t size = 128;
+	size_t size = 192;
 	for (const char *const *f = fail; f && *f; f++)
 		size += 6 * strlen(*f) + 3; /* each byte may become \u0000 */
 	char *json = malloc(size);
 	if (!json)
 		return NULL;
-	char *out = json + sprintf(json, "{\"epoch\":%" PRIu64 ",\"done\":%" PRIu32 ",\"fail\":[", epoch, done);
+	char *out = json + sprintf(json, "{\"epoch\":%" PRIu64 ",\"done\":%" PRIu32, info->epoch, done);
+	if (info->job)
+		out += sprintf(out, ",\"job\":\"%" PRIu64 "\"", info->job);
+	out += sprintf(out, ",\"fail\":[");
 	for (const char *const *f = fail; f && *f; f++) {
 		if (f != fail)
 			*out++ = ',';
@@ -378,7 +381,7 @@ int fors_remaining(const fors_table *table, uint32_t done, const char *const *fa
 	int failed = fors_source_(table->source.where, &s, err);
 	if (failed)
 		return failed;
-	char *json = whatif(table->info.epoch, done, fail);
+	char *json = whatif(&table->info, done, fail);
 	if (json) {
 		const struct question q = {.of = REMAINING, .json = json};
 		failed = ask(&s, &q, left, err);
