@@ -44,9 +44,11 @@ type OpenSM struct {
 	TableComments   bool          `yaml:"table_comments"`   // write each LID's port GUID as a comment
 	PIDFile         string        `yaml:"pid_file"`         // "" asks systemd for Unit, then searches /proc
 	Unit            string        `yaml:"unit"`             // systemd unit of OpenSM, a glob pattern
-	DumpCommand     []string      `yaml:"dump_command"`     // prints the tables that the switches hold
+	Umad            UmadPort      `yaml:"umad"`             // the local port by which tables are read
+	UmadWindow      int           `yaml:"umad_window"`      // datagrams that are under way at a time
+	DumpCommand     []string      `yaml:"dump_command"`     // prints the tables that the switches hold, where Umad cannot
 	SweepTimeout    time.Duration `yaml:"sweep_timeout"`    // signal sent to new dump seen
-	ReadbackTimeout time.Duration `yaml:"readback_timeout"` // of DumpCommand
+	ReadbackTimeout time.Duration `yaml:"readback_timeout"` // of either way of reading tables
 	LMC             LMC           `yaml:"lmc"`
 }
 
@@ -108,6 +110,7 @@ func Default() *Config {
 			Conf:            "/etc/opensm/opensm.conf",
 			LFTsFile:        "/var/lib/forsd/opensm/lfts.dump",
 			Unit:            "opensm@*.service",
+			UmadWindow:      16,
 			DumpCommand:     []string{"dump_fts", "-n"},
 			SweepTimeout:    10 * time.Second,
 			ReadbackTimeout: 30 * time.Second,

@@ -52,6 +52,8 @@ opensm:
   table_comments: true
   pid_file: /o.pid
   unit: opensm.service
+  umad: mlx5_0:1
+  umad_window: 8
   dump_command:
     - ibsim-run
     - dump_fts
@@ -77,6 +79,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 		OpenSM: OpenSM{
 			DumpDir: "/d", CacheDir: "/c", Conf: "/o.conf", Log: "/o.log", LFTsFile: "/l.dump",
 			TableComments: true, PIDFile: "/o.pid", Unit: "opensm.service",
+			Umad: "mlx5_0:1", UmadWindow: 8,
 			DumpCommand:  []string{"ibsim-run", "dump_fts", "-n"},
 			SweepTimeout: 90 * time.Second, ReadbackTimeout: 500 * time.Millisecond, LMC: 0,
 		},
@@ -140,6 +143,8 @@ func TestProblems(t *testing.T) {
 		{"lids", "version: 1\nplanning: {lids: 0}\n", `c.yaml:2: planning.lids: "0" is not one of auto, lanes and the numbers 1 to 128`},
 		{"engine", "version: 1\nplanning: {engine: fast}\n", `c.yaml:2: planning.engine: "fast" is not one of auto, algorithm, exact, ilp`},
 		{"lmc", "version: 1\nopensm: {lmc: 8}\n", `c.yaml:2: opensm.lmc: "8" is neither auto nor a number from 0 to 7`},
+		{"umad", "version: 1\nopensm: {umad: 'mlx5_0:0'}\n", `c.yaml:2: opensm.umad: "mlx5_0:0" is neither auto, off, nor a port such as mlx5_0 or mlx5_0:1`},
+		{"umad window", "version: 1\nopensm: {umad_window: 0}\n", "c.yaml:2: opensm.umad_window: 0 is not a number of datagrams from 1 to 1024"},
 		{"command as word", "version: 1\nopensm: {dump_command: dump_fts}\n", "c.yaml:2: opensm.dump_command: is not a list such as [dump_fts, -n]"},
 		{"empty command", "version: 1\nopensm: {dump_command: []}\n", "c.yaml:2: opensm.dump_command: names no program: want a list such as [dump_fts, -n]"},
 		{"command of groups", "version: 1\nopensm: {dump_command: [a, {b: c}]}\n", "c.yaml:2: opensm.dump_command: item 2 is a list or a group where one value is wanted"},

@@ -14,6 +14,10 @@ import (
 // holds 108 bytes, the last of them zero.
 const maxSocketPath = 107
 
+// maxUmadWindow is the most datagrams under way at a time: more than any switch
+// or adapter keeps in its queue.
+const maxUmadWindow = 1024
+
 // Validate judges the values: ranges, forms, what must fit together. Its error
 // is an *Error that lists everything that is wrong; whether files and
 // directories exist is not its business.
@@ -67,6 +71,9 @@ func (v *judge) opensm(o *OpenSM) {
 	}
 	if _, err := path.Match(o.Unit, ""); err != nil {
 		v.add("opensm.unit", "%q is not a pattern of unit names: %v", o.Unit, err)
+	}
+	if o.UmadWindow < 1 || o.UmadWindow > maxUmadWindow {
+		v.add("opensm.umad_window", "%d is not a number of datagrams from 1 to %d", o.UmadWindow, maxUmadWindow)
 	}
 	if len(o.DumpCommand) == 0 || o.DumpCommand[0] == "" {
 		v.add("opensm.dump_command", "names no program: want a list such as [dump_fts, -n]")

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -97,4 +98,26 @@ func (l LMC) String() string {
 		return "auto"
 	}
 	return strconv.Itoa(int(l))
+}
+
+// UmadPort is a local InfiniBand port as device or device:port, "" for the one
+// that is in the fabric, or UmadOff.
+type UmadPort string
+
+// UmadOff leaves the reading of tables to the command.
+const UmadOff UmadPort = "off"
+
+var umadPort = regexp.MustCompile(`^[A-Za-z0-9_.-]+(:[1-9][0-9]{0,2})?$`)
+
+// UnmarshalText accepts auto, off, and the names of ports.
+func (p *UmadPort) UnmarshalText(text []byte) error {
+	switch {
+	case string(text) == "auto":
+		*p = ""
+	case umadPort.Match(text):
+		*p = UmadPort(text)
+	default:
+		return fmt.Errorf("%q is neither auto, off, nor a port such as mlx5_0 or mlx5_0:1", text)
+	}
+	return nil
 }

@@ -37,6 +37,7 @@ type Daemon struct {
 	core      *controller.Controller // owned by loop
 	store     *store                 // used by one action at a time, and by loop between actions
 	finder    opensm.Finder
+	switches  *opensm.Switches // used by one action at a time; nil before the first read-back
 	health    *health.Tracker
 	metrics   *metrics
 	plans     *api.Plans

@@ -12,6 +12,7 @@ import (
 	"forsd/controller"
 	"forsd/lft"
 	"forsd/opensm"
+	"forsd/opensm/umad"
 	"forsd/planner"
 	"forsd/topology"
 	"forsd/verify"
@@ -242,6 +243,25 @@ func (d *Daemon) signal(ctx context.Context) error {
 	return err
 }
 
+// reader reads the switches. It lasts as long as the process, so that the local
+// port stays open.
+func (d *Daemon) reader() *opensm.Switches {
+	if c := &d.cfg.OpenSM; d.switches == nil {
+		d.switches = &opensm.Switches{Port: string(c.Umad), Limits: umad.Options{Window: c.UmadWindow},
+			Command: opensm.ReadBack{Command: c.DumpCommand, Timeout: c.ReadbackTimeout}, Note: d.readsBy}
+	}
+	return d.switches
+}
+
+// readsBy logs how the switches are read from now on.
+func (d *Daemon) readsBy(err error) {
+	if err == nil {
+		d.log.Info("tables are read out of the switches directly")
+		return
+	}
+	d.log.Info("tables are read out of the switches by a command", zap.Strings("command", d.cfg.OpenSM.DumpCommand), zap.NamedError("because", err))
+}
+
 // readBack reads the tables out of the switches and compares them with those of
 // the fabric. The plan that follows is verified on what was read.
 func (d *Daemon) readBack(ctx context.Context, a controller.ReadBack) controller.Event {
@@ -250,7 +270,7 @@ func (d *Daemon) readBack(ctx context.Context, a controller.ReadBack) controller
 		return controller.ReadBackDone{Err: errForgotten.Error()}
 	}
 	swept := time.Now()
-	got, err := opensm.ReadBack{Command: d.cfg.OpenSM.DumpCommand, Timeout: d.cfg.OpenSM.ReadbackTimeout}.Tables(ctx)
+	got, whole, err := d.reader().Tables(ctx, v.tree.Fabric)
 	if err != nil {
 		return controller.ReadBackDone{Err: err.Error()}
 	}
@@ -258,8 +278,10 @@ func (d *Daemon) readBack(ctx context.Context, a controller.ReadBack) controller
 	if err != nil {
 		return controller.ReadBackDone{Err: err.Error()}
 	}
-	if lid := lft.FillUnread(got, want.tables); lid != 0 {
-		d.log.Debug("the entries of one LID are beyond what dump_fts reads, and are taken as planned", zap.Uint16("lid", uint16(lid)))
+	if !whole {
+		if lid := lft.FillUnread(got, want.tables); lid != 0 {
+			d.log.Debug("the entries of one LID are beyond what dump_fts reads, and are taken as planned", zap.Uint16("lid", uint16(lid)))
+		}
 	}
 	err = lft.Compare(want.tables, got, lft.LIDs(v.tree.Fabric))
 	d.setTablesInForce(got, err == nil)

@@ -1,0 +1,152 @@
+package opensm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"forsd/lft"
+	"forsd/opensm/umad"
+	"forsd/topology"
+)
+
+// errSwitchedOff is why datagrams of our own are not used where nobody wants it.
+var errSwitchedOff = errors.New("opensm.umad is off")
+
+// UmadOff is the Switches.Port that leaves the reading to the command.
+const UmadOff = "off"
+
+// Switches reads the forwarding tables out of the switches: by datagrams of its
+// own, or, where those cannot be used or fail, by a command. Its methods are
+// called one at a time.
+type Switches struct {
+	// Port is the local port to use, as device or device:port. Empty means the
+	// one that is in the fabric, UmadOff none.
+	Port    string
+	Limits  umad.Options
+	Command ReadBack
+	// Note is told why the command is used, or nil when it is not any more; once
+	// for each change. nil tells nobody.
+	Note func(err error)
+
+	reader *umad.Reader
+	told   bool   // Note has been called
+	noted  string // what it was told last
+}
+
+// Tables reads the tables of all switches of f. whole is false where a command
+// read them, which may leave out the last LID; see lft.FillUnread. The error says
+// what went wrong either way.
+func (s *Switches) Tables(ctx context.Context, f *topology.Fabric) (t *lft.Tables, whole bool, err error) {
+	t, own := s.own(ctx, f)
+	s.note(own)
+	if own == nil {
+		return t, true, nil
+	}
+	if ctx.Err() != nil {
+		return nil, false, own
+	}
+	if t, err = s.Command.Tables(ctx); err != nil {
+		if !errors.Is(own, errSwitchedOff) && !errors.Is(own, umad.ErrNotBuiltIn) {
+			err = fmt.Errorf("%w; before that: %w", err, own)
+		}
+		return nil, false, err
+	}
+	return t, false, nil
+}
+
+// own reads the tables by datagrams of our own.
+func (s *Switches) own(ctx context.Context, f *topology.Fabric) (*lft.Tables, error) {
+	if s.reader == nil {
+		p, err := PickPort(s.Port, f)
+		if err != nil {
+			return nil, err
+		}
+		if s.reader, err = umad.Open(p, s.Limits); err != nil {
+			return nil, err
+		}
+	}
+	timeout := s.Command.Timeout
+	if timeout <= 0 {
+		timeout = defaultReadBackTimeout
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("it took longer than %v", timeout))
+	defer cancel()
+	t, err := s.reader.Tables(ctx, f)
+	if t == nil && ctx.Err() == nil { // it is the port that fails, and not a switch: choose again
+		err = errors.Join(err, s.Close())
+	}
+	if err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+// note tells of a change.
+func (s *Switches) note(err error) {
+	text := ""
+	if err != nil {
+		text = err.Error()
+	}
+	if s.Note != nil && (!s.told || text != s.noted) {
+		s.Note(err)
+	}
+	s.told, s.noted = true, text
+}
+
+// Close gives the port up; the next call opens one again.
+func (s *Switches) Close() error {
+	if s.reader == nil {
+		return nil
+	}
+	err := s.reader.Close()
+	s.reader = nil
+	return err
+}
+
+// PickPort chooses the local port by which the switches of f are read: of those
+// that the setting allows (see Switches.Port) the one that is in the fabric,
+// otherwise an active one. f may be nil. The error says what is missing.
+func PickPort(setting string, f *topology.Fabric) (umad.LocalPort, error) {
+	if setting == UmadOff {
+		return umad.LocalPort{}, errSwitchedOff
+	}
+	all, err := umad.LocalPorts()
+	if err != nil {
+		return umad.LocalPort{}, err
+	}
+	return pick(all, setting, f)
+}
+
+func pick(all []umad.LocalPort, setting string, f *topology.Fabric) (umad.LocalPort, error) {
+	allowed := slices.DeleteFunc(slices.Clone(all), func(p umad.LocalPort) bool {
+		return !p.InfiniBand || setting != "" && setting != p.Device && setting != p.String()
+	})
+	if len(allowed) == 0 {
+		if setting != "" {
+			return umad.LocalPort{}, fmt.Errorf("there is no InfiniBand port %s on this machine: set opensm.umad to one of %v", setting, all)
+		}
+		return umad.LocalPort{}, errors.New("there is no InfiniBand port on this machine")
+	}
+	slices.SortStableFunc(allowed, func(a, b umad.LocalPort) int { return rank(f, b) - rank(f, a) })
+	if rank(f, allowed[0]) == 0 {
+		return umad.LocalPort{}, fmt.Errorf("none of the InfiniBand ports %v is active: check its cable, and that a subnet manager runs", allowed)
+	}
+	return allowed[0], nil
+}
+
+// rank is how well a port suits: 2 in the fabric, 1 active, 0 neither.
+func rank(f *topology.Fabric, p umad.LocalPort) int {
+	if f != nil {
+		for _, e := range f.EndPorts() {
+			if e.GUID == p.GUID && p.GUID != 0 {
+				return 2
+			}
+		}
+	}
+	if p.State == topology.Active {
+		return 1
+	}
+	return 0
+}
