@@ -108,6 +108,7 @@ func (b backend) change(before uint64, text string) api.Change {
 }
 
 // WhatIf plans the fabric as it would be, and what remains of an exchange on it.
+// Cables that are held back stay so.
 func (b backend) WhatIf(_ context.Context, q api.WhatIf) (*api.Forecast, error) {
 	v := b.latest()
 	if v == nil {
@@ -123,6 +124,10 @@ func (b backend) WhatIf(_ context.Context, q api.WhatIf) (*api.Forecast, error) 
 	if err != nil {
 		return nil, api.Refused("%v", err)
 	}
+	b.mu.Lock()
+	held := b.held
+	b.mu.Unlock()
+	tree = (&view{tree: tree}).held(held)
 	result, err := planner.Make(tree, b.planning())
 	if err != nil {
 		return nil, api.Refused("%v", err)
@@ -143,10 +148,6 @@ func (b backend) WhatIf(_ context.Context, q api.WhatIf) (*api.Forecast, error) 
 
 // remaining adds to a forecast what remains of an exchange.
 func (b backend) remaining(f *api.Forecast, t *topology.FatTree, q api.WhatIf) error {
-	b.mu.Lock()
-	held := b.held
-	b.mu.Unlock()
-	t = (&view{tree: t}).held(held)
 	var old *phasetable.View
 	var err error
 	if q.Job != "" {

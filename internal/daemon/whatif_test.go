@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -98,4 +99,26 @@ func TestWhatRemains(t *testing.T) {
 	d.setTablesInForce(nil, true)
 	_, err = ask(first.Epoch)
 	refused(api.CodeRefused, "not known yet", err)
+}
+
+// TestWhatIfHolds plans without the cables that are held back, as forsd itself does:
+// leaf 1 then has two lanes of four for its 4·12 transfers to other leaves.
+func TestWhatIfHolds(t *testing.T) {
+	d := newDaemon(t)
+	d.bringUp(t, fabric(4, 4))
+	for _, c := range []struct {
+		held   []controller.Lane
+		phases int
+	}{{nil, 16}, {[]controller.Lane{{Leaf: 1, Lane: 2}}, 24}} {
+		d.mu.Lock()
+		d.held = c.held
+		d.mu.Unlock()
+		f, err := backend{d}.WhatIf(t.Context(), api.WhatIf{Fail: []string{"Spine003"}})
+		ok(t, err)
+		var plan struct{ Phases int }
+		ok(t, json.Unmarshal(f.Plan, &plan))
+		if plan.Phases != c.phases || f.Table.Phases != c.phases {
+			t.Errorf("a spine would fail, %v held: %d phases, %d in the table; want %d", c.held, plan.Phases, f.Table.Phases, c.phases)
+		}
+	}
 }
