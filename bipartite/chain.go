@@ -46,15 +46,15 @@ func (t *table[V]) force(u, word uint32) bool {
 // shortest returns which of the chains ends first, or −1 when out of steps. It
 // moves them on.
 func (t *table[V]) shortest(chains []chain) int {
-	k := t.k & 7
+	k, free, left, right := t.k&7, t.free, t.left, t.right
 	for t.steps >= 0 {
 		for i := range chains {
 			c := &chains[i]
-			if t.free[c.v]>>(c.a&63)&1 != 0 {
+			if free[c.v]>>(c.a&63)&1 != 0 {
 				return i
 			}
-			u := uint32(t.left[c.v<<k+c.a])
-			c.v = t.right[u<<k+c.b] & vertexMask
+			u := uint32(left[c.v<<k+c.a])
+			c.v = right[u<<k+c.b] & vertexMask
 		}
 		t.steps -= len(chains)
 	}

@@ -157,14 +157,11 @@ func (w *worker) tabulate(n, degree int, rows []int32) (end outcome, edge int) {
 	}
 }
 
-// tablePays tells whether a graph costs less by a table than by halving it first.
+// tablePays tells whether a graph costs less by a table than by halving it first:
+// four edges in a table cost about as much as an arc on its way there.
 func tablePays(n int, t task) bool {
-	return t.degree <= tableDegree && n*t.degree <= tableGain*len(t.arcs)
+	return t.degree <= tableDegree && n*t.degree <= 4*len(t.arcs)
 }
-
-// tableGain is how many edges in a table cost as much as an arc to be halved down
-// to a table.
-var tableGain = 3
 
 // colourArcs colours a task: by a table if that pays and chains stay short, or
 // else by halves.

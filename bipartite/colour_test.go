@@ -271,6 +271,14 @@ func TestRefused(t *testing.T) {
 	if err := c.Colours(2, 2, []int32{0, 1, 0, 1}, make([]uint16, 3)); err == nil {
 		t.Error("short result: no error")
 	}
+	high := slices.Repeat([]int32{0}, 2*(tableDegree+1))
+	if err := c.Colours(2, tableDegree+1, high, make([]uint16, len(high))); err == nil {
+		t.Error("uneven rows of high degree: no error")
+	}
+	short := Colourer{scratch: []*worker{{chainSteps: -1}}}
+	if err := short.Colours(4, 2, []int32{0, 1, 2, 3, 0, 2, 1, 1}, make([]uint16, 8)); err == nil {
+		t.Error("uneven rows that run out of steps: no error")
+	}
 	if err := c.Arcs(1, 1, []Arc{{0, 0, 1}}, nil); err == nil {
 		t.Error("no room for the result: no error")
 	}

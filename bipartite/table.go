@@ -32,12 +32,7 @@ type row struct {
 	masks  [tableDegree]uint64    // [place] colours free at its right vertex, as bits
 	places [2 * tableDegree]uint8 // [colour] place; entry tableDegree is for no colour
 	late   [tableDegree]uint8     // places without a colour
-	from   [tableDegree]uint8     // [colour] the one that a search came from, or searchRoot
-	queue  [tableDegree]uint8     // colours that a search has come to
 }
-
-// searchRoot stands for the edge that a search began at.
-const searchRoot = 1 << 7
 
 // outcome is how colouring a table has ended.
 type outcome int
@@ -54,8 +49,9 @@ const (
 func (t *table[V]) colour(n, degree int, rows []int32, steps int) (end outcome, edge int) {
 	t.n, t.degree, t.k, t.steps = n, degree, uint(bits.Len(uint(degree-1)))&7, steps
 	all := ^uint64(0) >> (tableDegree - uint(degree))
-	for v := range grow(&t.free, n) {
-		t.free[v] = all
+	free := grow(&t.free, n)
+	for v := range free {
+		free[v] = all
 	}
 	grow(&t.right, n<<t.k)
 	grow(&t.left, n<<t.k)
@@ -86,12 +82,12 @@ func (t *table[V]) colour(n, degree int, rows []int32, steps int) (end outcome, 
 // there is one, and returns how many are late. It returns the place of an edge
 // that leads to no vertex, or −1.
 func (t *table[V]) fit(row []int32, all uint64) (late, bad int) {
-	r, free := &t.row, all
+	r, right, free := &t.row, t.free, all
 	for j, v := range row {
-		if uint32(v) >= uint32(len(t.free)) {
+		if uint32(v) >= uint32(len(right)) {
 			return 0, j
 		}
-		m := t.free[v]
+		m := right[v]
 		r.masks[j&(tableDegree-1)] = m
 		m &= free
 		first := m & -m // 0 for none
@@ -121,50 +117,16 @@ next:
 				continue next
 			}
 		}
-		if !r.search(j) {
-			r.late[still&mask] = j
-			still++
-		}
+		r.late[still&mask] = j
+		still++
 	}
 	return still
-}
-
-// search seeks a colour for an edge of the row, breadth first, by giving others
-// other colours that are free at their right vertices.
-func (r *row) search(j uint8) bool {
-	const mask = tableDegree - 1
-	reached, tail := r.masks[j&mask], 0
-	for m := reached; m != 0; m &= m - 1 {
-		c := bits.TrailingZeros64(m) & mask
-		r.from[c], r.queue[tail&mask] = searchRoot, uint8(c)
-		tail++
-	}
-	for head := 0; head < tail; head++ {
-		c := r.queue[head&mask]
-		m := r.masks[r.places[c&mask]&mask]
-		if open := m & r.free; open != 0 {
-			to := uint8(bits.TrailingZeros64(open))
-			r.free &^= open & -open
-			for ; c != searchRoot; to, c = c, r.from[c&mask] {
-				r.places[to&mask] = r.places[c&mask]
-			}
-			r.places[to&mask] = j
-			return true
-		}
-		m &^= reached
-		reached |= m
-		for ; m != 0; m &= m - 1 {
-			d := bits.TrailingZeros64(m) & mask
-			r.from[d], r.queue[tail&mask] = c, uint8(d)
-			tail++
-		}
-	}
-	return false
 }
 
 // enter enters the colours of the row of u.
 func (t *table[V]) enter(u int, row []int32, gaps bool) {
 	r, k := &t.row, t.k&7
+	left, free := t.left, t.free
 	right := t.right[u<<k:][:t.degree]
 	for c := range right {
 		if gaps && r.free>>(c&63)&1 != 0 {
@@ -173,8 +135,8 @@ func (t *table[V]) enter(u int, row []int32, gaps bool) {
 		j := r.places[c&(tableDegree-1)]
 		v := uint32(row[j])
 		right[c] = uint32(j)<<vertexBits | v
-		t.left[v<<k+uint32(c)] = V(u)
-		t.free[v] &^= 1 << (c & 63)
+		left[v<<k+uint32(c)] = V(u)
+		free[v] &^= 1 << (c & 63)
 	}
 }
 

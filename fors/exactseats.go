@@ -128,8 +128,7 @@ type seater struct {
 	boarded  []boarded // [group][size] the transfers, then idle rows
 	rows     []int32   // [group][size] their right vertices, −1 while idle
 	colour   []uint16  // [group][size] their seats, servers of the leaf
-	vertex   []int32   // [leaf] the right vertex that stands for it, or the first that does
-	met      []int32   // [leaf] edges used of that vertex
+	doors    []door    // [leaf] the right vertices that stand for it
 	vertexOf []int32   // [server] right vertex
 }
 

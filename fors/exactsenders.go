@@ -4,10 +4,10 @@ package fors
 // servers stands to the right as n_B vertices of n_A transfers each, A itself as
 // n_A − 1, so that each sender meets leaf B n_B times.
 func (w *seater) seatSenders(A int) error {
-	w.vertex, w.met = grow(w.vertex, w.leaves), grow(w.met, w.leaves)
+	w.doors = grow(w.doors, w.leaves)
 	vertices := 0
 	for B := range w.leaves {
-		w.vertex[B], w.met[B] = int32(vertices), 0
+		w.doors[B] = door{vertex: int32(vertices)}
 		if A == B {
 			vertices += w.net.size[A] - 1
 		} else if w.joined(A, B) {
@@ -40,7 +40,7 @@ func (w *seater) seatSenders(A int) error {
 func (w *seater) depart(A int) {
 	outs, leaves := &w.frame.bins[outward], w.frame.bins[inward].leaf
 	first, bins, end := outs.first[A], outs.first[A]+outs.count[A], outs.first[A+1]
-	only := outs.only[first:bins]
+	only, size := outs.only[first:bins], int32(w.size)
 	local, locals := w.size*(w.size-1), 0
 	for phase := range w.plan.Phases {
 		from := phase * w.frame.n
@@ -60,7 +60,7 @@ func (w *seater) depart(A int) {
 				k = w.frame.take(A, int(B), first+int32(i), v, w.y)
 			}
 			w.boarded[at] = boarded{Phase(phase), int32(from) + v, k}
-			w.rows[at] = w.enter(B)
+			w.rows[at] = w.doors[B].enter(size)
 			at++
 		}
 		for _, v := range right[bins:end] {
@@ -68,7 +68,7 @@ func (w *seater) depart(A int) {
 		}
 		for free := min(local-locals, w.size-(at-w.used)); free > 0; free-- {
 			w.boarded[at] = boarded{Phase(phase), int32(locals), Local}
-			w.rows[at] = w.enter(int32(A))
+			w.rows[at] = w.doors[A].enter(size)
 			at++
 			locals++
 		}
@@ -77,11 +77,17 @@ func (w *seater) depart(A int) {
 	w.closeGroup()
 }
 
-// enter returns the right vertex of a transfer to a leaf.
-func (w *seater) enter(B int32) int32 {
-	v := w.vertex[B]
-	if w.met[B]++; int(w.met[B]) == w.size {
-		w.vertex[B], w.met[B] = v+1, 0
+// door is where the transfers to a leaf enter the graph.
+type door struct {
+	vertex  int32 // right vertex
+	entered int32 // edges of it
+}
+
+// enter returns the right vertex of a transfer, given the edges of each.
+func (d *door) enter(size int32) int32 {
+	v := d.vertex
+	if d.entered++; d.entered == size {
+		d.vertex, d.entered = v+1, 0
 	}
 	return v
 }
