@@ -35,6 +35,12 @@ type OpenSMOptions struct {
 	Dir      string
 	LogFlags uint8             // 0 means 0x03; 0x43 adds the routing dumps
 	Conf     map[string]string // further settings of opensm.conf; log_file is taken
+	// Plugin is the path of an event plugin, lib….so, and PluginOptions is what
+	// it is told. Empty means none.
+	Plugin, PluginOptions string
+	// Wrap is a command that runs OpenSM, such as valgrind with its options; nil
+	// means none.
+	Wrap []string
 }
 
 // OpenSM is a subnet manager of the simulation. It may be down: after Kill, Stop
@@ -96,6 +102,10 @@ func (m *OpenSM) conf() []byte {
 	if o.LFTsFile != "" {
 		conf["lfts_file"] = o.LFTsFile
 	}
+	if o.Plugin != "" {
+		conf["event_plugin_name"] = strings.TrimSuffix(strings.TrimPrefix(filepath.Base(o.Plugin), "lib"), ".so")
+		conf["event_plugin_options"] = o.PluginOptions
+	}
 	maps.Copy(conf, o.Conf)
 	conf["log_file"] = m.LogFile()
 	var text bytes.Buffer
@@ -112,11 +122,15 @@ func (m *OpenSM) launch(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	cmd, err := m.sim.clientCommand(m.options.Host, path, "-F", m.ConfFile())
+	argv := append(slices.Clone(m.options.Wrap), path, "-F", m.ConfFile())
+	cmd, err := m.sim.clientCommand(m.options.Host, argv[0], argv[1:]...)
 	if err != nil {
 		return err
 	}
 	cmd.Dir = m.workDir()
+	if m.options.Plugin != "" {
+		cmd.Env = append(cmd.Env, "LD_LIBRARY_PATH="+filepath.Dir(m.options.Plugin))
+	}
 	cmd.Env = append(cmd.Env, "OSM_CACHE_DIR="+m.Dir(), "OSM_TMP_DIR="+m.Dir())
 	output, err := os.OpenFile(filepath.Join(m.Dir(), "opensm.out"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {

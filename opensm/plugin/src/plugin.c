@@ -16,7 +16,7 @@
 #define DEFAULT_SOCKET "/run/forsd/opensm.sock"
 #define DEFAULT_USER "forsd"
 
-enum { DEFAULT_DEADLINE = 50, MAX_DEADLINE = 1000 /* milliseconds */ };
+enum { DEFAULT_DEADLINE = 50, MAX_DEADLINE = 10000 /* milliseconds */ };
 
 static void say(void *context, bool trouble, const char *text)
 {

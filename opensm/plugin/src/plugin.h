@@ -4,6 +4,7 @@
 #ifndef FORSOSM_PLUGIN_H
 #define FORSOSM_PLUGIN_H
 
+#include <opensm/osm_config.h> /* first: with it, OpenSM's structures are those of its own build */
 #include <opensm/osm_opensm.h>
 
 #include "internal.h"

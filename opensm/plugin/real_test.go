@@ -1,0 +1,226 @@
+package plugin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"forsd/internal/fabgen"
+	"forsd/internal/ibsim"
+	"forsd/lft"
+	"forsd/opensm"
+	"forsd/topology"
+)
+
+// header is a header of OpenSM's that building the library takes.
+const header = "/usr/include/infiniband/opensm/osm_event_plugin.h"
+
+// library builds libforsosm.so once for all tests.
+var library = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "libforsosm-")
+	if err != nil {
+		return "", err
+	}
+	out, err := exec.Command("make", "-s", "CFLAGS=-O2 -g -Werror", "out="+dir).CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("build libforsosm: %w\n%s", err, out)
+	}
+	return filepath.Join(dir, "libforsosm.so"), nil
+})
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if path, err := library(); built && err == nil {
+		os.RemoveAll(filepath.Dir(path))
+	}
+	os.Exit(code)
+}
+
+// built tells whether a test has called library.
+var built bool
+
+// site is a simulated fabric under an OpenSM with the plugin, and forsd's end.
+type site struct {
+	t      *testing.T
+	fabric *topology.Fabric // as simulated, without LIDs
+	sim    *ibsim.Sim
+	m      *ibsim.OpenSM
+	dir    string
+	socket string
+	events chan Event
+	tables func(context.Context, Request) (*lft.Tables, error) // by serve
+}
+
+// deadline is what the OpenSM of a test waits for tables, unless told otherwise:
+// as long as can be, since the machine may be busy.
+const deadline = 10 * time.Second
+
+// simulate starts the fabric, and nothing else.
+func simulate(t *testing.T, spec fabgen.Spec) *site {
+	t.Helper()
+	if err := ibsim.Available(); err != nil {
+		t.Fatal(err)
+	}
+	if testing.Short() {
+		t.Skip("it starts OpenSM")
+	}
+	if _, err := os.Stat(header); err != nil {
+		t.Skipf("building the library takes libopensm-dev: %v", err)
+	}
+	f := fabgen.Generate(spec)
+	sim, err := ibsim.Start(t.Context(), ibsim.Options{Fabric: f, Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = sim.Close() })
+	s := &site{t: t, fabric: f, sim: sim, dir: filepath.Join(sim.Dir(), "opensm-1"), events: make(chan Event, 10000), tables: planned}
+	// The path of a socket is short, those of tests are not.
+	short, err := os.MkdirTemp("", "fors-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(short) })
+	s.socket = filepath.Join(short, "sock")
+	return s
+}
+
+// table is the path of the file that the engine "file" loads.
+func (s *site) table() string { return filepath.Join(s.dir, "forsd.lfts") }
+
+// start starts OpenSM with the plugin and an empty table file.
+func (s *site) start(o ibsim.OpenSMOptions) {
+	s.t.Helper()
+	built = true
+	path, err := library()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if _, err := opensm.InstallEmpty(s.table()); err != nil {
+		s.t.Fatal(err)
+	}
+	o.Host, o.RoutingEngine, o.LFTsFile, o.Dir, o.Plugin = "Hca0000", "fors,file,no_fallback", s.table(), s.dir, path
+	if o.PluginOptions == "" {
+		o.PluginOptions = fmt.Sprintf("socket=%s deadline=%d", s.socket, deadline.Milliseconds())
+	}
+	if s.m, err = s.sim.StartOpenSM(s.t.Context(), o); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// serve runs forsd's end until the function returned is called.
+func (s *site) serve() (stop func()) {
+	s.t.Helper()
+	server, err := Listen(Config{Path: s.socket, Event: func(e Event) { s.events <- e }, Tables: func(ctx context.Context, r Request) (*lft.Tables, error) { return s.tables(ctx, r) },
+		Complain: func(err error) { s.t.Log(err) }})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if err := server.Serve(ctx); err != nil {
+			s.t.Error(err)
+		}
+	}()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		<-ended
+	})
+	s.t.Cleanup(stop)
+	return stop
+}
+
+// planned are tables for every LID of the fabric as the sweep will leave it.
+func planned(_ context.Context, r Request) (*lft.Tables, error) {
+	f := Settled(r.Fabric)
+	b, err := topology.NewBaseline(f)
+	if err != nil {
+		return nil, err
+	}
+	tree, err := topology.Fit(f, b, nil)
+	if err != nil {
+		return nil, err
+	}
+	return lft.Build(tree)
+}
+
+// patience is how long a test waits for what must come.
+const patience = 30 * time.Second
+
+// next waits for an event of a kind and returns those before it as well.
+func next[E Event](s *site) (E, []Event) {
+	s.t.Helper()
+	var before []Event
+	late := time.After(patience)
+	for {
+		select {
+		case e := <-s.events:
+			if wanted, ok := e.(E); ok {
+				return wanted, before
+			}
+			before = append(before, e)
+		case <-late:
+			var none E
+			log, _ := s.m.Log()
+			s.t.Fatalf("no %T came; before: %v\n%s", none, before, log)
+			return none, nil
+		}
+	}
+}
+
+// dump is the fabric as OpenSM's dump and its cache of LIDs tell it.
+func (s *site) dump() *topology.Fabric {
+	s.t.Helper()
+	lst, err := os.ReadFile(filepath.Join(s.dir, opensm.SubnetFile))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	f, err := topology.ReadSubnetLst(lst)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	cache, err := os.ReadFile(filepath.Join(s.dir, opensm.GUID2LIDFile))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	ranges, err := topology.ReadGUID2LID(cache)
+	if err == nil {
+		err = f.ApplyGUID2LID(ranges)
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return f
+}
+
+// readBack reads the tables out of the switches.
+func (s *site) readBack() *lft.Tables {
+	s.t.Helper()
+	env, err := s.sim.Env("Hca0001")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	tables, err := opensm.ReadBack{Command: append(s.sim.Prefix(), opensm.DefaultReadBack...), Env: env}.Tables(s.t.Context())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return tables
+}
+
+// said counts the lines of OpenSM's log that hold a text.
+func (s *site) said(text string) int {
+	s.t.Helper()
+	log, err := s.m.Log()
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		s.t.Fatal(err)
+	}
+	return strings.Count(string(log), text)
+}
