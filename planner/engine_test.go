@@ -4,8 +4,11 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"forsd/fors"
 	"forsd/ilp"
+	"forsd/internal/fabgen"
 )
 
 // jointly is a tree of four leaves of three servers on five lanes, each leaf with
@@ -76,5 +79,34 @@ func TestShorter(t *testing.T) {
 	got := shorter(tree, &far)
 	if got.Engine != want || got.Bounds != plan.Bounds {
 		t.Errorf("a plan of %d phases was replaced by one by %s with bounds %+v; want %s, %+v", far.Phases, got.Engine, got.Bounds, want, plan.Bounds)
+	}
+}
+
+// TestOverBoundText holds what people are told of a plan over its bound: why, where
+// the exact planner has given up, and nothing where the plan is at the bound that
+// the LIDs in use allow.
+func TestOverBoundText(t *testing.T) {
+	ft := tree(t, fabgen.Spec{Spines: 4, Leaves: 3, LMC: 2})
+	for _, c := range []struct {
+		engine fors.Engine
+		least  int
+		want   string
+	}{
+		{fors.Exact, 12, "the plan of engine exact has 13 phases, 1 more than the bound of 12: neither a shorter plan nor a higher bound was found within the limit of work"},
+		{fors.Algorithm, 11, "the plan of engine algorithm has 13 phases, 2 more than the bound of 11"},
+		{fors.Exact, 13, ""},
+	} {
+		s := &Schedule{Tree: ft, Plan: &fors.Plan{Engine: c.engine, Phases: 13, Bounds: fors.Bounds{LowerBound: 11}}, least: c.least}
+		s.warn()
+		if c.engine == fors.Exact && c.want != "" && !ilp.Available() {
+			c.want += ", and the linear programme that may prove one is not built in"
+		}
+		var want []Warning
+		if c.want != "" {
+			want = []Warning{{PlanOverBound, c.want}}
+		}
+		if diff := cmp.Diff(want, s.Warnings); diff != "" {
+			t.Errorf("engine %s, %d phases allowed: %s", c.engine, c.least, diff)
+		}
 	}
 }
