@@ -79,8 +79,9 @@ type candidate struct {
 	view     *view
 	schedule *planner.Schedule
 	epoch    *epoch
-	same     bool      // the plan in force stays
-	jobs     []jobPlan // those that are new
+	asked    controller.Plan // what the controller asked for
+	same     bool            // the plan in force stays
+	jobs     []jobPlan       // where it stays: those of jobs that do not
 
 	planned, verified time.Time
 }

@@ -28,9 +28,10 @@ var errForgotten = errors.New("the fabric has been forgotten: newer ones were se
 // plan makes and verifies the plan that the controller asks for.
 func (d *Daemon) plan(a controller.Plan) controller.Event {
 	err := d.makePlan(a)
-	if err == nil {
+	if err == nil && d.candidate.same {
 		d.candidate.jobs, err = d.planJobs(d.candidate.view, a)
 	}
+	d.candidate.asked = a
 	if err != nil && !a.Final {
 		d.log.Info("no plan holds on the tables in force, the tables come first", zap.Error(err))
 	}
@@ -156,12 +157,17 @@ func (d *Daemon) inForceIs(s *planner.Schedule) bool {
 	return e != nil && sameRows(e.view, s.Tree, s.Rows)
 }
 
-// publish puts the last plan in force, and those of jobs under the same number.
+// publish puts the last plan in force, and those of jobs under the same number. Jobs
+// are planned only then: the fabric's plan does not wait for theirs.
 func (d *Daemon) publish() error {
 	c, n := d.candidate, d.store.last+1
 	d.adopt(c.view.tree.Baseline)
 	if !c.same {
-		if err := d.publishFabric(c, n); err != nil {
+		err := d.publishFabric(c, n)
+		if err == nil {
+			c.jobs, err = d.planJobs(c.view, c.asked)
+		}
+		if err != nil {
 			return err
 		}
 	}

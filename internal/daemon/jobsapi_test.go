@@ -1,0 +1,170 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"forsd/api"
+	"forsd/controller"
+)
+
+func TestJobRequests(t *testing.T) {
+	d := readable(newDaemon(t))
+	code := func(err error) string {
+		var e *api.Error
+		if !errors.As(err, &e) {
+			return fmt.Sprint(err)
+		}
+		return e.Code
+	}
+	b := d.serving(t)
+	if _, err := b.CreateJob(t.Context(), api.JobRequest{Hosts: names(0, 1)}); code(err) != api.CodeNoPlan {
+		t.Errorf("a job before the first plan: %v", err)
+	}
+	d = readable(newDaemon(t))
+	d.atRest(t, fabric(4, 4))
+	b = d.serving(t)
+	j, err := b.CreateJob(t.Context(), api.JobRequest{Name: "a", Hosts: names(0, 2), RanksPerHost: 3, LeaseSeconds: 60})
+	ok(t, err)
+	if j.ID != 2 || j.Servers != 3 || j.RanksPerHost != 3 || len(j.Hosts) != 3 || j.Expires.Sub(j.Created) != time.Minute {
+		t.Errorf("%+v", j)
+	}
+	for want, q := range map[string]api.JobRequest{api.CodeRefused: {Name: "a", Hosts: names(3, 4)}, api.CodeBadRequest: {Hosts: []string{"nobody"}}} {
+		if _, err := b.CreateJob(t.Context(), q); code(err) != want {
+			t.Errorf("%+v: %v, want %s", q, err, want)
+		}
+	}
+	j, err = b.RenewJob(t.Context(), "a", time.Hour)
+	if ok(t, err); time.Until(j.Expires) < 59*time.Minute || len(b.Jobs()) != 1 {
+		t.Errorf("renewed until %v; jobs %v", j.Expires, b.Jobs())
+	}
+	plans, err := b.JobPlans("2")
+	ok(t, err)
+	_, err = b.RemoveJob(t.Context(), "2")
+	ok(t, err)
+	if plans.Current() != nil {
+		t.Error("the plan of a job that was removed is in force")
+	}
+	for _, ask := range []func(string) error{
+		func(n string) error { _, err := b.Job(n); return err },
+		func(n string) error { _, err := b.JobPlans(n); return err },
+		func(n string) error { _, err := b.RenewJob(t.Context(), n, time.Hour); return err },
+		func(n string) error { _, err := b.RemoveJob(t.Context(), n); return err },
+	} {
+		for _, name := range []string{"2", "a", ""} {
+			if err := ask(name); code(err) != api.CodeNotFound {
+				t.Errorf("job %q that was removed: %v", name, err)
+			}
+		}
+	}
+}
+
+// TestJobWaits asks for a job in the midst of a change: it waits for its turn, or
+// for as long as it may.
+func TestJobWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &Daemon{calls: make(chan func()), stopped: make(chan struct{}), core: controller.New(controller.Settings{})}
+		d.core.Step(time.Now(), controller.Seen{Snapshot: controller.Snapshot{ID: "a"}}) // it has tables to write
+		go func() {
+			for call := range d.calls {
+				call()
+				d.calmNow()
+			}
+		}()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := d.calm(ctx, func() { t.Error("it ran amid an action") }); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%v", err)
+		}
+		ran := false
+		time.AfterFunc(time.Minute, func() {
+			d.calls <- func() { d.core.Step(time.Now(), controller.Written{Err: "disk full"}) }
+		})
+		start := time.Now()
+		if err := d.calm(t.Context(), func() { ran = true }); err != nil || !ran || time.Since(start) != time.Minute {
+			t.Errorf("ran %v after %v, %v", ran, time.Since(start), err)
+		}
+		close(d.calls)
+	})
+}
+
+// TestJobOfNewcomer asks for a job with a host that has just come, while OpenSM
+// sweeps: the tables in force do not lead to it, and the job waits for those that
+// do. A job without it is planned at once.
+func TestJobOfNewcomer(t *testing.T) {
+	d := readable(newDaemon(t))
+	whole := fabric(4, 4)
+	before := whole.Clone()
+	_, err := before.Fail("Hca0005")
+	ok(t, err)
+	d.atRest(t, before)
+	d.dumpSeen(t.Context(), dump(whole))
+	for d.core.State() != controller.Sweeping {
+		d.step(t.Context(), d.next(t, t.Context()))
+	}
+	b := d.serving(t)
+	j, err := b.CreateJob(t.Context(), api.JobRequest{Hosts: []string{"Hca0000", "Hca0006"}})
+	ok(t, err)
+	ok(t, b.calm(t.Context(), func() {
+		g, err := b.ground()
+		if err != nil {
+			t.Error(err)
+		} else if j, err := b.planNew(api.JobRequest{Hosts: []string{"Hca0000", "Hca0005"}}, g); err == nil {
+			t.Errorf("amid the sweep the newcomer is in %+v", j)
+		}
+	}))
+	created := make(chan *api.Job)
+	go func() {
+		j, err := b.CreateJob(t.Context(), api.JobRequest{Hosts: []string{"Hca0000", "Hca0005"}})
+		if err != nil {
+			t.Error(err)
+		}
+		created <- j
+	}()
+	d.snapshots <- dump(whole)
+	if late := <-created; late == nil || late.Servers != 2 || late.ID <= j.ID {
+		t.Errorf("after the sweep: %+v", late)
+	}
+}
+
+// TestLeases lets leases end by the clock, one of them renewed.
+func TestLeases(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := readable(newDaemon(t))
+		d.atRest(t, fabric(4, 4))
+		b := d.serving(t)
+		for i, name := range []string{"short", "renewed"} {
+			_, err := b.CreateJob(t.Context(), api.JobRequest{Name: name, Hosts: names(4*i, 4*i+3), LeaseSeconds: 3600})
+			ok(t, err)
+		}
+		plans, err := b.JobPlans("short")
+		ok(t, err)
+		time.Sleep(30 * time.Minute)
+		_, err = b.RenewJob(t.Context(), "renewed", 24*time.Hour)
+		ok(t, err)
+		start := time.Now()
+		if _, err := plans.Wait(t.Context(), func(p *api.Published) bool { return p.Epoch > 2 }); err == nil || time.Since(start) != 30*time.Minute {
+			t.Errorf("the plan ended after %v: %v", time.Since(start), err)
+		}
+		var left []string
+		for _, j := range b.Jobs() {
+			left = append(left, j.Name)
+		}
+		if !slices.Equal(left, []string{"renewed"}) {
+			t.Errorf("jobs %q are left", left)
+		}
+		time.Sleep(23*time.Hour + 29*time.Minute)
+		if len(b.Jobs()) != 1 {
+			t.Error("a lease ended early")
+		}
+		time.Sleep(2 * time.Minute)
+		if len(b.Jobs()) != 0 || len(d.store.jobVersions()) != 0 {
+			t.Errorf("jobs %v are left, %v on disk", b.Jobs(), d.store.jobVersions())
+		}
+	})
+}
