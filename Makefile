@@ -31,10 +31,16 @@ GOBUILD  = $(GO) build -trimpath -buildvcs=false -ldflags '-s -w -X main.version
 LPSOLVE := CGO_ENABLED=1 CGO_CFLAGS="-I/usr/include/lpsolve" CGO_LDFLAGS="-L/usr/lib/lp_solve -Wl,-rpath,/usr/lib/lp_solve"
 WITHILP  = $(wildcard /usr/include/lpsolve/lp_lib.h)
 
+# Where libibumad-dev is, forsd reads the switches itself.
+WITHUMAD = $(wildcard /usr/include/infiniband/umad.h)
+TAGS     = $(if $(WITHILP),lpsolve$(if $(WITHUMAD),$(comma)))$(if $(WITHUMAD),umad)
+comma   := ,
+CGO      = $(if $(WITHILP),$(LPSOLVE),CGO_ENABLED=1)
+
 # What the tests and the demo run: the subnet manager, its simulated fabric and
 # tools, compilers and checkers for the C libraries, Open MPI, systemd's checkers for
 # the units.
-PACKAGES := ca-certificates g++ gcc gfortran git ibsim-utils infiniband-diags libc6-dev liblpsolve55-dev libopenmpi-dev lp-solve make openmpi-bin opensm pkgconf systemd valgrind
+PACKAGES := ca-certificates g++ gcc gfortran git ibsim-utils infiniband-diags libc6-dev libibumad-dev liblpsolve55-dev libopenmpi-dev lp-solve make openmpi-bin opensm pkgconf systemd valgrind
 
 # What fuzzing the C library takes beyond that.
 FUZZPACKAGES := clang libclang-rt-14-dev
@@ -45,17 +51,19 @@ CLIBS = $(if $(shell which $(CC) 2>/dev/null),mpi/libfors $(if $(shell which mpi
 .PHONY: build test vet demo bench figures fuzz fuzz-c lint install uninstall clean deps
 
 build:
-	$(if $(WITHILP),$(LPSOLVE) $(GOBUILD) -tags lpsolve,CGO_ENABLED=0 $(GOBUILD)) -o $(out)/ ./cmd/...
+	$(if $(TAGS),$(CGO) $(GOBUILD) -tags $(TAGS),CGO_ENABLED=0 $(GOBUILD)) -o $(out)/ ./cmd/...
 	$(foreach lib,$(CLIBS),$(MAKE) -C $(lib) out=$(abspath $(out)) all &&) true
 
 test: deps vet
 	$(GO) test $(TESTFLAGS) ./...
 	$(LPSOLVE) $(GO) test $(TESTFLAGS) -tags lpsolve ./ilp ./planner
+	$(GO) test $(TESTFLAGS) -tags umad ./opensm/umad ./opensm
 
 # Everything builds and vets with and without cgo.
 vet:
 	@bad=$$($(GOFMT) -l .) && if [ -n "$$bad" ]; then echo "gofmt these: $$bad" >&2; exit 1; fi
 	$(GO) vet ./...
+	$(if $(WITHUMAD),$(GO) vet -tags umad ./opensm/...)
 	CGO_ENABLED=0 $(GO) vet ./...
 	CGO_ENABLED=0 $(GO) build ./...
 
@@ -65,7 +73,7 @@ demo: deps build
 bench:
 	$(GO) run ./internal/bench
 	$(GO) test -run '^$$' -bench '^BenchmarkJob$$' -benchtime 20x ./internal/daemon
-	$(GO) test -run '^$$' -bench . -benchtime 3x ./mpi/libfors
+	$(GO) test -run '^$$' -bench . -benchtime 3x ./mpi/libfors ./mpi/libforsmpi
 
 # The pictures of docs/figures.md, drawn from new measurements on a simulated fabric.
 figures: deps

@@ -134,9 +134,9 @@ func (x *site) exchanges(program, shim string, ranks, seed, n int, epoch uint64,
 func TestExchanges(t *testing.T) {
 	shim := needs(t)
 	program := compile(t, "mpicc", "testdata/exchanges.c")
-	n := 52
+	n := 60
 	if os.Getenv("FORS_LONG") != "" {
-		n = 500
+		n = 600
 	}
 	t.Run("36", func(t *testing.T) {
 		x, st, sight := up(t, 6, 3)
@@ -165,7 +165,7 @@ func TestExchanges(t *testing.T) {
 		for r := range 64 {
 			fmt.Fprintf(&text, "  Hca%04d\n", (7*r+3)%64)
 		}
-		x.exchanges(program, shim, 64, 5, n, st.Epoch, sight, "FORS_SERVER_MAP="+write(t, "servers", []byte(text.String())))
+		x.exchanges(program, shim, 64, 5, n/2, st.Epoch, sight, "FORS_SERVER_MAP="+write(t, "servers", []byte(text.String())))
 	})
 }
 

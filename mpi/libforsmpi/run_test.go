@@ -100,6 +100,7 @@ type job struct {
 	env     []string
 	mca     []string // further pairs of a parameter of Open MPI and its value
 	wrap    []string // goes before the command
+	urgent  bool     // does not stand back; ranks that wait take all the time they can get
 	command []string
 }
 
@@ -134,7 +135,11 @@ func (j job) start(ctx context.Context) (*running, error) {
 	for _, e := range env {
 		args = append(args, "-x", e)
 	}
-	r := &running{cmd: exec.CommandContext(ctx, "mpirun", slices.Concat(args, j.wrap, j.command)...)}
+	args = slices.Concat([]string{"mpirun"}, args, j.wrap, j.command)
+	if !j.urgent {
+		args = append([]string{"nice", "-n", "19"}, args...)
+	}
+	r := &running{cmd: exec.CommandContext(ctx, args[0], args[1:]...)}
 	r.cmd.Stdout, r.cmd.Stderr = &r.out, &r.err
 	for _, e := range os.Environ() {
 		if !strings.HasPrefix(e, "FORS") && !strings.HasPrefix(e, "TMPDIR=") {
