@@ -7,15 +7,26 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"syscall"
 )
 
-// Build builds forsd into a directory and returns the program's path. It must
-// run within the module.
+// umadHeader belongs to libibumad-dev.
+const umadHeader = "/usr/include/infiniband/umad.h"
+
+// Build builds forsd into a directory and returns the program's path; where
+// libibumad-dev is there, so that it reads the switches itself. It must run
+// within the module.
 func Build(ctx context.Context, dir string) (string, error) {
 	path := filepath.Join(dir, "forsd")
-	cmd := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-o", path, "forsd/cmd/forsd")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	cmd := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-o", path)
+	if _, err := os.Stat(umadHeader); err == nil {
+		cmd.Args = append(cmd.Args, "-tags", "umad")
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=1")
+	} else {
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	}
+	cmd.Args = append(cmd.Args, "forsd/cmd/forsd")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build forsd: %w: %s", err, out)
 	}
@@ -30,17 +41,18 @@ type Forsd struct {
 	err  error         // how it ended; to be read once done is closed
 }
 
-// startForsd starts the program; its log goes to forsd.log in dir, behind what
-// is there.
-func startForsd(program, config, dir string) (*Forsd, error) {
+// startForsd starts the program by the command prefix and with the further
+// variables env; its log goes to forsd.log in dir, behind what is there.
+func startForsd(prefix, env []string, program, config, dir string) (*Forsd, error) {
 	log, err := os.OpenFile(filepath.Join(dir, "forsd.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
 		return nil, err
 	}
 	defer log.Close()
-	cmd := exec.Command(program, "-config", config)
+	line := append(slices.Clone(prefix), program, "-config", config)
+	cmd := exec.Command(line[0], line[1:]...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, log, log
-	cmd.Env = append(os.Environ(), "TMPDIR="+filepath.Join(dir, "tmp"), "NOTIFY_SOCKET=")
+	cmd.Env = append(append(os.Environ(), env...), "TMPDIR="+filepath.Join(dir, "tmp"), "NOTIFY_SOCKET=")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	f := &Forsd{cmd: cmd, done: make(chan struct{})}
 	started := make(chan error)

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"syscall"
 	"text/template"
+	"time"
 
 	"forsd/api"
 	"forsd/internal/ibsim"
@@ -182,15 +183,31 @@ func (s *Site) StartForsdBlind() error {
 	return s.startForsd(path)
 }
 
-func (s *Site) startForsd(config string) (err error) {
-	s.Forsd, err = startForsd(s.options.Forsd, config, s.dir)
+// startForsd starts forsd as a client of the simulation, as which it reads the
+// switches. Those before it have left their places taken.
+func (s *Site) startForsd(config string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if err := s.detachDead(ctx); err != nil {
+		return err
+	}
+	env, err := s.Sim.Env(s.options.Host)
+	if err != nil {
+		return err
+	}
+	s.Forsd, err = startForsd(s.Sim.Prefix(), env, s.options.Forsd, config, s.dir)
 	return err
 }
 
 // KillForsd kills forsd as a crash would, and frees the places in the simulation
-// that its tools held; ibsim has ten.
+// that it and its tools held; ibsim has ten.
 func (s *Site) KillForsd(ctx context.Context) error {
 	s.Forsd.Kill()
+	return s.detachDead(ctx)
+}
+
+// detachDead frees the places of clients that have ended.
+func (s *Site) detachDead(ctx context.Context) error {
 	clients, err := s.Sim.Command(ctx, "Attached")
 	if err != nil {
 		return err

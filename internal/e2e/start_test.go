@@ -70,7 +70,7 @@ func TestSecondDaemon(t *testing.T) {
 	for _, own := range []string{x.Socket(), x.StateDir()} {
 		config := x.Dir() + "/second.yaml"
 		x.ok(os.WriteFile(config, []byte(strings.Replace(string(text), own, x.Dir()+"/own", 1)), 0o644))
-		second, err := startForsd(x.options.Forsd, config, x.Dir())
+		second, err := startForsd(nil, nil, x.options.Forsd, config, x.Dir())
 		x.ok(err)
 		ctx, cancel := x.within()
 		err = second.Wait(ctx)
