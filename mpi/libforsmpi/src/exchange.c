@@ -145,7 +145,7 @@ static int finish(struct run *x)
 	return failed;
 }
 
-/* members are the ranks of a group; each starts with another one of them. */
+/* member is the i-th rank of a group; each rank starts with another one. */
 static int member(const struct comm *c, int group, int i)
 {
 	const struct schedule *s = &c->plan;
@@ -153,6 +153,7 @@ static int member(const struct comm *c, int group, int i)
 	return s->member[from + (i + c->rank) % n];
 }
 
+/* members is how many there are. */
 static int members(const struct comm *c, int group) { return c->plan.first[group + 1] - c->plan.first[group]; }
 
 /* receive_group and send_group post the messages from and to all others of a group. */

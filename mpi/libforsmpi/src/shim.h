@@ -4,8 +4,9 @@
  *	wrap.c, fortran.c  the MPI functions that programs call, for C and Fortran
  *	comm.c             what is kept with a communicator, and when it goes
  *	exchange.c         an exchange, step by step
- *	schedule.c         a table's rows for the ranks of a communicator
  *	epoch.c            agreement on an epoch, at the boundary of an exchange
+ *	draft.c            rank 0 finds the servers' rows in a table
+ *	schedule.c         each rank gets its rows
  *	table.c            the table of this process, for communicators that it leads
  *	identity.c         the server that a process runs on
  *	settings.c         the environment
@@ -167,7 +168,7 @@ struct transfer {
 void fm_log(struct comm *c, const char *what, const struct transfer *t);
 void fm_log_close(void);
 
-/* fm_warn says why a communicator has no plan; one process of the job says it once. */
+/* fm_warn says once why a communicator has no plan, if this process is the one to say it. */
 void fm_warn(const struct comm *c, enum reason reason, const char *text);
 /* fm_say prints a line on standard error. */
 void fm_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
