@@ -115,6 +115,16 @@ func (j job) with(shim, table string, env ...string) job {
 	return j
 }
 
+// memory says where ranks keep the memory that they share: containers may have little
+// in /dev/shm, where Open MPI would.
+func memory() []string {
+	var fs syscall.Statfs_t
+	if err := syscall.Statfs("/dev/shm", &fs); err == nil && fs.Bavail*uint64(fs.Bsize) > 1<<30 {
+		return nil
+	}
+	return []string{"--mca", "btl_vader_backing_directory", scratch}
+}
+
 // running is a job under way.
 type running struct {
 	cmd      *exec.Cmd
@@ -125,6 +135,7 @@ type running struct {
 func (j job) start(ctx context.Context) (*running, error) {
 	args := []string{"--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1", "--mca", "btl", "self,vader",
 		"--mca", "pml", "ob1", "-np", strconv.Itoa(j.ranks)}
+	args = append(args, memory()...)
 	for i := 0; i < len(j.mca); i += 2 {
 		args = append(args, "--mca", j.mca[i], j.mca[i+1])
 	}
