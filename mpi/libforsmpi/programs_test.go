@@ -178,6 +178,32 @@ func TestSettings(t *testing.T) {
 	}
 }
 
+// TestSanitizers runs exchanges, also by several threads, with the shim built for the
+// sanitizers: they end a process at the first access that is out of bounds and at
+// undefined behaviour. Leaks are for TestMemory, which can tell whose they are.
+func TestSanitizers(t *testing.T) {
+	needs(t)
+	dir := filepath.Join(scratch, "sanitized")
+	output(t, "make", "-s", "out="+dir, "CFLAGS=-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all")
+	asan := strings.TrimSpace(output(t, "gcc", "-print-file-name=libasan.so"))
+	preload := asan + ":" + filepath.Join(dir, "libforsmpi.so") // the sanitizer's library must come first
+	table := small(t)
+	for _, c := range []struct {
+		command []string
+		want    string
+	}{
+		{[]string{compile(t, "mpicc", "testdata/exchanges.c"), "10", "32", "gaps"}, "differences: 0\n"},
+		{[]string{compile(t, "mpicc", "-pthread", "testdata/threads.c"), "5"}, "wrong: 0\n"},
+		{[]string{compile(t, "mpicc", "testdata/errors.c")}, "type error returned: 1\nwrong: 0\n"},
+	} {
+		j := job{ranks: 6, mca: linear, command: c.command}
+		out, stderr := j.with(preload, table, "FORS_LOG="+t.TempDir(), "ASAN_OPTIONS=detect_leaks=0").run(t)
+		if !strings.HasSuffix(out, c.want) || stderr != "" {
+			t.Errorf("%v prints %q, and errors %q", c.command, out, stderr)
+		}
+	}
+}
+
 // TestPairsWithoutPath exchanges where two leaves share no lane. Their pairs have no
 // phase; MPI delivers their blocks all the same, after the others'.
 func TestPairsWithoutPath(t *testing.T) {

@@ -75,6 +75,17 @@ func needs(t testing.TB, programs ...string) string {
 	return path
 }
 
+// output runs a command and returns what it prints.
+func output(t testing.TB, command string, args ...string) string {
+	t.Helper()
+	cmd := exec.Command(command, args...)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", cmd, err, out)
+	}
+	return string(out)
+}
+
 // compile builds a program of sources and flags by one of Open MPI's compilers.
 func compile(t testing.TB, compiler string, args ...string) string {
 	t.Helper()
@@ -83,13 +94,11 @@ func compile(t testing.TB, compiler string, args ...string) string {
 		t.Fatal(err)
 	}
 	bin.Close()
-	cmd := exec.Command(compiler, append([]string{"-J" + scratch, "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-o", bin.Name()}, args...)...)
-	if compiler == "mpicc" {
-		cmd.Args[1] = "-std=gnu11"
+	flag := "-std=gnu11"
+	if compiler == "mpifort" {
+		flag = "-J" + scratch // where modules go
 	}
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%s: %v\n%s", cmd, err, out)
-	}
+	output(t, compiler, append([]string{flag, "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-o", bin.Name()}, args...)...)
 	return bin.Name()
 }
 
