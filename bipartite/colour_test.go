@@ -197,8 +197,18 @@ func TestChainsShort(t *testing.T) {
 		if err := new(Colourer).Colours(n, degree, rows, colour); err != nil {
 			t.Fatal(err)
 		}
-		seen := make([]bool, n)
 		match := byColour(n, degree, rows, colour)
+		arcs, byArcs := make([]Arc, n*degree), make([]int32, n*degree)
+		for i, v := range rows {
+			arcs[i] = Arc{int32(i / degree), v, 1}
+		}
+		if err := new(Colourer).Arcs(n, degree, arcs, byArcs); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(match, byArcs) {
+			t.Errorf("n=%d, degree %d: arcs are coloured otherwise than rows", n, degree)
+		}
+		seen := make([]bool, n)
 		for c := range degree {
 			clear(seen)
 			for u, v := range match[c*n : (c+1)*n] {

@@ -7,11 +7,12 @@
 // Colourer finds them in two ways.
 //
 // Up to D = 64 it colours the left vertices one by one, all edges of one at once.
-// The colours that are free at a vertex are the bits of a word, and the edges of
-// a row are matched with the colours by augmenting paths that touch no other row.
-// Only for an edge that no such matching covers, some two in a hundred, two
-// colours are swapped along an alternating chain, as in König's proof (Kempe
-// chains; Gabow and Kariv, SIAM J. Comput. 11, 1982): the shortest of up to four.
+// The colours that are free at a vertex are the bits of a word, and each edge of
+// the row takes one that is free at both its ends, if need be one that another
+// edge of the row can give up. Only for an edge that finds none, some three in a
+// hundred, two colours are swapped along an alternating chain, as in König's
+// proof (Kempe chains; Gabow and Kariv, SIAM J. Comput. 11, 1982): the shortest
+// of up to four.
 //
 // Otherwise it halves the graph: while D is even, the edges are paired at each
 // vertex and the alternating cycles of pairs give two D/2-regular graphs, many

@@ -100,9 +100,9 @@ func (t *table[V]) fit(row []int32, all uint64) (late, bad int) {
 	return late, -1
 }
 
-// rearrange seeks colours for the late edges of a row: mostly some edge of the
-// row can give way to one that is free, or else a search tells. It returns how
-// many are still late.
+// rearrange gives late edges of a row colours that other edges of the row can give
+// up for one that is free. It returns how many are still late: few, and longer
+// searches for these cost more than their chains.
 func (r *row) rearrange(late int) int {
 	const mask = tableDegree - 1
 	still := 0
