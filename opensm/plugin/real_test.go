@@ -48,14 +48,16 @@ var built bool
 
 // site is a simulated fabric under an OpenSM with the plugin, and forsd's end.
 type site struct {
-	t      *testing.T
-	fabric *topology.Fabric // as simulated, without LIDs
-	sim    *ibsim.Sim
-	m      *ibsim.OpenSM
-	dir    string
-	socket string
-	events chan Event
-	tables func(context.Context, Request) (*lft.Tables, error) // by serve
+	t        *testing.T
+	fabric   *topology.Fabric // as simulated, without LIDs
+	sim      *ibsim.Sim
+	m        *ibsim.OpenSM
+	dir      string
+	socket   string
+	server   *Server // the latest
+	events   chan Event
+	outcomes chan Outcome                                        // as well, for tables
+	tables   func(context.Context, Request) (*lft.Tables, error) // by serve
 }
 
 // deadline is what the OpenSM of a test waits for tables, unless told otherwise:
@@ -80,7 +82,8 @@ func simulate(t *testing.T, spec fabgen.Spec) *site {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = sim.Close() })
-	s := &site{t: t, fabric: f, sim: sim, dir: filepath.Join(sim.Dir(), "opensm-1"), events: make(chan Event, 10000), tables: planned}
+	s := &site{t: t, fabric: f, sim: sim, dir: filepath.Join(sim.Dir(), "opensm-1"), tables: planned,
+		events: make(chan Event, 10000), outcomes: make(chan Outcome, 10000)}
 	// The path of a socket is short, those of tests are not.
 	short, err := os.MkdirTemp("", "fors-")
 	if err != nil {
@@ -117,11 +120,17 @@ func (s *site) start(o ibsim.OpenSMOptions) {
 // serve runs forsd's end until the function returned is called.
 func (s *site) serve() (stop func()) {
 	s.t.Helper()
-	server, err := Listen(Config{Path: s.socket, Event: func(e Event) { s.events <- e }, Tables: func(ctx context.Context, r Request) (*lft.Tables, error) { return s.tables(ctx, r) },
-		Complain: func(err error) { s.t.Log(err) }})
+	tables := s.tables
+	server, err := Listen(Config{Path: s.socket, Tables: tables, Complain: func(err error) { s.t.Log(err) }, Event: func(e Event) {
+		s.events <- e
+		if o, ok := e.(Outcome); ok {
+			s.outcomes <- o
+		}
+	}})
 	if err != nil {
 		s.t.Fatal(err)
 	}
+	s.server = server
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() {
