@@ -10,9 +10,13 @@ type chain struct{ v, a, b uint32 }
 // force colours an edge of u, given as a word of table.right, to which no colour
 // is free at both ends. With a free at u and b free at v, either the chain from v
 // swaps its colours, which makes a free at v, or the one from u with b, which
-// makes b free at u (König 1916): the two do not meet. Of four such chains, of
-// two colours b where v has two, it takes the shortest, going along all of them
-// in step. It returns false if it runs out of steps.
+// makes b free at u (König 1916): the two do not meet. Of up to four such chains,
+// for two colours b or else for two colours a, it takes the shortest, going along
+// all of them in step. It returns false if it runs out of steps.
+//
+// It leaves the colours free at u and those free at the right vertices of the
+// other late edges without one in common: b, which becomes free at the end of the
+// chain, is not free at u.
 func (t *table[V]) force(u, word uint32) bool {
 	v := word & vertexMask
 	a := uint32(bits.TrailingZeros64(t.row.free))

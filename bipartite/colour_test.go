@@ -328,7 +328,7 @@ func BenchmarkArcs(b *testing.B) {
 
 // BenchmarkRows colours graphs of the size of a leaf's senders.
 func BenchmarkRows(b *testing.B) {
-	for _, size := range [][2]int{{359, 20}, {359, 16}, {1023, 32}, {359, 19}} {
+	for _, size := range [][2]int{{359, 20}, {378, 44}, {1023, 32}, {2047, 64}} {
 		g := random(size[0], size[1], 1)
 		b.Run(fmt.Sprintf("n=%d/D=%d", size[0], size[1]), func(b *testing.B) {
 			var c Colourer
