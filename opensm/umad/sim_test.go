@@ -24,6 +24,9 @@ import (
 // that is loaded before it, so a client is a process that was started so.
 const childVariable = "FORSD_UMAD_CHILD"
 
+// managerVariable has the simulation take a client for a manager.
+const managerVariable = "SIM_SET_ISSM"
+
 func TestMain(m *testing.M) {
 	if path := os.Getenv(childVariable); path != "" {
 		if err := serve(path); err != nil {
@@ -69,7 +72,11 @@ func serve(path string) error {
 	if err != nil || len(local) != 1 || !local[0].InfiniBand {
 		return fmt.Errorf("local ports %v: %w", local, err)
 	}
-	r, err := umad.Open(local[0], umad.Options{})
+	open := umad.Open
+	if os.Getenv(managerVariable) != "" {
+		open = umad.OpenAsManager
+	}
+	r, err := open(local[0], umad.Options{})
 	if err != nil {
 		return err
 	}
@@ -80,7 +87,7 @@ func serve(path string) error {
 			return nil
 		}
 		if o.Traps {
-			events, err := r.Subscribe(context.Background(), umad.Subscription{Check: 50 * time.Millisecond})
+			events, err := r.Subscribe(context.Background(), umad.Subscription{Check: 50 * time.Millisecond, Renew: 200 * time.Millisecond, Retry: 200 * time.Millisecond})
 			if err != nil {
 				return err
 			}
@@ -157,7 +164,9 @@ func attach(t testing.TB, sim *ibsim.Sim, host, fabric string, env ...string) *c
 	}
 	t.Cleanup(func() {
 		_ = stdin.Close()
-		_ = cmd.Wait()
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("the client: %v", err)
+		}
 		cancel(errors.New("the test is over"))
 	})
 	return &client{t, json.NewEncoder(stdin), json.NewDecoder(stdout)}

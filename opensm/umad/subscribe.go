@@ -228,7 +228,13 @@ func (x *subscriber) take() {
 	case err != nil:
 		x.giveUp(time.Now(), fmt.Errorf("receive Reports: %w", err))
 		time.Sleep(reportPatience)
-	case !ok || lost || x.buf.class() != classSubnAdm:
+	case !ok || x.buf.class() != classSubnAdm:
+	case lost: // it is due now
+		for i := range x.open {
+			if w := &x.open[i]; w.tid == x.buf.tid() {
+				w.deadline = time.Time{}
+			}
+		}
 	case x.buf.method() == methodReport && x.buf.attribute() == attrNotice:
 		x.report()
 	case x.buf.method() == methodGetResp && x.buf.attribute() == attrInformInfo:
