@@ -53,8 +53,8 @@ func doctorCommand() *cobra.Command {
 		Short: "Check everything around forsd: OpenSM's settings, permissions, tools, devices",
 		Long: `Doctor looks at all that forsd depends on and prints one line a check (ok, warn
 or fail), with what to do: forsd's configuration, whether forsd answers, OpenSM's
-process and settings, whether forsd's user may read and write what it must, the
-tool that reads tables back, and the local RDMA devices with their umad and issm
+process and settings, whether forsd's user may read and write what it must, what
+tables are read back by, and the local RDMA devices with their umad and issm
 nodes and port states. Run it as root to see everything.
 
 Exit code 1: something fails.`,
@@ -71,7 +71,7 @@ Exit code 1: something fails.`,
 			d.checkManager()
 			d.checkUser(user)
 			d.checkFiles()
-			d.checkTool()
+			d.checkReading()
 			d.checkDevices(rdma.Devices())
 			return d.report(cmd)
 		},

@@ -4,13 +4,16 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 
+	"forsd/internal/config"
 	"forsd/internal/health"
 	"forsd/internal/rdma"
 	"forsd/opensm"
+	"forsd/topology"
 )
 
 // checkManager finds OpenSM and judges the settings that it works with, or would
@@ -103,8 +106,18 @@ func (d *doctor) canWrite(check, dir string) {
 	}
 }
 
-// checkTool looks for the command that reads tables back.
-func (d *doctor) checkTool() {
+// checkReading looks how tables can be read out of the switches: by forsd itself,
+// or by the command that takes its place.
+func (d *doctor) checkReading() {
+	port, own := opensm.PickPort(string(d.config.OpenSM.Umad), d.fabric())
+	switch {
+	case own == nil:
+		d.note("reader", good, "forsd reads the switches itself, by %s", port)
+	case d.config.OpenSM.Umad == config.UmadOff:
+		d.note("reader", good, "opensm.umad is off: a command reads the switches")
+	default:
+		d.note("reader", warn, "forsd cannot read the switches itself, and a command does, which takes several times as long: %v", own)
+	}
 	name := d.config.OpenSM.DumpCommand[0]
 	path, err := exec.LookPath(name)
 	if err != nil && !strings.Contains(name, "/") {
@@ -115,7 +128,24 @@ func (d *doctor) checkTool() {
 		d.note("readback", fail, "there is no command %s, which reads tables out of the switches: install infiniband-diags, or set opensm.dump_command in forsd.yaml", name)
 		return
 	}
+	if own == nil {
+		d.note("readback", good, "%s reads the tables where forsd cannot", path)
+		return
+	}
 	d.note("readback", good, "tables are read back by %s", path)
+}
+
+// fabric is the fabric that OpenSM dumped last, nil if it cannot be read.
+func (d *doctor) fabric() *topology.Fabric {
+	data, err := os.ReadFile(filepath.Join(d.config.OpenSM.DumpDir, opensm.SubnetFile))
+	if err != nil {
+		return nil // another check says so
+	}
+	f, err := topology.ReadSubnetLst(data)
+	if err != nil {
+		return nil
+	}
+	return f
 }
 
 // checkDevices lists the local RDMA ports, and whether forsd's user may use one.
