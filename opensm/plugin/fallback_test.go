@@ -81,12 +81,12 @@ func TestFallsBack(t *testing.T) {
 				if err := s.m.Signal(syscall.SIGHUP); err != nil {
 					t.Fatal(err)
 				}
-				line, end, err := s.m.WaitLog(t.Context(), " tables configured on all switches", from)
+				line, end, err := s.m.WaitLog(s.ctx, " tables configured on all switches", from)
 				if err == nil && !strings.Contains(line, "file tables") {
 					t.Errorf("the engine used: %s", line)
 				}
 				if err == nil {
-					_, from, err = s.m.WaitLog(t.Context(), ibsim.SubnetUp, end)
+					_, from, err = s.m.WaitLog(s.ctx, ibsim.SubnetUp, end)
 				}
 				if err != nil {
 					t.Fatal(err)
@@ -270,7 +270,18 @@ func TestHelper(t *testing.T) {
 // process starts TestHelper as a user and waits until it says a word.
 func (s *site) process(uid uint32, word string) *exec.Cmd {
 	s.t.Helper()
-	cmd := exec.Command(os.Args[0], "-test.run=^TestHelper$", "-test.v")
+	program := os.Args[0]
+	if uid != 0 { // who may not look into the directory of this one
+		program = filepath.Join(filepath.Dir(s.socket), "helper")
+		data, err := os.ReadFile(os.Args[0])
+		if err == nil {
+			err = os.WriteFile(program, data, 0o755)
+		}
+		if err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	cmd := exec.Command(program, "-test.run=^TestHelper$", "-test.v")
 	cmd.Env = append(os.Environ(), helper+"="+s.socket)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if uid != 0 {

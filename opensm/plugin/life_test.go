@@ -29,7 +29,7 @@ func TestComesBack(t *testing.T) {
 		t.Error("disconnected without a reason")
 	}
 	start := time.Now()
-	if err := s.m.Restart(t.Context()); err != nil {
+	if err := s.m.Restart(s.ctx); err != nil {
 		t.Fatal(err)
 	}
 	running := time.Now()
@@ -63,13 +63,14 @@ func TestResweep(t *testing.T) {
 	s := simulate(t, fabgen.Spec{Spines: 3, Leaves: 3})
 	s.serve()
 	s.start(ibsim.OpenSMOptions{LMC: 2})
-	s.installed()
+	next[Connected](s)
+	s.up()
 	if err := s.server.Resweep(Reroute); err != nil {
 		t.Fatal(err)
 	}
 	routed, before := next[RoutingDone](s)
 	if !routed.Reroute || !routed.Own {
-		t.Errorf("routed: %+v", routed)
+		t.Errorf("routed: %+v after %v", routed, before)
 	}
 	for _, e := range before {
 		if _, swept := e.(SweepStart); swept {
@@ -91,24 +92,26 @@ func TestResweep(t *testing.T) {
 // nothing else.
 func TestStandby(t *testing.T) {
 	s := simulate(t, fabgen.Spec{Spines: 3, Leaves: 3})
-	other, err := s.sim.StartOpenSM(t.Context(), ibsim.OpenSMOptions{Host: "Hca0002", LMC: 2, Conf: map[string]string{"sm_priority": "15"}})
+	other, err := s.sim.StartOpenSM(s.ctx, ibsim.OpenSMOptions{Host: "Hca0002", LMC: 2, Dir: filepath.Join(s.sim.Dir(), "other"),
+		Conf: map[string]string{"sm_priority": "15"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := other.WaitLog(t.Context(), ibsim.SubnetUp, 0); err != nil {
+	if _, _, err := other.WaitLog(s.ctx, ibsim.SubnetUp, 0); err != nil {
 		t.Fatal(err)
 	}
 	s.serve()
-	s.start(ibsim.OpenSMOptions{LMC: 2})
+	s.start(ibsim.OpenSMOptions{LMC: 2, Conf: map[string]string{"sminfo_polling_timeout": "100", "polling_retry_number": "1"}})
 	for {
 		if m, _ := next[Mastership](s); m.State == Standby {
 			break
 		}
 	}
-	if err := s.sim.Unlink(t.Context(), "Leaf001", 4); err != nil {
+	from := other.LogSize()
+	if err := s.sim.Unlink(s.ctx, "Leaf001", 4); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := other.WaitLog(t.Context(), ibsim.SubnetUp, other.LogSize()); err != nil {
+	if _, _, err := other.WaitLog(s.ctx, ibsim.SubnetUp, from); err != nil {
 		t.Fatal(err)
 	}
 	if len(s.events) > 0 {
@@ -136,12 +139,12 @@ func TestUsers(t *testing.T) {
 	stranger := s.process(nobody, "listening")
 	defer end(stranger)
 	s.start(ibsim.OpenSMOptions{})
-	if _, _, err := s.m.WaitLog(t.Context(), "neither root nor of the users trusted", 0); err != nil {
+	if _, _, err := s.m.WaitLog(s.ctx, "neither root nor of the users trusted", 0); err != nil {
 		t.Error(err)
 	}
 	s.m.Kill()
 	s.start(ibsim.OpenSMOptions{PluginOptions: fmt.Sprintf("socket=%s user=%d deadline=10000", s.socket, nobody)})
-	if _, _, err := s.m.WaitLog(t.Context(), "forsd's tables are installed", 0); err != nil {
+	if _, _, err := s.m.WaitLog(s.ctx, "forsd's tables are installed", 0); err != nil {
 		t.Error(err)
 	}
 }
@@ -156,7 +159,7 @@ func TestOptions(t *testing.T) {
 		from := int64(0)
 		for _, line := range []string{"libforsosm: event_plugin_options: cannot use", "cannot load plugin 'forsosm'", ibsim.SubnetUp} {
 			var err error
-			if _, from, err = s.m.WaitLog(t.Context(), line, from); err != nil {
+			if _, from, err = s.m.WaitLog(s.ctx, line, from); err != nil {
 				t.Errorf("%s: %v", options, err)
 			}
 		}
@@ -180,7 +183,7 @@ func TestMemory(t *testing.T) {
 	s.installed()
 	for i := range sweeps {
 		do := []func(context.Context, string, int) error{s.sim.Unlink, s.sim.Relink}[i%2]
-		if err := do(t.Context(), "Leaf001", 4); err != nil {
+		if err := do(s.ctx, "Leaf001", 4); err != nil {
 			t.Fatal(err)
 		}
 		if outcome, _ := next[Outcome](s); outcome.Result != Installed {
@@ -198,7 +201,8 @@ func TestMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	next[Disconnected](s)
-	report := awaitText(t, log, "ERROR SUMMARY")
+	report := awaitText(s.ctx, t, log, "ERROR SUMMARY")
+	t.Log(report[strings.LastIndex(report, "ERROR SUMMARY"):])
 	blame := 0
 	for _, block := range regexp.MustCompile(`(?m)^==\d+== *$`).Split(report, -1) {
 		if strings.Contains(block, "libforsosm") || regexp.MustCompile(`\((plugin|engine|fabric|link|thread|tables|wire)\.c:\d+\)`).MatchString(block) {
@@ -212,7 +216,7 @@ func TestMemory(t *testing.T) {
 }
 
 // awaitText waits for a text in a file, and returns all of it.
-func awaitText(t *testing.T, path, text string) string {
+func awaitText(ctx context.Context, t *testing.T, path, text string) string {
 	t.Helper()
 	for {
 		data, err := os.ReadFile(path)
@@ -223,7 +227,7 @@ func awaitText(t *testing.T, path, text string) string {
 			return string(data)
 		}
 		select {
-		case <-t.Context().Done():
+		case <-ctx.Done():
 			t.Fatalf("%s lacks %q:\n%s", path, text, data)
 		case <-time.After(10 * time.Millisecond):
 		}

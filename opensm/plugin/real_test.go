@@ -49,6 +49,7 @@ var built bool
 // site is a simulated fabric under an OpenSM with the plugin, and forsd's end.
 type site struct {
 	t        *testing.T
+	ctx      context.Context  // ends with the test, or when nothing can come of it any more
 	fabric   *topology.Fabric // as simulated, without LIDs
 	sim      *ibsim.Sim
 	m        *ibsim.OpenSM
@@ -82,7 +83,9 @@ func simulate(t *testing.T, spec fabgen.Spec) *site {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = sim.Close() })
-	s := &site{t: t, fabric: f, sim: sim, dir: filepath.Join(sim.Dir(), "opensm-1"), tables: planned,
+	ctx, cancel := context.WithTimeout(t.Context(), 20*patience)
+	t.Cleanup(cancel)
+	s := &site{t: t, ctx: ctx, fabric: f, sim: sim, dir: filepath.Join(sim.Dir(), "opensm-1"), tables: planned,
 		events: make(chan Event, 10000), outcomes: make(chan Outcome, 10000)}
 	// The path of a socket is short, those of tests are not.
 	short, err := os.MkdirTemp("", "fors-")
@@ -112,7 +115,7 @@ func (s *site) start(o ibsim.OpenSMOptions) {
 	if o.PluginOptions == "" {
 		o.PluginOptions = fmt.Sprintf("socket=%s deadline=%d", s.socket, deadline.Milliseconds())
 	}
-	if s.m, err = s.sim.StartOpenSM(s.t.Context(), o); err != nil {
+	if s.m, err = s.sim.StartOpenSM(s.ctx, o); err != nil {
 		s.t.Fatal(err)
 	}
 }
@@ -217,7 +220,7 @@ func (s *site) readBack() *lft.Tables {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	tables, err := opensm.ReadBack{Command: append(s.sim.Prefix(), opensm.DefaultReadBack...), Env: env}.Tables(s.t.Context())
+	tables, err := opensm.ReadBack{Command: append(s.sim.Prefix(), opensm.DefaultReadBack...), Env: env}.Tables(s.ctx)
 	if err != nil {
 		s.t.Fatal(err)
 	}

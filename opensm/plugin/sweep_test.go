@@ -46,7 +46,7 @@ func TestSweeps(t *testing.T) {
 		do   func(context.Context, string, int) error
 	}{{"unlink", s.sim.Unlink}, {"relink", s.sim.Relink}} {
 		pulled := time.Now()
-		if err := change.do(t.Context(), "Leaf003", 25); err != nil {
+		if err := change.do(s.ctx, "Leaf003", 25); err != nil {
 			t.Fatal(err)
 		}
 		trap, _ := next[Trap](s)
