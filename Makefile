@@ -40,13 +40,14 @@ CGO      = $(if $(WITHILP),$(LPSOLVE),CGO_ENABLED=1)
 # What the tests and the demo run: the subnet manager, its simulated fabric and
 # tools, compilers and checkers for the C libraries, Open MPI, systemd's checkers for
 # the units.
-PACKAGES := ca-certificates g++ gcc gfortran git ibsim-utils infiniband-diags libc6-dev libibumad-dev liblpsolve55-dev libopenmpi-dev lp-solve make openmpi-bin opensm pkgconf systemd valgrind
+PACKAGES := ca-certificates g++ gcc gfortran git ibsim-utils infiniband-diags libc6-dev libibumad-dev liblpsolve55-dev libopenmpi-dev libopensm-dev lp-solve make openmpi-bin opensm pkgconf systemd valgrind
 
-# What fuzzing the C library takes beyond that.
+# What fuzzing the C libraries takes beyond that.
 FUZZPACKAGES := clang libclang-rt-14-dev
 
-# The C libraries are built where there is a C compiler, and MPI's.
-CLIBS = $(if $(shell which $(CC) 2>/dev/null),mpi/libfors $(if $(shell which mpicc 2>/dev/null),mpi/libforsmpi))
+# The C libraries are built where there is a C compiler, MPI's, and OpenSM's headers.
+WITHOSM = $(wildcard /usr/include/infiniband/opensm/osm_event_plugin.h)
+CLIBS = $(if $(shell which $(CC) 2>/dev/null),mpi/libfors $(if $(shell which mpicc 2>/dev/null),mpi/libforsmpi) $(if $(WITHOSM),opensm/plugin))
 
 .PHONY: build test vet demo bench figures fuzz fuzz-c lint install uninstall clean deps
 
@@ -79,7 +80,7 @@ bench:
 figures: deps
 	$(GO) run ./internal/figures -out docs/figures
 
-# Every fuzz target of the module in turn, then those of the C library; the logs
+# Every fuzz target of the module in turn, then those of the C libraries; the logs
 # are in fuzz-logs.
 fuzz:
 	$(GO) run ./internal/fuzzall -time $(FUZZTIME) -logs fuzz-logs
@@ -87,7 +88,7 @@ fuzz:
 
 fuzz-c:
 	@hack/deps.sh $(FUZZPACKAGES)
-	$(MAKE) -C mpi/libfors out=$(abspath $(out)) logs=$(abspath fuzz-logs) FUZZTIME=$(FUZZTIME) fuzz
+	$(foreach lib,mpi/libfors opensm/plugin,$(MAKE) -C $(lib) out=$(abspath $(out)) logs=$(abspath fuzz-logs) FUZZTIME=$(FUZZTIME) fuzz &&) true
 
 lint: vet
 	$(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./...
