@@ -34,6 +34,7 @@ type Options struct {
 	Conf   map[string]string // further settings of opensm.conf
 	Config string            // further sections of forsd.yaml
 	LMCKey string            // opensm.lmc in forsd.yaml; "" means auto
+	Umad   string            // opensm.umad in forsd.yaml; "" means auto
 }
 
 // Site is a simulated fabric, and what runs on it. Nothing is started but the
@@ -121,6 +122,7 @@ opensm:
   lfts_file: {{quote .Tables}}
   pid_file: {{quote .PID}}
   lmc: {{.LMC}}
+  umad: {{quote .Umad}}
   dump_command: [{{range $i, $w := .Dump}}{{if $i}}, {{end}}{{quote $w}}{{end}}]
 api:
   socket: {{quote .Socket}}
@@ -137,7 +139,7 @@ func (s *Site) writeConfig(path, pidFile string) error {
 	err = configText.Execute(&text, map[string]any{
 		"State": s.StateDir(), "Manager": s.ManagerDir(), "Socket": s.Socket(),
 		"Conf": filepath.Join(s.ManagerDir(), "opensm.conf"), "Log": filepath.Join(s.ManagerDir(), "opensm.log"),
-		"Tables": s.TableFile(), "PID": pidFile, "LMC": cmp.Or(s.options.LMCKey, "auto"), "Dump": append(dump, "dump_fts", "-n"), "More": s.options.Config,
+		"Tables": s.TableFile(), "PID": pidFile, "LMC": cmp.Or(s.options.LMCKey, "auto"), "Umad": cmp.Or(s.options.Umad, "auto"), "Dump": append(dump, "dump_fts", "-n"), "More": s.options.Config,
 	})
 	if err != nil {
 		return err

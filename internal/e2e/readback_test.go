@@ -1,0 +1,55 @@
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestReadBackWays pulls and puts back a cable with forsd reading the switches
+// itself, by dump_fts because it is told to, and by dump_fts because the port that
+// it is told to use is not there. The tables are confirmed all the ways; how long
+// the first two take on the LHCb fabric is printed.
+func TestReadBackWays(t *testing.T) {
+	if _, err := os.Stat(umadHeader); err != nil {
+		t.Skipf("forsd cannot read switches itself here: install libibumad-dev: %v", err)
+	}
+	for _, c := range []struct {
+		umad, says string
+		site       Options
+	}{
+		{"auto", "tables are read out of the switches directly", lhcb()},
+		{"off", "opensm.umad is off", lhcb()},
+		{"mlx5_7:1", "there is no InfiniBand port mlx5_7:1", small()},
+	} {
+		t.Run(c.umad, func(t *testing.T) {
+			o := c.site
+			o.Umad = c.umad
+			x, healthy := up(t, 4*time.Minute, o)
+			const leaf, lane = 2, 1
+			at := healthy.Tree.Leaves[leaf]
+			port := int(at.Cables[lane].LeafPort)
+			var took []float64
+			for range 2 {
+				x.ok(x.Sim.Unlink(x.ctx, at.Name, port))
+				st := x.settled(Cable(leaf, lane, "missing"))
+				took = append(took, st.LastEvent.ReadBackMS-st.LastEvent.ProgrammedMS)
+				x.check()
+				x.ok(x.Sim.Relink(x.ctx, at.Name, port))
+				st = x.settled(Cable(leaf, lane, "full"))
+				took = append(took, st.LastEvent.ReadBackMS-st.LastEvent.ProgrammedMS)
+			}
+			x.check()
+			slices.Sort(took)
+			t.Logf("opensm.umad %s: read back in %.0f ms, the median of %.0f", c.umad, took[len(took)/2], took)
+			log, err := os.ReadFile(filepath.Join(x.Dir(), "forsd.log"))
+			x.ok(err)
+			if n := strings.Count(string(log), "tables are read out of the switches"); n != 1 || !strings.Contains(string(log), c.says) {
+				t.Errorf("the log says %d times how the switches are read, and lacks %q", n, c.says)
+			}
+		})
+	}
+}
