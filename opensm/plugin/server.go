@@ -162,7 +162,7 @@ func (s *Server) serve(ctx context.Context, conn *net.UnixConn) error {
 	if err := conn.SetReadDeadline(time.Time{}); err != nil {
 		return err
 	}
-	e := &session{server: s, conn: conn, peer: peer}
+	e := &session{server: s, conn: conn, peer: peer, ended: make(chan struct{}), gone: make(chan struct{})}
 	if err := s.admit(e); err != nil {
 		return err
 	}
@@ -172,11 +172,20 @@ func (s *Server) serve(ctx context.Context, conn *net.UnixConn) error {
 }
 
 // admit welcomes the plugin and makes e the session in force, if there is none.
+// One that has ended is given the time to say so.
 func (s *Server) admit(e *session) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.session != nil {
-		return fmt.Errorf("process %d (%s): that of process %d is connected", e.peer.PID, e.peer.Version, s.session.peer.PID)
+	for s.session != nil {
+		old := s.session
+		select {
+		case <-old.ended:
+		default:
+			return fmt.Errorf("process %d (%s): that of process %d is connected", e.peer.PID, e.peer.Version, old.peer.PID)
+		}
+		s.mu.Unlock()
+		<-old.gone
+		s.mu.Lock()
 	}
 	if err := e.write(finish(appendWelcome(appendFrame(nil, kindWelcome, time.Now())))); err != nil {
 		return err
@@ -185,9 +194,11 @@ func (s *Server) admit(e *session) error {
 	return nil
 }
 
+// dismiss ends the session in force.
 func (s *Server) dismiss() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	close(s.session.gone)
 	s.session = nil
 }
 

@@ -14,9 +14,11 @@ import (
 // session is a connection with a plugin.
 type session struct {
 	server *Server
-	conn   *net.UnixConn
+	conn   net.Conn
 	peer   Peer
-	sight  Sight // the latest fabric; its generation is 0 before the first
+	sight  Sight         // the latest fabric; its generation is 0 before the first
+	ended  chan struct{} // closed when no more is read
+	gone   chan struct{} // closed after the last event
 
 	writing sync.Mutex // also guards holds
 	holds   sent
@@ -47,6 +49,7 @@ func (e *session) run(ctx context.Context, state State) {
 			err = fmt.Errorf("read message %#x of OpenSM's plugin: %w", uint8(f.kind), err)
 		}
 	}
+	close(e.ended)
 	_ = e.conn.Close()
 	cancel()
 	e.answers.Wait()
