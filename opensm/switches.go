@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 
 	"forsd/lft"
 	"forsd/opensm/umad"
@@ -18,8 +19,7 @@ var errSwitchedOff = errors.New("opensm.umad is off")
 const UmadOff = "off"
 
 // Switches reads the forwarding tables out of the switches: by datagrams of its
-// own, or, where those cannot be used or fail, by a command. Its methods are
-// called one at a time.
+// own, or, where those cannot be used or fail, by a command. It must not be copied.
 type Switches struct {
 	// Port is the local port to use, as device or device:port. Empty means the
 	// one that is in the fabric, UmadOff none.
@@ -30,6 +30,7 @@ type Switches struct {
 	// for each change. nil tells nobody.
 	Note func(err error)
 
+	mu     sync.Mutex // guards what follows
 	reader *umad.Reader
 	told   bool   // Note has been called
 	noted  string // what it was told last
@@ -58,14 +59,9 @@ func (s *Switches) Tables(ctx context.Context, f *topology.Fabric) (t *lft.Table
 
 // own reads the tables by datagrams of our own.
 func (s *Switches) own(ctx context.Context, f *topology.Fabric) (*lft.Tables, error) {
-	if s.reader == nil {
-		p, err := PickPort(s.Port, f)
-		if err != nil {
-			return nil, err
-		}
-		if s.reader, err = umad.Open(p, s.Limits); err != nil {
-			return nil, err
-		}
+	r, err := s.Reader(f)
+	if err != nil {
+		return nil, err
 	}
 	timeout := s.Command.Timeout
 	if timeout <= 0 {
@@ -73,14 +69,42 @@ func (s *Switches) own(ctx context.Context, f *topology.Fabric) (*lft.Tables, er
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("it took longer than %v", timeout))
 	defer cancel()
-	t, err := s.reader.Tables(ctx, f)
+	t, err := r.Tables(ctx, f)
 	if t == nil && ctx.Err() == nil { // it is the port that fails, and not a switch: choose again
-		err = errors.Join(err, s.Close())
+		err = errors.Join(err, s.giveUp(r))
 	}
 	if err != nil {
 		return nil, err
 	}
 	return t, nil
+}
+
+// Reader is the reader on the local port, which is chosen and opened where it is
+// not yet; f may be nil. All that asks switches in this process should use it: a
+// port has one window. It stays open until its port fails.
+func (s *Switches) Reader(f *topology.Fabric) (*umad.Reader, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.reader != nil {
+		return s.reader, nil
+	}
+	p, err := PickPort(s.Port, f)
+	if err != nil {
+		return nil, err
+	}
+	s.reader, err = umad.Open(p, s.Limits)
+	return s.reader, err
+}
+
+// giveUp closes a reader whose port has failed.
+func (s *Switches) giveUp(r *umad.Reader) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.reader != r {
+		return nil
+	}
+	s.reader = nil
+	return r.Close()
 }
 
 // note tells of a change.
@@ -89,20 +113,13 @@ func (s *Switches) note(err error) {
 	if err != nil {
 		text = err.Error()
 	}
-	if s.Note != nil && (!s.told || text != s.noted) {
+	s.mu.Lock()
+	news := !s.told || text != s.noted
+	s.told, s.noted = true, text
+	s.mu.Unlock()
+	if news && s.Note != nil {
 		s.Note(err)
 	}
-	s.told, s.noted = true, text
-}
-
-// Close gives the port up; the next call opens one again.
-func (s *Switches) Close() error {
-	if s.reader == nil {
-		return nil
-	}
-	err := s.reader.Close()
-	s.reader = nil
-	return err
 }
 
 // PickPort chooses the local port by which the switches of f are read: of those

@@ -145,33 +145,27 @@ func (x *loop) run() {
 // admit takes new bursts, and waits for one where none is under way. It returns
 // false at the loop's end.
 func (x *loop) admit() bool {
+	for len(x.under) == 0 {
+		select {
+		case <-x.quit:
+			return false
+		case b := <-x.bursts:
+			x.insert(b)
+		}
+	}
 	for {
-		var idle chan struct{}
-		if len(x.under) > 0 {
-			idle = closed
-		}
 		select {
 		case <-x.quit:
 			return false
 		case b := <-x.bursts:
 			x.insert(b)
-			continue
 		default:
-		}
-		select {
-		case <-x.quit:
-			return false
-		case b := <-x.bursts:
-			x.insert(b)
-		case <-idle:
 			return true
 		}
 	}
 }
 
-// closed is a channel that never blocks.
-var closed = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
-
+// insert puts a burst among those under way.
 func (x *loop) insert(b *burst) {
 	if b.urgent {
 		x.under = slices.Insert(x.under, 0, b)

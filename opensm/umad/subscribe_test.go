@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,6 +19,8 @@ import (
 // fakeManager is the subnet administrator of one LID or, after a handover, of
 // another, by a reading of its own of sections 13.4.8 and 15.2.
 type fakeManager struct {
+	sync.Mutex // guards all of it
+
 	t      testing.TB
 	lid    topology.LID
 	sl     uint8
@@ -31,11 +34,23 @@ type fakeManager struct {
 	acks   []uint32 // transaction IDs of Reports answered
 }
 
-func (a *fakeManager) level(sl uint8)     { a.ours = sl }
-func (a *fakeManager) from() topology.LID { return a.lid }
-func (a *fakeManager) close() error       { return nil }
+func (a *fakeManager) level(sl uint8) {
+	a.Lock()
+	defer a.Unlock()
+	a.ours = sl
+}
+
+func (a *fakeManager) from() topology.LID {
+	a.Lock()
+	defer a.Unlock()
+	return a.lid
+}
+
+func (a *fakeManager) close() error { return nil }
 
 func (a *fakeManager) send(m *mad, dlid uint16) error {
+	a.Lock()
+	defer a.Unlock()
 	if a.broken != nil {
 		return a.broken
 	}
@@ -73,14 +88,22 @@ func (a *fakeManager) send(m *mad, dlid uint16) error {
 }
 
 func (a *fakeManager) receive(m *mad, wait time.Duration) (ok, lost bool, err error) {
-	if len(a.inbox) == 0 {
-		time.Sleep(wait)
+	if ok := a.first(m); ok {
+		return true, false, nil
 	}
+	time.Sleep(wait)
+	return a.first(m), false, nil
+}
+
+// first takes the first datagram, if there is one.
+func (a *fakeManager) first(m *mad) bool {
+	a.Lock()
+	defer a.Unlock()
 	if len(a.inbox) == 0 {
-		return false, false, nil
+		return false
 	}
 	*m, a.inbox = a.inbox[0], a.inbox[1:]
-	return true, false, nil
+	return true
 }
 
 // report has a Report arrive, where there is a subscription.
@@ -103,53 +126,67 @@ func TestSubscription(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &fakeManager{t: t, lid: 9, sl: 3, traps: map[uint16]bool{}, mute: true}
 		var got []Event
-		x := newSubscriber(a, Subscription{}, func(e Event) { got = append(got, e) })
 		var selfErr error
-		x.self = func() (PortInfo, error) { return PortInfo{LID: 77, SMLID: a.lid, SMSL: a.sl}, selfErr }
+		x := newSubscriber(a, Subscription{}, func(e Event) {
+			a.Lock()
+			defer a.Unlock()
+			got = append(got, e)
+		})
+		x.self = func() (PortInfo, error) {
+			a.Lock()
+			defer a.Unlock()
+			return PortInfo{LID: 77, SMLID: a.lid, SMSL: a.sl}, selfErr
+		}
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() { x.run(ctx); close(done) }()
-		expect := func(after time.Duration, want ...Event) {
+		// step changes something, and compares the events of a while after that.
+		step := func(change func(), after time.Duration, want ...Event) {
 			t.Helper()
+			a.Lock()
+			change()
+			a.Unlock()
 			time.Sleep(after)
-			synctest.Wait()
+			a.Lock()
+			defer a.Unlock()
 			if d := cmp.Diff(want, got); d != "" {
 				t.Errorf("events (-want +got):\n%s", d)
 			}
 			got = nil
 		}
-		expect(3100*time.Millisecond, Event{Err: "the manager at LID 9 does not answer InformInfo, asked 3 times"})
-		a.mute, a.status = false, 0x400
-		expect(3*time.Second, Event{Err: "the manager at LID 9 refuses a subscription to trap 64 with status 0x0400"})
-		a.status = 0
-		expect(3*time.Second, Event{Manager: 9})
-		if !a.traps[64] || !a.traps[65] || !a.traps[128] || !a.traps[144] || len(a.traps) != 4 {
-			t.Errorf("subscribed to %v", a.traps)
-		}
-		a.report(501, 128, 0x12, 0x34)
-		a.report(502, 144, 0, 0, 0x56, 0x78)
-		a.report(503, 65, append(make([]byte, 21), 0x99)...)
-		expect(time.Second, Event{Notice: &Notice{Trap: 128, Issuer: 0x17, Subject: 0x1234}},
+		step(func() {}, 3100*time.Millisecond, Event{Err: "the manager at LID 9 does not answer InformInfo, asked 3 times"})
+		step(func() { a.mute, a.status = false, 0x400 }, 3*time.Second,
+			Event{Err: "the manager at LID 9 refuses a subscription to trap 64 with status 0x0400"})
+		step(func() { a.status = 0 }, 3*time.Second, Event{Manager: 9})
+		step(func() {
+			if d := cmp.Diff(map[uint16]bool{64: true, 65: true, 128: true, 144: true}, a.traps); d != "" {
+				t.Errorf("subscriptions (-want +got):\n%s", d)
+			}
+			a.report(501, 128, 0x12, 0x34)
+			a.report(502, 144, 0, 0, 0x56, 0x78)
+			a.report(503, 65, append(make([]byte, 21), 0x99)...)
+		}, time.Second, Event{Notice: &Notice{Trap: 128, Issuer: 0x17, Subject: 0x1234}},
 			Event{Notice: &Notice{Trap: 144, Issuer: 0x17, Subject: 0x5678}}, Event{Notice: &Notice{Trap: 65, Issuer: 0x17, GUID: 0x99}})
-		if !slices.Equal(a.acks, []uint32{501, 502, 503}) {
-			t.Errorf("answered Reports %v", a.acks)
-		}
-		a.lid, a.traps, a.sl = 11, map[uint16]bool{}, 0
-		expect(3*time.Second, Event{Manager: 11})
-		clear(a.traps) // it was restarted at the same LID
-		sets := a.sets
-		expect(time.Minute)
-		if !a.traps[64] || !a.traps[128] || a.sets != sets+4 {
-			t.Errorf("renewed by %d datagrams: %v", a.sets-sets, a.traps)
-		}
-		selfErr = errors.New("no such port")
-		expect(2*time.Second, Event{Err: "no such port"})
-		selfErr = nil
-		expect(3*time.Second, Event{Manager: 11})
-		a.broken = errors.New("no buffers")
-		expect(2*time.Minute, Event{Err: "send InformInfo to LID 11: no buffers"})
-		a.broken = nil
-		expect(time.Minute, Event{Manager: 11})
+		step(func() {
+			if !slices.Equal(a.acks, []uint32{501, 502, 503}) {
+				t.Errorf("answered Reports %v", a.acks)
+			}
+			a.lid, a.traps, a.sl = 11, map[uint16]bool{}, 0
+		}, 3*time.Second, Event{Manager: 11})
+		sets := 0
+		step(func() { // it is restarted at the same LID
+			clear(a.traps)
+			sets = a.sets
+		}, time.Minute)
+		step(func() {
+			if !a.traps[64] || !a.traps[128] || a.sets != sets+4 {
+				t.Errorf("renewed by %d datagrams: %v", a.sets-sets, a.traps)
+			}
+			selfErr = errors.New("no such port")
+		}, 2*time.Second, Event{Err: "no such port"})
+		step(func() { selfErr = nil }, 3*time.Second, Event{Manager: 11})
+		step(func() { a.broken = errors.New("no buffers") }, 2*time.Minute, Event{Err: "send InformInfo to LID 11: no buffers"})
+		step(func() { a.broken = nil }, time.Minute, Event{Manager: 11})
 		cancel()
 		<-done
 		for trap, subscribed := range a.traps {
