@@ -139,7 +139,10 @@ func TestBadAnswers(t *testing.T) {
 		"moved":                 {"HTTP/1.1 301 Moved\r\nLocation: /\r\nContent-Length: 0\r\n\r\n", "error -8 0 301 "},
 	} {
 		where, _ := answer(t, c[0])
-		if got := p.do("open %s", where)[0]; !strings.HasPrefix(got, "error ") || !strings.Contains(got, c[1]) {
+		got := p.do("open %s", where)[0]
+		if without := strings.Replace(got, where+": ", "", 1); without == got {
+			t.Errorf("%s: %s, which does not say where", name, got)
+		} else if !strings.HasPrefix(got, "error ") || !strings.Contains(without, c[1]) {
 			t.Errorf("%s: %s, want %s", name, got, c[1])
 		}
 	}

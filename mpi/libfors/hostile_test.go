@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"hash/crc32"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -127,6 +129,29 @@ func TestBrokenTables(t *testing.T) {
 		}
 		if _, err := phasetable.Decode(data); (err == nil) != (c.code == 0) {
 			t.Errorf("%s: Go's reader says %v", c.name, err)
+		}
+	}
+}
+
+// TestNoTable opens files that are no table: the error names the file, as far as that
+// leaves room for what is wrong with it.
+func TestNoTable(t *testing.T) {
+	p, dir := start(t), t.TempDir()
+	for _, name := range []string{"x", strings.Repeat("long", 60)} {
+		path := filepath.Join(dir, name)
+		for text, want := range map[string]string{
+			"":                       "0 bytes are less than the header of 192",
+			strings.Repeat("x", 192): "this does not begin with FORSDPHT, as a phase table does",
+		} {
+			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			got := p.do("open %s", path)[0]
+			_, sentence, _ := strings.Cut(got, " 0 0 ")
+			at, reason, _ := strings.Cut(sentence, ": ")
+			if reason != want || at == "" || !strings.HasPrefix(path, at) || len(name) == 1 && at != path {
+				t.Errorf("%s says %q, want %q of %s", path, got, want, path)
+			}
 		}
 	}
 }

@@ -82,6 +82,17 @@ int fors_fail_errno_(struct fors_error *err, int code, int errnum, const char *f
 	return code;
 }
 
+void fors_fail_where_(struct fors_error *err, const char *where)
+{
+	const size_t used = err ? strlen(err->text) + 1 : 0, colon = strlen(": ");
+	if (!err || used + colon >= sizeof err->text)
+		return;
+	const size_t length = strnlen(where, sizeof err->text - used - colon);
+	memmove(err->text + length + colon, err->text, used);
+	memcpy(err->text, where, length);
+	memcpy(err->text + length, ": ", colon);
+}
+
 bool fors_number_(const char *text, size_t length, uint64_t most, uint64_t *value)
 {
 	uint64_t v = 0;

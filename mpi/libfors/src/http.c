@@ -1,6 +1,6 @@
 /*
  * http.c: as much of HTTP/1.1 (RFC 9112) as it takes to GET a table from forsd.
- * An exchange is a state machine that never blocks; fors_http_get_ waits for it.
+ * An exchange is a state machine that never blocks; fors_http_ask_ waits for it.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -310,6 +310,8 @@ int fors_http_step_(struct http *h, const struct source *source, struct fors_err
 			continue;
 		}
 		const int result = n == 0 ? end_of_stream(h, source, err) : fors_http_feed_(h, buffer, (size_t)n, err);
+		if (result < 0 && n > 0)
+			fors_fail_where_(err, source->where);
 		if (result != 0)
 			return result;
 	}

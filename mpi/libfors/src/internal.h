@@ -111,6 +111,8 @@ static inline const unsigned char *cell_at(const struct fors_table *t, uint32_t 
 int fors_fail_(struct fors_error *err, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
 /* The same with the text of an errno after the sentence. */
 int fors_fail_errno_(struct fors_error *err, int code, int errnum, const char *format, ...) __attribute__((format(printf, 4, 5)));
+/* Puts the place that an error is about before its text, as much of it as leaves the text whole. */
+void fors_fail_where_(struct fors_error *err, const char *where);
 /* Reads decimal digits, up to a limit of 9 or more, and nothing else. */
 bool fors_number_(const char *text, size_t length, uint64_t most, uint64_t *value);
 

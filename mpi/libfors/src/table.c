@@ -48,7 +48,6 @@ static int find_path_bits(struct fors_table *t, struct fors_error *err)
 int fors_make_(const unsigned char *data, size_t length, unsigned char *owned, struct source *source,
 	struct fors_table **table, struct fors_error *err)
 {
-	int failed = FORS_ENOMEM;
 	struct fors_table *t = calloc(1, sizeof *t);
 	if (!t) {
 		free(owned);
@@ -62,10 +61,12 @@ int fors_make_(const unsigned char *data, size_t length, unsigned char *owned, s
 	t->watch.http.fd = -1;
 	if (source)
 		t->source = *source;
-	failed = fors_check_(t, err);
+	int failed = fors_check_(t, err);
 	if (!failed)
 		failed = find_path_bits(t, err);
 	if (failed) {
+		if (source)
+			fors_fail_where_(err, t->source.where);
 		fors_close(t);
 		return failed;
 	}
