@@ -58,7 +58,7 @@ func TestPrograms(t *testing.T) {
 		{"use mpi", []string{"mpifort", "-DMPI", "testdata/fortran.F90"}, nil, "wrong: 0\n", 5},
 		{"use mpi_f08", []string{"mpifort", "-DMPI_F08", "testdata/fortran.F90"}, nil, "wrong: 0\n", 6},
 		{"threads", []string{"mpicc", "-pthread", "testdata/threads.c"}, []string{"10"}, "wrong: 0\n", 40},
-		{"errors", []string{"mpicc", "testdata/errors.c"}, nil, "called: 1, strange: 0, type error returned: 1\nwrong: 0\n", 2},
+		{"errors", []string{"mpicc", "testdata/errors.c"}, nil, "called: 3, strange: 0, type error returned: 1\nwrong: 0\n", 2},
 		{"eventbuilder", []string{"mpicc", "../../examples/eventbuilder.c"}, []string{"-n", "5", "-b", "100000"}, "lost 0, doubled 0, damaged 0\n", 10},
 		{"alltoall_bench", []string{"mpicc", "../../examples/alltoall_bench.c"}, []string{"-n", "1", "100"}, "MB/s\n", 3},
 	} {
@@ -243,6 +243,35 @@ func TestPairsWithoutPath(t *testing.T) {
 	}
 	if unplanned == 0 {
 		t.Error("no pair was without a phase")
+	}
+}
+
+// TestPairTwice exchanges by a table in which each pair has two phases: its blocks go
+// in the first of them, once.
+func TestPairTwice(t *testing.T) {
+	shim := needs(t)
+	program := compile(t, "mpicc", "testdata/exchanges.c")
+	table := plan(t, fabgen.Spec{Spines: 2, Leaves: 3, LMC: 1}, cable{0, 0}).Table(42)
+	phases := table.Phases
+	table.Phases *= 2
+	table.To, table.Lane, table.DLID = append(table.To, table.To...), append(table.Lane, table.Lane...), append(table.DLID, table.DLID...)
+	data, err := phasetable.Encode(table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := t.TempDir()
+	j := job{ranks: 6, mca: linear, command: []string{program, "13", "32", "gaps"}}
+	if out, stderr := j.with(shim, write(t, "phases.bin", data), "FORS_LOG="+log).run(t); !strings.HasSuffix(out, "differences: 0\n") || stderr != "" {
+		t.Errorf("it prints %q, and errors %q", out, stderr)
+	}
+	logs := readLogs(t, log, j.ranks)
+	checkPairs(t, logs)
+	for _, log := range logs {
+		for _, l := range log {
+			if l.phase >= phases {
+				t.Fatalf("%+v: phase %d is for a pair that has had one before", l, l.phase)
+			}
+		}
 	}
 }
 

@@ -57,6 +57,7 @@ struct work {
 	int *server;   /* [group] */
 	int *group_of; /* [server] group, or −1 */
 	int *step_of;  /* [phase] step, or −1 */
+	int *sent, *heard; /* [group] 1 + the last group that was seen to send there, to receive from there */
 };
 
 /* group puts the processes of one server together; false: a process has no server. */
@@ -98,7 +99,20 @@ static void number(struct draft *d, struct work *w)
 	}
 }
 
-/* fill writes the rows of all groups. */
+/* once is a peer that group g meets for the first time, and notes that it did; −1 for another. */
+static int once(int *met, int peer, int g)
+{
+	if (peer < 0 || met[peer] == g + 1)
+		return -1;
+	met[peer] = g + 1;
+	return peer;
+}
+
+/*
+ * fill writes the rows of all groups. A format that lets a pair have several phases
+ * does not make it exchange its blocks several times: the first of them counts, for
+ * the sender as for the receiver.
+ */
 static void fill(struct draft *d, const struct work *w)
 {
 	const uint32_t phases = fors_info(w->table)->phases;
@@ -107,7 +121,7 @@ static void fill(struct draft *d, const struct work *w)
 		d->first[g] = rows;
 		for (uint32_t p = 0; p < phases; p++) {
 			const struct fors_entry e = fors_entry(w->table, w->server[g], p);
-			const int to = peer(w, e.send_to), from = peer(w, e.recv_from);
+			const int to = once(w->sent, peer(w, e.send_to), g), from = once(w->heard, peer(w, e.recv_from), g);
 			if (to >= 0 || from >= 0)
 				d->row[rows++] = (struct row){.step = w->step_of[p], .phase = (int)p, .to = to, .from = from, .lane = e.lane, .dlid = e.dlid};
 		}
@@ -127,8 +141,10 @@ void fm_draft(struct draft *d, const fors_table *table, const struct identity *w
 	w.server = calloc((size_t)size, sizeof *w.server);
 	w.group_of = calloc((size_t)info->servers + 1, sizeof *w.group_of);
 	w.step_of = calloc((size_t)info->phases + 1, sizeof *w.step_of);
+	w.sent = calloc((size_t)size, sizeof *w.sent);
+	w.heard = calloc((size_t)size, sizeof *w.heard);
 	snprintf(d->text, TEXT, "out of memory for the plan of epoch %" PRIu64, d->head.epoch);
-	if (d->group && d->guid && d->first && w.server && w.group_of && w.step_of && group(d, &w, who, size)) {
+	if (d->group && d->guid && d->first && w.server && w.group_of && w.step_of && w.sent && w.heard && group(d, &w, who, size)) {
 		number(d, &w);
 		d->row = calloc((size_t)d->head.groups * (size_t)d->head.steps + 1, sizeof *d->row);
 		if (d->row) {
@@ -139,6 +155,8 @@ void fm_draft(struct draft *d, const fors_table *table, const struct identity *w
 	free(w.server);
 	free(w.group_of);
 	free(w.step_of);
+	free(w.sent);
+	free(w.heard);
 }
 
 void fm_draft_free(struct draft *d)

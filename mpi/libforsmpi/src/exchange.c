@@ -55,6 +55,8 @@ static int weigh(const struct block *b, MPI_Count *bytes)
 	*bytes = 0;
 	if (b->count == 0)
 		return MPI_SUCCESS; /* its type may be no type at all */
+	if (b->type == MPI_DATATYPE_NULL)
+		return MPI_ERR_TYPE;
 	const int failed = PMPI_Type_size_x(b->type, bytes);
 	*bytes *= b->count;
 	return failed;
@@ -141,7 +143,7 @@ static int finish(struct run *x)
 		if (statuses[i].MPI_ERROR != MPI_SUCCESS && statuses[i].MPI_ERROR != MPI_ERR_PENDING)
 			failed = statuses[i].MPI_ERROR;
 	if (!failed)
-		x->pending = 0;
+		x->pending = x->receives = 0;
 	return failed;
 }
 
@@ -232,11 +234,16 @@ static int rest(struct run *x)
 	return failed ? failed : finish(x);
 }
 
-/* measure finds out the extent of a side's type. */
+/*
+ * measure finds out the extent of a side's type. MPI would tell MPI_COMM_WORLD's
+ * error handler of one that is null, and not the communicator's.
+ */
 static int measure(struct side *s)
 {
 	MPI_Aint lower;
-	return s->shape == TYPES ? MPI_SUCCESS : PMPI_Type_get_extent(s->type, &lower, &s->extent);
+	if (s->shape == TYPES)
+		return MPI_SUCCESS;
+	return s->type == MPI_DATATYPE_NULL ? MPI_ERR_TYPE : PMPI_Type_get_extent(s->type, &lower, &s->extent);
 }
 
 static int run(struct run *x)

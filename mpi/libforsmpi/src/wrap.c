@@ -19,7 +19,7 @@ static int planned(MPI_Comm user, const struct side *recv, struct comm **c)
 	int failed = fm_comm(user, c);
 	if (failed || !*c)
 		return failed;
-	if (recv->shape == UNIFORM && (*c)->plan.head.min_bytes > 0) {
+	if (recv->shape == UNIFORM && (*c)->plan.head.min_bytes > 0 && recv->type != MPI_DATATYPE_NULL) {
 		MPI_Count size;
 		if ((failed = PMPI_Type_size_x(recv->type, &size)))
 			return failed;

@@ -1,7 +1,7 @@
 /*
- * errors: an exchange with a datatype that was never committed. MPI reports that to
- * the error handler of the communicator that the program used; so does the shim.
- * Prints what the handler is told on rank 0.
+ * errors: exchanges with a datatype that was never committed, and with none. MPI
+ * reports that to the error handler of the communicator that the program used; so
+ * does the shim. Prints what the handler is told on rank 0.
  */
 #include <mpi.h>
 #include <stdio.h>
@@ -33,6 +33,12 @@ int main(int argc, char **argv)
 	int *out = calloc(2 * (size_t)size, sizeof(int)), *in = calloc(2 * (size_t)size, sizeof(int));
 	const int code = MPI_Alltoall(out, 1, raw, in, 1, raw, mine);
 	MPI_Error_class(code, &class);
+	int *counts = calloc(2 * (size_t)size, sizeof(int)), *none = counts + size;
+	for (int i = 0; i < size; i++)
+		counts[i] = 1;
+	MPI_Alltoall(out, 1, MPI_DATATYPE_NULL, in, 1, MPI_DATATYPE_NULL, mine);
+	MPI_Alltoallv(out, counts, none, MPI_INT, in, counts, none, MPI_DATATYPE_NULL, mine);
+	free(counts);
 	if (rank == 0)
 		printf("called: %d, strange: %d, type error returned: %d\n", called, strange, class == MPI_ERR_TYPE);
 	/* The communicator is still good for what is right. */
