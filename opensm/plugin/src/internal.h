@@ -120,7 +120,7 @@ struct link {
 	struct buffer out;
 	size_t sent;    /* bytes of out */
 	struct buffer fabric; /* the body of the latest one, without its generation */
-	uint64_t generation;
+	uint64_t generation, told; /* its own, and the one that forsd has */
 	bool up;        /* the last sweep has ended well with it */
 	uint64_t request; /* the latest */
 	int64_t due;    /* of the latest request, on the monotonic clock, in ns */

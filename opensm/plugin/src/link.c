@@ -152,9 +152,12 @@ void forsosm_send_state_(struct link *l, enum state state)
 	pthread_mutex_unlock(&l->lock);
 }
 
-/* queue_fabric sends the latest fabric. */
+/* queue_fabric sends the latest fabric, unless forsd has it. */
 static void queue_fabric(struct link *l)
 {
+	if (l->told == l->generation)
+		return;
+	l->told = l->generation;
 	struct buffer body = {0};
 	forsosm_put64_(&body, l->generation);
 	forsosm_put_(&body, l->fabric.data, l->fabric.length);
@@ -165,9 +168,10 @@ static void queue_fabric(struct link *l)
 	forsosm_free_(&body);
 }
 
-/* queue_named sends a message that is a generation. */
+/* queue_named sends a message that is the latest fabric's generation. */
 static void queue_named(struct link *l, enum message type)
 {
+	queue_fabric(l);
 	struct buffer body = {0};
 	forsosm_put64_(&body, l->generation);
 	if (!body.failed)
@@ -188,8 +192,6 @@ void forsosm_send_fabric_(struct link *l, struct buffer *fabric, enum message na
 		l->fabric = *fabric;
 		*fabric = old;
 		l->generation++;
-		if (active(l))
-			queue_fabric(l);
 	}
 	l->up = named == UP;
 	if (named != REQUEST && active(l))
@@ -211,6 +213,7 @@ bool forsosm_ask_(struct link *l, unsigned max_lid)
 	pthread_mutex_lock(&l->lock);
 	const bool there = active(l) && !l->broken && l->generation != 0;
 	if (there) {
+		queue_fabric(l);
 		l->request++;
 		l->result = WAITING;
 		l->due = now_ns() + (int64_t)l->settings.deadline * 1000000;
@@ -292,12 +295,10 @@ static const char *welcomed(struct link *l, struct cursor *c)
 	if (forsosm_take16_(c) != PROTOCOL)
 		return forsosm_other_version_;
 	l->ready = true;
+	l->told = 0;
 	queue_state(l);
-	if (l->state == MASTER && l->generation != 0) {
-		queue_fabric(l);
-		if (l->up)
-			queue_named(l, UP);
-	}
+	if (l->up)
+		queue_named(l, UP);
 	return NULL;
 }
 

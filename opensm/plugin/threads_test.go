@@ -1,0 +1,98 @@
+package plugin
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"forsd/lft"
+)
+
+// TestThreads runs the plugin's link under ThreadSanitizer and AddressSanitizer,
+// with everything at once in its process and with forsd's end coming and going.
+func TestThreads(t *testing.T) {
+	for _, sanitizer := range []string{"thread", "address,undefined"} {
+		t.Run(sanitizer, func(t *testing.T) {
+			program := filepath.Join(t.TempDir(), "threads")
+			sources := []string{"testdata/threads.c", "src/link.c", "src/tables.c", "src/thread.c", "src/wire.c"}
+			build := exec.Command("gcc", append([]string{"-std=c11", "-D_GNU_SOURCE", "-O1", "-g", "-pthread", "-fsanitize=" + sanitizer, "-Wall", "-Werror", "-o", program}, sources...)...)
+			if said, err := build.CombinedOutput(); err != nil {
+				t.Fatalf("%s: %v\n%s", build, err, said)
+			}
+			churn(t, program)
+		})
+	}
+}
+
+// churn runs the program until it has had 300 tables, and ends forsd's end after
+// every 40 of them.
+func churn(t *testing.T, program string) {
+	dir, err := os.MkdirTemp("", "fors-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	socket := filepath.Join(dir, "sock")
+	var said strings.Builder
+	cmd := exec.Command(program, socket, "300")
+	cmd.Stdout, cmd.Stderr = &said, &said
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	for {
+		var traps, count int
+		ctx, stop := context.WithCancel(t.Context())
+		server, err := Listen(Config{Path: socket, Event: func(e Event) {
+			switch e := e.(type) {
+			case Trap:
+				traps++
+			case Disconnected:
+				if strings.Contains(e.Err.Error(), "read message") {
+					t.Error(e.Err)
+				}
+			case Outcome:
+				if e.Result == Installed {
+					count++
+				}
+				if count == 40 {
+					stop()
+				}
+			}
+		}, Tables: func(_ context.Context, r Request) (*lft.Tables, error) {
+			out := slices.Repeat([]uint8{1}, 200)
+			out[r.Number%100] = lft.NoPath
+			return &lft.Tables{Switches: []lft.Table{{GUID: 1, Out: out}}}, nil
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		over := make(chan struct{})
+		go func() {
+			defer close(over)
+			if err := server.Serve(ctx); err != nil {
+				t.Error(err)
+			}
+		}()
+		select {
+		case <-over:
+			if traps == 0 {
+				t.Error("there was no trap")
+			}
+			continue
+		case err := <-ended:
+			stop()
+			<-over
+			if err != nil || !strings.Contains(said.String(), "300 sweeps") {
+				t.Errorf("%v\n%s", err, said.String())
+			}
+			t.Log(said.String())
+			return
+		}
+	}
+}
