@@ -59,6 +59,7 @@ func TestPrograms(t *testing.T) {
 		{"use mpi_f08", []string{"mpifort", "-DMPI_F08", "testdata/fortran.F90"}, nil, "wrong: 0\n", 6},
 		{"threads", []string{"mpicc", "-pthread", "testdata/threads.c"}, []string{"10"}, "wrong: 0\n", 40},
 		{"errors", []string{"mpicc", "testdata/errors.c"}, nil, "called: 3, strange: 0, type error returned: 1\nwrong: 0\n", 2},
+		{"lives", []string{"mpicc", "testdata/lives.c"}, nil, "wrong: 0\n", 9},
 		{"eventbuilder", []string{"mpicc", "../../examples/eventbuilder.c"}, []string{"-n", "5", "-b", "100000"}, "lost 0, doubled 0, damaged 0\n", 10},
 		{"alltoall_bench", []string{"mpicc", "../../examples/alltoall_bench.c"}, []string{"-n", "1", "100"}, "MB/s\n", 3},
 	} {
@@ -243,6 +244,17 @@ func TestPairsWithoutPath(t *testing.T) {
 	}
 	if unplanned == 0 {
 		t.Error("no pair was without a phase")
+	}
+}
+
+// TestSpawned exchanges among processes of which some were started by others: each
+// have an MPI_COMM_WORLD of their own, and their ranks 0 tell of the plan.
+func TestSpawned(t *testing.T) {
+	shim := needs(t)
+	j := job{ranks: 3, tcp: true, command: []string{compile(t, "mpicc", "testdata/lives.c"), "spawn"}}
+	out, stderr := j.with(shim, small(t), "FORS_VERBOSE=1").run(t)
+	if out != "wrong: 0\nwrong: 0\n" || strings.Count(stderr, ", 3 servers, ") != 2 || strings.Count(stderr, ", 2 servers, ") != 1 {
+		t.Errorf("it prints %q, and errors %q", out, stderr)
 	}
 }
 

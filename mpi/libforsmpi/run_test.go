@@ -109,6 +109,7 @@ type job struct {
 	env     []string
 	mca     []string // further pairs of a parameter of Open MPI and its value
 	wrap    []string // goes before the command
+	tcp     bool     // messages may go by TCP: shared memory joins no processes that others started
 	urgent  bool     // does not stand back; ranks that wait take all the time they can get
 	command []string
 }
@@ -142,7 +143,11 @@ type running struct {
 
 // start starts a job. When ctx ends, mpirun is asked to end it.
 func (j job) start(ctx context.Context) (*running, error) {
-	args := []string{"--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1", "--mca", "btl", "self,vader",
+	transports := "self,vader"
+	if j.tcp {
+		transports += ",tcp"
+	}
+	args := []string{"--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1", "--mca", "btl", transports,
 		"--mca", "pml", "ob1", "-np", strconv.Itoa(j.ranks)}
 	args = append(args, memory()...)
 	for i := 0; i < len(j.mca); i += 2 {
