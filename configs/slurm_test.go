@@ -1,6 +1,8 @@
 package configs
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -32,6 +34,8 @@ func TestSlurmScripts(t *testing.T) {
 			[]string{"job rm slurm-7", "job create --nodes node[1-2] --name slurm-7 --lease *s"}, nil},
 		{"prolog.sh", "SLURM_JOB_ID=7 SLURM_JOB_NODELIST=node1", []string{"job rm slurm-7", "job create --nodes node1 --name slurm-7"}, nil},
 		{"prolog.sh", "SLURM_JOB_ID=7 SLURM_JOB_NODELIST=node1 SLURM_JOB_END_TIME=Unknown", []string{"job rm slurm-7", "job create --nodes node1 --name slurm-7"}, nil},
+		{"prolog.sh", "SLURM_JOB_ID=7", nil, nil},
+		{"prolog.sh", "SLURM_JOB_NODELIST=node1", nil, nil},
 		{"epilog.sh", "SLURM_JOB_ID=7", []string{"job rm slurm-7"}, nil},
 		{"epilog.sh", "SLURM_JOB_ID=9", []string{"job rm slurm-9"}, nil},
 		{"task_prolog.sh", "SLURM_JOB_ID=7 FORSD_SERVER=http://a:1", []string{"job show slurm-7 --id"}, []string{"export FORSD_JOB=43", "export FORSD_TABLE=http://a:1"}},
@@ -49,13 +53,17 @@ func TestSlurmScripts(t *testing.T) {
 			t.Errorf("%s with %s prints %q, want %q", c.script, c.env, got, c.out)
 		}
 		text, err := os.ReadFile(calls)
-		if err != nil {
+		if err != nil && (len(c.calls) > 0 || !errors.Is(err, fs.ErrNotExist)) {
 			t.Fatal(err)
 		}
-		got := strings.Split(strings.TrimSpace(string(text)), "\n")
+		got := strings.FieldsFunc(string(text), func(r rune) bool { return r == '\n' })
+		if len(got) != len(c.calls) {
+			t.Errorf("%s with %s asks %q, want %q", c.script, c.env, got, c.calls)
+			continue
+		}
 		for i, want := range c.calls {
 			head, tail, _ := strings.Cut(want, "*")
-			if len(got) != len(c.calls) || !strings.HasPrefix(got[i], head) || !strings.HasSuffix(got[i], tail) || tail == "" && got[i] != head {
+			if !strings.HasPrefix(got[i], head) || !strings.HasSuffix(got[i], tail) || tail == "" && got[i] != head {
 				t.Errorf("%s with %s asks %q, want %q", c.script, c.env, got, c.calls)
 				break
 			}

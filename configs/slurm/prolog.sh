@@ -13,8 +13,11 @@
 # Slurm sets no PATH.
 export PATH="${PATH:+$PATH:}/usr/local/bin:/usr/bin:/bin"
 
-nodes=${SLURM_JOB_NODELIST:?}
-name=slurm-${SLURM_JOB_ID:?}
+if [ -z "$SLURM_JOB_ID" ] || [ -z "$SLURM_JOB_NODELIST" ]; then
+	echo "forsd's prolog: Slurm tells no SLURM_JOB_ID or no SLURM_JOB_NODELIST" >&2
+	exit 0
+fi
+name=slurm-$SLURM_JOB_ID
 
 # The lease outlives the job's time limit by an hour, for the epilog ends the job.
 lease=
@@ -25,6 +28,6 @@ fi
 
 # A job that was requeued has its number still.
 forsctl job rm "$name" >/dev/null 2>&1
-forsctl job create --nodes "$nodes" --name "$name" ${lease:+--lease "$lease"} >/dev/null ||
+forsctl job create --nodes "$SLURM_JOB_NODELIST" --name "$name" ${lease:+--lease "$lease"} >/dev/null ||
 	echo "forsd made no plan for $name" >&2
 exit 0
