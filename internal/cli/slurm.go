@@ -177,8 +177,9 @@ func slurmYAML(leaves []slurmSwitch) []byte {
 }
 
 // plainText matches what YAML takes for text without quotes: it has a digit, a dash
-// or a dot behind a letter, as no word does that means something else.
-var plainText = regexp.MustCompile(`^[A-Za-z][A-Za-z_]*[0-9.\[-]`)
+// or a dot behind a letter, as no word does that means something else, and nothing
+// that YAML could take for its own, such as a colon at the end.
+var plainText = regexp.MustCompile(`^[A-Za-z][A-Za-z_]*[0-9.\[-][A-Za-z0-9_.,\[\]-]*$`)
 
 // yamlText writes a text that YAML takes for one, in quotes where it must.
 func yamlText(text string) string {

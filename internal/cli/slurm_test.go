@@ -43,6 +43,7 @@ func awkward() *topology.Baseline {
 		leaf(4, "", "storage mlx5_0"),
 		leaf(5, "fabric", "on"),
 		leaf(6, "spare"),
+		leaf(7, "leaf7", "node7:"),
 	}}
 	b.Leaves[0].Slots = append(b.Leaves[0].Slots, topology.Slot{}) // a free index
 	return b
@@ -54,7 +55,7 @@ func TestSlurm(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string][]string{"MF0_sw_IS5300_L1_U1": {"node001", "node002"}, "leaf": {"node003"},
-		"switch-0x0000000000000003": {"1", "12", "2"}, "switch-0x0000000000000005": {"on"}}
+		"switch-0x0000000000000003": {"1", "12", "2"}, "switch-0x0000000000000005": {"on"}, "leaf7": {"node7:"}}
 	got := map[string][]string{}
 	var tree slurmTree
 	if err := yaml.Unmarshal(slurmYAML(leaves), &tree); err != nil {
