@@ -196,3 +196,27 @@ func FuzzMessages(f *testing.F) {
 		e.answers.Wait()
 	})
 }
+
+// FuzzFabric reads whatever comes as a fabric: what it lets through holds
+// together, and reads the same when it is sent again.
+func FuzzFabric(f *testing.F) {
+	f.Add(fabricBody(f, 1, fabric(f, 5)))
+	f.Add(fabricBody(f, 1, fabgen.Generate(fabgen.Spec{Spines: 1, Leaves: 1, Hosts: []int{1}})))
+	f.Add(append(words(1, 0), 0, 0, 0, 0))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		sight, err := readFabric(body)
+		if err != nil || sight.Err != nil {
+			if sight.Fabric != nil {
+				t.Error("there is a fabric with an error")
+			}
+			return
+		}
+		if err := sight.Fabric.Validate(); err != nil {
+			t.Error(err)
+		}
+		again, err := readFabric(fabricBody(t, sight.Generation, sight.Fabric))
+		if err != nil || again.Err != nil || again.Fabric.Hash() != sight.Fabric.Hash() {
+			t.Errorf("sent again, the fabric reads otherwise: %v, %v", err, again.Err)
+		}
+	})
+}
