@@ -145,6 +145,16 @@ func (s *site) lid(name string) topology.LID {
 	return 0
 }
 
+// port is the GUID of an adapter's port.
+func (s *site) port(name string) topology.GUID {
+	for i := range s.fabric.Nodes {
+		if s.fabric.Nodes[i].Name == name {
+			return s.fabric.Nodes[i].Ports[1].GUID
+		}
+	}
+	return 0
+}
+
 // TestPaperFabric reads FT(2;20,18) with LMC 5, 38 tables of 12736 entries: they
 // are those planned and those that dump_fts reads, for every LID. The ports of a
 // switch are as the manager saw them.
@@ -280,7 +290,8 @@ func TestRouteWithoutTables(t *testing.T) {
 }
 
 // TestReports subscribes before there is a manager. It is told of a cable that
-// is pulled under the first manager, and of one pulled under the next.
+// is pulled, and of a host that goes and comes, under the first manager and under
+// the next.
 //
 // The simulation hands what comes unasked to managers alone, so that the client
 // must count as one; it is attached first because it cannot take the managers'
@@ -298,6 +309,7 @@ func TestReports(t *testing.T) {
 		t.Fatalf("the first event is %+v", e)
 	}
 	s.manage(t, 1)
+	host := s.port("Hca0003")
 	for port, peer := range map[int]string{3: "Spine000", 4: "Spine001"} {
 		c.until(func(e *umad.Event) bool { return e.Manager == s.manager })
 		if err := s.sim.Unlink(t.Context(), "Leaf001", port); err != nil {
@@ -310,6 +322,18 @@ func TestReports(t *testing.T) {
 		if err := s.sim.Relink(t.Context(), "Leaf001", port); err != nil {
 			t.Fatal(err)
 		}
+		if err := s.sim.Unlink(t.Context(), "Hca0003", 1); err != nil {
+			t.Fatal(err)
+		}
+		c.until(func(e *umad.Event) bool {
+			return e.Notice != nil && e.Notice.Trap == umad.TrapOutOfService && e.Notice.GUID == host
+		})
+		if err := s.sim.Relink(t.Context(), "Hca0003", 1); err != nil {
+			t.Fatal(err)
+		}
+		c.until(func(e *umad.Event) bool {
+			return e.Notice != nil && e.Notice.Trap == umad.TrapInService && e.Notice.GUID == host
+		})
 		s.sm.Kill()
 		c.until(func(e *umad.Event) bool { return strings.Contains(e.Err, "does not answer") })
 		if err := s.sm.Restart(t.Context()); err != nil {
