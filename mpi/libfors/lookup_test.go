@@ -3,6 +3,7 @@ package libfors
 import (
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -199,6 +200,13 @@ func TestFiles(t *testing.T) {
 	}
 	p := start(t)
 	p.contains("open "+path, "error -4 2 0 open "+path+": No such file or directory")
+	socket := filepath.Join(dir, "s")
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	p.contains("open "+socket, "error -4 6 0 open "+socket+", which is no file: the socket of a forsd is called unix:"+socket+": ")
 	p.contains("open "+dir, "error -4 21 0 read "+dir+": Is a directory")
 	replace(42)
 	p.contains("open "+path, "location "+path)

@@ -210,6 +210,8 @@ static int read_all(int fd, const char *path, unsigned char **data, size_t *leng
 static int read_file(struct source *s, unsigned char **data, size_t *length, struct fors_error *err)
 {
 	const int fd = open(s->path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0 && errno == ENXIO)
+		return fors_fail_errno_(err, FORS_ESYSTEM, ENXIO, "open %s, which is no file: the socket of a forsd is called unix:%s", s->path, s->path);
 	if (fd < 0)
 		return fors_fail_errno_(err, FORS_ESYSTEM, errno, "open %s", s->path);
 	int failed = FORS_OK;
