@@ -39,6 +39,7 @@ func TestSlurmScripts(t *testing.T) {
 		{"epilog.sh", "SLURM_JOB_ID=7", []string{"job rm slurm-7"}, nil},
 		{"epilog.sh", "SLURM_JOB_ID=9", []string{"job rm slurm-9"}, nil},
 		{"task_prolog.sh", "SLURM_JOB_ID=7 FORSD_SERVER=http://a:1", []string{"job show slurm-7 --id"}, []string{"export FORSD_JOB=43", "export FORSD_TABLE=http://a:1"}},
+		{"task_prolog.sh", "SLURM_JOB_ID=7 FORSD_SERVER=/run/s", []string{"job show slurm-7 --id"}, []string{"export FORSD_JOB=43", "export FORSD_TABLE=unix:/run/s"}},
 		{"task_prolog.sh", "SLURM_JOB_ID=8", []string{"job show slurm-8 --id"}, nil},
 	} {
 		calls := filepath.Join(dir, "calls")

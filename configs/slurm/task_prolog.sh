@@ -7,6 +7,9 @@
 export PATH="${PATH:+$PATH:}/usr/local/bin:/usr/bin:/bin" # Slurm sets none
 export FORSD_SERVER="${FORSD_SERVER:-http://head:7480}"
 if id=$(forsctl job show "slurm-$SLURM_JOB_ID" --id 2>/dev/null); then
+	case $FORSD_SERVER in
+	/*) FORSD_SERVER=unix:$FORSD_SERVER ;; # for libfors a mere path is a file's
+	esac
 	echo "export FORSD_JOB=$id"
 	echo "export FORSD_TABLE=$FORSD_SERVER"
 fi
