@@ -15,6 +15,7 @@
  * The exit status is 1 where a fragment was lost, doubled or damaged.
  */
 #include <inttypes.h>
+#include <limits.h>
 #include <mpi.h>
 #include <signal.h>
 #include <stdio.h>
@@ -189,9 +190,9 @@ int main(int argc, char **argv)
 		default: bytes = 0;
 		}
 	most = bytes / WORD;
-	if (most < HEADER || optind != argc) {
+	if (most < HEADER || most > INT_MAX / size || optind != argc) { /* places are numbers of words, and int */
 		if (rank == 0)
-			fprintf(stderr, "usage: eventbuilder [-b largest fragment in bytes, 16 or more] [-n exchanges]\n");
+			fprintf(stderr, "usage: eventbuilder [-b largest fragment in bytes, 16 to %zu] [-n exchanges]\n", (size_t)(INT_MAX / size) * WORD);
 		MPI_Abort(MPI_COMM_WORLD, 2);
 	}
 	signal(SIGUSR1, on_signal);
