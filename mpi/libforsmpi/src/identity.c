@@ -21,7 +21,7 @@ static struct identity identity;
 /* local_rank numbers the processes of a host, as launchers tell them. */
 static int local_rank(void)
 {
-	static const char *const names[] = {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "PMI_LOCAL_RANK", "SLURM_LOCALID"};
+	static const char *const names[] = {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "PMI_LOCAL_RANK", "MV2_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID"};
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
 		const char *text = getenv(names[i]);
 		if (text && *text)
