@@ -15,7 +15,7 @@
 
 enum {
 	LOOK = 100,      /* ms between looks at the manager's state, and between connections */
-	LONG_LOOK = 1000, /* ms to the next connection with one that speaks another language */
+	LONG_LOOK = 1000, /* ms to the next connection with one that turned this one away, or speaks another language */
 	GREETING = 1000, /* ms that a welcome may take */
 };
 
@@ -105,7 +105,10 @@ static void hear(struct link *l)
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (n <= 0) {
-		fail(l, NO_FORSD, LOOK, n == 0 ? "forsd has closed the connection" : "the connection with forsd is broken");
+		pthread_mutex_lock(&l->lock);
+		const bool ready = l->ready;
+		pthread_mutex_unlock(&l->lock);
+		fail(l, NO_FORSD, ready ? LOOK : LONG_LOOK, n == 0 ? "forsd has closed the connection" : "the connection with forsd is broken");
 		return;
 	}
 	const char *what = forsosm_receive_(l, bytes, (size_t)n);
@@ -116,16 +119,15 @@ static void hear(struct link *l)
 	fail(l, what == forsosm_other_version_ ? OTHER_VERSION : UNREADABLE, LONG_LOOK, text);
 }
 
-/* speak sends what the socket takes; false where the connection is lost. */
+/* speak sends what the socket takes at once; false where the connection is lost. */
 static bool speak(struct link *l)
 {
 	pthread_mutex_lock(&l->lock);
-	ssize_t n = 1;
-	while (n > 0 && l->sent < l->out.length) {
+	ssize_t n = 0;
+	if (l->sent < l->out.length)
 		n = send(l->fd, l->out.data + l->sent, l->out.length - l->sent, MSG_DONTWAIT | MSG_NOSIGNAL);
-		if (n > 0)
-			l->sent += (size_t)n;
-	}
+	if (n > 0)
+		l->sent += (size_t)n;
 	const bool lost = l->broken || (n < 0 && errno != EAGAIN && errno != EINTR);
 	pthread_mutex_unlock(&l->lock);
 	return !lost;
