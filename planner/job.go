@@ -72,7 +72,9 @@ type Member struct {
 }
 
 // FindMembers finds host ports, each by its description, the first word of that,
-// its port GUID (0x…) or any of its LIDs, in this order. Ports that are absent now
+// its port GUID (0x…) or any of its LIDs, in this order; and last by the first word
+// as a host's name, for which case does not count, nor the domain where only one of
+// the two names has it. Ports that are absent now
 // are found by what the baseline has of them. Where several have the name, the one
 // that takes part in the fabric's exchange is meant; an error lists them where that
 // does not decide. Each port may be named once.
@@ -106,12 +108,13 @@ type directory struct {
 	ports []port
 	names map[string][]int // descriptions, [place] of ports
 	words map[string][]int // their first words
+	hosts map[string][]int // these in lower case, up to their first dot
 	guids map[topology.GUID]int
 	lids  map[topology.LID]int
 }
 
 func newDirectory(t *topology.FatTree) *directory {
-	d := &directory{names: map[string][]int{}, words: map[string][]int{}, guids: map[topology.GUID]int{}, lids: map[topology.LID]int{}}
+	d := &directory{names: map[string][]int{}, words: map[string][]int{}, hosts: map[string][]int{}, guids: map[topology.GUID]int{}, lids: map[topology.LID]int{}}
 	for i := range t.Hosts {
 		h := &t.Hosts[i]
 		for j := range 1 << h.LMC {
@@ -137,9 +140,12 @@ func (d *directory) add(p port) {
 	d.guids[p.GUID] = n
 	if p.Name != "" {
 		d.names[p.Name] = append(d.names[p.Name], n)
-		if word := firstWord(p.Name); word != p.Name {
+		word := firstWord(p.Name)
+		if word != p.Name {
 			d.words[word] = append(d.words[word], n)
 		}
+		short, _, _ := strings.Cut(strings.ToLower(word), ".")
+		d.hosts[short] = append(d.hosts[short], n)
 	}
 }
 
@@ -153,7 +159,26 @@ func (d *directory) find(name string) (port, error) {
 	if place, ok := d.number(name); ok {
 		return d.choose(name, []int{place})
 	}
+	if places := d.sameHost(name); len(places) > 0 {
+		return d.choose(name, places)
+	}
 	return port{}, fmt.Errorf("no host has the name, port GUID or LID %.80q: forsctl topology --json lists them", name)
+}
+
+// sameHost lists the ports of the host that a name means by its letters, whatever
+// their case; of two domains none or both count.
+func (d *directory) sameHost(name string) (places []int) {
+	short, domain, _ := strings.Cut(strings.ToLower(name), ".")
+	if short == "" {
+		return nil
+	}
+	for _, i := range d.hosts[short] {
+		_, other, _ := strings.Cut(strings.ToLower(firstWord(d.ports[i].Name)), ".")
+		if domain == "" || other == "" || domain == other {
+			places = append(places, i)
+		}
+	}
+	return places
 }
 
 // number finds a port by its GUID or one of its LIDs.

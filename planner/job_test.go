@@ -3,6 +3,7 @@ package planner
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -190,11 +191,24 @@ func TestFindMembers(t *testing.T) {
 	if m, err := FindMembers(ft, []string{"storage", "node002"}); err != nil || m[1].Name != "node002 mlx5_0" {
 		t.Errorf("%+v, %v", m, err)
 	}
+	for _, name := range []string{"Storage", "storage.site", "STORAGE.other.site"} {
+		if m, err := FindMembers(ft, []string{name}); err != nil || m[0].Name != "storage" {
+			t.Errorf("%q is %+v, %v", name, m, err)
+		}
+	}
+	last := slices.IndexFunc(ft.Hosts, func(h topology.Host) bool { return h.Name == "storage" })
+	ft.Hosts[last].Name = "Storage.site HCA-1"
+	for name, found := range map[string]bool{"storage": true, "storage.site": true, "storage.SITE": true, "storage.other": false, ".site": false} {
+		if m, err := FindMembers(ft, []string{name}); (err == nil) != found || found && m[0].GUID != ft.Hosts[last].GUID {
+			t.Errorf("%q is %+v, %v", name, m, err)
+		}
+	}
 	for want, names := range map[string][]string{
-		"2 ports are called \"node001\"": {"node001"},
-		"are the same port":              {"node001 mlx5_0", first.GUID.String()},
-		"no host has the name":           {"node003"},
-		"no host has the name, port":     {""},
+		"2 ports are called \"node001\"":      {"node001"},
+		"2 ports are called \"node001.site\"": {"node001.site"},
+		"are the same port":                   {"node001 mlx5_0", first.GUID.String()},
+		"no host has the name":                {"node003"},
+		"no host has the name, port":          {""},
 	} {
 		if m, err := FindMembers(ft, names); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %+v, %v; want an error with %q", names, m, err, want)

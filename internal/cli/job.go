@@ -50,7 +50,7 @@ func jobCreateCommand() *cobra.Command {
 		Long: `Create has forsd plan an exchange among the hosts of a host file (as of Open MPI:
 "node001 slots=4"; of MPICH: "node001:4"; or a line for each process), or of a
 list as Slurm writes it: "node[001-004,7],x[1-2]y[3-4]". A host is a node
-description, its first word, a port GUID (0x…) or a LID.`,
+description, its first word with or without the domain, a port GUID (0x…) or a LID.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			q, err := f.request(cmd)
