@@ -81,6 +81,24 @@ func TestPrograms(t *testing.T) {
 	}
 }
 
+// TestExports holds that the shim puts itself before MPI's all-to-alls and before
+// nothing else, for it lies in every process of a job.
+func TestExports(t *testing.T) {
+	ours := regexp.MustCompile(`^(MPI_Alltoall[vw]?|mpi_alltoall[vw]?(_|__|_f08_)?|MPI_ALLTOALL[VW]?)$`)
+	found := map[string]bool{}
+	for line := range strings.Lines(output(t, "nm", "-D", "--defined-only", needs(t, "nm"))) {
+		name := strings.Fields(line)[2]
+		if found[name] = true; !ours.MatchString(name) {
+			t.Errorf("it exports %s", name)
+		}
+	}
+	for _, name := range []string{"MPI_Alltoall", "MPI_Alltoallv", "MPI_Alltoallw", "mpi_alltoall_", "mpi_alltoallv_", "mpi_alltoallw_f08_"} {
+		if !found[name] {
+			t.Errorf("it does not export %s", name)
+		}
+	}
+}
+
 // TestWithoutPlan runs the same job where there is no table, where the table does
 // not have its hosts, and where the environment is wrong: the output stays, and one
 // line says why.
