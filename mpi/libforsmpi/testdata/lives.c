@@ -3,7 +3,8 @@
  * are under way meanwhile, with the tag that anybody might choose; a communicator is
  * freed while one of them is pending, or disconnected; another is duplicated, whose
  * attribute counts its copies; some are left for MPI_Finalize. With "spawn" it
- * exchanges with processes that it starts. Prints how many blocks were wrong.
+ * exchanges with processes that it starts. One exchange has addresses of memory in
+ * its datatypes, and MPI_BOTTOM for its buffers. Prints how many blocks were wrong.
  */
 #include <mpi.h>
 #include <stdio.h>
@@ -93,6 +94,40 @@ static void copied(void)
 	MPI_Comm_free_keyval(&key);
 }
 
+/* bottom exchanges by datatypes that are addresses of memory. */
+static void bottom(MPI_Comm comm)
+{
+	int rank, size;
+	MPI_Comm_rank(comm, &rank);
+	MPI_Comm_size(comm, &size);
+	const size_t n = (size_t)size;
+	int *out = malloc(sizeof(int) * n), *in = calloc(n, sizeof(int)), *ones = calloc(2 * n, sizeof(int)), *zeros = ones + n;
+	MPI_Datatype *types = malloc(2 * n * sizeof *types);
+	for (int r = 0; r < size; r++) {
+		const int one = 1;
+		MPI_Aint from, to;
+		out[size - 1 - r] = 1000 * rank + r;
+		ones[r] = 1;
+		MPI_Get_address(&out[size - 1 - r], &from);
+		MPI_Get_address(&in[r], &to);
+		MPI_Type_create_hindexed(1, &one, &from, MPI_INT, &types[r]);
+		MPI_Type_create_hindexed(1, &one, &to, MPI_INT, &types[size + r]);
+		MPI_Type_commit(&types[r]);
+		MPI_Type_commit(&types[size + r]);
+	}
+	wrong += MPI_Alltoallw(MPI_BOTTOM, ones, zeros, types, MPI_BOTTOM, ones, zeros, types + size, comm) != MPI_SUCCESS;
+	/* In place, what has come goes back to where it came from. */
+	wrong += MPI_Alltoallw(MPI_IN_PLACE, NULL, NULL, NULL, MPI_BOTTOM, ones, zeros, types + size, comm) != MPI_SUCCESS;
+	for (int r = 0; r < size; r++)
+		wrong += in[r] != 1000 * rank + r;
+	for (int r = 0; r < 2 * size; r++)
+		MPI_Type_free(&types[r]);
+	free(out);
+	free(in);
+	free(ones);
+	free(types);
+}
+
 int main(int argc, char **argv)
 {
 	MPI_Comm parent, other, all;
@@ -117,6 +152,7 @@ int main(int argc, char **argv)
 		busy(all);
 		parting();
 		copied();
+		bottom(all);
 		exchange(all, 14); /* MPI_Finalize finds it, and the one of MPI_COMM_WORLD */
 		exchange(MPI_COMM_WORLD, 15);
 	}
