@@ -54,9 +54,9 @@ func TestPrograms(t *testing.T) {
 		want     string
 		began    int // by each rank
 	}{
-		{"mpif.h", []string{"mpifort", "-w", "-fallow-argument-mismatch", "testdata/fortran.F90"}, nil, "wrong: 0\n", 5},
-		{"use mpi", []string{"mpifort", "-DMPI", "testdata/fortran.F90"}, nil, "wrong: 0\n", 5},
-		{"use mpi_f08", []string{"mpifort", "-DMPI_F08", "testdata/fortran.F90"}, nil, "wrong: 0\n", 6},
+		{"mpif.h", []string{"mpifort", "-w", "-fallow-argument-mismatch", "testdata/fortran.F90"}, nil, "wrong: 0\n", 6},
+		{"use mpi", []string{"mpifort", "-DMPI", "testdata/fortran.F90"}, nil, "wrong: 0\n", 6},
+		{"use mpi_f08", []string{"mpifort", "-DMPI_F08", "testdata/fortran.F90"}, nil, "wrong: 0\n", 7},
 		{"threads", []string{"mpicc", "-pthread", "testdata/threads.c"}, []string{"10"}, "wrong: 0\n", 40},
 		{"errors", []string{"mpicc", "testdata/errors.c"}, nil, "called: 3, strange: 0, type error returned: 1\nwrong: 0\n", 2},
 		{"lives", []string{"mpicc", "testdata/lives.c"}, nil, "wrong: 0\n", 11},

@@ -1,27 +1,30 @@
-! Exchanges by all three functions, also in place, and checks what it gets. Built
+! Exchanges by all three functions, also in place and from MPI_BOTTOM, and checks what it gets. Built
 ! three times: with mpif.h, with "use mpi" (MPI), with "use mpi_f08" (MPI_F08).
 program fortran
 #if defined(MPI_F08)
   use mpi_f08
   implicit none
-  type(MPI_Datatype), allocatable :: types(:)
+  type(MPI_Datatype), allocatable :: types(:), there(:)
 #elif defined(MPI)
   use mpi
   implicit none
-  integer, allocatable :: types(:)
+  integer, allocatable :: types(:), there(:)
 #else
   implicit none
   include 'mpif.h'
-  integer, allocatable :: types(:)
+  integer, allocatable :: types(:), there(:)
 #endif
   integer :: rank, n, i, wrong, all_wrong, ierror
-  integer, allocatable :: out(:), in(:), ones(:), at(:), bytes(:)
+  integer, allocatable, target :: out(:)
+  integer, allocatable :: in(:), ones(:), at(:), bytes(:), zeros(:)
+  integer(kind=MPI_ADDRESS_KIND) :: place(1)
 
   call MPI_Init(ierror)
   call MPI_Comm_rank(MPI_COMM_WORLD, rank, ierror)
   call MPI_Comm_size(MPI_COMM_WORLD, n, ierror)
-  allocate(out(n), in(n), ones(n), at(n), bytes(n), types(n))
+  allocate(out(n), in(n), ones(n), at(n), bytes(n), types(n), there(n), zeros(n))
   wrong = 0
+  zeros = 0
   do i = 1, n
     ones(i) = 1
     at(i) = n - i        ! backwards
@@ -45,6 +48,14 @@ program fortran
   call fill(.true.)
   in = out
   call MPI_Alltoallw(MPI_IN_PLACE, ones, bytes, types, in, ones, bytes, types, MPI_COMM_WORLD, ierror)
+  call check(.true., ierror)
+  do i = 1, n ! types that are addresses of what is sent
+    call MPI_Get_address(out(n - i + 1), place(1), ierror)
+    call MPI_Type_create_hindexed(1, ones(1:1), place, MPI_INTEGER, there(i), ierror)
+    call MPI_Type_commit(there(i), ierror)
+  end do
+  call fill(.true.)
+  call MPI_Alltoallw(MPI_BOTTOM, ones, zeros, there, in, ones, bytes, types, MPI_COMM_WORLD, ierror)
   call check(.true., ierror)
 #if defined(MPI_F08)
   call fill(.false.)
