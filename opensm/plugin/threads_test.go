@@ -12,19 +12,30 @@ import (
 	"forsd/lft"
 )
 
+// plain builds a program with what of the library knows nothing of OpenSM.
+func plain(t *testing.T, source, sanitizer string) string {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "program")
+	build := exec.Command("gcc", "-std=c11", "-D_GNU_SOURCE", "-O1", "-g", "-pthread", "-fsanitize="+sanitizer, "-Wall", "-Werror", "-o", program,
+		source, "src/link.c", "src/tables.c", "src/thread.c", "src/wire.c")
+	if said, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", build, err, said)
+	}
+	return program
+}
+
 // TestThreads runs the plugin's link under ThreadSanitizer and AddressSanitizer,
 // with everything at once in its process and with forsd's end coming and going.
 func TestThreads(t *testing.T) {
 	for _, sanitizer := range []string{"thread", "address,undefined"} {
-		t.Run(sanitizer, func(t *testing.T) {
-			program := filepath.Join(t.TempDir(), "threads")
-			sources := []string{"testdata/threads.c", "src/link.c", "src/tables.c", "src/thread.c", "src/wire.c"}
-			build := exec.Command("gcc", append([]string{"-std=c11", "-D_GNU_SOURCE", "-O1", "-g", "-pthread", "-fsanitize=" + sanitizer, "-Wall", "-Werror", "-o", program}, sources...)...)
-			if said, err := build.CombinedOutput(); err != nil {
-				t.Fatalf("%s: %v\n%s", build, err, said)
-			}
-			churn(t, program)
-		})
+		t.Run(sanitizer, func(t *testing.T) { churn(t, plain(t, "testdata/threads.c", sanitizer)) })
+	}
+}
+
+// TestQueue has a forsd that takes nothing.
+func TestQueue(t *testing.T) {
+	if said, err := exec.Command(plain(t, "testdata/queue.c", "address,undefined")).CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, said)
 	}
 }
 
