@@ -2,12 +2,10 @@ package plugin
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -225,14 +223,4 @@ func (s *site) readBack() *lft.Tables {
 		s.t.Fatal(err)
 	}
 	return tables
-}
-
-// said counts the lines of OpenSM's log that hold a text.
-func (s *site) said(text string) int {
-	s.t.Helper()
-	log, err := s.m.Log()
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		s.t.Fatal(err)
-	}
-	return strings.Count(string(log), text)
 }

@@ -71,8 +71,8 @@ func TestSweeps(t *testing.T) {
 		up = after
 		s.same(up, given)
 	}
-	if n := s.said("libforsosm"); n != 1 {
-		t.Errorf("the log has %d lines of the plugin", n)
+	if said := s.complaints(); len(said) != 1 || said[0] != "forsd's tables are installed" {
+		t.Errorf("the plugin says %q", said)
 	}
 }
 
