@@ -35,7 +35,7 @@ func (n *net) timetable(servers, phases int, y []int32, workers int) (*Plan, err
 		x.net, x.plan, x.frame, x.y = nil, nil, nil, nil
 		timetables.Put(x)
 	}()
-	plan := &Plan{Engine: Exact, Servers: servers, Phases: phases, To: make([]Server, servers*phases), Lane: make([]Lane, servers*phases)}
+	plan := newPlan(Exact, servers, phases)
 	x.net, x.plan, x.workers, x.y = n, plan, max(1, workers), y
 	x.ofLeaf = append(x.ofLeaf[:0], 0)
 	transfers := 0
@@ -67,16 +67,6 @@ func (n *net) timetable(servers, phases int, y []int32, workers int) (*Plan, err
 		return nil, err
 	}
 	return plan, nil
-}
-
-// idle makes all servers of a plan idle.
-func (p *Plan) idle() {
-	for i := range p.To {
-		p.To[i] = Idle
-	}
-	for i := range p.Lane {
-		p.Lane[i] = Local
-	}
 }
 
 // setPhases colours the frame.

@@ -68,10 +68,13 @@ func planGroups(t *Tree, b Bounds, lids, workers int) (*Grouped, error) {
 	}
 	n.setGroups(g)
 	y, blocks, least := n.spread(n.leastBlocks(g))
-	x := &grouping{net: n, g: g, blocks: blocks, workers: max(1, workers),
-		plan: NewPlan(Exact, t.Servers(), blocks*g)}
+	x := &grouping{net: n, g: g, blocks: blocks, workers: max(1, workers), plan: newPlan(Exact, t.Servers(), blocks*g)}
 	x.setWishes(t)
-	if err := x.setBlocks(y); err != nil {
+	var idle sync.WaitGroup
+	idle.Go(x.plan.idle) // while the blocks are set
+	err := x.setBlocks(y)
+	idle.Wait()
+	if err != nil {
 		return nil, fmt.Errorf("set the blocks of a spread: %w", err)
 	}
 	if err := x.eachLeaf((*groupSeater).seatGroups); err != nil {

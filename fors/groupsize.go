@@ -10,6 +10,9 @@ import (
 // its receivers as many blocks as a full one.
 func (n *net) groupSize(b Bounds, lids int) int {
 	most := slices.Max(n.size)
+	if lids == 1 {
+		return most
+	}
 	size, phases := 0, 0
 	for g := ceilDiv(most, lids); g <= most; g++ {
 		least := b.LowerBound

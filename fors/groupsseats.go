@@ -112,8 +112,8 @@ func (w *groupSeater) seatReceivers(B int) error {
 		w.give(id, w.makeFree(id))
 	}
 	for _, id := range units {
-		if u := &w.grouping.units[id]; u.wish != none && u.wish != u.server {
-			w.improve(id, u.wish)
+		if u := &w.grouping.units[id]; u.group == 0 && u.wish != none && u.wish != u.server {
+			w.improve(id, u.wish) // group 0 has the base LIDs, which other traffic uses
 		}
 	}
 	return nil

@@ -93,12 +93,25 @@ type Bounds struct {
 
 // NewPlan returns a plan of the given size in which every server idles.
 func NewPlan(engine Engine, servers, phases int) *Plan {
-	p := &Plan{Engine: engine, Servers: servers, Phases: phases,
-		To: make([]Server, servers*phases), Lane: make([]Lane, servers*phases)}
-	for i := range p.To {
-		p.To[i], p.Lane[i] = Idle, Local
-	}
+	p := newPlan(engine, servers, phases)
+	p.idle()
 	return p
+}
+
+// newPlan returns a plan that is not idle yet.
+func newPlan(engine Engine, servers, phases int) *Plan {
+	return &Plan{Engine: engine, Servers: servers, Phases: phases,
+		To: make([]Server, servers*phases), Lane: make([]Lane, servers*phases)}
+}
+
+// idle makes all servers of a plan idle.
+func (p *Plan) idle() {
+	for i := range p.To {
+		p.To[i] = Idle
+	}
+	for i := range p.Lane {
+		p.Lane[i] = Local
+	}
 }
 
 // Row returns the destinations and lanes of phase ph, indexed by source.
