@@ -88,47 +88,6 @@ func TestResweep(t *testing.T) {
 	}
 }
 
-// TestStandby starts a second OpenSM: its plugin tells that it stands by, and
-// nothing else.
-func TestStandby(t *testing.T) {
-	s := simulate(t, fabgen.Spec{Spines: 3, Leaves: 3})
-	other, err := s.sim.StartOpenSM(s.ctx, ibsim.OpenSMOptions{Host: "Hca0002", LMC: 2, Dir: filepath.Join(s.sim.Dir(), "other"),
-		Conf: map[string]string{"sm_priority": "15"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, _, err := other.WaitLog(s.ctx, ibsim.SubnetUp, 0); err != nil {
-		t.Fatal(err)
-	}
-	s.serve()
-	s.start(ibsim.OpenSMOptions{LMC: 2, Conf: map[string]string{"sminfo_polling_timeout": "100", "polling_retry_number": "1"}})
-	for {
-		if m, _ := next[Mastership](s); m.State == Standby {
-			break
-		}
-	}
-	from := other.LogSize()
-	if err := s.sim.Unlink(s.ctx, "Leaf001", 4); err != nil {
-		t.Fatal(err)
-	}
-	if _, _, err := other.WaitLog(s.ctx, ibsim.SubnetUp, from); err != nil {
-		t.Fatal(err)
-	}
-	if len(s.events) > 0 {
-		t.Errorf("a manager that stands by tells of %T", <-s.events)
-	}
-	other.Kill()
-	for {
-		if m, _ := next[Mastership](s); m.State == Master {
-			break
-		}
-	}
-	if outcome, _ := next[Outcome](s); outcome.Result != Installed {
-		t.Errorf("after taking over: %+v", outcome)
-	}
-	s.up()
-}
-
 // TestUsers has each side refuse a process of a user that it does not trust.
 func TestUsers(t *testing.T) {
 	if os.Geteuid() != 0 {
