@@ -14,6 +14,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
 )
 
@@ -103,6 +104,28 @@ func readFile(flag, path, what string) ([]byte, error) {
 		return nil, fmt.Errorf("--%s is missing: name %s", flag, what)
 	}
 	return os.ReadFile(path)
+}
+
+// checkOut tells what is wrong with the path that a flag names for what, where -
+// is standard output.
+func checkOut(cmd *cobra.Command, flag, path, what string) error {
+	switch {
+	case path == "":
+		return fmt.Errorf("--%s is missing: name a file for %s, or - for standard output", flag, what)
+	case path == "-" && wantsJSON(cmd):
+		return fmt.Errorf("--json and --%s - both want standard output: name a file for %s", flag, what)
+	}
+	return nil
+}
+
+// writeOut writes data to standard output where path is -, and else to a file,
+// which it replaces in one step.
+func writeOut(cmd *cobra.Command, path string, data []byte) error {
+	if path == "-" {
+		_, err := cmd.OutOrStdout().Write(data)
+		return err
+	}
+	return renameio.WriteFile(path, data, 0o644)
 }
 
 // ms prints milliseconds with the digits that matter: 0.42 ms, 6.5 ms, 21 ms.

@@ -288,11 +288,8 @@ the binary table that ranks map into memory, or with --csv the same transfers as
 text. FILE - is standard output.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if out == "" {
-				return fmt.Errorf("--out is missing: name a file for the phase table, or - for standard output")
-			}
-			if out == "-" && wantsJSON(cmd) {
-				return fmt.Errorf("--json and --out - both want standard output: name a file for the phase table")
+			if err := checkOut(cmd, "out", out, "the phase table"); err != nil {
+				return err
 			}
 			return with(cmd, func(ctx context.Context, c *api.Client) error {
 				data, epoch, err := c.JobPhases(ctx, args[0], csv)

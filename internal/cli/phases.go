@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
 
 	"forsd/api"
@@ -23,11 +22,8 @@ text. FILE - is standard output.`,
 		Example: "  forsctl phases -o phases.bin\n  forsctl phases --csv -o - | head",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if path == "" {
-				return fmt.Errorf("--output is missing: name a file for the phase table, or - for standard output")
-			}
-			if path == "-" && wantsJSON(cmd) {
-				return fmt.Errorf("--json and --output - both want standard output: name a file for the phase table")
+			if err := checkOut(cmd, "output", path, "the phase table"); err != nil {
+				return err
 			}
 			return with(cmd, func(ctx context.Context, c *api.Client) error {
 				data, epoch, err := fetchPhases(ctx, c, csv)
@@ -63,11 +59,7 @@ func fetchPhases(ctx context.Context, c *api.Client, csv bool) ([]byte, uint64, 
 
 // savePhases writes the table and says what it is.
 func savePhases(cmd *cobra.Command, path string, data []byte, epoch uint64) error {
-	if path == "-" {
-		_, err := cmd.OutOrStdout().Write(data)
-		return err
-	}
-	if err := renameio.WriteFile(path, data, 0o644); err != nil {
+	if err := writeOut(cmd, path, data); err != nil || path == "-" {
 		return err
 	}
 	if wantsJSON(cmd) {

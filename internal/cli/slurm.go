@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
 
 	"forsd/api"
@@ -96,11 +95,7 @@ func (s *slurmFlags) write(cmd *cobra.Command, b *topology.Baseline, aside map[t
 	if s.format == formatSlurmConf {
 		text = slurmConf(leaves)
 	}
-	if s.out == "-" {
-		_, err := cmd.OutOrStdout().Write(text)
-		return err
-	}
-	return renameio.WriteFile(s.out, text, 0o644)
+	return writeOut(cmd, s.out, text)
 }
 
 // slurmSwitches lists the leaves that have nodes. A node is the first word of a

@@ -7,7 +7,6 @@ import (
 	"io"
 	"text/tabwriter"
 
-	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
 
 	"forsd/api"
@@ -44,7 +43,7 @@ those of the whole plan.`,
   forsctl whatif --epoch 42 --done 120 --out rest.bin`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			q, err := f.query(wantsJSON(cmd))
+			q, err := f.query(cmd)
 			if err != nil {
 				return err
 			}
@@ -61,7 +60,7 @@ those of the whole plan.`,
 }
 
 // query makes a question of the flags.
-func (f *whatIf) query(json bool) (q api.WhatIf, err error) {
+func (f *whatIf) query(cmd *cobra.Command) (q api.WhatIf, err error) {
 	switch {
 	case len(f.fail) == 0 && f.done == "":
 		return q, fmt.Errorf("--fail is missing: name a node (description or GUID) or a cable (NODE/PORT), or say with --done what has run of an exchange")
@@ -69,10 +68,10 @@ func (f *whatIf) query(json bool) (q api.WhatIf, err error) {
 		return q, fmt.Errorf("--done is missing: say how many phases of job %s have run", f.job)
 	case f.epoch != 0 && f.done == "":
 		return q, fmt.Errorf("--done is missing: say how many phases of epoch %d have run", f.epoch)
-	case f.csv && f.out == "":
-		return q, fmt.Errorf("--out is missing: name a file for the phases, or - for standard output")
-	case f.out == "-" && json:
-		return q, fmt.Errorf("--json and --out - both want standard output: name a file for the phases")
+	case f.csv || f.out != "":
+		if err := checkOut(cmd, "out", f.out, "the phases"); err != nil {
+			return q, err
+		}
 	}
 	q = api.WhatIf{Fail: f.fail, Epoch: f.epoch, Job: f.job}
 	if f.done != "" {
@@ -90,11 +89,7 @@ func (f *whatIf) ask(ctx context.Context, cmd *cobra.Command, c *api.Client, q a
 		if err != nil {
 			return err
 		}
-		if f.out == "-" {
-			_, err := cmd.OutOrStdout().Write(data)
-			return err
-		}
-		if err := renameio.WriteFile(f.out, data, 0o644); err != nil {
+		if err := writeOut(cmd, f.out, data); err != nil || f.out == "-" {
 			return err
 		}
 	}
