@@ -35,6 +35,9 @@ type Options struct {
 	Config string            // further sections of forsd.yaml
 	LMCKey string            // opensm.lmc in forsd.yaml; "" means auto
 	Umad   string            // opensm.umad in forsd.yaml; "" means auto
+
+	// Manager may change how OpenSM is started; nil changes nothing.
+	Manager func(*ibsim.OpenSMOptions)
 }
 
 // Site is a simulated fabric, and what runs on it. Nothing is started but the
@@ -150,8 +153,12 @@ func (s *Site) writeConfig(path, pidFile string) error {
 // StartOpenSM starts the subnet manager. It may be killed, stopped and restarted
 // through s.SM.
 func (s *Site) StartOpenSM(ctx context.Context) (err error) {
-	s.SM, err = s.Sim.StartOpenSM(ctx, ibsim.OpenSMOptions{Host: s.options.Host, LMC: s.options.LMC, RoutingEngine: s.options.Engine,
-		LFTsFile: s.options.Tables, Dir: s.ManagerDir(), Conf: s.options.Conf})
+	o := ibsim.OpenSMOptions{Host: s.options.Host, LMC: s.options.LMC, RoutingEngine: s.options.Engine,
+		LFTsFile: s.options.Tables, Dir: s.ManagerDir(), Conf: s.options.Conf}
+	if s.options.Manager != nil {
+		s.options.Manager(&o)
+	}
+	s.SM, err = s.Sim.StartOpenSM(ctx, o)
 	return err
 }
 
