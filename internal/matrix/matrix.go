@@ -1,0 +1,170 @@
+// Package matrix reads the demand and traffic matrices that people hand to the
+// planners, as CSV, NPY or JSON, and says of a bad one what is wrong, where, and
+// what to do.
+package matrix
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+)
+
+// Dense is a matrix of finite numbers that are not negative.
+type Dense struct {
+	Rows, Cols int
+	Data       []float64 // [row*Cols+column]
+}
+
+// At is the entry in row i, column j; both count from 0.
+func (m *Dense) At(i, j int) float64 { return m.Data[i*m.Cols+j] }
+
+// Options say what a matrix must be beyond finite, not negative, and with at
+// least one row and column.
+type Options struct {
+	Square  bool
+	Integer bool // whole numbers up to 2^53, which float64 holds exactly
+	MaxSide int  // most rows and most columns; 0 means DefaultMaxSide
+}
+
+// DefaultMaxSide bounds the rows and columns of a matrix whose reader sets no
+// other bound: 128 MiB of numbers.
+const DefaultMaxSide = 4096
+
+// maxInteger is 2^53: float64 holds every whole number up to it.
+const maxInteger = 1 << 53
+
+func (o Options) maxSide() int {
+	if o.MaxSide > 0 {
+		return o.MaxSide
+	}
+	return DefaultMaxSide
+}
+
+// ReadFile reads a matrix from a file, see Read.
+func ReadFile(path string, o Options) (*Dense, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return Read(f, path, o)
+}
+
+// Read reads a matrix in the format that its first bytes show. NPY is an array of
+// one or two dimensions of integers, reals or booleans in either byte order; of
+// one dimension it is a matrix with one row. JSON is an array of rows,
+// [[0, 1], [2, 0]], or an object whose "matrix" is one. Everything else is CSV:
+// a row a line, fields apart by commas, lines that begin with # are comments.
+// name stands in errors.
+func Read(r io.Reader, name string, o Options) (*Dense, error) {
+	b := bufio.NewReaderSize(r, 1<<16)
+	parse, err := recognise(b)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", name, err)
+	}
+	m, err := parse(b, o)
+	if err == nil {
+		err = m.check(o)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", name, err)
+	}
+	return m, nil
+}
+
+// recognise picks the format's parser by the first bytes that are no white space.
+func recognise(b *bufio.Reader) (func(*bufio.Reader, Options) (*Dense, error), error) {
+	if head, _ := b.Peek(len(npyMagic)); string(head) == npyMagic {
+		return parseNPY, nil
+	}
+	if head, _ := b.Peek(len(byteOrderMark)); string(head) == byteOrderMark {
+		_, _ = b.Discard(len(byteOrderMark)) // they were there just now
+	}
+	for i := 1; ; i++ {
+		head, err := b.Peek(i)
+		if len(head) < i {
+			if errors.Is(err, io.EOF) {
+				return nil, errors.New("there is nothing in it: want a matrix as CSV, NPY or JSON")
+			}
+			return nil, err
+		}
+		if c := head[i-1]; bytes.IndexByte([]byte(" \t\r\n"), c) < 0 {
+			if c == '[' || c == '{' {
+				return parseJSON, nil
+			}
+			return parseCSV, nil
+		}
+	}
+}
+
+// byteOrderMark stands before the text of some spreadsheets.
+const byteOrderMark = "\xef\xbb\xbf"
+
+// FromRows makes a matrix of rows, such as those of a request. It copies them.
+func FromRows(rows [][]float64, o Options) (*Dense, error) {
+	m := &Dense{}
+	for _, row := range rows {
+		if err := m.append(row, o); err != nil {
+			return nil, err
+		}
+	}
+	return m, m.check(o)
+}
+
+// append adds a row.
+func (m *Dense) append(row []float64, o Options) error {
+	switch side := o.maxSide(); {
+	case m.Rows == side:
+		return tooLarge("rows", o)
+	case len(row) > side:
+		return tooLarge("columns", o)
+	case m.Rows > 0 && len(row) != m.Cols:
+		return fmt.Errorf("row %d has %d columns and row 1 has %d: every row needs as many", m.Rows+1, len(row), m.Cols)
+	}
+	m.Rows, m.Cols = m.Rows+1, len(row)
+	m.Data = append(m.Data, row...)
+	return nil
+}
+
+func tooLarge(what string, o Options) error {
+	return fmt.Errorf("it has more than %d %s: that is the most that is taken", o.maxSide(), what)
+}
+
+// check judges the shape and every entry.
+func (m *Dense) check(o Options) error {
+	switch {
+	case m.Rows == 0 || m.Cols == 0:
+		return errors.New("the matrix is empty: want at least one row and one column")
+	case m.Rows > o.maxSide():
+		return tooLarge("rows", o)
+	case m.Cols > o.maxSide():
+		return tooLarge("columns", o)
+	case o.Square && m.Rows != m.Cols:
+		return fmt.Errorf("the matrix has %d rows and %d columns: want as many rows as columns", m.Rows, m.Cols)
+	}
+	for at, v := range m.Data {
+		if why := objection(v, o); why != "" {
+			return fmt.Errorf("row %d, column %d is %v: %s", at/m.Cols+1, at%m.Cols+1, v, why)
+		}
+	}
+	return nil
+}
+
+// objection says what is wrong with an entry, nothing if it is right.
+func objection(v float64, o Options) string {
+	switch {
+	case math.IsNaN(v) || math.IsInf(v, 0):
+		return "want a finite number"
+	case v < 0:
+		return "want zero or more"
+	case o.Integer && v != math.Trunc(v):
+		return "want a whole number"
+	case o.Integer && v > maxInteger:
+		return "want at most 2^53"
+	}
+	return ""
+}

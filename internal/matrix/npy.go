@@ -1,0 +1,167 @@
+package matrix
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// The format is NumPy's, versions 1 to 3: the magic bytes, the version, the
+// length of the header, the header, the entries. The header is a Python
+// dictionary, {'descr': '<f8', 'fortran_order': False, 'shape': (2, 3), }.
+const (
+	npyMagic  = "\x93NUMPY"
+	npyHeader = 1 << 16 // most bytes of a header; a matrix needs a hundred
+)
+
+var (
+	npyDescr   = regexp.MustCompile(`'descr'\s*:\s*'([<>|=])([biuf])([1248])'`)
+	npyFortran = regexp.MustCompile(`'fortran_order'\s*:\s*(True|False)`)
+	npyShape   = regexp.MustCompile(`'shape'\s*:\s*\(([0-9, ]*)\)`)
+)
+
+// npyArray is what a header says.
+type npyArray struct {
+	order      binary.ByteOrder
+	kind       byte // b, i, u, f: boolean, integer, unsigned, real
+	size       int  // bytes of an entry
+	fortran    bool // columns one after another
+	rows, cols int
+}
+
+// parseNPY reads an array of one or two dimensions.
+func parseNPY(b *bufio.Reader, o Options) (*Dense, error) {
+	head, err := readNPYHeader(b)
+	if err != nil {
+		return nil, err
+	}
+	a, err := parseNPYHeader(head, o)
+	if err != nil {
+		return nil, err
+	}
+	m := &Dense{Rows: a.rows, Cols: a.cols, Data: make([]float64, a.rows*a.cols)}
+	entry := make([]byte, a.size)
+	for k := range m.Data {
+		at := k
+		if a.fortran {
+			at = k%a.rows*a.cols + k/a.rows
+		}
+		if _, err := io.ReadFull(b, entry); err != nil {
+			return nil, fmt.Errorf("it ends after %d of %d entries: it was cut off", k, len(m.Data))
+		}
+		v, exact := a.value(entry)
+		if !exact {
+			return nil, fmt.Errorf("row %d, column %d is more than 2^53: float64 does not hold it exactly", at/a.cols+1, at%a.cols+1)
+		}
+		m.Data[at] = v
+	}
+	if _, err := b.ReadByte(); !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("bytes follow its %d entries: want nothing", len(m.Data))
+	}
+	return m, nil
+}
+
+// readNPYHeader reads up to the end of the header.
+func readNPYHeader(b *bufio.Reader) (string, error) {
+	errCut := errors.New("it ends within its header: it was cut off")
+	fixed := make([]byte, len(npyMagic)+2)
+	if _, err := io.ReadFull(b, fixed); err != nil {
+		return "", errCut
+	}
+	var length int
+	switch version := fixed[len(npyMagic)]; version {
+	case 1:
+		var n [2]byte
+		if _, err := io.ReadFull(b, n[:]); err != nil {
+			return "", errCut
+		}
+		length = int(binary.LittleEndian.Uint16(n[:]))
+	case 2, 3:
+		var n [4]byte
+		if _, err := io.ReadFull(b, n[:]); err != nil {
+			return "", errCut
+		}
+		if binary.LittleEndian.Uint32(n[:]) > npyHeader {
+			return "", fmt.Errorf("its header has more than %d bytes: it is not an array of numbers", npyHeader)
+		}
+		length = int(binary.LittleEndian.Uint32(n[:]))
+	default:
+		return "", fmt.Errorf("it is of version %d of the format NPY: want 1, 2 or 3", version)
+	}
+	head := make([]byte, length)
+	if _, err := io.ReadFull(b, head); err != nil {
+		return "", errCut
+	}
+	return string(head), nil
+}
+
+// parseNPYHeader reads the dictionary.
+func parseNPYHeader(head string, o Options) (*npyArray, error) {
+	descr, fortran, shape := npyDescr.FindStringSubmatch(head), npyFortran.FindStringSubmatch(head), npyShape.FindStringSubmatch(head)
+	if descr == nil {
+		return nil, errors.New("its entries are not plain numbers: want integers, reals or booleans (save it with astype)")
+	}
+	if fortran == nil || shape == nil {
+		return nil, errors.New("its header says neither order nor shape of the array: save it with numpy.save")
+	}
+	a := &npyArray{order: binary.LittleEndian, kind: descr[2][0], size: int(descr[3][0] - '0'), fortran: fortran[1] == "True"}
+	if descr[1] == ">" {
+		a.order = binary.BigEndian
+	}
+	if (a.kind == 'b' && a.size != 1) || (a.kind == 'f' && a.size < 4) {
+		return nil, fmt.Errorf("its entries are of type %s%s, which is not read: use float64 (astype)", descr[2], descr[3])
+	}
+	var sides []int
+	for side := range strings.SplitSeq(shape[1], ",") {
+		if side = strings.TrimSpace(side); side == "" {
+			continue
+		}
+		n, err := strconv.Atoi(side)
+		if err != nil || n > o.maxSide() {
+			return nil, tooLarge("rows or columns", o)
+		}
+		sides = append(sides, n)
+	}
+	switch len(sides) {
+	case 1:
+		a.rows, a.cols = 1, sides[0]
+	case 2:
+		a.rows, a.cols = sides[0], sides[1]
+	default:
+		return nil, fmt.Errorf("the array has %d dimensions: want 2", len(sides))
+	}
+	return a, nil
+}
+
+// value is an entry, and whether float64 holds it exactly.
+func (a *npyArray) value(entry []byte) (float64, bool) {
+	var bits uint64
+	switch a.size {
+	case 1:
+		bits = uint64(entry[0])
+	case 2:
+		bits = uint64(a.order.Uint16(entry))
+	case 4:
+		bits = uint64(a.order.Uint32(entry))
+	case 8:
+		bits = a.order.Uint64(entry)
+	}
+	switch a.kind {
+	case 'f':
+		if a.size == 4 {
+			return float64(math.Float32frombits(uint32(bits))), true
+		}
+		return math.Float64frombits(bits), true
+	case 'i':
+		shift := 64 - 8*a.size
+		v := int64(bits<<shift) >> shift
+		return float64(v), v <= maxInteger
+	}
+	return float64(bits), bits <= maxInteger
+}

@@ -1,0 +1,117 @@
+package matrix
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+)
+
+// parseCSV reads a row a line.
+func parseCSV(b *bufio.Reader, o Options) (*Dense, error) {
+	r := csv.NewReader(b)
+	r.Comment, r.FieldsPerRecord, r.ReuseRecord = '#', -1, true
+	m, row := &Dense{}, []float64(nil)
+	for {
+		fields, err := r.Read()
+		if errors.Is(err, io.EOF) {
+			return m, nil
+		}
+		if err != nil {
+			return nil, err // it names the line
+		}
+		row = row[:0]
+		for i, field := range fields {
+			v, err := strconv.ParseFloat(strings.TrimSpace(field), 64)
+			if err != nil {
+				line, _ := r.FieldPos(i)
+				return nil, fmt.Errorf("line %d, column %d: %q is not a number", line, i+1, field)
+			}
+			row = append(row, v)
+		}
+		if err := m.append(row, o); err != nil {
+			line, _ := r.FieldPos(0)
+			return nil, fmt.Errorf("line %d: %w", line, err)
+		}
+	}
+}
+
+// parseJSON reads an array of rows, or an object with one as "matrix".
+func parseJSON(b *bufio.Reader, o Options) (*Dense, error) {
+	d := json.NewDecoder(b)
+	m, err := parseValue(d, o)
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return nil, errors.New("the JSON ends too early: it was cut off")
+	}
+	if err != nil {
+		return nil, err
+	}
+	if t, err := d.Token(); !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("%v follows the matrix: want nothing", t)
+	}
+	return m, nil
+}
+
+func parseValue(d *json.Decoder, o Options) (*Dense, error) {
+	t, err := d.Token()
+	if err != nil {
+		return nil, err
+	}
+	if t == json.Delim('[') {
+		return parseRows(d, o)
+	}
+	var m *Dense
+	for d.More() {
+		key, err := d.Token()
+		if err != nil {
+			return nil, err
+		}
+		if key != "matrix" || m != nil {
+			return nil, fmt.Errorf("the object has a key %v: want \"matrix\" alone, once", key)
+		}
+		if t, err := d.Token(); err != nil {
+			return nil, err
+		} else if t != json.Delim('[') {
+			return nil, fmt.Errorf("\"matrix\" is %v: want an array of rows", t)
+		}
+		if m, err = parseRows(d, o); err != nil {
+			return nil, err
+		}
+	}
+	if _, err := d.Token(); err != nil {
+		return nil, err
+	}
+	if m == nil {
+		return nil, errors.New("the object has no \"matrix\": want an array of rows there")
+	}
+	return m, nil
+}
+
+// parseRows reads rows up to the end of their array, whose beginning was read.
+func parseRows(d *json.Decoder, o Options) (*Dense, error) {
+	m, row := &Dense{}, []float64(nil)
+	for d.More() {
+		var raw json.RawMessage
+		if err := d.Decode(&raw); err != nil {
+			return nil, fmt.Errorf("row %d: %w", m.Rows+1, err)
+		}
+		row = row[:0]
+		// null would pass for a row without entries, or for an entry as it was.
+		if bytes.Contains(raw, []byte("null")) {
+			return nil, fmt.Errorf("row %d has null in it: want numbers", m.Rows+1)
+		}
+		if err := json.Unmarshal(raw, &row); err != nil {
+			return nil, fmt.Errorf("row %d: %w", m.Rows+1, err)
+		}
+		if err := m.append(row, o); err != nil {
+			return nil, err
+		}
+	}
+	_, err := d.Token()
+	return m, err
+}
