@@ -1,0 +1,281 @@
+package bipartite
+
+import (
+	"fmt"
+	"math"
+)
+
+// Weigher finds matchings of largest weight in sparse bipartite graphs, by
+// shortest augmenting paths with potentials (Jonker and Volgenant, Computing 38,
+// 1987), where a vertex may stay unmatched. Arithmetic is on integers, so the
+// result is exact. It keeps its scratch memory from call to call. The zero value
+// is ready for use; a Weigher must not be used by two goroutines at once.
+//
+// Potentials keep value(u) + price(v) ≥ weight(u, v), with equality on matched
+// edges and 0 on unmatched vertices, which proves the matching to be heaviest.
+type Weigher struct {
+	pick    []int32 // [left] its edge, −1 for none
+	ofRight []int32 // [right] its partner, −1 for none
+	value   []int64 // [left] potential
+	price   []int64 // [right] potential
+	gain    []int64 // [edge] weight, with what coverage adds
+	free    []int32 // left vertices still to be matched
+
+	round    int32
+	seen     []int32 // [right] the round that reached it last
+	distance []int64 // [right] from the root, in reduced weight
+	from     []int32 // [right] the edge that it was reached by
+	by       []int32 // [right] the left vertex of that edge
+	heap     []reached
+	scanned  []reached // right vertices whose distance is final
+}
+
+// reached is a right vertex and its distance from the root.
+type reached struct {
+	distance int64
+	right    int32
+}
+
+// Coverage is what a matching must cover: each of these vertices by one of the
+// edges marked.
+type Coverage struct {
+	Left, Right []bool // [vertex]
+	Edges       []bool // [edge]
+}
+
+// Match finds a matching of largest weight of a bipartite graph with some right
+// vertices; the neighbours of left vertex u are edges[start[u]:start[u+1]], and
+// weight goes with edges. It returns the place in edges of the edge of each left
+// vertex, −1 for none, in memory that the next call writes over. No weight may be
+// negative, nor exceed 2^60 by the number of left vertices. Edges and starts out
+// of range make it panic.
+func (w *Weigher) Match(right int, start, edges []int32, weight []int64) (pick []int32, err error) {
+	if _, err := heaviest(start, weight, 1); err != nil {
+		return nil, err
+	}
+	copy(grow(&w.gain, len(weight)), weight)
+	return w.match(right, start, edges), nil
+}
+
+// Cover is Match among the matchings that cover what c asks for. It fails where
+// there is none, and where a weight exceeds 2^58 by the square of the number of
+// left vertices.
+func (w *Weigher) Cover(right int, start, edges []int32, weight []int64, c Coverage) (pick []int32, err error) {
+	most, err := heaviest(start, weight, 4*int64(len(start)))
+	if err != nil {
+		return nil, err
+	}
+	// A vertex covered outweighs all else.
+	bonus := most*int64(len(start)) + 1
+	gain := grow(&w.gain, len(weight))
+	for u := range max(0, len(start)-1) {
+		for e := start[u]; e < start[u+1]; e++ {
+			gain[e] = weight[e]
+			if !c.Edges[e] {
+				continue
+			}
+			if c.Left[u] {
+				gain[e] += bonus
+			}
+			if c.Right[edges[e]] {
+				gain[e] += bonus
+			}
+		}
+	}
+	pick = w.match(right, start, edges)
+	for u, must := range c.Left {
+		if must && (pick[u] < 0 || !c.Edges[pick[u]]) {
+			return nil, fmt.Errorf("match %d by %d vertices: no matching covers left vertex %d and the others", len(start)-1, right, u)
+		}
+	}
+	for v, must := range c.Right {
+		if u := w.ofRight[v]; must && (u < 0 || !c.Edges[pick[u]]) {
+			return nil, fmt.Errorf("match %d by %d vertices: no matching covers right vertex %d and the others", len(start)-1, right, v)
+		}
+	}
+	return pick, nil
+}
+
+// heaviest returns the largest weight, if sums over a path of so many times it
+// stay within 64 bits.
+func heaviest(start []int32, weight []int64, times int64) (int64, error) {
+	limit := int64(math.MaxInt64>>3) / (times * int64(len(start)+1))
+	most := int64(0)
+	for e, x := range weight {
+		if x < 0 || x > limit {
+			return 0, fmt.Errorf("match %d left vertices: edge %d has weight %d, want 0 to %d", len(start)-1, e, x, limit)
+		}
+		most = max(most, x)
+	}
+	return most, nil
+}
+
+// match finds a matching of largest gain.
+func (w *Weigher) match(right int, start, edges []int32) []int32 {
+	n := max(0, len(start)-1)
+	for u := range grow(&w.pick, n) {
+		w.pick[u] = -1
+	}
+	for v := range grow(&w.ofRight, right) {
+		w.ofRight[v] = -1
+	}
+	grow(&w.value, n)
+	clear(grow(&w.price, right))
+	grow(&w.distance, right)
+	grow(&w.from, right)
+	grow(&w.by, right)
+	clear(grow(&w.seen, right))
+	w.round = 0
+	w.bid(n, start, edges)
+	for _, u := range w.free {
+		w.augment(start, edges, u)
+	}
+	return w.pick
+}
+
+// bid matches most left vertices as in an auction: each takes the right vertex
+// that gains it most, and raises its price until another would do as well. Those
+// whose vertex was taken bid again, a few times.
+func (w *Weigher) bid(n int, start, edges []int32) {
+	free, bids := w.free[:0], 3*n
+	for u := range int32(n) {
+		for at := u; ; {
+			first, second, e := int64(0), int64(0), int32(-1)
+			for i := start[at]; i < start[at+1]; i++ {
+				if g := w.gain[i] - w.price[edges[i]]; g > first {
+					first, second, e = g, first, i
+				} else if g > second {
+					second = g
+				}
+			}
+			w.value[at] = first
+			if e < 0 {
+				break // Nothing is worth its price: it stays unmatched.
+			}
+			v := edges[e]
+			last := w.ofRight[v]
+			if last >= 0 && (first == second || bids == 0) {
+				free = append(free, at)
+				break
+			}
+			w.value[at] = second
+			w.price[v] += first - second
+			w.pick[at], w.ofRight[v] = e, at
+			if last < 0 {
+				break
+			}
+			bids--
+			w.pick[last] = -1
+			at = last
+		}
+	}
+	w.free = free
+}
+
+// augment matches one left vertex more, or shows that it or another had better
+// stay unmatched, along a shortest path (Dijkstra).
+func (w *Weigher) augment(start, edges []int32, root int32) {
+	w.round++
+	w.heap, w.scanned = w.heap[:0], w.scanned[:0]
+	best, end, loser := int64(math.MaxInt64), int32(-1), int32(-1) // the cheapest end: a free right vertex, or a left one that loses its own
+	for u, d := root, int64(0); ; {
+		if x := d + w.value[u]; x < best {
+			best, end, loser = x, -1, u
+		}
+		for e := start[u]; e < start[u+1]; e++ {
+			v := edges[e]
+			x := d + w.value[u] + w.price[v] - w.gain[e]
+			if x >= best || w.seen[v] == w.round && x >= w.distance[v] {
+				continue
+			}
+			w.seen[v], w.distance[v], w.from[v], w.by[v] = w.round, x, e, u
+			if w.ofRight[v] < 0 {
+				best, end, loser = x, v, -1
+			} else {
+				w.push(reached{x, v})
+			}
+		}
+		next, ok := w.pop(best)
+		if !ok {
+			break
+		}
+		w.scanned = append(w.scanned, next)
+		u, d = w.ofRight[next.right], next.distance
+	}
+	w.value[root] -= best
+	for _, r := range w.scanned {
+		w.price[r.right] += best - r.distance
+		w.value[w.ofRight[r.right]] -= best - r.distance
+	}
+	w.retrace(edges, root, end, loser)
+}
+
+// retrace matches along the path from the root to a free right vertex or to the
+// left vertex that loses its own.
+func (w *Weigher) retrace(edges []int32, root, end, loser int32) {
+	if loser == root {
+		return
+	}
+	if loser >= 0 {
+		end = edges[w.pick[loser]]
+		w.pick[loser] = -1
+	}
+	for v := end; ; {
+		u := w.by[v]
+		before := w.pick[u]
+		w.pick[u], w.ofRight[v] = w.from[v], u
+		if u == root {
+			return
+		}
+		v = edges[before]
+	}
+}
+
+// push puts a right vertex on the heap.
+func (w *Weigher) push(r reached) {
+	h := append(w.heap, r)
+	i := len(h) - 1
+	for i > 0 {
+		up := (i - 1) / 2
+		if h[up].distance <= r.distance {
+			break
+		}
+		h[i], i = h[up], up
+	}
+	h[i] = r
+	w.heap = h
+}
+
+// pop takes the nearest right vertex off the heap, if it is nearer than a limit.
+// Entries that a shorter way has overtaken are passed over.
+func (w *Weigher) pop(limit int64) (reached, bool) {
+	h := w.heap
+	for len(h) > 0 && h[0].distance < limit {
+		top := h[0]
+		last := h[len(h)-1]
+		h = h[:len(h)-1]
+		i := 0
+		for len(h) > 0 {
+			down := 2*i + 1
+			if down >= len(h) {
+				break
+			}
+			if down+1 < len(h) && h[down+1].distance < h[down].distance {
+				down++
+			}
+			if h[down].distance >= last.distance {
+				break
+			}
+			h[i], i = h[down], down
+		}
+		if len(h) > 0 {
+			h[i] = last
+		}
+		if top.distance == w.distance[top.right] {
+			w.heap = h
+			return top, true
+		}
+	}
+	w.heap = h
+	return reached{}, false
+}
