@@ -78,7 +78,7 @@ bench:
 
 # The pictures of docs/figures.md, drawn from new measurements on a simulated fabric.
 figures: deps
-	$(GO) run ./internal/figures -out docs/figures
+	$(GO) run ./internal/figures/draw -out docs/figures
 
 # Every fuzz target of the module in turn, then those of the C libraries; the logs
 # are in fuzz-logs.

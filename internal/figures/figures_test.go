@@ -1,4 +1,4 @@
-package main
+package figures
 
 import (
 	"bytes"
@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"forsd/internal/chart"
 )
 
 const pictures = "../../docs/figures"
@@ -21,29 +23,29 @@ const pictures = "../../docs/figures"
 func TestPicturesShowTheNumbers(t *testing.T) {
 	out := t.TempDir()
 	for i := range sets {
-		numbers, err := os.ReadFile(filepath.Join(pictures, sets[i].name+".csv"))
+		numbers, err := os.ReadFile(filepath.Join(pictures, sets[i].Name+".csv"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(out, sets[i].name+".csv"), numbers, 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(out, sets[i].Name+".csv"), numbers, 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := run(t.Context(), out, true, nil); err != nil {
+	if err := Draw(out); err != nil {
 		t.Fatal(err)
 	}
 	for i := range sets {
-		for _, f := range sets[i].figures {
-			if want, got := read(t, pictures, f.name+".svg"), read(t, out, f.name+".svg"); !bytes.Equal(want, got) {
-				t.Errorf("%s.svg in docs/figures does not show the numbers there: run make figures", f.name)
+		for _, f := range sets[i].Figures {
+			if want, got := read(t, pictures, f.Name+".svg"), read(t, out, f.Name+".svg"); !bytes.Equal(want, got) {
+				t.Errorf("%s.svg in docs/figures does not show the numbers there: run make figures", f.Name)
 			}
 			for _, dir := range []string{pictures, out} {
-				c, err := png.DecodeConfig(bytes.NewReader(read(t, dir, f.name+".png")))
+				c, err := png.DecodeConfig(bytes.NewReader(read(t, dir, f.Name+".png")))
 				if err != nil {
 					t.Fatal(err)
 				}
-				if want := math.Round(float64(f.width) / 72 * dpi); math.Abs(float64(c.Width)-want) > 1 {
-					t.Errorf("%s.png in %s is %d pixels wide, want %.0f", f.name, dir, c.Width, want)
+				if want := math.Round(float64(f.Width) / 72 * chart.DPI); math.Abs(float64(c.Width)-want) > 1 {
+					t.Errorf("%s.png in %s is %d pixels wide, want %.0f", f.Name, dir, c.Width, want)
 				}
 			}
 		}
@@ -70,11 +72,11 @@ func TestPhasesStillHold(t *testing.T) {
 		if tree.Spines > 20 && !long() {
 			continue
 		}
-		now := newTable()
+		now := chart.NewTable()
 		if err := addPhases(t.Context(), now, tree); err != nil {
 			t.Fatal(err)
 		}
-		if d := cmp.Diff(kept(t, &forsPhases, tree.String()), now.rows[1:]); d != "" {
+		if d := cmp.Diff(kept(t, &forsPhases, tree.String()), now.Rows[1:]); d != "" {
 			t.Errorf("%s (-docs/figures +planned now):\n%s", tree, d)
 		}
 	}
@@ -87,24 +89,24 @@ func TestScenariosStillHold(t *testing.T) {
 		if s.Name != "3F SW0,5,11" && !long() {
 			continue
 		}
-		now := newTable()
+		now := chart.NewTable()
 		if err := addScenario(t.Context(), now, s); err != nil {
 			t.Fatal(err)
 		}
-		if d := cmp.Diff(kept(t, &forsScenarios, s.Name), now.rows[1:]); d != "" {
+		if d := cmp.Diff(kept(t, &forsScenarios, s.Name), now.Rows[1:]); d != "" {
 			t.Errorf("%s (-docs/figures +measured now):\n%s", s.Name, d)
 		}
 	}
 }
 
 // kept are the rows of docs/figures whose first field is the name.
-func kept(t *testing.T, s *set, name string) (rows [][]string) {
+func kept(t *testing.T, s *chart.Set, name string) (rows [][]string) {
 	t.Helper()
-	all, err := readTable(filepath.Join(pictures, s.name+".csv"))
+	all, err := chart.ReadTable(filepath.Join(pictures, s.Name+".csv"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, row := range all.rows[1:] {
+	for _, row := range all.Rows[1:] {
 		if row[0] == name {
 			rows = append(rows, row)
 		}
@@ -140,9 +142,9 @@ func TestDocumentHasTheNumbers(t *testing.T) {
 // and where.
 func TestRefusals(t *testing.T) {
 	out := t.TempDir()
-	spoil := func(set *set, from, to string) {
-		numbers := strings.Replace(string(read(t, pictures, set.name+".csv")), from, to, 1)
-		if err := os.WriteFile(filepath.Join(out, set.name+".csv"), []byte(numbers), 0o644); err != nil {
+	spoil := func(set *chart.Set, from, to string) {
+		numbers := strings.Replace(string(read(t, pictures, set.Name+".csv")), from, to, 1)
+		if err := os.WriteFile(filepath.Join(out, set.Name+".csv"), []byte(numbers), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -161,7 +163,7 @@ func TestRefusals(t *testing.T) {
 		{"ragged", func() { spoil(&forsScenarios, "0F,", "") }, []string{"fors-scenarios"}, "wrong number of fields"},
 	} {
 		c.spoil()
-		if err := run(t.Context(), out, true, c.sets); err == nil || !strings.Contains(err.Error(), c.want) {
+		if err := Draw(out, c.sets...); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got error %v, want one with %q", c.name, err, c.want)
 		}
 	}

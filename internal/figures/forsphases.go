@@ -1,10 +1,9 @@
-package main
+package figures
 
 import (
 	"context"
 	"fmt"
 	"image/color"
-	"os"
 	"slices"
 
 	"gonum.org/v1/plot"
@@ -12,15 +11,16 @@ import (
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 
+	"forsd/internal/chart"
 	"forsd/internal/scenario"
 )
 
 // forsPhases is the number of phases over the bandwidth reduction f for the fat
 // trees of the FORS paper's Fig. 7.
-var forsPhases = set{
-	name:    "fors-phases",
-	measure: measurePhases,
-	figures: []figure{{"fors-fig7", 9.6 * vg.Inch, 4.2 * vg.Inch, drawFig7}},
+var forsPhases = chart.Set{
+	Name:    "fors-phases",
+	Measure: measurePhases,
+	Figures: []chart.Figure{{Name: "fors-fig7", Width: 9.6 * vg.Inch, Height: 4.2 * vg.Inch, Draw: drawFig7}},
 }
 
 // fig7 are the fat trees of the figure. The curves of the two with 16 spines are
@@ -31,18 +31,18 @@ var fig7 = []struct {
 	dash   []vg.Length
 	glyph  draw.GlyphStyle
 }{
-	{scenario.Tree{Spines: 8, Leaves: 16}, orange, nil, draw.GlyphStyle{Color: orange, Radius: 3, Shape: disc{}}},
-	{scenario.Tree{Spines: 16, Leaves: 16}, green, nil, draw.GlyphStyle{Color: green, Radius: 4.6, Shape: ring{}}},
-	{scenario.Tree{Spines: 16, Leaves: 32}, purple, []vg.Length{4, 4}, draw.GlyphStyle{Color: purple, Radius: 2.6, Shape: disc{}}},
-	{scenario.LHCb, blue, nil, draw.GlyphStyle{Color: blue, Radius: 3, Shape: disc{}}},
-	{scenario.Tree{Spines: 32, Leaves: 32}, vermilion, nil, draw.GlyphStyle{Color: vermilion, Radius: 3, Shape: disc{}}},
+	{scenario.Tree{Spines: 8, Leaves: 16}, chart.Orange, nil, draw.GlyphStyle{Color: chart.Orange, Radius: 3, Shape: chart.Disc{}}},
+	{scenario.Tree{Spines: 16, Leaves: 16}, chart.Green, nil, draw.GlyphStyle{Color: chart.Green, Radius: 4.6, Shape: chart.Ring{}}},
+	{scenario.Tree{Spines: 16, Leaves: 32}, chart.Purple, []vg.Length{4, 4}, draw.GlyphStyle{Color: chart.Purple, Radius: 2.6, Shape: chart.Disc{}}},
+	{scenario.LHCb, chart.Blue, nil, draw.GlyphStyle{Color: chart.Blue, Radius: 3, Shape: chart.Disc{}}},
+	{scenario.Tree{Spines: 32, Leaves: 32}, chart.Vermilion, nil, draw.GlyphStyle{Color: chart.Vermilion, Radius: 3, Shape: chart.Disc{}}},
 }
 
 // measurePhases plans the exchange on each tree.
-func measurePhases(ctx context.Context) (*table, error) {
-	t := newTable("tree", "spines", "leaves", "f", "p_f", "phases", "lower_bound")
+func measurePhases(ctx context.Context, step chart.Step) (*chart.Table, error) {
+	t := chart.NewTable("tree", "spines", "leaves", "f", "p_f", "phases", "lower_bound")
 	for i := range fig7 {
-		fmt.Fprintf(os.Stderr, "plan %s\n", fig7[i].tree)
+		step(i, len(fig7), "plan "+fig7[i].tree.String())
 		if err := addPhases(ctx, t, fig7[i].tree); err != nil {
 			return nil, fmt.Errorf("%s: %w", fig7[i].tree, err)
 		}
@@ -52,7 +52,7 @@ func measurePhases(ctx context.Context) (*table, error) {
 
 // addPhases adds rows for a tree with f cables of one leaf dead, for every f that
 // leaves the leaf a cable.
-func addPhases(ctx context.Context, t *table, tree scenario.Tree) error {
+func addPhases(ctx context.Context, t *chart.Table, tree scenario.Tree) error {
 	s := scenario.Scenario{}
 	for f := range tree.Spines {
 		if ctx.Err() != nil {
@@ -62,7 +62,7 @@ func addPhases(ctx context.Context, t *table, tree scenario.Tree) error {
 		if err != nil {
 			return fmt.Errorf("f = %d: %w", f, err)
 		}
-		t.add(tree, tree.Spines, tree.Leaves, f, interLeaf(tree, f), made.Plan.Phases, made.Plan.LowerBound)
+		t.Add(tree, tree.Spines, tree.Leaves, f, interLeaf(tree, f), made.Plan.Phases, made.Plan.LowerBound)
 		s.Cables = append(s.Cables, scenario.Cable{Leaf: 0, Spine: f})
 	}
 	return nil
@@ -76,28 +76,28 @@ func interLeaf(t scenario.Tree, f int) int {
 }
 
 // drawFig7 draws two panels: up to the loss of half the bandwidth, and all.
-func drawFig7(c draw.Canvas, t *table) error {
+func drawFig7(c draw.Canvas, t *chart.Table) error {
 	points := make([]plotter.XYs, len(fig7))
-	for i := range t.len() {
-		r := t.row(i)
-		tree, f, phases := r.text("tree"), r.number("f"), r.number("phases")
-		if r.err != nil {
-			return r.err
+	for i := range t.Len() {
+		r := t.Row(i)
+		tree, f, phases := r.Text("tree"), r.Number("f"), r.Number("phases")
+		if r.Err != nil {
+			return r.Err
 		}
 		if k := slices.IndexFunc(names7(), func(name string) bool { return name == tree }); k >= 0 {
 			points[k] = append(points[k], plotter.XY{X: f, Y: phases / float64(interLeaf(fig7[k].tree, 0))})
 		}
 	}
-	var keys []key
+	var keys []chart.Key
 	for i := range fig7 {
-		keys = append(keys, key{fig7[i].tree.String(), curve(i)})
+		keys = append(keys, chart.Key{Text: fig7[i].tree.String(), Sample: curve(i)})
 	}
-	keys = append(keys, key{"paper's formula", sampleLine{}}, key{"forsd's plans", &marks{style: draw.GlyphStyle{Color: ink, Radius: 3, Shape: disc{}}}})
-	c = legend(c, keys...)
+	keys = append(keys, chart.Key{Text: "paper's formula", Sample: chart.Sample{Style: draw.LineStyle{Color: chart.Ink, Width: 1.4}}}, chart.Key{Text: "forsd's plans", Sample: &chart.Marks{Style: draw.GlyphStyle{Color: chart.Ink, Radius: 3, Shape: chart.Disc{}}}})
+	c = chart.Legend(c, keys...)
 	half := (c.Max.X - c.Min.X) / 2
 	panel7(points, 16, []float64{1, 1.2, 1.4, 1.6, 1.8, 2}, plot.LinearScale{}).Draw(draw.Crop(c, 0, -half-8, 0, 0))
 	all := panel7(points, 31, []float64{1, 2, 4, 8, 16, 32}, plot.LogScale{})
-	all.Add(note{16.4, 1.15, "dotted: half the bandwidth is lost"})
+	all.Add(chart.Note{X: 16.4, Y: 1.15, Text: "dotted: half the bandwidth is lost"})
 	all.Draw(draw.Crop(c, half+8, 0, 0, 0))
 	return nil
 }
@@ -123,12 +123,12 @@ func curve(i int) *plotter.Function {
 // panel7 is a panel with curves and points up to f = last and the highest of the ticks, and
 // the lines where half of a tree's bandwidth is lost.
 func panel7(points []plotter.XYs, last int, at []float64, scale plot.Normalizer) *plot.Plot {
-	p := newPlot("bandwidth reduction f, dead cables of a leaf", "phases / P₀")
-	p.Add(rules())
+	p := chart.NewPlot("bandwidth reduction f, dead cables of a leaf", "phases / P₀")
+	p.Add(chart.Rules())
 	top := at[len(at)-1]
 	p.X.Min, p.X.Max = 0, float64(last)
 	p.Y.Min, p.Y.Max, p.Y.Scale = 1, top, scale
-	p.X.Tick.Marker = plot.ConstantTicks(ticks(0, last, 4))
+	p.X.Tick.Marker = plot.ConstantTicks(chart.Ticks(0, last, 4))
 	labels := make([]plot.Tick, len(at))
 	for i, v := range at {
 		labels[i] = plot.Tick{Value: v, Label: fmt.Sprint(v)}
@@ -140,10 +140,10 @@ func panel7(points []plotter.XYs, last int, at []float64, scale plot.Normalizer)
 		for f.XMax > float64(last) || f.F(f.XMax) > top {
 			f.XMax -= 0.5
 		}
-		dots := &marks{style: fig7[i].glyph}
+		dots := &chart.Marks{Style: fig7[i].glyph}
 		for _, xy := range points[i] {
 			if xy.X <= f.XMax {
-				dots.list = append(dots.list, mark{x: xy.X, y: xy.Y})
+				dots.List = append(dots.List, chart.Mark{X: xy.X, Y: xy.Y})
 			}
 		}
 		p.Add(&upright{float64(m0) / 2, fig7[i].colour}, f, dots)
@@ -161,13 +161,4 @@ type upright struct {
 func (u *upright) Plot(c draw.Canvas, p *plot.Plot) {
 	x, y := p.Transforms(&c)
 	c.StrokeLine2(draw.LineStyle{Color: u.colour, Width: 1, Dashes: []vg.Length{1.5, 2.5}}, x(u.x), y(1), x(u.x), y(2))
-}
-
-// sampleLine is the sample of a curve.
-type sampleLine struct{}
-
-// Thumbnail draws the sample.
-func (sampleLine) Thumbnail(c *draw.Canvas) {
-	y := c.Center().Y
-	c.StrokeLine2(draw.LineStyle{Color: ink, Width: 1.4}, c.Min.X, y, c.Max.X, y)
 }
