@@ -1,0 +1,74 @@
+// Command benchopensm times what follows on a pulled cable, in OpenSM and in
+// forsd, on the LHCb network FT(2;20,18) simulated by ibsim: under OpenSM's own
+// min-hop engine, with forsd beside OpenSM watching files, and with forsd in
+// OpenSM's sweep by the plugin. The three run side by side, and take turns in
+// having a cable pulled and put back, so that what else the machine does hits
+// them alike. What OpenSM does is seen at its system calls and by its events; see
+// tap.c.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+// limit bounds the whole run.
+const limit = 15 * time.Minute
+
+func main() {
+	failures := flag.Int("failures", 10, "how many cables are pulled in each way")
+	forsd := flag.String("forsd", "bin/forsd", "the forsd to measure")
+	plugin := flag.String("plugin", "bin/libforsosm.so", "the plugin to measure")
+	raw := flag.Bool("raw", false, "print every failure as well")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("the benchmark took longer than %v", limit))
+	err := run(ctx, *failures, *forsd, *plugin, *raw)
+	cancel()
+	stop()
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "bench-opensm: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, failures int, forsd, plugin string, raw bool) (err error) {
+	if failures < 1 || failures > cables {
+		return fmt.Errorf("-failures %d: 1 to %d cables can be pulled", failures, cables)
+	}
+	forsd, e1 := filepath.Abs(forsd)
+	plugin, e2 := filepath.Abs(plugin)
+	dir, e3 := os.MkdirTemp("", "bench-opensm-")
+	if err := errors.Join(e1, e2, e3); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	library, err := buildTap(ctx, dir)
+	if err != nil {
+		return err
+	}
+	ways, err := start(ctx, dir, library, forsd, plugin)
+	defer func() { err = errors.Join(err, closeAll(ways)) }()
+	if err != nil {
+		return err
+	}
+	for n := range failures {
+		for _, w := range ways {
+			if err := w.fail(ctx, n); err != nil {
+				return fmt.Errorf("%s, failure %d: %w", w.name, n+1, err)
+			}
+			if raw {
+				fmt.Printf("%s %d: %v; back: %v\n", w.name, n+1, w.pulled[n], w.back[n])
+			}
+		}
+	}
+	report(os.Stdout, ways)
+	return nil
+}
