@@ -49,7 +49,7 @@ FUZZPACKAGES := clang libclang-rt-14-dev
 WITHOSM = $(wildcard /usr/include/infiniband/opensm/osm_event_plugin.h)
 CLIBS = $(if $(shell which $(CC) 2>/dev/null),mpi/libfors $(if $(shell which mpicc 2>/dev/null),mpi/libforsmpi) $(if $(WITHOSM),opensm/plugin))
 
-.PHONY: build test vet demo bench figures fuzz fuzz-c lint install uninstall clean deps
+.PHONY: build test vet demo bench bench-opensm figures fuzz fuzz-c lint install uninstall clean deps
 
 build:
 	$(if $(TAGS),$(CGO) $(GOBUILD) -tags $(TAGS),CGO_ENABLED=0 $(GOBUILD)) -o $(out)/ ./cmd/...
@@ -75,6 +75,11 @@ bench:
 	$(GO) run ./internal/bench
 	$(GO) test -run '^$$' -bench '^BenchmarkJob$$' -benchtime 20x ./internal/daemon
 	$(GO) test -run '^$$' -bench . -benchtime 3x ./mpi/libfors ./mpi/libforsmpi
+
+# What follows on a pulled cable under min-hop, with forsd watching files, and with
+# its plugin in OpenSM.
+bench-opensm: deps build
+	$(GO) run ./internal/benchopensm
 
 # The pictures of docs/figures.md, drawn from new measurements on a simulated fabric.
 figures: deps
