@@ -8,6 +8,12 @@ import (
 // answer takes in the outcome of the action that the controller waits for. An
 // outcome that it does not wait for is late, and says nothing any more.
 func (c *Controller) answer(now time.Time, e Event) {
+	if c.standby || c.outdated {
+		if c.Busy() {
+			c.watched(now, e)
+		}
+		return
+	}
 	switch e := e.(type) {
 	case Planned:
 		if c.state == Before || c.state == After {
@@ -141,7 +147,7 @@ func (c *Controller) signalled(now time.Time, e Signalled) {
 
 func (c *Controller) wasRead(now time.Time, e ReadBackDone) {
 	c.known = c.known || e.Err == ""
-	if e.Match {
+	if e.Match && e.Unwritten == "" {
 		c.confirmedID = c.work.ID
 		c.closed = union(c.work.Down, c.held)
 		c.lastAudit = now
@@ -151,11 +157,14 @@ func (c *Controller) wasRead(now time.Time, e ReadBackDone) {
 		return
 	}
 	switch {
-	case e.Match:
+	case e.Match && e.Unwritten == "":
 		c.misreads = 0
 		c.planAfter()
 	case e.Err != "":
 		c.fail(now, ReadBackFailed, e.Err)
+	case e.Unwritten != "":
+		c.confirmedID = ""
+		c.fail(now, TablesFailed, e.Unwritten)
 	default:
 		c.mismatch(now, e.Difference)
 	}

@@ -96,6 +96,8 @@ type Controller struct {
 	deadline  time.Time // of Suspect, Sweeping and Backoff; zero for none
 	lastAudit time.Time
 	auditDue  bool            // the manager was restarted: its next dump is worth a read-back
+	standby   bool            // another manager is the master: nothing is published or written
+	outdated  bool            // mastership has changed since the action under way was asked for
 	raised    map[string]bool // codes of the warnings in force
 	out       []Action
 }
@@ -104,6 +106,9 @@ type Controller struct {
 func New(s Settings) *Controller {
 	return &Controller{set: s, flaps: flaps{seen: map[Lane]*flap{}}, raised: map[string]bool{}}
 }
+
+// Standby tells whether another manager is the master.
+func (c *Controller) Standby() bool { return c.standby }
 
 // State tells what the controller waits for.
 func (c *Controller) State() State { return c.state }
@@ -136,8 +141,12 @@ func (c *Controller) Step(now time.Time, e Event) []Action {
 	switch e := e.(type) {
 	case Tick:
 		c.tick(now)
+	case Found:
+		c.seen(now, e.Snapshot, false)
 	case Seen:
-		c.seen(now, e.Snapshot)
+		c.seen(now, e.Snapshot, true)
+	case Mastership:
+		c.mastership(e.Master)
 	case Refused:
 		c.refused(e.Reason)
 	case Reroute:
@@ -166,8 +175,9 @@ func (c *Controller) clear(codes ...string) {
 	}
 }
 
-// seen takes in a fabric: every complete dump of the manager, changed or not.
-func (c *Controller) seen(now time.Time, s Snapshot) {
+// seen takes in a fabric, changed or not. swept tells whether the manager's sweep
+// that found it is over: only then has it loaded what tables there were.
+func (c *Controller) seen(now time.Time, s Snapshot, swept bool) {
 	c.clear(FabricRefused)
 	c.latest = &s
 	if c.doubted() {
@@ -178,18 +188,23 @@ func (c *Controller) seen(now time.Time, s Snapshot) {
 	if c.state == Suspect {
 		c.enter(Idle)
 	}
-	switch {
-	case c.state == Idle && c.settled():
-		c.audit(now)
-	case c.state == Idle:
-		c.begin(now)
-	case c.state == Signalling:
-		c.early = c.work.ID == s.ID
-	case c.state == Sweeping && c.work.ID == s.ID, c.state == Backoff && c.work.ID == s.ID && c.reread:
-		c.auditDue = false
-		c.readBack()
-	case c.state == Sweeping, c.state == Backoff && c.work.ID != s.ID:
-		c.begin(now)
+	same := c.work != nil && c.work.ID == s.ID
+	switch c.state {
+	case Idle:
+		if !c.settled() {
+			c.begin(now)
+		} else if swept {
+			c.audit(now)
+		}
+	case Signalling:
+		c.early = same && (c.early || swept)
+	case Sweeping, Backoff:
+		if !same {
+			c.begin(now)
+		} else if swept && (c.state == Sweeping || c.reread) {
+			c.auditDue = false
+			c.readBack()
+		}
 	}
 	// In every other state an answer is due, and what was seen is taken up then.
 }
@@ -207,6 +222,7 @@ func (c *Controller) refused(reason string) {
 // been seen already, or is still to come.
 func (c *Controller) restarted(now time.Time) {
 	switch {
+	case c.standby:
 	case c.state == Backoff && c.raised[SignalFailed]:
 		c.retry(now)
 	case c.latest == nil:
@@ -248,6 +264,45 @@ func (c *Controller) settled() bool {
 	return c.done && c.work.ID == c.latest.ID && slices.Equal(c.held, c.flaps.held())
 }
 
+// mastership takes note of whether the manager next door is the master. Beside
+// one that is not, the controller plans what it sees, to be ready, and has nothing
+// published or written: those are the business of the daemon beside the master.
+// What the switches hold then is not known any more. Work begins when the new
+// master has found the fabric, and as at the first start: with the tables, which
+// are those in force if nothing has changed.
+func (c *Controller) mastership(master bool) {
+	if c.standby == !master {
+		return
+	}
+	c.standby, c.outdated = !master, c.Busy()
+	c.known, c.confirmedID, c.done, c.force = false, "", false, false
+	c.clear(PublishFailed, TablesFailed, SignalFailed, SweepTimeout, ReadBackFailed, TablesStale)
+	if !c.outdated {
+		c.enter(Idle)
+	}
+}
+
+// watched takes the answer to what was asked for before mastership changed, and to
+// a plan made beside a manager that is not the master: nothing follows from either.
+func (c *Controller) watched(now time.Time, e Event) {
+	overtaken := c.outdated || c.work.ID != c.latest.ID
+	c.outdated = false
+	c.enter(Idle)
+	p, planned := e.(Planned)
+	switch {
+	case c.doubted():
+		c.wait(Suspect, now.Add(c.set.Confirm))
+	case overtaken:
+		c.begin(now)
+	case planned && p.Err != "":
+		c.warn(PlanFailed, p.Err)
+		c.done = true
+	case planned:
+		c.clear(PlanFailed)
+		c.done = true
+	}
+}
+
 // audit reads the tables back though nothing changed, now and then: another
 // manager, or a restarted one, may have programmed its own.
 func (c *Controller) audit(now time.Time) {
@@ -255,7 +310,9 @@ func (c *Controller) audit(now time.Time) {
 		return
 	}
 	c.auditDue, c.lastAudit = false, now
-	c.readBack()
+	if !c.standby {
+		c.readBack()
+	}
 }
 
 // begin starts work on the latest fabric. Its plan comes before its tables,
@@ -266,6 +323,11 @@ func (c *Controller) begin(now time.Time) {
 		c.warn(CableHeld, fmt.Sprintf("cables that keep bouncing are not used for now, as leaf/lane: %v", c.held))
 	} else {
 		c.clear(CableHeld)
+	}
+	if c.standby {
+		c.enter(Before)
+		c.do(Plan{Fabric: c.work.ID, Avoid: c.held, Hold: c.held, Ahead: true})
+		return
 	}
 	if !c.known {
 		c.write()
@@ -318,7 +380,7 @@ func (c *Controller) overtaken(now time.Time) bool {
 
 // reroute does everything anew, at an operator's word.
 func (c *Controller) reroute(now time.Time) {
-	if c.latest == nil {
+	if c.latest == nil || c.standby {
 		return
 	}
 	c.force = true

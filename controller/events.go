@@ -8,8 +8,17 @@ type Event interface{ event() }
 // Tick says that time has passed; see Controller.Wake.
 type Tick struct{}
 
-// Seen says that the manager has written a complete dump of a usable fabric.
+// Found says what the fabric is, where the manager has yet to route it: it is in
+// the middle of a sweep, or has not begun.
+type Found struct{ Snapshot }
+
+// Seen says what the fabric is at the end of a sweep of the manager, which has
+// loaded what tables there were: its complete dump.
 type Seen struct{ Snapshot }
+
+// Mastership says whether the manager next door is the subnet's master. Until the
+// first it is taken for that.
+type Mastership struct{ Master bool }
 
 // Refused says that the manager's dump cannot be used: it does not parse, or
 // the fabric is no fat tree.
@@ -46,10 +55,15 @@ type ReadBackDone struct {
 	Match      bool
 	Difference string
 	Err        string
+	// Unwritten says why the table file, which may be written while the manager
+	// has the tables already, does not hold them.
+	Unwritten string
 }
 
 func (Tick) event()          {}
+func (Found) event()         {}
 func (Seen) event()          {}
+func (Mastership) event()    {}
 func (Refused) event()       {}
 func (Reroute) event()       {}
 func (TablesDoubted) event() {}
@@ -66,11 +80,13 @@ type Action interface{ String() string }
 // avoid. Final says that the tables read back are those of this fabric; else
 // the plan must hold on the tables in force with the ports now down, and on the
 // tables about to be written, which leave the lanes of Hold to fallback traffic.
+// Ahead says that nobody will get the plan: tables in force are not known.
 type Plan struct {
 	Fabric string
 	Avoid  []Lane
 	Hold   []Lane
 	Final  bool
+	Ahead  bool
 }
 
 // Publish makes the last plan the one in force, under a new epoch.
@@ -125,6 +141,9 @@ func (a Plan) String() string {
 	s := fmt.Sprintf("plan %s", a.Fabric)
 	if a.Final {
 		s += " final"
+	}
+	if a.Ahead {
+		s += " ahead"
 	}
 	if len(a.Avoid) > 0 {
 		s += fmt.Sprintf(" avoiding %v", a.Avoid)

@@ -50,6 +50,7 @@ type model struct {
 	due        Action    // the action under way
 	settled    string    // the last Settled
 	fabric     int       // as it is
+	standby    bool
 }
 
 func (m *model) step(e Event) {
@@ -73,6 +74,9 @@ func (m *model) step(e Event) {
 
 // check holds make-before-break against an action.
 func (m *model) check(a Action) {
+	if p, plan := a.(Plan); m.standby && !plan || plan && p.Ahead != m.standby {
+		m.t.Fatalf("%s while standby is %v", a, m.standby)
+	}
 	switch a := a.(type) {
 	case Publish:
 		for _, l := range m.candidate {
@@ -114,7 +118,7 @@ func (m *model) answer(bad bool) {
 	case Plan:
 		m.candidate = minus(minus(modelLanes, m.tables(a.Fabric, nil).closed), a.Avoid)
 		for _, l := range m.candidate {
-			if slices.Contains(m.read.closed, l) {
+			if !a.Ahead && m.read != nil && slices.Contains(m.read.closed, l) {
 				failed = "it does not hold on the tables read back"
 			}
 		}
@@ -141,11 +145,25 @@ func (m *model) answer(bad bool) {
 		}
 		read := m.switches
 		m.read = &read
-		m.step(ReadBackDone{Match: m.tables(a.Fabric, a.Hold).equal(m.switches)})
+		unwritten := ""
+		if want := m.tables(a.Fabric, a.Hold); !want.equal(m.file) {
+			unwritten = "the file holds others"
+		}
+		m.step(ReadBackDone{Match: m.tables(a.Fabric, a.Hold).equal(m.switches), Unwritten: unwritten})
 	default:
 		m.t.Fatal("nothing is under way")
 	}
 }
+
+// hand gives mastership to another manager, which leaves the tables alone, or takes
+// it back. What was asked for before is answered all the same.
+func (m *model) hand(standby bool) {
+	m.standby, m.read = standby, nil
+	m.step(Mastership{Master: !standby})
+}
+
+// find is the manager's discovery in the middle of a sweep.
+func (m *model) find() { m.step(Found{modelFabric(m.fabric)}) }
 
 // sweep is the manager's: it loads the file and dumps the fabric.
 func (m *model) sweep(lost float64) {
@@ -177,6 +195,8 @@ func TestMakeBeforeBreak(t *testing.T) {
 		t.Repeat(map[string]func(*rapid.T){
 			"change": func(t *rapid.T) { m.fabric = rapid.IntRange(0, 7).Draw(t, "fabric") },
 			"sweep":  func(t *rapid.T) { m.sweep(0) },
+			"find":   func(t *rapid.T) { m.find() },
+			"hand":   func(t *rapid.T) { m.hand(!m.standby) },
 			"load":   func(t *rapid.T) { m.switches = m.file },
 			"lose":   func(t *rapid.T) { m.sweep(rapid.SampledFrom([]float64{0.3, 0.9}).Draw(t, "lost")) },
 			"refuse": func(t *rapid.T) { m.step(Refused{"no fat tree"}) },
@@ -200,6 +220,9 @@ func TestMakeBeforeBreak(t *testing.T) {
 // as it is, with every lane in use that is up.
 func (m *model) comeToRest() {
 	m.settled = ""
+	if m.standby {
+		m.hand(false)
+	}
 	m.sweep(0)
 	for range 200 {
 		switch {

@@ -97,6 +97,10 @@ func say(t *testing.T, c *Controller, now *time.Time, cmd string, out *strings.B
 		e = Tick{}
 	case "seen":
 		e = Seen{parseSnapshot(t, rest)}
+	case "found":
+		e = Found{parseSnapshot(t, rest)}
+	case "mastership":
+		e = Mastership{Master: rest == "gained"}
 	case "refused":
 		e = Refused{rest}
 	case "reroute":
@@ -116,6 +120,9 @@ func say(t *testing.T, c *Controller, now *time.Time, cmd string, out *strings.B
 		e = ReadBackDone{Match: rest == "match", Err: errorOf(rest)}
 		if diff != rest {
 			e = ReadBackDone{Difference: diff}
+		}
+		if why, unwritten := strings.CutPrefix(rest, "unwritten "); unwritten {
+			e = ReadBackDone{Match: true, Unwritten: why}
 		}
 	default:
 		t.Fatalf("unknown command %q", cmd)
