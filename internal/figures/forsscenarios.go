@@ -196,8 +196,8 @@ func drawFig3(c draw.Canvas, t *chart.Table) error {
 		}
 		return 0
 	})
-	p.keys = append(p.keys, chart.Key{Text: "ftree refuses, Sample: min-hop takes over", &chart.Marks{Style: chart.RefusalMark}},
-		chart.Key{Text: "measured by the paper, Sample: Ftree/Min-Hop", &chart.Marks{Style: chart.PaperMark}})
+	p.keys = append(p.keys, chart.Key{Text: "ftree refuses, min-hop takes over", Sample: &chart.Marks{Style: chart.RefusalMark}},
+		chart.Key{Text: "measured by the paper, Ftree/Min-Hop", Sample: &chart.Marks{Style: chart.PaperMark}})
 	p.Draw(chart.Legend(c, p.keys...))
 	return nil
 }
@@ -218,7 +218,7 @@ func drawFig6(c draw.Canvas, t *chart.Table) error {
 		}
 		p.paper(s.engine, func(throughput) int { return j })
 	}
-	p.keys = append(p.keys, chart.Key{Text: "measured by the paper, Sample: Ftree/Min-Hop and FORS", &chart.Marks{Style: chart.PaperMark}})
+	p.keys = append(p.keys, chart.Key{Text: "measured by the paper, Ftree/Min-Hop and FORS", Sample: &chart.Marks{Style: chart.PaperMark}})
 	p.Draw(chart.Legend(c, p.keys...))
 	return nil
 }
