@@ -193,7 +193,7 @@ func TestFuzzSeeds(t *testing.T) {
 		}
 	}
 	for target, files := range byTarget {
-		bin := compile(t, slices.Concat(sanitizers, []string{"fuzz/replay.c", "fuzz/" + target + ".c", b.library()})...)
+		bin := compile(t, slices.Concat(sanitizers, []string{"../../hack/replay.c", "fuzz/" + target + ".c", b.library()})...)
 		if out := output(t, bin, files...); out != fmt.Sprintf("%d inputs\n", len(files)) {
 			t.Errorf("%s: %s", target, out)
 		}
