@@ -1,0 +1,261 @@
+package bipartite
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+)
+
+// Decomposer writes a nonnegative integer matrix as stages, each a perfect
+// matching with a weight, whose weights sum up to the largest row or column sum
+// (Birkhoff 1946). A stage serves each of its pairs with its weight or with what
+// is left of the entry, whichever is less.
+//
+// What a pair is worth, its key, is what is left of its entry plus the idle time
+// that both its ends can spend. Keys only fall. The pairs of a matching have keys
+// of a threshold at least, and a stage is as long as the least of them; so long
+// stages come first, and there are few. From stage to stage the matching is kept,
+// but for pairs whose keys are now below the threshold: only their rows look for
+// partners. Where a row finds none, the threshold falls.
+//
+// It keeps its scratch memory from call to call. The zero value is ready for use;
+// a Decomposer must not be used by two goroutines at once.
+type Decomposer struct {
+	// Longest lets the threshold fall no further than it must: each stage is the
+	// longest that can be had in its turn. That takes half as long again and makes
+	// a tenth to a fifth fewer stages.
+	Longest bool
+
+	n, words     int
+	x            []int64  // [row][column] what is left
+	idleR, idleC []int64  // [row], [column] what is left of the length beyond what is left of x
+	near         []uint64 // [row][word] bits of the columns with keys of low or more, and of some whose keys have fallen since
+	ofRow, ofCol []int32  // partners, −1 for none
+	free         []uint64 // [word] columns without partner
+	fresh        []uint64 // [word] columns that a search has not reached
+	from         []int32  // [column] row that a search came from
+	queue        []int32  // rows of a search
+	open         []int32  // rows without partner
+	threshold    int64    // of the pairs matched
+	low          int64    // of the pairs in near, not above threshold
+	weights      []int64
+	match        []int32
+}
+
+// maxLength bounds row and column sums, so that no sum of two overflows.
+const maxLength = math.MaxInt64 >> 2
+
+// Decompose decomposes x, [row][column] of n rows and columns. Stage s has weight
+// weights[s] and matches row i with column match[s*n+i]; where the entry has
+// nothing left, the pair idles. Both are in memory that the next call writes
+// over; x stays as it is. It fails where an entry is negative or a row or column
+// exceeds 2^61.
+func (d *Decomposer) Decompose(n int, x []int64) (weights []int64, match []int32, err error) {
+	length, err := d.begin(n, x)
+	if err != nil {
+		return nil, nil, err
+	}
+	for length > 0 {
+		for len(d.open) > 0 {
+			d.seat(d.open[len(d.open)-1])
+			d.open = d.open[:len(d.open)-1]
+		}
+		length -= d.cut()
+	}
+	return d.weights, d.match, nil
+}
+
+// begin sets up the search and returns the largest row or column sum.
+func (d *Decomposer) begin(n int, x []int64) (length int64, err error) {
+	if len(x) != n*n || n > 1<<15 {
+		return 0, fmt.Errorf("decompose a matrix of %d rows: %d entries are given, want %d, for 32768 rows at most", n, len(x), n*n)
+	}
+	d.n, d.words = n, (n+63)/64
+	d.weights, d.match = d.weights[:0], d.match[:0]
+	idleR, idleC := grow(&d.idleR, n), grow(&d.idleC, n)
+	clear(idleC)
+	for i := range n {
+		sum := int64(0)
+		for j, v := range x[i*n : (i+1)*n] {
+			if v < 0 || v > maxLength-sum || v > maxLength-idleC[j] {
+				return 0, fmt.Errorf("decompose a matrix of %d rows: entry (%d, %d) is %d: want none below 0 and no row or column beyond %d", n, i, j, v, int64(maxLength))
+			}
+			sum += v
+			idleC[j] += v
+		}
+		idleR[i] = sum
+		length = max(length, sum)
+	}
+	for _, sum := range idleC {
+		length = max(length, sum)
+	}
+	copy(grow(&d.x, n*n), x)
+	grow(&d.near, n*d.words)
+	grow(&d.ofRow, n)
+	grow(&d.from, n)
+	grow(&d.fresh, d.words)
+	clear(grow(&d.free, d.words))
+	d.open = d.open[:0]
+	grow(&d.ofCol, n)
+	for i := range n {
+		idleR[i], idleC[i] = length-idleR[i], length-idleC[i]
+		d.ofRow[i], d.ofCol[i] = -1, -1
+		d.open = append(d.open, int32(n-1-i))
+		d.free[i>>6] |= 1 << (i & 63)
+	}
+	d.threshold = d.ceiling(length)
+	d.low = d.threshold
+	d.refresh()
+	return length, nil
+}
+
+// key is what a pair is worth.
+func (d *Decomposer) key(i, j int) int64 { return d.x[i*d.n+j] + min(d.idleR[i], d.idleC[j]) }
+
+// ceiling is the least of all rows' largest keys: the threshold of the first stage
+// is no higher.
+func (d *Decomposer) ceiling(length int64) int64 {
+	for i := range d.n {
+		best := int64(0)
+		for j := range d.n {
+			best = max(best, d.key(i, j))
+		}
+		length = min(length, best)
+	}
+	return length
+}
+
+// refresh finds the pairs whose keys are not below low.
+func (d *Decomposer) refresh() {
+	n := d.n
+	for i := range n {
+		idle, threshold := d.idleR[i], d.low
+		row, columns := d.x[i*n:(i+1)*n], d.idleC[:n]
+		words := d.near[i*d.words : (i+1)*d.words]
+		for k := range words {
+			word, first, end := uint64(0), k<<6, min(k<<6+64, n)
+			columns := columns[first:end]
+			for j, x := range row[first:end] {
+				short := x + min(idle, columns[j]) - threshold // negative where the key is too small
+				word = word>>1 | uint64(^short)&(1<<63)
+			}
+			words[k] = word >> (64 - uint(end-first))
+		}
+	}
+}
+
+// seat matches a row along an augmenting path, the threshold falling until there
+// is one.
+func (d *Decomposer) seat(row int32) {
+	for {
+		if column := d.search(row); column >= 0 {
+			d.free[column>>6] &^= 1 << (column & 63)
+			for {
+				u := d.from[column]
+				d.ofCol[column] = u
+				d.ofRow[u], column = column, d.ofRow[u]
+				if u == row {
+					return
+				}
+			}
+		}
+		d.fall()
+	}
+}
+
+// search looks breadth first for a free column to which an alternating path of
+// near pairs leads from a row, and returns it, or −1. The rows reached are then in
+// queue and the columns not reached in fresh.
+func (d *Decomposer) search(row int32) int32 {
+	for k := range d.fresh {
+		d.fresh[k] = ^uint64(0)
+	}
+	if tail := d.n & 63; tail != 0 {
+		d.fresh[d.words-1] = 1<<tail - 1
+	}
+	queue, x, idleC := append(d.queue[:0], row), d.x, d.idleC
+	for head := 0; head < len(queue); head++ {
+		u := queue[head]
+		words := d.near[int(u)*d.words:][:d.words]
+		left, idle := x[int(u)*d.n:][:d.n], d.idleR[u]
+		for k := range words {
+			for m := words[k] & d.free[k]; m != 0; m &= m - 1 {
+				j := k<<6 + bits.TrailingZeros64(m)
+				if key := left[j] + min(idle, idleC[j]); key >= d.threshold {
+					d.from[j] = u
+					d.queue = queue
+					return int32(j)
+				} else if key < d.low {
+					words[k] &^= m & -m
+				}
+			}
+		}
+		for k := range words {
+			for m := words[k] & d.fresh[k]; m != 0; m &= m - 1 {
+				j := k<<6 + bits.TrailingZeros64(m)
+				if key := left[j] + min(idle, idleC[j]); key < d.threshold {
+					if key < d.low {
+						words[k] &^= m & -m
+					}
+					continue
+				}
+				d.fresh[k] &^= m & -m
+				d.from[j] = u
+				queue = append(queue, d.ofCol[j])
+			}
+		}
+	}
+	d.queue = queue
+	return -1
+}
+
+// fall lowers the threshold, at least so far that a search that has just failed
+// gets further.
+func (d *Decomposer) fall() {
+	best := int64(0) // the largest key of a row reached and a column not reached
+	for _, u := range d.queue {
+		for k, word := range d.fresh {
+			for ; word != 0; word &= word - 1 {
+				best = max(best, d.key(int(u), k<<6+bits.TrailingZeros64(word)))
+			}
+		}
+	}
+	d.threshold = best
+	if !d.Longest {
+		d.threshold = min(best, less(d.threshold, 15))
+	}
+	if d.threshold < d.low {
+		d.low = d.threshold
+		if d.Longest {
+			d.low = less(d.threshold, 10) // so that near lasts for some falls
+		}
+		d.refresh()
+	}
+}
+
+// less is a positive number less some per cent of it, at least 1.
+func less(v, percent int64) int64 { return v - v/100*percent - v%100*percent/100 }
+
+// cut appends the stage of the matching at hand with the weight that it can have,
+// and releases the rows whose pairs have become too small.
+func (d *Decomposer) cut() int64 {
+	n := d.n
+	weight := int64(math.MaxInt64)
+	for i, j := range d.ofRow {
+		weight = min(weight, d.key(i, int(j)))
+	}
+	d.weights, d.match = append(d.weights, weight), append(d.match, d.ofRow...)
+	for i, j := range d.ofRow {
+		take := min(weight, d.x[i*n+int(j)])
+		left := d.x[i*n+int(j)] - take
+		d.x[i*n+int(j)] = left
+		d.idleR[i] -= weight - take
+		d.idleC[j] -= weight - take
+		if left+min(d.idleR[i], d.idleC[j]) < d.threshold {
+			d.ofRow[i], d.ofCol[j] = -1, -1
+			d.free[j>>6] |= 1 << (j & 63)
+			d.open = append(d.open, int32(i))
+		}
+	}
+	return weight
+}
