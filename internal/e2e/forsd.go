@@ -18,19 +18,24 @@ const umadHeader = "/usr/include/infiniband/umad.h"
 // libibumad-dev is there, so that it reads the switches itself. It must run
 // within the module.
 func Build(ctx context.Context, dir string) (string, error) {
-	path := filepath.Join(dir, "forsd")
-	cmd := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-o", path)
+	return build(ctx, dir, "forsd/cmd/forsd")
+}
+
+// build builds a program of the module.
+func build(ctx context.Context, dir, program string) (string, error) {
+	name := filepath.Join(dir, filepath.Base(program))
+	cmd := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-o", name)
 	if _, err := os.Stat(umadHeader); err == nil {
 		cmd.Args = append(cmd.Args, "-tags", "umad")
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=1")
 	} else {
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	}
-	cmd.Args = append(cmd.Args, "forsd/cmd/forsd")
+	cmd.Args = append(cmd.Args, program)
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build forsd: %w: %s", err, out)
+		return "", fmt.Errorf("build %s: %w: %s", filepath.Base(program), err, out)
 	}
-	return path, nil
+	return name, nil
 }
 
 // Forsd is a running forsd, or one that has ended. The kernel kills it when this

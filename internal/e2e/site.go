@@ -29,7 +29,10 @@ type Options struct {
 	LMC    uint8
 	Host   string // where OpenSM and the tools run, by description or GUID; "" means the first adapter
 
-	Engine string            // OpenSM's routing_engine; "" means file,no_fallback
+	Plugin   string        // path of the library that joins OpenSM to forsd; "" means none
+	Deadline time.Duration // what OpenSM's sweep waits for the plugin's tables; 0 means the plugin's own
+
+	Engine string            // OpenSM's routing_engine; "" means file,no_fallback, behind fors where there is a plugin
 	Tables string            // OpenSM's lfts_file; "" means the file that forsd writes
 	Conf   map[string]string // further settings of opensm.conf
 	Config string            // further sections of forsd.yaml
@@ -63,7 +66,12 @@ func New(ctx context.Context, o Options) (*Site, error) {
 			}
 		}
 	}
-	o.Engine = cmp.Or(o.Engine, "file,no_fallback")
+	if o.Engine == "" {
+		o.Engine = "file,no_fallback"
+		if o.Plugin != "" {
+			o.Engine = "fors," + o.Engine
+		}
+	}
 	sim, err := ibsim.Start(ctx, ibsim.Options{Fabric: o.Fabric})
 	if err != nil {
 		return nil, err
@@ -104,6 +112,9 @@ func (s *Site) Socket() string { return filepath.Join(s.dir, "forsd.sock") }
 // StateDir is forsd's state directory.
 func (s *Site) StateDir() string { return filepath.Join(s.dir, "state") }
 
+// PluginSocket is the path of the socket on which forsd hears OpenSM's plugin.
+func (s *Site) PluginSocket() string { return filepath.Join(s.dir, "opensm.sock") }
+
 // TableFile is the table file that forsd writes.
 func (s *Site) TableFile() string { return filepath.Join(s.dir, "tables", "lfts.dump") }
 
@@ -126,6 +137,9 @@ opensm:
   pid_file: {{quote .PID}}
   lmc: {{.LMC}}
   umad: {{quote .Umad}}
+{{- if .Plugin}}
+  plugin: {enabled: on, socket: {{quote .Plugin}}}
+{{- end}}
   dump_command: [{{range $i, $w := .Dump}}{{if $i}}, {{end}}{{quote $w}}{{end}}]
 api:
   socket: {{quote .Socket}}
@@ -137,12 +151,16 @@ func (s *Site) writeConfig(path, pidFile string) error {
 	if err != nil {
 		return err
 	}
+	plugin := ""
+	if s.options.Plugin != "" {
+		plugin = s.PluginSocket()
+	}
 	dump := append(append([]string{"env"}, env...), s.Sim.Prefix()...)
 	var text strings.Builder
 	err = configText.Execute(&text, map[string]any{
 		"State": s.StateDir(), "Manager": s.ManagerDir(), "Socket": s.Socket(),
 		"Conf": filepath.Join(s.ManagerDir(), "opensm.conf"), "Log": filepath.Join(s.ManagerDir(), "opensm.log"),
-		"Tables": s.TableFile(), "PID": pidFile, "LMC": cmp.Or(s.options.LMCKey, "auto"), "Umad": cmp.Or(s.options.Umad, "auto"), "Dump": append(dump, "dump_fts", "-n"), "More": s.options.Config,
+		"Tables": s.TableFile(), "PID": pidFile, "LMC": cmp.Or(s.options.LMCKey, "auto"), "Umad": cmp.Or(s.options.Umad, "auto"), "Dump": append(dump, "dump_fts", "-n"), "Plugin": plugin, "More": s.options.Config,
 	})
 	if err != nil {
 		return err
@@ -155,6 +173,12 @@ func (s *Site) writeConfig(path, pidFile string) error {
 func (s *Site) StartOpenSM(ctx context.Context) (err error) {
 	o := ibsim.OpenSMOptions{Host: s.options.Host, LMC: s.options.LMC, RoutingEngine: s.options.Engine,
 		LFTsFile: s.options.Tables, Dir: s.ManagerDir(), Conf: s.options.Conf}
+	if s.options.Plugin != "" {
+		o.Plugin, o.PluginOptions = s.options.Plugin, "socket="+s.PluginSocket()
+		if d := s.options.Deadline; d != 0 {
+			o.PluginOptions += fmt.Sprintf(" deadline=%d", d.Milliseconds())
+		}
+	}
 	if s.options.Manager != nil {
 		s.options.Manager(&o)
 	}
