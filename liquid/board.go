@@ -1,0 +1,116 @@
+package liquid
+
+import "math/bits"
+
+// board is a schedule in the making: which transfer has which link in which step.
+// It takes links times steps in memory, and needs no conflict graph.
+type board struct {
+	t     *Traffic
+	k     int        // steps that there are
+	room  int        // steps that there is room for
+	words int        // of a set of steps
+	owner []Transfer // [link·room+step] −1 without one
+	taken []uint64   // [link·words…] the steps with an owner
+	open  []uint64   // [class·words…] the steps that a class may use
+	class []uint8    // [step] the slowest class that may use it
+	step  []int32    // [transfer] −1 without one
+	left  int        // transfers without a step
+	free  []uint64   // scratch: a set of steps
+}
+
+// newBoard makes a board without steps, and with room for some.
+func newBoard(t *Traffic, room int) *board {
+	b := &board{t: t, step: make([]int32, t.Len()), left: t.Len()}
+	for x := range b.step {
+		b.step[x] = -1
+	}
+	b.resize(max(room, 1))
+	return b
+}
+
+// resize gives room for more steps.
+func (b *board) resize(room int) {
+	words := (room + 63) / 64
+	owner, taken := make([]Transfer, b.t.links*room), make([]uint64, b.t.links*words)
+	open := make([]uint64, len(b.t.rates)*words)
+	for l := range b.t.links {
+		n := copy(owner[l*room:(l+1)*room], b.owner[l*b.room:(l+1)*b.room])
+		for ; n < room; n++ {
+			owner[l*room+n] = -1
+		}
+		copy(taken[l*words:], b.taken[l*b.words:(l+1)*b.words])
+	}
+	for c := range b.t.rates {
+		copy(open[c*words:], b.open[c*b.words:(c+1)*b.words])
+	}
+	b.room, b.words, b.owner, b.taken, b.open, b.free = room, words, owner, taken, open, make([]uint64, words)
+}
+
+// addStep adds a step that lasts as long as a transfer of class c takes, for that
+// class and all faster ones.
+func (b *board) addStep(c uint8) {
+	if b.k == b.room {
+		b.resize(b.room + b.room/4 + 8)
+	}
+	for i := int(c); i < len(b.t.rates); i++ {
+		b.open[i*b.words+b.k/64] |= 1 << (b.k % 64)
+	}
+	b.class = append(b.class, c)
+	b.k++
+}
+
+// roomFor is the steps that transfer x may use and in which all its links are
+// free. The answer is overwritten by the next.
+func (b *board) roomFor(x Transfer) []uint64 {
+	copy(b.free, b.open[int(b.t.class[x])*b.words:])
+	for _, l := range b.t.Path(x) {
+		for w, v := range b.taken[int(l)*b.words : (int(l)+1)*b.words] {
+			b.free[w] &^= v
+		}
+	}
+	return b.free
+}
+
+// firstFree is the first step with room for x, −1 without one.
+func (b *board) firstFree(x Transfer) int32 {
+	for w, v := range b.roomFor(x) {
+		if v != 0 {
+			return int32(w<<6 + bits.TrailingZeros64(v))
+		}
+	}
+	return -1
+}
+
+// blocked tells whether one of x's links is taken in a step.
+func (b *board) blocked(x Transfer, step int32) bool {
+	for _, l := range b.t.Path(x) {
+		if b.taken[int(l)*b.words+int(step>>6)]>>(step&63)&1 != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// place puts x, which has no step, into one with room for it.
+func (b *board) place(x Transfer, step int32) {
+	for _, l := range b.t.Path(x) {
+		b.owner[int(l)*b.room+int(step)] = x
+		b.taken[int(l)*b.words+int(step>>6)] |= 1 << (step & 63)
+	}
+	b.step[x] = step
+	b.left--
+}
+
+// remove takes x out of its step.
+func (b *board) remove(x Transfer) {
+	step := b.step[x]
+	for _, l := range b.t.Path(x) {
+		b.owner[int(l)*b.room+int(step)] = -1
+		b.taken[int(l)*b.words+int(step>>6)] &^= 1 << (step & 63)
+	}
+	b.step[x] = -1
+	b.left++
+}
+
+// schedule is what the board holds once no transfer is left.
+func (b *board) schedule() Schedule { return scheduleOf(b.step, b.k) }

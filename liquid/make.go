@@ -1,0 +1,101 @@
+package liquid
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Method is a way to make a schedule.
+type Method string
+
+// The methods. Auto tries the search, then the colouring, then Dsatur, and keeps
+// the best.
+const (
+	MethodAuto       Method = "auto"
+	MethodSearch     Method = "search"      // full teams, depth first
+	MethodColouring  Method = "colouring"   // moves transfers between a fixed number of steps
+	MethodDsatur     Method = "dsatur"      // greedy
+	MethodRoundRobin Method = "round-robin" // knows nothing of the network
+	MethodRandom     Method = "random"      // knows nothing of the network
+)
+
+// Methods lists the methods that Make takes.
+var Methods = []Method{MethodAuto, MethodSearch, MethodColouring, MethodDsatur, MethodRoundRobin, MethodRandom}
+
+// Options say how much Make may try. The time is that of its context.
+type Options struct {
+	Method Method // empty for MethodAuto
+	Nodes  int64  // of the search; 0 for DefaultNodes
+	Moves  int64  // of the colouring, for each number of steps; 0 for DefaultMoves
+	Seed   uint64 // of everything random
+}
+
+// Defaults of Options.
+const (
+	DefaultNodes = 5_000_000
+	DefaultMoves = 5_000_000
+)
+
+// Result is a schedule and what is known of it.
+type Result struct {
+	Schedule Schedule
+	Method   Method // that made the schedule; a search that only proves is in Proof
+	// Liquid tells that the schedule has Λ steps and, where transfers take
+	// different times, takes no longer than TimeBound.
+	Liquid bool
+	// NoLiquid tells that the search has ended without a liquid schedule: there is
+	// none.
+	NoLiquid bool
+	// Bound is the number of steps that no schedule is below: Λ, or Λ+1 where
+	// NoLiquid.
+	Bound int
+	Nodes int64 // transfers that the search has tried
+	Moves int64 // transfers that the colouring has moved
+}
+
+// Optimal tells whether the schedule is known to be the shortest there is: liquid,
+// or one step longer where no liquid one exists.
+func (r *Result) Optimal() bool { return r.Liquid || r.NoLiquid && len(r.Schedule) == r.Bound }
+
+// Make schedules the traffic, and verifies what it returns. When the context ends,
+// it returns the best schedule found until then; there always is one. What was
+// found before the context's end depends on nothing but the traffic and the
+// options.
+func Make(ctx context.Context, t *Traffic, o Options) (*Result, error) {
+	if o.Method == "" {
+		o.Method = MethodAuto
+	}
+	if !slices.Contains(Methods, o.Method) {
+		return nil, fmt.Errorf("make a schedule: there is no method %q: want %s", o.Method, methodNames())
+	}
+	if o.Nodes == 0 {
+		o.Nodes = DefaultNodes
+	}
+	if o.Moves == 0 {
+		o.Moves = DefaultMoves
+	}
+	m := &maker{ctx: ctx, t: t, o: o, r: &Result{Bound: t.Duration()}}
+	m.run()
+	if m.r.Schedule == nil {
+		m.offer(MethodDsatur, firstFit(t))
+	}
+	if err := Verify(t, m.r.Schedule); err != nil {
+		return nil, fmt.Errorf("the schedule by %s is wrong: %w", m.r.Method, err)
+	}
+	if m.r.Liquid {
+		if err := VerifyLiquid(t, m.r.Schedule); err != nil {
+			return nil, fmt.Errorf("the schedule by %s is wrong: %w", m.r.Method, err)
+		}
+	}
+	return m.r, nil
+}
+
+func methodNames() string {
+	names := make([]string, len(Methods))
+	for i, m := range Methods {
+		names[i] = string(m)
+	}
+	return strings.Join(names, ", ")
+}

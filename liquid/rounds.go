@@ -1,0 +1,97 @@
+package liquid
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+)
+
+// RoundRobin is the schedule that knows nothing of the network: in phase p the
+// node in place i of the order sends to the one in place i+p, counted round, and a phase whose
+// transfers congest takes as many steps as Dsatur needs for it (section 2 of the
+// paper). The order is that of the node numbers. It returns nil when the context
+// ends first.
+func RoundRobin(ctx context.Context, t *Traffic) Schedule {
+	place := make(map[int32]int)
+	var nodes []int32
+	for _, p := range t.pairs {
+		nodes = append(nodes, p.Src, p.Dst)
+	}
+	slices.Sort(nodes)
+	nodes = slices.Compact(nodes)
+	for i, n := range nodes {
+		place[n] = i
+	}
+	return t.inPhases(ctx, len(nodes), func(x Transfer) int {
+		return (place[t.pairs[x].Dst] - place[t.pairs[x].Src] + len(nodes)) % len(nodes)
+	})
+}
+
+// Random is a schedule that knows nothing of the network but its ends: the
+// transfers are shuffled, and each goes into the first phase in which neither its
+// source sends nor its destination receives; a phase takes as many steps as
+// Dsatur needs for it. It returns nil when the context ends first.
+func Random(ctx context.Context, t *Traffic, seed uint64) Schedule {
+	order := rand.New(rand.NewPCG(seed, 2)).Perm(t.Len())
+	phase := make([]int, t.Len())
+	phases := 0
+	sends, receives := make(map[int32][]uint64), make(map[int32][]uint64)
+	for _, x := range order {
+		p := t.pairs[x]
+		a, b := sends[p.Src], receives[p.Dst]
+		i := 0
+		for hasBit(a, i) || hasBit(b, i) {
+			i++
+		}
+		sends[p.Src], receives[p.Dst] = withBit(a, i), withBit(b, i)
+		phase[x] = i
+		phases = max(phases, i+1)
+	}
+	return t.inPhases(ctx, phases, func(x Transfer) int { return phase[x] })
+}
+
+func hasBit(set []uint64, i int) bool { return i>>6 < len(set) && set[i>>6]>>(i&63)&1 != 0 }
+
+func withBit(set []uint64, i int) []uint64 {
+	for i>>6 >= len(set) {
+		set = append(set, 0)
+	}
+	set[i>>6] |= 1 << (i & 63)
+	return set
+}
+
+// inPhases carries the transfers out phase by phase, each in as many steps as
+// Dsatur needs.
+func (t *Traffic) inPhases(ctx context.Context, phases int, phase func(Transfer) int) Schedule {
+	of := make([][]Transfer, phases)
+	for x := range t.Len() {
+		p := phase(Transfer(x))
+		of[p] = append(of[p], Transfer(x))
+	}
+	s := Schedule{}
+	for _, members := range of {
+		steps := Dsatur(ctx, t.only(members))
+		if steps == nil {
+			return nil
+		}
+		for _, step := range steps {
+			for i, x := range step {
+				step[i] = members[x]
+			}
+			s = append(s, step)
+		}
+	}
+	return s
+}
+
+// only is the traffic of some transfers, in their order.
+func (t *Traffic) only(members []Transfer) *Traffic {
+	s := &Traffic{links: t.links, first: make([]int32, 1, len(members)+1), rates: t.rates}
+	for _, x := range members {
+		s.pairs, s.class = append(s.pairs, t.pairs[x]), append(s.class, t.class[x])
+		s.path = append(s.path, t.Path(x)...)
+		s.first = append(s.first, int32(len(s.path)))
+	}
+	s.index()
+	return s
+}

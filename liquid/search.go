@@ -1,0 +1,191 @@
+package liquid
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"slices"
+)
+
+// maxSearched bounds the transfers of a traffic that is searched, for the search
+// keeps the conflict graph as a matrix of bits.
+const maxSearched = 4096
+
+// verdict is how a search ended.
+type verdict uint8
+
+const (
+	undecided verdict = iota // out of nodes or time
+	found                    // a liquid schedule
+	none                     // there is no liquid schedule
+)
+
+// searcher looks for a liquid schedule depth first. Each node of the tree is the
+// traffic that remains after the steps chosen so far, and its children take a
+// full team of it (section 3.2 of the paper). Beyond the paper, the heaviest
+// transfer of the traffic that remains has to be in some step, and steps have no
+// order, so only the teams that contain it are tried; and what was searched in
+// vain is remembered.
+type searcher struct {
+	*enumerator
+	rng     *rand.Rand  // nil for the first attempt, which is not disturbed
+	alive   []bitset    // [depth] the traffic that remains
+	load    []int32     // [link] of the traffic that remains
+	weights [][]float64 // [depth] of transfers
+	ends    []int       // [depth] length of team after that step
+	failed  map[string]struct{}
+}
+
+// maxFailed bounds the bytes of what is remembered as searched in vain.
+const maxFailed = 64 << 20
+
+// search looks for a liquid schedule of t with the given number of nodes, in
+// attempts of growing length that differ in what they try first. The verdict none
+// is a proof by exhaustion.
+func search(ctx context.Context, t *Traffic, nodes int64, seed uint64) (Schedule, verdict, int64) {
+	if t.Len() == 0 {
+		return Schedule{}, found, 0
+	}
+	s := &searcher{enumerator: newEnumerator(t), load: make([]int32, t.Links()), failed: make(map[string]struct{})}
+	s.ctx, s.ends, s.weights = ctx, make([]int, t.Duration()), make([][]float64, t.Duration())
+	for range t.Duration() + 1 {
+		s.alive = append(s.alive, make(bitset, s.words))
+	}
+	for length := int64(4 * t.Len()); ; length *= 2 {
+		if 2*length > nodes {
+			length = nodes
+		}
+		s.limit, s.out = min(nodes, s.nodes+length), false
+		switch stopped := s.attempt(); {
+		case stopped && !s.out:
+			return s.schedule(), found, s.nodes
+		case !stopped:
+			return nil, none, s.nodes
+		case s.nodes >= nodes || ctx.Err() != nil:
+			return nil, undecided, s.nodes
+		}
+		s.rng = rand.New(rand.NewPCG(seed, uint64(length)))
+	}
+}
+
+// attempt searches from the root, and returns true when it has found a schedule
+// or is out of nodes or time.
+func (s *searcher) attempt() bool {
+	s.team, s.level = s.team[:0], 0
+	clear(s.covered)
+	for x := range s.t.Len() {
+		s.alive[0].add(Transfer(x))
+	}
+	for l := range s.load {
+		s.load[l] = int32(s.t.Load(Link(l)))
+	}
+	return s.step(0)
+}
+
+// step tries the full teams of what remains after depth steps. It returns what
+// attempt does.
+func (s *searcher) step(depth int) bool {
+	left := s.t.Duration() - depth
+	if left == 0 {
+		return true // all loads are 0, for each step has taken one from the largest
+	}
+	key := s.key(s.alive[depth])
+	if _, known := s.failed[key]; known {
+		return false
+	}
+	if s.weights[depth] == nil {
+		s.weights[depth] = make([]float64, s.t.Len())
+	}
+	outer := s.weight
+	s.weight = s.weights[depth]
+	bottlenecks, must := s.weigh(s.alive[depth], left)
+	if s.fullTeams(s.alive[depth], bottlenecks, must, func() bool { return s.descend(depth) }) {
+		return true
+	}
+	s.weight = outer
+	if (len(s.failed)+1)*s.words*8 <= maxFailed {
+		s.failed[key] = struct{}{}
+	}
+	return false
+}
+
+// descend takes the team at hand as a step and goes on below it.
+func (s *searcher) descend(depth int) bool {
+	begin := 0
+	if depth > 0 {
+		begin = s.ends[depth-1]
+	}
+	s.ends[depth] = len(s.team)
+	copy(s.alive[depth+1], s.alive[depth])
+	for _, x := range s.team[begin:] {
+		s.alive[depth+1].drop(x)
+		for _, l := range s.t.Path(x) {
+			s.load[l]--
+		}
+	}
+	if s.step(depth + 1) {
+		return true
+	}
+	for _, x := range s.team[begin:] {
+		for _, l := range s.t.Path(x) {
+			s.load[l]++
+		}
+	}
+	return false
+}
+
+// weigh finds the bottlenecks of what remains and the transfer that the next team
+// has to contain. A link weighs the more the fewer steps it can still be idle in;
+// a transfer weighs as much as its links.
+func (s *searcher) weigh(alive bitset, left int) (bottlenecks []Link, must Transfer) {
+	must = -1
+	for l, n := range s.load {
+		if int(n) == left {
+			bottlenecks = append(bottlenecks, Link(l))
+		}
+	}
+	for x := range s.t.Len() {
+		if !alive.has(Transfer(x)) {
+			continue
+		}
+		w := 0.0
+		for _, l := range s.t.Path(Transfer(x)) {
+			w += 1 / float64(1+left-int(s.load[l]))
+		}
+		if s.rng != nil {
+			w *= 1 + 0.2*s.rng.Float64()
+		}
+		s.weight[x] = w
+		if must < 0 || w > s.weight[must] {
+			must = Transfer(x)
+		}
+	}
+	return bottlenecks, must
+}
+
+// key is the set as a string, exactly.
+func (s *searcher) key(b bitset) string {
+	key := make([]byte, 0, 8*len(b))
+	for _, w := range b {
+		for i := range 8 {
+			key = append(key, byte(w>>(8*i)))
+		}
+	}
+	return string(key)
+}
+
+// schedule is what the search has found.
+func (s *searcher) schedule() Schedule {
+	steps := make(Schedule, 0, s.t.Duration())
+	begin := 0
+	for _, end := range s.ends {
+		step := slices.Clone(s.team[begin:end])
+		slices.Sort(step)
+		steps = append(steps, step)
+		begin = end
+	}
+	return steps
+}
+
+// unlimited is a budget that does not run out.
+const unlimited = math.MaxInt64
