@@ -1,0 +1,72 @@
+package gpu
+
+import "math"
+
+// stretches are the stretches of mode Bytes that Auto tries, the first without.
+var stretches = []float64{1, 1.01, 1.02, 1.05, 1.1, 1.2, 1.5, 2}
+
+// autoRanks is up to how many GPUs Auto tries the modes whose stages are of single
+// NICs. Beyond, these take long to make and have more stages than others.
+const autoRanks = 64
+
+// best makes plans in several modes and returns the one with the least predicted
+// time, the first of them where several have it.
+func (p *Planner) best(t *Traffic, o Options) (*Plan, error) {
+	model := o.Model
+	if model == (Model{}) {
+		model = DefaultModel
+	}
+	o.Mode = Bytes
+	if o.Grain <= 1 {
+		if err := p.stretch(t, &o, model); err != nil {
+			return nil, err
+		}
+	}
+	best, err := p.bytes(t, o)
+	if err != nil {
+		return nil, err
+	}
+	least := model.Predict(best).Total
+	modes := []Mode{Rails}
+	if t.Ranks() <= autoRanks {
+		modes = append(modes, MinMove, Paper)
+	}
+	for _, mode := range modes {
+		plan, err := p.units(t, Options{Mode: mode, Grain: o.Grain})
+		if err != nil {
+			return nil, err
+		}
+		if time := model.Predict(plan).Total; time < least {
+			best, least = plan, time
+		}
+	}
+	return best, nil
+}
+
+// stretch chooses the stretch with which the stages take the least time, up to the
+// one allowed.
+func (p *Planner) stretch(t *Traffic, o *Options, model Model) error {
+	limit, best, least := o.MaxStretch, 1.0, math.Inf(1)
+	if limit == 0 {
+		limit = stretches[len(stretches)-1]
+	}
+	for _, s := range append(stretches, limit) {
+		if s > limit {
+			continue
+		}
+		o.MaxStretch = s
+		lengths, _, err := p.ServerStages(t, *o)
+		if err != nil {
+			return err
+		}
+		sum := int64(0)
+		for _, v := range lengths {
+			sum += v
+		}
+		if time := float64(sum)/model.B2 + float64(len(lengths))*model.Latency.Seconds(); time < least {
+			best, least = s, time
+		}
+	}
+	o.MaxStretch = best
+	return nil
+}

@@ -1,0 +1,121 @@
+package gpu
+
+import (
+	"fmt"
+	"slices"
+)
+
+// bytes makes few long stages: each NIC of a server takes an equal share M_ij of
+// what the server has for another, rounded up to the grain, and M is decomposed
+// into weighted matchings of servers that all NICs follow, those of a number
+// sending to those of the same number.
+func (p *Planner) bytes(t *Traffic, o Options) (*Plan, error) {
+	share, grain := t.shares(o)
+	p.decomposer.Longest = o.Fewest
+	defer func() { p.decomposer.Longest = false }()
+	weights, match, err := p.decomposer.Decompose(t.Servers, share)
+	if err != nil {
+		return nil, fmt.Errorf("mode %s: %w", Bytes, err)
+	}
+	w := turns{t.Servers, weights, match}
+	d, err := t.follow(w, share)
+	if err != nil {
+		return nil, fmt.Errorf("mode %s: %w", Bytes, err)
+	}
+	plan := d.finish(t, Bytes, 1)
+	plan.Grain = grain
+	return plan, nil
+}
+
+// ServerStages decomposes what the NICs of servers send into matchings of servers:
+// in stage s, of length[s] bytes, server i sends to server match[s*n+i]. Both are
+// in memory that the next call writes over. This is the part of mode Bytes whose
+// time grows fastest.
+func (p *Planner) ServerStages(t *Traffic, o Options) (length []int64, match []int32, err error) {
+	share, _ := t.shares(o)
+	p.decomposer.Longest = o.Fewest
+	defer func() { p.decomposer.Longest = false }()
+	return p.decomposer.Decompose(t.Servers, share)
+}
+
+// shares is M and the grain that it was rounded up to.
+func (t *Traffic) shares(o Options) (share []int64, grain int64) {
+	exact := shares(t.Pairs(), int64(t.GPUs))
+	grain = max(1, o.Grain)
+	if o.MaxStretch > 1 {
+		grain = widest(t.Servers, exact, o.MaxStretch)
+	}
+	return rounded(exact, grain), grain
+}
+
+// widest is the largest of grains that fall by an eighth each with which the length
+// is at most stretch times what it is without.
+func widest(n int, share []int64, stretch float64) int64 {
+	limit := float64(longest(n, share)) * stretch
+	grain := max(1, slices.Max(share))
+	for grain > 1 && float64(longest(n, rounded(share, grain))) > limit {
+		grain -= max(1, grain/8)
+	}
+	return grain
+}
+
+// rounded is every entry rounded up to a multiple of the grain.
+func rounded(x []int64, grain int64) []int64 {
+	if grain == 1 {
+		return x
+	}
+	out := make([]int64, len(x))
+	for at, v := range x {
+		out[at] = over(v, grain) * grain
+	}
+	return out
+}
+
+// follow has the NICs carry out matchings of servers.
+func (t *Traffic) follow(w turns, share []int64) (*draft, error) {
+	n, m := t.Servers, t.GPUs
+	d := &draft{c: t.Cluster}
+	b := newBlock(t, d)
+	load := make([]int64, n*n*m) // [source][destination][NIC] bytes to be sent
+	room := make([]int64, m)
+	for i := range n {
+		for j := range n {
+			if i == j {
+				continue
+			}
+			for nic := range room {
+				room[nic] = share[i*n+j]
+			}
+			b.ride(i, j, room)
+			for nic, v := range room {
+				load[(i*n+j)*m+nic] = v - b.room[nic]
+			}
+		}
+	}
+	for turn, weight := range w.weights {
+		for i, j := range w.match[turn*n : (turn+1)*n] {
+			for nic := range m {
+				left := &load[(i*n+int(j))*m+nic]
+				packets := min(*left, weight)
+				*left -= packets
+				d.send(Rank(i*m+nic), Rank(int(j)*m+nic), packets)
+			}
+		}
+		d.next()
+		if err := d.affordable(); err != nil {
+			return nil, err
+		}
+	}
+	return d, nil
+}
+
+// maxTransfers is how many transfers a plan may have: a gigabyte of them.
+const maxTransfers = 1 << 25
+
+// affordable tells whether the draft has become too large.
+func (d *draft) affordable() error {
+	if len(d.lines) > maxTransfers {
+		return fmt.Errorf("the plan has more than %d transfers: take a larger grain, or mode %s with a stretch", maxTransfers, Bytes)
+	}
+	return nil
+}

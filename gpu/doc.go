@@ -1,0 +1,25 @@
+// Package gpu schedules all-to-all exchanges on clusters of two tiers: servers
+// with m GPUs and as many NICs each, a fast switch inside every server, and a slow
+// network between the NICs. It follows Y.-C. Wu, C.-S. Chang, D.-S. Lee and
+// H. J. Chao, "Dynamic Hierarchical Birkhoff–von Neumann Decomposition for
+// All-to-All GPU Communication", and goes beyond it.
+//
+// A Plan moves bytes inside the servers first, so that no NIC has more than its
+// share, then sends them over the network in stages, in each of which a NIC sends
+// to at most one other and receives from at most one, and moves them to their
+// destinations inside the servers last. Four modes make plans:
+//
+//   - Paper is the published scheme: each block of a server pair is balanced
+//     (Sec. IV) and decomposed, and the blocks take turns (Theorem 4).
+//   - Rails colours the matrix of server pairs; the NICs of a number send to those
+//     of the same number. Its frames have the length of Eq. 26, which those of the
+//     published scheme may exceed.
+//   - MinMove moves only what is above Eq. 26, the least that can be moved for
+//     frames of that length, and colours the matrix of NICs.
+//   - Bytes has few long stages, for amounts of bytes: each is a matching of
+//     servers that all NICs follow, with the same length.
+//
+// Auto makes several of these and takes that with the least predicted time.
+// Scheduler makes a plan for each frame of an online system (dynamic frame
+// sizing), and Simulate is Sec. VI of the paper.
+package gpu

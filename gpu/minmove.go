@@ -1,0 +1,131 @@
+package gpu
+
+// minMove moves what NICs have above T*, Eq. 26, to others of their server, on the
+// sending side and then on the receiving side: Σ max(0, load − T*) packets a side,
+// the least that leaves no NIC with more than T*. The matrix of NICs then needs T*
+// slots (König 1916).
+func (p *Planner) minMove(t *Traffic) (*draft, error) {
+	ranks := t.Ranks()
+	d := &draft{c: t.Cluster}
+	bound := t.Bound()
+	out, in := t.loads()
+	t.spill(d, excess(t.Cluster, out, bound))
+	catch(d, excess(t.Cluster, in, bound))
+	x := make([]int64, ranks*ranks)
+	for at := range d.segments {
+		s := &d.segments[at]
+		x[int(s.Out)*ranks+int(s.In)] += s.Bytes
+	}
+	w, err := p.decompose(ranks, x)
+	if err != nil {
+		return nil, err
+	}
+	for turn, weight := range w.weights {
+		for from, to := range w.match[turn*ranks : (turn+1)*ranks] {
+			at := from*ranks + int(to)
+			packets := min(x[at], weight)
+			x[at] -= packets
+			d.send(Rank(from), Rank(to), packets)
+		}
+		d.next()
+	}
+	return d, nil
+}
+
+// loads is what each rank sends to other servers and receives from them, Eqs. 4
+// and 5.
+func (t *Traffic) loads() (out, in []int64) {
+	out, in = make([]int64, t.Ranks()), make([]int64, t.Ranks())
+	for source := range Rank(t.Ranks()) {
+		for j := range t.Servers {
+			if j == t.server(source) {
+				continue
+			}
+			for k, v := range t.row(source, j) {
+				out[source] += v
+				in[j*t.GPUs+k] += v
+			}
+		}
+	}
+	return out, in
+}
+
+// balance is what NICs have too much, and those with room.
+type balance struct {
+	c       Cluster
+	surplus []int64 // [rank] above the bound, or minus what there is room for
+	open    []Rank  // [server] first rank that may have room
+}
+
+func excess(c Cluster, loads []int64, bound int64) *balance {
+	b := &balance{c, loads, make([]Rank, c.Servers)}
+	for r := range loads {
+		loads[r] -= bound
+	}
+	for i := range b.open {
+		b.open[i] = Rank(i * c.GPUs)
+	}
+	return b
+}
+
+// move takes up to so many packets from a rank that has too many, and returns the
+// rank they go to and how many; 0 where it has not.
+func (b *balance) move(from Rank, packets int64) (Rank, int64) {
+	if b.surplus[from] <= 0 || packets == 0 {
+		return from, 0
+	}
+	open := &b.open[b.c.server(from)]
+	for b.surplus[*open] >= 0 {
+		*open++
+	}
+	to := *open
+	packets = min(packets, b.surplus[from], -b.surplus[to])
+	b.surplus[from] -= packets
+	b.surplus[to] += packets
+	return to, packets
+}
+
+// spill makes the segments of all messages between servers, with NICs for sending.
+func (t *Traffic) spill(d *draft, b *balance) {
+	for source := range Rank(t.Ranks()) {
+		for j := range t.Servers {
+			if j == t.server(source) {
+				continue
+			}
+			for k, v := range t.row(source, j) {
+				destination := Rank(j*t.GPUs + k)
+				s := Segment{Source: source, Destination: destination, In: destination}
+				for s.Offset < v {
+					s.Out, s.Bytes = b.move(source, v-s.Offset)
+					if s.Bytes == 0 {
+						s.Bytes = v - s.Offset
+					}
+					d.segments = append(d.segments, s)
+					s.Offset += s.Bytes
+				}
+			}
+		}
+	}
+}
+
+// catch chooses the NICs that the segments come in by.
+func catch(d *draft, b *balance) {
+	for at := range d.segments {
+		for {
+			s := &d.segments[at]
+			to, packets := b.move(s.Destination, s.Bytes)
+			if packets == 0 {
+				break
+			}
+			if packets == s.Bytes {
+				s.In = to
+				break
+			}
+			part := *s
+			part.In, part.Bytes = to, packets
+			s.Offset += packets
+			s.Bytes -= packets
+			d.segments = append(d.segments, part)
+		}
+	}
+}

@@ -1,0 +1,162 @@
+package gpu
+
+import "slices"
+
+// paper is the published scheme: each block of a pair of servers is balanced as in
+// Sec. IV, or left as it is; its m×m matrix is decomposed into Δ_ij matchings of
+// GPUs, the matrix of the Δ_ij into Δ matchings of servers (Eq. 11), and the r-th
+// matching of servers that has the pair (i,j) carries the r-th of its block
+// (Theorem 4).
+func (p *Planner) paper(t *Traffic, balanced bool) (*draft, error) {
+	n, m := t.Servers, t.GPUs
+	d := &draft{c: t.Cluster}
+	scale := make([]int64, n*n)
+	blocks := make([]component, n*n)
+	x := make([]int64, m*m)
+	for i := range n {
+		for j := range n {
+			if i == j {
+				continue
+			}
+			first := len(d.segments)
+			d.segments = t.cells(d.segments, i, j)
+			if len(d.segments) == first {
+				continue
+			}
+			if balanced {
+				d.segments = level(d.segments, first, m)
+			}
+			clear(x)
+			for at := first; at < len(d.segments); at++ {
+				s := &d.segments[at]
+				x[int(s.Out)%m*m+int(s.In)%m] += s.Bytes
+			}
+			w, err := p.decompose(m, x)
+			if err != nil {
+				return nil, err
+			}
+			scale[i*n+j] = longest(m, x)
+			blocks[i*n+j] = component{left: slices.Clone(x), weights: slices.Clone(w.weights), match: slices.Clone(w.match)}
+		}
+	}
+	w, err := p.decompose(n, scale)
+	if err != nil {
+		return nil, err
+	}
+	for turn, weight := range w.weights {
+		if err := d.merge(w.match[turn*n:(turn+1)*n], weight, blocks); err != nil {
+			return nil, err
+		}
+	}
+	return d, nil
+}
+
+// component is what is left of a block: its matchings of GPUs, from the one at hand
+// on.
+type component struct {
+	left    []int64 // [GPU][GPU] packets
+	weights []int64
+	match   []int32 // [matching][GPU]
+}
+
+// merge carries weight slots of a matching of servers out, in as few stages as the
+// matchings of the blocks allow.
+func (d *draft) merge(match []int32, weight int64, blocks []component) error {
+	n, m := d.c.Servers, d.c.GPUs
+	for weight > 0 {
+		length := weight
+		for i, j := range match {
+			if b := &blocks[i*n+int(j)]; len(b.weights) > 0 {
+				length = min(length, b.weights[0])
+			}
+		}
+		for i, j := range match {
+			b := &blocks[i*n+int(j)]
+			if len(b.weights) == 0 {
+				continue
+			}
+			for l, k := range b.match[:m] {
+				packets := min(b.left[l*m+int(k)], length)
+				b.left[l*m+int(k)] -= packets
+				d.send(Rank(i*m+l), Rank(int(j)*m+int(k)), packets)
+			}
+			if b.weights[0] -= length; b.weights[0] == 0 {
+				b.weights, b.match = b.weights[1:], b.match[m:]
+			}
+		}
+		d.next()
+		if err := d.affordable(); err != nil {
+			return err
+		}
+		weight -= length
+	}
+	return nil
+}
+
+// cells appends a segment for each message from server i to server j.
+func (t *Traffic) cells(segments []Segment, i, j int) []Segment {
+	m := t.GPUs
+	for l := range m {
+		source := Rank(i*m + l)
+		for k, v := range t.row(source, j) {
+			if v > 0 {
+				destination := Rank(j*m + k)
+				segments = append(segments, Segment{source, destination, source, destination, 0, v})
+			}
+		}
+	}
+	return segments
+}
+
+// level balances the block that begins at segment first, as in Sec. IV.C: rows with
+// more than B = ⌈W/m⌉ packets give up packets of some columns to rows with fewer,
+// by column transfers; then columns to columns, by row transfers. Transfers that
+// differ in nothing are made at once. Each lowers the imbalance potential by its
+// packets, so there are as many as Theorem 5 says at most in the first phase, and
+// in the second no more than the columns' excess, which the first leaves alone.
+func level(segments []Segment, first, m int) []Segment {
+	rows, columns := make([]int64, m), make([]int64, m)
+	total := int64(0)
+	for _, s := range segments[first:] {
+		rows[int(s.Source)%m] += s.Bytes
+		columns[int(s.Destination)%m] += s.Bytes
+		total += s.Bytes
+	}
+	B := over(total, int64(m))
+	row, column := func(s *Segment) *Rank { return &s.Out }, func(s *Segment) *Rank { return &s.In }
+	segments = transfer(segments, first, m, B, rows, row)
+	return transfer(segments, first, m, B, columns, column)
+}
+
+// transfer moves packets from lines, rows or columns, with more than B to lines
+// with fewer.
+func transfer(segments []Segment, first, m int, B int64, sums []int64, line func(*Segment) *Rank) []Segment {
+	to := 0
+	for at := first; at < len(segments); at++ {
+		for {
+			s := &segments[at]
+			from := int(*line(s)) % m
+			if sums[from] <= B {
+				break
+			}
+			for sums[to] >= B {
+				to++
+			}
+			packets := min(s.Bytes, sums[from]-B, B-sums[to])
+			sums[from] -= packets
+			sums[to] += packets
+			there := *line(s) - Rank(from) + Rank(to)
+			if packets == s.Bytes {
+				*line(s) = there
+				break
+			}
+			part := *s
+			part.Bytes = packets
+			*line(&part) = there
+			s.Offset += packets
+			s.Bytes -= packets
+			segments = append(segments, part)
+		}
+	}
+	return segments
+}

@@ -1,0 +1,205 @@
+package gpu
+
+import (
+	"slices"
+)
+
+// Mode is how a plan is made.
+type Mode string
+
+// The modes, see the package comment. None is Theorem 4 on the blocks as they are,
+// without any move inside a server.
+const (
+	Auto    Mode = "auto"
+	Paper   Mode = "paper"
+	Rails   Mode = "rails"
+	MinMove Mode = "minmove"
+	Bytes   Mode = "bytes"
+	None    Mode = "none"
+)
+
+// Modes lists the modes in the order in which Auto tries them, Auto first.
+var Modes = []Mode{Auto, Bytes, Rails, MinMove, Paper, None}
+
+// Segment is a stretch of the message from one GPU to another, with the NICs that
+// it travels over: Out is of the source's server, In of the destination's. Where
+// Out is not the source itself, its bytes are moved there before the stages; where
+// In is not the destination, they are moved on after them.
+type Segment struct {
+	Source, Destination, Out, In Rank
+	Offset, Bytes                int64 // from the message's beginning
+}
+
+// Transfer is what one NIC sends to another in a stage: bytes of the stream
+// between the two, which is all segments with these NICs in the plan's order.
+type Transfer struct {
+	From   Rank  `json:"from"`
+	To     Rank  `json:"to"`
+	Offset int64 `json:"offset"` // from the stream's beginning
+	Bytes  int64 `json:"bytes"`
+}
+
+// Stage is a step in which a NIC sends to at most one and receives from at most
+// one.
+type Stage struct {
+	Length    int64      `json:"length"` // bytes of its largest transfer
+	Transfers []Transfer `json:"transfers"`
+}
+
+// Message is what one GPU has for another, or for itself.
+type Message struct {
+	Source, Destination Rank
+	Bytes               int64
+}
+
+// Plan is an exchange in stages.
+type Plan struct {
+	Cluster
+	Mode     Mode
+	Grain    int64 // bytes that lengths were rounded up to, or that a packet has; 1 for none
+	Bound    int64 // Eq. 26: no plan has a smaller length
+	Length   int64 // of all stages, bytes a NIC
+	Stages   []Stage
+	Segments []Segment // by Out and In
+	Local    []Message // what stays inside servers, by source
+	// MovesBefore and MovesAfter are the bytes that change GPU inside a server,
+	// before the stages and after them, Local apart.
+	MovesBefore, MovesAfter int64
+}
+
+// draft is a plan in the making: segments in any order, and stages whose transfers
+// have packets and no offsets yet.
+type draft struct {
+	c        Cluster
+	segments []Segment // Bytes and Offset are packets
+	lines    []Transfer
+	ends     []int // [stage] end of its transfers in lines
+}
+
+// send appends a transfer to the stage being written.
+func (d *draft) send(from, to Rank, packets int64) {
+	if packets > 0 {
+		d.lines = append(d.lines, Transfer{From: from, To: to, Bytes: packets})
+	}
+}
+
+// next ends the stage being written, which is dropped where it is empty.
+func (d *draft) next() {
+	last := 0
+	if len(d.ends) > 0 {
+		last = d.ends[len(d.ends)-1]
+	}
+	if len(d.lines) > last {
+		d.ends = append(d.ends, len(d.lines))
+	}
+}
+
+// finish makes the draft a plan of a traffic whose packets have grain bytes.
+func (d *draft) finish(t *Traffic, mode Mode, grain int64) *Plan {
+	p := &Plan{Cluster: d.c, Mode: mode, Grain: grain, Bound: t.Bound(), Segments: byStream(d.c.Ranks(), d.segments)}
+	ranks := d.c.Ranks()
+	type cursor struct {
+		segment int32 // −1 where no stream is
+		done    int64 // packets of the segment
+		offset  int64
+	}
+	streams := make([]cursor, ranks*ranks)
+	for at := range p.Segments {
+		s := &p.Segments[at]
+		if s.Source != s.Out {
+			p.MovesBefore += s.bytes(t, grain)
+		}
+		if s.Destination != s.In {
+			p.MovesAfter += s.bytes(t, grain)
+		}
+		if at == 0 || s.Out != p.Segments[at-1].Out || s.In != p.Segments[at-1].In {
+			streams[int(s.Out)*ranks+int(s.In)].segment = int32(at)
+		}
+	}
+	for at := range d.lines {
+		x := &d.lines[at]
+		c := &streams[int(x.From)*ranks+int(x.To)]
+		x.Offset = c.offset
+		packets := x.Bytes
+		x.Bytes = 0
+		for packets > 0 {
+			s := &p.Segments[c.segment]
+			part := Segment{Source: s.Source, Destination: s.Destination, Offset: s.Offset + c.done, Bytes: min(packets, s.Bytes-c.done)}
+			x.Bytes += part.bytes(t, grain)
+			packets -= part.Bytes
+			if c.done += part.Bytes; c.done == s.Bytes {
+				c.segment, c.done = c.segment+1, 0
+			}
+		}
+		c.offset += x.Bytes
+	}
+	for at := range p.Segments {
+		s := &p.Segments[at]
+		s.Bytes, s.Offset = s.bytes(t, grain), s.Offset*grain
+	}
+	p.Stages = make([]Stage, len(d.ends))
+	first := 0
+	for i, end := range d.ends {
+		s := Stage{Transfers: d.lines[first:end:end]}
+		for _, x := range s.Transfers {
+			s.Length = max(s.Length, x.Bytes)
+		}
+		p.Stages[i], first = s, end
+		p.Length += s.Length
+	}
+	p.Local = t.local()
+	return p
+}
+
+// bytes is how many bytes a segment of packets has: a message's last packet may
+// be short.
+func (s *Segment) bytes(t *Traffic, grain int64) int64 {
+	if grain == 1 {
+		return s.Bytes
+	}
+	return min((s.Offset+s.Bytes)*grain, t.Bytes[int(s.Source)*t.Ranks()+int(s.Destination)]) - s.Offset*grain
+}
+
+// byStream orders segments by Out and In, and leaves those of a stream in their
+// order.
+func byStream(ranks int, segments []Segment) []Segment {
+	to := make([]Segment, len(segments))
+	for _, key := range []func(*Segment) Rank{func(s *Segment) Rank { return s.In }, func(s *Segment) Rank { return s.Out }} {
+		place := make([]int, ranks+1)
+		for at := range segments {
+			place[key(&segments[at])+1]++
+		}
+		for r := range ranks {
+			place[r+1] += place[r]
+		}
+		for at := range segments {
+			r := key(&segments[at])
+			to[place[r]] = segments[at]
+			place[r]++
+		}
+		segments, to = to, segments
+	}
+	return slices.Clip(segments)
+}
+
+// local lists what stays inside servers.
+func (t *Traffic) local() []Message {
+	var list []Message
+	for source := range Rank(t.Ranks()) {
+		i := t.server(source)
+		for k, v := range t.row(source, i) {
+			if v > 0 {
+				list = append(list, Message{source, Rank(i*t.GPUs + k), v})
+			}
+		}
+	}
+	return list
+}
+
+// packets is the traffic in packets of grain bytes, rounded up.
+func (t *Traffic) packets(grain int64) *Traffic {
+	if grain == 1 {
+		return t
+	}
+	return &Traffic{t.Cluster, shares(t.Bytes, grain)}
+}

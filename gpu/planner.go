@@ -1,0 +1,160 @@
+package gpu
+
+import (
+	"errors"
+	"fmt"
+
+	"forsd/bipartite"
+)
+
+// Planner makes plans and keeps its scratch memory from one to the next. The zero
+// value is ready for use; a Planner must not be used by two goroutines at once.
+type Planner struct {
+	colourer   bipartite.Colourer
+	decomposer bipartite.Decomposer
+	arcs       []bipartite.Arc
+	match      []int32
+	weights    []int64
+}
+
+// Options say how a plan is to be made. The zero value means Auto.
+type Options struct {
+	Mode Mode
+	// Grain is, in mode Bytes, what the bytes that a NIC sends for a pair of servers
+	// are rounded up to, for fewer and longer stages; in the other modes it is the
+	// size of a packet, which is never divided. 0 means 1.
+	Grain int64
+	// MaxStretch, in mode Bytes, is how many times as long as it need be a plan may
+	// be; the largest Grain that keeps to it is taken. 0 means no more than need be.
+	MaxStretch float64
+	// Fewest has mode Bytes look longer for fewer stages.
+	Fewest bool
+	// Model tells what a plan takes, for Auto. The zero value means DefaultModel.
+	Model Model
+}
+
+func (o *Options) check() error {
+	switch {
+	case o.Grain < 0 || o.Grain > maxTotal:
+		return fmt.Errorf("grain %d: want 0 to %d bytes", o.Grain, int64(maxTotal))
+	case o.MaxStretch != 0 && !(o.MaxStretch >= 1 && o.MaxStretch <= 1000):
+		return fmt.Errorf("stretch %v: want 1 to 1000 times the least length", o.MaxStretch)
+	case o.Grain > 1 && o.MaxStretch > 1:
+		return errors.New("grain and stretch both say how much lengths may be rounded up: give one of them")
+	}
+	return o.Model.check()
+}
+
+// Plan makes a plan of a traffic.
+func (p *Planner) Plan(t *Traffic, o Options) (*Plan, error) {
+	if err := t.check(); err != nil {
+		return nil, err
+	}
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	switch o.Mode {
+	case "", Auto:
+		return p.best(t, o)
+	case Bytes:
+		return p.bytes(t, o)
+	case Rails, MinMove, Paper, None:
+		return p.units(t, o)
+	}
+	return nil, fmt.Errorf("there is no mode %q: want one of %q", o.Mode, Modes)
+}
+
+// units plans in packets of Grain bytes.
+func (p *Planner) units(t *Traffic, o Options) (*Plan, error) {
+	if o.MaxStretch > 1 {
+		return nil, fmt.Errorf("mode %s keeps to the length of its frames: a stretch is for mode %s", o.Mode, Bytes)
+	}
+	grain := max(1, o.Grain)
+	packets := t.packets(grain)
+	var d *draft
+	var err error
+	switch o.Mode {
+	case Rails:
+		d, err = p.rails(packets)
+	case MinMove:
+		d, err = p.minMove(packets)
+	default:
+		d, err = p.paper(packets, o.Mode == Paper)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("mode %s: %w", o.Mode, err)
+	}
+	return d.finish(t, o.Mode, grain), nil
+}
+
+// turns are matchings of n rows and columns with weights: match[s*n+i] is the
+// column of row i in the one of weight weights[s].
+type turns struct {
+	n       int
+	weights []int64
+	match   []int32
+}
+
+// colourings is how many times as many unit matchings as rows are still coloured
+// one by one: weighted ones would be no fewer.
+const colourings = 4
+
+// decompose writes a matrix of n rows as matchings whose weights sum up to its
+// largest row or column sum. The next call writes over them.
+func (p *Planner) decompose(n int, x []int64) (turns, error) {
+	degree := longest(n, x)
+	if degree > int64(colourings*n) {
+		weights, match, err := p.decomposer.Decompose(n, x)
+		return turns{n, weights, match}, err
+	}
+	p.regular(n, degree, x)
+	match := resize(&p.match, n*int(degree))
+	err := p.colourer.Arcs(n, int(degree), p.arcs, match)
+	weights := resize(&p.weights, int(degree))
+	for s := range weights {
+		weights[s] = 1
+	}
+	return turns{n, weights, match}, err
+}
+
+// regular fills arcs with the matrix and with what makes it regular, row by row
+// from the first column with room.
+func (p *Planner) regular(n int, degree int64, x []int64) {
+	room := make([]int64, n)
+	for j := range room {
+		room[j] = degree
+	}
+	for at, v := range x {
+		room[at%n] -= v
+	}
+	arcs, column := p.arcs[:0], 0
+	for i := range n {
+		idle := degree
+		for j, v := range x[i*n : (i+1)*n] {
+			if v > 0 {
+				arcs = append(arcs, bipartite.Arc{Left: int32(i), Right: int32(j), Count: int32(v)})
+				idle -= v
+			}
+		}
+		for idle > 0 {
+			if part := min(idle, room[column]); part > 0 {
+				arcs = append(arcs, bipartite.Arc{Left: int32(i), Right: int32(column), Count: int32(part)})
+				room[column] -= part
+				idle -= part
+			}
+			if room[column] == 0 {
+				column++
+			}
+		}
+	}
+	p.arcs = arcs
+}
+
+// resize returns the slice with n elements of any content.
+func resize[T any](s *[]T, n int) []T {
+	if cap(*s) < n {
+		*s = make([]T, n)
+	}
+	*s = (*s)[:n]
+	return *s
+}

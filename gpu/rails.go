@@ -1,0 +1,152 @@
+package gpu
+
+// rails colours the matrix of server pairs with m·T* colours, T* being Eq. 26: in
+// slot c div m, the NICs of number c mod m are matched as colour c says. Colours in
+// a row of which the matching is the same fill whole slots together.
+func (p *Planner) rails(t *Traffic) (*draft, error) {
+	n, m := t.Servers, t.GPUs
+	pairs := t.Pairs()
+	w, err := p.decompose(n, pairs)
+	if err != nil {
+		return nil, err
+	}
+	d := &draft{c: t.Cluster}
+	s := &slots{d: d, n: n, m: m, left: pairs, rail: make([]int64, n*n*m)}
+	for turn, weight := range w.weights {
+		s.fill(w.match[turn*n:(turn+1)*n], weight)
+	}
+	d.next()
+	b := newBlock(t, d)
+	for i := range n {
+		for j := range n {
+			if i != j {
+				b.ride(i, j, s.rail[(i*n+j)*m:][:m])
+			}
+		}
+	}
+	return d, nil
+}
+
+// slots lays colours out over slots and NICs.
+type slots struct {
+	d    *draft
+	n, m int
+	nic  int     // the next colour's NIC
+	left []int64 // [source][destination] packets of servers not sent yet
+	rail []int64 // [source][destination][NIC] packets sent
+}
+
+// fill takes weight colours with one matching.
+func (s *slots) fill(match []int32, weight int64) {
+	for weight > 0 {
+		if s.nic == 0 && weight >= int64(s.m) {
+			s.d.next()
+			s.whole(match, weight/int64(s.m))
+			s.d.next()
+			weight %= int64(s.m)
+			continue
+		}
+		for i, j := range match {
+			if at := i*s.n + int(j); s.left[at] > 0 {
+				s.left[at]--
+				s.carry(i, int(j), s.nic, 1)
+			}
+		}
+		weight--
+		if s.nic++; s.nic == s.m {
+			s.nic = 0
+			s.d.next()
+		}
+	}
+}
+
+// whole fills some slots, all NICs matched alike.
+func (s *slots) whole(match []int32, length int64) {
+	m := int64(s.m)
+	for i, j := range match {
+		at := i*s.n + int(j)
+		packets := min(s.left[at], length*m)
+		s.left[at] -= packets
+		for nic := range m {
+			s.carry(i, int(j), int(nic), (packets+m-1-nic)/m)
+		}
+	}
+}
+
+func (s *slots) carry(i, j, nic int, packets int64) {
+	s.rail[(i*s.n+j)*s.m+nic] += packets
+	s.d.send(Rank(i*s.m+nic), Rank(j*s.m+nic), packets)
+}
+
+// block assigns the packets of a pair of servers to NICs of the same number on
+// both sides.
+type block struct {
+	t    *Traffic
+	d    *draft
+	left []int64 // [GPU][GPU] packets not assigned
+	room []int64 // [NIC]
+}
+
+func newBlock(t *Traffic, d *draft) *block {
+	return &block{t, d, make([]int64, t.GPUs*t.GPUs), make([]int64, t.GPUs)}
+}
+
+// ride assigns what server i has for server j to NICs with so much room each, which
+// suffices: what can stay at its GPU on both sides first, then what can on one
+// side, then the rest.
+func (b *block) ride(i, j int, room []int64) {
+	m := b.t.GPUs
+	copy(b.room, room)
+	some := false
+	for l := range m {
+		copy(b.left[l*m:], b.t.row(Rank(i*m+l), j))
+		for _, v := range b.left[l*m : (l+1)*m] {
+			some = some || v > 0
+		}
+	}
+	if !some {
+		return
+	}
+	for l := range m {
+		b.take(i, j, l, l, l)
+	}
+	for l := range m {
+		for k := range m {
+			// Of the two NICs that save a move, the one with more room lasts longer.
+			first, second := l, k
+			if b.room[k] > b.room[l] {
+				first, second = k, l
+			}
+			b.take(i, j, l, k, first)
+			b.take(i, j, l, k, second)
+		}
+	}
+	nic := 0
+	for l := range m {
+		for k := range m {
+			for b.left[l*m+k] > 0 {
+				b.take(i, j, l, k, nic)
+				if b.room[nic] == 0 {
+					nic++
+				}
+			}
+		}
+	}
+}
+
+// take assigns to a NIC what it has room for of GPU (i,l)'s packets for (j,k).
+func (b *block) take(i, j, l, k, nic int) {
+	m := b.t.GPUs
+	at := l*m + k
+	packets := min(b.left[at], b.room[nic])
+	if packets == 0 {
+		return
+	}
+	source := Rank(i*m + l)
+	b.d.segments = append(b.d.segments, Segment{
+		Source: source, Destination: Rank(j*m + k), Out: Rank(i*m + nic), In: Rank(j*m + nic),
+		Offset: b.t.row(source, j)[k] - b.left[at], Bytes: packets,
+	})
+	b.left[at] -= packets
+	b.room[nic] -= packets
+}
