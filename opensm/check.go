@@ -1,11 +1,13 @@
 package opensm
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,6 +21,7 @@ type Want struct {
 	CacheDir string // where forsd looks for guid2lid
 	Lanes    int    // lanes of the fabric, 0 where not known yet
 	LMC      int    // the LMC to insist on, negative for any that suits Lanes
+	Socket   string // where forsd listens for the plugin, "" where it does not
 }
 
 // Finding is a fault of OpenSM's settings.
@@ -51,18 +54,43 @@ type rule struct {
 
 var rules = []rule{
 	{RoutingEngineWrong, health.Critical, "OpenSM does not use forsd's tables", func(s *Settings, _ *Want) string {
-		if engines := s.engines(); len(engines) > 0 && engines[0] == "file" {
+		engines := s.engines()
+		if len(engines) > 0 && (engines[0] == FileEngine || engines[0] == PluginEngine) {
 			return ""
 		}
-		return fmt.Sprintf("the routing engine is %q, so OpenSM makes its own tables; ", s.RoutingEngine) + s.advise("routing_engine", "file,no_fallback", true)
+		return fmt.Sprintf("the routing engine is %q, so OpenSM makes its own tables; ", s.RoutingEngine) + s.advise("routing_engine", s.bestEngines(), true)
 	}},
 	{NoFallbackMissing, health.Critical, "OpenSM may fall back to another routing engine", func(s *Settings, _ *Want) string {
 		engines := s.engines()
-		if len(engines) == 0 || engines[0] != "file" || len(engines) == 2 && engines[1] == "no_fallback" {
+		if len(engines) > 0 && engines[0] == PluginEngine {
+			engines = engines[1:]
+		} else if len(engines) == 0 || engines[0] != FileEngine {
 			return ""
 		}
-		return fmt.Sprintf("with the routing engines %q one bad line in the table file has OpenSM reroute the whole fabric without forsd; ", s.RoutingEngine) +
-			s.advise("routing_engine", "file,no_fallback", true)
+		if slices.Equal(engines, []string{FileEngine, noFallback}) {
+			return ""
+		}
+		return fmt.Sprintf("with the routing engines %q one bad line in the table file, or none, has OpenSM reroute the whole fabric without forsd; ", s.RoutingEngine) +
+			s.advise("routing_engine", s.bestEngines(), true)
+	}},
+	{PluginEngineUnknown, health.Critical, "OpenSM is to ask a plugin that it does not load", func(s *Settings, _ *Want) string {
+		if s.PluginLoaded() || !slices.Contains(s.engines(), PluginEngine) {
+			return ""
+		}
+		return fmt.Sprintf("the engine %q is that of forsd's plugin, which OpenSM is not told to load; ", PluginEngine) + s.advise("event_plugin_name", PluginName, true)
+	}},
+	{PluginEngineMissing, health.Degraded, "OpenSM loads forsd's plugin and does not ask it for tables", func(s *Settings, _ *Want) string {
+		if engines := s.engines(); !s.PluginLoaded() || len(engines) > 0 && engines[0] == PluginEngine {
+			return ""
+		}
+		return fmt.Sprintf("the routing engines are %q, so that new tables need a sweep of their own; ", s.RoutingEngine) + s.advise("routing_engine", s.bestEngines(), true)
+	}},
+	{PluginSocketWrong, health.Critical, "OpenSM's plugin looks for forsd elsewhere", func(s *Settings, want *Want) string {
+		if want.Socket == "" || !s.PluginLoaded() || samePath(cmp.Or(s.PluginSocket(), DefaultSocket), want.Socket) {
+			return ""
+		}
+		return fmt.Sprintf("the plugin connects to %s, and forsd listens on %s; ", cmp.Or(s.PluginSocket(), DefaultSocket), want.Socket) +
+			s.advise("event_plugin_options", s.optionsWith(want.Socket), true) + "; or set opensm.plugin.socket in forsd.yaml"
 	}},
 	{UcastCacheOn, health.Critical, "OpenSM's unicast cache is on", func(s *Settings, _ *Want) string {
 		if !s.UcastCache {
@@ -179,6 +207,23 @@ var rules = []rule{
 		}
 		return "not readable: " + s.Unseen + "; run as root to see it"
 	}},
+}
+
+// noFallback keeps OpenSM from engines of its own.
+const noFallback = "no_fallback"
+
+// bestEngines is what routing_engine should be.
+func (s *Settings) bestEngines() string {
+	if s.PluginLoaded() {
+		return PluginEngine + "," + FileEngine + "," + noFallback
+	}
+	return FileEngine + "," + noFallback
+}
+
+// optionsWith are the plugin's options with another socket.
+func (s *Settings) optionsWith(socket string) string {
+	options := slices.DeleteFunc(words(s.PluginOptions), func(o string) bool { return strings.HasPrefix(o, "socket=") })
+	return strings.Join(append([]string{"socket=" + socket}, options...), " ")
 }
 
 // checkLMC compares the number of LIDs of a host with the number of lanes.

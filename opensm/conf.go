@@ -25,6 +25,8 @@ var setters = map[string]setter{
 	"lfts_file":            word(func(s *Settings) *string { return &s.LFTsFile }),
 	"lid_matrix_dump_file": word(func(s *Settings) *string { return &s.LIDMatrixFile }),
 	"dump_files_dir":       word(func(s *Settings) *string { return &s.DumpDir }),
+	"event_plugin_name":    word(func(s *Settings) *string { return &s.EventPlugins }),
+	"event_plugin_options": word(func(s *Settings) *string { return &s.PluginOptions }),
 	"log_file":             word(func(s *Settings) *string { return &s.LogFile }),
 	"use_ucast_cache":      truth(func(s *Settings) *bool { return &s.UcastCache }),
 	"lmc_esp0":             truth(func(s *Settings) *bool { return &s.LMCOnSwitches }),

@@ -22,27 +22,30 @@ const (
 
 // The codes of findings.
 const (
-	UcastCacheOn       = "ucast-cache-on"
-	NoFallbackMissing  = "no-fallback-missing"
-	RoutingEngineWrong = "routing-engine-wrong"
-	LFTsFileMissing    = "lfts-file-missing" // OpenSM is given no table file
-	LFTsFileWrong      = "lfts-file-wrong"   // it is given another one than forsd writes
-	LFTsFileAbsent     = "lfts-file-absent"  // the file does not exist
-	LMCTooSmall        = "lmc-too-small"
-	LMCWrong           = "lmc-wrong"
-	LMCOnSwitches      = "lmc-esp0-on"
-	LIDMatrixFileSet   = "lid-matrix-file-set"
-	DumpDirWrong       = "dump-dir-wrong"
-	CacheDirWrong      = "cache-dir-wrong"
-	SweepOnTrapOff     = "sweep-on-trap-off"
-	SweepIntervalZero  = "sweep-interval-zero"
-	ReassignLIDsOn     = "reassign-lids-on"
-	HonorGUID2LIDOff   = "honor-guid2lid-off"
-	SMInactive         = "sm-inactive"
-	LogRoutingSlow     = "log-flag-routing-slow"
-	LogInfoOff         = "log-flag-info-off"
-	RestartNeeded      = "opensm-restart-needed"
-	SettingsUnseen     = "opensm-settings-unseen"
+	UcastCacheOn        = "ucast-cache-on"
+	NoFallbackMissing   = "no-fallback-missing"
+	RoutingEngineWrong  = "routing-engine-wrong"
+	PluginEngineUnknown = "plugin-engine-unknown" // an engine of a plugin that is not loaded
+	PluginEngineMissing = "plugin-engine-missing" // the plugin is loaded, and is no engine
+	PluginSocketWrong   = "plugin-socket-wrong"   // it looks for forsd elsewhere
+	LFTsFileMissing     = "lfts-file-missing"     // OpenSM is given no table file
+	LFTsFileWrong       = "lfts-file-wrong"       // it is given another one than forsd writes
+	LFTsFileAbsent      = "lfts-file-absent"      // the file does not exist
+	LMCTooSmall         = "lmc-too-small"
+	LMCWrong            = "lmc-wrong"
+	LMCOnSwitches       = "lmc-esp0-on"
+	LIDMatrixFileSet    = "lid-matrix-file-set"
+	DumpDirWrong        = "dump-dir-wrong"
+	CacheDirWrong       = "cache-dir-wrong"
+	SweepOnTrapOff      = "sweep-on-trap-off"
+	SweepIntervalZero   = "sweep-interval-zero"
+	ReassignLIDsOn      = "reassign-lids-on"
+	HonorGUID2LIDOff    = "honor-guid2lid-off"
+	SMInactive          = "sm-inactive"
+	LogRoutingSlow      = "log-flag-routing-slow"
+	LogInfoOff          = "log-flag-info-off"
+	RestartNeeded       = "opensm-restart-needed"
+	SettingsUnseen      = "opensm-settings-unseen"
 )
 
 // Kinds lists every kind of warning of this package, for a health.Tracker: those

@@ -39,7 +39,9 @@ type LogEvent struct {
 }
 
 // Fallback tells whether OpenSM used another engine than forsd's tables.
-func (e LogEvent) Fallback() bool { return e.Kind == EngineUsed && e.Engine != "file" }
+func (e LogEvent) Fallback() bool {
+	return e.Kind == EngineUsed && e.Engine != FileEngine && e.Engine != PluginEngine
+}
 
 // Effect says which warning the event raises, "" for none, and which it ends.
 func (e LogEvent) Effect() (raise string, ends []string) {

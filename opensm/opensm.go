@@ -17,5 +17,17 @@ const (
 	GUID2LIDFile    = "guid2lid"          // in the cache directory
 )
 
+// The routing engines whose tables are forsd's: the one that reads the table file,
+// and the plugin's, which asks for them; and the plugin's name in opensm.conf.
+const (
+	FileEngine   = "file"
+	PluginEngine = "fors"
+	PluginName   = "forsosm"
+	PluginFile   = "libforsosm.so"
+)
+
+// DefaultSocket is where the plugin looks for forsd when nobody says otherwise.
+const DefaultSocket = "/run/forsd/opensm.sock"
+
 // programName is what the kernel calls the process.
 const programName = "opensm"

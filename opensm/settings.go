@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -29,6 +30,8 @@ type Settings struct {
 	HonorGUID2LID bool   // honor_guid2lid_file
 	ReassignLIDs  bool   // reassign_lids
 	Inactive      bool   // sm_inactive
+	EventPlugins  string // event_plugin_name, names separated by commas
+	PluginOptions string // event_plugin_options
 
 	Conf    string    // path of opensm.conf
 	ConfMod time.Time // when it was last changed, zero where it is absent
@@ -147,7 +150,23 @@ func absolute(dir, path string) string {
 // GUID2LIDPath is the file that holds the LIDs of every port GUID.
 func (s *Settings) GUID2LIDPath() string { return filepath.Join(s.CacheDir, GUID2LIDFile) }
 
-// engines are the names in routing_engine; OpenSM splits as strtok does.
-func (s *Settings) engines() []string {
-	return strings.FieldsFunc(s.RoutingEngine, func(r rune) bool { return strings.ContainsRune(", \t\n", r) })
+// engines are the names in routing_engine.
+func (s *Settings) engines() []string { return words(s.RoutingEngine) }
+
+// words splits as OpenSM does, by strtok.
+func words(list string) []string {
+	return strings.FieldsFunc(list, func(r rune) bool { return strings.ContainsRune(", \t\n", r) })
+}
+
+// PluginLoaded tells whether OpenSM is to load forsd's plugin.
+func (s *Settings) PluginLoaded() bool { return slices.Contains(words(s.EventPlugins), PluginName) }
+
+// PluginSocket is where the plugin looks for forsd, "" where it is not said.
+func (s *Settings) PluginSocket() string {
+	for _, o := range words(s.PluginOptions) {
+		if path, found := strings.CutPrefix(o, "socket="); found {
+			return path
+		}
+	}
+	return ""
 }

@@ -148,7 +148,8 @@ func TestCheck(t *testing.T) {
 	table := filepath.Join(dir, "lfts")
 	put(t, table, nil)
 	good := "routing_engine file,no_fallback\nlmc 5\nhonor_guid2lid_file TRUE\nlfts_file " + table + "\n"
-	want := Want{LFTsFile: table, DumpDir: "/var/log", CacheDir: "/var/cache/opensm/", Lanes: 20, LMC: 5}
+	const pluginLines = "event_plugin_name other forsosm\n"
+	want := Want{Socket: DefaultSocket, LFTsFile: table, DumpDir: "/var/log", CacheDir: "/var/cache/opensm/", Lanes: 20, LMC: 5}
 	for name, c := range map[string]struct {
 		more  string // lines of opensm.conf
 		args  string
@@ -163,6 +164,12 @@ func TestCheck(t *testing.T) {
 		"fallback":       {more: "routing_engine file", codes: []string{NoFallbackMissing}, text: "one bad line"},
 		"third engine":   {more: "routing_engine file, updn,no_fallback", codes: []string{NoFallbackMissing}},
 		"spaces":         {more: "routing_engine file, no_fallback"},
+		"plugin":         {more: pluginLines + "routing_engine fors,file,no_fallback"},
+		"plugin alone":   {more: pluginLines + "routing_engine fors", codes: []string{NoFallbackMissing}, text: `"routing_engine fors,file,no_fallback"`},
+		"plugin unasked": {more: pluginLines, codes: []string{PluginEngineMissing}, text: "a sweep of their own"},
+		"plugin unknown": {more: "routing_engine fors,file,no_fallback", codes: []string{PluginEngineUnknown}, text: `"event_plugin_name forsosm"`},
+		"other socket": {more: pluginLines + "routing_engine fors file no_fallback\nevent_plugin_options deadline=20,socket=/s", codes: []string{PluginSocketWrong},
+			text: `read "event_plugin_options socket=/run/forsd/opensm.sock deadline=20" and restart`},
 		"cache":          {more: "use_ucast_cache TRUE", codes: []string{UcastCacheOn}, text: `read "use_ucast_cache FALSE"`},
 		"cache option":   {args: "-A", codes: []string{UcastCacheOn}, text: `take -A off OpenSM's command line, put the line "use_ucast_cache FALSE" into`},
 		"no table":       {more: "lfts_file (null)", codes: []string{LFTsFileMissing}, text: "lfts_file " + table},

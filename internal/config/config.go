@@ -50,6 +50,15 @@ type OpenSM struct {
 	SweepTimeout    time.Duration `yaml:"sweep_timeout"`    // signal sent to new dump seen
 	ReadbackTimeout time.Duration `yaml:"readback_timeout"` // of either way of reading tables
 	LMC             LMC           `yaml:"lmc"`
+	Plugin          Plugin        `yaml:"plugin"`
+	Traps           Traps         `yaml:"traps"` // whether the switch that a trap names is read at once
+}
+
+// Plugin is forsd's end of the socket of OpenSM's plugin. Where the plugin is
+// connected, it tells what happens and asks for the tables; else files do.
+type Plugin struct {
+	Enabled Enabled `yaml:"enabled"` // auto listens, and misses the plugin where opensm.conf names it
+	Socket  string  `yaml:"socket"`
 }
 
 // API is where the HTTP interface listens.
@@ -115,6 +124,8 @@ func Default() *Config {
 			SweepTimeout:    10 * time.Second,
 			ReadbackTimeout: 30 * time.Second,
 			LMC:             AutoLMC,
+			Plugin:          Plugin{Enabled: EnabledAuto, Socket: "/run/forsd/opensm.sock"},
+			Traps:           TrapsAuto,
 		},
 		API: API{
 			Socket:      "/run/forsd/forsd.sock",

@@ -61,6 +61,8 @@ opensm:
   sweep_timeout: 1m30s
   readback_timeout: 500ms
   lmc: 0
+  plugin: {enabled: on, socket: /p}
+  traps: off
 api: {socket: /s, socket_mode: 0600, listen: "[::1]:7480", read_over_tcp: false}
 planning: {engine: exact, lids: 2, exclude: '^(login|adm)\d+'}
 damping: {hold_down: 1s, max_hold_down: 1s, flaps: 1, window: 3s}
@@ -82,6 +84,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 			Umad: "mlx5_0:1", UmadWindow: 8,
 			DumpCommand:  []string{"ibsim-run", "dump_fts", "-n"},
 			SweepTimeout: 90 * time.Second, ReadbackTimeout: 500 * time.Millisecond, LMC: 0,
+			Plugin: Plugin{Enabled: EnabledOn, Socket: "/p"}, Traps: TrapsOff,
 		},
 		API:      API{Socket: "/s", SocketMode: 0o600, Listen: "[::1]:7480"},
 		Planning: Planning{Engine: EngineExact, LIDs: 2, Exclude: regexp.MustCompile(`^(login|adm)\d+`)},

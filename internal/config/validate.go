@@ -78,15 +78,13 @@ func (v *judge) opensm(o *OpenSM) {
 	if len(o.DumpCommand) == 0 || o.DumpCommand[0] == "" {
 		v.add("opensm.dump_command", "names no program: want a list such as [dump_fts, -n]")
 	}
+	v.socket("opensm.plugin.socket", o.Plugin.Socket)
 	v.positive("opensm.sweep_timeout", o.SweepTimeout)
 	v.positive("opensm.readback_timeout", o.ReadbackTimeout)
 }
 
 func (v *judge) api(a *API) {
-	v.file("api.socket", a.Socket)
-	if len(a.Socket) > maxSocketPath {
-		v.add("api.socket", "is %d bytes long: the path of a socket has at most %d", len(a.Socket), maxSocketPath)
-	}
+	v.socket("api.socket", a.Socket)
 	if a.SocketMode&^0o777 != 0 || a.SocketMode&0o600 != 0o600 {
 		v.add("api.socket_mode", "%#o shuts out the owner or has bits beyond 0777: want such as 0660", uint32(a.SocketMode))
 	}
@@ -109,6 +107,13 @@ func (v *judge) dir(key, p string) {
 func (v *judge) file(key, p string) {
 	if !filepath.IsAbs(p) || p[len(p)-1] == '/' || hasNUL(p) {
 		v.add(key, "%q is not the absolute path of a file", p)
+	}
+}
+
+func (v *judge) socket(key, p string) {
+	v.file(key, p)
+	if len(p) > maxSocketPath {
+		v.add(key, "is %d bytes long: the path of a socket has at most %d", len(p), maxSocketPath)
 	}
 }
 

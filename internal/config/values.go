@@ -55,6 +55,36 @@ func (f *LogFormat) UnmarshalText(text []byte) error {
 	return oneOf(f, text, FormatAuto, FormatJSON, FormatConsole)
 }
 
+// Enabled is whether something is used.
+type Enabled string
+
+// The choices. EnabledAuto uses what is there, and EnabledOn misses what is not.
+const (
+	EnabledAuto Enabled = "auto"
+	EnabledOn   Enabled = "on"
+	EnabledOff  Enabled = "off"
+)
+
+// UnmarshalText accepts the names of the choices.
+func (e *Enabled) UnmarshalText(text []byte) error {
+	return oneOf(e, text, EnabledAuto, EnabledOn, EnabledOff)
+}
+
+// Traps is where traps come from.
+type Traps string
+
+// The sources. TrapsAuto takes them from OpenSM's plugin, and without one from
+// the subnet administrator, by a subscription.
+const (
+	TrapsAuto Traps = "auto"
+	TrapsOff  Traps = "off"
+)
+
+// UnmarshalText accepts the names of the sources.
+func (t *Traps) UnmarshalText(text []byte) error {
+	return oneOf(t, text, TrapsAuto, TrapsOff)
+}
+
 // oneOf sets dst to text if that is one of the values.
 func oneOf[T ~string](dst *T, text []byte, values ...T) error {
 	if !slices.Contains(values, T(text)) {

@@ -21,6 +21,7 @@ import (
 	"forsd/internal/health"
 	"forsd/lft"
 	"forsd/opensm"
+	"forsd/opensm/plugin"
 	"forsd/planner"
 	"forsd/topology"
 )
@@ -44,6 +45,12 @@ type Daemon struct {
 	events    *api.Events
 	candidate candidate // the last verified plan, not published yet
 	fresh     bool      // the table file was installed at this start
+	file      tableFile // used by one action at a time
+	desk      *desk
+	plugin    *plugin.Server // nil where it is switched off
+
+	pluginEvents chan plugin.Event
+	pluginAsks   chan asked
 
 	snapshots chan opensm.Snapshot
 	answers   chan controller.Event
@@ -71,6 +78,7 @@ type Daemon struct {
 	views      []*view              // the last ones seen, newest last
 	marks      times                // of the change worked on or settled last
 	manager    managerState
+	link       link // written by the loop alone
 }
 
 // candidate is a verified plan and what it was made for. Where the plan is new,
@@ -112,7 +120,8 @@ func New(cfg *config.Config, version string, log *zap.Logger, notify func(string
 	d := &Daemon{cfg: cfg, version: version, log: log, started: time.Now(), notify: notify,
 		core: controller.New(controllerSettings(cfg)), finder: finder(cfg),
 		snapshots: make(chan opensm.Snapshot, 1), answers: make(chan controller.Event), calls: make(chan func()), stopped: make(chan struct{}),
-		plans: &api.Plans{}, rest: make(chan struct{})}
+		plans: &api.Plans{}, rest: make(chan struct{}), desk: newDesk(),
+		pluginEvents: make(chan plugin.Event, eventsAhead), pluginAsks: make(chan asked)}
 	d.events = api.NewEvents(keepEvents, d.started)
 	d.metrics = newMetrics(d)
 	d.health = health.NewTracker(append(warnables, opensm.Kinds()...), d.warned)
@@ -191,9 +200,16 @@ func (d *Daemon) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	forPlugin, err := d.listenPlugin()
+	if err != nil {
+		return err
+	}
 	d.lookAtManager(ctx)
 	d.wakeManager(ctx)
 	run("api", server)
+	if forPlugin != nil {
+		run("serve OpenSM's plugin", forPlugin)
+	}
 	run("watch OpenSM's files", d.watch)
 	run("watch OpenSM", d.watchManager)
 	run("follow OpenSM's log", d.followLog)

@@ -33,6 +33,7 @@ func daemonIn(t testing.TB, dir string) *Daemon {
 	cfg.OpenSM.DumpDir, cfg.OpenSM.CacheDir = dir, dir
 	cfg.OpenSM.PIDFile = filepath.Join(dir, "opensm.pid")
 	cfg.API.Socket = filepath.Join(dir, "s")
+	cfg.OpenSM.Plugin.Socket = filepath.Join(dir, "p")
 	d, err := New(cfg, "test", zap.NewNop(), func(string) {})
 	if err != nil {
 		t.Fatal(err)

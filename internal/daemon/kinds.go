@@ -14,6 +14,10 @@ const (
 	stateDamaged  = "state-damaged"
 	managerAbsent = "opensm-not-running"
 	logUnreadable = "opensm-log-unreadable"
+	pluginMissing = "plugin-disconnected"
+	pluginDeaf    = "plugin-socket-failed"
+	pluginUnused  = "plugin-tables-unused"
+	standby       = "manager-standby"
 )
 
 // warnables lists every kind of warning but those of package opensm, which
@@ -57,5 +61,9 @@ var warnables = []health.Warnable{
 
 	{Code: stateDamaged, Severity: health.Degraded, Title: "Stored state was damaged and skipped"},
 	{Code: managerAbsent, Severity: health.Critical, Title: "OpenSM is not running", Delay: 5 * time.Second},
+	{Code: pluginMissing, Severity: health.Degraded, Title: "OpenSM's plugin is not connected", Delay: 5 * time.Second},
+	{Code: pluginDeaf, Severity: health.Degraded, Title: "forsd cannot listen for OpenSM's plugin"},
+	{Code: pluginUnused, Severity: health.Degraded, Title: "OpenSM did without forsd's tables in a sweep"},
+	{Code: standby, Severity: health.Info, Title: "Another subnet manager is the master"},
 	{Code: logUnreadable, Severity: health.Info, Title: "OpenSM's log cannot be followed"},
 }

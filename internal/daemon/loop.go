@@ -29,6 +29,10 @@ func (d *Daemon) loop(ctx context.Context) {
 			return
 		case s := <-d.snapshots:
 			d.dumpSeen(ctx, s)
+		case e := <-d.pluginEvents:
+			d.pluginSays(ctx, e)
+		case q := <-d.pluginAsks:
+			d.tablesWanted(ctx, q)
 		case e := <-d.answers:
 			d.step(ctx, e)
 		case call := <-d.calls:

@@ -55,6 +55,7 @@ func (d *Daemon) lookAtManager(ctx context.Context) {
 		d.mu.Lock()
 		d.manager.running = false
 		d.mu.Unlock()
+		d.missPlugin(false)
 		if errors.Is(err, opensm.ErrNotRunning) {
 			d.health.Raise(managerAbsent, err.Error()+": start it; forsd carries on when it writes its dump", time.Now())
 		} else {
@@ -73,8 +74,10 @@ func (d *Daemon) managerFound(p opensm.Process) {
 	known := d.manager.process
 	same := d.manager.running && known.Same(p)
 	d.manager.process, d.manager.running = p, true
+	loaded := d.manager.settings.PluginLoaded()
 	d.mu.Unlock()
 	if same {
+		d.missPlugin(loaded)
 		return
 	}
 	d.log.Info("OpenSM is running", zap.Int("pid", p.PID), zap.Strings("command", p.Cmdline))
@@ -94,6 +97,7 @@ func (d *Daemon) managerFound(p opensm.Process) {
 		pairs = append(pairs, [2]string{f.Code, f.Text})
 	}
 	d.health.Set("opensm", pairs, time.Now())
+	d.missPlugin(settings.PluginLoaded())
 	go d.tell(controller.TablesDoubted{})
 }
 
@@ -147,6 +151,9 @@ func (d *Daemon) logged(e opensm.LogEvent) {
 	for _, code := range ends {
 		d.health.Clear(code)
 	}
+	if raise == opensm.Standby && d.pluginLeads() {
+		return // the plugin has said so
+	}
 	if raise != "" {
 		d.health.Raise(raise, "OpenSM's log says: "+e.Text, time.Now())
 	}
@@ -166,7 +173,11 @@ func (d *Daemon) tell(e controller.Event) {
 // want is what forsd needs of OpenSM's settings.
 func (d *Daemon) want(lanes int) opensm.Want {
 	c := &d.cfg.OpenSM
-	return opensm.Want{LFTsFile: c.LFTsFile, DumpDir: c.DumpDir, CacheDir: c.CacheDir, Lanes: lanes, LMC: int(c.LMC)}
+	socket := c.Plugin.Socket
+	if c.Plugin.Enabled == config.EnabledOff {
+		socket = ""
+	}
+	return opensm.Want{Socket: socket, LFTsFile: c.LFTsFile, DumpDir: c.DumpDir, CacheDir: c.CacheDir, Lanes: lanes, LMC: int(c.LMC)}
 }
 
 // lmc is the LMC of host ports where no guid2lid tells it.

@@ -138,6 +138,6 @@ func (d *Daemon) accept() error {
 	d.base, d.baseDirty = fresh.tree.Baseline, false
 	d.mu.Unlock()
 	fresh.seenAt, fresh.complete, fresh.why = time.Now(), v.complete, "the fabric was accepted as the baseline"
-	d.take(d.life, fresh)
+	d.take(d.life, fresh, true)
 	return nil
 }

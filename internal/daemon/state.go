@@ -56,8 +56,15 @@ func (d *Daemon) whatOf(v *view) []string {
 	return d.marks.what
 }
 
-// dumpSeen takes in a dump of the manager.
+// dumpSeen takes in a dump of the manager. While the plugin leads, it has told of
+// the same before.
 func (d *Daemon) dumpSeen(ctx context.Context, s opensm.Snapshot) {
+	if d.link.connected {
+		return
+	}
+	if d.core.Standby() { // a manager dumps as the master alone
+		d.step(ctx, controller.Mastership{Master: true})
+	}
 	base, err := d.baselineFor(s.Fabric)
 	if err != nil {
 		d.step(ctx, controller.Refused{Reason: err.Error()})
@@ -69,18 +76,22 @@ func (d *Daemon) dumpSeen(ctx context.Context, s opensm.Snapshot) {
 		return
 	}
 	v.seenAt, v.complete = s.SeenAt, s.CompleteAt
-	d.take(ctx, v)
+	d.take(ctx, v, true)
 }
 
-// take has the controller see a view.
-func (d *Daemon) take(ctx context.Context, v *view) {
+// take has the controller see a view, at the end of a sweep or before.
+func (d *Daemon) take(ctx context.Context, v *view, swept bool) {
 	d.remember(v)
 	lost := v.lost(d.current(), d.baseline())
 	var findings [][2]string
 	for _, f := range v.tree.Findings {
 		findings = append(findings, [2]string{f.Code, f.Text})
 	}
-	d.step(ctx, controller.Seen{Snapshot: controller.Snapshot{ID: v.id, Down: v.down, Lost: lost}})
+	if snapshot := (controller.Snapshot{ID: v.id, Down: v.down, Lost: lost}); swept {
+		d.step(ctx, controller.Seen{Snapshot: snapshot})
+	} else {
+		d.step(ctx, controller.Found{Snapshot: snapshot})
+	}
 	if !d.core.Doubts() {
 		d.adopt(v.tree.Baseline) // so that the next newcomer does not take this one's index
 	}

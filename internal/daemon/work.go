@@ -3,7 +3,6 @@ package daemon
 import (
 	"context"
 	"errors"
-	"io"
 	"slices"
 	"time"
 
@@ -12,6 +11,7 @@ import (
 	"forsd/controller"
 	"forsd/lft"
 	"forsd/opensm"
+	"forsd/opensm/plugin"
 	"forsd/opensm/umad"
 	"forsd/planner"
 	"forsd/topology"
@@ -124,6 +124,9 @@ func (d *Daemon) planForTables(v *view, a controller.Plan) (c candidate, err err
 // tablesFor lists the tables on which a plan must hold: those that the switches
 // may hold, and those that are to follow unless they have been read back.
 func (d *Daemon) tablesFor(a controller.Plan, next *lft.Tables) []*lft.Tables {
+	if a.Ahead {
+		return []*lft.Tables{next}
+	}
 	on := d.tablesPossible()
 	if !a.Final && !slices.Contains(on, next) {
 		on = append(on, next)
@@ -208,7 +211,7 @@ func (d *Daemon) put(e *epoch, meta epochFile) error {
 	return nil
 }
 
-// write brings the table file up to date, if it is not.
+// write brings the tables up to date that OpenSM loads, if they are not.
 func (d *Daemon) write(a controller.Write) (changed bool, err error) {
 	v := d.view(a.Fabric)
 	if v == nil {
@@ -218,22 +221,12 @@ func (d *Daemon) write(a controller.Write) (changed bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	tables := r.tables
 	// A newcomer's index must survive a crash before tables depend on it.
 	d.adopt(v.tree.Baseline)
 	if err := d.saveBaseline(); err != nil {
 		return false, err
 	}
-	changed, err = opensm.WriteTables(d.cfg.OpenSM.LFTsFile, func(w io.Writer) error {
-		if d.cfg.OpenSM.TableComments {
-			return tables.Write(w, lft.OwnersOf(v.tree.Fabric))
-		}
-		return tables.Write(w, nil)
-	})
-	if changed || err != nil { // an error may come after the rename
-		d.noteWritten(tables)
-	}
-	if err != nil {
+	if changed, err = d.writeTables(v, r.tables); err != nil {
 		return false, err
 	}
 	d.mark(v, time.Now(), func(t *times) *time.Time { return &t.written })
@@ -242,6 +235,12 @@ func (d *Daemon) write(a controller.Write) (changed bool, err error) {
 
 // signal has the manager sweep.
 func (d *Daemon) signal(ctx context.Context) error {
+	if d.pluginLeads() {
+		if err := d.sweepByPlugin(); !errors.Is(err, plugin.ErrNotConnected) {
+			return err
+		}
+	}
+	_ = d.file.join() // the read-back says what went wrong
 	p, err := opensm.Sweep(ctx, d.finder)
 	if err == nil {
 		d.managerFound(p)
@@ -277,6 +276,7 @@ func (d *Daemon) readBack(ctx context.Context, a controller.ReadBack) controller
 	}
 	swept := time.Now()
 	got, whole, err := d.reader().Tables(ctx, v.tree.Fabric)
+	unwritten := d.fileWritten()
 	if err != nil {
 		return controller.ReadBackDone{Err: err.Error()}
 	}
@@ -290,11 +290,11 @@ func (d *Daemon) readBack(ctx context.Context, a controller.ReadBack) controller
 		}
 	}
 	err = lft.Compare(want.tables, got, lft.LIDs(v.tree.Fabric))
-	d.setTablesInForce(got, err == nil)
+	d.setTablesInForce(got, err == nil && unwritten == nil)
 	if err != nil {
 		return controller.ReadBackDone{Difference: err.Error()}
 	}
 	d.mark(v, swept, func(t *times) *time.Time { return &t.swept })
 	d.mark(v, time.Now(), func(t *times) *time.Time { return &t.readBack })
-	return controller.ReadBackDone{Match: true}
+	return controller.ReadBackDone{Match: true, Unwritten: text(unwritten)}
 }

@@ -1,0 +1,285 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+
+	"forsd/controller"
+	"forsd/internal/config"
+	"forsd/lft"
+	"forsd/opensm"
+	"forsd/opensm/plugin"
+	"forsd/topology"
+)
+
+// This file is the second way beside OpenSM: its plugin. While it is connected it
+// leads: what it tells takes the place of the dump, and tables go to it when it
+// asks. The files are written all the same, for a sweep that forsd does not answer.
+
+// link is the connection with OpenSM's plugin, as the loop knows it.
+type link struct {
+	connected bool
+	peer      plugin.Peer
+	state     plugin.State
+	since     time.Time
+	trapped   time.Time // when the first trap came that no sweep has answered; zero for none
+	began     time.Time // when the latest sweep started
+	raw       *topology.Fabric
+	view      *view              // of raw
+	under     *topology.Baseline // that view was made with
+}
+
+// asked is a request for tables on its way to the loop, which answers with the ID
+// of the fabric, or why it cannot be used.
+type asked struct {
+	plugin.Request
+	reply chan<- named
+}
+
+type named struct {
+	fabric string
+	err    error
+}
+
+// eventsAhead is how many events of the plugin the loop may be late by.
+const eventsAhead = 256
+
+// listenPlugin binds the plugin's socket and returns what serves it, nil where it
+// is switched off, or need not work.
+func (d *Daemon) listenPlugin() (func(context.Context) error, error) {
+	if d.cfg.OpenSM.Plugin.Enabled == config.EnabledOff {
+		return nil, nil
+	}
+	s, err := plugin.Listen(plugin.Config{Path: d.cfg.OpenSM.Plugin.Socket, Tables: d.tablesAsked,
+		Event: func(e plugin.Event) {
+			select {
+			case d.pluginEvents <- e:
+			case <-d.stopped:
+			}
+		},
+		Complain: func(err error) { d.log.Warn("OpenSM's plugin", zap.Error(err)) }})
+	if err != nil && d.cfg.OpenSM.Plugin.Enabled == config.EnabledAuto {
+		d.health.Raise(pluginDeaf, err.Error()+"; forsd works by OpenSM's files", time.Now())
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	d.plugin = s
+	return s.Serve, nil
+}
+
+// tablesAsked answers the plugin. The fabric goes through the loop first: it may be
+// news, and then plan and tables are made for it while the plugin waits.
+func (d *Daemon) tablesAsked(ctx context.Context, q plugin.Request) (*lft.Tables, error) {
+	reply := make(chan named, 1)
+	select {
+	case d.pluginAsks <- asked{q, reply}:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	select {
+	case n := <-reply:
+		if n.err != nil {
+			d.desk.missed()
+			return nil, n.err
+		}
+		return d.desk.serve(ctx, n.fabric)
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// tablesWanted takes in the fabric that the plugin asks tables for. Only a master
+// asks.
+func (d *Daemon) tablesWanted(ctx context.Context, q asked) {
+	if d.core.Standby() {
+		d.step(ctx, controller.Mastership{Master: true})
+	}
+	v, err := d.pluginView(plugin.Settled(q.Fabric))
+	if err != nil {
+		q.reply <- named{err: err}
+		return
+	}
+	d.take(ctx, v, false)
+	if d.core.Doubts() {
+		d.desk.decline(v.id, "most servers are missing from it")
+	}
+	q.reply <- named{fabric: v.id}
+}
+
+// pluginSays takes in an event of the plugin.
+func (d *Daemon) pluginSays(ctx context.Context, e plugin.Event) {
+	switch e := e.(type) {
+	case plugin.Connected:
+		d.pluginCame(ctx, e)
+	case plugin.Disconnected:
+		d.pluginLeft(ctx, e)
+	case plugin.Mastership:
+		d.mastership(ctx, e.State)
+	case plugin.Trap:
+		if d.link.trapped.IsZero() {
+			d.link.trapped = e.At
+		}
+	case plugin.SweepStart:
+		d.link.began = e.At
+		d.desk.started()
+	case plugin.Discovered:
+		d.sighted(ctx, e.Sight, false)
+	case plugin.Outcome:
+		d.answerUsed(e)
+	case plugin.RoutingDone:
+		d.routed(ctx, e)
+	case plugin.SubnetUp:
+		d.sighted(ctx, e.Sight, d.desk.ended())
+		d.link.trapped = time.Time{}
+	}
+}
+
+// pluginCame begins a connection: from now on the plugin leads.
+func (d *Daemon) pluginCame(ctx context.Context, e plugin.Connected) {
+	d.log.Info("OpenSM's plugin is connected", zap.Int("pid", e.Peer.PID), zap.String("opensm", e.Peer.Version), zap.Duration("deadline", e.Peer.Deadline))
+	d.desk.reset()
+	d.setLink(link{connected: true, peer: e.Peer, since: e.At})
+	d.health.Clear(pluginMissing)
+	d.work.Go(func() { d.lookAtManager(ctx) })
+}
+
+// pluginLeft ends a connection: from now on the files lead. What was under way is
+// looked at again when OpenSM dumps.
+func (d *Daemon) pluginLeft(ctx context.Context, e plugin.Disconnected) {
+	d.log.Info("OpenSM's plugin has gone", zap.Error(e.Err))
+	d.desk.reset()
+	d.setLink(link{since: e.At})
+	d.health.Clear(pluginUnused)
+	d.work.Go(func() { d.lookAtManager(ctx) })
+	d.step(ctx, controller.TablesDoubted{})
+}
+
+// missPlugin warns where the plugin should be connected and is not. loaded tells
+// whether OpenSM runs and is to load it.
+func (d *Daemon) missPlugin(loaded bool) {
+	how := d.cfg.OpenSM.Plugin.Enabled
+	if d.plugin == nil || d.pluginLeads() || how == config.EnabledAuto && !loaded {
+		d.health.Clear(pluginMissing)
+		return
+	}
+	d.health.Raise(pluginMissing, "OpenSM's plugin has not connected to "+d.cfg.OpenSM.Plugin.Socket+"; forsd works by OpenSM's files: see OpenSM's log for "+opensm.PluginFile+", and forsctl doctor", time.Now())
+}
+
+// setLink replaces what is known of the connection.
+func (d *Daemon) setLink(l link) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.link = l
+}
+
+// pluginLeads tells whether the plugin is connected.
+func (d *Daemon) pluginLeads() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.link.connected
+}
+
+// mastership takes note of the manager's state. One that is discovering is about to
+// become either.
+func (d *Daemon) mastership(ctx context.Context, s plugin.State) {
+	d.mu.Lock()
+	d.link.state = s
+	d.mu.Unlock()
+	d.log.Info("OpenSM's state", zap.Stringer("state", s))
+	switch s {
+	case plugin.Master:
+		d.health.Clear(standby)
+		d.step(ctx, controller.Mastership{Master: true})
+	case plugin.Standby:
+		d.health.Raise(standby, "another subnet manager is the master; forsd plans, and publishes and writes nothing, until this one is", time.Now())
+		d.step(ctx, controller.Mastership{Master: false})
+	}
+}
+
+// sighted takes in the fabric in OpenSM's memory, at the end of discovery or of the
+// sweep. In between newcomers get their LIDs: what cannot be used before is no
+// news.
+func (d *Daemon) sighted(ctx context.Context, s plugin.Sight, swept bool) {
+	err := s.Err
+	var v *view
+	if err == nil {
+		f := s.Fabric
+		if !swept {
+			f = plugin.Settled(f)
+		}
+		v, err = d.pluginView(f)
+	}
+	switch {
+	case err == nil:
+		d.take(ctx, v, swept)
+	case swept:
+		d.step(ctx, controller.Refused{Reason: err.Error()})
+	default:
+		d.log.Debug("the fabric at the end of discovery cannot be used", zap.Error(err))
+	}
+}
+
+// pluginView is the view of a fabric that the plugin has sent.
+func (d *Daemon) pluginView(f *topology.Fabric) (*view, error) {
+	base, err := d.baselineFor(f)
+	if err != nil {
+		return nil, err
+	}
+	now := time.Now()
+	if d.link.view == nil || d.link.raw != f || d.link.under != base {
+		v, err := newView(f, base, d.cfg.Planning.Exclude)
+		if err != nil {
+			return nil, err
+		}
+		d.link.raw, d.link.view, d.link.under = f, v, base
+	}
+	v := *d.link.view
+	v.seenAt, v.complete = now, now
+	for _, sign := range []time.Time{d.link.began, d.link.trapped} {
+		if !sign.IsZero() {
+			v.seenAt = sign
+		}
+	}
+	return &v, nil
+}
+
+// answerUsed takes note of what became of an answer.
+func (d *Daemon) answerUsed(e plugin.Outcome) {
+	if e.Result == plugin.Installed {
+		return
+	}
+	d.desk.missed()
+	text := map[plugin.Result]string{
+		plugin.Late:     fmt.Sprintf("forsd's tables were not there within %v; if this lasts, raise the option deadline of event_plugin_options in opensm.conf", d.link.peer.Deadline),
+		plugin.Declined: "forsd had no tables for the fabric as it is",
+		plugin.Wrong:    "forsd's tables do not fit the fabric in OpenSM's memory: " + e.Text,
+	}[e.Result]
+	d.health.Raise(pluginUnused, text+"; OpenSM loads the table file instead, and is told to sweep again where that is not enough", time.Now())
+}
+
+// routed takes note of how a sweep was routed.
+func (d *Daemon) routed(ctx context.Context, e plugin.RoutingDone) {
+	switch {
+	case e.Own:
+		d.health.Clear(pluginUnused)
+		d.health.Clear(opensm.EngineFallback)
+	case e.Engine != "file" && e.Engine != "":
+		d.health.Raise(opensm.EngineFallback, fmt.Sprintf("OpenSM has made tables by its engine %q", e.Engine), time.Now())
+		d.step(ctx, controller.TablesDoubted{})
+	}
+}
+
+// sweepByPlugin has OpenSM load the tables offered: by the sweep under way, if it has
+// yet to ask for them, or by another one.
+func (d *Daemon) sweepByPlugin() error {
+	if d.desk.rely() {
+		return nil
+	}
+	_ = d.file.join() // for a sweep that forsd does not answer; the read-back says what went wrong
+	return d.plugin.Resweep(plugin.HeavySweep)
+}
