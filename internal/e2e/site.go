@@ -139,6 +139,8 @@ opensm:
   umad: {{quote .Umad}}
 {{- if .Plugin}}
   plugin: {enabled: on, socket: {{quote .Plugin}}}
+{{- else}}
+  plugin: {enabled: off}
 {{- end}}
   dump_command: [{{range $i, $w := .Dump}}{{if $i}}, {{end}}{{quote $w}}{{end}}]
 api:
