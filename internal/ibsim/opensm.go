@@ -38,6 +38,10 @@ type OpenSMOptions struct {
 	// Plugin is the path of an event plugin, lib….so, and PluginOptions is what
 	// it is told. Empty means none.
 	Plugin, PluginOptions string
+	// Rival is for several managers in one simulation, which talk to each other:
+	// all of them need it to give up a request that another one does not answer,
+	// as the kernel has them do on real adapters. It costs every MAD a detour.
+	Rival bool
 	// Wrap is a command that runs OpenSM, such as valgrind with its options; nil
 	// means none.
 	Wrap []string
@@ -131,6 +135,13 @@ func (m *OpenSM) launch(ctx context.Context) error {
 	if m.options.Plugin != "" {
 		cmd.Env = append(cmd.Env, "LD_LIBRARY_PATH="+filepath.Dir(m.options.Plugin))
 	}
+	var r *relay
+	if m.options.Rival {
+		if r, err = m.sim.newRelay(); err != nil {
+			return err
+		}
+		cmd.Env = append(cmd.Env, "IBSIM_SOCKNAME="+r.name)
+	}
 	cmd.Env = append(cmd.Env, "OSM_CACHE_DIR="+m.Dir(), "OSM_TMP_DIR="+m.Dir())
 	output, err := os.OpenFile(filepath.Join(m.Dir(), "opensm.out"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
@@ -139,6 +150,9 @@ func (m *OpenSM) launch(ctx context.Context) error {
 	defer output.Close()
 	cmd.Stdout, cmd.Stderr = output, output
 	p, err := m.sim.start(cmd)
+	if r != nil {
+		r.closeAfter(p)
+	}
 	if err != nil {
 		return err
 	}

@@ -248,8 +248,8 @@ func TestTwoSimulations(t *testing.T) {
 func TestStandby(t *testing.T) {
 	f, ctx := small(), t.Context()
 	s := start(t, f)
-	first := up(t, s, OpenSMOptions{Host: "Hca0000"})
-	second, err := s.StartOpenSM(ctx, OpenSMOptions{Host: "Hca0001"})
+	first := up(t, s, OpenSMOptions{Host: "Hca0000", Rival: true})
+	second, err := s.StartOpenSM(ctx, OpenSMOptions{Host: "Hca0001", Rival: true})
 	ok(t, err)
 	waitLog(t, second, "Entering STANDBY state", 0)
 	if first.Dir() == second.Dir() {

@@ -52,6 +52,7 @@ type Sim struct {
 	closing sync.Once
 	mu      sync.Mutex
 	clients map[*process]bool
+	relays  map[*relay]bool
 	closed  bool
 	opensms int
 }
@@ -62,7 +63,7 @@ func Start(ctx context.Context, o Options) (*Sim, error) {
 	if err := Available(); err != nil {
 		return nil, err
 	}
-	s := &Sim{ids: nodeNames(o.Fabric), clients: make(map[*process]bool)}
+	s := &Sim{ids: nodeNames(o.Fabric), clients: make(map[*process]bool), relays: make(map[*relay]bool)}
 	err := s.makeDir(o.Dir)
 	if err == nil {
 		err = s.launch(ctx, o.Fabric)
