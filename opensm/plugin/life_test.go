@@ -88,6 +88,67 @@ func TestResweep(t *testing.T) {
 	}
 }
 
+// TestStandby runs two managers. The plugin of the standby tells that it stands
+// by, and nothing else; when the master dies, it asks for tables, and when the
+// master is back, it falls silent again.
+func TestStandby(t *testing.T) {
+	s := simulate(t, fabgen.Spec{Spines: 3, Leaves: 3})
+	rival := func(priority string) ibsim.OpenSMOptions {
+		return ibsim.OpenSMOptions{LMC: 2, Rival: true,
+			Conf: map[string]string{"sm_priority": priority, "sminfo_polling_timeout": "100", "polling_retry_number": "1"}}
+	}
+	o := rival("15")
+	o.Host, o.Dir = "Hca0002", filepath.Join(s.sim.Dir(), "other")
+	other, err := s.sim.StartOpenSM(s.ctx, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A sweep of its own, or one that was asked for: both end like this.
+	swept := func(from int64) {
+		t.Helper()
+		if _, _, err := other.WaitLog(s.ctx, ibsim.SubnetUp, from); err != nil {
+			t.Fatal(err)
+		}
+	}
+	becomes := func(state State) {
+		t.Helper()
+		for m, _ := next[Mastership](s); m.State != state; m, _ = next[Mastership](s) {
+		}
+	}
+	swept(0)
+	s.serve()
+	s.start(rival("5"))
+	becomes(Standby)
+
+	for range 2 {
+		from := other.LogSize()
+		if err := s.sim.Unlink(s.ctx, "Leaf001", 4); err != nil {
+			t.Fatal(err)
+		}
+		swept(from)
+		if err := s.sim.Relink(s.ctx, "Leaf001", 4); err != nil {
+			t.Fatal(err)
+		}
+		if err := other.Sweep(s.ctx); err != nil {
+			t.Fatal(err)
+		}
+		if len(s.events) > 0 {
+			t.Errorf("a manager that stands by tells of %T", <-s.events)
+		}
+
+		other.Kill()
+		becomes(Master)
+		if outcome, _ := next[Outcome](s); outcome.Result != Installed {
+			t.Errorf("after taking over: %+v", outcome)
+		}
+		s.up()
+		if err := other.Restart(s.ctx); err != nil {
+			t.Fatal(err)
+		}
+		becomes(Standby)
+	}
+}
+
 // TestUsers has each side refuse a process of a user that it does not trust.
 func TestUsers(t *testing.T) {
 	if os.Geteuid() != 0 {
