@@ -62,7 +62,7 @@ func TestPolled(t *testing.T) {
 type moment struct {
 	at   time.Time
 	gone bool
-	lane int
+	lane int               // −1 at the beginning
 	tree *topology.FatTree // since then
 }
 
@@ -73,7 +73,7 @@ func polled(t *testing.T, pulls int, o Options) {
 	tree := healthy.Tree
 	p, err := x.Poll(program, tree.Hosts[len(tree.Hosts)-1].Name)
 	x.ok(err)
-	moments := []moment{{at: time.Now(), tree: tree}}
+	moments := []moment{{at: time.Now(), lane: -1, tree: tree}}
 	for n := range pulls {
 		// Neither the poller's own leaf, nor the spine by which it finds its way.
 		leaf, lane := n%(len(tree.Leaves)-1), 1+3*n%(tree.Lanes-1)
@@ -94,7 +94,7 @@ func polled(t *testing.T, pulls int, o Options) {
 	rounds, err := p.Stop()
 	x.ok(err)
 	x.unmoved(healthy, x.check())
-	j := judge{test: x, moments: moments, plans: x.plans(), tables: p.First, lanes: lanesOf(tree)}
+	j := judge{test: x, moments: moments, plans: x.plans(), tables: p.First, lanes: lanesOf(tree), read: map[topology.GUID]time.Time{}}
 	for _, r := range rounds {
 		j.round(r)
 	}
@@ -149,6 +149,7 @@ type judge struct {
 	plans   []published
 	tables  *lft.Tables // as of the round judged last
 	lanes   map[topology.LID]int
+	read    map[topology.GUID]time.Time // when the reading of a switch that was judged last began
 
 	checked  [2]int // moment and plan that the tables were found to fit last
 	verified int    // tables
@@ -159,13 +160,16 @@ type judge struct {
 // there now.
 func (j *judge) round(r Round) {
 	j.Helper()
-	now := &j.moments[latest(len(j.moments), func(i int) bool { return !j.moments[i].at.After(r.End) })]
-	spine := now.tree.Spines[now.tree.LaneOf[now.lane]].GUID
 	for _, c := range r.Changes {
 		j.changed++
 		j.tables.Switches[j.tables.Find(c.Switch)].Out[c.LID] = c.Is
-		if lane, host := j.lanes[c.LID]; host && lane != now.lane && c.Switch != spine {
-			j.Errorf("lane %d's cable changed, and the entry of switch %s for LID %d of lane %d went from port %d to port %d", now.lane, c.Switch, c.LID, lane, c.Was, c.Is)
+		if lane, host := j.lanes[c.LID]; host && !j.mayChange(c.Switch, lane, r.End) {
+			j.Errorf("the entry of switch %s for LID %d of lane %d went from port %d to port %d, though that lane lives", c.Switch, c.LID, lane, c.Was, c.Is)
+		}
+	}
+	for i := range j.tables.Switches {
+		if g := j.tables.Switches[i].GUID; !slices.Contains(r.Missing, g) {
+			j.read[g] = r.Start
 		}
 	}
 	m := latest(len(j.moments), func(i int) bool { return !j.moments[i].at.After(r.Start) })
@@ -185,6 +189,16 @@ func (j *judge) round(r Round) {
 			j.Errorf("%v after %s, epoch %d: %v", r.End.Sub(j.moments[m].at), name(j.moments[m]), j.plans[e].view.Epoch(), err)
 		}
 	}
+}
+
+// mayChange tells whether a lane's entries in a switch may have changed since that
+// was read last: its cable was pulled or put back, or the switch is the spine of one
+// that was.
+func (j *judge) mayChange(at topology.GUID, lane int, until time.Time) bool {
+	from := max(0, latest(len(j.moments), func(i int) bool { return !j.moments[i].at.After(j.read[at]) }))
+	return slices.ContainsFunc(j.moments[from:], func(m moment) bool {
+		return m.lane >= 0 && !m.at.After(until) && (m.lane == lane || m.tree.Spines[m.tree.LaneOf[m.lane]].GUID == at)
+	})
 }
 
 func name(m moment) string {
