@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -26,7 +27,7 @@ func buildTap(ctx context.Context, dir string) (string, error) {
 		return "", err
 	}
 	out, err := exec.CommandContext(ctx, "cc", "-std=c11", "-D_GNU_SOURCE", "-O2", "-fPIC", "-shared",
-		"-isystem", "/usr/include/infiniband", "-o", library, source, "-ldl").CombinedOutput()
+		"-Wl,-soname,libforstap.so", "-isystem", "/usr/include/infiniband", "-o", library, source, "-ldl").CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("build %s: %w: install gcc and libopensm-dev: %s", library, err, out)
 	}
@@ -89,16 +90,11 @@ func (t *tap) close() error { return syscall.Munmap(t.memory) }
 
 // watch has an OpenSM load the tap, beside its own plugin where it has one.
 func (t *tap) watch(o *ibsim.OpenSMOptions) {
-	plugins := "forstap"
+	o.Conf = maps.Clone(o.Conf)
+	o.Conf["event_plugin_name"] = "forstap" // it is loaded already
 	if o.Plugin != "" {
-		plugins += ",forsosm"
-	} else {
-		o.Plugin = t.library // for its directory
+		o.Conf["event_plugin_name"] += ",forsosm"
 	}
-	if o.Conf == nil {
-		o.Conf = map[string]string{}
-	}
-	o.Conf["event_plugin_name"] = plugins
 	o.Wrap = []string{"env", "FORSTAP=" + t.path, "sh", "-c", `LD_PRELOAD="$0:$LD_PRELOAD" exec "$@"`, t.library}
 }
 

@@ -59,6 +59,7 @@ func start(ctx context.Context, dir, library, forsd, plugin string) (ways []*way
 	}{
 		{"min-hop", e2e.Options{Engine: "minhop"}},
 		{"files", e2e.Options{Forsd: forsd}},
+		{"plugin", e2e.Options{Forsd: forsd, Plugin: plugin}},
 	} {
 		w := &way{name: k.name}
 		ways = append(ways, w)
