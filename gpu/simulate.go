@@ -1,0 +1,137 @@
+package gpu
+
+import (
+	"fmt"
+	"math/rand/v2"
+)
+
+// Simulation is Sec. VI of the paper: dynamic frame sizing under Poisson arrivals,
+// in slots of one packet a NIC.
+type Simulation struct {
+	Cluster
+	// Hotspot concentrates what servers have for each other on their first GPUs:
+	// Model NU, Eq. 36. Without it, all pairs of GPUs of different servers have the
+	// same rate: Model U, Eq. 35.
+	Hotspot bool
+	// Rate is r0: packets a slot and pair of GPUs in Model U, and in Model NU on
+	// average.
+	Rate float64
+	// Mode tells the length of a frame: None, Eq. 11 for the blocks as they are;
+	// Paper, Eq. 11 for balanced blocks; Rails, Eq. 26.
+	Mode Mode
+	// Slots are simulated, and frames that begin in the first Warmup are left out.
+	Slots, Warmup int
+	Seed          uint64
+}
+
+// Frames is what a simulation has seen.
+type Frames struct {
+	Count int
+	Mean  float64 // length, slots
+	Max   int64
+}
+
+// Run simulates. Frames that end after the last slot are left out.
+func (s *Simulation) Run() (Frames, error) {
+	if err := s.check(); err != nil {
+		return Frames{}, err
+	}
+	n, m := s.Servers, s.GPUs
+	a := &arrivals{n: n, m: m, pairs: make([]int64, n*n)}
+	if s.Mode == None {
+		a.rows, a.columns = make([]int64, n*n*m), make([]int64, n*n*m)
+	}
+	rng := rand.New(rand.NewPCG(s.Seed, 0x9e3779b97f4a7c15))
+	rate := float64(n*(n-1)*m*m) * s.Rate // packets a slot in all
+	var f Frames
+	sum := int64(0)
+	length := int64(1)
+	for slot := int64(0); slot+length <= int64(s.Slots); {
+		if slot >= int64(s.Warmup) {
+			f.Count++
+			sum += length
+			f.Max = max(f.Max, length)
+		}
+		slot += length
+		a.clear()
+		for at := rng.ExpFloat64(); at < rate*float64(length); at += rng.ExpFloat64() {
+			a.draw(rng, s.Hotspot)
+		}
+		length = max(1, a.length(s.Mode))
+	}
+	if f.Count > 0 {
+		f.Mean = float64(sum) / float64(f.Count)
+	}
+	return f, nil
+}
+
+func (s *Simulation) check() error {
+	if err := s.Cluster.check(); err != nil {
+		return err
+	}
+	switch {
+	case s.Servers < 2:
+		return fmt.Errorf("simulate %d servers: want 2 at least", s.Servers)
+	case !(s.Rate >= 0 && s.Rate <= 1):
+		return fmt.Errorf("simulate a rate of %v packets a slot and pair: want 0 to 1", s.Rate)
+	case s.Slots < 1 || s.Warmup < 0 || s.Warmup >= s.Slots:
+		return fmt.Errorf("simulate %d slots with a warm-up of %d: want more slots than that, and none below 0", s.Slots, s.Warmup)
+	case s.Mode != None && s.Mode != Paper && s.Mode != Rails:
+		return fmt.Errorf("simulate mode %q: want %s, %s or %s", s.Mode, None, Paper, Rails)
+	}
+	return nil
+}
+
+// arrivals are the packets of a frame.
+type arrivals struct {
+	n, m          int
+	pairs         []int64 // [source server][destination server]
+	rows, columns []int64 // [source server][destination server][GPU], for None alone
+}
+
+func (a *arrivals) clear() {
+	clear(a.pairs)
+	clear(a.rows)
+	clear(a.columns)
+}
+
+// draw adds a packet of a random pair.
+func (a *arrivals) draw(rng *rand.Rand, hotspot bool) {
+	i, j := rng.IntN(a.n), rng.IntN(a.n-1)
+	if j >= i {
+		j++
+	}
+	pair := i*a.n + j
+	a.pairs[pair]++
+	if a.rows == nil {
+		return
+	}
+	l, k := 0, 0
+	if !hotspot {
+		l, k = rng.IntN(a.m), rng.IntN(a.m)
+	}
+	a.rows[pair*a.m+l]++
+	a.columns[pair*a.m+k]++
+}
+
+// length is how many slots the packets take.
+func (a *arrivals) length(mode Mode) int64 {
+	m := int64(a.m)
+	switch mode {
+	case Rails:
+		return over(longest(a.n, a.pairs), m)
+	case Paper:
+		for at, v := range a.pairs {
+			a.pairs[at] = over(v, m)
+		}
+	default:
+		for at := range a.pairs {
+			most := int64(0)
+			for l := at * a.m; l < (at+1)*a.m; l++ {
+				most = max(most, a.rows[l], a.columns[l])
+			}
+			a.pairs[at] = most
+		}
+	}
+	return longest(a.n, a.pairs)
+}
