@@ -1,9 +1,10 @@
 // Command demo shows forsd's main job from end to end on a simulated fabric: the
-// LHCb network FT(2;20,18), 360 hosts, under a real OpenSM. A cable is pulled,
-// then a spine, and both are put back; then nine cables are pulled at once. After
-// each step it says what forsd saw, what it planned, how long that took, and what
-// the exchange costs on the tables that the switches then hold, beside OpenSM's
-// own min-hop tables in the same state.
+// LHCb network FT(2;20,18), 360 hosts, under a real OpenSM with forsd's plugin. A
+// cable is pulled, then a spine, and both are put back; then nine cables are pulled
+// at once. After each step it says what forsd saw, what it planned, how long that
+// took, and what the exchange costs on the tables that the switches then hold,
+// beside OpenSM's own min-hop tables in the same state. At the end it compares the
+// times with those of a forsd that has OpenSM's files alone to go by.
 package main
 
 import (
@@ -18,7 +19,6 @@ import (
 	"syscall"
 	"time"
 
-	"forsd/api"
 	"forsd/internal/e2e"
 	"forsd/internal/fabgen"
 	"forsd/internal/ibsim"
@@ -33,9 +33,10 @@ const tcp = "127.0.0.1:7341"
 func main() {
 	keep := flag.Bool("keep", false, "leave everything running until interrupted, with forsd listening on "+tcp)
 	forsd := flag.String("forsd", "bin/forsd", "the forsd to show")
+	plugin := flag.String("plugin", "bin/libforsosm.so", "the plugin for OpenSM")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	err := run(ctx, *forsd, *keep)
+	err := run(ctx, *forsd, *plugin, *keep)
 	stop()
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "demo: %v\n", err)
@@ -43,9 +44,10 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, forsd string, keep bool) (err error) {
-	program, err := filepath.Abs(forsd)
-	if err != nil {
+func run(ctx context.Context, forsd, plugin string, keep bool) (err error) {
+	program, e1 := filepath.Abs(forsd)
+	plugin, e2 := filepath.Abs(plugin)
+	if err := errors.Join(e1, e2); err != nil {
 		return err
 	}
 	limited, cancel := context.WithTimeoutCause(ctx, limit, errors.New("the demonstration took longer than five minutes"))
@@ -53,13 +55,18 @@ func run(ctx context.Context, forsd string, keep bool) (err error) {
 	fmt.Println("FT(2;20,18), the LHCb network: 18 leaves, 20 spines, 360 hosts, LMC 5; simulated by ibsim under a real OpenSM.")
 	o := e2e.Options{Fabric: fabgen.Generate(fabgen.Spec{Spines: 20, Leaves: 18, LMC: 5}), LMC: 5, Forsd: program,
 		Conf: map[string]string{"honor_guid2lid_file": "TRUE"}}
-	if keep {
-		o.Config = "  listen: " + tcp + "\n"
-	}
 	steps := makeSteps()
 	costs, err := minhop(limited, o, steps)
 	if err != nil {
 		return fmt.Errorf("min-hop: %w", err)
+	}
+	byFiles, err := files(limited, o, steps)
+	if err != nil {
+		return fmt.Errorf("forsd by files: %w", err)
+	}
+	o.Plugin = plugin
+	if keep {
+		o.Config = "  listen: " + tcp + "\n"
 	}
 	s, err := e2e.New(limited, o)
 	if err != nil {
@@ -69,12 +76,14 @@ func run(ctx context.Context, forsd string, keep bool) (err error) {
 	if err := firstStart(limited, s, costs); err != nil {
 		return fmt.Errorf("first start: %w", err)
 	}
-	for _, st := range steps {
-		if err := walk(limited, s, st, costs); err != nil {
+	byPlugin := make([]times, len(steps))
+	for i, st := range steps {
+		if byPlugin[i], err = walk(limited, s, st, costs); err != nil {
 			return fmt.Errorf("%s: %w", st.title, err)
 		}
 	}
 	printCosts(costs)
+	printTimes(steps, byFiles, byPlugin)
 	if keep {
 		fmt.Printf("\nLeft running. Ask it:\n  bin/forsctl --server %s status\n  curl http://%s/v1/status\nPull a cable, and put it back:\n  echo 'unlink \"Leaf003\"[25]' > %s\n  echo 'relink \"Leaf003\"[25]' > %[3]s\nInterrupt (Ctrl-C) to end.\n",
 			s.Socket(), tcp, filepath.Join(s.Sim.Dir(), "console"))
@@ -85,7 +94,7 @@ func run(ctx context.Context, forsd string, keep bool) (err error) {
 
 // firstStart starts forsd and OpenSM where no table file exists yet.
 func firstStart(ctx context.Context, s *e2e.Site, c costs) error {
-	fmt.Println("\nforsd beside OpenSM with routing_engine file,no_fallback; no table file exists yet.")
+	fmt.Println("\nforsd and its plugin in OpenSM, with routing_engine fors,file,no_fallback; no table file exists yet.")
 	if _, err := os.Stat(s.TableFile()); !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("%s exists already (%v)", s.TableFile(), err)
 	}
@@ -99,8 +108,11 @@ func firstStart(ctx context.Context, s *e2e.Site, c costs) error {
 		return err
 	}
 	st := step{title: "first start", state: healthy}
-	status, err := settle(ctx, s, st, c)
+	status, err := s.Settled(ctx, nil)
 	if err != nil {
+		return err
+	}
+	if err := check(ctx, s, st, c); err != nil {
 		return err
 	}
 	show(st.title, status, "1 plan published")
@@ -152,44 +164,73 @@ func minhop(ctx context.Context, o e2e.Options, steps []step) (c costs, err erro
 	return c, nil
 }
 
-// walk does one step and waits until forsd has dealt with it.
-func walk(ctx context.Context, s *e2e.Site, st step, c costs) error {
+// files goes through the steps with a forsd that has OpenSM's files alone, and says
+// when what was done.
+func files(ctx context.Context, o e2e.Options, steps []step) (all []times, err error) {
+	fmt.Println("\nforsd beside OpenSM by files, with routing_engine file,no_fallback: the same steps, timed alone.")
+	s, err := e2e.New(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	if err := s.Start(ctx); err != nil {
+		return nil, err
+	}
+	if _, err := s.Settled(ctx, nil); err != nil {
+		return nil, err
+	}
+	for _, st := range steps {
+		began := time.Now()
+		if err := st.do(ctx, s.Sim); err != nil {
+			return nil, fmt.Errorf("%s: %w", st.title, err)
+		}
+		status, err := s.Settled(ctx, st.seen)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", st.title, err)
+		}
+		all = append(all, timesOf(status, began))
+	}
+	return all, nil
+}
+
+// walk does one step, waits until forsd has dealt with it, and checks the site
+// from outside.
+func walk(ctx context.Context, s *e2e.Site, st step, c costs) (t times, err error) {
 	before, err := s.Client.Status(ctx)
 	if err != nil {
-		return err
+		return t, err
 	}
-	from := s.SM.LogSize()
+	from, began := s.SM.LogSize(), time.Now()
 	if err := st.do(ctx, s.Sim); err != nil {
-		return err
+		return t, err
 	}
-	status, err := settle(ctx, s, st, c)
+	status, err := s.Settled(ctx, st.seen)
 	if err != nil {
-		return err
+		return t, err
+	}
+	if err := check(ctx, s, st, c); err != nil {
+		return t, err
 	}
 	log, err := s.SM.Log()
 	if err != nil {
-		return err
+		return t, err
 	}
-	show(st.title, status, fmt.Sprintf("%s published; %s of OpenSM, the last at forsd's signal",
-		plural(int(status.Epoch-before.Epoch), "plan"), plural(bytes.Count(log[from:], []byte(ibsim.SubnetUp)), "dump")))
-	return nil
+	show(st.title, status, fmt.Sprintf("%s published; %s of OpenSM, %d with tables that forsd gave",
+		plural(int(status.Epoch-before.Epoch), "plan"), plural(bytes.Count(log[from:], []byte(ibsim.SubnetUp)), "sweep"),
+		bytes.Count(log[from:], []byte("fors tables configured"))))
+	return timesOf(status, began), nil
 }
 
-// settle waits for forsd to come to rest on the fabric that the step leads to,
-// and checks the site from outside.
-func settle(ctx context.Context, s *e2e.Site, st step, c costs) (*api.Status, error) {
-	status, err := s.Settled(ctx, st.seen)
-	if err != nil {
-		return nil, err
-	}
+// check holds the site against what forsd promises, and simulates the plan.
+func check(ctx context.Context, s *e2e.Site, st step, c costs) error {
 	sight, err := s.Check(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	plan, err := s.Client.Table(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	c[st.state].forsd, err = planOn(sight, plan)
-	return status, err
+	return err
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"forsd/api"
 	"forsd/controller"
@@ -31,6 +32,7 @@ const (
 // the state that it leads to.
 type step struct {
 	title string
+	name  string // the same in short
 	do    func(context.Context, *ibsim.Sim) error
 	seen  func(*api.Topology) error
 	state string
@@ -54,17 +56,17 @@ func makeSteps() []step {
 		}
 	}
 	return []step{
-		{"pull one cable: Leaf007 port 31", func(ctx context.Context, s *ibsim.Sim) error { return s.Unlink(ctx, "Leaf007", 31) },
+		{"pull one cable: Leaf007 port 31", "a cable pulled", func(ctx context.Context, s *ibsim.Sim) error { return s.Unlink(ctx, "Leaf007", 31) },
 			e2e.Cable(7, 10, "missing"), cableOut},
-		{"pull a spine: Spine012", func(ctx context.Context, s *ibsim.Sim) error { return s.UnlinkNode(ctx, "Spine012") },
+		{"pull a spine: Spine012", "a spine pulled", func(ctx context.Context, s *ibsim.Sim) error { return s.UnlinkNode(ctx, "Spine012") },
 			e2e.SpinePresent(12, false), spineOut},
-		{"put the spine back", func(ctx context.Context, s *ibsim.Sim) error { return s.RelinkNode(ctx, "Spine012") },
+		{"put the spine back", "the spine back", func(ctx context.Context, s *ibsim.Sim) error { return s.RelinkNode(ctx, "Spine012") },
 			e2e.SpinePresent(12, true), cableOut},
-		{"put the cable back", func(ctx context.Context, s *ibsim.Sim) error { return s.Relink(ctx, "Leaf007", 31) },
+		{"put the cable back", "the cable back", func(ctx context.Context, s *ibsim.Sim) error { return s.Relink(ctx, "Leaf007", 31) },
 			e2e.Cable(7, 10, "full"), healthy},
-		{"pull nine random cables at once: " + names, func(ctx context.Context, s *ibsim.Sim) error { return s.UnlinkAll(ctx, ports) },
+		{"pull nine random cables at once: " + names, "nine cables pulled", func(ctx context.Context, s *ibsim.Sim) error { return s.UnlinkAll(ctx, ports) },
 			together("missing"), burstOut},
-		{"put the nine back at once", func(ctx context.Context, s *ibsim.Sim) error { return s.RelinkAll(ctx, ports) },
+		{"put the nine back at once", "the nine back", func(ctx context.Context, s *ibsim.Sim) error { return s.RelinkAll(ctx, ports) },
 			together("full"), healthy},
 	}
 }
@@ -156,13 +158,39 @@ func stations(e *api.LastEvent) string {
 	}
 	list := []station{{"plan verified", e.VerifiedMS}, {"published", e.PublishedMS}, {"tables programmed", e.ProgrammedMS}, {"read back", e.ReadBackMS}}
 	slices.SortStableFunc(list, func(a, b station) int { return cmp.Compare(a.ms, b.ms) })
-	text := "dump appears 0 ms"
+	text := "first sign 0 ms"
 	for _, s := range list {
 		if s.ms > 0 {
 			text += fmt.Sprintf(" → %s %.0f ms", s.what, s.ms)
 		}
 	}
 	return text
+}
+
+// times are those after a change at which something of it was done.
+type times struct{ published, programmed, readBack time.Duration }
+
+func timesOf(st *api.Status, began time.Time) times {
+	after := func(ms float64) time.Duration {
+		return st.LastEvent.SeenAt.Add(time.Duration(ms * float64(time.Millisecond))).Sub(began)
+	}
+	return times{st.PublishedAt.Sub(began), after(st.LastEvent.ProgrammedMS), after(st.LastEvent.ReadBackMS)}
+}
+
+// printTimes sets both ways of working with OpenSM side by side.
+func printTimes(steps []step, files, plugin []times) {
+	fmt.Println("\nFrom each change in this run to what was done about it, in milliseconds, by OpenSM's files and by the plugin in OpenSM:")
+	w := tabwriter.NewWriter(os.Stdout, 0, 8, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "change\tplan published: files\tplugin\ttables programmed: files\tplugin\tread back: files\tplugin\t")
+	for i, st := range steps {
+		fmt.Fprint(w, st.name)
+		f, p := files[i], plugin[i]
+		for _, pair := range [][2]time.Duration{{f.published, p.published}, {f.programmed, p.programmed}, {f.readBack, p.readBack}} {
+			fmt.Fprintf(w, "\t%d\t%d", pair[0].Milliseconds(), pair[1].Milliseconds())
+		}
+		fmt.Fprintln(w, "\t")
+	}
+	w.Flush()
 }
 
 func plural(n int, what string) string {
