@@ -1,0 +1,160 @@
+package gpu
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// good is a plan that passes, with what Replay wants of it.
+func good(t *testing.T, mode Mode) (*Traffic, *Plan) {
+	t.Helper()
+	traffic := frame(Cluster{4, 3}, rand.New(rand.NewPCG(4, 3)))
+	for l := range 12 {
+		traffic.Bytes[l*12+(l+1)%3+l/3*3] += 5 // inside servers
+		traffic.Bytes[l*13] = 2                // to itself
+	}
+	var p Planner
+	plan, err := p.Plan(traffic, Options{Mode: mode})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := Verify(traffic, plan); err != nil {
+		t.Fatal(err)
+	}
+	return traffic, plan
+}
+
+func lengths(p *Plan) (list []int64) {
+	for _, s := range p.Stages {
+		list = append(list, s.Length)
+	}
+	return list
+}
+
+// Whatever is changed in one place of the programs, the replay fails.
+func TestReplayFindsChanges(t *testing.T) {
+	traffic, plan := good(t, Paper)
+	if plan.MovesBefore == 0 || plan.MovesAfter == 0 || len(plan.Local) == 0 {
+		t.Fatalf("the plan lacks moves: %d before, %d after, %d local messages", plan.MovesBefore, plan.MovesAfter, len(plan.Local))
+	}
+	rng := rand.New(rand.NewPCG(1, 1))
+	for range 4000 {
+		programs := plan.Programs()
+		p := &programs[rng.IntN(len(programs))]
+		what := rng.IntN(13)
+		lists := []*[]Piece{&p.Before.Send, &p.Before.Receive, &p.After.Send, &p.After.Receive, &p.Local.Send, &p.Local.Receive}
+		turns := []*[]Turn{&p.Send, &p.Receive}
+		switch {
+		case what < 6:
+			list := lists[what]
+			if !spoil(rng, list, func(x *Piece) *Piece { return x }) {
+				continue
+			}
+		case what < 8:
+			list := turns[what-6]
+			if len(*list) > 0 && rng.IntN(4) == 0 {
+				(*list)[rng.IntN(len(*list))].Stage += 1 - 2*rng.IntN(2)
+			} else if !spoil(rng, list, func(x *Turn) *Piece { return &x.Piece }) {
+				continue
+			}
+		case what == 8:
+			p.Input++
+		case what == 9:
+			p.Output--
+		case what == 10:
+			p.NICSend += 3
+		case what == 11:
+			p.NICRecv--
+		default:
+			p.Rank++
+		}
+		if Replay(traffic, lengths(plan), programs) == nil {
+			t.Fatalf("change %d of rank %d is not found", what, p.Rank)
+		}
+	}
+}
+
+// spoil changes, doubles or removes an element of a list, if there is one.
+func spoil[T any](rng *rand.Rand, list *[]T, piece func(*T) *Piece) bool {
+	if len(*list) == 0 {
+		return false
+	}
+	*list = slices.Clone(*list)
+	at := rng.IntN(len(*list))
+	x := piece(&(*list)[at])
+	change := 1 + rng.Int64N(3)
+	if rng.IntN(2) == 0 {
+		change = -change
+	}
+	switch rng.IntN(5) {
+	case 0:
+		x.Peer += Rank(change)
+	case 1:
+		x.Offset += change
+	case 2:
+		x.Bytes += change
+	case 3:
+		*list = append(*list, (*list)[at])
+	default:
+		*list = slices.Delete(*list, at, at+1)
+	}
+	return true
+}
+
+// Two messages of a size that change places are found by what they are, not by how
+// many bytes arrive.
+func TestReplayKnowsMessages(t *testing.T) {
+	traffic, err := NewTraffic(Cluster{2, 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	traffic.Bytes[2], traffic.Bytes[3] = 8, 8 // rank 0 to ranks 2 and 3
+	var p Planner
+	plan, err := p.Plan(traffic, Options{Mode: None})
+	if err != nil {
+		t.Fatal(err)
+	}
+	programs := plan.Programs()
+	if err := Replay(traffic, lengths(plan), programs); err != nil {
+		t.Fatal(err)
+	}
+	pieces := programs[0].Before.Send
+	if len(pieces) == 1 { // the input is copied as a whole: take it apart, turned round
+		programs[0].Before.Send = []Piece{{0, 8, 8}, {0, 0, 8}}
+	}
+	if Replay(traffic, lengths(plan), programs) == nil {
+		t.Error("two messages that change places are not found")
+	}
+}
+
+func TestReplayFindsLongTransfers(t *testing.T) {
+	traffic, plan := good(t, Rails)
+	short := lengths(plan)
+	for stage := range short {
+		short[stage]--
+		if Replay(traffic, short, plan.Programs()) == nil {
+			t.Fatalf("a transfer longer than stage %d is not found", stage)
+		}
+		short[stage]++
+	}
+	if Replay(traffic, short[:len(short)-1], plan.Programs()) == nil || Replay(traffic, short, plan.Programs()[1:]) == nil {
+		t.Error("a missing stage or program is not found")
+	}
+}
+
+func TestVerifyFindsWrongSummaries(t *testing.T) {
+	traffic, plan := good(t, MinMove)
+	for what, change := range map[string]func(p *Plan){
+		"length":       func(p *Plan) { p.Length++ },
+		"bound":        func(p *Plan) { p.Bound-- },
+		"moves before": func(p *Plan) { p.MovesBefore++ },
+		"moves after":  func(p *Plan) { p.MovesAfter-- },
+	} {
+		spoilt := *plan
+		change(&spoilt)
+		if Verify(traffic, &spoilt) == nil {
+			t.Errorf("a wrong %s is not found", what)
+		}
+	}
+}
