@@ -1,0 +1,91 @@
+package gpu
+
+import (
+	"encoding/binary"
+	"hash/crc32"
+)
+
+// The binary form of an exchange, documented in docs/gpu.md: a header, the lengths
+// of the stages, an index, and one section a rank, which can be read by itself.
+const (
+	magic      = "FORSGPU\x01"
+	headerSize = 56
+	// Places in the header; all numbers have the lowest byte first.
+	atServers = 8  // uint32
+	atGPUs    = 12 // uint32
+	atStages  = 16 // uint32
+	atCRC     = 20 // uint32, CRC-32 (IEEE) of everything but itself
+	atLength  = 24 // uint64
+	atBound   = 32 // uint64
+	atMoves   = 40 // uint64 each, before and after the stages
+)
+
+// Encode is the plan's programs in binary form.
+func (p *Plan) Encode() []byte { return p.encode(p.Programs()) }
+
+func (p *Plan) encode(programs []Program) []byte {
+	ranks := len(programs)
+	out := make([]byte, headerSize+8*len(p.Stages)+8*(ranks+1))
+	le := binary.LittleEndian
+	copy(out, magic)
+	le.PutUint32(out[atServers:], uint32(p.Servers))
+	le.PutUint32(out[atGPUs:], uint32(p.GPUs))
+	le.PutUint32(out[atStages:], uint32(len(p.Stages)))
+	le.PutUint64(out[atLength:], uint64(p.Length))
+	le.PutUint64(out[atBound:], uint64(p.Bound))
+	le.PutUint64(out[atMoves:], uint64(p.MovesBefore))
+	le.PutUint64(out[atMoves+8:], uint64(p.MovesAfter))
+	for i := range p.Stages {
+		le.PutUint64(out[headerSize+8*i:], uint64(p.Stages[i].Length))
+	}
+	index := headerSize + 8*len(p.Stages)
+	for r := range programs {
+		le.PutUint64(out[index+8*r:], uint64(len(out)))
+		out = programs[r].encode(out, p.GPUs)
+	}
+	le.PutUint64(out[index+8*ranks:], uint64(len(out)))
+	le.PutUint32(out[atCRC:], checksum(out))
+	return out
+}
+
+// checksum is the CRC of everything but the field that holds it.
+func checksum(data []byte) uint32 {
+	sum := crc32.ChecksumIEEE(data[:atCRC])
+	return crc32.Update(sum, crc32.IEEETable, data[atCRC+4:])
+}
+
+// encode appends the section of a rank.
+func (p *Program) encode(out []byte, m int) []byte {
+	for _, size := range []int64{p.Input, p.NICSend, p.NICRecv, p.Output} {
+		out = binary.AppendUvarint(out, uint64(size))
+	}
+	first := p.Rank - p.Rank%Rank(m)
+	for _, step := range []*Step{&p.Before, &p.After, &p.Local} {
+		for _, list := range [][]Piece{step.Send, step.Receive} {
+			out = binary.AppendUvarint(out, uint64(len(list)))
+			end := int64(0)
+			for _, x := range list {
+				out = x.encode(out, first, end)
+				end = x.Offset + x.Bytes
+			}
+		}
+	}
+	for _, list := range [][]Turn{p.Send, p.Receive} {
+		out = binary.AppendUvarint(out, uint64(len(list)))
+		next, end := 0, int64(0)
+		for _, x := range list {
+			out = binary.AppendUvarint(out, uint64(x.Stage-next))
+			out = x.Piece.encode(out, 0, end)
+			next, end = x.Stage+1, x.Offset+x.Bytes
+		}
+	}
+	return out
+}
+
+// encode appends a piece: its peer from a rank on, its offset from the end of the
+// piece before it, and its bytes.
+func (x *Piece) encode(out []byte, first Rank, end int64) []byte {
+	out = binary.AppendUvarint(out, uint64(x.Peer-first))
+	out = binary.AppendVarint(out, x.Offset-end)
+	return binary.AppendUvarint(out, uint64(x.Bytes))
+}
