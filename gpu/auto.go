@@ -1,6 +1,9 @@
 package gpu
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // stretches are the stretches of mode Bytes that Auto tries, the first without.
 var stretches = []float64{1, 1.01, 1.02, 1.05, 1.1, 1.2, 1.5, 2}
@@ -12,10 +15,7 @@ const autoRanks = 64
 // best makes plans in several modes and returns the one with the least predicted
 // time, the first of them where several have it.
 func (p *Planner) best(t *Traffic, o Options) (*Plan, error) {
-	model := o.Model
-	if model == (Model{}) {
-		model = DefaultModel
-	}
+	model := o.Model.orDefault()
 	o.Mode = Bytes
 	if o.Grain <= 1 {
 		if err := p.stretch(t, &o, model); err != nil {
@@ -27,11 +27,13 @@ func (p *Planner) best(t *Traffic, o Options) (*Plan, error) {
 		return nil, err
 	}
 	least := model.Predict(best).Total
-	modes := []Mode{Rails}
+	var others []Mode
 	if t.Ranks() <= autoRanks {
-		modes = append(modes, MinMove, Paper)
+		others = []Mode{Rails, MinMove, Paper, None}
+	} else if gain := float64(int64(t.Servers)*max(1, o.Grain)) / model.B2; gain >= model.Latency.Seconds() {
+		others = []Mode{Rails} // which may be shorter by n units, and has more stages
 	}
-	for _, mode := range modes {
+	for _, mode := range others {
 		plan, err := p.units(t, Options{Mode: mode, Grain: o.Grain})
 		if err != nil {
 			return nil, err
@@ -46,11 +48,12 @@ func (p *Planner) best(t *Traffic, o Options) (*Plan, error) {
 // stretch chooses the stretch with which the stages take the least time, up to the
 // one allowed.
 func (p *Planner) stretch(t *Traffic, o *Options, model Model) error {
-	limit, best, least := o.MaxStretch, 1.0, math.Inf(1)
+	limit := o.MaxStretch
 	if limit == 0 {
 		limit = stretches[len(stretches)-1]
 	}
-	for _, s := range append(stretches, limit) {
+	best, least := 1.0, math.Inf(1)
+	for _, s := range append(slices.Clone(stretches), limit) {
 		if s > limit {
 			continue
 		}

@@ -16,10 +16,16 @@ type Model struct {
 // start a stage.
 var DefaultModel = Model{B1: 450e9, B2: 50e9, Latency: 10 * time.Microsecond}
 
-func (m Model) check() error {
+// orDefault is DefaultModel for the zero value.
+func (m Model) orDefault() Model {
 	if m == (Model{}) {
-		return nil
+		return DefaultModel
 	}
+	return m
+}
+
+func (m Model) check() error {
+	m = m.orDefault()
 	if !(m.B1 > 0 && m.B1 <= 1e18) || !(m.B2 > 0 && m.B2 <= 1e18) || m.Latency < 0 {
 		return fmt.Errorf("bandwidths of %v and %v bytes/s and a latency of %v: want bandwidths above 0 and no negative latency", m.B1, m.B2, m.Latency)
 	}
@@ -38,9 +44,7 @@ type Times struct {
 // Predict tells how long a plan takes: each part as long as the GPU or NIC with the
 // most bytes to send or to receive, and a latency each.
 func (m Model) Predict(p *Plan) Times {
-	if m == (Model{}) {
-		m = DefaultModel
-	}
+	m = m.orDefault()
 	ranks := p.Ranks()
 	latency := m.Latency.Seconds()
 	var before, after, local sums

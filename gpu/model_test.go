@@ -1,0 +1,84 @@
+package gpu
+
+import (
+	"math"
+	"testing"
+	"time"
+)
+
+// A plan that can be reckoned by hand: 2 servers of 2 GPUs, 1000 bytes from rank 0
+// to rank 2. Half of it moves to rank 1, travels on, and moves from rank 3 to rank 2.
+func TestPredict(t *testing.T) {
+	traffic, err := NewTraffic(Cluster{2, 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	traffic.Bytes[2] = 1000
+	traffic.Bytes[4*3+2] = 5000 // inside a server
+	var p Planner
+	plan, err := p.Plan(traffic, Options{Mode: Rails})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := Model{B1: 1000, B2: 100, Latency: time.Second}.Predict(plan)
+	want := Times{Before: 1.5, Stages: 6, After: 1.5, Local: 6, Total: 9}
+	if got != want {
+		t.Errorf("predicted %+v, want %+v", got, want)
+	}
+	traffic.Bytes[4*3+2] = 9000
+	if plan, err = p.Plan(traffic, Options{Mode: Rails}); err != nil {
+		t.Fatal(err)
+	}
+	if got := (Model{B1: 1000, B2: 100, Latency: time.Second}).Predict(plan).Total; got != 13 {
+		t.Errorf("predicted %v, want 13: what stays inside a server takes longest", got)
+	}
+}
+
+// Auto is at least as good as every mode that it may choose from, whatever costs.
+func TestAuto(t *testing.T) {
+	for _, pattern := range Patterns {
+		for _, mean := range []int64{3, 1 << 12, 1 << 20} {
+			traffic, err := Generate(Cluster{6, 4}, pattern, mean, .8, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, model := range []Model{{}, {B1: 450e9, B2: 50e9}, {B1: 50e9, B2: 50e9, Latency: time.Microsecond}, {B1: 1e12, B2: 1e9, Latency: time.Millisecond}} {
+				var p Planner
+				best, err := p.Plan(traffic, Options{Model: model})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := Verify(traffic, best); err != nil {
+					t.Fatal(err)
+				}
+				least := math.Inf(1)
+				for _, mode := range []Mode{Bytes, Rails, MinMove, Paper, None} {
+					plan, err := p.Plan(traffic, Options{Mode: mode})
+					if err != nil {
+						t.Fatal(err)
+					}
+					least = min(least, model.Predict(plan).Total)
+				}
+				if got := model.Predict(best).Total; got > least {
+					t.Errorf("%s, mean %d, %+v: mode %s takes %v s, the best mode %v s", pattern, mean, model, best.Mode, got, least)
+				}
+			}
+		}
+	}
+}
+
+func TestOptionsRefuses(t *testing.T) {
+	traffic := uniform(Cluster{2, 2}, 1)
+	var p Planner
+	for _, o := range []Options{
+		{Mode: "other"}, {Grain: -1}, {MaxStretch: .5}, {MaxStretch: math.NaN()}, {Grain: 2, MaxStretch: 2}, {Mode: Rails, MaxStretch: 2},
+		{Model: Model{B1: -1, B2: 1}}, {Model: Model{B1: 1}}, {Model: Model{B1: 1, B2: math.Inf(1)}}, {Model: Model{B1: 1, B2: 1, Latency: -1}},
+	} {
+		if _, err := p.Plan(traffic, o); err == nil {
+			t.Errorf("options %+v are taken", o)
+		}
+	}
+	if _, err := p.Plan(&Traffic{Cluster{2, 2}, make([]int64, 4)}, Options{}); err == nil {
+		t.Error("a traffic that is too small is taken")
+	}
+}
