@@ -144,68 +144,83 @@ func (d *Decomposer) refresh() {
 	}
 }
 
-// seat matches a row along an augmenting path, the threshold falling until there
-// is one.
+// seat matches a row, along an augmenting path if need be, the threshold falling
+// until there is one.
 func (d *Decomposer) seat(row int32) {
-	for {
-		if column := d.search(row); column >= 0 {
-			d.free[column>>6] &^= 1 << (column & 63)
-			for {
-				u := d.from[column]
-				d.ofCol[column] = u
-				d.ofRow[u], column = column, d.ofRow[u]
-				if u == row {
-					return
-				}
-			}
+	column := d.exit(row)
+	for column < 0 {
+		if column = d.search(row); column < 0 {
+			d.fall()
+			column = d.exit(row)
 		}
-		d.fall()
+	}
+	d.free[column>>6] &^= 1 << (column & 63)
+	for {
+		u := d.from[column]
+		d.ofCol[column] = u
+		d.ofRow[u], column = column, d.ofRow[u]
+		if u == row {
+			return
+		}
 	}
 }
 
-// search looks breadth first for a free column to which an alternating path of
-// near pairs leads from a row, and returns it, or −1. The rows reached are then in
-// queue and the columns not reached in fresh.
-func (d *Decomposer) search(row int32) int32 {
-	for k := range d.fresh {
-		d.fresh[k] = ^uint64(0)
-	}
-	if tail := d.n & 63; tail != 0 {
-		d.fresh[d.words-1] = 1<<tail - 1
-	}
-	queue, x, idleC := append(d.queue[:0], row), d.x, d.idleC
-	for head := 0; head < len(queue); head++ {
-		u := queue[head]
-		words := d.near[int(u)*d.words:][:d.words]
-		left, idle := x[int(u)*d.n:][:d.n], d.idleR[u]
-		for k := range words {
-			for m := words[k] & d.free[k]; m != 0; m &= m - 1 {
-				j := k<<6 + bits.TrailingZeros64(m)
-				if key := left[j] + min(idle, idleC[j]); key >= d.threshold {
-					d.from[j] = u
-					d.queue = queue
-					return int32(j)
-				} else if key < d.low {
-					words[k] &^= m & -m
-				}
+// exit returns a free column near a row, or −1.
+func (d *Decomposer) exit(u int32) int32 {
+	words := d.near[int(u)*d.words:][:d.words]
+	for k, free := range d.free[:len(words)] {
+		for m := words[k] & free; m != 0; m &= m - 1 {
+			j := k<<6 + bits.TrailingZeros64(m)
+			key := d.key(int(u), j)
+			if key >= d.threshold {
+				d.from[j] = u
+				return int32(j)
+			}
+			if key < d.low {
+				words[k] &^= m & -m
 			}
 		}
+	}
+	return -1
+}
+
+// search looks breadth first for a free column to which an alternating path of
+// near pairs leads from a row that has no exit, and returns it, or −1. The rows
+// reached are then in queue and the columns not reached in fresh.
+func (d *Decomposer) search(row int32) int32 {
+	fresh := d.fresh
+	for k := range fresh {
+		fresh[k] = ^d.free[k]
+	}
+	if tail := d.n & 63; tail != 0 {
+		fresh[d.words-1] &= 1<<tail - 1
+	}
+	d.queue = append(d.queue[:0], row)
+	for head := 0; head < len(d.queue); head++ {
+		u := d.queue[head]
+		words := d.near[int(u)*d.words:][:len(fresh)]
+		left, idle := d.x[int(u)*d.n:][:d.n], d.idleR[u]
 		for k := range words {
-			for m := words[k] & d.fresh[k]; m != 0; m &= m - 1 {
+			for m := words[k] & fresh[k]; m != 0; m &= m - 1 {
 				j := k<<6 + bits.TrailingZeros64(m)
-				if key := left[j] + min(idle, idleC[j]); key < d.threshold {
+				if key := left[j] + min(idle, d.idleC[j]); key < d.threshold {
 					if key < d.low {
 						words[k] &^= m & -m
 					}
 					continue
 				}
-				d.fresh[k] &^= m & -m
+				fresh[k] &^= m & -m
 				d.from[j] = u
-				queue = append(queue, d.ofCol[j])
+				if column := d.exit(d.ofCol[j]); column >= 0 {
+					return column
+				}
+				d.queue = append(d.queue, d.ofCol[j])
 			}
 		}
 	}
-	d.queue = queue
+	for k := range fresh {
+		fresh[k] |= d.free[k]
+	}
 	return -1
 }
 
