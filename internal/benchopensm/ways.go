@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"time"
 
 	"forsd/api"
@@ -33,6 +34,7 @@ type way struct {
 	name         string
 	site         *e2e.Site
 	tap          *tap
+	stopped      bool       // forsd is, while cables are pulled and put back
 	pulled, back []timeline // by failure
 
 	mu     sync.Mutex
@@ -74,7 +76,8 @@ func start(ctx context.Context, dir, library, forsd, plugin string) (ways []*way
 			return ways, fmt.Errorf("start %s: %w", w.name, err)
 		}
 	}
-	return ways, nil
+	last := ways[len(ways)-1]
+	return append(ways, &way{name: last.name + ", forsd stopped", site: last.site, tap: last.tap, stopped: true}), nil
 }
 
 // start brings the site up and waits until it is at rest.
@@ -122,13 +125,24 @@ func (w *way) settled(ctx context.Context, n int, seen func(*api.Topology) error
 // fail pulls the cable of the nth failure, and puts it back.
 func (w *way) fail(ctx context.Context, n int) error {
 	leaf, lane := cable(n)
-	do := func(act func(context.Context, string, int) error, state string) (timeline, error) {
+	do := func(act func(context.Context, string, int) error, state string) (t timeline, err error) {
+		if w.stopped {
+			if err := syscall.Kill(w.site.Forsd.PID(), syscall.SIGSTOP); err != nil {
+				return t, err
+			}
+		}
 		from, began := w.tap.length(), time.Now()
-		err := act(ctx, fmt.Sprintf("Leaf%03d", leaf), spines+1+lane)
+		if err = act(ctx, fmt.Sprintf("Leaf%03d", leaf), spines+1+lane); err == nil {
+			err = w.tap.quiet(ctx, from, rest)
+		}
+		t = w.timeline(began, from)
+		if w.stopped {
+			err = errors.Join(err, syscall.Kill(w.site.Forsd.PID(), syscall.SIGCONT))
+		}
 		if err == nil {
 			err = w.settled(ctx, from, e2e.Cable(leaf, lane, state))
 		}
-		return w.timeline(began, from), err
+		return t, err
 	}
 	pulled, err := do(w.site.Sim.Unlink, "missing")
 	if err != nil {
@@ -177,6 +191,9 @@ func (w *way) timeline(began time.Time, from int) (t timeline) {
 // closeAll ends everything.
 func closeAll(ways []*way) (err error) {
 	for _, w := range ways {
+		if w.stopped {
+			continue // it is another way's site
+		}
 		if w.site != nil {
 			err = errors.Join(err, w.site.Close())
 		}
