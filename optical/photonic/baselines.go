@@ -1,0 +1,188 @@
+package photonic
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"forsd/bipartite"
+)
+
+// Baseline is another way to run the exchange, for comparison (paper, section
+// 5.1).
+type Baseline struct {
+	// Name is static, the best of a ring, a circulant and a generalised Kautz graph
+	// without reconfiguration (DirectConnect, TopoOpt); bvn, a link of its own for
+	// each pair (FAST); or mixnet, one topology that gives links to the largest
+	// messages first, only where sizes differ.
+	Name string
+	Plan *Plan
+}
+
+// Baselines plans the alternatives. All are replayed.
+func Baselines(in *Instance) ([]Baseline, error) {
+	if err := in.Check(); err != nil {
+		return nil, err
+	}
+	static, err := climbAll(in, Options{Method: Paper, Reconfigurations: 1, packed: true})
+	if err != nil {
+		return nil, err
+	}
+	list := []Baseline{{"static", static}}
+	if in.Sizes == nil {
+		d := &direct{n: in.GPUs, k: in.Degree}
+		p, err := d.plan(in.direct())
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, Baseline{"bvn", p.finish(in)})
+	} else {
+		matchings, err := planMatchings(in)
+		if err != nil {
+			return nil, err
+		}
+		largest, err := planLargest(in)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, Baseline{"bvn", matchings}, Baseline{"mixnet", largest})
+	}
+	for _, b := range list {
+		if _, err := Replay(in, b.Plan); err != nil {
+			return nil, fmt.Errorf("the plan of baseline %s is wrong, which is a fault of the planner: %w", b.Name, err)
+		}
+	}
+	return list, nil
+}
+
+// planMatchings takes the exchange apart into permutations, each of the largest
+// messages that are left (linear assignment), and sends every message over a link
+// of its own, k permutations of like size at a time.
+func planMatchings(in *Instance) (*Plan, error) {
+	n, k := in.GPUs, in.Degree
+	const scale = 1 << 30           // of the longest message
+	const taken = scale * MaxVaried // no pair is taken a second time
+	cost := make([]int64, n*n)
+	top := Time(1)
+	for i := range cost {
+		top = max(top, in.Link.Time(in.size(i/n, i%n)))
+	}
+	for i := range cost {
+		cost[i] = -int64(float64(in.Link.Time(in.size(i/n, i%n))) / float64(top) * scale)
+	}
+	for i := 0; i < n*n; i += n + 1 {
+		cost[i] = taken
+	}
+	rows := make([][]int32, n-1)
+	longest := make([]Time, n-1)
+	var assigner bipartite.Assigner
+	for i := range rows {
+		column, _, err := assigner.Assign(n, cost)
+		if err != nil {
+			return nil, err
+		}
+		rows[i] = slices.Clone(column)
+		for u, v := range column {
+			longest[i] = max(longest[i], in.Link.Time(in.size(u, int(v))))
+			cost[u*n+int(v)] = taken
+		}
+	}
+	order := make([]int, n-1)
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(longest[b], longest[a]) })
+	p := &Plan{GPUs: n, Degree: k, Method: Greedy, Family: "matchings"}
+	for start := 0; start < len(order); start += k {
+		p.send(in, rows, order[start:min(start+k, len(order))])
+	}
+	return p.finish(in), nil
+}
+
+// send adds a topology of some permutations, over each link of which goes the
+// message of its ends. Switches that are left over repeat the first.
+func (p *Plan) send(in *Instance, rows [][]int32, of []int) {
+	n, k := p.GPUs, p.Degree
+	t := Topology{Next: make([][]int32, k)}
+	switches := make([]uint16, n*k)
+	var legs []leg
+	for s := range k {
+		t.Next[s] = rows[of[0]]
+		if s < len(of) {
+			t.Next[s] = rows[of[s]]
+		}
+		for u, v := range t.Next[s] {
+			switches[u*k+s] = uint16(s)
+			if s < len(of) && in.size(u, int(v)) > 0 {
+				legs = append(legs, leg{int32(u*n) + v, []int32{int32(u*k + s)}})
+			}
+		}
+	}
+	hops, span := pack(in, int32(len(p.Topologies)), switches, legs)
+	p.Topologies, p.Hops, p.Spans = append(p.Topologies, t), append(p.Hops, hops...), append(p.Spans, span)
+}
+
+// planLargest is one topology that gives links to the largest messages first, as
+// MixNet does. The first switch is kept to one cycle through all GPUs, so that
+// all can be reached; the others go to what has no link yet.
+func planLargest(in *Instance) (*Plan, error) {
+	n, k := in.GPUs, in.Degree
+	order := make([]int, 0, n*(n-1))
+	for i := range n * n {
+		if i/n != i%n {
+			order = append(order, i)
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(in.size(b/n, b%n), in.size(a/n, a%n)) })
+	next := make([]int32, n*k)
+	linked := make([]bool, n*n)
+	for s := range k {
+		row := largestFirst(n, order, linked, s == 0)
+		for u, v := range row {
+			next[u*k+s] = v
+			linked[u*n+int(v)] = true
+		}
+	}
+	m, err := newMesh(n, k, next)
+	if err != nil {
+		return nil, err
+	}
+	p, err := m.plan(in, Greedy)
+	if err != nil {
+		return nil, err
+	}
+	p.Family = "largest"
+	return p.finish(in), nil
+}
+
+// largestFirst is a permutation of pairs in their order that have no link yet, as
+// far as each GPU has one out and one in; as one cycle, if asked for. What is left
+// is joined up in the order of the GPUs.
+func largestFirst(n int, order []int, linked []bool, cycle bool) []int32 {
+	to := make([]int32, n)
+	from := make([]bool, n) // [GPU] it has a link in
+	end := make([]int, n)   // [first of a chain] its last, and the other way round
+	for u := range to {
+		to[u], end[u] = -1, u
+	}
+	for _, pair := range order {
+		u, v := pair/n, pair%n
+		if to[u] >= 0 || from[v] || linked[pair] || cycle && end[u] == v {
+			continue
+		}
+		to[u], from[v] = int32(v), true
+		first, last := end[u], end[v]
+		end[first], end[last] = last, first
+	}
+	free := 0
+	for u := range to {
+		if to[u] >= 0 {
+			continue
+		}
+		for from[free] {
+			free++
+		}
+		to[u], from[free] = int32(free), true
+	}
+	return to
+}

@@ -1,0 +1,149 @@
+package photonic
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+)
+
+// Time is a span of time in picoseconds: at 800 Gb/s a byte takes ten.
+type Time int64
+
+// Microsecond is the unit in which times are told.
+const Microsecond Time = 1_000_000
+
+// US is the time in microseconds.
+func (t Time) US() float64 { return float64(t) / float64(Microsecond) }
+
+// MarshalJSON tells the time in microseconds.
+func (t Time) MarshalJSON() ([]byte, error) {
+	return strconv.AppendFloat(nil, t.US(), 'f', -1, 64), nil
+}
+
+// Micros is the time of so many microseconds, to the next picosecond.
+func Micros(us float64) Time { return Time(math.Round(us * float64(Microsecond))) }
+
+// The largest instances that are planned.
+const (
+	// MaxGPUs is the most GPUs for degree 1 and messages of one size.
+	MaxGPUs = 4096
+	// MaxWide is the most GPUs for higher degrees.
+	MaxWide = 1024
+	// MaxVaried is the most GPUs for messages of many sizes, and for topologies
+	// that are not circulant.
+	MaxVaried = 128
+	// MaxDegree is the most switches.
+	MaxDegree = 16
+	// MaxChunks is the most chunks of all messages together where they have many sizes.
+	MaxChunks = 1 << 20
+	// maxTime is the longest time of a reconfiguration or a message: an hour.
+	maxTime = 3600 * 1_000_000 * Microsecond
+)
+
+// Link is the cost model of a link (paper, section 2.1): a chunk takes α and its
+// bytes at the bandwidth; a message goes in chunks, one after another.
+type Link struct {
+	Alpha Time    // α, of each chunk on each hop
+	Gbps  float64 // bandwidth, 1/β
+	Chunk int64   // bytes of a chunk; the last one of a message may be smaller
+}
+
+// ChunkTime is the time of one chunk of so many bytes on one hop.
+func (l Link) ChunkTime(bytes int64) Time {
+	return l.Alpha + Time(math.Ceil(float64(bytes)*8000/l.Gbps))
+}
+
+// Chunks is the number of chunks of a message.
+func (l Link) Chunks(bytes int64) int64 { return (bytes + l.Chunk - 1) / l.Chunk }
+
+// Time is the time of a message of so many bytes on one hop.
+func (l Link) Time(bytes int64) Time {
+	full, rest := bytes/l.Chunk, bytes%l.Chunk
+	t := Time(full) * l.ChunkTime(l.Chunk)
+	if rest > 0 {
+		t += l.ChunkTime(rest)
+	}
+	return t
+}
+
+// DefaultLink and DefaultMessage are the paper's setting (section 5.1).
+var DefaultLink = Link{Alpha: Microsecond / 2, Gbps: 800, Chunk: 4_000_000}
+
+// DefaultMessage is the paper's message in bytes.
+const DefaultMessage = 32_000_000
+
+// Instance is an exchange to be planned.
+type Instance struct {
+	GPUs, Degree int  // n and k
+	Reconfig     Time // R
+	Link         Link
+	Message      int64   // bytes from each GPU to each other
+	Sizes        []int64 // [source][destination] bytes where they differ; the diagonal is 0
+}
+
+// Check tells what is wrong with the instance.
+func (in *Instance) Check() error {
+	n := in.GPUs
+	most := MaxGPUs
+	switch {
+	case in.Sizes != nil:
+		most = MaxVaried
+	case in.Degree > 1:
+		most = MaxWide
+	}
+	switch l := in.Link; {
+	case in.Degree < 1 || in.Degree > MaxDegree:
+		return fmt.Errorf("plan %d GPUs on %d switches: want a degree from 1 to %d", n, in.Degree, MaxDegree)
+	case n < 2 || n > most:
+		return fmt.Errorf("plan %d GPUs of degree %d: want from 2 to %d GPUs (degree 1: %d, higher degrees: %d, messages of many sizes: %d)", n, in.Degree, most, MaxGPUs, MaxWide, MaxVaried)
+	case in.Reconfig < 0 || in.Reconfig > maxTime:
+		return fmt.Errorf("a reconfiguration of %g µs: want from 0 to an hour", in.Reconfig.US())
+	case l.Alpha < 0 || l.Alpha > maxTime || !(l.Gbps >= 0.001 && l.Gbps <= 1e6) || l.Chunk < 1 || l.Chunk > 1<<40:
+		return fmt.Errorf("a link with α = %g µs, %g Gb/s and chunks of %d bytes: want α from 0 to an hour, from 0.001 to 1e6 Gb/s, and chunks from 1 byte to 1 TiB", l.Alpha.US(), l.Gbps, l.Chunk)
+	case in.Message < 1 || in.Message > 1<<40 || in.Link.Chunks(in.Message) > 1<<20:
+		return fmt.Errorf("messages of %d bytes in chunks of %d: want from 1 byte to 1 TiB, in at most %d chunks", in.Message, l.Chunk, 1<<20)
+	}
+	if t := in.Link.Time(in.Message); t > maxTime/Time(n) {
+		return fmt.Errorf("a message takes %g µs on a hop: want less than %g", t.US(), (maxTime / Time(n)).US())
+	}
+	if in.Sizes == nil {
+		return nil
+	}
+	return in.checkSizes()
+}
+
+// checkSizes tells what is wrong with sizes that differ.
+func (in *Instance) checkSizes() error {
+	n := in.GPUs
+	if len(in.Sizes) != n*n {
+		return fmt.Errorf("sizes of %d messages between %d GPUs: want %d, a row a source", len(in.Sizes), n, n*n)
+	}
+	chunks := int64(0)
+	for i, b := range in.Sizes {
+		switch src, dst := i/n, i%n; {
+		case b < 0 || b > 1<<40:
+			return fmt.Errorf("the message from GPU %d to GPU %d has %d bytes: want from 0 to 1 TiB", src, dst, b)
+		case src == dst && b != 0:
+			return fmt.Errorf("GPU %d has a message of %d bytes for itself: want 0 on the diagonal", src, b)
+		}
+		chunks += in.Link.Chunks(b)
+	}
+	if chunks > MaxChunks {
+		return fmt.Errorf("%d chunks in all: want at most %d, by larger chunks", chunks, MaxChunks)
+	}
+	return nil
+}
+
+// T is the time of a message of one hop; where sizes differ, of their mean.
+func (in *Instance) T() Time { return in.Link.Time(in.Message) }
+
+// size is the message from a source to a destination, in bytes.
+func (in *Instance) size(src, dst int) int64 {
+	switch {
+	case src == dst:
+		return 0
+	case in.Sizes == nil:
+		return in.Message
+	}
+	return in.Sizes[src*in.GPUs+dst]
+}

@@ -1,0 +1,215 @@
+package photonic
+
+import (
+	"slices"
+
+	"forsd/bipartite"
+)
+
+// mesh is a sequence of topologies of any kind, with a path for each flow on one
+// of them.
+type mesh struct {
+	n, k  int
+	next  [][]int32 // [topology][link] the GPU there; GPU u has links u·k, …, u·k+k−1
+	paths []way     // [source·n + destination]
+	load  [][]int   // [topology][link] flows over it
+}
+
+// way is a path on one topology.
+type way struct {
+	topology int32
+	links    []int32
+}
+
+// Kautz is the generalised Kautz graph (Imase and Itoh, IEEE Trans. Comput. C-32,
+// 1983), the paper's second base: GPU u has links to −(k·u + r) mod n, r = 1..k.
+// It returns [GPU·k + r−1]: links, which permutations shares out over switches.
+func Kautz(n, k int) []int32 {
+	next := make([]int32, n*k)
+	for u := range n {
+		for r := range k {
+			next[u*k+r] = int32((n - (k*u+r+1)%n) % n)
+		}
+	}
+	return next
+}
+
+// permutations shares the links of a regular topology out over the switches, by
+// edge colouring. It returns the GPUs joined by each, [switch][GPU], and the
+// switch of each link.
+func permutations(n, k int, next []int32) (rows [][]int32, switches []uint16, err error) {
+	switches = make([]uint16, n*k)
+	var c bipartite.Colourer
+	if err := c.Colours(n, k, next, switches); err != nil {
+		return nil, nil, err
+	}
+	rows = make([][]int32, k)
+	for s := range rows {
+		rows[s] = make([]int32, n)
+	}
+	for link, s := range switches {
+		rows[s][link/k] = next[link]
+	}
+	return rows, switches, nil
+}
+
+// newMesh starts with one topology and shortest paths on it.
+func newMesh(n, k int, next []int32) (*mesh, error) {
+	m := &mesh{n: n, k: k, paths: make([]way, n*n)}
+	return m, m.add(next)
+}
+
+// add takes a topology; flows that have a shorter path there change to it.
+func (m *mesh) add(next []int32) error {
+	at := int32(len(m.next))
+	m.next, m.load = append(m.next, next), append(m.load, make([]int, m.n*m.k))
+	from := make([]int32, m.n) // [GPU] the link by which it is reached
+	for src := range m.n {
+		m.reach(next, src, from)
+		for dst := range m.n {
+			old := &m.paths[src*m.n+dst]
+			if dst == src || from[dst] < 0 {
+				continue
+			}
+			hops := 0
+			for v := dst; v != src; v = int(from[v]) / m.k {
+				hops++
+			}
+			if old.links != nil && len(old.links) <= hops {
+				continue
+			}
+			links := make([]int32, hops)
+			for v := dst; v != src; v = int(from[v]) / m.k {
+				hops--
+				links[hops] = from[v]
+			}
+			m.take(src*m.n+dst, way{at, links})
+		}
+	}
+	return nil
+}
+
+// take gives a flow another path.
+func (m *mesh) take(flow int, w way) {
+	old := m.paths[flow]
+	for _, l := range old.links {
+		m.load[old.topology][l]--
+	}
+	for _, l := range w.links {
+		m.load[w.topology][l]++
+	}
+	m.paths[flow] = w
+}
+
+// reach searches a topology from a source by breadth.
+func (m *mesh) reach(next []int32, src int, from []int32) {
+	for v := range from {
+		from[v] = -1
+	}
+	queue := []int32{int32(src)}
+	for len(queue) > 0 {
+		u := int(queue[0])
+		queue = queue[1:]
+		for s := range m.k {
+			link := u*m.k + s
+			if v := next[link]; from[v] < 0 && int(v) != src {
+				from[v] = int32(link)
+				queue = append(queue, v)
+			}
+		}
+	}
+}
+
+// busiest is the load of the busiest link of each topology, summed up: the hop
+// sum that a pipelined schedule comes close to.
+func (m *mesh) busiest() int {
+	sum := 0
+	for _, load := range m.load {
+		sum += slices.Max(load)
+	}
+	return sum
+}
+
+// contract adds a topology that joins the ends of the longest paths: k
+// permutations of the most hops in sum, each a linear assignment. It reports
+// false where every flow has a direct link.
+func (m *mesh) contract() (bool, error) {
+	cost := make([]int64, m.n*m.n)
+	longest := 0
+	for i, w := range m.paths {
+		cost[i] = -int64(len(w.links))
+		if i/m.n == i%m.n {
+			cost[i] = int64(m.n) // a link to itself is of no use
+		}
+		longest = max(longest, len(w.links))
+	}
+	if longest <= 1 {
+		return false, nil
+	}
+	next := make([]int32, m.n*m.k)
+	var assigner bipartite.Assigner
+	for s := range m.k {
+		column, _, err := assigner.Assign(m.n, cost)
+		if err != nil {
+			return false, err
+		}
+		for u, v := range column {
+			next[u*m.k+s] = v
+			cost[u*m.n+int(v)] = 0
+		}
+	}
+	return true, m.add(next)
+}
+
+// spread lowers the load of the busiest links of the first topology, one step
+// after another: a flow over one of them takes the shortest way around all that
+// are as busy, and among those the one of the least load, until one finds none.
+func (m *mesh) spread() {
+	load := m.load[0]
+	for {
+		top := slices.Max(load)
+		for flow, w := range m.paths {
+			if !slices.ContainsFunc(w.links, func(l int32) bool { return load[l] >= top }) {
+				continue
+			}
+			if links := m.around(flow/m.n, flow%m.n, top-1); links != nil {
+				m.take(flow, way{0, links})
+			}
+		}
+		if slices.Max(load) == top {
+			return
+		}
+	}
+}
+
+// around is the cheapest path from a source over links with room below a load.
+func (m *mesh) around(src, dst, room int) []int32 {
+	const hop = 1 << 20
+	next, load := m.next[0], m.load[0]
+	cost := make([]int, m.n)
+	from := make([]int32, m.n)
+	for v := range cost {
+		cost[v] = far << 20
+	}
+	cost[src] = 0
+	queue := []int32{int32(src)}
+	for len(queue) > 0 {
+		u := int(queue[0])
+		queue = queue[1:]
+		for l := u * m.k; l < (u+1)*m.k; l++ {
+			if v := next[l]; load[l] < room && cost[u]+hop+load[l] < cost[v] {
+				cost[v], from[v] = cost[u]+hop+load[l], int32(l)
+				queue = append(queue, v)
+			}
+		}
+	}
+	if cost[dst] == far<<20 {
+		return nil
+	}
+	var links []int32
+	for v := dst; v != src; v = int(from[v]) / m.k {
+		links = append(links, from[v])
+	}
+	slices.Reverse(links)
+	return links
+}

@@ -1,0 +1,281 @@
+package photonic
+
+// ladder is a sequence of plans with 1, 2, … topologies.
+type ladder interface {
+	// next climbs one topology, to the first at first, and reports false at the end.
+	next() (bool, error)
+	// sum is the hop sum there, of messages of one size; far where there is no plan.
+	sum() int
+	// plan is the plan with d topologies, up to which it must have climbed, without
+	// costs.
+	plan(d int) (*Plan, error)
+}
+
+// cycles is a ladder of shifts on which each class has one (degree 1).
+type cycles struct {
+	n      int
+	method Method
+	least  *least
+	shifts []int
+	more   func() (int, bool) // the next shift
+}
+
+func newPaperCycles(n int) *cycles {
+	order := PaperShifts(n)
+	return &cycles{n: n, method: Paper, least: newLeast(n), more: func() (int, bool) {
+		if len(order) == 0 {
+			return 0, false
+		}
+		a := order[0]
+		order = order[1:]
+		return a, true
+	}}
+}
+
+func newGreedyCycles(n int) *cycles {
+	g := newGreedy(n)
+	i := 0
+	return &cycles{n: n, method: Greedy, least: newLeast(n), more: func() (int, bool) {
+		if i == len(g.Shifts) && !g.next() {
+			return 0, false
+		}
+		i++
+		return g.Shifts[i-1], true
+	}}
+}
+
+func (c *cycles) next() (bool, error) {
+	a, ok := c.more()
+	if ok {
+		c.least.take(a)
+		c.shifts = append(c.shifts, a)
+	}
+	return ok, nil
+}
+
+func (c *cycles) sum() int { return c.least.sum }
+
+func (c *cycles) plan(d int) (*Plan, error) {
+	v := newServed(c.n, 1)
+	for _, a := range c.shifts[:d] {
+		v.add([]int{a})
+	}
+	r := newRouting(c.n, 1, c.shifts[:d])
+	hops := make([]int32, d)
+	for x := 1; x < c.n; x++ {
+		hops[v.by[x]] = v.hops[x][0]
+		r.set(x, hops)
+		hops[v.by[x]] = 0
+	}
+	return r.plan(c.method)
+}
+
+// steps is the ladder of Carry.
+type steps struct {
+	n, k   int
+	search *stepSearch
+	d      int
+	at     map[int]*routing // by number of topologies, what has been routed
+}
+
+func newSteps(n, k int) *steps {
+	return &steps{n: n, k: k, search: newStepSearch(n), at: map[int]*routing{}}
+}
+
+// climb extends the search to a number of shifts, or to its end.
+func climb(s *stepSearch, shifts int) {
+	for len(s.Sets) < shifts && s.next() {
+	}
+}
+
+func (s *steps) next() (bool, error) {
+	if s.d*s.k >= s.n-1 {
+		return false, nil
+	}
+	s.d++
+	climb(s.search, s.d*s.k)
+	return true, nil
+}
+
+// routing is the routing of d topologies.
+func (s *steps) routing(d int) *routing {
+	if s.at[d] == nil {
+		set := s.search.Sets[min(d*s.k, len(s.search.Sets))-1]
+		for len(set) < d*s.k { // all classes have an offset already
+			set = append(set[:len(set):len(set)], 1)
+		}
+		if d == 1 && s.k > 1 && s.k < s.n {
+			s.at[d] = chosenOffsets(s.n, s.k, s.search)
+		} else {
+			s.at[d] = carryRouting(s.n, s.k, set)
+		}
+	}
+	return s.at[d]
+}
+
+func (s *steps) sum() int {
+	if s.k == 1 {
+		return s.search.Totals[s.d-1]
+	}
+	return s.routing(s.d).sum()
+}
+
+func (s *steps) plan(d int) (*Plan, error) { return s.routing(d).plan(Carry) }
+
+// contractions is the ladder of the paper's circulants.
+type contractions struct {
+	n, k int
+	*contraction
+}
+
+func (c *contractions) next() (bool, error) {
+	if c.contraction == nil {
+		c.contraction = newContraction(c.n, c.k)
+		return true, nil
+	}
+	return c.contraction.next(), nil
+}
+
+func (c *contractions) sum() int { return c.sums[len(c.sums)-1] }
+
+func (c *contractions) plan(d int) (*Plan, error) {
+	first := contraction{served: newServed(c.contraction.n, c.contraction.k)}
+	for i := range d {
+		first.add(c.offsets[i*first.k : (i+1)*first.k])
+	}
+	return first.plan()
+}
+
+// wides is the ladder of Greedy for higher degrees.
+type wides struct {
+	n, k int
+	*wideGreedy
+}
+
+func (w *wides) next() (bool, error) {
+	if w.wideGreedy == nil {
+		search := newStepSearch(w.n)
+		climb(search, w.k)
+		if len(search.Sets) < w.k {
+			return false, nil
+		}
+		w.wideGreedy = newWideGreedy(w.n, w.k, search)
+		return true, nil
+	}
+	return w.wideGreedy.next(), nil
+}
+
+func (w *wides) plan(d int) (*Plan, error) {
+	first := newWideGreedy(w.wideGreedy.n, w.wideGreedy.k, w.search)
+	for len(first.routes) < d && first.next() {
+	}
+	return first.routing().plan(Greedy)
+}
+
+// meshes is the ladder of generalised Kautz graphs: the paper's, contracted again
+// and again, or the first alone with its loads spread out.
+type meshes struct {
+	in     *Instance
+	method Method
+	*mesh
+}
+
+func (m *meshes) next() (bool, error) {
+	if m.mesh != nil {
+		if m.method != Paper {
+			return false, nil
+		}
+		return m.contract()
+	}
+	var err error
+	m.mesh, err = newMesh(m.in.GPUs, m.in.Degree, Kautz(m.in.GPUs, m.in.Degree))
+	if err == nil && m.method != Paper {
+		m.spread()
+	}
+	return err == nil, err
+}
+
+func (m *meshes) sum() int { return m.busiest() }
+
+func (m *meshes) plan(d int) (*Plan, error) {
+	if d == len(m.mesh.next) {
+		return m.mesh.plan(m.in, m.method)
+	}
+	first, err := newMesh(m.n, m.k, m.mesh.next[0])
+	for i := 1; i < d && err == nil; i++ {
+		err = first.add(m.mesh.next[i])
+	}
+	if err != nil {
+		return nil, err
+	}
+	return first.plan(m.in, m.method)
+}
+
+// direct is the ladder whose only plan has a link of its own for each pair.
+type direct struct {
+	n, k int
+	d    int
+}
+
+func (d *direct) next() (bool, error) {
+	d.d++
+	return d.d <= (d.n-2+d.k)/d.k, nil
+}
+
+func (d *direct) sum() int {
+	if d.d*d.k < d.n-1 {
+		return far
+	}
+	return d.d
+}
+
+func (d *direct) plan(topologies int) (*Plan, error) {
+	r := newRouting(d.n, d.k, make([]int, topologies*d.k))
+	hops := make([]int32, topologies*d.k)
+	for i := range r.offsets {
+		r.offsets[i] = min(i+1, d.n-1)
+		if i+1 < d.n {
+			hops[i] = 1
+			r.set(i+1, hops)
+			hops[i] = 0
+		}
+	}
+	return r.plan(Greedy)
+}
+
+// ladders are those of a method, first what is quick. A plan that needs no waiting
+// is one for Carry too, and Auto takes all there are.
+func ladders(in *Instance, o Options) []ladder {
+	n, k := in.GPUs, in.Degree
+	// Every chunk has hops of its own in the plan, so there must not be too many.
+	explicit := k > 1 && k < n && n <= MaxVaried && int64(n*n)*in.Link.Chunks(in.Message) <= MaxChunks
+	var list []ladder
+	published := o.Method == Paper || o.Method == Auto
+	switch {
+	case published && k == 1:
+		list = append(list, newPaperCycles(n))
+	case published:
+		list = append(list, &contractions{n: n, k: k})
+	}
+	if o.Method != Paper {
+		list = append(list, &direct{n: n, k: k})
+	}
+	if published && explicit {
+		list = append(list, &meshes{in: in, method: Paper})
+	}
+	if o.Method == Paper {
+		return list
+	}
+	if explicit {
+		list = append(list, &meshes{in: in, method: Greedy})
+	}
+	if k == 1 {
+		list = append(list, newGreedyCycles(n))
+	} else {
+		list = append(list, &wides{n: n, k: k})
+	}
+	if o.Method != Greedy {
+		list = append(list, newSteps(n, k))
+	}
+	return list
+}

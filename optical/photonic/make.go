@@ -1,0 +1,159 @@
+package photonic
+
+import (
+	"fmt"
+	"math"
+	"slices"
+)
+
+// Options are how an exchange is planned.
+type Options struct {
+	Method Method
+	// Reconfigurations forces the number of topologies; 0 chooses it.
+	Reconfigurations int
+	// Relabel places GPUs so that large messages have short ways and go together,
+	// where sizes differ.
+	Relabel bool
+	// packed lets chunks of many sizes go as soon as their links are free, and not
+	// round by round as published.
+	packed bool
+}
+
+// Make plans an exchange, and has Replay check the plan. It fails where the
+// instance or the options make no sense, or where the method has no plan with as
+// many reconfigurations as are asked for.
+func Make(in *Instance, o Options) (*Plan, error) {
+	if err := in.Check(); err != nil {
+		return nil, err
+	}
+	if !slices.Contains([]Method{Paper, Greedy, Carry, Auto}, o.Method) {
+		return nil, fmt.Errorf("there is no method %q: want paper, greedy, carry or auto", o.Method)
+	}
+	if d := o.Reconfigurations; d < 0 || d > in.direct() {
+		return nil, fmt.Errorf("%d reconfigurations: want from 1 to %d, at which every pair has a link of its own, or 0 to choose", d, in.direct())
+	}
+	o.packed = o.Method != Paper
+	best, err := climbAll(in, o)
+	if err != nil {
+		return nil, err
+	}
+	if best == nil {
+		return nil, fmt.Errorf("method %s has no plan of %d GPUs with %d reconfigurations: ask for fewer", o.Method, in.GPUs, o.Reconfigurations)
+	}
+	best.LowerBound = in.Bound(o.Reconfigurations, o.Method == Carry || o.Method == Auto)
+	if _, err := Replay(in, best); err != nil {
+		return nil, fmt.Errorf("the plan is wrong, which is a fault of the planner: %w", err)
+	}
+	return best, nil
+}
+
+// climbAll is the cheapest plan of all ladders of a method. Auto also has the plans
+// that sizes alone suggest.
+func climbAll(in *Instance, o Options) (best *Plan, err error) {
+	if o.Method == Auto && in.Sizes != nil {
+		for _, make := range []func(*Instance) (*Plan, error){planMatchings, planLargest} {
+			p, err := make(in)
+			if err != nil {
+				return nil, err
+			}
+			if d := o.Reconfigurations; (d == 0 || len(p.Topologies) == d) && (best == nil || p.Cost < best.Cost) {
+				best = p
+			}
+		}
+	}
+	for _, l := range ladders(in, o) {
+		var least Time
+		if best != nil {
+			least = best.Cost
+		}
+		p, err := explore(in, l, o, newLimit(in, l, o, least))
+		if err != nil {
+			return nil, err
+		}
+		if p != nil && (best == nil || p.Cost < best.Cost) {
+			best = p
+		}
+	}
+	return best, nil
+}
+
+// limit is where climbing a ladder is of no more use.
+type limit struct {
+	last  int    // the most topologies
+	known Time   // the cost of a plan that there is already, 0 for none
+	tail  []Time // [d] a bound on the cost of d topologies and more
+}
+
+func newLimit(in *Instance, l ladder, o Options, known Time) *limit {
+	m := &limit{last: in.direct(), known: known}
+	_, carry := l.(*steps)
+	m.tail = make([]Time, m.last+2)
+	m.tail[m.last+1] = math.MaxInt64
+	for d := m.last; d > 0; d-- {
+		m.tail[d] = min(m.tail[d+1], Time(d)*in.Reconfig+in.transfer(d, carry))
+	}
+	if most := longest(in, l); o.Reconfigurations == 0 {
+		m.last = min(m.last, most)
+	}
+	return m
+}
+
+// over tells whether no plan of d topologies or more can beat what is known, or
+// the least cost on this ladder.
+func (m *limit) over(d int, least Time) bool {
+	return m.known > 0 && m.tail[d] >= m.known || least > 0 && m.tail[d] >= least
+}
+
+// longest is how many topologies are tried where their number is free: beyond
+// some hundreds what waiting saves is little, and the search for it long.
+func longest(in *Instance, l ladder) int {
+	const small, cycles, wide = 128, 192, 64
+	switch l.(type) {
+	case *steps, *wides:
+		if in.GPUs > small && in.Degree == 1 {
+			return cycles
+		} else if in.GPUs > small {
+			return wide
+		}
+	}
+	return in.direct()
+}
+
+// explore climbs a ladder to the number of topologies that costs least, as far as
+// a lower cost is possible, and plans there. It returns nil where the ladder does
+// not reach the number that is forced, or has nothing to offer.
+func explore(in *Instance, l ladder, o Options, limit *limit) (*Plan, error) {
+	if in.Sizes != nil {
+		return exploreSizes(in, l, o, limit)
+	}
+	last, first := limit.last, 1
+	if o.Reconfigurations > 0 {
+		last, first = o.Reconfigurations, o.Reconfigurations
+	}
+	best, least := 0, Time(0)
+	for d := 1; d <= last && !limit.over(d, least); d++ {
+		if ok, err := l.next(); err != nil {
+			return nil, err
+		} else if !ok {
+			break
+		}
+		if d < first {
+			continue
+		}
+		sum := l.sum()
+		if sum >= far {
+			continue
+		}
+		if cost := Time(d)*in.Reconfig + Time(sum)*in.T(); best == 0 || cost < least {
+			best, least = d, cost
+		}
+	}
+	if best == 0 {
+		return nil, nil
+	}
+	p, err := l.plan(best)
+	if err != nil {
+		return nil, err
+	}
+	return p.finish(in), nil
+}

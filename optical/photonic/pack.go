@@ -1,0 +1,195 @@
+package photonic
+
+import "container/heap"
+
+// leg is the part of a flow's way on one topology.
+type leg struct {
+	flow  int32
+	links []int32 // GPU·k + switch
+}
+
+// packer lays chunks on the links of one topology, each as soon as its link is
+// free and it has arrived: of those that wait for a link, the one with most hops
+// to go first. The longest chains are then never behind, and the time is near
+// that of the busiest link.
+type packer struct {
+	in       *Instance
+	topology int32
+	switches []uint16 // [link]
+	legs     []leg
+	hops     []Hop
+	free     []Time      // [link]
+	queue    [][]waiting // [link] heaps of what waits
+	events   events
+}
+
+// waiting is a chunk before its next hop.
+type waiting struct {
+	left  int32 // hops to go
+	leg   int32
+	chunk int32
+}
+
+func (w waiting) before(v waiting) bool {
+	if w.left != v.left {
+		return w.left > v.left
+	}
+	if w.chunk != v.chunk {
+		return w.chunk < v.chunk
+	}
+	return w.leg < v.leg
+}
+
+// event is a chunk that arrives, or a link that falls free where leg is −1.
+type event struct {
+	at    Time
+	leg   int32
+	chunk int32
+	hop   int32 // the next one; of a link, the link
+}
+
+// pack returns the hops of some legs on a topology in the order of their starts,
+// and the time they take. switches are those of the links.
+func pack(in *Instance, topology int32, switches []uint16, legs []leg) ([]Hop, Time) {
+	links := in.GPUs * in.Degree
+	p := &packer{in: in, topology: topology, switches: switches, legs: legs, free: make([]Time, links), queue: make([][]waiting, links)}
+	for i := range legs {
+		src, dst := int(legs[i].flow)/in.GPUs, int(legs[i].flow)%in.GPUs
+		for c := range in.Link.Chunks(in.size(src, dst)) {
+			p.arrive(int32(i), int32(c), 0)
+		}
+	}
+	for l := range links {
+		p.send(int32(l), 0)
+	}
+	end := Time(0)
+	var touched []int32
+	for len(p.events) > 0 {
+		now := p.events[0].at
+		end, touched = now, touched[:0]
+		for len(p.events) > 0 && p.events[0].at == now {
+			e := heap.Pop(&p.events).(event)
+			switch {
+			case e.leg < 0:
+				touched = append(touched, e.hop)
+			case int(e.hop) < len(legs[e.leg].links):
+				touched = append(touched, p.arrive(e.leg, e.chunk, e.hop))
+			}
+		}
+		for _, l := range touched {
+			p.send(l, now)
+		}
+	}
+	return p.hops, end
+}
+
+// arrive queues a chunk for its next link, which it returns.
+func (p *packer) arrive(leg, chunk, hop int32) int32 {
+	links := p.legs[leg].links
+	l := links[hop]
+	w := waiting{int32(len(links)) - hop, leg, chunk}
+	q := append(p.queue[l], w)
+	i := len(q) - 1
+	for i > 0 && w.before(q[(i-1)/2]) {
+		q[i] = q[(i-1)/2]
+		i = (i - 1) / 2
+	}
+	q[i] = w
+	p.queue[l] = q
+	return l
+}
+
+// take removes the first of a queue.
+func take(q []waiting) (waiting, []waiting) {
+	first, last := q[0], q[len(q)-1]
+	q = q[:len(q)-1]
+	i := 0
+	for {
+		child := 2*i + 1
+		if child >= len(q) {
+			break
+		}
+		if child+1 < len(q) && q[child+1].before(q[child]) {
+			child++
+		}
+		if !q[child].before(last) {
+			break
+		}
+		q[i] = q[child]
+		i = child
+	}
+	if len(q) > 0 {
+		q[i] = last
+	}
+	return first, q
+}
+
+// send starts the next chunk on a link that is free.
+func (p *packer) send(link int32, now Time) {
+	if p.free[link] > now || len(p.queue[link]) == 0 {
+		return
+	}
+	var w waiting
+	w, p.queue[link] = take(p.queue[link])
+	leg := &p.legs[w.leg]
+	done := now + p.chunkTime(leg.flow, w.chunk)
+	p.free[link] = done
+	p.hops = append(p.hops, Hop{Start: now, Topology: p.topology, Flow: leg.flow, Chunk: w.chunk, Switch: int32(p.switches[link])})
+	heap.Push(&p.events, event{done, -1, 0, link})
+	heap.Push(&p.events, event{done, w.leg, w.chunk, int32(len(leg.links)) - w.left + 1})
+}
+
+// chunkTime is the time of a chunk of a flow: all are full but the last.
+func (p *packer) chunkTime(flow, chunk int32) Time {
+	n := int32(p.in.GPUs)
+	bytes := p.in.size(int(flow/n), int(flow%n)) - int64(chunk)*p.in.Link.Chunk
+	return p.in.Link.ChunkTime(min(bytes, p.in.Link.Chunk))
+}
+
+// events is a heap, the earliest on top. What comes at one time is handled in an
+// order of its own.
+type events []event
+
+func (e events) Len() int { return len(e) }
+func (e events) Less(i, j int) bool {
+	a, b := &e[i], &e[j]
+	if a.at != b.at {
+		return a.at < b.at
+	}
+	if a.leg != b.leg {
+		return a.leg < b.leg
+	}
+	if a.chunk != b.chunk {
+		return a.chunk < b.chunk
+	}
+	return a.hop < b.hop
+}
+func (e events) Swap(i, j int) { e[i], e[j] = e[j], e[i] }
+func (e *events) Push(x any)   { *e = append(*e, x.(event)) }
+func (e *events) Pop() any {
+	old := *e
+	last := old[len(old)-1]
+	*e = old[:len(old)-1]
+	return last
+}
+
+// plan makes a plan without rounds of a mesh.
+func (m *mesh) plan(in *Instance, method Method) (*Plan, error) {
+	p := &Plan{GPUs: m.n, Degree: m.k, Method: method, Family: "kautz"}
+	legs := make([][]leg, len(m.next))
+	for flow, w := range m.paths {
+		if len(w.links) > 0 {
+			legs[w.topology] = append(legs[w.topology], leg{int32(flow), w.links})
+		}
+	}
+	for i, next := range m.next {
+		rows, switches, err := permutations(m.n, m.k, next)
+		if err != nil {
+			return nil, err
+		}
+		p.Topologies = append(p.Topologies, Topology{Next: rows})
+		hops, span := pack(in, int32(i), switches, legs[i])
+		p.Hops, p.Spans = append(p.Hops, hops...), append(p.Spans, span)
+	}
+	return p, nil
+}

@@ -1,0 +1,102 @@
+package photonic
+
+// Method is a way to make sequences of topologies.
+type Method string
+
+// The methods. Auto is the best of all three.
+const (
+	Paper  Method = "paper"
+	Greedy Method = "greedy"
+	Carry  Method = "carry"
+	Auto   Method = "auto"
+)
+
+// Wait stands in Path.Switches for a hop in which nothing moves.
+const Wait = -1
+
+// Topology is what the switches are set to: a permutation of the GPUs each.
+type Topology struct {
+	// Offsets has, for each switch, the a by which it joins position p to p+a mod n.
+	Offsets []int `json:"offsets,omitempty"`
+	// Next has, where there are no Offsets, the GPU to which each is joined: [switch][GPU].
+	Next [][]int32 `json:"next,omitempty"`
+}
+
+// Path is how the messages of one class move in a round. The class x are the
+// messages from every position p to p+x mod n; all move alike. They go over the
+// switch Switches[t] in hop t of the round, or Wait.
+type Path struct {
+	Class    int
+	Switches []int8
+}
+
+// Round is a number of hops on one topology. Each hop takes as long as the
+// largest message that moves in the round.
+type Round struct {
+	Topology, Hops int
+	Paths          []Path
+}
+
+// Hop is a chunk on its way over one link, of a plan without rounds.
+type Hop struct {
+	Start    Time  // since the reconfiguration before
+	Topology int32 // the number of the topology
+	Flow     int32 // source·n + destination
+	Chunk    int32 // of the message, from 0
+	Switch   int32 // over which the chunk leaves the GPU where it is
+}
+
+// Plan is an exchange planned. It has Rounds or Hops, not both.
+type Plan struct {
+	GPUs, Degree int
+	Method       Method
+	Family       string // of the topologies: cycle, circulant or kautz
+	Topologies   []Topology
+	Label        []int32 // the GPU at each position; nil: each at its own
+	Rounds       []Round
+	Hops         []Hop
+	Spans        []Time // of Hops: how long each topology is kept
+
+	// Sum is the time of all topologies, without reconfigurations, and Cost is with.
+	Sum, Cost Time
+	// HopSum is Sum in units of T.
+	HopSum float64
+	// LowerBound is the least cost that any plan can have, see Bound.
+	LowerBound Time
+}
+
+// at is the GPU at a position.
+func (p *Plan) at(position int) int {
+	if p.Label == nil {
+		return position
+	}
+	return int(p.Label[position])
+}
+
+// finish sets the costs of a plan from its rounds or spans.
+func (p *Plan) finish(in *Instance) *Plan {
+	p.Sum = 0
+	for _, r := range p.Rounds {
+		p.Sum += Time(r.Hops) * p.hopTime(in, &r)
+	}
+	for _, s := range p.Spans {
+		p.Sum += s
+	}
+	p.Cost = p.Sum + Time(len(p.Topologies))*in.Reconfig
+	p.HopSum = float64(p.Sum) / float64(in.T())
+	return p
+}
+
+// hopTime is the time of one hop of a round: of the largest message in it.
+func (p *Plan) hopTime(in *Instance, r *Round) Time {
+	if in.Sizes == nil {
+		return in.T()
+	}
+	largest := int64(0)
+	for _, path := range r.Paths {
+		for at := range p.GPUs {
+			largest = max(largest, in.size(p.at(at), p.at((at+path.Class)%p.GPUs)))
+		}
+	}
+	return in.Link.Time(largest)
+}

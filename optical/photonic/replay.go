@@ -1,0 +1,240 @@
+package photonic
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// Replayed is what Replay counted.
+type Replayed struct {
+	Messages int   // that arrived
+	Moves    int64 // of messages, or of chunks in plans without rounds, over a link
+	Cost     Time  // of reconfigurations and hops
+	// Symmetric tells that one source stood for all, see Replayer.
+	Symmetric bool
+}
+
+// Replay walks a plan through the time-expanded network: it configures each
+// topology in turn and moves every chunk hop by hop. It reports the first thing
+// wrong: a topology whose switches are not permutations, two messages or chunks on
+// a link at once, one that leaves before it has arrived or from where it is not,
+// one lost, or costs other than stated. Chunks keep their place, at a relay, when
+// the topology changes. Replay knows the plan's format and the cost of a chunk,
+// and nothing of how plans are made.
+func Replay(in *Instance, p *Plan) (*Replayed, error) {
+	if p.GPUs != in.GPUs || p.Degree != in.Degree {
+		return nil, fmt.Errorf("the plan is for %d GPUs of degree %d, the exchange has %d of degree %d", p.GPUs, p.Degree, in.GPUs, in.Degree)
+	}
+	if len(p.Rounds) > 0 && len(p.Hops) > 0 {
+		return nil, fmt.Errorf("the plan has %d rounds and %d hops: want rounds or hops", len(p.Rounds), len(p.Hops))
+	}
+	var r *Replayed
+	var err error
+	if len(p.Hops) > 0 {
+		r, err = replayHops(in, p)
+	} else {
+		r, err = replayRounds(in, p)
+	}
+	if err != nil {
+		return nil, err
+	}
+	r.Cost += Time(len(p.Topologies)) * in.Reconfig
+	if r.Cost != p.Cost {
+		return nil, fmt.Errorf("the plan states a cost of %g µs, and takes %g", p.Cost.US(), r.Cost.US())
+	}
+	return r, nil
+}
+
+func replayRounds(in *Instance, p *Plan) (*Replayed, error) {
+	r, err := NewReplayer(in, p.Topologies, p.Label)
+	if err != nil {
+		return nil, err
+	}
+	for i := range p.Rounds {
+		if err := r.Round(&p.Rounds[i]); err != nil {
+			return nil, fmt.Errorf("round %d: %w", i, err)
+		}
+	}
+	return r.Done()
+}
+
+// checkPermutation tells what is wrong with a permutation of n GPUs.
+func checkPermutation(n int, row []int32) error {
+	if len(row) != n {
+		return fmt.Errorf("it has %d entries, want %d", len(row), n)
+	}
+	from := make([]int, n)
+	for i, v := range row {
+		switch {
+		case v < 0 || int(v) >= n:
+			return fmt.Errorf("entry %d is %d, want from 0 to %d", i, v, n-1)
+		case from[v] > 0:
+			return fmt.Errorf("entries %d and %d are both %d", from[v]-1, i, v)
+		}
+		from[v] = i + 1
+	}
+	return nil
+}
+
+// wiring is the GPUs joined by each switch of a topology, [switch][GPU].
+func wiring(n, k int, t *Topology, label []int32) ([][]int32, error) {
+	rows := t.Next
+	if t.Offsets != nil {
+		if t.Next != nil || len(t.Offsets) != k {
+			return nil, fmt.Errorf("it has %d offsets and settings of %d switches, want one of the two, for %d switches", len(t.Offsets), len(t.Next), k)
+		}
+		rows = make([][]int32, k)
+		for s, a := range t.Offsets {
+			if a < 1 || a >= n {
+				return nil, fmt.Errorf("switch %d has the offset %d, want from 1 to %d", s, a, n-1)
+			}
+			rows[s] = make([]int32, n)
+			for at := range n {
+				rows[s][label[at]] = label[(at+a)%n]
+			}
+		}
+	}
+	if len(rows) != k {
+		return nil, fmt.Errorf("it sets %d switches, want %d", len(rows), k)
+	}
+	for s, row := range rows {
+		if err := checkPermutation(n, row); err != nil {
+			return nil, fmt.Errorf("switch %d is not set to a permutation: %w", s, err)
+		}
+	}
+	return rows, nil
+}
+
+// labels are the GPUs at the positions of a plan.
+func labels(n int, label []int32) ([]int32, error) {
+	if label == nil {
+		label = make([]int32, n)
+		for i := range label {
+			label[i] = int32(i)
+		}
+	}
+	if err := checkPermutation(n, label); err != nil {
+		return nil, fmt.Errorf("the GPUs at the positions are not a permutation: %w", err)
+	}
+	return label, nil
+}
+
+// replayHops replays a plan whose chunks move one by one.
+func replayHops(in *Instance, p *Plan) (*Replayed, error) {
+	label, err := labels(in.GPUs, p.Label)
+	if err != nil {
+		return nil, err
+	}
+	if len(p.Spans) != len(p.Topologies) {
+		return nil, fmt.Errorf("the plan has %d topologies and the spans of %d", len(p.Topologies), len(p.Spans))
+	}
+	order := make([]int32, len(p.Hops))
+	for i := range order {
+		order[i] = int32(i)
+	}
+	slices.SortStableFunc(order, func(a, b int32) int {
+		return cmp.Or(cmp.Compare(p.Hops[a].Topology, p.Hops[b].Topology), cmp.Compare(p.Hops[a].Start, p.Hops[b].Start))
+	})
+	w := newWalk(in)
+	r := &Replayed{}
+	for t := range p.Topologies {
+		rows, err := wiring(in.GPUs, in.Degree, &p.Topologies[t], label)
+		if err != nil {
+			return nil, fmt.Errorf("topology %d: %w", t, err)
+		}
+		w.configure(rows, p.Spans[t])
+		for len(order) > 0 && int(p.Hops[order[0]].Topology) == t {
+			if err := w.move(&p.Hops[order[0]]); err != nil {
+				return nil, fmt.Errorf("topology %d, hop %d: %w", t, order[0], err)
+			}
+			order = order[1:]
+			r.Moves++
+		}
+		r.Cost += p.Spans[t]
+	}
+	if len(order) > 0 {
+		return nil, fmt.Errorf("hop %d is on topology %d: there are %d", order[0], p.Hops[order[0]].Topology, len(p.Topologies))
+	}
+	r.Messages, err = w.arrived()
+	return r, err
+}
+
+// walk is where chunks are, and until when links are busy.
+type walk struct {
+	in    *Instance
+	rows  [][]int32
+	span  Time
+	first []int   // [flow] number of its first chunk
+	place []int32 // [chunk] the GPU where it is, or to which it is on its way
+	ready []Time  // [chunk] when it is there
+	busy  []Time  // [GPU·k + switch]
+}
+
+func newWalk(in *Instance) *walk {
+	n := in.GPUs
+	w := &walk{in: in, first: make([]int, n*n+1), busy: make([]Time, n*in.Degree)}
+	for flow := range n * n {
+		chunks := in.Link.Chunks(in.size(flow/n, flow%n))
+		w.first[flow+1] = w.first[flow] + int(chunks)
+		for range chunks {
+			w.place = append(w.place, int32(flow/n))
+		}
+	}
+	w.ready = make([]Time, len(w.place))
+	return w
+}
+
+// configure sets the switches. Everything has arrived by then: move sees to it.
+func (w *walk) configure(rows [][]int32, span Time) {
+	w.rows, w.span = rows, span
+	clear(w.ready)
+	clear(w.busy)
+}
+
+// move sends a chunk over a link.
+func (w *walk) move(h *Hop) error {
+	n := w.in.GPUs
+	if h.Flow < 0 || int(h.Flow) >= n*n || h.Switch < 0 || int(h.Switch) >= w.in.Degree {
+		return fmt.Errorf("there is no flow %d or no switch %d", h.Flow, h.Switch)
+	}
+	src, dst := int(h.Flow)/n, int(h.Flow)%n
+	c := w.first[h.Flow] + int(h.Chunk)
+	if h.Chunk < 0 || c >= w.first[h.Flow+1] {
+		return fmt.Errorf("the message from GPU %d to %d has no chunk %d, but %d", src, dst, h.Chunk, w.first[h.Flow+1]-w.first[h.Flow])
+	}
+	bytes := min(w.in.Link.Chunk, w.in.size(src, dst)-int64(h.Chunk)*w.in.Link.Chunk)
+	done := h.Start + w.in.Link.ChunkTime(bytes)
+	at := w.place[c]
+	link := int(at)*w.in.Degree + int(h.Switch)
+	wrong := func(format string, args ...any) error {
+		return fmt.Errorf("chunk %d from GPU %d to %d leaves GPU %d over switch %d at %g µs, "+format,
+			append([]any{h.Chunk, src, dst, at, h.Switch, h.Start.US()}, args...)...)
+	}
+	switch {
+	case h.Start < w.ready[c] || h.Start < 0:
+		return wrong("before it has come there, at %g", w.ready[c].US())
+	case h.Start < w.busy[link]:
+		return wrong("while another is on the link until %g", w.busy[link].US())
+	case done > w.span:
+		return wrong("and is on its way until %g, when the topology has ended at %g", done.US(), w.span.US())
+	}
+	w.place[c], w.ready[c], w.busy[link] = w.rows[h.Switch][at], done, done
+	return nil
+}
+
+// arrived counts the messages, all of whose chunks must have arrived.
+func (w *walk) arrived() (int, error) {
+	n, messages := w.in.GPUs, 0
+	for flow := range n * n {
+		for c := w.first[flow]; c < w.first[flow+1]; c++ {
+			if int(w.place[c]) != flow%n {
+				return 0, fmt.Errorf("chunk %d from GPU %d to %d ends at GPU %d", c-w.first[flow], flow/n, flow%n, w.place[c])
+			}
+		}
+		if w.first[flow+1] > w.first[flow] {
+			messages++
+		}
+	}
+	return messages, nil
+}

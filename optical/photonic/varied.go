@@ -1,0 +1,176 @@
+package photonic
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Where messages differ in size, a round lasts as long as its largest message,
+// and the others wait. So plans of rounds are packed anew: every chunk goes the way
+// of its class, as soon as the link is free.
+
+// classLegs are the ways of the classes of a plan on each topology, in order,
+// [topology][class] switches.
+func (p *Plan) classLegs() [][][]int8 {
+	legs := make([][][]int8, len(p.Topologies))
+	for i := range legs {
+		legs[i] = make([][]int8, p.GPUs)
+	}
+	for _, r := range p.Rounds {
+		for _, path := range r.Paths {
+			for _, s := range path.Switches {
+				if s != Wait {
+					legs[r.Topology][path.Class] = append(legs[r.Topology][path.Class], s)
+				}
+			}
+		}
+	}
+	return legs
+}
+
+// flowLegs are the ways of the messages of a plan of rounds on each topology, on
+// links position·k + switch.
+func (p *Plan) flowLegs(in *Instance) [][]leg {
+	n, k := p.GPUs, p.Degree
+	out := make([][]leg, len(p.Topologies))
+	at := make([]int, n*n) // [class·n + position] where the message has got to
+	for x := range n {
+		for pos := range n {
+			at[x*n+pos] = pos
+		}
+	}
+	for i, classes := range p.classLegs() {
+		offsets := p.Topologies[i].Offsets
+		for x, switches := range classes {
+			for pos := range n {
+				src, dst := p.at(pos), p.at((pos+x)%n)
+				if len(switches) == 0 || in.size(src, dst) == 0 {
+					continue
+				}
+				links := make([]int32, len(switches))
+				here := &at[x*n+pos]
+				for t, s := range switches {
+					links[t] = int32(*here*k + int(s))
+					*here = (*here + offsets[s]) % n
+				}
+				out[i] = append(out[i], leg{int32(src*n + dst), links})
+			}
+		}
+	}
+	return out
+}
+
+// busiest is the time of the busiest link of each topology, summed up: what a
+// packed plan comes close to.
+func busiest(in *Instance, legs [][]leg) Time {
+	load := make([]Time, in.GPUs*in.Degree)
+	sum := Time(0)
+	for _, of := range legs {
+		clear(load)
+		for _, l := range of {
+			t := in.Link.Time(in.size(int(l.flow)/in.GPUs, int(l.flow)%in.GPUs))
+			for _, link := range l.links {
+				load[link] += t
+			}
+		}
+		sum += slices.Max(load)
+	}
+	return sum
+}
+
+// pack makes a plan of single chunks of a plan of rounds.
+func (p *Plan) pack(in *Instance) *Plan {
+	out := &Plan{GPUs: p.GPUs, Degree: p.Degree, Method: p.Method, Family: p.Family, Topologies: p.Topologies, Label: p.Label}
+	switches := make([]uint16, p.GPUs*p.Degree)
+	for link := range switches {
+		switches[link] = uint16(link % p.Degree)
+	}
+	for i, legs := range p.flowLegs(in) {
+		hops, span := pack(in, int32(i), switches, legs)
+		out.Hops, out.Spans = append(out.Hops, hops...), append(out.Spans, span)
+	}
+	return out.finish(in)
+}
+
+// labelled is a plan of rounds with GPUs at other positions.
+func (p *Plan) labelled(in *Instance, label []int32) *Plan {
+	out := *p
+	out.Label = label
+	return out.finish(in)
+}
+
+// rough is a plan of rounds and what it will cost, roughly.
+type rough struct {
+	plan *Plan
+	cost Time
+}
+
+// finalists is how many numbers of topologies are planned in full.
+const finalists = 3
+
+// exploreSizes is explore for messages of many sizes: it climbs all of the ladder,
+// judges the plans by their busiest links, and makes the best in full, with and
+// without other places of GPUs.
+func exploreSizes(in *Instance, l ladder, o Options, limit *limit) (*Plan, error) {
+	var list []rough
+	last, first := limit.last, 1
+	if o.Reconfigurations > 0 {
+		last, first = o.Reconfigurations, o.Reconfigurations
+	}
+	least := Time(0)
+	for d := 1; d <= last && !limit.over(d, least); d++ {
+		if ok, err := l.next(); err != nil {
+			return nil, err
+		} else if !ok {
+			break
+		}
+		if d < first || l.sum() >= far {
+			continue
+		}
+		p, err := l.plan(d)
+		if err != nil {
+			return nil, err
+		}
+		cost := p.finish(in).Cost
+		if p.Hops == nil && o.packed {
+			cost = min(cost, Time(d)*in.Reconfig+busiest(in, p.flowLegs(in)))
+		}
+		list = append(list, rough{p, cost})
+		slices.SortStableFunc(list, func(a, b rough) int { return cmp.Compare(a.cost, b.cost) })
+		list = list[:min(len(list), finalists)]
+		least = list[0].cost
+	}
+	var best *Plan
+	for _, r := range list {
+		for _, p := range variants(in, r.plan, o) {
+			if best == nil || p.Cost < best.Cost {
+				best = p
+			}
+		}
+	}
+	return best, nil
+}
+
+// variants are the ways to carry out a plan of rounds, in full.
+func variants(in *Instance, p *Plan, o Options) []*Plan {
+	if p.Hops != nil {
+		return []*Plan{p}
+	}
+	labels := [][]int32{nil}
+	if o.Relabel {
+		together, short := relabel(in, p)
+		labels = append(labels, together)
+		if o.packed {
+			labels = append(labels, short)
+		}
+	}
+	var list []*Plan
+	for _, label := range labels {
+		p := p.labelled(in, label)
+		list = append(list, p)
+		if o.packed {
+			list = append(list, p.pack(in))
+		}
+	}
+	return list
+}

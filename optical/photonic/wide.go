@@ -1,0 +1,151 @@
+package photonic
+
+import (
+	"cmp"
+	"slices"
+)
+
+// chosenOffsets are k offsets of one circulant with a low hop sum. For two, all
+// are tried in the order of their steps, as long as one might still be better;
+// for more the search for shifts has them.
+func chosenOffsets(n, k int, search *stepSearch) *routing {
+	best := carryRouting(n, k, search.Sets[k-1])
+	const most, tries = 128, 256
+	if k != 2 || n > most {
+		return best
+	}
+	type pair struct{ a, b, steps int }
+	var pairs []pair
+	hops := make([]int32, n)
+	for a := 1; a < n; a++ {
+		base := none(n)
+		extend(base, a)
+		for b := a + 1; b < n; b++ {
+			copy(hops, base)
+			extend(hops, b)
+			if steps := total(hops); steps < far {
+				pairs = append(pairs, pair{a, b, steps})
+			}
+		}
+	}
+	slices.SortStableFunc(pairs, func(p, q pair) int { return cmp.Compare(p.steps, q.steps) })
+	sum := best.sum()
+	for i, p := range pairs {
+		if i == tries || (p.steps+k-1)/k >= sum {
+			break
+		}
+		r := carryRouting(n, k, []int{p.a, p.b})
+		if s := r.sum(); s < sum {
+			best, sum = r, s
+		}
+	}
+	return best
+}
+
+// wideGreedy is a sequence of circulants of degree k ≥ 2, each of whose offsets is
+// chosen for what it saves; each class stays on one topology.
+type wideGreedy struct {
+	served
+	routes []*routing // [topology] of the classes served there
+	search *stepSearch
+	try    []int32 // scratch
+}
+
+// newWideGreedy starts with one topology. The search must have k sets.
+func newWideGreedy(n, k int, search *stepSearch) *wideGreedy {
+	w := &wideGreedy{served: newServed(n, k), search: search, try: make([]int32, n)}
+	first := chosenOffsets(n, k, search)
+	w.add(first.offsets)
+	w.routes = []*routing{first}
+	return w
+}
+
+// next adds a topology, and reports false where every class has a direct link.
+func (w *wideGreedy) next() bool {
+	if slices.Max(w.least[1:]) <= 1 {
+		return false
+	}
+	offsets := w.choose()
+	old := slices.Clone(w.by)
+	w.add(offsets)
+	r := newRouting(w.n, w.k, offsets)
+	at := len(w.routes)
+	for x := 1; x < w.n; x++ {
+		if w.by[x] == at {
+			w.routes[old[x]].set(x, make([]int32, w.k))
+			r.set(x, w.served.hops[x])
+		}
+	}
+	r.balance()
+	w.routes = append(w.routes, r)
+	return true
+}
+
+// choose picks k offsets one by one, then each again beside the others.
+func (w *wideGreedy) choose() []int {
+	var offsets []int
+	base := none(w.n)
+	for range w.k {
+		a, _ := w.best(base, offsets)
+		offsets = append(offsets, a)
+		extend(base, a)
+	}
+	for i := range offsets {
+		base := none(w.n)
+		for j, a := range offsets {
+			if j != i {
+				extend(base, a)
+			}
+		}
+		others := slices.Delete(slices.Clone(offsets), i, i+1)
+		offsets[i], _ = w.best(base, others)
+	}
+	return offsets
+}
+
+// best is the offset that, beside some, leaves the fewest hops in sum.
+func (w *wideGreedy) best(base []int32, offsets []int) (offset, sum int) {
+	offset, sum = 1, far*w.n
+	tries := min(w.n-1, max(32, lateEffort/(2*w.n)))
+	for i := range tries {
+		a := 1 + i*(w.n-1)/tries
+		if slices.Contains(offsets, a) {
+			continue
+		}
+		copy(w.try, base)
+		extend(w.try, a)
+		left := 0
+		for x, h := range w.try {
+			left += min(int(h), w.least[x])
+		}
+		if left < sum {
+			offset, sum = a, left
+		}
+	}
+	return offset, sum
+}
+
+// routing is the routing of all topologies so far.
+func (w *wideGreedy) routing() *routing {
+	r := newRouting(w.n, w.k, nil)
+	for _, t := range w.routes {
+		r.offsets = append(r.offsets, t.offsets...)
+	}
+	r = newRouting(w.n, w.k, r.offsets)
+	hops := make([]int32, len(r.offsets))
+	for x := 1; x < w.n; x++ {
+		clear(hops)
+		copy(hops[w.by[x]*w.k:], w.routes[w.by[x]].of(x))
+		r.set(x, hops)
+	}
+	return r
+}
+
+// sum is the hop sum.
+func (w *wideGreedy) sum() int {
+	sum := 0
+	for _, r := range w.routes {
+		sum += r.length(0)
+	}
+	return sum
+}
