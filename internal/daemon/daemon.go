@@ -38,7 +38,7 @@ type Daemon struct {
 	core      *controller.Controller // owned by loop
 	store     *store                 // used by one action at a time, and by loop between actions
 	finder    opensm.Finder
-	switches  *opensm.Switches // used by one action at a time; nil before the first read-back
+	reader    func() *opensm.Switches // the one of this process; it opens the local port when it is first used
 	health    *health.Tracker
 	metrics   *metrics
 	plans     *api.Plans
@@ -51,6 +51,11 @@ type Daemon struct {
 
 	pluginEvents chan plugin.Event
 	pluginAsks   chan asked
+
+	shown  *topology.Fabric         // as the manager showed it last; owned by the loop, as what follows
+	losses []loss                   // cables that are down and that it showed as up
+	probes map[topology.GUID]*probe // switches that are being read
+	probed chan probed
 
 	snapshots chan opensm.Snapshot
 	answers   chan controller.Event
@@ -121,7 +126,9 @@ func New(cfg *config.Config, version string, log *zap.Logger, notify func(string
 		core: controller.New(controllerSettings(cfg)), finder: finder(cfg),
 		snapshots: make(chan opensm.Snapshot, 1), answers: make(chan controller.Event), calls: make(chan func()), stopped: make(chan struct{}),
 		plans: &api.Plans{}, rest: make(chan struct{}), desk: newDesk(),
-		pluginEvents: make(chan plugin.Event, eventsAhead), pluginAsks: make(chan asked)}
+		pluginEvents: make(chan plugin.Event, eventsAhead), pluginAsks: make(chan asked),
+		probes: map[topology.GUID]*probe{}, probed: make(chan probed)}
+	d.reader = sync.OnceValue(d.newReader)
 	d.events = api.NewEvents(keepEvents, d.started)
 	d.metrics = newMetrics(d)
 	d.health = health.NewTracker(append(warnables, opensm.Kinds()...), d.warned)

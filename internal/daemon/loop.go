@@ -33,6 +33,8 @@ func (d *Daemon) loop(ctx context.Context) {
 			d.pluginSays(ctx, e)
 		case q := <-d.pluginAsks:
 			d.tablesWanted(ctx, q)
+		case r := <-d.probed:
+			d.portsRead(ctx, r)
 		case e := <-d.answers:
 			d.step(ctx, e)
 		case call := <-d.calls:

@@ -27,9 +27,6 @@ type link struct {
 	since     time.Time
 	trapped   time.Time // when the first trap came that no sweep has answered; zero for none
 	began     time.Time // when the latest sweep started
-	raw       *topology.Fabric
-	view      *view              // of raw
-	under     *topology.Baseline // that view was made with
 }
 
 // asked is a request for tables on its way to the loop, which answers with the ID
@@ -99,7 +96,7 @@ func (d *Daemon) tablesWanted(ctx context.Context, q asked) {
 	if d.core.Standby() {
 		d.step(ctx, controller.Mastership{Master: true})
 	}
-	v, err := d.pluginView(plugin.Settled(q.Fabric))
+	v, err := d.pluginView(ctx, plugin.Settled(q.Fabric))
 	if err != nil {
 		q.reply <- named{err: err}
 		return
@@ -123,6 +120,9 @@ func (d *Daemon) pluginSays(ctx context.Context, e plugin.Event) {
 	case plugin.Trap:
 		if d.link.trapped.IsZero() {
 			d.link.trapped = e.At
+		}
+		if e.Number == plugin.TrapLinkState {
+			d.trapped(ctx, e.LID, e.At)
 		}
 	case plugin.SweepStart:
 		d.link.began = e.At
@@ -212,7 +212,7 @@ func (d *Daemon) sighted(ctx context.Context, s plugin.Sight, swept bool) {
 		if !swept {
 			f = plugin.Settled(f)
 		}
-		v, err = d.pluginView(f)
+		v, err = d.pluginView(ctx, f)
 	}
 	switch {
 	case err == nil:
@@ -225,27 +225,19 @@ func (d *Daemon) sighted(ctx context.Context, s plugin.Sight, swept bool) {
 }
 
 // pluginView is the view of a fabric that the plugin has sent.
-func (d *Daemon) pluginView(f *topology.Fabric) (*view, error) {
-	base, err := d.baselineFor(f)
+func (d *Daemon) pluginView(ctx context.Context, f *topology.Fabric) (*view, error) {
+	v, err := d.sight(ctx, f, d.link.began)
 	if err != nil {
 		return nil, err
 	}
 	now := time.Now()
-	if d.link.view == nil || d.link.raw != f || d.link.under != base {
-		v, err := newView(f, base, d.cfg.Planning.Exclude)
-		if err != nil {
-			return nil, err
-		}
-		d.link.raw, d.link.view, d.link.under = f, v, base
-	}
-	v := *d.link.view
 	v.seenAt, v.complete = now, now
 	for _, sign := range []time.Time{d.link.began, d.link.trapped} {
 		if !sign.IsZero() {
 			v.seenAt = sign
 		}
 	}
-	return &v, nil
+	return v, nil
 }
 
 // answerUsed takes note of what became of an answer.

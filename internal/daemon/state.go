@@ -65,12 +65,7 @@ func (d *Daemon) dumpSeen(ctx context.Context, s opensm.Snapshot) {
 	if d.core.Standby() { // a manager dumps as the master alone
 		d.step(ctx, controller.Mastership{Master: true})
 	}
-	base, err := d.baselineFor(s.Fabric)
-	if err != nil {
-		d.step(ctx, controller.Refused{Reason: err.Error()})
-		return
-	}
-	v, err := newView(s.Fabric, base, d.cfg.Planning.Exclude)
+	v, err := d.sight(ctx, s.Fabric, time.Time{})
 	if err != nil {
 		d.step(ctx, controller.Refused{Reason: err.Error()})
 		return

@@ -248,14 +248,12 @@ func (d *Daemon) signal(ctx context.Context) error {
 	return err
 }
 
-// reader reads the switches. It lasts as long as the process, so that the local
+// newReader is what reads the switches. It lasts as long as the process, so that the local
 // port stays open.
-func (d *Daemon) reader() *opensm.Switches {
-	if c := &d.cfg.OpenSM; d.switches == nil {
-		d.switches = &opensm.Switches{Port: string(c.Umad), Limits: umad.Options{Window: c.UmadWindow},
-			Command: opensm.ReadBack{Command: c.DumpCommand, Timeout: c.ReadbackTimeout}, Note: d.readsBy}
-	}
-	return d.switches
+func (d *Daemon) newReader() *opensm.Switches {
+	c := &d.cfg.OpenSM
+	return &opensm.Switches{Port: string(c.Umad), Limits: umad.Options{Window: c.UmadWindow},
+		Command: opensm.ReadBack{Command: c.DumpCommand, Timeout: c.ReadbackTimeout}, Note: d.readsBy}
 }
 
 // readsBy logs how the switches are read from now on.

@@ -1,0 +1,195 @@
+package daemon
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"go.uber.org/zap"
+
+	"forsd/internal/config"
+	"forsd/opensm/umad"
+	"forsd/topology"
+)
+
+// This file is the fast path: a trap names a switch, whose ports are read at once.
+// What is down there is taken out of the plan before OpenSM has begun to sweep. Only
+// losses of cables between switches are believed; that a cable is back is the
+// sweep's to say, for OpenSM has yet to bring it up.
+
+// probeTimeout bounds the reading of a switch. The sweep tells in the end.
+const probeTimeout = 500 * time.Millisecond
+
+// probe is a switch that is being read.
+type probe struct{ again bool } // another trap has come meanwhile
+
+// probed is what a switch said of its ports.
+type probed struct {
+	node    topology.GUID
+	ports   []umad.PortInfo
+	err     error
+	trapped time.Time // when the trap came
+	asked   time.Time
+}
+
+// loss is a cable that is down, as a switch said before a sweep did.
+type loss struct {
+	node  topology.GUID
+	port  uint8
+	asked time.Time // when the switch was asked
+}
+
+// trapped has the switch read that a trap names, by LID.
+func (d *Daemon) trapped(ctx context.Context, lid topology.LID, at time.Time) {
+	v := d.latest()
+	if d.cfg.OpenSM.Traps == config.TrapsOff || v == nil || lid == 0 {
+		return
+	}
+	for i := range v.tree.Fabric.Nodes {
+		if n := &v.tree.Fabric.Nodes[i]; n.Kind == topology.Switch && n.LID() == lid {
+			d.probe(ctx, umad.Node{GUID: n.GUID, LID: lid}, at)
+			return
+		}
+	}
+}
+
+// probe has a switch read. One that is being read is read again: a port may have
+// changed after it was asked.
+func (d *Daemon) probe(ctx context.Context, n umad.Node, trapped time.Time) {
+	if p := d.probes[n.GUID]; p != nil {
+		p.again = true
+		return
+	}
+	d.probes[n.GUID] = &probe{}
+	f := d.latest().tree.Fabric
+	d.work.Go(func() {
+		r := probed{node: n.GUID, trapped: trapped, asked: time.Now()}
+		limited, cancel := context.WithTimeout(ctx, probeTimeout)
+		defer cancel()
+		var reader *umad.Reader
+		if reader, r.err = d.reader().Reader(f); r.err == nil {
+			r.ports, r.err = reader.Ports(limited, n)
+		}
+		select {
+		case d.probed <- r:
+		case <-ctx.Done():
+		}
+	})
+}
+
+// portsRead takes in what a switch said. A cable that is down there is out of the
+// fabric from now on.
+func (d *Daemon) portsRead(ctx context.Context, r probed) {
+	again := d.probes[r.node].again
+	delete(d.probes, r.node)
+	v := d.latest()
+	f := v.tree.Fabric
+	node := f.Find(r.node)
+	if r.err != nil || node == topology.None {
+		d.log.Debug("the switch that a trap names was not read", zap.Stringer("switch", r.node), zap.Error(r.err))
+		return
+	}
+	if again {
+		d.probe(ctx, umad.Node{GUID: r.node, LID: f.Nodes[node].LID()}, r.trapped)
+	}
+	back := slices.ContainsFunc(d.losses, func(l loss) bool { return r.revokes(l) })
+	d.losses = slices.DeleteFunc(d.losses, r.revokes)
+	known := len(d.losses)
+	for p := 1; p < min(len(r.ports), len(f.Nodes[node].Ports)); p++ {
+		port := &f.Nodes[node].Ports[p]
+		if r.ports[p].State == topology.Down && port.Up() && f.Nodes[port.Peer].Kind == topology.Switch {
+			d.losses = append(d.losses, loss{r.node, uint8(p), r.asked})
+		}
+	}
+	if len(d.losses) == known && !back {
+		return
+	}
+	fresh, err := d.fit(d.without(d.shown))
+	if err != nil {
+		d.log.Debug("the fabric without what a trap told of cannot be used", zap.Error(err))
+		return
+	}
+	fresh.seenAt, fresh.complete = r.trapped, time.Now()
+	d.take(ctx, fresh, false)
+}
+
+// revokes tells whether a cable that was lost is not down any more.
+func (r probed) revokes(l loss) bool {
+	return l.node == r.node && int(l.port) < len(r.ports) && r.ports[l.port].State != topology.Down
+}
+
+// settle forgets the losses that a fabric says all about, which a sweep has found that
+// began at some time, or nobody knows when (zero): those that it lacks as well, and
+// those that it knows better of, because it began later. Where it contradicts and
+// that is not known, the switch is asked again.
+func (d *Daemon) settle(ctx context.Context, f *topology.Fabric, began time.Time) {
+	d.losses = slices.DeleteFunc(d.losses, func(l loss) bool {
+		node := f.Find(l.node)
+		if node == topology.None || !f.Nodes[node].Ports[l.port].Up() || began.After(l.asked) {
+			return true
+		}
+		if began.IsZero() {
+			d.probe(ctx, umad.Node{GUID: l.node, LID: f.Nodes[node].LID()}, time.Now())
+		}
+		return false
+	})
+}
+
+// without is a fabric without the cables that were lost.
+func (d *Daemon) without(f *topology.Fabric) *topology.Fabric {
+	if len(d.losses) == 0 {
+		return f
+	}
+	f = f.Clone()
+	for _, l := range d.losses {
+		if node := f.Find(l.node); node != topology.None {
+			f.Disconnect(topology.PortRef{Node: node, Port: l.port})
+		}
+	}
+	return withoutStranded(f)
+}
+
+// withoutStranded is the fabric without the switches that have no cable, as a sweep
+// would find it.
+func withoutStranded(f *topology.Fabric) *topology.Fabric {
+	keep := make([]topology.Node, 0, len(f.Nodes))
+	place := make([]int32, len(f.Nodes))
+	for i := range f.Nodes {
+		n := &f.Nodes[i]
+		if n.Kind == topology.Switch && !slices.ContainsFunc(n.Ports, func(p topology.Port) bool { return p.Connected() }) {
+			continue
+		}
+		place[i] = int32(len(keep))
+		keep = append(keep, *n)
+	}
+	if len(keep) == len(f.Nodes) {
+		return f
+	}
+	for i := range keep {
+		for p := range keep[i].Ports {
+			if port := &keep[i].Ports[p]; port.Connected() {
+				port.Peer = place[port.Peer]
+			}
+		}
+	}
+	return &topology.Fabric{Nodes: keep, SM: f.SM}
+}
+
+// sight is the view of a fabric that the manager shows, found by a sweep that began at
+// some time, or nobody knows when (zero).
+func (d *Daemon) sight(ctx context.Context, f *topology.Fabric, began time.Time) (*view, error) {
+	d.shown = f
+	d.settle(ctx, f, began)
+	f = d.without(f)
+	return d.fit(f)
+}
+
+// fit is the view of a fabric through the baseline in force, or a new one while there
+// is none.
+func (d *Daemon) fit(f *topology.Fabric) (*view, error) {
+	base, err := d.baselineFor(f)
+	if err != nil {
+		return nil, err
+	}
+	return newView(f, base, d.cfg.Planning.Exclude)
+}
