@@ -34,11 +34,11 @@ func (m Model) check() error {
 
 // Times is what a plan is predicted to take.
 type Times struct {
-	Before float64 // seconds, moves before the stages
-	Stages float64
-	After  float64
-	Local  float64 // what stays inside servers, which is sent beside the stages
-	Total  float64 // Before + the longer of Stages and Local + After
+	Before float64 `json:"before"` // seconds, moves before the stages
+	Stages float64 `json:"stages"`
+	After  float64 `json:"after"`
+	Local  float64 `json:"local"` // what stays inside servers, which is sent beside the stages
+	Total  float64 `json:"total"` // Before + the longer of Stages and Local + After
 }
 
 // Predict tells how long a plan takes: each part as long as the GPU or NIC with the

@@ -42,7 +42,7 @@ func (s *Simulation) Run() (Frames, error) {
 		a.rows, a.columns = make([]int64, n*n*m), make([]int64, n*n*m)
 	}
 	rng := rand.New(rand.NewPCG(s.Seed, 0x9e3779b97f4a7c15))
-	rate := float64(n*(n-1)*m*m) * s.Rate // packets a slot in all
+	rate := s.rate()
 	var f Frames
 	sum := int64(0)
 	length := int64(1)
@@ -65,6 +65,14 @@ func (s *Simulation) Run() (Frames, error) {
 	return f, nil
 }
 
+// maxArrivals bounds what a simulation takes: a minute or so.
+const maxArrivals = 1e9
+
+// rate is how many packets arrive in a slot, all together.
+func (s *Simulation) rate() float64 {
+	return float64(s.Servers*(s.Servers-1)) * float64(s.GPUs*s.GPUs) * s.Rate
+}
+
 func (s *Simulation) check() error {
 	if err := s.Cluster.check(); err != nil {
 		return err
@@ -76,6 +84,8 @@ func (s *Simulation) check() error {
 		return fmt.Errorf("simulate a rate of %v packets a slot and pair: want 0 to 1", s.Rate)
 	case s.Slots < 1 || s.Warmup < 0 || s.Warmup >= s.Slots:
 		return fmt.Errorf("simulate %d slots with a warm-up of %d: want more slots than that, and none below 0", s.Slots, s.Warmup)
+	case s.rate()*float64(s.Slots) > maxArrivals:
+		return fmt.Errorf("simulate %.3g packets in %d slots: want %.0g at most", s.rate()*float64(s.Slots), s.Slots, maxArrivals)
 	case s.Mode != None && s.Mode != Paper && s.Mode != Rails:
 		return fmt.Errorf("simulate mode %q: want %s, %s or %s", s.Mode, None, Paper, Rails)
 	}

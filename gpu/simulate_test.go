@@ -1,61 +1,81 @@
 package gpu
 
 import (
-	"math"
-	"os"
+	"math/rand/v2"
 	"testing"
 )
 
-// reference are mean frame lengths of (n,m) = (8,2): 10^5 slots, the first 10^4 left
-// out, 20 seeds.
-var reference = []struct {
-	hotspot                  bool
-	rate                     float64
-	unbalanced, paper, rails float64
-	digit                    float64 // the last one given of unbalanced
-}{
-	{false, .015, 3.72, 2.87, 1.21, .01},
-	{false, .035, 26.3, 8.95, 4.03, .1},
-	{false, .055, 190, 36.2, 24.2, 1},
-	{true, .010, 1.99, 1.75, 1.05, .01},
-	{true, .020, 9.37, 4.17, 1.56, .01},
-	{true, .030, 98, 7.05, 2.90, 1},
+// What the simulation counts is what the bounds say of the same packets.
+func TestArrivals(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 0))
+	for range 2000 {
+		n, m := 2+rng.IntN(5), 1+rng.IntN(4)
+		traffic, err := NewTraffic(Cluster{n, m})
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := &arrivals{n: n, m: m, pairs: make([]int64, n*n), rows: make([]int64, n*n*m), columns: make([]int64, n*n*m)}
+		for range rng.IntN(4 * n * m) {
+			i, j, l, k := rng.IntN(n), rng.IntN(n), rng.IntN(m), rng.IntN(m)
+			if i == j {
+				continue
+			}
+			a.pairs[i*n+j]++
+			a.rows[(i*n+j)*m+l]++
+			a.columns[(i*n+j)*m+k]++
+			traffic.Bytes[(i*m+l)*n*m+j*m+k]++
+		}
+		for _, x := range []struct {
+			mode Mode
+			want int64
+		}{{Rails, traffic.Bound()}, {Paper, traffic.BalancedBound()}, {None, traffic.BlockBound()}} { // Paper changes the pairs
+			if got := a.length(x.mode); got != x.want {
+				t.Fatalf("mode %s: a frame of %d slots, want %d", x.mode, got, x.want)
+			}
+		}
+	}
 }
 
-// The mean frame lengths are those of the reference, within 4 standard deviations of
-// the difference of two means and the rounding of the reference.
+// Almost without arrivals, frames are of 1 slot; balanced, Models U and NU are the
+// same; and frames that end after the last slot are left out.
 func TestSimulation(t *testing.T) {
-	seeds, slots := 4, 25_000
-	if os.Getenv("FORS_LONG") == "1" {
-		seeds, slots = 20, 100_000
+	s := Simulation{Cluster: Cluster{8, 2}, Rate: 1e-9, Mode: Rails, Slots: 1000, Warmup: 100}
+	f, err := s.Run()
+	if err != nil || f != (Frames{900, 1, 1}) {
+		t.Errorf("without arrivals: %+v, %v", f, err)
 	}
-	for _, r := range reference {
-		for mode, want := range map[Mode]float64{None: r.unbalanced, Paper: r.paper, Rails: r.rails} {
-			means := make([]float64, seeds)
-			sum, squares := 0.0, 0.0
-			for seed := range means {
-				s := Simulation{Cluster{8, 2}, r.hotspot, r.rate, mode, slots, slots / 10, uint64(seed)}
-				f, err := s.Run()
-				if err != nil {
-					t.Fatal(err)
-				}
-				sum += f.Mean
-				squares += f.Mean * f.Mean
-			}
-			mean := sum / float64(seeds)
-			deviation := math.Sqrt(max(0, squares/float64(seeds)-mean*mean) * float64(seeds) / float64(seeds-1))
-			digit := .01
-			switch {
-			case mode == None:
-				digit = r.digit
-			case want >= 10:
-				digit = .1
-			}
-			allowed := 4*deviation*math.Sqrt(1/float64(seeds)+1./20) + digit/2
-			if math.Abs(mean-want) > allowed {
-				t.Errorf("hotspot %v, r0 = %v, mode %s: mean frame %.4f ± %.4f, want %v within %.4f", r.hotspot, r.rate, mode, mean, deviation, want, allowed)
-			}
-			t.Logf("hotspot %v, r0 = %v, mode %s: mean frame %.4f ± %.4f, reference %v", r.hotspot, r.rate, mode, mean, deviation, want)
+	for _, mode := range []Mode{Paper, Rails} {
+		s := Simulation{Cluster: Cluster{4, 3}, Rate: .05, Mode: mode, Slots: 5000, Warmup: 500, Seed: 3}
+		u, err := s.Run()
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Hotspot = true
+		nu, err := s.Run()
+		if err != nil || u != nu || u.Mean <= 1 || float64(u.Max) < u.Mean {
+			t.Errorf("mode %s: %+v in Model U, %+v in Model NU, %v", mode, u, nu, err)
+		}
+	}
+	s = Simulation{Cluster: Cluster{2, 1}, Rate: 1, Mode: None, Slots: 200, Warmup: 100}
+	for s.Seed = range 20 {
+		f, err := s.Run()
+		if err != nil || float64(f.Count)*f.Mean > 100+float64(f.Max) {
+			t.Errorf("seed %d: %+v in 100 slots, %v", s.Seed, f, err)
+		}
+	}
+}
+
+func TestSimulationRefuses(t *testing.T) {
+	for _, s := range []Simulation{
+		{},
+		{Cluster: Cluster{1, 2}, Mode: Rails, Slots: 10},
+		{Cluster: Cluster{2, 2}, Mode: Rails, Slots: 10, Rate: -1},
+		{Cluster: Cluster{2, 2}, Mode: Rails, Slots: 10, Warmup: 10},
+		{Cluster: Cluster{2, 2}, Mode: MinMove, Slots: 10},
+		{Cluster: Cluster{128, 8}, Mode: Rails, Slots: 1e6, Rate: 1},
+	} {
+		if f, err := s.Run(); err == nil {
+			t.Errorf("%+v gives %+v", s, f)
 		}
 	}
 }

@@ -15,6 +15,9 @@ import (
 var sets = []*chart.Set{
 	&forsScenarios,
 	&forsPhases,
+	&gpuFrames,
+	&gpuTable,
+	&gpuStages,
 }
 
 // Names lists the sets.

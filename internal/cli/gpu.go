@@ -1,0 +1,331 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"forsd/gpu"
+	"forsd/internal/matrix"
+)
+
+func gpuCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "gpu",
+		Short: "Schedule all-to-all exchanges of GPU clusters with servers of several GPUs and NICs",
+		Long: `The commands of gpu work on clusters of two tiers: servers with as many NICs as
+GPUs and a fast switch inside, and a network between them. They plan exchanges in
+stages, in each of which a NIC sends to one other and receives from one; generate
+traffic; and simulate frames that follow the traffic as it comes.`,
+	}
+	cmd.AddCommand(gpuScheduleCommand(), gpuReplayCommand(), gpuGenerateCommand(), gpuSimulateCommand(), gpuPlotCommand())
+	return cmd
+}
+
+// trafficFlags are the flags by which a command is given traffic.
+type trafficFlags struct {
+	traffic       string
+	routing       string
+	tokenBytes    int64
+	back          bool
+	gpusPerServer int
+}
+
+func (f *trafficFlags) register(cmd *cobra.Command) {
+	fs := cmd.Flags()
+	fs.StringVar(&f.traffic, "traffic", "", "matrix of bytes, a row for each sending GPU: CSV, NPY or JSON; - is standard input")
+	fs.StringVar(&f.routing, "routing", "", "instead: matrix of tokens, a row for each GPU and a column for each expert")
+	fs.Int64Var(&f.tokenBytes, "token-bytes", 0, "bytes of a token, with --routing")
+	fs.BoolVar(&f.back, "return", false, "plan the way back, with --routing: from the experts to where the tokens came from")
+	fs.IntVar(&f.gpusPerServer, "gpus-per-server", 0, "GPUs, and NICs, of a server")
+}
+
+// read reads the traffic.
+func (f *trafficFlags) read(cmd *cobra.Command) (*gpu.Traffic, error) {
+	file, what := f.traffic, "traffic"
+	switch {
+	case f.traffic != "" && f.routing != "":
+		return nil, errors.New("--traffic and --routing are both given: one of them says what is to be sent")
+	case f.traffic == "" && f.routing == "":
+		return nil, errors.New("--traffic is missing: name a matrix of bytes (CSV, NPY or JSON), or - for standard input")
+	case f.routing != "":
+		file, what = f.routing, "routing"
+	case f.tokenBytes != 0 || f.back:
+		return nil, errors.New("--token-bytes and --return go with --routing, and --traffic is of bytes already")
+	}
+	if f.gpusPerServer < 1 {
+		return nil, fmt.Errorf("--gpus-per-server %d: say how many GPUs a server has", f.gpusPerServer)
+	}
+	o := matrix.Options{Square: f.traffic != "", Integer: true, MaxSide: gpu.MaxRanks}
+	if f.routing != "" {
+		o.MaxSide = 0
+	}
+	m, err := readMatrix(cmd, file, o)
+	if err != nil {
+		return nil, err
+	}
+	c, err := gpu.Of(m.Rows, f.gpusPerServer)
+	if err != nil {
+		return nil, fmt.Errorf("--%s %s with --gpus-per-server %d: %w", what, file, f.gpusPerServer, err)
+	}
+	var t *gpu.Traffic
+	if f.traffic != "" {
+		t, err = gpu.FromEntries(c, m.Data)
+	} else {
+		t, err = gpu.FromRouting(c, m.Cols, m.Data, f.tokenBytes)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("--%s %s: %w", what, file, err)
+	}
+	if f.back {
+		t = t.Transpose()
+	}
+	return t, nil
+}
+
+// readMatrix reads a matrix from a file, or from standard input where path is -.
+func readMatrix(cmd *cobra.Command, path string, o matrix.Options) (*matrix.Dense, error) {
+	if path == "-" {
+		return matrix.Read(cmd.InOrStdin(), "standard input", o)
+	}
+	return matrix.ReadFile(path, o)
+}
+
+// gpuScheduleFlags are the flags of forsctl gpu schedule.
+type gpuScheduleFlags struct {
+	trafficFlags
+	options       gpu.Options
+	mode          string
+	out, programs string
+}
+
+func gpuScheduleCommand() *cobra.Command {
+	f := gpuScheduleFlags{options: gpu.Options{Model: gpu.DefaultModel}}
+	cmd := &cobra.Command{
+		Use:   "schedule --traffic FILE --gpus-per-server N",
+		Short: "Plan an exchange in stages, with moves inside the servers before and after",
+		Long: `Schedule plans what each GPU has for each other: which bytes move to another GPU of
+their server first, which NIC sends to which in each stage, and which bytes move on
+inside their server after that. The plan is carried out, byte by byte, before anything
+is printed.
+
+The modes: bytes makes few long stages, and fewer with --grain or --max-stretch; rails
+keeps to the length of the paper's Eq. 26 exactly; minmove does too and moves as little
+as that allows inside servers; paper is the published scheme; none moves nothing. auto,
+the default, takes that with the least predicted time.
+
+Every rank may plan for itself: the same input gives the same plan. --out writes the
+lists of all ranks in a compact form that docs/gpu.md describes.`,
+		Example: `  forsctl gpu schedule --traffic bytes.csv --gpus-per-server 8
+  forsctl gpu schedule --routing tokens.npy --token-bytes 14336 --gpus-per-server 8 --out exchange.bin
+  forsctl gpu schedule --traffic bytes.csv --gpus-per-server 8 --mode bytes --max-stretch 1.05 --json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
+	}
+	f.trafficFlags.register(cmd)
+	fs := cmd.Flags()
+	fs.StringVar(&f.mode, "mode", string(gpu.Auto), "auto, bytes, rails, minmove, paper or none")
+	fs.Int64Var(&f.options.Grain, "grain", 0, "bytes to round a NIC's share up to (bytes), or of a packet, which is not divided (other modes)")
+	fs.Float64Var(&f.options.MaxStretch, "max-stretch", 0, "how many times the least length the stages may have, to be fewer: 1.05 for 5 % (bytes, auto)")
+	fs.BoolVar(&f.options.Fewest, "fewest", false, "look longer for fewer stages (bytes, auto)")
+	fs.Float64Var(&f.options.Model.B1, "b1", gpu.DefaultModel.B1, "bytes a second of a GPU inside its server")
+	fs.Float64Var(&f.options.Model.B2, "b2", gpu.DefaultModel.B2, "bytes a second of a NIC")
+	fs.DurationVar(&f.options.Model.Latency, "latency", gpu.DefaultModel.Latency, "what it takes to start a stage")
+	fs.StringVar(&f.out, "out", "", "write the lists of all ranks to this file, in binary; - is standard output")
+	fs.StringVar(&f.programs, "programs", "", "write the lists of all ranks to this file, as JSON; - is standard output")
+	return cmd
+}
+
+// run plans, carries the plan out, and prints it.
+func (f *gpuScheduleFlags) run(cmd *cobra.Command) error {
+	for _, x := range [][2]string{{"out", f.out}, {"programs", f.programs}} {
+		if x[1] != "" {
+			if err := checkOut(cmd, x[0], x[1], "the ranks' lists"); err != nil {
+				return err
+			}
+		}
+	}
+	t, err := f.read(cmd)
+	if err != nil {
+		return err
+	}
+	f.options.Mode = gpu.Mode(f.mode)
+	var planner gpu.Planner
+	start := time.Now()
+	plan, err := planner.Plan(t, f.options)
+	if err != nil {
+		return err
+	}
+	elapsed := time.Since(start)
+	if err := gpu.Verify(t, plan); err != nil {
+		return fmt.Errorf("the plan fails its replay, which is a fault of forsctl: %w", err)
+	}
+	if f.out != "" {
+		if err := writeOut(cmd, f.out, plan.Encode()); err != nil {
+			return err
+		}
+	}
+	if f.programs != "" {
+		var list bytes.Buffer
+		if err := json.NewEncoder(&list).Encode(plan.Programs()); err != nil {
+			return err
+		}
+		if err := writeOut(cmd, f.programs, list.Bytes()); err != nil {
+			return err
+		}
+	}
+	report := plan.Report(f.options.Model)
+	switch {
+	case wantsJSON(cmd):
+		return printJSON(cmd, report)
+	case f.out == "-" || f.programs == "-":
+		return nil
+	}
+	return printExchange(cmd, report, elapsed)
+}
+
+// printExchange shows people a plan.
+func printExchange(cmd *cobra.Command, r *gpu.Report, elapsed time.Duration) error {
+	w := newTable(cmd.OutOrStdout())
+	fmt.Fprintf(w, "cluster\t%s with %s each\n", plural(r.Servers, "server", "servers"), plural(r.GPUs, "GPU", "GPUs"))
+	fmt.Fprintf(w, "mode\t%s\n", modeText(r))
+	fmt.Fprintf(w, "length\t%d bytes a NIC, %s\n", r.Length, overText(r.Length, r.Bound))
+	fmt.Fprintf(w, "stages\t%d\n", len(r.Stages))
+	fmt.Fprintf(w, "moved inside servers\t%d bytes before, %d after\n", r.MovesBefore, r.MovesAfter)
+	p := &r.Predicted
+	fmt.Fprintf(w, "predicted\t%s: %s before, %s of stages, %s after; %s inside servers beside the stages\n",
+		ms(1000*p.Total), ms(1000*p.Before), ms(1000*p.Stages), ms(1000*p.After), ms(1000*p.Local))
+	fmt.Fprintf(w, "planned in\t%s, and carried out byte by byte: every message arrives\n", took(elapsed))
+	return w.Flush()
+}
+
+func modeText(r *gpu.Report) string {
+	if r.Grain > 1 {
+		return fmt.Sprintf("%s, grain %d", r.Mode, r.Grain)
+	}
+	return string(r.Mode)
+}
+
+// overText compares a length with its bound.
+func overText(length, bound int64) string {
+	switch {
+	case length <= bound:
+		return "the least there can be"
+	case bound == 0 || length-bound < bound/1000:
+		return fmt.Sprintf("%d more than the bound of %d", length-bound, bound)
+	}
+	return fmt.Sprintf("%.1f %% over the bound of %d", 100*float64(length-bound)/float64(bound), bound)
+}
+
+func gpuReplayCommand() *cobra.Command {
+	var f trafficFlags
+	var exchange string
+	cmd := &cobra.Command{
+		Use:   "replay --traffic FILE --gpus-per-server N --exchange FILE",
+		Short: "Carry out the lists of all ranks and check that every byte arrives once",
+		Long: `Replay reads what forsctl gpu schedule --out wrote and carries it out: every byte of
+every message must be read once, travel over one NIC at each end, and arrive once, in
+its place; and no NIC may send to or receive from more than one other in a stage, nor
+more than the stage's length. It prints the first violation.`,
+		Example: `  forsctl gpu replay --traffic bytes.csv --gpus-per-server 8 --exchange exchange.bin`,
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			data, err := readFile("exchange", exchange, "a file of forsctl gpu schedule --out")
+			if err != nil {
+				return err
+			}
+			t, err := f.read(cmd)
+			if err != nil {
+				return err
+			}
+			v, err := gpu.Decode(data)
+			if err != nil {
+				return fmt.Errorf("%s: %w", exchange, err)
+			}
+			if v.Cluster != t.Cluster {
+				return violated{fmt.Errorf("%s is for %d servers of %d GPUs, the traffic for %d of %d", exchange, v.Servers, v.GPUs, t.Servers, t.GPUs)}
+			}
+			programs, err := v.Programs()
+			if err != nil {
+				return violated{fmt.Errorf("%s: %w", exchange, err)}
+			}
+			if err := gpu.Replay(t, v.Lengths, programs); err != nil {
+				return violated{fmt.Errorf("%s: %w", exchange, err)}
+			}
+			if wantsJSON(cmd) {
+				return printJSON(cmd, map[string]any{"ok": true, "stages": len(v.Lengths), "length": v.Length})
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "ok: every byte arrives once, in %s\n", plural(len(v.Lengths), "stage", "stages"))
+			return err
+		},
+	}
+	f.register(cmd)
+	cmd.Flags().StringVar(&exchange, "exchange", "", "what forsctl gpu schedule --out wrote")
+	return cmd
+}
+
+func gpuGenerateCommand() *cobra.Command {
+	var c gpu.Cluster
+	var pattern, out string
+	var mean int64
+	var skew float64
+	var seed uint64
+	cmd := &cobra.Command{
+		Use:   "generate --servers N --gpus-per-server N",
+		Short: "Generate traffic between GPUs of different servers, as CSV",
+		Long: `Generate prints a matrix of bytes, a row for each sending GPU. The patterns: uniform
+draws each message from 0 to twice the mean; hotspot moves the share --skew of what
+servers have for each other to their first GPUs; zipf has each GPU's destinations fall
+as rank^−skew; moe routes tokens to the top two of as many experts as GPUs, whose
+popularity falls as rank^−skew.`,
+		Example: `  forsctl gpu generate --servers 8 --gpus-per-server 8 --pattern moe --skew 0.7 --out bytes.csv`,
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if wantsJSON(cmd) {
+				return errors.New("--json: generate prints CSV, which --traffic reads")
+			}
+			t, err := gpu.Generate(c, gpu.Pattern(pattern), mean, skew, seed)
+			if err != nil {
+				return err
+			}
+			return writeOut(cmd, out, trafficCSV(t))
+		},
+	}
+	fs := cmd.Flags()
+	fs.IntVar(&c.Servers, "servers", 8, "servers")
+	fs.IntVar(&c.GPUs, "gpus-per-server", 8, "GPUs, and NICs, of a server")
+	fs.StringVar(&pattern, "pattern", string(gpu.Uniform), "uniform, hotspot, zipf or moe")
+	fs.Int64Var(&mean, "mean", 1<<20, "bytes from one GPU to another, on average")
+	fs.Float64Var(&skew, "skew", 0.5, "how uneven the traffic is, see above")
+	fs.Uint64Var(&seed, "seed", 1, "seed of the random numbers")
+	fs.StringVar(&out, "out", "-", "file to write; - is standard output")
+	return cmd
+}
+
+// trafficCSV is a row of numbers for each GPU.
+func trafficCSV(t *gpu.Traffic) []byte {
+	var out []byte
+	for at, v := range t.Bytes {
+		out = strconv.AppendInt(out, v, 10)
+		if (at+1)%t.Ranks() == 0 {
+			out = append(out, '\n')
+		} else {
+			out = append(out, ',')
+		}
+	}
+	return out
+}
+
+// makeDir makes the directory of an --out flag.
+func makeDir(dir string) error {
+	if dir == "" {
+		return errors.New("--out is missing: name a directory for the pictures")
+	}
+	return os.MkdirAll(dir, 0o755)
+}

@@ -1,0 +1,185 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"forsd/gpu"
+	"forsd/internal/figures"
+)
+
+// frameSchemes are the schemes of frames, in the order in which they are printed.
+var frameSchemes = []struct {
+	mode gpu.Mode
+	name string
+}{{gpu.None, "no balancing"}, {gpu.Paper, "Sec. IV, Eq. 11"}, {gpu.Rails, "Eq. 26"}}
+
+// gpuSimulateFlags are the flags of forsctl gpu simulate.
+type gpuSimulateFlags struct {
+	gpu.Simulation
+	model string
+	rates []float64
+	seeds int
+}
+
+// frameRow is the mean frame length for a rate and a scheme.
+type frameRow struct {
+	Rate      float64  `json:"r0"`
+	Mode      gpu.Mode `json:"mode"`
+	Mean      float64  `json:"mean_frame"`
+	Deviation float64  `json:"deviation"` // of the seeds' means
+	Max       int64    `json:"max_frame"`
+	Frames    int      `json:"frames"`
+}
+
+func gpuSimulateCommand() *cobra.Command {
+	f := gpuSimulateFlags{}
+	cmd := &cobra.Command{
+		Use:   "simulate --rate R0…",
+		Short: "Simulate frames that serve what arrived during the one before (Sec. VI of the paper)",
+		Long: `Simulate lets packets arrive at random and plans frame after frame, each of which
+serves what arrived during the one before. It prints the mean length of a frame, in
+slots of one packet a NIC: without balancing, with the published balancing, and with
+frames of the length of Eq. 26, which modes rails and minmove attain.
+
+Model u has the same rate r0 for all pairs of GPUs of different servers, model nu
+concentrates what two servers have for each other on their first GPUs.`,
+		Example: `  forsctl gpu simulate --rate 0.015 --rate 0.035 --rate 0.055
+  forsctl gpu simulate --model nu --rate 0.03 --seeds 20 --json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
+	}
+	fs := cmd.Flags()
+	fs.IntVar(&f.Servers, "servers", 8, "servers")
+	fs.IntVar(&f.GPUs, "gpus-per-server", 2, "GPUs, and NICs, of a server")
+	fs.StringVar(&f.model, "model", "u", "u (uniform) or nu (hotspot)")
+	fs.Float64SliceVar(&f.rates, "rate", nil, "r0, packets a slot and pair of GPUs; repeatable")
+	fs.IntVar(&f.Slots, "slots", 100_000, "slots of a run")
+	fs.IntVar(&f.Warmup, "warmup", 10_000, "slots whose frames are left out")
+	fs.IntVar(&f.seeds, "seeds", 1, "runs, each with a seed of its own")
+	return cmd
+}
+
+// run simulates all rates, schemes and seeds.
+func (f *gpuSimulateFlags) run(cmd *cobra.Command) error {
+	switch strings.ToLower(f.model) {
+	case "u":
+	case "nu":
+		f.Hotspot = true
+	default:
+		return fmt.Errorf("--model %q: want u or nu", f.model)
+	}
+	if len(f.rates) == 0 {
+		return fmt.Errorf("--rate is missing: give r0, packets a slot and pair of GPUs, below %.4f for %d servers of %d GPUs",
+			1/float64(max(1, (f.Servers-1)*f.GPUs)), f.Servers, f.GPUs)
+	}
+	if f.seeds < 1 || f.seeds > 1000 {
+		return fmt.Errorf("--seeds %d: want 1 to 1000", f.seeds)
+	}
+	bar := progress(cmd, len(f.rates)*len(frameSchemes)*f.seeds)
+	defer func() { _ = bar.Finish() }()
+	var rows []frameRow
+	for _, rate := range f.rates {
+		for _, scheme := range frameSchemes {
+			bar.Describe(fmt.Sprintf("r0 = %v, %s", rate, scheme.name))
+			row, err := f.row(cmd.Context(), rate, scheme.mode, func() { _ = bar.Add(1) })
+			if err != nil {
+				return err
+			}
+			rows = append(rows, row)
+		}
+	}
+	_ = bar.Finish()
+	if wantsJSON(cmd) {
+		return printJSON(cmd, map[string]any{"version": 1, "servers": f.Servers, "gpus_per_server": f.GPUs, "model": strings.ToLower(f.model),
+			"slots": f.Slots, "warmup": f.Warmup, "seeds": f.seeds, "frames": rows})
+	}
+	w := newTable(cmd.OutOrStdout())
+	fmt.Fprint(w, "r0")
+	for _, scheme := range frameSchemes {
+		fmt.Fprintf(w, "\t%s", scheme.name)
+	}
+	fmt.Fprintln(w)
+	for at := 0; at < len(rows); at += len(frameSchemes) {
+		fmt.Fprint(w, rows[at].Rate)
+		for _, row := range rows[at : at+len(frameSchemes)] {
+			fmt.Fprintf(w, "\t%.2f", row.Mean)
+			if f.seeds > 1 {
+				fmt.Fprintf(w, " ± %.2f", row.Deviation)
+			}
+		}
+		fmt.Fprintln(w)
+	}
+	return w.Flush()
+}
+
+// row simulates all seeds.
+func (f *gpuSimulateFlags) row(ctx context.Context, rate float64, mode gpu.Mode, step func()) (frameRow, error) {
+	row := frameRow{Rate: rate, Mode: mode}
+	sum, squares := 0.0, 0.0
+	s := f.Simulation
+	s.Rate, s.Mode = rate, mode
+	for seed := range f.seeds {
+		if ctx.Err() != nil {
+			return row, context.Cause(ctx)
+		}
+		s.Seed = uint64(seed)
+		frames, err := s.Run()
+		if err != nil {
+			return row, err
+		}
+		sum += frames.Mean
+		squares += frames.Mean * frames.Mean
+		row.Max = max(row.Max, frames.Max)
+		row.Frames += frames.Count
+		step()
+	}
+	n := float64(f.seeds)
+	row.Mean = sum / n
+	if n > 1 {
+		row.Deviation = math.Sqrt(max(0, squares-sum*sum/n) / (n - 1))
+	}
+	return row, nil
+}
+
+// gpuSets are the sets of figures of forsctl gpu plot.
+var gpuSets = []string{"gpu-frames", "gpu-stages"}
+
+func gpuPlotCommand() *cobra.Command {
+	var out string
+	cmd := &cobra.Command{
+		Use:   "plot --out DIR",
+		Short: "Draw the paper's Figs. 2 and 3, and stages and length against GPUs",
+		Long: `Plot measures and draws: the mean frame length against r0 as in Figs. 2 and 3 of the
+paper, without balancing, with it, and by Eq. 26; and the stages and the length of
+plans against the number of GPUs. DIR gets SVG, PNG, and the numbers as CSV.`,
+		Example: `  forsctl gpu plot --out figures`,
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := makeDir(out); err != nil {
+				return err
+			}
+			bar := progress(cmd, 1)
+			err := figures.Make(cmd.Context(), out, func(done, total int, what string) {
+				bar.ChangeMax(total)
+				bar.Describe(what)
+				_ = bar.Set(done)
+			}, gpuSets...)
+			_ = bar.Finish()
+			if err != nil {
+				return err
+			}
+			if wantsJSON(cmd) {
+				return printJSON(cmd, map[string]any{"out": out, "sets": gpuSets})
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s has the figures of %s\n", out, strings.Join(gpuSets, " and "))
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&out, "out", "", "directory for the pictures and their numbers")
+	return cmd
+}
