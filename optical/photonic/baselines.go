@@ -24,6 +24,9 @@ func Baselines(in *Instance) ([]Baseline, error) {
 	if err := in.Check(); err != nil {
 		return nil, err
 	}
+	if in.empty() {
+		return nil, nil
+	}
 	static, err := climbAll(in, Options{Method: Paper, Reconfigurations: 1, packed: true})
 	if err != nil {
 		return nil, err

@@ -3,6 +3,7 @@ package photonic
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 )
 
@@ -18,6 +19,16 @@ func (t Time) US() float64 { return float64(t) / float64(Microsecond) }
 // MarshalJSON tells the time in microseconds.
 func (t Time) MarshalJSON() ([]byte, error) {
 	return strconv.AppendFloat(nil, t.US(), 'f', -1, 64), nil
+}
+
+// UnmarshalJSON reads microseconds.
+func (t *Time) UnmarshalJSON(text []byte) error {
+	us, err := strconv.ParseFloat(string(text), 64)
+	if err != nil || math.Abs(us) > float64(math.MaxInt64/2/Microsecond) {
+		return fmt.Errorf("%s is no time in microseconds", text)
+	}
+	*t = Micros(us)
+	return nil
 }
 
 // Micros is the time of so many microseconds, to the next picosecond.
@@ -36,16 +47,20 @@ const (
 	MaxDegree = 16
 	// MaxChunks is the most chunks of all messages together where they have many sizes.
 	MaxChunks = 1 << 20
-	// maxTime is the longest time of a reconfiguration or a message: an hour.
+	// maxReconfig is the longest reconfiguration: ten minutes.
+	maxReconfig = 600 * 1_000_000 * Microsecond
+	// maxTime is the longest time of a message to all others, one after another: an
+	// hour. Costs then stay below maxCost.
 	maxTime = 3600 * 1_000_000 * Microsecond
+	maxCost = 1 << 62
 )
 
 // Link is the cost model of a link (paper, section 2.1): a chunk takes α and its
 // bytes at the bandwidth; a message goes in chunks, one after another.
 type Link struct {
-	Alpha Time    // α, of each chunk on each hop
-	Gbps  float64 // bandwidth, 1/β
-	Chunk int64   // bytes of a chunk; the last one of a message may be smaller
+	Alpha Time    `json:"alpha_us"` // α, of each chunk on each hop
+	Gbps  float64 `json:"gbps"`     // bandwidth, 1/β
+	Chunk int64   `json:"chunk"`    // bytes of a chunk; the last one of a message may be smaller
 }
 
 // ChunkTime is the time of one chunk of so many bytes on one hop.
@@ -74,11 +89,12 @@ const DefaultMessage = 32_000_000
 
 // Instance is an exchange to be planned.
 type Instance struct {
-	GPUs, Degree int  // n and k
-	Reconfig     Time // R
-	Link         Link
-	Message      int64   // bytes from each GPU to each other
-	Sizes        []int64 // [source][destination] bytes where they differ; the diagonal is 0
+	GPUs     int     `json:"gpus"`        // n
+	Degree   int     `json:"degree"`      // k
+	Reconfig Time    `json:"reconfig_us"` // R
+	Link     Link    `json:"link"`
+	Message  int64   `json:"message"`         // bytes from each GPU to each other, or their mean
+	Sizes    []int64 `json:"sizes,omitempty"` // [source][destination] bytes where they differ; the diagonal is 0
 }
 
 // Check tells what is wrong with the instance.
@@ -96,15 +112,15 @@ func (in *Instance) Check() error {
 		return fmt.Errorf("plan %d GPUs on %d switches: want a degree from 1 to %d", n, in.Degree, MaxDegree)
 	case n < 2 || n > most:
 		return fmt.Errorf("plan %d GPUs of degree %d: want from 2 to %d GPUs (degree 1: %d, higher degrees: %d, messages of many sizes: %d)", n, in.Degree, most, MaxGPUs, MaxWide, MaxVaried)
-	case in.Reconfig < 0 || in.Reconfig > maxTime:
-		return fmt.Errorf("a reconfiguration of %g µs: want from 0 to an hour", in.Reconfig.US())
+	case in.Reconfig < 0 || in.Reconfig > maxReconfig:
+		return fmt.Errorf("a reconfiguration of %g µs: want from 0 to ten minutes", in.Reconfig.US())
 	case l.Alpha < 0 || l.Alpha > maxTime || !(l.Gbps >= 0.001 && l.Gbps <= 1e6) || l.Chunk < 1 || l.Chunk > 1<<40:
 		return fmt.Errorf("a link with α = %g µs, %g Gb/s and chunks of %d bytes: want α from 0 to an hour, from 0.001 to 1e6 Gb/s, and chunks from 1 byte to 1 TiB", l.Alpha.US(), l.Gbps, l.Chunk)
 	case in.Message < 1 || in.Message > 1<<40 || in.Link.Chunks(in.Message) > 1<<20:
 		return fmt.Errorf("messages of %d bytes in chunks of %d: want from 1 byte to 1 TiB, in at most %d chunks", in.Message, l.Chunk, 1<<20)
 	}
 	if t := in.Link.Time(in.Message); t > maxTime/Time(n) {
-		return fmt.Errorf("a message takes %g µs on a hop: want less than %g", t.US(), (maxTime / Time(n)).US())
+		return fmt.Errorf("a message of %d bytes takes %g µs on a hop: want less than %g", in.Message, t.US(), (maxTime / Time(n)).US())
 	}
 	if in.Sizes == nil {
 		return nil
@@ -126,12 +142,20 @@ func (in *Instance) checkSizes() error {
 		case src == dst && b != 0:
 			return fmt.Errorf("GPU %d has a message of %d bytes for itself: want 0 on the diagonal", src, b)
 		}
+		if t := in.Link.Time(b); t > maxTime/Time(n) {
+			return fmt.Errorf("the message of %d bytes from GPU %d to GPU %d takes %g µs on a hop: want less than %g", b, i/n, i%n, t.US(), (maxTime / Time(n)).US())
+		}
 		chunks += in.Link.Chunks(b)
 	}
 	if chunks > MaxChunks {
 		return fmt.Errorf("%d chunks in all: want at most %d, by larger chunks", chunks, MaxChunks)
 	}
 	return nil
+}
+
+// empty tells that there is nothing to send.
+func (in *Instance) empty() bool {
+	return in.Sizes != nil && !slices.ContainsFunc(in.Sizes, func(b int64) bool { return b > 0 })
 }
 
 // T is the time of a message of one hop; where sizes differ, of their mean.

@@ -166,6 +166,9 @@ func (w *wides) next() (bool, error) {
 }
 
 func (w *wides) plan(d int) (*Plan, error) {
+	if d == len(w.routes) {
+		return w.routing().plan(Greedy)
+	}
 	first := newWideGreedy(w.wideGreedy.n, w.wideGreedy.k, w.search)
 	for len(first.routes) < d && first.next() {
 	}

@@ -32,6 +32,9 @@ func Make(in *Instance, o Options) (*Plan, error) {
 	if d := o.Reconfigurations; d < 0 || d > in.direct() {
 		return nil, fmt.Errorf("%d reconfigurations: want from 1 to %d, at which every pair has a link of its own, or 0 to choose", d, in.direct())
 	}
+	if in.empty() {
+		return &Plan{GPUs: in.GPUs, Degree: in.Degree, Method: o.Method, Family: "none"}, nil
+	}
 	o.packed = o.Method != Paper
 	best, err := climbAll(in, o)
 	if err != nil {

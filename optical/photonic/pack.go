@@ -1,7 +1,5 @@
 package photonic
 
-import "container/heap"
-
 // leg is the part of a flow's way on one topology.
 type leg struct {
 	flow  int32
@@ -18,9 +16,9 @@ type packer struct {
 	switches []uint16 // [link]
 	legs     []leg
 	hops     []Hop
-	free     []Time      // [link]
-	queue    [][]waiting // [link] heaps of what waits
-	events   events
+	free     []Time           // [link]
+	queue    []queue[waiting] // [link] what waits
+	events   queue[event]
 }
 
 // waiting is a chunk before its next hop.
@@ -40,7 +38,8 @@ func (w waiting) before(v waiting) bool {
 	return w.leg < v.leg
 }
 
-// event is a chunk that arrives, or a link that falls free where leg is −1.
+// event is a chunk that arrives, or a link that falls free where leg is −1. What
+// comes at one time is handled in an order of its own.
 type event struct {
 	at    Time
 	leg   int32
@@ -48,11 +47,24 @@ type event struct {
 	hop   int32 // the next one; of a link, the link
 }
 
+func (e event) before(f event) bool {
+	if e.at != f.at {
+		return e.at < f.at
+	}
+	if e.leg != f.leg {
+		return e.leg < f.leg
+	}
+	if e.chunk != f.chunk {
+		return e.chunk < f.chunk
+	}
+	return e.hop < f.hop
+}
+
 // pack returns the hops of some legs on a topology in the order of their starts,
 // and the time they take. switches are those of the links.
 func pack(in *Instance, topology int32, switches []uint16, legs []leg) ([]Hop, Time) {
 	links := in.GPUs * in.Degree
-	p := &packer{in: in, topology: topology, switches: switches, legs: legs, free: make([]Time, links), queue: make([][]waiting, links)}
+	p := &packer{in: in, topology: topology, switches: switches, legs: legs, free: make([]Time, links), queue: make([]queue[waiting], links)}
 	for i := range legs {
 		src, dst := int(legs[i].flow)/in.GPUs, int(legs[i].flow)%in.GPUs
 		for c := range in.Link.Chunks(in.size(src, dst)) {
@@ -68,7 +80,7 @@ func pack(in *Instance, topology int32, switches []uint16, legs []leg) ([]Hop, T
 		now := p.events[0].at
 		end, touched = now, touched[:0]
 		for len(p.events) > 0 && p.events[0].at == now {
-			e := heap.Pop(&p.events).(event)
+			e := p.events.pop()
 			switch {
 			case e.leg < 0:
 				touched = append(touched, e.hop)
@@ -87,41 +99,8 @@ func pack(in *Instance, topology int32, switches []uint16, legs []leg) ([]Hop, T
 func (p *packer) arrive(leg, chunk, hop int32) int32 {
 	links := p.legs[leg].links
 	l := links[hop]
-	w := waiting{int32(len(links)) - hop, leg, chunk}
-	q := append(p.queue[l], w)
-	i := len(q) - 1
-	for i > 0 && w.before(q[(i-1)/2]) {
-		q[i] = q[(i-1)/2]
-		i = (i - 1) / 2
-	}
-	q[i] = w
-	p.queue[l] = q
+	p.queue[l].push(waiting{int32(len(links)) - hop, leg, chunk})
 	return l
-}
-
-// take removes the first of a queue.
-func take(q []waiting) (waiting, []waiting) {
-	first, last := q[0], q[len(q)-1]
-	q = q[:len(q)-1]
-	i := 0
-	for {
-		child := 2*i + 1
-		if child >= len(q) {
-			break
-		}
-		if child+1 < len(q) && q[child+1].before(q[child]) {
-			child++
-		}
-		if !q[child].before(last) {
-			break
-		}
-		q[i] = q[child]
-		i = child
-	}
-	if len(q) > 0 {
-		q[i] = last
-	}
-	return first, q
 }
 
 // send starts the next chunk on a link that is free.
@@ -129,14 +108,13 @@ func (p *packer) send(link int32, now Time) {
 	if p.free[link] > now || len(p.queue[link]) == 0 {
 		return
 	}
-	var w waiting
-	w, p.queue[link] = take(p.queue[link])
+	w := p.queue[link].pop()
 	leg := &p.legs[w.leg]
 	done := now + p.chunkTime(leg.flow, w.chunk)
 	p.free[link] = done
 	p.hops = append(p.hops, Hop{Start: now, Topology: p.topology, Flow: leg.flow, Chunk: w.chunk, Switch: int32(p.switches[link])})
-	heap.Push(&p.events, event{done, -1, 0, link})
-	heap.Push(&p.events, event{done, w.leg, w.chunk, int32(len(leg.links)) - w.left + 1})
+	p.events.push(event{done, -1, 0, link})
+	p.events.push(event{done, w.leg, w.chunk, int32(len(leg.links)) - w.left + 1})
 }
 
 // chunkTime is the time of a chunk of a flow: all are full but the last.
@@ -146,42 +124,21 @@ func (p *packer) chunkTime(flow, chunk int32) Time {
 	return p.in.Link.ChunkTime(min(bytes, p.in.Link.Chunk))
 }
 
-// events is a heap, the earliest on top. What comes at one time is handled in an
-// order of its own.
-type events []event
-
-func (e events) Len() int { return len(e) }
-func (e events) Less(i, j int) bool {
-	a, b := &e[i], &e[j]
-	if a.at != b.at {
-		return a.at < b.at
-	}
-	if a.leg != b.leg {
-		return a.leg < b.leg
-	}
-	if a.chunk != b.chunk {
-		return a.chunk < b.chunk
-	}
-	return a.hop < b.hop
-}
-func (e events) Swap(i, j int) { e[i], e[j] = e[j], e[i] }
-func (e *events) Push(x any)   { *e = append(*e, x.(event)) }
-func (e *events) Pop() any {
-	old := *e
-	last := old[len(old)-1]
-	*e = old[:len(old)-1]
-	return last
-}
-
-// plan makes a plan without rounds of a mesh.
-func (m *mesh) plan(in *Instance, method Method) (*Plan, error) {
-	p := &Plan{GPUs: m.n, Degree: m.k, Method: method, Family: "kautz"}
+// legs are the paths by topology.
+func (m *mesh) legs() [][]leg {
 	legs := make([][]leg, len(m.next))
 	for flow, w := range m.paths {
 		if len(w.links) > 0 {
 			legs[w.topology] = append(legs[w.topology], leg{int32(flow), w.links})
 		}
 	}
+	return legs
+}
+
+// plan makes a plan without rounds of a mesh.
+func (m *mesh) plan(in *Instance, method Method) (*Plan, error) {
+	p := &Plan{GPUs: m.n, Degree: m.k, Method: method, Family: "kautz"}
+	legs := m.legs()
 	for i, next := range m.next {
 		rows, switches, err := permutations(m.n, m.k, next)
 		if err != nil {

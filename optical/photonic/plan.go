@@ -26,43 +26,43 @@ type Topology struct {
 // messages from every position p to p+x mod n; all move alike. They go over the
 // switch Switches[t] in hop t of the round, or Wait.
 type Path struct {
-	Class    int
-	Switches []int8
+	Class    int    `json:"class"`
+	Switches []int8 `json:"switches"`
 }
 
 // Round is a number of hops on one topology. Each hop takes as long as the
 // largest message that moves in the round.
 type Round struct {
-	Topology, Hops int
-	Paths          []Path
+	Topology int    `json:"topology"`
+	Hops     int    `json:"hops"`
+	Paths    []Path `json:"paths"`
 }
 
 // Hop is a chunk on its way over one link, of a plan without rounds.
 type Hop struct {
-	Start    Time  // since the reconfiguration before
-	Topology int32 // the number of the topology
-	Flow     int32 // source·n + destination
-	Chunk    int32 // of the message, from 0
-	Switch   int32 // over which the chunk leaves the GPU where it is
+	Start    Time  `json:"start_us"` // since the reconfiguration before
+	Topology int32 `json:"topology"` // the number of the topology
+	Flow     int32 `json:"flow"`     // source·n + destination
+	Chunk    int32 `json:"chunk"`    // of the message, from 0
+	Switch   int32 `json:"switch"`   // over which the chunk leaves the GPU where it is
 }
 
 // Plan is an exchange planned. It has Rounds or Hops, not both.
 type Plan struct {
-	GPUs, Degree int
-	Method       Method
-	Family       string // of the topologies: cycle, circulant or kautz
-	Topologies   []Topology
-	Label        []int32 // the GPU at each position; nil: each at its own
-	Rounds       []Round
-	Hops         []Hop
-	Spans        []Time // of Hops: how long each topology is kept
+	GPUs       int        `json:"gpus"`
+	Degree     int        `json:"degree"`
+	Method     Method     `json:"method"` // by which it was made
+	Family     string     `json:"family"` // of the topologies, see docs/optical.md
+	Topologies []Topology `json:"topologies"`
+	Label      []int32    `json:"label,omitempty"` // the GPU at each position; nil: each at its own
+	Rounds     []Round    `json:"rounds,omitempty"`
+	Hops       []Hop      `json:"hops,omitempty"`
+	Spans      []Time     `json:"spans_us,omitempty"` // of Hops: how long each topology is kept
 
-	// Sum is the time of all topologies, without reconfigurations, and Cost is with.
-	Sum, Cost Time
-	// HopSum is Sum in units of T.
-	HopSum float64
-	// LowerBound is the least cost that any plan can have, see Bound.
-	LowerBound Time
+	Sum        Time    `json:"transfer_us"`    // of all topologies, without reconfigurations
+	Cost       Time    `json:"cost_us"`        // with them
+	HopSum     float64 `json:"hop_sum"`        // Sum in units of T
+	LowerBound Time    `json:"lower_bound_us"` // see Instance.Bound
 }
 
 // at is the GPU at a position.

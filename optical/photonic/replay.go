@@ -23,8 +23,14 @@ type Replayed struct {
 // the topology changes. Replay knows the plan's format and the cost of a chunk,
 // and nothing of how plans are made.
 func Replay(in *Instance, p *Plan) (*Replayed, error) {
+	if err := in.Check(); err != nil {
+		return nil, err
+	}
 	if p.GPUs != in.GPUs || p.Degree != in.Degree {
 		return nil, fmt.Errorf("the plan is for %d GPUs of degree %d, the exchange has %d of degree %d", p.GPUs, p.Degree, in.GPUs, in.Degree)
+	}
+	if len(p.Topologies) >= max(2, in.GPUs) {
+		return nil, fmt.Errorf("the plan has %d topologies for %d GPUs: want at most %d", len(p.Topologies), in.GPUs, in.GPUs-1)
 	}
 	if len(p.Rounds) > 0 && len(p.Hops) > 0 {
 		return nil, fmt.Errorf("the plan has %d rounds and %d hops: want rounds or hops", len(p.Rounds), len(p.Hops))
@@ -126,6 +132,13 @@ func replayHops(in *Instance, p *Plan) (*Replayed, error) {
 	if err != nil {
 		return nil, err
 	}
+	chunks := int64(0)
+	for flow := range in.GPUs * in.GPUs {
+		chunks += in.Link.Chunks(in.size(flow/in.GPUs, flow%in.GPUs))
+	}
+	if chunks > 2*MaxChunks {
+		return nil, fmt.Errorf("%d chunks in all: want at most %d", chunks, 2*MaxChunks)
+	}
 	if len(p.Spans) != len(p.Topologies) {
 		return nil, fmt.Errorf("the plan has %d topologies and the spans of %d", len(p.Topologies), len(p.Spans))
 	}
@@ -142,6 +155,9 @@ func replayHops(in *Instance, p *Plan) (*Replayed, error) {
 		rows, err := wiring(in.GPUs, in.Degree, &p.Topologies[t], label)
 		if err != nil {
 			return nil, fmt.Errorf("topology %d: %w", t, err)
+		}
+		if s := p.Spans[t]; s < 0 || s > maxCost-r.Cost {
+			return nil, fmt.Errorf("topology %d is kept for %g µs, which is too long", t, s.US())
 		}
 		w.configure(rows, p.Spans[t])
 		for len(order) > 0 && int(p.Hops[order[0]].Topology) == t {
@@ -212,7 +228,9 @@ func (w *walk) move(h *Hop) error {
 			append([]any{h.Chunk, src, dst, at, h.Switch, h.Start.US()}, args...)...)
 	}
 	switch {
-	case h.Start < w.ready[c] || h.Start < 0:
+	case h.Start > w.span:
+		return wrong("when the topology has ended, at %g", w.span.US())
+	case h.Start < w.ready[c]:
 		return wrong("before it has come there, at %g", w.ready[c].US())
 	case h.Start < w.busy[link]:
 		return wrong("while another is on the link until %g", w.busy[link].US())

@@ -4,7 +4,7 @@ import "fmt"
 
 // literalMoves is up to how many moves of messages over links are walked one by
 // one; from there on one source stands for all.
-const literalMoves = 1 << 28
+const literalMoves = 1 << 26
 
 // Replayer replays a plan round by round, so that a plan of many rounds need not
 // be in memory at once. It keeps where each message is, [class][source], and
@@ -24,12 +24,12 @@ type Replayer struct {
 	offsets  [][]int
 	at       [][]uint16 // [class][source position] the GPU where the message is
 	turned   []int      // [class] by how much the message of a source has moved
-	seen     []int32    // [class] the round in which it moved last
-	link     []int32    // [GPU·k + switch] the hop in which it was used last
-	used     []int32    // [switch] likewise, for one source
+	seen     []int      // [class] the round in which it moved last
+	link     []int      // [GPU·k + switch] the hop in which it was used last
+	used     []int      // [switch] likewise, for one source
 	topology int
-	rounds   int32
-	hops     int32
+	rounds   int
+	hops     int
 	out      Replayed
 }
 
@@ -37,7 +37,7 @@ type Replayer struct {
 // circulant. label is the GPU at each position, nil where each is at its own.
 func NewReplayer(in *Instance, topologies []Topology, label []int32) (*Replayer, error) {
 	n, k := in.GPUs, in.Degree
-	r := &Replayer{in: in, position: make([]int32, n), turned: make([]int, n), seen: make([]int32, n), link: make([]int32, n*k), used: make([]int32, k)}
+	r := &Replayer{in: in, position: make([]int32, n), turned: make([]int, n), seen: make([]int, n), link: make([]int, n*k), used: make([]int, k)}
 	var err error
 	if r.label, err = labels(n, label); err != nil {
 		return nil, err
@@ -69,12 +69,12 @@ func NewReplayer(in *Instance, topologies []Topology, label []int32) (*Replayer,
 // Round moves the messages of a round.
 func (r *Replayer) Round(round *Round) error {
 	n := r.in.GPUs
-	if round.Topology < r.topology || round.Topology >= len(r.rows) || round.Hops < 0 {
-		return fmt.Errorf("%d hops on topology %d: want at least none, and a topology from %d to %d", round.Hops, round.Topology, r.topology, len(r.rows)-1)
+	if round.Topology < r.topology || round.Topology >= len(r.rows) || round.Hops < 0 || round.Hops > n*n {
+		return fmt.Errorf("%d hops on topology %d: want from 0 to %d hops, and a topology from %d to %d", round.Hops, round.Topology, n*n, r.topology, len(r.rows)-1)
 	}
 	r.topology = round.Topology
 	r.rounds++
-	largest := int64(0)
+	largest, longest := int64(0), 0
 	for _, path := range round.Paths {
 		x := path.Class
 		switch {
@@ -86,6 +86,7 @@ func (r *Replayer) Round(round *Round) error {
 			return fmt.Errorf("class %d takes %d hops of %d", x, len(path.Switches), round.Hops)
 		}
 		r.seen[x] = r.rounds
+		longest = max(longest, len(path.Switches))
 		if r.in.Sizes == nil {
 			largest = r.in.Message
 			continue
@@ -94,7 +95,7 @@ func (r *Replayer) Round(round *Round) error {
 			largest = max(largest, r.in.size(int(r.label[p]), int(r.label[(p+x)%n])))
 		}
 	}
-	for t := range round.Hops {
+	for t := range longest {
 		r.hops++
 		for _, path := range round.Paths {
 			if t < len(path.Switches) && path.Switches[t] != Wait {
@@ -104,7 +105,11 @@ func (r *Replayer) Round(round *Round) error {
 			}
 		}
 	}
-	r.out.Cost += Time(round.Hops) * r.in.Link.Time(largest)
+	t := r.in.Link.Time(largest)
+	if Time(round.Hops) > (maxCost-r.out.Cost)/max(1, t) {
+		return fmt.Errorf("%d hops of %g µs are too long", round.Hops, t.US())
+	}
+	r.out.Cost += Time(round.Hops) * t
 	return nil
 }
 

@@ -1,7 +1,5 @@
 package photonic
 
-import "container/heap"
-
 // far stands for a number of hops by which a class is not reached.
 const far = 1 << 30
 
@@ -95,7 +93,7 @@ type greedyShifts struct {
 	least  *least
 	Shifts []int
 	Sums   []int
-	queue  gains
+	queue  queue[gain]
 }
 
 // newGreedy starts with the cycle.
@@ -103,9 +101,8 @@ func newGreedy(n int) *greedyShifts {
 	g := &greedyShifts{least: newLeast(n)}
 	g.add(1)
 	for a := 2; a < n; a++ {
-		g.queue = append(g.queue, gain{a, g.least.gain(a)})
+		g.queue.push(gain{a, g.least.gain(a)})
 	}
-	heap.Init(&g.queue)
 	return g
 }
 
@@ -126,9 +123,9 @@ func (g *greedyShifts) next() bool {
 			break
 		}
 		top.gain = now
-		heap.Fix(&g.queue, 0)
+		g.queue.sink()
 	}
-	g.add(heap.Pop(&g.queue).(gain).shift)
+	g.add(g.queue.pop().shift)
 	return true
 }
 
@@ -141,21 +138,9 @@ func GreedyShifts(n, d int) []int {
 	return g.Shifts
 }
 
-// gain is what a shift would save.
+// gain is what a shift would save: the most comes first, of equals the smallest.
 type gain struct{ shift, gain int }
 
-// gains is a heap, the largest gain on top, among equals the smallest shift.
-type gains []gain
-
-func (g gains) Len() int { return len(g) }
-func (g gains) Less(i, j int) bool {
-	return g[i].gain > g[j].gain || g[i].gain == g[j].gain && g[i].shift < g[j].shift
-}
-func (g gains) Swap(i, j int) { g[i], g[j] = g[j], g[i] }
-func (g *gains) Push(x any)   { *g = append(*g, x.(gain)) }
-func (g *gains) Pop() any {
-	old := *g
-	last := old[len(old)-1]
-	*g = old[:len(old)-1]
-	return last
+func (g gain) before(h gain) bool {
+	return g.gain > h.gain || g.gain == h.gain && g.shift < h.shift
 }

@@ -1,0 +1,56 @@
+package photonic
+
+// ordered is what a queue holds.
+type ordered[T any] interface{ before(T) bool }
+
+// queue is a binary heap, the first on top.
+type queue[T ordered[T]] []T
+
+// push adds to the queue.
+func (q *queue[T]) push(v T) {
+	s := append(*q, v)
+	*q = s
+	i := len(s) - 1
+	for i > 0 {
+		up := (i - 1) / 2
+		if !v.before(s[up]) {
+			break
+		}
+		s[i] = s[up]
+		i = up
+	}
+	s[i] = v
+}
+
+// pop removes the first.
+func (q *queue[T]) pop() T {
+	s := *q
+	first, last := s[0], s[len(s)-1]
+	s = s[:len(s)-1]
+	*q = s
+	if len(s) > 0 {
+		s[0] = last
+		s.sink()
+	}
+	return first
+}
+
+// sink puts the top, which has changed, where it belongs.
+func (q queue[T]) sink() {
+	v, i := q[0], 0
+	for {
+		child := 2*i + 1
+		if child >= len(q) {
+			break
+		}
+		if child+1 < len(q) && q[child+1].before(q[child]) {
+			child++
+		}
+		if !q[child].before(v) {
+			break
+		}
+		q[i] = q[child]
+		i = child
+	}
+	q[i] = v
+}

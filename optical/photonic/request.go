@@ -1,0 +1,160 @@
+package photonic
+
+import (
+	"fmt"
+	"math"
+)
+
+// Request is an exchange and how to plan it, as people ask for it. The zero value
+// of a field is its default where that is stated.
+type Request struct {
+	GPUs             int         `json:"gpus"`             // default: the matrix's side
+	Degree           int         `json:"degree"`           // default 1
+	ReconfigUS       float64     `json:"reconfig_us"`      // R in microseconds
+	Reconfigurations int         `json:"reconfigurations"` // 0: chosen
+	Method           Method      `json:"method"`           // default auto
+	MessageMB        float64     `json:"message_mb"`       // default 32, as in the paper; 1 MB is 10⁶ bytes
+	ChunkMB          float64     `json:"chunk_mb"`         // default 4
+	Gbps             float64     `json:"gbps"`             // default 800
+	AlphaUS          *float64    `json:"alpha_us"`         // default 0.5
+	Sizes            string      `json:"sizes"`            // uniform (default), random or zipf, with the mean message_mb
+	ZipfFactor       float64     `json:"zipf_factor"`      // default 0.4
+	Seed             uint64      `json:"seed"`             // of random and zipf
+	Relabel          *bool       `json:"relabel"`          // default true
+	Matrix           [][]float64 `json:"matrix"`           // bytes, a row a source, in place of sizes
+}
+
+// orDefault is v, or what it is by default where it is zero.
+func orDefault[T comparable](v, by T) T {
+	var zero T
+	if v == zero {
+		return by
+	}
+	return v
+}
+
+// Instance is what the request asks for, checked. entries are those of a matrix,
+// [source][destination] bytes, nil where there is none; side is its side.
+func (r *Request) Instance(side int, entries []float64) (*Instance, Options, error) {
+	o := Options{Method: orDefault(r.Method, Auto), Reconfigurations: r.Reconfigurations, Relabel: r.Relabel == nil || *r.Relabel}
+	for _, v := range []struct {
+		name  string
+		value float64
+		most  float64
+	}{{"reconfig", r.ReconfigUS, 3.6e9}, {"message", r.MessageMB, 1 << 20}, {"chunk", r.ChunkMB, 1 << 20}, {"alpha", *orDefault(r.AlphaUS, new(float64)), 3.6e9}} {
+		if !(v.value >= 0 && v.value <= v.most) {
+			return nil, o, fmt.Errorf("%s %g: want a number from 0 to %g", v.name, v.value, v.most)
+		}
+	}
+	alpha := DefaultLink.Alpha
+	if r.AlphaUS != nil {
+		alpha = Micros(*r.AlphaUS)
+	}
+	in := &Instance{GPUs: orDefault(r.GPUs, side), Degree: orDefault(r.Degree, 1), Reconfig: Micros(r.ReconfigUS),
+		Link:    Link{Alpha: alpha, Gbps: orDefault(r.Gbps, DefaultLink.Gbps), Chunk: bytesOf(r.ChunkMB, DefaultLink.Chunk)},
+		Message: bytesOf(r.MessageMB, DefaultMessage)}
+	if entries != nil {
+		if r.Sizes != "" || r.MessageMB != 0 {
+			return nil, o, fmt.Errorf("a matrix is given, and sizes or a message as well: the matrix has them all")
+		}
+		if err := in.take(side, entries); err != nil {
+			return nil, o, err
+		}
+	} else if err := in.Draw(orDefault(r.Sizes, "uniform"), orDefault(r.ZipfFactor, ZipfFactor), r.Seed); err != nil {
+		return nil, o, err
+	}
+	return in, o, in.Check()
+}
+
+// bytesOf is so many megabytes, at least one byte, or a default for none.
+func bytesOf(mb float64, by int64) int64 {
+	if mb == 0 {
+		return by
+	}
+	return max(1, int64(math.Round(mb*1e6)))
+}
+
+// take sets sizes from a matrix.
+func (in *Instance) take(side int, entries []float64) error {
+	if in.GPUs != side {
+		return fmt.Errorf("the matrix is for %d GPUs, and %d are asked for", side, in.GPUs)
+	}
+	in.Sizes = make([]int64, len(entries))
+	for i, v := range entries {
+		if v > 1<<40 {
+			return fmt.Errorf("the message from GPU %d to GPU %d has %g bytes: want at most 1 TiB", i/side, i%side, v)
+		}
+		if i/side != i%side {
+			in.Sizes[i] = int64(math.Ceil(v))
+		}
+	}
+	in.Message = Mean(side, in.Sizes)
+	return nil
+}
+
+// Report is a plan for people and programs, without the way of every chunk.
+type Report struct {
+	Version          int            `json:"version"`
+	GPUs             int            `json:"gpus"`
+	Degree           int            `json:"degree"`
+	Method           Method         `json:"method"` // that made the plan
+	Family           string         `json:"family"` // of its topologies
+	Reconfigurations int            `json:"reconfigurations"`
+	HopSum           float64        `json:"hop_sum"` // in units of T
+	Topologies       []Topology     `json:"topologies"`
+	Label            []int32        `json:"label,omitempty"` // the GPU at each position of the offsets
+	Rounds           []RoundReport  `json:"rounds"`
+	ReconfigUS       Time           `json:"reconfig_us"` // R
+	HopUS            Time           `json:"hop_us"`      // T
+	TransferUS       Time           `json:"transfer_us"` // the cost without reconfigurations
+	CostUS           Time           `json:"cost_us"`
+	LowerBoundUS     Time           `json:"lower_bound_us"`
+	Baselines        []BaselineCost `json:"baselines,omitempty"`
+	Messages         int            `json:"messages"` // replayed
+	Moves            int64          `json:"moves"`
+}
+
+// RoundReport is a round, or, of a plan of single chunks, all of one topology.
+type RoundReport struct {
+	Topology int   `json:"topology"`
+	Hops     int   `json:"hops,omitempty"`
+	Classes  []int `json:"classes,omitempty"` // d − s mod n of the messages, by position
+	Chunks   int   `json:"chunks,omitempty"`  // moved over a link, in a plan of single chunks
+	SpanUS   Time  `json:"span_us"`
+}
+
+// BaselineCost is what an alternative costs.
+type BaselineCost struct {
+	Name             string `json:"name"`
+	Reconfigurations int    `json:"reconfigurations"`
+	CostUS           Time   `json:"cost_us"`
+}
+
+// NewReport replays a plan and reports it, beside baselines.
+func NewReport(in *Instance, p *Plan, baselines []Baseline) (*Report, error) {
+	seen, err := Replay(in, p)
+	if err != nil {
+		return nil, err
+	}
+	r := &Report{Version: 1, GPUs: p.GPUs, Degree: p.Degree, Method: p.Method, Family: p.Family, Reconfigurations: len(p.Topologies),
+		HopSum: p.HopSum, Topologies: p.Topologies, Label: p.Label, Rounds: []RoundReport{}, ReconfigUS: in.Reconfig, HopUS: in.T(), TransferUS: p.Sum,
+		CostUS: p.Cost, LowerBoundUS: p.LowerBound, Messages: seen.Messages, Moves: seen.Moves}
+	for i := range p.Rounds {
+		round := &p.Rounds[i]
+		classes := make([]int, len(round.Paths))
+		for j, path := range round.Paths {
+			classes[j] = path.Class
+		}
+		r.Rounds = append(r.Rounds, RoundReport{round.Topology, round.Hops, classes, 0, Time(round.Hops) * p.hopTime(in, round)})
+	}
+	for i, span := range p.Spans {
+		r.Rounds = append(r.Rounds, RoundReport{Topology: i, SpanUS: span})
+	}
+	for _, h := range p.Hops {
+		r.Rounds[h.Topology].Chunks++
+	}
+	for _, b := range baselines {
+		r.Baselines = append(r.Baselines, BaselineCost{b.Name, len(b.Plan.Topologies), b.Plan.Cost})
+	}
+	return r, nil
+}
