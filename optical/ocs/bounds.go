@@ -1,0 +1,167 @@
+package ocs
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// Bounds are lower bounds on the makespan of any schedule.
+type Bounds struct {
+	Paper float64 `json:"paper"` // the larger of theorems 1 and 2, over all rows and columns
+	Sharp float64 `json:"sharp"` // never below Paper
+}
+
+// Bound bounds the makespan of a demand on s switches with reconfiguration delay δ.
+//
+// Paper is theorem 1, (w + δ·max(k, s))/s for a row or column of sum w and k
+// entries, and theorem 2, where k = s. Sharp counts configurations for the whole
+// matrix, see sharp.
+func Bound(d *Demand, s int, δ float64) Bounds {
+	if len(d.to) == 0 {
+		return Bounds{}
+	}
+	lines := d.lines()
+	for i, line := range lines {
+		lines[i] = slices.Clone(line)
+		slices.SortFunc(lines[i], func(a, b float64) int { return cmp.Compare(b, a) })
+	}
+	var b Bounds
+	for _, x := range lines {
+		if len(x) > 0 {
+			b.Paper = max(b.Paper, theorem1(x, s, δ), theorem2(x, s, δ))
+		}
+	}
+	b.Sharp = sharp(lines, s, δ, b.Paper)
+	return b
+}
+
+// theorem1 is Eq. 7.
+func theorem1(x []float64, s int, δ float64) float64 {
+	return (sum(x) + δ*float64(max(len(x), s))) / float64(s)
+}
+
+// theorem2 is Eq. 8, for a line with as many entries as there are switches, the
+// largest first; 0 for others. With one switch there is nothing to choose.
+func theorem2(x []float64, s int, δ float64) float64 {
+	if len(x) != s || s < 2 {
+		return 0
+	}
+	w, S := sum(x), float64(s)
+	least := min(x[0], max(x[1], (w+δ)/S, x[s-1]+δ))
+	for m := 2; m <= s*s; m++ {
+		t := (w + float64(m)*δ) / S
+		if t >= least {
+			break // so is every further one
+		}
+		if m < s {
+			t = max(t, x[m])
+		}
+		least = min(least, t)
+	}
+	return δ + least
+}
+
+// sharp raises a bound by counting configurations. Suppose that makespan T can be
+// had, with C configurations in all.
+//
+//   - An entry x takes at least β = ⌈x/(T−δ)⌉ configurations. If it takes no more,
+//     and they leave less than δ of βT free, then each is alone on its switch and x
+//     occupies βT of the switches' time, else x + βδ; with more configurations it is
+//     x + (β+1)δ. What the entries of a line occupy sums to sT at most.
+//   - C is at least the sum of β over any line.
+//   - Of a line with k entries, C − k at most are split over configurations. So the
+//     r-th largest weight of all is at least its (r + C − k)-th largest entry. The
+//     weights sum to that for all lines at once, and to the sum of any line, and
+//     with Cδ to sT at most.
+//
+// It halves the interval between a T that fails one of these and one that fails
+// none.
+func sharp(lines [][]float64, s int, δ, low float64) float64 {
+	c := newCounter(lines, s, δ)
+	if c.possible(low) {
+		return low
+	}
+	high := 2 * low
+	for !c.possible(high) {
+		low, high = high, 2*high
+	}
+	for high-low > tolerance*high {
+		if t := (low + high) / 2; c.possible(t) {
+			high = t
+		} else {
+			low = t
+		}
+	}
+	return low
+}
+
+// counter holds what sharp asks of a matrix.
+type counter struct {
+	lines  [][]float64 // largest entry first
+	s, δ   float64
+	degree int
+	width  float64
+	least  []float64 // [C − degree] the least sum of C weights, as far as it is known
+}
+
+func newCounter(lines [][]float64, s int, δ float64) *counter {
+	c := &counter{lines: lines, s: float64(s), δ: δ}
+	for _, x := range lines {
+		c.degree, c.width = max(c.degree, len(x)), max(c.width, sum(x))
+	}
+	return c
+}
+
+// possible tells whether a makespan fails none of the conditions.
+func (c *counter) possible(t float64) bool {
+	room := t - c.δ
+	if room <= 0 {
+		return false
+	}
+	all := c.s * t * (1 + 1e-12)
+	fewest := c.degree
+	for _, line := range c.lines {
+		occupied, count := 0.0, 0
+		for _, x := range line {
+			β := math.Ceil(x / room * (1 - 1e-12))
+			free := min(max(0, β*room-x), c.δ)
+			if free < c.δ {
+				occupied += free
+			}
+			occupied += x + β*c.δ
+			count += int(β)
+		}
+		if occupied > all {
+			return false
+		}
+		fewest = max(fewest, count)
+	}
+	for C := fewest; ; C++ {
+		if c.width+float64(C)*c.δ > all {
+			return false
+		}
+		if c.weights(C)+float64(C)*c.δ <= all {
+			return true
+		}
+	}
+}
+
+// weights is the least sum that C weights can have, by the third condition. From
+// twice the degree on every entry may be split.
+func (c *counter) weights(C int) float64 {
+	if C >= 2*c.degree {
+		return c.width
+	}
+	for len(c.least) <= C-c.degree {
+		top := make([]float64, c.degree)
+		split := c.degree + len(c.least)
+		for _, x := range c.lines {
+			for r := split - len(x); r < len(x); r++ {
+				top[r-split+len(x)] = max(top[r-split+len(x)], x[r])
+			}
+		}
+		c.least = append(c.least, max(c.width, sum(top)))
+	}
+	return c.least[C-c.degree]
+}

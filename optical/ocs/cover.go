@@ -1,0 +1,99 @@
+package ocs
+
+import (
+	"math"
+	"slices"
+)
+
+// cover is a set of weighted permutations, each with the entries that it carries.
+type cover struct {
+	d      *Demand
+	weight []float64 // [permutation] α
+	column [][]int32 // [permutation][rack] the receiving rack
+	entry  [][]int32 // [permutation][rack] the entry of that pair, −1 where D is 0
+}
+
+// newCover makes room for k permutations; more may follow.
+func newCover(d *Demand, k int) *cover {
+	return &cover{d: d, weight: make([]float64, 0, k), column: make([][]int32, 0, k), entry: make([][]int32, 0, k)}
+}
+
+// add appends the permutation that carries the entries picked, one a row, −1 for
+// none. The rows without one take the columns that are left, in order.
+func (c *cover) add(pick []int32, weight float64) {
+	n := c.d.n
+	room := make([]int32, 2*n)
+	column, entry := room[:n:n], room[n:]
+	taken := make([]bool, n)
+	for _, e := range pick {
+		if e >= 0 {
+			taken[c.d.to[e]] = true
+		}
+	}
+	next := int32(0)
+	for i, e := range pick {
+		if e >= 0 {
+			column[i], entry[i] = c.d.to[e], e
+			continue
+		}
+		for taken[next] {
+			next++
+		}
+		column[i], entry[i] = next, c.d.entry(i, next)
+		next++
+	}
+	c.weight, c.column, c.entry = append(c.weight, weight), append(c.column, column), append(c.entry, entry)
+}
+
+// carried returns what the permutations carry of each entry, which may be more
+// than the demand.
+func (c *cover) carried() []float64 {
+	sums := make([]float64, len(c.d.to))
+	for i, entries := range c.entry {
+		for _, e := range entries {
+			if e >= 0 {
+				sums[e] += c.weight[i]
+			}
+		}
+	}
+	return sums
+}
+
+// refine raises the weights one after the other until the permutations cover D
+// (Alg. 2). A weight beyond what its entries need comes down.
+func (c *cover) refine() {
+	carried := c.carried()
+	for i, entries := range c.entry {
+		short := math.Inf(-1)
+		for _, e := range entries {
+			if e >= 0 {
+				short = max(short, c.d.amount[e]-carried[e])
+			}
+		}
+
+		short = max(short, -c.weight[i])
+		c.weight[i] += short
+		for _, e := range entries {
+			if e >= 0 {
+				carried[e] += short
+			}
+		}
+	}
+}
+
+// prune takes out the permutations without a weight.
+func (c *cover) prune() {
+	kept := 0
+	for i, α := range c.weight {
+		if α > 0 {
+			c.weight[kept], c.column[kept], c.entry[kept] = α, c.column[i], c.entry[i]
+			kept++
+		}
+	}
+	c.weight, c.column, c.entry = c.weight[:kept], c.column[:kept], c.entry[:kept]
+}
+
+// clone copies the weights; the permutations are shared.
+func (c *cover) clone() *cover {
+	return &cover{d: c.d, weight: slices.Clone(c.weight), column: slices.Clone(c.column), entry: slices.Clone(c.entry)}
+}

@@ -1,0 +1,126 @@
+package ocs
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+)
+
+// MaxRacks is the largest side of a demand matrix.
+const MaxRacks = 4096
+
+// Demand is a traffic matrix D of n × n racks, in the time that a circuit takes to
+// carry an entry. What a rack sends to itself needs no switch and is left out.
+type Demand struct {
+	n      int
+	start  []int32   // [rack] its first entry below; one more than racks
+	to     []int32   // [entry] the receiving rack, rising in a row
+	from   []int32   // [entry] the sending rack
+	amount []float64 // [entry] above 0
+}
+
+// NewDemand takes the n × n entries of a matrix, row by row: what each rack, the
+// row, sends to each other. It fails where n is not 1 to MaxRacks or an entry is
+// negative or not finite.
+func NewDemand(n int, entries []float64) (*Demand, error) {
+	if n < 1 || n > MaxRacks {
+		return nil, fmt.Errorf("a demand of %d racks: want 1 to %d", n, MaxRacks)
+	}
+	if len(entries) != n*n {
+		return nil, fmt.Errorf("a demand of %d racks has %d entries: want %d", n, len(entries), n*n)
+	}
+	d := &Demand{n: n, start: make([]int32, 1, n+1)}
+	for i := range n {
+		for j, x := range entries[i*n : (i+1)*n] {
+			if x < 0 || math.IsNaN(x) || math.IsInf(x, 0) {
+				return nil, fmt.Errorf("the demand from rack %d to rack %d is %v: want a finite number, zero or more", i, j, x)
+			}
+			if x > 0 && i != j {
+				d.from = append(d.from, int32(i))
+				d.to = append(d.to, int32(j))
+				d.amount = append(d.amount, x)
+			}
+		}
+		d.start = append(d.start, int32(len(d.to)))
+	}
+	if sum := d.Total(); math.IsInf(sum, 0) {
+		return nil, errors.New("the demand's sum is beyond what a number holds: choose a larger unit")
+	}
+	return d, nil
+}
+
+// Racks is n, the side of the matrix.
+func (d *Demand) Racks() int { return d.n }
+
+// At is what rack i sends to rack j, 0 where i is j.
+func (d *Demand) At(i, j int) float64 {
+	if e := d.entry(i, int32(j)); e >= 0 {
+		return d.amount[e]
+	}
+	return 0
+}
+
+// Nonzeros is the number of pairs with demand.
+func (d *Demand) Nonzeros() int { return len(d.to) }
+
+// Total is the sum of all entries.
+func (d *Demand) Total() (sum float64) {
+	for _, x := range d.amount {
+		sum += x
+	}
+	return sum
+}
+
+// Degree is k, the most nonzero entries of a row or column: as many permutations
+// are necessary and sufficient to cover the matrix (section III-B, property 1).
+func (d *Demand) Degree() (k int) {
+	for _, l := range d.lines() {
+		k = max(k, len(l))
+	}
+	return k
+}
+
+// Width is the largest sum of a row or column.
+func (d *Demand) Width() (w float64) {
+	for _, l := range d.lines() {
+		w = max(w, sum(l))
+	}
+	return w
+}
+
+// entry finds the place of (i, j), −1 where the matrix has a zero.
+func (d *Demand) entry(i int, j int32) int32 {
+	first := d.start[i]
+	if at, ok := slices.BinarySearch(d.to[first:d.start[i+1]], j); ok {
+		return first + int32(at)
+	}
+	return -1
+}
+
+// lines lists the nonzero amounts of the n rows, then of the n columns.
+func (d *Demand) lines() [][]float64 {
+	lines := make([][]float64, 2*d.n)
+	degree := make([]int, d.n)
+	for _, j := range d.to {
+		degree[j]++
+	}
+	room := make([]float64, len(d.to))
+	for j, k := range degree {
+		lines[d.n+j], room = room[:0:k], room[k:]
+	}
+	for i := range d.n {
+		lines[i] = d.amount[d.start[i]:d.start[i+1]:d.start[i+1]]
+	}
+	for e, j := range d.to {
+		lines[d.n+int(j)] = append(lines[d.n+int(j)], d.amount[e])
+	}
+	return lines
+}
+
+func sum(xs []float64) (s float64) {
+	for _, x := range xs {
+		s += x
+	}
+	return s
+}

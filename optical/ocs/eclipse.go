@@ -1,0 +1,108 @@
+package ocs
+
+import (
+	"context"
+	"slices"
+
+	"forsd/bipartite"
+)
+
+// eclipse covers a demand as Eclipse does (Bojja Venkatakrishnan, Alizadeh and
+// Viswanath, Queueing Systems 88, 2018), until nothing is left: each permutation,
+// with its weight α, carries the most per unit of α + δ. Weights are tried at so
+// many levels of the remaining demand: 1/levels of its entries are at most as
+// large as the first, and so on. With levels 0 a search by halves over the entries
+// stands for all of them, as in the paper's Algorithm 2.
+func eclipse(ctx context.Context, d *Demand, δ float64, levels int) (*cover, error) {
+	c := newCover(d, d.Degree())
+	g := &greedy{d: d, δ: δ, rest: slices.Clone(d.amount), weight: make([]int64, len(d.to)), scale: scale(d)}
+	for g.sort(); len(g.values) > 0; g.sort() {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		g.rate = 0
+		if levels > 0 {
+			for i := 1; i <= levels; i++ {
+				g.try(g.values[max(1, len(g.values)*i/levels)-1])
+			}
+		} else {
+			g.halve()
+		}
+		c.add(g.pick, g.α)
+		for _, e := range c.entry[len(c.entry)-1] {
+			if e >= 0 {
+				g.rest[e] = max(0, g.rest[e]-g.α)
+			}
+		}
+	}
+	return c, nil
+}
+
+// greedy is what eclipse has left to do and the best permutation found next.
+type greedy struct {
+	d       *Demand
+	δ       float64
+	rest    []float64 // [entry]
+	values  []float64 // what is left of entries, rising
+	weight  []int64   // [entry] for the kernel
+	scale   float64
+	weigher bipartite.Weigher
+
+	rate, α float64
+	pick    []int32
+}
+
+// sort lists what is left, without the dust of rounding.
+func (g *greedy) sort() {
+	g.values = g.values[:0]
+	for e, x := range g.rest {
+		if x > tolerance*1e-3*g.d.amount[e] {
+			g.values = append(g.values, x)
+		} else {
+			g.rest[e] = 0
+		}
+	}
+	slices.Sort(g.values)
+}
+
+// try finds the permutation that carries most within α, and returns how much it is
+// per unit of time.
+func (g *greedy) try(α float64) float64 {
+	for e, x := range g.rest {
+		g.weight[e] = int64(min(x, α) * g.scale)
+		if x > 0 && g.weight[e] == 0 {
+			g.weight[e] = 1
+		}
+	}
+	pick, err := g.weigher.Match(g.d.n, g.d.start, g.d.to, g.weight)
+	if err != nil {
+		panic(err) // the weights are in range
+	}
+	carried := 0.0
+	for _, e := range pick {
+		if e >= 0 {
+			carried += min(g.rest[e], α)
+		}
+	}
+	rate := carried / (α + g.δ)
+	if rate > g.rate {
+		g.rate, g.α, g.pick = rate, α, append(g.pick[:0], pick...)
+	}
+	return rate
+}
+
+// halve climbs to a weight from which neither the next smaller nor the next larger
+// is better.
+func (g *greedy) halve() {
+	values := slices.Compact(slices.Clone(g.values))
+	low, high := 0, len(values)-1
+	for low < high {
+		mid := (low + high) / 2
+		if g.try(values[mid]) < g.try(values[mid+1]) {
+			low = mid + 1
+		} else {
+			high = mid
+		}
+	}
+	g.try(values[low])
+}

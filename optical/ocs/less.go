@@ -1,0 +1,65 @@
+package ocs
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"slices"
+)
+
+// less is the paper's baseline, in the spirit of LESS (Liu, Xu and Singh, UCC
+// 2019): the entries are split between the switches, each entry whole, so that the
+// sub-matrices are as sparse as can be; the largest goes first, to the switch on
+// which the fuller of its row and its column has least. Then each switch's matrix
+// is decomposed for itself.
+func less(ctx context.Context, d *Demand, o Options) (*Schedule, error) {
+	s := &Schedule{Racks: d.n, Delta: o.Delta}
+	for _, sub := range split(d, o.Switches) {
+		c, err := decompose(ctx, sub)
+		if err != nil {
+			return nil, err
+		}
+		s.Switches = append(s.Switches, lpt(c.weight, 1, o.Delta).schedule(c).Switches[0])
+	}
+	return s, nil
+}
+
+// split divides the entries of a demand between s.
+func split(d *Demand, s int) []*Demand {
+	order := make([]int32, len(d.to))
+	for e := range order {
+		order[e] = int32(e)
+	}
+	slices.SortStableFunc(order, func(a, b int32) int { return cmp.Compare(d.amount[b], d.amount[a]) })
+	row, col := make([][]float64, s), make([][]float64, s)
+	for h := range s {
+		row[h], col[h] = make([]float64, d.n), make([]float64, d.n)
+	}
+	owner := make([]int, len(d.to))
+	for _, e := range order {
+		i, j := d.from[e], d.to[e]
+		least, rest := math.Inf(1), math.Inf(1)
+		for h := range s {
+			fuller, other := max(row[h][i], col[h][j]), min(row[h][i], col[h][j])
+			if fuller < least || fuller == least && other < rest {
+				least, rest, owner[e] = fuller, other, h
+			}
+		}
+		row[owner[e]][i] += d.amount[e]
+		col[owner[e]][j] += d.amount[e]
+	}
+	subs := make([]*Demand, s)
+	for h := range subs {
+		sub := &Demand{n: d.n, start: make([]int32, 1, d.n+1)}
+		for i := range d.n {
+			for e := d.start[i]; e < d.start[i+1]; e++ {
+				if owner[e] == h {
+					sub.from, sub.to, sub.amount = append(sub.from, d.from[e]), append(sub.to, d.to[e]), append(sub.amount, d.amount[e])
+				}
+			}
+			sub.start = append(sub.start, int32(len(sub.to)))
+		}
+		subs[h] = sub
+	}
+	return subs
+}

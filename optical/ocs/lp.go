@@ -1,0 +1,126 @@
+package ocs
+
+import (
+	"context"
+	"math"
+)
+
+// refineLP gives the permutations the weights of least sum that cover D (Eq. 5),
+// for comparison with refine. It solves the dual, max Σ D_e·y_e with Σ y_e ≤ 1 over
+// the entries of each permutation, by the simplex method: y = 0 is a feasible
+// start, there are few rows, and the prices of the rows are the weights.
+func (c *cover) refineLP(ctx context.Context) error {
+	t := newTableau(c)
+	if err := t.solve(ctx); err != nil {
+		return err
+	}
+	for i := range c.weight {
+		c.weight[i] = max(0, t.cost[t.slack+i])
+	}
+	c.refine() // for rounding
+	c.prune()
+	return nil
+}
+
+// tableau is that of the dual: a row a permutation, a column an entry, then a slack
+// column a row and the right sides.
+type tableau struct {
+	rows  [][]float64
+	basis []int     // [row] the column whose value is the row's right side
+	cost  []float64 // reduced: what raising a column loses
+	slack int       // the first slack column
+	bland bool      // the rule that cannot cycle
+	still int       // pivots that gained nothing, in a row
+}
+
+func newTableau(c *cover) *tableau {
+	k, m := len(c.weight), len(c.d.to)
+	t := &tableau{rows: make([][]float64, k), basis: make([]int, k), cost: make([]float64, m+k+1), slack: m}
+	for i, entries := range c.entry {
+		t.rows[i] = make([]float64, m+k+1)
+		for _, e := range entries {
+			if e >= 0 {
+				t.rows[i][e] = 1
+			}
+		}
+		t.rows[i][m+i], t.rows[i][m+k], t.basis[i] = 1, 1, m+i
+	}
+	for e, x := range c.d.amount {
+		t.cost[e] = -x
+	}
+	return t
+}
+
+// solve pivots until no column gains.
+func (t *tableau) solve(ctx context.Context) error {
+	for ctx.Err() == nil {
+		column, ok := t.entering()
+		if !ok {
+			return nil
+		}
+		t.pivot(t.leaving(column), column)
+	}
+	return ctx.Err()
+}
+
+// entering picks the column that gains most per unit or, by Bland's rule, the
+// first that gains.
+func (t *tableau) entering() (column int, ok bool) {
+	least := -tolerance * t.scale()
+	column = -1
+	for j, x := range t.cost[:len(t.cost)-1] {
+		if x < least {
+			least, column = x, j
+			if t.bland {
+				break
+			}
+		}
+	}
+	return column, column >= 0
+}
+
+// scale is the size of the optimum so far, by which costs are judged.
+func (t *tableau) scale() float64 {
+	return max(math.Abs(t.cost[len(t.cost)-1])/float64(len(t.rows)), math.SmallestNonzeroFloat64)
+}
+
+// leaving picks the row that bounds a column's value. A permutation's entries have
+// coefficients that bound it, so there is one.
+func (t *tableau) leaving(column int) (row int) {
+	least, row, last := math.Inf(1), -1, len(t.cost)-1
+	for i, x := range t.rows {
+		if x[column] > tolerance {
+			if ratio := x[last] / x[column]; ratio < least {
+				least, row = ratio, i
+			}
+		}
+	}
+	if least > 0 {
+		t.still = 0
+	} else if t.still++; t.still > len(t.rows) {
+		t.bland = true
+	}
+	return row
+}
+
+func (t *tableau) pivot(row, column int) {
+	p := t.rows[row]
+	t.basis[row] = column
+	f := 1 / p[column]
+	for j := range p {
+		p[j] *= f
+	}
+	for i, x := range t.rows {
+		if i != row && x[column] != 0 {
+			eliminate(x, p, x[column])
+		}
+	}
+	eliminate(t.cost, p, t.cost[column])
+}
+
+// eliminate takes f times p from x.
+func eliminate(x, p []float64, f float64) {
+	for j, y := range p {
+		x[j] -= f * y
+	}
+}

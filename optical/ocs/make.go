@@ -1,0 +1,103 @@
+package ocs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+)
+
+// Method is a way to schedule.
+type Method string
+
+// The methods: Spectra as published and beyond, and what the paper compares with.
+const (
+	Fast    Method = "fast"
+	Best    Method = "best"
+	Less    Method = "less"
+	Eclipse Method = "eclipse"
+)
+
+// Methods lists them.
+var Methods = []Method{Fast, Best, Less, Eclipse}
+
+// MaxSwitches is the most switches that are scheduled in parallel.
+const MaxSwitches = 1024
+
+// Options say how to schedule.
+type Options struct {
+	Switches int     // s
+	Delta    float64 // δ, in the demand's unit
+	Method   Method  // Fast if empty
+
+	// Steps bound the search of Best; 0 is DefaultSteps. The same demand, options and
+	// steps give the same schedule.
+	Steps int
+	// Budget, where it is set, bounds the search by the clock instead, and what comes
+	// out depends on the machine.
+	Budget time.Duration
+
+	LP         bool // Fast: weights by linear programming rather than greedily
+	NoEqualize bool // Fast and Eclipse: leave Equalize out
+	Levels     int  // Eclipse: levels of weights that are tried; 0 is a search by halves
+}
+
+// check tells what is wrong with options.
+func (o Options) check() error {
+	switch {
+	case o.Switches < 1 || o.Switches > MaxSwitches:
+		return fmt.Errorf("%d switches: want 1 to %d", o.Switches, MaxSwitches)
+	case !(o.Delta >= 0) || math.IsInf(o.Delta, 0):
+		return fmt.Errorf("a reconfiguration delay of %v: want a finite number, zero or more", o.Delta)
+	case o.Steps < 0:
+		return fmt.Errorf("%d steps: want zero or more", o.Steps)
+	case o.Budget < 0:
+		return fmt.Errorf("a budget of %v: want zero or more", o.Budget)
+	case o.Steps > 0 && o.Budget > 0:
+		return errors.New("steps and a budget are both given: one of them bounds the search")
+	}
+	return nil
+}
+
+// Make schedules a demand. A demand of zeros gives a schedule without
+// configurations. It fails where options are out of range and when the context
+// ends; that of Best ends the search and is no failure once the search has begun.
+func Make(ctx context.Context, d *Demand, o Options) (*Schedule, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	if o.Method == Less {
+		return less(ctx, d, o)
+	}
+	c, err := o.cover(ctx, d)
+	if err != nil {
+		return nil, err
+	}
+	var p *plan
+	if o.Method == Best {
+		c, p = best(ctx, c, o)
+	} else {
+		p = lpt(c.weight, o.Switches, o.Delta)
+		if !o.NoEqualize {
+			p.equalize()
+		}
+	}
+	return p.schedule(c), nil
+}
+
+// cover decomposes the demand by the method's decomposition.
+func (o Options) cover(ctx context.Context, d *Demand) (*cover, error) {
+	switch o.Method {
+	case Eclipse:
+		return eclipse(ctx, d, o.Delta, o.Levels)
+	case Fast, Best, "":
+	default:
+		return nil, fmt.Errorf("method %q: want fast, best, less or eclipse", o.Method)
+	}
+	c, err := decompose(ctx, d)
+	if err != nil || !o.LP {
+		return c, err
+	}
+	return c, c.refineLP(ctx)
+}

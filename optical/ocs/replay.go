@@ -1,0 +1,103 @@
+package ocs
+
+import (
+	"fmt"
+	"math"
+)
+
+// Replay runs a schedule circuit by circuit and tells the first thing that is wrong
+// with it: a configuration that is no permutation, or begins before the one before
+// has ended and δ has passed, a load that is not the end of the last one, or a
+// demand that is not carried. It knows nothing of how schedules are made.
+func Replay(d *Demand, s *Schedule) error {
+	n := d.Racks()
+	if s.Racks != n {
+		return fmt.Errorf("the schedule is for %d racks, the demand has %d", s.Racks, n)
+	}
+	if s.Standing != nil && len(s.Standing) != len(s.Switches) {
+		return fmt.Errorf("%d permutations stand on %d switches", len(s.Standing), len(s.Switches))
+	}
+	slack := 0.0 // what rounding may amount to
+	for i := range n {
+		for j := range n {
+			slack = max(slack, d.At(i, j))
+		}
+	}
+	slack = 1e-9 * max(slack, s.Makespan())
+	carried := make([]float64, n*n)
+	for h := range s.Switches {
+		var standing []int32
+		if s.Standing != nil {
+			standing = s.Standing[h]
+		}
+		if err := replaySwitch(&s.Switches[h], n, s.Delta, slack, standing, carried); err != nil {
+			return fmt.Errorf("switch %d: %w", h, err)
+		}
+	}
+	for i := range n {
+		for j := range n {
+			if want := d.At(i, j); i != j && carried[i*n+j] < want-slack {
+				return fmt.Errorf("from rack %d to rack %d %v of %v is carried", i, j, carried[i*n+j], want)
+			}
+		}
+	}
+	return nil
+}
+
+// replaySwitch replays one switch and adds what it carries to carried, [from·n+to].
+func replaySwitch(sw *Switch, n int, δ, slack float64, standing []int32, carried []float64) error {
+	now := 0.0
+	for c, x := range sw.Configs {
+		if err := permutes(x.Permutation, n); err != nil {
+			return fmt.Errorf("configuration %d: %w", c, err)
+		}
+		if !(x.Weight > 0) || math.IsInf(x.Weight, 0) {
+			return fmt.Errorf("configuration %d stands for %v: want more than 0", c, x.Weight)
+		}
+		wait := δ
+		if same(x.Permutation, standing) {
+			wait = 0
+		}
+		if !(x.Start >= now+wait-slack) {
+			return fmt.Errorf("configuration %d stands from %v, but the one before it ends at %v and changing takes %v", c, x.Start, now, wait)
+		}
+		for i, j := range x.Permutation {
+			carried[i*n+int(j)] += x.Weight
+		}
+		now, standing = x.Start+x.Weight, x.Permutation
+	}
+	if math.Abs(sw.Load-now) > slack {
+		return fmt.Errorf("its load is said to be %v and ends at %v", sw.Load, now)
+	}
+	return nil
+}
+
+// permutes tells what keeps p from being a permutation of n.
+func permutes(p []int32, n int) error {
+	if len(p) != n {
+		return fmt.Errorf("it joins %d racks, want %d", len(p), n)
+	}
+	taken := make([]bool, n)
+	for i, j := range p {
+		if j < 0 || int(j) >= n {
+			return fmt.Errorf("it joins rack %d to rack %d of %d", i, j, n)
+		}
+		if taken[j] {
+			return fmt.Errorf("two racks are joined to rack %d", j)
+		}
+		taken[j] = true
+	}
+	return nil
+}
+
+func same(p, q []int32) bool {
+	if len(p) != len(q) {
+		return false
+	}
+	for i := range p {
+		if p[i] != q[i] {
+			return false
+		}
+	}
+	return true
+}
