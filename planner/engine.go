@@ -31,7 +31,7 @@ const (
 )
 
 // schedule runs the chosen engine.
-func schedule(t *topology.FatTree, engine string) (*Schedule, error) {
+func schedule(t *topology.FatTree, s Settings) (*Schedule, error) {
 	start := time.Now()
 	if len(t.Servers) == 0 {
 		return nil, errors.New("the fabric has no server: there is nothing to exchange")
@@ -39,9 +39,9 @@ func schedule(t *topology.FatTree, engine string) (*Schedule, error) {
 	tree := forsTree(t)
 	var plan *fors.Plan
 	var err error
-	switch engine {
+	switch s.Engine {
 	case "", Auto:
-		plan, err = automatic(tree)
+		plan, err = automatic(tree, s.Memory)
 	case string(fors.Algorithm):
 		plan, err = algorithm(tree)
 	case string(fors.Exact):
@@ -49,7 +49,7 @@ func schedule(t *topology.FatTree, engine string) (*Schedule, error) {
 	case string(fors.ILP):
 		plan, err = integer(tree, ilpLimit)
 	default:
-		err = fmt.Errorf("engine %q does not exist: use one of %v", engine, Engines)
+		err = fmt.Errorf("engine %q does not exist: use one of %v", s.Engine, Engines)
 	}
 	if err != nil {
 		return nil, err
@@ -70,10 +70,29 @@ func algorithm(tree *fors.Tree) (*fors.Plan, error) {
 	return nil, fmt.Errorf("engine algorithm does not apply: failures affect m = %d lanes, and the bandwidth reduction is f = %d (Algorithm 2 needs m ≤ f): use auto or exact", b.Affected, b.Reduction)
 }
 
-// automatic plans by the first engine that reaches the bound. An exact plan that
+// automatic plans by the first engine that reaches the bound. A tree with standard
+// names is planned under these, also where nothing is remembered: the same tree has
+// the same plan.
+func automatic(tree *fors.Tree, m *Memory) (*fors.Plan, error) {
+	n := standard(tree)
+	if n == nil {
+		return shortest(tree)
+	}
+	plan := m.find(n.shape)
+	if plan == nil {
+		var err error
+		if plan, err = shortest(n.tree); err != nil {
+			return nil, err
+		}
+		m.keep(n.shape, plan)
+	}
+	return n.back(plan), nil
+}
+
+// shortest plans by the first engine that reaches the bound. An exact plan that
 // is over it by more than 1/32 is one whose search has ended by its limit of work;
 // the integer programme then gets a chance.
-func automatic(tree *fors.Tree) (*fors.Plan, error) {
+func shortest(tree *fors.Tree) (*fors.Plan, error) {
 	plan, err := fors.Make(tree)
 	if err != nil {
 		return nil, err

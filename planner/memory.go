@@ -1,0 +1,185 @@
+package planner
+
+import (
+	"encoding/binary"
+	"slices"
+	"sync"
+
+	"forsd/fors"
+	"forsd/topology"
+)
+
+// Memory keeps plans by the shape of the damage. In a tree whose leaves have as many
+// servers each, leaves are alike, and so are lanes: a plan for one dead cable is one
+// for any other, once leaves and lanes have other names. So a handful of plans,
+// made ahead, answers for whatever cable dies next. The zero value is ready for use,
+// also by several at a time.
+type Memory struct {
+	mu    sync.Mutex
+	plans []remembered // the oldest first
+}
+
+// remembered is a plan for a tree with standard names. It is not changed any more.
+type remembered struct {
+	shape string
+	plan  *fors.Plan
+}
+
+// rememberedPlans is how many plans a memory keeps: those for the next loss after
+// one or two, in a tree of any size.
+const rememberedPlans = 16
+
+// Prepare makes the plan for a tree and keeps it, unless it is kept already, or the
+// tree or the settings are not of the kind. It tells whether it has planned.
+func (m *Memory) Prepare(t *topology.FatTree, s Settings) bool {
+	if s.Engine != "" && s.Engine != Auto || len(t.Servers) == 0 {
+		return false
+	}
+	if lids, err := s.groups(t); err != nil || lids > 0 {
+		return false
+	}
+	tree := forsTree(t)
+	n := standard(tree)
+	if n == nil || m.find(n.shape) != nil {
+		return false
+	}
+	_, err := automatic(tree, m)
+	return err == nil
+}
+
+// find is the plan kept for a shape, nil for none.
+func (m *Memory) find(shape string) *fors.Plan {
+	if m == nil {
+		return nil
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, r := range m.plans {
+		if r.shape == shape {
+			return r.plan
+		}
+	}
+	return nil
+}
+
+// keep keeps a plan, in place of the oldest where there are too many.
+func (m *Memory) keep(shape string, p *fors.Plan) {
+	if m == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.plans) == rememberedPlans {
+		m.plans = slices.Delete(m.plans, 0, 1)
+	}
+	m.plans = append(m.plans, remembered{shape, p})
+}
+
+// names give leaves and lanes of a tree their standard names: first the damaged
+// leaves in order, then the others; first the lanes that are down at the first of
+// these, then those at the second, then the others.
+type names struct {
+	shape string // digest of the tree under its standard names
+	tree  *fors.Tree
+	leaf  []int // [standard name] the leaf
+	lane  []int // [standard name] the lane
+}
+
+// standard finds the standard names of a tree, nil where it has none: leaves with
+// different servers, lanes that are closed to some, or no damage.
+func standard(t *fors.Tree) *names {
+	if t.Closed != nil || len(t.Slots) == 0 {
+		return nil
+	}
+	n := &names{}
+	var sound []int
+	taken := make([]bool, t.Lanes)
+	for l, up := range t.Up {
+		if !slices.Equal(t.Slots[l], t.Slots[0]) {
+			return nil
+		}
+		if !slices.Contains(up, false) {
+			sound = append(sound, l)
+			continue
+		}
+		n.leaf = append(n.leaf, l)
+		for k := range up {
+			if !up[k] && !taken[k] {
+				taken[k] = true
+				n.lane = append(n.lane, k)
+			}
+		}
+	}
+	if len(n.leaf) == 0 {
+		return nil
+	}
+	n.leaf = append(n.leaf, sound...)
+	for k := range t.Lanes {
+		if !taken[k] {
+			n.lane = append(n.lane, k)
+		}
+	}
+	n.rename(t)
+	return n
+}
+
+// rename makes the tree under its standard names.
+func (n *names) rename(t *fors.Tree) {
+	n.tree = &fors.Tree{Lanes: t.Lanes, Slots: t.Slots, Up: make([][]bool, len(t.Up))}
+	shape := binary.AppendUvarint(nil, uint64(t.Lanes))
+	for _, slot := range t.Slots[0] {
+		shape = binary.AppendUvarint(shape, uint64(slot)+1)
+	}
+	shape = append(shape, 0)
+	for l, from := range n.leaf {
+		up := make([]bool, t.Lanes)
+		for k, lane := range n.lane {
+			if up[k] = t.Up[from][lane]; !up[k] {
+				shape = binary.AppendUvarint(binary.AppendUvarint(shape, uint64(l)), uint64(k))
+			}
+		}
+		n.tree.Up[l] = up
+	}
+	n.shape = string(binary.AppendUvarint(shape, uint64(len(n.leaf))))
+}
+
+// back is a plan under standard names, under those of the tree.
+func (n *names) back(p *fors.Plan) *fors.Plan {
+	out := *p
+	out.To, out.Lane = make([]fors.Server, len(p.To)), make([]fors.Lane, len(p.Lane))
+	size := p.Servers / len(n.leaf)
+	server := make([]fors.Server, p.Servers)
+	for l, leaf := range n.leaf {
+		for i := range size {
+			server[l*size+i] = fors.Server(leaf*size + i)
+		}
+	}
+	for ph := range p.Phases {
+		to, lane := p.Row(fors.Phase(ph))
+		newTo, newLane := out.Row(fors.Phase(ph))
+		for s, d := range to {
+			x := server[s]
+			newTo[x], newLane[x] = fors.Idle, lane[s]
+			if d != fors.Idle {
+				newTo[x] = server[d]
+			}
+			if lane[s] != fors.Local {
+				newLane[x] = fors.Lane(n.lane[lane[s]])
+			}
+		}
+	}
+	out.Unreachable = make([]fors.Pair, len(p.Unreachable))
+	for i, u := range p.Unreachable {
+		out.Unreachable[i] = fors.Pair{Src: server[u.Src], Dst: server[u.Dst]}
+	}
+	slices.SortFunc(out.Unreachable, func(a, b fors.Pair) int {
+		if a.Src != b.Src {
+			return int(a.Src - b.Src)
+		}
+		return int(a.Dst - b.Dst)
+	})
+	if len(out.Unreachable) == 0 {
+		out.Unreachable = p.Unreachable
+	}
+	return &out
+}

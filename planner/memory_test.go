@@ -1,0 +1,72 @@
+package planner
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"forsd/internal/fabgen"
+	"forsd/topology"
+)
+
+// TestMemory plans trees with random damage with a memory and without one: the plans
+// are the same and hold on the tables, and what was prepared for one cable serves for
+// all others.
+func TestMemory(t *testing.T) {
+	whole := tree(t, fabgen.Spec{Spines: 6, Leaves: 5, LMC: 3})
+	rng := rand.New(rand.NewPCG(7, 1))
+	m := &Memory{}
+	first := *whole
+	held(&first, 2, 3)
+	if !m.Prepare(&first, Settings{}) || m.Prepare(&first, Settings{}) {
+		t.Error("a plan for one dead cable was not made, or made twice")
+	}
+	for n := range 60 {
+		damaged := *whole
+		cables := 1 + n/20
+		for range cables {
+			held(&damaged, rng.IntN(5), rng.IntN(6))
+		}
+		kept := len(m.plans)
+		with, err := Make(&damaged, Settings{Memory: m})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if cables == 1 && len(m.plans) != kept {
+			t.Error("a plan for one dead cable was made again")
+		}
+		without, err := Make(&damaged, Settings{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if with.Plan.Engine != without.Plan.Engine || !slices.Equal(with.Rows.To, without.Rows.To) || !slices.Equal(with.Rows.Lane, without.Rows.Lane) ||
+			!slices.Equal(with.Plan.Unreachable, without.Plan.Unreachable) {
+			t.Errorf("%d cables: another plan with a memory than without", cables)
+		}
+		if len(m.plans) > rememberedPlans {
+			t.Errorf("%d plans are kept", len(m.plans))
+		}
+	}
+}
+
+// TestMemoryOfUnequalLeaves leaves trees alone whose leaves are not alike.
+func TestMemoryOfUnequalLeaves(t *testing.T) {
+	odd := *tree(t, fabgen.Spec{Spines: 6, Leaves: 5, LMC: 3})
+	held(&odd, 2, 3)
+	for _, s := range []Settings{{Engine: "exact"}, {LIDs: 2}} {
+		if m := (&Memory{}); m.Prepare(&odd, s) {
+			t.Errorf("%+v: a plan was prepared", s)
+		}
+	}
+	odd.Servers = odd.Servers[1:]
+	if m := (&Memory{}); m.Prepare(&odd, Settings{}) {
+		t.Error("a tree with an absent server was given standard names")
+	}
+}
+
+// held takes a lane of a tree out of schedules, without touching its other owners.
+func held(t *topology.FatTree, leaf, lane int) {
+	t.Leaves = slices.Clone(t.Leaves)
+	t.Leaves[leaf].Cables = slices.Clone(t.Leaves[leaf].Cables)
+	t.Hold(leaf, lane)
+}
