@@ -60,7 +60,7 @@ func start(ctx context.Context, dir, library, forsd, plugin string) (ways []*way
 		options e2e.Options
 	}{
 		{"min-hop", e2e.Options{Engine: "minhop"}},
-		{"files", e2e.Options{Forsd: forsd}},
+		{"files", e2e.Options{Forsd: forsd, Traps: "off"}},
 		{"plugin", e2e.Options{Forsd: forsd, Plugin: plugin}},
 	} {
 		w := &way{name: k.name}

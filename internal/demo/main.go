@@ -168,6 +168,7 @@ func minhop(ctx context.Context, o e2e.Options, steps []step) (c costs, err erro
 // when what was done.
 func files(ctx context.Context, o e2e.Options, steps []step) (all []times, err error) {
 	fmt.Println("\nforsd beside OpenSM by files, with routing_engine file,no_fallback: the same steps, timed alone.")
+	o.Traps = "off"
 	s, err := e2e.New(ctx, o)
 	if err != nil {
 		return nil, err

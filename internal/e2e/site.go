@@ -38,6 +38,7 @@ type Options struct {
 	Config string            // further sections of forsd.yaml
 	LMCKey string            // opensm.lmc in forsd.yaml; "" means auto
 	Umad   string            // opensm.umad in forsd.yaml; "" means auto
+	Traps  string            // opensm.traps in forsd.yaml; "" means auto
 
 	// Manager may change how OpenSM is started; nil changes nothing.
 	Manager func(*ibsim.OpenSMOptions)
@@ -137,6 +138,7 @@ opensm:
   pid_file: {{quote .PID}}
   lmc: {{.LMC}}
   umad: {{quote .Umad}}
+  traps: {{quote .Traps}}
 {{- if .Plugin}}
   plugin: {enabled: on, socket: {{quote .Plugin}}}
 {{- else}}
@@ -162,7 +164,7 @@ func (s *Site) writeConfig(path, pidFile string) error {
 	err = configText.Execute(&text, map[string]any{
 		"State": s.StateDir(), "Manager": s.ManagerDir(), "Socket": s.Socket(),
 		"Conf": filepath.Join(s.ManagerDir(), "opensm.conf"), "Log": filepath.Join(s.ManagerDir(), "opensm.log"),
-		"Tables": s.TableFile(), "PID": pidFile, "LMC": cmp.Or(s.options.LMCKey, "auto"), "Umad": cmp.Or(s.options.Umad, "auto"), "Dump": append(dump, "dump_fts", "-n"), "Plugin": plugin, "More": s.options.Config,
+		"Tables": s.TableFile(), "PID": pidFile, "LMC": cmp.Or(s.options.LMCKey, "auto"), "Umad": cmp.Or(s.options.Umad, "auto"), "Dump": append(dump, "dump_fts", "-n"), "Plugin": plugin, "Traps": cmp.Or(s.options.Traps, "auto"), "More": s.options.Config,
 	})
 	if err != nil {
 		return err
