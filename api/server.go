@@ -187,7 +187,13 @@ func writeJSON(w http.ResponseWriter, v any) error {
 
 // readJSON reads the body of a request, one JSON object, into v.
 func readJSON(w http.ResponseWriter, r *http.Request, v any) error {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	return ReadJSON(w, r, maxBody, v)
+}
+
+// ReadJSON reads the body of a request of at most limit bytes, one JSON object
+// without fields that v does not have, into v. Its errors are those of the API.
+func ReadJSON(w http.ResponseWriter, r *http.Request, limit int64, v any) error {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
 	var large *http.MaxBytesError
 	if errors.As(err, &large) {
 		return Errorf(http.StatusRequestEntityTooLarge, CodeTooLarge, "the request is longer than %d bytes", large.Limit)

@@ -24,6 +24,8 @@ func (d *Daemon) listen() (func(context.Context) error, error) {
 			"GET /v1/explain":  answer(d.explain),
 			"GET /v1/baseline": answer(d.showBaseline),
 			"GET /v1/tables":   answer(d.showTables),
+
+			"POST /v1/optical/photonic": tierPlan(photonicRequest, planPhotonic),
 		},
 		Local: map[string]http.Handler{
 			"POST /v1/baseline/accept": answer(d.acceptBaseline),

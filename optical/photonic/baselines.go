@@ -2,6 +2,7 @@ package photonic
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 
@@ -20,14 +21,14 @@ type Baseline struct {
 }
 
 // Baselines plans the alternatives. All are replayed.
-func Baselines(in *Instance) ([]Baseline, error) {
+func Baselines(ctx context.Context, in *Instance) ([]Baseline, error) {
 	if err := in.Check(); err != nil {
 		return nil, err
 	}
 	if in.empty() {
 		return nil, nil
 	}
-	static, err := climbAll(in, Options{Method: Paper, Reconfigurations: 1, packed: true})
+	static, err := climbAll(ctx, in, Options{Method: Paper, Reconfigurations: 1, packed: true})
 	if err != nil {
 		return nil, err
 	}

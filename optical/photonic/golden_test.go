@@ -19,7 +19,7 @@ func one(n, k int, r float64) *Instance {
 // where that is not possible.
 func made(t *testing.T, in *Instance, method Method, d int) *Plan {
 	t.Helper()
-	p, err := Make(in, Options{Method: method, Reconfigurations: d})
+	p, err := Make(t.Context(), in, Options{Method: method, Reconfigurations: d})
 	if err != nil {
 		t.Fatalf("%d GPUs of degree %d, %s, d = %d: %v", in.GPUs, in.Degree, method, d, err)
 	}
@@ -254,7 +254,7 @@ func TestDegree2BeatsBaselines(t *testing.T) {
 	}
 	for n := 8; n <= 64; n += step {
 		in := one(n, 2, 0)
-		static, err := climbAll(in, Options{Method: Auto, Reconfigurations: 1})
+		static, err := climbAll(t.Context(), in, Options{Method: Auto, Reconfigurations: 1})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,6 +1,7 @@
 package photonic
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -21,8 +22,8 @@ type Options struct {
 
 // Make plans an exchange, and has Replay check the plan. It fails where the
 // instance or the options make no sense, or where the method has no plan with as
-// many reconfigurations as are asked for.
-func Make(in *Instance, o Options) (*Plan, error) {
+// many reconfigurations as are asked for, and where ctx ends.
+func Make(ctx context.Context, in *Instance, o Options) (*Plan, error) {
 	if err := in.Check(); err != nil {
 		return nil, err
 	}
@@ -36,7 +37,7 @@ func Make(in *Instance, o Options) (*Plan, error) {
 		return &Plan{GPUs: in.GPUs, Degree: in.Degree, Method: o.Method, Family: "none"}, nil
 	}
 	o.packed = o.Method != Paper
-	best, err := climbAll(in, o)
+	best, err := climbAll(ctx, in, o)
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +53,7 @@ func Make(in *Instance, o Options) (*Plan, error) {
 
 // climbAll is the cheapest plan of all ladders of a method. Auto also has the plans
 // that sizes alone suggest.
-func climbAll(in *Instance, o Options) (best *Plan, err error) {
+func climbAll(ctx context.Context, in *Instance, o Options) (best *Plan, err error) {
 	if o.Method == Auto && in.Sizes != nil {
 		for _, make := range []func(*Instance) (*Plan, error){planMatchings, planLargest} {
 			p, err := make(in)
@@ -69,7 +70,7 @@ func climbAll(in *Instance, o Options) (best *Plan, err error) {
 		if best != nil {
 			least = best.Cost
 		}
-		p, err := explore(in, l, o, newLimit(in, l, o, least))
+		p, err := explore(ctx, in, l, o, newLimit(in, l, o, least))
 		if err != nil {
 			return nil, err
 		}
@@ -125,9 +126,9 @@ func longest(in *Instance, l ladder) int {
 // explore climbs a ladder to the number of topologies that costs least, as far as
 // a lower cost is possible, and plans there. It returns nil where the ladder does
 // not reach the number that is forced, or has nothing to offer.
-func explore(in *Instance, l ladder, o Options, limit *limit) (*Plan, error) {
+func explore(ctx context.Context, in *Instance, l ladder, o Options, limit *limit) (*Plan, error) {
 	if in.Sizes != nil {
-		return exploreSizes(in, l, o, limit)
+		return exploreSizes(ctx, in, l, o, limit)
 	}
 	last, first := limit.last, 1
 	if o.Reconfigurations > 0 {
@@ -135,6 +136,9 @@ func explore(in *Instance, l ladder, o Options, limit *limit) (*Plan, error) {
 	}
 	best, least := 0, Time(0)
 	for d := 1; d <= last && !limit.over(d, least); d++ {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
 		if ok, err := l.next(); err != nil {
 			return nil, err
 		} else if !ok {

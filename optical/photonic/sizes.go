@@ -61,7 +61,7 @@ func Mean(n int, sizes []int64) int64 {
 // Draw gives an instance sizes by the name of their distribution: uniform, random
 // or zipf, with its message as the mean.
 func (in *Instance) Draw(name string, factor float64, seed uint64) error {
-	if in.GPUs < 2 || in.GPUs > MaxVaried && name != "uniform" {
+	if name != "uniform" && (in.GPUs < 2 || in.GPUs > MaxVaried) {
 		return fmt.Errorf("%s sizes between %d GPUs: want from 2 to %d", name, in.GPUs, MaxVaried)
 	}
 	switch name {

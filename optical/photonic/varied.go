@@ -2,6 +2,7 @@ package photonic
 
 import (
 	"cmp"
+	"context"
 	"slices"
 )
 
@@ -134,7 +135,7 @@ const (
 // exploreSizes is explore for messages of many sizes: it climbs all of the ladder,
 // judges the plans by their busiest links, and makes the best in full, with and
 // without other places of GPUs.
-func exploreSizes(in *Instance, l ladder, o Options, limit *limit) (*Plan, error) {
+func exploreSizes(ctx context.Context, in *Instance, l ladder, o Options, limit *limit) (*Plan, error) {
 	var list []rough
 	last, first := limit.last, 1
 	if o.Reconfigurations > 0 {
@@ -142,6 +143,9 @@ func exploreSizes(in *Instance, l ladder, o Options, limit *limit) (*Plan, error
 	}
 	least := Time(0)
 	for d := 1; d <= last && !limit.over(d, least); d++ {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
 		if ok, err := l.next(); err != nil {
 			return nil, err
 		} else if !ok {

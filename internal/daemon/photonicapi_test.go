@@ -1,0 +1,71 @@
+package daemon
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"forsd/api"
+)
+
+// ask posts a body to a handler and returns the answer's status and body.
+func ask(ctx context.Context, h http.Handler, body string) (int, string) {
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodPost, "/", strings.NewReader(body)))
+	return w.Code, w.Body.String()
+}
+
+func TestPhotonicRequests(t *testing.T) {
+	h := tierPlan(photonicRequest, planPhotonic)
+	for _, c := range []struct {
+		body   string
+		status int
+		want   string // in the answer
+	}{
+		// R = 7T: two topologies with waiting take 28T.
+		{`{"gpus":8,"reconfig_us":7,"message_mb":0.1,"alpha_us":0,"method":"carry"}`, 200, `"reconfigurations":2,"hop_sum":14,`},
+		{`{"gpus":8,"reconfig_us":7,"message_mb":0.1,"alpha_us":0,"method":"paper"}`, 200, `"cost_us":30,`},
+		{`{"matrix":[[0,1e6,0],[0,0,2e6],[5e5,0,0]],"reconfig_us":1}`, 200, `"messages":3,`},
+		{`{"matrix":[[7,0],[0,7]]}`, 200, `"reconfigurations":0,`},
+		{``, 400, "no body"},
+		{`{"gpus":8,"reconfigure":1}`, 400, "unknown field"},
+		{`{"reconfig_us":1}`, 400, "plan 0 GPUs"},
+		{`{"gpus":8,"degree":99}`, 400, "degree from 1 to 16"},
+		{`{"gpus":8,"method":"best"}`, 400, `no method \"best\"`},
+		{`{"gpus":8,"reconfig_us":-1}`, 400, "reconfig -1"},
+		{`{"gpus":8,"reconfigurations":8}`, 400, "want from 1 to 7"},
+		{`{"matrix":[[0,1],[1]]}`, 400, "row 2 has 1 column"},
+		{`{"matrix":[[0,-1],[1,0]]}`, 400, "-1"},
+		{`{"matrix":[]}`, 400, ""},
+		{`{"matrix":[` + strings.Repeat(" ", photonicRequest) + `]}`, 413, "longer than"},
+	} {
+		status, answer := ask(t.Context(), h, c.body)
+		if status != c.status || !strings.Contains(answer, c.want) {
+			t.Errorf("%.80s: %d %.200s, want %d with %s", c.body, status, answer, c.status, c.want)
+		}
+	}
+}
+
+// TestTierTurns fills all turns: a request waits for one, and is told so when its
+// time is up.
+func TestTierTurns(t *testing.T) {
+	for range cap(tierTurns) {
+		tierTurns <- struct{}{}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	status, answer := ask(ctx, tierPlan(photonicRequest, planPhotonic), `{"gpus":8}`)
+	for range cap(tierTurns) {
+		<-tierTurns
+	}
+	var e api.Error
+	if err := json.Unmarshal([]byte(answer), &e); err != nil || status != http.StatusConflict || e.Code != api.CodeRefused {
+		t.Errorf("%d %s (%v), want 409 refused", status, answer, err)
+	}
+	if status, answer := ask(t.Context(), tierPlan(photonicRequest, planPhotonic), `{"gpus":8}`); status != http.StatusOK {
+		t.Errorf("with turns free again: %d %s", status, answer)
+	}
+}
