@@ -47,6 +47,7 @@ type Daemon struct {
 	fresh     bool      // the table file was installed at this start
 	file      tableFile // used by one action at a time
 	desk      *desk
+	memory    planner.Memory
 	plugin    *plugin.Server // nil where it is switched off
 
 	pluginEvents chan plugin.Event
@@ -268,6 +269,7 @@ func (d *Daemon) settled(a controller.Settled) {
 		d.notify("READY=1")
 		d.log.Info("ready", zap.Uint64("epoch", d.epochNumber()))
 	}
+	d.prepare()
 	if marks.settled {
 		d.log.Info("settled again", zap.String("fabric", a.Fabric), zap.Uint64("epoch", d.epochNumber()))
 		return

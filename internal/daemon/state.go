@@ -46,6 +46,15 @@ func (d *Daemon) mark(v *view, at time.Time, station func(*times) *time.Time) {
 	}
 }
 
+// markPublished notes that a plan of the fabric is in force.
+func (d *Daemon) markPublished(fabric string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.marks.view == fabric && d.marks.published.IsZero() {
+		d.marks.published = time.Now()
+	}
+}
+
 // whatOf says in words what led to view v.
 func (d *Daemon) whatOf(v *view) []string {
 	d.mu.Lock()
@@ -294,7 +303,7 @@ func (d *Daemon) tablesPossible() []*lft.Tables {
 }
 
 func (d *Daemon) planning() planner.Settings {
-	return planner.Settings{Engine: string(d.cfg.Planning.Engine), LIDs: d.cfg.Planning.LIDs}
+	return planner.Settings{Engine: string(d.cfg.Planning.Engine), LIDs: d.cfg.Planning.LIDs, Memory: &d.memory}
 }
 
 // planWarnings raises the warnings that the plan in force carries.

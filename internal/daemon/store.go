@@ -38,15 +38,16 @@ type epoch struct {
 	view  *phasetable.View // of table
 }
 
-// store keeps the epochs, the jobs and the baseline. An epoch is a directory that appears
-// by a rename after its files were flushed: the highest number is the epoch in
-// force, and a crash at any instruction leaves either the old or the new one.
+// store keeps the epochs, the jobs and the baseline. An epoch is a directory that
+// appears by a rename when its files are written: the highest number is the epoch in
+// force, and a crash at any instruction leaves either the old or the new one. Its
+// files are flushed afterwards; see promise for what follows from that.
 type store struct {
-	dir  string // the state directory
-	lock *os.File
-	last uint64 // highest number ever given to an epoch or a job's plan, usable or not
-	// staged is an epoch whose table is on disk, out of sight; nil for none.
-	staged *epoch
+	dir      string // the state directory
+	lock     *os.File
+	last     uint64 // highest number ever given to an epoch or a job's plan, usable or not
+	promised uint64 // highest number that may be given before more are promised
+	staged   *epoch // whose table is written, out of sight; nil for none
 }
 
 const (
@@ -78,6 +79,7 @@ func openStore(dir string) (*store, error) {
 	for _, n := range s.numbers() {
 		s.last = max(s.last, n)
 	}
+	s.takePromise()
 	return s, nil
 }
 
@@ -150,9 +152,8 @@ func (s *store) temp(n uint64) string {
 	return filepath.Join(s.dir, epochsDir, fmt.Sprintf("%s%d", tempPrefix, n))
 }
 
-// stage brings the table of an epoch to disk, out of sight, where save finds it:
-// that much need not wait for the plan's verification. What was staged before is
-// dropped.
+// stage writes the table of an epoch, out of sight, where appear finds it: that much
+// need not wait for the plan's verification. What was staged before is dropped.
 func (s *store) stage(e *epoch) error {
 	s.staged = nil
 	temp := s.temp(e.Epoch)
@@ -162,7 +163,7 @@ func (s *store) stage(e *epoch) error {
 	if err := os.Mkdir(temp, 0o755); err != nil {
 		return err
 	}
-	if err := writeDurably(filepath.Join(temp, epochTable), e.table); err != nil {
+	if err := os.WriteFile(filepath.Join(temp, epochTable), e.table, 0o644); err != nil {
 		return err
 	}
 	s.staged = e
@@ -171,20 +172,28 @@ func (s *store) stage(e *epoch) error {
 
 // save makes e durable and in force. Its number must be s.last+1.
 func (s *store) save(e *epoch, keep int) error {
+	if err := s.appear(e); err != nil {
+		return err
+	}
+	return s.settle(e, keep)
+}
+
+// appear puts e in force for whoever opens the store, as long as the machine runs:
+// its files are written, and need not be on disk. Should they be lost with the
+// machine, its number is not given again: it is among those promised. Its number must
+// be s.last+1; settle follows.
+func (s *store) appear(e *epoch) error {
 	meta, err := json.MarshalIndent(e.epochFile, "", " ")
 	if err != nil {
 		return err
 	}
-	parent, temp := filepath.Join(s.dir, epochsDir), s.temp(e.Epoch)
-	if s.staged != e {
+	if err = s.promise(e.Epoch); err == nil && s.staged != e {
 		err = s.stage(e)
 	}
 	s.staged = nil
+	temp := s.temp(e.Epoch)
 	if err == nil {
-		err = writeDurably(filepath.Join(temp, epochMeta), append(meta, '\n'))
-	}
-	if err == nil {
-		err = syncDir(temp)
+		err = os.WriteFile(filepath.Join(temp, epochMeta), append(meta, '\n'), 0o644)
 	}
 	if err == nil {
 		err = os.Rename(temp, s.path(e.Epoch))
@@ -193,9 +202,20 @@ func (s *store) save(e *epoch, keep int) error {
 		return errors.Join(fmt.Errorf("save epoch %d: %w", e.Epoch, err), os.RemoveAll(temp))
 	}
 	s.last = e.Epoch
-	err = syncDir(parent)
+	return nil
+}
+
+// settle brings an epoch that has appeared to disk, removes the oldest over keep, and
+// promises further numbers.
+func (s *store) settle(e *epoch, keep int) error {
+	dir := s.path(e.Epoch)
+	for _, path := range []string{filepath.Join(dir, epochTable), filepath.Join(dir, epochMeta), dir, filepath.Join(s.dir, epochsDir)} {
+		if err := syncPath(path); err != nil {
+			return fmt.Errorf("save epoch %d: %w", e.Epoch, err)
+		}
+	}
 	s.prune(keep)
-	return err
+	return s.promise(e.Epoch + 1)
 }
 
 // prune removes the oldest epochs over keep.
@@ -293,10 +313,13 @@ func writeDurably(path string, data []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-func syncDir(path string) error {
-	d, err := os.Open(path)
+func syncDir(path string) error { return syncPath(path) }
+
+// syncPath brings a file or a directory to disk.
+func syncPath(path string) error {
+	f, err := os.Open(path)
 	if err != nil {
 		return err
 	}
-	return errors.Join(d.Sync(), d.Close())
+	return errors.Join(f.Sync(), f.Close())
 }

@@ -40,6 +40,7 @@ type routes struct {
 	hold     []controller.Lane
 	tables   *lft.Tables
 	schedule *planner.Schedule // that the tables follow from, nil where they carry any
+	verified bool              // the tables are
 }
 
 // newView fits the fabric to the baseline.
@@ -118,18 +119,48 @@ func (v *view) familiar(t *topology.FatTree, e *epoch) *topology.FatTree {
 func (v *view) route(hold []controller.Lane, by planner.Settings) (routes, error) {
 	v.routed.mu.Lock()
 	defer v.routed.mu.Unlock()
-	for _, r := range v.routed.made {
-		if slices.Equal(r.hold, hold) {
-			return r, nil
+	if r := v.routed.find(hold); r != nil {
+		if !r.verified {
+			if err := verify.Tables(v.held(hold), r.tables); err != nil {
+				return routes{}, fmt.Errorf("verify tables: %w", err)
+			}
+			r.verified = true
 		}
+		return *r, nil
 	}
 	tables, schedule, err := planner.Route(v.held(hold), by)
 	if err != nil {
 		return routes{}, err
 	}
-	r := routes{slices.Clone(hold), tables, schedule}
+	r := routes{slices.Clone(hold), tables, schedule, true}
 	v.routed.made = append(v.routed.made, r)
 	return r, nil
+}
+
+// build builds the tables of the view where these carry any plan, for plans to be
+// verified on. Whoever is to lay them out or to write them calls route.
+func (v *view) build(hold []controller.Lane) (*lft.Tables, error) {
+	v.routed.mu.Lock()
+	defer v.routed.mu.Unlock()
+	if r := v.routed.find(hold); r != nil {
+		return r.tables, nil
+	}
+	tables, err := lft.Build(v.held(hold))
+	if err != nil {
+		return nil, err
+	}
+	v.routed.made = append(v.routed.made, routes{hold: slices.Clone(hold), tables: tables})
+	return tables, nil
+}
+
+// find is what was made with these lanes held back, nil for nothing.
+func (r *routed) find(hold []controller.Lane) *routes {
+	for i := range r.made {
+		if slices.Equal(r.made[i].hold, hold) {
+			return &r.made[i]
+		}
+	}
+	return nil
 }
 
 // lost is the share of the servers in force that the view lacks; without an

@@ -92,16 +92,17 @@ func (d *Daemon) planWithTables(v *view, a controller.Plan) (c candidate, err er
 }
 
 // planForTables plans for tables that carry any plan. Planning and the tables
-// that are to follow are worked on side by side.
+// that are to follow are worked on side by side; the tables themselves are verified
+// when they are laid out.
 func (d *Daemon) planForTables(v *view, a controller.Plan) (c candidate, err error) {
-	type routed struct {
-		routes
-		err error
+	type built struct {
+		tables *lft.Tables
+		err    error
 	}
-	next := make(chan routed, 1)
+	next := make(chan built, 1)
 	go func() {
-		r, err := v.route(a.Hold, d.planning())
-		next <- routed{r, err}
+		t, err := v.build(a.Hold)
+		next <- built{t, err}
 	}()
 	tree := v.held(a.Avoid)
 	schedule, err := planner.Plan(tree, d.planning())
@@ -185,30 +186,28 @@ func (d *Daemon) publishFabric(c candidate, n uint64) error {
 			return err
 		}
 	}
-	err = d.put(e, epochFile{Fabric: c.view.id, What: d.whatOf(c.view), Report: c.schedule.Report(), Warnings: c.schedule.Warnings})
-	if err != nil {
-		return err
-	}
-	d.mark(c.view, time.Now(), func(t *times) *time.Time { return &t.published })
-	return nil
+	return d.put(e, epochFile{Fabric: c.view.id, What: d.whatOf(c.view), Report: c.schedule.Report(), Warnings: c.schedule.Warnings})
 }
 
-// put makes e the next epoch: durable first, then in force.
+// put makes e the next epoch. A crash of this process leaves it in force from here
+// on; it is brought to disk when everybody has it, for it must not be published
+// twice under two numbers, and the store sees to that.
 func (d *Daemon) put(e *epoch, meta epochFile) error {
 	meta.Epoch, meta.PublishedAt = e.Epoch, time.Now()
 	e.epochFile = meta
 	if err := d.saveBaseline(); err != nil {
 		return err
 	}
-	if err := d.store.save(e, d.cfg.KeepEpochs); err != nil {
+	if err := d.store.appear(e); err != nil {
 		return err
 	}
 	if err := d.setCurrent(e); err != nil {
 		return err
 	}
+	d.markPublished(e.Fabric)
 	d.log.Info("published", zap.Uint64("epoch", e.Epoch), zap.Int("phases", e.Report.Phases),
 		zap.Int("lower_bound", e.Report.LowerBound), zap.String("engine", string(e.Report.Engine)), zap.Uint64("rollback_of", e.RollbackOf))
-	return nil
+	return d.store.settle(e, d.cfg.KeepEpochs)
 }
 
 // write brings the tables up to date that OpenSM loads, if they are not.
