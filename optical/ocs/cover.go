@@ -1,9 +1,6 @@
 package ocs
 
-import (
-	"math"
-	"slices"
-)
+import "math"
 
 // cover is a set of weighted permutations, each with the entries that it carries.
 type cover struct {
@@ -91,9 +88,4 @@ func (c *cover) prune() {
 		}
 	}
 	c.weight, c.column, c.entry = c.weight[:kept], c.column[:kept], c.entry[:kept]
-}
-
-// clone copies the weights; the permutations are shared.
-func (c *cover) clone() *cover {
-	return &cover{d: c.d, weight: slices.Clone(c.weight), column: slices.Clone(c.column), entry: slices.Clone(c.entry)}
 }

@@ -7,8 +7,12 @@ import (
 	"slices"
 )
 
-// MaxRacks is the largest side of a demand matrix.
-const MaxRacks = 4096
+// The largest demand that is taken: a dense matrix of 1024 racks or a sparse one of
+// more, for which the methods need some 300 MB.
+const (
+	MaxRacks    = 4096
+	MaxNonzeros = 1 << 20
+)
 
 // Demand is a traffic matrix D of n × n racks, in the time that a circuit takes to
 // carry an entry. What a rack sends to itself needs no switch and is left out.
@@ -22,7 +26,7 @@ type Demand struct {
 
 // NewDemand takes the n × n entries of a matrix, row by row: what each rack, the
 // row, sends to each other. It fails where n is not 1 to MaxRacks or an entry is
-// negative or not finite.
+// negative or not finite, or where more than MaxNonzeros are above zero.
 func NewDemand(n int, entries []float64) (*Demand, error) {
 	if n < 1 || n > MaxRacks {
 		return nil, fmt.Errorf("a demand of %d racks: want 1 to %d", n, MaxRacks)
@@ -41,6 +45,9 @@ func NewDemand(n int, entries []float64) (*Demand, error) {
 				d.to = append(d.to, int32(j))
 				d.amount = append(d.amount, x)
 			}
+		}
+		if len(d.to) > MaxNonzeros {
+			return nil, fmt.Errorf("more than %d pairs of racks have demand: that is the most that is taken", MaxNonzeros)
 		}
 		d.start = append(d.start, int32(len(d.to)))
 	}

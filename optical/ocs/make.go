@@ -70,20 +70,31 @@ func Make(ctx context.Context, d *Demand, o Options) (*Schedule, error) {
 	if o.Method == Less {
 		return less(ctx, d, o)
 	}
-	c, err := o.cover(ctx, d)
+	c, p, err := o.plan(ctx, d)
 	if err != nil {
 		return nil, err
 	}
-	var p *plan
+	return p.schedule(c), nil
+}
+
+// plan decomposes a demand and gives the permutations to switches.
+func (o Options) plan(ctx context.Context, d *Demand) (*cover, *plan, error) {
+	c, err := o.cover(ctx, d)
+	if err != nil {
+		return nil, nil, err
+	}
+	p := lpt(c.weight, o.Switches, o.Delta)
+	if !o.NoEqualize {
+		p.equalize()
+	}
 	if o.Method == Best {
-		c, p = best(ctx, c, o)
-	} else {
-		p = lpt(c.weight, o.Switches, o.Delta)
-		if !o.NoEqualize {
-			p.equalize()
+		better, q := best(ctx, c, o)
+		// What counts is the sum in the order of time, which rounds otherwise.
+		if q.schedule(better).Makespan() < p.schedule(c).Makespan() {
+			return better, q, nil
 		}
 	}
-	return p.schedule(c), nil
+	return c, p, nil
 }
 
 // cover decomposes the demand by the method's decomposition.

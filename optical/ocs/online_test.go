@@ -1,0 +1,170 @@
+package ocs
+
+import (
+	"math"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// served is what a schedule carries of a demand until the period ends, by the
+// schedule alone.
+func served(d *Demand, s *Schedule, period float64) []float64 {
+	carried := make([]float64, d.n*d.n)
+	for _, sw := range s.Switches {
+		for _, x := range sw.Configs {
+			for i, j := range x.Permutation {
+				carried[i*d.n+int(j)] += max(0, min(x.Start+x.Weight, period)-x.Start)
+			}
+		}
+	}
+	for e := range carried {
+		carried[e] = min(carried[e], d.At(e/d.n, e%d.n))
+	}
+	return carried
+}
+
+// TestOnline runs random periods: each schedule replays on what stands, and what
+// is served and what is left over sum to all that was asked for.
+func TestOnline(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		d := drawDemand(t)
+		o := drawOptions(t, d)
+		period := d.Total() * rapid.Float64Range(0.01, 2).Draw(t, "period")
+		if period == 0 {
+			return
+		}
+		l, err := NewOnline(o, period)
+		if err != nil {
+			t.Fatal(err)
+		}
+		left := make([]float64, d.n*d.n)
+		for range rapid.IntRange(1, 5).Draw(t, "periods") {
+			entries := make([]float64, d.n*d.n)
+			for i := range entries {
+				entries[i] = d.At(i/d.n, i%d.n) * rapid.SampledFrom([]float64{0, 1, 1, 1, 1.1}).Draw(t, "change")
+				left[i] += entries[i]
+			}
+			next, err := NewDemand(d.n, entries)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all, err := NewDemand(d.n, left)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p, err := l.Next(bg, next)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := Replay(all, p.Schedule); err != nil {
+				t.Fatal(err)
+			}
+			if late := p.Schedule.Makespan() - period; math.Abs(max(0, late)-p.Late) > 1e-12*period {
+				t.Fatalf("late by %v, said to be %v", late, p.Late)
+			}
+			sum := 0.0
+			for i, x := range served(all, p.Schedule, period) {
+				left[i] -= x
+				if left[i] < 1e-9*x {
+					left[i] = 0
+				}
+				sum += left[i]
+			}
+			if math.Abs(sum-p.Backlog) > 1e-6*(sum+p.Backlog)+1e-9*period {
+				t.Fatalf("%v is left over, said to be %v", sum, p.Backlog)
+			}
+		}
+	})
+}
+
+// TestOnlineKeeps schedules the same matrix again and again, and then one with a
+// little change.
+func TestOnlineKeeps(t *testing.T) {
+	d, err := Workload("benchmark", 30, 8, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const δ = 0.01
+	l, err := NewOnline(Options{Switches: 2, Delta: δ}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, err := l.Next(bg, d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !first.Fresh || first.Kept != 0 || first.Late != 0 || first.Backlog != 0 {
+		t.Errorf("first period: %+v", first)
+	}
+	for range 3 {
+		again, err := l.Next(bg, d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again.Fresh || again.Kept != again.Schedule.Configurations() {
+			t.Errorf("the same matrix: fresh %v, %d of %d kept", again.Fresh, again.Kept, again.Schedule.Configurations())
+		}
+		if got, want := again.Schedule.Makespan(), first.Schedule.Makespan()-δ; got > want+1e-9 {
+			t.Errorf("the same matrix: makespan %v, want at most %v, a δ less", got, want)
+		}
+	}
+	entries := make([]float64, 30*30)
+	for e := range entries {
+		entries[e] = d.At(e/30, e%30) * (1 + 0.01*float64(e%3))
+	}
+	changed, err := NewDemand(30, entries)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := l.Next(bg, changed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Fresh || p.Kept != p.Schedule.Configurations() {
+		t.Errorf("a matrix with other weights: fresh %v, %d of %d kept", p.Fresh, p.Kept, p.Schedule.Configurations())
+	}
+	if _, err := l.Next(bg, &Demand{n: 29, start: make([]int32, 30)}); err == nil {
+		t.Error("a matrix of another size: no error")
+	}
+}
+
+// TestOnlineTooShort gives a matrix less time than it takes: what is left over is
+// served in the periods after, in which nothing new comes.
+func TestOnlineTooShort(t *testing.T) {
+	d, err := Workload("benchmark", 20, 6, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := NewOnline(Options{Switches: 2, Delta: 0.001}, 0.3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	nothing := &Demand{n: 20, start: make([]int32, 21)}
+	p, err := l.Next(bg, d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Late <= 0 || p.Backlog <= 0 || p.Backlog >= d.Total() {
+		t.Fatalf("late by %v, %v of %v left over", p.Late, p.Backlog, d.Total())
+	}
+	for i := 0; p.Backlog > 0; i++ {
+		if i > 3 {
+			t.Fatalf("%v is left over after %d periods more", p.Backlog, i)
+		}
+		if p, err = l.Next(bg, nothing); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestUnusableOnline(t *testing.T) {
+	for _, c := range []struct {
+		o      Options
+		period float64
+	}{{Options{}, 1}, {Options{Switches: 1}, 0}, {Options{Switches: 1}, math.NaN()}, {Options{Switches: 1, Method: Less}, 1}} {
+		if _, err := NewOnline(c.o, c.period); err == nil {
+			t.Errorf("%+v: no error", c)
+		}
+	}
+}
