@@ -18,7 +18,7 @@ func (p *Planner) bytes(t *Traffic, o Options) (*Plan, error) {
 		return nil, fmt.Errorf("mode %s: %w", Bytes, err)
 	}
 	w := turns{t.Servers, weights, match}
-	d, err := t.follow(w, share)
+	d, err := p.follow(t, w, share)
 	if err != nil {
 		return nil, fmt.Errorf("mode %s: %w", Bytes, err)
 	}
@@ -72,9 +72,9 @@ func rounded(x []int64, grain int64) []int64 {
 }
 
 // follow has the NICs carry out matchings of servers.
-func (t *Traffic) follow(w turns, share []int64) (*draft, error) {
+func (p *Planner) follow(t *Traffic, w turns, share []int64) (*draft, error) {
 	n, m := t.Servers, t.GPUs
-	d := &draft{c: t.Cluster}
+	d := p.draft(t)
 	b := newBlock(t, d)
 	load := make([]int64, n*n*m) // [source][destination][NIC] bytes to be sent
 	room := make([]int64, m)
@@ -101,21 +101,9 @@ func (t *Traffic) follow(w turns, share []int64) (*draft, error) {
 				d.send(Rank(i*m+nic), Rank(int(j)*m+nic), packets)
 			}
 		}
-		d.next()
-		if err := d.affordable(); err != nil {
+		if err := d.next(); err != nil {
 			return nil, err
 		}
 	}
 	return d, nil
-}
-
-// maxTransfers is how many transfers a plan may have: a gigabyte of them.
-const maxTransfers = 1 << 25
-
-// affordable tells whether the draft has become too large.
-func (d *draft) affordable() error {
-	if len(d.lines) > maxTransfers {
-		return fmt.Errorf("the plan has more than %d transfers: take a larger grain, or mode %s with a stretch", maxTransfers, Bytes)
-	}
-	return nil
 }

@@ -160,7 +160,7 @@ func (s *section) count(least int) int {
 // pieces reads a list of pieces of a buffer, whose peers are in the server that
 // begins with a rank.
 func (s *section) pieces(first Rank, size int64) []Piece {
-	var list []Piece
+	list := []Piece{}
 	end := int64(0)
 	for range s.count(3) {
 		x := s.piece(first, end, size)
@@ -177,7 +177,7 @@ func (s *section) pieces(first Rank, size int64) []Piece {
 
 // turns reads a list of turns of a NIC in the server that begins with a rank.
 func (s *section) turns(first Rank, size int64) []Turn {
-	var list []Turn
+	list := []Turn{}
 	next, end := int64(0), int64(0)
 	for range s.count(4) {
 		stage := next + s.number()

@@ -6,7 +6,7 @@ package gpu
 // slots (König 1916).
 func (p *Planner) minMove(t *Traffic) (*draft, error) {
 	ranks := t.Ranks()
-	d := &draft{c: t.Cluster}
+	d := p.draft(t)
 	bound := t.Bound()
 	out, in := t.loads()
 	t.spill(d, excess(t.Cluster, out, bound))
@@ -27,7 +27,9 @@ func (p *Planner) minMove(t *Traffic) (*draft, error) {
 			x[at] -= packets
 			d.send(Rank(from), Rank(to), packets)
 		}
-		d.next()
+		if err := d.next(); err != nil {
+			return nil, err
+		}
 	}
 	return d, nil
 }

@@ -9,7 +9,7 @@ import "slices"
 // (Theorem 4).
 func (p *Planner) paper(t *Traffic, balanced bool) (*draft, error) {
 	n, m := t.Servers, t.GPUs
-	d := &draft{c: t.Cluster}
+	d := p.draft(t)
 	scale := make([]int64, n*n)
 	blocks := make([]component, n*n)
 	x := make([]int64, m*m)
@@ -84,8 +84,7 @@ func (d *draft) merge(match []int32, weight int64, blocks []component) error {
 				b.weights, b.match = b.weights[1:], b.match[m:]
 			}
 		}
-		d.next()
-		if err := d.affordable(); err != nil {
+		if err := d.next(); err != nil {
 			return err
 		}
 		weight -= length

@@ -1,6 +1,7 @@
 package gpu
 
 import (
+	"fmt"
 	"slices"
 )
 
@@ -71,6 +72,7 @@ type Plan struct {
 // have packets and no offsets yet.
 type draft struct {
 	c        Cluster
+	most     int       // transfers
 	segments []Segment // Bytes and Offset are packets
 	lines    []Transfer
 	ends     []int // [stage] end of its transfers in lines
@@ -83,8 +85,9 @@ func (d *draft) send(from, to Rank, packets int64) {
 	}
 }
 
-// next ends the stage being written, which is dropped where it is empty.
-func (d *draft) next() {
+// next ends the stage being written, which is dropped where it is empty. It fails
+// where the plan has become too large.
+func (d *draft) next() error {
 	last := 0
 	if len(d.ends) > 0 {
 		last = d.ends[len(d.ends)-1]
@@ -92,6 +95,10 @@ func (d *draft) next() {
 	if len(d.lines) > last {
 		d.ends = append(d.ends, len(d.lines))
 	}
+	if len(d.lines) > d.most {
+		return fmt.Errorf("the plan has more than %d transfers: take a larger grain, or mode %s with a stretch", d.most, Bytes)
+	}
+	return nil
 }
 
 // finish makes the draft a plan of a traffic whose packets have grain bytes.

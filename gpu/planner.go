@@ -10,6 +10,10 @@ import (
 // Planner makes plans and keeps its scratch memory from one to the next. The zero
 // value is ready for use; a Planner must not be used by two goroutines at once.
 type Planner struct {
+	// MaxTransfers is how many transfers a plan may have; more are an error. 0 means
+	// 2^25, a gigabyte of them.
+	MaxTransfers int
+
 	colourer   bipartite.Colourer
 	decomposer bipartite.Decomposer
 	arcs       []bipartite.Arc
@@ -85,6 +89,15 @@ func (p *Planner) units(t *Traffic, o Options) (*Plan, error) {
 		return nil, fmt.Errorf("mode %s: %w", o.Mode, err)
 	}
 	return d.finish(t, o.Mode, grain), nil
+}
+
+// draft is a plan of the traffic without anything.
+func (p *Planner) draft(t *Traffic) *draft {
+	most := p.MaxTransfers
+	if most == 0 {
+		most = 1 << 25
+	}
+	return &draft{c: t.Cluster, most: most}
 }
 
 // turns are matchings of n rows and columns with weights: match[s*n+i] is the

@@ -43,7 +43,7 @@ func (p *Plan) Programs() []Program {
 	ranks := p.Ranks()
 	programs := make([]Program, ranks)
 	for r := range programs {
-		programs[r].Rank = Rank(r)
+		programs[r] = emptyProgram(Rank(r))
 	}
 	input, output := p.places(programs)
 	streams := make([]struct{ from, to int64 }, ranks*ranks) // where they begin in the NICs' buffers
@@ -77,6 +77,12 @@ func (p *Plan) Programs() []Program {
 		destination.Receive = append(destination.Receive, Piece{x.Source, output[message], x.Bytes})
 	}
 	return programs
+}
+
+// emptyProgram does nothing. Its lists are empty, not nil, which JSON would show.
+func emptyProgram(r Rank) Program {
+	step := Step{[]Piece{}, []Piece{}}
+	return Program{Rank: r, Before: step, Send: []Turn{}, Receive: []Turn{}, After: step, Local: step}
 }
 
 // places tells where each message, [source][destination], begins in the input of

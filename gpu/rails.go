@@ -10,12 +10,16 @@ func (p *Planner) rails(t *Traffic) (*draft, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &draft{c: t.Cluster}
+	d := p.draft(t)
 	s := &slots{d: d, n: n, m: m, left: pairs, rail: make([]int64, n*n*m)}
 	for turn, weight := range w.weights {
-		s.fill(w.match[turn*n:(turn+1)*n], weight)
+		if err := s.fill(w.match[turn*n:(turn+1)*n], weight); err != nil {
+			return nil, err
+		}
 	}
-	d.next()
+	if err := d.next(); err != nil {
+		return nil, err
+	}
 	b := newBlock(t, d)
 	for i := range n {
 		for j := range n {
@@ -37,14 +41,18 @@ type slots struct {
 }
 
 // fill takes weight colours with one matching.
-func (s *slots) fill(match []int32, weight int64) {
+func (s *slots) fill(match []int32, weight int64) error {
+	m := int64(s.m)
 	for weight > 0 {
-		if s.nic == 0 && weight >= int64(s.m) {
-			s.d.next()
-			s.whole(match, weight/int64(s.m))
-			s.d.next()
-			weight %= int64(s.m)
-			continue
+		if s.nic == 0 {
+			if err := s.d.next(); err != nil {
+				return err
+			}
+			if weight >= m {
+				s.whole(match, weight/m)
+				weight %= m
+				continue
+			}
 		}
 		for i, j := range match {
 			if at := i*s.n + int(j); s.left[at] > 0 {
@@ -53,11 +61,9 @@ func (s *slots) fill(match []int32, weight int64) {
 			}
 		}
 		weight--
-		if s.nic++; s.nic == s.m {
-			s.nic = 0
-			s.d.next()
-		}
+		s.nic = (s.nic + 1) % s.m
 	}
+	return nil
 }
 
 // whole fills some slots, all NICs matched alike.

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"strconv"
 	"time"
 
@@ -23,6 +22,10 @@ func gpuCommand() *cobra.Command {
 GPUs and a fast switch inside, and a network between them. They plan exchanges in
 stages, in each of which a NIC sends to one other and receives from one; generate
 traffic; and simulate frames that follow the traffic as it comes.`,
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			return errors.New("say what to do: schedule, replay, generate, simulate or plot")
+		},
 	}
 	cmd.AddCommand(gpuScheduleCommand(), gpuReplayCommand(), gpuGenerateCommand(), gpuSimulateCommand(), gpuPlotCommand())
 	return cmd
@@ -320,12 +323,4 @@ func trafficCSV(t *gpu.Traffic) []byte {
 		}
 	}
 	return out
-}
-
-// makeDir makes the directory of an --out flag.
-func makeDir(dir string) error {
-	if dir == "" {
-		return errors.New("--out is missing: name a directory for the pictures")
-	}
-	return os.MkdirAll(dir, 0o755)
 }

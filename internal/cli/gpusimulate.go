@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"forsd/gpu"
-	"forsd/internal/figures"
 )
 
 // frameSchemes are the schemes of frames, in the order in which they are printed.
@@ -146,9 +145,6 @@ func (f *gpuSimulateFlags) row(ctx context.Context, rate float64, mode gpu.Mode,
 	return row, nil
 }
 
-// gpuSets are the sets of figures of forsctl gpu plot.
-var gpuSets = []string{"gpu-frames", "gpu-stages"}
-
 func gpuPlotCommand() *cobra.Command {
 	var out string
 	cmd := &cobra.Command{
@@ -160,24 +156,7 @@ plans against the number of GPUs. DIR gets SVG, PNG, and the numbers as CSV.`,
 		Example: `  forsctl gpu plot --out figures`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := makeDir(out); err != nil {
-				return err
-			}
-			bar := progress(cmd, 1)
-			err := figures.Make(cmd.Context(), out, func(done, total int, what string) {
-				bar.ChangeMax(total)
-				bar.Describe(what)
-				_ = bar.Set(done)
-			}, gpuSets...)
-			_ = bar.Finish()
-			if err != nil {
-				return err
-			}
-			if wantsJSON(cmd) {
-				return printJSON(cmd, map[string]any{"out": out, "sets": gpuSets})
-			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s has the figures of %s\n", out, strings.Join(gpuSets, " and "))
-			return err
+			return drawSets(cmd, out, []string{"gpu-frames", "gpu-stages"})
 		},
 	}
 	cmd.Flags().StringVar(&out, "out", "", "directory for the pictures and their numbers")
