@@ -61,10 +61,14 @@ func (d *desk) decline(fabric, why string) {
 	d.tell()
 }
 
-// serve waits for the tables of a fabric, for the sweep under way.
+// serve waits for the tables of a fabric, for the sweep under way. What it notes of
+// that is nothing where OpenSM has gone on already: the sweep may be over.
 func (d *desk) serve(ctx context.Context, fabric string) (*lft.Tables, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("the tables come too late: %w", context.Cause(ctx))
+	}
 	d.sweep = unasked
 	for {
 		switch {

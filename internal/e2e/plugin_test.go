@@ -2,6 +2,11 @@ package e2e
 
 import (
 	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -37,6 +42,45 @@ func TestPlugin(t *testing.T) {
 	}
 }
 
+// TestForsdStopped stops forsd while a cable is pulled, and put back: OpenSM's
+// sweep ends with the tables of the file. When forsd goes on it has OpenSM sweep
+// again at once, with its tables.
+func TestForsdStopped(t *testing.T) {
+	o := byPlugin(t, small())
+	o.Deadline = time.Second
+	x, healthy := up(t, 5*time.Minute, o)
+	const leaf, lane = 2, 1
+	at := healthy.Tree.Leaves[leaf]
+	port := int(at.Cables[lane].LeafPort)
+	for _, change := range []struct {
+		state string
+		do    func(context.Context, string, int) error
+	}{{"missing", x.Sim.Unlink}, {"full", x.Sim.Relink}} {
+		x.ok(syscall.Kill(x.Forsd.PID(), syscall.SIGSTOP))
+		from := x.SM.LogSize()
+		x.ok(change.do(x.ctx, at.Name, port))
+		line, from, err := x.SM.WaitLog(x.ctx, " tables configured on all switches", from)
+		x.ok(err)
+		if !strings.Contains(line, " file tables") {
+			t.Errorf("the cable is %s, and forsd stopped: %s", change.state, line)
+		}
+		_, from, err = x.SM.WaitLog(x.ctx, ibsim.SubnetUp, from)
+		x.ok(err, syscall.Kill(x.Forsd.PID(), syscall.SIGCONT))
+		line, _, err = x.SM.WaitLog(x.ctx, " tables configured on all switches", from)
+		x.ok(err)
+		if !strings.Contains(line, " fors tables") {
+			t.Errorf("the cable is %s, and forsd goes on: %s", change.state, line)
+		}
+		x.settled(Cable(leaf, lane, change.state))
+		x.check()
+	}
+	log, err := os.ReadFile(filepath.Join(x.Dir(), "forsd.log"))
+	x.ok(err)
+	if strings.Contains(string(log), "sweep-timeout") {
+		t.Errorf("forsd waited for a sweep that was over:\n%s", log)
+	}
+}
+
 // sweptAfter changes a cable and holds the switches against what forsd promises as
 // soon as the first sweep after it has ended. It returns forsd's status at rest.
 func (x *test) sweptAfter(state string, leaf, lane int, act func() error) *api.Status {
@@ -47,7 +91,7 @@ func (x *test) sweptAfter(state string, leaf, lane int, act func() error) *api.S
 	x.ok(act())
 	line, from, err := x.SM.WaitLog(x.ctx, " tables configured on all switches", from)
 	x.ok(err)
-	if !bytes.Contains([]byte(line), []byte(" fors tables")) {
+	if !strings.Contains(line, " fors tables") {
 		x.Errorf("the cable is %s, and the sweep has other tables than forsd's: %s", state, line)
 	}
 	_, _, err = x.SM.WaitLog(x.ctx, ibsim.SubnetUp, from)

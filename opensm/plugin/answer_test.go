@@ -166,6 +166,24 @@ func TestSuperseded(t *testing.T) {
 	}
 }
 
+// TestConcluded holds that the work for a request ends when OpenSM goes on without
+// its tables, even where that is known before the deadline.
+func TestConcluded(t *testing.T) {
+	causes := make(chan error, 1)
+	f := startEnd(t, func(ctx context.Context, _ Request) (*lft.Tables, error) {
+		<-ctx.Done()
+		causes <- context.Cause(ctx)
+		return nil, ctx.Err()
+	})
+	c := f.connect()
+	c.send(kindFabric, fabricBody(t, 1, fabric(t, 5)))
+	c.send(kindRequest, requestBody(1, 1, 0, time.Hour))
+	c.send(kindOutcome, append(words(1), byte(Late), 0, 0))
+	if cause := <-causes; cause != errConcluded {
+		t.Error(cause)
+	}
+}
+
 // TestUnsendable holds that tables that the protocol cannot say are declined.
 func TestUnsendable(t *testing.T) {
 	for _, tables := range []*lft.Tables{{}, {Switches: []lft.Table{{GUID: 2}, {GUID: 1}}}, {Switches: []lft.Table{{GUID: 1, Out: make([]uint8, maxTable+1)}}}} {

@@ -21,10 +21,11 @@ type Config struct {
 	Mode fs.FileMode // of the socket; 0 means 0600
 	// Users are those, beside root and the own user, whose OpenSM is served.
 	Users []uint32
-	// Tables answers a request. It gets a context that ends at the deadline, at
-	// the next request and with the connection; an error declines. The tables
-	// must not be changed afterwards: the next ones are sent as changes of them.
-	// It runs beside Event, which has returned for all that came before.
+	// Tables answers a request. It gets a context that ends at the deadline, when
+	// the plugin has gone on, at the next request and with the connection; an error
+	// declines. The tables must not be changed afterwards: the next ones are sent as
+	// changes of them. It runs beside Event, which has returned for all that came
+	// before.
 	Tables func(context.Context, Request) (*lft.Tables, error)
 	// Event is told of everything, in order, and must return soon: what the
 	// plugin sends next waits for it.

@@ -28,8 +28,11 @@ type session struct {
 	latest  uint64                  // number of the latest request, guarded by writing
 }
 
-// errSuperseded ends the work for a request that the plugin no longer waits for.
-var errSuperseded = errors.New("OpenSM asks for tables anew")
+// These end the work for a request that the plugin no longer waits for.
+var (
+	errSuperseded = errors.New("OpenSM asks for tables anew")
+	errConcluded  = errors.New("OpenSM has gone on")
+)
 
 // run tells of what the plugin says until the connection ends.
 func (e *session) run(ctx context.Context, state State) {
@@ -75,6 +78,9 @@ func (e *session) take(ctx context.Context, f frame) error {
 		return err
 	}
 	event, err := e.event(f)
+	if o, ok := event.(Outcome); ok && err == nil && e.cancel != nil && o.Request == e.latest {
+		e.cancel(errConcluded)
+	}
 	if err == nil {
 		e.server.config.Event(event)
 	}
