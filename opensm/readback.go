@@ -2,15 +2,9 @@ package opensm
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"runtime"
 	"strings"
-	"syscall"
 	"time"
 
 	"forsd/lft"
@@ -20,11 +14,7 @@ import (
 // Debian's infiniband-diags.
 var DefaultReadBack = []string{"dump_fts", "-n"}
 
-const (
-	defaultReadBackTimeout = 30 * time.Second
-	killGrace              = 2 * time.Second // for the pipes of a killed command
-	errorText              = 2048            // bytes of standard error kept, from its start
-)
+const defaultReadBackTimeout = 30 * time.Second
 
 // ReadBack reads the forwarding tables out of the switches.
 type ReadBack struct {
@@ -57,50 +47,12 @@ func (r ReadBack) Tables(ctx context.Context) (*lft.Tables, error) {
 	return t, nil
 }
 
-func (r ReadBack) run(ctx context.Context, argv []string) (*lft.Tables, error) {
-	dir, err := os.MkdirTemp("", "forsd-readback-")
-	if err != nil {
-		return nil, err
-	}
-	defer os.RemoveAll(dir)
-	path, err := program(argv[0])
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	var stderr head
-	cmd := exec.CommandContext(ctx, path, argv[1:]...)
-	cmd.Dir, cmd.Env, cmd.Stderr, cmd.WaitDelay = dir, append(os.Environ(), r.Env...), &stderr, killGrace
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	// The kernel sends Pdeathsig when the starting thread ends, so keep it.
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-
-	reader, writer := io.Pipe()
-	cmd.Stdout = writer
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	type result struct {
-		tables *lft.Tables
-		err    error
-	}
-	parsed := make(chan result, 1)
-	go func() {
-		t, err := r.parse(reader)
-		if err != nil {
-			cancel()
-		}
-		_, _ = io.Copy(io.Discard, reader) // so that the command can end
-		parsed <- result{t, err}
-	}()
-	runErr := cmd.Wait()
-	cause := context.Cause(ctx)
-	_ = writer.CloseWithError(endOf(runErr))
-	p := <-parsed
-	return p.tables, describe(runErr, cause, p.err, &stderr)
+func (r ReadBack) run(ctx context.Context, argv []string) (t *lft.Tables, err error) {
+	err = runCommand(ctx, argv, r.Env, func(text io.Reader) (err error) {
+		t, err = r.parse(text)
+		return err
+	})
+	return t, err
 }
 
 func (r ReadBack) parse(text io.Reader) (*lft.Tables, error) {
@@ -108,63 +60,4 @@ func (r ReadBack) parse(text io.Reader) (*lft.Tables, error) {
 		return lft.Read(text)
 	}
 	return r.Parse(text)
-}
-
-// endOf is what the parser sees at the end of the output.
-func endOf(runErr error) error {
-	if runErr != nil {
-		return errCommand
-	}
-	return io.EOF
-}
-
-// errCommand is what the parser reads from a command that failed.
-var errCommand = errors.New("the command failed")
-
-// describe makes one error of all that may have gone wrong: the parser's
-// complaint, the time limit, or the command's own failure, with what it printed.
-func describe(runErr, cause, parseErr error, stderr *head) error {
-	var err error
-	switch {
-	case parseErr != nil && !errors.Is(parseErr, errCommand):
-		err = parseErr
-	case runErr == nil:
-		return nil
-	case cause != nil && !errors.Is(cause, context.Canceled):
-		err = cause
-	case cause != nil:
-		err = fmt.Errorf("interrupted: %w", cause)
-	default:
-		err = runErr
-	}
-	if text := strings.TrimSpace(string(stderr.kept)); text != "" {
-		return fmt.Errorf("%w; it printed: %s", err, text)
-	}
-	return err
-}
-
-// program finds an executable in PATH or where Debian keeps administrators'
-// programs; the command runs in another directory, so the path is absolute.
-func program(name string) (string, error) {
-	path, err := exec.LookPath(name)
-	if err == nil {
-		return filepath.Abs(path)
-	}
-	if !strings.ContainsRune(name, '/') {
-		for _, dir := range []string{"/usr/local/sbin", "/usr/sbin", "/sbin"} {
-			if path, e := exec.LookPath(filepath.Join(dir, name)); e == nil {
-				return path, nil
-			}
-		}
-	}
-	return "", fmt.Errorf("%w; dump_fts is in Debian's package infiniband-diags", err)
-}
-
-// head keeps the first bytes that are written to it.
-type head struct{ kept []byte }
-
-// Write keeps what fits and takes the rest as well.
-func (h *head) Write(b []byte) (int, error) {
-	h.kept = append(h.kept, b[:min(errorText-len(h.kept), len(b))]...)
-	return len(b), nil
 }

@@ -41,12 +41,12 @@ type Switches struct {
 // what went wrong either way.
 func (s *Switches) Tables(ctx context.Context, f *topology.Fabric) (t *lft.Tables, whole bool, err error) {
 	t, own := s.own(ctx, f)
+	if own != nil && ctx.Err() != nil {
+		return nil, false, own // nobody waits any more
+	}
 	s.note(own)
 	if own == nil {
 		return t, true, nil
-	}
-	if ctx.Err() != nil {
-		return nil, false, own
 	}
 	if t, err = s.Command.Tables(ctx); err != nil {
 		if !errors.Is(own, errSwitchedOff) && !errors.Is(own, umad.ErrNotBuiltIn) {

@@ -37,6 +37,7 @@ type Snapshot struct {
 	ModTime    time.Time        // of the dump
 	SeenAt     time.Time        // when its first change was noticed
 	CompleteAt time.Time        // when it was found whole and understood
+	Swept      bool             // a sweep of OpenSM has ended with it
 }
 
 // Watcher delivers a Snapshot for every opensm-subnet.lst that OpenSM writes,
@@ -255,7 +256,7 @@ func (s *watch) handle(seen version) error {
 	}
 	s.Deliver(Snapshot{
 		Fabric: s.fabric, Hash: s.hash, Raw: raw, Size: len(data), ModTime: v.mod,
-		SeenAt: s.pending, CompleteAt: time.Now(),
+		SeenAt: s.pending, CompleteAt: time.Now(), Swept: true,
 	})
 	return nil
 }

@@ -52,6 +52,12 @@ type OpenSM struct {
 	LMC             LMC           `yaml:"lmc"`
 	Plugin          Plugin        `yaml:"plugin"`
 	Traps           Traps         `yaml:"traps"` // whether the switch that a trap names is read at once
+	// The three for an OpenSM on another host. DiscoverCommand prints the fabric;
+	// empty means that OpenSM runs here. InstallCommand takes the table file to it;
+	// empty means that nobody does, and forsd gives advice.
+	DiscoverCommand []string      `yaml:"discover_command"`
+	DiscoverEvery   time.Duration `yaml:"discover_every"` // at the latest, when no trap comes
+	InstallCommand  []string      `yaml:"install_command"`
 }
 
 // Plugin is forsd's end of the socket of OpenSM's plugin. Where the plugin is
@@ -126,6 +132,9 @@ func Default() *Config {
 			LMC:             AutoLMC,
 			Plugin:          Plugin{Enabled: EnabledAuto, Socket: "/run/forsd/opensm.sock"},
 			Traps:           TrapsAuto,
+			DiscoverCommand: []string{},
+			DiscoverEvery:   10 * time.Second,
+			InstallCommand:  []string{},
 		},
 		API: API{
 			Socket:      "/run/forsd/forsd.sock",

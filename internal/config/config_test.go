@@ -63,6 +63,9 @@ opensm:
   lmc: 0
   plugin: {enabled: on, socket: /p}
   traps: off
+  discover_command: [ibnetdiscover, -C, mlx5_0]
+  discover_every: 1m
+  install_command: [push]
 api: {socket: /s, socket_mode: 0600, listen: "[::1]:7480", read_over_tcp: false}
 planning: {engine: exact, lids: 2, exclude: '^(login|adm)\d+'}
 damping: {hold_down: 1s, max_hold_down: 1s, flaps: 1, window: 3s}
@@ -85,6 +88,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 			DumpCommand:  []string{"ibsim-run", "dump_fts", "-n"},
 			SweepTimeout: 90 * time.Second, ReadbackTimeout: 500 * time.Millisecond, LMC: 0,
 			Plugin: Plugin{Enabled: EnabledOn, Socket: "/p"}, Traps: TrapsOff,
+			DiscoverCommand: []string{"ibnetdiscover", "-C", "mlx5_0"}, DiscoverEvery: time.Minute, InstallCommand: []string{"push"},
 		},
 		API:      API{Socket: "/s", SocketMode: 0o600, Listen: "[::1]:7480"},
 		Planning: Planning{Engine: EngineExact, LIDs: 2, Exclude: regexp.MustCompile(`^(login|adm)\d+`)},
@@ -151,6 +155,9 @@ func TestProblems(t *testing.T) {
 		{"command as word", "version: 1\nopensm: {dump_command: dump_fts}\n", "c.yaml:2: opensm.dump_command: is not a list such as [dump_fts, -n]"},
 		{"empty command", "version: 1\nopensm: {dump_command: []}\n", "c.yaml:2: opensm.dump_command: names no program: want a list such as [dump_fts, -n]"},
 		{"command of groups", "version: 1\nopensm: {dump_command: [a, {b: c}]}\n", "c.yaml:2: opensm.dump_command: item 2 is a list or a group where one value is wanted"},
+		{"empty discovery", "version: 1\nopensm: {discover_command: ['']}\n", "c.yaml:2: opensm.discover_command: names no program: want a list such as [ibnetdiscover], or none"},
+		{"install here", "version: 1\nopensm: {install_command: [push]}\n", "c.yaml:2: opensm.install_command: is for an OpenSM on another host: set opensm.discover_command, too"},
+		{"plugin", "version: 1\nopensm:\n  plugin: {enabled: maybe, sockets: /s}\n  traps: on\n", "c.yaml:3: opensm.plugin.enabled: \"maybe\" is not one of auto, on, off\nc.yaml:3: opensm.plugin.sockets: is unknown: the keys here are enabled, socket\nc.yaml:4: opensm.traps: \"on\" is not one of auto, off"},
 		{"relative", "version: 1\nopensm:\n  dump_dir: var/log\n", `c.yaml:3: opensm.dump_dir: "var/log" is not the absolute path of a directory`},
 		{"file as directory", "version: 1\nopensm:\n  pid_file: /run/\n", `c.yaml:3: opensm.pid_file: "/run/" is not the absolute path of a file`},
 		{"unit", "version: 1\nopensm: {unit: 'opensm@['}\n", `c.yaml:2: opensm.unit: "opensm@[" is not a pattern of unit names: syntax error in pattern`},

@@ -79,6 +79,18 @@ func (v *judge) opensm(o *OpenSM) {
 		v.add("opensm.dump_command", "names no program: want a list such as [dump_fts, -n]")
 	}
 	v.socket("opensm.plugin.socket", o.Plugin.Socket)
+	for _, c := range []struct {
+		key     string
+		command []string
+	}{{"opensm.discover_command", o.DiscoverCommand}, {"opensm.install_command", o.InstallCommand}} {
+		if len(c.command) > 0 && c.command[0] == "" {
+			v.add(c.key, "names no program: want a list such as [ibnetdiscover], or none")
+		}
+	}
+	if len(o.InstallCommand) > 0 && len(o.DiscoverCommand) == 0 {
+		v.add("opensm.install_command", "is for an OpenSM on another host: set opensm.discover_command, too")
+	}
+	v.positive("opensm.discover_every", o.DiscoverEvery)
 	v.positive("opensm.sweep_timeout", o.SweepTimeout)
 	v.positive("opensm.readback_timeout", o.ReadbackTimeout)
 }

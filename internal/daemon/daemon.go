@@ -57,34 +57,38 @@ type Daemon struct {
 	losses []loss                   // cables that are down and that it showed as up
 	probes map[topology.GUID]*probe // switches that are being read
 	probed chan probed
+	traps  chan trap      // by subscription
+	look   chan discovery // what the next discovery is for, where OpenSM is on another host
 
-	snapshots chan opensm.Snapshot
-	answers   chan controller.Event
-	calls     chan func()
-	waiting   []func()        // calls that run when no action is under way; owned by loop
-	stopped   chan struct{}   // closed when the loop ends
-	work      sync.WaitGroup  // actions under way
-	life      context.Context // of Run; for what an API request starts and does not end with it
+	snapshots   chan opensm.Snapshot
+	answers     chan controller.Event
+	calls       chan func()
+	stopReading context.CancelFunc // ends the last read-back; owned by loop
+	waiting     []func()           // calls that run when no action is under way; owned by loop
+	stopped     chan struct{}      // closed when the loop ends
+	work        sync.WaitGroup     // actions under way
+	life        context.Context    // of Run; for what an API request starts and does not end with it
 
-	mu         sync.Mutex // guards what follows
-	state      controller.State
-	held       []controller.Lane // cables held back because they keep bouncing
-	ready      bool
-	base       *topology.Baseline   // nil until a fabric was accepted
-	baseDirty  bool                 // base is not stored yet
-	inForce    *epoch               // nil until the first epoch
-	jobs       []*job               // ascending; the slice is replaced, not changed
-	jobTrouble map[uint64][2]string // [job] code and text of what the last planning could not do
-	leaseRetry time.Time            // when a lease that could not be ended is looked at again
-	rest       chan struct{}        // closed and replaced when the controller comes to rest
-	programmed *lft.Tables          // as read back last, nil before that
-	written    []*lft.Tables        // what the table file has held since: the switches may hold it by now
-	matched    bool                 // programmed is what was planned
-	readAt     time.Time            // when programmed was read
-	views      []*view              // the last ones seen, newest last
-	marks      times                // of the change worked on or settled last
-	manager    managerState
-	link       link // written by the loop alone
+	mu           sync.Mutex // guards what follows
+	state        controller.State
+	held         []controller.Lane // cables held back because they keep bouncing
+	ready        bool
+	base         *topology.Baseline   // nil until a fabric was accepted
+	baseDirty    bool                 // base is not stored yet
+	inForce      *epoch               // nil until the first epoch
+	jobs         []*job               // ascending; the slice is replaced, not changed
+	jobTrouble   map[uint64][2]string // [job] code and text of what the last planning could not do
+	leaseRetry   time.Time            // when a lease that could not be ended is looked at again
+	rest         chan struct{}        // closed and replaced when the controller comes to rest
+	programmed   *lft.Tables          // as read back last, nil before that
+	written      []*lft.Tables        // what the table file has held since: the switches may hold it by now
+	matched      bool                 // programmed is what was planned
+	readAt       time.Time            // when programmed was read
+	views        []*view              // the last ones seen, newest last
+	marks        times                // of the change worked on or settled last
+	manager      managerState
+	link         link // written by the loop alone
+	subscription bool // traps are taken from the subnet administrator
 }
 
 // candidate is a verified plan and what it was made for. Where the plan is new,
@@ -128,7 +132,7 @@ func New(cfg *config.Config, version string, log *zap.Logger, notify func(string
 		snapshots: make(chan opensm.Snapshot, 1), answers: make(chan controller.Event), calls: make(chan func()), stopped: make(chan struct{}),
 		plans: &api.Plans{}, rest: make(chan struct{}), desk: newDesk(),
 		pluginEvents: make(chan plugin.Event, eventsAhead), pluginAsks: make(chan asked),
-		probes: map[topology.GUID]*probe{}, probed: make(chan probed)}
+		probes: map[topology.GUID]*probe{}, probed: make(chan probed), traps: make(chan trap), look: make(chan discovery, 1)}
 	d.reader = sync.OnceValue(d.newReader)
 	d.events = api.NewEvents(keepEvents, d.started)
 	d.metrics = newMetrics(d)
@@ -212,15 +216,20 @@ func (d *Daemon) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.lookAtManager(ctx)
-	d.wakeManager(ctx)
+	if d.remote() {
+		run("discover the fabric", d.discover)
+	} else {
+		d.lookAtManager(ctx)
+		d.wakeManager(ctx)
+		run("watch OpenSM's files", d.watch)
+		run("watch OpenSM", d.watchManager)
+		run("follow OpenSM's log", d.followLog)
+	}
 	run("api", server)
+	run("take traps", d.watchTraps)
 	if forPlugin != nil {
 		run("serve OpenSM's plugin", forPlugin)
 	}
-	run("watch OpenSM's files", d.watch)
-	run("watch OpenSM", d.watchManager)
-	run("follow OpenSM's log", d.followLog)
 	d.log.Info("started", zap.String("version", d.version), zap.String("state_dir", d.cfg.StateDir), zap.Uint64("epoch", d.epochNumber()))
 	d.loop(ctx)
 	close(d.stopped)

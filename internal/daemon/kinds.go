@@ -11,13 +11,15 @@ import (
 
 // The daemon's own warnings.
 const (
-	stateDamaged  = "state-damaged"
-	managerAbsent = "opensm-not-running"
-	logUnreadable = "opensm-log-unreadable"
-	pluginMissing = "plugin-disconnected"
-	pluginDeaf    = "plugin-socket-failed"
-	pluginUnused  = "plugin-tables-unused"
-	standby       = "manager-standby"
+	stateDamaged    = "state-damaged"
+	managerAbsent   = "opensm-not-running"
+	logUnreadable   = "opensm-log-unreadable"
+	pluginMissing   = "plugin-disconnected"
+	pluginDeaf      = "plugin-socket-failed"
+	pluginUnused    = "plugin-tables-unused"
+	standby         = "manager-standby"
+	trapsMissing    = "traps-missing"
+	discoveryFailed = "discovery-failed"
 )
 
 // warnables lists every kind of warning but those of package opensm, which
@@ -64,6 +66,8 @@ var warnables = []health.Warnable{
 	{Code: pluginMissing, Severity: health.Degraded, Title: "OpenSM's plugin is not connected", Delay: 5 * time.Second},
 	{Code: pluginDeaf, Severity: health.Degraded, Title: "forsd cannot listen for OpenSM's plugin"},
 	{Code: pluginUnused, Severity: health.Degraded, Title: "OpenSM did without forsd's tables in a sweep"},
+	{Code: trapsMissing, Severity: health.Info, Title: "Traps cannot be had from the subnet administrator", Delay: 5 * time.Second},
+	{Code: discoveryFailed, Severity: health.Critical, Title: "The fabric could not be discovered"},
 	{Code: standby, Severity: health.Info, Title: "Another subnet manager is the master"},
 	{Code: logUnreadable, Severity: health.Info, Title: "OpenSM's log cannot be followed"},
 }

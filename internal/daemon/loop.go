@@ -33,6 +33,8 @@ func (d *Daemon) loop(ctx context.Context) {
 			d.pluginSays(ctx, e)
 		case q := <-d.pluginAsks:
 			d.tablesWanted(ctx, q)
+		case t := <-d.traps:
+			d.trapped(ctx, t.lid, t.at)
 		case r := <-d.probed:
 			d.portsRead(ctx, r)
 		case e := <-d.answers:
@@ -80,8 +82,13 @@ func (d *Daemon) step(ctx context.Context, e controller.Event) {
 		case controller.Settled:
 			d.settled(a)
 		default:
+			act, stop := context.WithCancel(ctx)
+			if _, reading := a.(controller.ReadBack); reading {
+				d.stopReading = stop
+			}
 			d.work.Go(func() {
-				e := d.carryOut(ctx, a)
+				e := d.carryOut(act, a)
+				stop()
 				select {
 				case d.answers <- e:
 				case <-ctx.Done():

@@ -80,7 +80,7 @@ func (d *Daemon) dumpSeen(ctx context.Context, s opensm.Snapshot) {
 		return
 	}
 	v.seenAt, v.complete = s.SeenAt, s.CompleteAt
-	d.take(ctx, v, true)
+	d.take(ctx, v, s.Swept)
 }
 
 // take has the controller see a view, at the end of a sweep or before.
@@ -95,6 +95,9 @@ func (d *Daemon) take(ctx context.Context, v *view, swept bool) {
 		d.step(ctx, controller.Seen{Snapshot: snapshot})
 	} else {
 		d.step(ctx, controller.Found{Snapshot: snapshot})
+	}
+	if fabric, _ := d.core.Ground(); d.core.State() == controller.Reading && fabric != v.id && !d.core.Doubts() {
+		d.stopReading() // a plan for the new fabric must not wait for switches that may not answer
 	}
 	if !d.core.Doubts() {
 		d.adopt(v.tree.Baseline) // so that the next newcomer does not take this one's index

@@ -240,6 +240,9 @@ func (d *Daemon) signal(ctx context.Context) error {
 		}
 	}
 	_ = d.file.join() // the read-back says what went wrong
+	if d.remote() {
+		return d.install(ctx)
+	}
 	p, err := opensm.Sweep(ctx, d.finder)
 	if err == nil {
 		d.managerFound(p)

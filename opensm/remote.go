@@ -1,0 +1,44 @@
+package opensm
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"forsd/topology"
+)
+
+// maxDiscovery is the most that a discovery may print, in bytes.
+const maxDiscovery = 512 << 20
+
+// Discover runs a command that prints the fabric as ibnetdiscover does, with the LIDs
+// and LMCs of all ports, and reads what it prints.
+func Discover(ctx context.Context, command []string, timeout time.Duration) (f *topology.Fabric, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("it took longer than %v", timeout))
+	defer cancel()
+	err = runCommand(ctx, command, nil, func(text io.Reader) error {
+		data, err := io.ReadAll(io.LimitReader(text, maxDiscovery))
+		if err == nil {
+			f, _, err = topology.Read(data)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("discover the fabric with %q: %w", strings.Join(command, " "), err)
+	}
+	return f, nil
+}
+
+// Install runs a command that brings the table file to the manager and has it sweep.
+// The file's path is its last argument.
+func Install(ctx context.Context, command []string, tables string, timeout time.Duration) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("it took longer than %v", timeout))
+	defer cancel()
+	argv := append(append([]string{}, command...), tables)
+	if err := runCommand(ctx, argv, nil, func(io.Reader) error { return nil }); err != nil {
+		return fmt.Errorf("install the tables with %q: %w", strings.Join(argv, " "), err)
+	}
+	return nil
+}
