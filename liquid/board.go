@@ -91,6 +91,48 @@ func (b *board) blocked(x Transfer, step int32) bool {
 	return false
 }
 
+// fits tells whether x may use a step and has room in it.
+func (b *board) fits(x Transfer, step int32) bool {
+	return b.open[int(b.t.class[x])*b.words+int(step>>6)]>>(step&63)&1 != 0 && !b.blocked(x, step)
+}
+
+// placeFirst puts x into the first step with room for it, if there is one.
+func (b *board) placeFirst(x Transfer) {
+	if step := b.firstFree(x); step >= 0 {
+		b.place(x, step)
+	}
+}
+
+// placeRest places those without a step where there is room as it is.
+func (b *board) placeRest() {
+	for x, step := range b.step {
+		if step < 0 {
+			b.placeFirst(Transfer(x))
+		}
+	}
+}
+
+// slowestLeft is the class of the slowest transfer without a step; there must be
+// one.
+func (b *board) slowestLeft() uint8 {
+	slowest := uint8(len(b.t.rates) - 1)
+	for x, step := range b.step {
+		if step < 0 {
+			slowest = min(slowest, b.t.class[x])
+		}
+	}
+	return slowest
+}
+
+// time is how long the board's steps take, each with its slowest transfers.
+func (b *board) time() float64 {
+	time := 0.0
+	for _, c := range b.class {
+		time += b.t.duration(c)
+	}
+	return time
+}
+
 // place puts x, which has no step, into one with room for it.
 func (b *board) place(x Transfer, step int32) {
 	for _, l := range b.t.Path(x) {

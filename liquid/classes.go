@@ -96,8 +96,9 @@ func (t *through) duration(alloc []int) int {
 }
 
 // through finds the pairs of switches that use each link. It checks that nothing
-// but the nodes' switches decides on the way, apart from one link of the source
-// and one of the destination that no other node uses.
+// but the nodes' switches decides on the way, apart from links of the source or
+// the destination that no other node uses, and that each node has one of these for
+// all it sends.
 func (n *Network) through() (*through, error) {
 	nodes := n.Nodes()
 	t := &through{self: n.route(0, 0) != nil}
@@ -119,9 +120,19 @@ func (n *Network) through() (*through, error) {
 		}
 	}
 	capacity := n.Capacity()
+	own := make([]bool, nodes) // [node] it has a link that carries all it sends
 	for l := range users {
+		routes := 0
+		for _, r := range users[l] {
+			routes += r
+		}
+		if len(srcs[l]) == 1 {
+			for src := range srcs[l] {
+				own[src] = own[src] || len(dsts[l]) == routes && (routes == nodes || routes == nodes-1 && !t.self)
+			}
+		}
 		if len(srcs[l]) <= 1 || len(dsts[l]) <= 1 {
-			continue // a node's own
+			continue // loaded no more than a node's own link
 		}
 		var pairs [][2]int
 		for p, routes := range users[l] {
@@ -132,6 +143,9 @@ func (n *Network) through() (*through, error) {
 		}
 		slices.SortFunc(pairs, func(a, b [2]int) int { return slices.Compare(a[:], b[:]) })
 		t.pairs = append(t.pairs, pairs)
+	}
+	if node := slices.Index(own, false); node >= 0 {
+		return nil, fmt.Errorf("network %s: node %d has no link of its own that all its routes use", n.Name, node)
 	}
 	return t, nil
 }

@@ -1,12 +1,16 @@
 package liquid
 
-import "context"
+import (
+	"context"
+	"slices"
+)
 
 // Dsatur schedules greedily (Brélaz; listed in the paper's annex): next comes the
 // transfer that is kept out of the most steps by those it congests with, of
 // equals the one that congests with the most that have no step yet, of these the
-// first; it takes the first step with room. Slower transfers come before faster
-// ones. It returns nil when the context ends first.
+// one that congests with the most, of these the first. It takes the first step
+// with room. Slower transfers come before faster ones. It returns nil when the
+// context ends first.
 func Dsatur(ctx context.Context, t *Traffic) Schedule {
 	b := newBoard(t, t.Duration()+t.Duration()/4+8)
 	d := newSaturation(t, b)
@@ -30,6 +34,7 @@ type saturation struct {
 	t             *Traffic
 	b             *board
 	near          *degrees
+	whole         []int32 // [transfer] those it congests with
 	degree        []int32 // [transfer] those it congests with that have no step
 	steps         []int32 // [transfer] steps that it is kept out of
 	before, after []Transfer
@@ -48,6 +53,7 @@ func newSaturation(t *Traffic, b *board) *saturation {
 		d.width = max(d.width, int(d.degree[x])+1)
 	}
 	clear(d.near.mark)
+	d.whole = slices.Clone(d.degree)
 	d.head, d.most = make([]Transfer, len(t.rates)*d.width), make([]int, len(t.rates))
 	for i := range d.head {
 		d.head[i] = -1
@@ -91,7 +97,7 @@ func (d *saturation) next() Transfer {
 		for ; d.most[d.class] >= 0; d.most[d.class]-- {
 			best := Transfer(-1)
 			for x := d.head[d.class*d.width+d.most[d.class]]; x >= 0; x = d.after[x] {
-				if best < 0 || d.degree[x] > d.degree[best] || d.degree[x] == d.degree[best] && x < best {
+				if best < 0 || d.precedes(x, best) {
 					best = x
 				}
 			}
@@ -101,6 +107,18 @@ func (d *saturation) next() Transfer {
 		}
 		d.class++
 	}
+}
+
+// precedes tells whether x comes before y where both are kept out of as many
+// steps.
+func (d *saturation) precedes(x, y Transfer) bool {
+	switch {
+	case d.degree[x] != d.degree[y]:
+		return d.degree[x] > d.degree[y]
+	case d.whole[x] != d.whole[y]:
+		return d.whole[x] > d.whole[y]
+	}
+	return x < y
 }
 
 // colour puts x into a step and tells those that congest with it.

@@ -19,23 +19,27 @@ const (
 	MethodDsatur     Method = "dsatur"      // greedy
 	MethodRoundRobin Method = "round-robin" // knows nothing of the network
 	MethodRandom     Method = "random"      // knows nothing of the network
+
+	// MethodFirstFit is what is left when the time is up before anything else has
+	// an answer: each transfer in turn takes the first step with room.
+	MethodFirstFit Method = "first-fit"
 )
 
 // Methods lists the methods that Make takes.
-var Methods = []Method{MethodAuto, MethodSearch, MethodColouring, MethodDsatur, MethodRoundRobin, MethodRandom}
+var Methods = []Method{MethodAuto, MethodSearch, MethodColouring, MethodDsatur, MethodRoundRobin, MethodRandom, MethodFirstFit}
 
 // Options say how much Make may try. The time is that of its context.
 type Options struct {
 	Method Method // empty for MethodAuto
 	Nodes  int64  // of the search; 0 for DefaultNodes
-	Moves  int64  // of the colouring, for each number of steps; 0 for DefaultMoves
+	Moves  int64  // of the colouring without progress, for each number of steps; 0 for DefaultMoves
 	Seed   uint64 // of everything random
 }
 
 // Defaults of Options.
 const (
 	DefaultNodes = 5_000_000
-	DefaultMoves = 5_000_000
+	DefaultMoves = 200_000
 )
 
 // Result is a schedule and what is known of it.
@@ -78,9 +82,6 @@ func Make(ctx context.Context, t *Traffic, o Options) (*Result, error) {
 	}
 	m := &maker{ctx: ctx, t: t, o: o, r: &Result{Bound: t.Duration()}}
 	m.run()
-	if m.r.Schedule == nil {
-		m.offer(MethodDsatur, firstFit(t))
-	}
 	if err := Verify(t, m.r.Schedule); err != nil {
 		return nil, fmt.Errorf("the schedule by %s is wrong: %w", m.r.Method, err)
 	}

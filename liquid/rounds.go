@@ -12,19 +12,25 @@ import (
 // paper). The order is that of the node numbers. It returns nil when the context
 // ends first.
 func RoundRobin(ctx context.Context, t *Traffic) Schedule {
-	place := make(map[int32]int)
+	phase := t.phases()
+	return t.inPhases(ctx, int(slices.Max(append(phase, 0)))+1, func(x Transfer) int { return int(phase[x]) })
+}
+
+// phases is the phase of each transfer in round-robin.
+func (t *Traffic) phases() []int32 {
 	var nodes []int32
 	for _, p := range t.pairs {
 		nodes = append(nodes, p.Src, p.Dst)
 	}
 	slices.Sort(nodes)
 	nodes = slices.Compact(nodes)
-	for i, n := range nodes {
-		place[n] = i
+	phase := make([]int32, t.Len())
+	for x, p := range t.pairs {
+		src, _ := slices.BinarySearch(nodes, p.Src)
+		dst, _ := slices.BinarySearch(nodes, p.Dst)
+		phase[x] = int32((dst - src + len(nodes)) % len(nodes))
 	}
-	return t.inPhases(ctx, len(nodes), func(x Transfer) int {
-		return (place[t.pairs[x].Dst] - place[t.pairs[x].Src] + len(nodes)) % len(nodes)
-	})
+	return phase
 }
 
 // Random is a schedule that knows nothing of the network but its ends: the

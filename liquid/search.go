@@ -28,10 +28,12 @@ const (
 // vain is remembered.
 type searcher struct {
 	*enumerator
+	seed    uint64
+	length  int64       // nodes of the next attempt
 	rng     *rand.Rand  // nil for the first attempt, which is not disturbed
 	alive   []bitset    // [depth] the traffic that remains
 	load    []int32     // [link] of the traffic that remains
-	weights [][]float64 // [depth] of transfers
+	weights [][]float32 // [depth] of transfers
 	ends    []int       // [depth] length of team after that step
 	failed  map[string]struct{}
 }
@@ -39,32 +41,32 @@ type searcher struct {
 // maxFailed bounds the bytes of what is remembered as searched in vain.
 const maxFailed = 64 << 20
 
-// search looks for a liquid schedule of t with the given number of nodes, in
-// attempts of growing length that differ in what they try first. The verdict none
-// is a proof by exhaustion.
-func search(ctx context.Context, t *Traffic, nodes int64, seed uint64) (Schedule, verdict, int64) {
-	if t.Len() == 0 {
-		return Schedule{}, found, 0
-	}
-	s := &searcher{enumerator: newEnumerator(t), load: make([]int32, t.Links()), failed: make(map[string]struct{})}
-	s.ctx, s.ends, s.weights = ctx, make([]int, t.Duration()), make([][]float64, t.Duration())
+func newSearcher(t *Traffic, seed uint64) *searcher {
+	s := &searcher{enumerator: newEnumerator(t), seed: seed, load: make([]int32, t.Links()), failed: make(map[string]struct{})}
+	s.ends, s.weights = make([]int, t.Duration()), make([][]float32, t.Duration())
 	for range t.Duration() + 1 {
 		s.alive = append(s.alive, make(bitset, s.words))
 	}
-	for length := int64(4 * t.Len()); ; length *= 2 {
-		if 2*length > nodes {
-			length = nodes
-		}
-		s.limit, s.out = min(nodes, s.nodes+length), false
+	s.length = int64(4 * t.Len())
+	return s
+}
+
+// run looks for a liquid schedule with the given number of nodes, in attempts of
+// growing length that differ in what they try first. The verdict none is a proof
+// by exhaustion. After undecided, run can be called again.
+func (s *searcher) run(ctx context.Context, nodes int64) verdict {
+	s.ctx = ctx
+	for end := s.nodes + nodes; ; s.length *= 2 {
+		s.limit, s.out = min(end, s.nodes+s.length), false
 		switch stopped := s.attempt(); {
 		case stopped && !s.out:
-			return s.schedule(), found, s.nodes
+			return found
 		case !stopped:
-			return nil, none, s.nodes
-		case s.nodes >= nodes || ctx.Err() != nil:
-			return nil, undecided, s.nodes
+			return none
+		case s.nodes >= end || s.ctx.Err() != nil:
+			return undecided
 		}
-		s.rng = rand.New(rand.NewPCG(seed, uint64(length)))
+		s.rng = rand.New(rand.NewPCG(s.seed, uint64(s.length)))
 	}
 }
 
@@ -94,7 +96,7 @@ func (s *searcher) step(depth int) bool {
 		return false
 	}
 	if s.weights[depth] == nil {
-		s.weights[depth] = make([]float64, s.t.Len())
+		s.weights[depth] = make([]float32, s.t.Len())
 	}
 	outer := s.weight
 	s.weight = s.weights[depth]
@@ -148,12 +150,12 @@ func (s *searcher) weigh(alive bitset, left int) (bottlenecks []Link, must Trans
 		if !alive.has(Transfer(x)) {
 			continue
 		}
-		w := 0.0
+		w := float32(0)
 		for _, l := range s.t.Path(Transfer(x)) {
-			w += 1 / float64(1+left-int(s.load[l]))
+			w += 1 / float32(1+left-int(s.load[l]))
 		}
 		if s.rng != nil {
-			w *= 1 + 0.2*s.rng.Float64()
+			w *= 1 + 0.2*s.rng.Float32()
 		}
 		s.weight[x] = w
 		if must < 0 || w > s.weight[must] {

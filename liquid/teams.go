@@ -39,7 +39,7 @@ type enumerator struct {
 	words    int
 	conflict []uint64     // [transfer][words] those that congest with it, and itself
 	users    [][]uint64   // [link][words], nil for a link without transfers
-	weight   []float64    // [transfer] those with more are tried first
+	weight   []float32    // [transfer] those with more are tried first
 	team     []Transfer   // chosen so far, by all teams under way
 	covered  []bool       // [link] used by the team under way
 	room     [][]uint64   // sets for every level of the recursion
@@ -54,7 +54,7 @@ type enumerator struct {
 func newEnumerator(t *Traffic) *enumerator {
 	e := &enumerator{t: t, words: (t.Len() + 63) / 64, limit: unlimited, users: make([][]uint64, t.Links())}
 	e.conflict = make([]uint64, t.Len()*e.words)
-	e.weight = make([]float64, t.Len())
+	e.weight = make([]float32, t.Len())
 	e.covered = make([]bool, t.Links())
 	for l := range e.users {
 		if t.Load(Link(l)) > 0 {

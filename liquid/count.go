@@ -1,0 +1,94 @@
+package liquid
+
+import (
+	"context"
+	"fmt"
+	"math/bits"
+)
+
+// Counts is how many sets of transfers there are of each kind that section 3 of
+// the paper defines. The empty set is not counted.
+type Counts struct {
+	Simultaneous int64 `json:"simultaneous"` // no two transfers congest
+	Full         int64 `json:"full"`         // simultaneous, and no transfer can be added
+	Teams        int64 `json:"teams"`        // simultaneous, and every bottleneck is used
+	FullTeams    int64 `json:"full_teams"`   // both
+	// Skeletons is the teams of the transfers that use a bottleneck.
+	Skeletons int64 `json:"skeletons"`
+}
+
+// Count counts the sets of a traffic one by one, which only small traffics allow.
+// It fails when there are more than limit of a kind, when the context ends, and on
+// more than 4096 transfers.
+func Count(ctx context.Context, t *Traffic, limit int64) (Counts, error) {
+	var n Counts
+	if t.Len() > maxSearched {
+		return n, fmt.Errorf("count the teams of %d transfers: at most %d are possible", t.Len(), maxSearched)
+	}
+	if t.Len() == 0 {
+		return n, nil
+	}
+	c := &counter{enumerator: newEnumerator(t), most: limit}
+	c.ctx = ctx
+	all, none := c.set(), c.set()
+	clear(all)
+	clear(none)
+	for x := range t.Len() {
+		all.add(Transfer(x))
+	}
+	over := false
+	n.Simultaneous = c.within(all) - 1
+	c.extend(all, none, func() bool { n.Full++; over = n.Full > limit; return over })
+	bottlenecks := t.Bottlenecks()
+	c.reset()
+	c.skeletons(bottlenecks, all, func(rest bitset) bool {
+		n.Skeletons++
+		n.Teams += c.within(rest)
+		over = over || c.out || n.Teams > limit
+		return over
+	})
+	c.reset()
+	c.fullTeams(all, bottlenecks, -1, func() bool { n.FullTeams++; over = over || n.FullTeams > limit; return over })
+	if err := ctx.Err(); err != nil {
+		return n, fmt.Errorf("count the teams of %d transfers: %w", t.Len(), context.Cause(ctx))
+	}
+	if over || c.out {
+		return n, fmt.Errorf("count the teams of %d transfers: there are more than %d sets of a kind", t.Len(), limit)
+	}
+	return n, nil
+}
+
+// counter counts what an enumerator would list.
+type counter struct {
+	*enumerator
+	most int64
+}
+
+// reset leaves no team under way. The two sets of Count stay.
+func (c *counter) reset() {
+	c.team, c.level = c.team[:0], 2
+	clear(c.covered)
+}
+
+// within is the number of subsets of can without congestion, the empty one
+// included. It gives up, and says so in out, beyond the limit.
+func (c *counter) within(can bitset) int64 {
+	n := int64(1)
+	level := c.level
+	defer func() { c.level = level }()
+	left := c.set()
+	copy(left, can)
+	inner := c.level
+	for w := range left {
+		for left[w] != 0 && !c.out {
+			x := Transfer(w<<6 + bits.TrailingZeros64(left[w]))
+			left.drop(x)
+			n += c.within(c.without(left, x)) // those whose first transfer is x
+			c.level = inner
+			if n > c.most || c.ctx.Err() != nil {
+				c.out = true
+			}
+		}
+	}
+	return n
+}

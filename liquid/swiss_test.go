@@ -1,0 +1,217 @@
+package liquid
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// swissT1 is the test bed of the paper: 8 switches in a K-ring with 4 nodes each.
+func swissT1(t testing.TB) *Network {
+	t.Helper()
+	n, err := ReadNetworkFile("testdata/swiss-t1.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// exchange is the all-to-all exchange of an allocation.
+func exchange(t testing.TB, n *Network, alloc []int) *Traffic {
+	t.Helper()
+	nodes, err := n.Allocated(alloc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	traffic, err := n.AllToAll(nodes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return traffic
+}
+
+// TestSwissT1 holds the figures of the paper's annex for all 32 nodes.
+func TestSwissT1(t *testing.T) {
+	n := swissT1(t)
+	traffic := exchange(t, n, n.Capacity())
+	if traffic.Len() != 1024 || traffic.ConflictEdges() != 48704 || traffic.Duration() != 48 {
+		t.Errorf("%d vertices, %d edges, Λ = %d; want 1024, 48704, 48", traffic.Len(), traffic.ConflictEdges(), traffic.Duration())
+	}
+	r, err := Make(context.Background(), traffic, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !r.Liquid || r.Method != MethodSearch {
+		t.Errorf("liquid: %v, by %s; want a liquid schedule by the search", r.Liquid, r.Method)
+	}
+}
+
+// TestSwissT1Classes goes through the paper's 363 sub-topologies: a liquid
+// schedule of every one, and what Dsatur loses. The times are printed; no clock
+// fails the test.
+func TestSwissT1Classes(t *testing.T) {
+	n := swissT1(t)
+	classes, err := n.Classes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	total := 0
+	for _, c := range classes {
+		total += c.Allocations
+	}
+	if len(classes) != 363 || total != 390625 || classes[0].Nodes != 0 {
+		t.Fatalf("%d classes of %d allocations, the first with %d nodes; want 363 of 390625, the first empty", len(classes), total, classes[0].Nodes)
+	}
+	ctx := context.Background()
+	begin, slowest, fast := time.Now(), time.Duration(0), 0
+	var same, below10, more int
+	worst := 0.0
+	for _, c := range classes[1:] {
+		traffic := exchange(t, n, c.Allocation)
+		if traffic.Duration() != c.Duration || traffic.Len() != c.Nodes*c.Nodes {
+			t.Errorf("allocation %v: Λ = %d of %d transfers, its class says %d of %d", c.Allocation, traffic.Duration(), traffic.Len(), c.Duration, c.Nodes*c.Nodes)
+		}
+		start := time.Now()
+		r, err := Make(ctx, traffic, Options{Method: MethodSearch})
+		if err != nil {
+			t.Fatal(err)
+		}
+		took := time.Since(start)
+		slowest = max(slowest, took)
+		if took < 100*time.Millisecond {
+			fast++
+		}
+		if err := VerifyLiquid(traffic, r.Schedule); err != nil || r.Method != MethodSearch {
+			t.Errorf("allocation %v: %s: %v", c.Allocation, r.Method, err)
+		}
+		greedy := Dsatur(ctx, traffic)
+		if err := Verify(traffic, greedy); err != nil {
+			t.Errorf("allocation %v: Dsatur: %v", c.Allocation, err)
+		}
+		loss := 1 - float64(len(r.Schedule))/float64(len(greedy))
+		worst = max(worst, loss)
+		switch {
+		case loss == 0:
+			same++
+		case loss < 0.1:
+			below10++
+		default:
+			more++
+		}
+	}
+	t.Logf("362 liquid schedules in %v, the slowest in %v, %.1f %% below 0.1 s", time.Since(begin), slowest, float64(fast)/3.62)
+	t.Logf("Dsatur loses nothing on %.1f %%, under 10 %% on %.1f %%, more on %.1f %%, at most %.0f %%",
+		float64(same)/3.62, float64(below10)/3.62, float64(more)/3.62, 100*worst)
+	// Ties decide on a few; the figures are 74, 18 and 8 % in the paper.
+	if same != 276 || below10 != 65 || more != 21 {
+		t.Errorf("Dsatur's classes have %d, %d and %d allocations, want 276, 65 and 21", same, below10, more)
+	}
+}
+
+// TestClassesAgreeWithTraffics compares the durations of random allocations with
+// those of their traffics, also on a network whose nodes do not send to
+// themselves.
+func TestClassesAgreeWithTraffics(t *testing.T) {
+	for _, self := range []bool{true, false} {
+		n := swissT1(t)
+		if !self {
+			for i := range n.Nodes() {
+				n.routes[i*n.Nodes()+i] = nil
+			}
+		}
+		through, err := n.through()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for seed := range 300 {
+			alloc := make([]int, n.Switches)
+			for s, v := 0, seed*7919; s < len(alloc); s, v = s+1, v/5 {
+				alloc[s] = v % 5
+			}
+			if got, want := through.duration(alloc), exchange(t, n, alloc).Duration(); got != want {
+				t.Errorf("self %v, allocation %v: Λ = %d, want %d", self, alloc, got, want)
+			}
+		}
+	}
+}
+
+// TestNetworkRefuses reads networks that are wrong in one way each.
+func TestNetworkRefuses(t *testing.T) {
+	for _, c := range []struct{ text, want string }{
+		{``, "unexpected end of JSON input"},
+		{`{}`, "node_switch is missing"},
+		{`{"node_switch":[-1]}`, "node 0 is on switch -1"},
+		{`{"node_switch":[0],"links":[{"id":1}]}`, "place 0 has id 1"},
+		{`{"node_switch":[0],"links":[{"id":0,"MBps":-1}]}`, "speed -1"},
+		{`{"node_switch":[0],"link_MBps":-3}`, "link_MBps is -3"},
+		{`{"node_switch":[0],"links":[{"id":0}],"routes":[{"src":0,"dst":1,"links":[0]}]}`, "nodes count from 0 to 0"},
+		{`{"node_switch":[0],"links":[{"id":0}],"routes":[{"src":0,"dst":0,"links":[]}]}`, "has no links"},
+		{`{"node_switch":[0],"links":[{"id":0}],"routes":[{"src":0,"dst":0,"links":[1]}]}`, "uses link 1"},
+		{`{"node_switch":[0],"links":[{"id":0}],"routes":[{"src":0,"dst":0,"links":[0,0]}]}`, "uses link 0 twice"},
+		{`{"node_switch":[0],"links":[{"id":0}],"routes":[{"src":0,"dst":0,"links":[0]},{"src":0,"dst":0,"links":[0]}]}`, "as one before it does"},
+	} {
+		if _, err := ParseNetwork([]byte(c.text), "n.json"); err == nil || !containsAll(err.Error(), "n.json", c.want) {
+			t.Errorf("%s: error %v, want %q", c.text, err, c.want)
+		}
+	}
+	n := swissT1(t)
+	for _, alloc := range [][]int{{1}, {5, 0, 0, 0, 0, 0, 0, 0}, {-1, 0, 0, 0, 0, 0, 0, 0}} {
+		if _, err := n.Allocated(alloc); err == nil {
+			t.Errorf("allocation %v was taken", alloc)
+		}
+	}
+	if _, err := n.Exchange([]Pair{{0, 32}}); err == nil {
+		t.Error("a node that does not exist was taken")
+	}
+	n.routes[1] = nil
+	if _, err := n.AllToAll([]int{0, 1}); err == nil {
+		t.Error("a missing route was taken")
+	}
+	if _, err := n.Classes(); err == nil {
+		t.Error("classes were made with a missing route")
+	}
+}
+
+func FuzzParseNetwork(f *testing.F) {
+	small := map[string]any{"link_MBps": 86, "node_switch": []int{0, 1}, "links": []map[string]any{{"id": 0, "name": "a"}, {"id": 1, "name": "b", "MBps": 43}},
+		"routes": []map[string]any{{"src": 0, "dst": 1, "links": []int{0}}, {"src": 1, "dst": 0, "links": []int{1}}}}
+	text, err := json.Marshal(small)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(text)
+	full, err := os.ReadFile("testdata/swiss-t1.json")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(full)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		n, err := ParseNetwork(data, "fuzz")
+		if err != nil {
+			return
+		}
+		var nodes []int
+		for i := range min(n.Nodes(), 6) {
+			nodes = append(nodes, i)
+		}
+		traffic, err := n.AllToAll(nodes)
+		if err != nil {
+			return
+		}
+		r, err := Make(context.Background(), traffic, Options{Nodes: 1000, Moves: 100})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := Verify(traffic, r.Schedule); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+func containsAll(text string, parts ...string) bool {
+	return !slices.ContainsFunc(parts, func(p string) bool { return !strings.Contains(text, p) })
+}
