@@ -1,0 +1,160 @@
+package driver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"forsd/optical/ocs"
+)
+
+// fake is a switch that takes a time to change, and may fail or lie.
+type fake struct {
+	mu    sync.Mutex
+	pairs []Pair
+	takes time.Duration
+	fails int // the change that fails, from 1; 0 for none
+	lies  bool
+	calls int
+}
+
+func (f *fake) Connected(context.Context) ([]Pair, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.pairs), nil
+}
+
+func (f *fake) Connect(_ context.Context, pairs []Pair) error {
+	time.Sleep(f.takes)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.calls++; f.calls == f.fails {
+		return errors.New("a mirror is stuck")
+	}
+	if !f.lies {
+		f.pairs = slices.Clone(pairs)
+	}
+	return nil
+}
+
+// twoSwitches is a schedule of three racks and two switches: the first changes at
+// 0.1 and 1.2, the second at 0.1.
+func twoSwitches() *ocs.Schedule {
+	return &ocs.Schedule{Racks: 3, Delta: 0.1, Switches: []ocs.Switch{
+		{Load: 1.7, Configs: []ocs.Config{{Permutation: []int32{1, 2, 0}, Start: 0.1, Weight: 1}, {Permutation: []int32{2, 1, 0}, Start: 1.2, Weight: 0.5}}},
+		{Load: 2.1, Configs: []ocs.Config{{Permutation: []int32{2, 0, 1}, Start: 0.1, Weight: 2}}},
+	}}
+}
+
+func lines(switches ...*fake) []Line {
+	var list []Line
+	for i, f := range switches {
+		list = append(list, Line{Name: fmt.Sprint("s", i), Switch: f, Ingress: []int{1, 2, 3}, Egress: []int{11, 12, 13}})
+	}
+	return list
+}
+
+// TestRun carries a schedule out by a clock of the test's own: each change begins a
+// δ before its circuits are due, and what takes longer is told.
+func TestRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		quick, slow := &fake{takes: 50 * time.Millisecond, pairs: []Pair{{7, 17}}}, &fake{takes: 150 * time.Millisecond}
+		start := time.Now()
+		var mu sync.Mutex
+		var got []string
+		err := Run(t.Context(), twoSwitches(), lines(quick, slow), time.Second, func(e Event) {
+			mu.Lock()
+			defer mu.Unlock()
+			got = append(got, fmt.Sprintf("%v: %s/%d due %v took %v overdue %v %v", time.Since(start), e.Switch, e.Number, e.Due, e.Took, e.Overdue, e.Pairs))
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := []string{
+			"50ms: s0/0 due 100ms took 50ms overdue 0s [{1 12} {2 13} {3 11}]",
+			"150ms: s1/0 due 100ms took 150ms overdue 50ms [{1 13} {2 11} {3 12}]",
+			"1.15s: s0/1 due 1.2s took 50ms overdue 0s [{1 13} {3 11}]",
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("events (-want +got):\n%s", d)
+		}
+		if d := cmp.Diff([]Pair{{1, 13}, {3, 11}, {7, 17}}, quick.pairs); d != "" {
+			t.Errorf("in the end (-want +got):\n%s", d)
+		}
+	})
+}
+
+// TestRunFails has a switch fail, lie, hold a port that is needed, or the caller
+// give up: the others stop.
+func TestRunFails(t *testing.T) {
+	for _, c := range []struct {
+		bad   *fake
+		limit time.Duration
+		want  string
+		calls int // of the good switch
+	}{
+		{&fake{fails: 1, takes: 5 * time.Millisecond}, time.Hour, "switch s1: configuration 0: a mirror is stuck", 1},
+		{&fake{lies: true, takes: 5 * time.Millisecond}, time.Hour, "switch s1: configuration 0: read back", 1},
+		{&fake{pairs: []Pair{{9, 12}}}, time.Hour, "switch s1: port 12, which a rack receives from, is connected to port 9", 0},
+		{&fake{}, time.Second, "deadline", 1},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), c.limit)
+			defer cancel()
+			good := &fake{takes: time.Millisecond}
+			err := Run(ctx, twoSwitches(), lines(good, c.bad), time.Second, func(Event) {})
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%v, want %q", err, c.want)
+			}
+			if good.calls != c.calls {
+				t.Errorf("%s: the other switch was changed %d times, want %d", c.want, good.calls, c.calls)
+			}
+		})
+	}
+}
+
+// TestDryRun lists the events in the order of time and touches no switch.
+func TestDryRun(t *testing.T) {
+	events, err := DryRun(twoSwitches(), lines(nil, nil), time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, e := range events {
+		got = append(got, fmt.Sprintf("%v %s/%d for %v", e.Due, e.Switch, e.Number, e.For))
+	}
+	if d := cmp.Diff([]string{"6s s0/0 for 1m0s", "6s s1/0 for 2m0s", "1m12s s0/1 for 30s"}, got); d != "" {
+		t.Errorf("events (-want +got):\n%s", d)
+	}
+}
+
+func TestUnusableRun(t *testing.T) {
+	s := twoSwitches()
+	good := lines(nil, nil)
+	short, twice := lines(nil, nil), lines(nil, nil)
+	short[1].Egress = []int{1, 2}
+	twice[0].Ingress = []int{1, 2, 1}
+	for _, c := range []struct {
+		lines []Line
+		unit  time.Duration
+		want  string
+	}{
+		{good, 0, "say what 1 of"},
+		{good[:1], time.Second, "2 switches, 1 are there"},
+		{short, time.Second, "2 egress ports"},
+		{twice, time.Second, "the same ingress port"},
+		{good, 365 * 24 * time.Hour, "longer than a year"},
+	} {
+		if _, err := DryRun(s, c.lines, c.unit); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v, want %q", err, c.want)
+		}
+	}
+}

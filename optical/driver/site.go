@@ -1,0 +1,131 @@
+package driver
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/goccy/go-yaml"
+)
+
+// Site is a file that says which switches there are.
+type Site struct {
+	Version  int     `yaml:"version"` // 1
+	Unit     string  `yaml:"unit"`    // what 1 of a schedule's time takes, such as 1s
+	Switches []Entry `yaml:"switches"`
+}
+
+// Entry is a switch of a site.
+type Entry struct {
+	Name         string `yaml:"name"`
+	Driver       string `yaml:"driver"` // polatis
+	URL          string `yaml:"url"`
+	Username     string `yaml:"username"`
+	PasswordFile string `yaml:"password_file"`
+	CAFile       string `yaml:"ca_file"` // of the switch's certificate; empty for the system's
+	Ingress      string `yaml:"ingress"` // the port that each rack sends into: 1-16 or 1,3,5
+	Egress       string `yaml:"egress"`  // the port that each rack receives from
+}
+
+// ReadSite reads a site's file.
+func ReadSite(path string) (*Site, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read the switches: %w", err)
+	}
+	return ParseSite(data, path)
+}
+
+// ParseSite reads a site; name stands in errors.
+func ParseSite(data []byte, name string) (*Site, error) {
+	var s Site
+	if err := yaml.UnmarshalWithOptions(data, &s, yaml.Strict()); err != nil {
+		var at yaml.Error
+		if errors.As(err, &at) && at.GetToken() != nil {
+			return nil, fmt.Errorf("%s:%d: %s", name, at.GetToken().Position.Line, at.GetMessage())
+		}
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	if err := s.check(); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return &s, nil
+}
+
+func (s *Site) check() error {
+	if s.Version != 1 {
+		return fmt.Errorf("version is %d: write version: 1", s.Version)
+	}
+	if d, err := time.ParseDuration(s.Unit); err != nil || d <= 0 {
+		return fmt.Errorf("unit is %q: say what 1 of a schedule's time takes, such as 1s", s.Unit)
+	}
+	if len(s.Switches) == 0 {
+		return errors.New("switches is empty: list the switches, in the order of the schedule's")
+	}
+	names := map[string]bool{}
+	for i, e := range s.Switches {
+		if e.Name == "" || names[e.Name] {
+			return fmt.Errorf("switch %d has the name %q: give each a name of its own", i+1, e.Name)
+		}
+		names[e.Name] = true
+		if err := e.check(); err != nil {
+			return fmt.Errorf("switch %s: %w", e.Name, err)
+		}
+	}
+	return nil
+}
+
+func (e *Entry) check() error {
+	if u, err := url.Parse(e.URL); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return fmt.Errorf("url is %q: want one such as https://192.0.2.1:8008", e.URL)
+	}
+	for _, x := range [][2]string{{"ingress", e.Ingress}, {"egress", e.Egress}} {
+		if _, err := Ports(x[1]); err != nil {
+			return fmt.Errorf("%s: %w", x[0], err)
+		}
+	}
+	return nil
+}
+
+// UnitDuration is the site's unit of time.
+func (s *Site) UnitDuration() time.Duration {
+	d, _ := time.ParseDuration(s.Unit) // checked when it was read
+	return d
+}
+
+// Line is the switch with its ports, as Run takes it.
+func (e *Entry) Line(s Switch) Line {
+	ingress, _ := Ports(e.Ingress) // checked when they were read
+	egress, _ := Ports(e.Egress)
+	return Line{Name: e.Name, Switch: s, Ingress: ingress, Egress: egress}
+}
+
+// maxPort bounds the numbers of ports: they take 16 bits.
+const maxPort = 1<<16 - 1
+
+// Ports reads a list of ports: numbers and ranges such as 1-16, apart by commas.
+func Ports(list string) ([]int, error) {
+	var ports []int
+	for _, item := range strings.Split(list, ",") {
+		from, to, isRange := strings.Cut(strings.TrimSpace(item), "-")
+		if !isRange {
+			to = from
+		}
+		a, errA := strconv.Atoi(from)
+		b, errB := strconv.Atoi(to)
+		if errA != nil || errB != nil || a < 1 || b < a || b > maxPort {
+			return nil, fmt.Errorf("%q is no port or range of ports: want some such as 1-16 or 1,3,5", item)
+		}
+		if len(ports)+b-a >= maxPort {
+			return nil, fmt.Errorf("%q: more than %d ports", list, maxPort)
+		}
+		for p := a; p <= b; p++ {
+			ports = append(ports, p)
+		}
+	}
+	return ports, nil
+}

@@ -1,0 +1,190 @@
+// Package polatis drives HUBER+SUHNER Polatis optical circuit switches by RESTCONF
+// (RFC 8040): their cross-connects are the pairs of the YANG module optical-switch,
+// each an ingress and an egress port.
+package polatis
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"forsd/optical/driver"
+)
+
+const (
+	resource  = "/api/data/optical-switch:cross-connects"
+	mediaType = "application/yang-data+json"
+	maxAnswer = 1 << 20
+	timeout   = 10 * time.Second // of a request; a switch takes tens of milliseconds to move
+)
+
+// Switch is a Polatis switch.
+type Switch struct {
+	url                string
+	username, password string
+	client             *http.Client
+}
+
+// New makes a driver of the switch at address, such as https://192.0.2.1:8008. A
+// nil client is one with a time limit that follows no redirects.
+func New(address, username, password string, client *http.Client) (*Switch, error) {
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return nil, fmt.Errorf("%q is no address of a switch: want one such as https://192.0.2.1:8008", address)
+	}
+	if client == nil {
+		client = newClient(nil)
+	}
+	return &Switch{url: strings.TrimSuffix(address, "/") + resource, username: username, password: password, client: client}, nil
+}
+
+// Open makes the driver of an entry of a site's file, with its password and
+// certificates.
+func Open(e *driver.Entry) (*Switch, error) {
+	password := ""
+	if e.PasswordFile != "" {
+		data, err := os.ReadFile(e.PasswordFile)
+		if err != nil {
+			return nil, fmt.Errorf("read the password of switch %s: %w", e.Name, err)
+		}
+		password = strings.TrimRight(string(data), "\r\n")
+	}
+	client := newClient(nil)
+	if e.CAFile != "" {
+		data, err := os.ReadFile(e.CAFile)
+		if err != nil {
+			return nil, fmt.Errorf("read the certificates for switch %s: %w", e.Name, err)
+		}
+		roots := x509.NewCertPool()
+		if !roots.AppendCertsFromPEM(data) {
+			return nil, fmt.Errorf("%s has no certificate for switch %s: want PEM", e.CAFile, e.Name)
+		}
+		client = newClient(&tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12})
+	}
+	return New(e.URL, e.Username, password, client)
+}
+
+func newClient(t *tls.Config) *http.Client {
+	return &http.Client{
+		Timeout:       timeout,
+		Transport:     &http.Transport{TLSClientConfig: t, MaxIdleConnsPerHost: 1},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+// container is the resource as JSON.
+type container struct {
+	CrossConnects struct {
+		Pair []driver.Pair `json:"pair"`
+	} `json:"optical-switch:cross-connects"`
+}
+
+// Connected lists the cross-connects in force.
+func (s *Switch) Connected(ctx context.Context) ([]driver.Pair, error) {
+	status, body, err := s.do(ctx, http.MethodGet, nil)
+	if err != nil {
+		return nil, err
+	}
+	// A switch without cross-connects has no such data (RFC 8040, section 4.3).
+	if status == http.StatusNotFound || status == http.StatusNoContent {
+		return nil, nil
+	}
+	if status != http.StatusOK {
+		return nil, refusal("read the cross-connects", status, body)
+	}
+	var c container
+	if err := json.Unmarshal(body, &c); err != nil {
+		return nil, fmt.Errorf("read the cross-connects of %s: %w", s.url, err)
+	}
+	return c.CrossConnects.Pair, nil
+}
+
+// Connect replaces all cross-connects in one request. Without any the resource is
+// deleted.
+func (s *Switch) Connect(ctx context.Context, pairs []driver.Pair) error {
+	method, _, payload := s.Request(pairs)
+	status, body, err := s.do(ctx, method, payload)
+	if err != nil {
+		return err
+	}
+	if method == http.MethodDelete && status == http.StatusNotFound {
+		return nil
+	}
+	if status/100 != 2 {
+		return refusal("write the cross-connects", status, body)
+	}
+	return nil
+}
+
+// Request is the request, without its header, by which Connect makes the pairs. A
+// dry run can show it.
+func (s *Switch) Request(pairs []driver.Pair) (method, url string, body []byte) {
+	if len(pairs) == 0 {
+		return http.MethodDelete, s.url, nil
+	}
+	var c container
+	c.CrossConnects.Pair = pairs
+	body, _ = json.Marshal(c) // integers alone
+	return http.MethodPut, s.url, body
+}
+
+// do sends a request and reads the answer.
+func (s *Switch) do(ctx context.Context, method string, payload []byte) (status int, body []byte, err error) {
+	req, err := http.NewRequestWithContext(ctx, method, s.url, bytes.NewReader(payload))
+	if err != nil {
+		return 0, nil, err
+	}
+	req.Header.Set("Accept", mediaType)
+	if payload != nil {
+		req.Header.Set("Content-Type", mediaType)
+	}
+	if s.username != "" {
+		req.SetBasicAuth(s.username, s.password)
+	}
+	resp, err := s.client.Do(req)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer resp.Body.Close()
+	body, err = io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
+	if err != nil {
+		return 0, nil, fmt.Errorf("read the answer of %s: %w", s.url, err)
+	}
+	if len(body) > maxAnswer {
+		return 0, nil, fmt.Errorf("the answer of %s is longer than %d bytes", s.url, maxAnswer)
+	}
+	return resp.StatusCode, body, nil
+}
+
+// refusal is an answer that says no, with the switch's own words where it has some
+// (RFC 8040, section 7.1).
+func refusal(doing string, status int, body []byte) error {
+	var answer struct {
+		Errors struct {
+			Error []struct {
+				Tag     string `json:"error-tag"`
+				Message string `json:"error-message"`
+			} `json:"error"`
+		} `json:"ietf-restconf:errors"`
+	}
+	text := fmt.Sprintf("%s: the switch answers %d %s", doing, status, http.StatusText(status))
+	if json.Unmarshal(body, &answer) == nil {
+		for _, e := range answer.Errors.Error {
+			text += fmt.Sprintf("; %s %s", e.Tag, e.Message)
+		}
+	}
+	if status == http.StatusUnauthorized || status == http.StatusForbidden {
+		text += "; check username and password_file"
+	}
+	return errors.New(text)
+}
