@@ -53,6 +53,9 @@ func TestFrames(t *testing.T) {
 			var p Planner
 			for f := range c.frames {
 				traffic := frame(c.Cluster, rng)
+				if bound, paper := traffic.Bound(), traffic.BalancedBound(); paper < bound || paper > 0 && paper >= bound+int64(c.Servers) {
+					t.Errorf("frame %d: Eq. 11 gives %d slots, Eq. 26 %d: want less than %d more", f, paper, bound, c.Servers)
+				}
 				for mode, length := range map[Mode]int64{
 					Rails: traffic.Bound(), MinMove: traffic.Bound(), Paper: traffic.BalancedBound(), None: traffic.BlockBound(),
 				} {

@@ -25,6 +25,7 @@ func (d *Daemon) listen() (func(context.Context) error, error) {
 			"GET /v1/baseline": answer(d.showBaseline),
 			"GET /v1/tables":   answer(d.showTables),
 
+			"POST /v1/gpu/schedule":     tierPlan(gpuBody, planGPU),
 			"POST /v1/optical/photonic": tierPlan(photonicRequest, planPhotonic),
 		},
 		Local: map[string]http.Handler{

@@ -1,0 +1,127 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"forsd/api"
+	"forsd/gpu"
+	"forsd/internal/matrix"
+)
+
+// The limits of POST /v1/gpu/schedule: a matrix of the most GPUs with numbers of 13
+// digits, and an answer that a client can take in.
+const (
+	gpuRanks     = 1024
+	gpuBody      = 14 * gpuRanks * gpuRanks
+	gpuTransfers = 1 << 20
+)
+
+// gpuRequest is the body of POST /v1/gpu/schedule. Its fields are the flags of
+// forsctl gpu schedule.
+type gpuRequest struct {
+	Traffic       [][]float64 `json:"traffic"` // bytes, [source][destination]
+	Routing       [][]float64 `json:"routing"` // or tokens, [GPU][expert]
+	TokenBytes    int64       `json:"token_bytes"`
+	Return        bool        `json:"return"`
+	GPUsPerServer int         `json:"gpus_per_server"`
+	Mode          gpu.Mode    `json:"mode"`
+	Grain         int64       `json:"grain"`
+	MaxStretch    float64     `json:"max_stretch"`
+	Fewest        bool        `json:"fewest"`
+	B1            *float64    `json:"b1"` // bytes a second
+	B2            *float64    `json:"b2"`
+	Latency       string      `json:"latency"`  // such as "10us"
+	Programs      bool        `json:"programs"` // answer with the lists of all ranks
+	Rank          *gpu.Rank   `json:"rank"`     // or with that of one
+}
+
+// planGPU answers POST /v1/gpu/schedule, as forsctl gpu schedule --json does. The
+// plan is carried out before it is answered with.
+func planGPU(ctx context.Context, q *gpuRequest) (any, error) {
+	t, err := q.traffic()
+	if err != nil {
+		return nil, err
+	}
+	o, err := q.options()
+	if err != nil {
+		return nil, err
+	}
+	if q.Rank != nil && (*q.Rank < 0 || int(*q.Rank) >= t.Ranks()) {
+		return nil, fmt.Errorf("rank %d: want 0 to %d", *q.Rank, t.Ranks()-1)
+	}
+	p := gpu.Planner{MaxTransfers: gpuTransfers}
+	plan, err := p.Plan(t, o)
+	if err != nil {
+		return nil, err
+	}
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	if err := gpu.Verify(t, plan); err != nil {
+		return nil, api.Errorf(http.StatusInternalServerError, api.CodeInternal, "the plan fails its replay, which is a fault of forsd: %v", err)
+	}
+	report := plan.Report(o.Model)
+	if q.Programs || q.Rank != nil {
+		report.Programs = plan.Programs()
+	}
+	if q.Rank != nil {
+		report.Programs = report.Programs[*q.Rank : *q.Rank+1]
+	}
+	return report, nil
+}
+
+// traffic reads the matrix of a request.
+func (q *gpuRequest) traffic() (*gpu.Traffic, error) {
+	rows, routed := q.Traffic, q.Routing != nil
+	switch {
+	case routed && q.Traffic != nil:
+		return nil, errors.New("traffic and routing are both given: one of them says what is to be sent")
+	case routed:
+		rows = q.Routing
+	case q.Traffic == nil:
+		return nil, errors.New(`traffic is missing: want {"traffic": [[0, 1], [2, 0]], "gpus_per_server": 1}`)
+	case q.TokenBytes != 0 || q.Return:
+		return nil, errors.New("token_bytes and return go with routing, and traffic is of bytes already")
+	}
+	if len(rows) > gpuRanks {
+		return nil, fmt.Errorf("%d GPUs: this takes %d at most, and forsctl more", len(rows), gpuRanks)
+	}
+	m, err := matrix.FromRows(rows, matrix.Options{Square: !routed, Integer: true})
+	if err != nil {
+		return nil, err
+	}
+	c, err := gpu.Of(m.Rows, q.GPUsPerServer)
+	if err != nil {
+		return nil, fmt.Errorf("gpus_per_server: %w", err)
+	}
+	if !routed {
+		return gpu.FromEntries(c, m.Data)
+	}
+	t, err := gpu.FromRouting(c, m.Cols, m.Data, q.TokenBytes)
+	if err == nil && q.Return {
+		t = t.Transpose()
+	}
+	return t, err
+}
+
+// options reads how a request wants its plan to be made.
+func (q *gpuRequest) options() (gpu.Options, error) {
+	o := gpu.Options{Mode: q.Mode, Grain: q.Grain, MaxStretch: q.MaxStretch, Fewest: q.Fewest, Model: gpu.DefaultModel}
+	if q.B1 != nil {
+		o.Model.B1 = *q.B1
+	}
+	if q.B2 != nil {
+		o.Model.B2 = *q.B2
+	}
+	if q.Latency != "" {
+		var err error
+		if o.Model.Latency, err = time.ParseDuration(q.Latency); err != nil {
+			return o, fmt.Errorf("latency %.100q: want a time such as \"10us\"", q.Latency)
+		}
+	}
+	return o, nil
+}

@@ -1,0 +1,114 @@
+package daemon
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http/httptest"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"forsd/gpu"
+)
+
+// askGPU posts a body to /v1/gpu/schedule.
+func askGPU(t *testing.T, body string) *httptest.ResponseRecorder {
+	t.Helper()
+	w := httptest.NewRecorder()
+	tierPlan(gpuBody, planGPU).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "POST", "/v1/gpu/schedule", strings.NewReader(body)))
+	return w
+}
+
+// TestGPUSchedule carries out what is answered.
+func TestGPUSchedule(t *testing.T) {
+	traffic, err := gpu.Generate(gpu.Cluster{Servers: 3, GPUs: 4}, gpu.MoE, 1<<16, .6, 1)
+	ok(t, err)
+	var rows [][]int64
+	for row := range slices.Chunk(traffic.Bytes, traffic.Ranks()) {
+		rows = append(rows, row)
+	}
+	for _, mode := range []gpu.Mode{"", gpu.Bytes, gpu.Rails, gpu.MinMove, gpu.Paper, gpu.None} {
+		body, err := json.Marshal(map[string]any{"traffic": rows, "gpus_per_server": 4, "mode": mode, "programs": true})
+		ok(t, err)
+		w := askGPU(t, string(body))
+		if again := askGPU(t, string(body)); w.Code != 200 || again.Body.String() != w.Body.String() {
+			t.Fatalf("mode %s: %d %s; asked again, the answer is %s", mode, w.Code, w.Body, again.Body)
+		}
+		var r gpu.Report
+		ok(t, json.Unmarshal(w.Body.Bytes(), &r))
+		lengths, total := []int64{}, int64(0)
+		for _, s := range r.Stages {
+			lengths = append(lengths, s.Length)
+			total += s.Length
+		}
+		ok(t, gpu.Replay(traffic, lengths, r.Programs))
+		if r.Length != total || r.Bound != traffic.Bound() || r.PredictedSeconds <= 0 || mode != "" && r.Mode != mode {
+			t.Errorf("mode %s: %+v in stages of %d", mode, r, total)
+		}
+	}
+	// One rank's own lists are those that it has among all.
+	all, one := gpu.Report{}, gpu.Report{}
+	ok(t, json.Unmarshal(askGPU(t, `{"routing":[[1,2],[3,4]],"token_bytes":5,"return":true,"gpus_per_server":1,"programs":true}`).Body.Bytes(), &all))
+	ok(t, json.Unmarshal(askGPU(t, `{"routing":[[1,2],[3,4]],"token_bytes":5,"return":true,"gpus_per_server":1,"rank":1}`).Body.Bytes(), &one))
+	if len(all.Programs) != 2 || len(one.Programs) != 1 || cmp.Diff(all.Programs[1], one.Programs[0]) != "" || one.Programs[0].Input != 10+20 {
+		t.Errorf("of %+v, rank 1 has %+v", all.Programs, one.Programs)
+	}
+}
+
+func TestGPUScheduleRefuses(t *testing.T) {
+	for body, want := range map[string]string{
+		``:                          "the request has no body",
+		`{"gpus_per_server":1}`:     "traffic is missing",
+		`{"traffic":[[0,1],[1,0]]}`: "gpus_per_server: 0 GPUs per server",
+		`{"traffic":[[0,1],[1,0]],"gpus_per_server":3}`:                                 "2 GPUs do not fill servers of 3",
+		`{"traffic":[[0,1],[1]],"gpus_per_server":1}`:                                   "row 2",
+		`{"traffic":[[0,-1],[1,0]],"gpus_per_server":1}`:                                "-1",
+		`{"traffic":[[0,0.5],[1,0]],"gpus_per_server":1}`:                               "0.5",
+		`{"traffic":[[0,1]],"gpus_per_server":1}`:                                       "1 rows and 2 columns",
+		`{"traffic":[],"gpus_per_server":1}`:                                            "empty",
+		`{"traffic":[[0,1],[1,0]],"routing":[[1]],"gpus_per_server":1}`:                 "both given",
+		`{"traffic":[[0,1],[1,0]],"token_bytes":1,"gpus_per_server":1}`:                 "go with routing",
+		`{"routing":[[0,1],[1,0]],"gpus_per_server":1}`:                                 "0 bytes a token",
+		`{"traffic":[[0,1],[1,0]],"gpus_per_server":1,"mode":"wild"}`:                   "there is no mode",
+		`{"traffic":[[0,1],[1,0]],"gpus_per_server":1,"grain":-1}`:                      "grain -1",
+		`{"traffic":[[0,1],[1,0]],"gpus_per_server":1,"max_stretch":0.1}`:               "stretch 0.1",
+		`{"traffic":[[0,1],[1,0]],"gpus_per_server":1,"latency":"soon"}`:                "want a time",
+		`{"traffic":[[0,1],[1,0]],"gpus_per_server":1,"b2":0}`:                          "bandwidths above 0",
+		`{"traffic":[[0,1],[1,0]],"gpus_per_server":1,"rank":2}`:                        "rank 2: want 0 to 1",
+		`{"traffic":[[0,1],[1,0]],"gpus_per_server":1,"unknown":2}`:                     "unknown",
+		`{"traffic":[` + strings.Repeat("[0],", gpuRanks) + `[0]],"gpus_per_server":1}`: "1025 GPUs: this takes 1024 at most",
+		`{"traffic":[` + strings.Repeat(" ", gpuBody) + `[0]],"gpus_per_server":1}`:     "longer than",
+	} {
+		if w := askGPU(t, body); w.Code < 400 || w.Code >= 500 || !strings.Contains(w.Body.String(), want) {
+			t.Errorf("%.100s: %d %s, want an error with %q", body, w.Code, w.Body, want)
+		}
+	}
+	// A plan of too many transfers for an answer.
+	traffic, err := gpu.Generate(gpu.Cluster{Servers: 24, GPUs: 8}, gpu.Uniform, 1<<20, 0, 1)
+	ok(t, err)
+	var rows []string
+	for row := range slices.Chunk(traffic.Bytes, traffic.Ranks()) {
+		rows = append(rows, strings.Join(strings.Fields(fmt.Sprint(row)), ","))
+	}
+	w := askGPU(t, `{"traffic":[`+strings.Join(rows, ",")+`],"gpus_per_server":8,"mode":"paper"}`)
+	if w.Code != 400 || !strings.Contains(w.Body.String(), "more than 1048576 transfers: take a larger grain") {
+		t.Errorf("a plan with a million transfers: %d %.300s", w.Code, w.Body)
+	}
+}
+
+// TestGPUDocument asks the example of docs/gpu.md.
+func TestGPUDocument(t *testing.T) {
+	doc, err := os.ReadFile("../../docs/gpu.md")
+	ok(t, err)
+	m := regexp.MustCompile("(?s)/v1/gpu/schedule -d '([^']*)'( \\| jq \\.)?\n(.*?)```").FindSubmatch(doc)
+	if m == nil {
+		t.Fatal("docs/gpu.md has no example of POST /v1/gpu/schedule")
+	}
+	if got := askGPU(t, string(m[1])).Body.String(); got != string(m[3]) {
+		t.Errorf("docs/gpu.md is not what forsd answers (-document +answer):\n%s", cmp.Diff(string(m[3]), got))
+	}
+}
