@@ -7,9 +7,9 @@ package liquid
 // Bound is how many steps there must be that last at least as long as a transfer
 // at the given speed.
 type Bound struct {
-	Rate      float64 // speed of the transfers, in the unit of SetRates
-	Transfers int     // at that speed
-	Steps     int     // Λ of the transfers at that speed and all slower ones
+	Rate      float64 `json:"rate"`      // speed of the transfers, in the unit of SetRates
+	Transfers int     `json:"transfers"` // at that speed
+	Steps     int     `json:"steps"`     // Λ of the transfers at that speed and all slower ones
 }
 
 // Bounds gives the bounds for each speed of transfers, the slowest first: no two

@@ -1,0 +1,219 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"forsd/liquid"
+)
+
+func liquidTeamsCommand() *cobra.Command {
+	var in liquidInput
+	var limit int64
+	cmd := &cobra.Command{
+		Use:   "teams --network FILE | --topology FILE --lfts FILE",
+		Short: "Count the teams of an exchange, and what else a step can be",
+		Long: `Teams counts the sets of transfers that share no link: all of them, those that are
+full (no transfer can be added), the teams (every bottleneck is used), the full teams,
+and the skeletons (teams of the transfers that use a bottleneck). Only small exchanges
+have few enough to count.`,
+		Example: `  forsctl liquid teams --network fig1.json`,
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			t, err := in.read(cmd)
+			if err != nil {
+				return err
+			}
+			n, err := liquid.Count(cmd.Context(), t.traffic, limit)
+			if err != nil {
+				return err
+			}
+			if wantsJSON(cmd) {
+				return printJSON(cmd, struct {
+					Version   int `json:"version"`
+					Transfers int `json:"transfers"`
+					Duration  int `json:"duration"`
+					liquid.Counts
+				}{1, t.traffic.Len(), t.traffic.Duration(), n})
+			}
+			w := newTable(cmd.OutOrStdout())
+			fmt.Fprintf(w, "exchange\t%d transfers, Λ = %d\n", t.traffic.Len(), t.traffic.Duration())
+			fmt.Fprintf(w, "simultaneous sets\t%d, of them %d full\n", n.Simultaneous, n.Full)
+			fmt.Fprintf(w, "teams\t%d, of them %d full\n", n.Teams, n.FullTeams)
+			fmt.Fprintf(w, "skeletons\t%d\n", n.Skeletons)
+			return w.Flush()
+		},
+	}
+	in.register(cmd)
+	cmd.Flags().Int64Var(&limit, "limit", 10_000_000, "give up beyond so many sets of a kind")
+	return cmd
+}
+
+// liquidClass is a line of forsctl liquid classes.
+type liquidClass struct {
+	Nodes       int     `json:"nodes"`
+	Duration    int     `json:"duration"`
+	Throughput  float64 `json:"liquid_throughput"` // in units of a link's
+	Allocation  []int   `json:"allocation"`
+	Allocations int     `json:"allocations"`
+	Steps       int     `json:"steps"`
+	Liquid      bool    `json:"liquid"`
+	Method      string  `json:"method"`
+	Dsatur      int     `json:"dsatur"`
+	RoundRobin  int     `json:"round_robin"`
+	Random      int     `json:"random"`
+	seconds     float64
+}
+
+// liquidClasses is what forsctl liquid classes prints.
+type liquidClasses struct {
+	Version     int           `json:"version"`
+	Allocations int           `json:"allocations"`
+	Classes     int           `json:"classes"` // the empty one included
+	Liquid      int           `json:"liquid"`
+	Dsatur      []int         `json:"dsatur_loss"` // classes with none, below 10 %, and 10 % and more
+	List        []liquidClass `json:"list"`
+}
+
+func liquidClassesCommand() *cobra.Command {
+	var network string
+	var limit time.Duration
+	cmd := &cobra.Command{
+		Use:   "classes --network FILE",
+		Short: "Schedule one allocation for each number of nodes and duration that there is",
+		Long: `Classes goes through all allocations of nodes on the switches of a network, none, some
+or all of each, and takes the first of those with the same number of nodes and the same
+Λ: the sub-topologies of the paper. It schedules each of them, and compares with Dsatur,
+round-robin and random.`,
+		Example: `  forsctl liquid classes --network swiss-t1.json`,
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if network == "" {
+				return errors.New("--network is missing: name a network in JSON")
+			}
+			n, err := liquid.ReadNetworkFile(network)
+			if err != nil {
+				return err
+			}
+			classes, err := n.Classes()
+			if err != nil {
+				return err
+			}
+			out := &liquidClasses{Version: 1, Classes: len(classes), Dsatur: make([]int, 3), List: []liquidClass{}}
+			bar := progress(cmd, len(classes))
+			for i, c := range classes {
+				bar.Describe(plural(c.Nodes, "node", "nodes"))
+				_ = bar.Set(i)
+				if out.Allocations += c.Allocations; c.Nodes == 0 {
+					continue
+				}
+				if err := out.add(cmd.Context(), n, c, limit); err != nil {
+					_ = bar.Finish()
+					return err
+				}
+			}
+			_ = bar.Finish()
+			if wantsJSON(cmd) {
+				return printJSON(cmd, out)
+			}
+			return out.print(cmd, n)
+		},
+	}
+	cmd.Flags().StringVar(&network, "network", "", "a network with static routes, in JSON")
+	cmd.Flags().DurationVar(&limit, "time", 10*time.Second, "how long to look for a schedule of each")
+	return cmd
+}
+
+// add schedules the representative of a class.
+func (o *liquidClasses) add(ctx context.Context, n *liquid.Network, c liquid.Class, limit time.Duration) error {
+	nodes, err := n.Allocated(c.Allocation)
+	if err != nil {
+		return err
+	}
+	traffic, err := n.AllToAll(nodes)
+	if err != nil {
+		return err
+	}
+	within, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	start := time.Now()
+	r, err := liquid.Make(within, traffic, liquid.Options{})
+	if err != nil {
+		return err
+	}
+	spent := time.Since(start)
+	others, err := liquid.Others(ctx, traffic, 0)
+	if err != nil {
+		return err
+	}
+	line := liquidClass{Nodes: c.Nodes, Duration: c.Duration, Throughput: traffic.LiquidThroughput(), Allocation: c.Allocation, Allocations: c.Allocations,
+		Steps: len(r.Schedule), Liquid: r.Liquid, Method: string(r.Method), Dsatur: others[liquid.MethodDsatur],
+		RoundRobin: others[liquid.MethodRoundRobin], Random: others[liquid.MethodRandom], seconds: spent.Seconds()}
+	if r.Liquid {
+		o.Liquid++
+	}
+	switch loss := 1 - float64(c.Duration)/float64(line.Dsatur); {
+	case loss == 0:
+		o.Dsatur[0]++
+	case loss < 0.1:
+		o.Dsatur[1]++
+	default:
+		o.Dsatur[2]++
+	}
+	o.List = append(o.List, line)
+	return nil
+}
+
+// print shows people the numbers of all classes together, and those without a
+// liquid schedule.
+func (o *liquidClasses) print(cmd *cobra.Command, n *liquid.Network) error {
+	w := newTable(cmd.OutOrStdout())
+	all, quick, slowest, tenth := len(o.List), 0, 0.0, 0.1
+	sum := 0.0
+	by := map[string]int{}
+	for _, c := range o.List {
+		by[c.Method]++
+		sum += c.seconds
+		slowest = max(slowest, c.seconds)
+		if c.seconds < tenth {
+			quick++
+		}
+	}
+	percent := func(k int) float64 { return 100 * float64(k) / float64(max(1, all)) }
+	fmt.Fprintf(w, "network\t%d nodes on %d switches, %d allocations\n", n.Nodes(), n.Switches, o.Allocations)
+	fmt.Fprintf(w, "classes\t%d pairs of nodes and Λ, the empty allocation included\n", o.Classes)
+	fmt.Fprintf(w, "liquid\t%d of %d: %d by round-robin, %d by the search, %d by colouring\n", o.Liquid, all,
+		by[string(liquid.MethodRoundRobin)], by[string(liquid.MethodSearch)], by[string(liquid.MethodColouring)])
+	fmt.Fprintf(w, "time\t%s together, the longest %s; %.1f %% below 0.1 s\n", ms(1000*sum), ms(1000*slowest), percent(quick))
+	fmt.Fprintf(w, "Dsatur\tloses nothing on %.1f %%, below 10 %% on %.1f %%, 10 %% or more on %.1f %%\n", percent(o.Dsatur[0]), percent(o.Dsatur[1]), percent(o.Dsatur[2]))
+	for _, c := range o.List {
+		if !c.Liquid {
+			fmt.Fprintf(w, "not liquid\t%v: %d steps, Λ = %d\n", c.Allocation, c.Steps, c.Duration)
+		}
+	}
+	return w.Flush()
+}
+
+// liquidSets are the sets of figures of forsctl liquid plot.
+var liquidSets = []string{"liquid"}
+
+func liquidPlotCommand() *cobra.Command {
+	var out string
+	cmd := &cobra.Command{
+		Use:   "plot --out DIR",
+		Short: "Draw the throughput of liquid schedules, round-robin and Dsatur",
+		Long: `Plot schedules the 363 sub-topologies of the Swiss-T1 cluster and draws the figures
+5, 6, 9 and 11 of the paper. It writes SVG, PNG and CSV.`,
+		Example: `  forsctl liquid plot --out figures`,
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return drawSets(cmd, out, liquidSets)
+		},
+	}
+	cmd.Flags().StringVar(&out, "out", "", "directory, made where it is missing")
+	return cmd
+}

@@ -1,0 +1,108 @@
+package liquid
+
+import (
+	"context"
+
+	"forsd/topology"
+)
+
+// Report is a schedule as commands and the API print it.
+type Report struct {
+	Version       int `json:"version"`
+	Nodes         int `json:"nodes"` // that send or receive
+	Transfers     int `json:"transfers"`
+	ConflictEdges int `json:"conflict_edges"`
+	Bottlenecks   int `json:"bottlenecks"` // links with the largest load
+	Duration      int `json:"duration"`    // Λ
+	// LiquidThroughput is transfers over Λ, Throughput transfers over steps, in units
+	// of a link's.
+	LiquidThroughput float64 `json:"liquid_throughput"`
+	Throughput       float64 `json:"throughput"`
+	// MBps is Throughput times the speed of a link, where a network tells it and it
+	// is the same for all transfers.
+	MBps     float64 `json:"throughput_mbps,omitempty"`
+	Steps    int     `json:"steps"`
+	Gap      int     `json:"gap"` // steps beyond Λ
+	Liquid   bool    `json:"liquid"`
+	NoLiquid bool    `json:"no_liquid_schedule"` // proven
+	Optimal  bool    `json:"optimal"`            // no schedule has fewer steps
+	Method   Method  `json:"method"`
+	Searched int64   `json:"search_nodes"`
+	Moves    int64   `json:"colouring_moves"`
+	// Time and TimeBound are in units of a transfer at the highest speed, where
+	// speeds differ; Speeds says how many steps there must be for each.
+	Time      float64 `json:"time,omitempty"`
+	TimeBound float64 `json:"time_bound,omitempty"`
+	Speeds    []Bound `json:"speeds,omitempty"`
+	// Compare is the steps of other methods.
+	Compare map[Method]int `json:"compare,omitempty"`
+	// UnreachablePairs counts the pairs that have no path, and FirstUnreachable says
+	// why the first has none.
+	UnreachablePairs int    `json:"unreachable_pairs"`
+	FirstUnreachable string `json:"first_unreachable,omitempty"`
+	Hosts            []Host `json:"hosts,omitempty"`
+	// Schedule is, [step], pairs of source and destination: nodes of the network, or
+	// places in Hosts.
+	Schedule [][][2]int32 `json:"schedule"`
+}
+
+// Host is a host port of a running fabric.
+type Host struct {
+	GUID topology.GUID `json:"guid"` // of the port
+	LID  topology.LID  `json:"lid"`  // base
+	Name string        `json:"name"`
+}
+
+// NewReport reports what Make made of the traffic.
+func NewReport(t *Traffic, r *Result) *Report {
+	out := &Report{Version: 1, Transfers: t.Len(), ConflictEdges: t.ConflictEdges(), Bottlenecks: len(t.Bottlenecks()), Duration: t.Duration(),
+		LiquidThroughput: t.LiquidThroughput(), Throughput: r.Schedule.Throughput(), Steps: len(r.Schedule), Gap: len(r.Schedule) - t.Duration(),
+		Liquid: r.Liquid, NoLiquid: r.NoLiquid, Optimal: r.Optimal(), Method: r.Method, Searched: r.Nodes, Moves: r.Moves, Schedule: [][][2]int32{}}
+	seen := make(map[int32]bool)
+	for _, p := range t.pairs {
+		seen[p.Src], seen[p.Dst] = true, true
+	}
+	out.Nodes = len(seen)
+	if !t.Uniform() {
+		out.Time, out.TimeBound, out.Speeds = t.Time(r.Schedule), t.TimeBound(), t.Bounds()
+	}
+	for _, step := range r.Schedule {
+		pairs := make([][2]int32, len(step))
+		for i, x := range step {
+			pairs[i] = [2]int32{t.Pair(x).Src, t.Pair(x).Dst}
+		}
+		out.Schedule = append(out.Schedule, pairs)
+	}
+	return out
+}
+
+// AddRoutes adds what is to be said of a running fabric.
+func (r *Report) AddRoutes(routes *Routes) {
+	r.UnreachablePairs = len(routes.Cut)
+	if len(routes.Cut) > 0 {
+		c := routes.Cut[0]
+		r.FirstUnreachable = routes.hostName(c.Src) + " to " + routes.hostName(c.Dst) + ": " + c.Reason.Error()
+	}
+	r.Hosts = []Host{}
+	for i, h := range routes.Hosts {
+		r.Hosts = append(r.Hosts, Host{h.GUID, h.LID, routes.hostName(int32(i))})
+	}
+}
+
+func (r *Routes) hostName(i int32) string { return r.Fabric.Nodes[r.Hosts[i].Node].Label() }
+
+// Others is the number of steps of the methods that are there to compare with.
+func Others(ctx context.Context, t *Traffic, seed uint64) (map[Method]int, error) {
+	steps := make(map[Method]int)
+	for _, m := range []Method{MethodDsatur, MethodRoundRobin, MethodRandom} {
+		r, err := Make(ctx, t, Options{Method: m, Seed: seed})
+		if err != nil {
+			return nil, err
+		}
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		steps[m] = len(r.Schedule)
+	}
+	return steps, nil
+}
