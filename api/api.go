@@ -64,9 +64,29 @@ type OpenSM struct {
 	PID           int       `json:"pid,omitempty"`
 	RoutingEngine string    `json:"routing_engine,omitempty"`
 	TablesFile    string    `json:"tables_file,omitempty"` // the file that it reads its tables from
-	DumpedAt      time.Time `json:"dumped_at,omitzero"`    // its last dump of the fabric
+	Source        string    `json:"source"`                // what tells of the fabric and its changes; see the constants
+	Plugin        *Plugin   `json:"plugin,omitempty"`      // nil while it is not connected
+	Standby       bool      `json:"standby,omitempty"`     // another manager is the master: nothing is published or written
+	DumpedAt      time.Time `json:"dumped_at,omitzero"`    // when it last showed the fabric
 	ReadBackAt    time.Time `json:"read_back_at,omitzero"` // its tables were last read back
 	TablesMatch   bool      `json:"tables_match"`          // they were the tables planned
+}
+
+// What tells forsd of the fabric: OpenSM's plugin; its dumps, with traps by a
+// subscription or alone; or a discovery of forsd's own.
+const (
+	SourcePlugin       = "plugin"
+	SourceSubscription = "subscription"
+	SourceFiles        = "files"
+	SourceDiscovery    = "discovery"
+)
+
+// Plugin is the plugin in OpenSM that is connected.
+type Plugin struct {
+	Since      time.Time `json:"since"`
+	Version    string    `json:"version"`     // of OpenSM
+	State      string    `json:"state"`       // of OpenSM: not active, discovering, standby, master
+	DeadlineMS float64   `json:"deadline_ms"` // what a sweep waits for tables
 }
 
 // LastEvent tells how long the last change took. The times are milliseconds

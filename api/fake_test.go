@@ -30,7 +30,8 @@ type fake struct {
 func (f *fake) Status() Status {
 	return Status{Version: "1.2.3", Started: started, State: "idle", Ready: f.ready, Epoch: 42, PublishedAt: started.Add(time.Minute),
 		TopologyHash: "feed", Engine: "algorithm", Phases: 361, LowerBound: 359, Gap: 2, Servers: 360, Leaves: 18, Spines: 20, Lanes: 20, LMC: 5,
-		OpenSM: OpenSM{Running: true, PID: 77, RoutingEngine: "file", TablesFile: "/var/lib/forsd/opensm/lfts.dump", TablesMatch: true},
+		OpenSM: OpenSM{Running: true, PID: 77, RoutingEngine: "fors,file,no_fallback", TablesFile: "/var/lib/forsd/opensm/lfts.dump", TablesMatch: true,
+			Source: SourcePlugin, Plugin: &Plugin{Since: started, Version: "OpenSM 3.3.23", State: "master", DeadlineMS: 50}},
 		LastEvent: &LastEvent{What: []string{"Leaf007 port 31 – Spine010 port 8 went down"}, SeenAt: started,
 			PlannedMS: 6.5, VerifiedMS: 9, PublishedMS: 12, ProgrammedMS: 640, ReadBackMS: 910},
 		Warnings: []health.Warning{{Code: "cable-down", Severity: health.Degraded, Title: "A cable is down", Text: "Leaf007 port 31 – Spine010 port 8", Since: started}},

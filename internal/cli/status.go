@@ -50,6 +50,7 @@ func printStatus(out io.Writer, s *api.Status) error {
 		fmt.Fprintf(w, "fabric\t%d servers on %d leaves, %d spines, %d lanes, LMC %d\n", s.Servers, s.Leaves, s.Spines, s.Lanes, s.LMC)
 	}
 	fmt.Fprintf(w, "OpenSM\t%s\n", managerText(&s.OpenSM))
+	fmt.Fprintf(w, "source\t%s\n", sourceText(&s.OpenSM))
 	fmt.Fprintf(w, "tables\t%s\n", tablesText(&s.OpenSM))
 	if e := s.LastEvent; e != nil {
 		fmt.Fprintf(w, "last event\t%s\n", strings.Join(e.What, "\n\t"))
@@ -85,7 +86,24 @@ func managerText(o *api.OpenSM) string {
 		text += ", reads " + o.TablesFile
 	}
 	if !o.DumpedAt.IsZero() {
-		text += ", last dump " + clock(o.DumpedAt)
+		text += ", last seen " + clock(o.DumpedAt)
+	}
+	return text
+}
+
+// sourceText says what tells forsd of the fabric.
+func sourceText(o *api.OpenSM) string {
+	text := map[string]string{
+		api.SourcePlugin:       "OpenSM's plugin",
+		api.SourceSubscription: "OpenSM's files, traps by subscription",
+		api.SourceFiles:        "OpenSM's files",
+		api.SourceDiscovery:    "discovery from this host",
+	}[o.Source]
+	if p := o.Plugin; p != nil {
+		text += fmt.Sprintf(", connected %s (%s, %s, waits %s for tables)", clock(p.Since), p.Version, p.State, ms(p.DeadlineMS))
+	}
+	if o.Standby {
+		text += "; standby: nothing is published or written"
 	}
 	return text
 }

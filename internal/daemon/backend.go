@@ -29,6 +29,11 @@ func (b backend) Status() api.Status {
 	if b.manager.running {
 		s.OpenSM.PID, s.OpenSM.RoutingEngine, s.OpenSM.TablesFile = b.manager.process.PID, b.manager.settings.RoutingEngine, b.manager.settings.LFTsFile
 	}
+	s.OpenSM.Source = b.source()
+	if l := &b.link; l.connected {
+		s.OpenSM.Plugin = &api.Plugin{Since: l.since, Version: l.peer.Version, State: l.state.String(), DeadlineMS: float64(l.peer.Deadline.Microseconds()) / 1e3}
+	}
+	s.OpenSM.Standby = b.standby
 	if e := b.inForce; e != nil {
 		r := &e.Report
 		s.Epoch, s.PublishedAt, s.TopologyHash = e.Epoch, e.PublishedAt, r.TopologyHash
@@ -48,6 +53,19 @@ func (b backend) Status() api.Status {
 			PublishedMS: ms(t.published), ProgrammedMS: ms(t.swept), ReadBackMS: ms(t.readBack)}
 	}
 	return s
+}
+
+// source is what tells of the fabric now. The caller holds mu.
+func (d *Daemon) source() string {
+	switch {
+	case d.link.connected:
+		return api.SourcePlugin
+	case d.remote():
+		return api.SourceDiscovery
+	case d.subscription:
+		return api.SourceSubscription
+	}
+	return api.SourceFiles
 }
 
 // Topology is the fabric as last seen.
@@ -76,6 +94,12 @@ func (b backend) Epochs() ([]api.Epoch, error) {
 func (b backend) Reroute(ctx context.Context) (api.Change, error) {
 	if b.latest() == nil {
 		return api.Change{}, api.Refused("OpenSM has not written a usable dump yet: there is nothing to plan")
+	}
+	b.mu.Lock()
+	standby := b.standby
+	b.mu.Unlock()
+	if standby {
+		return api.Change{}, api.Refused("another subnet manager is the master: its forsd publishes and writes")
 	}
 	before := b.epochNumber()
 	var rest <-chan struct{} // as of the order: what settles before it does not count

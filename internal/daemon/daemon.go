@@ -71,6 +71,7 @@ type Daemon struct {
 
 	mu           sync.Mutex // guards what follows
 	state        controller.State
+	standby      bool
 	held         []controller.Lane // cables held back because they keep bouncing
 	ready        bool
 	base         *topology.Baseline   // nil until a fabric was accepted

@@ -17,7 +17,7 @@ const (
 	pluginMissing   = "plugin-disconnected"
 	pluginDeaf      = "plugin-socket-failed"
 	pluginUnused    = "plugin-tables-unused"
-	standby         = "manager-standby"
+	managerStandby  = "manager-standby"
 	trapsMissing    = "traps-missing"
 	discoveryFailed = "discovery-failed"
 )
@@ -68,6 +68,6 @@ var warnables = []health.Warnable{
 	{Code: pluginUnused, Severity: health.Degraded, Title: "OpenSM did without forsd's tables in a sweep"},
 	{Code: trapsMissing, Severity: health.Info, Title: "Traps cannot be had from the subnet administrator", Delay: 5 * time.Second},
 	{Code: discoveryFailed, Severity: health.Critical, Title: "The fabric could not be discovered"},
-	{Code: standby, Severity: health.Info, Title: "Another subnet manager is the master"},
+	{Code: managerStandby, Severity: health.Info, Title: "Another subnet manager is the master"},
 	{Code: logUnreadable, Severity: health.Info, Title: "OpenSM's log cannot be followed"},
 }

@@ -97,7 +97,7 @@ func (d *Daemon) step(ctx context.Context, e controller.Event) {
 		}
 	}
 	d.mu.Lock()
-	d.state, d.held = d.core.State(), d.core.Held()
+	d.state, d.held, d.standby = d.core.State(), d.core.Held(), d.core.Standby()
 	d.mu.Unlock()
 }
 

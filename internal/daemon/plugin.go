@@ -193,10 +193,10 @@ func (d *Daemon) mastership(ctx context.Context, s plugin.State) {
 	d.log.Info("OpenSM's state", zap.Stringer("state", s))
 	switch s {
 	case plugin.Master:
-		d.health.Clear(standby)
+		d.health.Clear(managerStandby)
 		d.step(ctx, controller.Mastership{Master: true})
 	case plugin.Standby:
-		d.health.Raise(standby, "another subnet manager is the master; forsd plans, and publishes and writes nothing, until this one is", time.Now())
+		d.health.Raise(managerStandby, "another subnet manager is the master; forsd plans, and publishes and writes nothing, until this one is", time.Now())
 		d.step(ctx, controller.Mastership{Master: false})
 	}
 }
