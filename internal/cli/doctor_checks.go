@@ -20,6 +20,10 @@ import (
 // start with.
 func (d *doctor) checkManager() {
 	c := &d.config.OpenSM
+	if len(c.DiscoverCommand) > 0 {
+		d.checkFromAfar()
+		return
+	}
 	var finder opensm.Finder = opensm.FirstOf{opensm.Unit{Pattern: c.Unit}, opensm.Search{}}
 	if c.PIDFile != "" {
 		finder = opensm.PIDFile{Path: c.PIDFile}
@@ -37,9 +41,13 @@ func (d *doctor) checkManager() {
 	if err != nil {
 		d.note("opensm-conf", warn, "%v", strings.ReplaceAll(err.Error(), "\n", "; "))
 	}
+	d.checkPlugin(&settings)
 	want := opensm.Want{LFTsFile: c.LFTsFile, DumpDir: c.DumpDir, CacheDir: c.CacheDir, LMC: int(c.LMC)}
 	if d.status != nil {
 		want.Lanes = d.status.Lanes
+	}
+	if c.Plugin.Enabled != config.EnabledOff {
+		want.Socket = c.Plugin.Socket
 	}
 	findings := settings.Check(want)
 	for _, f := range findings {
@@ -70,6 +78,10 @@ func (d *doctor) checkUser(name string) {
 // OpenSM, and its own.
 func (d *doctor) checkFiles() {
 	c := d.config
+	if len(c.OpenSM.DiscoverCommand) > 0 { // OpenSM's files are on its host
+		d.canWrite("state-dir", c.StateDir)
+		return
+	}
 	d.canRead("dump", c.OpenSM.DumpDir, opensm.SubnetFile, "OpenSM writes it after its first successful sweep")
 	d.canRead("guid2lid", c.OpenSM.CacheDir, opensm.GUID2LIDFile, "OpenSM writes it when it gives out LIDs; until then its setting tells the LMC")
 	d.canWrite("table-file", filepath.Dir(c.OpenSM.LFTsFile))
