@@ -13,6 +13,10 @@ import (
 // tableMode lets OpenSM and the tools read the table file, whoever they run as.
 const tableMode = 0o644
 
+// mostTables is more than tables without comments take: every switch of a large
+// fabric, 26 bytes an entry.
+const mostTables = 1 << 26
+
 // InstallEmpty creates an empty table file where there is none, and tells
 // whether it did; a file that exists stays as it is. With the file engine and
 // no_fallback OpenSM does not come up without one (ERR 6302); an empty one
@@ -42,6 +46,9 @@ func InstallEmpty(path string) (created bool, err error) {
 // one that was killed has left behind is used up by the next.
 func WriteTables(path string, write func(io.Writer) error) (changed bool, err error) {
 	var text bytes.Buffer
+	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
+		text.Grow(int(min(info.Size(), mostTables)) + bytes.MinRead) // the new file is mostly as long
+	}
 	if err := write(&text); err != nil {
 		return false, fmt.Errorf("write tables: %w", err)
 	}
@@ -65,8 +72,19 @@ func holds(path string, text []byte) (bool, error) {
 	if err != nil || !info.Mode().IsRegular() || info.Mode().Perm() != tableMode || info.Size() != int64(len(text)) {
 		return false, err
 	}
-	old, err := os.ReadFile(path)
-	return bytes.Equal(old, text), err
+	f, err := os.Open(path)
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	for part := make([]byte, min(len(text), 1<<16)); len(text) > 0; { // most files differ soon
+		n, err := io.ReadFull(f, part[:min(len(text), len(part))])
+		if err != nil || !bytes.Equal(part[:n], text[:n]) {
+			return false, err
+		}
+		text = text[n:]
+	}
+	return true, nil
 }
 
 // replace puts a file of this text in the place of path. The temporary file has
