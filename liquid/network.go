@@ -1,6 +1,7 @@
 package liquid
 
 import (
+	_ "embed" // of the paper's test bed
 	"encoding/json"
 	"fmt"
 	"os"
@@ -42,6 +43,13 @@ const (
 	maxNodes = 1024
 	maxLinks = 1 << 16
 )
+
+//go:embed testdata/swiss-t1.json
+var swissT1 []byte
+
+// SwissT1 is the paper's test bed: 32 nodes on 8 switches in a K-ring, with the
+// routes that its figures imply.
+func SwissT1() (*Network, error) { return ParseNetwork(swissT1, "swiss-t1.json") }
 
 // ReadNetworkFile reads a network from a JSON file; see ParseNetwork.
 func ReadNetworkFile(path string) (*Network, error) {

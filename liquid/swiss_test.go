@@ -3,17 +3,16 @@ package liquid
 import (
 	"context"
 	"encoding/json"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 )
 
-// swissT1 is the test bed of the paper: 8 switches in a K-ring with 4 nodes each.
-func swissT1(t testing.TB) *Network {
+// testBed is the test bed of the paper: 8 switches in a K-ring with 4 nodes each.
+func testBed(t testing.TB) *Network {
 	t.Helper()
-	n, err := ReadNetworkFile("testdata/swiss-t1.json")
+	n, err := SwissT1()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +35,7 @@ func exchange(t testing.TB, n *Network, alloc []int) *Traffic {
 
 // TestSwissT1 holds the figures of the paper's annex for all 32 nodes.
 func TestSwissT1(t *testing.T) {
-	n := swissT1(t)
+	n := testBed(t)
 	traffic := exchange(t, n, n.Capacity())
 	if traffic.Len() != 1024 || traffic.ConflictEdges() != 48704 || traffic.Duration() != 48 {
 		t.Errorf("%d vertices, %d edges, Λ = %d; want 1024, 48704, 48", traffic.Len(), traffic.ConflictEdges(), traffic.Duration())
@@ -54,7 +53,7 @@ func TestSwissT1(t *testing.T) {
 // schedule of every one, and what Dsatur loses. The times are printed; no clock
 // fails the test.
 func TestSwissT1Classes(t *testing.T) {
-	n := swissT1(t)
+	n := testBed(t)
 	classes, err := n.Classes()
 	if err != nil {
 		t.Fatal(err)
@@ -117,7 +116,7 @@ func TestSwissT1Classes(t *testing.T) {
 // themselves.
 func TestClassesAgreeWithTraffics(t *testing.T) {
 	for _, self := range []bool{true, false} {
-		n := swissT1(t)
+		n := testBed(t)
 		if !self {
 			for i := range n.Nodes() {
 				n.routes[i*n.Nodes()+i] = nil
@@ -158,7 +157,7 @@ func TestNetworkRefuses(t *testing.T) {
 			t.Errorf("%s: error %v, want %q", c.text, err, c.want)
 		}
 	}
-	n := swissT1(t)
+	n := testBed(t)
 	for _, alloc := range [][]int{{1}, {5, 0, 0, 0, 0, 0, 0, 0}, {-1, 0, 0, 0, 0, 0, 0, 0}} {
 		if _, err := n.Allocated(alloc); err == nil {
 			t.Errorf("allocation %v was taken", alloc)
@@ -184,11 +183,7 @@ func FuzzParseNetwork(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(text)
-	full, err := os.ReadFile("testdata/swiss-t1.json")
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Add(full)
+	f.Add(swissT1)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		n, err := ParseNetwork(data, "fuzz")
 		if err != nil {

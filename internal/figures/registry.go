@@ -18,6 +18,7 @@ var sets = []*chart.Set{
 	&gpuFrames,
 	&gpuTable,
 	&gpuStages,
+	&liquidSchedules,
 }
 
 // Names lists the sets.
