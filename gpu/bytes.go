@@ -2,6 +2,7 @@ package gpu
 
 import (
 	"fmt"
+	"math"
 	"slices"
 )
 
@@ -52,7 +53,7 @@ func (t *Traffic) shares(o Options) (share []int64, grain int64) {
 // is at most stretch times what it is without.
 func widest(n int, share []int64, stretch float64) int64 {
 	limit := float64(longest(n, share)) * stretch
-	grain := max(1, slices.Max(share))
+	grain := max(1, min(slices.Max(share), math.MaxInt64/4/int64(n))) // sums of rounded entries stay within 64 bits
 	for grain > 1 && float64(longest(n, rounded(share, grain))) > limit {
 		grain -= max(1, grain/8)
 	}
@@ -75,7 +76,7 @@ func rounded(x []int64, grain int64) []int64 {
 func (p *Planner) follow(t *Traffic, w turns, share []int64) (*draft, error) {
 	n, m := t.Servers, t.GPUs
 	d := p.draft(t)
-	b := newBlock(t, d)
+	r := newRiders(t, d)
 	load := make([]int64, n*n*m) // [source][destination][NIC] bytes to be sent
 	room := make([]int64, m)
 	for i := range n {
@@ -86,9 +87,9 @@ func (p *Planner) follow(t *Traffic, w turns, share []int64) (*draft, error) {
 			for nic := range room {
 				room[nic] = share[i*n+j]
 			}
-			b.ride(i, j, room)
+			r.ride(i, j, room)
 			for nic, v := range room {
-				load[(i*n+j)*m+nic] = v - b.room[nic]
+				load[(i*n+j)*m+nic] = v - r.room[nic]
 			}
 		}
 	}

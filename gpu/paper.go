@@ -10,9 +10,8 @@ import "slices"
 func (p *Planner) paper(t *Traffic, balanced bool) (*draft, error) {
 	n, m := t.Servers, t.GPUs
 	d := p.draft(t)
-	scale := make([]int64, n*n)
+	scale := make([]int64, n*n) // Δ_ij
 	blocks := make([]component, n*n)
-	x := make([]int64, m*m)
 	for i := range n {
 		for j := range n {
 			if i == j {
@@ -20,23 +19,13 @@ func (p *Planner) paper(t *Traffic, balanced bool) (*draft, error) {
 			}
 			first := len(d.segments)
 			d.segments = t.cells(d.segments, i, j)
-			if len(d.segments) == first {
-				continue
-			}
 			if balanced {
 				d.segments = level(d.segments, first, m)
 			}
-			clear(x)
-			for at := first; at < len(d.segments); at++ {
-				s := &d.segments[at]
-				x[int(s.Out)%m*m+int(s.In)%m] += s.Bytes
-			}
-			w, err := p.decompose(m, x)
-			if err != nil {
+			var err error
+			if blocks[i*n+j], scale[i*n+j], err = p.component(m, d.segments[first:]); err != nil {
 				return nil, err
 			}
-			scale[i*n+j] = longest(m, x)
-			blocks[i*n+j] = component{left: slices.Clone(x), weights: slices.Clone(w.weights), match: slices.Clone(w.match)}
 		}
 	}
 	w, err := p.decompose(n, scale)
@@ -57,6 +46,20 @@ type component struct {
 	left    []int64 // [GPU][GPU] packets
 	weights []int64
 	match   []int32 // [matching][GPU]
+}
+
+// component decomposes the block of some segments.
+func (p *Planner) component(m int, segments []Segment) (c component, scale int64, err error) {
+	if len(segments) == 0 {
+		return component{}, 0, nil
+	}
+	x := make([]int64, m*m)
+	for at := range segments {
+		s := &segments[at]
+		x[int(s.Out)%m*m+int(s.In)%m] += s.Bytes
+	}
+	w, err := p.decompose(m, x)
+	return component{left: x, weights: slices.Clone(w.weights), match: slices.Clone(w.match)}, longest(m, x), err
 }
 
 // merge carries weight slots of a matching of servers out, in as few stages as the
@@ -122,13 +125,12 @@ func level(segments []Segment, first, m int) []Segment {
 		total += s.Bytes
 	}
 	B := over(total, int64(m))
-	row, column := func(s *Segment) *Rank { return &s.Out }, func(s *Segment) *Rank { return &s.In }
-	segments = transfer(segments, first, m, B, rows, row)
-	return transfer(segments, first, m, B, columns, column)
+	segments = transfer(segments, first, m, B, rows, func(s *Segment) *Rank { return &s.Out })
+	return transfer(segments, first, m, B, columns, func(s *Segment) *Rank { return &s.In })
 }
 
-// transfer moves packets from lines, rows or columns, with more than B to lines
-// with fewer.
+// transfer moves packets from lines with more than B to lines with fewer; line is a
+// segment's row or column.
 func transfer(segments []Segment, first, m int, B int64, sums []int64, line func(*Segment) *Rank) []Segment {
 	to := 0
 	for at := first; at < len(segments); at++ {
@@ -144,14 +146,13 @@ func transfer(segments []Segment, first, m int, B int64, sums []int64, line func
 			packets := min(s.Bytes, sums[from]-B, B-sums[to])
 			sums[from] -= packets
 			sums[to] += packets
-			there := *line(s) - Rank(from) + Rank(to)
-			if packets == s.Bytes {
-				*line(s) = there
-				break
-			}
 			part := *s
 			part.Bytes = packets
-			*line(&part) = there
+			*line(&part) += Rank(to - from)
+			if packets == s.Bytes {
+				segments[at] = part
+				break
+			}
 			s.Offset += packets
 			s.Bytes -= packets
 			segments = append(segments, part)

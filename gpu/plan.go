@@ -1,9 +1,6 @@
 package gpu
 
-import (
-	"fmt"
-	"slices"
-)
+import "fmt"
 
 // Mode is how a plan is made.
 type Mode string
@@ -103,46 +100,17 @@ func (d *draft) next() error {
 
 // finish makes the draft a plan of a traffic whose packets have grain bytes.
 func (d *draft) finish(t *Traffic, mode Mode, grain int64) *Plan {
-	p := &Plan{Cluster: d.c, Mode: mode, Grain: grain, Bound: t.Bound(), Segments: byStream(d.c.Ranks(), d.segments)}
-	ranks := d.c.Ranks()
-	type cursor struct {
-		segment int32 // −1 where no stream is
-		done    int64 // packets of the segment
-		offset  int64
-	}
-	streams := make([]cursor, ranks*ranks)
-	for at := range p.Segments {
-		s := &p.Segments[at]
-		if s.Source != s.Out {
-			p.MovesBefore += s.bytes(t, grain)
-		}
-		if s.Destination != s.In {
-			p.MovesAfter += s.bytes(t, grain)
-		}
-		if at == 0 || s.Out != p.Segments[at-1].Out || s.In != p.Segments[at-1].In {
-			streams[int(s.Out)*ranks+int(s.In)].segment = int32(at)
-		}
-	}
-	for at := range d.lines {
-		x := &d.lines[at]
-		c := &streams[int(x.From)*ranks+int(x.To)]
-		x.Offset = c.offset
-		packets := x.Bytes
-		x.Bytes = 0
-		for packets > 0 {
-			s := &p.Segments[c.segment]
-			part := Segment{Source: s.Source, Destination: s.Destination, Offset: s.Offset + c.done, Bytes: min(packets, s.Bytes-c.done)}
-			x.Bytes += part.bytes(t, grain)
-			packets -= part.Bytes
-			if c.done += part.Bytes; c.done == s.Bytes {
-				c.segment, c.done = c.segment+1, 0
-			}
-		}
-		c.offset += x.Bytes
-	}
+	p := &Plan{Cluster: d.c, Mode: mode, Grain: grain, Bound: t.Bound(), Segments: byStream(d.c.Ranks(), d.segments), Local: t.local()}
+	d.measure(t, p.Segments, grain)
 	for at := range p.Segments {
 		s := &p.Segments[at]
 		s.Bytes, s.Offset = s.bytes(t, grain), s.Offset*grain
+		if s.Source != s.Out {
+			p.MovesBefore += s.Bytes
+		}
+		if s.Destination != s.In {
+			p.MovesAfter += s.Bytes
+		}
 	}
 	p.Stages = make([]Stage, len(d.ends))
 	first := 0
@@ -154,8 +122,40 @@ func (d *draft) finish(t *Traffic, mode Mode, grain int64) *Plan {
 		p.Stages[i], first = s, end
 		p.Length += s.Length
 	}
-	p.Local = t.local()
 	return p
+}
+
+// measure gives the transfers their offsets, and bytes in place of packets. The
+// segments are in the order of streams, in packets of grain bytes.
+func (d *draft) measure(t *Traffic, segments []Segment, grain int64) {
+	ranks := d.c.Ranks()
+	streams := make([]struct {
+		segment int32 // at hand
+		done    int64 // packets of it
+		offset  int64 // bytes
+	}, ranks*ranks)
+	for at := range segments {
+		s := &segments[at]
+		if at == 0 || s.Out != segments[at-1].Out || s.In != segments[at-1].In {
+			streams[int(s.Out)*ranks+int(s.In)].segment = int32(at)
+		}
+	}
+	for at := range d.lines {
+		x := &d.lines[at]
+		stream := &streams[int(x.From)*ranks+int(x.To)]
+		packets := x.Bytes
+		x.Bytes, x.Offset = 0, stream.offset
+		for packets > 0 {
+			s := &segments[stream.segment]
+			part := Segment{Source: s.Source, Destination: s.Destination, Offset: s.Offset + stream.done, Bytes: min(packets, s.Bytes-stream.done)}
+			x.Bytes += part.bytes(t, grain)
+			packets -= part.Bytes
+			if stream.done += part.Bytes; stream.done == s.Bytes {
+				stream.segment, stream.done = stream.segment+1, 0
+			}
+		}
+		stream.offset += x.Bytes
+	}
 }
 
 // bytes is how many bytes a segment of packets has: a message's last packet may
@@ -170,23 +170,28 @@ func (s *Segment) bytes(t *Traffic, grain int64) int64 {
 // byStream orders segments by Out and In, and leaves those of a stream in their
 // order.
 func byStream(ranks int, segments []Segment) []Segment {
-	to := make([]Segment, len(segments))
-	for _, key := range []func(*Segment) Rank{func(s *Segment) Rank { return s.In }, func(s *Segment) Rank { return s.Out }} {
-		place := make([]int, ranks+1)
-		for at := range segments {
-			place[key(&segments[at])+1]++
-		}
-		for r := range ranks {
-			place[r+1] += place[r]
-		}
-		for at := range segments {
-			r := key(&segments[at])
-			to[place[r]] = segments[at]
-			place[r]++
-		}
-		segments, to = to, segments
+	byIn, byOut := make([]int32, ranks), make([]int32, ranks) // where the next one goes
+	for at := range segments {
+		byIn[segments[at].In]++
+		byOut[segments[at].Out]++
 	}
-	return slices.Clip(segments)
+	in, out := int32(0), int32(0)
+	for r := range ranks {
+		byIn[r], in = in, in+byIn[r]
+		byOut[r], out = out, out+byOut[r]
+	}
+	half := make([]Segment, len(segments))
+	for at := range segments {
+		place := &byIn[segments[at].In]
+		half[*place] = segments[at]
+		*place++
+	}
+	for at := range half {
+		place := &byOut[half[at].Out]
+		segments[*place] = half[at]
+		*place++
+	}
+	return segments
 }
 
 // local lists what stays inside servers.

@@ -20,11 +20,11 @@ func (p *Planner) rails(t *Traffic) (*draft, error) {
 	if err := d.next(); err != nil {
 		return nil, err
 	}
-	b := newBlock(t, d)
+	r := newRiders(t, d)
 	for i := range n {
 		for j := range n {
 			if i != j {
-				b.ride(i, j, s.rail[(i*n+j)*m:][:m])
+				r.ride(i, j, s.rail[(i*n+j)*m:][:m])
 			}
 		}
 	}
@@ -82,77 +82,4 @@ func (s *slots) whole(match []int32, length int64) {
 func (s *slots) carry(i, j, nic int, packets int64) {
 	s.rail[(i*s.n+j)*s.m+nic] += packets
 	s.d.send(Rank(i*s.m+nic), Rank(j*s.m+nic), packets)
-}
-
-// block assigns the packets of a pair of servers to NICs of the same number on
-// both sides.
-type block struct {
-	t    *Traffic
-	d    *draft
-	left []int64 // [GPU][GPU] packets not assigned
-	room []int64 // [NIC]
-}
-
-func newBlock(t *Traffic, d *draft) *block {
-	return &block{t, d, make([]int64, t.GPUs*t.GPUs), make([]int64, t.GPUs)}
-}
-
-// ride assigns what server i has for server j to NICs with so much room each, which
-// suffices: what can stay at its GPU on both sides first, then what can on one
-// side, then the rest.
-func (b *block) ride(i, j int, room []int64) {
-	m := b.t.GPUs
-	copy(b.room, room)
-	some := false
-	for l := range m {
-		copy(b.left[l*m:], b.t.row(Rank(i*m+l), j))
-		for _, v := range b.left[l*m : (l+1)*m] {
-			some = some || v > 0
-		}
-	}
-	if !some {
-		return
-	}
-	for l := range m {
-		b.take(i, j, l, l, l)
-	}
-	for l := range m {
-		for k := range m {
-			// Of the two NICs that save a move, the one with more room lasts longer.
-			first, second := l, k
-			if b.room[k] > b.room[l] {
-				first, second = k, l
-			}
-			b.take(i, j, l, k, first)
-			b.take(i, j, l, k, second)
-		}
-	}
-	nic := 0
-	for l := range m {
-		for k := range m {
-			for b.left[l*m+k] > 0 {
-				b.take(i, j, l, k, nic)
-				if b.room[nic] == 0 {
-					nic++
-				}
-			}
-		}
-	}
-}
-
-// take assigns to a NIC what it has room for of GPU (i,l)'s packets for (j,k).
-func (b *block) take(i, j, l, k, nic int) {
-	m := b.t.GPUs
-	at := l*m + k
-	packets := min(b.left[at], b.room[nic])
-	if packets == 0 {
-		return
-	}
-	source := Rank(i*m + l)
-	b.d.segments = append(b.d.segments, Segment{
-		Source: source, Destination: Rank(j*m + k), Out: Rank(i*m + nic), In: Rank(j*m + nic),
-		Offset: b.t.row(source, j)[k] - b.left[at], Bytes: packets,
-	})
-	b.left[at] -= packets
-	b.room[nic] -= packets
 }

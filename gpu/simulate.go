@@ -65,8 +65,11 @@ func (s *Simulation) Run() (Frames, error) {
 	return f, nil
 }
 
-// maxArrivals bounds what a simulation takes: a minute or so.
-const maxArrivals = 1e9
+// maxSlots and maxArrivals bound what a simulation takes: a minute or so.
+const (
+	maxSlots    = 100_000_000
+	maxArrivals = 1e9
+)
 
 // rate is how many packets arrive in a slot, all together.
 func (s *Simulation) rate() float64 {
@@ -82,8 +85,8 @@ func (s *Simulation) check() error {
 		return fmt.Errorf("simulate %d servers: want 2 at least", s.Servers)
 	case !(s.Rate >= 0 && s.Rate <= 1):
 		return fmt.Errorf("simulate a rate of %v packets a slot and pair: want 0 to 1", s.Rate)
-	case s.Slots < 1 || s.Warmup < 0 || s.Warmup >= s.Slots:
-		return fmt.Errorf("simulate %d slots with a warm-up of %d: want more slots than that, and none below 0", s.Slots, s.Warmup)
+	case s.Slots < 1 || s.Slots > maxSlots || s.Warmup < 0 || s.Warmup >= s.Slots:
+		return fmt.Errorf("simulate %d slots with a warm-up of %d: want more slots than that, %d at most, and none below 0", s.Slots, s.Warmup, maxSlots)
 	case s.rate()*float64(s.Slots) > maxArrivals:
 		return fmt.Errorf("simulate %.3g packets in %d slots: want %.0g at most", s.rate()*float64(s.Slots), s.Slots, maxArrivals)
 	case s.Mode != None && s.Mode != Paper && s.Mode != Rails:

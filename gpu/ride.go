@@ -1,0 +1,104 @@
+package gpu
+
+import (
+	"cmp"
+	"slices"
+)
+
+// riders assigns the packets of pairs of servers to NICs of the same number on both
+// sides. A packet of GPU l for GPU k that rides on NIC l need not move before it is
+// sent, and on NIC k it need not move after that.
+type riders struct {
+	t          *Traffic
+	d          *draft
+	out, in    []int64 // [rank] packets to and from other servers
+	byOut      []int32 // [server][place] its GPUs by out, the most first
+	byIn       []int32 // [server][place] its GPUs by in, the most first
+	left, room []int64 // [GPU][GPU] packets not assigned yet; [NIC]
+}
+
+func newRiders(t *Traffic, d *draft) *riders {
+	r := &riders{t: t, d: d, left: make([]int64, t.GPUs*t.GPUs), room: make([]int64, t.GPUs)}
+	r.out, r.in = t.loads()
+	r.byOut, r.byIn = t.busiest(r.out), t.busiest(r.in)
+	return r
+}
+
+// busiest orders the GPUs of each server by their loads.
+func (t *Traffic) busiest(loads []int64) []int32 {
+	order := make([]int32, 0, len(loads))
+	for i := range t.Servers {
+		first := i * t.GPUs
+		for l := range t.GPUs {
+			order = append(order, int32(l))
+		}
+		slices.SortStableFunc(order[first:], func(a, b int32) int { return cmp.Compare(loads[first+int(b)], loads[first+int(a)]) })
+	}
+	return order
+}
+
+// ride assigns what server i has for server j to NICs with so much room each, which
+// suffices. First come packets between GPUs of the same number, on that NIC; then
+// those of the GPUs with the most to send or to receive, on their own NICs, for the
+// busiest GPU decides how long the moves take; then the rest.
+func (r *riders) ride(i, j int, room []int64) {
+	m := r.t.GPUs
+	copy(r.room, room)
+	some := int64(0)
+	for l := range m {
+		copy(r.left[l*m:], r.t.row(Rank(i*m+l), j))
+		for _, v := range r.left[l*m : (l+1)*m] {
+			some |= v
+		}
+	}
+	if some == 0 {
+		return
+	}
+	for l := range m {
+		r.take(i, j, l, l, l)
+	}
+	senders, receivers := r.byOut[i*m:(i+1)*m], r.byIn[j*m:(j+1)*m]
+	for len(senders) > 0 || len(receivers) > 0 {
+		if len(receivers) == 0 || len(senders) > 0 && r.out[i*m+int(senders[0])] >= r.in[j*m+int(receivers[0])] {
+			l := int(senders[0])
+			senders = senders[1:]
+			for k := range m {
+				r.take(i, j, l, k, l)
+			}
+		} else {
+			k := int(receivers[0])
+			receivers = receivers[1:]
+			for l := range m {
+				r.take(i, j, l, k, k)
+			}
+		}
+	}
+	nic := 0
+	for l := range m {
+		for k := range m {
+			for r.left[l*m+k] > 0 {
+				r.take(i, j, l, k, nic)
+				if r.room[nic] == 0 {
+					nic++
+				}
+			}
+		}
+	}
+}
+
+// take assigns to a NIC what it has room for of GPU (i,l)'s packets for (j,k).
+func (r *riders) take(i, j, l, k, nic int) {
+	m := r.t.GPUs
+	at := l*m + k
+	packets := min(r.left[at], r.room[nic])
+	if packets == 0 {
+		return
+	}
+	source := Rank(i*m + l)
+	r.d.segments = append(r.d.segments, Segment{
+		Source: source, Destination: Rank(j*m + k), Out: Rank(i*m + nic), In: Rank(j*m + nic),
+		Offset: r.t.row(source, j)[k] - r.left[at], Bytes: packets,
+	})
+	r.left[at] -= packets
+	r.room[nic] -= packets
+}
