@@ -50,6 +50,7 @@ func main() {
 	w.Flush()
 	benchExact(os.Stdout, unit.time)
 	benchGPU(os.Stdout, unit.time)
+	benchPhotonic(os.Stdout, unit.time)
 }
 
 func bench(w *tabwriter.Writer, name string, spines, leaves, dead int, unit time.Duration) error {

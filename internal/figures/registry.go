@@ -18,6 +18,8 @@ var sets = []*chart.Set{
 	&gpuFrames,
 	&gpuTable,
 	&gpuStages,
+	&photonicRatio,
+	&photonicReconfig,
 	&liquidSchedules,
 }
 

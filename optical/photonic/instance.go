@@ -1,10 +1,13 @@
 package photonic
 
 import (
+	"bytes"
 	"fmt"
 	"math"
+	"math/big"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // Time is a span of time in picoseconds: at 800 Gb/s a byte takes ten.
@@ -16,18 +19,36 @@ const Microsecond Time = 1_000_000
 // US is the time in microseconds.
 func (t Time) US() float64 { return float64(t) / float64(Microsecond) }
 
-// MarshalJSON tells the time in microseconds.
+// MarshalJSON tells the time in microseconds, exactly.
 func (t Time) MarshalJSON() ([]byte, error) {
-	return strconv.AppendFloat(nil, t.US(), 'f', -1, 64), nil
+	whole, rest := t/Microsecond, t%Microsecond
+	if rest == 0 {
+		return strconv.AppendInt(nil, int64(whole), 10), nil
+	}
+	text := fmt.Sprintf("%d.%06d", whole, max(rest, -rest))
+	if t < 0 && whole == 0 {
+		text = "-" + text
+	}
+	return []byte(strings.TrimRight(text, "0")), nil
 }
 
-// UnmarshalJSON reads microseconds.
+// UnmarshalJSON reads microseconds, up to half of what Time holds.
 func (t *Time) UnmarshalJSON(text []byte) error {
-	us, err := strconv.ParseFloat(string(text), 64)
-	if err != nil || math.Abs(us) > float64(math.MaxInt64/2/Microsecond) {
-		return fmt.Errorf("%s is no time in microseconds", text)
+	// An exponent could ask for a number of any length.
+	us, ok := new(big.Rat), len(text) <= 40 && !bytes.ContainsAny(text, "eE")
+	if ok {
+		us, ok = us.SetString(string(text))
 	}
-	*t = Micros(us)
+	if !ok {
+		return fmt.Errorf("%.40s is no time in microseconds: want a decimal number of at most 40 digits", text)
+	}
+	us.Mul(us, big.NewRat(2*int64(Microsecond), 1))
+	us.Add(us, big.NewRat(1, 1)) // to the nearest picosecond
+	ps := new(big.Int).Div(us.Num(), new(big.Int).Lsh(us.Denom(), 1))
+	if ps.BitLen() > 62 {
+		return fmt.Errorf("%s µs are too long a time", text)
+	}
+	*t = Time(ps.Int64())
 	return nil
 }
 

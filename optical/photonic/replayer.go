@@ -27,6 +27,7 @@ type Replayer struct {
 	seen     []int      // [class] the round in which it moved last
 	link     []int      // [GPU·k + switch] the hop in which it was used last
 	used     []int      // [switch] likewise, for one source
+	literal  int64      // see literalMoves
 	topology int
 	rounds   int
 	hops     int
@@ -37,7 +38,7 @@ type Replayer struct {
 // circulant. label is the GPU at each position, nil where each is at its own.
 func NewReplayer(in *Instance, topologies []Topology, label []int32) (*Replayer, error) {
 	n, k := in.GPUs, in.Degree
-	r := &Replayer{in: in, position: make([]int32, n), turned: make([]int, n), seen: make([]int, n), link: make([]int, n*k), used: make([]int, k)}
+	r := &Replayer{in: in, literal: literalMoves, position: make([]int32, n), turned: make([]int, n), seen: make([]int, n), link: make([]int, n*k), used: make([]int, k)}
 	var err error
 	if r.label, err = labels(n, label); err != nil {
 		return nil, err
@@ -137,7 +138,7 @@ func (r *Replayer) move(round *Round, class, s int) error {
 		r.link[link] = r.hops
 		at[p] = uint16(row[g])
 	}
-	if r.out.Moves >= literalMoves {
+	if r.out.Moves >= r.literal {
 		return r.symmetric()
 	}
 	return nil

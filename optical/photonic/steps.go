@@ -231,3 +231,11 @@ func (st stages) split(set []int, class int, hops []int32) {
 		hops[i-1] = h
 	}
 }
+
+// CarrySums are the hop sums of 1, 2, …, at most d topologies of n GPUs of degree 1
+// where chunks may wait for the next topology.
+func CarrySums(n, d int) []int {
+	s := newStepSearch(n)
+	climb(s, min(d, n-1))
+	return s.Totals
+}

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"forsd/optical/photonic"
+)
+
+// photonicRows are the exchanges that goals are stated for, and some more.
+var photonicRows = []struct {
+	gpus, degree int
+	sizes        string
+	method       photonic.Method
+	us           float64 // R
+	goal         float64 // milliseconds, 0 for none
+}{
+	{64, 1, "uniform", photonic.Paper, 1000, 0},
+	{64, 1, "uniform", photonic.Auto, 1000, 1000},
+	{64, 2, "uniform", photonic.Paper, 1000, 0},
+	{64, 2, "uniform", photonic.Auto, 1000, 1000},
+	{64, 1, "zipf", photonic.Paper, 1000, 0},
+	{64, 1, "zipf", photonic.Auto, 1000, 0},
+	{512, 1, "uniform", photonic.Paper, 10_000, 0},
+	{512, 1, "uniform", photonic.Auto, 10_000, 0},
+	{4096, 1, "uniform", photonic.Paper, 10_000, 10_000},
+	{4096, 1, "uniform", photonic.Auto, 10_000, 10_000},
+}
+
+// benchPhotonic times the choice among all numbers of topologies, with the replay
+// of the plan, beside the published method on the same exchange, and tells what the
+// plans cost beside the best of static topology and direct links.
+func benchPhotonic(out io.Writer, unit time.Duration) {
+	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintf(out, "\nGPUs on optical switches, any number of reconfigurations, plan and replay, median of %d (above 1 s: one run); the last columns are ratios to the published method, and to the unit\n", runs)
+	fmt.Fprintln(w, "GPUs\tdegree\tsizes\tmethod\tR in µs\tms\tgoal\tallocs\td\tcost in ms\tto bound\tto baseline\tto paper\tratio\t")
+	var paper cost
+	for _, r := range photonicRows {
+		in := &photonic.Instance{GPUs: r.gpus, Degree: r.degree, Reconfig: photonic.Micros(r.us), Link: photonic.DefaultLink, Message: photonic.DefaultMessage}
+		check(in.Draw(r.sizes, photonic.ZipfFactor, 1))
+		var plan *photonic.Plan
+		m := patient(func() {
+			plan = must(photonic.Make(context.Background(), in, photonic.Options{Method: r.method, Relabel: true}))
+		})
+		if r.method == photonic.Paper {
+			paper = m
+		}
+		baseline := photonic.Time(0)
+		for _, b := range must(photonic.Baselines(context.Background(), in)) {
+			if baseline == 0 || b.Plan.Cost < baseline {
+				baseline = b.Plan.Cost
+			}
+		}
+		goal := ""
+		if r.goal > 0 {
+			goal = fmt.Sprintf("%.0f", r.goal)
+		}
+		fmt.Fprintf(w, "%d\t%d\t%s\t%s\t%.0f\t%.2f\t%s\t%d\t%d\t%.2f\t%.3f\t%.3f\t%.2f\t%.3f\t\n", r.gpus, r.degree, r.sizes, r.method, r.us, ms(m.time), goal, m.allocs,
+			len(plan.Topologies), plan.Cost.US()/1000, float64(plan.Cost)/float64(plan.LowerBound), float64(plan.Cost)/float64(baseline),
+			float64(m.time)/float64(paper.time), float64(m.time)/float64(unit))
+	}
+	w.Flush()
+}

@@ -1,0 +1,314 @@
+package photonic
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// drawInstance draws an exchange.
+func drawInstance(t *rapid.T) *Instance {
+	n := rapid.IntRange(2, 18).Draw(t, "GPUs")
+	in := &Instance{GPUs: n, Degree: rapid.IntRange(1, 4).Draw(t, "degree"), Link: DefaultLink,
+		Reconfig: Micros(rapid.SampledFrom([]float64{0, 1, 100, 1000, 1e5}).Draw(t, "R")),
+		Message:  rapid.SampledFrom([]int64{1, 999_999, 32_000_000}).Draw(t, "message")}
+	seed := rapid.Uint64().Draw(t, "seed")
+	switch rapid.IntRange(0, 4).Draw(t, "sizes") {
+	case 0:
+		in.Sizes = RandomSizes(n, in.Message, seed)
+	case 1:
+		in.Sizes = ZipfSizes(n, in.Message, ZipfFactor, seed)
+	case 2:
+		in.Sizes = RandomSizes(n, in.Message, seed)
+		for i := range in.Sizes {
+			if rapid.IntRange(0, 3).Draw(t, "none") > 0 {
+				in.Sizes[i] = 0
+			}
+		}
+	}
+	if in.Sizes != nil {
+		in.Message = Mean(n, in.Sizes)
+	}
+	return in
+}
+
+// TestPlans plans exchanges of all kinds: every plan is replayed, has the number of
+// topologies that is asked for, and costs no less than the bound; the best of all
+// methods is no worse than any of them nor than an alternative; and the same
+// exchange has the same plan again, to the byte.
+func TestPlans(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		in := drawInstance(t)
+		d := 0
+		if rapid.Bool().Draw(t, "forced") {
+			d = rapid.IntRange(1, in.direct()).Draw(t, "d")
+		}
+		relabel := rapid.Bool().Draw(t, "relabel")
+		cost := map[Method]Time{}
+		for _, method := range []Method{Paper, Greedy, Carry, Auto} {
+			o := Options{Method: method, Reconfigurations: d, Relabel: relabel}
+			p, err := Make(t.Context(), in, o)
+			if err != nil {
+				// The published circulants and the greedy ones may end before all links are direct.
+				if d > 1 && in.Degree > 1 && method != Auto && strings.Contains(err.Error(), "has no plan of") {
+					continue
+				}
+				t.Fatal(err)
+			}
+			r, err := Replay(in, p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			messages := in.GPUs * (in.GPUs - 1)
+			if in.Sizes != nil {
+				messages = len(slices.DeleteFunc(slices.Clone(in.Sizes), func(b int64) bool { return b == 0 }))
+			}
+			if r.Messages != messages || d > 0 && messages > 0 && len(p.Topologies) != d {
+				t.Fatalf("%s: %d messages on %d topologies, want %d on %d", method, r.Messages, len(p.Topologies), messages, d)
+			}
+			if p.Cost < p.LowerBound {
+				t.Fatalf("%s: the cost of %v µs is below the bound of %v", method, p.Cost.US(), p.LowerBound.US())
+			}
+			again, err := Make(t.Context(), in, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if a, b := encoded(t, in, p), encoded(t, in, again); !bytes.Equal(a, b) {
+				t.Fatalf("%s: planned again, the plan is another", method)
+			}
+			cost[method] = p.Cost
+		}
+		for method, c := range cost {
+			if cost[Auto] > c {
+				t.Fatalf("auto costs %v µs, %s %v", cost[Auto].US(), method, c.US())
+			}
+		}
+		baselines, err := Baselines(t.Context(), in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, b := range baselines {
+			if d == 0 && !relabel && cost[Auto] > b.Plan.Cost && b.Name != "static" {
+				t.Fatalf("auto costs %v µs, %s %v", cost[Auto].US(), b.Name, b.Plan.Cost.US())
+			}
+		}
+	})
+}
+
+func encoded(t *rapid.T, in *Instance, p *Plan) []byte {
+	data, err := Encode(in, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// leastSteps is the least sum of steps over all sets of shifts of a size, and the
+// least hop sum where each class stays on one shift.
+func leastSteps(n, size, from int, set []int) (carry, stay int) {
+	if len(set) == size {
+		hops := none(n)
+		for _, a := range set {
+			extend(hops, a)
+		}
+		sums := PowerSums(n, set)
+		for x := 1; x < n; x++ {
+			if !slices.ContainsFunc(set, func(a int) bool { return x%gcd(a, n) == 0 }) {
+				return total(hops), far // a class that no shift reaches alone
+			}
+		}
+		return total(hops), sums[size-1]
+	}
+	carry, stay = far*n, far*n
+	for a := from; a < n; a++ {
+		c, s := leastSteps(n, size, a+1, append(set, a))
+		carry, stay = min(carry, c), min(stay, s)
+	}
+	return carry, stay
+}
+
+// TestSearchFindsBest compares the search for shifts with all sets there are, for
+// few GPUs, and both with the bounds.
+func TestSearchFindsBest(t *testing.T) {
+	for n := 4; n <= 13; n++ {
+		s := newStepSearch(n)
+		climb(s, n)
+		greedy := PowerSums(n, GreedyShifts(n, n-1))
+		for size := 1; size <= min(4, n-1); size++ {
+			carry, stay := leastSteps(n, size, 1, nil)
+			if carry < HopBound(n, 1, size, true) || stay < HopBound(n, 1, size, false) {
+				t.Errorf("n = %d, %d shifts: the best take %d and %d, below the bounds %d and %d", n, size, carry, stay, HopBound(n, 1, size, true), HopBound(n, 1, size, false))
+			}
+			if s.Totals[size-1] != carry {
+				t.Errorf("n = %d, %d shifts %v: %d steps, the best take %d", n, size, s.Sets[size-1], s.Totals[size-1], carry)
+			}
+			if greedy[size-1] < stay {
+				t.Errorf("n = %d, %d greedy shifts: %d, the best of all take %d", n, size, greedy[size-1], stay)
+			}
+		}
+	}
+}
+
+// TestShop plans open shops: nobody does two things at once, everything is done, and
+// in the time of the longest.
+func TestShop(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		k, classes := rapid.IntRange(1, 5).Draw(t, "k"), rapid.IntRange(1, 12).Draw(t, "classes")
+		count := rapid.SliceOfN(rapid.Int32Range(0, 6), k*classes, k*classes).Draw(t, "count")
+		want := make([]int, k+classes)
+		for i, c := range count {
+			want[i%k] += int(c)
+			want[k+i/k] += int(c)
+		}
+		length, switches, err := shop(k, count)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if length != slices.Max(want) {
+			t.Fatalf("%d hops, want %d", length, slices.Max(want))
+		}
+		for h := range length {
+			used := make([]bool, k)
+			for c := range classes {
+				if s := switches[c][h]; s != Wait {
+					if used[s] {
+						t.Fatalf("hop %d: switch %d is used twice", h, s)
+					}
+					used[s] = true
+					count[c*k+int(s)]--
+				}
+			}
+		}
+		for i, c := range count {
+			if c != 0 {
+				t.Fatalf("class %d has %d hops over switch %d left", i/k, c, i%k)
+			}
+		}
+	})
+}
+
+// TestPlacing holds the differences that swaps make to the sums themselves.
+func TestPlacing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(3, 12).Draw(t, "GPUs")
+		in := one(n, 1, 0)
+		in.Sizes = ZipfSizes(n, 1000, 1, rapid.Uint64().Draw(t, "seed"))
+		label, _ := labels(n, nil)
+		s := &placing{in, rapid.Permutation(label).Draw(t, "label"), make([]int64, n)}
+		for i := range s.weight {
+			s.weight[i] = int64(rapid.IntRange(0, 9).Draw(t, "hops"))
+		}
+		s.weight[0] = 0
+		sums := func() (group, way int64) {
+			for x := 1; x < n; x++ {
+				largest := int64(0)
+				for p := range n {
+					largest = max(largest, s.bytes(p, (p+x)%n))
+					way += s.weight[x] * s.bytes(p, (p+x)%n)
+				}
+				group += s.weight[x] * largest
+			}
+			return group, way
+		}
+		a, b := rapid.IntRange(1, n-1).Draw(t, "a"), 0
+		top := make([]int64, n)
+		s.largest(top)
+		group, way := s.groupDelta(top, a, b), s.wayDelta(a, b)
+		g0, w0 := sums()
+		s.swap(a, b)
+		if g, w := sums(); g-g0 != group || w-w0 != way {
+			t.Fatalf("a swap changes the sums by %d and %d, not by %d and %d", g-g0, w-w0, group, way)
+		}
+	})
+}
+
+// TestRelabelling measures what places of GPUs save, by the published rounds and
+// packed: they never cost anything, and with sizes this uneven they save.
+func TestRelabelling(t *testing.T) {
+	for _, sizes := range []string{"random", "zipf"} {
+		for _, method := range []Method{Paper, Carry} {
+			var cost [2]Time
+			for i, relabel := range []bool{false, true} {
+				in := &Instance{GPUs: 16, Degree: 1, Reconfig: Micros(1000), Link: DefaultLink, Message: DefaultMessage}
+				if err := in.Draw(sizes, ZipfFactor, 1); err != nil {
+					t.Fatal(err)
+				}
+				p, err := Make(t.Context(), in, Options{Method: method, Relabel: relabel})
+				if err != nil {
+					t.Fatal(err)
+				}
+				cost[i] = p.Cost
+			}
+			if cost[1] >= cost[0] {
+				t.Errorf("%s, %s: %v µs with relabelling, %v without", sizes, method, cost[1].US(), cost[0].US())
+			}
+		}
+	}
+}
+
+// TestRefused: what cannot be planned is refused with a reason.
+func TestRefused(t *testing.T) {
+	for _, c := range []struct {
+		change func(*Instance)
+		want   string
+	}{
+		{func(in *Instance) { in.GPUs = 1 }, "from 2 to"},
+		{func(in *Instance) { in.GPUs = MaxGPUs + 1 }, "from 2 to"},
+		{func(in *Instance) { in.Degree = 0 }, "degree from"},
+		{func(in *Instance) { in.Degree, in.GPUs = 2, MaxWide+1 }, "from 2 to"},
+		{func(in *Instance) { in.Reconfig = -1 }, "a reconfiguration of"},
+		{func(in *Instance) { in.Link.Gbps = 0 }, "Gb/s"},
+		{func(in *Instance) { in.Link.Chunk = 0 }, "chunks"},
+		{func(in *Instance) { in.Message = 0 }, "messages of 0"},
+		{func(in *Instance) { in.Link.Gbps, in.Message = 0.001, 1<<40 }, "chunks"},
+		{func(in *Instance) { in.Sizes = make([]int64, 7) }, "want 64"},
+		{func(in *Instance) { in.Sizes = make([]int64, 64); in.Sizes[9] = 1 }, "for itself"},
+		{func(in *Instance) { in.Sizes = make([]int64, 64); in.Sizes[8] = -1 }, "-1 bytes"},
+		{func(in *Instance) { in.Sizes = make([]int64, 64); in.Sizes[8] = 1 << 36 }, "chunks in all"},
+	} {
+		in := one(8, 1, 1)
+		c.change(in)
+		_, err := Make(t.Context(), in, Options{Method: Auto})
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("error %v, want one with %q", err, c.want)
+		}
+	}
+}
+
+// TestEmpty: without messages there is nothing to configure.
+func TestEmpty(t *testing.T) {
+	in := one(5, 2, 7)
+	in.Sizes = make([]int64, 25)
+	for _, method := range []Method{Paper, Auto} {
+		p := made(t, in, method, 0)
+		if r, err := NewReport(in, p, nil); err != nil || r.Reconfigurations != 0 || r.CostUS != 0 || len(r.Rounds) != 0 {
+			t.Errorf("%s: %+v, %v", method, r, err)
+		}
+	}
+}
+
+// TestDrawnSizes holds the distributions to their means, and Zipf's to its factor.
+func TestDrawnSizes(t *testing.T) {
+	const n, mean = 64, 1_000_000
+	for name, sizes := range map[string][]int64{"random": RandomSizes(n, mean, 5), "zipf": ZipfSizes(n, mean, ZipfFactor, 5)} {
+		if got := Mean(n, sizes); got < mean*97/100 || got > mean*103/100 {
+			t.Errorf("%s: mean %d, want about %d", name, got, mean)
+		}
+		for i := 0; i < n*n; i += n + 1 {
+			if sizes[i] != 0 {
+				t.Errorf("%s: GPU %d sends %d bytes to itself", name, i/n, sizes[i])
+			}
+		}
+	}
+	sizes := ZipfSizes(n, mean, ZipfFactor, 5)
+	slices.Sort(sizes)
+	slices.Reverse(sizes)
+	// Of sizes in proportion to i^−0.4 the first is 32^0.4 = 4 times the 32nd.
+	if got := fmt.Sprintf("%.3f", float64(sizes[0])/float64(sizes[31])); got != "4.000" {
+		t.Errorf("the largest message is %s times the 32nd, want 4.000", got)
+	}
+}
