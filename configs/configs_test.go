@@ -126,10 +126,13 @@ func TestFragmentAgreesWithDefaults(t *testing.T) {
 	for key, want := range map[string]string{
 		"lfts_file":       def.OpenSM.LFTsFile,
 		"dump_files_dir":  def.OpenSM.DumpDir + "/",
-		"routing_engine":  "file,no_fallback",
+		"routing_engine":  "fors,file,no_fallback",
 		"use_ucast_cache": "FALSE",
 		"sweep_on_trap":   "TRUE",
 		"lmc":             "5",
+
+		"event_plugin_name":    "forsosm",
+		"event_plugin_options": "socket=" + def.OpenSM.Plugin.Socket + " deadline=50 user=forsd",
 	} {
 		if got[key] != want {
 			t.Errorf("%s is %q, want %q", key, got[key], want)
