@@ -12,6 +12,7 @@ import (
 // forwarding tables give them.
 type Routes struct {
 	Fabric  *topology.Fabric
+	Tables  *lft.Tables
 	Hosts   []topology.EndPort // the numbers in pairs are places in it
 	Traffic *Traffic
 	// Cut is the pairs that the tables do not lead from source to destination;
@@ -54,7 +55,7 @@ func Hosts(f *topology.Fabric) []topology.EndPort {
 // fabric does not tell one, it counts as the fastest. It fails on a pair of a host
 // that does not exist, or of a host with itself.
 func Trace(f *topology.Fabric, tables *lft.Tables, hosts []topology.EndPort, pairs []Pair) (*Routes, error) {
-	r := &Routes{Fabric: f, Hosts: hosts, first: make([]int32, len(f.Nodes)+1)}
+	r := &Routes{Fabric: f, Tables: tables, Hosts: hosts, first: make([]int32, len(f.Nodes)+1)}
 	for i := range f.Nodes {
 		r.first[i+1] = r.first[i] + int32(len(f.Nodes[i].Ports))
 	}

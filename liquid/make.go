@@ -42,6 +42,10 @@ const (
 	DefaultMoves = 200_000
 )
 
+// maxPlaces bounds links times steps, of which the colouring keeps who has each:
+// a gigabyte.
+const maxPlaces = 1 << 28
+
 // Result is a schedule and what is known of it.
 type Result struct {
 	Schedule Schedule
@@ -73,6 +77,10 @@ func Make(ctx context.Context, t *Traffic, o Options) (*Result, error) {
 	}
 	if !slices.Contains(Methods, o.Method) {
 		return nil, fmt.Errorf("make a schedule: there is no method %q: want %s", o.Method, methodNames())
+	}
+	if places := t.Links() * t.Duration(); places > maxPlaces {
+		return nil, fmt.Errorf("make a schedule: %d links times %d steps are more than the %d that fit into memory: schedule fewer transfers at once",
+			t.Links(), t.Duration(), maxPlaces)
 	}
 	if o.Nodes == 0 {
 		o.Nodes = DefaultNodes

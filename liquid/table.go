@@ -3,7 +3,6 @@ package liquid
 import (
 	"fmt"
 
-	"forsd/lft"
 	"forsd/phasetable"
 	"forsd/sim"
 	"forsd/topology"
@@ -42,11 +41,11 @@ func (r *Routes) Table(s Schedule) (*phasetable.Table, error) {
 	return t, nil
 }
 
-// Check walks every transfer of a phase table of these routes through forwarding
-// tables, and tells the first thing that is wrong: a pair that is missing or there
+// Check walks every transfer of a phase table of these routes through the
+// forwarding tables that they were traced on, and tells the first thing that is wrong: a pair that is missing or there
 // twice, a transfer that is lost, a link with two transfers in a phase. It goes by
 // LIDs and GUIDs alone, and shares nothing with Trace.
-func (r *Routes) Check(t *phasetable.Table, tables *lft.Tables) error {
+func (r *Routes) Check(t *phasetable.Table) error {
 	missing := make(map[Pair]int, r.Traffic.Len())
 	for _, p := range r.Traffic.pairs {
 		missing[p]++
@@ -66,7 +65,7 @@ func (r *Routes) Check(t *phasetable.Table, tables *lft.Tables) error {
 	if len(rows) != r.Traffic.Len() {
 		return fmt.Errorf("%d of %d transfers are in no phase", r.Traffic.Len()-len(rows), r.Traffic.Len())
 	}
-	result, err := sim.Run(r.Fabric, tables, rows)
+	result, err := sim.Run(r.Fabric, r.Tables, rows)
 	switch {
 	case err != nil:
 		return err

@@ -15,7 +15,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"forsd/internal/hostlist"
-	"forsd/lft"
 	"forsd/liquid"
 	"forsd/phasetable"
 )
@@ -64,7 +63,6 @@ type transfers struct {
 	traffic *liquid.Traffic
 	network *liquid.Network // or
 	routes  *liquid.Routes
-	tables  *lft.Tables // of routes
 }
 
 // read reads the input.
@@ -196,7 +194,7 @@ func (f *liquidInput) readFabric() (*transfers, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s on %s: %w", f.lfts, f.fabric.topology, err)
 	}
-	return &transfers{traffic: routes.Traffic, routes: routes, tables: tables}, nil
+	return &transfers{traffic: routes.Traffic, routes: routes}, nil
 }
 
 // liquidScheduleFlags are the flags of forsctl liquid schedule.
@@ -307,7 +305,7 @@ func (f *liquidScheduleFlags) write(cmd *cobra.Command, t *transfers, r *liquid.
 	if err != nil {
 		return err
 	}
-	if err := t.routes.Check(table, t.tables); err != nil {
+	if err := t.routes.Check(table); err != nil {
 		return fmt.Errorf("the schedule fails its check on the tables, which is a fault of forsctl: %w", err)
 	}
 	if f.out == "" {

@@ -27,6 +27,7 @@ func (d *Daemon) listen() (func(context.Context) error, error) {
 
 			"POST /v1/gpu/schedule":     tierPlan(gpuBody, planGPU),
 			"POST /v1/optical/photonic": tierPlan(photonicRequest, planPhotonic),
+			"POST /v1/liquid":           tierPlan(liquidBody, d.planLiquid),
 		},
 		Local: map[string]http.Handler{
 			"POST /v1/baseline/accept": answer(d.acceptBaseline),
