@@ -91,13 +91,19 @@ func (p *Planner) units(t *Traffic, o Options) (*Plan, error) {
 	return d.finish(t, o.Mode, grain), nil
 }
 
-// draft is a plan of the traffic without anything.
+// draft is a plan of the traffic without anything, with room for its messages and
+// some that are divided.
 func (p *Planner) draft(t *Traffic) *draft {
-	most := p.MaxTransfers
+	most, messages := p.MaxTransfers, 0
 	if most == 0 {
 		most = 1 << 25
 	}
-	return &draft{c: t.Cluster, most: most}
+	for _, v := range t.Bytes {
+		if v > 0 {
+			messages++
+		}
+	}
+	return &draft{c: t.Cluster, most: most, segments: make([]Segment, 0, messages+messages/4)}
 }
 
 // turns are matchings of n rows and columns with weights: match[s*n+i] is the

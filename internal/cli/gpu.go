@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -159,15 +160,22 @@ func (f *gpuScheduleFlags) run(cmd *cobra.Command) error {
 		return err
 	}
 	f.options.Mode = gpu.Mode(f.mode)
-	var planner gpu.Planner
-	start := time.Now()
-	plan, err := planner.Plan(t, f.options)
+	var elapsed time.Duration
+	plan, err := unlessStopped(cmd.Context(), func() (*gpu.Plan, error) {
+		var planner gpu.Planner
+		start := time.Now()
+		plan, err := planner.Plan(t, f.options)
+		if err != nil {
+			return nil, err
+		}
+		elapsed = time.Since(start)
+		if err := gpu.Verify(t, plan); err != nil {
+			return nil, fmt.Errorf("the plan fails its replay, which is a fault of forsctl: %w", err)
+		}
+		return plan, nil
+	})
 	if err != nil {
 		return err
-	}
-	elapsed := time.Since(start)
-	if err := gpu.Verify(t, plan); err != nil {
-		return fmt.Errorf("the plan fails its replay, which is a fault of forsctl: %w", err)
 	}
 	if f.out != "" {
 		if err := writeOut(cmd, f.out, plan.Encode()); err != nil {
@@ -191,6 +199,27 @@ func (f *gpuScheduleFlags) run(cmd *cobra.Command) error {
 		return nil
 	}
 	return printExchange(cmd, report, elapsed)
+}
+
+// unlessStopped returns what work does, or an error as soon as forsctl is
+// interrupted, which ends the process and the work with it.
+func unlessStopped[T any](ctx context.Context, work func() (T, error)) (T, error) {
+	type result struct {
+		value T
+		err   error
+	}
+	done := make(chan result, 1)
+	go func() {
+		value, err := work()
+		done <- result{value, err}
+	}()
+	select {
+	case r := <-done:
+		return r.value, r.err
+	case <-ctx.Done():
+		var none T
+		return none, context.Cause(ctx)
+	}
 }
 
 // printExchange shows people a plan.
