@@ -27,6 +27,7 @@ type Config struct {
 	KeepEpochs int      `yaml:"keep_epochs"` // published plans kept for rollback
 	OpenSM     OpenSM   `yaml:"opensm"`
 	API        API      `yaml:"api"`
+	Peer       Peer     `yaml:"peer"`
 	Planning   Planning `yaml:"planning"`
 	Damping    Damping  `yaml:"damping"`
 	Safety     Safety   `yaml:"safety"`
@@ -73,6 +74,13 @@ type API struct {
 	SocketMode  os.FileMode `yaml:"socket_mode"`
 	Listen      string      `yaml:"listen"`        // TCP address as host:port, "" for none
 	ReadOverTCP bool        `yaml:"read_over_tcp"` // whether GET is answered there
+}
+
+// Peer is the forsd beside another subnet manager of the same fabric. The one
+// whose manager is the master leads; the other one follows it.
+type Peer struct {
+	Address string        `yaml:"address"` // http://host:port, or the path of its socket; "" for none
+	Timeout time.Duration `yaml:"timeout"` // what a takeover waits for its state
 }
 
 // Planning is how plans are made.
@@ -141,6 +149,7 @@ func Default() *Config {
 			SocketMode:  0o660,
 			ReadOverTCP: true,
 		},
+		Peer: Peer{Timeout: time.Second},
 		Planning: Planning{
 			Engine: EngineAuto,
 			LIDs:   planner.AutoLIDs,

@@ -67,6 +67,7 @@ opensm:
   discover_every: 1m
   install_command: [push]
 api: {socket: /s, socket_mode: 0600, listen: "[::1]:7480", read_over_tcp: false}
+peer: {address: /p2, timeout: 3s}
 planning: {engine: exact, lids: 2, exclude: '^(login|adm)\d+'}
 damping: {hold_down: 1s, max_hold_down: 1s, flaps: 1, window: 3s}
 safety: {max_loss: 1, confirm: 4s}
@@ -91,6 +92,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 			DiscoverCommand: []string{"ibnetdiscover", "-C", "mlx5_0"}, DiscoverEvery: time.Minute, InstallCommand: []string{"push"},
 		},
 		API:      API{Socket: "/s", SocketMode: 0o600, Listen: "[::1]:7480"},
+		Peer:     Peer{Address: "/p2", Timeout: 3 * time.Second},
 		Planning: Planning{Engine: EngineExact, LIDs: 2, Exclude: regexp.MustCompile(`^(login|adm)\d+`)},
 		Damping:  Damping{HoldDown: time.Second, MaxHoldDown: time.Second, Flaps: 1, Window: 3 * time.Second},
 		Safety:   Safety{MaxLoss: 1, Confirm: 4 * time.Second},
@@ -129,7 +131,7 @@ func TestProblems(t *testing.T) {
 		{"comment only", "# nothing\n", "c.yaml: version: is missing: write version: 1"},
 		{"other version", "version: 2", "c.yaml:1: version: 2 is not known: this forsd reads version 1"},
 		{"version as word", "version: one", `c.yaml:1: version: "one" is not a whole number`},
-		{"unknown key", "version: 1\n\nstatedir: /x\n", "c.yaml:3: statedir: is unknown: the keys here are version, state_dir, keep_epochs, opensm, api, planning, damping, safety, retry, log"},
+		{"unknown key", "version: 1\n\nstatedir: /x\n", "c.yaml:3: statedir: is unknown: the keys here are version, state_dir, keep_epochs, opensm, api, peer, planning, damping, safety, retry, log"},
 		{"unknown key in group", "version: 1\nretry:\n  first: 2s\n  last: 3s\n", "c.yaml:4: retry.last: is unknown: the keys here are first, max"},
 		{"duplicate", "version: 1\nversion: 1\n", `c.yaml:2: is not YAML: mapping key "version" already defined at [1:1]`},
 		{"syntax", "version: 1\nlog: {level: info\n", "c.yaml:2: is not YAML: could not find flow mapping end token '}'"},
@@ -163,6 +165,8 @@ func TestProblems(t *testing.T) {
 		{"unit", "version: 1\nopensm: {unit: 'opensm@['}\n", `c.yaml:2: opensm.unit: "opensm@[" is not a pattern of unit names: syntax error in pattern`},
 		{"listen", "version: 1\napi: {listen: localhost}\n", `c.yaml:2: api.listen: "localhost" is not an address as host:port`},
 		{"listen port", "version: 1\napi: {listen: 'localhost:http'}\n", `c.yaml:2: api.listen: "localhost:http" has no port number from 0 to 65535`},
+		{"peer", "version: 1\npeer: {address: 'other:7480'}\n", `c.yaml:2: peer.address: "other:7480" is not the address of a forsd: want http://host:port, or the path of its socket`},
+		{"peer without plugin", "version: 1\nopensm: {plugin: {enabled: off}}\npeer: {address: 'http://other:7480'}\n", "c.yaml:3: peer.address: takes OpenSM's plugin, which alone tells who is the master: opensm.plugin.enabled is off"},
 		{"share", "version: 1\nsafety: {max_loss: nan}\n", "c.yaml:2: safety.max_loss: NaN is not a share of the servers: want more than 0 and at most 1"},
 		{"zero", "version: 1\nsafety: {confirm: 0s}\n", "c.yaml:2: safety.confirm: 0s is not a positive duration"},
 		{"order", "version: 1\nretry:\n  max: 500ms\n", "c.yaml:3: retry.max: 500ms is below retry.first, 1s"},

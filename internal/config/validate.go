@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"net"
+	"net/url"
 	"path"
 	"path/filepath"
 	"slices"
@@ -37,6 +38,7 @@ func (c *Config) problems() []Problem {
 	}
 	v.opensm(&c.OpenSM)
 	v.api(&c.API)
+	v.peer(c)
 	v.growing("damping.hold_down", c.Damping.HoldDown, "damping.max_hold_down", c.Damping.MaxHoldDown)
 	if c.Damping.Flaps < 1 {
 		v.add("damping.flaps", "%d is too few: want 1 or more", c.Damping.Flaps)
@@ -107,6 +109,19 @@ func (v *judge) api(a *API) {
 		} else if _, err := strconv.ParseUint(port, 10, 16); err != nil {
 			v.add("api.listen", "%q has no port number from 0 to 65535", a.Listen)
 		}
+	}
+}
+
+func (v *judge) peer(c *Config) {
+	v.positive("peer.timeout", c.Peer.Timeout)
+	if c.Peer.Address == "" {
+		return
+	}
+	if u, err := url.Parse(c.Peer.Address); !filepath.IsAbs(c.Peer.Address) && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "") {
+		v.add("peer.address", "%q is not the address of a forsd: want http://host:port, or the path of its socket", c.Peer.Address)
+	}
+	if c.OpenSM.Plugin.Enabled == EnabledOff {
+		v.add("peer.address", "takes OpenSM's plugin, which alone tells who is the master: opensm.plugin.enabled is off")
 	}
 }
 

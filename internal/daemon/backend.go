@@ -92,14 +92,11 @@ func (b backend) Epochs() ([]api.Epoch, error) {
 
 // Reroute has everything done anew and waits until it is.
 func (b backend) Reroute(ctx context.Context) (api.Change, error) {
+	if err := b.mustLead(); err != nil {
+		return api.Change{}, err
+	}
 	if b.latest() == nil {
 		return api.Change{}, api.Refused("OpenSM has not written a usable dump yet: there is nothing to plan")
-	}
-	b.mu.Lock()
-	standby := b.standby
-	b.mu.Unlock()
-	if standby {
-		return api.Change{}, api.Refused("another subnet manager is the master: its forsd publishes and writes")
 	}
 	before := b.epochNumber()
 	var rest <-chan struct{} // as of the order: what settles before it does not count
@@ -256,6 +253,9 @@ func (b backend) Rollback(ctx context.Context, n uint64) (api.Change, error) {
 
 // rollback runs between two events.
 func (d *Daemon) rollback(n uint64) error {
+	if err := d.mustLead(); err != nil {
+		return err
+	}
 	if s := d.core.State(); s != controller.Idle {
 		return fmt.Errorf("a change is being worked on (%s): try again when it has settled", s)
 	}

@@ -49,6 +49,9 @@ type Daemon struct {
 	desk      *desk
 	memory    planner.Memory
 	plugin    *plugin.Server // nil where it is switched off
+	peer      *peer          // nil without one
+	news      bell           // rings when a peer that follows has something to learn
+	reissue   bool           // the plan in force gets a number of its own; used like store
 
 	pluginEvents chan plugin.Event
 	pluginAsks   chan asked
@@ -71,7 +74,7 @@ type Daemon struct {
 
 	mu           sync.Mutex // guards what follows
 	state        controller.State
-	standby      bool
+	standby      bool              // another manager is the master
 	held         []controller.Lane // cables held back because they keep bouncing
 	ready        bool
 	base         *topology.Baseline   // nil until a fabric was accepted
@@ -139,6 +142,9 @@ func New(cfg *config.Config, version string, log *zap.Logger, notify func(string
 	d.metrics = newMetrics(d)
 	d.health = health.NewTracker(append(warnables, opensm.Kinds()...), d.warned)
 	var err error
+	if d.peer, err = newPeer(cfg.Peer); err != nil {
+		return nil, err
+	}
 	if d.store, err = openStore(cfg.StateDir); err != nil {
 		return nil, err
 	}
@@ -217,6 +223,10 @@ func (d *Daemon) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if d.peer != nil {
+		d.lost(ctx) // until the plugin says otherwise
+		run("follow the other forsd", d.follow)
+	}
 	if d.remote() {
 		run("discover the fabric", d.discover)
 	} else {
@@ -268,16 +278,14 @@ func (d *Daemon) dumpReport(code string, err error) {
 // settled notes that plan and tables in force fit the fabric.
 func (d *Daemon) settled(a controller.Settled) {
 	d.mu.Lock()
-	first := !d.ready && d.inForce != nil && !a.Planless
-	d.ready = d.ready || first
+	planned := d.inForce != nil && !a.Planless
 	marks := d.marks
 	d.marks.settled = true
 	close(d.rest)
 	d.rest = make(chan struct{})
 	d.mu.Unlock()
-	if first {
-		d.notify("READY=1")
-		d.log.Info("ready", zap.Uint64("epoch", d.epochNumber()))
+	if planned {
+		d.nowReady()
 	}
 	d.prepare()
 	if marks.settled {
@@ -288,6 +296,18 @@ func (d *Daemon) settled(a controller.Settled) {
 	d.log.Info("settled", zap.String("fabric", a.Fabric), zap.Uint64("epoch", d.epochNumber()), zap.Strings("what", marks.what),
 		zap.Duration("to_plan", marks.since(marks.verified)), zap.Duration("to_publish", marks.since(marks.published)),
 		zap.Duration("to_tables", marks.since(marks.readBack)))
+}
+
+// nowReady notes that a verified plan is in force.
+func (d *Daemon) nowReady() {
+	d.mu.Lock()
+	first := !d.ready
+	d.ready = true
+	d.mu.Unlock()
+	if first {
+		d.notify("READY=1")
+		d.log.Info("ready", zap.Uint64("epoch", d.epochNumber()))
+	}
 }
 
 // warned logs and publishes what the health tracker says.

@@ -176,6 +176,9 @@ func (d *Daemon) endJob(j *job, what string) error {
 func (d *Daemon) leaseDue() (first time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if d.standby {
+		return first // the daemon that leads ends them
+	}
 	for _, j := range d.jobs {
 		if first.IsZero() || j.Expires.Before(first) {
 			first = j.Expires

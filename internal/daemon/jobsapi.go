@@ -62,6 +62,9 @@ func (g *ground) equal(h *ground) bool {
 // ground is what a job can be planned for now. It runs while no action is under
 // way.
 func (d *Daemon) ground() (*ground, error) {
+	if err := d.mustLead(); err != nil {
+		return nil, err
+	}
 	g := &ground{tables: d.tablesPossible(), next: d.store.last + 1}
 	g.fabric, g.avoid = d.core.Ground()
 	g.view = d.view(g.fabric)
@@ -187,6 +190,9 @@ func (b jobsBackend) changeJob(ctx context.Context, name string, change func(*jo
 	var j *job
 	var err error
 	cerr := b.calm(ctx, func() {
+		if err = b.mustLead(); err != nil {
+			return
+		}
 		if j, err = b.findJob(name); err == nil {
 			j, err = change(j)
 		}

@@ -62,7 +62,7 @@ func (d *Daemon) planJobs(v *view, a controller.Plan) ([]jobPlan, error) {
 			trouble[j.ID] = [2]string{jobPlanFailed, errs[i].Error()}
 		case errs[i] != nil:
 			d.log.Info("no plan of a job holds on the tables in force, the tables come first", zap.Uint64("job", j.ID), zap.Error(errs[i]))
-		case !sameRows(j.view, schedules[i].Tree, schedules[i].Rows):
+		case d.reissue || !sameRows(j.view, schedules[i].Tree, schedules[i].Rows):
 			out = append(out, jobPlan{j, schedules[i]})
 		}
 	}
@@ -155,13 +155,13 @@ func (d *Daemon) calm(ctx context.Context, f func()) error {
 
 // calmNow is what the loop does between two actions.
 func (d *Daemon) calmNow() {
+	for len(d.waiting) > 0 && !d.core.Busy() { // a turn may begin an action
+		turn := d.waiting[0]
+		d.waiting = d.waiting[1:]
+		turn()
+	}
 	if d.core.Busy() {
 		return
-	}
-	waiting := d.waiting
-	d.waiting = nil
-	for _, turn := range waiting {
-		turn()
 	}
 	if now, due := time.Now(), d.leaseDue(); !due.IsZero() && !now.Before(due) {
 		d.endLeases(now)

@@ -20,6 +20,8 @@ const (
 	managerStandby  = "manager-standby"
 	trapsMissing    = "traps-missing"
 	discoveryFailed = "discovery-failed"
+	peerLost        = "peer-unreachable"
+	peerLeads       = "peer-leads-too"
 )
 
 // warnables lists every kind of warning but those of package opensm, which
@@ -69,5 +71,7 @@ var warnables = []health.Warnable{
 	{Code: trapsMissing, Severity: health.Info, Title: "Traps cannot be had from the subnet administrator", Delay: 5 * time.Second},
 	{Code: discoveryFailed, Severity: health.Critical, Title: "The fabric could not be discovered"},
 	{Code: managerStandby, Severity: health.Info, Title: "Another subnet manager is the master"},
+	{Code: peerLost, Severity: health.Degraded, Title: "The other forsd cannot be followed", Delay: 5 * time.Second},
+	{Code: peerLeads, Severity: health.Critical, Title: "Two subnet managers are the master", Delay: 5 * time.Second},
 	{Code: logUnreadable, Severity: health.Info, Title: "OpenSM's log cannot be followed"},
 }

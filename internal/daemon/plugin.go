@@ -94,7 +94,7 @@ func (d *Daemon) tablesAsked(ctx context.Context, q plugin.Request) (*lft.Tables
 // asks.
 func (d *Daemon) tablesWanted(ctx context.Context, q asked) {
 	if d.core.Standby() {
-		d.step(ctx, controller.Mastership{Master: true})
+		d.gained(ctx)
 	}
 	v, err := d.pluginView(ctx, plugin.Settled(q.Fabric))
 	if err != nil {
@@ -156,6 +156,9 @@ func (d *Daemon) pluginLeft(ctx context.Context, e plugin.Disconnected) {
 	d.setLink(link{since: e.At})
 	d.health.Clear(pluginUnused)
 	d.work.Go(func() { d.lookAtManager(ctx) })
+	if d.peer != nil {
+		d.lost(ctx) // the other manager may take over
+	}
 	d.step(ctx, controller.TablesDoubted{})
 }
 
@@ -193,11 +196,9 @@ func (d *Daemon) mastership(ctx context.Context, s plugin.State) {
 	d.log.Info("OpenSM's state", zap.Stringer("state", s))
 	switch s {
 	case plugin.Master:
-		d.health.Clear(managerStandby)
-		d.step(ctx, controller.Mastership{Master: true})
+		d.gained(ctx)
 	case plugin.Standby:
-		d.health.Raise(managerStandby, "another subnet manager is the master; forsd plans, and publishes and writes nothing, until this one is", time.Now())
-		d.step(ctx, controller.Mastership{Master: false})
+		d.lost(ctx)
 	}
 }
 

@@ -24,6 +24,7 @@ func (d *Daemon) listen() (func(context.Context) error, error) {
 			"GET /v1/explain":  answer(d.explain),
 			"GET /v1/baseline": answer(d.showBaseline),
 			"GET /v1/tables":   answer(d.showTables),
+			"GET /v1/replica":  answer(d.showReplica),
 
 			"POST /v1/gpu/schedule":     tierPlan(gpuBody, planGPU),
 			"POST /v1/optical/photonic": tierPlan(photonicRequest, planPhotonic),
@@ -118,6 +119,9 @@ func (d *Daemon) acceptBaseline(r *http.Request) (any, error) {
 
 // accept runs between two events.
 func (d *Daemon) accept() error {
+	if err := d.mustLead(); err != nil {
+		return err
+	}
 	v := d.latest()
 	if v == nil {
 		return errors.New("OpenSM has not written a usable dump yet")

@@ -68,7 +68,7 @@ func (d *Daemon) whatOf(v *view) []string {
 // dumpSeen takes in a dump of the manager. While the plugin leads, it has told of
 // the same before.
 func (d *Daemon) dumpSeen(ctx context.Context, s opensm.Snapshot) {
-	if d.link.connected {
+	if d.link.connected || d.peer != nil { // with a peer only the plugin tells who is the master
 		return
 	}
 	if d.core.Standby() { // a manager dumps as the master alone
@@ -323,4 +323,5 @@ func (d *Daemon) say(kind string, data any) {
 	if err := d.events.Publish(kind, data); err != nil {
 		d.log.Error("event lost", zap.String("kind", kind), zap.Error(err))
 	}
+	d.news.ring()
 }

@@ -32,6 +32,9 @@ func (d *Daemon) plan(a controller.Plan) controller.Event {
 		d.candidate.jobs, err = d.planJobs(d.candidate.view, a)
 	}
 	d.candidate.asked = a
+	if err == nil && a.Ahead {
+		err = d.layOut(d.candidate.view, a)
+	}
 	if err != nil && !a.Final {
 		d.log.Info("no plan holds on the tables in force, the tables come first", zap.Error(err))
 	}
@@ -45,7 +48,7 @@ func (d *Daemon) makePlan(a controller.Plan) error {
 	if v == nil {
 		return errForgotten
 	}
-	if a.Final && d.pinnedHolds(v) {
+	if a.Final && !d.reissue && d.pinnedHolds(v) {
 		d.candidate = candidate{view: v, same: true}
 		return nil
 	}
@@ -63,7 +66,7 @@ func (d *Daemon) makePlan(a controller.Plan) error {
 	}
 	d.mark(v, c.planned, func(t *times) *time.Time { return &t.planned })
 	d.mark(v, c.verified, func(t *times) *time.Time { return &t.verified })
-	if c.same = d.inForceIs(c.schedule); c.same {
+	if c.same = d.inForceIs(c.schedule) && !d.reissue; c.same {
 		d.planWarnings(c.schedule.Warnings)
 	}
 	d.candidate = c
@@ -175,7 +178,11 @@ func (d *Daemon) publish() error {
 			return err
 		}
 	}
-	return d.publishJobs(c.jobs, n)
+	if err := d.publishJobs(c.jobs, n); err != nil {
+		return err
+	}
+	d.reissue = false
+	return nil
 }
 
 // publishFabric puts the plan of the fabric in force under the number n.

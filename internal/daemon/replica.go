@@ -1,0 +1,300 @@
+package daemon
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"forsd/api"
+	"forsd/phasetable"
+	"forsd/topology"
+)
+
+// replica is what the daemon beside a standby keeps in step with: what the leading
+// one would find in its state directory after a restart, and the fabric.
+type replica struct {
+	Tag   string `json:"tag"`   // another one whenever something else here is
+	Leads bool   `json:"leads"` // the manager next door is the master
+	Last  uint64 `json:"last"`  // the highest number given to an epoch or a job's plan
+
+	// What follows is left out where whoever asks has it.
+	Whole    bool               `json:"whole"`
+	Baseline *topology.Baseline `json:"baseline,omitempty"`
+	Fabric   *topology.Fabric   `json:"fabric,omitempty"` // as seen last
+	Epoch    *kept[epochFile]   `json:"epoch,omitempty"`
+	Jobs     []kept[jobFile]    `json:"jobs,omitempty"`
+}
+
+// kept is a plan as the store keeps it.
+type kept[T any] struct {
+	About T      `json:"about"`
+	Table []byte `json:"table"` // phases.bin
+}
+
+// bell wakes everybody who waits. Its zero value is ready.
+type bell struct {
+	mu   sync.Mutex
+	rung chan struct{}
+}
+
+// next is closed when the bell rings next.
+func (b *bell) next() <-chan struct{} {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.rung == nil {
+		b.rung = make(chan struct{})
+	}
+	return b.rung
+}
+
+func (b *bell) ring() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.rung != nil {
+		close(b.rung)
+		b.rung = nil
+	}
+}
+
+const (
+	replicaPath = "/v1/replica"
+	// replicaWait is the longest wait for another replica.
+	replicaWait = time.Minute
+	// replicaLook is how late a change may be that no event tells of, such as a
+	// lease that was renewed.
+	replicaLook = time.Second
+)
+
+// showReplica answers /v1/replica?have=TAG&wait=SECONDS: what the asker does not
+// have, as soon as there is something. brief=1 leaves everything out but whether
+// this daemon leads.
+func (d *Daemon) showReplica(r *http.Request) (any, error) {
+	var wait time.Duration
+	if s := r.FormValue("wait"); s != "" {
+		seconds, err := strconv.ParseUint(s, 10, 16)
+		if err != nil {
+			return nil, api.BadRequest("wait=%s is no number of seconds", s)
+		}
+		wait = min(time.Duration(seconds)*time.Second, replicaWait)
+	}
+	late := time.NewTimer(wait)
+	defer late.Stop()
+	look := time.NewTicker(replicaLook)
+	defer look.Stop()
+	have, brief := r.FormValue("have"), r.FormValue("brief") != ""
+	for {
+		rung := d.news.next()
+		var out *replica
+		if err := d.calm(r.Context(), func() { out = d.replica(have, brief) }); err != nil {
+			return nil, err
+		}
+		if out.Tag != have || wait == 0 {
+			return out, nil
+		}
+		select {
+		case <-rung:
+		case <-look.C:
+		case <-late.C:
+			return out, nil
+		case <-r.Context().Done():
+			return nil, r.Context().Err()
+		}
+	}
+}
+
+// replica is the state now. It runs while no action is under way.
+func (d *Daemon) replica(have string, brief bool) *replica {
+	out := &replica{Leads: !d.core.Standby(), Last: d.store.last}
+	e, v, base, jobs := d.current(), d.latest(), d.baseline(), d.jobList()
+	h := sha256.New()
+	fmt.Fprintln(h, out.Leads, brief)
+	if !brief {
+		fmt.Fprintln(h, out.Last)
+		if base != nil {
+			h.Write(base.Encode())
+		}
+		if v != nil {
+			fmt.Fprintln(h, v.id)
+		}
+		if e != nil {
+			fmt.Fprintln(h, e.Epoch)
+		}
+		for _, j := range jobs {
+			fmt.Fprintln(h, j.ID, j.Epoch, j.Expires.UnixNano())
+		}
+	}
+	out.Tag = hex.EncodeToString(h.Sum(nil)[:8])
+	if brief || out.Tag == have {
+		return out
+	}
+	out.Whole, out.Baseline = true, base
+	if v != nil {
+		out.Fabric = v.tree.Fabric
+	}
+	if e != nil {
+		out.Epoch = &kept[epochFile]{e.epochFile, e.view.Bytes()}
+	}
+	for _, j := range jobs {
+		out.Jobs = append(out.Jobs, kept[jobFile]{j.jobFile, j.view.Bytes()})
+	}
+	return out
+}
+
+// keep makes the state that another daemon has led with this one's: durable first,
+// then for everybody who asks. It runs while no action is under way.
+func (d *Daemon) keep(r *replica) error {
+	if r.Baseline != nil {
+		base, err := topology.ReadBaseline(r.Baseline.Encode())
+		if err != nil {
+			return err
+		}
+		d.adopt(base)
+		if err := d.saveBaseline(); err != nil {
+			return err
+		}
+	}
+	if r.Epoch != nil {
+		if err := d.keepEpoch(r.Epoch); err != nil {
+			return err
+		}
+	}
+	if err := d.keepJobs(r.Jobs); err != nil {
+		return err
+	}
+	d.store.last = max(d.store.last, r.Last)
+	return nil
+}
+
+// keepEpoch takes over the epoch in force.
+func (d *Daemon) keepEpoch(k *kept[epochFile]) error {
+	view, err := phasetable.Decode(k.Table)
+	if err != nil {
+		return err
+	}
+	n := k.About.Epoch
+	if view.Epoch() != n {
+		return fmt.Errorf("epoch %d comes with the table of epoch %d", n, view.Epoch())
+	}
+	if old := d.current(); old != nil && old.Epoch == n && bytes.Equal(old.view.Bytes(), k.Table) {
+		return nil
+	}
+	e := &epoch{epochFile: k.About, table: k.Table, view: view}
+	if err := d.store.replace(e, d.cfg.KeepEpochs); err != nil {
+		return err
+	}
+	return d.setCurrent(e)
+}
+
+// replace makes e durable and in force, whatever is stored under its number and
+// higher ones.
+func (s *store) replace(e *epoch, keep int) error {
+	for _, n := range s.numbers() {
+		if n < e.Epoch {
+			continue
+		}
+		if err := os.RemoveAll(s.path(n)); err != nil {
+			return err
+		}
+	}
+	last := s.last
+	err := s.save(e, keep)
+	s.last = max(last, s.last)
+	return err
+}
+
+// keepJobs takes over the jobs: those that are not among them have ended.
+func (d *Daemon) keepJobs(jobs []kept[jobFile]) error {
+	for i := range jobs {
+		if err := d.keepJob(&jobs[i]); err != nil {
+			return err
+		}
+	}
+	for _, j := range d.jobList() {
+		if slices.ContainsFunc(jobs, func(k kept[jobFile]) bool { return k.About.ID == j.ID }) {
+			continue
+		}
+		if err := d.endJob(j, "removed"); err != nil {
+			return err
+		}
+	}
+	d.jobWarnings(nil)
+	return nil
+}
+
+func (d *Daemon) keepJob(k *kept[jobFile]) error {
+	view, err := phasetable.Decode(k.Table)
+	if err != nil {
+		return err
+	}
+	j := &job{jobFile: k.About, view: view}
+	if view.Job() != j.ID || view.Epoch() != j.Epoch {
+		return fmt.Errorf("job %d, epoch %d comes with the table of job %d, epoch %d", j.ID, j.Epoch, view.Job(), view.Epoch())
+	}
+	save := d.store.saveJob
+	for _, old := range d.jobList() {
+		if old.ID != j.ID {
+			continue
+		}
+		j.plans = old.plans
+		if old.Epoch == j.Epoch && old.Expires.Equal(j.Expires) {
+			return nil
+		}
+		if old.Epoch == j.Epoch {
+			save = d.store.saveLease
+		}
+	}
+	if err := save(j); err != nil {
+		return err
+	}
+	return d.setJob(j)
+}
+
+// fabricOf is the fabric of a replica, checked.
+func fabricOf(r *replica) (*topology.Fabric, error) {
+	for i := range r.Fabric.Nodes {
+		for p := range r.Fabric.Nodes[i].Ports {
+			if port := &r.Fabric.Nodes[i].Ports[p]; port.Peer < topology.None {
+				return nil, fmt.Errorf("the fabric has a port whose peer is %d", port.Peer)
+			}
+		}
+	}
+	return topology.NewFabric(r.Fabric.Nodes, r.Fabric.SM)
+}
+
+// mirror takes over what the leading daemon has, and plans its fabric ahead. It
+// runs while no action is under way.
+func (d *Daemon) mirror(ctx context.Context, r *replica) error {
+	if r.Last < d.store.last {
+		return fmt.Errorf("it has given numbers up to %d, and this forsd up to %d", r.Last, d.store.last)
+	}
+	if err := d.keep(r); err != nil {
+		return err
+	}
+	if d.current() != nil {
+		d.nowReady()
+	}
+	if r.Fabric == nil || d.baseline() == nil {
+		return nil
+	}
+	f, err := fabricOf(r)
+	if err != nil {
+		return err
+	}
+	v, err := newView(f, d.baseline(), d.cfg.Planning.Exclude)
+	if err != nil {
+		return errors.Join(errors.New("its fabric cannot be used"), err)
+	}
+	v.mirrored, v.seenAt = true, time.Now()
+	v.complete = v.seenAt
+	d.take(ctx, v, true)
+	return nil
+}
