@@ -40,6 +40,10 @@ type Options struct {
 	Umad   string            // opensm.umad in forsd.yaml; "" means auto
 	Traps  string            // opensm.traps in forsd.yaml; "" means auto
 
+	// Pair prepares for a second manager with a forsd of its own: see Second. It
+	// takes the plugin.
+	Pair bool
+
 	// Manager may change how OpenSM is started; nil changes nothing.
 	Manager func(*ibsim.OpenSMOptions)
 }
@@ -53,8 +57,12 @@ type Site struct {
 	Client *api.Client
 
 	options Options
+	second  string // in the names of its directories; "" for the first site of a simulation
 	dir     string // of forsd's files
 }
+
+// mark is in the names of what belongs to the second site.
+const mark = "-2"
 
 // New simulates the fabric and writes forsd's configuration. The site's files
 // are in a temporary directory that goes with it.
@@ -77,8 +85,27 @@ func New(ctx context.Context, o Options) (*Site, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Site{Sim: sim, options: o, dir: filepath.Join(sim.Dir(), "forsd")}
-	s.options.Tables = cmp.Or(o.Tables, s.TableFile())
+	s := &Site{Sim: sim, options: o}
+	if err := s.prepare(); err != nil {
+		return nil, errors.Join(err, sim.Close())
+	}
+	return s, nil
+}
+
+// Second is a second manager with a forsd of its own on the fabric of a site that
+// was made with Pair: at another host, with other settings in opensm.conf. Its
+// simulation ends with the first site.
+func (s *Site) Second(host string, conf map[string]string) (*Site, error) {
+	o := s.options
+	o.Host, o.Conf, o.Tables = host, conf, ""
+	second := &Site{Sim: s.Sim, options: o, second: mark}
+	return second, second.prepare()
+}
+
+// prepare writes forsd's configuration.
+func (s *Site) prepare() (err error) {
+	s.dir = filepath.Join(s.Sim.Dir(), "forsd"+s.second)
+	s.options.Tables = cmp.Or(s.options.Tables, s.TableFile())
 	err = os.MkdirAll(filepath.Join(s.dir, "tmp"), 0o755)
 	if err == nil {
 		err = s.writeConfig(s.ConfigFile(), s.pidFile())
@@ -86,19 +113,27 @@ func New(ctx context.Context, o Options) (*Site, error) {
 	if err == nil {
 		s.Client, err = api.Dial(s.Socket())
 	}
-	if err != nil {
-		return nil, errors.Join(err, sim.Close())
-	}
-	return s, nil
+	return err
 }
 
-// Close ends everything and removes the files.
+// Close ends forsd, and on the first site everything else, and removes the files.
 func (s *Site) Close() error {
 	if s.Forsd != nil {
 		s.Forsd.Kill()
 	}
 	s.Client.Close()
+	if s.second != "" {
+		return nil
+	}
 	return s.Sim.Close()
+}
+
+// other is the directory of the other forsd of a pair.
+func (s *Site) other() string {
+	if s.second != "" {
+		return strings.TrimSuffix(s.dir, mark)
+	}
+	return s.dir + mark
 }
 
 // Dir holds forsd's files.
@@ -120,7 +155,7 @@ func (s *Site) PluginSocket() string { return filepath.Join(s.dir, "opensm.sock"
 func (s *Site) TableFile() string { return filepath.Join(s.dir, "tables", "lfts.dump") }
 
 // ManagerDir holds OpenSM's files: configuration, log, dumps, guid2lid.
-func (s *Site) ManagerDir() string { return filepath.Join(s.Sim.Dir(), "opensm") }
+func (s *Site) ManagerDir() string { return filepath.Join(s.Sim.Dir(), "opensm"+s.second) }
 
 // SubnetFile is OpenSM's dump of the fabric.
 func (s *Site) SubnetFile() string { return filepath.Join(s.ManagerDir(), "opensm-subnet.lst") }
@@ -147,6 +182,9 @@ opensm:
   dump_command: [{{range $i, $w := .Dump}}{{if $i}}, {{end}}{{quote $w}}{{end}}]
 api:
   socket: {{quote .Socket}}
+{{- if .Peer}}
+peer: {address: {{quote .Peer}}}
+{{- end}}
 {{.More}}`))
 
 // writeConfig writes a forsd.yaml that finds OpenSM by the given PID file.
@@ -159,12 +197,16 @@ func (s *Site) writeConfig(path, pidFile string) error {
 	if s.options.Plugin != "" {
 		plugin = s.PluginSocket()
 	}
+	peer := ""
+	if s.options.Pair {
+		peer = filepath.Join(s.other(), "forsd.sock")
+	}
 	dump := append(append([]string{"env"}, env...), s.Sim.Prefix()...)
 	var text strings.Builder
 	err = configText.Execute(&text, map[string]any{
 		"State": s.StateDir(), "Manager": s.ManagerDir(), "Socket": s.Socket(),
 		"Conf": filepath.Join(s.ManagerDir(), "opensm.conf"), "Log": filepath.Join(s.ManagerDir(), "opensm.log"),
-		"Tables": s.TableFile(), "PID": pidFile, "LMC": cmp.Or(s.options.LMCKey, "auto"), "Umad": cmp.Or(s.options.Umad, "auto"), "Dump": append(dump, "dump_fts", "-n"), "Plugin": plugin, "Traps": cmp.Or(s.options.Traps, "auto"), "More": s.options.Config,
+		"Tables": s.TableFile(), "PID": pidFile, "LMC": cmp.Or(s.options.LMCKey, "auto"), "Umad": cmp.Or(s.options.Umad, "auto"), "Dump": append(dump, "dump_fts", "-n"), "Plugin": plugin, "Traps": cmp.Or(s.options.Traps, "auto"), "Peer": peer, "More": s.options.Config,
 	})
 	if err != nil {
 		return err
@@ -183,6 +225,7 @@ func (s *Site) StartOpenSM(ctx context.Context) (err error) {
 			o.PluginOptions += fmt.Sprintf(" deadline=%d", d.Milliseconds())
 		}
 	}
+	o.Rival = s.options.Pair
 	if s.options.Manager != nil {
 		s.options.Manager(&o)
 	}
