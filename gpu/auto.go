@@ -45,31 +45,34 @@ func (p *Planner) best(t *Traffic, o Options) (*Plan, error) {
 	return best, nil
 }
 
-// stretch chooses the stretch with which the stages take the least time, up to the
-// one allowed.
+// stretch chooses the stretch, up to the one allowed, and the effort with which the
+// stages take the least time.
 func (p *Planner) stretch(t *Traffic, o *Options, model Model) error {
 	limit := o.MaxStretch
 	if limit == 0 {
 		limit = stretches[len(stretches)-1]
 	}
-	best, least := 1.0, math.Inf(1)
+	var best Options
+	least := math.Inf(1)
 	for _, s := range append(slices.Clone(stretches), limit) {
-		if s > limit {
-			continue
-		}
-		o.MaxStretch = s
-		lengths, _, err := p.ServerStages(t, *o)
-		if err != nil {
-			return err
-		}
-		sum := int64(0)
-		for _, v := range lengths {
-			sum += v
-		}
-		if time := float64(sum)/model.B2 + float64(len(lengths))*model.Latency.Seconds(); time < least {
-			best, least = s, time
+		for _, fewest := range []bool{false, true} {
+			if s > limit {
+				continue
+			}
+			o.MaxStretch, o.Fewest = s, fewest
+			lengths, _, err := p.ServerStages(t, *o)
+			if err != nil {
+				return err
+			}
+			sum := int64(0)
+			for _, v := range lengths {
+				sum += v
+			}
+			if time := float64(sum)/model.B2 + float64(len(lengths))*model.Latency.Seconds(); time < least {
+				best, least = *o, time
+			}
 		}
 	}
-	o.MaxStretch = best
+	*o = best
 	return nil
 }
