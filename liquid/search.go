@@ -9,7 +9,7 @@ import (
 
 // maxSearched bounds the transfers of a traffic that is searched, for the search
 // keeps the conflict graph as a matrix of bits.
-const maxSearched = 4096
+const maxSearched = 8192
 
 // verdict is how a search ended.
 type verdict uint8

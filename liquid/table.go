@@ -76,3 +76,23 @@ func (r *Routes) Check(t *phasetable.Table) error {
 	}
 	return nil
 }
+
+// ShiftTime is how long the linear shift takes on the routes: in phase p each host
+// sends to the one p places on, in the order of the hosts, and a phase takes as
+// long as its busiest link has transfers. It is in units of a transfer.
+func (r *Routes) ShiftTime() (int, error) {
+	n := int32(len(r.Hosts))
+	rows := make([]sim.Row, r.Traffic.Len())
+	for x, p := range r.Traffic.pairs {
+		rows[x] = sim.Row{Phase: (p.Dst - p.Src + n) % n, DLID: r.Hosts[p.Dst].LID, Src: r.Hosts[p.Src].GUID, Dst: r.Hosts[p.Dst].GUID}
+	}
+	result, err := sim.Run(r.Fabric, r.Tables, rows)
+	if err != nil {
+		return 0, err
+	}
+	time := 0
+	for _, most := range result.PerPhaseMax {
+		time += most
+	}
+	return time, nil
+}
