@@ -118,7 +118,7 @@ func (p *Plan) send(in *Instance, rows [][]int32, of []int) {
 		for u, v := range t.Next[s] {
 			switches[u*k+s] = uint16(s)
 			if s < len(of) && in.size(u, int(v)) > 0 {
-				legs = append(legs, leg{int32(u*n) + v, []int32{int32(u*k + s)}})
+				legs = append(legs, leg{flow: int32(u*n) + v, links: []int32{int32(u*k + s)}})
 			}
 		}
 	}

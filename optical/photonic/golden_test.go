@@ -152,7 +152,7 @@ func TestKautz(t *testing.T) {
 func TestChosenCirculant(t *testing.T) {
 	for n, most := range map[int]int{8: 7, 16: 23, 32: 75, 64: 221} {
 		search := newStepSearch(n)
-		climb(search, 2)
+		search.reach(2)
 		r := chosenOffsets(n, 2, search)
 		p, err := r.plan(Greedy)
 		if err != nil {

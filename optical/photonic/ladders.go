@@ -82,8 +82,8 @@ func newSteps(n, k int) *steps {
 	return &steps{n: n, k: k, search: newStepSearch(n), at: map[int]*routing{}}
 }
 
-// climb extends the search to a number of shifts, or to its end.
-func climb(s *stepSearch, shifts int) {
+// reach extends the search to a number of shifts, or to its end.
+func (s *stepSearch) reach(shifts int) {
 	for len(s.Sets) < shifts && s.next() {
 	}
 }
@@ -93,7 +93,7 @@ func (s *steps) next() (bool, error) {
 		return false, nil
 	}
 	s.d++
-	climb(s.search, s.d*s.k)
+	s.search.reach(s.d * s.k)
 	return true, nil
 }
 
@@ -155,7 +155,7 @@ type wides struct {
 func (w *wides) next() (bool, error) {
 	if w.wideGreedy == nil {
 		search := newStepSearch(w.n)
-		climb(search, w.k)
+		search.reach(w.k)
 		if len(search.Sets) < w.k {
 			return false, nil
 		}

@@ -51,26 +51,42 @@ func Make(ctx context.Context, in *Instance, o Options) (*Plan, error) {
 	return best, nil
 }
 
-// climbAll is the cheapest plan of all ladders of a method. Auto also has the plans
-// that sizes alone suggest.
-func climbAll(ctx context.Context, in *Instance, o Options) (best *Plan, err error) {
-	if o.Method == Auto && in.Sizes != nil {
-		for _, make := range []func(*Instance) (*Plan, error){planMatchings, planLargest} {
-			p, err := make(in)
-			if err != nil {
-				return nil, err
-			}
-			if d := o.Reconfigurations; (d == 0 || len(p.Topologies) == d) && (best == nil || p.Cost < best.Cost) {
-				best = p
-			}
+// climbAll is the cheapest plan of all ladders of a method. Where sizes differ, Auto
+// takes the best of the published plans, of those with waiting, and of those that
+// the sizes alone suggest.
+func climbAll(ctx context.Context, in *Instance, o Options) (*Plan, error) {
+	if o.Method != Auto || in.Sizes == nil {
+		return climb(ctx, in, o, nil)
+	}
+	var best *Plan
+	for _, make := range []func(*Instance) (*Plan, error){planMatchings, planLargest} {
+		p, err := make(in)
+		if err != nil {
+			return nil, err
+		}
+		if d := o.Reconfigurations; (d == 0 || len(p.Topologies) == d) && (best == nil || p.Cost < best.Cost) {
+			best = p
 		}
 	}
-	for _, l := range ladders(in, o) {
-		var least Time
-		if best != nil {
-			least = best.Cost
+	for _, method := range []Method{Paper, Carry} {
+		var err error
+		o.Method, o.packed = method, method == Carry
+		if best, err = climb(ctx, in, o, best); err != nil {
+			return nil, err
 		}
-		p, err := explore(ctx, in, l, o, newLimit(in, l, o, least))
+	}
+	return best, nil
+}
+
+// climb climbs the ladders of a method, and returns the cheapest of their plans and
+// of one that there is already, if there is.
+func climb(ctx context.Context, in *Instance, o Options, best *Plan) (*Plan, error) {
+	for _, l := range ladders(in, o) {
+		var known Time
+		if best != nil {
+			known = best.Cost
+		}
+		p, err := explore(ctx, in, l, o, newLimit(in, l, o, known))
 		if err != nil {
 			return nil, err
 		}
@@ -91,6 +107,7 @@ type limit struct {
 func newLimit(in *Instance, l ladder, o Options, known Time) *limit {
 	m := &limit{last: in.direct(), known: known}
 	_, carry := l.(*steps)
+	carry = carry || in.Sizes != nil && o.Method == Carry // all ways are spread
 	m.tail = make([]Time, m.last+2)
 	m.tail[m.last+1] = math.MaxInt64
 	for d := m.last; d > 0; d-- {

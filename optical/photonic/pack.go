@@ -2,8 +2,9 @@ package photonic
 
 // leg is the part of a flow's way on one topology.
 type leg struct {
-	flow  int32
-	links []int32 // GPU·k + switch
+	flow     int32
+	from, to int32   // its chunks from–to−1; both 0 for all
+	links    []int32 // GPU·k + switch
 }
 
 // packer lays chunks on the links of one topology, each as soon as its link is
@@ -66,9 +67,13 @@ func pack(in *Instance, topology int32, switches []uint16, legs []leg) ([]Hop, T
 	links := in.GPUs * in.Degree
 	p := &packer{in: in, topology: topology, switches: switches, legs: legs, free: make([]Time, links), queue: make([]queue[waiting], links)}
 	for i := range legs {
-		src, dst := int(legs[i].flow)/in.GPUs, int(legs[i].flow)%in.GPUs
-		for c := range in.Link.Chunks(in.size(src, dst)) {
-			p.arrive(int32(i), int32(c), 0)
+		l := &legs[i]
+		to := l.to
+		if to == 0 {
+			to = int32(in.Link.Chunks(in.size(int(l.flow)/in.GPUs, int(l.flow)%in.GPUs)))
+		}
+		for c := l.from; c < to; c++ {
+			p.arrive(int32(i), c, 0)
 		}
 	}
 	for l := range links {
@@ -129,7 +134,7 @@ func (m *mesh) legs() [][]leg {
 	legs := make([][]leg, len(m.next))
 	for flow, w := range m.paths {
 		if len(w.links) > 0 {
-			legs[w.topology] = append(legs[w.topology], leg{int32(flow), w.links})
+			legs[w.topology] = append(legs[w.topology], leg{flow: int32(flow), links: w.links})
 		}
 	}
 	return legs

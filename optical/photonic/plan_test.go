@@ -12,7 +12,7 @@ import (
 
 // drawInstance draws an exchange.
 func drawInstance(t *rapid.T) *Instance {
-	n := rapid.IntRange(2, 18).Draw(t, "GPUs")
+	n := rapid.IntRange(2, 12).Draw(t, "GPUs")
 	in := &Instance{GPUs: n, Degree: rapid.IntRange(1, 4).Draw(t, "degree"), Link: DefaultLink,
 		Reconfig: Micros(rapid.SampledFrom([]float64{0, 1, 100, 1000, 1e5}).Draw(t, "R")),
 		Message:  rapid.SampledFrom([]int64{1, 999_999, 32_000_000}).Draw(t, "message")}
@@ -38,7 +38,8 @@ func drawInstance(t *rapid.T) *Instance {
 
 // TestPlans plans exchanges of all kinds: every plan is replayed, has the number of
 // topologies that is asked for, and costs no less than the bound; the best of all
-// methods is no worse than any of them nor than an alternative; and the same
+// methods is no worse than any of them nor than an alternative (where sizes differ,
+// than the published and that with waiting); and the same
 // exchange has the same plan again, to the byte.
 func TestPlans(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -83,7 +84,7 @@ func TestPlans(t *testing.T) {
 			cost[method] = p.Cost
 		}
 		for method, c := range cost {
-			if cost[Auto] > c {
+			if cost[Auto] > c && (in.Sizes == nil || method != Greedy) {
 				t.Fatalf("auto costs %v µs, %s %v", cost[Auto].US(), method, c.US())
 			}
 		}
@@ -92,7 +93,7 @@ func TestPlans(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, b := range baselines {
-			if d == 0 && !relabel && cost[Auto] > b.Plan.Cost && b.Name != "static" {
+			if d == 0 && cost[Auto] > b.Plan.Cost && (in.Sizes == nil || b.Name != "static") {
 				t.Fatalf("auto costs %v µs, %s %v", cost[Auto].US(), b.Name, b.Plan.Cost.US())
 			}
 		}
@@ -136,7 +137,7 @@ func leastSteps(n, size, from int, set []int) (carry, stay int) {
 func TestSearchFindsBest(t *testing.T) {
 	for n := 4; n <= 13; n++ {
 		s := newStepSearch(n)
-		climb(s, n)
+		s.reach(n)
 		greedy := PowerSums(n, GreedyShifts(n, n-1))
 		for size := 1; size <= min(4, n-1); size++ {
 			carry, stay := leastSteps(n, size, 1, nil)

@@ -236,6 +236,6 @@ func (st stages) split(set []int, class int, hops []int32) {
 // where chunks may wait for the next topology.
 func CarrySums(n, d int) []int {
 	s := newStepSearch(n)
-	climb(s, min(d, n-1))
+	s.reach(min(d, n-1))
 	return s.Totals
 }

@@ -54,7 +54,7 @@ func (p *Plan) flowLegs(in *Instance) [][]leg {
 					links[t] = int32(*here*k + int(s))
 					*here = (*here + offsets[s]) % n
 				}
-				out[i] = append(out[i], leg{int32(src*n + dst), links})
+				out[i] = append(out[i], leg{flow: int32(src*n + dst), links: links})
 			}
 		}
 	}
@@ -79,14 +79,14 @@ func busiest(in *Instance, legs [][]leg) Time {
 	return sum
 }
 
-// pack makes a plan of single chunks of a plan of rounds.
-func (p *Plan) pack(in *Instance) *Plan {
+// pack makes a plan of single chunks of the topologies of a plan of rounds.
+func (p *Plan) pack(in *Instance, ways [][]leg) *Plan {
 	out := &Plan{GPUs: p.GPUs, Degree: p.Degree, Method: p.Method, Family: p.Family, Topologies: p.Topologies, Label: p.Label}
 	switches := make([]uint16, p.GPUs*p.Degree)
 	for link := range switches {
 		switches[link] = uint16(link % p.Degree)
 	}
-	for i, legs := range p.flowLegs(in) {
+	for i, legs := range ways {
 		hops, span := pack(in, int32(i), switches, legs)
 		out.Hops, out.Spans = append(out.Hops, hops...), append(out.Spans, span)
 	}
@@ -165,11 +165,7 @@ func exploreSizes(ctx context.Context, in *Instance, l ladder, o Options, limit 
 	}
 	var best *Plan
 	for _, r := range list {
-		known := limit.known
-		if best != nil && (known == 0 || best.Cost < known) {
-			known = best.Cost
-		}
-		if known > 0 && float64(r.cost)*(1-relabelGain) >= float64(known) {
+		if best != nil && float64(r.cost)*(1-relabelGain) >= float64(best.Cost) {
 			continue
 		}
 		p, err := l.plan(r.topologies)
@@ -192,14 +188,25 @@ func variants(in *Instance, p *Plan, o Options) []*Plan {
 	}
 	list := []*Plan{p}
 	if o.packed {
-		list = append(list, p.pack(in))
+		list = append(list, p.carriedOut(in, o))
 	}
 	if o.Relabel {
 		together, short := relabel(in, p)
 		list = append(list, p.labelled(in, together))
 		if o.packed {
-			list = append(list, p.labelled(in, short).pack(in))
+			list = append(list, p.labelled(in, short).carriedOut(in, o))
 		}
 	}
 	return list
+}
+
+// carriedOut is a plan of rounds chunk by chunk: on its own ways, or, where chunks
+// may wait for another topology, on the least busy ones.
+func (p *Plan) carriedOut(in *Instance, o Options) *Plan {
+	if o.Method != Carry {
+		return p.pack(in, p.flowLegs(in))
+	}
+	out := p.pack(in, spreadLegs(in, p))
+	out.Method = Carry
+	return out
 }
