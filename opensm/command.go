@@ -47,6 +47,9 @@ func runCommand(ctx context.Context, argv, env []string, parse func(io.Reader) e
 	reader, writer := io.Pipe()
 	cmd.Stdout = writer
 	if err := cmd.Start(); err != nil {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
 		return err
 	}
 	parsed := make(chan error, 1)

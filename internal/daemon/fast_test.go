@@ -1,0 +1,139 @@
+package daemon
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"forsd/controller"
+	"forsd/internal/fabgen"
+	"forsd/opensm/umad"
+	"forsd/topology"
+)
+
+// says is what a switch of a fabric says of its ports, some of which are down.
+func says(f *topology.Fabric, g topology.GUID, trapped time.Time, down ...int) probed {
+	n := &f.Nodes[f.Find(g)]
+	r := probed{node: g, ports: make([]umad.PortInfo, len(n.Ports)), trapped: trapped, asked: time.Now()}
+	for p := range r.ports {
+		r.ports[p].State = n.Ports[p].State
+	}
+	for _, p := range down {
+		r.ports[p].State = topology.Down
+	}
+	return r
+}
+
+// TestFastPath plans without a cable as soon as its switch has said that it is down,
+// and has the same fabric before it as after the sweep.
+func TestFastPath(t *testing.T) {
+	d := newDaemon(t)
+	healthy := fabric(4, 4)
+	d.bringUp(t, healthy)
+	leaf := fabgen.LeafGUID + 1
+	read := func(r probed) {
+		d.probes[r.node] = &probe{}
+		d.portsRead(t.Context(), r)
+	}
+	d.shown = healthy
+	read(says(healthy, leaf, time.Now()))
+	read(probed{node: leaf, err: errors.New("no answer")})
+	read(says(healthy, leaf, time.Now(), 1)) // a host's port
+	if d.core.Busy() || len(d.losses) != 0 {
+		t.Fatal("work began though no cable of the tree is down")
+	}
+	began := time.Now()
+	trapped := time.Now()
+	read(says(healthy, leaf, trapped, 4+1+2))
+	cut := d.latest()
+	if want := d.see(t, lacking(healthy, 4, 1, 2)); cut.id != want.id || !cut.seenAt.Equal(trapped) {
+		t.Errorf("fabric %s without the cable, and the sweep will find %s", cut.id, want.id)
+	}
+	if !d.core.Busy() {
+		t.Error("nothing is planned")
+	}
+
+	// A sweep that began before does not bring the cable back; one that began later does.
+	for _, c := range []struct {
+		began time.Time
+		id    string
+	}{{began, cut.id}, {time.Now().Add(time.Hour), d.see(t, healthy).id}} {
+		v, err := d.sight(t.Context(), healthy, c.began)
+		if err != nil || v.id != c.id {
+			t.Errorf("a sweep that began at %v shows %s, want %s (%v)", c.began, v.id, c.id, err)
+		}
+	}
+	if len(d.losses) != 0 {
+		t.Errorf("%v is remembered though a sweep knows better", d.losses)
+	}
+	d.next(t, t.Context()) // the plan
+}
+
+// TestLossConfirmed forgets a loss that a sweep has found as well, and one that the
+// switch itself takes back.
+func TestLossConfirmed(t *testing.T) {
+	d := newDaemon(t)
+	healthy := fabric(4, 4)
+	whole := d.bringUp(t, healthy)
+	leaf, began := fabgen.LeafGUID+1, time.Now()
+	lose := func() {
+		d.shown = healthy
+		d.see(t, healthy)
+		d.probes[leaf] = &probe{}
+		d.portsRead(t.Context(), says(healthy, leaf, time.Now(), 7))
+		if len(d.losses) != 1 {
+			t.Fatalf("losses: %v", d.losses)
+		}
+	}
+	lose()
+	if _, err := d.sight(t.Context(), lacking(healthy, 4, 1, 2), began); err != nil || len(d.losses) != 0 {
+		t.Errorf("after a sweep that lacks it, too: %v, %v", d.losses, err)
+	}
+	lose()
+	d.probes[leaf] = &probe{}
+	d.portsRead(t.Context(), says(healthy, leaf, time.Now())) // up
+	if len(d.losses) != 0 || d.latest().id != whole.id {
+		t.Errorf("after the switch took it back: %v", d.losses)
+	}
+}
+
+// TestStrandedSwitch leaves out a spine whose last cable is gone, as a sweep does.
+func TestStrandedSwitch(t *testing.T) {
+	d := newDaemon(t)
+	healthy := fabric(4, 4)
+	d.bringUp(t, healthy)
+	d.shown = healthy
+	spine := healthy.Find(fabgen.SpineGUID + 1)
+	guid := healthy.Nodes[spine].GUID
+	d.probes[guid] = &probe{}
+	d.portsRead(t.Context(), says(healthy, guid, time.Now(), 1, 2, 3, 4))
+	got := d.latest().tree.Fabric
+	if err := got.Validate(); err != nil || got.Find(guid) != topology.None || len(got.Nodes) != len(healthy.Nodes)-1 {
+		t.Errorf("%d of %d nodes, the spine at %d: %v", len(got.Nodes), len(healthy.Nodes), got.Find(guid), err)
+	}
+	if down := d.latest().down; len(down) != 4 {
+		t.Errorf("lanes %v are down", down)
+	}
+	d.next(t, t.Context()) // the plan
+}
+
+// TestPrepare makes a plan for the next loss when all is at rest: the one that is made
+// when a cable dies is found, and is the same as without.
+func TestPrepare(t *testing.T) {
+	d := newDaemon(t)
+	healthy := fabric(4, 4)
+	d.bringUp(t, healthy)
+	d.prepare()
+	d.work.Wait()
+	v := d.see(t, lacking(healthy, 4, 1, 2))
+	if d.memory.Prepare(v.tree, d.planning()) {
+		t.Error("the plan for a dead cable was not prepared")
+	}
+	d.planAndPublish(t, controller.Plan{Fabric: v.id})
+	other := newDaemon(t)
+	other.bringUp(t, healthy)
+	other.planAndPublish(t, controller.Plan{Fabric: other.see(t, lacking(healthy, 4, 1, 2)).id})
+	if string(d.current().table) != string(other.current().table) {
+		t.Error("the plan prepared is another one")
+	}
+}
