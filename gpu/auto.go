@@ -36,7 +36,7 @@ func (p *Planner) best(t *Traffic, o Options) (*Plan, error) {
 	for _, mode := range others {
 		plan, err := p.units(t, Options{Mode: mode, Grain: o.Grain})
 		if err != nil {
-			return nil, err
+			continue // it has too many transfers, and would take longest
 		}
 		if time := model.Predict(plan).Total; time < least {
 			best, least = plan, time

@@ -33,6 +33,9 @@ func (p *Planner) bytes(t *Traffic, o Options) (*Plan, error) {
 // in memory that the next call writes over. This is the part of mode Bytes whose
 // time grows fastest.
 func (p *Planner) ServerStages(t *Traffic, o Options) (length []int64, match []int32, err error) {
+	if err := o.check(); err != nil {
+		return nil, nil, err
+	}
 	share, _ := t.shares(o)
 	p.decomposer.Longest = o.Fewest
 	defer func() { p.decomposer.Longest = false }()
@@ -72,7 +75,7 @@ func rounded(x []int64, grain int64) []int64 {
 	return out
 }
 
-// follow has the NICs carry out matchings of servers.
+// follow has the NICs carry out matchings of servers, no NIC more than the share.
 func (p *Planner) follow(t *Traffic, w turns, share []int64) (*draft, error) {
 	n, m := t.Servers, t.GPUs
 	d := p.draft(t)

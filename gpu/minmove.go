@@ -59,6 +59,7 @@ type balance struct {
 	open    []Rank  // [server] first rank that may have room
 }
 
+// excess compares loads with a bound. It keeps the loads, which it changes.
 func excess(c Cluster, loads []int64, bound int64) *balance {
 	b := &balance{c, loads, make([]Rank, c.Servers)}
 	for r := range loads {
@@ -110,7 +111,8 @@ func (t *Traffic) spill(d *draft, b *balance) {
 	}
 }
 
-// catch chooses the NICs that the segments come in by.
+// catch chooses the NICs that the segments come in by. What a NIC has too much is
+// cut off and put behind the others.
 func catch(d *draft, b *balance) {
 	for at := range d.segments {
 		for {

@@ -73,6 +73,7 @@ type replay struct {
 	t                         *Traffic
 	programs                  []Program
 	input, send, recv, output []buffer // [rank]
+	moving                    []span   // of a transfer
 }
 
 // span is a stretch of a message at a place of a buffer.
@@ -329,11 +330,11 @@ func (r *replay) transfer(rank int, x Turn, length int64, received []int) error 
 		return fmt.Errorf("rank %d sends %d bytes in a stage of %d", rank, x.Bytes, length)
 	}
 	received[to]++
-	list, err := r.send[rank].get(x.Piece, nil)
-	if err != nil {
+	var err error
+	if r.moving, err = r.send[rank].get(x.Piece, r.moving[:0]); err != nil {
 		return fmt.Errorf("rank %d sends to rank %d: %w", rank, to, err)
 	}
-	r.recv[to].put(y.Offset, list)
+	r.recv[to].put(y.Offset, r.moving)
 	return nil
 }
 

@@ -74,6 +74,12 @@ func benchCluster(w io.Writer, c gpu.Cluster, goal float64, unit time.Duration) 
 			count(weights)
 		}))
 	}
+	var plan *gpu.Plan
+	row("exchange", "whole plan, stretch 1.05", "", patient(func() {
+		plan = must(p.Plan(t, gpu.Options{Mode: gpu.Bytes, MaxStretch: 1.05}))
+		stages, length = int64(len(plan.Stages)), plan.Length
+	}))
+	row("exchange", "replay", "", patient(func() { check(gpu.Verify(t, plan)) }))
 	if c.Servers > 8 {
 		return
 	}
