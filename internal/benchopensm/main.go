@@ -1,10 +1,10 @@
 // Command benchopensm times what follows on a pulled cable, in OpenSM and in
 // forsd, on the LHCb network FT(2;20,18) simulated by ibsim: under OpenSM's own
-// min-hop engine, with forsd beside OpenSM watching files, and with forsd in
-// OpenSM's sweep by the plugin. The three run side by side, and take turns in
-// having a cable pulled and put back, so that what else the machine does hits
-// them alike. What OpenSM does is seen at its system calls and by its events; see
-// tap.c.
+// min-hop engine, with forsd beside OpenSM watching files, with forsd in OpenSM's
+// sweep by the plugin, and the same while forsd is stopped. They run side by side,
+// and take turns in having a cable pulled and put back, so that what else the
+// machine does hits them alike. What OpenSM does is seen in the datagrams that it
+// sends and by its events; see tap.c.
 package main
 
 import (

@@ -13,6 +13,13 @@ func report(out io.Writer, ways []*way) {
 	fmt.Fprintf(out, "Medians of %d, in milliseconds after the change, FT(2;%d,%d), LMC 5; tables, in blocks of 64 entries:\n", len(ways[0].pulled), spines, leaves)
 	table(out, "A cable is pulled", ways, func(w *way) []timeline { return w.pulled })
 	table(out, "It is put back", ways, func(w *way) []timeline { return w.back })
+	of := map[string]timeline{}
+	for _, w := range ways {
+		of[w.name] = median(w.pulled)
+	}
+	minhop, files, plugin := of[byMinHop], of[byFiles], of[byPlugin]
+	fmt.Fprintf(out, "\nA cable is pulled: from the trap to the plan %s ms by the plugin (wanted: under 10); from the trap to the last block %.2f times min-hop's (at most 1.1); %d blocks, by files %d (at most as many).\n",
+		ms(plugin.published-plugin.trap), float64(plugin.tables-plugin.trap)/float64(minhop.tables-minhop.trap), plugin.blocks, files.blocks)
 }
 
 func table(out io.Writer, title string, ways []*way, of func(*way) []timeline) {

@@ -29,6 +29,13 @@ func cable(n int) (leaf, lane int) { return (5*n + 3) % leaves, (7*n + 4) % spin
 // than forsd ever takes to go on to its next step.
 const rest = 400 * time.Millisecond
 
+// The names of the ways.
+const (
+	byMinHop = "min-hop"
+	byFiles  = "files"
+	byPlugin = "plugin"
+)
+
 // way is a way to route the fabric, at work on one of its own.
 type way struct {
 	name         string
@@ -59,16 +66,16 @@ func start(ctx context.Context, dir, library, forsd, plugin string) (ways []*way
 		name    string
 		options e2e.Options
 	}{
-		{"min-hop", e2e.Options{Engine: "minhop"}},
-		{"files", e2e.Options{Forsd: forsd, Traps: "off"}},
-		{"plugin", e2e.Options{Forsd: forsd, Plugin: plugin}},
+		{byMinHop, e2e.Options{Engine: "minhop"}},
+		{byFiles, e2e.Options{Forsd: forsd, Traps: "off"}},
+		{byPlugin, e2e.Options{Forsd: forsd, Plugin: plugin}},
 	} {
 		w := &way{name: k.name}
 		ways = append(ways, w)
 		o := k.options
 		o.Fabric, o.LMC, o.Config = fabric, 5, "damping: {flaps: 1000}\n"
 		o.Conf = map[string]string{"sweep_interval": "600", "honor_guid2lid_file": "TRUE"}
-		if w.tap, err = newTap(library, filepath.Join(dir, k.name+".tap")); err != nil {
+		if w.tap, err = newTap(library, filepath.Join(dir, fmt.Sprintf("%d.tap", len(ways)))); err != nil {
 			return ways, err
 		}
 		o.Manager = w.tap.watch
