@@ -12,7 +12,7 @@ import (
 )
 
 func offlineCommands() []*cobra.Command {
-	cmds := []*cobra.Command{planCommand(), verifyCommand(), simulateCommand(), topologyCommand(), explainCommand(), diffCommand(), scenariosCommand(), gpuCommand(), liquidCommand(), photonicCommand(), doctorCommand()}
+	cmds := []*cobra.Command{planCommand(), verifyCommand(), simulateCommand(), topologyCommand(), explainCommand(), diffCommand(), scenariosCommand(), gpuCommand(), ocsCommand(), liquidCommand(), photonicCommand(), doctorCommand()}
 	for _, c := range cmds {
 		c.GroupID = "offline"
 	}

@@ -27,6 +27,7 @@ func (d *Daemon) listen() (func(context.Context) error, error) {
 			"GET /v1/replica":  answer(d.showReplica),
 
 			"POST /v1/gpu/schedule":     tierPlan(gpuBody, planGPU),
+			"POST /v1/optical/ocs":      tierPlan(ocsBody, planOCS),
 			"POST /v1/optical/photonic": tierPlan(photonicRequest, planPhotonic),
 			"POST /v1/liquid":           tierPlan(liquidBody, d.planLiquid),
 		},

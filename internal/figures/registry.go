@@ -21,6 +21,9 @@ var sets = []*chart.Set{
 	&photonicRatio,
 	&photonicReconfig,
 	&liquidSchedules,
+	&ocsDelta,
+	&ocsFlows,
+	&ocsGantt,
 }
 
 // Names lists the sets.

@@ -1,0 +1,205 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"forsd/optical/ocs"
+)
+
+// ocsPlotSets are the sets of figures of forsctl ocs plot.
+var ocsPlotSets = []string{"ocs-delta", "ocs-flows", "ocs-gantt"}
+
+func ocsPlotCommand() *cobra.Command {
+	var out string
+	cmd := &cobra.Command{
+		Use:   "plot --out DIR",
+		Short: "Draw makespans against δ and against flows, with the bound, and the switches' loads",
+		Long: `Plot schedules what Figs. 6, 9 and 10 of the paper show and draws it: the makespan of
+every method against δ, and against the number of flows, with the lower bound; and the
+loads of Fig. 4 before and after Equalize. It writes SVG, PNG and CSV.`,
+		Example: `  forsctl ocs plot --out figures`,
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return drawSets(cmd, out, ocsPlotSets)
+		},
+	}
+	cmd.Flags().StringVar(&out, "out", "", "directory, made where it is missing")
+	return cmd
+}
+
+// comparison is what forsctl ocs compare prints of one number of switches and δ.
+type comparison struct {
+	Switches   int                    `json:"switches"`
+	Delta      float64                `json:"delta"`
+	LowerBound float64                `json:"lower_bound"`
+	PaperBound float64                `json:"paper_bound"`
+	Makespan   map[ocs.Method]float64 `json:"makespan"` // means over the matrices
+	Ratio      map[ocs.Method]float64 `json:"ratio"`    // to the paper's bound, mean
+}
+
+func ocsCompareCommand() *cobra.Command {
+	var f workloadFlags
+	var demand string
+	var switches []int
+	var deltas []float64
+	seeds := 1
+	cmd := &cobra.Command{
+		Use:   "compare [--demand FILE]",
+		Short: "Compare the methods on a matrix, or on random ones of a workload",
+		Long: `Compare schedules by every method and prints the makespans, and how many times the
+paper's lower bound they are, for each number of switches and each δ: of the matrix of
+--demand, or the means over matrices of a workload. All schedules are replayed.`,
+		Example: `  forsctl ocs compare --demand D.csv --switches 2,4 --delta 0.01,0.04
+  forsctl ocs compare --workload moe --switches 4 --delta 0.001,0.01 --seeds 10`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if len(switches) == 0 || len(deltas) == 0 || seeds < 1 || seeds > mostRandom {
+				return fmt.Errorf("want at least one of --switches and --delta, and --seeds from 1 to %d", mostRandom)
+			}
+			demands := make([]*ocs.Demand, seeds)
+			for i := range demands {
+				var err error
+				if demand == "" {
+					demands[i], err = f.demand(uint64(i))
+				} else if cmd.Flags().Changed("workload") || seeds > 1 {
+					err = errors.New("--demand is given, and --workload or --seeds as well: the matrix is one")
+				} else {
+					demands[i], err = readDemand(cmd, demand)
+				}
+				if err != nil {
+					return err
+				}
+			}
+			bar := progress(cmd, len(switches)*len(deltas)*seeds)
+			var list []comparison
+			for _, s := range switches {
+				for _, δ := range deltas {
+					c, err := compare(cmd, demands, s, δ, func() { _ = bar.Add(1) })
+					if err != nil {
+						_ = bar.Finish()
+						return err
+					}
+					list = append(list, c)
+				}
+			}
+			_ = bar.Finish()
+			return printComparisons(cmd, list)
+		},
+	}
+	f.register(cmd, "benchmark")
+	cmd.Flags().StringVar(&demand, "demand", "", "a matrix (CSV, NPY or JSON) instead of a workload; - is standard input")
+	cmd.Flags().IntSliceVar(&switches, "switches", []int{2, 4}, "numbers of switches")
+	cmd.Flags().Float64SliceVar(&deltas, "delta", []float64{.01, .04}, "values of δ")
+	cmd.Flags().IntVar(&seeds, "seeds", seeds, "matrices of the workload, of seeds 0, 1, …")
+	return cmd
+}
+
+// compare schedules demands by all methods and takes means.
+func compare(cmd *cobra.Command, demands []*ocs.Demand, s int, δ float64, step func()) (comparison, error) {
+	c := comparison{Switches: s, Delta: δ, Makespan: map[ocs.Method]float64{}, Ratio: map[ocs.Method]float64{}}
+	share := 1 / float64(len(demands))
+	for _, d := range demands {
+		b := ocs.Bound(d, s, δ)
+		c.LowerBound += share * b.Sharp
+		c.PaperBound += share * b.Paper
+		for _, m := range ocs.Methods {
+			made, err := ocs.Make(cmd.Context(), d, ocs.Options{Switches: s, Delta: δ, Method: m})
+			if err != nil {
+				return c, err
+			}
+			if err := ocs.Replay(d, made); err != nil {
+				return c, fmt.Errorf("method %s, which is a fault of forsctl: %w", m, err)
+			}
+			c.Makespan[m] += share * made.Makespan()
+			if b.Paper > 0 {
+				c.Ratio[m] += share * made.Makespan() / b.Paper
+			}
+		}
+		step()
+	}
+	return c, nil
+}
+
+func printComparisons(cmd *cobra.Command, list []comparison) error {
+	if wantsJSON(cmd) {
+		return printJSON(cmd, map[string]any{"version": 1, "comparisons": list})
+	}
+	w := newTable(cmd.OutOrStdout())
+	fmt.Fprintln(w, "switches\tdelta\tbound\tsharper\tbest\tfast\tless\teclipse\tto the bound: best\tfast\tless\teclipse")
+	for _, c := range list {
+		fmt.Fprintf(w, "%d\t%g\t%.4f\t%.4f", c.Switches, c.Delta, c.PaperBound, c.LowerBound)
+		order := []ocs.Method{ocs.Best, ocs.Fast, ocs.Less, ocs.Eclipse}
+		for _, m := range order {
+			fmt.Fprintf(w, "\t%.4f", c.Makespan[m])
+		}
+		for _, m := range order {
+			fmt.Fprintf(w, "\t%.3f", c.Ratio[m])
+		}
+		fmt.Fprintln(w)
+	}
+	return w.Flush()
+}
+
+func ocsReferenceCommand() *cobra.Command {
+	seeds, best := 10, false
+	cmd := &cobra.Command{
+		Use:   "reference",
+		Short: "Measure the benchmark workload's table of reference again",
+		Long: `Reference schedules random matrices of the benchmark workload, 100 racks of 16 flows,
+and prints mean ratios beside those that an implementation of the paper is known to
+give: Spectra to the lower bound, and the baseline and Eclipse to Spectra. Eclipse
+tries ten weights a permutation there; the last column has it as published, with a
+search by halves. --best adds the method best, to the paper's bound and to the sharper
+one.`,
+		Example: `  forsctl ocs reference --seeds 10
+  forsctl ocs reference --seeds 50 --best --json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if seeds < 1 || seeds > mostRandom {
+				return fmt.Errorf("--seeds %d: want 1 to %d", seeds, mostRandom)
+			}
+			bar := progress(cmd, ocs.ReferenceSteps(seeds))
+			rows, err := ocs.Reference(cmd.Context(), seeds, best, func() { _ = bar.Add(1) })
+			_ = bar.Finish()
+			if err != nil {
+				return err
+			}
+			return printReference(cmd, seeds, best, rows)
+		},
+	}
+	cmd.Flags().IntVar(&seeds, "seeds", seeds, "random matrices")
+	cmd.Flags().BoolVar(&best, "best", false, "measure the method best as well")
+	return cmd
+}
+
+func printReference(cmd *cobra.Command, seeds int, best bool, rows []ocs.ReferenceRow) error {
+	if wantsJSON(cmd) {
+		return printJSON(cmd, map[string]any{"version": 1, "seeds": seeds, "rows": rows})
+	}
+	w := newTable(cmd.OutOrStdout())
+	fmt.Fprint(w, "s\tδ\tSpectra/bound\treference\tbaseline/Spectra\treference\tEclipse/Spectra\treference\tby halves")
+	if best {
+		fmt.Fprint(w, "\tbest/bound\tbest/sharper bound")
+	}
+	fmt.Fprintln(w)
+	for _, r := range rows {
+		fmt.Fprintf(w, "%d\t%g\t%.3f\t%s\t%.2f\t%s\t%.2f\t%s\t%.2f", r.Switches, r.Delta, r.Got.Spectra, known(r.Want.Spectra, 3),
+			r.Got.Baseline, known(r.Want.Baseline, 2), r.Got.Eclipse, known(r.Want.Eclipse, 2), r.Halves)
+		if best {
+			fmt.Fprintf(w, "\t%.4f\t%.4f", r.Best, r.BestSharp)
+		}
+		fmt.Fprintln(w)
+	}
+	return w.Flush()
+}
+
+// known prints a number of the reference, a dash where it has none.
+func known(x float64, digits int) string {
+	if x == 0 {
+		return "–"
+	}
+	return fmt.Sprintf("%.*f", digits, x)
+}

@@ -1,0 +1,95 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"forsd/optical/ocs"
+)
+
+// onlinePeriod is what --json prints of a period.
+type onlinePeriod struct {
+	Demand         string       `json:"demand"`
+	Makespan       float64      `json:"makespan"`
+	LowerBound     float64      `json:"lower_bound"`
+	Late           float64      `json:"late"`
+	Backlog        float64      `json:"backlog"`
+	Fresh          bool         `json:"fresh"`
+	Kept           int          `json:"kept"`
+	Configurations int          `json:"configurations"`
+	Switches       []ocs.Switch `json:"switches"`
+}
+
+func ocsOnlineCommand() *cobra.Command {
+	var f ocsFlags
+	var demands []string
+	var period float64
+	cmd := &cobra.Command{
+		Use:   "online --demand FILE --demand FILE … --switches S --delta D --period T",
+		Short: "Schedule a matrix a period, and keep what did not change",
+		Long: `Online schedules matrices one after the other, each in its period. It keeps the
+permutations of the period before where they still serve, begins with the circuits
+that stand, which takes no δ, and carries what a period was too short for over to the
+next. A period that is too short is reported, with exit code 1 in the end.`,
+		Example: `  forsctl ocs online --demand D1.csv --demand D2.csv --switches 4 --delta 0.01 --period 0.4`,
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o, err := f.read(cmd)
+			if err != nil {
+				return err
+			}
+			if len(demands) == 0 {
+				return errors.New("--demand is missing: name a matrix (CSV, NPY or JSON) for each period")
+			}
+			l, err := ocs.NewOnline(o, period)
+			if err != nil {
+				return err
+			}
+			var list []onlinePeriod
+			late := 0
+			for _, name := range demands {
+				d, err := readDemand(cmd, name)
+				if err != nil {
+					return err
+				}
+				p, err := l.Next(cmd.Context(), d)
+				if err != nil {
+					return fmt.Errorf("%s: %w", name, err)
+				}
+				if p.Late > 0 {
+					late++
+				}
+				list = append(list, onlinePeriod{name, p.Schedule.Makespan(), p.Bounds.Sharp, p.Late, p.Backlog, p.Fresh, p.Kept, p.Schedule.Configurations(), p.Schedule.Switches})
+			}
+			if err := printPeriods(cmd, period, list); err != nil {
+				return err
+			}
+			if late > 0 {
+				return violated{fmt.Errorf("the period is too short for %d of %s: want a longer one, more switches, or less traffic", late, plural(len(list), "matrix", "matrices"))}
+			}
+			return nil
+		},
+	}
+	f.register(cmd)
+	cmd.Flags().StringArrayVar(&demands, "demand", nil, "matrix of a period, in turn; repeatable")
+	cmd.Flags().Float64Var(&period, "period", 0, "what a period takes, in the demands' unit")
+	return cmd
+}
+
+func printPeriods(cmd *cobra.Command, period float64, list []onlinePeriod) error {
+	if wantsJSON(cmd) {
+		return printJSON(cmd, map[string]any{"version": 1, "period": period, "periods": list})
+	}
+	w := newTable(cmd.OutOrStdout())
+	fmt.Fprintln(w, "demand\tmakespan\tbound\tlate by\tleft over\tconfigurations\tkept\tplan")
+	for _, p := range list {
+		plan := "kept"
+		if p.Fresh {
+			plan = "new"
+		}
+		fmt.Fprintf(w, "%s\t%.6g\t%.6g\t%.4g\t%.4g\t%d\t%d\t%s\n", p.Demand, p.Makespan, p.LowerBound, p.Late, p.Backlog, p.Configurations, p.Kept, plan)
+	}
+	return w.Flush()
+}
