@@ -16,7 +16,7 @@ import (
 // also by several at a time.
 type Memory struct {
 	mu    sync.Mutex
-	plans []remembered // the oldest first
+	plans []remembered // the one used last at the end
 }
 
 // remembered is a plan for a tree with standard names. It is not changed any more.
@@ -25,9 +25,17 @@ type remembered struct {
 	plan  *fors.Plan
 }
 
-// rememberedPlans is how many plans a memory keeps: those for the next loss after
-// one or two, in a tree of any size.
-const rememberedPlans = 16
+// A memory keeps the plans for the next loss after one or two, and so many transfers,
+// of six bytes each, in all.
+const (
+	rememberedPlans     = 16
+	rememberedTransfers = 8 << 20
+)
+
+// Holds tells how many plans of so many servers a memory keeps, one at least.
+func (m *Memory) Holds(servers int) int {
+	return max(1, min(rememberedPlans, rememberedTransfers/max(1, servers*servers)))
+}
 
 // Prepare makes the plan for a tree and keeps it, unless it is kept already, or the
 // tree or the settings are not of the kind. It tells whether it has planned.
@@ -54,23 +62,24 @@ func (m *Memory) find(shape string) *fors.Plan {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, r := range m.plans {
+	for i, r := range m.plans {
 		if r.shape == shape {
+			m.plans = append(slices.Delete(m.plans, i, i+1), r)
 			return r.plan
 		}
 	}
 	return nil
 }
 
-// keep keeps a plan, in place of the oldest where there are too many.
+// keep keeps a plan, in place of those not used for longest where there are too many.
 func (m *Memory) keep(shape string, p *fors.Plan) {
 	if m == nil {
 		return
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if len(m.plans) == rememberedPlans {
-		m.plans = slices.Delete(m.plans, 0, 1)
+	if over := len(m.plans) + 1 - m.Holds(p.Servers); over > 0 {
+		m.plans = slices.Delete(m.plans, 0, min(over, len(m.plans)))
 	}
 	m.plans = append(m.plans, remembered{shape, p})
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"forsd/fors"
 	"forsd/internal/fabgen"
 	"forsd/topology"
 )
@@ -43,9 +44,26 @@ func TestMemory(t *testing.T) {
 			!slices.Equal(with.Plan.Unreachable, without.Plan.Unreachable) {
 			t.Errorf("%d cables: another plan with a memory than without", cables)
 		}
-		if len(m.plans) > rememberedPlans {
+		if len(m.plans) > m.Holds(len(damaged.Servers)) {
 			t.Errorf("%d plans are kept", len(m.plans))
 		}
+	}
+}
+
+// TestMemoryHolds bounds what is kept.
+func TestMemoryHolds(t *testing.T) {
+	m := &Memory{}
+	for servers, want := range map[int]int{0: rememberedPlans, 360: rememberedPlans, 2048: 2, 1 << 20: 1} {
+		if got := m.Holds(servers); got != want {
+			t.Errorf("%d plans of %d servers, want %d", got, servers, want)
+		}
+	}
+	for i := range 5 {
+		m.keep(string(rune('a'+i)), &fors.Plan{Servers: 2000})
+		m.find("a")
+	}
+	if len(m.plans) != 2 || m.find("a") == nil || m.find("e") == nil {
+		t.Errorf("%v are kept, want the one used and the newest", m.plans)
 	}
 }
 

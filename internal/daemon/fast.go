@@ -85,12 +85,12 @@ func (d *Daemon) portsRead(ctx context.Context, r probed) {
 	v := d.latest()
 	f := v.tree.Fabric
 	node := f.Find(r.node)
+	if again && node != topology.None {
+		d.probe(ctx, umad.Node{GUID: r.node, LID: f.Nodes[node].LID()}, r.trapped)
+	}
 	if r.err != nil || node == topology.None {
 		d.log.Debug("the switch that a trap names was not read", zap.Stringer("switch", r.node), zap.Error(r.err))
 		return
-	}
-	if again {
-		d.probe(ctx, umad.Node{GUID: r.node, LID: f.Nodes[node].LID()}, r.trapped)
 	}
 	back := slices.ContainsFunc(d.losses, func(l loss) bool { return r.revokes(l) })
 	d.losses = slices.DeleteFunc(d.losses, r.revokes)

@@ -95,6 +95,7 @@ func TestLossConfirmed(t *testing.T) {
 	if len(d.losses) != 0 || d.latest().id != whole.id {
 		t.Errorf("after the switch took it back: %v", d.losses)
 	}
+	d.next(t, t.Context()) // the plan
 }
 
 // TestStrandedSwitch leaves out a spine whose last cable is gone, as a sweep does.

@@ -118,11 +118,8 @@ func (d *Daemon) pluginSays(ctx context.Context, e plugin.Event) {
 	case plugin.Mastership:
 		d.mastership(ctx, e.State)
 	case plugin.Trap:
-		if d.link.trapped.IsZero() {
-			d.link.trapped = e.At
-		}
 		if e.Number == plugin.TrapLinkState {
-			d.trapped(ctx, e.LID, e.At)
+			d.linkTrap(ctx, e)
 		}
 	case plugin.SweepStart:
 		d.link.began = e.At
@@ -137,6 +134,18 @@ func (d *Daemon) pluginSays(ctx context.Context, e plugin.Event) {
 		d.sighted(ctx, e.Sight, d.desk.ended())
 		d.link.trapped = time.Time{}
 	}
+}
+
+// trapsTogether is how long after one trap another one tells of the same change.
+const trapsTogether = time.Second
+
+// linkTrap takes in a trap that tells of a link: the change counts from the first of
+// those that come together.
+func (d *Daemon) linkTrap(ctx context.Context, e plugin.Trap) {
+	if e.At.Sub(d.link.trapped) > trapsTogether {
+		d.link.trapped = e.At
+	}
+	d.trapped(ctx, e.LID, e.At)
 }
 
 // pluginCame begins a connection: from now on the plugin leads.

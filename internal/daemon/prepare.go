@@ -1,15 +1,10 @@
 package daemon
 
-import (
-	"forsd/controller"
-)
-
-// prepareAtMost is how many plans are made ahead of the next loss. One answers for all
-// cables that are alike.
-const prepareAtMost = 12
+import "forsd/controller"
 
 // prepare makes the plans ahead, beside the loop, that the loss of one more cable would
-// call for. A change that comes meanwhile ends it.
+// call for: one answers for all cables that are alike. A change that comes meanwhile
+// ends it.
 func (d *Daemon) prepare() {
 	v := d.latest()
 	d.mu.Lock()
@@ -19,10 +14,10 @@ func (d *Daemon) prepare() {
 		return
 	}
 	d.work.Go(func() {
-		made := 0
+		made, most := 0, d.memory.Holds(len(v.tree.Servers))
 		for l := range v.tree.Leaves {
 			for k := range v.tree.Lanes {
-				if made == prepareAtMost || d.latest().id != v.id {
+				if made == most || d.latest().id != v.id {
 					return
 				}
 				next := append([]controller.Lane{{Leaf: l, Lane: k}}, held...)
