@@ -121,12 +121,12 @@ const colourings = 4
 // decompose writes a matrix of n rows as matchings whose weights sum up to its
 // largest row or column sum. The next call writes over them.
 func (p *Planner) decompose(n int, x []int64) (turns, error) {
-	degree := longest(n, x)
-	if degree > int64(colourings*n) {
+	if longest(n, x) > int64(colourings*n) {
 		weights, match, err := p.decomposer.Decompose(n, x)
 		return turns{n, weights, match}, err
 	}
-	p.regular(n, degree, x)
+	padded, degree := bipartite.Pad(n, x)
+	p.arcs = bipartite.ArcsOf(n, padded, p.arcs[:0])
 	match := resize(&p.match, n*int(degree))
 	err := p.colourer.Arcs(n, int(degree), p.arcs, match)
 	weights := resize(&p.weights, int(degree))
@@ -134,39 +134,6 @@ func (p *Planner) decompose(n int, x []int64) (turns, error) {
 		weights[s] = 1
 	}
 	return turns{n, weights, match}, err
-}
-
-// regular fills arcs with the matrix and with what makes it regular, row by row
-// from the first column with room.
-func (p *Planner) regular(n int, degree int64, x []int64) {
-	room := make([]int64, n)
-	for j := range room {
-		room[j] = degree
-	}
-	for at, v := range x {
-		room[at%n] -= v
-	}
-	arcs, column := p.arcs[:0], 0
-	for i := range n {
-		idle := degree
-		for j, v := range x[i*n : (i+1)*n] {
-			if v > 0 {
-				arcs = append(arcs, bipartite.Arc{Left: int32(i), Right: int32(j), Count: int32(v)})
-				idle -= v
-			}
-		}
-		for idle > 0 {
-			if part := min(idle, room[column]); part > 0 {
-				arcs = append(arcs, bipartite.Arc{Left: int32(i), Right: int32(column), Count: int32(part)})
-				room[column] -= part
-				idle -= part
-			}
-			if room[column] == 0 {
-				column++
-			}
-		}
-	}
-	p.arcs = arcs
 }
 
 // resize returns the slice with n elements of any content.

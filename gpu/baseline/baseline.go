@@ -57,7 +57,7 @@ func FlatBvN(t *gpu.Traffic) *Stages { return Padded(t.Ranks(), NICs(t)) }
 // equal, and takes out one perfect matching after the other, each found from scratch
 // (Hopcroft and Karp) and as heavy as its least entry.
 func Padded(n int, x []int64) *Stages {
-	left, length := pad(n, x)
+	left, length := bipartite.Pad(n, x)
 	s := &Stages{}
 	var m bipartite.Matcher
 	start, edges := make([]int32, n+1), make([]int32, 0, n*n)
@@ -85,50 +85,18 @@ func Padded(n int, x []int64) *Stages {
 	return s
 }
 
-// pad is the matrix with idle traffic from the first row and column with room on,
-// and the sum of each of its rows and columns.
-func pad(n int, x []int64) (padded []int64, length int64) {
-	padded = append(padded, x...)
-	rows, columns := make([]int64, n), make([]int64, n)
-	for at, v := range x {
-		rows[at/n] += v
-		columns[at%n] += v
-	}
-	for i := range n {
-		length = max(length, rows[i], columns[i])
-	}
-	for i, j := 0, 0; i < n && j < n; {
-		idle := min(length-rows[i], length-columns[j])
-		padded[i*n+j] += idle
-		rows[i] += idle
-		columns[j] += idle
-		if rows[i] == length {
-			i++
-		} else {
-			j++
-		}
-	}
-	return padded, length
-}
-
 // FlatKoenig colours the matrix of NICs packet by packet, in as many slots as the
 // busiest NIC has packets. It fails where these are more than most.
 func FlatKoenig(t *gpu.Traffic, most int64) (*Stages, error) {
 	n := t.Ranks()
-	x, length := pad(n, NICs(t))
+	x, length := bipartite.Pad(n, NICs(t))
 	if length > most {
 		return nil, fmt.Errorf("colour %d packets of a NIC one by one: want %d at most", length, most)
-	}
-	var arcs []bipartite.Arc
-	for at, v := range x {
-		if v > 0 {
-			arcs = append(arcs, bipartite.Arc{Left: int32(at / n), Right: int32(at % n), Count: int32(v)})
-		}
 	}
 	s := &Stages{Weights: make([]int64, length), Match: make([]int32, int(length)*n)}
 	for i := range s.Weights {
 		s.Weights[i] = 1
 	}
 	var c bipartite.Colourer
-	return s, c.Arcs(n, int(length), arcs, s.Match)
+	return s, c.Arcs(n, int(length), bipartite.ArcsOf(n, x, nil), s.Match)
 }

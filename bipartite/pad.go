@@ -1,0 +1,42 @@
+package bipartite
+
+// Pad adds to a matrix of n rows and columns, [row][column], what its rows and
+// columns lack to the largest of their sums, from the first row and column with
+// room on. It returns the new matrix, in which every row and column has that sum,
+// and the sum. No entry may be negative, and no sum exceed 2^62.
+func Pad(n int, x []int64) (padded []int64, sum int64) {
+	padded = append(make([]int64, 0, n*n), x...)
+	rows, columns := make([]int64, n), make([]int64, n)
+	for i := range n {
+		for j, v := range x[i*n : (i+1)*n] {
+			rows[i] += v
+			columns[j] += v
+		}
+	}
+	for i := range n {
+		sum = max(sum, rows[i], columns[i])
+	}
+	for i, j := 0, 0; i < n && j < n; {
+		idle := min(sum-rows[i], sum-columns[j])
+		padded[i*n+j] += idle
+		rows[i] += idle
+		columns[j] += idle
+		if rows[i] == sum {
+			i++
+		} else {
+			j++
+		}
+	}
+	return padded, sum
+}
+
+// ArcsOf appends the entries of a matrix of n rows that are not 0 to arcs, in the
+// order that Colourer wants. None may exceed 2^31−1.
+func ArcsOf(n int, x []int64, arcs []Arc) []Arc {
+	for at, v := range x {
+		if v > 0 {
+			arcs = append(arcs, Arc{Left: int32(at / n), Right: int32(at % n), Count: int32(v)})
+		}
+	}
+	return arcs
+}
