@@ -129,7 +129,7 @@ func (d *Daemon) pluginSays(ctx context.Context, e plugin.Event) {
 	case plugin.Outcome:
 		d.answerUsed(e)
 	case plugin.RoutingDone:
-		d.routed(ctx, e)
+		d.tablesLoaded(ctx, e)
 	case plugin.SubnetUp:
 		d.sighted(ctx, e.Sight, d.desk.ended())
 		d.link.trapped = time.Time{}
@@ -227,6 +227,8 @@ func (d *Daemon) sighted(ctx context.Context, s plugin.Sight, swept bool) {
 	switch {
 	case err == nil:
 		d.take(ctx, v, swept)
+	case swept && s.Err == nil:
+		d.refuse(ctx, s.Fabric, err)
 	case swept:
 		d.step(ctx, controller.Refused{Reason: err.Error()})
 	default:
@@ -264,8 +266,8 @@ func (d *Daemon) answerUsed(e plugin.Outcome) {
 	d.health.Raise(pluginUnused, text+"; OpenSM loads the table file instead, and is told to sweep again where that is not enough", time.Now())
 }
 
-// routed takes note of how a sweep was routed.
-func (d *Daemon) routed(ctx context.Context, e plugin.RoutingDone) {
+// tablesLoaded takes note of how a sweep was routed.
+func (d *Daemon) tablesLoaded(ctx context.Context, e plugin.RoutingDone) {
 	switch {
 	case e.Own:
 		d.health.Clear(pluginUnused)
