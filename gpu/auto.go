@@ -8,9 +8,13 @@ import (
 // stretches are the stretches of mode Bytes that Auto tries, the first without.
 var stretches = []float64{1, 1.01, 1.02, 1.05, 1.1, 1.2, 1.5, 2}
 
-// autoRanks is up to how many GPUs Auto tries the modes whose stages are of single
-// NICs. Beyond, these take long to make and have more stages than others.
-const autoRanks = 64
+// Up to autoRanks GPUs, Auto tries the modes whose stages are of single NICs. Beyond,
+// these take long to make and have more stages than others; up to moveRanks it
+// tries MinMove where moves take longer than stages.
+const (
+	autoRanks = 64
+	moveRanks = 512
+)
 
 // best makes plans in several modes and returns the one with the least predicted
 // time, the first of them where several have it.
@@ -26,23 +30,33 @@ func (p *Planner) best(t *Traffic, o Options) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	least := model.Predict(best).Total
-	var others []Mode
-	if t.Ranks() <= autoRanks {
-		others = []Mode{Rails, MinMove, Paper, None}
-	} else if gain := float64(int64(t.Servers)*max(1, o.Grain)) / model.B2; gain >= model.Latency.Seconds() {
-		others = []Mode{Rails} // which may be shorter by n units, and has more stages
-	}
-	for _, mode := range others {
+	least := model.Predict(best)
+	for _, mode := range rivals(t, o.Grain, model, least) {
 		plan, err := p.units(t, Options{Mode: mode, Grain: o.Grain})
 		if err != nil {
 			continue // it has too many transfers, and would take longest
 		}
-		if time := model.Predict(plan).Total; time < least {
-			best, least = plan, time
+		if times := model.Predict(plan); times.Total < least.Total {
+			best, least = plan, times
 		}
 	}
 	return best, nil
+}
+
+// rivals are the modes that may take less time than a plan of mode Bytes that takes
+// so much.
+func rivals(t *Traffic, grain int64, model Model, bytes Times) (modes []Mode) {
+	if t.Ranks() <= autoRanks {
+		return []Mode{Rails, MinMove, Paper, None}
+	}
+	// Rails is shorter by n packets at most, and has more stages.
+	if gain := float64(int64(t.Servers)*max(1, grain)) / model.B2; gain >= model.Latency.Seconds() {
+		modes = append(modes, Rails)
+	}
+	if t.Ranks() <= moveRanks && bytes.Before+bytes.After > bytes.Stages {
+		modes = append(modes, MinMove)
+	}
+	return modes
 }
 
 // stretch chooses the stretch, up to the one allowed, and the effort with which the

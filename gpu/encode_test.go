@@ -37,6 +37,79 @@ func TestEncode(t *testing.T) {
 	}
 }
 
+// Real bytes, in the buffers of ranks that know nothing but their binary sections and
+// what their peers send, end as an all-to-all exchange has them.
+func TestExchangeOfBytes(t *testing.T) {
+	for _, mode := range []Mode{Paper, Rails, MinMove, Bytes, None} {
+		traffic, plan := good(t, mode)
+		v, err := Decode(plan.Encode())
+		if err != nil {
+			t.Fatal(err)
+		}
+		programs, err := v.Programs()
+		if err != nil {
+			t.Fatal(err)
+		}
+		ranks := traffic.Ranks()
+		input, want := make([][]byte, ranks), make([][]byte, ranks)
+		for source := range ranks {
+			for destination := range ranks {
+				message := make([]byte, traffic.Bytes[source*ranks+destination])
+				for at := range message {
+					message[at] = byte(source*31 + destination*17 + at)
+				}
+				input[source] = append(input[source], message...)
+				want[destination] = append(want[destination], message...)
+			}
+		}
+		send, receive, output := make([][]byte, ranks), make([][]byte, ranks), make([][]byte, ranks)
+		for r, p := range programs {
+			send[r], receive[r], output[r] = make([]byte, p.NICSend), make([]byte, p.NICRecv), make([]byte, p.Output)
+		}
+		move(programs, input, send, func(p *Program) ([]Piece, []Piece) { return p.Before.Send, p.Before.Receive })
+		for stage := range v.Lengths {
+			at := func(list []Turn) (pieces []Piece) {
+				for _, x := range list {
+					if x.Stage == stage {
+						pieces = append(pieces, x.Piece)
+					}
+				}
+				return pieces
+			}
+			move(programs, send, receive, func(p *Program) ([]Piece, []Piece) { return at(p.Send), at(p.Receive) })
+		}
+		move(programs, receive, output, func(p *Program) ([]Piece, []Piece) { return p.After.Send, p.After.Receive })
+		move(programs, input, output, func(p *Program) ([]Piece, []Piece) { return p.Local.Send, p.Local.Receive })
+		for r := range ranks {
+			if !bytes.Equal(output[r], want[r]) {
+				t.Fatalf("mode %s: rank %d has %v, want %v", mode, r, output[r], want[r])
+			}
+		}
+	}
+}
+
+// move has every rank send pieces of one buffer, and receive into another what its
+// peers send it, in their order.
+func move(programs []Program, from, to [][]byte, lists func(*Program) (send, receive []Piece)) {
+	ranks := len(programs)
+	mail := make([][]byte, ranks*ranks)
+	for r := range programs {
+		send, _ := lists(&programs[r])
+		for _, x := range send {
+			box := &mail[r*ranks+int(x.Peer)]
+			*box = append(*box, from[r][x.Offset:x.Offset+x.Bytes]...)
+		}
+	}
+	for r := range programs {
+		_, receive := lists(&programs[r])
+		for _, x := range receive {
+			box := &mail[int(x.Peer)*ranks+r]
+			copy(to[r][x.Offset:x.Offset+x.Bytes], (*box)[:x.Bytes])
+			*box = (*box)[x.Bytes:]
+		}
+	}
+}
+
 // No byte of an exchange can change without being noticed.
 func TestDecodeFindsDamage(t *testing.T) {
 	_, plan := good(t, Rails)

@@ -67,6 +67,25 @@ func TestAuto(t *testing.T) {
 	}
 }
 
+// Where servers are no faster inside than their NICs, larger clusters too are
+// planned with the fewest moves.
+func TestAutoMovesLittle(t *testing.T) {
+	traffic, err := Generate(Cluster{12, 8}, Zipf, 1<<24, .5, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var p Planner
+	for b1, want := range map[float64]Mode{450e9: Bytes, 1e9: MinMove} {
+		plan, err := p.Plan(traffic, Options{Model: Model{B1: b1, B2: 50e9, Latency: time.Microsecond}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if plan.Mode != want {
+			t.Errorf("%v bytes/s inside servers: mode %s, want %s", b1, plan.Mode, want)
+		}
+	}
+}
+
 func TestOptionsRefuses(t *testing.T) {
 	traffic := uniform(Cluster{2, 2}, 1)
 	var p Planner
