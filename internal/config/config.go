@@ -88,6 +88,8 @@ type Planning struct {
 	Engine  Engine         `yaml:"engine"`
 	LIDs    planner.LIDs   `yaml:"lids"`    // of each server that plans use: auto, lanes, or a number
 	Exclude *regexp.Regexp `yaml:"exclude"` // host descriptions that take no part; nil excludes none
+	// OtherFabrics is what to do with a fabric that is no fat tree.
+	OtherFabrics OtherFabrics `yaml:"other_fabrics"`
 }
 
 // Damping keeps a cable that bounces out of the plan. After Flaps failures
@@ -153,6 +155,8 @@ func Default() *Config {
 		Planning: Planning{
 			Engine: EngineAuto,
 			LIDs:   planner.AutoLIDs,
+
+			OtherFabrics: OtherRefuse,
 		},
 		Damping: Damping{
 			HoldDown:    10 * time.Second,

@@ -85,6 +85,21 @@ func (t *Traps) UnmarshalText(text []byte) error {
 	return oneOf(t, text, TrapsAuto, TrapsOff)
 }
 
+// OtherFabrics is what to do with a fabric that is no fat tree.
+type OtherFabrics string
+
+// The choices. OtherRefuse keeps the plan in force and says so; OtherLiquid schedules
+// exchanges on the routes that OpenSM has, and leaves the tables alone.
+const (
+	OtherRefuse OtherFabrics = "refuse"
+	OtherLiquid OtherFabrics = "liquid"
+)
+
+// UnmarshalText accepts the names of the choices.
+func (o *OtherFabrics) UnmarshalText(text []byte) error {
+	return oneOf(o, text, OtherRefuse, OtherLiquid)
+}
+
 // oneOf sets dst to text if that is one of the values.
 func oneOf[T ~string](dst *T, text []byte, values ...T) error {
 	if !slices.Contains(values, T(text)) {

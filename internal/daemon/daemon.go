@@ -92,6 +92,7 @@ type Daemon struct {
 	marks        times                // of the change worked on or settled last
 	manager      managerState
 	link         link // written by the loop alone
+	liquid       liquidState
 	subscription bool // traps are taken from the subnet administrator
 }
 

@@ -10,7 +10,9 @@ import (
 	"time"
 
 	"forsd/api"
+	"forsd/lft"
 	"forsd/liquid"
+	"forsd/topology"
 )
 
 // The limits of POST /v1/liquid: a network of some hundred nodes with a route for
@@ -152,11 +154,10 @@ func (d *Daemon) fabricTraffic(q *liquidRequest, words [][2]string) (*liquid.Tra
 	if q.Allocation != nil {
 		return nil, nil, errors.New("allocation goes with network: hosts chooses hosts of the fabric")
 	}
-	v, tables := d.latest(), d.tablesInForce()
-	if v == nil || tables == nil {
+	f, tables := d.routesInForce()
+	if tables == nil {
 		return nil, nil, api.Errorf(http.StatusNotFound, api.CodeNotFound, "no tables have been read back yet: give a network, or ask later")
 	}
-	f := v.tree.Fabric
 	hosts := liquid.Hosts(f)
 	var err error
 	if q.Hosts != nil {
@@ -175,4 +176,19 @@ func (d *Daemon) fabricTraffic(q *liquidRequest, words [][2]string) (*liquid.Tra
 		return nil, nil, err
 	}
 	return routes.Traffic, routes, nil
+}
+
+// routesInForce is the fabric with the tables that were read back for it last, nil where
+// there are none.
+func (d *Daemon) routesInForce() (*topology.Fabric, *lft.Tables) {
+	d.mu.Lock()
+	f, tables, on := d.liquid.fabric, d.liquid.tables, d.liquid.on
+	d.mu.Unlock()
+	if on {
+		return f, tables
+	}
+	if v := d.latest(); v != nil {
+		return v.tree.Fabric, d.tablesInForce()
+	}
+	return nil, nil
 }

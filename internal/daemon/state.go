@@ -76,7 +76,7 @@ func (d *Daemon) dumpSeen(ctx context.Context, s opensm.Snapshot) {
 	}
 	v, err := d.sight(ctx, s.Fabric, time.Time{})
 	if err != nil {
-		d.step(ctx, controller.Refused{Reason: err.Error()})
+		d.refuse(ctx, s.Fabric, err)
 		return
 	}
 	v.seenAt, v.complete = s.SeenAt, s.CompleteAt
@@ -85,6 +85,7 @@ func (d *Daemon) dumpSeen(ctx context.Context, s opensm.Snapshot) {
 
 // take has the controller see a view, at the end of a sweep or before.
 func (d *Daemon) take(ctx context.Context, v *view, swept bool) {
+	d.fatTreeSeen()
 	d.remember(v)
 	lost := v.lost(d.current(), d.baseline())
 	var findings [][2]string

@@ -219,6 +219,9 @@ func (d *Daemon) put(e *epoch, meta epochFile) error {
 
 // write brings the tables up to date that OpenSM loads, if they are not.
 func (d *Daemon) write(a controller.Write) (changed bool, err error) {
+	if d.leavesTables() {
+		return false, errNotFatTree
+	}
 	v := d.view(a.Fabric)
 	if v == nil {
 		return false, errForgotten

@@ -1,0 +1,237 @@
+package daemon
+
+import (
+	"context"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"forsd/controller"
+	"forsd/internal/config"
+	"forsd/internal/fabgen"
+	"forsd/lft"
+	"forsd/sim"
+	"forsd/topology"
+)
+
+// shortest routes every LID over the first port of each switch that is nearest to
+// it.
+func shortest(f *topology.Fabric) *lft.Tables {
+	tables := &lft.Tables{}
+	place := make([]int, len(f.Nodes))
+	last := 0
+	for _, e := range f.EndPorts() {
+		last = max(last, int(e.LID))
+	}
+	for i := range f.Nodes {
+		if n := &f.Nodes[i]; n.Kind == topology.Switch {
+			place[i] = len(tables.Switches)
+			tables.Switches = append(tables.Switches, lft.Table{GUID: n.GUID, LID: n.LID(), Name: n.Name, Ports: len(n.Ports) - 1,
+				Out: slices.Repeat([]uint8{lft.NoPath}, last+1)})
+		}
+	}
+	for _, e := range f.EndPorts() {
+		reached := map[int32]bool{e.Node: true}
+		for queue := []int32{e.Node}; len(queue) > 0; queue = queue[1:] {
+			at := queue[0]
+			if f.Nodes[at].Kind == topology.Switch && at == e.Node {
+				tables.Switches[place[at]].Out[e.LID] = 0
+			}
+			for p := range f.Nodes[at].Ports {
+				port := &f.Nodes[at].Ports[p]
+				if !port.Up() || reached[port.Peer] || f.Nodes[port.Peer].Kind != topology.Switch {
+					continue
+				}
+				reached[port.Peer] = true
+				tables.Switches[place[port.Peer]].Out[e.LID] = port.PeerPort
+				queue = append(queue, port.Peer)
+			}
+		}
+	}
+	return tables
+}
+
+// program has the switches hold tables, as far as the daemon can read.
+func program(t *testing.T, d *Daemon, tables *lft.Tables) {
+	t.Helper()
+	file, err := os.Create(d.cfg.OpenSM.LFTsFile)
+	ok(t, err)
+	ok(t, tables.Write(file, nil))
+	ok(t, file.Close())
+}
+
+// liquidly is a daemon that schedules other fabrics as well, with its loop turning.
+func liquidly(t *testing.T) *Daemon {
+	d := readable(newDaemon(t))
+	d.cfg.Planning.OtherFabrics = config.OtherLiquid
+	d.serving(t)
+	return d
+}
+
+// show has the loop see a fabric.
+func show(t *testing.T, d *Daemon, f *topology.Fabric) {
+	t.Helper()
+	ok(t, d.call(t.Context(), func() { d.dumpSeen(d.life, dump(f)) }))
+}
+
+// otherPlan waits for the planning under way to end, and for what it has published.
+func otherPlan(t *testing.T, d *Daemon) *epoch {
+	t.Helper()
+	d.work.Wait()
+	return d.current()
+}
+
+// raised tells whether a warning is in force, with a text in it.
+func raised(d *Daemon, code, text string) bool {
+	for _, w := range d.health.List(time.Now()) {
+		if w.Code == code && strings.Contains(w.Text, text) {
+			return true
+		}
+	}
+	return false
+}
+
+// holdsOn walks a plan over tables.
+func holdsOn(t *testing.T, e *epoch, f *topology.Fabric, tables *lft.Tables, transfers int) {
+	t.Helper()
+	var rows []sim.Row
+	for s := range e.view.Servers() {
+		row := e.view.Row(s)
+		for p := range e.view.Phases() {
+			if x := row.At(p); x.SendTo >= 0 {
+				rows = append(rows, sim.Row{Phase: int32(p), DLID: x.DLID, Src: e.view.Server(s).GUID, Dst: e.view.Server(int(x.SendTo)).GUID})
+				if x.Lane != -1 {
+					t.Errorf("phase %d of server %d has lane %d", p, s, x.Lane)
+				}
+			}
+		}
+	}
+	r, err := sim.Run(f, tables, rows)
+	ok(t, err)
+	if r.Transfers != transfers || r.Lost > 0 || r.Max != 1 {
+		t.Errorf("%d transfers, %d lost, up to %d on a link; want %d, none, 1", r.Transfers, r.Lost, r.Max, transfers)
+	}
+}
+
+// TestOtherFabrics has the daemon see a dragonfly, the same again, other tables, and
+// a fat tree.
+func TestOtherFabrics(t *testing.T) {
+	d := liquidly(t)
+	f := fabgen.Dragonfly(4, 3, 1)
+	tables := shortest(f)
+	program(t, d, tables)
+	show(t, d, f)
+	first := otherPlan(t, d)
+	if first == nil {
+		t.Fatalf("nothing was published: %v", d.health.List(time.Now()))
+	}
+	if r := first.Report; r.Engine != engineLiquid || r.Servers != 12 || r.Phases < r.LowerBound || r.TopologyHash != f.Hash() || r.Lanes != 0 {
+		t.Errorf("report %+v", r)
+	}
+	holdsOn(t, first, f, tables, 12*11)
+	if !raised(d, notFatTree, "no tables are written") || raised(d, controller.FabricRefused, "") || !(backend{d}).Status().Ready {
+		t.Errorf("warnings %v", d.health.List(time.Now()))
+	}
+
+	show(t, d, f)
+	if again := otherPlan(t, d); again != first {
+		t.Errorf("the same dump led to epoch %d after %d", again.Epoch, first.Epoch)
+	}
+	held, err := os.ReadFile(d.cfg.OpenSM.LFTsFile)
+	ok(t, err)
+
+	// A cable of the dragonfly dies.
+	f = f.Clone()
+	f.Disconnect(topology.PortRef{Node: f.Find(fabgen.LeafGUID), Port: 2})
+	tables = shortest(f)
+	program(t, d, tables)
+	show(t, d, f)
+	second := otherPlan(t, d)
+	if second.Epoch != first.Epoch+1 || second.Report.TopologyHash != f.Hash() {
+		t.Errorf("after a change the epoch is %d, for fabric %s", second.Epoch, second.Report.TopologyHash)
+	}
+	holdsOn(t, second, f, tables, 12*11)
+	if now, err := os.ReadFile(d.cfg.OpenSM.LFTsFile); err != nil || len(now) == 0 || slices.Equal(now, held) {
+		t.Errorf("the tables are not those of the test any more (%v)", err)
+	}
+	if status, answer := ask(t.Context(), tierPlan(liquidBody, d.planLiquid), `{}`); status != 200 || !strings.Contains(answer, `"transfers":132`) {
+		t.Errorf("POST /v1/liquid: %d %.200s", status, answer)
+	}
+
+	show(t, d, fabric(2, 2))
+	if raised(d, notFatTree, "") || d.leavesTables() {
+		t.Error("a fat tree is still taken for something else")
+	}
+}
+
+// TestOtherFabricsAreRefused is the daemon as it is without the setting, and where
+// most servers are missing.
+func TestOtherFabricsAreRefused(t *testing.T) {
+	f := fabgen.Dragonfly(4, 3, 1)
+	d := readable(newDaemon(t))
+	d.serving(t)
+	show(t, d, f)
+	if e := otherPlan(t, d); e != nil || !raised(d, controller.FabricRefused, "") || raised(d, notFatTree, "") {
+		t.Errorf("epoch %v, warnings %v", e, d.health.List(time.Now()))
+	}
+
+	d = liquidly(t)
+	program(t, d, shortest(f))
+	show(t, d, f)
+	first := otherPlan(t, d)
+	show(t, d, fabgen.Dragonfly(3, 3, 0))
+	if e := otherPlan(t, d); e != first || !raised(d, controller.FabricRefused, "lacks 100 % of the servers") {
+		t.Errorf("a fabric without hosts led to epoch %v, warnings %v", e, d.health.List(time.Now()))
+	}
+	d.cfg.Safety.Confirm = 0
+	show(t, d, fabgen.Dragonfly(3, 3, 0))
+	if e := otherPlan(t, d); e != first || !raised(d, liquidFailed, "0 hosts") || raised(d, controller.FabricRefused, "") {
+		t.Errorf("the same when it is believed: epoch %v, warnings %v", e, d.health.List(time.Now()))
+	}
+}
+
+// TestOtherFabricsWithoutTables cannot read the switches, and then finds pairs
+// without a path.
+func TestOtherFabricsWithoutTables(t *testing.T) {
+	f := fabgen.Dragonfly(4, 3, 1)
+	d := liquidly(t)
+	d.cfg.OpenSM.DumpCommand = []string{"false"}
+	show(t, d, f)
+	if e := otherPlan(t, d); e != nil || !raised(d, liquidFailed, "read the switches' tables") {
+		t.Errorf("epoch %v, warnings %v", e, d.health.List(time.Now()))
+	}
+	d = liquidly(t)
+	tables := shortest(f)
+	host := f.Nodes[f.Find(fabgen.HostGUID)].Ports[1].LID
+	for i := range tables.Switches {
+		tables.Switches[i].Out[host] = lft.NoPath
+	}
+	program(t, d, tables)
+	show(t, d, f)
+	e := otherPlan(t, d)
+	if e == nil || e.Report.UnreachablePairs != 11 || !slices.Contains(e.Report.Warnings, "unreachable-pairs") {
+		t.Fatalf("epoch %+v, warnings %v", e, d.health.List(time.Now()))
+	}
+	holdsOn(t, e, f, tables, 11*11)
+}
+
+// TestTablesAreLeftAlone asks for a write while the fabric is no fat tree.
+func TestTablesAreLeftAlone(t *testing.T) {
+	d := liquidly(t)
+	d.mu.Lock()
+	d.liquid.on = true
+	d.mu.Unlock()
+	if _, err := d.write(controller.Write{}); err != errNotFatTree {
+		t.Errorf("a write ends with %v", err)
+	}
+	if d.leavesTables() != true {
+		t.Error("tables are not left alone")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := d.planOther(ctx, fabgen.Dragonfly(4, 3, 1), d.liquidHosts(fabgen.Dragonfly(4, 3, 1))); err == nil {
+		t.Error("planning went on after the end of its context")
+	}
+}
