@@ -270,7 +270,11 @@ func ladders(in *Instance, o Options) []ladder {
 		return list
 	}
 	if explicit {
-		list = append(list, &meshes{in: in, method: Greedy})
+		most := 1 // without waiting
+		if o.Method != Greedy {
+			most = cayleyMost
+		}
+		list = append(list, &meshes{in: in, method: Greedy}, newCayleys(in, o.Relabel, most))
 	}
 	if k == 1 {
 		list = append(list, newGreedyCycles(n))

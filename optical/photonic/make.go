@@ -106,8 +106,11 @@ type limit struct {
 
 func newLimit(in *Instance, l ladder, o Options, known Time) *limit {
 	m := &limit{last: in.direct(), known: known}
-	_, carry := l.(*steps)
-	carry = carry || in.Sizes != nil && o.Method == Carry // all ways are spread
+	carry := in.Sizes != nil && o.Method == Carry // all ways are spread
+	switch l.(type) {
+	case *steps, *cayleys:
+		carry = true
+	}
 	m.tail = make([]Time, m.last+2)
 	m.tail[m.last+1] = math.MaxInt64
 	for d := m.last; d > 0; d-- {

@@ -1,22 +1,22 @@
 package photonic
 
-import "slices"
-
 // relabelSweeps is how often all pairs of positions are tried.
 const relabelSweeps = 8
 
 // placing is a search for places of GPUs by swaps.
 type placing struct {
 	in     *Instance
+	group  *group  // of the positions
 	label  []int32 // [position] GPU
 	weight []int64 // [class] hops
+	top    []int64 // [class] the largest message, where stale is false
+	stale  bool
 }
 
 // relabel looks for places of the GPUs of a plan of rounds: together, by which
 // large messages are in the same rounds (paper, section 4.4), so that the sum of
 // each round's hops times its largest message falls; and short, by which large
 // messages have short ways, so that the sum of all messages times their hops does.
-// Both swap two GPUs as long as that helps.
 func relabel(in *Instance, p *Plan) (together, short []int32) {
 	weight := make([]int64, p.GPUs)
 	for _, r := range p.Rounds {
@@ -28,94 +28,85 @@ func relabel(in *Instance, p *Plan) (together, short []int32) {
 			}
 		}
 	}
-	find := func(delta func(*placing, int, int) int64) []int32 {
-		s := &placing{in, make([]int32, p.GPUs), weight}
-		for i := range s.label {
-			s.label[i] = int32(i)
-		}
-		for sweep, again := 0, true; again && sweep < relabelSweeps; sweep++ {
-			again = false
-			for a := range s.label {
-				for b := range a {
-					if delta(s, a, b) < 0 {
-						s.swap(a, b)
-						again = true
-					}
+	g := cyclic(p.GPUs)
+	return place(in, g, weight, (*placing).groupDelta), place(in, g, weight, (*placing).wayDelta)
+}
+
+// place swaps two GPUs as long as that lowers the sum whose change delta tells, and
+// returns the GPU at each position.
+func place(in *Instance, g *group, weight []int64, delta func(s *placing, a, b int32) int64) []int32 {
+	n := int32(in.GPUs)
+	label, _ := labels(in.GPUs, nil)
+	s := &placing{in, g, label, weight, make([]int64, n), true}
+	for sweep, again := 0, true; again && sweep < relabelSweeps; sweep++ {
+		again = false
+		for a := range n {
+			for b := range a {
+				if delta(s, a, b) < 0 {
+					s.swap(a, b)
+					s.stale, again = true, true
 				}
 			}
 		}
-		return s.label
 	}
-	top := make([]int64, p.GPUs)
-	full := true
-	together = find(func(s *placing, a, b int) int64 {
-		if full {
-			s.largest(top)
-			full = false
-		}
-		d := s.groupDelta(top, a, b)
-		full = d < 0
-		return d
-	})
-	return together, find((*placing).wayDelta)
+	return s.label
 }
 
-func (s *placing) swap(a, b int) { s.label[a], s.label[b] = s.label[b], s.label[a] }
+func (s *placing) swap(a, b int32) { s.label[a], s.label[b] = s.label[b], s.label[a] }
 
 // bytes is the message from one position to another.
-func (s *placing) bytes(a, b int) int64 { return s.in.size(int(s.label[a]), int(s.label[b])) }
+func (s *placing) bytes(a, b int32) int64 { return s.in.size(int(s.label[a]), int(s.label[b])) }
 
-// largest fills top with the largest message of each class.
-func (s *placing) largest(top []int64) {
-	n := len(s.label)
-	for x := range top {
-		top[x] = 0
-		for a := range n {
-			top[x] = max(top[x], s.bytes(a, (a+x)%n))
-		}
+// largest is the largest message of a class.
+func (s *placing) largest(x int32) int64 {
+	top := int64(0)
+	for a := range int32(len(s.label)) {
+		top = max(top, s.bytes(a, s.group.mul(a, x)))
 	}
+	return top
 }
 
 // groupDelta is by how much a swap changes the sum of hops times the largest
 // message of each class.
-func (s *placing) groupDelta(top []int64, a, b int) int64 {
-	n, sum := len(s.label), int64(0)
-	ends := [4]int64{}
-	touched := func(x int) []int64 {
-		ends = [4]int64{s.bytes(a, (a+x)%n), s.bytes(b, (b+x)%n), s.bytes((a-x+n)%n, a), s.bytes((b-x+n)%n, b)}
-		return ends[:]
+func (s *placing) groupDelta(a, b int32) int64 {
+	n, sum := int32(len(s.label)), int64(0)
+	if s.stale {
+		for x := range n {
+			s.top[x] = s.largest(x)
+		}
+		s.stale = false
+	}
+	touched := func(x int32) int64 { // the largest of the messages that change
+		back := s.group.inverse[x]
+		return max(s.bytes(a, s.group.mul(a, x)), s.bytes(b, s.group.mul(b, x)), s.bytes(s.group.mul(a, back), a), s.bytes(s.group.mul(b, back), b))
 	}
 	var held [MaxVaried]bool // the largest of the class may go
-	for x := 1; x < n; x++ {
-		held[x] = slices.Max(touched(x)) == top[x]
+	for x := int32(1); x < n; x++ {
+		held[x] = touched(x) == s.top[x]
 	}
 	s.swap(a, b)
-	for x := 1; x < n; x++ {
-		now := slices.Max(touched(x))
+	for x := int32(1); x < n; x++ {
+		now := s.top[x]
 		if held[x] {
-			for p := range n {
-				now = max(now, s.bytes(p, (p+x)%n))
-			}
+			now = s.largest(x)
+		} else {
+			now = max(now, touched(x))
 		}
-		if !held[x] {
-			now = max(now, top[x])
-		}
-		sum += s.weight[x] * (now - top[x])
+		sum += s.weight[x] * (now - s.top[x])
 	}
 	s.swap(a, b)
 	return sum
 }
 
 // wayDelta is by how much a swap changes the sum of messages times hops.
-func (s *placing) wayDelta(a, b int) int64 {
-	n, sum := len(s.label), int64(0)
-	for c := range n {
+func (s *placing) wayDelta(a, b int32) int64 {
+	sum := int64(0)
+	class := func(a, b int32) int64 { return s.weight[s.group.class(a, b)] }
+	for c := range int32(len(s.label)) {
 		if c == a || c == b {
 			continue
 		}
-		out, in := s.weight[(c-a+n)%n]-s.weight[(c-b+n)%n], s.weight[(a-c+n)%n]-s.weight[(b-c+n)%n]
-		sum += (s.bytes(b, c)-s.bytes(a, c))*out + (s.bytes(c, b)-s.bytes(c, a))*in
+		sum += (s.bytes(b, c)-s.bytes(a, c))*(class(a, c)-class(b, c)) + (s.bytes(c, b)-s.bytes(c, a))*(class(c, a)-class(c, b))
 	}
-	there, back := s.weight[(b-a+n)%n], s.weight[(a-b+n)%n]
-	return sum + (s.bytes(b, a)-s.bytes(a, b))*(there-back)
+	return sum + (s.bytes(b, a)-s.bytes(a, b))*(class(a, b)-class(b, a))
 }

@@ -6,31 +6,30 @@ import (
 	"slices"
 )
 
-// spreader routes messages of many sizes over circulants in turn so that no link
-// has much more to carry than others. All ways of a class with the fewest hops are
-// alike for messages of one size; here each message, and each part of a large one,
-// takes that which is least busy.
+// spreader routes messages over topologies in turn, on paths with the fewest hops,
+// so that no link has much more to carry than others. Messages of one class can all
+// go the same way where all have one size; where sizes differ, each message, and each
+// part of a large one, takes the way that is least busy.
 type spreader struct {
-	in      *Instance
-	n, k    int
-	label   []int32
-	offsets [][]int   // [topology]
-	rest    stages    // [topology][class] the fewest hops from this topology on
-	load    []float64 // [topology·n·k + position·k + switch] time
-	mean    float64   // of load
-	parts   []part
-	cost    []float64 // [topology·n + class to go] of the cheapest way from there
-	seen    []int32   // likewise, the part for which cost holds
-	turn    []int8    // likewise, the switch to take, or Wait for the next topology
-	now     int32
+	k     int
+	group *group
+	sets  [][]int32 // [topology][switch] elements of the group
+	alike bool      // links of one switch are one: all sources do the same
+	rest  stages    // [topology][class] the fewest hops from this topology on
+	load  []float64 // [link]
+	mean  float64   // of load
+	parts []part
+	cost  []float64 // [topology·n + class to go] of the cheapest way from there
+	seen  []int32   // likewise, the part for which cost holds
+	turn  []int8    // likewise, the switch to take, or Wait for the next topology
+	now   int32
 }
 
 // part is some chunks of a message that go the same way.
 type part struct {
 	flow, from, to int32
 	time           float64
-	position       int32
-	class          int32
+	class, end     int32 // x and p·x of a message from position p
 	way            []step
 }
 
@@ -40,50 +39,53 @@ type step struct{ topology, link int32 }
 // spreadSweeps is how often every part is routed anew.
 const spreadSweeps = 4
 
-// spreadLegs are ways of the messages of a plan of rounds on its topologies, in place
-// of the plan's own: with as few hops, each on any of the topologies.
-func spreadLegs(in *Instance, p *Plan) [][]leg {
-	n, k, d := p.GPUs, p.Degree, len(p.Topologies)
-	s := &spreader{in: in, n: n, k: k, load: make([]float64, d*n*k), rest: make(stages, d+1),
-		cost: make([]float64, (d+1)*n), seen: make([]int32, (d+1)*n), turn: make([]int8, (d+1)*n)}
-	s.label, _ = labels(n, p.Label)
-	s.rest[d] = none(n)
-	s.offsets = make([][]int, d)
-	for i := d - 1; i >= 0; i-- {
-		s.offsets[i] = p.Topologies[i].Offsets
-		s.rest[i] = slices.Clone(s.rest[i+1])
-		for _, a := range s.offsets[i] {
-			extend(s.rest[i], a)
-		}
+func newSpreader(g *group, k int, sets [][]int32, alike bool) *spreader {
+	d, links := len(sets), g.n*k
+	if alike {
+		links = k
 	}
-	s.divide()
+	s := &spreader{k: k, group: g, sets: sets, alike: alike, load: make([]float64, d*links), rest: make(stages, d+1),
+		cost: make([]float64, (d+1)*g.n), seen: make([]int32, (d+1)*g.n), turn: make([]int8, (d+1)*g.n)}
+	s.rest[d] = none(g.n)
+	for i := d - 1; i >= 0; i-- {
+		s.rest[i] = slices.Clone(s.rest[i+1])
+		g.before(s.rest[i], sets[i])
+	}
+	return s
+}
+
+// run routes all parts, several times.
+func (s *spreader) run() {
+	hops := 0.0
+	for i := range s.parts {
+		hops += s.parts[i].time * float64(s.rest[0][s.parts[i].class])
+	}
+	s.mean = max(1, hops/float64(len(s.load)))
 	for range spreadSweeps {
 		for i := range s.parts {
 			s.reroute(&s.parts[i])
 		}
 	}
-	return s.legs(d)
 }
 
 // divide makes parts of the messages, the largest first: of the mean size at most.
-func (s *spreader) divide() {
-	chunks := max(1, int(s.in.Link.Chunks(s.in.Message)))
-	hops := 0.0
-	for pos := range s.n {
-		for x := 1; x < s.n; x++ {
-			src, dst := int(s.label[pos]), int(s.label[(pos+x)%s.n])
-			size := s.in.size(src, dst)
-			all := int(s.in.Link.Chunks(size))
-			for from := 0; from < all; from += chunks {
-				to := min(all, from+chunks)
-				bytes := min(size, int64(to)*s.in.Link.Chunk) - int64(from)*s.in.Link.Chunk
-				p := part{int32(src*s.n + dst), int32(from), int32(to), float64(s.in.Link.Time(bytes)), int32(pos), int32(x), nil}
-				s.parts = append(s.parts, p)
-				hops += p.time * float64(s.rest[0][x])
+// label is the GPU at each position.
+func (s *spreader) divide(in *Instance, label []int32) {
+	n := int32(s.group.n)
+	chunks := max(1, int(in.Link.Chunks(in.Message)))
+	for from := range n {
+		for x := int32(1); x < n; x++ {
+			end := s.group.mul(from, x)
+			src, dst := int(label[from]), int(label[end])
+			size := in.size(src, dst)
+			all := int(in.Link.Chunks(size))
+			for first := 0; first < all; first += chunks {
+				to := min(all, first+chunks)
+				bytes := min(size, int64(to)*in.Link.Chunk) - int64(first)*in.Link.Chunk
+				s.parts = append(s.parts, part{int32(src*s.group.n + dst), int32(first), int32(to), float64(in.Link.Time(bytes)), x, end, nil})
 			}
 		}
 	}
-	s.mean = max(1, hops/float64(len(s.load)))
 	slices.SortStableFunc(s.parts, func(a, b part) int { return cmp.Compare(b.time, a.time) })
 }
 
@@ -96,7 +98,7 @@ func (s *spreader) reroute(p *part) {
 	s.now++
 	s.price(p, 0, p.class)
 	for i, x := int32(0), p.class; x != 0; {
-		turn := s.turn[i*int32(s.n)+x]
+		turn := s.turn[int(i)*s.group.n+int(x)]
 		if turn == Wait {
 			i++
 			continue
@@ -108,15 +110,19 @@ func (s *spreader) reroute(p *part) {
 	}
 }
 
-// link is that of a part with a class to go over a switch of a topology.
+// link is that of a part with a class to go over a switch of a topology: it is at
+// the position from which that leads to its end.
 func (s *spreader) link(p *part, topology, class int32, sw int) int32 {
-	at := (int(p.position) + int(p.class) - int(class) + s.n) % s.n
-	return int32((int(topology)*s.n+at)*s.k + sw)
+	if s.alike {
+		return topology*int32(s.k) + int32(sw)
+	}
+	at := s.group.mul(p.end, s.group.inverse[class])
+	return (topology*int32(s.group.n)+at)*int32(s.k) + int32(sw)
 }
 
 // after is the class to go after a hop.
 func (s *spreader) after(topology, class int32, sw int) int32 {
-	return int32((int(class) - s.offsets[topology][sw] + s.n) % s.n)
+	return s.group.class(s.sets[topology][sw], class)
 }
 
 // price is the cost of the cheapest way of a part from a topology on, with a class
@@ -125,7 +131,7 @@ func (s *spreader) price(p *part, topology, class int32) float64 {
 	if class == 0 {
 		return 0
 	}
-	at := int(topology)*s.n + int(class)
+	at := int(topology)*s.group.n + int(class)
 	if s.seen[at] == s.now {
 		return s.cost[at]
 	}
@@ -156,20 +162,29 @@ func power8(v float64) float64 {
 	return v * v
 }
 
-// legs are the ways by topology.
-func (s *spreader) legs(d int) [][]leg {
-	out := make([][]leg, d)
+// legs are the ways by topology, on links position·k + switch.
+func (s *spreader) legs() [][]leg {
+	out := make([][]leg, len(s.sets))
 	for i := range s.parts {
 		p := &s.parts[i]
 		for len(p.way) > 0 {
 			t := p.way[0].topology
 			l := leg{flow: p.flow, from: p.from, to: p.to}
 			for len(p.way) > 0 && p.way[0].topology == t {
-				l.links = append(l.links, p.way[0].link-t*int32(s.n*s.k))
+				l.links = append(l.links, p.way[0].link-t*int32(s.group.n*s.k))
 				p.way = p.way[1:]
 			}
 			out[t] = append(out[t], l)
 		}
 	}
 	return out
+}
+
+// spreadLegs are ways of the messages of an instance, with the fewest hops over
+// topologies in turn.
+func spreadLegs(in *Instance, g *group, sets [][]int32, label []int32) [][]leg {
+	s := newSpreader(g, in.Degree, sets, false)
+	s.divide(in, label)
+	s.run()
+	return s.legs()
 }

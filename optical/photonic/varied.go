@@ -110,8 +110,11 @@ type rough struct {
 // to there: by its busiest links, or, where it is kept to rounds, exactly.
 func estimate(in *Instance, l ladder, d int, o Options) (Time, error) {
 	reconfig := Time(d) * in.Reconfig
-	if m, ok := l.(*meshes); ok {
-		return reconfig + busiest(in, m.legs()), nil
+	switch l := l.(type) {
+	case *meshes:
+		return reconfig + busiest(in, l.legs()), nil
+	case *cayleys:
+		return reconfig + busiest(in, l.legs(d)), nil
 	}
 	p, err := l.plan(d)
 	if err != nil {
@@ -206,7 +209,17 @@ func (p *Plan) carriedOut(in *Instance, o Options) *Plan {
 	if o.Method != Carry {
 		return p.pack(in, p.flowLegs(in))
 	}
-	out := p.pack(in, spreadLegs(in, p))
+	sets := make([][]int32, len(p.Topologies))
+	for i, t := range p.Topologies {
+		for _, a := range t.Offsets {
+			sets[i] = append(sets[i], int32(a))
+		}
+	}
+	label, err := labels(p.GPUs, p.Label)
+	if err != nil {
+		panic(err) // it was made here
+	}
+	out := p.pack(in, spreadLegs(in, cyclic(p.GPUs), sets, label))
 	out.Method = Carry
 	return out
 }

@@ -1,0 +1,209 @@
+package photonic
+
+import (
+	"cmp"
+	"math/rand/v2"
+	"slices"
+)
+
+// The effort of the search for Cayley graphs.
+const (
+	cayleyTries  = 512 // sets that are tried for a topology
+	cayleyGroups = 6   // groups that are kept after the first topology
+	cayleyMost   = 12  // topologies; beyond, circulants do as well
+)
+
+// cayley is a sequence of topologies on one group.
+type cayley struct {
+	group *group
+	sets  [][]int32 // [topology][switch]
+	hops  []int32   // [class] the fewest over the topologies in turn
+	total int
+}
+
+// cayleys is the ladder of Cayley graphs of metacyclic groups for degrees of 2 and
+// more. Chunks may wait for the next topology, where there is one.
+type cayleys struct {
+	in      *Instance
+	relabel bool
+	most    int // topologies
+	race    []*cayley
+	best    []*cayley // [topologies−1]
+	routes  []*spreader
+	rng     *rand.Rand
+	scratch []int32
+}
+
+func newCayleys(in *Instance, relabel bool, most int) *cayleys {
+	return &cayleys{in: in, relabel: relabel, most: most, rng: rand.New(rand.NewPCG(uint64(in.GPUs), uint64(in.Degree))), scratch: make([]int32, in.GPUs)}
+}
+
+func (c *cayleys) next() (bool, error) {
+	d := len(c.best) + 1
+	if d > c.most {
+		return false, nil
+	}
+	if d == 1 {
+		for _, g := range metacyclics(c.in.GPUs) {
+			c.race = append(c.race, &cayley{group: g, hops: none(g.n)})
+		}
+	}
+	for _, y := range c.race {
+		c.extend(y)
+	}
+	slices.SortStableFunc(c.race, func(a, b *cayley) int { return cmp.Compare(a.total, b.total) })
+	c.race = c.race[:min(len(c.race), cayleyGroups)]
+	if len(c.race) == 0 || c.race[0].total >= far {
+		return false, nil
+	}
+	// The fewest steps do not always load the switches evenly: the best two are routed.
+	var route *spreader
+	var first *cayley
+	for _, y := range c.race[:min(2, len(c.race))] {
+		if s := y.route(c.in.Degree); route == nil || s.longest() < route.longest() {
+			first, route = &cayley{y.group, slices.Clone(y.sets), nil, y.total}, s
+		}
+	}
+	c.best, c.routes = append(c.best, first), append(c.routes, route)
+	return true, nil
+}
+
+// extend adds the topology that lowers the sum of hops most: the best of some sets,
+// changed element by element as long as that helps.
+func (c *cayleys) extend(y *cayley) {
+	n, k := y.group.n, c.in.Degree
+	best := make([]int32, k)
+	y.total = far * n
+	set := make([]int32, k)
+	all := k == 2 && (n-1)*(n-2)/2 <= 4*cayleyTries
+	for a, b, try := int32(1), int32(2), 0; all && int(a) < n-1 || !all && try < cayleyTries; try++ {
+		if all {
+			set[0], set[1] = a, b
+			if b++; int(b) == n {
+				a, b = a+1, a+2
+			}
+		} else {
+			for i := range set {
+				set[i] = 1 + c.rng.Int32N(int32(n-1))
+			}
+		}
+		c.try(y, set, best)
+	}
+	for again := true; again; {
+		again = false
+		for i := range set {
+			copy(set, best)
+			for v := range int32(n - 1) {
+				set[i] = v + 1
+				again = c.try(y, set, best) || again
+			}
+		}
+	}
+	y.sets = append(y.sets, best)
+	y.group.after(y.hops, best)
+}
+
+// try keeps a set if it is the best so far.
+func (c *cayleys) try(y *cayley, set, best []int32) bool {
+	copy(c.scratch, y.hops)
+	y.group.after(c.scratch, set)
+	sum := total(c.scratch)
+	if sum >= y.total {
+		return false
+	}
+	y.total = sum
+	copy(best, set)
+	return true
+}
+
+// route is the ways of the classes, by which the switches of a topology have about
+// as much to carry.
+func (y *cayley) route(k int) *spreader {
+	s := newSpreader(y.group, k, y.sets, true)
+	for x := int32(1); int(x) < y.group.n; x++ {
+		s.parts = append(s.parts, part{time: 1, class: x})
+	}
+	s.run()
+	return s
+}
+
+// longest is the load of the busiest switch of each topology, summed up: the hop
+// sum, as long as nobody must wait for a chunk to come.
+func (s *spreader) longest() int {
+	sum := 0.0
+	for i := range s.sets {
+		sum += slices.Max(s.load[i*s.k : (i+1)*s.k])
+	}
+	return int(sum + 0.5)
+}
+
+func (c *cayleys) sum() int { return c.routes[len(c.routes)-1].longest() }
+
+// legs are the ways of all messages of d topologies, by topology.
+func (c *cayleys) legs(d int) [][]leg {
+	y, k := c.best[d-1], c.in.Degree
+	out := make([][]leg, d)
+	for _, p := range c.routes[d-1].parts {
+		for src := range int32(y.group.n) {
+			flow := src*int32(y.group.n) + y.group.mul(src, p.class)
+			if c.in.size(int(src), int(flow)%y.group.n) == 0 {
+				continue
+			}
+			at := src
+			last := int32(-1)
+			for _, h := range p.way {
+				t, sw := h.link/int32(k), h.link%int32(k)
+				if t != last {
+					out[t] = append(out[t], leg{flow: flow})
+					last = t
+				}
+				l := &out[t][len(out[t])-1]
+				l.links = append(l.links, at*int32(k)+sw)
+				at = y.group.mul(at, y.sets[t][sw])
+			}
+		}
+	}
+	return out
+}
+
+func (c *cayleys) plan(d int) (*Plan, error) {
+	if c.in.Sizes == nil {
+		return c.carriedOut(d, c.legs(d), nil), nil
+	}
+	y := c.best[d-1]
+	label, _ := labels(y.group.n, nil)
+	best := c.carriedOut(d, spreadLegs(c.in, y.group, y.sets, label), nil)
+	if c.relabel {
+		weight := make([]int64, y.group.n)
+		for x := range weight {
+			weight[x] = int64(c.routes[d-1].rest[0][x])
+		}
+		label := place(c.in, y.group, weight, (*placing).wayDelta)
+		if p := c.carriedOut(d, spreadLegs(c.in, y.group, y.sets, label), label); p.Cost < best.Cost {
+			best = p
+		}
+	}
+	return best, nil
+}
+
+// carriedOut is the plan of d topologies on some ways.
+func (c *cayleys) carriedOut(d int, ways [][]leg, label []int32) *Plan {
+	n, k := c.in.GPUs, c.in.Degree
+	p := &Plan{GPUs: n, Degree: k, Method: Carry, Family: "cayley"}
+	if d == 1 {
+		p.Method = Greedy
+	}
+	y := c.best[d-1]
+	at, _ := labels(n, label)
+	for _, set := range y.sets {
+		t := Topology{Next: make([][]int32, k)}
+		for sw, g := range set {
+			t.Next[sw] = make([]int32, n)
+			for v := range int32(n) {
+				t.Next[sw][at[v]] = at[y.group.mul(v, g)]
+			}
+		}
+		p.Topologies = append(p.Topologies, t)
+	}
+	return p.pack(c.in, ways)
+}
