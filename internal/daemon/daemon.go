@@ -89,6 +89,7 @@ type Daemon struct {
 	matched      bool                 // programmed is what was planned
 	readAt       time.Time            // when programmed was read
 	views        []*view              // the last ones seen, newest last
+	rested       *view                // the one before what the marks tell of
 	marks        times                // of the change worked on or settled last
 	manager      managerState
 	link         link // written by the loop alone

@@ -149,6 +149,9 @@ func (d *Daemon) remember(v *view) {
 	}
 	var changes []topology.Change
 	if previous == nil || previous.id != v.id {
+		if d.marks.settled || d.rested == nil {
+			d.rested = previous
+		}
 		d.marks = times{view: v.id, seen: v.seenAt, what: []string{"the fabric was seen for the first time"}}
 		if previous != nil {
 			d.marks.what = []string{}
@@ -156,7 +159,11 @@ func (d *Daemon) remember(v *view) {
 				d.marks.what = append(d.marks.what, v.why)
 			}
 			changes = topology.Diff(previous.tree.Fabric, v.tree.Fabric)
-			for _, c := range changes {
+			whole := changes
+			if d.rested.id != v.id {
+				whole = topology.Diff(d.rested.tree.Fabric, v.tree.Fabric)
+			}
+			for _, c := range whole {
 				d.marks.what = append(d.marks.what, c.Text)
 			}
 		}

@@ -248,3 +248,33 @@ func TestRollback(t *testing.T) {
 	d.sees(t, without(t, v, "Leaf002/7"))
 	d.publishes(t)
 }
+
+// TestWhatOfAChange holds that what is said of a change is all that is different from
+// the fabric before it, however many fabrics were seen on the way.
+func TestWhatOfAChange(t *testing.T) {
+	d := newDaemon(t)
+	whole := fabric(3, 3)
+	first := d.bringUp(t, whole)
+	d.settled(controller.Settled{Fabric: first.id})
+	one := lacking(whole, 3, 0, 1)
+	two := lacking(one, 3, 2, 0)
+	for _, c := range []struct {
+		fabric  *topology.Fabric
+		settles bool
+		what    []string
+	}{
+		{one, false, []string{"Leaf000 port 5 – Spine001 port 1 went down"}},
+		{two, true, []string{"Leaf000 port 5 – Spine001 port 1 went down", "Leaf002 port 4 – Spine000 port 3 went down"}},
+		{one, false, []string{"Leaf002 port 4 – Spine000 port 3 came up"}},
+		{two, true, []string{"Leaf002 port 4 – Spine000 port 3 went down"}}, // as it was
+		{whole, true, []string{"Leaf000 port 5 – Spine001 port 1 came up", "Leaf002 port 4 – Spine000 port 3 came up"}},
+	} {
+		v := d.see(t, c.fabric)
+		if diff := cmp.Diff(c.what, d.whatOf(v)); diff != "" {
+			t.Errorf("what (-want +got):\n%s", diff)
+		}
+		if c.settles {
+			d.settled(controller.Settled{Fabric: v.id})
+		}
+	}
+}
