@@ -227,6 +227,8 @@ func (d *Daemon) sighted(ctx context.Context, s plugin.Sight, swept bool) {
 	switch {
 	case err == nil:
 		d.take(ctx, v, swept)
+	case swept && s.Err == nil:
+		d.refuse(ctx, s.Fabric, err)
 	case swept:
 		d.step(ctx, controller.Refused{Reason: err.Error()})
 	default:
