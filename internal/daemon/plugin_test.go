@@ -1,0 +1,208 @@
+package daemon
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"forsd/controller"
+	"forsd/lft"
+	"forsd/opensm/plugin"
+	"forsd/topology"
+)
+
+// sweeper plays OpenSM with the plugin beside a daemon whose loop turns. The switches
+// hold what its last sweep was given.
+type sweeper struct {
+	*site
+	switches   string // a file with their tables
+	generation uint64
+}
+
+// joined starts a daemon and has a plugin connect to it, in a master that has brought
+// the fabric up. Its sweeps by itself are asked for by SIGHUP, for nobody is at the
+// other end of the socket.
+func joined(t *testing.T, f *topology.Fabric) *sweeper {
+	t.Helper()
+	select { // what a test before has left
+	case <-hangups:
+	default:
+	}
+	d := readable(newDaemon(t))
+	if _, err := d.listenPlugin(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	s := &sweeper{site: &site{Daemon: d, t: t, ctx: ctx, cancel: cancel}, switches: filepath.Join(t.TempDir(), "switches")}
+	d.cfg.OpenSM.DumpCommand = []string{"cat", s.switches}
+	ended := make(chan struct{})
+	go func() { d.loop(ctx); close(d.stopped); close(ended) }()
+	t.Cleanup(func() { cancel(); <-ended; d.work.Wait() })
+	s.says(plugin.Connected{At: time.Now(), Peer: plugin.Peer{Deadline: time.Second}}, plugin.Mastership{State: plugin.Master})
+	s.up(f)
+	<-hangups
+	if _, err := s.sweep(f); err != nil {
+		t.Fatal(err)
+	}
+	s.up(f)
+	s.settles(func(e *epoch, v *view) bool { return e.Epoch == 1 })
+	return s
+}
+
+func (s *sweeper) says(events ...plugin.Event) {
+	for _, e := range events {
+		s.pluginEvents <- e
+	}
+}
+
+// sight is a fabric as the plugin sends it.
+func (s *sweeper) sight(f *topology.Fabric) plugin.Sight {
+	s.generation++
+	return plugin.Sight{Generation: s.generation, Fabric: f}
+}
+
+func (s *sweeper) up(f *topology.Fabric) { s.says(plugin.SubnetUp{At: time.Now(), Sight: s.sight(f)}) }
+
+// sweep finds a fabric and asks for its tables.
+func (s *sweeper) sweep(f *topology.Fabric) (*lft.Tables, error) {
+	sight := s.sight(f)
+	s.says(plugin.SweepStart{At: time.Now()}, plugin.Discovered{At: time.Now(), Sight: sight})
+	t, err := s.tablesAsked(s.ctx, plugin.Request{Number: s.generation, Sight: sight})
+	result := plugin.Declined
+	if err == nil {
+		result = plugin.Installed
+		var text bytes.Buffer
+		ok(s.t, t.Write(&text, nil), os.WriteFile(s.switches, text.Bytes(), 0o644))
+	}
+	s.says(plugin.Outcome{Result: result}, plugin.RoutingDone{Own: err == nil, Engine: "fors"})
+	return t, err
+}
+
+// TestSweepByPlugin loses a cable and gets it back inside OpenSM's sweeps: the plan is
+// out before the tables on the way down, and waits for them on the way up.
+func TestSweepByPlugin(t *testing.T) {
+	healthy := fabric(4, 4)
+	s := joined(t, healthy)
+	cut := lacking(healthy, 4, 1, 2)
+	tables, err := s.sweep(cut)
+	ok(t, err)
+	if e, v := s.current(), s.latest(); e.Epoch != 2 || e.Fabric != v.id {
+		t.Errorf("the tables are given while epoch %d is in force", e.Epoch)
+	}
+	want, err := tablesOf(s.latest(), nil)
+	ok(t, err, lft.Compare(want, tables, lft.LIDs(cut)))
+	s.up(cut)
+	s.settles(func(e *epoch, v *view) bool { return e.Epoch == 2 && len(v.down) == 1 })
+
+	if _, err := s.sweep(healthy); err != nil {
+		t.Fatal(err)
+	}
+	if e := s.current(); e.Epoch != 2 {
+		t.Errorf("epoch %d is in force before the sweep has ended", e.Epoch)
+	}
+	s.up(healthy)
+	s.settles(func(e *epoch, v *view) bool { return e.Epoch == 3 && len(v.down) == 0 })
+	if _, err := s.sweep(healthy); err != nil { // nothing has changed: the tables lie there
+		t.Error(err)
+	}
+	s.up(healthy)
+	s.settles(func(e *epoch, _ *view) bool { return e.Epoch == 3 })
+}
+
+// TestSweepMissed has a sweep go on without tables: they came too late, or there were
+// none. forsd has it sweep again, or waits, and warns meanwhile.
+func TestSweepMissed(t *testing.T) {
+	healthy := fabric(4, 4)
+	s := joined(t, healthy)
+	cut := lacking(healthy, 4, 1, 2)
+	sight := s.sight(cut)
+	s.says(plugin.SweepStart{At: time.Now()})
+	late := errors.New("the deadline")
+	ctx, cancel := context.WithCancelCause(s.ctx)
+	cancel(late)
+	if _, err := s.tablesAsked(ctx, plugin.Request{Sight: sight}); !errors.Is(err, late) {
+		t.Errorf("late: %v", err)
+	}
+	var text bytes.Buffer // the table file is that of the fabric before
+	ok(t, s.tablesInForce().Write(&text, nil), os.WriteFile(s.switches, text.Bytes(), 0o644))
+	s.says(plugin.Outcome{Result: plugin.Late}, plugin.RoutingDone{Engine: "file"}, plugin.SubnetUp{At: time.Now(), Sight: sight})
+	<-hangups // it has to sweep again
+	if !s.warns(pluginUnused) {
+		t.Error("no warning tells that a sweep did without")
+	}
+	if _, err := s.sweep(cut); err != nil {
+		t.Fatal(err)
+	}
+	s.up(cut)
+	s.settles(func(_ *epoch, v *view) bool { return len(v.down) == 1 })
+	if s.warns(pluginUnused) {
+		t.Error("the warning stays")
+	}
+
+	// Most hosts are gone: there are no tables for that, unless it lasts.
+	empty := healthy.Clone()
+	for i := range empty.Nodes {
+		if empty.Nodes[i].Kind == topology.Adapter && i%4 > 0 {
+			empty.Disconnect(topology.PortRef{Node: int32(i), Port: 1})
+		}
+	}
+	if _, err := s.sweep(empty); err == nil {
+		t.Error("tables were made for a fabric that is not believed")
+	}
+	if _, err := s.sweep(&topology.Fabric{}); err == nil {
+		t.Error("tables were made for no fabric")
+	}
+}
+
+// warns tells whether a warning is in force once the loop has come so far.
+func (s *site) warns(code string) bool {
+	s.t.Helper()
+	ok(s.t, s.call(s.ctx, func() {}))
+	for _, w := range s.health.List(time.Now()) {
+		if w.Code == code {
+			return true
+		}
+	}
+	return false
+}
+
+// TestStandbyPlansAlone beside a manager that is not the master: what is seen is
+// planned, and nothing is published, written or sent. A request makes it the master.
+func TestStandbyPlansAlone(t *testing.T) {
+	healthy := fabric(4, 4)
+	s := joined(t, healthy)
+	s.says(plugin.Mastership{State: plugin.Standby})
+	if !s.warns(managerStandby) {
+		t.Error("no warning tells of the other manager")
+	}
+	cut := lacking(healthy, 4, 1, 2)
+	s.says(plugin.Discovered{At: time.Now(), Sight: s.sight(cut)})
+	s.warns("") // the loop has taken it
+	s.betweenEvents(func() bool { return s.core.State() == controller.Idle })
+	if e := s.current(); e.Epoch != 1 {
+		t.Errorf("epoch %d was published beside a standby manager", e.Epoch)
+	}
+	if _, err := (backend{s.Daemon}).Reroute(s.ctx); err == nil {
+		t.Error("a reroute was accepted")
+	}
+	if _, err := s.sweep(cut); err != nil {
+		t.Fatal(err)
+	}
+	s.up(cut)
+	s.settles(func(e *epoch, v *view) bool { return e.Epoch == 2 && len(v.down) == 1 })
+	if s.warns(managerStandby) {
+		t.Error("the warning stays")
+	}
+}
+
+// betweenEvents waits for a condition between two events.
+func (s *site) betweenEvents(good func() bool) {
+	s.t.Helper()
+	for met := false; !met; {
+		ok(s.t, s.call(s.ctx, func() { met = good() }))
+	}
+}
