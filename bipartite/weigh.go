@@ -133,12 +133,17 @@ func (w *Weigher) match(right int, start, edges []int32) []int32 {
 	return w.pick
 }
 
+// maxBids ends a price war.
+const maxBids = 8
+
 // bid matches most left vertices as in an auction: each takes the right vertex
-// that gains it most, and raises its price until another would do as well. Those
-// whose vertex was taken bid again, a few times.
+// that gains it most, and raises its price until another would do as well. Whose
+// vertex was taken bids again at once, up to maxBids in a row: without a limit too
+// many bidders for too few vertices would raise prices bit by bit.
 func (w *Weigher) bid(n int, start, edges []int32) {
-	free, bids := w.free[:0], 3*n
+	free := w.free[:0]
 	for u := range int32(n) {
+		bids := 0
 		for at := u; ; {
 			first, second, e := int64(0), int64(0), int32(-1)
 			for i := start[at]; i < start[at+1]; i++ {
@@ -154,7 +159,7 @@ func (w *Weigher) bid(n int, start, edges []int32) {
 			}
 			v := edges[e]
 			last := w.ofRight[v]
-			if last >= 0 && (first == second || bids == 0) {
+			if last >= 0 && (first == second || bids == maxBids) {
 				free = append(free, at)
 				break
 			}
@@ -164,7 +169,7 @@ func (w *Weigher) bid(n int, start, edges []int32) {
 			if last < 0 {
 				break
 			}
-			bids--
+			bids++
 			w.pick[last] = -1
 			at = last
 		}

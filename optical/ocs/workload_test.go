@@ -86,3 +86,17 @@ func BenchmarkMake(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkBest times ten thousand steps of the search.
+func BenchmarkBest(b *testing.B) {
+	d, err := Workload("benchmark", 100, 16, 1)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := Make(bg, d, Options{Switches: 4, Delta: 0.01, Method: Best, Steps: 10_000}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
