@@ -55,9 +55,11 @@ func (m *maker) auto() {
 	if m.done() {
 		return
 	}
-	m.offer(MethodDsatur, Dsatur(m.ctx, m.t))
 	c := m.newColouring(m.r.Bound)
-	m.colour(c)
+	if m.colour(c); m.done() {
+		return
+	}
+	m.offer(MethodDsatur, Dsatur(m.ctx, m.t))
 	if s != nil && !m.done() && !m.r.NoLiquid {
 		m.search(s, m.o.Nodes-first)
 	}
