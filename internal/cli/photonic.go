@@ -74,6 +74,7 @@ messages have short ways, unless --relabel=false.`,
 	fs.Float64Var(&f.ReconfigUS, "reconfig-us", 10, "R, what a reconfiguration takes, in microseconds")
 	fs.IntVar(&f.Reconfigurations, "reconfigurations", 0, "force so many, 0 chooses")
 	fs.StringVar(&f.method, "method", string(photonic.Auto), "paper, greedy, carry or auto")
+	fs.StringVar(&f.Family, "family", "", "keep to topologies of one kind: cycle (degree 1), circulant, kautz or cayley")
 	fs.Float64Var(&f.MessageMB, "message-mb", photonic.DefaultMessage/1e6, "message from each GPU to each other, or the mean, in 10⁶ bytes")
 	fs.Float64Var(&f.ChunkMB, "chunk-mb", float64(photonic.DefaultLink.Chunk)/1e6, "chunk, in 10⁶ bytes")
 	fs.Float64Var(&f.Gbps, "gbps", photonic.DefaultLink.Gbps, "bandwidth of a link in 10⁹ bits a second")

@@ -286,3 +286,17 @@ func ladders(in *Instance, o Options) []ladder {
 	}
 	return list
 }
+
+// family is that of a ladder's topologies.
+func family(l ladder, k int) string {
+	switch l.(type) {
+	case *meshes:
+		return "kautz"
+	case *cayleys:
+		return "cayley"
+	}
+	if k == 1 {
+		return "cycle"
+	}
+	return "circulant"
+}

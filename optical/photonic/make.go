@@ -12,6 +12,9 @@ type Options struct {
 	Method Method
 	// Reconfigurations forces the number of topologies; 0 chooses it.
 	Reconfigurations int
+	// Family keeps to topologies of one kind: cycle (degree 1), circulant, kautz or
+	// cayley; empty for all.
+	Family string
 	// Relabel places GPUs so that large messages have short ways and go together,
 	// where sizes differ.
 	Relabel bool
@@ -30,6 +33,9 @@ func Make(ctx context.Context, in *Instance, o Options) (*Plan, error) {
 	if !slices.Contains([]Method{Paper, Greedy, Carry, Auto}, o.Method) {
 		return nil, fmt.Errorf("there is no method %q: want paper, greedy, carry or auto", o.Method)
 	}
+	if !slices.Contains([]string{"", "cycle", "circulant", "kautz", "cayley"}, o.Family) {
+		return nil, fmt.Errorf("there is no family %q of topologies: want cycle, circulant, kautz or cayley", o.Family)
+	}
 	if d := o.Reconfigurations; d < 0 || d > in.direct() {
 		return nil, fmt.Errorf("%d reconfigurations: want from 1 to %d, at which every pair has a link of its own, or 0 to choose", d, in.direct())
 	}
@@ -42,13 +48,21 @@ func Make(ctx context.Context, in *Instance, o Options) (*Plan, error) {
 		return nil, err
 	}
 	if best == nil {
-		return nil, fmt.Errorf("method %s has no plan of %d GPUs with %d reconfigurations: ask for fewer", o.Method, in.GPUs, o.Reconfigurations)
+		return nil, fmt.Errorf("method %s has no plan of %d GPUs, degree %d, with %d reconfigurations%s: ask for fewer, or another family", o.Method, in.GPUs, in.Degree, o.Reconfigurations, among(o.Family))
 	}
 	best.LowerBound = in.Bound(o.Reconfigurations, o.Method == Carry || o.Method == Auto)
 	if _, err := Replay(in, best); err != nil {
 		return nil, fmt.Errorf("the plan is wrong, which is a fault of the planner: %w", err)
 	}
 	return best, nil
+}
+
+// among names a family in an error.
+func among(family string) string {
+	if family == "" {
+		return ""
+	}
+	return " on topologies of family " + family
 }
 
 // climbAll is the cheapest plan of all ladders of a method. Where sizes differ, Auto
@@ -60,6 +74,9 @@ func climbAll(ctx context.Context, in *Instance, o Options) (*Plan, error) {
 	}
 	var best *Plan
 	for _, make := range []func(*Instance) (*Plan, error){planMatchings, planLargest} {
+		if o.Family != "" {
+			break
+		}
 		p, err := make(in)
 		if err != nil {
 			return nil, err
@@ -82,6 +99,9 @@ func climbAll(ctx context.Context, in *Instance, o Options) (*Plan, error) {
 // of one that there is already, if there is.
 func climb(ctx context.Context, in *Instance, o Options, best *Plan) (*Plan, error) {
 	for _, l := range ladders(in, o) {
+		if o.Family != "" && family(l, in.Degree) != o.Family {
+			continue
+		}
 		var known Time
 		if best != nil {
 			known = best.Cost

@@ -13,6 +13,7 @@ type Request struct {
 	ReconfigUS       float64     `json:"reconfig_us"`      // R in microseconds
 	Reconfigurations int         `json:"reconfigurations"` // 0: chosen
 	Method           Method      `json:"method"`           // default auto
+	Family           string      `json:"family"`           // cycle, circulant, kautz or cayley; default any
 	MessageMB        float64     `json:"message_mb"`       // default 32, as in the paper; 1 MB is 10⁶ bytes
 	ChunkMB          float64     `json:"chunk_mb"`         // default 4
 	Gbps             float64     `json:"gbps"`             // default 800
@@ -36,7 +37,7 @@ func orDefault[T comparable](v, by T) T {
 // Instance is what the request asks for, checked. entries are those of a matrix,
 // [source][destination] bytes, nil where there is none; side is its side.
 func (r *Request) Instance(side int, entries []float64) (*Instance, Options, error) {
-	o := Options{Method: orDefault(r.Method, Auto), Reconfigurations: r.Reconfigurations, Relabel: r.Relabel == nil || *r.Relabel}
+	o := Options{Method: orDefault(r.Method, Auto), Reconfigurations: r.Reconfigurations, Family: r.Family, Relabel: r.Relabel == nil || *r.Relabel}
 	for _, v := range []struct {
 		name  string
 		value float64
