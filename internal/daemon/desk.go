@@ -36,6 +36,15 @@ const (
 	unserved                   // it had to do without
 )
 
+// reliance is what there is for those who want the tables offered to be loaded.
+type reliance uint8
+
+const (
+	onNothing reliance = iota // another sweep is needed
+	onSweep                   // the one under way loads them, or will ask for them
+	onPast                    // the last one has, sooner than one could ask
+)
+
 func newDesk() *desk { return &desk{changed: make(chan struct{})} }
 
 // tell wakes those that wait. The caller holds mu.
@@ -119,21 +128,29 @@ func (d *desk) missed() {
 func (d *desk) ended() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	older := d.sweep == served && d.given != d.tables
+	if d.sweep != served {
+		d.given = nil
+	}
 	d.sweep = noSweep
-	return !d.ordered && !older
+	return !d.ordered && (d.given == nil || d.given == d.tables)
 }
 
-// rely tells whether the sweep under way loads the tables offered, or will ask for
-// them. It does so once a sweep; who counts on it again has waited in vain.
-// Otherwise one must be ordered, and counts as ordered from now on.
-func (d *desk) rely() bool {
+// rely tells what loads the tables offered. A sweep does so once: who counts on it
+// again has waited in vain. Where there is nothing, a sweep must be ordered, and
+// counts as ordered from now on.
+func (d *desk) rely() reliance {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if !d.relied && (d.sweep == unasked || d.sweep == served && d.given == d.tables) {
+	fits := d.given != nil && d.given == d.tables
+	switch relied := d.relied; {
+	case relied:
+	case d.sweep == unasked, d.sweep == served && fits:
 		d.relied = true
-		return true
+		return onSweep
+	case d.sweep == noSweep && fits:
+		d.relied = true
+		return onPast
 	}
 	d.ordered = true
-	return false
+	return onNothing
 }

@@ -63,37 +63,45 @@ func TestDeskCounts(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	want := func(what string, got, want bool) {
+	want := func(what string, got, want any) {
 		t.Helper()
 		if got != want {
 			t.Errorf("%s: %v", what, got)
 		}
 	}
 	d.offer("A", a)
-	want("without a sweep one must be ordered", d.rely(), false)
+	want("without a sweep one must be ordered", d.rely(), onNothing)
 	want("what ends before the one ordered has begun", d.ended(), false)
 	d.started()
-	want("a sweep that has yet to ask will do", d.rely(), true)
+	want("a sweep that has yet to ask will do", d.rely(), onSweep)
 	serve("A")
 	want("the sweep with these tables", d.ended(), true)
+
+	d.offer("C", &lft.Tables{})
+	d.started()
+	serve("C")
+	want("a sweep that ends before anybody asks", d.ended(), true)
+	want("has loaded them", d.rely(), onPast)
+	want("once", d.rely(), onNothing)
+	d.offer("A", a)
 
 	d.started()
 	serve("A")
 	d.offer("B", b)
-	want("a sweep with older tables will not do", d.rely(), false)
+	want("a sweep with older tables will not do", d.rely(), onNothing)
 	want("nor does its end count", d.ended(), false)
 	d.started()
 	serve("B")
-	want("one with the tables will", d.rely(), true)
-	want("but who asks again has waited in vain", d.rely(), false)
+	want("one with the tables will", d.rely(), onSweep)
+	want("but who asks again has waited in vain", d.rely(), onNothing)
 
 	d.started()
 	d.missed()
-	want("a sweep that did without", d.rely(), false)
+	want("a sweep that did without", d.rely(), onNothing)
 	d.started()
 	d.missed()
 	want("ends as one by the file", d.ended(), true)
 	d.started()
 	d.reset()
-	want("after the plugin has gone", d.rely(), false)
+	want("after the plugin has gone", d.rely(), onNothing)
 }

@@ -281,9 +281,20 @@ func (d *Daemon) tablesLoaded(ctx context.Context, e plugin.RoutingDone) {
 // sweepByPlugin has OpenSM load the tables offered: by the sweep under way, if it has
 // yet to ask for them, or by another one.
 func (d *Daemon) sweepByPlugin() error {
-	if d.desk.rely() {
+	switch d.desk.rely() {
+	case onSweep:
+		return nil
+	case onPast:
+		d.work.Go(func() { _ = d.call(d.life, d.seenAgain) }) // nobody waits where the daemon ends
 		return nil
 	}
 	_ = d.file.join() // for a sweep that forsd does not answer; the read-back says what went wrong
 	return d.plugin.Resweep(plugin.HeavySweep)
+}
+
+// seenAgain shows the controller the fabric once more that the last sweep has left: it
+// was not ready for the end of that sweep when it came.
+func (d *Daemon) seenAgain() {
+	v := *d.latest()
+	d.take(d.life, &v, true)
 }
