@@ -52,6 +52,7 @@ func main() {
 	benchGPU(os.Stdout, unit.time)
 	benchOCS(os.Stdout, unit.time)
 	benchPhotonic(os.Stdout, unit.time)
+	benchLiquid(os.Stdout, unit.time)
 }
 
 func bench(w *tabwriter.Writer, name string, spines, leaves, dead int, unit time.Duration) error {
