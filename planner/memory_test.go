@@ -88,3 +88,27 @@ func held(t *topology.FatTree, leaf, lane int) {
 	t.Leaves[leaf].Cables = slices.Clone(t.Leaves[leaf].Cables)
 	t.Hold(leaf, lane)
 }
+
+// BenchmarkPlan plans FT(2;20,18) with a dead cable, anew and as it is remembered.
+func BenchmarkPlan(b *testing.B) {
+	f := fabgen.Generate(fabgen.Spec{Spines: 20, Leaves: 18, LMC: 5})
+	base, err := topology.NewBaseline(f)
+	if err != nil {
+		b.Fatal(err)
+	}
+	whole, err := topology.Fit(f, base, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	held(whole, 7, 11)
+	for name, s := range map[string]Settings{"anew": {}, "remembered": {Memory: &Memory{}}} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := Plan(whole, s); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
