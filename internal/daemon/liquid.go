@@ -52,7 +52,7 @@ type liquidState struct {
 // refuse takes in a fabric that is no fat tree, and plans for it if it may; f is nil
 // where there is none to plan for.
 func (d *Daemon) refuse(ctx context.Context, f *topology.Fabric, reason error) {
-	if f == nil || d.cfg.Planning.OtherFabrics != config.OtherLiquid {
+	if f == nil || d.cfg.Planning.OtherFabrics != config.OtherLiquid || d.core.Standby() {
 		d.step(ctx, controller.Refused{Reason: reason.Error()})
 		return
 	}

@@ -29,6 +29,7 @@ type peer struct {
 	role    bell          // rings when this daemon begins or ceases to lead
 	asked   uint64        // takeovers so far; owned by the loop, as what follows
 	taking  uint64        // the one that waits for the peer's state, 0 for none
+	shown   bool          // the fabric seen last is not the peer's, and not of another reign
 }
 
 const (
@@ -206,10 +207,10 @@ func (d *Daemon) takeOver(ctx context.Context, r *replica, err error) {
 	}
 	d.log.Info("forsd leads", zap.Uint64("epoch", d.epochNumber()), zap.Uint64("last", d.store.last), zap.NamedError("doubt", err))
 	d.lead(ctx)
-	seen := d.latest()
-	if seen == nil || seen.mirrored {
-		return // the manager has yet to show its fabric
+	if !d.peer.shown {
+		return
 	}
+	seen := d.latest()
 	v, err := newView(seen.tree.Fabric, d.baseline(), d.cfg.Planning.Exclude)
 	if err != nil {
 		d.step(ctx, controller.Refused{Reason: err.Error()})
@@ -241,10 +242,11 @@ func (d *Daemon) lead(ctx context.Context) {
 func (d *Daemon) lost(ctx context.Context) {
 	text := "another subnet manager is the master; forsd plans, and publishes and writes nothing, until this one is"
 	if d.peer != nil {
-		d.peer.taking = 0
+		d.peer.taking, d.peer.shown = 0, false
 		text += "; it follows the forsd at " + d.peer.address
 	}
 	d.health.Raise(managerStandby, text, time.Now())
+	d.stopLiquid()
 	d.waiting = append(d.waiting, d.forgetTables) // an action under way may need them
 	d.step(ctx, controller.Mastership{Master: false})
 	d.roleChanged()

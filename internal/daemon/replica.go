@@ -289,12 +289,13 @@ func (d *Daemon) mirror(ctx context.Context, r *replica) error {
 	if err != nil {
 		return err
 	}
-	v, err := newView(f, d.baseline(), d.cfg.Planning.Exclude)
+	v, err := d.sight(ctx, f, time.Time{})
 	if err != nil {
 		return errors.Join(errors.New("its fabric cannot be used"), err)
 	}
-	v.mirrored, v.seenAt = true, time.Now()
+	v.seenAt = time.Now()
 	v.complete = v.seenAt
 	d.take(ctx, v, true)
+	d.peer.shown = false
 	return nil
 }

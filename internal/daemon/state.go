@@ -85,6 +85,9 @@ func (d *Daemon) dumpSeen(ctx context.Context, s opensm.Snapshot) {
 
 // take has the controller see a view, at the end of a sweep or before.
 func (d *Daemon) take(ctx context.Context, v *view, swept bool) {
+	if d.peer != nil {
+		d.peer.shown = true
+	}
 	d.fatTreeSeen()
 	d.remember(v)
 	lost := v.lost(d.current(), d.baseline())

@@ -25,7 +25,6 @@ type view struct {
 	seenAt   time.Time
 	complete time.Time // when the dump was whole
 	why      string    // what led to it other than a dump
-	mirrored bool      // the peer has shown it
 
 	routed *routed // tables already built for this view; shared by views with the same ID
 }

@@ -1,0 +1,383 @@
+package daemon
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"forsd/api"
+	"forsd/controller"
+	"forsd/internal/config"
+	"forsd/topology"
+	"forsd/verify"
+)
+
+// twins is a daemon that leads, and another one that follows it. Their loops turn;
+// what the follower's would do by itself is done by the tests.
+type twins struct {
+	leader, follower *Daemon
+	api              *httptest.Server // of the leader
+}
+
+// newTwins brings the leader up on a fabric.
+func newTwins(t *testing.T, f *topology.Fabric) *twins {
+	t.Helper()
+	w := &twins{leader: readable(newDaemon(t)), follower: readable(newDaemon(t))}
+	w.leader.atRest(t, f)
+	w.leader.serving(t)
+	w.api = httptest.NewServer(answer(w.leader.showReplica))
+	t.Cleanup(w.api.Close)
+	var err error
+	w.follower.peer, err = newPeer(config.Peer{Address: w.api.URL, Timeout: 5 * time.Second})
+	ok(t, err)
+	t.Cleanup(w.follower.peer.client.Close)
+	w.follower.lost(t.Context())
+	w.follower.serving(t)
+	return w
+}
+
+// sync has the follower take over what it does not have, and waits until it has
+// planned ahead.
+func (w *twins) sync(t *testing.T, have string) *replica {
+	t.Helper()
+	r, err := w.follower.peer.ask(t.Context(), have, false, 0)
+	ok(t, err)
+	if r.Whole {
+		ok(t, w.follower.mirrored(t.Context(), r))
+	}
+	ok(t, w.follower.calm(t.Context(), func() {}))
+	return r
+}
+
+// same fails unless both have the same state, in memory and on disk.
+func (w *twins) same(t *testing.T) {
+	t.Helper()
+	for _, d := range []*Daemon{w.leader, w.follower} {
+		ok(t, d.calm(t.Context(), func() {}))
+	}
+	state := func(d *Daemon) string {
+		e, damaged := d.store.current()
+		jobs, damagedJobs := d.store.loadJobs()
+		base, err := d.store.baseline()
+		ok(t, damaged, damagedJobs, err)
+		if in := d.current(); in.Epoch != e.Epoch || !bytes.Equal(in.view.Bytes(), e.view.Bytes()) || d.plans.Current().Epoch != e.Epoch {
+			t.Errorf("epoch %d is stored, %d in force, and %d handed out", e.Epoch, in.Epoch, d.plans.Current().Epoch)
+		}
+		text := fmt.Sprintf("%+v %x %s\n", e.epochFile, e.view.Bytes(), base.Encode())
+		if list := d.jobList(); len(list) != len(jobs) {
+			t.Errorf("%d jobs are stored, and %d in force", len(jobs), len(list))
+		}
+		for _, j := range jobs {
+			at := j.Expires.UnixNano()
+			j.Created, j.Expires, j.PublishedAt = time.Time{}, time.Time{}, time.Time{}
+			text += fmt.Sprintf("%+v %d %x\n", j.jobFile, at, j.view.Bytes())
+		}
+		return text
+	}
+	if a, b := state(w.leader), state(w.follower); a != b {
+		t.Errorf("the leader has\n%.2000s\nthe follower\n%.2000s", a, b)
+	}
+	if a, b := w.leader.store.last, w.follower.store.last; a != b {
+		t.Errorf("the last number is %d, and the follower's %d", a, b)
+	}
+}
+
+// TestFollow keeps a follower in step with a leader: the plan, jobs that come, are
+// renewed and go, and a cable that dies. It makes the same tables, and changes
+// nothing by itself.
+func TestFollow(t *testing.T) {
+	f := fabric(4, 4)
+	w := newTwins(t, f)
+	jobs := jobsBackend{w.leader}
+	_, err := jobs.CreateJob(t.Context(), api.JobRequest{Name: "a", Hosts: names(0, 2), LeaseSeconds: 60})
+	ok(t, err)
+	gone, err := jobs.CreateJob(t.Context(), api.JobRequest{Name: "b", Hosts: names(3, 5), LeaseSeconds: 60})
+	ok(t, err)
+	r := w.sync(t, "")
+	w.same(t)
+	if !r.Leads || !r.Whole {
+		t.Errorf("the leader says %+v", r)
+	}
+	a, err := os.ReadFile(w.leader.cfg.OpenSM.LFTsFile)
+	ok(t, err)
+	b, err := os.ReadFile(w.follower.cfg.OpenSM.LFTsFile)
+	ok(t, err)
+	if !bytes.Equal(a, b) {
+		t.Error("the follower has other tables ready than the leader has written")
+	}
+	if tables, err := w.follower.desk.serve(t.Context(), w.follower.latest().id); err != nil || tables == nil {
+		t.Errorf("the follower has no tables ready for a sweep: %v", err)
+	}
+	if again := w.sync(t, r.Tag); again.Whole || again.Tag != r.Tag || again.Epoch != nil {
+		t.Errorf("nothing has changed, and the leader says %+v", again)
+	}
+	if s := (backend{w.follower}).Status(); !s.Ready || !s.OpenSM.Standby {
+		t.Errorf("the follower says %+v", s)
+	}
+
+	plans, err := jobsBackend{w.follower}.JobPlans("b")
+	ok(t, err)
+	_, err = jobs.RemoveJob(t.Context(), fmt.Sprint(gone.ID))
+	ok(t, err)
+	_, err = jobs.RenewJob(t.Context(), "a", time.Hour)
+	ok(t, err)
+	for state := controller.Sweeping; state != controller.Idle; {
+		if state == controller.Sweeping {
+			w.leader.snapshots <- dump(lacking(f, 4, 1, 2))
+		}
+		ok(t, w.leader.calm(t.Context(), func() { state = w.leader.core.State() }))
+	}
+	if r = w.sync(t, r.Tag); !r.Whole {
+		t.Errorf("all has changed, and the leader says %+v", r)
+	}
+	w.same(t)
+	if plans.Current() != nil {
+		t.Error("the plan of a job that has gone is in force")
+	}
+	w.refuses(t)
+}
+
+// refuses asks the follower for what only a leader may do.
+func (w *twins) refuses(t *testing.T) {
+	t.Helper()
+	b, jobs := backend{w.follower}, jobsBackend{w.follower}
+	for what, ask := range map[string]func() error{
+		"reroute":  func() error { _, err := b.Reroute(t.Context()); return err },
+		"rollback": func() error { _, err := b.Rollback(t.Context(), 1); return err },
+		"accept": func() error {
+			_, err := w.follower.acceptBaseline(httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", nil))
+			return err
+		},
+		"job":    func() error { _, err := jobs.CreateJob(t.Context(), api.JobRequest{Hosts: names(0, 1)}); return err },
+		"renew":  func() error { _, err := jobs.RenewJob(t.Context(), "a", time.Hour); return err },
+		"remove": func() error { _, err := jobs.RemoveJob(t.Context(), "a"); return err },
+	} {
+		var refused *api.Error
+		if err := ask(); !errors.As(err, &refused) || refused.Code != api.CodeRefused {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	w.same(t)
+}
+
+// takeOver has the follower's manager become the master, and waits until forsd
+// leads. The manager then shows its fabric.
+func (w *twins) takeOver(t *testing.T, f *topology.Fabric) {
+	t.Helper()
+	d := w.follower
+	d.cfg.OpenSM.DumpCommand = []string{"cat", w.leader.cfg.OpenSM.LFTsFile} // what the switches have
+	ok(t, d.call(t.Context(), func() { d.gained(d.life) }))
+	for d.standsBy() {
+		ok(t, d.calm(t.Context(), func() {}))
+	}
+	ok(t, d.call(t.Context(), func() {
+		v, err := d.pluginView(d.life, f)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		d.take(d.life, v, true)
+	}))
+	ok(t, d.calm(t.Context(), func() {}))
+}
+
+// TestTakeOver has the mastership change while the leader can be asked: what it did
+// last is not lost, though the follower has not seen it, and nothing is published
+// where nothing has changed.
+func TestTakeOver(t *testing.T) {
+	f := fabric(4, 4)
+	w := newTwins(t, f)
+	w.sync(t, "")
+	_, err := jobsBackend{w.leader}.CreateJob(t.Context(), api.JobRequest{Name: "late", Hosts: names(0, 2)})
+	ok(t, err)
+	ok(t, w.leader.call(t.Context(), func() { w.leader.lost(w.leader.life) }))
+	w.takeOver(t, f)
+	w.same(t)
+	j, err := jobsBackend{w.follower}.CreateJob(t.Context(), api.JobRequest{Hosts: names(3, 5)})
+	ok(t, err)
+	if want := w.leader.store.last + 1; j.Epoch != want {
+		t.Errorf("the next number is %d, not %d", j.Epoch, want)
+	}
+}
+
+// TestTakeOverInDoubt has the mastership change while the leader cannot be asked: the
+// plans in force are published under a number that the leader cannot have given, and
+// numbers go on from there. A leader that comes back with its own learns of them.
+func TestTakeOverInDoubt(t *testing.T) {
+	f := fabric(4, 4)
+	w := newTwins(t, f)
+	_, err := jobsBackend{w.leader}.CreateJob(t.Context(), api.JobRequest{Name: "a", Hosts: names(0, 2)})
+	ok(t, err)
+	w.sync(t, "")
+	old := w.follower.current()
+	w.api.Close()
+	began := uint64(time.Now().UnixMilli())
+	w.takeOver(t, f)
+	e, job := w.follower.current(), w.follower.jobList()[0]
+	if now := uint64(time.Now().UnixMilli()); e.Epoch < began || e.Epoch > now || job.Epoch != e.Epoch {
+		t.Errorf("epoch %d, of the job %d: want one number from %d to %d", e.Epoch, job.Epoch, began, now)
+	}
+	if !sameRows(old.view, w.follower.latest().tree, rows(t, e, w.follower)) {
+		t.Error("nothing has changed, and the plan is another one")
+	}
+	j, err := jobsBackend{w.follower}.CreateJob(t.Context(), api.JobRequest{Hosts: names(3, 5)})
+	ok(t, err)
+	if j.Epoch != e.Epoch+1 {
+		t.Errorf("after epoch %d comes %d", e.Epoch, j.Epoch)
+	}
+
+	// Now the other way round.
+	back := httptest.NewServer(answer(w.follower.showReplica))
+	defer back.Close()
+	w.leader, w.follower = w.follower, w.leader
+	w.follower.peer, err = newPeer(config.Peer{Address: back.URL, Timeout: time.Second})
+	ok(t, err)
+	ok(t, w.follower.call(t.Context(), func() { w.follower.lost(w.follower.life) }))
+	w.sync(t, "")
+	w.same(t)
+	if err := w.leader.mirror(t.Context(), &replica{Last: 1}); err == nil {
+		t.Error("a peer whose numbers are behind is followed")
+	}
+}
+
+// rows are the rows of an epoch.
+func rows(t *testing.T, e *epoch, d *Daemon) (out verify.Rows) {
+	t.Helper()
+	out, err := rowsOf(e.view, d.latest().tree)
+	ok(t, err)
+	return out
+}
+
+// TestReplicaWaits asks for what is new, and gets it when it comes.
+func TestReplicaWaits(t *testing.T) {
+	w := newTwins(t, fabric(4, 4))
+	r := w.sync(t, "")
+	got := make(chan *replica)
+	go func() {
+		r, err := w.follower.peer.ask(t.Context(), r.Tag, false, time.Minute)
+		if err != nil {
+			t.Error(err)
+		}
+		got <- r
+	}()
+	_, err := jobsBackend{w.leader}.CreateJob(t.Context(), api.JobRequest{Hosts: names(0, 2)})
+	ok(t, err)
+	if r := <-got; !r.Whole || len(r.Jobs) != 1 {
+		t.Errorf("a job was created, and the leader says %+v", r)
+	}
+	brief, err := w.follower.peer.ask(t.Context(), "", true, 0)
+	if ok(t, err); brief.Whole || !brief.Leads {
+		t.Errorf("in brief: %+v", brief)
+	}
+	if _, err := w.leader.showReplica(httptest.NewRequest(http.MethodGet, "/?wait=soon", nil)); err == nil {
+		t.Error("wait=soon is accepted")
+	}
+}
+
+// TestReplicaDamaged holds a follower to its state where the leader's answer does
+// not hold together.
+func TestReplicaDamaged(t *testing.T) {
+	w := newTwins(t, fabric(4, 4))
+	_, err := jobsBackend{w.leader}.CreateJob(t.Context(), api.JobRequest{Hosts: names(0, 2)})
+	ok(t, err)
+	w.sync(t, "")
+	for name, damage := range map[string]func(*replica){
+		"baseline":  func(r *replica) { r.Baseline.Version = 99 },
+		"table":     func(r *replica) { r.Epoch.Table = r.Epoch.Table[:40] },
+		"epoch":     func(r *replica) { r.Epoch.About.Epoch++ },
+		"job":       func(r *replica) { r.Jobs[0].About.ID++ },
+		"job table": func(r *replica) { r.Jobs[0].Table[len(r.Jobs[0].Table)-1] ^= 1 },
+		"fabric":    func(r *replica) { r.Fabric.Nodes[0].Ports[1].Peer = -7 },
+		"numbers":   func(r *replica) { r.Last = 0 },
+	} {
+		r, err := w.follower.peer.ask(t.Context(), "", false, 0)
+		ok(t, err)
+		damage(r)
+		if err := w.follower.mirrored(t.Context(), r); err == nil {
+			t.Errorf("%s: accepted", name)
+		}
+		w.same(t)
+	}
+}
+
+// FuzzReplica feeds a follower with answers of every kind. What it takes holds
+// together: it can be stored and read again.
+func FuzzReplica(f *testing.F) {
+	d := newDaemon(f)
+	d.bringUp(f, fabric(2, 2))
+	whole, err := json.Marshal(d.replica("", false))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(whole)
+	f.Add([]byte(`{"fabric":{"Nodes":[{"Kind":2,"GUID":"0x0000000000000001","Ports":[{},{"Peer":0,"PeerPort":1}]}]}}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		r := &replica{}
+		if json.Unmarshal(data, r) != nil || r.Fabric == nil {
+			return
+		}
+		g, err := fabricOf(r)
+		if err != nil {
+			return
+		}
+		if base, err := topology.NewBaseline(g); err == nil {
+			_, _ = newView(g, base, nil)
+		}
+	})
+}
+
+// TestPeerLost warns where the peer cannot be followed, and follows it again.
+func TestPeerLost(t *testing.T) {
+	w := newTwins(t, fabric(4, 4))
+	d := w.follower
+	address := w.api.Listener.Addr().String()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { defer close(ended); _ = d.follow(ctx) }()
+	defer func() { cancel(); <-ended }()
+	wait := func(what string, good func() bool) {
+		t.Helper()
+		for late := time.After(time.Minute); !good(); {
+			select {
+			case <-late:
+				t.Fatal(what)
+			case <-time.After(time.Millisecond):
+			}
+		}
+	}
+	raised := func() bool {
+		for _, w := range d.health.List(time.Now().Add(time.Hour)) {
+			if w.Code == peerLost {
+				return true
+			}
+		}
+		return false
+	}
+	wait("it does not follow", func() bool { return d.epochNumber() == 1 })
+	w.api.CloseClientConnections()
+	w.api.Close()
+	wait("it does not miss the peer", raised)
+	server := httptest.NewUnstartedServer(answer(w.leader.showReplica))
+	listener, err := net.Listen("tcp", address)
+	ok(t, err)
+	server.Listener = listener
+	server.Start()
+	defer server.Close()
+	defer server.CloseClientConnections() // a long poll is under way
+	wait("it does not find the peer again", func() bool { return !raised() })
+	_, err = jobsBackend{w.leader}.CreateJob(t.Context(), api.JobRequest{Hosts: names(0, 2)})
+	ok(t, err)
+	wait("it does not follow", func() bool { return len(d.jobList()) == 1 })
+	if left, _ := filepath.Glob(filepath.Join(d.cfg.StateDir, "*", tempPrefix+"*")); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
