@@ -52,7 +52,7 @@ func run(path string) error {
 func poll(r *umad.Reader, fabric *topology.Fabric) error {
 	out := gob.NewEncoder(os.Stdout)
 	ctx := context.Background()
-	last, err := r.Tables(ctx, fabric)
+	last, err := read(ctx, r, fabric)
 	if err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func poll(r *umad.Reader, fabric *topology.Fabric) error {
 		default:
 		}
 		round := e2e.Round{Start: time.Now()}
-		tables, err := r.Tables(ctx, fabric)
+		tables, err := read(ctx, r, fabric)
 		if tables == nil {
 			return err
 		}
@@ -80,6 +80,17 @@ func poll(r *umad.Reader, fabric *topology.Fabric) error {
 		compare(&round, last, tables)
 		rounds = append(rounds, round)
 	}
+}
+
+// read reads all tables. On a busy machine even the local port may fail to answer in
+// the little time that it is given.
+func read(ctx context.Context, r *umad.Reader, fabric *topology.Fabric) (tables *lft.Tables, err error) {
+	for range 50 {
+		if tables, err = r.Tables(ctx, fabric); tables != nil {
+			break
+		}
+	}
+	return tables, err
 }
 
 // compare notes what has changed, and brings last up to date.
