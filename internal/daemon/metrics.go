@@ -23,7 +23,7 @@ var stationBuckets = []float64{.001, .002, .005, .01, .02, .05, .1, .2, .5, 1, 2
 
 func newMetrics(d *Daemon) *metrics {
 	m := &metrics{registry: prometheus.NewRegistry(), stations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name: "forsd_change_seconds", Help: "Time from the first sign of a new dump to a station of the change.", Buckets: stationBuckets}, []string{"station"})}
+		Name: "forsd_change_seconds", Help: "Time from the first sign of a change, a trap or a new dump, to its stations.", Buckets: stationBuckets}, []string{"station"})}
 	gauge := func(name, help string, f func() float64) {
 		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, f))
 	}
@@ -52,6 +52,12 @@ func newMetrics(d *Daemon) *metrics {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		return truth(d.matched)
+	})
+	gauge("forsd_plugin_connected", "1 while OpenSM's plugin is connected.", func() float64 { return truth(d.pluginLeads()) })
+	gauge("forsd_standby", "1 while another subnet manager is the master.", func() float64 {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		return truth(d.standby)
 	})
 	gauge("forsd_ready", "1 once a verified epoch is in force.", func() float64 {
 		d.mu.Lock()

@@ -47,7 +47,7 @@ const eventsAhead = 256
 // listenPlugin binds the plugin's socket and returns what serves it, nil where it
 // is switched off, or need not work.
 func (d *Daemon) listenPlugin() (func(context.Context) error, error) {
-	if d.cfg.OpenSM.Plugin.Enabled == config.EnabledOff {
+	if d.cfg.OpenSM.Plugin.Enabled == config.EnabledOff || d.remote() {
 		return nil, nil
 	}
 	s, err := plugin.Listen(plugin.Config{Path: d.cfg.OpenSM.Plugin.Socket, Tables: d.tablesAsked,
