@@ -1,8 +1,10 @@
 package figures
 
 import (
+	"fmt"
 	"math"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -100,4 +102,54 @@ func TestPaperStatements(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestGPUDocumentHasTheNumbers compares the tables of docs/gpu.md with the CSVs.
+func TestGPUDocumentHasTheNumbers(t *testing.T) {
+	doc := string(read(t, "../../docs", "gpu.md"))
+	for _, r := range frameReferences {
+		model := frameModels[r.model].name
+		line := fmt.Sprintf("\n| %s %s |", model, strings.TrimPrefix(fmt.Sprintf("%.3f", r.rate), "0"))
+		for _, row := range kept(t, &gpuTable, model) {
+			if rate, err := strconv.ParseFloat(row[1], 64); err != nil {
+				t.Fatal(err)
+			} else if rate == r.rate {
+				line += fmt.Sprintf(" %s |", threeDigits(t, row[4]))
+			}
+		}
+		if !strings.Contains(doc, line+"\n") {
+			t.Errorf("docs/gpu.md has no line %s", line)
+		}
+	}
+	for _, servers := range []int{8, 16, 32, 64, 128} {
+		cells := ""
+		for _, row := range kept(t, &gpuStages, strconv.Itoa(servers*stageGPUs)) {
+			if row[1] != "flat König, 64 KiB" && (row[1] != "padded, from scratch" || servers <= paddedUpTo) {
+				stages, err := strconv.ParseFloat(row[3], 64)
+				if err != nil {
+					t.Fatal(err)
+				}
+				cells += fmt.Sprintf(" %.1f |", stages)
+			}
+		}
+		if want := cells + "\n"; !strings.Contains(doc, want) || !strings.Contains(doc, fmt.Sprintf("\n| %d |", servers)) {
+			t.Errorf("docs/gpu.md has no line for %d servers with%s", servers, cells)
+		}
+	}
+}
+
+// threeDigits prints a number with three digits, and two decimals at most.
+func threeDigits(t *testing.T, text string) string {
+	t.Helper()
+	v, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	switch {
+	case v >= 99.95:
+		return fmt.Sprintf("%.0f", v)
+	case v >= 9.995:
+		return fmt.Sprintf("%.1f", v)
+	}
+	return fmt.Sprintf("%.2f", v)
 }

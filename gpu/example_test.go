@@ -1,0 +1,60 @@
+package gpu_test
+
+import (
+	"fmt"
+
+	"forsd/gpu"
+)
+
+// Two servers of two GPUs; GPU 0 has 1000 bytes for GPU 2. Half of them travel over
+// the other NICs.
+func ExamplePlanner() {
+	traffic, err := gpu.NewTraffic(gpu.Cluster{Servers: 2, GPUs: 2})
+	if err != nil {
+		panic(err)
+	}
+	traffic.Bytes[0*4+2] = 1000
+	var p gpu.Planner
+	plan, err := p.Plan(traffic, gpu.Options{Mode: gpu.Bytes})
+	if err != nil {
+		panic(err)
+	}
+	if err := gpu.Verify(traffic, plan); err != nil {
+		panic(err)
+	}
+	fmt.Println("length", plan.Length, "of at least", plan.Bound)
+	for _, x := range plan.Stages[0].Transfers {
+		fmt.Printf("NIC %d sends NIC %d %d bytes\n", x.From, x.To, x.Bytes)
+	}
+	fmt.Println("rank 0 first moves", plan.Programs()[0].Before.Send)
+	// Output:
+	// length 500 of at least 500
+	// NIC 0 sends NIC 2 500 bytes
+	// NIC 1 sends NIC 3 500 bytes
+	// rank 0 first moves [{0 0 500} {1 500 500}]
+}
+
+// What arrives during a frame is served in the next.
+func ExampleScheduler() {
+	s, err := gpu.NewScheduler(gpu.Cluster{Servers: 3, GPUs: 2}, gpu.Options{})
+	if err != nil {
+		panic(err)
+	}
+	for _, destination := range []gpu.Rank{2, 3, 4} {
+		if err := s.Arrive(0, destination, 1); err != nil {
+			panic(err)
+		}
+	}
+	for range 2 {
+		_, slots, err := s.NextFrame()
+		if err != nil {
+			panic(err)
+		}
+		fmt.Println("a frame of", slots)
+	}
+	fmt.Println("on average", s.Statistics().MeanFrame)
+	// Output:
+	// a frame of 2
+	// a frame of 1
+	// on average 1.5
+}
