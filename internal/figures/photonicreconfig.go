@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"strings"
 
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
@@ -114,12 +113,17 @@ func addReconfig(ctx context.Context, t *chart.Table, gpus, degree int, megabyte
 	return nil
 }
 
-// drawReconfig draws a panel an exchange. Numbers beside the curve of auto are
-// those of reconfigurations where they change.
+// labelledUpTo is up to how many reconfigurations the number stands below the curve:
+// more are too close together.
+const labelledUpTo = 8
+
+// drawReconfig draws a panel an exchange. Numbers below the curve of auto are those
+// of reconfigurations where they change.
 func drawReconfig(c draw.Canvas, t *chart.Table) error {
 	width, height := (c.Max.X-c.Min.X)/2, vg.Length(0)
 	for i, at := range reconfigPanels {
 		panel := chart.Lines{X: fmt.Sprintf("R in µs; %d GPUs, degree %d, %d MB", at.gpus, at.degree, at.megabytes), Y: "completion in ms", LogX: true, LogY: true}
+		low, high := math.Inf(1), 0.0
 		chosen := &chart.Marks{Size: 8, Style: draw.GlyphStyle{Color: chart.Vermilion}}
 		for k, way := range reconfigWays {
 			line := chart.Line{Name: way, Colour: chart.Palette[k], Dots: way == "auto"}
@@ -135,13 +139,15 @@ func drawReconfig(c draw.Canvas, t *chart.Table) error {
 					continue
 				}
 				line.Points = append(line.Points, plotter.XY{X: x, Y: y})
-				if way == "auto" && d != last {
-					chosen.List = append(chosen.List, chart.Mark{X: x, Y: y, Text: "d=" + strings.TrimSpace(d), Offset: vg.Point{Y: -13}})
+				low, high = min(low, y), max(high, y)
+				if n := r.Number("reconfigurations"); way == "auto" && d != last && (last == "" || n <= labelledUpTo) {
+					chosen.List = append(chosen.List, chart.Mark{X: x, Y: y, Text: "d=" + d, Offset: vg.Point{Y: -13}})
 				}
 				last = d
 			}
 			panel.Lines = append(panel.Lines, line)
 		}
+		panel.MinY, panel.MaxY = low/2, high
 		p, keys, err := panel.Plot()
 		if err != nil {
 			return err
