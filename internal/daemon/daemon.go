@@ -98,7 +98,7 @@ type Daemon struct {
 }
 
 // candidate is a verified plan and what it was made for. Where the plan is new,
-// epoch may be it with its table, which is on disk already then.
+// epoch may be it with its table, which is written already then.
 type candidate struct {
 	view     *view
 	schedule *planner.Schedule

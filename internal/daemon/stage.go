@@ -7,8 +7,8 @@ import (
 	"forsd/planner"
 )
 
-// early is a schedule whose table was encoded and brought to disk while it was
-// being verified.
+// early is a schedule whose table was encoded and written while it was being
+// verified.
 type early struct {
 	schedule *planner.Schedule
 	epoch    *epoch // nil where there was no need, or it failed
@@ -23,10 +23,10 @@ func (e early) of(s *planner.Schedule) *epoch {
 	return e.epoch
 }
 
-// stage begins to encode a schedule that is not in force, and to bring its table
-// to disk: the disk works while verification keeps the processor busy. The caller
-// receives what came of it before it does anything else with the store. A failure
-// is nobody's business yet, for publishing tries again.
+// stage begins to encode a schedule that is not in force, and to write its table,
+// beside its verification. The caller receives what came of it before it does
+// anything else with the store. A failure is nobody's business yet, for publishing
+// tries again.
 func (d *Daemon) stage(s *planner.Schedule) <-chan early {
 	done := make(chan early, 1)
 	if d.inForceIs(s) {
@@ -39,7 +39,7 @@ func (d *Daemon) stage(s *planner.Schedule) <-chan early {
 			err = d.store.stage(e)
 		}
 		if err != nil {
-			d.log.Warn("the table could not be brought to disk ahead of verification", zap.Error(err))
+			d.log.Warn("the table could not be written ahead of verification", zap.Error(err))
 			e = nil
 		}
 		done <- early{s, e}
