@@ -102,10 +102,14 @@ func schedule(t *testing.T, f *topology.Fabric, tables *lft.Tables) (*liquid.Rou
 	if os.Getenv("FORS_LONG") == "" {
 		o.Nodes, o.Moves = 1_000_000, 50_000
 	}
-	r, err := liquid.Make(t.Context(), routes.Traffic, o)
+	start := time.Now()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	r, err := liquid.Make(ctx, routes.Traffic, o)
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Logf("found in %v", time.Since(start))
 	if err := liquid.Verify(routes.Traffic, r.Schedule); err != nil {
 		t.Error(err)
 	}
@@ -229,5 +233,25 @@ func TestDamagedFatTree(t *testing.T) {
 				t.Errorf("forsd's plan has %d phases on its own tables, the liquid schedule %d on those of min-hop", plan.Rows.Phases, len(r.Schedule))
 			}
 		})
+	}
+}
+
+// TestLarge schedules the 129,240 transfers of FT(2;20,18) on the tables of OpenSM's
+// min-hop and dfsssp, whole and without a cable, and three.
+func TestLarge(t *testing.T) {
+	needOpenSM(t)
+	if os.Getenv("FORS_LONG") == "" {
+		t.Skip("it takes a minute and more: FORS_LONG=1 runs it")
+	}
+	for _, lost := range []int{0, 1, 3} {
+		fabric := fabgen.Generate(fabgen.Spec{Spines: 20, Leaves: 18})
+		for i := range lost {
+			fabric.Disconnect(topology.PortRef{Node: fabric.Find(fabgen.LeafGUID), Port: uint8(21 + i)})
+		}
+		for _, engine := range []string{"minhop", "dfsssp"} {
+			f, tables := programmed(t, fabric, engine)
+			routes, r, shift := schedule(t, f, tables)
+			t.Log(row(fmt.Sprintf("FT(2;20,18), %d dead", lost), engine, routes, r, shift))
+		}
 	}
 }
