@@ -95,7 +95,10 @@ func pack(weights []float64, s int, δ float64) *plan {
 	low, high := (sum(weights)+δ*float64(max(s, len(weights))))/float64(s), best.makespan()
 	for range 24 {
 		t := (low + high) / 2
-		p := fit(weights, order, s, δ, t)
+		p := fit(weights, order, s, δ, t, false)
+		if p == nil {
+			p = fit(weights, order, s, δ, t, true)
+		}
 		if p == nil {
 			low = t
 			continue
@@ -109,15 +112,15 @@ func pack(weights []float64, s int, δ float64) *plan {
 }
 
 // fit tries to find room for the permutations within makespan t: each, longest
-// first, goes whole where it leaves least room, and what has no room whole is
-// split over the emptiest switches at the end.
-func fit(weights []float64, order []int, s int, δ, t float64) *plan {
+// first, goes whole where it leaves least room or, to spread them, most; and what
+// has no room whole is split over the emptiest switches at the end.
+func fit(weights []float64, order []int, s int, δ, t float64, spread bool) *plan {
 	p := newPlan(s, δ)
 	var split []int
 	for _, i := range order {
 		h := -1
 		for g, load := range p.load {
-			if load+δ+weights[i] <= t && (h < 0 || load > p.load[h]) {
+			if load+δ+weights[i] <= t && (h < 0 || load != p.load[h] && load < p.load[h] == spread) {
 				h = g
 			}
 		}
