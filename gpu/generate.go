@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"sort"
 )
 
 // Pattern is a kind of generated traffic.
@@ -141,20 +142,12 @@ func (t *Traffic) moe(mean int64, skew float64, rng *rand.Rand) {
 
 // pick is the first place of a ladder of sums that is not below v.
 func pick(ladder []float64, v float64) int {
-	low, high := 0, len(ladder)-1
-	for low < high {
-		if middle := (low + high) / 2; ladder[middle] < v {
-			low = middle + 1
-		} else {
-			high = middle
-		}
-	}
-	return low
+	return min(sort.SearchFloat64s(ladder, v), len(ladder)-1)
 }
 
 // FromRouting makes traffic of the tokens that GPUs route to experts, [GPU][expert],
-// as routers count them. Experts are placed in blocks: with as many times as many
-// experts as GPUs, GPU 0 has the first ones. A token has so many bytes; the traffic
+// as routers count them. Experts are placed in blocks: with twice as many
+// experts as GPUs, GPU 0 has the first two. A token has so many bytes; the traffic
 // of the way back is the transpose.
 func FromRouting(c Cluster, experts int, counts []float64, tokenBytes int64) (*Traffic, error) {
 	t, err := NewTraffic(c)
