@@ -14,6 +14,7 @@ import (
 	"forsd/api"
 	"forsd/controller"
 	"forsd/internal/config"
+	"forsd/opensm/plugin"
 )
 
 // This file is for two managers with a forsd each. The one beside the master leads;
@@ -91,25 +92,16 @@ func (d *Daemon) follow(ctx context.Context) error {
 	defer d.peer.client.Close()
 	have := ""
 	for ctx.Err() == nil {
-		turn, cancel := context.WithCancel(ctx)
 		role := d.peer.role.next()
-		go func() {
-			select {
-			case <-role:
-				cancel()
-			case <-turn.Done():
-			}
-		}()
+		turn, cancel := until(ctx, role)
 		leads := !d.standsBy()
 		r, err := d.peer.ask(turn, have, leads, followWait)
 		if err == nil {
-			have = r.Tag
-			if !leads && r.Leads && r.Whole {
-				err = d.mirrored(turn, r)
-			}
+			err = d.heed(turn, leads, r)
 		}
 		changed := turn.Err() != nil
 		cancel()
+		have = r.Tag
 		if changed || err != nil {
 			have = ""
 		}
@@ -129,6 +121,33 @@ func (d *Daemon) follow(ctx context.Context) error {
 	return nil
 }
 
+// until is a context that ends with an event as well.
+func until(ctx context.Context, event <-chan struct{}) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		select {
+		case <-event:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
+}
+
+// heed does what the peer's answer calls for. leads tells whether this daemon led
+// when it asked.
+func (d *Daemon) heed(ctx context.Context, leads bool, r *replica) error {
+	switch {
+	case leads:
+		return d.calm(ctx, func() { d.yield(r) })
+	case !r.Leads:
+		return d.calm(ctx, d.regain)
+	case r.Whole:
+		return d.mirrored(ctx, r)
+	}
+	return nil
+}
+
 // mirrored has the loop take over the peer's state, unless this daemon leads by
 // then.
 func (d *Daemon) mirrored(ctx context.Context, r *replica) error {
@@ -139,6 +158,25 @@ func (d *Daemon) mirrored(ctx context.Context, r *replica) error {
 		}
 	})
 	return errors.Join(cerr, err)
+}
+
+// yield has this daemon follow where the peer has given higher numbers: it took over
+// while this one's manager hung, or could not be reached, and this one's plans are
+// the older ones. See regain for what follows. It runs while no action is under way.
+func (d *Daemon) yield(r *replica) {
+	if d.core.Standby() || r.Last <= d.store.last {
+		return
+	}
+	d.log.Warn("the other forsd has led meanwhile", zap.String("peer", d.peer.address), zap.Uint64("its_last", r.Last), zap.Uint64("last", d.store.last))
+	d.lost(d.life)
+}
+
+// regain has this daemon lead again that yielded and whose manager is the master
+// still, when the peer leads no more. It runs while no action is under way.
+func (d *Daemon) regain() {
+	if d.link.connected && d.link.state == plugin.Master {
+		d.gained(d.life)
+	}
 }
 
 // judgePeer warns of a peer that cannot be followed, or that leads as well.

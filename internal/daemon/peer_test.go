@@ -17,6 +17,7 @@ import (
 	"forsd/api"
 	"forsd/controller"
 	"forsd/internal/config"
+	"forsd/opensm/plugin"
 	"forsd/topology"
 	"forsd/verify"
 )
@@ -132,7 +133,7 @@ func TestFollow(t *testing.T) {
 	ok(t, err)
 	for state := controller.Sweeping; state != controller.Idle; {
 		if state == controller.Sweeping {
-			w.leader.snapshots <- dump(lacking(f, 4, 1, 2))
+			ok(t, w.leader.call(t.Context(), func() { w.leader.dumpSeen(t.Context(), dump(lacking(f, 4, 1, 2))) }))
 		}
 		ok(t, w.leader.calm(t.Context(), func() { state = w.leader.core.State() }))
 	}
@@ -246,6 +247,48 @@ func TestTakeOverInDoubt(t *testing.T) {
 	w.same(t)
 	if err := w.leader.mirror(t.Context(), &replica{Last: 1}); err == nil {
 		t.Error("a peer whose numbers are behind is followed")
+	}
+}
+
+// TestYield has a leader learn that the other one led meanwhile: it follows it, and
+// leads again, with what that has done, when that leads no more and its own manager
+// is still the master.
+func TestYield(t *testing.T) {
+	f := fabric(4, 4)
+	w := newTwins(t, f)
+	w.sync(t, "")
+	w.takeOver(t, f) // the leader does not notice
+	_, err := jobsBackend{w.follower}.CreateJob(t.Context(), api.JobRequest{Hosts: names(0, 2)})
+	ok(t, err)
+	behind := w.leader
+	back := httptest.NewServer(answer(w.follower.showReplica))
+	defer back.Close()
+	behind.peer, err = newPeer(config.Peer{Address: back.URL, Timeout: time.Second})
+	ok(t, err)
+	heed := func(leads bool) {
+		t.Helper()
+		r, err := behind.peer.ask(t.Context(), "", leads, 0)
+		ok(t, err, behind.heed(t.Context(), leads, r), behind.calm(t.Context(), func() {}))
+	}
+	heed(true)
+	if !behind.standsBy() {
+		t.Fatal("it goes on with numbers that have been given")
+	}
+	heed(false)
+	w.same(t)
+	ok(t, w.follower.call(t.Context(), func() { w.follower.lost(w.follower.life) }))
+	if heed(false); !behind.standsBy() {
+		t.Error("it leads, and its manager is not the master")
+	}
+	ok(t, behind.call(t.Context(), func() { behind.setLink(link{connected: true, state: plugin.Master}) }))
+	heed(false)
+	for behind.standsBy() {
+		ok(t, behind.calm(t.Context(), func() {}))
+	}
+	w.same(t)
+	heed(true)
+	if behind.standsBy() {
+		t.Error("it yields to its equal")
 	}
 }
 
