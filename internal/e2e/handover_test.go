@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 	"testing"
 	"time"
 
@@ -289,6 +290,31 @@ func TestHostLost(t *testing.T) {
 	x.follows(y)
 	x.ok(x.SM.Restart(x.ctx))
 	if now := x.leads(nil); now.Epoch != st.Epoch {
+		t.Errorf("epoch %d was in force, and after the handover %d is", st.Epoch, now.Epoch)
+	}
+	x.unmoved(healthy, x.check(), load.lane())
+	y.follows(x)
+}
+
+// TestManagerHangs stops the master without ending it: the other one takes over, and
+// when the first goes on and takes the mastership back, its forsd does not go on from
+// where it was, but from where the other one is.
+func TestManagerHangs(t *testing.T) {
+	x, y, healthy := pair(t, Options{Fabric: fabgen.Generate(fabgen.Spec{Spines: 4, Leaves: 4}), LMC: 2})
+	x.ok(x.SM.Signal(syscall.SIGSTOP))
+	y.leads(nil)
+	load := &cables{test: y, tree: healthy.Tree}
+	st := y.settled(load.next())
+	y.unmoved(healthy, y.check(), load.lane())
+	x.follows(y)
+
+	x.ok(x.SM.Signal(syscall.SIGCONT))
+	x.until("it leads", func(s *api.Status) bool {
+		x.ok(x.SM.Signal(syscall.SIGHUP)) // it looks for other managers now and then only
+		return !s.OpenSM.Standby
+	})
+	leaf, lane := load.at(load.n - 1)
+	if now := x.settled(Cable(leaf, lane, "missing")); now.Epoch < st.Epoch {
 		t.Errorf("epoch %d was in force, and after the handover %d is", st.Epoch, now.Epoch)
 	}
 	x.unmoved(healthy, x.check(), load.lane())
