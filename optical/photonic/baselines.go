@@ -49,7 +49,10 @@ func Baselines(ctx context.Context, in *Instance) ([]Baseline, error) {
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, Baseline{"bvn", matchings}, Baseline{"mixnet", largest})
+		list = append(list, Baseline{"bvn", matchings})
+		if largest != nil {
+			list = append(list, Baseline{"mixnet", largest})
+		}
 	}
 	for _, b := range list {
 		if _, err := Replay(in, b.Plan); err != nil {
@@ -122,13 +125,14 @@ func (p *Plan) send(in *Instance, rows [][]int32, of []int) {
 			}
 		}
 	}
-	hops, span := pack(in, int32(len(p.Topologies)), switches, legs)
+	hops, span := pack(in, len(p.Topologies), switches, legs)
 	p.Topologies, p.Hops, p.Spans = append(p.Topologies, t), append(p.Hops, hops...), append(p.Spans, span)
 }
 
 // planLargest is one topology that gives links to the largest messages first, as
 // MixNet does. The first switch is kept to one cycle through all GPUs, so that
-// all can be reached; the others go to what has no link yet.
+// all can be reached; the others go to what has no link yet. It is nil where the plan
+// would have too many moves.
 func planLargest(in *Instance) (*Plan, error) {
 	n, k := in.GPUs, in.Degree
 	order := make([]int, 0, n*(n-1))
@@ -152,7 +156,7 @@ func planLargest(in *Instance) (*Plan, error) {
 		return nil, err
 	}
 	p, err := m.plan(in, Greedy)
-	if err != nil {
+	if err != nil || p == nil {
 		return nil, err
 	}
 	p.Family = "largest"

@@ -179,7 +179,7 @@ func (c *cayleys) plan(d int) (*Plan, error) {
 			weight[x] = int64(c.routes[d-1].rest[0][x])
 		}
 		label := place(c.in, y.group, weight, (*placing).wayDelta)
-		if p := c.carriedOut(d, spreadLegs(c.in, y.group, y.sets, label), label); p.Cost < best.Cost {
+		if p := c.carriedOut(d, spreadLegs(c.in, y.group, y.sets, label), label); p != nil && (best == nil || p.Cost < best.Cost) {
 			best = p
 		}
 	}

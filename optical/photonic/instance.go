@@ -67,7 +67,10 @@ const (
 	// MaxDegree is the most switches.
 	MaxDegree = 16
 	// MaxChunks is the most chunks of all messages together where they have many sizes.
-	MaxChunks = 1 << 20
+	MaxChunks = 1 << 18
+	// maxMoves is the most moves of single chunks over a link in a plan. Plans that
+	// would have more keep to rounds, or are left out.
+	maxMoves = 12 << 20
 	// maxReconfig is the longest reconfiguration: ten minutes.
 	maxReconfig = 600 * 1_000_000 * Microsecond
 	// maxTime is the longest time of a message to all others, one after another: an

@@ -81,7 +81,7 @@ func climbAll(ctx context.Context, in *Instance, o Options) (*Plan, error) {
 		if err != nil {
 			return nil, err
 		}
-		if d := o.Reconfigurations; (d == 0 || len(p.Topologies) == d) && (best == nil || p.Cost < best.Cost) {
+		if d := o.Reconfigurations; p != nil && (d == 0 || len(p.Topologies) == d) && (best == nil || p.Cost < best.Cost) {
 			best = p
 		}
 	}
@@ -199,7 +199,7 @@ func explore(ctx context.Context, in *Instance, l ladder, o Options, limit *limi
 		return nil, nil
 	}
 	p, err := l.plan(best)
-	if err != nil {
+	if err != nil || p == nil {
 		return nil, err
 	}
 	return p.finish(in), nil

@@ -13,7 +13,7 @@ type leg struct {
 // that of the busiest link.
 type packer struct {
 	in       *Instance
-	topology int32
+	topology int16
 	switches []uint16 // [link]
 	legs     []leg
 	hops     []Hop
@@ -63,9 +63,9 @@ func (e event) before(f event) bool {
 
 // pack returns the hops of some legs on a topology in the order of their starts,
 // and the time they take. switches are those of the links.
-func pack(in *Instance, topology int32, switches []uint16, legs []leg) ([]Hop, Time) {
+func pack(in *Instance, topology int, switches []uint16, legs []leg) ([]Hop, Time) {
 	links := in.GPUs * in.Degree
-	p := &packer{in: in, topology: topology, switches: switches, legs: legs, free: make([]Time, links), queue: make([]queue[waiting], links)}
+	p := &packer{in: in, topology: int16(topology), switches: switches, legs: legs, free: make([]Time, links), queue: make([]queue[waiting], links)}
 	for i := range legs {
 		l := &legs[i]
 		to := l.to
@@ -117,7 +117,7 @@ func (p *packer) send(link int32, now Time) {
 	leg := &p.legs[w.leg]
 	done := now + p.chunkTime(leg.flow, w.chunk)
 	p.free[link] = done
-	p.hops = append(p.hops, Hop{Start: now, Topology: p.topology, Flow: leg.flow, Chunk: w.chunk, Switch: int32(p.switches[link])})
+	p.hops = append(p.hops, Hop{Start: now, Topology: p.topology, Flow: leg.flow, Chunk: w.chunk, Switch: int16(p.switches[link])})
 	p.events.push(event{done, -1, 0, link})
 	p.events.push(event{done, w.leg, w.chunk, int32(len(leg.links)) - w.left + 1})
 }
@@ -140,17 +140,35 @@ func (m *mesh) legs() [][]leg {
 	return legs
 }
 
-// plan makes a plan without rounds of a mesh.
+// tooMany tells that a plan would have more moves of single chunks than maxMoves.
+func tooMany(in *Instance, legs [][]leg) bool {
+	moves := int64(0)
+	for _, of := range legs {
+		for _, l := range of {
+			chunks := int64(l.to - l.from)
+			if l.to == 0 {
+				chunks = in.Link.Chunks(in.size(int(l.flow)/in.GPUs, int(l.flow)%in.GPUs))
+			}
+			moves += chunks * int64(len(l.links))
+		}
+	}
+	return moves > maxMoves
+}
+
+// plan makes a plan without rounds of a mesh, nil where it would have too many moves.
 func (m *mesh) plan(in *Instance, method Method) (*Plan, error) {
 	p := &Plan{GPUs: m.n, Degree: m.k, Method: method, Family: "kautz"}
 	legs := m.legs()
+	if tooMany(in, legs) {
+		return nil, nil
+	}
 	for i, next := range m.next {
 		rows, switches, err := permutations(m.n, m.k, next)
 		if err != nil {
 			return nil, err
 		}
 		p.Topologies = append(p.Topologies, Topology{Next: rows})
-		hops, span := pack(in, int32(i), switches, legs[i])
+		hops, span := pack(in, i, switches, legs[i])
 		p.Hops, p.Spans = append(p.Hops, hops...), append(p.Spans, span)
 	}
 	return p, nil

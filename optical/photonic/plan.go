@@ -41,10 +41,10 @@ type Round struct {
 // Hop is a chunk on its way over one link, of a plan without rounds.
 type Hop struct {
 	Start    Time  `json:"start_us"` // since the reconfiguration before
-	Topology int32 `json:"topology"` // the number of the topology
 	Flow     int32 `json:"flow"`     // source·n + destination
 	Chunk    int32 `json:"chunk"`    // of the message, from 0
-	Switch   int32 `json:"switch"`   // over which the chunk leaves the GPU where it is
+	Topology int16 `json:"topology"` // the number of the topology
+	Switch   int16 `json:"switch"`   // over which the chunk leaves the GPU where it is
 }
 
 // Plan is an exchange planned. It has Rounds or Hops, not both.

@@ -79,15 +79,19 @@ func busiest(in *Instance, legs [][]leg) Time {
 	return sum
 }
 
-// pack makes a plan of single chunks of the topologies of a plan of rounds.
+// pack makes a plan of single chunks of the topologies of a plan of rounds, nil where
+// it would have too many moves.
 func (p *Plan) pack(in *Instance, ways [][]leg) *Plan {
+	if tooMany(in, ways) {
+		return nil
+	}
 	out := &Plan{GPUs: p.GPUs, Degree: p.Degree, Method: p.Method, Family: p.Family, Topologies: p.Topologies, Label: p.Label}
 	switches := make([]uint16, p.GPUs*p.Degree)
 	for link := range switches {
 		switches[link] = uint16(link % p.Degree)
 	}
 	for i, legs := range ways {
-		hops, span := pack(in, int32(i), switches, legs)
+		hops, span := pack(in, i, switches, legs)
 		out.Hops, out.Spans = append(out.Hops, hops...), append(out.Spans, span)
 	}
 	return out.finish(in)
@@ -175,7 +179,13 @@ func exploreSizes(ctx context.Context, in *Instance, l ladder, o Options, limit 
 		if err != nil {
 			return nil, err
 		}
+		if p == nil {
+			continue
+		}
 		for _, p := range variants(in, p.finish(in), o) {
+			if p == nil {
+				continue
+			}
 			if best == nil || p.Cost < best.Cost {
 				best = p
 			}
@@ -184,7 +194,8 @@ func exploreSizes(ctx context.Context, in *Instance, l ladder, o Options, limit 
 	return best, nil
 }
 
-// variants are the ways to carry out a plan of rounds, in full.
+// variants are the ways to carry out a plan of rounds, in full; nil are those that
+// would have too many moves.
 func variants(in *Instance, p *Plan, o Options) []*Plan {
 	if p.Hops != nil {
 		return []*Plan{p}
@@ -220,6 +231,8 @@ func (p *Plan) carriedOut(in *Instance, o Options) *Plan {
 		panic(err) // it was made here
 	}
 	out := p.pack(in, spreadLegs(in, cyclic(p.GPUs), sets, label))
-	out.Method = Carry
+	if out != nil {
+		out.Method = Carry
+	}
 	return out
 }
