@@ -21,7 +21,7 @@ of some optical circuit switches, and nothing else. They choose how often to
 reconfigure the switches during an exchange, and to what, so that short paths pay for
 the time that this takes.`,
 	}
-	cmd.AddCommand(photonicPlanCommand(), photonicReplayCommand(), photonicPlotCommand())
+	cmd.AddCommand(photonicPlanCommand(), photonicSumsCommand(), photonicReplayCommand(), photonicPlotCommand())
 	return cmd
 }
 
