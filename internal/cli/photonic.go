@@ -92,9 +92,12 @@ messages have short ways, unless --relabel=false.`,
 // read makes the instance of the flags.
 func (f *photonicFlags) read(cmd *cobra.Command) error {
 	f.Method, f.Relabel, f.AlphaUS = photonic.Method(f.method), &f.relabel, &f.alpha
-	for name, v := range map[string]float64{"message-mb": f.MessageMB, "chunk-mb": f.ChunkMB, "gbps": f.Gbps, "zipf-factor": f.ZipfFactor, "degree": float64(f.Degree)} {
-		if v == 0 {
-			return fmt.Errorf("--%s 0: want more", name)
+	for _, v := range []struct {
+		name  string
+		value float64
+	}{{"degree", float64(f.Degree)}, {"message-mb", f.MessageMB}, {"chunk-mb", f.ChunkMB}, {"gbps", f.Gbps}, {"zipf-factor", f.ZipfFactor}} {
+		if v.value == 0 {
+			return fmt.Errorf("--%s 0: want more", v.name)
 		}
 	}
 	side, entries := 0, []float64(nil)
