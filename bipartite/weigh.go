@@ -21,6 +21,8 @@ type Weigher struct {
 	gain    []int64 // [edge] weight, with what coverage adds
 	free    []int32 // left vertices still to be matched
 
+	start, edges, origin []int32 // the graph of Cover, and the caller's places of its edges
+
 	round    int32
 	seen     []int32 // [right] the round that reached it last
 	distance []int64 // [right] from the root, in reduced weight
@@ -54,35 +56,40 @@ func (w *Weigher) Match(right int, start, edges []int32, weight []int64) (pick [
 		return nil, err
 	}
 	copy(grow(&w.gain, len(weight)), weight)
+	clear(grow(&w.price, right))
 	return w.match(right, start, edges), nil
 }
 
 // Cover is Match among the matchings that cover what c asks for. It fails where
 // there is none, and where a weight exceeds 2^58 by the square of the number of
-// left vertices.
+// left vertices. It begins with the prices of the call before where these are of
+// use, and which of several heaviest matchings it finds may depend on them.
 func (w *Weigher) Cover(right int, start, edges []int32, weight []int64, c Coverage) (pick []int32, err error) {
 	most, err := heaviest(start, weight, 4*int64(len(start)))
 	if err != nil {
 		return nil, err
 	}
 	// A vertex covered outweighs all else.
-	bonus := most*int64(len(start)) + 1
-	gain := grow(&w.gain, len(weight))
-	for u := range max(0, len(start)-1) {
-		for e := start[u]; e < start[u+1]; e++ {
-			gain[e] = weight[e]
-			if !c.Edges[e] {
-				continue
-			}
-			if c.Left[u] {
-				gain[e] += bonus
-			}
-			if c.Right[edges[e]] {
-				gain[e] += bonus
-			}
+	w.restrict(start, edges, weight, most*int64(len(start))+1, c)
+	fresh := len(w.price) != right
+	for v := range grow(&w.price, right) {
+		if fresh || !c.Right[v] {
+			w.price[v] = 0
 		}
 	}
-	pick = w.match(right, start, edges)
+	pick = w.match(right, w.start, w.edges)
+	for v, u := range w.ofRight {
+		if u < 0 && w.price[v] > 0 { // a price of before: the proof does not hold
+			clear(w.price)
+			pick = w.match(right, w.start, w.edges)
+			break
+		}
+	}
+	for u, e := range pick {
+		if e >= 0 {
+			pick[u] = w.origin[e]
+		}
+	}
 	for u, must := range c.Left {
 		if must && (pick[u] < 0 || !c.Edges[pick[u]]) {
 			return nil, fmt.Errorf("match %d by %d vertices: no matching covers left vertex %d and the others", len(start)-1, right, u)
@@ -94,6 +101,34 @@ func (w *Weigher) Cover(right int, start, edges []int32, weight []int64, c Cover
 		}
 	}
 	return pick, nil
+}
+
+// restrict makes the graph that Cover matches, without the edges that would leave
+// one of their ends uncovered.
+func (w *Weigher) restrict(start, edges []int32, weight []int64, bonus int64, c Coverage) {
+	w.start = append(grow(&w.start, len(start)+1)[:0], 0)
+	w.edges, w.origin, w.gain = grow(&w.edges, len(edges))[:0], grow(&w.origin, len(edges))[:0], grow(&w.gain, len(edges))[:0]
+	for u := range max(0, len(start)-1) {
+		for e := start[u]; e < start[u+1]; e++ {
+			gain, left, right := weight[e], c.Left[u], c.Right[edges[e]]
+			if !c.Edges[e] {
+				if left || right {
+					continue
+				}
+			} else {
+				if left {
+					gain += bonus
+				}
+				if right {
+					gain += bonus
+				}
+			}
+			if gain > 0 {
+				w.edges, w.origin, w.gain = append(w.edges, edges[e]), append(w.origin, e), append(w.gain, gain)
+			}
+		}
+		w.start = append(w.start, int32(len(w.edges)))
+	}
 }
 
 // heaviest returns the largest weight, if sums over a path of so many times it
@@ -110,7 +145,8 @@ func heaviest(start []int32, weight []int64, times int64) (int64, error) {
 	return most, nil
 }
 
-// match finds a matching of largest gain.
+// match finds a matching of largest gain, if in the end every right vertex with a
+// price has a partner.
 func (w *Weigher) match(right int, start, edges []int32) []int32 {
 	n := max(0, len(start)-1)
 	for u := range grow(&w.pick, n) {
@@ -120,7 +156,6 @@ func (w *Weigher) match(right int, start, edges []int32) []int32 {
 		w.ofRight[v] = -1
 	}
 	grow(&w.value, n)
-	clear(grow(&w.price, right))
 	grow(&w.distance, right)
 	grow(&w.from, right)
 	grow(&w.by, right)

@@ -137,6 +137,9 @@ func (c *counter) possible(t float64) bool {
 		}
 		fewest = max(fewest, count)
 	}
+	if c.width+float64(max(fewest, 2*c.degree))*c.δ <= all {
+		return true // every entry split
+	}
 	for C := fewest; ; C++ {
 		if c.width+float64(C)*c.δ > all {
 			return false
