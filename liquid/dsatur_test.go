@@ -71,7 +71,7 @@ func TestDsaturIsThePapers(t *testing.T) {
 
 // TestSpeeds schedules traffics whose links have different speeds.
 func TestSpeeds(t *testing.T) {
-	best := 0
+	best, all := 0, 0
 	rapid.Check(t, func(rt *rapid.T) {
 		traffic := randomTraffic(rt, 30)
 		rates := make([]float64, traffic.Links())
@@ -115,13 +115,16 @@ func TestSpeeds(t *testing.T) {
 			if r.Liquid != (near(time, bound) && len(r.Schedule) == traffic.Duration()) {
 				rt.Errorf("%s: liquid %v with time %v of %v and %d steps of %d", method, r.Liquid, time, bound, len(r.Schedule), traffic.Duration())
 			}
-			if method == MethodAuto && r.Liquid {
-				best++
+			if method == MethodAuto {
+				all++
+				if r.Liquid {
+					best++
+				}
 			}
 		}
 	})
-	if best < 50 {
-		t.Errorf("only %d schedules reach the bound", best)
+	if 2*best < all {
+		t.Errorf("only %d of %d schedules reach the bound", best, all)
 	}
 }
 
