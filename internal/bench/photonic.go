@@ -24,6 +24,8 @@ var photonicRows = []struct {
 	{64, 2, "uniform", photonic.Auto, 1000, 1000},
 	{64, 1, "zipf", photonic.Paper, 1000, 0},
 	{64, 1, "zipf", photonic.Auto, 1000, 0},
+	{256, 2, "uniform", photonic.Paper, 10_000, 0},
+	{256, 2, "uniform", photonic.Auto, 10_000, 0},
 	{512, 1, "uniform", photonic.Paper, 10_000, 0},
 	{512, 1, "uniform", photonic.Auto, 10_000, 0},
 	{4096, 1, "uniform", photonic.Paper, 10_000, 10_000},

@@ -11,6 +11,13 @@ const (
 	cayleyTries  = 512 // sets that are tried for a topology
 	cayleyGroups = 6   // groups that are kept after the first topology
 	cayleyMost   = 12  // topologies; beyond, circulants do as well
+
+	// Of more than MaxVaried GPUs, up to maxCayley, the first groups are tried, and
+	// fewer sets, and whole messages are sent.
+	maxCayley  = 512
+	wideGroups = 16
+	wideTries  = 64
+	wideMost   = 4 // topologies
 )
 
 // cayley is a sequence of topologies on one group.
@@ -44,7 +51,11 @@ func (c *cayleys) next() (bool, error) {
 		return false, nil
 	}
 	if d == 1 {
-		for _, g := range metacyclics(c.in.GPUs) {
+		groups := metacyclics(c.in.GPUs)
+		if c.wide() {
+			groups = groups[:min(len(groups), wideGroups)]
+		}
+		for _, g := range groups {
 			c.race = append(c.race, &cayley{group: g, hops: none(g.n)})
 		}
 	}
@@ -68,6 +79,9 @@ func (c *cayleys) next() (bool, error) {
 	return true, nil
 }
 
+// wide tells that there are more GPUs than for which all is tried.
+func (c *cayleys) wide() bool { return c.in.GPUs > MaxVaried }
+
 // extend adds the topology that lowers the sum of hops most: the best of some sets,
 // changed element by element as long as that helps.
 func (c *cayleys) extend(y *cayley) {
@@ -75,8 +89,12 @@ func (c *cayleys) extend(y *cayley) {
 	best := make([]int32, k)
 	y.total = far * n
 	set := make([]int32, k)
+	tries := cayleyTries
+	if c.wide() {
+		tries = wideTries
+	}
 	all := k == 2 && (n-1)*(n-2)/2 <= 4*cayleyTries
-	for a, b, try := int32(1), int32(2), 0; all && int(a) < n-1 || !all && try < cayleyTries; try++ {
+	for a, b, try := int32(1), int32(2), 0; all && int(a) < n-1 || !all && try < tries; try++ {
 		if all {
 			set[0], set[1] = a, b
 			if b++; int(b) == n {
@@ -143,6 +161,10 @@ func (c *cayleys) sum() int { return c.routes[len(c.routes)-1].longest() }
 func (c *cayleys) legs(d int) [][]leg {
 	y, k := c.best[d-1], c.in.Degree
 	out := make([][]leg, d)
+	whole := int32(0)
+	if c.wide() {
+		whole = Whole
+	}
 	for _, p := range c.routes[d-1].parts {
 		for src := range int32(y.group.n) {
 			flow := src*int32(y.group.n) + y.group.mul(src, p.class)
@@ -154,7 +176,7 @@ func (c *cayleys) legs(d int) [][]leg {
 			for _, h := range p.way {
 				t, sw := h.link/int32(k), h.link%int32(k)
 				if t != last {
-					out[t] = append(out[t], leg{flow: flow})
+					out[t] = append(out[t], leg{flow: flow, to: whole})
 					last = t
 				}
 				l := &out[t][len(out[t])-1]

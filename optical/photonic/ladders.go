@@ -270,11 +270,17 @@ func ladders(in *Instance, o Options) []ladder {
 		return list
 	}
 	if explicit {
-		most := 1 // without waiting
-		if o.Method != Greedy {
-			most = cayleyMost
+		list = append(list, &meshes{in: in, method: Greedy})
+	}
+	if explicit || k > 1 && n > MaxVaried && n <= maxCayley && int64(n*n)*in.Link.Chunks(in.Message) <= maxReplayed {
+		most := cayleyMost
+		switch {
+		case o.Method == Greedy:
+			most = 1 // without waiting
+		case n > MaxVaried:
+			most = wideMost
 		}
-		list = append(list, &meshes{in: in, method: Greedy}, newCayleys(in, o.Relabel, most))
+		list = append(list, newCayleys(in, o.Relabel, most))
 	}
 	if k == 1 {
 		list = append(list, newGreedyCycles(n))

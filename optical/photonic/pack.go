@@ -3,7 +3,7 @@ package photonic
 // leg is the part of a flow's way on one topology.
 type leg struct {
 	flow     int32
-	from, to int32   // its chunks from–to−1; both 0 for all
+	from, to int32   // its chunks from–to−1; both 0 for all, to = Whole for all at once
 	links    []int32 // GPU·k + switch
 }
 
@@ -68,6 +68,10 @@ func pack(in *Instance, topology int, switches []uint16, legs []leg) ([]Hop, Tim
 	p := &packer{in: in, topology: int16(topology), switches: switches, legs: legs, free: make([]Time, links), queue: make([]queue[waiting], links)}
 	for i := range legs {
 		l := &legs[i]
+		if l.to == Whole {
+			p.arrive(int32(i), Whole, 0)
+			continue
+		}
 		to := l.to
 		if to == 0 {
 			to = int32(in.Link.Chunks(in.size(int(l.flow)/in.GPUs, int(l.flow)%in.GPUs)))
@@ -125,7 +129,11 @@ func (p *packer) send(link int32, now Time) {
 // chunkTime is the time of a chunk of a flow: all are full but the last.
 func (p *packer) chunkTime(flow, chunk int32) Time {
 	n := int32(p.in.GPUs)
-	bytes := p.in.size(int(flow/n), int(flow%n)) - int64(chunk)*p.in.Link.Chunk
+	size := p.in.size(int(flow/n), int(flow%n))
+	if chunk == Whole {
+		return p.in.Link.Time(size)
+	}
+	bytes := size - int64(chunk)*p.in.Link.Chunk
 	return p.in.Link.ChunkTime(min(bytes, p.in.Link.Chunk))
 }
 
@@ -145,8 +153,10 @@ func tooMany(in *Instance, legs [][]leg) bool {
 	moves := int64(0)
 	for _, of := range legs {
 		for _, l := range of {
-			chunks := int64(l.to - l.from)
-			if l.to == 0 {
+			chunks := int64(1)
+			if l.to > 0 {
+				chunks = int64(l.to - l.from)
+			} else if l.to == 0 {
 				chunks = in.Link.Chunks(in.size(int(l.flow)/in.GPUs, int(l.flow)%in.GPUs))
 			}
 			moves += chunks * int64(len(l.links))

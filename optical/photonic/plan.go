@@ -11,6 +11,9 @@ const (
 	Auto   Method = "auto"
 )
 
+// Whole stands in Hop.Chunk for all chunks of a message, one after another.
+const Whole = -1
+
 // Wait stands in Path.Switches for a hop in which nothing moves.
 const Wait = -1
 
@@ -38,11 +41,12 @@ type Round struct {
 	Paths    []Path `json:"paths"`
 }
 
-// Hop is a chunk on its way over one link, of a plan without rounds.
+// Hop is a chunk, or a whole message, on its way over one link, of a plan without
+// rounds.
 type Hop struct {
 	Start    Time  `json:"start_us"` // since the reconfiguration before
 	Flow     int32 `json:"flow"`     // source·n + destination
-	Chunk    int32 `json:"chunk"`    // of the message, from 0
+	Chunk    int32 `json:"chunk"`    // of the message, from 0, or Whole
 	Topology int16 `json:"topology"` // the number of the topology
 	Switch   int16 `json:"switch"`   // over which the chunk leaves the GPU where it is
 }

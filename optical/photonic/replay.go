@@ -126,6 +126,9 @@ func labels(n int, label []int32) ([]int32, error) {
 	return label, nil
 }
 
+// maxReplayed is the most chunks whose places are kept.
+const maxReplayed = 1 << 23
+
 // replayHops replays a plan whose chunks move one by one.
 func replayHops(in *Instance, p *Plan) (*Replayed, error) {
 	label, err := labels(in.GPUs, p.Label)
@@ -136,8 +139,8 @@ func replayHops(in *Instance, p *Plan) (*Replayed, error) {
 	for flow := range in.GPUs * in.GPUs {
 		chunks += in.Link.Chunks(in.size(flow/in.GPUs, flow%in.GPUs))
 	}
-	if chunks > 2*MaxChunks {
-		return nil, fmt.Errorf("%d chunks in all: want at most %d", chunks, 2*MaxChunks)
+	if chunks > maxReplayed {
+		return nil, fmt.Errorf("%d chunks in all: want at most %d", chunks, maxReplayed)
 	}
 	if len(p.Spans) != len(p.Topologies) {
 		return nil, fmt.Errorf("the plan has %d topologies and the spans of %d", len(p.Topologies), len(p.Spans))
@@ -215,29 +218,41 @@ func (w *walk) move(h *Hop) error {
 		return fmt.Errorf("there is no flow %d or no switch %d", h.Flow, h.Switch)
 	}
 	src, dst := int(h.Flow)/n, int(h.Flow)%n
-	c := w.first[h.Flow] + int(h.Chunk)
-	if h.Chunk < 0 || c >= w.first[h.Flow+1] {
+	first, last := w.first[h.Flow]+int(h.Chunk), w.first[h.Flow]+int(h.Chunk)+1
+	if h.Chunk == Whole {
+		first, last = w.first[h.Flow], w.first[h.Flow+1]
+	}
+	if first < w.first[h.Flow] || first >= last || last > w.first[h.Flow+1] {
 		return fmt.Errorf("the message from GPU %d to %d has no chunk %d, but %d", src, dst, h.Chunk, w.first[h.Flow+1]-w.first[h.Flow])
 	}
-	bytes := min(w.in.Link.Chunk, w.in.size(src, dst)-int64(h.Chunk)*w.in.Link.Chunk)
-	done := h.Start + w.in.Link.ChunkTime(bytes)
-	at := w.place[c]
+	at := w.place[first]
 	link := int(at)*w.in.Degree + int(h.Switch)
+	done := h.Start
 	wrong := func(format string, args ...any) error {
 		return fmt.Errorf("chunk %d from GPU %d to %d leaves GPU %d over switch %d at %g µs, "+format,
 			append([]any{h.Chunk, src, dst, at, h.Switch, h.Start.US()}, args...)...)
 	}
 	switch {
+	case h.Start < 0:
+		return wrong("before the topology is there")
 	case h.Start > w.span:
 		return wrong("when the topology has ended, at %g", w.span.US())
-	case h.Start < w.ready[c]:
-		return wrong("before it has come there, at %g", w.ready[c].US())
 	case h.Start < w.busy[link]:
 		return wrong("while another is on the link until %g", w.busy[link].US())
-	case done > w.span:
+	}
+	for c := first; c < last; c++ {
+		if w.place[c] != at || h.Start < w.ready[c] {
+			return wrong("before it has come there, at %g", w.ready[c].US())
+		}
+		done += w.in.Link.ChunkTime(min(w.in.Link.Chunk, w.in.size(src, dst)-int64(c-w.first[h.Flow])*w.in.Link.Chunk))
+	}
+	if done > w.span {
 		return wrong("and is on its way until %g, when the topology has ended at %g", done.US(), w.span.US())
 	}
-	w.place[c], w.ready[c], w.busy[link] = w.rows[h.Switch][at], done, done
+	for c := first; c < last; c++ {
+		w.place[c], w.ready[c] = w.rows[h.Switch][at], done
+	}
+	w.busy[link] = done
 	return nil
 }
 

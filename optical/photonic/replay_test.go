@@ -97,7 +97,22 @@ func TestReplayHops(t *testing.T) {
 		want  string
 	}{
 		{"link taken twice", func(_ *Instance, p *Plan) { p.Hops[last-1].Start = p.Hops[0].Start }, ""},
-		{"too early", func(_ *Instance, p *Plan) { p.Hops[0].Start = -1 }, "before it has come there"},
+		{"too early", func(_ *Instance, p *Plan) { p.Hops[0].Start = -1 }, "before the topology is there"},
+		{"before it is there", func(_ *Instance, p *Plan) {
+			seen := map[[2]int32]bool{}
+			for i, h := range p.Hops {
+				if key := [2]int32{h.Flow, h.Chunk}; seen[key] && h.Topology == 0 {
+					p.Hops[i].Start--
+					return
+				} else {
+					seen[key] = true
+				}
+			}
+		}, ""},
+		{"whole at different places", func(_ *Instance, p *Plan) {
+			i := slices.IndexFunc(p.Hops, func(h Hop) bool { return h.Chunk == 1 })
+			p.Hops[i].Chunk = Whole
+		}, ""},
 		{"too late", func(_ *Instance, p *Plan) { p.Hops[last-1].Start = p.Spans[0] }, "until"},
 		{"after the end", func(_ *Instance, p *Plan) { p.Hops[last-1].Start = p.Spans[0] + 1 }, "has ended"},
 		{"hop left out", func(_ *Instance, p *Plan) { p.Hops = p.Hops[1:] }, ""},
@@ -127,6 +142,33 @@ func TestReplayHops(t *testing.T) {
 		if _, err := Replay(in, p); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: error %v, want one with %q", c.name, err, c.want)
 		}
+	}
+}
+
+// TestReplayWhole replays a plan that sends whole messages, and spoils it.
+func TestReplayWhole(t *testing.T) {
+	in := &Instance{GPUs: 6, Degree: 2, Reconfig: Micros(5), Link: Link{Alpha: 7, Gbps: 100, Chunk: 1000}, Message: 3500}
+	c := newCayleys(in, false, 1)
+	if ok, err := c.next(); !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	legs := c.legs(1)
+	for i := range legs[0] {
+		legs[0][i].to = Whole
+	}
+	p := c.carriedOut(1, legs, nil)
+	r, err := Replay(in, p)
+	if err != nil || r.Messages != 30 || p.Sum != Time(c.sum())*in.T() {
+		t.Fatalf("%+v, %v, want 30 messages in %v", r, err, Time(c.sum())*in.T())
+	}
+	p.Hops[len(p.Hops)-1].Start--
+	if _, err := Replay(in, p); err == nil {
+		t.Error("a message that starts too early is let pass")
+	}
+	p.Hops[len(p.Hops)-1].Start++
+	p.Hops[0].Chunk = 0
+	if _, err := Replay(in, p); err == nil {
+		t.Error("a message without most of its chunks is let pass")
 	}
 }
 
