@@ -101,52 +101,55 @@ printed: that of the paper's theorems, and a sharper one that counts configurati
   forsctl ocs schedule --demand D.npy --switches 8 --delta 0.04 --budget 250ms --json
   forsctl ocs schedule --demand D.json --switches 2 --delta 0.01 --method fast --out schedule.json`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			o, err := f.read(cmd)
-			if err != nil {
-				return err
-			}
-			if out != "" {
-				if err := checkOut(cmd, "out", out, "the schedule"); err != nil {
-					return err
-				}
-			}
-			d, err := readDemand(cmd, demand)
-			if err != nil {
-				return err
-			}
-			start := time.Now()
-			s, err := ocs.Make(cmd.Context(), d, o)
-			if err != nil {
-				return err
-			}
-			planned := time.Since(start)
-			r, err := ocs.NewReport(d, s, o.Method)
-			if err != nil {
-				return fmt.Errorf("this is a fault of forsctl: %w", err)
-			}
-			if out != "" {
-				data, err := json.Marshal(r)
-				if err != nil {
-					return err
-				}
-				if err := writeOut(cmd, out, append(data, '\n')); err != nil {
-					return err
-				}
-			}
-			switch {
-			case wantsJSON(cmd):
-				return printJSON(cmd, r)
-			case out == "-":
-				return nil
-			}
-			return printSchedule(cmd, r, planned)
-		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd, demand, out) },
 	}
 	f.register(cmd)
 	cmd.Flags().StringVar(&demand, "demand", "", "square matrix, a row for each sending rack: CSV, NPY or JSON; - is standard input")
 	cmd.Flags().StringVar(&out, "out", "", "write the schedule to this file, as JSON; - is standard output")
 	return cmd
+}
+
+// run schedules, replays, and prints.
+func (f *ocsFlags) run(cmd *cobra.Command, demand, out string) error {
+	o, err := f.read(cmd)
+	if err != nil {
+		return err
+	}
+	if out != "" {
+		if err := checkOut(cmd, "out", out, "the schedule"); err != nil {
+			return err
+		}
+	}
+	d, err := readDemand(cmd, demand)
+	if err != nil {
+		return err
+	}
+	start := time.Now()
+	s, err := ocs.Make(cmd.Context(), d, o)
+	if err != nil {
+		return err
+	}
+	planned := time.Since(start)
+	r, err := ocs.NewReport(d, s, o.Method)
+	if err != nil {
+		return fmt.Errorf("this is a fault of forsctl: %w", err)
+	}
+	if out != "" {
+		data, err := json.Marshal(r)
+		if err != nil {
+			return err
+		}
+		if err := writeOut(cmd, out, append(data, '\n')); err != nil {
+			return err
+		}
+	}
+	switch {
+	case wantsJSON(cmd):
+		return printJSON(cmd, r)
+	case out == "-":
+		return nil
+	}
+	return printSchedule(cmd, r, planned)
 }
 
 // printSchedule shows people a schedule.

@@ -59,33 +59,25 @@ paper's lower bound they are, for each number of switches and each δ: of the ma
 			if len(switches) == 0 || len(deltas) == 0 || seeds < 1 || seeds > mostRandom {
 				return fmt.Errorf("want at least one of --switches and --delta, and --seeds from 1 to %d", mostRandom)
 			}
+			if demand != "" && (cmd.Flags().Changed("workload") || seeds > 1) {
+				return errors.New("--demand is given, and --workload or --seeds as well: the matrix is one")
+			}
 			demands := make([]*ocs.Demand, seeds)
 			for i := range demands {
 				var err error
-				if demand == "" {
-					demands[i], err = f.demand(uint64(i))
-				} else if cmd.Flags().Changed("workload") || seeds > 1 {
-					err = errors.New("--demand is given, and --workload or --seeds as well: the matrix is one")
-				} else {
+				if demand != "" {
 					demands[i], err = readDemand(cmd, demand)
+				} else {
+					demands[i], err = f.demand(uint64(i))
 				}
 				if err != nil {
 					return err
 				}
 			}
-			bar := progress(cmd, len(switches)*len(deltas)*seeds)
-			var list []comparison
-			for _, s := range switches {
-				for _, δ := range deltas {
-					c, err := compare(cmd, demands, s, δ, func() { _ = bar.Add(1) })
-					if err != nil {
-						_ = bar.Finish()
-						return err
-					}
-					list = append(list, c)
-				}
+			list, err := compareAll(cmd, demands, switches, deltas)
+			if err != nil {
+				return err
 			}
-			_ = bar.Finish()
 			return printComparisons(cmd, list)
 		},
 	}
@@ -95,6 +87,22 @@ paper's lower bound they are, for each number of switches and each δ: of the ma
 	cmd.Flags().Float64SliceVar(&deltas, "delta", []float64{.01, .04}, "values of δ")
 	cmd.Flags().IntVar(&seeds, "seeds", seeds, "matrices of the workload, of seeds 0, 1, …")
 	return cmd
+}
+
+// compareAll compares for every number of switches and every δ, with a bar.
+func compareAll(cmd *cobra.Command, demands []*ocs.Demand, switches []int, deltas []float64) (list []comparison, err error) {
+	bar := progress(cmd, len(switches)*len(deltas)*len(demands))
+	defer func() { _ = bar.Finish() }()
+	for _, s := range switches {
+		for _, δ := range deltas {
+			c, err := compare(cmd, demands, s, δ, func() { _ = bar.Add(1) })
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, c)
+		}
+	}
+	return list, nil
 }
 
 // compare schedules demands by all methods and takes means.
