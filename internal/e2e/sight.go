@@ -87,6 +87,22 @@ func (s *Site) Fabric(ctx context.Context) (f *topology.Fabric, err error) {
 	return f, err
 }
 
+// dumped waits until OpenSM's dump is that of the fabric which forsd sees: by the
+// plugin it is told of a sweep's end before OpenSM writes the dump.
+func (s *Site) dumped(ctx context.Context) error {
+	return s.Until(ctx, func() error {
+		f, err := s.Fabric(ctx)
+		if err != nil {
+			return err
+		}
+		t, err := s.Client.Topology(ctx)
+		if err == nil && t.Hash != f.Hash() {
+			err = errors.New("OpenSM's dump is not that of the fabric which forsd sees")
+		}
+		return err
+	})
+}
+
 // ReadTables reads the tables out of the switches.
 func (s *Site) ReadTables(ctx context.Context) (*lft.Tables, error) {
 	text, err := s.Sim.Run(ctx, s.options.Host, "dump_fts", "-n")
@@ -102,6 +118,9 @@ func (s *Site) ReadTables(ctx context.Context) (*lft.Tables, error) {
 // the plan that the API hands out fulfils invariant 1 on them. A LID that dump_fts
 // cannot read counts as planned.
 func (s *Site) Check(ctx context.Context) (*Sight, error) {
+	if err := s.dumped(ctx); err != nil {
+		return nil, err
+	}
 	sight, err := s.Look(ctx)
 	if err != nil {
 		return nil, err
