@@ -30,7 +30,7 @@ const pluginPatience = 3 * time.Second
 // watchTraps takes traps from the subnet administrator while the plugin does not
 // bring them.
 func (d *Daemon) watchTraps(ctx context.Context) error {
-	if d.cfg.OpenSM.Traps == config.TrapsOff {
+	if d.cfg.OpenSM.Traps == config.TrapsOff || d.cfg.OpenSM.Umad == config.UmadOff {
 		return nil
 	}
 	tick := time.NewTicker(time.Second)
