@@ -54,49 +54,52 @@ by RESTCONF:
 		Example: `  forsctl ocs apply --schedule schedule.json --config switches.yaml
   forsctl ocs apply --schedule schedule.json --config switches.yaml --execute`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			r, err := readSchedule(schedule)
-			if err != nil {
-				return err
-			}
-			if err := r.Check(); err != nil {
-				return violated{fmt.Errorf("%s: %w", schedule, err)}
-			}
-			if config == "" {
-				return errors.New("--config is missing: name a YAML file that lists the switches")
-			}
-			site, err := driver.ReadSite(config)
-			if err != nil {
-				return err
-			}
-			lines, err := openSwitches(site, execute)
-			if err != nil {
-				return fmt.Errorf("%s: %w", config, err)
-			}
-			unit := site.UnitDuration()
-			events, err := driver.DryRun(r.Schedule(), lines, unit)
-			if err != nil {
-				return fmt.Errorf("%s on %s: %w", schedule, config, err)
-			}
-			if !execute {
-				return printEvents(cmd, events, false)
-			}
-			done, err := carryOut(cmd, func(tell func(driver.Event)) error {
-				return driver.Run(cmd.Context(), r.Schedule(), lines, unit, tell)
-			})
-			if perr := printEvents(cmd, done, true); perr != nil {
-				return perr
-			}
-			if err != nil {
-				return violated{fmt.Errorf("%d of %s made: %w", len(done), plural(len(events), "configuration", "configurations"), err)}
-			}
-			return nil
-		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return applySchedule(cmd, schedule, config, execute) },
 	}
 	cmd.Flags().StringVar(&schedule, "schedule", "", "file of forsctl ocs schedule --out")
 	cmd.Flags().StringVar(&config, "config", "", "YAML file that lists the switches")
 	cmd.Flags().BoolVar(&execute, "execute", false, "change the switches")
 	return cmd
+}
+
+// applySchedule tells what would be done, or does it.
+func applySchedule(cmd *cobra.Command, schedule, config string, execute bool) error {
+	r, err := readSchedule(schedule)
+	if err != nil {
+		return err
+	}
+	if err := r.Check(); err != nil {
+		return violated{fmt.Errorf("%s: %w", schedule, err)}
+	}
+	if config == "" {
+		return errors.New("--config is missing: name a YAML file that lists the switches")
+	}
+	site, err := driver.ReadSite(config)
+	if err != nil {
+		return err
+	}
+	lines, err := openSwitches(site, execute)
+	if err != nil {
+		return fmt.Errorf("%s: %w", config, err)
+	}
+	unit := site.UnitDuration()
+	events, err := driver.DryRun(r.Schedule(), lines, unit)
+	if err != nil {
+		return fmt.Errorf("%s on %s: %w", schedule, config, err)
+	}
+	if !execute {
+		return printEvents(cmd, events, false)
+	}
+	done, err := carryOut(cmd, func(tell func(driver.Event)) error {
+		return driver.Run(cmd.Context(), r.Schedule(), lines, unit, tell)
+	})
+	if perr := printEvents(cmd, done, true); perr != nil {
+		return perr
+	}
+	if err != nil {
+		return violated{fmt.Errorf("%d of %s made: %w", len(done), plural(len(events), "configuration", "configurations"), err)}
+	}
+	return nil
 }
 
 // openSwitches makes the drivers of a site's switches. A dry run needs no password.
