@@ -19,7 +19,7 @@ type Counts struct {
 
 // Count counts the sets of a traffic one by one, which only small traffics allow.
 // It fails when there are more than limit of a kind, when the context ends, and on
-// more than 4096 transfers.
+// more than 8192 transfers.
 func Count(ctx context.Context, t *Traffic, limit int64) (Counts, error) {
 	var n Counts
 	if t.Len() > maxSearched {

@@ -45,14 +45,14 @@ type saturation struct {
 }
 
 func newSaturation(t *Traffic, b *board) *saturation {
-	d := &saturation{t: t, b: b, near: newDegrees(t), width: 0}
+	d := &saturation{t: t, b: b, near: newDegrees(t)}
 	d.degree, d.steps = make([]int32, t.Len()), make([]int32, t.Len())
 	d.before, d.after = make([]Transfer, t.Len()), make([]Transfer, t.Len())
 	for x := range t.Len() {
 		d.degree[x] = int32(d.near.of(Transfer(x)))
 		d.width = max(d.width, int(d.degree[x])+1)
 	}
-	clear(d.near.mark)
+	clear(d.near.mark) // every transfer will be asked for once more
 	d.whole = slices.Clone(d.degree)
 	d.head, d.most = make([]Transfer, len(t.rates)*d.width), make([]int, len(t.rates))
 	for i := range d.head {
