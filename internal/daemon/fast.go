@@ -23,10 +23,11 @@ const probeTimeout = 500 * time.Millisecond
 // probe is a switch that is being read.
 type probe struct{ again bool } // another trap has come meanwhile
 
-// probed is what a switch said of its ports.
+// probed is what a switch said of some of its ports.
 type probed struct {
 	node    topology.GUID
-	ports   []umad.PortInfo
+	numbers []uint8         // of those asked for
+	ports   []umad.PortInfo // [port]
 	err     error
 	trapped time.Time // when the trap came
 	asked   time.Time
@@ -60,15 +61,18 @@ func (d *Daemon) probe(ctx context.Context, n umad.Node, trapped time.Time) {
 		p.again = true
 		return
 	}
-	d.probes[n.GUID] = &probe{}
 	f := d.latest().tree.Fabric
+	r := probed{node: n.GUID, numbers: d.cables(f, n.GUID), trapped: trapped, asked: time.Now()}
+	if len(r.numbers) == 0 {
+		return
+	}
+	d.probes[n.GUID] = &probe{}
 	d.work.Go(func() {
-		r := probed{node: n.GUID, trapped: trapped, asked: time.Now()}
 		limited, cancel := context.WithTimeout(ctx, probeTimeout)
 		defer cancel()
 		var reader *umad.Reader
 		if reader, r.err = d.reader().Reader(f); r.err == nil {
-			r.ports, r.err = reader.Ports(limited, n)
+			r.ports, r.err = reader.Ports(limited, n, r.numbers...)
 		}
 		select {
 		case d.probed <- r:
@@ -95,10 +99,9 @@ func (d *Daemon) portsRead(ctx context.Context, r probed) {
 	back := slices.ContainsFunc(d.losses, func(l loss) bool { return r.revokes(l) })
 	d.losses = slices.DeleteFunc(d.losses, r.revokes)
 	known := len(d.losses)
-	for p := 1; p < min(len(r.ports), len(f.Nodes[node].Ports)); p++ {
-		port := &f.Nodes[node].Ports[p]
-		if r.ports[p].State == topology.Down && port.Up() && f.Nodes[port.Peer].Kind == topology.Switch {
-			d.losses = append(d.losses, loss{r.node, uint8(p), r.asked})
+	for _, p := range r.numbers {
+		if r.says(p, topology.Down) && leadsUp(f, node, p) {
+			d.losses = append(d.losses, loss{r.node, p, r.asked})
 		}
 	}
 	if len(d.losses) == known && !back {
@@ -115,7 +118,36 @@ func (d *Daemon) portsRead(ctx context.Context, r probed) {
 
 // revokes tells whether a cable that was lost is not down any more.
 func (r probed) revokes(l loss) bool {
-	return l.node == r.node && int(l.port) < len(r.ports) && r.ports[l.port].State != topology.Down
+	return l.node == r.node && slices.Contains(r.numbers, l.port) && !r.says(l.port, topology.Down)
+}
+
+// says tells whether a port that was asked for is in a state.
+func (r probed) says(port uint8, s topology.PortState) bool {
+	return int(port) < len(r.ports) && r.ports[port].State == s
+}
+
+// cables lists the ports of a switch that lead to switches, or did until a loss.
+func (d *Daemon) cables(f *topology.Fabric, g topology.GUID) (numbers []uint8) {
+	node := f.Find(g)
+	if node == topology.None {
+		return nil
+	}
+	for p := range f.Nodes[node].Ports {
+		lost := slices.ContainsFunc(d.losses, func(l loss) bool { return l.node == g && int(l.port) == p })
+		if lost || leadsUp(f, node, uint8(p)) {
+			numbers = append(numbers, uint8(p))
+		}
+	}
+	return numbers
+}
+
+// leadsUp tells whether a port is up and leads to a switch.
+func leadsUp(f *topology.Fabric, node int32, p uint8) bool {
+	if int(p) >= len(f.Nodes[node].Ports) {
+		return false
+	}
+	port := &f.Nodes[node].Ports[p]
+	return port.Up() && f.Nodes[port.Peer].Kind == topology.Switch
 }
 
 // settle forgets the losses that a fabric says all about, which a sweep has found that

@@ -16,7 +16,9 @@ func says(f *topology.Fabric, g topology.GUID, trapped time.Time, down ...int) p
 	n := &f.Nodes[f.Find(g)]
 	r := probed{node: g, ports: make([]umad.PortInfo, len(n.Ports)), trapped: trapped, asked: time.Now()}
 	for p := range r.ports {
-		r.ports[p].State = n.Ports[p].State
+		if r.ports[p].State = n.Ports[p].State; p > 0 && n.Ports[p].Connected() {
+			r.numbers = append(r.numbers, uint8(p))
+		}
 	}
 	for _, p := range down {
 		r.ports[p].State = topology.Down

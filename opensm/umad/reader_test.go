@@ -267,6 +267,26 @@ func TestPortsGoFirst(t *testing.T) {
 	})
 }
 
+// TestSomePorts asks for those named alone.
+func TestSomePorts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newFake(t, small)
+		r := w.reader()
+		defer r.Close()
+		leaf := &w.fabric.Nodes[w.node("Leaf001")]
+		last := uint8(len(leaf.Ports) - 1)
+		ports, err := r.Ports(t.Context(), Node{GUID: leaf.GUID, LID: leaf.LID()}, 1, last, 200)
+		if err != nil || len(ports) != len(leaf.Ports) || len(w.asked) != 3 {
+			t.Fatalf("%d ports by %d questions: %v; want %d by 3, for the node and two of its ports", len(ports), len(w.asked), err, len(leaf.Ports))
+		}
+		for p := range ports {
+			if asked := p == 1 || p == int(last); asked != (ports[p].State == topology.Active) {
+				t.Errorf("port %d: %+v", p, ports[p])
+			}
+		}
+	})
+}
+
 func TestPortsRefuses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newFake(t, small)

@@ -142,10 +142,11 @@ func (n Node) ways() []way {
 	return ways
 }
 
-// Ports asks a node for the states of all its ports: [port], 0 being a switch's
-// management port, and unused on other nodes. The questions go before those of
+// Ports asks a node for the states of its ports: [port], 0 being a switch's
+// management port, and unused on other nodes. Where numbers are given, those ports
+// alone are asked for, and the others are left zero. The questions go before those of
 // Tables.
-func (r *Reader) Ports(ctx context.Context, n Node) ([]PortInfo, error) {
+func (r *Reader) Ports(ctx context.Context, n Node, numbers ...uint8) ([]PortInfo, error) {
 	var ports []PortInfo
 	b := &burst{ctx: ctx, urgent: true, peers: []peer{{guid: n.GUID, ways: n.ways()}}}
 	if len(b.peers[0].ways) == 0 {
@@ -159,7 +160,9 @@ func (r *Reader) Ports(ctx context.Context, n Node) ([]PortInfo, error) {
 			first = 1
 		}
 		for p := first; p < len(ports); p++ {
-			b.ask(0, attrPortInfo, uint32(p))
+			if len(numbers) == 0 || slices.Contains(numbers, uint8(p)) {
+				b.ask(0, attrPortInfo, uint32(p))
+			}
 		}
 		return nil
 	}
