@@ -21,9 +21,10 @@ type desk struct {
 	why      string
 
 	sweep   sweepState
-	given   *lft.Tables // to the sweep under way or over
-	relied  bool        // somebody counts on the sweep under way to load the tables
-	ordered bool        // a sweep was asked for and has not started
+	routing chan struct{} // closed when the sweep under way has been routed; nil without one
+	given   *lft.Tables   // to the sweep under way or over
+	relied  bool          // somebody counts on the sweep under way to load the tables
+	ordered bool          // a sweep was asked for and has not started
 }
 
 // sweepState is how far OpenSM's sweep is.
@@ -106,6 +107,7 @@ func (d *desk) reset() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.sweep, d.given, d.relied, d.ordered = noSweep, nil, false, false
+	d.release()
 }
 
 // started takes note that a sweep has started.
@@ -113,6 +115,32 @@ func (d *desk) started() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.sweep, d.given, d.relied, d.ordered = unasked, nil, false, false
+	if d.routing == nil {
+		d.routing = make(chan struct{})
+	}
+}
+
+// routed takes note that the switches have confirmed the sweep's tables.
+func (d *desk) routed() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.release()
+}
+
+// release lets those go on that wait for the end of a sweep's routing. The caller
+// holds mu.
+func (d *desk) release() {
+	if d.routing != nil {
+		close(d.routing)
+		d.routing = nil
+	}
+}
+
+// routes is closed once the sweep under way has been routed; nil where there is none.
+func (d *desk) routes() <-chan struct{} {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.routing
 }
 
 // missed takes note that the sweep could not use what it was given.
@@ -132,6 +160,7 @@ func (d *desk) ended() bool {
 		d.given = nil
 	}
 	d.sweep = noSweep
+	d.release()
 	return !d.ordered && (d.given == nil || d.given == d.tables)
 }
 

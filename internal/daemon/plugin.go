@@ -129,6 +129,7 @@ func (d *Daemon) pluginSays(ctx context.Context, e plugin.Event) {
 	case plugin.Outcome:
 		d.answerUsed(e)
 	case plugin.RoutingDone:
+		d.desk.routed()
 		d.tablesLoaded(ctx, e)
 	case plugin.SubnetUp:
 		d.sighted(ctx, e.Sight, d.desk.ended())

@@ -3,6 +3,7 @@ package daemon
 import (
 	"errors"
 	"io"
+	"time"
 
 	"forsd/lft"
 	"forsd/opensm"
@@ -14,18 +15,32 @@ type tableFile struct {
 	holds *lft.Tables   // what it holds for sure, nil where that is not known
 	next  *lft.Tables   // what it is being made to hold
 	old   *lft.Tables   // what it held before
+	hurry chan struct{} // closed when somebody waits for the writing; nil when it is so
 	done  chan struct{} // closed when the writing is over; nil before the first
 	err   error         // of the writing, to be read once done is closed
 }
 
-// begin begins to write tables.
-func (f *tableFile) begin(t *lft.Tables, write func() error) {
+// fileWithin is how long the table file waits for a sweep to be routed.
+const fileWithin = time.Second
+
+// begin has tables written once a sweep has been routed, so that the writing does not
+// keep OpenSM from its work: nil is for none, and who waits for it comes first.
+func (f *tableFile) begin(t *lft.Tables, routed <-chan struct{}, write func() error) {
 	_ = f.join() // whatever came of it, this replaces it
-	f.next, f.old, f.holds, f.done = t, f.holds, nil, make(chan struct{})
-	go func(done chan struct{}) {
+	f.next, f.old, f.holds, f.hurry, f.done = t, f.holds, nil, make(chan struct{}), make(chan struct{})
+	go func(hurry, done chan struct{}) {
 		defer close(done)
+		if routed != nil {
+			late := time.NewTimer(fileWithin)
+			defer late.Stop()
+			select {
+			case <-routed:
+			case <-hurry:
+			case <-late.C:
+			}
+		}
 		f.err = write()
-	}(f.done)
+	}(f.hurry, f.done)
 }
 
 // join waits for the writing under way, if there is one, and says how the last one
@@ -33,6 +48,10 @@ func (f *tableFile) begin(t *lft.Tables, write func() error) {
 func (f *tableFile) join() error {
 	if f.done == nil {
 		return nil
+	}
+	if f.hurry != nil {
+		close(f.hurry)
+		f.hurry = nil
 	}
 	<-f.done
 	if f.err == nil {
@@ -65,8 +84,8 @@ func (d *Daemon) writeFile(v *view, t *lft.Tables) (changed bool, err error) {
 }
 
 // writeTables brings the table file up to date, and lays the tables out for OpenSM's
-// plugin. Where the plugin leads, it has them at once, and the file follows while
-// OpenSM works; see fileWritten.
+// plugin. Where the plugin leads, it has them at once, and the file follows when the
+// sweep under way has been routed; see fileWritten.
 func (d *Daemon) writeTables(v *view, t *lft.Tables) (changed bool, err error) {
 	held := d.file.planned()
 	if d.pluginLeads() && held != nil {
@@ -76,7 +95,7 @@ func (d *Daemon) writeTables(v *view, t *lft.Tables) (changed bool, err error) {
 		}
 		d.desk.offer(v.id, t)
 		if changed || d.cfg.OpenSM.TableComments {
-			d.file.begin(t, func() error {
+			d.file.begin(t, d.desk.routes(), func() error {
 				_, err := d.writeFile(v, t)
 				return err
 			})
