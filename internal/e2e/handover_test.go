@@ -17,10 +17,10 @@ import (
 	"forsd/topology"
 )
 
-// rival is how a manager of a pair is set up: it looks for the other one often,
-// and gives it up soon.
+// rival is how a manager of a pair is set up: it looks for the other one often, and
+// gives it up when it has been silent for longer than a busy machine makes it.
 func rival(priority string) map[string]string {
-	return map[string]string{"sm_priority": priority, "sminfo_polling_timeout": "200", "polling_retry_number": "2"}
+	return map[string]string{"sm_priority": priority, "sminfo_polling_timeout": "300", "polling_retry_number": "4"}
 }
 
 // pair brings up two managers with a forsd each; the first one is the master.
