@@ -26,8 +26,8 @@ func (m Model) orDefault() Model {
 
 func (m Model) check() error {
 	m = m.orDefault()
-	if !(m.B1 > 0 && m.B1 <= 1e18) || !(m.B2 > 0 && m.B2 <= 1e18) || m.Latency < 0 {
-		return fmt.Errorf("bandwidths of %v and %v bytes/s and a latency of %v: want bandwidths above 0 and no negative latency", m.B1, m.B2, m.Latency)
+	if !(m.B1 >= 1 && m.B1 <= 1e18) || !(m.B2 >= 1 && m.B2 <= 1e18) || m.Latency < 0 {
+		return fmt.Errorf("bandwidths of %v and %v bytes/s and a latency of %v: want bandwidths of 1 to 1e18 and no negative latency", m.B1, m.B2, m.Latency)
 	}
 	return nil
 }

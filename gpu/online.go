@@ -41,8 +41,8 @@ func NewScheduler(c Cluster, o Options) (*Scheduler, error) {
 	default:
 		return nil, fmt.Errorf("schedule frames in mode %q: want %s, %s, %s or %s", o.Mode, Rails, MinMove, Paper, None)
 	}
-	if o.Grain > 1 || o.MaxStretch > 1 {
-		return nil, fmt.Errorf("schedule frames in mode %s with a grain or a stretch: frames are of packets, which are never divided", o.Mode)
+	if o.Grain > 1 || o.MaxStretch > 1 || o.Fewest {
+		return nil, fmt.Errorf("schedule frames in mode %s with a grain, a stretch or fewest stages: frames are of packets, which are never divided", o.Mode)
 	}
 	waiting, err := NewTraffic(c)
 	if err != nil {

@@ -70,7 +70,7 @@ func TestScheduler(t *testing.T) {
 }
 
 func TestSchedulerRefuses(t *testing.T) {
-	for _, o := range []Options{{Mode: Bytes}, {Mode: Auto}, {Mode: Rails, Grain: 2}, {Mode: "other"}} {
+	for _, o := range []Options{{Mode: Bytes}, {Mode: Auto}, {Mode: Rails, Grain: 2}, {Mode: Rails, Fewest: true}, {Mode: "other"}} {
 		if _, err := NewScheduler(Cluster{2, 2}, o); err == nil {
 			t.Errorf("options %+v are taken", o)
 		}

@@ -31,7 +31,7 @@ type Options struct {
 	// MaxStretch, in mode Bytes, is how many times as long as it need be a plan may
 	// be; the largest Grain that keeps to it is taken. 0 means no more than need be.
 	MaxStretch float64
-	// Fewest has mode Bytes look longer for fewer stages.
+	// Fewest has mode Bytes look longer for fewer stages; Auto looks both ways.
 	Fewest bool
 	// Model tells what a plan takes, for Auto. The zero value means DefaultModel.
 	Model Model
@@ -70,8 +70,11 @@ func (p *Planner) Plan(t *Traffic, o Options) (*Plan, error) {
 
 // units plans in packets of Grain bytes.
 func (p *Planner) units(t *Traffic, o Options) (*Plan, error) {
-	if o.MaxStretch > 1 {
+	switch {
+	case o.MaxStretch > 1:
 		return nil, fmt.Errorf("mode %s keeps to the length of its frames: a stretch is for mode %s", o.Mode, Bytes)
+	case o.Fewest:
+		return nil, fmt.Errorf("mode %s does not choose how many stages it has: fewest is for mode %s", o.Mode, Bytes)
 	}
 	grain := max(1, o.Grain)
 	packets := t.packets(grain)

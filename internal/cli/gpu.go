@@ -137,7 +137,7 @@ lists of all ranks in a compact form that docs/gpu.md describes.`,
 	fs.StringVar(&f.mode, "mode", string(gpu.Auto), "auto, bytes, rails, minmove, paper or none")
 	fs.Int64Var(&f.options.Grain, "grain", 0, "bytes to round a NIC's share up to (bytes), or of a packet, which is not divided (other modes)")
 	fs.Float64Var(&f.options.MaxStretch, "max-stretch", 0, "how many times the least length the stages may have, to be fewer: 1.05 for 5 % (bytes, auto)")
-	fs.BoolVar(&f.options.Fewest, "fewest", false, "look longer for fewer stages (bytes, auto)")
+	fs.BoolVar(&f.options.Fewest, "fewest", false, "look longer for fewer stages (bytes; auto looks both ways)")
 	fs.Float64Var(&f.options.Model.B1, "b1", gpu.DefaultModel.B1, "bytes a second of a GPU inside its server")
 	fs.Float64Var(&f.options.Model.B2, "b2", gpu.DefaultModel.B2, "bytes a second of a NIC")
 	fs.DurationVar(&f.options.Model.Latency, "latency", gpu.DefaultModel.Latency, "what it takes to start a stage")
