@@ -5,12 +5,13 @@ import (
 	"slices"
 )
 
-// stretches are the stretches of mode Bytes that Auto tries, the first without.
+// stretches are the stretches of mode Bytes that Auto tries, in order, the first
+// without.
 var stretches = []float64{1, 1.01, 1.02, 1.05, 1.1, 1.2, 1.5, 2}
 
 // Up to autoRanks GPUs, Auto tries the modes whose stages are of single NICs. Beyond,
 // these take long to make and have more stages than others; up to moveRanks it
-// tries MinMove where moves take longer than stages.
+// tries MinMove where that may take less time.
 const (
 	autoRanks = 64
 	moveRanks = 512
@@ -21,10 +22,8 @@ const (
 func (p *Planner) best(t *Traffic, o Options) (*Plan, error) {
 	model := o.Model.orDefault()
 	o.Mode = Bytes
-	if o.Grain <= 1 {
-		if err := p.stretch(t, &o, model); err != nil {
-			return nil, err
-		}
+	if err := p.stretch(t, &o, model); err != nil {
+		return nil, err
 	}
 	best, err := p.bytes(t, o)
 	if err != nil {
@@ -53,26 +52,44 @@ func rivals(t *Traffic, grain int64, model Model, bytes Times) (modes []Mode) {
 	if gain := float64(int64(t.Servers)*max(1, grain)) / model.B2; gain >= model.Latency.Seconds() {
 		modes = append(modes, Rails)
 	}
-	if t.Ranks() <= moveRanks && bytes.Before+bytes.After > bytes.Stages {
+	if t.Ranks() <= moveRanks && t.leastMoved(model) < bytes.Total {
 		modes = append(modes, MinMove)
 	}
 	return modes
 }
 
+// leastMoved is about the least that a plan of mode MinMove takes: as many stages
+// as a GPU has partners in other servers, and moves of what the busiest GPUs have
+// above T*.
+func (t *Traffic) leastMoved(model Model) float64 {
+	partners := make([]int64, len(t.Bytes))
+	for at, v := range t.Bytes {
+		if v > 0 && t.server(Rank(at/t.Ranks())) != t.server(Rank(at%t.Ranks())) {
+			partners[at] = 1
+		}
+	}
+	out, in := t.loads()
+	bound := t.Bound()
+	moved := max(0, slices.Max(out)-bound) + max(0, slices.Max(in)-bound)
+	return float64(bound)/model.B2 + float64(longest(t.Ranks(), partners))*model.Latency.Seconds() + float64(moved)/model.B1
+}
+
 // stretch chooses the stretch, up to the one allowed, and the effort with which the
-// stages take the least time.
+// stages take the least time. A grain leaves no stretch to choose.
 func (p *Planner) stretch(t *Traffic, o *Options, model Model) error {
-	limit := o.MaxStretch
-	if limit == 0 {
-		limit = stretches[len(stretches)-1]
+	tried := stretches
+	switch at, listed := slices.BinarySearch(stretches, o.MaxStretch); {
+	case o.Grain > 1:
+		tried = stretches[:1]
+	case o.MaxStretch > 0 && listed:
+		tried = stretches[:at+1]
+	case o.MaxStretch > 0:
+		tried = append(slices.Clone(stretches[:at]), o.MaxStretch)
 	}
 	var best Options
 	least := math.Inf(1)
-	for _, s := range append(slices.Clone(stretches), limit) {
+	for _, s := range tried {
 		for _, fewest := range []bool{false, true} {
-			if s > limit {
-				continue
-			}
 			o.MaxStretch, o.Fewest = s, fewest
 			lengths, _, err := p.ServerStages(t, *o)
 			if err != nil {

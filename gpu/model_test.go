@@ -67,21 +67,35 @@ func TestAuto(t *testing.T) {
 	}
 }
 
-// Where servers are no faster inside than their NICs, larger clusters too are
-// planned with the fewest moves.
+// Larger clusters too are planned with the fewest moves where moves cost more than
+// stages do, and in few stages where these do.
 func TestAutoMovesLittle(t *testing.T) {
 	traffic, err := Generate(Cluster{12, 8}, Zipf, 1<<24, .5, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var p Planner
-	for b1, want := range map[float64]Mode{450e9: Bytes, 1e9: MinMove} {
-		plan, err := p.Plan(traffic, Options{Model: Model{B1: b1, B2: 50e9, Latency: time.Microsecond}})
+	for _, x := range []struct {
+		b1      float64
+		latency time.Duration
+		want    Mode
+	}{{450e9, time.Microsecond, MinMove}, {1e9, time.Microsecond, MinMove}, {450e9, 100 * time.Microsecond, Bytes}} {
+		model := Model{B1: x.b1, B2: 50e9, Latency: x.latency}
+		plan, err := p.Plan(traffic, Options{Model: model})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if plan.Mode != want {
-			t.Errorf("%v bytes/s inside servers: mode %s, want %s", b1, plan.Mode, want)
+		if plan.Mode != x.want {
+			t.Errorf("%+v: mode %s, want %s", model, plan.Mode, x.want)
+		}
+		for _, mode := range []Mode{Bytes, Rails, MinMove} {
+			other, err := p.Plan(traffic, Options{Mode: mode})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, least := model.Predict(plan).Total, model.Predict(other).Total; got > least {
+				t.Errorf("%+v: mode %s takes %v s, %s %v s", model, plan.Mode, got, mode, least)
+			}
 		}
 	}
 }
@@ -90,8 +104,8 @@ func TestOptionsRefuses(t *testing.T) {
 	traffic := uniform(Cluster{2, 2}, 1)
 	var p Planner
 	for _, o := range []Options{
-		{Mode: "other"}, {Grain: -1}, {MaxStretch: .5}, {MaxStretch: math.NaN()}, {Grain: 2, MaxStretch: 2}, {Mode: Rails, MaxStretch: 2},
-		{Model: Model{B1: -1, B2: 1}}, {Model: Model{B1: 1}}, {Model: Model{B1: 1, B2: math.Inf(1)}}, {Model: Model{B1: 1, B2: 1, Latency: -1}},
+		{Mode: "other"}, {Grain: -1}, {MaxStretch: .5}, {MaxStretch: math.NaN()}, {Grain: 2, MaxStretch: 2}, {Mode: Rails, MaxStretch: 2}, {Mode: MinMove, Fewest: true},
+		{Model: Model{B1: -1, B2: 1}}, {Model: Model{B1: 1}}, {Model: Model{B1: 1, B2: 1e-300}}, {Model: Model{B1: 1, B2: math.Inf(1)}}, {Model: Model{B1: 1, B2: 1, Latency: -1}},
 	} {
 		if _, err := p.Plan(traffic, o); err == nil {
 			t.Errorf("options %+v are taken", o)
