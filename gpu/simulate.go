@@ -1,7 +1,9 @@
 package gpu
 
 import (
+	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
 )
 
@@ -63,6 +65,48 @@ func (s *Simulation) Run() (Frames, error) {
 		f.Mean = float64(sum) / float64(f.Count)
 	}
 	return f, nil
+}
+
+// Summary is what several runs of a simulation have seen.
+type Summary struct {
+	Frames    int     // of all runs
+	Mean      float64 // length, slots: the mean of the runs' means
+	Deviation float64 // standard deviation of the runs' means, 0 for one
+	Max       int64
+}
+
+// Repeat simulates with the seeds 0 to seeds−1, and calls step after each run. Runs
+// in which no frame ends, as beyond saturation, have no mean. It fails where a run
+// does or the context ends.
+func (s *Simulation) Repeat(ctx context.Context, seeds int, step func()) (Summary, error) {
+	var all Summary
+	n, sum, squares := 0.0, 0.0, 0.0
+	run := *s
+	for seed := range uint64(seeds) {
+		if ctx.Err() != nil {
+			return all, context.Cause(ctx)
+		}
+		run.Seed = seed
+		f, err := run.Run()
+		if err != nil {
+			return all, err
+		}
+		if f.Count > 0 {
+			n++
+			sum += f.Mean
+			squares += f.Mean * f.Mean
+		}
+		all.Frames += f.Count
+		all.Max = max(all.Max, f.Max)
+		step()
+	}
+	if n > 0 {
+		all.Mean = sum / n
+	}
+	if n > 1 {
+		all.Deviation = math.Sqrt(max(0, squares-sum*all.Mean) / (n - 1))
+	}
+	return all, nil
 }
 
 // maxSlots and maxArrivals bound what a simulation takes: a minute or so.

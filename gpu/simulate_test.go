@@ -1,6 +1,9 @@
 package gpu
 
 import (
+	"context"
+	"errors"
+	"math"
 	"math/rand/v2"
 	"testing"
 )
@@ -62,6 +65,42 @@ func TestSimulation(t *testing.T) {
 		if err != nil || float64(f.Count)*f.Mean > 100+float64(f.Max) {
 			t.Errorf("seed %d: %+v in 100 slots, %v", s.Seed, f, err)
 		}
+	}
+}
+
+// Repeat sums up the runs of each seed, and leaves those without frames out.
+func TestRepeat(t *testing.T) {
+	s := Simulation{Cluster: Cluster{4, 2}, Rate: .05, Mode: Paper, Slots: 3000, Warmup: 300}
+	var want Summary
+	var means []float64
+	for s.Seed = range 3 {
+		f, err := s.Run()
+		if err != nil {
+			t.Fatal(err)
+		}
+		want.Frames += f.Count
+		want.Max = max(want.Max, f.Max)
+		want.Mean += f.Mean / 3
+		means = append(means, f.Mean)
+	}
+	for _, m := range means {
+		want.Deviation += (m - want.Mean) * (m - want.Mean) / 2
+	}
+	want.Deviation = math.Sqrt(want.Deviation)
+	steps := 0
+	got, err := s.Repeat(t.Context(), 3, func() { steps++ })
+	if err != nil || steps != 3 || got.Frames != want.Frames || got.Max != want.Max ||
+		math.Abs(got.Mean-want.Mean) > 1e-9 || math.Abs(got.Deviation-want.Deviation) > 1e-6 || want.Deviation == 0 {
+		t.Errorf("%+v after %d steps, want %+v (error %v)", got, steps, want, err)
+	}
+	s.Rate, s.Slots = 1, 310 // frames grow so fast that none begins after the warm-up and ends
+	if got, err := s.Repeat(t.Context(), 2, func() {}); err != nil || got != (Summary{}) {
+		t.Errorf("%+v beyond saturation, want no frames (error %v)", got, err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := s.Repeat(ctx, 2, func() {}); !errors.Is(err, context.Canceled) {
+		t.Errorf("stopped: %v", err)
 	}
 }
 

@@ -155,6 +155,9 @@ func (f *gpuScheduleFlags) run(cmd *cobra.Command) error {
 			}
 		}
 	}
+	if f.out != "" && f.out == f.programs {
+		return fmt.Errorf("--out and --programs both write to %s: give each a file of its own", f.out)
+	}
 	t, err := f.read(cmd)
 	if err != nil {
 		return err

@@ -1,9 +1,8 @@
 package cli
 
 import (
-	"context"
 	"fmt"
-	"math"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -43,7 +42,8 @@ func gpuSimulateCommand() *cobra.Command {
 		Long: `Simulate lets packets arrive at random and plans frame after frame, each of which
 serves what arrived during the one before. It prints the mean length of a frame, in
 slots of one packet a NIC: without balancing, with the published balancing, and with
-frames of the length of Eq. 26, which modes rails and minmove attain.
+frames of the length of Eq. 26, which modes rails and minmove attain. A dash stands
+where no frame ends, as beyond saturation.
 
 Model u has the same rate r0 for all pairs of GPUs of different servers, model nu
 concentrates what two servers have for each other on their first GPUs.`,
@@ -85,11 +85,13 @@ func (f *gpuSimulateFlags) run(cmd *cobra.Command) error {
 	for _, rate := range f.rates {
 		for _, scheme := range frameSchemes {
 			bar.Describe(fmt.Sprintf("r0 = %v, %s", rate, scheme.name))
-			row, err := f.row(cmd.Context(), rate, scheme.mode, func() { _ = bar.Add(1) })
+			s := f.Simulation
+			s.Rate, s.Mode = rate, scheme.mode
+			all, err := s.Repeat(cmd.Context(), f.seeds, func() { _ = bar.Add(1) })
 			if err != nil {
 				return err
 			}
-			rows = append(rows, row)
+			rows = append(rows, frameRow{rate, scheme.mode, all.Mean, all.Deviation, all.Max, all.Frames})
 		}
 	}
 	_ = bar.Finish()
@@ -97,52 +99,33 @@ func (f *gpuSimulateFlags) run(cmd *cobra.Command) error {
 		return printJSON(cmd, map[string]any{"version": 1, "servers": f.Servers, "gpus_per_server": f.GPUs, "model": strings.ToLower(f.model),
 			"slots": f.Slots, "warmup": f.Warmup, "seeds": f.seeds, "frames": rows})
 	}
+	return f.print(cmd, rows)
+}
+
+// print shows people the mean lengths, a line for each rate. Where no frame has
+// ended, there is a dash.
+func (f *gpuSimulateFlags) print(cmd *cobra.Command, rows []frameRow) error {
 	w := newTable(cmd.OutOrStdout())
 	fmt.Fprint(w, "r0")
 	for _, scheme := range frameSchemes {
 		fmt.Fprintf(w, "\t%s", scheme.name)
 	}
 	fmt.Fprintln(w)
-	for at := 0; at < len(rows); at += len(frameSchemes) {
-		fmt.Fprint(w, rows[at].Rate)
-		for _, row := range rows[at : at+len(frameSchemes)] {
-			fmt.Fprintf(w, "\t%.2f", row.Mean)
-			if f.seeds > 1 {
-				fmt.Fprintf(w, " ± %.2f", row.Deviation)
+	for row := range slices.Chunk(rows, len(frameSchemes)) {
+		fmt.Fprint(w, row[0].Rate)
+		for _, x := range row {
+			switch {
+			case x.Frames == 0:
+				fmt.Fprint(w, "\t–")
+			case f.seeds > 1:
+				fmt.Fprintf(w, "\t%.2f ± %.2f", x.Mean, x.Deviation)
+			default:
+				fmt.Fprintf(w, "\t%.2f", x.Mean)
 			}
 		}
 		fmt.Fprintln(w)
 	}
 	return w.Flush()
-}
-
-// row simulates all seeds.
-func (f *gpuSimulateFlags) row(ctx context.Context, rate float64, mode gpu.Mode, step func()) (frameRow, error) {
-	row := frameRow{Rate: rate, Mode: mode}
-	sum, squares := 0.0, 0.0
-	s := f.Simulation
-	s.Rate, s.Mode = rate, mode
-	for seed := range f.seeds {
-		if ctx.Err() != nil {
-			return row, context.Cause(ctx)
-		}
-		s.Seed = uint64(seed)
-		frames, err := s.Run()
-		if err != nil {
-			return row, err
-		}
-		sum += frames.Mean
-		squares += frames.Mean * frames.Mean
-		row.Max = max(row.Max, frames.Max)
-		row.Frames += frames.Count
-		step()
-	}
-	n := float64(f.seeds)
-	row.Mean = sum / n
-	if n > 1 {
-		row.Deviation = math.Sqrt(max(0, squares-sum*sum/n) / (n - 1))
-	}
-	return row, nil
 }
 
 func gpuPlotCommand() *cobra.Command {

@@ -51,27 +51,16 @@ func measureTable(ctx context.Context, step chart.Step) (*chart.Table, error) {
 func addReference(ctx context.Context, t *chart.Table, i, scheme, seeds, slots int) error {
 	r := &frameReferences[i]
 	m := &frameModels[r.model]
-	sum, squares := 0.0, 0.0
-	for seed := range uint64(seeds) {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		s := gpu.Simulation{Cluster: frameCluster, Hotspot: m.hotspot, Rate: r.rate, Mode: frameSchemes[scheme], Slots: slots, Warmup: slots / (frameSlots / frameWarmup), Seed: seed}
-		f, err := s.Run()
-		if err != nil {
-			return err
-		}
-		sum += f.Mean
-		squares += f.Mean * f.Mean
+	simulation := gpu.Simulation{Cluster: frameCluster, Hotspot: m.hotspot, Rate: r.rate, Mode: frameSchemes[scheme], Slots: slots, Warmup: slots / (frameSlots / frameWarmup)}
+	all, err := simulation.Repeat(ctx, seeds, func() {})
+	if err != nil {
+		return err
 	}
-	n := float64(seeds)
-	mean := sum / n
-	deviation := math.Sqrt(max(0, squares-sum*mean) / (n - 1))
 	// The reference's means are of runs of frameSlots.
-	ofReference := deviation * math.Sqrt(float64(slots)/frameSlots/referenceSeeds)
-	if allowed := 4*math.Hypot(deviation/math.Sqrt(n), ofReference) + r.digits[scheme]/2; math.Abs(mean-r.means[scheme]) > allowed {
-		return fmt.Errorf("model %s, r0 = %v, %s: mean frame %.4f, want %v within %.4f", m.name, r.rate, frameSchemes[scheme], mean, r.means[scheme], allowed)
+	ofReference := all.Deviation * math.Sqrt(float64(slots)/frameSlots/referenceSeeds)
+	if allowed := 4*math.Hypot(all.Deviation/math.Sqrt(float64(seeds)), ofReference) + r.digits[scheme]/2; math.Abs(all.Mean-r.means[scheme]) > allowed {
+		return fmt.Errorf("model %s, r0 = %v, %s: mean frame %.4f, want %v within %.4f", m.name, r.rate, frameSchemes[scheme], all.Mean, r.means[scheme], allowed)
 	}
-	t.Add(m.name, r.rate, frameSchemes[scheme], seeds, mean, deviation, r.means[scheme])
+	t.Add(m.name, r.rate, frameSchemes[scheme], seeds, all.Mean, all.Deviation, r.means[scheme])
 	return nil
 }
