@@ -289,7 +289,7 @@ paper measured were not published, and these follow its description.`,
 		},
 	}
 	f.register(cmd, "benchmark")
-	cmd.Flags().Uint64Var(&seed, "seed", 0, "seed of the random numbers")
+	cmd.Flags().Uint64Var(&seed, "seed", 1, "seed of the random numbers")
 	cmd.Flags().StringVar(&out, "out", "", "file to write; - is standard output")
 	return cmd
 }

@@ -68,7 +68,7 @@ paper's lower bound they are, for each number of switches and each δ: of the ma
 				if demand != "" {
 					demands[i], err = readDemand(cmd, demand)
 				} else {
-					demands[i], err = f.demand(uint64(i))
+					demands[i], err = f.demand(uint64(i) + 1)
 				}
 				if err != nil {
 					return err
@@ -85,7 +85,7 @@ paper's lower bound they are, for each number of switches and each δ: of the ma
 	cmd.Flags().StringVar(&demand, "demand", "", "a matrix (CSV, NPY or JSON) instead of a workload; - is standard input")
 	cmd.Flags().IntSliceVar(&switches, "switches", []int{2, 4}, "numbers of switches")
 	cmd.Flags().Float64SliceVar(&deltas, "delta", []float64{.01, .04}, "values of δ")
-	cmd.Flags().IntVar(&seeds, "seeds", seeds, "matrices of the workload, of seeds 0, 1, …")
+	cmd.Flags().IntVar(&seeds, "seeds", seeds, "matrices of the workload, of seeds 1, 2, …")
 	return cmd
 }
 
@@ -152,25 +152,29 @@ func printComparisons(cmd *cobra.Command, list []comparison) error {
 }
 
 func ocsReferenceCommand() *cobra.Command {
-	seeds, best := 10, false
+	seeds, best := 50, false
 	cmd := &cobra.Command{
 		Use:   "reference",
 		Short: "Measure the benchmark workload's table of reference again",
 		Long: `Reference schedules random matrices of the benchmark workload, 100 racks of 16 flows,
-and prints mean ratios beside those that an implementation of the paper is known to
-give: Spectra to the lower bound, and the baseline and Eclipse to Spectra. Eclipse
-tries ten weights a permutation there; the last column has it as published, with a
-search by halves. --best adds the method best, to the paper's bound and to the sharper
-one.`,
-		Example: `  forsctl ocs reference --seeds 10
-  forsctl ocs reference --seeds 50 --best --json`,
+and prints mean ratios, with their standard errors, beside those that an
+implementation of the paper is known to give: Spectra to the lower bound, and the
+baseline and Eclipse to Spectra. Eclipse tries ten weights a permutation there; the
+last column has it as published, with a search by halves. --best adds the method best,
+to the paper's bound and to the sharper one.`,
+		Example: `  forsctl ocs reference
+  forsctl ocs reference --seeds 200 --best --json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if seeds < 1 || seeds > mostRandom {
 				return fmt.Errorf("--seeds %d: want 1 to %d", seeds, mostRandom)
 			}
+			others := []ocs.Method{ocs.Less, ocs.Eclipse}
+			if best {
+				others = append(others, ocs.Best)
+			}
 			bar := progress(cmd, ocs.ReferenceSteps(seeds))
-			rows, err := ocs.Reference(cmd.Context(), seeds, best, func() { _ = bar.Add(1) })
+			rows, err := ocs.Reference(cmd.Context(), seeds, others, func() { _ = bar.Add(1) })
 			_ = bar.Finish()
 			if err != nil {
 				return err
@@ -178,7 +182,7 @@ one.`,
 			return printReference(cmd, seeds, best, rows)
 		},
 	}
-	cmd.Flags().IntVar(&seeds, "seeds", seeds, "random matrices")
+	cmd.Flags().IntVar(&seeds, "seeds", seeds, "random matrices, of seeds 1, 2, …")
 	cmd.Flags().BoolVar(&best, "best", false, "measure the method best as well")
 	return cmd
 }
@@ -194,14 +198,24 @@ func printReference(cmd *cobra.Command, seeds int, best bool, rows []ocs.Referen
 	}
 	fmt.Fprintln(w)
 	for _, r := range rows {
-		fmt.Fprintf(w, "%d\t%g\t%.3f\t%s\t%.2f\t%s\t%.2f\t%s\t%.2f", r.Switches, r.Delta, r.Got.Spectra, known(r.Want.Spectra, 3),
-			r.Got.Baseline, known(r.Want.Baseline, 2), r.Got.Eclipse, known(r.Want.Eclipse, 2), r.Halves)
+		got, off, want := r.Got, r.Error, r.Want
+		fmt.Fprintf(w, "%d\t%g\t%s\t%s\t%s\t%s\t%s\t%s\t%s", r.Switches, r.Delta,
+			measured(got.Spectra, off.Spectra), known(want.Spectra, 3), measured(got.Baseline, off.Baseline), known(want.Baseline, 2),
+			measured(got.Eclipse, off.Eclipse), known(want.Eclipse, 2), measured(got.Halves, off.Halves))
 		if best {
-			fmt.Fprintf(w, "\t%.4f\t%.4f", r.Best, r.BestSharp)
+			fmt.Fprintf(w, "\t%s\t%s", measured(got.Best, off.Best), measured(got.BestSharp, off.BestSharp))
 		}
 		fmt.Fprintln(w)
 	}
 	return w.Flush()
+}
+
+// measured prints a mean and its standard error.
+func measured(mean, off float64) string {
+	if off == 0 {
+		return fmt.Sprintf("%.3f", mean)
+	}
+	return fmt.Sprintf("%.3f ±%.3f", mean, off)
 }
 
 // known prints a number of the reference, a dash where it has none.

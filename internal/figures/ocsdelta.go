@@ -35,7 +35,7 @@ var ocsFlows = chart.Set{
 }
 
 const (
-	ocsMatrices   = 3
+	ocsMatrices   = 10
 	ocsSteps      = 20_000 // of method best
 	ocsFlowsDelta = .04
 )
@@ -105,7 +105,7 @@ func addMakespans(ctx context.Context, t *chart.Table, fields []any, workload st
 	var errs [ocsMatrices]error
 	var all sync.WaitGroup
 	for seed := range of {
-		all.Go(func() { of[seed], errs[seed] = makespans(ctx, workload, flows, s, δ, uint64(seed)) })
+		all.Go(func() { of[seed], errs[seed] = makespans(ctx, workload, flows, s, δ, uint64(seed)+1) })
 	}
 	all.Wait()
 	if err := errors.Join(errs[:]...); err != nil {

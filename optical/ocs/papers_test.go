@@ -10,8 +10,8 @@ import (
 // baseline's sub-matrices, for most are 0 until Refine.
 func TestLine5(t *testing.T) {
 	ours, listed := 0.0, 0.0
-	for seed := range uint64(5) {
-		d, err := Workload("benchmark", 0, 0, seed)
+	for seed := range uint64(20) {
+		d, err := Workload("benchmark", 0, 0, seed+1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -86,8 +86,8 @@ func TestIrregularDemand(t *testing.T) {
 // those of the linear programme. They are within 2 %, and not as good.
 func TestGreedyRefine(t *testing.T) {
 	greedy, optimal := 0.0, 0.0
-	for seed := range uint64(10) {
-		d, err := Workload("benchmark", 0, 0, seed)
+	for seed := range uint64(50) {
+		d, err := Workload("benchmark", 0, 0, seed+1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -109,11 +109,11 @@ func TestGreedyRefine(t *testing.T) {
 
 // TestPacking holds the case in which Schedule and Equalize lose most: 28 flows on
 // eight switches. The same permutations, packed with splitting, take a twentieth
-// less.
+// less. The standard errors of the means are .004 and .006.
 func TestPacking(t *testing.T) {
 	published, packed := 0.0, 0.0
-	for seed := range uint64(10) {
-		d, err := Workload("benchmark", 0, 28, seed)
+	for seed := range uint64(50) {
+		d, err := Workload("benchmark", 0, 28, seed+1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -122,11 +122,11 @@ func TestPacking(t *testing.T) {
 			t.Fatal(err)
 		}
 		bound := Bound(d, 8, 0.04).Paper
-		published += p.makespan() / bound / 10
-		packed += pack(c.weight, 8, 0.04).makespan() / bound / 10
+		published += p.makespan() / bound / 50
+		packed += pack(c.weight, 8, 0.04).makespan() / bound / 50
 	}
 	t.Logf("Schedule and Equalize give %.3f of the bound, packing %.3f", published, packed)
-	if published < 1.14 || packed > 1.12 {
-		t.Errorf("Schedule and Equalize give %.3f of the bound, packing %.3f; want about 1.17 and 1.10", published, packed)
+	if published < 1.16 || packed > 1.125 {
+		t.Errorf("Schedule and Equalize give %.3f of the bound, packing %.3f; want about 1.17 and 1.11", published, packed)
 	}
 }

@@ -2,33 +2,40 @@ package ocs
 
 import (
 	"context"
+	"math"
 	"runtime"
+	"slices"
 	"sync"
 )
 
-// Ratios are means over random matrices of the benchmark workload: of Spectra as
-// published to the paper's lower bound, and of the alternatives to Spectra.
+// Ratios are means over random matrices of the benchmark workload, 0 for what was
+// not measured: of Spectra as published and of the method Best to lower bounds, and
+// of the alternatives to Spectra.
 type Ratios struct {
-	Spectra  float64 `json:"spectra_to_bound"`
-	Baseline float64 `json:"baseline_to_spectra"`
-	Eclipse  float64 `json:"eclipse_to_spectra"`
+	Spectra  float64 `json:"spectra_to_bound,omitempty"`
+	Baseline float64 `json:"baseline_to_spectra,omitempty"`
+	// Eclipse tries few weights at a time, ReferenceLevels, as the reference does; by
+	// halves it searches them as published.
+	Eclipse   float64 `json:"eclipse_to_spectra,omitempty"`
+	Halves    float64 `json:"eclipse_by_halves_to_spectra,omitempty"`
+	Best      float64 `json:"best_to_bound,omitempty"`
+	BestSharp float64 `json:"best_to_sharp_bound,omitempty"`
+}
+
+// fields lists the ratios.
+func (r *Ratios) fields() [6]*float64 {
+	return [...]*float64{&r.Spectra, &r.Baseline, &r.Eclipse, &r.Halves, &r.Best, &r.BestSharp}
 }
 
 // ReferenceRow is a case of the benchmark workload, with the ratios that an
-// implementation of the paper is known to give and those measured.
+// implementation of the paper is known to give, those measured, and how far the
+// latter may be off because they are means of so many matrices and not of all.
 type ReferenceRow struct {
 	Switches int     `json:"switches"`
 	Delta    float64 `json:"delta"`
 	Want     Ratios  `json:"reference"`
 	Got      Ratios  `json:"measured"`
-
-	// Halves is the ratio of Eclipse as published, which searches its weights by halves.
-	// The reference tries few of them: ReferenceLevels.
-	Halves float64 `json:"eclipse_by_halves_to_spectra"`
-	// Best is the method Best to the paper's bound and to the sharper one, where it
-	// was asked for.
-	Best      float64 `json:"best_to_bound,omitempty"`
-	BestSharp float64 `json:"best_to_sharp_bound,omitempty"`
+	Error    Ratios  `json:"standard_error"` // of Got; 0 for a single matrix
 }
 
 // ReferenceLevels are the weights that the reference's Eclipse tries at a time.
@@ -36,34 +43,33 @@ const ReferenceLevels = 10
 
 // referenceRows are the cases, 100 racks of 16 flows each.
 var referenceRows = []ReferenceRow{
-	{Switches: 2, Delta: .01, Want: Ratios{1.065, 2.45, 1.16}},
-	{Switches: 4, Delta: .01, Want: Ratios{1.070, 2.78, 1.16}},
-	{Switches: 4, Delta: .04, Want: Ratios{1.050, 2.58, 1.33}},
-	{Switches: 8, Delta: .04, Want: Ratios{1.093, 2.14, 1.30}},
-	{Switches: 8, Delta: .1, Want: Ratios{1.186, 1.88, 1.32}},
-	{Switches: 4, Delta: .001, Want: Ratios{0, 0, 0.98}},
+	{Switches: 2, Delta: .01, Want: Ratios{Spectra: 1.065, Baseline: 2.45, Eclipse: 1.16}},
+	{Switches: 4, Delta: .01, Want: Ratios{Spectra: 1.070, Baseline: 2.78, Eclipse: 1.16}},
+	{Switches: 4, Delta: .04, Want: Ratios{Spectra: 1.050, Baseline: 2.58, Eclipse: 1.33}},
+	{Switches: 8, Delta: .04, Want: Ratios{Spectra: 1.093, Baseline: 2.14, Eclipse: 1.30}},
+	{Switches: 8, Delta: .1, Want: Ratios{Spectra: 1.186, Baseline: 1.88, Eclipse: 1.32}},
+	{Switches: 4, Delta: .001, Want: Ratios{Eclipse: 0.98}},
 }
 
 // ReferenceSteps is how often Reference calls step for so many matrices.
 func ReferenceSteps(seeds int) int { return seeds * len(referenceRows) }
 
-// Reference measures the ratios over so many random matrices, of seeds 0, 1, …, and
-// calls step, from several goroutines, after each case of each. With best it
-// measures the method Best as well, by its default steps.
-func Reference(ctx context.Context, seeds int, best bool, step func()) ([]ReferenceRow, error) {
+// Reference measures the ratios of Spectra and of other methods, Best by its
+// default steps, over so many random matrices, of seeds 1, 2, …, and calls step,
+// from several goroutines, after each case of each.
+func Reference(ctx context.Context, seeds int, others []Method, step func()) ([]ReferenceRow, error) {
 	type job struct{ row, seed int }
 	jobs := make(chan job)
-	got := make([][]ReferenceRow, len(referenceRows))
+	got := make([][]Ratios, len(referenceRows))
 	errs := make([][]error, len(referenceRows))
 	for r := range got {
-		got[r], errs[r] = make([]ReferenceRow, seeds), make([]error, seeds)
+		got[r], errs[r] = make([]Ratios, seeds), make([]error, seeds)
 	}
 	var workers sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		workers.Go(func() {
 			for j := range jobs {
-				got[j.row][j.seed] = referenceRows[j.row]
-				errs[j.row][j.seed] = got[j.row][j.seed].measure(ctx, uint64(j.seed), best)
+				got[j.row][j.seed], errs[j.row][j.seed] = referenceRows[j.row].measure(ctx, uint64(j.seed)+1, others)
 				step()
 			}
 		})
@@ -75,54 +81,78 @@ func Reference(ctx context.Context, seeds int, best bool, step func()) ([]Refere
 	}
 	close(jobs)
 	workers.Wait()
-	rows := make([]ReferenceRow, len(referenceRows))
+	rows := slices.Clone(referenceRows)
 	for r := range rows {
-		rows[r] = referenceRows[r]
-		for seed := range seeds {
-			if err := errs[r][seed]; err != nil {
+		for _, err := range errs[r] {
+			if err != nil {
 				return nil, err
 			}
-			rows[r].add(&got[r][seed], 1/float64(seeds))
 		}
+		rows[r].Got, rows[r].Error = means(got[r])
 	}
 	return rows, nil
 }
 
-// add adds a share of another row's measurements.
-func (r *ReferenceRow) add(o *ReferenceRow, share float64) {
-	r.Got.Spectra += share * o.Got.Spectra
-	r.Got.Baseline += share * o.Got.Baseline
-	r.Got.Eclipse += share * o.Got.Eclipse
-	r.Halves += share * o.Halves
-	r.Best += share * o.Best
-	r.BestSharp += share * o.BestSharp
+// means returns the means of ratios and their standard errors.
+func means(list []Ratios) (mean, standardError Ratios) {
+	n := float64(len(list))
+	for i := range list {
+		for k, x := range list[i].fields() {
+			*mean.fields()[k] += *x / n
+		}
+	}
+	if len(list) == 1 {
+		return mean, Ratios{}
+	}
+	for k, e := range standardError.fields() {
+		for i := range list {
+			x := *list[i].fields()[k] - *mean.fields()[k]
+			*e += x * x / (n - 1) / n
+		}
+		*e = math.Sqrt(*e)
+	}
+	return mean, standardError
 }
 
-// measure fills in the ratios of one matrix.
-func (r *ReferenceRow) measure(ctx context.Context, seed uint64, best bool) error {
+// measure returns the ratios of one matrix.
+func (r *ReferenceRow) measure(ctx context.Context, seed uint64, others []Method) (Ratios, error) {
 	d, err := Workload("benchmark", 0, 0, seed)
 	if err != nil {
-		return err
+		return Ratios{}, err
 	}
-	options := []Options{{Method: Fast}, {Method: Less}, {Method: Eclipse, Levels: ReferenceLevels}, {Method: Eclipse}, {Method: Best}}
-	if !best {
-		options = options[:4]
+	b := Bound(d, r.Switches, r.Delta)
+	fast, err := r.makespan(ctx, d, Options{Method: Fast})
+	if err != nil {
+		return Ratios{}, err
 	}
-	t := make([]float64, 5)
-	for i, o := range options {
-		o.Switches, o.Delta = r.Switches, r.Delta
-		s, err := Make(ctx, d, o)
-		if err == nil {
-			err = Replay(d, s)
-		}
+	got := Ratios{Spectra: fast / b.Paper}
+	for _, m := range others {
+		t, err := r.makespan(ctx, d, Options{Method: m})
 		if err != nil {
-			return err
+			return Ratios{}, err
 		}
-		t[i] = s.Makespan()
+		switch m {
+		case Less:
+			got.Baseline = t / fast
+		case Best:
+			got.Best, got.BestSharp = t/b.Paper, t/b.Sharp
+		case Eclipse:
+			got.Halves = t / fast
+			if t, err = r.makespan(ctx, d, Options{Method: Eclipse, Levels: ReferenceLevels}); err != nil {
+				return Ratios{}, err
+			}
+			got.Eclipse = t / fast
+		}
 	}
-	bound := Bound(d, r.Switches, r.Delta)
-	r.Got = Ratios{t[0] / bound.Paper, t[1] / t[0], t[2] / t[0]}
-	r.Halves = t[3] / t[0]
-	r.Best, r.BestSharp = t[4]/bound.Paper, t[4]/bound.Sharp
-	return nil
+	return got, nil
+}
+
+// makespan is that of a schedule in the row's case, which is replayed.
+func (r *ReferenceRow) makespan(ctx context.Context, d *Demand, o Options) (float64, error) {
+	o.Switches, o.Delta = r.Switches, r.Delta
+	s, err := Make(ctx, d, o)
+	if err != nil {
+		return 0, err
+	}
+	return s.Makespan(), Replay(d, s)
 }
