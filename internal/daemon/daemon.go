@@ -169,6 +169,7 @@ func (d *Daemon) takeUp() (err error) {
 		if err := d.setCurrent(current); err != nil {
 			return err
 		}
+		d.reissue = d.store.lost && current.RollbackOf == 0 // what a rollback chose stays
 	}
 	skipped, err := d.takeUpJobs()
 	if err != nil {
@@ -250,6 +251,9 @@ func (d *Daemon) Run(ctx context.Context) error {
 	d.loop(ctx)
 	close(d.stopped)
 	d.work.Wait()
+	if err := d.file.join(); err != nil {
+		d.log.Error("OpenSM has the tables, but the file that it loads without forsd has not", zap.Error(err))
+	}
 	group.Wait()
 	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
 		return err

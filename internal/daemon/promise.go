@@ -14,7 +14,9 @@ import (
 // An epoch is published before the disk has it. Where the machine fails just then, it
 // may be lost, and its number must not come back under another plan: ranks would take
 // the two for one. So numbers are promised in advance, durably, and those that may
-// have been given are passed over when the machine has been started anew.
+// have been given are passed over when the machine has been started anew. The plan in
+// force then, which may be the one before, is published again under a number above
+// them all: ranks may have the lost one, and it may use what has died since.
 
 // promiseFile holds the promise, and promiseAhead is how many numbers it is for.
 const (
@@ -61,6 +63,7 @@ func (s *store) takePromise() {
 		s.promised = p.Epoch
 		return
 	}
+	s.lost = p.Epoch > s.last
 	s.last = max(s.last, p.Epoch)
 }
 

@@ -39,6 +39,9 @@ func TestPromise(t *testing.T) {
 	if e, damaged := s.current(); e == nil || e.Epoch != 4 || damaged != nil {
 		t.Errorf("epoch %v is in force, damage %v", e, damaged)
 	}
+	if !s.lost {
+		t.Error("nothing counts as lost")
+	}
 	if s.last < 6 || s.last != p.Epoch {
 		t.Errorf("the last number is %d: epochs up to 6 were published, up to %d promised", s.last, p.Epoch)
 	}
@@ -60,5 +63,46 @@ func TestPromiseBroken(t *testing.T) {
 	ok(t, os.Mkdir(filepath.Join(s.dir, promiseFile), 0o755))
 	if err := s.appear(planned(t, v, 1)); err == nil || len(s.numbers()) != 0 {
 		t.Errorf("epoch 1 appeared without a promise: %v", err)
+	}
+}
+
+// TestPlanAfterLoss gives the plan in force a number above all that may have been lost
+// with the machine, even where it stays the same; not so what a rollback chose, or
+// after a restart of forsd alone.
+func TestPlanAfterLoss(t *testing.T) {
+	dir, f := t.TempDir(), fabric(4, 4)
+	again := func(before *Daemon, boot string) (d *Daemon, promised uint64) {
+		t.Helper()
+		path := filepath.Join(before.store.dir, promiseFile)
+		text, err := os.ReadFile(path)
+		ok(t, err, before.store.close())
+		var p promise
+		ok(t, json.Unmarshal(text, &p))
+		if boot != "" {
+			p.Boot = boot
+		}
+		text, err = json.Marshal(p)
+		ok(t, err, os.WriteFile(path, text, 0o644))
+		d = readable(daemonIn(t, dir))
+		d.atRest(t, f)
+		return d, p.Epoch
+	}
+	d := readable(daemonIn(t, dir))
+	d.atRest(t, f)
+	first := d.current()
+	d, _ = again(d, "")
+	if n := d.epochNumber(); n != first.Epoch {
+		t.Errorf("after a restart epoch %d is in force, %d was", n, first.Epoch)
+	}
+	d, promised := again(d, "another")
+	rows, err := rowsOf(first.view, d.latest().tree)
+	ok(t, err)
+	if e := d.current(); e.Epoch != promised+1 || !sameRows(e.view, d.latest().tree, rows) {
+		t.Errorf("after the machine failed epoch %d is in force, %d were promised", e.Epoch, promised)
+	}
+	ok(t, d.rollback(first.Epoch))
+	chosen := d.epochNumber()
+	if d, _ = again(d, "a third"); d.epochNumber() != chosen {
+		t.Errorf("epoch %d is in force, and a rollback chose %d", d.epochNumber(), chosen)
 	}
 }

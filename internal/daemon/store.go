@@ -48,6 +48,7 @@ type store struct {
 	last     uint64 // highest number ever given to an epoch or a job's plan, usable or not
 	promised uint64 // highest number that may be given before more are promised
 	staged   *epoch // whose table is written, out of sight; nil for none
+	lost     bool   // the machine failed, and epochs may have been lost with it
 }
 
 const (
@@ -155,8 +156,11 @@ func (s *store) temp(n uint64) string {
 // stage writes the table of an epoch, out of sight, where appear finds it: that much
 // need not wait for the plan's verification. What was staged before is dropped.
 func (s *store) stage(e *epoch) error {
-	s.staged = nil
 	temp := s.temp(e.Epoch)
+	if s.staged != nil {
+		_ = os.RemoveAll(s.temp(s.staged.Epoch)) // what cannot be removed now is removed at the next start
+		s.staged = nil
+	}
 	if err := os.RemoveAll(temp); err != nil {
 		return err
 	}

@@ -147,11 +147,15 @@ func TestStoreStages(t *testing.T) {
 			t.Errorf("epoch %d came back different (-want +got):\n%s", want.Epoch, diff)
 		}
 	}
-	if _, err := os.Stat(s.temp(2)); err != nil {
+	if _, err := os.Stat(s.temp(2)); err == nil {
+		t.Error("what was staged and never saved is kept beside what was")
+	}
+	ok(t, s.stage(planned(t, v, 4)))
+	if _, err := os.Stat(s.temp(4)); err != nil {
 		t.Fatal(err)
 	}
 	s = reopened(t, s)
-	if _, err := os.Stat(s.temp(2)); err == nil {
+	if _, err := os.Stat(s.temp(4)); err == nil {
 		t.Error("what was staged and never saved outlives a start")
 	}
 }

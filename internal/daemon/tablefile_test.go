@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"context"
 	"errors"
 	"testing"
 
@@ -57,5 +58,22 @@ func TestTableFileWaits(t *testing.T) {
 	d.ended()
 	if err := f.join(); err != nil || f.planned() != tables[3] {
 		t.Errorf("%v, and the file holds other tables", err)
+	}
+}
+
+// TestTableFileAtTheEnd holds that a daemon does not end before the table file is
+// written, and does not wait for a sweep then.
+func TestTableFileAtTheEnd(t *testing.T) {
+	d := newDaemon(t)
+	wrote := make(chan struct{}, 1)
+	d.file.begin(&lft.Tables{}, make(chan struct{}), func() error {
+		wrote <- struct{}{}
+		return nil
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	ok(t, d.Run(ctx))
+	if len(wrote) != 1 {
+		t.Error("the daemon has ended, and the file is not written")
 	}
 }
