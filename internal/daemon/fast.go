@@ -157,7 +157,7 @@ func leadsUp(f *topology.Fabric, node int32, p uint8) bool {
 func (d *Daemon) settle(ctx context.Context, f *topology.Fabric, began time.Time) {
 	d.losses = slices.DeleteFunc(d.losses, func(l loss) bool {
 		node := f.Find(l.node)
-		if node == topology.None || !f.Nodes[node].Ports[l.port].Up() || began.After(l.asked) {
+		if node == topology.None || !leadsUp(f, node, l.port) || began.After(l.asked) {
 			return true
 		}
 		if began.IsZero() {
@@ -174,7 +174,7 @@ func (d *Daemon) without(f *topology.Fabric) *topology.Fabric {
 	}
 	f = f.Clone()
 	for _, l := range d.losses {
-		if node := f.Find(l.node); node != topology.None {
+		if node := f.Find(l.node); node != topology.None && leadsUp(f, node, l.port) {
 			f.Disconnect(topology.PortRef{Node: node, Port: l.port})
 		}
 	}

@@ -71,6 +71,24 @@ func TestFastPath(t *testing.T) {
 	d.next(t, t.Context()) // the plan
 }
 
+// TestLossElsewhere holds where a fabric shows a switch that lost a cable without the
+// port, or with a host at it.
+func TestLossElsewhere(t *testing.T) {
+	d := newDaemon(t)
+	f := fabric(4, 4)
+	d.bringUp(t, f)
+	leaf := fabgen.LeafGUID + 1
+	for name, port := range map[string]uint8{"no port": 200, "a host": 1} {
+		d.losses = []loss{{leaf, port, time.Now()}}
+		if got := d.without(f); got.Hash() != f.Hash() {
+			t.Errorf("%s: the fabric changes", name)
+		}
+		if d.settle(t.Context(), f, time.Time{}); len(d.losses) != 0 || len(d.probes) != 0 {
+			t.Errorf("%s: the loss is remembered", name)
+		}
+	}
+}
+
 // TestLossConfirmed forgets a loss that a sweep has found as well, and one that the
 // switch itself takes back.
 func TestLossConfirmed(t *testing.T) {
