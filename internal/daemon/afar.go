@@ -42,6 +42,7 @@ func (d *Daemon) watchTraps(ctx context.Context) error {
 		case <-tick.C:
 		}
 		if !d.wantsTraps() {
+			d.health.Clear(trapsMissing)
 			continue
 		}
 		if err := d.subscribed(ctx); errors.Is(err, umad.ErrNotBuiltIn) {
@@ -135,13 +136,24 @@ const (
 )
 
 // discoverFor has the fabric discovered, where that is not left to OpenSM next door.
+// One discovery answers for all that come before it, as one after a sweep if any does.
 func (d *Daemon) discoverFor(what discovery) {
 	if !d.remote() {
 		return
 	}
-	select {
-	case d.look <- what:
-	default: // one is to come
+	for {
+		select {
+		case d.look <- what:
+			return
+		default: // one is to come
+		}
+		if what == forTrap {
+			return
+		}
+		select {
+		case <-d.look:
+		default:
+		}
 	}
 }
 

@@ -88,6 +88,28 @@ func TestAdvice(t *testing.T) {
 	ok(t, <-s.ended)
 }
 
+// TestDiscoverFor has one discovery to come answer for all, as one after a sweep where
+// there was one.
+func TestDiscoverFor(t *testing.T) {
+	d := newDaemon(t)
+	d.discoverFor(forSweep)
+	if len(d.look) != 0 {
+		t.Error("a discovery was ordered beside an OpenSM next door")
+	}
+	d.cfg.OpenSM.DiscoverCommand = []string{"true"}
+	for _, c := range []struct {
+		news []discovery
+		want discovery
+	}{{[]discovery{forTrap, forTrap}, forTrap}, {[]discovery{forTrap, forSweep}, forSweep}, {[]discovery{forSweep, forTrap, forTrap}, forSweep}} {
+		for _, what := range c.news {
+			d.discoverFor(what)
+		}
+		if got := <-d.look; got != c.want || len(d.look) != 0 {
+			t.Errorf("%v: discovered for %v, and %d more to come", c.news, got, len(d.look))
+		}
+	}
+}
+
 // until waits for a condition on the status.
 func (s *site) until(what string, good func(api.Status) bool) {
 	s.t.Helper()
