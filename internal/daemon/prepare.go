@@ -4,7 +4,7 @@ import "forsd/controller"
 
 // prepare makes the plans ahead, beside the loop, that the loss of one more cable would
 // call for: one answers for all cables that are alike. A change that comes meanwhile
-// ends it.
+// ends it, and so does the daemon's end.
 func (d *Daemon) prepare() {
 	v := d.latest()
 	d.mu.Lock()
@@ -17,6 +17,11 @@ func (d *Daemon) prepare() {
 		made, most := 0, d.memory.Holds(len(v.tree.Servers))
 		for l := range v.tree.Leaves {
 			for k := range v.tree.Lanes {
+				select {
+				case <-d.stopped:
+					return
+				default:
+				}
 				if made == most || d.latest().id != v.id {
 					return
 				}
