@@ -71,13 +71,15 @@ func (m *Memory) find(shape string) *fors.Plan {
 	return nil
 }
 
-// keep keeps a plan, in place of those not used for longest where there are too many.
+// keep keeps a plan, in place of one of the same shape that another has made
+// meanwhile, and of those not used for longest where there are too many.
 func (m *Memory) keep(shape string, p *fors.Plan) {
 	if m == nil {
 		return
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.plans = slices.DeleteFunc(m.plans, func(r remembered) bool { return r.shape == shape })
 	if over := len(m.plans) + 1 - m.Holds(p.Servers); over > 0 {
 		m.plans = slices.Delete(m.plans, 0, min(over, len(m.plans)))
 	}

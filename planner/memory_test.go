@@ -61,6 +61,7 @@ func TestMemoryHolds(t *testing.T) {
 	for i := range 5 {
 		m.keep(string(rune('a'+i)), &fors.Plan{Servers: 2000})
 		m.find("a")
+		m.keep("a", &fors.Plan{Servers: 2000}) // made by two at a time
 	}
 	if len(m.plans) != 2 || m.find("a") == nil || m.find("e") == nil {
 		t.Errorf("%v are kept, want the one used and the newest", m.plans)
