@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -123,7 +124,7 @@ func (d *Daemon) setJob(j *job) error {
 		j.plans = &api.Plans{}
 	}
 	d.mu.Lock()
-	at, known := slices.BinarySearchFunc(d.jobs, j.ID, func(j *job, id uint64) int { return compare(j.ID, id) })
+	at, known := slices.BinarySearchFunc(d.jobs, j.ID, func(j *job, id uint64) int { return cmp.Compare(j.ID, id) })
 	if known {
 		d.jobs = slices.Clone(d.jobs)
 		d.jobs[at] = j

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -59,22 +60,9 @@ func (s *store) jobVersions() []jobVersion {
 		}
 	}
 	slices.SortFunc(out, func(a, b jobVersion) int {
-		if a.id != b.id {
-			return compare(a.id, b.id)
-		}
-		return compare(a.epoch, b.epoch)
+		return cmp.Or(cmp.Compare(a.id, b.id), cmp.Compare(a.epoch, b.epoch))
 	})
 	return out
-}
-
-func compare(a, b uint64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }
 
 // lastOfJobs is the highest number that a job has or had. The error says that it
