@@ -90,6 +90,7 @@ func TestBad(t *testing.T) {
 		{"1,2\n3,Inf\n", square, "read m: row 2, column 2 is +Inf: want a finite number"},
 		{"1,2\n\n3,x\n", square, "read m: line 3, column 2: \"x\" is not a number"},
 		{"1,\"2\n", square, "read m: parse error on line 1, column 6: extraneous or missing \" in quoted-field"},
+		{strings.Repeat("0", 1<<17), small, "read m: a line has more than 64128 bytes: want numbers apart by commas, a row a line"},
 		{"1,2,3\n", small, "read m: line 1: it has more than 2 columns: that is the most that is taken"},
 		{"1\n2\n3\n", small, "read m: line 3: it has more than 2 rows: that is the most that is taken"},
 		{"1,2.5\n", whole, "read m: row 1, column 2 is 2.5: want a whole number"},

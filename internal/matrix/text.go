@@ -14,7 +14,7 @@ import (
 
 // parseCSV reads a row a line.
 func parseCSV(b *bufio.Reader, o Options) (*Dense, error) {
-	r := csv.NewReader(b)
+	r := csv.NewReader(&lines{r: b, most: maxNumber * (o.maxSide() + 1000)})
 	r.Comment, r.FieldsPerRecord, r.ReuseRecord = '#', -1, true
 	m, row := &Dense{}, []float64(nil)
 	for {
@@ -39,6 +39,34 @@ func parseCSV(b *bufio.Reader, o Options) (*Dense, error) {
 			return nil, fmt.Errorf("line %d: %w", line, err)
 		}
 	}
+}
+
+// maxNumber is how many bytes of a line of CSV there may be for each column, and for
+// a thousand more: enough for comments.
+const maxNumber = 64
+
+// lines fails where a line is longer than most, so that what has no lines, such as
+// the image of a disk, is not read into memory.
+type lines struct {
+	r          io.Reader
+	most, line int // bytes; of the line at hand
+}
+
+// Read reads.
+func (l *lines) Read(p []byte) (int, error) {
+	n, err := l.r.Read(p)
+	for rest := p[:n]; ; l.line = 0 {
+		end := bytes.IndexByte(rest, '\n')
+		if end < 0 {
+			l.line += len(rest)
+			break
+		}
+		rest = rest[end+1:]
+	}
+	if l.line > l.most {
+		return n, fmt.Errorf("a line has more than %d bytes: want numbers apart by commas, a row a line", l.most)
+	}
+	return n, err
 }
 
 // parseJSON reads an array of rows, or an object with one as "matrix".
