@@ -98,12 +98,29 @@ func printJSON(cmd *cobra.Command, v any) error {
 // newTable aligns columns that are ended by tabs.
 func newTable(w io.Writer) *tabwriter.Writer { return tabwriter.NewWriter(w, 0, 8, 2, ' ', 0) }
 
+// maxFile is how many bytes a file may have that is read as a whole.
+const maxFile = 1 << 30
+
 // readFile reads a file named by a flag, which must be given.
 func readFile(flag, path, what string) ([]byte, error) {
 	if path == "" {
 		return nil, fmt.Errorf("--%s is missing: name %s", flag, what)
 	}
-	return os.ReadFile(path)
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return readAtMost(f, maxFile, path)
+}
+
+// readAtMost reads a file, which fails where it has more bytes than most.
+func readAtMost(r io.Reader, most int64, name string) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(r, most+1))
+	if err == nil && int64(len(data)) > most {
+		return nil, fmt.Errorf("read %s: it has more than %d bytes: is it the right file?", name, most)
+	}
+	return data, err
 }
 
 // checkOut tells what is wrong with the path that a flag names for what, where -
