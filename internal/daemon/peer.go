@@ -61,7 +61,10 @@ func (p *peer) ask(ctx context.Context, have string, brief bool, wait time.Durat
 		q.Set("brief", "1")
 	}
 	r := &replica{}
-	return r, p.client.Call(ctx, http.MethodGet, replicaPath+"?"+q.Encode(), nil, r)
+	if err := p.client.Call(ctx, http.MethodGet, replicaPath+"?"+q.Encode(), nil, r); err != nil {
+		return r, err
+	}
+	return r, r.check()
 }
 
 // final is the peer's state when it leads no more.

@@ -378,6 +378,26 @@ func FuzzReplica(f *testing.F) {
 	})
 }
 
+// TestOddPeer refuses answers that no forsd gives, and keeps what it has.
+func TestOddPeer(t *testing.T) {
+	for name, text := range map[string]string{
+		"another service": `{}`,
+		"endless":         `{"tag":"a","leads":true,"last":18446744073709551615}`,
+		"epoch":           `{"tag":"a","leads":true,"last":5,"whole":true,"epoch":{"about":{"epoch":6}}}`,
+		"job":             `{"tag":"a","leads":true,"last":5,"whole":true,"jobs":[{"about":{"id":6,"epoch":6}}]}`,
+		"later job":       `{"tag":"a","leads":true,"last":5,"whole":true,"jobs":[{"about":{"id":5,"epoch":6}}]}`,
+	} {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(text)) }))
+		p, err := newPeer(config.Peer{Address: s.URL, Timeout: time.Second})
+		ok(t, err)
+		if r, err := p.ask(t.Context(), "", false, 0); err == nil {
+			t.Errorf("%s: %+v", name, r)
+		}
+		p.client.Close()
+		s.Close()
+	}
+}
+
 // TestPeerLost warns where the peer cannot be followed, and follows it again.
 func TestPeerLost(t *testing.T) {
 	w := newTwins(t, fabric(4, 4))

@@ -67,6 +67,9 @@ func (b *bell) ring() {
 
 const (
 	replicaPath = "/v1/replica"
+	// highestNumber is above all numbers that are given: numbers count up from 1, or
+	// from the time in milliseconds. One that is not leaves no room to count on.
+	highestNumber = 1 << 53
 	// replicaWait is the longest wait for another replica.
 	replicaWait = time.Minute
 	// replicaLook is how late a change may be that no event tells of, such as a
@@ -147,6 +150,27 @@ func (d *Daemon) replica(have string, brief bool) *replica {
 		out.Jobs = append(out.Jobs, kept[jobFile]{j.jobFile, j.view.Bytes()})
 	}
 	return out
+}
+
+// check refuses what no forsd of this version answers.
+func (r *replica) check() error {
+	if r.Tag == "" {
+		return errors.New("what answers is no forsd, or of another version")
+	}
+	highest := r.Last
+	if r.Epoch != nil {
+		highest = max(highest, r.Epoch.About.Epoch)
+	}
+	for i := range r.Jobs {
+		highest = max(highest, r.Jobs[i].About.ID, r.Jobs[i].About.Epoch)
+	}
+	switch {
+	case highest > highestNumber:
+		return fmt.Errorf("it says that a plan has the number %d: no forsd gives such numbers", highest)
+	case r.Whole && highest > r.Last:
+		return fmt.Errorf("it has a plan with the number %d, and says that it has given numbers up to %d", highest, r.Last)
+	}
+	return nil
 }
 
 // keep makes the state that another daemon has led with this one's: durable first,
