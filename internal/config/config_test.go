@@ -167,6 +167,8 @@ func TestProblems(t *testing.T) {
 		{"listen port", "version: 1\napi: {listen: 'localhost:http'}\n", `c.yaml:2: api.listen: "localhost:http" has no port number from 0 to 65535`},
 		{"peer", "version: 1\npeer: {address: 'other:7480'}\n", `c.yaml:2: peer.address: "other:7480" is not the address of a forsd: want http://host:port, or the path of its socket`},
 		{"peer without plugin", "version: 1\nopensm: {plugin: {enabled: off}}\npeer: {address: 'http://other:7480'}\n", "c.yaml:3: peer.address: takes OpenSM's plugin, which alone tells who is the master: opensm.plugin.enabled is off"},
+		{"peer is oneself", "version: 1\napi: {socket: /run/s}\npeer: {address: /run/s}\n", "c.yaml:3: peer.address: is api.socket, this forsd's own: want that of the other one"},
+		{"one socket for both", "version: 1\napi: {socket: /run/s}\nopensm: {plugin: {socket: /run/s}}\n", "c.yaml:3: opensm.plugin.socket: is api.socket, too: each needs a path of its own"},
 		{"share", "version: 1\nsafety: {max_loss: nan}\n", "c.yaml:2: safety.max_loss: NaN is not a share of the servers: want more than 0 and at most 1"},
 		{"zero", "version: 1\nsafety: {confirm: 0s}\n", "c.yaml:2: safety.confirm: 0s is not a positive duration"},
 		{"order", "version: 1\nretry:\n  max: 500ms\n", "c.yaml:3: retry.max: 500ms is below retry.first, 1s"},

@@ -38,6 +38,9 @@ func (c *Config) problems() []Problem {
 	}
 	v.opensm(&c.OpenSM)
 	v.api(&c.API)
+	if c.OpenSM.Plugin.Enabled != EnabledOff && c.OpenSM.Plugin.Socket == c.API.Socket {
+		v.add("opensm.plugin.socket", "is api.socket, too: each needs a path of its own")
+	}
 	v.peer(c)
 	v.growing("damping.hold_down", c.Damping.HoldDown, "damping.max_hold_down", c.Damping.MaxHoldDown)
 	if c.Damping.Flaps < 1 {
@@ -119,6 +122,9 @@ func (v *judge) peer(c *Config) {
 	}
 	if u, err := url.Parse(c.Peer.Address); !filepath.IsAbs(c.Peer.Address) && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "") {
 		v.add("peer.address", "%q is not the address of a forsd: want http://host:port, or the path of its socket", c.Peer.Address)
+	}
+	if c.Peer.Address == c.API.Socket {
+		v.add("peer.address", "is api.socket, this forsd's own: want that of the other one")
 	}
 	if c.OpenSM.Plugin.Enabled == EnabledOff {
 		v.add("peer.address", "takes OpenSM's plugin, which alone tells who is the master: opensm.plugin.enabled is off")
