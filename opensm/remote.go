@@ -19,7 +19,10 @@ func Discover(ctx context.Context, command []string, timeout time.Duration) (f *
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("it took longer than %v", timeout))
 	defer cancel()
 	err = runCommand(ctx, command, nil, func(text io.Reader) error {
-		data, err := io.ReadAll(io.LimitReader(text, maxDiscovery))
+		data, err := io.ReadAll(io.LimitReader(text, maxDiscovery+1))
+		if len(data) > maxDiscovery {
+			return fmt.Errorf("it prints more than %d bytes", maxDiscovery)
+		}
 		if err == nil {
 			f, _, err = topology.Read(data)
 		}
