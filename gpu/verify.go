@@ -13,27 +13,43 @@ import (
 // how plans are made.
 func Verify(t *Traffic, p *Plan) error {
 	lengths := make([]int64, len(p.Stages))
-	total := int64(0)
 	for i := range p.Stages {
 		lengths[i] = p.Stages[i].Length
-		total += lengths[i]
 	}
-	programs := p.Programs()
+	return verify(t, lengths, p.Programs(), summary{p.Length, p.Bound, p.MovesBefore, p.MovesAfter})
+}
+
+// Verify does as the function Verify does, with an exchange in binary form.
+func (v *View) Verify(t *Traffic) error {
+	programs, err := v.Programs()
+	if err != nil {
+		return err
+	}
+	return verify(t, v.Lengths, programs, summary{v.Length, v.Bound, v.MovesBefore, v.MovesAfter})
+}
+
+// summary is what plans and exchanges say of themselves.
+type summary struct{ length, bound, before, after int64 }
+
+func verify(t *Traffic, lengths []int64, programs []Program, says summary) error {
 	if err := Replay(t, lengths, programs); err != nil {
 		return err
 	}
-	before, after := int64(0), int64(0)
+	is := summary{bound: t.Bound()}
+	for _, v := range lengths {
+		is.length += v
+	}
 	for r := range programs {
-		before += moved(Rank(r), programs[r].Before.Send)
-		after += moved(Rank(r), programs[r].After.Send)
+		is.before += moved(Rank(r), programs[r].Before.Send)
+		is.after += moved(Rank(r), programs[r].After.Send)
 	}
 	switch {
-	case p.Length != total:
-		return fmt.Errorf("the plan's length is %d, its stages' %d", p.Length, total)
-	case p.MovesBefore != before || p.MovesAfter != after:
-		return fmt.Errorf("the plan says that it moves %d and %d bytes inside servers, and moves %d and %d", p.MovesBefore, p.MovesAfter, before, after)
-	case p.Bound != t.Bound():
-		return fmt.Errorf("the plan's bound is %d, Eq. 26 gives %d", p.Bound, t.Bound())
+	case says.length != is.length:
+		return fmt.Errorf("the plan's length is %d, its stages' %d", says.length, is.length)
+	case says.before != is.before || says.after != is.after:
+		return fmt.Errorf("the plan says that it moves %d and %d bytes inside servers, and moves %d and %d", says.before, says.after, is.before, is.after)
+	case says.bound != is.bound:
+		return fmt.Errorf("the plan's bound is %d, Eq. 26 gives %d", says.bound, is.bound)
 	}
 	return nil
 }

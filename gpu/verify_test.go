@@ -145,6 +145,9 @@ func TestReplayFindsLongTransfers(t *testing.T) {
 
 func TestVerifyFindsWrongSummaries(t *testing.T) {
 	traffic, plan := good(t, MinMove)
+	if v, err := Decode(plan.Encode()); err != nil || v.Verify(traffic) != nil {
+		t.Fatalf("the plan itself, in binary form: %v, %v", err, v.Verify(traffic))
+	}
 	for what, change := range map[string]func(p *Plan){
 		"length":       func(p *Plan) { p.Length++ },
 		"bound":        func(p *Plan) { p.Bound-- },
@@ -155,6 +158,9 @@ func TestVerifyFindsWrongSummaries(t *testing.T) {
 		change(&spoilt)
 		if Verify(traffic, &spoilt) == nil {
 			t.Errorf("a wrong %s is not found", what)
+		}
+		if v, err := Decode(spoilt.Encode()); err == nil && v.Verify(traffic) == nil {
+			t.Errorf("a wrong %s of an exchange in binary form is not found", what)
 		}
 	}
 }

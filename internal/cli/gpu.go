@@ -286,11 +286,7 @@ more than the stage's length. It prints the first violation.`,
 			if v.Cluster != t.Cluster {
 				return violated{fmt.Errorf("%s is for %d servers of %d GPUs, the traffic for %d of %d", exchange, v.Servers, v.GPUs, t.Servers, t.GPUs)}
 			}
-			programs, err := v.Programs()
-			if err != nil {
-				return violated{fmt.Errorf("%s: %w", exchange, err)}
-			}
-			if err := gpu.Replay(t, v.Lengths, programs); err != nil {
+			if err := v.Verify(t); err != nil {
 				return violated{fmt.Errorf("%s: %w", exchange, err)}
 			}
 			if wantsJSON(cmd) {
