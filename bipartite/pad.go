@@ -1,12 +1,9 @@
 package bipartite
 
-// Pad adds to a matrix of n rows and columns, [row][column], what its rows and
-// columns lack to the largest of their sums, from the first row and column with
-// room on. It returns the new matrix, in which every row and column has that sum,
-// and the sum. No entry may be negative, and no sum exceed 2^62.
-func Pad(n int, x []int64) (padded []int64, sum int64) {
-	padded = append(make([]int64, 0, n*n), x...)
-	rows, columns := make([]int64, n), make([]int64, n)
+// Sums are the row and column sums of a matrix of n rows and columns, [row][column],
+// and the largest of them.
+func Sums(n int, x []int64) (rows, columns []int64, most int64) {
+	rows, columns = make([]int64, n), make([]int64, n)
 	for i := range n {
 		for j, v := range x[i*n : (i+1)*n] {
 			rows[i] += v
@@ -14,8 +11,18 @@ func Pad(n int, x []int64) (padded []int64, sum int64) {
 		}
 	}
 	for i := range n {
-		sum = max(sum, rows[i], columns[i])
+		most = max(most, rows[i], columns[i])
 	}
+	return rows, columns, most
+}
+
+// Pad adds to a matrix of n rows and columns, [row][column], what its rows and
+// columns lack to the largest of their sums, from the first row and column with
+// room on. It returns the new matrix, in which every row and column has that sum,
+// and the sum. No entry may be negative, and no sum exceed 2^62.
+func Pad(n int, x []int64) (padded []int64, sum int64) {
+	padded = append(make([]int64, 0, n*n), x...)
+	rows, columns, sum := Sums(n, x)
 	for i, j := 0, 0; i < n && j < n; {
 		idle := min(sum-rows[i], sum-columns[j])
 		padded[i*n+j] += idle

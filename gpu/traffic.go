@@ -1,6 +1,10 @@
 package gpu
 
-import "fmt"
+import (
+	"fmt"
+
+	"forsd/bipartite"
+)
 
 // Rank is a GPU and its NIC: GPU r mod m of server r div m.
 type Rank int32
@@ -162,18 +166,7 @@ func (t *Traffic) BalancedBound() int64 {
 
 // longest is the largest row or column sum of a matrix of n rows.
 func longest(n int, x []int64) int64 {
-	most, columns := int64(0), make([]int64, n)
-	for i := range n {
-		sum := int64(0)
-		for j, v := range x[i*n : (i+1)*n] {
-			sum += v
-			columns[j] += v
-		}
-		most = max(most, sum)
-	}
-	for _, sum := range columns {
-		most = max(most, sum)
-	}
+	_, _, most := bipartite.Sums(n, x)
 	return most
 }
 
