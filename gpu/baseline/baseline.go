@@ -29,8 +29,8 @@ func (s *Stages) Length() int64 {
 	return sum
 }
 
-// NICs is the matrix of what NICs send each other without moves inside servers.
-func NICs(t *gpu.Traffic) []int64 {
+// nics is the matrix of what NICs send each other without moves inside servers.
+func nics(t *gpu.Traffic) []int64 {
 	x := make([]int64, len(t.Bytes))
 	ranks := t.Ranks()
 	for at, v := range t.Bytes {
@@ -51,7 +51,7 @@ func Servers(t *gpu.Traffic) []int64 {
 }
 
 // FlatBvN decomposes the matrix of NICs.
-func FlatBvN(t *gpu.Traffic) *Stages { return Padded(t.Ranks(), NICs(t)) }
+func FlatBvN(t *gpu.Traffic) *Stages { return Padded(t.Ranks(), nics(t)) }
 
 // Padded adds idle traffic to a matrix of n rows until all rows and columns are
 // equal, and takes out one perfect matching after the other, each found from scratch
@@ -89,7 +89,7 @@ func Padded(n int, x []int64) *Stages {
 // busiest NIC has packets. It fails where these are more than most.
 func FlatKoenig(t *gpu.Traffic, most int64) (*Stages, error) {
 	n := t.Ranks()
-	x, length := bipartite.Pad(n, NICs(t))
+	x, length := bipartite.Pad(n, nics(t))
 	if length > most {
 		return nil, fmt.Errorf("colour %d packets of a NIC one by one: want %d at most", length, most)
 	}

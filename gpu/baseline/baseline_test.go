@@ -36,12 +36,12 @@ func TestBaselines(t *testing.T) {
 				t.Fatal(err)
 			}
 			busiest := int64(0)
-			nics := NICs(traffic)
+			matrix := nics(traffic)
 			for r := range c.Ranks() {
 				row, column := int64(0), int64(0)
 				for k := range c.Ranks() {
-					row += nics[r*c.Ranks()+k]
-					column += nics[k*c.Ranks()+r]
+					row += matrix[r*c.Ranks()+k]
+					column += matrix[k*c.Ranks()+r]
 				}
 				busiest = max(busiest, row, column)
 			}
@@ -55,8 +55,8 @@ func TestBaselines(t *testing.T) {
 				stages *Stages
 				length int64
 			}{
-				"flat BvN":   {c.Ranks(), nics, FlatBvN(traffic), busiest},
-				"flat König": {c.Ranks(), nics, flat, busiest},
+				"flat BvN":   {c.Ranks(), matrix, FlatBvN(traffic), busiest},
+				"flat König": {c.Ranks(), matrix, flat, busiest},
 				"padded":     {c.Servers, Servers(traffic), Padded(c.Servers, Servers(traffic)), traffic.BalancedBound()},
 			} {
 				if err := check(x.n, x.matrix, x.stages); err != nil {
