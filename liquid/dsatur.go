@@ -13,9 +13,12 @@ import (
 // context ends first.
 func Dsatur(ctx context.Context, t *Traffic) Schedule {
 	b := newBoard(t, t.Duration()+t.Duration()/4+8)
-	d := newSaturation(t, b)
+	d := newSaturation(ctx, t, b)
+	if d == nil {
+		return nil
+	}
 	for n := range t.Len() {
-		if n&255 == 0 && ctx.Err() != nil {
+		if n&15 == 0 && ctx.Err() != nil {
 			return nil
 		}
 		x := d.next()
@@ -44,11 +47,15 @@ type saturation struct {
 	class         int   // at hand: the slowest with a transfer left
 }
 
-func newSaturation(t *Traffic, b *board) *saturation {
+// newSaturation lists all transfers. It returns nil when the context ends first.
+func newSaturation(ctx context.Context, t *Traffic, b *board) *saturation {
 	d := &saturation{t: t, b: b, near: newDegrees(t)}
 	d.degree, d.steps = make([]int32, t.Len()), make([]int32, t.Len())
 	d.before, d.after = make([]Transfer, t.Len()), make([]Transfer, t.Len())
 	for x := range t.Len() {
+		if x&15 == 0 && ctx.Err() != nil {
+			return nil
+		}
 		d.degree[x] = int32(d.near.of(Transfer(x)))
 		d.width = max(d.width, int(d.degree[x])+1)
 	}

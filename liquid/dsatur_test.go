@@ -2,6 +2,7 @@ package liquid
 
 import (
 	"context"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -168,5 +169,19 @@ func TestColouringGivesUp(t *testing.T) {
 		if len(r.Schedule) != c.steps || r.Method != MethodColouring {
 			t.Errorf("%s: %d steps by %s, want %d by colouring", name, len(r.Schedule), r.Method, c.steps)
 		}
+	}
+}
+
+// TestLoadedLink has a link with more transfers than conflicts are counted for, and no
+// time.
+func TestLoadedLink(t *testing.T) {
+	traffic := makeTraffic(t, 1, slices.Repeat([][]Link{{0}}, 40_000))
+	if n := traffic.ConflictEdges(); n != -1 {
+		t.Errorf("%d edges were counted, want -1", n)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if d := newSaturation(ctx, traffic, newBoard(traffic, 1)); d != nil {
+		t.Error("Dsatur went on after the end of its context")
 	}
 }

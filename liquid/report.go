@@ -11,9 +11,9 @@ type Report struct {
 	Version       int `json:"version"`
 	Nodes         int `json:"nodes"` // that send or receive
 	Transfers     int `json:"transfers"`
-	ConflictEdges int `json:"conflict_edges"`
-	Bottlenecks   int `json:"bottlenecks"` // links with the largest load
-	Duration      int `json:"duration"`    // Λ
+	ConflictEdges int `json:"conflict_edges"` // −1 where they are too many to count
+	Bottlenecks   int `json:"bottlenecks"`    // links with the largest load
+	Duration      int `json:"duration"`       // Λ
 	// LiquidThroughput is transfers over Λ, Throughput transfers over steps, in units
 	// of a link's.
 	LiquidThroughput float64 `json:"liquid_throughput"`

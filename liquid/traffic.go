@@ -28,8 +28,12 @@ type Traffic struct {
 	lambda int
 }
 
-// maxClasses bounds the number of different speeds of transfers.
-const maxClasses = 64
+// maxClasses bounds the number of different speeds of transfers, and maxRatio that of
+// the highest to the lowest.
+const (
+	maxClasses = 64
+	maxRatio   = 1e6
+)
 
 // NewTraffic makes a traffic of the transfers with the given pairs and paths,
 // both [transfer], over links 0 … links−1. A path is the set of a transfer's
@@ -86,7 +90,8 @@ func (t *Traffic) index() {
 
 // SetRates gives the links their speeds, [link], in any unit. A transfer takes
 // the time that its slowest link needs for it. It fails on a speed that is not
-// positive, and where transfers have more than 64 different speeds.
+// positive, and where transfers have more than 64 different speeds, or the highest is
+// more than a million times the lowest.
 func (t *Traffic) SetRates(rate []float64) error {
 	if len(rate) != t.links {
 		return fmt.Errorf("set the speeds of %d links: there are %d", len(rate), t.links)
@@ -107,6 +112,9 @@ func (t *Traffic) SetRates(rate []float64) error {
 	rates = slices.Compact(rates)
 	if len(rates) > maxClasses {
 		return fmt.Errorf("set the speeds of links: transfers have %d different ones, and %d are possible", len(rates), maxClasses)
+	}
+	if n := len(rates); n > 0 && !(rates[n-1] <= maxRatio*rates[0]) {
+		return fmt.Errorf("set the speeds of links: transfers have speeds from %g to %g: at most a factor of %g lies between", rates[0], rates[n-1], maxRatio)
 	}
 	for x, r := range slowest {
 		i, _ := slices.BinarySearch(rates, r)
@@ -177,10 +185,22 @@ func (t *Traffic) Congest(x, y Transfer) bool {
 	return false
 }
 
+// maxLooks bounds the sum of the squared loads of a traffic whose conflict graph is
+// gone through: some seconds.
+const maxLooks = 1 << 30
+
 // ConflictEdges is the number of edges of the conflict graph, whose vertices are
-// the transfers and in which those that congest are joined. It takes the sum of
-// the squared loads in time, and no memory to speak of.
+// the transfers and in which those that congest are joined; −1 where they are too
+// many to count. It takes the sum of the squared loads in time, and no memory to
+// speak of.
 func (t *Traffic) ConflictEdges() int {
+	looks := 0
+	for l := range t.links {
+		looks += t.Load(Link(l)) * t.Load(Link(l))
+	}
+	if looks > maxLooks {
+		return -1
+	}
 	edges := 0
 	degree := newDegrees(t)
 	for x := range t.Len() {

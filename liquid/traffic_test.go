@@ -262,7 +262,7 @@ func TestTrafficRefuses(t *testing.T) {
 		t.Error("a path without a pair was taken")
 	}
 	traffic := makeTraffic(t, 2, [][]Link{{0}, {1}})
-	for _, rates := range [][]float64{{1}, {1, 0}, {-1, 1}} {
+	for _, rates := range [][]float64{{1}, {1, 0}, {-1, 1}, {1, 1e7}, {1e-300, 1e300}} {
 		if traffic.SetRates(rates) == nil {
 			t.Errorf("speeds %v were taken", rates)
 		}
