@@ -10,8 +10,8 @@ import (
 
 // Table is a schedule of the routes as a phase table: a phase for each step, the
 // base LIDs, and lane −1, which says that there is none. The servers are the hosts
-// in their order, all on leaf 0, for leaves mean nothing here. It fails where a host sends twice in a step, as a schedule of
-// these routes never does.
+// in their order, all on leaf 0, for a phase table has lane −1 only within a leaf. It
+// fails where a host sends twice in a step, as a schedule of these routes never does.
 func (r *Routes) Table(s Schedule) (*phasetable.Table, error) {
 	n := len(r.Hosts)
 	t := &phasetable.Table{TopologyHash: r.Fabric.Hash(), Phases: len(s), To: make([]int32, n*len(s)), Lane: make([]int16, n*len(s)),
@@ -36,9 +36,10 @@ func (r *Routes) Table(s Schedule) (*phasetable.Table, error) {
 }
 
 // Check walks every transfer of a phase table of these routes through the
-// forwarding tables that they were traced on, and tells the first thing that is wrong: a pair that is missing or there
-// twice, a transfer that is lost, a link with two transfers in a phase. It goes by
-// LIDs and GUIDs alone, and shares nothing with Trace.
+// forwarding tables that they were traced on, and tells the first thing that is
+// wrong: a pair that is missing or there twice, a transfer that is lost, a link with
+// two transfers in a phase. It goes by LIDs and GUIDs alone, and shares nothing with
+// Trace.
 func (r *Routes) Check(t *phasetable.Table) error {
 	missing := make(map[Pair]int, r.Traffic.Len())
 	for _, p := range r.Traffic.pairs {
@@ -69,24 +70,4 @@ func (r *Routes) Check(t *phasetable.Table) error {
 		return fmt.Errorf("phase %d has %d transfers on %s", result.Busiest.Phase, result.Busiest.Transfers, result.Busiest.Cable)
 	}
 	return nil
-}
-
-// ShiftTime is how long the linear shift takes on the routes: in phase p each host
-// sends to the one p places on, in the order of the hosts, and a phase takes as
-// long as its busiest link has transfers. It is in units of a transfer.
-func (r *Routes) ShiftTime() (int, error) {
-	n := int32(len(r.Hosts))
-	rows := make([]sim.Row, r.Traffic.Len())
-	for x, p := range r.Traffic.pairs {
-		rows[x] = sim.Row{Phase: (p.Dst - p.Src + n) % n, DLID: r.Hosts[p.Dst].LID, Src: r.Hosts[p.Src].GUID, Dst: r.Hosts[p.Dst].GUID}
-	}
-	result, err := sim.Run(r.Fabric, r.Tables, rows)
-	if err != nil {
-		return 0, err
-	}
-	time := 0
-	for _, most := range result.PerPhaseMax {
-		time += most
-	}
-	return time, nil
 }

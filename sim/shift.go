@@ -38,3 +38,17 @@ func LinearShift(t *topology.FatTree) []Row {
 	}
 	return rows
 }
+
+// HostShift is the linear shift on a fabric of any shape: in phase p host i sends to
+// host (i+p) mod n of the n hosts, 1 ≤ p < n, on base LIDs.
+func HostShift(hosts []topology.EndPort) []Row {
+	n := len(hosts)
+	rows := make([]Row, 0, n*max(0, n-1))
+	for p := 1; p < n; p++ {
+		for i := range hosts {
+			dst := &hosts[(i+p)%n]
+			rows = append(rows, Row{Phase: int32(p), DLID: dst.LID, Src: hosts[i].GUID, Dst: dst.GUID})
+		}
+	}
+	return rows
+}

@@ -17,6 +17,7 @@ import (
 	"forsd/internal/hostlist"
 	"forsd/liquid"
 	"forsd/phasetable"
+	"forsd/topology"
 )
 
 func liquidCommand() *cobra.Command {
@@ -157,10 +158,6 @@ func (f *liquidInput) readFabric() (*transfers, error) {
 	if err != nil {
 		return nil, err
 	}
-	exclude, err := f.fabric.excluded()
-	if err != nil {
-		return nil, err
-	}
 	hosts := liquid.Hosts(fabric)
 	if f.hosts != "" {
 		names, err := hostlist.Expand(f.hosts)
@@ -171,14 +168,8 @@ func (f *liquidInput) readFabric() (*transfers, error) {
 			return nil, fmt.Errorf("--hosts: %w", err)
 		}
 	}
-	if exclude != nil {
-		kept := hosts[:0]
-		for _, h := range hosts {
-			if !exclude.MatchString(fabric.Nodes[h.Node].Name) {
-				kept = append(kept, h)
-			}
-		}
-		hosts = kept
+	if hosts, err = f.fabric.without(fabric, hosts); err != nil {
+		return nil, err
 	}
 	var pairs []liquid.Pair
 	if f.pairs != "" {
@@ -195,6 +186,15 @@ func (f *liquidInput) readFabric() (*transfers, error) {
 		return nil, fmt.Errorf("%s on %s: %w", f.lfts, f.fabric.topology, err)
 	}
 	return &transfers{traffic: routes.Traffic, routes: routes}, nil
+}
+
+// without leaves out the hosts that --exclude names.
+func (f *fabricFlags) without(fabric *topology.Fabric, hosts []topology.EndPort) ([]topology.EndPort, error) {
+	exclude, err := f.excluded()
+	if err != nil || exclude == nil {
+		return hosts, err
+	}
+	return slices.DeleteFunc(hosts, func(h topology.EndPort) bool { return exclude.MatchString(fabric.Nodes[h.Node].Name) }), nil
 }
 
 // liquidScheduleFlags are the flags of forsctl liquid schedule.
@@ -324,7 +324,11 @@ const mostSteps = 60
 // printLiquid shows people a schedule.
 func printLiquid(cmd *cobra.Command, t *transfers, r *liquid.Report, spent time.Duration) error {
 	w := newTable(cmd.OutOrStdout())
-	fmt.Fprintf(w, "exchange\t%d transfers of %s; %d edges in the conflict graph\n", r.Transfers, plural(r.Nodes, "node", "nodes"), r.ConflictEdges)
+	fmt.Fprintf(w, "exchange\t%d transfers of %s", r.Transfers, plural(r.Nodes, "node", "nodes"))
+	if r.ConflictEdges >= 0 {
+		fmt.Fprintf(w, "; %d edges in the conflict graph", r.ConflictEdges)
+	}
+	fmt.Fprintln(w)
 	if r.UnreachablePairs > 0 {
 		fmt.Fprintf(w, "left out\t%s without a path; the first: %s\n", plural(r.UnreachablePairs, "pair", "pairs"), r.FirstUnreachable)
 	}

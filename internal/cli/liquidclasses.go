@@ -24,6 +24,9 @@ have few enough to count.`,
 		Example: `  forsctl liquid teams --network fig1.json`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if limit < 1 {
+				return fmt.Errorf("--limit %d: want 1 or more", limit)
+			}
 			t, err := in.read(cmd)
 			if err != nil {
 				return err
@@ -92,8 +95,11 @@ round-robin and random.`,
 		Example: `  forsctl liquid classes --network swiss-t1.json`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if network == "" {
+			switch {
+			case network == "":
 				return errors.New("--network is missing: name a network in JSON")
+			case limit <= 0:
+				return fmt.Errorf("--time %v: want a time, such as 10s", limit)
 			}
 			n, err := liquid.ReadNetworkFile(network)
 			if err != nil {
@@ -156,10 +162,10 @@ func (o *liquidClasses) add(ctx context.Context, n *liquid.Network, c liquid.Cla
 	if r.Liquid {
 		o.Liquid++
 	}
-	switch loss := 1 - float64(c.Duration)/float64(line.Dsatur); {
-	case loss == 0:
+	switch {
+	case line.Dsatur == c.Duration:
 		o.Dsatur[0]++
-	case loss < 0.1:
+	case 1-float64(c.Duration)/float64(line.Dsatur) < 0.1:
 		o.Dsatur[1]++
 	default:
 		o.Dsatur[2]++

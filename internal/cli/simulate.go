@@ -8,19 +8,23 @@ import (
 	"github.com/spf13/cobra"
 
 	"forsd/lft"
+	"forsd/liquid"
 	"forsd/sim"
 	"forsd/topology"
 )
 
-// linearShift is the schedule that needs no file.
-const linearShift = "linear-shift"
+// The schedules that need no file.
+const (
+	linearShift = "linear-shift"
+	hostShift   = "host-shift"
+)
 
 func simulateCommand() *cobra.Command {
 	var fabric fabricFlags
 	var lfts string
 	var schedules []string
 	cmd := &cobra.Command{
-		Use:   "simulate --topology FILE --lfts FILE --schedule linear-shift|FILE…",
+		Use:   "simulate --topology FILE --lfts FILE --schedule linear-shift|host-shift|FILE…",
 		Short: "Count the transfers on every link, phase by phase, of any schedule over any tables",
 		Long: `Simulate walks every transfer of a schedule through forwarding tables and counts
 the transfers on every link. A phase takes as long as its busiest link has
@@ -29,8 +33,9 @@ exchange that takes no longer than the servers' own cables dictate.
 
 The tables may be forsd's or OpenSM's own (opensm-lfts.dump, or the output of
 dump_fts). The schedule is linear-shift, in which every server of a fat tree
-sends to the one p places on in phase p, on base LIDs; or a phases.csv or
-phases.bin, which can be simulated on a fabric of any shape.
+sends to the one p places on in phase p, on base LIDs; host-shift, the same for
+the hosts of a fabric of any shape, in the order of their switches; or a
+phases.csv or phases.bin, on any shape as well.
 
 Several schedules are several exchanges side by side, such as jobs: phase p of
 each runs in step p, and a phase of one takes as long as the busiest link that it
@@ -79,12 +84,12 @@ they can meet.`,
 	return cmd
 }
 
-// scheduled reads the fabric and the schedule. A schedule from a file names its
-// servers, so the fabric need not be a fat tree.
+// scheduled reads the fabric and the schedule. Only the linear shift needs a fat
+// tree: a schedule from a file names its servers.
 func (f *fabricFlags) scheduled(schedule string) (*topology.Fabric, []sim.Row, error) {
 	switch schedule {
 	case "":
-		return nil, nil, fmt.Errorf("--schedule is missing: want linear-shift, or a phases.csv or phases.bin")
+		return nil, nil, fmt.Errorf("--schedule is missing: want linear-shift, host-shift, or a phases.csv or phases.bin")
 	case linearShift:
 		tree, err := f.load()
 		if err != nil {
@@ -98,6 +103,10 @@ func (f *fabricFlags) scheduled(schedule string) (*topology.Fabric, []sim.Row, e
 	}
 	if err := f.damage(fabric); err != nil {
 		return nil, nil, err
+	}
+	if schedule == hostShift {
+		hosts, err := f.without(fabric, liquid.Hosts(fabric))
+		return fabric, sim.HostShift(hosts), err
 	}
 	p, err := readPhases("schedule", schedule)
 	if err != nil {
