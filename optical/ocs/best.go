@@ -27,7 +27,7 @@ func best(ctx context.Context, c *cover, o Options) (*cover, *plan) {
 		steps = DefaultSteps(c.d.n)
 	}
 	end := time.Now().Add(o.Budget)
-	period := max(1, steps/looks)
+	period := max(k, steps/looks) // a look costs about as much as k steps
 	for i := 1; o.Budget > 0 || i <= steps; i++ {
 		if i%16 == 0 && (ctx.Err() != nil || o.Budget > 0 && !time.Now().Before(end)) {
 			break
@@ -48,11 +48,12 @@ func best(ctx context.Context, c *cover, o Options) (*cover, *plan) {
 	return b.cover, b.plan
 }
 
-// looks is how often the search looks what the permutations are worth.
+// looks is how often the search looks what the permutations are worth, where there
+// are few of them.
 const looks = 64
 
 // DefaultSteps is the number of steps of Best where neither steps nor a time are
-// given: a quarter of a second on a machine of 2024.
+// given: a quarter of a second on a machine of 2024, where there are few permutations.
 func DefaultSteps(racks int) int { return max(1000, 8_000_000/max(racks, 1)) }
 
 // look packs the permutations as they are now and keeps them if they are the best.

@@ -8,7 +8,7 @@ import (
 )
 
 // The largest demand that is taken: a dense matrix of 1024 racks or a sparse one of
-// more, for which the methods need less than half a gigabyte.
+// more, for which the methods need less than a gigabyte.
 const (
 	MaxRacks    = 4096
 	MaxNonzeros = 1 << 20

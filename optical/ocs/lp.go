@@ -2,14 +2,22 @@ package ocs
 
 import (
 	"context"
+	"fmt"
 	"math"
 )
+
+// maxTableau is the most numbers of a tableau: half a gigabyte.
+const maxTableau = 1 << 26
 
 // refineLP gives the permutations the weights of least sum that cover D (Eq. 5),
 // for comparison with refine. It solves the dual, max Σ D_e·y_e with Σ y_e ≤ 1 over
 // the entries of each permutation, by the simplex method: y = 0 is a feasible
-// start, there are few rows, and the prices of the rows are the weights.
+// start, there are few rows, and the prices of the rows are the weights. It fails
+// where the tableau is too large.
 func (c *cover) refineLP(ctx context.Context) error {
+	if k, m := len(c.weight), len(c.d.to); k*(m+k+1) > maxTableau {
+		return fmt.Errorf("linear programming with %d permutations and %d entries takes more than %d MB: take the greedy weights", k, m, maxTableau*8>>20)
+	}
 	t := newTableau(c)
 	if err := t.solve(ctx); err != nil {
 		return err

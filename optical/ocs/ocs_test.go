@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -166,6 +167,45 @@ func TestUnusableInput(t *testing.T) {
 		if _, err := Make(bg, d, o); err == nil {
 			t.Errorf("%+v: no error", o)
 		}
+	}
+}
+
+// TestBestIsNeverWorse holds Best, by a short search, to Fast on the workloads,
+// whose schedules are not those of chance.
+func TestBestIsNeverWorse(t *testing.T) {
+	for _, w := range Workloads {
+		for seed := range uint64(10) {
+			d, err := Workload(w.Name, 0, 0, seed+1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, s := range []int{1, 3, 8} {
+				for _, δ := range []float64{0, .001, .04} {
+					fast := mustMake(t, d, Options{Switches: s, Delta: δ}).Makespan()
+					best := mustMake(t, d, Options{Switches: s, Delta: δ, Method: Best, Steps: 200})
+					if err := Replay(d, best); err != nil {
+						t.Fatal(err)
+					}
+					if best.Makespan() > fast {
+						t.Errorf("%s of seed %d, s=%d, δ=%v: best takes %v, fast %v", w.Name, seed+1, s, δ, best.Makespan(), fast)
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestLargeLP refuses a linear programme beyond the memory stated.
+func TestLargeLP(t *testing.T) {
+	const n = 420
+	d, err := NewDemand(n, slices.Repeat([]float64{1}, n*n))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := newCover(d, n-1)
+	c.weight = c.weight[:n-1]
+	if err := c.refineLP(bg); err == nil || !strings.Contains(err.Error(), "take the greedy weights") {
+		t.Errorf("%v, want an error", err)
 	}
 }
 
