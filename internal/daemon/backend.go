@@ -276,7 +276,7 @@ func (d *Daemon) rollback(n uint64) error {
 		return err
 	}
 	table := old.view.Table()
-	table.Epoch, table.TopologyHash = d.store.last+1, v.tree.Fabric.Hash()
+	table.Epoch, table.TopologyHash = d.store.next(), v.tree.Fabric.Hash()
 	report := old.Report
 	report.TopologyHash = table.TopologyHash
 	e, err := encoded(table)

@@ -169,7 +169,7 @@ func (d *Daemon) takeUp() (err error) {
 		if err := d.setCurrent(current); err != nil {
 			return err
 		}
-		d.reissue = d.store.lost && current.RollbackOf == 0 // what a rollback chose stays
+		d.reissue = d.store.passed > d.store.last && current.RollbackOf == 0 // what a rollback chose stays
 	}
 	skipped, err := d.takeUpJobs()
 	if err != nil {

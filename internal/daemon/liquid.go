@@ -216,7 +216,7 @@ func (d *Daemon) publishOther(t *phasetable.Table, meta epochFile) error {
 			return nil
 		}
 	}
-	t.Epoch = d.store.last + 1
+	t.Epoch = d.store.next()
 	e, err := encoded(t)
 	if err != nil {
 		return err

@@ -378,6 +378,39 @@ func FuzzReplica(f *testing.F) {
 	})
 }
 
+// TestFollowAfterReboot follows where the machine was started anew, which may have
+// given numbers that nobody knows: the leader has given them, if anybody did, and goes
+// on to lead. Whoever leads next passes over them.
+func TestFollowAfterReboot(t *testing.T) {
+	f := fabric(4, 4)
+	w := newTwins(t, f)
+	w.sync(t, "")
+	ok(t, w.follower.calm(t.Context(), func() { w.follower.store.passed, w.follower.reissue = 70, true }))
+	jobs := jobsBackend{w.leader}
+	_, err := jobs.CreateJob(t.Context(), api.JobRequest{Name: "a", Hosts: names(0, 2), LeaseSeconds: 60})
+	ok(t, err)
+	w.sync(t, "")
+	w.same(t)
+	var brief *replica
+	ok(t, w.follower.calm(t.Context(), func() { brief = w.follower.replica("", true) }))
+	ok(t, w.leader.calm(t.Context(), func() { w.leader.yield(brief) }))
+	if w.leader.standsBy() {
+		t.Error("the leader takes numbers that were promised for numbers that were given")
+	}
+	ok(t, w.follower.calm(t.Context(), func() {
+		if n := w.follower.store.next(); n != 71 || !w.follower.reissue {
+			t.Errorf("the next number is %d, and up to 70 may have been given", n)
+		}
+	}))
+	ok(t, w.leader.calm(t.Context(), func() { w.leader.store.last = 80 }))
+	w.sync(t, "")
+	ok(t, w.follower.calm(t.Context(), func() {
+		if n := w.follower.store.next(); n != 81 || w.follower.reissue {
+			t.Errorf("the next number is %d, and the leader has given 80", n)
+		}
+	}))
+}
+
 // TestOddPeer refuses answers that no forsd gives, and keeps what it has.
 func TestOddPeer(t *testing.T) {
 	for name, text := range map[string]string{

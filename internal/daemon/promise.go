@@ -36,7 +36,7 @@ func (s *store) promise(n uint64) error {
 	if n <= s.promised {
 		return nil
 	}
-	p := promise{n + promiseAhead, bootID()}
+	p := promise{max(n, s.passed) + promiseAhead, bootID()}
 	text, err := json.Marshal(p)
 	if err == nil {
 		err = renameio.WriteFile(filepath.Join(s.dir, promiseFile), append(text, '\n'), 0o644)
@@ -63,8 +63,7 @@ func (s *store) takePromise() {
 		s.promised = p.Epoch
 		return
 	}
-	s.lost = p.Epoch > s.last
-	s.last = max(s.last, p.Epoch)
+	s.passed = p.Epoch
 }
 
 // bootID names the time since the machine was started, "" where that is not known:

@@ -24,7 +24,7 @@ import (
 type replica struct {
 	Tag   string `json:"tag"`   // another one whenever something else here is
 	Leads bool   `json:"leads"` // the manager next door is the master
-	Last  uint64 `json:"last"`  // the highest number given to an epoch or a job's plan
+	Last  uint64 `json:"last"`  // the highest number known to be given to an epoch or a job's plan
 
 	// What follows is left out where whoever asks has it.
 	Whole    bool               `json:"whole"`
@@ -195,6 +195,9 @@ func (d *Daemon) keep(r *replica) error {
 		return err
 	}
 	d.store.last = max(d.store.last, r.Last)
+	if r.Last > d.store.passed {
+		d.reissue = false // whatever was lost here is older than what the other one has
+	}
 	return nil
 }
 

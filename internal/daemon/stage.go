@@ -34,7 +34,7 @@ func (d *Daemon) stage(s *planner.Schedule) <-chan early {
 		return done
 	}
 	go func() {
-		e, err := encoded(s.Table(d.store.last + 1))
+		e, err := encoded(s.Table(d.store.next()))
 		if err == nil {
 			err = d.store.stage(e)
 		}

@@ -45,10 +45,10 @@ type epoch struct {
 type store struct {
 	dir      string // the state directory
 	lock     *os.File
-	last     uint64 // highest number ever given to an epoch or a job's plan, usable or not
+	last     uint64 // highest number known to be given to an epoch or a job's plan, usable or not
+	passed   uint64 // highest number that may have been given before the machine failed, 0 if it has not
 	promised uint64 // highest number that may be given before more are promised
 	staged   *epoch // whose table is written, out of sight; nil for none
-	lost     bool   // the machine failed, and epochs may have been lost with it
 }
 
 const (
@@ -174,7 +174,10 @@ func (s *store) stage(e *epoch) error {
 	return nil
 }
 
-// save makes e durable and in force. Its number must be s.last+1.
+// next is the number for the next epoch, or plan of a job.
+func (s *store) next() uint64 { return max(s.last, s.passed) + 1 }
+
+// save makes e durable and in force. Its number must be above s.last.
 func (s *store) save(e *epoch, keep int) error {
 	if err := s.appear(e); err != nil {
 		return err
@@ -184,8 +187,8 @@ func (s *store) save(e *epoch, keep int) error {
 
 // appear puts e in force for whoever opens the store, as long as the machine runs:
 // its files are written, and need not be on disk. Should they be lost with the
-// machine, its number is not given again: it is among those promised. Its number must
-// be s.last+1; settle follows.
+// machine, its number is not given again: it is among those promised. It must be above
+// s.last; settle follows.
 func (s *store) appear(e *epoch) error {
 	meta, err := json.MarshalIndent(e.epochFile, "", " ")
 	if err != nil {

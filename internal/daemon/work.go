@@ -167,7 +167,7 @@ func (d *Daemon) inForceIs(s *planner.Schedule) bool {
 // publish puts the last plan in force, and those of jobs under the same number. Jobs
 // are planned only then: the fabric's plan does not wait for theirs.
 func (d *Daemon) publish() error {
-	c, n := d.candidate, d.store.last+1
+	c, n := d.candidate, d.store.next()
 	d.adopt(c.view.tree.Baseline)
 	if !c.same {
 		err := d.publishFabric(c, n)
