@@ -126,6 +126,11 @@ func TestSpeedsOfCables(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	for i, s := range table.Servers {
+		if s.Leaf != i/3 || s.GUID != routes.Hosts[i].GUID {
+			t.Errorf("server %d is %s on leaf %d, want %s on %d", i, s.GUID, s.Leaf, routes.Hosts[i].GUID, i/3)
+		}
+	}
 	if err := routes.Check(table); err != nil {
 		t.Error(err)
 	}

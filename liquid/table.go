@@ -10,14 +10,20 @@ import (
 
 // Table is a schedule of the routes as a phase table: a phase for each step, the
 // base LIDs, and lane −1, which says that there is none. The servers are the hosts
-// in their order, all on leaf 0, for a phase table has lane −1 only within a leaf. It
-// fails where a host sends twice in a step, as a schedule of these routes never does.
+// in their order, their leaves the switches that they are on, in the order of these.
+// It fails where a host sends twice in a step, as a schedule of these routes never
+// does.
 func (r *Routes) Table(s Schedule) (*phasetable.Table, error) {
 	n := len(r.Hosts)
 	t := &phasetable.Table{TopologyHash: r.Fabric.Hash(), Phases: len(s), To: make([]int32, n*len(s)), Lane: make([]int16, n*len(s)),
 		DLID: make([]topology.LID, n*len(s))}
+	leaf := make(map[int32]int) // [switch]
 	for _, h := range r.Hosts {
-		t.Servers = append(t.Servers, phasetable.ServerEntry{GUID: h.GUID, LID: h.LID, LMC: h.LMC, Name: r.Fabric.Nodes[h.Node].Name})
+		at := r.Fabric.At(h.PortRef).Peer
+		if _, known := leaf[at]; !known {
+			leaf[at] = len(leaf)
+		}
+		t.Servers = append(t.Servers, phasetable.ServerEntry{GUID: h.GUID, LID: h.LID, LMC: h.LMC, Leaf: leaf[at], Name: r.Fabric.Nodes[h.Node].Name})
 	}
 	for i := range t.To {
 		t.To[i], t.Lane[i] = phasetable.Idle, phasetable.Local

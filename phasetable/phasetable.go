@@ -25,7 +25,7 @@ const Version = 1
 const MaxServers = int(topology.MaxUnicastLID)
 
 // Idle is the server number that means "nobody"; Local is the lane of a
-// transfer that stays on its leaf.
+// transfer that stays on its leaf, and of every transfer where there are no lanes.
 const (
 	Idle  = -1
 	Local = -1
@@ -112,10 +112,10 @@ func peerOf(leaf uint16, lid topology.LID, lmc uint8) peer {
 }
 
 // fits tells whether a transfer between two different servers may stand in a
-// table: it is local exactly where both share a leaf, and its LID is one of the
-// destination's.
+// table: it has no lane exactly where both share a leaf or there are no lanes, and
+// its LID is one of the destination's.
 func fits(src, dst peer, lane int16, dlid uint16, lanes int) bool {
-	if src.leaf == dst.leaf {
+	if src.leaf == dst.leaf || lanes == 0 {
 		return lane == Local && dlid == dst.lid
 	}
 	return uint(lane) < uint(lanes) && dlid-dst.lid <= dst.more
@@ -128,10 +128,12 @@ func misfit(p, s, d int, src, dst peer, lane int16, dlid uint16, lanes int) erro
 	switch {
 	case s == d:
 		return fmt.Errorf("%s: a server sends to itself", at)
+	case lanes == 0 && lane != Local:
+		return fmt.Errorf("%s: lane %d where there are none: want %d", at, lane, Local)
 	case src.leaf == dst.leaf && lane != Local:
 		return fmt.Errorf("%s: lane %d between servers of leaf %d: want %d", at, lane, src.leaf, Local)
-	case src.leaf == dst.leaf:
-		return fmt.Errorf("%s: LID %d of a local transfer: want the base LID %d", at, dlid, dst.lid)
+	case src.leaf == dst.leaf || lanes == 0:
+		return fmt.Errorf("%s: LID %d of a transfer without a lane: want the base LID %d", at, dlid, dst.lid)
 	case lane < 0 || int(lane) >= lanes:
 		return fmt.Errorf("%s: lane %d from leaf %d to leaf %d: want 0 to %d", at, lane, src.leaf, dst.leaf, lanes-1)
 	}

@@ -288,6 +288,38 @@ func TestEncodeRefuses(t *testing.T) {
 	}
 }
 
+// TestWithoutLanes has a table of no lanes, in which every transfer goes without one
+// and to a base LID, also from leaf to leaf.
+func TestWithoutLanes(t *testing.T) {
+	without := func() *Table {
+		in := shiftTable(2, 2, 1)
+		in.Lanes = 0
+		for i, d := range in.To {
+			in.Lane[i], in.DLID[i] = Local, in.Servers[d].LID
+		}
+		return in
+	}
+	data := mustEncode(t, without())
+	v, err := Decode(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if x := v.Row(1).At(0); x.SendTo != 2 || x.Lane != Local || x.DLID != v.Server(2).LID || v.Server(1).Leaf == v.Server(2).Leaf {
+		t.Errorf("server 1 on leaf %d does %+v in phase 0", v.Server(1).Leaf, x)
+	}
+	for want, spoil := range map[string]func(*Table){
+		"lane 0 where there are none: want -1":                        func(t *Table) { t.Lane[1] = 0 },
+		"LID 105 of a transfer without a lane: want the base LID 104": func(t *Table) { t.DLID[1]++ },
+		"lane -1 from leaf 0 to leaf 1: want 0 to 1":                  func(t *Table) { t.Lanes = 2 },
+	} {
+		in := without()
+		spoil(in)
+		if _, err := Encode(in); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want one with %q", err, want)
+		}
+	}
+}
+
 // TestForwardCompatible holds the promise of docs/phase-table.md: flags of the
 // lower half, reserved bytes and a longer header do not stop a reader.
 func TestForwardCompatible(t *testing.T) {

@@ -149,7 +149,7 @@ FORS_API const char *fors_location(const fors_table *table);
 struct fors_server {
 	uint64_t guid;    /* port GUID: the lower half of GID 0 */
 	uint16_t lid;     /* base LID; the port answers to lid … lid + 2^lmc − 1 */
-	uint16_t leaf;    /* index of its leaf switch */
+	uint16_t leaf;    /* index of its leaf, the switch that it is on */
 	uint8_t lmc;
 	uint32_t name_length; /* bytes, without the zero byte */
 	const char *name; /* host description, UTF-8; as long as the table lives */
@@ -192,7 +192,7 @@ struct fors_entry {
 	int32_t send_to;       /* number of a server, or −1: it does not send */
 	int32_t recv_from;     /* number of a server, or −1: it does not receive */
 	uint16_t dlid;         /* destination LID of the message; 0 when it does not send */
-	int16_t lane;          /* −1: the message stays on its leaf, or it does not send */
+	int16_t lane;          /* −1: the message stays on its leaf, there are no lanes, or it does not send */
 	uint8_t src_path_bits; /* source LID − base LID, below 2^lmc: see below */
 	uint8_t reserved[3];   /* zero */
 };
@@ -200,7 +200,7 @@ struct fors_entry {
 /*
  * src_path_bits names the LID of the sender at which it receives from its peer:
  * the one that the peer's own message to it has in this table (0 where there is
- * none, and between servers of one leaf). So the two ends of a connection mirror
+ * none, between servers of one leaf, and without lanes). So the two ends of a connection mirror
  * each other, as reliable connections want it,
  *
  *	a.dlid = b.lid + b.src_path_bits   and   b.dlid = a.lid + a.src_path_bits,

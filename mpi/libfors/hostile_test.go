@@ -81,6 +81,7 @@ func TestBrokenTables(t *testing.T) {
 		{"many phases", put32(84, 1<<31-1), -18, "rows: 64 bytes"},
 		{"lanes", put16(88, 0x8000), -17, "32768 lanes"},
 		{"fewer lanes", put16(88, 1), -21, "want one of 1 lanes"},
+		{"no lanes", put16(88, 0), -21, "on one leaf or without lanes: want lane -1"},
 		{"largest LMC", put16(90, 2), -17, "the header says 2"},
 		{"section not aligned", put64(96, 200), -18, "offset 200"},
 		{"section beyond the end", put64(160, 1<<63), -18, "rows: offset 9223372036854775808"},

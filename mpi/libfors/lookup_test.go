@@ -49,8 +49,8 @@ func wantDump(v *phasetable.View) []string {
 	return append(lines, idle, idle, idle, "beyond -1 -1")
 }
 
-// TestEveryLookup compares all that can be looked up in tables of true plans, and
-// in one with idle servers, with what Go reads.
+// TestEveryLookup compares all that can be looked up in tables of true plans, and in
+// ones with idle servers and without lanes, with what Go reads.
 func TestEveryLookup(t *testing.T) {
 	idle := plan(t, 4, 3, 0, 2)
 	for i := range idle.To { // server 5 sends to nobody, and pairs are one-way then
@@ -58,8 +58,15 @@ func TestEveryLookup(t *testing.T) {
 			idle.To[i], idle.Lane[i], idle.DLID[i] = phasetable.Idle, phasetable.Local, 0
 		}
 	}
+	laneless := plan(t, 3, 3, 0, 2)
+	laneless.Lanes = 0
+	for i, d := range laneless.To {
+		if d != phasetable.Idle {
+			laneless.Lane[i], laneless.DLID[i] = phasetable.Local, laneless.Servers[d].LID
+		}
+	}
 	for name, table := range map[string]*phasetable.Table{
-		"healthy": plan(t, 6, 6, 0, 3), "two dead cables": plan(t, 6, 6, 2, 3), "one-way": idle,
+		"healthy": plan(t, 6, 6, 0, 3), "without lanes": laneless, "two dead cables": plan(t, 6, 6, 2, 3), "one-way": idle,
 		"nobody": {Epoch: 7}, "one server": {Epoch: 7, Phases: 2, Servers: []phasetable.ServerEntry{{GUID: 1, LID: 1}},
 			To: []int32{-1, -1}, Lane: []int16{-1, -1}, DLID: []topology.LID{0, 0}},
 	} {

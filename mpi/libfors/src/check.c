@@ -172,10 +172,10 @@ static int check_send(const struct fors_table *t, uint32_t s, uint32_t p, const 
 		return fors_fail_(err, FORS_ETRANSFER, "phase %" PRIu32 ": server %" PRIu32 " sends to server %" PRIu32 ", which receives from %" PRIu32, p, s, d, back);
 	const unsigned char *to = server_at(t, d);
 	const uint32_t lid = get16(to + SRV_LID);
-	if (get16(server_at(t, s) + SRV_LEAF) == get16(to + SRV_LEAF)) {
+	if (t->info.lanes == 0 || get16(server_at(t, s) + SRV_LEAF) == get16(to + SRV_LEAF)) {
 		if (lane == -1 && dlid == lid)
 			return FORS_OK;
-		return fors_fail_(err, FORS_ETRANSFER, "phase %" PRIu32 ", server %" PRIu32 " to %" PRIu32 ": lane %d and LID %" PRIu32 " on one leaf: want lane -1 and the base LID %" PRIu32,
+		return fors_fail_(err, FORS_ETRANSFER, "phase %" PRIu32 ", server %" PRIu32 " to %" PRIu32 ": lane %d and LID %" PRIu32 " on one leaf or without lanes: want lane -1 and the base LID %" PRIu32,
 			p, s, d, lane, dlid, lid);
 	}
 	if (lane >= 0 && (uint32_t)lane < t->info.lanes && dlid >= lid && dlid - lid < 1u << to[SRV_LMC])
