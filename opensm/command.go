@@ -100,6 +100,14 @@ func describe(runErr, cause, parseErr error, stderr *head) error {
 	return err
 }
 
+// hint says where the commands are that read the fabric, should one not be found.
+func hint(err error) error {
+	if errors.Is(err, exec.ErrNotFound) {
+		return fmt.Errorf("%w; dump_fts and ibnetdiscover are in Debian's package infiniband-diags", err)
+	}
+	return err
+}
+
 // program finds an executable in PATH or where Debian keeps administrators'
 // programs; the command runs in another directory, so the path is absolute.
 func program(name string) (string, error) {
@@ -114,7 +122,7 @@ func program(name string) (string, error) {
 			}
 		}
 	}
-	return "", fmt.Errorf("%w; dump_fts is in Debian's package infiniband-diags", err)
+	return "", err
 }
 
 // head keeps the first bytes that are written to it.

@@ -42,7 +42,7 @@ func (r ReadBack) Tables(ctx context.Context) (*lft.Tables, error) {
 	defer cancel()
 	t, err := r.run(limited, argv)
 	if err != nil {
-		return nil, fmt.Errorf("read tables back with %q: %w", strings.Join(argv, " "), err)
+		return nil, fmt.Errorf("read tables back with %q: %w", strings.Join(argv, " "), hint(err))
 	}
 	return t, nil
 }

@@ -29,7 +29,7 @@ func Discover(ctx context.Context, command []string, timeout time.Duration) (f *
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("discover the fabric with %q: %w", strings.Join(command, " "), err)
+		return nil, fmt.Errorf("discover the fabric with %q: %w", strings.Join(command, " "), hint(err))
 	}
 	return f, nil
 }

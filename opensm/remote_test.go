@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -52,6 +53,9 @@ func TestInstall(t *testing.T) {
 	}
 	if err := Install(t.Context(), []string{script, filepath.Join(dir, "there")}, filepath.Join(dir, "tables"), time.Minute); err != nil {
 		t.Error(err)
+	}
+	if err := Install(t.Context(), []string{"no-such-program"}, "x", time.Minute); err == nil || strings.Contains(err.Error(), "infiniband-diags") {
+		t.Errorf("a program that is not there: %v", err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "there")); err != nil {
 		t.Error(err)
