@@ -203,9 +203,10 @@ func (d *Daemon) planOther(ctx context.Context, f *topology.Fabric, hosts []topo
 	return errors.Join(err, published)
 }
 
-// publishOther puts the plan in force under the next number, unless it is in force.
+// publishOther puts the plan in force under the next number, unless it is in force and
+// needs no number of its own.
 func (d *Daemon) publishOther(t *phasetable.Table, meta epochFile) error {
-	if now := d.current(); now != nil {
+	if now := d.current(); now != nil && !d.reissue {
 		t.Epoch = now.Epoch
 		e, err := encoded(t)
 		if err != nil {
@@ -218,10 +219,13 @@ func (d *Daemon) publishOther(t *phasetable.Table, meta epochFile) error {
 	}
 	t.Epoch = d.store.next()
 	e, err := encoded(t)
-	if err != nil {
-		return err
+	if err == nil {
+		err = d.put(e, meta)
 	}
-	return d.put(e, meta)
+	if err == nil {
+		d.reissue = false
+	}
+	return err
 }
 
 // otherReport describes the plan as the report of a plan for a fat tree does.
