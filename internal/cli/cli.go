@@ -39,6 +39,7 @@ func (v violated) Unwrap() error { return v.error }
 func Run(args []string, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	root := newRoot()
 	root.SetArgs(args)
 	root.SetOut(stdout)

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -93,12 +92,15 @@ func (f *trafficFlags) read(cmd *cobra.Command) (*gpu.Traffic, error) {
 	return t, nil
 }
 
-// readMatrix reads a matrix from a file, or from standard input where path is -.
+// readMatrix reads a matrix from a file, or from standard input where path is -, for
+// which it waits no longer than until forsctl is interrupted.
 func readMatrix(cmd *cobra.Command, path string, o matrix.Options) (*matrix.Dense, error) {
-	if path == "-" {
-		return matrix.Read(cmd.InOrStdin(), "standard input", o)
-	}
-	return matrix.ReadFile(path, o)
+	return unlessStopped(cmd.Context(), func() (*matrix.Dense, error) {
+		if path == "-" {
+			return matrix.Read(cmd.InOrStdin(), "standard input", o)
+		}
+		return matrix.ReadFile(path, o)
+	})
 }
 
 // gpuScheduleFlags are the flags of forsctl gpu schedule.
@@ -180,19 +182,8 @@ func (f *gpuScheduleFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	if f.out != "" {
-		if err := writeOut(cmd, f.out, plan.Encode()); err != nil {
-			return err
-		}
-	}
-	if f.programs != "" {
-		var list bytes.Buffer
-		if err := json.NewEncoder(&list).Encode(plan.Programs()); err != nil {
-			return err
-		}
-		if err := writeOut(cmd, f.programs, list.Bytes()); err != nil {
-			return err
-		}
+	if err := f.write(cmd, plan); err != nil {
+		return err
 	}
 	report := plan.Report(f.options.Model)
 	switch {
@@ -202,6 +193,23 @@ func (f *gpuScheduleFlags) run(cmd *cobra.Command) error {
 		return nil
 	}
 	return printExchange(cmd, report, elapsed)
+}
+
+// write writes the lists of all ranks in the forms asked for.
+func (f *gpuScheduleFlags) write(cmd *cobra.Command, plan *gpu.Plan) error {
+	if f.out != "" {
+		if err := writeOut(cmd, f.out, plan.Encode()); err != nil {
+			return err
+		}
+	}
+	if f.programs == "" {
+		return nil
+	}
+	list, err := json.Marshal(plan.Programs())
+	if err != nil {
+		return err
+	}
+	return writeOut(cmd, f.programs, append(list, '\n'))
 }
 
 // unlessStopped returns what work does, or an error as soon as forsctl is
@@ -286,8 +294,12 @@ more than the stage's length. It prints the first violation.`,
 			if v.Cluster != t.Cluster {
 				return violated{fmt.Errorf("%s is for %d servers of %d GPUs, the traffic for %d of %d", exchange, v.Servers, v.GPUs, t.Servers, t.GPUs)}
 			}
-			if err := v.Verify(t); err != nil {
-				return violated{fmt.Errorf("%s: %w", exchange, err)}
+			found, err := unlessStopped(cmd.Context(), func() (error, error) { return v.Verify(t), nil })
+			if err != nil {
+				return err
+			}
+			if found != nil {
+				return violated{fmt.Errorf("%s: %w", exchange, found)}
 			}
 			if wantsJSON(cmd) {
 				return printJSON(cmd, map[string]any{"ok": true, "stages": len(v.Lengths), "length": v.Length})
@@ -321,7 +333,9 @@ popularity falls as rank^−skew.`,
 			if wantsJSON(cmd) {
 				return errors.New("--json: generate prints CSV, which --traffic reads")
 			}
-			t, err := gpu.Generate(c, gpu.Pattern(pattern), mean, skew, seed)
+			t, err := unlessStopped(cmd.Context(), func() (*gpu.Traffic, error) {
+				return gpu.Generate(c, gpu.Pattern(pattern), mean, skew, seed)
+			})
 			if err != nil {
 				return err
 			}

@@ -87,7 +87,9 @@ func (f *gpuSimulateFlags) run(cmd *cobra.Command) error {
 			bar.Describe(fmt.Sprintf("r0 = %v, %s", rate, scheme.name))
 			s := f.Simulation
 			s.Rate, s.Mode = rate, scheme.mode
-			all, err := s.Repeat(cmd.Context(), f.seeds, func() { _ = bar.Add(1) })
+			all, err := unlessStopped(cmd.Context(), func() (gpu.Summary, error) {
+				return s.Repeat(cmd.Context(), f.seeds, func() { _ = bar.Add(1) })
+			})
 			if err != nil {
 				return err
 			}

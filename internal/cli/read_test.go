@@ -1,9 +1,31 @@
 package cli
 
 import (
+	"context"
+	"errors"
+	"io"
 	"strings"
 	"testing"
+
+	"github.com/spf13/cobra"
+
+	"forsd/internal/matrix"
 )
+
+// TestReadMatrixStops waits for standard input no longer than until forsctl is
+// interrupted.
+func TestReadMatrixStops(t *testing.T) {
+	silent, end := io.Pipe()
+	defer end.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	cmd := &cobra.Command{}
+	cmd.SetContext(ctx)
+	cmd.SetIn(silent)
+	cancel()
+	if m, err := readMatrix(cmd, "-", matrix.Options{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("interrupted: %v, %v", m, err)
+	}
+}
 
 // TestReadAtMost reads files that are no longer than they may be.
 func TestReadAtMost(t *testing.T) {
