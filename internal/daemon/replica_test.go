@@ -1,0 +1,92 @@
+package daemon
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"forsd/api"
+	"forsd/internal/config"
+	"forsd/internal/fabgen"
+	"forsd/topology"
+)
+
+// TestFollowAfterReboot follows where the machine was started anew, which may have
+// given numbers that nobody knows: the leader has given them, if anybody did, and goes
+// on to lead. Whoever leads next passes over them.
+func TestFollowAfterReboot(t *testing.T) {
+	f := fabric(4, 4)
+	w := newTwins(t, f)
+	w.sync(t, "")
+	ok(t, w.follower.calm(t.Context(), func() { w.follower.store.passed, w.follower.reissue = 70, true }))
+	jobs := jobsBackend{w.leader}
+	_, err := jobs.CreateJob(t.Context(), api.JobRequest{Name: "a", Hosts: names(0, 2), LeaseSeconds: 60})
+	ok(t, err)
+	w.sync(t, "")
+	w.same(t)
+	var brief *replica
+	ok(t, w.follower.calm(t.Context(), func() { brief = w.follower.replica("", true) }))
+	ok(t, w.leader.calm(t.Context(), func() { w.leader.yield(brief) }))
+	if w.leader.standsBy() {
+		t.Error("the leader takes numbers that were promised for numbers that were given")
+	}
+	ok(t, w.follower.calm(t.Context(), func() {
+		if n := w.follower.store.next(); n != 71 || !w.follower.reissue {
+			t.Errorf("the next number is %d, and up to 70 may have been given", n)
+		}
+	}))
+	ok(t, w.leader.calm(t.Context(), func() { w.leader.store.last = 80 }))
+	w.sync(t, "")
+	ok(t, w.follower.calm(t.Context(), func() {
+		if n := w.follower.store.next(); n != 81 || w.follower.reissue {
+			t.Errorf("the next number is %d, and the leader has given 80", n)
+		}
+	}))
+}
+
+// TestOddPeer refuses answers that no forsd gives, and keeps what it has.
+func TestOddPeer(t *testing.T) {
+	for name, text := range map[string]string{
+		"another service": `{}`,
+		"endless":         `{"tag":"a","leads":true,"last":18446744073709551615}`,
+		"epoch":           `{"tag":"a","leads":true,"last":5,"whole":true,"epoch":{"about":{"epoch":6}}}`,
+		"job":             `{"tag":"a","leads":true,"last":5,"whole":true,"jobs":[{"about":{"id":6,"epoch":6}}]}`,
+		"later job":       `{"tag":"a","leads":true,"last":5,"whole":true,"jobs":[{"about":{"id":5,"epoch":6}}]}`,
+	} {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(text)) }))
+		p, err := newPeer(config.Peer{Address: s.URL, Timeout: time.Second})
+		ok(t, err)
+		if r, err := p.ask(t.Context(), "", false, 0); err == nil {
+			t.Errorf("%s: %+v", name, r)
+		}
+		p.client.Close()
+		s.Close()
+	}
+}
+
+// FuzzReplica reads answers of every kind. A fabric that is taken out of one holds
+// together: it can be looked at through a baseline.
+func FuzzReplica(f *testing.F) {
+	small := fabgen.Generate(fabgen.Spec{Spines: 1, Leaves: 2, Hosts: []int{1}, LMC: 1})
+	whole, err := json.Marshal(replica{Leads: true, Last: 1, Whole: true, Fabric: small})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(whole)
+	f.Add([]byte(`{"fabric":{"Nodes":[{"Kind":2,"GUID":"0x0000000000000001","Ports":[{},{"Peer":0,"PeerPort":1}]}]}}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		r := &replica{}
+		if json.Unmarshal(data, r) != nil || r.Fabric == nil {
+			return
+		}
+		g, err := fabricOf(r)
+		if err != nil {
+			return
+		}
+		if base, err := topology.NewBaseline(g); err == nil {
+			_, _ = newView(g, base, nil)
+		}
+	})
+}
