@@ -45,7 +45,7 @@ func Baselines(ctx context.Context, in *Instance) ([]Baseline, error) {
 		if err != nil {
 			return nil, err
 		}
-		largest, err := planLargest(in)
+		largest, err := planLargest(in, nil)
 		if err != nil {
 			return nil, err
 		}
@@ -125,15 +125,16 @@ func (p *Plan) send(in *Instance, rows [][]int32, of []int) {
 			}
 		}
 	}
-	hops, span := pack(in, len(p.Topologies), switches, legs)
-	p.Topologies, p.Hops, p.Spans = append(p.Topologies, t), append(p.Hops, hops...), append(p.Spans, span)
+	hops, span := pack(in, len(p.Topologies), switches, legs, p.Hops)
+	p.Topologies, p.Hops, p.Spans = append(p.Topologies, t), hops, append(p.Spans, span)
 }
 
 // planLargest is one topology that gives links to the largest messages first, as
 // MixNet does. The first switch is kept to one cycle through all GPUs, so that
 // all can be reached; the others go to what has no link yet. It is nil where the plan
-// would have too many moves.
-func planLargest(in *Instance) (*Plan, error) {
+// would have too many moves, or where its busiest link alone makes it no better than
+// a plan that there is already, if there is.
+func planLargest(in *Instance, known *Plan) (*Plan, error) {
 	n, k := in.GPUs, in.Degree
 	order := make([]int, 0, n*(n-1))
 	for i := range n * n {
@@ -154,6 +155,9 @@ func planLargest(in *Instance) (*Plan, error) {
 	m, err := newMesh(n, k, next)
 	if err != nil {
 		return nil, err
+	}
+	if known != nil && in.Reconfig+busiest(in, m.legs()) >= known.Cost {
+		return nil, nil
 	}
 	p, err := m.plan(in, Greedy)
 	if err != nil || p == nil {

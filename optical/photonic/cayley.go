@@ -12,10 +12,10 @@ const (
 	cayleyGroups = 6   // groups that are kept after the first topology
 	cayleyMost   = 12  // topologies; beyond, circulants do as well
 
-	// Of more than MaxVaried GPUs, up to maxCayley, the first groups are tried, and
-	// fewer sets, and whole messages are sent.
+	// Of more than MaxVaried GPUs, up to maxCayley, the first groups are tried, fewer
+	// for more switches, and fewer sets, and whole messages are sent.
 	maxCayley  = 512
-	wideGroups = 16
+	wideGroups = 32 // over the number of switches
 	wideTries  = 64
 	wideMost   = 4 // topologies
 )
@@ -53,7 +53,7 @@ func (c *cayleys) next() (bool, error) {
 	if d == 1 {
 		groups := metacyclics(c.in.GPUs)
 		if c.wide() {
-			groups = groups[:min(len(groups), wideGroups)]
+			groups = groups[:min(len(groups), wideGroups/c.in.Degree)]
 		}
 		for _, g := range groups {
 			c.race = append(c.race, &cayley{group: g, hops: none(g.n)})

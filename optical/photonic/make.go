@@ -66,33 +66,47 @@ func among(family string) string {
 }
 
 // climbAll is the cheapest plan of all ladders of a method. Where sizes differ, Auto
-// takes the best of the published plans, of those with waiting, and of those that
-// the sizes alone suggest.
+// takes the best of all methods, and of the alternatives. Plans with waiting come
+// before others that they mostly beat, which then end early.
 func climbAll(ctx context.Context, in *Instance, o Options) (*Plan, error) {
 	if o.Method != Auto || in.Sizes == nil {
 		return climb(ctx, in, o, nil)
 	}
 	var best *Plan
-	for _, make := range []func(*Instance) (*Plan, error){planMatchings, planLargest} {
-		if o.Family != "" {
-			break
-		}
-		p, err := make(in)
-		if err != nil {
+	var err error
+	if d := o.Reconfigurations; o.Family == "" && (d == 0 || d == in.direct()) {
+		if best, err = planMatchings(in); err != nil {
 			return nil, err
 		}
-		if d := o.Reconfigurations; p != nil && (d == 0 || len(p.Topologies) == d) && (best == nil || p.Cost < best.Cost) {
-			best = p
-		}
 	}
-	for _, method := range []Method{Paper, Carry} {
-		var err error
-		o.Method, o.packed = method, method == Carry
+	for _, way := range []struct {
+		method Method
+		packed bool
+	}{{Carry, true}, {Paper, false}, {Greedy, true}} {
+		o.Method, o.packed = way.method, way.packed
 		if best, err = climb(ctx, in, o, best); err != nil {
 			return nil, err
 		}
 	}
-	return best, nil
+	if o.Reconfigurations > 1 {
+		return best, nil
+	}
+	if o.Family == "" {
+		p, err := planLargest(in, best)
+		if err != nil {
+			return nil, err
+		}
+		best = cheaper(best, p)
+	}
+	return climb(ctx, in, Options{Method: Paper, Reconfigurations: 1, Family: o.Family, Relabel: o.Relabel, packed: true}, best) // static
+}
+
+// cheaper is the plan that costs less, of equals the first; nil is no plan.
+func cheaper(a, b *Plan) *Plan {
+	if a == nil || b != nil && b.Cost < a.Cost {
+		return b
+	}
+	return a
 }
 
 // climb climbs the ladders of a method, and returns the cheapest of their plans and
@@ -110,22 +124,23 @@ func climb(ctx context.Context, in *Instance, o Options, best *Plan) (*Plan, err
 		if err != nil {
 			return nil, err
 		}
-		if p != nil && (best == nil || p.Cost < best.Cost) {
-			best = p
-		}
+		best = cheaper(best, p)
 	}
 	return best, nil
 }
 
 // limit is where climbing a ladder is of no more use.
 type limit struct {
-	last  int    // the most topologies
-	known Time   // the cost of a plan that there is already, 0 for none
-	tail  []Time // [d] a bound on the cost of d topologies and more
+	first, last int    // the fewest and the most topologies of a plan
+	known       Time   // the cost of a plan that there is already, 0 for none
+	tail        []Time // [d] a bound on the cost of plans with d topologies and more
 }
 
 func newLimit(in *Instance, l ladder, o Options, known Time) *limit {
-	m := &limit{last: in.direct(), known: known}
+	m := &limit{first: 1, last: in.direct(), known: known}
+	if d := o.Reconfigurations; d > 0 {
+		m.first, m.last = d, d
+	}
 	carry := in.Sizes != nil && o.Method == Carry // all ways are spread
 	switch l.(type) {
 	case *steps, *cayleys:
@@ -134,7 +149,10 @@ func newLimit(in *Instance, l ladder, o Options, known Time) *limit {
 	m.tail = make([]Time, m.last+2)
 	m.tail[m.last+1] = math.MaxInt64
 	for d := m.last; d > 0; d-- {
-		m.tail[d] = min(m.tail[d+1], Time(d)*in.Reconfig+in.transfer(d, carry))
+		m.tail[d] = m.tail[d+1]
+		if d >= m.first {
+			m.tail[d] = min(m.tail[d], Time(d)*in.Reconfig+in.transfer(d, carry))
+		}
 	}
 	if most := longest(in, l); o.Reconfigurations == 0 {
 		m.last = min(m.last, most)
@@ -170,12 +188,8 @@ func explore(ctx context.Context, in *Instance, l ladder, o Options, limit *limi
 	if in.Sizes != nil {
 		return exploreSizes(ctx, in, l, o, limit)
 	}
-	last, first := limit.last, 1
-	if o.Reconfigurations > 0 {
-		last, first = o.Reconfigurations, o.Reconfigurations
-	}
 	best, least := 0, Time(0)
-	for d := 1; d <= last && !limit.over(d, least); d++ {
+	for d := 1; d <= limit.last && !limit.over(d, least); d++ {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
@@ -184,7 +198,7 @@ func explore(ctx context.Context, in *Instance, l ladder, o Options, limit *limi
 		} else if !ok {
 			break
 		}
-		if d < first {
+		if d < limit.first {
 			continue
 		}
 		sum := l.sum()

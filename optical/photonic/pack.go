@@ -16,7 +16,7 @@ type packer struct {
 	topology int16
 	switches []uint16 // [link]
 	legs     []leg
-	hops     []Hop
+	hops     []Hop            // to which the new ones are added
 	free     []Time           // [link]
 	queue    []queue[waiting] // [link] what waits
 	events   queue[event]
@@ -61,11 +61,11 @@ func (e event) before(f event) bool {
 	return e.hop < f.hop
 }
 
-// pack returns the hops of some legs on a topology in the order of their starts,
-// and the time they take. switches are those of the links.
-func pack(in *Instance, topology int, switches []uint16, legs []leg) ([]Hop, Time) {
+// pack adds the hops of some legs on a topology in the order of their starts, and
+// returns the time they take as well. switches are those of the links.
+func pack(in *Instance, topology int, switches []uint16, legs []leg, hops []Hop) ([]Hop, Time) {
 	links := in.GPUs * in.Degree
-	p := &packer{in: in, topology: int16(topology), switches: switches, legs: legs, free: make([]Time, links), queue: make([]queue[waiting], links)}
+	p := &packer{in: in, topology: int16(topology), switches: switches, legs: legs, hops: hops, free: make([]Time, links), queue: make([]queue[waiting], links)}
 	for i := range legs {
 		l := &legs[i]
 		if l.to == Whole {
@@ -148,8 +148,8 @@ func (m *mesh) legs() [][]leg {
 	return legs
 }
 
-// tooMany tells that a plan would have more moves of single chunks than maxMoves.
-func tooMany(in *Instance, legs [][]leg) bool {
+// moves is how many moves of single chunks some legs have.
+func moves(in *Instance, legs [][]leg) int64 {
 	moves := int64(0)
 	for _, of := range legs {
 		for _, l := range of {
@@ -162,24 +162,27 @@ func tooMany(in *Instance, legs [][]leg) bool {
 			moves += chunks * int64(len(l.links))
 		}
 	}
-	return moves > maxMoves
+	return moves
 }
 
 // plan makes a plan without rounds of a mesh, nil where it would have too many moves.
 func (m *mesh) plan(in *Instance, method Method) (*Plan, error) {
 	p := &Plan{GPUs: m.n, Degree: m.k, Method: method, Family: "kautz"}
 	legs := m.legs()
-	if tooMany(in, legs) {
+	count := moves(in, legs)
+	if count > maxMoves {
 		return nil, nil
 	}
+	p.Hops = make([]Hop, 0, count)
 	for i, next := range m.next {
 		rows, switches, err := permutations(m.n, m.k, next)
 		if err != nil {
 			return nil, err
 		}
 		p.Topologies = append(p.Topologies, Topology{Next: rows})
-		hops, span := pack(in, i, switches, legs[i])
-		p.Hops, p.Spans = append(p.Hops, hops...), append(p.Spans, span)
+		var span Time
+		p.Hops, span = pack(in, i, switches, legs[i], p.Hops)
+		p.Spans = append(p.Spans, span)
 	}
 	return p, nil
 }

@@ -38,9 +38,8 @@ func drawInstance(t *rapid.T) *Instance {
 
 // TestPlans plans exchanges of all kinds: every plan is replayed, has the number of
 // topologies that is asked for, and costs no less than the bound; the best of all
-// methods is no worse than any of them nor than an alternative (where sizes differ,
-// than the published and that with waiting); and the same
-// exchange has the same plan again, to the byte.
+// methods is no worse than any of them nor than an alternative; and the same exchange
+// has the same plan again, to the byte.
 func TestPlans(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := drawInstance(t)
@@ -84,7 +83,7 @@ func TestPlans(t *testing.T) {
 			cost[method] = p.Cost
 		}
 		for method, c := range cost {
-			if cost[Auto] > c && (in.Sizes == nil || method != Greedy) {
+			if cost[Auto] > c {
 				t.Fatalf("auto costs %v µs, %s %v", cost[Auto].US(), method, c.US())
 			}
 		}
@@ -93,7 +92,7 @@ func TestPlans(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, b := range baselines {
-			if d == 0 && cost[Auto] > b.Plan.Cost && (in.Sizes == nil || b.Name != "static") {
+			if d == 0 && cost[Auto] > b.Plan.Cost {
 				t.Fatalf("auto costs %v µs, %s %v", cost[Auto].US(), b.Name, b.Plan.Cost.US())
 			}
 		}

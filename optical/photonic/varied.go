@@ -82,17 +82,19 @@ func busiest(in *Instance, legs [][]leg) Time {
 // pack makes a plan of single chunks of the topologies of a plan of rounds, nil where
 // it would have too many moves.
 func (p *Plan) pack(in *Instance, ways [][]leg) *Plan {
-	if tooMany(in, ways) {
+	count := moves(in, ways)
+	if count > maxMoves {
 		return nil
 	}
-	out := &Plan{GPUs: p.GPUs, Degree: p.Degree, Method: p.Method, Family: p.Family, Topologies: p.Topologies, Label: p.Label}
+	out := &Plan{GPUs: p.GPUs, Degree: p.Degree, Method: p.Method, Family: p.Family, Topologies: p.Topologies, Label: p.Label, Hops: make([]Hop, 0, count)}
 	switches := make([]uint16, p.GPUs*p.Degree)
 	for link := range switches {
 		switches[link] = uint16(link % p.Degree)
 	}
 	for i, legs := range ways {
-		hops, span := pack(in, i, switches, legs)
-		out.Hops, out.Spans = append(out.Hops, hops...), append(out.Spans, span)
+		var span Time
+		out.Hops, span = pack(in, i, switches, legs, out.Hops)
+		out.Spans = append(out.Spans, span)
 	}
 	return out.finish(in)
 }
@@ -144,12 +146,8 @@ const (
 // without other places of GPUs.
 func exploreSizes(ctx context.Context, in *Instance, l ladder, o Options, limit *limit) (*Plan, error) {
 	var list []rough
-	last, first := limit.last, 1
-	if o.Reconfigurations > 0 {
-		last, first = o.Reconfigurations, o.Reconfigurations
-	}
 	least := Time(0)
-	for d := 1; d <= last && !limit.over(d, least); d++ {
+	for d := 1; d <= limit.last && !limit.over(d, least); d++ {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
@@ -158,7 +156,7 @@ func exploreSizes(ctx context.Context, in *Instance, l ladder, o Options, limit 
 		} else if !ok {
 			break
 		}
-		if d < first || l.sum() >= far {
+		if d < limit.first || l.sum() >= far {
 			continue
 		}
 		cost, err := estimate(in, l, d, o)
@@ -175,47 +173,43 @@ func exploreSizes(ctx context.Context, in *Instance, l ladder, o Options, limit 
 		if best != nil && float64(r.cost)*(1-relabelGain) >= float64(best.Cost) {
 			continue
 		}
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
 		p, err := l.plan(r.topologies)
 		if err != nil {
 			return nil, err
 		}
-		if p == nil {
-			continue
-		}
-		for _, p := range variants(in, p.finish(in), o) {
-			if p == nil {
-				continue
-			}
-			if best == nil || p.Cost < best.Cost {
-				best = p
-			}
+		if p != nil {
+			best = cheaper(best, p.finish(in).inFull(in, o))
 		}
 	}
 	return best, nil
 }
 
-// variants are the ways to carry out a plan of rounds, in full; nil are those that
-// would have too many moves.
-func variants(in *Instance, p *Plan, o Options) []*Plan {
+// inFull is the cheapest way to carry out a plan of rounds: as it is or chunk by
+// chunk, with GPUs at their own places or at others.
+func (p *Plan) inFull(in *Instance, o Options) *Plan {
 	if p.Hops != nil {
-		return []*Plan{p}
+		return p
 	}
-	list := []*Plan{p}
+	best := p
 	if o.packed {
-		list = append(list, p.carriedOut(in, o))
+		best = cheaper(best, p.carriedOut(in, o))
 	}
 	if o.Relabel {
 		together, short := relabel(in, p)
-		list = append(list, p.labelled(in, together))
+		best = cheaper(best, p.labelled(in, together))
 		if o.packed {
-			list = append(list, p.labelled(in, short).carriedOut(in, o))
+			best = cheaper(best, p.labelled(in, short).carriedOut(in, o))
 		}
 	}
-	return list
+	return best
 }
 
 // carriedOut is a plan of rounds chunk by chunk: on its own ways, or, where chunks
-// may wait for another topology, on the least busy ones.
+// may wait for another topology, on the least busy ones; nil where it would have too
+// many moves.
 func (p *Plan) carriedOut(in *Instance, o Options) *Plan {
 	if o.Method != Carry {
 		return p.pack(in, p.flowLegs(in))
