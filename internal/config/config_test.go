@@ -67,7 +67,7 @@ opensm:
   discover_every: 1m
   install_command: [push]
 api: {socket: /s, socket_mode: 0600, listen: "[::1]:7480", read_over_tcp: false}
-peer: {address: /p2, timeout: 3s}
+peer: {timeout: 3s}
 planning: {engine: exact, lids: 2, exclude: '^(login|adm)\d+', other_fabrics: liquid}
 damping: {hold_down: 1s, max_hold_down: 1s, flaps: 1, window: 3s}
 safety: {max_loss: 1, confirm: 4s}
@@ -92,7 +92,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 			DiscoverCommand: []string{"ibnetdiscover", "-C", "mlx5_0"}, DiscoverEvery: time.Minute, InstallCommand: []string{"push"},
 		},
 		API:      API{Socket: "/s", SocketMode: 0o600, Listen: "[::1]:7480"},
-		Peer:     Peer{Address: "/p2", Timeout: 3 * time.Second},
+		Peer:     Peer{Timeout: 3 * time.Second},
 		Planning: Planning{Engine: EngineExact, LIDs: 2, Exclude: regexp.MustCompile(`^(login|adm)\d+`), OtherFabrics: OtherLiquid},
 		Damping:  Damping{HoldDown: time.Second, MaxHoldDown: time.Second, Flaps: 1, Window: 3 * time.Second},
 		Safety:   Safety{MaxLoss: 1, Confirm: 4 * time.Second},
@@ -102,6 +102,10 @@ func TestEveryKeyIsRead(t *testing.T) {
 	if d := cmp.Diff(want, got, byText); d != "" {
 		t.Errorf("-want +got:\n%s", d)
 	}
+	// Either this, or an OpenSM on another host.
+	if got, err = Parse([]byte("version: 1\npeer: {address: /p2}\n"), "x.yaml"); err != nil || got.Peer.Address != "/p2" {
+		t.Errorf("peer.address: %+v, %v", got, err)
+	}
 }
 
 // If two keys had one default and one value here, a mix-up would stay unseen.
@@ -110,7 +114,7 @@ func TestEverythingDiffersFromDefault(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	same := map[string]bool{"version": true} // it has one value
+	same := map[string]bool{"version": true, "peer.address": true} // one has one value, one excludes other keys
 	var walk func(a, b reflect.Value, prefix string)
 	walk = func(a, b reflect.Value, prefix string) {
 		for i := range a.NumField() {
@@ -167,6 +171,7 @@ func TestProblems(t *testing.T) {
 		{"listen port", "version: 1\napi: {listen: 'localhost:http'}\n", `c.yaml:2: api.listen: "localhost:http" has no port number from 0 to 65535`},
 		{"peer", "version: 1\npeer: {address: 'other:7480'}\n", `c.yaml:2: peer.address: "other:7480" is not the address of a forsd: want http://host:port, or the path of its socket`},
 		{"peer without plugin", "version: 1\nopensm: {plugin: {enabled: off}}\npeer: {address: 'http://other:7480'}\n", "c.yaml:3: peer.address: takes OpenSM's plugin, which alone tells who is the master: opensm.plugin.enabled is off"},
+		{"peer from afar", "version: 1\nopensm: {discover_command: [ibnetdiscover]}\npeer: {address: 'http://other:7480'}\n", "c.yaml:3: peer.address: takes an OpenSM on this host, whose plugin tells who is the master: opensm.discover_command is for one on another"},
 		{"peer is oneself", "version: 1\napi: {socket: /run/s}\npeer: {address: /run/s}\n", "c.yaml:3: peer.address: is api.socket, this forsd's own: want that of the other one"},
 		{"one socket for both", "version: 1\napi: {socket: /run/s}\nopensm: {plugin: {socket: /run/s}}\n", "c.yaml:3: opensm.plugin.socket: is api.socket, too: each needs a path of its own"},
 		{"share", "version: 1\nsafety: {max_loss: nan}\n", "c.yaml:2: safety.max_loss: NaN is not a share of the servers: want more than 0 and at most 1"},

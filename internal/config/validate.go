@@ -126,6 +126,9 @@ func (v *judge) peer(c *Config) {
 	if c.Peer.Address == c.API.Socket {
 		v.add("peer.address", "is api.socket, this forsd's own: want that of the other one")
 	}
+	if len(c.OpenSM.DiscoverCommand) > 0 {
+		v.add("peer.address", "takes an OpenSM on this host, whose plugin tells who is the master: opensm.discover_command is for one on another")
+	}
 	if c.OpenSM.Plugin.Enabled == EnabledOff {
 		v.add("peer.address", "takes OpenSM's plugin, which alone tells who is the master: opensm.plugin.enabled is off")
 	}

@@ -147,9 +147,6 @@ func New(cfg *config.Config, version string, log *zap.Logger, notify func(string
 	if d.peer, err = newPeer(cfg.Peer); err != nil {
 		return nil, err
 	}
-	if d.peer != nil && d.remote() {
-		return nil, errors.New("peer.address takes an OpenSM on this host, whose plugin tells who is the master: opensm.discover_command is for one on another")
-	}
 	if d.store, err = openStore(cfg.StateDir); err != nil {
 		return nil, err
 	}
