@@ -2,6 +2,7 @@ package photonic
 
 import (
 	"cmp"
+	"math"
 	"math/rand/v2"
 	"slices"
 )
@@ -227,5 +228,5 @@ func (c *cayleys) carriedOut(d int, ways [][]leg, label []int32) *Plan {
 		}
 		p.Topologies = append(p.Topologies, t)
 	}
-	return p.pack(c.in, ways)
+	return p.pack(c.in, ways, math.MaxInt64)
 }

@@ -116,7 +116,7 @@ func climb(ctx context.Context, in *Instance, o Options, best *Plan) (*Plan, err
 		if o.Family != "" && family(l, in.Degree) != o.Family {
 			continue
 		}
-		var known Time
+		known := Time(math.MaxInt64)
 		if best != nil {
 			known = best.Cost
 		}
@@ -132,7 +132,7 @@ func climb(ctx context.Context, in *Instance, o Options, best *Plan) (*Plan, err
 // limit is where climbing a ladder is of no more use.
 type limit struct {
 	first, last int    // the fewest and the most topologies of a plan
-	known       Time   // the cost of a plan that there is already, 0 for none
+	known       Time   // the cost of a plan that there is already
 	tail        []Time // [d] a bound on the cost of plans with d topologies and more
 }
 
@@ -163,7 +163,7 @@ func newLimit(in *Instance, l ladder, o Options, known Time) *limit {
 // over tells whether no plan of d topologies or more can beat what is known, or
 // the least cost on this ladder.
 func (m *limit) over(d int, least Time) bool {
-	return m.known > 0 && m.tail[d] >= m.known || least > 0 && m.tail[d] >= least
+	return m.tail[d] >= m.known || least > 0 && m.tail[d] >= least
 }
 
 // longest is how many topologies are tried where their number is free: beyond

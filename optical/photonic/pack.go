@@ -7,6 +7,15 @@ type leg struct {
 	links    []int32 // GPU·k + switch
 }
 
+// time is how long a leg keeps each of its links busy.
+func (l *leg) time(in *Instance) Time {
+	size := in.size(int(l.flow)/in.GPUs, int(l.flow)%in.GPUs)
+	if l.to <= 0 {
+		return in.Link.Time(size)
+	}
+	return in.Link.Time(min(size, int64(l.to)*in.Link.Chunk) - int64(l.from)*in.Link.Chunk)
+}
+
 // packer lays chunks on the links of one topology, each as soon as its link is
 // free and it has arrived: of those that wait for a link, the one with most hops
 // to go first. The longest chains are then never behind, and the time is near

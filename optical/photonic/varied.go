@@ -62,14 +62,15 @@ func (p *Plan) flowLegs(in *Instance) [][]leg {
 }
 
 // busiest is the time of the busiest link of each topology, summed up: what a
-// packed plan comes close to.
+// packed plan comes close to, and cannot be below.
 func busiest(in *Instance, legs [][]leg) Time {
 	load := make([]Time, in.GPUs*in.Degree)
 	sum := Time(0)
 	for _, of := range legs {
 		clear(load)
-		for _, l := range of {
-			t := in.Link.Time(in.size(int(l.flow)/in.GPUs, int(l.flow)%in.GPUs))
+		for i := range of {
+			l := &of[i]
+			t := l.time(in)
 			for _, link := range l.links {
 				load[link] += t
 			}
@@ -80,10 +81,10 @@ func busiest(in *Instance, legs [][]leg) Time {
 }
 
 // pack makes a plan of single chunks of the topologies of a plan of rounds, nil where
-// it would have too many moves.
-func (p *Plan) pack(in *Instance, ways [][]leg) *Plan {
+// it would have too many moves, or could not cost less than known.
+func (p *Plan) pack(in *Instance, ways [][]leg, known Time) *Plan {
 	count := moves(in, ways)
-	if count > maxMoves {
+	if count > maxMoves || Time(len(p.Topologies))*in.Reconfig+busiest(in, ways) >= known {
 		return nil
 	}
 	out := &Plan{GPUs: p.GPUs, Degree: p.Degree, Method: p.Method, Family: p.Family, Topologies: p.Topologies, Label: p.Label, Hops: make([]Hop, 0, count)}
@@ -181,38 +182,38 @@ func exploreSizes(ctx context.Context, in *Instance, l ladder, o Options, limit 
 			return nil, err
 		}
 		if p != nil {
-			best = cheaper(best, p.finish(in).inFull(in, o))
+			best = cheaper(best, p.finish(in).inFull(in, o, limit.known))
 		}
 	}
 	return best, nil
 }
 
 // inFull is the cheapest way to carry out a plan of rounds: as it is or chunk by
-// chunk, with GPUs at their own places or at others.
-func (p *Plan) inFull(in *Instance, o Options) *Plan {
+// chunk, with GPUs at their own places or at others. Of what cannot cost less than
+// known, not all is tried.
+func (p *Plan) inFull(in *Instance, o Options, known Time) *Plan {
 	if p.Hops != nil {
 		return p
 	}
 	best := p
 	if o.packed {
-		best = cheaper(best, p.carriedOut(in, o))
+		best = cheaper(best, p.carriedOut(in, o, min(known, best.Cost)))
 	}
 	if o.Relabel {
 		together, short := relabel(in, p)
 		best = cheaper(best, p.labelled(in, together))
 		if o.packed {
-			best = cheaper(best, p.labelled(in, short).carriedOut(in, o))
+			best = cheaper(best, p.labelled(in, short).carriedOut(in, o, min(known, best.Cost)))
 		}
 	}
 	return best
 }
 
 // carriedOut is a plan of rounds chunk by chunk: on its own ways, or, where chunks
-// may wait for another topology, on the least busy ones; nil where it would have too
-// many moves.
-func (p *Plan) carriedOut(in *Instance, o Options) *Plan {
+// may wait for another topology, on the least busy ones; nil as for pack.
+func (p *Plan) carriedOut(in *Instance, o Options, known Time) *Plan {
 	if o.Method != Carry {
-		return p.pack(in, p.flowLegs(in))
+		return p.pack(in, p.flowLegs(in), known)
 	}
 	sets := make([][]int32, len(p.Topologies))
 	for i, t := range p.Topologies {
@@ -224,7 +225,7 @@ func (p *Plan) carriedOut(in *Instance, o Options) *Plan {
 	if err != nil {
 		panic(err) // it was made here
 	}
-	out := p.pack(in, spreadLegs(in, cyclic(p.GPUs), sets, label))
+	out := p.pack(in, spreadLegs(in, cyclic(p.GPUs), sets, label), known)
 	if out != nil {
 		out.Method = Carry
 	}
