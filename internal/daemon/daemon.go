@@ -172,7 +172,7 @@ func (d *Daemon) takeUp() (err error) {
 	if err != nil {
 		return err
 	}
-	if damaged = errors.Join(damaged, skipped); damaged != nil {
+	if damaged = errors.Join(damaged, skipped, d.store.broken); damaged != nil {
 		d.health.Raise(stateDamaged, damaged.Error(), d.started)
 	}
 	if err := os.MkdirAll(filepath.Dir(d.cfg.OpenSM.LFTsFile), 0o755); err != nil {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -51,19 +52,31 @@ func (s *store) promise(n uint64) error {
 	return nil
 }
 
-// takePromise goes on from the promise that is stored. Without one, or with one that
-// cannot be read, the numbers that are stored are all there is to go by.
-func (s *store) takePromise() {
+// takePromise goes on from the promise that is stored, if there is one. With one that
+// cannot be read, which the error says, the numbers that are stored are all there is to
+// go by.
+func (s *store) takePromise() error {
+	path := filepath.Join(s.dir, promiseFile)
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
 	var p promise
-	text, err := os.ReadFile(filepath.Join(s.dir, promiseFile))
-	if errors.Join(err, json.Unmarshal(text, &p)) != nil {
-		return
+	if err == nil {
+		err = json.Unmarshal(text, &p)
+	}
+	if err == nil && p.Epoch > highestNumber {
+		err = fmt.Errorf("no epoch has the number %d", p.Epoch)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w; numbers go on from those that are stored", path, err)
 	}
 	if id := bootID(); id != "" && p.Boot == id {
 		s.promised = p.Epoch
-		return
+	} else {
+		s.passed = p.Epoch
 	}
-	s.passed = p.Epoch
+	return nil
 }
 
 // bootID names the time since the machine was started, "" where that is not known:

@@ -46,11 +46,15 @@ func TestPromise(t *testing.T) {
 	if s = reopened(t, s); s.last != p.Epoch+1 {
 		t.Errorf("after that the last number is %d", s.last)
 	}
-	for _, bad := range []string{"", "{", "[]"} {
+	for _, bad := range []string{"", "{", "[]", `{"epoch":18446744073709551615}`} {
 		ok(t, os.WriteFile(path, []byte(bad), 0o644))
-		if s = reopened(t, s); s.last != p.Epoch+1 {
-			t.Errorf("with the promise %q the last number is %d", bad, s.last)
+		if s = reopened(t, s); s.next() != p.Epoch+2 || s.broken == nil {
+			t.Errorf("with the promise %q the next number is %d (%v)", bad, s.next(), s.broken)
 		}
+	}
+	ok(t, os.Remove(path))
+	if s = reopened(t, s); s.next() != p.Epoch+2 || s.broken != nil {
+		t.Errorf("without a promise the next number is %d (%v)", s.next(), s.broken)
 	}
 }
 

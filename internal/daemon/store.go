@@ -48,6 +48,7 @@ type store struct {
 	last     uint64 // highest number known to be given to an epoch or a job's plan, usable or not
 	passed   uint64 // highest number that may have been given before the machine failed, 0 if it has not
 	promised uint64 // highest number that may be given before more are promised
+	broken   error  // why the promise that is stored cannot be read
 	staged   *epoch // whose table is written, out of sight; nil for none
 }
 
@@ -80,7 +81,7 @@ func openStore(dir string) (*store, error) {
 	for _, n := range s.numbers() {
 		s.last = max(s.last, n)
 	}
-	s.takePromise()
+	s.broken = s.takePromise()
 	return s, nil
 }
 
