@@ -172,6 +172,14 @@ func TestCheckFindsFaults(t *testing.T) {
 			t.Errorf("error %v, want %q", err, c.want)
 		}
 	}
+	table, err := routes.Table(r.Schedule)
+	if err != nil {
+		t.Fatal(err)
+	}
+	table.Servers[0], table.Servers[1] = table.Servers[1], table.Servers[0]
+	if err := routes.Check(table); err == nil || !strings.Contains(err.Error(), "are not the 9 hosts") {
+		t.Errorf("error %v with two servers in each other's place", err)
+	}
 	if _, err := routes.Table(liquid.Schedule{{0, 1}}); err == nil {
 		t.Error("a host sends twice in a step of a table")
 	}

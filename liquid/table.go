@@ -2,6 +2,7 @@ package liquid
 
 import (
 	"fmt"
+	"slices"
 
 	"forsd/phasetable"
 	"forsd/sim"
@@ -43,10 +44,13 @@ func (r *Routes) Table(s Schedule) (*phasetable.Table, error) {
 
 // Check walks every transfer of a phase table of these routes through the
 // forwarding tables that they were traced on, and tells the first thing that is
-// wrong: a pair that is missing or there twice, a transfer that is lost, a link with
-// two transfers in a phase. It goes by LIDs and GUIDs alone, and shares nothing with
-// Trace.
+// wrong: servers that are not the hosts, a pair that is missing or there twice, a
+// transfer that is lost, a link with two transfers in a phase. It goes by LIDs and
+// GUIDs alone, and shares nothing with Trace.
 func (r *Routes) Check(t *phasetable.Table) error {
+	if !slices.EqualFunc(t.Servers, r.Hosts, func(s phasetable.ServerEntry, h topology.EndPort) bool { return s.GUID == h.GUID && s.LID == h.LID }) {
+		return fmt.Errorf("the %d servers of the table are not the %d hosts in their order", len(t.Servers), len(r.Hosts))
+	}
 	missing := make(map[Pair]int, r.Traffic.Len())
 	for _, p := range r.Traffic.pairs {
 		missing[p]++

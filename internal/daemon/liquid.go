@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -187,12 +186,16 @@ func (d *Daemon) planOther(ctx context.Context, f *topology.Fabric, hosts []topo
 	for _, w := range meta.Warnings {
 		meta.Report.Warnings = append(meta.Report.Warnings, w.Code)
 	}
+	now := d.current()
+	keep := now != nil && stillHolds(routes, now, len(result.Schedule))
 	var published error
 	err = d.calm(ctx, func() {
 		if ctx.Err() != nil {
 			return // a newer dump was seen while this waited
 		}
-		if published = d.publishOther(table, meta); published != nil {
+		if keep && d.current() == now && !d.reissue {
+			d.planWarnings(now.Warnings)
+		} else if published = d.publishOther(table, meta); published != nil {
 			return
 		}
 		d.mu.Lock()
@@ -203,20 +206,16 @@ func (d *Daemon) planOther(ctx context.Context, f *topology.Fabric, hosts []topo
 	return errors.Join(err, published)
 }
 
-// publishOther puts the plan in force under the next number, unless it is in force and
-// needs no number of its own.
+// stillHolds tells whether a plan is one for these routes, and has no more than the given
+// phases. Then it stays in force: where a clock has ended the planning, the same again,
+// as after a restart, may bring another plan that is as good.
+func stillHolds(routes *liquid.Routes, e *epoch, phases int) bool {
+	return e.Report.Engine == engineLiquid && e.Report.TopologyHash == routes.Fabric.Hash() && e.view.Phases() <= phases &&
+		routes.Check(e.view.Table()) == nil
+}
+
+// publishOther puts the plan in force under the next number.
 func (d *Daemon) publishOther(t *phasetable.Table, meta epochFile) error {
-	if now := d.current(); now != nil && !d.reissue {
-		t.Epoch = now.Epoch
-		e, err := encoded(t)
-		if err != nil {
-			return err
-		}
-		if bytes.Equal(now.table, e.table) {
-			d.planWarnings(meta.Warnings)
-			return nil
-		}
-	}
 	t.Epoch = d.store.next()
 	e, err := encoded(t)
 	if err == nil {

@@ -139,6 +139,23 @@ func TestOtherFabrics(t *testing.T) {
 	if again := otherPlan(t, d); again != first {
 		t.Errorf("the same dump led to epoch %d after %d", again.Epoch, first.Epoch)
 	}
+	// A plan that is as good stays, when tables come that differ where no path goes.
+	other := first.view.Table()
+	n := len(other.Servers)
+	for i := range n {
+		other.To[i], other.To[n+i] = other.To[n+i], other.To[i]
+		other.DLID[i], other.DLID[n+i] = other.DLID[n+i], other.DLID[i]
+	}
+	ok(t, d.call(t.Context(), func() { ok(t, d.publishOther(other, first.epochFile)) }))
+	first = d.current()
+	unused := shortest(f)
+	unused.Switches[0].Out[unused.Switches[1].LID] = 4 // to another switch, by a way round
+	program(t, d, unused)
+	show(t, d, f)
+	if again := otherPlan(t, d); again != first || raised(d, liquidFailed, "") {
+		t.Errorf("other tables of the same paths led to epoch %d after %d", again.Epoch, first.Epoch)
+	}
+	program(t, d, tables)
 	held, err := os.ReadFile(d.cfg.OpenSM.LFTsFile)
 	ok(t, err)
 
