@@ -35,7 +35,7 @@ func TestPhotonicRequests(t *testing.T) {
 		{`{"reconfig_us":1}`, 400, "plan 0 GPUs"},
 		{`{"gpus":8,"degree":99}`, 400, "degree from 1 to 16"},
 		{`{"gpus":8,"method":"best"}`, 400, `no method \"best\"`},
-		{`{"gpus":8,"reconfig_us":-1}`, 400, "reconfig -1"},
+		{`{"gpus":8,"reconfig_us":-1}`, 400, "reconfig_us -1"},
 		{`{"gpus":8,"reconfigurations":8}`, 400, "want from 1 to 7"},
 		{`{"matrix":[[0,1],[1]]}`, 400, "row 2 has 1 column"},
 		{`{"matrix":[[0,-1],[1,0]]}`, 400, "-1"},

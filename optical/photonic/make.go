@@ -48,7 +48,11 @@ func Make(ctx context.Context, in *Instance, o Options) (*Plan, error) {
 		return nil, err
 	}
 	if best == nil {
-		return nil, fmt.Errorf("method %s has no plan of %d GPUs, degree %d, with %d reconfigurations%s: ask for fewer, or another family", o.Method, in.GPUs, in.Degree, o.Reconfigurations, among(o.Family))
+		with := "any number of"
+		if o.Reconfigurations > 0 {
+			with = fmt.Sprint(o.Reconfigurations)
+		}
+		return nil, fmt.Errorf("method %s has no plan of %d GPUs, degree %d, with %s reconfigurations%s: ask for fewer, or another family", o.Method, in.GPUs, in.Degree, with, among(o.Family))
 	}
 	best.LowerBound = in.Bound(o.Reconfigurations, o.Method == Carry || o.Method == Auto)
 	if _, err := Replay(in, best); err != nil {

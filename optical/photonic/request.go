@@ -42,7 +42,7 @@ func (r *Request) Instance(side int, entries []float64) (*Instance, Options, err
 		name  string
 		value float64
 		most  float64
-	}{{"reconfig", r.ReconfigUS, 3.6e9}, {"message", r.MessageMB, 1 << 20}, {"chunk", r.ChunkMB, 1 << 20}, {"alpha", *orDefault(r.AlphaUS, new(float64)), 3.6e9}} {
+	}{{"reconfig_us", r.ReconfigUS, 3.6e9}, {"message_mb", r.MessageMB, 1 << 20}, {"chunk_mb", r.ChunkMB, 1 << 20}, {"alpha_us", *orDefault(r.AlphaUS, new(float64)), 3.6e9}} {
 		if !(v.value >= 0 && v.value <= v.most) {
 			return nil, o, fmt.Errorf("%s %g: want a number from 0 to %g", v.name, v.value, v.most)
 		}
