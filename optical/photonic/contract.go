@@ -6,10 +6,10 @@ import (
 	"slices"
 )
 
-// CirculantOffsets are the offsets of the paper's base circulant of degree k = 2,
+// circulantOffsets are the offsets of the paper's base circulant of degree k = 2,
 // n−m and n−m−1 with m = ⌈(√(2n−1)−1)/2⌉ (section 4.2; Fig. 8 has n = 8). For
 // higher degrees, which the paper leaves open, they go on: n−m−2, ….
-func CirculantOffsets(n, k int) []int {
+func circulantOffsets(n, k int) []int {
 	m := int(math.Ceil((math.Sqrt(float64(2*n-1)) - 1) / 2))
 	offsets := make([]int, k)
 	for j := range offsets {
@@ -68,7 +68,7 @@ type packed struct {
 
 func newContraction(n, k int) *contraction {
 	c := &contraction{served: newServed(n, k)}
-	c.take(CirculantOffsets(n, k))
+	c.take(circulantOffsets(n, k))
 	return c
 }
 

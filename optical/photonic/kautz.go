@@ -21,10 +21,10 @@ type way struct {
 	links    []int32
 }
 
-// Kautz is the generalised Kautz graph (Imase and Itoh, IEEE Trans. Comput. C-32,
+// kautz is the generalised Kautz graph (Imase and Itoh, IEEE Trans. Comput. C-32,
 // 1983), the paper's second base: GPU u has links to −(k·u + r) mod n, r = 1..k.
 // It returns [GPU·k + r−1]: links, which permutations shares out over switches.
-func Kautz(n, k int) []int32 {
+func kautz(n, k int) []int32 {
 	next := make([]int32, n*k)
 	for u := range n {
 		for r := range k {

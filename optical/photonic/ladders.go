@@ -191,7 +191,7 @@ func (m *meshes) next() (bool, error) {
 		return m.contract()
 	}
 	var err error
-	m.mesh, err = newMesh(m.in.GPUs, m.in.Degree, Kautz(m.in.GPUs, m.in.Degree))
+	m.mesh, err = newMesh(m.in.GPUs, m.in.Degree, kautz(m.in.GPUs, m.in.Degree))
 	if err == nil && m.method != Paper {
 		m.spread()
 	}

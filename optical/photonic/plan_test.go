@@ -19,11 +19,11 @@ func drawInstance(t *rapid.T) *Instance {
 	seed := rapid.Uint64().Draw(t, "seed")
 	switch rapid.IntRange(0, 4).Draw(t, "sizes") {
 	case 0:
-		in.Sizes = RandomSizes(n, in.Message, seed)
+		in.Sizes = randomSizes(n, in.Message, seed)
 	case 1:
-		in.Sizes = ZipfSizes(n, in.Message, ZipfFactor, seed)
+		in.Sizes = zipfSizes(n, in.Message, ZipfFactor, seed)
 	case 2:
-		in.Sizes = RandomSizes(n, in.Message, seed)
+		in.Sizes = randomSizes(n, in.Message, seed)
 		for i := range in.Sizes {
 			if rapid.IntRange(0, 3).Draw(t, "none") > 0 {
 				in.Sizes[i] = 0
@@ -196,7 +196,7 @@ func TestPlacing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(3, 12).Draw(t, "GPUs")
 		in := one(n, 1, 0)
-		in.Sizes = ZipfSizes(n, 1000, 1, rapid.Uint64().Draw(t, "seed"))
+		in.Sizes = zipfSizes(n, 1000, 1, rapid.Uint64().Draw(t, "seed"))
 		groups := metacyclics(n)
 		g := groups[rapid.IntRange(0, len(groups)-1).Draw(t, "group")]
 		label, _ := labels(n, nil)
@@ -294,7 +294,7 @@ func TestEmpty(t *testing.T) {
 // TestDrawnSizes holds the distributions to their means, and Zipf's to its factor.
 func TestDrawnSizes(t *testing.T) {
 	const n, mean = 64, 1_000_000
-	for name, sizes := range map[string][]int64{"random": RandomSizes(n, mean, 5), "zipf": ZipfSizes(n, mean, ZipfFactor, 5)} {
+	for name, sizes := range map[string][]int64{"random": randomSizes(n, mean, 5), "zipf": zipfSizes(n, mean, ZipfFactor, 5)} {
 		if got := Mean(n, sizes); got < mean*97/100 || got > mean*103/100 {
 			t.Errorf("%s: mean %d, want about %d", name, got, mean)
 		}
@@ -304,7 +304,7 @@ func TestDrawnSizes(t *testing.T) {
 			}
 		}
 	}
-	sizes := ZipfSizes(n, mean, ZipfFactor, 5)
+	sizes := zipfSizes(n, mean, ZipfFactor, 5)
 	slices.Sort(sizes)
 	slices.Reverse(sizes)
 	// Of sizes in proportion to i^−0.4 the first is 32^0.4 = 4 times the 32nd.

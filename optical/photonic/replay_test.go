@@ -228,7 +228,7 @@ func TestReplayOfOneSource(t *testing.T) {
 // FuzzDecode reads plans that may be spoiled: what is read is replayed without a
 // crash, and written again as it was.
 func FuzzDecode(f *testing.F) {
-	for _, in := range []*Instance{one(6, 1, 2), one(7, 2, 2), {GPUs: 5, Degree: 2, Reconfig: 1, Link: DefaultLink, Message: 1e7, Sizes: RandomSizes(5, 1e7, 1)}} {
+	for _, in := range []*Instance{one(6, 1, 2), one(7, 2, 2), {GPUs: 5, Degree: 2, Reconfig: 1, Link: DefaultLink, Message: 1e7, Sizes: randomSizes(5, 1e7, 1)}} {
 		p, err := Make(f.Context(), in, Options{Method: Auto, Relabel: true})
 		if err != nil {
 			f.Fatal(err)

@@ -9,16 +9,16 @@ import (
 // ZipfFactor is the exponent of the paper's Zipfian sizes (section 5.1).
 const ZipfFactor = 0.4
 
-// RandomSizes are sizes of messages between n GPUs, drawn evenly from 1 byte to
+// randomSizes are sizes of messages between n GPUs, drawn evenly from 1 byte to
 // twice the mean, [source][destination].
-func RandomSizes(n int, mean int64, seed uint64) []int64 {
+func randomSizes(n int, mean int64, seed uint64) []int64 {
 	r := rand.New(rand.NewPCG(seed, 0))
 	return fill(n, func(int) float64 { return r.Float64() * 2 * float64(mean) })
 }
 
-// ZipfSizes are sizes of which the i-th largest is in proportion to i^−factor,
+// zipfSizes are sizes of which the i-th largest is in proportion to i^−factor,
 // with the mean given, dealt out to the pairs at random.
-func ZipfSizes(n int, mean int64, factor float64, seed uint64) []int64 {
+func zipfSizes(n int, mean int64, factor float64, seed uint64) []int64 {
 	pairs := n * (n - 1)
 	sum := 0.0
 	for i := range pairs {
@@ -68,12 +68,12 @@ func (in *Instance) Draw(name string, factor float64, seed uint64) error {
 	case "uniform":
 		in.Sizes = nil
 	case "random":
-		in.Sizes = RandomSizes(in.GPUs, in.Message, seed)
+		in.Sizes = randomSizes(in.GPUs, in.Message, seed)
 	case "zipf":
 		if !(factor > 0 && factor <= 4) {
 			return fmt.Errorf("a Zipf factor of %g: want more than 0, up to 4", factor)
 		}
-		in.Sizes = ZipfSizes(in.GPUs, in.Message, factor, seed)
+		in.Sizes = zipfSizes(in.GPUs, in.Message, factor, seed)
 	default:
 		return fmt.Errorf("there are no %q sizes: want uniform, random or zipf", name)
 	}
