@@ -64,7 +64,7 @@ func (f *ocsFlags) register(cmd *cobra.Command) {
 	fs.StringVar(&f.method, "method", string(ocs.Best), "best, fast (as published), less or eclipse")
 	fs.IntVar(&f.options.Steps, "steps", 0, "bound the search of best by steps (default: 8,000,000 over the number of racks, about 0.25 s)")
 	fs.DurationVar(&f.options.Budget, "budget", 0, "bound the search of best by the clock instead: what comes out depends on the machine")
-	fs.StringVar(&f.refine, "refine", "greedy", "weights of fast: greedy, or lp for linear programming")
+	fs.StringVar(&f.refine, "refine", "greedy", "weights of fast and best: greedy, or lp for linear programming")
 	fs.BoolVar(&f.flat, "no-equalize", false, "leave the published Equalize out (fast, eclipse)")
 }
 

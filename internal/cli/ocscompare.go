@@ -110,20 +110,22 @@ func compare(cmd *cobra.Command, demands []*ocs.Demand, s int, δ float64, step 
 	c := comparison{Switches: s, Delta: δ, Makespan: map[ocs.Method]float64{}, Ratio: map[ocs.Method]float64{}}
 	share := 1 / float64(len(demands))
 	for _, d := range demands {
-		b := ocs.Bound(d, s, δ)
-		c.LowerBound += share * b.Sharp
-		c.PaperBound += share * b.Paper
 		for _, m := range ocs.Methods {
 			made, err := ocs.Make(cmd.Context(), d, ocs.Options{Switches: s, Delta: δ, Method: m})
 			if err != nil {
 				return c, err
 			}
-			if err := ocs.Replay(d, made); err != nil {
-				return c, fmt.Errorf("method %s, which is a fault of forsctl: %w", m, err)
+			r, err := ocs.NewReport(d, made, m)
+			if err != nil {
+				return c, fmt.Errorf("this is a fault of forsctl: %w", err)
 			}
-			c.Makespan[m] += share * made.Makespan()
-			if b.Paper > 0 {
-				c.Ratio[m] += share * made.Makespan() / b.Paper
+			c.Makespan[m] += share * r.Makespan
+			if r.PaperBound > 0 {
+				c.Ratio[m] += share * r.Makespan / r.PaperBound
+			}
+			if m == ocs.Fast {
+				c.LowerBound += share * r.LowerBound
+				c.PaperBound += share * r.PaperBound
 			}
 		}
 		step()

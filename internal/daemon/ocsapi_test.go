@@ -25,6 +25,7 @@ func TestOCSRequests(t *testing.T) {
 		{`{` + fig3 + `,"switches":2,"steps":100000000}`, 400, "10000000 at most"},
 		{`{` + fig3 + `,"switches":2,"budget":"1h"}`, 400, "at most 10s"},
 		{`{` + fig3 + `,"switches":2,"refine":"none"}`, 400, "greedy or lp"},
+		{`{` + fig3 + `,"switches":2,"method":"less","budget":"1s"}`, 400, "method less has none"},
 		{`{` + fig3 + `,"switches":2,"speed":1}`, 400, "unknown field"},
 		{`{"demand":[[0,1],[1]],"switches":1}`, 400, "row 2 has 1 column"},
 		{`{"demand":[[0,1]],"switches":1}`, 400, "as many rows as columns"},

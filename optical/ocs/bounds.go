@@ -12,7 +12,8 @@ type Bounds struct {
 	Sharp float64 `json:"sharp"` // never below Paper
 }
 
-// Bound bounds the makespan of a demand on s switches with reconfiguration delay δ.
+// Bound bounds the makespan of a demand on s switches with reconfiguration delay δ,
+// which are such as Make takes.
 //
 // Paper is theorem 1, (w + δ·max(k, s))/s for a row or column of sum w and k
 // entries, and theorem 2, where k = s. Sharp counts configurations for the whole

@@ -1,7 +1,6 @@
 package ocs
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -13,6 +12,10 @@ const (
 	MaxRacks    = 4096
 	MaxNonzeros = 1 << 20
 )
+
+// maxTime is the longest delay and the largest sum of demands: what schedules and
+// bounds make of them stays finite.
+const maxTime = 1e300
 
 // Demand is a traffic matrix D of n × n racks, in the time that a circuit takes to
 // carry an entry. What a rack sends to itself needs no switch and is left out.
@@ -51,8 +54,8 @@ func NewDemand(n int, entries []float64) (*Demand, error) {
 		}
 		d.start = append(d.start, int32(len(d.to)))
 	}
-	if sum := d.Total(); math.IsInf(sum, 0) {
-		return nil, errors.New("the demand's sum is beyond what a number holds: choose a larger unit")
+	if d.Total() > maxTime {
+		return nil, fmt.Errorf("the demand's sum is more than %g: choose a larger unit", maxTime)
 	}
 	return d, nil
 }

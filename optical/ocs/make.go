@@ -1,10 +1,10 @@
 package ocs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"time"
 )
 
@@ -38,7 +38,7 @@ type Options struct {
 	// out depends on the machine.
 	Budget time.Duration
 
-	LP         bool // Fast: weights by linear programming rather than greedily
+	LP         bool // Fast and Best: weights by linear programming rather than greedily
 	NoEqualize bool // Fast and Eclipse: leave Equalize out
 	Levels     int  // Eclipse: levels of weights that are tried; 0 is a search by halves
 }
@@ -48,14 +48,30 @@ func (o Options) check() error {
 	switch {
 	case o.Switches < 1 || o.Switches > MaxSwitches:
 		return fmt.Errorf("%d switches: want 1 to %d", o.Switches, MaxSwitches)
-	case !(o.Delta >= 0) || math.IsInf(o.Delta, 0):
-		return fmt.Errorf("a reconfiguration delay of %v: want a finite number, zero or more", o.Delta)
+	case !(o.Delta >= 0) || o.Delta > maxTime:
+		return fmt.Errorf("a reconfiguration delay of %v: want a number from zero to %g", o.Delta, maxTime)
 	case o.Steps < 0:
 		return fmt.Errorf("%d steps: want zero or more", o.Steps)
 	case o.Budget < 0:
 		return fmt.Errorf("a budget of %v: want zero or more", o.Budget)
 	case o.Steps > 0 && o.Budget > 0:
 		return errors.New("steps and a budget are both given: one of them bounds the search")
+	}
+	return o.checkMethod()
+}
+
+// checkMethod tells what the method makes no use of.
+func (o Options) checkMethod() error {
+	fast := o.Method == Fast || o.Method == ""
+	switch {
+	case (o.Steps > 0 || o.Budget > 0) && o.Method != Best:
+		return fmt.Errorf("steps or a budget bound the search of method best: method %s has none", cmp.Or(o.Method, Fast))
+	case o.LP && !fast && o.Method != Best:
+		return fmt.Errorf("weights by linear programming are for methods fast and best, not for %s", o.Method)
+	case o.NoEqualize && !fast && o.Method != Eclipse:
+		return fmt.Errorf("equalize is left out of methods fast and eclipse, not of %s", o.Method)
+	case o.Levels != 0 && o.Method != Eclipse:
+		return fmt.Errorf("levels of weights are for method eclipse, not for %s", cmp.Or(o.Method, Fast))
 	}
 	return nil
 }
