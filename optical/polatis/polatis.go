@@ -112,7 +112,7 @@ func (s *Switch) Connected(ctx context.Context) ([]driver.Pair, error) {
 // Connect replaces all cross-connects in one request. Without any the resource is
 // deleted.
 func (s *Switch) Connect(ctx context.Context, pairs []driver.Pair) error {
-	method, _, payload := s.Request(pairs)
+	method, payload := request(pairs)
 	status, body, err := s.do(ctx, method, payload)
 	if err != nil {
 		return err
@@ -126,16 +126,15 @@ func (s *Switch) Connect(ctx context.Context, pairs []driver.Pair) error {
 	return nil
 }
 
-// Request is the request, without its header, by which Connect makes the pairs. A
-// dry run can show it.
-func (s *Switch) Request(pairs []driver.Pair) (method, url string, body []byte) {
+// request is the method and body by which Connect makes the pairs.
+func request(pairs []driver.Pair) (method string, body []byte) {
 	if len(pairs) == 0 {
-		return http.MethodDelete, s.url, nil
+		return http.MethodDelete, nil
 	}
 	var c container
 	c.CrossConnects.Pair = pairs
 	body, _ = json.Marshal(c) // integers alone
-	return http.MethodPut, s.url, body
+	return http.MethodPut, body
 }
 
 // do sends a request and reads the answer.
