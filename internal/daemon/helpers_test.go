@@ -2,7 +2,10 @@ package daemon
 
 import (
 	"context"
+	"net/http"
+	"net/http/httptest"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -121,4 +124,11 @@ func (d *Daemon) next(t testing.TB, ctx context.Context) controller.Event {
 func tablesOf(v *view, hold []controller.Lane) (*lft.Tables, error) {
 	r, err := v.route(hold, planner.Settings{})
 	return r.tables, err
+}
+
+// ask posts a body to a handler and returns the answer's status and body.
+func ask(ctx context.Context, h http.Handler, body string) (int, string) {
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodPost, "/", strings.NewReader(body)))
+	return w.Code, w.Body.String()
 }

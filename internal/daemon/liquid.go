@@ -253,3 +253,18 @@ func otherWarnings(routes *liquid.Routes, r *liquid.Result) []planner.Warning {
 	}
 	return out
 }
+
+// routesInForce is the fabric with the tables that were read back for it last, nil where
+// there are none.
+func (d *Daemon) routesInForce() (*topology.Fabric, *lft.Tables) {
+	d.mu.Lock()
+	f, tables, on := d.liquid.fabric, d.liquid.tables, d.liquid.on
+	d.mu.Unlock()
+	if on {
+		return f, tables
+	}
+	if v := d.latest(); v != nil {
+		return v.tree.Fabric, d.tablesInForce()
+	}
+	return nil, nil
+}

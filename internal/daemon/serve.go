@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 
 	"forsd/api"
 	"forsd/controller"
+	"forsd/internal/tiers"
 	"forsd/planner"
 	"forsd/topology"
 )
@@ -25,15 +27,11 @@ func (d *Daemon) listen() (func(context.Context) error, error) {
 			"GET /v1/baseline": answer(d.showBaseline),
 			"GET /v1/tables":   answer(d.showTables),
 			"GET /v1/replica":  answer(d.showReplica),
-
-			"POST /v1/gpu/schedule":     tierPlan(gpuBody, planGPU),
-			"POST /v1/optical/ocs":      tierPlan(ocsBody, planOCS),
-			"POST /v1/optical/photonic": tierPlan(photonicRequest, planPhotonic),
-			"POST /v1/liquid":           tierPlan(liquidBody, d.planLiquid),
 		},
 		Local: map[string]http.Handler{
 			"POST /v1/baseline/accept": answer(d.acceptBaseline),
 		}}
+	maps.Copy(c.Mount, tiers.Handlers(d.routesInForce))
 	s, err := api.Listen(c, api.Listeners{Socket: d.cfg.API.Socket, Mode: d.cfg.API.SocketMode, TCP: d.cfg.API.Listen, Log: zap.NewStdLog(d.log)})
 	if err != nil {
 		return nil, err

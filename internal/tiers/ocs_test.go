@@ -1,4 +1,4 @@
-package daemon
+package tiers
 
 import (
 	"strings"
@@ -6,7 +6,7 @@ import (
 )
 
 func TestOCSRequests(t *testing.T) {
-	h := tierPlan(ocsBody, planOCS)
+	h := handler(ocsBody, planOCS)
 	const fig3 = `"demand":[[0,0.61,0.3,0.1],[0.1,0,0.61,0.3],[0.3,0.1,0,0.61],[0.61,0.3,0.1,0]]`
 	for _, c := range []struct {
 		body   string

@@ -1,4 +1,4 @@
-package daemon
+package tiers
 
 import (
 	"encoding/json"
@@ -19,7 +19,7 @@ import (
 func askGPU(t *testing.T, body string) *httptest.ResponseRecorder {
 	t.Helper()
 	w := httptest.NewRecorder()
-	tierPlan(gpuBody, planGPU).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "POST", "/v1/gpu/schedule", strings.NewReader(body)))
+	handler(gpuBody, planGPU).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "POST", "/v1/gpu/schedule", strings.NewReader(body)))
 	return w
 }
 

@@ -1,4 +1,4 @@
-package daemon
+package tiers
 
 import (
 	"context"
@@ -10,9 +10,7 @@ import (
 	"time"
 
 	"forsd/api"
-	"forsd/lft"
 	"forsd/liquid"
-	"forsd/topology"
 )
 
 // The limits of POST /v1/liquid: a network of some hundred nodes with a route for
@@ -62,18 +60,18 @@ func (n *nodeName) UnmarshalJSON(data []byte) error {
 // planLiquid answers POST /v1/liquid, as forsctl liquid schedule --json does. The
 // schedule is verified before it is answered with, on a fabric by walking every
 // transfer through its tables.
-func (d *Daemon) planLiquid(ctx context.Context, q *liquidRequest) (any, error) {
+func (r Routes) planLiquid(ctx context.Context, q *liquidRequest) (any, error) {
 	limit := liquidTime
 	if q.Time != "" {
 		var err error
-		if limit, err = time.ParseDuration(q.Time); err != nil || limit <= 0 || limit > tierTime*9/10 {
-			return nil, fmt.Errorf("time %.40q: want a time such as \"5s\", at most %v", q.Time, tierTime*9/10)
+		if limit, err = time.ParseDuration(q.Time); err != nil || limit <= 0 || limit > planTime*9/10 {
+			return nil, fmt.Errorf("time %.40q: want a time such as \"5s\", at most %v", q.Time, planTime*9/10)
 		}
 	}
 	if q.SearchNodes < 0 || q.Moves < 0 {
 		return nil, errors.New("search_nodes and moves: want 1 or more, or 0 for what is usual")
 	}
-	traffic, routes, err := d.liquidTraffic(q)
+	traffic, routes, err := r.liquidTraffic(q)
 	if err != nil {
 		return nil, err
 	}
@@ -112,13 +110,13 @@ func (d *Daemon) planLiquid(ctx context.Context, q *liquidRequest) (any, error) 
 
 // liquidTraffic reads what a request wants to be scheduled; routes are nil on a
 // network.
-func (d *Daemon) liquidTraffic(q *liquidRequest) (*liquid.Traffic, *liquid.Routes, error) {
+func (r Routes) liquidTraffic(q *liquidRequest) (*liquid.Traffic, *liquid.Routes, error) {
 	words := make([][2]string, len(q.Pairs))
 	for i, p := range q.Pairs {
 		words[i] = [2]string{string(p[0]), string(p[1])}
 	}
 	if q.Network == nil {
-		return d.fabricTraffic(q, words)
+		return r.fabricTraffic(q, words)
 	}
 	if q.Hosts != nil {
 		return nil, nil, errors.New("hosts goes without network: allocation chooses nodes of a network")
@@ -150,11 +148,11 @@ func (d *Daemon) liquidTraffic(q *liquidRequest) (*liquid.Traffic, *liquid.Route
 }
 
 // fabricTraffic is the traffic of a request about forsd's own fabric.
-func (d *Daemon) fabricTraffic(q *liquidRequest, words [][2]string) (*liquid.Traffic, *liquid.Routes, error) {
+func (r Routes) fabricTraffic(q *liquidRequest, words [][2]string) (*liquid.Traffic, *liquid.Routes, error) {
 	if q.Allocation != nil {
 		return nil, nil, errors.New("allocation goes with network: hosts chooses hosts of the fabric")
 	}
-	f, tables := d.routesInForce()
+	f, tables := r()
 	if tables == nil {
 		return nil, nil, api.Errorf(http.StatusNotFound, api.CodeNotFound, "no tables have been read back yet: give a network, or ask later")
 	}
@@ -176,19 +174,4 @@ func (d *Daemon) fabricTraffic(q *liquidRequest, words [][2]string) (*liquid.Tra
 		return nil, nil, err
 	}
 	return routes.Traffic, routes, nil
-}
-
-// routesInForce is the fabric with the tables that were read back for it last, nil where
-// there are none.
-func (d *Daemon) routesInForce() (*topology.Fabric, *lft.Tables) {
-	d.mu.Lock()
-	f, tables, on := d.liquid.fabric, d.liquid.tables, d.liquid.on
-	d.mu.Unlock()
-	if on {
-		return f, tables
-	}
-	if v := d.latest(); v != nil {
-		return v.tree.Fabric, d.tablesInForce()
-	}
-	return nil, nil
 }

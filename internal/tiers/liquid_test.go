@@ -1,13 +1,12 @@
-package daemon
+package tiers
 
 import (
-	"encoding/json"
 	"os"
 	"strings"
 	"testing"
 
-	"forsd/internal/fabgen"
-	"forsd/liquid"
+	"forsd/lft"
+	"forsd/topology"
 )
 
 // swissT1 is the network of the paper on liquid schedules.
@@ -19,8 +18,8 @@ func swissT1(t *testing.T) string {
 }
 
 func TestLiquidRequests(t *testing.T) {
-	d := newDaemon(t)
-	h := tierPlan(liquidBody, d.planLiquid)
+	none := Routes(func() (*topology.Fabric, *lft.Tables) { return nil, nil })
+	h := handler(liquidBody, none.planLiquid)
 	network := `"network":` + swissT1(t)
 	for _, c := range []struct {
 		body   string
@@ -48,38 +47,6 @@ func TestLiquidRequests(t *testing.T) {
 		status, answer := ask(t.Context(), h, c.body)
 		if status != c.status || !strings.Contains(answer, c.want) {
 			t.Errorf("%.40s … %.60s: %d %.300s, want %d with %s", c.body, c.body[max(0, len(c.body)-60):], status, answer, c.status, c.want)
-		}
-	}
-}
-
-// TestLiquidOnTheFabric schedules exchanges of the daemon's own fabric.
-func TestLiquidOnTheFabric(t *testing.T) {
-	d := readable(newDaemon(t))
-	d.atRest(t, fabgen.Generate(fabgen.Spec{Spines: 4, Leaves: 4, LMC: 2}))
-	h := tierPlan(liquidBody, d.planLiquid)
-	for _, c := range []struct {
-		body                    string
-		status, transfers, most int
-	}{
-		{`{}`, 200, 240, 15},
-		{`{"hosts":["Hca0000","Hca0005","Hca0010"]}`, 200, 6, 2},
-		{`{"pairs":[["Hca0000","Hca0015"],["Hca0001","Hca0014"]]}`, 200, 2, 2},
-		{`{"pairs":[["Hca0000","0x000000000010001f"]]}`, 200, 1, 1},
-		{`{"hosts":["Hca9999"]}`, 400, 0, 0},
-		{`{"pairs":[["Hca0000","Hca0000"]]}`, 400, 0, 0},
-		{`{"pairs":[["Hca0000","nobody"]]}`, 400, 0, 0},
-	} {
-		status, answer := ask(t.Context(), h, c.body)
-		if status != c.status {
-			t.Errorf("%s: %d %.300s, want %d", c.body, status, answer, c.status)
-		}
-		if status != 200 {
-			continue
-		}
-		var r liquid.Report
-		ok(t, json.Unmarshal([]byte(answer), &r))
-		if r.Transfers != c.transfers || r.Steps > c.most || r.UnreachablePairs != 0 || len(r.Schedule) != r.Steps {
-			t.Errorf("%s: %d transfers in %d steps, want %d in at most %d", c.body, r.Transfers, r.Steps, c.transfers, c.most)
 		}
 	}
 }

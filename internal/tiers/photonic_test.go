@@ -1,25 +1,17 @@
-package daemon
+package tiers
 
 import (
 	"context"
 	"encoding/json"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
 	"forsd/api"
 )
 
-// ask posts a body to a handler and returns the answer's status and body.
-func ask(ctx context.Context, h http.Handler, body string) (int, string) {
-	w := httptest.NewRecorder()
-	h.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodPost, "/", strings.NewReader(body)))
-	return w.Code, w.Body.String()
-}
-
 func TestPhotonicRequests(t *testing.T) {
-	h := tierPlan(photonicRequest, planPhotonic)
+	h := handler(photonicRequest, planPhotonic)
 	for _, c := range []struct {
 		body   string
 		status int
@@ -52,20 +44,20 @@ func TestPhotonicRequests(t *testing.T) {
 // TestTierTurns fills all turns: a request waits for one, and is told so when its
 // time is up.
 func TestTierTurns(t *testing.T) {
-	for range cap(tierTurns) {
-		tierTurns <- struct{}{}
+	for range cap(turns) {
+		turns <- struct{}{}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	status, answer := ask(ctx, tierPlan(photonicRequest, planPhotonic), `{"gpus":8}`)
-	for range cap(tierTurns) {
-		<-tierTurns
+	status, answer := ask(ctx, handler(photonicRequest, planPhotonic), `{"gpus":8}`)
+	for range cap(turns) {
+		<-turns
 	}
 	var e api.Error
 	if err := json.Unmarshal([]byte(answer), &e); err != nil || status != http.StatusConflict || e.Code != api.CodeRefused {
 		t.Errorf("%d %s (%v), want 409 refused", status, answer, err)
 	}
-	if status, answer := ask(t.Context(), tierPlan(photonicRequest, planPhotonic), `{"gpus":8}`); status != http.StatusOK {
+	if status, answer := ask(t.Context(), handler(photonicRequest, planPhotonic), `{"gpus":8}`); status != http.StatusOK {
 		t.Errorf("with turns free again: %d %s", status, answer)
 	}
 }
