@@ -137,11 +137,15 @@ func checkOut(cmd *cobra.Command, flag, path, what string) error {
 }
 
 // writeOut writes data to standard output where path is -, and else to a file,
-// which it replaces in one step.
+// which it replaces in one step. What is no file, such as /dev/null or a pipe, is
+// written into.
 func writeOut(cmd *cobra.Command, path string, data []byte) error {
 	if path == "-" {
 		_, err := cmd.OutOrStdout().Write(data)
 		return err
+	}
+	if at, err := os.Stat(path); err == nil && !at.Mode().IsRegular() {
+		return os.WriteFile(path, data, 0o644)
 	}
 	return renameio.WriteFile(path, data, 0o644)
 }
