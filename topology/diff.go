@@ -48,7 +48,6 @@ type Change struct {
 func Diff(old, new *Fabric) []Change {
 	d := differ{old: old, new: new, live: [2][]bool{liveNodes(old), liveNodes(new)}}
 	d.twin = twins(old, new)
-	d.count(old, new)
 	d.nodes()
 	d.cables()
 	d.lids()
@@ -65,9 +64,12 @@ type differ struct {
 	old, new *Fabric
 	live     [2][]bool       // [0 old, 1 new][node] whether the node has a cable that is up
 	twin     [2][]int32      // [0 old, 1 new][node] the same GUID's index in the other fabric, or None
-	shared   map[string]GUID // the node of a name, 0 when several nodes have it
+	names    map[string]GUID // the node of a name, 0 when several nodes have it; nil until it is asked for
 	changes  []Change
 }
+
+// side is the old (0) or new (1) fabric.
+func (d *differ) side(i int) *Fabric { return [...]*Fabric{d.old, d.new}[i] }
 
 // liveNodes tells which nodes have a cable that is up at both ends.
 func liveNodes(f *Fabric) []bool {
@@ -111,24 +113,27 @@ func twins(old, new *Fabric) [2][]int32 {
 	return t
 }
 
-// count finds the names that several nodes have, in either fabric.
-func (d *differ) count(fabrics ...*Fabric) {
-	d.shared = make(map[string]GUID, len(d.old.Nodes))
-	for _, f := range fabrics {
-		for i := range f.Nodes {
-			n := &f.Nodes[i]
-			if g, seen := d.shared[n.Name]; seen && g != n.GUID {
-				d.shared[n.Name] = 0
-			} else {
-				d.shared[n.Name] = n.GUID
+// shared tells whether several nodes of either fabric have a name.
+func (d *differ) shared(name string) bool {
+	if d.names == nil {
+		d.names = make(map[string]GUID, len(d.old.Nodes))
+		for _, f := range []*Fabric{d.old, d.new} {
+			for i := range f.Nodes {
+				n := &f.Nodes[i]
+				if g, seen := d.names[n.Name]; seen && g != n.GUID {
+					d.names[n.Name] = 0
+				} else {
+					d.names[n.Name] = n.GUID
+				}
 			}
 		}
 	}
+	return d.names[name] == 0
 }
 
 // label names a node by its description, with its GUID where that is shared.
 func (d *differ) label(n *Node) string {
-	if d.shared[n.Name] == 0 {
+	if d.shared(n.Name) {
 		return n.String()
 	}
 	return n.Label()
@@ -157,7 +162,8 @@ func (d *differ) stays(side int, node int32) bool {
 
 // nodes reports nodes that disappeared, appeared or were renamed.
 func (d *differ) nodes() {
-	for side, f := range []*Fabric{d.old, d.new} {
+	for side := range 2 {
+		f := d.side(side)
 		kind, verb := ChangeNodeGone, "disappeared"
 		if side == 1 {
 			kind, verb = ChangeNodeNew, "appeared"

@@ -2,6 +2,7 @@ package topology
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 )
 
@@ -12,76 +13,75 @@ type cable struct {
 	a, b      CableEnd // near and far
 }
 
-// liveCables lists the cables that are up, in ascending order of their near
-// ends, switches' before the others'. depth is each node's distance from the
-// hosts; it decides which end is near.
-func (f *Fabric) liveCables(depth map[GUID]int) []cable {
-	var list []cable
-	for _, i := range switchesFirst(f) {
-		for p := range f.Nodes[i].Ports {
-			near := PortRef{i, uint8(p)}
-			if !f.cableUp(near) {
-				continue
-			}
-			far := PortRef{f.At(near).Peer, f.At(near).PeerPort}
-			a, b := f.end(near), f.end(far)
-			if c := cmp.Compare(depth[a.Node], depth[b.Node]); c < 0 || c == 0 && compareEnds(a, b) <= 0 {
-				list = append(list, cable{near, far, a, b})
+// liveEnds yields both ends of the cables that are up: switches' before the others', by
+// node and port.
+func (f *Fabric) liveEnds() iter.Seq[PortRef] {
+	return func(yield func(PortRef) bool) {
+		for _, i := range switchesFirst(f) {
+			for p := range f.Nodes[i].Ports {
+				if end := (PortRef{i, uint8(p)}); f.cableUp(end) && !yield(end) {
+					return
+				}
 			}
 		}
 	}
-	return list
 }
+
+// cable is the one at its nearer end.
+func (f *Fabric) cable(near PortRef) cable {
+	far := f.far(near)
+	return cable{near, far, f.end(near), f.end(far)}
+}
+
+// far is the other end of the cable at r.
+func (f *Fabric) far(r PortRef) PortRef { return PortRef{f.At(r).Peer, f.At(r).PeerPort} }
 
 func compareEnds(a, b CableEnd) int {
 	return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Port, b.Port))
 }
 
-// depths tells how far a node is from the hosts in either fabric: 0 for what is
-// no switch, 1 for a switch with hosts, 2 for the others.
-func depths(fabrics ...*Fabric) map[GUID]int {
-	depth := make(map[GUID]int, len(fabrics[0].Nodes))
-	for _, f := range fabrics {
-		for i, n := range f.neighbours() {
-			guid := f.Nodes[i].GUID
-			switch {
-			case f.Nodes[i].Kind != Switch:
-				depth[guid] = 0
-			case n.hosts > 0:
-				depth[guid] = 1
-			case depth[guid] == 0:
-				depth[guid] = 2
-			}
-		}
+// isNear tells whether an end of a cable is the one nearer to the hosts.
+func (d *differ) isNear(side int, r PortRef) bool {
+	f := d.side(side)
+	far := f.far(r)
+	c := cmp.Compare(d.depth(side, r.Node), d.depth(side, far.Node))
+	return c < 0 || c == 0 && compareEnds(f.end(r), f.end(far)) <= 0
+}
+
+// depth tells how far a node is from the hosts in either fabric: 0 for what is no
+// switch, 1 for a switch with hosts, 2 for the others.
+func (d *differ) depth(side int, node int32) int {
+	twin := d.twin[side][node]
+	switch hosts := d.side(side).hasHosts; {
+	case d.side(side).Nodes[node].Kind != Switch:
+		return 0
+	case hosts(node) || twin != None && d.side(1-side).hasHosts(twin):
+		return 1
 	}
-	return depth
+	return 2
+}
+
+// hasHosts tells whether a cable of a switch that is up leads to something else.
+func (f *Fabric) hasHosts(node int32) bool {
+	return slices.ContainsFunc(f.Nodes[node].Ports, func(p Port) bool { return p.Up() && f.Nodes[p.Peer].Kind != Switch })
+}
+
+// twinEnd is the end of the very same cable in the other fabric, if it is up there.
+func (d *differ) twinEnd(side int, r PortRef) (twin PortRef, ok bool) {
+	f, other := d.side(side), d.side(1-side)
+	far := f.far(r)
+	twin = PortRef{d.twin[side][r.Node], r.Port}
+	if twin.Node == None || int(r.Port) >= len(other.Nodes[twin.Node].Ports) || !other.cableUp(twin) {
+		return twin, false
+	}
+	return twin, other.far(twin) == PortRef{d.twin[side][far.Node], far.Port}
 }
 
 // cables reports cables that went down, came up, moved or changed their rate,
 // between nodes that are live in both fabrics.
 func (d *differ) cables() {
-	depth := depths(d.old, d.new)
-	was, is := d.old.liveCables(depth), d.new.liveCables(depth)
-	before := make(map[[2]CableEnd]*cable, len(was))
-	for i := range was {
-		before[[2]CableEnd{was[i].a, was[i].b}] = &was[i]
-	}
-	var lost, gained []cable
-	for i := range is {
-		key := [2]CableEnd{is[i].a, is[i].b}
-		if old, ok := before[key]; ok {
-			d.rate(old, &is[i])
-			delete(before, key)
-		} else if d.stays(1, is[i].near.Node) && d.stays(1, is[i].far.Node) {
-			gained = append(gained, is[i])
-		}
-	}
-	for _, c := range was {
-		if before[[2]CableEnd{c.a, c.b}] != nil && d.stays(0, c.near.Node) && d.stays(0, c.far.Node) {
-			lost = append(lost, c)
-		}
-	}
-	lost, gained = d.moves(lost, gained)
+	d.rates()
+	lost, gained := d.moves(d.lacking(0), d.lacking(1))
 	for i := range lost {
 		c := &lost[i]
 		d.add(ChangeCableDown, c.a, c.b, "%s – %s went down", d.portLabel(d.old, c.near), d.portLabel(d.old, c.far))
@@ -92,14 +92,32 @@ func (d *differ) cables() {
 	}
 }
 
-// rate reports a cable that runs at another rate than before.
-func (d *differ) rate(old, new *cable) {
-	was, is := d.old.At(old.near).Rate, d.new.At(new.near).Rate
-	if was == is { // the ends can differ where a tool reads them apart
-		was, is = d.old.At(old.far).Rate, d.new.At(new.far).Rate
+// lacking lists the cables of the old (0) or new (1) fabric that the other one lacks.
+func (d *differ) lacking(side int) (list []cable) {
+	f := d.side(side)
+	for end := range f.liveEnds() {
+		if _, both := d.twinEnd(side, end); !both && d.isNear(side, end) && d.stays(side, end.Node) && d.stays(side, f.far(end).Node) {
+			list = append(list, f.cable(end))
+		}
 	}
-	if was != is {
-		d.add(ChangeCableRate, new.a, new.b, "%s – %s now runs at %s (was %s)", d.portLabel(d.new, new.near), d.portLabel(d.new, new.far), is, was)
+	return list
+}
+
+// rates reports cables that run at another rate than before.
+func (d *differ) rates() {
+	for end := range d.new.liveEnds() {
+		twin, both := d.twinEnd(1, end)
+		if !both {
+			continue
+		}
+		was, is := d.old.At(twin).Rate, d.new.At(end).Rate
+		if was == is { // the ends can differ where a tool reads them apart
+			was, is = d.old.At(d.old.far(twin)).Rate, d.new.At(d.new.far(end)).Rate
+		}
+		if was != is && d.isNear(1, end) {
+			c := d.new.cable(end)
+			d.add(ChangeCableRate, c.a, c.b, "%s – %s now runs at %s (was %s)", d.portLabel(d.new, c.near), d.portLabel(d.new, c.far), is, was)
+		}
 	}
 }
 
