@@ -79,17 +79,31 @@ type server struct {
 	lids int32 // how many LIDs it has
 }
 
+// hop is a channel and where it leads.
+type hop struct {
+	by channel
+	to place
+}
+
+var noHop = hop{-1, nowhere}
+
+// hop is that over a port of a node that is a switch.
+func (n *network) hop(node int32, port uint8) hop {
+	by := n.switchOf[node]<<portBits | channel(port)
+	return hop{by, n.next[by]}
+}
+
 // exchange is the state of a check of a plan.
 type exchange struct {
 	*network
 	tree     *topology.FatTree
 	rows     Rows
 	servers  []server
-	up, down []channel // [leaf][lane] the channels of a Full cable up to the spine and down from it, −1 otherwise
-	received []int32   // [server] the last phase in which it received, plus one
-	taken    []int32   // [channel] the last phase in which a transfer took it, plus one
-	seen     []uint64  // set of ordered pairs, source first
-	pairs    int       // the size of seen
+	up, down []hop    // [leaf][lane] over a Full cable up to the spine and down from it; by −1 and to nowhere otherwise
+	received []int32  // [server] the last phase in which it received, plus one
+	taken    []int32  // [channel] the last phase in which a transfer took it, plus one
+	seen     []uint64 // set of ordered pairs, source first
+	pairs    int      // the size of seen
 }
 
 func newExchange(t *topology.FatTree, n *network, r Rows) *exchange {
@@ -101,14 +115,14 @@ func newExchange(t *topology.FatTree, n *network, r Rows) *exchange {
 		c.servers[i] = server{at: n.switchOf[host.At.Node], leaf: int32(host.Leaf), end: n.firstEnd[host.Node] + place(host.Port),
 			lid: int32(host.LID), lids: 1 << host.LMC}
 	}
-	c.up, c.down = make([]channel, len(t.Leaves)*t.Lanes), make([]channel, len(t.Leaves)*t.Lanes)
+	c.up, c.down = make([]hop, len(t.Leaves)*t.Lanes), make([]hop, len(t.Leaves)*t.Lanes)
 	for l := range t.Leaves {
 		for k, cable := range t.Leaves[l].Cables {
 			i := l*t.Lanes + k
-			c.up[i], c.down[i] = -1, -1
+			c.up[i], c.down[i] = noHop, noHop
 			if cable.State == topology.Full {
-				c.up[i] = n.switchOf[t.Leaves[l].Node]<<portBits | channel(cable.LeafPort)
-				c.down[i] = n.switchOf[t.Spines[t.LaneOf[k]].Node]<<portBits | channel(cable.SpinePort)
+				c.up[i] = n.hop(t.Leaves[l].Node, cable.LeafPort)
+				c.down[i] = n.hop(t.Spines[t.LaneOf[k]].Node, cable.SpinePort)
 			}
 		}
 	}
@@ -137,12 +151,13 @@ func (c *exchange) run(unreachable [][2]int32) *Violation {
 }
 
 // phase checks one row and returns the first source whose transfer is not as it
-// should be, or −1.
+// should be, or −1. What it reads is in locals: through c, all of it would be loaded
+// again after every mark.
 func (c *exchange) phase(ph int) int {
-	count, lanes, mark := len(c.servers), c.tree.Lanes, int32(ph+1)
-	to := c.rows.To[ph*count:][:count]
-	lane := c.rows.Lane[ph*count:][:count]
-	dlid := c.rows.DLID[ph*count:][:count]
+	count, mark := len(c.servers), int32(ph+1)
+	to, lane, dlid := c.rows.To[ph*count:][:count], c.rows.Lane[ph*count:][:count], c.rows.DLID[ph*count:][:count]
+	servers, received, taken, out, next := c.servers, c.received[:count], c.taken, c.out, c.next
+	up, down, lanes, switches := c.up, c.down, c.tree.Lanes, uint32(len(c.nodes))
 	for s, d := range to {
 		if d == Idle {
 			continue
@@ -150,36 +165,39 @@ func (c *exchange) phase(ph int) int {
 		if uint(d) >= uint(count) || int(d) == s {
 			return s
 		}
-		src, dst := &c.servers[s], &c.servers[d]
+		src, dst := &servers[s], &servers[d]
 		lid := int(dlid[s])
-		if c.received[d] == mark || uint32(int32(lid)-dst.lid) >= uint32(dst.lids) {
+		if received[d] == mark || uint32(int32(lid)-dst.lid) >= uint32(dst.lids) {
 			return s
 		}
-		c.received[d] = mark
+		received[d] = mark
 		if !c.see(s*count + int(d)) {
 			return s
 		}
-		a := c.through(src.at, lid)
-		n := c.next[a]
+		a := src.at<<portBits | channel(out[src.at][lid])
 		if src.leaf == dst.leaf {
-			if lane[s] != Local || int32(lid) != dst.lid || n != dst.end {
+			if lane[s] != Local || int32(lid) != dst.lid || next[a] != dst.end {
 				return s
 			}
 			continue
 		}
 		k := int(lane[s])
-		if uint(k) >= uint(lanes) || a != c.up[int(src.leaf)*lanes+k] || !c.isSwitch(n) {
+		if uint(k) >= uint(lanes) {
 			return s
 		}
-		b := c.through(n, lid)
-		m := c.next[b]
-		if b != c.down[int(dst.leaf)*lanes+k] || !c.isSwitch(m) || c.next[c.through(m, lid)] != dst.end {
+		rise, fall := &up[int(src.leaf)*lanes+k], &down[int(dst.leaf)*lanes+k]
+		if uint32(rise.to) >= switches || uint32(fall.to) >= switches {
 			return s
 		}
-		if c.taken[a] == mark || c.taken[b] == mark {
+		b := rise.to<<portBits | channel(out[rise.to][lid])
+		last := fall.to<<portBits | channel(out[fall.to][lid])
+		if a != rise.by || b != fall.by || next[last] != dst.end {
 			return s
 		}
-		c.taken[a], c.taken[b] = mark, mark
+		if taken[a] == mark || taken[b] == mark {
+			return s
+		}
+		taken[a], taken[b] = mark, mark
 	}
 	return -1
 }
@@ -227,7 +245,7 @@ func (c *exchange) open(s, d int32, lane int) bool {
 	src, dst, lanes := &c.servers[s], &c.servers[d], c.tree.Lanes
 	alpha := c.tree.Hosts[c.tree.Servers[d]].Alpha
 	first := ((lane-alpha)%lanes + lanes) % lanes
-	return c.up[int(src.leaf)*lanes+lane] >= 0 && c.up[int(dst.leaf)*lanes+lane] >= 0 && first < int(dst.lids)
+	return c.up[int(src.leaf)*lanes+lane].by >= 0 && c.up[int(dst.leaf)*lanes+lane].by >= 0 && first < int(dst.lids)
 }
 
 // firstMissing finds the first pair that occurs nowhere.
