@@ -28,6 +28,20 @@ func decode(data []byte) (*View, error) {
 	if err := checkHeader(data); err != nil {
 		return nil, err
 	}
+	v, err := open(data)
+	if err != nil {
+		return nil, err
+	}
+	for _, check := range []func() error{v.checkServers, v.checkIndexes, v.checkRows} {
+		if err := check(); err != nil {
+			return nil, err
+		}
+	}
+	return v, nil
+}
+
+// open finds the sections of a table whose header has been checked.
+func open(data []byte) (*View, error) {
 	v := &View{data: data, epoch: le.Uint64(data[offEpoch:]), job: le.Uint64(data[offJob:]), lmc: data[offLMC]}
 	servers, phases, lanes := le.Uint32(data[offServers:]), le.Uint32(data[offPhases:]), le.Uint16(data[offLanes:])
 	switch {
@@ -41,11 +55,6 @@ func decode(data []byte) (*View, error) {
 	v.servers, v.phases, v.lanes = int(servers), int(phases), int(lanes)
 	if err := v.slice(uint64(servers), uint64(phases)); err != nil {
 		return nil, err
-	}
-	for _, check := range []func() error{v.checkServers, v.checkIndexes, v.checkRows} {
-		if err := check(); err != nil {
-			return nil, err
-		}
 	}
 	return v, nil
 }

@@ -53,6 +53,16 @@ func Encode(t *Table) ([]byte, error) {
 	return out, nil
 }
 
+// New encodes a table and reads it in place. Decode would check once more what Encode
+// has checked, and finds nothing.
+func New(t *Table) (*View, error) {
+	data, err := Encode(t)
+	if err != nil {
+		return nil, err
+	}
+	return open(data)
+}
+
 // layout places sections of the given lengths one after the other.
 func layout(length [sections]uint64) (at, _ [sections]uint64) {
 	end := uint64(headerSize)
@@ -96,30 +106,28 @@ func putServers(dir, table []byte, servers []ServerEntry, names []string) {
 	}
 }
 
-// putRows turns the table's phases into the servers' rows, tile by tile.
+// putRows turns the table's phases into the servers' rows. Successive phases share the
+// cache lines that they write to.
 func putRows(rows []byte, t *Table) error {
 	n := len(t.Servers)
 	peers := make([]peer, n)
 	for i := range t.Servers {
 		peers[i] = peerOf(uint16(t.Servers[i].Leaf), t.Servers[i].LID, t.Servers[i].LMC)
 	}
-	from := make([]uint16, tile*n) // [phase of the tile][receiver] its sender
-	for first := 0; first < t.Phases; first += tile {
-		end := min(first+tile, t.Phases)
-		for p := first; p < end; p++ {
-			if err := matchPhase(from[(p-first)*n:(p-first+1)*n], t, peers, p); err != nil {
-				return err
-			}
+	from := make([]uint16, n) // [receiver] its sender
+	for p := range t.Phases {
+		if err := matchPhase(from, t, peers, p); err != nil {
+			return err
 		}
-		for s := range n {
-			out := rows[(s*t.Phases+first)*entrySize:]
-			for p, i := first, first*n+s; p < end; p, i = p+1, i+n {
-				e := uint64(idleEntry) &^ (nobody << shiftRecv)
-				if d := t.To[i]; d != Idle {
-					e = uint64(uint16(d)) | uint64(t.DLID[i])<<shiftDLID | uint64(uint16(t.Lane[i]))<<shiftLane
-				}
-				le.PutUint64(out[(p-first)*entrySize:], e|uint64(from[i-first*n])<<shiftRecv)
+		to, lane, dlid := t.To[p*n:][:n], t.Lane[p*n:][:n], t.DLID[p*n:][:n]
+		at := p * entrySize
+		for s, d := range to {
+			e := uint64(idleEntry) &^ (nobody << shiftRecv)
+			if d != Idle {
+				e = uint64(uint16(d)) | uint64(dlid[s])<<shiftDLID | uint64(uint16(lane[s]))<<shiftLane
 			}
+			le.PutUint64(rows[at:], e|uint64(from[s])<<shiftRecv)
+			at += t.Phases * entrySize
 		}
 	}
 	return nil

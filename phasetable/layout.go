@@ -70,9 +70,9 @@ const (
 	maxLeaf   = 1<<16 - 1
 )
 
-// tile is the number of phases whose entries share a cache line. Rows are
-// written and read tile by tile: a line at a time, and the lines of all servers
-// stay in the first-level cache while senders and receivers are matched.
+// tile is the number of phases whose entries share a cache line. Rows are read tile by
+// tile: a line at a time, and the lines of all servers stay in the first-level cache
+// while senders and receivers are matched.
 const tile = align / entrySize
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)

@@ -3,6 +3,7 @@ package phasetable
 import (
 	"encoding/binary"
 	"hash/crc32"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -30,6 +31,9 @@ func TestRoundTrip(t *testing.T) {
 		again, err := Encode(out)
 		if err != nil || !cmp.Equal(data, again) {
 			rt.Fatalf("encoding twice gives other bytes (error %v)", err)
+		}
+		if made, err := New(in); err != nil || !reflect.DeepEqual(made, v) {
+			rt.Fatalf("New gives another view than Decode (error %v)", err)
 		}
 	})
 }

@@ -103,11 +103,11 @@ func (p *phases) table(t *topology.FatTree) (*phasetable.View, error) {
 		h := &t.Hosts[i]
 		out.Servers = append(out.Servers, phasetable.ServerEntry{GUID: h.GUID, LID: h.LID, LMC: h.LMC, Leaf: h.Leaf, Name: h.Name})
 	}
-	data, err := phasetable.Encode(out)
+	view, err := phasetable.New(out)
 	if err != nil {
 		return nil, violated{err}
 	}
-	return phasetable.Decode(data)
+	return view, nil
 }
 
 // readTables reads forwarding tables in any form that package lft knows.

@@ -84,12 +84,12 @@ func (j *job) planned(s *planner.Schedule, n uint64) (*job, error) {
 	}
 	table := s.Table(n)
 	table.Job = next.ID
-	data, err := phasetable.Encode(table)
+	view, err := phasetable.New(table)
 	if err != nil {
 		return nil, err
 	}
-	next.view, err = phasetable.Decode(data)
-	return &next, err
+	next.view = view
+	return &next, nil
 }
 
 // jobList is the jobs, ascending.

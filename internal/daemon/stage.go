@@ -49,13 +49,9 @@ func (d *Daemon) stage(s *planner.Schedule) <-chan early {
 
 // encoded is an epoch with nothing but its number and its table.
 func encoded(t *phasetable.Table) (*epoch, error) {
-	e := &epoch{epochFile: epochFile{Epoch: t.Epoch}}
-	var err error
-	if e.table, err = phasetable.Encode(t); err != nil {
+	view, err := phasetable.New(t)
+	if err != nil {
 		return nil, err
 	}
-	if e.view, err = phasetable.Decode(e.table); err != nil {
-		return nil, err
-	}
-	return e, nil
+	return &epoch{epochFile: epochFile{Epoch: t.Epoch}, table: view.Bytes(), view: view}, nil
 }
