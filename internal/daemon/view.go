@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"fmt"
 	"regexp"
@@ -67,15 +68,26 @@ func newView(f *topology.Fabric, b *topology.Baseline, exclude *regexp.Regexp) (
 // identity is a digest of all that plans and tables depend on. Names are left
 // out: a renamed switch changes nothing.
 func identity(t *topology.FatTree) string {
-	h := sha256.New()
-	h.Write([]byte(t.Fabric.Hash()))
+	le := binary.LittleEndian
+	facts := []byte(t.Fabric.Hash())
 	for l := range t.Leaves {
-		fmt.Fprintln(h, t.Leaves[l].GUID, t.Leaves[l].Cables)
+		facts = le.AppendUint64(facts, uint64(t.Leaves[l].GUID))
+		for _, c := range t.Leaves[l].Cables {
+			facts = append(facts, c.LeafPort, c.SpinePort, byte(c.State))
+		}
 	}
 	for i := range t.Hosts {
-		fmt.Fprintln(h, t.Hosts[i].GUID, t.Hosts[i].Leaf, t.Hosts[i].Alpha, t.Hosts[i].Server)
+		h := &t.Hosts[i]
+		facts = le.AppendUint64(facts, uint64(h.GUID))
+		facts = le.AppendUint32(facts, uint32(h.Leaf))
+		facts = le.AppendUint32(facts, uint32(h.Alpha))
+		facts = append(facts, 0)
+		if h.Server {
+			facts[len(facts)-1] = 1
+		}
 	}
-	return hex.EncodeToString(h.Sum(nil)[:8])
+	sum := sha256.Sum256(facts)
+	return hex.EncodeToString(sum[:8])
 }
 
 // held is the tree with some lanes taken out of schedules.
