@@ -165,18 +165,16 @@ func (n *names) back(p *fors.Plan) *fors.Plan {
 			server[l*size+i] = fors.Server(leaf*size + i)
 		}
 	}
+	receiver := append([]fors.Server{fors.Idle}, server...) // [standard name + 1]
+	taken := []fors.Lane{fors.Local}                        // [standard name + 1]
+	for _, lane := range n.lane {
+		taken = append(taken, fors.Lane(lane))
+	}
 	for ph := range p.Phases {
 		to, lane := p.Row(fors.Phase(ph))
 		newTo, newLane := out.Row(fors.Phase(ph))
-		for s, d := range to {
-			x := server[s]
-			newTo[x], newLane[x] = fors.Idle, lane[s]
-			if d != fors.Idle {
-				newTo[x] = server[d]
-			}
-			if lane[s] != fors.Local {
-				newLane[x] = fors.Lane(n.lane[lane[s]])
-			}
+		for s, x := range server {
+			newTo[x], newLane[x] = receiver[to[s]+1], taken[lane[s]+1]
 		}
 	}
 	out.Unreachable = make([]fors.Pair, len(p.Unreachable))
