@@ -77,6 +77,7 @@ type server struct {
 	end  place
 	lid  int32 // its base LID
 	lids int32 // how many LIDs it has
+	slot int32 // of its base LID in exchange.arrives
 }
 
 // hop is a channel and where it leads.
@@ -100,6 +101,7 @@ type exchange struct {
 	rows     Rows
 	servers  []server
 	up, down []hop    // [leaf][lane] over a Full cable up to the spine and down from it; by −1 and to nowhere otherwise
+	arrives  []int16  // [slot of a destination's LID] the lane, plus one, by which it is known to arrive from the spine on
 	received []int32  // [server] the last phase in which it received, plus one
 	taken    []int32  // [channel] the last phase in which a transfer took it, plus one
 	seen     []uint64 // set of ordered pairs, source first
@@ -110,11 +112,14 @@ func newExchange(t *topology.FatTree, n *network, r Rows) *exchange {
 	count := len(t.Servers)
 	c := &exchange{network: n, tree: t, rows: r, servers: make([]server, count), received: make([]int32, count),
 		taken: make([]int32, len(n.next)), seen: make([]uint64, (count*count+63)/64)}
+	slots := int32(0)
 	for i, h := range t.Servers {
 		host := &t.Hosts[h]
 		c.servers[i] = server{at: n.switchOf[host.At.Node], leaf: int32(host.Leaf), end: n.firstEnd[host.Node] + place(host.Port),
-			lid: int32(host.LID), lids: 1 << host.LMC}
+			lid: int32(host.LID), lids: 1 << host.LMC, slot: slots}
+		slots += 1 << host.LMC
 	}
+	c.arrives = make([]int16, slots)
 	c.up, c.down = make([]hop, len(t.Leaves)*t.Lanes), make([]hop, len(t.Leaves)*t.Lanes)
 	for l := range t.Leaves {
 		for k, cable := range t.Leaves[l].Cables {
@@ -156,8 +161,8 @@ func (c *exchange) run(unreachable [][2]int32) *Violation {
 func (c *exchange) phase(ph int) int {
 	count, mark := len(c.servers), int32(ph+1)
 	to, lane, dlid := c.rows.To[ph*count:][:count], c.rows.Lane[ph*count:][:count], c.rows.DLID[ph*count:][:count]
-	servers, received, taken, out, next := c.servers, c.received[:count], c.taken, c.out, c.next
-	up, down, lanes, switches := c.up, c.down, c.tree.Lanes, uint32(len(c.nodes))
+	servers, received, taken, arrives, out := c.servers, c.received[:count], c.taken, c.arrives, c.out
+	up, down, lanes := c.up, c.down, c.tree.Lanes
 	for s, d := range to {
 		if d == Idle {
 			continue
@@ -176,7 +181,7 @@ func (c *exchange) phase(ph int) int {
 		}
 		a := src.at<<portBits | channel(out[src.at][lid])
 		if src.leaf == dst.leaf {
-			if lane[s] != Local || int32(lid) != dst.lid || next[a] != dst.end {
+			if lane[s] != Local || int32(lid) != dst.lid || c.next[a] != dst.end {
 				return s
 			}
 			continue
@@ -186,20 +191,28 @@ func (c *exchange) phase(ph int) int {
 			return s
 		}
 		rise, fall := &up[int(src.leaf)*lanes+k], &down[int(dst.leaf)*lanes+k]
-		if uint32(rise.to) >= switches || uint32(fall.to) >= switches {
+		if a != rise.by || fall.by < 0 || rise.to != fall.by>>portBits {
 			return s
 		}
-		b := rise.to<<portBits | channel(out[rise.to][lid])
-		last := fall.to<<portBits | channel(out[fall.to][lid])
-		if a != rise.by || b != fall.by || next[last] != dst.end {
-			return s
+		if known := &arrives[dst.slot+int32(lid)-dst.lid]; *known != lane[s]+1 {
+			if !c.arrivesBy(fall, lid, dst.end) {
+				return s
+			}
+			*known = lane[s] + 1
 		}
+		b := fall.by
 		if taken[a] == mark || taken[b] == mark {
 			return s
 		}
 		taken[a], taken[b] = mark, mark
 	}
 	return -1
+}
+
+// arrivesBy tells whether a spine forwards a LID by its hop down, and the leaf there to
+// an end port.
+func (c *exchange) arrivesBy(down *hop, lid int, end place) bool {
+	return c.through(down.by>>portBits, lid) == down.by && c.isSwitch(down.to) && c.next[c.through(down.to, lid)] == end
 }
 
 // see adds a pair to the set and is false when it was there. The links between
