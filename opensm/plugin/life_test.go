@@ -173,7 +173,7 @@ func TestUsers(t *testing.T) {
 // and OpenSM going.
 func TestOptions(t *testing.T) {
 	s := simulate(t, fabgen.Spec{Spines: 2, Leaves: 2})
-	for _, options := range []string{"deadline=0", "deadline=10001", "deadline=5x", "socket=relative", "socket=/" + strings.Repeat("x", 200),
+	for _, options := range []string{"deadline=0", "deadline=10001", "settle=101", "settle=-1", "deadline=5x", "socket=relative", "socket=/" + strings.Repeat("x", 200),
 		"user=no-such-user-anywhere", "colour=blue", "socket", "=", "socket=/tmp/x, deadline=-1"} {
 		s.start(ibsim.OpenSMOptions{PluginOptions: options})
 		from := int64(0)

@@ -89,9 +89,12 @@ void forsosm_drop_(struct tables *t);
 /* Each kind of trouble is said once until tables have been installed. */
 enum trouble { NO_FORSD = 1, OTHER_USER = 2, OTHER_VERSION = 4, UNREADABLE = 8, IS_LATE = 16, IS_WRONG = 32, IS_DECLINED = 64 };
 
+enum { SETTLE = 5 }; /* times the quiet that is waited for, at most */
+
 struct settings {
 	struct sockaddr_un address;
 	unsigned deadline; /* milliseconds */
+	unsigned settle;   /* milliseconds */
 	uid_t user;        /* trusted beside root and the own one */
 };
 
@@ -122,6 +125,7 @@ struct link {
 	struct buffer fabric; /* the body of the latest one, without its generation */
 	uint64_t generation, told; /* its own, and the one that forsd has */
 	bool up;        /* the last sweep has ended well with it */
+	int64_t trapped; /* when the latest trap of a link came, on the monotonic clock, in ns */
 	uint64_t request; /* the latest */
 	int64_t due;    /* of the latest request, on the monotonic clock, in ns */
 	enum result result; /* of the latest request */
@@ -145,6 +149,10 @@ void forsosm_link_stop_(struct link *l, bool started);
 void forsosm_send_(struct link *l, enum message type, const void *body, size_t n);
 /* Sends the state if it has changed. */
 void forsosm_send_state_(struct link *l, enum state state);
+/* Notes that a trap tells of a link. */
+void forsosm_trapped_(struct link *l);
+/* Waits until no trap has told of a link for as long as the settings say, and no longer than SETTLE times that. */
+void forsosm_settle_(struct link *l);
 /* Takes the contents of a fabric, sends it if it has changed, and then, unless REQUEST, a message that names it. */
 void forsosm_send_fabric_(struct link *l, struct buffer *fabric, enum message named);
 /* Asks for tables; false where forsd is not there. */

@@ -22,6 +22,13 @@ enum {
 
 const char forsosm_other_version_[] = "a greeting in another version of the protocol";
 
+static int64_t now_ns(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
+}
+
 int forsosm_link_init_(struct link *l, const struct settings *s, const struct hooks *h, void *context)
 {
 	*l = (struct link){.settings = *s, .hooks = h, .context = context, .fd = -1, .wake = -1};
@@ -115,6 +122,28 @@ static void say(struct link *l)
 		l->hooks->say(l->context, bad, text);
 }
 
+void forsosm_trapped_(struct link *l)
+{
+	pthread_mutex_lock(&l->lock);
+	l->trapped = now_ns();
+	pthread_mutex_unlock(&l->lock);
+}
+
+void forsosm_settle_(struct link *l)
+{
+	const int64_t quiet = (int64_t)l->settings.settle * 1000000, start = now_ns();
+	for (;;) {
+		pthread_mutex_lock(&l->lock);
+		const int64_t calm = l->trapped + quiet, latest = start + SETTLE * quiet;
+		pthread_mutex_unlock(&l->lock);
+		const int64_t left = (calm < latest ? calm : latest) - now_ns();
+		if (left <= 0)
+			return;
+		const struct timespec t = {.tv_sec = left / 1000000000, .tv_nsec = left % 1000000000};
+		nanosleep(&t, NULL); /* a signal only has it look again */
+	}
+}
+
 void forsosm_complain_(struct link *l, enum trouble kind, const char *text)
 {
 	pthread_mutex_lock(&l->lock);
@@ -198,13 +227,6 @@ void forsosm_send_fabric_(struct link *l, struct buffer *fabric, enum message na
 		queue_named(l, named);
 	pthread_mutex_unlock(&l->lock);
 	forsosm_free_(fabric);
-}
-
-static int64_t now_ns(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
 }
 
 bool forsosm_ask_(struct link *l, unsigned max_lid)

@@ -16,7 +16,8 @@
 #define DEFAULT_SOCKET "/run/forsd/opensm.sock"
 #define DEFAULT_USER "forsd"
 
-enum { DEFAULT_DEADLINE = 50, MAX_DEADLINE = 10000 /* milliseconds */ };
+/* milliseconds */
+enum { DEFAULT_DEADLINE = 50, MAX_DEADLINE = 10000, DEFAULT_SETTLE = 2, MAX_SETTLE = 100 };
 
 static void say(void *context, bool trouble, const char *text)
 {
@@ -101,13 +102,19 @@ static bool set_option(struct settings *s, const char *option)
 		s->deadline = (unsigned)n;
 		return true;
 	}
+	if (name == 6 && strncmp(option, "settle", name) == 0) {
+		if (!number(value, MAX_SETTLE, &n))
+			return false;
+		s->settle = (unsigned)n;
+		return true;
+	}
 	return name == 4 && strncmp(option, "user", name) == 0 && find_user(value, &s->user);
 }
 
 /* set_options reads event_plugin_options; false, and a line in the log, where they make no sense. */
 static bool set_options(struct settings *s, osm_opensm_t *osm)
 {
-	*s = (struct settings){.address = {.sun_family = AF_UNIX, .sun_path = DEFAULT_SOCKET}, .deadline = DEFAULT_DEADLINE};
+	*s = (struct settings){.address = {.sun_family = AF_UNIX, .sun_path = DEFAULT_SOCKET}, .deadline = DEFAULT_DEADLINE, .settle = DEFAULT_SETTLE};
 	s->user = geteuid();
 	find_user(DEFAULT_USER, &s->user); /* where there is no such user, only root and the own one are trusted */
 	char *options = strdup(osm->subn.opt.event_plugin_options ? osm->subn.opt.event_plugin_options : "");
@@ -117,8 +124,8 @@ static bool set_options(struct settings *s, osm_opensm_t *osm)
 	while (option && set_option(s, option))
 		option = strtok_r(NULL, ", \t", &rest);
 	if (option)
-		osm_log(&osm->log, OSM_LOG_ERROR, "libforsosm: event_plugin_options: cannot use \"%s\": socket=/PATH, deadline=1 to %d and user=NAME are known\n",
-			option, MAX_DEADLINE);
+		osm_log(&osm->log, OSM_LOG_ERROR, "libforsosm: event_plugin_options: cannot use \"%s\": socket=/PATH, deadline=1 to %d, settle=0 to %d and user=NAME are known\n",
+			option, MAX_DEADLINE, MAX_SETTLE);
 	free(options);
 	return !option;
 }
@@ -138,6 +145,7 @@ static void on_trap(struct plugin *p, const ib_mad_notice_attr_t *n)
 		lid = 0;
 		break;
 	case 128:
+		forsosm_trapped_(&p->link);
 		lid = cl_ntoh16(n->data_details.ntc_128.sw_lid);
 		break;
 	case 129:
@@ -204,6 +212,9 @@ static void report(void *context, osm_epi_event_id_t event, void *data)
 		on_trap(p, data);
 		break;
 	case OSM_EVENT_ID_HEAVY_SWEEP_START:
+		/* The trap from the cable's other end would find OpenSM amid its discovery, which begins anew then.
+		   No lock of OpenSM's is held here. */
+		forsosm_settle_(&p->link);
 		forsosm_send_(&p->link, SWEEP, NULL, 0);
 		break;
 	case OSM_EVENT_ID_HEAVY_SWEEP_DONE:
