@@ -80,10 +80,38 @@ func (c *Client) do(ctx context.Context, method, path string, body []byte, heade
 	return nil, e
 }
 
+// The most bytes that a client reads of an answer.
+const (
+	maxDocument = 64 << 20 // one of JSON
+	maxPhases   = 1 << 30  // the phases of a plan, and what may hold them
+)
+
+// read reads an answer of at most so many bytes whole.
+func (c *Client) read(resp *http.Response, most int64) ([]byte, error) {
+	data, err := []byte(nil), error(nil)
+	tooLong := resp.ContentLength > most
+	if !tooLong {
+		data, err = io.ReadAll(io.LimitReader(resp.Body, most+1))
+		tooLong = int64(len(data)) > most
+	}
+	if tooLong {
+		err = fmt.Errorf("it has more than %d bytes: is there a forsd at that address?", most)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the answer of forsd at %s to %s: %w", c.addr, resp.Request.URL.Path, err)
+	}
+	return data, nil
+}
+
 // Call sends a request to an endpoint, one of Config.Mount or Config.Local for
-// instance, with in as its JSON body, nil for none, and reads the JSON answer
-// into out.
+// instance, with in as its JSON body, nil for none, and reads the JSON answer, of
+// at most 1 GiB, into out.
 func (c *Client) Call(ctx context.Context, method, path string, in, out any) error {
+	return c.call(ctx, method, path, in, out, maxPhases)
+}
+
+// call is Call for an answer of at most so many bytes.
+func (c *Client) call(ctx context.Context, method, path string, in, out any, most int64) error {
 	var body []byte
 	if in != nil {
 		var err error
@@ -96,7 +124,11 @@ func (c *Client) Call(ctx context.Context, method, path string, in, out any) err
 		return err
 	}
 	defer resp.Body.Close()
-	if err := json.NewDecoder(resp.Body).Decode(out); err != nil {
+	data, err := c.read(resp, most)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(data, out); err != nil {
 		return fmt.Errorf("read the answer of forsd at %s to %s: %w", c.addr, path, err)
 	}
 	return nil
@@ -105,7 +137,7 @@ func (c *Client) Call(ctx context.Context, method, path string, in, out any) err
 // ask sends a request and returns the JSON answer.
 func ask[T any](ctx context.Context, c *Client, method, path string, in any) (*T, error) {
 	out := new(T)
-	if err := c.Call(ctx, method, path, in, out); err != nil {
+	if err := c.call(ctx, method, path, in, out, maxDocument); err != nil {
 		return nil, err
 	}
 	return out, nil
@@ -161,11 +193,7 @@ func (c *Client) WhatIfTable(ctx context.Context, q WhatIf, csv bool) ([]byte, e
 		return nil, err
 	}
 	defer resp.Body.Close()
-	data, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return nil, fmt.Errorf("read the phases of forsd at %s: %w", c.addr, err)
-	}
-	return data, nil
+	return c.read(resp, maxPhases)
 }
 
 // Rollback has the daemon publish the plan of an older epoch anew.
@@ -200,10 +228,10 @@ func (c *Client) plan(ctx context.Context, header http.Header) (*Plan, error) {
 		return nil, nil
 	}
 	p := &Plan{}
-	if p.Document, err = io.ReadAll(resp.Body); err == nil {
-		err = json.Unmarshal(p.Document, p)
+	if p.Document, err = c.read(resp, maxDocument); err != nil {
+		return nil, err
 	}
-	if err != nil {
+	if err := json.Unmarshal(p.Document, p); err != nil {
 		return nil, fmt.Errorf("read the plan of forsd at %s: %w", c.addr, err)
 	}
 	return p, nil
@@ -233,23 +261,34 @@ func (c *Client) Table(ctx context.Context) (*phasetable.View, error) {
 		return nil, err
 	}
 	defer resp.Body.Close()
-	data, err := io.ReadAll(resp.Body)
+	data, err := c.read(resp, maxPhases)
 	if err != nil {
-		return nil, fmt.Errorf("read the phase table of forsd at %s: %w", c.addr, err)
+		return nil, err
 	}
 	return phasetable.Decode(data)
 }
 
 // PhasesCSV asks for the phases of the plan in force as phases.csv, and their
-// epoch. The caller closes the reader.
-func (c *Client) PhasesCSV(ctx context.Context) (csv io.ReadCloser, epoch uint64, err error) {
-	resp, err := c.do(ctx, http.MethodGet, "/v1/plan/phases", nil, http.Header{"Accept": {"text/csv"}})
+// epoch.
+func (c *Client) PhasesCSV(ctx context.Context) (csv []byte, epoch uint64, err error) {
+	return c.phases(ctx, "/v1/plan/phases", http.Header{"Accept": {"text/csv"}})
+}
+
+// phases asks for the phases of a plan and their epoch; there are none when the
+// header holds conditions that fail.
+func (c *Client) phases(ctx context.Context, path string, header http.Header) (data []byte, epoch uint64, err error) {
+	resp, err := c.do(ctx, http.MethodGet, path, nil, header)
 	if err != nil {
 		return nil, 0, err
 	}
+	defer resp.Body.Close()
+	if resp.StatusCode == http.StatusNotModified {
+		return nil, 0, nil
+	}
 	epoch, err = strconv.ParseUint(strings.Trim(resp.Header.Get("ETag"), `"`), 10, 64)
 	if err != nil {
-		return nil, 0, errors.Join(fmt.Errorf("the answer of forsd at %s bears no epoch: %w", c.addr, err), resp.Body.Close())
+		return nil, 0, fmt.Errorf("the answer of forsd at %s to %s bears no epoch: %w", c.addr, path, err)
 	}
-	return resp.Body, epoch, nil
+	data, err = c.read(resp, maxPhases)
+	return data, epoch, err
 }

@@ -2,12 +2,9 @@ package api
 
 import (
 	"context"
-	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"strconv"
-	"strings"
 	"time"
 
 	"forsd/phasetable"
@@ -53,28 +50,7 @@ func (c *Client) JobPhases(ctx context.Context, job string, csv bool) (data []by
 	if csv {
 		media = "text/csv"
 	}
-	return c.jobPhases(ctx, job, http.Header{"Accept": {media}})
-}
-
-// jobPhases asks for the phases of a job's plan; there are none when the header
-// holds conditions that fail.
-func (c *Client) jobPhases(ctx context.Context, job string, header http.Header) (data []byte, epoch uint64, err error) {
-	resp, err := c.do(ctx, http.MethodGet, jobPath(job, "/phases"), nil, header)
-	if err != nil {
-		return nil, 0, err
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode == http.StatusNotModified {
-		return nil, 0, nil
-	}
-	epoch, err = strconv.ParseUint(strings.Trim(resp.Header.Get("ETag"), `"`), 10, 64)
-	if err == nil {
-		data, err = io.ReadAll(resp.Body)
-	}
-	if err != nil {
-		return nil, 0, fmt.Errorf("read the phases of job %s of forsd at %s: %w", job, c.addr, err)
-	}
-	return data, epoch, nil
+	return c.phases(ctx, jobPath(job, "/phases"), http.Header{"Accept": {media}})
 }
 
 // WaitJob waits for a plan of the job of an epoch other than seen, by long polls,
@@ -83,7 +59,7 @@ func (c *Client) jobPhases(ctx context.Context, job string, header http.Header) 
 func (c *Client) WaitJob(ctx context.Context, job string, seen uint64) (*phasetable.View, error) {
 	header := http.Header{"Accept": {phasetable.MediaType}, "Prefer": {"wait=60"}, "If-None-Match": {etag(seen)}}
 	for {
-		data, _, err := c.jobPhases(ctx, job, header)
+		data, _, err := c.phases(ctx, jobPath(job, "/phases"), header)
 		if err != nil {
 			return nil, err
 		}

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"io"
 
 	"github.com/spf13/cobra"
 
@@ -41,20 +40,14 @@ text. FILE - is standard output.`,
 
 // fetchPhases asks for the table in one of its forms.
 func fetchPhases(ctx context.Context, c *api.Client, csv bool) ([]byte, uint64, error) {
-	if !csv {
-		view, err := c.Table(ctx)
-		if err != nil {
-			return nil, 0, err
-		}
-		return view.Bytes(), view.Epoch(), nil
+	if csv {
+		return c.PhasesCSV(ctx)
 	}
-	r, epoch, err := c.PhasesCSV(ctx)
+	view, err := c.Table(ctx)
 	if err != nil {
 		return nil, 0, err
 	}
-	defer r.Close()
-	data, err := io.ReadAll(r)
-	return data, epoch, err
+	return view.Bytes(), view.Epoch(), nil
 }
 
 // savePhases writes the table and says what it is.
