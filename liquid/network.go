@@ -4,7 +4,6 @@ import (
 	_ "embed" // of the paper's test bed
 	"encoding/json"
 	"fmt"
-	"os"
 	"slices"
 )
 
@@ -50,15 +49,6 @@ var swissT1 []byte
 // SwissT1 is the paper's test bed: 32 nodes on 8 switches in a K-ring, with the
 // routes that its figures imply.
 func SwissT1() (*Network, error) { return ParseNetwork(swissT1, "swiss-t1.json") }
-
-// ReadNetworkFile reads a network from a JSON file; see ParseNetwork.
-func ReadNetworkFile(path string) (*Network, error) {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	return ParseNetwork(data, path)
-}
 
 // ParseNetwork reads a network in JSON: `node_switch`, the switch of each node;
 // `links`, each with its `id` (its place in the list), a `name` and, where it

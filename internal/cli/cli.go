@@ -99,29 +99,45 @@ func printJSON(cmd *cobra.Command, v any) error {
 // newTable aligns columns that are ended by tabs.
 func newTable(w io.Writer) *tabwriter.Writer { return tabwriter.NewWriter(w, 0, 8, 2, ' ', 0) }
 
-// maxFile is how many bytes a file may have that is read as a whole.
-const maxFile = 1 << 30
+// How many bytes a file may have that is read as a whole.
+const (
+	maxFile = 1 << 30  // fabrics, tables and plans
+	maxText = 64 << 20 // what people write, and lists of hosts
+)
 
 // readFile reads a file named by a flag, which must be given.
 func readFile(flag, path, what string) ([]byte, error) {
 	if path == "" {
 		return nil, fmt.Errorf("--%s is missing: name %s", flag, what)
 	}
+	return readPath(path, maxFile)
+}
+
+// readPath reads a file, which fails where it has more bytes than most. A regular
+// file that is too long is not read at all.
+func readPath(path string, most int64) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	return readAtMost(f, maxFile, path)
+	if at, err := f.Stat(); err == nil && at.Mode().IsRegular() && at.Size() > most {
+		return nil, tooLong(path, most)
+	}
+	return readAtMost(f, most, path)
 }
 
 // readAtMost reads a file, which fails where it has more bytes than most.
 func readAtMost(r io.Reader, most int64, name string) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(r, most+1))
 	if err == nil && int64(len(data)) > most {
-		return nil, fmt.Errorf("read %s: it has more than %d bytes: is it the right file?", name, most)
+		return nil, tooLong(name, most)
 	}
 	return data, err
+}
+
+func tooLong(name string, most int64) error {
+	return fmt.Errorf("read %s: it has more than %d bytes: is it the right file?", name, most)
 }
 
 // checkOut tells what is wrong with the path that a flag names for what, where -

@@ -78,7 +78,7 @@ type compared struct {
 // readCompared recognises a file by its content: whatever speaks of unicast
 // LIDs is tables, everything else must be a topology.
 func readCompared(path string) (c compared, err error) {
-	data, err := os.ReadFile(path)
+	data, err := readPath(path, maxFile)
 	if err != nil {
 		return c, err
 	}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -149,7 +148,7 @@ func (d *doctor) checkReading() {
 
 // fabric is the fabric that OpenSM dumped last, nil if it cannot be read.
 func (d *doctor) fabric() *topology.Fabric {
-	data, err := os.ReadFile(filepath.Join(d.config.OpenSM.DumpDir, opensm.SubnetFile))
+	data, err := readPath(filepath.Join(d.config.OpenSM.DumpDir, opensm.SubnetFile), maxFile)
 	if err != nil {
 		return nil // another check says so
 	}

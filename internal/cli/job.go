@@ -3,8 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"io"
-	"os"
 	"strings"
 	"time"
 
@@ -99,9 +97,9 @@ func (f *jobFlags) readHosts(cmd *cobra.Command, q *api.JobRequest) error {
 	var data []byte
 	var err error
 	if f.hostfile == "-" {
-		data, err = io.ReadAll(cmd.InOrStdin())
+		data, err = readAtMost(cmd.InOrStdin(), maxText, "standard input")
 	} else {
-		data, err = os.ReadFile(f.hostfile)
+		data, err = readPath(f.hostfile, maxText)
 	}
 	if err != nil {
 		return err

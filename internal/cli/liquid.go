@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -85,7 +84,7 @@ func (f *liquidInput) read(cmd *cobra.Command) (*transfers, error) {
 }
 
 func (f *liquidInput) readNetwork() (*transfers, error) {
-	n, err := liquid.ReadNetworkFile(f.network)
+	n, err := readNetwork(f.network)
 	if err != nil {
 		return nil, err
 	}
@@ -132,8 +131,17 @@ func readAllocation(text string) ([]int, error) {
 	return alloc, nil
 }
 
+// readNetwork reads a network with static routes.
+func readNetwork(path string) (*liquid.Network, error) {
+	data, err := readPath(path, maxText)
+	if err != nil {
+		return nil, err
+	}
+	return liquid.ParseNetwork(data, path)
+}
+
 func readPairs(path string) ([][2]string, error) {
-	data, err := os.ReadFile(path)
+	data, err := readPath(path, maxText)
 	if err != nil {
 		return nil, err
 	}

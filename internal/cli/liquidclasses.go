@@ -101,7 +101,7 @@ round-robin and random.`,
 			case limit <= 0:
 				return fmt.Errorf("--time %v: want a time, such as 10s", limit)
 			}
-			n, err := liquid.ReadNetworkFile(network)
+			n, err := readNetwork(network)
 			if err != nil {
 				return err
 			}

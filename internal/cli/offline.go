@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"os"
 	"regexp"
 
 	"github.com/spf13/cobra"
@@ -58,7 +57,7 @@ func (f *lmcFlag) apply(fabric *topology.Fabric, path string, source topology.So
 	case f.guid2lid != "" && given:
 		return fmt.Errorf("--lmc and --guid2lid are both given: one of them tells the LMC")
 	case f.guid2lid != "":
-		data, err := os.ReadFile(f.guid2lid)
+		data, err := readPath(f.guid2lid, maxText)
 		if err != nil {
 			return err
 		}
@@ -149,7 +148,7 @@ func (f *fabricFlags) base(fabric *topology.Fabric) (*topology.Baseline, error) 
 		}
 		return base, nil
 	}
-	data, err := os.ReadFile(f.baseline)
+	data, err := readPath(f.baseline, maxText)
 	if err != nil {
 		return nil, err
 	}
