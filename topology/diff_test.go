@@ -109,6 +109,13 @@ func TestDiff(t *testing.T) {
 				"cable-moved 200002/4 300001/2: Leaf002 – Spine001 moved from port 4/3 to port 4/2"},
 			[]string{"cable-moved 200001/4 300001/2: Leaf001 – Spine001 moved from port 4/3 to port 4/2",
 				"cable-moved 200002/4 300001/3: Leaf002 – Spine001 moved from port 4/2 to port 4/3"}},
+		"a cable of what is a switch no more": {func(t *testing.T, f *topology.Fabric) {
+			must(t, f, "Leaf001/4")
+			f.Connect(port(t, f, "Leaf001", 6), port(t, f, "Spine001", 4), rate(4, topology.HDR))
+			f.Nodes[port(t, f, "Spine001", 0).Node].Kind = topology.Adapter
+		},
+			[]string{"cable-moved 300001/4 200001/6: Spine001 – Leaf001 moved from port 2/4 to port 4/6"},
+			[]string{"cable-moved 200001/4 300001/2: Leaf001 – Spine001 moved from port 6/4 to port 4/2"}},
 		"a name": {func(t *testing.T, f *topology.Fabric) { f.Nodes[port(t, f, "Leaf001", 0).Node].Name = "rack 7" },
 			[]string{`node-renamed 200001/0 0/0: switch 0x0000000000200001 is now called "rack 7" (was "Leaf001")`},
 			[]string{`node-renamed 200001/0 0/0: switch 0x0000000000200001 is now called "Leaf001" (was "rack 7")`}},

@@ -48,22 +48,26 @@ func (d *differ) isNear(side int, r PortRef) bool {
 	return c < 0 || c == 0 && compareEnds(f.end(r), f.end(far)) <= 0
 }
 
-// depth tells how far a node is from the hosts in either fabric: 0 for what is no
-// switch, 1 for a switch with hosts, 2 for the others.
+// depth tells how far a node is from the hosts: 0 for what is no switch in the latest
+// fabric that has it, 1 for a switch with hosts in either, 2 for the others.
 func (d *differ) depth(side int, node int32) int {
 	twin := d.twin[side][node]
-	switch hosts := d.side(side).hasHosts; {
+	if side == 0 && twin != None {
+		side, node, twin = 1, twin, node
+	}
+	switch {
 	case d.side(side).Nodes[node].Kind != Switch:
 		return 0
-	case hosts(node) || twin != None && d.side(1-side).hasHosts(twin):
+	case d.side(side).hasHosts(node) || twin != None && d.side(1-side).hasHosts(twin):
 		return 1
 	}
 	return 2
 }
 
-// hasHosts tells whether a cable of a switch that is up leads to something else.
+// hasHosts tells whether a node is a switch with a cable that is up to something else.
 func (f *Fabric) hasHosts(node int32) bool {
-	return slices.ContainsFunc(f.Nodes[node].Ports, func(p Port) bool { return p.Up() && f.Nodes[p.Peer].Kind != Switch })
+	n := &f.Nodes[node]
+	return n.Kind == Switch && slices.ContainsFunc(n.Ports, func(p Port) bool { return p.Up() && f.Nodes[p.Peer].Kind != Switch })
 }
 
 // twinEnd is the end of the very same cable in the other fabric, if it is up there.
