@@ -33,7 +33,7 @@ func TestEndpoints(t *testing.T) {
 		{onSocket, "GET", "/v1/plan", "", 200, `{"epoch":42,"published_at":"2026-07-01T08:01:00Z","version":1,"phases":3}`},
 		{onSocket, "POST", "/v1/reroute", "", 200, `{"epoch":43,"changed":true,"text":"planned afresh"}`},
 		{onSocket, "POST", "/v1/reroute", "{}", 200, `"epoch":43`},
-		{onSocket, "POST", "/v1/whatif", `{"fail":["Spine010","Leaf007/31"]}`, 200, `{"what":["Spine010","Leaf007/31"],"plan":{"phases":361}}`},
+		{onSocket, "POST", "/v1/whatif", `{"fail":["Spine012","Leaf007/31"]}`, 200, `{"what":["Spine012","Leaf007/31"],"plan":{"phases":361}}`},
 		{onSocket, "POST", "/v1/whatif", `{"done":120}`, 200, `{"what":[],"plan":{"phases":361},"remaining":{"epoch":42,"done":120,`},
 		{onSocket, "POST", "/v1/whatif?format=csv", `{"done":120}`, 200, "phase,src_guid,dst_guid,lane,dlid"},
 		{onSocket, "POST", "/v1/rollback", `{"epoch":41}`, 200, `"epoch":44`},
