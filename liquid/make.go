@@ -90,13 +90,12 @@ func Make(ctx context.Context, t *Traffic, o Options) (*Result, error) {
 	}
 	m := &maker{ctx: ctx, t: t, o: o, r: &Result{Bound: t.Duration()}}
 	m.run()
-	if err := Verify(t, m.r.Schedule); err != nil {
-		return nil, fmt.Errorf("the schedule by %s is wrong: %w", m.r.Method, err)
-	}
+	check := Verify
 	if m.r.Liquid {
-		if err := VerifyLiquid(t, m.r.Schedule); err != nil {
-			return nil, fmt.Errorf("the schedule by %s is wrong: %w", m.r.Method, err)
-		}
+		check = VerifyLiquid
+	}
+	if err := check(t, m.r.Schedule); err != nil {
+		return nil, fmt.Errorf("the schedule by %s is wrong: %w", m.r.Method, err)
 	}
 	return m.r, nil
 }
