@@ -16,6 +16,9 @@ type Colourer struct {
 	// Workers is how many goroutines may work on one graph given as arcs; less
 	// than two means the caller's own. The result does not depend on it.
 	Workers int
+	// Stop, if not nil, is asked before each part of a graph given as arcs; an error
+	// of it ends Arcs, which returns it. Workers ask at the same time.
+	Stop    func() error
 	scratch []*worker
 	parts   [2 << forkDepth][]Arc // what the workers share out, as a binary heap
 }
@@ -61,13 +64,21 @@ func (c *Colourer) Arcs(n, degree int, arcs []Arc, match []int32) error {
 	idle := make(chan *worker, max(1, c.Workers))
 	for i := range cap(idle) {
 		w := c.worker(i)
-		w.match = match
+		w.match, w.stop = match, c.Stop
 		idle <- w
 	}
 	var wg sync.WaitGroup
 	c.fork(n, 1, task{arcs, degree, 0}, idle, &wg)
 	wg.Wait()
-	return nil
+	var err error
+	for range cap(idle) {
+		w := <-idle
+		if w.stopped != nil {
+			err = w.stopped
+		}
+		w.stop, w.stopped = nil, nil
+	}
+	return err
 }
 
 // fork colours part i of the graph with a worker that is idle, and parts below it
@@ -126,7 +137,9 @@ func (c *Colourer) worker(i int) *worker {
 // worker is the scratch memory of one goroutine.
 type worker struct {
 	match      []int32 // the result, [colour][left]
-	chainSteps int     // for each edge of a table
+	stop       func() error
+	stopped    error // what stop has said
+	chainSteps int   // for each edge of a table
 	narrow     table[uint16]
 	wide       table[uint32]
 	rows       []int32 // of a table
@@ -164,8 +177,14 @@ func tablePays(n int, t task) bool {
 }
 
 // colourArcs colours a task: by a table if that pays and chains stay short, or
-// else by halves.
+// else by halves. It does nothing once the worker has been stopped.
 func (w *worker) colourArcs(n int, t task, depth int) {
+	if w.stop != nil && w.stopped == nil {
+		w.stopped = w.stop()
+	}
+	if w.stopped != nil {
+		return
+	}
 	if tablePays(n, t) {
 		if end, _ := w.tabulate(n, t.degree, w.unroll(n, t)); end == coloured {
 			match := w.match[t.first*n : (t.first+t.degree)*n]

@@ -25,6 +25,9 @@ type Decomposer struct {
 	// longest that can be had in its turn. That takes half as long again and makes
 	// a tenth to a fifth fewer stages.
 	Longest bool
+	// Stop, if not nil, is asked before each stage; an error of it ends Decompose,
+	// which returns it.
+	Stop func() error
 
 	n, words     int
 	x            []int64  // [row][column] what is left
@@ -56,6 +59,11 @@ func (d *Decomposer) Decompose(n int, x []int64) (weights []int64, match []int32
 		return nil, nil, err
 	}
 	for length > 0 {
+		if d.Stop != nil {
+			if err := d.Stop(); err != nil {
+				return nil, nil, err
+			}
+		}
 		for len(d.open) > 0 {
 			d.seat(d.open[len(d.open)-1])
 			d.open = d.open[:len(d.open)-1]
