@@ -114,8 +114,8 @@ func TestEveryPackageSaysWhatItIsFor(t *testing.T) {
 }
 
 // TestIndependence holds what the order alone does not: the verifier shares
-// nothing with the planners, the planners know no fabric, and the controller is
-// pure.
+// nothing with the planners, the planners know no fabric, the controller is pure, and
+// the store knows neither how plans come about nor who asks for them.
 func TestIndependence(t *testing.T) {
 	found := packages(t)
 	impure := []string{"os", "io/fs", "net", "net/http", "os/exec", "sync", "context"}
@@ -126,6 +126,8 @@ func TestIndependence(t *testing.T) {
 		"lft":        {"forsd/fors", "forsd/verify", "os", "net"},
 		"api":        {"forsd/fors", "forsd/planner", "forsd/lft", "forsd/controller"},
 		"sim":        {"forsd/fors", "forsd/planner", "forsd/verify"},
+		"internal/store": {"forsd/api", "forsd/controller", "forsd/fors", "forsd/lft", "forsd/opensm", "forsd/verify",
+			"forsd/internal/config", "forsd/internal/health", "context", "net", "net/http"},
 	} {
 		p, ok := found[name]
 		if !ok {

@@ -9,6 +9,7 @@ import (
 
 	"forsd/api"
 	"forsd/internal/fabgen"
+	"forsd/internal/store"
 	"forsd/topology"
 )
 
@@ -48,16 +49,16 @@ func (s *site) shows(f *topology.Fabric) {
 func TestFromAfar(t *testing.T) {
 	healthy := fabric(4, 4)
 	s := afar(t, healthy, true)
-	s.settles(func(_ *epoch, v *view) bool { return len(v.down) == 0 })
+	s.settles(func(_ *store.Epoch, v *view) bool { return len(v.down) == 0 })
 	first := s.epochNumber()
 	if st := (backend{s.Daemon}).Status(); st.OpenSM.Source != api.SourceDiscovery || st.OpenSM.Running || !st.OpenSM.TablesMatch {
 		t.Errorf("status: %+v", st.OpenSM)
 	}
 	s.shows(lacking(healthy, 4, 1, 2))
-	s.settles(func(e *epoch, v *view) bool { return len(v.down) == 1 && e.Epoch > first })
+	s.settles(func(e *store.Epoch, v *view) bool { return len(v.down) == 1 && e.Epoch > first })
 	broken := s.epochNumber()
 	s.shows(healthy)
-	s.settles(func(e *epoch, v *view) bool { return len(v.down) == 0 && e.Epoch > broken })
+	s.settles(func(e *store.Epoch, v *view) bool { return len(v.down) == 0 && e.Epoch > broken })
 	s.cancel()
 	ok(t, <-s.ended)
 }
@@ -80,7 +81,7 @@ func TestAdvice(t *testing.T) {
 	}
 	tables, err := os.ReadFile(s.cfg.OpenSM.LFTsFile)
 	ok(t, err, os.WriteFile(filepath.Join(s.dir, "brought.new"), tables, 0o644), os.Rename(filepath.Join(s.dir, "brought.new"), filepath.Join(s.dir, "brought")))
-	s.settles(func(e *epoch, _ *view) bool { return e.Epoch == 1 })
+	s.settles(func(e *store.Epoch, _ *view) bool { return e.Epoch == 1 })
 
 	s.shows(lacking(healthy, 4, 1, 2))
 	s.until("the plan without the cable is in force", func(st api.Status) bool { return st.Epoch == 2 })

@@ -8,6 +8,7 @@ import (
 
 	"forsd/controller"
 	"forsd/internal/fabgen"
+	"forsd/internal/store"
 	"forsd/lft"
 	"forsd/phasetable"
 	"forsd/planner"
@@ -17,7 +18,7 @@ import (
 // ahead is what planning a failure before it happens would have to keep.
 type ahead struct {
 	view   *view
-	epoch  *epoch
+	epoch  *store.Epoch
 	tables *lft.Tables
 }
 
@@ -41,7 +42,7 @@ func prepare(b testing.TB, d *Daemon, f *topology.Fabric) ahead {
 	if schedule, err = schedule.Verified(d.tablesInForce(), a.tables); err != nil {
 		b.Fatal(err)
 	}
-	if a.epoch, err = encoded(schedule.Table(d.store.last + 1)); err != nil {
+	if a.epoch, err = store.NewEpoch(schedule.Table(d.store.Next())); err != nil {
 		b.Fatal(err)
 	}
 	a.epoch.Fabric, a.epoch.Report = v.id, schedule.Report()
@@ -119,19 +120,19 @@ func BenchmarkPublishAhead(b *testing.B) {
 	ready := make(map[string]*phasetable.Table)
 	for _, f := range damaged {
 		a := prepare(b, d, f)
-		ready[a.view.id] = a.epoch.view.Table()
+		ready[a.view.id] = a.epoch.Plan.Table()
 	}
 	for i := 0; b.Loop(); i++ {
 		v := d.see(b, damaged[i%2])
 		b.StopTimer()
 		table := ready[v.id]
-		table.Epoch = d.store.last + 1
-		e, err := encoded(table)
+		table.Epoch = d.store.Next()
+		e, err := store.NewEpoch(table)
 		if err != nil {
 			b.Fatal(err)
 		}
 		b.StartTimer()
-		if err := d.put(e, epochFile{Fabric: v.id, What: d.whatOf(v)}); err != nil {
+		if err := d.put(e, store.EpochInfo{Fabric: v.id, What: d.whatOf(v)}); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -147,7 +148,7 @@ func TestAhead(t *testing.T) {
 	a := prepare(t, d, f)
 	v := d.see(t, f)
 	d.planAndPublish(t, controller.Plan{Fabric: v.id})
-	if a.view.id != v.id || string(a.epoch.table) != string(d.current().table) {
-		t.Errorf("prepared for fabric %s, seen %s; equal tables: %v", a.view.id, v.id, string(a.epoch.table) == string(d.current().table))
+	if a.view.id != v.id || string(a.epoch.Plan.Bytes()) != string(d.current().Plan.Bytes()) {
+		t.Errorf("prepared for fabric %s, seen %s; equal tables: %v", a.view.id, v.id, string(a.epoch.Plan.Bytes()) == string(d.current().Plan.Bytes()))
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"forsd/api"
 	"forsd/controller"
+	"forsd/internal/store"
 	"forsd/phasetable"
 	"forsd/planner"
 	"forsd/topology"
@@ -82,10 +83,8 @@ func (b backend) Topology() *api.Topology {
 // Epochs lists the epochs that are kept.
 func (b backend) Epochs() ([]api.Epoch, error) {
 	out := []api.Epoch{}
-	for _, n := range b.store.numbers() {
-		if m, err := b.store.meta(n); err == nil {
-			out = append(out, (&epoch{epochFile: *m}).summary())
-		}
+	for _, e := range b.store.Epochs() {
+		out = append(out, summaryOf(&e))
 	}
 	return out, nil
 }
@@ -209,7 +208,7 @@ func (b backend) remaining(f *api.Forecast, t *topology.FatTree, q api.WhatIf) e
 func (b backend) running(n uint64) (*phasetable.View, error) {
 	e := b.current()
 	if n != 0 && (e == nil || e.Epoch != n) {
-		kept, err := b.store.load(n)
+		kept, err := b.store.LoadEpoch(n)
 		if err != nil {
 			return nil, api.BadRequest("epoch %d: %v", n, err)
 		}
@@ -218,7 +217,7 @@ func (b backend) running(n uint64) (*phasetable.View, error) {
 	if e == nil {
 		return nil, api.Refused("no plan is in force yet: no exchange can have begun")
 	}
-	return e.view, nil
+	return e.Plan, nil
 }
 
 // runningJob is the same for a job, with the tree of its servers.
@@ -229,13 +228,13 @@ func (b backend) runningJob(t *topology.FatTree, q api.WhatIf) (*topology.FatTre
 	}
 	t = planner.Restrict(t, j.guids())
 	if q.Epoch == 0 || q.Epoch == j.Epoch {
-		return t, j.view, nil
+		return t, j.Plan, nil
 	}
-	old, err := b.store.loadJob(jobVersion{j.ID, q.Epoch})
+	old, err := b.store.LoadJob(j.ID, q.Epoch)
 	if err != nil {
 		return nil, nil, api.BadRequest("epoch %d of %s: its plan in force and the one before are kept: %v", q.Epoch, j.label(), err)
 	}
-	return t, old.view, nil
+	return t, old.Plan, nil
 }
 
 // Rollback publishes an old plan anew, if it holds on the fabric as it is.
@@ -263,11 +262,11 @@ func (d *Daemon) rollback(n uint64) error {
 	if v == nil || tables == nil {
 		return fmt.Errorf("the tables in force are not known yet")
 	}
-	old, err := d.store.load(n)
+	old, err := d.store.LoadEpoch(n)
 	if err != nil {
 		return err
 	}
-	rows, err := rowsOf(old.view, v.tree)
+	rows, err := rowsOf(old.Plan, v.tree)
 	if err != nil {
 		return err
 	}
@@ -275,13 +274,13 @@ func (d *Daemon) rollback(n uint64) error {
 	if err := verify.Plan(tree, tables, rows, planner.Unreachable(tree, rows)); err != nil {
 		return err
 	}
-	table := old.view.Table()
-	table.Epoch, table.TopologyHash = d.store.next(), v.tree.Fabric.Hash()
+	table := old.Plan.Table()
+	table.Epoch, table.TopologyHash = d.store.Next(), v.tree.Fabric.Hash()
 	report := old.Report
 	report.TopologyHash = table.TopologyHash
-	e, err := encoded(table)
+	e, err := store.NewEpoch(table)
 	if err != nil {
 		return err
 	}
-	return d.put(e, epochFile{Fabric: v.id, What: []string{fmt.Sprintf("rollback to epoch %d", n)}, RollbackOf: n, Report: report, Warnings: old.Warnings})
+	return d.put(e, store.EpochInfo{Fabric: v.id, What: []string{fmt.Sprintf("rollback to epoch %d", n)}, RollbackOf: n, Report: report, Warnings: old.Warnings})
 }

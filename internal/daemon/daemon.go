@@ -19,6 +19,7 @@ import (
 	"forsd/ilp"
 	"forsd/internal/config"
 	"forsd/internal/health"
+	"forsd/internal/store"
 	"forsd/lft"
 	"forsd/opensm"
 	"forsd/opensm/plugin"
@@ -36,7 +37,7 @@ type Daemon struct {
 	notify  func(state string) // tells systemd
 
 	core      *controller.Controller // owned by loop
-	store     *store                 // used by one action at a time, and by loop between actions
+	store     *store.Store           // used by one action at a time, and by loop between actions
 	finder    opensm.Finder
 	reader    func() *opensm.Switches // the one of this process; it opens the local port when it is first used
 	health    *health.Tracker
@@ -79,7 +80,7 @@ type Daemon struct {
 	ready        bool
 	base         *topology.Baseline   // nil until a fabric was accepted
 	baseDirty    bool                 // base is not stored yet
-	inForce      *epoch               // nil until the first epoch
+	inForce      *store.Epoch         // nil until the first epoch
 	jobs         []*job               // ascending; the slice is replaced, not changed
 	jobTrouble   map[uint64][2]string // [job] code and text of what the last planning could not do
 	leaseRetry   time.Time            // when a lease that could not be ended is looked at again
@@ -102,7 +103,7 @@ type Daemon struct {
 type candidate struct {
 	view     *view
 	schedule *planner.Schedule
-	epoch    *epoch
+	epoch    *store.Epoch
 	asked    controller.Plan // what the controller asked for
 	same     bool            // the plan in force stays
 	jobs     []jobPlan       // where it stays: those of jobs that do not
@@ -147,32 +148,32 @@ func New(cfg *config.Config, version string, log *zap.Logger, notify func(string
 	if d.peer, err = newPeer(cfg.Peer); err != nil {
 		return nil, err
 	}
-	if d.store, err = openStore(cfg.StateDir); err != nil {
+	if d.store, err = store.Open(cfg.StateDir); err != nil {
 		return nil, err
 	}
 	if err := d.takeUp(); err != nil {
-		return nil, errors.Join(err, d.store.close())
+		return nil, errors.Join(err, d.store.Close())
 	}
 	return d, nil
 }
 
 // takeUp goes on from what is stored.
 func (d *Daemon) takeUp() (err error) {
-	if d.base, err = d.store.baseline(); err != nil {
+	if d.base, err = d.store.Baseline(); err != nil {
 		return fmt.Errorf("%w; move the file away to have forsd take the fabric as it finds it", err)
 	}
-	current, damaged := d.store.current()
+	current, damaged := d.store.Current()
 	if current != nil {
 		if err := d.setCurrent(current); err != nil {
 			return err
 		}
-		d.reissue = d.store.passed > d.store.last && current.RollbackOf == 0 // what a rollback chose stays
+		d.reissue = d.store.Passed() > d.store.Last() && current.RollbackOf == 0 // what a rollback chose stays
 	}
 	skipped, err := d.takeUpJobs()
 	if err != nil {
 		return err
 	}
-	if damaged = errors.Join(damaged, skipped, d.store.broken); damaged != nil {
+	if damaged = errors.Join(damaged, skipped, d.store.Broken()); damaged != nil {
 		d.health.Raise(stateDamaged, damaged.Error(), d.started)
 	}
 	if err := os.MkdirAll(filepath.Dir(d.cfg.OpenSM.LFTsFile), 0o755); err != nil {
@@ -206,7 +207,7 @@ func finder(c *config.Config) opensm.Finder {
 
 // Run works until ctx ends or the API cannot be served.
 func (d *Daemon) Run(ctx context.Context) error {
-	defer d.store.close()
+	defer d.store.Close()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	d.life = ctx

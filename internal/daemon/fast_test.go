@@ -154,7 +154,7 @@ func TestPrepare(t *testing.T) {
 	other := newDaemon(t)
 	other.bringUp(t, healthy)
 	other.planAndPublish(t, controller.Plan{Fabric: other.see(t, lacking(healthy, 4, 1, 2)).id})
-	if string(d.current().table) != string(other.current().table) {
+	if string(d.current().Plan.Bytes()) != string(other.current().Plan.Bytes()) {
 		t.Error("the plan prepared is another one")
 	}
 }

@@ -2,8 +2,11 @@ package daemon
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -14,11 +17,21 @@ import (
 	"forsd/controller"
 	"forsd/internal/config"
 	"forsd/internal/fabgen"
+	"forsd/internal/store"
 	"forsd/lft"
 	"forsd/opensm"
 	"forsd/planner"
 	"forsd/topology"
 )
+
+func ok(t *testing.T, errs ...error) {
+	t.Helper()
+	for _, err := range errs {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
 
 // newDaemon returns a daemon with directories of its own and no OpenSM. Nothing
 // of it runs: the tests call what the loop would.
@@ -41,7 +54,7 @@ func daemonIn(t testing.TB, dir string) *Daemon {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = d.store.close() })
+	t.Cleanup(func() { _ = d.store.Close() })
 	d.life = t.Context()
 	return d
 }
@@ -56,6 +69,44 @@ func lacking(f *topology.Fabric, spines, l, k int) *topology.Fabric {
 	f = f.Clone()
 	f.Disconnect(topology.PortRef{Node: f.Find(fabgen.LeafGUID + topology.GUID(l)), Port: uint8(spines + 1 + k)})
 	return f
+}
+
+// tree is a small fat tree with LIDs for each of its lanes.
+func tree(t *testing.T) *view {
+	t.Helper()
+	f := fabgen.Generate(fabgen.Spec{Spines: 4, Leaves: 3, LMC: 2})
+	base, err := topology.NewBaseline(f)
+	ok(t, err)
+	v, err := newView(f, base, nil)
+	ok(t, err)
+	return v
+}
+
+// planned makes an epoch of a verified plan.
+func planned(t *testing.T, v *view, n uint64) *store.Epoch {
+	t.Helper()
+	r, err := planner.Make(v.tree, planner.Settings{})
+	ok(t, err)
+	e, err := store.NewEpoch(r.Table(n))
+	ok(t, err)
+	return e
+}
+
+// promised is the highest number that a state directory promises.
+func promised(t *testing.T, dir string) uint64 {
+	t.Helper()
+	var p struct{ Epoch uint64 }
+	text, err := os.ReadFile(filepath.Join(dir, "promised.json"))
+	ok(t, err)
+	ok(t, json.Unmarshal(text, &p))
+	return p.Epoch
+}
+
+// promise has a state directory, which nobody has, promise numbers up to n since a boot.
+func promise(t *testing.T, dir string, n uint64, boot string) {
+	t.Helper()
+	text := fmt.Sprintf(`{"epoch":%d,"boot":%q}`, n, boot)
+	ok(t, os.WriteFile(filepath.Join(dir, "promised.json"), []byte(text), 0o644))
 }
 
 // see has the daemon take in a view of the fabric, as if it were OpenSM's dump,

@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"forsd/api"
+	"forsd/internal/store"
 	"forsd/phasetable"
 	"forsd/planner"
 	"forsd/topology"
@@ -19,9 +20,8 @@ import (
 // job is an exchange among some of the servers, with its plan in force. It does
 // not change: what happens to a job makes another value of it.
 type job struct {
-	jobFile
-	view  *phasetable.View // of its table
-	plans *api.Plans       // for those who wait for its next plan
+	store.Job
+	plans *api.Plans // for those who wait for its next plan
 }
 
 // The warnings about jobs.
@@ -44,7 +44,7 @@ func (j *job) guids() []topology.GUID {
 func (j *job) missing() []api.JobHost {
 	out := []api.JobHost{}
 	for _, m := range j.Members {
-		if _, planned := j.view.FindGUID(m.GUID); !planned {
+		if _, planned := j.Plan.FindGUID(m.GUID); !planned {
 			out = append(out, api.JobHost(m))
 		}
 	}
@@ -84,11 +84,10 @@ func (j *job) planned(s *planner.Schedule, n uint64) (*job, error) {
 	}
 	table := s.Table(n)
 	table.Job = next.ID
-	view, err := phasetable.New(table)
-	if err != nil {
+	var err error
+	if next.Plan, err = phasetable.New(table); err != nil {
 		return nil, err
 	}
-	next.view = view
 	return &next, nil
 }
 
@@ -116,7 +115,7 @@ func (d *Daemon) setJob(j *job) error {
 	if err != nil {
 		return err
 	}
-	p, err := api.NewPublished(j.view, report, j.PublishedAt)
+	p, err := api.NewPublished(j.Plan, report, j.PublishedAt)
 	if err != nil {
 		return err
 	}
@@ -138,9 +137,9 @@ func (d *Daemon) setJob(j *job) error {
 
 // takeUpJobs goes on with the jobs that are stored.
 func (d *Daemon) takeUpJobs() (damaged, err error) {
-	jobs, damaged := d.store.loadJobs()
+	jobs, damaged := d.store.Jobs()
 	for _, j := range jobs {
-		if err := d.setJob(j); err != nil {
+		if err := d.setJob(&job{Job: *j}); err != nil {
 			return damaged, err
 		}
 	}
@@ -160,7 +159,7 @@ func (d *Daemon) tellJob(j *job, what string) {
 
 // endJob removes a job for good. It runs while no action is under way.
 func (d *Daemon) endJob(j *job, what string) error {
-	if err := d.store.removeJob(j.ID); err != nil {
+	if err := d.store.RemoveJob(j.ID); err != nil {
 		return err
 	}
 	d.mu.Lock()

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -85,11 +84,11 @@ func names(first, last int) (out []string) {
 func holds(t *testing.T, v *view, j *job, tables *lft.Tables) {
 	t.Helper()
 	var members []topology.GUID
-	for s := range j.view.Servers() {
-		members = append(members, j.view.Server(s).GUID)
+	for s := range j.Plan.Servers() {
+		members = append(members, j.Plan.Server(s).GUID)
 	}
 	sub := planner.Restrict(v.tree, members)
-	rows, err := rowsOf(j.view, sub)
+	rows, err := rowsOf(j.Plan, sub)
 	ok(t, err, verify.Plan(sub, tables, rows, nil))
 }
 
@@ -129,8 +128,8 @@ func TestJobsFollow(t *testing.T) {
 	d := readable(newDaemon(t))
 	v := d.atRest(t, healthy)
 	near, far := d.make(t, "near", names(0, 7)), d.make(t, "far", names(8, 15))
-	if near.ID != 2 || near.Epoch != 2 || far.ID != 3 || far.view.Job() != 3 || d.epochNumber() != 1 {
-		t.Fatalf("jobs %+v and %+v beside epoch %d", near.jobFile, far.jobFile, d.epochNumber())
+	if near.ID != 2 || near.Epoch != 2 || far.ID != 3 || far.Plan.Job() != 3 || d.epochNumber() != 1 {
+		t.Fatalf("jobs %+v and %+v beside epoch %d", near.JobInfo, far.JobInfo, d.epochNumber())
 	}
 	old := d.tablesInForce()
 	holds(t, v, near, old)
@@ -190,14 +189,14 @@ func TestJobLosesHosts(t *testing.T) {
 		if text := d.warning(jobHostsMissing); !strings.Contains(text, "job 2: ") || !strings.Contains(text, want) {
 			t.Errorf("without %s the warning says %q", what, text)
 		}
-		if j := d.job(t, "2"); j.view.Servers() != 1 || len(j.missing()) != 1 {
-			t.Errorf("without %s the job has %d servers and misses %v", what, j.view.Servers(), j.missing())
+		if j := d.job(t, "2"); j.Plan.Servers() != 1 || len(j.missing()) != 1 {
+			t.Errorf("without %s the job has %d servers and misses %v", what, j.Plan.Servers(), j.missing())
 		}
 	}
 	d.dumpSeen(t.Context(), dump(healthy))
 	d.drive(t, healthy)
-	if text, j := d.warning(jobHostsMissing), d.job(t, "2"); text != "" || j.view.Servers() != 2 || j.Report.Phases != 1 {
-		t.Errorf("with all hosts back the job has %d servers and %d phases; the warning says %q", j.view.Servers(), j.Report.Phases, text)
+	if text, j := d.warning(jobHostsMissing), d.job(t, "2"); text != "" || j.Plan.Servers() != 2 || j.Report.Phases != 1 {
+		t.Errorf("with all hosts back the job has %d servers and %d phases; the warning says %q", j.Plan.Servers(), j.Report.Phases, text)
 	}
 }
 
@@ -227,13 +226,13 @@ func TestJobsPersist(t *testing.T) {
 	healthy := fabric(4, 4)
 	d.atRest(t, healthy)
 	kept, gone := d.make(t, "kept", names(0, 3)), d.make(t, "gone", names(4, 7))
-	ok(t, d.endJob(gone, "removed"), d.store.close())
+	ok(t, d.endJob(gone, "removed"), d.store.Close())
 	d = readable(daemonIn(t, dir))
-	if len(d.jobList()) != 1 || d.store.last != gone.Epoch {
-		t.Fatalf("%d jobs, last number %d", len(d.jobList()), d.store.last)
+	if len(d.jobList()) != 1 || d.store.Last() != gone.Epoch {
+		t.Fatalf("%d jobs, last number %d", len(d.jobList()), d.store.Last())
 	}
 	back := d.job(t, "kept")
-	if diff := cmp.Diff(kept.jobFile, back.jobFile); diff != "" || string(kept.view.Bytes()) != string(back.view.Bytes()) {
+	if diff := cmp.Diff(kept.JobInfo, back.JobInfo); diff != "" || string(kept.Plan.Bytes()) != string(back.Plan.Bytes()) {
 		t.Errorf("the job came back different (-want +got):\n%s", diff)
 	}
 	if p := back.plans.Current(); p == nil || p.Epoch != kept.Epoch {
@@ -258,7 +257,7 @@ func TestJobsLagBehind(t *testing.T) {
 	d.make(t, "a", names(0, 7))
 	cut := lacking(healthy, 4, 0, 2)
 	v := d.see(t, cut)
-	ok(t, d.makePlan(controller.Plan{Fabric: v.id}), d.publishFabric(d.candidate, 3), d.store.close())
+	ok(t, d.makePlan(controller.Plan{Fabric: v.id}), d.publishFabric(d.candidate, 3), d.store.Close())
 	d = readable(daemonIn(t, dir))
 	d.atRest(t, cut)
 	j := d.job(t, "a")
@@ -266,35 +265,4 @@ func TestJobsLagBehind(t *testing.T) {
 		t.Errorf("the fabric has epoch %d, the job %d", d.epochNumber(), j.Epoch)
 	}
 	holds(t, d.latest(), j, d.tablesInForce())
-}
-
-// TestJobStoreAfterCrash leaves behind what a crash can, and what a disk can spoil.
-func TestJobStoreAfterCrash(t *testing.T) {
-	dir := t.TempDir()
-	d := readable(daemonIn(t, dir))
-	d.atRest(t, fabric(4, 4))
-	j := d.make(t, "a", names(0, 3))
-	s := d.store
-	stale := filepath.Join(s.dir, jobsDir, tempPrefix+"2")
-	ok(t, os.Mkdir(stale, 0o755), os.WriteFile(filepath.Join(stale, jobMeta), []byte("{"), 0o644))
-	// A later plan whose table never came to disk whole.
-	torn := s.jobPath(jobVersion{j.ID, j.Epoch + 1})
-	ok(t, os.Mkdir(torn, 0o755), os.WriteFile(filepath.Join(torn, epochTable), j.view.Bytes()[:99], 0o644))
-	// Another job's files in the place of a third one.
-	wrong := s.jobPath(jobVersion{7, 7})
-	ok(t, os.CopyFS(wrong, os.DirFS(s.jobPath(jobVersion{j.ID, j.Epoch}))))
-	ok(t, os.WriteFile(filepath.Join(s.dir, jobsDir, lastFile), []byte("9x"), 0o644))
-	s = reopened(t, s)
-	jobs, damaged := s.loadJobs()
-	if len(jobs) != 1 || jobs[0].Epoch != j.Epoch || s.last != 7 {
-		t.Errorf("%d jobs came back, last number %d", len(jobs), s.last)
-	}
-	for _, want := range []string{"job 2: ", "job 7: the files are those of jobs 2 and 2", lastFile} {
-		if damaged == nil || !strings.Contains(damaged.Error(), want) {
-			t.Errorf("the damage %v does not say %q", damaged, want)
-		}
-	}
-	if _, err := os.Stat(stale); err == nil {
-		t.Error("the leftovers are still there")
-	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"forsd/api"
 	"forsd/controller"
+	"forsd/internal/store"
 	"forsd/lft"
 	"forsd/planner"
 )
@@ -65,7 +66,7 @@ func (d *Daemon) ground() (*ground, error) {
 	if err := d.mustLead(); err != nil {
 		return nil, err
 	}
-	g := &ground{tables: d.tablesPossible(), next: d.store.next()}
+	g := &ground{tables: d.tablesPossible(), next: d.store.Next()}
 	g.fabric, g.avoid = d.core.Ground()
 	g.view = d.view(g.fabric)
 	if g.view == nil || d.current() == nil || slices.Contains(g.tables, nil) {
@@ -139,7 +140,7 @@ func (d *Daemon) planNew(q api.JobRequest, g *ground) (*job, error) {
 	if err != nil {
 		return nil, api.BadRequest("%v", err)
 	}
-	j := &job{jobFile: jobFile{Name: q.Name, Members: members, RanksPerHost: q.RanksPerHost}}
+	j := &job{Job: store.Job{JobInfo: store.JobInfo{Name: q.Name, Members: members, RanksPerHost: q.RanksPerHost}}}
 	s, err := planner.PlanJob(tree, j.guids(), d.planning(), g.tables...)
 	if err != nil {
 		return nil, api.Refused("the job cannot be planned: %v", err)
@@ -157,7 +158,7 @@ func (d *Daemon) admit(j *job, lease time.Duration) error {
 	}
 	now := time.Now()
 	j.Created, j.PublishedAt, j.Expires = now, now, now.Add(lease)
-	if err := d.store.saveJob(j); err != nil {
+	if err := d.store.SaveJob(&j.Job); err != nil {
 		return err
 	}
 	if err := d.setJob(j); err != nil {
@@ -173,7 +174,7 @@ func (b jobsBackend) RenewJob(ctx context.Context, name string, lease time.Durat
 	return b.changeJob(ctx, name, func(j *job) (*job, error) {
 		next := *j
 		next.Expires = time.Now().Add(lease)
-		if err := b.store.saveLease(&next); err != nil {
+		if err := b.store.SaveLease(&next.Job); err != nil {
 			return nil, err
 		}
 		return &next, b.setJob(&next)

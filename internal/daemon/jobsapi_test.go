@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -163,8 +164,10 @@ func TestLeases(t *testing.T) {
 			t.Error("a lease ended early")
 		}
 		time.Sleep(2 * time.Minute)
-		if len(b.Jobs()) != 0 || len(d.store.jobVersions()) != 0 {
-			t.Errorf("jobs %v are left, %v on disk", b.Jobs(), d.store.jobVersions())
+		stored, err := filepath.Glob(filepath.Join(d.cfg.StateDir, "jobs", "*-*"))
+		ok(t, err)
+		if len(b.Jobs()) != 0 || len(stored) != 0 {
+			t.Errorf("jobs %v are left, %v on disk", b.Jobs(), stored)
 		}
 	})
 }

@@ -62,7 +62,7 @@ func (d *Daemon) planJobs(v *view, a controller.Plan) ([]jobPlan, error) {
 			trouble[j.ID] = [2]string{jobPlanFailed, errs[i].Error()}
 		case errs[i] != nil:
 			d.log.Info("no plan of a job holds on the tables in force, the tables come first", zap.Uint64("job", j.ID), zap.Error(errs[i]))
-		case d.reissue || !sameRows(j.view, schedules[i].Tree, schedules[i].Rows):
+		case d.reissue || !sameRows(j.Plan, schedules[i].Tree, schedules[i].Rows):
 			out = append(out, jobPlan{j, schedules[i]})
 		}
 	}
@@ -83,8 +83,8 @@ func (d *Daemon) planJob(j *job, tree *topology.FatTree, on []*lft.Tables, final
 		return s, err
 	}
 	var known []topology.GUID
-	for i := range j.view.Servers() {
-		known = append(known, j.view.Server(i).GUID)
+	for i := range j.Plan.Servers() {
+		known = append(known, j.Plan.Server(i).GUID)
 	}
 	return planner.PlanJob(tree, known, d.planning(), on...)
 }
@@ -103,7 +103,7 @@ func (d *Daemon) publishJobs(plans []jobPlan, n uint64) error {
 			return err
 		}
 		j.PublishedAt = time.Now()
-		if err := d.store.saveJob(j); err != nil {
+		if err := d.store.SaveJob(&j.Job); err != nil {
 			return err
 		}
 		if err := d.setJob(j); err != nil {

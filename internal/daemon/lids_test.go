@@ -40,7 +40,7 @@ func TestTablesFirst(t *testing.T) {
 		t.Errorf("the plan for other tables was put in force again: %v", err)
 	}
 
-	ok(t, d.store.close())
+	ok(t, d.store.Close())
 	d = daemonIn(t, dir)
 	cut = d.see(t, lacking(healthy, 4, 3, 0))
 	if changed, err := d.write(controller.Write{Fabric: cut.id}); changed || err != nil {
@@ -66,7 +66,7 @@ func TestTablesFirstHolding(t *testing.T) {
 	}
 	d.setTablesInForce(r.tables, true)
 	d.planAndPublish(t, controller.Plan{Fabric: v.id, Avoid: hold, Hold: hold, Final: true})
-	rows, err := rowsOf(d.current().view, v.tree)
+	rows, err := rowsOf(d.current().Plan, v.tree)
 	ok(t, err)
 	for i, lane := range rows.Lane {
 		src, dst := i%len(v.tree.Servers), rows.To[i]

@@ -11,6 +11,7 @@ import (
 	"forsd/controller"
 	"forsd/fors"
 	"forsd/internal/config"
+	"forsd/internal/store"
 	"forsd/lft"
 	"forsd/liquid"
 	"forsd/phasetable"
@@ -120,16 +121,16 @@ func (d *Daemon) liquidHosts(f *topology.Fabric) []topology.EndPort {
 // force, and has not done so for long.
 func (d *Daemon) halfSeen(hosts []topology.EndPort) string {
 	e := d.current()
-	if e == nil || e.view.Servers() == 0 {
+	if e == nil || e.Plan.Servers() == 0 {
 		return ""
 	}
 	there := 0
 	for _, h := range hosts {
-		if _, known := e.view.FindGUID(h.GUID); known {
+		if _, known := e.Plan.FindGUID(h.GUID); known {
 			there++
 		}
 	}
-	lost := 1 - float64(there)/float64(e.view.Servers())
+	lost := 1 - float64(there)/float64(e.Plan.Servers())
 	if lost <= d.cfg.Safety.MaxLoss {
 		d.liquid.doubt = time.Time{}
 		return ""
@@ -181,10 +182,10 @@ func (d *Daemon) planOther(ctx context.Context, f *topology.Fabric, hosts []topo
 	if err := routes.Check(table); err != nil {
 		return fmt.Errorf("the plan fails its check on the tables, which is a fault of forsd: %w", err)
 	}
-	meta := epochFile{Fabric: "liquid-" + f.Hash()[:16], What: []string{"the fabric is no fat tree: scheduled on OpenSM's routes"},
+	info := store.EpochInfo{Fabric: "liquid-" + f.Hash()[:16], What: []string{"the fabric is no fat tree: scheduled on OpenSM's routes"},
 		Report: otherReport(routes, result, time.Since(start)), Warnings: otherWarnings(routes, result)}
-	for _, w := range meta.Warnings {
-		meta.Report.Warnings = append(meta.Report.Warnings, w.Code)
+	for _, w := range info.Warnings {
+		info.Report.Warnings = append(info.Report.Warnings, w.Code)
 	}
 	now := d.current()
 	keep := now != nil && stillHolds(routes, now, len(result.Schedule))
@@ -195,7 +196,7 @@ func (d *Daemon) planOther(ctx context.Context, f *topology.Fabric, hosts []topo
 		}
 		if keep && d.current() == now && !d.reissue {
 			d.planWarnings(now.Warnings)
-		} else if published = d.publishOther(table, meta); published != nil {
+		} else if published = d.publishOther(table, info); published != nil {
 			return
 		}
 		d.mu.Lock()
@@ -209,17 +210,17 @@ func (d *Daemon) planOther(ctx context.Context, f *topology.Fabric, hosts []topo
 // stillHolds tells whether a plan is one for these routes, and has no more than the given
 // phases. Then it stays in force: where a clock has ended the planning, the same again,
 // as after a restart, may bring another plan that is as good.
-func stillHolds(routes *liquid.Routes, e *epoch, phases int) bool {
-	return e.Report.Engine == engineLiquid && e.Report.TopologyHash == routes.Fabric.Hash() && e.view.Phases() <= phases &&
-		routes.Check(e.view.Table()) == nil
+func stillHolds(routes *liquid.Routes, e *store.Epoch, phases int) bool {
+	return e.Report.Engine == engineLiquid && e.Report.TopologyHash == routes.Fabric.Hash() && e.Plan.Phases() <= phases &&
+		routes.Check(e.Plan.Table()) == nil
 }
 
 // publishOther puts the plan in force under the next number.
-func (d *Daemon) publishOther(t *phasetable.Table, meta epochFile) error {
-	t.Epoch = d.store.next()
-	e, err := encoded(t)
+func (d *Daemon) publishOther(t *phasetable.Table, info store.EpochInfo) error {
+	t.Epoch = d.store.Next()
+	e, err := store.NewEpoch(t)
 	if err == nil {
-		err = d.put(e, meta)
+		err = d.put(e, info)
 	}
 	if err == nil {
 		d.reissue = false

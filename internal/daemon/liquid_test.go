@@ -11,6 +11,7 @@ import (
 	"forsd/controller"
 	"forsd/internal/config"
 	"forsd/internal/fabgen"
+	"forsd/internal/store"
 	"forsd/internal/tiers"
 	"forsd/lft"
 	"forsd/sim"
@@ -78,7 +79,7 @@ func show(t *testing.T, d *Daemon, f *topology.Fabric) {
 }
 
 // otherPlan waits for the planning under way to end, and for what it has published.
-func otherPlan(t *testing.T, d *Daemon) *epoch {
+func otherPlan(t *testing.T, d *Daemon) *store.Epoch {
 	t.Helper()
 	d.work.Wait()
 	return d.current()
@@ -95,14 +96,14 @@ func raised(d *Daemon, code, text string) bool {
 }
 
 // holdsOn walks a plan over tables.
-func holdsOn(t *testing.T, e *epoch, f *topology.Fabric, tables *lft.Tables, transfers int) {
+func holdsOn(t *testing.T, e *store.Epoch, f *topology.Fabric, tables *lft.Tables, transfers int) {
 	t.Helper()
 	var rows []sim.Row
-	for s := range e.view.Servers() {
-		row := e.view.Row(s)
-		for p := range e.view.Phases() {
+	for s := range e.Plan.Servers() {
+		row := e.Plan.Row(s)
+		for p := range e.Plan.Phases() {
 			if x := row.At(p); x.SendTo >= 0 {
-				rows = append(rows, sim.Row{Phase: int32(p), DLID: x.DLID, Src: e.view.Server(s).GUID, Dst: e.view.Server(int(x.SendTo)).GUID})
+				rows = append(rows, sim.Row{Phase: int32(p), DLID: x.DLID, Src: e.Plan.Server(s).GUID, Dst: e.Plan.Server(int(x.SendTo)).GUID})
 				if x.Lane != -1 {
 					t.Errorf("phase %d of server %d has lane %d", p, s, x.Lane)
 				}
@@ -141,13 +142,13 @@ func TestOtherFabrics(t *testing.T) {
 		t.Errorf("the same dump led to epoch %d after %d", again.Epoch, first.Epoch)
 	}
 	// A plan that is as good stays, when tables come that differ where no path goes.
-	other := first.view.Table()
+	other := first.Plan.Table()
 	n := len(other.Servers)
 	for i := range n {
 		other.To[i], other.To[n+i] = other.To[n+i], other.To[i]
 		other.DLID[i], other.DLID[n+i] = other.DLID[n+i], other.DLID[i]
 	}
-	ok(t, d.call(t.Context(), func() { ok(t, d.publishOther(other, first.epochFile)) }))
+	ok(t, d.call(t.Context(), func() { ok(t, d.publishOther(other, first.EpochInfo)) }))
 	first = d.current()
 	unused := shortest(f)
 	unused.Switches[0].Out[unused.Switches[1].LID] = 4 // to another switch, by a way round

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"forsd/internal/health"
+	"forsd/internal/store"
 )
 
 // metrics are what monitoring asks: state as gauges that are read when asked
@@ -27,7 +28,7 @@ func newMetrics(d *Daemon) *metrics {
 	gauge := func(name, help string, f func() float64) {
 		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, f))
 	}
-	ofEpoch := func(f func(*epoch) float64) func() float64 {
+	ofEpoch := func(f func(*store.Epoch) float64) func() float64 {
 		return func() float64 {
 			if e := d.current(); e != nil {
 				return f(e)
@@ -35,12 +36,12 @@ func newMetrics(d *Daemon) *metrics {
 			return 0
 		}
 	}
-	gauge("forsd_epoch", "Number of the epoch in force.", ofEpoch(func(e *epoch) float64 { return float64(e.Epoch) }))
-	gauge("forsd_published_timestamp_seconds", "When the epoch in force was published.", ofEpoch(func(e *epoch) float64 { return float64(e.PublishedAt.UnixMilli()) / 1e3 }))
-	gauge("forsd_phases", "Phases of the plan in force.", ofEpoch(func(e *epoch) float64 { return float64(e.Report.Phases) }))
-	gauge("forsd_lower_bound_phases", "Least possible number of phases, as far as it is proved.", ofEpoch(func(e *epoch) float64 { return float64(e.Report.LowerBound) }))
-	gauge("forsd_servers", "Servers of the plan in force.", ofEpoch(func(e *epoch) float64 { return float64(e.Report.Servers) }))
-	gauge("forsd_unreachable_pairs", "Ordered pairs of servers that the plan in force leaves out.", ofEpoch(func(e *epoch) float64 { return float64(e.Report.UnreachablePairs) }))
+	gauge("forsd_epoch", "Number of the epoch in force.", ofEpoch(func(e *store.Epoch) float64 { return float64(e.Epoch) }))
+	gauge("forsd_published_timestamp_seconds", "When the epoch in force was published.", ofEpoch(func(e *store.Epoch) float64 { return float64(e.PublishedAt.UnixMilli()) / 1e3 }))
+	gauge("forsd_phases", "Phases of the plan in force.", ofEpoch(func(e *store.Epoch) float64 { return float64(e.Report.Phases) }))
+	gauge("forsd_lower_bound_phases", "Least possible number of phases, as far as it is proved.", ofEpoch(func(e *store.Epoch) float64 { return float64(e.Report.LowerBound) }))
+	gauge("forsd_servers", "Servers of the plan in force.", ofEpoch(func(e *store.Epoch) float64 { return float64(e.Report.Servers) }))
+	gauge("forsd_unreachable_pairs", "Ordered pairs of servers that the plan in force leaves out.", ofEpoch(func(e *store.Epoch) float64 { return float64(e.Report.UnreachablePairs) }))
 	gauge("forsd_jobs", "Jobs with a plan of their own.", func() float64 { return float64(len(d.jobList())) })
 	gauge("forsd_lanes_down", "Cables of the baseline that no schedule can use.", func() float64 {
 		if v := d.latest(); v != nil {

@@ -167,10 +167,10 @@ func (d *Daemon) mirrored(ctx context.Context, r *replica) error {
 // while this one's manager hung, or could not be reached, and this one's plans are
 // the older ones. See regain for what follows. It runs while no action is under way.
 func (d *Daemon) yield(r *replica) {
-	if d.core.Standby() || r.Last <= d.store.last {
+	if d.core.Standby() || r.Last <= d.store.Last() {
 		return
 	}
-	d.log.Warn("the other forsd has led meanwhile", zap.String("peer", d.peer.address), zap.Uint64("its_last", r.Last), zap.Uint64("last", d.store.last))
+	d.log.Warn("the other forsd has led meanwhile", zap.String("peer", d.peer.address), zap.Uint64("its_last", r.Last), zap.Uint64("last", d.store.Last()))
 	d.lost(d.life)
 }
 
@@ -240,13 +240,13 @@ func (d *Daemon) gained(ctx context.Context) {
 // no action is under way.
 func (d *Daemon) takeOver(ctx context.Context, r *replica, err error) {
 	d.peer.taking = 0
-	if err == nil && r.Whole && r.Last >= d.store.last {
+	if err == nil && r.Whole && r.Last >= d.store.Last() {
 		err = d.keep(r)
 	}
 	if err != nil {
 		d.leadInDoubt(err)
 	}
-	d.log.Info("forsd leads", zap.Uint64("epoch", d.epochNumber()), zap.Uint64("last", d.store.last), zap.NamedError("doubt", err))
+	d.log.Info("forsd leads", zap.Uint64("epoch", d.epochNumber()), zap.Uint64("last", d.store.Last()), zap.NamedError("doubt", err))
 	d.lead(ctx)
 	if !d.peer.shown {
 		return
@@ -267,7 +267,7 @@ func (d *Daemon) takeOver(ctx context.Context, r *replica, err error) {
 // it even if it is the one in force, which might be older than what ranks have.
 func (d *Daemon) leadInDoubt(why error) {
 	d.log.Warn("the other forsd cannot be asked for its last plan: the next epoch is numbered by the clock", zap.String("peer", d.peer.address), zap.Error(why))
-	d.store.last = max(d.store.last, uint64(time.Now().UnixMilli())-1)
+	d.store.Raise(uint64(time.Now().UnixMilli()) - 1)
 	d.reissue = true
 }
 

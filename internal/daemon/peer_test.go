@@ -16,6 +16,7 @@ import (
 	"forsd/api"
 	"forsd/controller"
 	"forsd/internal/config"
+	"forsd/internal/store"
 	"forsd/opensm/plugin"
 	"forsd/topology"
 	"forsd/verify"
@@ -65,28 +66,28 @@ func (w *twins) same(t *testing.T) {
 		ok(t, d.calm(t.Context(), func() {}))
 	}
 	state := func(d *Daemon) string {
-		e, damaged := d.store.current()
-		jobs, damagedJobs := d.store.loadJobs()
-		base, err := d.store.baseline()
+		e, damaged := d.store.Current()
+		jobs, damagedJobs := d.store.Jobs()
+		base, err := d.store.Baseline()
 		ok(t, damaged, damagedJobs, err)
-		if in := d.current(); in.Epoch != e.Epoch || !bytes.Equal(in.view.Bytes(), e.view.Bytes()) || d.plans.Current().Epoch != e.Epoch {
+		if in := d.current(); in.Epoch != e.Epoch || !bytes.Equal(in.Plan.Bytes(), e.Plan.Bytes()) || d.plans.Current().Epoch != e.Epoch {
 			t.Errorf("epoch %d is stored, %d in force, and %d handed out", e.Epoch, in.Epoch, d.plans.Current().Epoch)
 		}
-		text := fmt.Sprintf("%+v %x %s\n", e.epochFile, e.view.Bytes(), base.Encode())
+		text := fmt.Sprintf("%+v %x %s\n", e.EpochInfo, e.Plan.Bytes(), base.Encode())
 		if list := d.jobList(); len(list) != len(jobs) {
 			t.Errorf("%d jobs are stored, and %d in force", len(jobs), len(list))
 		}
 		for _, j := range jobs {
 			at := j.Expires.UnixNano()
 			j.Created, j.Expires, j.PublishedAt = time.Time{}, time.Time{}, time.Time{}
-			text += fmt.Sprintf("%+v %d %x\n", j.jobFile, at, j.view.Bytes())
+			text += fmt.Sprintf("%+v %d %x\n", j.JobInfo, at, j.Plan.Bytes())
 		}
 		return text
 	}
 	if a, b := state(w.leader), state(w.follower); a != b {
 		t.Errorf("the leader has\n%.2000s\nthe follower\n%.2000s", a, b)
 	}
-	if a, b := w.leader.store.last, w.follower.store.last; a != b {
+	if a, b := w.leader.store.Last(), w.follower.store.Last(); a != b {
 		t.Errorf("the last number is %d, and the follower's %d", a, b)
 	}
 }
@@ -204,7 +205,7 @@ func TestTakeOver(t *testing.T) {
 	w.same(t)
 	j, err := jobsBackend{w.follower}.CreateJob(t.Context(), api.JobRequest{Hosts: names(3, 5)})
 	ok(t, err)
-	if want := w.leader.store.last + 1; j.Epoch != want {
+	if want := w.leader.store.Last() + 1; j.Epoch != want {
 		t.Errorf("the next number is %d, not %d", j.Epoch, want)
 	}
 }
@@ -226,7 +227,7 @@ func TestTakeOverInDoubt(t *testing.T) {
 	if now := uint64(time.Now().UnixMilli()); e.Epoch < began || e.Epoch > now || job.Epoch != e.Epoch {
 		t.Errorf("epoch %d, of the job %d: want one number from %d to %d", e.Epoch, job.Epoch, began, now)
 	}
-	if !sameRows(old.view, w.follower.latest().tree, rows(t, e, w.follower)) {
+	if !sameRows(old.Plan, w.follower.latest().tree, rows(t, e, w.follower)) {
 		t.Error("nothing has changed, and the plan is another one")
 	}
 	j, err := jobsBackend{w.follower}.CreateJob(t.Context(), api.JobRequest{Hosts: names(3, 5)})
@@ -292,9 +293,9 @@ func TestYield(t *testing.T) {
 }
 
 // rows are the rows of an epoch.
-func rows(t *testing.T, e *epoch, d *Daemon) (out verify.Rows) {
+func rows(t *testing.T, e *store.Epoch, d *Daemon) (out verify.Rows) {
 	t.Helper()
-	out, err := rowsOf(e.view, d.latest().tree)
+	out, err := rowsOf(e.Plan, d.latest().tree)
 	ok(t, err)
 	return out
 }
@@ -393,7 +394,7 @@ func TestPeerLost(t *testing.T) {
 	_, err = jobsBackend{w.leader}.CreateJob(t.Context(), api.JobRequest{Hosts: names(0, 2)})
 	ok(t, err)
 	wait("it does not follow", func() bool { return len(d.jobList()) == 1 })
-	if left, _ := filepath.Glob(filepath.Join(d.cfg.StateDir, "*", tempPrefix+"*")); len(left) > 0 {
+	if left, _ := filepath.Glob(filepath.Join(d.cfg.StateDir, "*", ".new-*")); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}
 }

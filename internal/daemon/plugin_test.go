@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"forsd/controller"
+	"forsd/internal/store"
 	"forsd/lft"
 	"forsd/opensm/plugin"
 	"forsd/topology"
@@ -49,7 +50,7 @@ func joined(t *testing.T, f *topology.Fabric) *sweeper {
 		t.Fatal(err)
 	}
 	s.up(f)
-	s.settles(func(e *epoch, v *view) bool { return e.Epoch == 1 })
+	s.settles(func(e *store.Epoch, v *view) bool { return e.Epoch == 1 })
 	return s
 }
 
@@ -96,7 +97,7 @@ func TestSweepByPlugin(t *testing.T) {
 	want, err := tablesOf(s.latest(), nil)
 	ok(t, err, lft.Compare(want, tables, lft.LIDs(cut)))
 	s.up(cut)
-	s.settles(func(e *epoch, v *view) bool { return e.Epoch == 2 && len(v.down) == 1 })
+	s.settles(func(e *store.Epoch, v *view) bool { return e.Epoch == 2 && len(v.down) == 1 })
 
 	if _, err := s.sweep(healthy); err != nil {
 		t.Fatal(err)
@@ -105,12 +106,12 @@ func TestSweepByPlugin(t *testing.T) {
 		t.Errorf("epoch %d is in force before the sweep has ended", e.Epoch)
 	}
 	s.up(healthy)
-	s.settles(func(e *epoch, v *view) bool { return e.Epoch == 3 && len(v.down) == 0 })
+	s.settles(func(e *store.Epoch, v *view) bool { return e.Epoch == 3 && len(v.down) == 0 })
 	if _, err := s.sweep(healthy); err != nil { // nothing has changed: the tables lie there
 		t.Error(err)
 	}
 	s.up(healthy)
-	s.settles(func(e *epoch, _ *view) bool { return e.Epoch == 3 })
+	s.settles(func(e *store.Epoch, _ *view) bool { return e.Epoch == 3 })
 }
 
 // TestSweepMissed has a sweep go on without tables: they came too late, or there were
@@ -138,7 +139,7 @@ func TestSweepMissed(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.up(cut)
-	s.settles(func(_ *epoch, v *view) bool { return len(v.down) == 1 })
+	s.settles(func(_ *store.Epoch, v *view) bool { return len(v.down) == 1 })
 	if s.warns(pluginUnused) {
 		t.Error("the warning stays")
 	}
@@ -193,7 +194,7 @@ func TestStandbyPlansAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.up(cut)
-	s.settles(func(e *epoch, v *view) bool { return e.Epoch == 2 && len(v.down) == 1 })
+	s.settles(func(e *store.Epoch, v *view) bool { return e.Epoch == 2 && len(v.down) == 1 })
 	if s.warns(managerStandby) {
 		t.Error("the warning stays")
 	}

@@ -8,13 +8,13 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"slices"
 	"strconv"
 	"sync"
 	"time"
 
 	"forsd/api"
+	"forsd/internal/store"
 	"forsd/phasetable"
 	"forsd/topology"
 )
@@ -27,11 +27,11 @@ type replica struct {
 	Last  uint64 `json:"last"`  // the highest number known to be given to an epoch or a job's plan
 
 	// What follows is left out where whoever asks has it.
-	Whole    bool               `json:"whole"`
-	Baseline *topology.Baseline `json:"baseline,omitempty"`
-	Fabric   *topology.Fabric   `json:"fabric,omitempty"` // as seen last
-	Epoch    *kept[epochFile]   `json:"epoch,omitempty"`
-	Jobs     []kept[jobFile]    `json:"jobs,omitempty"`
+	Whole    bool                   `json:"whole"`
+	Baseline *topology.Baseline     `json:"baseline,omitempty"`
+	Fabric   *topology.Fabric       `json:"fabric,omitempty"` // as seen last
+	Epoch    *kept[store.EpochInfo] `json:"epoch,omitempty"`
+	Jobs     []kept[store.JobInfo]  `json:"jobs,omitempty"`
 }
 
 // kept is a plan as the store keeps it.
@@ -67,9 +67,6 @@ func (b *bell) ring() {
 
 const (
 	replicaPath = "/v1/replica"
-	// highestNumber is above all numbers that are given: numbers count up from 1, or
-	// from the time in milliseconds. One that is not leaves no room to count on.
-	highestNumber = 1 << 53
 	// replicaWait is the longest wait for another replica.
 	replicaWait = time.Minute
 	// replicaLook is how late a change may be that no event tells of, such as a
@@ -116,7 +113,7 @@ func (d *Daemon) showReplica(r *http.Request) (any, error) {
 
 // replica is the state now. It runs while no action is under way.
 func (d *Daemon) replica(have string, brief bool) *replica {
-	out := &replica{Leads: !d.core.Standby(), Last: d.store.last}
+	out := &replica{Leads: !d.core.Standby(), Last: d.store.Last()}
 	e, v, base, jobs := d.current(), d.latest(), d.baseline(), d.jobList()
 	h := sha256.New()
 	fmt.Fprintln(h, out.Leads, brief)
@@ -144,10 +141,10 @@ func (d *Daemon) replica(have string, brief bool) *replica {
 		out.Fabric = v.tree.Fabric
 	}
 	if e != nil {
-		out.Epoch = &kept[epochFile]{e.epochFile, e.view.Bytes()}
+		out.Epoch = &kept[store.EpochInfo]{e.EpochInfo, e.Plan.Bytes()}
 	}
 	for _, j := range jobs {
-		out.Jobs = append(out.Jobs, kept[jobFile]{j.jobFile, j.view.Bytes()})
+		out.Jobs = append(out.Jobs, kept[store.JobInfo]{j.JobInfo, j.Plan.Bytes()})
 	}
 	return out
 }
@@ -165,7 +162,7 @@ func (r *replica) check() error {
 		highest = max(highest, r.Jobs[i].About.ID, r.Jobs[i].About.Epoch)
 	}
 	switch {
-	case highest > highestNumber:
+	case highest > store.HighestNumber:
 		return fmt.Errorf("it says that a plan has the number %d: no forsd gives such numbers", highest)
 	case r.Whole && highest > r.Last:
 		return fmt.Errorf("it has a plan with the number %d, and says that it has given numbers up to %d", highest, r.Last)
@@ -194,59 +191,42 @@ func (d *Daemon) keep(r *replica) error {
 	if err := d.keepJobs(r.Jobs); err != nil {
 		return err
 	}
-	d.store.last = max(d.store.last, r.Last)
-	if r.Last > d.store.passed {
+	d.store.Raise(r.Last)
+	if r.Last > d.store.Passed() {
 		d.reissue = false // whatever was lost here is older than what the other one has
 	}
 	return nil
 }
 
 // keepEpoch takes over the epoch in force.
-func (d *Daemon) keepEpoch(k *kept[epochFile]) error {
-	view, err := phasetable.Decode(k.Table)
+func (d *Daemon) keepEpoch(k *kept[store.EpochInfo]) error {
+	plan, err := phasetable.Decode(k.Table)
 	if err != nil {
 		return err
 	}
 	n := k.About.Epoch
-	if view.Epoch() != n {
-		return fmt.Errorf("epoch %d comes with the table of epoch %d", n, view.Epoch())
+	if plan.Epoch() != n {
+		return fmt.Errorf("epoch %d comes with the table of epoch %d", n, plan.Epoch())
 	}
-	if old := d.current(); old != nil && old.Epoch == n && bytes.Equal(old.view.Bytes(), k.Table) {
+	if old := d.current(); old != nil && old.Epoch == n && bytes.Equal(old.Plan.Bytes(), k.Table) {
 		return nil
 	}
-	e := &epoch{epochFile: k.About, table: k.Table, view: view}
-	if err := d.store.replace(e, d.cfg.KeepEpochs); err != nil {
+	e := &store.Epoch{EpochInfo: k.About, Plan: plan}
+	if err := d.store.Replace(e, d.cfg.KeepEpochs); err != nil {
 		return err
 	}
 	return d.setCurrent(e)
 }
 
-// replace makes e durable and in force, whatever is stored under its number and
-// higher ones.
-func (s *store) replace(e *epoch, keep int) error {
-	for _, n := range s.numbers() {
-		if n < e.Epoch {
-			continue
-		}
-		if err := os.RemoveAll(s.path(n)); err != nil {
-			return err
-		}
-	}
-	last := s.last
-	err := s.save(e, keep)
-	s.last = max(last, s.last)
-	return err
-}
-
 // keepJobs takes over the jobs: those that are not among them have ended.
-func (d *Daemon) keepJobs(jobs []kept[jobFile]) error {
+func (d *Daemon) keepJobs(jobs []kept[store.JobInfo]) error {
 	for i := range jobs {
 		if err := d.keepJob(&jobs[i]); err != nil {
 			return err
 		}
 	}
 	for _, j := range d.jobList() {
-		if slices.ContainsFunc(jobs, func(k kept[jobFile]) bool { return k.About.ID == j.ID }) {
+		if slices.ContainsFunc(jobs, func(k kept[store.JobInfo]) bool { return k.About.ID == j.ID }) {
 			continue
 		}
 		if err := d.endJob(j, "removed"); err != nil {
@@ -257,16 +237,16 @@ func (d *Daemon) keepJobs(jobs []kept[jobFile]) error {
 	return nil
 }
 
-func (d *Daemon) keepJob(k *kept[jobFile]) error {
-	view, err := phasetable.Decode(k.Table)
+func (d *Daemon) keepJob(k *kept[store.JobInfo]) error {
+	plan, err := phasetable.Decode(k.Table)
 	if err != nil {
 		return err
 	}
-	j := &job{jobFile: k.About, view: view}
-	if view.Job() != j.ID || view.Epoch() != j.Epoch {
-		return fmt.Errorf("job %d, epoch %d comes with the table of job %d, epoch %d", j.ID, j.Epoch, view.Job(), view.Epoch())
+	j := &job{Job: store.Job{JobInfo: k.About, Plan: plan}}
+	if plan.Job() != j.ID || plan.Epoch() != j.Epoch {
+		return fmt.Errorf("job %d, epoch %d comes with the table of job %d, epoch %d", j.ID, j.Epoch, plan.Job(), plan.Epoch())
 	}
-	save := d.store.saveJob
+	save := d.store.SaveJob
 	for _, old := range d.jobList() {
 		if old.ID != j.ID {
 			continue
@@ -276,10 +256,10 @@ func (d *Daemon) keepJob(k *kept[jobFile]) error {
 			return nil
 		}
 		if old.Epoch == j.Epoch {
-			save = d.store.saveLease
+			save = d.store.SaveLease
 		}
 	}
-	if err := save(j); err != nil {
+	if err := save(&j.Job); err != nil {
 		return err
 	}
 	return d.setJob(j)
@@ -300,8 +280,8 @@ func fabricOf(r *replica) (*topology.Fabric, error) {
 // mirror takes over what the leading daemon has, and plans its fabric ahead. It
 // runs while no action is under way.
 func (d *Daemon) mirror(ctx context.Context, r *replica) error {
-	if r.Last < d.store.last {
-		return fmt.Errorf("it has given numbers up to %d, and this forsd up to %d", r.Last, d.store.last)
+	if r.Last < d.store.Last() {
+		return fmt.Errorf("it has given numbers up to %d, and this forsd up to %d", r.Last, d.store.Last())
 	}
 	if err := d.keep(r); err != nil {
 		return err

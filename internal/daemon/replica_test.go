@@ -10,6 +10,7 @@ import (
 	"forsd/api"
 	"forsd/internal/config"
 	"forsd/internal/fabgen"
+	"forsd/internal/store"
 	"forsd/topology"
 )
 
@@ -20,7 +21,14 @@ func TestFollowAfterReboot(t *testing.T) {
 	f := fabric(4, 4)
 	w := newTwins(t, f)
 	w.sync(t, "")
-	ok(t, w.follower.calm(t.Context(), func() { w.follower.store.passed, w.follower.reissue = 70, true }))
+	ok(t, w.follower.calm(t.Context(), func() {
+		dir := w.follower.cfg.StateDir
+		ok(t, w.follower.store.Close())
+		promise(t, dir, 70, "another")
+		fresh, err := store.Open(dir)
+		ok(t, err)
+		w.follower.store, w.follower.reissue = fresh, true
+	}))
 	jobs := jobsBackend{w.leader}
 	_, err := jobs.CreateJob(t.Context(), api.JobRequest{Name: "a", Hosts: names(0, 2), LeaseSeconds: 60})
 	ok(t, err)
@@ -33,14 +41,14 @@ func TestFollowAfterReboot(t *testing.T) {
 		t.Error("the leader takes numbers that were promised for numbers that were given")
 	}
 	ok(t, w.follower.calm(t.Context(), func() {
-		if n := w.follower.store.next(); n != 71 || !w.follower.reissue {
+		if n := w.follower.store.Next(); n != 71 || !w.follower.reissue {
 			t.Errorf("the next number is %d, and up to 70 may have been given", n)
 		}
 	}))
-	ok(t, w.leader.calm(t.Context(), func() { w.leader.store.last = 80 }))
+	ok(t, w.leader.calm(t.Context(), func() { w.leader.store.Raise(80) }))
 	w.sync(t, "")
 	ok(t, w.follower.calm(t.Context(), func() {
-		if n := w.follower.store.next(); n != 81 || w.follower.reissue {
+		if n := w.follower.store.Next(); n != 81 || w.follower.reissue {
 			t.Errorf("the next number is %d, and the leader has given 80", n)
 		}
 	}))

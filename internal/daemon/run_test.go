@@ -18,6 +18,7 @@ import (
 	"forsd/api"
 	"forsd/controller"
 	"forsd/internal/fabgen"
+	"forsd/internal/store"
 	"forsd/topology"
 )
 
@@ -65,7 +66,7 @@ func running(t *testing.T, f *topology.Fabric) *site {
 	s.ctx, s.cancel = context.WithCancel(limit)
 	t.Cleanup(cancel)
 	go func() { s.ended <- s.Run(s.ctx) }()
-	s.settles(func(e *epoch, v *view) bool { return len(v.down) == 0 })
+	s.settles(func(e *store.Epoch, v *view) bool { return len(v.down) == 0 })
 	return s
 }
 
@@ -77,7 +78,7 @@ func (s *site) sweep(f *topology.Fabric) {
 }
 
 // settles waits until the daemon rests with such an epoch and fabric.
-func (s *site) settles(good func(*epoch, *view) bool) {
+func (s *site) settles(good func(*store.Epoch, *view) bool) {
 	s.t.Helper()
 	for {
 		s.mu.Lock()
@@ -128,20 +129,20 @@ func TestRun(t *testing.T) {
 	first := s.epochNumber()
 	s.sweep(lacking(healthy, 4, 1, 2))
 	var without uint64
-	s.settles(func(e *epoch, v *view) bool { without = e.Epoch; return len(v.down) == 1 && e.Epoch > first })
+	s.settles(func(e *store.Epoch, v *view) bool { without = e.Epoch; return len(v.down) == 1 && e.Epoch > first })
 	s.sweep(healthy)
-	s.settles(func(e *epoch, v *view) bool { return len(v.down) == 0 && e.Epoch > without })
+	s.settles(func(e *store.Epoch, v *view) bool { return len(v.down) == 0 && e.Epoch > without })
 
 	if c, err := b.Reroute(s.ctx); err != nil || c.Changed {
 		t.Errorf("reroute: %+v, %v", c, err)
 	}
-	s.settles(func(*epoch, *view) bool { return true })
+	s.settles(func(*store.Epoch, *view) bool { return true })
 	if c, err := b.Rollback(s.ctx, without); err != nil || !c.Changed {
 		t.Errorf("rollback to the plan without the cable: %+v, %v", c, err)
 	}
 	var err error
 	ok(t, s.call(s.ctx, func() { err = s.accept() }), err)
-	s.settles(func(*epoch, *view) bool { return true })
+	s.settles(func(*store.Epoch, *view) bool { return true })
 	enough()
 	askers.Wait()
 

@@ -67,13 +67,13 @@ func (d *Daemon) explain(r *http.Request) (any, error) {
 	}
 	var ends [2]int
 	for i, name := range []string{"src", "dst"} {
-		s, err := e.view.Find(r.FormValue(name))
+		s, err := e.Plan.Find(r.FormValue(name))
 		if err != nil {
 			return nil, api.Errorf(http.StatusNotFound, api.CodeNotFound, "%s: %v", name, err)
 		}
 		ends[i] = s
 	}
-	x, err := planner.Explain(v.tree, tables, e.view, ends[0], ends[1])
+	x, err := planner.Explain(v.tree, tables, e.Plan, ends[0], ends[1])
 	if err != nil {
 		return nil, api.Refused("%v", err)
 	}
@@ -138,7 +138,7 @@ func (d *Daemon) accept() error {
 	if err != nil {
 		return err
 	}
-	if err := d.store.saveBaseline(fresh.tree.Baseline); err != nil {
+	if err := d.store.SaveBaseline(fresh.tree.Baseline); err != nil {
 		return err
 	}
 	d.mu.Lock()

@@ -3,7 +3,7 @@ package daemon
 import (
 	"go.uber.org/zap"
 
-	"forsd/phasetable"
+	"forsd/internal/store"
 	"forsd/planner"
 )
 
@@ -11,12 +11,12 @@ import (
 // verified.
 type early struct {
 	schedule *planner.Schedule
-	epoch    *epoch // nil where there was no need, or it failed
+	epoch    *store.Epoch // nil where there was no need, or it failed
 }
 
 // of is the epoch made early, if it is that of the schedule: verification may
 // have led to another one.
-func (e early) of(s *planner.Schedule) *epoch {
+func (e early) of(s *planner.Schedule) *store.Epoch {
 	if e.schedule != s {
 		return nil
 	}
@@ -34,9 +34,9 @@ func (d *Daemon) stage(s *planner.Schedule) <-chan early {
 		return done
 	}
 	go func() {
-		e, err := encoded(s.Table(d.store.next()))
+		e, err := store.NewEpoch(s.Table(d.store.Next()))
 		if err == nil {
-			err = d.store.stage(e)
+			err = d.store.Stage(e)
 		}
 		if err != nil {
 			d.log.Warn("the table could not be written ahead of verification", zap.Error(err))
@@ -45,13 +45,4 @@ func (d *Daemon) stage(s *planner.Schedule) <-chan early {
 		done <- early{s, e}
 	}()
 	return done
-}
-
-// encoded is an epoch with nothing but its number and its table.
-func encoded(t *phasetable.Table) (*epoch, error) {
-	view, err := phasetable.New(t)
-	if err != nil {
-		return nil, err
-	}
-	return &epoch{epochFile: epochFile{Epoch: t.Epoch}, table: view.Bytes(), view: view}, nil
 }

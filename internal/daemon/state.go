@@ -13,6 +13,7 @@ import (
 
 	"forsd/api"
 	"forsd/controller"
+	"forsd/internal/store"
 	"forsd/lft"
 	"forsd/opensm"
 	"forsd/planner"
@@ -223,7 +224,7 @@ func (d *Daemon) saveBaseline() error {
 	if !dirty {
 		return nil
 	}
-	if err := d.store.saveBaseline(base); err != nil {
+	if err := d.store.SaveBaseline(base); err != nil {
 		return err
 	}
 	d.mu.Lock()
@@ -232,7 +233,7 @@ func (d *Daemon) saveBaseline() error {
 	return nil
 }
 
-func (d *Daemon) current() *epoch {
+func (d *Daemon) current() *store.Epoch {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.inForce
@@ -246,12 +247,12 @@ func (d *Daemon) epochNumber() uint64 {
 }
 
 // setCurrent puts an epoch in force for everybody who asks.
-func (d *Daemon) setCurrent(e *epoch) error {
+func (d *Daemon) setCurrent(e *store.Epoch) error {
 	report, err := json.Marshal(e.Report)
 	if err != nil {
 		return err
 	}
-	p, err := api.NewPublished(e.view, report, e.PublishedAt)
+	p, err := api.NewPublished(e.Plan, report, e.PublishedAt)
 	if err != nil {
 		return err
 	}
@@ -260,12 +261,12 @@ func (d *Daemon) setCurrent(e *epoch) error {
 	d.mu.Unlock()
 	d.plans.Publish(p)
 	d.planWarnings(e.Warnings)
-	d.say(api.KindEpoch, e.summary())
+	d.say(api.KindEpoch, summaryOf(&e.EpochInfo))
 	return nil
 }
 
-// summary is the epoch as the API lists it.
-func (e *epoch) summary() api.Epoch {
+// summaryOf is an epoch as the API lists it.
+func summaryOf(e *store.EpochInfo) api.Epoch {
 	return api.Epoch{Epoch: e.Epoch, PublishedAt: e.PublishedAt, Engine: string(e.Report.Engine), Phases: e.Report.Phases,
 		LowerBound: e.Report.LowerBound, TopologyHash: e.Report.TopologyHash, What: e.What, RollbackOf: e.RollbackOf}
 }

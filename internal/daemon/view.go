@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"forsd/controller"
+	"forsd/internal/store"
 	"forsd/lft"
 	"forsd/phasetable"
 	"forsd/planner"
@@ -109,14 +110,14 @@ func (v *view) held(lanes []controller.Lane) *topology.FatTree {
 // familiar is the tree with those servers alone that the epoch knows, nil where
 // that makes no difference or leaves none. A newcomer cannot be reached before
 // its tables are there; it must not keep a lost lane in the plan until then.
-func (v *view) familiar(t *topology.FatTree, e *epoch) *topology.FatTree {
+func (v *view) familiar(t *topology.FatTree, e *store.Epoch) *topology.FatTree {
 	if e == nil {
 		return nil
 	}
 	old := *t
 	old.Servers = nil
 	for _, i := range t.Servers {
-		if _, known := e.view.FindGUID(t.Hosts[i].GUID); known {
+		if _, known := e.Plan.FindGUID(t.Hosts[i].GUID); known {
 			old.Servers = append(old.Servers, i)
 		}
 	}
@@ -177,7 +178,7 @@ func (r *routed) find(hold []controller.Lane) *routes {
 
 // lost is the share of the servers in force that the view lacks; without an
 // epoch, the baseline's host ports count.
-func (v *view) lost(e *epoch, b *topology.Baseline) float64 {
+func (v *view) lost(e *store.Epoch, b *topology.Baseline) float64 {
 	present := make(map[topology.GUID]bool, len(v.tree.Hosts))
 	for i := range v.tree.Hosts {
 		present[v.tree.Hosts[i].GUID] = true
@@ -190,8 +191,8 @@ func (v *view) lost(e *epoch, b *topology.Baseline) float64 {
 		}
 	}
 	if e != nil {
-		for s := range e.view.Servers() {
-			count(e.view.Server(s).GUID)
+		for s := range e.Plan.Servers() {
+			count(e.Plan.Server(s).GUID)
 		}
 	} else if b != nil {
 		for _, l := range b.Leaves {

@@ -140,13 +140,13 @@ func TestRowsOf(t *testing.T) {
 	r, err := planner.Make(v.tree, planner.Settings{})
 	ok(t, err)
 	e := planned(t, v, 1)
-	rows, err := rowsOf(e.view, v.tree)
+	rows, err := rowsOf(e.Plan, v.tree)
 	ok(t, err)
 	if diff := cmp.Diff(r.Rows, rows); diff != "" {
 		t.Errorf("the rows are not those that were published (-want +got):\n%s", diff)
 	}
 	ok(t, verify.Plan(v.tree, r.Tables, rows, nil))
-	if !sameRows(e.view, v.tree, rows) {
+	if !sameRows(e.Plan, v.tree, rows) {
 		t.Error("the plan is not the same as itself")
 	}
 	for name, change := range map[string]func(){
@@ -155,14 +155,14 @@ func TestRowsOf(t *testing.T) {
 		"peer":   func() { rows.To[2]++ },
 		"length": func() { rows.Phases-- },
 	} {
-		rows, err = rowsOf(e.view, v.tree)
+		rows, err = rowsOf(e.Plan, v.tree)
 		ok(t, err)
-		if change(); sameRows(e.view, v.tree, rows) {
+		if change(); sameRows(e.Plan, v.tree, rows) {
 			t.Errorf("a changed %s goes unnoticed", name)
 		}
 	}
 	fewer := without(t, v, "Hca0004")
-	if _, err := rowsOf(e.view, fewer.tree); err == nil || !strings.Contains(err.Error(), "12 servers") {
+	if _, err := rowsOf(e.Plan, fewer.tree); err == nil || !strings.Contains(err.Error(), "12 servers") {
 		t.Errorf("on a fabric with a server less: %v", err)
 	}
 	swapped := v.tree.Fabric.Clone()
@@ -172,7 +172,7 @@ func TestRowsOf(t *testing.T) {
 	ok(t, err)
 	other, err := newView(f, v.tree.Baseline, nil)
 	ok(t, err)
-	if _, err := rowsOf(e.view, other.tree); err == nil || !strings.Contains(err.Error(), "0x0000000000500001") {
+	if _, err := rowsOf(e.Plan, other.tree); err == nil || !strings.Contains(err.Error(), "0x0000000000500001") {
 		t.Errorf("on a fabric with another adapter: %v", err)
 	}
 }
@@ -185,7 +185,7 @@ func daemon(t *testing.T, v *view) *Daemon {
 	cfg.OpenSM.LFTsFile = cfg.StateDir + "/lfts.dump"
 	d, err := New(cfg, "test", zap.NewNop(), func(string) {})
 	ok(t, err)
-	t.Cleanup(func() { ok(t, d.store.close()) })
+	t.Cleanup(func() { ok(t, d.store.Close()) })
 	d.sees(t, v)
 	return d
 }
@@ -222,23 +222,23 @@ func TestRollback(t *testing.T) {
 			t.Errorf("rollback to epoch %d without the cable: %v", n, err)
 		}
 	}
-	if n := d.epochNumber(); n != 2 || d.store.last != 2 {
+	if n := d.epochNumber(); n != 2 || d.store.Last() != 2 {
 		t.Errorf("a refused rollback left epoch %d in force", n)
 	}
 
 	d.sees(t, v) // the cable is back, and the plan without it still holds
 	ok(t, d.rollback(2))
 	e := d.current()
-	if e.Epoch != 3 || e.RollbackOf != 2 || e.Fabric != v.id || e.view.Epoch() != 3 {
-		t.Errorf("the rollback gave %+v", e.epochFile)
+	if e.Epoch != 3 || e.RollbackOf != 2 || e.Fabric != v.id || e.Plan.Epoch() != 3 {
+		t.Errorf("the rollback gave %+v", e.EpochInfo)
 	}
-	stored, err := d.store.load(3)
+	stored, err := d.store.LoadEpoch(3)
 	ok(t, err)
-	old, err := d.store.load(2)
+	old, err := d.store.LoadEpoch(2)
 	ok(t, err)
-	rows, err := rowsOf(old.view, v.tree)
+	rows, err := rowsOf(old.Plan, v.tree)
 	ok(t, err)
-	if !sameRows(stored.view, v.tree, rows) {
+	if !sameRows(stored.Plan, v.tree, rows) {
 		t.Error("the rollback is not the plan that it repeats")
 	}
 	// It stays while the fabric does, and no longer.

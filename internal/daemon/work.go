@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"forsd/controller"
+	"forsd/internal/store"
 	"forsd/lft"
 	"forsd/opensm"
 	"forsd/opensm/plugin"
@@ -154,20 +155,20 @@ func (d *Daemon) pinnedHolds(v *view) bool {
 	if e == nil || e.RollbackOf == 0 || e.Fabric != v.id {
 		return false
 	}
-	rows, err := rowsOf(e.view, v.tree)
+	rows, err := rowsOf(e.Plan, v.tree)
 	return err == nil && verify.Plan(v.tree, d.tablesInForce(), rows, planner.Unreachable(v.tree, rows)) == nil
 }
 
 // inForceIs tells whether the epoch in force is this very schedule.
 func (d *Daemon) inForceIs(s *planner.Schedule) bool {
 	e := d.current()
-	return e != nil && sameRows(e.view, s.Tree, s.Rows)
+	return e != nil && sameRows(e.Plan, s.Tree, s.Rows)
 }
 
 // publish puts the last plan in force, and those of jobs under the same number. Jobs
 // are planned only then: the fabric's plan does not wait for theirs.
 func (d *Daemon) publish() error {
-	c, n := d.candidate, d.store.next()
+	c, n := d.candidate, d.store.Next()
 	d.adopt(c.view.tree.Baseline)
 	if !c.same {
 		err := d.publishFabric(c, n)
@@ -189,23 +190,23 @@ func (d *Daemon) publish() error {
 func (d *Daemon) publishFabric(c candidate, n uint64) error {
 	e, err := c.epoch, error(nil)
 	if e == nil {
-		if e, err = encoded(c.schedule.Table(n)); err != nil {
+		if e, err = store.NewEpoch(c.schedule.Table(n)); err != nil {
 			return err
 		}
 	}
-	return d.put(e, epochFile{Fabric: c.view.id, What: d.whatOf(c.view), Report: c.schedule.Report(), Warnings: c.schedule.Warnings})
+	return d.put(e, store.EpochInfo{Fabric: c.view.id, What: d.whatOf(c.view), Report: c.schedule.Report(), Warnings: c.schedule.Warnings})
 }
 
 // put makes e the next epoch. A crash of this process leaves it in force from here
 // on; it is brought to disk when everybody has it, for it must not be published
 // twice under two numbers, and the store sees to that.
-func (d *Daemon) put(e *epoch, meta epochFile) error {
-	meta.Epoch, meta.PublishedAt = e.Epoch, time.Now()
-	e.epochFile = meta
+func (d *Daemon) put(e *store.Epoch, info store.EpochInfo) error {
+	info.Epoch, info.PublishedAt = e.Epoch, time.Now()
+	e.EpochInfo = info
 	if err := d.saveBaseline(); err != nil {
 		return err
 	}
-	if err := d.store.appear(e); err != nil {
+	if err := d.store.Reveal(e); err != nil {
 		return err
 	}
 	if err := d.setCurrent(e); err != nil {
@@ -214,7 +215,7 @@ func (d *Daemon) put(e *epoch, meta epochFile) error {
 	d.markPublished(e.Fabric)
 	d.log.Info("published", zap.Uint64("epoch", e.Epoch), zap.Int("phases", e.Report.Phases),
 		zap.Int("lower_bound", e.Report.LowerBound), zap.String("engine", string(e.Report.Engine)), zap.Uint64("rollback_of", e.RollbackOf))
-	return d.store.settle(e, d.cfg.KeepEpochs)
+	return d.store.Flush(e, d.cfg.KeepEpochs)
 }
 
 // write brings the tables up to date that OpenSM loads, if they are not.

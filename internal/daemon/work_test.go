@@ -155,13 +155,13 @@ func TestWarningsOfThePlan(t *testing.T) {
 	if want == "" {
 		t.Fatal("no warning of an LMC that is too small")
 	}
-	if err := d.store.close(); err != nil {
+	if err := d.store.Close(); err != nil {
 		t.Fatal(err)
 	}
 	if got := text(daemonIn(t, dir)); got != want {
 		t.Errorf("after a restart the warning says %q, want %q", got, want)
 	}
-	if _, err := os.Stat(filepath.Join(dir, "state", baselineFile)); err != nil {
+	if _, err := os.Stat(filepath.Join(dir, "state", "baseline.json")); err != nil {
 		t.Error(err)
 	}
 }
@@ -188,4 +188,41 @@ func TestChangeCountsOnce(t *testing.T) {
 		return
 	}
 	t.Error("no times were observed")
+}
+
+// TestPlanAfterLoss gives the plan in force a number above all that may have been lost
+// with the machine, even where it stays the same; not so what a rollback chose, or
+// after a restart of forsd alone.
+func TestPlanAfterLoss(t *testing.T) {
+	dir, f := t.TempDir(), fabric(4, 4)
+	again := func(before *Daemon, boot string) (d *Daemon, last uint64) {
+		t.Helper()
+		state := before.cfg.StateDir
+		ok(t, before.store.Close())
+		last = promised(t, state)
+		if boot != "" {
+			promise(t, state, last, boot)
+		}
+		d = readable(daemonIn(t, dir))
+		d.atRest(t, f)
+		return d, last
+	}
+	d := readable(daemonIn(t, dir))
+	d.atRest(t, f)
+	first := d.current()
+	d, _ = again(d, "")
+	if n := d.epochNumber(); n != first.Epoch {
+		t.Errorf("after a restart epoch %d is in force, %d was", n, first.Epoch)
+	}
+	d, last := again(d, "another")
+	rows, err := rowsOf(first.Plan, d.latest().tree)
+	ok(t, err)
+	if e := d.current(); e.Epoch != last+1 || !sameRows(e.Plan, d.latest().tree, rows) {
+		t.Errorf("after the machine failed epoch %d is in force, %d were promised", e.Epoch, last)
+	}
+	ok(t, d.rollback(first.Epoch))
+	chosen := d.epochNumber()
+	if d, _ = again(d, "a third"); d.epochNumber() != chosen {
+		t.Errorf("epoch %d is in force, and a rollback chose %d", d.epochNumber(), chosen)
+	}
 }

@@ -1,4 +1,4 @@
-package daemon
+package store
 
 import (
 	"cmp"
@@ -19,8 +19,8 @@ import (
 	"forsd/planner"
 )
 
-// jobFile is what the store keeps beside a job's phase table.
-type jobFile struct {
+// JobInfo is what is told of a job, as job.json has it beside the phase table.
+type JobInfo struct {
 	ID           uint64            `json:"id"`    // the epoch of its first plan
 	Epoch        uint64            `json:"epoch"` // of this plan
 	Name         string            `json:"name"`
@@ -33,9 +33,14 @@ type jobFile struct {
 	Warnings     []planner.Warning `json:"warnings"`
 }
 
+// Job is a job with one of its plans.
+type Job struct {
+	JobInfo
+	Plan *phasetable.View // of the same job and number
+}
+
 const (
-	jobsDir  = "jobs"
-	jobMeta  = "job.json"
+	jobInfo  = "job.json"
 	lastFile = "last" // the highest number that a removed job had
 )
 
@@ -43,12 +48,12 @@ const (
 // epoch counts.
 type jobVersion struct{ id, epoch uint64 }
 
-func (s *store) jobPath(v jobVersion) string {
+func (s *Store) jobPath(v jobVersion) string {
 	return filepath.Join(s.dir, jobsDir, fmt.Sprintf("%010d-%010d", v.id, v.epoch))
 }
 
 // jobVersions lists the stored plans of jobs, by job and epoch.
-func (s *store) jobVersions() []jobVersion {
+func (s *Store) jobVersions() []jobVersion {
 	entries, _ := os.ReadDir(filepath.Join(s.dir, jobsDir))
 	var out []jobVersion
 	for _, e := range entries {
@@ -67,7 +72,7 @@ func (s *store) jobVersions() []jobVersion {
 
 // lastOfJobs is the highest number that a job has or had. The error says that it
 // may have been higher.
-func (s *store) lastOfJobs() (last uint64, err error) {
+func (s *Store) lastOfJobs() (last uint64, err error) {
 	for _, v := range s.jobVersions() {
 		last = max(last, v.epoch)
 	}
@@ -84,12 +89,13 @@ func (s *store) lastOfJobs() (last uint64, err error) {
 	return max(last, n), nil
 }
 
-// saveJob makes a job's plan durable and drops its older ones but the last, whose
-// exchange may be under way. Its epoch must be the last number, or the next.
-func (s *store) saveJob(j *job) error {
+// SaveJob makes a job's plan durable and drops its older ones but the last, whose
+// exchange may be under way. Of a job's plans the one with the highest number counts. A
+// crash before it returns leaves the job with the plan before, or this one.
+func (s *Store) SaveJob(j *Job) error {
 	v, parent := jobVersion{j.ID, j.Epoch}, filepath.Join(s.dir, jobsDir)
 	temp := filepath.Join(parent, fmt.Sprintf("%s%d", tempPrefix, j.ID))
-	meta, err := json.MarshalIndent(j.jobFile, "", " ")
+	info, err := json.MarshalIndent(j.JobInfo, "", " ")
 	if err == nil {
 		err = os.RemoveAll(temp)
 	}
@@ -97,13 +103,13 @@ func (s *store) saveJob(j *job) error {
 		err = os.Mkdir(temp, 0o755)
 	}
 	if err == nil {
-		err = writeDurably(filepath.Join(temp, epochTable), j.view.Bytes())
+		err = writeDurably(filepath.Join(temp, planFile), j.Plan.Bytes())
 	}
 	if err == nil {
-		err = writeDurably(filepath.Join(temp, jobMeta), append(meta, '\n'))
+		err = writeDurably(filepath.Join(temp, jobInfo), append(info, '\n'))
 	}
 	if err == nil {
-		err = syncDir(temp)
+		err = syncPath(temp)
 	}
 	if err == nil {
 		err = os.Rename(temp, s.jobPath(v))
@@ -112,35 +118,36 @@ func (s *store) saveJob(j *job) error {
 		return errors.Join(fmt.Errorf("save job %d: %w", j.ID, err), os.RemoveAll(temp))
 	}
 	s.last = max(s.last, j.Epoch)
-	err = syncDir(parent)
+	err = syncPath(parent)
 	s.dropJob(j.ID, j.Epoch)
 	return err
 }
 
 // dropJob removes the plans of a job before an epoch but the last of them. What
 // cannot be removed now is removed next time.
-func (s *store) dropJob(id, before uint64) {
+func (s *Store) dropJob(id, before uint64) {
 	old := slices.DeleteFunc(s.jobVersions(), func(v jobVersion) bool { return v.id != id || v.epoch >= before })
 	for _, v := range old[:max(0, len(old)-1)] {
 		_ = os.RemoveAll(s.jobPath(v))
 	}
 }
 
-// saveLease makes the lease of a job durable.
-func (s *store) saveLease(j *job) error {
-	meta, err := json.MarshalIndent(j.jobFile, "", " ")
+// SaveLease makes the lease of a job durable, whose plan stays.
+func (s *Store) SaveLease(j *Job) error {
+	info, err := json.MarshalIndent(j.JobInfo, "", " ")
 	if err != nil {
 		return err
 	}
 	dir := s.jobPath(jobVersion{j.ID, j.Epoch})
-	if err := renameio.WriteFile(filepath.Join(dir, jobMeta), append(meta, '\n'), 0o644); err != nil {
+	if err := renameio.WriteFile(filepath.Join(dir, jobInfo), append(info, '\n'), 0o644); err != nil {
 		return fmt.Errorf("save the lease of job %d: %w", j.ID, err)
 	}
-	return syncDir(dir)
+	return syncPath(dir)
 }
 
-// removeJob forgets a job, and keeps in mind that its numbers were given.
-func (s *store) removeJob(id uint64) error {
+// RemoveJob forgets a job, and writes down first that its numbers were given. A crash
+// before it returns may leave the job, with its plan in force or the one before.
+func (s *Store) RemoveJob(id uint64) error {
 	parent := filepath.Join(s.dir, jobsDir)
 	if err := renameio.WriteFile(filepath.Join(parent, lastFile), fmt.Appendln(nil, s.last), 0o644); err != nil {
 		return fmt.Errorf("remove job %d: %w", id, err)
@@ -156,12 +163,12 @@ func (s *store) removeJob(id uint64) error {
 		// What cannot be removed now is removed at the next start.
 		_ = os.RemoveAll(gone)
 	}
-	return syncDir(parent)
+	return syncPath(parent)
 }
 
-// loadJobs loads every job by its highest epoch that is whole, ascending; damaged
-// says what was skipped.
-func (s *store) loadJobs() (jobs []*job, damaged error) {
+// Jobs loads every job by its highest plan that is whole, ascending, and drops the plans
+// that SaveJob would have dropped; damaged says what was skipped.
+func (s *Store) Jobs() (jobs []*Job, damaged error) {
 	_, damaged = s.lastOfJobs()
 	versions := s.jobVersions()
 	slices.Reverse(versions)
@@ -181,26 +188,29 @@ func (s *store) loadJobs() (jobs []*job, damaged error) {
 	return jobs, damaged
 }
 
-// loadJob reads a stored plan of a job and checks it whole.
-func (s *store) loadJob(v jobVersion) (*job, error) {
+// LoadJob reads the plan that a job has under the number epoch, and checks it whole. Its
+// plan in force and the one before are kept.
+func (s *Store) LoadJob(id, epoch uint64) (*Job, error) { return s.loadJob(jobVersion{id, epoch}) }
+
+func (s *Store) loadJob(v jobVersion) (*Job, error) {
 	dir := s.jobPath(v)
-	fail := func(err error) (*job, error) { return nil, fmt.Errorf("job %d: %w", v.id, err) }
-	data, err := os.ReadFile(filepath.Join(dir, jobMeta))
+	fail := func(err error) (*Job, error) { return nil, fmt.Errorf("job %d: %w", v.id, err) }
+	data, err := os.ReadFile(filepath.Join(dir, jobInfo))
 	if err != nil {
 		return fail(err)
 	}
-	j := &job{}
-	if err := json.Unmarshal(data, &j.jobFile); err != nil {
-		return fail(fmt.Errorf("%s: %w", jobMeta, err))
+	j := &Job{}
+	if err := json.Unmarshal(data, &j.JobInfo); err != nil {
+		return fail(fmt.Errorf("%s: %w", jobInfo, err))
 	}
-	if data, err = os.ReadFile(filepath.Join(dir, epochTable)); err != nil {
+	if data, err = os.ReadFile(filepath.Join(dir, planFile)); err != nil {
 		return fail(err)
 	}
-	if j.view, err = phasetable.Decode(data); err != nil {
+	if j.Plan, err = phasetable.Decode(data); err != nil {
 		return fail(err)
 	}
-	if j.ID != v.id || j.Epoch != v.epoch || j.view.Job() != v.id || j.view.Epoch() != v.epoch {
-		return fail(fmt.Errorf("the files are those of jobs %d and %d, epochs %d and %d", j.ID, j.view.Job(), j.Epoch, j.view.Epoch()))
+	if j.ID != v.id || j.Epoch != v.epoch || j.Plan.Job() != v.id || j.Plan.Epoch() != v.epoch {
+		return fail(fmt.Errorf("the files are those of jobs %d and %d, epochs %d and %d", j.ID, j.Plan.Job(), j.Epoch, j.Plan.Epoch()))
 	}
 	return j, nil
 }

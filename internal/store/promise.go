@@ -1,4 +1,4 @@
-package daemon
+package store
 
 import (
 	"encoding/json"
@@ -16,8 +16,31 @@ import (
 // may be lost, and its number must not come back under another plan: ranks would take
 // the two for one. So numbers are promised in advance, durably, and those that may
 // have been given are passed over when the machine has been started anew. The plan in
-// force then, which may be the one before, is published again under a number above
-// them all: ranks may have the lost one, and it may use what has died since.
+// force then, which may be the one before, is to be published again under a number
+// above them all: ranks may have the lost one, and it may use what has died since.
+
+// HighestNumber is above all numbers that are given: they count up from 1, or from the
+// time in milliseconds. One that is not leaves no room to count on.
+const HighestNumber = 1 << 53
+
+// Last is the highest number that is known to be given to an epoch or a job's plan,
+// whether that is kept or not.
+func (s *Store) Last() uint64 { return s.last }
+
+// Next is the number for the next epoch, or plan of a job.
+func (s *Store) Next() uint64 { return max(s.last, s.passed) + 1 }
+
+// Raise has all numbers up to n count as given, by whomever. A crash forgets that, until
+// a higher number or the removal of a job is stored.
+func (s *Store) Raise(n uint64) { s.last = max(s.last, n) }
+
+// Passed is the highest number that may have been given before the machine failed, 0
+// if it has not. Where that is above Last, the epoch in force may not be the last that
+// was published.
+func (s *Store) Passed() uint64 { return s.passed }
+
+// Broken says why the promise that is stored cannot be read, nil where it can.
+func (s *Store) Broken() error { return s.broken }
 
 // promiseFile holds the promise, and promiseAhead is how many numbers it is for.
 const (
@@ -33,7 +56,7 @@ type promise struct {
 
 // promise sees to it that the number n may be given. It waits for the disk where the
 // numbers promised are used up.
-func (s *store) promise(n uint64) error {
+func (s *Store) promise(n uint64) error {
 	if n <= s.promised {
 		return nil
 	}
@@ -43,7 +66,7 @@ func (s *store) promise(n uint64) error {
 		err = renameio.WriteFile(filepath.Join(s.dir, promiseFile), append(text, '\n'), 0o644)
 	}
 	if err == nil {
-		err = syncDir(s.dir)
+		err = syncPath(s.dir)
 	}
 	if err != nil {
 		return fmt.Errorf("promise the numbers of epochs: %w", err)
@@ -55,7 +78,7 @@ func (s *store) promise(n uint64) error {
 // takePromise goes on from the promise that is stored, if there is one. With one that
 // cannot be read, which the error says, the numbers that are stored are all there is to
 // go by.
-func (s *store) takePromise() error {
+func (s *Store) takePromise() error {
 	path := filepath.Join(s.dir, promiseFile)
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -65,7 +88,7 @@ func (s *store) takePromise() error {
 	if err == nil {
 		err = json.Unmarshal(text, &p)
 	}
-	if err == nil && p.Epoch > highestNumber {
+	if err == nil && p.Epoch > HighestNumber {
 		err = fmt.Errorf("no epoch has the number %d", p.Epoch)
 	}
 	if err != nil {

@@ -1,0 +1,106 @@
+package store
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"forsd/phasetable"
+	"forsd/planner"
+	"forsd/topology"
+)
+
+// jobOf is a job of all servers with a plan.
+func jobOf(t *testing.T, v *topology.FatTree, id, n uint64) *Job {
+	t.Helper()
+	r, err := planner.Make(v, planner.Settings{})
+	ok(t, err)
+	table := r.Table(n)
+	table.Job = id
+	j := &Job{JobInfo: JobInfo{ID: id, Epoch: n, Name: fmt.Sprintf("job%d", id), RanksPerHost: 1, Created: time.Unix(1, 0).UTC(),
+		PublishedAt: time.Unix(int64(n), 0).UTC(), Expires: time.Unix(3600, 0).UTC(), Report: r.Report()}}
+	for _, h := range v.Hosts {
+		j.Members = append(j.Members, planner.Member{GUID: h.GUID, Name: "a host"})
+	}
+	j.Plan, err = phasetable.New(table)
+	ok(t, err)
+	return j
+}
+
+// wantJobs fails unless a new process finds these jobs, whole.
+func wantJobs(t *testing.T, s *Store, want ...*Job) *Store {
+	t.Helper()
+	s = reopened(t, s)
+	got, damaged := s.Jobs()
+	ok(t, damaged)
+	if len(got) != len(want) {
+		t.Fatalf("%d jobs came back, want %d", len(got), len(want))
+	}
+	for i, j := range want {
+		if diff := cmp.Diff(j.JobInfo, got[i].JobInfo); diff != "" || string(j.Plan.Bytes()) != string(got[i].Plan.Bytes()) {
+			t.Errorf("job %d came back different (-want +got):\n%s", j.ID, diff)
+		}
+	}
+	return s
+}
+
+// TestStoreKeepsJobs takes two jobs through their lives: each has its last plan and the
+// one before, and no number is given again when they are gone.
+func TestStoreKeepsJobs(t *testing.T) {
+	s, v := newStore(t), tree(t)
+	a, b := jobOf(t, v, 1, 1), jobOf(t, v, 2, 2)
+	ok(t, s.SaveJob(b), s.SaveJob(a))
+	s = wantJobs(t, s, a, b)
+	for n := range uint64(3) {
+		a = jobOf(t, v, 1, n+3)
+		ok(t, s.SaveJob(a))
+	}
+	b.Expires = b.Expires.Add(time.Hour)
+	ok(t, s.SaveLease(b))
+	s = wantJobs(t, s, a, b)
+	for n, kept := range map[uint64]bool{1: false, 3: false, 4: true, 5: true, 6: false} {
+		if j, err := s.LoadJob(1, n); (err == nil) != kept || kept && j.Plan.Epoch() != n {
+			t.Errorf("plan %d of job 1: %v", n, err)
+		}
+	}
+	ok(t, s.RemoveJob(1))
+	s = wantJobs(t, s, b)
+	ok(t, s.RemoveJob(2))
+	if s = wantJobs(t, s); s.Last() != 5 || s.Next() != 6 {
+		t.Errorf("without jobs the last number is %d, the next %d", s.Last(), s.Next())
+	}
+}
+
+// TestJobStoreAfterCrash leaves behind what a crash can, and what a disk can spoil.
+func TestJobStoreAfterCrash(t *testing.T) {
+	s, v := newStore(t), tree(t)
+	j := jobOf(t, v, 2, 2)
+	ok(t, s.save(planned(t, v, 1), 20), s.SaveJob(j))
+	stale := filepath.Join(s.dir, jobsDir, tempPrefix+"2")
+	ok(t, os.Mkdir(stale, 0o755), os.WriteFile(filepath.Join(stale, jobInfo), []byte("{"), 0o644))
+	// A later plan whose table never came to disk whole.
+	torn := s.jobPath(jobVersion{j.ID, j.Epoch + 1})
+	ok(t, os.Mkdir(torn, 0o755), os.WriteFile(filepath.Join(torn, planFile), j.Plan.Bytes()[:99], 0o644))
+	// Another job's files in the place of a third one.
+	wrong := s.jobPath(jobVersion{7, 7})
+	ok(t, os.CopyFS(wrong, os.DirFS(s.jobPath(jobVersion{j.ID, j.Epoch}))))
+	ok(t, os.WriteFile(filepath.Join(s.dir, jobsDir, lastFile), []byte("9x"), 0o644))
+	s = reopened(t, s)
+	jobs, damaged := s.Jobs()
+	if len(jobs) != 1 || jobs[0].Epoch != j.Epoch || s.Last() != 7 {
+		t.Errorf("%d jobs came back, last number %d", len(jobs), s.Last())
+	}
+	for _, want := range []string{"job 2: ", "job 7: the files are those of jobs 2 and 2", lastFile} {
+		if damaged == nil || !strings.Contains(damaged.Error(), want) {
+			t.Errorf("the damage %v does not say %q", damaged, want)
+		}
+	}
+	if _, err := os.Stat(stale); err == nil {
+		t.Error("the leftovers are still there")
+	}
+}

@@ -1,0 +1,68 @@
+package store
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// TestPromise loses an epoch with the machine: its number is not given again. After an
+// orderly end, or a crash of the process alone, numbers go on where they were.
+func TestPromise(t *testing.T) {
+	s, v := newStore(t), tree(t)
+	ok(t, s.save(planned(t, v, 1), 20))
+	path := filepath.Join(s.dir, promiseFile)
+	before, err := os.ReadFile(path)
+	ok(t, err)
+	s = reopened(t, s)
+	if s.Last() != 1 {
+		t.Errorf("after an orderly end the last number is %d", s.Last())
+	}
+	for n := range uint64(5) {
+		ok(t, s.save(planned(t, v, n+2), 20))
+	}
+	after, err := os.ReadFile(path)
+	ok(t, err)
+	if string(after) != string(before) {
+		t.Error("numbers were promised again before they were used up")
+	}
+
+	// Epochs 5 and 6 never reached the disk.
+	ok(t, os.RemoveAll(s.epochPath(5)), os.RemoveAll(s.epochPath(6)))
+	var p promise
+	ok(t, json.Unmarshal(after, &p))
+	p.Boot = "another"
+	text, err := json.Marshal(p)
+	ok(t, err, os.WriteFile(path, text, 0o644))
+	s = reopened(t, s)
+	if e, damaged := s.Current(); e == nil || e.Epoch != 4 || damaged != nil {
+		t.Errorf("epoch %v is in force, damage %v", e, damaged)
+	}
+	if s.Last() != 4 || s.Next() <= 6 || s.Next() != p.Epoch+1 {
+		t.Errorf("the last number is %d, the next %d: epochs up to 6 were published, up to %d promised", s.Last(), s.Next(), p.Epoch)
+	}
+	ok(t, s.save(planned(t, v, s.Next()), 20))
+	if s = reopened(t, s); s.Last() != p.Epoch+1 {
+		t.Errorf("after that the last number is %d", s.Last())
+	}
+	for _, bad := range []string{"", "{", "[]", `{"epoch":18446744073709551615}`} {
+		ok(t, os.WriteFile(path, []byte(bad), 0o644))
+		if s = reopened(t, s); s.Next() != p.Epoch+2 || s.Broken() == nil {
+			t.Errorf("with the promise %q the next number is %d (%v)", bad, s.Next(), s.Broken())
+		}
+	}
+	ok(t, os.Remove(path))
+	if s = reopened(t, s); s.Next() != p.Epoch+2 || s.Broken() != nil {
+		t.Errorf("without a promise the next number is %d (%v)", s.Next(), s.Broken())
+	}
+}
+
+// TestPromiseBroken publishes nothing where the number cannot be promised.
+func TestPromiseBroken(t *testing.T) {
+	s, v := newStore(t), tree(t)
+	ok(t, os.Mkdir(filepath.Join(s.dir, promiseFile), 0o755))
+	if err := s.Reveal(planned(t, v, 1)); err == nil || len(s.numbers()) != 0 {
+		t.Errorf("epoch 1 appeared without a promise: %v", err)
+	}
+}

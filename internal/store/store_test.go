@@ -1,0 +1,252 @@
+package store
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"forsd/internal/fabgen"
+	"forsd/planner"
+	"forsd/topology"
+)
+
+func ok(t *testing.T, errs ...error) {
+	t.Helper()
+	for _, err := range errs {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// tree is a small fat tree with LIDs for each of its lanes.
+func tree(t *testing.T) *topology.FatTree { return treeOf(t, 4, 3) }
+
+func treeOf(t *testing.T, spines, leaves int) *topology.FatTree {
+	t.Helper()
+	f := fabgen.Generate(fabgen.Spec{Spines: spines, Leaves: leaves, LMC: 2})
+	base, err := topology.NewBaseline(f)
+	ok(t, err)
+	v, err := topology.Fit(f, base, nil)
+	ok(t, err)
+	return v
+}
+
+// planned makes an epoch of a verified plan.
+func planned(t *testing.T, v *topology.FatTree, n uint64) *Epoch {
+	t.Helper()
+	r, err := planner.Make(v, planner.Settings{})
+	ok(t, err)
+	e, err := NewEpoch(r.Table(n))
+	ok(t, err)
+	e.PublishedAt, e.Fabric, e.What, e.Report = time.Unix(int64(n), 0).UTC(), v.Fabric.Hash(), []string{"a test"}, r.Report()
+	return e
+}
+
+// reopened is a store of the directory as a new process finds it.
+func reopened(t *testing.T, s *Store) *Store {
+	t.Helper()
+	ok(t, s.Close())
+	fresh, err := Open(s.dir)
+	ok(t, err)
+	t.Cleanup(func() { _ = fresh.Close() }) // again where the test did
+	return fresh
+}
+
+func newStore(t *testing.T) *Store {
+	t.Helper()
+	s, err := Open(filepath.Join(t.TempDir(), "state"))
+	ok(t, err)
+	t.Cleanup(func() { _ = s.Close() }) // again where the test did
+	return s
+}
+
+func TestStoreKeepsEpochs(t *testing.T) {
+	s, v := newStore(t), tree(t)
+	if e, damaged := s.Current(); e != nil || damaged != nil {
+		t.Fatalf("an empty store has epoch %v, %v", e, damaged)
+	}
+	var last *Epoch
+	for n := range uint64(7) {
+		last = planned(t, v, n+1)
+		ok(t, s.save(last, 3))
+	}
+	if got, want := s.numbers(), []uint64{5, 6, 7}; !slices.Equal(got, want) {
+		t.Errorf("epochs %v are kept, not %v", got, want)
+	}
+	s = reopened(t, s)
+	e, damaged := s.Current()
+	ok(t, damaged)
+	if diff := cmp.Diff(last.EpochInfo, e.EpochInfo); diff != "" || string(e.Plan.Bytes()) != string(last.Plan.Bytes()) {
+		t.Errorf("epoch 7 came back different (-want +got):\n%s", diff)
+	}
+	if s.Last() != 7 {
+		t.Errorf("the last number is %d", s.Last())
+	}
+	for _, n := range []uint64{0, 4, 8} {
+		if _, err := s.LoadEpoch(n); err == nil || !strings.Contains(err.Error(), "not kept") {
+			t.Errorf("epoch %d: %v", n, err)
+		}
+	}
+}
+
+// TestStoreAfterCrash leaves behind what a crash at any instruction of save can:
+// an unnamed directory with none, some or all of its files.
+func TestStoreAfterCrash(t *testing.T) {
+	s, v := newStore(t), tree(t)
+	ok(t, s.save(planned(t, v, 1), 20))
+	lost := planned(t, v, 2)
+	temp := filepath.Join(s.dir, epochsDir, tempPrefix+"2")
+	for _, leave := range []func(){
+		func() {},
+		func() { ok(t, os.WriteFile(filepath.Join(temp, planFile), nil, 0o644)) },
+		func() { ok(t, os.WriteFile(filepath.Join(temp, planFile), lost.Plan.Bytes()[:99], 0o644)) },
+		func() {
+			ok(t, os.WriteFile(filepath.Join(temp, planFile), lost.Plan.Bytes(), 0o644),
+				os.WriteFile(filepath.Join(temp, epochInfo), []byte("{"), 0o644))
+		},
+	} {
+		ok(t, os.Mkdir(temp, 0o755))
+		leave()
+		s = reopened(t, s)
+		e, damaged := s.Current()
+		if damaged != nil || e == nil || e.Epoch != 1 || s.Last() != 1 {
+			t.Errorf("epoch %v, last number %d, %v", e, s.Last(), damaged)
+		}
+		if _, err := os.Stat(temp); err == nil {
+			t.Error("the leftovers are still there")
+		}
+	}
+	ok(t, s.save(lost, 20))
+}
+
+// TestStoreStages brings tables to disk ahead: they are out of sight until saved,
+// and what was not saved leaves no trace in what is.
+func TestStoreStages(t *testing.T) {
+	s, v := newStore(t), tree(t)
+	ok(t, s.save(planned(t, v, 1), 20))
+	dropped, wanted := planned(t, treeOf(t, 2, 2), 2), planned(t, v, 2)
+	ok(t, s.Stage(dropped))
+	if got := s.numbers(); !slices.Equal(got, []uint64{1}) {
+		t.Errorf("epochs %v are in sight before epoch 2 was saved", got)
+	}
+	ok(t, s.Stage(wanted), s.save(wanted, 20)) // staged and saved
+	third := planned(t, v, 3)
+	ok(t, s.Stage(dropped), s.save(third, 20)) // one staged, another one saved
+	for _, want := range []*Epoch{wanted, third} {
+		got, err := s.LoadEpoch(want.Epoch)
+		ok(t, err)
+		if diff := cmp.Diff(want.EpochInfo, got.EpochInfo); diff != "" || string(got.Plan.Bytes()) != string(want.Plan.Bytes()) {
+			t.Errorf("epoch %d came back different (-want +got):\n%s", want.Epoch, diff)
+		}
+	}
+	if _, err := os.Stat(s.temp(2)); err == nil {
+		t.Error("what was staged and never saved is kept beside what was")
+	}
+	ok(t, s.Stage(planned(t, v, 4)))
+	if _, err := os.Stat(s.temp(4)); err != nil {
+		t.Fatal(err)
+	}
+	s = reopened(t, s)
+	if _, err := os.Stat(s.temp(4)); err == nil {
+		t.Error("what was staged and never saved outlives a start")
+	}
+}
+
+// TestStoreReplaces takes over an epoch of another forsd below those that are stored:
+// they are gone, and their numbers are not given again.
+func TestStoreReplaces(t *testing.T) {
+	s, v := newStore(t), tree(t)
+	for n := range uint64(4) {
+		ok(t, s.save(planned(t, v, n+1), 20))
+	}
+	other := planned(t, treeOf(t, 2, 2), 3)
+	ok(t, s.Replace(other, 20))
+	if e, damaged := s.Current(); damaged != nil || e.Epoch != 3 || string(e.Plan.Bytes()) != string(other.Plan.Bytes()) {
+		t.Errorf("epoch %v is in force, damage %v", e, damaged)
+	}
+	if got := s.numbers(); !slices.Equal(got, []uint64{1, 2, 3}) || s.Next() != 5 {
+		t.Errorf("epochs %v are kept, the next number is %d", got, s.Next())
+	}
+	s.Raise(9)
+	s.Raise(7)
+	if s.Last() != 9 || s.Next() != 10 {
+		t.Errorf("where numbers up to 9 were given the last is %d, the next %d", s.Last(), s.Next())
+	}
+}
+
+// TestStoreSkipsDamage damages the highest epoch in many ways; the one before is
+// in force then, and the number is not given again.
+func TestStoreSkipsDamage(t *testing.T) {
+	v := tree(t)
+	for name, damage := range map[string]func(dir string, e *Epoch) error{
+		"a flipped bit": func(dir string, e *Epoch) error {
+			bad := slices.Clone(e.Plan.Bytes())
+			bad[len(bad)/2] ^= 4
+			return os.WriteFile(filepath.Join(dir, planFile), bad, 0o644)
+		},
+		"cut off":      func(dir string, e *Epoch) error { return os.Truncate(filepath.Join(dir, planFile), 700) },
+		"no table":     func(dir string, e *Epoch) error { return os.Remove(filepath.Join(dir, planFile)) },
+		"no meta file": func(dir string, e *Epoch) error { return os.Remove(filepath.Join(dir, epochInfo)) },
+		"garbage": func(dir string, e *Epoch) error {
+			return os.WriteFile(filepath.Join(dir, epochInfo), []byte("\x00{]"), 0o644)
+		},
+		"other epoch": func(dir string, e *Epoch) error {
+			return os.WriteFile(filepath.Join(dir, planFile), planned(t, v, 1).Plan.Bytes(), 0o644)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStore(t)
+			ok(t, s.save(planned(t, v, 1), 20), s.save(planned(t, v, 2), 20))
+			ok(t, damage(s.epochPath(2), planned(t, v, 2)))
+			s = reopened(t, s)
+			e, damaged := s.Current()
+			if e == nil || e.Epoch != 1 || damaged == nil || s.Last() != 2 {
+				t.Errorf("epoch %v is in force, last number %d, damage: %v", e, s.Last(), damaged)
+			}
+			if _, err := s.LoadEpoch(2); err == nil {
+				t.Error("the damaged epoch can be loaded")
+			}
+			ok(t, s.save(planned(t, v, 3), 20))
+			if e, _ := s.Current(); e.Epoch != 3 {
+				t.Errorf("epoch %d is in force", e.Epoch)
+			}
+		})
+	}
+}
+
+func TestStoreIsOnesOwn(t *testing.T) {
+	s := newStore(t)
+	if _, err := Open(s.dir); err == nil || !strings.Contains(err.Error(), "running already") {
+		t.Errorf("a second store of the directory: %v", err)
+	}
+	reopened(t, s)
+}
+
+func TestStoreBaseline(t *testing.T) {
+	s, v := newStore(t), tree(t)
+	if b, err := s.Baseline(); b != nil || err != nil {
+		t.Errorf("an empty store has baseline %v, %v", b, err)
+	}
+	ok(t, s.SaveBaseline(v.Baseline))
+	b, err := s.Baseline()
+	ok(t, err)
+	if diff := cmp.Diff(v.Baseline, b); diff != "" {
+		t.Errorf("the baseline came back different (-want +got):\n%s", diff)
+	}
+	path := filepath.Join(s.dir, baselineFile)
+	ok(t, os.WriteFile(path, []byte(`{"version": 1, "leafs": []}`), 0o644))
+	if _, err := s.Baseline(); err == nil || !strings.Contains(err.Error(), path) {
+		t.Errorf("a baseline with an unknown key: %v", err)
+	}
+	// Other files do not count as epochs.
+	ok(t, os.WriteFile(filepath.Join(s.dir, epochsDir, "README"), nil, 0o644))
+	if n := s.numbers(); len(n) != 0 {
+		t.Errorf("epochs %v", n)
+	}
+}
