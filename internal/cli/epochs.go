@@ -44,5 +44,15 @@ func why(x *api.Epoch) string {
 	if x.RollbackOf != 0 {
 		return fmt.Sprintf("rollback to epoch %d", x.RollbackOf)
 	}
-	return strings.Join(x.What, "; ")
+	return cause(x.What)
+}
+
+// cause names the first few of the changes that led to an epoch, and counts the
+// others: a spine that dies takes a cable at every leaf. The JSON output has all.
+func cause(what []string) string {
+	const most = 3
+	if len(what) > most {
+		return strings.Join(what[:most], "; ") + fmt.Sprintf("; and %d more", len(what)-most)
+	}
+	return strings.Join(what, "; ")
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -118,7 +117,7 @@ func epochText(x *api.Epoch) string {
 		return text + fmt.Sprintf(", the plan of epoch %d again", x.RollbackOf)
 	}
 	if len(x.What) > 0 {
-		text += ": " + strings.Join(x.What, "; ")
+		text += ": " + cause(x.What)
 	}
 	return text
 }
