@@ -120,7 +120,7 @@ install: build
 	$(out)/forsctl completion bash >$(DESTDIR)$(bashdir)/forsctl
 	$(out)/forsctl completion zsh >$(DESTDIR)$(zshdir)/_forsctl
 	@echo 'Next: append $(docdir)/opensm.conf.fragment to opensm.conf, then'
-	@echo '  systemd-sysusers && udevadm control --reload && udevadm trigger -s infiniband_mad &&'
+	@echo '  ldconfig && systemd-sysusers && udevadm control --reload && udevadm trigger -s infiniband_mad &&'
 	@echo '  systemctl daemon-reload && systemctl restart opensm && systemctl enable --now forsd'
 
 # The configuration and the state stay.
