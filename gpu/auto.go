@@ -32,6 +32,9 @@ func (p *Planner) best(t *Traffic, o Options) (*Plan, error) {
 	least := model.Predict(best)
 	for _, mode := range rivals(t, o.Grain, model, least) {
 		plan, err := p.units(t, Options{Mode: mode, Grain: o.Grain})
+		if err := p.stop(); err != nil {
+			return nil, err
+		}
 		if err != nil {
 			continue // it has too many transfers, and would take longest
 		}
@@ -91,7 +94,11 @@ func (p *Planner) stretch(t *Traffic, o *Options, model Model) error {
 	for _, s := range tried {
 		for _, fewest := range []bool{false, true} {
 			o.MaxStretch, o.Fewest = s, fewest
-			lengths, _, err := p.ServerStages(t, *o)
+			share, _, err := p.shares(t, *o)
+			if err != nil {
+				return err
+			}
+			lengths, _, err := p.serverStages(t.Servers, share, o.Fewest)
 			if err != nil {
 				return err
 			}

@@ -22,7 +22,7 @@ func BenchmarkPlan(b *testing.B) {
 				b.ReportAllocs()
 				var p Planner
 				for b.Loop() {
-					if _, err := p.Plan(x.t, Options{Mode: x.mode}); err != nil {
+					if _, err := p.Plan(b.Context(), x.t, Options{Mode: x.mode}); err != nil {
 						b.Fatal(err)
 					}
 				}
@@ -41,7 +41,7 @@ func BenchmarkServerStages(b *testing.B) {
 				var p Planner
 				stages := 0
 				for b.Loop() {
-					lengths, _, err := p.ServerStages(traffic, Options{Fewest: fewest})
+					lengths, _, err := p.ServerStages(b.Context(), traffic, Options{Fewest: fewest})
 					if err != nil {
 						b.Fatal(err)
 					}
@@ -58,14 +58,14 @@ func BenchmarkVerify(b *testing.B) {
 	for _, servers := range []int{8, 40} {
 		traffic := uniform(Cluster{servers, 8}, 1)
 		var p Planner
-		plan, err := p.Plan(traffic, Options{Mode: Bytes})
+		plan, err := p.Plan(b.Context(), traffic, Options{Mode: Bytes})
 		if err != nil {
 			b.Fatal(err)
 		}
 		b.Run(fmt.Sprintf("n=%d", servers), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if err := Verify(traffic, plan); err != nil {
+				if err := Verify(b.Context(), traffic, plan); err != nil {
 					b.Fatal(err)
 				}
 			}

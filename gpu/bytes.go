@@ -1,6 +1,7 @@
 package gpu
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -11,10 +12,11 @@ import (
 // into weighted matchings of servers that all NICs follow, those of a number
 // sending to those of the same number.
 func (p *Planner) bytes(t *Traffic, o Options) (*Plan, error) {
-	share, grain := t.shares(o)
-	p.decomposer.Longest = o.Fewest
-	defer func() { p.decomposer.Longest = false }()
-	weights, match, err := p.decomposer.Decompose(t.Servers, share)
+	share, grain, err := p.shares(t, o)
+	if err != nil {
+		return nil, fmt.Errorf("mode %s: %w", Bytes, err)
+	}
+	weights, match, err := p.serverStages(t.Servers, share, o.Fewest)
 	if err != nil {
 		return nil, fmt.Errorf("mode %s: %w", Bytes, err)
 	}
@@ -31,36 +33,50 @@ func (p *Planner) bytes(t *Traffic, o Options) (*Plan, error) {
 // ServerStages decomposes what the NICs of servers send into matchings of servers:
 // in stage s, of length[s] bytes, server i sends to server match[s*n+i]. Both are
 // in memory that the next call writes over. This is the part of mode Bytes whose
-// time grows fastest.
-func (p *Planner) ServerStages(t *Traffic, o Options) (length []int64, match []int32, err error) {
+// time grows fastest. It fails as Plan does.
+func (p *Planner) ServerStages(ctx context.Context, t *Traffic, o Options) (length []int64, match []int32, err error) {
 	if err := o.check(); err != nil {
 		return nil, nil, err
 	}
-	share, _ := t.shares(o)
-	p.decomposer.Longest = o.Fewest
+	p.until(ctx)
+	share, _, err := p.shares(t, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	return p.serverStages(t.Servers, share, o.Fewest)
+}
+
+// serverStages decomposes M.
+func (p *Planner) serverStages(n int, share []int64, fewest bool) (length []int64, match []int32, err error) {
+	p.decomposer.Longest = fewest
 	defer func() { p.decomposer.Longest = false }()
-	return p.decomposer.Decompose(t.Servers, share)
+	return p.decomposer.Decompose(n, share)
 }
 
 // shares is M and the grain that it was rounded up to.
-func (t *Traffic) shares(o Options) (share []int64, grain int64) {
+func (p *Planner) shares(t *Traffic, o Options) (share []int64, grain int64, err error) {
 	exact := shares(t.Pairs(), int64(t.GPUs))
 	grain = max(1, o.Grain)
 	if o.MaxStretch > 1 {
-		grain = widest(t.Servers, exact, o.MaxStretch)
+		if grain, err = p.widest(t.Servers, exact, o.MaxStretch); err != nil {
+			return nil, 0, err
+		}
 	}
-	return rounded(exact, grain), grain
+	return rounded(exact, grain), grain, nil
 }
 
 // widest is the largest of grains that fall by an eighth each with which the length
 // is at most stretch times what it is without.
-func widest(n int, share []int64, stretch float64) int64 {
+func (p *Planner) widest(n int, share []int64, stretch float64) (int64, error) {
 	limit := float64(longest(n, share)) * stretch
 	grain := max(1, min(slices.Max(share), math.MaxInt64/4/int64(n))) // sums of rounded entries stay within 64 bits
 	for grain > 1 && float64(longest(n, rounded(share, grain))) > limit {
+		if err := p.stop(); err != nil {
+			return 0, err
+		}
 		grain -= max(1, grain/8)
 	}
-	return grain
+	return grain, nil
 }
 
 // rounded is every entry rounded up to a multiple of the grain.
@@ -83,6 +99,9 @@ func (p *Planner) follow(t *Traffic, w turns, share []int64) (*draft, error) {
 	load := make([]int64, n*n*m) // [source][destination][NIC] bytes to be sent
 	room := make([]int64, m)
 	for i := range n {
+		if err := p.stop(); err != nil {
+			return nil, err
+		}
 		for j := range n {
 			if i == j {
 				continue

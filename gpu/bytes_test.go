@@ -31,7 +31,7 @@ func TestBytesStages(t *testing.T) {
 			const matrices = 20
 			for seed := range uint64(matrices) {
 				traffic := uniform(Cluster{c.servers, 8}, seed)
-				lengths, _, err := p.ServerStages(traffic, Options{Fewest: fewest})
+				lengths, _, err := p.ServerStages(t.Context(), traffic, Options{Fewest: fewest})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -82,11 +82,11 @@ func TestBytesPlans(t *testing.T) {
 			{Mode: Rails}, {Mode: Rails, Grain: 1000}, {Mode: MinMove, Grain: 4096}, {Mode: MinMove}, {Mode: Paper}, {Mode: Paper, Grain: 8192}, {Mode: None, Grain: 100},
 		} {
 			what := fmt.Sprintf("%s, %+v", name, o)
-			plan, err := p.Plan(traffic, o)
+			plan, err := p.Plan(t.Context(), traffic, o)
 			if err != nil {
 				t.Fatalf("%s: %v", what, err)
 			}
-			if err := Verify(traffic, plan); err != nil {
+			if err := Verify(t.Context(), traffic, plan); err != nil {
 				t.Fatalf("%s: %v", what, err)
 			}
 			limit := plan.Bound + int64(traffic.Servers)*plan.Grain

@@ -25,7 +25,7 @@ func TestEncode(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := Replay(traffic, v.Lengths, programs); err != nil {
+		if err := Replay(t.Context(), traffic, v.Lengths, programs); err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(plan.Programs(), programs); diff != "" {
@@ -135,7 +135,7 @@ func FuzzDecode(f *testing.F) {
 	for _, c := range []Cluster{{1, 2}, {2, 1}, {3, 2}} {
 		traffic := uniform(c, 1)
 		traffic.Bytes[c.Ranks()-1] += 7
-		plan, err := p.Plan(traffic, Options{})
+		plan, err := p.Plan(f.Context(), traffic, Options{})
 		if err != nil {
 			f.Fatal(err)
 		}

@@ -1,6 +1,7 @@
 package gpu_test
 
 import (
+	"context"
 	"fmt"
 
 	"forsd/gpu"
@@ -15,11 +16,11 @@ func ExamplePlanner() {
 	}
 	traffic.Bytes[0*4+2] = 1000
 	var p gpu.Planner
-	plan, err := p.Plan(traffic, gpu.Options{Mode: gpu.Bytes})
+	plan, err := p.Plan(context.Background(), traffic, gpu.Options{Mode: gpu.Bytes})
 	if err != nil {
 		panic(err)
 	}
-	if err := gpu.Verify(traffic, plan); err != nil {
+	if err := gpu.Verify(context.Background(), traffic, plan); err != nil {
 		panic(err)
 	}
 	fmt.Println("length", plan.Length, "of at least", plan.Bound)
@@ -46,7 +47,7 @@ func ExampleScheduler() {
 		}
 	}
 	for range 2 {
-		_, slots, err := s.NextFrame()
+		_, slots, err := s.NextFrame(context.Background())
 		if err != nil {
 			panic(err)
 		}

@@ -16,7 +16,7 @@ func TestPredict(t *testing.T) {
 	traffic.Bytes[2] = 1000
 	traffic.Bytes[4*3+2] = 5000 // inside a server
 	var p Planner
-	plan, err := p.Plan(traffic, Options{Mode: Rails})
+	plan, err := p.Plan(t.Context(), traffic, Options{Mode: Rails})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,7 +26,7 @@ func TestPredict(t *testing.T) {
 		t.Errorf("predicted %+v, want %+v", got, want)
 	}
 	traffic.Bytes[4*3+2] = 9000
-	if plan, err = p.Plan(traffic, Options{Mode: Rails}); err != nil {
+	if plan, err = p.Plan(t.Context(), traffic, Options{Mode: Rails}); err != nil {
 		t.Fatal(err)
 	}
 	if got := (Model{B1: 1000, B2: 100, Latency: time.Second}).Predict(plan).Total; got != 13 {
@@ -44,16 +44,16 @@ func TestAuto(t *testing.T) {
 			}
 			for _, model := range []Model{{}, {B1: 450e9, B2: 50e9}, {B1: 50e9, B2: 50e9, Latency: time.Microsecond}, {B1: 1e12, B2: 1e9, Latency: time.Millisecond}} {
 				var p Planner
-				best, err := p.Plan(traffic, Options{Model: model})
+				best, err := p.Plan(t.Context(), traffic, Options{Model: model})
 				if err != nil {
 					t.Fatal(err)
 				}
-				if err := Verify(traffic, best); err != nil {
+				if err := Verify(t.Context(), traffic, best); err != nil {
 					t.Fatal(err)
 				}
 				least := math.Inf(1)
 				for _, mode := range []Mode{Bytes, Rails, MinMove, Paper, None} {
-					plan, err := p.Plan(traffic, Options{Mode: mode})
+					plan, err := p.Plan(t.Context(), traffic, Options{Mode: mode})
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -81,7 +81,7 @@ func TestAutoMovesLittle(t *testing.T) {
 		want    Mode
 	}{{450e9, time.Microsecond, MinMove}, {1e9, time.Microsecond, MinMove}, {450e9, 100 * time.Microsecond, Bytes}} {
 		model := Model{B1: x.b1, B2: 50e9, Latency: x.latency}
-		plan, err := p.Plan(traffic, Options{Model: model})
+		plan, err := p.Plan(t.Context(), traffic, Options{Model: model})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -89,7 +89,7 @@ func TestAutoMovesLittle(t *testing.T) {
 			t.Errorf("%+v: mode %s, want %s", model, plan.Mode, x.want)
 		}
 		for _, mode := range []Mode{Bytes, Rails, MinMove} {
-			other, err := p.Plan(traffic, Options{Mode: mode})
+			other, err := p.Plan(t.Context(), traffic, Options{Mode: mode})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -107,11 +107,11 @@ func TestOptionsRefuses(t *testing.T) {
 		{Mode: "other"}, {Grain: -1}, {MaxStretch: .5}, {MaxStretch: math.NaN()}, {Grain: 2, MaxStretch: 2}, {Mode: Rails, MaxStretch: 2}, {Mode: MinMove, Fewest: true},
 		{Model: Model{B1: -1, B2: 1}}, {Model: Model{B1: 1}}, {Model: Model{B1: 1, B2: 1e-300}}, {Model: Model{B1: 1, B2: math.Inf(1)}}, {Model: Model{B1: 1, B2: 1, Latency: -1}},
 	} {
-		if _, err := p.Plan(traffic, o); err == nil {
+		if _, err := p.Plan(t.Context(), traffic, o); err == nil {
 			t.Errorf("options %+v are taken", o)
 		}
 	}
-	if _, err := p.Plan(&Traffic{Cluster{2, 2}, make([]int64, 4)}, Options{}); err == nil {
+	if _, err := p.Plan(t.Context(), &Traffic{Cluster{2, 2}, make([]int64, 4)}, Options{}); err == nil {
 		t.Error("a traffic that is too small is taken")
 	}
 }

@@ -1,6 +1,9 @@
 package gpu
 
-import "fmt"
+import (
+	"context"
+	"fmt"
+)
 
 // Scheduler plans one frame after the other, by dynamic frame sizing (Sec. V): what
 // arrives during a frame waits for the next, which is as long as it takes to send
@@ -70,9 +73,10 @@ func (s *Scheduler) Arrive(source, destination Rank, packets int64) error {
 
 // NextFrame ends the frame at hand and begins the next, which serves all that waits.
 // It returns its plan, whose length is 0 where nothing has to leave a server, and
-// the slots that it takes, 1 at least.
-func (s *Scheduler) NextFrame() (*Plan, int64, error) {
-	plan, err := s.planner.Plan(s.waiting, s.options)
+// the slots that it takes, 1 at least. Where ctx ends before the plan is made, it
+// fails, and the frame at hand goes on.
+func (s *Scheduler) NextFrame(ctx context.Context) (*Plan, int64, error) {
+	plan, err := s.planner.Plan(ctx, s.waiting, s.options)
 	if err != nil {
 		return nil, 0, err
 	}

@@ -42,20 +42,20 @@ func TestScheduler(t *testing.T) {
 			}
 			served = arrived
 			var plan *Plan
-			if plan, slots, err = u.NextFrame(); err != nil {
+			if plan, slots, err = u.NextFrame(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if err := Verify(u.Frame(), plan); err != nil {
+			if err := Verify(t.Context(), u.Frame(), plan); err != nil {
 				t.Fatal(err)
 			}
 			if want := max(1, plan.Length); slots != want {
 				t.Fatalf("a frame of length %d takes %d slots, want %d", plan.Length, slots, want)
 			}
-			other, same, err := nu.NextFrame()
+			other, same, err := nu.NextFrame(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := Verify(nu.Frame(), other); err != nil {
+			if err := Verify(t.Context(), nu.Frame(), other); err != nil {
 				t.Fatal(err)
 			}
 			if same != slots {
@@ -87,7 +87,7 @@ func TestSchedulerRefuses(t *testing.T) {
 			t.Errorf("arrival %+v is taken", x)
 		}
 	}
-	if plan, slots, err := s.NextFrame(); err != nil || slots != 1 || len(plan.Stages) != 0 {
+	if plan, slots, err := s.NextFrame(t.Context()); err != nil || slots != 1 || len(plan.Stages) != 0 {
 		t.Errorf("an empty frame takes %d slots (error %v), want 1", slots, err)
 	}
 }

@@ -13,6 +13,9 @@ func (p *Planner) paper(t *Traffic, balanced bool) (*draft, error) {
 	scale := make([]int64, n*n) // Δ_ij
 	blocks := make([]component, n*n)
 	for i := range n {
+		if err := p.stop(); err != nil {
+			return nil, err
+		}
 		for j := range n {
 			if i == j {
 				continue

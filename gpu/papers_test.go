@@ -17,11 +17,11 @@ func TestEquation26(t *testing.T) {
 	traffic.Bytes[2], traffic.Bytes[4] = 1, 1 // GPU (1,1) to (2,1) and to (3,1)
 	var p Planner
 	for mode, want := range map[Mode]int64{Paper: 2, None: 2, Rails: 1, MinMove: 1} {
-		plan, err := p.Plan(traffic, Options{Mode: mode})
+		plan, err := p.Plan(t.Context(), traffic, Options{Mode: mode})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := Verify(traffic, plan); err != nil {
+		if err := Verify(t.Context(), traffic, plan); err != nil {
 			t.Fatal(err)
 		}
 		if plan.Length != want || plan.Bound != 1 {
@@ -43,11 +43,11 @@ func TestSectionIIIC(t *testing.T) {
 		}
 	}
 	var p Planner
-	plan, err := p.Plan(traffic, Options{Mode: Paper})
+	plan, err := p.Plan(t.Context(), traffic, Options{Mode: Paper})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := Verify(traffic, plan); err != nil {
+	if err := Verify(t.Context(), traffic, plan); err != nil {
 		t.Fatal(err)
 	}
 	if plan.Length != 2 || plan.MovesBefore+plan.MovesAfter != 0 || len(plan.Stages) != 2 {

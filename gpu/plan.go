@@ -69,8 +69,9 @@ type Plan struct {
 // have packets and no offsets yet.
 type draft struct {
 	c        Cluster
-	most     int       // transfers
-	segments []Segment // Bytes and Offset are packets
+	stop     func() error // of the planner
+	most     int          // transfers
+	segments []Segment    // Bytes and Offset are packets
 	lines    []Transfer
 	ends     []int // [stage] end of its transfers in lines
 }
@@ -83,7 +84,7 @@ func (d *draft) send(from, to Rank, packets int64) {
 }
 
 // next ends the stage being written, which is dropped where it is empty. It fails
-// where the plan has become too large.
+// where the plan has become too large, or is to be given up.
 func (d *draft) next() error {
 	last := 0
 	if len(d.ends) > 0 {
@@ -95,7 +96,7 @@ func (d *draft) next() error {
 	if len(d.lines) > d.most {
 		return fmt.Errorf("the plan has more than %d transfers: take a larger grain, or mode %s with a stretch", d.most, Bytes)
 	}
-	return nil
+	return d.stop()
 }
 
 // finish makes the draft a plan of a traffic whose packets have grain bytes.

@@ -59,11 +59,11 @@ func TestFrames(t *testing.T) {
 				for mode, length := range map[Mode]int64{
 					Rails: traffic.Bound(), MinMove: traffic.Bound(), Paper: traffic.BalancedBound(), None: traffic.BlockBound(),
 				} {
-					plan, err := p.Plan(traffic, Options{Mode: mode})
+					plan, err := p.Plan(t.Context(), traffic, Options{Mode: mode})
 					if err != nil {
 						t.Fatalf("frame %d, mode %s: %v", f, mode, err)
 					}
-					if err := Verify(traffic, plan); err != nil {
+					if err := Verify(t.Context(), traffic, plan); err != nil {
 						t.Fatalf("frame %d, mode %s: %v", f, mode, err)
 					}
 					if plan.Length != length {

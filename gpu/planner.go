@@ -1,6 +1,7 @@
 package gpu
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -14,6 +15,7 @@ type Planner struct {
 	// 2^25, a gigabyte of them.
 	MaxTransfers int
 
+	stop       func() error // why the plan at hand is to be given up, nil to go on
 	colourer   bipartite.Colourer
 	decomposer bipartite.Decomposer
 	arcs       []bipartite.Arc
@@ -49,14 +51,16 @@ func (o *Options) check() error {
 	return o.Model.check()
 }
 
-// Plan makes a plan of a traffic.
-func (p *Planner) Plan(t *Traffic, o Options) (*Plan, error) {
+// Plan makes a plan of a traffic. It fails where the traffic or the options make no
+// sense, where the plan has too many transfers, and soon after ctx ends.
+func (p *Planner) Plan(ctx context.Context, t *Traffic, o Options) (*Plan, error) {
 	if err := t.check(); err != nil {
 		return nil, err
 	}
 	if err := o.check(); err != nil {
 		return nil, err
 	}
+	p.until(ctx)
 	switch o.Mode {
 	case "", Auto:
 		return p.best(t, o)
@@ -66,6 +70,12 @@ func (p *Planner) Plan(t *Traffic, o Options) (*Plan, error) {
 		return p.units(t, o)
 	}
 	return nil, fmt.Errorf("there is no mode %q: want one of %q", o.Mode, Modes)
+}
+
+// until has the plan at hand given up once ctx ends.
+func (p *Planner) until(ctx context.Context) {
+	p.stop = func() error { return context.Cause(ctx) }
+	p.decomposer.Stop, p.colourer.Stop = p.stop, p.stop
 }
 
 // units plans in packets of Grain bytes.
@@ -106,7 +116,7 @@ func (p *Planner) draft(t *Traffic) *draft {
 			messages++
 		}
 	}
-	return &draft{c: t.Cluster, most: most, segments: make([]Segment, 0, messages+messages/4)}
+	return &draft{c: t.Cluster, stop: p.stop, most: most, segments: make([]Segment, 0, messages+messages/4)}
 }
 
 // turns are matchings of n rows and columns with weights: match[s*n+i] is the

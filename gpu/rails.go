@@ -22,6 +22,9 @@ func (p *Planner) rails(t *Traffic) (*draft, error) {
 	}
 	r := newRiders(t, d)
 	for i := range n {
+		if err := p.stop(); err != nil {
+			return nil, err
+		}
 		for j := range n {
 			if i != j {
 				r.ride(i, j, s.rail[(i*n+j)*m:][:m])

@@ -2,6 +2,7 @@ package gpu
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 )
@@ -10,29 +11,29 @@ import (
 // traffic that does not arrive, or twice, or at another place; a NIC that sends or
 // receives more than one transfer in a stage, or more than the stage's length; a
 // length or an amount of moves that is not what the plan says. It knows nothing of
-// how plans are made.
-func Verify(t *Traffic, p *Plan) error {
+// how plans are made. It fails soon after ctx ends, too.
+func Verify(ctx context.Context, t *Traffic, p *Plan) error {
 	lengths := make([]int64, len(p.Stages))
 	for i := range p.Stages {
 		lengths[i] = p.Stages[i].Length
 	}
-	return verify(t, lengths, p.Programs(), summary{p.Length, p.Bound, p.MovesBefore, p.MovesAfter})
+	return verify(ctx, t, lengths, p.Programs(), summary{p.Length, p.Bound, p.MovesBefore, p.MovesAfter})
 }
 
 // Verify does as the function Verify does, with an exchange in binary form.
-func (v *View) Verify(t *Traffic) error {
+func (v *View) Verify(ctx context.Context, t *Traffic) error {
 	programs, err := v.Programs()
 	if err != nil {
 		return err
 	}
-	return verify(t, v.Lengths, programs, summary{v.Length, v.Bound, v.MovesBefore, v.MovesAfter})
+	return verify(ctx, t, v.Lengths, programs, summary{v.Length, v.Bound, v.MovesBefore, v.MovesAfter})
 }
 
 // summary is what plans and exchanges say of themselves.
 type summary struct{ length, bound, before, after int64 }
 
-func verify(t *Traffic, lengths []int64, programs []Program, says summary) error {
-	if err := Replay(t, lengths, programs); err != nil {
+func verify(ctx context.Context, t *Traffic, lengths []int64, programs []Program, says summary) error {
+	if err := Replay(ctx, t, lengths, programs); err != nil {
 		return err
 	}
 	is := summary{bound: t.Bound()}
@@ -67,15 +68,16 @@ func moved(self Rank, list []Piece) int64 {
 
 // Replay carries out programs, [rank], whose stages have these lengths, and tells
 // what is wrong. Bytes are followed by the stretches of messages that they belong
-// to, so it takes no more time for large messages than for small ones.
-func Replay(t *Traffic, lengths []int64, programs []Program) error {
+// to, so it takes no more time for large messages than for small ones. It fails
+// soon after ctx ends, too.
+func Replay(ctx context.Context, t *Traffic, lengths []int64, programs []Program) error {
 	if err := t.check(); err != nil {
 		return err
 	}
 	if len(programs) != t.Ranks() {
 		return fmt.Errorf("there are programs for %d ranks, want %d", len(programs), t.Ranks())
 	}
-	r := &replay{t: t, programs: programs}
+	r := &replay{stop: func() error { return context.Cause(ctx) }, t: t, programs: programs}
 	for _, run := range []func() error{r.load, r.before, func() error { return r.stages(lengths) }, r.after, r.arrived} {
 		if err := run(); err != nil {
 			return err
@@ -86,6 +88,7 @@ func Replay(t *Traffic, lengths []int64, programs []Program) error {
 
 // replay is the state of an exchange.
 type replay struct {
+	stop                      func() error // why to give up, nil to go on
 	t                         *Traffic
 	programs                  []Program
 	input, send, recv, output []buffer // [rank]
@@ -199,7 +202,7 @@ func (r *replay) before() error {
 	if err := r.exchange("before the stages", func(p *Program) *Step { return &p.Before }, r.input, r.send); err != nil {
 		return err
 	}
-	return each("sending buffer", r.send, (*buffer).seal)
+	return r.each("sending buffer", r.send, (*buffer).seal)
 }
 
 // after carries out the moves after the stages, and what stays inside servers.
@@ -210,18 +213,21 @@ func (r *replay) after() error {
 	if err := r.exchange("inside servers", func(p *Program) *Step { return &p.Local }, r.input, r.output); err != nil {
 		return err
 	}
-	if err := each("input", r.input, (*buffer).used); err != nil {
+	if err := r.each("input", r.input, (*buffer).used); err != nil {
 		return err
 	}
-	if err := each("receiving buffer", r.recv, (*buffer).used); err != nil {
+	if err := r.each("receiving buffer", r.recv, (*buffer).used); err != nil {
 		return err
 	}
-	return each("output", r.output, (*buffer).seal)
+	return r.each("output", r.output, (*buffer).seal)
 }
 
 // each asks the buffers of all ranks.
-func each(what string, list []buffer, ask func(*buffer) error) error {
+func (r *replay) each(what string, list []buffer, ask func(*buffer) error) error {
 	for rank := range list {
+		if err := r.stop(); err != nil {
+			return err
+		}
 		if err := ask(&list[rank]); err != nil {
 			return fmt.Errorf("%s of rank %d: %w", what, rank, err)
 		}
@@ -235,6 +241,9 @@ func (r *replay) exchange(when string, step func(*Program) *Step, from, to []buf
 	mail := make([][]span, m*m) // [sender][receiver] under way inside a server
 	for i := range r.t.Servers {
 		for l := range m {
+			if err := r.stop(); err != nil {
+				return err
+			}
 			rank := i*m + l
 			for _, x := range step(&r.programs[rank]).Send {
 				peer := int(x.Peer) - i*m
@@ -299,6 +308,9 @@ func (r *replay) stages(lengths []int64) error {
 	ranks := r.t.Ranks()
 	sent, received := make([]int, ranks), make([]int, ranks) // turns taken
 	for stage, length := range lengths {
+		if err := r.stop(); err != nil {
+			return err
+		}
 		for rank := range ranks {
 			p := &r.programs[rank]
 			if sent[rank] == len(p.Send) || p.Send[sent[rank]].Stage != stage {
@@ -322,10 +334,10 @@ func (r *replay) stages(lengths []int64) error {
 			return fmt.Errorf("rank %d has more turns than one a stage, or out of order", rank)
 		}
 	}
-	if err := each("sending buffer", r.send, (*buffer).used); err != nil {
+	if err := r.each("sending buffer", r.send, (*buffer).used); err != nil {
 		return err
 	}
-	return each("receiving buffer", r.recv, (*buffer).seal)
+	return r.each("receiving buffer", r.recv, (*buffer).seal)
 }
 
 // transfer carries out what a rank sends in a stage.

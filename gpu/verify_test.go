@@ -15,11 +15,11 @@ func good(t *testing.T, mode Mode) (*Traffic, *Plan) {
 		traffic.Bytes[l*13] = 2                // to itself
 	}
 	var p Planner
-	plan, err := p.Plan(traffic, Options{Mode: mode})
+	plan, err := p.Plan(t.Context(), traffic, Options{Mode: mode})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := Verify(traffic, plan); err != nil {
+	if err := Verify(t.Context(), traffic, plan); err != nil {
 		t.Fatal(err)
 	}
 	return traffic, plan
@@ -69,7 +69,7 @@ func TestReplayFindsChanges(t *testing.T) {
 		default:
 			p.Rank++
 		}
-		if Replay(traffic, lengths(plan), programs) == nil {
+		if Replay(t.Context(), traffic, lengths(plan), programs) == nil {
 			t.Fatalf("change %d of rank %d is not found", what, p.Rank)
 		}
 	}
@@ -111,19 +111,19 @@ func TestReplayKnowsMessages(t *testing.T) {
 	}
 	traffic.Bytes[2], traffic.Bytes[3] = 8, 8 // rank 0 to ranks 2 and 3
 	var p Planner
-	plan, err := p.Plan(traffic, Options{Mode: None})
+	plan, err := p.Plan(t.Context(), traffic, Options{Mode: None})
 	if err != nil {
 		t.Fatal(err)
 	}
 	programs := plan.Programs()
-	if err := Replay(traffic, lengths(plan), programs); err != nil {
+	if err := Replay(t.Context(), traffic, lengths(plan), programs); err != nil {
 		t.Fatal(err)
 	}
 	pieces := programs[0].Before.Send
 	if len(pieces) == 1 { // the input is copied as a whole: take it apart, turned round
 		programs[0].Before.Send = []Piece{{0, 8, 8}, {0, 0, 8}}
 	}
-	if Replay(traffic, lengths(plan), programs) == nil {
+	if Replay(t.Context(), traffic, lengths(plan), programs) == nil {
 		t.Error("two messages that change places are not found")
 	}
 }
@@ -133,20 +133,20 @@ func TestReplayFindsLongTransfers(t *testing.T) {
 	short := lengths(plan)
 	for stage := range short {
 		short[stage]--
-		if Replay(traffic, short, plan.Programs()) == nil {
+		if Replay(t.Context(), traffic, short, plan.Programs()) == nil {
 			t.Fatalf("a transfer longer than stage %d is not found", stage)
 		}
 		short[stage]++
 	}
-	if Replay(traffic, short[:len(short)-1], plan.Programs()) == nil || Replay(traffic, short, plan.Programs()[1:]) == nil {
+	if Replay(t.Context(), traffic, short[:len(short)-1], plan.Programs()) == nil || Replay(t.Context(), traffic, short, plan.Programs()[1:]) == nil {
 		t.Error("a missing stage or program is not found")
 	}
 }
 
 func TestVerifyFindsWrongSummaries(t *testing.T) {
 	traffic, plan := good(t, MinMove)
-	if v, err := Decode(plan.Encode()); err != nil || v.Verify(traffic) != nil {
-		t.Fatalf("the plan itself, in binary form: %v, %v", err, v.Verify(traffic))
+	if v, err := Decode(plan.Encode()); err != nil || v.Verify(t.Context(), traffic) != nil {
+		t.Fatalf("the plan itself, in binary form: %v, %v", err, v.Verify(t.Context(), traffic))
 	}
 	for what, change := range map[string]func(p *Plan){
 		"length":       func(p *Plan) { p.Length++ },
@@ -156,10 +156,10 @@ func TestVerifyFindsWrongSummaries(t *testing.T) {
 	} {
 		spoilt := *plan
 		change(&spoilt)
-		if Verify(traffic, &spoilt) == nil {
+		if Verify(t.Context(), traffic, &spoilt) == nil {
 			t.Errorf("a wrong %s is not found", what)
 		}
-		if v, err := Decode(spoilt.Encode()); err == nil && v.Verify(traffic) == nil {
+		if v, err := Decode(spoilt.Encode()); err == nil && v.Verify(t.Context(), traffic) == nil {
 			t.Errorf("a wrong %s of an exchange in binary form is not found", what)
 		}
 	}

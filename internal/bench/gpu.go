@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -69,17 +70,17 @@ func benchCluster(w io.Writer, c gpu.Cluster, goal float64, unit time.Duration) 
 			text = fmt.Sprintf("%.2f", x.goal)
 		}
 		row("servers", x.by, text, median(func() {
-			weights, _, err := p.ServerStages(t, x.o)
+			weights, _, err := p.ServerStages(context.Background(), t, x.o)
 			check(err)
 			count(weights)
 		}))
 	}
 	var plan *gpu.Plan
 	row("exchange", "whole plan, stretch 1.05", "", patient(func() {
-		plan = must(p.Plan(t, gpu.Options{Mode: gpu.Bytes, MaxStretch: 1.05}))
+		plan = must(p.Plan(context.Background(), t, gpu.Options{Mode: gpu.Bytes, MaxStretch: 1.05}))
 		stages, length = int64(len(plan.Stages)), plan.Length
 	}))
-	row("exchange", "replay", "", patient(func() { check(gpu.Verify(t, plan)) }))
+	row("exchange", "replay", "", patient(func() { check(gpu.Verify(context.Background(), t, plan)) }))
 	if c.Servers > 8 {
 		return
 	}
@@ -91,7 +92,7 @@ func benchCluster(w io.Writer, c gpu.Cluster, goal float64, unit time.Duration) 
 	bound = packets.Bound()
 	row("NICs", "flat König, 64 KiB", "", patient(func() { count(must(baseline.FlatKoenig(packets, 1<<20)).Weights) }))
 	row("NICs", "rails, 64 KiB", "", median(func() {
-		plan := must(p.Plan(packets, gpu.Options{Mode: gpu.Rails}))
+		plan := must(p.Plan(context.Background(), packets, gpu.Options{Mode: gpu.Rails}))
 		stages, length = int64(len(plan.Stages)), plan.Length
 	}))
 }

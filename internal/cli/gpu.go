@@ -169,12 +169,12 @@ func (f *gpuScheduleFlags) run(cmd *cobra.Command) error {
 	plan, err := unlessStopped(cmd.Context(), func() (*gpu.Plan, error) {
 		var planner gpu.Planner
 		start := time.Now()
-		plan, err := planner.Plan(t, f.options)
+		plan, err := planner.Plan(cmd.Context(), t, f.options)
 		if err != nil {
 			return nil, err
 		}
 		elapsed = time.Since(start)
-		if err := gpu.Verify(t, plan); err != nil {
+		if err := gpu.Verify(cmd.Context(), t, plan); err != nil {
 			return nil, fmt.Errorf("the plan fails its replay, which is a fault of forsctl: %w", err)
 		}
 		return plan, nil
@@ -294,7 +294,10 @@ more than the stage's length. It prints the first violation.`,
 			if v.Cluster != t.Cluster {
 				return violated{fmt.Errorf("%s is for %d servers of %d GPUs, the traffic for %d of %d", exchange, v.Servers, v.GPUs, t.Servers, t.GPUs)}
 			}
-			found, err := unlessStopped(cmd.Context(), func() (error, error) { return v.Verify(t), nil })
+			found, err := unlessStopped(cmd.Context(), func() (error, error) {
+				found := v.Verify(cmd.Context(), t)
+				return found, context.Cause(cmd.Context())
+			})
 			if err != nil {
 				return err
 			}

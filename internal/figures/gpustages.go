@@ -37,9 +37,9 @@ const (
 var stageWays = []struct {
 	name   string
 	upTo   int // servers, 0 for all
-	stages func(p *gpu.Planner, t *gpu.Traffic) (stages int, length int64, err error)
+	stages func(ctx context.Context, p *gpu.Planner, t *gpu.Traffic) (stages int, length int64, err error)
 }{
-	{"flat König, 64 KiB", 16, func(p *gpu.Planner, t *gpu.Traffic) (int, int64, error) {
+	{"flat König, 64 KiB", 16, func(_ context.Context, p *gpu.Planner, t *gpu.Traffic) (int, int64, error) {
 		packets := &gpu.Traffic{Cluster: t.Cluster, Bytes: make([]int64, len(t.Bytes))}
 		for at, v := range t.Bytes {
 			packets.Bytes[at] = (v + packetBytes - 1) / packetBytes
@@ -50,7 +50,7 @@ var stageWays = []struct {
 		}
 		return len(s.Weights), s.Length() * packetBytes, nil
 	}},
-	{"padded, from scratch", paddedUpTo, func(p *gpu.Planner, t *gpu.Traffic) (int, int64, error) {
+	{"padded, from scratch", paddedUpTo, func(_ context.Context, p *gpu.Planner, t *gpu.Traffic) (int, int64, error) {
 		s := baseline.Padded(t.Servers, baseline.Servers(t))
 		return len(s.Weights), s.Length(), nil
 	}},
@@ -61,9 +61,9 @@ var stageWays = []struct {
 }
 
 // serverStages counts those of mode bytes.
-func serverStages(o gpu.Options) func(*gpu.Planner, *gpu.Traffic) (int, int64, error) {
-	return func(p *gpu.Planner, t *gpu.Traffic) (int, int64, error) {
-		weights, _, err := p.ServerStages(t, o)
+func serverStages(o gpu.Options) func(context.Context, *gpu.Planner, *gpu.Traffic) (int, int64, error) {
+	return func(ctx context.Context, p *gpu.Planner, t *gpu.Traffic) (int, int64, error) {
+		weights, _, err := p.ServerStages(ctx, t, o)
 		length := int64(0)
 		for _, v := range weights {
 			length += v
@@ -100,7 +100,7 @@ func addStages(ctx context.Context, t *chart.Table, servers int) error {
 			if err != nil {
 				return err
 			}
-			n, l, err := way.stages(&p, traffic)
+			n, l, err := way.stages(ctx, &p, traffic)
 			if err != nil {
 				return err
 			}

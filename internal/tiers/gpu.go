@@ -54,14 +54,13 @@ func planGPU(ctx context.Context, q *gpuRequest) (any, error) {
 		return nil, fmt.Errorf("rank %d: want 0 to %d", *q.Rank, t.Ranks()-1)
 	}
 	p := gpu.Planner{MaxTransfers: gpuTransfers}
-	plan, err := p.Plan(t, o)
+	plan, err := p.Plan(ctx, t, o)
 	if err != nil {
 		return nil, err
 	}
-	if ctx.Err() != nil {
+	if err := gpu.Verify(ctx, t, plan); ctx.Err() != nil {
 		return nil, context.Cause(ctx)
-	}
-	if err := gpu.Verify(t, plan); err != nil {
+	} else if err != nil {
 		return nil, api.Errorf(http.StatusInternalServerError, api.CodeInternal, "the plan fails its replay, which is a fault of forsd: %v", err)
 	}
 	report := plan.Report(o.Model)

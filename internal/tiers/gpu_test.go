@@ -45,7 +45,7 @@ func TestGPUSchedule(t *testing.T) {
 			lengths = append(lengths, s.Length)
 			total += s.Length
 		}
-		ok(t, gpu.Replay(traffic, lengths, r.Programs))
+		ok(t, gpu.Replay(t.Context(), traffic, lengths, r.Programs))
 		if r.Length != total || r.Bound != traffic.Bound() || r.PredictedSeconds <= 0 || mode != "" && r.Mode != mode {
 			t.Errorf("mode %s: %+v in stages of %d", mode, r, total)
 		}
