@@ -246,7 +246,7 @@ func (d *Daemon) keepJob(k *kept[store.JobInfo]) error {
 	if plan.Job() != j.ID || plan.Epoch() != j.Epoch {
 		return fmt.Errorf("job %d, epoch %d comes with the table of job %d, epoch %d", j.ID, j.Epoch, plan.Job(), plan.Epoch())
 	}
-	save := d.store.SaveJob
+	save := d.store.ReplaceJob
 	for _, old := range d.jobList() {
 		if old.ID != j.ID {
 			continue

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -52,6 +54,29 @@ func TestFollowAfterReboot(t *testing.T) {
 			t.Errorf("the next number is %d, and the leader has given 80", n)
 		}
 	}))
+}
+
+// TestFollowOverDamage follows where the disk has spoiled the plans of a job, the one
+// that the leader has and a later one: the leader's takes their place.
+func TestFollowOverDamage(t *testing.T) {
+	f := fabric(4, 4)
+	w := newTwins(t, f)
+	jobs := jobsBackend{w.leader}
+	_, err := jobs.CreateJob(t.Context(), api.JobRequest{Name: "a", Hosts: names(0, 2), LeaseSeconds: 60})
+	ok(t, err)
+	w.sync(t, "")
+	plans, err := filepath.Glob(filepath.Join(w.follower.cfg.StateDir, "jobs", "*-*"))
+	ok(t, err)
+	if len(plans) != 1 {
+		t.Fatalf("the follower has stored %v", plans)
+	}
+	ok(t, os.CopyFS(plans[0][:len(plans[0])-1]+"9", os.DirFS(plans[0])))
+	ok(t, os.Truncate(filepath.Join(plans[0], "phases.bin"), 99))
+	w.follower.mu.Lock()
+	w.follower.jobs = nil // as after a start
+	w.follower.mu.Unlock()
+	w.sync(t, "")
+	w.same(t)
 }
 
 // TestOddPeer refuses answers that no forsd gives, and keeps what it has.

@@ -123,6 +123,16 @@ func (s *Store) SaveJob(j *Job) error {
 	return err
 }
 
+// ReplaceJob makes a job's plan durable, whatever is stored of the job under its number
+// and higher ones, whole or not: that is removed first, so that a crash meanwhile may
+// leave part of it in force, or the plan before.
+func (s *Store) ReplaceJob(j *Job) error {
+	if err := s.removePlans(j.ID, j.Epoch); err != nil {
+		return fmt.Errorf("save job %d: %w", j.ID, err)
+	}
+	return s.SaveJob(j)
+}
+
 // dropJob removes the plans of a job before an epoch but the last of them. What
 // cannot be removed now is removed next time.
 func (s *Store) dropJob(id, before uint64) {
@@ -152,18 +162,26 @@ func (s *Store) RemoveJob(id uint64) error {
 	if err := renameio.WriteFile(filepath.Join(parent, lastFile), fmt.Appendln(nil, s.last), 0o644); err != nil {
 		return fmt.Errorf("remove job %d: %w", id, err)
 	}
+	if err := s.removePlans(id, 0); err != nil {
+		return fmt.Errorf("remove job %d: %w", id, err)
+	}
+	return syncPath(parent)
+}
+
+// removePlans removes the plans of a job from a number on, each of them at once.
+func (s *Store) removePlans(id, from uint64) error {
 	for _, v := range s.jobVersions() {
-		if v.id != id {
+		if v.id != id || v.epoch < from {
 			continue
 		}
-		gone := filepath.Join(parent, fmt.Sprintf("%s%d-%d", tempPrefix, v.id, v.epoch))
+		gone := filepath.Join(s.dir, jobsDir, fmt.Sprintf("%s%d-%d", tempPrefix, v.id, v.epoch))
 		if err := os.Rename(s.jobPath(v), gone); err != nil {
-			return fmt.Errorf("remove job %d: %w", id, err)
+			return err
 		}
 		// What cannot be removed now is removed at the next start.
 		_ = os.RemoveAll(gone)
 	}
-	return syncPath(parent)
+	return nil
 }
 
 // Jobs loads every job by its highest plan that is whole, ascending, and drops the plans

@@ -76,6 +76,23 @@ func TestStoreKeepsJobs(t *testing.T) {
 	}
 }
 
+// TestStoreReplacesJobs takes over a job's plan of another forsd where plans of the job
+// are stored under its number and a higher one: they are gone.
+func TestStoreReplacesJobs(t *testing.T) {
+	s, v := newStore(t), tree(t)
+	other := jobOf(t, v, 1, 8)
+	ok(t, s.SaveJob(other))
+	for n := range uint64(2) {
+		ok(t, s.SaveJob(jobOf(t, v, 2, n+4)))
+	}
+	j := jobOf(t, treeOf(t, 2, 2), 2, 4)
+	ok(t, s.ReplaceJob(j))
+	s = wantJobs(t, s, other, j)
+	if _, err := s.LoadJob(2, 5); err == nil || s.Next() != 9 {
+		t.Errorf("a plan that was replaced is kept (%v), or the next number is %d", err, s.Next())
+	}
+}
+
 // TestJobStoreAfterCrash leaves behind what a crash can, and what a disk can spoil.
 func TestJobStoreAfterCrash(t *testing.T) {
 	s, v := newStore(t), tree(t)
