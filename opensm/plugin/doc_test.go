@@ -41,7 +41,8 @@ func TestDocument(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for option, pattern := range map[string]string{"socket": `#define DEFAULT_SOCKET "(.*)"`, "user": `#define DEFAULT_USER "(.*)"`, "deadline": `DEFAULT_DEADLINE = (\d+)`} {
+	for option, pattern := range map[string]string{"socket": `#define DEFAULT_SOCKET "(.*)"`, "user": `#define DEFAULT_USER "(.*)"`, "deadline": `DEFAULT_DEADLINE = (\d+)`,
+		"settle": `DEFAULT_SETTLE = (\d+)`} {
 		m := regexp.MustCompile(pattern).FindSubmatch(source)
 		row := regexp.MustCompile("(?m)^\\| `" + option + "` \\| `?([^`|]*?)`? \\|").FindSubmatch(text)
 		if m == nil || row == nil || string(m[1]) != string(row[1]) {

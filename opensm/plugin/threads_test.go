@@ -33,8 +33,16 @@ func TestThreads(t *testing.T) {
 }
 
 // TestQueue has a forsd that takes nothing.
-func TestQueue(t *testing.T) {
-	if said, err := exec.Command(plain(t, "testdata/queue.c", "address,undefined")).CombinedOutput(); err != nil {
+func TestQueue(t *testing.T) { passes(t, "testdata/queue.c") }
+
+// TestSettles holds that a sweep's start waits for traps as long as it should, and
+// has an end where they go on and on.
+func TestSettles(t *testing.T) { passes(t, "testdata/settle.c") }
+
+// passes runs a program that judges for itself.
+func passes(t *testing.T, source string) {
+	t.Helper()
+	if said, err := exec.Command(plain(t, source, "address,undefined")).CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, said)
 	}
 }

@@ -151,7 +151,7 @@ void forsosm_send_(struct link *l, enum message type, const void *body, size_t n
 void forsosm_send_state_(struct link *l, enum state state);
 /* Notes that a trap tells of a link. */
 void forsosm_trapped_(struct link *l);
-/* Waits until no trap has told of a link for as long as the settings say, and no longer than SETTLE times that. */
+/* Waits as long as the settings say, and until no trap has told of a link for that long, but no longer than SETTLE times that. */
 void forsosm_settle_(struct link *l);
 /* Takes the contents of a fabric, sends it if it has changed, and then, unless REQUEST, a message that names it. */
 void forsosm_send_fabric_(struct link *l, struct buffer *fabric, enum message named);

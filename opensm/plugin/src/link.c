@@ -134,9 +134,11 @@ void forsosm_settle_(struct link *l)
 	const int64_t quiet = (int64_t)l->settings.settle * 1000000, start = now_ns();
 	for (;;) {
 		pthread_mutex_lock(&l->lock);
-		const int64_t calm = l->trapped + quiet, latest = start + SETTLE * quiet;
+		int64_t until = (l->trapped > start ? l->trapped : start) + quiet;
 		pthread_mutex_unlock(&l->lock);
-		const int64_t left = (calm < latest ? calm : latest) - now_ns();
+		if (until > start + SETTLE * quiet)
+			until = start + SETTLE * quiet;
+		const int64_t left = until - now_ns();
 		if (left <= 0)
 			return;
 		const struct timespec t = {.tv_sec = left / 1000000000, .tv_nsec = left % 1000000000};

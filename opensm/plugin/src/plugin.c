@@ -212,8 +212,8 @@ static void report(void *context, osm_epi_event_id_t event, void *data)
 		on_trap(p, data);
 		break;
 	case OSM_EVENT_ID_HEAVY_SWEEP_START:
-		/* The trap from the cable's other end would find OpenSM amid its discovery, which begins anew then.
-		   No lock of OpenSM's is held here. */
+		/* The trap from the cable's other end would find OpenSM amid its discovery, which begins anew then. The
+		   first one may not have been told of: OpenSM starts the sweep before. No lock of OpenSM's is held here. */
 		forsosm_settle_(&p->link);
 		forsosm_send_(&p->link, SWEEP, NULL, 0);
 		break;

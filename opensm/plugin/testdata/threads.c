@@ -34,6 +34,7 @@ static void *traps(void *context)
 	(void)context;
 	const unsigned char body[16] = {128};
 	while (sweeping) {
+		forsosm_trapped_(&the_link);
 		forsosm_send_(&the_link, TRAP, body, sizeof body);
 		usleep(200);
 	}
@@ -71,6 +72,8 @@ static struct buffer fabric(unsigned sweep)
 /* sweep goes through one; true where there were tables. */
 static bool sweep(unsigned number)
 {
+	if (number % 30 == 0)
+		forsosm_settle_(&the_link); /* traps never end, and it does */
 	forsosm_send_(&the_link, SWEEP, NULL, 0);
 	struct buffer b = fabric(number);
 	forsosm_send_fabric_(&the_link, &b, DISCOVERED);
@@ -94,7 +97,7 @@ static bool sweep(unsigned number)
 int main(int argc, char **argv)
 {
 	static const struct hooks hooks = {say, resweep, state_of};
-	struct settings settings = {.address = {.sun_family = AF_UNIX}, .deadline = 2000};
+	struct settings settings = {.address = {.sun_family = AF_UNIX}, .deadline = 2000, .settle = 10};
 	if (argc != 3 || strlen(argv[1]) >= sizeof settings.address.sun_path)
 		return 2;
 	strcpy(settings.address.sun_path, argv[1]);
