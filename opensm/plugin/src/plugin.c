@@ -55,25 +55,25 @@ static enum state state_of(void *context)
 
 static const struct hooks hooks = {say, resweep, state_of};
 
-/* number reads decimal digits up to a limit. */
-static bool number(const char *text, unsigned long most, unsigned long *value)
+/* number reads decimal digits within limits. */
+static bool number(const char *text, unsigned least, unsigned most, unsigned *value)
 {
 	char *end;
 	if (*text < '0' || *text > '9')
 		return false;
 	errno = 0;
-	*value = strtoul(text, &end, 10);
-	return *end == 0 && errno == 0 && *value <= most;
+	const unsigned long n = strtoul(text, &end, 10);
+	if (*end != 0 || errno != 0 || n < least || n > most)
+		return false;
+	*value = (unsigned)n;
+	return true;
 }
 
 /* find_user looks a user up by name or number; false where there is none. */
 static bool find_user(const char *name, uid_t *user)
 {
-	unsigned long n;
-	if (number(name, UINT_MAX - 1, &n)) {
-		*user = (uid_t)n;
+	if (number(name, 0, UINT_MAX - 1, user))
 		return true;
-	}
 	char memory[4096];
 	struct passwd entry, *found;
 	if (getpwnam_r(name, &entry, memory, sizeof memory, &found) != 0 || !found)
@@ -82,33 +82,28 @@ static bool find_user(const char *name, uid_t *user)
 	return true;
 }
 
+/* value_of is the value of an option that has a name, NULL of another one. */
+static const char *value_of(const char *option, const char *name)
+{
+	const size_t n = strlen(name);
+	return strncmp(option, name, n) == 0 && option[n] == '=' ? option + n + 1 : NULL;
+}
+
 /* set_option takes one option in; false where it makes no sense. */
 static bool set_option(struct settings *s, const char *option)
 {
-	unsigned long n;
-	const char *value = strchr(option, '=');
-	if (!value)
-		return false;
-	const size_t name = (size_t)(value++ - option);
-	if (name == 6 && strncmp(option, "socket", name) == 0) {
+	const char *value;
+	if ((value = value_of(option, "socket"))) {
 		if (value[0] != '/' || strlen(value) >= sizeof s->address.sun_path)
 			return false;
 		strcpy(s->address.sun_path, value);
 		return true;
 	}
-	if (name == 8 && strncmp(option, "deadline", name) == 0) {
-		if (!number(value, MAX_DEADLINE, &n) || n == 0)
-			return false;
-		s->deadline = (unsigned)n;
-		return true;
-	}
-	if (name == 6 && strncmp(option, "settle", name) == 0) {
-		if (!number(value, MAX_SETTLE, &n))
-			return false;
-		s->settle = (unsigned)n;
-		return true;
-	}
-	return name == 4 && strncmp(option, "user", name) == 0 && find_user(value, &s->user);
+	if ((value = value_of(option, "deadline")))
+		return number(value, 1, MAX_DEADLINE, &s->deadline);
+	if ((value = value_of(option, "settle")))
+		return number(value, 0, MAX_SETTLE, &s->settle);
+	return (value = value_of(option, "user")) && find_user(value, &s->user);
 }
 
 /* set_options reads event_plugin_options; false, and a line in the log, where they make no sense. */
