@@ -105,20 +105,18 @@ func (r *Reader) Self(ctx context.Context) (node topology.GUID, number int, p Po
 		p, err = parsePortInfo(data)
 		return err
 	}
-	if err = firstOf(r.loop.do(b), b.peers[0].err); err != nil {
+	if err = r.askOne(b); err != nil {
 		return 0, 0, PortInfo{}, fmt.Errorf("ask local port %s: %w", r.port, err)
 	}
 	return b.peers[0].info.guid, int(b.peers[0].info.port), p, nil
 }
 
-// firstOf is the first of the errors that is one.
-func firstOf(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
+// askOne carries out a burst to a single node.
+func (r *Reader) askOne(b *burst) error {
+	if err := r.loop.do(b); err != nil {
+		return err
 	}
-	return nil
+	return b.peers[0].err
 }
 
 // Node is a node to be asked.
@@ -170,7 +168,7 @@ func (r *Reader) Ports(ctx context.Context, n Node, numbers ...uint8) ([]PortInf
 		ports[q.mod], err = parsePortInfo(data)
 		return err
 	}
-	if err := firstOf(r.loop.do(b), b.peers[0].err); err != nil {
+	if err := r.askOne(b); err != nil {
 		return nil, fmt.Errorf("read the ports of node %s, LID %d: %w", n.GUID, n.LID, err)
 	}
 	return ports, nil
