@@ -37,7 +37,7 @@ type Daemon struct {
 	notify  func(state string) // tells systemd
 
 	core      *controller.Controller // owned by loop
-	store     *store.Store           // used by one action at a time, and by loop between actions
+	store     *store.Store           // used by one action at a time, and by loop between actions; requests read old plans
 	finder    opensm.Finder
 	reader    func() *opensm.Switches // the one of this process; it opens the local port when it is first used
 	health    *health.Tracker

@@ -212,7 +212,7 @@ func (d *Daemon) keepEpoch(k *kept[store.EpochInfo]) error {
 		return nil
 	}
 	e := &store.Epoch{EpochInfo: k.About, Plan: plan}
-	if err := d.store.Replace(e, d.cfg.KeepEpochs); err != nil {
+	if err := d.store.ReplaceEpoch(e, d.cfg.KeepEpochs); err != nil {
 		return err
 	}
 	return d.setCurrent(e)

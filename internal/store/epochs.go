@@ -139,10 +139,10 @@ func (s *Store) save(e *Epoch, keep int) error {
 	return s.Flush(e, keep)
 }
 
-// Replace makes e durable and in force, whatever is stored under its number and
+// ReplaceEpoch makes e durable and in force, whatever is stored under its number and
 // higher ones: they are removed first, so that a crash meanwhile may leave one of them
 // in force, or an older epoch. Of the epochs before e it leaves what Flush does.
-func (s *Store) Replace(e *Epoch, keep int) error {
+func (s *Store) ReplaceEpoch(e *Epoch, keep int) error {
 	for _, n := range s.numbers() {
 		if n < e.Epoch {
 			continue

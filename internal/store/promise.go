@@ -39,7 +39,8 @@ func (s *Store) Raise(n uint64) { s.last = max(s.last, n) }
 // was published.
 func (s *Store) Passed() uint64 { return s.passed }
 
-// Broken says why the promise that is stored cannot be read, nil where it can.
+// Broken says why the promise that is stored cannot be read, nil where it can: numbers
+// go on from those that are stored then.
 func (s *Store) Broken() error { return s.broken }
 
 // promiseFile holds the promise, and promiseAhead is how many numbers it is for.

@@ -42,6 +42,9 @@ func TestPromise(t *testing.T) {
 	if s.Last() != 4 || s.Next() <= 6 || s.Next() != p.Epoch+1 {
 		t.Errorf("the last number is %d, the next %d: epochs up to 6 were published, up to %d promised", s.Last(), s.Next(), p.Epoch)
 	}
+	if s.Passed() != p.Epoch {
+		t.Errorf("numbers up to %d may have been given, and up to %d were promised", s.Passed(), p.Epoch)
+	}
 	ok(t, s.save(planned(t, v, s.Next()), 20))
 	if s = reopened(t, s); s.Last() != p.Epoch+1 {
 		t.Errorf("after that the last number is %d", s.Last())

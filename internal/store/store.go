@@ -27,7 +27,7 @@ import (
 
 // Store is a state directory in use. One goroutine at a time calls its methods; only
 // Epochs, LoadEpoch and LoadJob, which do nothing but read files, may be called beside
-// them. A plan that is removed meanwhile is then one that is not kept.
+// them, and fail for a plan that is removed meanwhile.
 type Store struct {
 	dir      string // the state directory
 	lock     *os.File

@@ -85,6 +85,10 @@ func TestStoreKeepsEpochs(t *testing.T) {
 	if diff := cmp.Diff(last.EpochInfo, e.EpochInfo); diff != "" || string(e.Plan.Bytes()) != string(last.Plan.Bytes()) {
 		t.Errorf("epoch 7 came back different (-want +got):\n%s", diff)
 	}
+	listed := s.Epochs()
+	if len(listed) != 3 || listed[0].Epoch != 5 || !cmp.Equal(listed[2], last.EpochInfo) {
+		t.Errorf("the epochs that are kept are listed as %+v", listed)
+	}
 	if s.Last() != 7 {
 		t.Errorf("the last number is %d", s.Last())
 	}
@@ -166,7 +170,7 @@ func TestStoreReplaces(t *testing.T) {
 		ok(t, s.save(planned(t, v, n+1), 20))
 	}
 	other := planned(t, treeOf(t, 2, 2), 3)
-	ok(t, s.Replace(other, 20))
+	ok(t, s.ReplaceEpoch(other, 20))
 	if e, damaged := s.Current(); damaged != nil || e.Epoch != 3 || string(e.Plan.Bytes()) != string(other.Plan.Bytes()) {
 		t.Errorf("epoch %v is in force, damage %v", e, damaged)
 	}
