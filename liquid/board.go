@@ -1,6 +1,9 @@
 package liquid
 
-import "math/bits"
+import (
+	"context"
+	"math/bits"
+)
 
 // board is a schedule in the making: which transfer has which link in which step.
 // It takes links times steps in memory, and needs no conflict graph.
@@ -73,7 +76,12 @@ func (b *board) roomFor(x Transfer) []uint64 {
 
 // firstFree is the first step with room for x, −1 without one.
 func (b *board) firstFree(x Transfer) int32 {
-	for w, v := range b.roomFor(x) {
+	open, path := b.open[int(b.t.class[x])*b.words:], b.t.Path(x)
+	for w := range b.words {
+		v := open[w]
+		for _, l := range path {
+			v &^= b.taken[int(l)*b.words+w]
+		}
 		if v != 0 {
 			return int32(w<<6 + bits.TrailingZeros64(v))
 		}
@@ -103,9 +111,13 @@ func (b *board) placeFirst(x Transfer) {
 	}
 }
 
-// placeRest places those without a step where there is room as it is.
-func (b *board) placeRest() {
+// placeRest places those without a step where there is room as it is, until the
+// context ends.
+func (b *board) placeRest(ctx context.Context) {
 	for x, step := range b.step {
+		if x&1023 == 0 && ctx.Err() != nil {
+			return
+		}
 		if step < 0 {
 			b.placeFirst(Transfer(x))
 		}

@@ -12,13 +12,16 @@ import (
 // with room. Slower transfers come before faster ones. It returns nil when the
 // context ends first.
 func Dsatur(ctx context.Context, t *Traffic) Schedule {
+	if ctx.Err() != nil {
+		return nil
+	}
 	b := newBoard(t, t.Duration()+t.Duration()/4+8)
 	d := newSaturation(ctx, t, b)
 	if d == nil {
 		return nil
 	}
-	for n := range t.Len() {
-		if n&15 == 0 && ctx.Err() != nil {
+	for range t.Len() {
+		if ctx.Err() != nil {
 			return nil
 		}
 		x := d.next()

@@ -68,7 +68,8 @@ type Result struct {
 func (r *Result) Optimal() bool { return r.Liquid || r.NoLiquid && len(r.Schedule) == r.Bound }
 
 // Make schedules the traffic, and verifies what it returns. When the context ends,
-// it returns the best schedule found until then; there always is one. What was
+// it returns the best schedule found until then; there always is one. It keeps the
+// time back of a context's deadline that the verification takes. What was
 // found before the context's end depends on nothing but the traffic and the
 // options.
 func Make(ctx context.Context, t *Traffic, o Options) (*Result, error) {

@@ -15,9 +15,27 @@ type maker struct {
 	r   *Result
 }
 
-// run tries the methods. A method that has no answer in time leaves it to Dsatur,
-// and that to the first fit.
+// run makes the schedule. The first fit comes first: it is the answer when nothing
+// else has one in time, and half of the time that it takes is kept back to verify
+// the answer in, which takes a quarter.
 func (m *maker) run() {
+	start := time.Now()
+	last := firstFit(m.t)
+	if end, ok := m.ctx.Deadline(); ok {
+		ctx, cancel := context.WithDeadline(m.ctx, end.Add(-time.Since(start)/2))
+		defer cancel()
+		m.ctx = ctx
+	}
+	if m.ctx.Err() == nil {
+		m.attempt()
+	}
+	if m.r.Schedule == nil || m.o.Method == MethodAuto {
+		m.offer(MethodFirstFit, last)
+	}
+}
+
+// attempt tries the methods. One that has no answer in time leaves it to Dsatur.
+func (m *maker) attempt() {
 	switch m.o.Method {
 	case MethodAuto:
 		m.auto()
@@ -33,12 +51,11 @@ func (m *maker) run() {
 		m.offer(MethodRoundRobin, RoundRobin(m.ctx, m.t))
 	case MethodRandom:
 		m.offer(MethodRandom, Random(m.ctx, m.t, m.o.Seed))
-	}
-	if m.r.Schedule == nil && m.o.Method != MethodFirstFit {
-		m.offer(MethodDsatur, Dsatur(m.ctx, m.t))
+	case MethodFirstFit:
+		return
 	}
 	if m.r.Schedule == nil {
-		m.offer(MethodFirstFit, firstFit(m.t))
+		m.offer(MethodDsatur, Dsatur(m.ctx, m.t))
 	}
 }
 
@@ -122,6 +139,9 @@ func (m *maker) newColouring(steps int) *repairer {
 		full := slices.Clone(m.r.Schedule)
 		slices.SortStableFunc(full, func(a, b []Transfer) int { return len(b) - len(a) })
 		for i, step := range full[:min(len(full), steps)] {
+			if m.ctx.Err() != nil {
+				break
+			}
 			for _, x := range step {
 				if kept.fits(x, int32(i)) {
 					kept.place(x, int32(i))
@@ -130,12 +150,15 @@ func (m *maker) newColouring(steps int) *repairer {
 		}
 	}
 	for x, phase := range m.t.phases() {
+		if x&1023 == 0 && m.ctx.Err() != nil {
+			break
+		}
 		if step := int32(int(phase) % steps); phased.fits(Transfer(x), step) {
 			phased.place(Transfer(x), step)
 		}
 	}
-	kept.placeRest()
-	phased.placeRest()
+	kept.placeRest(m.ctx)
+	phased.placeRest(m.ctx)
 	if phased.left <= kept.left {
 		kept = phased
 	}

@@ -42,7 +42,10 @@ func Random(ctx context.Context, t *Traffic, seed uint64) Schedule {
 	phase := make([]int, t.Len())
 	phases := 0
 	sends, receives := make(map[int32][]uint64), make(map[int32][]uint64)
-	for _, x := range order {
+	for n, x := range order {
+		if n&1023 == 0 && ctx.Err() != nil {
+			return nil
+		}
 		p := t.pairs[x]
 		a, b := sends[p.Src], receives[p.Dst]
 		i := 0

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"github.com/crillab/gophersat/solver"
 	"pgregory.net/rapid"
@@ -190,6 +191,30 @@ func TestSearchEnds(t *testing.T) {
 		r, err := Make(ctx, traffic, Options{Method: method})
 		if err != nil || r.Method != MethodFirstFit {
 			t.Errorf("%s out of time: %v by %v, want a schedule by first-fit", method, err, r)
+		}
+	}
+}
+
+// TestMakeInTime stops every method somewhere on its way: what comes out is a
+// schedule, and by auto one no longer than the first fit's.
+func TestMakeInTime(t *testing.T) {
+	n := testBed(t)
+	traffic := exchange(t, n, n.Capacity())
+	fit := len(firstFit(traffic))
+	for within := time.Microsecond; within < 20*time.Millisecond; within = within * 3 / 2 {
+		for _, method := range Methods {
+			ctx, cancel := context.WithTimeout(context.Background(), within)
+			r, err := Make(ctx, traffic, Options{Method: method})
+			cancel()
+			if err != nil {
+				t.Fatalf("%s within %v: %v", method, within, err)
+			}
+			if err := Verify(traffic, r.Schedule); err != nil {
+				t.Errorf("%s within %v: %v", method, within, err)
+			}
+			if method == MethodAuto && len(r.Schedule) > fit {
+				t.Errorf("%s within %v: %d steps by %s, and the first fit has %d", method, within, len(r.Schedule), r.Method, fit)
+			}
 		}
 	}
 }
