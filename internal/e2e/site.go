@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"text/template"
 	"time"
 
@@ -268,7 +267,7 @@ func (s *Site) StartForsdBlind() error {
 func (s *Site) startForsd(config string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	if err := s.detachDead(ctx); err != nil {
+	if err := s.Sim.DetachDead(ctx); err != nil {
 		return err
 	}
 	env, err := s.Sim.Env(s.options.Host)
@@ -283,22 +282,5 @@ func (s *Site) startForsd(config string) error {
 // that it and its tools held; ibsim has ten.
 func (s *Site) KillForsd(ctx context.Context) error {
 	s.Forsd.Kill()
-	return s.detachDead(ctx)
-}
-
-// detachDead frees the places of clients that have ended.
-func (s *Site) detachDead(ctx context.Context) error {
-	clients, err := s.Sim.Command(ctx, "Attached")
-	if err != nil {
-		return err
-	}
-	for line := range strings.Lines(clients) {
-		var client, pid int
-		if n, _ := fmt.Sscanf(line, "Client %d: pid %d ", &client, &pid); n == 2 && errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
-			if _, err := s.Sim.Command(ctx, "X "+strconv.Itoa(client)); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	return s.Sim.DetachDead(ctx)
 }

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 
 	"forsd/topology"
 )
@@ -239,14 +240,28 @@ func (s *Sim) silent(ctx context.Context, lines ...string) error {
 func (s *Sim) detach(pid int) {
 	ctx, cancel := context.WithTimeout(context.Background(), stopLimit)
 	defer cancel()
+	_ = s.detachIf(ctx, func(its int) bool { return its == pid })
+}
+
+// DetachDead frees the places of all clients whose processes have ended, for
+// those that the simulation has not started itself.
+func (s *Sim) DetachDead(ctx context.Context) error {
+	return s.detachIf(ctx, func(pid int) bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) })
+}
+
+// detachIf frees the places of the clients whose process number is as said.
+func (s *Sim) detachIf(ctx context.Context, gone func(pid int) bool) error {
 	clients, err := s.Command(ctx, "Attached")
 	if err != nil {
-		return
+		return err
 	}
 	for line := range strings.Lines(clients) {
-		var client, its int
-		if n, _ := fmt.Sscanf(line, "Client %d: pid %d ", &client, &its); n == 2 && its == pid {
-			s.Command(ctx, "X "+strconv.Itoa(client))
+		var client, pid int
+		if n, _ := fmt.Sscanf(line, "Client %d: pid %d ", &client, &pid); n == 2 && gone(pid) {
+			if _, err := s.Command(ctx, "X "+strconv.Itoa(client)); err != nil {
+				return err
+			}
 		}
 	}
+	return nil
 }
