@@ -156,37 +156,45 @@ func (x *test) files() map[string]fileID {
 // and changed meanwhile, and then restarts it in good order.
 func TestOpenSMKilled(t *testing.T) {
 	x, s := up(t, 5*time.Minute, small())
-	first, err := x.Client.Table(x.ctx)
-	x.ok(err)
-
-	x.SM.Kill()
-	x.until("OpenSM is missed", func(st *api.Status) bool {
+	restart := func() {
+		x.ok(x.SM.Restart(x.ctx))
+		x.until("OpenSM is found", func(st *api.Status) bool {
+			return !HasWarning(st, "opensm-not-running") && st.OpenSM.PID == x.SM.PID()
+		})
+	}
+	x.managerKilled(s, restart, func(st *api.Status) bool {
 		return HasWarning(st, "opensm-not-running") && !st.OpenSM.Running
 	})
-	x.ok(x.SM.Restart(x.ctx))
-	x.until("OpenSM is found", func(st *api.Status) bool {
-		return !HasWarning(st, "opensm-not-running") && st.OpenSM.PID == x.SM.PID()
-	})
+	restart()
+	broken := true
+	x.toggle(s, 2, 1, &broken)
+	x.settled(Cable(2, 1, "full"))
+	x.unmoved(s, x.check())
+	x.noRoutingErrors()
+}
+
+// managerKilled kills OpenSM and has it started again when forsd misses it: the plan
+// stays. Then it does so with the cable of leaf 2 for lane 1 pulled meanwhile, which
+// stays out.
+func (x *test) managerKilled(s *Sight, restart func(), missed func(*api.Status) bool) {
+	x.Helper()
+	first := x.table()
+	x.SM.Kill()
+	x.until("OpenSM is missed", missed)
+	restart()
 	st := x.settled(nil)
 	x.unmoved(s, x.check())
 	if st.Epoch != first.Epoch() {
-		t.Errorf("the plan changed from epoch %d to %d", first.Epoch(), st.Epoch)
+		x.Errorf("the plan changed from epoch %d to %d", first.Epoch(), st.Epoch)
 	}
 
 	x.SM.Kill()
 	broken := false
 	x.toggle(s, 2, 1, &broken)
-	x.ok(x.SM.Restart(x.ctx))
+	restart()
 	st = x.settled(Cable(2, 1, "missing"))
 	x.unmoved(s, x.check(), 1)
 	if st.Epoch <= first.Epoch() {
-		t.Errorf("the cable is missing, and epoch %d is in force", st.Epoch)
+		x.Errorf("the cable is missing, and epoch %d is in force", st.Epoch)
 	}
-
-	x.ok(x.SM.Restart(x.ctx))
-	x.until("OpenSM is found", func(st *api.Status) bool { return st.OpenSM.PID == x.SM.PID() })
-	x.toggle(s, 2, 1, &broken)
-	x.settled(Cable(2, 1, "full"))
-	x.unmoved(s, x.check())
-	x.noRoutingErrors()
 }

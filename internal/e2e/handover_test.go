@@ -127,6 +127,24 @@ func (c *cables) lane() int {
 	return lane
 }
 
+// handover does what has the other site lead, with cables pulled and put back before
+// and during it, and returns the epoch then, which is higher than the one given.
+func (c *cables) handover(leader, follower *test, healthy *Sight, epoch uint64, do func()) uint64 {
+	c.Helper()
+	c.next()
+	began := time.Now()
+	do()
+	want := c.next()
+	st := leader.leads(want)
+	c.Logf("the other site leads, at rest %v after the change, epoch %d", time.Since(began).Round(time.Millisecond), st.Epoch)
+	leader.unmoved(healthy, leader.check(), c.lane())
+	follower.follows(leader)
+	if st.Epoch <= epoch {
+		c.Errorf("epoch %d was in force, and after a cable was pulled %d is", epoch, st.Epoch)
+	}
+	return st.Epoch
+}
+
 // TestHandover has the mastership go to and fro between two managers: one is
 // killed, and the other takes over; it is started again, and has the mastership
 // handed back. First nothing changes, and so no entry of a table does, and no
@@ -138,32 +156,9 @@ func TestHandover(t *testing.T) {
 	x, y, healthy := pair(t, Options{Fabric: fabgen.Generate(fabgen.Spec{Spines: 8, Leaves: 6}), LMC: 3})
 	epoch := x.quietly(y, healthy)
 	load := &cables{test: x, tree: healthy.Tree}
-	for round := range 5 {
-		load.next()
-		x.SM.Kill()
-		began := time.Now()
-		want := load.next()
-		st := y.leads(want)
-		t.Logf("round %d: the second leads, at rest %v after the first was killed, epoch %d", round, time.Since(began).Round(time.Millisecond), st.Epoch)
-		y.unmoved(healthy, y.check(), load.lane())
-		x.follows(y)
-		if st.Epoch <= epoch {
-			t.Errorf("epoch %d was in force, and after a cable was pulled %d is", epoch, st.Epoch)
-		}
-		epoch = st.Epoch
-
-		load.next()
-		began = time.Now()
-		x.ok(x.SM.Restart(x.ctx))
-		want = load.next()
-		st = x.leads(want)
-		t.Logf("round %d: the first leads, at rest %v after its start, epoch %d", round, time.Since(began).Round(time.Millisecond), st.Epoch)
-		x.unmoved(healthy, x.check(), load.lane())
-		y.follows(x)
-		if st.Epoch <= epoch {
-			t.Errorf("epoch %d was in force, and after a cable was pulled %d is", epoch, st.Epoch)
-		}
-		epoch = st.Epoch
+	for range 5 {
+		epoch = load.handover(y, x, healthy, epoch, x.SM.Kill)
+		epoch = load.handover(x, y, healthy, epoch, func() { x.ok(x.SM.Restart(x.ctx)) })
 	}
 	load.restore()
 	leaf, lane := load.at(load.n - 1)
