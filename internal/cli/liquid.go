@@ -78,7 +78,7 @@ func (f *liquidInput) read(cmd *cobra.Command) (*transfers, error) {
 	case !onFabric && (f.hosts != "" || f.fabric.exclude != "" || len(f.fabric.fail) > 0):
 		return nil, errors.New("--hosts, --exclude and --fail go with --topology: --allocation chooses nodes of a network")
 	case onFabric:
-		return f.readFabric()
+		return f.readFabric(cmd)
 	}
 	return f.readNetwork()
 }
@@ -148,7 +148,7 @@ func readPairs(path string) ([][2]string, error) {
 	return liquid.ParsePairs(data, path)
 }
 
-func (f *liquidInput) readFabric() (*transfers, error) {
+func (f *liquidInput) readFabric(cmd *cobra.Command) (*transfers, error) {
 	// Paths are of base LIDs: the LMC does not matter to them.
 	if !f.fabric.flags.Changed("lmc") && f.fabric.guid2lid == "" {
 		if err := f.fabric.flags.Set("lmc", "0"); err != nil {
@@ -159,11 +159,11 @@ func (f *liquidInput) readFabric() (*transfers, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := f.fabric.damage(fabric); err != nil {
+	tables, err := readTablesOf(cmd, fabric, f.fabric.topology, f.lfts)
+	if err != nil {
 		return nil, err
 	}
-	tables, err := readTables(f.lfts)
-	if err != nil {
+	if err := f.fabric.damage(fabric); err != nil {
 		return nil, err
 	}
 	hosts := liquid.Hosts(fabric)

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 
+	"github.com/spf13/cobra"
+
 	"forsd/lft"
 	"forsd/phasetable"
 	"forsd/topology"
@@ -108,6 +110,24 @@ func (p *phases) table(t *topology.FatTree) (*phasetable.View, error) {
 		return nil, violated{err}
 	}
 	return view, nil
+}
+
+// readTablesOf reads the forwarding tables of a fabric that was read from from. It
+// refuses those that cannot be of that fabric, and remarks on standard error where
+// there is doubt.
+func readTablesOf(cmd *cobra.Command, f *topology.Fabric, from, path string) (*lft.Tables, error) {
+	tables, err := readTables(path)
+	if err != nil {
+		return nil, err
+	}
+	doubts, err := tables.Misfit(f)
+	if err != nil {
+		return nil, fmt.Errorf("%s is not of the fabric of %s: %w", path, from, err)
+	}
+	for _, doubt := range doubts {
+		fmt.Fprintf(cmd.ErrOrStderr(), "forsctl: %s on %s: %s\n", path, from, doubt)
+	}
+	return tables, nil
 }
 
 // readTables reads forwarding tables in any form that package lft knows.

@@ -59,7 +59,7 @@ they can meet.`,
 					return err
 				}
 			}
-			tables, err := readTables(lfts)
+			tables, err := readTablesOf(cmd, f, fabric.topology, lfts)
 			if err != nil {
 				return err
 			}
