@@ -2,7 +2,7 @@ package topology
 
 import (
 	"fmt"
-	"sort"
+	"slices"
 )
 
 // NotFatTree says why a fabric is no two-level fat tree: which switch or
@@ -172,33 +172,17 @@ func threeLevels(f *Fabric, near []neighbours, sides []side, switches []int32) e
 	if core == None {
 		return nil
 	}
-	spines := func(i int32) []int32 {
-		s := append([]int32(nil), near[i].switches...)
-		sort.Slice(s, func(a, b int) bool { return s[a] < s[b] })
-		return s
-	}
+	last := make([]int, len(f.Nodes)) // the last leaf that is next to a node, by its place in hosting, from 1
 	for a, i := range hosting {
+		for _, spine := range near[i].switches {
+			last[spine] = a + 1
+		}
 		for _, j := range hosting[:a] {
-			if !intersect(spines(i), spines(j)) {
+			if !slices.ContainsFunc(near[j].switches, func(spine int32) bool { return last[spine] == a+1 }) {
 				return &NotFatTree{"switch " + f.Nodes[core].String(), fmt.Sprintf(
 					"has no hosts and sits above spines, and leaves %s and %s share no spine: there are three levels or more", f.Nodes[j].Label(), f.Nodes[i].Label())}
 			}
 		}
 	}
 	return nil
-}
-
-// intersect tells whether two ascending lists share an element.
-func intersect(a, b []int32) bool {
-	for len(a) > 0 && len(b) > 0 {
-		switch {
-		case a[0] == b[0]:
-			return true
-		case a[0] < b[0]:
-			a = a[1:]
-		default:
-			b = b[1:]
-		}
-	}
-	return false
 }
