@@ -43,6 +43,10 @@ type Options struct {
 	// takes the plugin.
 	Pair bool
 
+	// Reports has forsd get the Reports that it subscribes to, as it does on a real
+	// adapter; see ibsim.Sim.EnvOpen. By the plugin it needs none.
+	Reports bool
+
 	// Manager may change how OpenSM is started; nil changes nothing.
 	Manager func(*ibsim.OpenSMOptions)
 }
@@ -271,11 +275,22 @@ func (s *Site) startForsd(config string) error {
 		return err
 	}
 	env, err := s.Sim.Env(s.options.Host)
+	end := func() {}
+	if s.options.Reports {
+		env, end, err = s.Sim.EnvOpen(s.options.Host)
+	}
 	if err != nil {
 		return err
 	}
-	s.Forsd, err = startForsd(s.Sim.Prefix(), env, s.options.Forsd, config, s.dir)
-	return err
+	if s.Forsd, err = startForsd(s.Sim.Prefix(), env, s.options.Forsd, config, s.dir); err != nil {
+		end()
+		return err
+	}
+	go func(forsd *Forsd) {
+		<-forsd.Done()
+		end()
+	}(s.Forsd)
+	return nil
 }
 
 // KillForsd kills forsd as a crash would, and frees the places in the simulation

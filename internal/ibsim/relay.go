@@ -21,11 +21,14 @@ import (
 //   - A TrapRepress gets to the manager that sent the trap. ibsim drops it, so
 //     that every trap of a standby stays under way; after four of them, which is
 //     max_wire_smps, the standby sends nothing any more.
+//   - What comes unasked, such as a Report, gets to a client that is no manager,
+//     where that is wanted.
 //
-// One manager alone needs neither: ibsim answers at once for everything else.
+// One manager alone needs none of it: ibsim answers at once for everything else.
 type relay struct {
 	sim  *Sim
 	name string        // the client's IBSIM_SOCKNAME
+	open bool          // what comes unasked is for the client as well
 	down *net.UnixConn // control messages of the client
 	up   *net.UnixConn // the same, to ibsim
 
@@ -61,6 +64,7 @@ const (
 	ctlSize    = 80 // magic, client, type, length; 64 bytes of data
 	ctlType    = 8
 	ctlData    = 16 // of a connection: process ID in the request, client's number in the answer
+	ctlUnasked = 24 // of a connection: whether the client gets what comes unasked
 	ctlConnect = 1
 
 	packetSize   = 288 // LIDs, QPs, status, length; 256 bytes of MAD
@@ -80,9 +84,9 @@ const (
 )
 
 // newRelay returns a relay for a client that is started with its name as
-// IBSIM_SOCKNAME. It works until close.
-func (s *Sim) newRelay() (r *relay, err error) {
-	r = &relay{sim: s, name: socketName(), place: -1, pending: make(map[transaction]request), done: make(chan struct{})}
+// IBSIM_SOCKNAME; open says what its field does. It works until close.
+func (s *Sim) newRelay(open bool) (r *relay, err error) {
+	r = &relay{sim: s, name: socketName(), open: open, place: -1, pending: make(map[transaction]request), done: make(chan struct{})}
 	if r.down, err = listenAt(r.name + ":ctl"); err == nil {
 		r.up, err = listenAt(r.name + ":up")
 	}
@@ -175,6 +179,9 @@ func (r *relay) control() {
 		pid := strconv.FormatUint(uint64(binary.NativeEndian.Uint32(message[ctlData:])), 10)
 		if connects && r.listen(pid) != nil {
 			return // the client finds nobody
+		}
+		if connects && r.open {
+			binary.NativeEndian.PutUint32(message[ctlUnasked:], 1)
 		}
 		if _, err := r.up.Write(message[:n]); err != nil {
 			return

@@ -293,10 +293,6 @@ func TestRouteWithoutTables(t *testing.T) {
 // TestReports subscribes before there is a manager. It is told of a cable that
 // is pulled, and of a host that goes and comes, under the first manager and under
 // the next. OpenSM may miss that a host comes in mid-sweep, and is asked to sweep.
-//
-// The simulation hands what comes unasked to managers alone, so that the client
-// must count as one; it is attached first because it cannot take the managers'
-// questions before it has opened its port.
 func TestReports(t *testing.T) {
 	f := fabgen.Generate(fabgen.Spec{Spines: 2, Leaves: 2})
 	s := simulate(t, f)
@@ -304,7 +300,12 @@ func TestReports(t *testing.T) {
 	if err := os.WriteFile(file, fabgen.SubnetLst(f), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	c := attach(t, s.sim, "Hca0001", file, managerVariable+"=1")
+	env, end, err := s.sim.EnvOpen("Hca0001")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(end)
+	c := attachBy(t, s.sim, env, file)
 	c.tell(order{Traps: true})
 	if e := c.hear().Event; !strings.Contains(e.Err, "no subnet manager") {
 		t.Fatalf("the first event is %+v", e)

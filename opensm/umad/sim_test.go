@@ -24,9 +24,6 @@ import (
 // that is loaded before it, so a client is a process that was started so.
 const childVariable = "FORSD_UMAD_CHILD"
 
-// managerVariable has the simulation take a client for a manager.
-const managerVariable = "SIM_SET_ISSM"
-
 func TestMain(m *testing.M) {
 	if path := os.Getenv(childVariable); path != "" {
 		if err := serve(path); err != nil {
@@ -72,11 +69,7 @@ func serve(path string) error {
 	if err != nil || len(local) != 1 || !local[0].InfiniBand {
 		return fmt.Errorf("local ports %v: %w", local, err)
 	}
-	open := umad.Open
-	if os.Getenv(managerVariable) != "" {
-		open = umad.OpenAsManager
-	}
-	r, err := open(local[0], umad.Options{})
+	r, err := umad.Open(local[0], umad.Options{})
 	if err != nil {
 		return err
 	}
@@ -136,12 +129,18 @@ type client struct {
 }
 
 // attach starts a client at a host. The fabric is what the file holds.
-func attach(t testing.TB, sim *ibsim.Sim, host, fabric string, env ...string) *client {
+func attach(t testing.TB, sim *ibsim.Sim, host, fabric string) *client {
 	t.Helper()
-	attached, err := sim.Env(host)
+	env, err := sim.Env(host)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return attachBy(t, sim, env, fabric)
+}
+
+// attachBy starts a client by the variables that attach it.
+func attachBy(t testing.TB, sim *ibsim.Sim, env []string, fabric string) *client {
+	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -149,7 +148,7 @@ func attach(t testing.TB, sim *ibsim.Sim, host, fabric string, env ...string) *c
 	ctx, cancel := context.WithCancelCause(context.Background())
 	cmd := exec.CommandContext(ctx, sim.Prefix()[0], self)
 	cmd.Dir, cmd.Stderr = t.TempDir(), os.Stderr
-	cmd.Env = append(append(append(os.Environ(), attached...), env...), childVariable+"="+fabric)
+	cmd.Env = append(append(os.Environ(), env...), childVariable+"="+fabric)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
