@@ -2,6 +2,7 @@ package liquid
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 )
 
@@ -71,7 +72,7 @@ func (n *Network) Classes() ([]Class, error) {
 // through is the pairs of switches whose routes use each link between switches,
 // and each switch's links to its nodes.
 type through struct {
-	pairs [][][2]int // [link] without nodes' own links, each different list once
+	pairs [][][2]int // [link] without nodes' own links
 	self  bool       // nodes send to themselves too
 }
 
@@ -134,14 +135,12 @@ func (n *Network) through() (*through, error) {
 		if len(srcs[l]) <= 1 || len(dsts[l]) <= 1 {
 			continue // loaded no more than a node's own link
 		}
-		var pairs [][2]int
-		for p, routes := range users[l] {
-			if routes != capacity[p[0]]*capacity[p[1]] || p[0] == p[1] {
+		pairs := slices.SortedFunc(maps.Keys(users[l]), func(a, b [2]int) int { return slices.Compare(a[:], b[:]) })
+		for _, p := range pairs {
+			if users[l][p] != capacity[p[0]]*capacity[p[1]] || p[0] == p[1] {
 				return nil, fmt.Errorf("network %s: nodes of switches %d and %d are joined by different routes: link %d has some and not others", n.Name, p[0], p[1], l)
 			}
-			pairs = append(pairs, p)
 		}
-		slices.SortFunc(pairs, func(a, b [2]int) int { return slices.Compare(a[:], b[:]) })
 		t.pairs = append(t.pairs, pairs)
 	}
 	if node := slices.Index(own, false); node >= 0 {
