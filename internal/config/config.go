@@ -153,9 +153,8 @@ func Default() *Config {
 		},
 		Peer: Peer{Timeout: time.Second},
 		Planning: Planning{
-			Engine: EngineAuto,
-			LIDs:   planner.AutoLIDs,
-
+			Engine:       EngineAuto,
+			LIDs:         planner.AutoLIDs,
 			OtherFabrics: OtherRefuse,
 		},
 		Damping: Damping{
