@@ -17,17 +17,11 @@ import (
 	"forsd/topology"
 )
 
-// rival is how a manager of a pair is set up: it looks for the other one often, and
-// gives it up when it has been silent for longer than a busy machine makes it.
-func rival(priority string) map[string]string {
-	return map[string]string{"sm_priority": priority, "sminfo_polling_timeout": "300", "polling_retry_number": "4"}
-}
-
 // pair brings up two managers with a forsd each; the first one is the master.
 func pair(t *testing.T, o Options) (x, y *test, healthy *Sight) {
 	t.Helper()
 	o = byPlugin(t, o)
-	o.Pair, o.Conf, o.Config = true, rival("10"), steady
+	o.Pair, o.Conf, o.Config = true, map[string]string{"sm_priority": "10"}, steady
 	x = newSite(t, 10*time.Minute, o)
 	host := ""
 	for _, n := range o.Fabric.Nodes {
@@ -35,7 +29,7 @@ func pair(t *testing.T, o Options) (x, y *test, healthy *Sight) {
 			host = n.GUID.String() // the last one; the first has the other manager
 		}
 	}
-	second, err := x.Second(host, rival("5"))
+	second, err := x.Second(host, map[string]string{"sm_priority": "5"})
 	x.ok(err)
 	y = &test{t, second, x.ctx}
 	t.Cleanup(func() {

@@ -40,7 +40,9 @@ type OpenSMOptions struct {
 	Plugin, PluginOptions string
 	// Rival is for several managers in one simulation, which talk to each other:
 	// all of them need it to give up a request that another one does not answer,
-	// as the kernel has them do on real adapters. It costs every MAD a detour.
+	// as the kernel has them do on real adapters. It costs every MAD a detour. A
+	// standby looks for the master often, and gives it up when it has been silent
+	// for longer than a busy machine makes it.
 	Rival bool
 	// Wrap is a command that runs OpenSM, such as valgrind with its options; nil
 	// means none.
@@ -109,6 +111,9 @@ func (m *OpenSM) conf() []byte {
 	if o.Plugin != "" {
 		conf["event_plugin_name"] = strings.TrimSuffix(strings.TrimPrefix(filepath.Base(o.Plugin), "lib"), ".so")
 		conf["event_plugin_options"] = o.PluginOptions
+	}
+	if o.Rival {
+		conf["sminfo_polling_timeout"], conf["polling_retry_number"] = "300", "4"
 	}
 	maps.Copy(conf, o.Conf)
 	conf["log_file"] = m.LogFile()

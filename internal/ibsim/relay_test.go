@@ -11,7 +11,7 @@ import (
 func rivals(t *testing.T, s *Sim) (low, high *OpenSM) {
 	t.Helper()
 	rival := func(priority string) OpenSMOptions {
-		return OpenSMOptions{Rival: true, Conf: map[string]string{"sm_priority": priority, "sminfo_polling_timeout": "300", "polling_retry_number": "4"}}
+		return OpenSMOptions{Rival: true, Conf: map[string]string{"sm_priority": priority}}
 	}
 	o := rival("5")
 	o.Host = "Hca0000"

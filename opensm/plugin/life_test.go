@@ -94,8 +94,7 @@ func TestResweep(t *testing.T) {
 func TestStandby(t *testing.T) {
 	s := simulate(t, fabgen.Spec{Spines: 3, Leaves: 3})
 	rival := func(priority string) ibsim.OpenSMOptions {
-		return ibsim.OpenSMOptions{LMC: 2, Rival: true,
-			Conf: map[string]string{"sm_priority": priority, "sminfo_polling_timeout": "300", "polling_retry_number": "4"}}
+		return ibsim.OpenSMOptions{LMC: 2, Rival: true, Conf: map[string]string{"sm_priority": priority}}
 	}
 	o := rival("15")
 	o.Host, o.Dir = "Hca0002", filepath.Join(s.sim.Dir(), "other")
