@@ -1,8 +1,10 @@
 package api
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -309,6 +311,22 @@ func TestWatchStopsAtOnce(t *testing.T) {
 			t.Errorf("%d errors in %v", errs, took)
 		}
 	})
+}
+
+// TestEventsWithoutEnd reads lines and events that are too long to be forsd's.
+func TestEventsWithoutEnd(t *testing.T) {
+	for what, text := range map[string]string{
+		"a line":     strings.Repeat("x", 2*maxEventLine),
+		"many lines": "id: a-1\n" + strings.Repeat("data: 0123456789\n", maxEventLine/10),
+	} {
+		err := readEvents(strings.NewReader(text+"\n\n"), func() {}, func(e Event) bool {
+			t.Errorf("%s: event %s with %d bytes", what, e.ID, len(e.Data))
+			return true
+		})
+		if !errors.Is(err, bufio.ErrTooLong) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
 }
 
 func FuzzReadEvents(f *testing.F) {

@@ -84,7 +84,8 @@ func (c *Client) stream(ctx context.Context, last *string, yield func(Event) boo
 	return fmt.Errorf("the event stream of forsd at %s ended: %w", c.addr, err)
 }
 
-// maxEventLine bounds a line of a stream; an event's data is one line.
+// maxEventLine bounds a line of a stream, and the data of an event, which forsd
+// sends in one.
 const maxEventLine = 1 << 20
 
 // readEvents reads server-sent events until the stream ends, which it returns as
@@ -115,6 +116,9 @@ func readEvents(r io.Reader, alive func(), yield func(Event) bool) error {
 		case "event":
 			e.Kind = value
 		case "data":
+			if len(e.Data)+len(value) >= maxEventLine {
+				return bufio.ErrTooLong
+			}
 			if e.Data != nil {
 				e.Data = append(e.Data, '\n')
 			}
