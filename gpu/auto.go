@@ -1,6 +1,7 @@
 package gpu
 
 import (
+	"errors"
 	"math"
 	"slices"
 )
@@ -77,8 +78,14 @@ func (t *Traffic) leastMoved(model Model) float64 {
 	return float64(bound)/model.B2 + float64(longest(t.Ranks(), partners))*model.Latency.Seconds() + float64(moved)/model.B1
 }
 
+// errLonger tells that stages take longer than others that there are already.
+var errLonger = errors.New("there are shorter stages")
+
 // stretch chooses the stretch, up to the one allowed, and the effort with which the
-// stages take the least time. A grain leaves no stretch to choose.
+// stages take the least time, of equals the first. A grain leaves no stretch to
+// choose. The length is known before the stages are, and there are no fewer of them
+// than a server has partners; so stages are made only as far as they may still take
+// the least time, the quickest to make first.
 func (p *Planner) stretch(t *Traffic, o *Options, model Model) error {
 	tried := stretches
 	switch at, listed := slices.BinarySearch(stretches, o.MaxStretch); {
@@ -89,28 +96,48 @@ func (p *Planner) stretch(t *Traffic, o *Options, model Model) error {
 	case o.MaxStretch > 0:
 		tried = append(slices.Clone(stretches[:at]), o.MaxStretch)
 	}
+	n, partners := t.Servers, t.partners()
 	var best Options
 	least := math.Inf(1)
-	for _, s := range tried {
-		for _, fewest := range []bool{false, true} {
-			o.MaxStretch, o.Fewest = s, fewest
-			share, _, err := p.shares(t, *o)
-			if err != nil {
+	for _, s := range slices.Backward(tried) {
+		o.MaxStretch = s
+		share, _, err := p.shares(t, *o)
+		if err != nil {
+			return err
+		}
+		length := longest(n, share)
+		time := func(stages int64) float64 {
+			return float64(length)/model.B2 + float64(stages)*model.Latency.Seconds()
+		}
+		for _, o.Fewest = range []bool{true, false} {
+			if time(partners) > least {
+				continue
+			}
+			stages := int64(-1)
+			p.decomposer.Stop = func() error {
+				if stages++; time(stages) > least {
+					return errLonger
+				}
+				return p.stop()
+			}
+			lengths, _, err := p.serverStages(n, share, o.Fewest)
+			p.decomposer.Stop = p.stop
+			if err == nil && time(int64(len(lengths))) <= least {
+				best, least = *o, time(int64(len(lengths)))
+			} else if err != nil && !errors.Is(err, errLonger) {
 				return err
-			}
-			lengths, _, err := p.serverStages(t.Servers, share, o.Fewest)
-			if err != nil {
-				return err
-			}
-			sum := int64(0)
-			for _, v := range lengths {
-				sum += v
-			}
-			if time := float64(sum)/model.B2 + float64(len(lengths))*model.Latency.Seconds(); time < least {
-				best, least = *o, time
 			}
 		}
 	}
 	*o = best
 	return nil
+}
+
+// partners is how many other servers one sends to, or receives from, at most.
+func (t *Traffic) partners() int64 {
+	pairs := t.Pairs()
+	for at, v := range pairs {
+		pairs[at] = min(v, 1)
+	}
+	return longest(t.Servers, pairs)
 }

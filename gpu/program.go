@@ -40,6 +40,15 @@ type Program struct {
 
 // Programs is the plan as its ranks carry it out, [rank].
 func (p *Plan) Programs() []Program {
+	programs, err := p.programs(func() error { return nil })
+	if err != nil {
+		panic(err) // there is no other
+	}
+	return programs
+}
+
+// programs is Programs, unless stop has an error.
+func (p *Plan) programs(stop func() error) ([]Program, error) {
 	ranks := p.Ranks()
 	programs := make([]Program, ranks)
 	for r := range programs {
@@ -48,6 +57,11 @@ func (p *Plan) Programs() []Program {
 	input, output := p.places(programs)
 	streams := make([]struct{ from, to int64 }, ranks*ranks) // where they begin in the NICs' buffers
 	for at := range p.Segments {
+		if at%ranks == 0 {
+			if err := stop(); err != nil {
+				return nil, err
+			}
+		}
 		s := &p.Segments[at]
 		message := int(s.Source)*ranks + int(s.Destination)
 		source, out, in, destination := &programs[s.Source], &programs[s.Out], &programs[s.In], &programs[s.Destination]
@@ -63,6 +77,9 @@ func (p *Plan) Programs() []Program {
 		in.NICRecv += s.Bytes
 	}
 	for i := range p.Stages {
+		if err := stop(); err != nil {
+			return nil, err
+		}
 		for _, x := range p.Stages[i].Transfers {
 			stream := &streams[int(x.From)*ranks+int(x.To)]
 			from, to := &programs[x.From], &programs[x.To]
@@ -76,7 +93,7 @@ func (p *Plan) Programs() []Program {
 		source.Send = append(source.Send, Piece{x.Destination, input[message], x.Bytes})
 		destination.Receive = append(destination.Receive, Piece{x.Source, output[message], x.Bytes})
 	}
-	return programs
+	return programs, nil
 }
 
 // emptyProgram does nothing. Its lists are empty, not nil, which JSON would show.

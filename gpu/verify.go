@@ -17,7 +17,11 @@ func Verify(ctx context.Context, t *Traffic, p *Plan) error {
 	for i := range p.Stages {
 		lengths[i] = p.Stages[i].Length
 	}
-	return verify(ctx, t, lengths, p.Programs(), summary{p.Length, p.Bound, p.MovesBefore, p.MovesAfter})
+	programs, err := p.programs(func() error { return context.Cause(ctx) })
+	if err != nil {
+		return err
+	}
+	return verify(ctx, t, lengths, programs, summary{p.Length, p.Bound, p.MovesBefore, p.MovesAfter})
 }
 
 // Verify does as the function Verify does, with an exchange in binary form.
