@@ -14,7 +14,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"syscall"
 	"time"
 )
@@ -43,10 +42,8 @@ func run(ctx context.Context, failures int, forsd, plugin string, raw bool) (err
 	if failures < 1 || failures > cables {
 		return fmt.Errorf("-failures %d: 1 to %d cables can be pulled", failures, cables)
 	}
-	forsd, e1 := filepath.Abs(forsd)
-	plugin, e2 := filepath.Abs(plugin)
-	dir, e3 := os.MkdirTemp("", "bench-opensm-")
-	if err := errors.Join(e1, e2, e3); err != nil {
+	dir, err := os.MkdirTemp("", "bench-opensm-")
+	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()

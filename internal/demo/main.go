@@ -45,15 +45,10 @@ func main() {
 }
 
 func run(ctx context.Context, forsd, plugin string, keep bool) (err error) {
-	program, e1 := filepath.Abs(forsd)
-	plugin, e2 := filepath.Abs(plugin)
-	if err := errors.Join(e1, e2); err != nil {
-		return err
-	}
 	limited, cancel := context.WithTimeoutCause(ctx, limit, errors.New("the demonstration took longer than five minutes"))
 	defer cancel()
 	fmt.Println("FT(2;20,18), the LHCb network: 18 leaves, 20 spines, 360 hosts, LMC 5; simulated by ibsim under a real OpenSM.")
-	o := e2e.Options{Fabric: fabgen.Generate(fabgen.Spec{Spines: 20, Leaves: 18, LMC: 5}), LMC: 5, Forsd: program,
+	o := e2e.Options{Fabric: fabgen.Generate(fabgen.Spec{Spines: 20, Leaves: 18, LMC: 5}), LMC: 5, Forsd: forsd,
 		Conf: map[string]string{"honor_guid2lid_file": "TRUE"}}
 	steps := makeSteps()
 	costs, err := minhop(limited, o, steps)

@@ -78,6 +78,15 @@ func New(ctx context.Context, o Options) (*Site, error) {
 			}
 		}
 	}
+	for _, path := range []*string{&o.Forsd, &o.Plugin} {
+		if *path == "" {
+			continue
+		}
+		var err error
+		if *path, err = filepath.Abs(*path); err != nil { // they start elsewhere
+			return nil, err
+		}
+	}
 	if o.Engine == "" {
 		o.Engine = "file,no_fallback"
 		if o.Plugin != "" {
