@@ -36,14 +36,9 @@ func (s State) String() string {
 	return fmt.Sprintf("state %d", uint8(s))
 }
 
-// The traps that a plugin reports, of those that OpenSM hands to plugins.
-const (
-	TrapInService   = 64  // a port came: GUID is that port's
-	TrapOutService  = 65  // a port went: GUID is that port's
-	TrapLinkState   = 128 // links of the switch with LID and GUID changed
-	TrapLocal       = 144 // capabilities or the description of a port changed
-	TrapSystemImage = 145 // a system image GUID changed
-)
+// TrapLinkState is the number of the trap of a switch, with its LID and the GUID of
+// its port 0, whose links have changed.
+const TrapLinkState = 128
 
 // Peer is the OpenSM at the other end.
 type Peer struct {

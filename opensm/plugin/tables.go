@@ -67,7 +67,7 @@ type sent struct {
 	sum    uint64 // 0: nothing
 }
 
-// check finds what the protocol cannot say.
+// checkTables finds what the protocol cannot say.
 func checkTables(t *lft.Tables) error {
 	if len(t.Switches) == 0 {
 		return fmt.Errorf("the tables have no switch")

@@ -49,24 +49,20 @@ func parseSwitchInfo(b []byte) (top topology.LID, err error) {
 
 // PortInfo is what is known of a port from its PortInfo (section 14.2.5.6).
 type PortInfo struct {
-	LID    topology.LID // base LID; of a switch's ports only port 0 has one
-	LMC    uint8
-	SMLID  topology.LID // of the master subnet manager, where the port has a LID
-	SMSL   uint8        // the service level towards it
-	State  topology.PortState
-	LinkUp bool // the physical link is trained, whatever the logical state
+	LID   topology.LID // base LID; of a switch's ports only port 0 has one
+	LMC   uint8
+	SMLID topology.LID // of the master subnet manager, where the port has a LID
+	SMSL  uint8        // the service level towards it
+	State topology.PortState
 	// Rate is the width and speed in use. FDR10 reads as QDR: it is told by an
 	// attribute of one vendor only. An unknown code gives an unknown width or
 	// speed.
 	Rate topology.Rate
 }
 
-// linkUp is the physical state of a trained link.
-const linkUp = 5
-
 func parsePortInfo(b []byte) (PortInfo, error) {
 	p := PortInfo{LID: topology.LID(binary.BigEndian.Uint16(b[16:])), SMLID: topology.LID(binary.BigEndian.Uint16(b[18:])),
-		LMC: b[34] & 7, SMSL: b[36] & 15, LinkUp: b[33]>>4 == linkUp}
+		LMC: b[34] & 7, SMSL: b[36] & 15}
 	switch state := b[32] & 15; state {
 	case 1:
 		p.State = topology.Down
