@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"forsd/internal/fabgen"
+	"forsd/internal/routed"
 	"forsd/lft"
 	"forsd/liquid"
 	"forsd/topology"
@@ -15,15 +16,7 @@ import (
 func small(t *testing.T) (*topology.Fabric, *lft.Tables) {
 	t.Helper()
 	f := fabgen.Generate(fabgen.Spec{Spines: 3, Leaves: 3})
-	base, err := topology.NewBaseline(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	tree, err := topology.Fit(f, base, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	tables, err := lft.Build(tree)
+	tables, err := routed.Tables(f)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"forsd/internal/fabgen"
 	"forsd/internal/ibsim"
+	"forsd/internal/routed"
 	"forsd/lft"
 	"forsd/topology"
 )
@@ -132,15 +133,7 @@ func followed(t *testing.T, path string) func() []string {
 // planned are tables for every LID of f.
 func planned(t *testing.T, f *topology.Fabric) *lft.Tables {
 	t.Helper()
-	b, err := topology.NewBaseline(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	tree, err := topology.Fit(f, b, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	tables, err := lft.Build(tree)
+	tables, err := routed.Tables(f)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"forsd/internal/fabgen"
 	"forsd/internal/ibsim"
+	"forsd/internal/routed"
 	"forsd/lft"
 	"forsd/opensm"
 	"forsd/topology"
@@ -150,16 +151,7 @@ func (s *site) serve() (stop func()) {
 
 // planned are tables for every LID of the fabric as the sweep will leave it.
 func planned(_ context.Context, r Request) (*lft.Tables, error) {
-	f := Settled(r.Fabric)
-	b, err := topology.NewBaseline(f)
-	if err != nil {
-		return nil, err
-	}
-	tree, err := topology.Fit(f, b, nil)
-	if err != nil {
-		return nil, err
-	}
-	return lft.Build(tree)
+	return routed.Tables(Settled(r.Fabric))
 }
 
 // patience is how long a test waits for what must come.

@@ -13,6 +13,7 @@ import (
 
 	"forsd/internal/fabgen"
 	"forsd/internal/ibsim"
+	"forsd/internal/routed"
 	"forsd/lft"
 	"forsd/opensm"
 	"forsd/opensm/umad"
@@ -107,15 +108,7 @@ func (s *site) read(t testing.TB, guid2lid string) {
 			s.manager = e.LID
 		}
 	}
-	b, err := topology.NewBaseline(s.fabric)
-	if err != nil {
-		t.Fatal(err)
-	}
-	tree, err := topology.Fit(s.fabric, b, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if s.want, err = lft.Build(tree); err != nil {
+	if s.want, err = routed.Tables(s.fabric); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"forsd/internal/fabgen"
-	"forsd/lft"
+	"forsd/internal/routed"
 	"forsd/topology"
 )
 
@@ -46,15 +46,7 @@ func newFake(t testing.TB, spec fabgen.Spec) *fakeFabric {
 	f := fabgen.Generate(spec)
 	w := &fakeFabric{t: t, fabric: f, from: topology.PortRef{Node: f.Find(fabgenHost(f)), Port: 1},
 		tables: map[topology.GUID][]uint8{}, byLID: map[topology.LID]int32{}, under: map[int32]int{}}
-	b, err := topology.NewBaseline(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	tree, err := topology.Fit(f, b, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	tables, err := lft.Build(tree)
+	tables, err := routed.Tables(f)
 	if err != nil {
 		t.Fatal(err)
 	}

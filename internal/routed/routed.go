@@ -1,0 +1,21 @@
+// Package routed gives fabrics forwarding tables, for tests of what reads, carries
+// or walks tables.
+package routed
+
+import (
+	"forsd/lft"
+	"forsd/topology"
+)
+
+// Tables are those of every LID of a fabric by the baseline that it makes itself.
+func Tables(f *topology.Fabric) (*lft.Tables, error) {
+	b, err := topology.NewBaseline(f)
+	if err != nil {
+		return nil, err
+	}
+	tree, err := topology.Fit(f, b, nil)
+	if err != nil {
+		return nil, err
+	}
+	return lft.Build(tree)
+}
