@@ -49,13 +49,17 @@ func Main(args []string, version string) int {
 		fmt.Println("forsd", version)
 		return exitOK
 	}
-	cfg, err := loadConfig(*path)
+	cfg, found, err := loadConfig(*path)
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "forsd: %v\n", err)
 		return exitConfig
 	}
 	if *check {
-		fmt.Printf("%s: the configuration is valid\n", *path)
+		what := "the configuration is valid"
+		if !found {
+			what = "there is no such file, the defaults hold"
+		}
+		fmt.Printf("%s: %s\n", *path, what)
 		return exitOK
 	}
 	// The heap is small, and a collection amid a failure costs more than memory.
@@ -76,13 +80,14 @@ func Main(args []string, version string) int {
 	return exitOK
 }
 
-// loadConfig reads the configuration; only the default file may be absent.
-func loadConfig(path string) (*config.Config, error) {
-	cfg, err := config.Load(path)
+// loadConfig reads the configuration; only the default file may be absent, and is not
+// found then.
+func loadConfig(path string) (cfg *config.Config, found bool, err error) {
+	cfg, err = config.Load(path)
 	if path == config.DefaultPath && errors.Is(err, os.ErrNotExist) {
-		return config.Default(), nil
+		return config.Default(), false, nil
 	}
-	return cfg, err
+	return cfg, true, err
 }
 
 // tellSystemd passes a state on to the service manager, if there is one.

@@ -151,10 +151,8 @@ func (d *Daemon) logged(e opensm.LogEvent) {
 	for _, code := range ends {
 		d.health.Clear(code)
 	}
-	if raise == opensm.Standby && d.pluginLeads() {
-		return // the plugin has said so
-	}
-	if raise != "" {
+	toldByPlugin := d.pluginLeads() && (raise == opensm.Standby || raise == opensm.EngineFallback)
+	if raise != "" && !toldByPlugin {
 		d.health.Raise(raise, "OpenSM's log says: "+e.Text, time.Now())
 	}
 	if e.Fallback() {

@@ -6,12 +6,15 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
 	"forsd/controller"
+	"forsd/internal/health"
 	"forsd/internal/store"
 	"forsd/lft"
+	"forsd/opensm"
 	"forsd/opensm/plugin"
 	"forsd/topology"
 )
@@ -205,5 +208,26 @@ func (s *site) betweenEvents(good func() bool) {
 	s.t.Helper()
 	for met := false; !met; {
 		ok(s.t, s.call(s.ctx, func() { met = good() }))
+	}
+}
+
+// TestToldTwice holds that OpenSM's log does not raise anew what the plugin has told.
+func TestToldTwice(t *testing.T) {
+	d := newDaemon(t)
+	raised := func(code string) bool {
+		return slices.ContainsFunc(d.health.List(time.Now()), func(w health.Warning) bool { return w.Code == code })
+	}
+	fallback := opensm.LogEvent{Kind: opensm.EngineUsed, Engine: "minhop", Text: "minhop tables configured on all switches"}
+	if !fallback.Fallback() {
+		t.Fatal("that is a fallback")
+	}
+	close(d.stopped) // nobody takes events
+	d.setLink(link{connected: true})
+	if d.logged(fallback); raised(opensm.EngineFallback) {
+		t.Error("the log raises a fallback beside the plugin")
+	}
+	d.setLink(link{})
+	if d.logged(fallback); !raised(opensm.EngineFallback) {
+		t.Error("the log raises no fallback without the plugin")
 	}
 }

@@ -27,7 +27,7 @@ type Warnable struct {
 	Code     string
 	Severity Severity
 	Title    string
-	Delay    time.Duration // how long it must last before it is shown
+	Delay    time.Duration // how long it must last before it is shown and told
 }
 
 // Warning is a warning in force.
@@ -43,17 +43,24 @@ type Warning struct {
 type Tracker struct {
 	mu     sync.Mutex
 	kinds  map[string]Warnable
-	raised map[key]Warning
+	raised map[key]*raised
 	notify func(Warning, bool)
+}
+
+// raised is a warning in force, or on its way to be.
+type raised struct {
+	Warning
+	told bool // it has lasted long enough
 }
 
 // key tells the warnings of one source from another's of the same code.
 type key struct{ source, code string }
 
-// NewTracker returns a tracker of the kinds given. Notify, when not nil, is told
-// of every warning that is raised with a new text (true) or taken back (false).
+// NewTracker returns a tracker of the kinds given. Notify, when not nil, is told of
+// every warning that has lasted for its delay, of its new texts (true), and when it is
+// taken back (false): at once by the caller, and after a delay by a goroutine.
 func NewTracker(kinds []Warnable, notify func(w Warning, on bool)) *Tracker {
-	t := &Tracker{kinds: map[string]Warnable{}, raised: map[key]Warning{}, notify: notify}
+	t := &Tracker{kinds: map[string]Warnable{}, raised: map[key]*raised{}, notify: notify}
 	for _, k := range kinds {
 		t.kinds[k.Code] = k
 	}
@@ -72,8 +79,8 @@ func (t *Tracker) clear(k key) {
 	old, on := t.raised[k]
 	delete(t.raised, k)
 	t.mu.Unlock()
-	if on && t.notify != nil {
-		t.notify(old, false)
+	if on && old.told && t.notify != nil {
+		t.notify(old.Warning, false)
 	}
 }
 
@@ -114,7 +121,7 @@ func (t *Tracker) of(source string) []Warning {
 	var out []Warning
 	for k, r := range t.raised {
 		if k.source == source {
-			out = append(out, r)
+			out = append(out, r.Warning)
 		}
 	}
 	sortWarnings(out)
@@ -127,15 +134,31 @@ func (t *Tracker) raise(source, code, text string, now time.Time) {
 	if !known {
 		kind = Warnable{Code: code, Severity: Degraded, Title: code}
 	}
-	old, on := t.raised[key{source, code}]
-	since := now
-	if on {
-		since = old.Since
+	r, on := t.raised[key{source, code}]
+	if !on {
+		r = &raised{Warning: Warning{Code: code, Severity: kind.Severity, Title: kind.Title, Since: now}, told: kind.Delay == 0}
+		t.raised[key{source, code}] = r
+		if !r.told {
+			time.AfterFunc(kind.Delay, func() { t.due(key{source, code}, r) })
+		}
 	}
-	w := Warning{code, kind.Severity, kind.Title, text, since}
-	t.raised[key{source, code}] = w
+	news := r.told && (!on || r.Text != text)
+	r.Text = text
+	w := r.Warning
 	t.mu.Unlock()
-	if (!on || old.Text != text) && t.notify != nil {
+	if news && t.notify != nil {
+		t.notify(w, true)
+	}
+}
+
+// due tells of a warning whose delay is over, unless it has been taken back.
+func (t *Tracker) due(k key, r *raised) {
+	t.mu.Lock()
+	still := t.raised[k] == r
+	r.told = still
+	w := r.Warning
+	t.mu.Unlock()
+	if still && t.notify != nil {
 		t.notify(w, true)
 	}
 }
@@ -148,7 +171,7 @@ func (t *Tracker) List(now time.Time) []Warning {
 	out := []Warning{}
 	for _, r := range t.raised {
 		if now.Sub(r.Since) >= t.kinds[r.Code].Delay {
-			out = append(out, r)
+			out = append(out, r.Warning)
 		}
 	}
 	sortWarnings(out)

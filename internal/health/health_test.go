@@ -3,12 +3,15 @@ package health
 import (
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestTracker(t *testing.T) {
+func TestTracker(t *testing.T) { synctest.Test(t, testTracker) }
+
+func testTracker(t *testing.T) {
 	var said []string
 	tr := NewTracker([]Warnable{
 		{Code: "slow", Severity: Degraded, Title: "Slow", Delay: time.Minute},
@@ -17,6 +20,9 @@ func TestTracker(t *testing.T) {
 	start := time.Unix(1000, 0)
 	tr.Raise("slow", "a", start)
 	tr.Raise("slow", "a", start.Add(time.Second)) // no news
+	tr.Clear("slow")                              // nobody has heard of it
+	tr.Raise("slow", "a", start)
+	time.Sleep(time.Minute - time.Second)
 	tr.Raise("slow", "b", start.Add(2*time.Second))
 	tr.Raise("dead", "x", start.Add(3*time.Second))
 	tr.Raise("odd", "y", start.Add(3*time.Second))
@@ -38,7 +44,11 @@ func TestTracker(t *testing.T) {
 	}
 	tr.Clear("dead")
 	tr.Clear("dead")
-	if diff := cmp.Diff([]string{"slow true a", "slow true b", "dead true x", "odd true y", "dead false x"}, said); diff != "" {
+	time.Sleep(time.Second)
+	synctest.Wait()
+	tr.Raise("slow", "c", start.Add(2*time.Minute))
+	tr.Clear("slow")
+	if diff := cmp.Diff([]string{"dead true x", "odd true y", "dead false x", "slow true b", "slow true c", "slow false c"}, said); diff != "" {
 		t.Error(diff)
 	}
 }
