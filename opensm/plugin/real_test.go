@@ -36,8 +36,10 @@ var library = sync.OnceValues(func() (string, error) {
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if path, err := library(); built && err == nil {
-		os.RemoveAll(filepath.Dir(path))
+	if built {
+		if path, err := library(); err == nil {
+			os.RemoveAll(filepath.Dir(path))
+		}
 	}
 	os.Exit(code)
 }
