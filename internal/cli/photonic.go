@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -141,8 +142,11 @@ func (f *photonicFlags) run(cmd *cobra.Command) error {
 			return err
 		}
 	}
-	report, err := photonic.NewReport(f.instance, plan, baselines)
-	if err != nil {
+	report, err := photonic.NewReport(cmd.Context(), f.instance, plan, baselines)
+	switch {
+	case cmd.Context().Err() != nil:
+		return context.Cause(cmd.Context())
+	case err != nil:
 		return fmt.Errorf("the plan fails its replay, which is a fault of forsctl: %w", err)
 	}
 	if f.out != "" {

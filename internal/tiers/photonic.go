@@ -35,5 +35,5 @@ func planPhotonic(ctx context.Context, q *photonic.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return photonic.NewReport(in, plan, baselines)
+	return photonic.NewReport(ctx, in, plan, baselines)
 }

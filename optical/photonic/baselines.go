@@ -20,15 +20,17 @@ type Baseline struct {
 	Plan *Plan
 }
 
-// Baselines plans the alternatives. All are replayed.
-func Baselines(ctx context.Context, in *Instance) ([]Baseline, error) {
+// Baselines plans the alternatives. All are replayed. It fails soon after ctx ends.
+func Baselines(ctx context.Context, in *Instance) (_ []Baseline, err error) {
+	in = in.until(ctx)
+	defer recovered(&err)
 	if err := in.Check(); err != nil {
 		return nil, err
 	}
 	if in.empty() {
 		return nil, nil
 	}
-	static, err := climbAll(ctx, in, Options{Method: Paper, Reconfigurations: 1, packed: true})
+	static, err := climbAll(in, Options{Method: Paper, Reconfigurations: 1, packed: true})
 	if err != nil {
 		return nil, err
 	}
@@ -84,6 +86,7 @@ func planMatchings(in *Instance) (*Plan, error) {
 	longest := make([]Time, n-1)
 	var assigner bipartite.Assigner
 	for i := range rows {
+		in.look()
 		column, _, err := assigner.Assign(n, cost)
 		if err != nil {
 			return nil, err

@@ -72,7 +72,7 @@ func (c *cayleys) next() (bool, error) {
 	var route *spreader
 	var first *cayley
 	for _, y := range c.race[:min(2, len(c.race))] {
-		if s := y.route(c.in.Degree); route == nil || s.longest() < route.longest() {
+		if s := y.route(c.in); route == nil || s.longest() < route.longest() {
 			first, route = &cayley{y.group, slices.Clone(y.sets), nil, y.total}, s
 		}
 	}
@@ -124,6 +124,7 @@ func (c *cayleys) extend(y *cayley) {
 
 // try keeps a set if it is the best so far.
 func (c *cayleys) try(y *cayley, set, best []int32) bool {
+	c.in.look()
 	copy(c.scratch, y.hops)
 	y.group.after(c.scratch, set)
 	sum := total(c.scratch)
@@ -137,8 +138,8 @@ func (c *cayleys) try(y *cayley, set, best []int32) bool {
 
 // route is the ways of the classes, by which the switches of a topology have about
 // as much to carry.
-func (y *cayley) route(k int) *spreader {
-	s := newSpreader(y.group, k, y.sets, true)
+func (y *cayley) route(in *Instance) *spreader {
+	s := newSpreader(in, y.group, y.sets, true)
 	for x := int32(1); int(x) < y.group.n; x++ {
 		s.parts = append(s.parts, part{time: 1, class: x})
 	}

@@ -76,7 +76,8 @@ func (r *routing) uneven() (sum, squares int) {
 // carryRouting reaches all classes in the fewest steps over all offsets, each of
 // them to wait for any topology, and then evens out the loads of the switches of
 // each topology. Which offsets share a topology is free: those of like loads do.
-func carryRouting(n, k int, offsets []int) *routing {
+// It ends with the context of in, which may be nil.
+func carryRouting(in *Instance, n, k int, offsets []int) *routing {
 	r := newRouting(n, k, offsets)
 	st := newStages(n, offsets)
 	hops := make([]int32, len(offsets))
@@ -88,7 +89,7 @@ func carryRouting(n, k int, offsets []int) *routing {
 		return r
 	}
 	r.regroup()
-	r.balance()
+	r.balance(in)
 	return r
 }
 
@@ -119,7 +120,7 @@ const unit = 1 << 12
 // balance reroutes classes as long as the loads become more even: prices make
 // hops over busy switches dearer, classes take cheapest ways, and each keeps its
 // new way where that lowers what uneven tells.
-func (r *routing) balance() {
+func (r *routing) balance(in *Instance) {
 	price := make([]int, len(r.offsets))
 	hops := make([]int32, len(r.offsets))
 	for _, weight := range []int{1, 8, 64, 256, 1024, 1024, 1024, 1024} {
@@ -134,6 +135,7 @@ func (r *routing) balance() {
 		ways := newPricedStages(r.n, r.offsets, price)
 		changed := false
 		for x := 1; x < r.n; x++ {
+			in.look()
 			sum, squares := r.uneven()
 			old := slices.Clone(r.of(x))
 			if slices.Max(old) == 0 {

@@ -254,7 +254,7 @@ func TestDegree2BeatsBaselines(t *testing.T) {
 	}
 	for n := 8; n <= 64; n += step {
 		in := one(n, 2, 0)
-		static, err := climbAll(t.Context(), in, Options{Method: Auto, Reconfigurations: 1})
+		static, err := climbAll(in, Options{Method: Auto, Reconfigurations: 1})
 		if err != nil {
 			t.Fatal(err)
 		}

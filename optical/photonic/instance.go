@@ -2,6 +2,7 @@ package photonic
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"math"
 	"math/big"
@@ -119,6 +120,8 @@ type Instance struct {
 	Link     Link    `json:"link"`
 	Message  int64   `json:"message"`         // bytes from each GPU to each other, or their mean
 	Sizes    []int64 `json:"sizes,omitempty"` // [source][destination] bytes where they differ; the diagonal is 0
+
+	ctx context.Context // see until
 }
 
 // Check tells what is wrong with the instance.

@@ -164,7 +164,7 @@ func (m *mesh) contract() (bool, error) {
 // spread lowers the load of the busiest links of the first topology, one step
 // after another: a flow over one of them takes the shortest way around all that
 // are as busy, and among those the one of the least load, until one finds none.
-func (m *mesh) spread() {
+func (m *mesh) spread(in *Instance) {
 	load := m.load[0]
 	for {
 		top := slices.Max(load)
@@ -172,6 +172,7 @@ func (m *mesh) spread() {
 			if !slices.ContainsFunc(w.links, func(l int32) bool { return load[l] >= top }) {
 				continue
 			}
+			in.look()
 			if links := m.around(flow/m.n, flow%m.n, top-1); links != nil {
 				m.take(flow, way{0, links})
 			}

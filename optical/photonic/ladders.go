@@ -78,8 +78,10 @@ type steps struct {
 	at     map[int]*routing // by number of topologies, what has been routed
 }
 
-func newSteps(n, k int) *steps {
-	return &steps{n: n, k: k, search: newStepSearch(n), at: map[int]*routing{}}
+func newSteps(in *Instance) *steps {
+	search := newStepSearch(in.GPUs)
+	search.in = in
+	return &steps{n: in.GPUs, k: in.Degree, search: search, at: map[int]*routing{}}
 }
 
 // reach extends the search to a number of shifts, or to its end.
@@ -107,7 +109,7 @@ func (s *steps) routing(d int) *routing {
 		if d == 1 && s.k > 1 && s.k < s.n {
 			s.at[d] = chosenOffsets(s.n, s.k, s.search)
 		} else {
-			s.at[d] = carryRouting(s.n, s.k, set)
+			s.at[d] = carryRouting(s.search.in, s.n, s.k, set)
 		}
 	}
 	return s.at[d]
@@ -148,18 +150,19 @@ func (c *contractions) plan(d int) (*Plan, error) {
 
 // wides is the ladder of Greedy for higher degrees.
 type wides struct {
-	n, k int
+	in *Instance
 	*wideGreedy
 }
 
 func (w *wides) next() (bool, error) {
 	if w.wideGreedy == nil {
-		search := newStepSearch(w.n)
-		search.reach(w.k)
-		if len(search.Sets) < w.k {
+		search := newStepSearch(w.in.GPUs)
+		search.in = w.in
+		search.reach(w.in.Degree)
+		if len(search.Sets) < w.in.Degree {
 			return false, nil
 		}
-		w.wideGreedy = newWideGreedy(w.n, w.k, search)
+		w.wideGreedy = newWideGreedy(w.in.GPUs, w.in.Degree, search)
 		return true, nil
 	}
 	return w.wideGreedy.next(), nil
@@ -169,7 +172,7 @@ func (w *wides) plan(d int) (*Plan, error) {
 	if d == len(w.routes) {
 		return w.routing().plan(Greedy)
 	}
-	first := newWideGreedy(w.wideGreedy.n, w.wideGreedy.k, w.search)
+	first := newWideGreedy(w.n, w.k, w.search)
 	for len(first.routes) < d && first.next() {
 	}
 	return first.routing().plan(Greedy)
@@ -193,7 +196,7 @@ func (m *meshes) next() (bool, error) {
 	var err error
 	m.mesh, err = newMesh(m.in.GPUs, m.in.Degree, kautz(m.in.GPUs, m.in.Degree))
 	if err == nil && m.method != Paper {
-		m.spread()
+		m.spread(m.in)
 	}
 	return err == nil, err
 }
@@ -285,10 +288,10 @@ func ladders(in *Instance, o Options) []ladder {
 	if k == 1 {
 		list = append(list, newGreedyCycles(n))
 	} else {
-		list = append(list, &wides{n: n, k: k})
+		list = append(list, &wides{in: in})
 	}
 	if o.Method != Greedy {
-		list = append(list, newSteps(n, k))
+		list = append(list, newSteps(in))
 	}
 	return list
 }

@@ -25,8 +25,10 @@ type Options struct {
 
 // Make plans an exchange, and has Replay check the plan. It fails where the
 // instance or the options make no sense, or where the method has no plan with as
-// many reconfigurations as are asked for, and where ctx ends.
-func Make(ctx context.Context, in *Instance, o Options) (*Plan, error) {
+// many reconfigurations as are asked for, and soon after ctx ends.
+func Make(ctx context.Context, in *Instance, o Options) (_ *Plan, err error) {
+	in = in.until(ctx)
+	defer recovered(&err)
 	if err := in.Check(); err != nil {
 		return nil, err
 	}
@@ -43,7 +45,7 @@ func Make(ctx context.Context, in *Instance, o Options) (*Plan, error) {
 		return &Plan{GPUs: in.GPUs, Degree: in.Degree, Method: o.Method, Family: "none"}, nil
 	}
 	o.packed = o.Method != Paper
-	best, err := climbAll(ctx, in, o)
+	best, err := climbAll(in, o)
 	if err != nil {
 		return nil, err
 	}
@@ -72,9 +74,9 @@ func among(family string) string {
 // climbAll is the cheapest plan of all ladders of a method. Where sizes differ, Auto
 // takes the best of all methods, and of the alternatives. Plans with waiting come
 // before others that they mostly beat, which then end early.
-func climbAll(ctx context.Context, in *Instance, o Options) (*Plan, error) {
+func climbAll(in *Instance, o Options) (*Plan, error) {
 	if o.Method != Auto || in.Sizes == nil {
-		return climb(ctx, in, o, nil)
+		return climb(in, o, nil)
 	}
 	var best *Plan
 	var err error
@@ -88,7 +90,7 @@ func climbAll(ctx context.Context, in *Instance, o Options) (*Plan, error) {
 		packed bool
 	}{{Carry, true}, {Paper, false}, {Greedy, true}} {
 		o.Method, o.packed = way.method, way.packed
-		if best, err = climb(ctx, in, o, best); err != nil {
+		if best, err = climb(in, o, best); err != nil {
 			return nil, err
 		}
 	}
@@ -102,7 +104,7 @@ func climbAll(ctx context.Context, in *Instance, o Options) (*Plan, error) {
 		}
 		best = cheaper(best, p)
 	}
-	return climb(ctx, in, Options{Method: Paper, Reconfigurations: 1, Family: o.Family, Relabel: o.Relabel, packed: true}, best) // static
+	return climb(in, Options{Method: Paper, Reconfigurations: 1, Family: o.Family, Relabel: o.Relabel, packed: true}, best) // static
 }
 
 // cheaper is the plan that costs less, of equals the first; nil is no plan.
@@ -115,7 +117,7 @@ func cheaper(a, b *Plan) *Plan {
 
 // climb climbs the ladders of a method, and returns the cheapest of their plans and
 // of one that there is already, if there is.
-func climb(ctx context.Context, in *Instance, o Options, best *Plan) (*Plan, error) {
+func climb(in *Instance, o Options, best *Plan) (*Plan, error) {
 	for _, l := range ladders(in, o) {
 		if o.Family != "" && family(l, in.Degree) != o.Family {
 			continue
@@ -124,7 +126,7 @@ func climb(ctx context.Context, in *Instance, o Options, best *Plan) (*Plan, err
 		if best != nil {
 			known = best.Cost
 		}
-		p, err := explore(ctx, in, l, o, newLimit(in, l, o, known))
+		p, err := explore(in, l, o, newLimit(in, l, o, known))
 		if err != nil {
 			return nil, err
 		}
@@ -188,15 +190,13 @@ func longest(in *Instance, l ladder) int {
 // explore climbs a ladder to the number of topologies that costs least, as far as
 // a lower cost is possible, and plans there. It returns nil where the ladder does
 // not reach the number that is forced, or has nothing to offer.
-func explore(ctx context.Context, in *Instance, l ladder, o Options, limit *limit) (*Plan, error) {
+func explore(in *Instance, l ladder, o Options, limit *limit) (*Plan, error) {
 	if in.Sizes != nil {
-		return exploreSizes(ctx, in, l, o, limit)
+		return exploreSizes(in, l, o, limit)
 	}
 	best, least := 0, Time(0)
 	for d := 1; d <= limit.last && !limit.over(d, least); d++ {
-		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
-		}
+		in.look()
 		if ok, err := l.next(); err != nil {
 			return nil, err
 		} else if !ok {

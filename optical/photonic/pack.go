@@ -95,6 +95,7 @@ func pack(in *Instance, topology int, switches []uint16, legs []leg, hops []Hop)
 	end := Time(0)
 	var touched []int32
 	for len(p.events) > 0 {
+		in.look()
 		now := p.events[0].at
 		end, touched = now, touched[:0]
 		for len(p.events) > 0 && p.events[0].at == now {

@@ -122,7 +122,7 @@ func TestFigure8Optimum(t *testing.T) {
 		if got := leastRounds(8, [2]int(c.offsets)); got != c.rounds {
 			t.Errorf("offsets %v: rounds take %d, want %d", c.offsets, got, c.rounds)
 		}
-		r := carryRouting(8, 2, c.offsets)
+		r := carryRouting(nil, 8, 2, c.offsets)
 		if got := r.sum(); got != c.without {
 			t.Errorf("offsets %v: without rounds %d, want %d", c.offsets, got, c.without)
 		}

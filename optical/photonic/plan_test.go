@@ -285,7 +285,7 @@ func TestEmpty(t *testing.T) {
 	in.Sizes = make([]int64, 25)
 	for _, method := range []Method{Paper, Auto} {
 		p := made(t, in, method, 0)
-		if r, err := NewReport(in, p, nil); err != nil || r.Reconfigurations != 0 || r.CostUS != 0 || len(r.Rounds) != 0 {
+		if r, err := NewReport(t.Context(), in, p, nil); err != nil || r.Reconfigurations != 0 || r.CostUS != 0 || len(r.Rounds) != 0 {
 			t.Errorf("%s: %+v, %v", method, r, err)
 		}
 	}

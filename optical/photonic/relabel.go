@@ -41,6 +41,7 @@ func place(in *Instance, g *group, weight []int64, delta func(s *placing, a, b i
 	for sweep, again := 0, true; again && sweep < relabelSweeps; sweep++ {
 		again = false
 		for a := range n {
+			in.look()
 			for b := range a {
 				if delta(s, a, b) < 0 {
 					s.swap(a, b)

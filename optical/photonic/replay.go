@@ -168,7 +168,9 @@ func replayHops(in *Instance, p *Plan) (*Replayed, error) {
 				return nil, fmt.Errorf("topology %d, hop %d: %w", t, order[0], err)
 			}
 			order = order[1:]
-			r.Moves++
+			if r.Moves++; r.Moves%1024 == 0 {
+				in.look()
+			}
 		}
 		r.Cost += p.Spans[t]
 	}

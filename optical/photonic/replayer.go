@@ -69,6 +69,7 @@ func NewReplayer(in *Instance, topologies []Topology, label []int32) (*Replayer,
 
 // Round moves the messages of a round.
 func (r *Replayer) Round(round *Round) error {
+	r.in.look()
 	n := r.in.GPUs
 	if round.Topology < r.topology || round.Topology >= len(r.rows) || round.Hops < 0 || round.Hops > n*n {
 		return fmt.Errorf("%d hops on topology %d: want from 0 to %d hops, and a topology from %d to %d", round.Hops, round.Topology, n*n, r.topology, len(r.rows)-1)

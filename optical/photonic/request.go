@@ -1,6 +1,7 @@
 package photonic
 
 import (
+	"context"
 	"fmt"
 	"math"
 )
@@ -131,8 +132,11 @@ type BaselineCost struct {
 	CostUS           Time   `json:"cost_us"`
 }
 
-// NewReport replays a plan and reports it, beside baselines.
-func NewReport(in *Instance, p *Plan, baselines []Baseline) (*Report, error) {
+// NewReport replays a plan and reports it, beside baselines. It fails soon after ctx
+// ends.
+func NewReport(ctx context.Context, in *Instance, p *Plan, baselines []Baseline) (_ *Report, err error) {
+	in = in.until(ctx)
+	defer recovered(&err)
 	seen, err := Replay(in, p)
 	if err != nil {
 		return nil, err

@@ -11,6 +11,7 @@ import (
 // go the same way where all have one size; where sizes differ, each message, and each
 // part of a large one, takes the way that is least busy.
 type spreader struct {
+	in    *Instance
 	k     int
 	group *group
 	sets  [][]int32 // [topology][switch] elements of the group
@@ -39,12 +40,13 @@ type step struct{ topology, link int32 }
 // spreadSweeps is how often every part is routed anew.
 const spreadSweeps = 4
 
-func newSpreader(g *group, k int, sets [][]int32, alike bool) *spreader {
+func newSpreader(in *Instance, g *group, sets [][]int32, alike bool) *spreader {
+	k := in.Degree
 	d, links := len(sets), g.n*k
 	if alike {
 		links = k
 	}
-	s := &spreader{k: k, group: g, sets: sets, alike: alike, load: make([]float64, d*links), rest: make(stages, d+1),
+	s := &spreader{in: in, k: k, group: g, sets: sets, alike: alike, load: make([]float64, d*links), rest: make(stages, d+1),
 		cost: make([]float64, (d+1)*g.n), seen: make([]int32, (d+1)*g.n), turn: make([]int8, (d+1)*g.n)}
 	s.rest[d] = none(g.n)
 	for i := d - 1; i >= 0; i-- {
@@ -63,6 +65,7 @@ func (s *spreader) run() {
 	s.mean = max(1, hops/float64(len(s.load)))
 	for range spreadSweeps {
 		for i := range s.parts {
+			s.in.look()
 			s.reroute(&s.parts[i])
 		}
 	}
@@ -183,7 +186,7 @@ func (s *spreader) legs() [][]leg {
 // spreadLegs are ways of the messages of an instance, with the fewest hops over
 // topologies in turn.
 func spreadLegs(in *Instance, g *group, sets [][]int32, label []int32) [][]leg {
-	s := newSpreader(g, in.Degree, sets, false)
+	s := newSpreader(in, g, sets, false)
 	s.divide(in, label)
 	s.run()
 	return s.legs()

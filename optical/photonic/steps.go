@@ -44,7 +44,8 @@ func total(hops []int32) int {
 // as long as that helps. Small rings are searched in full, large ones in samples.
 type stepSearch struct {
 	n      int
-	Sets   [][]int // [shifts−1]
+	in     *Instance // whose context ends the search, nil for none
+	Sets   [][]int   // [shifts−1]
 	Totals []int
 	fewest *greedyShifts // sets that need no waiting are no worse with it
 	last   []int32       // the classes' hops over the last set
@@ -161,6 +162,7 @@ func (s *stepSearch) total(set []int) int { return total(s.base(set, -1)) }
 // best is the shift that lowers the sum of base most, and that sum. Where all
 // cost too much, it tries some, evenly spread.
 func (s *stepSearch) best(base []int32, set []int, effort int) (shift, sum int) {
+	s.in.look()
 	sum = far * s.n
 	tries := min(s.n-2, max(32, effort/(2*s.n)))
 	for i := range tries {

@@ -2,7 +2,6 @@ package photonic
 
 import (
 	"cmp"
-	"context"
 	"slices"
 )
 
@@ -145,13 +144,11 @@ const (
 // exploreSizes is explore for messages of many sizes: it climbs all of the ladder,
 // judges the plans by their busiest links, and makes the best in full, with and
 // without other places of GPUs.
-func exploreSizes(ctx context.Context, in *Instance, l ladder, o Options, limit *limit) (*Plan, error) {
+func exploreSizes(in *Instance, l ladder, o Options, limit *limit) (*Plan, error) {
 	var list []rough
 	least := Time(0)
 	for d := 1; d <= limit.last && !limit.over(d, least); d++ {
-		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
-		}
+		in.look()
 		if ok, err := l.next(); err != nil {
 			return nil, err
 		} else if !ok {
@@ -174,9 +171,7 @@ func exploreSizes(ctx context.Context, in *Instance, l ladder, o Options, limit 
 		if best != nil && float64(r.cost)*(1-relabelGain) >= float64(best.Cost) {
 			continue
 		}
-		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
-		}
+		in.look()
 		p, err := l.plan(r.topologies)
 		if err != nil {
 			return nil, err

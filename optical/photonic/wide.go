@@ -9,7 +9,7 @@ import (
 // are tried in the order of their steps, as long as one might still be better;
 // for more the search for shifts has them.
 func chosenOffsets(n, k int, search *stepSearch) *routing {
-	best := carryRouting(n, k, search.Sets[k-1])
+	best := carryRouting(search.in, n, k, search.Sets[k-1])
 	const most, tries = 128, 256
 	if k != 2 || n > most {
 		return best
@@ -34,7 +34,7 @@ func chosenOffsets(n, k int, search *stepSearch) *routing {
 		if i == tries || (p.steps+k-1)/k >= sum {
 			break
 		}
-		r := carryRouting(n, k, []int{p.a, p.b})
+		r := carryRouting(search.in, n, k, []int{p.a, p.b})
 		if s := r.sum(); s < sum {
 			best, sum = r, s
 		}
@@ -76,7 +76,7 @@ func (w *wideGreedy) next() bool {
 			r.set(x, w.served.hops[x])
 		}
 	}
-	r.balance()
+	r.balance(w.search.in)
 	w.routes = append(w.routes, r)
 	return true
 }
@@ -105,6 +105,7 @@ func (w *wideGreedy) choose() []int {
 
 // best is the offset that, beside some, leaves the fewest hops in sum.
 func (w *wideGreedy) best(base []int32, offsets []int) (offset, sum int) {
+	w.search.in.look()
 	offset, sum = 1, far*w.n
 	tries := min(w.n-1, max(32, lateEffort/(2*w.n)))
 	for i := range tries {
