@@ -90,7 +90,7 @@ func (in *Instance) take(side int, entries []float64) error {
 			in.Sizes[i] = int64(math.Ceil(v))
 		}
 	}
-	in.Message = Mean(side, in.Sizes)
+	in.Message = meanMessage(side, in.Sizes)
 	return nil
 }
 
