@@ -81,39 +81,66 @@ func (d *Daemon) probe(ctx context.Context, n umad.Node, trapped time.Time) {
 	})
 }
 
-// portsRead takes in what a switch said. A cable that is down there is out of the
+// readBeside adds what other switches have said by now: with a dead spine, all leaves
+// speak at once.
+func (d *Daemon) readBeside(r probed) []probed {
+	all := []probed{r}
+	for {
+		select {
+		case r := <-d.probed:
+			all = append(all, r)
+		default:
+			return all
+		}
+	}
+}
+
+// portsRead takes in what switches said. A cable that is down there is out of the
 // fabric from now on.
-func (d *Daemon) portsRead(ctx context.Context, r probed) {
+func (d *Daemon) portsRead(ctx context.Context, all ...probed) {
+	all = slices.DeleteFunc(all, func(r probed) bool { return !d.portsHeard(ctx, r) })
+	if len(all) == 0 {
+		return
+	}
+	first := slices.MinFunc(all, func(a, b probed) int { return a.trapped.Compare(b.trapped) })
+	fresh, err := d.fit(d.without(d.shown))
+	if err != nil {
+		d.log.Debug("the fabric without what a trap told of cannot be used", zap.Error(err))
+		return
+	}
+	fresh.seenAt, fresh.complete = first.trapped, time.Now()
+	d.take(ctx, fresh, false)
+}
+
+// portsHeard notes what a switch said, and tells whether that is news.
+func (d *Daemon) portsHeard(ctx context.Context, r probed) bool {
 	again := d.probes[r.node].again
 	delete(d.probes, r.node)
-	v := d.latest()
-	f := v.tree.Fabric
+	f := d.latest().tree.Fabric
 	node := f.Find(r.node)
 	if again && node != topology.None {
 		d.probe(ctx, umad.Node{GUID: r.node, LID: f.Nodes[node].LID()}, r.trapped)
 	}
 	if r.err != nil || node == topology.None {
 		d.log.Debug("the switch that a trap names was not read", zap.Stringer("switch", r.node), zap.Error(r.err))
-		return
+		return false
 	}
 	back := slices.ContainsFunc(d.losses, func(l loss) bool { return r.revokes(l) })
 	d.losses = slices.DeleteFunc(d.losses, r.revokes)
 	known := len(d.losses)
 	for _, p := range r.numbers {
-		if r.says(p, topology.Down) && leadsUp(f, node, p) {
+		if r.says(p, topology.Down) && leadsUp(f, node, p) && !d.lostTo(f, f.Nodes[node].Ports[p]) {
 			d.losses = append(d.losses, loss{r.node, p, r.asked})
 		}
 	}
-	if len(d.losses) == known && !back {
-		return
-	}
-	fresh, err := d.fit(d.without(d.shown))
-	if err != nil {
-		d.log.Debug("the fabric without what a trap told of cannot be used", zap.Error(err))
-		return
-	}
-	fresh.seenAt, fresh.complete = r.trapped, time.Now()
-	d.take(ctx, fresh, false)
+	return back || len(d.losses) > known
+}
+
+// lostTo tells whether the cable of a port is among those that the switch at its other
+// end has lost.
+func (d *Daemon) lostTo(f *topology.Fabric, p topology.Port) bool {
+	far := f.Nodes[p.Peer].GUID
+	return slices.ContainsFunc(d.losses, func(l loss) bool { return l.node == far && l.port == p.PeerPort })
 }
 
 // revokes tells whether a cable that was lost is not down any more.

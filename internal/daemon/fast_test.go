@@ -71,6 +71,35 @@ func TestFastPath(t *testing.T) {
 	d.next(t, t.Context()) // the plan
 }
 
+// TestSpokenTogether takes what several switches say in one go: one fabric without all
+// that is down, and a cable of which both ends have spoken is lost once.
+func TestSpokenTogether(t *testing.T) {
+	d := newDaemon(t)
+	healthy := fabric(4, 4)
+	d.bringUp(t, healthy)
+	d.shown = healthy
+	first, second := time.Now(), time.Now().Add(time.Second)
+	spine := healthy.Nodes[healthy.Find(fabgen.LeafGUID+1)].Ports[4+1+2].Peer
+	reads := []probed{
+		says(healthy, fabgen.LeafGUID+2, second, 4+1+2),
+		says(healthy, fabgen.LeafGUID+1, first, 4+1+2),
+		says(healthy, healthy.Nodes[spine].GUID, second, int(healthy.Nodes[healthy.Find(fabgen.LeafGUID+1)].Ports[4+1+2].PeerPort)),
+		says(healthy, fabgen.LeafGUID+3, first),
+	}
+	for _, r := range reads {
+		d.probes[r.node] = &probe{}
+	}
+	d.portsRead(t.Context(), reads...)
+	cut := d.latest()
+	if want := d.see(t, lacking(lacking(healthy, 4, 1, 2), 4, 2, 2)); cut.id != want.id || !cut.seenAt.Equal(first) {
+		t.Errorf("fabric %s, the sweep will find %s; seen at %v", cut.id, want.id, cut.seenAt)
+	}
+	if len(d.losses) != 2 || len(d.probes) != 0 {
+		t.Errorf("losses %v, probes %v", d.losses, d.probes)
+	}
+	d.next(t, t.Context()) // the plan
+}
+
 // TestLossElsewhere holds where a fabric shows a switch that lost a cable without the
 // port, or with a host at it.
 func TestLossElsewhere(t *testing.T) {

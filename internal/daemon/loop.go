@@ -36,7 +36,7 @@ func (d *Daemon) loop(ctx context.Context) {
 		case t := <-d.traps:
 			d.trapped(ctx, t.lid, t.at)
 		case r := <-d.probed:
-			d.portsRead(ctx, r)
+			d.portsRead(ctx, d.readBeside(r)...)
 		case e := <-d.answers:
 			d.step(ctx, e)
 		case call := <-d.calls:
