@@ -41,10 +41,11 @@ type Warning struct {
 
 // Tracker holds the warnings in force. It is safe for concurrent use.
 type Tracker struct {
-	mu     sync.Mutex
-	kinds  map[string]Warnable
-	raised map[key]*raised
-	notify func(Warning, bool)
+	telling sync.Mutex // held over a change and its notice, so that notices come in the order of the changes
+	mu      sync.Mutex // guards what follows
+	kinds   map[string]Warnable
+	raised  map[key]*raised
+	notify  func(Warning, bool)
 }
 
 // raised is a warning in force, or on its way to be.
@@ -58,7 +59,8 @@ type key struct{ source, code string }
 
 // NewTracker returns a tracker of the kinds given. Notify, when not nil, is told of
 // every warning that has lasted for its delay, of its new texts (true), and when it is
-// taken back (false): at once by the caller, and after a delay by a goroutine.
+// taken back (false): at once by the caller, and after a delay by a goroutine. It is
+// told one thing at a time, and must not change the tracker.
 func NewTracker(kinds []Warnable, notify func(w Warning, on bool)) *Tracker {
 	t := &Tracker{kinds: map[string]Warnable{}, raised: map[key]*raised{}, notify: notify}
 	for _, k := range kinds {
@@ -75,6 +77,8 @@ func (t *Tracker) Raise(code, text string, now time.Time) { t.raise("", code, te
 func (t *Tracker) Clear(code string) { t.clear(key{"", code}) }
 
 func (t *Tracker) clear(k key) {
+	t.telling.Lock()
+	defer t.telling.Unlock()
 	t.mu.Lock()
 	old, on := t.raised[k]
 	delete(t.raised, k)
@@ -129,6 +133,8 @@ func (t *Tracker) of(source string) []Warning {
 }
 
 func (t *Tracker) raise(source, code, text string, now time.Time) {
+	t.telling.Lock()
+	defer t.telling.Unlock()
 	t.mu.Lock()
 	kind, known := t.kinds[code]
 	if !known {
@@ -153,6 +159,8 @@ func (t *Tracker) raise(source, code, text string, now time.Time) {
 
 // due tells of a warning whose delay is over, unless it has been taken back.
 func (t *Tracker) due(k key, r *raised) {
+	t.telling.Lock()
+	defer t.telling.Unlock()
 	t.mu.Lock()
 	still := t.raised[k] == r
 	r.told = still
