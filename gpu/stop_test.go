@@ -6,22 +6,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"forsd/internal/asked"
 )
-
-// asking is a context that ends after it has been asked so often.
-type asking struct {
-	context.Context
-	most, asked int
-}
-
-var errEnough = errors.New("enough")
-
-func (a *asking) Err() error {
-	if a.asked++; a.asked > a.most {
-		return errEnough
-	}
-	return nil
-}
 
 // TestContext ends the context of plans, of stages alone and of replays at each time
 // that they ask. They ask often, fail at once, and do as well when made again.
@@ -53,11 +40,11 @@ func endAll(t *testing.T, name string, fewest int, work func(context.Context) (a
 		t.Fatal(err)
 	}
 	for most := 0; ; most++ {
-		ctx := &asking{Context: t.Context(), most: most}
+		ctx := &asked.Context{Context: t.Context(), Most: most}
 		got, err := work(ctx)
 		if err == nil {
-			if ctx.asked > most || most < fewest {
-				t.Errorf("%s asks %d times, want at least %d, and was to end at %d", name, ctx.asked, fewest, most)
+			if ctx.Asked > most || most < fewest {
+				t.Errorf("%s asks %d times, want at least %d, and was to end at %d", name, ctx.Asked, fewest, most)
 			}
 			if d := cmp.Diff(want, got); d != "" {
 				t.Errorf("%s, made again: %s", name, d)
@@ -65,8 +52,8 @@ func endAll(t *testing.T, name string, fewest int, work func(context.Context) (a
 			return
 		}
 		// An error on its way out may meet those who ask before they judge it.
-		if !errors.Is(err, errEnough) || ctx.asked > most+2 {
-			t.Fatalf("%s, ended after %d, asks %d times and says %v", name, most, ctx.asked, err)
+		if !errors.Is(err, asked.ErrEnough) || ctx.Asked > most+2 {
+			t.Fatalf("%s, ended after %d, asks %d times and says %v", name, most, ctx.Asked, err)
 		}
 	}
 }

@@ -7,22 +7,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"forsd/internal/asked"
 )
-
-// asking is a context that ends after it has been asked so often.
-type asking struct {
-	context.Context
-	most, asked int
-}
-
-var errEnough = errors.New("enough")
-
-func (a *asking) Err() error {
-	if a.asked++; a.asked > a.most {
-		return errEnough
-	}
-	return nil
-}
 
 // TestContext ends the context of plans, baselines and reports early and late: they
 // fail with its error, ask no more, and are the same when made again.
@@ -53,18 +40,18 @@ func endEarly(t *testing.T, in *Instance, methods []Method, fewest int) {
 		}
 	}
 	for name, work := range works {
-		all := &asking{Context: t.Context(), most: 1 << 40}
+		all := &asked.Context{Context: t.Context(), Most: 1 << 40}
 		want, err := work(all)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if name != "baselines" && all.asked < fewest {
-			t.Errorf("%s, degree %d: asks %d times, want at least %d", name, in.Degree, all.asked, fewest)
+		if name != "baselines" && all.Asked < fewest {
+			t.Errorf("%s, degree %d: asks %d times, want at least %d", name, in.Degree, all.Asked, fewest)
 		}
-		for _, most := range slices.Compact([]int{0, 1, all.asked / 3, all.asked / 2, all.asked - 1}) {
-			ctx := &asking{Context: t.Context(), most: most}
-			if _, err := work(ctx); !errors.Is(err, errEnough) || ctx.asked != most+1 {
-				t.Errorf("%s, degree %d: ended at %d of %d, it asks %d times and says %v", name, in.Degree, most, all.asked, ctx.asked, err)
+		for _, most := range slices.Compact([]int{0, 1, all.Asked / 3, all.Asked / 2, all.Asked - 1}) {
+			ctx := &asked.Context{Context: t.Context(), Most: most}
+			if _, err := work(ctx); !errors.Is(err, asked.ErrEnough) || ctx.Asked != most+1 {
+				t.Errorf("%s, degree %d: ended at %d of %d, it asks %d times and says %v", name, in.Degree, most, all.Asked, ctx.Asked, err)
 			}
 		}
 		again, err := work(t.Context())
