@@ -1,4 +1,4 @@
-module forsd
+module github.com/forsd/forsd
 
 go 1.26.0
 

@@ -11,8 +11,8 @@ import (
 	"net/http"
 	"time"
 
-	"forsd/internal/health"
-	"forsd/phasetable"
+	"github.com/forsd/forsd/internal/health"
+	"github.com/forsd/forsd/phasetable"
 )
 
 // Backend is what the daemon answers and does. Its methods are called from many

@@ -8,7 +8,7 @@ import (
 	"net/http"
 	"time"
 
-	"forsd/phasetable"
+	"github.com/forsd/forsd/phasetable"
 )
 
 // decodeStrictly reads exactly one JSON value without unknown fields.

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"forsd/phasetable"
+	"github.com/forsd/forsd/phasetable"
 )
 
 // Client asks a forsd. It is safe for concurrent use.

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"forsd/phasetable"
+	"github.com/forsd/forsd/phasetable"
 
 	"github.com/google/go-cmp/cmp"
 )

@@ -13,9 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"forsd/internal/health"
-	"forsd/phasetable"
-	"forsd/topology"
+	"github.com/forsd/forsd/internal/health"
+	"github.com/forsd/forsd/phasetable"
+	"github.com/forsd/forsd/topology"
 )
 
 var started = time.Date(2026, 7, 1, 8, 0, 0, 0, time.UTC)

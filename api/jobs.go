@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"time"
 
-	"forsd/topology"
+	"github.com/forsd/forsd/topology"
 )
 
 // Jobs is what the daemon answers and does for jobs: exchanges among some of the

@@ -12,8 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"forsd/phasetable"
-	"forsd/topology"
+	"github.com/forsd/forsd/phasetable"
+	"github.com/forsd/forsd/topology"
 )
 
 // fakeJobs has one job, of two servers, and takes every request.

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"time"
 
-	"forsd/phasetable"
+	"github.com/forsd/forsd/phasetable"
 )
 
 // jobPath is the path of a job, given by its number or name.

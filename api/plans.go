@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"forsd/phasetable"
+	"github.com/forsd/forsd/phasetable"
 )
 
 // Published is a plan in force.

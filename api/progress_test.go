@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"testing"
 
-	"forsd/phasetable"
+	"github.com/forsd/forsd/phasetable"
 )
 
 func TestProgress(t *testing.T) {

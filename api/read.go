@@ -5,8 +5,8 @@ import (
 	"net/http"
 	"strconv"
 
-	"forsd/phasetable"
-	"forsd/topology"
+	"github.com/forsd/forsd/phasetable"
+	"github.com/forsd/forsd/topology"
 )
 
 // healthz answers as long as the daemon runs.

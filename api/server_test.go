@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"forsd/phasetable"
+	"github.com/forsd/forsd/phasetable"
 
 	"github.com/google/go-cmp/cmp"
 )

@@ -3,7 +3,7 @@ package api
 import (
 	"time"
 
-	"forsd/topology"
+	"github.com/forsd/forsd/topology"
 )
 
 // Topology is the answer of /v1/topology: the fat tree as forsd sees it.

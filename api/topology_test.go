@@ -3,8 +3,8 @@ package api
 import (
 	"testing"
 
-	"forsd/internal/fabgen"
-	"forsd/topology"
+	"github.com/forsd/forsd/internal/fabgen"
+	"github.com/forsd/forsd/topology"
 )
 
 func TestNewTopology(t *testing.T) {

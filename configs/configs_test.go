@@ -14,7 +14,7 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/google/go-cmp/cmp"
 
-	"forsd/internal/config"
+	"github.com/forsd/forsd/internal/config"
 )
 
 // byText compares regular expressions.

@@ -1,6 +1,6 @@
 package fors
 
-import "forsd/bipartite"
+import "github.com/forsd/forsd/bipartite"
 
 // frame is the graph whose edges are the inter-leaf transfers and whose colours
 // are the phases. Lanes of a leaf are packed into bins of at most Φ transfers,

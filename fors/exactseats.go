@@ -5,7 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"forsd/bipartite"
+	"github.com/forsd/forsd/bipartite"
 )
 
 // timetable turns a spread into a plan. Its memory is used again, see timetables.

@@ -1,6 +1,6 @@
 package fors
 
-import "forsd/bipartite"
+import "github.com/forsd/forsd/bipartite"
 
 // side is one side of the graph whose edges are the units and whose colours are
 // the blocks. Its vertices are bins of Φ units, one in each block: the lanes of

@@ -1,6 +1,6 @@
 package fors
 
-import "forsd/bipartite"
+import "github.com/forsd/forsd/bipartite"
 
 // groupSeater gives the units of one leaf their groups, or their receivers,
 // which are the colours of a bipartite graph.

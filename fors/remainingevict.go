@@ -1,6 +1,6 @@
 package fors
 
-import "forsd/bipartite"
+import "github.com/forsd/forsd/bipartite"
 
 // evictor takes out of a phase what exceeds the living lanes of its leaves, with
 // as few transfers as can be: one from a leaf with too many out to a leaf with

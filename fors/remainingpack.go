@@ -1,6 +1,6 @@
 package fors
 
-import "forsd/bipartite"
+import "github.com/forsd/forsd/bipartite"
 
 // packing packs pairs into new phases, as the frame of the exact planner packs
 // transfers of leaves, with servers in place of bins. Servers are vertices on

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"forsd/gpu"
+	"github.com/forsd/forsd/gpu"
 )
 
 // Two servers of two GPUs; GPU 0 has 1000 bytes for GPU 2. Half of them travel over

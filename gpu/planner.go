@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"forsd/bipartite"
+	"github.com/forsd/forsd/bipartite"
 )
 
 // Planner makes plans and keeps its scratch memory from one to the next. The zero

@@ -3,7 +3,7 @@ package gpu
 import (
 	"fmt"
 
-	"forsd/bipartite"
+	"github.com/forsd/forsd/bipartite"
 )
 
 // Rank is a GPU and its NIC: GPU r mod m of server r div m.

@@ -7,7 +7,7 @@ import (
 	"math"
 	"slices"
 
-	"forsd/fors"
+	"github.com/forsd/forsd/fors"
 )
 
 // Bound returns the least number of phases in which the inter-leaf transfers of

@@ -11,7 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"forsd/fors"
+	"github.com/forsd/forsd/fors"
 )
 
 func mustBound(t testing.TB, tree *fors.Tree) int {

@@ -1,6 +1,6 @@
 package ilp
 
-import "forsd/fors"
+import "github.com/forsd/forsd/fors"
 
 // colouring gives the edges of a bipartite multigraph of source and destination
 // leaves lanes as colours, such that no two edges of a leaf share one. By König's

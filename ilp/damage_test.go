@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"forsd/fors"
+	"github.com/forsd/forsd/fors"
 )
 
 // The paper (section 5.2) takes a path between every two leaves to suffice for a

@@ -3,7 +3,7 @@ package ilp
 import (
 	"math/bits"
 
-	"forsd/fors"
+	"github.com/forsd/forsd/fors"
 )
 
 // exhaustive decides whether a phase has a routing by trying every lane of every

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"forsd/fors"
+	"github.com/forsd/forsd/fors"
 )
 
 // ft is FT(2;M0,M1) with K lanes, undamaged.

@@ -27,7 +27,7 @@ import (
 	"strings"
 	"time"
 
-	"forsd/fors"
+	"github.com/forsd/forsd/fors"
 )
 
 // PhaseLimit is the time that lp_solve may take for one phase, and for the

@@ -3,7 +3,7 @@ package ilp
 import (
 	"math/bits"
 
-	"forsd/fors"
+	"github.com/forsd/forsd/fors"
 )
 
 // laneSet is a bitmap of lanes.

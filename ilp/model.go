@@ -6,7 +6,7 @@ import (
 	"math"
 	"time"
 
-	"forsd/fors"
+	"github.com/forsd/forsd/fors"
 )
 
 // model is the paper's model of a phase in groups and classes: column (g, c)

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"forsd/fors"
+	"github.com/forsd/forsd/fors"
 )
 
 // TestNaiveModel gives lp_solve the paper's programme (section 5.2) as it stands,

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"forsd/fors"
+	"github.com/forsd/forsd/fors"
 )
 
 // group is the transfers of a phase from one leaf to servers of one kind at

@@ -9,7 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"forsd/fors"
+	"github.com/forsd/forsd/fors"
 )
 
 // A colouring takes every edge as long as no leaf has more than there are

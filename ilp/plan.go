@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"forsd/fors"
+	"github.com/forsd/forsd/fors"
 )
 
 // Plan returns section 4's schedule for the tree's bandwidth reduction f, with

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"forsd/fors"
+	"github.com/forsd/forsd/fors"
 )
 
 // The scenarios of the paper for which it needs its integer programme; Gurobi

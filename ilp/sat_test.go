@@ -9,7 +9,7 @@ import (
 
 	"github.com/crillab/gophersat/solver"
 
-	"forsd/fors"
+	"github.com/forsd/forsd/fors"
 )
 
 // long tells whether the tests shall try all fabrics that the engines are held

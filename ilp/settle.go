@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"forsd/fors"
+	"github.com/forsd/forsd/fors"
 )
 
 // settler routes a phase lane by lane, each by a matching of sending with

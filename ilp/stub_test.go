@@ -7,7 +7,7 @@ import (
 	"errors"
 	"testing"
 
-	"forsd/fors"
+	"github.com/forsd/forsd/fors"
 )
 
 func TestNotBuiltIn(t *testing.T) {

@@ -5,8 +5,8 @@ import (
 	"io"
 	"testing"
 
-	"forsd/internal/fabgen"
-	"forsd/topology"
+	"github.com/forsd/forsd/internal/fabgen"
+	"github.com/forsd/forsd/topology"
 )
 
 // lhcb is the fabric of the paper's section 6 with LMC 5, and its largest

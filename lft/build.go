@@ -3,7 +3,7 @@ package lft
 import (
 	"bytes"
 
-	"forsd/topology"
+	"github.com/forsd/forsd/topology"
 )
 
 // Build makes the tables of every switch of t.Fabric for every LID in use:

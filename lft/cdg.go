@@ -5,7 +5,7 @@ import (
 	"math/bits"
 	"strings"
 
-	"forsd/topology"
+	"github.com/forsd/forsd/topology"
 )
 
 // DeadlockFree checks that the channel dependency graph of the tables has no

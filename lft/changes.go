@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"fmt"
 
-	"forsd/topology"
+	"github.com/forsd/forsd/topology"
 )
 
 // Block is the number of entries that a subnet manager sends at a time.

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"testing"
 
-	"forsd/internal/fabgen"
-	"forsd/topology"
+	"github.com/forsd/forsd/internal/fabgen"
+	"github.com/forsd/forsd/topology"
 
 	"pgregory.net/rapid"
 )

@@ -4,7 +4,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"forsd/topology"
+	"github.com/forsd/forsd/topology"
 )
 
 // TestCommon compares with a look at every entry of every set.

@@ -3,7 +3,7 @@ package lft
 import (
 	"fmt"
 
-	"forsd/topology"
+	"github.com/forsd/forsd/topology"
 )
 
 // Misfit tells what speaks against tables being those of fabric f. The error is

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"testing"
 
-	"forsd/internal/fabgen"
-	"forsd/topology"
+	"github.com/forsd/forsd/internal/fabgen"
+	"github.com/forsd/forsd/topology"
 )
 
 // TestMisfit holds tables against the fabric that they were made for and against

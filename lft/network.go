@@ -3,7 +3,7 @@ package lft
 import (
 	"sort"
 
-	"forsd/topology"
+	"github.com/forsd/forsd/topology"
 )
 
 // link is a usable cable between a leaf and an upper switch.

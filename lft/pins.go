@@ -3,7 +3,7 @@ package lft
 import (
 	"fmt"
 
-	"forsd/topology"
+	"github.com/forsd/forsd/topology"
 )
 
 // Pins says over which lane a leaf sends to a server by each of its LIDs, where

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"testing"
 
-	"forsd/internal/fabgen"
-	"forsd/topology"
+	"github.com/forsd/forsd/internal/fabgen"
+	"github.com/forsd/forsd/topology"
 
 	"pgregory.net/rapid"
 )

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"forsd/topology"
+	"github.com/forsd/forsd/topology"
 )
 
 // maxLine is the longest line in bytes that OpenSM reads in one piece.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"forsd/topology"
+	"github.com/forsd/forsd/topology"
 
 	"github.com/google/go-cmp/cmp"
 )

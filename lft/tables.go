@@ -5,7 +5,7 @@ package lft
 import (
 	"sort"
 
-	"forsd/topology"
+	"github.com/forsd/forsd/topology"
 )
 
 // NoPath in a table means that the LID has no entry.

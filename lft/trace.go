@@ -3,7 +3,7 @@ package lft
 import (
 	"fmt"
 
-	"forsd/topology"
+	"github.com/forsd/forsd/topology"
 )
 
 // Hop is a node on a packet's way.

@@ -3,7 +3,7 @@ package lft
 import (
 	"bytes"
 
-	"forsd/topology"
+	"github.com/forsd/forsd/topology"
 )
 
 // FillUnread adds to tables that dump_fts read what it cannot: where the largest

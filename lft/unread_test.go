@@ -3,8 +3,8 @@ package lft
 import (
 	"testing"
 
-	"forsd/internal/fabgen"
-	"forsd/topology"
+	"github.com/forsd/forsd/internal/fabgen"
+	"github.com/forsd/forsd/topology"
 )
 
 // TestFillUnread cuts tables off before the largest LID, as dump_fts does where

@@ -7,7 +7,7 @@ import (
 	"io"
 	"sort"
 
-	"forsd/topology"
+	"github.com/forsd/forsd/topology"
 )
 
 // Owner is an end port that answers to a range of LIDs.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"testing"
 
-	"forsd/liquid"
+	"github.com/forsd/forsd/liquid"
 )
 
 // BenchmarkSwissT1 schedules the exchange of all nodes of the paper's test bed.

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 
-	"forsd/lft"
-	"forsd/topology"
+	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/topology"
 )
 
 // Routes is the transfers of hosts of a running fabric, on the paths that its

@@ -5,11 +5,11 @@ import (
 	"strings"
 	"testing"
 
-	"forsd/internal/fabgen"
-	"forsd/internal/routed"
-	"forsd/lft"
-	"forsd/liquid"
-	"forsd/topology"
+	"github.com/forsd/forsd/internal/fabgen"
+	"github.com/forsd/forsd/internal/routed"
+	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/liquid"
+	"github.com/forsd/forsd/topology"
 )
 
 // small is FT(2;3,3) with tables of base LIDs, for tests that spoil it.

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"forsd/topology"
+	"github.com/forsd/forsd/topology"
 )
 
 // maxPairs bounds the pairs of a list.

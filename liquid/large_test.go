@@ -5,10 +5,10 @@ import (
 	"testing"
 	"time"
 
-	"forsd/internal/fabgen"
-	"forsd/lft"
-	"forsd/liquid"
-	"forsd/topology"
+	"github.com/forsd/forsd/internal/fabgen"
+	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/liquid"
+	"github.com/forsd/forsd/topology"
 )
 
 // tree is FT(2;20,18) with 360 hosts, without the cables of leaf 0 to the first

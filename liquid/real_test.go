@@ -10,14 +10,14 @@ import (
 	"testing"
 	"time"
 
-	"forsd/internal/fabgen"
-	"forsd/internal/ibsim"
-	"forsd/lft"
-	"forsd/liquid"
-	"forsd/opensm"
-	"forsd/planner"
-	"forsd/sim"
-	"forsd/topology"
+	"github.com/forsd/forsd/internal/fabgen"
+	"github.com/forsd/forsd/internal/ibsim"
+	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/liquid"
+	"github.com/forsd/forsd/opensm"
+	"github.com/forsd/forsd/planner"
+	"github.com/forsd/forsd/sim"
+	"github.com/forsd/forsd/topology"
 )
 
 // programmed is a fabric as OpenSM sees it, with the tables that were read back out

@@ -3,7 +3,7 @@ package liquid
 import (
 	"context"
 
-	"forsd/topology"
+	"github.com/forsd/forsd/topology"
 )
 
 // Report is a schedule as commands and the API print it.

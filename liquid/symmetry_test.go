@@ -4,10 +4,10 @@ import (
 	"slices"
 	"testing"
 
-	"forsd/internal/fabgen"
-	"forsd/lft"
-	"forsd/liquid"
-	"forsd/topology"
+	"github.com/forsd/forsd/internal/fabgen"
+	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/liquid"
+	"github.com/forsd/forsd/topology"
 )
 
 // TestTorusHasLiquid constructs a liquid schedule of all to all on the 6×6 torus

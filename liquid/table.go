@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"slices"
 
-	"forsd/phasetable"
-	"forsd/sim"
-	"forsd/topology"
+	"github.com/forsd/forsd/phasetable"
+	"github.com/forsd/forsd/sim"
+	"github.com/forsd/forsd/topology"
 )
 
 // Table is a schedule of the routes as a phase table: a phase for each step, the

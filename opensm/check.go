@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"forsd/internal/health"
+	"github.com/forsd/forsd/internal/health"
 )
 
 // Want is what forsd needs of OpenSM's settings.

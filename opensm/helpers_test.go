@@ -10,8 +10,8 @@ import (
 	"sync"
 	"testing"
 
-	"forsd/internal/fabgen"
-	"forsd/topology"
+	"github.com/forsd/forsd/internal/fabgen"
+	"github.com/forsd/forsd/topology"
 )
 
 // fabric is FT(2;spines,leaves) with LIDs.

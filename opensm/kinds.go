@@ -1,6 +1,6 @@
 package opensm
 
-import "forsd/internal/health"
+import "github.com/forsd/forsd/internal/health"
 
 // The codes that a Watcher reports.
 const (

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"forsd/topology"
+	"github.com/forsd/forsd/topology"
 )
 
 // running starts a watcher on real events; next returns its next snapshot.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"forsd/lft"
+	"github.com/forsd/forsd/lft"
 )
 
 // DefaultReadBack prints the tables that the switches hold; it belongs to

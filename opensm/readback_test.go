@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"forsd/lft"
+	"github.com/forsd/forsd/lft"
 )
 
 // someTables is what dump_fts prints for a switch.

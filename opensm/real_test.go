@@ -9,11 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"forsd/internal/fabgen"
-	"forsd/internal/ibsim"
-	"forsd/internal/routed"
-	"forsd/lft"
-	"forsd/topology"
+	"github.com/forsd/forsd/internal/fabgen"
+	"github.com/forsd/forsd/internal/ibsim"
+	"github.com/forsd/forsd/internal/routed"
+	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/topology"
 )
 
 // TestRealOpenSM goes once around with the real OpenSM: an empty table file, a

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"forsd/topology"
+	"github.com/forsd/forsd/topology"
 )
 
 // maxDiscovery is the most that a discovery may print, in bytes.

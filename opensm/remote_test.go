@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"forsd/internal/fabgen"
+	"github.com/forsd/forsd/internal/fabgen"
 )
 
 // TestDiscover reads what a command prints, and says what is wrong with one that does

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"forsd/internal/health"
+	"github.com/forsd/forsd/internal/health"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"

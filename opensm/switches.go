@@ -7,9 +7,9 @@ import (
 	"slices"
 	"sync"
 
-	"forsd/lft"
-	"forsd/opensm/umad"
-	"forsd/topology"
+	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/opensm/umad"
+	"github.com/forsd/forsd/topology"
 )
 
 // errSwitchedOff is why datagrams of our own are not used where nobody wants it.

@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"forsd/topology"
+	"github.com/forsd/forsd/topology"
 )
 
 const (

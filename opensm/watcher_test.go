@@ -12,7 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"forsd/topology"
+	"github.com/forsd/forsd/topology"
 
 	"github.com/google/go-cmp/cmp"
 )

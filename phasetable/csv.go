@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strconv"
 
-	"forsd/topology"
+	"github.com/forsd/forsd/topology"
 )
 
 // CSVHeader is the first line of phases.csv.

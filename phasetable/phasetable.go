@@ -12,7 +12,7 @@ import (
 	"errors"
 	"fmt"
 
-	"forsd/topology"
+	"github.com/forsd/forsd/topology"
 )
 
 // MediaType is the media type of a binary table in HTTP.

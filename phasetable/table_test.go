@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"forsd/topology"
+	"github.com/forsd/forsd/topology"
 
 	"pgregory.net/rapid"
 )

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"forsd/topology"
+	"github.com/forsd/forsd/topology"
 )
 
 // View reads a table in place: it refers to the bytes given to Decode and

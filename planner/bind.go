@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"time"
 
-	"forsd/fors"
-	"forsd/topology"
-	"forsd/verify"
+	"github.com/forsd/forsd/fors"
+	"github.com/forsd/forsd/topology"
+	"github.com/forsd/forsd/verify"
 )
 
 // forsTree is the tree as the engines see it: the leaves that have servers, and

@@ -8,9 +8,9 @@ import (
 	"slices"
 	"time"
 
-	"forsd/fors"
-	"forsd/ilp"
-	"forsd/topology"
+	"github.com/forsd/forsd/fors"
+	"github.com/forsd/forsd/ilp"
+	"github.com/forsd/forsd/topology"
 )
 
 // Auto lets the planner choose the engine.

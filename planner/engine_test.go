@@ -6,9 +6,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"forsd/fors"
-	"forsd/ilp"
-	"forsd/internal/fabgen"
+	"github.com/forsd/forsd/fors"
+	"github.com/forsd/forsd/ilp"
+	"github.com/forsd/forsd/internal/fabgen"
 )
 
 // jointly is a tree of four leaves of three servers on five lanes, each leaf with

@@ -3,9 +3,9 @@ package planner
 import (
 	"fmt"
 
-	"forsd/lft"
-	"forsd/phasetable"
-	"forsd/topology"
+	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/phasetable"
+	"github.com/forsd/forsd/topology"
 )
 
 // Explanation is what a plan does for one ordered pair of servers.

@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"strings"
 
-	"forsd/lft"
-	"forsd/topology"
+	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/topology"
 )
 
 // ErrNoMember is the error of PlanJob where the fabric has none of the job's

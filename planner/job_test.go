@@ -9,11 +9,11 @@ import (
 
 	"pgregory.net/rapid"
 
-	"forsd/fors"
-	"forsd/internal/fabgen"
-	"forsd/lft"
-	"forsd/topology"
-	"forsd/verify"
+	"github.com/forsd/forsd/fors"
+	"github.com/forsd/forsd/internal/fabgen"
+	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/topology"
+	"github.com/forsd/forsd/verify"
 )
 
 // every picks the port GUIDs of every step-th host of a tree.

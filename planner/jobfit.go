@@ -5,9 +5,9 @@ import (
 	"slices"
 	"time"
 
-	"forsd/fors"
-	"forsd/lft"
-	"forsd/topology"
+	"github.com/forsd/forsd/fors"
+	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/topology"
 )
 
 // carriedBy plans the exchange of the tree's servers on tables that were made for

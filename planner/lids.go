@@ -8,9 +8,9 @@ import (
 	"strconv"
 	"time"
 
-	"forsd/fors"
-	"forsd/lft"
-	"forsd/topology"
+	"github.com/forsd/forsd/fors"
+	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/topology"
 )
 
 // LIDs is how many LIDs of each server plans may use: a number, or one of the

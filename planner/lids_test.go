@@ -10,10 +10,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"forsd/fors"
-	"forsd/internal/fabgen"
-	"forsd/topology"
-	"forsd/verify"
+	"github.com/forsd/forsd/fors"
+	"github.com/forsd/forsd/internal/fabgen"
+	"github.com/forsd/forsd/topology"
+	"github.com/forsd/forsd/verify"
 )
 
 // TestLIDsPolicy holds what auto chooses, what it says, and what is refused.

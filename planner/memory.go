@@ -5,8 +5,8 @@ import (
 	"slices"
 	"sync"
 
-	"forsd/fors"
-	"forsd/topology"
+	"github.com/forsd/forsd/fors"
+	"github.com/forsd/forsd/topology"
 )
 
 // Memory keeps plans by the shape of the damage. In a tree whose leaves have as many

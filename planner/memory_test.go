@@ -5,9 +5,9 @@ import (
 	"slices"
 	"testing"
 
-	"forsd/fors"
-	"forsd/internal/fabgen"
-	"forsd/topology"
+	"github.com/forsd/forsd/fors"
+	"github.com/forsd/forsd/internal/fabgen"
+	"github.com/forsd/forsd/topology"
 )
 
 // TestMemory plans trees with random damage with a memory and without one: the plans

@@ -10,10 +10,10 @@ import (
 	"sync"
 	"time"
 
-	"forsd/fors"
-	"forsd/lft"
-	"forsd/topology"
-	"forsd/verify"
+	"github.com/forsd/forsd/fors"
+	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/topology"
+	"github.com/forsd/forsd/verify"
 )
 
 // Settings are the choices that planning leaves to the operator.

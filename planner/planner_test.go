@@ -12,13 +12,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"forsd/fors"
-	"forsd/ilp"
-	"forsd/internal/fabgen"
-	"forsd/lft"
-	"forsd/phasetable"
-	"forsd/topology"
-	"forsd/verify"
+	"github.com/forsd/forsd/fors"
+	"github.com/forsd/forsd/ilp"
+	"github.com/forsd/forsd/internal/fabgen"
+	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/phasetable"
+	"github.com/forsd/forsd/topology"
+	"github.com/forsd/forsd/verify"
 )
 
 // tree is a generated fabric with some cables of leaf 0 gone, against the

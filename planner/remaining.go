@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"time"
 
-	"forsd/fors"
-	"forsd/lft"
-	"forsd/phasetable"
-	"forsd/topology"
-	"forsd/verify"
+	"github.com/forsd/forsd/fors"
+	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/phasetable"
+	"github.com/forsd/forsd/topology"
+	"github.com/forsd/forsd/verify"
 )
 
 // Rest is a plan of what remains of an exchange, with tables that carry it, both

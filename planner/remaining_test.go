@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"testing"
 
-	"forsd/internal/fabgen"
-	"forsd/lft"
-	"forsd/topology"
-	"forsd/verify"
+	"github.com/forsd/forsd/internal/fabgen"
+	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/topology"
+	"github.com/forsd/forsd/verify"
 )
 
 // TestRemaining loses cables, a spine, a leaf's cables, a server, at any phase of

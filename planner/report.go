@@ -8,10 +8,10 @@ import (
 	"path/filepath"
 	"slices"
 
-	"forsd/fors"
-	"forsd/lft"
-	"forsd/phasetable"
-	"forsd/topology"
+	"github.com/forsd/forsd/fors"
+	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/phasetable"
+	"github.com/forsd/forsd/topology"
 )
 
 // Report is plan.json: what a plan is, in figures.

@@ -1,8 +1,8 @@
 package planner
 
 import (
-	"forsd/topology"
-	"forsd/verify"
+	"github.com/forsd/forsd/topology"
+	"github.com/forsd/forsd/verify"
 )
 
 // Unreachable lists the ordered pairs of servers that a plan may leave out and

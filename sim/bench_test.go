@@ -3,7 +3,7 @@ package sim
 import (
 	"testing"
 
-	"forsd/internal/fabgen"
+	"github.com/forsd/forsd/internal/fabgen"
 )
 
 func BenchmarkLinearShift(b *testing.B) {

@@ -1,6 +1,6 @@
 package sim
 
-import "forsd/topology"
+import "github.com/forsd/forsd/topology"
 
 // LinearShift is the linear-shift exchange of the servers of t on base LIDs. The
 // servers are numbered leaf by leaf by slot α, s = leaf·slots + α, where slots is

@@ -7,8 +7,8 @@ package sim
 import (
 	"fmt"
 
-	"forsd/lft"
-	"forsd/topology"
+	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/topology"
 )
 
 // Row is one transfer of a schedule.

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"forsd/internal/fabgen"
-	"forsd/lft"
-	"forsd/topology"
+	"github.com/forsd/forsd/internal/fabgen"
+	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/topology"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"

@@ -3,8 +3,8 @@ package sim
 import (
 	"errors"
 
-	"forsd/lft"
-	"forsd/topology"
+	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/topology"
 )
 
 // Together is what several exchanges cost that run side by side, each in its phase

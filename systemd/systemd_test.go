@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"forsd/internal/config"
+	"github.com/forsd/forsd/internal/config"
 )
 
 // maxExposure is the worst exposure that forsd.service may have by

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"forsd/internal/fabgen"
-	"forsd/topology"
+	"github.com/forsd/forsd/internal/fabgen"
+	"github.com/forsd/forsd/topology"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"

@@ -3,8 +3,8 @@ package topology_test
 import (
 	"testing"
 
-	"forsd/internal/fabgen"
-	"forsd/topology"
+	"github.com/forsd/forsd/internal/fabgen"
+	"github.com/forsd/forsd/topology"
 
 	"github.com/google/go-cmp/cmp"
 )

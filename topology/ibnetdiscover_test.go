@@ -4,8 +4,8 @@ import (
 	"errors"
 	"testing"
 
-	"forsd/internal/fabgen"
-	"forsd/topology"
+	"github.com/forsd/forsd/internal/fabgen"
+	"github.com/forsd/forsd/topology"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"forsd/internal/fabgen"
+	"github.com/forsd/forsd/internal/fabgen"
 )
 
 var sizes = []fabgen.Spec{

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"forsd/lft"
-	"forsd/topology"
+	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/topology"
 )
 
 // diagnose says what is wrong with the transfer that phase refused.

@@ -4,9 +4,9 @@ import (
 	"slices"
 	"testing"
 
-	"forsd/internal/fabgen"
-	"forsd/lft"
-	"forsd/topology"
+	"github.com/forsd/forsd/internal/fabgen"
+	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/topology"
 
 	"pgregory.net/rapid"
 )

@@ -3,9 +3,9 @@ package verify
 import (
 	"testing"
 
-	"forsd/internal/fabgen"
-	"forsd/lft"
-	"forsd/topology"
+	"github.com/forsd/forsd/internal/fabgen"
+	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/topology"
 )
 
 // tree generates a fabric and fits it to its own baseline, then takes cables

@@ -3,8 +3,8 @@ package verify
 import (
 	"fmt"
 
-	"forsd/lft"
-	"forsd/topology"
+	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/topology"
 )
 
 // A place is what a cable leads to: the index of a switch below the number of

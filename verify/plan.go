@@ -3,8 +3,8 @@ package verify
 import (
 	"fmt"
 
-	"forsd/lft"
-	"forsd/topology"
+	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/topology"
 )
 
 // Idle in Rows.To is a server that does not send; Local in Rows.Lane is the

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"forsd/internal/fabgen"
-	"forsd/lft"
-	"forsd/topology"
+	"github.com/forsd/forsd/internal/fabgen"
+	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/topology"
 )
 
 // small is FT(2;3,4) with two cables between a leaf and a spine: six lanes, six

@@ -3,8 +3,8 @@ package verify
 import (
 	"fmt"
 
-	"forsd/lft"
-	"forsd/topology"
+	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/topology"
 )
 
 // The reference walker: the invariants once more, by maps and one step at a

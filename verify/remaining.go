@@ -1,8 +1,8 @@
 package verify
 
 import (
-	"forsd/lft"
-	"forsd/topology"
+	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/topology"
 )
 
 // Past is what an exchange has behind it: the first Done phases of a plan, whose

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"testing"
 
-	"forsd/internal/fabgen"
-	"forsd/topology"
+	"github.com/forsd/forsd/internal/fabgen"
+	"github.com/forsd/forsd/topology"
 )
 
 // midway splits a plan of the tree after some phases.

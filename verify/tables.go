@@ -3,8 +3,8 @@ package verify
 import (
 	"strings"
 
-	"forsd/lft"
-	"forsd/topology"
+	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/topology"
 )
 
 // Tables checks invariant 3 of the forwarding tables on the fabric of t: every

@@ -4,7 +4,7 @@ package main
 import (
 	"os"
 
-	"forsd/internal/cli"
+	"github.com/forsd/forsd/internal/cli"
 )
 
 var version = "development"

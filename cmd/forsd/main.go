@@ -4,7 +4,7 @@ package main
 import (
 	"os"
 
-	"forsd/internal/daemon"
+	"github.com/forsd/forsd/internal/daemon"
 )
 
 var version = "development"

@@ -10,8 +10,8 @@ import (
 	"fmt"
 	"math"
 
-	"forsd/bipartite"
-	"forsd/gpu"
+	"github.com/forsd/forsd/bipartite"
+	"github.com/forsd/forsd/gpu"
 )
 
 // Stages are matchings with weights: match[s*n+i] is the column of row i in stage s.

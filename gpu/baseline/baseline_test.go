@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"forsd/gpu"
+	"github.com/forsd/forsd/gpu"
 )
 
 // check replays stages: permutations that serve every entry of the matrix.

@@ -10,7 +10,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"forsd/fors"
+	"github.com/forsd/forsd/fors"
 )
 
 // exactRow is a fabric that the exact planner is timed on.

@@ -8,8 +8,8 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"forsd/gpu"
-	"forsd/gpu/baseline"
+	"github.com/forsd/forsd/gpu"
+	"github.com/forsd/forsd/gpu/baseline"
 )
 
 // gpuRows are the clusters that goals are stated for.

@@ -7,10 +7,10 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"forsd/internal/fabgen"
-	"forsd/lft"
-	"forsd/liquid"
-	"forsd/topology"
+	"github.com/forsd/forsd/internal/fabgen"
+	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/liquid"
+	"github.com/forsd/forsd/topology"
 )
 
 // benchLiquid times schedules on any routes: the exchange of all nodes of the paper's

@@ -16,12 +16,12 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"forsd/internal/fabgen"
-	"forsd/lft"
-	"forsd/phasetable"
-	"forsd/planner"
-	"forsd/topology"
-	"forsd/verify"
+	"github.com/forsd/forsd/internal/fabgen"
+	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/phasetable"
+	"github.com/forsd/forsd/planner"
+	"github.com/forsd/forsd/topology"
+	"github.com/forsd/forsd/verify"
 )
 
 const runs = 10

@@ -7,7 +7,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"forsd/optical/ocs"
+	"github.com/forsd/forsd/optical/ocs"
 )
 
 // ocsRows are the demands and methods that are timed, on the benchmark workload of

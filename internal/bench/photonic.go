@@ -7,7 +7,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"forsd/optical/photonic"
+	"github.com/forsd/forsd/optical/photonic"
 )
 
 // photonicRows are the exchanges that goals are stated for, and some more.

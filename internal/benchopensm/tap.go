@@ -14,7 +14,7 @@ import (
 	"time"
 	"unsafe"
 
-	"forsd/internal/ibsim"
+	"github.com/forsd/forsd/internal/ibsim"
 )
 
 //go:embed tap/tap.c

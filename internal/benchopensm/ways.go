@@ -10,9 +10,9 @@ import (
 	"syscall"
 	"time"
 
-	"forsd/api"
-	"forsd/internal/e2e"
-	"forsd/internal/fabgen"
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/internal/e2e"
+	"github.com/forsd/forsd/internal/fabgen"
 )
 
 // The fabric, and how many different cables cable gives.

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"forsd/internal/config"
-	"forsd/internal/rdma"
+	"github.com/forsd/forsd/internal/config"
+	"github.com/forsd/forsd/internal/rdma"
 )
 
 // place makes a file below a directory with the given modes.

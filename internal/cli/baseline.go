@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"forsd/api"
-	"forsd/topology"
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/topology"
 )
 
 func baselineCommand() *cobra.Command {

@@ -8,12 +8,12 @@ import (
 	"strconv"
 	"time"
 
-	"forsd/api"
-	"forsd/internal/fabgen"
-	"forsd/internal/health"
-	"forsd/phasetable"
-	"forsd/planner"
-	"forsd/topology"
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/internal/fabgen"
+	"github.com/forsd/forsd/internal/health"
+	"github.com/forsd/forsd/phasetable"
+	"github.com/forsd/forsd/planner"
+	"github.com/forsd/forsd/topology"
 
 	"github.com/rogpeppe/go-internal/testscript"
 )

@@ -10,9 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"forsd/api"
-	"forsd/lft"
-	"forsd/topology"
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/topology"
 )
 
 func diffCommand() *cobra.Command {

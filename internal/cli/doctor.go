@@ -8,9 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"forsd/api"
-	"forsd/internal/config"
-	"forsd/internal/rdma"
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/internal/config"
+	"github.com/forsd/forsd/internal/rdma"
 )
 
 // grade is the outcome of a check.

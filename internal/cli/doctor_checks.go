@@ -8,11 +8,11 @@ import (
 	"path/filepath"
 	"strings"
 
-	"forsd/internal/config"
-	"forsd/internal/health"
-	"forsd/internal/rdma"
-	"forsd/opensm"
-	"forsd/topology"
+	"github.com/forsd/forsd/internal/config"
+	"github.com/forsd/forsd/internal/health"
+	"github.com/forsd/forsd/internal/rdma"
+	"github.com/forsd/forsd/opensm"
+	"github.com/forsd/forsd/topology"
 )
 
 // checkManager finds OpenSM and judges the settings that it works with, or would

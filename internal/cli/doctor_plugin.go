@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"forsd/internal/config"
-	"forsd/opensm"
+	"github.com/forsd/forsd/internal/config"
+	"github.com/forsd/forsd/opensm"
 )
 
 // checkPlugin looks whether OpenSM's plugin is installed, is to be loaded, and is

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"forsd/api"
+	"github.com/forsd/forsd/api"
 )
 
 func epochsCommand() *cobra.Command {

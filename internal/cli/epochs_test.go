@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"forsd/api"
+	"github.com/forsd/forsd/api"
 )
 
 // A spine's cables die together, and still make one short line: three are named,

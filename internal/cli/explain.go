@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"forsd/planner"
+	"github.com/forsd/forsd/planner"
 )
 
 func explainCommand() *cobra.Command {

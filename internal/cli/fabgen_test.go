@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"strings"
 
-	"forsd/internal/fabgen"
-	"forsd/topology"
+	"github.com/forsd/forsd/internal/fabgen"
+	"github.com/forsd/forsd/topology"
 )
 
 // fabgenMain is the script command fabgen: it prints a generated fabric as a

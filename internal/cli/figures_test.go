@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"testing"
 
-	"forsd/internal/fabgen"
-	"forsd/planner"
-	"forsd/topology"
+	"github.com/forsd/forsd/internal/fabgen"
+	"github.com/forsd/forsd/planner"
+	"github.com/forsd/forsd/topology"
 )
 
 // TestPhasesOfFig7 holds the number of phases of the complete exchange to

@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"forsd/gpu"
-	"forsd/internal/matrix"
+	"github.com/forsd/forsd/gpu"
+	"github.com/forsd/forsd/internal/matrix"
 )
 
 func gpuCommand() *cobra.Command {

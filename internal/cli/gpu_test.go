@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"forsd/gpu"
+	"github.com/forsd/forsd/gpu"
 )
 
 // TestGPUScheduleSameBytes plans the same traffic 100 times.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"forsd/gpu"
+	"github.com/forsd/forsd/gpu"
 )
 
 // frameSchemes are the schemes of frames, in the order in which they are printed.

@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"forsd/api"
-	"forsd/internal/hostlist"
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/internal/hostlist"
 )
 
 func jobCommand() *cobra.Command {

@@ -8,10 +8,10 @@ import (
 	"sync"
 	"time"
 
-	"forsd/api"
-	"forsd/phasetable"
-	"forsd/planner"
-	"forsd/topology"
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/phasetable"
+	"github.com/forsd/forsd/planner"
+	"github.com/forsd/forsd/topology"
 )
 
 // fakeJobs are the jobs of the fake daemon: truly planned, at fixed times. Their

@@ -13,10 +13,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"forsd/internal/hostlist"
-	"forsd/liquid"
-	"forsd/phasetable"
-	"forsd/topology"
+	"github.com/forsd/forsd/internal/hostlist"
+	"github.com/forsd/forsd/liquid"
+	"github.com/forsd/forsd/phasetable"
+	"github.com/forsd/forsd/topology"
 )
 
 func liquidCommand() *cobra.Command {

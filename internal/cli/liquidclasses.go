@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"forsd/liquid"
+	"github.com/forsd/forsd/liquid"
 )
 
 func liquidTeamsCommand() *cobra.Command {

@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"forsd/internal/matrix"
-	"forsd/optical/ocs"
+	"github.com/forsd/forsd/internal/matrix"
+	"github.com/forsd/forsd/optical/ocs"
 )
 
 func ocsCommand() *cobra.Command {

@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"forsd/optical/driver"
-	"forsd/optical/polatis"
+	"github.com/forsd/forsd/optical/driver"
+	"github.com/forsd/forsd/optical/polatis"
 )
 
 // appliedConfig is what --json prints of a configuration.

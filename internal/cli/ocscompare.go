@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"forsd/optical/ocs"
+	"github.com/forsd/forsd/optical/ocs"
 )
 
 // ocsPlotSets are the sets of figures of forsctl ocs plot.

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"forsd/optical/ocs"
+	"github.com/forsd/forsd/optical/ocs"
 )
 
 // onlinePeriod is what --json prints of a period.

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"forsd/topology"
+	"github.com/forsd/forsd/topology"
 )
 
 func offlineCommands() []*cobra.Command {

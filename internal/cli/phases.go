@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"forsd/api"
+	"github.com/forsd/forsd/api"
 )
 
 func phasesCommand() *cobra.Command {

@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"forsd/internal/matrix"
-	"forsd/optical/photonic"
+	"github.com/forsd/forsd/internal/matrix"
+	"github.com/forsd/forsd/optical/photonic"
 )
 
 func photonicCommand() *cobra.Command {

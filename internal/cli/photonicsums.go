@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"forsd/optical/photonic"
+	"github.com/forsd/forsd/optical/photonic"
 )
 
 // mostCarry is up to how many topologies forsctl photonic sums searches with waiting.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"forsd/planner"
+	"github.com/forsd/forsd/planner"
 )
 
 // planFlags are the flags of forsctl plan.

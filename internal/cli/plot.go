@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"forsd/internal/figures"
+	"github.com/forsd/forsd/internal/figures"
 )
 
 // drawSets measures sets of figures and draws them into the directory of --out,

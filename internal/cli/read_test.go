@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"forsd/internal/matrix"
+	"github.com/forsd/forsd/internal/matrix"
 )
 
 // TestReadMatrixStops waits for standard input no longer than until forsctl is

@@ -6,10 +6,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"forsd/lft"
-	"forsd/phasetable"
-	"forsd/topology"
-	"forsd/verify"
+	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/phasetable"
+	"github.com/forsd/forsd/topology"
+	"github.com/forsd/forsd/verify"
 )
 
 // phases is a plan as its file has it.

@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"forsd/internal/ibsim"
-	"forsd/internal/scenario"
+	"github.com/forsd/forsd/internal/ibsim"
+	"github.com/forsd/forsd/internal/scenario"
 )
 
 // mostRandom bounds --random.

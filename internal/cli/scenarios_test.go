@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"forsd/internal/scenario"
+	"github.com/forsd/forsd/internal/scenario"
 )
 
 // TestScenariosWithoutOpenSM runs where the simulation's packages are missing.

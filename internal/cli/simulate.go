@@ -7,10 +7,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"forsd/lft"
-	"forsd/liquid"
-	"forsd/sim"
-	"forsd/topology"
+	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/liquid"
+	"github.com/forsd/forsd/sim"
+	"github.com/forsd/forsd/topology"
 )
 
 // The schedules that need no file.

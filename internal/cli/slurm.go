@@ -12,9 +12,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"forsd/api"
-	"forsd/internal/hostlist"
-	"forsd/topology"
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/internal/hostlist"
+	"github.com/forsd/forsd/topology"
 )
 
 // The formats of forsctl topology for Slurm: topology.yaml of Slurm 25.05 and

@@ -9,8 +9,8 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/google/go-cmp/cmp"
 
-	"forsd/internal/hostlist"
-	"forsd/topology"
+	"github.com/forsd/forsd/internal/hostlist"
+	"github.com/forsd/forsd/topology"
 )
 
 // slurmTree is topology.yaml as Slurm's manual describes it.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"forsd/api"
+	"github.com/forsd/forsd/api"
 )
 
 func statusCommand() *cobra.Command {

@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"forsd/planner"
-	"forsd/verify"
+	"github.com/forsd/forsd/planner"
+	"github.com/forsd/forsd/verify"
 )
 
 // verdict is what forsctl verify --json prints.

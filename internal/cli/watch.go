@@ -8,9 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"forsd/api"
-	"forsd/internal/health"
-	"forsd/topology"
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/internal/health"
+	"github.com/forsd/forsd/topology"
 )
 
 func watchCommand() *cobra.Command {

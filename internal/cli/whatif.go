@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"forsd/api"
-	"forsd/planner"
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/planner"
 )
 
 // whatIf are the flags of forsctl whatif.

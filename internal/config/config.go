@@ -11,7 +11,7 @@ import (
 	"regexp"
 	"time"
 
-	"forsd/planner"
+	"github.com/forsd/forsd/planner"
 )
 
 // Version is the version of the configuration file that this package reads.

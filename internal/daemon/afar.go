@@ -7,10 +7,10 @@ import (
 
 	"go.uber.org/zap"
 
-	"forsd/internal/config"
-	"forsd/opensm"
-	"forsd/opensm/umad"
-	"forsd/topology"
+	"github.com/forsd/forsd/internal/config"
+	"github.com/forsd/forsd/opensm"
+	"github.com/forsd/forsd/opensm/umad"
+	"github.com/forsd/forsd/topology"
 )
 
 // This file works from afar: traps by a subscription, wherever OpenSM runs; and

@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"forsd/api"
-	"forsd/internal/fabgen"
-	"forsd/internal/store"
-	"forsd/topology"
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/internal/fabgen"
+	"github.com/forsd/forsd/internal/store"
+	"github.com/forsd/forsd/topology"
 )
 
 // afar starts a daemon whose OpenSM is on another host: a discovery prints the fabric

@@ -6,13 +6,13 @@ import (
 	"testing"
 	"time"
 
-	"forsd/controller"
-	"forsd/internal/fabgen"
-	"forsd/internal/store"
-	"forsd/lft"
-	"forsd/phasetable"
-	"forsd/planner"
-	"forsd/topology"
+	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/internal/fabgen"
+	"github.com/forsd/forsd/internal/store"
+	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/phasetable"
+	"github.com/forsd/forsd/planner"
+	"github.com/forsd/forsd/topology"
 )
 
 // ahead is what planning a failure before it happens would have to keep.

@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"time"
 
-	"forsd/api"
-	"forsd/controller"
-	"forsd/internal/store"
-	"forsd/phasetable"
-	"forsd/planner"
-	"forsd/topology"
-	"forsd/verify"
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/internal/store"
+	"github.com/forsd/forsd/phasetable"
+	"github.com/forsd/forsd/planner"
+	"github.com/forsd/forsd/topology"
+	"github.com/forsd/forsd/verify"
 )
 
 // backend answers the API.

@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"forsd/controller"
-	"forsd/topology"
+	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/topology"
 )
 
 // BenchmarkPublish is the failure path from a parsed dump to a published epoch

@@ -14,17 +14,17 @@ import (
 
 	"go.uber.org/zap"
 
-	"forsd/api"
-	"forsd/controller"
-	"forsd/ilp"
-	"forsd/internal/config"
-	"forsd/internal/health"
-	"forsd/internal/store"
-	"forsd/lft"
-	"forsd/opensm"
-	"forsd/opensm/plugin"
-	"forsd/planner"
-	"forsd/topology"
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/ilp"
+	"github.com/forsd/forsd/internal/config"
+	"github.com/forsd/forsd/internal/health"
+	"github.com/forsd/forsd/internal/store"
+	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/opensm"
+	"github.com/forsd/forsd/opensm/plugin"
+	"github.com/forsd/forsd/planner"
+	"github.com/forsd/forsd/topology"
 )
 
 // Daemon is one forsd. It does not touch signals or exit, so that tests and the

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"sync"
 
-	"forsd/lft"
+	"github.com/forsd/forsd/lft"
 )
 
 // desk is where the tables wait that OpenSM's plugin asks for, in the middle of a

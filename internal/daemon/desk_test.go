@@ -6,7 +6,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"forsd/lft"
+	"github.com/forsd/forsd/lft"
 )
 
 // TestDeskServes answers a sweep that asks before the tables are there, when they come.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"forsd/opensm"
+	"github.com/forsd/forsd/opensm"
 )
 
 const manual = "../../docs/operating.md"

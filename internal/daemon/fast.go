@@ -7,9 +7,9 @@ import (
 
 	"go.uber.org/zap"
 
-	"forsd/internal/config"
-	"forsd/opensm/umad"
-	"forsd/topology"
+	"github.com/forsd/forsd/internal/config"
+	"github.com/forsd/forsd/opensm/umad"
+	"github.com/forsd/forsd/topology"
 )
 
 // This file is the fast path: a trap names a switch, whose ports are read at once.

@@ -5,10 +5,10 @@ import (
 	"testing"
 	"time"
 
-	"forsd/controller"
-	"forsd/internal/fabgen"
-	"forsd/opensm/umad"
-	"forsd/topology"
+	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/internal/fabgen"
+	"github.com/forsd/forsd/opensm/umad"
+	"github.com/forsd/forsd/topology"
 )
 
 // says is what a switch of a fabric says of its ports, some of which are down.

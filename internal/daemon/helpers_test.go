@@ -14,14 +14,14 @@ import (
 
 	"go.uber.org/zap"
 
-	"forsd/controller"
-	"forsd/internal/config"
-	"forsd/internal/fabgen"
-	"forsd/internal/store"
-	"forsd/lft"
-	"forsd/opensm"
-	"forsd/planner"
-	"forsd/topology"
+	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/internal/config"
+	"github.com/forsd/forsd/internal/fabgen"
+	"github.com/forsd/forsd/internal/store"
+	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/opensm"
+	"github.com/forsd/forsd/planner"
+	"github.com/forsd/forsd/topology"
 )
 
 func ok(t *testing.T, errs ...error) {

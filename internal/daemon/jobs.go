@@ -10,11 +10,11 @@ import (
 
 	"go.uber.org/zap"
 
-	"forsd/api"
-	"forsd/internal/store"
-	"forsd/phasetable"
-	"forsd/planner"
-	"forsd/topology"
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/internal/store"
+	"github.com/forsd/forsd/phasetable"
+	"github.com/forsd/forsd/planner"
+	"github.com/forsd/forsd/topology"
 )
 
 // job is an exchange among some of the servers, with its plan in force. It does

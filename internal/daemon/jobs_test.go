@@ -12,14 +12,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"forsd/api"
-	"forsd/controller"
-	"forsd/internal/fabgen"
-	"forsd/lft"
-	"forsd/opensm"
-	"forsd/planner"
-	"forsd/topology"
-	"forsd/verify"
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/internal/fabgen"
+	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/opensm"
+	"github.com/forsd/forsd/planner"
+	"github.com/forsd/forsd/topology"
+	"github.com/forsd/forsd/verify"
 )
 
 // serving turns the daemon's loop until the test's end. Nothing happens to the

@@ -7,11 +7,11 @@ import (
 	"slices"
 	"time"
 
-	"forsd/api"
-	"forsd/controller"
-	"forsd/internal/store"
-	"forsd/lft"
-	"forsd/planner"
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/internal/store"
+	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/planner"
 )
 
 // jobsBackend answers the API's questions about jobs.

@@ -10,8 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"forsd/api"
-	"forsd/controller"
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/controller"
 )
 
 func TestJobRequests(t *testing.T) {

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"testing"
 
-	"forsd/api"
-	"forsd/topology"
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/topology"
 )
 
 // BenchmarkJob is the time from the request for a job of all 360 servers of

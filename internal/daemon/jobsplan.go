@@ -12,10 +12,10 @@ import (
 
 	"go.uber.org/zap"
 
-	"forsd/controller"
-	"forsd/lft"
-	"forsd/planner"
-	"forsd/topology"
+	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/planner"
+	"github.com/forsd/forsd/topology"
 )
 
 // This file follows the fabric's plan with those of the jobs: whatever the

@@ -3,10 +3,10 @@ package daemon
 import (
 	"time"
 
-	"forsd/controller"
-	"forsd/internal/health"
-	"forsd/planner"
-	"forsd/topology"
+	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/internal/health"
+	"github.com/forsd/forsd/planner"
+	"github.com/forsd/forsd/topology"
 )
 
 // The daemon's own warnings.

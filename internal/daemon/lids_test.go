@@ -4,9 +4,9 @@ import (
 	"strings"
 	"testing"
 
-	"forsd/controller"
-	"forsd/internal/fabgen"
-	"forsd/planner"
+	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/internal/fabgen"
+	"github.com/forsd/forsd/planner"
 )
 
 // TestTablesFirst goes from one damage to another on a fabric with one LID a

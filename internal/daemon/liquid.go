@@ -8,15 +8,15 @@ import (
 	"reflect"
 	"time"
 
-	"forsd/controller"
-	"forsd/fors"
-	"forsd/internal/config"
-	"forsd/internal/store"
-	"forsd/lft"
-	"forsd/liquid"
-	"forsd/phasetable"
-	"forsd/planner"
-	"forsd/topology"
+	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/fors"
+	"github.com/forsd/forsd/internal/config"
+	"github.com/forsd/forsd/internal/store"
+	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/liquid"
+	"github.com/forsd/forsd/phasetable"
+	"github.com/forsd/forsd/planner"
+	"github.com/forsd/forsd/topology"
 )
 
 // This file schedules fabrics that are no fat tree, or no longer one, on the routes

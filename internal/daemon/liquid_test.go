@@ -8,14 +8,14 @@ import (
 	"testing"
 	"time"
 
-	"forsd/controller"
-	"forsd/internal/config"
-	"forsd/internal/fabgen"
-	"forsd/internal/store"
-	"forsd/internal/tiers"
-	"forsd/lft"
-	"forsd/sim"
-	"forsd/topology"
+	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/internal/config"
+	"github.com/forsd/forsd/internal/fabgen"
+	"github.com/forsd/forsd/internal/store"
+	"github.com/forsd/forsd/internal/tiers"
+	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/sim"
+	"github.com/forsd/forsd/topology"
 )
 
 // shortest routes every LID over the first port of each switch that is nearest to

@@ -7,8 +7,8 @@ import (
 
 	"go.uber.org/zap"
 
-	"forsd/api"
-	"forsd/controller"
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/controller"
 )
 
 // watchdogEvery is how often systemd is told that the loop turns: several times

@@ -14,7 +14,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
-	"forsd/internal/config"
+	"github.com/forsd/forsd/internal/config"
 )
 
 // The exit codes of forsd. A configuration that cannot be used has a code of its

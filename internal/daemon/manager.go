@@ -7,9 +7,9 @@ import (
 
 	"go.uber.org/zap"
 
-	"forsd/controller"
-	"forsd/internal/config"
-	"forsd/opensm"
+	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/internal/config"
+	"github.com/forsd/forsd/opensm"
 )
 
 // lookEvery is how often the manager's process is looked at.

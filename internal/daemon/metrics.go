@@ -8,8 +8,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"forsd/internal/health"
-	"forsd/internal/store"
+	"github.com/forsd/forsd/internal/health"
+	"github.com/forsd/forsd/internal/store"
 )
 
 // metrics are what monitoring asks: state as gauges that are read when asked

@@ -11,10 +11,10 @@ import (
 
 	"go.uber.org/zap"
 
-	"forsd/api"
-	"forsd/controller"
-	"forsd/internal/config"
-	"forsd/opensm/plugin"
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/internal/config"
+	"github.com/forsd/forsd/opensm/plugin"
 )
 
 // This file is for two managers with a forsd each. The one beside the master leads;

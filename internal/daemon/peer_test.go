@@ -13,13 +13,13 @@ import (
 	"testing"
 	"time"
 
-	"forsd/api"
-	"forsd/controller"
-	"forsd/internal/config"
-	"forsd/internal/store"
-	"forsd/opensm/plugin"
-	"forsd/topology"
-	"forsd/verify"
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/internal/config"
+	"github.com/forsd/forsd/internal/store"
+	"github.com/forsd/forsd/opensm/plugin"
+	"github.com/forsd/forsd/topology"
+	"github.com/forsd/forsd/verify"
 )
 
 // twins is a daemon that leads, and another one that follows it. Their loops turn;

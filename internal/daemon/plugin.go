@@ -7,12 +7,12 @@ import (
 
 	"go.uber.org/zap"
 
-	"forsd/controller"
-	"forsd/internal/config"
-	"forsd/lft"
-	"forsd/opensm"
-	"forsd/opensm/plugin"
-	"forsd/topology"
+	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/internal/config"
+	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/opensm"
+	"github.com/forsd/forsd/opensm/plugin"
+	"github.com/forsd/forsd/topology"
 )
 
 // This file is the second way beside OpenSM: its plugin. While it is connected it

@@ -10,13 +10,13 @@ import (
 	"testing"
 	"time"
 
-	"forsd/controller"
-	"forsd/internal/health"
-	"forsd/internal/store"
-	"forsd/lft"
-	"forsd/opensm"
-	"forsd/opensm/plugin"
-	"forsd/topology"
+	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/internal/health"
+	"github.com/forsd/forsd/internal/store"
+	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/opensm"
+	"github.com/forsd/forsd/opensm/plugin"
+	"github.com/forsd/forsd/topology"
 )
 
 // sweeper plays OpenSM with the plugin beside a daemon whose loop turns. The switches

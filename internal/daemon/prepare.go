@@ -1,6 +1,6 @@
 package daemon
 
-import "forsd/controller"
+import "github.com/forsd/forsd/controller"
 
 // prepare makes the plans ahead, beside the loop, that the loss of one more cable would
 // call for: one answers for all cables that are alike. A change that comes meanwhile

@@ -13,10 +13,10 @@ import (
 	"sync"
 	"time"
 
-	"forsd/api"
-	"forsd/internal/store"
-	"forsd/phasetable"
-	"forsd/topology"
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/internal/store"
+	"github.com/forsd/forsd/phasetable"
+	"github.com/forsd/forsd/topology"
 )
 
 // replica is what the daemon beside a standby keeps in step with: what the leading

@@ -9,11 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"forsd/api"
-	"forsd/internal/config"
-	"forsd/internal/fabgen"
-	"forsd/internal/store"
-	"forsd/topology"
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/internal/config"
+	"github.com/forsd/forsd/internal/fabgen"
+	"github.com/forsd/forsd/internal/store"
+	"github.com/forsd/forsd/topology"
 )
 
 // TestFollowAfterReboot follows where the machine was started anew, which may have

@@ -4,9 +4,9 @@ import (
 	"encoding/json"
 	"testing"
 
-	"forsd/internal/fabgen"
-	"forsd/internal/tiers"
-	"forsd/liquid"
+	"github.com/forsd/forsd/internal/fabgen"
+	"github.com/forsd/forsd/internal/tiers"
+	"github.com/forsd/forsd/liquid"
 )
 
 // TestLiquidOnTheFabric schedules exchanges of the daemon's own fabric.

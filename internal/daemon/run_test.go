@@ -15,11 +15,11 @@ import (
 	"testing"
 	"time"
 
-	"forsd/api"
-	"forsd/controller"
-	"forsd/internal/fabgen"
-	"forsd/internal/store"
-	"forsd/topology"
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/internal/fabgen"
+	"github.com/forsd/forsd/internal/store"
+	"github.com/forsd/forsd/topology"
 )
 
 // manager is a process called opensm that writes a dump when it starts and at

@@ -12,11 +12,11 @@ import (
 
 	"go.uber.org/zap"
 
-	"forsd/api"
-	"forsd/controller"
-	"forsd/internal/tiers"
-	"forsd/planner"
-	"forsd/topology"
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/internal/tiers"
+	"github.com/forsd/forsd/planner"
+	"github.com/forsd/forsd/topology"
 )
 
 // listen binds the API and returns what serves it.

@@ -3,8 +3,8 @@ package daemon
 import (
 	"go.uber.org/zap"
 
-	"forsd/internal/store"
-	"forsd/planner"
+	"github.com/forsd/forsd/internal/store"
+	"github.com/forsd/forsd/planner"
 )
 
 // early is a schedule whose table was encoded and written while it was being

@@ -11,13 +11,13 @@ import (
 
 	"go.uber.org/zap"
 
-	"forsd/api"
-	"forsd/controller"
-	"forsd/internal/store"
-	"forsd/lft"
-	"forsd/opensm"
-	"forsd/planner"
-	"forsd/topology"
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/internal/store"
+	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/opensm"
+	"github.com/forsd/forsd/planner"
+	"github.com/forsd/forsd/topology"
 )
 
 // times are the stations of a change, from the first sign of a new dump on.

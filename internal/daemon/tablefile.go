@@ -5,8 +5,8 @@ import (
 	"io"
 	"time"
 
-	"forsd/lft"
-	"forsd/opensm"
+	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/opensm"
 )
 
 // tableFile is the table file, written beside other work where OpenSM's plugin has

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"testing"
 
-	"forsd/lft"
+	"github.com/forsd/forsd/lft"
 )
 
 // TestTableFileWaits holds that the table file is written when the sweep under way has

@@ -10,13 +10,13 @@ import (
 	"sync"
 	"time"
 
-	"forsd/controller"
-	"forsd/internal/store"
-	"forsd/lft"
-	"forsd/phasetable"
-	"forsd/planner"
-	"forsd/topology"
-	"forsd/verify"
+	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/internal/store"
+	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/phasetable"
+	"github.com/forsd/forsd/planner"
+	"github.com/forsd/forsd/topology"
+	"github.com/forsd/forsd/verify"
 )
 
 // view is a fabric seen through the baseline, with what is derived from it.

@@ -8,13 +8,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"forsd/controller"
-	"forsd/internal/config"
-	"forsd/internal/fabgen"
-	"forsd/lft"
-	"forsd/planner"
-	"forsd/topology"
-	"forsd/verify"
+	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/internal/config"
+	"github.com/forsd/forsd/internal/fabgen"
+	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/planner"
+	"github.com/forsd/forsd/topology"
+	"github.com/forsd/forsd/verify"
 )
 
 // without is a view of the same baseline with something failed.

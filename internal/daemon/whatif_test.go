@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"forsd/api"
-	"forsd/controller"
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/controller"
 )
 
 // TestWhatRemainsOfAJob does so for the exchange of a job, which goes by the job's

@@ -8,15 +8,15 @@ import (
 
 	"go.uber.org/zap"
 
-	"forsd/controller"
-	"forsd/internal/store"
-	"forsd/lft"
-	"forsd/opensm"
-	"forsd/opensm/plugin"
-	"forsd/opensm/umad"
-	"forsd/planner"
-	"forsd/topology"
-	"forsd/verify"
+	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/internal/store"
+	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/opensm"
+	"github.com/forsd/forsd/opensm/plugin"
+	"github.com/forsd/forsd/opensm/umad"
+	"github.com/forsd/forsd/planner"
+	"github.com/forsd/forsd/topology"
+	"github.com/forsd/forsd/verify"
 )
 
 // This file carries the controller's actions out. Its functions run one at a

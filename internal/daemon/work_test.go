@@ -10,13 +10,13 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"forsd/api"
-	"forsd/controller"
-	"forsd/internal/fabgen"
-	"forsd/internal/health"
-	"forsd/lft"
-	"forsd/planner"
-	"forsd/topology"
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/internal/fabgen"
+	"github.com/forsd/forsd/internal/health"
+	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/planner"
+	"github.com/forsd/forsd/topology"
 )
 
 // TestPlanOnWrittenTables has a cable return before the tables without it were

@@ -19,9 +19,9 @@ import (
 	"syscall"
 	"time"
 
-	"forsd/internal/e2e"
-	"forsd/internal/fabgen"
-	"forsd/internal/ibsim"
+	"github.com/forsd/forsd/internal/e2e"
+	"github.com/forsd/forsd/internal/fabgen"
+	"github.com/forsd/forsd/internal/ibsim"
 )
 
 // limit bounds the whole demonstration.

@@ -11,13 +11,13 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"forsd/api"
-	"forsd/controller"
-	"forsd/internal/e2e"
-	"forsd/internal/ibsim"
-	"forsd/phasetable"
-	"forsd/sim"
-	"forsd/topology"
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/internal/e2e"
+	"github.com/forsd/forsd/internal/ibsim"
+	"github.com/forsd/forsd/phasetable"
+	"github.com/forsd/forsd/sim"
+	"github.com/forsd/forsd/topology"
 )
 
 // The states of the fabric that are compared.

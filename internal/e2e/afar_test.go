@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"forsd/api"
-	"forsd/internal/ibsim"
-	"forsd/opensm"
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/internal/ibsim"
+	"github.com/forsd/forsd/opensm"
 )
 
 // afar prepares a site whose forsd is on another host than OpenSM: it discovers the

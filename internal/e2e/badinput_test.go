@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"forsd/api"
-	"forsd/controller"
-	"forsd/opensm"
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/opensm"
 )
 
 // TestDumpSpoiled writes over OpenSM's dump what no sweep leaves behind: the

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"forsd/api"
-	"forsd/topology"
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/topology"
 )
 
 // TestBaseline lets things disappear, return, arrive and move, one after the

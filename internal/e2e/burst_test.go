@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"forsd/api"
-	"forsd/controller"
-	"forsd/internal/ibsim"
-	"forsd/topology"
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/internal/ibsim"
+	"github.com/forsd/forsd/topology"
 )
 
 // burstSize is how many cables a burst takes.

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"forsd/topology"
+	"github.com/forsd/forsd/topology"
 )
 
 // TestCableFailures pulls and puts back 20 cables of the LHCb fabric, one at a

@@ -7,8 +7,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"forsd/api"
-	"forsd/phasetable"
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/phasetable"
 )
 
 // TestRerouteAndRollback changes the plan by the API: a reroute of what is right

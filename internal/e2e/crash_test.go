@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"forsd/api"
-	"forsd/internal/fabgen"
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/internal/fabgen"
 )
 
 // TestForsdKilled kills forsd by SIGKILL at random moments after a cable of a

@@ -10,10 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"forsd/api"
-	"forsd/internal/fabgen"
-	"forsd/internal/ibsim"
-	"forsd/opensm"
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/internal/fabgen"
+	"github.com/forsd/forsd/internal/ibsim"
+	"github.com/forsd/forsd/opensm"
 )
 
 // patience is how long a state may take to come on a machine under heavy load;

@@ -18,7 +18,7 @@ const umadHeader = "/usr/include/infiniband/umad.h"
 // libibumad-dev is there, so that it reads the switches itself. It must run
 // within the module.
 func Build(ctx context.Context, dir string) (string, error) {
-	return build(ctx, dir, "forsd/cmd/forsd")
+	return build(ctx, dir, "github.com/forsd/forsd/cmd/forsd")
 }
 
 // build builds a program of the module.

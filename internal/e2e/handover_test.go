@@ -11,10 +11,10 @@ import (
 	"testing"
 	"time"
 
-	"forsd/api"
-	"forsd/internal/fabgen"
-	"forsd/phasetable"
-	"forsd/topology"
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/internal/fabgen"
+	"github.com/forsd/forsd/phasetable"
+	"github.com/forsd/forsd/topology"
 )
 
 // pair brings up two managers with a forsd each; the first one is the master.

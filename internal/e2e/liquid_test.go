@@ -6,10 +6,10 @@ import (
 	"testing"
 	"time"
 
-	"forsd/api"
-	"forsd/internal/fabgen"
-	"forsd/phasetable"
-	"forsd/sim"
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/internal/fabgen"
+	"github.com/forsd/forsd/phasetable"
+	"github.com/forsd/forsd/sim"
 )
 
 // TestOtherFabric has forsd beside an OpenSM that routes a dragonfly by dfsssp: it

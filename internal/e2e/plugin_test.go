@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"forsd/api"
-	"forsd/internal/ibsim"
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/internal/ibsim"
 )
 
 // TestPlugin works with the plugin in OpenSM: it is forsd's tables that each sweep

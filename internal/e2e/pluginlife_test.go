@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"forsd/api"
-	"forsd/internal/fabgen"
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/internal/fabgen"
 )
 
 // TestForsdKilledBesidePlugin is TestForsdKilled where tables go into OpenSM's sweeps:

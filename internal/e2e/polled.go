@@ -12,8 +12,8 @@ import (
 	"syscall"
 	"time"
 
-	"forsd/lft"
-	"forsd/topology"
+	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/topology"
 )
 
 // Round is one reading of all the switches' tables by a Poller.
@@ -92,7 +92,7 @@ func BuildPoller(ctx context.Context, dir string) (string, error) {
 	if _, err := os.Stat(umadHeader); err != nil {
 		return "", fmt.Errorf("build the poller: install libibumad-dev: %w", err)
 	}
-	return build(ctx, dir, "forsd/internal/e2e/poll")
+	return build(ctx, dir, "github.com/forsd/forsd/internal/e2e/poll")
 }
 
 // BuildPlugin builds libforsosm.so into a directory and returns its path. It takes

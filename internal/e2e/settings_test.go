@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"forsd/api"
-	"forsd/controller"
-	"forsd/opensm"
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/opensm"
 )
 
 // TestWrongSettings starts OpenSM with settings that defeat forsd, and waits for

@@ -10,11 +10,11 @@ import (
 	"slices"
 	"strconv"
 
-	"forsd/lft"
-	"forsd/phasetable"
-	"forsd/planner"
-	"forsd/topology"
-	"forsd/verify"
+	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/phasetable"
+	"github.com/forsd/forsd/planner"
+	"github.com/forsd/forsd/topology"
+	"github.com/forsd/forsd/verify"
 )
 
 // Sight is the site as it shows itself without forsd: the fabric by OpenSM's

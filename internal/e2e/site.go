@@ -16,9 +16,9 @@ import (
 	"text/template"
 	"time"
 
-	"forsd/api"
-	"forsd/internal/ibsim"
-	"forsd/topology"
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/internal/ibsim"
+	"github.com/forsd/forsd/topology"
 )
 
 // Options describe a site. What is left out is as an operator should have it.

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"forsd/api"
-	"forsd/opensm"
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/opensm"
 )
 
 // TestFirstStart brings a site up where no table file exists, in both orders.

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"forsd/api"
+	"github.com/forsd/forsd/api"
 )
 
 // pollEvery is the time between two looks at what cannot be waited for.

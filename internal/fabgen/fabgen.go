@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 
-	"forsd/topology"
+	"github.com/forsd/forsd/topology"
 )
 
 // Spec describes a fat tree. The zero values of the optional fields give the

@@ -3,7 +3,7 @@ package fabgen
 import (
 	"fmt"
 
-	"forsd/topology"
+	"github.com/forsd/forsd/topology"
 )
 
 // Dragonfly builds groups of routers that are joined to each other within a group,

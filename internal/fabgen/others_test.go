@@ -3,7 +3,7 @@ package fabgen
 import (
 	"testing"
 
-	"forsd/topology"
+	"github.com/forsd/forsd/topology"
 )
 
 // distances is the number of cables between switch a and each node.

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strconv"
 
-	"forsd/topology"
+	"github.com/forsd/forsd/topology"
 )
 
 // SubnetLst prints the fabric as OpenSM writes opensm-subnet.lst. As OpenSM

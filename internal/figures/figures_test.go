@@ -13,7 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"forsd/internal/chart"
+	"github.com/forsd/forsd/internal/chart"
 )
 
 const pictures = "../../docs/figures"

@@ -11,8 +11,8 @@ import (
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 
-	"forsd/internal/chart"
-	"forsd/internal/scenario"
+	"github.com/forsd/forsd/internal/chart"
+	"github.com/forsd/forsd/internal/scenario"
 )
 
 // forsPhases is the number of phases over the bandwidth reduction f for the fat

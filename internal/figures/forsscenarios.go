@@ -11,8 +11,8 @@ import (
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 
-	"forsd/internal/chart"
-	"forsd/internal/scenario"
+	"github.com/forsd/forsd/internal/chart"
+	"github.com/forsd/forsd/internal/scenario"
 )
 
 // forsScenarios are the FORS paper's nine failure scenarios on FT(2;20,18) under a

@@ -9,8 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"forsd/gpu"
-	"forsd/internal/chart"
+	"github.com/forsd/forsd/gpu"
+	"github.com/forsd/forsd/internal/chart"
 )
 
 // TestFrameLengths simulates the reference's mean frame lengths with fewer seeds and

@@ -9,8 +9,8 @@ import (
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 
-	"forsd/gpu"
-	"forsd/internal/chart"
+	"github.com/forsd/forsd/gpu"
+	"github.com/forsd/forsd/internal/chart"
 )
 
 // gpuFrames is the mean frame length over the rate r0 of Figs. 2 and 3 of the

@@ -8,9 +8,9 @@ import (
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 
-	"forsd/gpu"
-	"forsd/gpu/baseline"
-	"forsd/internal/chart"
+	"github.com/forsd/forsd/gpu"
+	"github.com/forsd/forsd/gpu/baseline"
+	"github.com/forsd/forsd/internal/chart"
 )
 
 // gpuStages is how many stages exchanges take, and how long they are, over the

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"math"
 
-	"forsd/gpu"
-	"forsd/internal/chart"
+	"github.com/forsd/forsd/gpu"
+	"github.com/forsd/forsd/internal/chart"
 )
 
 // gpuTable is the mean frame lengths of docs/gpu.md's table, 20 seeds each, beside

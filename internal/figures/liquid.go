@@ -9,8 +9,8 @@ import (
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 
-	"forsd/internal/chart"
-	"forsd/liquid"
+	"github.com/forsd/forsd/internal/chart"
+	"github.com/forsd/forsd/liquid"
 )
 
 // liquidSchedules is the throughput of all-to-all exchanges on the 363

@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"forsd/internal/chart"
+	"github.com/forsd/forsd/internal/chart"
 )
 
 // TestMakespansStillHold schedules a case of each workload again, or all: the

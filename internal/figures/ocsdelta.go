@@ -10,8 +10,8 @@ import (
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 
-	"forsd/internal/chart"
-	"forsd/optical/ocs"
+	"github.com/forsd/forsd/internal/chart"
+	"github.com/forsd/forsd/optical/ocs"
 )
 
 // ocsDelta is the makespan of every method against δ, for the three workloads of

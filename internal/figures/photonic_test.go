@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"forsd/internal/chart"
+	"github.com/forsd/forsd/internal/chart"
 )
 
 // TestPhotonicStillHolds plans the smaller exchanges of Figs. 13 and 14 again, or

@@ -8,8 +8,8 @@ import (
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 
-	"forsd/internal/chart"
-	"forsd/optical/photonic"
+	"github.com/forsd/forsd/internal/chart"
+	"github.com/forsd/forsd/optical/photonic"
 )
 
 // photonicRatio is the hop sum over its lower bound, as in Fig. 13 of the paper on

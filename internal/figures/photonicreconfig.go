@@ -9,8 +9,8 @@ import (
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 
-	"forsd/internal/chart"
-	"forsd/optical/photonic"
+	"github.com/forsd/forsd/internal/chart"
+	"github.com/forsd/forsd/optical/photonic"
 )
 
 // photonicReconfig is the completion time against the time of a reconfiguration,

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"slices"
 
-	"forsd/internal/chart"
+	"github.com/forsd/forsd/internal/chart"
 )
 
 // sets are all sets, in the order in which they are made. A package with figures

@@ -12,7 +12,7 @@ import (
 	"sync"
 	"syscall"
 
-	"forsd/topology"
+	"github.com/forsd/forsd/topology"
 )
 
 // maxLine is the longest line that ibsim's console reads, in bytes.

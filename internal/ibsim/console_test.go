@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"forsd/internal/fabgen"
-	"forsd/topology"
+	"github.com/forsd/forsd/internal/fabgen"
+	"github.com/forsd/forsd/topology"
 )
 
 // lines hands what is written to it to a reader, write by write.

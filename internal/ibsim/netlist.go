@@ -6,7 +6,7 @@ import (
 	"io"
 	"strings"
 
-	"forsd/topology"
+	"github.com/forsd/forsd/topology"
 )
 
 // What ibsim's buffers hold, in bytes: a client names its node in 31, a node

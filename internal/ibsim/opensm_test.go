@@ -12,8 +12,8 @@ import (
 	"syscall"
 	"testing"
 
-	"forsd/internal/fabgen"
-	"forsd/topology"
+	"github.com/forsd/forsd/internal/fabgen"
+	"github.com/forsd/forsd/topology"
 )
 
 // small is FT(2;4,3) with one host a leaf.

@@ -22,7 +22,7 @@ import (
 	"syscall"
 	"time"
 
-	"forsd/topology"
+	"github.com/forsd/forsd/topology"
 )
 
 // stopLimit is how long a program is given to follow a request to end.

@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"forsd/internal/matrix"
+	"github.com/forsd/forsd/internal/matrix"
 )
 
 // npy is an array as NumPy saves it, of version 1 of the format.

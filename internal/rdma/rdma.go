@@ -13,7 +13,7 @@ import (
 	"github.com/Mellanox/rdmamap"
 	"github.com/vishvananda/netlink"
 
-	"forsd/topology"
+	"github.com/forsd/forsd/topology"
 )
 
 // Device is a local RDMA device.

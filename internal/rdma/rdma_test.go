@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/vishvananda/netlink"
 
-	"forsd/topology"
+	"github.com/forsd/forsd/topology"
 )
 
 // tree is a /sys with an adapter of two ports, the second of them not cabled.

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"forsd/topology"
+	"github.com/forsd/forsd/topology"
 )
 
 // The kernel's classes of RDMA devices and of their management nodes, in /sys.

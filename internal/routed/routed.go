@@ -3,8 +3,8 @@
 package routed
 
 import (
-	"forsd/lft"
-	"forsd/topology"
+	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/topology"
 )
 
 // Tables are those of every LID of a fabric by the baseline that it makes itself.

@@ -9,13 +9,13 @@ import (
 	"strings"
 	"time"
 
-	"forsd/internal/ibsim"
-	"forsd/lft"
-	"forsd/opensm"
-	"forsd/planner"
-	"forsd/sim"
-	"forsd/topology"
-	"forsd/verify"
+	"github.com/forsd/forsd/internal/ibsim"
+	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/opensm"
+	"github.com/forsd/forsd/planner"
+	"github.com/forsd/forsd/sim"
+	"github.com/forsd/forsd/topology"
+	"github.com/forsd/forsd/verify"
 )
 
 // Engines are the routing engines of OpenSM that can carry a fat tree, as Run

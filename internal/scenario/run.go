@@ -6,9 +6,9 @@ import (
 	"slices"
 	"time"
 
-	"forsd/fors"
-	"forsd/planner"
-	"forsd/topology"
+	"github.com/forsd/forsd/fors"
+	"github.com/forsd/forsd/planner"
+	"github.com/forsd/forsd/topology"
 )
 
 // Result is what a scenario comes to.

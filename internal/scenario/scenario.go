@@ -9,8 +9,8 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"forsd/internal/fabgen"
-	"forsd/topology"
+	"github.com/forsd/forsd/internal/fabgen"
+	"github.com/forsd/forsd/topology"
 )
 
 // Tree is the fat tree FT(2;M0,M1): M1 leaves with M0 servers each, and M0

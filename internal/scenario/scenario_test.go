@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"forsd/topology"
+	"github.com/forsd/forsd/topology"
 )
 
 // TestPaper holds the scenarios on FT(2;20,18) to the paper's section 3.1.

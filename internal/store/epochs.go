@@ -11,8 +11,8 @@ import (
 	"strconv"
 	"time"
 
-	"forsd/phasetable"
-	"forsd/planner"
+	"github.com/forsd/forsd/phasetable"
+	"github.com/forsd/forsd/planner"
 )
 
 // EpochInfo is what is told of an epoch, as epoch.json has it beside the phase table.

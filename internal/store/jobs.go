@@ -15,8 +15,8 @@ import (
 
 	"github.com/google/renameio/v2"
 
-	"forsd/phasetable"
-	"forsd/planner"
+	"github.com/forsd/forsd/phasetable"
+	"github.com/forsd/forsd/planner"
 )
 
 // JobInfo is what is told of a job, as job.json has it beside the phase table.

@@ -22,7 +22,7 @@ import (
 
 	"github.com/google/renameio/v2"
 
-	"forsd/topology"
+	"github.com/forsd/forsd/topology"
 )
 
 // Store is a state directory in use. One goroutine at a time calls its methods; only

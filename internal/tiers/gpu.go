@@ -7,9 +7,9 @@ import (
 	"net/http"
 	"time"
 
-	"forsd/api"
-	"forsd/gpu"
-	"forsd/internal/matrix"
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/gpu"
+	"github.com/forsd/forsd/internal/matrix"
 )
 
 // The limits of POST /v1/gpu/schedule: a matrix of the most GPUs with numbers of 13

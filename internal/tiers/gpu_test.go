@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"forsd/gpu"
+	"github.com/forsd/forsd/gpu"
 )
 
 // askGPU posts a body to /v1/gpu/schedule.

@@ -9,8 +9,8 @@ import (
 	"strconv"
 	"time"
 
-	"forsd/api"
-	"forsd/liquid"
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/liquid"
 )
 
 // The limits of POST /v1/liquid: a network of some hundred nodes with a route for

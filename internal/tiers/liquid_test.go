@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"forsd/lft"
-	"forsd/topology"
+	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/topology"
 )
 
 // swissT1 is the network of the paper on liquid schedules.

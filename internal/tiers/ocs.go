@@ -7,9 +7,9 @@ import (
 	"net/http"
 	"time"
 
-	"forsd/api"
-	"forsd/internal/matrix"
-	"forsd/optical/ocs"
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/internal/matrix"
+	"github.com/forsd/forsd/optical/ocs"
 )
 
 // The limits of POST /v1/optical/ocs: a matrix with numbers of 18 digits, and a

@@ -3,8 +3,8 @@ package tiers
 import (
 	"context"
 
-	"forsd/internal/matrix"
-	"forsd/optical/photonic"
+	"github.com/forsd/forsd/internal/matrix"
+	"github.com/forsd/forsd/optical/photonic"
 )
 
 // photonicRequest bounds the bytes of a request: a matrix of the most GPUs with

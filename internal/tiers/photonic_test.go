@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"forsd/api"
+	"github.com/forsd/forsd/api"
 )
 
 func TestPhotonicRequests(t *testing.T) {

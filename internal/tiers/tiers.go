@@ -11,9 +11,9 @@ import (
 	"runtime"
 	"time"
 
-	"forsd/api"
-	"forsd/lft"
-	"forsd/topology"
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/topology"
 )
 
 // Routes are the fabric that forsd looks after, with its tables as they were read

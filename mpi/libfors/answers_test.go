@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"forsd/phasetable"
+	"github.com/forsd/forsd/phasetable"
 )
 
 // script is a server that reads a request and gives the next of its answers, byte

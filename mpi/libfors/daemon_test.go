@@ -13,8 +13,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"forsd/api"
-	"forsd/phasetable"
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/phasetable"
 )
 
 // publish makes the table of four leaves the plan in force.

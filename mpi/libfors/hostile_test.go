@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"forsd/phasetable"
-	"forsd/topology"
+	"github.com/forsd/forsd/phasetable"
+	"github.com/forsd/forsd/topology"
 )
 
 var le = binary.LittleEndian

@@ -15,10 +15,10 @@ import (
 	"sync"
 	"testing"
 
-	"forsd/internal/fabgen"
-	"forsd/phasetable"
-	"forsd/planner"
-	"forsd/topology"
+	"github.com/forsd/forsd/internal/fabgen"
+	"github.com/forsd/forsd/phasetable"
+	"github.com/forsd/forsd/planner"
+	"github.com/forsd/forsd/topology"
 )
 
 // The flags of a strict compiler, and those under which it finds every access

@@ -12,8 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"forsd/phasetable"
-	"forsd/topology"
+	"github.com/forsd/forsd/phasetable"
+	"github.com/forsd/forsd/topology"
 )
 
 // lidsByPair lists the LID of every message by its source and destination.

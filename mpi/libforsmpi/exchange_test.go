@@ -10,10 +10,10 @@ import (
 	"sync"
 	"testing"
 
-	"forsd/api"
-	"forsd/internal/e2e"
-	"forsd/internal/fabgen"
-	"forsd/internal/ibsim"
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/internal/e2e"
+	"github.com/forsd/forsd/internal/fabgen"
+	"github.com/forsd/forsd/internal/ibsim"
 )
 
 var forsd = sync.OnceValues(func() (string, error) { return e2e.Build(context.Background(), scratch) })

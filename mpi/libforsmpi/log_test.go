@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"testing"
 
-	"forsd/lft"
-	"forsd/topology"
+	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/topology"
 )
 
 // line is a line of a rank's log.

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"forsd/internal/fabgen"
-	"forsd/phasetable"
-	"forsd/planner"
-	"forsd/topology"
+	"github.com/forsd/forsd/internal/fabgen"
+	"github.com/forsd/forsd/phasetable"
+	"github.com/forsd/forsd/planner"
+	"github.com/forsd/forsd/topology"
 )
 
 // file writes a plan's table.

@@ -5,9 +5,9 @@ package libforsmpi
 import (
 	"testing"
 
-	"forsd/internal/fabgen"
-	"forsd/planner"
-	"forsd/topology"
+	"github.com/forsd/forsd/internal/fabgen"
+	"github.com/forsd/forsd/planner"
+	"github.com/forsd/forsd/topology"
 )
 
 // cable names a cable by its leaf and its lane.

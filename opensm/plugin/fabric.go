@@ -3,7 +3,7 @@ package plugin
 import (
 	"fmt"
 
-	"forsd/topology"
+	"github.com/forsd/forsd/topology"
 )
 
 // readFabric reads the message fabric. err is that of a message that cannot be

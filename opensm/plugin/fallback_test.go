@@ -17,11 +17,11 @@ import (
 	"testing"
 	"time"
 
-	"forsd/internal/fabgen"
-	"forsd/internal/ibsim"
-	"forsd/lft"
-	"forsd/opensm"
-	"forsd/topology"
+	"github.com/forsd/forsd/internal/fabgen"
+	"github.com/forsd/forsd/internal/ibsim"
+	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/opensm"
+	"github.com/forsd/forsd/topology"
 )
 
 // TestFallsBack has forsd fail in every way under one OpenSM: each time the sweep

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"forsd/internal/fabgen"
-	"forsd/internal/ibsim"
+	"github.com/forsd/forsd/internal/fabgen"
+	"github.com/forsd/forsd/internal/ibsim"
 )
 
 // TestComesBack kills OpenSM and forsd's end in turn: whoever is started again

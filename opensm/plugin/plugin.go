@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"time"
 
-	"forsd/topology"
+	"github.com/forsd/forsd/topology"
 )
 
 // DefaultPath is where the plugin connects to unless its options say otherwise.

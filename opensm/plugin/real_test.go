@@ -10,12 +10,12 @@ import (
 	"testing"
 	"time"
 
-	"forsd/internal/fabgen"
-	"forsd/internal/ibsim"
-	"forsd/internal/routed"
-	"forsd/lft"
-	"forsd/opensm"
-	"forsd/topology"
+	"github.com/forsd/forsd/internal/fabgen"
+	"github.com/forsd/forsd/internal/ibsim"
+	"github.com/forsd/forsd/internal/routed"
+	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/opensm"
+	"github.com/forsd/forsd/topology"
 )
 
 // header is a header of OpenSM's that building the library takes.

@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"time"
 
-	"forsd/lft"
+	"github.com/forsd/forsd/lft"
 )
 
 // Config says where a Server listens, whom it serves, and what it calls.

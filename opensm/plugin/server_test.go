@@ -14,9 +14,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"forsd/internal/fabgen"
-	"forsd/lft"
-	"forsd/topology"
+	"github.com/forsd/forsd/internal/fabgen"
+	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/topology"
 )
 
 // forsdEnd is forsd's end without an OpenSM.

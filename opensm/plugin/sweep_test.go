@@ -7,10 +7,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"forsd/internal/fabgen"
-	"forsd/internal/ibsim"
-	"forsd/lft"
-	"forsd/topology"
+	"github.com/forsd/forsd/internal/fabgen"
+	"github.com/forsd/forsd/internal/ibsim"
+	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/topology"
 )
 
 // TestSweeps goes through the first sweep of the fabric of the FORS paper, a

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"forsd/lft"
-	"forsd/topology"
+	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/topology"
 )
 
 // maxTable is the number of entries of the longest table.

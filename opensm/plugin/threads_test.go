@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"forsd/lft"
+	"github.com/forsd/forsd/lft"
 )
 
 // plain builds a program with what of the library knows nothing of OpenSM.

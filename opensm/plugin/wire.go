@@ -7,7 +7,7 @@ import (
 	"io"
 	"time"
 
-	"forsd/topology"
+	"github.com/forsd/forsd/topology"
 )
 
 // The protocol of docs/opensm-plugin.md.

@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 
-	"forsd/topology"
+	"github.com/forsd/forsd/topology"
 )
 
 // The parsers take an attribute as it is in a datagram, at least as long as

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"forsd/topology"
+	"github.com/forsd/forsd/topology"
 )
 
 // wire sends and receives datagrams by a local port. One goroutine uses it.

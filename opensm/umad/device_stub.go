@@ -5,7 +5,7 @@ package umad
 import (
 	"time"
 
-	"forsd/topology"
+	"github.com/forsd/forsd/topology"
 )
 
 // BuiltIn tells whether this program can use libibumad.

@@ -58,7 +58,7 @@ import (
 	"time"
 	"unsafe"
 
-	"forsd/topology"
+	"github.com/forsd/forsd/topology"
 )
 
 // BuiltIn tells whether this program can use libibumad.

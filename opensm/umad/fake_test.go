@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"forsd/internal/fabgen"
-	"forsd/internal/routed"
-	"forsd/topology"
+	"github.com/forsd/forsd/internal/fabgen"
+	"github.com/forsd/forsd/internal/routed"
+	"github.com/forsd/forsd/topology"
 )
 
 // fakeFabric is a wire with a fabric behind it that answers datagrams as section

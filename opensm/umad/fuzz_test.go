@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"forsd/topology"
+	"github.com/forsd/forsd/topology"
 )
 
 // FuzzAttributes gives every parser the same bytes. What they accept is within

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strconv"
 
-	"forsd/topology"
+	"github.com/forsd/forsd/topology"
 )
 
 // Sizes of a management datagram, in bytes (InfiniBand Architecture, volume 1,

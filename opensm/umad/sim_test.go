@@ -13,10 +13,10 @@ import (
 	"testing"
 	"time"
 
-	"forsd/internal/ibsim"
-	"forsd/lft"
-	"forsd/opensm/umad"
-	"forsd/topology"
+	"github.com/forsd/forsd/internal/ibsim"
+	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/opensm/umad"
+	"github.com/forsd/forsd/topology"
 )
 
 // childVariable makes this test program a client that does what it is told, and

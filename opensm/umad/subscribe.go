@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"forsd/topology"
+	"github.com/forsd/forsd/topology"
 )
 
 // Event is what a subscription has to tell: a trap, or how the subscription

@@ -13,7 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"forsd/topology"
+	"github.com/forsd/forsd/topology"
 )
 
 // fakeManager is the subnet administrator of one LID or, after a handover, of

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"forsd/lft"
-	"forsd/topology"
+	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/topology"
 )
 
 // Tables reads the forwarding tables of all switches of a fabric, each as far as

@@ -16,7 +16,7 @@ import (
 	"slices"
 	"time"
 
-	"forsd/topology"
+	"github.com/forsd/forsd/topology"
 )
 
 // ErrNotBuiltIn is the error of a program that was built without libibumad.

@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"forsd/optical/ocs"
+	"github.com/forsd/forsd/optical/ocs"
 )
 
 // Pair is a cross-connect: light that enters at one port leaves at the other.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"forsd/optical/ocs"
+	"github.com/forsd/forsd/optical/ocs"
 )
 
 // fake is a switch that takes a time to change, and may fail or lie.

@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"forsd/bipartite"
+	"github.com/forsd/forsd/bipartite"
 )
 
 // decompose covers a demand by exactly Degree permutations (Alg. 1), of which each

@@ -4,7 +4,7 @@ import (
 	"context"
 	"slices"
 
-	"forsd/bipartite"
+	"github.com/forsd/forsd/bipartite"
 )
 
 // eclipse covers a demand as Eclipse does (Bojja Venkatakrishnan, Alizadeh and

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"slices"
 
-	"forsd/bipartite"
+	"github.com/forsd/forsd/bipartite"
 )
 
 // Baseline is another way to run the exchange, for comparison (paper, section

@@ -3,7 +3,7 @@ package photonic
 import (
 	"slices"
 
-	"forsd/bipartite"
+	"github.com/forsd/forsd/bipartite"
 )
 
 // mesh is a sequence of topologies of any kind, with a path for each flow on one

@@ -1,6 +1,6 @@
 package photonic
 
-import "forsd/bipartite"
+import "github.com/forsd/forsd/bipartite"
 
 // shop plans the hops of some classes on one topology of k switches. count,
 // [class][switch], has the hops that each class needs over each; their order does

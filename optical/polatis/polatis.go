@@ -18,7 +18,7 @@ import (
 	"strings"
 	"time"
 
-	"forsd/optical/driver"
+	"github.com/forsd/forsd/optical/driver"
 )
 
 const (

@@ -16,8 +16,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"forsd/optical/driver"
-	"forsd/optical/ocs"
+	"github.com/forsd/forsd/optical/driver"
+	"github.com/forsd/forsd/optical/ocs"
 )
 
 // restconf is a server of the module optical-switch that a switch of some ports

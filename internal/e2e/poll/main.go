@@ -11,10 +11,10 @@ import (
 	"os"
 	"time"
 
-	"forsd/internal/e2e"
-	"forsd/lft"
-	"forsd/opensm/umad"
-	"forsd/topology"
+	"github.com/forsd/forsd/internal/e2e"
+	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/opensm/umad"
+	"github.com/forsd/forsd/topology"
 )
 
 func main() {

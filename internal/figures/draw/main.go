@@ -11,7 +11,7 @@ import (
 	"os/signal"
 	"syscall"
 
-	"forsd/internal/figures"
+	"github.com/forsd/forsd/internal/figures"
 )
 
 func main() {
