@@ -69,26 +69,26 @@ vet:
 	CGO_ENABLED=0 $(GO) build ./...
 
 demo: deps build
-	$(GO) run ./internal/demo $(if $(KEEP),-keep)
+	$(GO) run ./testbed/demo $(if $(KEEP),-keep)
 
 bench:
-	$(GO) run ./internal/bench
+	$(GO) run ./lab/bench
 	$(GO) test -run '^$$' -bench '^BenchmarkJob$$' -benchtime 20x ./internal/daemon
 	$(GO) test -run '^$$' -bench . -benchtime 3x ./mpi/libfors ./mpi/libforsmpi
 
 # What follows on a pulled cable under min-hop, with forsd watching files, and with
 # its plugin in OpenSM.
 bench-opensm: deps build
-	$(GO) run ./internal/benchopensm
+	$(GO) run ./lab/benchopensm
 
 # The pictures of docs/figures.md, drawn from new measurements on a simulated fabric.
 figures: deps
-	$(GO) run ./internal/figures/draw -out docs/figures
+	$(GO) run ./lab/figures/draw -out docs/figures
 
 # Every fuzz target of the module in turn, then those of the C libraries; the logs
 # are in fuzz-logs.
 fuzz:
-	$(GO) run ./internal/fuzzall -time $(FUZZTIME) -logs fuzz-logs
+	$(GO) run ./lab/fuzzall -time $(FUZZTIME) -logs fuzz-logs
 	$(MAKE) fuzz-c
 
 fuzz-c:

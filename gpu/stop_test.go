@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/forsd/forsd/internal/asked"
+	"github.com/forsd/forsd/testbed/asked"
 )
 
 // TestContext ends the context of plans, of stages alone and of replays at each time

@@ -5,7 +5,7 @@ import (
 	"io"
 	"testing"
 
-	"github.com/forsd/forsd/internal/fabgen"
+	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/topology"
 )
 

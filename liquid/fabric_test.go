@@ -5,10 +5,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/forsd/forsd/internal/fabgen"
-	"github.com/forsd/forsd/internal/routed"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/liquid"
+	"github.com/forsd/forsd/testbed/fabgen"
+	"github.com/forsd/forsd/testbed/routed"
 	"github.com/forsd/forsd/topology"
 )
 

@@ -10,13 +10,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/forsd/forsd/internal/fabgen"
-	"github.com/forsd/forsd/internal/ibsim"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/liquid"
 	"github.com/forsd/forsd/opensm"
 	"github.com/forsd/forsd/planner"
 	"github.com/forsd/forsd/sim"
+	"github.com/forsd/forsd/testbed/fabgen"
+	"github.com/forsd/forsd/testbed/ibsim"
 	"github.com/forsd/forsd/topology"
 )
 

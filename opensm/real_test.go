@@ -9,10 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/forsd/forsd/internal/fabgen"
-	"github.com/forsd/forsd/internal/ibsim"
-	"github.com/forsd/forsd/internal/routed"
 	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/testbed/fabgen"
+	"github.com/forsd/forsd/testbed/ibsim"
+	"github.com/forsd/forsd/testbed/routed"
 	"github.com/forsd/forsd/topology"
 )
 

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/forsd/forsd/internal/fabgen"
+	"github.com/forsd/forsd/testbed/fabgen"
 )
 
 // TestDiscover reads what a command prints, and says what is wrong with one that does

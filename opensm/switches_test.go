@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/forsd/forsd/internal/fabgen"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/opensm/umad"
+	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/topology"
 )
 

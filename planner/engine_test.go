@@ -8,7 +8,7 @@ import (
 
 	"github.com/forsd/forsd/fors"
 	"github.com/forsd/forsd/ilp"
-	"github.com/forsd/forsd/internal/fabgen"
+	"github.com/forsd/forsd/testbed/fabgen"
 )
 
 // jointly is a tree of four leaves of three servers on five lanes, each leaf with

@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/forsd/forsd/fors"
-	"github.com/forsd/forsd/internal/fabgen"
 	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/topology"
 	"github.com/forsd/forsd/verify"
 )

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/forsd/forsd/fors"
-	"github.com/forsd/forsd/internal/fabgen"
+	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/topology"
 	"github.com/forsd/forsd/verify"
 )

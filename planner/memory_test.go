@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/forsd/forsd/fors"
-	"github.com/forsd/forsd/internal/fabgen"
+	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/topology"
 )
 

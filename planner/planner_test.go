@@ -14,9 +14,9 @@ import (
 
 	"github.com/forsd/forsd/fors"
 	"github.com/forsd/forsd/ilp"
-	"github.com/forsd/forsd/internal/fabgen"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/phasetable"
+	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/topology"
 	"github.com/forsd/forsd/verify"
 )

@@ -3,7 +3,7 @@ package sim
 import (
 	"testing"
 
-	"github.com/forsd/forsd/internal/fabgen"
+	"github.com/forsd/forsd/testbed/fabgen"
 )
 
 func BenchmarkLinearShift(b *testing.B) {

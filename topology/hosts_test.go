@@ -3,7 +3,7 @@ package topology_test
 import (
 	"testing"
 
-	"github.com/forsd/forsd/internal/fabgen"
+	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/topology"
 
 	"github.com/google/go-cmp/cmp"

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/forsd/forsd/internal/fabgen"
+	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/topology"
 
 	"github.com/google/go-cmp/cmp"

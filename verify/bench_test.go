@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/forsd/forsd/internal/fabgen"
+	"github.com/forsd/forsd/testbed/fabgen"
 )
 
 var sizes = []fabgen.Spec{

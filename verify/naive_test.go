@@ -3,8 +3,8 @@ package verify
 import (
 	"testing"
 
-	"github.com/forsd/forsd/internal/fabgen"
 	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/topology"
 )
 

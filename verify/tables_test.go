@@ -4,8 +4,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/forsd/forsd/internal/fabgen"
 	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/topology"
 )
 

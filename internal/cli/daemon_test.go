@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"github.com/forsd/forsd/api"
-	"github.com/forsd/forsd/internal/fabgen"
 	"github.com/forsd/forsd/internal/health"
 	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/planner"
+	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/topology"
 
 	"github.com/rogpeppe/go-internal/testscript"

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/forsd/forsd/internal/fabgen"
+	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/topology"
 )
 

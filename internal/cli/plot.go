@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/forsd/forsd/internal/figures"
+	"github.com/forsd/forsd/lab/figures"
 )
 
 // drawSets measures sets of figures and draws them into the directory of --out,

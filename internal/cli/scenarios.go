@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"github.com/forsd/forsd/internal/ibsim"
-	"github.com/forsd/forsd/internal/scenario"
+	"github.com/forsd/forsd/lab/scenario"
+	"github.com/forsd/forsd/testbed/ibsim"
 )
 
 // mostRandom bounds --random.

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/forsd/forsd/internal/scenario"
+	"github.com/forsd/forsd/lab/scenario"
 )
 
 // TestScenariosWithoutOpenSM runs where the simulation's packages are missing.

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/forsd/forsd/api"
-	"github.com/forsd/forsd/internal/fabgen"
 	"github.com/forsd/forsd/internal/store"
+	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/topology"
 )
 

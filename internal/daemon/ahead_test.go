@@ -7,11 +7,11 @@ import (
 	"time"
 
 	"github.com/forsd/forsd/controller"
-	"github.com/forsd/forsd/internal/fabgen"
 	"github.com/forsd/forsd/internal/store"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/planner"
+	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/topology"
 )
 

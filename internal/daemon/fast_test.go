@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/forsd/forsd/controller"
-	"github.com/forsd/forsd/internal/fabgen"
 	"github.com/forsd/forsd/opensm/umad"
+	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/topology"
 )
 

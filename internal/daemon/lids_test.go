@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/forsd/forsd/controller"
-	"github.com/forsd/forsd/internal/fabgen"
 	"github.com/forsd/forsd/planner"
+	"github.com/forsd/forsd/testbed/fabgen"
 )
 
 // TestTablesFirst goes from one damage to another on a fabric with one LID a

@@ -10,11 +10,11 @@ import (
 
 	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/internal/config"
-	"github.com/forsd/forsd/internal/fabgen"
 	"github.com/forsd/forsd/internal/store"
 	"github.com/forsd/forsd/internal/tiers"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/sim"
+	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/topology"
 )
 

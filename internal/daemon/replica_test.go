@@ -11,8 +11,8 @@ import (
 
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/internal/config"
-	"github.com/forsd/forsd/internal/fabgen"
 	"github.com/forsd/forsd/internal/store"
+	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/topology"
 )
 

@@ -4,9 +4,9 @@ import (
 	"encoding/json"
 	"testing"
 
-	"github.com/forsd/forsd/internal/fabgen"
 	"github.com/forsd/forsd/internal/tiers"
 	"github.com/forsd/forsd/liquid"
+	"github.com/forsd/forsd/testbed/fabgen"
 )
 
 // TestLiquidOnTheFabric schedules exchanges of the daemon's own fabric.

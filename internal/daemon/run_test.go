@@ -17,8 +17,8 @@ import (
 
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/controller"
-	"github.com/forsd/forsd/internal/fabgen"
 	"github.com/forsd/forsd/internal/store"
+	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/topology"
 )
 

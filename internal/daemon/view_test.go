@@ -10,9 +10,9 @@ import (
 
 	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/internal/config"
-	"github.com/forsd/forsd/internal/fabgen"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/planner"
+	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/topology"
 	"github.com/forsd/forsd/verify"
 )

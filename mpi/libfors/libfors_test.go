@@ -15,9 +15,9 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/forsd/forsd/internal/fabgen"
 	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/planner"
+	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/topology"
 )
 

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/forsd/forsd/internal/fabgen"
+	"github.com/forsd/forsd/testbed/fabgen"
 )
 
 // BenchmarkAlltoall measures what docs/mpi.md says of FORS_SYNC: an exchange of 36

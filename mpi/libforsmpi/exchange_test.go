@@ -11,9 +11,9 @@ import (
 	"testing"
 
 	"github.com/forsd/forsd/api"
-	"github.com/forsd/forsd/internal/e2e"
-	"github.com/forsd/forsd/internal/fabgen"
-	"github.com/forsd/forsd/internal/ibsim"
+	"github.com/forsd/forsd/testbed/e2e"
+	"github.com/forsd/forsd/testbed/fabgen"
+	"github.com/forsd/forsd/testbed/ibsim"
 )
 
 var forsd = sync.OnceValues(func() (string, error) { return e2e.Build(context.Background(), scratch) })

@@ -17,10 +17,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/forsd/forsd/internal/fabgen"
-	"github.com/forsd/forsd/internal/ibsim"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/opensm"
+	"github.com/forsd/forsd/testbed/fabgen"
+	"github.com/forsd/forsd/testbed/ibsim"
 	"github.com/forsd/forsd/topology"
 )
 

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/forsd/forsd/internal/fabgen"
-	"github.com/forsd/forsd/internal/ibsim"
+	"github.com/forsd/forsd/testbed/fabgen"
+	"github.com/forsd/forsd/testbed/ibsim"
 )
 
 // TestComesBack kills OpenSM and forsd's end in turn: whoever is started again

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/forsd/forsd/internal/fabgen"
 	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/testbed/fabgen"
 )
 
 var update = flag.Bool("update", false, "write the seeds of the C fuzz targets")

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/forsd/forsd/internal/fabgen"
-	"github.com/forsd/forsd/internal/ibsim"
+	"github.com/forsd/forsd/testbed/fabgen"
+	"github.com/forsd/forsd/testbed/ibsim"
 )
 
 // TestSettle holds that a sweep begins when both ends of a cable have sent their

@@ -7,9 +7,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/forsd/forsd/internal/fabgen"
-	"github.com/forsd/forsd/internal/ibsim"
 	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/testbed/fabgen"
+	"github.com/forsd/forsd/testbed/ibsim"
 	"github.com/forsd/forsd/topology"
 )
 

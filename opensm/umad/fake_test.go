@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/forsd/forsd/internal/fabgen"
-	"github.com/forsd/forsd/internal/routed"
+	"github.com/forsd/forsd/testbed/fabgen"
+	"github.com/forsd/forsd/testbed/routed"
 	"github.com/forsd/forsd/topology"
 )
 

@@ -13,9 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/forsd/forsd/internal/ibsim"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/opensm/umad"
+	"github.com/forsd/forsd/testbed/ibsim"
 	"github.com/forsd/forsd/topology"
 )
 

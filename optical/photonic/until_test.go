@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/forsd/forsd/internal/asked"
+	"github.com/forsd/forsd/testbed/asked"
 )
 
 // TestContext ends the context of plans, baselines and reports early and late: they

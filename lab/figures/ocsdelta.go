@@ -1,0 +1,227 @@
+package figures
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+
+	"github.com/forsd/forsd/lab/chart"
+	"github.com/forsd/forsd/optical/ocs"
+)
+
+// ocsDelta is the makespan of every method against δ, for the three workloads of
+// the Spectra paper and two numbers of switches: its Figs. 6 and 9, and what
+// Equalize is worth, Fig. 7.
+var ocsDelta = chart.Set{
+	Name:    "ocs-delta",
+	Measure: measureDelta,
+	Figures: []chart.Figure{
+		{Name: "ocs-fig6", Width: 9.6 * vg.Inch, Height: 7.6 * vg.Inch, Draw: drawDelta("gpt", "moe")},
+		{Name: "ocs-fig9", Width: 9.6 * vg.Inch, Height: 4.2 * vg.Inch, Draw: drawDelta("benchmark")},
+	},
+}
+
+// ocsFlows is the same against the number of flows of the benchmark workload: the
+// paper's Fig. 10.
+var ocsFlows = chart.Set{
+	Name:    "ocs-flows",
+	Measure: measureFlows,
+	Figures: []chart.Figure{{Name: "ocs-fig10", Width: 9.6 * vg.Inch, Height: 4.2 * vg.Inch, Draw: drawFlows}},
+}
+
+const (
+	ocsMatrices   = 10
+	ocsSteps      = 20_000 // of method best
+	ocsFlowsDelta = .04
+)
+
+var (
+	ocsDeltas       = []float64{.001, .002, .005, .01, .02, .04, .07, .1}
+	ocsSwitches     = []int{2, 4}
+	ocsFlowSwitches = []int{4, 8}
+	ocsFlowNumbers  = []int{4, 8, 12, 16, 20, 24, 28, 32}
+)
+
+// ocsWays are the ways to schedule, by column.
+var ocsWays = []struct {
+	column, name string
+	options      ocs.Options
+}{
+	{"fast", "Spectra (fast)", ocs.Options{Method: ocs.Fast}},
+	{"fast_not_equalized", "", ocs.Options{Method: ocs.Fast, NoEqualize: true}},
+	{"eclipse", "Spectra (Eclipse)", ocs.Options{Method: ocs.Eclipse, Levels: ocs.ReferenceLevels}},
+	{"less", "baseline (LESS)", ocs.Options{Method: ocs.Less}},
+	{"best", "best", ocs.Options{Method: ocs.Best, Steps: ocsSteps}},
+}
+
+// ocsColumns are the columns of makespans and bounds.
+func ocsColumns(first ...string) []string {
+	for _, w := range ocsWays {
+		first = append(first, w.column)
+	}
+	return append(first, "paper_bound", "sharp_bound")
+}
+
+// measureDelta schedules all.
+func measureDelta(ctx context.Context, step chart.Step) (*chart.Table, error) {
+	t := chart.NewTable(ocsColumns("workload", "switches", "delta", "matrices")...)
+	done, all := 0, len(ocs.Workloads)*len(ocsSwitches)*len(ocsDeltas)
+	for _, w := range ocs.Workloads {
+		for _, s := range ocsSwitches {
+			for _, δ := range ocsDeltas {
+				step(done, all, fmt.Sprintf("schedule %s, %d switches, δ = %g", w.Name, s, δ))
+				if err := addMakespans(ctx, t, []any{w.Name, s, δ, ocsMatrices}, w.Name, 0, s, δ); err != nil {
+					return nil, err
+				}
+				done++
+			}
+		}
+	}
+	return t, nil
+}
+
+// measureFlows schedules the benchmark workload with other numbers of flows.
+func measureFlows(ctx context.Context, step chart.Step) (*chart.Table, error) {
+	t := chart.NewTable(ocsColumns("workload", "switches", "flows", "matrices")...)
+	for i, s := range ocsFlowSwitches {
+		for k, m := range ocsFlowNumbers {
+			step(i*len(ocsFlowNumbers)+k, len(ocsFlowSwitches)*len(ocsFlowNumbers), fmt.Sprintf("schedule %d flows, %d switches", m, s))
+			if err := addMakespans(ctx, t, []any{"benchmark", s, m, ocsMatrices}, "benchmark", m, s, ocsFlowsDelta); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return t, nil
+}
+
+// addMakespans adds a row of mean makespans. Every schedule is replayed.
+func addMakespans(ctx context.Context, t *chart.Table, fields []any, workload string, flows, s int, δ float64) error {
+	var of [ocsMatrices][]float64
+	var errs [ocsMatrices]error
+	var all sync.WaitGroup
+	for seed := range of {
+		all.Go(func() { of[seed], errs[seed] = makespans(ctx, workload, flows, s, δ, uint64(seed)+1) })
+	}
+	all.Wait()
+	if err := errors.Join(errs[:]...); err != nil {
+		return err
+	}
+	sums := make([]float64, len(ocsWays)+2)
+	for _, list := range of {
+		for i, x := range list {
+			sums[i] += x
+		}
+	}
+	for _, x := range sums {
+		fields = append(fields, x/ocsMatrices)
+	}
+	t.Add(fields...)
+	return nil
+}
+
+// makespans are those of a matrix by all ways, and its bounds.
+func makespans(ctx context.Context, workload string, flows, s int, δ float64, seed uint64) ([]float64, error) {
+	d, err := ocs.Workload(workload, 0, flows, seed)
+	if err != nil {
+		return nil, err
+	}
+	var list []float64
+	for _, w := range ocsWays {
+		o := w.options
+		o.Switches, o.Delta = s, δ
+		made, err := ocs.Make(ctx, d, o)
+		if err == nil {
+			err = ocs.Replay(d, made)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s of seed %d by %s: %w", workload, seed, w.column, err)
+		}
+		list = append(list, made.Makespan())
+	}
+	b := ocs.Bound(d, s, δ)
+	return append(list, b.Paper, b.Sharp), nil
+}
+
+// ocsLines are the curves of one workload and number of switches over a column.
+func ocsLines(t *chart.Table, workload string, s int, over string) (*chart.Lines, error) {
+	l := &chart.Lines{Y: fmt.Sprintf("makespan, %d switches", s)}
+	columns := []string{"sharp_bound"}
+	l.Lines = []chart.Line{{Name: "lower bound", Colour: chart.Ink, Dashes: []vg.Length{3, 3}}}
+	colours := []int{0, 0, 3, 1, 2} // of ocsWays
+	for i, w := range ocsWays {
+		if w.name != "" {
+			columns = append(columns, w.column)
+			l.Lines = append(l.Lines, chart.Line{Name: w.name, Dots: true, Colour: chart.Palette[colours[i]]})
+		}
+	}
+	for i := range t.Len() {
+		r := t.Row(i)
+		if r.Text("workload") != workload || r.Number("switches") != float64(s) {
+			continue
+		}
+		for k, column := range columns {
+			l.Lines[k].Points = append(l.Lines[k].Points, plotter.XY{X: r.Number(over), Y: r.Number(column)})
+		}
+		if r.Err != nil {
+			return nil, r.Err
+		}
+	}
+	return l, nil
+}
+
+// drawDelta draws a row of two panels, one for each number of switches, for each
+// workload.
+func drawDelta(workloads ...string) func(draw.Canvas, *chart.Table) error {
+	return func(c draw.Canvas, t *chart.Table) error {
+		rows := make([][]*chart.Lines, len(workloads))
+		for i, w := range workloads {
+			for _, s := range ocsSwitches {
+				l, err := ocsLines(t, w, s, "delta")
+				if err != nil {
+					return err
+				}
+				l.X = fmt.Sprintf("δ, workload %s", w)
+				rows[i] = append(rows[i], l)
+			}
+		}
+		return drawPanels(c, rows)
+	}
+}
+
+func drawFlows(c draw.Canvas, t *chart.Table) error {
+	var row []*chart.Lines
+	for _, s := range ocsFlowSwitches {
+		l, err := ocsLines(t, "benchmark", s, "flows")
+		if err != nil {
+			return err
+		}
+		l.X = fmt.Sprintf("flows of a rack, δ = %g", ocsFlowsDelta)
+		row = append(row, l)
+	}
+	return drawPanels(c, [][]*chart.Lines{row})
+}
+
+// drawPanels draws panels in rows, under the legend of the first.
+func drawPanels(c draw.Canvas, rows [][]*chart.Lines) error {
+	for i, row := range rows {
+		for k, l := range row {
+			p, keys, err := l.Plot()
+			if err != nil {
+				return err
+			}
+			p.Y.Min = 0
+			if i == 0 && k == 0 {
+				c = chart.Legend(c, keys...)
+			}
+			width, height := (c.Max.X-c.Min.X)/vg.Length(len(row)), (c.Max.Y-c.Min.Y)/vg.Length(len(rows))
+			left, top := vg.Length(k)*width, vg.Length(i)*height
+			p.Draw(draw.Crop(c, left+4, left+width-(c.Max.X-c.Min.X)-4, (c.Max.Y-c.Min.Y)-top-height+4, -top-4))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,232 @@
+// Command demo shows forsd's main job from end to end on a simulated fabric: the
+// LHCb network FT(2;20,18), 360 hosts, under a real OpenSM with forsd's plugin. A
+// cable is pulled, then a spine, and both are put back; then nine cables are pulled
+// at once. After each step it says what forsd saw, what it planned, how long that
+// took, and what the exchange costs on the tables that the switches then hold,
+// beside OpenSM's own min-hop tables in the same state. At the end it compares the
+// times with those of a forsd that has OpenSM's files alone to go by.
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/forsd/forsd/testbed/e2e"
+	"github.com/forsd/forsd/testbed/fabgen"
+	"github.com/forsd/forsd/testbed/ibsim"
+)
+
+// limit bounds the whole demonstration.
+const limit = 5 * time.Minute
+
+// tcp is where forsd answers over HTTP besides its socket.
+const tcp = "127.0.0.1:7341"
+
+func main() {
+	keep := flag.Bool("keep", false, "leave everything running until interrupted, with forsd listening on "+tcp)
+	forsd := flag.String("forsd", "bin/forsd", "the forsd to show")
+	plugin := flag.String("plugin", "bin/libforsosm.so", "the plugin for OpenSM")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	err := run(ctx, *forsd, *plugin, *keep)
+	stop()
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "demo: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, forsd, plugin string, keep bool) (err error) {
+	limited, cancel := context.WithTimeoutCause(ctx, limit, errors.New("the demonstration took longer than five minutes"))
+	defer cancel()
+	fmt.Println("FT(2;20,18), the LHCb network: 18 leaves, 20 spines, 360 hosts, LMC 5; simulated by ibsim under a real OpenSM.")
+	o := e2e.Options{Fabric: fabgen.Generate(fabgen.Spec{Spines: 20, Leaves: 18, LMC: 5}), LMC: 5, Forsd: forsd,
+		Conf: map[string]string{"honor_guid2lid_file": "TRUE"}}
+	steps := makeSteps()
+	costs, err := minhop(limited, o, steps)
+	if err != nil {
+		return fmt.Errorf("min-hop: %w", err)
+	}
+	byFiles, err := files(limited, o, steps)
+	if err != nil {
+		return fmt.Errorf("forsd by files: %w", err)
+	}
+	o.Plugin = plugin
+	if keep {
+		o.Config = "  listen: " + tcp + "\n"
+	}
+	s, err := e2e.New(limited, o)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	if err := firstStart(limited, s, costs); err != nil {
+		return fmt.Errorf("first start: %w", err)
+	}
+	byPlugin := make([]times, len(steps))
+	for i, st := range steps {
+		if byPlugin[i], err = walk(limited, s, st, costs); err != nil {
+			return fmt.Errorf("%s: %w", st.title, err)
+		}
+	}
+	printCosts(costs)
+	printTimes(steps, byFiles, byPlugin)
+	if keep {
+		fmt.Printf("\nLeft running. Ask it:\n  bin/forsctl --server %s status\n  curl http://%s/v1/status\nPull a cable, and put it back:\n  echo 'unlink \"Leaf003\"[25]' > %s\n  echo 'relink \"Leaf003\"[25]' > %[3]s\nInterrupt (Ctrl-C) to end.\n",
+			s.Socket(), tcp, filepath.Join(s.Sim.Dir(), "console"))
+		<-ctx.Done()
+	}
+	return nil
+}
+
+// firstStart starts forsd and OpenSM where no table file exists yet.
+func firstStart(ctx context.Context, s *e2e.Site, c costs) error {
+	fmt.Println("\nforsd and its plugin in OpenSM, with routing_engine fors,file,no_fallback; no table file exists yet.")
+	if _, err := os.Stat(s.TableFile()); !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("%s exists already (%v)", s.TableFile(), err)
+	}
+	if err := s.StartForsd(); err != nil {
+		return err
+	}
+	if _, err := s.Warned(ctx); err != nil { // it answers, so the empty table file is there
+		return err
+	}
+	if err := s.StartOpenSM(ctx); err != nil {
+		return err
+	}
+	st := step{title: "first start", state: healthy}
+	status, err := s.Settled(ctx, nil)
+	if err != nil {
+		return err
+	}
+	if err := check(ctx, s, st, c); err != nil {
+		return err
+	}
+	show(st.title, status, "1 plan published")
+	return nil
+}
+
+// minhop lets OpenSM route by min-hop through the same states.
+func minhop(ctx context.Context, o e2e.Options, steps []step) (c costs, err error) {
+	fmt.Println("\nOpenSM's own min-hop tables, read back from the switches, exchange by linear shift:")
+	o.Engine = "minhop"
+	s, err := e2e.New(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	if err := s.StartOpenSM(ctx); err != nil {
+		return nil, err
+	}
+	if _, _, err := s.SM.WaitLog(ctx, ibsim.SubnetUp, 0); err != nil {
+		return nil, err
+	}
+	c = costs{}
+	measure := func(state string) error {
+		if c[state] != nil {
+			return nil
+		}
+		if err := s.SM.Sweep(ctx); err != nil {
+			return err
+		}
+		r, err := shiftOn(ctx, s, o.Fabric)
+		if err != nil {
+			return err
+		}
+		c[state] = &cost{minhop: r}
+		fmt.Printf("  %-16s %.2f transfers on the busiest link of a phase on average, relative throughput %.3f\n", state, r.Mean, r.RelativeThroughput)
+		return nil
+	}
+	if err := measure(healthy); err != nil {
+		return nil, err
+	}
+	for _, st := range steps {
+		if err := st.do(ctx, s.Sim); err != nil {
+			return nil, err
+		}
+		if err := measure(st.state); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+// files goes through the steps with a forsd that has OpenSM's files alone, and says
+// when what was done.
+func files(ctx context.Context, o e2e.Options, steps []step) (all []times, err error) {
+	fmt.Println("\nforsd beside OpenSM by files, with routing_engine file,no_fallback: the same steps, timed alone.")
+	o.Traps = "off"
+	s, err := e2e.New(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	if err := s.Start(ctx); err != nil {
+		return nil, err
+	}
+	if _, err := s.Settled(ctx, nil); err != nil {
+		return nil, err
+	}
+	for _, st := range steps {
+		began := time.Now()
+		if err := st.do(ctx, s.Sim); err != nil {
+			return nil, fmt.Errorf("%s: %w", st.title, err)
+		}
+		status, err := s.Settled(ctx, st.seen)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", st.title, err)
+		}
+		all = append(all, timesOf(status, began))
+	}
+	return all, nil
+}
+
+// walk does one step, waits until forsd has dealt with it, and checks the site
+// from outside.
+func walk(ctx context.Context, s *e2e.Site, st step, c costs) (t times, err error) {
+	before, err := s.Client.Status(ctx)
+	if err != nil {
+		return t, err
+	}
+	from, began := s.SM.LogSize(), time.Now()
+	if err := st.do(ctx, s.Sim); err != nil {
+		return t, err
+	}
+	status, err := s.Settled(ctx, st.seen)
+	if err != nil {
+		return t, err
+	}
+	if err := check(ctx, s, st, c); err != nil {
+		return t, err
+	}
+	log, err := s.SM.Log()
+	if err != nil {
+		return t, err
+	}
+	show(st.title, status, fmt.Sprintf("%s published; %s of OpenSM, %d with tables that forsd gave",
+		plural(int(status.Epoch-before.Epoch), "plan"), plural(bytes.Count(log[from:], []byte(ibsim.SubnetUp)), "sweep"),
+		bytes.Count(log[from:], []byte("fors tables configured"))))
+	return timesOf(status, began), nil
+}
+
+// check holds the site against what forsd promises, and simulates the plan.
+func check(ctx context.Context, s *e2e.Site, st step, c costs) error {
+	sight, err := s.Check(ctx)
+	if err != nil {
+		return err
+	}
+	plan, err := s.Client.Table(ctx)
+	if err != nil {
+		return err
+	}
+	c[st.state].forsd, err = planOn(sight, plan)
+	return err
+}

@@ -1,0 +1,84 @@
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/opensm"
+	"github.com/forsd/forsd/testbed/ibsim"
+)
+
+// afar prepares a site whose forsd is on another host than OpenSM: it discovers the
+// fabric itself, now and then, and has a command take the tables to OpenSM.
+func afar(t *testing.T, every string, o Options) *test {
+	t.Helper()
+	o.Host = "Hca0005"
+	o.Manager = func(m *ibsim.OpenSMOptions) {
+		m.Host, m.LFTsFile = "Hca0000", filepath.Join(m.Dir, "installed.lfts")
+	}
+	x := newSite(t, 5*time.Minute, o)
+	there := filepath.Join(x.ManagerDir(), "installed.lfts")
+	_, err := opensm.InstallEmpty(there)
+	x.ok(err)
+	push := filepath.Join(x.Dir(), "push")
+	x.ok(os.WriteFile(push, fmt.Appendf(nil, "#!/bin/sh -e\ncp \"$1\" %[1]s.new\nmv %[1]s.new %[1]s\nkill -HUP $(cat %[2]s)\n", there, x.pidFile()), 0o755))
+	config, err := os.ReadFile(x.ConfigFile())
+	x.ok(err)
+	discover := fmt.Sprintf("[env, IBSIM_SOCKNAME=%s, ibnetdiscover]", x.Sim.Socket())
+	afar := strings.Replace(string(config), "\nopensm:\n", fmt.Sprintf("\nopensm:\n  discover_command: %s\n  discover_every: %s\n  install_command: [%q]\n", discover, every, push), 1)
+	x.ok(os.WriteFile(x.ConfigFile(), []byte(afar), 0o644))
+
+	x.ok(x.StartOpenSM(x.ctx), x.StartForsd())
+	if st := x.settled(nil); st.OpenSM.Source != api.SourceDiscovery || st.OpenSM.Running {
+		t.Errorf("the status says %+v", st.OpenSM)
+	}
+	return x
+}
+
+// TestFromAfar has forsd on another host than OpenSM. What it promises is the same.
+// No trap gets there, so the fabric is looked at often.
+func TestFromAfar(t *testing.T) {
+	x := afar(t, "200ms", small())
+	x.comesAndGoes()
+}
+
+// TestTrapsFromAfar has forsd on another host than OpenSM, and look at the fabric by
+// itself so seldom that it must be told: by the traps that it has subscribed to.
+func TestTrapsFromAfar(t *testing.T) {
+	if _, err := os.Stat(umadHeader); err != nil {
+		t.Skipf("forsd cannot subscribe here: install libibumad-dev: %v", err)
+	}
+	o := small()
+	o.Reports = true
+	x := afar(t, "1h", o)
+	x.ok(x.Until(x.ctx, func() error {
+		log, err := os.ReadFile(filepath.Join(x.Dir(), "forsd.log"))
+		if err == nil && !strings.Contains(string(log), "traps are taken from the subnet administrator") {
+			err = errors.New("forsd has not subscribed to traps")
+		}
+		return err
+	}))
+	x.comesAndGoes()
+}
+
+// comesAndGoes pulls cables and puts them back, and checks the site after each.
+func (x *test) comesAndGoes() {
+	x.Helper()
+	s := x.check()
+	broken := false
+	for _, c := range []struct{ leaf, lane int }{{2, 1}, {0, 3}} {
+		x.toggle(s, c.leaf, c.lane, &broken)
+		x.settled(Cable(c.leaf, c.lane, "missing"))
+		x.unmoved(s, x.check(), c.lane)
+		x.toggle(s, c.leaf, c.lane, &broken)
+		x.settled(Cable(c.leaf, c.lane, "full"))
+		x.unmoved(s, x.check())
+	}
+	x.noRoutingErrors()
+}

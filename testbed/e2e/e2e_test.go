@@ -1,0 +1,218 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/opensm"
+	"github.com/forsd/forsd/testbed/fabgen"
+	"github.com/forsd/forsd/testbed/ibsim"
+)
+
+// patience is how long a state may take to come on a machine under heavy load;
+// no test waits that long for what does come.
+const patience = 90 * time.Second
+
+var (
+	programDir string
+	program    = sync.OnceValues(func() (string, error) { return Build(context.Background(), programDir) })
+)
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "forsd-e2e-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	programDir = dir
+	code := m.Run()
+	_ = os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+// test is a site under test.
+type test struct {
+	*testing.T
+	*Site
+	ctx context.Context
+}
+
+// steady keeps the damping of bouncing cables out of tests that pull the same
+// cable often, and tries again quickly.
+const steady = "damping: {flaps: 1000}\nretry: {first: 100ms, max: 1s}\n"
+
+// newSite simulates a site; nothing is started on it.
+func newSite(t *testing.T, limit time.Duration, o Options) *test {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("it starts OpenSM")
+	}
+	if err := ibsim.Available(); err != nil {
+		t.Skip(err)
+	}
+	path, err := program()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeoutCause(t.Context(), limit, fmt.Errorf("the test took longer than %v", limit))
+	t.Cleanup(cancel)
+	o.Forsd = path
+	if o.Config == "" {
+		o.Config = steady
+	}
+	site, err := New(ctx, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := &test{t, site, ctx}
+	t.Cleanup(func() {
+		if t.Failed() {
+			x.logs()
+		}
+		if err := site.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return x
+}
+
+// up starts forsd, then OpenSM, and waits until the site is at rest and checked.
+func up(t *testing.T, limit time.Duration, o Options) (*test, *Sight) {
+	t.Helper()
+	x := newSite(t, limit, o)
+	x.ok(x.Start(x.ctx))
+	x.settled(nil)
+	return x, x.check()
+}
+
+// ok ends the test at the first error.
+func (x *test) ok(errs ...error) {
+	x.Helper()
+	for _, err := range errs {
+		if err != nil {
+			x.Fatal(err)
+		}
+	}
+}
+
+// within bounds a wait.
+func (x *test) within() (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(x.ctx, patience, fmt.Errorf("it did not come within %v", patience))
+}
+
+func (x *test) settled(want func(*api.Topology) error) *api.Status {
+	x.Helper()
+	ctx, cancel := x.within()
+	defer cancel()
+	st, err := x.Settled(ctx, want)
+	x.ok(err)
+	return st
+}
+
+func (x *test) warned(codes ...string) *api.Status {
+	x.Helper()
+	ctx, cancel := x.within()
+	defer cancel()
+	st, err := x.Warned(ctx, codes...)
+	x.ok(err)
+	return st
+}
+
+// until waits for a condition on the status.
+func (x *test) until(what string, good func(*api.Status) bool) *api.Status {
+	x.Helper()
+	ctx, cancel := x.within()
+	defer cancel()
+	var st *api.Status
+	x.ok(x.Until(ctx, func() (err error) {
+		if st, err = x.Client.Status(ctx); err == nil && !good(st) {
+			err = fmt.Errorf("wait until %s: state %s, epoch %d, warnings %v", what, st.State, st.Epoch, st.Warnings)
+		}
+		return err
+	}))
+	return st
+}
+
+// check holds the site against forsd's promises; see Site.Check.
+func (x *test) check() *Sight {
+	x.Helper()
+	s, err := x.Check(x.ctx)
+	x.ok(err)
+	x.ok(s.Reachable())
+	return s
+}
+
+// unmoved fails where an entry of a lane that is not exempt changed.
+func (x *test) unmoved(before, after *Sight, lanes ...int) {
+	x.Helper()
+	if err := before.Unmoved(after, lanes...); err != nil {
+		x.Errorf("with lanes %v affected: %v", lanes, err)
+	}
+}
+
+// said fails unless one of the texts holds all the parts.
+func (x *test) said(texts []string, parts ...string) {
+	x.Helper()
+	for _, text := range texts {
+		found := 0
+		for _, part := range parts {
+			if strings.Contains(text, part) {
+				found++
+			}
+		}
+		if found == len(parts) {
+			return
+		}
+	}
+	x.Errorf("nothing says %q: %q", parts, texts)
+}
+
+// routing matches errors that OpenSM's routing and the programming of tables
+// log. That a packet to a switch was lost while its cable was being pulled is
+// none: OpenSM sweeps again then.
+var routing = regexp.MustCompile(`(?i)ucast|rout|lft|fwd|lid matrix`)
+
+// noRoutingErrors fails where OpenSM's log tells of an error in routing, or of
+// another engine than file.
+func (x *test) noRoutingErrors() {
+	x.Helper()
+	log, err := x.SM.Log()
+	x.ok(err)
+	used := 0
+	for line := range strings.Lines(string(log)) {
+		e, ok := opensm.ClassifyLog(line)
+		switch {
+		case !ok:
+		case e.Fallback(), e.Kind == opensm.TableFileRejected, e.Kind == opensm.RoutingFailed, e.Kind == opensm.OtherError && routing.MatchString(e.Text):
+			x.Errorf("OpenSM's log: %s", line)
+		case e.Kind == opensm.EngineUsed:
+			used++
+		}
+	}
+	if used == 0 {
+		x.Error("OpenSM's log does not tell that it used the engine file")
+	}
+}
+
+// logs prints the ends of both logs.
+func (x *test) logs() {
+	for _, path := range []string{x.Dir() + "/forsd.log", x.ManagerDir() + "/opensm.log"} {
+		text, _ := os.ReadFile(path)
+		x.Logf("%s:\n%s", path, text[max(0, len(text)-6000):])
+	}
+}
+
+func lhcb() Options {
+	return Options{Fabric: fabgen.Generate(fabgen.Spec{Spines: 20, Leaves: 18}), LMC: 5}
+}
+
+func small() Options {
+	return Options{Fabric: fabgen.Generate(fabgen.Spec{Spines: 4, Leaves: 4}), LMC: 2}
+}

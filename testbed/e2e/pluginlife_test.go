@@ -1,0 +1,41 @@
+package e2e
+
+import (
+	"testing"
+	"time"
+
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/testbed/fabgen"
+)
+
+// TestForsdKilledBesidePlugin is TestForsdKilled where tables go into OpenSM's sweeps:
+// forsd dies while a sweep waits for it, too.
+func TestForsdKilledBesidePlugin(t *testing.T) {
+	o := byPlugin(t, Options{Fabric: fabgen.Generate(fabgen.Spec{Spines: 8, Leaves: 6}), LMC: 3, Config: steady})
+	crashes(t, 15, o)
+}
+
+// TestOpenSMKilledWithPlugin kills OpenSM and starts it again, with the fabric
+// unchanged and changed meanwhile. forsd knows by the connection, not by its look at
+// the processes every two seconds.
+func TestOpenSMKilledWithPlugin(t *testing.T) {
+	x, s := up(t, 5*time.Minute, byPlugin(t, small()))
+	x.managerKilled(s, x.restarted, func(st *api.Status) bool {
+		return st.OpenSM.Plugin == nil && st.OpenSM.Source != api.SourcePlugin
+	})
+	broken := true
+	x.toggle(s, 2, 1, &broken)
+	x.settled(Cable(2, 1, "full"))
+	x.unmoved(s, x.check())
+	x.noRoutingErrors()
+}
+
+// restarted starts OpenSM again and waits until forsd has its plugin, and its process.
+func (x *test) restarted() {
+	x.Helper()
+	x.ok(x.SM.Restart(x.ctx))
+	began := time.Now()
+	x.until("the plugin is back", func(st *api.Status) bool { return st.OpenSM.Plugin != nil })
+	x.Logf("OpenSM was picked up %v after its start", time.Since(began).Round(time.Millisecond))
+	x.until("OpenSM is found", func(st *api.Status) bool { return st.OpenSM.PID == x.SM.PID() })
+}

@@ -1,0 +1,112 @@
+// Command poll reads the forwarding tables of all switches again and again, as
+// fast as they answer, until its standard input ends. Then it tells what has
+// changed when. Its argument is the file with the fabric; see e2e.Poll.
+package main
+
+import (
+	"context"
+	"encoding/gob"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/opensm/umad"
+	"github.com/forsd/forsd/testbed/e2e"
+	"github.com/forsd/forsd/topology"
+)
+
+func main() {
+	if err := run(os.Args[1]); err != nil {
+		fmt.Fprintf(os.Stderr, "poll: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+func run(path string) error {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	fabric, _, err := topology.Read(data)
+	if err != nil {
+		return err
+	}
+	local, err := umad.LocalPorts()
+	if err != nil {
+		return err
+	}
+	if len(local) == 0 {
+		return fmt.Errorf("there is no local port")
+	}
+	// A switch whose cable is being pulled is not worth a wait: the next round
+	// comes at once.
+	r, err := umad.Open(local[0], umad.Options{Timeout: 30 * time.Millisecond, Tries: 2})
+	if err != nil {
+		return err
+	}
+	return poll(r, fabric)
+}
+
+func poll(r *umad.Reader, fabric *topology.Fabric) error {
+	out := gob.NewEncoder(os.Stdout)
+	ctx := context.Background()
+	last, err := read(ctx, r, fabric)
+	if err != nil {
+		return err
+	}
+	if err := out.Encode(last); err != nil {
+		return err
+	}
+	ended := make(chan struct{})
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		close(ended)
+	}()
+	var rounds []e2e.Round
+	for {
+		select {
+		case <-ended:
+			return out.Encode(rounds)
+		default:
+		}
+		round := e2e.Round{Start: time.Now()}
+		tables, err := read(ctx, r, fabric)
+		if tables == nil {
+			return err
+		}
+		round.End = time.Now()
+		compare(&round, last, tables)
+		rounds = append(rounds, round)
+	}
+}
+
+// read reads all tables. On a busy machine even the local port may fail to answer in
+// the little time that it is given.
+func read(ctx context.Context, r *umad.Reader, fabric *topology.Fabric) (tables *lft.Tables, err error) {
+	for range 50 {
+		if tables, err = r.Tables(ctx, fabric); tables != nil {
+			break
+		}
+	}
+	return tables, err
+}
+
+// compare notes what has changed, and brings last up to date.
+func compare(round *e2e.Round, last, now *lft.Tables) {
+	for i := range last.Switches {
+		was := &last.Switches[i]
+		j := now.Find(was.GUID)
+		if j < 0 {
+			round.Missing = append(round.Missing, was.GUID)
+			continue
+		}
+		for lid := range topology.LID(max(len(was.Out), len(now.Switches[j].Out))) {
+			if a, b := last.Port(i, lid), now.Port(j, lid); a != b {
+				round.Changes = append(round.Changes, e2e.EntryChange{Switch: was.GUID, LID: lid, Was: a, Is: b})
+			}
+		}
+		*was = now.Switches[j]
+	}
+}
