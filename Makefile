@@ -49,7 +49,7 @@ FUZZPACKAGES := clang libclang-rt-14-dev
 WITHOSM = $(wildcard /usr/include/infiniband/opensm/osm_event_plugin.h)
 CLIBS = $(if $(shell which $(CC) 2>/dev/null),mpi/libfors $(if $(shell which mpicc 2>/dev/null),mpi/libforsmpi) $(if $(WITHOSM),opensm/plugin))
 
-.PHONY: build test vet demo bench bench-opensm figures fuzz fuzz-c lint install uninstall clean deps
+.PHONY: build test vet demo bench bench-opensm figures fuzz fuzz-c mutants lint install uninstall clean deps
 
 build:
 	$(if $(TAGS),$(CGO) $(GOBUILD) -tags $(TAGS),CGO_ENABLED=0 $(GOBUILD)) -o $(out)/ ./cmd/...
@@ -94,6 +94,10 @@ fuzz:
 fuzz-c:
 	@hack/deps.sh $(FUZZPACKAGES)
 	$(foreach lib,mpi/libfors opensm/plugin,$(MAKE) -C $(lib) out=$(abspath $(out)) logs=$(abspath fuzz-logs) FUZZTIME=$(FUZZTIME) fuzz &&) true
+
+# Mistakes in the pure state machines that their own tests do not find.
+mutants:
+	$(foreach package,controller,$(GO) run ./lab/mutate -min 90 ./$(package) &&) true
 
 lint: vet
 	$(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./...

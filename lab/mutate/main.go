@@ -1,0 +1,128 @@
+// Command mutate tells what the tests of a package would not notice. It makes small
+// mistakes in the package's files, one at a time, runs the package's own tests
+// against each, and prints the mistakes that survive them and the score: the share
+// that the tests find.
+//
+//	go run ./lab/mutate [-min 90] [-files REGEXP] PACKAGE [FLAGS OF THE TEST BINARY]
+//
+// All mistakes are compiled into one test binary, behind a switch that the
+// environment sets, so that a mistake costs a run of the tests and no build. A
+// mistake that changes nothing anybody could see counts as one that survives: the
+// score is a lower bound.
+package main
+
+import (
+	"cmp"
+	"flag"
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+func main() {
+	minimum := flag.Float64("min", 0, "fail below this score, in percent")
+	files := flag.String("files", "", "make mistakes in the files alone whose names match this regular expression")
+	workers := flag.Int("p", 2, "runs of the tests at a time")
+	list := flag.Bool("list", false, "print the mistakes and run nothing")
+	flag.Usage = func() {
+		fmt.Fprintln(flag.CommandLine.Output(), "usage: mutate [FLAGS] PACKAGE [FLAGS OF THE TEST BINARY]")
+		flag.PrintDefaults()
+	}
+	flag.Parse()
+	if flag.NArg() == 0 {
+		flag.Usage()
+		os.Exit(2)
+	}
+	score, err := mutate(flag.Arg(0), *files, *workers, *list, flag.Args()[1:])
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "mutate:", err)
+		os.Exit(1)
+	}
+	if score < *minimum {
+		fmt.Fprintf(os.Stderr, "mutate: the score is below %.1f %%\n", *minimum)
+		os.Exit(1)
+	}
+}
+
+// mutate prints what survives in a package, and returns the score.
+func mutate(pattern, files string, workers int, list bool, args []string) (score float64, err error) {
+	wanted, err := regexp.Compile(files)
+	if err != nil {
+		return 0, fmt.Errorf("-files: %w", err)
+	}
+	p, err := load(pattern)
+	if err != nil {
+		return 0, err
+	}
+	p.spoil(wanted)
+	if list {
+		for i := range p.mutants {
+			fmt.Println(&p.mutants[i])
+		}
+		return 100, nil
+	}
+	dir, err := os.MkdirTemp("", "mutate-")
+	if err != nil {
+		return 0, err
+	}
+	defer os.RemoveAll(dir)
+	began := time.Now()
+	b, err := p.build(dir, args)
+	if err != nil {
+		return 0, err
+	}
+	fates, err := b.runAll(workers)
+	if err != nil {
+		return 0, err
+	}
+	var late, found int
+	var alive []*mutant
+	for i, f := range fates {
+		switch f {
+		case survived:
+			alive = append(alive, &p.mutants[i])
+		case timedOut:
+			late++
+			fallthrough
+		case killed:
+			found++
+		}
+	}
+	slices.SortStableFunc(alive, func(a, b *mutant) int {
+		return cmp.Or(cmp.Compare(a.at.Filename, b.at.Filename), a.at.Offset-b.at.Offset)
+	})
+	for _, m := range alive {
+		fmt.Println(m)
+	}
+	score = 100 * float64(found) / float64(max(1, len(fates)))
+	fmt.Printf("%s: %d of %d mistakes found, %d of them by running out of time: %.1f %% (%s)\n", p.path, found, len(fates), late, score, time.Since(began).Round(time.Second))
+	for _, kind := range kinds {
+		of := 0
+		for i := range p.mutants {
+			if p.mutants[i].kind == kind {
+				of++
+			}
+		}
+		left := 0
+		for _, m := range alive {
+			if m.kind == kind {
+				left++
+			}
+		}
+		fmt.Printf("  %-22s %4d of %4d survive\n", kind, left, of)
+	}
+	return score, nil
+}
+
+// flagsFor are the flags that make the tests of a package repeatable and quick to
+// fail, and leave no files behind.
+func flagsFor(deps []string) []string {
+	flags := []string{"-test.failfast", "-test.short"}
+	if slices.ContainsFunc(deps, func(d string) bool { return strings.HasPrefix(d, "pgregory.net/rapid") }) {
+		flags = append(flags, "-rapid.seed=1", "-rapid.nofailfile", "-rapid.shrinktime=0s")
+	}
+	return flags
+}

@@ -1,0 +1,413 @@
+package main
+
+import (
+	"fmt"
+	"go/ast"
+	"go/constant"
+	"go/token"
+	"go/types"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/tools/go/packages"
+)
+
+// The kinds of mistakes.
+const (
+	negated   = "condition negated"
+	operator  = "operator swapped"
+	bound     = "bound shifted"
+	offByOne  = "constant off by one"
+	dropped   = "statement left out"
+	returning = "function left at once"
+)
+
+var kinds = []string{negated, operator, bound, offByOne, dropped, returning}
+
+// mutant is one mistake.
+type mutant struct {
+	at   token.Position
+	kind string
+	text string // of the source that it spoils
+}
+
+// String prints where the mistake is, and what.
+func (m *mutant) String() string {
+	text, _, more := strings.Cut(m.text, "\n")
+	if more {
+		text += " …"
+	}
+	return fmt.Sprintf("%s:%d:%d: %s: %s", filepath.Base(m.at.Filename), m.at.Line, m.at.Column, m.kind, text)
+}
+
+// edit is a piece of text put into a file, or in place of some of it.
+type edit struct {
+	at, end int // offsets; at is end for what is put between
+	text    string
+	closes  bool // what stands before
+	order   int  // as it was found: outer before inner
+}
+
+// spoilt is a package with all its mistakes in it, each behind its switch.
+type spoilt struct {
+	path, dir string
+	fset      *token.FileSet
+	pkg       *packages.Package
+	mutants   []mutant
+	files     map[string][]byte // by path
+	apart     map[int]file      // by number: mistakes that no switch can hide, in a file of their own
+
+	// of the file that is being spoilt
+	file  *ast.File
+	src   []byte
+	edits []edit
+	done  map[ast.Node]bool // conditions that are negated as a whole, and the last statements of functions
+}
+
+// file is a file with one mistake.
+type file struct {
+	name string
+	text []byte
+}
+
+// load reads a package and the types in it.
+func load(pattern string) (*spoilt, error) {
+	const mode = packages.NeedName | packages.NeedFiles | packages.NeedCompiledGoFiles | packages.NeedImports |
+		packages.NeedTypes | packages.NeedTypesInfo | packages.NeedSyntax
+	found, err := packages.Load(&packages.Config{Mode: mode}, pattern)
+	if err != nil {
+		return nil, err
+	}
+	if len(found) != 1 {
+		return nil, fmt.Errorf("%s names %d packages: name one", pattern, len(found))
+	}
+	p := found[0]
+	if len(p.Errors) > 0 {
+		return nil, p.Errors[0]
+	}
+	if len(p.GoFiles) == 0 {
+		return nil, fmt.Errorf("%s has no Go files", pattern)
+	}
+	return &spoilt{path: p.PkgPath, dir: filepath.Dir(p.GoFiles[0]), fset: p.Fset, pkg: p, files: map[string][]byte{}, apart: map[int]file{}}, nil
+}
+
+// spoil puts mistakes into the files whose names match.
+func (p *spoilt) spoil(wanted *regexp.Regexp) {
+	for _, file := range p.pkg.Syntax {
+		name := p.fset.Position(file.FileStart).Filename
+		if !wanted.MatchString(filepath.Base(name)) || slices.ContainsFunc(file.Imports, func(i *ast.ImportSpec) bool { return i.Path.Value == `"C"` }) {
+			continue
+		}
+		src, err := os.ReadFile(name)
+		if err != nil {
+			continue // it was read a moment ago; the build says more
+		}
+		p.file, p.src, p.edits, p.done = file, src, nil, map[ast.Node]bool{}
+		for _, d := range file.Decls {
+			switch d := d.(type) {
+			case *ast.FuncDecl:
+				if d.Body != nil {
+					p.function(d.Type, d.Body, d.Name.Name)
+					ast.Inspect(d.Body, p.visit)
+				}
+			case *ast.GenDecl:
+				p.declaration(name, d)
+			}
+		}
+		p.files[name] = p.written(p.edits)
+	}
+}
+
+// written is the file that is being spoilt with some edits.
+func (p *spoilt) written(edits []edit) []byte {
+	slices.SortStableFunc(edits, func(a, b edit) int {
+		switch {
+		case a.at != b.at:
+			return a.at - b.at
+		case a.closes != b.closes:
+			if a.closes {
+				return -1
+			}
+			return 1
+		case a.closes:
+			return b.order - a.order
+		}
+		return a.order - b.order
+	})
+	var out []byte
+	from := 0
+	for _, e := range edits {
+		out = append(out, p.src[from:e.at]...)
+		out = append(out, e.text...)
+		from = e.end
+	}
+	return append(out, p.src[from:]...)
+}
+
+func (p *spoilt) offset(at token.Pos) int { return p.fset.Position(at).Offset }
+
+func (p *spoilt) source(n ast.Node) string { return string(p.src[p.offset(n.Pos()):p.offset(n.End())]) }
+
+// add numbers a mistake, from 1.
+func (p *spoilt) add(n ast.Node, kind, text string) int {
+	p.mutants = append(p.mutants, mutant{p.fset.Position(n.Pos()), kind, text})
+	return len(p.mutants)
+}
+
+// wrap puts text before and after a node.
+func (p *spoilt) wrap(n ast.Node, before, after string) {
+	start, end := p.offset(n.Pos()), p.offset(n.End())
+	p.edits = append(p.edits, edit{start, start, before, false, len(p.edits)}, edit{end, end, after, true, len(p.edits)})
+}
+
+// visit spoils what stands at a node of a function.
+func (p *spoilt) visit(n ast.Node) bool {
+	switch n := n.(type) {
+	case *ast.FuncLit:
+		p.function(n.Type, n.Body, "func")
+	case *ast.BlockStmt:
+		p.statements(n.List)
+	case *ast.CommClause:
+		p.statements(n.Body)
+	case *ast.CaseClause:
+		p.statements(n.Body)
+	case *ast.SwitchStmt:
+		if n.Tag == nil {
+			for _, s := range n.Body.List {
+				for _, e := range s.(*ast.CaseClause).List {
+					p.negate(e)
+				}
+			}
+		}
+	case *ast.IfStmt:
+		p.negate(n.Cond)
+	case *ast.ForStmt:
+		p.negate(n.Cond)
+	case *ast.BinaryExpr:
+		p.binary(n)
+	case *ast.BasicLit:
+		p.literal(n)
+	case *ast.KeyValueExpr: // a key may have to be a constant
+		ast.Inspect(n.Value, p.visit)
+		return false
+	case *ast.GenDecl:
+		return n.Tok != token.CONST
+	case *ast.ArrayType:
+		return false
+	}
+	return true
+}
+
+// declaration spoils the numbers of the package's variables and constants. A constant
+// cannot depend on a switch.
+func (p *spoilt) declaration(name string, d *ast.GenDecl) {
+	for _, s := range d.Specs {
+		v, is := s.(*ast.ValueSpec)
+		if !is {
+			continue
+		}
+		for _, e := range v.Values {
+			ast.Inspect(e, func(n ast.Node) bool {
+				switch n := n.(type) {
+				case *ast.BasicLit:
+					if d.Tok == token.VAR {
+						p.literal(n)
+					} else if n.Kind == token.INT || n.Kind == token.FLOAT {
+						at, end := p.offset(n.Pos()), p.offset(n.End())
+						p.apart[p.add(n, offByOne, p.line(n))] = file{name, p.written([]edit{{at, end, "(" + n.Value + " + 1)", false, 0}})}
+					}
+				case *ast.ArrayType, *ast.KeyValueExpr, *ast.FuncLit:
+					return false
+				}
+				return true
+			})
+		}
+	}
+}
+
+// function has a function return zero values at once. What can then be the end of its
+// body panics.
+func (p *spoilt) function(t *ast.FuncType, body *ast.BlockStmt, name string) {
+	if len(body.List) == 0 {
+		return
+	}
+	var zero []string
+	if t.Results != nil {
+		for _, f := range t.Results.List {
+			for range max(1, len(f.Names)) {
+				zero = append(zero, "*new("+p.source(f.Type)+")")
+			}
+		}
+	}
+	n := p.add(body, returning, name)
+	open, end := p.offset(body.Lbrace)+1, p.offset(body.Rbrace)
+	p.edits = append(p.edits, edit{open, open, fmt.Sprintf(" if mutant__is(%d) { return %s }; ", n, strings.Join(zero, ", ")), false, len(p.edits)})
+	last := body.List[len(body.List)-1]
+	p.done[last] = true
+	if len(zero) > 0 {
+		p.edits = append(p.edits, edit{end, end, "; panic(\"mutate: no return\") ", false, len(p.edits)})
+	}
+}
+
+// statements leaves out one statement after the other, but not the return at the end
+// of a function.
+func (p *spoilt) statements(list []ast.Stmt) {
+	for _, s := range list {
+		switch s := s.(type) {
+		case *ast.AssignStmt:
+			if s.Tok == token.DEFINE {
+				continue
+			}
+		case *ast.BranchStmt:
+			if s.Tok == token.FALLTHROUGH || s.Tok == token.GOTO {
+				continue
+			}
+		case *ast.ExprStmt:
+			if call, is := s.X.(*ast.CallExpr); is {
+				if f, is := call.Fun.(*ast.Ident); is && f.Name == "panic" {
+					continue
+				}
+			}
+		case *ast.ReturnStmt:
+			if p.done[s] { // of the function, whose end panics
+				continue
+			}
+		case *ast.IncDecStmt, *ast.SendStmt, *ast.GoStmt, *ast.DeferStmt, *ast.ForStmt, *ast.RangeStmt, *ast.SwitchStmt, *ast.TypeSwitchStmt:
+		default:
+			continue
+		}
+		p.wrap(s, fmt.Sprintf("if !mutant__is(%d) { ", p.add(s, dropped, p.source(s))), " }")
+	}
+}
+
+// negate takes a condition for its opposite.
+func (p *spoilt) negate(e ast.Expr) {
+	if e == nil || p.constant(e) {
+		return
+	}
+	p.done[ast.Unparen(e)] = true
+	p.wrap(e, fmt.Sprintf("mutant__not(%d, ", p.add(e, negated, p.source(e))), ")")
+}
+
+// constant tells whether the compiler knows the value of an expression.
+func (p *spoilt) constant(e ast.Expr) bool { return p.pkg.TypesInfo.Types[e].Value != nil }
+
+// replace puts text in place of an operator.
+func (p *spoilt) replace(op token.Pos, was token.Token, text string) {
+	at := p.offset(op)
+	p.edits = append(p.edits, edit{at, at + len(was.String()), text, false, len(p.edits)})
+}
+
+// binary takes one operator for another. What negating the condition as a whole does
+// as well is left to that.
+func (p *spoilt) binary(n *ast.BinaryExpr) {
+	if p.constant(n) {
+		return
+	}
+	switch n.Op {
+	case token.LAND, token.LOR:
+		if t, basic := p.pkg.TypesInfo.TypeOf(n).(*types.Basic); !basic || t.Info()&types.IsBoolean == 0 {
+			return
+		}
+		name := map[token.Token]string{token.LAND: "and", token.LOR: "or"}[n.Op]
+		p.wrap(n, fmt.Sprintf("mutant__%s(%d, ", name, p.add(n, operator, p.source(n))), " })")
+		p.replace(n.OpPos, n.Op, ", func() bool { return ")
+	case token.EQL, token.NEQ:
+		if !p.done[n] {
+			p.wrap(n, fmt.Sprintf("mutant__not(%d, ", p.add(n, operator, p.source(n))), ")")
+		}
+	case token.LSS, token.LEQ, token.GTR, token.GEQ:
+		if !p.ordered(n.X) || !p.ordered(n.Y) {
+			return
+		}
+		name := map[token.Token]string{token.LSS: "less", token.LEQ: "atmost", token.GTR: "more", token.GEQ: "atleast"}[n.Op]
+		p.wrap(n, fmt.Sprintf("mutant__%s(%d, ", name, p.add(n, bound, p.source(n))), ")")
+		p.replace(n.OpPos, n.Op, ", ")
+	case token.ADD, token.SUB, token.MUL, token.QUO:
+		if !p.number(n) || p.shifted(n.X) || p.shifted(n.Y) {
+			return
+		}
+		name := map[token.Token]string{token.ADD: "add", token.SUB: "sub", token.MUL: "mul", token.QUO: "div"}[n.Op]
+		p.wrap(n, fmt.Sprintf("mutant__%s(%d, ", name, p.add(n, operator, p.source(n))), ")")
+		p.replace(n.OpPos, n.Op, ", ")
+	}
+}
+
+// ordered tells whether a generic function of ordered types can take an operand.
+func (p *spoilt) ordered(e ast.Expr) bool {
+	b, is := p.pkg.TypesInfo.TypeOf(e).Underlying().(*types.Basic)
+	return is && b.Info()&types.IsOrdered != 0 && !p.shifted(e)
+}
+
+// shifted tells whether an expression has a shift whose left operand takes its type
+// from what is around it.
+func (p *spoilt) shifted(e ast.Expr) (found bool) {
+	ast.Inspect(e, func(n ast.Node) bool {
+		b, is := n.(*ast.BinaryExpr)
+		found = found || is && (b.Op == token.SHL || b.Op == token.SHR) && !p.constant(b) && p.constant(b.X)
+		return !found
+	})
+	return found
+}
+
+func (p *spoilt) number(e ast.Expr) bool {
+	b, is := p.pkg.TypesInfo.TypeOf(e).Underlying().(*types.Basic)
+	return is && b.Info()&(types.IsInteger|types.IsFloat) != 0
+}
+
+// literal takes a number for the next one.
+func (p *spoilt) literal(n *ast.BasicLit) {
+	if n.Kind != token.INT && n.Kind != token.FLOAT {
+		return
+	}
+	t := p.pkg.TypesInfo.TypeOf(n)
+	name := p.typeName(t)
+	if name == "" || !p.room(n, t) {
+		return
+	}
+	p.wrap(n, fmt.Sprintf("mutant__next(%d, %s(", p.add(n, offByOne, p.line(n)), name), "))")
+}
+
+// room tells whether the next number is one of its type, too.
+func (p *spoilt) room(n *ast.BasicLit, t types.Type) bool {
+	v, exact := constant.Int64Val(constant.ToInt(p.pkg.TypesInfo.Types[n].Value))
+	b := t.Underlying().(*types.Basic)
+	return !exact || b.Kind() != types.Uint8 && b.Kind() != types.Int8 || v < 127
+}
+
+// line is the source line of a node.
+func (p *spoilt) line(n ast.Node) string {
+	at, end := p.offset(n.Pos()), p.offset(n.End())
+	for at > 0 && p.src[at-1] != '\n' {
+		at--
+	}
+	for end < len(p.src) && p.src[end] != '\n' {
+		end++
+	}
+	return strings.TrimSpace(string(p.src[at:end]))
+}
+
+// typeName is a number's type as the file can name it, "" where it cannot.
+func (p *spoilt) typeName(t types.Type) string {
+	switch t := types.Unalias(t).(type) {
+	case *types.Basic:
+		if t.Info()&types.IsUntyped == 0 {
+			return t.Name()
+		}
+	case *types.Named:
+		o := t.Obj()
+		if o.Pkg() == p.pkg.Types && o.Parent() == p.pkg.Types.Scope() {
+			return o.Name()
+		}
+		if o.Pkg() != nil && slices.ContainsFunc(p.file.Imports, func(i *ast.ImportSpec) bool {
+			return i.Name == nil && i.Path.Value == strconv.Quote(o.Pkg().Path())
+		}) {
+			return o.Pkg().Name() + "." + o.Name()
+		}
+	}
+	return ""
+}

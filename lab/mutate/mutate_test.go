@@ -1,0 +1,73 @@
+package main
+
+import (
+	"flag"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "rewrite testdata/fates.txt")
+
+// TestFates makes every mistake in the sample, and compares what became of each with
+// what a reader finds.
+func TestFates(t *testing.T) {
+	p, err := load("./testdata/sample")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.spoil(regexp.MustCompile(""))
+	b, err := p.build(t.TempDir(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fates, err := b.runAll(2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	for i, f := range fates {
+		out.WriteString(map[fate]string{survived: "survives ", killed: "found    ", timedOut: "time-out "}[f] + p.mutants[i].String() + "\n")
+	}
+	const file = "testdata/fates.txt"
+	if *update {
+		if err := os.WriteFile(file, []byte(out.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(string(want), out.String()); d != "" {
+		t.Errorf("fates (-%s +got):\n%s", file, d)
+	}
+}
+
+// TestEndless has the limits end a run that would not.
+func TestEndless(t *testing.T) {
+	p := &spoilt{dir: t.TempDir(), mutants: make([]mutant, 1)}
+	for name, script := range map[string]string{"works for ever": "while :; do :; done", "waits for ever": "sleep 600"} {
+		b := &built{p: p, binary: "/bin/bash", args: []string{"-c", script}, cpu: 1, limit: 3e9}
+		if f, err := b.run(1); f != timedOut || err != nil {
+			t.Errorf("a test that %s: fate %d, %v", name, f, err)
+		}
+	}
+}
+
+// TestRefused says why nothing can be told of a package.
+func TestRefused(t *testing.T) {
+	for pattern, want := range map[string]string{
+		"./nowhere":           "directory not found",
+		"../...":              "name one",
+		"./testdata/failing":  "fail without a mistake",
+		"./testdata/mistyped": "string",
+	} {
+		if _, err := mutate(pattern, "", 1, false, nil); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", pattern, err, want)
+		}
+	}
+}

@@ -1,0 +1,4 @@
+// Package failing has a test that fails.
+package failing
+
+func Two() int { return 2 }

@@ -1,0 +1,9 @@
+package failing
+
+import "testing"
+
+func TestTwo(t *testing.T) {
+	if Two() != 3 {
+		t.Error("not three")
+	}
+}

@@ -1,0 +1,4 @@
+// Package mistyped does not compile.
+package mistyped
+
+func Two() int { return "two" }
