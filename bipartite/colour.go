@@ -1,6 +1,7 @@
 package bipartite
 
 import (
+	"context"
 	"fmt"
 	"math/bits"
 	"sync"
@@ -16,9 +17,6 @@ type Colourer struct {
 	// Workers is how many goroutines may work on one graph given as arcs; less
 	// than two means the caller's own. The result does not depend on it.
 	Workers int
-	// Stop, if not nil, is asked before each part of a graph given as arcs; an error
-	// of it ends Arcs, which returns it. Workers ask at the same time.
-	Stop    func() error
 	scratch []*worker
 	parts   [2 << forkDepth][]Arc // what the workers share out, as a binary heap
 }
@@ -49,8 +47,9 @@ type task struct {
 // as arcs ordered by Left. It fills match, [colour][left], with right vertices:
 // row c, for colours 0 to degree−1, is a perfect matching, and every edge is in
 // exactly one row. It returns an error where the arcs are out of order or range
-// or the graph is not regular.
-func (c *Colourer) Arcs(n, degree int, arcs []Arc, match []int32) error {
+// or the graph is not regular, and ctx.Err() soon after ctx ends; workers ask ctx at
+// the same time.
+func (c *Colourer) Arcs(ctx context.Context, n, degree int, arcs []Arc, match []int32) error {
 	if err := checkRoom(n, degree, n*degree, len(match)); err != nil {
 		return err
 	}
@@ -64,43 +63,36 @@ func (c *Colourer) Arcs(n, degree int, arcs []Arc, match []int32) error {
 	idle := make(chan *worker, max(1, c.Workers))
 	for i := range cap(idle) {
 		w := c.worker(i)
-		w.match, w.stop = match, c.Stop
+		w.match = match
 		idle <- w
 	}
 	var wg sync.WaitGroup
-	c.fork(n, 1, task{arcs, degree, 0}, idle, &wg)
+	c.fork(ctx, n, 1, task{arcs, degree, 0}, idle, &wg)
 	wg.Wait()
-	var err error
-	for range cap(idle) {
-		w := <-idle
-		if w.stopped != nil {
-			err = w.stopped
-		}
-		w.stop, w.stopped = nil, nil
-	}
-	return err
+	return ctx.Err()
 }
 
 // fork colours part i of the graph with a worker that is idle, and parts below it
 // with as many as there are.
-func (c *Colourer) fork(n, i int, t task, idle chan *worker, wg *sync.WaitGroup) {
+func (c *Colourer) fork(ctx context.Context, n, i int, t task, idle chan *worker, wg *sync.WaitGroup) {
 	w := <-idle
 	for ; c.Workers > 1 && bits.Len(uint(i)) <= forkDepth && !tablePays(n, t); i *= 2 {
 		a, b := w.halve(n, t, [2][]Arc{c.parts[2*i], c.parts[2*i+1]})
 		c.parts[2*i], c.parts[2*i+1] = a.arcs, b.arcs // keep the memory
 		other := 2*i + 1
-		wg.Go(func() { c.fork(n, other, b, idle, wg) })
+		wg.Go(func() { c.fork(ctx, n, other, b, idle, wg) })
 		t = a
 	}
-	w.colourArcs(n, t, 0)
+	w.colourArcs(ctx, n, t, 0)
 	idle <- w
 }
 
 // Colours colours a degree-regular multigraph given as rows, [left][degree], of
 // right vertices. It fills colour, which is like rows, with the colour of each
 // edge, 0 to degree−1: no two edges of a vertex have the same. It returns an
-// error where the graph is not regular.
-func (c *Colourer) Colours(n, degree int, rows []int32, colour []uint16) error {
+// error where the graph is not regular. Only graphs that are coloured by halves ask
+// ctx; others take less than a millisecond.
+func (c *Colourer) Colours(ctx context.Context, n, degree int, rows []int32, colour []uint16) error {
 	if err := checkRoom(n, degree, len(rows), len(colour)); err != nil || n == 0 || degree == 0 {
 		return err
 	}
@@ -109,7 +101,7 @@ func (c *Colourer) Colours(n, degree int, rows []int32, colour []uint16) error {
 	}
 	w := c.worker(0)
 	if degree > tableDegree {
-		return w.coloursByArcs(n, degree, rows, colour)
+		return w.coloursByArcs(ctx, n, degree, rows, colour)
 	}
 	end, edge := w.tabulate(n, degree, rows)
 	switch end {
@@ -117,7 +109,7 @@ func (c *Colourer) Colours(n, degree int, rows []int32, colour []uint16) error {
 		return fmt.Errorf("colour a graph of %d×%d vertices and degree %d: edge %d leads to right vertex %d, which does not exist or has all its edges",
 			n, n, degree, edge, rows[edge])
 	case outOfSteps:
-		return w.coloursByArcs(n, degree, rows, colour)
+		return w.coloursByArcs(ctx, n, degree, rows, colour)
 	}
 	if n <= narrowVertices {
 		w.narrow.colours(colour)
@@ -137,9 +129,7 @@ func (c *Colourer) worker(i int) *worker {
 // worker is the scratch memory of one goroutine.
 type worker struct {
 	match      []int32 // the result, [colour][left]
-	stop       func() error
-	stopped    error // what stop has said
-	chainSteps int   // for each edge of a table
+	chainSteps int     // for each edge of a table
 	narrow     table[uint16]
 	wide       table[uint32]
 	rows       []int32 // of a table
@@ -177,12 +167,9 @@ func tablePays(n int, t task) bool {
 }
 
 // colourArcs colours a task: by a table if that pays and chains stay short, or
-// else by halves. It does nothing once the worker has been stopped.
-func (w *worker) colourArcs(n int, t task, depth int) {
-	if w.stop != nil && w.stopped == nil {
-		w.stopped = w.stop()
-	}
-	if w.stopped != nil {
+// else by halves. It does nothing once ctx has ended.
+func (w *worker) colourArcs(ctx context.Context, n int, t task, depth int) {
+	if ctx.Err() != nil {
 		return
 	}
 	if tablePays(n, t) {
@@ -201,8 +188,8 @@ func (w *worker) colourArcs(n int, t task, depth int) {
 	}
 	a, b := w.halve(n, t, w.levels[depth])
 	w.levels[depth] = [2][]Arc{a.arcs, b.arcs} // keep the memory
-	w.colourArcs(n, a, depth+1)
-	w.colourArcs(n, b, depth+1)
+	w.colourArcs(ctx, n, a, depth+1)
+	w.colourArcs(ctx, n, b, depth+1)
 }
 
 // unroll makes rows of the arcs of a task.
@@ -233,7 +220,7 @@ func (w *worker) halve(n int, t task, memory [2][]Arc) (a, b task) {
 }
 
 // coloursByArcs does as Colours, by halves.
-func (w *worker) coloursByArcs(n, degree int, rows []int32, colour []uint16) error {
+func (w *worker) coloursByArcs(ctx context.Context, n, degree int, rows []int32, colour []uint16) error {
 	arcs := grow(&w.arcs, len(rows))
 	for i, v := range rows {
 		arcs[i] = Arc{int32(i / degree), v, 1}
@@ -242,7 +229,10 @@ func (w *worker) coloursByArcs(n, degree int, rows []int32, colour []uint16) err
 		return err
 	}
 	w.match = grow(&w.result, len(rows))
-	w.colourArcs(n, task{arcs, degree, 0}, 0)
+	w.colourArcs(ctx, n, task{arcs, degree, 0}, 0)
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	last, same := grow(&w.owner, n), grow(&w.from, degree) // [right] the last colour seen; [colour] the one seen before
 	for v := range last {
 		last[v] = -1

@@ -1,6 +1,7 @@
 package bipartite
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -94,7 +95,7 @@ func TestColours(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := drawGraph(t)
 		rows, colour := g.rows(), make([]uint16, g.n*g.degree)
-		if err := reused.Colours(g.n, g.degree, rows, colour); err != nil {
+		if err := reused.Colours(context.Background(), g.n, g.degree, rows, colour); err != nil {
 			t.Fatal(err)
 		}
 		if err := checkColours(g.n, g.degree, g.edges, byColour(g.n, g.degree, rows, colour)); err != nil {
@@ -104,7 +105,7 @@ func TestColours(t *testing.T) {
 		for _, workers := range []int{1, 2, 4} {
 			match := make([]int32, g.n*g.degree)
 			reused.Workers = workers
-			if err := reused.Arcs(g.n, g.degree, g.arcs, match); err != nil {
+			if err := reused.Arcs(context.Background(), g.n, g.degree, g.arcs, match); err != nil {
 				t.Fatal(err)
 			}
 			if err := checkColours(g.n, g.degree, g.edges, match); err != nil {
@@ -129,7 +130,7 @@ func TestChainsBounded(t *testing.T) {
 		limited := func() *Colourer { return &Colourer{scratch: []*worker{{chainSteps: steps}}} }
 		rows, colour := g.rows(), make([]uint16, g.n*g.degree)
 		c := limited()
-		if err := c.Colours(g.n, g.degree, rows, colour); err != nil {
+		if err := c.Colours(context.Background(), g.n, g.degree, rows, colour); err != nil {
 			t.Fatal(err)
 		}
 		if err := checkColours(g.n, g.degree, g.edges, byColour(g.n, g.degree, rows, colour)); err != nil {
@@ -139,7 +140,7 @@ func TestChainsBounded(t *testing.T) {
 			halved++
 		}
 		match := make([]int32, g.n*g.degree)
-		if err := limited().Arcs(g.n, g.degree, g.arcs, match); err != nil {
+		if err := limited().Arcs(context.Background(), g.n, g.degree, g.arcs, match); err != nil {
 			t.Fatal(err)
 		}
 		if err := checkColours(g.n, g.degree, g.edges, match); err != nil {
@@ -194,7 +195,7 @@ func TestChainsShort(t *testing.T) {
 			t.Errorf("n=%d, degree %d: chains take more than half of the steps allowed", n, degree)
 		}
 		colour := make([]uint16, n*degree)
-		if err := new(Colourer).Colours(n, degree, rows, colour); err != nil {
+		if err := new(Colourer).Colours(context.Background(), n, degree, rows, colour); err != nil {
 			t.Fatal(err)
 		}
 		match := byColour(n, degree, rows, colour)
@@ -202,7 +203,7 @@ func TestChainsShort(t *testing.T) {
 		for i, v := range rows {
 			arcs[i] = Arc{int32(i / degree), v, 1}
 		}
-		if err := new(Colourer).Arcs(n, degree, arcs, byArcs); err != nil {
+		if err := new(Colourer).Arcs(context.Background(), n, degree, arcs, byArcs); err != nil {
 			t.Fatal(err)
 		}
 		if !slices.Equal(match, byArcs) {
@@ -268,28 +269,28 @@ func TestRefused(t *testing.T) {
 		{"no edges", 1, 1, []Arc{{0, 0, 0}}},
 		{"surplus vertex", 1, 1, []Arc{{0, 0, 1}, {1, 0, 1}}},
 	} {
-		if err := c.Arcs(g.n, g.degree, g.arcs, make([]int32, g.n*g.degree)); err == nil {
+		if err := c.Arcs(context.Background(), g.n, g.degree, g.arcs, make([]int32, g.n*g.degree)); err == nil {
 			t.Errorf("%s: no error", g.name)
 		}
 	}
-	if err := c.Colours(2, 2, []int32{0, 1, 0, 0}, make([]uint16, 4)); err == nil {
+	if err := c.Colours(context.Background(), 2, 2, []int32{0, 1, 0, 0}, make([]uint16, 4)); err == nil {
 		t.Error("uneven rows: no error")
 	}
-	if err := c.Colours(2, 2, []int32{0, 1, 0, 2}, make([]uint16, 4)); err == nil {
+	if err := c.Colours(context.Background(), 2, 2, []int32{0, 1, 0, 2}, make([]uint16, 4)); err == nil {
 		t.Error("rows out of range: no error")
 	}
-	if err := c.Colours(2, 2, []int32{0, 1, 0, 1}, make([]uint16, 3)); err == nil {
+	if err := c.Colours(context.Background(), 2, 2, []int32{0, 1, 0, 1}, make([]uint16, 3)); err == nil {
 		t.Error("short result: no error")
 	}
 	high := slices.Repeat([]int32{0}, 2*(tableDegree+1))
-	if err := c.Colours(2, tableDegree+1, high, make([]uint16, len(high))); err == nil {
+	if err := c.Colours(context.Background(), 2, tableDegree+1, high, make([]uint16, len(high))); err == nil {
 		t.Error("uneven rows of high degree: no error")
 	}
 	short := Colourer{scratch: []*worker{{chainSteps: -1}}}
-	if err := short.Colours(4, 2, []int32{0, 1, 2, 3, 0, 2, 1, 1}, make([]uint16, 8)); err == nil {
+	if err := short.Colours(context.Background(), 4, 2, []int32{0, 1, 2, 3, 0, 2, 1, 1}, make([]uint16, 8)); err == nil {
 		t.Error("uneven rows that run out of steps: no error")
 	}
-	if err := c.Arcs(1, 1, []Arc{{0, 0, 1}}, nil); err == nil {
+	if err := c.Arcs(context.Background(), 1, 1, []Arc{{0, 0, 1}}, nil); err == nil {
 		t.Error("no room for the result: no error")
 	}
 }
@@ -316,7 +317,7 @@ func BenchmarkArcs(b *testing.B) {
 				match := make([]int32, g.n*g.degree)
 				b.ReportAllocs()
 				for b.Loop() {
-					if err := c.Arcs(g.n, g.degree, g.arcs, match); err != nil {
+					if err := c.Arcs(context.Background(), g.n, g.degree, g.arcs, match); err != nil {
 						b.Fatal(err)
 					}
 				}
@@ -335,7 +336,7 @@ func BenchmarkRows(b *testing.B) {
 			rows, colour := g.rows(), make([]uint16, g.n*g.degree)
 			b.ReportAllocs()
 			for b.Loop() {
-				if err := c.Colours(g.n, g.degree, rows, colour); err != nil {
+				if err := c.Colours(context.Background(), g.n, g.degree, rows, colour); err != nil {
 					b.Fatal(err)
 				}
 			}

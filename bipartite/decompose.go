@@ -1,6 +1,8 @@
 package bipartite
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"math"
 	"math/bits"
@@ -25,9 +27,9 @@ type Decomposer struct {
 	// longest that can be had in its turn. That takes half as long again and makes
 	// a tenth to a fifth fewer stages.
 	Longest bool
-	// Stop, if not nil, is asked before each stage; an error of it ends Decompose,
-	// which returns it.
-	Stop func() error
+	// MaxStages is how many stages a decomposition may have, 0 for any number: one
+	// that would have more ends with ErrStages.
+	MaxStages int
 
 	n, words     int
 	x            []int64  // [row][column] what is left
@@ -45,6 +47,9 @@ type Decomposer struct {
 	match        []int32
 }
 
+// ErrStages is the error of Decompose where Decomposer.MaxStages do not suffice.
+var ErrStages = errors.New("the decomposition has more stages than are wanted")
+
 // maxLength bounds row and column sums, so that no sum of two overflows.
 const maxLength = math.MaxInt64 >> 2
 
@@ -52,17 +57,18 @@ const maxLength = math.MaxInt64 >> 2
 // weights[s] and matches row i with column match[s*n+i]; where the entry has
 // nothing left, the pair idles. Both are in memory that the next call writes
 // over; x stays as it is. It fails where an entry is negative or a row or column
-// exceeds 2^61.
-func (d *Decomposer) Decompose(n int, x []int64) (weights []int64, match []int32, err error) {
+// exceeds 2^61, with ErrStages, and soon after ctx ends with ctx.Err().
+func (d *Decomposer) Decompose(ctx context.Context, n int, x []int64) (weights []int64, match []int32, err error) {
 	length, err := d.begin(n, x)
 	if err != nil {
 		return nil, nil, err
 	}
 	for length > 0 {
-		if d.Stop != nil {
-			if err := d.Stop(); err != nil {
-				return nil, nil, err
-			}
+		if err := ctx.Err(); err != nil {
+			return nil, nil, err
+		}
+		if d.MaxStages > 0 && len(d.weights) == d.MaxStages {
+			return nil, nil, ErrStages
 		}
 		for len(d.open) > 0 {
 			d.seat(d.open[len(d.open)-1])

@@ -1,6 +1,7 @@
 package bipartite
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -65,7 +66,7 @@ func TestDecompose(t *testing.T) {
 			}
 		}
 		for i := range shared {
-			weights, match, err := shared[i].Decompose(n, x)
+			weights, match, err := shared[i].Decompose(context.Background(), n, x)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -73,7 +74,7 @@ func TestDecompose(t *testing.T) {
 				t.Fatalf("longest %v: %v", shared[i].Longest, err)
 			}
 			fresh := Decomposer{Longest: shared[i].Longest}
-			w, m, err := fresh.Decompose(n, x)
+			w, m, err := fresh.Decompose(context.Background(), n, x)
 			if err != nil || !slices.Equal(w, weights) || !slices.Equal(m, match) {
 				t.Fatalf("longest %v: fresh memory gives other stages (error %v)", fresh.Longest, err)
 			}
@@ -98,7 +99,7 @@ func TestDecomposeKnown(t *testing.T) {
 	} {
 		for _, longest := range []bool{false, true} {
 			d := Decomposer{Longest: longest}
-			weights, match, err := d.Decompose(c.n, c.x)
+			weights, match, err := d.Decompose(context.Background(), c.n, c.x)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -118,7 +119,7 @@ func TestDecomposeRefuses(t *testing.T) {
 		"a sum that overflows": {maxLength, maxLength, 0, 0},
 	} {
 		var d Decomposer
-		if _, _, err := d.Decompose(2, x); err == nil {
+		if _, _, err := d.Decompose(context.Background(), 2, x); err == nil {
 			t.Errorf("%s is taken", name)
 		}
 	}
@@ -143,7 +144,7 @@ func BenchmarkDecompose(b *testing.B) {
 				b.ReportAllocs()
 				stages := 0
 				for b.Loop() {
-					weights, _, err := d.Decompose(n, x)
+					weights, _, err := d.Decompose(context.Background(), n, x)
 					if err != nil {
 						b.Fatal(err)
 					}

@@ -1,6 +1,7 @@
 package bipartite
 
 import (
+	"context"
 	"math/rand/v2"
 	"testing"
 )
@@ -34,7 +35,7 @@ func TestPad(t *testing.T) {
 				t.Fatalf("%v: entry (%d, %d) is %d", x, at/n, at%n, v)
 			}
 		}
-		if err := c.Arcs(n, int(sum), ArcsOf(n, padded, nil), make([]int32, n*int(sum))); err != nil {
+		if err := c.Arcs(context.Background(), n, int(sum), ArcsOf(n, padded, nil), make([]int32, n*int(sum))); err != nil {
 			t.Fatalf("%v: %v", x, err)
 		}
 	}

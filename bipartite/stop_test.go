@@ -1,11 +1,13 @@
 package bipartite
 
 import (
+	"context"
 	"errors"
 	"math/rand/v2"
 	"slices"
-	"sync/atomic"
 	"testing"
+
+	"github.com/forsd/forsd/testbed/asked"
 )
 
 // TestStop ends both kinds of work at each time that they ask, and then lets them
@@ -17,49 +19,42 @@ func TestStop(t *testing.T) {
 	for at := range x {
 		x[at] = rng.Int64N(1000)
 	}
-	stages := func(d *Decomposer) ([]int32, error) {
-		_, match, err := d.Decompose(n, x)
+	stages := func(ctx context.Context, d *Decomposer) ([]int32, error) {
+		_, match, err := d.Decompose(ctx, n, x)
 		return match, err
 	}
 	padded, degree := Pad(n, x)
 	arcs := ArcsOf(n, padded, nil)
-	colours := func(c *Colourer) ([]int32, error) {
+	colours := func(ctx context.Context, c *Colourer) ([]int32, error) {
 		match := make([]int32, n*int(degree))
-		return match, c.Arcs(n, int(degree), arcs, match)
+		return match, c.Arcs(ctx, n, int(degree), arcs, match)
 	}
 	var d Decomposer
-	stopped(t, "Decompose", &d.Stop, func() ([]int32, error) { return stages(&d) })
+	stopped(t, "Decompose", func(ctx context.Context) ([]int32, error) { return stages(ctx, &d) })
 	for _, workers := range []int{1, 3} {
 		c := Colourer{Workers: workers}
-		stopped(t, "Arcs", &c.Stop, func() ([]int32, error) { return colours(&c) })
+		stopped(t, "Arcs", func(ctx context.Context) ([]int32, error) { return colours(ctx, &c) })
 	}
 }
 
 // stopped stops work at its 1st, 2nd, … asking.
-func stopped(t *testing.T, name string, stop *func() error, work func() ([]int32, error)) {
+func stopped(t *testing.T, name string, work func(context.Context) ([]int32, error)) {
 	t.Helper()
-	enough := errors.New("enough")
-	fresh, err := work()
+	fresh, err := work(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	fresh = slices.Clone(fresh)
-	for most := int64(0); ; most++ {
-		var asked atomic.Int64
-		*stop = func() error {
-			if asked.Add(1) > most {
-				return enough
-			}
-			return nil
-		}
-		again, err := work()
+	for most := 0; ; most++ {
+		ctx := &asked.Context{Context: t.Context(), Most: most}
+		again, err := work(ctx)
 		if err == nil {
-			if asked.Load() > most || most < 5 || !slices.Equal(again, fresh) {
-				t.Errorf("%s asks %d times, and was stopped at %d; its result is the same: %v", name, asked.Load(), most, slices.Equal(again, fresh))
+			if ctx.Asked() > most || most < 5 || !slices.Equal(again, fresh) {
+				t.Errorf("%s asks %d times, and was stopped at %d; its result is the same: %v", name, ctx.Asked(), most, slices.Equal(again, fresh))
 			}
 			return
 		}
-		if !errors.Is(err, enough) || asked.Load() <= most {
+		if !errors.Is(err, asked.ErrEnough) || ctx.Asked() <= most {
 			t.Fatalf("%s, stopped after %d: %v", name, most, err)
 		}
 	}

@@ -1,28 +1,28 @@
 package fors
 
+import "context"
+
 // PlanAlgorithm returns the schedule of section 4 on the clean lanes, those up
 // at every leaf, with Algorithm 2 for the routing and same-leaf transfers in
-// idle slots. It reports false where treating the other lanes as dead for
-// everyone costs bandwidth, M0 − |clean| > f (the paper's precondition m ≤ f is
+// idle slots. It fails with ErrNotApplicable where treating the other lanes as dead
+// for everyone costs bandwidth, M0 − |clean| > f (the paper's precondition m ≤ f is
 // this for K = M0 lanes), where no lane is clean, and where the plan would use
 // a lane that is closed to a destination.
-func PlanAlgorithm(t *Tree) (*Plan, bool) {
+func PlanAlgorithm(ctx context.Context, t *Tree) (*Plan, error) {
 	b := ComputeBounds(t)
-	p, ok := planAlgorithm(t, newShape(t), b.Reduction)
-	if ok {
-		p.Bounds = b
+	p, err := planAlgorithm(ctx, t, newShape(t), b.Reduction)
+	if err != nil {
+		return nil, err
 	}
-	return p, ok
+	p.Bounds = b
+	return p, nil
 }
 
-func planAlgorithm(t *Tree, sh *shape, f int) (*Plan, bool) {
+func planAlgorithm(ctx context.Context, t *Tree, sh *shape, f int) (*Plan, error) {
 	if sh.reduction() > f || !sh.schedulable() {
-		return nil, false
+		return nil, ErrNotApplicable
 	}
-	if p := sh.section4(Algorithm); !p.usesClosed(t) {
-		return p, true
-	}
-	return nil, false
+	return sh.section4(ctx, t, Algorithm)
 }
 
 // schedulable tells whether section 4 applies to the tree at all: f < M0.
@@ -48,12 +48,19 @@ func (sh *shape) leastPhases() int {
 }
 
 // section4 plans for f = M0 − |clean|: max(P_f, P−1) phases, or the few more
-// that the same-leaf pairs may need.
-func (sh *shape) section4(engine Engine) *Plan {
+// that the same-leaf pairs may need. It fails with ErrNotApplicable where a lane
+// would be used though closed.
+func (sh *shape) section4(ctx context.Context, t *Tree, engine Engine) (*Plan, error) {
 	sc := newSchedule(sh.M0, sh.M1, sh.reduction())
-	local, phases := packLocal(sc)
+	local, phases, err := packLocal(ctx, sc)
+	if err != nil {
+		return nil, err
+	}
 	plan := NewPlan(engine, sh.servers, phases)
 	for p := range phases {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		to, lane := plan.Row(Phase(p))
 		if p < sc.phases {
 			sh.sendRemote(sc.row(p), to, lane)
@@ -61,7 +68,10 @@ func (sh *shape) section4(engine Engine) *Plan {
 		sh.sendLocal(local[p*sh.M0:(p+1)*sh.M0], to)
 	}
 	plan.dropEmpty()
-	return plan
+	if plan.usesClosed(t) {
+		return nil, ErrNotApplicable
+	}
+	return plan, nil
 }
 
 // sendRemote writes the inter-leaf transfers of a phase. The spine of a

@@ -15,7 +15,7 @@ func BenchmarkMake(b *testing.B) {
 				tree.cutCables(0, k)
 			}
 			b.Run(fmt.Sprintf("FT(2;%d,%d)/%dF", ft[0], ft[1], f), func(b *testing.B) {
-				benchmark(b, func() *Plan { return must(Make(tree)) })
+				benchmark(b, func() *Plan { return must(Make(bg, tree)) })
 			})
 		}
 	}
@@ -27,7 +27,7 @@ func BenchmarkConservative(b *testing.B) {
 		for _, cables := range []int{2, 20} {
 			tree := randomFailures(fullTree(ft[0], ft[1]), cables, 1)
 			b.Run(fmt.Sprintf("FT(2;%d,%d)/%d", ft[0], ft[1], cables), func(b *testing.B) {
-				benchmark(b, func() *Plan { return PlanConservative(tree) })
+				benchmark(b, func() *Plan { return must(PlanConservative(bg, tree)) })
 			})
 		}
 	}

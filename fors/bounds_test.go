@@ -126,7 +126,7 @@ func TestSkewedBounds(t *testing.T) {
 		if got := ComputeBounds(c.tree); got != c.want {
 			t.Errorf("%s: bounds %+v, want %+v", c.name, got, c.want)
 		}
-		mustCheck(t, c.tree, PlanConservative(c.tree))
+		mustCheck(t, c.tree, must(PlanConservative(bg, c.tree)))
 	}
 }
 

@@ -1,10 +1,13 @@
 package fors
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"testing"
 )
+
+var bg = context.Background()
 
 // checkPlan is the tests' own reading of what a plan must be. It uses the
 // definition of Tree and Plan and no function of the package.
@@ -178,8 +181,8 @@ func TestCheckerRejects(t *testing.T) {
 		{"unreachable pair that is met", func(_ *Tree, p *Plan) { p.Unreachable = []Pair{{0, 1}} }},
 	} {
 		tree := fullTree(3, 4)
-		p, ok := PlanShift(tree)
-		if !ok {
+		p, err := PlanShift(bg, tree)
+		if err != nil {
 			t.Fatal("the shift does not apply to a healthy tree")
 		}
 		mustCheck(t, tree, p)

@@ -1,6 +1,7 @@
 package fors
 
 import (
+	"context"
 	"fmt"
 	"runtime"
 )
@@ -19,24 +20,28 @@ import (
 // phases is the lower bound of ComputeBounds unless no spread was found for it:
 // the true bound is then higher, or the search too short. PlanExact fails where
 // the tree contradicts itself, and where a living lane is closed to a server of
-// its leaf: the senders of a leaf would not be interchangeable any more.
-func PlanExact(t *Tree) (*Plan, error) {
+// its leaf: the senders of a leaf would not be interchangeable any more. Soon after
+// ctx ends it fails with ctx.Err().
+func PlanExact(ctx context.Context, t *Tree) (*Plan, error) {
 	if err := t.validate(); err != nil {
 		return nil, err
 	}
-	return planExact(t, ComputeBounds(t), runtime.GOMAXPROCS(0))
+	return planExact(ctx, t, ComputeBounds(t), runtime.GOMAXPROCS(0))
 }
 
-func planExact(t *Tree, b Bounds, workers int) (*Plan, error) {
+func planExact(ctx context.Context, t *Tree, b Bounds, workers int) (*Plan, error) {
 	if err := t.checkOpen(); err != nil {
 		return nil, err
 	}
 	n := newNet(t)
-	y, phases, bound := n.spread(b.LowerBound)
+	y, phases, bound, err := n.spread(ctx, b.LowerBound)
+	if err != nil {
+		return nil, err
+	}
 	if bound > b.LowerBound {
 		b.LowerBound, b.Certificate = bound, ByLP
 	}
-	plan, err := n.timetable(t.Servers(), phases, y, workers)
+	plan, err := n.timetable(ctx, t.Servers(), phases, y, workers)
 	if err != nil {
 		return nil, err
 	}

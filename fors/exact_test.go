@@ -9,7 +9,7 @@ import (
 func TestExactScenarios(t *testing.T) {
 	for _, c := range exactScenarios() {
 		t.Run(c.name, func(t *testing.T) {
-			p, err := PlanExact(c.tree)
+			p, err := PlanExact(bg, c.tree)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -71,7 +71,7 @@ func TestExactClosed(t *testing.T) {
 	tree := fullTree(3, 4)
 	closed := Server(-1)
 	tree.Closed = func(d Server, k Lane) bool { return d == closed && k == 2 }
-	p, err := PlanExact(tree)
+	p, err := PlanExact(bg, tree)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,11 +80,11 @@ func TestExactClosed(t *testing.T) {
 		t.Errorf("%d phases, want 11", p.Phases)
 	}
 	closed = 7
-	if _, err = PlanExact(tree); err == nil || !strings.Contains(err.Error(), "lane 2 is closed to server 7 of leaf 2") {
+	if _, err = PlanExact(bg, tree); err == nil || !strings.Contains(err.Error(), "lane 2 is closed to server 7 of leaf 2") {
 		t.Errorf("error %v, want one about lane 2 and server 7 of leaf 2", err)
 	}
 	tree.cutCables(2, 2) // nobody would use it
-	if p, err = PlanExact(tree); err != nil {
+	if p, err = PlanExact(bg, tree); err != nil {
 		t.Fatal(err)
 	}
 	mustCheck(t, tree, p)

@@ -6,7 +6,7 @@ import "testing"
 func BenchmarkExact(b *testing.B) {
 	for _, c := range exactScenarios() {
 		b.Run(c.name, func(b *testing.B) {
-			benchmark(b, func() *Plan { return must(PlanExact(c.tree)) })
+			benchmark(b, func() *Plan { return must(PlanExact(bg, c.tree)) })
 		})
 	}
 }

@@ -169,7 +169,7 @@ func TestLPBound(t *testing.T) {
 	if b := lpBound(tree); b != 14 {
 		t.Errorf("bound by the linear programme %d, want 14 (13.5)", b)
 	}
-	p, err := PlanExact(tree)
+	p, err := PlanExact(bg, tree)
 	if err != nil {
 		t.Fatal(err)
 	}

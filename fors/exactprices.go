@@ -1,6 +1,9 @@
 package fors
 
-import "slices"
+import (
+	"context"
+	"slices"
+)
 
 // tariff is prices on the links, by which a bound on the phases is proved. Where
 // a transfer pays for the link out of its source leaf and for the one into its
@@ -63,7 +66,8 @@ func newTariff(n *net) *tariff {
 }
 
 // prove raises a bound as far as it finds prices for within the work allowed:
-// lanes of pairs looked at. It goes on from the prices at which it ended before.
+// lanes of pairs looked at, and until ctx ends. It goes on from the prices at which it
+// ended before.
 //
 // All transfers take their cheapest lanes; then the price of a link rises by the
 // transfers over Φ, the bound at hand, or falls by those that lack. If there are
@@ -74,8 +78,8 @@ func newTariff(n *net) *tariff {
 // squared length grows by G² at most. If there are none, for the same reason, no
 // link carries more than Φ + G/√n in the mean of n steps. In the mean that round
 // takes later steps count more, because the first ones are far off.
-func (f *tariff) prove(bound, work int) int {
-	for ; work > 0 && f.steps < mostSteps; work -= len(f.ways) + len(f.price[outward]) {
+func (f *tariff) prove(ctx context.Context, bound, work int) int {
+	for ; work > 0 && f.steps < mostSteps && ctx.Err() == nil; work -= len(f.ways) + len(f.price[outward]) {
 		paid, cost := f.choose(), int64(0)
 		for _, prices := range f.price {
 			for _, price := range prices {

@@ -23,7 +23,7 @@ type tally struct {
 // plan makes a plan, checks it and its bound and counts it.
 func (c *tally) plan(t *testing.T, tree *Tree) {
 	t.Helper()
-	p, err := PlanExact(tree)
+	p, err := PlanExact(bg, tree)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,12 +137,12 @@ func TestExactWorkers(t *testing.T) {
 	}
 	for _, tree := range trees {
 		b := ComputeBounds(tree)
-		want, err := planExact(tree, b, 1)
+		want, err := planExact(bg, tree, b, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, workers := range []int{2, 4, 2, 3} {
-			got, err := planExact(tree, b, workers)
+			got, err := planExact(bg, tree, b, workers)
 			if err != nil {
 				t.Fatal(err)
 			}

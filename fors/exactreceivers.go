@@ -1,11 +1,13 @@
 package fors
 
+import "context"
+
 // seatReceivers gives the transfers to leaf B their receivers. The senders are
 // the right vertices, of n_B transfers each. One group more, which is no phase,
 // is joined once to each of B's own servers, which send n_B − 1 times to others:
 // the colour that a server has there is its own. It receives all transfers of
 // that colour, and so none from itself.
-func (w *seater) seatReceivers(B int) error {
+func (w *seater) seatReceivers(ctx context.Context, B int) error {
 	senders := int32(0)
 	own := int32(0) // right vertex of B's first server
 	w.vertexOf = grow(w.vertexOf, w.plan.Servers)
@@ -27,7 +29,7 @@ func (w *seater) seatReceivers(B int) error {
 		w.rows[w.used+c] = own + int32(c)
 	}
 	w.board(w.size)
-	if err := w.seat(senders); err != nil {
+	if err := w.seat(ctx, senders); err != nil {
 		return err
 	}
 	names := w.used - w.size         // where the group that is no phase begins

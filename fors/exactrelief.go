@@ -1,5 +1,7 @@
 package fors
 
+import "context"
+
 // relief is the scratch memory of the searches that relieve overloaded links.
 type relief struct {
 	from  []step  // [state] how it was reached; states are links or leaf ends
@@ -16,15 +18,15 @@ type step struct {
 
 // relieve moves transfers until no link is overloaded. Where neither search
 // finds a way it forces a move, a limited number of times, and tells whether
-// that sufficed. It ends when the work allowed is done.
-func (s *spread) relieve(forced int) bool {
+// that sufficed. It ends when the work allowed is done, or ctx ends.
+func (s *spread) relieve(ctx context.Context, forced int) bool {
 	clear(s.tabu)
 	for move := int32(0); ; move++ {
-		s.relieveAll()
+		s.relieveAll(ctx)
 		if s.excess == 0 {
 			return true
 		}
-		if int(move) == forced || s.work < 0 {
+		if int(move) == forced || s.work < 0 || ctx.Err() != nil {
 			return false
 		}
 		s.force(move)
@@ -32,12 +34,12 @@ func (s *spread) relieve(forced int) bool {
 }
 
 // relieveAll relieves what the two searches can.
-func (s *spread) relieveAll() {
+func (s *spread) relieveAll(ctx context.Context) {
 	for again := true; again && s.excess > 0; {
 		again = false
 		for link := range 2 * s.leaves * s.lanes {
 			end, leaf, lane := s.link(link)
-			for s.load[end][leaf*s.lanes+lane] > s.Φ && s.work >= 0 && (s.exchange(end, leaf, lane) || s.chase(end, leaf, lane)) {
+			for s.load[end][leaf*s.lanes+lane] > s.Φ && s.work >= 0 && ctx.Err() == nil && (s.exchange(end, leaf, lane) || s.chase(end, leaf, lane)) {
 				again = true
 			}
 		}

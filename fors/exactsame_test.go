@@ -16,7 +16,7 @@ func TestExactSame(t *testing.T) {
 			if i == 1 && run%10 != 0 && !long() {
 				continue // the large one
 			}
-			got, err := planExact(tree, ComputeBounds(tree), []int{1, 2, 4}[run%3])
+			got, err := planExact(bg, tree, ComputeBounds(tree), []int{1, 2, 4}[run%3])
 			if err != nil {
 				t.Fatal(err)
 			}

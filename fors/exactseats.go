@@ -1,6 +1,7 @@
 package fors
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -29,7 +30,7 @@ type timetable struct {
 var timetables = sync.Pool{New: func() any { return new(timetable) }}
 
 // timetable makes a spread into a plan of its number of phases.
-func (n *net) timetable(servers, phases int, y []int32, workers int) (*Plan, error) {
+func (n *net) timetable(ctx context.Context, servers, phases int, y []int32, workers int) (*Plan, error) {
 	x := timetables.Get().(*timetable)
 	defer func() {
 		x.net, x.plan, x.frame, x.y = nil, nil, nil, nil
@@ -54,34 +55,34 @@ func (n *net) timetable(servers, phases int, y []int32, workers int) (*Plan, err
 	} else {
 		plan.idle()
 	}
-	err := x.setPhases()
+	err := x.setPhases(ctx)
 	wg.Wait()
 	if err != nil {
 		return nil, fmt.Errorf("set the phases of a spread: %w", err)
 	}
 	x.sender = grow(x.sender, len(x.match))
-	if err := x.eachLeaf((*seater).seatSenders); err != nil {
+	if err := x.eachLeaf(ctx, (*seater).seatSenders); err != nil {
 		return nil, err
 	}
-	if err := x.eachLeaf((*seater).seatReceivers); err != nil {
+	if err := x.eachLeaf(ctx, (*seater).seatReceivers); err != nil {
 		return nil, err
 	}
 	return plan, nil
 }
 
 // setPhases colours the frame.
-func (x *timetable) setPhases() error {
+func (x *timetable) setPhases(ctx context.Context) error {
 	x.frame = newFrame(x.net, x.plan.Phases, x.y)
 	x.frame.arcs = x.arcs[:0]
 	x.frame.connect(x.y)
 	x.arcs = x.frame.arcs
 	x.match = grow(x.match, x.frame.n*x.plan.Phases)
 	x.colourer.Workers = x.workers
-	return x.colourer.Arcs(x.frame.n, x.plan.Phases, x.arcs, x.match)
+	return x.colourer.Arcs(ctx, x.frame.n, x.plan.Phases, x.arcs, x.match)
 }
 
 // eachLeaf runs a step for every leaf, on several goroutines.
-func (x *timetable) eachLeaf(step func(w *seater, leaf int) error) error {
+func (x *timetable) eachLeaf(ctx context.Context, step func(w *seater, ctx context.Context, leaf int) error) error {
 	errs := make([]error, x.leaves)
 	var next atomic.Int32
 	var wg sync.WaitGroup
@@ -92,7 +93,9 @@ func (x *timetable) eachLeaf(step func(w *seater, leaf int) error) error {
 		w := x.seaters[i]
 		wg.Go(func() {
 			for A := int(next.Add(1) - 1); A < x.leaves; A = int(next.Add(1) - 1) {
-				errs[A] = step(w, A)
+				if errs[A] = ctx.Err(); errs[A] == nil {
+					errs[A] = step(w, ctx, A)
+				}
 			}
 		})
 	}
@@ -165,7 +168,7 @@ func (w *seater) closeGroup() {
 }
 
 // seat colours the rows. Idle rows lead to vertices from the given one on.
-func (w *seater) seat(idle int32) error {
+func (w *seater) seat(ctx context.Context, idle int32) error {
 	edges := 0
 	for i, v := range w.rows[:w.used] {
 		if v >= 0 {
@@ -177,5 +180,5 @@ func (w *seater) seat(idle int32) error {
 		}
 	}
 	w.colour = grow(w.colour, w.used)
-	return w.colourer.Colours(w.used/w.size, w.size, w.rows[:w.used], w.colour)
+	return w.colourer.Colours(ctx, w.used/w.size, w.size, w.rows[:w.used], w.colour)
 }

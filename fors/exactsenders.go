@@ -1,9 +1,11 @@
 package fors
 
+import "context"
+
 // seatSenders gives the transfers of leaf A their senders. A leaf B of n_B
 // servers stands to the right as n_B vertices of n_A transfers each, A itself as
 // n_A − 1, so that each sender meets leaf B n_B times.
-func (w *seater) seatSenders(A int) error {
+func (w *seater) seatSenders(ctx context.Context, A int) error {
 	w.doors = grow(w.doors, w.leaves)
 	vertices := 0
 	for B := range w.leaves {
@@ -16,7 +18,7 @@ func (w *seater) seatSenders(A int) error {
 	}
 	w.begin(A, vertices*w.net.size[A])
 	w.depart(A)
-	if err := w.seat(int32(vertices)); err != nil {
+	if err := w.seat(ctx, int32(vertices)); err != nil {
 		return err
 	}
 	locals := w.locals[w.ofLeaf[A]:w.ofLeaf[A+1]]

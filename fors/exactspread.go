@@ -2,6 +2,7 @@ package fors
 
 import (
 	"cmp"
+	"context"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -49,52 +50,54 @@ type spread struct {
 
 // spread returns y, [A][B][lane], and the least number of phases from least on
 // for which it was found, with a lower bound: least, or more where prices prove it.
-// The search is bounded by its work; a spread is found all the same.
-func (n *net) spread(least int) (y []int32, phases, bound int) {
-	return n.search(least, searchWork)
+// The search is bounded by its work; a spread is found all the same, unless ctx ends.
+func (n *net) spread(ctx context.Context, least int) (y []int32, phases, bound int, err error) {
+	return n.search(ctx, least, searchWork)
 }
 
 // search begins with transfers poured over the lanes. Where that does not lead to
 // a spread, prices tell whether there can be one, and to which a solution of the
 // linear programme is close. What even that does not find, it looks for with more
 // phases, and then tries to save one of them.
-func (n *net) search(least, work int) (y []int32, phases, bound int) {
+func (n *net) search(ctx context.Context, least, work int) (y []int32, phases, bound int, err error) {
 	s := &spread{net: n, y: make([]int32, n.leaves*n.leaves*n.lanes), rng: rand.New(rand.NewPCG(1, 2)), work: work}
 	for end := range s.load {
 		s.load[end] = make([]int32, n.leaves*n.lanes)
 	}
-	if s.fill(least, steepness); s.relieve(quickMoves) {
-		return s.y, least, least
+	if s.fill(ctx, least, steepness); s.relieve(ctx, quickMoves) {
+		return s.y, least, least, ctx.Err()
 	}
 	f := newTariff(n)
 	bound = least
 	for proof := leastProof; proof <= mostProof; proof *= 2 {
-		bound = f.prove(bound, proof)
-		if s.round(f, bound); s.relieve(quickMoves) {
-			return s.y, bound, bound
+		if bound = f.prove(ctx, bound, proof); ctx.Err() != nil {
+			return nil, 0, 0, ctx.Err()
+		}
+		if s.round(f, bound); s.relieve(ctx, quickMoves) {
+			return s.y, bound, bound, ctx.Err()
 		}
 	}
-	phases = s.extend(f, bound+1)
+	phases = s.extend(ctx, f, bound+1)
 	for ; phases > bound; phases-- {
 		found := slices.Clone(s.y)
-		if !s.save(phases - 1) {
-			return found, phases, bound
+		if !s.save(ctx, phases-1) {
+			return found, phases, bound, ctx.Err()
 		}
 	}
-	return s.y, phases, bound
+	return s.y, phases, bound, ctx.Err()
 }
 
 // extend finds a spread for phases or more, as many as are needed when the
 // search must end.
-func (s *spread) extend(f *tariff, phases int) int {
+func (s *spread) extend(ctx context.Context, f *tariff, phases int) int {
 	for {
-		if s.fill(phases, steepness); s.relieve(quickMoves) {
+		if s.fill(ctx, phases, steepness); s.relieve(ctx, quickMoves) {
 			return phases
 		}
-		if s.round(f, phases); s.relieve(quickMoves) {
+		if s.round(f, phases); s.relieve(ctx, quickMoves) {
 			return phases
 		}
-		if s.work < 0 {
+		if s.work < 0 || ctx.Err() != nil {
 			return s.busiest()
 		}
 		phases++
@@ -108,13 +111,13 @@ func (s *spread) busiest() int {
 
 // save looks for a spread for fewer phases, from the one at hand and from new
 // ones, every other one of them filled as if all leaves were alike.
-func (s *spread) save(phases int) bool {
+func (s *spread) save(ctx context.Context, phases int) bool {
 	s.setLimit(phases)
-	for try := 0; try < saveTries && s.work >= 0; try++ {
+	for try := 0; try < saveTries && s.work >= 0 && ctx.Err() == nil; try++ {
 		if try > 0 {
-			s.fill(phases, try%2*steepness)
+			s.fill(ctx, phases, try%2*steepness)
 		}
-		if s.relieve(saveMoves) {
+		if s.relieve(ctx, saveMoves) {
 			return true
 		}
 	}
@@ -135,7 +138,8 @@ func (s *spread) setLimit(phases int) {
 // fill assigns all transfers anew, the tightest leaves' pairs and those with the
 // fewest lanes first, each pair levelled over its lanes. Levels count a link the
 // more, the closer its leaf is to the limit: 1 + steep/16·(pressure)^4.
-func (s *spread) fill(phases, steep int) {
+// Once ctx has ended it leaves the rest out.
+func (s *spread) fill(ctx context.Context, phases, steep int) {
 	clear(s.y)
 	clear(s.load[outward])
 	clear(s.load[inward])
@@ -157,6 +161,9 @@ func (s *spread) fill(phases, steep int) {
 	})
 	w := leveller{lanes: make([]int32, 0, s.lanes), level: make([]int64, s.lanes)}
 	for _, i := range pairs {
+		if ctx.Err() != nil {
+			break
+		}
 		A, B := int(i)/s.leaves, int(i)%s.leaves
 		s.level(&w, A, B, weight[A], weight[B])
 	}

@@ -15,7 +15,10 @@ func TestSearchEnds(t *testing.T) {
 		n, least := newNet(tree), ComputeBounds(tree).LowerBound
 		before := 0
 		for _, work := range []int{-1, 2000, searchWork} {
-			y, phases, bound := n.search(least, work)
+			y, phases, bound, err := n.search(bg, least, work)
+			if err != nil {
+				t.Fatal(err)
+			}
 			if err := checkSpread(tree, y, phases); err != "" {
 				t.Fatalf("work %d: %s: %v", work, err, tree)
 			}

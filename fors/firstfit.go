@@ -2,6 +2,7 @@ package fors
 
 import (
 	"cmp"
+	"context"
 	"math/bits"
 	"slices"
 )
@@ -33,27 +34,28 @@ type fitter struct {
 // takes damage all over the tree, a second plan that begins with the pairs of
 // fewest common lanes is made, and the shorter returned: it comes much closer to
 // the bound there, and stays behind on lighter damage.
-func firstFit(t *Tree, sh *shape, b Bounds) *Plan {
+func firstFit(ctx context.Context, t *Tree, sh *shape, b Bounds) (*Plan, error) {
 	class := make([]int, sh.M1*sh.M1) // [γ of the source][γ of the destination]
 	if b.Certificate == ByServers {
-		return fitClasses(t, sh, b, class)
+		return fitClasses(ctx, t, sh, b, class)
 	}
 	for γ := range sh.M1 {
 		class[γ*sh.M1+γ] = t.Lanes + 1
 	}
-	p := fitClasses(t, sh, b, class)
-	if 3*b.LowerBound < 4*sh.servers {
-		return p
+	p, err := fitClasses(ctx, t, sh, b, class)
+	if err != nil || 3*b.LowerBound < 4*sh.servers {
+		return p, err
 	}
 	for i := range class {
 		if A, B := sh.leaf[i/sh.M1], sh.leaf[i%sh.M1]; A != B {
 			class[i] = commonLanes(t.Up[A], t.Up[B])
 		}
 	}
-	if q := fitClasses(t, sh, b, class); q.Phases < p.Phases {
-		p = q
+	q, err := fitClasses(ctx, t, sh, b, class)
+	if err != nil || q.Phases < p.Phases {
+		return q, err
 	}
-	return p
+	return p, nil
 }
 
 // commonLanes counts the lanes that are up at two leaves.
@@ -69,22 +71,27 @@ func commonLanes(a, b []bool) int {
 
 // fitClasses places the pairs of leaves of the lowest class first, each class in
 // the order of the linear shift.
-func fitClasses(t *Tree, sh *shape, b Bounds, class []int) *Plan {
+func fitClasses(ctx context.Context, t *Tree, sh *shape, b Bounds, class []int) (*Plan, error) {
 	w := newFitter(t, sh, b.LowerBound)
 	classes := slices.Clone(class)
 	slices.Sort(classes)
 	for _, c := range slices.Compact(classes) {
-		w.fitClass(sh, class, c)
+		if err := w.fitClass(ctx, sh, class, c); err != nil {
+			return nil, err
+		}
 	}
 	slices.SortFunc(w.plan.Unreachable, func(a, b Pair) int {
 		return cmp.Or(cmp.Compare(a.Src, b.Src), cmp.Compare(a.Dst, b.Dst))
 	})
-	return w.plan
+	return w.plan, nil
 }
 
-func (w *fitter) fitClass(sh *shape, class []int, c int) {
+func (w *fitter) fitClass(ctx context.Context, sh *shape, class []int, c int) error {
 	P := len(sh.at)
 	for shift := 1; shift < P; shift++ {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		for src, s := range sh.at {
 			if s == Idle {
 				continue
@@ -104,6 +111,7 @@ func (w *fitter) fitClass(sh *shape, class []int, c int) {
 			}
 		}
 	}
+	return nil
 }
 
 func newFitter(t *Tree, sh *shape, lowerBound int) *fitter {

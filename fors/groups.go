@@ -1,6 +1,7 @@
 package fors
 
 import (
+	"context"
 	"fmt"
 	"runtime"
 	"slices"
@@ -47,8 +48,8 @@ type Grouped struct {
 //
 // Pairs without a common lane are left out and listed. Tree.Closed does not
 // count: the tables open the lanes that the plan uses. PlanGroups fails where
-// the tree contradicts itself, and for less than one LID.
-func PlanGroups(t *Tree, lids int) (*Grouped, error) {
+// the tree contradicts itself, for less than one LID, and soon after ctx ends.
+func PlanGroups(ctx context.Context, t *Tree, lids int) (*Grouped, error) {
 	open := *t
 	open.Closed = nil
 	if err := open.validate(); err != nil {
@@ -57,33 +58,39 @@ func PlanGroups(t *Tree, lids int) (*Grouped, error) {
 	if lids < 1 {
 		return nil, fmt.Errorf("plan for groups of servers: %d LIDs a server, want 1 or more", lids)
 	}
-	return planGroups(&open, ComputeBounds(&open), lids, runtime.GOMAXPROCS(0))
+	return planGroups(ctx, &open, ComputeBounds(&open), lids, runtime.GOMAXPROCS(0))
 }
 
-func planGroups(t *Tree, b Bounds, lids, workers int) (*Grouped, error) {
+func planGroups(ctx context.Context, t *Tree, b Bounds, lids, workers int) (*Grouped, error) {
 	n := newNet(t)
-	g := n.groupSize(b, lids)
+	g, err := n.groupSize(ctx, b, lids)
+	if err != nil {
+		return nil, err
+	}
 	if g == 1 {
-		return planSingles(t, n, b, workers)
+		return planSingles(ctx, t, n, b, workers)
 	}
 	n.setGroups(g)
-	y, blocks, least := n.spread(n.leastBlocks(g))
+	y, blocks, least, err := n.spread(ctx, n.leastBlocks(g))
+	if err != nil {
+		return nil, err
+	}
 	x := &grouping{net: n, g: g, blocks: blocks, workers: max(1, workers), plan: newPlan(Exact, t.Servers(), blocks*g)}
 	x.setWishes(t)
 	var idle sync.WaitGroup
 	idle.Go(x.plan.idle) // while the blocks are set
-	err := x.setBlocks(y)
+	err = x.setBlocks(ctx, y)
 	idle.Wait()
 	if err != nil {
 		return nil, fmt.Errorf("set the blocks of a spread: %w", err)
 	}
-	if err := x.eachLeaf((*groupSeater).seatGroups); err != nil {
+	if err := x.eachLeaf(ctx, (*groupSeater).seatGroups); err != nil {
 		return nil, err
 	}
-	if err := x.eachLeaf((*groupSeater).seatReceivers); err != nil {
+	if err := x.eachLeaf(ctx, (*groupSeater).seatReceivers); err != nil {
 		return nil, err
 	}
-	if err := x.eachLeaf((*groupSeater).rotate); err != nil {
+	if err := x.eachLeaf(ctx, (*groupSeater).rotate); err != nil {
 		return nil, err
 	}
 	p := &Grouped{Plan: x.plan, LIDs: slices.Max(n.units), GroupSize: g, LeastPhases: least * g}
@@ -164,7 +171,7 @@ func (x *grouping) indexBy(leaf func(u *unit) int32) index {
 }
 
 // eachLeaf runs a step for every leaf, on several goroutines.
-func (x *grouping) eachLeaf(step func(w *groupSeater, leaf int) error) error {
+func (x *grouping) eachLeaf(ctx context.Context, step func(w *groupSeater, ctx context.Context, leaf int) error) error {
 	errs := make([]error, x.leaves)
 	var next atomic.Int32
 	var wg sync.WaitGroup
@@ -172,7 +179,9 @@ func (x *grouping) eachLeaf(step func(w *groupSeater, leaf int) error) error {
 		wg.Go(func() {
 			w := &groupSeater{grouping: x}
 			for A := int(next.Add(1) - 1); A < x.leaves; A = int(next.Add(1) - 1) {
-				errs[A] = step(w, A)
+				if errs[A] = ctx.Err(); errs[A] == nil {
+					errs[A] = step(w, ctx, A)
+				}
 			}
 		})
 	}

@@ -65,7 +65,7 @@ func TestGroupsTable(t *testing.T) {
 		tree := fullTree(20, 18)
 		c.spoil(tree)
 		for i, q := range []int{1, 2, 4} {
-			p, err := PlanGroups(tree, q)
+			p, err := PlanGroups(bg, tree, q)
 			if err != nil {
 				t.Fatalf("%s, %d LIDs: %v", c.name, q, err)
 			}
@@ -86,7 +86,7 @@ func TestGroupsRandomFailures(t *testing.T) {
 		for _, dead := range []int{9, 20, 40} {
 			tree := randomFailures(fullTree(20, 18), dead, seed)
 			for _, q := range []int{1, 2, 4} {
-				p, err := PlanGroups(tree, q)
+				p, err := PlanGroups(bg, tree, q)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -114,7 +114,7 @@ func TestGroupsProperty(t *testing.T) {
 			rt.Skip("no server")
 		}
 		q := rapid.IntRange(1, 14).Draw(rt, "lids")
-		p, err := PlanGroups(tree, q)
+		p, err := PlanGroups(bg, tree, q)
 		if err != nil {
 			rt.Fatal(err)
 		}
@@ -122,7 +122,7 @@ func TestGroupsProperty(t *testing.T) {
 			rt.Fatalf("%d LIDs: %v\n%v", q, err, tree)
 		}
 		for _, workers := range []int{1, 2, 4} {
-			again, err := planGroups(tree, ComputeBounds(tree), q, workers)
+			again, err := planGroups(bg, tree, ComputeBounds(tree), q, workers)
 			if err != nil {
 				rt.Fatal(err)
 			}
@@ -137,11 +137,11 @@ func TestGroupsProperty(t *testing.T) {
 // is enough for every sender to have its own.
 func TestGroupsOfOne(t *testing.T) {
 	tree := randomFailures(fullTree(8, 6), 11, 5)
-	p, err := PlanGroups(tree, 8)
+	p, err := PlanGroups(bg, tree, 8)
 	if err != nil {
 		t.Fatal(err)
 	}
-	exact, err := PlanExact(tree)
+	exact, err := PlanExact(bg, tree)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +158,7 @@ func TestGroupsWishes(t *testing.T) {
 		for k := range c.dead {
 			tree.cutCables(0, k)
 		}
-		p, err := PlanGroups(tree, 1)
+		p, err := PlanGroups(bg, tree, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -179,10 +179,10 @@ func TestGroupsWishes(t *testing.T) {
 }
 
 func TestGroupsErrors(t *testing.T) {
-	if _, err := PlanGroups(fullTree(3, 3), 0); err == nil {
+	if _, err := PlanGroups(bg, fullTree(3, 3), 0); err == nil {
 		t.Error("a plan for no LID at all")
 	}
-	if _, err := PlanGroups(&Tree{}, 1); err == nil {
+	if _, err := PlanGroups(bg, &Tree{}, 1); err == nil {
 		t.Error("a plan for no server")
 	}
 }
@@ -194,7 +194,7 @@ func BenchmarkGroups(b *testing.B) {
 			tree.cutCables(0, 0)
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := PlanGroups(tree, q); err != nil {
+				if _, err := PlanGroups(bg, tree, q); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -221,7 +221,7 @@ func TestGroupSizes(t *testing.T) {
 		for k := range c.dead {
 			tree.cutCables(0, k)
 		}
-		p, err := PlanGroups(tree, c.lids)
+		p, err := PlanGroups(bg, tree, c.lids)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,6 +1,10 @@
 package fors
 
-import "github.com/forsd/forsd/bipartite"
+import (
+	"context"
+
+	"github.com/forsd/forsd/bipartite"
+)
 
 // side is one side of the graph whose edges are the units and whose colours are
 // the blocks. Its vertices are bins of Φ units, one in each block: the lanes of
@@ -22,7 +26,7 @@ type blockGraph struct {
 }
 
 // setBlocks colours the graph, and makes units of its edges.
-func (x *grouping) setBlocks(y []int32) error {
+func (x *grouping) setBlocks(ctx context.Context, y []int32) error {
 	g := &blockGraph{grouping: x}
 	g.pack(&g.outs, func(A, B, k int) int32 { return y[(A*x.leaves+B)*x.lanes+k] })
 	g.pack(&g.ins, func(B, A, k int) int32 { return y[(A*x.leaves+B)*x.lanes+k] })
@@ -34,7 +38,7 @@ func (x *grouping) setBlocks(y []int32) error {
 	g.sortArcs(n)
 	match := make([]int32, n*x.blocks)
 	colourer := bipartite.Colourer{Workers: x.workers}
-	if err := colourer.Arcs(n, x.blocks, g.arcs, match); err != nil {
+	if err := colourer.Arcs(ctx, n, x.blocks, g.arcs, match); err != nil {
 		return err
 	}
 	g.read(n, match, y)

@@ -1,6 +1,7 @@
 package fors
 
 import (
+	"context"
 	"slices"
 )
 
@@ -8,13 +9,16 @@ import (
 // those that so many LIDs a server allow. Smaller groups are not always better:
 // where they do not divide a leaf evenly, each leaf has a small one that costs
 // its receivers as many blocks as a full one.
-func (n *net) groupSize(b Bounds, lids int) int {
+func (n *net) groupSize(ctx context.Context, b Bounds, lids int) (int, error) {
 	most := slices.Max(n.size)
 	if lids == 1 {
-		return most
+		return most, nil
 	}
 	size, phases := 0, 0
 	for g := ceilDiv(most, lids); g <= most; g++ {
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
 		least := b.LowerBound
 		if g > 1 {
 			n.setGroups(g)
@@ -25,7 +29,7 @@ func (n *net) groupSize(b Bounds, lids int) int {
 		}
 	}
 	n.units = n.size
-	return size
+	return size, nil
 }
 
 // setGroups splits the senders of each leaf into groups of g.
@@ -38,8 +42,8 @@ func (n *net) setGroups(g int) {
 
 // planSingles plans for groups of one server: LID h of a destination is that of
 // the senders which are h-th on their leaves.
-func planSingles(t *Tree, n *net, b Bounds, workers int) (*Grouped, error) {
-	plan, err := planExact(t, b, workers)
+func planSingles(ctx context.Context, t *Tree, n *net, b Bounds, workers int) (*Grouped, error) {
+	plan, err := planExact(ctx, t, b, workers)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,10 @@
 package fors
 
-import "github.com/forsd/forsd/bipartite"
+import (
+	"context"
+
+	"github.com/forsd/forsd/bipartite"
+)
 
 // groupSeater gives the units of one leaf their groups, or their receivers,
 // which are the colours of a bipartite graph.
@@ -30,19 +34,19 @@ func (w *groupSeater) idle(degree int, vertex, used *int32) {
 }
 
 // colour colours the rows.
-func (w *groupSeater) colour(degree int) error {
+func (w *groupSeater) colour(ctx context.Context, degree int) error {
 	w.colours = grow(w.colours, len(w.rows))
-	return w.colourer.Colours(len(w.rows)/degree, degree, w.rows, w.colours)
+	return w.colourer.Colours(ctx, len(w.rows)/degree, degree, w.rows, w.colours)
 }
 
 // seatGroups gives the units of leaf A their groups. To the left stand the
 // blocks, g times each, with q_A units a time, so that a group has at most g in
 // a block; to the right the servers that A reaches, of q_A units each, one from
 // each group. Which of its leaf's servers receives is left open.
-func (w *groupSeater) seatGroups(A int) error {
+func (w *groupSeater) seatGroups(ctx context.Context, A int) error {
 	degree, units := w.net.units[A], w.from.of(A)
 	starts := w.enter(units, degree, w.reach(A))
-	if err := w.colour(degree); err != nil {
+	if err := w.colour(ctx, degree); err != nil {
 		return err
 	}
 	for row, first := range starts[:len(starts)-1] {
@@ -95,7 +99,7 @@ func (w *groupSeater) enter(units []int32, degree int, servers int32) (starts []
 // Units get the receiver that their lane wishes for as far as two at a vertex do
 // not wish for the same; the others get what is free at both ends, or what an
 // alternating path of two colours makes free (König).
-func (w *groupSeater) seatReceivers(B int) error {
+func (w *groupSeater) seatReceivers(_ context.Context, B int) error {
 	w.empty(B)
 	units := w.to.of(B)
 	w.late = w.late[:0]
@@ -251,7 +255,7 @@ func (w *groupSeater) swap(sum int32) {
 
 // rotate writes the rows of leaf A's servers: the members of a group take turns
 // at the destinations that it has in a block.
-func (w *groupSeater) rotate(A int) error {
+func (w *groupSeater) rotate(_ context.Context, A int) error {
 	w.met = grow(w.met, w.net.units[A]) // [group] destinations of the block so far
 	block := int32(-1)
 	for _, id := range w.from.of(A) {

@@ -242,8 +242,8 @@ func TestSmallAlgorithm(t *testing.T) {
 		for k := range f {
 			tree.cutCables(M1-1, k)
 		}
-		p, ok := PlanAlgorithm(tree)
-		if !ok {
+		p, err := PlanAlgorithm(bg, tree)
+		if err != nil {
 			t.Fatalf("FT(2;%d,%d) f=%d: the algorithm does not apply", M0, M1, f)
 		}
 		mustCheck(t, tree, p)

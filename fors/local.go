@@ -1,6 +1,7 @@
 package fors
 
 import (
+	"context"
 	"math/bits"
 	"slices"
 )
@@ -31,19 +32,15 @@ type packer struct {
 // packLocal returns the receiver of each place's local transfer, [phase][α], −1
 // for none, and the number of phases: max(P_f, P−1), or as many more as the
 // pairs that fit nowhere need.
-func packLocal(sc *schedule) (local []int16, phases int) {
+func packLocal(ctx context.Context, sc *schedule) (local []int16, phases int, err error) {
 	l := newPacker(sc)
-	var stuck []uint32
-	for _, pair := range l.order() {
-		if a, b := l.split(pair); !l.place(a, b) {
-			stuck = append(stuck, pair)
-		}
-	}
-	for len(stuck) > 0 {
+	stuck := l.placeAll(ctx, l.order())
+	for len(stuck) > 0 && ctx.Err() == nil {
 		l.addPhase()
-		stuck = l.retry(stuck)
+		l.search++
+		stuck = l.placeAll(ctx, stuck)
 	}
-	return l.recvOf[:l.phases*l.n], l.phases
+	return l.recvOf[:l.phases*l.n], l.phases, ctx.Err()
 }
 
 // newPacker lays the bitmaps out with room for 2·M0 phases more than there are.
@@ -118,14 +115,13 @@ func (l *packer) order() []uint32 {
 	return pairs
 }
 
-// retry places what it can of the pairs and returns the others. Pairs already
+// placeAll places what it can of the pairs and returns the others. Pairs already
 // tried in vain stay marked until a search succeeds, so a hopeless round costs
 // no more than one search.
-func (l *packer) retry(pairs []uint32) (stuck []uint32) {
-	l.search++
+func (l *packer) placeAll(ctx context.Context, pairs []uint32) (stuck []uint32) {
 	stuck = pairs[:0]
 	for _, pair := range pairs {
-		if a, b := l.split(pair); !l.place(a, b) {
+		if a, b := l.split(pair); ctx.Err() != nil || !l.place(a, b) {
 			stuck = append(stuck, pair)
 		}
 	}

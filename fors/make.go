@@ -1,6 +1,10 @@
 package fors
 
-import "runtime"
+import (
+	"context"
+	"errors"
+	"runtime"
+)
 
 // Make plans the complete exchange on a tree by the first engine that reaches
 // the lower bound: the linear shift, section 4's algorithm, the exact planner.
@@ -10,20 +14,26 @@ import "runtime"
 // higher bound than ComputeBounds. It is left out where a living lane is closed to
 // a server; the conservative engine takes its place there if none of the others
 // comes within 1/32 of the bound. Make fails only for a tree whose dimensions or
-// slots contradict each other, or that has no servers.
-func Make(t *Tree) (*Plan, error) {
+// slots contradict each other, or that has no servers, and with ctx.Err() soon after ctx ends.
+func Make(ctx context.Context, t *Tree) (*Plan, error) {
 	if err := t.validate(); err != nil {
 		return nil, err
 	}
 	b := ComputeBounds(t)
 	sh := newShape(t)
-	p := sh.regular(t, b.Reduction)
+	p, err := sh.regular(ctx, t, b.Reduction)
+	if err != nil && !errors.Is(err, ErrNotApplicable) {
+		return nil, err
+	}
 	if p == nil || p.Phases > b.LowerBound {
-		q, err := planExact(t, b, runtime.GOMAXPROCS(0))
+		q, err := planExact(ctx, t, b, runtime.GOMAXPROCS(0))
 		if err == nil {
 			b = q.Bounds
 		} else if p == nil || p.Phases > b.LowerBound+b.LowerBound/32 {
-			q = planConservative(t, sh, b)
+			q, _ = planConservative(ctx, t, sh, b)
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, err
 		}
 		if p == nil || q != nil && q.Phases < p.Phases {
 			p = q
@@ -33,51 +43,58 @@ func Make(t *Tree) (*Plan, error) {
 	return p, nil
 }
 
-// regular plans by the shift or section 4's algorithm, nil where neither applies.
-func (sh *shape) regular(t *Tree, f int) *Plan {
+// regular plans by the shift or section 4's algorithm.
+func (sh *shape) regular(ctx context.Context, t *Tree, f int) (*Plan, error) {
 	if sh.shiftable(t) {
-		return sh.shift(Shift)
+		return sh.shift(ctx, Shift)
 	}
-	p, _ := planAlgorithm(t, sh, f)
-	return p
+	return planAlgorithm(ctx, t, sh, f)
 }
 
 // PlanConservative returns a plan for any tree. It is conflict-free, serves
 // every pair whose leaves share a usable lane and lists the others as
-// unreachable, and may be longer than need be.
-func PlanConservative(t *Tree) *Plan {
+// unreachable, and may be longer than need be. It fails only where ctx ends.
+func PlanConservative(ctx context.Context, t *Tree) (*Plan, error) {
 	b := ComputeBounds(t)
-	p := planConservative(t, newShape(t), b)
+	p, err := planConservative(ctx, t, newShape(t), b)
+	if err != nil {
+		return nil, err
+	}
 	p.Bounds = b
-	return p
+	return p, nil
 }
 
 // planConservative keeps to the clean lanes, f := M0 − |clean|, where that
 // costs no more than some 3 % over the bound. Elsewhere it places the pairs by
 // first fit, which is mostly within 2 to 5 % of the bound and takes some
 // twenty times as long, and falls back to the clean lanes if they do better.
-func planConservative(t *Tree, sh *shape, b Bounds) *Plan {
-	if p := sh.onClean(t, b.LowerBound+b.LowerBound/32); p != nil {
-		return p
+func planConservative(ctx context.Context, t *Tree, sh *shape, b Bounds) (*Plan, error) {
+	p, err := sh.onClean(ctx, t, b.LowerBound+b.LowerBound/32)
+	if !errors.Is(err, ErrNotApplicable) {
+		return p, err
 	}
-	p := firstFit(t, sh, b)
-	if q := sh.onClean(t, p.Phases-1); q != nil && q.Phases < p.Phases {
-		return q
+	if p, err = firstFit(ctx, t, sh, b); err != nil {
+		return nil, err
 	}
-	return p
+	switch q, err := sh.onClean(ctx, t, p.Phases-1); {
+	case err == nil && q.Phases < p.Phases:
+		return q, nil
+	case err != nil && !errors.Is(err, ErrNotApplicable):
+		return nil, err
+	}
+	return p, nil
 }
 
 // onClean plans on the clean lanes: every affected lane is dead for everyone.
-// It returns nil where they do not suffice, where one of them would be used
-// though closed, or where the plan is going to have more phases than the limit.
-func (sh *shape) onClean(t *Tree, limit int) *Plan {
+// It fails with ErrNotApplicable where they do not suffice, where one of them would
+// be used though closed, or where the plan is going to have more phases than the
+// limit.
+func (sh *shape) onClean(ctx context.Context, t *Tree, limit int) (*Plan, error) {
 	if sh.shiftable(t) && len(sh.at)-1 <= limit {
-		return sh.shift(Conservative)
+		return sh.shift(ctx, Conservative)
 	}
 	if sh.schedulable() && sh.leastPhases() <= limit {
-		if p := sh.section4(Conservative); !p.usesClosed(t) {
-			return p
-		}
+		return sh.section4(ctx, t, Conservative)
 	}
-	return nil
+	return nil, ErrNotApplicable
 }

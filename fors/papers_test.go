@@ -181,7 +181,7 @@ func TestPathIsNotEnough(t *testing.T) {
 	if len(x) != 5 || crowded != 4 {
 		t.Errorf("%d phases, %d of them with two transfers on the lane; want 5, 4", len(x), crowded)
 	}
-	p, err := PlanExact(tree)
+	p, err := PlanExact(bg, tree)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -236,7 +236,7 @@ func TestIdleSlots(t *testing.T) {
 	}
 	tree := fullTree(20, 18)
 	tree.cutCables(0, 0)
-	if p, ok := PlanAlgorithm(tree); !ok || p.Phases != len(x)+19-fewest {
+	if p, err := PlanAlgorithm(bg, tree); err != nil || p.Phases != len(x)+19-fewest {
 		t.Errorf("section 4 plans %d phases, want %d", p.Phases, len(x)+19-fewest)
 	}
 }

@@ -7,6 +7,11 @@
 // Networks"; sections and equations are cited where code follows them.
 package fors
 
+import "errors"
+
+// ErrNotApplicable is the error of an engine that plans some trees only.
+var ErrNotApplicable = errors.New("the engine does not apply to the tree")
+
 // Server is the index of a server in a Tree: leaf by leaf, by slot within a leaf.
 type Server int32
 

@@ -53,7 +53,7 @@ func TestPaperScenarios(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			tree := fullTree(20, 18)
 			c.damage(tree)
-			p, err := Make(tree)
+			p, err := Make(bg, tree)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -62,17 +62,17 @@ func TestPaperScenarios(t *testing.T) {
 			if p.Engine != c.engine || p.Phases != c.phases || p.Bounds != want {
 				t.Errorf("%s: %d phases, %+v; want %s: %d, %+v", p.Engine, p.Phases, p.Bounds, c.engine, c.phases, want)
 			}
-			algorithm, ok := PlanAlgorithm(tree)
-			if ok != (c.algorithm > 0) {
-				t.Fatalf("the algorithm applies: %t", ok)
+			algorithm, err := PlanAlgorithm(bg, tree)
+			if err != nil != (c.algorithm == 0) {
+				t.Fatalf("the algorithm: %v", err)
 			}
-			if ok {
+			if err == nil {
 				mustCheck(t, tree, algorithm)
 				if algorithm.Phases != c.algorithm {
 					t.Errorf("by section 4 %d phases, want %d", algorithm.Phases, c.algorithm)
 				}
 			}
-			p = PlanConservative(tree)
+			p = must(PlanConservative(bg, tree))
 			mustCheck(t, tree, p)
 			if p.Phases > c.conservative {
 				t.Errorf("conservative: %d phases, want at most %d", p.Phases, c.conservative)
@@ -95,8 +95,8 @@ func TestFigure7(t *testing.T) {
 			for i := range f {
 				tree.cutCables(3, (7*i+2)%M0) // f different lanes, 7 and M0 being coprime
 			}
-			p, ok := PlanAlgorithm(tree)
-			if !ok {
+			p, err := PlanAlgorithm(bg, tree)
+			if err != nil {
 				t.Fatalf("FT(2;%d,%d) f=%d: the algorithm does not apply", M0, M1, f)
 			}
 			mustCheck(t, tree, p)
@@ -120,8 +120,8 @@ func TestBaseLane(t *testing.T) {
 		tree.Slots = append(tree.Slots, slots)
 		tree.Up = append(tree.Up, []bool{true, true, true, true, true})
 	}
-	p, ok := PlanShift(tree)
-	if !ok {
+	p, err := PlanShift(bg, tree)
+	if err != nil {
 		t.Fatal("the shift does not apply")
 	}
 	mustCheck(t, tree, p)
@@ -141,7 +141,7 @@ func TestSpareLanes(t *testing.T) {
 	tree := evenTree(4, 5, 6)
 	tree.cutCables(2, 1)
 	tree.cutCables(4, 0)
-	p, err := Make(tree)
+	p, err := Make(bg, tree)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +155,7 @@ func TestSpareLanes(t *testing.T) {
 // f = M0 − K without any failure.
 func TestFewerLanes(t *testing.T) {
 	tree := evenTree(8, 6, 5)
-	p, err := Make(tree)
+	p, err := Make(bg, tree)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -206,7 +206,7 @@ func TestPopulated(t *testing.T) {
 				t.Fatalf("%d servers", n)
 			}
 			c.damage(tree)
-			p, err := Make(tree)
+			p, err := Make(bg, tree)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -214,7 +214,7 @@ func TestPopulated(t *testing.T) {
 			if p.Engine != Exact || p.Phases != c.phases || p.LowerBound != c.phases {
 				t.Errorf("%s, %d phases, bound %d; want %s, %d", p.Engine, p.Phases, p.LowerBound, Exact, c.phases)
 			}
-			p = PlanConservative(tree)
+			p = must(PlanConservative(bg, tree))
 			mustCheck(t, tree, p)
 			if p.Phases > c.conservative {
 				t.Errorf("conservative: %d phases, want at most %d", p.Phases, c.conservative)
@@ -228,7 +228,7 @@ func TestRandomFailures(t *testing.T) {
 	for _, cables := range []int{2, 5, 9, 20, 40, 120, 180} {
 		for seed := range uint64(3) {
 			tree := randomFailures(fullTree(20, 18), cables, seed)
-			p := PlanConservative(tree)
+			p := must(PlanConservative(bg, tree))
 			mustCheck(t, tree, p)
 			if p.Phases > p.LowerBound*17/16 {
 				t.Errorf("%d cables down, seed %d: %d phases, bound %d", cables, seed, p.Phases, p.LowerBound)
@@ -243,7 +243,7 @@ func TestFirstFitWidens(t *testing.T) {
 	tree := evenTree(9, 9, 2)
 	tree.cutCables(4, 0)
 	b := ComputeBounds(tree)
-	p := firstFit(tree, newShape(tree), Bounds{Certificate: ByLeaf})
+	p := must(firstFit(bg, tree, newShape(tree), Bounds{Certificate: ByLeaf}))
 	p.Bounds = b
 	mustCheck(t, tree, p)
 	if p.Phases < 9*72 { // leaf 4 has one lane for 9 servers' 72 transfers each
@@ -267,7 +267,7 @@ func TestSmallest(t *testing.T) {
 		{"leaf cut off", func() *Tree { t := fullTree(2, 3); t.cutCables(1, 0, 1); return t }(), Exact, 3, 16},
 		{"two leaves on one lane", evenTree(3, 2, 1), Algorithm, 9, 0},
 	} {
-		p, err := Make(c.tree)
+		p, err := Make(bg, c.tree)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -295,7 +295,7 @@ func TestMalformed(t *testing.T) {
 		{&Tree{Lanes: 2, Slots: [][]int{{-1}}, Up: [][]bool{up}}, "slots must be ascending from 0"},
 		{&Tree{Lanes: 2, Slots: [][]int{{0, 40000}, {0}}, Up: [][]bool{up, up}}, "more than 65536 places"},
 	} {
-		if p, err := Make(c.tree); err == nil || !strings.Contains(err.Error(), c.want) {
+		if p, err := Make(bg, c.tree); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("plan %v, error %v; want one with %q", p, err, c.want)
 		}
 	}
@@ -306,7 +306,7 @@ func TestClosedLanes(t *testing.T) {
 	tree := fullTree(4, 5)
 	alpha := func(d Server) int { return int(d) % 4 }
 	tree.Closed = func(d Server, k Lane) bool { return int(k) != alpha(d) } // LMC 0
-	p, err := Make(tree)
+	p, err := Make(bg, tree)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -315,7 +315,7 @@ func TestClosedLanes(t *testing.T) {
 		t.Errorf("base LIDs alone: %s, %d phases; want the shift in 19", p.Engine, p.Phases)
 	}
 	tree.cutCables(2, 3)
-	p, err = Make(tree)
+	p, err = Make(bg, tree)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -364,25 +364,25 @@ func TestAnyTree(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tree := drawTree(t)
 		if tree.Servers() == 0 {
-			if p, err := Make(tree); err == nil {
+			if p, err := Make(bg, tree); err == nil {
 				t.Fatalf("a plan of %d phases for no servers", p.Phases)
 			}
 			return
 		}
 		bounds := ComputeBounds(tree)
-		made, err := Make(tree)
+		made, err := Make(bg, tree)
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, _ := Make(tree)
+		again, _ := Make(bg, tree)
 		if d := cmp.Diff(made, again); d != "" {
 			t.Fatalf("two plans of one tree differ:\n%s", d)
 		}
-		conservative := PlanConservative(tree)
+		conservative := must(PlanConservative(bg, tree))
 		plans := []*Plan{made, conservative}
-		shift, _ := PlanShift(tree)
-		algorithm, _ := PlanAlgorithm(tree)
-		exact, _ := PlanExact(tree)
+		shift, _ := PlanShift(bg, tree)
+		algorithm, _ := PlanAlgorithm(bg, tree)
+		exact, _ := PlanExact(bg, tree)
 		for _, p := range []*Plan{shift, algorithm, exact} {
 			if p != nil {
 				plans = append(plans, p)

@@ -1,6 +1,7 @@
 package fors
 
 import (
+	"context"
 	"fmt"
 	"runtime"
 )
@@ -17,18 +18,6 @@ type Remainder struct {
 	Anew bool
 }
 
-// PlanPairs plans any set of ordered pairs of the tree's servers, each of which
-// is to meet once. Pairs without a usable common lane are left out and listed.
-// The bound is that of PairBounds. It fails where the tree contradicts itself or
-// the pairs are not of its servers.
-func PlanPairs(t *Tree, pairs *PairSet) (*Plan, error) {
-	r, err := Remaining(t, pairs, nil)
-	if err != nil {
-		return nil, err
-	}
-	return r.Plan, nil
-}
-
 // Remaining plans the pairs that an exchange lacks when the fabric changes in
 // its midst. old is what was still to come: its rows are in the tree's servers,
 // and transfers of pairs that are not to be sent are left out, so servers that
@@ -38,9 +27,11 @@ func PlanPairs(t *Tree, pairs *PairSet) (*Plan, error) {
 // its ends idle; what is left gets phases of its own. Where that takes more
 // phases than the bound, transfers are moved between phases first, and then the
 // pairs are planned from nothing; the shortest plan is returned, that nearest to
-// the old one among equals. It fails as PlanPairs does, and where the rows of old
-// are not those of as many servers. A nil old is a plan without phases.
-func Remaining(t *Tree, pairs *PairSet, old *Plan) (*Remainder, error) {
+// the old one among equals. Pairs without a usable common lane are left out and
+// listed. It fails where the tree contradicts itself, where pairs or the rows of old
+// are not of the tree's servers, and with ctx.Err() soon after ctx ends. A nil old is
+// a plan without phases: the pairs, of any number, are then planned from nothing.
+func Remaining(ctx context.Context, t *Tree, pairs *PairSet, old *Plan) (*Remainder, error) {
 	if err := t.validate(); err != nil {
 		return nil, err
 	}
@@ -54,14 +45,18 @@ func Remaining(t *Tree, pairs *PairSet, old *Plan) (*Remainder, error) {
 	if want := old.Phases * servers; len(old.To) != want || len(old.Lane) != want {
 		return nil, fmt.Errorf("plan what remains: the old plan has %d destinations and %d lanes, want %d of each for %d phases", len(old.To), len(old.Lane), want, old.Phases)
 	}
-	return newMender(t, pairs, old, runtime.GOMAXPROCS(0)).remainder()
+	m, err := newMender(ctx, t, pairs, old, runtime.GOMAXPROCS(0))
+	if err != nil {
+		return nil, err
+	}
+	return m.remainder(ctx)
 }
 
 // remainder is the shortest plan of the attempts, or the first at the bound.
-func (m *mender) remainder() (*Remainder, error) {
+func (m *mender) remainder(ctx context.Context) (*Remainder, error) {
 	r := &Remainder{}
 	for _, attempt := range m.attempts() {
-		p, err := attempt.plan()
+		p, err := attempt.plan(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -119,22 +114,29 @@ type mender struct {
 	failures int      // to find a lane by force
 }
 
-func newMender(t *Tree, pairs *PairSet, old *Plan, workers int) *mender {
+func newMender(ctx context.Context, t *Tree, pairs *PairSet, old *Plan, workers int) (*mender, error) {
 	list := pairs.list()
-	m := &mender{tree: t, pairs: pairs.Clone(), bounds: pairBounds(t, list), old: old, board: newBoard(t)}
+	bounds, err := pairBounds(ctx, t, list)
+	if err != nil {
+		return nil, err
+	}
+	m := &mender{tree: t, pairs: pairs.Clone(), bounds: bounds, old: old, board: newBoard(t)}
 	m.packing.colourer.Workers = workers
-	for _, x := range list {
+	for i, x := range list {
+		if i%1024 == 0 && ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
 		if !m.board.joins(x.Src, x.Dst) {
 			m.pairs.Remove(x.Src, x.Dst)
 			m.unreachable = append(m.unreachable, x)
 		}
 	}
-	return m
+	return m, nil
 }
 
 // attempt is a way to a plan.
 type attempt struct {
-	plan func() (*Plan, error)
+	plan func(context.Context) (*Plan, error)
 	anew bool // from nothing
 }
 
@@ -156,37 +158,37 @@ func (m *mender) attempts() []attempt {
 
 // repair keeps the phases of the old plan and all of their transfers that have
 // room in them.
-func (m *mender) repair() (*Plan, error) {
+func (m *mender) repair(ctx context.Context) (*Plan, error) {
 	m.keep()
-	return m.finish(0)
+	return m.finish(ctx, 0)
 }
 
 // rearrange keeps the phases of the old plan, adds new ones up to the bound, and
 // moves transfers between them before they get their lanes.
-func (m *mender) rearrange() (*Plan, error) {
+func (m *mender) rearrange(ctx context.Context) (*Plan, error) {
 	m.keep()
 	for m.plan.Phases < m.bounds.LowerBound {
 		m.plan.addPhase()
 	}
-	newBalancer(m.tree, m.plan).balance()
-	return m.finish(0)
+	newBalancer(m.tree, m.plan).balance(ctx)
+	return m.finish(ctx, 0)
 }
 
 // packAll packs all pairs into new phases as if same-leaf transfers took no
 // server from the others, and moves transfers between the phases until they do
 // not where lanes are short.
-func (m *mender) packAll() (*Plan, error) {
+func (m *mender) packAll(ctx context.Context) (*Plan, error) {
 	m.begin()
-	if err := m.pack(true); err != nil {
+	if err := m.pack(ctx, true); err != nil {
 		return nil, err
 	}
-	newBalancer(m.tree, m.plan).balance()
-	return m.finish(0)
+	newBalancer(m.tree, m.plan).balance(ctx)
+	return m.finish(ctx, 0)
 }
 
 // complete plans the complete exchange, whose bound may be a better one.
-func (m *mender) complete() (*Plan, error) {
-	p, err := Make(m.tree)
+func (m *mender) complete(ctx context.Context) (*Plan, error) {
+	p, err := Make(ctx, m.tree)
 	if err == nil && p.LowerBound > m.bounds.LowerBound {
 		m.bounds = p.Bounds
 	}
@@ -195,10 +197,13 @@ func (m *mender) complete() (*Plan, error) {
 
 // firstFit places the pairs one by one in the order of the linear shift, each in
 // the earliest phase that has room for it.
-func (m *mender) firstFit() (*Plan, error) {
+func (m *mender) firstFit(ctx context.Context) (*Plan, error) {
 	sh := newShape(m.tree)
 	w := newFitter(m.tree, sh, m.bounds.LowerBound)
 	for shift := 1; shift < sh.servers; shift++ {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		for s := range sh.servers {
 			switch s, d := Server(s), Server((s+shift)%sh.servers); {
 			case !m.pairs.Has(s, d):
@@ -239,16 +244,16 @@ func (m *mender) keep() {
 // finish gives the phases from the given one on their lanes and places what is
 // left: in the phases that there are, then in new ones. Each round of new phases
 // places a pair at least, for the first of a phase finds all lanes free.
-func (m *mender) finish(first int) (*Plan, error) {
+func (m *mender) finish(ctx context.Context, first int) (*Plan, error) {
 	for {
-		if err := m.mend(first); err != nil {
+		if err := m.mend(ctx, first); err != nil {
 			return nil, err
 		}
-		if m.shed(); m.left.Len() == 0 {
+		if m.shed(ctx); m.left.Len() == 0 {
 			return m.plan, nil
 		}
 		first = m.plan.Phases
-		if err := m.pack(false); err != nil {
+		if err := m.pack(ctx, false); err != nil {
 			return nil, err
 		}
 	}
@@ -256,11 +261,14 @@ func (m *mender) finish(first int) (*Plan, error) {
 
 // mend gives the transfers of the phases from the given one on lanes that are up,
 // and takes out what finds none.
-func (m *mender) mend(first int) error {
+func (m *mender) mend(ctx context.Context, first int) error {
 	w := newEvictor(m.tree)
 	var out []Pair
 	for ph := first; ph < m.plan.Phases; ph++ {
-		var err error
+		err := ctx.Err()
+		if err != nil {
+			return err
+		}
 		to, lane := m.plan.Row(Phase(ph))
 		if out, err = w.evict(to, lane, out[:0]); err != nil {
 			return err
@@ -268,6 +276,9 @@ func (m *mender) mend(first int) error {
 		evicted := len(out)
 		out = m.board.load(m.plan, Phase(ph), out)
 		for i, x := range out {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
 			if i < evicted || !m.place(x) {
 				m.left.Add(x.Src, x.Dst)
 			}
@@ -294,9 +305,9 @@ func (m *mender) place(x Pair) bool {
 }
 
 // shed places pairs in phases in which both ends idle and a lane can be had.
-func (m *mender) shed() {
+func (m *mender) shed(ctx context.Context) {
 	rest := m.left.list()
-	for ph := 0; ph < m.plan.Phases && len(rest) > 0; ph++ {
+	for ph := 0; ph < m.plan.Phases && len(rest) > 0 && ctx.Err() == nil; ph++ {
 		m.board.load(m.plan, Phase(ph), nil)
 		kept := rest[:0]
 		for _, x := range rest {

@@ -83,19 +83,19 @@ var damages = []damage{
 func TestRemainingFT(t *testing.T) {
 	hurt := fullTree(20, 18)
 	hurt.cutCables(0, 1, 2, 3)
-	shift, _ := PlanShift(fullTree(20, 18))
-	algorithm, _ := PlanAlgorithm(hurt)
+	shift, _ := PlanShift(bg, fullTree(20, 18))
+	algorithm, _ := PlanAlgorithm(bg, hurt)
 	shares := []int{0, 25, 50, 75, 95}
 	if !long() {
 		shares = []int{25, 95}
 	}
-	for _, old := range []*Plan{must(PlanExact(fullTree(20, 18))), shift, algorithm} {
+	for _, old := range []*Plan{must(PlanExact(bg, fullTree(20, 18))), shift, algorithm} {
 		for _, c := range damages {
 			for _, share := range shares {
 				tree := fullTree(20, 18)
 				c.cut(tree)
 				pairs, rest := halves(old, share*old.Phases/100)
-				r, err := Remaining(tree, pairs, rest)
+				r, err := Remaining(bg, tree, pairs, rest)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -127,14 +127,14 @@ func TestRemainingEach(t *testing.T) {
 	for k := 0; k < M0; k += share(1, 6) {
 		lost = append(lost, damage{fmt.Sprintf("spine %d", k), func(t *Tree) { t.cutSpines(k) }, 0})
 	}
-	shift, _ := PlanShift(fullTree(M0, M1))
-	for _, old := range []*Plan{must(PlanExact(fullTree(M0, M1))), shift} {
+	shift, _ := PlanShift(bg, fullTree(M0, M1))
+	for _, old := range []*Plan{must(PlanExact(bg, fullTree(M0, M1))), shift} {
 		for _, percent := range []int{0, 25, 50, 75, 95} {
 			pairs, rest := halves(old, percent*old.Phases/100)
 			for _, c := range lost {
 				tree := fullTree(M0, M1)
 				c.cut(tree)
-				r, err := Remaining(tree, pairs, rest)
+				r, err := Remaining(bg, tree, pairs, rest)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -149,12 +149,12 @@ func TestRemainingEach(t *testing.T) {
 // TestRemainingKeeps holds that one lost cable or spine moves transfers of an
 // exact plan to other lanes and none to another phase.
 func TestRemainingKeeps(t *testing.T) {
-	old := must(PlanExact(fullTree(20, 18)))
+	old := must(PlanExact(bg, fullTree(20, 18)))
 	for _, c := range damages[:2] {
 		tree := fullTree(20, 18)
 		c.cut(tree)
 		pairs, rest := halves(old, 180)
-		r, err := Remaining(tree, pairs, rest)
+		r, err := Remaining(bg, tree, pairs, rest)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -177,7 +177,7 @@ func TestRemainingRandom(t *testing.T) {
 		if tree.Servers() == 0 {
 			return // TestRemainingRefuses
 		}
-		old, err := Make(tree)
+		old, err := Make(bg, tree)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -202,7 +202,7 @@ func TestRemainingRandom(t *testing.T) {
 				rest.To[i], rest.Lane[i] = Server(d), Lane(rapid.IntRange(-2, now.Lanes+1).Draw(t, "wrong"))
 			}
 		}
-		r, err := Remaining(now, pairs, rest)
+		r, err := Remaining(bg, now, pairs, rest)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -210,7 +210,11 @@ func TestRemainingRandom(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, workers := range []int{1, 2, 4} {
-			again, err := newMender(now, pairs, rest, workers).remainder()
+			m, err := newMender(bg, now, pairs, rest, workers)
+			if err != nil {
+				t.Fatal(err)
+			}
+			again, err := m.remainder(bg)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -219,6 +223,15 @@ func TestRemainingRandom(t *testing.T) {
 			}
 		}
 	})
+}
+
+// planPairs plans pairs from nothing.
+func planPairs(t *Tree, pairs *PairSet) (*Plan, error) {
+	r, err := Remaining(bg, t, pairs, nil)
+	if err != nil {
+		return nil, err
+	}
+	return r.Plan, nil
 }
 
 // TestPlanPairs plans random sets of pairs from nothing, each once or not at all.
@@ -238,7 +251,7 @@ func TestPlanPairs(t *testing.T) {
 				}
 			}
 		}
-		p, err := PlanPairs(tree, pairs)
+		p, err := planPairs(tree, pairs)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -320,7 +333,7 @@ func TestRemainingRefuses(t *testing.T) {
 		"a tree without servers":     {&Tree{Slots: [][]int{{}}, Up: [][]bool{{}}}, NewPairSet(0), nil},
 		"a tree without lane states": {&Tree{Lanes: 3, Slots: tree.Slots}, NewPairSet(9), nil},
 	} {
-		if r, err := Remaining(c.tree, c.pairs, c.old); err == nil {
+		if r, err := Remaining(bg, c.tree, c.pairs, c.old); err == nil {
 			t.Errorf("%s: planned in %d phases", name, r.Phases)
 		}
 	}
@@ -328,7 +341,7 @@ func TestRemainingRefuses(t *testing.T) {
 
 // BenchmarkRemaining repairs an exact plan of FT(2;20,18) in mid-exchange.
 func BenchmarkRemaining(b *testing.B) {
-	old := must(PlanExact(fullTree(20, 18)))
+	old := must(PlanExact(bg, fullTree(20, 18)))
 	for _, c := range damages {
 		tree := fullTree(20, 18)
 		c.cut(tree)
@@ -336,7 +349,7 @@ func BenchmarkRemaining(b *testing.B) {
 			pairs, rest := halves(old, share*old.Phases/100)
 			b.Run(fmt.Sprintf("%s/%d%%", c.name, share), func(b *testing.B) {
 				benchmark(b, func() *Plan {
-					r, err := Remaining(tree, pairs, rest)
+					r, err := Remaining(bg, tree, pairs, rest)
 					return must(r.Plan, err)
 				})
 			})
@@ -346,9 +359,9 @@ func BenchmarkRemaining(b *testing.B) {
 
 // BenchmarkPlanPairs plans the second half of a shift from nothing.
 func BenchmarkPlanPairs(b *testing.B) {
-	old, _ := PlanShift(fullTree(20, 18))
+	old, _ := PlanShift(bg, fullTree(20, 18))
 	pairs, _ := halves(old, 180)
 	tree := fullTree(20, 18)
 	tree.cutCables(3, 5)
-	benchmark(b, func() *Plan { return must(PlanPairs(tree, pairs)) })
+	benchmark(b, func() *Plan { return must(planPairs(tree, pairs)) })
 }

@@ -2,6 +2,7 @@ package fors
 
 import (
 	"cmp"
+	"context"
 	"math/rand/v2"
 	"slices"
 )
@@ -73,18 +74,18 @@ const (
 // balance swaps parts of phases as long as that brings the excess over living
 // lanes down, for each phase with the one that gives most. What excess is left
 // then walks at random from phase to phase until it meets room.
-func (x *balancer) balance() {
+func (x *balancer) balance(ctx context.Context) {
 	x.work = balanceWork
 	for a := range x.plan.Phases {
-		for x.relieve(a) {
+		for ctx.Err() == nil && x.relieve(a) {
 		}
 	}
-	x.wander(wanderWork / max(1, x.plan.Servers))
+	x.wander(ctx, wanderWork/max(1, x.plan.Servers))
 }
 
 // wander swaps parts of phases that have excess with random ones where that does
 // not add to the excess, until it is gone or so many steps have been made.
-func (x *balancer) wander(steps int) {
+func (x *balancer) wander(ctx context.Context, steps int) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	var tight []int // phases with excess
 	for ph := range x.plan.Phases {
@@ -92,7 +93,7 @@ func (x *balancer) wander(steps int) {
 			tight = append(tight, ph)
 		}
 	}
-	for ; steps > 0 && len(tight) > 0; steps-- {
+	for ; steps > 0 && len(tight) > 0 && ctx.Err() == nil; steps-- {
 		i := rng.IntN(len(tight))
 		a, b := tight[i], rng.IntN(x.plan.Phases)
 		if a == b {

@@ -1,20 +1,21 @@
 package fors
 
-// PairBounds returns f, m and the lower bound on the phases of a set of pairs.
-// The bound is the larger of two. By servers: the most pairs of the set that one
-// server is the source, or the destination, of. By leaf: the transfers from a
-// leaf, or to it, must pass its living lanes, and those confined to a lane set S
+import "context"
+
+// pairBounds returns f, m and the lower bound on the phases of a set of pairs. The
+// bound is the larger of two. By servers: the most pairs of the set that one server
+// is the source, or the destination, of. By leaf: the transfers from a leaf, or to it, must pass its living lanes, and those confined to a lane set S
 // need ⌈Σ/|S|⌉ phases; the largest such quotient over all S is found exactly by
 // maximum flow. Pairs without a usable common lane are left out. The set must be
 // of the tree's servers.
-func PairBounds(t *Tree, pairs *PairSet) Bounds {
-	return pairBounds(t, pairs.list())
-}
-
-func pairBounds(t *Tree, pairs []Pair) Bounds {
+func pairBounds(ctx context.Context, t *Tree, pairs []Pair) (Bounds, error) {
 	b := ComputeBounds(t)
-	b.LowerBound, b.Certificate = newPairDemands(t, pairs).bound()
-	return b
+	demand, err := newPairDemands(ctx, t, pairs)
+	if err != nil {
+		return b, err
+	}
+	b.LowerBound, b.Certificate, err = demand.bound(ctx)
+	return b, err
 }
 
 // pairDemands counts the transfers of a list of pairs by their ends.
@@ -28,7 +29,7 @@ type pairDemands struct {
 }
 
 // newPairDemands counts pairs; those that no lane joins are left out.
-func newPairDemands(t *Tree, pairs []Pair) *pairDemands {
+func newPairDemands(ctx context.Context, t *Tree, pairs []Pair) (*pairDemands, error) {
 	w := &pairDemands{demands: newDemands(t), leaf: t.leafOf(), n: len(t.Slots)}
 	w.between = make([]int32, w.n*w.n)
 	for end := range w.degree {
@@ -37,7 +38,10 @@ func newPairDemands(t *Tree, pairs []Pair) *pairDemands {
 			w.fanned[end] = make([][]Pair, w.n)
 		}
 	}
-	for _, x := range pairs {
+	for i, x := range pairs {
+		if i%1024 == 0 && ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
 		A, B := w.leaf[x.Src], w.leaf[x.Dst]
 		if A != B && !w.flow.common(w.up[A], w.up[B], w.openAt(x.Dst)) {
 			continue
@@ -53,7 +57,7 @@ func newPairDemands(t *Tree, pairs []Pair) *pairDemands {
 			w.fanned[inward][B] = append(w.fanned[inward][B], x)
 		}
 	}
-	return w
+	return w, nil
 }
 
 // openAt is the set of lanes on which a server can be addressed, nil for all.
@@ -65,7 +69,7 @@ func (w *pairDemands) openAt(d Server) laneSet {
 }
 
 // bound is the lower bound on the phases of the pairs.
-func (w *pairDemands) bound() (int, Certificate) {
+func (w *pairDemands) bound(ctx context.Context) (int, Certificate, error) {
 	servers := 0
 	for end := range w.degree {
 		for _, x := range w.degree[end] {
@@ -75,15 +79,18 @@ func (w *pairDemands) bound() (int, Certificate) {
 	least := servers
 	for A := range w.n {
 		for end := range w.degree {
+			if err := ctx.Err(); err != nil {
+				return 0, ByNothing, err
+			}
 			w.flow.clear()
 			w.fan(end, A)
 			least = w.flow.leastCapacity(least)
 		}
 	}
 	if least > servers {
-		return least, ByLeaf
+		return least, ByLeaf, nil
 	}
-	return servers, ByServers
+	return servers, ByServers, nil
 }
 
 // fan sets the flow's groups to the transfers out of leaf A, or into it.

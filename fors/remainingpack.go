@@ -1,6 +1,10 @@
 package fors
 
-import "github.com/forsd/forsd/bipartite"
+import (
+	"context"
+
+	"github.com/forsd/forsd/bipartite"
+)
 
 // packing packs pairs into new phases, as the frame of the exact planner packs
 // transfers of leaves, with servers in place of bins. Servers are vertices on
@@ -25,14 +29,19 @@ type packing struct {
 // has more transfers in a phase than lanes. Same-leaf pairs are packed as far as
 // the idle ends that this takes leave room for them; or all of them, and the
 // leaves may then exceed their lanes in some phases.
-func (m *mender) pack(all bool) error {
+func (m *mender) pack(ctx context.Context, all bool) error {
 	if m.left.Len() == 0 {
 		return nil
 	}
 	w := &m.packing
 	rest := m.left.list()
-	demand := newPairDemands(m.tree, rest)
-	w.phases, _ = demand.bound()
+	demand, err := newPairDemands(ctx, m.tree, rest)
+	if err != nil {
+		return err
+	}
+	if w.phases, _, err = demand.bound(ctx); err != nil {
+		return err
+	}
 	w.layOut(m.tree, demand, rest, all)
 	w.fill(m.tree)
 	n := len(w.server)
@@ -40,7 +49,7 @@ func (m *mender) pack(all bool) error {
 	for _, arcs := range w.arcs {
 		w.flat = append(w.flat, arcs...)
 	}
-	if err := w.colourer.Arcs(n, w.phases, w.flat, w.match); err != nil {
+	if err := w.colourer.Arcs(ctx, n, w.phases, w.flat, w.match); err != nil {
 		return err
 	}
 	for c := range w.phases {

@@ -1,20 +1,25 @@
 package fors
 
+import "context"
+
 // PlanShift returns the linear shift d = (s+p) mod M0·M1 over the places of the
 // tree (paper, section 2.2), places of absent servers empty, where the clean
 // lanes, up at every leaf, are no fewer than the M0 places of a leaf. The lane
 // of a transfer is the clean lane number α(d): the M0 sources of a leaf reach
 // M0 consecutive places and so M0 different lanes, and with every lane up it is
-// lane α(d), which is the destination's base LID. It reports false where the
-// clean lanes do not suffice or a lane is closed to a destination.
-func PlanShift(t *Tree) (*Plan, bool) {
+// lane α(d), which is the destination's base LID. It fails with ErrNotApplicable
+// where the clean lanes do not suffice or a lane is closed to a destination.
+func PlanShift(ctx context.Context, t *Tree) (*Plan, error) {
 	sh := newShape(t)
 	if !sh.shiftable(t) {
-		return nil, false
+		return nil, ErrNotApplicable
 	}
-	p := sh.shift(Shift)
+	p, err := sh.shift(ctx, Shift)
+	if err != nil {
+		return nil, err
+	}
 	p.Bounds = ComputeBounds(t)
-	return p, true
+	return p, nil
 }
 
 // shiftable tells whether the clean lanes suffice for the shift and every
@@ -36,7 +41,7 @@ func (sh *shape) shiftable(t *Tree) bool {
 
 // shift plans phases 1 to M0·M1−1 of the shift; in phase 0 everybody would send
 // to itself.
-func (sh *shape) shift(engine Engine) *Plan {
+func (sh *shape) shift(ctx context.Context, engine Engine) (*Plan, error) {
 	places := len(sh.at)
 	plan := NewPlan(engine, sh.servers, max(0, places-1))
 	lanes := make([]Lane, places) // [place of d]
@@ -46,6 +51,9 @@ func (sh *shape) shift(engine Engine) *Plan {
 		}
 	}
 	for ph := 1; ph < places; ph++ {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		to, lane := plan.Row(Phase(ph - 1))
 		dst := ph
 		for src, s := range sh.at {
@@ -61,5 +69,5 @@ func (sh *shape) shift(engine Engine) *Plan {
 		}
 	}
 	plan.dropEmpty()
-	return plan
+	return plan, nil
 }

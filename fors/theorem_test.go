@@ -25,7 +25,7 @@ func TestCap(t *testing.T) {
 		if tree.Servers() == 0 {
 			rt.Skip("no server")
 		}
-		p, err := PlanExact(tree)
+		p, err := PlanExact(bg, tree)
 		if err != nil {
 			rt.Fatal(err)
 		}
@@ -124,7 +124,7 @@ func TestWorkedExample(t *testing.T) {
 	}
 	p.Bounds = ComputeBounds(tree)
 	mustCheck(t, tree, p)
-	exact, err := PlanExact(tree)
+	exact, err := PlanExact(bg, tree)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,9 +1,13 @@
 package gpu
 
 import (
+	"context"
 	"errors"
 	"math"
 	"slices"
+	"sort"
+
+	"github.com/forsd/forsd/bipartite"
 )
 
 // stretches are the stretches of mode Bytes that Auto tries, in order, the first
@@ -20,20 +24,20 @@ const (
 
 // best makes plans in several modes and returns the one with the least predicted
 // time, the first of them where several have it.
-func (p *Planner) best(t *Traffic, o Options) (*Plan, error) {
+func (p *Planner) best(ctx context.Context, t *Traffic, o Options) (*Plan, error) {
 	model := o.Model.orDefault()
 	o.Mode = Bytes
-	if err := p.stretch(t, &o, model); err != nil {
+	if err := p.stretch(ctx, t, &o, model); err != nil {
 		return nil, err
 	}
-	best, err := p.bytes(t, o)
+	best, err := p.bytes(ctx, t, o)
 	if err != nil {
 		return nil, err
 	}
 	least := model.Predict(best)
 	for _, mode := range rivals(t, o.Grain, model, least) {
-		plan, err := p.units(t, Options{Mode: mode, Grain: o.Grain})
-		if err := p.stop(); err != nil {
+		plan, err := p.units(ctx, t, Options{Mode: mode, Grain: o.Grain})
+		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
 		if err != nil {
@@ -78,15 +82,12 @@ func (t *Traffic) leastMoved(model Model) float64 {
 	return float64(bound)/model.B2 + float64(longest(t.Ranks(), partners))*model.Latency.Seconds() + float64(moved)/model.B1
 }
 
-// errLonger tells that stages take longer than others that there are already.
-var errLonger = errors.New("there are shorter stages")
-
 // stretch chooses the stretch, up to the one allowed, and the effort with which the
 // stages take the least time, of equals the first. A grain leaves no stretch to
 // choose. The length is known before the stages are, and there are no fewer of them
 // than a server has partners; so stages are made only as far as they may still take
 // the least time, the quickest to make first.
-func (p *Planner) stretch(t *Traffic, o *Options, model Model) error {
+func (p *Planner) stretch(ctx context.Context, t *Traffic, o *Options, model Model) error {
 	tried := stretches
 	switch at, listed := slices.BinarySearch(stretches, o.MaxStretch); {
 	case o.Grain > 1:
@@ -101,7 +102,7 @@ func (p *Planner) stretch(t *Traffic, o *Options, model Model) error {
 	least := math.Inf(1)
 	for _, s := range slices.Backward(tried) {
 		o.MaxStretch = s
-		share, _, err := p.shares(t, *o)
+		share, _, err := p.shares(ctx, t, *o)
 		if err != nil {
 			return err
 		}
@@ -113,18 +114,12 @@ func (p *Planner) stretch(t *Traffic, o *Options, model Model) error {
 			if time(partners) > least {
 				continue
 			}
-			stages := int64(-1)
-			p.decomposer.Stop = func() error {
-				if stages++; time(stages) > least {
-					return errLonger
-				}
-				return p.stop()
-			}
-			lengths, _, err := p.serverStages(n, share, o.Fewest)
-			p.decomposer.Stop = p.stop
+			p.decomposer.MaxStages = sort.Search(1<<32, func(stages int) bool { return time(int64(stages)) > least }) - 1
+			lengths, _, err := p.serverStages(ctx, n, share, o.Fewest)
+			p.decomposer.MaxStages = 0
 			if err == nil && time(int64(len(lengths))) <= least {
 				best, least = *o, time(int64(len(lengths)))
-			} else if err != nil && !errors.Is(err, errLonger) {
+			} else if err != nil && !errors.Is(err, bipartite.ErrStages) {
 				return err
 			}
 		}

@@ -11,17 +11,17 @@ import (
 // what the server has for another, rounded up to the grain, and M is decomposed
 // into weighted matchings of servers that all NICs follow, those of a number
 // sending to those of the same number.
-func (p *Planner) bytes(t *Traffic, o Options) (*Plan, error) {
-	share, grain, err := p.shares(t, o)
+func (p *Planner) bytes(ctx context.Context, t *Traffic, o Options) (*Plan, error) {
+	share, grain, err := p.shares(ctx, t, o)
 	if err != nil {
 		return nil, fmt.Errorf("mode %s: %w", Bytes, err)
 	}
-	weights, match, err := p.serverStages(t.Servers, share, o.Fewest)
+	weights, match, err := p.serverStages(ctx, t.Servers, share, o.Fewest)
 	if err != nil {
 		return nil, fmt.Errorf("mode %s: %w", Bytes, err)
 	}
 	w := turns{t.Servers, weights, match}
-	d, err := p.follow(t, w, share)
+	d, err := p.follow(ctx, t, w, share)
 	if err != nil {
 		return nil, fmt.Errorf("mode %s: %w", Bytes, err)
 	}
@@ -38,27 +38,26 @@ func (p *Planner) ServerStages(ctx context.Context, t *Traffic, o Options) (leng
 	if err := o.check(); err != nil {
 		return nil, nil, err
 	}
-	p.until(ctx)
-	share, _, err := p.shares(t, o)
+	share, _, err := p.shares(ctx, t, o)
 	if err != nil {
 		return nil, nil, err
 	}
-	return p.serverStages(t.Servers, share, o.Fewest)
+	return p.serverStages(ctx, t.Servers, share, o.Fewest)
 }
 
 // serverStages decomposes M.
-func (p *Planner) serverStages(n int, share []int64, fewest bool) (length []int64, match []int32, err error) {
+func (p *Planner) serverStages(ctx context.Context, n int, share []int64, fewest bool) (length []int64, match []int32, err error) {
 	p.decomposer.Longest = fewest
 	defer func() { p.decomposer.Longest = false }()
-	return p.decomposer.Decompose(n, share)
+	return p.decomposer.Decompose(ctx, n, share)
 }
 
 // shares is M and the grain that it was rounded up to.
-func (p *Planner) shares(t *Traffic, o Options) (share []int64, grain int64, err error) {
+func (p *Planner) shares(ctx context.Context, t *Traffic, o Options) (share []int64, grain int64, err error) {
 	exact := shares(t.Pairs(), int64(t.GPUs))
 	grain = max(1, o.Grain)
 	if o.MaxStretch > 1 {
-		if grain, err = p.widest(t.Servers, exact, o.MaxStretch); err != nil {
+		if grain, err = widest(ctx, t.Servers, exact, o.MaxStretch); err != nil {
 			return nil, 0, err
 		}
 	}
@@ -67,11 +66,11 @@ func (p *Planner) shares(t *Traffic, o Options) (share []int64, grain int64, err
 
 // widest is the largest of grains that fall by an eighth each with which the length
 // is at most stretch times what it is without.
-func (p *Planner) widest(n int, share []int64, stretch float64) (int64, error) {
+func widest(ctx context.Context, n int, share []int64, stretch float64) (int64, error) {
 	limit := float64(longest(n, share)) * stretch
 	grain := max(1, min(slices.Max(share), math.MaxInt64/4/int64(n))) // sums of rounded entries stay within 64 bits
 	for grain > 1 && float64(longest(n, rounded(share, grain))) > limit {
-		if err := p.stop(); err != nil {
+		if err := ctx.Err(); err != nil {
 			return 0, err
 		}
 		grain -= max(1, grain/8)
@@ -92,14 +91,14 @@ func rounded(x []int64, grain int64) []int64 {
 }
 
 // follow has the NICs carry out matchings of servers, no NIC more than the share.
-func (p *Planner) follow(t *Traffic, w turns, share []int64) (*draft, error) {
+func (p *Planner) follow(ctx context.Context, t *Traffic, w turns, share []int64) (*draft, error) {
 	n, m := t.Servers, t.GPUs
 	d := p.draft(t)
 	r := newRiders(t, d)
 	load := make([]int64, n*n*m) // [source][destination][NIC] bytes to be sent
 	room := make([]int64, m)
 	for i := range n {
-		if err := p.stop(); err != nil {
+		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
 		for j := range n {
@@ -124,7 +123,7 @@ func (p *Planner) follow(t *Traffic, w turns, share []int64) (*draft, error) {
 				d.send(Rank(i*m+nic), Rank(int(j)*m+nic), packets)
 			}
 		}
-		if err := d.next(); err != nil {
+		if err := d.next(ctx); err != nil {
 			return nil, err
 		}
 	}

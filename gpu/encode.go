@@ -1,6 +1,7 @@
 package gpu
 
 import (
+	"context"
 	"encoding/binary"
 	"hash/crc32"
 )
@@ -20,8 +21,14 @@ const (
 	atMoves   = 40 // uint64 each, before and after the stages
 )
 
-// Encode is the plan's programs in binary form.
-func (p *Plan) Encode() []byte { return p.encode(p.Programs()) }
+// Encode is the plan's programs in binary form. It fails as Programs does.
+func (p *Plan) Encode(ctx context.Context) ([]byte, error) {
+	programs, err := p.Programs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return p.encode(programs), nil
+}
 
 func (p *Plan) encode(programs []Program) []byte {
 	ranks := len(programs)

@@ -2,6 +2,7 @@ package gpu
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"slices"
 	"testing"
@@ -9,12 +10,21 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
+var bg = context.Background()
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
 // What is decoded is what was encoded, and carries the exchange out.
 func TestEncode(t *testing.T) {
 	for _, mode := range []Mode{Paper, Rails, MinMove, Bytes} {
 		traffic, plan := good(t, mode)
-		data := plan.Encode()
-		if !bytes.Equal(data, plan.Encode()) {
+		data := must(plan.Encode(bg))
+		if !bytes.Equal(data, must(plan.Encode(bg))) {
 			t.Fatal("the same plan has other bytes")
 		}
 		v, err := Decode(data)
@@ -28,7 +38,7 @@ func TestEncode(t *testing.T) {
 		if err := Replay(t.Context(), traffic, v.Lengths, programs); err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(plan.Programs(), programs); diff != "" {
+		if diff := cmp.Diff(must(plan.Programs(bg)), programs); diff != "" {
 			t.Errorf("mode %s: programs change (−encoded +decoded):\n%s", mode, diff)
 		}
 		if v.Cluster != plan.Cluster || v.Length != plan.Length || v.Bound != plan.Bound || v.MovesBefore != plan.MovesBefore || v.MovesAfter != plan.MovesAfter {
@@ -42,7 +52,7 @@ func TestEncode(t *testing.T) {
 func TestExchangeOfBytes(t *testing.T) {
 	for _, mode := range []Mode{Paper, Rails, MinMove, Bytes, None} {
 		traffic, plan := good(t, mode)
-		v, err := Decode(plan.Encode())
+		v, err := Decode(must(plan.Encode(bg)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -113,7 +123,7 @@ func move(programs []Program, from, to [][]byte, lists func(*Program) (send, rec
 // No byte of an exchange can change without being noticed.
 func TestDecodeFindsDamage(t *testing.T) {
 	_, plan := good(t, Rails)
-	data := plan.Encode()
+	data := must(plan.Encode(bg))
 	for at := range data {
 		damaged := slices.Clone(data)
 		damaged[at] ^= 1 << (at % 8)
@@ -139,7 +149,7 @@ func FuzzDecode(f *testing.F) {
 		if err != nil {
 			f.Fatal(err)
 		}
-		f.Add(plan.Encode())
+		f.Add(must(plan.Encode(bg)))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if data = slices.Clone(data); len(data) >= headerSize {

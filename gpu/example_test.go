@@ -27,7 +27,11 @@ func ExamplePlanner() {
 	for _, x := range plan.Stages[0].Transfers {
 		fmt.Printf("NIC %d sends NIC %d %d bytes\n", x.From, x.To, x.Bytes)
 	}
-	fmt.Println("rank 0 first moves", plan.Programs()[0].Before.Send)
+	programs, err := plan.Programs(context.Background())
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println("rank 0 first moves", programs[0].Before.Send)
 	// Output:
 	// length 500 of at least 500
 	// NIC 0 sends NIC 2 500 bytes

@@ -1,10 +1,12 @@
 package gpu
 
+import "context"
+
 // minMove moves what NICs have above T*, Eq. 26, to others of their server, on the
 // sending side and then on the receiving side: Σ max(0, load − T*) packets a side,
 // the least that leaves no NIC with more than T*. The matrix of NICs then needs T*
 // slots (König 1916).
-func (p *Planner) minMove(t *Traffic) (*draft, error) {
+func (p *Planner) minMove(ctx context.Context, t *Traffic) (*draft, error) {
 	ranks := t.Ranks()
 	d := p.draft(t)
 	bound := t.Bound()
@@ -16,7 +18,7 @@ func (p *Planner) minMove(t *Traffic) (*draft, error) {
 		s := &d.segments[at]
 		x[int(s.Out)*ranks+int(s.In)] += s.Bytes
 	}
-	w, err := p.decompose(ranks, x)
+	w, err := p.decompose(ctx, ranks, x)
 	if err != nil {
 		return nil, err
 	}
@@ -27,7 +29,7 @@ func (p *Planner) minMove(t *Traffic) (*draft, error) {
 			x[at] -= packets
 			d.send(Rank(from), Rank(to), packets)
 		}
-		if err := d.next(); err != nil {
+		if err := d.next(ctx); err != nil {
 			return nil, err
 		}
 	}

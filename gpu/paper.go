@@ -1,19 +1,22 @@
 package gpu
 
-import "slices"
+import (
+	"context"
+	"slices"
+)
 
 // paper is the published scheme: each block of a pair of servers is balanced as in
 // Sec. IV, or left as it is; its m×m matrix is decomposed into Δ_ij matchings of
 // GPUs, the matrix of the Δ_ij into Δ matchings of servers (Eq. 11), and the r-th
 // matching of servers that has the pair (i,j) carries the r-th of its block
 // (Theorem 4).
-func (p *Planner) paper(t *Traffic, balanced bool) (*draft, error) {
+func (p *Planner) paper(ctx context.Context, t *Traffic, balanced bool) (*draft, error) {
 	n, m := t.Servers, t.GPUs
 	d := p.draft(t)
 	scale := make([]int64, n*n) // Δ_ij
 	blocks := make([]component, n*n)
 	for i := range n {
-		if err := p.stop(); err != nil {
+		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
 		for j := range n {
@@ -26,17 +29,17 @@ func (p *Planner) paper(t *Traffic, balanced bool) (*draft, error) {
 				d.segments = level(d.segments, first, m)
 			}
 			var err error
-			if blocks[i*n+j], scale[i*n+j], err = p.component(m, d.segments[first:]); err != nil {
+			if blocks[i*n+j], scale[i*n+j], err = p.component(ctx, m, d.segments[first:]); err != nil {
 				return nil, err
 			}
 		}
 	}
-	w, err := p.decompose(n, scale)
+	w, err := p.decompose(ctx, n, scale)
 	if err != nil {
 		return nil, err
 	}
 	for turn, weight := range w.weights {
-		if err := d.merge(w.match[turn*n:(turn+1)*n], weight, blocks); err != nil {
+		if err := d.merge(ctx, w.match[turn*n:(turn+1)*n], weight, blocks); err != nil {
 			return nil, err
 		}
 	}
@@ -52,7 +55,7 @@ type component struct {
 }
 
 // component decomposes the block of some segments.
-func (p *Planner) component(m int, segments []Segment) (c component, scale int64, err error) {
+func (p *Planner) component(ctx context.Context, m int, segments []Segment) (c component, scale int64, err error) {
 	if len(segments) == 0 {
 		return component{}, 0, nil
 	}
@@ -61,13 +64,13 @@ func (p *Planner) component(m int, segments []Segment) (c component, scale int64
 		s := &segments[at]
 		x[int(s.Out)%m*m+int(s.In)%m] += s.Bytes
 	}
-	w, err := p.decompose(m, x)
+	w, err := p.decompose(ctx, m, x)
 	return component{left: x, weights: slices.Clone(w.weights), match: slices.Clone(w.match)}, longest(m, x), err
 }
 
 // merge carries weight slots of a matching of servers out, in as few stages as the
 // matchings of the blocks allow.
-func (d *draft) merge(match []int32, weight int64, blocks []component) error {
+func (d *draft) merge(ctx context.Context, match []int32, weight int64, blocks []component) error {
 	n, m := d.c.Servers, d.c.GPUs
 	for weight > 0 {
 		length := weight
@@ -90,7 +93,7 @@ func (d *draft) merge(match []int32, weight int64, blocks []component) error {
 				b.weights, b.match = b.weights[1:], b.match[m:]
 			}
 		}
-		if err := d.next(); err != nil {
+		if err := d.next(ctx); err != nil {
 			return err
 		}
 		weight -= length

@@ -1,6 +1,9 @@
 package gpu
 
-import "fmt"
+import (
+	"context"
+	"fmt"
+)
 
 // Mode is how a plan is made.
 type Mode string
@@ -69,9 +72,8 @@ type Plan struct {
 // have packets and no offsets yet.
 type draft struct {
 	c        Cluster
-	stop     func() error // of the planner
-	most     int          // transfers
-	segments []Segment    // Bytes and Offset are packets
+	most     int       // transfers
+	segments []Segment // Bytes and Offset are packets
 	lines    []Transfer
 	ends     []int // [stage] end of its transfers in lines
 }
@@ -84,8 +86,8 @@ func (d *draft) send(from, to Rank, packets int64) {
 }
 
 // next ends the stage being written, which is dropped where it is empty. It fails
-// where the plan has become too large, or is to be given up.
-func (d *draft) next() error {
+// where the plan has become too large, or ctx has ended.
+func (d *draft) next(ctx context.Context) error {
 	last := 0
 	if len(d.ends) > 0 {
 		last = d.ends[len(d.ends)-1]
@@ -96,7 +98,7 @@ func (d *draft) next() error {
 	if len(d.lines) > d.most {
 		return fmt.Errorf("the plan has more than %d transfers: take a larger grain, or mode %s with a stretch", d.most, Bytes)
 	}
-	return d.stop()
+	return ctx.Err()
 }
 
 // finish makes the draft a plan of a traffic whose packets have grain bytes.

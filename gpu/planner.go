@@ -15,7 +15,6 @@ type Planner struct {
 	// 2^25, a gigabyte of them.
 	MaxTransfers int
 
-	stop       func() error // why the plan at hand is to be given up, nil to go on
 	colourer   bipartite.Colourer
 	decomposer bipartite.Decomposer
 	arcs       []bipartite.Arc
@@ -60,26 +59,19 @@ func (p *Planner) Plan(ctx context.Context, t *Traffic, o Options) (*Plan, error
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	p.until(ctx)
 	switch o.Mode {
 	case "", Auto:
-		return p.best(t, o)
+		return p.best(ctx, t, o)
 	case Bytes:
-		return p.bytes(t, o)
+		return p.bytes(ctx, t, o)
 	case Rails, MinMove, Paper, None:
-		return p.units(t, o)
+		return p.units(ctx, t, o)
 	}
 	return nil, fmt.Errorf("there is no mode %q: want one of %q", o.Mode, Modes)
 }
 
-// until has the plan at hand given up once ctx ends.
-func (p *Planner) until(ctx context.Context) {
-	p.stop = func() error { return context.Cause(ctx) }
-	p.decomposer.Stop, p.colourer.Stop = p.stop, p.stop
-}
-
 // units plans in packets of Grain bytes.
-func (p *Planner) units(t *Traffic, o Options) (*Plan, error) {
+func (p *Planner) units(ctx context.Context, t *Traffic, o Options) (*Plan, error) {
 	switch {
 	case o.MaxStretch > 1:
 		return nil, fmt.Errorf("mode %s keeps to the length of its frames: a stretch is for mode %s", o.Mode, Bytes)
@@ -92,11 +84,11 @@ func (p *Planner) units(t *Traffic, o Options) (*Plan, error) {
 	var err error
 	switch o.Mode {
 	case Rails:
-		d, err = p.rails(packets)
+		d, err = p.rails(ctx, packets)
 	case MinMove:
-		d, err = p.minMove(packets)
+		d, err = p.minMove(ctx, packets)
 	default:
-		d, err = p.paper(packets, o.Mode == Paper)
+		d, err = p.paper(ctx, packets, o.Mode == Paper)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("mode %s: %w", o.Mode, err)
@@ -116,7 +108,7 @@ func (p *Planner) draft(t *Traffic) *draft {
 			messages++
 		}
 	}
-	return &draft{c: t.Cluster, stop: p.stop, most: most, segments: make([]Segment, 0, messages+messages/4)}
+	return &draft{c: t.Cluster, most: most, segments: make([]Segment, 0, messages+messages/4)}
 }
 
 // turns are matchings of n rows and columns with weights: match[s*n+i] is the
@@ -133,15 +125,15 @@ const colourings = 4
 
 // decompose writes a matrix of n rows as matchings whose weights sum up to its
 // largest row or column sum. The next call writes over them.
-func (p *Planner) decompose(n int, x []int64) (turns, error) {
+func (p *Planner) decompose(ctx context.Context, n int, x []int64) (turns, error) {
 	if longest(n, x) > int64(colourings*n) {
-		weights, match, err := p.decomposer.Decompose(n, x)
+		weights, match, err := p.decomposer.Decompose(ctx, n, x)
 		return turns{n, weights, match}, err
 	}
 	padded, degree := bipartite.Pad(n, x)
 	p.arcs = bipartite.ArcsOf(n, padded, p.arcs[:0])
 	match := resize(&p.match, n*int(degree))
-	err := p.colourer.Arcs(n, int(degree), p.arcs, match)
+	err := p.colourer.Arcs(ctx, n, int(degree), p.arcs, match)
 	weights := resize(&p.weights, int(degree))
 	for s := range weights {
 		weights[s] = 1

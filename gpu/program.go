@@ -1,5 +1,7 @@
 package gpu
 
+import "context"
+
 // Piece is a stretch of a buffer that is sent to a peer or received from one. The
 // pieces that one rank sends another in a step are, one after the other, those
 // that the other receives from it in that step; their cuts may differ.
@@ -38,17 +40,9 @@ type Program struct {
 	Local   Step   `json:"local"`   // from inputs to outputs, at any time
 }
 
-// Programs is the plan as its ranks carry it out, [rank].
-func (p *Plan) Programs() []Program {
-	programs, err := p.programs(func() error { return nil })
-	if err != nil {
-		panic(err) // there is no other
-	}
-	return programs
-}
-
-// programs is Programs, unless stop has an error.
-func (p *Plan) programs(stop func() error) ([]Program, error) {
+// Programs is the plan as its ranks carry it out, [rank]. It fails soon after ctx ends
+// and never else.
+func (p *Plan) Programs(ctx context.Context) ([]Program, error) {
 	ranks := p.Ranks()
 	programs := make([]Program, ranks)
 	for r := range programs {
@@ -58,7 +52,7 @@ func (p *Plan) programs(stop func() error) ([]Program, error) {
 	streams := make([]struct{ from, to int64 }, ranks*ranks) // where they begin in the NICs' buffers
 	for at := range p.Segments {
 		if at%ranks == 0 {
-			if err := stop(); err != nil {
+			if err := ctx.Err(); err != nil {
 				return nil, err
 			}
 		}
@@ -77,7 +71,7 @@ func (p *Plan) programs(stop func() error) ([]Program, error) {
 		in.NICRecv += s.Bytes
 	}
 	for i := range p.Stages {
-		if err := stop(); err != nil {
+		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
 		for _, x := range p.Stages[i].Transfers {

@@ -1,28 +1,30 @@
 package gpu
 
+import "context"
+
 // rails colours the matrix of server pairs with m·T* colours, T* being Eq. 26: in
 // slot c div m, the NICs of number c mod m are matched as colour c says. Colours in
 // a row of which the matching is the same fill whole slots together.
-func (p *Planner) rails(t *Traffic) (*draft, error) {
+func (p *Planner) rails(ctx context.Context, t *Traffic) (*draft, error) {
 	n, m := t.Servers, t.GPUs
 	pairs := t.Pairs()
-	w, err := p.decompose(n, pairs)
+	w, err := p.decompose(ctx, n, pairs)
 	if err != nil {
 		return nil, err
 	}
 	d := p.draft(t)
 	s := &slots{d: d, n: n, m: m, left: pairs, rail: make([]int64, n*n*m)}
 	for turn, weight := range w.weights {
-		if err := s.fill(w.match[turn*n:(turn+1)*n], weight); err != nil {
+		if err := s.fill(ctx, w.match[turn*n:(turn+1)*n], weight); err != nil {
 			return nil, err
 		}
 	}
-	if err := d.next(); err != nil {
+	if err := d.next(ctx); err != nil {
 		return nil, err
 	}
 	r := newRiders(t, d)
 	for i := range n {
-		if err := p.stop(); err != nil {
+		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
 		for j := range n {
@@ -44,11 +46,11 @@ type slots struct {
 }
 
 // fill takes weight colours with one matching.
-func (s *slots) fill(match []int32, weight int64) error {
+func (s *slots) fill(ctx context.Context, match []int32, weight int64) error {
 	m := int64(s.m)
 	for weight > 0 {
 		if s.nic == 0 {
-			if err := s.d.next(); err != nil {
+			if err := s.d.next(ctx); err != nil {
 				return err
 			}
 			if weight >= m {

@@ -84,7 +84,7 @@ func (s *Simulation) Repeat(ctx context.Context, seeds int, step func()) (Summar
 	run := *s
 	for seed := range uint64(seeds) {
 		if ctx.Err() != nil {
-			return all, context.Cause(ctx)
+			return all, ctx.Err()
 		}
 		run.Seed = seed
 		f, err := run.Run()

@@ -43,8 +43,8 @@ func endAll(t *testing.T, name string, fewest int, work func(context.Context) (a
 		ctx := &asked.Context{Context: t.Context(), Most: most}
 		got, err := work(ctx)
 		if err == nil {
-			if ctx.Asked > most || most < fewest {
-				t.Errorf("%s asks %d times, want at least %d, and was to end at %d", name, ctx.Asked, fewest, most)
+			if ctx.Asked() > most || most < fewest {
+				t.Errorf("%s asks %d times, want at least %d, and was to end at %d", name, ctx.Asked(), fewest, most)
 			}
 			if d := cmp.Diff(want, got); d != "" {
 				t.Errorf("%s, made again: %s", name, d)
@@ -52,8 +52,8 @@ func endAll(t *testing.T, name string, fewest int, work func(context.Context) (a
 			return
 		}
 		// An error on its way out may meet those who ask before they judge it.
-		if !errors.Is(err, asked.ErrEnough) || ctx.Asked > most+2 {
-			t.Fatalf("%s, ended after %d, asks %d times and says %v", name, most, ctx.Asked, err)
+		if !errors.Is(err, asked.ErrEnough) || ctx.Asked() > most+2 {
+			t.Fatalf("%s, ended after %d, asks %d times and says %v", name, most, ctx.Asked(), err)
 		}
 	}
 }

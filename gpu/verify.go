@@ -17,7 +17,7 @@ func Verify(ctx context.Context, t *Traffic, p *Plan) error {
 	for i := range p.Stages {
 		lengths[i] = p.Stages[i].Length
 	}
-	programs, err := p.programs(func() error { return context.Cause(ctx) })
+	programs, err := p.Programs(ctx)
 	if err != nil {
 		return err
 	}
@@ -81,9 +81,10 @@ func Replay(ctx context.Context, t *Traffic, lengths []int64, programs []Program
 	if len(programs) != t.Ranks() {
 		return fmt.Errorf("there are programs for %d ranks, want %d", len(programs), t.Ranks())
 	}
-	r := &replay{stop: func() error { return context.Cause(ctx) }, t: t, programs: programs}
-	for _, run := range []func() error{r.load, r.before, func() error { return r.stages(lengths) }, r.after, r.arrived} {
-		if err := run(); err != nil {
+	r := &replay{t: t, programs: programs}
+	stages := func(ctx context.Context) error { return r.stages(ctx, lengths) }
+	for _, run := range []func(context.Context) error{r.load, r.before, stages, r.after, r.arrived} {
+		if err := run(ctx); err != nil {
 			return err
 		}
 	}
@@ -92,7 +93,6 @@ func Replay(ctx context.Context, t *Traffic, lengths []int64, programs []Program
 
 // replay is the state of an exchange.
 type replay struct {
-	stop                      func() error // why to give up, nil to go on
 	t                         *Traffic
 	programs                  []Program
 	input, send, recv, output []buffer // [rank]
@@ -177,12 +177,15 @@ func (b *buffer) used() error {
 }
 
 // load fills the inputs with the messages.
-func (r *replay) load() error {
+func (r *replay) load(ctx context.Context) error {
 	ranks := r.t.Ranks()
 	for _, list := range []*[]buffer{&r.input, &r.send, &r.recv, &r.output} {
 		*list = make([]buffer, ranks)
 	}
 	for source := range ranks {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		p, in := &r.programs[source], &r.input[source]
 		if int(p.Rank) != source {
 			return fmt.Errorf("the program of rank %d says that it is rank %d's", source, p.Rank)
@@ -202,34 +205,34 @@ func (r *replay) load() error {
 }
 
 // before carries out the moves before the stages.
-func (r *replay) before() error {
-	if err := r.exchange("before the stages", func(p *Program) *Step { return &p.Before }, r.input, r.send); err != nil {
+func (r *replay) before(ctx context.Context) error {
+	if err := r.exchange(ctx, "before the stages", func(p *Program) *Step { return &p.Before }, r.input, r.send); err != nil {
 		return err
 	}
-	return r.each("sending buffer", r.send, (*buffer).seal)
+	return r.each(ctx, "sending buffer", r.send, (*buffer).seal)
 }
 
 // after carries out the moves after the stages, and what stays inside servers.
-func (r *replay) after() error {
-	if err := r.exchange("after the stages", func(p *Program) *Step { return &p.After }, r.recv, r.output); err != nil {
+func (r *replay) after(ctx context.Context) error {
+	if err := r.exchange(ctx, "after the stages", func(p *Program) *Step { return &p.After }, r.recv, r.output); err != nil {
 		return err
 	}
-	if err := r.exchange("inside servers", func(p *Program) *Step { return &p.Local }, r.input, r.output); err != nil {
+	if err := r.exchange(ctx, "inside servers", func(p *Program) *Step { return &p.Local }, r.input, r.output); err != nil {
 		return err
 	}
-	if err := r.each("input", r.input, (*buffer).used); err != nil {
+	if err := r.each(ctx, "input", r.input, (*buffer).used); err != nil {
 		return err
 	}
-	if err := r.each("receiving buffer", r.recv, (*buffer).used); err != nil {
+	if err := r.each(ctx, "receiving buffer", r.recv, (*buffer).used); err != nil {
 		return err
 	}
-	return r.each("output", r.output, (*buffer).seal)
+	return r.each(ctx, "output", r.output, (*buffer).seal)
 }
 
 // each asks the buffers of all ranks.
-func (r *replay) each(what string, list []buffer, ask func(*buffer) error) error {
+func (r *replay) each(ctx context.Context, what string, list []buffer, ask func(*buffer) error) error {
 	for rank := range list {
-		if err := r.stop(); err != nil {
+		if err := ctx.Err(); err != nil {
 			return err
 		}
 		if err := ask(&list[rank]); err != nil {
@@ -240,12 +243,12 @@ func (r *replay) each(what string, list []buffer, ask func(*buffer) error) error
 }
 
 // exchange carries out a step inside servers.
-func (r *replay) exchange(when string, step func(*Program) *Step, from, to []buffer) error {
+func (r *replay) exchange(ctx context.Context, when string, step func(*Program) *Step, from, to []buffer) error {
 	m := r.t.GPUs
 	mail := make([][]span, m*m) // [sender][receiver] under way inside a server
 	for i := range r.t.Servers {
 		for l := range m {
-			if err := r.stop(); err != nil {
+			if err := ctx.Err(); err != nil {
 				return err
 			}
 			rank := i*m + l
@@ -308,11 +311,11 @@ func cut(list []span, bytes int64) (head, tail []span, ok bool) {
 
 // stages carries out the stages, in which each NIC sends to one other at most and
 // receives from one at most, no more than the length of the stage.
-func (r *replay) stages(lengths []int64) error {
+func (r *replay) stages(ctx context.Context, lengths []int64) error {
 	ranks := r.t.Ranks()
 	sent, received := make([]int, ranks), make([]int, ranks) // turns taken
 	for stage, length := range lengths {
-		if err := r.stop(); err != nil {
+		if err := ctx.Err(); err != nil {
 			return err
 		}
 		for rank := range ranks {
@@ -338,10 +341,10 @@ func (r *replay) stages(lengths []int64) error {
 			return fmt.Errorf("rank %d has more turns than one a stage, or out of order", rank)
 		}
 	}
-	if err := r.each("sending buffer", r.send, (*buffer).used); err != nil {
+	if err := r.each(ctx, "sending buffer", r.send, (*buffer).used); err != nil {
 		return err
 	}
-	return r.each("receiving buffer", r.recv, (*buffer).seal)
+	return r.each(ctx, "receiving buffer", r.recv, (*buffer).seal)
 }
 
 // transfer carries out what a rank sends in a stage.
@@ -372,9 +375,12 @@ func (r *replay) transfer(rank int, x Turn, length int64, received []int) error 
 
 // arrived tells whether each output holds the messages to its rank by source, each
 // from its first byte to its last.
-func (r *replay) arrived() error {
+func (r *replay) arrived(ctx context.Context) error {
 	ranks := r.t.Ranks()
 	for rank := range ranks {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		list := r.output[rank].spans
 		for source := range ranks {
 			for got, want := int64(0), r.t.Bytes[source*ranks+rank]; got < want; {

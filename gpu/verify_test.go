@@ -40,7 +40,7 @@ func TestReplayFindsChanges(t *testing.T) {
 	}
 	rng := rand.New(rand.NewPCG(1, 1))
 	for range 4000 {
-		programs := plan.Programs()
+		programs := must(plan.Programs(bg))
 		p := &programs[rng.IntN(len(programs))]
 		what := rng.IntN(13)
 		lists := []*[]Piece{&p.Before.Send, &p.Before.Receive, &p.After.Send, &p.After.Receive, &p.Local.Send, &p.Local.Receive}
@@ -115,7 +115,7 @@ func TestReplayKnowsMessages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	programs := plan.Programs()
+	programs := must(plan.Programs(bg))
 	if err := Replay(t.Context(), traffic, lengths(plan), programs); err != nil {
 		t.Fatal(err)
 	}
@@ -133,19 +133,19 @@ func TestReplayFindsLongTransfers(t *testing.T) {
 	short := lengths(plan)
 	for stage := range short {
 		short[stage]--
-		if Replay(t.Context(), traffic, short, plan.Programs()) == nil {
+		if Replay(t.Context(), traffic, short, must(plan.Programs(bg))) == nil {
 			t.Fatalf("a transfer longer than stage %d is not found", stage)
 		}
 		short[stage]++
 	}
-	if Replay(t.Context(), traffic, short[:len(short)-1], plan.Programs()) == nil || Replay(t.Context(), traffic, short, plan.Programs()[1:]) == nil {
+	if Replay(t.Context(), traffic, short[:len(short)-1], must(plan.Programs(bg))) == nil || Replay(t.Context(), traffic, short, must(plan.Programs(bg))[1:]) == nil {
 		t.Error("a missing stage or program is not found")
 	}
 }
 
 func TestVerifyFindsWrongSummaries(t *testing.T) {
 	traffic, plan := good(t, MinMove)
-	if v, err := Decode(plan.Encode()); err != nil || v.Verify(t.Context(), traffic) != nil {
+	if v, err := Decode(must(plan.Encode(bg))); err != nil || v.Verify(t.Context(), traffic) != nil {
 		t.Fatalf("the plan itself, in binary form: %v, %v", err, v.Verify(t.Context(), traffic))
 	}
 	for what, change := range map[string]func(p *Plan){
@@ -159,7 +159,7 @@ func TestVerifyFindsWrongSummaries(t *testing.T) {
 		if Verify(t.Context(), traffic, &spoilt) == nil {
 			t.Errorf("a wrong %s is not found", what)
 		}
-		if v, err := Decode(spoilt.Encode()); err == nil && v.Verify(t.Context(), traffic) == nil {
+		if v, err := Decode(must(spoilt.Encode(bg))); err == nil && v.Verify(t.Context(), traffic) == nil {
 			t.Errorf("a wrong %s of an exchange in binary form is not found", what)
 		}
 	}

@@ -68,7 +68,7 @@ func TestPricesProveOptimum(t *testing.T) {
 				up[k] = true
 			}
 		}
-		p, err := fors.PlanExact(tree)
+		p, err := fors.PlanExact(context.Background(), tree)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -123,7 +123,7 @@ func TestBoundIsOptimumOfWholeProgramme(t *testing.T) {
 		if b := fors.ComputeBounds(tree); b.Certificate == fors.ByLeaf && got < b.LowerBound {
 			t.Fatalf("bound %d, below the leaf bound %d", got, b.LowerBound)
 		}
-		p, err := fors.PlanExact(tree)
+		p, err := fors.PlanExact(context.Background(), tree)
 		if err != nil {
 			return // a lane is closed to a server
 		}

@@ -32,7 +32,7 @@ func TestConnectedFabricsWithoutRouting(t *testing.T) {
 				continue
 			}
 			connectedFabrics++
-			sc, err := newSchedule(tree, fors.ComputeBounds(tree).Reduction)
+			sc, err := newSchedule(context.Background(), tree, fors.ComputeBounds(tree).Reduction)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -48,7 +48,7 @@ func TestConnectedFabricsWithoutRouting(t *testing.T) {
 			for _, b := range blocked.Phases {
 				mustBlock(t, tree, sc.remote[b.Phase], b)
 			}
-			p, err := fors.PlanExact(tree)
+			p, err := fors.PlanExact(context.Background(), tree)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -46,8 +46,7 @@ const tries = 128
 // ErrNotBuiltIn is returned by every call in a program built without lp_solve.
 var ErrNotBuiltIn = errors.New("the ilp engine is not built in: install lp-solve and liblpsolve55-dev, and build with cgo and -tags lpsolve")
 
-// ErrTimeLimit says that lp_solve did not finish within PhaseLimit or, to the
-// next whole second, the context's deadline.
+// ErrTimeLimit says that lp_solve did not finish within PhaseLimit.
 var ErrTimeLimit = errors.New("time limit")
 
 // Blocked says why a phase has no routing: among the transfers that a leaf sends,
@@ -179,6 +178,9 @@ func (w *network) problems(ctx context.Context, phases [][]fors.Pair) ([][]numbe
 		problems[i] = append(problems[i], numbered{ph, p})
 	}
 	for _, same := range problems {
+		if err := ctx.Err(); err != nil {
+			return nil, fmt.Errorf("route phase %d: %w", same[0].number, err)
+		}
 		if b, found := same[0].hall(); found {
 			for _, q := range same {
 				b.Phase = fors.Phase(q.number)
@@ -216,17 +218,20 @@ func (r *router) phase(ctx context.Context, ph *phase) ([][]fors.Lane, error) {
 		r.solved++
 		return ph.solve(ctx, r.limit)
 	}
-	s, done, ok := ph.settle(ph.lanes, nil)
+	s, done, ok := ph.settle(ctx, ph.lanes, nil)
 	rng := rand.New(rand.NewPCG(1, 1))
 	for try := 0; !ok && try < r.tries; try++ {
-		s, _, ok = ph.settle(ph.lanes, rng)
+		s, _, ok = ph.settle(ctx, ph.lanes, rng)
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
 	}
 	if ok {
 		return s.byGroup, nil
 	}
 	r.solved++
 	for back := 2; done > back; back *= 2 {
-		s, _, _ := ph.settle(done-back, nil)
+		s, _, _ := ph.settle(ctx, done-back, nil)
 		byGroup, err := s.core().solve(ctx, coreLimit)
 		if err != nil && !errors.Is(err, ErrTimeLimit) {
 			return nil, err

@@ -1,6 +1,7 @@
 package ilp
 
 import (
+	"context"
 	"errors"
 	"math/rand/v2"
 	"slices"
@@ -130,7 +131,7 @@ func TestRefine(t *testing.T) {
 // has an eighth of the paper's 6120 variables a phase.
 func TestModelIsSmall(t *testing.T) {
 	tree := cut(ft(20, 18, 20), 3, 0, 5, 11)
-	sc, err := newSchedule(tree, fors.ComputeBounds(tree).Reduction)
+	sc, err := newSchedule(context.Background(), tree, fors.ComputeBounds(tree).Reduction)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +154,7 @@ func TestSettle(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 3))
 	for _, dead := range []int{0, 1, 9, 40, 120} {
 		tree := cutRandom(ft(20, 18, 20), dead, rng)
-		sc, err := newSchedule(tree, fors.ComputeBounds(tree).Reduction)
+		sc, err := newSchedule(context.Background(), tree, fors.ComputeBounds(tree).Reduction)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -164,11 +165,11 @@ func TestSettle(t *testing.T) {
 				t.Fatal(err)
 			}
 			ph.classify()
-			plain, _, ok := ph.settle(ph.lanes, nil)
+			plain, _, ok := ph.settle(context.Background(), ph.lanes, nil)
 			if !ok && dead <= 40 {
 				t.Fatalf("%d dead, phase %d is not settled", dead, p)
 			}
-			varied, _, again := ph.settle(ph.lanes, rng)
+			varied, _, again := ph.settle(context.Background(), ph.lanes, rng)
 			if ok {
 				lanes := ph.name(plain.byGroup)
 				err = checkRoute(tree, pairs, lanes)

@@ -20,7 +20,7 @@ func Plan(ctx context.Context, t *fors.Tree) (*fors.Plan, error) {
 		return nil, err
 	}
 	bounds := fors.ComputeBounds(t)
-	sc, err := newSchedule(t, bounds.Reduction)
+	sc, err := newSchedule(ctx, t, bounds.Reduction)
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +47,7 @@ type schedule struct {
 // newSchedule takes the rows of section 4's schedule for f from the plan of a
 // whole tree of the same size with M0−f lanes, and strikes from them the places
 // that are empty, the pairs without a lane and the phases that become idle.
-func newSchedule(t *fors.Tree, f int) (*schedule, error) {
+func newSchedule(ctx context.Context, t *fors.Tree, f int) (*schedule, error) {
 	w := newNetwork(t)
 	at, M0 := places(t)
 	if M0 == 0 {
@@ -60,9 +60,9 @@ func newSchedule(t *fors.Tree, f int) (*schedule, error) {
 	if f >= M0 {
 		return nil, fmt.Errorf("plan for a bandwidth reduction of %d with %d servers a leaf: a leaf has no lane left, take it out of the exchange", f, M0)
 	}
-	whole, ok := fors.PlanAlgorithm(wholeTree(M0, M1, M0-f))
-	if !ok {
-		return nil, fmt.Errorf("plan for a bandwidth reduction of %d with %d servers on each of %d leaves: there is no schedule", f, M0, M1)
+	whole, err := fors.PlanAlgorithm(ctx, wholeTree(M0, M1, M0-f))
+	if err != nil {
+		return nil, fmt.Errorf("plan for a bandwidth reduction of %d with %d servers on each of %d leaves: %w", f, M0, M1, err)
 	}
 	sc := &schedule{plan: &fors.Plan{Engine: fors.ILP, Servers: len(w.leaf), Unreachable: w.unreachable()}}
 	for p := range whole.Phases {

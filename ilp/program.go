@@ -75,30 +75,23 @@ type solution struct {
 	detail string    // the solver's word for a failure
 }
 
-// run solves a program within a limit and before the context is done. A context
-// that ends does not stop lp_solve, which then finishes unheard, at the latest
-// when the limit has passed.
+// run solves a program within a limit. It fails with ErrTimeLimit where that does not
+// suffice, and with ctx.Err() where ctx ends.
 func run(ctx context.Context, p *program, limit time.Duration) (solution, error) {
 	if err := ctx.Err(); err != nil {
 		return solution{}, err
 	}
-	if end, ok := ctx.Deadline(); ok {
-		limit = min(limit, time.Until(end))
+	within, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	s := solve(within, p)
+	if err := ctx.Err(); err != nil {
+		return solution{}, err
 	}
-	// lp_solve counts whole seconds.
-	seconds := max(1, int(math.Ceil(limit.Seconds())))
-	done := make(chan solution, 1)
-	go func() { done <- solve(p, seconds) }()
-	select {
-	case <-ctx.Done():
-		return solution{}, ctx.Err()
-	case s := <-done:
-		switch s.outcome {
-		case outOfTime:
-			return s, fmt.Errorf("%w: lp_solve has %d columns and %d rows and found nothing in %d s", ErrTimeLimit, len(p.upper), len(p.rows), seconds)
-		case failed:
-			return s, fmt.Errorf("lp_solve gave up on %d columns and %d rows: %s", len(p.upper), len(p.rows), s.detail)
-		}
-		return s, nil
+	switch s.outcome {
+	case outOfTime:
+		return s, fmt.Errorf("%w: lp_solve has %d columns and %d rows and found nothing in %s", ErrTimeLimit, len(p.upper), len(p.rows), limit)
+	case failed:
+		return s, fmt.Errorf("lp_solve gave up on %d columns and %d rows: %s", len(p.upper), len(p.rows), s.detail)
 	}
+	return s, nil
 }

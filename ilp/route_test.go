@@ -79,7 +79,7 @@ func BenchmarkSolver(b *testing.B) {
 // remote is the inter-leaf phases of section 4's schedule.
 func remote(t testing.TB, tree *fors.Tree) [][]fors.Pair {
 	t.Helper()
-	sc, err := newSchedule(tree, fors.ComputeBounds(tree).Reduction)
+	sc, err := newSchedule(context.Background(), tree, fors.ComputeBounds(tree).Reduction)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -245,7 +245,7 @@ func TestPlansOfAnyTree(t *testing.T) {
 		}
 		var blocked *InfeasibleError
 		if errors.As(err, &blocked) {
-			sc, err := newSchedule(tree, fors.ComputeBounds(tree).Reduction)
+			sc, err := newSchedule(context.Background(), tree, fors.ComputeBounds(tree).Reduction)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -90,7 +90,7 @@ func TestAgreesWithSAT(t *testing.T) {
 			}
 			agree(t, tree, pairs, want)
 		}
-		plan, err := fors.PlanExact(tree)
+		plan, err := fors.PlanExact(context.Background(), tree)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -161,7 +161,7 @@ func drawSchedule(t *testing.T, rng *rand.Rand) (*fors.Tree, *schedule) {
 		if f := fors.ComputeBounds(tree).Reduction; M0 == 0 || f >= M0 {
 			continue
 		}
-		if sc, err := newSchedule(tree, fors.ComputeBounds(tree).Reduction); err == nil {
+		if sc, err := newSchedule(context.Background(), tree, fors.ComputeBounds(tree).Reduction); err == nil {
 			return tree, sc
 		}
 	}

@@ -2,6 +2,7 @@ package ilp
 
 import (
 	"cmp"
+	"context"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -31,8 +32,9 @@ type settler struct {
 
 // settle matches the given number of lanes, or all of them, and tells whether no
 // matching left an end with more transfers than lanes; done is the number of
-// matchings before one that did. With rng the weights vary.
-func (ph *phase) settle(most int, rng *rand.Rand) (s *settler, done int, ok bool) {
+// matchings before one that did. With rng the weights vary. Once ctx has ended there are
+// no more matchings.
+func (ph *phase) settle(ctx context.Context, most int, rng *rand.Rand) (s *settler, done int, ok bool) {
 	s = newSettler(ph)
 	s.rng = rng
 	for _, c := range s.order() {
@@ -43,7 +45,7 @@ func (ph *phase) settle(most int, rng *rand.Rand) (s *settler, done int, ok bool
 			if done == most {
 				return s, done, true
 			}
-			if !s.match(c, k) {
+			if ctx.Err() != nil || !s.match(c, k) {
 				return s, done, false
 			}
 			done++

@@ -2,16 +2,48 @@
 
 package ilp
 
-import "github.com/draffensperger/golp"
+/*
+#cgo LDFLAGS: -llpsolve55
+#include "lp_lib.h"
+
+// ended is what lp_solve asks between its steps: is it to stop?
+static int __WINAPI ended(lprec *lp, void *flag) {
+	return __atomic_load_n((int *)flag, __ATOMIC_RELAXED);
+}
+
+static void ask(void *lp, int *flag) { put_abortfunc(lp, ended, flag); }
+static void end(int *flag) { __atomic_store_n(flag, 1, __ATOMIC_RELAXED); }
+*/
+import "C"
+
+import (
+	"context"
+	"reflect"
+	"runtime"
+
+	"github.com/draffensperger/golp"
+)
 
 // Available tells whether the engine is built in.
 func Available() bool { return true }
 
-// solve gives a program to lp_solve, with a limit in seconds.
-func solve(p *program, seconds int) solution {
+// solve gives a program to lp_solve, which asks between its steps whether ctx has
+// ended. golp has no call for that, so the problem's C structure is taken out of it.
+func solve(ctx context.Context, p *program) solution {
 	lp := golp.NewLP(0, len(p.upper))
 	lp.SetVerboseLevel(golp.CRITICAL)
-	lp.SetTimeout(seconds)
+	flag := new(C.int)
+	var pinned runtime.Pinner
+	pinned.Pin(flag)
+	defer pinned.Unpin()
+	C.ask(reflect.ValueOf(lp).Elem().FieldByName("ptr").UnsafePointer(), flag)
+	stopped := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() { C.end(flag); close(stopped) })
+	defer func() {
+		if !stop() {
+			<-stopped
+		}
+	}()
 	for _, r := range p.rows {
 		entries := make([]golp.Entry, len(r.cols))
 		for i, col := range r.cols {
@@ -39,7 +71,7 @@ func solve(p *program, seconds int) solution {
 		}
 	case golp.INFEASIBLE:
 		return solution{outcome: infeasible}
-	case golp.TIMEOUT:
+	case golp.USERABORT:
 		return solution{outcome: outOfTime}
 	default:
 		return solution{outcome: failed, detail: result.String()}

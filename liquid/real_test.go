@@ -232,7 +232,7 @@ func TestDamagedFatTree(t *testing.T) {
 			if tree, err = topology.Fit(own, base, nil); err != nil {
 				t.Fatal(err)
 			}
-			plan, err := planner.Make(tree, planner.Settings{})
+			plan, err := planner.Make(context.Background(), tree, planner.Settings{})
 			if err != nil {
 				t.Fatal(err)
 			}

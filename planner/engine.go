@@ -31,7 +31,7 @@ const (
 )
 
 // schedule runs the chosen engine.
-func schedule(t *topology.FatTree, s Settings) (*Schedule, error) {
+func schedule(ctx context.Context, t *topology.FatTree, s Settings) (*Schedule, error) {
 	start := time.Now()
 	if len(t.Servers) == 0 {
 		return nil, errors.New("the fabric has no server: there is nothing to exchange")
@@ -41,13 +41,13 @@ func schedule(t *topology.FatTree, s Settings) (*Schedule, error) {
 	var err error
 	switch s.Engine {
 	case "", Auto:
-		plan, err = automatic(tree, s.Memory)
+		plan, err = automatic(ctx, tree, s.Memory)
 	case string(fors.Algorithm):
-		plan, err = algorithm(tree)
+		plan, err = algorithm(ctx, tree)
 	case string(fors.Exact):
-		plan, err = exact(tree)
+		plan, err = exact(ctx, tree)
 	case string(fors.ILP):
-		plan, err = integer(tree, ilpLimit)
+		plan, err = integer(ctx, tree, ilpLimit)
 	default:
 		err = fmt.Errorf("engine %q does not exist: use one of %v", s.Engine, Engines)
 	}
@@ -59,12 +59,13 @@ func schedule(t *topology.FatTree, s Settings) (*Schedule, error) {
 
 // algorithm insists on the FORS paper's own path: the linear shift while no
 // lane is lost, section 4's schedule with Algorithm 2 afterwards.
-func algorithm(tree *fors.Tree) (*fors.Plan, error) {
-	if plan, ok := fors.PlanShift(tree); ok {
-		return plan, nil
+func algorithm(ctx context.Context, tree *fors.Tree) (*fors.Plan, error) {
+	plan, err := fors.PlanShift(ctx, tree)
+	if errors.Is(err, fors.ErrNotApplicable) {
+		plan, err = fors.PlanAlgorithm(ctx, tree)
 	}
-	if plan, ok := fors.PlanAlgorithm(tree); ok {
-		return plan, nil
+	if !errors.Is(err, fors.ErrNotApplicable) {
+		return plan, err
 	}
 	b := fors.ComputeBounds(tree)
 	return nil, fmt.Errorf("engine algorithm does not apply: failures affect m = %d lanes, and the bandwidth reduction is f = %d (Algorithm 2 needs m ≤ f): use auto or exact", b.Affected, b.Reduction)
@@ -73,15 +74,15 @@ func algorithm(tree *fors.Tree) (*fors.Plan, error) {
 // automatic plans by the first engine that reaches the bound. A tree with standard
 // names is planned under these, also where nothing is remembered: the same tree has
 // the same plan.
-func automatic(tree *fors.Tree, m *Memory) (*fors.Plan, error) {
+func automatic(ctx context.Context, tree *fors.Tree, m *Memory) (*fors.Plan, error) {
 	n := standard(tree)
 	if n == nil {
-		return shortest(tree)
+		return shortest(ctx, tree)
 	}
 	plan := m.find(n.shape)
 	if plan == nil {
 		var err error
-		if plan, err = shortest(n.tree); err != nil {
+		if plan, err = shortest(ctx, n.tree); err != nil {
 			return nil, err
 		}
 		m.keep(n.shape, plan)
@@ -92,33 +93,34 @@ func automatic(tree *fors.Tree, m *Memory) (*fors.Plan, error) {
 // shortest plans by the first engine that reaches the bound. An exact plan that
 // is over it by more than 1/32 is one whose search has ended by its limit of work;
 // the integer programme then gets a chance.
-func shortest(tree *fors.Tree) (*fors.Plan, error) {
-	plan, err := fors.Make(tree)
+func shortest(ctx context.Context, tree *fors.Tree) (*fors.Plan, error) {
+	plan, err := fors.Make(ctx, tree)
 	if err != nil {
 		return nil, err
 	}
-	certify(tree, plan)
-	return shorter(tree, plan), nil
+	certify(ctx, tree, plan)
+	plan = shorter(ctx, tree, plan)
+	return plan, ctx.Err()
 }
 
 // exact plans by the exact engine alone.
-func exact(tree *fors.Tree) (*fors.Plan, error) {
-	plan, err := fors.PlanExact(tree)
+func exact(ctx context.Context, tree *fors.Tree) (*fors.Plan, error) {
+	plan, err := fors.PlanExact(ctx, tree)
 	if err != nil {
 		return nil, err
 	}
-	certify(tree, plan)
-	return plan, nil
+	certify(ctx, tree, plan)
+	return plan, ctx.Err()
 }
 
 // certify raises the bound of an exact plan that is over it to that of the joint
 // linear programme, if lp_solve is built in and finds it in time. It is rarely
 // asked: the exact planner looks for such a bound itself.
-func certify(tree *fors.Tree, plan *fors.Plan) {
+func certify(ctx context.Context, tree *fors.Tree, plan *fors.Plan) {
 	if plan.Engine != fors.Exact || plan.Gap() <= 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), boundLimit)
+	ctx, cancel := context.WithTimeout(ctx, boundLimit)
 	defer cancel()
 	// An error leaves the bound as it is, and the gap is warned about.
 	if bound, err := ilp.Bound(ctx, tree); err == nil && bound > plan.LowerBound {
@@ -139,11 +141,11 @@ func whyOver(plan *fors.Plan) string {
 
 // shorter returns the integer programme's plan in place of an exact one that is
 // over its bound by more than 1/32, if it has fewer phases.
-func shorter(tree *fors.Tree, plan *fors.Plan) *fors.Plan {
+func shorter(ctx context.Context, tree *fors.Tree, plan *fors.Plan) *fors.Plan {
 	if plan.Engine != fors.Exact || plan.Gap() <= plan.LowerBound/32 {
 		return plan
 	}
-	other, err := integer(tree, standInLimit)
+	other, err := integer(ctx, tree, standInLimit)
 	if err != nil || other.Phases >= plan.Phases {
 		return plan
 	}
@@ -152,8 +154,8 @@ func shorter(tree *fors.Tree, plan *fors.Plan) *fors.Plan {
 }
 
 // integer routes section 4's schedule by the paper's integer programme.
-func integer(tree *fors.Tree, limit time.Duration) (*fors.Plan, error) {
-	ctx, cancel := context.WithTimeoutCause(context.Background(), limit, fmt.Errorf("engine ilp found no routing within %s: use auto or exact", limit))
+func integer(ctx context.Context, tree *fors.Tree, limit time.Duration) (*fors.Plan, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("engine ilp found no routing within %s: use auto or exact", limit))
 	defer cancel()
 	plan, err := ilp.Plan(ctx, tree)
 	if err != nil && ctx.Err() != nil {
@@ -169,13 +171,16 @@ var standIns = []fors.Engine{fors.Exact, fors.ILP, fors.Conservative}
 // fallbacks yields schedules by the engines after the one whose plan failed
 // verification, or why they have none: the integer programme where it is not
 // built in or does not end in time, the exact planner where lanes are closed.
-func (s *Schedule) fallbacks() iter.Seq2[*Schedule, error] {
+func (s *Schedule) fallbacks(ctx context.Context) iter.Seq2[*Schedule, error] {
 	failed := slices.Index(standIns, s.Plan.Engine)
 	return func(yield func(*Schedule, error) bool) {
 		tree := forsTree(s.Tree)
 		for _, engine := range standIns[failed+1:] {
+			if ctx.Err() != nil {
+				return
+			}
 			start := time.Now()
-			plan, err := standIn(tree, engine)
+			plan, err := standIn(ctx, tree, engine)
 			var second *Schedule
 			if err == nil {
 				second, err = bind(s.Tree, plan, start)
@@ -188,17 +193,21 @@ func (s *Schedule) fallbacks() iter.Seq2[*Schedule, error] {
 }
 
 // standIn plans by one of the engines that may stand in.
-func standIn(tree *fors.Tree, engine fors.Engine) (*fors.Plan, error) {
+func standIn(ctx context.Context, tree *fors.Tree, engine fors.Engine) (*fors.Plan, error) {
 	switch engine {
 	case fors.Exact:
-		return exact(tree)
+		return exact(ctx, tree)
 	case fors.ILP:
-		return integer(tree, standInLimit)
+		return integer(ctx, tree, standInLimit)
 	}
-	return fors.PlanConservative(tree), nil
+	return fors.PlanConservative(ctx, tree)
 }
 
-func conservative(t *topology.FatTree) (*Schedule, error) {
+func conservative(ctx context.Context, t *topology.FatTree) (*Schedule, error) {
 	start := time.Now()
-	return bind(t, fors.PlanConservative(forsTree(t)), start)
+	plan, err := fors.PlanConservative(ctx, forsTree(t))
+	if err != nil {
+		return nil, err
+	}
+	return bind(t, plan, start)
 }

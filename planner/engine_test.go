@@ -30,7 +30,7 @@ func jointly() *fors.Tree {
 // built in, and that no other engine's plan makes it work.
 func TestCertify(t *testing.T) {
 	tree := jointly()
-	plan, err := exact(tree)
+	plan, err := exact(bg, tree)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +44,7 @@ func TestCertify(t *testing.T) {
 	}{{fors.Exact, ilp.Available()}, {fors.Conservative, false}} {
 		again := *plan
 		again.Engine, again.Bounds = c.engine, unproved
-		certify(tree, &again)
+		certify(bg, tree, &again)
 		want := unproved
 		if c.raised {
 			want = plan.Bounds
@@ -63,11 +63,11 @@ func TestShorter(t *testing.T) {
 		tree.Up[leaf] = slices.Repeat([]bool{true}, 5)
 	}
 	tree.Up[0][0] = false
-	plan, err := exact(tree)
+	plan, err := exact(bg, tree)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if shorter(tree, plan) != plan {
+	if shorter(bg, tree, plan) != plan {
 		t.Error("a plan of as many phases as its bound was replaced")
 	}
 	far := *plan
@@ -76,7 +76,7 @@ func TestShorter(t *testing.T) {
 	if ilp.Available() {
 		want = fors.ILP
 	}
-	got := shorter(tree, &far)
+	got := shorter(bg, tree, &far)
 	if got.Engine != want || got.Bounds != plan.Bounds {
 		t.Errorf("a plan of %d phases was replaced by one by %s with bounds %+v; want %s, %+v", far.Phases, got.Engine, got.Bounds, want, plan.Bounds)
 	}

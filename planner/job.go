@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -22,7 +23,7 @@ var ErrNoMember = errors.New("none of the job's hosts is attached to the fabric"
 // leaf may be a member, bystanders too. Where tables follow from the fabric's plan
 // (Settings.TablesFollow), the lane of a transfer is what those tables make of the
 // destination's LIDs, and the plan is of engine conservative.
-func PlanJob(t *topology.FatTree, members []topology.GUID, s Settings, on ...*lft.Tables) (*Schedule, error) {
+func PlanJob(ctx context.Context, t *topology.FatTree, members []topology.GUID, s Settings, on ...*lft.Tables) (*Schedule, error) {
 	if len(on) == 0 {
 		return nil, errors.New("plan a job: the tables in force are not known")
 	}
@@ -36,9 +37,9 @@ func PlanJob(t *topology.FatTree, members []topology.GUID, s Settings, on ...*lf
 	}
 	var schedule *Schedule
 	if lids > 0 {
-		schedule, err = carriedBy(sub, lids, on)
-	} else if schedule, err = Plan(sub, Settings{LIDs: LaneLIDs}); err == nil {
-		schedule, err = schedule.Verified(on...)
+		schedule, err = carriedBy(ctx, sub, lids, on)
+	} else if schedule, err = Plan(ctx, sub, Settings{LIDs: LaneLIDs}); err == nil {
+		schedule, err = schedule.Verified(ctx, on...)
 	}
 	if err != nil {
 		return nil, err

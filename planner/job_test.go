@@ -39,12 +39,12 @@ func verified(t *testing.T, s *Schedule, tables *lft.Tables, servers int) {
 func TestPlanJob(t *testing.T) {
 	for _, dead := range [][]uint8{nil, {7}, {7, 8}} {
 		ft := tree(t, fabgen.Spec{Spines: 6, Leaves: 6, LMC: 3}, dead...)
-		r, err := Make(ft, Settings{})
+		r, err := Make(bg, ft, Settings{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, step := range []int{1, 2, 3, 5, 6, 36} {
-			s, err := PlanJob(ft, every(ft, step), Settings{}, r.Tables)
+			s, err := PlanJob(bg, ft, every(ft, step), Settings{}, r.Tables)
 			if err != nil {
 				t.Fatalf("dead %v, every %d: %v", dead, step, err)
 			}
@@ -65,12 +65,12 @@ func TestPlanJobWithFewLIDs(t *testing.T) {
 		for _, dead := range [][]uint8{nil, {7}, {7, 8}} {
 			ft := tree(t, fabgen.Spec{Spines: 6, Leaves: 6, LMC: c.lmc}, dead...)
 			by := Settings{LIDs: c.lids}
-			r, err := Make(ft, by)
+			r, err := Make(bg, ft, by)
 			if err != nil {
 				t.Fatal(err)
 			}
 			for _, step := range []int{1, 2, 5} {
-				s, err := PlanJob(ft, every(ft, step), by, r.Tables)
+				s, err := PlanJob(bg, ft, every(ft, step), by, r.Tables)
 				if err != nil {
 					t.Fatalf("lmc %d, lids %s, dead %v, every %d: %v", c.lmc, c.lids, dead, step, err)
 				}
@@ -99,7 +99,7 @@ func TestPlanJobRandomly(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := Make(ft, Settings{})
+		r, err := Make(bg, ft, Settings{})
 		if err != nil {
 			t.Skip(err)
 		}
@@ -109,7 +109,7 @@ func TestPlanJobRandomly(t *testing.T) {
 				members = append(members, ft.Hosts[i].GUID)
 			}
 		}
-		s, err := PlanJob(ft, members, Settings{}, r.Tables)
+		s, err := PlanJob(bg, ft, members, Settings{}, r.Tables)
 		if len(members) == 0 {
 			if !errors.Is(err, ErrNoMember) {
 				t.Fatal(err)
@@ -131,31 +131,31 @@ func TestPlanJobRandomly(t *testing.T) {
 
 func TestPlanJobLeavesOut(t *testing.T) {
 	ft := tree(t, fabgen.Spec{Spines: 4, Leaves: 4, LMC: 2})
-	r, err := Make(ft, Settings{})
+	r, err := Make(bg, ft, Settings{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := PlanJob(ft, append(every(ft, 2), 0xdead), Settings{}, r.Tables)
+	s, err := PlanJob(bg, ft, append(every(ft, 2), 0xdead), Settings{}, r.Tables)
 	if err != nil {
 		t.Fatal(err)
 	}
 	verified(t, s, r.Tables, 8)
-	if _, err := PlanJob(ft, []topology.GUID{0xdead}, Settings{}, r.Tables); !errors.Is(err, ErrNoMember) {
+	if _, err := PlanJob(bg, ft, []topology.GUID{0xdead}, Settings{}, r.Tables); !errors.Is(err, ErrNoMember) {
 		t.Errorf("a job without a host gave %v", err)
 	}
-	if _, err := PlanJob(ft, every(ft, 2), Settings{}); err == nil {
+	if _, err := PlanJob(bg, ft, every(ft, 2), Settings{}); err == nil {
 		t.Error("a job was planned on no tables")
 	}
 	// A plan for the whole tree must not pass on tables that lack a lane.
 	cut := tree(t, fabgen.Spec{Spines: 4, Leaves: 4, LMC: 2}, 5)
-	without, err := Make(cut, Settings{})
+	without, err := Make(bg, cut, Settings{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := PlanJob(ft, every(ft, 1), Settings{}, r.Tables, without.Tables); err == nil {
+	if _, err := PlanJob(bg, ft, every(ft, 1), Settings{}, r.Tables, without.Tables); err == nil {
 		t.Error("a plan passed on tables that lack one of its lanes")
 	}
-	if _, err := PlanJob(cut, every(cut, 1), Settings{}, r.Tables, without.Tables); err != nil {
+	if _, err := PlanJob(bg, cut, every(cut, 1), Settings{}, r.Tables, without.Tables); err != nil {
 		t.Errorf("the plan without the lane on both tables: %v", err)
 	}
 }

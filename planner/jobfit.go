@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"context"
 	"math/bits"
 	"slices"
 	"time"
@@ -15,12 +16,18 @@ import (
 // to the server's LIDs there, and no others. Each pair goes into the earliest phase
 // in which one of its lanes is free, in the order of the linear shift. The schedule
 // is verified on all the tables.
-func carriedBy(t *topology.FatTree, lids int, on []*lft.Tables) (*Schedule, error) {
+func carriedBy(ctx context.Context, t *topology.FatTree, lids int, on []*lft.Tables) (*Schedule, error) {
 	start := time.Now()
 	tree := forsTree(t)
 	tree.Closed = nil // what the tables carry is another matter than one LID a lane
-	w := newFit(t, on)
-	plan := w.plan(fors.ComputeBounds(tree))
+	w, err := newFit(ctx, t, on)
+	if err != nil {
+		return nil, err
+	}
+	plan, err := w.plan(ctx, fors.ComputeBounds(tree))
+	if err != nil {
+		return nil, err
+	}
 	s, err := unbound(t, plan)
 	if err != nil {
 		return nil, err
@@ -82,7 +89,7 @@ type placed struct {
 	way
 }
 
-func newFit(t *topology.FatTree, on []*lft.Tables) *fit {
+func newFit(ctx context.Context, t *topology.FatTree, on []*lft.Tables) (*fit, error) {
 	n := len(t.Servers)
 	w := &fit{tree: t, ways: map[int][]way{}, sends: make([]bitmap, n), hears: make([]bitmap, n),
 		up: make([]bitmap, len(t.Leaves)*t.Lanes), down: make([]bitmap, len(t.Leaves)*t.Lanes)}
@@ -93,11 +100,14 @@ func newFit(t *topology.FatTree, on []*lft.Tables) *fit {
 			continue
 		}
 		last = leaf
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		for d := range t.Servers {
 			w.ways[leaf*n+d] = waysTo(t, on, leaf, &t.Hosts[t.Servers[d]])
 		}
 	}
-	return w
+	return w, nil
 }
 
 // waysTo lists the lanes on which all the tables lead from a leaf to a host of
@@ -141,7 +151,7 @@ func laneOf(t *topology.FatTree, tables *lft.Tables, from, to int, lid topology.
 }
 
 // plan places every pair and lays the phases out.
-func (w *fit) plan(b fors.Bounds) *fors.Plan {
+func (w *fit) plan(ctx context.Context, b fors.Bounds) (*fors.Plan, error) {
 	t := w.tree
 	slots := 0
 	for _, i := range t.Servers {
@@ -155,6 +165,9 @@ func (w *fit) plan(b fors.Bounds) *fors.Plan {
 		at[t.Hosts[i].Leaf*slots+t.Hosts[i].Alpha] = s
 	}
 	for shift := 1; shift < len(at); shift++ {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		for place, s := range at {
 			if d := at[(place+shift)%len(at)]; s >= 0 && d >= 0 {
 				w.place(s, d)
@@ -179,7 +192,7 @@ func (w *fit) plan(b fors.Bounds) *fors.Plan {
 		return int(a.Dst - b.Dst)
 	})
 	plan.Bounds, plan.Unreachable = b, w.cut
-	return plan
+	return plan, nil
 }
 
 // place puts a pair into the first phase that one of its ways allows.

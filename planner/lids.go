@@ -1,7 +1,9 @@
 package planner
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -114,11 +116,12 @@ func (s Settings) groups(t *topology.FatTree) (int, error) {
 // grouped plans for so many LIDs a server, fewer than lanes. Where nothing forbids
 // it the undamaged tree keeps its linear shift, which needs base LIDs alone and
 // no tables of its own.
-func grouped(t *topology.FatTree, lids int, s Settings) (*Schedule, error) {
+func grouped(ctx context.Context, t *topology.FatTree, lids int, s Settings) (*Schedule, error) {
 	start := time.Now()
 	tree := forsTree(t)
 	if s.LIDs == AutoLIDs && s.Engine != string(fors.Exact) {
-		if plan, ok := fors.PlanShift(tree); ok {
+		plan, err := fors.PlanShift(ctx, tree)
+		if err == nil {
 			s, err := bindLanes(t, plan)
 			if err != nil {
 				return nil, err
@@ -127,8 +130,11 @@ func grouped(t *topology.FatTree, lids int, s Settings) (*Schedule, error) {
 			s.finish(start)
 			return s, nil
 		}
+		if !errors.Is(err, fors.ErrNotApplicable) {
+			return nil, err
+		}
 	}
-	plan, err := fors.PlanGroups(tree, lids)
+	plan, err := fors.PlanGroups(ctx, tree, lids)
 	if err != nil {
 		return nil, err
 	}

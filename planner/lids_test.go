@@ -46,7 +46,7 @@ func TestLIDsPolicy(t *testing.T) {
 		{"parallel cables, by number", parallel, nil, Settings{LIDs: 1}, 0, "", false, "does not go with parallel cables"},
 	} {
 		ft := tree(t, c.spec, c.dead...)
-		r, err := Make(ft, c.set)
+		r, err := Make(bg, ft, c.set)
 		if c.err != "" {
 			if err == nil || !strings.Contains(err.Error(), c.err) {
 				t.Errorf("%s: %v, want %q", c.name, err, c.err)
@@ -96,7 +96,7 @@ func TestLIDsProperty(t *testing.T) {
 			rt.Skip(err)
 		}
 		set := Settings{LIDs: LIDs(1 + rng.IntN(1<<spec.LMC))}
-		r, err := Make(ft, set)
+		r, err := Make(bg, ft, set)
 		if err != nil {
 			rt.Fatal(err)
 		}
@@ -111,7 +111,7 @@ func TestLIDsProperty(t *testing.T) {
 				rt.Fatalf("LID %d of a server whose base LID is %d, of %d", r.Rows.DLID[i], ft.Hosts[ft.Servers[d]].LID, set.LIDs)
 			}
 		}
-		again, err := Make(ft, set)
+		again, err := Make(bg, ft, set)
 		if err != nil {
 			rt.Fatal(err)
 		}
@@ -125,20 +125,20 @@ func TestLIDsProperty(t *testing.T) {
 // replaced by one on tables that carry any, and that it is not verified on others.
 func TestLIDsFallback(t *testing.T) {
 	ft := tree(t, fabgen.Spec{Spines: 6, Leaves: 4, LMC: 1}, 7)
-	s, err := Plan(ft, Settings{})
+	s, err := Plan(bg, ft, Settings{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	tables, _, err := Route(ft, Settings{LIDs: LaneLIDs})
+	tables, _, err := Route(bg, ft, Settings{LIDs: LaneLIDs})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Verified(tables); err == nil {
+	if _, err := s.Verified(bg, tables); err == nil {
 		t.Error("a plan with tables of its own was verified on others")
 	}
 	row := s.Rows.To[:s.Plan.Servers]
 	row[0], row[1] = row[1], row[0]
-	r, err := s.carried()
+	r, err := s.carried(bg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -194,7 +194,7 @@ func BenchmarkLIDs(b *testing.B) {
 		b.Run(lids.String(), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := Plan(ft, Settings{LIDs: lids}); err != nil {
+				if _, err := Plan(bg, ft, Settings{LIDs: lids}); err != nil {
 					b.Fatal(err)
 				}
 			}

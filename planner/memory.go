@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"context"
 	"encoding/binary"
 	"slices"
 	"sync"
@@ -39,7 +40,7 @@ func (m *Memory) Holds(servers int) int {
 
 // Prepare makes the plan for a tree and keeps it, unless it is kept already, or the
 // tree or the settings are not of the kind. It tells whether it has planned.
-func (m *Memory) Prepare(t *topology.FatTree, s Settings) bool {
+func (m *Memory) Prepare(ctx context.Context, t *topology.FatTree, s Settings) bool {
 	if s.Engine != "" && s.Engine != Auto || len(t.Servers) == 0 {
 		return false
 	}
@@ -51,7 +52,7 @@ func (m *Memory) Prepare(t *topology.FatTree, s Settings) bool {
 	if n == nil || m.find(n.shape) != nil {
 		return false
 	}
-	_, err := automatic(tree, m)
+	_, err := automatic(ctx, tree, m)
 	return err == nil
 }
 

@@ -19,7 +19,7 @@ func TestMemory(t *testing.T) {
 	m := &Memory{}
 	first := *whole
 	held(&first, 2, 3)
-	if !m.Prepare(&first, Settings{}) || m.Prepare(&first, Settings{}) {
+	if !m.Prepare(bg, &first, Settings{}) || m.Prepare(bg, &first, Settings{}) {
 		t.Error("a plan for one dead cable was not made, or made twice")
 	}
 	for n := range 60 {
@@ -29,14 +29,14 @@ func TestMemory(t *testing.T) {
 			held(&damaged, rng.IntN(5), rng.IntN(6))
 		}
 		kept := len(m.plans)
-		with, err := Make(&damaged, Settings{Memory: m})
+		with, err := Make(bg, &damaged, Settings{Memory: m})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if cables == 1 && len(m.plans) != kept {
 			t.Error("a plan for one dead cable was made again")
 		}
-		without, err := Make(&damaged, Settings{})
+		without, err := Make(bg, &damaged, Settings{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -73,12 +73,12 @@ func TestMemoryOfUnequalLeaves(t *testing.T) {
 	odd := *tree(t, fabgen.Spec{Spines: 6, Leaves: 5, LMC: 3})
 	held(&odd, 2, 3)
 	for _, s := range []Settings{{Engine: "exact"}, {LIDs: 2}} {
-		if m := (&Memory{}); m.Prepare(&odd, s) {
+		if m := (&Memory{}); m.Prepare(bg, &odd, s) {
 			t.Errorf("%+v: a plan was prepared", s)
 		}
 	}
 	odd.Servers = odd.Servers[1:]
-	if m := (&Memory{}); m.Prepare(&odd, Settings{}) {
+	if m := (&Memory{}); m.Prepare(bg, &odd, Settings{}) {
 		t.Error("a tree with an absent server was given standard names")
 	}
 }
@@ -106,7 +106,7 @@ func BenchmarkPlan(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := Plan(whole, s); err != nil {
+				if _, err := Plan(bg, whole, s); err != nil {
 					b.Fatal(err)
 				}
 			}

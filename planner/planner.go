@@ -5,6 +5,7 @@
 package planner
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -66,18 +67,19 @@ type Times struct{ Plan, Tables, Verify time.Duration }
 
 // Make plans the complete exchange of the tree's servers, builds the tables and
 // verifies the one on the other. A plan of the chosen engine that fails
-// verification is replaced by one of the next engine, and a warning says so.
-func Make(t *topology.FatTree, s Settings) (*Result, error) {
-	r, err := begin(t, s)
+// verification is replaced by one of the next engine, and a warning says so. Soon after
+// ctx ends Make fails with its error, and so does all planning here.
+func Make(ctx context.Context, t *topology.FatTree, s Settings) (*Result, error) {
+	r, err := begin(ctx, t, s)
 	if err != nil || r.Schedule != nil {
 		return r, err
 	}
 	checked := time.Now()
-	schedule, err := schedule(t, s)
+	schedule, err := schedule(ctx, t, s)
 	if err != nil {
 		return nil, err
 	}
-	if r.Schedule, err = schedule.Verified(r.Tables); err != nil {
+	if r.Schedule, err = schedule.Verified(ctx, r.Tables); err != nil {
 		return nil, err
 	}
 	r.Times.Plan = schedule.Took
@@ -89,8 +91,8 @@ func Make(t *topology.FatTree, s Settings) (*Result, error) {
 // LIDs than there are lanes, tables follow from a plan: it comes with them,
 // verified on them. Elsewhere the schedule is nil; the tables carry any plan
 // on the lanes that live.
-func Route(t *topology.FatTree, s Settings) (*lft.Tables, *Schedule, error) {
-	r, err := begin(t, s)
+func Route(ctx context.Context, t *topology.FatTree, s Settings) (*lft.Tables, *Schedule, error) {
+	r, err := begin(ctx, t, s)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -98,28 +100,28 @@ func Route(t *topology.FatTree, s Settings) (*lft.Tables, *Schedule, error) {
 }
 
 // begin does what Route does, and says what each stage took.
-func begin(t *topology.FatTree, s Settings) (*Result, error) {
+func begin(ctx context.Context, t *topology.FatTree, s Settings) (*Result, error) {
 	lids, err := s.groups(t)
 	if err != nil {
 		return nil, err
 	}
 	if lids == 0 {
 		r := new(Result)
-		r.Tables, r.Times, err = route(t, nil)
+		r.Tables, r.Times, err = route(ctx, t, nil)
 		return r, err
 	}
-	schedule, err := grouped(t, lids, s)
+	schedule, err := grouped(ctx, t, lids, s)
 	if err != nil {
 		return nil, err
 	}
-	return schedule.carried()
+	return schedule.carried(ctx)
 }
 
 // carried builds the tables that follow from the schedule and verifies the one
 // on the other. A schedule that fails is replaced by a conservative one on the
 // tables that carry any, and a warning says so.
-func (s *Schedule) carried() (*Result, error) {
-	tables, times, err := route(s.Tree, s.pins)
+func (s *Schedule) carried(ctx context.Context) (*Result, error) {
+	tables, times, err := route(ctx, s.Tree, s.pins)
 	if err != nil {
 		return nil, err
 	}
@@ -129,11 +131,11 @@ func (s *Schedule) carried() (*Result, error) {
 	if err == nil {
 		return &Result{Schedule: s, Tables: tables, Times: times}, nil
 	}
-	second, again := conservative(s.Tree)
+	second, again := conservative(ctx, s.Tree)
 	if again != nil {
 		return nil, errors.Join(err, again)
 	}
-	if tables, _, again = route(s.Tree, nil); again != nil || second.Check(tables) != nil {
+	if tables, _, again = route(ctx, s.Tree, nil); again != nil || second.Check(tables) != nil {
 		return nil, err
 	}
 	second.replaces(s, err)
@@ -141,13 +143,16 @@ func (s *Schedule) carried() (*Result, error) {
 }
 
 // route builds and verifies tables, and says what either took.
-func route(t *topology.FatTree, pins *lft.Pins) (*lft.Tables, Times, error) {
+func route(ctx context.Context, t *topology.FatTree, pins *lft.Pins) (*lft.Tables, Times, error) {
 	start := time.Now()
 	tables, err := lft.BuildPinned(t, pins)
 	if err != nil {
 		return nil, Times{}, err
 	}
 	built := time.Now()
+	if err := ctx.Err(); err != nil {
+		return nil, Times{}, err
+	}
 	if err := verify.Tables(t, tables); err != nil {
 		return nil, Times{}, fmt.Errorf("verify tables: %w", err)
 	}
@@ -157,7 +162,7 @@ func route(t *topology.FatTree, pins *lft.Pins) (*lft.Tables, Times, error) {
 // Verified verifies the schedule on each of the tables. One that fails is
 // replaced by one of the next engine that does not, and a warning says so; not so
 // a schedule with tables of its own, which carry no other.
-func (s *Schedule) Verified(tables ...*lft.Tables) (*Schedule, error) {
+func (s *Schedule) Verified(ctx context.Context, tables ...*lft.Tables) (*Schedule, error) {
 	err := s.Check(tables...)
 	if err == nil {
 		return s, nil
@@ -165,11 +170,14 @@ func (s *Schedule) Verified(tables ...*lft.Tables) (*Schedule, error) {
 	if s.Plan.Engine == fors.Conservative || s.pins != nil {
 		return nil, err
 	}
-	for second, again := range s.fallbacks() {
+	for second, again := range s.fallbacks(ctx) {
 		if again == nil && second.Check(tables...) == nil {
 			second.replaces(s, err)
 			return second, nil
 		}
+	}
+	if ctx.Err() != nil {
+		err = ctx.Err()
 	}
 	return nil, err
 }
@@ -182,15 +190,15 @@ func (s *Schedule) replaces(failed *Schedule, why error) {
 // Plan runs the chosen engine and binds its plan to the fabric's LIDs, without
 // verifying it: see Schedule.Verified. Where tables follow from the plan, Route
 // gives both.
-func Plan(t *topology.FatTree, s Settings) (*Schedule, error) {
+func Plan(ctx context.Context, t *topology.FatTree, s Settings) (*Schedule, error) {
 	lids, err := s.groups(t)
 	if err != nil {
 		return nil, err
 	}
 	if lids > 0 {
-		return grouped(t, lids, s)
+		return grouped(ctx, t, lids, s)
 	}
-	return schedule(t, s)
+	return schedule(ctx, t, s)
 }
 
 // Check verifies the plan on each of the tables. The error is that of the first.

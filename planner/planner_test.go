@@ -2,6 +2,7 @@ package planner
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -20,6 +21,8 @@ import (
 	"github.com/forsd/forsd/topology"
 	"github.com/forsd/forsd/verify"
 )
+
+var bg = context.Background()
 
 // tree is a generated fabric with some cables of leaf 0 gone, against the
 // baseline of the whole.
@@ -57,7 +60,7 @@ func TestEngines(t *testing.T) {
 		{healthy, "", fors.Shift}, {healthy, Auto, fors.Shift}, {healthy, "algorithm", fors.Shift}, {healthy, "exact", fors.Exact},
 		{cut, "algorithm", fors.Algorithm}, {cut, "exact", fors.Exact},
 	} {
-		r, err := Make(c.tree, Settings{Engine: c.engine})
+		r, err := Make(bg, c.tree, Settings{Engine: c.engine})
 		if err != nil {
 			t.Fatalf("engine %q: %v", c.engine, err)
 		}
@@ -68,7 +71,7 @@ func TestEngines(t *testing.T) {
 			t.Errorf("engine %q: %v", c.engine, err)
 		}
 	}
-	if _, err := Make(healthy, Settings{Engine: "magic"}); err == nil || !strings.Contains(err.Error(), `engine "magic" does not exist`) {
+	if _, err := Make(bg, healthy, Settings{Engine: "magic"}); err == nil || !strings.Contains(err.Error(), `engine "magic" does not exist`) {
 		t.Errorf("an unknown engine gave %v", err)
 	}
 }
@@ -86,7 +89,7 @@ func TestAlgorithmInsists(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Make(ft, Settings{Engine: "algorithm"}); err == nil || !strings.Contains(err.Error(), "m = 2 lanes, and the bandwidth reduction is f = 1") {
+	if _, err := Make(bg, ft, Settings{Engine: "algorithm"}); err == nil || !strings.Contains(err.Error(), "m = 2 lanes, and the bandwidth reduction is f = 1") {
 		t.Errorf("m > f gave %v", err)
 	}
 }
@@ -95,7 +98,7 @@ func TestAlgorithmInsists(t *testing.T) {
 // exchange, and after a failure lanes are closed to servers, which is said.
 func TestFewLIDs(t *testing.T) {
 	for _, dead := range [][]uint8{nil, {7}} {
-		r, err := Make(tree(t, fabgen.Spec{Spines: 6, Leaves: 4, LMC: 1}, dead...), Settings{})
+		r, err := Make(bg, tree(t, fabgen.Spec{Spines: 6, Leaves: 4, LMC: 1}, dead...), Settings{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -123,7 +126,7 @@ func TestBystanderBeyondLanes(t *testing.T) {
 			break
 		}
 	}
-	r, err := Make(ft, Settings{})
+	r, err := Make(bg, ft, Settings{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,11 +139,11 @@ func TestBystanderBeyondLanes(t *testing.T) {
 // by one of the next engine that does, down to the last, or refused.
 func TestVerified(t *testing.T) {
 	ft := tree(t, fabgen.Spec{Spines: 4, Leaves: 4, LMC: 2})
-	tables, _, err := Route(ft, Settings{})
+	tables, _, err := Route(bg, ft, Settings{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := Plan(ft, Settings{})
+	s, err := Plan(bg, ft, Settings{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,12 +155,12 @@ func TestVerified(t *testing.T) {
 		if s.Plan.Engine != want {
 			t.Fatalf("a plan by %s, want %s", s.Plan.Engine, want)
 		}
-		if again, err := s.Verified(tables); again != s || err != nil {
+		if again, err := s.Verified(bg, tables); again != s || err != nil {
 			t.Fatalf("the plan by %s is not left as it is: %v", want, err)
 		}
 		row := s.Rows.To[:s.Plan.Servers]
 		row[0], row[1] = row[1], row[0]
-		next, err := s.Verified(tables)
+		next, err := s.Verified(bg, tables)
 		if want == fors.Conservative {
 			if err == nil {
 				t.Error("a spoiled conservative plan was replaced")
@@ -175,7 +178,7 @@ func TestVerified(t *testing.T) {
 		}
 		s = next
 	}
-	if s, err = Plan(ft, Settings{}); err != nil {
+	if s, err = Plan(bg, ft, Settings{}); err != nil {
 		t.Fatal(err)
 	}
 	for i := range tables.Switches {
@@ -183,7 +186,7 @@ func TestVerified(t *testing.T) {
 			tables.Switches[i].Out[lid] = lft.NoPath
 		}
 	}
-	if _, err := s.Verified(tables); err == nil {
+	if _, err := s.Verified(bg, tables); err == nil {
 		t.Error("a plan was verified on empty tables")
 	}
 }
@@ -194,7 +197,7 @@ func TestUnreachable(t *testing.T) {
 	if len(pairs) != 2*3*6 {
 		t.Fatalf("%d pairs are unreachable with leaf 0 cut off, want 36", len(pairs))
 	}
-	r, err := Make(ft, Settings{})
+	r, err := Make(bg, ft, Settings{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -212,7 +215,7 @@ func TestWriteDir(t *testing.T) {
 	ft := tree(t, fabgen.Spec{Spines: 5, Leaves: 4, LMC: 3}, 7)
 	files := map[string][2][]byte{}
 	for run := range 2 {
-		r, err := Make(ft, Settings{})
+		r, err := Make(bg, ft, Settings{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -250,7 +253,7 @@ func TestWriteDir(t *testing.T) {
 
 func TestExplain(t *testing.T) {
 	ft := tree(t, fabgen.Spec{Spines: 4, Leaves: 3, LMC: 2})
-	r, err := Make(ft, Settings{})
+	r, err := Make(bg, ft, Settings{})
 	if err != nil {
 		t.Fatal(err)
 	}

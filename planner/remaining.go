@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -39,21 +40,21 @@ var ErrTooFar = errors.New("phases are said to be done")
 // same entries in the tables before and after a failure, so that where the old
 // tables are of that kind too, the plan holds on both. It fails with
 // ErrTooFar where the old plan has fewer phases.
-func Remaining(t *topology.FatTree, old *phasetable.View, done int) (*Rest, error) {
+func Remaining(ctx context.Context, t *topology.FatTree, old *phasetable.View, done int) (*Rest, error) {
 	if done < 0 || done > old.Phases() {
 		return nil, fmt.Errorf("%d %w: the plan of epoch %d has %d", done, ErrTooFar, old.Epoch(), old.Phases())
 	}
 	if len(t.Servers) == 0 {
 		return nil, errors.New("the fabric has no server: there is nothing to exchange")
 	}
-	tables, times, err := route(t, nil)
+	tables, times, err := route(ctx, t, nil)
 	if err != nil {
 		return nil, err
 	}
 	start := time.Now()
 	r := &Rest{Done: done, past: pastOf(old, done)}
 	pairs, rest := r.split(t)
-	plan, err := fors.Remaining(forsTree(t), pairs, rest)
+	plan, err := fors.Remaining(ctx, forsTree(t), pairs, rest)
 	if err != nil {
 		return nil, err
 	}

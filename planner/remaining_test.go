@@ -39,13 +39,13 @@ func TestRemaining(t *testing.T) {
 		for _, engine := range []string{Auto, "exact"} {
 			t.Run(name+"/"+engine, func(t *testing.T) {
 				before, after := changed(t, spec, c.before), changed(t, spec, c.after)
-				r, err := Make(before, Settings{Engine: engine})
+				r, err := Make(bg, before, Settings{Engine: engine})
 				if err != nil {
 					t.Fatal(err)
 				}
 				old := viewOf(t, r)
 				for done := 0; done <= old.Phases(); done += 1 + done/3 {
-					rest, err := Remaining(after, old, done)
+					rest, err := Remaining(bg, after, old, done)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -82,7 +82,7 @@ func TestRemainingLHCb(t *testing.T) {
 		}
 	}
 	for _, engine := range []string{Auto, "exact"} {
-		r, err := Make(changed(t, spec, nil), Settings{Engine: engine})
+		r, err := Make(bg, changed(t, spec, nil), Settings{Engine: engine})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -93,7 +93,7 @@ func TestRemainingLHCb(t *testing.T) {
 		} {
 			after := changed(t, spec, lose)
 			for _, percent := range []int{0, 25, 50, 75, 95} {
-				rest, err := Remaining(after, old, percent*old.Phases()/100)
+				rest, err := Remaining(bg, after, old, percent*old.Phases()/100)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -153,12 +153,12 @@ func TestRemainingFewLIDs(t *testing.T) {
 	cable := func(port uint8) func(*topology.Fabric) {
 		return func(f *topology.Fabric) { f.Disconnect(topology.PortRef{Node: f.Find(fabgen.LeafGUID), Port: port}) }
 	}
-	r, err := Make(changed(t, spec, cable(7)), Settings{})
+	r, err := Make(bg, changed(t, spec, cable(7)), Settings{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	after := changed(t, spec, cable(8))
-	rest, err := Remaining(after, viewOf(t, r), r.Plan.Phases/2)
+	rest, err := Remaining(bg, after, viewOf(t, r), r.Plan.Phases/2)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,16 +172,16 @@ func TestRemainingFewLIDs(t *testing.T) {
 
 func TestRemainingRefuses(t *testing.T) {
 	ft := tree(t, fabgen.Spec{Spines: 4, Leaves: 3, LMC: 2})
-	r, err := Make(ft, Settings{})
+	r, err := Make(bg, ft, Settings{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, done := range []int{-1, r.Plan.Phases + 1} {
-		if _, err := Remaining(ft, viewOf(t, r), done); err == nil {
+		if _, err := Remaining(bg, ft, viewOf(t, r), done); err == nil {
 			t.Errorf("%d of %d phases are done: no error", done, r.Plan.Phases)
 		}
 	}
-	rest, err := Remaining(ft, viewOf(t, r), 4)
+	rest, err := Remaining(bg, ft, viewOf(t, r), 4)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -210,7 +210,7 @@ func BenchmarkRemaining(b *testing.B) {
 		b.Fatal(err)
 	}
 	for _, engine := range []string{Auto, "exact"} {
-		r, err := Make(ft, Settings{Engine: engine})
+		r, err := Make(bg, ft, Settings{Engine: engine})
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -224,7 +224,7 @@ func BenchmarkRemaining(b *testing.B) {
 		b.Run(fmt.Sprint(r.Plan.Engine), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := Remaining(hurt, old, old.Phases()/2); err != nil {
+				if _, err := Remaining(bg, hurt, old, old.Phases()/2); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/forsd/forsd/api"
-	"github.com/forsd/forsd/internal/command"
 	"github.com/forsd/forsd/topology"
 )
 
@@ -49,8 +48,8 @@ Any entry of the tables may move, so a new plan and new tables follow.`,
 			if err := ask(cmd, http.MethodPost, "/v1/baseline/accept", nil, change); err != nil {
 				return err
 			}
-			if command.WantsJSON(cmd) {
-				return command.PrintJSON(cmd, change)
+			if wantsJSON(cmd) {
+				return printJSON(cmd, change)
 			}
 			_, err := fmt.Fprintln(cmd.OutOrStdout(), change.Text)
 			return err

@@ -59,7 +59,7 @@ func newFakeDaemon() (*fakeDaemon, error) {
 	if err != nil {
 		return nil, err
 	}
-	result, err := planner.Make(tree, planner.Settings{})
+	result, err := planner.Make(context.Background(), tree, planner.Settings{})
 	return &fakeDaemon{result, api.NewEvents(16, began), &api.Plans{}}, err
 }
 
@@ -165,7 +165,7 @@ func (d *fakeDaemon) WhatIf(_ context.Context, q api.WhatIf) (*api.Forecast, err
 	if err != nil {
 		return nil, err
 	}
-	result, err := planner.Make(tree, planner.Settings{})
+	result, err := planner.Make(context.Background(), tree, planner.Settings{})
 	if err != nil {
 		return nil, err
 	}
@@ -177,7 +177,7 @@ func (d *fakeDaemon) WhatIf(_ context.Context, q api.WhatIf) (*api.Forecast, err
 		return forecast, nil
 	}
 	old := d.plans.Current().Table
-	rest, err := planner.Remaining(tree, old, q.Done.Of(old.Phases()))
+	rest, err := planner.Remaining(context.Background(), tree, old, q.Done.Of(old.Phases()))
 	if err != nil {
 		return nil, api.BadRequest("%v", err)
 	}

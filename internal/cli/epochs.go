@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/forsd/forsd/api"
-	"github.com/forsd/forsd/internal/command"
 )
 
 func epochsCommand() *cobra.Command {
@@ -23,12 +22,12 @@ func epochsCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if command.WantsJSON(cmd) {
-					return command.PrintJSON(cmd, struct {
+				if wantsJSON(cmd) {
+					return printJSON(cmd, struct {
 						Epochs []api.Epoch `json:"epochs"`
 					}{list})
 				}
-				w := command.NewTable(cmd.OutOrStdout())
+				w := newTable(cmd.OutOrStdout())
 				fmt.Fprintln(w, "epoch\tpublished\tphases\tbound\tengine\tfabric\twhy")
 				for i := range list {
 					x := &list[i]

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
@@ -52,7 +53,7 @@ func phasesWithout(t *testing.T, whole *topology.Fabric, base *topology.Baseline
 	if err != nil {
 		t.Fatal(err)
 	}
-	result, err := planner.Make(tree, planner.Settings{})
+	result, err := planner.Make(context.Background(), tree, planner.Settings{})
 	if err != nil {
 		t.Fatalf("f = %d: %v", f, err)
 	}

@@ -75,7 +75,7 @@ func (d *fakeJobs) CreateJob(_ context.Context, q api.JobRequest) (*api.Job, err
 	for _, m := range members {
 		guids = append(guids, m.GUID)
 	}
-	s, err := planner.PlanJob(d.result.Tree, guids, planner.Settings{}, d.result.Tables)
+	s, err := planner.PlanJob(context.Background(), d.result.Tree, guids, planner.Settings{}, d.result.Tables)
 	if err != nil {
 		return nil, api.Refused("%v", err)
 	}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/forsd/forsd/internal/command"
 	"github.com/forsd/forsd/planner"
 )
 
@@ -66,7 +65,7 @@ func (f *planFlags) run(cmd *cobra.Command) error {
 	if len(tree.Servers) == 0 {
 		return fmt.Errorf("%s: no host takes part in the exchange: let --exclude leave some", f.fabric.topology)
 	}
-	result, err := planner.Make(tree, planner.Settings{Engine: f.engine, LIDs: use})
+	result, err := planner.Make(cmd.Context(), tree, planner.Settings{Engine: f.engine, LIDs: use})
 	if err != nil {
 		return err
 	}
@@ -78,8 +77,8 @@ func (f *planFlags) run(cmd *cobra.Command) error {
 			return err
 		}
 	}
-	if command.WantsJSON(cmd) {
-		return command.PrintJSON(cmd, result.Report())
+	if wantsJSON(cmd) {
+		return printJSON(cmd, result.Report())
 	}
 	return printPlan(cmd, result, f.out)
 }
@@ -87,7 +86,7 @@ func (f *planFlags) run(cmd *cobra.Command) error {
 // printPlan shows people the report, the warnings and the findings.
 func printPlan(cmd *cobra.Command, r *planner.Result, out string) error {
 	report := r.Report()
-	w := command.NewTable(cmd.OutOrStdout())
+	w := newTable(cmd.OutOrStdout())
 	printReport(w, &report)
 	fmt.Fprintf(w, "time\tplan %s, tables %s, verification %s\n", took(r.Times.Plan), took(r.Times.Tables), took(r.Times.Verify))
 	fmt.Fprintf(w, "written\t%s\n", out)

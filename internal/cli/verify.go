@@ -6,7 +6,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/forsd/forsd/internal/command"
 	"github.com/forsd/forsd/planner"
 	"github.com/forsd/forsd/verify"
 )
@@ -67,7 +66,7 @@ Exit code 0: nothing is wrong; 1: something is; 2: the input cannot be used.`,
 func check(checks ...func() error) error {
 	for _, c := range checks {
 		if err := c(); err != nil {
-			return command.Violated{Err: err}
+			return violated{err}
 		}
 	}
 	return nil
@@ -75,7 +74,7 @@ func check(checks ...func() error) error {
 
 // report prints the verdict, and passes a violation on for the exit code.
 func report(cmd *cobra.Command, v verdict, err error) error {
-	var bad command.Violated
+	var bad violated
 	if err != nil && !errors.As(err, &bad) {
 		return err
 	}
@@ -87,8 +86,8 @@ func report(cmd *cobra.Command, v verdict, err error) error {
 			v.Code = named.Code
 		}
 	}
-	if command.WantsJSON(cmd) {
-		if perr := command.PrintJSON(cmd, v); perr != nil {
+	if wantsJSON(cmd) {
+		if perr := printJSON(cmd, v); perr != nil {
 			return perr
 		}
 	} else if v.OK {

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"context"
 	"runtime"
 	"syscall"
 	"testing"
@@ -30,16 +31,16 @@ func prepare(b testing.TB, d *Daemon, f *topology.Fabric) ahead {
 	if err != nil {
 		b.Fatal(err)
 	}
-	r, err := v.route(nil, d.planning())
+	r, err := v.route(context.Background(), nil, d.planning())
 	if err != nil {
 		b.Fatal(err)
 	}
 	a := ahead{view: v, tables: r.tables}
-	schedule, err := planner.Plan(v.tree, d.planning())
+	schedule, err := planner.Plan(context.Background(), v.tree, d.planning())
 	if err != nil {
 		b.Fatal(err)
 	}
-	if schedule, err = schedule.Verified(d.tablesInForce(), a.tables); err != nil {
+	if schedule, err = schedule.Verified(context.Background(), d.tablesInForce(), a.tables); err != nil {
 		b.Fatal(err)
 	}
 	if a.epoch, err = store.NewEpoch(schedule.Table(d.store.Next())); err != nil {

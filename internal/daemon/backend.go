@@ -129,7 +129,7 @@ func (b backend) change(before uint64, text string) api.Change {
 
 // WhatIf plans the fabric as it would be, and what remains of an exchange on it.
 // Cables that are held back stay so.
-func (b backend) WhatIf(_ context.Context, q api.WhatIf) (*api.Forecast, error) {
+func (b backend) WhatIf(ctx context.Context, q api.WhatIf) (*api.Forecast, error) {
 	v := b.latest()
 	if v == nil {
 		return nil, api.Refused("OpenSM has not written a usable dump yet: there is nothing to plan")
@@ -148,7 +148,7 @@ func (b backend) WhatIf(_ context.Context, q api.WhatIf) (*api.Forecast, error) 
 	held := b.held
 	b.mu.Unlock()
 	tree = (&view{tree: tree}).held(held)
-	result, err := planner.Make(tree, b.planning())
+	result, err := planner.Make(ctx, tree, b.planning())
 	if err != nil {
 		return nil, api.Refused("%v", err)
 	}
@@ -161,13 +161,13 @@ func (b backend) WhatIf(_ context.Context, q api.WhatIf) (*api.Forecast, error) 
 		forecast.What = append(forecast.What, c.Text)
 	}
 	if q.Done != nil {
-		err = b.remaining(forecast, tree, q)
+		err = b.remaining(ctx, forecast, tree, q)
 	}
 	return forecast, err
 }
 
 // remaining adds to a forecast what remains of an exchange.
-func (b backend) remaining(f *api.Forecast, t *topology.FatTree, q api.WhatIf) error {
+func (b backend) remaining(ctx context.Context, f *api.Forecast, t *topology.FatTree, q api.WhatIf) error {
 	var old *phasetable.View
 	var err error
 	if q.Job != "" {
@@ -178,7 +178,7 @@ func (b backend) remaining(f *api.Forecast, t *topology.FatTree, q api.WhatIf) e
 	if err != nil {
 		return err
 	}
-	rest, err := planner.Remaining(t, old, q.Done.Of(old.Phases()))
+	rest, err := planner.Remaining(ctx, t, old, q.Done.Of(old.Phases()))
 	if errors.Is(err, planner.ErrTooFar) {
 		return api.BadRequest("%v", err)
 	} else if err != nil {

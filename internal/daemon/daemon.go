@@ -283,7 +283,7 @@ func (d *Daemon) dumpReport(code string, err error) {
 }
 
 // settled notes that plan and tables in force fit the fabric.
-func (d *Daemon) settled(a controller.Settled) {
+func (d *Daemon) settled(ctx context.Context, a controller.Settled) {
 	d.mu.Lock()
 	planned := d.inForce != nil && !a.Planless
 	marks := d.marks
@@ -294,7 +294,7 @@ func (d *Daemon) settled(a controller.Settled) {
 	if planned {
 		d.nowReady()
 	}
-	d.prepare()
+	d.prepare(ctx)
 	if marks.settled {
 		d.log.Info("settled again", zap.String("fabric", a.Fabric), zap.Uint64("epoch", d.epochNumber()))
 		return

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -173,10 +174,10 @@ func TestPrepare(t *testing.T) {
 	d := newDaemon(t)
 	healthy := fabric(4, 4)
 	d.bringUp(t, healthy)
-	d.prepare()
+	d.prepare(context.Background())
 	d.work.Wait()
 	v := d.see(t, lacking(healthy, 4, 1, 2))
-	if d.memory.Prepare(v.tree, d.planning()) {
+	if d.memory.Prepare(context.Background(), v.tree, d.planning()) {
 		t.Error("the plan for a dead cable was not prepared")
 	}
 	d.planAndPublish(t, controller.Plan{Fabric: v.id})

@@ -85,7 +85,7 @@ func tree(t *testing.T) *view {
 // planned makes an epoch of a verified plan.
 func planned(t *testing.T, v *view, n uint64) *store.Epoch {
 	t.Helper()
-	r, err := planner.Make(v.tree, planner.Settings{})
+	r, err := planner.Make(context.Background(), v.tree, planner.Settings{})
 	ok(t, err)
 	e, err := store.NewEpoch(r.Table(n))
 	ok(t, err)
@@ -130,7 +130,7 @@ func (d *Daemon) see(t testing.TB, f *topology.Fabric) *view {
 func (d *Daemon) bringUp(t testing.TB, f *topology.Fabric) *view {
 	t.Helper()
 	v := d.see(t, f)
-	if _, err := d.write(controller.Write{Fabric: v.id}); err != nil {
+	if _, err := d.write(context.Background(), controller.Write{Fabric: v.id}); err != nil {
 		t.Fatal(err)
 	}
 	tables, err := tablesOf(v, nil)
@@ -145,10 +145,10 @@ func (d *Daemon) bringUp(t testing.TB, f *topology.Fabric) *view {
 // planAndPublish wants a plan that differs from the one in force.
 func (d *Daemon) planAndPublish(t testing.TB, a controller.Plan) {
 	t.Helper()
-	if e := d.plan(a).(controller.Planned); e.Same || e.Err != "" {
+	if e := d.plan(context.Background(), a).(controller.Planned); e.Same || e.Err != "" {
 		t.Fatalf("planned: %+v", e)
 	}
-	if err := d.publish(); err != nil {
+	if err := d.publish(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -173,7 +173,7 @@ func (d *Daemon) next(t testing.TB, ctx context.Context) controller.Event {
 
 // tablesOf is the tables of a view, with some lanes held back.
 func tablesOf(v *view, hold []controller.Lane) (*lft.Tables, error) {
-	r, err := v.route(hold, planner.Settings{})
+	r, err := v.route(context.Background(), hold, planner.Settings{})
 	return r.tables, err
 }
 

@@ -97,7 +97,7 @@ func (d *Daemon) make(t *testing.T, name string, hosts []string) *job {
 	t.Helper()
 	g, err := d.ground()
 	ok(t, err)
-	j, err := d.planNew(api.JobRequest{Name: name, Hosts: hosts, RanksPerHost: 1}, g)
+	j, err := d.planNew(context.Background(), api.JobRequest{Name: name, Hosts: hosts, RanksPerHost: 1}, g)
 	ok(t, err, d.admit(j, time.Hour))
 	return j
 }
@@ -257,7 +257,7 @@ func TestJobsLagBehind(t *testing.T) {
 	d.make(t, "a", names(0, 7))
 	cut := lacking(healthy, 4, 0, 2)
 	v := d.see(t, cut)
-	ok(t, d.makePlan(controller.Plan{Fabric: v.id}), d.publishFabric(d.candidate, 3), d.store.Close())
+	ok(t, d.makePlan(context.Background(), controller.Plan{Fabric: v.id}), d.publishFabric(d.candidate, 3), d.store.Close())
 	d = readable(daemonIn(t, dir))
 	d.atRest(t, cut)
 	j := d.job(t, "a")

@@ -93,7 +93,7 @@ func (b jobsBackend) CreateJob(ctx context.Context, q api.JobRequest) (*api.Job,
 		} else if err != nil {
 			return nil, err
 		}
-		j, err := b.planNew(q, was)
+		j, err := b.planNew(ctx, q, was)
 		if err != nil && was.better != nil {
 			select {
 			case <-was.better:
@@ -134,14 +134,14 @@ func waited(err error) error {
 }
 
 // planNew plans a job that is asked for.
-func (d *Daemon) planNew(q api.JobRequest, g *ground) (*job, error) {
+func (d *Daemon) planNew(ctx context.Context, q api.JobRequest, g *ground) (*job, error) {
 	tree := g.view.held(g.avoid)
 	members, err := planner.FindMembers(tree, q.Hosts)
 	if err != nil {
 		return nil, api.BadRequest("%v", err)
 	}
 	j := &job{Job: store.Job{JobInfo: store.JobInfo{Name: q.Name, Members: members, RanksPerHost: q.RanksPerHost}}}
-	s, err := planner.PlanJob(tree, j.guids(), d.planning(), g.tables...)
+	s, err := planner.PlanJob(ctx, tree, j.guids(), d.planning(), g.tables...)
 	if err != nil {
 		return nil, api.Refused("the job cannot be planned: %v", err)
 	}

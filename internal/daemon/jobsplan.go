@@ -31,12 +31,12 @@ type jobPlan struct {
 // those whose plan is another than the one in force. A plan that holds not on all
 // tables that the switches may hold is left for after the read-back; one that
 // fails then is a warning, and the old one stays.
-func (d *Daemon) planJobs(v *view, a controller.Plan) ([]jobPlan, error) {
+func (d *Daemon) planJobs(ctx context.Context, v *view, a controller.Plan) ([]jobPlan, error) {
 	jobs := d.jobList()
 	if len(jobs) == 0 {
 		return nil, nil
 	}
-	r, err := v.route(a.Hold, d.planning())
+	r, err := v.route(ctx, a.Hold, d.planning())
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +47,7 @@ func (d *Daemon) planJobs(v *view, a controller.Plan) ([]jobPlan, error) {
 	for range min(len(jobs), runtime.GOMAXPROCS(0)) {
 		group.Go(func() {
 			for i := int(next.Add(1)) - 1; i < len(jobs); i = int(next.Add(1)) - 1 {
-				schedules[i], errs[i] = d.planJob(jobs[i], tree, on, a.Final)
+				schedules[i], errs[i] = d.planJob(ctx, jobs[i], tree, on, a.Final)
 			}
 		})
 	}
@@ -77,8 +77,8 @@ func (d *Daemon) planJobs(v *view, a controller.Plan) ([]jobPlan, error) {
 
 // planJob plans one job. Before the tables of a newcomer are there, the job is
 // planned without it: it must not keep a lost lane in the plan until then.
-func (d *Daemon) planJob(j *job, tree *topology.FatTree, on []*lft.Tables, final bool) (*planner.Schedule, error) {
-	s, err := planner.PlanJob(tree, j.guids(), d.planning(), on...)
+func (d *Daemon) planJob(ctx context.Context, j *job, tree *topology.FatTree, on []*lft.Tables, final bool) (*planner.Schedule, error) {
+	s, err := planner.PlanJob(ctx, tree, j.guids(), d.planning(), on...)
 	if err == nil || final {
 		return s, err
 	}
@@ -86,7 +86,7 @@ func (d *Daemon) planJob(j *job, tree *topology.FatTree, on []*lft.Tables, final
 	for i := range j.Plan.Servers() {
 		known = append(known, j.Plan.Server(i).GUID)
 	}
-	return planner.PlanJob(tree, known, d.planning(), on...)
+	return planner.PlanJob(ctx, tree, known, d.planning(), on...)
 }
 
 // publishJobs puts plans of jobs in force under the number n.

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"context"
 	"strings"
 	"testing"
 
@@ -25,10 +26,10 @@ func TestTablesFirst(t *testing.T) {
 
 	cut := d.see(t, lacking(healthy, 4, 3, 0))
 	for range 2 { // before the tables are written, and before they are read back
-		if e := d.plan(controller.Plan{Fabric: cut.id}).(controller.Planned); e.Err == "" {
+		if e := d.plan(context.Background(), controller.Plan{Fabric: cut.id}).(controller.Planned); e.Err == "" {
 			t.Error("a plan passed whose tables may not be in the switches")
 		}
-		if _, err := d.write(controller.Write{Fabric: cut.id}); err != nil {
+		if _, err := d.write(context.Background(), controller.Write{Fabric: cut.id}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -43,13 +44,13 @@ func TestTablesFirst(t *testing.T) {
 	ok(t, d.store.Close())
 	d = daemonIn(t, dir)
 	cut = d.see(t, lacking(healthy, 4, 3, 0))
-	if changed, err := d.write(controller.Write{Fabric: cut.id}); changed || err != nil {
+	if changed, err := d.write(context.Background(), controller.Write{Fabric: cut.id}); changed || err != nil {
 		t.Errorf("after a restart: the table file changed: %v, %v", changed, err)
 	}
 	tables, err = tablesOf(cut, nil)
 	ok(t, err)
 	d.setTablesInForce(tables, true)
-	if e := d.plan(controller.Plan{Fabric: cut.id, Final: true}).(controller.Planned); e.Err != "" || !e.Same {
+	if e := d.plan(context.Background(), controller.Plan{Fabric: cut.id, Final: true}).(controller.Planned); e.Err != "" || !e.Same {
 		t.Errorf("after a restart: %+v, want the plan in force", e)
 	}
 }
@@ -59,9 +60,9 @@ func TestTablesFirstHolding(t *testing.T) {
 	d := newDaemon(t)
 	v := d.bringUp(t, fabgen.Generate(fabgen.Spec{Spines: 4, Leaves: 4}))
 	hold := []controller.Lane{{Leaf: 1, Lane: 2}}
-	r, err := v.route(hold, planner.Settings{})
+	r, err := v.route(context.Background(), hold, planner.Settings{})
 	ok(t, err)
-	if again, err := v.route(hold, planner.Settings{}); err != nil || again.schedule != r.schedule {
+	if again, err := v.route(context.Background(), hold, planner.Settings{}); err != nil || again.schedule != r.schedule {
 		t.Errorf("plan and tables were made twice: %v", err)
 	}
 	d.setTablesInForce(r.tables, true)

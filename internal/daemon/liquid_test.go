@@ -242,7 +242,7 @@ func TestTablesAreLeftAlone(t *testing.T) {
 	d.mu.Lock()
 	d.liquid.on = true
 	d.mu.Unlock()
-	if _, err := d.write(controller.Write{}); err != errNotFatTree {
+	if _, err := d.write(context.Background(), controller.Write{}); err != errNotFatTree {
 		t.Errorf("a write ends with %v", err)
 	}
 	if d.leavesTables() != true {

@@ -80,7 +80,7 @@ func (d *Daemon) step(ctx context.Context, e controller.Event) {
 		case controller.Clear:
 			d.health.Clear(a.Code)
 		case controller.Settled:
-			d.settled(a)
+			d.settled(ctx, a)
 		default:
 			act, stop := context.WithCancel(ctx)
 			if _, reading := a.(controller.ReadBack); reading {
@@ -105,11 +105,11 @@ func (d *Daemon) step(ctx context.Context, e controller.Event) {
 func (d *Daemon) carryOut(ctx context.Context, a controller.Action) controller.Event {
 	switch a := a.(type) {
 	case controller.Plan:
-		return d.plan(a)
+		return d.plan(ctx, a)
 	case controller.Publish:
-		return controller.Published{Err: text(d.publish())}
+		return controller.Published{Err: text(d.publish(ctx))}
 	case controller.Write:
-		changed, err := d.write(a)
+		changed, err := d.write(ctx, a)
 		return controller.Written{Changed: changed, Err: text(err)}
 	case controller.Signal:
 		return controller.Signalled{Err: text(d.signal(ctx))}

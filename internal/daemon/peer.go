@@ -312,11 +312,11 @@ func (d *Daemon) roleChanged() {
 
 // layOut keeps the tables of a plan made ahead: in the table file, which the manager
 // loads should it take over without forsd, and for its plugin.
-func (d *Daemon) layOut(v *view, a controller.Plan) error {
+func (d *Daemon) layOut(ctx context.Context, v *view, a controller.Plan) error {
 	if d.peer == nil {
 		return nil
 	}
-	r, err := v.route(a.Hold, d.planning())
+	r, err := v.route(ctx, a.Hold, d.planning())
 	if err != nil {
 		return err
 	}

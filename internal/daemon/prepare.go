@@ -1,11 +1,15 @@
 package daemon
 
-import "github.com/forsd/forsd/controller"
+import (
+	"context"
+
+	"github.com/forsd/forsd/controller"
+)
 
 // prepare makes the plans ahead, beside the loop, that the loss of one more cable would
 // call for: one answers for all cables that are alike. A change that comes meanwhile
-// ends it, and so does the daemon's end.
-func (d *Daemon) prepare() {
+// ends it, and so does the end of ctx.
+func (d *Daemon) prepare(ctx context.Context) {
 	v := d.latest()
 	d.mu.Lock()
 	held := d.held
@@ -17,16 +21,11 @@ func (d *Daemon) prepare() {
 		made, most := 0, d.memory.Holds(len(v.tree.Servers))
 		for l := range v.tree.Leaves {
 			for k := range v.tree.Lanes {
-				select {
-				case <-d.stopped:
-					return
-				default:
-				}
-				if made == most || d.latest().id != v.id {
+				if ctx.Err() != nil || made == most || d.latest().id != v.id {
 					return
 				}
 				next := append([]controller.Lane{{Leaf: l, Lane: k}}, held...)
-				if v.tree.LaneUp(l, k) && d.memory.Prepare(v.held(next), d.planning()) {
+				if v.tree.LaneUp(l, k) && d.memory.Prepare(ctx, v.held(next), d.planning()) {
 					made++
 				}
 			}

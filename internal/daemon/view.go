@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -129,7 +130,7 @@ func (v *view) familiar(t *topology.FatTree, e *store.Epoch) *topology.FatTree {
 
 // route builds and verifies the tables of the view, with the schedule that they
 // follow from if there is one, once for each set of held lanes.
-func (v *view) route(hold []controller.Lane, by planner.Settings) (routes, error) {
+func (v *view) route(ctx context.Context, hold []controller.Lane, by planner.Settings) (routes, error) {
 	v.routed.mu.Lock()
 	defer v.routed.mu.Unlock()
 	if r := v.routed.find(hold); r != nil {
@@ -141,7 +142,7 @@ func (v *view) route(hold []controller.Lane, by planner.Settings) (routes, error
 		}
 		return *r, nil
 	}
-	tables, schedule, err := planner.Route(v.held(hold), by)
+	tables, schedule, err := planner.Route(ctx, v.held(hold), by)
 	if err != nil {
 		return routes{}, err
 	}

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"context"
 	"strings"
 	"testing"
 
@@ -92,7 +93,7 @@ func TestHeld(t *testing.T) {
 	if again != tables {
 		t.Error("the tables were built twice")
 	}
-	r, err := planner.Make(v.held(hold), planner.Settings{})
+	r, err := planner.Make(context.Background(), v.held(hold), planner.Settings{})
 	ok(t, err)
 	for i, lane := range r.Rows.Lane {
 		src, dst := i%len(v.tree.Servers), r.Rows.To[i]
@@ -137,7 +138,7 @@ func TestLost(t *testing.T) {
 // TestRowsOf reads a plan back out of its table.
 func TestRowsOf(t *testing.T) {
 	v := tree(t)
-	r, err := planner.Make(v.tree, planner.Settings{})
+	r, err := planner.Make(context.Background(), v.tree, planner.Settings{})
 	ok(t, err)
 	e := planned(t, v, 1)
 	rows, err := rowsOf(e.Plan, v.tree)
@@ -203,10 +204,10 @@ func (d *Daemon) sees(t *testing.T, v *view) {
 // publishes plans and publishes the fabric last seen.
 func (d *Daemon) publishes(t *testing.T) {
 	t.Helper()
-	if done := d.plan(controller.Plan{Fabric: d.latest().id, Final: true}).(controller.Planned); done.Err != "" || done.Same {
+	if done := d.plan(context.Background(), controller.Plan{Fabric: d.latest().id, Final: true}).(controller.Planned); done.Err != "" || done.Same {
 		t.Fatalf("the plan came out as %+v", done)
 	}
-	ok(t, d.publish())
+	ok(t, d.publish(context.Background()))
 }
 
 func TestRollback(t *testing.T) {
@@ -242,7 +243,7 @@ func TestRollback(t *testing.T) {
 		t.Error("the rollback is not the plan that it repeats")
 	}
 	// It stays while the fabric does, and no longer.
-	if done := d.plan(controller.Plan{Fabric: v.id, Final: true}).(controller.Planned); !done.Same {
+	if done := d.plan(context.Background(), controller.Plan{Fabric: v.id, Final: true}).(controller.Planned); !done.Same {
 		t.Errorf("on the same fabric: %+v", done)
 	}
 	d.sees(t, without(t, v, "Leaf002/7"))
@@ -255,7 +256,7 @@ func TestWhatOfAChange(t *testing.T) {
 	d := newDaemon(t)
 	whole := fabric(3, 3)
 	first := d.bringUp(t, whole)
-	d.settled(controller.Settled{Fabric: first.id})
+	d.settled(context.Background(), controller.Settled{Fabric: first.id})
 	one := lacking(whole, 3, 0, 1)
 	two := lacking(one, 3, 2, 0)
 	for _, c := range []struct {
@@ -274,7 +275,7 @@ func TestWhatOfAChange(t *testing.T) {
 			t.Errorf("what (-want +got):\n%s", diff)
 		}
 		if c.settles {
-			d.settled(controller.Settled{Fabric: v.id})
+			d.settled(context.Background(), controller.Settled{Fabric: v.id})
 		}
 	}
 }

@@ -27,14 +27,14 @@ import (
 var errForgotten = errors.New("the fabric has been forgotten: newer ones were seen")
 
 // plan makes and verifies the plan that the controller asks for.
-func (d *Daemon) plan(a controller.Plan) controller.Event {
-	err := d.makePlan(a)
+func (d *Daemon) plan(ctx context.Context, a controller.Plan) controller.Event {
+	err := d.makePlan(ctx, a)
 	if err == nil && d.candidate.same {
-		d.candidate.jobs, err = d.planJobs(d.candidate.view, a)
+		d.candidate.jobs, err = d.planJobs(ctx, d.candidate.view, a)
 	}
 	d.candidate.asked = a
 	if err == nil && a.Ahead {
-		err = d.layOut(d.candidate.view, a)
+		err = d.layOut(ctx, d.candidate.view, a)
 	}
 	if err != nil && !a.Final {
 		d.log.Info("no plan holds on the tables in force, the tables come first", zap.Error(err))
@@ -44,7 +44,7 @@ func (d *Daemon) plan(a controller.Plan) controller.Event {
 
 // makePlan leaves the plan as the candidate, which tells whether the one in force
 // stays.
-func (d *Daemon) makePlan(a controller.Plan) error {
+func (d *Daemon) makePlan(ctx context.Context, a controller.Plan) error {
 	v := d.view(a.Fabric)
 	if v == nil {
 		return errForgotten
@@ -61,7 +61,7 @@ func (d *Daemon) makePlan(a controller.Plan) error {
 	if follow {
 		plan = d.planWithTables
 	}
-	c, err := plan(v, a)
+	c, err := plan(ctx, v, a)
 	if err != nil {
 		return err
 	}
@@ -78,8 +78,8 @@ func (d *Daemon) makePlan(a controller.Plan) error {
 // tables that the switches may hold: before its tables are there it does so only
 // where they do not change what it uses. Lanes to avoid beyond those held back
 // need no plan of their own, for no other plan would hold.
-func (d *Daemon) planWithTables(v *view, a controller.Plan) (c candidate, err error) {
-	r, err := v.route(a.Hold, d.planning())
+func (d *Daemon) planWithTables(ctx context.Context, v *view, a controller.Plan) (c candidate, err error) {
+	r, err := v.route(ctx, a.Hold, d.planning())
 	if err != nil {
 		return c, err
 	}
@@ -98,7 +98,7 @@ func (d *Daemon) planWithTables(v *view, a controller.Plan) (c candidate, err er
 // planForTables plans for tables that carry any plan. Planning and the tables
 // that are to follow are worked on side by side; the tables themselves are verified
 // when they are laid out.
-func (d *Daemon) planForTables(v *view, a controller.Plan) (c candidate, err error) {
+func (d *Daemon) planForTables(ctx context.Context, v *view, a controller.Plan) (c candidate, err error) {
 	type built struct {
 		tables *lft.Tables
 		err    error
@@ -109,7 +109,7 @@ func (d *Daemon) planForTables(v *view, a controller.Plan) (c candidate, err err
 		next <- built{t, err}
 	}()
 	tree := v.held(a.Avoid)
-	schedule, err := planner.Plan(tree, d.planning())
+	schedule, err := planner.Plan(ctx, tree, d.planning())
 	c = candidate{view: v, planned: time.Now()}
 	r := <-next
 	if err = errors.Join(err, r.err); err != nil {
@@ -117,9 +117,9 @@ func (d *Daemon) planForTables(v *view, a controller.Plan) (c candidate, err err
 	}
 	staged := d.stage(schedule)
 	on := d.tablesFor(a, r.tables)
-	schedule, err = schedule.Verified(on...)
+	schedule, err = schedule.Verified(ctx, on...)
 	if old := v.familiar(tree, d.current()); err != nil && !a.Final && old != nil {
-		schedule, err = d.planFor(old, on)
+		schedule, err = d.planFor(ctx, old, on)
 	}
 	c.schedule, c.verified = schedule, time.Now()
 	c.epoch = (<-staged).of(schedule)
@@ -140,12 +140,12 @@ func (d *Daemon) tablesFor(a controller.Plan, next *lft.Tables) []*lft.Tables {
 }
 
 // planFor plans for a tree and verifies the plan on the tables.
-func (d *Daemon) planFor(tree *topology.FatTree, on []*lft.Tables) (*planner.Schedule, error) {
-	schedule, err := planner.Plan(tree, d.planning())
+func (d *Daemon) planFor(ctx context.Context, tree *topology.FatTree, on []*lft.Tables) (*planner.Schedule, error) {
+	schedule, err := planner.Plan(ctx, tree, d.planning())
 	if err != nil {
 		return nil, err
 	}
-	return schedule.Verified(on...)
+	return schedule.Verified(ctx, on...)
 }
 
 // pinnedHolds tells whether the epoch in force was put there by a rollback on
@@ -167,13 +167,13 @@ func (d *Daemon) inForceIs(s *planner.Schedule) bool {
 
 // publish puts the last plan in force, and those of jobs under the same number. Jobs
 // are planned only then: the fabric's plan does not wait for theirs.
-func (d *Daemon) publish() error {
+func (d *Daemon) publish(ctx context.Context) error {
 	c, n := d.candidate, d.store.Next()
 	d.adopt(c.view.tree.Baseline)
 	if !c.same {
 		err := d.publishFabric(c, n)
 		if err == nil {
-			c.jobs, err = d.planJobs(c.view, c.asked)
+			c.jobs, err = d.planJobs(ctx, c.view, c.asked)
 		}
 		if err != nil {
 			return err
@@ -219,7 +219,7 @@ func (d *Daemon) put(e *store.Epoch, info store.EpochInfo) error {
 }
 
 // write brings the tables up to date that OpenSM loads, if they are not.
-func (d *Daemon) write(a controller.Write) (changed bool, err error) {
+func (d *Daemon) write(ctx context.Context, a controller.Write) (changed bool, err error) {
 	if d.leavesTables() {
 		return false, errNotFatTree
 	}
@@ -227,7 +227,7 @@ func (d *Daemon) write(a controller.Write) (changed bool, err error) {
 	if v == nil {
 		return false, errForgotten
 	}
-	r, err := v.route(a.Hold, d.planning())
+	r, err := v.route(ctx, a.Hold, d.planning())
 	if err != nil {
 		return false, err
 	}
@@ -291,7 +291,7 @@ func (d *Daemon) readBack(ctx context.Context, a controller.ReadBack) controller
 	if err != nil {
 		return controller.ReadBackDone{Err: err.Error()}
 	}
-	want, err := v.route(a.Hold, d.planning())
+	want, err := v.route(ctx, a.Hold, d.planning())
 	if err != nil {
 		return controller.ReadBackDone{Err: err.Error()}
 	}

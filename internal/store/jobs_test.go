@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -18,7 +19,7 @@ import (
 // jobOf is a job of all servers with a plan.
 func jobOf(t *testing.T, v *topology.FatTree, id, n uint64) *Job {
 	t.Helper()
-	r, err := planner.Make(v, planner.Settings{})
+	r, err := planner.Make(context.Background(), v, planner.Settings{})
 	ok(t, err)
 	table := r.Table(n)
 	table.Job = id

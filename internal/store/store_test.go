@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"slices"
@@ -40,7 +41,7 @@ func treeOf(t *testing.T, spines, leaves int) *topology.FatTree {
 // planned makes an epoch of a verified plan.
 func planned(t *testing.T, v *topology.FatTree, n uint64) *Epoch {
 	t.Helper()
-	r, err := planner.Make(v, planner.Settings{})
+	r, err := planner.Make(context.Background(), v, planner.Settings{})
 	ok(t, err)
 	e, err := NewEpoch(r.Table(n))
 	ok(t, err)

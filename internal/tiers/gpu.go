@@ -65,7 +65,9 @@ func planGPU(ctx context.Context, q *gpuRequest) (any, error) {
 	}
 	report := plan.Report(o.Model)
 	if q.Programs || q.Rank != nil {
-		report.Programs = plan.Programs()
+		if report.Programs, err = plan.Programs(ctx); err != nil {
+			return nil, err
+		}
 	}
 	if q.Rank != nil {
 		report.Programs = report.Programs[*q.Rank : *q.Rank+1]

@@ -7,6 +7,7 @@
 package baseline
 
 import (
+	"context"
 	"fmt"
 	"math"
 
@@ -98,5 +99,5 @@ func FlatKoenig(t *gpu.Traffic, most int64) (*Stages, error) {
 		s.Weights[i] = 1
 	}
 	var c bipartite.Colourer
-	return s, c.Arcs(n, int(length), bipartite.ArcsOf(n, x, nil), s.Match)
+	return s, c.Arcs(context.Background(), n, int(length), bipartite.ArcsOf(n, x, nil), s.Match)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -72,10 +73,10 @@ func benchExact(out io.Writer, unit time.Duration) {
 	fmt.Fprintf(out, "\nthe planner alone, two workers, median of %d; ratios to one worker, and to the unit\n", runs)
 	fmt.Fprintln(w, "fabric\tplanner\tphases\tms\tgoal\tCPU ms\tns/pair\tallocs\tKiB\tto one\tratio\t")
 	for _, r := range slices.Concat(exactRows(), growingRows()) {
-		benchRow(w, r, unit, "lanes", func() *fors.Plan { return must(fors.PlanExact(r.tree)) })
+		benchRow(w, r, unit, "lanes", func() *fors.Plan { return must(fors.PlanExact(context.Background(), r.tree)) })
 	}
 	few := exactRow{"FT(2;20,18) 0F", fullTree(20, 18), 2}
-	benchRow(w, few, unit, "lids: 1", func() *fors.Plan { return must(fors.PlanGroups(few.tree, 1)).Plan })
+	benchRow(w, few, unit, "lids: 1", func() *fors.Plan { return must(fors.PlanGroups(context.Background(), few.tree, 1)).Plan })
 	w.Flush()
 }
 

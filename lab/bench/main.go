@@ -8,6 +8,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"fmt"
 	"os"
@@ -69,7 +70,7 @@ func bench(w *tabwriter.Writer, name string, spines, leaves, dead int, unit time
 	if err != nil {
 		return err
 	}
-	made, err := planner.Make(tree, planner.Settings{})
+	made, err := planner.Make(context.Background(), tree, planner.Settings{})
 	if err != nil {
 		return err
 	}
@@ -83,9 +84,9 @@ func bench(w *tabwriter.Writer, name string, spines, leaves, dead int, unit time
 	}
 	report("read dump", false, func() { must(topology.ReadSubnetLst(lst)) })
 	report("recognise", false, func() { must(topology.Fit(fabric, base, nil)) })
-	report(fmt.Sprintf("plan (%s, %d phases)", made.Plan.Engine, made.Plan.Phases), true, func() { must(planner.Plan(tree, planner.Settings{})) })
+	report(fmt.Sprintf("plan (%s, %d phases)", made.Plan.Engine, made.Plan.Phases), true, func() { must(planner.Plan(context.Background(), tree, planner.Settings{})) })
 	one := planner.Settings{LIDs: 1}
-	report(fmt.Sprintf("plan with one LID a server (%d phases)", must(planner.Plan(tree, one)).Plan.Phases), false, func() { must(planner.Plan(tree, one)) })
+	report(fmt.Sprintf("plan with one LID a server (%d phases)", must(planner.Plan(context.Background(), tree, one)).Plan.Phases), false, func() { must(planner.Plan(context.Background(), tree, one)) })
 	report("tables", true, func() { must(lft.Build(tree)) })
 	report("verify tables", true, func() { check(verify.Tables(tree, made.Tables)) })
 	report("verify plan", true, func() { check(made.Check(made.Tables)) })

@@ -58,7 +58,7 @@ func addPhases(ctx context.Context, t *chart.Table, tree scenario.Tree) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		made, err := scenario.Plan(tree, &s)
+		made, err := scenario.Plan(ctx, tree, &s)
 		if err != nil {
 			return fmt.Errorf("f = %d: %w", f, err)
 		}

@@ -91,13 +91,13 @@ func (o *Options) plan(ctx context.Context, s *Scenario) (Result, error) {
 	if ctx.Err() != nil {
 		return Result{}, context.Cause(ctx)
 	}
-	made, err := Plan(o.Tree, s)
+	made, err := Plan(ctx, o.Tree, s)
 	if err != nil {
 		return Result{}, err
 	}
 	times := []time.Duration{made.Times.Plan}
 	for len(times) < planTimes {
-		again, err := planner.Plan(made.Tree, planner.Settings{})
+		again, err := planner.Plan(ctx, made.Tree, planner.Settings{})
 		if err != nil {
 			return Result{}, err
 		}
@@ -118,7 +118,7 @@ func (o *Options) plan(ctx context.Context, s *Scenario) (Result, error) {
 }
 
 // Plan plans and verifies the exchange on a tree in a scenario.
-func Plan(t Tree, s *Scenario) (*planner.Result, error) {
+func Plan(ctx context.Context, t Tree, s *Scenario) (*planner.Result, error) {
 	whole := t.Fabric(t.LMC())
 	base, err := topology.NewBaseline(whole)
 	if err != nil {
@@ -129,5 +129,5 @@ func Plan(t Tree, s *Scenario) (*planner.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	return planner.Make(tree, planner.Settings{})
+	return planner.Make(ctx, tree, planner.Settings{})
 }

@@ -5,6 +5,7 @@ package libfors
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -197,7 +198,7 @@ func plan(t testing.TB, spines, leaves, dead int, lmc uint8) *phasetable.Table {
 	if err != nil {
 		t.Fatal(err)
 	}
-	made, err := planner.Make(tree, planner.Settings{})
+	made, err := planner.Make(context.Background(), tree, planner.Settings{})
 	if err != nil {
 		t.Fatal(err)
 	}

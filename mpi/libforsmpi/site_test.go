@@ -3,6 +3,7 @@
 package libforsmpi
 
 import (
+	"context"
 	"testing"
 
 	"github.com/forsd/forsd/planner"
@@ -28,7 +29,7 @@ func plan(t testing.TB, spec fabgen.Spec, dead ...cable) *planner.Result {
 	if err != nil {
 		t.Fatal(err)
 	}
-	made, err := planner.Make(tree, planner.Settings{})
+	made, err := planner.Make(context.Background(), tree, planner.Settings{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package photonic
 
 import (
+	"context"
 	"slices"
 
 	"github.com/forsd/forsd/bipartite"
@@ -40,7 +41,7 @@ func kautz(n, k int) []int32 {
 func permutations(n, k int, next []int32) (rows [][]int32, switches []uint16, err error) {
 	switches = make([]uint16, n*k)
 	var c bipartite.Colourer
-	if err := c.Colours(n, k, next, switches); err != nil {
+	if err := c.Colours(context.TODO(), n, k, next, switches); err != nil {
 		return nil, nil, err
 	}
 	rows = make([][]int32, k)

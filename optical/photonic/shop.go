@@ -1,6 +1,10 @@
 package photonic
 
-import "github.com/forsd/forsd/bipartite"
+import (
+	"context"
+
+	"github.com/forsd/forsd/bipartite"
+)
 
 // shop plans the hops of some classes on one topology of k switches. count,
 // [class][switch], has the hops that each class needs over each; their order does
@@ -45,7 +49,7 @@ func shop(k int, count []int32) (length int, switches [][]int8, err error) {
 	}
 	match := make([]int32, n*length)
 	var colourer bipartite.Colourer
-	if err := colourer.Arcs(n, length, arcs, match); err != nil {
+	if err := colourer.Arcs(context.TODO(), n, length, arcs, match); err != nil {
 		return 0, nil, err
 	}
 	moves := make([]int8, classes*length)

@@ -45,13 +45,13 @@ func endEarly(t *testing.T, in *Instance, methods []Method, fewest int) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if name != "baselines" && all.Asked < fewest {
-			t.Errorf("%s, degree %d: asks %d times, want at least %d", name, in.Degree, all.Asked, fewest)
+		if name != "baselines" && all.Asked() < fewest {
+			t.Errorf("%s, degree %d: asks %d times, want at least %d", name, in.Degree, all.Asked(), fewest)
 		}
-		for _, most := range slices.Compact([]int{0, 1, all.Asked / 3, all.Asked / 2, all.Asked - 1}) {
+		for _, most := range slices.Compact([]int{0, 1, all.Asked() / 3, all.Asked() / 2, all.Asked() - 1}) {
 			ctx := &asked.Context{Context: t.Context(), Most: most}
-			if _, err := work(ctx); !errors.Is(err, asked.ErrEnough) || ctx.Asked != most+1 {
-				t.Errorf("%s, degree %d: ended at %d of %d, it asks %d times and says %v", name, in.Degree, most, all.Asked, ctx.Asked, err)
+			if _, err := work(ctx); !errors.Is(err, asked.ErrEnough) || ctx.Asked() != most+1 {
+				t.Errorf("%s, degree %d: ended at %d of %d, it asks %d times and says %v", name, in.Degree, most, all.Asked(), ctx.Asked(), err)
 			}
 		}
 		again, err := work(t.Context())

@@ -5,22 +5,26 @@ package asked
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 )
 
 // ErrEnough is what a Context says once it has ended.
 var ErrEnough = errors.New("enough")
 
-// Context ends after its error has been asked for Most times. One goroutine asks it.
+// Context ends after its error has been asked for Most times, by any goroutines.
 type Context struct {
 	context.Context
 	Most  int
-	Asked int // how often it has been
+	asked atomic.Int64
 }
 
 // Err is nil Most times, then ErrEnough.
 func (c *Context) Err() error {
-	if c.Asked++; c.Asked > c.Most {
+	if c.asked.Add(1) > int64(c.Most) {
 		return ErrEnough
 	}
 	return nil
 }
+
+// Asked is how often the error has been asked for.
+func (c *Context) Asked() int { return int(c.asked.Load()) }

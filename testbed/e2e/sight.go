@@ -125,7 +125,7 @@ func (s *Site) Check(ctx context.Context) (*Sight, error) {
 	if err != nil {
 		return nil, err
 	}
-	want, _, err := planner.Route(sight.Tree, planner.Settings{})
+	want, _, err := planner.Route(ctx, sight.Tree, planner.Settings{})
 	if err != nil {
 		return nil, err
 	}
