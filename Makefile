@@ -49,11 +49,15 @@ FUZZPACKAGES := clang libclang-rt-14-dev
 WITHOSM = $(wildcard /usr/include/infiniband/opensm/osm_event_plugin.h)
 CLIBS = $(if $(shell which $(CC) 2>/dev/null),mpi/libfors $(if $(shell which mpicc 2>/dev/null),mpi/libforsmpi) $(if $(WITHOSM),opensm/plugin))
 
-.PHONY: build test vet demo bench bench-opensm figures fuzz fuzz-c mutants lint install uninstall clean deps
+.PHONY: build lab test vet demo bench bench-opensm figures fuzz fuzz-c mutants lint install uninstall clean deps
 
 build:
-	$(if $(TAGS),$(CGO) $(GOBUILD) -tags $(TAGS),CGO_ENABLED=0 $(GOBUILD)) -o $(out)/ ./cmd/...
+	$(if $(TAGS),$(CGO) $(GOBUILD) -tags $(TAGS),CGO_ENABLED=0 $(GOBUILD)) -o $(out)/ ./cmd/forsd ./cmd/forsctl
 	$(foreach lib,$(CLIBS),$(MAKE) -C $(lib) out=$(abspath $(out)) all &&) true
+
+# The laboratory: it measures what the papers show, and no operator needs it.
+lab:
+	$(GOBUILD) -o $(out)/ ./cmd/forslab
 
 test: deps vet
 	$(GO) test $(TESTFLAGS) ./...
@@ -83,7 +87,7 @@ bench-opensm: deps build
 
 # The pictures of docs/figures.md, drawn from new measurements on a simulated fabric.
 figures: deps
-	$(GO) run ./lab/figures/draw -out docs/figures
+	$(GO) run ./cmd/forslab draw --out docs/figures
 
 # Every fuzz target of the module in turn, then those of the C libraries; the logs
 # are in fuzz-logs.

@@ -46,22 +46,55 @@ func (c *Controller) planned(now time.Time, e Planned) {
 	if c.state == After {
 		next = Finishing
 	}
+	if c.reroutedMeanwhile() {
+		return
+	}
+	if e.Err == "" {
+		if c.refusal != "" {
+			c.clear(FabricRefused)
+		}
+		c.noPlan, c.refusal = false, ""
+		c.clear(PlanFailed, LiquidFailed)
+	}
 	switch {
 	case e.Err == "" && !e.Same:
-		c.clear(PlanFailed)
 		c.enter(next)
-		c.do(Publish{Fabric: c.work.ID})
+		c.do(Publish{Fabric: c.work.ID, Kind: c.work.Kind})
 	case e.Err == "":
-		c.clear(PlanFailed)
 		c.afterPublish(now, next)
 	case next == Publishing:
 		// What is new cannot be reached over the tables in force: a host, a LID.
 		// The tables come first then.
 		c.write()
 	default:
-		c.warn(PlanFailed, e.Err)
+		c.planless(e)
 		c.finish(now)
 	}
+}
+
+// planless says that no plan of the fabric could be made for the tables read back:
+// the one in force stays.
+func (c *Controller) planless(e Planned) {
+	code := PlanFailed
+	switch {
+	case e.Refused:
+		code, c.refusal = FabricRefused, c.work.ID
+	case c.work.Kind == OwnRoutes:
+		code = LiquidFailed
+	}
+	c.noPlan = true
+	c.warn(code, e.Err)
+}
+
+// reroutedMeanwhile reads tables of the manager's again that it may have replaced
+// since they were read.
+func (c *Controller) reroutedMeanwhile() bool {
+	if !c.auditDue || c.work.Kind != OwnRoutes {
+		return false
+	}
+	c.auditDue = false
+	c.readBack()
+	return true
 }
 
 func (c *Controller) published(now time.Time, e Published) {
@@ -92,13 +125,16 @@ func (c *Controller) finish(now time.Time) {
 		c.begin(now) // a reroute was asked for after the signal
 		return
 	}
+	if c.reroutedMeanwhile() {
+		return
+	}
 	c.done = true
 	c.enter(Idle)
-	c.do(Settled{Fabric: c.work.ID, Planless: c.raised[PlanFailed]})
+	c.do(Settled{Fabric: c.work.ID, Planless: c.noPlan})
 	switch {
 	case c.doubted():
 		c.wait(Suspect, now.Add(c.set.Confirm))
-	case !slices.Equal(c.held, c.flaps.held()):
+	case !slices.Equal(c.held, c.holding(c.work)):
 		c.begin(now) // a hold ended meanwhile
 	}
 }
@@ -146,7 +182,7 @@ func (c *Controller) signalled(now time.Time, e Signalled) {
 }
 
 func (c *Controller) wasRead(now time.Time, e ReadBackDone) {
-	c.known = c.known || e.Err == ""
+	c.known = (c.known || e.Err == "") && c.work.Kind != OwnRoutes
 	if e.Match && e.Unwritten == "" {
 		c.confirmedID = c.work.ID
 		c.closed = union(c.work.Down, c.held)
@@ -184,8 +220,12 @@ func (c *Controller) mismatch(now time.Time, difference string) {
 }
 
 func (c *Controller) planAfter() {
+	p := Plan{Fabric: c.work.ID, Kind: c.work.Kind, Avoid: c.held, Hold: c.held, Final: true}
+	if p.Kind == OwnRoutes { // there is no signal that a reroute is for
+		p.Anew, c.force = c.force, false
+	}
 	c.enter(After)
-	c.do(Plan{Fabric: c.work.ID, Avoid: c.held, Hold: c.held, Final: true})
+	c.do(p)
 }
 
 // union and minus work on ascending lists.

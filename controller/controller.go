@@ -69,6 +69,8 @@ type Settings struct {
 // Snapshot is a fabric as the controller sees it.
 type Snapshot struct {
 	ID   string  // digest of fabric and baseline: equal IDs need equal plans and tables
+	Kind Kind    // what is to be done about it
+	Why  string  // why it is not a fat tree, empty where it is one
 	Down []Lane  // lanes that no schedule can use, ascending
 	Lost float64 // share of the servers in force that are missing from it
 }
@@ -79,6 +81,7 @@ type Controller struct {
 	state State
 
 	latest *Snapshot // the last fabric seen, whether believed or not
+	swept  bool      // latest was seen at the end of a sweep, which has routed it
 	work   *Snapshot // the fabric being worked on, or in force when Idle
 	done   bool      // plan and tables in force fit work
 
@@ -88,14 +91,16 @@ type Controller struct {
 
 	flaps     flaps
 	held      []Lane    // lanes held back in the work in progress, ascending
-	force     bool      // signal even when the table file did not change
+	force     bool      // signal even when the table file did not change, and plan anew
 	early     bool      // in Signalling: a dump came before the signal was answered for
+	noPlan    bool      // the last plan asked for could not be made
+	refusal   string    // the fabric that is refused because of its plan, empty for none
 	reread    bool      // in Backoff: the table file is whole, a new dump is worth a read-back
 	misreads  int       // read-backs in a row that did not match
 	failures  int       // failures in a row, for the back-off
 	deadline  time.Time // of Suspect, Sweeping and Backoff; zero for none
 	lastAudit time.Time
-	auditDue  bool            // the manager was restarted: its next dump is worth a read-back
+	auditDue  bool            // the manager was restarted, or has routed by itself: a read-back is due
 	standby   bool            // another manager is the master: nothing is published or written
 	outdated  bool            // mastership has changed since the action under way was asked for
 	raised    map[string]bool // codes of the warnings in force
@@ -175,8 +180,14 @@ func (c *Controller) clear(codes ...string) {
 // seen takes in a fabric, changed or not. swept tells whether the manager's sweep
 // that found it is over: only then has it loaded what tables there were.
 func (c *Controller) seen(now time.Time, s Snapshot, swept bool) {
-	c.clear(FabricRefused)
+	if s.ID != c.refusal {
+		c.clear(FabricRefused)
+	}
+	c.swept = swept || c.swept && c.latest.ID == s.ID
 	c.latest = &s
+	if swept && c.Busy() && c.work.Kind == OwnRoutes {
+		c.auditDue = true // the manager may have routed it anew
+	}
 	if c.doubted() {
 		c.suspect(now)
 		return
@@ -224,7 +235,7 @@ func (c *Controller) restarted(now time.Time) {
 		c.retry(now)
 	case c.latest == nil:
 	default:
-		c.auditDue = true
+		c.auditDue = c.auditDue || c.work == nil || c.work.Kind != OwnRoutes // whose routes are read after each sweep
 		if c.state == Idle && c.settled() {
 			c.readBack()
 		}
@@ -244,7 +255,17 @@ func (c *Controller) doubted() bool {
 func (c *Controller) believe(now time.Time) {
 	c.latest.Lost = 0
 	c.clear(FabricIncomplete)
-	c.flaps.observe(now, c.latest.Down, c.set)
+	if c.latest.Kind != OwnRoutes {
+		c.flaps.observe(now, c.latest.Down, c.set)
+	}
+}
+
+// holding lists the lanes to hold back in a fabric: one that is not a tree has none.
+func (c *Controller) holding(s *Snapshot) []Lane {
+	if s.Kind == OwnRoutes {
+		return nil
+	}
+	return c.flaps.held()
 }
 
 // suspect puts a mass disappearance aside until it has lasted. Work under way on
@@ -258,13 +279,14 @@ func (c *Controller) suspect(now time.Time) {
 
 // settled tells whether tables and plan in force fit what was last seen.
 func (c *Controller) settled() bool {
-	return c.done && c.work.ID == c.latest.ID && slices.Equal(c.held, c.flaps.held())
+	return c.done && c.work.ID == c.latest.ID && slices.Equal(c.held, c.holding(c.latest))
 }
 
 // audit reads the tables back though nothing changed, now and then: another
-// manager, or a restarted one, may have programmed its own.
+// manager, or a restarted one, may have programmed its own. Where the routes are the
+// manager's, each sweep may have changed them.
 func (c *Controller) audit(now time.Time) {
-	if !c.auditDue && now.Sub(c.lastAudit) < c.set.Audit {
+	if !c.auditDue && c.work.Kind != OwnRoutes && now.Sub(c.lastAudit) < c.set.Audit {
 		return
 	}
 	c.auditDue, c.lastAudit = false, now
@@ -276,7 +298,12 @@ func (c *Controller) audit(now time.Time) {
 // begin starts work on the latest fabric. Its plan comes before its tables,
 // unless it is not known which tables the switches hold.
 func (c *Controller) begin(now time.Time) {
-	c.work, c.held, c.done, c.misreads = c.latest, c.flaps.held(), false, 0
+	c.work, c.held, c.done, c.misreads = c.latest, c.holding(c.latest), false, 0
+	if c.work.Kind == OwnRoutes {
+		c.follow()
+		return
+	}
+	c.clear(NotFatTree, LiquidFailed)
 	if len(c.held) > 0 {
 		c.warn(CableHeld, fmt.Sprintf("cables that keep bouncing are not used for now, as leaf/lane: %v", c.held))
 	} else {
@@ -284,7 +311,7 @@ func (c *Controller) begin(now time.Time) {
 	}
 	if c.standby {
 		c.enter(Before)
-		c.do(Plan{Fabric: c.work.ID, Avoid: c.held, Hold: c.held, Ahead: true})
+		c.do(Plan{Fabric: c.work.ID, Kind: c.work.Kind, Avoid: c.held, Hold: c.held, Ahead: true})
 		return
 	}
 	if !c.known {
@@ -293,7 +320,25 @@ func (c *Controller) begin(now time.Time) {
 	}
 	c.enter(Before)
 	fabric, avoid := c.Ground()
-	c.do(Plan{Fabric: fabric, Avoid: avoid, Hold: c.held})
+	c.do(Plan{Fabric: fabric, Kind: c.work.Kind, Avoid: avoid, Hold: c.held})
+}
+
+// follow starts work on a fabric whose routes are the manager's: its tables are read
+// and planned on once the manager has routed it, and are not written. What was known
+// of tables of ours says nothing any more.
+func (c *Controller) follow() {
+	c.warn(NotFatTree, c.work.Why)
+	c.clear(CableHeld, PlanFailed, TablesFailed, SignalFailed, SweepTimeout, TablesStale)
+	c.known, c.confirmedID, c.closed, c.auditDue = false, "", nil, false
+	switch {
+	case c.standby:
+		c.done = true // its routes are not known before they are read
+		c.enter(Idle)
+	case c.swept:
+		c.readBack()
+	default:
+		c.enter(Idle) // the end of the sweep begins it
+	}
 }
 
 // Ground is what a plan made now is for: the fabric worked on, empty before the
@@ -302,6 +347,9 @@ func (c *Controller) begin(now time.Time) {
 func (c *Controller) Ground() (fabric string, avoid []Lane) {
 	if c.work == nil {
 		return "", nil
+	}
+	if c.work.Kind == OwnRoutes {
+		return c.work.ID, nil
 	}
 	return c.work.ID, union(c.held, minus(c.closed, c.work.Down))
 }
@@ -319,12 +367,12 @@ func (c *Controller) write() {
 	c.done = false
 	c.closed = union(c.closed, union(c.work.Down, c.held))
 	c.enter(Writing)
-	c.do(Write{Fabric: c.work.ID, Hold: c.held})
+	c.do(Write{Fabric: c.work.ID, Kind: c.work.Kind, Hold: c.held})
 }
 
 func (c *Controller) readBack() {
 	c.enter(Reading)
-	c.do(ReadBack{Fabric: c.work.ID, Hold: c.held})
+	c.do(ReadBack{Fabric: c.work.ID, Kind: c.work.Kind, Hold: c.held})
 }
 
 // overtaken restarts the work when a different fabric was seen meanwhile.
@@ -360,15 +408,16 @@ func (c *Controller) tick(now time.Time) {
 			c.retry(now)
 		}
 	}
-	if c.flaps.expire(now) && c.state == Idle && c.work != nil {
+	if c.flaps.expire(now) && c.state == Idle && c.work != nil && c.work.Kind != OwnRoutes {
 		c.begin(now)
 	}
 }
 
 // retry resumes after a back-off: from the start when a plan was not published,
-// for it comes before its tables; at the tables otherwise.
+// for it comes before its tables, or when the tables are not ours; at the tables
+// otherwise.
 func (c *Controller) retry(now time.Time) {
-	if c.raised[PublishFailed] {
+	if c.raised[PublishFailed] || c.work.Kind == OwnRoutes {
 		c.begin(now)
 		return
 	}

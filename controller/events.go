@@ -21,7 +21,7 @@ type Seen struct{ Snapshot }
 type Mastership struct{ Master bool }
 
 // Refused says that the manager's dump cannot be used: it does not parse, or
-// the fabric is no fat tree.
+// the fabric is one that nothing is done about.
 type Refused struct{ Reason string }
 
 // Reroute is an operator's order to do everything anew.
@@ -32,9 +32,11 @@ type Reroute struct{}
 type TablesDoubted struct{}
 
 // Planned answers Plan. Same says that the plan in force is already this one.
+// Refused says that there is no plan in force, and that the fabric is not one to plan.
 type Planned struct {
-	Same bool
-	Err  string
+	Same    bool
+	Err     string
+	Refused bool
 }
 
 // Published answers Publish.
@@ -80,22 +82,29 @@ type Action interface{ String() string }
 // avoid. Final says that the tables read back are those of this fabric; else
 // the plan must hold on the tables in force with the ports now down, and on the
 // tables about to be written, which leave the lanes of Hold to fallback traffic.
-// Ahead says that nobody will get the plan: tables in force are not known.
+// Ahead says that nobody will get the plan: tables in force are not known. Anew says
+// that an operator asked for it, and that what a rollback chose gives way.
 type Plan struct {
 	Fabric string
+	Kind   Kind
 	Avoid  []Lane
 	Hold   []Lane
 	Final  bool
 	Ahead  bool
+	Anew   bool
 }
 
 // Publish makes the last plan the one in force, under a new epoch.
-type Publish struct{ Fabric string }
+type Publish struct {
+	Fabric string
+	Kind   Kind
+}
 
 // Write builds, verifies and writes the tables of the fabric, with the lanes of
 // Hold left to fallback traffic.
 type Write struct {
 	Fabric string
+	Kind   Kind
 	Hold   []Lane
 }
 
@@ -103,9 +112,11 @@ type Write struct {
 type Signal struct{}
 
 // ReadBack reads the tables out of the switches and compares them with those of
-// the fabric.
+// the fabric. Where its routes are the manager's, any tables match: the plan that
+// follows is for them.
 type ReadBack struct {
 	Fabric string
+	Kind   Kind
 	Hold   []Lane
 }
 
@@ -126,8 +137,10 @@ type Clear struct{ Code string }
 const (
 	FabricRefused    = "fabric-refused"
 	FabricIncomplete = "fabric-incomplete"
+	NotFatTree       = "not-a-fat-tree"
 	CableHeld        = "cable-held"
 	PlanFailed       = "plan-failed"
+	LiquidFailed     = "liquid-plan-failed"
 	PublishFailed    = "publish-failed"
 	TablesFailed     = "tables-failed"
 	SignalFailed     = "signal-failed"
@@ -138,12 +151,15 @@ const (
 
 // String prints the action as the transcripts show it.
 func (a Plan) String() string {
-	s := fmt.Sprintf("plan %s", a.Fabric)
+	s := "plan " + a.Fabric + a.Kind.of()
 	if a.Final {
 		s += " final"
 	}
 	if a.Ahead {
 		s += " ahead"
+	}
+	if a.Anew {
+		s += " anew"
 	}
 	if len(a.Avoid) > 0 {
 		s += fmt.Sprintf(" avoiding %v", a.Avoid)
@@ -152,16 +168,16 @@ func (a Plan) String() string {
 }
 
 // String prints the action as the transcripts show it.
-func (a Publish) String() string { return "publish " + a.Fabric }
+func (a Publish) String() string { return "publish " + a.Fabric + a.Kind.of() }
 
 // String prints the action as the transcripts show it.
-func (a Write) String() string { return "write " + a.Fabric + holding(a.Hold) }
+func (a Write) String() string { return "write " + a.Fabric + a.Kind.of() + holding(a.Hold) }
 
 // String prints the action as the transcripts show it.
 func (a Signal) String() string { return "signal" }
 
 // String prints the action as the transcripts show it.
-func (a ReadBack) String() string { return "read-back " + a.Fabric + holding(a.Hold) }
+func (a ReadBack) String() string { return "read-back " + a.Fabric + a.Kind.of() + holding(a.Hold) }
 
 // String prints the action as the transcripts show it.
 func (a Settled) String() string {

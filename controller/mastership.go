@@ -16,7 +16,7 @@ func (c *Controller) mastership(master bool) {
 		return
 	}
 	c.standby, c.outdated = !master, c.Busy()
-	c.known, c.confirmedID, c.done, c.force = false, "", false, false
+	c.known, c.confirmedID, c.done, c.force, c.swept = false, "", false, false, false
 	c.clear(PublishFailed, TablesFailed, SignalFailed, SweepTimeout, ReadBackFailed, TablesStale)
 	if !c.outdated {
 		c.enter(Idle)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -109,6 +110,9 @@ func say(t *testing.T, c *Controller, now *time.Time, cmd string, out *strings.B
 		e = TablesDoubted{}
 	case "planned":
 		e = Planned{Same: rest == "same", Err: errorOf(rest)}
+		if why, refused := strings.CutPrefix(rest, "refused "); refused {
+			e = Planned{Err: why, Refused: true}
+		}
 	case "published":
 		e = Published{Err: errorOf(rest)}
 	case "written":
@@ -145,13 +149,21 @@ func errorOf(rest string) string {
 	return e
 }
 
-// parseSnapshot reads "ID [down=leaf/lane,…] [lost=share]".
+// parseSnapshot reads "ID [kind=name] [down=leaf/lane,…] [lost=share]".
 func parseSnapshot(t *testing.T, s string) Snapshot {
 	fields := strings.Fields(s)
 	snap := Snapshot{ID: fields[0]}
 	for _, f := range fields[1:] {
 		key, value, _ := strings.Cut(f, "=")
 		switch key {
+		case "kind":
+			k := slices.Index(kindNames[:], value)
+			if k < 0 {
+				t.Fatalf("unknown kind %q", value)
+			}
+			if snap.Kind = Kind(k); snap.Kind == OwnRoutes {
+				snap.Why = "it is a ring"
+			}
 		case "down":
 			for _, l := range strings.Split(value, ",") {
 				var lane Lane

@@ -94,6 +94,8 @@ type FatTree struct {
 	Hosts    []Host // those on leaves by (leaf, α), then those on spines by node GUID and port
 	Servers  []int  // indices into Hosts, ascending: the servers of the exchange
 	Findings []Finding
+	// Uncovered is what the tree does not cover.
+	Uncovered Uncovered
 }
 
 // LaneUp tells whether schedules may use the lane at the leaf.

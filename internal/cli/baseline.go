@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/internal/command"
 	"github.com/forsd/forsd/topology"
 )
 
@@ -48,8 +49,8 @@ Any entry of the tables may move, so a new plan and new tables follow.`,
 			if err := ask(cmd, http.MethodPost, "/v1/baseline/accept", nil, change); err != nil {
 				return err
 			}
-			if wantsJSON(cmd) {
-				return printJSON(cmd, change)
+			if command.WantsJSON(cmd) {
+				return command.PrintJSON(cmd, change)
 			}
 			_, err := fmt.Fprintln(cmd.OutOrStdout(), change.Text)
 			return err

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/internal/command"
 )
 
 func rerouteCommand() *cobra.Command {
@@ -49,8 +50,8 @@ func printChange(cmd *cobra.Command) func(*api.Change, error) error {
 		if err != nil {
 			return err
 		}
-		if wantsJSON(cmd) {
-			return printJSON(cmd, c)
+		if command.WantsJSON(cmd) {
+			return command.PrintJSON(cmd, c)
 		}
 		_, err = fmt.Fprintf(cmd.OutOrStdout(), "epoch %d: %s\n", c.Epoch, c.Text)
 		return err

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/internal/command"
 )
 
 func daemonCommands() []*cobra.Command {
@@ -57,7 +58,7 @@ func ask(cmd *cobra.Command, method, path string, in, out any) error {
 func sorted(err error) error {
 	var e *api.Error
 	if errors.As(err, &e) && e.Status != http.StatusBadRequest && e.Status != http.StatusNotFound {
-		return violated{err}
+		return command.Violated{Err: err}
 	}
 	return err
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/internal/command"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/topology"
 )
@@ -78,7 +79,7 @@ type compared struct {
 // readCompared recognises a file by its content: whatever speaks of unicast
 // LIDs is tables, everything else must be a topology.
 func readCompared(path string) (c compared, err error) {
-	data, err := readPath(path, maxFile)
+	data, err := command.ReadPath(path, command.MaxFile)
 	if err != nil {
 		return c, err
 	}
@@ -131,8 +132,8 @@ func diffFabrics(cmd *cobra.Command, a, b *compared) error {
 		}
 	}
 	changes := topology.Diff(a.fabric, b.fabric)
-	if wantsJSON(cmd) {
-		return printJSON(cmd, fabricDiff{len(changes) == 0, append([]topology.Change{}, changes...)})
+	if command.WantsJSON(cmd) {
+		return command.PrintJSON(cmd, fabricDiff{len(changes) == 0, append([]topology.Change{}, changes...)})
 	}
 	if len(changes) == 0 {
 		fmt.Fprintln(cmd.OutOrStdout(), "no difference")
@@ -144,8 +145,8 @@ func diffFabrics(cmd *cobra.Command, a, b *compared) error {
 }
 
 func diffTables(cmd *cobra.Command, d lft.Delta) error {
-	if wantsJSON(cmd) {
-		return printJSON(cmd, struct {
+	if command.WantsJSON(cmd) {
+		return command.PrintJSON(cmd, struct {
 			Equal bool `json:"equal"`
 			lft.Delta
 		}{d == lft.Delta{}, d})
@@ -154,8 +155,8 @@ func diffTables(cmd *cobra.Command, d lft.Delta) error {
 		fmt.Fprintln(cmd.OutOrStdout(), "no difference")
 		return nil
 	}
-	_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s on %s differ: %s of %d\n", plural(d.Entries, "entry", "entries"),
-		plural(d.Switches, "switch", "switches"), plural(d.Blocks, "block", "blocks"), lft.Block)
+	_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s on %s differ: %s of %d\n", command.Plural(d.Entries, "entry", "entries"),
+		command.Plural(d.Switches, "switch", "switches"), command.Plural(d.Blocks, "block", "blocks"), lft.Block)
 	return err
 }
 
@@ -190,8 +191,8 @@ func diffEpochs(cmd *cobra.Command, a, b uint64) error {
 				d.What = append(d.What, x.What...)
 			}
 		}
-		if wantsJSON(cmd) {
-			return printJSON(cmd, d)
+		if command.WantsJSON(cmd) {
+			return command.PrintJSON(cmd, d)
 		}
 		return printEpochDiff(cmd, &d)
 	})
@@ -211,7 +212,7 @@ func findEpoch(list []api.Epoch, n uint64) (api.Epoch, error) {
 }
 
 func printEpochDiff(cmd *cobra.Command, d *epochDiff) error {
-	w := newTable(cmd.OutOrStdout())
+	w := command.NewTable(cmd.OutOrStdout())
 	fmt.Fprintf(w, "epoch\t%d\t%d\n", d.A.Epoch, d.B.Epoch)
 	fmt.Fprintf(w, "published\t%s\t%s\n", clock(d.A.PublishedAt), clock(d.B.PublishedAt))
 	fmt.Fprintf(w, "phases\t%d\t%d\n", d.A.Phases, d.B.Phases)

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/internal/command"
 	"github.com/forsd/forsd/internal/config"
 	"github.com/forsd/forsd/internal/rdma"
 )
@@ -95,12 +96,12 @@ func (d *doctor) report(cmd *cobra.Command) error {
 		}
 	}
 	d.OK = failed == 0
-	if wantsJSON(cmd) {
-		if err := printJSON(cmd, d.diagnosis); err != nil {
+	if command.WantsJSON(cmd) {
+		if err := command.PrintJSON(cmd, d.diagnosis); err != nil {
 			return err
 		}
 	} else {
-		w := newTable(cmd.OutOrStdout())
+		w := command.NewTable(cmd.OutOrStdout())
 		for _, f := range d.Checks {
 			fmt.Fprintf(w, "%s\t%s\t%s\n", f.Grade, f.Check, f.Text)
 		}
@@ -109,7 +110,7 @@ func (d *doctor) report(cmd *cobra.Command) error {
 		}
 	}
 	if failed > 0 {
-		return violated{fmt.Errorf("%s of %d failed", plural(failed, "check", "checks"), len(d.Checks))}
+		return command.Violated{Err: fmt.Errorf("%s of %d failed", command.Plural(failed, "check", "checks"), len(d.Checks))}
 	}
 	return nil
 }
@@ -149,7 +150,7 @@ func (d *doctor) checkDaemon(addr string) {
 	case !s.Ready:
 		d.note("forsd", warn, "forsd %s answers at %s, and no verified epoch is in force yet: it is in state %s", s.Version, addr, s.State)
 	case len(s.Warnings) > 0:
-		d.note("forsd", warn, "epoch %d is in force, with %s: see forsctl status", s.Epoch, plural(len(s.Warnings), "warning", "warnings"))
+		d.note("forsd", warn, "epoch %d is in force, with %s: see forsctl status", s.Epoch, command.Plural(len(s.Warnings), "warning", "warnings"))
 	default:
 		d.note("forsd", good, "forsd %s answers at %s, epoch %d is in force", s.Version, addr, s.Epoch)
 	}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/forsd/forsd/internal/command"
 	"github.com/forsd/forsd/internal/config"
 	"github.com/forsd/forsd/internal/health"
 	"github.com/forsd/forsd/internal/rdma"
@@ -148,7 +149,7 @@ func (d *doctor) checkReading() {
 
 // fabric is the fabric that OpenSM dumped last, nil if it cannot be read.
 func (d *doctor) fabric() *topology.Fabric {
-	data, err := readPath(filepath.Join(d.config.OpenSM.DumpDir, opensm.SubnetFile), maxFile)
+	data, err := command.ReadPath(filepath.Join(d.config.OpenSM.DumpDir, opensm.SubnetFile), command.MaxFile)
 	if err != nil {
 		return nil // another check says so
 	}

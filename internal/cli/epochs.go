@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/internal/command"
 )
 
 func epochsCommand() *cobra.Command {
@@ -22,12 +23,12 @@ func epochsCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if wantsJSON(cmd) {
-					return printJSON(cmd, struct {
+				if command.WantsJSON(cmd) {
+					return command.PrintJSON(cmd, struct {
 						Epochs []api.Epoch `json:"epochs"`
 					}{list})
 				}
-				w := newTable(cmd.OutOrStdout())
+				w := command.NewTable(cmd.OutOrStdout())
 				fmt.Fprintln(w, "epoch\tpublished\tphases\tbound\tengine\tfabric\twhy")
 				for i := range list {
 					x := &list[i]

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/forsd/forsd/internal/command"
 	"github.com/forsd/forsd/planner"
 )
 
@@ -38,8 +39,8 @@ tables that were read back from the switches. With --topology, --lfts and
 			if err != nil {
 				return err
 			}
-			if wantsJSON(cmd) {
-				return printJSON(cmd, e)
+			if command.WantsJSON(cmd) {
+				return command.PrintJSON(cmd, e)
 			}
 			return printExplanation(cmd, e)
 		},
@@ -78,13 +79,13 @@ func (f *fabricFlags) explain(lfts, plan, src, dst string) (*planner.Explanation
 	}
 	e, err := planner.Explain(tree, tables, table, s, d)
 	if err != nil {
-		return nil, violated{err}
+		return nil, command.Violated{Err: err}
 	}
 	return e, nil
 }
 
 func printExplanation(cmd *cobra.Command, e *planner.Explanation) error {
-	w := newTable(cmd.OutOrStdout())
+	w := command.NewTable(cmd.OutOrStdout())
 	fmt.Fprintf(w, "from\t%s\tport GUID %s, LID %d, on %s\n", e.Src.Name, e.Src.GUID, e.Src.LID, e.Src.Leaf)
 	fmt.Fprintf(w, "to\t%s\tport GUID %s, LID %d, on %s\n", e.Dst.Name, e.Dst.GUID, e.Dst.LID, e.Dst.Leaf)
 	if e.Epoch > 0 {

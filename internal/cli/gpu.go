@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/forsd/forsd/gpu"
+	"github.com/forsd/forsd/internal/command"
 	"github.com/forsd/forsd/internal/matrix"
 )
 
@@ -20,14 +21,14 @@ func gpuCommand() *cobra.Command {
 		Short: "Schedule all-to-all exchanges of GPU clusters with servers of several GPUs and NICs",
 		Long: `The commands of gpu work on clusters of two tiers: servers with as many NICs as
 GPUs and a fast switch inside, and a network between them. They plan exchanges in
-stages, in each of which a NIC sends to one other and receives from one; generate
-traffic; and simulate frames that follow the traffic as it comes.`,
+stages, in each of which a NIC sends to one other and receives from one, check plans
+by replay, and generate traffic.`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			return errors.New("say what to do: schedule, replay, generate, simulate or plot")
+			return errors.New("say what to do: schedule, replay or generate")
 		},
 	}
-	cmd.AddCommand(gpuScheduleCommand(), gpuReplayCommand(), gpuGenerateCommand(), gpuSimulateCommand(), gpuPlotCommand())
+	cmd.AddCommand(gpuScheduleCommand(), gpuReplayCommand(), gpuGenerateCommand())
 	return cmd
 }
 
@@ -69,7 +70,7 @@ func (f *trafficFlags) read(cmd *cobra.Command) (*gpu.Traffic, error) {
 	if f.routing != "" {
 		o.MaxSide = 0
 	}
-	m, err := readMatrix(cmd, file, o)
+	m, err := command.ReadMatrix(cmd, file, o)
 	if err != nil {
 		return nil, err
 	}
@@ -90,17 +91,6 @@ func (f *trafficFlags) read(cmd *cobra.Command) (*gpu.Traffic, error) {
 		t = t.Transpose()
 	}
 	return t, nil
-}
-
-// readMatrix reads a matrix from a file, or from standard input where path is -, for
-// which it waits no longer than until forsctl is interrupted.
-func readMatrix(cmd *cobra.Command, path string, o matrix.Options) (*matrix.Dense, error) {
-	return unlessStopped(cmd.Context(), func() (*matrix.Dense, error) {
-		if path == "-" {
-			return matrix.Read(cmd.InOrStdin(), "standard input", o)
-		}
-		return matrix.ReadFile(path, o)
-	})
 }
 
 // gpuScheduleFlags are the flags of forsctl gpu schedule.
@@ -166,7 +156,7 @@ func (f *gpuScheduleFlags) run(cmd *cobra.Command) error {
 	}
 	f.options.Mode = gpu.Mode(f.mode)
 	var elapsed time.Duration
-	plan, err := unlessStopped(cmd.Context(), func() (*gpu.Plan, error) {
+	plan, err := command.UnlessStopped(cmd.Context(), func() (*gpu.Plan, error) {
 		var planner gpu.Planner
 		start := time.Now()
 		plan, err := planner.Plan(cmd.Context(), t, f.options)
@@ -187,8 +177,8 @@ func (f *gpuScheduleFlags) run(cmd *cobra.Command) error {
 	}
 	report := plan.Report(f.options.Model)
 	switch {
-	case wantsJSON(cmd):
-		return printJSON(cmd, report)
+	case command.WantsJSON(cmd):
+		return command.PrintJSON(cmd, report)
 	case f.out == "-" || f.programs == "-":
 		return nil
 	}
@@ -220,38 +210,17 @@ func (f *gpuScheduleFlags) write(cmd *cobra.Command, plan *gpu.Plan) error {
 	return writeOut(cmd, f.programs, append(list, '\n'))
 }
 
-// unlessStopped returns what work does, or an error as soon as forsctl is
-// interrupted, which ends the process and the work with it.
-func unlessStopped[T any](ctx context.Context, work func() (T, error)) (T, error) {
-	type result struct {
-		value T
-		err   error
-	}
-	done := make(chan result, 1)
-	go func() {
-		value, err := work()
-		done <- result{value, err}
-	}()
-	select {
-	case r := <-done:
-		return r.value, r.err
-	case <-ctx.Done():
-		var none T
-		return none, context.Cause(ctx)
-	}
-}
-
 // printExchange shows people a plan.
 func printExchange(cmd *cobra.Command, r *gpu.Report, elapsed time.Duration) error {
-	w := newTable(cmd.OutOrStdout())
-	fmt.Fprintf(w, "cluster\t%s with %s each\n", plural(r.Servers, "server", "servers"), plural(r.GPUs, "GPU", "GPUs"))
+	w := command.NewTable(cmd.OutOrStdout())
+	fmt.Fprintf(w, "cluster\t%s with %s each\n", command.Plural(r.Servers, "server", "servers"), command.Plural(r.GPUs, "GPU", "GPUs"))
 	fmt.Fprintf(w, "mode\t%s\n", modeText(r))
 	fmt.Fprintf(w, "length\t%d bytes a NIC, %s\n", r.Length, overText(r.Length, r.Bound))
 	fmt.Fprintf(w, "stages\t%d\n", len(r.Stages))
 	fmt.Fprintf(w, "moved inside servers\t%d bytes before, %d after\n", r.MovesBefore, r.MovesAfter)
 	p := &r.Predicted
 	fmt.Fprintf(w, "predicted\t%s: %s before, %s of stages, %s after; %s inside servers beside the stages\n",
-		ms(1000*p.Total), ms(1000*p.Before), ms(1000*p.Stages), ms(1000*p.After), ms(1000*p.Local))
+		command.MS(1000*p.Total), command.MS(1000*p.Before), command.MS(1000*p.Stages), command.MS(1000*p.After), command.MS(1000*p.Local))
 	fmt.Fprintf(w, "planned in\t%s, and carried out byte by byte: every message arrives\n", took(elapsed))
 	return w.Flush()
 }
@@ -300,9 +269,9 @@ more than the stage's length. It prints the first violation.`,
 				return fmt.Errorf("%s: %w", exchange, err)
 			}
 			if v.Cluster != t.Cluster {
-				return violated{fmt.Errorf("%s is for %d servers of %d GPUs, the traffic for %d of %d", exchange, v.Servers, v.GPUs, t.Servers, t.GPUs)}
+				return command.Violated{Err: fmt.Errorf("%s is for %d servers of %d GPUs, the traffic for %d of %d", exchange, v.Servers, v.GPUs, t.Servers, t.GPUs)}
 			}
-			found, err := unlessStopped(cmd.Context(), func() (error, error) {
+			found, err := command.UnlessStopped(cmd.Context(), func() (error, error) {
 				found := v.Verify(cmd.Context(), t)
 				return found, context.Cause(cmd.Context())
 			})
@@ -310,12 +279,12 @@ more than the stage's length. It prints the first violation.`,
 				return err
 			}
 			if found != nil {
-				return violated{fmt.Errorf("%s: %w", exchange, found)}
+				return command.Violated{Err: fmt.Errorf("%s: %w", exchange, found)}
 			}
-			if wantsJSON(cmd) {
-				return printJSON(cmd, map[string]any{"ok": true, "stages": len(v.Lengths), "length": v.Length})
+			if command.WantsJSON(cmd) {
+				return command.PrintJSON(cmd, map[string]any{"ok": true, "stages": len(v.Lengths), "length": v.Length})
 			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "ok: every byte arrives once, in %s\n", plural(len(v.Lengths), "stage", "stages"))
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "ok: every byte arrives once, in %s\n", command.Plural(len(v.Lengths), "stage", "stages"))
 			return err
 		},
 	}
@@ -341,10 +310,10 @@ popularity falls as rank^−skew.`,
 		Example: `  forsctl gpu generate --servers 8 --gpus-per-server 8 --pattern moe --skew 0.7 --out bytes.csv`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if wantsJSON(cmd) {
+			if command.WantsJSON(cmd) {
 				return errors.New("--json: generate prints CSV, which --traffic reads")
 			}
-			t, err := unlessStopped(cmd.Context(), func() (*gpu.Traffic, error) {
+			t, err := command.UnlessStopped(cmd.Context(), func() (*gpu.Traffic, error) {
 				return gpu.Generate(c, gpu.Pattern(pattern), mean, skew, seed)
 			})
 			if err != nil {

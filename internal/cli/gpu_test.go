@@ -2,9 +2,7 @@ package cli
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
-	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -87,26 +85,5 @@ func TestGPUScheduleJSON(t *testing.T) {
 		if sent != between || length != r.Length {
 			t.Errorf("mode %s: %d bytes in stages of %d, want %d in %d", mode, sent, length, between, r.Length)
 		}
-	}
-}
-
-// TestUnlessStopped ends what takes long when it is interrupted.
-func TestUnlessStopped(t *testing.T) {
-	if v, err := unlessStopped(t.Context(), func() (int, error) { return 7, nil }); v != 7 || err != nil {
-		t.Errorf("got %d, %v", v, err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	started := make(chan struct{})
-	go func() {
-		<-started
-		cancel()
-	}()
-	_, err := unlessStopped(ctx, func() (int, error) {
-		close(started)
-		<-t.Context().Done() // not before the test ends
-		return 0, nil
-	})
-	if !errors.Is(err, context.Canceled) {
-		t.Errorf("stopped: %v", err)
 	}
 }

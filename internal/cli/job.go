@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/internal/command"
 	"github.com/forsd/forsd/internal/hostlist"
 )
 
@@ -97,9 +98,9 @@ func (f *jobFlags) readHosts(cmd *cobra.Command, q *api.JobRequest) error {
 	var data []byte
 	var err error
 	if f.hostfile == "-" {
-		data, err = readAtMost(cmd.InOrStdin(), maxText, "standard input")
+		data, err = command.ReadAtMost(cmd.InOrStdin(), command.MaxText, "standard input")
 	} else {
-		data, err = readPath(f.hostfile, maxText)
+		data, err = command.ReadPath(f.hostfile, command.MaxText)
 	}
 	if err != nil {
 		return err
@@ -136,19 +137,19 @@ func (f *jobFlags) print(cmd *cobra.Command) func(*api.Job, error) error {
 		case f.id:
 			_, err = fmt.Fprintln(cmd.OutOrStdout(), j.ID)
 			return err
-		case wantsJSON(cmd):
-			return printJSON(cmd, j)
+		case command.WantsJSON(cmd):
+			return command.PrintJSON(cmd, j)
 		}
 		return printJob(cmd, j)
 	}
 }
 
 func printJob(cmd *cobra.Command, j *api.Job) error {
-	w := newTable(cmd.OutOrStdout())
+	w := command.NewTable(cmd.OutOrStdout())
 	fmt.Fprintf(w, "job\t%d%s\n", j.ID, inBrackets(j.Name))
 	fmt.Fprintf(w, "epoch\t%d, published %s\n", j.Epoch, clock(j.PublishedAt))
 	fmt.Fprintf(w, "plan\t%d phases by engine %s (bound %d by %s, gap %d)\n", j.Phases, j.Engine, j.LowerBound, j.Certificate, j.Gap)
-	fmt.Fprintf(w, "servers\t%d of %s, %s each\n", j.Servers, plural(len(j.Hosts), "host", "hosts"), plural(j.RanksPerHost, "rank", "ranks"))
+	fmt.Fprintf(w, "servers\t%d of %s, %s each\n", j.Servers, command.Plural(len(j.Hosts), "host", "hosts"), command.Plural(j.RanksPerHost, "rank", "ranks"))
 	fmt.Fprintf(w, "lease\tuntil %s\n", clock(j.Expires))
 	for _, h := range j.Missing {
 		fmt.Fprintf(w, "missing\t%s (%s)\n", h.Name, h.GUID)
@@ -178,12 +179,12 @@ func jobListCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if wantsJSON(cmd) {
-					return printJSON(cmd, struct {
+				if command.WantsJSON(cmd) {
+					return command.PrintJSON(cmd, struct {
 						Jobs []api.Job `json:"jobs"`
 					}{append([]api.Job{}, jobs...)})
 				}
-				w := newTable(cmd.OutOrStdout())
+				w := command.NewTable(cmd.OutOrStdout())
 				fmt.Fprintln(w, "job\tname\tepoch\tservers\tphases\tbound\tengine\tlease until\tremarks")
 				for i := range jobs {
 					j := &jobs[i]
@@ -206,7 +207,7 @@ func orDash(text string) string {
 func remarks(j *api.Job) string {
 	var out []string
 	if n := len(j.Missing); n > 0 {
-		out = append(out, plural(n, "host missing", "hosts missing"))
+		out = append(out, command.Plural(n, "host missing", "hosts missing"))
 	}
 	for _, w := range j.Warnings {
 		out = append(out, w.Code)
@@ -241,12 +242,12 @@ func jobRemoveCommand() *cobra.Command {
 					if err != nil {
 						return err
 					}
-					if ended = append(ended, j); !wantsJSON(cmd) {
+					if ended = append(ended, j); !command.WantsJSON(cmd) {
 						fmt.Fprintf(cmd.OutOrStdout(), "%s has ended\n", j)
 					}
 				}
-				if wantsJSON(cmd) {
-					return printJSON(cmd, struct {
+				if command.WantsJSON(cmd) {
+					return command.PrintJSON(cmd, struct {
 						Jobs []*api.Job `json:"jobs"`
 					}{ended})
 				}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/forsd/forsd/internal/command"
 	"github.com/forsd/forsd/internal/hostlist"
 	"github.com/forsd/forsd/liquid"
 	"github.com/forsd/forsd/phasetable"
@@ -28,10 +29,10 @@ in a file, or of a running fabric's forwarding tables, whatever its shape. In a 
 schedule every step uses every bottleneck, so it takes no longer than these must.`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			return errors.New("say what to do: schedule, teams, classes or plot")
+			return errors.New("say what to do: schedule or teams")
 		},
 	}
-	cmd.AddCommand(liquidScheduleCommand(), liquidTeamsCommand(), liquidClassesCommand(), liquidPlotCommand())
+	cmd.AddCommand(liquidScheduleCommand(), liquidTeamsCommand())
 	return cmd
 }
 
@@ -133,7 +134,7 @@ func readAllocation(text string) ([]int, error) {
 
 // readNetwork reads a network with static routes.
 func readNetwork(path string) (*liquid.Network, error) {
-	data, err := readPath(path, maxText)
+	data, err := command.ReadPath(path, command.MaxText)
 	if err != nil {
 		return nil, err
 	}
@@ -141,7 +142,7 @@ func readNetwork(path string) (*liquid.Network, error) {
 }
 
 func readPairs(path string) ([][2]string, error) {
-	data, err := readPath(path, maxText)
+	data, err := command.ReadPath(path, command.MaxText)
 	if err != nil {
 		return nil, err
 	}
@@ -299,8 +300,8 @@ func (f *liquidScheduleFlags) run(cmd *cobra.Command) error {
 		report.MBps = report.Throughput * t.network.Rate
 	}
 	switch {
-	case wantsJSON(cmd):
-		return printJSON(cmd, report)
+	case command.WantsJSON(cmd):
+		return command.PrintJSON(cmd, report)
 	case f.out == "-":
 		return nil
 	}
@@ -331,16 +332,16 @@ const mostSteps = 60
 
 // printLiquid shows people a schedule.
 func printLiquid(cmd *cobra.Command, t *transfers, r *liquid.Report, spent time.Duration) error {
-	w := newTable(cmd.OutOrStdout())
-	fmt.Fprintf(w, "exchange\t%d transfers of %s", r.Transfers, plural(r.Nodes, "node", "nodes"))
+	w := command.NewTable(cmd.OutOrStdout())
+	fmt.Fprintf(w, "exchange\t%d transfers of %s", r.Transfers, command.Plural(r.Nodes, "node", "nodes"))
 	if r.ConflictEdges >= 0 {
 		fmt.Fprintf(w, "; %d edges in the conflict graph", r.ConflictEdges)
 	}
 	fmt.Fprintln(w)
 	if r.UnreachablePairs > 0 {
-		fmt.Fprintf(w, "left out\t%s without a path; the first: %s\n", plural(r.UnreachablePairs, "pair", "pairs"), r.FirstUnreachable)
+		fmt.Fprintf(w, "left out\t%s without a path; the first: %s\n", command.Plural(r.UnreachablePairs, "pair", "pairs"), r.FirstUnreachable)
 	}
-	fmt.Fprintf(w, "duration Λ\t%d on %s; liquid throughput %.4g links\n", r.Duration, plural(r.Bottlenecks, "bottleneck", "bottlenecks"), r.LiquidThroughput)
+	fmt.Fprintf(w, "duration Λ\t%d on %s; liquid throughput %.4g links\n", r.Duration, command.Plural(r.Bottlenecks, "bottleneck", "bottlenecks"), r.LiquidThroughput)
 	for i, b := range r.Speeds {
 		name := "speeds"
 		if i > 0 {
@@ -348,7 +349,7 @@ func printLiquid(cmd *cobra.Command, t *transfers, r *liquid.Report, spent time.
 		}
 		fmt.Fprintf(w, "%s\t%d transfers at %g: at least %d steps that slow\n", name, b.Transfers, b.Rate, b.Steps)
 	}
-	fmt.Fprintf(w, "schedule\t%s by %s: %s\n", plural(r.Steps, "step", "steps"), r.Method, liquidVerdict(r))
+	fmt.Fprintf(w, "schedule\t%s by %s: %s\n", command.Plural(r.Steps, "step", "steps"), r.Method, liquidVerdict(r))
 	fmt.Fprintf(w, "throughput\t%.4g links", r.Throughput)
 	if r.MBps > 0 {
 		fmt.Fprintf(w, ", %.1f MB/s", r.MBps)
@@ -359,7 +360,7 @@ func printLiquid(cmd *cobra.Command, t *transfers, r *liquid.Report, spent time.
 	}
 	for _, m := range []liquid.Method{liquid.MethodDsatur, liquid.MethodRoundRobin, liquid.MethodRandom} {
 		if steps, ok := r.Compare[m]; ok {
-			fmt.Fprintf(w, "%s\t%s\n", m, plural(steps, "step", "steps"))
+			fmt.Fprintf(w, "%s\t%s\n", m, command.Plural(steps, "step", "steps"))
 		}
 	}
 	fmt.Fprintf(w, "found in\t%s, and verified\n", took(spent))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/forsd/forsd/internal/command"
 	"github.com/forsd/forsd/internal/matrix"
 	"github.com/forsd/forsd/optical/ocs"
 )
@@ -24,11 +25,10 @@ does, so that the last of them is done early. Times and demands are in one unit,
 as the milliseconds that a circuit takes to carry an entry.`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			return errors.New("say what to do: schedule, replay, generate, compare, reference, online, apply or plot")
+			return errors.New("say what to do: schedule, replay, generate, online or apply")
 		},
 	}
-	cmd.AddCommand(ocsScheduleCommand(), ocsReplayCommand(), ocsGenerateCommand(), ocsCompareCommand(), ocsReferenceCommand(),
-		ocsOnlineCommand(), ocsApplyCommand(), ocsPlotCommand())
+	cmd.AddCommand(ocsScheduleCommand(), ocsReplayCommand(), ocsGenerateCommand(), ocsOnlineCommand(), ocsApplyCommand())
 	return cmd
 }
 
@@ -38,7 +38,7 @@ func readDemand(cmd *cobra.Command, path string) (*ocs.Demand, error) {
 	if path == "" {
 		return nil, errors.New("--demand is missing: name a matrix (CSV, NPY or JSON), or - for standard input")
 	}
-	m, err := readMatrix(cmd, path, matrix.Options{Square: true, MaxSide: ocs.MaxRacks})
+	m, err := command.ReadMatrix(cmd, path, matrix.Options{Square: true, MaxSide: ocs.MaxRacks})
 	if err != nil {
 		return nil, err
 	}
@@ -144,8 +144,8 @@ func (f *ocsFlags) run(cmd *cobra.Command, demand, out string) error {
 		}
 	}
 	switch {
-	case wantsJSON(cmd):
-		return printJSON(cmd, r)
+	case command.WantsJSON(cmd):
+		return command.PrintJSON(cmd, r)
 	case out == "-":
 		return nil
 	}
@@ -155,7 +155,7 @@ func (f *ocsFlags) run(cmd *cobra.Command, demand, out string) error {
 // printSchedule shows people a schedule.
 func printSchedule(cmd *cobra.Command, r *ocs.Report, planned time.Duration) error {
 	out := cmd.OutOrStdout()
-	w := newTable(out)
+	w := command.NewTable(out)
 	fmt.Fprintf(w, "makespan\t%.6g, by method %s; %s\n", r.Makespan, r.Method, timesBound(r.Makespan, r.LowerBound))
 	fmt.Fprintf(w, "lower bound\t%.6g; of the paper's theorems %.6g\n", r.LowerBound, r.PaperBound)
 	fmt.Fprintf(w, "configurations\t%d; at least %d permutations cover the demand\n", r.Configurations, r.Degree)
@@ -225,12 +225,12 @@ knows nothing of how schedules are made. It prints the first violation.`,
 			}
 			s := r.Schedule()
 			if err := ocs.Replay(d, s); err != nil {
-				return violated{fmt.Errorf("%s: %w", schedule, err)}
+				return command.Violated{Err: fmt.Errorf("%s: %w", schedule, err)}
 			}
-			if wantsJSON(cmd) {
-				return printJSON(cmd, map[string]any{"version": 1, "makespan": s.Makespan(), "configurations": s.Configurations()})
+			if command.WantsJSON(cmd) {
+				return command.PrintJSON(cmd, map[string]any{"version": 1, "makespan": s.Makespan(), "configurations": s.Configurations()})
 			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s holds: %s carry all of %s by %.6g\n", schedule, plural(s.Configurations(), "configuration", "configurations"), demand, s.Makespan())
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s holds: %s carry all of %s by %.6g\n", schedule, command.Plural(s.Configurations(), "configuration", "configurations"), demand, s.Makespan())
 			return err
 		},
 	}
@@ -281,8 +281,8 @@ paper measured were not published, and these follow its description.`,
 			if err := writeOut(cmd, out, demandCSV(d)); err != nil || out == "-" {
 				return err
 			}
-			if wantsJSON(cmd) {
-				return printJSON(cmd, map[string]any{"version": 1, "workload": f.name, "racks": d.Racks(), "entries": d.Nonzeros(), "degree": d.Degree(), "width": d.Width()})
+			if command.WantsJSON(cmd) {
+				return command.PrintJSON(cmd, map[string]any{"version": 1, "workload": f.name, "racks": d.Racks(), "entries": d.Nonzeros(), "degree": d.Degree(), "width": d.Width()})
 			}
 			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: %d racks, %d pairs with demand, at most %d of a rack, which sum to %.4g at most\n", out, d.Racks(), d.Nonzeros(), d.Degree(), d.Width())
 			return err

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/forsd/forsd/internal/command"
 	"github.com/forsd/forsd/optical/driver"
 	"github.com/forsd/forsd/optical/polatis"
 )
@@ -69,7 +70,7 @@ func applySchedule(cmd *cobra.Command, schedule, config string, execute bool) er
 		return err
 	}
 	if err := r.Check(); err != nil {
-		return violated{fmt.Errorf("%s: %w", schedule, err)}
+		return command.Violated{Err: fmt.Errorf("%s: %w", schedule, err)}
 	}
 	if config == "" {
 		return errors.New("--config is missing: name a YAML file that lists the switches")
@@ -97,7 +98,7 @@ func applySchedule(cmd *cobra.Command, schedule, config string, execute bool) er
 		return perr
 	}
 	if err != nil {
-		return violated{fmt.Errorf("%d of %s made: %w", len(done), plural(len(events), "configuration", "configurations"), err)}
+		return command.Violated{Err: fmt.Errorf("%d of %s made: %w", len(done), command.Plural(len(events), "configuration", "configurations"), err)}
 	}
 	return nil
 }
@@ -124,7 +125,7 @@ func openSwitches(site *driver.Site, execute bool) ([]driver.Line, error) {
 
 // carryOut runs a schedule with a bar, and collects what was done.
 func carryOut(cmd *cobra.Command, run func(func(driver.Event)) error) ([]driver.Event, error) {
-	bar := progress(cmd, -1)
+	bar := command.Progress(cmd, -1)
 	var mu sync.Mutex
 	var done []driver.Event
 	err := run(func(e driver.Event) {
@@ -139,14 +140,14 @@ func carryOut(cmd *cobra.Command, run func(func(driver.Event)) error) ([]driver.
 }
 
 func printEvents(cmd *cobra.Command, events []driver.Event, executed bool) error {
-	if wantsJSON(cmd) {
+	if command.WantsJSON(cmd) {
 		list := make([]appliedConfig, len(events))
 		for i, e := range events {
 			list[i] = appliedConfig{e.Switch, e.Number, e.Due.Seconds(), e.For.Seconds(), e.Took.Seconds(), e.Overdue.Seconds(), e.Pairs}
 		}
-		return printJSON(cmd, map[string]any{"version": 1, "executed": executed, "configurations": list})
+		return command.PrintJSON(cmd, map[string]any{"version": 1, "executed": executed, "configurations": list})
 	}
-	w := newTable(cmd.OutOrStdout())
+	w := command.NewTable(cmd.OutOrStdout())
 	if executed {
 		fmt.Fprintln(w, "due\tswitch\tconfiguration\tfor\ttook\toverdue\tcross-connects")
 	} else {

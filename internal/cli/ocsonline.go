@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/forsd/forsd/internal/command"
 	"github.com/forsd/forsd/optical/ocs"
 )
 
@@ -67,7 +68,7 @@ next. A period that is too short is reported, with exit code 1 in the end.`,
 				return err
 			}
 			if late > 0 {
-				return violated{fmt.Errorf("the period is too short for %d of %s: want a longer one, more switches, or less traffic", late, plural(len(list), "matrix", "matrices"))}
+				return command.Violated{Err: fmt.Errorf("the period is too short for %d of %s: want a longer one, more switches, or less traffic", late, command.Plural(len(list), "matrix", "matrices"))}
 			}
 			return nil
 		},
@@ -79,10 +80,10 @@ next. A period that is too short is reported, with exit code 1 in the end.`,
 }
 
 func printPeriods(cmd *cobra.Command, period float64, list []onlinePeriod) error {
-	if wantsJSON(cmd) {
-		return printJSON(cmd, map[string]any{"version": 1, "period": period, "periods": list})
+	if command.WantsJSON(cmd) {
+		return command.PrintJSON(cmd, map[string]any{"version": 1, "period": period, "periods": list})
 	}
-	w := newTable(cmd.OutOrStdout())
+	w := command.NewTable(cmd.OutOrStdout())
 	fmt.Fprintln(w, "demand\tmakespan\tbound\tlate by\tleft over\tconfigurations\tkept\tplan")
 	for _, p := range list {
 		plan := "kept"

@@ -7,11 +7,12 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/forsd/forsd/internal/command"
 	"github.com/forsd/forsd/topology"
 )
 
 func offlineCommands() []*cobra.Command {
-	cmds := []*cobra.Command{planCommand(), verifyCommand(), simulateCommand(), topologyCommand(), explainCommand(), diffCommand(), scenariosCommand(), gpuCommand(), ocsCommand(), liquidCommand(), photonicCommand(), doctorCommand()}
+	cmds := []*cobra.Command{planCommand(), verifyCommand(), simulateCommand(), topologyCommand(), explainCommand(), diffCommand(), gpuCommand(), ocsCommand(), liquidCommand(), photonicCommand(), doctorCommand()}
 	for _, c := range cmds {
 		c.GroupID = "offline"
 	}
@@ -57,7 +58,7 @@ func (f *lmcFlag) apply(fabric *topology.Fabric, path string, source topology.So
 	case f.guid2lid != "" && given:
 		return fmt.Errorf("--lmc and --guid2lid are both given: one of them tells the LMC")
 	case f.guid2lid != "":
-		data, err := readPath(f.guid2lid, maxText)
+		data, err := command.ReadPath(f.guid2lid, command.MaxText)
 		if err != nil {
 			return err
 		}
@@ -148,7 +149,7 @@ func (f *fabricFlags) base(fabric *topology.Fabric) (*topology.Baseline, error) 
 		}
 		return base, nil
 	}
-	data, err := readPath(f.baseline, maxText)
+	data, err := command.ReadPath(f.baseline, command.MaxText)
 	if err != nil {
 		return nil, err
 	}

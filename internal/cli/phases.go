@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/internal/command"
 )
 
 func phasesCommand() *cobra.Command {
@@ -55,8 +56,8 @@ func savePhases(cmd *cobra.Command, path string, data []byte, epoch uint64) erro
 	if err := writeOut(cmd, path, data); err != nil || path == "-" {
 		return err
 	}
-	if wantsJSON(cmd) {
-		return printJSON(cmd, struct {
+	if command.WantsJSON(cmd) {
+		return command.PrintJSON(cmd, struct {
 			Epoch uint64 `json:"epoch"`
 			File  string `json:"file"`
 			Bytes int    `json:"bytes"`

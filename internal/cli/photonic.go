@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/forsd/forsd/internal/command"
 	"github.com/forsd/forsd/internal/matrix"
 	"github.com/forsd/forsd/optical/photonic"
 )
@@ -22,7 +23,7 @@ of some optical circuit switches, and nothing else. They choose how often to
 reconfigure the switches during an exchange, and to what, so that short paths pay for
 the time that this takes.`,
 	}
-	cmd.AddCommand(photonicPlanCommand(), photonicSumsCommand(), photonicReplayCommand(), photonicPlotCommand())
+	cmd.AddCommand(photonicPlanCommand(), photonicReplayCommand())
 	return cmd
 }
 
@@ -107,7 +108,7 @@ func (f *photonicFlags) read(cmd *cobra.Command) error {
 			return errors.New("--matrix is given, and --sizes or --message-mb as well: the matrix has all sizes")
 		}
 		f.Sizes, f.MessageMB = "", 0
-		m, err := readMatrix(cmd, f.matrixFile, matrix.Options{Square: true, MaxSide: photonic.MaxVaried})
+		m, err := command.ReadMatrix(cmd, f.matrixFile, matrix.Options{Square: true, MaxSide: photonic.MaxVaried})
 		if err != nil {
 			return err
 		}
@@ -159,8 +160,8 @@ func (f *photonicFlags) run(cmd *cobra.Command) error {
 		}
 	}
 	switch {
-	case wantsJSON(cmd):
-		return printJSON(cmd, report)
+	case command.WantsJSON(cmd):
+		return command.PrintJSON(cmd, report)
 	case f.out == "-":
 		return nil
 	}
@@ -172,22 +173,22 @@ func micros(t photonic.Time) string {
 	if t < 1000*photonic.Microsecond {
 		return fmt.Sprintf("%.3g µs", t.US())
 	}
-	return ms(t.US() / 1000)
+	return command.MS(t.US() / 1000)
 }
 
 // print shows people a plan.
 func (f *photonicFlags) print(cmd *cobra.Command, r *photonic.Report) error {
-	w := newTable(cmd.OutOrStdout())
-	fmt.Fprintf(w, "exchange\t%d GPUs, %s; R = %s, T = %s a message and hop\n", r.GPUs, plural(r.Degree, "switch", "switches"), micros(r.ReconfigUS), micros(r.HopUS))
-	fmt.Fprintf(w, "plan\t%s on %s, by %s\n", plural(r.Reconfigurations, "reconfiguration", "reconfigurations"), r.Family, r.Method)
+	w := command.NewTable(cmd.OutOrStdout())
+	fmt.Fprintf(w, "exchange\t%d GPUs, %s; R = %s, T = %s a message and hop\n", r.GPUs, command.Plural(r.Degree, "switch", "switches"), micros(r.ReconfigUS), micros(r.HopUS))
+	fmt.Fprintf(w, "plan\t%s on %s, by %s\n", command.Plural(r.Reconfigurations, "reconfiguration", "reconfigurations"), r.Family, r.Method)
 	fmt.Fprintf(w, "topologies\t%s\n", topologiesText(r.Topologies))
-	fmt.Fprintf(w, "hop sum\t%.4g T in %s\n", r.HopSum, plural(len(r.Rounds), "round", "rounds"))
+	fmt.Fprintf(w, "hop sum\t%.4g T in %s\n", r.HopSum, command.Plural(len(r.Rounds), "round", "rounds"))
 	fmt.Fprintf(w, "cost\t%s: %s of reconfigurations, %s of hops\n", micros(r.CostUS), micros(r.CostUS-r.TransferUS), micros(r.TransferUS))
 	if r.LowerBoundUS > 0 {
 		fmt.Fprintf(w, "lower bound\t%s; the plan is %.3f times that\n", micros(r.LowerBoundUS), float64(r.CostUS)/float64(r.LowerBoundUS))
 	}
 	for _, b := range r.Baselines {
-		fmt.Fprintf(w, "%s\t%s with %s; the plan takes %.1f %% less\n", b.Name, micros(b.CostUS), plural(b.Reconfigurations, "reconfiguration", "reconfigurations"),
+		fmt.Fprintf(w, "%s\t%s with %s; the plan takes %.1f %% less\n", b.Name, micros(b.CostUS), command.Plural(b.Reconfigurations, "reconfiguration", "reconfigurations"),
 			100*(1-float64(r.CostUS)/float64(b.CostUS)))
 	}
 	fmt.Fprintf(w, "planned in\t%s, and replayed: %d messages arrive after %d moves\n", took(f.planned), r.Messages, r.Moves)
@@ -235,36 +236,15 @@ says. It prints the first violation.`,
 			}
 			r, err := photonic.Replay(in, plan)
 			if err != nil {
-				return violated{fmt.Errorf("%s: %w", file, err)}
+				return command.Violated{Err: fmt.Errorf("%s: %w", file, err)}
 			}
-			if wantsJSON(cmd) {
-				return printJSON(cmd, map[string]any{"version": 1, "messages": r.Messages, "moves": r.Moves, "cost_us": r.Cost})
+			if command.WantsJSON(cmd) {
+				return command.PrintJSON(cmd, map[string]any{"version": 1, "messages": r.Messages, "moves": r.Moves, "cost_us": r.Cost})
 			}
 			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s holds: %d messages arrive after %d moves, at a cost of %s\n", file, r.Messages, r.Moves, micros(r.Cost))
 			return err
 		},
 	}
 	cmd.Flags().StringVar(&file, "plan", "", "file of forsctl photonic plan --out")
-	return cmd
-}
-
-// photonicSets are the sets of figures of forsctl photonic plot.
-var photonicSets = []string{"photonic-ratio", "photonic-reconfig"}
-
-func photonicPlotCommand() *cobra.Command {
-	var out string
-	cmd := &cobra.Command{
-		Use:   "plot --out DIR",
-		Short: "Draw the hop sum over its bound, and completion times against R",
-		Long: `Plot plans what Figs. 13 and 14 of the paper show and draws it: the worst ratio of the
-hop sum to its lower bound over n, and the completion time against the time of a
-reconfiguration, with the number that is chosen. It writes SVG, PNG and CSV.`,
-		Example: `  forsctl photonic plot --out figures`,
-		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return drawSets(cmd, out, photonicSets)
-		},
-	}
-	cmd.Flags().StringVar(&out, "out", "", "directory, made where it is missing")
 	return cmd
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/forsd/forsd/internal/command"
 	"github.com/forsd/forsd/planner"
 )
 
@@ -77,8 +78,8 @@ func (f *planFlags) run(cmd *cobra.Command) error {
 			return err
 		}
 	}
-	if wantsJSON(cmd) {
-		return printJSON(cmd, result.Report())
+	if command.WantsJSON(cmd) {
+		return command.PrintJSON(cmd, result.Report())
 	}
 	return printPlan(cmd, result, f.out)
 }
@@ -86,7 +87,7 @@ func (f *planFlags) run(cmd *cobra.Command) error {
 // printPlan shows people the report, the warnings and the findings.
 func printPlan(cmd *cobra.Command, r *planner.Result, out string) error {
 	report := r.Report()
-	w := newTable(cmd.OutOrStdout())
+	w := command.NewTable(cmd.OutOrStdout())
 	printReport(w, &report)
 	fmt.Fprintf(w, "time\tplan %s, tables %s, verification %s\n", took(r.Times.Plan), took(r.Times.Tables), took(r.Times.Verify))
 	fmt.Fprintf(w, "written\t%s\n", out)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/forsd/forsd/internal/command"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/topology"
@@ -77,14 +78,14 @@ func (p *phases) bind(t *topology.FatTree) (verify.Rows, error) {
 	for _, r := range p.rows {
 		src, ok := index[r.Src]
 		if !ok {
-			return rows, violated{fmt.Errorf("phase %d: source %s is not a server of the fabric", r.Phase, r.Src)}
+			return rows, command.Violated{Err: fmt.Errorf("phase %d: source %s is not a server of the fabric", r.Phase, r.Src)}
 		}
 		dst, ok := index[r.Dst]
 		if !ok {
-			return rows, violated{fmt.Errorf("phase %d: destination %s is not a server of the fabric", r.Phase, r.Dst)}
+			return rows, command.Violated{Err: fmt.Errorf("phase %d: destination %s is not a server of the fabric", r.Phase, r.Dst)}
 		}
 		if err := rows.Put(t, r.Phase, src, dst, int16(r.Lane), r.DLID); err != nil {
-			return rows, violated{err}
+			return rows, command.Violated{Err: err}
 		}
 	}
 	return rows, nil
@@ -107,7 +108,7 @@ func (p *phases) table(t *topology.FatTree) (*phasetable.View, error) {
 	}
 	view, err := phasetable.New(out)
 	if err != nil {
-		return nil, violated{err}
+		return nil, command.Violated{Err: err}
 	}
 	return view, nil
 }

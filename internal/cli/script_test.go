@@ -1,14 +1,12 @@
 package cli
 
 import (
-	"errors"
-	"fmt"
 	"os"
-	"os/exec"
-	"strconv"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/forsd/forsd/testbed/programs"
 )
 
 func TestMain(m *testing.M) {
@@ -31,30 +29,11 @@ func TestScripts(t *testing.T) {
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
-		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "daemon": serveFake},
+		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"exits": programs.Exits, "daemon": serveFake},
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("TZ", "UTC")
 			e.Setenv("FORSD_SERVER", "")
 			return nil
 		},
 	})
-}
-
-// exits runs a command and compares its exit code.
-func exits(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) < 2 {
-		ts.Fatalf("usage: exits CODE COMMAND...")
-	}
-	want, err := strconv.Atoi(args[0])
-	ts.Check(err)
-	got := 0
-	var exit *exec.ExitError
-	if err := ts.Exec(args[1], args[2:]...); errors.As(err, &exit) {
-		got = exit.ExitCode()
-	} else if err != nil {
-		ts.Fatalf("%v", err)
-	}
-	if got != want {
-		ts.Fatalf("%s exits with %d, want %d: %s", fmt.Sprint(args[1:]), got, want, ts.ReadFile("stderr"))
-	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/forsd/forsd/internal/command"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/liquid"
 	"github.com/forsd/forsd/sim"
@@ -70,10 +71,10 @@ they can meet.`,
 			if err != nil {
 				return fmt.Errorf("%s on %s: %w", schedules[0], fabric.topology, err)
 			}
-			if wantsJSON(cmd) {
-				return printJSON(cmd, result)
+			if command.WantsJSON(cmd) {
+				return command.PrintJSON(cmd, result)
 			}
-			w := newTable(cmd.OutOrStdout())
+			w := command.NewTable(cmd.OutOrStdout())
 			printSimulation(w, result)
 			return w.Flush()
 		},
@@ -125,10 +126,10 @@ func simulateTogether(cmd *cobra.Command, f *topology.Fabric, tables *lft.Tables
 	if err != nil {
 		return err
 	}
-	if wantsJSON(cmd) {
-		return printJSON(cmd, result)
+	if command.WantsJSON(cmd) {
+		return command.PrintJSON(cmd, result)
 	}
-	w := newTable(cmd.OutOrStdout())
+	w := command.NewTable(cmd.OutOrStdout())
 	fmt.Fprintln(w, "schedule\tservers\tphases\tthroughput alone\ttogether\tphases with conflicts alone\ttogether")
 	for i := range result.Schedules {
 		s := &result.Schedules[i]
@@ -152,7 +153,7 @@ func printSimulation(w io.Writer, r *sim.Result) {
 	var loads []string
 	for m := 1; m <= r.Max; m++ {
 		if share[m] > 0 {
-			loads = append(loads, fmt.Sprintf("%d: %s", m, plural(share[m], "phase", "phases")))
+			loads = append(loads, fmt.Sprintf("%d: %s", m, command.Plural(share[m], "phase", "phases")))
 		}
 	}
 	fmt.Fprintf(w, "exchange\t%d transfers of %d servers in %d phases\n", r.Transfers, r.Servers, r.Phases-share[0])
@@ -164,6 +165,6 @@ func printSimulation(w io.Writer, r *sim.Result) {
 		fmt.Fprintf(w, "busiest\t%s, %d transfers in phase %d\n", b.Cable, b.Transfers, b.Phase)
 	}
 	if r.Lost > 0 {
-		fmt.Fprintf(w, "lost\t%s; the first: %s\n", plural(r.Lost, "transfer", "transfers"), r.FirstLost)
+		fmt.Fprintf(w, "lost\t%s; the first: %s\n", command.Plural(r.Lost, "transfer", "transfers"), r.FirstLost)
 	}
 }

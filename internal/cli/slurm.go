@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/internal/command"
 	"github.com/forsd/forsd/internal/hostlist"
 	"github.com/forsd/forsd/topology"
 )
@@ -52,7 +53,7 @@ func (s *slurmFlags) check(cmd *cobra.Command) error {
 		return fmt.Errorf("--out without --format: say what to write, slurm or slurm-conf")
 	case s.format != "" && s.format != formatSlurm && s.format != formatSlurmConf:
 		return fmt.Errorf("--format %s: want slurm or slurm-conf", s.format)
-	case s.format != "" && wantsJSON(cmd):
+	case s.format != "" && command.WantsJSON(cmd):
 		return fmt.Errorf("--json does not go with --format")
 	}
 	return nil

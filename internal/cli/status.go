@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/internal/command"
 )
 
 func statusCommand() *cobra.Command {
@@ -28,8 +29,8 @@ The exit code is 0 also when there are warnings.`,
 				if err != nil {
 					return err
 				}
-				if wantsJSON(cmd) {
-					return printJSON(cmd, s)
+				if command.WantsJSON(cmd) {
+					return command.PrintJSON(cmd, s)
 				}
 				return printStatus(cmd.OutOrStdout(), s)
 			})
@@ -39,7 +40,7 @@ The exit code is 0 also when there are warnings.`,
 
 // printStatus is the people's summary.
 func printStatus(out io.Writer, s *api.Status) error {
-	w := newTable(out)
+	w := command.NewTable(out)
 	fmt.Fprintf(w, "forsd\t%s, since %s\n", s.Version, clock(s.Started))
 	fmt.Fprintf(w, "state\t%s\n", s.State)
 	if s.Epoch == 0 {
@@ -100,7 +101,7 @@ func sourceText(o *api.OpenSM) string {
 		api.SourceDiscovery:    "discovery from this host",
 	}[o.Source]
 	if p := o.Plugin; p != nil {
-		text += fmt.Sprintf(", connected %s (%s, %s, waits %s for tables)", clock(p.Since), p.Version, p.State, ms(p.DeadlineMS))
+		text += fmt.Sprintf(", connected %s (%s, %s, waits %s for tables)", clock(p.Since), p.Version, p.State, command.MS(p.DeadlineMS))
 	}
 	if o.Standby {
 		text += "; standby: nothing is published or written"
@@ -126,7 +127,7 @@ func eventTimes(e *api.LastEvent) string {
 		after float64
 	}{{"plan", e.PlannedMS}, {"verify", e.VerifiedMS}, {"publish", e.PublishedMS}, {"program", e.ProgrammedMS}, {"read back", e.ReadBackMS}} {
 		if s.after > 0 {
-			parts = append(parts, s.what+" "+ms(s.after))
+			parts = append(parts, s.what+" "+command.MS(s.after))
 		}
 	}
 	return strings.Join(parts, ", ")

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/internal/command"
 )
 
 func topologyCommand() *cobra.Command {
@@ -39,8 +40,8 @@ never by an empty one.`,
 				return err
 			}
 			show := func(t *api.Topology) error {
-				if wantsJSON(cmd) {
-					return printJSON(cmd, t)
+				if command.WantsJSON(cmd) {
+					return command.PrintJSON(cmd, t)
 				}
 				return printTopology(cmd, t)
 			}
@@ -78,7 +79,7 @@ never by an empty one.`,
 func printTopology(cmd *cobra.Command, t *api.Topology) error {
 	out := cmd.OutOrStdout()
 	fmt.Fprintf(out, "two-level fat tree: %d leaves, %d spines, %d lanes, %d servers, %d bystanders\n", len(t.Leaves), len(t.Spines), t.Lanes, t.Servers, t.Bystanders)
-	w := newTable(out)
+	w := command.NewTable(out)
 	fmt.Fprintln(w, "leaf\tGUID\tservers\tlanes up")
 	for _, l := range t.Leaves {
 		fmt.Fprintf(w, "%s\t%s\t%d\t%d of %d%s\n", l.Name, l.GUID, l.Servers, l.LanesUp, t.Lanes, absent(l.Present))

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/forsd/forsd/internal/command"
 	"github.com/forsd/forsd/planner"
 	"github.com/forsd/forsd/verify"
 )
@@ -66,7 +67,7 @@ Exit code 0: nothing is wrong; 1: something is; 2: the input cannot be used.`,
 func check(checks ...func() error) error {
 	for _, c := range checks {
 		if err := c(); err != nil {
-			return violated{err}
+			return command.Violated{Err: err}
 		}
 	}
 	return nil
@@ -74,7 +75,7 @@ func check(checks ...func() error) error {
 
 // report prints the verdict, and passes a violation on for the exit code.
 func report(cmd *cobra.Command, v verdict, err error) error {
-	var bad violated
+	var bad command.Violated
 	if err != nil && !errors.As(err, &bad) {
 		return err
 	}
@@ -86,8 +87,8 @@ func report(cmd *cobra.Command, v verdict, err error) error {
 			v.Code = named.Code
 		}
 	}
-	if wantsJSON(cmd) {
-		if perr := printJSON(cmd, v); perr != nil {
+	if command.WantsJSON(cmd) {
+		if perr := command.PrintJSON(cmd, v); perr != nil {
 			return perr
 		}
 	} else if v.OK {

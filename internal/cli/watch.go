@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/internal/command"
 	"github.com/forsd/forsd/internal/health"
 	"github.com/forsd/forsd/topology"
 )
@@ -62,7 +63,7 @@ func watch(cmd *cobra.Command, events func(func(api.Event, error) bool), count i
 
 func printEvent(cmd *cobra.Command, e api.Event) error {
 	line := eventText(e)
-	if wantsJSON(cmd) {
+	if command.WantsJSON(cmd) {
 		data, err := json.Marshal(e)
 		if err != nil {
 			return err

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/internal/command"
 	"github.com/forsd/forsd/planner"
 )
 
@@ -97,8 +98,8 @@ func (f *whatIf) ask(ctx context.Context, cmd *cobra.Command, c *api.Client, q a
 	if err != nil {
 		return err
 	}
-	if wantsJSON(cmd) {
-		return printJSON(cmd, forecast)
+	if command.WantsJSON(cmd) {
+		return command.PrintJSON(cmd, forecast)
 	}
 	return printForecast(cmd.OutOrStdout(), forecast)
 }
@@ -111,9 +112,9 @@ func printForecast(out io.Writer, f *api.Forecast) error {
 	for _, what := range f.What {
 		fmt.Fprintln(out, what)
 	}
-	w := newTable(out)
+	w := command.NewTable(out)
 	printReport(w, &report)
-	fmt.Fprintf(w, "time\tplan %s\n", ms(1e3*report.PlanSeconds))
+	fmt.Fprintf(w, "time\tplan %s\n", command.MS(1e3*report.PlanSeconds))
 	for _, code := range report.Warnings {
 		fmt.Fprintf(w, "warning\t%s\n", code)
 	}
@@ -133,5 +134,5 @@ func printRemaining(w *tabwriter.Writer, r *api.Remaining) {
 	if r.UnreachablePairs > 0 {
 		fmt.Fprintf(w, "left out\t%d ordered pairs of servers that share no lane\n", r.UnreachablePairs)
 	}
-	fmt.Fprintf(w, "time\tplan what remains %s\n", ms(1e3*r.PlanSeconds))
+	fmt.Fprintf(w, "time\tplan what remains %s\n", command.MS(1e3*r.PlanSeconds))
 }

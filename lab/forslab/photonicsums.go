@@ -1,4 +1,4 @@
-package cli
+package forslab
 
 import (
 	"fmt"
@@ -6,10 +6,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/forsd/forsd/internal/command"
 	"github.com/forsd/forsd/optical/photonic"
 )
 
-// mostCarry is up to how many topologies forsctl photonic sums searches with waiting.
+// mostCarry is up to how many topologies forslab photonic-sums searches with waiting.
 const mostCarry = 64
 
 // hopSums are the hop sums of a number of shifts, and their bounds.
@@ -27,15 +28,15 @@ func photonicSumsCommand() *cobra.Command {
 	var gpus int
 	var shifts []int
 	cmd := &cobra.Command{
-		Use:   "sums --gpus N",
+		Use:   "photonic-sums --gpus N",
 		Short: "Print hop sums and bounds for every number of reconfigurations of one switch",
-		Long: `Sums prints, for every number d of reconfigurations of one switch, the hop sum in
+		Long: `Photonic-sums prints, for every number d of reconfigurations of one switch, the hop sum in
 units of T: of the first d shifts in the published order, of greedy ones, and where
 chunks may wait for the next topology; with the lower bounds of both, and at the end
 the worst ratio to theorem 1. --shifts has the sums of shifts of one's own, without
 waiting.`,
-		Example: `  forsctl photonic sums --gpus 64
-  forsctl photonic sums --gpus 8 --shifts 1,3`,
+		Example: `  forslab photonic-sums --gpus 64
+  forslab photonic-sums --gpus 8 --shifts 1,3`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if gpus < 2 || gpus > photonic.MaxGPUs {
@@ -88,10 +89,10 @@ func printSums(cmd *cobra.Command, n int, rows []hopSums) error {
 		paper = max(paper, float64(r.Paper)/float64(r.Theorem1))
 		greedy = max(greedy, float64(r.Greedy)/float64(r.Theorem1))
 	}
-	if wantsJSON(cmd) {
-		return printJSON(cmd, map[string]any{"version": 1, "gpus": n, "sums": rows, "worst_ratio_paper": paper, "worst_ratio_greedy": greedy})
+	if command.WantsJSON(cmd) {
+		return command.PrintJSON(cmd, map[string]any{"version": 1, "gpus": n, "sums": rows, "worst_ratio_paper": paper, "worst_ratio_greedy": greedy})
 	}
-	w := newTable(cmd.OutOrStdout())
+	w := command.NewTable(cmd.OutOrStdout())
 	fmt.Fprint(w, "d\tpaper\tgreedy\ttheorem 1\tcarry\tbound with waiting")
 	if rows[0].Shifts > 0 {
 		fmt.Fprint(w, "\t--shifts")

@@ -1,10 +1,11 @@
-package cli
+package forslab
 
 import (
 	"bytes"
 	"strings"
 	"testing"
 
+	"github.com/forsd/forsd/internal/command"
 	"github.com/forsd/forsd/lab/scenario"
 )
 
@@ -12,10 +13,10 @@ import (
 func TestScenariosWithoutOpenSM(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	var stdout, stderr bytes.Buffer
-	if code := Run([]string{"scenarios", "--opensm"}, &stdout, &stderr); code != exitUnusable {
-		t.Errorf("exit code %d, want %d", code, exitUnusable)
+	if code := Run([]string{"scenarios", "--opensm"}, &stdout, &stderr); code != command.Unusable {
+		t.Errorf("exit code %d, want %d", code, command.Unusable)
 	}
-	for _, want := range []string{"forsctl: --opensm: the fabric simulation needs ", "run apt-get install "} {
+	for _, want := range []string{"forslab: --opensm: the fabric simulation needs ", "run apt-get install "} {
 		if !strings.Contains(stderr.String(), want) {
 			t.Errorf("standard error has no %q: %s", want, &stderr)
 		}

@@ -1,4 +1,4 @@
-package cli
+package forslab
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/forsd/forsd/gpu"
+	"github.com/forsd/forsd/internal/command"
 )
 
 // frameSchemes are the schemes of frames, in the order in which they are printed.
@@ -16,8 +17,8 @@ var frameSchemes = []struct {
 	name string
 }{{gpu.None, "no balancing"}, {gpu.Paper, "Sec. IV, Eq. 11"}, {gpu.Rails, "Eq. 26"}}
 
-// gpuSimulateFlags are the flags of forsctl gpu simulate.
-type gpuSimulateFlags struct {
+// gpuFramesFlags are the flags of forslab gpu-frames.
+type gpuFramesFlags struct {
 	gpu.Simulation
 	model string
 	rates []float64
@@ -34,12 +35,12 @@ type frameRow struct {
 	Frames    int      `json:"frames"`
 }
 
-func gpuSimulateCommand() *cobra.Command {
-	f := gpuSimulateFlags{}
+func gpuFramesCommand() *cobra.Command {
+	f := gpuFramesFlags{}
 	cmd := &cobra.Command{
-		Use:   "simulate --rate R0…",
+		Use:   "gpu-frames --rate R0…",
 		Short: "Simulate frames that serve what arrived during the one before (Sec. VI of the paper)",
-		Long: `Simulate lets packets arrive at random and plans frame after frame, each of which
+		Long: `Gpu-frames lets packets arrive at random and plans frame after frame, each of which
 serves what arrived during the one before. It prints the mean length of a frame, in
 slots of one packet a NIC: without balancing, with the published balancing, and with
 frames of the length of Eq. 26, which modes rails and minmove attain. A dash stands
@@ -47,8 +48,8 @@ where no frame ends, as beyond saturation.
 
 Model u has the same rate r0 for all pairs of GPUs of different servers, model nu
 concentrates what two servers have for each other on their first GPUs.`,
-		Example: `  forsctl gpu simulate --rate 0.015 --rate 0.035 --rate 0.055
-  forsctl gpu simulate --model nu --rate 0.03 --seeds 20 --json`,
+		Example: `  forslab gpu-frames --rate 0.015 --rate 0.035 --rate 0.055
+  forslab gpu-frames --model nu --rate 0.03 --seeds 20 --json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
@@ -64,7 +65,7 @@ concentrates what two servers have for each other on their first GPUs.`,
 }
 
 // run simulates all rates, schemes and seeds.
-func (f *gpuSimulateFlags) run(cmd *cobra.Command) error {
+func (f *gpuFramesFlags) run(cmd *cobra.Command) error {
 	switch strings.ToLower(f.model) {
 	case "u":
 	case "nu":
@@ -79,7 +80,7 @@ func (f *gpuSimulateFlags) run(cmd *cobra.Command) error {
 	if f.seeds < 1 || f.seeds > 1000 {
 		return fmt.Errorf("--seeds %d: want 1 to 1000", f.seeds)
 	}
-	bar := progress(cmd, len(f.rates)*len(frameSchemes)*f.seeds)
+	bar := command.Progress(cmd, len(f.rates)*len(frameSchemes)*f.seeds)
 	defer func() { _ = bar.Finish() }()
 	var rows []frameRow
 	for _, rate := range f.rates {
@@ -87,7 +88,7 @@ func (f *gpuSimulateFlags) run(cmd *cobra.Command) error {
 			bar.Describe(fmt.Sprintf("r0 = %v, %s", rate, scheme.name))
 			s := f.Simulation
 			s.Rate, s.Mode = rate, scheme.mode
-			all, err := unlessStopped(cmd.Context(), func() (gpu.Summary, error) {
+			all, err := command.UnlessStopped(cmd.Context(), func() (gpu.Summary, error) {
 				return s.Repeat(cmd.Context(), f.seeds, func() { _ = bar.Add(1) })
 			})
 			if err != nil {
@@ -97,8 +98,8 @@ func (f *gpuSimulateFlags) run(cmd *cobra.Command) error {
 		}
 	}
 	_ = bar.Finish()
-	if wantsJSON(cmd) {
-		return printJSON(cmd, map[string]any{"version": 1, "servers": f.Servers, "gpus_per_server": f.GPUs, "model": strings.ToLower(f.model),
+	if command.WantsJSON(cmd) {
+		return command.PrintJSON(cmd, map[string]any{"version": 1, "servers": f.Servers, "gpus_per_server": f.GPUs, "model": strings.ToLower(f.model),
 			"slots": f.Slots, "warmup": f.Warmup, "seeds": f.seeds, "frames": rows})
 	}
 	return f.print(cmd, rows)
@@ -106,8 +107,8 @@ func (f *gpuSimulateFlags) run(cmd *cobra.Command) error {
 
 // print shows people the mean lengths, a line for each rate. Where no frame has
 // ended, there is a dash.
-func (f *gpuSimulateFlags) print(cmd *cobra.Command, rows []frameRow) error {
-	w := newTable(cmd.OutOrStdout())
+func (f *gpuFramesFlags) print(cmd *cobra.Command, rows []frameRow) error {
+	w := command.NewTable(cmd.OutOrStdout())
 	fmt.Fprint(w, "r0")
 	for _, scheme := range frameSchemes {
 		fmt.Fprintf(w, "\t%s", scheme.name)
@@ -128,22 +129,4 @@ func (f *gpuSimulateFlags) print(cmd *cobra.Command, rows []frameRow) error {
 		fmt.Fprintln(w)
 	}
 	return w.Flush()
-}
-
-func gpuPlotCommand() *cobra.Command {
-	var out string
-	cmd := &cobra.Command{
-		Use:   "plot --out DIR",
-		Short: "Draw the paper's Figs. 2 and 3, and stages and length against GPUs",
-		Long: `Plot measures and draws: the mean frame length against r0 as in Figs. 2 and 3 of the
-paper, without balancing, with it, and by Eq. 26; and the stages and the length of
-plans against the number of GPUs. DIR gets SVG, PNG, and the numbers as CSV.`,
-		Example: `  forsctl gpu plot --out figures`,
-		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return drawSets(cmd, out, []string{"gpu-frames", "gpu-stages"})
-		},
-	}
-	cmd.Flags().StringVar(&out, "out", "", "directory for the pictures and their numbers")
-	return cmd
 }

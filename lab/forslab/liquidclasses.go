@@ -1,4 +1,4 @@
-package cli
+package forslab
 
 import (
 	"context"
@@ -8,55 +8,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/forsd/forsd/internal/command"
 	"github.com/forsd/forsd/liquid"
 )
 
-func liquidTeamsCommand() *cobra.Command {
-	var in liquidInput
-	var limit int64
-	cmd := &cobra.Command{
-		Use:   "teams --network FILE | --topology FILE --lfts FILE",
-		Short: "Count the teams of an exchange, and what else a step can be",
-		Long: `Teams counts the sets of transfers that share no link: all of them, those that are
-full (no transfer can be added), the teams (every bottleneck is used), the full teams,
-and the skeletons (teams of the transfers that use a bottleneck). Only small exchanges
-have few enough to count.`,
-		Example: `  forsctl liquid teams --network fig1.json`,
-		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if limit < 1 {
-				return fmt.Errorf("--limit %d: want 1 or more", limit)
-			}
-			t, err := in.read(cmd)
-			if err != nil {
-				return err
-			}
-			n, err := liquid.Count(cmd.Context(), t.traffic, limit)
-			if err != nil {
-				return err
-			}
-			if wantsJSON(cmd) {
-				return printJSON(cmd, struct {
-					Version   int `json:"version"`
-					Transfers int `json:"transfers"`
-					Duration  int `json:"duration"`
-					liquid.Counts
-				}{1, t.traffic.Len(), t.traffic.Duration(), n})
-			}
-			w := newTable(cmd.OutOrStdout())
-			fmt.Fprintf(w, "exchange\t%d transfers, Λ = %d\n", t.traffic.Len(), t.traffic.Duration())
-			fmt.Fprintf(w, "simultaneous sets\t%d, of them %d full\n", n.Simultaneous, n.Full)
-			fmt.Fprintf(w, "teams\t%d, of them %d full\n", n.Teams, n.FullTeams)
-			fmt.Fprintf(w, "skeletons\t%d\n", n.Skeletons)
-			return w.Flush()
-		},
-	}
-	in.register(cmd)
-	cmd.Flags().Int64Var(&limit, "limit", 10_000_000, "give up beyond so many sets of a kind")
-	return cmd
-}
-
-// liquidClass is a line of forsctl liquid classes.
+// liquidClass is a line of forslab liquid-classes.
 type liquidClass struct {
 	Nodes       int     `json:"nodes"`
 	Duration    int     `json:"duration"`
@@ -72,7 +28,7 @@ type liquidClass struct {
 	seconds     float64
 }
 
-// liquidClasses is what forsctl liquid classes prints.
+// liquidClasses is what forslab liquid-classes prints.
 type liquidClasses struct {
 	Version     int           `json:"version"`
 	Allocations int           `json:"allocations"`
@@ -86,13 +42,13 @@ func liquidClassesCommand() *cobra.Command {
 	var network string
 	var limit time.Duration
 	cmd := &cobra.Command{
-		Use:   "classes --network FILE",
+		Use:   "liquid-classes --network FILE",
 		Short: "Schedule one allocation for each number of nodes and duration that there is",
-		Long: `Classes goes through all allocations of nodes on the switches of a network, none, some
+		Long: `Liquid-classes goes through all allocations of nodes on the switches of a network, none, some
 or all of each, and takes the first of those with the same number of nodes and the same
 Λ: the sub-topologies of the paper. It schedules each of them, and compares with Dsatur,
 round-robin and random.`,
-		Example: `  forsctl liquid classes --network swiss-t1.json`,
+		Example: `  forslab liquid-classes --network swiss-t1.json`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
@@ -101,7 +57,11 @@ round-robin and random.`,
 			case limit <= 0:
 				return fmt.Errorf("--time %v: want a time, such as 10s", limit)
 			}
-			n, err := readNetwork(network)
+			data, err := command.ReadPath(network, command.MaxText)
+			if err != nil {
+				return err
+			}
+			n, err := liquid.ParseNetwork(data, network)
 			if err != nil {
 				return err
 			}
@@ -110,9 +70,9 @@ round-robin and random.`,
 				return err
 			}
 			out := &liquidClasses{Version: 1, Classes: len(classes), Dsatur: make([]int, 3), List: []liquidClass{}}
-			bar := progress(cmd, len(classes))
+			bar := command.Progress(cmd, len(classes))
 			for i, c := range classes {
-				bar.Describe(plural(c.Nodes, "node", "nodes"))
+				bar.Describe(command.Plural(c.Nodes, "node", "nodes"))
 				_ = bar.Set(i)
 				if out.Allocations += c.Allocations; c.Nodes == 0 {
 					continue
@@ -123,8 +83,8 @@ round-robin and random.`,
 				}
 			}
 			_ = bar.Finish()
-			if wantsJSON(cmd) {
-				return printJSON(cmd, out)
+			if command.WantsJSON(cmd) {
+				return command.PrintJSON(cmd, out)
 			}
 			return out.print(cmd, n)
 		},
@@ -177,7 +137,7 @@ func (o *liquidClasses) add(ctx context.Context, n *liquid.Network, c liquid.Cla
 // print shows people the numbers of all classes together, and those without a
 // liquid schedule.
 func (o *liquidClasses) print(cmd *cobra.Command, n *liquid.Network) error {
-	w := newTable(cmd.OutOrStdout())
+	w := command.NewTable(cmd.OutOrStdout())
 	all, quick, slowest, tenth := len(o.List), 0, 0.0, 0.1
 	sum := 0.0
 	by := map[string]int{}
@@ -194,7 +154,7 @@ func (o *liquidClasses) print(cmd *cobra.Command, n *liquid.Network) error {
 	fmt.Fprintf(w, "classes\t%d pairs of nodes and Λ, the empty allocation included\n", o.Classes)
 	fmt.Fprintf(w, "liquid\t%d of %d: %d by round-robin, %d by the search, %d by colouring\n", o.Liquid, all,
 		by[string(liquid.MethodRoundRobin)], by[string(liquid.MethodSearch)], by[string(liquid.MethodColouring)])
-	fmt.Fprintf(w, "time\t%s together, the longest %s; %.1f %% below 0.1 s\n", ms(1000*sum), ms(1000*slowest), percent(quick))
+	fmt.Fprintf(w, "time\t%s together, the longest %s; %.1f %% below 0.1 s\n", command.MS(1000*sum), command.MS(1000*slowest), percent(quick))
 	fmt.Fprintf(w, "Dsatur\tloses nothing on %.1f %%, below 10 %% on %.1f %%, 10 %% or more on %.1f %%\n", percent(o.Dsatur[0]), percent(o.Dsatur[1]), percent(o.Dsatur[2]))
 	for _, c := range o.List {
 		if !c.Liquid {
@@ -202,24 +162,4 @@ func (o *liquidClasses) print(cmd *cobra.Command, n *liquid.Network) error {
 		}
 	}
 	return w.Flush()
-}
-
-// liquidSets are the sets of figures of forsctl liquid plot.
-var liquidSets = []string{"liquid"}
-
-func liquidPlotCommand() *cobra.Command {
-	var out string
-	cmd := &cobra.Command{
-		Use:   "plot --out DIR",
-		Short: "Draw the throughput of liquid schedules, round-robin and Dsatur",
-		Long: `Plot schedules the 363 sub-topologies of the Swiss-T1 cluster and draws the figures
-5, 6, 9 and 11 of the paper. It writes SVG, PNG and CSV.`,
-		Example: `  forsctl liquid plot --out figures`,
-		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return drawSets(cmd, out, liquidSets)
-		},
-	}
-	cmd.Flags().StringVar(&out, "out", "", "directory, made where it is missing")
-	return cmd
 }

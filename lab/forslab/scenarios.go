@@ -1,23 +1,18 @@
-package cli
+package forslab
 
 import (
 	"fmt"
 	"io"
-	"os"
 	"text/tabwriter"
 
-	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
+	"github.com/forsd/forsd/internal/command"
 	"github.com/forsd/forsd/lab/scenario"
 	"github.com/forsd/forsd/testbed/ibsim"
 )
 
-// mostRandom bounds --random.
-const mostRandom = 10_000
-
-// scenarioFlags are the flags of forsctl scenarios.
+// scenarioFlags are the flags of forslab scenarios.
 type scenarioFlags struct {
 	tree   scenario.Tree
 	random int
@@ -44,9 +39,9 @@ An engine that refuses a fabric leaves it to min-hop. This takes some seconds a 
 
 Gb/s are what a server gets by a model of the paper's measurement: ` + modelText() + `.
 The paper's own numbers stand beside them where its text has some.`,
-		Example: `  forsctl scenarios
-  forsctl scenarios --spines 32 --leaves 32 --random 20 --seed 7
-  forsctl scenarios --opensm --json >scenarios.json`,
+		Example: `  forslab scenarios
+  forslab scenarios --spines 32 --leaves 32 --random 20 --seed 7
+  forslab scenarios --opensm --json >scenarios.json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
@@ -74,7 +69,7 @@ func (f *scenarioFlags) run(cmd *cobra.Command) error {
 		}
 		o.Engines = scenario.Engines
 	}
-	bar := progress(cmd, o.Steps())
+	bar := command.Progress(cmd, o.Steps())
 	done := 0
 	o.Step = func(name, work string) {
 		bar.Describe(fmt.Sprintf("%s, %-6s", name, work))
@@ -94,15 +89,6 @@ func modelText() string {
 	return fmt.Sprintf("cables of %.0f Gb/s,\nand %.3f of a transfer for the barrier after each phase", scenario.LinkGbps, scenario.PhaseOverhead)
 }
 
-// progress is a bar on standard error where that is a terminal, and nothing
-// elsewhere. It goes when the work is done.
-func progress(cmd *cobra.Command, steps int) *progressbar.ProgressBar {
-	w := cmd.ErrOrStderr()
-	f, isFile := w.(*os.File)
-	return progressbar.NewOptions(steps, progressbar.OptionSetWriter(w), progressbar.OptionSetVisibility(isFile && term.IsTerminal(int(f.Fd()))),
-		progressbar.OptionClearOnFinish(), progressbar.OptionSetWidth(24), progressbar.OptionShowCount(), progressbar.OptionSetPredictTime(true))
-}
-
 // scenarioReport is what --json prints.
 type scenarioReport struct {
 	Version   int               `json:"version"`
@@ -114,8 +100,8 @@ type scenarioReport struct {
 }
 
 func printScenarios(cmd *cobra.Command, t scenario.Tree, results []scenario.Result) error {
-	if wantsJSON(cmd) {
-		return printJSON(cmd, scenarioReport{1, t.Spines, t.Leaves, t.Servers(), int(t.LMC()), results})
+	if command.WantsJSON(cmd) {
+		return command.PrintJSON(cmd, scenarioReport{1, t.Spines, t.Leaves, t.Servers(), int(t.LMC()), results})
 	}
 	out := cmd.OutOrStdout()
 	fmt.Fprintf(out, "%s: %d servers on %d leaves, %d spines; throughput is (P−1)/phases\n\n", t, t.Servers(), t.Leaves, t.Spines)
@@ -133,12 +119,12 @@ func printScenarios(cmd *cobra.Command, t scenario.Tree, results []scenario.Resu
 // printPlans prints what the plans are, and counts those over their bound. The
 // time stands last, so that it moves nothing.
 func printPlans(out io.Writer, results []scenario.Result) error {
-	w := newTable(out)
+	w := command.NewTable(out)
 	fmt.Fprintln(w, "scenario\tdead cables\tf\tm\tphases\tbound\tcertificate\tunreachable\tengine\tthroughput\tplanned in")
 	for i := range results {
 		r := &results[i]
 		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t%s\t%d\t%s\t%.3f\t%s\n", r.Scenario, r.DeadCables, r.BandwidthReduction, r.AffectedSpines,
-			r.Phases, r.LowerBound, r.Certificate, r.UnreachablePairs, r.Engine, r.Throughput, ms(1000*r.PlanSeconds))
+			r.Phases, r.LowerBound, r.Certificate, r.UnreachablePairs, r.Engine, r.Throughput, command.MS(1000*r.PlanSeconds))
 	}
 	if err := w.Flush(); err != nil {
 		return err
@@ -163,7 +149,7 @@ func overBound(results []scenario.Result) string {
 
 // printLoads prints the mean of the largest link load for each engine.
 func printLoads(out io.Writer, results []scenario.Result) error {
-	w := newTable(out)
+	w := command.NewTable(out)
 	heading(w, results, "")
 	for i := range results {
 		fmt.Fprint(w, results[i].Scenario)
@@ -181,7 +167,7 @@ func printLoads(out io.Writer, results []scenario.Result) error {
 
 // printGbps prints the model's throughput beside the paper's.
 func printGbps(out io.Writer, results []scenario.Result) error {
-	w := newTable(out)
+	w := command.NewTable(out)
 	heading(w, results, "\tpaper: default\tpaper: FORS")
 	for i := range results {
 		r := &results[i]

@@ -1,4 +1,4 @@
-package cli
+package forslab
 
 import (
 	"errors"
@@ -6,31 +6,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/forsd/forsd/internal/command"
+	"github.com/forsd/forsd/internal/matrix"
 	"github.com/forsd/forsd/optical/ocs"
 )
 
-// ocsPlotSets are the sets of figures of forsctl ocs plot.
-var ocsPlotSets = []string{"ocs-delta", "ocs-flows", "ocs-gantt"}
-
-func ocsPlotCommand() *cobra.Command {
-	var out string
-	cmd := &cobra.Command{
-		Use:   "plot --out DIR",
-		Short: "Draw makespans against δ and against flows, with the bound, and the switches' loads",
-		Long: `Plot schedules what Figs. 6, 9 and 10 of the paper show and draws it: the makespan of
-every method against δ, and against the number of flows, with the lower bound; and the
-loads of Fig. 4 before and after Equalize. It writes SVG, PNG and CSV.`,
-		Example: `  forsctl ocs plot --out figures`,
-		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return drawSets(cmd, out, ocsPlotSets)
-		},
-	}
-	cmd.Flags().StringVar(&out, "out", "", "directory, made where it is missing")
-	return cmd
-}
-
-// comparison is what forsctl ocs compare prints of one number of switches and δ.
+// comparison is what forslab ocs-compare prints of one number of switches and δ.
 type comparison struct {
 	Switches   int                    `json:"switches"`
 	Delta      float64                `json:"delta"`
@@ -41,19 +22,19 @@ type comparison struct {
 }
 
 func ocsCompareCommand() *cobra.Command {
-	var f workloadFlags
-	var demand string
+	var demand, workload string
+	var racks, flows int
 	var switches []int
 	var deltas []float64
 	seeds := 1
 	cmd := &cobra.Command{
-		Use:   "compare [--demand FILE]",
+		Use:   "ocs-compare [--demand FILE]",
 		Short: "Compare the methods on a matrix, or on random ones of a workload",
-		Long: `Compare schedules by every method and prints the makespans, and how many times the
+		Long: `Ocs-compare schedules by every method and prints the makespans, and how many times the
 paper's lower bound they are, for each number of switches and each δ: of the matrix of
 --demand, or the means over matrices of a workload. All schedules are replayed.`,
-		Example: `  forsctl ocs compare --demand D.csv --switches 2,4 --delta 0.01,0.04
-  forsctl ocs compare --workload moe --switches 4 --delta 0.001,0.01 --seeds 10`,
+		Example: `  forslab ocs-compare --demand D.csv --switches 2,4 --delta 0.01,0.04
+  forslab ocs-compare --workload moe --switches 4 --delta 0.001,0.01 --seeds 10`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if len(switches) == 0 || len(deltas) == 0 || seeds < 1 || seeds > mostRandom {
@@ -68,7 +49,7 @@ paper's lower bound they are, for each number of switches and each δ: of the ma
 				if demand != "" {
 					demands[i], err = readDemand(cmd, demand)
 				} else {
-					demands[i], err = f.demand(uint64(i) + 1)
+					demands[i], err = ocs.Workload(workload, racks, flows, uint64(i)+1)
 				}
 				if err != nil {
 					return err
@@ -81,7 +62,9 @@ paper's lower bound they are, for each number of switches and each δ: of the ma
 			return printComparisons(cmd, list)
 		},
 	}
-	f.register(cmd, "benchmark")
+	cmd.Flags().StringVar(&workload, "workload", "benchmark", "benchmark, gpt or moe")
+	cmd.Flags().IntVar(&racks, "racks", 0, "racks (default: the paper's)")
+	cmd.Flags().IntVar(&flows, "flows", 0, "flows of a rack (default: the paper's)")
 	cmd.Flags().StringVar(&demand, "demand", "", "a matrix (CSV, NPY or JSON) instead of a workload; - is standard input")
 	cmd.Flags().IntSliceVar(&switches, "switches", []int{2, 4}, "numbers of switches")
 	cmd.Flags().Float64SliceVar(&deltas, "delta", []float64{.01, .04}, "values of δ")
@@ -89,9 +72,23 @@ paper's lower bound they are, for each number of switches and each δ: of the ma
 	return cmd
 }
 
+// readDemand reads a demand matrix from a file, or from standard input where path
+// is -.
+func readDemand(cmd *cobra.Command, path string) (*ocs.Demand, error) {
+	m, err := command.ReadMatrix(cmd, path, matrix.Options{Square: true, MaxSide: ocs.MaxRacks})
+	if err != nil {
+		return nil, err
+	}
+	d, err := ocs.NewDemand(m.Rows, m.Data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return d, nil
+}
+
 // compareAll compares for every number of switches and every δ, with a bar.
 func compareAll(cmd *cobra.Command, demands []*ocs.Demand, switches []int, deltas []float64) (list []comparison, err error) {
-	bar := progress(cmd, len(switches)*len(deltas)*len(demands))
+	bar := command.Progress(cmd, len(switches)*len(deltas)*len(demands))
 	defer func() { _ = bar.Finish() }()
 	for _, s := range switches {
 		for _, δ := range deltas {
@@ -117,7 +114,7 @@ func compare(cmd *cobra.Command, demands []*ocs.Demand, s int, δ float64, step 
 			}
 			r, err := ocs.NewReport(d, made, m)
 			if err != nil {
-				return c, fmt.Errorf("this is a fault of forsctl: %w", err)
+				return c, fmt.Errorf("this is a fault of forslab: %w", err)
 			}
 			c.Makespan[m] += share * r.Makespan
 			if r.PaperBound > 0 {
@@ -134,10 +131,10 @@ func compare(cmd *cobra.Command, demands []*ocs.Demand, s int, δ float64, step 
 }
 
 func printComparisons(cmd *cobra.Command, list []comparison) error {
-	if wantsJSON(cmd) {
-		return printJSON(cmd, map[string]any{"version": 1, "comparisons": list})
+	if command.WantsJSON(cmd) {
+		return command.PrintJSON(cmd, map[string]any{"version": 1, "comparisons": list})
 	}
-	w := newTable(cmd.OutOrStdout())
+	w := command.NewTable(cmd.OutOrStdout())
 	fmt.Fprintln(w, "switches\tdelta\tbound\tsharper\tbest\tfast\tless\teclipse\tto the bound: best\tfast\tless\teclipse")
 	for _, c := range list {
 		fmt.Fprintf(w, "%d\t%g\t%.4f\t%.4f", c.Switches, c.Delta, c.PaperBound, c.LowerBound)
@@ -156,16 +153,16 @@ func printComparisons(cmd *cobra.Command, list []comparison) error {
 func ocsReferenceCommand() *cobra.Command {
 	seeds, best := 50, false
 	cmd := &cobra.Command{
-		Use:   "reference",
+		Use:   "ocs-reference",
 		Short: "Measure the benchmark workload's table of reference again",
-		Long: `Reference schedules random matrices of the benchmark workload, 100 racks of 16 flows,
+		Long: `Ocs-reference schedules random matrices of the benchmark workload, 100 racks of 16 flows,
 and prints mean ratios, with their standard errors, beside those that an
 implementation of the paper is known to give: Spectra to the lower bound, and the
 baseline and Eclipse to Spectra. Eclipse tries ten weights a permutation there; the
 last column has it as published, with a search by halves. --best adds the method best,
 to the paper's bound and to the sharper one.`,
-		Example: `  forsctl ocs reference
-  forsctl ocs reference --seeds 200 --best --json`,
+		Example: `  forslab ocs-reference
+  forslab ocs-reference --seeds 200 --best --json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if seeds < 1 || seeds > mostRandom {
@@ -175,7 +172,7 @@ to the paper's bound and to the sharper one.`,
 			if best {
 				others = append(others, ocs.Best)
 			}
-			bar := progress(cmd, ocs.ReferenceSteps(seeds))
+			bar := command.Progress(cmd, ocs.ReferenceSteps(seeds))
 			rows, err := ocs.Reference(cmd.Context(), seeds, others, func() { _ = bar.Add(1) })
 			_ = bar.Finish()
 			if err != nil {
@@ -190,10 +187,10 @@ to the paper's bound and to the sharper one.`,
 }
 
 func printReference(cmd *cobra.Command, seeds int, best bool, rows []ocs.ReferenceRow) error {
-	if wantsJSON(cmd) {
-		return printJSON(cmd, map[string]any{"version": 1, "seeds": seeds, "rows": rows})
+	if command.WantsJSON(cmd) {
+		return command.PrintJSON(cmd, map[string]any{"version": 1, "seeds": seeds, "rows": rows})
 	}
-	w := newTable(cmd.OutOrStdout())
+	w := command.NewTable(cmd.OutOrStdout())
 	fmt.Fprint(w, "s\tδ\tSpectra/bound\treference\tbaseline/Spectra\treference\tEclipse/Spectra\treference\tby halves")
 	if best {
 		fmt.Fprint(w, "\tbest/bound\tbest/sharper bound")

@@ -1,0 +1,44 @@
+package archtest
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// drawing are the modules that plot, set LaTeX, and write PDF and fonts: what the
+// laboratory needs and the operator's programs must not carry.
+var drawing = []string{"gonum.org/v1/plot", "codeberg.org/go-latex/", "codeberg.org/go-pdf/", "codeberg.org/go-fonts/",
+	"git.sr.ht/~sbinet/gg", "github.com/ajstarks/svgo", "github.com/golang/freetype", "golang.org/x/image"}
+
+// linked lists what a program is linked from, with the tags of make build.
+func linked(t *testing.T, program string) []string {
+	t.Helper()
+	out, err := exec.Command("go", "list", "-deps", "-tags", "lpsolve,umad", module+"cmd/"+program).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Fields(string(out))
+}
+
+// TestProgramsLinkNoLaboratory holds that an operator's programs have nothing of
+// the laboratory, of the test bench, and of what draws.
+func TestProgramsLinkNoLaboratory(t *testing.T) {
+	forbidden := append([]string{module + "lab/", module + "testbed/", "testing"}, drawing...)
+	for _, program := range []string{"forsd", "forsctl"} {
+		for _, path := range linked(t, program) {
+			for _, bad := range forbidden {
+				if strings.HasPrefix(path, bad) {
+					t.Errorf("%s links %s", program, path)
+				}
+			}
+		}
+	}
+	found := false
+	for _, path := range linked(t, "forslab") {
+		found = found || strings.HasPrefix(path, drawing[0])
+	}
+	if !found {
+		t.Errorf("forslab does not link %s: the list of what draws is out of date", drawing[0])
+	}
+}

@@ -1,0 +1,126 @@
+// Package command holds what the command lines forsctl and forslab have in common:
+// how they run, their exit codes, and how they read and print.
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"text/tabwriter"
+
+	"github.com/schollz/progressbar/v3"
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+)
+
+// The exit codes of every command.
+const (
+	OK       = 0
+	Failed   = 1 // a check failed, or forsd refused
+	Unusable = 2 // unusable input or flags, or forsd cannot be reached
+)
+
+// Violated marks an error that means "checked and found wrong", exit code Failed.
+type Violated struct{ Err error }
+
+// Error is the text of the violation.
+func (v Violated) Error() string { return v.Err.Error() }
+
+// Unwrap gives the violation itself.
+func (v Violated) Unwrap() error { return v.Err }
+
+// NewRoot is a program with one command, which prints its version. It has the flag
+// --json, and errors of flags name the help.
+func NewRoot(root *cobra.Command) *cobra.Command {
+	root.SilenceErrors, root.SilenceUsage = true, true
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return fmt.Errorf("%w: see %s --help", err, cmd.CommandPath())
+	})
+	root.PersistentFlags().Bool("json", false, "print one JSON object")
+	root.AddCommand(&cobra.Command{
+		Use:   "version",
+		Short: "Print the version",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if WantsJSON(cmd) {
+				return PrintJSON(cmd, map[string]any{"version": 1, "program": root.Name(), "release": root.Version})
+			}
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s version %s\n", root.Name(), root.Version)
+			return err
+		},
+	})
+	return root
+}
+
+// Run executes a program with the arguments until it is done or interrupted, and
+// returns its exit code.
+func Run(root *cobra.Command, args []string, stdout, stderr io.Writer) int {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return OK
+	}
+	fmt.Fprintf(stderr, "%s: %v\n", root.Name(), err)
+	var v Violated
+	if errors.As(err, &v) {
+		return Failed
+	}
+	return Unusable
+}
+
+// WantsJSON tells whether --json was given.
+func WantsJSON(cmd *cobra.Command) bool {
+	on, _ := cmd.Flags().GetBool("json")
+	return on
+}
+
+// PrintJSON prints v as one indented object.
+func PrintJSON(cmd *cobra.Command, v any) error {
+	enc := json.NewEncoder(cmd.OutOrStdout())
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
+}
+
+// NewTable aligns columns that are ended by tabs.
+func NewTable(w io.Writer) *tabwriter.Writer { return tabwriter.NewWriter(w, 0, 8, 2, ' ', 0) }
+
+// MS prints milliseconds with the digits that matter: 0.42 ms, 6.5 ms, 21 ms.
+func MS(v float64) string {
+	switch {
+	case v < 1:
+		return fmt.Sprintf("%.2f ms", v)
+	case v < 10:
+		return fmt.Sprintf("%.1f ms", v)
+	case v < 10_000:
+		return fmt.Sprintf("%.0f ms", v)
+	}
+	return fmt.Sprintf("%.1f s", v/1000)
+}
+
+// Plural prints a number with its noun.
+func Plural(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+// Progress is a bar on standard error where that is a terminal, and nothing
+// elsewhere. It goes when the work is done.
+func Progress(cmd *cobra.Command, steps int) *progressbar.ProgressBar {
+	w := cmd.ErrOrStderr()
+	f, isFile := w.(*os.File)
+	return progressbar.NewOptions(steps, progressbar.OptionSetWriter(w), progressbar.OptionSetVisibility(isFile && term.IsTerminal(int(f.Fd()))),
+		progressbar.OptionClearOnFinish(), progressbar.OptionSetWidth(24), progressbar.OptionShowCount(), progressbar.OptionSetPredictTime(true))
+}

@@ -1,0 +1,33 @@
+package command
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+
+	"github.com/spf13/cobra"
+)
+
+// TestRun gives each kind of end its exit code and its message.
+func TestRun(t *testing.T) {
+	for _, c := range []struct {
+		args           []string
+		err            error
+		code           int
+		stdout, stderr string
+	}{
+		{args: []string{"version"}, stdout: "prog version v7\n"},
+		{args: []string{"--version"}, stdout: "prog version v7\n"},
+		{args: []string{"version", "--json"}, stdout: "{\n  \"program\": \"prog\",\n  \"release\": \"v7\",\n  \"version\": 1\n}\n"},
+		{args: []string{"work"}, err: Violated{errors.New("wrong")}, code: Failed, stderr: "prog: wrong\n"},
+		{args: []string{"work"}, err: errors.New("unreadable"), code: Unusable, stderr: "prog: unreadable\n"},
+		{args: []string{"work", "--wild"}, code: Unusable, stderr: "prog: unknown flag: --wild: see prog work --help\n"},
+	} {
+		root := NewRoot(&cobra.Command{Use: "prog", Version: "v7"})
+		root.AddCommand(&cobra.Command{Use: "work", RunE: func(*cobra.Command, []string) error { return c.err }})
+		var stdout, stderr bytes.Buffer
+		if code := Run(root, c.args, &stdout, &stderr); code != c.code || stdout.String() != c.stdout || stderr.String() != c.stderr {
+			t.Errorf("%v: exit code %d, %q, %q; want %d, %q, %q", c.args, code, &stdout, &stderr, c.code, c.stdout, c.stderr)
+		}
+	}
+}

@@ -1,0 +1,77 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/forsd/forsd/internal/matrix"
+)
+
+// How many bytes a file may have that is read as a whole.
+const (
+	MaxFile = 1 << 30  // fabrics, tables and plans
+	MaxText = 64 << 20 // what people write, and lists of hosts
+)
+
+// ReadPath reads a file, which fails where it has more bytes than most. A regular
+// file that is too long is not read at all.
+func ReadPath(path string, most int64) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if at, err := f.Stat(); err == nil && at.Mode().IsRegular() && at.Size() > most {
+		return nil, tooLong(path, most)
+	}
+	return ReadAtMost(f, most, path)
+}
+
+// ReadAtMost reads a file, which fails where it has more bytes than most.
+func ReadAtMost(r io.Reader, most int64, name string) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(r, most+1))
+	if err == nil && int64(len(data)) > most {
+		return nil, tooLong(name, most)
+	}
+	return data, err
+}
+
+func tooLong(name string, most int64) error {
+	return fmt.Errorf("read %s: it has more than %d bytes: is it the right file?", name, most)
+}
+
+// ReadMatrix reads a matrix from a file, or from standard input where path is -, for
+// which it waits no longer than until the program is interrupted.
+func ReadMatrix(cmd *cobra.Command, path string, o matrix.Options) (*matrix.Dense, error) {
+	return UnlessStopped(cmd.Context(), func() (*matrix.Dense, error) {
+		if path == "-" {
+			return matrix.Read(cmd.InOrStdin(), "standard input", o)
+		}
+		return matrix.ReadFile(path, o)
+	})
+}
+
+// UnlessStopped returns what work does, or an error as soon as the program is
+// interrupted, which ends the process and the work with it.
+func UnlessStopped[T any](ctx context.Context, work func() (T, error)) (T, error) {
+	type result struct {
+		value T
+		err   error
+	}
+	done := make(chan result, 1)
+	go func() {
+		value, err := work()
+		done <- result{value, err}
+	}()
+	select {
+	case r := <-done:
+		return r.value, r.err
+	case <-ctx.Done():
+		var none T
+		return none, context.Cause(ctx)
+	}
+}

@@ -1,0 +1,60 @@
+package planner
+
+import (
+	"fmt"
+
+	"github.com/forsd/forsd/topology"
+)
+
+// DefaultMaxUnreachable is the share of the ordered pairs of servers that a plan may
+// leave out where nothing else is said.
+const DefaultMaxUnreachable = 0.01
+
+// TooManyUnreachable says that a plan would leave out more pairs than it may: it is
+// not made.
+type TooManyUnreachable struct {
+	Pairs, Of int     // ordered pairs without a lane, of all
+	Limit     float64 // the share that is allowed
+}
+
+// Error prints the shares.
+func (e *TooManyUnreachable) Error() string {
+	return fmt.Sprintf("%d of %d ordered pairs of servers (%.2g %%) share no lane, and a plan may leave out %.2g %%: repair the fabric, or raise the limit",
+		e.Pairs, e.Of, 100*float64(e.Pairs)/float64(e.Of), 100*e.Limit)
+}
+
+// LaneLess counts the ordered pairs of servers whose leaves share no lane that is up
+// at both, and all pairs of servers. It looks at pairs of leaves alone.
+func LaneLess(t *topology.FatTree) (pairs, of int) {
+	on := make([]int, len(t.Leaves))
+	for _, i := range t.Servers {
+		on[t.Hosts[i].Leaf]++
+	}
+	words := (t.Lanes + 63) / 64
+	up := make([]uint64, len(t.Leaves)*words)
+	for l := range t.Leaves {
+		for k := range t.Lanes {
+			if t.LaneUp(l, k) {
+				up[l*words+k/64] |= 1 << (k % 64)
+			}
+		}
+	}
+	for a := range t.Leaves {
+		if on[a] == 0 {
+			continue
+		}
+	others:
+		for b := range t.Leaves[:a] {
+			if on[b] == 0 {
+				continue
+			}
+			for w := range words {
+				if up[a*words+w]&up[b*words+w] != 0 {
+					continue others
+				}
+			}
+			pairs += 2 * on[a] * on[b]
+		}
+	}
+	return pairs, len(t.Servers) * (len(t.Servers) - 1)
+}
