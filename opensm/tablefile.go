@@ -42,8 +42,9 @@ func InstallEmpty(path string) (created bool, err error) {
 // that changed a byte of it; an equal file is left alone. The file is replaced
 // by a rename, so that OpenSM reads the old or the new one whole: one cut off
 // at a line's end would be taken for good, and empty the switches it lacks. It
-// is on disk when WriteTables returns. There must be one writer at a time; what
-// one that was killed has left behind is used up by the next.
+// is on disk when WriteTables returns; where that alone failed, both results say
+// so. There must be one writer at a time; what one that was killed has left behind
+// is used up by the next.
 func WriteTables(path string, write func(io.Writer) error) (changed bool, err error) {
 	var text bytes.Buffer
 	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
@@ -57,8 +58,8 @@ func WriteTables(path string, write func(io.Writer) error) (changed bool, err er
 	} else if same {
 		return false, nil
 	}
-	if err := replace(path, text.Bytes()); err != nil {
-		return false, fmt.Errorf("write tables: %w", err)
+	if changed, err = replace(path, text.Bytes()); err != nil {
+		return changed, fmt.Errorf("write tables: %w", err)
 	}
 	return true, nil
 }
@@ -87,25 +88,25 @@ func holds(path string, text []byte) (bool, error) {
 	return true, nil
 }
 
-// replace puts a file of this text in the place of path. The temporary file has
-// a fixed name, so that a crash leaves at most one.
-func replace(path string, text []byte) (err error) {
+// replace puts a file of this text in the place of path, and tells whether it is
+// there. The temporary file has a fixed name, so that a crash leaves at most one.
+func replace(path string, text []byte) (done bool, err error) {
 	temporary := path + ".new"
 	if err := os.Remove(temporary); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
+		return false, err
 	}
 	f, err := os.OpenFile(temporary, os.O_CREATE|os.O_EXCL|os.O_WRONLY, tableMode)
 	if err != nil {
-		return err
+		return false, err
 	}
 	_, err = f.Write(text)
 	if err = errors.Join(err, f.Chmod(tableMode), f.Sync(), f.Close()); err == nil {
 		err = os.Rename(temporary, path)
 	}
 	if err != nil {
-		return errors.Join(err, os.Remove(temporary))
+		return false, errors.Join(err, os.Remove(temporary))
 	}
-	return syncDir(filepath.Dir(path))
+	return true, syncDir(filepath.Dir(path))
 }
 
 func syncDir(dir string) error {

@@ -40,7 +40,7 @@ func prepare(b testing.TB, d *Daemon, f *topology.Fabric) ahead {
 	if err != nil {
 		b.Fatal(err)
 	}
-	if schedule, err = schedule.Verified(context.Background(), d.tablesInForce(), a.tables); err != nil {
+	if schedule, err = schedule.Verified(context.Background(), d.desk.InSwitches(), a.tables); err != nil {
 		b.Fatal(err)
 	}
 	if a.epoch, err = store.NewEpoch(schedule.Table(d.store.Next())); err != nil {

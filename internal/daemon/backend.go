@@ -23,10 +23,11 @@ type backend struct{ *Daemon }
 func (b backend) Status() api.Status {
 	now := time.Now()
 	warnings := b.health.List(now)
+	match, readAt := b.desk.Match()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s := api.Status{Version: b.version, Started: b.started, State: b.state.String(), Ready: b.ready, Warnings: warnings, Baseline: []string{},
-		OpenSM: api.OpenSM{Running: b.manager.running, TablesMatch: b.matched, ReadBackAt: b.readAt}}
+		OpenSM: api.OpenSM{Running: b.manager.running, TablesMatch: match, ReadBackAt: readAt}}
 	if b.manager.running {
 		s.OpenSM.PID, s.OpenSM.RoutingEngine, s.OpenSM.TablesFile = b.manager.process.PID, b.manager.settings.RoutingEngine, b.manager.settings.LFTsFile
 	}
@@ -186,7 +187,7 @@ func (b backend) remaining(ctx context.Context, f *api.Forecast, t *topology.Fat
 	}
 	// The plan for the fabric as it is may be run at once.
 	if len(q.Fail) == 0 {
-		for _, tables := range b.tablesPossible() {
+		for _, tables := range b.desk.Possible() {
 			if tables == nil {
 				return api.Refused("the tables in force are not known yet: ask again when they have been read back")
 			}
@@ -258,7 +259,7 @@ func (d *Daemon) rollback(n uint64) error {
 	if s := d.core.State(); s != controller.Idle {
 		return fmt.Errorf("a change is being worked on (%s): try again when it has settled", s)
 	}
-	v, tables := d.latest(), d.tablesInForce()
+	v, tables := d.latest(), d.desk.InSwitches()
 	if v == nil || tables == nil {
 		return fmt.Errorf("the tables in force are not known yet")
 	}

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"sync"
 	"time"
@@ -18,10 +17,9 @@ import (
 	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/ilp"
 	"github.com/forsd/forsd/internal/config"
+	"github.com/forsd/forsd/internal/delivery/desk"
 	"github.com/forsd/forsd/internal/health"
-	"github.com/forsd/forsd/internal/linkstate"
 	"github.com/forsd/forsd/internal/store"
-	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/opensm"
 	"github.com/forsd/forsd/opensm/plugin"
 	"github.com/forsd/forsd/planner"
@@ -46,9 +44,7 @@ type Daemon struct {
 	plans     *api.Plans
 	events    *api.Events
 	candidate candidate // the last verified plan, not published yet
-	fresh     bool      // the table file was installed at this start
-	file      tableFile // used by one action at a time
-	desk      *desk
+	desk      *desk.Desk
 	memory    planner.Memory
 	plugin    *plugin.Server // nil where it is switched off
 	peer      *peer          // nil without one
@@ -58,9 +54,12 @@ type Daemon struct {
 	pluginEvents chan plugin.Event
 	pluginAsks   chan asked
 
-	links      *linkstate.Links // owned by the loop
-	portsRead  chan linkstate.Answer
-	linkEvents chan linkstate.Event // beside the plugin's
+	shown  *topology.Fabric         // as the manager showed it last; owned by the loop, as what follows
+	losses []loss                   // cables that are down and that it showed as up
+	probes map[topology.GUID]*probe // switches that are being read
+	probed chan probed
+	traps  chan trap      // by subscription
+	look   chan discovery // what the next discovery is for, where OpenSM is on another host
 
 	snapshots   chan opensm.Snapshot
 	answers     chan controller.Event
@@ -83,10 +82,6 @@ type Daemon struct {
 	jobTrouble   map[uint64][2]string // [job] code and text of what the last planning could not do
 	leaseRetry   time.Time            // when a lease that could not be ended is looked at again
 	rest         chan struct{}        // closed and replaced when the controller comes to rest
-	programmed   *lft.Tables          // as read back last, nil before that
-	written      []*lft.Tables        // what the table file has held since: the switches may hold it by now
-	matched      bool                 // programmed is what was planned
-	readAt       time.Time            // when programmed was read
 	views        []*view              // the last ones seen, newest last
 	rested       *view                // the one before what the marks tell of
 	marks        times                // of the change worked on or settled last
@@ -135,9 +130,9 @@ func New(cfg *config.Config, version string, log *zap.Logger, notify func(string
 	d := &Daemon{cfg: cfg, version: version, log: log, started: time.Now(), notify: notify,
 		core: controller.New(controllerSettings(cfg)), finder: finder(cfg),
 		snapshots: make(chan opensm.Snapshot, 1), answers: make(chan controller.Event), calls: make(chan func()), stopped: make(chan struct{}),
-		plans: &api.Plans{}, rest: make(chan struct{}), desk: newDesk(),
+		plans: &api.Plans{}, rest: make(chan struct{}),
 		pluginEvents: make(chan plugin.Event, eventsAhead), pluginAsks: make(chan asked),
-		links: linkstate.New(linkSettings(cfg)), portsRead: make(chan linkstate.Answer), linkEvents: make(chan linkstate.Event)}
+		probes: map[topology.GUID]*probe{}, probed: make(chan probed), traps: make(chan trap), look: make(chan discovery, 1)}
 	d.reader = sync.OnceValue(d.newReader)
 	d.events = api.NewEvents(keepEvents, d.started)
 	d.metrics = newMetrics(d)
@@ -174,17 +169,12 @@ func (d *Daemon) takeUp() (err error) {
 	if damaged = errors.Join(damaged, skipped, d.store.Broken()); damaged != nil {
 		d.health.Raise(stateDamaged, damaged.Error(), d.started)
 	}
-	if err := os.MkdirAll(filepath.Dir(d.cfg.OpenSM.LFTsFile), 0o755); err != nil {
-		return fmt.Errorf("create the directory of the table file: %w", err)
-	}
-	created, err := opensm.InstallEmpty(d.cfg.OpenSM.LFTsFile)
-	if err != nil {
+	if d.desk, err = desk.Open(d.cfg.OpenSM.LFTsFile, d.cfg.OpenSM.TableComments, d.log); err != nil {
 		return err
 	}
-	if created {
+	if d.desk.Fresh() {
 		d.log.Info("installed an empty table file", zap.String("path", d.cfg.OpenSM.LFTsFile))
 	}
-	d.fresh = created
 	return nil
 }
 
@@ -229,7 +219,9 @@ func (d *Daemon) Run(ctx context.Context) error {
 		d.lost(ctx) // until the plugin says otherwise
 		run("follow the other forsd", d.follow)
 	}
-	if !d.remote() {
+	if d.remote() {
+		run("discover the fabric", d.discover)
+	} else {
 		d.lookAtManager(ctx)
 		d.wakeManager(ctx)
 		run("watch OpenSM's files", d.watch)
@@ -245,7 +237,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	d.loop(ctx)
 	close(d.stopped)
 	d.work.Wait()
-	if err := d.file.join(); err != nil {
+	if err := d.desk.Settle(); err != nil {
 		d.log.Error("OpenSM has the tables, but the file that it loads without forsd has not", zap.Error(err))
 	}
 	group.Wait()

@@ -137,7 +137,7 @@ func (d *Daemon) bringUp(t testing.TB, f *topology.Fabric) *view {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.setTablesInForce(tables, true)
+	d.desk.Read(tables, true)
 	d.planAndPublish(t, controller.Plan{Fabric: v.id, Final: true})
 	return v
 }

@@ -131,7 +131,7 @@ func TestJobsFollow(t *testing.T) {
 	if near.ID != 2 || near.Epoch != 2 || far.ID != 3 || far.Plan.Job() != 3 || d.epochNumber() != 1 {
 		t.Fatalf("jobs %+v and %+v beside epoch %d", near.JobInfo, far.JobInfo, d.epochNumber())
 	}
-	old := d.tablesInForce()
+	old := d.desk.InSwitches()
 	holds(t, v, near, old)
 	holds(t, v, far, old)
 
@@ -146,7 +146,7 @@ func TestJobsFollow(t *testing.T) {
 	}
 	holds(t, d.latest(), before, old)
 	d.drive(t, cut)
-	holds(t, d.latest(), before, d.tablesInForce())
+	holds(t, d.latest(), before, d.desk.InSwitches())
 	if now := d.job(t, "near"); now != before {
 		t.Errorf("the job's plan of epoch %d was replaced by %d after the read-back", before.Epoch, now.Epoch)
 	}
@@ -166,7 +166,7 @@ func TestJobsFollow(t *testing.T) {
 	if now := d.job(t, "near"); now.Epoch != 5 || now.Epoch != d.epochNumber() {
 		t.Errorf("after the read-back the job has epoch %d, the fabric %d", now.Epoch, d.epochNumber())
 	} else {
-		holds(t, d.latest(), now, d.tablesInForce())
+		holds(t, d.latest(), now, d.desk.InSwitches())
 	}
 	if now := d.job(t, "far"); now.Epoch != far.Epoch {
 		t.Errorf("a cable of another job's leaf gave the job epoch %d", now.Epoch)
@@ -207,12 +207,12 @@ func TestJobsWithFewLIDs(t *testing.T) {
 	d := readable(newDaemon(t))
 	v := d.atRest(t, healthy)
 	j := d.make(t, "", names(2, 11))
-	holds(t, v, j, d.tablesInForce())
+	holds(t, v, j, d.desk.InSwitches())
 	cut := lacking(healthy, 4, 1, 2)
 	d.dumpSeen(t.Context(), dump(cut))
 	d.drive(t, cut)
 	now := d.job(t, "2")
-	holds(t, d.latest(), now, d.tablesInForce())
+	holds(t, d.latest(), now, d.desk.InSwitches())
 	if now.Epoch <= j.Epoch || now.Report.Engine != "conservative" {
 		t.Errorf("the job has epoch %d by engine %s", now.Epoch, now.Report.Engine)
 	}
@@ -264,5 +264,5 @@ func TestJobsLagBehind(t *testing.T) {
 	if d.epochNumber() != 3 || j.Epoch != 4 {
 		t.Errorf("the fabric has epoch %d, the job %d", d.epochNumber(), j.Epoch)
 	}
-	holds(t, d.latest(), j, d.tablesInForce())
+	holds(t, d.latest(), j, d.desk.InSwitches())
 }

@@ -66,7 +66,7 @@ func (d *Daemon) ground() (*ground, error) {
 	if err := d.mustLead(); err != nil {
 		return nil, err
 	}
-	g := &ground{tables: d.tablesPossible(), next: d.store.Next()}
+	g := &ground{tables: d.desk.Possible(), next: d.store.Next()}
 	g.fabric, g.avoid = d.core.Ground()
 	g.view = d.view(g.fabric)
 	if g.view == nil || d.current() == nil || slices.Contains(g.tables, nil) {

@@ -35,7 +35,7 @@ func TestTablesFirst(t *testing.T) {
 	}
 	tables, err := tablesOf(cut, nil)
 	ok(t, err)
-	d.setTablesInForce(tables, true)
+	d.desk.Read(tables, true)
 	d.planAndPublish(t, controller.Plan{Fabric: cut.id, Final: true})
 	if err := d.rollback(1); err == nil || !strings.Contains(err.Error(), "lane") {
 		t.Errorf("the plan for other tables was put in force again: %v", err)
@@ -49,7 +49,7 @@ func TestTablesFirst(t *testing.T) {
 	}
 	tables, err = tablesOf(cut, nil)
 	ok(t, err)
-	d.setTablesInForce(tables, true)
+	d.desk.Read(tables, true)
 	if e := d.plan(context.Background(), controller.Plan{Fabric: cut.id, Final: true}).(controller.Planned); e.Err != "" || !e.Same {
 		t.Errorf("after a restart: %+v, want the plan in force", e)
 	}
@@ -65,7 +65,7 @@ func TestTablesFirstHolding(t *testing.T) {
 	if again, err := v.route(context.Background(), hold, planner.Settings{}); err != nil || again.schedule != r.schedule {
 		t.Errorf("plan and tables were made twice: %v", err)
 	}
-	d.setTablesInForce(r.tables, true)
+	d.desk.Read(r.tables, true)
 	d.planAndPublish(t, controller.Plan{Fabric: v.id, Avoid: hold, Hold: hold, Final: true})
 	rows, err := rowsOf(d.current().Plan, v.tree)
 	ok(t, err)

@@ -265,7 +265,7 @@ func (d *Daemon) routesInForce() (*topology.Fabric, *lft.Tables) {
 		return f, tables
 	}
 	if v := d.latest(); v != nil {
-		return v.tree.Fabric, d.tablesInForce()
+		return v.tree.Fabric, d.desk.InSwitches()
 	}
 	return nil, nil
 }

@@ -3,14 +3,12 @@ package daemon
 import (
 	"context"
 	"net/http"
-	"slices"
 	"time"
 
 	"go.uber.org/zap"
 
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/controller"
-	"github.com/forsd/forsd/internal/linkstate"
 )
 
 // watchdogEvery is how often systemd is told that the loop turns: several times
@@ -35,16 +33,15 @@ func (d *Daemon) loop(ctx context.Context) {
 			d.pluginSays(ctx, e)
 		case q := <-d.pluginAsks:
 			d.tablesWanted(ctx, q)
-		case e := <-d.linkEvents:
-			d.observe(ctx, e)
-		case a := <-d.portsRead:
-			d.switchesSaid(ctx, a)
+		case t := <-d.traps:
+			d.trapped(ctx, t.lid, t.at)
+		case r := <-d.probed:
+			d.portsRead(ctx, d.readBeside(r)...)
 		case e := <-d.answers:
 			d.step(ctx, e)
 		case call := <-d.calls:
 			call()
 		case <-timer.C:
-			d.observe(ctx, linkstate.Tick{})
 			d.step(ctx, controller.Tick{})
 		case <-watchdog.C:
 			d.notify("WATCHDOG=1")
@@ -58,15 +55,14 @@ func (d *Daemon) loop(ctx context.Context) {
 
 // wake is when the loop has something to do though nothing happens; zero for never.
 func (d *Daemon) wake() time.Time {
-	due := []time.Time{d.core.Wake(), d.links.Wake()}
-	if !d.core.Busy() { // else leases end when the action has
-		due = append(due, d.leaseDue())
+	wake := d.core.Wake()
+	if d.core.Busy() {
+		return wake // leases end when the action has
 	}
-	due = slices.DeleteFunc(due, time.Time.IsZero)
-	if len(due) == 0 {
-		return time.Time{}
+	if due := d.leaseDue(); !due.IsZero() && (wake.IsZero() || due.Before(wake)) {
+		return due
 	}
-	return slices.MinFunc(due, time.Time.Compare)
+	return wake
 }
 
 // step gives the controller an event and carries out what it answers.
@@ -109,6 +105,9 @@ func (d *Daemon) step(ctx context.Context, e controller.Event) {
 func (d *Daemon) carryOut(ctx context.Context, a controller.Action) controller.Event {
 	switch a := a.(type) {
 	case controller.Plan:
+		if !a.Final && !a.Ahead {
+			d.desk.Changing()
+		}
 		return d.plan(ctx, a)
 	case controller.Publish:
 		return controller.Published{Err: text(d.publish(ctx))}

@@ -37,7 +37,7 @@ func (d *Daemon) wakeManager(ctx context.Context) {
 	d.mu.Lock()
 	running := d.manager.running
 	d.mu.Unlock()
-	if !d.fresh || !running {
+	if !d.desk.Fresh() || !running {
 		return
 	}
 	if err := d.signal(ctx); err != nil {

@@ -50,9 +50,8 @@ func newMetrics(d *Daemon) *metrics {
 		return 0
 	})
 	gauge("forsd_tables_match", "1 when the tables read back last are those planned.", func() float64 {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		return truth(d.matched)
+		match, _ := d.desk.Match()
+		return truth(match)
 	})
 	gauge("forsd_plugin_connected", "1 while OpenSM's plugin is connected.", func() float64 { return truth(d.pluginLeads()) })
 	gauge("forsd_standby", "1 while another subnet manager is the master.", func() float64 {

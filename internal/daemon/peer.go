@@ -298,7 +298,7 @@ func (d *Daemon) forgetTables() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.standby {
-		d.programmed, d.matched, d.written = nil, false, nil
+		d.desk.Forget()
 	}
 }
 
@@ -320,12 +320,6 @@ func (d *Daemon) layOut(ctx context.Context, v *view, a controller.Plan) error {
 	if err != nil {
 		return err
 	}
-	if d.file.planned() != r.tables {
-		if _, err := d.writeFile(v, r.tables); err != nil {
-			return err
-		}
-		d.file = tableFile{holds: r.tables}
-	}
-	d.desk.offer(v.id, r.tables)
-	return nil
+	_, err = d.desk.Deliver(v.id, v.tree.Fabric, r.tables)
+	return err
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/internal/config"
-	"github.com/forsd/forsd/internal/linkstate"
 	"github.com/forsd/forsd/internal/store"
 	"github.com/forsd/forsd/opensm/plugin"
 	"github.com/forsd/forsd/topology"
@@ -116,7 +115,7 @@ func TestFollow(t *testing.T) {
 	if !bytes.Equal(a, b) {
 		t.Error("the follower has other tables ready than the leader has written")
 	}
-	if tables, err := w.follower.desk.serve(t.Context(), w.follower.latest().id); err != nil || tables == nil {
+	if tables, err := w.follower.desk.Serve(t.Context(), w.follower.latest().id); err != nil || tables == nil {
 		t.Errorf("the follower has no tables ready for a sweep: %v", err)
 	}
 	if again := w.sync(t, r.Tag); again.Whole || again.Tag != r.Tag || again.Epoch != nil {
@@ -182,7 +181,7 @@ func (w *twins) takeOver(t *testing.T, f *topology.Fabric) {
 		ok(t, d.calm(t.Context(), func() {}))
 	}
 	ok(t, d.call(t.Context(), func() {
-		v, err := d.sight(d.life, linkstate.Shown{Fabric: f, Swept: true})
+		v, err := d.pluginView(d.life, f)
 		if err != nil {
 			t.Error(err)
 			return

@@ -9,10 +9,10 @@ import (
 
 	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/internal/config"
-	"github.com/forsd/forsd/internal/linkstate"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/opensm"
 	"github.com/forsd/forsd/opensm/plugin"
+	"github.com/forsd/forsd/topology"
 )
 
 // This file is the second way beside OpenSM: its plugin. While it is connected it
@@ -25,6 +25,8 @@ type link struct {
 	peer      plugin.Peer
 	state     plugin.State
 	since     time.Time
+	trapped   time.Time // when the first trap came that no sweep has answered; zero for none
+	began     time.Time // when the latest sweep started
 }
 
 // asked is a request for tables on its way to the loop, which answers with the ID
@@ -79,10 +81,10 @@ func (d *Daemon) tablesAsked(ctx context.Context, q plugin.Request) (*lft.Tables
 	select {
 	case n := <-reply:
 		if n.err != nil {
-			d.desk.missed()
+			d.desk.Missed()
 			return nil, n.err
 		}
-		return d.desk.serve(ctx, n.fabric)
+		return d.desk.Serve(ctx, n.fabric)
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
@@ -94,14 +96,14 @@ func (d *Daemon) tablesWanted(ctx context.Context, q asked) {
 	if d.core.Standby() {
 		d.gained(ctx)
 	}
-	v, err := d.sight(ctx, linkstate.Shown{Fabric: plugin.Settled(q.Fabric)})
+	v, err := d.pluginView(ctx, plugin.Settled(q.Fabric))
 	if err != nil {
 		q.reply <- named{err: err}
 		return
 	}
 	d.take(ctx, v, false)
 	if d.core.Doubts() {
-		d.desk.decline(v.id, "most servers are missing from it")
+		d.desk.Decline(v.id, "most servers are missing from it")
 	}
 	q.reply <- named{fabric: v.id}
 }
@@ -117,29 +119,41 @@ func (d *Daemon) pluginSays(ctx context.Context, e plugin.Event) {
 		d.mastership(ctx, e.State)
 	case plugin.Trap:
 		if e.Number == plugin.TrapLinkState {
-			d.observe(ctx, linkstate.Trap{LID: e.LID, At: e.At})
+			d.linkTrap(ctx, e)
 		}
 	case plugin.SweepStart:
-		d.observe(ctx, linkstate.SweepBegan{At: e.At})
-		d.desk.started()
+		d.link.began = e.At
+		d.desk.SweepStarted()
 	case plugin.Discovered:
 		d.sighted(ctx, e.Sight, false)
 	case plugin.Outcome:
 		d.answerUsed(e)
 	case plugin.RoutingDone:
-		d.desk.routed()
+		d.desk.Routed()
 		d.tablesLoaded(ctx, e)
 	case plugin.SubnetUp:
-		d.sighted(ctx, e.Sight, d.desk.ended())
+		d.sighted(ctx, e.Sight, d.desk.SweepEnded())
+		d.link.trapped = time.Time{}
 	}
+}
+
+// trapsTogether is how long after one trap another one tells of the same change.
+const trapsTogether = time.Second
+
+// linkTrap takes in a trap that tells of a link: the change counts from the first of
+// those that come together.
+func (d *Daemon) linkTrap(ctx context.Context, e plugin.Trap) {
+	if e.At.Sub(d.link.trapped) > trapsTogether {
+		d.link.trapped = e.At
+	}
+	d.trapped(ctx, e.LID, e.At)
 }
 
 // pluginCame begins a connection: from now on the plugin leads.
 func (d *Daemon) pluginCame(ctx context.Context, e plugin.Connected) {
 	d.log.Info("OpenSM's plugin is connected", zap.Int("pid", e.Peer.PID), zap.String("opensm", e.Peer.Version), zap.Duration("deadline", e.Peer.Deadline))
-	d.desk.reset()
+	d.desk.PluginCame()
 	d.setLink(link{connected: true, peer: e.Peer, since: e.At})
-	d.observe(ctx, linkstate.SweepsUntold{})
 	d.health.Clear(pluginMissing)
 	d.work.Go(func() { d.lookAtManager(ctx) })
 }
@@ -148,9 +162,8 @@ func (d *Daemon) pluginCame(ctx context.Context, e plugin.Connected) {
 // looked at again when OpenSM dumps.
 func (d *Daemon) pluginLeft(ctx context.Context, e plugin.Disconnected) {
 	d.log.Info("OpenSM's plugin has gone", zap.Error(e.Err))
-	d.desk.reset()
+	d.desk.PluginLeft()
 	d.setLink(link{since: e.At})
-	d.observe(ctx, linkstate.SweepsUntold{})
 	d.health.Clear(pluginUnused)
 	d.work.Go(func() { d.lookAtManager(ctx) })
 	if d.peer != nil {
@@ -210,7 +223,7 @@ func (d *Daemon) sighted(ctx context.Context, s plugin.Sight, swept bool) {
 		if !swept {
 			f = plugin.Settled(f)
 		}
-		v, err = d.sight(ctx, linkstate.Shown{Fabric: f, Swept: swept})
+		v, err = d.pluginView(ctx, f)
 	}
 	switch {
 	case err == nil:
@@ -224,12 +237,28 @@ func (d *Daemon) sighted(ctx context.Context, s plugin.Sight, swept bool) {
 	}
 }
 
+// pluginView is the view of a fabric that the plugin has sent.
+func (d *Daemon) pluginView(ctx context.Context, f *topology.Fabric) (*view, error) {
+	v, err := d.sight(ctx, f, d.link.began)
+	if err != nil {
+		return nil, err
+	}
+	now := time.Now()
+	v.seenAt, v.complete = now, now
+	for _, sign := range []time.Time{d.link.began, d.link.trapped} {
+		if !sign.IsZero() {
+			v.seenAt = sign
+		}
+	}
+	return v, nil
+}
+
 // answerUsed takes note of what became of an answer.
 func (d *Daemon) answerUsed(e plugin.Outcome) {
 	if e.Result == plugin.Installed {
 		return
 	}
-	d.desk.missed()
+	d.desk.Missed()
 	text := map[plugin.Result]string{
 		plugin.Late:     fmt.Sprintf("forsd's tables were not there within %v; if this lasts, raise the option deadline of event_plugin_options in opensm.conf", d.link.peer.Deadline),
 		plugin.Declined: "forsd had no tables for the fabric as it is",
@@ -248,20 +277,6 @@ func (d *Daemon) tablesLoaded(ctx context.Context, e plugin.RoutingDone) {
 		d.health.Raise(opensm.EngineFallback, fmt.Sprintf("OpenSM has made tables by its engine %q", e.Engine), time.Now())
 		d.step(ctx, controller.TablesDoubted{})
 	}
-}
-
-// sweepByPlugin has OpenSM load the tables offered: by the sweep under way, if it has
-// yet to ask for them, or by another one.
-func (d *Daemon) sweepByPlugin() error {
-	switch d.desk.rely() {
-	case onSweep:
-		return nil
-	case onPast:
-		d.work.Go(func() { _ = d.call(d.life, d.seenAgain) }) // nobody waits where the daemon ends
-		return nil
-	}
-	_ = d.file.join() // for a sweep that forsd does not answer; the read-back says what went wrong
-	return d.plugin.Resweep(plugin.HeavySweep)
 }
 
 // seenAgain shows the controller the fabric once more that the last sweep has left: it

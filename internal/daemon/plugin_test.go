@@ -132,7 +132,7 @@ func TestSweepMissed(t *testing.T) {
 		t.Errorf("late: %v", err)
 	}
 	var text bytes.Buffer // the table file is that of the fabric before
-	ok(t, s.tablesInForce().Write(&text, nil), os.WriteFile(s.switches, text.Bytes(), 0o644))
+	ok(t, s.desk.InSwitches().Write(&text, nil), os.WriteFile(s.switches, text.Bytes(), 0o644))
 	s.says(plugin.Outcome{Result: plugin.Late}, plugin.RoutingDone{Engine: "file"}, plugin.SubnetUp{At: time.Now(), Sight: sight})
 	<-hangups // it has to sweep again
 	if !s.warns(pluginUnused) {

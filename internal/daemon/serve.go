@@ -61,7 +61,7 @@ func answer(f func(r *http.Request) (any, error)) http.Handler {
 // explain answers /v1/explain?src=…&dst=…: the phase, the lane and every hop of
 // a pair, walked through the tables that were read back.
 func (d *Daemon) explain(r *http.Request) (any, error) {
-	e, v, tables := d.current(), d.latest(), d.tablesInForce()
+	e, v, tables := d.current(), d.latest(), d.desk.InSwitches()
 	if e == nil || v == nil || tables == nil {
 		return nil, api.Errorf(http.StatusServiceUnavailable, api.CodeNoPlan, "no verified plan is in force yet")
 	}
@@ -91,7 +91,7 @@ func (d *Daemon) showBaseline(*http.Request) (any, error) {
 
 // showTables answers /v1/tables with the tables that were read back last.
 func (d *Daemon) showTables(*http.Request) (any, error) {
-	tables := d.tablesInForce()
+	tables := d.desk.InSwitches()
 	if tables == nil {
 		return nil, api.Errorf(http.StatusNotFound, api.CodeNotFound, "no tables have been read back yet")
 	}

@@ -13,9 +13,7 @@ import (
 
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/controller"
-	"github.com/forsd/forsd/internal/linkstate"
 	"github.com/forsd/forsd/internal/store"
-	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/opensm"
 	"github.com/forsd/forsd/planner"
 	"github.com/forsd/forsd/topology"
@@ -76,12 +74,12 @@ func (d *Daemon) dumpSeen(ctx context.Context, s opensm.Snapshot) {
 	if d.core.Standby() { // a manager dumps as the master alone
 		d.step(ctx, controller.Mastership{Master: true})
 	}
-	v, err := d.sight(ctx, linkstate.Shown{Fabric: s.Fabric, Swept: s.Swept, Seen: s.SeenAt})
+	v, err := d.sight(ctx, s.Fabric, time.Time{})
 	if err != nil {
 		d.refuse(ctx, s.Fabric, err)
 		return
 	}
-	v.complete = s.CompleteAt
+	v.seenAt, v.complete = s.SeenAt, s.CompleteAt
 	d.take(ctx, v, s.Swept)
 }
 
@@ -270,52 +268,6 @@ func (d *Daemon) setCurrent(e *store.Epoch) error {
 func summaryOf(e *store.EpochInfo) api.Epoch {
 	return api.Epoch{Epoch: e.Epoch, PublishedAt: e.PublishedAt, Engine: string(e.Report.Engine), Phases: e.Report.Phases,
 		LowerBound: e.Report.LowerBound, TopologyHash: e.Report.TopologyHash, What: e.What, RollbackOf: e.RollbackOf}
-}
-
-func (d *Daemon) tablesInForce() *lft.Tables {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.programmed
-}
-
-// setTablesInForce notes what was read out of the switches. Tables that match
-// are those of the table file; otherwise that may still be loaded.
-func (d *Daemon) setTablesInForce(t *lft.Tables, match bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.programmed, d.matched, d.readAt = t, match, time.Now()
-	if match {
-		d.written = nil
-	} else if n := len(d.written); n > 1 {
-		d.written = d.written[n-1:]
-	}
-}
-
-// keepWritten bounds what is kept of a table file that changes again and again
-// while the tables cannot be read back.
-const keepWritten = 8
-
-// noteWritten notes what the table file holds now.
-func (d *Daemon) noteWritten(t *lft.Tables) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	kept := d.written[max(0, len(d.written)-keepWritten+1):]
-	d.written = append(slices.Clone(kept), t)
-}
-
-// tablesPossible lists the tables that the switches may hold: those read back,
-// and what the table file has held since, for the manager loads that whenever it
-// sweeps.
-func (d *Daemon) tablesPossible() []*lft.Tables {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	var out []*lft.Tables
-	for _, t := range append([]*lft.Tables{d.programmed}, d.written...) {
-		if !slices.Contains(out, t) {
-			out = append(out, t)
-		}
-	}
-	return out
 }
 
 func (d *Daemon) planning() planner.Settings {

@@ -198,7 +198,7 @@ func (d *Daemon) sees(t *testing.T, v *view) {
 	d.adopt(v.tree.Baseline)
 	tables, err := tablesOf(v, nil)
 	ok(t, err)
-	d.setTablesInForce(tables, true)
+	d.desk.Read(tables, true)
 }
 
 // publishes plans and publishes the fabric last seen.

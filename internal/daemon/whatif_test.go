@@ -94,10 +94,10 @@ func TestWhatRemains(t *testing.T) {
 	refused(api.CodeRefused, "the switches may hold tables that do not carry the plan", err)
 	tables, err := tablesOf(whole, nil)
 	ok(t, err)
-	d.setTablesInForce(tables, true)
+	d.desk.Read(tables, true)
 	_, err = ask(first.Epoch)
 	ok(t, err)
-	d.setTablesInForce(nil, true)
+	d.desk.Read(nil, true)
 	_, err = ask(first.Epoch)
 	refused(api.CodeRefused, "not known yet", err)
 }

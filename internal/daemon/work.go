@@ -3,12 +3,14 @@ package daemon
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
 	"go.uber.org/zap"
 
 	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/internal/delivery"
 	"github.com/forsd/forsd/internal/store"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/opensm"
@@ -132,7 +134,7 @@ func (d *Daemon) tablesFor(a controller.Plan, next *lft.Tables) []*lft.Tables {
 	if a.Ahead {
 		return []*lft.Tables{next}
 	}
-	on := d.tablesPossible()
+	on := d.desk.Possible()
 	if !a.Final && !slices.Contains(on, next) {
 		on = append(on, next)
 	}
@@ -156,7 +158,7 @@ func (d *Daemon) pinnedHolds(v *view) bool {
 		return false
 	}
 	rows, err := rowsOf(e.Plan, v.tree)
-	return err == nil && verify.Plan(v.tree, d.tablesInForce(), rows, planner.Unreachable(v.tree, rows)) == nil
+	return err == nil && verify.Plan(v.tree, d.desk.InSwitches(), rows, planner.Unreachable(v.tree, rows)) == nil
 }
 
 // inForceIs tells whether the epoch in force is this very schedule.
@@ -236,7 +238,7 @@ func (d *Daemon) write(ctx context.Context, a controller.Write) (changed bool, e
 	if err := d.saveBaseline(); err != nil {
 		return false, err
 	}
-	if changed, err = d.writeTables(v, r.tables); err != nil {
+	if changed, err = d.desk.Deliver(v.id, v.tree.Fabric, r.tables); err != nil {
 		return false, err
 	}
 	d.mark(v, time.Now(), func(t *times) *time.Time { return &t.written })
@@ -245,12 +247,17 @@ func (d *Daemon) write(ctx context.Context, a controller.Write) (changed bool, e
 
 // signal has the manager sweep.
 func (d *Daemon) signal(ctx context.Context) error {
-	if d.pluginLeads() {
-		if err := d.sweepByPlugin(); !errors.Is(err, plugin.ErrNotConnected) {
+	switch d.desk.Load() {
+	case delivery.ThisSweep:
+		return nil
+	case delivery.LastSweep:
+		d.work.Go(func() { _ = d.call(d.life, d.seenAgain) }) // nobody waits where the daemon ends
+		return nil
+	case delivery.NextSweep:
+		if err := d.plugin.Resweep(plugin.HeavySweep); !errors.Is(err, plugin.ErrNotConnected) {
 			return err
 		}
 	}
-	_ = d.file.join() // the read-back says what went wrong
 	if d.remote() {
 		return d.install(ctx)
 	}
@@ -286,8 +293,12 @@ func (d *Daemon) readBack(ctx context.Context, a controller.ReadBack) controller
 		return controller.ReadBackDone{Err: errForgotten.Error()}
 	}
 	swept := time.Now()
+	d.desk.Reading()
 	got, whole, err := d.reader().Tables(ctx, v.tree.Fabric)
-	unwritten := d.fileWritten()
+	unwritten := d.desk.Settle()
+	if unwritten != nil {
+		unwritten = fmt.Errorf("OpenSM has the tables, but the file that it loads where forsd does not answer has not: %w", unwritten)
+	}
 	if err != nil {
 		return controller.ReadBackDone{Err: err.Error()}
 	}
@@ -301,7 +312,7 @@ func (d *Daemon) readBack(ctx context.Context, a controller.ReadBack) controller
 		}
 	}
 	err = lft.Compare(want.tables, got, lft.LIDs(v.tree.Fabric))
-	d.setTablesInForce(got, err == nil && unwritten == nil)
+	d.desk.Read(got, err == nil)
 	if err != nil {
 		return controller.ReadBackDone{Difference: err.Error()}
 	}

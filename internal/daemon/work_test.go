@@ -13,7 +13,6 @@ import (
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/internal/health"
-	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/planner"
 	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/topology"
@@ -44,36 +43,9 @@ func TestPlanOnWrittenTables(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.setTablesInForce(tables, true)
+	d.desk.Read(tables, true)
 	if e := d.plan(context.Background(), controller.Plan{Fabric: whole.id, Final: true}).(controller.Planned); e.Err != "" || e.Same {
 		t.Errorf("the plan with the lane, after the read-back: %+v", e)
-	}
-}
-
-// TestTablesPossible keeps what the switches may hold.
-func TestTablesPossible(t *testing.T) {
-	d := newDaemon(t)
-	read, a, b := &lft.Tables{}, &lft.Tables{}, &lft.Tables{}
-	want := func(what string, tables ...*lft.Tables) {
-		t.Helper()
-		if got := d.tablesPossible(); !slices.Equal(got, tables) {
-			t.Errorf("%s: %d tables, want %d", what, len(got), len(tables))
-		}
-	}
-	d.setTablesInForce(read, true)
-	d.noteWritten(a)
-	d.noteWritten(b)
-	d.noteWritten(a)
-	want("written since", read, a, b)
-	d.setTablesInForce(read, false)
-	want("read, and not what the file holds", read, a)
-	d.setTablesInForce(a, true)
-	want("read, and what the file holds", a)
-	for range 2 * keepWritten {
-		d.noteWritten(&lft.Tables{})
-	}
-	if n := len(d.tablesPossible()); n != 1+keepWritten {
-		t.Errorf("%d tables are kept, want %d", n, 1+keepWritten)
 	}
 }
 

@@ -1,0 +1,269 @@
+package desk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/forsd/forsd/internal/delivery"
+	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/opensm"
+	"github.com/forsd/forsd/topology"
+)
+
+// some are tables that differ by n from others.
+func some(n uint8) *lft.Tables {
+	return &lft.Tables{Switches: []lft.Table{{GUID: 1, Out: []uint8{lft.NoPath, n}}}}
+}
+
+// newDesk is a desk whose file goes to wrote, where it is written at all: a number for each
+// of the tables, and then what came of it.
+func newDesk(t *testing.T, wrote chan *lft.Tables, result func() error) *Desk {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "lfts.dump")
+	d, err := Open(path, false, zap.NewNop())
+	if err != nil || !d.Fresh() {
+		t.Fatalf("a new file: %v", err)
+	}
+	d.replace = func(path string, write func(io.Writer) error) (bool, error) {
+		if err := result(); err != nil {
+			wrote <- nil
+			return false, err
+		}
+		changed, err := opensm.WriteTables(path, write)
+		f, _ := os.ReadFile(path)
+		tables, _ := lft.ReadBytes(f)
+		wrote <- tables
+		return changed, err
+	}
+	return d
+}
+
+func well() error { return nil }
+
+func deliver(t *testing.T, d *Desk, id string, tables *lft.Tables) bool {
+	t.Helper()
+	changed, err := d.Deliver(id, &topology.Fabric{}, tables)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return changed
+}
+
+// TestDeskServes answers a sweep that asks before the tables are there, when they come.
+func TestDeskServes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := some(1), some(2)
+		d := newDesk(t, make(chan *lft.Tables, 9), well)
+		deliver(t, d, "A", a)
+		type answer struct {
+			tables *lft.Tables
+			err    error
+		}
+		asked := make(chan answer)
+		ask := func(ctx context.Context, fabric string) {
+			go func() {
+				got, err := d.Serve(ctx, fabric)
+				asked <- answer{got, err}
+			}()
+			synctest.Wait()
+		}
+		d.PluginCame()
+		d.SweepStarted()
+		ask(t.Context(), "A")
+		if got := <-asked; got.tables != a || got.err != nil {
+			t.Errorf("tables that are there: %+v", got)
+		}
+		ask(t.Context(), "B")
+		deliver(t, d, "C", some(3))
+		synctest.Wait()
+		deliver(t, d, "B", b)
+		if got := <-asked; got.tables != b || got.err != nil {
+			t.Errorf("tables that come: %+v", got)
+		}
+		ask(t.Context(), "D")
+		d.Decline("D", "it is not a tree")
+		if got := <-asked; got.err == nil {
+			t.Error("a fabric without tables got some")
+		}
+		ctx, cancel := context.WithCancelCause(t.Context())
+		ask(ctx, "E")
+		late := errors.New("the deadline")
+		cancel(late)
+		if got := <-asked; !errors.Is(got.err, late) {
+			t.Errorf("late: %+v", got)
+		}
+		if ask(ctx, "B"); !errors.Is((<-asked).err, late) {
+			t.Error("tables are given after the deadline")
+		}
+		limited, cancelLimited := context.WithTimeout(t.Context(), time.Second)
+		defer cancelLimited()
+		start := time.Now()
+		ask(limited, "E")
+		if got := <-asked; !errors.Is(got.err, context.DeadlineExceeded) || time.Since(start) != time.Second {
+			t.Errorf("after %v: %+v", time.Since(start), got)
+		}
+		d.Routed()
+		if err := d.Settle(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestFileWaits holds that the table file is written when the sweep under way has been
+// routed, or somebody waits for it, and at once where there is no sweep; and that the
+// plugin has the tables meanwhile.
+func TestFileWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var failure error
+		wrote := make(chan *lft.Tables, 9)
+		d := newDesk(t, wrote, func() error { return failure })
+		d.PluginCame()
+		written := func(what string, n uint8) {
+			t.Helper()
+			synctest.Wait()
+			select {
+			case got := <-wrote:
+				if n == 0 || got == nil || got.Switches[0].Out[1] != n {
+					t.Errorf("%s: the file was written: %+v", what, got)
+				}
+			default:
+				if n != 0 {
+					t.Errorf("%s: the file was not written", what)
+				}
+			}
+		}
+		if !deliver(t, d, "A", some(1)) {
+			t.Error("the first tables are not new")
+		}
+		written("the first tables", 1)
+		deliver(t, d, "B", some(2))
+		written("without a sweep", 2)
+		d.SweepStarted()
+		deliver(t, d, "C", some(3))
+		written("in a sweep", 0)
+		d.Routed()
+		written("routed", 3)
+		d.SweepStarted()
+		deliver(t, d, "D", some(4))
+		written("in another sweep", 0)
+		time.Sleep(delivery.FileWithin)
+		written("in time", 4)
+		failure = errors.New("the disk is full")
+		deliver(t, d, "E", some(5))
+		if got, err := d.Serve(t.Context(), "E"); err != nil || got.Switches[0].Out[1] != 5 {
+			t.Errorf("the plugin waits for the file: %v", err)
+		}
+		if err := d.Settle(); err == nil || err.Error() != failure.Error() {
+			t.Errorf("a file that was not written: %v", err)
+		}
+		if got := <-wrote; got != nil {
+			t.Error("it was written all the same")
+		}
+		failure = nil
+		if deliver(t, d, "E", some(5)) {
+			t.Error("the same tables are new")
+		}
+		if err := d.Settle(); err != nil {
+			t.Error(err)
+		}
+		written("again", 5)
+	})
+}
+
+// TestFileFails delivers by the file alone, which cannot be written: the error says so, and
+// what it holds counts among what the switches may.
+func TestFileFails(t *testing.T) {
+	failure := errors.New("the disk is full")
+	result := func() error { return failure }
+	first := newDesk(t, make(chan *lft.Tables, 9), well)
+	deliver(t, first, "before", some(7))
+	d, err := Open(first.path, false, zap.NewNop()) // as forsd does when it is started anew
+	if err != nil || d.Fresh() {
+		t.Fatalf("a file that is there: %v", err)
+	}
+	d.replace = func(path string, write func(io.Writer) error) (bool, error) {
+		if err := result(); err != nil {
+			return false, err
+		}
+		return opensm.WriteTables(path, write)
+	}
+	text := ""
+	if _, err := d.Deliver("A", &topology.Fabric{}, some(1)); err == nil || err.Error() != failure.Error() {
+		t.Errorf("the file is not written: %v", err)
+	}
+	for _, p := range d.Possible() {
+		if p != nil {
+			text += fmt.Sprint(p.Switches[0].Out[1], " ")
+		}
+	}
+	if text != "1 7 " {
+		t.Errorf("the switches may hold %s", text)
+	}
+	if by := d.Load(); by != delivery.SweepAlone {
+		t.Errorf("loaded by %v", by)
+	}
+	if err := d.Settle(); err == nil {
+		t.Error("no error says that the file is not written")
+	}
+	failure = nil
+	if !deliver(t, d, "A", some(1)) {
+		t.Error("the file has changed")
+	}
+	if d.Reading(); d.InSwitches() != nil {
+		t.Error("nothing was read back")
+	}
+	d.Read(some(1), true)
+	if match, at := d.Match(); !match || at.IsZero() || len(d.Possible()) != 1 {
+		t.Errorf("read back: %v, %v, %d tables possible", match, at, len(d.Possible()))
+	}
+	d.Changing()
+	if match, _ := d.Match(); match {
+		t.Error("tables match a fabric that they were not planned for")
+	}
+	d.Forget()
+	if d.InSwitches() != nil {
+		t.Error("forgotten tables are known")
+	}
+}
+
+// TestSweeps tells which sweep loads the tables.
+func TestSweeps(t *testing.T) {
+	d := newDesk(t, make(chan *lft.Tables, 9), well)
+	d.PluginCame()
+	deliver(t, d, "A", some(1))
+	if by := d.Load(); by != delivery.NextSweep {
+		t.Errorf("without a sweep by %v", by)
+	}
+	d.SweepStarted()
+	if by := d.Load(); by != delivery.ThisSweep {
+		t.Errorf("in a sweep by %v", by)
+	}
+	if _, err := d.Serve(t.Context(), "A"); err != nil {
+		t.Fatal(err)
+	}
+	d.Routed()
+	if !d.SweepEnded() {
+		t.Error("the sweep does not count")
+	}
+	d.SweepStarted()
+	d.Missed()
+	if by := d.Load(); by != delivery.NextSweep {
+		t.Errorf("by %v, and the sweep did without", by)
+	}
+	if d.SweepEnded() {
+		t.Error("it counts, and another is to come")
+	}
+	d.PluginLeft()
+	if by := d.Load(); by != delivery.SweepAlone {
+		t.Errorf("without the plugin by %v", by)
+	}
+}

@@ -1,0 +1,168 @@
+package delivery
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/forsd/forsd/lft"
+)
+
+var update = flag.Bool("update", false, "rewrite the transcripts in testdata")
+
+// TestTranscripts replays the commands of every file in testdata. A file is a list of
+// blocks: commands, a line "----", and what the core said to them.
+func TestTranscripts(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no transcripts: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			want, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := replay(t, string(want))
+			if *update {
+				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if diff := cmp.Diff(string(want), got); diff != "" {
+				t.Errorf("transcript differs (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// script is a transcript under way. Tables are called by a letter, which is what they hold,
+// and what may follow it: a and a2 are alike.
+type script struct {
+	t     *testing.T
+	c     *Core
+	now   time.Time
+	named map[string]*lft.Tables
+	names map[*lft.Tables]string
+	out   strings.Builder
+}
+
+func replay(t *testing.T, text string) string {
+	s := &script{t: t, now: time.Unix(0, 0), named: map[string]*lft.Tables{}, names: map[*lft.Tables]string{}}
+	s.c = New(s.tables("z"), func(a, b *lft.Tables) bool { return s.name(a)[0] != s.name(b)[0] })
+	for block := range strings.SplitSeq(strings.TrimSpace(text), "\n\n") {
+		commands, _, _ := strings.Cut(block, "\n----")
+		s.out.WriteString(commands + "\n")
+		if commands[0] == '#' && !strings.Contains(strings.ReplaceAll(commands, "\n#", ""), "\n") { // nothing but a comment
+			s.out.WriteString("\n")
+			continue
+		}
+		s.out.WriteString("----\n")
+		for line := range strings.SplitSeq(commands, "\n") {
+			if !strings.HasPrefix(line, "#") {
+				s.say(strings.Fields(line))
+			}
+		}
+		s.out.WriteString("\n")
+	}
+	return strings.TrimRight(s.out.String(), "\n") + "\n"
+}
+
+// tables are those of a name, "-" for none.
+func (s *script) tables(name string) *lft.Tables {
+	if name == "-" {
+		return nil
+	}
+	if s.named[name] == nil {
+		s.named[name] = &lft.Tables{}
+		s.names[s.named[name]] = name
+	}
+	return s.named[name]
+}
+
+func (s *script) name(t *lft.Tables) string {
+	if t == nil {
+		return "-"
+	}
+	return s.names[t]
+}
+
+// say runs one command and writes the actions and the state that follow.
+func (s *script) say(words []string) {
+	for _, a := range s.c.Step(s.now, s.event(words[0], words[1:])) {
+		s.out.WriteString(a.String())
+		switch a := a.(type) {
+		case WriteFile:
+			s.out.WriteString(" of " + s.name(a.Tables))
+		case Answer:
+			if a.Tables != nil {
+				s.out.WriteString(" " + s.name(a.Tables))
+			}
+		}
+		s.out.WriteString("\n")
+	}
+	var possible []string
+	for _, t := range s.c.Possible() {
+		possible = append(possible, s.name(t))
+	}
+	fmt.Fprintf(&s.out, "= may hold %s", strings.Join(possible, " "))
+	if s.c.Match() {
+		s.out.WriteString(", as planned")
+	}
+	if w := s.c.Wake(); !w.IsZero() {
+		fmt.Fprintf(&s.out, ", wakes at %s", w.Sub(time.Unix(0, 0)))
+	}
+	s.out.WriteString("\n")
+}
+
+func (s *script) event(word string, args []string) Event {
+	rest := strings.Join(args, " ")
+	number := func() uint64 {
+		n, err := strconv.ParseUint(args[0], 10, 64)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		return n
+	}
+	span := func(text string) time.Duration {
+		d, err := time.ParseDuration(text)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		return d
+	}
+	switch word {
+	case "wait":
+		s.now = s.now.Add(span(args[0]))
+		return Tick{}
+	case "order": // FABRIC TABLES [rewrite]
+		return Order{Fabric: args[0], Tables: s.tables(args[1]), Rewrite: len(args) > 2}
+	case "decline": // FABRIC WHY
+		return Decline{args[0], strings.Join(args[1:], " ")}
+	case "file": // changed, same, or failed WHY
+		if args[0] == "failed" {
+			return FileWritten{Err: strings.Join(args[1:], " ")}
+		}
+		return FileWritten{Changed: args[0] == "changed"}
+	case "read": // TABLES [match]
+		return Read{Tables: s.tables(args[0]), Match: len(args) > 1}
+	case "asked": // NUMBER FABRIC TIME
+		return Asked{number(), args[1], s.now.Add(span(args[2]))}
+	case "withdrawn":
+		return Withdrawn{number()}
+	}
+	e, ok := map[string]Event{"load": Load{}, "settle": Settle{}, "reading": Reading{}, "changing": Changing{}, "forget": Forget{},
+		"connected": Connected{}, "disconnected": Disconnected{}, "sweep": SweepStarted{}, "routed": Routed{}, "ended": SweepEnded{}, "missed": Missed{}}[word]
+	if !ok {
+		s.t.Fatalf("unknown command %q %s", word, rest)
+	}
+	return e
+}
