@@ -114,19 +114,20 @@ func TestEveryPackageSaysWhatItIsFor(t *testing.T) {
 }
 
 // TestIndependence holds what the order alone does not: the verifier shares
-// nothing with the planners, the planners know no fabric, the controller is pure, and
+// nothing with the planners, the planners know no fabric, the controller and the link state are pure, and
 // the store knows neither how plans come about nor who asks for them.
 func TestIndependence(t *testing.T) {
 	found := packages(t)
 	impure := []string{"os", "io/fs", "net", "net/http", "os/exec", "sync", "context"}
 	for name, forbidden := range map[string][]string{
-		"controller":        append([]string{"*"}, impure...),
-		"internal/delivery": append([]string{"opensm", "controller", "topology"}, impure...),
-		"fors":              {"topology", "internal/health", "os", "net"},
-		"verify":            append([]string{"fors", "planner", "phasetable", "sim"}, impure...),
-		"lft":               {"fors", "verify", "os", "net"},
-		"api":               {"fors", "planner", "lft", "controller"},
-		"sim":               {"fors", "planner", "verify"},
+		"controller":         append([]string{"*"}, impure...),
+		"internal/delivery":  append([]string{"opensm", "controller", "topology"}, impure...),
+		"internal/linkstate": append([]string{"fors", "lft", "verify", "internal/health", "bipartite"}, impure...),
+		"fors":               {"topology", "internal/health", "os", "net"},
+		"verify":             append([]string{"fors", "planner", "phasetable", "sim"}, impure...),
+		"lft":                {"fors", "verify", "os", "net"},
+		"api":                {"fors", "planner", "lft", "controller"},
+		"sim":                {"fors", "planner", "verify"},
 		"internal/store": {"api", "controller", "fors", "lft", "opensm", "verify",
 			"internal/config", "internal/health", "context", "net", "net/http"},
 	} {

@@ -8,20 +8,14 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/forsd/forsd/internal/config"
+	"github.com/forsd/forsd/internal/linkstate"
 	"github.com/forsd/forsd/opensm"
 	"github.com/forsd/forsd/opensm/umad"
-	"github.com/forsd/forsd/topology"
 )
 
 // This file works from afar: traps by a subscription, wherever OpenSM runs; and
 // where that is another host, the fabric by a discovery of our own, and the tables
 // by a command that brings the file there.
-
-// trap is a switch that said that its links have changed.
-type trap struct {
-	lid topology.LID
-	at  time.Time
-}
 
 // pluginPatience is how long the plugin may take to come, or to come back, before
 // traps are taken by a subscription.
@@ -106,15 +100,11 @@ func (d *Daemon) notified(ctx context.Context, e umad.Event) {
 		d.log.Info("traps are taken from the subnet administrator", zap.Uint16("lid", uint16(e.Manager)))
 		d.setSubscribed(true)
 		d.health.Clear(trapsMissing)
-		d.discoverFor(forTrap) // something may have been missed before
+		d.toLinks(ctx, linkstate.Noticed{}) // something may have been missed before
+	case e.Notice != nil && e.Notice.Trap == umad.TrapLinkState:
+		d.toLinks(ctx, linkstate.Trap{LID: e.Notice.Subject, At: time.Now()})
 	case e.Notice != nil:
-		if e.Notice.Trap == umad.TrapLinkState {
-			select {
-			case d.traps <- trap{e.Notice.Subject, time.Now()}:
-			case <-ctx.Done():
-			}
-		}
-		d.discoverFor(forTrap)
+		d.toLinks(ctx, linkstate.Noticed{})
 	}
 }
 
@@ -123,73 +113,6 @@ func (d *Daemon) setSubscribed(on bool) {
 	defer d.mu.Unlock()
 	d.subscription = on
 }
-
-// remote tells whether OpenSM runs on another host.
-func (d *Daemon) remote() bool { return len(d.cfg.OpenSM.DiscoverCommand) > 0 }
-
-// discovery is what a discovery is for.
-type discovery uint8
-
-const (
-	forTrap  discovery = iota // something has changed, and OpenSM has yet to sweep
-	forSweep                  // OpenSM has swept, or had the time for it
-)
-
-// discoverFor has the fabric discovered, where that is not left to OpenSM next door.
-// One discovery answers for all that come before it, as one after a sweep if any does.
-func (d *Daemon) discoverFor(what discovery) {
-	if !d.remote() {
-		return
-	}
-	for {
-		select {
-		case d.look <- what:
-			return
-		default: // one is to come
-		}
-		if what == forTrap {
-			return
-		}
-		select {
-		case <-d.look:
-		default:
-		}
-	}
-}
-
-// discover discovers the fabric at every trap and now and then.
-func (d *Daemon) discover(ctx context.Context) error {
-	c := &d.cfg.OpenSM
-	what := forSweep
-	for {
-		at := time.Now()
-		f, err := opensm.Discover(ctx, c.DiscoverCommand, c.ReadbackTimeout)
-		if ctx.Err() != nil {
-			return nil
-		}
-		if err != nil {
-			d.health.Raise(discoveryFailed, err.Error(), time.Now())
-		} else {
-			d.health.Clear(discoveryFailed)
-			select {
-			case d.snapshots <- opensm.Snapshot{Fabric: f, SeenAt: at, CompleteAt: time.Now(), Swept: what == forSweep}:
-			case <-ctx.Done():
-				return nil
-			}
-		}
-		select {
-		case what = <-d.look:
-		case <-time.After(c.DiscoverEvery):
-			what = forSweep
-		case <-ctx.Done():
-			return nil
-		}
-	}
-}
-
-// sweepDelay is the time that a manager on another host is given to sweep once it
-// has the tables.
-const sweepDelay = time.Second
 
 // install brings the table file to the host of the manager. Without a command for
 // that, forsd gives advice: somebody else may bring it there.
@@ -200,12 +123,6 @@ func (d *Daemon) install(ctx context.Context) error {
 			return err
 		}
 	}
-	d.work.Go(func() {
-		select {
-		case <-time.After(sweepDelay):
-			d.discoverFor(forSweep)
-		case <-d.stopped:
-		}
-	})
+	d.toLinks(ctx, linkstate.SweepOrdered{})
 	return nil
 }

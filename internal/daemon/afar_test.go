@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/internal/linkstate"
 	"github.com/forsd/forsd/internal/store"
 	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/topology"
@@ -29,6 +30,7 @@ func afar(t *testing.T, f *topology.Fabric, install bool) *site {
 	if install {
 		c.InstallCommand = []string{push}
 	}
+	s.links = linkstate.New(linkSettings(s.cfg))
 	s.shows(f)
 	limit, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	s.ctx, s.cancel = context.WithCancel(limit)
@@ -87,28 +89,6 @@ func TestAdvice(t *testing.T) {
 	s.until("the plan without the cable is in force", func(st api.Status) bool { return st.Epoch == 2 })
 	s.cancel()
 	ok(t, <-s.ended)
-}
-
-// TestDiscoverFor has one discovery to come answer for all, as one after a sweep where
-// there was one.
-func TestDiscoverFor(t *testing.T) {
-	d := newDaemon(t)
-	d.discoverFor(forSweep)
-	if len(d.look) != 0 {
-		t.Error("a discovery was ordered beside an OpenSM next door")
-	}
-	d.cfg.OpenSM.DiscoverCommand = []string{"true"}
-	for _, c := range []struct {
-		news []discovery
-		want discovery
-	}{{[]discovery{forTrap, forTrap}, forTrap}, {[]discovery{forTrap, forSweep}, forSweep}, {[]discovery{forSweep, forTrap, forTrap}, forSweep}} {
-		for _, what := range c.news {
-			d.discoverFor(what)
-		}
-		if got := <-d.look; got != c.want || len(d.look) != 0 {
-			t.Errorf("%v: discovered for %v, and %d more to come", c.news, got, len(d.look))
-		}
-	}
 }
 
 // until waits for a condition on the status.

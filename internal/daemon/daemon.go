@@ -19,6 +19,7 @@ import (
 	"github.com/forsd/forsd/internal/config"
 	"github.com/forsd/forsd/internal/delivery/desk"
 	"github.com/forsd/forsd/internal/health"
+	"github.com/forsd/forsd/internal/linkstate"
 	"github.com/forsd/forsd/internal/store"
 	"github.com/forsd/forsd/opensm"
 	"github.com/forsd/forsd/opensm/plugin"
@@ -54,12 +55,9 @@ type Daemon struct {
 	pluginEvents chan plugin.Event
 	pluginAsks   chan asked
 
-	shown  *topology.Fabric         // as the manager showed it last; owned by the loop, as what follows
-	losses []loss                   // cables that are down and that it showed as up
-	probes map[topology.GUID]*probe // switches that are being read
-	probed chan probed
-	traps  chan trap      // by subscription
-	look   chan discovery // what the next discovery is for, where OpenSM is on another host
+	links      *linkstate.Links // owned by the loop
+	portsRead  chan linkstate.Answer
+	linkEvents chan linkstate.Event // beside the plugin's
 
 	snapshots   chan opensm.Snapshot
 	answers     chan controller.Event
@@ -132,7 +130,7 @@ func New(cfg *config.Config, version string, log *zap.Logger, notify func(string
 		snapshots: make(chan opensm.Snapshot, 1), answers: make(chan controller.Event), calls: make(chan func()), stopped: make(chan struct{}),
 		plans: &api.Plans{}, rest: make(chan struct{}),
 		pluginEvents: make(chan plugin.Event, eventsAhead), pluginAsks: make(chan asked),
-		probes: map[topology.GUID]*probe{}, probed: make(chan probed), traps: make(chan trap), look: make(chan discovery, 1)}
+		links: linkstate.New(linkSettings(cfg)), portsRead: make(chan linkstate.Answer), linkEvents: make(chan linkstate.Event)}
 	d.reader = sync.OnceValue(d.newReader)
 	d.events = api.NewEvents(keepEvents, d.started)
 	d.metrics = newMetrics(d)
@@ -219,9 +217,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 		d.lost(ctx) // until the plugin says otherwise
 		run("follow the other forsd", d.follow)
 	}
-	if d.remote() {
-		run("discover the fabric", d.discover)
-	} else {
+	if !d.remote() {
 		d.lookAtManager(ctx)
 		d.wakeManager(ctx)
 		run("watch OpenSM's files", d.watch)

@@ -3,12 +3,14 @@ package daemon
 import (
 	"context"
 	"net/http"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
 
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/internal/linkstate"
 )
 
 // watchdogEvery is how often systemd is told that the loop turns: several times
@@ -33,15 +35,16 @@ func (d *Daemon) loop(ctx context.Context) {
 			d.pluginSays(ctx, e)
 		case q := <-d.pluginAsks:
 			d.tablesWanted(ctx, q)
-		case t := <-d.traps:
-			d.trapped(ctx, t.lid, t.at)
-		case r := <-d.probed:
-			d.portsRead(ctx, d.readBeside(r)...)
+		case e := <-d.linkEvents:
+			d.observe(ctx, e)
+		case a := <-d.portsRead:
+			d.switchesSaid(ctx, a)
 		case e := <-d.answers:
 			d.step(ctx, e)
 		case call := <-d.calls:
 			call()
 		case <-timer.C:
+			d.observe(ctx, linkstate.Tick{})
 			d.step(ctx, controller.Tick{})
 		case <-watchdog.C:
 			d.notify("WATCHDOG=1")
@@ -55,14 +58,15 @@ func (d *Daemon) loop(ctx context.Context) {
 
 // wake is when the loop has something to do though nothing happens; zero for never.
 func (d *Daemon) wake() time.Time {
-	wake := d.core.Wake()
-	if d.core.Busy() {
-		return wake // leases end when the action has
+	due := []time.Time{d.core.Wake(), d.links.Wake()}
+	if !d.core.Busy() { // else leases end when the action has
+		due = append(due, d.leaseDue())
 	}
-	if due := d.leaseDue(); !due.IsZero() && (wake.IsZero() || due.Before(wake)) {
-		return due
+	due = slices.DeleteFunc(due, time.Time.IsZero)
+	if len(due) == 0 {
+		return time.Time{}
 	}
-	return wake
+	return slices.MinFunc(due, time.Time.Compare)
 }
 
 // step gives the controller an event and carries out what it answers.

@@ -16,6 +16,7 @@ import (
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/internal/config"
+	"github.com/forsd/forsd/internal/linkstate"
 	"github.com/forsd/forsd/internal/store"
 	"github.com/forsd/forsd/opensm/plugin"
 	"github.com/forsd/forsd/topology"
@@ -181,7 +182,7 @@ func (w *twins) takeOver(t *testing.T, f *topology.Fabric) {
 		ok(t, d.calm(t.Context(), func() {}))
 	}
 	ok(t, d.call(t.Context(), func() {
-		v, err := d.pluginView(d.life, f)
+		v, err := d.sight(d.life, linkstate.Shown{Fabric: f, Swept: true})
 		if err != nil {
 			t.Error(err)
 			return

@@ -9,10 +9,10 @@ import (
 
 	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/internal/config"
+	"github.com/forsd/forsd/internal/linkstate"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/opensm"
 	"github.com/forsd/forsd/opensm/plugin"
-	"github.com/forsd/forsd/topology"
 )
 
 // This file is the second way beside OpenSM: its plugin. While it is connected it
@@ -25,8 +25,6 @@ type link struct {
 	peer      plugin.Peer
 	state     plugin.State
 	since     time.Time
-	trapped   time.Time // when the first trap came that no sweep has answered; zero for none
-	began     time.Time // when the latest sweep started
 }
 
 // asked is a request for tables on its way to the loop, which answers with the ID
@@ -96,7 +94,7 @@ func (d *Daemon) tablesWanted(ctx context.Context, q asked) {
 	if d.core.Standby() {
 		d.gained(ctx)
 	}
-	v, err := d.pluginView(ctx, plugin.Settled(q.Fabric))
+	v, err := d.sight(ctx, linkstate.Shown{Fabric: plugin.Settled(q.Fabric)})
 	if err != nil {
 		q.reply <- named{err: err}
 		return
@@ -119,10 +117,10 @@ func (d *Daemon) pluginSays(ctx context.Context, e plugin.Event) {
 		d.mastership(ctx, e.State)
 	case plugin.Trap:
 		if e.Number == plugin.TrapLinkState {
-			d.linkTrap(ctx, e)
+			d.observe(ctx, linkstate.Trap{LID: e.LID, At: e.At})
 		}
 	case plugin.SweepStart:
-		d.link.began = e.At
+		d.observe(ctx, linkstate.SweepBegan{At: e.At})
 		d.desk.SweepStarted()
 	case plugin.Discovered:
 		d.sighted(ctx, e.Sight, false)
@@ -133,20 +131,7 @@ func (d *Daemon) pluginSays(ctx context.Context, e plugin.Event) {
 		d.tablesLoaded(ctx, e)
 	case plugin.SubnetUp:
 		d.sighted(ctx, e.Sight, d.desk.SweepEnded())
-		d.link.trapped = time.Time{}
 	}
-}
-
-// trapsTogether is how long after one trap another one tells of the same change.
-const trapsTogether = time.Second
-
-// linkTrap takes in a trap that tells of a link: the change counts from the first of
-// those that come together.
-func (d *Daemon) linkTrap(ctx context.Context, e plugin.Trap) {
-	if e.At.Sub(d.link.trapped) > trapsTogether {
-		d.link.trapped = e.At
-	}
-	d.trapped(ctx, e.LID, e.At)
 }
 
 // pluginCame begins a connection: from now on the plugin leads.
@@ -154,6 +139,7 @@ func (d *Daemon) pluginCame(ctx context.Context, e plugin.Connected) {
 	d.log.Info("OpenSM's plugin is connected", zap.Int("pid", e.Peer.PID), zap.String("opensm", e.Peer.Version), zap.Duration("deadline", e.Peer.Deadline))
 	d.desk.PluginCame()
 	d.setLink(link{connected: true, peer: e.Peer, since: e.At})
+	d.observe(ctx, linkstate.SweepsUntold{})
 	d.health.Clear(pluginMissing)
 	d.work.Go(func() { d.lookAtManager(ctx) })
 }
@@ -164,6 +150,7 @@ func (d *Daemon) pluginLeft(ctx context.Context, e plugin.Disconnected) {
 	d.log.Info("OpenSM's plugin has gone", zap.Error(e.Err))
 	d.desk.PluginLeft()
 	d.setLink(link{since: e.At})
+	d.observe(ctx, linkstate.SweepsUntold{})
 	d.health.Clear(pluginUnused)
 	d.work.Go(func() { d.lookAtManager(ctx) })
 	if d.peer != nil {
@@ -223,7 +210,7 @@ func (d *Daemon) sighted(ctx context.Context, s plugin.Sight, swept bool) {
 		if !swept {
 			f = plugin.Settled(f)
 		}
-		v, err = d.pluginView(ctx, f)
+		v, err = d.sight(ctx, linkstate.Shown{Fabric: f, Swept: swept})
 	}
 	switch {
 	case err == nil:
@@ -235,22 +222,6 @@ func (d *Daemon) sighted(ctx context.Context, s plugin.Sight, swept bool) {
 	default:
 		d.log.Debug("the fabric at the end of discovery cannot be used", zap.Error(err))
 	}
-}
-
-// pluginView is the view of a fabric that the plugin has sent.
-func (d *Daemon) pluginView(ctx context.Context, f *topology.Fabric) (*view, error) {
-	v, err := d.sight(ctx, f, d.link.began)
-	if err != nil {
-		return nil, err
-	}
-	now := time.Now()
-	v.seenAt, v.complete = now, now
-	for _, sign := range []time.Time{d.link.began, d.link.trapped} {
-		if !sign.IsZero() {
-			v.seenAt = sign
-		}
-	}
-	return v, nil
 }
 
 // answerUsed takes note of what became of an answer.

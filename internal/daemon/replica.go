@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/internal/linkstate"
 	"github.com/forsd/forsd/internal/store"
 	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/topology"
@@ -296,12 +297,10 @@ func (d *Daemon) mirror(ctx context.Context, r *replica) error {
 	if err != nil {
 		return err
 	}
-	v, err := d.sight(ctx, f, time.Time{})
+	v, err := d.sight(ctx, linkstate.Shown{Fabric: f, Swept: true, Seen: time.Now()})
 	if err != nil {
 		return errors.Join(errors.New("its fabric cannot be used"), err)
 	}
-	v.seenAt = time.Now()
-	v.complete = v.seenAt
 	d.take(ctx, v, true)
 	d.peer.shown = false
 	return nil

@@ -13,6 +13,7 @@ import (
 
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/internal/linkstate"
 	"github.com/forsd/forsd/internal/store"
 	"github.com/forsd/forsd/opensm"
 	"github.com/forsd/forsd/planner"
@@ -74,12 +75,12 @@ func (d *Daemon) dumpSeen(ctx context.Context, s opensm.Snapshot) {
 	if d.core.Standby() { // a manager dumps as the master alone
 		d.step(ctx, controller.Mastership{Master: true})
 	}
-	v, err := d.sight(ctx, s.Fabric, time.Time{})
+	v, err := d.sight(ctx, linkstate.Shown{Fabric: s.Fabric, Swept: s.Swept, Seen: s.SeenAt})
 	if err != nil {
 		d.refuse(ctx, s.Fabric, err)
 		return
 	}
-	v.seenAt, v.complete = s.SeenAt, s.CompleteAt
+	v.complete = s.CompleteAt
 	d.take(ctx, v, s.Swept)
 }
 

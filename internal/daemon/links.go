@@ -1,0 +1,150 @@
+package daemon
+
+import (
+	"context"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/forsd/forsd/internal/config"
+	"github.com/forsd/forsd/internal/linkstate"
+	"github.com/forsd/forsd/opensm"
+	"github.com/forsd/forsd/opensm/umad"
+	"github.com/forsd/forsd/topology"
+)
+
+// This file carries out what the link state asks for: it reads switches, and has the
+// fabric discovered.
+
+// readTimeout bounds the reading of a switch's ports. The sweep tells in the end.
+const readTimeout = 500 * time.Millisecond
+
+func linkSettings(c *config.Config) linkstate.Settings {
+	s := linkstate.Settings{Reads: c.OpenSM.Traps != config.TrapsOff && c.OpenSM.Umad != config.UmadOff}
+	if len(c.OpenSM.DiscoverCommand) > 0 {
+		s.DiscoverEvery = c.OpenSM.DiscoverEvery
+	}
+	return s
+}
+
+// observe tells the link state what happened and begins what it asks for. It returns
+// the fabric to believe from now on, nil where that is as before.
+func (d *Daemon) observe(ctx context.Context, e linkstate.Event) (believe *linkstate.Believe) {
+	for _, a := range d.links.Step(time.Now(), e) {
+		d.log.Debug("links", zap.Stringer("action", a))
+		switch a := a.(type) {
+		case linkstate.Believe:
+			believe = &a
+		case linkstate.Read:
+			d.readPorts(ctx, a)
+		case linkstate.Discover:
+			d.discover(ctx, a)
+		}
+	}
+	return believe
+}
+
+// readPorts asks a switch for its ports.
+func (d *Daemon) readPorts(ctx context.Context, a linkstate.Read) {
+	f := d.links.Shown()
+	d.work.Go(func() {
+		answer := linkstate.Answer{Switch: a.Switch}
+		limited, cancel := context.WithTimeout(ctx, readTimeout)
+		defer cancel()
+		reader, err := d.reader().Reader(f)
+		var ports []umad.PortInfo
+		if err == nil {
+			ports, err = reader.Ports(limited, umad.Node{GUID: a.Switch, LID: a.LID}, a.Ports...)
+		}
+		if err != nil {
+			d.log.Debug("a switch was not read", zap.Stringer("switch", a.Switch), zap.Error(err))
+		}
+		for _, n := range a.Ports {
+			if int(n) < len(ports) {
+				answer.Ports = append(answer.Ports, linkstate.Port{Number: n, State: ports[n].State})
+			}
+		}
+		select {
+		case d.portsRead <- answer:
+		case <-ctx.Done():
+		}
+	})
+}
+
+// switchesSaid takes in what switches said: with a dead spine, all leaves speak at once.
+func (d *Daemon) switchesSaid(ctx context.Context, first linkstate.Answer) {
+	said := linkstate.Said{Answers: []linkstate.Answer{first}}
+	for more := true; more; {
+		select {
+		case a := <-d.portsRead:
+			said.Answers = append(said.Answers, a)
+		default:
+			more = false
+		}
+	}
+	b := d.observe(ctx, said)
+	if b == nil {
+		return
+	}
+	v, err := d.fit(b.Fabric)
+	if err != nil {
+		d.log.Debug("the fabric without what a trap told of cannot be used", zap.Error(err))
+		return
+	}
+	v.seenAt, v.complete = b.Seen, time.Now()
+	d.take(ctx, v, false)
+}
+
+// sight is the view of the fabric to believe, where a sweep shows one.
+func (d *Daemon) sight(ctx context.Context, e linkstate.Shown) (*view, error) {
+	b := d.observe(ctx, e)
+	v, err := d.fit(b.Fabric)
+	if err != nil {
+		return nil, err
+	}
+	v.seenAt, v.complete = b.Seen, time.Now()
+	return v, nil
+}
+
+// fit is the view of a fabric through the baseline in force, or a new one while there
+// is none.
+func (d *Daemon) fit(f *topology.Fabric) (*view, error) {
+	base, err := d.baselineFor(f)
+	if err != nil {
+		return nil, err
+	}
+	return newView(f, base, d.cfg.Planning.Exclude)
+}
+
+// remote tells whether OpenSM runs on another host.
+func (d *Daemon) remote() bool { return len(d.cfg.OpenSM.DiscoverCommand) > 0 }
+
+// discover has the fabric discovered, and shows it to the loop.
+func (d *Daemon) discover(ctx context.Context, a linkstate.Discover) {
+	c := &d.cfg.OpenSM
+	d.work.Go(func() {
+		at := time.Now()
+		f, err := opensm.Discover(ctx, c.DiscoverCommand, c.ReadbackTimeout)
+		if ctx.Err() != nil {
+			return
+		}
+		if err != nil {
+			d.health.Raise(discoveryFailed, err.Error(), time.Now())
+		} else {
+			d.health.Clear(discoveryFailed)
+			select {
+			case d.snapshots <- opensm.Snapshot{Fabric: f, SeenAt: at, CompleteAt: time.Now(), Swept: a.Swept}:
+			case <-ctx.Done():
+			}
+		}
+		d.toLinks(ctx, linkstate.Looked{})
+	})
+}
+
+// toLinks tells the link state of something, by way of the loop.
+func (d *Daemon) toLinks(ctx context.Context, e linkstate.Event) {
+	select {
+	case d.linkEvents <- e:
+	case <-ctx.Done():
+	}
+}

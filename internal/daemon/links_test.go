@@ -1,0 +1,114 @@
+package daemon
+
+import (
+	"testing"
+	"time"
+
+	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/internal/linkstate"
+	"github.com/forsd/forsd/testbed/fabgen"
+	"github.com/forsd/forsd/topology"
+)
+
+// traps has a switch send a trap, without a reader that would read it.
+func (d *Daemon) traps(f *topology.Fabric, g topology.GUID, at time.Time) {
+	d.links.Step(time.Now(), linkstate.Trap{LID: f.Nodes[f.Find(g)].LID(), At: at})
+}
+
+// says is what a switch of a fabric says of its ports, some of which are down.
+func says(f *topology.Fabric, g topology.GUID, down ...uint8) linkstate.Answer {
+	n := &f.Nodes[f.Find(g)]
+	a := linkstate.Answer{Switch: g}
+	for _, p := range f.Trunks(f.Find(g)) {
+		a.Ports = append(a.Ports, linkstate.Port{Number: p, State: n.Ports[p].State})
+	}
+	for _, p := range down {
+		for i := range a.Ports {
+			if a.Ports[i].Number == p {
+				a.Ports[i].State = topology.Down
+			}
+		}
+	}
+	return a
+}
+
+// TestFastPath plans without a cable as soon as its switch has said that it is down,
+// and has the same fabric before it as after the sweep.
+func TestFastPath(t *testing.T) {
+	d := newDaemon(t)
+	healthy := fabric(4, 4)
+	d.bringUp(t, healthy)
+	leaf := fabgen.LeafGUID + 1
+	d.links.Step(time.Now(), linkstate.Shown{Fabric: healthy})
+	for _, a := range []linkstate.Answer{says(healthy, leaf), {Switch: leaf}, says(healthy, leaf, 1)} { // all is well, no answer, a host's port
+		d.traps(healthy, leaf, time.Now())
+		d.switchesSaid(t.Context(), a)
+	}
+	if d.core.Busy() {
+		t.Fatal("work began though no cable of the tree is down")
+	}
+	began, trapped := time.Now(), time.Now()
+	d.traps(healthy, leaf, trapped)
+	d.switchesSaid(t.Context(), says(healthy, leaf, 4+1+2))
+	cut := d.latest()
+	if want := d.see(t, lacking(healthy, 4, 1, 2)); cut.id != want.id || !cut.seenAt.Equal(trapped) {
+		t.Errorf("fabric %s without the cable, and the sweep will find %s", cut.id, want.id)
+	}
+	if !d.core.Busy() {
+		t.Error("nothing is planned")
+	}
+
+	// A sweep that began before does not bring the cable back; one that began later does.
+	for _, c := range []struct {
+		began time.Time
+		id    string
+	}{{began, cut.id}, {time.Now().Add(time.Hour), d.see(t, healthy).id}} {
+		d.observe(t.Context(), linkstate.SweepBegan{At: c.began})
+		v, err := d.sight(t.Context(), linkstate.Shown{Fabric: healthy})
+		if err != nil || v.id != c.id {
+			t.Errorf("a sweep that began at %v shows %s, want %s (%v)", c.began, v.id, c.id, err)
+		}
+	}
+	d.next(t, t.Context()) // the plan
+}
+
+// TestSpokenTogether takes what several switches say in one go: one fabric without all
+// that is down.
+func TestSpokenTogether(t *testing.T) {
+	d := newDaemon(t)
+	healthy := fabric(4, 4)
+	d.bringUp(t, healthy)
+	d.links.Step(time.Now(), linkstate.Shown{Fabric: healthy})
+	first, second := time.Now(), time.Now().Add(time.Millisecond)
+	d.traps(healthy, fabgen.LeafGUID+1, first)
+	d.traps(healthy, fabgen.LeafGUID+2, second)
+	d.portsRead = make(chan linkstate.Answer, 1)
+	d.portsRead <- says(healthy, fabgen.LeafGUID+1, 4+1+2)
+	d.switchesSaid(t.Context(), says(healthy, fabgen.LeafGUID+2, 4+1+2))
+	cut := d.latest()
+	if want := d.see(t, lacking(lacking(healthy, 4, 1, 2), 4, 2, 2)); cut.id != want.id || !cut.seenAt.Equal(first) {
+		t.Errorf("fabric %s, the sweep will find %s; seen at %v", cut.id, want.id, cut.seenAt)
+	}
+	d.next(t, t.Context()) // the plan
+}
+
+// TestPrepare makes a plan for the next loss when all is at rest: the one that is made
+// when a cable dies is found, and is the same as without.
+func TestPrepare(t *testing.T) {
+	d := newDaemon(t)
+	healthy := fabric(4, 4)
+	d.bringUp(t, healthy)
+	d.prepare(t.Context())
+	d.work.Wait()
+	v := d.see(t, lacking(healthy, 4, 1, 2))
+	if d.memory.Prepare(t.Context(), v.tree, d.planning()) {
+		t.Error("the plan for a dead cable was not prepared")
+	}
+	d.planAndPublish(t, controller.Plan{Fabric: v.id})
+	other := newDaemon(t)
+	other.bringUp(t, healthy)
+	other.planAndPublish(t, controller.Plan{Fabric: other.see(t, lacking(healthy, 4, 1, 2)).id})
+	if string(d.current().Plan.Bytes()) != string(other.current().Plan.Bytes()) {
+		t.Error("the plan prepared is another one")
+	}
+}

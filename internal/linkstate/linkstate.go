@@ -1,0 +1,144 @@
+// Package linkstate decides which fabric to believe. What sweeps show and what
+// switches say of their ports goes in; the fabric to believe, the switches to read
+// and when to discover the fabric come out. It is a pure state machine like the
+// controller: it reads no port, starts no goroutine, and time is what the caller says
+// it is.
+//
+// A trap is ahead of the sweep that it causes. So what a switch has said stands
+// against what a sweep shows, until a sweep that began later knows better, or until
+// the switch takes it back. Only losses of cables between switches are believed: a
+// link that is trained carries nothing before the manager has brought it up.
+package linkstate
+
+import (
+	"slices"
+	"time"
+
+	"github.com/forsd/forsd/topology"
+)
+
+// Settings are what the link state depends on.
+type Settings struct {
+	Reads         bool          // switches can be read
+	DiscoverEvery time.Duration // between two discoveries of forsd's own; 0 where the manager shows the fabric
+}
+
+// SweepDelay is the time that a manager is given to sweep once it has the tables, before
+// the fabric is discovered.
+const SweepDelay = time.Second
+
+// trapsTogether is how long after one trap another one tells of the same change.
+const trapsTogether = time.Second
+
+// Links is what is known of the fabric's links. Create it with New.
+type Links struct {
+	set     Settings
+	shown   *topology.Fabric // by a sweep, as it was; nil before the first
+	began   time.Time        // when the latest sweep began; zero where nobody tells
+	trapped time.Time        // when the first trap came that no sweep has answered; zero for none
+	losses  []loss
+	reads   map[topology.GUID]*read // under way
+	look    look
+	out     []Action
+}
+
+// loss is the word of a switch that a cable is down.
+type loss struct {
+	end   end
+	asked time.Time // when the switch was asked
+}
+
+// end is one end of a cable, by a name that lasts from one fabric to the next.
+type end struct {
+	node topology.GUID
+	port uint8
+}
+
+// in is the end's place in a fabric. It is false where no live cable joins it to a switch
+// there.
+func (e end) in(f *topology.Fabric) (topology.PortRef, bool) {
+	r := topology.PortRef{Node: f.Find(e.node), Port: e.port}
+	return r, r.Node != topology.None && f.Trunk(r)
+}
+
+// New returns a link state that knows no fabric.
+func New(s Settings) *Links {
+	return &Links{set: s, reads: map[topology.GUID]*read{}}
+}
+
+// Shown is the fabric as a sweep has shown it last, nil before the first.
+func (l *Links) Shown() *topology.Fabric { return l.shown }
+
+// Wake is when the link state wants a Tick at the latest; zero for never.
+func (l *Links) Wake() time.Time { return l.look.wake() }
+
+// Step takes an event and returns what is to be done, in order.
+func (l *Links) Step(now time.Time, e Event) []Action {
+	l.out = nil
+	switch e := e.(type) {
+	case Tick:
+	case SweepBegan:
+		l.began = e.At
+	case SweepsUntold:
+		l.began, l.trapped = time.Time{}, time.Time{}
+	case Shown:
+		l.show(now, e)
+	case Trap:
+		l.trap(now, e)
+	case Said:
+		l.said(now, e)
+	case Noticed:
+		l.discover(false)
+	case SweepOrdered:
+		l.look.ordered = now.Add(SweepDelay)
+	case Looked:
+		l.looked(now)
+	}
+	l.discoverDue(now)
+	return l.out
+}
+
+func (l *Links) do(a Action) { l.out = append(l.out, a) }
+
+// show takes in what a sweep shows. The first sign of it is the trap that caused the
+// sweep, or the sweep's beginning.
+func (l *Links) show(now time.Time, e Shown) {
+	l.shown = e.Fabric
+	l.reconcileLosses(now)
+	seen := e.Seen
+	for _, sign := range []time.Time{l.trapped, l.began, now} {
+		if seen.IsZero() {
+			seen = sign
+		}
+	}
+	if e.Swept {
+		l.trapped = time.Time{}
+	}
+	l.do(Believe{Fabric: l.believed(), Seen: seen})
+}
+
+// reconcileLosses forgets the losses that the fabric shown says all about: those that
+// it lacks as well, and those that it knows better of, because its sweep began later.
+// Where it contradicts and nobody knows when its sweep began, the switch is asked again.
+func (l *Links) reconcileLosses(now time.Time) {
+	l.losses = slices.DeleteFunc(l.losses, func(x loss) bool {
+		_, there := x.end.in(l.shown)
+		return !there || l.began.After(x.asked)
+	})
+	if l.began.IsZero() {
+		for _, x := range l.losses {
+			l.ask(now, x.end.node, now)
+		}
+	}
+}
+
+// believed is the fabric shown without the cables that were lost.
+func (l *Links) believed() *topology.Fabric {
+	var lost []topology.PortRef
+	for _, x := range l.losses {
+		if r, there := x.end.in(l.shown); there {
+			lost = append(lost, r)
+		}
+	}
+	return l.shown.Without(lost...)
+}

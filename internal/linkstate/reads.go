@@ -1,0 +1,107 @@
+package linkstate
+
+import (
+	"slices"
+	"time"
+
+	"github.com/forsd/forsd/topology"
+)
+
+// read is the reading of a switch that is under way.
+type read struct {
+	asked time.Time
+	sign  time.Time // what led to it: a trap, or the wish to know
+	again bool      // it is read once more: a port may have changed after it was asked
+}
+
+// trap has the switch read that a trap names.
+func (l *Links) trap(now time.Time, e Trap) {
+	if e.At.Sub(l.trapped) > trapsTogether {
+		l.trapped = e.At
+	}
+	l.discover(false)
+	if l.shown == nil || e.LID == 0 {
+		return
+	}
+	for i := range l.shown.Nodes {
+		if n := &l.shown.Nodes[i]; n.Kind == topology.Switch && n.LID() == e.LID {
+			l.ask(now, n.GUID, e.At)
+			return
+		}
+	}
+}
+
+// ask has a switch read: the ports that lead to switches. One that is being read is
+// read again.
+func (l *Links) ask(now time.Time, g topology.GUID, sign time.Time) {
+	node := l.shown.Find(g)
+	if !l.set.Reads || node == topology.None {
+		return
+	}
+	if r := l.reads[g]; r != nil {
+		r.again = true
+		return
+	}
+	ports := l.shown.Trunks(node)
+	if len(ports) == 0 {
+		return
+	}
+	l.reads[g] = &read{asked: now, sign: sign}
+	l.do(Read{Switch: g, LID: l.shown.Nodes[node].LID(), Ports: ports})
+}
+
+// said takes in what switches said. A cable that is down there is out of the fabric
+// from now on, and one that they take back is in it again.
+func (l *Links) said(now time.Time, e Said) {
+	var seen time.Time
+	for _, a := range e.Answers {
+		r := l.reads[a.Switch]
+		if r == nil {
+			continue // nobody has asked
+		}
+		delete(l.reads, a.Switch)
+		if r.again {
+			l.ask(now, a.Switch, r.sign)
+		}
+		if l.heard(a, r.asked) && (seen.IsZero() || r.sign.Before(seen)) {
+			seen = r.sign
+		}
+	}
+	if !seen.IsZero() {
+		l.do(Believe{Fabric: l.believed(), Seen: seen})
+	}
+}
+
+// heard takes in what one switch said, and tells whether the fabric to believe has
+// changed. A cable is lost while either end says so.
+func (l *Links) heard(a Answer, asked time.Time) (news bool) {
+	for _, p := range a.Ports {
+		this := end{a.Switch, p.Number}
+		at := slices.IndexFunc(l.losses, func(x loss) bool { return x.end == this })
+		switch {
+		case at >= 0 && p.State == topology.Down:
+			l.losses[at].asked = asked
+			continue
+		case at >= 0:
+			l.losses = slices.Delete(l.losses, at, at+1)
+		case p.State == topology.Down:
+			l.losses = append(l.losses, loss{this, asked})
+		default:
+			continue
+		}
+		r, there := this.in(l.shown)
+		news = news || there && !l.lost(l.otherEnd(r))
+	}
+	return news
+}
+
+// otherEnd is the other end of a cable.
+func (l *Links) otherEnd(r topology.PortRef) end {
+	p := l.shown.At(r)
+	return end{l.shown.Nodes[p.Peer].GUID, p.PeerPort}
+}
+
+// lost tells whether a switch has said that the cable at a port is down.
+func (l *Links) lost(e end) bool {
+	return slices.ContainsFunc(l.losses, func(x loss) bool { return x.end == e })
+}
