@@ -1,0 +1,464 @@
+package linkstate
+
+import (
+	"flag"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/forsd/forsd/testbed/fabgen"
+	"github.com/forsd/forsd/topology"
+)
+
+// histories has rapid run through so many of them, or as many as its flag says.
+func histories(t *testing.T) {
+	n := "2000"
+	if os.Getenv("FORS_LONG") != "" {
+		n = "100000"
+	}
+	if f := flag.Lookup("rapid.checks"); f.Value.String() == f.DefValue {
+		if err := f.Value.Set(n); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = f.Value.Set(f.DefValue) })
+	}
+}
+
+// cable is one between switches, as it is.
+type cable struct {
+	ends  [2]end
+	refs  [2]topology.PortRef // in the whole fabric
+	state topology.PortState
+}
+
+// word is what a switch has said of one end of a cable.
+type word struct {
+	asked time.Time
+	state topology.PortState
+	told  int // its place in history
+}
+
+// picture is a fabric that a sweep has shown.
+type picture struct {
+	began time.Time // zero where nobody told
+	told  int
+	has   []bool // [cable]
+}
+
+// sweep is one of the manager's that is under way.
+type sweep struct {
+	began time.Time
+	seen  []topology.PortState // [cable], as it was when the sweep came by
+	been  []bool
+}
+
+// asked is a switch that is being read, and what its ports were when it was asked.
+type asked struct {
+	at      time.Time
+	trapped bool // a trap has come since
+	ports   map[uint8]topology.PortState
+}
+
+// model is everything around the link state: cables that die and come back, switches
+// that send traps, which may be lost, and answer when they like, and a manager that
+// sweeps. It keeps the whole history, from which it says what is to be believed.
+type model struct {
+	t       *rapid.T
+	links   *Links
+	every   time.Duration
+	now     time.Time
+	whole   *topology.Fabric
+	cables  []cable
+	told    bool // somebody tells when sweeps begin
+	traps   []topology.GUID
+	sweep   *sweep
+	reads   map[topology.GUID]*asked
+	words   map[end]word
+	shown   []picture
+	history int
+	believe *topology.Fabric
+
+	looking  bool
+	wanted   bool      // a discovery is to follow the one under way
+	dueSwept time.Time // when one after a sweep is due
+	looked   time.Time // when the last one was over
+}
+
+func newModel(t *rapid.T) *model {
+	spec := fabgen.Spec{Spines: rapid.IntRange(1, 3).Draw(t, "spines"), Leaves: rapid.IntRange(1, 3).Draw(t, "leaves"), Cables: rapid.IntRange(1, 2).Draw(t, "cables"), Hosts: []int{1}}
+	m := &model{t: t, now: start, whole: fabgen.Generate(spec), reads: map[topology.GUID]*asked{}, words: map[end]word{},
+		every: rapid.SampledFrom([]time.Duration{0, 30 * time.Second}).Draw(t, "discover")}
+	for i := range m.whole.Nodes {
+		for _, p := range m.whole.Trunks(int32(i)) {
+			a := topology.PortRef{Node: int32(i), Port: p}
+			far := m.whole.At(a)
+			b := topology.PortRef{Node: far.Peer, Port: far.PeerPort}
+			if m.whole.Nodes[i].Kind == topology.Switch && a.Node < b.Node {
+				m.cables = append(m.cables, cable{[2]end{m.end(a), m.end(b)}, [2]topology.PortRef{a, b}, topology.Active})
+			}
+		}
+	}
+	m.links = New(Settings{Reads: true, DiscoverEvery: m.every})
+	return m
+}
+
+func (m *model) end(r topology.PortRef) end { return end{m.whole.Nodes[r.Node].GUID, r.Port} }
+
+// step tells the link state of an event, and checks what it says.
+func (m *model) step(e Event) {
+	m.history++
+	believe := false
+	for _, a := range m.links.Step(m.now, e) {
+		switch a := a.(type) {
+		case Believe:
+			believe, m.believe = true, a.Fabric
+			if a.Seen.IsZero() || a.Seen.After(m.now) {
+				m.t.Fatalf("believes what was seen at %v, and it is %v", a.Seen, m.now)
+			}
+		case Read:
+			m.read(a)
+		case Discover:
+			m.discover(a)
+		}
+	}
+	if _, shows := e.(Shown); shows && !believe {
+		m.t.Fatal("a sweep is not answered")
+	}
+	m.check()
+	if w := m.links.Wake(); !w.IsZero() && !w.After(m.now) {
+		m.t.Fatalf("wants a tick at %v, and it is %v", w, m.now)
+	}
+}
+
+// read has a switch asked.
+func (m *model) read(a Read) {
+	if m.reads[a.Switch] != nil {
+		m.t.Fatalf("%v, which is being read", a)
+	}
+	if len(m.shown) == 0 {
+		m.t.Fatalf("%v, and no fabric was shown", a)
+	}
+	r := &asked{at: m.now, ports: map[uint8]topology.PortState{}}
+	var want []uint8
+	for c := range m.cables {
+		for _, e := range m.cables[c].ends {
+			if e.node == a.Switch && m.last().has[c] {
+				want = append(want, e.port)
+				r.ports[e.port] = m.cables[c].state
+			}
+		}
+	}
+	slices.Sort(want)
+	if !slices.Equal(a.Ports, want) || len(want) == 0 || a.LID != m.whole.Nodes[m.whole.Find(a.Switch)].LID() {
+		m.t.Fatalf("%v by LID %d, want ports %v", a, a.LID, want)
+	}
+	m.reads[a.Switch] = r
+}
+
+func (m *model) last() *picture { return &m.shown[len(m.shown)-1] }
+
+// answer has a switch answer with the states of its ports when it was asked or now, or
+// not at all.
+func (m *model) answer(switches []topology.GUID, silent bool) {
+	var e Said
+	again := map[topology.GUID]bool{}
+	for _, g := range switches {
+		r := m.reads[g]
+		delete(m.reads, g)
+		again[g] = r.trapped
+		a := Answer{Switch: g}
+		for c := range m.cables {
+			for _, x := range m.cables[c].ends {
+				state, was := r.ports[x.port]
+				if silent || x.node != g || !was {
+					continue
+				}
+				if rapid.Bool().Draw(m.t, "late") {
+					state = m.cables[c].state
+				}
+				a.Ports = append(a.Ports, Port{x.port, state})
+				m.words[x] = word{r.at, state, m.history + 1}
+			}
+		}
+		e.Answers = append(e.Answers, a)
+	}
+	m.step(e)
+	for g, want := range again {
+		if want && m.readable(g) && m.reads[g] == nil {
+			m.t.Fatalf("a trap of %v came while it was being read, and it is not read again", g)
+		}
+	}
+}
+
+// readable tells whether the last sweep shows a switch with a cable to another one.
+func (m *model) readable(g topology.GUID) bool {
+	for c := range m.cables {
+		if len(m.shown) > 0 && m.last().has[c] && (m.cables[c].ends[0].node == g || m.cables[c].ends[1].node == g) {
+			return true
+		}
+	}
+	return false
+}
+
+// trap delivers one.
+func (m *model) trap(g topology.GUID) {
+	before := m.reads[g]
+	m.wants()
+	m.step(Trap{m.whole.Nodes[m.whole.Find(g)].LID(), m.now})
+	switch {
+	case !m.readable(g):
+	case before != nil:
+		before.trapped = true
+	case m.reads[g] == nil:
+		m.t.Fatalf("a trap of %v, and it is not read", g)
+	}
+}
+
+// visit has the sweep under way come by a cable.
+func (s *sweep) visit(c int, state topology.PortState) {
+	if !s.been[c] {
+		s.been[c], s.seen[c] = true, state
+	}
+}
+
+// show shows what a sweep has found. One that is over has brought up what it found
+// trained.
+func (m *model) show(swept bool) {
+	p := picture{told: m.history + 1, has: make([]bool, len(m.cables))}
+	if m.told {
+		p.began = m.sweep.began
+	}
+	var lacks []topology.PortRef
+	for c := range m.cables {
+		m.sweep.visit(c, m.cables[c].state)
+		if p.has[c] = m.sweep.seen[c] != topology.Down; !p.has[c] {
+			lacks = append(lacks, m.cables[c].refs[0])
+		} else if swept && m.cables[c].state == topology.Init {
+			m.cables[c].state = topology.Active
+		}
+	}
+	m.shown = append(m.shown, p)
+	e := Shown{Fabric: m.whole.Without(lacks...), Swept: swept}
+	if !m.told {
+		e.Seen = m.now
+	}
+	m.step(e)
+	if swept {
+		m.sweep = nil
+	}
+	for c := range m.cables {
+		for _, x := range m.cables[c].ends {
+			if !m.told && m.lost(c, x) && m.reads[x.node] == nil {
+				m.t.Fatalf("a dump contradicts switch %v, which is not asked", x.node)
+			}
+		}
+	}
+}
+
+// lost tells whether the word of one end that a cable is lost stands: no sweep since has
+// found the same, or began later.
+func (m *model) lost(c int, x end) bool {
+	w, said := m.words[x]
+	if !said || w.state != topology.Down {
+		return false
+	}
+	for _, p := range m.shown {
+		if p.told > w.told && (!p.has[c] || p.began.After(w.asked)) {
+			return false
+		}
+	}
+	return true
+}
+
+// check compares the fabric believed with what history says.
+func (m *model) check() {
+	if len(m.shown) == 0 {
+		if m.believe != nil {
+			m.t.Fatal("a fabric is believed, and none was shown")
+		}
+		return
+	}
+	var lacks []topology.PortRef
+	for c := range m.cables {
+		if !m.last().has[c] || m.lost(c, m.cables[c].ends[0]) || m.lost(c, m.cables[c].ends[1]) {
+			lacks = append(lacks, m.cables[c].refs[0])
+		}
+	}
+	if want := m.whole.Without(lacks...); m.believe.Hash() != want.Hash() {
+		for _, d := range topology.Diff(want, m.believe) {
+			m.t.Error(d.Text)
+		}
+		m.t.Fatal("another fabric is believed than history tells")
+	}
+}
+
+// wants notes that a discovery is wanted.
+func (m *model) wants() { m.wanted = m.wanted || m.looking }
+
+// discover begins a discovery.
+func (m *model) discover(a Discover) {
+	if m.looking || m.every == 0 {
+		m.t.Fatalf("%v, while one is under way (%v) or is not wanted", a, m.looking)
+	}
+	m.looking = true
+	if a.Swept && !m.dueSwept.IsZero() && !m.now.Before(m.dueSwept) {
+		m.dueSwept = time.Time{}
+	}
+}
+
+// look ends the discovery under way.
+func (m *model) look() {
+	wanted := m.wanted
+	m.looking, m.wanted, m.looked = false, false, m.now
+	m.step(Looked{})
+	if wanted && !m.looking {
+		m.t.Fatal("a discovery was asked for during another one, and does not follow")
+	}
+}
+
+// pass lets time pass, with a tick whenever the link state wants one.
+func (m *model) pass(d time.Duration) {
+	for to := m.now.Add(d); m.now.Before(to); {
+		m.now = to
+		if w := m.links.Wake(); !w.IsZero() && w.Before(to) {
+			m.now = w
+		}
+		m.step(Tick{})
+	}
+	switch {
+	case m.every == 0 || m.looking:
+	case m.now.Sub(m.looked) > m.every:
+		m.t.Fatalf("no discovery for %v", m.now.Sub(m.looked))
+	case !m.dueSwept.IsZero() && m.now.After(m.dueSwept):
+		m.t.Fatalf("no discovery after a sweep, which was due at %v", m.dueSwept)
+	}
+}
+
+// change has a cable die or come back. Both its switches send a trap, as far as they
+// can.
+func (m *model) change(c int) {
+	x := &m.cables[c]
+	if x.state == topology.Down {
+		x.state = topology.Init
+	} else {
+		x.state = topology.Down
+	}
+	m.traps = append(m.traps, x.ends[0].node, x.ends[1].node)
+}
+
+// reading lists the switches that are being read.
+func (m *model) reading() (all []topology.GUID) {
+	for i := range m.whole.Nodes {
+		if g := m.whole.Nodes[i].GUID; m.reads[g] != nil {
+			all = append(all, g)
+		}
+	}
+	return all
+}
+
+// begin begins a sweep.
+func (m *model) begin() {
+	m.sweep = &sweep{began: m.now, seen: make([]topology.PortState, len(m.cables)), been: make([]bool, len(m.cables))}
+	if m.told {
+		m.step(SweepBegan{m.now})
+	}
+}
+
+// TestHistories drives the link state through random histories. The fabric believed is
+// the one shown, without the cables that a switch has said to be down, as long as no
+// later sweep and not the switch knows better. A switch is read after each trap, once
+// at a time. When all goes well again, the fabric is believed as it is.
+func TestHistories(t *testing.T) {
+	histories(t)
+	rapid.Check(t, func(t *rapid.T) {
+		m := newModel(t)
+		m.step(Tick{})
+		t.Repeat(map[string]func(*rapid.T){
+			"change": func(t *rapid.T) { m.change(rapid.IntRange(0, len(m.cables)-1).Draw(t, "cable")) },
+			"trap": func(t *rapid.T) {
+				if len(m.traps) == 0 {
+					t.Skip("none")
+				}
+				i := rapid.IntRange(0, len(m.traps)-1).Draw(t, "trap")
+				g := m.traps[i]
+				m.traps = slices.Delete(m.traps, i, i+1)
+				if rapid.IntRange(0, 3).Draw(t, "luck") > 0 {
+					m.trap(g)
+				}
+			},
+			"sweep": func(t *rapid.T) {
+				if m.sweep == nil {
+					m.begin()
+				} else {
+					m.show(rapid.Bool().Draw(t, "swept"))
+				}
+			},
+			"visit": func(t *rapid.T) {
+				if m.sweep == nil {
+					t.Skip("no sweep")
+				}
+				c := rapid.IntRange(0, len(m.cables)-1).Draw(t, "cable")
+				m.sweep.visit(c, m.cables[c].state)
+			},
+			"answer": func(t *rapid.T) {
+				all := m.reading()
+				if len(all) == 0 {
+					t.Skip("none is being read")
+				}
+				m.answer(all[:rapid.IntRange(1, len(all)).Draw(t, "together")], rapid.IntRange(0, 5).Draw(t, "luck") == 0)
+			},
+			"pass": func(t *rapid.T) {
+				m.pass(time.Duration(rapid.SampledFrom([]int{1, 20, 300, 1200, 40000}).Draw(t, "ms")) * time.Millisecond)
+			},
+			"teller": func(t *rapid.T) {
+				m.told = !m.told
+				m.step(SweepsUntold{})
+				m.sweep = nil
+			},
+			"notice": func(t *rapid.T) { m.wants(); m.step(Noticed{}) },
+			"order": func(t *rapid.T) {
+				m.dueSwept = m.now.Add(SweepDelay)
+				m.step(SweepOrdered{})
+			},
+			"look": func(t *rapid.T) {
+				if !m.looking {
+					t.Skip("no discovery is under way")
+				}
+				m.look()
+			},
+		})
+		m.comeToRest()
+	})
+}
+
+// comeToRest has all switches answer and the manager sweep, after which the fabric is
+// believed as it is.
+func (m *model) comeToRest() {
+	m.now = m.now.Add(time.Millisecond)
+	m.told = true
+	m.step(SweepsUntold{})
+	for range 2 {
+		m.now = m.now.Add(time.Millisecond)
+		for all := m.reading(); len(all) > 0; all = m.reading() {
+			m.answer(all, false)
+			m.now = m.now.Add(time.Millisecond)
+		}
+		m.begin()
+		m.show(true)
+	}
+	var lacks []topology.PortRef
+	for c := range m.cables {
+		if m.cables[c].state == topology.Down {
+			lacks = append(lacks, m.cables[c].refs[0])
+		}
+	}
+	if want := m.whole.Without(lacks...); m.believe.Hash() != want.Hash() {
+		m.t.Fatalf("at rest another fabric is believed than there is: %v", topology.Diff(want, m.believe))
+	}
+	if len(m.reads) > 0 {
+		m.t.Fatalf("at rest %d switches are being read", len(m.reads))
+	}
+}

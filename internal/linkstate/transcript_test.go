@@ -1,0 +1,243 @@
+package linkstate
+
+import (
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+
+	"github.com/forsd/forsd/testbed/fabgen"
+	"github.com/forsd/forsd/topology"
+)
+
+// TestTranscripts replays the files of testdata. "links" makes a link state beside a
+// fat tree; each line of "events" is one event, and is answered by what is to be done.
+func TestTranscripts(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no transcripts: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			s := &stage{}
+			datadriven.RunTest(t, file, s.run)
+		})
+	}
+}
+
+// stage is a link state beside a fat tree.
+type stage struct {
+	links *Links
+	whole *topology.Fabric
+	now   time.Time
+}
+
+var start = time.Unix(1e9, 0)
+
+// run carries out a block of a transcript.
+func (s *stage) run(t *testing.T, d *datadriven.TestData) string {
+	var out strings.Builder
+	switch d.Cmd {
+	case "links":
+		s.begin(t, d, &out)
+	case "events":
+		for line := range strings.Lines(d.Input) {
+			s.event(t, strings.TrimSpace(line), &out)
+		}
+	default:
+		t.Fatalf("%s: unknown directive %q", d.Pos, d.Cmd)
+	}
+	return out.String()
+}
+
+// begin reads "links spines=N leaves=N [cables=N] [blind] [discover=DURATION]".
+func (s *stage) begin(t *testing.T, d *datadriven.TestData, out *strings.Builder) {
+	spec, set := fabgen.Spec{Cables: 1}, Settings{Reads: !d.HasArg("blind")}
+	d.ScanArgs(t, "spines", &spec.Spines)
+	d.ScanArgs(t, "leaves", &spec.Leaves)
+	d.MaybeScanArgs(t, "cables", &spec.Cables)
+	var every string
+	if d.MaybeScanArgs(t, "discover", &every) {
+		set.DiscoverEvery = duration(t, every)
+	}
+	s.whole, s.links, s.now = fabgen.Generate(spec), New(set), start
+	for i := range s.whole.Nodes {
+		if n := &s.whole.Nodes[i]; n.Kind == topology.Switch && d.HasArg("ports") {
+			fmt.Fprintf(out, "%s LID %d:", n.Name, n.LID())
+			for _, p := range s.whole.Trunks(int32(i)) {
+				fmt.Fprintf(out, " %d–%s/%d", p, s.whole.Nodes[n.Ports[p].Peer].Name, n.Ports[p].PeerPort)
+			}
+			out.WriteString("\n")
+		}
+	}
+}
+
+// event reads one line and writes the actions that follow, and when the link state wakes.
+func (s *stage) event(t *testing.T, line string, out *strings.Builder) {
+	for _, a := range s.links.Step(s.now, s.parse(t, line)) {
+		out.WriteString(s.say(a) + "\n")
+	}
+	fmt.Fprintf(out, "=%s\n", s.state())
+}
+
+// state is what the link state has in mind: which ends of cables are lost, which
+// switches are being read, and when it wakes.
+func (s *stage) state() (text string) {
+	for _, x := range s.links.losses {
+		text += fmt.Sprintf(" %s/%d is lost", s.name(x.end.node), x.end.port)
+	}
+	for i := range s.whole.Nodes {
+		if r := s.links.reads[s.whole.Nodes[i].GUID]; r != nil {
+			text += " " + s.whole.Nodes[i].Name + " is being read"
+			if r.again {
+				text += " and to be read again"
+			}
+		}
+	}
+	if w := s.links.Wake(); !w.IsZero() {
+		text += fmt.Sprintf(" wakes at %s", w.Sub(start))
+	}
+	return text
+}
+
+func (s *stage) name(g topology.GUID) string { return s.whole.Nodes[s.whole.Find(g)].Name }
+
+func (s *stage) parse(t *testing.T, line string) Event {
+	word, rest, _ := strings.Cut(line, " ")
+	words := strings.Fields(rest)
+	switch word {
+	case "wait":
+		s.now = s.now.Add(duration(t, rest))
+		return Tick{}
+	case "begun":
+		return SweepBegan{s.now}
+	case "untold":
+		return SweepsUntold{}
+	case "shown":
+		return s.shown(t, words)
+	case "trap": // NAME|lid=N [DURATION ago]
+		e := Trap{At: s.now}
+		if lid, is := strings.CutPrefix(words[0], "lid="); is {
+			n, _ := strconv.Atoi(lid)
+			e.LID = topology.LID(n)
+		} else {
+			e.LID = s.node(t, words[0]).LID()
+		}
+		if len(words) > 1 {
+			e.At = s.now.Add(-duration(t, words[1]))
+		}
+		return e
+	case "noticed":
+		return Noticed{}
+	case "said":
+		return s.said(t, rest)
+	case "ordered":
+		return SweepOrdered{}
+	case "looked":
+		return Looked{}
+	}
+	t.Fatalf("unknown event %q", line)
+	return nil
+}
+
+// shown reads "[middle] [seen=DURATION-ago] [lacks=NAME/PORT,…] [host=NAME/PORT]".
+func (s *stage) shown(t *testing.T, words []string) Event {
+	e := Shown{Fabric: s.whole.Clone(), Swept: true}
+	for _, w := range words {
+		key, value, _ := strings.Cut(w, "=")
+		switch key {
+		case "middle":
+			e.Swept = false
+		case "seen":
+			e.Seen = s.now.Add(-duration(t, value))
+		case "lacks":
+			for _, spec := range strings.Split(value, ",") {
+				if _, err := e.Fabric.Fail(spec); err != nil {
+					t.Fatal(err)
+				}
+			}
+		default:
+			t.Fatalf("unknown word %q", w)
+		}
+	}
+	return e
+}
+
+// said reads "NAME PORT=down|init|active …; …": other ports are as they were. A name
+// with a question mark was not read.
+func (s *stage) said(t *testing.T, rest string) Event {
+	var e Said
+	for _, one := range strings.Split(rest, ";") {
+		words := strings.Fields(one)
+		name, unread := strings.CutSuffix(words[0], "?")
+		n := s.node(t, name)
+		a := Answer{Switch: n.GUID}
+		if !unread {
+			for _, p := range s.whole.Trunks(s.whole.Find(n.GUID)) {
+				a.Ports = append(a.Ports, Port{Number: p, State: topology.Active})
+			}
+		}
+		for _, w := range words[1:] {
+			number, value, _ := strings.Cut(w, "=")
+			p := port(t, a.Ports, number)
+			state, known := map[string]topology.PortState{"down": topology.Down, "init": topology.Init, "active": topology.Active}[value]
+			if !known {
+				t.Fatalf("unknown state %q", value)
+			}
+			p.State = state
+		}
+		e.Answers = append(e.Answers, a)
+	}
+	return e
+}
+
+func port(t *testing.T, ports []Port, number string) *Port {
+	for i := range ports {
+		if fmt.Sprint(ports[i].Number) == number {
+			return &ports[i]
+		}
+	}
+	t.Fatalf("no port %s", number)
+	return nil
+}
+
+func (s *stage) node(t *testing.T, name string) *topology.Node {
+	for i := range s.whole.Nodes {
+		if s.whole.Nodes[i].Name == name {
+			return &s.whole.Nodes[i]
+		}
+	}
+	t.Fatalf("no node %q", name)
+	return nil
+}
+
+// say prints an action by the names of the fabric.
+func (s *stage) say(a Action) string {
+	switch a := a.(type) {
+	case Believe:
+		text := "believe the fabric as shown"
+		if a.Fabric != s.links.Shown() {
+			text = "believe"
+			for _, c := range topology.Diff(s.links.Shown(), a.Fabric) {
+				text += " " + c.Text + ","
+			}
+			text = strings.TrimSuffix(text, ",")
+		}
+		return fmt.Sprintf("%s, since %s", text, a.Seen.Sub(start))
+	case Read:
+		return fmt.Sprintf("read %s ports %d", s.name(a.Switch), a.Ports)
+	}
+	return a.String()
+}
+
+func duration(t *testing.T, text string) time.Duration {
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
