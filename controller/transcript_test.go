@@ -1,9 +1,7 @@
 package controller
 
 import (
-	"flag"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -11,10 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/cockroachdb/datadriven"
 )
-
-var update = flag.Bool("update", false, "rewrite the transcripts in testdata")
 
 var testSettings = Settings{
 	SweepTimeout: 10 * time.Second, RetryFirst: time.Second, RetryMax: time.Minute,
@@ -22,8 +18,8 @@ var testSettings = Settings{
 	MaxLoss: 0.5, Confirm: 30 * time.Second, Audit: time.Minute,
 }
 
-// TestTranscripts replays the commands of every file in testdata. A file is a
-// list of blocks: commands, a line "----", and what the controller said to them.
+// TestTranscripts replays the files of testdata. Each line of "events" is one event;
+// what the controller said to it ends with a line of its state.
 func TestTranscripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {
@@ -31,57 +27,21 @@ func TestTranscripts(t *testing.T) {
 	}
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
-			want, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got := replay(t, string(want))
-			if *update {
-				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
+			c, now := New(testSettings), time.Unix(0, 0).UTC()
+			datadriven.RunTest(t, file, func(t *testing.T, d *datadriven.TestData) string {
+				if d.Cmd != "events" {
+					t.Fatalf("%s: unknown directive %q", d.Pos, d.Cmd)
 				}
-				return
-			}
-			if diff := cmp.Diff(string(want), got); diff != "" {
-				t.Errorf("transcript differs (-want +got):\n%s", diff)
-			}
+				var out strings.Builder
+				for line := range strings.Lines(d.Input) {
+					if !strings.HasPrefix(line, "#") {
+						say(t, c, &now, strings.TrimSpace(line), &out)
+					}
+				}
+				return out.String()
+			})
 		})
 	}
-}
-
-func replay(t *testing.T, text string) string {
-	c, now := New(testSettings), time.Unix(0, 0).UTC()
-	var out strings.Builder
-	saying := false
-	flush := func(line string) {
-		if !saying && line != "" {
-			out.WriteString(line + "\n")
-		}
-	}
-	var commands []string
-	for _, line := range strings.Split(text, "\n") {
-		switch {
-		case line == "----":
-			out.WriteString("----\n")
-			for _, cmd := range commands {
-				say(t, c, &now, cmd, &out)
-			}
-			commands, saying = nil, true
-		case line == "":
-			if saying {
-				out.WriteString("\n")
-			}
-			saying = false
-		case strings.HasPrefix(line, "#"):
-			flush(line)
-		default:
-			flush(line)
-			if !saying {
-				commands = append(commands, line)
-			}
-		}
-	}
-	return strings.TrimRight(out.String(), "\n") + "\n"
 }
 
 // say runs one command and writes the actions and the state that follow.
