@@ -1,6 +1,7 @@
 package bipartite
 
 import (
+	"context"
 	"fmt"
 	"math"
 )
@@ -50,21 +51,21 @@ type Coverage struct {
 // weight goes with edges. It returns the place in edges of the edge of each left
 // vertex, −1 for none, in memory that the next call writes over. No weight may be
 // negative, nor exceed 2^60 by the number of left vertices. Edges and starts out
-// of range make it panic.
-func (w *Weigher) Match(right int, start, edges []int32, weight []int64) (pick []int32, err error) {
+// of range make it panic. Soon after ctx ends it fails with ctx.Err().
+func (w *Weigher) Match(ctx context.Context, right int, start, edges []int32, weight []int64) (pick []int32, err error) {
 	if _, err := heaviest(start, weight, 1); err != nil {
 		return nil, err
 	}
 	copy(grow(&w.gain, len(weight)), weight)
 	clear(grow(&w.price, right))
-	return w.match(right, start, edges), nil
+	return w.match(ctx, right, start, edges)
 }
 
 // Cover is Match among the matchings that cover what c asks for. It fails where
 // there is none, and where a weight exceeds 2^58 by the square of the number of
 // left vertices. It begins with the prices of the call before where these are of
 // use, and which of several heaviest matchings it finds may depend on them.
-func (w *Weigher) Cover(right int, start, edges []int32, weight []int64, c Coverage) (pick []int32, err error) {
+func (w *Weigher) Cover(ctx context.Context, right int, start, edges []int32, weight []int64, c Coverage) (pick []int32, err error) {
 	most, err := heaviest(start, weight, 4*int64(len(start)))
 	if err != nil {
 		return nil, err
@@ -77,11 +78,15 @@ func (w *Weigher) Cover(right int, start, edges []int32, weight []int64, c Cover
 			w.price[v] = 0
 		}
 	}
-	pick = w.match(right, w.start, w.edges)
+	if pick, err = w.match(ctx, right, w.start, w.edges); err != nil {
+		return nil, err
+	}
 	for v, u := range w.ofRight {
 		if u < 0 && w.price[v] > 0 { // a price of before: the proof does not hold
 			clear(w.price)
-			pick = w.match(right, w.start, w.edges)
+			if pick, err = w.match(ctx, right, w.start, w.edges); err != nil {
+				return nil, err
+			}
 			break
 		}
 	}
@@ -147,7 +152,7 @@ func heaviest(start []int32, weight []int64, times int64) (int64, error) {
 
 // match finds a matching of largest gain, if in the end every right vertex with a
 // price has a partner.
-func (w *Weigher) match(right int, start, edges []int32) []int32 {
+func (w *Weigher) match(ctx context.Context, right int, start, edges []int32) ([]int32, error) {
 	n := max(0, len(start)-1)
 	for u := range grow(&w.pick, n) {
 		w.pick[u] = -1
@@ -162,10 +167,14 @@ func (w *Weigher) match(right int, start, edges []int32) []int32 {
 	clear(grow(&w.seen, right))
 	w.round = 0
 	w.bid(n, start, edges)
-	for _, u := range w.free {
+	for i, u := range w.free {
+		if i&15 == 0 && ctx.Err() != nil {
+			clear(w.price) // a later call of Cover begins with none
+			return nil, ctx.Err()
+		}
 		w.augment(start, edges, u)
 	}
-	return w.pick
+	return w.pick, nil
 }
 
 // maxBids ends a price war.

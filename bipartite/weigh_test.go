@@ -1,6 +1,7 @@
 package bipartite
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -92,7 +93,7 @@ func TestWeigherMatch(t *testing.T) {
 	var w Weigher
 	rapid.Check(t, func(t *rapid.T) {
 		g := drawSparse(t, 5)
-		pick, err := w.Match(g.right, g.start, g.edges, g.weight)
+		pick, err := w.Match(context.Background(), g.right, g.start, g.edges, g.weight)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -118,7 +119,7 @@ func TestWeigherCover(t *testing.T) {
 				best = max(best, g.sum(t, p))
 			}
 		})
-		pick, err := w.Cover(g.right, g.start, g.edges, g.weight, c)
+		pick, err := w.Cover(context.Background(), g.right, g.start, g.edges, g.weight, c)
 		if best < 0 {
 			if err == nil {
 				t.Fatalf("matched %v where nothing covers what it must", pick)
@@ -143,7 +144,7 @@ func TestWeigherAgainstAssigner(t *testing.T) {
 	for _, n := range []int{1, 10, 60, 120} {
 		for _, degree := range []int{1, 4, n} {
 			g := randomSparse(rng, n, degree)
-			pick, err := w.Match(g.right, g.start, g.edges, g.weight)
+			pick, err := w.Match(context.Background(), g.right, g.start, g.edges, g.weight)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -166,13 +167,13 @@ func TestWeigherAgainstAssigner(t *testing.T) {
 
 func TestWeigherRefuses(t *testing.T) {
 	var w Weigher
-	if _, err := w.Match(1, []int32{0, 1}, []int32{0}, []int64{-1}); err == nil {
+	if _, err := w.Match(context.Background(), 1, []int32{0, 1}, []int32{0}, []int64{-1}); err == nil {
 		t.Error("a negative weight: no error")
 	}
-	if _, err := w.Match(1, []int32{0, 1}, []int32{0}, []int64{1 << 62}); err == nil {
+	if _, err := w.Match(context.Background(), 1, []int32{0, 1}, []int32{0}, []int64{1 << 62}); err == nil {
 		t.Error("an excessive weight: no error")
 	}
-	if pick, err := w.Match(0, nil, nil, nil); err != nil || len(pick) != 0 {
+	if pick, err := w.Match(context.Background(), 0, nil, nil, nil); err != nil || len(pick) != 0 {
 		t.Errorf("an empty graph: %v, %v", pick, err)
 	}
 }
@@ -200,7 +201,7 @@ func BenchmarkWeigher(b *testing.B) {
 			var w Weigher
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := w.Match(g.right, g.start, g.edges, g.weight); err != nil {
+				if _, err := w.Match(context.Background(), g.right, g.start, g.edges, g.weight); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -204,7 +204,8 @@ func anyPhase(t *fors.Tree, rng *rand.Rand) []fors.Pair {
 }
 
 // TestLimits asks for what lp_solve does not do at once: a whole phase of
-// FT(2;20,18) with 120 dead links, which takes it longer than 10 s.
+// FT(2;20,18) with 120 dead links, which takes it longer than 10 s. It
+// is told to stop, at any moment, and does so at once.
 func TestLimits(t *testing.T) {
 	tree := cutRandom(ft(20, 18, 20), 120, rand.New(rand.NewPCG(4, 1)))
 	hard := remote(t, tree)[12:13]
@@ -214,9 +215,22 @@ func TestLimits(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 	defer cancel()
-	r.limit = 2 * time.Second
+	r.limit = PhaseLimit
+	start := time.Now()
 	if _, err := r.route(ctx, tree, hard); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("with a deadline: %v, want %v", err, context.DeadlineExceeded)
+	}
+	t.Logf("with a deadline of 50 ms it ends after %v", time.Since(start))
+	for i := range 20 {
+		ctx, cancel := context.WithCancel(t.Context())
+		due := time.Duration(i) * 5 * time.Millisecond
+		var at time.Time
+		time.AfterFunc(due, func() { at = time.Now(); cancel() })
+		_, err := r.route(ctx, tree, hard)
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("cancelled after %v: %v", due, err)
+		}
+		t.Logf("cancelled after %v, it ends %v later", due, time.Since(at))
 	}
 	cancelled, cancel := context.WithCancel(context.Background())
 	cancel()

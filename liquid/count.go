@@ -29,7 +29,6 @@ func Count(ctx context.Context, t *Traffic, limit int64) (Counts, error) {
 		return n, nil
 	}
 	c := &counter{enumerator: newEnumerator(t), most: limit}
-	c.ctx = ctx
 	all, none := c.set(), c.set()
 	clear(all)
 	clear(none)
@@ -37,20 +36,20 @@ func Count(ctx context.Context, t *Traffic, limit int64) (Counts, error) {
 		all.add(Transfer(x))
 	}
 	over := false
-	n.Simultaneous = c.within(all) - 1
-	c.extend(all, none, func() bool { n.Full++; over = n.Full > limit; return over })
+	n.Simultaneous = c.within(ctx, all) - 1
+	c.extend(ctx, all, none, func() bool { n.Full++; over = n.Full > limit; return over })
 	bottlenecks := t.Bottlenecks()
 	c.reset()
-	c.skeletons(bottlenecks, all, func(rest bitset) bool {
+	c.skeletons(ctx, bottlenecks, all, func(rest bitset) bool {
 		n.Skeletons++
-		n.Teams += c.within(rest)
+		n.Teams += c.within(ctx, rest)
 		over = over || c.out || n.Teams > limit
 		return over
 	})
 	c.reset()
-	c.fullTeams(all, bottlenecks, -1, func() bool { n.FullTeams++; over = over || n.FullTeams > limit; return over })
+	c.fullTeams(ctx, all, bottlenecks, -1, func() bool { n.FullTeams++; over = over || n.FullTeams > limit; return over })
 	if err := ctx.Err(); err != nil {
-		return n, fmt.Errorf("count the teams of %d transfers: %w", t.Len(), context.Cause(ctx))
+		return n, fmt.Errorf("count the teams of %d transfers: %w", t.Len(), err)
 	}
 	if over || c.out {
 		return n, fmt.Errorf("count the teams of %d transfers: there are more than %d sets of a kind", t.Len(), limit)
@@ -72,7 +71,7 @@ func (c *counter) reset() {
 
 // within is the number of subsets of can without congestion, the empty one
 // included. It gives up, and says so in out, beyond the limit.
-func (c *counter) within(can bitset) int64 {
+func (c *counter) within(ctx context.Context, can bitset) int64 {
 	n := int64(1)
 	level := c.level
 	defer func() { c.level = level }()
@@ -83,9 +82,9 @@ func (c *counter) within(can bitset) int64 {
 		for left[w] != 0 && !c.out {
 			x := Transfer(w<<6 + bits.TrailingZeros64(left[w]))
 			left.drop(x)
-			n += c.within(c.without(left, x)) // those whose first transfer is x
+			n += c.within(ctx, c.without(left, x)) // those whose first transfer is x
 			c.level = inner
-			if n > c.most || c.ctx.Err() != nil {
+			if n > c.most || ctx.Err() != nil {
 				c.out = true
 			}
 		}

@@ -67,10 +67,11 @@ type Result struct {
 // or one step longer where no liquid one exists.
 func (r *Result) Optimal() bool { return r.Liquid || r.NoLiquid && len(r.Schedule) == r.Bound }
 
-// Make schedules the traffic, and verifies what it returns. When the context ends,
-// it returns the best schedule found until then; there always is one. It keeps the
-// time back of a context's deadline that the verification takes. What was
-// found before the context's end depends on nothing but the traffic and the
+// Make schedules the traffic, and verifies what it returns. When the context's
+// deadline passes, it returns the best schedule found until then; there always is one.
+// It keeps the time back that the verification takes. When the context is cancelled,
+// it fails with ctx.Err(), and returns the best schedule beside it if there is one.
+// What was found before the context's end depends on nothing but the traffic and the
 // options.
 func Make(ctx context.Context, t *Traffic, o Options) (*Result, error) {
 	if o.Method == "" {
@@ -89,14 +90,19 @@ func Make(ctx context.Context, t *Traffic, o Options) (*Result, error) {
 	if o.Moves == 0 {
 		o.Moves = DefaultMoves
 	}
-	m := &maker{ctx: ctx, t: t, o: o, r: &Result{Bound: t.Duration()}}
-	m.run()
+	m := &maker{t: t, o: o, r: &Result{Bound: t.Duration()}}
+	if err := m.run(ctx); err != nil {
+		return nil, err
+	}
 	check := Verify
 	if m.r.Liquid {
 		check = VerifyLiquid
 	}
 	if err := check(t, m.r.Schedule); err != nil {
 		return nil, fmt.Errorf("the schedule by %s is wrong: %w", m.r.Method, err)
+	}
+	if cancelled(ctx) {
+		return m.r, ctx.Err()
 	}
 	return m.r, nil
 }

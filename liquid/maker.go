@@ -3,93 +3,97 @@ package liquid
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"time"
 )
 
 // maker carries the work of Make.
 type maker struct {
-	ctx context.Context
-	t   *Traffic
-	o   Options
-	r   *Result
+	t *Traffic
+	o Options
+	r *Result
 }
 
 // run makes the schedule. The first fit comes first: it is the answer when nothing
 // else has one in time, and half of the time that it takes is kept back to verify
 // the answer in, which takes a quarter.
-func (m *maker) run() {
+func (m *maker) run(ctx context.Context) error {
 	start := time.Now()
-	last := firstFit(m.t)
-	if end, ok := m.ctx.Deadline(); ok {
-		ctx, cancel := context.WithDeadline(m.ctx, end.Add(-time.Since(start)/2))
-		defer cancel()
-		m.ctx = ctx
+	last, err := firstFit(ctx, m.t)
+	if err != nil {
+		return err
 	}
-	if m.ctx.Err() == nil {
-		m.attempt()
+	if end, ok := ctx.Deadline(); ok {
+		within, cancel := context.WithDeadline(ctx, end.Add(-time.Since(start)/2))
+		defer cancel()
+		ctx = within
+	}
+	if ctx.Err() == nil {
+		m.attempt(ctx)
 	}
 	if m.r.Schedule == nil || m.o.Method == MethodAuto {
 		m.offer(MethodFirstFit, last)
 	}
+	return nil
 }
 
 // attempt tries the methods. One that has no answer in time leaves it to Dsatur.
-func (m *maker) attempt() {
+func (m *maker) attempt(ctx context.Context) {
 	switch m.o.Method {
 	case MethodAuto:
-		m.auto()
+		m.auto(ctx)
 	case MethodSearch:
-		if m.searchable() {
-			m.search(newSearcher(m.t, m.o.Seed), m.o.Nodes)
+		if m.searchable(ctx) {
+			m.search(ctx, newSearcher(m.t, m.o.Seed), m.o.Nodes)
 		}
 	case MethodColouring:
-		c := m.newColouring(m.t.Duration())
-		m.colour(c)
-		m.colourUp(c)
+		c := m.newColouring(ctx, m.t.Duration())
+		m.colour(ctx, c)
+		m.colourUp(ctx, c)
 	case MethodRoundRobin:
-		m.offer(MethodRoundRobin, RoundRobin(m.ctx, m.t))
+		m.offer(MethodRoundRobin, RoundRobin(ctx, m.t))
 	case MethodRandom:
-		m.offer(MethodRandom, Random(m.ctx, m.t, m.o.Seed))
+		m.offer(MethodRandom, Random(ctx, m.t, m.o.Seed))
 	case MethodFirstFit:
 		return
 	}
 	if m.r.Schedule == nil {
-		m.offer(MethodDsatur, Dsatur(m.ctx, m.t))
+		m.offer(MethodDsatur, Dsatur(ctx, m.t))
 	}
 }
 
 // auto searches a little, colours with Λ steps, searches for as long as it may,
 // and then colours with more steps.
-func (m *maker) auto() {
-	m.offer(MethodRoundRobin, RoundRobin(m.ctx, m.t))
+func (m *maker) auto(ctx context.Context) {
+	m.offer(MethodRoundRobin, RoundRobin(ctx, m.t))
 	var s *searcher
 	first := m.o.Nodes / 16
-	if m.searchable() {
+	if m.searchable(ctx) {
 		s = newSearcher(m.t, m.o.Seed)
-		m.search(s, first)
+		m.search(ctx, s, first)
 	}
-	if m.done() {
+	if m.done(ctx) {
 		return
 	}
-	c := m.newColouring(m.r.Bound)
-	if m.colour(c); m.done() {
+	c := m.newColouring(ctx, m.r.Bound)
+	if m.colour(ctx, c); m.done(ctx) {
 		return
 	}
-	m.offer(MethodDsatur, Dsatur(m.ctx, m.t))
-	if s != nil && !m.done() && !m.r.NoLiquid {
-		m.search(s, m.o.Nodes-first)
+	m.offer(MethodDsatur, Dsatur(ctx, m.t))
+	if s != nil && !m.done(ctx) && !m.r.NoLiquid {
+		m.search(ctx, s, m.o.Nodes-first)
 	}
-	m.colourUp(c)
+	m.colourUp(ctx, c)
 }
 
 // searchable tells whether the traffic is one to search.
-func (m *maker) searchable() bool {
-	return !m.done() && m.t.Uniform() && m.t.Len() > 0 && m.t.Len() <= maxSearched
+func (m *maker) searchable(ctx context.Context) bool {
+	return !m.done(ctx) && m.t.Uniform() && m.t.Len() > 0 && m.t.Len() <= maxSearched
 }
 
 // done tells whether nothing better can be found, or time is up.
-func (m *maker) done() bool { return m.r.Optimal() || m.ctx.Err() != nil }
+func (m *maker) done(ctx context.Context) bool { return m.r.Optimal() || ctx.Err() != nil }
 
 // offer takes a schedule if it is there and better than the one at hand.
 func (m *maker) offer(by Method, s Schedule) {
@@ -110,18 +114,18 @@ func (m *maker) compare(a, b Schedule) int {
 }
 
 // half is a context that ends when half the time that is left has passed.
-func (m *maker) half() (context.Context, context.CancelFunc) {
-	if end, ok := m.ctx.Deadline(); ok {
-		return context.WithTimeout(m.ctx, time.Until(end)/2)
+func half(ctx context.Context) (context.Context, context.CancelFunc) {
+	if end, ok := ctx.Deadline(); ok {
+		return context.WithTimeout(ctx, time.Until(end)/2)
 	}
-	return context.WithCancel(m.ctx)
+	return context.WithCancel(ctx)
 }
 
 // search goes on with a search.
-func (m *maker) search(s *searcher, nodes int64) {
-	ctx, cancel := m.half()
+func (m *maker) search(ctx context.Context, s *searcher, nodes int64) {
+	within, cancel := half(ctx)
 	defer cancel()
-	switch s.run(ctx, nodes) {
+	switch s.run(within, nodes) {
 	case found:
 		m.offer(MethodSearch, s.schedule())
 	case none:
@@ -133,13 +137,13 @@ func (m *maker) search(s *searcher, nodes int64) {
 // newColouring prepares a colouring with the given number of steps. It begins
 // with what it can keep of the schedule at hand, or of the phases of round-robin,
 // whichever leaves fewer transfers out.
-func (m *maker) newColouring(steps int) *repairer {
+func (m *maker) newColouring(ctx context.Context, steps int) *repairer {
 	kept, phased := m.newSteps(steps), m.newSteps(steps)
 	if m.r.Schedule != nil {
 		full := slices.Clone(m.r.Schedule)
 		slices.SortStableFunc(full, func(a, b []Transfer) int { return len(b) - len(a) })
 		for i, step := range full[:min(len(full), steps)] {
-			if m.ctx.Err() != nil {
+			if ctx.Err() != nil {
 				break
 			}
 			for _, x := range step {
@@ -150,15 +154,15 @@ func (m *maker) newColouring(steps int) *repairer {
 		}
 	}
 	for x, phase := range m.t.phases() {
-		if x&1023 == 0 && m.ctx.Err() != nil {
+		if x&1023 == 0 && ctx.Err() != nil {
 			break
 		}
 		if step := int32(int(phase) % steps); phased.fits(Transfer(x), step) {
 			phased.place(Transfer(x), step)
 		}
 	}
-	kept.placeRest(m.ctx)
-	phased.placeRest(m.ctx)
+	kept.placeRest(ctx)
+	phased.placeRest(ctx)
 	if phased.left <= kept.left {
 		kept = phased
 	}
@@ -182,13 +186,13 @@ func (m *maker) newSteps(steps int) *board {
 
 // colour goes on with a colouring until it has no transfer left over, or makes no
 // progress.
-func (m *maker) colour(c *repairer) {
-	if m.done() {
+func (m *maker) colour(ctx context.Context, c *repairer) {
+	if m.done(ctx) {
 		return
 	}
-	ctx, cancel := m.half()
+	within, cancel := half(ctx)
 	defer cancel()
-	if c.run(ctx, m.o.Moves) {
+	if c.run(within, m.o.Moves) {
 		m.offer(MethodColouring, c.schedule())
 	}
 	m.r.Moves = c.moves
@@ -196,22 +200,25 @@ func (m *maker) colour(c *repairer) {
 
 // colourUp opens one more step after the other until all transfers have room, or
 // the schedule at hand is as good.
-func (m *maker) colourUp(c *repairer) {
-	for !m.done() && c.left > 0 {
+func (m *maker) colourUp(ctx context.Context, c *repairer) {
+	for !m.done(ctx) && c.left > 0 {
 		c.addStep(c.slowestLeft())
 		if s := m.r.Schedule; s != nil && (m.t.Time(s) < c.time() || m.t.Time(s) == c.time() && len(s) <= c.k) {
 			return
 		}
-		m.colour(c)
+		m.colour(ctx, c)
 	}
 }
 
 // firstFit puts each transfer in turn into the first step with room, slower ones
-// first.
-func firstFit(t *Traffic) Schedule {
+// first. It is made also where the time is up, but not where ctx is cancelled.
+func firstFit(ctx context.Context, t *Traffic) (Schedule, error) {
 	b := newBoard(t, t.Duration()+t.Duration()/4+8)
 	for c := range t.rates {
 		for x := range t.Len() {
+			if x&255 == 0 && cancelled(ctx) {
+				return nil, ctx.Err()
+			}
 			if int(t.class[x]) != c {
 				continue
 			}
@@ -223,5 +230,10 @@ func firstFit(t *Traffic) Schedule {
 			b.place(Transfer(x), step)
 		}
 	}
-	return b.schedule()
+	return b.schedule(), nil
+}
+
+// cancelled tells whether a context has ended, and not by its deadline.
+func cancelled(ctx context.Context) bool {
+	return ctx.Err() != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded)
 }

@@ -100,7 +100,7 @@ func Others(ctx context.Context, t *Traffic, seed uint64) (map[Method]int, error
 			return nil, err
 		}
 		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
+			return nil, ctx.Err()
 		}
 		steps[m] = len(r.Schedule)
 	}

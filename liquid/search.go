@@ -55,15 +55,14 @@ func newSearcher(t *Traffic, seed uint64) *searcher {
 // growing length that differ in what they try first. The verdict none is a proof
 // by exhaustion. After undecided, run can be called again.
 func (s *searcher) run(ctx context.Context, nodes int64) verdict {
-	s.ctx = ctx
 	for end := s.nodes + nodes; ; s.length *= 2 {
 		s.limit, s.out = min(end, s.nodes+s.length), false
-		switch stopped := s.attempt(); {
+		switch stopped := s.attempt(ctx); {
 		case stopped && !s.out:
 			return found
 		case !stopped:
 			return none
-		case s.nodes >= end || s.ctx.Err() != nil:
+		case s.nodes >= end || ctx.Err() != nil:
 			return undecided
 		}
 		s.rng = rand.New(rand.NewPCG(s.seed, uint64(s.length)))
@@ -72,7 +71,7 @@ func (s *searcher) run(ctx context.Context, nodes int64) verdict {
 
 // attempt searches from the root, and returns true when it has found a schedule
 // or is out of nodes or time.
-func (s *searcher) attempt() bool {
+func (s *searcher) attempt(ctx context.Context) bool {
 	s.team, s.level = s.team[:0], 0
 	clear(s.covered)
 	for x := range s.t.Len() {
@@ -81,12 +80,12 @@ func (s *searcher) attempt() bool {
 	for l := range s.load {
 		s.load[l] = int32(s.t.Load(Link(l)))
 	}
-	return s.step(0)
+	return s.step(ctx, 0)
 }
 
 // step tries the full teams of what remains after depth steps. It returns what
 // attempt does.
-func (s *searcher) step(depth int) bool {
+func (s *searcher) step(ctx context.Context, depth int) bool {
 	left := s.t.Duration() - depth
 	if left == 0 {
 		return true // all loads are 0, for each step has taken one from the largest
@@ -101,7 +100,7 @@ func (s *searcher) step(depth int) bool {
 	outer := s.weight
 	s.weight = s.weights[depth]
 	bottlenecks, must := s.weigh(s.alive[depth], left)
-	if s.fullTeams(s.alive[depth], bottlenecks, must, func() bool { return s.descend(depth) }) {
+	if s.fullTeams(ctx, s.alive[depth], bottlenecks, must, func() bool { return s.descend(ctx, depth) }) {
 		return true
 	}
 	s.weight = outer
@@ -112,7 +111,7 @@ func (s *searcher) step(depth int) bool {
 }
 
 // descend takes the team at hand as a step and goes on below it.
-func (s *searcher) descend(depth int) bool {
+func (s *searcher) descend(ctx context.Context, depth int) bool {
 	begin := 0
 	if depth > 0 {
 		begin = s.ends[depth-1]
@@ -125,7 +124,7 @@ func (s *searcher) descend(depth int) bool {
 			s.load[l]--
 		}
 	}
-	if s.step(depth + 1) {
+	if s.step(ctx, depth+1) {
 		return true
 	}
 	for _, x := range s.team[begin:] {

@@ -185,8 +185,8 @@ func TestSearchEnds(t *testing.T) {
 	if v := s.run(context.Background(), 1000); v != found {
 		t.Errorf("after going on: verdict %d", v)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
+	ctx, cancel := context.WithDeadline(t.Context(), time.Now())
+	defer cancel()
 	for _, method := range Methods {
 		r, err := Make(ctx, traffic, Options{Method: method})
 		if err != nil || r.Method != MethodFirstFit {
@@ -200,7 +200,11 @@ func TestSearchEnds(t *testing.T) {
 func TestMakeInTime(t *testing.T) {
 	n := testBed(t)
 	traffic := exchange(t, n, n.Capacity())
-	fit := len(firstFit(traffic))
+	first, err := firstFit(t.Context(), traffic)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fit := len(first)
 	for within := time.Microsecond; within < 20*time.Millisecond; within = within * 3 / 2 {
 		for _, method := range Methods {
 			ctx, cancel := context.WithTimeout(context.Background(), within)

@@ -45,10 +45,9 @@ type enumerator struct {
 	room     [][]uint64   // sets for every level of the recursion
 	lists    [][]Transfer // candidates for every level
 	level    int
-	ctx      context.Context // nil when only nodes are limited
-	limit    int64           // nodes after which the enumeration stops
-	out      bool            // it did
-	nodes    int64           // transfers tried
+	limit    int64 // nodes after which the enumeration stops
+	out      bool  // it did
+	nodes    int64 // transfers tried
 }
 
 func newEnumerator(t *Traffic) *enumerator {
@@ -124,7 +123,7 @@ func (e *enumerator) byWeight(a, b bitset) []Transfer {
 // skeletons calls visit for every skeleton that extends the team under way by
 // transfers of can, with the transfers that can still be added. It stops and
 // returns true when visit does, or when the nodes run out.
-func (e *enumerator) skeletons(bottlenecks []Link, can bitset, visit func(rest bitset) bool) bool {
+func (e *enumerator) skeletons(ctx context.Context, bottlenecks []Link, can bitset, visit func(rest bitset) bool) bool {
 	best, fewest := Link(-1), 0
 	for _, l := range bottlenecks {
 		if e.covered[l] {
@@ -145,7 +144,7 @@ func (e *enumerator) skeletons(bottlenecks []Link, can bitset, visit func(rest b
 		for w, c := range e.congesting(x) {
 			rest[w] = can[w] &^ c
 		}
-		if e.choose(x); e.out || e.skeletons(bottlenecks, rest, visit) {
+		if e.choose(ctx, x); e.out || e.skeletons(ctx, bottlenecks, rest, visit) {
 			return true
 		}
 		e.undo(x)
@@ -155,8 +154,8 @@ func (e *enumerator) skeletons(bottlenecks []Link, can bitset, visit func(rest b
 }
 
 // choose puts x into the team under way.
-func (e *enumerator) choose(x Transfer) {
-	if e.nodes++; e.nodes > e.limit || e.nodes&255 == 0 && e.ctx != nil && e.ctx.Err() != nil {
+func (e *enumerator) choose(ctx context.Context, x Transfer) {
+	if e.nodes++; e.nodes > e.limit || e.nodes&255 == 0 && ctx.Err() != nil {
 		e.out = true
 	}
 	e.team = append(e.team, x)
@@ -178,7 +177,7 @@ func (e *enumerator) undo(x Transfer) {
 // congest, which has none of seen that could be added. These are the maximal
 // cliques of the complement, each found once (Bron and Kerbosch, CACM 16, 1973,
 // with pivots). It stops as skeletons does.
-func (e *enumerator) extend(can, seen bitset, visit func() bool) bool {
+func (e *enumerator) extend(ctx context.Context, can, seen bitset, visit func() bool) bool {
 	pivot := Transfer(-1)
 	for w, v := range can {
 		for ; v != 0; v &= v - 1 {
@@ -205,7 +204,7 @@ func (e *enumerator) extend(can, seen bitset, visit func() bool) bool {
 	for _, x := range e.byWeight(e.congesting(pivot), can) {
 		inner := e.level
 		more, old := e.without(left, x), e.without(done, x)
-		if e.choose(x); e.out || e.extend(more, old, visit) {
+		if e.choose(ctx, x); e.out || e.extend(ctx, more, old, visit) {
 			return true
 		}
 		e.undo(x)
@@ -219,7 +218,7 @@ func (e *enumerator) extend(can, seen bitset, visit func() bool) bool {
 // fullTeams calls visit for every full team of the transfers of alive that
 // contains must, where must is not −1. The team is e.team from its length at the
 // call on. It stops as skeletons does, and then leaves the team under way as it is.
-func (e *enumerator) fullTeams(alive bitset, bottlenecks []Link, must Transfer, visit func() bool) bool {
+func (e *enumerator) fullTeams(ctx context.Context, alive bitset, bottlenecks []Link, must Transfer, visit func() bool) bool {
 	level := e.level
 	defer func() { e.level = level }()
 	outer := slices.Clone(e.covered)
@@ -230,9 +229,9 @@ func (e *enumerator) fullTeams(alive bitset, bottlenecks []Link, must Transfer, 
 	can := alive
 	if must >= 0 {
 		can = e.without(alive, must)
-		e.choose(must)
+		e.choose(ctx, must)
 	}
-	if e.skeletons(bottlenecks, can, func(rest bitset) bool { return e.extend(rest, none, visit) }) {
+	if e.skeletons(ctx, bottlenecks, can, func(rest bitset) bool { return e.extend(ctx, rest, none, visit) }) {
 		return true
 	}
 	if must >= 0 {

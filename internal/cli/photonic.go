@@ -234,8 +234,10 @@ says. It prints the first violation.`,
 			if err != nil {
 				return fmt.Errorf("%s: %w", file, err)
 			}
-			r, err := photonic.Replay(in, plan)
-			if err != nil {
+			r, err := photonic.Replay(cmd.Context(), in, plan)
+			if cmd.Context().Err() != nil {
+				return context.Cause(cmd.Context())
+			} else if err != nil {
 				return command.Violated{Err: fmt.Errorf("%s: %w", file, err)}
 			}
 			if command.WantsJSON(cmd) {

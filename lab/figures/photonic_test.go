@@ -33,7 +33,7 @@ func TestPhotonicStillHolds(t *testing.T) {
 			continue
 		}
 		now := chart.NewTable()
-		addRatios(now, n)
+		addRatios(t.Context(), now, n)
 		kept := rows(photonicRatio.Name, func(r *chart.Row) bool { return r.Number("gpus") == float64(n) })
 		if d := cmp.Diff(kept, now.Rows[1:]); d != "" {
 			t.Errorf("%d GPUs (-docs/figures +planned now):\n%s", n, d)

@@ -37,12 +37,16 @@ const mostCarry = 64
 var ratioWays = []struct {
 	name  string
 	upTo  int // GPUs
-	sums  func(n int) []int
+	sums  func(ctx context.Context, n int) ([]int, error)
 	bound func(n, d int) int
 }{
-	{"paper's order", 4096, func(n int) []int { return photonic.PowerSums(n, photonic.PaperShifts(n)) }, photonic.Theorem1},
-	{"greedy", 4096, func(n int) []int { return photonic.PowerSums(n, photonic.GreedyShifts(n, n-1)) }, photonic.Theorem1},
-	{"carry", 512, func(n int) []int { return photonic.CarrySums(n, mostCarry) }, func(n, d int) int { return photonic.HopBound(n, 1, d, true) }},
+	{"paper's order", 4096, func(_ context.Context, n int) ([]int, error) {
+		return photonic.PowerSums(n, photonic.PaperShifts(n)), nil
+	}, photonic.Theorem1},
+	{"greedy", 4096, func(_ context.Context, n int) ([]int, error) {
+		return photonic.PowerSums(n, photonic.GreedyShifts(n, n-1)), nil
+	}, photonic.Theorem1},
+	{"carry", 512, func(ctx context.Context, n int) ([]int, error) { return photonic.CarrySums(ctx, n, mostCarry) }, func(n, d int) int { return photonic.HopBound(n, 1, d, true) }},
 }
 
 // measureRatios adds a row for each way, number of GPUs and of topologies; for
@@ -54,18 +58,23 @@ func measureRatios(ctx context.Context, step chart.Step) (*chart.Table, error) {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		addRatios(t, n)
+		if err := addRatios(ctx, t, n); err != nil {
+			return nil, err
+		}
 	}
 	return t, nil
 }
 
 // addRatios adds the rows of a number of GPUs.
-func addRatios(t *chart.Table, n int) {
+func addRatios(ctx context.Context, t *chart.Table, n int) error {
 	for _, way := range ratioWays {
 		if n > way.upTo {
 			continue
 		}
-		sums := way.sums(n)
+		sums, err := way.sums(ctx, n)
+		if err != nil {
+			return err
+		}
 		ratio := func(d int) float64 { return float64(sums[d-1]) / float64(way.bound(n, d)) }
 		worst := 1
 		for d := range sums {
@@ -79,6 +88,7 @@ func addRatios(t *chart.Table, n int) {
 			}
 		}
 	}
+	return nil
 }
 
 // drawWorstRatio draws the worst ratio over n (Fig. 13a).

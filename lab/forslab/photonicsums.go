@@ -1,6 +1,7 @@
 package forslab
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
@@ -47,7 +48,11 @@ waiting.`,
 					return fmt.Errorf("--shifts %v: want different numbers from 1 to %d, the first without a common factor with %d", shifts, gpus-1, gpus)
 				}
 			}
-			return printSums(cmd, gpus, sumsOf(gpus, shifts))
+			rows, err := sumsOf(cmd.Context(), gpus, shifts)
+			if err != nil {
+				return err
+			}
+			return printSums(cmd, gpus, rows)
 		},
 	}
 	cmd.Flags().IntVar(&gpus, "gpus", 0, "GPUs")
@@ -64,8 +69,12 @@ func coprime(a, b int) bool {
 }
 
 // sumsOf are the hop sums of all numbers of shifts.
-func sumsOf(n int, shifts []int) []hopSums {
-	own, carry := photonic.PowerSums(n, shifts), photonic.CarrySums(n, mostCarry)
+func sumsOf(ctx context.Context, n int, shifts []int) ([]hopSums, error) {
+	own := photonic.PowerSums(n, shifts)
+	carry, err := photonic.CarrySums(ctx, n, mostCarry)
+	if err != nil {
+		return nil, err
+	}
 	paper := photonic.PowerSums(n, photonic.PaperShifts(n))
 	greedy := photonic.PowerSums(n, photonic.GreedyShifts(n, n-1))
 	rows := make([]hopSums, n-1)
@@ -79,7 +88,7 @@ func sumsOf(n int, shifts []int) []hopSums {
 			rows[i].Carry = carry[i]
 		}
 	}
-	return rows
+	return rows, nil
 }
 
 // printSums prints the rows and the worst ratios to theorem 1.

@@ -18,7 +18,11 @@ func decompose(ctx context.Context, d *Demand) (*cover, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		c.add(m.next())
+		pick, α, err := m.next(ctx)
+		if err != nil {
+			return nil, err
+		}
+		c.add(pick, α)
 	}
 	c.refine()
 	c.prune()
@@ -66,7 +70,7 @@ func (p *peeler) degree() int { return max(slices.Max(p.row), slices.Max(p.col))
 // its first weight: the least remaining demand of the entries that it is the first
 // to cover. (Over all entries of P, as line 5 has it, the minimum is 0 as soon as P
 // passes a zero of D.)
-func (p *peeler) next() (pick []int32, α float64) {
+func (p *peeler) next(ctx context.Context) (pick []int32, α float64, err error) {
 	degree := p.degree()
 	for i := range p.row {
 		p.critical.Left[i] = p.row[i] == degree
@@ -75,9 +79,9 @@ func (p *peeler) next() (pick []int32, α float64) {
 	for e, x := range p.rest {
 		p.weight[e] = int64(max(0, x) * p.scale)
 	}
-	pick, err := p.weigher.Cover(p.d.n, p.d.start, p.d.to, p.weight, p.critical)
+	pick, err = p.weigher.Cover(ctx, p.d.n, p.d.start, p.d.to, p.weight, p.critical)
 	if err != nil {
-		panic(err) // König: a matching covers all vertices of largest degree; the weights are in range.
+		return nil, 0, err // ctx has ended: a matching covers all vertices of largest degree (König)
 	}
 	α = math.Inf(1)
 	for _, e := range pick {
@@ -97,5 +101,5 @@ func (p *peeler) next() (pick []int32, α float64) {
 			p.col[p.d.to[e]]--
 		}
 	}
-	return pick, α
+	return pick, α, nil
 }

@@ -23,10 +23,12 @@ func eclipse(ctx context.Context, d *Demand, δ float64, levels int) (*cover, er
 		g.rate = 0
 		if levels > 0 {
 			for i := 1; i <= levels; i++ {
-				g.try(g.values[max(1, len(g.values)*i/levels)-1])
+				if _, err := g.try(ctx, g.values[max(1, len(g.values)*i/levels)-1]); err != nil {
+					return nil, err
+				}
 			}
-		} else {
-			g.halve()
+		} else if err := g.halve(ctx); err != nil {
+			return nil, err
 		}
 		c.add(g.pick, g.α)
 		for _, e := range c.entry[len(c.entry)-1] {
@@ -67,16 +69,16 @@ func (g *greedy) sort() {
 
 // try finds the permutation that carries most within α, and returns how much it is
 // per unit of time.
-func (g *greedy) try(α float64) float64 {
+func (g *greedy) try(ctx context.Context, α float64) (float64, error) {
 	for e, x := range g.rest {
 		g.weight[e] = int64(min(x, α) * g.scale)
 		if x > 0 && g.weight[e] == 0 {
 			g.weight[e] = 1
 		}
 	}
-	pick, err := g.weigher.Match(g.d.n, g.d.start, g.d.to, g.weight)
+	pick, err := g.weigher.Match(ctx, g.d.n, g.d.start, g.d.to, g.weight)
 	if err != nil {
-		panic(err) // the weights are in range
+		return 0, err // ctx has ended: the weights are in range
 	}
 	carried := 0.0
 	for _, e := range pick {
@@ -88,21 +90,30 @@ func (g *greedy) try(α float64) float64 {
 	if rate > g.rate {
 		g.rate, g.α, g.pick = rate, α, append(g.pick[:0], pick...)
 	}
-	return rate
+	return rate, nil
 }
 
 // halve climbs to a weight from which neither the next smaller nor the next larger
 // is better.
-func (g *greedy) halve() {
+func (g *greedy) halve(ctx context.Context) error {
 	values := slices.Compact(slices.Clone(g.values))
 	low, high := 0, len(values)-1
 	for low < high {
 		mid := (low + high) / 2
-		if g.try(values[mid]) < g.try(values[mid+1]) {
+		a, err := g.try(ctx, values[mid])
+		if err != nil {
+			return err
+		}
+		b, err := g.try(ctx, values[mid+1])
+		if err != nil {
+			return err
+		}
+		if a < b {
 			low = mid + 1
 		} else {
 			high = mid
 		}
 	}
-	g.try(values[low])
+	_, err := g.try(ctx, values[low])
+	return err
 }

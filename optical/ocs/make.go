@@ -77,8 +77,9 @@ func (o Options) checkMethod() error {
 }
 
 // Make schedules a demand. A demand of zeros gives a schedule without
-// configurations. It fails where options are out of range and when the context
-// ends; that of Best ends the search and is no failure once the search has begun.
+// configurations. It fails where options are out of range, and with ctx.Err() soon
+// after ctx ends. A deadline ends the search of Best, and is no failure once that has
+// begun; where ctx is cancelled then, the best schedule so far comes with the error.
 func Make(ctx context.Context, d *Demand, o Options) (*Schedule, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -89,6 +90,9 @@ func Make(ctx context.Context, d *Demand, o Options) (*Schedule, error) {
 	c, p, err := o.plan(ctx, d)
 	if err != nil {
 		return nil, err
+	}
+	if err := ctx.Err(); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		return p.schedule(c), err
 	}
 	return p.schedule(c), nil
 }

@@ -34,7 +34,10 @@ func TestLine5(t *testing.T) {
 func asListed(d *Demand) *cover {
 	c, p := newCover(d, d.Degree()), newPeeler(d)
 	for p.degree() > 0 {
-		pick, α := p.next()
+		pick, α, err := p.next(bg)
+		if err != nil {
+			panic(err)
+		}
 		least := α
 		for _, e := range pick {
 			if e < 0 {

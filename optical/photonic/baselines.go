@@ -21,33 +21,31 @@ type Baseline struct {
 }
 
 // Baselines plans the alternatives. All are replayed. It fails soon after ctx ends.
-func Baselines(ctx context.Context, in *Instance) (_ []Baseline, err error) {
-	in = in.until(ctx)
-	defer recovered(&err)
+func Baselines(ctx context.Context, in *Instance) ([]Baseline, error) {
 	if err := in.Check(); err != nil {
 		return nil, err
 	}
 	if in.empty() {
 		return nil, nil
 	}
-	static, err := climbAll(in, Options{Method: Paper, Reconfigurations: 1, packed: true})
+	static, err := climbAll(ctx, in, Options{Method: Paper, Reconfigurations: 1, packed: true})
 	if err != nil {
 		return nil, err
 	}
 	list := []Baseline{{"static", static}}
 	if in.Sizes == nil {
 		d := &direct{n: in.GPUs, k: in.Degree}
-		p, err := d.plan(in.direct())
+		p, err := d.plan(ctx, in.direct())
 		if err != nil {
 			return nil, err
 		}
 		list = append(list, Baseline{"bvn", p.finish(in)})
 	} else {
-		matchings, err := planMatchings(in)
+		matchings, err := planMatchings(ctx, in)
 		if err != nil {
 			return nil, err
 		}
-		largest, err := planLargest(in, nil)
+		largest, err := planLargest(ctx, in, nil)
 		if err != nil {
 			return nil, err
 		}
@@ -57,7 +55,7 @@ func Baselines(ctx context.Context, in *Instance) (_ []Baseline, err error) {
 		}
 	}
 	for _, b := range list {
-		if _, err := Replay(in, b.Plan); err != nil {
+		if _, err := Replay(ctx, in, b.Plan); err != nil {
 			return nil, fmt.Errorf("the plan of baseline %s is wrong, which is a fault of the planner: %w", b.Name, err)
 		}
 	}
@@ -67,7 +65,7 @@ func Baselines(ctx context.Context, in *Instance) (_ []Baseline, err error) {
 // planMatchings takes the exchange apart into permutations, each of the largest
 // messages that are left (linear assignment), and sends every message over a link
 // of its own, k permutations of like size at a time.
-func planMatchings(in *Instance) (*Plan, error) {
+func planMatchings(ctx context.Context, in *Instance) (*Plan, error) {
 	n, k := in.GPUs, in.Degree
 	const scale = 1 << 30           // of the longest message
 	const taken = scale * MaxVaried // no pair is taken a second time
@@ -86,7 +84,9 @@ func planMatchings(in *Instance) (*Plan, error) {
 	longest := make([]Time, n-1)
 	var assigner bipartite.Assigner
 	for i := range rows {
-		in.look()
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		column, _, err := assigner.Assign(n, cost)
 		if err != nil {
 			return nil, err
@@ -104,14 +104,16 @@ func planMatchings(in *Instance) (*Plan, error) {
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(longest[b], longest[a]) })
 	p := &Plan{GPUs: n, Degree: k, Method: Greedy, Family: "matchings"}
 	for start := 0; start < len(order); start += k {
-		p.send(in, rows, order[start:min(start+k, len(order))])
+		if err := p.send(ctx, in, rows, order[start:min(start+k, len(order))]); err != nil {
+			return nil, err
+		}
 	}
 	return p.finish(in), nil
 }
 
 // send adds a topology of some permutations, over each link of which goes the
 // message of its ends. Switches that are left over repeat the first.
-func (p *Plan) send(in *Instance, rows [][]int32, of []int) {
+func (p *Plan) send(ctx context.Context, in *Instance, rows [][]int32, of []int) error {
 	n, k := p.GPUs, p.Degree
 	t := Topology{Next: make([][]int32, k)}
 	switches := make([]uint16, n*k)
@@ -128,8 +130,9 @@ func (p *Plan) send(in *Instance, rows [][]int32, of []int) {
 			}
 		}
 	}
-	hops, span := pack(in, len(p.Topologies), switches, legs, p.Hops)
+	hops, span, err := pack(ctx, in, len(p.Topologies), switches, legs, p.Hops)
 	p.Topologies, p.Hops, p.Spans = append(p.Topologies, t), hops, append(p.Spans, span)
+	return err
 }
 
 // planLargest is one topology that gives links to the largest messages first, as
@@ -137,7 +140,7 @@ func (p *Plan) send(in *Instance, rows [][]int32, of []int) {
 // all can be reached; the others go to what has no link yet. It is nil where the plan
 // would have too many moves, or where its busiest link alone makes it no better than
 // a plan that there is already, if there is.
-func planLargest(in *Instance, known *Plan) (*Plan, error) {
+func planLargest(ctx context.Context, in *Instance, known *Plan) (*Plan, error) {
 	n, k := in.GPUs, in.Degree
 	order := make([]int, 0, n*(n-1))
 	for i := range n * n {
@@ -162,7 +165,7 @@ func planLargest(in *Instance, known *Plan) (*Plan, error) {
 	if known != nil && in.Reconfig+busiest(in, m.legs()) >= known.Cost {
 		return nil, nil
 	}
-	p, err := m.plan(in, Greedy)
+	p, err := m.plan(ctx, in, Greedy)
 	if err != nil || p == nil {
 		return nil, err
 	}

@@ -40,7 +40,7 @@ func BenchmarkReplay(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		r, err := Replay(in, p)
+		r, err := Replay(bg, in, p)
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -2,6 +2,7 @@ package photonic
 
 import (
 	"cmp"
+	"context"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -46,7 +47,7 @@ func newCayleys(in *Instance, relabel bool, most int) *cayleys {
 	return &cayleys{in: in, relabel: relabel, most: most, rng: rand.New(rand.NewPCG(uint64(in.GPUs), uint64(in.Degree))), scratch: make([]int32, in.GPUs)}
 }
 
-func (c *cayleys) next() (bool, error) {
+func (c *cayleys) next(ctx context.Context) (bool, error) {
 	d := len(c.best) + 1
 	if d > c.most {
 		return false, nil
@@ -61,7 +62,9 @@ func (c *cayleys) next() (bool, error) {
 		}
 	}
 	for _, y := range c.race {
-		c.extend(y)
+		if err := c.extend(ctx, y); err != nil {
+			return false, err
+		}
 	}
 	slices.SortStableFunc(c.race, func(a, b *cayley) int { return cmp.Compare(a.total, b.total) })
 	c.race = c.race[:min(len(c.race), cayleyGroups)]
@@ -72,7 +75,11 @@ func (c *cayleys) next() (bool, error) {
 	var route *spreader
 	var first *cayley
 	for _, y := range c.race[:min(2, len(c.race))] {
-		if s := y.route(c.in); route == nil || s.longest() < route.longest() {
+		s, err := y.route(ctx, c.in)
+		if err != nil {
+			return false, err
+		}
+		if route == nil || s.longest() < route.longest() {
 			first, route = &cayley{y.group, slices.Clone(y.sets), nil, y.total}, s
 		}
 	}
@@ -85,7 +92,7 @@ func (c *cayleys) wide() bool { return c.in.GPUs > MaxVaried }
 
 // extend adds the topology that lowers the sum of hops most: the best of some sets,
 // changed element by element as long as that helps.
-func (c *cayleys) extend(y *cayley) {
+func (c *cayleys) extend(ctx context.Context, y *cayley) error {
 	n, k := y.group.n, c.in.Degree
 	best := make([]int32, k)
 	y.total = far * n
@@ -106,7 +113,9 @@ func (c *cayleys) extend(y *cayley) {
 				set[i] = 1 + c.rng.Int32N(int32(n-1))
 			}
 		}
-		c.try(y, set, best)
+		if _, err := c.try(ctx, y, set, best); err != nil {
+			return err
+		}
 	}
 	for again := true; again; {
 		again = false
@@ -114,37 +123,43 @@ func (c *cayleys) extend(y *cayley) {
 			copy(set, best)
 			for v := range int32(n - 1) {
 				set[i] = v + 1
-				again = c.try(y, set, best) || again
+				better, err := c.try(ctx, y, set, best)
+				if err != nil {
+					return err
+				}
+				again = better || again
 			}
 		}
 	}
 	y.sets = append(y.sets, best)
 	y.group.after(y.hops, best)
+	return nil
 }
 
 // try keeps a set if it is the best so far.
-func (c *cayleys) try(y *cayley, set, best []int32) bool {
-	c.in.look()
+func (c *cayleys) try(ctx context.Context, y *cayley, set, best []int32) (bool, error) {
+	if err := ctx.Err(); err != nil {
+		return false, err
+	}
 	copy(c.scratch, y.hops)
 	y.group.after(c.scratch, set)
 	sum := total(c.scratch)
 	if sum >= y.total {
-		return false
+		return false, nil
 	}
 	y.total = sum
 	copy(best, set)
-	return true
+	return true, nil
 }
 
 // route is the ways of the classes, by which the switches of a topology have about
 // as much to carry.
-func (y *cayley) route(in *Instance) *spreader {
+func (y *cayley) route(ctx context.Context, in *Instance) (*spreader, error) {
 	s := newSpreader(in, y.group, y.sets, true)
 	for x := int32(1); int(x) < y.group.n; x++ {
 		s.parts = append(s.parts, part{time: 1, class: x})
 	}
-	s.run()
-	return s
+	return s, s.run(ctx)
 }
 
 // longest is the load of the busiest switch of each topology, summed up: the hop
@@ -190,28 +205,46 @@ func (c *cayleys) legs(d int) [][]leg {
 	return out
 }
 
-func (c *cayleys) plan(d int) (*Plan, error) {
+func (c *cayleys) plan(ctx context.Context, d int) (*Plan, error) {
 	if c.in.Sizes == nil {
-		return c.carriedOut(d, c.legs(d), nil), nil
+		return c.carriedOut(ctx, d, c.legs(d), nil)
 	}
 	y := c.best[d-1]
 	label, _ := labels(y.group.n, nil)
-	best := c.carriedOut(d, spreadLegs(c.in, y.group, y.sets, label), nil)
+	best, err := c.spreadOut(ctx, d, label, nil)
+	if err != nil {
+		return nil, err
+	}
 	if c.relabel {
 		weight := make([]int64, y.group.n)
 		for x := range weight {
 			weight[x] = int64(c.routes[d-1].rest[0][x])
 		}
-		label := place(c.in, y.group, weight, (*placing).wayDelta)
-		if p := c.carriedOut(d, spreadLegs(c.in, y.group, y.sets, label), label); p != nil && (best == nil || p.Cost < best.Cost) {
-			best = p
+		label, err := place(ctx, c.in, y.group, weight, (*placing).wayDelta)
+		if err != nil {
+			return nil, err
 		}
+		p, err := c.spreadOut(ctx, d, label, label)
+		if err != nil {
+			return nil, err
+		}
+		best = cheaper(best, p)
 	}
 	return best, nil
 }
 
+// spreadOut is the plan of d topologies whose messages are spread over them, with GPUs
+// at the positions of a label.
+func (c *cayleys) spreadOut(ctx context.Context, d int, at, label []int32) (*Plan, error) {
+	ways, err := spreadLegs(ctx, c.in, c.best[d-1].group, c.best[d-1].sets, at)
+	if err != nil {
+		return nil, err
+	}
+	return c.carriedOut(ctx, d, ways, label)
+}
+
 // carriedOut is the plan of d topologies on some ways.
-func (c *cayleys) carriedOut(d int, ways [][]leg, label []int32) *Plan {
+func (c *cayleys) carriedOut(ctx context.Context, d int, ways [][]leg, label []int32) (*Plan, error) {
 	n, k := c.in.GPUs, c.in.Degree
 	p := &Plan{GPUs: n, Degree: k, Method: Carry, Family: "cayley"}
 	if d == 1 {
@@ -229,5 +262,5 @@ func (c *cayleys) carriedOut(d int, ways [][]leg, label []int32) *Plan {
 		}
 		p.Topologies = append(p.Topologies, t)
 	}
-	return p.pack(c.in, ways, math.MaxInt64)
+	return p.pack(ctx, c.in, ways, math.MaxInt64)
 }

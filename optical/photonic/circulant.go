@@ -2,6 +2,7 @@ package photonic
 
 import (
 	"cmp"
+	"context"
 	"slices"
 )
 
@@ -76,8 +77,7 @@ func (r *routing) uneven() (sum, squares int) {
 // carryRouting reaches all classes in the fewest steps over all offsets, each of
 // them to wait for any topology, and then evens out the loads of the switches of
 // each topology. Which offsets share a topology is free: those of like loads do.
-// It ends with the context of in, which may be nil.
-func carryRouting(in *Instance, n, k int, offsets []int) *routing {
+func carryRouting(ctx context.Context, n, k int, offsets []int) (*routing, error) {
 	r := newRouting(n, k, offsets)
 	st := newStages(n, offsets)
 	hops := make([]int32, len(offsets))
@@ -86,11 +86,10 @@ func carryRouting(in *Instance, n, k int, offsets []int) *routing {
 		r.set(x, hops)
 	}
 	if k == 1 {
-		return r
+		return r, nil
 	}
 	r.regroup()
-	r.balance(in)
-	return r
+	return r, r.balance(ctx)
 }
 
 // regroup orders the offsets by load.
@@ -120,7 +119,7 @@ const unit = 1 << 12
 // balance reroutes classes as long as the loads become more even: prices make
 // hops over busy switches dearer, classes take cheapest ways, and each keeps its
 // new way where that lowers what uneven tells.
-func (r *routing) balance(in *Instance) {
+func (r *routing) balance(ctx context.Context) error {
 	price := make([]int, len(r.offsets))
 	hops := make([]int32, len(r.offsets))
 	for _, weight := range []int{1, 8, 64, 256, 1024, 1024, 1024, 1024} {
@@ -135,7 +134,9 @@ func (r *routing) balance(in *Instance) {
 		ways := newPricedStages(r.n, r.offsets, price)
 		changed := false
 		for x := 1; x < r.n; x++ {
-			in.look()
+			if err := ctx.Err(); err != nil {
+				return err
+			}
 			sum, squares := r.uneven()
 			old := slices.Clone(r.of(x))
 			if slices.Max(old) == 0 {
@@ -150,9 +151,10 @@ func (r *routing) balance(in *Instance) {
 			}
 		}
 		if !changed && weight >= 1024 {
-			return
+			break
 		}
 	}
+	return nil
 }
 
 // newPricedStages is newStages with a price of a hop over each offset.
@@ -177,7 +179,7 @@ func newPricedStages(n int, offsets, price []int) stages {
 
 // plan makes rounds of the routing: one a class and topology where k = 1, and one
 // a topology otherwise, in which classes wait for their turn.
-func (r *routing) plan(method Method) (*Plan, error) {
+func (r *routing) plan(ctx context.Context, method Method) (*Plan, error) {
 	p := &Plan{GPUs: r.n, Degree: r.k, Method: method, Family: "circulant"}
 	if r.k == 1 {
 		p.Family = "cycle"
@@ -202,7 +204,7 @@ func (r *routing) plan(method Method) (*Plan, error) {
 		if len(classes) == 0 {
 			continue
 		}
-		length, switches, err := shop(r.k, count)
+		length, switches, err := shop(ctx, r.k, count)
 		if err != nil {
 			return nil, err
 		}

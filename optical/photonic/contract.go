@@ -2,6 +2,7 @@ package photonic
 
 import (
 	"cmp"
+	"context"
 	"math"
 	"slices"
 )
@@ -144,7 +145,7 @@ func (c *contraction) next() bool {
 }
 
 // plan makes the plan of the topologies so far.
-func (c *contraction) plan() (*Plan, error) {
+func (c *contraction) plan(ctx context.Context) (*Plan, error) {
 	p := &Plan{GPUs: c.n, Degree: c.k, Method: Paper, Family: "circulant"}
 	for i := 0; i < len(c.offsets); i += c.k {
 		p.Topologies = append(p.Topologies, Topology{Offsets: c.offsets[i : i+c.k]})
@@ -158,7 +159,7 @@ func (c *contraction) plan() (*Plan, error) {
 		for _, x := range r.classes {
 			count = append(count, c.hops[x]...)
 		}
-		length, switches, err := shop(c.k, count)
+		length, switches, err := shop(ctx, c.k, count)
 		if err != nil {
 			return nil, err
 		}

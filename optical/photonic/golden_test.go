@@ -111,12 +111,12 @@ func TestCirculant(t *testing.T) {
 	offsets := map[int][]int{8: {6, 5}, 16: {13, 12}, 32: {28, 27}, 64: {58, 57}}
 	for n, sum := range want {
 		c := newContraction(n, 2)
-		p, err := c.plan()
+		p, err := c.plan(bg)
 		if err != nil {
 			t.Fatal(err)
 		}
 		in := one(n, 2, 0)
-		if _, err := Replay(in, p.finish(in)); err != nil {
+		if _, err := Replay(bg, in, p.finish(in)); err != nil {
 			t.Errorf("n = %d: %v", n, err)
 		}
 		if p.HopSum != sum || !slices.Equal(p.Topologies[0].Offsets, offsets[n]) {
@@ -134,11 +134,11 @@ func TestKautz(t *testing.T) {
 			t.Fatal(err)
 		}
 		in := one(n, 2, 0)
-		p, err := m.plan(in, Paper)
+		p, err := m.plan(bg, in, Paper)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Replay(in, p.finish(in)); err != nil {
+		if _, err := Replay(bg, in, p.finish(in)); err != nil {
 			t.Errorf("n = %d: %v", n, err)
 		}
 		if m.busiest() != sum || p.HopSum != float64(sum) {
@@ -152,14 +152,19 @@ func TestKautz(t *testing.T) {
 func TestChosenCirculant(t *testing.T) {
 	for n, most := range map[int]int{8: 7, 16: 23, 32: 75, 64: 221} {
 		search := newStepSearch(n)
-		search.reach(2)
-		r := chosenOffsets(n, 2, search)
-		p, err := r.plan(Greedy)
+		if err := search.reach(bg, 2); err != nil {
+			t.Fatal(err)
+		}
+		r, err := chosenOffsets(bg, n, 2, search)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := r.plan(bg, Greedy)
 		if err != nil {
 			t.Fatal(err)
 		}
 		in := one(n, 2, 0)
-		if _, err := Replay(in, p.finish(in)); err != nil {
+		if _, err := Replay(bg, in, p.finish(in)); err != nil {
 			t.Errorf("n = %d: %v", n, err)
 		}
 		if p.HopSum > float64(most) {
@@ -224,7 +229,7 @@ func largestSaving(t *testing.T, n int, method Method) float64 {
 	var sums []int // the least of the method's ladders, by number of topologies
 	for _, l := range ladders(one(n, 1, 0), Options{Method: method}) {
 		for d := 1; d < n; d++ {
-			if ok, err := l.next(); err != nil || !ok {
+			if ok, err := l.next(bg); err != nil || !ok {
 				t.Fatalf("no %d topologies: %v", d, err)
 			}
 			if d > len(sums) {
@@ -254,7 +259,7 @@ func TestDegree2BeatsBaselines(t *testing.T) {
 	}
 	for n := 8; n <= 64; n += step {
 		in := one(n, 2, 0)
-		static, err := climbAll(in, Options{Method: Auto, Reconfigurations: 1})
+		static, err := climbAll(bg, in, Options{Method: Auto, Reconfigurations: 1})
 		if err != nil {
 			t.Fatal(err)
 		}

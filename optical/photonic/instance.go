@@ -2,7 +2,6 @@ package photonic
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"math"
 	"math/big"
@@ -121,7 +120,6 @@ type Instance struct {
 	Message  int64   `json:"message"`         // bytes from each GPU to each other, or their mean
 	Sizes    []int64 `json:"sizes,omitempty"` // [source][destination] bytes where they differ; the diagonal is 0
 
-	ctx context.Context // see until
 }
 
 // Check tells what is wrong with the instance.

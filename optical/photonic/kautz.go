@@ -38,10 +38,10 @@ func kautz(n, k int) []int32 {
 // permutations shares the links of a regular topology out over the switches, by
 // edge colouring. It returns the GPUs joined by each, [switch][GPU], and the
 // switch of each link.
-func permutations(n, k int, next []int32) (rows [][]int32, switches []uint16, err error) {
+func permutations(ctx context.Context, n, k int, next []int32) (rows [][]int32, switches []uint16, err error) {
 	switches = make([]uint16, n*k)
 	var c bipartite.Colourer
-	if err := c.Colours(context.TODO(), n, k, next, switches); err != nil {
+	if err := c.Colours(ctx, n, k, next, switches); err != nil {
 		return nil, nil, err
 	}
 	rows = make([][]int32, k)
@@ -165,7 +165,7 @@ func (m *mesh) contract() (bool, error) {
 // spread lowers the load of the busiest links of the first topology, one step
 // after another: a flow over one of them takes the shortest way around all that
 // are as busy, and among those the one of the least load, until one finds none.
-func (m *mesh) spread(in *Instance) {
+func (m *mesh) spread(ctx context.Context) error {
 	load := m.load[0]
 	for {
 		top := slices.Max(load)
@@ -173,13 +173,15 @@ func (m *mesh) spread(in *Instance) {
 			if !slices.ContainsFunc(w.links, func(l int32) bool { return load[l] >= top }) {
 				continue
 			}
-			in.look()
+			if err := ctx.Err(); err != nil {
+				return err
+			}
 			if links := m.around(flow/m.n, flow%m.n, top-1); links != nil {
 				m.take(flow, way{0, links})
 			}
 		}
 		if slices.Max(load) == top {
-			return
+			return nil
 		}
 	}
 }

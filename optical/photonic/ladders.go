@@ -1,14 +1,16 @@
 package photonic
 
+import "context"
+
 // ladder is a sequence of plans with 1, 2, … topologies.
 type ladder interface {
 	// next climbs one topology, to the first at first, and reports false at the end.
-	next() (bool, error)
+	next(context.Context) (bool, error)
 	// sum is the hop sum there, of messages of one size; far where there is no plan.
 	sum() int
 	// plan is the plan with d topologies, up to which it must have climbed, without
 	// costs.
-	plan(d int) (*Plan, error)
+	plan(ctx context.Context, d int) (*Plan, error)
 }
 
 // cycles is a ladder of shifts on which each class has one (degree 1).
@@ -44,7 +46,7 @@ func newGreedyCycles(n int) *cycles {
 	}}
 }
 
-func (c *cycles) next() (bool, error) {
+func (c *cycles) next(context.Context) (bool, error) {
 	a, ok := c.more()
 	if ok {
 		c.least.take(a)
@@ -55,7 +57,7 @@ func (c *cycles) next() (bool, error) {
 
 func (c *cycles) sum() int { return c.least.sum }
 
-func (c *cycles) plan(d int) (*Plan, error) {
+func (c *cycles) plan(ctx context.Context, d int) (*Plan, error) {
 	v := newServed(c.n, 1)
 	for _, a := range c.shifts[:d] {
 		v.add([]int{a})
@@ -67,62 +69,76 @@ func (c *cycles) plan(d int) (*Plan, error) {
 		r.set(x, hops)
 		hops[v.by[x]] = 0
 	}
-	return r.plan(c.method)
+	return r.plan(ctx, c.method)
 }
 
 // steps is the ladder of Carry.
 type steps struct {
 	n, k   int
 	search *stepSearch
+	first  int // of topologies whose sum is asked for
 	d      int
 	at     map[int]*routing // by number of topologies, what has been routed
 }
 
-func newSteps(in *Instance) *steps {
-	search := newStepSearch(in.GPUs)
-	search.in = in
-	return &steps{n: in.GPUs, k: in.Degree, search: search, at: map[int]*routing{}}
+func newSteps(in *Instance, first int) *steps {
+	return &steps{n: in.GPUs, k: in.Degree, search: newStepSearch(in.GPUs), first: first, at: map[int]*routing{}}
 }
 
 // reach extends the search to a number of shifts, or to its end.
-func (s *stepSearch) reach(shifts int) {
-	for len(s.Sets) < shifts && s.next() {
+func (s *stepSearch) reach(ctx context.Context, shifts int) error {
+	for len(s.Sets) < shifts {
+		if ok, err := s.next(ctx); err != nil || !ok {
+			return err
+		}
 	}
+	return nil
 }
 
-func (s *steps) next() (bool, error) {
+func (s *steps) next(ctx context.Context) (bool, error) {
 	if s.d*s.k >= s.n-1 {
 		return false, nil
 	}
 	s.d++
-	s.search.reach(s.d * s.k)
-	return true, nil
+	if err := s.search.reach(ctx, s.d*s.k); err != nil {
+		return false, err
+	}
+	if s.k == 1 || s.d < s.first {
+		return true, nil
+	}
+	return true, s.route(ctx, s.d)
 }
 
-// routing is the routing of d topologies.
-func (s *steps) routing(d int) *routing {
-	if s.at[d] == nil {
-		set := s.search.Sets[min(d*s.k, len(s.search.Sets))-1]
-		for len(set) < d*s.k { // all classes have an offset already
-			set = append(set[:len(set):len(set)], 1)
-		}
-		if d == 1 && s.k > 1 && s.k < s.n {
-			s.at[d] = chosenOffsets(s.n, s.k, s.search)
-		} else {
-			s.at[d] = carryRouting(s.search.in, s.n, s.k, set)
-		}
+// route makes the routing of d topologies, unless there is one.
+func (s *steps) route(ctx context.Context, d int) (err error) {
+	if s.at[d] != nil {
+		return nil
 	}
-	return s.at[d]
+	set := s.search.Sets[min(d*s.k, len(s.search.Sets))-1]
+	for len(set) < d*s.k { // all classes have an offset already
+		set = append(set[:len(set):len(set)], 1)
+	}
+	if d == 1 && s.k > 1 && s.k < s.n {
+		s.at[d], err = chosenOffsets(ctx, s.n, s.k, s.search)
+	} else {
+		s.at[d], err = carryRouting(ctx, s.n, s.k, set)
+	}
+	return err
 }
 
 func (s *steps) sum() int {
 	if s.k == 1 {
 		return s.search.Totals[s.d-1]
 	}
-	return s.routing(s.d).sum()
+	return s.at[s.d].sum()
 }
 
-func (s *steps) plan(d int) (*Plan, error) { return s.routing(d).plan(Carry) }
+func (s *steps) plan(ctx context.Context, d int) (*Plan, error) {
+	if err := s.route(ctx, d); err != nil {
+		return nil, err
+	}
+	return s.at[d].plan(ctx, Carry)
+}
 
 // contractions is the ladder of the paper's circulants.
 type contractions struct {
@@ -130,7 +146,7 @@ type contractions struct {
 	*contraction
 }
 
-func (c *contractions) next() (bool, error) {
+func (c *contractions) next(context.Context) (bool, error) {
 	if c.contraction == nil {
 		c.contraction = newContraction(c.n, c.k)
 		return true, nil
@@ -140,12 +156,12 @@ func (c *contractions) next() (bool, error) {
 
 func (c *contractions) sum() int { return c.sums[len(c.sums)-1] }
 
-func (c *contractions) plan(d int) (*Plan, error) {
+func (c *contractions) plan(ctx context.Context, d int) (*Plan, error) {
 	first := contraction{served: newServed(c.contraction.n, c.contraction.k)}
 	for i := range d {
 		first.add(c.offsets[i*first.k : (i+1)*first.k])
 	}
-	return first.plan()
+	return first.plan(ctx)
 }
 
 // wides is the ladder of Greedy for higher degrees.
@@ -154,28 +170,31 @@ type wides struct {
 	*wideGreedy
 }
 
-func (w *wides) next() (bool, error) {
+func (w *wides) next(ctx context.Context) (bool, error) {
 	if w.wideGreedy == nil {
 		search := newStepSearch(w.in.GPUs)
-		search.in = w.in
-		search.reach(w.in.Degree)
-		if len(search.Sets) < w.in.Degree {
-			return false, nil
+		if err := search.reach(ctx, w.in.Degree); err != nil || len(search.Sets) < w.in.Degree {
+			return false, err
 		}
-		w.wideGreedy = newWideGreedy(w.in.GPUs, w.in.Degree, search)
-		return true, nil
+		var err error
+		w.wideGreedy, err = newWideGreedy(ctx, w.in.GPUs, w.in.Degree, search)
+		return err == nil, err
 	}
-	return w.wideGreedy.next(), nil
+	return w.wideGreedy.next(ctx)
 }
 
-func (w *wides) plan(d int) (*Plan, error) {
+func (w *wides) plan(ctx context.Context, d int) (*Plan, error) {
 	if d == len(w.routes) {
-		return w.routing().plan(Greedy)
+		return w.routing().plan(ctx, Greedy)
 	}
-	first := newWideGreedy(w.n, w.k, w.search)
-	for len(first.routes) < d && first.next() {
+	first, err := newWideGreedy(ctx, w.n, w.k, w.search)
+	for ok := true; err == nil && ok && len(first.routes) < d; {
+		ok, err = first.next(ctx)
 	}
-	return first.routing().plan(Greedy)
+	if err != nil {
+		return nil, err
+	}
+	return first.routing().plan(ctx, Greedy)
 }
 
 // meshes is the ladder of generalised Kautz graphs: the paper's, contracted again
@@ -186,7 +205,7 @@ type meshes struct {
 	*mesh
 }
 
-func (m *meshes) next() (bool, error) {
+func (m *meshes) next(ctx context.Context) (bool, error) {
 	if m.mesh != nil {
 		if m.method != Paper {
 			return false, nil
@@ -196,16 +215,16 @@ func (m *meshes) next() (bool, error) {
 	var err error
 	m.mesh, err = newMesh(m.in.GPUs, m.in.Degree, kautz(m.in.GPUs, m.in.Degree))
 	if err == nil && m.method != Paper {
-		m.spread(m.in)
+		err = m.spread(ctx)
 	}
 	return err == nil, err
 }
 
 func (m *meshes) sum() int { return m.busiest() }
 
-func (m *meshes) plan(d int) (*Plan, error) {
+func (m *meshes) plan(ctx context.Context, d int) (*Plan, error) {
 	if d == len(m.mesh.next) {
-		return m.mesh.plan(m.in, m.method)
+		return m.mesh.plan(ctx, m.in, m.method)
 	}
 	first, err := newMesh(m.n, m.k, m.mesh.next[0])
 	for i := 1; i < d && err == nil; i++ {
@@ -214,7 +233,7 @@ func (m *meshes) plan(d int) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	return first.plan(m.in, m.method)
+	return first.plan(ctx, m.in, m.method)
 }
 
 // direct is the ladder whose only plan has a link of its own for each pair.
@@ -223,7 +242,7 @@ type direct struct {
 	d    int
 }
 
-func (d *direct) next() (bool, error) {
+func (d *direct) next(context.Context) (bool, error) {
 	d.d++
 	return d.d <= (d.n-2+d.k)/d.k, nil
 }
@@ -235,7 +254,7 @@ func (d *direct) sum() int {
 	return d.d
 }
 
-func (d *direct) plan(topologies int) (*Plan, error) {
+func (d *direct) plan(ctx context.Context, topologies int) (*Plan, error) {
 	r := newRouting(d.n, d.k, make([]int, topologies*d.k))
 	hops := make([]int32, topologies*d.k)
 	for i := range r.offsets {
@@ -246,7 +265,7 @@ func (d *direct) plan(topologies int) (*Plan, error) {
 			hops[i] = 0
 		}
 	}
-	return r.plan(Greedy)
+	return r.plan(ctx, Greedy)
 }
 
 // ladders are those of a method, first what is quick. A plan that needs no waiting
@@ -291,7 +310,7 @@ func ladders(in *Instance, o Options) []ladder {
 		list = append(list, &wides{in: in})
 	}
 	if o.Method != Greedy {
-		list = append(list, newSteps(in))
+		list = append(list, newSteps(in, o.Reconfigurations))
 	}
 	return list
 }

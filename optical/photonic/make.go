@@ -26,9 +26,7 @@ type Options struct {
 // Make plans an exchange, and has Replay check the plan. It fails where the
 // instance or the options make no sense, or where the method has no plan with as
 // many reconfigurations as are asked for, and soon after ctx ends.
-func Make(ctx context.Context, in *Instance, o Options) (_ *Plan, err error) {
-	in = in.until(ctx)
-	defer recovered(&err)
+func Make(ctx context.Context, in *Instance, o Options) (*Plan, error) {
 	if err := in.Check(); err != nil {
 		return nil, err
 	}
@@ -45,7 +43,7 @@ func Make(ctx context.Context, in *Instance, o Options) (_ *Plan, err error) {
 		return &Plan{GPUs: in.GPUs, Degree: in.Degree, Method: o.Method, Family: "none"}, nil
 	}
 	o.packed = o.Method != Paper
-	best, err := climbAll(in, o)
+	best, err := climbAll(ctx, in, o)
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +55,7 @@ func Make(ctx context.Context, in *Instance, o Options) (_ *Plan, err error) {
 		return nil, fmt.Errorf("method %s has no plan of %d GPUs, degree %d, with %s reconfigurations%s: ask for fewer, or another family", o.Method, in.GPUs, in.Degree, with, among(o.Family))
 	}
 	best.LowerBound = in.Bound(o.Reconfigurations, o.Method == Carry || o.Method == Auto)
-	if _, err := Replay(in, best); err != nil {
+	if _, err := Replay(ctx, in, best); err != nil {
 		return nil, fmt.Errorf("the plan is wrong, which is a fault of the planner: %w", err)
 	}
 	return best, nil
@@ -74,14 +72,14 @@ func among(family string) string {
 // climbAll is the cheapest plan of all ladders of a method. Where sizes differ, Auto
 // takes the best of all methods, and of the alternatives. Plans with waiting come
 // before others that they mostly beat, which then end early.
-func climbAll(in *Instance, o Options) (*Plan, error) {
+func climbAll(ctx context.Context, in *Instance, o Options) (*Plan, error) {
 	if o.Method != Auto || in.Sizes == nil {
-		return climb(in, o, nil)
+		return climb(ctx, in, o, nil)
 	}
 	var best *Plan
 	var err error
 	if d := o.Reconfigurations; o.Family == "" && (d == 0 || d == in.direct()) {
-		if best, err = planMatchings(in); err != nil {
+		if best, err = planMatchings(ctx, in); err != nil {
 			return nil, err
 		}
 	}
@@ -90,7 +88,7 @@ func climbAll(in *Instance, o Options) (*Plan, error) {
 		packed bool
 	}{{Carry, true}, {Paper, false}, {Greedy, true}} {
 		o.Method, o.packed = way.method, way.packed
-		if best, err = climb(in, o, best); err != nil {
+		if best, err = climb(ctx, in, o, best); err != nil {
 			return nil, err
 		}
 	}
@@ -98,13 +96,13 @@ func climbAll(in *Instance, o Options) (*Plan, error) {
 		return best, nil
 	}
 	if o.Family == "" {
-		p, err := planLargest(in, best)
+		p, err := planLargest(ctx, in, best)
 		if err != nil {
 			return nil, err
 		}
 		best = cheaper(best, p)
 	}
-	return climb(in, Options{Method: Paper, Reconfigurations: 1, Family: o.Family, Relabel: o.Relabel, packed: true}, best) // static
+	return climb(ctx, in, Options{Method: Paper, Reconfigurations: 1, Family: o.Family, Relabel: o.Relabel, packed: true}, best) // static
 }
 
 // cheaper is the plan that costs less, of equals the first; nil is no plan.
@@ -117,7 +115,7 @@ func cheaper(a, b *Plan) *Plan {
 
 // climb climbs the ladders of a method, and returns the cheapest of their plans and
 // of one that there is already, if there is.
-func climb(in *Instance, o Options, best *Plan) (*Plan, error) {
+func climb(ctx context.Context, in *Instance, o Options, best *Plan) (*Plan, error) {
 	for _, l := range ladders(in, o) {
 		if o.Family != "" && family(l, in.Degree) != o.Family {
 			continue
@@ -126,7 +124,7 @@ func climb(in *Instance, o Options, best *Plan) (*Plan, error) {
 		if best != nil {
 			known = best.Cost
 		}
-		p, err := explore(in, l, o, newLimit(in, l, o, known))
+		p, err := explore(ctx, in, l, o, newLimit(in, l, o, known))
 		if err != nil {
 			return nil, err
 		}
@@ -190,14 +188,16 @@ func longest(in *Instance, l ladder) int {
 // explore climbs a ladder to the number of topologies that costs least, as far as
 // a lower cost is possible, and plans there. It returns nil where the ladder does
 // not reach the number that is forced, or has nothing to offer.
-func explore(in *Instance, l ladder, o Options, limit *limit) (*Plan, error) {
+func explore(ctx context.Context, in *Instance, l ladder, o Options, limit *limit) (*Plan, error) {
 	if in.Sizes != nil {
-		return exploreSizes(in, l, o, limit)
+		return exploreSizes(ctx, in, l, o, limit)
 	}
 	best, least := 0, Time(0)
 	for d := 1; d <= limit.last && !limit.over(d, least); d++ {
-		in.look()
-		if ok, err := l.next(); err != nil {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if ok, err := l.next(ctx); err != nil {
 			return nil, err
 		} else if !ok {
 			break
@@ -216,7 +216,7 @@ func explore(in *Instance, l ladder, o Options, limit *limit) (*Plan, error) {
 	if best == 0 {
 		return nil, nil
 	}
-	p, err := l.plan(best)
+	p, err := l.plan(ctx, best)
 	if err != nil || p == nil {
 		return nil, err
 	}

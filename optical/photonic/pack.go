@@ -1,5 +1,7 @@
 package photonic
 
+import "context"
+
 // leg is the part of a flow's way on one topology.
 type leg struct {
 	flow     int32
@@ -72,7 +74,7 @@ func (e event) before(f event) bool {
 
 // pack adds the hops of some legs on a topology in the order of their starts, and
 // returns the time they take as well. switches are those of the links.
-func pack(in *Instance, topology int, switches []uint16, legs []leg, hops []Hop) ([]Hop, Time) {
+func pack(ctx context.Context, in *Instance, topology int, switches []uint16, legs []leg, hops []Hop) ([]Hop, Time, error) {
 	links := in.GPUs * in.Degree
 	p := &packer{in: in, topology: int16(topology), switches: switches, legs: legs, hops: hops, free: make([]Time, links), queue: make([]queue[waiting], links)}
 	for i := range legs {
@@ -95,7 +97,9 @@ func pack(in *Instance, topology int, switches []uint16, legs []leg, hops []Hop)
 	end := Time(0)
 	var touched []int32
 	for len(p.events) > 0 {
-		in.look()
+		if err := ctx.Err(); err != nil {
+			return nil, 0, err
+		}
 		now := p.events[0].at
 		end, touched = now, touched[:0]
 		for len(p.events) > 0 && p.events[0].at == now {
@@ -111,7 +115,7 @@ func pack(in *Instance, topology int, switches []uint16, legs []leg, hops []Hop)
 			p.send(l, now)
 		}
 	}
-	return p.hops, end
+	return p.hops, end, nil
 }
 
 // arrive queues a chunk for its next link, which it returns.
@@ -176,7 +180,7 @@ func moves(in *Instance, legs [][]leg) int64 {
 }
 
 // plan makes a plan without rounds of a mesh, nil where it would have too many moves.
-func (m *mesh) plan(in *Instance, method Method) (*Plan, error) {
+func (m *mesh) plan(ctx context.Context, in *Instance, method Method) (*Plan, error) {
 	p := &Plan{GPUs: m.n, Degree: m.k, Method: method, Family: "kautz"}
 	legs := m.legs()
 	count := moves(in, legs)
@@ -185,13 +189,15 @@ func (m *mesh) plan(in *Instance, method Method) (*Plan, error) {
 	}
 	p.Hops = make([]Hop, 0, count)
 	for i, next := range m.next {
-		rows, switches, err := permutations(m.n, m.k, next)
+		rows, switches, err := permutations(ctx, m.n, m.k, next)
 		if err != nil {
 			return nil, err
 		}
 		p.Topologies = append(p.Topologies, Topology{Next: rows})
 		var span Time
-		p.Hops, span = pack(in, i, switches, legs[i], p.Hops)
+		if p.Hops, span, err = pack(ctx, in, i, switches, legs[i], p.Hops); err != nil {
+			return nil, err
+		}
 		p.Spans = append(p.Spans, span)
 	}
 	return p, nil

@@ -42,13 +42,13 @@ func figure8() *Plan {
 func TestFigure8(t *testing.T) {
 	in := one(8, 2, 0)
 	p := figure8().finish(in)
-	_, err := Replay(in, p)
+	_, err := Replay(bg, in, p)
 	if p.HopSum != 8 || err == nil || !strings.Contains(err.Error(), "round 3: hop 2: class 7 and another take switch 1 at the same time") {
 		t.Errorf("hop sum %v, and the replay says %v", p.HopSum, err)
 	}
 	last := p.Rounds[3]
 	p.Rounds = append(p.Rounds[:3], Round{0, 3, last.Paths[:1]}, Round{0, 3, last.Paths[1:]})
-	if _, err := Replay(in, p.finish(in)); err != nil || p.HopSum != 11 {
+	if _, err := Replay(bg, in, p.finish(in)); err != nil || p.HopSum != 11 {
 		t.Errorf("with round 4 in two: hop sum %v, %v", p.HopSum, err)
 	}
 }
@@ -122,7 +122,10 @@ func TestFigure8Optimum(t *testing.T) {
 		if got := leastRounds(8, [2]int(c.offsets)); got != c.rounds {
 			t.Errorf("offsets %v: rounds take %d, want %d", c.offsets, got, c.rounds)
 		}
-		r := carryRouting(nil, 8, 2, c.offsets)
+		r, err := carryRouting(bg, 8, 2, c.offsets)
+		if err != nil {
+			t.Fatal(err)
+		}
 		if got := r.sum(); got != c.without {
 			t.Errorf("offsets %v: without rounds %d, want %d", c.offsets, got, c.without)
 		}

@@ -59,7 +59,7 @@ func TestPlans(t *testing.T) {
 				}
 				t.Fatal(err)
 			}
-			r, err := Replay(in, p)
+			r, err := Replay(bg, in, p)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -136,7 +136,9 @@ func leastSteps(n, size, from int, set []int) (carry, stay int) {
 func TestSearchFindsBest(t *testing.T) {
 	for n := 4; n <= 13; n++ {
 		s := newStepSearch(n)
-		s.reach(n)
+		if err := s.reach(bg, n); err != nil {
+			t.Fatal(err)
+		}
 		greedy := PowerSums(n, GreedyShifts(n, n-1))
 		for size := 1; size <= min(4, n-1); size++ {
 			carry, stay := leastSteps(n, size, 1, nil)
@@ -164,7 +166,7 @@ func TestShop(t *testing.T) {
 			want[i%k] += int(c)
 			want[k+i/k] += int(c)
 		}
-		length, switches, err := shop(k, count)
+		length, switches, err := shop(bg, k, count)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,5 +1,7 @@
 package photonic
 
+import "context"
+
 // relabelSweeps is how often all pairs of positions are tried.
 const relabelSweeps = 8
 
@@ -17,7 +19,7 @@ type placing struct {
 // large messages are in the same rounds (paper, section 4.4), so that the sum of
 // each round's hops times its largest message falls; and short, by which large
 // messages have short ways, so that the sum of all messages times their hops does.
-func relabel(in *Instance, p *Plan) (together, short []int32) {
+func relabel(ctx context.Context, in *Instance, p *Plan) (together, short []int32, err error) {
 	weight := make([]int64, p.GPUs)
 	for _, r := range p.Rounds {
 		for _, path := range r.Paths {
@@ -29,19 +31,25 @@ func relabel(in *Instance, p *Plan) (together, short []int32) {
 		}
 	}
 	g := cyclic(p.GPUs)
-	return place(in, g, weight, (*placing).groupDelta), place(in, g, weight, (*placing).wayDelta)
+	if together, err = place(ctx, in, g, weight, (*placing).groupDelta); err != nil {
+		return nil, nil, err
+	}
+	short, err = place(ctx, in, g, weight, (*placing).wayDelta)
+	return together, short, err
 }
 
 // place swaps two GPUs as long as that lowers the sum whose change delta tells, and
 // returns the GPU at each position.
-func place(in *Instance, g *group, weight []int64, delta func(s *placing, a, b int32) int64) []int32 {
+func place(ctx context.Context, in *Instance, g *group, weight []int64, delta func(s *placing, a, b int32) int64) ([]int32, error) {
 	n := int32(in.GPUs)
 	label, _ := labels(in.GPUs, nil)
 	s := &placing{in, g, label, weight, make([]int64, n), true}
 	for sweep, again := 0, true; again && sweep < relabelSweeps; sweep++ {
 		again = false
 		for a := range n {
-			in.look()
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
 			for b := range a {
 				if delta(s, a, b) < 0 {
 					s.swap(a, b)
@@ -50,7 +58,7 @@ func place(in *Instance, g *group, weight []int64, delta func(s *placing, a, b i
 			}
 		}
 	}
-	return s.label
+	return s.label, nil
 }
 
 func (s *placing) swap(a, b int32) { s.label[a], s.label[b] = s.label[b], s.label[a] }

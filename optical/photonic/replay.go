@@ -2,6 +2,7 @@ package photonic
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 )
@@ -22,7 +23,7 @@ type Replayed struct {
 // one lost, or costs other than stated. Chunks keep their place, at a relay, when
 // the topology changes. Replay knows the plan's format and the cost of a chunk,
 // and nothing of how plans are made.
-func Replay(in *Instance, p *Plan) (*Replayed, error) {
+func Replay(ctx context.Context, in *Instance, p *Plan) (*Replayed, error) {
 	if err := in.Check(); err != nil {
 		return nil, err
 	}
@@ -38,9 +39,9 @@ func Replay(in *Instance, p *Plan) (*Replayed, error) {
 	var r *Replayed
 	var err error
 	if len(p.Hops) > 0 {
-		r, err = replayHops(in, p)
+		r, err = replayHops(ctx, in, p)
 	} else {
-		r, err = replayRounds(in, p)
+		r, err = replayRounds(ctx, in, p)
 	}
 	if err != nil {
 		return nil, err
@@ -52,13 +53,13 @@ func Replay(in *Instance, p *Plan) (*Replayed, error) {
 	return r, nil
 }
 
-func replayRounds(in *Instance, p *Plan) (*Replayed, error) {
+func replayRounds(ctx context.Context, in *Instance, p *Plan) (*Replayed, error) {
 	r, err := NewReplayer(in, p.Topologies, p.Label)
 	if err != nil {
 		return nil, err
 	}
 	for i := range p.Rounds {
-		if err := r.Round(&p.Rounds[i]); err != nil {
+		if err := r.Round(ctx, &p.Rounds[i]); err != nil {
 			return nil, fmt.Errorf("round %d: %w", i, err)
 		}
 	}
@@ -130,7 +131,7 @@ func labels(n int, label []int32) ([]int32, error) {
 const maxReplayed = 1 << 23
 
 // replayHops replays a plan whose chunks move one by one.
-func replayHops(in *Instance, p *Plan) (*Replayed, error) {
+func replayHops(ctx context.Context, in *Instance, p *Plan) (*Replayed, error) {
 	label, err := labels(in.GPUs, p.Label)
 	if err != nil {
 		return nil, err
@@ -169,7 +170,9 @@ func replayHops(in *Instance, p *Plan) (*Replayed, error) {
 			}
 			order = order[1:]
 			if r.Moves++; r.Moves%1024 == 0 {
-				in.look()
+				if err := ctx.Err(); err != nil {
+					return nil, err
+				}
 			}
 		}
 		r.Cost += p.Spans[t]

@@ -70,11 +70,11 @@ func TestReplayRounds(t *testing.T) {
 		{"rounds and hops", func(_ *Instance, p *Plan) { p.Hops = make([]Hop, 1) }, "want rounds or hops"},
 	} {
 		in, p := copied(t, in, good)
-		if _, err := Replay(in, p); err != nil {
+		if _, err := Replay(bg, in, p); err != nil {
 			t.Fatalf("unspoiled: %v", err)
 		}
 		c.spoil(in, p)
-		if _, err := Replay(in, p); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := Replay(bg, in, p); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: error %v, want one with %q", c.name, err, c.want)
 		}
 	}
@@ -135,11 +135,11 @@ func TestReplayHops(t *testing.T) {
 		}, "is 8, want from 0 to 7"},
 	} {
 		in, p := copied(t, in, good)
-		if _, err := Replay(in, p); err != nil {
+		if _, err := Replay(bg, in, p); err != nil {
 			t.Fatalf("unspoiled: %v", err)
 		}
 		c.spoil(in, p)
-		if _, err := Replay(in, p); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := Replay(bg, in, p); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: error %v, want one with %q", c.name, err, c.want)
 		}
 	}
@@ -149,25 +149,28 @@ func TestReplayHops(t *testing.T) {
 func TestReplayWhole(t *testing.T) {
 	in := &Instance{GPUs: 6, Degree: 2, Reconfig: Micros(5), Link: Link{Alpha: 7, Gbps: 100, Chunk: 1000}, Message: 3500}
 	c := newCayleys(in, false, 1)
-	if ok, err := c.next(); !ok || err != nil {
+	if ok, err := c.next(bg); !ok || err != nil {
 		t.Fatal(ok, err)
 	}
 	legs := c.legs(1)
 	for i := range legs[0] {
 		legs[0][i].to = Whole
 	}
-	p := c.carriedOut(1, legs, nil)
-	r, err := Replay(in, p)
+	p, err := c.carriedOut(bg, 1, legs, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := Replay(bg, in, p)
 	if err != nil || r.Messages != 30 || p.Sum != Time(c.sum())*in.T() {
 		t.Fatalf("%+v, %v, want 30 messages in %v", r, err, Time(c.sum())*in.T())
 	}
 	p.Hops[len(p.Hops)-1].Start--
-	if _, err := Replay(in, p); err == nil {
+	if _, err := Replay(bg, in, p); err == nil {
 		t.Error("a message that starts too early is let pass")
 	}
 	p.Hops[len(p.Hops)-1].Start++
 	p.Hops[0].Chunk = 0
-	if _, err := Replay(in, p); err == nil {
+	if _, err := Replay(bg, in, p); err == nil {
 		t.Error("a message without most of its chunks is let pass")
 	}
 }
@@ -203,7 +206,7 @@ func TestReplayOfOneSource(t *testing.T) {
 					}
 					r.literal = literal
 					for i := range p.Rounds {
-						if err := r.Round(&p.Rounds[i]); err != nil {
+						if err := r.Round(bg, &p.Rounds[i]); err != nil {
 							t.Fatal(err)
 						}
 					}
@@ -247,7 +250,7 @@ func FuzzDecode(f *testing.F) {
 		if err != nil || in.GPUs > 64 {
 			return
 		}
-		_, err = Replay(in, p)
+		_, err = Replay(bg, in, p)
 		again, aerr := Encode(in, p)
 		if aerr != nil {
 			t.Fatal(aerr)
@@ -256,7 +259,7 @@ func FuzzDecode(f *testing.F) {
 		if aerr != nil {
 			t.Fatalf("what was written cannot be read: %v", aerr)
 		}
-		if _, other := Replay(in, p); (other == nil) != (err == nil) {
+		if _, other := Replay(bg, in, p); (other == nil) != (err == nil) {
 			t.Errorf("replayed: %v; written and read again: %v", err, other)
 		}
 	})

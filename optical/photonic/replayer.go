@@ -1,6 +1,9 @@
 package photonic
 
-import "fmt"
+import (
+	"context"
+	"fmt"
+)
 
 // literalMoves is up to how many moves of messages over links are walked one by
 // one; from there on one source stands for all.
@@ -68,8 +71,10 @@ func NewReplayer(in *Instance, topologies []Topology, label []int32) (*Replayer,
 }
 
 // Round moves the messages of a round.
-func (r *Replayer) Round(round *Round) error {
-	r.in.look()
+func (r *Replayer) Round(ctx context.Context, round *Round) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	n := r.in.GPUs
 	if round.Topology < r.topology || round.Topology >= len(r.rows) || round.Hops < 0 || round.Hops > n*n {
 		return fmt.Errorf("%d hops on topology %d: want from 0 to %d hops, and a topology from %d to %d", round.Hops, round.Topology, n*n, r.topology, len(r.rows)-1)

@@ -134,10 +134,8 @@ type BaselineCost struct {
 
 // NewReport replays a plan and reports it, beside baselines. It fails soon after ctx
 // ends.
-func NewReport(ctx context.Context, in *Instance, p *Plan, baselines []Baseline) (_ *Report, err error) {
-	in = in.until(ctx)
-	defer recovered(&err)
-	seen, err := Replay(in, p)
+func NewReport(ctx context.Context, in *Instance, p *Plan, baselines []Baseline) (*Report, error) {
+	seen, err := Replay(ctx, in, p)
 	if err != nil {
 		return nil, err
 	}

@@ -13,7 +13,7 @@ import (
 // sum of a class or a switch is enough, and an edge colouring of the multigraph of
 // hops, made regular, tells who goes when. It returns that number of hops, and
 // the switch of each class at each of them, or Wait.
-func shop(k int, count []int32) (length int, switches [][]int8, err error) {
+func shop(ctx context.Context, k int, count []int32) (length int, switches [][]int8, err error) {
 	classes := len(count) / k
 	load := make([]int, k)
 	job := make([]int, classes)
@@ -49,7 +49,7 @@ func shop(k int, count []int32) (length int, switches [][]int8, err error) {
 	}
 	match := make([]int32, n*length)
 	var colourer bipartite.Colourer
-	if err := colourer.Arcs(context.TODO(), n, length, arcs, match); err != nil {
+	if err := colourer.Arcs(ctx, n, length, arcs, match); err != nil {
 		return 0, nil, err
 	}
 	moves := make([]int8, classes*length)

@@ -2,6 +2,7 @@ package photonic
 
 import (
 	"cmp"
+	"context"
 	"math"
 	"slices"
 )
@@ -57,7 +58,7 @@ func newSpreader(in *Instance, g *group, sets [][]int32, alike bool) *spreader {
 }
 
 // run routes all parts, several times.
-func (s *spreader) run() {
+func (s *spreader) run(ctx context.Context) error {
 	hops := 0.0
 	for i := range s.parts {
 		hops += s.parts[i].time * float64(s.rest[0][s.parts[i].class])
@@ -65,10 +66,13 @@ func (s *spreader) run() {
 	s.mean = max(1, hops/float64(len(s.load)))
 	for range spreadSweeps {
 		for i := range s.parts {
-			s.in.look()
+			if err := ctx.Err(); err != nil {
+				return err
+			}
 			s.reroute(&s.parts[i])
 		}
 	}
+	return nil
 }
 
 // divide makes parts of the messages, the largest first: of the mean size at most.
@@ -185,9 +189,11 @@ func (s *spreader) legs() [][]leg {
 
 // spreadLegs are ways of the messages of an instance, with the fewest hops over
 // topologies in turn.
-func spreadLegs(in *Instance, g *group, sets [][]int32, label []int32) [][]leg {
+func spreadLegs(ctx context.Context, in *Instance, g *group, sets [][]int32, label []int32) ([][]leg, error) {
 	s := newSpreader(in, g, sets, false)
 	s.divide(in, label)
-	s.run()
-	return s.legs()
+	if err := s.run(ctx); err != nil {
+		return nil, err
+	}
+	return s.legs(), nil
 }

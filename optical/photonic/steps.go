@@ -1,6 +1,9 @@
 package photonic
 
-import "slices"
+import (
+	"context"
+	"slices"
+)
 
 // Where chunks may wait for the next topology, a class x is reached over shifts
 // a_1, …, a_g by any x ≡ Σ h_i·a_i mod n, in Σ h_i hops: a distance in the Cayley
@@ -44,8 +47,7 @@ func total(hops []int32) int {
 // as long as that helps. Small rings are searched in full, large ones in samples.
 type stepSearch struct {
 	n      int
-	in     *Instance // whose context ends the search, nil for none
-	Sets   [][]int   // [shifts−1]
+	Sets   [][]int // [shifts−1]
 	Totals []int
 	fewest *greedyShifts // sets that need no waiting are no worse with it
 	last   []int32       // the classes' hops over the last set
@@ -68,45 +70,64 @@ func newStepSearch(n int) *stepSearch {
 }
 
 // next finds a set of one shift more, and reports false where there are no more.
-func (s *stepSearch) next() bool {
+func (s *stepSearch) next(ctx context.Context) (bool, error) {
 	size := len(s.Sets) + 1
 	if size >= s.n {
-		return false
+		return false, nil
 	}
 	s.fewest.next()
 	best := slices.Clone(s.fewest.Shifts[:size])
 	least := s.total(best)
-	for _, set := range s.starts() {
-		if sum := s.improve(set); sum < least {
+	starts, err := s.starts(ctx)
+	if err != nil {
+		return false, err
+	}
+	for _, set := range starts {
+		sum, err := s.improve(ctx, set)
+		if err != nil {
+			return false, err
+		}
+		if sum < least {
 			best, least = set, sum
 		}
 	}
 	s.Sets, s.Totals = append(s.Sets, best), append(s.Totals, least)
 	s.last = s.base(best, -1)
-	return true
+	return true, nil
 }
 
 // starts are the sets from which the search for the next one goes out.
-func (s *stepSearch) starts() [][]int {
+func (s *stepSearch) starts(ctx context.Context) ([][]int, error) {
 	last := s.Sets[len(s.Sets)-1]
 	effort := growEffort
 	if len(last) >= manyShifts {
 		effort = lateEffort
 	}
-	a, _ := s.best(s.last, last, effort)
+	a, _, err := s.best(ctx, s.last, last, effort)
+	if err != nil {
+		return nil, err
+	}
 	starts := [][]int{append(slices.Clone(last), a)}
 	if len(last) < manyShifts {
-		starts = append(starts, s.digits(len(last)+1))
+		set, err := s.digits(ctx, len(last)+1)
+		if err != nil {
+			return nil, err
+		}
+		starts = append(starts, set)
 	}
 	if len(last) == 2 && s.n*s.n*s.n <= tripleEffort {
-		starts = append(starts, s.triple())
+		set, err := s.triple(ctx)
+		if err != nil {
+			return nil, err
+		}
+		starts = append(starts, set)
 	}
-	return starts
+	return starts, nil
 }
 
 // digits is the set 1, b, b², … by which classes are reached as numbers of
 // roughly equal digits, filled up with the multiples that are missing most.
-func (s *stepSearch) digits(size int) []int {
+func (s *stepSearch) digits(ctx context.Context, size int) ([]int, error) {
 	b := 2
 	for power(b, size) < s.n {
 		b++
@@ -116,10 +137,13 @@ func (s *stepSearch) digits(size int) []int {
 		set = append(set, p)
 	}
 	for len(set) < size {
-		a, _ := s.best(s.base(set, -1), set, growEffort)
+		a, _, err := s.best(ctx, s.base(set, -1), set, growEffort)
+		if err != nil {
+			return nil, err
+		}
 		set = append(set, a)
 	}
-	return set
+	return set, nil
 }
 
 // power is b^e, or more than any n where it is large.
@@ -134,16 +158,20 @@ func power(b, e int) int {
 }
 
 // triple is the best set of 1 and two more.
-func (s *stepSearch) triple() []int {
+func (s *stepSearch) triple(ctx context.Context) ([]int, error) {
 	var best []int
 	least := far
 	for a := 2; a < s.n; a++ {
 		base := s.base([]int{1, a}, -1)
-		if b, sum := s.best(base, []int{1, a}, growEffort); sum < least {
+		b, sum, err := s.best(ctx, base, []int{1, a}, growEffort)
+		if err != nil {
+			return nil, err
+		}
+		if sum < least {
 			best, least = []int{1, a, b}, sum
 		}
 	}
-	return best
+	return best, nil
 }
 
 // base is the hops over a set without its member at leave.
@@ -161,8 +189,10 @@ func (s *stepSearch) total(set []int) int { return total(s.base(set, -1)) }
 
 // best is the shift that lowers the sum of base most, and that sum. Where all
 // cost too much, it tries some, evenly spread.
-func (s *stepSearch) best(base []int32, set []int, effort int) (shift, sum int) {
-	s.in.look()
+func (s *stepSearch) best(ctx context.Context, base []int32, set []int, effort int) (shift, sum int, err error) {
+	if err := ctx.Err(); err != nil {
+		return 0, 0, err
+	}
 	sum = far * s.n
 	tries := min(s.n-2, max(32, effort/(2*s.n)))
 	for i := range tries {
@@ -186,26 +216,29 @@ func (s *stepSearch) best(base []int32, set []int, effort int) (shift, sum int) 
 		extend(s.hops, shift)
 		sum = total(s.hops)
 	}
-	return shift, sum
+	return shift, sum, nil
 }
 
 // improve changes one shift of the set after another for a better one until none
 // is found, and returns the sum.
-func (s *stepSearch) improve(set []int) int {
+func (s *stepSearch) improve(ctx context.Context, set []int) (int, error) {
 	least := s.total(set)
 	if len(set)*s.n*2*s.n > exchangeEffort {
-		return least
+		return least, nil
 	}
 	for again := true; again; {
 		again = false
 		for i := range set {
-			a, sum := s.best(s.base(set, i), set, growEffort)
+			a, sum, err := s.best(ctx, s.base(set, i), set, growEffort)
+			if err != nil {
+				return 0, err
+			}
 			if sum < least {
 				set[i], least, again = a, sum, true
 			}
 		}
 	}
-	return least
+	return least, nil
 }
 
 // stages are the hops to each class over the first 0, 1, … shifts of a set.
@@ -236,8 +269,8 @@ func (st stages) split(set []int, class int, hops []int32) {
 
 // CarrySums are the hop sums of 1, 2, …, at most d topologies of n GPUs of degree 1
 // where chunks may wait for the next topology.
-func CarrySums(n, d int) []int {
+func CarrySums(ctx context.Context, n, d int) ([]int, error) {
 	s := newStepSearch(n)
-	s.reach(min(d, n-1))
-	return s.Totals
+	err := s.reach(ctx, min(d, n-1))
+	return s.Totals, err
 }

@@ -2,6 +2,7 @@ package photonic
 
 import (
 	"cmp"
+	"context"
 	"slices"
 )
 
@@ -81,10 +82,10 @@ func busiest(in *Instance, legs [][]leg) Time {
 
 // pack makes a plan of single chunks of the topologies of a plan of rounds, nil where
 // it would have too many moves, or could not cost less than known.
-func (p *Plan) pack(in *Instance, ways [][]leg, known Time) *Plan {
+func (p *Plan) pack(ctx context.Context, in *Instance, ways [][]leg, known Time) (*Plan, error) {
 	count := moves(in, ways)
 	if count > maxMoves || Time(len(p.Topologies))*in.Reconfig+busiest(in, ways) >= known {
-		return nil
+		return nil, nil
 	}
 	out := &Plan{GPUs: p.GPUs, Degree: p.Degree, Method: p.Method, Family: p.Family, Topologies: p.Topologies, Label: p.Label, Hops: make([]Hop, 0, count)}
 	switches := make([]uint16, p.GPUs*p.Degree)
@@ -93,10 +94,13 @@ func (p *Plan) pack(in *Instance, ways [][]leg, known Time) *Plan {
 	}
 	for i, legs := range ways {
 		var span Time
-		out.Hops, span = pack(in, i, switches, legs, out.Hops)
+		var err error
+		if out.Hops, span, err = pack(ctx, in, i, switches, legs, out.Hops); err != nil {
+			return nil, err
+		}
 		out.Spans = append(out.Spans, span)
 	}
-	return out.finish(in)
+	return out.finish(in), nil
 }
 
 // labelled is a plan of rounds with GPUs at other positions.
@@ -114,7 +118,7 @@ type rough struct {
 
 // estimate is the cost of the plan with d topologies on a ladder that has climbed
 // to there: by its busiest links, or, where it is kept to rounds, exactly.
-func estimate(in *Instance, l ladder, d int, o Options) (Time, error) {
+func estimate(ctx context.Context, in *Instance, l ladder, d int, o Options) (Time, error) {
 	reconfig := Time(d) * in.Reconfig
 	switch l := l.(type) {
 	case *meshes:
@@ -122,7 +126,7 @@ func estimate(in *Instance, l ladder, d int, o Options) (Time, error) {
 	case *cayleys:
 		return reconfig + busiest(in, l.legs(d)), nil
 	}
-	p, err := l.plan(d)
+	p, err := l.plan(ctx, d)
 	if err != nil {
 		return 0, err
 	}
@@ -144,12 +148,14 @@ const (
 // exploreSizes is explore for messages of many sizes: it climbs all of the ladder,
 // judges the plans by their busiest links, and makes the best in full, with and
 // without other places of GPUs.
-func exploreSizes(in *Instance, l ladder, o Options, limit *limit) (*Plan, error) {
+func exploreSizes(ctx context.Context, in *Instance, l ladder, o Options, limit *limit) (*Plan, error) {
 	var list []rough
 	least := Time(0)
 	for d := 1; d <= limit.last && !limit.over(d, least); d++ {
-		in.look()
-		if ok, err := l.next(); err != nil {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if ok, err := l.next(ctx); err != nil {
 			return nil, err
 		} else if !ok {
 			break
@@ -157,7 +163,7 @@ func exploreSizes(in *Instance, l ladder, o Options, limit *limit) (*Plan, error
 		if d < limit.first || l.sum() >= far {
 			continue
 		}
-		cost, err := estimate(in, l, d, o)
+		cost, err := estimate(ctx, in, l, d, o)
 		if err != nil {
 			return nil, err
 		}
@@ -171,14 +177,17 @@ func exploreSizes(in *Instance, l ladder, o Options, limit *limit) (*Plan, error
 		if best != nil && float64(r.cost)*(1-relabelGain) >= float64(best.Cost) {
 			continue
 		}
-		in.look()
-		p, err := l.plan(r.topologies)
+		p, err := l.plan(ctx, r.topologies)
 		if err != nil {
 			return nil, err
 		}
-		if p != nil {
-			best = cheaper(best, p.finish(in).inFull(in, o, limit.known))
+		if p == nil {
+			continue
 		}
+		if p, err = p.finish(in).inFull(ctx, in, o, limit.known); err != nil {
+			return nil, err
+		}
+		best = cheaper(best, p)
 	}
 	return best, nil
 }
@@ -186,29 +195,41 @@ func exploreSizes(in *Instance, l ladder, o Options, limit *limit) (*Plan, error
 // inFull is the cheapest way to carry out a plan of rounds: as it is or chunk by
 // chunk, with GPUs at their own places or at others. Of what cannot cost less than
 // known, not all is tried.
-func (p *Plan) inFull(in *Instance, o Options, known Time) *Plan {
+func (p *Plan) inFull(ctx context.Context, in *Instance, o Options, known Time) (*Plan, error) {
 	if p.Hops != nil {
-		return p
+		return p, nil
 	}
 	best := p
 	if o.packed {
-		best = cheaper(best, p.carriedOut(in, o, min(known, best.Cost)))
-	}
-	if o.Relabel {
-		together, short := relabel(in, p)
-		best = cheaper(best, p.labelled(in, together))
-		if o.packed {
-			best = cheaper(best, p.labelled(in, short).carriedOut(in, o, min(known, best.Cost)))
+		packed, err := p.carriedOut(ctx, in, o, min(known, best.Cost))
+		if err != nil {
+			return nil, err
 		}
+		best = cheaper(best, packed)
 	}
-	return best
+	if !o.Relabel {
+		return best, nil
+	}
+	together, short, err := relabel(ctx, in, p)
+	if err != nil {
+		return nil, err
+	}
+	best = cheaper(best, p.labelled(in, together))
+	if o.packed {
+		packed, err := p.labelled(in, short).carriedOut(ctx, in, o, min(known, best.Cost))
+		if err != nil {
+			return nil, err
+		}
+		best = cheaper(best, packed)
+	}
+	return best, nil
 }
 
 // carriedOut is a plan of rounds chunk by chunk: on its own ways, or, where chunks
 // may wait for another topology, on the least busy ones; nil as for pack.
-func (p *Plan) carriedOut(in *Instance, o Options, known Time) *Plan {
+func (p *Plan) carriedOut(ctx context.Context, in *Instance, o Options, known Time) (*Plan, error) {
 	if o.Method != Carry {
-		return p.pack(in, p.flowLegs(in), known)
+		return p.pack(ctx, in, p.flowLegs(in), known)
 	}
 	sets := make([][]int32, len(p.Topologies))
 	for i, t := range p.Topologies {
@@ -218,11 +239,15 @@ func (p *Plan) carriedOut(in *Instance, o Options, known Time) *Plan {
 	}
 	label, err := labels(p.GPUs, p.Label)
 	if err != nil {
-		panic(err) // it was made here
+		return nil, err
 	}
-	out := p.pack(in, spreadLegs(in, cyclic(p.GPUs), sets, label), known)
+	ways, err := spreadLegs(ctx, in, cyclic(p.GPUs), sets, label)
+	if err != nil {
+		return nil, err
+	}
+	out, err := p.pack(ctx, in, ways, known)
 	if out != nil {
 		out.Method = Carry
 	}
-	return out
+	return out, err
 }

@@ -2,17 +2,18 @@ package photonic
 
 import (
 	"cmp"
+	"context"
 	"slices"
 )
 
 // chosenOffsets are k offsets of one circulant with a low hop sum. For two, all
 // are tried in the order of their steps, as long as one might still be better;
 // for more the search for shifts has them.
-func chosenOffsets(n, k int, search *stepSearch) *routing {
-	best := carryRouting(search.in, n, k, search.Sets[k-1])
+func chosenOffsets(ctx context.Context, n, k int, search *stepSearch) (*routing, error) {
+	best, err := carryRouting(ctx, n, k, search.Sets[k-1])
 	const most, tries = 128, 256
-	if k != 2 || n > most {
-		return best
+	if err != nil || k != 2 || n > most {
+		return best, err
 	}
 	type pair struct{ a, b, steps int }
 	var pairs []pair
@@ -34,12 +35,15 @@ func chosenOffsets(n, k int, search *stepSearch) *routing {
 		if i == tries || (p.steps+k-1)/k >= sum {
 			break
 		}
-		r := carryRouting(search.in, n, k, []int{p.a, p.b})
+		r, err := carryRouting(ctx, n, k, []int{p.a, p.b})
+		if err != nil {
+			return nil, err
+		}
 		if s := r.sum(); s < sum {
 			best, sum = r, s
 		}
 	}
-	return best
+	return best, nil
 }
 
 // wideGreedy is a sequence of circulants of degree k ≥ 2, each of whose offsets is
@@ -52,20 +56,26 @@ type wideGreedy struct {
 }
 
 // newWideGreedy starts with one topology. The search must have k sets.
-func newWideGreedy(n, k int, search *stepSearch) *wideGreedy {
+func newWideGreedy(ctx context.Context, n, k int, search *stepSearch) (*wideGreedy, error) {
 	w := &wideGreedy{served: newServed(n, k), search: search, try: make([]int32, n)}
-	first := chosenOffsets(n, k, search)
+	first, err := chosenOffsets(ctx, n, k, search)
+	if err != nil {
+		return nil, err
+	}
 	w.add(first.offsets)
 	w.routes = []*routing{first}
-	return w
+	return w, nil
 }
 
 // next adds a topology, and reports false where every class has a direct link.
-func (w *wideGreedy) next() bool {
+func (w *wideGreedy) next(ctx context.Context) (bool, error) {
 	if slices.Max(w.least[1:]) <= 1 {
-		return false
+		return false, nil
 	}
-	offsets := w.choose()
+	offsets, err := w.choose(ctx)
+	if err != nil {
+		return false, err
+	}
 	old := slices.Clone(w.by)
 	w.add(offsets)
 	r := newRouting(w.n, w.k, offsets)
@@ -76,17 +86,18 @@ func (w *wideGreedy) next() bool {
 			r.set(x, w.served.hops[x])
 		}
 	}
-	r.balance(w.search.in)
 	w.routes = append(w.routes, r)
-	return true
+	return true, r.balance(ctx)
 }
 
 // choose picks k offsets one by one, then each again beside the others.
-func (w *wideGreedy) choose() []int {
-	var offsets []int
+func (w *wideGreedy) choose(ctx context.Context) (offsets []int, err error) {
 	base := none(w.n)
 	for range w.k {
-		a, _ := w.best(base, offsets)
+		a, err := w.best(ctx, base, offsets)
+		if err != nil {
+			return nil, err
+		}
 		offsets = append(offsets, a)
 		extend(base, a)
 	}
@@ -98,15 +109,19 @@ func (w *wideGreedy) choose() []int {
 			}
 		}
 		others := slices.Delete(slices.Clone(offsets), i, i+1)
-		offsets[i], _ = w.best(base, others)
+		if offsets[i], err = w.best(ctx, base, others); err != nil {
+			return nil, err
+		}
 	}
-	return offsets
+	return offsets, nil
 }
 
 // best is the offset that, beside some, leaves the fewest hops in sum.
-func (w *wideGreedy) best(base []int32, offsets []int) (offset, sum int) {
-	w.search.in.look()
-	offset, sum = 1, far*w.n
+func (w *wideGreedy) best(ctx context.Context, base []int32, offsets []int) (offset int, err error) {
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	offset, sum := 1, far*w.n
 	tries := min(w.n-1, max(32, lateEffort/(2*w.n)))
 	for i := range tries {
 		a := 1 + i*(w.n-1)/tries
@@ -123,7 +138,7 @@ func (w *wideGreedy) best(base []int32, offsets []int) (offset, sum int) {
 			offset, sum = a, left
 		}
 	}
-	return offset, sum
+	return offset, nil
 }
 
 // routing is the routing of all topologies so far.
