@@ -123,6 +123,7 @@ func TestIndependence(t *testing.T) {
 		"controller":         append([]string{"*"}, impure...),
 		"internal/delivery":  append([]string{"opensm", "controller", "topology"}, impure...),
 		"internal/linkstate": append([]string{"fors", "lft", "verify", "internal/health", "bipartite"}, impure...),
+		"internal/standby":   append([]string{"*"}, impure...),
 		"fors":               {"topology", "internal/health", "os", "net"},
 		"verify":             append([]string{"fors", "planner", "phasetable", "sim"}, impure...),
 		"lft":                {"fors", "verify", "os", "net"},

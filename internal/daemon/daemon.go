@@ -20,6 +20,7 @@ import (
 	"github.com/forsd/forsd/internal/delivery/desk"
 	"github.com/forsd/forsd/internal/health"
 	"github.com/forsd/forsd/internal/linkstate"
+	"github.com/forsd/forsd/internal/standby"
 	"github.com/forsd/forsd/internal/store"
 	"github.com/forsd/forsd/opensm"
 	"github.com/forsd/forsd/opensm/plugin"
@@ -48,8 +49,7 @@ type Daemon struct {
 	desk      *desk.Desk
 	memory    planner.Memory
 	plugin    *plugin.Server // nil where it is switched off
-	peer      *peer          // nil without one
-	news      bell           // rings when a peer that follows has something to learn
+	peer      *peer          // the other forsd, if there is one, and which of the two leads
 	reissue   bool           // the plan in force gets a number of its own; used like store
 
 	pluginEvents chan plugin.Event
@@ -139,6 +139,7 @@ func New(cfg *config.Config, version string, log *zap.Logger, notify func(string
 	if d.peer, err = newPeer(cfg.Peer); err != nil {
 		return nil, err
 	}
+	d.peer.desk.State = d.showPeer
 	if d.store, err = store.Open(cfg.StateDir); err != nil {
 		return nil, err
 	}
@@ -213,9 +214,9 @@ func (d *Daemon) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if d.peer != nil {
-		d.lost(ctx) // until the plugin says otherwise
-		run("follow the other forsd", d.follow)
+	d.stand(ctx, standby.Start{})
+	if d.peer.is() {
+		run("ask the other forsd", d.askPeer)
 	}
 	if !d.remote() {
 		d.lookAtManager(ctx)

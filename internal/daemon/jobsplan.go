@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/internal/standby"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/planner"
 	"github.com/forsd/forsd/topology"
@@ -165,5 +166,8 @@ func (d *Daemon) calmNow() {
 	}
 	if now, due := time.Now(), d.leaseDue(); !due.IsZero() && !now.Before(due) {
 		d.endLeases(now)
+	}
+	if now, due := time.Now(), d.peer.machine.Wake(); !due.IsZero() && !now.Before(due) {
+		d.stand(d.life, standby.Tick{})
 	}
 }

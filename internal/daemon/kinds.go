@@ -5,6 +5,7 @@ import (
 
 	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/internal/health"
+	"github.com/forsd/forsd/internal/standby"
 	"github.com/forsd/forsd/planner"
 	"github.com/forsd/forsd/topology"
 )
@@ -17,11 +18,8 @@ const (
 	pluginMissing   = "plugin-disconnected"
 	pluginDeaf      = "plugin-socket-failed"
 	pluginUnused    = "plugin-tables-unused"
-	managerStandby  = "manager-standby"
 	trapsMissing    = "traps-missing"
 	discoveryFailed = "discovery-failed"
-	peerLost        = "peer-unreachable"
-	peerLeads       = "peer-leads-too"
 )
 
 // warnables lists every kind of warning but those of package opensm, which
@@ -73,8 +71,8 @@ var warnables = []health.Warnable{
 	{Code: pluginUnused, Severity: health.Degraded, Title: "OpenSM did without forsd's tables in a sweep"},
 	{Code: trapsMissing, Severity: health.Info, Title: "Traps cannot be had from the subnet administrator", Delay: 5 * time.Second},
 	{Code: discoveryFailed, Severity: health.Critical, Title: "The fabric could not be discovered"},
-	{Code: managerStandby, Severity: health.Info, Title: "Another subnet manager is the master"},
-	{Code: peerLost, Severity: health.Degraded, Title: "The other forsd cannot be followed", Delay: 5 * time.Second},
-	{Code: peerLeads, Severity: health.Critical, Title: "Two subnet managers are the master", Delay: 5 * time.Second},
+	{Code: standby.ManagerStandby, Severity: health.Info, Title: "Another subnet manager is the master"},
+	{Code: standby.PeerLost, Severity: health.Degraded, Title: "The other forsd cannot be followed", Delay: 5 * time.Second},
+	{Code: standby.PeerLeads, Severity: health.Critical, Title: "Two subnet managers are the master", Delay: 5 * time.Second},
 	{Code: logUnreadable, Severity: health.Info, Title: "OpenSM's log cannot be followed"},
 }

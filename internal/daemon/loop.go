@@ -59,8 +59,8 @@ func (d *Daemon) loop(ctx context.Context) {
 // wake is when the loop has something to do though nothing happens; zero for never.
 func (d *Daemon) wake() time.Time {
 	due := []time.Time{d.core.Wake(), d.links.Wake()}
-	if !d.core.Busy() { // else leases end when the action has
-		due = append(due, d.leaseDue())
+	if !d.core.Busy() { // else these wait until the action has ended
+		due = append(due, d.leaseDue(), d.peer.machine.Wake())
 	}
 	due = slices.DeleteFunc(due, time.Time.IsZero)
 	if len(due) == 0 {

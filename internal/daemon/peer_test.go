@@ -17,8 +17,9 @@ import (
 	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/internal/config"
 	"github.com/forsd/forsd/internal/linkstate"
+	"github.com/forsd/forsd/internal/standby"
+	"github.com/forsd/forsd/internal/standby/replica"
 	"github.com/forsd/forsd/internal/store"
-	"github.com/forsd/forsd/opensm/plugin"
 	"github.com/forsd/forsd/topology"
 	"github.com/forsd/forsd/verify"
 )
@@ -30,31 +31,86 @@ type twins struct {
 	api              *httptest.Server // of the leader
 }
 
+// join has a daemon know the other one at an address. It leads, without having been told
+// to, or waits for Start.
+func (d *Daemon) join(t *testing.T, url string, leads bool) {
+	t.Helper()
+	p, err := newPeer(config.Peer{Address: url, Timeout: 5 * time.Second})
+	ok(t, err)
+	t.Cleanup(p.client.Close)
+	p.desk.State = d.showPeer
+	if d.peer = p; !leads {
+		return
+	}
+	for _, e := range []standby.Event{standby.Start{}, standby.Manager{Master: true}, standby.Answered{Serial: 2, Err: "nobody is there"}} {
+		for _, a := range p.machine.Step(time.Now(), e) {
+			if a, question := a.(standby.Ask); question {
+				p.put(a)
+			}
+		}
+	}
+	if p.machine.Role() != standby.Leads {
+		t.Fatal("it does not lead")
+	}
+}
+
+// hear puts the question that is due and has the daemon take the answer in.
+func (d *Daemon) hear(t *testing.T) {
+	t.Helper()
+	a := <-d.peer.asks
+	a.Wait = 0
+	r, err := replica.Ask(t.Context(), d.peer.client, a)
+	ok(t, d.calm(t.Context(), func() { d.peerSays(a.Serial, r, err) }))
+}
+
+// told gives the daemon an answer to the question that is due, and returns what it has
+// against it.
+func (d *Daemon) told(t *testing.T, r *replica.Replica) (err error) {
+	t.Helper()
+	a := <-d.peer.asks
+	ok(t, d.calm(t.Context(), func() { d.peerSays(a.Serial, r, nil) }))
+	for _, w := range d.health.List(time.Now().Add(time.Hour)) {
+		if w.Code == standby.PeerLost {
+			err = errors.New(w.Text)
+		}
+	}
+	return err
+}
+
+// manager has the daemon's manager say whether it is the master.
+func (d *Daemon) managerIs(t *testing.T, master bool) {
+	t.Helper()
+	ok(t, d.call(t.Context(), func() { d.stand(d.life, standby.Manager{Master: master}) }))
+}
+
 // newTwins brings the leader up on a fabric.
 func newTwins(t *testing.T, f *topology.Fabric) *twins {
 	t.Helper()
 	w := &twins{leader: readable(newDaemon(t)), follower: readable(newDaemon(t))}
 	w.leader.atRest(t, f)
+	follower := w.follower
+	back := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		answer(follower.peer.desk.Answer).ServeHTTP(w, r)
+	}))
+	t.Cleanup(back.Close)
+	w.leader.join(t, back.URL, true)
 	w.leader.serving(t)
-	w.api = httptest.NewServer(answer(w.leader.showReplica))
+	w.api = httptest.NewServer(answer(w.leader.peer.desk.Answer))
 	t.Cleanup(w.api.Close)
-	var err error
-	w.follower.peer, err = newPeer(config.Peer{Address: w.api.URL, Timeout: 5 * time.Second})
-	ok(t, err)
-	t.Cleanup(w.follower.peer.client.Close)
-	w.follower.lost(t.Context())
+	w.follower.join(t, w.api.URL, false)
+	w.follower.stand(t.Context(), standby.Start{})
 	w.follower.serving(t)
 	return w
 }
 
 // sync has the follower take over what it does not have, and waits until it has
 // planned ahead.
-func (w *twins) sync(t *testing.T, have string) *replica {
+func (w *twins) sync(t *testing.T, have string) *replica.Replica {
 	t.Helper()
-	r, err := w.follower.peer.ask(t.Context(), have, false, 0)
+	r, err := replica.Ask(t.Context(), w.follower.peer.client, standby.Ask{Have: have})
 	ok(t, err)
 	if r.Whole {
-		ok(t, w.follower.mirrored(t.Context(), r))
+		ok(t, w.follower.told(t, r))
 	}
 	ok(t, w.follower.calm(t.Context(), func() {}))
 	return r
@@ -177,9 +233,9 @@ func (w *twins) takeOver(t *testing.T, f *topology.Fabric) {
 	t.Helper()
 	d := w.follower
 	d.cfg.OpenSM.DumpCommand = []string{"cat", w.leader.cfg.OpenSM.LFTsFile} // what the switches have
-	ok(t, d.call(t.Context(), func() { d.gained(d.life) }))
+	d.managerIs(t, true)
 	for d.standsBy() {
-		ok(t, d.calm(t.Context(), func() {}))
+		d.hear(t)
 	}
 	ok(t, d.call(t.Context(), func() {
 		v, err := d.sight(d.life, linkstate.Shown{Fabric: f, Swept: true})
@@ -201,7 +257,7 @@ func TestTakeOver(t *testing.T) {
 	w.sync(t, "")
 	_, err := jobsBackend{w.leader}.CreateJob(t.Context(), api.JobRequest{Name: "late", Hosts: names(0, 2)})
 	ok(t, err)
-	ok(t, w.leader.call(t.Context(), func() { w.leader.lost(w.leader.life) }))
+	w.leader.managerIs(t, false)
 	w.takeOver(t, f)
 	w.same(t)
 	j, err := jobsBackend{w.follower}.CreateJob(t.Context(), api.JobRequest{Hosts: names(3, 5)})
@@ -238,15 +294,11 @@ func TestTakeOverInDoubt(t *testing.T) {
 	}
 
 	// Now the other way round.
-	back := httptest.NewServer(answer(w.follower.showReplica))
-	defer back.Close()
 	w.leader, w.follower = w.follower, w.leader
-	w.follower.peer, err = newPeer(config.Peer{Address: back.URL, Timeout: time.Second})
-	ok(t, err)
-	ok(t, w.follower.call(t.Context(), func() { w.follower.lost(w.follower.life) }))
+	w.follower.managerIs(t, false)
 	w.sync(t, "")
 	w.same(t)
-	if err := w.leader.mirror(t.Context(), &replica{Last: 1}); err == nil {
+	if err := w.follower.told(t, &replica.Replica{Tag: "old", Leads: true, Whole: true, Last: 1}); err == nil {
 		t.Error("a peer whose numbers are behind is followed")
 	}
 }
@@ -261,35 +313,26 @@ func TestYield(t *testing.T) {
 	w.takeOver(t, f) // the leader does not notice
 	_, err := jobsBackend{w.follower}.CreateJob(t.Context(), api.JobRequest{Hosts: names(0, 2)})
 	ok(t, err)
-	behind := w.leader
-	back := httptest.NewServer(answer(w.follower.showReplica))
-	defer back.Close()
-	behind.peer, err = newPeer(config.Peer{Address: back.URL, Timeout: time.Second})
 	ok(t, err)
-	heed := func(leads bool) {
-		t.Helper()
-		r, err := behind.peer.ask(t.Context(), "", leads, 0)
-		ok(t, err, behind.heed(t.Context(), leads, r), behind.calm(t.Context(), func() {}))
-	}
-	heed(true)
+	behind := w.leader
+	behind.hear(t)
 	if !behind.standsBy() {
 		t.Fatal("it goes on with numbers that have been given")
 	}
-	heed(false)
+	behind.hear(t)
 	w.same(t)
-	ok(t, w.follower.call(t.Context(), func() { w.follower.lost(w.follower.life) }))
-	if heed(false); !behind.standsBy() {
-		t.Error("it leads, and its manager is not the master")
-	}
-	ok(t, behind.call(t.Context(), func() { behind.setLink(link{connected: true, state: plugin.Master}) }))
-	heed(false)
+	w.follower.managerIs(t, false)
 	for behind.standsBy() {
-		ok(t, behind.calm(t.Context(), func() {}))
+		behind.hear(t)
 	}
 	w.same(t)
-	heed(true)
+	behind.hear(t)
 	if behind.standsBy() {
 		t.Error("it yields to its equal")
+	}
+	behind.managerIs(t, false)
+	if behind.hear(t); !behind.standsBy() {
+		t.Error("it leads, and its manager is not the master")
 	}
 }
 
@@ -305,9 +348,9 @@ func rows(t *testing.T, e *store.Epoch, d *Daemon) (out verify.Rows) {
 func TestReplicaWaits(t *testing.T) {
 	w := newTwins(t, fabric(4, 4))
 	r := w.sync(t, "")
-	got := make(chan *replica)
+	got := make(chan *replica.Replica)
 	go func() {
-		r, err := w.follower.peer.ask(t.Context(), r.Tag, false, time.Minute)
+		r, err := replica.Ask(t.Context(), w.follower.peer.client, standby.Ask{Have: r.Tag, Wait: time.Minute})
 		if err != nil {
 			t.Error(err)
 		}
@@ -318,11 +361,11 @@ func TestReplicaWaits(t *testing.T) {
 	if r := <-got; !r.Whole || len(r.Jobs) != 1 {
 		t.Errorf("a job was created, and the leader says %+v", r)
 	}
-	brief, err := w.follower.peer.ask(t.Context(), "", true, 0)
+	brief, err := replica.Ask(t.Context(), w.follower.peer.client, standby.Ask{Brief: true})
 	if ok(t, err); brief.Whole || !brief.Leads {
 		t.Errorf("in brief: %+v", brief)
 	}
-	if _, err := w.leader.showReplica(httptest.NewRequest(http.MethodGet, "/?wait=soon", nil)); err == nil {
+	if _, err := w.leader.peer.desk.Answer(httptest.NewRequest(http.MethodGet, "/?wait=soon", nil)); err == nil {
 		t.Error("wait=soon is accepted")
 	}
 }
@@ -334,19 +377,19 @@ func TestReplicaDamaged(t *testing.T) {
 	_, err := jobsBackend{w.leader}.CreateJob(t.Context(), api.JobRequest{Hosts: names(0, 2)})
 	ok(t, err)
 	w.sync(t, "")
-	for name, damage := range map[string]func(*replica){
-		"baseline":  func(r *replica) { r.Baseline.Version = 99 },
-		"table":     func(r *replica) { r.Epoch.Table = r.Epoch.Table[:40] },
-		"epoch":     func(r *replica) { r.Epoch.About.Epoch++ },
-		"job":       func(r *replica) { r.Jobs[0].About.ID++ },
-		"job table": func(r *replica) { r.Jobs[0].Table[len(r.Jobs[0].Table)-1] ^= 1 },
-		"fabric":    func(r *replica) { r.Fabric.Nodes[0].Ports[1].Peer = -7 },
-		"numbers":   func(r *replica) { r.Last = 0 },
+	for name, damage := range map[string]func(*replica.Replica){
+		"baseline":  func(r *replica.Replica) { r.Baseline.Version = 99 },
+		"table":     func(r *replica.Replica) { r.Epoch.Table = r.Epoch.Table[:40] },
+		"epoch":     func(r *replica.Replica) { r.Epoch.About.Epoch++ },
+		"job":       func(r *replica.Replica) { r.Jobs[0].About.ID++ },
+		"job table": func(r *replica.Replica) { r.Jobs[0].Table[len(r.Jobs[0].Table)-1] ^= 1 },
+		"fabric":    func(r *replica.Replica) { r.Fabric.Nodes[0].Ports[1].Peer = -7 },
+		"numbers":   func(r *replica.Replica) { r.Last = 0 },
 	} {
-		r, err := w.follower.peer.ask(t.Context(), "", false, 0)
+		r, err := replica.Ask(t.Context(), w.follower.peer.client, standby.Ask{})
 		ok(t, err)
 		damage(r)
-		if err := w.follower.mirrored(t.Context(), r); err == nil {
+		if err := w.follower.told(t, r); err == nil {
 			t.Errorf("%s: accepted", name)
 		}
 		w.same(t)
@@ -360,7 +403,7 @@ func TestPeerLost(t *testing.T) {
 	address := w.api.Listener.Addr().String()
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
-	go func() { defer close(ended); _ = d.follow(ctx) }()
+	go func() { defer close(ended); _ = d.askPeer(ctx) }()
 	defer func() { cancel(); <-ended }()
 	wait := func(what string, good func() bool) {
 		t.Helper()
@@ -374,7 +417,7 @@ func TestPeerLost(t *testing.T) {
 	}
 	raised := func() bool {
 		for _, w := range d.health.List(time.Now().Add(time.Hour)) {
-			if w.Code == peerLost {
+			if w.Code == standby.PeerLost {
 				return true
 			}
 		}
@@ -384,7 +427,7 @@ func TestPeerLost(t *testing.T) {
 	w.api.CloseClientConnections()
 	w.api.Close()
 	wait("it does not miss the peer", raised)
-	server := httptest.NewUnstartedServer(answer(w.leader.showReplica))
+	server := httptest.NewUnstartedServer(answer(w.leader.peer.desk.Answer))
 	listener, err := net.Listen("tcp", address)
 	ok(t, err)
 	server.Listener = listener

@@ -10,6 +10,7 @@ import (
 	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/internal/config"
 	"github.com/forsd/forsd/internal/linkstate"
+	"github.com/forsd/forsd/internal/standby"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/opensm"
 	"github.com/forsd/forsd/opensm/plugin"
@@ -92,7 +93,7 @@ func (d *Daemon) tablesAsked(ctx context.Context, q plugin.Request) (*lft.Tables
 // asks.
 func (d *Daemon) tablesWanted(ctx context.Context, q asked) {
 	if d.core.Standby() {
-		d.gained(ctx)
+		d.stand(ctx, standby.Manager{Master: true})
 	}
 	v, err := d.sight(ctx, linkstate.Shown{Fabric: plugin.Settled(q.Fabric)})
 	if err != nil {
@@ -153,8 +154,8 @@ func (d *Daemon) pluginLeft(ctx context.Context, e plugin.Disconnected) {
 	d.observe(ctx, linkstate.SweepsUntold{})
 	d.health.Clear(pluginUnused)
 	d.work.Go(func() { d.lookAtManager(ctx) })
-	if d.peer != nil {
-		d.lost(ctx) // the other manager may take over
+	if d.peer.is() {
+		d.stand(ctx, standby.Manager{}) // the other manager may take over
 	}
 	d.step(ctx, controller.TablesDoubted{})
 }
@@ -193,9 +194,9 @@ func (d *Daemon) mastership(ctx context.Context, s plugin.State) {
 	d.log.Info("OpenSM's state", zap.Stringer("state", s))
 	switch s {
 	case plugin.Master:
-		d.gained(ctx)
+		d.stand(ctx, standby.Manager{Master: true})
 	case plugin.Standby:
-		d.lost(ctx)
+		d.stand(ctx, standby.Manager{})
 	}
 }
 

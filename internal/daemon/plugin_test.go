@@ -12,6 +12,7 @@ import (
 
 	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/internal/health"
+	"github.com/forsd/forsd/internal/standby"
 	"github.com/forsd/forsd/internal/store"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/opensm"
@@ -180,7 +181,7 @@ func TestStandbyPlansAlone(t *testing.T) {
 	healthy := fabric(4, 4)
 	s := joined(t, healthy)
 	s.says(plugin.Mastership{State: plugin.Standby})
-	if !s.warns(managerStandby) {
+	if !s.warns(standby.ManagerStandby) {
 		t.Error("no warning tells of the other manager")
 	}
 	cut := lacking(healthy, 4, 1, 2)
@@ -198,7 +199,7 @@ func TestStandbyPlansAlone(t *testing.T) {
 	}
 	s.up(cut)
 	s.settles(func(e *store.Epoch, v *view) bool { return e.Epoch == 2 && len(v.down) == 1 })
-	if s.warns(managerStandby) {
+	if s.warns(standby.ManagerStandby) {
 		t.Error("the warning stays")
 	}
 }

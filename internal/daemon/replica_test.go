@@ -11,6 +11,8 @@ import (
 
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/internal/config"
+	"github.com/forsd/forsd/internal/standby"
+	"github.com/forsd/forsd/internal/standby/replica"
 	"github.com/forsd/forsd/internal/store"
 	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/topology"
@@ -36,9 +38,9 @@ func TestFollowAfterReboot(t *testing.T) {
 	ok(t, err)
 	w.sync(t, "")
 	w.same(t)
-	var brief *replica
+	var brief *replica.Replica
 	ok(t, w.follower.calm(t.Context(), func() { brief = w.follower.replica("", true) }))
-	ok(t, w.leader.calm(t.Context(), func() { w.leader.yield(brief) }))
+	ok(t, w.leader.told(t, brief))
 	if w.leader.standsBy() {
 		t.Error("the leader takes numbers that were promised for numbers that were given")
 	}
@@ -91,7 +93,7 @@ func TestOddPeer(t *testing.T) {
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(text)) }))
 		p, err := newPeer(config.Peer{Address: s.URL, Timeout: time.Second})
 		ok(t, err)
-		if r, err := p.ask(t.Context(), "", false, 0); err == nil {
+		if r, err := replica.Ask(t.Context(), p.client, standby.Ask{}); err == nil {
 			t.Errorf("%s: %+v", name, r)
 		}
 		p.client.Close()
@@ -103,18 +105,18 @@ func TestOddPeer(t *testing.T) {
 // together: it can be looked at through a baseline.
 func FuzzReplica(f *testing.F) {
 	small := fabgen.Generate(fabgen.Spec{Spines: 1, Leaves: 2, Hosts: []int{1}, LMC: 1})
-	whole, err := json.Marshal(replica{Leads: true, Last: 1, Whole: true, Fabric: small})
+	whole, err := json.Marshal(replica.Replica{Leads: true, Last: 1, Whole: true, Fabric: small})
 	if err != nil {
 		f.Fatal(err)
 	}
 	f.Add(whole)
 	f.Add([]byte(`{"fabric":{"Nodes":[{"Kind":2,"GUID":"0x0000000000000001","Ports":[{},{"Peer":0,"PeerPort":1}]}]}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		r := &replica{}
+		r := &replica.Replica{}
 		if json.Unmarshal(data, r) != nil || r.Fabric == nil {
 			return
 		}
-		g, err := fabricOf(r)
+		g, err := r.CheckedFabric()
 		if err != nil {
 			return
 		}

@@ -26,7 +26,7 @@ func (d *Daemon) listen() (func(context.Context) error, error) {
 			"GET /v1/explain":  answer(d.explain),
 			"GET /v1/baseline": answer(d.showBaseline),
 			"GET /v1/tables":   answer(d.showTables),
-			"GET /v1/replica":  answer(d.showReplica),
+			"GET /v1/replica":  answer(d.peer.desk.Answer),
 		},
 		Local: map[string]http.Handler{
 			"POST /v1/baseline/accept": answer(d.acceptBaseline),

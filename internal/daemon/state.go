@@ -14,6 +14,7 @@ import (
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/internal/linkstate"
+	"github.com/forsd/forsd/internal/standby"
 	"github.com/forsd/forsd/internal/store"
 	"github.com/forsd/forsd/opensm"
 	"github.com/forsd/forsd/planner"
@@ -69,11 +70,11 @@ func (d *Daemon) whatOf(v *view) []string {
 // dumpSeen takes in a dump of the manager. While the plugin leads, it has told of
 // the same before.
 func (d *Daemon) dumpSeen(ctx context.Context, s opensm.Snapshot) {
-	if d.link.connected || d.peer != nil { // with a peer only the plugin tells who is the master
+	if d.link.connected || d.peer.is() { // with a peer only the plugin tells who is the master
 		return
 	}
 	if d.core.Standby() { // a manager dumps as the master alone
-		d.step(ctx, controller.Mastership{Master: true})
+		d.stand(ctx, standby.Manager{Master: true})
 	}
 	v, err := d.sight(ctx, linkstate.Shown{Fabric: s.Fabric, Swept: s.Swept, Seen: s.SeenAt})
 	if err != nil {
@@ -86,9 +87,7 @@ func (d *Daemon) dumpSeen(ctx context.Context, s opensm.Snapshot) {
 
 // take has the controller see a view, at the end of a sweep or before.
 func (d *Daemon) take(ctx context.Context, v *view, swept bool) {
-	if d.peer != nil {
-		d.peer.shown = true
-	}
+	d.peer.shown = true
 	d.fatTreeSeen()
 	d.remember(v)
 	lost := v.lost(d.current(), d.baseline())
@@ -289,5 +288,5 @@ func (d *Daemon) say(kind string, data any) {
 	if err := d.events.Publish(kind, data); err != nil {
 		d.log.Error("event lost", zap.String("kind", kind), zap.Error(err))
 	}
-	d.news.ring()
+	d.peer.desk.Ring()
 }

@@ -1,0 +1,464 @@
+package standby
+
+import (
+	"flag"
+	"fmt"
+	"math/rand"
+	"os"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// grid is the step of the world's time. The clock of one host is half a step ahead of
+// the other's: two takeovers in doubt are further apart then than the numbers of the
+// plans that a history publishes. Closer together they could give a number twice.
+const (
+	grid    = 100 * time.Millisecond
+	ahead   = grid / 2
+	mostPut = 45 // plans of a history
+)
+
+// world is two daemons beside two managers, with a network between the daemons that
+// loses, delays and cuts, and managers whose mastership moves. It checks each action.
+type world struct {
+	t       *rapid.T
+	now     time.Time
+	dice    *rand.Rand
+	nodes   [2]*node
+	flights []*flight
+	made    map[uint64]int // the plan of each number given
+	plans   int
+
+	slow   time.Duration // what a message may take
+	lossy  bool
+	cut    bool
+	faults bool // anything has gone wrong so far
+
+	led, doubts, both int // leads begun: all, in doubt, while the other one led
+}
+
+// node is a daemon as far as the machine knows it, and its host.
+type node struct {
+	w        *world
+	id       int
+	m        *Machine
+	up       bool
+	master   bool      // its manager says so
+	own      Numbers   // in memory
+	plan     int       // in force
+	stored   Numbers   // what a crash leaves
+	kept     int       // the plan that a crash leaves
+	told     uint64    // the highest number that the other one has told it of
+	putting  uint64    // the number of the plan that is being published, 0 for none
+	put      time.Time // when it is
+	anew     bool      // the plan in force is to be published anew
+	doubt    bool      // it led in doubt last
+	queue    []Event   // they wait until nothing is being published
+	held     *flight   // the other one's question, kept until there is news
+	answer   *flight   // being taken in
+	restarts int
+}
+
+// flight is a question or an answer on its way.
+type flight struct {
+	to       *node
+	at       time.Time // when it arrives
+	question *Ask
+	restart  int // of the asker, when it asked
+	answer   Answered
+	plan     int
+	until    time.Time // how long a question is kept
+}
+
+func newWorld(t *rapid.T) *world {
+	w := &world{t: t, now: time.UnixMilli(1_800_000_000_000), made: map[uint64]int{},
+		dice: rand.New(rand.NewSource(rapid.Int64Range(0, 1<<20).Draw(t, "dice")))}
+	for i := range w.nodes {
+		w.nodes[i] = &node{w: w, id: i}
+	}
+	for _, n := range w.nodes {
+		n.start()
+	}
+	return w
+}
+
+func (n *node) other() *node { return n.w.nodes[1-n.id] }
+
+// clock is the host's.
+func (n *node) clock() time.Time { return n.w.now.Add(time.Duration(n.id) * ahead) }
+
+// start starts the daemon with what is stored. The plugin says what its manager is.
+func (n *node) start() {
+	n.up, n.own, n.plan = true, n.stored, n.kept
+	n.restarts++
+	n.m = New(Settings{Peer: "other", TakeoverWait: time.Second, Salt: uint32(n.id)})
+	n.step(Start{})
+	if n.master {
+		n.step(Manager{Master: true})
+	}
+}
+
+// crash ends it.
+func (n *node) crash() {
+	n.up, n.putting, n.queue, n.held, n.anew = false, 0, nil, nil, false
+	n.w.faults = true
+}
+
+// step gives the machine an event and carries out what follows.
+func (n *node) step(e Event) {
+	was := n.m.Role()
+	for _, a := range n.m.Step(n.clock(), e) {
+		switch a := a.(type) {
+		case Ask:
+			n.w.send(&flight{to: n.other(), question: &a, restart: n.restarts})
+		case Lead:
+			n.lead(a, was)
+		case Adopt:
+			n.adopt()
+		}
+	}
+	if n.m.Role() == Leads && !n.master {
+		n.w.t.Fatalf("%d leads, and its manager is not the master", n.id)
+	}
+	if n.m.Wake().IsZero() {
+		n.w.t.Fatalf("%d waits for nothing", n.id)
+	}
+}
+
+// rest gives the machine an event when nothing is being published.
+func (n *node) rest(e Event) {
+	n.queue = append(n.queue, e)
+	n.work()
+}
+
+func (n *node) work() {
+	for len(n.queue) > 0 && n.up && n.putting == 0 {
+		e := n.queue[0]
+		n.queue = n.queue[1:]
+		n.take(e)
+		n.reply()
+	}
+}
+
+// take is what a daemon does with an event when it is at rest.
+func (n *node) take(e Event) {
+	f, answered := e.(*flight)
+	switch {
+	case !answered:
+		n.step(e)
+	case f.question != nil:
+		n.step(Asked{Claim: f.question.Claim})
+		n.held = f
+	default:
+		f.answer.Own = n.own
+		heard := n.m.open && f.answer.Serial == n.m.serial // it has not been given up
+		if heard {
+			n.told = max(n.told, f.answer.Word.Last)
+		}
+		behind := heard && n.m.Role() == Leads && f.answer.Word.Last > n.own.Last
+		n.answer = f
+		n.step(f.answer)
+		if behind && n.m.Role() == Leads {
+			n.w.t.Fatalf("%d leads with numbers up to %d, and has heard of %d", n.id, n.own.Last, f.answer.Word.Last)
+		}
+	}
+}
+
+func (*flight) event() {}
+
+// lead checks that this one may lead, and publishes anew in doubt.
+func (n *node) lead(a Lead, was Role) {
+	o := n.other()
+	if was != TakesOver {
+		n.w.t.Fatalf("%d leads without taking over", n.id)
+	}
+	if n.doubt = a.Doubt != ""; !n.doubt && o.up && !o.doubt && (o.m.Role() == Leads || o.putting != 0) {
+		n.w.t.Fatalf("%d leads without a doubt, and so does the other one", n.id)
+	}
+	n.w.led++
+	if o.up && o.m.Role() == Leads {
+		n.w.both++
+	}
+	if a.Doubt == "" {
+		return
+	}
+	n.w.doubts++
+	if !n.w.faults {
+		n.w.t.Fatalf("nothing has gone wrong, and %d leads in doubt: %s", n.id, a.Doubt)
+	}
+	n.own.Last, n.anew = max(n.own.Last, a.Above), n.own.Epoch != 0
+	n.publish(grid, true)
+}
+
+// adopt takes the other one's state over.
+func (n *node) adopt() {
+	w, plan := n.answer.answer.Word, n.answer.plan
+	if !w.Whole {
+		n.w.t.Fatalf("%d takes over a state that has not come", n.id)
+	}
+	if w.Epoch < n.own.Epoch || w.Epoch == n.own.Epoch && plan != n.plan {
+		n.w.t.Fatalf("%d has plan %d with number %d, and takes over plan %d with number %d", n.id, n.plan, n.own.Epoch, plan, w.Epoch)
+	}
+	if n.w.lossy && n.w.dice.Intn(8) == 0 {
+		n.w.faults = true
+		n.step(Adopted{Err: "it is damaged"})
+		return
+	}
+	n.own.Epoch, n.plan, n.own.Last = w.Epoch, plan, max(n.own.Last, w.Last)
+	n.stored, n.kept = Numbers{Last: max(n.stored.Last, w.Epoch), Epoch: w.Epoch}, plan
+	n.step(Adopted{})
+}
+
+// publish begins to publish a plan, of the fabric or of a job, if this one leads.
+func (n *node) publish(takes time.Duration, fabric bool) {
+	if !n.up || n.m.Role() != Leads || n.putting != 0 || n.w.plans >= mostPut {
+		return
+	}
+	n.w.plans++
+	n.putting, n.put = n.own.Last+1, n.w.now.Add(takes)
+	if fabric || n.anew {
+		n.plan, n.own.Epoch = n.w.plans, n.putting
+	}
+	n.anew = false
+}
+
+// published ends that. The plan is stored then, and everybody may have it.
+func (n *node) published() {
+	number := n.putting
+	if plan, given := n.w.made[number]; given {
+		n.w.t.Fatalf("%d gives number %d, which plan %d has", n.id, number, plan)
+	}
+	if number <= n.told {
+		n.w.t.Fatalf("%d gives number %d, and has heard of %d", n.id, number, n.told)
+	}
+	n.w.made[number] = n.w.plans
+	n.putting, n.own.Last = 0, number
+	n.stored, n.kept = n.own, n.plan
+	n.reply()
+	n.work()
+}
+
+// word is what a daemon says of itself.
+func (n *node) word(q *Ask) Word {
+	w := Word{Leads: n.m.Role() == Leads, Claim: n.m.Claim(), Numbers: n.own}
+	w.Tag = fmt.Sprint(w.Leads, q.Brief)
+	if !q.Brief {
+		w.Tag = fmt.Sprint(w.Tag, n.own)
+		w.Whole = w.Tag != q.Have
+	}
+	if !w.Whole {
+		w.Epoch = 0
+	}
+	return w
+}
+
+// reply answers the question that is kept, when there is news or the time has come.
+func (n *node) reply() {
+	f := n.held
+	if f == nil || !n.up || n.putting != 0 {
+		return
+	}
+	word := n.word(f.question)
+	if word.Tag == f.question.Have && n.w.now.Before(f.until) {
+		return
+	}
+	n.held = nil
+	n.w.send(&flight{to: n.other(), restart: f.restart, plan: n.plan, answer: Answered{Serial: f.question.Serial, Word: word}})
+}
+
+// send has a message arrive, late or never. A host that has no daemon says so.
+func (w *world) send(f *flight) {
+	f.at = w.now.Add(time.Duration(w.dice.Int63n(int64(w.slow/grid)+1)) * grid)
+	if w.cut || w.lossy && w.dice.Intn(4) == 0 {
+		w.faults = true
+		if f.question == nil || w.dice.Intn(2) == 0 {
+			return // nothing comes, ever
+		}
+		f = &flight{to: f.to.other(), at: f.at, restart: f.restart, answer: Answered{Serial: f.question.Serial, Err: "no route"}}
+	}
+	w.flights = append(w.flights, f)
+}
+
+// arrive delivers a message.
+func (w *world) arrive(f *flight) {
+	switch {
+	case f.question == nil:
+		if f.to.up && f.to.restarts == f.restart {
+			f.to.rest(f)
+		}
+	case !f.to.up:
+		w.flights = append(w.flights, &flight{to: f.to.other(), at: w.now, restart: f.restart, answer: Answered{Serial: f.question.Serial, Err: "connection refused"}})
+	default:
+		f.until = w.now.Add(f.question.Wait)
+		f.to.rest(f)
+	}
+}
+
+// pass has time pass, step by step.
+func (w *world) pass(d time.Duration) {
+	for end := w.now.Add(d); w.now.Before(end); w.now = w.now.Add(grid) {
+		w.happen()
+	}
+	w.happen()
+}
+
+// happen is all that happens at one time.
+func (w *world) happen() {
+	for _, n := range w.nodes {
+		if n.up && n.putting != 0 && !w.now.Before(n.put) {
+			n.published()
+		}
+	}
+	for i := 0; i < len(w.flights); i++ { // some are sent meanwhile
+		if f := w.flights[i]; !w.now.Before(f.at) {
+			w.flights = append(w.flights[:i], w.flights[i+1:]...)
+			w.arrive(f)
+			i = -1
+		}
+	}
+	for _, n := range w.nodes {
+		if n.up {
+			n.reply()
+			if wake := n.m.Wake(); !n.clock().Before(wake) {
+				n.rest(Tick{})
+			}
+		}
+	}
+}
+
+// manager has a manager say what it is.
+func (w *world) manager(i int, master bool) {
+	n := w.nodes[i]
+	if n.master == master {
+		return
+	}
+	n.master = master
+	if master && w.nodes[1-i].master {
+		w.faults = true
+	}
+	if n.up {
+		n.step(Manager{Master: master})
+	}
+}
+
+// histories is how many random ones are played unless -rapid.checks says otherwise.
+func histories() string {
+	if os.Getenv("FORS_LONG") != "" {
+		return "100000"
+	}
+	return "3000"
+}
+
+// TestTwo has two daemons live through random histories. Never do both lead but where
+// one began in doubt; none leads whose manager is not the master; no number is given
+// to two plans; a daemon gives no number that is not above all that it has heard of, and
+// hands out no plan older than the one before; who hears of higher numbers yields; a
+// takeover is in doubt only if something has gone wrong. And when all goes well again,
+// the one beside the master leads, and the other one has what it has.
+func TestTwo(t *testing.T) {
+	for name, value := range map[string]string{"rapid.checks": histories(), "rapid.steps": "50"} {
+		if f := flag.Lookup(name); f.Value.String() == f.DefValue {
+			if err := flag.Set(name, value); err != nil {
+				t.Fatal(err)
+			}
+			defer flag.Set(name, f.DefValue)
+		}
+	}
+	var led, both, plans, doubts int
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(t)
+		actions := map[string]func(*rapid.T){
+			"pass": func(t *rapid.T) {
+				w.pass(time.Duration(rapid.SampledFrom([]int{0, 1, 2, 5, 9, 11, 30, 200}).Draw(t, "steps")) * grid)
+			},
+			"wait": func(*rapid.T) { w.pass(3 * grid) },
+			"move": func(t *rapid.T) {
+				i := rapid.IntRange(0, 1).Draw(t, "manager")
+				w.manager(1-i, false)
+				w.manager(i, true)
+			},
+			"publish": func(t *rapid.T) {
+				takes, fabric := time.Duration(rapid.IntRange(1, 5).Draw(t, "steps"))*grid, rapid.Bool().Draw(t, "fabric")
+				for _, n := range w.nodes { // those that lead
+					n.publish(takes, fabric)
+				}
+			},
+		}
+		if rapid.IntRange(0, 3).Draw(t, "trouble") > 0 {
+			w.trouble(actions)
+		}
+		w.manager(0, true)
+		w.pass(grid)
+		t.Repeat(actions)
+		plans += w.plans
+		doubts += w.doubts
+		led += w.led
+		both += w.both
+		w.heal(rapid.IntRange(0, 1).Draw(t, "master"))
+	})
+	t.Logf("%d plans published, %d leads taken, %d of them in doubt, %d while the other one led", plans, led, doubts, both)
+}
+
+// trouble adds what goes wrong.
+func (w *world) trouble(actions map[string]func(*rapid.T)) {
+	which := rapid.IntRange(0, 1)
+	actions["split"] = func(*rapid.T) { w.manager(0, true); w.manager(1, true) }
+	actions["rest"] = func(t *rapid.T) { w.manager(which.Draw(t, "manager"), false) }
+	actions["cut"] = func(t *rapid.T) { w.cut = rapid.Bool().Draw(t, "cut") }
+	actions["lose"] = func(t *rapid.T) { w.lossy = rapid.Bool().Draw(t, "lossy") }
+	actions["slow"] = func(t *rapid.T) {
+		w.slow = time.Duration(rapid.SampledFrom([]int{0, 2, 8, 30, 200}).Draw(t, "steps")) * grid
+		w.faults = true
+	}
+	actions["crash"] = func(t *rapid.T) { w.nodes[which.Draw(t, "daemon")].crash() }
+	actions["restart"] = func(t *rapid.T) {
+		w.now = w.now.Add(grid) // it takes a while
+		if n := w.nodes[which.Draw(t, "daemon")]; !n.up {
+			n.start()
+		}
+	}
+	actions["hang"] = func(t *rapid.T) { // the disk does
+		w.faults = true
+		w.nodes[which.Draw(t, "daemon")].publish(time.Duration(rapid.IntRange(5, 50).Draw(t, "steps"))*grid, true)
+	}
+}
+
+// heal has all go well, with one master, and wants its daemon to lead and the other
+// one to follow.
+func (w *world) heal(master int) {
+	w.cut, w.lossy, w.slow, w.faults = false, false, 0, true
+	w.now = w.now.Add(grid)
+	for _, n := range w.nodes {
+		if !n.up {
+			n.start()
+		}
+	}
+	w.manager(1-master, false)
+	w.manager(master, true)
+	w.pass(40 * time.Second)
+	leader, follower := w.nodes[master], w.nodes[1-master]
+	settled := func(what string) {
+		if leader.m.Role() != Leads || follower.m.Role() != Follows || leader.own != follower.own || leader.plan != follower.plan {
+			w.t.Fatalf("%s: the master's daemon %v, with %v and plan %d, and the other one %v, with %v and plan %d",
+				what, leader.m.Role(), leader.own, leader.plan, follower.m.Role(), follower.own, follower.plan)
+		}
+		for _, n := range w.nodes {
+			if n.m.raised[PeerLost] || n.m.raised[PeerLeads] || n.m.raised[ManagerStandby] != (n == follower) {
+				w.t.Fatalf("%s: %d warns of %v", what, n.id, n.m.raised)
+			}
+		}
+	}
+	settled("all is well")
+	w.faults = false
+	w.plans = min(w.plans, mostPut-1)
+	leader.publish(grid, true)
+	w.pass(5 * grid)
+	settled("and a plan was published")
+	w.manager(master, false)
+	w.manager(1-master, true)
+	w.pass(5 * grid)
+	leader, follower = follower, leader
+	settled("and the mastership was handed over")
+}

@@ -1,0 +1,198 @@
+// Package replica is what one forsd hands another: whether it leads, and the state that
+// the other one takes over. It has the form, the question over HTTP, and the
+// answer, which waits until there is something new.
+package replica
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/internal/standby"
+	"github.com/forsd/forsd/internal/store"
+	"github.com/forsd/forsd/topology"
+)
+
+// Replica is what a leading daemon would find in its state directory after a restart,
+// and the fabric.
+type Replica struct {
+	Tag   string `json:"tag"`             // another one whenever something else here is
+	Leads bool   `json:"leads"`           // the manager next door is the master
+	Claim uint64 `json:"claim,omitempty"` // of the takeover under way, 0 for none
+	Last  uint64 `json:"last"`            // the highest number known to be given to an epoch or a job's plan
+
+	// What follows is left out where whoever asks has it.
+	Whole    bool                   `json:"whole"`
+	Baseline *topology.Baseline     `json:"baseline,omitempty"`
+	Fabric   *topology.Fabric       `json:"fabric,omitempty"` // as seen last
+	Epoch    *Kept[store.EpochInfo] `json:"epoch,omitempty"`
+	Jobs     []Kept[store.JobInfo]  `json:"jobs,omitempty"`
+}
+
+// Kept is a plan as the store keeps it.
+type Kept[T any] struct {
+	About T      `json:"about"`
+	Table []byte `json:"table"` // phases.bin
+}
+
+// Word is what it says to the machine of the daemon that asked.
+func (r *Replica) Word() standby.Word {
+	w := standby.Word{Tag: r.Tag, Leads: r.Leads, Claim: r.Claim, Whole: r.Whole, Numbers: standby.Numbers{Last: r.Last}}
+	if r.Epoch != nil {
+		w.Epoch = r.Epoch.About.Epoch
+	}
+	return w
+}
+
+// check refuses what no forsd of this version answers.
+func (r *Replica) check() error {
+	if r.Tag == "" {
+		return errors.New("what answers is no forsd, or of another version")
+	}
+	highest := r.Last
+	if r.Epoch != nil {
+		highest = max(highest, r.Epoch.About.Epoch)
+	}
+	for i := range r.Jobs {
+		highest = max(highest, r.Jobs[i].About.ID, r.Jobs[i].About.Epoch)
+	}
+	switch {
+	case highest > store.HighestNumber:
+		return fmt.Errorf("it says that a plan has the number %d: no forsd gives such numbers", highest)
+	case r.Whole && highest > r.Last:
+		return fmt.Errorf("it has a plan with the number %d, and says that it has given numbers up to %d", highest, r.Last)
+	}
+	return nil
+}
+
+// CheckedFabric is its fabric, held against what a fabric is.
+func (r *Replica) CheckedFabric() (*topology.Fabric, error) {
+	for i := range r.Fabric.Nodes {
+		for p := range r.Fabric.Nodes[i].Ports {
+			if port := &r.Fabric.Nodes[i].Ports[p]; port.Peer < topology.None {
+				return nil, fmt.Errorf("the fabric has a port whose peer is %d", port.Peer)
+			}
+		}
+	}
+	return topology.NewFabric(r.Fabric.Nodes, r.Fabric.SM)
+}
+
+// path is where a daemon answers.
+const path = "/v1/replica"
+
+// Ask puts a question to the daemon that the client is for.
+func Ask(ctx context.Context, c *api.Client, a standby.Ask) (*Replica, error) {
+	q := url.Values{"have": {a.Have}, "wait": {strconv.Itoa(int(a.Wait.Seconds()))}}
+	if a.Brief {
+		q.Set("brief", "1")
+	}
+	if a.Claim != 0 {
+		q.Set("claim", strconv.FormatUint(a.Claim, 10))
+	}
+	r := &Replica{}
+	if err := c.Call(ctx, http.MethodGet, path+"?"+q.Encode(), nil, r); err != nil {
+		return r, err
+	}
+	if err := r.check(); err != nil {
+		return r, err
+	}
+	if !a.Brief && a.Have == "" && !r.Whole {
+		return r, errors.New("it was asked for its state, and has not sent it")
+	}
+	return r, nil
+}
+
+const (
+	// longest is the longest wait for another replica.
+	longest = time.Minute
+	// look is how late a change may be that no event tells of, such as a lease that was
+	// renewed.
+	look = time.Second
+)
+
+// Desk answers the other daemon.
+type Desk struct {
+	// State is the state now, or why it cannot be had.
+	State func(context.Context, standby.Ask) (*Replica, error)
+
+	mu   sync.Mutex
+	news chan struct{} // closed when there is something new; nil while nobody waits
+}
+
+// Ring tells those who wait that there is something new.
+func (d *Desk) Ring() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.news != nil {
+		close(d.news)
+		d.news = nil
+	}
+}
+
+// next is closed when there is something new.
+func (d *Desk) next() <-chan struct{} {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.news == nil {
+		d.news = make(chan struct{})
+	}
+	return d.news
+}
+
+// Answer answers /v1/replica?have=TAG&wait=SECONDS: what the asker does not have, as
+// soon as there is something. brief=1 leaves everything out but whether this daemon
+// leads. claim=N says that the asker is taking over.
+func (d *Desk) Answer(r *http.Request) (any, error) {
+	q, err := question(r)
+	if err != nil {
+		return nil, err
+	}
+	late := time.NewTimer(q.Wait)
+	defer late.Stop()
+	tick := time.NewTicker(look)
+	defer tick.Stop()
+	for {
+		rung := d.next()
+		out, err := d.State(r.Context(), q)
+		if err != nil {
+			return nil, err
+		}
+		if out.Tag != q.Have || q.Wait == 0 {
+			return out, nil
+		}
+		select {
+		case <-rung:
+		case <-tick.C:
+		case <-late.C:
+			return out, nil
+		case <-r.Context().Done():
+			return nil, r.Context().Err()
+		}
+	}
+}
+
+// question is what a request asks.
+func question(r *http.Request) (standby.Ask, error) {
+	q := standby.Ask{Have: r.FormValue("have"), Brief: r.FormValue("brief") != ""}
+	if s := r.FormValue("wait"); s != "" {
+		seconds, err := strconv.ParseUint(s, 10, 16)
+		if err != nil {
+			return q, api.BadRequest("wait=%s is no number of seconds", s)
+		}
+		q.Wait = min(time.Duration(seconds)*time.Second, longest)
+	}
+	if s := r.FormValue("claim"); s != "" {
+		claim, err := strconv.ParseUint(s, 10, 64)
+		if err != nil {
+			return q, api.BadRequest("claim=%s is no claim", s)
+		}
+		q.Claim = claim
+	}
+	return q, nil
+}
