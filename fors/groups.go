@@ -25,6 +25,8 @@ type Grouped struct {
 	// LeastPhases is the least number of phases that groups of this size allow;
 	// Plan.LowerBound is that of the tree, whatever the LIDs.
 	LeastPhases int
+	// LeastBy says what proves LeastPhases of PlanOneLID; PlanGroups leaves it empty.
+	LeastBy Certificate
 }
 
 // PlanGroups plans the complete exchange so that a leaf uses at most lids lanes

@@ -60,11 +60,13 @@ const (
 type Certificate string
 
 // The certificates: every server must send to P−1 others; a leaf's transfers
-// must pass its living lanes; a linear programme; nothing.
+// must pass its living lanes; a linear programme; all that a leaf sends to a server
+// takes one lane, for the server has one LID; nothing.
 const (
 	ByServers Certificate = "servers"
 	ByLeaf    Certificate = "leaf"
 	ByLP      Certificate = "lp"
+	ByLID     Certificate = "lid"
 	ByNothing Certificate = "none"
 )
 

@@ -1,0 +1,206 @@
+package fors
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+)
+
+// Wish says which lanes a plan for one LID a server should take: those that the
+// tables have now, or those of the plan before. The zero value leaves all of them
+// to PlanOneLID.
+type Wish struct {
+	// Via is [leaf][destination] the lane by which a leaf sends to a server, as
+	// Grouped.Via with one LID; Local, or a lane that is not up at both leaves, where
+	// there is none to keep. Nil is Local everywhere.
+	Via []Lane
+	// Keep makes the plan keep every lane of Via that is up, whatever phases it
+	// takes. Without it a lane is kept unless fewer phases are in sight with another.
+	Keep bool
+}
+
+// PlanOneLID plans the complete exchange for one LID a server: all that a leaf
+// sends to a server takes one lane, so that the tables follow from the plan. It does
+// what PlanGroups does for one LID, and better in two ways: an undamaged tree takes
+// P−1 phases, whatever servers its leaves have, and lanes stay as the wish says.
+//
+// Destination lanes: each server owns a lane of its leaf, over which all others
+// send to it. What a link carries into the leaf is then for one server, and no link
+// has two transfers in a phase if no server receives two. Phases are the colours of
+// a frame like PlanExact's; receivers follow from the lanes; the senders of a leaf
+// are the colours of another graph. Where a lane is dead, what would have taken it
+// takes one that somebody else owns. Its server receives over two links now, and
+// where both are busy in a phase, two phases are exchanged along an alternating path
+// (Kempe), until no server has two transfers in any.
+//
+// That may be in vain. The work is counted; then more phases are tried, and what
+// still clashes gets phases of its own. Without Keep, PlanGroups is the last resort.
+// Phases may be blocks of phases as in PlanGroups, where this takes no more of them:
+// there are fewer blocks to search.
+//
+// LeastPhases is the bound for one LID a server, LeastBy what proves it. Pairs
+// without a common lane are left out and listed; Tree.Closed does not count.
+// PlanOneLID fails where the tree or the wish contradicts itself, and soon after ctx
+// ends.
+func PlanOneLID(ctx context.Context, t *Tree, w Wish) (*Grouped, error) {
+	return planOneLID(ctx, t, w, runtime.GOMAXPROCS(0))
+}
+
+func planOneLID(ctx context.Context, t *Tree, w Wish, workers int) (*Grouped, error) {
+	open := *t
+	open.Closed = nil
+	if err := open.validate(); err != nil {
+		return nil, err
+	}
+	b := ComputeBounds(&open)
+	n := newNet(&open)
+	x := &oneLID{net: n, tree: &open, workers: max(1, workers), keep: w.Keep, leafOf: make([]int32, open.Servers())}
+	for A, size := range n.size {
+		for i := range size {
+			x.leafOf[int(n.base[A])+i] = int32(A)
+		}
+	}
+	if err := x.read(w.Via); err != nil {
+		return nil, err
+	}
+	least, by := x.least(b)
+	p, err := x.search(ctx, b, least)
+	if err != nil {
+		return nil, fmt.Errorf("plan for one LID: %w", err)
+	}
+	p.LeastPhases, p.LeastBy = least, by
+	p.Bounds = b
+	p.Unreachable = n.unreachable()
+	return p, nil
+}
+
+// oneLID plans for one LID a server.
+type oneLID struct {
+	*net
+	tree    *Tree
+	workers int
+	keep    bool
+	leafOf  []int32 // [server]
+	wish    []Lane  // [leaf·servers + server] Local for none; nil for none at all
+}
+
+// read takes over the lanes of a wish that are up at both leaves.
+func (x *oneLID) read(via []Lane) error {
+	servers := len(x.leafOf)
+	if via == nil {
+		return nil
+	}
+	if want := len(x.tree.Slots) * servers; len(via) != want {
+		return fmt.Errorf("plan for one LID: the wish has %d lanes, want %d, for %d leaves and %d servers", len(via), want, len(x.tree.Slots), servers)
+	}
+	x.wish = make([]Lane, x.leaves*servers)
+	A := 0
+	for leaf, slots := range x.tree.Slots {
+		if len(slots) == 0 {
+			continue
+		}
+		for d, k := range via[leaf*servers:][:servers] {
+			if k < Local || int(k) >= x.lanes {
+				return fmt.Errorf("plan for one LID: leaf %d wishes for lane %d to server %d, of %d lanes", leaf, k, d, x.lanes)
+			}
+			if k != Local && !x.alive(A, int(x.leafOf[d]), int(k)) {
+				k = Local
+			}
+			x.wish[A*servers+d] = k
+		}
+		A++
+	}
+	return nil
+}
+
+// alive tells whether a lane leads from leaf A to leaf B, another one.
+func (x *oneLID) alive(A, B, k int) bool {
+	return A != B && x.up[A*x.lanes+k] && x.up[B*x.lanes+k]
+}
+
+// least is the larger of a tree's bound and the phases that one LID a server needs:
+// the n_A transfers from leaf A to a server take one lane, so if A has no way to
+// share the servers out to its lanes with less than C on one of them, there are
+// n_A·C phases. Lanes that are kept are a bound by themselves.
+func (x *oneLID) least(b Bounds) (phases int, by Certificate) {
+	phases, by = b.LowerBound, b.Certificate
+	sets := make([]laneSet, x.leaves)
+	for A := range sets {
+		sets[A] = newLaneSet(x.lanes)
+		for k, up := range x.lanesOf(A) {
+			if up {
+				sets[A].add(k)
+			}
+		}
+	}
+	var flow laneFlow
+	flow.reset(x.lanes)
+	for A := range x.leaves {
+		twin := false
+		for B := range A {
+			twin = twin || x.size[B] == x.size[A] && slices.Equal(sets[A], sets[B])
+		}
+		if twin {
+			continue
+		}
+		flow.clear()
+		for B := range x.leaves {
+			if A != B && flow.common(sets[A], sets[B], nil) {
+				flow.add(x.size[B])
+			}
+		}
+		if each := x.size[A] * flow.leastCapacity(0); each > phases {
+			phases, by = each, ByLID
+		}
+	}
+	if x.keep {
+		if each := x.wished(0, x.size).fullest(); each > phases {
+			phases, by = each, ByLID
+		}
+	}
+	return phases, by
+}
+
+// search plans in as few phases as it can: by blocks of phases where as many of
+// these will do, by phases otherwise.
+func (x *oneLID) search(ctx context.Context, b Bounds, least int) (best *Grouped, err error) {
+	g := slices.Max(x.size)
+	x.setGroups(g)
+	leastBlocks := x.leastBlocks(g)
+	x.units = x.size
+	budget, tried := destWork, leastBlocks-1
+	consider := func(p *Grouped) {
+		if p != nil && (best == nil || p.Phases < best.Phases) {
+			best = p
+		}
+	}
+	for phases := least; best == nil || phases < best.Phases && budget > 0; phases += 1 + phases/128 {
+		if !x.keep && phases > g*leastBlocks {
+			break
+		}
+		if phases/g > tried {
+			tried = phases / g
+			p, err := x.blocks(ctx, g, tried, &budget)
+			if err != nil {
+				return nil, err
+			}
+			consider(p)
+		}
+		if best == nil || best.Phases > phases {
+			p, err := x.phases(ctx, phases, &budget)
+			if err != nil {
+				return nil, err
+			}
+			consider(p)
+		}
+	}
+	if !x.keep && (best == nil || best.Phases > g*leastBlocks) {
+		p, err := planGroups(ctx, x.tree, b, 1, x.workers)
+		if err != nil {
+			return nil, err
+		}
+		consider(p)
+	}
+	return best, nil
+}

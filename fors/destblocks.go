@@ -1,0 +1,124 @@
+package fors
+
+import (
+	"context"
+	"fmt"
+)
+
+// blocks plans in blocks of g phases, as many as the largest leaf has servers. In a
+// block a leaf sends to a server with all of its own in turn: so a block is to leaves
+// what a phase is to servers. It returns nil where that does not work out.
+func (x *oneLID) blocks(ctx context.Context, g, blocks int, budget *int) (*Grouped, error) {
+	once := make([]int, x.leaves)
+	for A := range once {
+		once[A] = 1
+	}
+	l, ok := x.choose(blocks, once)
+	if !ok {
+		return nil, nil
+	}
+	// A leaf that has as many destinations in a block as servers sends and receives
+	// evenly. Where there is room for more it need not: then edges that idle are of
+	// no use, and without them paths are short.
+	spare := g*blocks - len(x.leafOf)
+	for _, loose := range []bool{false, true} {
+		if loose && spare == 0 || !loose && spare >= g {
+			continue
+		}
+		if p, err := l.settled(ctx, g, loose, budget); p != nil || err != nil {
+			return p, err
+		}
+	}
+	return nil, nil
+}
+
+// settled plans on the lanes chosen, or returns nil.
+func (l *laning) settled(ctx context.Context, g int, loose bool, budget *int) (*Grouped, error) {
+	f := newDestFrame(l)
+	if err := f.colour(ctx); err != nil {
+		return nil, fmt.Errorf("set the blocks: %w", err)
+	}
+	if loose {
+		f.loosen()
+	}
+	if settled, err := f.settle(ctx, budget, blockWork); !settled || err != nil {
+		return nil, err
+	}
+	s := &destSeats{laning: l, slots: l.slots, local: make([][]trip, l.leaves)}
+	s.trips, _ = f.trips()
+	for A := range l.leaves {
+		if !s.turnIn(A, g) {
+			return nil, nil
+		}
+	}
+	return s.rotate(g), nil
+}
+
+// turnIn finds each server of leaf A a block for its same-leaf transfers: one in
+// which it hears nothing else, and in which its leaf has fewer than g destinations.
+func (s *destSeats) turnIn(A, g int) bool {
+	size := s.size[A]
+	free := make([]int, s.slots)
+	for slot := range free {
+		free[slot] = g
+	}
+	for _, t := range s.trips[A] {
+		free[t.slot]--
+	}
+	hears := s.hears(A)
+	in := make([][]int, s.slots) // [block] servers that have it
+	for i := range size {
+		if !seatTurn(i, size, free, hears, in, make([]bool, s.slots)) {
+			return false
+		}
+	}
+	for slot, these := range in {
+		for _, i := range these {
+			s.local[A] = append(s.local[A], trip{int32(slot), int32(s.base[A]) + int32(i)})
+		}
+	}
+	return true
+}
+
+// seatTurn gives server i a block, and moves others to make room (Kuhn 1955).
+func seatTurn(i, size int, free []int, hears []bool, in [][]int, seen []bool) bool {
+	for slot := range in {
+		if seen[slot] || hears[slot*size+i] || free[slot] <= 0 {
+			continue
+		}
+		seen[slot] = true
+		if len(in[slot]) < free[slot] {
+			in[slot] = append(in[slot], i)
+			return true
+		}
+		for at, other := range in[slot] {
+			if seatTurn(other, size, free, hears, in, seen) {
+				in[slot][at] = i
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// rotate writes the plan: the servers of a leaf take turns at the destinations that
+// it has in a block.
+func (s *destSeats) rotate(g int) *Grouped {
+	plan := NewPlan(Exact, len(s.leafOf), s.slots*g)
+	for A := range s.leaves {
+		met := make([]int, s.slots) // destinations of the block so far
+		for _, trips := range [][]trip{s.trips[A], s.local[A]} {
+			for _, t := range trips {
+				lane := s.via[A*plan.Servers+int(t.server)] // Local within the leaf
+				for i := range s.size[A] {
+					if from := s.base[A] + Server(i); from != Server(t.server) {
+						to, lanes := plan.Row(Phase(int(t.slot)*g + (met[t.slot]+g-i)%g))
+						to[from], lanes[from] = Server(t.server), lane
+					}
+				}
+				met[t.slot]++
+			}
+		}
+	}
+	return s.grouped(plan)
+}

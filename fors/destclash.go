@@ -1,0 +1,202 @@
+package fors
+
+import (
+	"context"
+	"math"
+)
+
+// settle exchanges slots along alternating paths until no server and no link has
+// two transfers in one. Where one has, a transfer of it goes to a slot in which it
+// has none: with all that is on the path of both slots' edges through its bin
+// (Kempe), so that bins stay as they are. The first exchange that leaves fewer
+// clashes is made; where there is none, about the best, which is not undone for a
+// while. It is false when it has done as much work as it may.
+func (g *destFrame) settle(ctx context.Context, budget *int, most int) (bool, error) {
+	g.budget = min(*budget, most)
+	*budget -= g.budget
+	defer func() { *budget += g.budget }()
+	var queue []int32 // places of heard
+	for i, x := range g.heard {
+		if x > 1 {
+			queue = append(queue, int32(i))
+		}
+	}
+	tabu := make([]int32, len(g.heard)) // the turn before which nothing comes back
+	for turn, head := int32(1), 0; g.clash > 0 && g.budget > 0; head++ {
+		if head == len(queue)/2 && head > 1<<12 {
+			queue, head = append(queue[:0], queue[head:]...), 0
+		}
+		at := queue[head]
+		if g.heard[at] < 2 {
+			continue
+		}
+		if turn++; turn&15 == 0 && ctx.Err() != nil {
+			return false, context.Cause(ctx)
+		}
+		p := int(at) / len(g.leafOfW)
+		q, v := g.exchange(at, tabu, turn)
+		if v < 0 {
+			queue = append(queue, at)
+			g.budget -= g.slots
+			continue
+		}
+		g.walk(p, q, v)
+		g.recount(p, q, p, q)
+		g.swap(p, q)
+		tabu[at] = turn + 8 + int32(g.draw(16))
+		queue = g.clashing(p, g.clashing(q, append(queue, at)))
+	}
+	return g.clash == 0, nil
+}
+
+// exchange finds the slot to exchange with that of a clash, and the bin from which
+// the path leads, −1 where all slots are tabu.
+func (g *destFrame) exchange(at int32, tabu []int32, turn int32) (slot int, bin int32) {
+	count := len(g.leafOfW)
+	p, x := int(at)/count, int(at)%count
+	B, start, best := g.leafOfW[x], g.draw(g.slots), math.MaxInt
+	slot, bin = -1, -1
+	for i := range g.slots {
+		q := start + i
+		if q >= g.slots {
+			q -= g.slots
+		}
+		if q == p || g.heard[q*count+x] > 0 || tabu[q*count+x] > turn {
+			continue
+		}
+		for v := g.ends[inward].first[B]; v < g.ends[inward].first[B+1]; v++ {
+			unit := g.unit[p*g.n+int(v)]
+			if unit < 0 || g.watched[0][unit] != int32(x) && g.watched[1][unit] != int32(x) {
+				continue
+			}
+			g.walk(p, q, v)
+			gain := g.gain(p, q)
+			if gain < 0 {
+				return q, v
+			}
+			if gain = 2*gain + g.draw(4); gain < best {
+				best, slot, bin = gain, q, v
+			}
+			if g.budget < 0 {
+				return slot, bin
+			}
+		}
+	}
+	return slot, bin
+}
+
+// clashing appends what clashes in a slot among the units of the path.
+func (g *destFrame) clashing(slot int, queue []int32) []int32 {
+	for _, v := range g.path {
+		unit := g.unit[slot*g.n+int(v)]
+		if unit < 0 {
+			continue
+		}
+		for _, w := range g.watched {
+			if x := w[unit]; x >= 0 {
+				if at := slot*len(g.leafOfW) + int(x); g.heard[at] > 1 {
+					queue = append(queue, int32(at))
+				}
+			}
+		}
+	}
+	return queue
+}
+
+// walk goes along the alternating path of the edges of two slots through a right
+// vertex, which is a cycle unless the graph is loose.
+func (g *destFrame) walk(p, q int, start int32) {
+	leftP, leftQ := g.left[p*g.n:][:g.n], g.left[q*g.n:][:g.n]
+	rightP, rightQ := g.right[p*g.n:][:g.n], g.right[q*g.n:][:g.n]
+	g.path = append(g.path[:0], start)
+	defer func() { g.budget -= len(g.path) }()
+	for u := leftP[start]; u >= 0; u = leftP[g.path[len(g.path)-1]] {
+		v := rightQ[u]
+		if v == start {
+			return
+		}
+		if v < 0 {
+			break
+		}
+		g.path = append(g.path, v)
+	}
+	last := start
+	for u := leftQ[last]; u >= 0; u = leftQ[last] {
+		if last = rightP[u]; last < 0 {
+			break
+		}
+		g.path = append(g.path, last)
+	}
+}
+
+// gain is by how many clashes there are more once the path is exchanged.
+func (g *destFrame) gain(p, q int) int {
+	was := g.clash
+	g.recount(p, q, p, q)
+	gain := g.clash - was
+	g.recount(p, q, q, p)
+	return gain
+}
+
+// recount counts what the path has of slots p and q, which counts there as from and
+// to, the other way round.
+func (g *destFrame) recount(p, q, from, to int) {
+	unitP, unitQ := g.unit[p*g.n:][:g.n], g.unit[q*g.n:][:g.n]
+	for _, v := range g.path {
+		a, b := unitP[v], unitQ[v]
+		if a == b {
+			continue
+		}
+		if a >= 0 {
+			g.leave(from, a)
+			g.enter(to, a)
+		}
+		if b >= 0 {
+			g.leave(to, b)
+			g.enter(from, b)
+		}
+	}
+}
+
+// swap exchanges the edges of the path.
+func (g *destFrame) swap(p, q int) {
+	leftP, leftQ := g.left[p*g.n:][:g.n], g.left[q*g.n:][:g.n]
+	rightP, rightQ := g.right[p*g.n:][:g.n], g.right[q*g.n:][:g.n]
+	unitP, unitQ := g.unit[p*g.n:][:g.n], g.unit[q*g.n:][:g.n]
+	for _, v := range g.path {
+		if u := leftP[v]; u >= 0 {
+			rightP[u] = -1
+		}
+		if u := leftQ[v]; u >= 0 {
+			rightQ[u] = -1
+		}
+	}
+	for _, v := range g.path {
+		leftP[v], leftQ[v] = leftQ[v], leftP[v]
+		unitP[v], unitQ[v] = unitQ[v], unitP[v]
+		if u := leftP[v]; u >= 0 {
+			rightP[u] = v
+		}
+		if u := leftQ[v]; u >= 0 {
+			rightQ[u] = v
+		}
+	}
+}
+
+// loosen takes out the edges that stand for no transfer.
+func (g *destFrame) loosen() {
+	for slot := range g.slots {
+		left, right, units := g.left[slot*g.n:][:g.n], g.right[slot*g.n:][:g.n], g.unit[slot*g.n:][:g.n]
+		for v, unit := range units {
+			if unit < 0 {
+				right[left[v]], left[v] = -1, -1
+			}
+		}
+	}
+}
+
+// draw draws a number below n.
+func (g *destFrame) draw(n int) int {
+	g.random = g.random*6364136223846793005 + 1442695040888963407
+	return int(g.random>>33) % n
+}

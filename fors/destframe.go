@@ -1,0 +1,381 @@
+package fors
+
+import (
+	"context"
+	"slices"
+
+	"github.com/forsd/forsd/bipartite"
+)
+
+// destFrame is the graph whose edges are what leaves send to servers, each of them
+// on its lane, and whose colours are the slots: phases, or blocks of phases. As in
+// frame, the lanes of a leaf are packed into bins of at most Φ transfers, dummies
+// keep all but c_A bins of a leaf idle in each slot, and edges from a leaf's
+// out-bins to its in-bins fill the rest.
+//
+// In-bins are made so that, as far as can be, all that a server receives is in one
+// bin, and all that a link carries too. A server or a link that has several bins is
+// watched: in a slot it may have two transfers.
+type destFrame struct {
+	*laning
+	ends    [2]destBins // out-bins, in-bins
+	inBin   []int32     // [server·lanes + lane] in-bin, −1 where nothing travels
+	n       int         // vertices of either side
+	arcs    []bipartite.Arc
+	runs    []run      // what the edges between two bins are
+	runOf   []int32    // [left·n + right] the first of their runs, −1 for none
+	left    []int32    // [slot·n + right] left vertex, −1 for none in a loose graph
+	right   []int32    // [slot·n + left] right vertex, −1 likewise
+	unit    []int32    // [slot·n + right] what is sent, leaf·servers + server, −1 for nothing
+	watched [2][]int32 // [unit] the watched server, the watched link, −1 for none
+	leafOfW []int32    // [watched] its leaf
+	heard   []uint16   // [slot·watched] transfers
+	clash   int        // Σ (heard − 1) over those of 2 and more
+	budget  int        // steps along alternating paths that may still be taken
+	path    []int32    // right vertices of the one at hand
+	random  uint64
+}
+
+// destBins is one side's bins: [vertex] leaf, −1 for a dummy, and room of Φ.
+type destBins struct {
+	first []int32 // [leaf] its first bin, one more at the end
+	leaf  []int32
+	room  []int32
+}
+
+// run is a number of edges for one unit.
+type run struct {
+	unit, count int32
+	next        int32 // of the same two bins, −1 for none
+}
+
+func (b *destBins) add(leaf, room int) int32 {
+	b.leaf, b.room = append(b.leaf, int32(leaf)), append(b.room, int32(room))
+	return int32(len(b.leaf) - 1)
+}
+
+// newDestFrame makes the graph of lanes with room on all links.
+func newDestFrame(l *laning) *destFrame {
+	g := &destFrame{laning: l, inBin: make([]int32, len(l.leafOf)*l.lanes)}
+	for i := range g.inBin {
+		g.inBin[i] = -1
+	}
+	outs, ins := &g.ends[outward], &g.ends[inward]
+	outBin := make([]int32, l.leaves*l.lanes)
+	for A := range l.leaves {
+		outs.first = append(outs.first, int32(len(outs.leaf)))
+		ins.first = append(ins.first, int32(len(ins.leaf)))
+		g.packOut(A, outBin[A*l.lanes:][:l.lanes])
+		g.packIn(A)
+	}
+	outs.first, ins.first = append(outs.first, int32(len(outs.leaf))), append(ins.first, int32(len(ins.leaf)))
+	g.dummies()
+	g.n = len(outs.leaf)
+	g.transfers(outBin)
+	g.fill()
+	g.watch()
+	return g
+}
+
+// packOut packs the lanes out of a leaf, each into the first bin with room.
+func (g *destFrame) packOut(A int, bin []int32) {
+	outs := &g.ends[outward]
+	for k := range bin {
+		load := int32(g.out[A*g.lanes+k])
+		if load == 0 {
+			continue
+		}
+		v := outs.first[A]
+		for int(v) < len(outs.leaf) && outs.room[v] < load {
+			v++
+		}
+		if int(v) == len(outs.leaf) {
+			v = outs.add(A, g.slots)
+		}
+		outs.room[v] -= load
+		bin[k] = v
+	}
+}
+
+// packIn packs what enters a leaf. The lane on which a server receives most is its
+// main one, and has a bin. What a server receives on another one is put with that
+// lane if it is the main one of somebody, and else with the server's own.
+func (g *destFrame) packIn(B int) {
+	ins := &g.ends[inward]
+	main, owners := make([]int, g.size[B]), make([]int, g.lanes)
+	ofLane := make([]int32, g.lanes) // bin
+	for k := range ofLane {
+		ofLane[k] = -1
+	}
+	put := func(i, k int, bin int32) bool {
+		at := (int(g.base[B])+i)*g.lanes + k
+		if bin < 0 || ins.room[bin] < int32(g.uses[at]) {
+			return false
+		}
+		ins.room[bin] -= int32(g.uses[at])
+		g.inBin[at] = bin
+		return true
+	}
+	for i := range main {
+		uses := g.uses[(int(g.base[B])+i)*g.lanes:][:g.lanes]
+		for k := range uses {
+			if uses[k] > uses[main[i]] {
+				main[i] = k
+			}
+		}
+		if k := main[i]; uses[k] > 0 {
+			if owners[k]++; ofLane[k] < 0 {
+				ofLane[k] = ins.add(B, g.slots)
+			}
+			put(i, k, ofLane[k])
+		}
+	}
+	for pass := range 2 {
+		for i := range main {
+			for k := range g.lanes {
+				at := (int(g.base[B])+i)*g.lanes + k
+				if g.uses[at] == 0 || g.inBin[at] >= 0 || pass == 0 && owners[k] == 0 {
+					continue
+				}
+				own := ofLane[main[i]]
+				if owners[main[i]] > 1 {
+					own = -1
+				}
+				if pass == 0 && put(i, k, ofLane[k]) || pass > 0 && put(i, k, own) || put(i, k, ofLane[k]) {
+					continue
+				}
+				bin := ins.add(B, g.slots)
+				if ofLane[k] < 0 {
+					ofLane[k] = bin
+				}
+				put(i, k, bin)
+			}
+		}
+	}
+}
+
+// dummies adds those that hold a leaf's bins beyond c_A, and makes both sides equal.
+func (g *destFrame) dummies() {
+	for A := range g.leaves {
+		busy := g.busy(A)
+		bins := [2]int{int(g.ends[outward].first[A+1] - g.ends[outward].first[A]), int(g.ends[inward].first[A+1] - g.ends[inward].first[A])}
+		for end := range bins {
+			for range bins[end] - busy {
+				v := g.ends[1-end].add(-1, g.slots)
+				g.hold(end, A, v)
+			}
+		}
+	}
+	n := max(len(g.ends[outward].leaf), len(g.ends[inward].leaf))
+	for end := range g.ends {
+		for len(g.ends[end].leaf) < n {
+			g.ends[end].add(-1, g.slots)
+		}
+	}
+}
+
+// busy is c_A, the most transfers that leave or enter leaf A in a slot.
+func (g *destFrame) busy(A int) int {
+	out, in := 0, 0
+	for k := range g.lanes {
+		out, in = out+g.out[A*g.lanes+k], in+g.in[A*g.lanes+k]
+	}
+	return ceilDiv(max(out, in), max(1, g.slots))
+}
+
+// hold joins a dummy of the other side to the bins of a leaf.
+func (g *destFrame) hold(end, A int, dummy int32) {
+	b := &g.ends[end]
+	for v := b.first[A]; v < b.first[A+1] && g.ends[1-end].room[dummy] > 0; v++ {
+		if end == outward {
+			g.join(v, dummy, g.slots)
+		} else {
+			g.join(dummy, v, g.slots)
+		}
+	}
+}
+
+// join adds edges between two vertices, as many as both have room for, at most count.
+func (g *destFrame) join(u, v int32, count int) {
+	if x := min(g.ends[outward].room[u], g.ends[inward].room[v], int32(count)); x > 0 {
+		g.arcs = append(g.arcs, bipartite.Arc{Left: u, Right: v, Count: x})
+		g.ends[outward].room[u] -= x
+		g.ends[inward].room[v] -= x
+	}
+}
+
+// transfers adds the edges of what is sent.
+func (g *destFrame) transfers(outBin []int32) {
+	servers := len(g.leafOf)
+	g.runOf = make([]int32, g.n*g.n)
+	for i := range g.runOf {
+		g.runOf[i] = -1
+	}
+	counts := make([]int32, g.n)
+	var reached []int32
+	for u := range g.ends[outward].first[g.leaves] {
+		A := int(g.ends[outward].leaf[u])
+		reached = reached[:0]
+		for d, k := range g.via[A*servers:][:servers] {
+			if k < 0 || outBin[A*g.lanes+int(k)] != u {
+				continue
+			}
+			v := g.inBin[d*g.lanes+int(k)]
+			g.runs = append(g.runs, run{int32(A*servers + d), int32(g.mult[A]), g.runOf[int(u)*g.n+int(v)]})
+			g.runOf[int(u)*g.n+int(v)] = int32(len(g.runs) - 1)
+			if counts[v] == 0 {
+				reached = append(reached, v)
+			}
+			counts[v] += int32(g.mult[A])
+		}
+		for _, v := range reached {
+			g.arcs = append(g.arcs, bipartite.Arc{Left: u, Right: v, Count: counts[v]})
+			counts[v] = 0
+		}
+	}
+}
+
+// fill fills the room that is left, first within leaves, and sorts the edges.
+func (g *destFrame) fill() {
+	outs, ins := &g.ends[outward], &g.ends[inward]
+	pour := func(u, uEnd, v, vEnd int32) {
+		for u < uEnd && v < vEnd {
+			g.join(u, v, g.slots)
+			if outs.room[u] == 0 {
+				u++
+			} else {
+				v++
+			}
+		}
+	}
+	for A := range g.leaves {
+		pour(outs.first[A], outs.first[A+1], ins.first[A], ins.first[A+1])
+	}
+	pour(0, int32(g.n), 0, int32(g.n))
+	slices.SortStableFunc(g.arcs, func(a, b bipartite.Arc) int { return int(a.Left - b.Left) })
+}
+
+// watch numbers the servers and the links that have several in-bins.
+func (g *destFrame) watch() {
+	servers := len(g.leafOf)
+	several := func(bins []int32, step, count int) bool {
+		bin := int32(-1)
+		for i := range count {
+			if v := bins[i*step]; v >= 0 && bin >= 0 && v != bin {
+				return true
+			} else if v >= 0 {
+				bin = v
+			}
+		}
+		return false
+	}
+	number := func(B int) int32 {
+		g.leafOfW = append(g.leafOfW, int32(B))
+		return int32(len(g.leafOfW) - 1)
+	}
+	server, link := make([]int32, servers), make([]int32, g.leaves*g.lanes)
+	for d, B := range g.leafOf {
+		if server[d] = -1; several(g.inBin[d*g.lanes:], 1, g.lanes) {
+			server[d] = number(int(B))
+		}
+	}
+	for i := range link {
+		B, k := i/g.lanes, i%g.lanes
+		if link[i] = -1; several(g.inBin[int(g.base[B])*g.lanes+k:], g.lanes, g.size[B]) {
+			link[i] = number(B)
+		}
+	}
+	for i := range g.watched {
+		g.watched[i] = make([]int32, len(g.via))
+	}
+	for unit, k := range g.via {
+		g.watched[0][unit], g.watched[1][unit] = server[unit%servers], -1
+		if k >= 0 {
+			g.watched[1][unit] = link[int(g.leafOf[unit%servers])*g.lanes+int(k)]
+		}
+	}
+	g.heard = make([]uint16, g.slots*len(g.leafOfW))
+}
+
+// colour colours the graph and reads off it what is sent when.
+func (g *destFrame) colour(ctx context.Context) error {
+	g.right, g.left = make([]int32, g.slots*g.n), make([]int32, g.slots*g.n)
+	g.unit = make([]int32, g.slots*g.n)
+	c := bipartite.Colourer{Workers: g.workers}
+	if err := c.Arcs(ctx, g.n, g.slots, g.arcs, g.right); err != nil {
+		return err
+	}
+	for slot := range g.slots {
+		left, units := g.left[slot*g.n:][:g.n], g.unit[slot*g.n:][:g.n]
+		for u, v := range g.right[slot*g.n:][:g.n] {
+			left[v], units[v] = int32(u), -1
+			if head := g.runOf[u*g.n+int(v)]; head >= 0 {
+				units[v] = g.take(slot, head)
+			}
+		}
+	}
+	return nil
+}
+
+// take takes an edge between two bins in a slot for one of its units, one that does
+// not clash if there is any.
+func (g *destFrame) take(slot int, head int32) int32 {
+	best, least := int32(-1), uint16(0)
+	for i := head; i >= 0; i = g.runs[i].next {
+		r := &g.runs[i]
+		if r.count == 0 {
+			continue
+		}
+		heard := uint16(0)
+		for _, w := range g.watched {
+			if x := w[r.unit]; x >= 0 {
+				heard += g.heard[slot*len(g.leafOfW)+int(x)]
+			}
+		}
+		if best < 0 || heard < least {
+			best, least = i, heard
+		}
+	}
+	if best < 0 {
+		return -1 // an edge that idles
+	}
+	r := &g.runs[best]
+	r.count--
+	g.enter(slot, r.unit)
+	return r.unit
+}
+
+// enter counts a unit in a slot.
+func (g *destFrame) enter(slot int, unit int32) {
+	for _, w := range g.watched {
+		if x := w[unit]; x >= 0 {
+			at := &g.heard[slot*len(g.leafOfW)+int(x)]
+			if *at > 0 {
+				g.clash++
+			}
+			*at++
+		}
+	}
+}
+
+// leave takes a unit out of the count of a slot.
+func (g *destFrame) leave(slot int, unit int32) {
+	for _, w := range g.watched {
+		if x := w[unit]; x >= 0 {
+			at := &g.heard[slot*len(g.leafOfW)+int(x)]
+			if *at--; *at > 0 {
+				g.clash--
+			}
+		}
+	}
+}
+
+// clashes tells whether a unit of a slot is not alone at its server and on its link.
+func (g *destFrame) clashes(slot int, unit int32) bool {
+	for _, w := range g.watched {
+		if x := w[unit]; x >= 0 && g.heard[slot*len(g.leafOfW)+int(x)] > 1 {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,238 @@
+package fors
+
+import (
+	"context"
+	"fmt"
+	"slices"
+)
+
+const (
+	// destWork is how many steps along alternating paths all searches of one plan may
+	// take, some 10 to 30 ns each.
+	destWork = 1 << 23
+	// blockWork and phaseWork are those of one search, by blocks and by phases.
+	blockWork = 1 << 18
+	phaseWork = 1 << 20
+)
+
+// phases plans in a number of phases, and as many more as are needed for what
+// clashes in these. It returns nil where it finds no lanes.
+func (x *oneLID) phases(ctx context.Context, phases int, budget *int) (*Grouped, error) {
+	l, ok := x.choose(phases, x.size)
+	if !ok {
+		return nil, nil
+	}
+	g := newDestFrame(l)
+	if err := g.colour(ctx); err != nil {
+		return nil, fmt.Errorf("set the phases: %w", err)
+	}
+	if _, err := g.settle(ctx, budget, phaseWork); err != nil {
+		return nil, err
+	}
+	s := &destSeats{laning: l, slots: l.slots, local: make([][]trip, l.leaves)}
+	var late []trip
+	s.trips, late = g.trips()
+	s.add(late)
+	for A := range s.leaves {
+		s.ride(A)
+	}
+	return s.plan(ctx)
+}
+
+// destSeats gives transfers in slots their senders.
+type destSeats struct {
+	*laning
+	slots int
+	trips [][]trip // [leaf] in order of slots
+	local [][]trip // [leaf] same-leaf transfers, in order of slots
+}
+
+// trip is that a leaf sends to a server in a slot.
+type trip struct{ slot, server int32 }
+
+// trips reads the transfers of each leaf off the slots, those left out with which
+// others clash: these have their leaf for the slot.
+func (g *destFrame) trips() (trips [][]trip, late []trip) {
+	trips = make([][]trip, g.leaves)
+	servers := int32(len(g.leafOf))
+	for slot := range g.slots {
+		for _, unit := range g.unit[slot*g.n:][:g.n] {
+			if unit < 0 {
+				continue
+			}
+			A, d := unit/servers, unit%servers
+			if g.clashes(slot, unit) {
+				g.leave(slot, unit)
+				late = append(late, trip{A, d})
+			} else {
+				trips[A] = append(trips[A], trip{int32(slot), d})
+			}
+		}
+	}
+	return trips, late
+}
+
+// hears tells, by slot and server of leaf B, who receives from other leaves.
+func (s *destSeats) hears(B int) []bool {
+	size, base := s.size[B], int(s.base[B])
+	hears := make([]bool, s.slots*size)
+	for _, trips := range s.trips {
+		for _, t := range trips {
+			if int(s.leafOf[t.server]) == B {
+				hears[int(t.slot)*size+int(t.server)-base] = true
+			}
+		}
+	}
+	return hears
+}
+
+// add gives transfers slots of their own, each the first in which its links and its
+// server are free.
+func (s *destSeats) add(late []trip) {
+	type slot struct {
+		taken map[int]bool // links out, links in, servers
+		sends []int        // [leaf]
+	}
+	var extra []slot
+	in, server := s.leaves*s.lanes, 2*s.leaves*s.lanes
+	for _, t := range late {
+		A, d := int(t.slot), int(t.server)
+		k := int(s.via[A*len(s.leafOf)+d])
+		takes := [3]int{A*s.lanes + k, in + int(s.leafOf[d])*s.lanes + k, server + d}
+		at := 0
+		for at < len(extra) && (extra[at].sends[A] == s.size[A] || slices.ContainsFunc(takes[:], func(x int) bool { return extra[at].taken[x] })) {
+			at++
+		}
+		if at == len(extra) {
+			extra = append(extra, slot{map[int]bool{}, make([]int, s.leaves)})
+		}
+		for _, x := range takes {
+			extra[at].taken[x] = true
+		}
+		extra[at].sends[A]++
+		s.trips[A] = append(s.trips[A], trip{int32(s.slots + at), t.server})
+	}
+	s.slots += len(extra)
+	for _, trips := range s.trips {
+		slices.SortStableFunc(trips, func(a, b trip) int { return int(a.slot - b.slot) })
+	}
+}
+
+// ride puts the same-leaf transfers of leaf A into slots in which their receivers
+// hear nothing else and servers are left that send nothing else.
+func (s *destSeats) ride(A int) {
+	size, slots := s.size[A], s.slots
+	hears, sends := s.hears(A), make([]int, slots)
+	for _, t := range s.trips[A] {
+		sends[t.slot]++
+	}
+	need := make([]int, size)
+	for i := range need {
+		need[i] = size - 1
+	}
+	for slot := 0; slices.Max(need) > 0; slot++ {
+		free := size
+		if slot < slots {
+			free -= sends[slot]
+		} else {
+			s.slots = slot + 1
+		}
+		for i := range need {
+			if free > 0 && need[i] > 0 && (slot >= slots || !hears[slot*size+i]) {
+				s.local[A] = append(s.local[A], trip{int32(slot), int32(s.base[A]) + int32(i)})
+				need[i]--
+				free--
+			}
+		}
+	}
+}
+
+// plan gives the transfers their senders.
+func (s *destSeats) plan(ctx context.Context) (*Grouped, error) {
+	x := timetables.Get().(*timetable)
+	defer func() {
+		x.net, x.plan = nil, nil
+		timetables.Put(x)
+	}()
+	x.net, x.plan, x.workers = s.net, NewPlan(Exact, len(s.leafOf), s.slots), s.workers
+	if err := x.eachLeaf(ctx, s.seat); err != nil {
+		return nil, err
+	}
+	return s.grouped(x.plan), nil
+}
+
+// seat gives the transfers of leaf A their senders: the colours of a graph with the
+// slots to the left, each with its destinations, and all servers to the right, n_A
+// times each. The leaf's own servers are there n_A − 1 times, and once more in a
+// slot that is none: the colour that a server has there is its own.
+func (s *destSeats) seat(w *seater, ctx context.Context, A int) error {
+	servers := int32(0)
+	w.vertexOf = grow(w.vertexOf, len(s.leafOf))
+	for B := range s.leaves {
+		for i := range s.size[B] {
+			if w.vertexOf[int(s.base[B])+i] = servers; s.joined(A, B) {
+				servers++
+			}
+		}
+	}
+	w.begin(A, int(servers)*s.size[A])
+	s.enter(w, A)
+	names := w.used
+	for i := range w.size {
+		w.rows[w.used+i] = w.vertexOf[int(s.base[A])+i]
+	}
+	w.board(w.size)
+	if err := w.seat(ctx, servers); err != nil {
+		return err
+	}
+	sender := make([]Server, w.size) // [colour]
+	for i, c := range w.colour[names:w.used] {
+		sender[c] = s.base[A] + Server(i)
+	}
+	boarded := w.boarded[:names]
+	for i, c := range w.colour[:names] {
+		if t := &boarded[i]; t.phase >= 0 {
+			at := int(t.phase)*w.plan.Servers + int(sender[c])
+			w.plan.To[at], w.plan.Lane[at] = Server(t.at), t.lane
+		}
+	}
+	return nil
+}
+
+// enter boards the transfers of leaf A, with their destinations.
+func (s *destSeats) enter(w *seater, A int) {
+	trips, locals := s.trips[A], s.local[A]
+	for slot := range int32(s.slots) {
+		at := w.used
+		take := func(d int32, lane Lane) {
+			w.boarded[at], w.rows[at] = boarded{Phase(slot), d, lane}, w.vertexOf[d]
+			at++
+		}
+		for ; len(trips) > 0 && trips[0].slot == slot; trips = trips[1:] {
+			d := trips[0].server
+			take(d, s.via[A*len(s.leafOf)+int(d)])
+		}
+		for ; len(locals) > 0 && locals[0].slot == slot; locals = locals[1:] {
+			take(locals[0].server, Local)
+		}
+		w.board(at - w.used)
+	}
+	w.closeGroup()
+}
+
+// grouped is a plan with what tables and addresses follow from.
+func (s *destSeats) grouped(plan *Plan) *Grouped {
+	p := &Grouped{Plan: plan, LIDs: 1, GroupSize: slices.Max(s.size), Group: make([]int, plan.Servers), Via: make([]Lane, len(s.tree.Slots)*plan.Servers)}
+	for i := range p.Via {
+		p.Via[i] = Local
+	}
+	via := s.via
+	for leaf, slots := range s.tree.Slots {
+		if len(slots) > 0 {
+			copy(p.Via[leaf*plan.Servers:], via[:plan.Servers])
+			via = via[plan.Servers:]
+		}
+	}
+	p.dropEmpty()
+	return p
+}
