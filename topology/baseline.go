@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sort"
 )
 
@@ -139,25 +140,28 @@ func (b *Baseline) clone() *Baseline {
 
 // NewBaseline recognises the two-level fat tree in f and numbers it afresh:
 // spines and leaves by GUID, the cables of a leaf–spine pair by leaf port, host
-// ports by leaf port. A fabric that is no such tree gives a *NotFatTree.
+// ports by leaf port. What the tree does not cover is left out. A fabric that is not
+// such a tree gives a *NotFatTree, one that is not brought up yet a *NotYet.
 func NewBaseline(f *Fabric) (*Baseline, error) {
-	sides, err := classify(f)
+	if err := f.broughtUp(); err != nil {
+		return nil, err
+	}
+	c, err := findCore(f)
 	if err != nil {
 		return nil, err
 	}
-	b := &Baseline{Version: BaselineVersion, Rate: commonRate(f, sides).String()}
 	spineAt := make(map[int32]int)
-	var leaves []int32
-	for i := range f.Nodes {
-		switch sides[i] {
-		case spineSide:
-			spineAt[int32(i)] = len(b.Spines)
-			b.Spines = append(b.Spines, BaselineSpine{GUID: f.Nodes[i].GUID, Name: f.Nodes[i].Name})
-		case leafSide:
-			leaves = append(leaves, int32(i))
-			b.Leaves = append(b.Leaves, BaselineLeaf{GUID: f.Nodes[i].GUID, Name: f.Nodes[i].Name})
-		}
+	leaves := slices.Concat(c.leaves, c.bare)
+	slices.Sort(leaves)
+	b := &Baseline{Version: BaselineVersion}
+	for _, i := range c.spines {
+		spineAt[i] = len(b.Spines)
+		b.Spines = append(b.Spines, BaselineSpine{GUID: f.Nodes[i].GUID, Name: f.Nodes[i].Name})
 	}
+	for _, i := range leaves {
+		b.Leaves = append(b.Leaves, BaselineLeaf{GUID: f.Nodes[i].GUID, Name: f.Nodes[i].Name})
+	}
+	b.Rate = commonRate(f, leaves, spineAt).String()
 	cables := make([][][]Uplink, len(leaves)) // [leaf][spine] in leaf-port order
 	for l, node := range leaves {
 		cables[l] = make([][]Uplink, len(b.Spines))
@@ -176,23 +180,17 @@ func NewBaseline(f *Fabric) (*Baseline, error) {
 			b.Leaves[l].Uplinks = append(b.Leaves[l].Uplinks, up...)
 		}
 	}
-	t, err := Fit(f, b, nil)
-	if err != nil {
-		return nil, err
-	}
-	return t.Baseline, nil
+	return fit(f, b, nil).Baseline, nil
 }
 
 // commonRate is the rate that most leaf–spine cables run at, the faster one
 // when two are equally common; unknown rates do not vote.
-func commonRate(f *Fabric, sides []side) Rate {
+func commonRate(f *Fabric, leaves []int32, spineAt map[int32]int) Rate {
 	votes := map[Rate]int{}
-	for i := range f.Nodes {
-		if sides[i] != leafSide {
-			continue
-		}
+	for _, i := range leaves {
 		for p := range f.Nodes[i].Ports {
-			if port := &f.Nodes[i].Ports[p]; port.Up() && sides[port.Peer] == spineSide && port.Rate.Known() {
+			port := &f.Nodes[i].Ports[p]
+			if _, spine := spineAt[port.Peer]; spine && port.Up() && port.Rate.Known() {
 				votes[port.Rate]++
 			}
 		}

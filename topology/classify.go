@@ -2,10 +2,9 @@ package topology
 
 import (
 	"fmt"
-	"slices"
 )
 
-// NotFatTree says why a fabric is no two-level fat tree: which switch or
+// NotFatTree says why a fabric is not a two-level fat tree: which switch or
 // cable, and what is wrong with it.
 type NotFatTree struct {
 	Where string // the switch or cable
@@ -28,7 +27,7 @@ const (
 
 // neighbours counts what a switch's active cables lead to.
 type neighbours struct {
-	hosts    int
+	hosts    int     // end ports of adapters and routers, those of aggregation nodes apart
 	switches []int32 // one per cable, in port order
 }
 
@@ -40,10 +39,13 @@ func (f *Fabric) neighbours() []neighbours {
 		}
 		for p := range f.Nodes[i].Ports {
 			port := &f.Nodes[i].Ports[p]
-			switch {
-			case !port.Up():
-			case f.Nodes[port.Peer].Kind == Switch:
+			if !port.Up() {
+				continue
+			}
+			switch f.Nodes[port.Peer].Role {
+			case SwitchNode:
 				out[i].switches = append(out[i].switches, port.Peer)
+			case AggregationNode:
 			default:
 				out[i].hosts++
 			}
@@ -52,44 +54,108 @@ func (f *Fabric) neighbours() []neighbours {
 	return out
 }
 
-// classify tells leaves from spines. Switches with hosts start as leaves, the
-// others as spines; a switch most of whose cables stay on its own side changes
-// sides, the worst one first: so a spine with an adapter plugged in and a leaf
-// without hosts are recognised. What still joins two switches of one side is
-// the reason why the fabric is no two-level fat tree.
-func classify(f *Fabric) ([]side, error) {
-	near := f.neighbours()
-	sides := make([]side, len(f.Nodes))
-	var switches []int32
+// broughtUp tells whether the subnet manager has come so far that the fabric can be
+// judged: half of the cables are active, and half of the hosts have LIDs.
+func (f *Fabric) broughtUp() error {
+	cables, active, hosts, lids := 0, 0, 0, 0
 	for i := range f.Nodes {
-		switch {
-		case f.Nodes[i].Kind != Switch:
-		case near[i].hosts > 0:
-			sides[i] = leafSide
-			switches = append(switches, int32(i))
-		case len(near[i].switches) > 0:
-			sides[i] = spineSide
-			switches = append(switches, int32(i))
-		}
-	}
-	if len(switches) == 0 {
-		return nil, &NotFatTree{"the fabric", "has no switch with a cable"}
-	}
-	same := func(i int32) int {
-		n := 0
-		for _, j := range near[i].switches {
-			if sides[j] == sides[i] {
-				n++
+		n := &f.Nodes[i]
+		for p := range n.Ports {
+			port := &n.Ports[p]
+			if !port.Connected() {
+				continue
+			}
+			cables++
+			if port.State != Active {
+				continue
+			}
+			active++
+			if n.Kind != Switch && n.Role != AggregationNode {
+				hosts++
+				if port.LID != 0 {
+					lids++
+				}
 			}
 		}
-		return n
+	}
+	switch {
+	case 2*active < cables:
+		return &NotYet{"the fabric", fmt.Sprintf("has %d ends of cables, and %d of them are active", cables, active)}
+	case 2*lids < hosts:
+		return &NotYet{"the fabric", fmt.Sprintf("has %d host ports, and %d of them have an LID", hosts, lids)}
+	}
+	return nil
+}
+
+// core is the two-level tree in a fabric.
+type core struct {
+	*Fabric
+	near   []neighbours
+	sides  []side
+	spines []int32
+	leaves []int32 // those with hosts
+	bare   []int32 // leaves without hosts
+}
+
+// findCore finds the two-level tree in the fabric. It is a *NotFatTree where there is
+// none, or where it holds two thirds of the servers or fewer.
+func findCore(f *Fabric) (*core, error) {
+	c := &core{Fabric: f, near: f.neighbours()}
+	if err := c.split(); err != nil {
+		return nil, err
+	}
+	for i := range f.Nodes {
+		if c.sides[i] == leafSide && c.near[i].hosts > 0 {
+			c.leaves = append(c.leaves, int32(i))
+		}
+	}
+	// Fewer leaves make fewer spines, and fewer spines fewer leaves that meet.
+	for before := -1; before != len(c.leaves); {
+		before = len(c.leaves)
+		c.chooseSpines()
+		c.dropStrangers()
+	}
+	c.chooseBare()
+	return c, c.verdict()
+}
+
+// split tells leaves from spines. Switches with hosts start as leaves, the
+// others as spines; a switch most of whose cables stay on its own side changes
+// sides, the worst one first: so a spine with an adapter plugged in and a leaf
+// without hosts are recognised.
+func (c *core) split() error {
+	near := c.near
+	c.sides = make([]side, len(c.Nodes))
+	var switches []int32
+	for i := range c.Nodes {
+		switch {
+		case c.Nodes[i].Kind != Switch:
+			continue
+		case near[i].hosts > 0:
+			c.sides[i] = leafSide
+		case len(near[i].switches) > 0:
+			c.sides[i] = spineSide
+		default:
+			continue
+		}
+		switches = append(switches, int32(i))
+	}
+	if len(switches) == 0 {
+		return &NotFatTree{"the fabric", "has no switch with a cable"}
+	}
+	same := make([]int, len(c.Nodes)) // cables of a switch that stay on its side
+	for _, i := range switches {
+		for _, j := range near[i].switches {
+			if c.sides[j] == c.sides[i] {
+				same[i]++
+			}
+		}
 	}
 	// Every change of sides lowers the number of same-side cables, so this ends.
 	for {
 		worst, excess := None, 0
 		for _, i := range switches {
-			s := same(i)
-			e := 2*s - len(near[i].switches)
+			e := 2*same[i] - len(near[i].switches)
 			if e > excess || e == excess && e > 0 && near[i].hosts < near[worst].hosts {
 				worst, excess = i, e
 			}
@@ -97,10 +163,18 @@ func classify(f *Fabric) ([]side, error) {
 		if worst == None {
 			break
 		}
-		sides[worst] = leafSide + spineSide - sides[worst]
+		c.sides[worst] = leafSide + spineSide - c.sides[worst]
+		same[worst] = len(near[worst].switches) - same[worst]
+		for _, j := range near[worst].switches {
+			if c.sides[j] == c.sides[worst] {
+				same[j]++
+			} else {
+				same[j]--
+			}
+		}
 	}
-	turn(near, sides)
-	return sides, verdict(f, near, sides, switches)
+	turn(near, c.sides)
+	return nil
 }
 
 // turn exchanges leaves and spines where the spines have more hosts: with an
@@ -123,66 +197,140 @@ func turn(near []neighbours, sides []side) {
 	}
 }
 
-// verdict gives the first reason why the sides make no two-level fat tree.
-func verdict(f *Fabric, near []neighbours, sides []side, switches []int32) error {
-	names := map[side]string{leafSide: "leaves", spineSide: "spines"}
-	onLeaves, onSpines, crowded := 0, 0, None
-	for _, i := range switches {
-		for p := range f.Nodes[i].Ports {
-			port := &f.Nodes[i].Ports[p]
-			if port.Up() && sides[port.Peer] == sides[i] {
-				return &NotFatTree{"cable " + f.CableLabel(PortRef{i, uint8(p)}), "joins two " + names[sides[i]]}
-			}
-		}
-		if sides[i] == leafSide {
-			onLeaves += near[i].hosts
+// chooseSpines takes the switches of the spines' side that join leaves: at least two,
+// where there are two, and a quarter of them; one with hosts, most of them. What joins
+// fewer is no way of the exchange, and a lane of it would cost every host an LID.
+func (c *core) chooseSpines() {
+	c.spines = c.spines[:0]
+	leaf := make([]bool, len(c.Nodes))
+	for _, i := range c.leaves {
+		leaf[i] = true
+	}
+	seen := make([]int, len(c.Nodes)) // the last switch that counted a leaf, by number from 1
+	for i := range c.Nodes {
+		if c.sides[i] != spineSide {
 			continue
 		}
-		onSpines += near[i].hosts
-		if crowded == None || near[i].hosts > near[crowded].hosts {
-			crowded = i
+		joined := 0
+		for _, j := range c.near[i].switches {
+			if leaf[j] && seen[j] != i+1 {
+				seen[j] = i + 1
+				joined++
+			}
+		}
+		share := 4
+		if c.near[i].hosts > 0 {
+			share = 2
+		}
+		if joined > 0 && joined >= min(2, len(c.leaves)) && share*joined >= len(c.leaves) {
+			c.spines = append(c.spines, int32(i))
 		}
 	}
-	if onLeaves == 0 {
-		return &NotFatTree{"the fabric", "has no leaf switch with a host"}
-	}
-	if 4*onSpines > onLeaves {
-		return &NotFatTree{"switch " + f.Nodes[crowded].String(),
-			fmt.Sprintf("has %d hosts and cables to leaves: hosts belong on leaves, and %d of %d are not", near[crowded].hosts, onSpines, onSpines+onLeaves)}
-	}
-	return threeLevels(f, near, sides, switches)
 }
 
-// threeLevels finds a switch without hosts that sits above spines: it counts as
-// a leaf without hosts while all leaves with hosts meet at spines, and as a
-// third level when some do not.
-func threeLevels(f *Fabric, near []neighbours, sides []side, switches []int32) error {
-	core := None
-	var hosting []int32
-	for _, i := range switches {
-		if sides[i] != leafSide {
-			continue
-		}
-		if near[i].hosts > 0 {
-			hosting = append(hosting, i)
-		} else if core == None {
-			core = i
-		}
+// unmetShare is the share of the pairs of hosts, one in so many, that may be
+// without a common spine for all that a leaf belongs to the tree.
+const unmetShare = 100
+
+// dropStrangers leaves out leaves that meet too few others at spines: behind switches
+// in a row, in another pod of a tree of three levels, or on a fabric of their own. Those
+// with the most unmet hosts go first.
+func (c *core) dropStrangers() {
+	m := newMeetings(c.Fabric, c.leaves, c.spines)
+	hosts, total := make([]int, len(c.leaves)), 0
+	for a, i := range c.leaves {
+		hosts[a] = c.near[i].hosts
+		total += hosts[a]
 	}
-	if core == None {
-		return nil
-	}
-	last := make([]int, len(f.Nodes)) // the last leaf that is next to a node, by its place in hosting, from 1
-	for a, i := range hosting {
-		for _, spine := range near[i].switches {
-			last[spine] = a + 1
+	unmet := make([]int, len(c.leaves)) // hosts that a leaf does not meet
+	pairs := 0                          // ordered pairs of hosts whose leaves do not meet
+	for a := range c.leaves {
+		for b := range c.leaves {
+			if a != b && !m.meet(a, b) {
+				unmet[a] += hosts[b]
+			}
 		}
-		for _, j := range hosting[:a] {
-			if !slices.ContainsFunc(near[j].switches, func(spine int32) bool { return last[spine] == a+1 }) {
-				return &NotFatTree{"switch " + f.Nodes[core].String(), fmt.Sprintf(
-					"has no hosts and sits above spines, and leaves %s and %s share no spine: there are three levels or more", f.Nodes[j].Label(), f.Nodes[i].Label())}
+		pairs += hosts[a] * unmet[a]
+	}
+	gone := make([]bool, len(c.leaves))
+	for unmetShare*pairs > total*(total-1) {
+		worst := -1
+		for a := range c.leaves {
+			if !gone[a] && (worst < 0 || unmet[a] > unmet[worst] || unmet[a] == unmet[worst] && hosts[a] <= hosts[worst]) {
+				worst = a
+			}
+		}
+		gone[worst] = true
+		total -= hosts[worst]
+		pairs -= 2 * hosts[worst] * unmet[worst]
+		for b := range c.leaves {
+			if b != worst && !m.meet(worst, b) {
+				unmet[b] -= hosts[worst]
 			}
 		}
 	}
-	return nil
+	kept := c.leaves[:0]
+	for a, i := range c.leaves {
+		if !gone[a] {
+			kept = append(kept, i)
+		}
+	}
+	c.leaves = kept
+}
+
+// chooseBare takes the switches without hosts all of whose cables lead to spines: leaves
+// whose hosts are off.
+func (c *core) chooseBare() {
+	spine := make([]bool, len(c.Nodes))
+	for _, i := range c.spines {
+		spine[i] = true
+	}
+	for i := range c.Nodes {
+		if c.sides[i] != leafSide || c.near[i].hosts > 0 {
+			continue
+		}
+		all := true
+		for _, j := range c.near[i].switches {
+			all = all && spine[j]
+		}
+		if all {
+			c.bare = append(c.bare, int32(i))
+		}
+	}
+}
+
+// meetings tells which leaves have a usable cable to a common switch above them.
+type meetings struct {
+	words int
+	up    []uint64 // [leaf·words…] the set of switches above
+}
+
+func newMeetings(f *Fabric, leaves, uppers []int32) *meetings {
+	place := make([]int, len(f.Nodes))
+	for u, i := range uppers {
+		place[i] = u + 1
+	}
+	m := &meetings{words: (len(uppers) + 63) / 64}
+	m.up = make([]uint64, len(leaves)*m.words)
+	for l, i := range leaves {
+		if i == None {
+			continue
+		}
+		for p := range f.Nodes[i].Ports {
+			if port := &f.Nodes[i].Ports[p]; port.Up() && place[port.Peer] > 0 {
+				u := place[port.Peer] - 1
+				m.up[l*m.words+u/64] |= 1 << (u % 64)
+			}
+		}
+	}
+	return m
+}
+
+func (m *meetings) meet(a, b int) bool {
+	for w := range m.words {
+		if m.up[a*m.words+w]&m.up[b*m.words+w] != 0 {
+			return true
+		}
+	}
+	return false
 }

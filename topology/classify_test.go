@@ -3,6 +3,7 @@ package topology_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -105,7 +106,7 @@ func TestRecogniseAdapterOnSpine(t *testing.T) {
 		for n := 1; n <= size[0]; n++ {
 			f := onSpines(t, fabgen.Generate(fabgen.Spec{Spines: size[0], Leaves: size[1], LMC: 2}), n)
 			ft := recognised(t, f, size[0], size[1], 1)
-			if got := codes(ft); len(got) != n || got[0] != topology.HostOnSpine || len(ft.Servers) != size[0]*size[1] {
+			if got := codes(ft); len(got) != 1 || got[0] != topology.PartlyCovered || len(ft.Uncovered.Hosts) != n || len(ft.Servers) != size[0]*size[1] {
 				t.Errorf("%d adapters on FT(2;%d,%d): %d servers, findings %v", n, size[0], size[1], len(ft.Servers), ft.Findings)
 			}
 		}
@@ -124,16 +125,33 @@ func TestRecogniseDamaged(t *testing.T) {
 			f.Disconnect(ref(t, f, fabgen.LeafGUID+topology.GUID(l), spec.Spines+p))
 		}
 		b, err := topology.NewBaseline(f)
+		var verdict *topology.NotFatTree
+		if errors.As(err, &verdict) {
+			return // too much is gone
+		}
 		if err != nil {
 			rt.Fatal(err)
 		}
-		if len(b.Leaves) != spec.Leaves {
-			rt.Fatalf("%d leaves, want %d", len(b.Leaves), spec.Leaves)
-		}
 		ft := fitted(t, f, b)
 		consistent(rt, ft)
-		if len(ft.Servers) != spec.Leaves*spec.Spines {
-			rt.Fatalf("%d servers", len(ft.Servers))
+		// Leaves that share no spine with others for now are not covered.
+		if all := spec.Leaves * spec.Spines; len(ft.Servers)+len(ft.Uncovered.Hosts) != all || 3*len(ft.Servers) <= 2*all {
+			rt.Fatalf("%d servers and %d uncovered hosts of %d", len(ft.Servers), len(ft.Uncovered.Hosts), all)
+		}
+		unmet := 0
+		for _, i := range ft.Servers {
+			for _, j := range ft.Servers {
+				a, b := &ft.Leaves[ft.Hosts[i].Leaf], &ft.Leaves[ft.Hosts[j].Leaf]
+				if !slices.ContainsFunc(ft.LaneOf, func(s int) bool {
+					return slices.ContainsFunc(a.Cables[ft.Spines[s].First:][:ft.Spines[s].Cables], topology.Cable.Usable) &&
+						slices.ContainsFunc(b.Cables[ft.Spines[s].First:][:ft.Spines[s].Cables], topology.Cable.Usable)
+				}) && ft.Hosts[i].Leaf != ft.Hosts[j].Leaf {
+					unmet++
+				}
+			}
+		}
+		if n := len(ft.Servers); 100*unmet > n*(n-1) {
+			rt.Fatalf("%d of %d pairs meet at no spine", unmet, n*(n-1))
 		}
 	})
 }
@@ -206,13 +224,6 @@ func TestVerdict(t *testing.T) {
 		}
 		return cables
 	}
-	crossed := func(a, b topology.GUID, port int) *topology.Fabric {
-		f := fabgen.Generate(fabgen.Spec{Spines: 4, Leaves: 4, LMC: 2})
-		f.Disconnect(ref(t, f, a, port))
-		f.Disconnect(ref(t, f, b, port))
-		f.Connect(ref(t, f, a, port), ref(t, f, b, port), hdr)
-		return f
-	}
 	// Groups of a dragonfly: three complete groups of three, joined once each.
 	dragonfly := append(append(complete(0, 3), complete(3, 3)...), complete(6, 3)...)
 	dragonfly = append(dragonfly, [2]int{0, 3}, [2]int{4, 6}, [2]int{1, 7})
@@ -221,8 +232,6 @@ func TestVerdict(t *testing.T) {
 		f    *topology.Fabric
 		want []string
 	}{
-		{"cable between two leaves", crossed(fabgen.LeafGUID+1, fabgen.LeafGUID+3, 6), []string{"cable Leaf001 port 6 – Leaf003 port 6 joins two leaves"}},
-		{"cable between two spines", crossed(fabgen.SpineGUID, fabgen.SpineGUID+2, 2), []string{"cable Spine000 port 2 – Spine002 port 2 joins two spines"}},
 		{"three levels", pods(t, 2, 2, 2, 2, 3), []string{"switch S", "has no hosts and sits above spines, and leaves S00 and S04 share no spine: there are three levels or more"}},
 		{"three levels, many pods", pods(t, 4, 3, 3, 3, 4), []string{"share no spine: there are three levels or more"}},
 		{"ring", wire(t, []int{2, 2, 2, 2, 2}, ring(5)), []string{"cable S", "joins two leaves"}},

@@ -71,7 +71,10 @@ func (p *Port) Up() bool { return p.Peer != None && p.State == Active }
 type Node struct {
 	Kind   Kind
 	GUID   GUID
-	System GUID // system image GUID, shared by the nodes of one chassis
+	System GUID   // system image GUID, shared by the nodes of one chassis
+	Vendor uint32 // 0 where the source does not tell
+	Device uint32 // 0 where the source does not tell
+	Role   Role   // see SetRoles
 	Name   string
 	// Ports is indexed by port number. Index 0 is a switch's management port;
 	// on other nodes it is unused.
@@ -93,7 +96,8 @@ type Fabric struct {
 
 // NewFabric sorts the nodes by GUID, translates every Peer accordingly, and
 // checks the model: unique GUIDs, cables that agree at both ends, LID ranges
-// that neither overlap nor leave the unicast space.
+// that neither overlap nor leave the unicast space. Nodes get the roles that they
+// have by themselves; see SetRoles.
 func NewFabric(nodes []Node, sm GUID) (*Fabric, error) {
 	order := make([]int32, len(nodes))
 	for i := range order {
@@ -117,7 +121,11 @@ func NewFabric(nodes []Node, sm GUID) (*Fabric, error) {
 		}
 	}
 	f := &Fabric{Nodes: sorted, SM: sm}
-	return f, f.Validate()
+	if err := f.Validate(); err != nil {
+		return f, err
+	}
+	f.SetRoles(Roles{})
+	return f, nil
 }
 
 // String names the node as people know it: description and GUID.

@@ -1,61 +1,75 @@
 package topology
 
 import (
-	"fmt"
 	"regexp"
 	"sort"
 )
 
-// placeHosts gives every end port its index α and role.
-func (t *fitter) placeHosts(exclude *regexp.Regexp) error {
-	onLeaf, onSpine, present := t.attached()
+// placeHosts gives every end port its index α, and tells who takes part.
+func (t *fitter) placeHosts(exclude *regexp.Regexp) {
+	onLeaf, onSpine, present := t.attached(exclude)
 	t.settle(onLeaf, present)
 	t.absentees(present)
-	for _, group := range [][]Host{onLeaf, onSpine} {
-		for i := range group {
-			h := &group[i]
-			node := &t.Fabric.Nodes[h.Node]
-			h.Server = h.Leaf >= 0 && node.Kind == Adapter && (exclude == nil || !exclude.MatchString(node.Name))
-		}
-	}
 	sort.Slice(onLeaf, func(a, b int) bool {
 		x, y := &onLeaf[a], &onLeaf[b]
 		return x.Leaf < y.Leaf || x.Leaf == y.Leaf && x.Alpha < y.Alpha
 	})
 	t.Hosts = append(onLeaf, onSpine...)
 	for i := range t.Hosts {
-		if h := &t.Hosts[i]; h.Server {
-			if h.LID == 0 {
-				return fmt.Errorf("%s has no LID: the subnet manager has not brought it up yet", t.Fabric.PortLabel(h.PortRef))
-			}
+		h := &t.Hosts[i]
+		if h.Server = h.Leaf >= 0 && h.LID != 0 && takesPart(h, exclude); h.Server {
 			t.Servers = append(t.Servers, i)
 		}
 	}
-	return nil
+}
+
+// takesPart tells whether a host, wherever it is, is meant to take part in the exchange.
+func takesPart(h *Host, exclude *regexp.Regexp) bool {
+	return h.Role.TakesPart() && (exclude == nil || !exclude.MatchString(h.Name))
 }
 
 // attached lists the end ports on leaves, in order of leaf and leaf port, those
-// on spines, in order of GUID, and the set of all port GUIDs that are attached.
-func (t *fitter) attached() (onLeaf, onSpine []Host, present map[GUID]bool) {
+// on spines, in order of GUID, and the set of all port GUIDs that are attached. The
+// others go to Routed. Those that should take part and cannot are uncovered.
+func (t *fitter) attached(exclude *regexp.Regexp) (onLeaf, onSpine []Host, present map[GUID]bool) {
 	f := t.Fabric
 	present = make(map[GUID]bool, len(f.Nodes))
 	for _, e := range f.EndPorts() {
 		n := &f.Nodes[e.Node]
 		port := f.At(e.PortRef)
-		if n.Kind == Switch || !port.Up() {
+		if n.Kind == Switch || !port.Up() || f.Nodes[port.Peer].Kind != Switch {
 			continue
 		}
-		h := Host{EndPort: e, Name: n.Name, At: PortRef{port.Peer, port.PeerPort}, Leaf: t.leafAt[port.Peer], Spine: t.spineAt[port.Peer]}
+		h := Host{EndPort: e, Name: n.Name, Role: n.Role, At: PortRef{port.Peer, port.PeerPort}, Leaf: t.leafAt[port.Peer], Spine: t.spineAt[port.Peer]}
+		var why string
+		switch at := &f.Nodes[port.Peer]; {
+		case n.Role == AggregationNode:
+		case t.level(port.Peer) == noSide:
+			why = "is behind switch " + at.String()
+		case h.Leaf < 0:
+			why = "is on spine " + at.Label()
+		case h.GUID == 0:
+			why = "has no port GUID"
+		case present[h.GUID]:
+			why = "has the port GUID of another host"
+		case h.LID == 0:
+			why = "has no LID yet"
+		}
+		if why != "" && takesPart(&h, exclude) {
+			t.strayHost(e.PortRef, "%s", why)
+		}
 		switch {
+		case h.Leaf < 0 && h.Spine < 0: // lft finds them by their switch
+		case n.Role == AggregationNode || h.GUID == 0 || present[h.GUID]:
+			h.Alpha = max(h.Leaf, 0)
+			t.Routed = append(t.Routed, h)
 		case h.Leaf >= 0:
 			onLeaf = append(onLeaf, h)
-		case h.Spine >= 0:
-			t.report(HostOnSpine, "%s is on spine %s: it stays routed and takes no part in the exchange", f.PortLabel(e.PortRef), t.Spines[h.Spine].Name)
-			onSpine = append(onSpine, h)
+			present[h.GUID] = true
 		default:
-			continue
+			onSpine = append(onSpine, h)
+			present[h.GUID] = true
 		}
-		present[e.GUID] = true
 	}
 	sort.SliceStable(onLeaf, func(a, b int) bool {
 		x, y := &onLeaf[a], &onLeaf[b]
@@ -69,11 +83,17 @@ func (t *fitter) attached() (onLeaf, onSpine []Host, present map[GUID]bool) {
 // any other newcomer takes the lowest free one.
 func (t *fitter) settle(hosts []Host, present map[GUID]bool) {
 	type place struct{ leaf, alpha int }
+	inside := make(map[GUID]bool, len(t.Routed)) // a baseline of old may hold aggregation nodes
+	for i := range t.Routed {
+		inside[t.Routed[i].GUID] = !present[t.Routed[i].GUID]
+	}
 	known := make(map[GUID]place)
 	first := true // nothing known yet: this is a new baseline, and nothing is news
 	for l := range t.Baseline.Leaves {
 		for a, s := range t.Baseline.Leaves[l].Slots {
-			if s.GUID != 0 {
+			if inside[s.GUID] {
+				t.Baseline.Leaves[l].Slots[a] = Slot{}
+			} else if s.GUID != 0 {
 				known[s.GUID] = place{l, a}
 				first = false
 			}

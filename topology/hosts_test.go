@@ -1,6 +1,7 @@
 package topology_test
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/forsd/forsd/testbed/fabgen"
@@ -121,14 +122,44 @@ func TestSettleHosts(t *testing.T) {
 	}
 }
 
-// A port whose LID is not there yet cannot be planned for.
+// A port whose LID is not there yet waits for it, and keeps its index; a fabric most of
+// whose ports wait is not judged.
 func TestHostWithoutLID(t *testing.T) {
 	f := fabgen.Generate(fabgen.Spec{Spines: 2, Leaves: 2, LMC: 1})
 	b := baselineOf(t, f)
 	f.At(ref(t, f, fabgen.HostGUID, 1)).LID = 0
+	ft := fitted(t, f, b)
+	consistent(t, ft)
+	found(t, ft, topology.PartlyCovered, "does not cover 1 host port (Hca0000 port 1 has no LID yet)")
+	if len(ft.Hosts) != 4 || len(ft.Servers) != 3 {
+		t.Errorf("%d hosts, %d servers", len(ft.Hosts), len(ft.Servers))
+	}
+	for _, g := range []topology.GUID{fabgen.HostGUID + 2, fabgen.HostGUID + 4} {
+		f.At(ref(t, f, g, 1)).LID = 0
+	}
 	_, err := topology.Fit(f, b, nil)
-	if want := "Hca0000 port 1 has no LID: the subnet manager has not brought it up yet"; err == nil || err.Error() != want {
+	var notYet *topology.NotYet
+	if want := "the subnet manager has not finished: the fabric has 4 host ports, and 1 of them have an LID"; !errors.As(err, &notYet) || err.Error() != want {
 		t.Errorf("want %q, got %v", want, err)
+	}
+	if _, err := topology.NewBaseline(f); !errors.As(err, &notYet) {
+		t.Errorf("a new baseline: %v", err)
+	}
+}
+
+// A fabric whose cables are still being brought up is not judged.
+func TestNotBroughtUp(t *testing.T) {
+	f := fabgen.Generate(fabgen.Spec{Spines: 2, Leaves: 2, LMC: 1})
+	for i := range f.Nodes {
+		for p := range f.Nodes[i].Ports {
+			if port := &f.Nodes[i].Ports[p]; port.Connected() && f.Nodes[i].Kind == topology.Switch {
+				port.State = topology.Init
+			}
+		}
+	}
+	var notYet *topology.NotYet
+	if _, err := topology.NewBaseline(f); !errors.As(err, &notYet) {
+		t.Errorf("got %v", err)
 	}
 }
 
@@ -151,7 +182,7 @@ func TestOtherHosts(t *testing.T) {
 	f.Connect(ref(t, f, 0x900000, 1), ref(t, f, fabgen.SpineGUID, 4), hdr)
 	ft := fitted(t, f, baselineOf(t, f))
 	consistent(t, ft)
-	found(t, ft, topology.HostOnSpine, "Manager port 1 is on spine Spine000: it stays routed and takes no part in the exchange")
+	found(t, ft, topology.PartlyCovered, "1 host port (Manager port 1 is on spine Spine000)")
 	if len(ft.Hosts) != 12 || len(ft.Servers) != 10 {
 		t.Fatalf("%d hosts, %d servers", len(ft.Hosts), len(ft.Servers))
 	}

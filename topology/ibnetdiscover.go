@@ -100,7 +100,8 @@ type ndReader struct {
 
 	current        int32 // the node whose ports are listed
 	open           bool  // whether there is one
-	system         GUID  // of the block that begins
+	system         GUID  // of the block that begins, as the following
+	vendor, device uint32
 	guid, portGUID GUID
 	guidOf         Kind
 }
@@ -128,7 +129,12 @@ func (r *ndReader) id(line []byte) error {
 	}
 	switch {
 	case c.has("vendid="):
-		r.open, r.system, r.guid, r.portGUID, r.guidOf = false, 0, 0, 0, 0
+		r.open, r.system, r.vendor, r.device, r.guid, r.portGUID, r.guidOf = false, 0, 0, 0, 0, 0, 0
+		c.lit("0x")
+		r.vendor = uint32(c.hex(8, "a vendor"))
+	case c.has("devid="):
+		c.lit("0x")
+		r.device = uint32(c.hex(8, "a device"))
 	case c.has("sysimgguid="):
 		r.system = guid()
 	case c.has("switchguid="):
@@ -170,7 +176,7 @@ func nodeID(c *cursor) (kind Kind, guid GUID) {
 // Switch 40 "S-…" # "Leaf000" base port 0 lid 64 lmc 0.
 func (r *ndReader) node(line []byte) error {
 	c := cursor{rest: line}
-	n := Node{System: r.system}
+	n := Node{System: r.system, Vendor: r.vendor, Device: r.device}
 	switch {
 	case c.has("Switch"):
 		n.Kind = Switch
@@ -203,7 +209,7 @@ func (r *ndReader) node(line []byte) error {
 	r.current, r.open = int32(len(r.nodes)), true
 	r.index[guid] = r.current
 	r.nodes, r.lines = append(r.nodes, n), append(r.lines, r.number)
-	r.system, r.guid, r.portGUID, r.guidOf = 0, 0, 0, 0
+	r.system, r.vendor, r.device, r.guid, r.portGUID, r.guidOf = 0, 0, 0, 0, 0, 0
 	return nil
 }
 

@@ -122,6 +122,8 @@ func anyFabric(t *rapid.T) *topology.Fabric {
 	for i := range f.Nodes {
 		n := &f.Nodes[i]
 		n.Name = name.Draw(t, "name")
+		n.Vendor = rapid.SampledFrom([]uint32{0, 0x2c9, 0xFFFFFF}).Draw(t, "vendor")
+		n.Device = rapid.SampledFrom([]uint32{0, 0xcf09, 0xd2f0}).Draw(t, "device")
 		if n.Kind != topology.Switch && rapid.Bool().Draw(t, "router") {
 			n.Kind = topology.Router
 		}
@@ -132,5 +134,6 @@ func anyFabric(t *rapid.T) *topology.Fabric {
 			}
 		}
 	}
+	f.SetRoles(topology.Roles{})
 	return f
 }

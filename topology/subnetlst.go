@@ -54,6 +54,7 @@ type lstEnd struct {
 	marked             bool // as the subnet manager's
 	ports, number      uint8
 	system, node, port GUID
+	vendor, device     uint32
 	name               []byte
 	lid                LID
 }
@@ -141,9 +142,9 @@ func (e *lstEnd) head(c *cursor) {
 	c.lit(" PortGUID:")
 	e.port = GUID(c.hex(16, "a GUID"))
 	c.lit(" VenID:")
-	c.hex(8, "a vendor")
+	e.vendor = uint32(c.hex(8, "a vendor"))
 	c.lit(" DevID:")
-	c.hex(8, "a device")
+	e.device = uint32(c.hex(8, "a device"))
 	c.lit(" Rev:")
 	c.hex(8, "a revision")
 	c.lit(" {")
@@ -255,7 +256,8 @@ func (r *lstReader) end(e *lstEnd) (int32, error) {
 		}
 		i = int32(len(r.nodes))
 		r.index[e.node] = i
-		r.nodes = append(r.nodes, Node{Kind: e.kind, GUID: e.node, System: e.system, Name: string(e.name), Ports: newPorts(&r.slab, int(e.ports))})
+		r.nodes = append(r.nodes, Node{Kind: e.kind, GUID: e.node, System: e.system, Vendor: e.vendor, Device: e.device,
+			Name: string(e.name), Ports: newPorts(&r.slab, int(e.ports))})
 	}
 	n := &r.nodes[i]
 	if n.Kind != e.kind || len(n.Ports) != int(e.ports)+1 || n.System != e.system || n.Name != string(e.name) {

@@ -75,7 +75,7 @@ func lstEnd(out *bytes.Buffer, f *topology.Fabric, r topology.PortRef, vendorDig
 	}
 	own := f.At(owner(f, r))
 	fmt.Fprintf(out, "{ %s Ports:%02X SystemGUID:%016x NodeGUID:%016x PortGUID:%016x VenID:%0*X DevID:%04X Rev:%08X {%s} LID:%04X PN:%02X } ",
-		kind, len(n.Ports)-1, uint64(n.System), uint64(n.GUID), uint64(own.GUID), vendorDigits, 0, 0, 0xA1, n.Name, uint16(own.LID), r.Port)
+		kind, len(n.Ports)-1, uint64(n.System), uint64(n.GUID), uint64(own.GUID), vendorDigits, n.Vendor, n.Device, 0xA1, n.Name, uint16(own.LID), r.Port)
 }
 
 // firstCable is a node's first port with a cable, 0 when it has none.
@@ -123,7 +123,7 @@ func ndID(n *topology.Node) string {
 // ndNode prints a node's block.
 func ndNode(out *bytes.Buffer, f *topology.Fabric, i int32) {
 	n := &f.Nodes[i]
-	out.WriteString("\nvendid=0x0\ndevid=0x0\n")
+	fmt.Fprintf(out, "\nvendid=0x%x\ndevid=0x%x\n", n.Vendor, n.Device)
 	if n.System != 0 {
 		fmt.Fprintf(out, "sysimgguid=0x%x\n", uint64(n.System))
 	}

@@ -1,0 +1,335 @@
+package topology
+
+import (
+	"fmt"
+	"regexp"
+)
+
+// fitter carries the work of Fit.
+type fitter struct {
+	*FatTree
+	near            []neighbours
+	leafAt, spineAt []int  // [node] index, −1
+	newSpine        []bool // [node]
+	rate            Rate
+}
+
+// Fit sees fabric f through baseline b and grows a copy of it by what is new
+// without renumbering anything: new leaves, new cables between known switches,
+// new host ports. Host ports whose node description matches exclude (when not
+// nil) are bystanders. New spines and surplus cables wait for the baseline to be
+// accepted anew, and are reported like every other deviation.
+//
+// A fabric that the subnet manager has not brought up yet gives a *NotYet, one that
+// has been wired into something else a *NotFatTree.
+func Fit(f *Fabric, b *Baseline, exclude *regexp.Regexp) (*FatTree, error) {
+	if err := f.broughtUp(); err != nil {
+		return nil, err
+	}
+	t := fit(f, b, exclude)
+	if t.strange() {
+		if _, err := findCore(f); err != nil {
+			return nil, err
+		}
+	}
+	return t.FatTree, nil
+}
+
+func fit(f *Fabric, b *Baseline, exclude *regexp.Regexp) *fitter {
+	b = b.clone()
+	t := &fitter{FatTree: &FatTree{Fabric: f, Baseline: b, Lanes: b.Lanes()}, near: f.neighbours(), rate: ParseRate(b.Rate)}
+	t.placeSwitches()
+	for l := range t.Leaves {
+		t.placeCables(l)
+	}
+	t.findings()
+	t.placeHosts(exclude)
+	t.rank()
+	t.uncovered()
+	return t
+}
+
+// strange tells whether the fabric may have become another one: many of its cables are
+// not the baseline's, and the tree holds too few of the hosts, or joins too few of them.
+func (t *fitter) strange() bool {
+	cables, known := 0, 0
+	for i := range t.near {
+		cables += len(t.near[i].switches)
+	}
+	for l := range t.Leaves {
+		for k, c := range t.Leaves[l].Cables {
+			if u := t.Baseline.Leaves[l].Uplinks[k]; c.Usable() && u == (Uplink{c.LeafPort, c.SpinePort}) {
+				known += 2 // ends
+			}
+		}
+	}
+	const foreign = 10 // one cable in so many
+	if foreign*(cables-known) < cables {
+		return false
+	}
+	held, all := 0, 0
+	for i := range t.near {
+		all += t.near[i].hosts
+		if t.leafAt[i] >= 0 {
+			held += t.near[i].hosts
+		}
+	}
+	if _, most := largestPart(t.near); all == 0 || !enough(most, all) {
+		return false // seen in pieces, or damaged
+	}
+	return !enough(held, all) || unmetShare*t.unmet(t.leafNodes()) > held*(held-1)
+}
+
+// find returns the node of the switch with GUID g, or None.
+func (t *fitter) find(g GUID) int32 {
+	if i := t.Fabric.Find(g); i != None && t.Fabric.Nodes[i].Kind == Switch {
+		return i
+	}
+	return None
+}
+
+func (t *fitter) report(code, format string, args ...any) {
+	t.Findings = append(t.Findings, Finding{code, fmt.Sprintf(format, args...)})
+}
+
+// placeSwitches finds the baseline's switches in the fabric, appends new leaves, and
+// notes new spines.
+func (t *fitter) placeSwitches() {
+	f, b := t.Fabric, t.Baseline
+	t.leafAt, t.spineAt, t.newSpine = make([]int, len(f.Nodes)), make([]int, len(f.Nodes)), make([]bool, len(f.Nodes))
+	for i := range f.Nodes {
+		t.leafAt[i], t.spineAt[i] = -1, -1
+	}
+	for s := range b.Spines {
+		spine := Spine{Node: t.find(b.Spines[s].GUID), GUID: b.Spines[s].GUID, Name: b.Spines[s].Name, First: len(t.LaneOf), Cables: b.Spines[s].Cables}
+		if spine.Node != None {
+			t.spineAt[spine.Node] = s
+			spine.Name = f.Nodes[spine.Node].Label()
+			b.Spines[s].Name = f.Nodes[spine.Node].Name
+		}
+		t.Spines = append(t.Spines, spine)
+		for range spine.Cables {
+			t.LaneOf = append(t.LaneOf, s)
+		}
+	}
+	for l := range b.Leaves {
+		if node := t.find(b.Leaves[l].GUID); node != None {
+			t.leafAt[node] = l
+		}
+	}
+	t.placeNewcomers()
+	for l := range b.Leaves {
+		leaf := Leaf{Node: t.find(b.Leaves[l].GUID), GUID: b.Leaves[l].GUID, Name: b.Leaves[l].Name, Cables: make([]Cable, t.Lanes)}
+		if leaf.Node != None {
+			leaf.Name = f.Nodes[leaf.Node].Label()
+			b.Leaves[l].Name = f.Nodes[leaf.Node].Name
+		}
+		t.Leaves = append(t.Leaves, leaf)
+	}
+}
+
+// placeNewcomers finds new leaves and then new spines among the switches that the
+// baseline does not know. A leaf has most of its cables to spines, and joins if the pairs
+// of hosts that do not meet stay few; without hosts, all its cables lead to spines. A
+// spine has all its cables to leaves, at least to two where there are two, and one with
+// hosts to most leaves.
+func (t *fitter) placeNewcomers() {
+	var unknown []int32
+	for i := range t.Fabric.Nodes {
+		if t.Fabric.Nodes[i].Kind == Switch && t.leafAt[i] < 0 && t.spineAt[i] < 0 && len(t.near[i].switches) > 0 {
+			unknown = append(unknown, int32(i))
+		}
+	}
+	if len(unknown) == 0 {
+		return
+	}
+	for _, i := range unknown {
+		spines, leaves, others, _ := t.around(i)
+		if spines > leaves && (t.near[i].hosts > 0 || leaves+others == 0) && t.joins(i) {
+			n := &t.Fabric.Nodes[i]
+			t.leafAt[i] = len(t.Baseline.Leaves)
+			t.Baseline.Leaves = append(t.Baseline.Leaves, BaselineLeaf{GUID: n.GUID, Name: n.Name, Uplinks: make([]Uplink, t.Lanes)})
+			t.report(LeafNew, "leaf %s is new: it has index %d", n, t.leafAt[i])
+		}
+	}
+	present := len(t.leafNodes())
+	for _, i := range unknown {
+		spines, leaves, others, distinct := t.around(i)
+		if t.leafAt[i] >= 0 || leaves == 0 || spines+others > 0 || distinct < min(2, present) || t.near[i].hosts > 0 && 2*distinct <= present {
+			continue
+		}
+		t.newSpine[i] = true
+		t.report(SpineNew, "spine %s is new: its lanes are used after forsctl baseline accept", &t.Fabric.Nodes[i])
+	}
+	for i, is := range t.newSpine {
+		if is {
+			t.NewSpines = append(t.NewSpines, int32(i))
+		}
+	}
+}
+
+// around counts the cables of a switch to spines, to leaves and to others, and the
+// different leaves.
+func (t *fitter) around(i int32) (spines, leaves, others, distinct int) {
+	seen := map[int32]bool{}
+	for _, j := range t.near[i].switches {
+		switch {
+		case t.spineAt[j] >= 0:
+			spines++
+		case t.leafAt[j] >= 0:
+			if leaves++; !seen[j] {
+				seen[j] = true
+				distinct++
+			}
+		default:
+			others++
+		}
+	}
+	return spines, leaves, others, distinct
+}
+
+// leafNodes lists the leaves that are present.
+func (t *fitter) leafNodes() []int32 {
+	var nodes []int32
+	for i := range t.leafAt {
+		if t.leafAt[i] >= 0 {
+			nodes = append(nodes, int32(i))
+		}
+	}
+	return nodes
+}
+
+// joins tells whether a switch belongs to the tree as a leaf: it meets all leaves with
+// hosts at spines, or all but few.
+func (t *fitter) joins(i int32) bool {
+	leaves := t.leafNodes()
+	before, after := t.unmet(leaves), t.unmet(append(leaves, i))
+	hosts := t.near[i].hosts
+	for _, j := range leaves {
+		hosts += t.near[j].hosts
+	}
+	return after == before || unmetShare*after <= hosts*(hosts-1)
+}
+
+// unmet counts the ordered pairs of hosts on leaves that meet at no spine.
+func (t *fitter) unmet(leaves []int32) int {
+	uppers := append([]int32(nil), t.NewSpines...)
+	for s := range t.Spines {
+		if t.Spines[s].Node != None {
+			uppers = append(uppers, t.Spines[s].Node)
+		}
+	}
+	m := newMeetings(t.Fabric, leaves, uppers)
+	pairs := 0
+	for a := range leaves {
+		for b := range a {
+			if !m.meet(a, b) {
+				pairs += 2 * t.near[leaves[a]].hosts * t.near[leaves[b]].hosts
+			}
+		}
+	}
+	return pairs
+}
+
+// placeCables matches the leaf's cables with its lanes: those in the baseline's
+// ports first, then moved ones in leaf-port order, then new ones.
+func (t *fitter) placeCables(l int) {
+	leaf, want := &t.Leaves[l], t.Baseline.Leaves[l].Uplinks
+	for k, u := range want {
+		if u != (Uplink{}) {
+			leaf.Cables[k].State = Missing
+		}
+	}
+	if leaf.Node == None {
+		return
+	}
+	ports := t.Fabric.Nodes[leaf.Node].Ports
+	var rest []int
+	for p := range ports {
+		if !ports[p].Up() || t.Fabric.Nodes[ports[p].Peer].Kind != Switch {
+			continue
+		}
+		s := t.spineAt[ports[p].Peer]
+		if s < 0 {
+			continue
+		}
+		if k := t.laneAt(want, s, Uplink{uint8(p), ports[p].PeerPort}); k >= 0 {
+			t.plug(l, k, p)
+		} else {
+			rest = append(rest, p)
+		}
+	}
+	for _, p := range rest {
+		t.placeStray(l, p)
+	}
+}
+
+// laneAt is the lane of spine s whose uplink is u, or −1.
+func (t *fitter) laneAt(want []Uplink, s int, u Uplink) int {
+	for k := t.Spines[s].First; k < t.Spines[s].First+t.Spines[s].Cables; k++ {
+		if want[k] == u {
+			return k
+		}
+	}
+	return -1
+}
+
+func (t *fitter) placeStray(l, p int) {
+	leaf, want := &t.Leaves[l], t.Baseline.Leaves[l].Uplinks
+	port := &t.Fabric.Nodes[leaf.Node].Ports[p]
+	spine := &t.Spines[t.spineAt[port.Peer]]
+	for _, state := range []CableState{Missing, NoCable} {
+		for k := spine.First; k < spine.First+spine.Cables; k++ {
+			if leaf.Cables[k].State != state {
+				continue
+			}
+			if state == Missing {
+				t.report(CableMoved, "the cable %s – %s is in ports %d and %d: the baseline has it in %d and %d", leaf.Name, spine.Name,
+					p, port.PeerPort, want[k].LeafPort, want[k].SpinePort)
+			} else {
+				want[k] = Uplink{uint8(p), port.PeerPort}
+			}
+			t.plug(l, k, p)
+			return
+		}
+	}
+	t.report(CableNew, "the cable %s has no lane: it is used after forsctl baseline accept", t.Fabric.CableLabel(PortRef{leaf.Node, uint8(p)}))
+}
+
+func (t *fitter) plug(l, k, p int) {
+	leaf := &t.Leaves[l]
+	port := &t.Fabric.Nodes[leaf.Node].Ports[p]
+	back := &t.Fabric.Nodes[port.Peer].Ports[port.PeerPort]
+	leaf.Cables[k] = Cable{LeafPort: uint8(p), SpinePort: port.PeerPort, State: Full}
+	for _, rate := range []Rate{port.Rate, back.Rate} {
+		if rate.Below(t.rate) {
+			leaf.Cables[k].State = Degraded
+			t.report(CableDegraded, "the cable %s runs at %s instead of %s: no schedule uses it", t.Fabric.CableLabel(PortRef{leaf.Node, uint8(p)}), rate, t.rate)
+			return
+		}
+	}
+}
+
+// findings reports absent switches and cables; a switch that is absent speaks
+// for its cables.
+func (t *fitter) findings() {
+	for s := range t.Spines {
+		if t.Spines[s].Node == None {
+			t.report(SpineDown, "spine %s (%s) is absent", t.Spines[s].Name, t.Spines[s].GUID)
+		}
+	}
+	for l := range t.Leaves {
+		leaf := &t.Leaves[l]
+		if leaf.Node == None {
+			t.report(LeafDown, "leaf %s (%s) is absent", leaf.Name, leaf.GUID)
+			continue
+		}
+		for k, c := range leaf.Cables {
+			spine := &t.Spines[t.LaneOf[k]]
+			if c.State == Missing && spine.Node != None {
+				u := t.Baseline.Leaves[l].Uplinks[k]
+				t.report(CableDown, "the cable %s port %d – %s port %d is down", leaf.Name, u.LeafPort, spine.Name, u.SpinePort)
+			}
+		}
+	}
+}

@@ -1,0 +1,92 @@
+package topology
+
+import (
+	"fmt"
+	"strings"
+)
+
+// uncovered lists what the tree does not cover, and reports it in one finding.
+func (t *fitter) uncovered() {
+	f, u := t.Fabric, &t.Uncovered
+	for i := range f.Nodes {
+		if f.Nodes[i].Kind != Switch || len(t.near[i].switches)+t.near[i].hosts == 0 {
+			continue
+		}
+		level := t.level(int32(i))
+		if level == noSide {
+			u.Switches = append(u.Switches, int32(i))
+			continue
+		}
+		for p := range f.Nodes[i].Ports {
+			port := &f.Nodes[i].Ports[p]
+			first := port.Peer > int32(i) || port.Peer == int32(i) && int(port.PeerPort) >= p
+			if port.Up() && first && t.level(port.Peer) == level {
+				u.Cables = append(u.Cables, PortRef{int32(i), uint8(p)})
+			}
+		}
+	}
+	if !u.Empty() {
+		t.report(PartlyCovered, "%s", t.uncoveredText())
+	}
+}
+
+// level is the side of the tree that a switch is on, noSide for other nodes.
+func (t *fitter) level(i int32) side {
+	switch {
+	case t.leafAt[i] >= 0:
+		return leafSide
+	case t.spineAt[i] >= 0 || t.newSpine[i]:
+		return spineSide
+	}
+	return noSide
+}
+
+// strayHost notes that an end port that should take part in the exchange cannot.
+func (t *fitter) strayHost(r PortRef, format string, args ...any) {
+	t.Uncovered.Hosts = append(t.Uncovered.Hosts, UncoveredHost{r, fmt.Sprintf(format, args...)})
+}
+
+// uncoveredText names what is not covered.
+func (t *fitter) uncoveredText() string {
+	f, u := t.Fabric, &t.Uncovered
+	var switches, hosts, cables []string
+	for _, i := range u.Switches {
+		switches = append(switches, f.Nodes[i].String())
+	}
+	for _, h := range u.Hosts {
+		hosts = append(hosts, f.PortLabel(h.PortRef)+" "+h.Why)
+	}
+	for _, r := range u.Cables {
+		levels := map[side]string{leafSide: "leaves", spineSide: "spines"}
+		cables = append(cables, fmt.Sprintf("%s joins two %s", f.CableLabel(r), levels[t.level(r.Node)]))
+	}
+	var parts []string
+	for _, p := range []struct {
+		one, many string
+		names     []string
+	}{{"switch", "switches", switches}, {"host port", "host ports", hosts}, {"cable", "cables", cables}} {
+		if len(p.names) > 0 {
+			parts = append(parts, counted(len(p.names), p.one, p.many)+" ("+listed(p.names)+")")
+		}
+	}
+	return "the fat tree does not cover " + strings.Join(parts, ", ") + ": what has an LID stays routed, and takes no part in the exchange"
+}
+
+// counted is a number with its noun.
+func counted(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+// maxListed is how many names a finding gives of a kind; the topology has all.
+const maxListed = 50
+
+// listed joins names.
+func listed(names []string) string {
+	if len(names) > maxListed {
+		return fmt.Sprintf("%s; and %d more", strings.Join(names[:maxListed], "; "), len(names)-maxListed)
+	}
+	return strings.Join(names, "; ")
+}
