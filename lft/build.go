@@ -15,21 +15,34 @@ import (
 // place; it stays the same until it dies too or a lane before it in its own probe
 // sequence lives again. Spines go straight down. What has no up-then-down path
 // is relayed by one leaf (relay.go), or left out where that cannot help. No entry
-// leads to a port that is down.
+// leads to a port that is down. What the tree does not cover is routed up and down by
+// rank (updown.go).
 //
 // It fails when the fabric does not hold together, such as LIDs given twice.
 func Build(t *topology.FatTree) (*Tables, error) { return BuildPinned(t, nil) }
 
-// makeTables makes the tables of a fabric and pins that hold together.
+// makeTables makes the tables of a fabric and pins that hold together. Where the tree
+// does not cover all switches, what the relay leaf and the others send may wait in a
+// circle: then the relay leaf gives way, for the rest goes up and down alone.
 func makeTables(t *topology.FatTree, pins *Pins) *Tables {
-	b := &builder{network: newNetwork(t)}
-	tables := newTables(t.Fabric)
-	at := make([][]uint8, len(t.Fabric.Nodes))
-	for i := range tables.Switches {
-		at[t.Fabric.Find(tables.Switches[i].GUID)] = tables.Switches[i].Out
+	n := newNetwork(t)
+	tables := n.tables(pins)
+	if n.relay >= 0 && newUpDown(t) != nil && tables.DeadlockFree(t.Fabric) != nil {
+		n.relay = -1
+		tables = n.tables(pins)
 	}
-	for l := range t.Leaves {
-		if node := t.Leaves[l].Node; node != topology.None {
+	return tables
+}
+
+func (n *network) tables(pins *Pins) *Tables {
+	b := &builder{network: n}
+	tables := newTables(n.Fabric)
+	at := make([][]uint8, len(n.Fabric.Nodes))
+	for i := range tables.Switches {
+		at[n.Fabric.Find(tables.Switches[i].GUID)] = tables.Switches[i].Out
+	}
+	for l := range n.Leaves {
+		if node := n.Leaves[l].Node; node != topology.None {
 			b.fillLeaf(l, at[node])
 			if pins != nil {
 				b.pin(pins, l, at[node])
@@ -41,10 +54,10 @@ func makeTables(t *topology.FatTree, pins *Pins) *Tables {
 			b.fillUpper(u, at[node])
 		}
 	}
-	for i, s := range b.stubs {
-		b.fillStub(i, at[s.node], at[s.anchor])
-	}
 	b.fillAlone(tables)
+	if u := newUpDown(n.FatTree); u != nil {
+		u.fill(at)
+	}
 	return tables
 }
 
@@ -324,22 +337,6 @@ func (b *builder) upperToLeaf(u int, ends []end, out []uint8) {
 	for i := range ends {
 		e := &ends[i]
 		copy(out[e.lid:int(e.lid)+e.n], b.down[e.alpha%rows][e.alpha%b.k:])
-	}
-}
-
-// fillStub fills the table of stub i, whose neighbour's table is anchor.
-func (b *builder) fillStub(i int, out, anchor []uint8) {
-	for n := range b.ends {
-		e := &b.ends[n]
-		if e.stub == i {
-			fill(out, e, e.stubPort)
-			continue
-		}
-		for lid := int(e.lid); lid < int(e.lid)+e.n; lid++ {
-			if anchor[lid] != NoPath {
-				out[lid] = b.stubs[i].up
-			}
-		}
 	}
 }
 

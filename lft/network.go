@@ -21,23 +21,13 @@ type upper struct {
 }
 
 // end is a range of LIDs and the place where it leaves the tree: a port of a
-// leaf or of an upper switch, or, behind that port, a stub.
+// leaf or of an upper switch.
 type end struct {
 	lid         topology.LID
 	n           int   // LIDs
 	leaf, upper int   // the one that is not −1
 	port        uint8 // of that switch; 0 for the switch's own LID
 	alpha       int
-	stub        int   // −1 without one
-	stubPort    uint8 // port of the stub; 0 for the stub's own LID
-}
-
-// stub is a switch that is neither a leaf nor above the leaves. It is reached
-// over one cable, and everything beyond it leaves over the same one.
-type stub struct {
-	node   int32
-	up     uint8 // its port to the tree
-	anchor int32 // node at the other end
 }
 
 // network is the fat tree as the table builder sees it.
@@ -47,7 +37,6 @@ type network struct {
 	leafAt  []int
 	upperAt []int
 	uppers  []upper
-	stubs   []stub
 	links   []link   // by leaf, then upper, then lane; cables without a lane last
 	first   []int32  // [leaf·uppers+upper] first link of the pair, and one more
 	reach   []uint64 // [leaf·words…] the upper switches that a leaf has links to
@@ -71,7 +60,10 @@ func newNetwork(t *topology.FatTree) *network {
 		}
 		n.uppers = append(n.uppers, upper{spine.Node, spine.First, spine.Cables})
 	}
-	n.placeOthers()
+	for _, node := range t.NewSpines {
+		n.upperAt[node] = len(n.uppers)
+		n.uppers = append(n.uppers, upper{node: node})
+	}
 	n.join()
 	n.chooseRelay()
 	n.collectEnds()
@@ -99,59 +91,6 @@ func gcd(a, b int) int {
 		a, b = b, a%b
 	}
 	return a
-}
-
-// placeOthers finds the places of the switches that the baseline does not know.
-func (n *network) placeOthers() {
-	nodes := n.Fabric.Nodes
-	var rest []int32
-	for i := range nodes {
-		if nodes[i].Kind != topology.Switch || n.leafAt[i] >= 0 || n.upperAt[i] >= 0 {
-			continue
-		}
-		onLeaves, others := 0, 0
-		for p := range nodes[i].Ports {
-			port := &nodes[i].Ports[p]
-			switch {
-			case !port.Up() || nodes[port.Peer].Kind != topology.Switch:
-			case n.leafAt[port.Peer] >= 0:
-				onLeaves++
-			default:
-				others++
-			}
-		}
-		if onLeaves > 0 && others == 0 {
-			n.upperAt[i] = len(n.uppers)
-			n.uppers = append(n.uppers, upper{node: int32(i)})
-		} else {
-			rest = append(rest, int32(i))
-		}
-	}
-	for _, i := range rest {
-		n.placeStub(i)
-	}
-}
-
-// placeStub hangs switch i at its first cable to a leaf, else at its first one
-// to an upper switch; a switch without either stays out of the tables.
-func (n *network) placeStub(i int32) {
-	best := uint8(0)
-	for p := range n.Fabric.Nodes[i].Ports {
-		port := &n.Fabric.Nodes[i].Ports[p]
-		if !port.Up() {
-			continue
-		}
-		if n.leafAt[port.Peer] >= 0 {
-			best = uint8(p)
-			break
-		}
-		if best == 0 && n.upperAt[port.Peer] >= 0 {
-			best = uint8(p)
-		}
-	}
-	if best != 0 {
-		n.stubs = append(n.stubs, stub{i, best, n.Fabric.Nodes[i].Ports[best].Peer})
-	}
 }
 
 // join lists the usable cables of every leaf with every upper switch.
@@ -251,22 +190,19 @@ func (n *network) chooseRelay() {
 func (n *network) collectEnds() {
 	n.ends = make([]end, 0, len(n.Fabric.Nodes))
 	for l := range n.Leaves {
-		n.addSwitch(n.Leaves[l].Node, end{leaf: l, upper: -1, alpha: l, stub: -1})
+		n.addSwitch(n.Leaves[l].Node, end{leaf: l, upper: -1, alpha: l})
 	}
 	for u := range n.uppers {
-		n.addSwitch(n.uppers[u].node, end{leaf: -1, upper: u, alpha: u, stub: -1})
+		n.addSwitch(n.uppers[u].node, end{leaf: -1, upper: u, alpha: u})
 		if n.uppers[u].lanes == 0 {
-			n.addHosts(n.uppers[u].node, end{leaf: -1, upper: u, stub: -1})
+			n.addHosts(u)
 		}
 	}
-	for i := range n.Hosts {
-		h := &n.Hosts[i]
-		n.add(end{lid: h.LID, n: 1 << h.LMC, leaf: h.Leaf, upper: h.Spine, port: h.At.Port, alpha: h.Alpha, stub: -1})
-	}
-	for i, s := range n.stubs {
-		at := end{leaf: n.leafAt[s.anchor], upper: n.upperAt[s.anchor], stub: i, port: n.Fabric.Nodes[s.node].Ports[s.up].PeerPort}
-		n.addSwitch(s.node, at)
-		n.addHosts(s.node, at)
+	for _, hosts := range [][]topology.Host{n.Hosts, n.Routed} {
+		for i := range hosts {
+			h := &hosts[i]
+			n.add(end{lid: h.LID, n: 1 << h.LMC, leaf: h.Leaf, upper: h.Spine, port: h.At.Port, alpha: h.Alpha})
+		}
 	}
 	sort.SliceStable(n.ends, func(a, b int) bool { return uint(n.ends[a].leaf) < uint(n.ends[b].leaf) })
 }
@@ -288,21 +224,14 @@ func (n *network) addSwitch(node int32, at end) {
 	}
 }
 
-// addHosts adds the hosts on a switch outside the baseline, beyond the place at.
-func (n *network) addHosts(node int32, at end) {
-	ports := n.Fabric.Nodes[node].Ports
+// addHosts adds the hosts on an upper switch that the baseline does not know.
+func (n *network) addHosts(u int) {
+	ports := n.Fabric.Nodes[n.uppers[u].node].Ports
 	for p := range ports {
 		if !ports[p].Up() || n.Fabric.Nodes[ports[p].Peer].Kind == topology.Switch {
 			continue
 		}
 		host := n.Fabric.At(topology.PortRef{Node: ports[p].Peer, Port: ports[p].PeerPort})
-		e := at
-		e.lid, e.n, e.alpha = host.LID, 1<<host.LMC, p
-		if e.stub < 0 {
-			e.port = uint8(p)
-		} else {
-			e.stubPort = uint8(p)
-		}
-		n.add(e)
+		n.add(end{lid: host.LID, n: 1 << host.LMC, leaf: -1, upper: u, port: uint8(p), alpha: p})
 	}
 }

@@ -38,8 +38,8 @@ func TestLIDsPolicy(t *testing.T) {
 		{"two", with(six, 1), []uint8{7}, Settings{}, 2, fors.Exact, true, ""},
 		{"four make groups of two", with(six, 2), []uint8{7}, Settings{}, 3, fors.Exact, true, ""},
 		{"two of eight", with(six, 3), []uint8{7}, Settings{LIDs: 2}, 2, fors.Exact, false, ""},
-		{"lanes", with(six, 1), []uint8{7}, Settings{LIDs: LaneLIDs}, LaneLIDs, fors.Conservative, true, ""},
-		{"parallel cables", parallel, []uint8{7}, Settings{}, LaneLIDs, fors.Conservative, true, ""},
+		{"lanes", with(six, 1), []uint8{7}, Settings{LIDs: LaneLIDs, MaxUnreachable: new(1.0)}, LaneLIDs, fors.Conservative, true, ""},
+		{"parallel cables", parallel, []uint8{7}, Settings{MaxUnreachable: new(1.0)}, LaneLIDs, fors.Conservative, true, ""},
 		{"too many", with(six, 1), nil, Settings{LIDs: 3}, 0, "", false, "lids 3 is more than the 2 of some server"},
 		{"none", six, nil, Settings{LIDs: -7}, 0, "", false, "lids -7"},
 		{"engine", six, nil, Settings{LIDs: 1, Engine: "algorithm"}, 0, "", false, "does not go with engine algorithm"},
@@ -95,7 +95,7 @@ func TestLIDsProperty(t *testing.T) {
 		if err != nil {
 			rt.Skip(err)
 		}
-		set := Settings{LIDs: LIDs(1 + rng.IntN(1<<spec.LMC))}
+		set := Settings{LIDs: LIDs(1 + rng.IntN(1<<spec.LMC)), MaxUnreachable: new(1.0)}
 		r, err := Make(bg, ft, set)
 		if err != nil {
 			rt.Fatal(err)

@@ -23,6 +23,24 @@ func (e *TooManyUnreachable) Error() string {
 		e.Pairs, e.Of, 100*float64(e.Pairs)/float64(e.Of), 100*e.Limit)
 }
 
+// mayPlan tells whether the lanes that live join enough servers for a plan.
+func (s Settings) mayPlan(t *topology.FatTree) error {
+	pairs, of := LaneLess(t)
+	return s.mayLeaveOut(pairs, of)
+}
+
+// mayLeaveOut tells whether a plan may leave out so many pairs.
+func (s Settings) mayLeaveOut(pairs, of int) error {
+	limit := DefaultMaxUnreachable
+	if s.MaxUnreachable != nil {
+		limit = *s.MaxUnreachable
+	}
+	if float64(pairs) > limit*float64(of) {
+		return &TooManyUnreachable{pairs, of, limit}
+	}
+	return nil
+}
+
 // LaneLess counts the ordered pairs of servers whose leaves share no lane that is up
 // at both, and all pairs of servers. It looks at pairs of leaves alone.
 func LaneLess(t *topology.FatTree) (pairs, of int) {
@@ -57,4 +75,9 @@ func LaneLess(t *topology.FatTree) (pairs, of int) {
 		}
 	}
 	return pairs, len(t.Servers) * (len(t.Servers) - 1)
+}
+
+// leftOut counts the pairs that the plan leaves out, of all.
+func (s *Schedule) leftOut() (pairs, of int) {
+	return len(s.Plan.Unreachable), s.Plan.Servers * (s.Plan.Servers - 1)
 }

@@ -24,6 +24,10 @@ type Settings struct {
 	// Memory keeps plans for trees that are alike; nil remembers nothing. The plans
 	// are the same either way.
 	Memory *Memory
+	// MaxUnreachable is the share of the ordered pairs of servers that a plan of the whole
+	// fabric may leave out; nil means DefaultMaxUnreachable. A plan that would leave out
+	// more is not made: *TooManyUnreachable.
+	MaxUnreachable *float64
 }
 
 // Warning is a deviation that a plan carries, with a stable code.
@@ -70,28 +74,40 @@ type Times struct{ Plan, Tables, Verify time.Duration }
 // verification is replaced by one of the next engine, and a warning says so. Soon after
 // ctx ends Make fails with its error, and so does all planning here.
 func Make(ctx context.Context, t *topology.FatTree, s Settings) (*Result, error) {
-	r, err := begin(ctx, t, s)
-	if err != nil || r.Schedule != nil {
-		return r, err
+	if err := s.mayPlan(t); err != nil {
+		return nil, err
 	}
-	checked := time.Now()
-	schedule, err := schedule(ctx, t, s)
+	r, err := begin(ctx, t, s)
 	if err != nil {
 		return nil, err
 	}
-	if r.Schedule, err = schedule.Verified(ctx, r.Tables); err != nil {
+	if r.Schedule == nil {
+		checked := time.Now()
+		schedule, err := schedule(ctx, t, s)
+		if err != nil {
+			return nil, err
+		}
+		if r.Schedule, err = schedule.Verified(ctx, r.Tables); err != nil {
+			return nil, err
+		}
+		r.Times.Plan = schedule.Took
+		r.Times.Verify += time.Since(checked) - schedule.Took
+	}
+	if err := s.mayLeaveOut(r.leftOut()); err != nil {
 		return nil, err
 	}
-	r.Times.Plan = schedule.Took
-	r.Times.Verify += time.Since(checked) - schedule.Took
 	return r, nil
 }
 
 // Route builds and verifies the tables of the tree. Where servers have fewer
 // LIDs than there are lanes, tables follow from a plan: it comes with them,
-// verified on them. Elsewhere the schedule is nil; the tables carry any plan
-// on the lanes that live.
+// verified on them. Elsewhere, and where too many pairs are unreachable for a plan, the
+// schedule is nil; the tables carry any plan on the lanes that live.
 func Route(ctx context.Context, t *topology.FatTree, s Settings) (*lft.Tables, *Schedule, error) {
+	if s.mayPlan(t) != nil {
+		tables, _, err := route(ctx, t, nil)
+		return tables, nil, err
+	}
 	r, err := begin(ctx, t, s)
 	if err != nil {
 		return nil, nil, err
@@ -191,14 +207,26 @@ func (s *Schedule) replaces(failed *Schedule, why error) {
 // verifying it: see Schedule.Verified. Where tables follow from the plan, Route
 // gives both.
 func Plan(ctx context.Context, t *topology.FatTree, s Settings) (*Schedule, error) {
+	if err := s.mayPlan(t); err != nil {
+		return nil, err
+	}
 	lids, err := s.groups(t)
 	if err != nil {
 		return nil, err
 	}
+	var plan *Schedule
 	if lids > 0 {
-		return grouped(ctx, t, lids, s)
+		plan, err = grouped(ctx, t, lids, s)
+	} else {
+		plan, err = schedule(ctx, t, s)
 	}
-	return schedule(ctx, t, s)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.mayLeaveOut(plan.leftOut()); err != nil {
+		return nil, err
+	}
+	return plan, nil
 }
 
 // Check verifies the plan on each of the tables. The error is that of the first.

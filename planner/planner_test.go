@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -197,7 +198,17 @@ func TestUnreachable(t *testing.T) {
 	if len(pairs) != 2*3*6 {
 		t.Fatalf("%d pairs are unreachable with leaf 0 cut off, want 36", len(pairs))
 	}
-	r, err := Make(bg, ft, Settings{})
+	var refused *TooManyUnreachable
+	if _, err := Make(bg, ft, Settings{}); !errors.As(err, &refused) || refused.Pairs != 36 || refused.Of != 72 {
+		t.Errorf("without a limit of its own: %v", err)
+	}
+	if _, err := Plan(bg, ft, Settings{MaxUnreachable: new(0.49)}); !errors.As(err, &refused) {
+		t.Errorf("with a limit of 49 %%: %v", err)
+	}
+	if tables, s, err := Route(bg, ft, Settings{}); err != nil || s != nil || verify.Tables(ft, tables) != nil {
+		t.Errorf("its tables: %v, %v", s, err)
+	}
+	r, err := Make(bg, ft, Settings{MaxUnreachable: new(0.5)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -39,7 +39,7 @@ func TestRemaining(t *testing.T) {
 		for _, engine := range []string{Auto, "exact"} {
 			t.Run(name+"/"+engine, func(t *testing.T) {
 				before, after := changed(t, spec, c.before), changed(t, spec, c.after)
-				r, err := Make(bg, before, Settings{Engine: engine})
+				r, err := Make(bg, before, Settings{Engine: engine, MaxUnreachable: new(1.0)})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -218,7 +218,7 @@ func TestFitCables(t *testing.T) {
 			f.Disconnect(ref(t, f, leaf1+1, 5))
 			f.Connect(ref(t, f, leaf1, 5), ref(t, f, leaf1+1, 5), hdr)
 		}, map[int]topology.CableState{2: topology.Missing}, []string{topology.CableDown, "Leaf001 port 5", topology.CableDown, "Leaf002 port 5",
-			topology.PartlyCovered, "1 cable (Leaf001 port 5 – Leaf002 port 5 joins two leaves)"}},
+			topology.PartlyCovered, "1 cable (Leaf001 port 5 – Leaf002 port 5 joins two leaves, and no path takes it)"}},
 		{"one of two parallel cables dead", fabgen.Spec{Spines: 2, Leaves: 3, Hosts: []int{2}, Cables: 2, LMC: 2}, func(t *testing.T, f *topology.Fabric) {
 			f.Disconnect(ref(t, f, leaf1, 3))
 		}, map[int]topology.CableState{0: topology.Missing}, []string{topology.CableDown, "Leaf001 port 3 – Spine000 port 3 is down"}},

@@ -49,7 +49,7 @@ func fit(f *Fabric, b *Baseline, exclude *regexp.Regexp) *fitter {
 	return t
 }
 
-// strange tells whether the fabric may have become another one: many of its cables are
+// strange tells whether the fabric may have become another one: most of its cables are
 // not the baseline's, and the tree holds too few of the hosts, or joins too few of them.
 func (t *fitter) strange() bool {
 	cables, known := 0, 0
@@ -63,8 +63,7 @@ func (t *fitter) strange() bool {
 			}
 		}
 	}
-	const foreign = 10 // one cable in so many
-	if foreign*(cables-known) < cables {
+	if 2*known >= cables {
 		return false
 	}
 	held, all := 0, 0

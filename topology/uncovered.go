@@ -58,7 +58,7 @@ func (t *fitter) uncoveredText() string {
 	}
 	for _, r := range u.Cables {
 		levels := map[side]string{leafSide: "leaves", spineSide: "spines"}
-		cables = append(cables, fmt.Sprintf("%s joins two %s", f.CableLabel(r), levels[t.level(r.Node)]))
+		cables = append(cables, fmt.Sprintf("%s joins two %s, and no path takes it", f.CableLabel(r), levels[t.level(r.Node)]))
 	}
 	var parts []string
 	for _, p := range []struct {
@@ -69,7 +69,11 @@ func (t *fitter) uncoveredText() string {
 			parts = append(parts, counted(len(p.names), p.one, p.many)+" ("+listed(p.names)+")")
 		}
 	}
-	return "the fat tree does not cover " + strings.Join(parts, ", ") + ": what has an LID stays routed, and takes no part in the exchange"
+	text := "the fat tree does not cover " + strings.Join(parts, ", ")
+	if len(switches)+len(hosts) > 0 {
+		text += ": what has an LID stays routed, and takes no part in the exchange"
+	}
+	return text
 }
 
 // counted is a number with its noun.

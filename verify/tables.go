@@ -1,6 +1,8 @@
 package verify
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/forsd/forsd/lft"
@@ -9,7 +11,8 @@ import (
 
 // Tables checks invariant 3 of the forwarding tables on the fabric of t: every
 // switch has a table; every LID in use is delivered from every switch that has
-// an up-then-down path to it; an entry that exists leads to delivery and not at
+// an up-then-down path to it, by the ranks of topology.FatTree, whether the tree covers
+// them or not; an entry that exists leads to delivery and not at
 // a dead port, path or no path; and the channel dependency graph of all LIDs
 // and switches has no cycle. The error is a *Violation: the first one by LID,
 // then by switch in order of GUID, an entry that is wrong by itself before
@@ -44,37 +47,41 @@ type delivery struct {
 	to    []place   // [switch] of the LID at hand
 }
 
-// upDown tells, as [home][switch], whether an up-then-down path over usable
-// cables leads from a switch to a home. A switch is its own home.
+// upDown tells, as [home][switch], whether a path that goes up by the ranks of t and
+// then down, over cables that are up at both ends, leads from a switch to a home. A
+// switch is its own home.
 func (n *network) upDown(t *topology.FatTree) []bool {
 	count := n.switches()
-	direct := make([]bool, count*count)
-	var leaves []int32
-	for i := range t.Leaves {
-		leaf := &t.Leaves[i]
-		if leaf.Node == topology.None {
-			continue
-		}
-		l := n.switchOf[leaf.Node]
-		leaves = append(leaves, l)
-		for k, cable := range leaf.Cables {
-			if spine := t.Spines[t.LaneOf[k]].Node; cable.Usable() && spine != topology.None {
-				s := n.switchOf[spine]
-				direct[int(l)*count+int(s)], direct[int(s)*count+int(l)] = true, true
+	above := make([][]int32, count)
+	order := make([]int32, count) // ascending by rank
+	for s, node := range n.nodes {
+		order[s] = int32(s)
+		for p := range n.fabric.Nodes[node].Ports {
+			port := &n.fabric.Nodes[node].Ports[p]
+			if !port.Up() || p == int(lft.NoPath) || port.PeerPort == lft.NoPath {
+				continue
+			}
+			far := n.switchOf[port.Peer]
+			if far >= 0 && t.Rank[port.Peer] > t.Rank[node] && n.fabric.Nodes[port.Peer].Ports[port.PeerPort].Up() {
+				above[s] = append(above[s], far)
 			}
 		}
 	}
-	must := append([]bool(nil), direct...)
-	for i := range count {
-		must[i*count+i] = true
-	}
-	for _, a := range leaves {
-		for _, b := range leaves {
-			for s := range count {
-				if direct[int(a)*count+s] && direct[int(b)*count+s] {
-					must[int(a)*count+int(b)] = true
-					break
+	slices.SortStableFunc(order, func(a, b int32) int { return cmp.Compare(t.Rank[n.nodes[a]], t.Rank[n.nodes[b]]) })
+	must := make([]bool, count*count)
+	for home := range count {
+		row := must[home*count:][:count]
+		row[home] = true
+		for _, s := range order { // ways down, from their ends
+			if row[s] {
+				for _, u := range above[s] {
+					row[u] = true
 				}
+			}
+		}
+		for i := count - 1; i >= 0; i-- { // ways up to where they begin
+			for _, u := range above[order[i]] {
+				row[order[i]] = row[order[i]] || row[u]
 			}
 		}
 	}

@@ -27,6 +27,8 @@ func fabgenMain() {
 	rename := flags.String("rename", "", "old=new: a node's description")
 	swap := flags.String("swap", "", "a host that gets a new adapter")
 	relid := flags.Bool("relid", false, "hand the host LIDs out in reverse")
+	shape := flags.String("shape", "tree", "tree, torus (6×6), dragonfly (9 groups), pods (three levels)")
+	inSwitches := flags.Bool("aggregation", false, "an aggregation node in every switch")
 	onSpine := flags.String("on-spine", "", "a spine that gets an adapter")
 	cable := flags.String("cable", "", "node,node: one more cable between two switches")
 	slow := flags.String("slow", "", "node,port: a cable that trained to a lower rate")
@@ -39,7 +41,14 @@ func fabgenMain() {
 		at := numbers(m, "/")
 		s.Missing = append(s.Missing, [2]int{at[0], at[1]})
 	}
-	f := fabgen.Generate(s)
+	f := map[string]func() *topology.Fabric{"tree": func() *topology.Fabric { return fabgen.Generate(s) },
+		"torus": func() *topology.Fabric { return fabgen.Torus(6, 6, 2) }, "dragonfly": func() *topology.Fabric { return fabgen.Dragonfly(9, 4, 2) },
+		"pods": func() *topology.Fabric {
+			return fabgen.Pods(fabgen.PodSpec{Pods: 4, Leaves: 4, Spines: 4, Tops: 4, Hosts: 4})
+		}}[*shape]()
+	if *inSwitches {
+		f = fabgen.WithAggregation(f)
+	}
 	if from, to, ok := strings.Cut(*rename, "="); ok {
 		node(f, from).Name = to
 	}
@@ -124,7 +133,7 @@ func addAdapter(f *topology.Fabric, at int32) {
 		last = max(last, e.LID+1<<e.LMC)
 	}
 	port := newPort(f, at)
-	f.Nodes = append(f.Nodes, topology.Node{Kind: topology.Adapter, GUID: 0x400000, System: 0x400000, Name: "aggregation node",
+	f.Nodes = append(f.Nodes, topology.Node{Kind: topology.Adapter, GUID: 0x400000, System: 0x400000, Name: "Manager",
 		Ports: []topology.Port{{Peer: topology.None}, {Peer: topology.None, GUID: 0x400001, LID: last}}})
 	f.Connect(topology.PortRef{Node: int32(len(f.Nodes) - 1), Port: 1}, port, topology.Rate{Width: 4, Speed: topology.HDR})
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"regexp"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -26,6 +27,7 @@ type fabricFlags struct {
 	baseline string
 	exclude  string
 	fail     []string
+	roles    []string
 }
 
 // register adds the flags to a command.
@@ -35,6 +37,7 @@ func (f *fabricFlags) register(cmd *cobra.Command) {
 	fs.StringVar(&f.baseline, "baseline", "", "what the fabric is meant to be (default: what the topology shows before --fail)")
 	fs.StringArrayVar(&f.fail, "fail", nil, "take a node (description or GUID) or a cable (NODE/PORT) out; repeatable")
 	fs.StringVar(&f.exclude, "exclude", "", "regular expression of host descriptions that take no part in the exchange")
+	fs.StringArrayVar(&f.roles, "role", nil, "ROLE=REGEX: hosts with such descriptions are of that role, which is aggregation, gateway, storage or management, and take no part; repeatable")
 	f.lmcFlag.register(cmd)
 }
 
@@ -127,7 +130,36 @@ func (f *fabricFlags) read() (*topology.Fabric, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", f.topology, err)
 	}
-	return fabric, f.apply(fabric, f.topology, source)
+	if err := f.apply(fabric, f.topology, source); err != nil {
+		return nil, err
+	}
+	return fabric, f.setRoles(fabric)
+}
+
+// setRoles gives the nodes the roles of --role.
+func (f *fabricFlags) setRoles(fabric *topology.Fabric) error {
+	var roles topology.Roles
+	for _, flag := range f.roles {
+		name, text, _ := strings.Cut(flag, "=")
+		pattern, err := regexp.Compile(text)
+		if err != nil {
+			return fmt.Errorf("--role %s: %w", name, err)
+		}
+		switch name {
+		case topology.AggregationNode.String():
+			roles.Aggregation = pattern
+		case topology.GatewayNode.String():
+			roles.Gateway = pattern
+		case topology.StorageNode.String():
+			roles.Storage = pattern
+		case topology.ManagementNode.String():
+			roles.Management = pattern
+		default:
+			return fmt.Errorf("--role %s: want aggregation, gateway, storage or management, then = and a regular expression", flag)
+		}
+	}
+	fabric.SetRoles(roles)
+	return nil
 }
 
 // damage takes out what --fail names.

@@ -16,6 +16,7 @@ type planFlags struct {
 	fabric        fabricFlags
 	engine        string
 	lids          string
+	mayLeaveOut   float64
 	out           string
 	writeBaseline string
 }
@@ -28,7 +29,9 @@ func planCommand() *cobra.Command {
 		Long: `Plan computes the phases of a complete all-to-all exchange on the fabric of a
 topology file, the forwarding tables that carry them, verifies the one on the
 other, and writes plan.json, phases.csv, lfts.dump, phases.bin and
-unreachable.csv. With --fail it shows what a failure would cost.
+unreachable.csv. With --fail it shows what a failure would cost. A plan that would
+leave out more than --max-unreachable of the pairs of servers is refused, and
+nothing is written.
 
 The bound is what no plan can beat, and the gap is by how much the plan is longer.
 Bounds are proved by servers, each of which sends to one other in a phase; by leaf:
@@ -45,6 +48,7 @@ have to send over all their cables together, by linear programming.`,
 		panic(err) // the flag is not the one above
 	}
 	cmd.Flags().StringVar(&f.lids, "lids", planner.AutoLIDs.String(), "LIDs of each server that the plan uses: lanes, a number, or auto")
+	cmd.Flags().Float64Var(&f.mayLeaveOut, "max-unreachable", planner.DefaultMaxUnreachable, "the share of the pairs of servers that the plan may leave out, from 0 to 1")
 	cmd.Flags().StringVar(&f.out, "out", "", "directory for the plan's files")
 	cmd.Flags().StringVar(&f.writeBaseline, "write-baseline", "", "write the baseline that was used to this file")
 	return cmd
@@ -59,6 +63,9 @@ func (f *planFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return fmt.Errorf("--lids: %w", err)
 	}
+	if !(f.mayLeaveOut >= 0 && f.mayLeaveOut <= 1) {
+		return fmt.Errorf("--max-unreachable %v: want a share from 0 to 1", f.mayLeaveOut)
+	}
 	tree, err := f.fabric.load()
 	if err != nil {
 		return err
@@ -66,7 +73,7 @@ func (f *planFlags) run(cmd *cobra.Command) error {
 	if len(tree.Servers) == 0 {
 		return fmt.Errorf("%s: no host takes part in the exchange: let --exclude leave some", f.fabric.topology)
 	}
-	result, err := planner.Make(cmd.Context(), tree, planner.Settings{Engine: f.engine, LIDs: use})
+	result, err := planner.Make(cmd.Context(), tree, planner.Settings{Engine: f.engine, LIDs: use, MaxUnreachable: &f.mayLeaveOut})
 	if err != nil {
 		return err
 	}

@@ -29,7 +29,6 @@ var warnables = []health.Warnable{
 	{Code: topology.CableDegraded, Severity: health.Degraded, Title: "Cables run below their rate"},
 	{Code: topology.CableMoved, Severity: health.Info, Title: "Cables are in other ports than the baseline has"},
 	{Code: topology.CableNew, Severity: health.Info, Title: "Cables have no lane"},
-	{Code: topology.Miswired, Severity: health.Degraded, Title: "Cables join two switches of one level"},
 	{Code: topology.SpineDown, Severity: health.Degraded, Title: "Spines are absent"},
 	{Code: topology.SpineNew, Severity: health.Info, Title: "New spines wait for the baseline to be accepted"},
 	{Code: topology.LeafDown, Severity: health.Degraded, Title: "Leaves are absent"},
@@ -38,8 +37,7 @@ var warnables = []health.Warnable{
 	{Code: topology.HostMoved, Severity: health.Info, Title: "Hosts moved to another leaf"},
 	{Code: topology.HostNew, Severity: health.Info, Title: "Hosts are new"},
 	{Code: topology.HostReplaced, Severity: health.Info, Title: "Host adapters were replaced"},
-	{Code: topology.HostOnSpine, Severity: health.Info, Title: "Adapters are plugged into spines"},
-	{Code: topology.SwitchUnknown, Severity: health.Degraded, Title: "Switches are neither leaf nor spine"},
+	{Code: topology.PartlyCovered, Severity: health.Degraded, Title: "The fat tree does not cover all of the fabric"},
 
 	{Code: planner.LMCTooSmall, Severity: health.Degraded, Title: "The LMC gives fewer LIDs than there are lanes"},
 	{Code: planner.PlanOverBound, Severity: health.Degraded, Title: "The plan is longer than its bound"},

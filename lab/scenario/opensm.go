@@ -139,7 +139,7 @@ func (b *bed) plan(ctx context.Context, lmc uint8) (*Exchange, error) {
 	if err != nil {
 		return nil, err
 	}
-	made, err := planner.Make(ctx, tree, planner.Settings{})
+	made, err := planner.Make(ctx, tree, anyPlan)
 	if err != nil {
 		return nil, err
 	}

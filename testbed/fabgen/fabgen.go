@@ -106,12 +106,7 @@ func Generate(s Spec) *topology.Fabric {
 			number++
 		}
 	}
-	AssignLIDs(f, s.LMC)
-	g, err := topology.NewFabric(f.Nodes, 0)
-	if err != nil {
-		panic(fmt.Sprintf("fabgen: %v", err)) // the generator's own mistake
-	}
-	return g
+	return finished(f, s.LMC)
 }
 
 func newSwitch(g topology.GUID, name string, ports int) topology.Node {

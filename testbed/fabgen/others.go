@@ -63,10 +63,5 @@ func withHosts(f *topology.Fabric, hosts int) *topology.Fabric {
 			addHost(f, s*hosts+h, topology.PortRef{Node: int32(s), Port: uint8(h + 1)}, rate)
 		}
 	}
-	AssignLIDs(f, 0)
-	g, err := topology.NewFabric(f.Nodes, 0)
-	if err != nil {
-		panic(fmt.Sprintf("fabgen: %v", err)) // the generator's own mistake
-	}
-	return g
+	return finished(f, 0)
 }

@@ -1,0 +1,207 @@
+package lft
+
+import (
+	"slices"
+
+	"github.com/forsd/forsd/topology"
+)
+
+// updown routes what the tree does not cover: up by FatTree.Rank, then down.
+//
+// Towards a switch, every switch from which a way down leads there goes down, by the
+// shortest such way; every other one goes up, by the shortest way that ends so. A packet
+// that has gone down is at a switch with a way down, and goes on down: no path goes up
+// again, and none runs in a loop.
+type updown struct {
+	*topology.FatTree
+	order []int32   // switches by descending rank
+	near  [][]hop   // [node] its cables to switches of other ranks, by port
+	homes [][]owned // [node] the LIDs that are delivered at a switch
+	alien []bool    // [node] the tree does not cover the switch
+	down  []int32   // [node] cables of the shortest way down to the home at hand, unreached without one
+	dist  []int32   // [node] cables of the shortest way up and down
+}
+
+// hop is a cable of a switch.
+type hop struct {
+	port uint8
+	node int32
+	slow bool // held back from schedules
+}
+
+// owned is a range of LIDs and the port that it leaves a switch by.
+type owned struct {
+	lid, end topology.LID
+	port     uint8
+}
+
+const (
+	unreached = int32(1) << 30
+	// relayed is added to the distance over switches of the tree that have an entry for
+	// the home by its relay leaf: any way up and down is shorter.
+	relayed = int32(1) << 20
+)
+
+// newUpDown is nil where the tree covers all switches and all of them have a place in it.
+func newUpDown(t *topology.FatTree) *updown {
+	u := &updown{FatTree: t, alien: make([]bool, len(t.Fabric.Nodes))}
+	leaf := int32(len(t.Fabric.Nodes)) + 1
+	for i := range t.Fabric.Nodes {
+		if t.Fabric.Nodes[i].Kind == topology.Switch {
+			u.alien[i] = t.Rank[i] != leaf && t.Rank[i] != leaf+1
+			u.order = append(u.order, int32(i))
+		}
+	}
+	if !slices.Contains(u.alien, true) {
+		return nil
+	}
+	slices.SortStableFunc(u.order, func(a, b int32) int { return int(t.Rank[b]) - int(t.Rank[a]) })
+	u.down, u.dist = make([]int32, len(t.Fabric.Nodes)), make([]int32, len(t.Fabric.Nodes))
+	u.wire()
+	return u
+}
+
+// wire fills near and homes.
+func (u *updown) wire() {
+	f := u.Fabric
+	slow := make(map[topology.PortRef]bool)
+	for l := range u.Leaves {
+		for k, c := range u.Leaves[l].Cables {
+			if c.State == topology.Degraded {
+				slow[topology.PortRef{Node: u.Leaves[l].Node, Port: c.LeafPort}] = true
+				slow[topology.PortRef{Node: u.Spines[u.LaneOf[k]].Node, Port: c.SpinePort}] = true
+			}
+		}
+	}
+	u.near, u.homes = make([][]hop, len(f.Nodes)), make([][]owned, len(f.Nodes))
+	own := func(at int32, p *topology.Port, port uint8) {
+		if p.LID != 0 {
+			u.homes[at] = append(u.homes[at], owned{p.LID, p.LID + 1<<p.LMC, port})
+		}
+	}
+	for _, i := range u.order {
+		ports := f.Nodes[i].Ports
+		if len(ports) > 0 {
+			own(i, &ports[0], 0)
+		}
+		for p := range ports {
+			if !ports[p].Up() || p == int(NoPath) {
+				continue
+			}
+			j, back := ports[p].Peer, &f.Nodes[ports[p].Peer].Ports[ports[p].PeerPort]
+			if f.Nodes[j].Kind != topology.Switch {
+				own(i, back, uint8(p))
+			} else if u.Rank[i] != u.Rank[j] && back.Up() && ports[p].PeerPort != NoPath {
+				u.near[i] = append(u.near[i], hop{uint8(p), j, slow[topology.PortRef{Node: i, Port: uint8(p)}]})
+			}
+		}
+	}
+}
+
+// fill fills the entries, [node][LID], of switches that the tree does not cover, those
+// for what is on such switches, and those of the tree that are empty.
+func (u *updown) fill(at [][]uint8) {
+	for home := range u.homes {
+		if len(u.homes[home]) == 0 {
+			continue
+		}
+		u.measure(int32(home), at)
+		for _, s := range u.order {
+			u.enter(s, int32(home), at[s])
+		}
+	}
+}
+
+// measure finds the ways to a home. Where no way up and down leads from a switch of the
+// tree to one that hangs on a leaf, the packets go as those to the leaf do, which may be
+// relayed.
+func (u *updown) measure(home int32, at [][]uint8) {
+	for i := range u.down {
+		u.down[i], u.dist[i] = unreached, unreached
+	}
+	u.down[home] = 0
+	stand := u.homes[home][0].lid // the LID whose entries tell where the tree leads to
+	anchor := topology.None
+	for i := len(u.order) - 1; i >= 0; i-- { // ascending
+		s := u.order[i]
+		for _, h := range u.near[s] {
+			if u.Rank[h.node] < u.Rank[s] {
+				u.down[s] = min(u.down[s], u.down[h.node]+1)
+			}
+		}
+		if u.alien[home] && !u.alien[s] && u.down[s] < unreached && u.Fabric.Nodes[s].LID() != 0 && (anchor == topology.None || u.down[s] < u.down[anchor]) {
+			anchor, stand = s, u.Fabric.Nodes[s].LID()
+		}
+	}
+	for _, s := range u.order {
+		u.dist[s] = u.down[s]
+		if u.dist[s] < unreached {
+			continue
+		}
+		for _, h := range u.near[s] {
+			if u.Rank[h.node] > u.Rank[s] {
+				u.dist[s] = min(u.dist[s], u.dist[h.node]+1)
+			}
+		}
+		if u.dist[s] < relayed || u.alien[s] || at[s][stand] == NoPath {
+			continue
+		}
+		u.dist[s] = relayed
+		if anchor != topology.None {
+			u.set(at[s], home, func(int) uint8 { return at[s][stand] })
+		}
+	}
+}
+
+// enter fills the entries of a switch for the home at hand.
+func (u *updown) enter(s, home int32, out []uint8) {
+	if s == home {
+		for _, o := range u.homes[home] {
+			for lid := o.lid; lid < o.end; lid++ {
+				out[lid] = o.port
+			}
+		}
+		return
+	}
+	if u.dist[s] == unreached || !u.alien[s] && u.dist[s] >= relayed {
+		return
+	}
+	ports := u.ways(s)
+	covered := !u.alien[s] && !u.alien[home]
+	u.set(out, home, func(lid int) uint8 {
+		if covered && out[lid] != NoPath {
+			return out[lid]
+		}
+		return ports[(lid+int(s))%len(ports)]
+	})
+}
+
+// set gives the LIDs of a home their entries.
+func (u *updown) set(out []uint8, home int32, port func(lid int) uint8) {
+	for _, o := range u.homes[home] {
+		for lid := int(o.lid); lid < int(o.end); lid++ {
+			out[lid] = port(lid)
+		}
+	}
+}
+
+// ways lists the ports of a switch that begin a shortest way to the home at hand: those
+// at full rate, if there are any.
+func (u *updown) ways(s int32) []uint8 {
+	var full, slow []uint8
+	for _, h := range u.near[s] {
+		down := u.Rank[h.node] < u.Rank[s]
+		if down && (u.down[s] == unreached || u.down[h.node] != u.down[s]-1) || !down && (u.down[s] != unreached || u.dist[h.node] != u.dist[s]-1) {
+			continue
+		}
+		if h.slow {
+			slow = append(slow, h.port)
+		} else {
+			full = append(full, h.port)
+		}
+	}
+	if len(full) > 0 {
+		return full
+	}
+	return slow
+}
