@@ -131,7 +131,7 @@ type Forecast struct {
 	// Table is the plan as a phase table: of what remains where that was asked
 	// for, otherwise of the complete exchange. It bears the epoch of the plan that
 	// the exchange runs, or the epoch in force.
-	Table *phasetable.Table `json:"-"`
+	Table *phasetable.View `json:"-"`
 }
 
 // Remaining is a plan of the pairs of servers that an exchange lacks.
@@ -187,6 +187,7 @@ const (
 	CodeNoTopology       = "no-topology"
 	CodeNotReady         = "not-ready"
 	CodeStopping         = "stopping"
+	CodeBusy             = "busy"
 	CodeInternal         = "internal"
 )
 

@@ -11,8 +11,9 @@ import (
 	"github.com/forsd/forsd/phasetable"
 )
 
-// decodeStrictly reads exactly one JSON value without unknown fields.
-func decodeStrictly(body []byte, v any) error {
+// Decode reads exactly one JSON value without unknown fields. Its errors are those of
+// the API.
+func Decode(body []byte, v any) error {
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.DisallowUnknownFields()
 	if err := d.Decode(v); err == io.EOF {
@@ -48,7 +49,7 @@ func (s *service) reroute(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, change)
+	return WriteJSON(w, r, change)
 }
 
 // The forms of a forecast: JSON, or its plan's phases.
@@ -80,27 +81,23 @@ func (s *service) whatIf(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if f.name == "json" {
-		return writeJSON(w, forecast)
+		return WriteJSON(w, r, forecast)
 	}
 	return sendTable(w, forecast.Table, f)
 }
 
 // sendTable answers with a phase table in one of its forms.
-func sendTable(w http.ResponseWriter, table *phasetable.Table, f form) error {
+func sendTable(w http.ResponseWriter, table *phasetable.View, f form) error {
 	if table == nil {
 		return Refused("there is no table of this plan")
 	}
-	var body []byte
-	var err error
+	body := table.Bytes()
 	if f.name == "csv" {
 		var out bytes.Buffer
-		err = phasetable.WriteCSV(&out, table)
+		if err := phasetable.WriteCSV(&out, table.Table()); err != nil {
+			return err
+		}
 		body = out.Bytes()
-	} else {
-		body, err = phasetable.Encode(table)
-	}
-	if err != nil {
-		return err
 	}
 	w.Header().Set("Content-Type", f.content)
 	return send(w, body)
@@ -126,5 +123,5 @@ func (s *service) rollback(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, change)
+	return WriteJSON(w, r, change)
 }

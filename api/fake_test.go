@@ -61,7 +61,11 @@ func (f *fake) Reroute(context.Context) (Change, error) {
 
 func (f *fake) WhatIf(_ context.Context, q WhatIf) (*Forecast, error) {
 	f.calls = append(f.calls, "whatif "+strings.Join(q.Fail, " "))
-	forecast := &Forecast{What: append([]string{}, q.Fail...), Plan: json.RawMessage(`{"phases":361}`), Table: shift(42)}
+	table, err := phasetable.New(shift(42))
+	if err != nil {
+		return nil, err
+	}
+	forecast := &Forecast{What: append([]string{}, q.Fail...), Plan: json.RawMessage(`{"phases":361}`), Table: table}
 	if q.Done != nil {
 		f.calls = append(f.calls, fmt.Sprintf("done %s of epoch %d", q.Done, q.Epoch))
 		forecast.Remaining = &Remaining{Epoch: 42, Done: q.Done.Of(360), Phases: 240, LowerBound: 240, Certificate: "servers", Engine: "exact",

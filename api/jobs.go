@@ -130,8 +130,8 @@ func (s *service) handleJobs() {
 	s.handle(local, "DELETE /v1/jobs/{job}", s.removeJob)
 }
 
-func (s *service) listJobs(w http.ResponseWriter, _ *http.Request) error {
-	return writeJSON(w, struct {
+func (s *service) listJobs(w http.ResponseWriter, r *http.Request) error {
+	return WriteJSON(w, r, struct {
 		Jobs []Job `json:"jobs"`
 	}{append([]Job{}, s.Jobs.Jobs()...)})
 }
@@ -141,7 +141,7 @@ func (s *service) showJob(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, job)
+	return WriteJSON(w, r, job)
 }
 
 // jobPhases answers GET /v1/jobs/{job}/phases as /v1/plan/phases is answered.
@@ -210,7 +210,7 @@ func (s *service) changeJob(w http.ResponseWriter, r *http.Request, change func(
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, job)
+	return WriteJSON(w, r, job)
 }
 
 // NoJob is the error of a question about a job that does not exist.

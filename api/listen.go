@@ -81,9 +81,10 @@ func (s *Server) Addr() net.Addr {
 // changes under way by their contexts, lets answers be read for two seconds, and
 // removes the socket. It returns an error when it ended for another reason.
 func (s *Server) Serve(ctx context.Context) error {
-	servers := map[*http.Server]net.Listener{s.unix: s.socket}
+	tcp, unix := connections(descriptors())
+	servers := map[*http.Server]net.Listener{s.unix: &boundedListener{s.socket, make(chan struct{}, unix)}}
 	if s.tcp != nil {
-		servers[s.remote] = s.tcp
+		servers[s.remote] = &boundedListener{s.tcp, make(chan struct{}, tcp)}
 	}
 	ended := make(chan error, len(servers))
 	for server, l := range servers {

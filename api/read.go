@@ -10,36 +10,36 @@ import (
 )
 
 // healthz answers as long as the daemon runs.
-func (s *service) healthz(w http.ResponseWriter, _ *http.Request) error {
-	return writeJSON(w, map[string]string{"status": "ok"})
+func (s *service) healthz(w http.ResponseWriter, r *http.Request) error {
+	return WriteJSON(w, r, map[string]string{"status": "ok"})
 }
 
 // readyz answers 200 once a verified epoch is in force.
-func (s *service) readyz(w http.ResponseWriter, _ *http.Request) error {
+func (s *service) readyz(w http.ResponseWriter, r *http.Request) error {
 	if st := s.Backend.Status(); !st.Ready {
 		return Errorf(http.StatusServiceUnavailable, CodeNotReady, "no verified epoch is in force: the controller is in state %s", st.State)
 	}
-	return writeJSON(w, map[string]string{"status": "ready"})
+	return WriteJSON(w, r, map[string]string{"status": "ready"})
 }
 
-func (s *service) status(w http.ResponseWriter, _ *http.Request) error {
-	return writeJSON(w, s.Backend.Status())
+func (s *service) status(w http.ResponseWriter, r *http.Request) error {
+	return WriteJSON(w, r, s.Backend.Status())
 }
 
-func (s *service) topology(w http.ResponseWriter, _ *http.Request) error {
+func (s *service) topology(w http.ResponseWriter, r *http.Request) error {
 	t := s.Backend.Topology()
 	if t == nil {
 		return Errorf(http.StatusServiceUnavailable, CodeNoTopology, "no fabric has been seen yet: is OpenSM running, and does it write its dump?")
 	}
-	return writeJSON(w, t)
+	return WriteJSON(w, r, t)
 }
 
-func (s *service) epochs(w http.ResponseWriter, _ *http.Request) error {
+func (s *service) epochs(w http.ResponseWriter, r *http.Request) error {
 	epochs, err := s.Backend.Epochs()
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, struct {
+	return WriteJSON(w, r, struct {
 		Epochs []Epoch `json:"epochs"`
 	}{append([]Epoch{}, epochs...)})
 }
@@ -139,7 +139,7 @@ func sendServer(w http.ResponseWriter, r *http.Request, plans *Plans) error {
 	} else if err != nil {
 		return Errorf(http.StatusNotFound, CodeNotFound, "%v", err)
 	}
-	return writeJSON(w, serverPlan(p.Table, n))
+	return WriteJSON(w, r, serverPlan(p.Table, n))
 }
 
 func serverPlan(t *phasetable.View, n int) ServerPlan {

@@ -3,7 +3,6 @@ package api
 import (
 	"encoding/json"
 	"errors"
-	"io"
 	"net/http"
 	"time"
 )
@@ -174,31 +173,28 @@ func WriteError(w http.ResponseWriter, err error) {
 	_, _ = w.Write(append(body, '\n')) // whoever asked is gone if this fails
 }
 
-// writeJSON answers with a value.
-func writeJSON(w http.ResponseWriter, v any) error {
+// WriteJSON answers with a value. Few answers are made at a time, so that the process
+// has time for its own work, and each is counted until the client has taken it.
+func WriteJSON(w http.ResponseWriter, r *http.Request, v any) error {
+	making <- struct{}{}
 	body, err := json.Marshal(v)
+	<-making
 	if err != nil {
 		return err
+	}
+	if !answers.take(r.Context(), int64(len(body))) {
+		return Busy("other clients have not taken their answers yet: ask again later")
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = w.Write(append(body, '\n')) // whoever asked is gone if this fails
 	return nil
 }
 
-// readJSON reads the body of a request, one JSON object, into v.
+// readJSON reads the body of a request of our own, one JSON object, into v.
 func readJSON(w http.ResponseWriter, r *http.Request, v any) error {
-	return ReadJSON(w, r, maxBody, v)
-}
-
-// ReadJSON reads the body of a request of at most limit bytes, one JSON object
-// without fields that v does not have, into v. Its errors are those of the API.
-func ReadJSON(w http.ResponseWriter, r *http.Request, limit int64, v any) error {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
-	var large *http.MaxBytesError
-	if errors.As(err, &large) {
-		return Errorf(http.StatusRequestEntityTooLarge, CodeTooLarge, "the request is longer than %d bytes", large.Limit)
-	} else if err != nil {
-		return BadRequest("read request: %v", err)
+	body, err := ReadBody(w, r, maxBody)
+	if err != nil {
+		return err
 	}
-	return decodeStrictly(body, v)
+	return Decode(body, v)
 }

@@ -172,7 +172,9 @@ func (d *fakeDaemon) WhatIf(_ context.Context, q api.WhatIf) (*api.Forecast, err
 	if forecast.Plan, err = json.Marshal(result.Report()); err != nil {
 		return nil, err
 	}
-	forecast.Table = result.Table(42)
+	if forecast.Table, err = phasetable.New(result.Table(42)); err != nil {
+		return nil, err
+	}
 	if q.Done == nil {
 		return forecast, nil
 	}
@@ -181,7 +183,9 @@ func (d *fakeDaemon) WhatIf(_ context.Context, q api.WhatIf) (*api.Forecast, err
 	if err != nil {
 		return nil, api.BadRequest("%v", err)
 	}
-	forecast.Table = rest.Table(42)
+	if forecast.Table, err = phasetable.New(rest.Table(42)); err != nil {
+		return nil, err
+	}
 	forecast.Remaining = &api.Remaining{Epoch: 42, Done: rest.Done, Phases: rest.Plan.Phases, LowerBound: rest.Plan.LowerBound, Gap: rest.Plan.Gap(),
 		Certificate: string(rest.Plan.Certificate), Engine: string(rest.Plan.Engine), Kept: rest.Kept, Moved: rest.Moved, Shed: rest.Shed, Anew: rest.Anew,
 		PlanSeconds: rest.Took.Seconds()}

@@ -2,13 +2,13 @@ package daemon
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/internal/aside"
 	"github.com/forsd/forsd/internal/store"
 	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/planner"
@@ -149,59 +149,42 @@ func (b backend) WhatIf(ctx context.Context, q api.WhatIf) (*api.Forecast, error
 	held := b.held
 	b.mu.Unlock()
 	tree = (&view{tree: tree}).held(held)
-	result, err := planner.Make(ctx, tree, b.planning())
-	if err != nil {
-		return nil, api.Refused("%v", err)
+	ask := aside.Question{Tree: tree, Settings: aside.Settings(b.planning()), Epoch: b.epochNumber()}
+	if q.Done != nil {
+		if err := b.remaining(&ask, q); err != nil {
+			return nil, err
+		}
 	}
-	plan, err := json.Marshal(result.Report())
+	forecast, err := aside.Forecast(ctx, b.workers, &ask)
 	if err != nil {
 		return nil, err
 	}
-	forecast := &api.Forecast{What: []string{}, Plan: plan, Table: result.Table(b.epochNumber())}
 	for _, c := range topology.Diff(v.tree.Fabric, f) {
 		forecast.What = append(forecast.What, c.Text)
 	}
-	if q.Done != nil {
-		err = b.remaining(ctx, forecast, tree, q)
-	}
-	return forecast, err
+	return forecast, nil
 }
 
-// remaining adds to a forecast what remains of an exchange.
-func (b backend) remaining(ctx context.Context, f *api.Forecast, t *topology.FatTree, q api.WhatIf) error {
+// remaining adds to a question what remains of an exchange.
+func (b backend) remaining(ask *aside.Question, q api.WhatIf) error {
 	var old *phasetable.View
 	var err error
 	if q.Job != "" {
-		t, old, err = b.runningJob(t, q)
+		ask.Members, old, err = b.runningJob(q)
 	} else {
 		old, err = b.running(q.Epoch)
 	}
 	if err != nil {
 		return err
 	}
-	rest, err := planner.Remaining(ctx, t, old, q.Done.Of(old.Phases()))
-	if errors.Is(err, planner.ErrTooFar) {
-		return api.BadRequest("%v", err)
-	} else if err != nil {
-		return api.Refused("%v", err)
-	}
+	ask.Running, ask.Done = old.Bytes(), q.Done.Of(old.Phases())
 	// The plan for the fabric as it is may be run at once.
 	if len(q.Fail) == 0 {
-		for _, tables := range b.desk.Possible() {
-			if tables == nil {
-				return api.Refused("the tables in force are not known yet: ask again when they have been read back")
-			}
-			if err := rest.Check(tables); err != nil {
-				return api.Refused("the switches may hold tables that do not carry the plan: ask again when the change is settled: %v", err)
-			}
+		ask.Tables = b.desk.Possible()
+		if slices.Contains(ask.Tables, nil) {
+			return api.Refused("the tables in force are not known yet: ask again when they have been read back")
 		}
 	}
-	p := rest.Plan
-	f.Table = rest.Table(old.Epoch())
-	f.Table.Job = old.Job()
-	f.Remaining = &api.Remaining{Epoch: old.Epoch(), Done: rest.Done, Phases: p.Phases, LowerBound: p.LowerBound, Gap: p.Gap(),
-		Certificate: string(p.Certificate), Engine: string(p.Engine), Kept: rest.Kept, Moved: rest.Moved, Shed: rest.Shed, Anew: rest.Anew,
-		UnreachablePairs: len(p.Unreachable), PlanSeconds: rest.Took.Seconds()}
 	return nil
 }
 
@@ -221,21 +204,20 @@ func (b backend) running(n uint64) (*phasetable.View, error) {
 	return e.Plan, nil
 }
 
-// runningJob is the same for a job, with the tree of its servers.
-func (b backend) runningJob(t *topology.FatTree, q api.WhatIf) (*topology.FatTree, *phasetable.View, error) {
+// runningJob is the same for a job, with its servers.
+func (b backend) runningJob(q api.WhatIf) ([]topology.GUID, *phasetable.View, error) {
 	j, err := b.findJob(q.Job)
 	if err != nil {
 		return nil, nil, err
 	}
-	t = planner.Restrict(t, j.guids())
 	if q.Epoch == 0 || q.Epoch == j.Epoch {
-		return t, j.Plan, nil
+		return j.guids(), j.Plan, nil
 	}
 	old, err := b.store.LoadJob(j.ID, q.Epoch)
 	if err != nil {
 		return nil, nil, api.BadRequest("epoch %d of %s: its plan in force and the one before are kept: %v", q.Epoch, j.label(), err)
 	}
-	return t, old.Plan, nil
+	return j.guids(), old.Plan, nil
 }
 
 // Rollback publishes an old plan anew, if it holds on the fabric as it is.

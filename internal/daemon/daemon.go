@@ -22,6 +22,7 @@ import (
 	"github.com/forsd/forsd/internal/linkstate"
 	"github.com/forsd/forsd/internal/standby"
 	"github.com/forsd/forsd/internal/store"
+	"github.com/forsd/forsd/internal/worker"
 	"github.com/forsd/forsd/opensm"
 	"github.com/forsd/forsd/opensm/plugin"
 	"github.com/forsd/forsd/planner"
@@ -67,6 +68,8 @@ type Daemon struct {
 	stopped     chan struct{}      // closed when the loop ends
 	work        sync.WaitGroup     // actions under way
 	life        context.Context    // of Run; for what an API request starts and does not end with it
+
+	workers *worker.Pool // plans what others ask for
 
 	mu           sync.Mutex // guards what follows
 	state        controller.State
@@ -131,6 +134,7 @@ func New(cfg *config.Config, version string, log *zap.Logger, notify func(string
 		plans: &api.Plans{}, rest: make(chan struct{}),
 		pluginEvents: make(chan plugin.Event, eventsAhead), pluginAsks: make(chan asked),
 		links: linkstate.New(linkSettings(cfg)), portsRead: make(chan linkstate.Answer), linkEvents: make(chan linkstate.Event)}
+	d.workers = worker.NewPool(worker.Defaults())
 	d.reader = sync.OnceValue(d.newReader)
 	d.events = api.NewEvents(keepEvents, d.started)
 	d.metrics = newMetrics(d)

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"slices"
@@ -9,8 +10,10 @@ import (
 
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/internal/aside"
 	"github.com/forsd/forsd/internal/store"
 	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/planner"
 )
 
@@ -141,11 +144,16 @@ func (d *Daemon) planNew(ctx context.Context, q api.JobRequest, g *ground) (*job
 		return nil, api.BadRequest("%v", err)
 	}
 	j := &job{Job: store.Job{JobInfo: store.JobInfo{Name: q.Name, Members: members, RanksPerHost: q.RanksPerHost}}}
-	s, err := planner.PlanJob(ctx, tree, j.guids(), d.planning(), g.tables...)
+	p, err := aside.PlanJob(ctx, d.workers, &aside.NewJob{Tree: tree, Settings: aside.Settings(d.planning()), Members: j.guids(), Tables: g.tables, Number: g.next})
 	if err != nil {
-		return nil, api.Refused("the job cannot be planned: %v", err)
+		return nil, err
 	}
-	return j.planned(s, g.next)
+	j.ID, j.Epoch, j.Warnings = g.next, g.next, p.Warnings
+	if err := json.Unmarshal(p.Report, &j.Report); err != nil {
+		return nil, err
+	}
+	j.Plan, err = phasetable.Decode(p.Table)
+	return j, err
 }
 
 // admit makes a planned job durable and puts it in force. It runs while no action

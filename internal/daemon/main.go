@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"os/signal"
 	"runtime/debug"
@@ -14,7 +15,10 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
+	"github.com/forsd/forsd/internal/aside"
 	"github.com/forsd/forsd/internal/config"
+	"github.com/forsd/forsd/internal/tiers"
+	"github.com/forsd/forsd/internal/worker"
 )
 
 // The exit codes of forsd. A configuration that cannot be used has a code of its
@@ -33,6 +37,7 @@ const gcPercent = 400
 // Main runs forsd with the arguments until it is told to end by SIGINT or
 // SIGTERM, and returns its exit code.
 func Main(args []string, version string) int {
+	worker.Main(tasks())
 	flags := flag.NewFlagSet("forsd", flag.ContinueOnError)
 	path := flags.String("config", config.DefaultPath, "configuration `file`; the default one may be absent")
 	check := flags.Bool("check", false, "check the configuration and end")
@@ -78,6 +83,13 @@ func Main(args []string, version string) int {
 		return exitFailed
 	}
 	return exitOK
+}
+
+// tasks are what processes of the daemon's pool do.
+func tasks() map[string]worker.Task {
+	all := tiers.Tasks()
+	maps.Copy(all, aside.Tasks())
+	return all
 }
 
 // loadConfig reads the configuration; only the default file may be absent, and is not

@@ -110,7 +110,7 @@ func TestRun(t *testing.T) {
 		func() error { b.Status(); _, err := b.Epochs(); return err },
 		func() error { b.Topology(); _, err := s.metrics.registry.Gather(); return err },
 		func() error { _, err := b.WhatIf(asking, api.WhatIf{Fail: []string{"Spine002"}}); return err },
-		func() error { _, err := s.showTables(nil); return errors.Join(err, s.call(asking, func() {})) },
+		func() error { _, err := s.showTables()(nil); return errors.Join(err, s.call(asking, func() {})) },
 		func() error {
 			_, err := jobsBackend{s.Daemon}.CreateJob(asking, api.JobRequest{Name: "x", Hosts: []string{"Hca0003", "Hca0004", "Hca0012"}, LeaseSeconds: 60})
 			_, gone := jobsBackend{s.Daemon}.RemoveJob(asking, "x")

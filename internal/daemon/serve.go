@@ -3,11 +3,11 @@ package daemon
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"net/http"
+	"sync"
 	"time"
 
 	"go.uber.org/zap"
@@ -15,6 +15,7 @@ import (
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/internal/tiers"
+	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/planner"
 	"github.com/forsd/forsd/topology"
 )
@@ -25,13 +26,13 @@ func (d *Daemon) listen() (func(context.Context) error, error) {
 		Mount: map[string]http.Handler{
 			"GET /v1/explain":  answer(d.explain),
 			"GET /v1/baseline": answer(d.showBaseline),
-			"GET /v1/tables":   answer(d.showTables),
+			"GET /v1/tables":   answer(d.showTables()),
 			"GET /v1/replica":  answer(d.peer.desk.Answer),
 		},
 		Local: map[string]http.Handler{
 			"POST /v1/baseline/accept": answer(d.acceptBaseline),
 		}}
-	maps.Copy(c.Mount, tiers.Handlers(d.routesInForce))
+	maps.Copy(c.Mount, tiers.Handlers(d.workers, d.routesInForce))
 	s, err := api.Listen(c, api.Listeners{Socket: d.cfg.API.Socket, Mode: d.cfg.API.SocketMode, TCP: d.cfg.API.Listen, Log: zap.NewStdLog(d.log)})
 	if err != nil {
 		return nil, err
@@ -53,8 +54,9 @@ func answer(f func(r *http.Request) (any, error)) http.Handler {
 			_, _ = w.Write(raw) // the client has gone; nobody is left to tell
 			return
 		}
-		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(v)
+		if err := api.WriteJSON(w, r, v); err != nil {
+			api.WriteError(w, err)
+		}
 	})
 }
 
@@ -89,17 +91,28 @@ func (d *Daemon) showBaseline(*http.Request) (any, error) {
 	return base, nil
 }
 
-// showTables answers /v1/tables with the tables that were read back last.
-func (d *Daemon) showTables(*http.Request) (any, error) {
-	tables := d.desk.InSwitches()
-	if tables == nil {
-		return nil, api.Errorf(http.StatusNotFound, api.CodeNotFound, "no tables have been read back yet")
+// showTables answers /v1/tables with the tables that were read back last, by one text
+// for all who ask.
+func (d *Daemon) showTables() func(*http.Request) (any, error) {
+	var mu sync.Mutex
+	var of *lft.Tables
+	var text []byte
+	return func(*http.Request) (any, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		tables := d.desk.InSwitches()
+		if tables == nil {
+			return nil, api.Errorf(http.StatusNotFound, api.CodeNotFound, "no tables have been read back yet")
+		}
+		if tables != of {
+			var out bytes.Buffer
+			if err := tables.Write(&out, nil); err != nil {
+				return nil, err
+			}
+			of, text = tables, out.Bytes()
+		}
+		return text, nil
 	}
-	var out bytes.Buffer
-	if err := tables.Write(&out, nil); err != nil {
-		return nil, err
-	}
-	return out.Bytes(), nil
 }
 
 // acceptBaseline answers POST /v1/baseline/accept: the fabric as it is becomes

@@ -29,8 +29,8 @@ func TestWhatRemainsOfAJob(t *testing.T) {
 		if epoch == 0 {
 			epoch = d.job(t, "a").Epoch
 		}
-		if r := f.Remaining; r.Epoch != epoch || r.Gap != 0 || r.Phases < 5 || f.Table.Job != j.ID || len(f.Table.Servers) != 9 || f.Table.Phases != r.Phases {
-			t.Errorf("3 of 8 phases done of epoch %d: %+v, a table of job %d with %d servers", epoch, f.Remaining, f.Table.Job, len(f.Table.Servers))
+		if r := f.Remaining; r.Epoch != epoch || r.Gap != 0 || r.Phases < 5 || f.Table.Job() != j.ID || f.Table.Servers() != 9 || f.Table.Phases() != r.Phases {
+			t.Errorf("3 of 8 phases done of epoch %d: %+v, a table of job %d with %d servers", epoch, f.Remaining, f.Table.Job(), f.Table.Servers())
 		}
 	}
 	for code, q := range map[string]api.WhatIf{api.CodeNotFound: {Job: "b", Done: progress}, api.CodeBadRequest: {Job: "a", Done: progress, Epoch: 1}} {
@@ -65,7 +65,7 @@ func TestWhatRemains(t *testing.T) {
 	forecast, err := ask(0, "Leaf001/7")
 	ok(t, err)
 	r := forecast.Remaining
-	if r.Epoch != first.Epoch || r.Done != 6 || r.Phases < 9 || r.Gap != 0 || forecast.Table.Phases != r.Phases || forecast.Table.Epoch != first.Epoch {
+	if r.Epoch != first.Epoch || r.Done != 6 || r.Phases < 9 || r.Gap != 0 || forecast.Table.Phases() != r.Phases || forecast.Table.Epoch() != first.Epoch {
 		t.Errorf("6 of 15 phases done, a cable would fail: %+v", r)
 	}
 
@@ -118,8 +118,8 @@ func TestWhatIfHolds(t *testing.T) {
 		ok(t, err)
 		var plan struct{ Phases int }
 		ok(t, json.Unmarshal(f.Plan, &plan))
-		if plan.Phases != c.phases || f.Table.Phases != c.phases {
-			t.Errorf("a spine would fail, %v held: %d phases, %d in the table; want %d", c.held, plan.Phases, f.Table.Phases, c.phases)
+		if plan.Phases != c.phases || f.Table.Phases() != c.phases {
+			t.Errorf("a spine would fail, %v held: %d phases, %d in the table; want %d", c.held, plan.Phases, f.Table.Phases(), c.phases)
 		}
 	}
 }

@@ -19,7 +19,7 @@ import (
 func askGPU(t *testing.T, body string) *httptest.ResponseRecorder {
 	t.Helper()
 	w := httptest.NewRecorder()
-	handler(gpuBody, planGPU).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "POST", "/v1/gpu/schedule", strings.NewReader(body)))
+	handler("POST /v1/gpu/schedule").ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "POST", "/v1/gpu/schedule", strings.NewReader(body)))
 	return w
 }
 

@@ -21,6 +21,7 @@ const (
 	liquidDuration  = 1 << 12
 	liquidPlaces    = 1 << 26          // links times steps
 	liquidTime      = 10 * time.Second // where the request does not say
+	liquidMost      = 54 * time.Second // what it may say: a request has a minute in all
 )
 
 // liquidRequest is the body of POST /v1/liquid. Its fields are the flags of forsctl
@@ -57,21 +58,26 @@ func (n *nodeName) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
+// planLiquidOn reads a request.
+func planLiquidOn(ctx context.Context, body []byte, g *ground) (any, error) {
+	return read(g.planLiquid)(ctx, body, g)
+}
+
 // planLiquid answers POST /v1/liquid, as forsctl liquid schedule --json does. The
 // schedule is verified before it is answered with, on a fabric by walking every
 // transfer through its tables.
-func (r Routes) planLiquid(ctx context.Context, q *liquidRequest) (any, error) {
+func (g *ground) planLiquid(ctx context.Context, q *liquidRequest) (any, error) {
 	limit := liquidTime
 	if q.Time != "" {
 		var err error
-		if limit, err = time.ParseDuration(q.Time); err != nil || limit <= 0 || limit > planTime*9/10 {
-			return nil, fmt.Errorf("time %.40q: want a time such as \"5s\", at most %v", q.Time, planTime*9/10)
+		if limit, err = time.ParseDuration(q.Time); err != nil || limit <= 0 || limit > liquidMost {
+			return nil, fmt.Errorf("time %.40q: want a time such as \"5s\", at most %v", q.Time, liquidMost)
 		}
 	}
 	if q.SearchNodes < 0 || q.Moves < 0 {
 		return nil, errors.New("search_nodes and moves: want 1 or more, or 0 for what is usual")
 	}
-	traffic, routes, err := r.liquidTraffic(q)
+	traffic, routes, err := g.liquidTraffic(q)
 	if err != nil {
 		return nil, err
 	}
@@ -110,13 +116,13 @@ func (r Routes) planLiquid(ctx context.Context, q *liquidRequest) (any, error) {
 
 // liquidTraffic reads what a request wants to be scheduled; routes are nil on a
 // network.
-func (r Routes) liquidTraffic(q *liquidRequest) (*liquid.Traffic, *liquid.Routes, error) {
+func (g *ground) liquidTraffic(q *liquidRequest) (*liquid.Traffic, *liquid.Routes, error) {
 	words := make([][2]string, len(q.Pairs))
 	for i, p := range q.Pairs {
 		words[i] = [2]string{string(p[0]), string(p[1])}
 	}
 	if q.Network == nil {
-		return r.fabricTraffic(q, words)
+		return g.fabricTraffic(q, words)
 	}
 	if q.Hosts != nil {
 		return nil, nil, errors.New("hosts goes without network: allocation chooses nodes of a network")
@@ -148,11 +154,11 @@ func (r Routes) liquidTraffic(q *liquidRequest) (*liquid.Traffic, *liquid.Routes
 }
 
 // fabricTraffic is the traffic of a request about forsd's own fabric.
-func (r Routes) fabricTraffic(q *liquidRequest, words [][2]string) (*liquid.Traffic, *liquid.Routes, error) {
+func (g *ground) fabricTraffic(q *liquidRequest, words [][2]string) (*liquid.Traffic, *liquid.Routes, error) {
 	if q.Allocation != nil {
 		return nil, nil, errors.New("allocation goes with network: hosts chooses hosts of the fabric")
 	}
-	f, tables := r()
+	f, tables := g.Fabric, g.Tables
 	if tables == nil {
 		return nil, nil, api.Errorf(http.StatusNotFound, api.CodeNotFound, "no tables have been read back yet: give a network, or ask later")
 	}

@@ -4,9 +4,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-
-	"github.com/forsd/forsd/lft"
-	"github.com/forsd/forsd/topology"
 )
 
 // swissT1 is the network of the paper on liquid schedules.
@@ -18,8 +15,7 @@ func swissT1(t *testing.T) string {
 }
 
 func TestLiquidRequests(t *testing.T) {
-	none := Routes(func() (*topology.Fabric, *lft.Tables) { return nil, nil })
-	h := handler(liquidBody, none.planLiquid)
+	h := handler("POST /v1/liquid")
 	network := `"network":` + swissT1(t)
 	for _, c := range []struct {
 		body   string

@@ -6,7 +6,7 @@ import (
 )
 
 func TestOCSRequests(t *testing.T) {
-	h := handler(ocsBody, planOCS)
+	h := handler("POST /v1/optical/ocs")
 	const fig3 = `"demand":[[0,0.61,0.3,0.1],[0.1,0,0.61,0.3],[0.3,0.1,0,0.61],[0.61,0.3,0.1,0]]`
 	for _, c := range []struct {
 		body   string

@@ -3,15 +3,19 @@ package tiers
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/internal/worker"
 )
 
 func TestPhotonicRequests(t *testing.T) {
-	h := handler(photonicRequest, planPhotonic)
+	h := handler("POST /v1/optical/photonic")
 	for _, c := range []struct {
 		body   string
 		status int
@@ -41,23 +45,31 @@ func TestPhotonicRequests(t *testing.T) {
 	}
 }
 
-// TestTierTurns fills all turns: a request waits for one, and is told so when its
-// time is up.
+// TestTierTurns has another task at work: a request waits for its turn, and is told
+// when its time is up.
 func TestTierTurns(t *testing.T) {
-	for range cap(turns) {
-		turns <- struct{}{}
-	}
-	ctx, cancel := context.WithCancel(t.Context())
+	l := worker.Defaults()
+	l.Number = 1
+	p := worker.NewPool(l)
+	h := Handlers(p, nil)["POST /v1/optical/photonic"]
+	occupied, leave := context.WithCancel(t.Context())
+	begun, ended := make(chan struct{}), make(chan error)
+	go func() {
+		ended <- p.Run(occupied, "sleep", func(io.Writer) error { close(begun); return nil }, nil)
+	}()
+	<-begun
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	status, answer := ask(ctx, h, `{"gpus":8}`)
 	cancel()
-	status, answer := ask(ctx, handler(photonicRequest, planPhotonic), `{"gpus":8}`)
-	for range cap(turns) {
-		<-turns
-	}
 	var e api.Error
 	if err := json.Unmarshal([]byte(answer), &e); err != nil || status != http.StatusConflict || e.Code != api.CodeRefused {
 		t.Errorf("%d %s (%v), want 409 refused", status, answer, err)
 	}
-	if status, answer := ask(t.Context(), handler(photonicRequest, planPhotonic), `{"gpus":8}`); status != http.StatusOK {
+	leave()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	if status, answer := ask(t.Context(), h, `{"gpus":8}`); status != http.StatusOK {
 		t.Errorf("with turns free again: %d %s", status, answer)
 	}
 }

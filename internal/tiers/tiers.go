@@ -1,17 +1,20 @@
 // Package tiers answers the requests to the planners of the other tiers: GPU
 // clusters, optical circuit switches, and topologies that are no fat tree. It
-// works beside the daemon and knows nothing of it.
+// plans in processes of their own and knows nothing of the daemon.
 package tiers
 
 import (
+	"bufio"
 	"context"
+	"encoding/gob"
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
-	"runtime"
-	"time"
+	"strconv"
 
 	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/internal/worker"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/topology"
 )
@@ -20,68 +23,110 @@ import (
 // back last; the tables are nil where there are none.
 type Routes func() (*topology.Fabric, *lft.Tables)
 
-// Handlers are the endpoints by ServeMux pattern. routes is for schedules of
-// forsd's own fabric.
-func Handlers(routes Routes) map[string]http.Handler {
-	return map[string]http.Handler{
-		"POST /v1/gpu/schedule":     handler(gpuBody, planGPU),
-		"POST /v1/optical/ocs":      handler(ocsBody, planOCS),
-		"POST /v1/optical/photonic": handler(photonicRequest, planPhotonic),
-		"POST /v1/liquid":           handler(liquidBody, routes.planLiquid),
+// ground is the fabric and its tables where a schedule for them may be wanted.
+type ground struct {
+	Fabric *topology.Fabric
+	Tables *lft.Tables
+}
+
+// tier is a planner: a request of at most so many bytes in, an answer as JSON out.
+type tier struct {
+	limit  int64
+	routes bool // it may be asked about forsd's own fabric
+	plan   func(ctx context.Context, body []byte, g *ground) (any, error)
+}
+
+// tiers are the planners by ServeMux pattern.
+var tiers = map[string]tier{
+	"POST /v1/gpu/schedule":     {limit: gpuBody, plan: read(planGPU)},
+	"POST /v1/optical/ocs":      {limit: ocsBody, plan: read(planOCS)},
+	"POST /v1/optical/photonic": {limit: photonicRequest, plan: read(planPhotonic)},
+	"POST /v1/liquid":           {limit: liquidBody, routes: true, plan: planLiquidOn},
+}
+
+// read is a planner that reads the body of a request first.
+func read[Q any](plan func(context.Context, *Q) (any, error)) func(context.Context, []byte, *ground) (any, error) {
+	return func(ctx context.Context, body []byte, _ *ground) (any, error) {
+		var q Q
+		if err := api.Decode(body, &q); err != nil {
+			return nil, err
+		}
+		return plan(ctx, &q)
 	}
 }
 
-// planTime is how long a plan of another tier may take, with the wait for its
-// turn.
-const planTime = time.Minute
-
-// turns bounds how many plans of other tiers are made at once: they are for
-// whoever asks, and the fabric's own come first, on a core that is left to them.
-var turns = make(chan struct{}, max(1, runtime.NumCPU()-1))
-
-// handler is that of a planner of another tier: a request of at most so
-// many bytes in, an answer as JSON out. It works beside the daemon's loop and knows
-// nothing of the fabric. plan is given a context that ends when time is up or the
-// client has gone; its errors are answered as bad requests.
-func handler[Q any](limit int64, plan func(context.Context, *Q) (any, error)) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var q Q
-		if err := api.ReadJSON(w, r, limit, &q); err != nil {
-			api.WriteError(w, err)
-			return
-		}
-		ctx, cancel := context.WithTimeout(r.Context(), planTime)
-		defer cancel()
-		select {
-		case turns <- struct{}{}:
-			defer func() { <-turns }()
-		case <-ctx.Done():
-			api.WriteError(w, tooLong(ctx))
-			return
-		}
-		answer, err := plan(ctx, &q)
-		if err != nil {
-			var e *api.Error
-			switch {
-			case ctx.Err() != nil:
-				err = tooLong(ctx)
-			case !errors.As(err, &e):
-				err = api.BadRequest("%v", err)
-			}
-			api.WriteError(w, err)
-			return
-		}
-		body, err := json.Marshal(answer)
-		if err != nil {
-			api.WriteError(w, err)
-			return
-		}
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write(append(body, '\n')) // whoever asked is gone if this fails
-	})
+// Tasks are what the processes of a pool do for Handlers.
+func Tasks() map[string]worker.Task {
+	tasks := map[string]worker.Task{}
+	for pattern, t := range tiers {
+		tasks[pattern] = t.task
+	}
+	return tasks
 }
 
-// tooLong says why there is no plan.
-func tooLong(ctx context.Context) error {
-	return api.Refused("planning did not end within %v (%v): ask for less, or use forsctl", planTime, context.Cause(ctx))
+// task plans in a process of its own. Errors of the planner are those of a bad request.
+func (t tier) task(ctx context.Context, in *bufio.Reader) ([]byte, error) {
+	var g ground
+	if err := gob.NewDecoder(in).Decode(&g); err != nil {
+		return nil, err
+	}
+	body, err := io.ReadAll(in)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := t.plan(ctx, body, &g)
+	if err != nil {
+		var e *api.Error
+		if !errors.As(err, &e) {
+			err = api.BadRequest("%v", err)
+		}
+		return nil, err
+	}
+	out, err := json.Marshal(answer)
+	return append(out, '\n'), err
+}
+
+// Handlers are the endpoints by ServeMux pattern: each request is planned in a process
+// of the pool. routes is for schedules of forsd's own fabric.
+func Handlers(p *worker.Pool, routes Routes) map[string]http.Handler {
+	handlers := map[string]http.Handler{}
+	for pattern, t := range tiers {
+		handlers[pattern] = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			body, err := api.ReadBody(w, r, t.limit)
+			if err == nil {
+				var g ground
+				if t.routes {
+					g.Fabric, g.Tables = routes()
+				}
+				err = answer(w, r, p, pattern, &g, body)
+			}
+			if err != nil {
+				api.WriteError(w, err)
+			}
+		})
+	}
+	return handlers
+}
+
+// answer has a process plan and passes its answer on. Whoever asked and has got
+// half of it sees by its length that it ended early.
+func answer(w http.ResponseWriter, r *http.Request, p *worker.Pool, task string, g *ground, body []byte) error {
+	begun := false
+	err := p.Run(r.Context(), task, func(in io.Writer) error {
+		err := gob.NewEncoder(in).Encode(g)
+		if err == nil {
+			_, err = in.Write(body)
+		}
+		return err
+	}, func(a *worker.Answer) error {
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Content-Length", strconv.FormatInt(a.Size, 10))
+		begun = true
+		_, err := io.Copy(w, a)
+		return err
+	})
+	if begun {
+		return nil // it is too late for an error, and the client may have gone
+	}
+	return worker.Refusal(err)
 }

@@ -69,7 +69,8 @@ func (f forecaster) WhatIf(_ context.Context, q api.WhatIf) (*api.Forecast, erro
 	done := q.Done.Of(t.Phases)
 	rows := done * len(t.Servers)
 	t.Phases, t.To, t.Lane, t.DLID = t.Phases-done, t.To[rows:], t.Lane[rows:], t.DLID[rows:]
-	return &api.Forecast{What: q.Fail, Table: t}, nil
+	rest, err := phasetable.New(t)
+	return &api.Forecast{What: q.Fail, Table: rest}, err
 }
 
 // serveJobs serves the table of job 7, which is called run-7.b too, and as job 8's

@@ -1,0 +1,143 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"runtime"
+	"sync"
+	"syscall"
+)
+
+// What all requests together may hold in memory. Both are of the process, as its
+// memory is: there is one service in it, on two listeners.
+var (
+	bodies  = budget{free: 128 << 20} // requests' bodies, but for those of smallBody bytes
+	answers = budget{free: 256 << 20} // answers made for one client
+)
+
+// making has a place for each answer that is being made.
+var making = make(chan struct{}, max(1, runtime.NumCPU()-1))
+
+// smallBody is what a body may have that is taken in any case: an operator's request
+// comes through while others fill the memory for bodies.
+const smallBody = 16 << 10
+
+// budget is a number of bytes that requests share.
+type budget struct {
+	mu   sync.Mutex
+	free int64
+}
+
+// take takes so many bytes until ctx ends, which for that of a request is when it has
+// been answered, and tells whether there were so many.
+func (b *budget) take(ctx context.Context, n int64) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if n > b.free {
+		return false
+	}
+	b.free -= n
+	context.AfterFunc(ctx, func() {
+		b.mu.Lock()
+		b.free += n
+		b.mu.Unlock()
+	})
+	return true
+}
+
+// ReadBody reads the body of a request of at most limit bytes. Its bytes are counted
+// before they are read, until the request has been answered: where all requests
+// together have too many, it is refused. Its errors are those of the API.
+func ReadBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
+	n := r.ContentLength
+	if n > limit {
+		return nil, Errorf(http.StatusRequestEntityTooLarge, CodeTooLarge, "the request is longer than %d bytes", limit)
+	} else if n < 0 {
+		n = limit // it does not say how long it is
+	}
+	if n > smallBody && !bodies.take(r.Context(), n) {
+		return nil, Busy("other requests fill the memory for requests: ask again later")
+	}
+	body := make([]byte, n)
+	have, err := io.ReadFull(r.Body, body)
+	body = body[:have]
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) && r.ContentLength < 0 {
+		return body, nil
+	} else if err != nil {
+		return nil, BadRequest("read request: %v", err)
+	}
+	if more, _ := r.Body.Read(make([]byte, 1)); more > 0 {
+		return nil, Errorf(http.StatusRequestEntityTooLarge, CodeTooLarge, "the request is longer than %d bytes", limit)
+	}
+	return body, nil
+}
+
+// Busy is the error of a request that asks for more than others leave.
+func Busy(format string, args ...any) *Error {
+	return Errorf(http.StatusServiceUnavailable, CodeBusy, format, args...)
+}
+
+// Descriptors that connections leave for the process's own work, and how many
+// connections there may be however many descriptors there are.
+const (
+	ownDescriptors = 128
+	mostConns      = 8192
+)
+
+// connections is how many a process with so many descriptors serves at a time over TCP
+// and on the Unix socket: there is room on each when the other is full.
+func connections(descriptors uint64) (tcp, unix int) {
+	all := int(min(mostConns, max(descriptors, ownDescriptors+4)-ownDescriptors))
+	return all - all/4, all / 4
+}
+
+// descriptors is how many the process may have.
+func descriptors() uint64 {
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		return 1024 // what most systems give
+	}
+	return limit.Cur
+}
+
+// boundedListener refuses connections beyond its room with an answer.
+type boundedListener struct {
+	net.Listener
+	room chan struct{}
+}
+
+// full is the answer on a connection too many.
+const full = "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 1\r\nConnection: close\r\n\r\n" +
+	`{"code":"` + CodeBusy + `","error":"too many connections are open: ask again later"}` + "\n"
+
+// Accept gives the next connection that there is room for.
+func (l *boundedListener) Accept() (net.Conn, error) {
+	for {
+		c, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		select {
+		case l.room <- struct{}{}:
+			return &boundedConn{Conn: c, leave: sync.OnceFunc(func() { <-l.room })}, nil
+		default:
+			_, _ = c.Write([]byte(full)) // a new socket takes that without waiting
+			_ = c.Close()
+		}
+	}
+}
+
+// boundedConn gives its place back when it is closed.
+type boundedConn struct {
+	net.Conn
+	leave func()
+}
+
+// Close closes the connection.
+func (c *boundedConn) Close() error {
+	defer c.leave()
+	return c.Conn.Close()
+}

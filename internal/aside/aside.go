@@ -1,0 +1,122 @@
+// Package aside plans what others ask of the daemon about its fabric, what-if and new
+// jobs, in processes of their own. It is given all that a plan depends on, and changes
+// nothing.
+package aside
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/internal/worker"
+	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/phasetable"
+	"github.com/forsd/forsd/planner"
+	"github.com/forsd/forsd/topology"
+)
+
+// The names of the tasks.
+const (
+	forecastTask = "what-if"
+	jobTask      = "job"
+)
+
+// Tasks are what processes of a pool do for this package.
+func Tasks() map[string]worker.Task {
+	return map[string]worker.Task{forecastTask: worker.Of(forecast), jobTask: worker.Of(planJob)}
+}
+
+// Question asks for the plan of a tree, and for what remains of an exchange on it.
+type Question struct {
+	Tree     *topology.FatTree
+	Settings Settings
+	Epoch    uint64 // of the plan's table
+
+	Running []byte          // phase table of the exchange under way; nil where none is asked about
+	Done    int             // phases of it
+	Members []topology.GUID // of the job that it is of; nil for the fabric's exchange
+	Tables  []*lft.Tables   // what its rest must hold on, if it may be run at once
+}
+
+// Settings are those of the planner, to be carried to another process: its Memory stays
+// behind.
+type Settings planner.Settings
+
+// GobEncode leaves the memory out.
+func (s Settings) GobEncode() ([]byte, error) {
+	s.Memory = nil
+	return json.Marshal(planner.Settings(s))
+}
+
+// GobDecode reads what GobEncode wrote.
+func (s *Settings) GobDecode(data []byte) error { return json.Unmarshal(data, (*planner.Settings)(s)) }
+
+// forecasted is the answer, with the phase table as its bytes.
+type forecasted struct {
+	Plan      []byte // JSON
+	Table     []byte
+	Remaining *api.Remaining
+}
+
+// Forecast answers a question. The tree's differences are left to the caller.
+func Forecast(ctx context.Context, p *worker.Pool, q *Question) (*api.Forecast, error) {
+	a, err := worker.Call[Question, forecasted](ctx, p, forecastTask, q)
+	if err != nil {
+		return nil, err
+	}
+	table, err := phasetable.Decode(a.Table)
+	if err != nil {
+		return nil, err
+	}
+	return &api.Forecast{What: []string{}, Plan: a.Plan, Table: table, Remaining: a.Remaining}, nil
+}
+
+// forecast is the task.
+func forecast(ctx context.Context, q *Question) (*forecasted, error) {
+	result, err := planner.Make(ctx, q.Tree, planner.Settings(q.Settings))
+	if err != nil {
+		return nil, api.Refused("%v", err)
+	}
+	var a forecasted
+	if a.Plan, err = json.Marshal(result.Report()); err != nil {
+		return nil, err
+	}
+	table := result.Table(q.Epoch)
+	if q.Running != nil {
+		if table, a.Remaining, err = remaining(ctx, q); err != nil {
+			return nil, err
+		}
+	}
+	a.Table, err = phasetable.Encode(table)
+	return &a, err
+}
+
+// remaining is what remains of an exchange.
+func remaining(ctx context.Context, q *Question) (*phasetable.Table, *api.Remaining, error) {
+	old, err := phasetable.Decode(q.Running)
+	if err != nil {
+		return nil, nil, err
+	}
+	tree := q.Tree
+	if q.Members != nil {
+		tree = planner.Restrict(tree, q.Members)
+	}
+	rest, err := planner.Remaining(ctx, tree, old, q.Done)
+	if errors.Is(err, planner.ErrTooFar) {
+		return nil, nil, api.BadRequest("%v", err)
+	} else if err != nil {
+		return nil, nil, api.Refused("%v", err)
+	}
+	for _, tables := range q.Tables {
+		if err := rest.Check(tables); err != nil {
+			return nil, nil, api.Refused("the switches may hold tables that do not carry the plan: ask again when the change is settled: %v", err)
+		}
+	}
+	p := rest.Plan
+	table := rest.Table(old.Epoch())
+	table.Job = old.Job()
+	return table, &api.Remaining{Epoch: old.Epoch(), Done: rest.Done, Phases: p.Phases, LowerBound: p.LowerBound, Gap: p.Gap(),
+		Certificate: string(p.Certificate), Engine: string(p.Engine), Kept: rest.Kept, Moved: rest.Moved, Shed: rest.Shed, Anew: rest.Anew,
+		UnreachablePairs: len(p.Unreachable), PlanSeconds: rest.Took.Seconds()}, nil
+}

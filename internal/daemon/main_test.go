@@ -1,0 +1,13 @@
+package daemon
+
+import (
+	"os"
+	"testing"
+
+	"github.com/forsd/forsd/internal/worker"
+)
+
+func TestMain(m *testing.M) {
+	worker.Main(tasks())
+	os.Exit(m.Run())
+}

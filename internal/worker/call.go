@@ -1,0 +1,38 @@
+package worker
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/gob"
+	"io"
+)
+
+// Of is the task of a function from a value to a value, for Call.
+func Of[Q, A any](f func(context.Context, *Q) (*A, error)) Task {
+	return func(ctx context.Context, in *bufio.Reader) ([]byte, error) {
+		var q Q
+		if err := gob.NewDecoder(in).Decode(&q); err != nil {
+			return nil, err
+		}
+		a, err := f(ctx, &q)
+		if err != nil {
+			return nil, err
+		}
+		var out bytes.Buffer
+		err = gob.NewEncoder(&out).Encode(a)
+		return out.Bytes(), err
+	}
+}
+
+// Call has a process compute what the task's function does. Its errors are those of
+// Run, in the words of the API.
+func Call[Q, A any](ctx context.Context, p *Pool, task string, q *Q) (*A, error) {
+	var a A
+	err := p.Run(ctx, task, func(in io.Writer) error { return gob.NewEncoder(in).Encode(q) },
+		func(answer *Answer) error { return gob.NewDecoder(answer).Decode(&a) })
+	if err != nil {
+		return nil, Refusal(err)
+	}
+	return &a, nil
+}

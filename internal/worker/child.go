@@ -1,0 +1,75 @@
+package worker
+
+import (
+	"bufio"
+	"context"
+	"encoding/gob"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"strconv"
+	"syscall"
+)
+
+// Task reads a request and makes the answer, in a process of its own.
+type Task func(ctx context.Context, in *bufio.Reader) ([]byte, error)
+
+// nice is the priority of a worker, of 0 to 19: far behind the program's own.
+const nice = 10
+
+// Main is the first thing that a program with a pool does. It returns at once,
+// unless the process is one that a pool has started: then it runs the task, and the
+// process ends.
+func Main(tasks map[string]Task) {
+	if len(os.Args) != 3 || os.Args[0] != title {
+		return
+	}
+	if err := work(tasks[os.Args[1]]); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// work runs a task within the limits that the pool gave.
+func work(task Task) error {
+	memory, err := strconv.ParseUint(os.Args[2], 10, 64)
+	if err != nil || task == nil {
+		return fmt.Errorf("%v: no such task", os.Args)
+	}
+	if err := confine(memory); err != nil {
+		return err
+	}
+	go func() { // until the pool's process has ended
+		_, _ = io.Copy(io.Discard, os.NewFile(3, "leash"))
+		os.Exit(1)
+	}()
+	answer, err := task(context.Background(), bufio.NewReader(os.Stdin))
+	o := outcome{Size: int64(len(answer))}
+	if err != nil && !errors.As(err, &o.Refusal) {
+		o.Text = err.Error()
+	}
+	if err := gob.NewEncoder(os.Stdout).Encode(&o); err != nil {
+		return err
+	}
+	_, err = os.Stdout.Write(answer)
+	return err
+}
+
+// confine gives the process its limits. All its threads are in its process group, and
+// threads to come inherit the priority; what cannot have one is no reason to fail.
+func confine(memory uint64) error {
+	_ = syscall.Setpriority(syscall.PRIO_PGRP, 0, nice)
+	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0o644)
+	for resource, most := range map[int]uint64{syscall.RLIMIT_DATA: memory, syscall.RLIMIT_CORE: 0} {
+		if err := syscall.Setrlimit(resource, &syscall.Rlimit{Cur: most, Max: most}); err != nil {
+			return fmt.Errorf("limit the process: %w", err)
+		}
+	}
+	debug.SetMemoryLimit(int64(memory / 4 * 3)) // collects in time; stacks and C have the rest
+	runtime.GOMAXPROCS(max(1, runtime.NumCPU()-1))
+	return nil
+}

@@ -1,0 +1,199 @@
+// Package worker makes what others ask for in processes of their own: the program
+// starts itself again, hands a request over, and takes the answer. Such a process
+// has little time and memory, comes after the program's own threads, and ends with
+// whoever asked.
+package worker
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/gob"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/forsd/forsd/api"
+)
+
+// title is what a process of this package is called in lists of processes.
+const title = "forsd-worker"
+
+// Limits are what requests may take.
+type Limits struct {
+	Number  int           // processes at a time
+	Waiting int           // requests that wait for one; more are refused at once
+	Time    time.Duration // of a request, with the wait for its turn
+	Memory  uint64        // bytes of a process
+}
+
+// Defaults leave a core to the program itself.
+func Defaults() Limits {
+	return Limits{Number: min(2, max(1, runtime.NumCPU()-1)), Waiting: 16, Time: time.Minute, Memory: 2 << 30}
+}
+
+// The errors of Run that are no fault of the task.
+var (
+	ErrBusy   = errors.New("too many requests wait for their turn: ask again later")
+	ErrTime   = errors.New("its time is up")
+	ErrMemory = errors.New("it takes more memory than a request may have")
+)
+
+// Refusal says an error of Run in the words of the API.
+func Refusal(err error) error {
+	switch {
+	case errors.Is(err, ErrBusy):
+		return api.Busy("%v", ErrBusy)
+	case errors.Is(err, ErrTime), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return api.Refused("planning did not end in time (%v): ask for less, or use forsctl", err)
+	case errors.Is(err, ErrMemory):
+		return api.Refused("planning takes more memory than a request may have: ask for less, or use forsctl")
+	}
+	return err
+}
+
+// Pool runs tasks within limits.
+type Pool struct {
+	limits  Limits
+	turns   chan struct{}
+	waiting atomic.Int64
+}
+
+// NewPool makes a pool. The program's main function must begin with Main.
+func NewPool(l Limits) *Pool {
+	return &Pool{limits: l, turns: make(chan struct{}, l.Number)}
+}
+
+// outcome is what a process answers before the answer itself.
+type outcome struct {
+	Size    int64
+	Refusal *api.Error
+	Text    string // of another error
+}
+
+// Answer is the answer of a task, as it comes.
+type Answer struct {
+	Size int64
+	io.Reader
+}
+
+// error is what the task returned.
+func (o *outcome) error() error {
+	switch {
+	case o.Refusal != nil:
+		return o.Refusal
+	case o.Text != "":
+		return errors.New(o.Text)
+	}
+	return nil
+}
+
+// Run has a process run a task: send gives it the request, receive takes the answer.
+// The errors are those of the task, where they are the API's as such, and those above.
+// It returns when the process has ended, which is at once when ctx ends.
+func (p *Pool) Run(ctx context.Context, task string, send func(io.Writer) error, receive func(*Answer) error) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, p.limits.Time, ErrTime)
+	defer cancel()
+	if err := p.turn(ctx); err != nil {
+		return err
+	}
+	defer func() { <-p.turns }()
+	// This program, also where its file has been replaced since it was started.
+	cmd := exec.CommandContext(ctx, "/proc/self/exe")
+	cmd.Args = []string{title, task, strconv.FormatUint(p.limits.Memory, 10)}
+	cmd.Env = []string{"GOTRACEBACK=single"}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a group of its own, whose priority it lowers
+	var last lastWords
+	cmd.Stderr = &last
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return errors.Join(err, in.Close())
+	}
+	leash, end, err := os.Pipe()
+	if err != nil {
+		return errors.Join(err, in.Close(), out.Close())
+	}
+	defer end.Close() // the process ends with this one, however that ends
+	cmd.ExtraFiles = []*os.File{leash}
+	err = cmd.Start()
+	_ = leash.Close()
+	if err != nil {
+		return fmt.Errorf("start a process for task %s: %w", task, err)
+	}
+	sent := make(chan error, 1)
+	go func() { sent <- errors.Join(send(in), in.Close()) }()
+	answer := bufio.NewReader(out)
+	var o outcome
+	err = gob.NewDecoder(answer).Decode(&o)
+	heard := err == nil
+	if heard {
+		if err = o.error(); err == nil {
+			err = receive(&Answer{o.Size, answer})
+		}
+	}
+	interrupted := context.Cause(ctx)
+	if err != nil {
+		cancel() // it may have more to say
+	}
+	ended := cmd.Wait()
+	notSent := <-sent
+	switch {
+	case heard && (err != nil || ended == nil):
+		return err
+	case last.outOfMemory():
+		return ErrMemory
+	case interrupted != nil:
+		return interrupted
+	}
+	return fmt.Errorf("task %s: %w: %s", task, errors.Join(err, notSent, ended), last.String())
+}
+
+// turn waits until there is room for one more process.
+func (p *Pool) turn(ctx context.Context) error {
+	select {
+	case p.turns <- struct{}{}:
+		return nil
+	default:
+	}
+	defer p.waiting.Add(-1)
+	if p.waiting.Add(1) > int64(p.limits.Waiting) {
+		return ErrBusy
+	}
+	select {
+	case p.turns <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// lastWords keeps the beginning of what a process says of its end.
+type lastWords struct{ bytes.Buffer }
+
+// Write keeps the first bytes.
+func (w *lastWords) Write(p []byte) (int, error) {
+	const most = 4096
+	w.Buffer.Write(p[:min(len(p), max(0, most-w.Len()))])
+	return len(p), nil
+}
+
+func (w *lastWords) outOfMemory() bool {
+	return bytes.Contains(w.Bytes(), []byte("out of memory")) || bytes.Contains(w.Bytes(), []byte("cannot allocate memory"))
+}
+
+func (w *lastWords) String() string {
+	first, _, _ := strings.Cut(w.Buffer.String(), "\n")
+	return fmt.Sprintf("the process said %.200q", first)
+}

@@ -1,0 +1,222 @@
+package worker
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/forsd/forsd/api"
+)
+
+// The tasks of the tests.
+var tasks = map[string]Task{
+	"echo": func(_ context.Context, in *bufio.Reader) ([]byte, error) { return io.ReadAll(in) },
+	"refuse": func(context.Context, *bufio.Reader) ([]byte, error) {
+		return nil, fmt.Errorf("wrapped: %w", api.Errorf(http.StatusTeapot, "short", "and stout"))
+	},
+	"fail":  func(context.Context, *bufio.Reader) ([]byte, error) { return nil, errors.New("it cannot be done") },
+	"panic": func(context.Context, *bufio.Reader) ([]byte, error) { panic("at once") },
+	"sleep": func(context.Context, *bufio.Reader) ([]byte, error) { time.Sleep(time.Hour); return nil, nil },
+	"eat": func(context.Context, *bufio.Reader) ([]byte, error) {
+		var all [][]byte
+		for {
+			all = append(all, make([]byte, 1<<20))
+			for i := range all[len(all)-1] {
+				all[len(all)-1][i] = 1
+			}
+		}
+	},
+	// The priorities of all threads, beside one that has begun before.
+	"nice": func(context.Context, *bufio.Reader) ([]byte, error) {
+		var out []byte
+		threads, err := os.ReadDir("/proc/self/task")
+		for _, thread := range threads {
+			id, _ := strconv.Atoi(thread.Name())
+			raw, err := syscall.Getpriority(syscall.PRIO_PROCESS, id) // 20 − nice
+			out = fmt.Appendf(out, "%d %v\n", 20-raw, err)
+		}
+		return out, err
+	},
+}
+
+func TestMain(m *testing.M) {
+	Main(tasks)
+	os.Exit(m.Run())
+}
+
+// run runs a task and returns its answer.
+func run(ctx context.Context, p *Pool, task, request string) (string, error) {
+	var answer []byte
+	err := p.Run(ctx, task, func(w io.Writer) error {
+		_, err := io.WriteString(w, request)
+		return err
+	}, func(a *Answer) (err error) {
+		if answer, err = io.ReadAll(a); err == nil && int64(len(answer)) != a.Size {
+			err = fmt.Errorf("%d bytes of %d", len(answer), a.Size)
+		}
+		return err
+	})
+	return string(answer), err
+}
+
+func small() Limits {
+	return Limits{Number: 2, Waiting: 1, Time: 20 * time.Second, Memory: 512 << 20}
+}
+
+func TestAnswers(t *testing.T) {
+	p := NewPool(small())
+	for _, request := range []string{"", "abc", strings.Repeat("long ", 1<<20)} {
+		if answer, err := run(t.Context(), p, "echo", request); err != nil || answer != request {
+			t.Errorf("%d bytes come back as %d (%v)", len(request), len(answer), err)
+		}
+	}
+	_, err := run(t.Context(), p, "refuse", strings.Repeat("not read ", 1<<20))
+	var e *api.Error
+	if !errors.As(err, &e) || e.Status != http.StatusTeapot || e.Code != "short" || e.Text != "and stout" {
+		t.Errorf("an error of the API arrives as %v", err)
+	}
+	if _, err := run(t.Context(), p, "fail", ""); err == nil || err.Error() != "it cannot be done" {
+		t.Errorf("an error arrives as %v", err)
+	}
+	if _, err := run(t.Context(), p, "panic", ""); err == nil || !strings.Contains(err.Error(), `said "panic: at once`) {
+		t.Errorf("a panic arrives as %v", err)
+	}
+	if _, err := run(t.Context(), p, "unknown", ""); err == nil || !strings.Contains(err.Error(), "no such task") {
+		t.Errorf("a task that is not there: %v", err)
+	}
+}
+
+// TestLowPriority holds that every thread comes after the program's own.
+func TestLowPriority(t *testing.T) {
+	answer, err := run(t.Context(), NewPool(small()), "nice", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(answer) {
+		if got, _ := strconv.Atoi(strings.Fields(line)[0]); got < nice {
+			t.Errorf("a thread has the priority %s", line)
+		}
+	}
+	if mine, err := syscall.Getpriority(syscall.PRIO_PROCESS, 0); err != nil || strings.HasPrefix(answer, fmt.Sprint(20-mine, " ")) && 20-mine < nice {
+		t.Errorf("the program's own priority is %d (%v)", 20-mine, err)
+	}
+}
+
+// TestMemory has a task eat all that it gets.
+func TestMemory(t *testing.T) {
+	if _, err := run(t.Context(), NewPool(small()), "eat", ""); !errors.Is(err, ErrMemory) {
+		t.Errorf("a task without measure ends with %v", err)
+	}
+}
+
+// TestEnds holds that a process ends when its time is up and when whoever asked
+// leaves, and that its turn is free then.
+func TestEnds(t *testing.T) {
+	l := small()
+	l.Number, l.Time = 1, 300*time.Millisecond
+	p := NewPool(l)
+	if _, err := run(t.Context(), p, "sleep", ""); !errors.Is(err, ErrTime) {
+		t.Errorf("a task without end: %v", err)
+	}
+	gone := errors.New("gone")
+	ctx, leave := context.WithCancelCause(t.Context())
+	time.AfterFunc(100*time.Millisecond, func() { leave(gone) })
+	if _, err := run(ctx, p, "sleep", ""); !errors.Is(err, gone) {
+		t.Errorf("whoever asked has gone: %v", err)
+	}
+	err := p.Run(t.Context(), "echo", func(w io.Writer) error {
+		_, err := w.Write(make([]byte, 8<<20))
+		return err
+	}, func(*Answer) error { return gone })
+	if !errors.Is(err, gone) {
+		t.Errorf("nobody takes the answer: %v", err)
+	}
+	if child := workerOf(os.Getpid()); child != 0 {
+		t.Errorf("process %d is left", child)
+	}
+}
+
+// TestTurns bounds how many processes there are and how many requests wait.
+func TestTurns(t *testing.T) {
+	p := NewPool(small())
+	ctx, end := context.WithCancel(t.Context())
+	ended := make(chan error)
+	for range 3 { // two at work, one waits
+		go func() {
+			_, err := run(ctx, p, "sleep", "")
+			ended <- err
+		}()
+	}
+	for p.waiting.Load() < 1 {
+		time.Sleep(time.Millisecond)
+	}
+	if _, err := run(t.Context(), p, "echo", ""); !errors.Is(err, ErrBusy) {
+		t.Errorf("one more: %v", err)
+	}
+	end()
+	for range 3 {
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+	}
+	if answer, err := run(t.Context(), p, "echo", "free"); err != nil || answer != "free" {
+		t.Errorf("with turns free again: %q, %v", answer, err)
+	}
+}
+
+// TestOrphan holds that a process ends with the program that started it.
+func TestOrphan(t *testing.T) {
+	if os.Getenv("WORKER_TEST_PARENT") != "" {
+		_, err := run(t.Context(), NewPool(small()), "sleep", "")
+		t.Fatal(err)
+	}
+	parent, err := os.StartProcess("/proc/self/exe", []string{os.Args[0], "-test.run=^TestOrphan$"},
+		&os.ProcAttr{Env: append(os.Environ(), "WORKER_TEST_PARENT=1")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	child := 0
+	for deadline := time.Now().Add(time.Minute); child == 0; child = workerOf(parent.Pid) {
+		if time.Now().After(deadline) {
+			t.Fatal("no process was started")
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	_ = parent.Kill()
+	_, _ = parent.Wait()
+	for range 1000 {
+		if _, err := os.Stat(fmt.Sprintf("/proc/%d", child)); err != nil {
+			return
+		}
+		if stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", child)); err == nil && strings.Contains(string(stat), ") Z ") {
+			return // dead, and nobody has asked for it yet
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Errorf("process %d has outlived the one that started it", child)
+	_ = syscall.Kill(child, syscall.SIGKILL)
+}
+
+// workerOf is the worker that a process has started, 0 where there is none yet.
+func workerOf(parent int) int {
+	threads, _ := os.ReadDir(fmt.Sprintf("/proc/%d/task", parent))
+	for _, thread := range threads {
+		list, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%s/children", parent, thread.Name()))
+		for _, id := range strings.Fields(string(list)) {
+			if name, _ := os.ReadFile("/proc/" + id + "/cmdline"); strings.HasPrefix(string(name), title) {
+				n, _ := strconv.Atoi(id)
+				return n
+			}
+		}
+	}
+	return 0
+}
