@@ -38,28 +38,3 @@ func ExamplePlanner() {
 	// NIC 1 sends NIC 3 500 bytes
 	// rank 0 first moves [{0 0 500} {1 500 500}]
 }
-
-// What arrives during a frame is served in the next.
-func ExampleScheduler() {
-	s, err := gpu.NewScheduler(gpu.Cluster{Servers: 3, GPUs: 2}, gpu.Options{})
-	if err != nil {
-		panic(err)
-	}
-	for _, destination := range []gpu.Rank{2, 3, 4} {
-		if err := s.Arrive(0, destination, 1); err != nil {
-			panic(err)
-		}
-	}
-	for range 2 {
-		_, slots, err := s.NextFrame(context.Background())
-		if err != nil {
-			panic(err)
-		}
-		fmt.Println("a frame of", slots)
-	}
-	fmt.Println("on average", s.Statistics().MeanFrame)
-	// Output:
-	// a frame of 2
-	// a frame of 1
-	// on average 1.5
-}
