@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/forsd/forsd/internal/socket"
 	"github.com/forsd/forsd/lft"
 )
 
@@ -45,13 +46,13 @@ var ErrNotConnected = errors.New("no OpenSM plugin is connected")
 // Server serves the plugin in one OpenSM at a time.
 type Server struct {
 	config   Config
-	listener *net.UnixListener
+	listener *socket.Listener
 
 	mu      sync.Mutex
 	session *session // nil while no plugin is connected
 }
 
-// Listen binds the socket. A socket file that nobody listens on is replaced.
+// Listen binds the socket.
 func Listen(c Config) (*Server, error) {
 	if c.Path == "" {
 		c.Path = DefaultPath
@@ -62,38 +63,11 @@ func Listen(c Config) (*Server, error) {
 	if c.Complain == nil {
 		c.Complain = func(error) {}
 	}
-	l, err := listen(c.Path, c.Mode)
+	l, err := socket.Listen(c.Path, c.Mode)
 	if err != nil {
-		return nil, fmt.Errorf("listen for OpenSM's plugin on %s: %w", c.Path, err)
+		return nil, fmt.Errorf("for OpenSM's plugin: %w", err)
 	}
 	return &Server{config: c, listener: l}, nil
-}
-
-func listen(path string, mode fs.FileMode) (*net.UnixListener, error) {
-	info, err := os.Lstat(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-	case err != nil:
-		return nil, err
-	case info.Mode().Type() != fs.ModeSocket:
-		return nil, errors.New("there is a file that is no socket: remove it or choose another path")
-	default:
-		conn, err := net.DialTimeout("unix", path, time.Second)
-		if err == nil {
-			return nil, errors.Join(errors.New("another process listens there: is forsd running already?"), conn.Close())
-		}
-		if err := os.Remove(path); err != nil {
-			return nil, err
-		}
-	}
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
-	if err != nil {
-		return nil, err
-	}
-	if err := os.Chmod(path, mode.Perm()); err != nil {
-		return nil, errors.Join(err, l.Close())
-	}
-	return l, nil
 }
 
 // Serve serves plugins until ctx ends; then it closes the socket, removes it, and

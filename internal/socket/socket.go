@@ -1,0 +1,96 @@
+// Package socket listens on Unix sockets: under their permissions from the start, in
+// place of what a crash has left, and never in place of another process.
+package socket
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Listener listens on a socket. It removes the file when it is closed, unless another
+// process has taken the path meanwhile.
+type Listener struct {
+	*net.UnixListener
+	path string
+	file fs.FileInfo
+	once sync.Once
+	err  error
+}
+
+// Close stops listening and removes the socket file.
+func (l *Listener) Close() error {
+	l.once.Do(func() {
+		if now, err := os.Lstat(l.path); err == nil && os.SameFile(now, l.file) {
+			l.err = os.Remove(l.path)
+		}
+		l.err = errors.Join(l.err, l.UnixListener.Close())
+	})
+	return l.err
+}
+
+// Listen binds a Unix socket with the given permissions; its directory must exist. A
+// file that nobody listens on is replaced; one that answers is an error, since another
+// forsd is running then. Two that start at once are kept apart by a lock on the
+// directory.
+func Listen(path string, mode fs.FileMode) (*Listener, error) {
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s: %w: create its directory first", path, err)
+	}
+	defer dir.Close()
+	if err := syscall.Flock(int(dir.Fd()), syscall.LOCK_EX); err != nil {
+		return nil, fmt.Errorf("lock %s: %w", dir.Name(), err)
+	}
+	if err := removeStale(path); err != nil {
+		return nil, fmt.Errorf("listen on %s: %w", path, err)
+	}
+	// The socket has its permissions before it has a name, so that nobody slips
+	// in; chmod afterwards gives it those that the umask took away.
+	config := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
+		var failed error
+		err := c.Control(func(fd uintptr) { failed = syscall.Fchmod(int(fd), uint32(mode.Perm())) })
+		return errors.Join(err, failed)
+	}}
+	bound, err := config.Listen(context.Background(), "unix", path)
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s: %w", path, err)
+	}
+	l := &Listener{UnixListener: bound.(*net.UnixListener), path: path}
+	l.SetUnlinkOnClose(false)
+	if err = os.Chmod(path, mode.Perm()); err == nil {
+		l.file, err = os.Lstat(path)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("listen on %s: %w", path, err), l.UnixListener.Close(), os.Remove(path))
+	}
+	return l, nil
+}
+
+// removeStale removes a socket file that nobody listens on.
+func removeStale(path string) error {
+	info, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	if info.Mode().Type() != fs.ModeSocket {
+		return errors.New("there is a file that is no socket: remove it or choose another path")
+	}
+	conn, err := net.DialTimeout("unix", path, time.Second)
+	if err == nil {
+		return errors.Join(errors.New("another process listens there: is forsd running already?"), conn.Close())
+	}
+	if !errors.Is(err, syscall.ECONNREFUSED) {
+		return fmt.Errorf("cannot tell whether somebody listens there: %w", err)
+	}
+	return os.Remove(path)
+}
