@@ -16,7 +16,9 @@ type Topology struct {
 	Hosts      []Host             `json:"hosts"`
 	Servers    int                `json:"servers"`
 	Bystanders int                `json:"bystanders"`
-	Findings   []topology.Finding `json:"findings"` // how it deviates from its baseline
+	Roles      map[string]int     `json:"roles"`     // the host ports of each role, wherever they are
+	Uncovered  []Uncovered        `json:"uncovered"` // what the tree does not cover
+	Findings   []topology.Finding `json:"findings"`  // how it deviates from its baseline
 }
 
 // Leaf is a leaf switch of the baseline.
@@ -40,7 +42,7 @@ type Spine struct {
 	Lanes     int           `json:"lanes"`
 }
 
-// Host is a host port that is attached to the tree.
+// Host is a host port that is attached to the tree, aggregation nodes among them.
 type Host struct {
 	GUID   topology.GUID `json:"guid"`
 	Name   string        `json:"name"`
@@ -48,8 +50,17 @@ type Host struct {
 	LMC    uint8         `json:"lmc"`
 	Leaf   string        `json:"leaf,omitempty"`  // its leaf's name or GUID
 	Spine  string        `json:"spine,omitempty"` // its spine's, where it is on one
-	Alpha  int           `json:"alpha"`           // its index on the leaf
+	Alpha  int           `json:"alpha"`           // its index on the leaf; 0 for an aggregation node
 	Server bool          `json:"server"`          // takes part in the exchange
+	Role   topology.Role `json:"role"`
+}
+
+// Uncovered is a switch, a host port or a cable that the tree does not cover.
+type Uncovered struct {
+	Kind string        `json:"kind"`          // switch, host or cable
+	GUID topology.GUID `json:"guid"`          // of the switch, the host's port, or the switch at one end of the cable
+	Name string        `json:"name"`          // what it is called, of a cable both ends
+	Why  string        `json:"why,omitempty"` // of a host
 }
 
 var cableStates = map[topology.CableState]string{
@@ -59,7 +70,8 @@ var cableStates = map[topology.CableState]string{
 func NewTopology(t *topology.FatTree, seenAt time.Time) *Topology {
 	out := &Topology{Hash: t.Fabric.Hash(), SeenAt: seenAt, Lanes: t.Lanes, Servers: len(t.Servers),
 		Bystanders: len(t.Hosts) - len(t.Servers), Findings: append([]topology.Finding{}, t.Findings...),
-		Leaves: make([]Leaf, len(t.Leaves)), Spines: make([]Spine, len(t.Spines)), Hosts: make([]Host, len(t.Hosts))}
+		Leaves: make([]Leaf, len(t.Leaves)), Spines: make([]Spine, len(t.Spines)), Hosts: []Host{},
+		Roles: roles(t.Fabric), Uncovered: uncovered(t)}
 	for l := range t.Leaves {
 		leaf := &t.Leaves[l]
 		out.Leaves[l] = Leaf{GUID: leaf.GUID, Name: leaf.Name, Present: leaf.Node != topology.None, LID: switchLID(t, leaf.Node)}
@@ -75,16 +87,52 @@ func NewTopology(t *topology.FatTree, seenAt time.Time) *Topology {
 		out.Spines[i] = Spine{s.GUID, s.Name, s.Node != topology.None, switchLID(t, s.Node), s.First, s.Cables}
 	}
 	for i := range t.Hosts {
-		h := &t.Hosts[i]
-		out.Hosts[i] = Host{GUID: h.GUID, Name: h.Name, LID: h.LID, LMC: h.LMC, Alpha: h.Alpha, Server: h.Server}
-		if h.Leaf >= 0 {
-			out.Hosts[i].Leaf = label(t.Leaves[h.Leaf].Name, t.Leaves[h.Leaf].GUID)
-		} else {
-			out.Hosts[i].Spine = label(t.Spines[h.Spine].Name, t.Spines[h.Spine].GUID)
-		}
-		if h.Server {
+		out.Hosts = append(out.Hosts, newHost(t, &t.Hosts[i]))
+		if h := &t.Hosts[i]; h.Server {
 			out.Leaves[h.Leaf].Servers++
 		}
+	}
+	for i := range t.Routed {
+		h := newHost(t, &t.Routed[i])
+		h.Alpha = 0
+		out.Hosts = append(out.Hosts, h)
+	}
+	return out
+}
+
+func newHost(t *topology.FatTree, h *topology.Host) Host {
+	out := Host{GUID: h.GUID, Name: h.Name, LID: h.LID, LMC: h.LMC, Alpha: h.Alpha, Server: h.Server, Role: h.Role}
+	if h.Leaf >= 0 {
+		out.Leaf = label(t.Leaves[h.Leaf].Name, t.Leaves[h.Leaf].GUID)
+	} else {
+		out.Spine = label(t.Spines[h.Spine].Name, t.Spines[h.Spine].GUID)
+	}
+	return out
+}
+
+// roles counts the host ports with a cable by role.
+func roles(f *topology.Fabric) map[string]int {
+	out := map[string]int{}
+	for _, e := range f.EndPorts() {
+		if n := &f.Nodes[e.Node]; n.Kind != topology.Switch && f.At(e.PortRef).Up() {
+			out[n.Role.String()]++
+		}
+	}
+	return out
+}
+
+// uncovered lists what the tree does not cover.
+func uncovered(t *topology.FatTree) []Uncovered {
+	out := []Uncovered{}
+	f := t.Fabric
+	for _, i := range t.Uncovered.Switches {
+		out = append(out, Uncovered{Kind: "switch", GUID: f.Nodes[i].GUID, Name: f.Nodes[i].Name})
+	}
+	for _, h := range t.Uncovered.Hosts {
+		out = append(out, Uncovered{"host", f.At(h.PortRef).GUID, f.PortLabel(h.PortRef), h.Why})
+	}
+	for _, r := range t.Uncovered.Cables {
+		out = append(out, Uncovered{Kind: "cable", GUID: f.Nodes[r.Node].GUID, Name: f.CableLabel(r)})
 	}
 	return out
 }

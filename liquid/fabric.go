@@ -29,13 +29,13 @@ type CutPair struct {
 }
 
 // Hosts lists the host ports of a fabric that can take part in an exchange: those
-// of adapters with a cable that is up and with a LID, switch by switch in
+// of adapters that take part by their role, with a cable that is up and with a LID, switch by switch in
 // ascending order of GUID and then by port of the switch, which is the order of
 // round-robin.
 func Hosts(f *topology.Fabric) []topology.EndPort {
 	var hosts []topology.EndPort
 	for _, e := range f.EndPorts() {
-		if f.Nodes[e.Node].Kind != topology.Switch && e.LID != 0 && f.At(e.PortRef).Up() {
+		if f.Nodes[e.Node].Role.TakesPart() && e.LID != 0 && f.At(e.PortRef).Up() {
 			hosts = append(hosts, e)
 		}
 	}

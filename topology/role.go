@@ -2,6 +2,7 @@ package topology
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -77,6 +78,13 @@ func (f *Fabric) SetRoles(by Roles) {
 	for i := range f.Nodes {
 		f.Nodes[i].Role = f.role(&f.Nodes[i], &by)
 	}
+}
+
+// WithRoles is the fabric with such roles; it shares the ports.
+func (f *Fabric) WithRoles(by Roles) *Fabric {
+	g := &Fabric{Nodes: slices.Clone(f.Nodes), SM: f.SM}
+	g.SetRoles(by)
+	return g
 }
 
 func (f *Fabric) role(n *Node, by *Roles) Role {

@@ -67,7 +67,7 @@ func askBaseline(ctx context.Context, c *api.Client) (b *topology.Baseline, asid
 	}
 	b, aside = &topology.Baseline{}, map[topology.GUID]bool{}
 	for i := range seen.Hosts {
-		aside[seen.Hosts[i].GUID] = !seen.Hosts[i].Server
+		aside[seen.Hosts[i].GUID] = standsAside(seen.Hosts[i].Server, seen.Hosts[i].LID)
 	}
 	return b, aside, c.Call(ctx, http.MethodGet, "/v1/baseline", nil, b)
 }
@@ -76,10 +76,14 @@ func askBaseline(ctx context.Context, c *api.Client) (b *topology.Baseline, asid
 func bystanders(t *topology.FatTree) map[topology.GUID]bool {
 	aside := map[topology.GUID]bool{}
 	for i := range t.Hosts {
-		aside[t.Hosts[i].GUID] = !t.Hosts[i].Server
+		aside[t.Hosts[i].GUID] = standsAside(t.Hosts[i].Server, t.Hosts[i].LID)
 	}
 	return aside
 }
+
+// standsAside tells whether a host takes no part by what it is. One that waits for its
+// LID does not: it is down for now.
+func standsAside(server bool, lid topology.LID) bool { return !server && lid != 0 }
 
 // write writes the baseline for Slurm: hosts that are down for now stay in it, or
 // Slurm would place jobs as if they were nowhere. A file is replaced in one step,

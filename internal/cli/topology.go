@@ -3,6 +3,9 @@ package cli
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -79,6 +82,9 @@ never by an empty one.`,
 func printTopology(cmd *cobra.Command, t *api.Topology) error {
 	out := cmd.OutOrStdout()
 	fmt.Fprintf(out, "two-level fat tree: %d leaves, %d spines, %d lanes, %d servers, %d bystanders\n", len(t.Leaves), len(t.Spines), t.Lanes, t.Servers, t.Bystanders)
+	if text := roleCounts(t.Roles); text != "" {
+		fmt.Fprintf(out, "host ports by role: %s\n", text)
+	}
 	w := command.NewTable(out)
 	fmt.Fprintln(w, "leaf\tGUID\tservers\tlanes up")
 	for _, l := range t.Leaves {
@@ -95,6 +101,15 @@ func printTopology(cmd *cobra.Command, t *api.Topology) error {
 		fmt.Fprintf(out, "%s: %s\n", f.Code, f.Text)
 	}
 	return nil
+}
+
+// roleCounts lists how many host ports have each role.
+func roleCounts(roles map[string]int) string {
+	var parts []string
+	for _, role := range slices.Sorted(maps.Keys(roles)) {
+		parts = append(parts, fmt.Sprintf("%d %s", roles[role], role))
+	}
+	return strings.Join(parts, ", ")
 }
 
 func laneRange(s *api.Spine) string {

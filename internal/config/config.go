@@ -88,8 +88,18 @@ type Planning struct {
 	Engine  Engine         `yaml:"engine"`
 	LIDs    planner.LIDs   `yaml:"lids"`    // of each server that plans use: auto, lanes, or a number
 	Exclude *regexp.Regexp `yaml:"exclude"` // host descriptions that take no part; nil excludes none
+	Roles   Roles          `yaml:"roles"`
 	// OtherFabrics is what to do with a fabric that is no fat tree.
 	OtherFabrics OtherFabrics `yaml:"other_fabrics"`
+}
+
+// Roles are patterns of the descriptions of hosts that are no compute nodes; nil matches
+// none.
+type Roles struct {
+	Aggregation *regexp.Regexp `yaml:"aggregation"`
+	Gateway     *regexp.Regexp `yaml:"gateway"`
+	Storage     *regexp.Regexp `yaml:"storage"`
+	Management  *regexp.Regexp `yaml:"management"`
 }
 
 // Damping keeps a cable that bounces out of the plan. After Flaps failures

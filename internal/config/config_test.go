@@ -68,7 +68,7 @@ opensm:
   install_command: [push]
 api: {socket: /s, socket_mode: 0600, listen: "[::1]:7480", read_over_tcp: false}
 peer: {timeout: 3s}
-planning: {engine: exact, lids: 2, exclude: '^(login|adm)\d+', other_fabrics: liquid}
+planning: {engine: exact, lids: 2, exclude: '^(login|adm)\d+', roles: {aggregation: an, gateway: '^gw', storage: st, management: mgmt}, other_fabrics: liquid}
 damping: {hold_down: 1s, max_hold_down: 1s, flaps: 1, window: 3s}
 safety: {max_loss: 1, confirm: 4s}
 retry: {first: 5s, max: 6s}
@@ -91,13 +91,15 @@ func TestEveryKeyIsRead(t *testing.T) {
 			Plugin: Plugin{Enabled: EnabledOn, Socket: "/p"}, Traps: TrapsOff,
 			DiscoverCommand: []string{"ibnetdiscover", "-C", "mlx5_0"}, DiscoverEvery: time.Minute, InstallCommand: []string{"push"},
 		},
-		API:      API{Socket: "/s", SocketMode: 0o600, Listen: "[::1]:7480"},
-		Peer:     Peer{Timeout: 3 * time.Second},
-		Planning: Planning{Engine: EngineExact, LIDs: 2, Exclude: regexp.MustCompile(`^(login|adm)\d+`), OtherFabrics: OtherLiquid},
-		Damping:  Damping{HoldDown: time.Second, MaxHoldDown: time.Second, Flaps: 1, Window: 3 * time.Second},
-		Safety:   Safety{MaxLoss: 1, Confirm: 4 * time.Second},
-		Retry:    Retry{First: 5 * time.Second, Max: 6 * time.Second},
-		Log:      Log{Level: LevelDebug, Format: FormatConsole},
+		API:  API{Socket: "/s", SocketMode: 0o600, Listen: "[::1]:7480"},
+		Peer: Peer{Timeout: 3 * time.Second},
+		Planning: Planning{Engine: EngineExact, LIDs: 2, Exclude: regexp.MustCompile(`^(login|adm)\d+`),
+			Roles:        Roles{regexp.MustCompile("an"), regexp.MustCompile("^gw"), regexp.MustCompile("st"), regexp.MustCompile("mgmt")},
+			OtherFabrics: OtherLiquid},
+		Damping: Damping{HoldDown: time.Second, MaxHoldDown: time.Second, Flaps: 1, Window: 3 * time.Second},
+		Safety:  Safety{MaxLoss: 1, Confirm: 4 * time.Second},
+		Retry:   Retry{First: 5 * time.Second, Max: 6 * time.Second},
+		Log:     Log{Level: LevelDebug, Format: FormatConsole},
 	}
 	if d := cmp.Diff(want, got, byText); d != "" {
 		t.Errorf("-want +got:\n%s", d)

@@ -109,6 +109,9 @@ func (d *Daemon) sight(ctx context.Context, e linkstate.Shown) (*view, error) {
 // fit is the view of a fabric through the baseline in force, or a new one while there
 // is none.
 func (d *Daemon) fit(f *topology.Fabric) (*view, error) {
+	if by := topology.Roles(d.cfg.Planning.Roles); by != (topology.Roles{}) {
+		f = f.WithRoles(by)
+	}
 	base, err := d.baselineFor(f)
 	if err != nil {
 		return nil, err
