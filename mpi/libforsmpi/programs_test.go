@@ -44,7 +44,13 @@ func began(logs [][]line) (n int) {
 // TestPrograms runs programs that check their results themselves, and counts the
 // exchanges that they made by the plan.
 func TestPrograms(t *testing.T) {
-	shim := needs(t, "mpifort")
+	for _, mpi := range []string{"", mpich} {
+		t.Run("MPI"+mpi, func(t *testing.T) { programs(t, mpi) })
+	}
+}
+
+func programs(t *testing.T, mpi string) {
+	shim := builtFor(t, mpi, "mpifort"+mpi)
 	const ranks = 6
 	table := small(t)
 	for _, c := range []struct {
@@ -64,9 +70,9 @@ func TestPrograms(t *testing.T) {
 		{"alltoall_bench", []string{"mpicc", "../../examples/alltoall_bench.c"}, []string{"-n", "1", "100"}, "MB/s\n", 3},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			program := compile(t, c.compiler[0], c.compiler[1:]...)
+			program := compile(t, c.compiler[0]+mpi, c.compiler[1:]...)
 			log := t.TempDir()
-			j := job{ranks: ranks, command: append([]string{program}, c.args...)}
+			j := job{mpi: mpi, ranks: ranks, command: append([]string{program}, c.args...)}
 			out, stderr := j.with(shim, table, "FORS_LOG="+log).run(t)
 			if !strings.HasSuffix(out, c.want) || stderr != "" {
 				t.Errorf("it prints %q, and errors %q; want %q", out, stderr, c.want)

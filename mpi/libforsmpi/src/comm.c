@@ -28,8 +28,7 @@ static void discard(struct comm *c)
 	if (c->next)
 		c->next->before = c->before;
 	pthread_mutex_unlock(&lock);
-	if (c->own != MPI_COMM_NULL)
-		PMPI_Comm_free(&c->own);
+	fm_channel_release(c->channel);
 	fm_schedule_free(&c->plan);
 	free(c->who);
 	free(c->requests);
@@ -78,23 +77,6 @@ static int prepare(int *key)
 	return failed;
 }
 
-/*
- * private_comm makes a communicator of the same processes. MPI_Comm_dup would call
- * what the program has its attributes copied by.
- */
-static int private_comm(MPI_Comm user, MPI_Comm *own)
-{
-	MPI_Group group;
-	int failed = PMPI_Comm_group(user, &group);
-	if (failed)
-		return failed;
-	failed = PMPI_Comm_create(user, group, own);
-	PMPI_Group_free(&group);
-	if (!failed)
-		failed = PMPI_Comm_set_errhandler(*own, MPI_ERRORS_RETURN);
-	return failed;
-}
-
 /* name gives the communicator a number that no other of the job has. */
 static int name(struct comm *c)
 {
@@ -105,7 +87,7 @@ static int name(struct comm *c)
 		c->id = (uint64_t)world << 32 | made++;
 		pthread_mutex_unlock(&lock);
 	}
-	return PMPI_Bcast(&c->id, 1, MPI_UINT64_T, 0, c->own);
+	return PMPI_Bcast(&c->id, 1, MPI_UINT64_T, 0, c->user);
 }
 
 /* introduce tells rank 0 who runs where. */
@@ -115,7 +97,21 @@ static int introduce(struct comm *c)
 	fm_identity(&me);
 	if (c->rank == 0 && !(c->who = calloc((size_t)c->size, sizeof *c->who)))
 		return MPI_ERR_NO_MEM;
-	return PMPI_Gather(&me, sizeof me, MPI_BYTE, c->who, sizeof me, MPI_BYTE, 0, c->own);
+	return PMPI_Gather(&me, sizeof me, MPI_BYTE, c->who, sizeof me, MPI_BYTE, 0, c->user);
+}
+
+/* plan gets a communicator that has a channel ready for exchanges. */
+static int plan(struct comm *c)
+{
+	c->requests = calloc(2 * (size_t)c->size, sizeof(MPI_Request));
+	c->statuses = calloc(2 * (size_t)c->size, sizeof(MPI_Status));
+	int failed = c->requests && c->statuses ? name(c) : MPI_ERR_NO_MEM;
+	if (!failed)
+		failed = introduce(c);
+	if (!failed)
+		failed = fm_agree(c);
+	c->off = c->plan.head.reason == NO_TABLE;
+	return failed;
 }
 
 /* make sets up what is kept with a communicator; all its processes do it together. */
@@ -125,27 +121,23 @@ static int make(MPI_Comm user, int size, int key, struct comm **made_of)
 	if (!c)
 		return MPI_ERR_NO_MEM;
 	c->user = user;
-	c->own = MPI_COMM_NULL;
 	c->size = size;
 	c->plan.head.epoch = UINT64_MAX; /* none that there is: the first agreement brings one */
-	c->requests = calloc(2 * (size_t)size, sizeof(MPI_Request));
-	c->statuses = calloc(2 * (size_t)size, sizeof(MPI_Status));
-	int failed = c->requests && c->statuses ? private_comm(user, &c->own) : MPI_ERR_NO_MEM;
+	int failed = PMPI_Comm_rank(user, &c->rank);
 	if (!failed)
-		failed = PMPI_Comm_rank(user, &c->rank);
-	if (!failed)
-		failed = name(c);
-	if (!failed)
-		failed = introduce(c);
-	if (!failed)
-		failed = fm_agree(c);
+		failed = fm_channel(user, c->rank, &c->channel, &c->tag);
+	if (!failed && c->channel)
+		failed = plan(c);
+	else if (!failed)
+		c->off = true;
+	if (!failed && !c->channel)
+		fm_warn(c, NO_CHANNEL, "the program has many communicators, and none is left for the shim's messages on this one");
 	if (!failed)
 		failed = PMPI_Comm_set_attr(user, key, c);
 	if (failed) {
 		discard(c);
 		return failed;
 	}
-	c->off = c->plan.head.reason == NO_TABLE;
 	pthread_mutex_lock(&lock);
 	c->next = all;
 	if (all)
@@ -158,10 +150,15 @@ static int make(MPI_Comm user, int size, int key, struct comm **made_of)
 
 int fm_comm(MPI_Comm user, struct comm **c)
 {
-	int inter, size, key, found, failed;
+	int begun, over, inter, size, key, found, failed;
 	*c = NULL;
 	if (user == MPI_COMM_NULL)
 		return MPI_SUCCESS; /* MPI knows what to say of it */
+	/* A program of sessions alone has no MPI_COMM_WORLD, by which processes are told apart here. */
+	if ((failed = PMPI_Initialized(&begun)) || (failed = PMPI_Finalized(&over)))
+		return failed;
+	if (!begun || over)
+		return MPI_SUCCESS;
 	if ((failed = prepare(&key)) || (failed = PMPI_Comm_get_attr(user, key, c, &found)))
 		return failed;
 	if (!found) {

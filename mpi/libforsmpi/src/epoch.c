@@ -18,7 +18,7 @@ static int unplanned(struct comm *c, const struct head *next, const struct draft
 	char text[TEXT];
 	if (c->rank == 0)
 		memcpy(text, d->text, TEXT);
-	const int failed = PMPI_Bcast(text, TEXT, MPI_CHAR, 0, c->own);
+	const int failed = PMPI_Bcast(text, TEXT, MPI_CHAR, 0, c->user);
 	if (failed)
 		return failed;
 	fm_schedule_free(&c->plan);
@@ -37,7 +37,7 @@ int fm_agree(struct comm *c)
 		next.sync = fm_settings()->sync;
 		next.min_bytes = fm_settings()->min_bytes;
 	}
-	int failed = PMPI_Bcast(&next, sizeof next, MPI_BYTE, 0, c->own);
+	int failed = PMPI_Bcast(&next, sizeof next, MPI_BYTE, 0, c->user);
 	if (!failed && memcmp(&next, &c->plan.head, sizeof next) != 0) {
 		if (next.reason == NO_TABLE || next.reason == NO_SERVER)
 			failed = unplanned(c, &next, &d);

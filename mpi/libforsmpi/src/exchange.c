@@ -15,8 +15,6 @@
 
 #include "shim.h"
 
-enum { TAG = 1 };
-
 /* A block of an exchange: what one rank has for another. */
 struct block {
 	void *at;
@@ -81,7 +79,7 @@ static int save(struct run *x, int rank)
 	if (!(x->saved[rank] = malloc((size_t)length)))
 		return MPI_ERR_NO_MEM;
 	x->base[rank] = moved(x->saved[rank], -low);
-	return PMPI_Sendrecv(b.at, b.count, b.type, x->c->rank, TAG, x->base[rank], b.count, b.type, x->c->rank, TAG, x->c->own, MPI_STATUS_IGNORE);
+	return PMPI_Sendrecv(b.at, b.count, b.type, x->c->rank, x->c->tag, x->base[rank], b.count, b.type, x->c->rank, x->c->tag, x->c->channel->comm, MPI_STATUS_IGNORE);
 }
 
 static int post_receive(struct run *x, int rank, const struct row *row)
@@ -95,7 +93,7 @@ static int post_receive(struct run *x, int rank, const struct row *row)
 		return failed;
 	const struct transfer t = {row ? row->phase : -1, rank, x->c->rank, -1, 0, bytes};
 	fm_log(x->c, "receive", &t);
-	failed = PMPI_Irecv(b.at, b.count, b.type, rank, TAG, x->c->own, &x->c->requests[x->pending]);
+	failed = PMPI_Irecv(b.at, b.count, b.type, rank, x->c->tag, x->c->channel->comm, &x->c->requests[x->pending]);
 	x->pending += !failed;
 	return failed;
 }
@@ -114,7 +112,7 @@ static int post_send(struct run *x, int rank, const struct row *row)
 	}
 	const struct transfer t = {row ? row->phase : -1, x->c->rank, rank, row ? row->lane : -1, row ? row->dlid : 0, bytes};
 	fm_log(x->c, "send", &t);
-	failed = PMPI_Isend(b.at, b.count, b.type, rank, TAG, x->c->own, &x->c->requests[x->pending]);
+	failed = PMPI_Isend(b.at, b.count, b.type, rank, x->c->tag, x->c->channel->comm, &x->c->requests[x->pending]);
 	x->pending += !failed;
 	return failed;
 }
@@ -185,7 +183,7 @@ static int keep(const struct run *x)
 	if (x->in_place || (s.count == 0 && r.count == 0))
 		return MPI_SUCCESS;
 	const MPI_Datatype st = s.count == 0 ? MPI_BYTE : s.type, rt = r.count == 0 ? MPI_BYTE : r.type;
-	return PMPI_Sendrecv(s.at, s.count, st, x->c->rank, TAG, r.at, r.count, rt, x->c->rank, TAG, x->c->own, MPI_STATUS_IGNORE);
+	return PMPI_Sendrecv(s.at, s.count, st, x->c->rank, x->c->tag, r.at, r.count, rt, x->c->rank, x->c->tag, x->c->channel->comm, MPI_STATUS_IGNORE);
 }
 
 /* local exchanges the blocks that stay on this rank's server. */
@@ -215,7 +213,7 @@ static int phases(struct run *x)
 				failed = finish(x);
 		}
 		if (!failed && s->head.sync > 0 && (step + 1) % s->head.sync == 0)
-			failed = PMPI_Barrier(x->c->own);
+			failed = PMPI_Barrier(x->c->user);
 	}
 	return failed;
 }

@@ -41,23 +41,23 @@ static void finish(MPI_Fint *ierror, int code)
 	ALIAS(lower##_f08_, name);    \
 	ALIAS(upper, name)
 
-static void fm_alltoall(void *sendbuf, const MPI_Fint *sendcount, const MPI_Fint *sendtype,
+static void f_alltoall(void *sendbuf, const MPI_Fint *sendcount, const MPI_Fint *sendtype,
 	void *recvbuf, const MPI_Fint *recvcount, const MPI_Fint *recvtype, const MPI_Fint *comm, MPI_Fint *ierror)
 {
-	finish(ierror, MPI_Alltoall(buffer(sendbuf), *sendcount, PMPI_Type_f2c(*sendtype),
+	finish(ierror, fm_alltoall(buffer(sendbuf), *sendcount, PMPI_Type_f2c(*sendtype),
 		buffer(recvbuf), *recvcount, PMPI_Type_f2c(*recvtype), PMPI_Comm_f2c(*comm)));
 }
-NAMES(fm_alltoall, mpi_alltoall, MPI_ALLTOALL);
+NAMES(f_alltoall, mpi_alltoall, MPI_ALLTOALL);
 
-static void fm_alltoallv(void *sendbuf, const MPI_Fint *sendcounts, const MPI_Fint *sdispls, const MPI_Fint *sendtype,
+static void f_alltoallv(void *sendbuf, const MPI_Fint *sendcounts, const MPI_Fint *sdispls, const MPI_Fint *sendtype,
 	void *recvbuf, const MPI_Fint *recvcounts, const MPI_Fint *rdispls, const MPI_Fint *recvtype, const MPI_Fint *comm, MPI_Fint *ierror)
 {
-	finish(ierror, MPI_Alltoallv(buffer(sendbuf), sendcounts, sdispls, PMPI_Type_f2c(*sendtype),
+	finish(ierror, fm_alltoallv(buffer(sendbuf), sendcounts, sdispls, PMPI_Type_f2c(*sendtype),
 		buffer(recvbuf), recvcounts, rdispls, PMPI_Type_f2c(*recvtype), PMPI_Comm_f2c(*comm)));
 }
-NAMES(fm_alltoallv, mpi_alltoallv, MPI_ALLTOALLV);
+NAMES(f_alltoallv, mpi_alltoallv, MPI_ALLTOALLV);
 
-static void fm_alltoallw(void *sendbuf, const MPI_Fint *sendcounts, const MPI_Fint *sdispls, const MPI_Fint *sendtypes,
+static void f_alltoallw(void *sendbuf, const MPI_Fint *sendcounts, const MPI_Fint *sdispls, const MPI_Fint *sendtypes,
 	void *recvbuf, const MPI_Fint *recvcounts, const MPI_Fint *rdispls, const MPI_Fint *recvtypes, const MPI_Fint *comm, MPI_Fint *ierror)
 {
 	const MPI_Comm c = PMPI_Comm_f2c(*comm);
@@ -80,9 +80,9 @@ static void fm_alltoallw(void *sendbuf, const MPI_Fint *sendcounts, const MPI_Fi
 			types[i] = PMPI_Type_f2c(sendtypes[i]);
 		types[peers + i] = PMPI_Type_f2c(recvtypes[i]);
 	}
-	failed = MPI_Alltoallw(sendbuf, sendcounts, sdispls, types, buffer(recvbuf), recvcounts, rdispls, types + peers, c);
+	failed = fm_alltoallw(sendbuf, sendcounts, sdispls, types, buffer(recvbuf), recvcounts, rdispls, types + peers, c);
 	free(types);
 	finish(ierror, failed);
 }
-NAMES(fm_alltoallw, mpi_alltoallw, MPI_ALLTOALLW);
+NAMES(f_alltoallw, mpi_alltoallw, MPI_ALLTOALLW);
 #endif

@@ -63,13 +63,13 @@ static int hand_out(struct comm *c, struct schedule *s, const struct draft *d)
 	}
 	int mine = 0;
 	if (!failed)
-		failed = PMPI_Scatter(length, 1, MPI_INT, &mine, 1, MPI_INT, 0, c->own);
+		failed = PMPI_Scatter(length, 1, MPI_INT, &mine, 1, MPI_INT, 0, c->user);
 	s->rows = mine / (int)integers;
 	s->row = calloc((size_t)s->rows + 1, sizeof *s->row);
 	if (!failed && !s->row)
 		failed = MPI_ERR_NO_MEM;
 	if (!failed)
-		failed = PMPI_Scatterv(d->row, length, offset, MPI_INT32_T, s->row, mine, MPI_INT32_T, 0, c->own);
+		failed = PMPI_Scatterv(d->row, length, offset, MPI_INT32_T, s->row, mine, MPI_INT32_T, 0, c->user);
 	free(length);
 	free(offset);
 	return failed;
@@ -84,9 +84,9 @@ int fm_share(struct comm *c, const struct head *next, const struct draft *d)
 		memcpy(s.guid, d->guid, (size_t)next->groups * sizeof *s.guid);
 	}
 	if (!failed)
-		failed = PMPI_Bcast(s.group, c->size, MPI_INT, 0, c->own);
+		failed = PMPI_Bcast(s.group, c->size, MPI_INT, 0, c->user);
 	if (!failed)
-		failed = PMPI_Bcast(s.guid, next->groups, MPI_UINT64_T, 0, c->own);
+		failed = PMPI_Bcast(s.guid, next->groups, MPI_UINT64_T, 0, c->user);
 	if (!failed) {
 		gather(&s, c->rank, c->size);
 		failed = hand_out(c, &s, d);

@@ -1,8 +1,10 @@
 /*
  * shim.h: what the files of libforsmpi share. Nothing of it is exported.
  *
- *	wrap.c, fortran.c  the MPI functions that programs call, for C and Fortran
+ *	entry.c, fortran.c the MPI functions that programs call, for C and Fortran
+ *	wrap.c             what these do under the MPI that this was built with
  *	comm.c             what is kept with a communicator, and when it goes
+ *	channel.c          communicators of the shim's own, one for each group of processes
  *	exchange.c         an exchange, step by step
  *	epoch.c            agreement on an epoch, at the boundary of an exchange
  *	draft.c            rank 0 finds the servers' rows in a table
@@ -22,6 +24,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "entry.h"
 #include "fors.h"
 
 enum { TEXT = 256 }; /* bytes of a message for people */
@@ -50,7 +53,7 @@ struct identity {
 void fm_identity(struct identity *id);
 
 /* Why a communicator does without a plan. */
-enum reason { PLANNED, NO_TABLE, NO_SERVER, ONE_SERVER, REASONS };
+enum reason { PLANNED, NO_TABLE, NO_SERVER, ONE_SERVER, NO_CHANNEL, REASONS };
 
 /*
  * What rank 0 tells all before each exchange. Where it differs from what they have,
@@ -90,13 +93,36 @@ struct schedule {
 	bool *to, *from; /* [group] a phase sends there, receives from there */
 };
 
+/*
+ * A communicator of our own, for messages that no receive of the program can take.
+ * Communicators are scarce (2048 contexts under MPICH), so all of the program's
+ * communicators of one group share a channel, and tell their messages by their tags.
+ */
+struct channel {
+	MPI_Comm comm;
+	MPI_Group group;
+	uint64_t id;  /* the same on all its ranks, and no other's in the job */
+	int users;    /* communicators, and those that are about to be */
+	int tag;      /* on rank 0: the last that was given */
+	struct channel *next;
+};
+
+/*
+ * fm_channel finds the channel of a communicator, or makes it; all its processes do
+ * it together. *channel is NULL where none can be had. *tag is the communicator's own.
+ */
+int fm_channel(MPI_Comm user, int rank, struct channel **channel, int *tag);
+void fm_channel_release(struct channel *channel);
+
 /* What is kept with a communicator. */
 struct comm {
-	MPI_Comm user, own;     /* own: the same processes, for our messages alone */
+	MPI_Comm user;          /* collective calls of the shim go here, in the order of the program's */
+	struct channel *channel; /* messages go here; NULL: none was to be had */
+	int tag;
 	int rank, size;
 	uint64_t id;            /* the same on all its ranks, and no other's in the job */
 	uint64_t exchange;      /* exchanges begun */
-	bool off;               /* there is no table, and never will be */
+	bool off;               /* exchanges are MPI's own, and stay so: there is no table, or no channel */
 	struct identity *who;   /* [rank] on rank 0 */
 	struct schedule plan;
 	MPI_Request *requests;  /* [2·size] */
@@ -170,7 +196,13 @@ void fm_log_close(void);
 
 /* fm_warn says once why a communicator has no plan, if this process is the one to say it. */
 void fm_warn(const struct comm *c, enum reason reason, const char *text);
-/* fm_say prints a line on standard error. */
-void fm_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* The functions behind those that programs call. */
+int fm_alltoall(const void *sendbuf, int sendcount, MPI_Datatype sendtype,
+	void *recvbuf, int recvcount, MPI_Datatype recvtype, MPI_Comm comm);
+int fm_alltoallv(const void *sendbuf, const int sendcounts[], const int sdispls[], MPI_Datatype sendtype,
+	void *recvbuf, const int recvcounts[], const int rdispls[], MPI_Datatype recvtype, MPI_Comm comm);
+int fm_alltoallw(const void *sendbuf, const int sendcounts[], const int sdispls[], const MPI_Datatype sendtypes[],
+	void *recvbuf, const int recvcounts[], const int rdispls[], const MPI_Datatype recvtypes[], MPI_Comm comm);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * wrap.c: the functions that C programs call.
+ * wrap.c: the exchanges, by a plan or by MPI.
  *
  * MPI_Ialltoall and its kin are not here: they must return at once, and a
  * program may rely on it (post one, then talk to a rank that has not come to it
@@ -7,7 +7,25 @@
  * go on while the program computes; without a thread of our own nobody does. They
  * stay MPI's own, and so do those on inter-communicators.
  */
+#include <string.h>
+
 #include "shim.h"
+
+#ifdef OPEN_MPI
+const char *const fm_built_for = "Open MPI";
+static const char *const others[] = {"MPICH", "MVAPICH", "Intel(R) MPI", NULL};
+#else
+const char *const fm_built_for = "MPICH";
+static const char *const others[] = {"Open MPI", "Spectrum MPI", NULL};
+#endif
+
+bool fm_other_mpi(const char *version)
+{
+	for (int i = 0; others[i]; i++)
+		if (strstr(version, others[i]))
+			return true;
+	return false;
+}
 
 /*
  * planned sets *c where an exchange on a communicator runs by a plan, and to NULL
@@ -44,7 +62,7 @@ static int run(struct comm *c, struct side *send, struct side *recv)
 	return failed;
 }
 
-int MPI_Alltoall(const void *sendbuf, int sendcount, MPI_Datatype sendtype,
+int fm_alltoall(const void *sendbuf, int sendcount, MPI_Datatype sendtype,
 	void *recvbuf, int recvcount, MPI_Datatype recvtype, MPI_Comm comm)
 {
 	struct side send = {.shape = UNIFORM, .buffer = (void *)(uintptr_t)sendbuf, .count = sendcount, .type = sendtype};
@@ -58,7 +76,7 @@ int MPI_Alltoall(const void *sendbuf, int sendcount, MPI_Datatype sendtype,
 	return run(c, &send, &recv);
 }
 
-int MPI_Alltoallv(const void *sendbuf, const int sendcounts[], const int sdispls[], MPI_Datatype sendtype,
+int fm_alltoallv(const void *sendbuf, const int sendcounts[], const int sdispls[], MPI_Datatype sendtype,
 	void *recvbuf, const int recvcounts[], const int rdispls[], MPI_Datatype recvtype, MPI_Comm comm)
 {
 	struct side send = {.shape = COUNTS, .buffer = (void *)(uintptr_t)sendbuf, .counts = sendcounts, .displs = sdispls, .type = sendtype};
@@ -72,7 +90,7 @@ int MPI_Alltoallv(const void *sendbuf, const int sendcounts[], const int sdispls
 	return run(c, &send, &recv);
 }
 
-int MPI_Alltoallw(const void *sendbuf, const int sendcounts[], const int sdispls[], const MPI_Datatype sendtypes[],
+int fm_alltoallw(const void *sendbuf, const int sendcounts[], const int sdispls[], const MPI_Datatype sendtypes[],
 	void *recvbuf, const int recvcounts[], const int rdispls[], const MPI_Datatype recvtypes[], MPI_Comm comm)
 {
 	struct side send = {.shape = TYPES, .buffer = (void *)(uintptr_t)sendbuf, .counts = sendcounts, .displs = sdispls, .types = sendtypes};

@@ -1,0 +1,178 @@
+/*
+ * channel.c: communicators of the shim's own.
+ *
+ * Rank 0 of a communicator offers the channel that it has for the group, with a tag,
+ * and where all ranks still have it, they take it; otherwise they make one. A rank
+ * may have given it up by then: communicators of one group may be freed in different
+ * orders by different ranks.
+ */
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/random.h>
+
+#include "shim.h"
+
+/*
+ * At most so many channels at a time, so that a program that makes many
+ * communicators does not run out of them on our account. Exchanges on communicators
+ * beyond are MPI's own.
+ */
+enum { MOST = 64 };
+
+/* The largest tag that any MPI has. */
+enum { LAST_TAG = 32767 };
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct channel *all;
+static int channels;
+
+/* What rank 0 tells the others. */
+struct offer {
+	uint64_t id;   /* of the channel, 0: rank 0 has none for this group */
+	uint64_t next; /* id of the one to be made otherwise, 0: no more are made */
+	int32_t tag, reserved;
+};
+
+/* number is one that no other channel has, and not 0. Jobs that were joined by
+ * MPI_Comm_spawn have several processes of each rank, so that ranks will not do. */
+static uint64_t number(void)
+{
+	uint64_t n = 0;
+	while (n == 0)
+		if (getrandom(&n, sizeof n, 0) != sizeof n)
+			n = 0;
+	return n;
+}
+
+/* claim finds a channel by its number and counts its caller as a user; NULL for none. */
+static struct channel *claim(uint64_t id)
+{
+	pthread_mutex_lock(&lock);
+	struct channel *c = all;
+	while (c && c->id != id)
+		c = c->next;
+	if (c)
+		c->users++;
+	pthread_mutex_unlock(&lock);
+	return c;
+}
+
+void fm_channel_release(struct channel *channel)
+{
+	if (!channel)
+		return;
+	pthread_mutex_lock(&lock);
+	const bool last = --channel->users == 0;
+	if (last) {
+		struct channel **at = &all;
+		while (*at != channel)
+			at = &(*at)->next;
+		*at = channel->next;
+		channels--;
+	}
+	pthread_mutex_unlock(&lock);
+	if (!last)
+		return;
+	PMPI_Comm_free(&channel->comm);
+	PMPI_Group_free(&channel->group);
+	free(channel);
+}
+
+/* make_offer is rank 0's. It counts as a user of what it offers. */
+static int make_offer(MPI_Group group, struct offer *offer, struct channel **mine)
+{
+	int failed = MPI_SUCCESS, same = MPI_UNEQUAL;
+	*offer = (struct offer){.tag = 1};
+	*mine = NULL;
+	pthread_mutex_lock(&lock);
+	for (struct channel *c = all; c && !failed && !*mine; c = c->next) {
+		failed = PMPI_Group_compare(c->group, group, &same);
+		if (!failed && same == MPI_IDENT && c->tag < LAST_TAG)
+			*mine = c;
+	}
+	if (*mine) {
+		(*mine)->users++;
+		offer->id = (*mine)->id;
+		offer->tag = ++(*mine)->tag;
+	}
+	if (channels < MOST)
+		offer->next = number();
+	pthread_mutex_unlock(&lock);
+	return failed;
+}
+
+/*
+ * duplicate makes a communicator of the same processes. MPI_Comm_dup would call what
+ * the program has its attributes copied by. That none is to be had is no error of the
+ * program's: its error handler is not told.
+ */
+static bool duplicate(MPI_Comm user, MPI_Group group, MPI_Comm *own)
+{
+	MPI_Errhandler theirs;
+	*own = MPI_COMM_NULL;
+	if (PMPI_Comm_get_errhandler(user, &theirs) || PMPI_Comm_set_errhandler(user, MPI_ERRORS_RETURN))
+		return false;
+	bool good = PMPI_Comm_create(user, group, own) == MPI_SUCCESS;
+	PMPI_Comm_set_errhandler(user, theirs);
+	PMPI_Errhandler_free(&theirs);
+	if (good)
+		good = PMPI_Comm_set_errhandler(*own, MPI_ERRORS_RETURN) == MPI_SUCCESS;
+	return good;
+}
+
+/* make makes a channel. It takes the group over; *made is NULL where some rank could not. */
+static int make(MPI_Comm user, MPI_Group group, const struct offer *offer, struct channel **made)
+{
+	struct channel *c = calloc(1, sizeof *c);
+	MPI_Comm own = MPI_COMM_NULL;
+	int good = duplicate(user, group, &own) && c, all_good;
+	const int failed = PMPI_Allreduce(&good, &all_good, 1, MPI_INT, MPI_LAND, user);
+	*made = NULL;
+	if (failed || !all_good) {
+		if (own != MPI_COMM_NULL)
+			PMPI_Comm_free(&own);
+		PMPI_Group_free(&group);
+		free(c);
+		return failed;
+	}
+	*c = (struct channel){.comm = own, .group = group, .id = offer->next, .users = 1, .tag = offer->tag};
+	pthread_mutex_lock(&lock);
+	c->next = all;
+	all = c;
+	channels++;
+	pthread_mutex_unlock(&lock);
+	*made = c;
+	return MPI_SUCCESS;
+}
+
+int fm_channel(MPI_Comm user, int rank, struct channel **channel, int *tag)
+{
+	struct offer offer = {0};
+	struct channel *mine = NULL;
+	MPI_Group group;
+	int have, all_have;
+	*channel = NULL;
+	int failed = PMPI_Comm_group(user, &group);
+	if (failed)
+		return failed;
+	if (rank == 0)
+		failed = make_offer(group, &offer, &mine);
+	if (!failed)
+		failed = PMPI_Bcast(&offer, sizeof offer, MPI_BYTE, 0, user);
+	if (!failed && rank != 0 && offer.id != 0)
+		mine = claim(offer.id);
+	have = mine != NULL;
+	if (!failed)
+		failed = PMPI_Allreduce(&have, &all_have, 1, MPI_INT, MPI_LAND, user);
+	*tag = offer.tag;
+	if (!failed && all_have) {
+		*channel = mine;
+		PMPI_Group_free(&group);
+		return MPI_SUCCESS;
+	}
+	fm_channel_release(mine);
+	if (!failed && offer.next != 0)
+		return make(user, group, &offer, channel);
+	PMPI_Group_free(&group);
+	return failed;
+}
