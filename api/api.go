@@ -184,6 +184,7 @@ const (
 	CodeAmbiguous        = "ambiguous"
 	CodeRefused          = "refused"
 	CodeNoPlan           = "no-plan"
+	CodeNoEpoch          = "no-epoch"
 	CodeNoTopology       = "no-topology"
 	CodeNotReady         = "not-ready"
 	CodeStopping         = "stopping"

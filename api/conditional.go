@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"errors"
+	"fmt"
 	"mime"
 	"net/http"
 	"strconv"
@@ -16,12 +17,14 @@ import (
 // for the next plan as it prefers (Prefer: wait); then fresh returns nil.
 func fresh(w http.ResponseWriter, r *http.Request, plans *Plans) (*Published, error) {
 	known := parseETags(r.Header.Values("If-None-Match"))
-	p := plans.Current()
+	p, err := asked(r, plans)
+	if err != nil {
+		return nil, err
+	}
 	if wait, ok := preferredWait(r.Header.Values("Prefer")); ok && (p == nil || known.has(p.Epoch)) {
 		w.Header().Set("Preference-Applied", "wait="+strconv.Itoa(int(wait.Seconds())))
 		ctx, cancel := unhurried(w, r, wait)
 		defer cancel()
-		var err error
 		p, err = plans.Wait(ctx, func(p *Published) bool { return !known.has(p.Epoch) })
 		switch {
 		case errors.Is(err, errEnded):
@@ -41,6 +44,27 @@ func fresh(w http.ResponseWriter, r *http.Request, plans *Plans) (*Published, er
 	if known.has(p.Epoch) {
 		w.WriteHeader(http.StatusNotModified)
 		return nil, nil
+	}
+	return p, nil
+}
+
+// asked is the plan in force, or that of the epoch that the request names.
+func asked(r *http.Request, plans *Plans) (*Published, error) {
+	text := r.URL.Query().Get("epoch")
+	if text == "" {
+		return plans.Current(), nil
+	}
+	epoch, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		return nil, Errorf(http.StatusBadRequest, CodeBadRequest, "epoch=%s: want a number", text)
+	}
+	p := plans.Exactly(epoch)
+	if p == nil && !plans.over() {
+		in := "no plan is in force"
+		if now := plans.Current(); now != nil {
+			in = fmt.Sprintf("epoch %d is in force", now.Epoch)
+		}
+		return nil, Errorf(http.StatusGone, CodeNoEpoch, "there is no table of epoch %d: %s, and only the last few before it are kept", epoch, in)
 	}
 	return p, nil
 }

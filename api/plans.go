@@ -71,6 +71,7 @@ func (p *Published) CSV() ([]byte, error) { return p.csv() }
 type Plans struct {
 	mu      sync.Mutex
 	current *Published
+	recent  []*Published  // those before, the latest last
 	ended   bool          // there will be no other plan
 	changed chan struct{} // closed at the next Publish or End; nil while nobody waits
 }
@@ -87,6 +88,11 @@ func (s *Plans) End() { s.set(nil, true) }
 func (s *Plans) set(p *Published, ended bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.current != nil && !ended {
+		s.recent = keepRecent(append(s.recent, s.current))
+	} else {
+		s.recent = nil
+	}
 	s.current, s.ended = p, ended
 	if s.changed != nil {
 		close(s.changed)
@@ -99,6 +105,35 @@ func (s *Plans) over() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.ended
+}
+
+// At most so many plans before the one in force are kept, and tables of so many bytes.
+const (
+	mostRecent      = 4
+	mostRecentBytes = 64 << 20
+)
+
+func keepRecent(plans []*Published) []*Published {
+	kept, bytes := len(plans), 0
+	for kept > 0 && len(plans)-kept < mostRecent && bytes+len(plans[kept-1].Table.Bytes()) <= mostRecentBytes {
+		kept--
+		bytes += len(plans[kept].Table.Bytes())
+	}
+	return append([]*Published(nil), plans[kept:]...)
+}
+
+// Exactly is the plan of an epoch, if it is in force or one of the few that were before,
+// so that processes which start one after the other may all have the same. It is nil
+// where there is no such plan.
+func (s *Plans) Exactly(epoch uint64) *Published {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range append([]*Published{s.current}, s.recent...) {
+		if p != nil && p.Epoch == epoch {
+			return p
+		}
+	}
+	return nil
 }
 
 // Current is the plan in force, nil before the first.

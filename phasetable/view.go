@@ -174,6 +174,43 @@ func number(n uint16) int {
 	return int(n)
 }
 
+// Pair is the first message that one server has for another.
+type Pair struct {
+	Phase int
+	Lane  int          // Local on its leaf
+	DLID  topology.LID // where to send to
+	// SrcPathBits is where to send from, as an offset to the sender's base LID: the LID
+	// at which the sender receives from its peer, so that the two ends of a reliable
+	// connection mirror each other. It is 0 where the peer sends nothing back.
+	SrcPathBits int
+}
+
+// FindPair looks up what the server with number s has for its peer. It is false where it
+// never sends there.
+func (v *View) FindPair(s, peer int) (Pair, bool) {
+	there, ok := v.sends(s, peer)
+	if !ok {
+		return Pair{}, false
+	}
+	e := v.Row(s).At(there)
+	p := Pair{Phase: there, Lane: e.Lane, DLID: e.DLID}
+	if back, ok := v.sends(peer, s); ok {
+		p.SrcPathBits = int(v.Row(peer).At(back).DLID - v.lid(s))
+	}
+	return p, true
+}
+
+// sends is the first phase in which a server sends to another.
+func (v *View) sends(s, peer int) (phase int, ok bool) {
+	row := v.Row(s)
+	for p := range row.Len() {
+		if row.At(p).SendTo == peer {
+			return p, true
+		}
+	}
+	return 0, false
+}
+
 // Table copies the view into a table, phase by phase.
 func (v *View) Table() *Table {
 	n := v.servers

@@ -168,6 +168,22 @@ func TestRemainingOfDaemon(t *testing.T) {
 	p.contains("refresh", fmt.Sprintf("epoch 43 job 0 servers %d phases %d ", view.Servers(), view.Phases()))
 }
 
+// TestSameEpoch has processes that start one after the other, while epochs change, open
+// the same table, and find newer ones all the same.
+func TestSameEpoch(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "forsd.sock")
+	plans := &api.Plans{}
+	for epoch := range uint64(6) {
+		publish(t, plans, 41+epoch)
+	}
+	serve(t, plans, socket, "")
+	p := start(t)
+	p.contains("open unix:"+socket+"?epoch=42", "epoch 42 ")
+	p.wants("await", "1 46")
+	p.contains("refresh", "epoch 46 ")
+	p.contains("open unix:"+socket+"?epoch=41", "status 410: there is no table of epoch 41: epoch 46 is in force")
+}
+
 // TestLocations opens tables as the location and the environment say.
 func TestLocations(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "forsd.sock")
@@ -178,14 +194,16 @@ func TestLocations(t *testing.T) {
 	p := start(t)
 	for _, c := range [][2]string{
 		{unix + "?epoch=42", "epoch 42 "},
-		{unix + "?timeout=1000&epoch=43", "error -22 0 0 " + unix + "?timeout=1000&epoch=43: epoch 42 is in force, older than 43"},
+		{unix + "?timeout=1000&epoch=43", "error -22 0 410 " + unix + "?timeout=1000&epoch=43: status 410: there is no table of epoch 43: epoch 42 is in force, and only the last few before it are kept"},
+		{unix + "?lids=pinned", "epoch 42 "},
+		{unix + "?lids=lanes", "error -3 "},
 		{jobs + "?job=7", "job 7 servers 4 "},
-		{jobs + "?epoch=1&job=run-7.b", "job 7 servers 4 "},
+		{jobs + "?epoch=0&job=run-7.b", "job 7 servers 4 "},
 		{jobs + "?job=8", "error -10 0 0 " + jobs + "?job=8: the table is that of job 0"},
 		{jobs + "?job=9", "error -10 0 404 " + jobs + "?job=9: status 404: there is no job \"9\""},
-		{tcp + "/?epoch=1", "epoch 42 "},
+		{tcp + "/?epoch=42", "epoch 42 "},
 		{unix + "?", "epoch 42 "},
-		{unix + "?job", "error -3 0 0 " + unix + "?job: \"job\" is none of job=JOB, epoch=N and timeout=MILLISECONDS"},
+		{unix + "?job", "error -3 0 0 " + unix + "?job: \"job\" is none of job=JOB, lids=base, lids=pinned, epoch=N and timeout=MILLISECONDS"},
 		{unix + "?job=", "error -3 "},
 		{unix + "?job=7/8", "error -3 "},
 		{unix + "?job=" + strings.Repeat("x", 101), "error -3 "},

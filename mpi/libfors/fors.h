@@ -45,7 +45,7 @@ extern "C" {
 
 /* The version of this interface: it grows with every addition to it. */
 #define FORS_VERSION_MAJOR 1
-#define FORS_VERSION_MINOR 0
+#define FORS_VERSION_MINOR 1
 
 /* A table, read and checked from end to end. */
 typedef struct fors_table fors_table;
@@ -74,10 +74,11 @@ enum fors_code {
 	FORS_ESERVER = -19,    /* an entry of the directory is wrong */
 	FORS_EINDEX = -20,     /* an index by GUID or LID is out of order or range */
 	FORS_ETRANSFER = -21,  /* a row names a server, lane or LID that cannot be */
-	FORS_ESTALE = -22,     /* the table is older than the epoch asked for */
+	FORS_ESTALE = -22,     /* there is no table of the epoch asked for */
 	FORS_ENOTFOUND = -23,  /* no server of the table matches */
 	FORS_EAMBIGUOUS = -24, /* several servers match: ask by port GUID */
-	FORS_ENOSOURCE = -25   /* the table came from memory: nobody can be asked for news */
+	FORS_ENOSOURCE = -25,  /* the table came from memory: nobody can be asked for news */
+	FORS_EPINNED = -26     /* the plan sends to LIDs of lanes, and base LIDs were asked for */
 };
 
 /* The largest table that is read: 11,500 servers have one of this size. */
@@ -105,12 +106,22 @@ FORS_API const char *fors_strerror(int code);
  *	http://host:7480               forsd on another host; [address] for IPv6
  *	NULL or ""                     $FORSD_TABLE, or unix:/run/forsd/forsd.sock
  *
- * The last three may end in ?job=JOB&epoch=N&timeout=MS, each part optional and
- * in any order: the table of a job, by number or name; FORS_ESTALE if the plan is older than an epoch;
- * the time for the whole request in milliseconds (5000). Where NULL or "" leads
- * to forsd and names no job, $FORSD_JOB does. There is no TLS: ask a forsd near you.
+ * The last three may end in ?job=JOB&lids=LIDS&epoch=N&timeout=MS, each part optional
+ * and in any order: the table of a job, by number or name; the plan for "base" LIDs or
+ * the "pinned" one, which forsd gives unless told otherwise; the plan of this epoch and
+ * no other, FORS_ESTALE where forsd does not have it (any more), so that processes that
+ * start one after the other hold the same table; the time for the whole request in
+ * milliseconds (5000). Where NULL or "" leads to forsd and names no job, $FORSD_JOB
+ * does. There is no TLS: ask a forsd near you.
  */
 FORS_API int fors_open(const char *where, fors_table **table, struct fors_error *err);
+
+/*
+ * The same for a program that sends to the base LIDs of its peers, as MPI libraries do:
+ * asks forsd for the base plan, unless the location has lids= of its own, and fails with
+ * FORS_EPINNED for a table whose plan is for other LIDs.
+ */
+FORS_API int fors_open_base(const char *where, fors_table **table, struct fors_error *err);
 
 /*
  * Checks a table of length bytes in memory and uses it in place: data must stay
@@ -131,6 +142,7 @@ struct fors_info {
 	uint32_t lanes;            /* K */
 	uint32_t lmc_max;          /* the largest LMC of a server */
 	uint32_t crc;              /* CRC-32C of the table */
+	uint32_t base_lids;        /* 1: every message goes to the base LID of its destination; else 0. Since 1.1 */
 };
 
 /* Returns a table's header; it lives as long as the table. */
@@ -187,6 +199,13 @@ FORS_API int fors_find_host(const fors_table *table, const char *host, int after
  */
 FORS_API int fors_find(const fors_table *table, const char *text, struct fors_error *err);
 
+/*
+ * The first phase in which a server sends to a peer, or FORS_ENOTFOUND where it never
+ * does: fors_entry has DLID, lane and src_path_bits of it. It reads the server's row:
+ * keep what it says for each pair.
+ */
+FORS_API int fors_find_phase(const fors_table *table, int server, int peer);
+
 /* What a server does in a phase. */
 struct fors_entry {
 	int32_t send_to;       /* number of a server, or −1: it does not send */
@@ -222,10 +241,10 @@ struct fors_rows_ {
 };
 
 /*
- * Returns what a server does in a phase: a read from memory, no call. A server or
- * phase that the table does not have does nothing.
+ * Returns what a server does in a phase: a read from memory. A server or phase that the
+ * table does not have does nothing. C and C++ read it in place; other languages call it.
  */
-static inline struct fors_entry fors_entry(const fors_table *table, int server, uint32_t phase)
+FORS_API inline struct fors_entry fors_entry(const fors_table *table, int server, uint32_t phase)
 {
 	const struct fors_rows_ *rows = (const struct fors_rows_ *)(const void *)table;
 	struct fors_entry e = {-1, -1, 0, -1, 0, {0, 0, 0}};

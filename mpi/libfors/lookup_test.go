@@ -73,8 +73,8 @@ func TestEveryLookup(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			data, view := encode(t, table)
 			p := start(t)
-			p.contains("memory "+write(t, data), fmt.Sprintf("epoch %d job 0 servers %d phases %d lanes %d lmc %d length %d crc ",
-				view.Epoch(), view.Servers(), view.Phases(), view.Lanes(), view.LMC(), len(data)))
+			p.contains("memory "+write(t, data), fmt.Sprintf("epoch %d job 0 servers %d phases %d lanes %d lmc %d base %d length %d crc ",
+				view.Epoch(), view.Servers(), view.Phases(), view.Lanes(), view.LMC(), baseLIDs(view), len(data)))
 			if d := cmp.Diff(wantDump(view), p.do("dump")); d != "" {
 				t.Errorf("lookups (-Go +C):\n%s", d)
 			}
@@ -97,6 +97,17 @@ func lookUp(t *testing.T, p *probe, v *phasetable.View) {
 		self := v.Server(s)
 		lids = append(lids, self.LID-1, self.LID, self.LID+1<<self.LMC-1, self.LID+1<<self.LMC)
 	}
+	for a := -1; a <= v.Servers(); a++ {
+		for b := -1; b <= v.Servers(); b++ {
+			want := -23
+			if a >= 0 && b >= 0 && a < v.Servers() && b < v.Servers() {
+				if pair, ok := v.FindPair(a, b); ok {
+					want = pair.Phase
+				}
+			}
+			p.wants(fmt.Sprintf("phase %d %d", a, b), fmt.Sprint(want))
+		}
+	}
 	for _, lid := range lids {
 		want := -23
 		if s, ok := v.FindLID(lid); ok {
@@ -104,6 +115,33 @@ func lookUp(t *testing.T, p *probe, v *phasetable.View) {
 		}
 		p.wants(fmt.Sprintf("lid %d", lid), fmt.Sprint(want))
 	}
+}
+
+// baseLIDs is 1 where every message goes to the base LID of its destination.
+func baseLIDs(v *phasetable.View) int {
+	for s := range v.Servers() {
+		for p := range v.Phases() {
+			if e := v.Row(s).At(p); e.SendTo >= 0 && e.DLID != v.Server(e.SendTo).LID {
+				return 0
+			}
+		}
+	}
+	return 1
+}
+
+// TestBaseLIDs opens tables for programs that send to base LIDs: that of a healthy
+// fabric will do, one for lanes will not.
+func TestBaseLIDs(t *testing.T) {
+	p := start(t)
+	healthy, _ := encode(t, plan(t, 4, 3, 0, 2))
+	pinned, view := encode(t, plan(t, 4, 3, 1, 2))
+	if baseLIDs(view) != 0 {
+		t.Fatal("a plan for a dead cable takes base LIDs alone")
+	}
+	p.contains("base "+write(t, healthy), " base 1 ")
+	path := write(t, pinned)
+	p.contains("open "+path, " base 0 ")
+	p.wants("base "+path, "error -26 0 0 "+path+": the plan of epoch 42 sends to LIDs of lanes: a program that sends to base LIDs needs the base plan, base.bin")
 }
 
 // TestPathBitsMirror holds what fors.h promises of src_path_bits on a table that
@@ -129,6 +167,9 @@ func TestPathBitsMirror(t *testing.T) {
 	}
 	for pair, b := range bits {
 		a := view.Server(pair[0])
+		if x, ok := view.FindPair(pair[0], pair[1]); !ok || x.SrcPathBits != b || int(x.DLID) != dlid[pair] {
+			t.Errorf("servers %v: Go has %+v, C source path bits %d and LID %d", pair, x, b, dlid[pair])
+		}
 		if back := dlid[[2]int{pair[1], pair[0]}]; int(a.LID)+b != back || b >= 1<<a.LMC {
 			t.Errorf("servers %v: source LID %d+%d, the peer sends to %d", pair, a.LID, b, back)
 		}
@@ -252,14 +293,14 @@ func TestFiles(t *testing.T) {
 func TestEveryCodeHasAText(t *testing.T) {
 	p := start(t)
 	var seen []string
-	for code := 0; code >= -25; code-- {
+	for code := 0; code >= -26; code-- {
 		text := strings.Join(p.do("strerror %d", code), "")
 		if text == "unknown code" || slices.Contains(seen, text) {
 			t.Errorf("code %d: %q", code, text)
 		}
 		seen = append(seen, text)
 	}
-	p.wants("strerror -26", "unknown code")
+	p.wants("strerror -27", "unknown code")
 	p.wants("strerror 1", "unknown code")
 }
 

@@ -189,9 +189,10 @@ static int check_send(const struct fors_table *t, uint32_t s, uint32_t p, const 
  * senders: since each sender's receiver names it, nobody else receives. It goes
  * through all servers for the phases that share a line of cache.
  */
-static int check_rows(const struct fors_table *t, struct fors_error *err)
+static int check_rows(struct fors_table *t, struct fors_error *err)
 {
 	const uint32_t tile = ALIGN / CELL_SIZE, phases = t->info.phases;
+	bool base = true;
 	for (uint32_t first = 0; first < phases; first += tile) {
 		const uint32_t last = phases - first < tile ? phases : first + tile;
 		int64_t spare = 0;
@@ -203,6 +204,7 @@ static int check_rows(const struct fors_table *t, struct fors_error *err)
 					const int failed = check_send(t, s, p, cell, err);
 					if (failed)
 						return failed;
+					base = base && get16(cell + 4) == get16(server_at(t, get16(cell)) + SRV_LID);
 					spare--;
 				} else if (get32(cell + 4) != 0xFFFF0000) {
 					return fors_fail_(err, FORS_ETRANSFER, "phase %" PRIu32 ": server %" PRIu32 " does not send, yet has LID %" PRIu32 " and lane %d", p, s, get16(cell + 4), (int16_t)get16(cell + 6));
@@ -211,17 +213,18 @@ static int check_rows(const struct fors_table *t, struct fors_error *err)
 		if (spare != 0)
 			return fors_fail_(err, FORS_ETRANSFER, "phases %" PRIu32 " to %" PRIu32 ": %" PRId64 " more servers receive than send", first, last - 1, spare);
 	}
+	t->info.base_lids = base;
 	return FORS_OK;
 }
 
 int fors_check_(struct fors_table *t, struct fors_error *err)
 {
 	static int (*const reads[])(struct fors_table *, struct fors_error *) = {read_header, cut_sections};
-	static int (*const checks[])(const struct fors_table *, struct fors_error *) = {check_servers, check_indexes, check_rows};
+	static int (*const checks[])(const struct fors_table *, struct fors_error *) = {check_servers, check_indexes};
 	int failed = check_header(t, err);
 	for (size_t i = 0; !failed && i < sizeof reads / sizeof *reads; i++)
 		failed = reads[i](t, err);
 	for (size_t i = 0; !failed && i < sizeof checks / sizeof *checks; i++)
 		failed = checks[i](t, err);
-	return failed;
+	return failed ? failed : check_rows(t, err);
 }

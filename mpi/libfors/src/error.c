@@ -32,9 +32,10 @@ const char *fors_strerror(int code)
 	case FORS_ESERVER: return "a server of the table is wrong";
 	case FORS_EINDEX: return "an index of the table is wrong";
 	case FORS_ETRANSFER: return "a transfer of the table is wrong";
-	case FORS_ESTALE: return "the table is older than the epoch asked for";
+	case FORS_ESTALE: return "there is no table of the epoch asked for";
 	case FORS_ENOTFOUND: return "no server of the table matches";
 	case FORS_EAMBIGUOUS: return "several servers of the table match";
+	case FORS_EPINNED: return "the plan sends to LIDs of lanes, and not to base LIDs";
 	case FORS_ENOSOURCE: return "the table came from memory: nobody can be asked for another";
 	}
 	return "unknown code";

@@ -43,7 +43,11 @@ static int write_request(char *out, size_t size, const struct source *source, co
 {
 	static const char *const methods[] = {[TABLE] = "GET", [NEWS] = "HEAD", [REMAINING] = "POST"};
 	const bool tcp = source->kind == FROM_TCP, brackets = tcp && strchr(source->host, ':');
-	char path[128] = "/v1/plan/phases", extra[128] = "";
+	char path[128] = "/v1/plan/phases", extra[128] = "", wanted[48] = "";
+	if (source->lids != NULL && q->of != REMAINING)
+		snprintf(wanted, sizeof wanted, "&lids=%s", source->lids);
+	if (source->epoch != 0 && q->of == TABLE)
+		snprintf(wanted + strlen(wanted), sizeof wanted - strlen(wanted), "&epoch=%" PRIu64, source->epoch);
 	if (q->of == REMAINING)
 		strcpy(path, "/v1/whatif");
 	else if (source->job[0])
@@ -56,8 +60,8 @@ static int write_request(char *out, size_t size, const struct source *source, co
 		snprintf(extra, sizeof extra, "Connection: close\r\nIf-None-Match: \"%" PRIu64 "\"\r\n", q->known);
 	else
 		snprintf(extra, sizeof extra, "Connection: close\r\n");
-	return snprintf(out, size, "%s %s?format=binary HTTP/1.1\r\nHost: %s%s%s%s%s\r\nUser-Agent: libfors/%d.%d\r\nAccept: application/vnd.forsd.phasetable\r\n%s\r\n%s",
-		methods[q->of], path, brackets ? "[" : "", tcp ? source->host : "forsd", brackets ? "]" : "", tcp ? ":" : "", tcp ? source->port : "",
+	return snprintf(out, size, "%s %s?format=binary%s HTTP/1.1\r\nHost: %s%s%s%s%s\r\nUser-Agent: libfors/%d.%d\r\nAccept: application/vnd.forsd.phasetable\r\n%s\r\n%s",
+		methods[q->of], path, wanted, brackets ? "[" : "", tcp ? source->host : "forsd", brackets ? "]" : "", tcp ? ":" : "", tcp ? source->port : "",
 		FORS_VERSION_MAJOR, FORS_VERSION_MINOR, extra, q->of == REMAINING ? q->json : "");
 }
 
@@ -399,6 +403,8 @@ int fors_http_refusal_(const struct http *h, const struct source *source, struct
 		code = FORS_ENOPLAN;
 	else if (h->status == 404 && source->job[0])
 		code = FORS_ENOJOB;
+	else if (h->status == 410)
+		code = FORS_ESTALE;
 	fors_fail_(err, code, "%s: status %d: %s", source->where, h->status, why[0] ? why : fors_strerror(code));
 	if (err)
 		err->status = h->status;

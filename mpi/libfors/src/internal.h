@@ -45,7 +45,8 @@ struct source {
 	char *host;    /* of TCP, without brackets */
 	char *port;
 	char job[101]; /* number or name of a job, "" for the whole fabric */
-	uint64_t epoch; /* the least that will do */
+	uint64_t epoch; /* the only one that will do; 0: any */
+	const char *lids; /* "base" or "pinned"; NULL: as forsd likes */
 	int timeout;   /* milliseconds for a request */
 	struct address address; /* that answered last */
 	struct stat file;       /* when it was read last */

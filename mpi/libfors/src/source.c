@@ -39,7 +39,19 @@ static bool take_job(struct source *s, const char *text, size_t length)
 	return true;
 }
 
-/* read_query reads job=JOB&epoch=N&timeout=MS. */
+/* take_lids takes over which LIDs the plan is to be for. */
+static bool take_lids(struct source *s, const char *text, size_t length)
+{
+	if (length == 4 && memcmp(text, "base", 4) == 0)
+		s->lids = "base";
+	else if (length == 6 && memcmp(text, "pinned", 6) == 0)
+		s->lids = "pinned";
+	else
+		return false;
+	return true;
+}
+
+/* read_query reads job=JOB&lids=LIDS&epoch=N&timeout=MS. */
 static int read_query(struct source *s, const char *query, struct fors_error *err)
 {
 	while (*query) {
@@ -51,6 +63,8 @@ static int read_query(struct source *s, const char *query, struct fors_error *er
 			const size_t digits = length - name - 1;
 			if (name == 3 && memcmp(query, "job", 3) == 0)
 				good = take_job(s, text, digits);
+			else if (name == 4 && memcmp(query, "lids", 4) == 0)
+				good = take_lids(s, text, digits);
 			else if (name == 5 && memcmp(query, "epoch", 5) == 0)
 				good = fors_number_(text, digits, UINT64_MAX, &s->epoch);
 			else if (name == 7 && memcmp(query, "timeout", 7) == 0)
@@ -59,7 +73,7 @@ static int read_query(struct source *s, const char *query, struct fors_error *er
 				s->timeout = (int)timeout;
 		}
 		if (!good)
-			return fors_fail_(err, FORS_ELOCATION, "%s: \"%.*s\" is none of job=JOB, epoch=N and timeout=MILLISECONDS", s->where, (int)length, query);
+			return fors_fail_(err, FORS_ELOCATION, "%s: \"%.*s\" is none of job=JOB, lids=base, lids=pinned, epoch=N and timeout=MILLISECONDS", s->where, (int)length, query);
 		query += length + (query[length] == '&');
 	}
 	return FORS_OK;
@@ -113,6 +127,19 @@ static int read_location(struct source *s, struct fors_error *err)
 	return s->path ? FORS_OK : fors_fail_(err, FORS_ENOMEM, "out of memory");
 }
 
+/* add adds a part to the query of a location. */
+static int add(struct source *s, const char *name, const char *value, struct fors_error *err)
+{
+	const size_t size = strlen(s->where) + strlen(name) + strlen(value) + 3;
+	char *where = malloc(size);
+	if (!where)
+		return fors_fail_(err, FORS_ENOMEM, "out of memory");
+	snprintf(where, size, "%s%c%s=%s", s->where, strchr(s->where, '?') ? '&' : '?', name, value);
+	free(s->where);
+	s->where = where;
+	return FORS_OK;
+}
+
 /* add_job adds the job of the environment to a location that leads to forsd and names none. */
 static int add_job(struct source *s, struct fors_error *err)
 {
@@ -121,14 +148,7 @@ static int add_job(struct source *s, struct fors_error *err)
 		return FORS_OK;
 	if (!take_job(s, job, strlen(job)))
 		return fors_fail_(err, FORS_ELOCATION, "$FORSD_JOB is \"%.40s\": want the number or the name of a job", job);
-	const size_t size = strlen(s->where) + strlen("?job=") + strlen(job) + 1;
-	char *where = malloc(size);
-	if (!where)
-		return fors_fail_(err, FORS_ENOMEM, "out of memory");
-	snprintf(where, size, "%s%cjob=%s", s->where, strchr(s->where, '?') ? '&' : '?', job);
-	free(s->where);
-	s->where = where;
-	return FORS_OK;
+	return add(s, "job", job, err);
 }
 
 int fors_source_(const char *where, struct source *s, struct fors_error *err)
@@ -231,8 +251,10 @@ static int check_wanted(const struct fors_table *t, struct fors_error *err)
 	const bool numbered = fors_number_(s->job, strlen(s->job), UINT64_MAX, &number);
 	if (s->job[0] && (numbered ? t->info.job != number : t->info.job == 0))
 		return fors_fail_(err, FORS_ENOJOB, "%s: the table is that of job %" PRIu64, s->where, t->info.job);
-	if (t->info.epoch < s->epoch)
-		return fors_fail_(err, FORS_ESTALE, "%s: epoch %" PRIu64 " is in force, older than %" PRIu64, s->where, t->info.epoch, s->epoch);
+	if (s->epoch != 0 && t->info.epoch != s->epoch)
+		return fors_fail_(err, FORS_ESTALE, "%s: the table is that of epoch %" PRIu64, s->where, t->info.epoch);
+	if (s->lids && strcmp(s->lids, "base") == 0 && !t->info.base_lids)
+		return fors_fail_(err, FORS_EPINNED, "%s: the plan of epoch %" PRIu64 " sends to LIDs of lanes: a program that sends to base LIDs needs the base plan, base.bin", s->where, t->info.epoch);
 	return FORS_OK;
 }
 
@@ -300,18 +322,30 @@ static int load(struct source *s, const fors_table *known, fors_table **table, s
 	return 1;
 }
 
-int fors_open(const char *where, fors_table **table, struct fors_error *err)
+/* open_table opens the table at a location; lids is what the plan is for where that does not say. */
+static int open_table(const char *where, const char *lids, fors_table **table, struct fors_error *err)
 {
 	if (!table)
-		return fors_fail_(err, FORS_EINVAL, "fors_open: table is NULL");
+		return fors_fail_(err, FORS_EINVAL, "table is NULL");
 	*table = NULL;
 	struct source s;
-	const int failed = fors_source_(where, &s, err);
+	int failed = fors_source_(where, &s, err);
 	if (failed)
 		return failed;
+	if (lids && !s.lids) {
+		s.lids = lids;
+		if (s.kind != FROM_FILE && (failed = add(&s, "lids", lids, err)) != 0) {
+			fors_source_free_(&s);
+			return failed;
+		}
+	}
 	const int result = load(&s, NULL, table, err);
 	return result < 0 ? result : FORS_OK;
 }
+
+int fors_open(const char *where, fors_table **table, struct fors_error *err) { return open_table(where, NULL, table, err); }
+
+int fors_open_base(const char *where, fors_table **table, struct fors_error *err) { return open_table(where, "base", table, err); }
 
 int fors_refresh(fors_table *table, fors_table **newer, struct fors_error *err)
 {
@@ -324,6 +358,8 @@ int fors_refresh(fors_table *table, fors_table **newer, struct fors_error *err)
 	const int failed = fors_source_(table->source.where, &s, err);
 	if (failed)
 		return failed;
+	s.epoch = 0; /* that was for the first table */
+	s.lids = table->source.lids; /* which a file's location does not tell */
 	const int result = load(&s, table, newer, err);
 	if (result == 0)
 		fors_watch_forget_(table);

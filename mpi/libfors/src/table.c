@@ -95,6 +95,18 @@ void fors_close(fors_table *t)
 	free(t);
 }
 
+extern inline struct fors_entry fors_entry(const fors_table *table, int server, uint32_t phase);
+
+int fors_find_phase(const fors_table *t, int server, int peer)
+{
+	if (server < 0 || (uint32_t)server >= t->info.servers || peer < 0 || (uint32_t)peer >= t->info.servers)
+		return FORS_ENOTFOUND;
+	for (uint32_t p = 0; p < t->info.phases; p++)
+		if (get16(cell_at(t, (uint32_t)server, p)) == (uint32_t)peer)
+			return (int)p;
+	return FORS_ENOTFOUND;
+}
+
 const struct fors_info *fors_info(const fors_table *t) { return &t->info; }
 
 const void *fors_bytes(const fors_table *t, size_t *length)

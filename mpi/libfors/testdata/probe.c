@@ -33,8 +33,8 @@ static int info(void)
 	const struct fors_info *i = fors_info(table);
 	size_t length;
 	const unsigned char *bytes = fors_bytes(table, &length);
-	printf("epoch %" PRIu64 " job %" PRIu64 " servers %" PRIu32 " phases %" PRIu32 " lanes %" PRIu32 " lmc %" PRIu32 " length %zu crc %08" PRIx32 " hash ",
-		i->epoch, i->job, i->servers, i->phases, i->lanes, i->lmc_max, length, i->crc);
+	printf("epoch %" PRIu64 " job %" PRIu64 " servers %" PRIu32 " phases %" PRIu32 " lanes %" PRIu32 " lmc %" PRIu32 " base %" PRIu32 " length %zu crc %08" PRIx32 " hash ",
+		i->epoch, i->job, i->servers, i->phases, i->lanes, i->lmc_max, i->base_lids, length, i->crc);
 	for (size_t k = 0; k < sizeof i->topology_hash; k++)
 		printf("%02x", i->topology_hash[k]);
 	printf(" begins %.8s location %s\n", (const char *)bytes, fors_location(table));
@@ -161,11 +161,11 @@ static int remaining(char *text)
 	return info();
 }
 
-static int open_at(const char *where)
+static int open_at(const char *where, int (*opens)(const char *, fors_table **, struct fors_error *))
 {
 	struct fors_error err;
 	drop();
-	const int code = fors_open(where, &table, &err);
+	const int code = opens(where, &table, &err);
 	return code ? failed(code, &err) : info();
 }
 
@@ -182,7 +182,13 @@ static int find(const char *text)
 static int obey(const char *command, char *text)
 {
 	if (strcmp(command, "open") == 0)
-		return open_at(text);
+		return open_at(text, fors_open);
+	if (strcmp(command, "base") == 0)
+		return open_at(text, fors_open_base);
+	if (strcmp(command, "phase") == 0) {
+		char *peer = strchr(text, ' ');
+		return printf("%d\n", fors_find_phase(table, atoi(text), peer ? atoi(peer) : -1));
+	}
 	if (strcmp(command, "memory") == 0)
 		return open_memory(text);
 	if (strcmp(command, "judge") == 0)

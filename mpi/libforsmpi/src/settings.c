@@ -39,6 +39,11 @@ static void read_settings(void)
 		whole("FORS_SYNC", text, &settings.sync);
 	if ((text = variable("FORS_MIN_BYTES")))
 		whole("FORS_MIN_BYTES", text, &settings.min_bytes);
+	if ((text = variable("FORS_LIDS"))) {
+		settings.pinned = strcmp(text, "pinned") == 0;
+		if (!settings.pinned && strcmp(text, "base") != 0)
+			snprintf(settings.mistake, TEXT, "FORS_LIDS=%s is not understood and ignored: want base or pinned", text);
+	}
 	int verbose = 0;
 	if ((text = variable("FORS_VERBOSE")))
 		whole("FORS_VERBOSE", text, &verbose);

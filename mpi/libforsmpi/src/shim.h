@@ -33,6 +33,7 @@ enum { TEXT = 256 }; /* bytes of a message for people */
 struct settings {
 	int sync;          /* FORS_SYNC: a barrier after so many phases, 0: none */
 	int min_bytes;     /* FORS_MIN_BYTES: MPI_Alltoall of smaller blocks is MPI's own */
+	bool pinned;       /* FORS_LIDS=pinned: the transport chooses LIDs as the plan has them */
 	bool verbose;      /* FORS_VERBOSE */
 	const char *log;   /* FORS_LOG: a directory, or NULL */
 	char mistake[TEXT]; /* what could not be understood, or "" */

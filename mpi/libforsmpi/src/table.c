@@ -31,10 +31,11 @@ static void look(void)
 	struct fors_error err;
 	if (!tried) {
 		tried = true;
-		if (fors_open(NULL, &table, &why) != FORS_OK)
+		if ((fm_settings()->pinned ? fors_open : fors_open_base)(NULL, &table, &why) != FORS_OK)
 			return;
 		if (fm_settings()->verbose)
-			fm_say("%s: epoch %llu", fors_location(table), (unsigned long long)fors_info(table)->epoch);
+			fm_say("%s: epoch %llu, a plan for %s LIDs", fors_location(table), (unsigned long long)fors_info(table)->epoch,
+				fors_info(table)->base_lids ? "base" : "pinned");
 		return;
 	}
 	if (!table || (quiet_until != 0 && now() < quiet_until))
