@@ -171,8 +171,6 @@ func TestSettings(t *testing.T) {
 		{"barrier", []string{"FORS_SYNC=barrier"}, "^$", 100},
 		{"every third", []string{"FORS_SYNC=3"}, "^$", 100},
 		{"mistaken", []string{"FORS_SYNC=often"}, "^(libforsmpi: FORS_SYNC=often is not understood and ignored\n)$", 100},
-		{"mistaken LIDs", []string{"FORS_LIDS=lanes", "FORSD_TABLE=" + file(t, plan(t, fabgen.Spec{Spines: 4, Leaves: 3, LMC: 2}))},
-			"^libforsmpi: FORS_LIDS=lanes is not understood and ignored: want base or pinned\n$", 100},
 		{"verbose", []string{"FORS_VERBOSE=1"}, "libforsmpi: communicator 0, exchange 0: epoch 42, 12 servers, 1[1-9] phases\n", 100},
 		{"several on a server", []string{"FORS_SERVER_MAP=" + write(t, "servers", []byte(uneven.String()))}, "^$", 100},
 		{"all on one server", []string{"FORS_SERVER=Hca0003"}, "^$", 0},
@@ -203,6 +201,24 @@ func TestSettings(t *testing.T) {
 				t.Error("nothing was sent from server to server")
 			}
 		})
+	}
+}
+
+// TestBaseLIDs follows a plan for base LIDs unless told otherwise, also where what it is
+// told cannot be understood.
+func TestBaseLIDs(t *testing.T) {
+	shim := needs(t)
+	table := file(t, plan(t, fabgen.Spec{Spines: 4, Leaves: 3, LMC: 2})) // healthy: it has base LIDs alone
+	program := compile(t, "mpicc", "testdata/exchanges.c")
+	for lids, want := range map[string]string{
+		"":      "^libforsmpi: .*: epoch 42, a plan for base LIDs\n",
+		"lanes": "libforsmpi: FORS_LIDS=lanes is not understood and ignored: want base or pinned\n",
+	} {
+		j := job{ranks: 6, mca: linear, command: []string{program, "8", "5"}}
+		_, stderr := j.with(shim, table, "FORS_LIDS="+lids, "FORS_VERBOSE=1").run(t)
+		if ok, _ := regexp.MatchString(want, stderr); !ok || !strings.Contains(stderr, "exchange 0: epoch 42, 6 servers") {
+			t.Errorf("FORS_LIDS=%s: errors %q, want %q", lids, stderr, want)
+		}
 	}
 }
 
