@@ -9,5 +9,6 @@ import (
 
 func TestMain(m *testing.M) {
 	worker.Main(tasks())
+	asForsd()
 	os.Exit(m.Run())
 }

@@ -1,0 +1,154 @@
+package api
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// room lets requests and answers hold so many bytes for the time of a test.
+func room(t *testing.T, b *budget, bytes int64) {
+	t.Helper()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	was := b.free
+	b.free = bytes
+	t.Cleanup(func() {
+		b.mu.Lock()
+		b.free = was
+		b.mu.Unlock()
+	})
+}
+
+// TestBodiesAreCounted holds that a body is counted before it is read, until its
+// request has been answered, and that small ones are taken in any case.
+func TestBodiesAreCounted(t *testing.T) {
+	room(t, &bodies, 100_000)
+	read := func(ctx context.Context, body io.Reader, limit int64) error {
+		r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/", body)
+		_, err := ReadBody(httptest.NewRecorder(), r, limit)
+		return err
+	}
+	refused := func(err error, code string) {
+		t.Helper()
+		var e *Error
+		if !errors.As(err, &e) || e.Code != code {
+			t.Errorf("%v, want %s", err, code)
+		}
+	}
+	ctx, answered := context.WithCancel(t.Context())
+	if err := read(ctx, strings.NewReader(strings.Repeat("x", 60_000)), 80_000); err != nil {
+		t.Fatal(err)
+	}
+	refused(read(t.Context(), strings.NewReader(strings.Repeat("x", 60_000)), 80_000), CodeBusy)
+	refused(read(t.Context(), strings.NewReader(strings.Repeat("x", 90_000)), 80_000), CodeTooLarge)
+	// One that does not say how long it is counts as the longest.
+	refused(read(t.Context(), io.MultiReader(strings.NewReader("x")), 80_000), CodeBusy)
+	if err := read(t.Context(), strings.NewReader(strings.Repeat("x", smallBody)), 80_000); err != nil {
+		t.Errorf("a small body: %v", err)
+	}
+	answered()
+	for range 1000 { // the bytes come back in a goroutine
+		if err := read(t.Context(), io.MultiReader(strings.NewReader(strings.Repeat("x", 1000))), 80_000); err == nil {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+	t.Error("the bytes of an answered request are not given back")
+}
+
+// TestBodiesWithoutLength reads bodies that do not say how long they are.
+func TestBodiesWithoutLength(t *testing.T) {
+	for n, want := range map[int]string{0: "", 10: "", 100: "", 101: "longer than 100 bytes"} {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", io.MultiReader(strings.NewReader(strings.Repeat("x", n))))
+		body, err := ReadBody(httptest.NewRecorder(), r, 100)
+		if want == "" && (err != nil || len(body) != n) || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%d bytes are read as %d, %v", n, len(body), err)
+		}
+	}
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", strings.NewReader("half"))
+	r.ContentLength = 8
+	var e *Error
+	if _, err := ReadBody(httptest.NewRecorder(), r, 100); !errors.As(err, &e) || e.Code != CodeBadRequest {
+		t.Errorf("half a body: %v", err)
+	}
+}
+
+// TestAnswersAreCounted holds that answers which nobody takes do not fill the memory.
+func TestAnswersAreCounted(t *testing.T) {
+	room(t, &answers, 100)
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
+	if err := WriteJSON(httptest.NewRecorder(), r, strings.Repeat("x", 60)); err != nil {
+		t.Fatal(err)
+	}
+	var e *Error
+	if err := WriteJSON(httptest.NewRecorder(), r, strings.Repeat("x", 60)); !errors.As(err, &e) || e.Code != CodeBusy || e.Status != http.StatusServiceUnavailable {
+		t.Errorf("an answer too many: %v", err)
+	}
+}
+
+func TestConnections(t *testing.T) {
+	for n, want := range map[uint64][2]int{0: {3, 1}, 256: {96, 32}, 1024: {672, 224}, 1 << 20: {6144, 2048}} {
+		if tcp, unix := connections(n); tcp != want[0] || unix != want[1] {
+			t.Errorf("%d descriptors: %d and %d connections, want %d", n, tcp, unix, want)
+		}
+	}
+}
+
+// TestConnectionsAreBounded opens one connection too many, which is told so, and
+// then closes one.
+func TestConnectionsAreBounded(t *testing.T) {
+	bound, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &boundedListener{bound, make(chan struct{}, 2)}
+	defer l.Close()
+	accepted := make(chan net.Conn, 8)
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			accepted <- c
+		}
+	}()
+	dial := func() net.Conn {
+		t.Helper()
+		c, err := net.Dial("unix", bound.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close() })
+		return c
+	}
+	dial()
+	dial()
+	first := <-accepted
+	<-accepted
+	answer, err := http.ReadResponse(bufio.NewReader(dial()), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := io.ReadAll(answer.Body)
+	_ = answer.Body.Close()
+	if err != nil || answer.StatusCode != http.StatusServiceUnavailable || !answer.Close || !strings.Contains(string(body), `"code":"busy"`) {
+		t.Errorf("%v %s (%v)", answer.Status, body, err)
+	}
+	_ = first.Close()
+	_ = first.Close() // gives its place back once
+	dial()
+	<-accepted
+	if len(l.room) != 2 {
+		t.Errorf("%d places are taken, want 2", len(l.room))
+	}
+}

@@ -1,0 +1,223 @@
+package daemon
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// besieged is a forsd without a subnet manager, in a process of its own with few
+// descriptors.
+type besieged struct {
+	pid         int
+	socket, tcp string
+}
+
+// asForsd has the test's program be forsd where besiege has started it.
+func asForsd() {
+	path := os.Getenv("FORSD_TEST_CONFIG")
+	if path == "" {
+		return
+	}
+	few := syscall.Rlimit{Cur: 256, Max: 256}
+	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &few); err != nil {
+		panic(err)
+	}
+	os.Exit(Main([]string{"-config", path}, "test"))
+}
+
+// besiege starts forsd and waits until it answers.
+func besiege(t *testing.T) *besieged {
+	t.Helper()
+	dir := t.TempDir()
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	ok(t, err)
+	b := &besieged{socket: filepath.Join(dir, "s"), tcp: free.Addr().String()}
+	ok(t, free.Close(), os.WriteFile(filepath.Join(dir, "forsd.yaml"), fmt.Appendf(nil, `version: 1
+state_dir: %[1]s/state
+opensm: {dump_dir: %[1]s, cache_dir: %[1]s, lfts_file: %[1]s/lfts.dump, pid_file: %[1]s/pid, plugin: {socket: %[1]s/p}}
+api: {socket: %[1]s/s, listen: "%[2]s"}
+`, dir, b.tcp), 0o644))
+	cmd := exec.CommandContext(t.Context(), "/proc/self/exe")
+	cmd.Env = append(os.Environ(), "FORSD_TEST_CONFIG="+filepath.Join(dir, "forsd.yaml"), "NOTIFY_SOCKET=")
+	cmd.Stderr = os.Stderr
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	ok(t, cmd.Start())
+	t.Cleanup(func() { _ = cmd.Wait() })
+	b.pid = cmd.Process.Pid
+	for range 1000 {
+		if status, _ := b.ask(http.MethodGet, "/healthz", ""); status == http.StatusOK {
+			return b
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Fatal("forsd does not answer")
+	return nil
+}
+
+// ask asks on the Unix socket, on a connection of its own.
+func (b *besieged) ask(method, path, body string) (int, string) {
+	client := http.Client{Timeout: time.Minute, Transport: &http.Transport{DisableKeepAlives: true,
+		DialContext: func(context.Context, string, string) (net.Conn, error) { return net.Dial("unix", b.socket) }}}
+	q, err := http.NewRequest(method, "http://forsd"+path, strings.NewReader(body))
+	if err != nil {
+		return 0, err.Error()
+	}
+	a, err := client.Do(q)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer a.Body.Close()
+	text, _ := io.ReadAll(a.Body)
+	return a.StatusCode, string(text)
+}
+
+// begin opens a connection over TCP and sends what is given, without end.
+func (b *besieged) begin(t *testing.T, text string) net.Conn {
+	t.Helper()
+	c, err := net.Dial("tcp", b.tcp)
+	ok(t, err)
+	t.Cleanup(func() { _ = c.Close() })
+	_, _ = io.WriteString(c, text) // it may be refused in the midst of it
+	return c
+}
+
+// peak is the most memory that forsd has had, in MB.
+func (b *besieged) peak(t *testing.T) (mb int) {
+	t.Helper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", b.pid))
+	ok(t, err)
+	_, rest, _ := strings.Cut(string(status), "VmHWM:")
+	_, err = fmt.Sscan(rest, &mb)
+	ok(t, err)
+	return mb / 1024
+}
+
+// mostMB is what forsd may have at its peak: the memory for bodies, several times as
+// much for the collector, and itself.
+const mostMB = 400
+
+// TestHostileBodies sends what is large, and what is large and never comes.
+func TestHostileBodies(t *testing.T) {
+	b := besiege(t)
+	junk := "[" + strings.Repeat(" ", 60<<20) + "]"
+	var clients sync.WaitGroup
+	for range 4 {
+		clients.Go(func() {
+			if status, answer := b.ask(http.MethodPost, "/v1/liquid", junk); status != http.StatusBadRequest && status != http.StatusServiceUnavailable && status != 0 {
+				t.Errorf("60 MB of nothing: %d %.200s", status, answer)
+			}
+		})
+	}
+	clients.Wait()
+	for range 50 {
+		b.begin(t, "POST /v1/liquid HTTP/1.1\r\nHost: forsd\r\nContent-Length: 62914560\r\n\r\n"+strings.Repeat(" ", 256<<10))
+	}
+	for _, c := range []struct {
+		method, path, body string
+		status             int
+	}{
+		{http.MethodGet, "/v1/status", "", http.StatusOK},
+		{http.MethodPost, "/v1/whatif", `{"fail":["Spine001"]}`, http.StatusConflict},
+		{http.MethodPost, "/v1/optical/photonic", `{"gpus":8}`, http.StatusOK},
+	} {
+		if status, answer := b.ask(c.method, c.path, c.body); status != c.status {
+			t.Errorf("%s beside bodies that do not come: %d %.200s, want %d", c.path, status, answer, c.status)
+		}
+	}
+	mb := b.peak(t)
+	t.Logf("forsd has had %d MB", mb)
+	if mb > mostMB {
+		t.Errorf("forsd has had %d MB, want at most %d", mb, mostMB)
+	}
+}
+
+// TestHostileConnections opens more connections than there are descriptors, which wait
+// for a plan that does not come.
+func TestHostileConnections(t *testing.T) {
+	b := besiege(t)
+	held, told := 0, 0
+	for range 400 {
+		c := b.begin(t, "GET /v1/plan HTTP/1.1\r\nHost: forsd\r\nPrefer: wait=300\r\n\r\n")
+		_ = c.SetReadDeadline(time.Now().Add(20 * time.Millisecond))
+		if line, _ := bufio.NewReader(c).ReadString('\n'); strings.HasPrefix(line, "HTTP/1.1 503") {
+			told++
+		} else if line == "" {
+			held++
+		}
+	}
+	files, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", b.pid))
+	ok(t, err)
+	if len(files) > 256-64 {
+		t.Errorf("forsd has %d of 256 descriptors in use: want 64 for its own work", len(files))
+	}
+	if told == 0 || held == 0 {
+		t.Errorf("%d connections wait, %d are told that there are too many", held, told)
+	}
+	if status, answer := b.ask(http.MethodGet, "/v1/status", ""); status != http.StatusOK {
+		t.Errorf("on the Unix socket: %d %.200s", status, answer)
+	}
+	if status, answer := b.ask(http.MethodPost, "/v1/optical/photonic", `{"gpus":8}`); status != http.StatusOK {
+		t.Errorf("a plan in a process of its own: %d %.200s", status, answer)
+	}
+}
+
+// TestHostilePlans asks for more plans than there are processes.
+func TestHostilePlans(t *testing.T) {
+	b := besiege(t)
+	const body = `{"gpus":1024,"degree":4,"reconfig_us":100}` // takes many seconds
+	var clients []net.Conn
+	for range 30 {
+		clients = append(clients, b.begin(t, fmt.Sprintf("POST /v1/optical/photonic HTTP/1.1\r\nHost: forsd\r\nContent-Length: %d\r\n\r\n%s", len(body), body)))
+	}
+	for range 100 {
+		if n := workersOf(b.pid); n > 2 {
+			t.Errorf("%d processes plan at a time", n)
+		}
+		if status, answer := b.ask(http.MethodGet, "/v1/status", ""); status != http.StatusOK {
+			t.Errorf("%d %.200s", status, answer)
+		}
+	}
+	if workersOf(b.pid) == 0 {
+		t.Error("nothing is planned")
+	}
+	told := 0
+	for _, c := range clients {
+		_ = c.SetReadDeadline(time.Now().Add(10 * time.Millisecond))
+		if line, _ := bufio.NewReader(c).ReadString('\n'); strings.HasPrefix(line, "HTTP/1.1 503") {
+			told++
+		}
+		_ = c.Close()
+	}
+	if told == 0 {
+		t.Error("30 plans are taken on at a time, and none is refused")
+	}
+	for range 1000 {
+		if workersOf(b.pid) == 0 {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Error("processes go on for clients that have left")
+}
+
+// workersOf counts the processes that a process has started.
+func workersOf(pid int) (n int) {
+	threads, _ := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+	for _, thread := range threads {
+		list, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%s/children", pid, thread.Name()))
+		n += len(strings.Fields(string(list)))
+	}
+	return n
+}
