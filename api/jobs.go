@@ -64,10 +64,7 @@ type JobHost struct {
 }
 
 // JobWarning is a deviation of a job's plan.
-type JobWarning struct {
-	Code string `json:"code"`
-	Text string `json:"text"`
-}
+type JobWarning = topology.Finding
 
 // The limits of a job.
 const (

@@ -24,21 +24,14 @@ type Want struct {
 	Socket   string // where forsd listens for the plugin, "" where it does not
 }
 
-// Finding is a fault of OpenSM's settings.
-type Finding struct {
-	Code     string
-	Severity health.Severity
-	Title    string
-	Text     string // what was found, why it matters, and what to do
-}
-
-// Check judges the settings; the findings come in a fixed order. Of the disk it
-// looks only at whether the table file exists and which paths are links.
-func (s Settings) Check(want Want) []Finding {
-	var found []Finding
+// Check judges the settings; the warnings come in a fixed order, and their texts say
+// what was found, why it matters, and what to do. Of the disk it looks only at whether
+// the table file exists and which paths are links.
+func (s Settings) Check(want Want) []health.Warning {
+	var found []health.Warning
 	for _, r := range rules {
 		if text := r.check(&s, &want); text != "" {
-			found = append(found, Finding{r.code, r.severity, r.title, text})
+			found = append(found, health.Warning{Code: r.code, Severity: r.severity, Title: r.title, Text: text})
 		}
 	}
 	return found

@@ -103,7 +103,7 @@ func TestOverBoundText(t *testing.T) {
 		}
 		var want []Warning
 		if c.want != "" {
-			want = []Warning{{PlanOverBound, c.want}}
+			want = []Warning{{Code: PlanOverBound, Text: c.want}}
 		}
 		if diff := cmp.Diff(want, s.Warnings); diff != "" {
 			t.Errorf("engine %s, %d phases allowed: %s", c.engine, c.least, diff)

@@ -31,10 +31,7 @@ type Settings struct {
 }
 
 // Warning is a deviation that a plan carries, with a stable code.
-type Warning struct {
-	Code string `json:"code"`
-	Text string `json:"text"`
-}
+type Warning = topology.Finding
 
 // The codes of the planner's warnings; the findings of topology come on top.
 const (
@@ -200,7 +197,7 @@ func (s *Schedule) Verified(ctx context.Context, tables ...*lft.Tables) (*Schedu
 
 // replaces warns that the schedule stands in for one that failed verification.
 func (s *Schedule) replaces(failed *Schedule, why error) {
-	s.Warnings = append(s.Warnings, Warning{EngineFallback, fmt.Sprintf("the plan of engine %s failed verification and was replaced: %v", failed.Plan.Engine, why)})
+	s.Warnings = append(s.Warnings, Warning{Code: EngineFallback, Text: fmt.Sprintf("the plan of engine %s failed verification and was replaced: %v", failed.Plan.Engine, why)})
 }
 
 // Plan runs the chosen engine and binds its plan to the fabric's LIDs, without
@@ -261,13 +258,13 @@ func (s *Schedule) unreachable() [][2]int32 {
 func (s *Schedule) warn() {
 	p := s.Plan
 	if closesLanes(s.Tree) {
-		s.Warnings = append(s.Warnings, Warning{LMCTooSmall, s.lmcText()})
+		s.Warnings = append(s.Warnings, Warning{Code: LMCTooSmall, Text: s.lmcText()})
 	}
 	if over := p.Phases - s.least; over > 0 {
-		s.Warnings = append(s.Warnings, Warning{PlanOverBound, fmt.Sprintf("the plan of engine %s has %d phases, %d more than the bound of %d%s", p.Engine, p.Phases, over, s.least, whyOver(p))})
+		s.Warnings = append(s.Warnings, Warning{Code: PlanOverBound, Text: fmt.Sprintf("the plan of engine %s has %d phases, %d more than the bound of %d%s", p.Engine, p.Phases, over, s.least, whyOver(p))})
 	}
 	if n := len(p.Unreachable); n > 0 {
-		s.Warnings = append(s.Warnings, Warning{UnreachablePairs, fmt.Sprintf("%d ordered pairs of servers share no lane and are left out", n)})
+		s.Warnings = append(s.Warnings, Warning{Code: UnreachablePairs, Text: fmt.Sprintf("%d ordered pairs of servers share no lane and are left out", n)})
 	}
 }
 

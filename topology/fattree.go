@@ -1,5 +1,7 @@
 package topology
 
+import "github.com/forsd/forsd/internal/health"
+
 // CableState tells what a lane is at a leaf.
 type CableState uint8
 
@@ -54,10 +56,7 @@ type Host struct {
 }
 
 // Finding is a deviation of the fabric from its baseline.
-type Finding struct {
-	Code string `json:"code"`
-	Text string `json:"text"`
-}
+type Finding = health.Finding
 
 // The codes of findings.
 const (

@@ -88,7 +88,7 @@ func (t *fitter) find(g GUID) int32 {
 }
 
 func (t *fitter) report(code, format string, args ...any) {
-	t.Findings = append(t.Findings, Finding{code, fmt.Sprintf(format, args...)})
+	t.Findings = append(t.Findings, Finding{Code: code, Text: fmt.Sprintf(format, args...)})
 }
 
 // placeSwitches finds the baseline's switches in the fabric, appends new leaves, and

@@ -76,16 +76,16 @@ type Daemon struct {
 	standby      bool              // another manager is the master
 	held         []controller.Lane // cables held back because they keep bouncing
 	ready        bool
-	base         *topology.Baseline   // nil until a fabric was accepted
-	baseDirty    bool                 // base is not stored yet
-	inForce      *store.Epoch         // nil until the first epoch
-	jobs         []*job               // ascending; the slice is replaced, not changed
-	jobTrouble   map[uint64][2]string // [job] code and text of what the last planning could not do
-	leaseRetry   time.Time            // when a lease that could not be ended is looked at again
-	rest         chan struct{}        // closed and replaced when the controller comes to rest
-	views        []*view              // the last ones seen, newest last
-	rested       *view                // the one before what the marks tell of
-	marks        times                // of the change worked on or settled last
+	base         *topology.Baseline        // nil until a fabric was accepted
+	baseDirty    bool                      // base is not stored yet
+	inForce      *store.Epoch              // nil until the first epoch
+	jobs         []*job                    // ascending; the slice is replaced, not changed
+	jobTrouble   map[uint64]health.Finding // [job] what the last planning could not do
+	leaseRetry   time.Time                 // when a lease that could not be ended is looked at again
+	rest         chan struct{}             // closed and replaced when the controller comes to rest
+	views        []*view                   // the last ones seen, newest last
+	rested       *view                     // the one before what the marks tell of
+	marks        times                     // of the change worked on or settled last
 	manager      managerState
 	link         link // written by the loop alone
 	liquid       liquidState

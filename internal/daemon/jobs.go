@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/internal/health"
 	"github.com/forsd/forsd/internal/store"
 	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/planner"
@@ -54,13 +55,9 @@ func (j *job) missing() []api.JobHost {
 // summary is the job as the API lists it.
 func (j *job) summary() api.Job {
 	r := &j.Report
-	out := api.Job{ID: j.ID, Name: j.Name, Epoch: j.Epoch, PublishedAt: j.PublishedAt, Created: j.Created, Expires: j.Expires, RanksPerHost: j.RanksPerHost,
+	return api.Job{ID: j.ID, Name: j.Name, Epoch: j.Epoch, PublishedAt: j.PublishedAt, Created: j.Created, Expires: j.Expires, RanksPerHost: j.RanksPerHost,
 		Servers: r.Servers, Engine: string(r.Engine), Phases: r.Phases, LowerBound: r.LowerBound, Gap: r.Gap, Certificate: string(r.Certificate),
-		UnreachablePairs: r.UnreachablePairs, Missing: j.missing(), Warnings: []api.JobWarning{}}
-	for _, w := range j.Warnings {
-		out.Warnings = append(out.Warnings, api.JobWarning(w))
-	}
-	return out
+		UnreachablePairs: r.UnreachablePairs, Missing: j.missing(), Warnings: append([]api.JobWarning{}, j.Warnings...)}
 }
 
 // detail is the job with its hosts.
@@ -208,8 +205,8 @@ func (d *Daemon) endLeases(now time.Time) {
 
 // jobWarnings raises what is wrong with jobs: hosts that plans leave out, plans
 // that are longer than need be or leave pairs out, and what could not be planned.
-func (d *Daemon) jobWarnings(trouble map[uint64][2]string) {
-	var pairs [][2]string
+func (d *Daemon) jobWarnings(trouble map[uint64]health.Finding) {
+	var found []health.Finding
 	for _, j := range d.jobList() {
 		if missing := j.missing(); len(missing) > 0 {
 			text := fmt.Sprintf("%s: %s (%s)", j.label(), missing[0].Name, missing[0].GUID)
@@ -218,14 +215,14 @@ func (d *Daemon) jobWarnings(trouble map[uint64][2]string) {
 			} else {
 				text += " is absent, and its plan leaves it out"
 			}
-			pairs = append(pairs, [2]string{jobHostsMissing, text})
+			found = append(found, health.Finding{Code: jobHostsMissing, Text: text})
 		}
 		for _, w := range j.Warnings {
-			pairs = append(pairs, [2]string{jobDegraded, j.label() + ": " + w.Text})
+			found = append(found, health.Finding{Code: jobDegraded, Text: j.label() + ": " + w.Text})
 		}
 		if t, ok := trouble[j.ID]; ok {
-			pairs = append(pairs, [2]string{t[0], j.label() + ": " + t[1]})
+			found = append(found, health.Finding{Code: t.Code, Text: j.label() + ": " + t.Text})
 		}
 	}
-	d.health.Set("jobs", pairs, time.Now())
+	d.health.Set("jobs", found, time.Now())
 }

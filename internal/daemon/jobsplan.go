@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/internal/health"
 	"github.com/forsd/forsd/internal/standby"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/planner"
@@ -54,13 +55,13 @@ func (d *Daemon) planJobs(ctx context.Context, v *view, a controller.Plan) ([]jo
 	}
 	group.Wait()
 	var out []jobPlan
-	trouble := map[uint64][2]string{}
+	trouble := map[uint64]health.Finding{}
 	for i, j := range jobs {
 		switch {
 		case errors.Is(errs[i], planner.ErrNoMember):
-			trouble[j.ID] = [2]string{jobHostsMissing, "none of its hosts is attached to the fabric, and its last plan stays"}
+			trouble[j.ID] = health.Finding{Code: jobHostsMissing, Text: "none of its hosts is attached to the fabric, and its last plan stays"}
 		case errs[i] != nil && a.Final:
-			trouble[j.ID] = [2]string{jobPlanFailed, errs[i].Error()}
+			trouble[j.ID] = health.Finding{Code: jobPlanFailed, Text: errs[i].Error()}
 		case errs[i] != nil:
 			d.log.Info("no plan of a job holds on the tables in force, the tables come first", zap.Uint64("job", j.ID), zap.Error(errs[i]))
 		case d.reissue || !sameRows(j.Plan, schedules[i].Tree, schedules[i].Rows):
@@ -117,7 +118,7 @@ func (d *Daemon) publishJobs(plans []jobPlan, n uint64) error {
 }
 
 // troubles is what the last planning could not do for jobs.
-func (d *Daemon) troubles() map[uint64][2]string {
+func (d *Daemon) troubles() map[uint64]health.Finding {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return maps.Clone(d.jobTrouble)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/internal/config"
+	"github.com/forsd/forsd/internal/health"
 	"github.com/forsd/forsd/opensm"
 )
 
@@ -92,11 +93,11 @@ func (d *Daemon) managerFound(p opensm.Process) {
 	d.mu.Lock()
 	d.manager.settings, d.manager.lmc = settings, settings.LMC
 	d.mu.Unlock()
-	var pairs [][2]string
-	for _, f := range settings.Check(d.want(lanes)) {
-		pairs = append(pairs, [2]string{f.Code, f.Text})
+	var found []health.Finding
+	for _, w := range settings.Check(d.want(lanes)) {
+		found = append(found, health.Finding{Code: w.Code, Text: w.Text})
 	}
-	d.health.Set("opensm", pairs, time.Now())
+	d.health.Set("opensm", found, time.Now())
 	d.missPlugin(settings.PluginLoaded())
 	go d.tell(controller.TablesDoubted{})
 }

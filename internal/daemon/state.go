@@ -91,10 +91,6 @@ func (d *Daemon) take(ctx context.Context, v *view, swept bool) {
 	d.fatTreeSeen()
 	d.remember(v)
 	lost := v.lost(d.current(), d.baseline())
-	var findings [][2]string
-	for _, f := range v.tree.Findings {
-		findings = append(findings, [2]string{f.Code, f.Text})
-	}
 	if snapshot := (controller.Snapshot{ID: v.id, Down: v.down, Lost: lost}); swept {
 		d.step(ctx, controller.Seen{Snapshot: snapshot})
 	} else {
@@ -106,7 +102,7 @@ func (d *Daemon) take(ctx context.Context, v *view, swept bool) {
 	if !d.core.Doubts() {
 		d.adopt(v.tree.Baseline) // so that the next newcomer does not take this one's index
 	}
-	d.health.Set("fabric", findings, time.Now())
+	d.health.Set("fabric", v.tree.Findings, time.Now())
 }
 
 // heldCables names the cables that are held back.
@@ -276,11 +272,7 @@ func (d *Daemon) planning() planner.Settings {
 
 // planWarnings raises the warnings that the plan in force carries.
 func (d *Daemon) planWarnings(warnings []planner.Warning) {
-	var pairs [][2]string
-	for _, w := range warnings {
-		pairs = append(pairs, [2]string{w.Code, w.Text})
-	}
-	d.health.Set("plan", pairs, time.Now())
+	d.health.Set("plan", warnings, time.Now())
 }
 
 // say tells the subscribers of an event.

@@ -30,6 +30,12 @@ type Warnable struct {
 	Delay    time.Duration // how long it must last before it is shown and told
 }
 
+// Finding is something that deviates: a stable code, and in words what was seen.
+type Finding struct {
+	Code string `json:"code"`
+	Text string `json:"text"`
+}
+
 // Warning is a warning in force.
 type Warning struct {
 	Code     string    `json:"code"`
@@ -88,12 +94,12 @@ func (t *Tracker) clear(k key) {
 	}
 }
 
-// Set replaces all warnings of a source by those given, as pairs of code and
-// text. Texts of one code are joined.
-func (t *Tracker) Set(source string, pairs [][2]string, now time.Time) {
+// Set replaces all warnings of a source by what was found. Texts of one code are
+// joined.
+func (t *Tracker) Set(source string, found []Finding, now time.Time) {
 	texts := map[string][]string{}
-	for _, p := range pairs {
-		texts[p[0]] = append(texts[p[0]], p[1])
+	for _, f := range found {
+		texts[f.Code] = append(texts[f.Code], f.Text)
 	}
 	for _, w := range t.of(source) {
 		if _, still := texts[w.Code]; !still {

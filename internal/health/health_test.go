@@ -56,19 +56,19 @@ func testTracker(t *testing.T) {
 func TestTrackerSet(t *testing.T) {
 	tr, now := NewTracker(nil, nil), time.Unix(0, 0)
 	tr.Raise("other", "stays", now)
-	var many [][2]string
+	var many []Finding
 	for i := range 12 {
-		many = append(many, [2]string{"cable-down", fmt.Sprint(i)})
+		many = append(many, Finding{"cable-down", fmt.Sprint(i)})
 	}
-	tr.Set("fabric", append(many, [2]string{"spine-down", "s"}), now)
+	tr.Set("fabric", append(many, Finding{"spine-down", "s"}), now)
 	list := tr.List(now)
 	if len(list) != 3 || list[0].Text != "0; 1; 2; 3; 4; 5; 6; 7; 8; 9; and 2 more" {
 		t.Fatalf("got %+v", list)
 	}
-	tr.Set("another", [][2]string{{"spine-down", "t"}}, now)
+	tr.Set("another", []Finding{{"spine-down", "t"}}, now)
 	tr.Set("another", nil, now)
 	tr.Clear("spine-down")
-	tr.Set("fabric", [][2]string{{"spine-down", "s"}}, now)
+	tr.Set("fabric", []Finding{{"spine-down", "s"}}, now)
 	if list = tr.List(now); len(list) != 2 || list[0].Code != "other" || list[1].Code != "spine-down" {
 		t.Fatalf("got %+v", list)
 	}
