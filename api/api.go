@@ -43,6 +43,7 @@ type Status struct {
 	Epoch        uint64           `json:"epoch"` // 0 before the first
 	PublishedAt  time.Time        `json:"published_at,omitzero"`
 	TopologyHash string           `json:"topology_hash"`
+	FabricKind   string           `json:"fabric_kind,omitempty"` // of the fabric seen last: fat-tree, partly-covered or own-routes
 	Engine       string           `json:"engine"`
 	Phases       int              `json:"phases"`
 	LowerBound   int              `json:"lower_bound"`

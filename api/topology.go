@@ -10,6 +10,8 @@ import (
 type Topology struct {
 	Hash       string             `json:"topology_hash"`
 	SeenAt     time.Time          `json:"seen_at,omitzero"`
+	Kind       string             `json:"kind,omitempty"` // what the fabric is: fat-tree, partly-covered or own-routes
+	Why        string             `json:"why,omitempty"`  // why it is not a fat tree
 	Lanes      int                `json:"lanes"`
 	Leaves     []Leaf             `json:"leaves"`
 	Spines     []Spine            `json:"spines"`

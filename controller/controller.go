@@ -245,6 +245,12 @@ func (c *Controller) restarted(now time.Time) {
 // Doubts tells whether the latest fabric lacks so much that it is not believed.
 func (c *Controller) Doubts() bool { return c.latest != nil && c.doubted() }
 
+// Overtaken tells whether a fabric has been seen, and is believed, that the work
+// under way is not for.
+func (c *Controller) Overtaken() bool {
+	return c.Busy() && c.latest.ID != c.work.ID && !c.doubted()
+}
+
 // doubted tells whether the latest fabric lacks so much that it is not believed.
 func (c *Controller) doubted() bool {
 	return c.latest.Lost > c.set.MaxLoss && (c.work == nil || c.work.ID != c.latest.ID)
@@ -342,14 +348,14 @@ func (c *Controller) follow() {
 }
 
 // Ground is what a plan made now is for: the fabric worked on, empty before the
-// first, and the lanes that such a plan must avoid for it to hold on every table
-// that the switches may have.
+// first and while its routes are the manager's and have not been read, and the lanes
+// that such a plan must avoid for it to hold on every table that the switches may have.
 func (c *Controller) Ground() (fabric string, avoid []Lane) {
 	if c.work == nil {
 		return "", nil
 	}
 	if c.work.Kind == OwnRoutes {
-		return c.work.ID, nil
+		return c.confirmedID, nil
 	}
 	return c.work.ID, union(c.held, minus(c.closed, c.work.Down))
 }
@@ -371,6 +377,9 @@ func (c *Controller) write() {
 }
 
 func (c *Controller) readBack() {
+	if c.work.Kind == OwnRoutes {
+		c.confirmedID = "" // they are what the manager made of them
+	}
 	c.enter(Reading)
 	c.do(ReadBack{Fabric: c.work.ID, Kind: c.work.Kind, Hold: c.held})
 }

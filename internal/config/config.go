@@ -89,8 +89,11 @@ type Planning struct {
 	LIDs    planner.LIDs   `yaml:"lids"`    // of each server that plans use: auto, lanes, or a number
 	Exclude *regexp.Regexp `yaml:"exclude"` // host descriptions that take no part; nil excludes none
 	Roles   Roles          `yaml:"roles"`
-	// OtherFabrics is what to do with a fabric that is no fat tree.
+	// OtherFabrics is what to do with a fabric that is not a fat tree.
 	OtherFabrics OtherFabrics `yaml:"other_fabrics"`
+	// MaxUnreachable is the share of the ordered pairs of servers that a plan may
+	// leave out, 0 to 1.
+	MaxUnreachable float64 `yaml:"max_unreachable"`
 }
 
 // Roles are patterns of the descriptions of hosts that are no compute nodes; nil matches
@@ -165,7 +168,7 @@ func Default() *Config {
 		Planning: Planning{
 			Engine:       EngineAuto,
 			LIDs:         planner.AutoLIDs,
-			OtherFabrics: OtherRefuse,
+			OtherFabrics: OtherRefuse, MaxUnreachable: planner.DefaultMaxUnreachable,
 		},
 		Damping: Damping{
 			HoldDown:    10 * time.Second,

@@ -68,7 +68,7 @@ opensm:
   install_command: [push]
 api: {socket: /s, socket_mode: 0600, listen: "[::1]:7480", read_over_tcp: false}
 peer: {timeout: 3s}
-planning: {engine: exact, lids: 2, exclude: '^(login|adm)\d+', roles: {aggregation: an, gateway: '^gw', storage: st, management: mgmt}, other_fabrics: liquid}
+planning: {engine: exact, lids: 2, exclude: '^(login|adm)\d+', roles: {aggregation: an, gateway: '^gw', storage: st, management: mgmt}, other_fabrics: liquid, max_unreachable: 0.25}
 damping: {hold_down: 1s, max_hold_down: 1s, flaps: 1, window: 3s}
 safety: {max_loss: 1, confirm: 4s}
 retry: {first: 5s, max: 6s}
@@ -95,7 +95,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 		Peer: Peer{Timeout: 3 * time.Second},
 		Planning: Planning{Engine: EngineExact, LIDs: 2, Exclude: regexp.MustCompile(`^(login|adm)\d+`),
 			Roles:        Roles{regexp.MustCompile("an"), regexp.MustCompile("^gw"), regexp.MustCompile("st"), regexp.MustCompile("mgmt")},
-			OtherFabrics: OtherLiquid},
+			OtherFabrics: OtherLiquid, MaxUnreachable: 0.25},
 		Damping: Damping{HoldDown: time.Second, MaxHoldDown: time.Second, Flaps: 1, Window: 3 * time.Second},
 		Safety:  Safety{MaxLoss: 1, Confirm: 4 * time.Second},
 		Retry:   Retry{First: 5 * time.Second, Max: 6 * time.Second},
@@ -230,10 +230,12 @@ func TestLongSocketIsRefused(t *testing.T) {
 	if c.Validate() == nil {
 		t.Error("a socket path of 108 bytes, which the kernel refuses, is accepted")
 	}
-	c = Default()
-	c.Safety.MaxLoss = math.Inf(1)
-	if c.Validate() == nil {
-		t.Error("an infinite share is accepted")
+	for _, share := range []float64{math.Inf(1), math.NaN(), -0.1} {
+		lost, cut := Default(), Default()
+		lost.Safety.MaxLoss, cut.Planning.MaxUnreachable = share, share
+		if lost.Validate() == nil || cut.Validate() == nil {
+			t.Errorf("a share of %v is accepted", share)
+		}
 	}
 }
 

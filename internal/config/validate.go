@@ -51,6 +51,9 @@ func (c *Config) problems() []Problem {
 	if !(c.Safety.MaxLoss > 0 && c.Safety.MaxLoss <= 1) {
 		v.add("safety.max_loss", "%v is not a share of the servers: want more than 0 and at most 1", c.Safety.MaxLoss)
 	}
+	if !(c.Planning.MaxUnreachable >= 0 && c.Planning.MaxUnreachable <= 1) {
+		v.add("planning.max_unreachable", "%v is not a share of the pairs: want 0 to 1", c.Planning.MaxUnreachable)
+	}
 	v.positive("safety.confirm", c.Safety.Confirm)
 	v.growing("retry.first", c.Retry.First, "retry.max", c.Retry.Max)
 	return v.problems

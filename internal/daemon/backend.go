@@ -11,9 +11,7 @@ import (
 	"github.com/forsd/forsd/internal/aside"
 	"github.com/forsd/forsd/internal/store"
 	"github.com/forsd/forsd/phasetable"
-	"github.com/forsd/forsd/planner"
 	"github.com/forsd/forsd/topology"
-	"github.com/forsd/forsd/verify"
 )
 
 // backend answers the API.
@@ -23,7 +21,7 @@ type backend struct{ *Daemon }
 func (b backend) Status() api.Status {
 	now := time.Now()
 	warnings := b.health.List(now)
-	match, readAt := b.desk.Match()
+	match, readAt := b.tablesMatch()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s := api.Status{Version: b.version, Started: b.started, State: b.state.String(), Ready: b.ready, Warnings: warnings, Baseline: []string{},
@@ -45,7 +43,8 @@ func (b backend) Status() api.Status {
 	if n := len(b.views); n > 0 {
 		v := b.views[n-1]
 		s.OpenSM.DumpedAt = v.complete
-		for _, f := range v.tree.Findings {
+		s.FabricKind = v.kind.String()
+		for _, f := range v.findings() {
 			s.Baseline = append(s.Baseline, f.Text)
 		}
 	}
@@ -72,13 +71,19 @@ func (d *Daemon) source() string {
 
 // Topology is the fabric as last seen.
 func (b backend) Topology() *api.Topology {
-	if v := b.latest(); v != nil {
-		b.mu.Lock()
-		held := b.held
-		b.mu.Unlock()
-		return api.NewTopology(v.held(held), v.complete)
+	v := b.latest()
+	if v == nil {
+		return nil
 	}
-	return nil
+	if v.kind == controller.OwnRoutes {
+		return v.topology()
+	}
+	b.mu.Lock()
+	held := b.held
+	b.mu.Unlock()
+	t := api.NewTopology(v.held(held), v.complete)
+	t.Kind = v.kind.String()
+	return t
 }
 
 // Epochs lists the epochs that are kept.
@@ -135,7 +140,10 @@ func (b backend) WhatIf(ctx context.Context, q api.WhatIf) (*api.Forecast, error
 	if v == nil {
 		return nil, api.Refused("OpenSM has not written a usable dump yet: there is nothing to plan")
 	}
-	f := v.tree.Fabric.Clone()
+	if v.kind == controller.OwnRoutes {
+		return nil, v.noTree("what OpenSM would route after a failure cannot be foretold")
+	}
+	f := v.fabric.Clone()
 	for _, spec := range q.Fail {
 		if _, err := f.Fail(spec); err != nil {
 			return nil, api.BadRequest("fail %s: %v", spec, err)
@@ -159,7 +167,7 @@ func (b backend) WhatIf(ctx context.Context, q api.WhatIf) (*api.Forecast, error
 	if err != nil {
 		return nil, err
 	}
-	for _, c := range topology.Diff(v.tree.Fabric, f) {
+	for _, c := range topology.Diff(v.fabric, f) {
 		forecast.What = append(forecast.What, c.Text)
 	}
 	return forecast, nil
@@ -242,23 +250,18 @@ func (d *Daemon) rollback(n uint64) error {
 		return fmt.Errorf("a change is being worked on (%s): try again when it has settled", s)
 	}
 	v, tables := d.latest(), d.desk.InSwitches()
-	if v == nil || tables == nil {
+	if fabric, _ := d.core.Ground(); v == nil || tables == nil || v.kind == controller.OwnRoutes && v.id != fabric {
 		return fmt.Errorf("the tables in force are not known yet")
 	}
 	old, err := d.store.LoadEpoch(n)
 	if err != nil {
 		return err
 	}
-	rows, err := rowsOf(old.Plan, v.tree)
-	if err != nil {
-		return err
-	}
-	tree := v.held(d.core.Held())
-	if err := verify.Plan(tree, tables, rows, planner.Unreachable(tree, rows)); err != nil {
+	if err := v.carries(tables, old.Plan, d.core.Held()); err != nil {
 		return err
 	}
 	table := old.Plan.Table()
-	table.Epoch, table.TopologyHash = d.store.Next(), v.tree.Fabric.Hash()
+	table.Epoch, table.TopologyHash = d.store.Next(), v.fabric.Hash()
 	report := old.Report
 	report.TopologyHash = table.TopologyHash
 	e, err := store.NewEpoch(table)

@@ -60,14 +60,14 @@ type Daemon struct {
 	portsRead  chan linkstate.Answer
 	linkEvents chan linkstate.Event // beside the plugin's
 
-	snapshots   chan opensm.Snapshot
-	answers     chan controller.Event
-	calls       chan func()
-	stopReading context.CancelFunc // ends the last read-back; owned by loop
-	waiting     []func()           // calls that run when no action is under way; owned by loop
-	stopped     chan struct{}      // closed when the loop ends
-	work        sync.WaitGroup     // actions under way
-	life        context.Context    // of Run; for what an API request starts and does not end with it
+	snapshots chan opensm.Snapshot
+	answers   chan controller.Event
+	calls     chan func()
+	giveUp    context.CancelFunc // ends the read-back or planning asked for last; owned by loop
+	waiting   []func()           // calls that run when no action is under way; owned by loop
+	stopped   chan struct{}      // closed when the loop ends
+	work      sync.WaitGroup     // actions under way
+	life      context.Context    // of Run; for what an API request starts and does not end with it
 
 	workers *worker.Pool // plans what others ask for
 
@@ -88,19 +88,18 @@ type Daemon struct {
 	marks        times                     // of the change worked on or settled last
 	manager      managerState
 	link         link // written by the loop alone
-	liquid       liquidState
 	subscription bool // traps are taken from the subnet administrator
 }
 
 // candidate is a verified plan and what it was made for. Where the plan is new,
 // epoch may be it with its table, which is written already then.
 type candidate struct {
-	view     *view
-	schedule *planner.Schedule
-	epoch    *store.Epoch
-	asked    controller.Plan // what the controller asked for
-	same     bool            // the plan in force stays
-	jobs     []jobPlan       // where it stays: those of jobs that do not
+	view  *view
+	plan  proposal
+	epoch *store.Epoch
+	asked controller.Plan // what the controller asked for
+	same  bool            // the plan in force stays
+	jobs  []jobPlan       // where it stays: those of jobs that do not
 
 	planned, verified time.Time
 }
@@ -133,7 +132,7 @@ func New(cfg *config.Config, version string, log *zap.Logger, notify func(string
 		snapshots: make(chan opensm.Snapshot, 1), answers: make(chan controller.Event), calls: make(chan func()), stopped: make(chan struct{}),
 		plans: &api.Plans{}, rest: make(chan struct{}),
 		pluginEvents: make(chan plugin.Event, eventsAhead), pluginAsks: make(chan asked),
-		links: linkstate.New(linkSettings(cfg)), portsRead: make(chan linkstate.Answer), linkEvents: make(chan linkstate.Event)}
+		links: linkstate.New(linkSettings(cfg)), portsRead: make(chan linkstate.Answer), linkEvents: make(chan linkstate.Event), giveUp: func() {}}
 	d.workers = worker.NewPool(worker.Defaults())
 	d.reader = sync.OnceValue(d.newReader)
 	d.events = api.NewEvents(keepEvents, d.started)

@@ -14,7 +14,6 @@ import (
 	"github.com/forsd/forsd/internal/health"
 	"github.com/forsd/forsd/internal/store"
 	"github.com/forsd/forsd/phasetable"
-	"github.com/forsd/forsd/planner"
 	"github.com/forsd/forsd/topology"
 )
 
@@ -73,13 +72,13 @@ func (j *job) detail() *api.Job {
 func (j *job) label() string { return (&api.Job{ID: j.ID, Name: j.Name}).String() }
 
 // planned is the job with another plan, under the number n.
-func (j *job) planned(s *planner.Schedule, n uint64) (*job, error) {
+func (j *job) planned(p proposal, n uint64) (*job, error) {
 	next := *j
-	next.Epoch, next.Report, next.Warnings = n, s.Report(), s.Warnings
+	next.Epoch, next.Report, next.Warnings = n, p.Report(), p.Cautions()
 	if next.ID == 0 {
 		next.ID = n
 	}
-	table := s.Table(n)
+	table := p.Table(n)
 	table.Job = next.ID
 	var err error
 	if next.Plan, err = phasetable.New(table); err != nil {

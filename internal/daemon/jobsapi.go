@@ -13,6 +13,7 @@ import (
 	"github.com/forsd/forsd/internal/aside"
 	"github.com/forsd/forsd/internal/store"
 	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/liquid"
 	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/planner"
 )
@@ -138,13 +139,19 @@ func waited(err error) error {
 
 // planNew plans a job that is asked for.
 func (d *Daemon) planNew(ctx context.Context, q api.JobRequest, g *ground) (*job, error) {
-	tree := g.view.held(g.avoid)
-	members, err := planner.FindMembers(tree, q.Hosts)
+	members, err := g.view.members(q.Hosts)
 	if err != nil {
 		return nil, api.BadRequest("%v", err)
 	}
 	j := &job{Job: store.Job{JobInfo: store.JobInfo{Name: q.Name, Members: members, RanksPerHost: q.RanksPerHost}}}
-	p, err := aside.PlanJob(ctx, d.workers, &aside.NewJob{Tree: tree, Settings: aside.Settings(d.planning()), Members: j.guids(), Tables: g.tables, Number: g.next})
+	if g.view.kind == controller.OwnRoutes {
+		p, err := d.jobOnRoutes(ctx, g.view, j.guids(), g.tables[0])
+		if err != nil {
+			return nil, api.Refused("the job cannot be planned: %v", err)
+		}
+		return j.planned(p, g.next)
+	}
+	p, err := aside.PlanJob(ctx, d.workers, &aside.NewJob{Tree: g.view.held(g.avoid), Settings: aside.Settings(d.planning()), Members: j.guids(), Tables: g.tables, Number: g.next})
 	if err != nil {
 		return nil, err
 	}
@@ -154,6 +161,20 @@ func (d *Daemon) planNew(ctx context.Context, q api.JobRequest, g *ground) (*job
 	}
 	j.Plan, err = phasetable.Decode(p.Table)
 	return j, err
+}
+
+// members finds host ports by their names.
+func (v *view) members(names []string) ([]planner.Member, error) {
+	if v.kind != controller.OwnRoutes {
+		return planner.FindMembers(v.tree, names)
+	}
+	all := liquid.Hosts(v.fabric)
+	hosts, err := liquid.NewDirectory(v.fabric, all).Only(names)
+	out := make([]planner.Member, len(hosts))
+	for i, h := range hosts {
+		out[i] = planner.Member{GUID: h.GUID, Name: v.fabric.Nodes[h.Node].Name}
+	}
+	return out, err
 }
 
 // admit makes a planned job durable and puts it in force. It runs while no action

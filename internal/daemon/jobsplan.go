@@ -25,8 +25,8 @@ import (
 
 // jobPlan is a plan of a job that is to take the place of the one in force.
 type jobPlan struct {
-	job      *job
-	schedule *planner.Schedule
+	job  *job
+	plan proposal
 }
 
 // planJobs plans every job for what the controller asks, side by side, and returns
@@ -38,18 +38,22 @@ func (d *Daemon) planJobs(ctx context.Context, v *view, a controller.Plan) ([]jo
 	if len(jobs) == 0 {
 		return nil, nil
 	}
-	r, err := v.route(ctx, a.Hold, d.planning())
-	if err != nil {
-		return nil, err
+	on := d.desk.Possible()
+	if v.kind != controller.OwnRoutes {
+		r, err := v.route(ctx, a.Hold, d.planning())
+		if err != nil {
+			return nil, err
+		}
+		on = d.tablesFor(a, r.tables)
 	}
-	tree, on := v.held(a.Avoid), d.tablesFor(a, r.tables)
-	schedules, errs := make([]*planner.Schedule, len(jobs)), make([]error, len(jobs))
+	plan := d.forMembers(ctx, v, a.Avoid, on)
+	plans, errs := make([]proposal, len(jobs)), make([]error, len(jobs))
 	var next atomic.Int64
 	var group sync.WaitGroup
 	for range min(len(jobs), runtime.GOMAXPROCS(0)) {
 		group.Go(func() {
 			for i := int(next.Add(1)) - 1; i < len(jobs); i = int(next.Add(1)) - 1 {
-				schedules[i], errs[i] = d.planJob(ctx, jobs[i], tree, on, a.Final)
+				plans[i], errs[i] = planJob(jobs[i], plan, a.Final)
 			}
 		})
 	}
@@ -64,8 +68,8 @@ func (d *Daemon) planJobs(ctx context.Context, v *view, a controller.Plan) ([]jo
 			trouble[j.ID] = health.Finding{Code: jobPlanFailed, Text: errs[i].Error()}
 		case errs[i] != nil:
 			d.log.Info("no plan of a job holds on the tables in force, the tables come first", zap.Uint64("job", j.ID), zap.Error(errs[i]))
-		case d.reissue || !sameRows(j.Plan, schedules[i].Tree, schedules[i].Rows):
-			out = append(out, jobPlan{j, schedules[i]})
+		case d.reissue || !plans[i].Is(j.Plan, &j.Report):
+			out = append(out, jobPlan{j, plans[i]})
 		}
 	}
 	if a.Final {
@@ -79,16 +83,31 @@ func (d *Daemon) planJobs(ctx context.Context, v *view, a controller.Plan) ([]jo
 
 // planJob plans one job. Before the tables of a newcomer are there, the job is
 // planned without it: it must not keep a lost lane in the plan until then.
-func (d *Daemon) planJob(ctx context.Context, j *job, tree *topology.FatTree, on []*lft.Tables, final bool) (*planner.Schedule, error) {
-	s, err := planner.PlanJob(ctx, tree, j.guids(), d.planning(), on...)
+func planJob(j *job, plan memberPlanner, final bool) (proposal, error) {
+	p, err := plan(j.guids())
 	if err == nil || final {
-		return s, err
+		return p, err
 	}
 	var known []topology.GUID
 	for i := range j.Plan.Servers() {
 		known = append(known, j.Plan.Server(i).GUID)
 	}
-	return planner.PlanJob(ctx, tree, known, d.planning(), on...)
+	return plan(known)
+}
+
+// memberPlanner plans the exchange among some host ports.
+type memberPlanner func([]topology.GUID) (proposal, error)
+
+// forMembers plans exchanges on a fabric without some lanes, to hold on tables.
+func (d *Daemon) forMembers(ctx context.Context, v *view, avoid []controller.Lane, on []*lft.Tables) memberPlanner {
+	if v.kind == controller.OwnRoutes {
+		return func(members []topology.GUID) (proposal, error) { return d.jobOnRoutes(ctx, v, members, on[0]) }
+	}
+	tree := v.held(avoid)
+	return func(members []topology.GUID) (proposal, error) {
+		s, err := planner.PlanJob(ctx, tree, members, d.planning(), on...)
+		return treePlan{s}, err
+	}
 }
 
 // publishJobs puts plans of jobs in force under the number n.
@@ -100,7 +119,7 @@ func (d *Daemon) publishJobs(plans []jobPlan, n uint64) error {
 		return err
 	}
 	for _, p := range plans {
-		j, err := p.job.planned(p.schedule, n)
+		j, err := p.job.planned(p.plan, n)
 		if err != nil {
 			return err
 		}

@@ -10,7 +10,6 @@ import (
 	"github.com/forsd/forsd/internal/linkstate"
 	"github.com/forsd/forsd/opensm"
 	"github.com/forsd/forsd/opensm/umad"
-	"github.com/forsd/forsd/topology"
 )
 
 // This file carries out what the link state asks for: it reads switches, and has the
@@ -104,19 +103,6 @@ func (d *Daemon) sight(ctx context.Context, e linkstate.Shown) (*view, error) {
 	}
 	v.seenAt, v.complete = b.Seen, time.Now()
 	return v, nil
-}
-
-// fit is the view of a fabric through the baseline in force, or a new one while there
-// is none.
-func (d *Daemon) fit(f *topology.Fabric) (*view, error) {
-	if by := topology.Roles(d.cfg.Planning.Roles); by != (topology.Roles{}) {
-		f = f.WithRoles(by)
-	}
-	base, err := d.baselineFor(f)
-	if err != nil {
-		return nil, err
-	}
-	return newView(f, base, d.cfg.Planning.Exclude)
 }
 
 // remote tells whether OpenSM runs on another host.

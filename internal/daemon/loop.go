@@ -87,8 +87,10 @@ func (d *Daemon) step(ctx context.Context, e controller.Event) {
 			d.settled(ctx, a)
 		default:
 			act, stop := context.WithCancel(ctx)
-			if _, reading := a.(controller.ReadBack); reading {
-				d.stopReading = stop
+			d.giveUp = func() {}
+			switch a.(type) {
+			case controller.ReadBack, controller.Plan:
+				d.giveUp = stop
 			}
 			d.work.Go(func() {
 				e := d.carryOut(act, a)

@@ -87,7 +87,7 @@ func (d *Daemon) managerFound(p opensm.Process) {
 		d.log.Warn("OpenSM's settings", zap.Error(err))
 	}
 	lanes := 0
-	if v := d.latest(); v != nil {
+	if v := d.latest(); v != nil && v.tree != nil {
 		lanes = v.tree.Lanes
 	}
 	d.mu.Lock()

@@ -50,7 +50,7 @@ func newMetrics(d *Daemon) *metrics {
 		return 0
 	})
 	gauge("forsd_tables_match", "1 when the tables read back last are those planned.", func() float64 {
-		match, _ := d.desk.Match()
+		match, _ := d.tablesMatch()
 		return truth(match)
 	})
 	gauge("forsd_plugin_connected", "1 while OpenSM's plugin is connected.", func() float64 { return truth(d.pluginLeads()) })

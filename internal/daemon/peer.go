@@ -134,7 +134,7 @@ func (d *Daemon) lead(ctx context.Context, a standby.Lead) {
 		return
 	}
 	seen := d.latest()
-	v, err := newView(seen.tree.Fabric, d.baseline(), d.cfg.Planning.Exclude)
+	v, err := d.fit(seen.fabric)
 	if err != nil {
 		d.step(ctx, controller.Refused{Reason: err.Error()})
 		return
@@ -149,7 +149,7 @@ func (d *Daemon) follow(ctx context.Context, a standby.Follow) {
 		d.log.Warn(a.Why, zap.String("peer", d.peer.address))
 	}
 	d.peer.shown = false
-	d.stopLiquid()
+	d.giveUp()
 	d.waiting = append(d.waiting, d.forgetTables) // an action under way may need them
 	d.step(ctx, controller.Mastership{Master: false})
 	d.peer.desk.Ring()
@@ -218,7 +218,7 @@ func (d *Daemon) replica(have string, brief bool) *replica.Replica {
 	}
 	out.Whole, out.Baseline = true, base
 	if v != nil {
-		out.Fabric = v.tree.Fabric
+		out.Fabric = v.fabric
 	}
 	if e != nil {
 		out.Epoch = &replica.Kept[store.EpochInfo]{About: e.EpochInfo, Table: e.Plan.Bytes()}

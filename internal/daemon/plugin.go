@@ -101,8 +101,11 @@ func (d *Daemon) tablesWanted(ctx context.Context, q asked) {
 		return
 	}
 	d.take(ctx, v, false)
-	if d.core.Doubts() {
+	switch {
+	case d.core.Doubts():
 		d.desk.Decline(v.id, "most servers are missing from it")
+	case v.kind == controller.OwnRoutes:
+		d.desk.Decline(v.id, v.reason)
 	}
 	q.reply <- named{fabric: v.id}
 }
@@ -216,8 +219,6 @@ func (d *Daemon) sighted(ctx context.Context, s plugin.Sight, swept bool) {
 	switch {
 	case err == nil:
 		d.take(ctx, v, swept)
-	case swept && s.Err == nil:
-		d.refuse(ctx, s.Fabric, err)
 	case swept:
 		d.step(ctx, controller.Refused{Reason: err.Error()})
 	default:

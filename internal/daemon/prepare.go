@@ -14,7 +14,7 @@ func (d *Daemon) prepare(ctx context.Context) {
 	d.mu.Lock()
 	held := d.held
 	d.mu.Unlock()
-	if v == nil {
+	if v == nil || v.tree == nil {
 		return
 	}
 	d.work.Go(func() {

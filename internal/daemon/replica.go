@@ -148,6 +148,6 @@ func (d *Daemon) layOut(ctx context.Context, v *view, a controller.Plan) error {
 	if err != nil {
 		return err
 	}
-	_, err = d.desk.Deliver(v.id, v.tree.Fabric, r.tables)
+	_, err = d.desk.Deliver(v.id, v.fabric, r.tables)
 	return err
 }

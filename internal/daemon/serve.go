@@ -67,6 +67,9 @@ func (d *Daemon) explain(r *http.Request) (any, error) {
 	if e == nil || v == nil || tables == nil {
 		return nil, api.Errorf(http.StatusServiceUnavailable, api.CodeNoPlan, "no verified plan is in force yet")
 	}
+	if v.kind == controller.OwnRoutes {
+		return nil, v.noTree("a transfer has no lane to explain")
+	}
 	var ends [2]int
 	for i, name := range []string{"src", "dst"} {
 		s, err := e.Plan.Find(r.FormValue(name))
@@ -143,11 +146,11 @@ func (d *Daemon) accept() error {
 	if s := d.core.State(); d.core.Busy() || s == controller.Suspect {
 		return fmt.Errorf("a change is being worked on (%s): try again when it has settled", s)
 	}
-	base, err := topology.NewBaseline(v.tree.Fabric)
+	base, err := topology.NewBaseline(v.fabric)
 	if err != nil {
 		return err
 	}
-	fresh, err := newView(v.tree.Fabric, base, d.cfg.Planning.Exclude)
+	fresh, err := newView(v.fabric, base, d.cfg.Planning.Exclude)
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/internal/config"
 	"github.com/forsd/forsd/internal/linkstate"
 	"github.com/forsd/forsd/internal/standby"
 	"github.com/forsd/forsd/internal/store"
@@ -78,7 +80,7 @@ func (d *Daemon) dumpSeen(ctx context.Context, s opensm.Snapshot) {
 	}
 	v, err := d.sight(ctx, linkstate.Shown{Fabric: s.Fabric, Swept: s.Swept, Seen: s.SeenAt})
 	if err != nil {
-		d.refuse(ctx, s.Fabric, err)
+		d.step(ctx, controller.Refused{Reason: err.Error()})
 		return
 	}
 	v.complete = s.CompleteAt
@@ -88,21 +90,19 @@ func (d *Daemon) dumpSeen(ctx context.Context, s opensm.Snapshot) {
 // take has the controller see a view, at the end of a sweep or before.
 func (d *Daemon) take(ctx context.Context, v *view, swept bool) {
 	d.peer.shown = true
-	d.fatTreeSeen()
 	d.remember(v)
-	lost := v.lost(d.current(), d.baseline())
-	if snapshot := (controller.Snapshot{ID: v.id, Down: v.down, Lost: lost}); swept {
+	if snapshot := (controller.Snapshot{ID: v.id, Kind: v.kind, Why: v.reason, Down: v.down, Lost: v.lost(d.current(), d.baseline())}); swept {
 		d.step(ctx, controller.Seen{Snapshot: snapshot})
 	} else {
 		d.step(ctx, controller.Found{Snapshot: snapshot})
 	}
-	if fabric, _ := d.core.Ground(); d.core.State() == controller.Reading && fabric != v.id && !d.core.Doubts() {
-		d.stopReading() // a plan for the new fabric must not wait for switches that may not answer
+	if d.core.Overtaken() {
+		d.giveUp() // the new fabric must not wait for switches that may not answer, or for a plan of the old one
 	}
-	if !d.core.Doubts() {
+	if v.tree != nil && !d.core.Doubts() {
 		d.adopt(v.tree.Baseline) // so that the next newcomer does not take this one's index
 	}
-	d.health.Set("fabric", v.tree.Findings, time.Now())
+	d.health.Set("fabric", v.findings(), time.Now())
 }
 
 // heldCables names the cables that are held back.
@@ -110,7 +110,7 @@ func (d *Daemon) heldCables() string {
 	v := d.latest()
 	var names []string
 	for _, l := range d.core.Held() {
-		if v != nil && l.Leaf < len(v.tree.Leaves) && l.Lane < v.tree.Lanes {
+		if v != nil && v.tree != nil && l.Leaf < len(v.tree.Leaves) && l.Lane < v.tree.Lanes {
 			leaf, spine := &v.tree.Leaves[l.Leaf], &v.tree.Spines[v.tree.LaneOf[l.Lane]]
 			names = append(names, fmt.Sprintf("%s port %d – %s", leaf.Name, leaf.Cables[l.Lane].LeafPort, spine.Name))
 		}
@@ -125,6 +125,39 @@ func (d *Daemon) baselineFor(f *topology.Fabric) (*topology.Baseline, error) {
 		return base, nil
 	}
 	return topology.NewBaseline(f)
+}
+
+// fit is the view of a fabric through the baseline in force, or a new one while there
+// is none. What is not a fat tree is a view of another kind, or is refused, as the
+// settings say.
+func (d *Daemon) fit(f *topology.Fabric) (*view, error) {
+	if by := topology.Roles(d.cfg.Planning.Roles); by != (topology.Roles{}) {
+		f = f.WithRoles(by)
+	}
+	base, err := d.baselineFor(f)
+	var v *view
+	if err == nil {
+		v, err = newView(f, base, d.cfg.Planning.Exclude)
+	}
+	if err == nil {
+		return v, d.firstPlan(v)
+	}
+	var other *topology.NotFatTree
+	if d.cfg.Planning.OtherFabrics != config.OtherLiquid || !errors.As(err, &other) {
+		return nil, err
+	}
+	return ownRoutes(f, d.cfg.Planning.Exclude, err.Error()), nil
+}
+
+// firstPlan refuses a tree whose plan would leave out too many pairs while no plan is
+// in force. With one in force the tables follow the fabric all the same, and the plan
+// stays: see controller.PlanFailed.
+func (d *Daemon) firstPlan(v *view) error {
+	pairs, of := planner.LaneLess(v.tree)
+	if most := d.cfg.Planning.MaxUnreachable; d.current() == nil && float64(pairs) > most*float64(of) {
+		return &planner.TooManyUnreachable{Pairs: pairs, Of: of, Limit: most}
+	}
+	return nil
 }
 
 // remember keeps a view for the actions that will name it, and says what is new
@@ -157,10 +190,10 @@ func (d *Daemon) remember(v *view) {
 			if v.why != "" {
 				d.marks.what = append(d.marks.what, v.why)
 			}
-			changes = topology.Diff(previous.tree.Fabric, v.tree.Fabric)
+			changes = topology.Diff(previous.fabric, v.fabric)
 			whole := changes
 			if d.rested.id != v.id {
-				whole = topology.Diff(d.rested.tree.Fabric, v.tree.Fabric)
+				whole = topology.Diff(d.rested.fabric, v.fabric)
 			}
 			for _, c := range whole {
 				d.marks.what = append(d.marks.what, c.Text)
@@ -267,7 +300,7 @@ func summaryOf(e *store.EpochInfo) api.Epoch {
 }
 
 func (d *Daemon) planning() planner.Settings {
-	return planner.Settings{Engine: string(d.cfg.Planning.Engine), LIDs: d.cfg.Planning.LIDs, Memory: &d.memory}
+	return planner.Settings{Engine: string(d.cfg.Planning.Engine), LIDs: d.cfg.Planning.LIDs, Memory: &d.memory, MaxUnreachable: &d.cfg.Planning.MaxUnreachable}
 }
 
 // planWarnings raises the warnings that the plan in force carries.

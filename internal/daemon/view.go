@@ -12,19 +12,25 @@ import (
 	"time"
 
 	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/internal/health"
 	"github.com/forsd/forsd/internal/store"
 	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/liquid"
 	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/planner"
 	"github.com/forsd/forsd/topology"
 	"github.com/forsd/forsd/verify"
 )
 
-// view is a fabric seen through the baseline, with what is derived from it.
+// view is a fabric as forsd sees it, with what is derived from it.
 type view struct {
 	id       string // of fabric and baseline: the controller's snapshot ID
-	tree     *topology.FatTree
-	down     []controller.Lane // lanes that no schedule can use, ascending
+	kind     controller.Kind
+	reason   string // why it is not a fat tree, empty where it is one
+	fabric   *topology.Fabric
+	tree     *topology.FatTree  // the fabric through the baseline; nil for OwnRoutes
+	hosts    []topology.EndPort // those that take part, for OwnRoutes
+	down     []controller.Lane  // lanes that no schedule can use, ascending
 	seenAt   time.Time
 	complete time.Time // when the dump was whole
 	why      string    // what led to it other than a dump
@@ -36,6 +42,7 @@ type view struct {
 type routed struct {
 	mu   sync.Mutex
 	made []routes
+	own  *routesPlan // on routes that are not ours, the last one
 }
 
 // routes are the tables of a view with some lanes held back.
@@ -53,9 +60,12 @@ func newView(f *topology.Fabric, b *topology.Baseline, exclude *regexp.Regexp) (
 		return nil, err
 	}
 	if len(tree.Servers) == 0 {
-		return nil, fmt.Errorf("the dump shows no server on any leaf of the baseline, and %d nodes in all", len(f.Nodes))
+		return nil, &topology.NotFatTree{Where: "the fabric", Why: fmt.Sprintf("shows no server on any leaf of the baseline, and %d nodes in all", len(f.Nodes))}
 	}
-	v := &view{tree: tree, routed: &routed{}}
+	v := &view{fabric: f, tree: tree, routed: &routed{}}
+	if topology.ShapeOf(tree, nil) == topology.PartTree {
+		v.kind = controller.PartlyCovered
+	}
 	for l := range tree.Leaves {
 		for k := range tree.Lanes {
 			if c := tree.Leaves[l].Cables[k].State; c == topology.Missing || c == topology.Degraded {
@@ -180,10 +190,7 @@ func (r *routed) find(hold []controller.Lane) *routes {
 // lost is the share of the servers in force that the view lacks; without an
 // epoch, the baseline's host ports count.
 func (v *view) lost(e *store.Epoch, b *topology.Baseline) float64 {
-	present := make(map[topology.GUID]bool, len(v.tree.Hosts))
-	for i := range v.tree.Hosts {
-		present[v.tree.Hosts[i].GUID] = true
-	}
+	present := v.present()
 	total, missing := 0, 0
 	count := func(g topology.GUID) {
 		total++
@@ -208,6 +215,29 @@ func (v *view) lost(e *store.Epoch, b *topology.Baseline) float64 {
 		return 0
 	}
 	return float64(missing) / float64(total)
+}
+
+// findings are how the tree deviates from its baseline.
+func (v *view) findings() []health.Finding {
+	if v.tree == nil {
+		return nil
+	}
+	return v.tree.Findings
+}
+
+// present are the host ports that the view has.
+func (v *view) present() map[topology.GUID]bool {
+	present := make(map[topology.GUID]bool, len(v.fabric.Nodes))
+	if v.tree == nil {
+		for _, h := range liquid.Hosts(v.fabric) {
+			present[h.GUID] = true
+		}
+		return present
+	}
+	for i := range v.tree.Hosts {
+		present[v.tree.Hosts[i].GUID] = true
+	}
+	return present
 }
 
 // rowsOf maps the rows of a published table onto the servers of a tree. It

@@ -13,9 +13,11 @@ import (
 	"github.com/forsd/forsd/internal/delivery"
 	"github.com/forsd/forsd/internal/store"
 	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/liquid"
 	"github.com/forsd/forsd/opensm"
 	"github.com/forsd/forsd/opensm/plugin"
 	"github.com/forsd/forsd/opensm/umad"
+	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/planner"
 	"github.com/forsd/forsd/topology"
 	"github.com/forsd/forsd/verify"
@@ -41,7 +43,10 @@ func (d *Daemon) plan(ctx context.Context, a controller.Plan) controller.Event {
 	if err != nil && !a.Final {
 		d.log.Info("no plan holds on the tables in force, the tables come first", zap.Error(err))
 	}
-	return controller.Planned{Same: d.candidate.same && len(d.candidate.jobs) == 0, Err: text(err)}
+	var onLanes *planner.TooManyUnreachable
+	var onRoutes unreachable
+	tooMany := errors.As(err, &onLanes) || errors.As(err, &onRoutes)
+	return controller.Planned{Same: d.candidate.same && len(d.candidate.jobs) == 0, Err: text(err), Refused: tooMany && d.current() == nil}
 }
 
 // makePlan leaves the plan as the candidate, which tells whether the one in force
@@ -51,16 +56,16 @@ func (d *Daemon) makePlan(ctx context.Context, a controller.Plan) error {
 	if v == nil {
 		return errForgotten
 	}
-	if a.Final && !d.reissue && d.pinnedHolds(v) {
+	if a.Final && !a.Anew && !d.reissue && d.pinnedHolds(v) {
 		d.candidate = candidate{view: v, same: true}
 		return nil
 	}
-	follow, err := d.planning().TablesFollow(v.tree)
-	if err != nil {
-		return err
-	}
 	plan := d.planForTables
-	if follow {
+	if v.kind == controller.OwnRoutes {
+		plan = d.planOnRoutes
+	} else if follow, err := d.planning().TablesFollow(v.tree); err != nil {
+		return err
+	} else if follow {
 		plan = d.planWithTables
 	}
 	c, err := plan(ctx, v, a)
@@ -69,8 +74,8 @@ func (d *Daemon) makePlan(ctx context.Context, a controller.Plan) error {
 	}
 	d.mark(v, c.planned, func(t *times) *time.Time { return &t.planned })
 	d.mark(v, c.verified, func(t *times) *time.Time { return &t.verified })
-	if c.same = d.inForceIs(c.schedule) && !d.reissue; c.same {
-		d.planWarnings(c.schedule.Warnings)
+	if c.same = d.inForceIs(c.plan) && !d.reissue; c.same {
+		d.planWarnings(c.plan.Cautions())
 	}
 	d.candidate = c
 	return nil
@@ -85,7 +90,7 @@ func (d *Daemon) planWithTables(ctx context.Context, v *view, a controller.Plan)
 	if err != nil {
 		return c, err
 	}
-	c = candidate{view: v, schedule: r.schedule, planned: time.Now()}
+	c = candidate{view: v, plan: treePlan{r.schedule}, planned: time.Now()}
 	if !a.Final {
 		err = r.schedule.Check(d.tablesFor(a, r.tables)...)
 		c.verified = time.Now()
@@ -123,7 +128,7 @@ func (d *Daemon) planForTables(ctx context.Context, v *view, a controller.Plan) 
 	if old := v.familiar(tree, d.current()); err != nil && !a.Final && old != nil {
 		schedule, err = d.planFor(ctx, old, on)
 	}
-	c.schedule, c.verified = schedule, time.Now()
+	c.plan, c.verified = treePlan{schedule}, time.Now()
 	c.epoch = (<-staged).of(schedule)
 	return c, err
 }
@@ -154,24 +159,40 @@ func (d *Daemon) planFor(ctx context.Context, tree *topology.FatTree, on []*lft.
 // this very fabric and still stands verification on the tables in force.
 func (d *Daemon) pinnedHolds(v *view) bool {
 	e := d.current()
-	if e == nil || e.RollbackOf == 0 || e.Fabric != v.id {
-		return false
-	}
-	rows, err := rowsOf(e.Plan, v.tree)
-	return err == nil && verify.Plan(v.tree, d.desk.InSwitches(), rows, planner.Unreachable(v.tree, rows)) == nil
+	return e != nil && e.RollbackOf != 0 && e.Fabric == v.id && v.carries(d.desk.InSwitches(), e.Plan, nil) == nil
 }
 
-// inForceIs tells whether the epoch in force is this very schedule.
-func (d *Daemon) inForceIs(s *planner.Schedule) bool {
+// carries walks a published plan over the tables of the fabric, with some lanes held
+// back, and tells the first thing that is wrong.
+func (v *view) carries(tables *lft.Tables, plan *phasetable.View, hold []controller.Lane) error {
+	if v.kind == controller.OwnRoutes {
+		routes, err := liquid.Trace(v.fabric, tables, v.hosts, nil)
+		if err != nil {
+			return err
+		}
+		return routes.Check(plan.Table())
+	}
+	rows, err := rowsOf(plan, v.tree)
+	if err != nil {
+		return err
+	}
+	tree := v.held(hold)
+	return verify.Plan(tree, tables, rows, planner.Unreachable(tree, rows))
+}
+
+// inForceIs tells whether the epoch in force is this very plan.
+func (d *Daemon) inForceIs(p proposal) bool {
 	e := d.current()
-	return e != nil && sameRows(e.Plan, s.Tree, s.Rows)
+	return e != nil && p.Is(e.Plan, &e.Report)
 }
 
 // publish puts the last plan in force, and those of jobs under the same number. Jobs
 // are planned only then: the fabric's plan does not wait for theirs.
 func (d *Daemon) publish(ctx context.Context) error {
 	c, n := d.candidate, d.store.Next()
-	d.adopt(c.view.tree.Baseline)
+	if c.view.tree != nil {
+		d.adopt(c.view.tree.Baseline)
+	}
 	if !c.same {
 		err := d.publishFabric(c, n)
 		if err == nil {
@@ -192,11 +213,11 @@ func (d *Daemon) publish(ctx context.Context) error {
 func (d *Daemon) publishFabric(c candidate, n uint64) error {
 	e, err := c.epoch, error(nil)
 	if e == nil {
-		if e, err = store.NewEpoch(c.schedule.Table(n)); err != nil {
+		if e, err = store.NewEpoch(c.plan.Table(n)); err != nil {
 			return err
 		}
 	}
-	return d.put(e, store.EpochInfo{Fabric: c.view.id, What: d.whatOf(c.view), Report: c.schedule.Report(), Warnings: c.schedule.Warnings})
+	return d.put(e, store.EpochInfo{Fabric: c.view.id, What: d.whatOf(c.view), Report: c.plan.Report(), Warnings: c.plan.Cautions()})
 }
 
 // put makes e the next epoch. A crash of this process leaves it in force from here
@@ -222,9 +243,6 @@ func (d *Daemon) put(e *store.Epoch, info store.EpochInfo) error {
 
 // write brings the tables up to date that OpenSM loads, if they are not.
 func (d *Daemon) write(ctx context.Context, a controller.Write) (changed bool, err error) {
-	if d.leavesTables() {
-		return false, errNotFatTree
-	}
 	v := d.view(a.Fabric)
 	if v == nil {
 		return false, errForgotten
@@ -238,7 +256,7 @@ func (d *Daemon) write(ctx context.Context, a controller.Write) (changed bool, e
 	if err := d.saveBaseline(); err != nil {
 		return false, err
 	}
-	if changed, err = d.desk.Deliver(v.id, v.tree.Fabric, r.tables); err != nil {
+	if changed, err = d.desk.Deliver(v.id, v.fabric, r.tables); err != nil {
 		return false, err
 	}
 	d.mark(v, time.Now(), func(t *times) *time.Time { return &t.written })
@@ -294,13 +312,18 @@ func (d *Daemon) readBack(ctx context.Context, a controller.ReadBack) controller
 	}
 	swept := time.Now()
 	d.desk.Reading()
-	got, whole, err := d.reader().Tables(ctx, v.tree.Fabric)
+	got, whole, err := d.reader().Tables(ctx, v.fabric)
 	unwritten := d.desk.Settle()
 	if unwritten != nil {
 		unwritten = fmt.Errorf("OpenSM has the tables, but the file that it loads where forsd does not answer has not: %w", unwritten)
 	}
 	if err != nil {
 		return controller.ReadBackDone{Err: err.Error()}
+	}
+	if a.Kind == controller.OwnRoutes {
+		d.desk.Read(got, false) // none were ordered
+		d.markRead(v, swept)
+		return controller.ReadBackDone{Match: true}
 	}
 	want, err := v.route(ctx, a.Hold, d.planning())
 	if err != nil {
@@ -311,12 +334,17 @@ func (d *Daemon) readBack(ctx context.Context, a controller.ReadBack) controller
 			d.log.Debug("the entries of one LID are beyond what dump_fts reads, and are taken as planned", zap.Uint16("lid", uint16(lid)))
 		}
 	}
-	err = lft.Compare(want.tables, got, lft.LIDs(v.tree.Fabric))
+	err = lft.Compare(want.tables, got, lft.LIDs(v.fabric))
 	d.desk.Read(got, err == nil)
 	if err != nil {
 		return controller.ReadBackDone{Difference: err.Error()}
 	}
+	d.markRead(v, swept)
+	return controller.ReadBackDone{Match: true, Unwritten: text(unwritten)}
+}
+
+// markRead notes that the tables of a sweep have been read.
+func (d *Daemon) markRead(v *view, swept time.Time) {
 	d.mark(v, swept, func(t *times) *time.Time { return &t.swept })
 	d.mark(v, time.Now(), func(t *times) *time.Time { return &t.readBack })
-	return controller.ReadBackDone{Match: true, Unwritten: text(unwritten)}
 }

@@ -1,0 +1,273 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/internal/config"
+	"github.com/forsd/forsd/internal/health"
+	"github.com/forsd/forsd/internal/store"
+	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/opensm"
+	"github.com/forsd/forsd/testbed/fabgen"
+	"github.com/forsd/forsd/topology"
+)
+
+// bench is a daemon whose loop turns, beside a manager that the test plays.
+type bench struct {
+	*testing.T
+	d    *Daemon
+	dir  string
+	f    *topology.Fabric // as it is
+	own  *lft.Tables      // that the manager has made by itself, nil where it loads the file
+	stop func()
+}
+
+func newBench(t *testing.T) *bench {
+	b := &bench{T: t, dir: t.TempDir()}
+	b.start()
+	return b
+}
+
+// start starts a daemon on the state of the one before.
+func (b *bench) start() {
+	b.Helper()
+	d := readable(daemonIn(b.T, b.dir))
+	d.cfg.Planning.OtherFabrics = config.OtherLiquid
+	ended := make(chan struct{})
+	ctx, cancel := context.WithCancel(b.Context())
+	go func() { d.loop(ctx); close(d.stopped); close(ended) }()
+	b.d = d
+	b.stop = func() {
+		cancel()
+		<-ended
+		d.work.Wait()
+	}
+	b.Cleanup(b.stop)
+}
+
+// restart ends the daemon between two instructions and starts another one.
+func (b *bench) restart() {
+	b.Helper()
+	b.stop()
+	ok(b.T, b.d.store.Close())
+	b.start()
+	b.sweep()
+}
+
+// sweep is the manager's: it routes what is not a tree by itself, and dumps.
+func (b *bench) sweep() {
+	b.Helper()
+	if b.own != nil {
+		program(b.T, b.d, b.own)
+	}
+	ok(b.T, b.d.call(b.Context(), func() { b.d.dumpSeen(b.d.life, dump(b.f)) }))
+}
+
+// shows has the manager find a fabric, and waits until the daemon has done its work.
+func (b *bench) shows(f *topology.Fabric, own *lft.Tables) {
+	b.Helper()
+	b.f, b.own = f, own
+	b.sweep()
+	b.rests()
+}
+
+// rests plays the manager until the daemon is at rest.
+func (b *bench) rests() {
+	b.Helper()
+	for {
+		var s controller.State
+		ok(b.T, b.d.call(b.Context(), func() { s = b.d.core.State() }))
+		switch s {
+		case controller.Idle, controller.Suspect:
+			return
+		case controller.Sweeping:
+			b.sweep()
+		case controller.Backoff:
+			b.Fatalf("backing off: %v", b.d.health.List(time.Now()))
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// holds walks every plan in force over the tables in the switches.
+func (b *bench) holds(after string) {
+	b.Helper()
+	b.rests()
+	tables, err := b.held()
+	ok(b.T, err)
+	e, v := b.d.current(), b.d.latest()
+	if v.fabric.Hash() != b.f.Hash() || e.Report.TopologyHash != b.f.Hash() {
+		b.Errorf("after %s the plan in force is for fabric %s, the fabric is %s", after, e.Report.TopologyHash, b.f.Hash())
+	}
+	if b.own != nil {
+		n := e.Plan.Servers()
+		holdsOn(b.T, e, b.f, tables, n*(n-1))
+	} else if err := v.carries(tables, e.Plan, nil); err != nil {
+		b.Errorf("after %s the plan in force does not hold: %v", after, err)
+	}
+	for _, j := range b.d.jobList() {
+		n := j.Plan.Servers()
+		if b.own != nil {
+			holdsOn(b.T, &store.Epoch{Plan: j.Plan}, b.f, tables, n*(n-1))
+		} else {
+			holds(b.T, v, j, tables)
+		}
+	}
+	for _, w := range b.d.health.List(time.Now()) {
+		// The settings are not those of an OpenSM: this process is the manager.
+		if w.Severity == health.Critical && !slices.ContainsFunc(opensm.Kinds(), func(k health.Warnable) bool { return k.Code == w.Code }) || strings.HasPrefix(w.Code, "job-") {
+			b.Errorf("after %s: %s: %s", after, w.Code, w.Text)
+		}
+	}
+}
+
+// held is what the switches hold.
+func (b *bench) held() (*lft.Tables, error) {
+	text, err := os.ReadFile(b.d.cfg.OpenSM.LFTsFile)
+	if err != nil {
+		return nil, err
+	}
+	return lft.ReadBytes(text)
+}
+
+// another is a dragonfly with the hosts of the tree and other switches.
+func another() (*topology.Fabric, *lft.Tables) {
+	f := fabgen.Dragonfly(4, 3, 1)
+	for i := range f.Nodes {
+		if f.Nodes[i].Kind == topology.Switch {
+			f.Nodes[i].GUID += 0x7000000
+			f.Nodes[i].Ports[0].GUID = f.Nodes[i].GUID
+		}
+	}
+	f, err := topology.NewFabric(f.Nodes, f.SM)
+	if err != nil {
+		panic(err)
+	}
+	return f, shortest(f)
+}
+
+// TestKindsOfFabrics asks for everything that changes a plan in a tree, in something
+// else with the same hosts, and in the tree again: whatever is published holds on the
+// tables and the fabric that are there.
+func TestKindsOfFabrics(t *testing.T) {
+	b := newBench(t)
+	tree := fabgen.Generate(fabgen.Spec{Spines: 3, Leaves: 4, LMC: 2})
+	ring, own := another()
+	for round, kind := range []controller.Kind{controller.FatTree, controller.OwnRoutes, controller.FatTree, controller.OwnRoutes} {
+		where := fmt.Sprintf("%s, round %d: ", kind, round)
+		if kind == controller.OwnRoutes {
+			b.shows(ring, own)
+		} else {
+			b.shows(tree, nil)
+		}
+		b.holds(where + "a change of the fabric")
+		if st := (backend{b.d}).Status(); st.FabricKind != kind.String() || (backend{b.d}).Topology().Kind != kind.String() {
+			t.Errorf("%sthe status says %s", where, st.FabricKind)
+		}
+		for _, x := range []struct {
+			what string
+			do   func() error
+		}{
+			{"reroute", b.reroute},
+			{"rollback", b.rollback},
+			{"reroute after a rollback", b.reroute},
+			{"what-if", func() error {
+				_, err := backend{b.d}.WhatIf(t.Context(), api.WhatIf{})
+				var refused *api.Error
+				if kind == controller.OwnRoutes && errors.As(err, &refused) && strings.Contains(refused.Text, "not a fat tree") {
+					return nil
+				}
+				return err
+			}},
+			{"create job", func() error {
+				_, err := jobsBackend{b.d}.CreateJob(t.Context(), api.JobRequest{Hosts: names(round, round+3)})
+				return err
+			}},
+			{"restart of OpenSM", func() error { b.d.tell(controller.TablesDoubted{}); b.rests(); b.sweep(); return nil }},
+			{"restart of forsd", func() error { b.restart(); return nil }},
+		} {
+			if err := x.do(); err != nil {
+				t.Errorf("%s%s: %v", where, x.what, err)
+			}
+			b.holds(where + x.what)
+		}
+	}
+	if n := len(b.d.jobList()); n != 4 {
+		t.Errorf("%d jobs, want 4", n)
+	}
+}
+
+// reroute asks for one, and plays the manager meanwhile.
+func (b *bench) reroute() error {
+	done := make(chan error, 1)
+	go func() {
+		_, err := backend{b.d}.Reroute(b.Context())
+		done <- err
+	}()
+	for {
+		select {
+		case err := <-done:
+			return err
+		default:
+			b.rests()
+		}
+	}
+}
+
+// rollback asks for one to every epoch: some are refused. It ends with one that is not.
+func (b *bench) rollback() error {
+	epochs := b.d.store.Epochs()
+	var last error
+	for _, e := range epochs {
+		if _, err := (backend{b.d}).Rollback(b.Context(), e.Epoch); err == nil {
+			b.holds(fmt.Sprintf("rollback to epoch %d", e.Epoch))
+		} else {
+			last = err
+		}
+	}
+	if now := b.d.current(); now.RollbackOf == 0 {
+		return fmt.Errorf("no epoch of %d could be rolled back to: %w", len(epochs), last)
+	}
+	return nil
+}
+
+// TestMassLossInEachKind has most hosts vanish: there is one place that doubts it.
+func TestMassLossInEachKind(t *testing.T) {
+	ring, own := another()
+	for _, x := range []struct {
+		name string
+		f    *topology.Fabric
+		own  *lft.Tables
+	}{{"tree", fabgen.Generate(fabgen.Spec{Spines: 3, Leaves: 4, LMC: 2}), nil}, {"other", ring, own}} {
+		t.Run(x.name, func(t *testing.T) {
+			b := newBench(t)
+			b.shows(x.f, x.own)
+			b.holds("the start")
+			before := b.d.current()
+			few := x.f.Clone()
+			for i := range few.Nodes {
+				if n := &few.Nodes[i]; n.Kind == topology.Adapter && slices.Contains(names(0, 7), n.Name) {
+					few.Disconnect(topology.PortRef{Node: int32(i), Port: 1})
+				}
+			}
+			b.shows(few, x.own)
+			if !raised(b.d, controller.FabricIncomplete, "67 % of the servers") || b.d.current() != before {
+				t.Errorf("epoch %d, warnings %v", b.d.epochNumber(), b.d.health.List(time.Now()))
+			}
+			ok(t, b.reroute()) // it is believed
+			b.holds("a reroute")
+			if n := b.d.current().Plan.Servers(); n != 4 {
+				t.Errorf("%d servers, want 4", n)
+			}
+		})
+	}
+}
