@@ -232,6 +232,10 @@ func (d *Daemon) answerUsed(e plugin.Outcome) {
 		return
 	}
 	d.desk.Missed()
+	if e.Result == plugin.Declined && d.ownRoutes() {
+		d.health.Clear(pluginUnused) // that is how OpenSM comes to make its own
+		return
+	}
 	text := map[plugin.Result]string{
 		plugin.Late:     fmt.Sprintf("forsd's tables were not there within %v; if this lasts, raise the option deadline of event_plugin_options in opensm.conf", d.link.peer.Deadline),
 		plugin.Declined: "forsd had no tables for the fabric as it is",
@@ -243,7 +247,7 @@ func (d *Daemon) answerUsed(e plugin.Outcome) {
 // tablesLoaded takes note of how a sweep was routed.
 func (d *Daemon) tablesLoaded(ctx context.Context, e plugin.RoutingDone) {
 	switch {
-	case e.Own:
+	case e.Own || d.ownRoutes():
 		d.health.Clear(pluginUnused)
 		d.health.Clear(opensm.EngineFallback)
 	case e.Engine != "file" && e.Engine != "":
