@@ -48,7 +48,7 @@ func printStatus(out io.Writer, s *api.Status) error {
 	} else {
 		fmt.Fprintf(w, "epoch\t%d, published %s\n", s.Epoch, clock(s.PublishedAt))
 		fmt.Fprintf(w, "plan\t%d phases (bound %d, gap %d), engine %s\n", s.Phases, s.LowerBound, s.Gap, s.Engine)
-		fmt.Fprintf(w, "fabric\t%d servers on %d leaves, %d spines, %d lanes, LMC %d\n", s.Servers, s.Leaves, s.Spines, s.Lanes, s.LMC)
+		fmt.Fprintf(w, "fabric\t%d servers on %d leaves, %d spines, %d lanes, LMC %d%s\n", s.Servers, s.Leaves, s.Spines, s.Lanes, s.LMC, kindText(s.FabricKind))
 	}
 	fmt.Fprintf(w, "OpenSM\t%s\n", managerText(&s.OpenSM))
 	fmt.Fprintf(w, "source\t%s\n", sourceText(&s.OpenSM))
@@ -90,6 +90,14 @@ func managerText(o *api.OpenSM) string {
 		text += ", last seen " + clock(o.DumpedAt)
 	}
 	return text
+}
+
+// kindText says what a fabric is that is not simply a fat tree.
+func kindText(kind string) string {
+	if kind == "" || kind == "fat-tree" {
+		return ""
+	}
+	return " (" + kind + ")"
 }
 
 // sourceText says what tells forsd of the fabric.
