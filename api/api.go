@@ -36,27 +36,20 @@ type Backend interface {
 
 // Status is the answer of /v1/status.
 type Status struct {
-	Version      string           `json:"version"`
-	Started      time.Time        `json:"started"`
-	State        string           `json:"state"` // what the controller waits for
-	Ready        bool             `json:"ready"` // a verified epoch is in force
-	Epoch        uint64           `json:"epoch"` // 0 before the first
-	PublishedAt  time.Time        `json:"published_at,omitzero"`
-	TopologyHash string           `json:"topology_hash"`
-	FabricKind   string           `json:"fabric_kind,omitempty"` // of the fabric seen last: fat-tree, partly-covered or own-routes
-	Engine       string           `json:"engine"`
-	Phases       int              `json:"phases"`
-	LowerBound   int              `json:"lower_bound"`
-	Gap          int              `json:"gap"`
-	Servers      int              `json:"servers"`
-	Leaves       int              `json:"leaves"`
-	Spines       int              `json:"spines"`
-	Lanes        int              `json:"lanes"`
-	LMC          int              `json:"lmc"`
-	OpenSM       OpenSM           `json:"opensm"`
-	LastEvent    *LastEvent       `json:"last_event,omitempty"`
-	Warnings     []health.Warning `json:"warnings"`
-	Baseline     []string         `json:"baseline"` // how the fabric deviates from its baseline
+	Version      string    `json:"version"`
+	Started      time.Time `json:"started"`
+	State        string    `json:"state"` // what the controller waits for
+	Ready        bool      `json:"ready"` // a verified epoch is in force
+	Epoch        uint64    `json:"epoch"` // 0 before the first
+	PublishedAt  time.Time `json:"published_at,omitzero"`
+	TopologyHash string    `json:"topology_hash"`
+	FabricKind   string    `json:"fabric_kind,omitempty"` // of the fabric seen last: fat-tree, partly-covered or own-routes
+	phasetable.Summary
+	phasetable.Size
+	OpenSM    OpenSM           `json:"opensm"`
+	LastEvent *LastEvent       `json:"last_event,omitempty"`
+	Warnings  []health.Warning `json:"warnings"`
+	Baseline  []string         `json:"baseline"` // how the fabric deviates from its baseline
 }
 
 // OpenSM is what is known of the subnet manager.
@@ -104,14 +97,12 @@ type LastEvent struct {
 
 // Epoch is an epoch that is kept.
 type Epoch struct {
-	Epoch        uint64    `json:"epoch"`
-	PublishedAt  time.Time `json:"published_at"`
-	Engine       string    `json:"engine"`
-	Phases       int       `json:"phases"`
-	LowerBound   int       `json:"lower_bound"`
-	TopologyHash string    `json:"topology_hash"`
-	What         []string  `json:"what,omitempty"`        // why it was planned
-	RollbackOf   uint64    `json:"rollback_of,omitempty"` // the epoch that it repeats
+	Epoch       uint64    `json:"epoch"`
+	PublishedAt time.Time `json:"published_at"`
+	phasetable.Length
+	TopologyHash string   `json:"topology_hash"`
+	What         []string `json:"what,omitempty"`        // why it was planned
+	RollbackOf   uint64   `json:"rollback_of,omitempty"` // the epoch that it repeats
 }
 
 // WhatIf asks for a plan of the fabric as it would be without something, and with
@@ -137,19 +128,15 @@ type Forecast struct {
 
 // Remaining is a plan of the pairs of servers that an exchange lacks.
 type Remaining struct {
-	Epoch            uint64  `json:"epoch"`       // of the plan that the exchange runs
-	Done             int     `json:"done"`        // phases of it
-	Phases           int     `json:"phases"`      // left
-	LowerBound       int     `json:"lower_bound"` // of what is left
-	Gap              int     `json:"gap"`
-	Certificate      string  `json:"certificate"` // what proves the bound
-	Engine           string  `json:"engine"`
-	Kept             int     `json:"kept"`  // transfers in their phase and on their lane
-	Moved            int     `json:"moved"` // in their phase, on another lane
-	Shed             int     `json:"shed"`  // in another phase
-	Anew             bool    `json:"anew"`  // planning from nothing took fewer phases than repair
-	UnreachablePairs int     `json:"unreachable_pairs"`
-	PlanSeconds      float64 `json:"plan_seconds"`
+	Epoch              uint64 `json:"epoch"` // of the plan that the exchange runs
+	Done               int    `json:"done"`  // phases of it
+	phasetable.Summary        // of what is left
+	phasetable.Proof
+	Kept        int     `json:"kept"`  // transfers in their phase and on their lane
+	Moved       int     `json:"moved"` // in their phase, on another lane
+	Shed        int     `json:"shed"`  // in another phase
+	Anew        bool    `json:"anew"`  // planning from nothing took fewer phases than repair
+	PlanSeconds float64 `json:"plan_seconds"`
 }
 
 // Change says what a request did.

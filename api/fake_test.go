@@ -29,7 +29,8 @@ type fake struct {
 
 func (f *fake) Status() Status {
 	return Status{Version: "1.2.3", Started: started, State: "idle", Ready: f.ready, Epoch: 42, PublishedAt: started.Add(time.Minute),
-		TopologyHash: "feed", Engine: "algorithm", Phases: 361, LowerBound: 359, Gap: 2, Servers: 360, Leaves: 18, Spines: 20, Lanes: 20, LMC: 5,
+		TopologyHash: "feed", Summary: phasetable.Summarize("algorithm", 361, 359),
+		Size: phasetable.Size{Servers: 360, Leaves: 18, Spines: 20, Lanes: 20, LMC: 5},
 		OpenSM: OpenSM{Running: true, PID: 77, RoutingEngine: "fors,file,no_fallback", TablesFile: "/var/lib/forsd/opensm/lfts.dump", TablesMatch: true,
 			Source: SourcePlugin, Plugin: &Plugin{Since: started, Version: "OpenSM 3.3.23", State: "master", DeadlineMS: 50}},
 		LastEvent: &LastEvent{What: []string{"Leaf007 port 31 – Spine010 port 8 went down"}, SeenAt: started,
@@ -51,7 +52,7 @@ func (f *fake) Epochs() ([]Epoch, error) {
 	if f.fails != nil {
 		return nil, f.fails
 	}
-	return []Epoch{{Epoch: 41, PublishedAt: started, Engine: "shift", Phases: 3, LowerBound: 3, TopologyHash: "feed"}}, nil
+	return []Epoch{{Epoch: 41, PublishedAt: started, Length: phasetable.Summarize("shift", 3, 3).Length, TopologyHash: "feed"}}, nil
 }
 
 func (f *fake) Reroute(context.Context) (Change, error) {
@@ -68,7 +69,7 @@ func (f *fake) WhatIf(_ context.Context, q WhatIf) (*Forecast, error) {
 	forecast := &Forecast{What: append([]string{}, q.Fail...), Plan: json.RawMessage(`{"phases":361}`), Table: table}
 	if q.Done != nil {
 		f.calls = append(f.calls, fmt.Sprintf("done %s of epoch %d", q.Done, q.Epoch))
-		forecast.Remaining = &Remaining{Epoch: 42, Done: q.Done.Of(360), Phases: 240, LowerBound: 240, Certificate: "servers", Engine: "exact",
+		forecast.Remaining = &Remaining{Epoch: 42, Done: q.Done.Of(360), Summary: phasetable.Summarize("exact", 240, 240), Proof: phasetable.Proof{Certificate: "servers"},
 			Kept: 82690, Moved: 3710, PlanSeconds: 0.0031}
 	}
 	return forecast, f.fails

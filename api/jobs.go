@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/topology"
 )
 
@@ -38,23 +39,19 @@ type JobRequest struct {
 
 // Job is a job with what its plan is in figures.
 type Job struct {
-	ID               uint64       `json:"id"` // the epoch of its first plan
-	Name             string       `json:"name,omitempty"`
-	Epoch            uint64       `json:"epoch"` // of its plan in force
-	PublishedAt      time.Time    `json:"published_at"`
-	Created          time.Time    `json:"created"`
-	Expires          time.Time    `json:"expires"` // when its lease ends
-	RanksPerHost     int          `json:"ranks_per_host"`
-	Servers          int          `json:"servers"` // that the plan has
-	Engine           string       `json:"engine"`
-	Phases           int          `json:"phases"`
-	LowerBound       int          `json:"lower_bound"`
-	Gap              int          `json:"gap"`
-	Certificate      string       `json:"certificate"` // what proves the bound
-	UnreachablePairs int          `json:"unreachable_pairs"`
-	Missing          []JobHost    `json:"missing"`         // hosts that the plan leaves out
-	Hosts            []JobHost    `json:"hosts,omitempty"` // all of them; absent in lists
-	Warnings         []JobWarning `json:"warnings"`
+	ID           uint64    `json:"id"` // the epoch of its first plan
+	Name         string    `json:"name,omitempty"`
+	Epoch        uint64    `json:"epoch"` // of its plan in force
+	PublishedAt  time.Time `json:"published_at"`
+	Created      time.Time `json:"created"`
+	Expires      time.Time `json:"expires"` // when its lease ends
+	RanksPerHost int       `json:"ranks_per_host"`
+	Servers      int       `json:"servers"` // that the plan has
+	phasetable.Summary
+	phasetable.Proof
+	Missing  []JobHost    `json:"missing"`         // hosts that the plan leaves out
+	Hosts    []JobHost    `json:"hosts,omitempty"` // all of them; absent in lists
+	Warnings []JobWarning `json:"warnings"`
 }
 
 // JobHost is a host port of a job.

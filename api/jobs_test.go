@@ -26,7 +26,7 @@ type fakeJobs struct {
 func newFakeJobs(t testing.TB, f *fake) *fakeJobs {
 	at := started.Add(2 * time.Minute)
 	j := &fakeJobs{fake: f, plans: &Plans{}, job: Job{ID: 43, Name: "slurm-1234", Epoch: 43, PublishedAt: at, Created: at, Expires: at.Add(DefaultLease), RanksPerHost: 2,
-		Servers: 4, Engine: "exact", Phases: 3, LowerBound: 3, Certificate: "servers", Missing: []JobHost{}, Warnings: []JobWarning{}}}
+		Servers: 4, Summary: phasetable.Summarize("exact", 3, 3), Proof: phasetable.Proof{Certificate: "servers"}, Missing: []JobHost{}, Warnings: []JobWarning{}}}
 	j.publish(t, 43)
 	return j
 }

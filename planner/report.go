@@ -16,24 +16,16 @@ import (
 
 // Report is plan.json: what a plan is, in figures.
 type Report struct {
-	Version            int              `json:"version"`
-	Engine             fors.Engine      `json:"engine"`
-	Phases             int              `json:"phases"`
-	LowerBound         int              `json:"lower_bound"`
-	Gap                int              `json:"gap"`
-	Servers            int              `json:"servers"`
-	Leaves             int              `json:"leaves"`
-	Spines             int              `json:"spines"`
-	Lanes              int              `json:"lanes"`
-	LMC                int              `json:"lmc"`
-	LIDs               LIDs             `json:"lids"` // of each server that the plan uses: a number, or "lanes"
-	BandwidthReduction int              `json:"bandwidth_reduction"`
-	AffectedSpines     int              `json:"affected_spines"`
-	UnreachablePairs   int              `json:"unreachable_pairs"`
-	Certificate        fors.Certificate `json:"certificate"`
-	Warnings           []string         `json:"warnings"`
-	PlanSeconds        float64          `json:"plan_seconds"`
-	TopologyHash       string           `json:"topology_hash"`
+	Version int `json:"version"`
+	phasetable.Summary
+	phasetable.Size
+	LIDs               LIDs `json:"lids"` // of each server that the plan uses: a number, or "lanes"
+	BandwidthReduction int  `json:"bandwidth_reduction"`
+	AffectedSpines     int  `json:"affected_spines"`
+	phasetable.Proof
+	Warnings     []string `json:"warnings"`
+	PlanSeconds  float64  `json:"plan_seconds"`
+	TopologyHash string   `json:"topology_hash"`
 }
 
 // Report sums the schedule up. The warnings are codes, the fabric's findings
@@ -53,10 +45,15 @@ func (s *Schedule) Report() Report {
 		lmc = max(lmc, int(t.Hosts[i].LMC))
 	}
 	leaves, spines := present(t)
-	return Report{Version: 1, Engine: p.Engine, Phases: p.Phases, LowerBound: p.LowerBound, Gap: p.Gap(),
-		Servers: p.Servers, Leaves: leaves, Spines: spines, Lanes: t.Lanes, LMC: lmc, LIDs: s.LIDs,
-		BandwidthReduction: p.Reduction, AffectedSpines: affectedSpines(t), UnreachablePairs: len(p.Unreachable),
-		Certificate: p.Certificate, Warnings: slices.Compact(codes), PlanSeconds: s.Took.Seconds(), TopologyHash: t.Fabric.Hash()}
+	summary, proof := Summary(p)
+	return Report{Version: 1, Summary: summary, Size: phasetable.Size{Servers: p.Servers, Leaves: leaves, Spines: spines, Lanes: t.Lanes, LMC: lmc}, LIDs: s.LIDs,
+		BandwidthReduction: p.Reduction, AffectedSpines: affectedSpines(t), Proof: proof,
+		Warnings: slices.Compact(codes), PlanSeconds: s.Took.Seconds(), TopologyHash: t.Fabric.Hash()}
+}
+
+// Summary is a plan in figures.
+func Summary(p *fors.Plan) (phasetable.Summary, phasetable.Proof) {
+	return phasetable.Summarize(string(p.Engine), p.Phases, p.LowerBound), phasetable.Proof{UnreachablePairs: len(p.Unreachable), Certificate: string(p.Certificate)}
 }
 
 // present counts the leaves and spines that are there.

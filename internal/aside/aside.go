@@ -113,10 +113,9 @@ func remaining(ctx context.Context, q *Question) (*phasetable.Table, *api.Remain
 			return nil, nil, api.Refused("the switches may hold tables that do not carry the plan: ask again when the change is settled: %v", err)
 		}
 	}
-	p := rest.Plan
+	summary, proof := planner.Summary(rest.Plan)
 	table := rest.Table(old.Epoch())
 	table.Job = old.Job()
-	return table, &api.Remaining{Epoch: old.Epoch(), Done: rest.Done, Phases: p.Phases, LowerBound: p.LowerBound, Gap: p.Gap(),
-		Certificate: string(p.Certificate), Engine: string(p.Engine), Kept: rest.Kept, Moved: rest.Moved, Shed: rest.Shed, Anew: rest.Anew,
-		UnreachablePairs: len(p.Unreachable), PlanSeconds: rest.Took.Seconds()}, nil
+	return table, &api.Remaining{Epoch: old.Epoch(), Done: rest.Done, Summary: summary, Proof: proof,
+		Kept: rest.Kept, Moved: rest.Moved, Shed: rest.Shed, Anew: rest.Anew, PlanSeconds: rest.Took.Seconds()}, nil
 }

@@ -126,12 +126,12 @@ func (d *fakeDaemon) explain(r *http.Request) (any, error) {
 
 func (d *fakeDaemon) baseline(*http.Request) (any, error) { return d.result.Tree.Baseline, nil }
 
-var epoch42 = api.Epoch{Epoch: 42, PublishedAt: began.Add(time.Minute), Engine: "shift", Phases: 15, LowerBound: 15, TopologyHash: "feedfeedfeed",
+var epoch42 = api.Epoch{Epoch: 42, PublishedAt: began.Add(time.Minute), Length: phasetable.Summarize("shift", 15, 15).Length, TopologyHash: "feedfeedfeed",
 	What: []string{"Leaf001 port 6 – Spine001 port 2 went down"}}
 
 func (d *fakeDaemon) Status() api.Status {
 	return api.Status{Version: "1.2.3", Started: began, State: "idle", Ready: true, Epoch: 42, PublishedAt: began.Add(time.Minute),
-		Engine: "shift", Phases: 15, LowerBound: 15, Servers: 16, Leaves: 4, Spines: 4, Lanes: 4, LMC: 2,
+		Summary: phasetable.Summarize("shift", 15, 15), Size: phasetable.Size{Servers: 16, Leaves: 4, Spines: 4, Lanes: 4, LMC: 2},
 		OpenSM: api.OpenSM{Running: true, PID: 77, RoutingEngine: "file,no_fallback", TablesFile: "/tables/lfts.dump", Source: api.SourcePlugin,
 			Plugin: &api.Plugin{Since: began, Version: "OpenSM 3.3.23", State: "master", DeadlineMS: 50}, DumpedAt: began, ReadBackAt: began, TablesMatch: true},
 		LastEvent: &api.LastEvent{What: epoch42.What, SeenAt: began, PlannedMS: 0.42, VerifiedMS: 6.51, PublishedMS: 21.3, ProgrammedMS: 180.4},
@@ -143,7 +143,7 @@ func (d *fakeDaemon) Status() api.Status {
 func (d *fakeDaemon) Topology() *api.Topology { return api.NewTopology(d.result.Tree, began) }
 
 func (d *fakeDaemon) Epochs() ([]api.Epoch, error) {
-	old := api.Epoch{Epoch: 41, PublishedAt: began, Engine: "shift", Phases: 15, LowerBound: 15, TopologyHash: "cafecafecafe", What: []string{"the fabric was seen for the first time"}}
+	old := api.Epoch{Epoch: 41, PublishedAt: began, Length: phasetable.Summarize("shift", 15, 15).Length, TopologyHash: "cafecafecafe", What: []string{"the fabric was seen for the first time"}}
 	return []api.Epoch{old, epoch42}, nil
 }
 
@@ -186,8 +186,8 @@ func (d *fakeDaemon) WhatIf(_ context.Context, q api.WhatIf) (*api.Forecast, err
 	if forecast.Table, err = phasetable.New(rest.Table(42)); err != nil {
 		return nil, err
 	}
-	forecast.Remaining = &api.Remaining{Epoch: 42, Done: rest.Done, Phases: rest.Plan.Phases, LowerBound: rest.Plan.LowerBound, Gap: rest.Plan.Gap(),
-		Certificate: string(rest.Plan.Certificate), Engine: string(rest.Plan.Engine), Kept: rest.Kept, Moved: rest.Moved, Shed: rest.Shed, Anew: rest.Anew,
+	summary, proof := planner.Summary(rest.Plan)
+	forecast.Remaining = &api.Remaining{Epoch: 42, Done: rest.Done, Summary: summary, Proof: proof, Kept: rest.Kept, Moved: rest.Moved, Shed: rest.Shed, Anew: rest.Anew,
 		PlanSeconds: rest.Took.Seconds()}
 	return forecast, nil
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/phasetable"
 )
 
 // A spine's cables die together, and still make one short line: three are named,
@@ -18,7 +19,7 @@ func TestCauseOfAnEpoch(t *testing.T) {
 		4: "a went down; b went down; c went down; and 1 more",
 		5: "a went down; b went down; c went down; and 2 more",
 	} {
-		x := &api.Epoch{Epoch: 3, Phases: 378, LowerBound: 378, Engine: "exact", What: cables[:n]}
+		x := &api.Epoch{Epoch: 3, Length: phasetable.Summarize("exact", 378, 378).Length, What: cables[:n]}
 		if got := why(x); got != want {
 			t.Errorf("%d changes: the list says %q, want %q", n, got, want)
 		}

@@ -97,7 +97,7 @@ func (d *fakeJobs) CreateJob(_ context.Context, q api.JobRequest) (*api.Job, err
 		return nil, err
 	}
 	j := &fakeJob{api.Job{ID: d.last, Name: q.Name, Epoch: d.last, PublishedAt: began, Created: began, Expires: began.Add(q.Lease()), RanksPerHost: q.RanksPerHost,
-		Servers: r.Servers, Engine: string(r.Engine), Phases: r.Phases, LowerBound: r.LowerBound, Gap: r.Gap, Certificate: string(r.Certificate),
+		Servers: r.Servers, Summary: r.Summary, Proof: r.Proof,
 		Missing: []api.JobHost{}, Warnings: []api.JobWarning{}}, &api.Plans{}}
 	for _, m := range members {
 		j.Hosts = append(j.Hosts, api.JobHost(m))

@@ -37,8 +37,7 @@ func (b backend) Status() api.Status {
 	if e := b.inForce; e != nil {
 		r := &e.Report
 		s.Epoch, s.PublishedAt, s.TopologyHash = e.Epoch, e.PublishedAt, r.TopologyHash
-		s.Engine, s.Phases, s.LowerBound, s.Gap = string(r.Engine), r.Phases, r.LowerBound, r.Gap
-		s.Servers, s.Leaves, s.Spines, s.Lanes, s.LMC = r.Servers, r.Leaves, r.Spines, r.Lanes, r.LMC
+		s.Summary, s.Size = r.Summary, r.Size
 	}
 	if n := len(b.views); n > 0 {
 		v := b.views[n-1]

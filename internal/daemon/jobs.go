@@ -55,8 +55,7 @@ func (j *job) missing() []api.JobHost {
 func (j *job) summary() api.Job {
 	r := &j.Report
 	return api.Job{ID: j.ID, Name: j.Name, Epoch: j.Epoch, PublishedAt: j.PublishedAt, Created: j.Created, Expires: j.Expires, RanksPerHost: j.RanksPerHost,
-		Servers: r.Servers, Engine: string(r.Engine), Phases: r.Phases, LowerBound: r.LowerBound, Gap: r.Gap, Certificate: string(r.Certificate),
-		UnreachablePairs: r.UnreachablePairs, Missing: j.missing(), Warnings: append([]api.JobWarning{}, j.Warnings...)}
+		Servers: r.Servers, Summary: r.Summary, Proof: r.Proof, Missing: j.missing(), Warnings: append([]api.JobWarning{}, j.Warnings...)}
 }
 
 // detail is the job with its hosts.

@@ -24,7 +24,7 @@ import (
 // plan made for them and published, and writes none.
 
 // engineLiquid is the engine of plans on OpenSM's own routes.
-const engineLiquid fors.Engine = "liquid"
+const engineLiquid = "liquid"
 
 // The time that planning may take on OpenSM's own routes; what was found until then
 // is published.
@@ -173,8 +173,9 @@ func (p *routesPlan) Report() planner.Report {
 	for _, w := range p.Cautions() {
 		warnings = append(warnings, w.Code)
 	}
-	return planner.Report{Version: 1, Engine: engineLiquid, Phases: len(r.Schedule), LowerBound: r.Bound, Gap: len(r.Schedule) - r.Bound,
-		Servers: len(p.routes.Hosts), Leaves: len(switches), LMC: lmc, LIDs: 1, UnreachablePairs: len(p.routes.Cut), Certificate: fors.ByNothing,
+	return planner.Report{Version: 1, Summary: phasetable.Summarize(engineLiquid, len(r.Schedule), r.Bound),
+		Size: phasetable.Size{Servers: len(p.routes.Hosts), Leaves: len(switches), LMC: lmc}, LIDs: 1,
+		Proof:    phasetable.Proof{UnreachablePairs: len(p.routes.Cut), Certificate: string(fors.ByNothing)},
 		Warnings: warnings, PlanSeconds: math.Round(p.took.Seconds()*1e3) / 1e3, TopologyHash: p.routes.Fabric.Hash()}
 }
 

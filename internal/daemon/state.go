@@ -295,8 +295,8 @@ func (d *Daemon) setCurrent(e *store.Epoch) error {
 
 // summaryOf is an epoch as the API lists it.
 func summaryOf(e *store.EpochInfo) api.Epoch {
-	return api.Epoch{Epoch: e.Epoch, PublishedAt: e.PublishedAt, Engine: string(e.Report.Engine), Phases: e.Report.Phases,
-		LowerBound: e.Report.LowerBound, TopologyHash: e.Report.TopologyHash, What: e.What, RollbackOf: e.RollbackOf}
+	return api.Epoch{Epoch: e.Epoch, PublishedAt: e.PublishedAt, Length: e.Report.Length,
+		TopologyHash: e.Report.TopologyHash, What: e.What, RollbackOf: e.RollbackOf}
 }
 
 func (d *Daemon) planning() planner.Settings {

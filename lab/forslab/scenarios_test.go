@@ -7,6 +7,7 @@ import (
 
 	"github.com/forsd/forsd/internal/command"
 	"github.com/forsd/forsd/lab/scenario"
+	"github.com/forsd/forsd/phasetable"
 )
 
 // TestScenariosWithoutOpenSM runs where the simulation's packages are missing.
@@ -33,7 +34,7 @@ func TestOverBound(t *testing.T) {
 	} {
 		var results []scenario.Result
 		for _, gap := range gaps {
-			results = append(results, scenario.Result{Gap: gap})
+			results = append(results, scenario.Result{Summary: phasetable.Summary{Gap: gap}})
 		}
 		if got := overBound(results); got != want {
 			t.Errorf("gaps %v: %q, want %q", gaps, got, want)

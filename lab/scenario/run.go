@@ -6,23 +6,19 @@ import (
 	"slices"
 	"time"
 
-	"github.com/forsd/forsd/fors"
+	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/planner"
 	"github.com/forsd/forsd/topology"
 )
 
 // Result is what a scenario comes to.
 type Result struct {
-	Scenario           string           `json:"scenario"`
-	DeadCables         int              `json:"dead_cables"`
-	BandwidthReduction int              `json:"bandwidth_reduction"` // f
-	AffectedSpines     int              `json:"affected_spines"`     // m
-	Phases             int              `json:"phases"`
-	LowerBound         int              `json:"lower_bound"`
-	Gap                int              `json:"gap"`
-	Certificate        fors.Certificate `json:"certificate"`
-	Engine             fors.Engine      `json:"engine"`
-	UnreachablePairs   int              `json:"unreachable_pairs"`
+	Scenario           string `json:"scenario"`
+	DeadCables         int    `json:"dead_cables"`
+	BandwidthReduction int    `json:"bandwidth_reduction"` // f
+	AffectedSpines     int    `json:"affected_spines"`     // m
+	phasetable.Summary
+	phasetable.Proof
 	// Throughput is (P−1)/phases, the share of what the servers' own cables allow;
 	// it means little where pairs are unreachable.
 	Throughput  float64  `json:"throughput"`
@@ -110,8 +106,7 @@ func (o *Options) plan(ctx context.Context, s *Scenario) (Result, error) {
 	r := made.Report()
 	result := Result{
 		Scenario: s.Name, DeadCables: s.Dead(o.Tree), BandwidthReduction: r.BandwidthReduction, AffectedSpines: r.AffectedSpines,
-		Phases: r.Phases, LowerBound: r.LowerBound, Gap: r.Gap, Certificate: r.Certificate, Engine: r.Engine,
-		UnreachablePairs: r.UnreachablePairs, Throughput: float64(r.Servers-1) / float64(r.Phases),
+		Summary: r.Summary, Proof: r.Proof, Throughput: float64(r.Servers-1) / float64(r.Phases),
 		Gbps: Gbps(r.Servers, r.Phases, r.Phases), PlanSeconds: times[planTimes/2].Seconds(),
 	}
 	if o.Tree == LHCb {
