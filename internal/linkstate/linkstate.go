@@ -6,8 +6,8 @@
 //
 // A trap is ahead of the sweep that it causes. So what a switch has said stands
 // against what a sweep shows, until a sweep that began later knows better, or until
-// the switch takes it back. Only losses of cables between switches are believed: a
-// link that is trained carries nothing before the manager has brought it up.
+// the switch says that the link is active. Only losses of cables between switches are
+// believed: a link that is trained carries nothing before the manager has brought it up.
 package linkstate
 
 import (

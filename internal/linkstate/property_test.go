@@ -15,7 +15,7 @@ import (
 
 // histories has rapid run through so many of them, or as many as its flag says.
 func histories(t *testing.T) {
-	n := "2000"
+	n := "5000"
 	if os.Getenv("FORS_LONG") != "" {
 		n = "100000"
 	}
@@ -180,7 +180,9 @@ func (m *model) answer(switches []topology.GUID, silent bool) {
 					state = m.cables[c].state
 				}
 				a.Ports = append(a.Ports, Port{x.port, state})
-				m.words[x] = word{r.at, state, m.history + 1}
+				if state != topology.Init { // trained, and yet to be brought up: no word either way
+					m.words[x] = word{r.at, state, m.history + 1}
+				}
 			}
 		}
 		e.Answers = append(e.Answers, a)

@@ -73,7 +73,8 @@ func (l *Links) said(now time.Time, e Said) {
 }
 
 // heard takes in what one switch said, and tells whether the fabric to believe has
-// changed. A cable is lost while either end says so.
+// changed. A cable is lost while either end says so. An end that is trained and not yet
+// active takes nothing back: it carries nothing before the manager has brought it up.
 func (l *Links) heard(a Answer, asked time.Time) (news bool) {
 	for _, p := range a.Ports {
 		this := end{a.Switch, p.Number}
@@ -82,9 +83,9 @@ func (l *Links) heard(a Answer, asked time.Time) (news bool) {
 		case at >= 0 && p.State == topology.Down:
 			l.losses[at].asked = asked
 			continue
-		case at >= 0:
+		case at >= 0 && p.State == topology.Active:
 			l.losses = slices.Delete(l.losses, at, at+1)
-		case p.State == topology.Down:
+		case at < 0 && p.State == topology.Down:
 			l.losses = append(l.losses, loss{this, asked})
 		default:
 			continue

@@ -78,30 +78,34 @@ func (s *stage) begin(t *testing.T, d *datadriven.TestData, out *strings.Builder
 
 // event reads one line and writes the actions that follow, and when the link state wakes.
 func (s *stage) event(t *testing.T, line string, out *strings.Builder) {
+	fmt.Fprintf(out, "> %s\n", line)
 	for _, a := range s.links.Step(s.now, s.parse(t, line)) {
-		out.WriteString(s.say(a) + "\n")
+		fmt.Fprintf(out, "  %s\n", s.say(a))
 	}
-	fmt.Fprintf(out, "=%s\n", s.state())
+	if state := s.state(); state != "" {
+		fmt.Fprintf(out, "  = %s\n", state)
+	}
 }
 
 // state is what the link state has in mind: which ends of cables are lost, which
 // switches are being read, and when it wakes.
-func (s *stage) state() (text string) {
+func (s *stage) state() string {
+	var said []string
 	for _, x := range s.links.losses {
-		text += fmt.Sprintf(" %s/%d is lost", s.name(x.end.node), x.end.port)
+		said = append(said, fmt.Sprintf("%s/%d is lost", s.name(x.end.node), x.end.port))
 	}
 	for i := range s.whole.Nodes {
 		if r := s.links.reads[s.whole.Nodes[i].GUID]; r != nil {
-			text += " " + s.whole.Nodes[i].Name + " is being read"
+			said = append(said, s.whole.Nodes[i].Name+" is being read")
 			if r.again {
-				text += " and to be read again"
+				said[len(said)-1] += ", and will be again"
 			}
 		}
 	}
 	if w := s.links.Wake(); !w.IsZero() {
-		text += fmt.Sprintf(" wakes at %s", w.Sub(start))
+		said = append(said, fmt.Sprintf("wakes at %s", w.Sub(start)))
 	}
-	return text
+	return strings.Join(said, "; ")
 }
 
 func (s *stage) name(g topology.GUID) string { return s.whole.Nodes[s.whole.Find(g)].Name }
