@@ -6,6 +6,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/internal/config"
 	"github.com/forsd/forsd/internal/linkstate"
 	"github.com/forsd/forsd/opensm"
@@ -59,8 +60,12 @@ func (d *Daemon) readPorts(ctx context.Context, a linkstate.Read) {
 			d.log.Debug("a switch was not read", zap.Stringer("switch", a.Switch), zap.Error(err))
 		}
 		for _, n := range a.Ports {
-			if int(n) < len(ports) {
-				answer.Ports = append(answer.Ports, linkstate.Port{Number: n, State: ports[n].State})
+			switch {
+			case int(n) >= len(ports):
+			case n == 0:
+				answer.Manager = ports[0].SMLID
+			default:
+				answer.Ports = append(answer.Ports, linkstate.Port{Number: n, State: ports[n].State, Rate: ports[n].Rate})
 			}
 		}
 		select {
@@ -92,6 +97,18 @@ func (d *Daemon) switchesSaid(ctx context.Context, first linkstate.Answer) {
 	}
 	v.seenAt, v.complete = b.Seen, time.Now()
 	d.take(ctx, v, false)
+}
+
+// heldBack tells the link state at which switches there are cables that are held back.
+func (d *Daemon) heldBack(ctx context.Context, lanes []controller.Lane) {
+	v := d.latest()
+	var e linkstate.HeldBack
+	for _, l := range lanes {
+		if v != nil && l.Leaf < len(v.tree.Leaves) && l.Lane < v.tree.Lanes {
+			e.Switches = append(e.Switches, v.tree.Leaves[l.Leaf].GUID, v.tree.Spines[v.tree.LaneOf[l.Lane]].GUID)
+		}
+	}
+	d.observe(ctx, e)
 }
 
 // sight is the view of the fabric to believe, where a sweep shows one.

@@ -20,7 +20,7 @@ func says(f *topology.Fabric, g topology.GUID, down ...uint8) linkstate.Answer {
 	n := &f.Nodes[f.Find(g)]
 	a := linkstate.Answer{Switch: g}
 	for _, p := range f.Trunks(f.Find(g)) {
-		a.Ports = append(a.Ports, linkstate.Port{Number: p, State: n.Ports[p].State})
+		a.Ports = append(a.Ports, linkstate.Port{Number: p, State: n.Ports[p].State, Rate: n.Ports[p].Rate})
 	}
 	for _, p := range down {
 		for i := range a.Ports {
@@ -110,5 +110,40 @@ func TestPrepare(t *testing.T) {
 	other.planAndPublish(t, controller.Plan{Fabric: other.see(t, lacking(healthy, 4, 1, 2)).id})
 	if string(d.current().Plan.Bytes()) != string(other.current().Plan.Bytes()) {
 		t.Error("the plan prepared is another one")
+	}
+}
+
+// TestTwoRates asks again where OpenSM shows a cable with two rates, and plans with it
+// when its switches have said that it has one.
+func TestTwoRates(t *testing.T) {
+	d := newDaemon(t)
+	healthy := fabric(4, 4)
+	d.bringUp(t, healthy)
+	odd, leaf := healthy.Clone(), healthy.Find(fabgen.LeafGUID+1)
+	port := &odd.Nodes[leaf].Ports[4+1+2]
+	port.Rate = topology.Rate{Width: 1, Speed: port.Rate.Speed}
+	d.portsRead = make(chan linkstate.Answer, 1)
+	v, err := d.sight(t.Context(), linkstate.Shown{Fabric: odd, Swept: true})
+	if err != nil || len(v.down) != 1 {
+		t.Fatalf("lanes %v are down (%v), and one runs at %v as far as anybody knows", v.down, err, port.Rate)
+	}
+	d.switchesSaid(t.Context(), says(healthy, healthy.Nodes[leaf].GUID))
+	if v := d.latest(); len(v.down) != 0 {
+		t.Errorf("lanes %v are down, and the switch says %v", v.down, healthy.Nodes[leaf].Ports[4+1+2].Rate)
+	}
+}
+
+// TestHeldBack has the switches of a cable read that keeps bouncing.
+func TestHeldBack(t *testing.T) {
+	d := newDaemon(t)
+	healthy := fabric(4, 4)
+	v := d.bringUp(t, healthy)
+	d.portsRead = make(chan linkstate.Answer, 2)
+	d.links.Step(time.Now(), linkstate.Shown{Fabric: healthy})
+	d.heldBack(t.Context(), []controller.Lane{{Leaf: 1, Lane: 2}})
+	for range 2 {
+		if a := <-d.portsRead; a.Switch != v.tree.Leaves[1].GUID && a.Switch != v.tree.Spines[2].GUID {
+			t.Errorf("switch %v is read", a.Switch)
+		}
 	}
 }

@@ -102,9 +102,14 @@ func (d *Daemon) step(ctx context.Context, e controller.Event) {
 			})
 		}
 	}
+	held := d.core.Held()
 	d.mu.Lock()
-	d.state, d.held, d.standby = d.core.State(), d.core.Held(), d.core.Standby()
+	news := !slices.Equal(held, d.held)
+	d.state, d.held, d.standby = d.core.State(), held, d.core.Standby()
 	d.mu.Unlock()
+	if news {
+		d.heldBack(ctx, held)
+	}
 }
 
 // carryOut does what the controller asked for and says how it went.

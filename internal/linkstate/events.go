@@ -35,6 +35,10 @@ type Trap struct {
 	At  time.Time
 }
 
+// HeldBack says at which switches there are cables that are held back because they keep
+// bouncing: their traps may be ignored soon.
+type HeldBack struct{ Switches []topology.GUID }
+
 // Noticed says that something else has changed, or may have been missed.
 type Noticed struct{}
 
@@ -44,14 +48,16 @@ type Said struct{ Answers []Answer }
 // Answer is what a switch said of the ports that it was asked for, nothing where it
 // could not be read.
 type Answer struct {
-	Switch topology.GUID
-	Ports  []Port
+	Switch  topology.GUID
+	Ports   []Port
+	Manager topology.LID // the master subnet manager's, 0 where the switch has not said
 }
 
 // Port is what a switch said of one of its ports.
 type Port struct {
 	Number uint8
 	State  topology.PortState
+	Rate   topology.Rate // in use
 }
 
 // SweepOrdered says that a manager on another host has been given tables, and is about
@@ -66,6 +72,7 @@ func (SweepBegan) event()   {}
 func (SweepsUntold) event() {}
 func (Shown) event()        {}
 func (Trap) event()         {}
+func (HeldBack) event()     {}
 func (Noticed) event()      {}
 func (Said) event()         {}
 func (SweepOrdered) event() {}
@@ -80,7 +87,8 @@ type Believe struct {
 	Seen   time.Time
 }
 
-// Read asks a switch for the states of ports.
+// Read asks a switch for the states and rates of ports. Port 0 is its own, which tells
+// the master's LID.
 type Read struct {
 	Switch topology.GUID
 	LID    topology.LID

@@ -33,13 +33,24 @@ const trapsTogether = time.Second
 // Links is what is known of the fabric's links. Create it with New.
 type Links struct {
 	set     Settings
+	now     time.Time        // of the last step
 	shown   *topology.Fabric // by a sweep, as it was; nil before the first
 	began   time.Time        // when the latest sweep began; zero where nobody tells
 	trapped time.Time        // when the first trap came that no sweep has answered; zero for none
 	losses  []loss
 	reads   map[topology.GUID]*read // under way
-	look    look
-	out     []Action
+
+	disputes []dispute             // cables that are shown with two rates
+	rates    map[end]topology.Rate // what switches have said of their ends
+
+	watches map[topology.GUID]*watched
+	held    []topology.GUID // switches at cables that are held back
+	manager topology.LID    // of the master, 0 while no switch has told
+	leaf    topology.GUID   // the switch that it is plugged into, or the one to tell
+	since   time.Time       // when the first fabric was shown
+
+	look look
+	out  []Action
 }
 
 // loss is the word of a switch that a cable is down.
@@ -63,18 +74,24 @@ func (e end) in(f *topology.Fabric) (topology.PortRef, bool) {
 
 // New returns a link state that knows no fabric.
 func New(s Settings) *Links {
-	return &Links{set: s, reads: map[topology.GUID]*read{}}
+	return &Links{set: s, reads: map[topology.GUID]*read{}, rates: map[end]topology.Rate{}, watches: map[topology.GUID]*watched{}}
 }
 
 // Shown is the fabric as a sweep has shown it last, nil before the first.
 func (l *Links) Shown() *topology.Fabric { return l.shown }
 
 // Wake is when the link state wants a Tick at the latest; zero for never.
-func (l *Links) Wake() time.Time { return l.look.wake() }
+func (l *Links) Wake() time.Time {
+	wake := l.look.wake()
+	for _, at := range l.due(l.now) {
+		wake = earlier(wake, at)
+	}
+	return wake
+}
 
 // Step takes an event and returns what is to be done, in order.
 func (l *Links) Step(now time.Time, e Event) []Action {
-	l.out = nil
+	l.out, l.now = nil, now
 	switch e := e.(type) {
 	case Tick:
 	case SweepBegan:
@@ -87,6 +104,8 @@ func (l *Links) Step(now time.Time, e Event) []Action {
 		l.trap(now, e)
 	case Said:
 		l.said(now, e)
+	case HeldBack:
+		l.held = e.Switches
 	case Noticed:
 		l.discover(false)
 	case SweepOrdered:
@@ -94,6 +113,7 @@ func (l *Links) Step(now time.Time, e Event) []Action {
 	case Looked:
 		l.looked(now)
 	}
+	l.readDue(now)
 	l.discoverDue(now)
 	return l.out
 }
@@ -103,8 +123,17 @@ func (l *Links) do(a Action) { l.out = append(l.out, a) }
 // show takes in what a sweep shows. The first sign of it is the trap that caused the
 // sweep, or the sweep's beginning.
 func (l *Links) show(now time.Time, e Shown) {
+	if l.shown == nil {
+		l.since = now
+	}
 	l.shown = e.Fabric
+	l.placeManager()
 	l.reconcileLosses(now)
+	l.findDisputes()
+	for _, d := range l.disputes {
+		l.ask(now, d[0].node, now)
+		l.ask(now, d[1].node, now)
+	}
 	seen := e.Seen
 	for _, sign := range []time.Time{l.trapped, l.began, now} {
 		if seen.IsZero() {
@@ -132,7 +161,8 @@ func (l *Links) reconcileLosses(now time.Time) {
 	}
 }
 
-// believed is the fabric shown without the cables that were lost.
+// believed is the fabric shown without the cables that were lost, and with the rates that
+// switches say where it shows two.
 func (l *Links) believed() *topology.Fabric {
 	var lost []topology.PortRef
 	for _, x := range l.losses {
@@ -140,5 +170,16 @@ func (l *Links) believed() *topology.Fabric {
 			lost = append(lost, r)
 		}
 	}
-	return l.shown.Without(lost...)
+	f := l.shown.Without(lost...)
+	for e, rate := range l.rates {
+		r, there := e.in(f)
+		if !there || f.At(r).Rate == rate {
+			continue
+		}
+		if f == l.shown {
+			f = f.Clone()
+		}
+		f.At(r).Rate = rate
+	}
+	return f
 }

@@ -32,6 +32,13 @@ type cable struct {
 	ends  [2]end
 	refs  [2]topology.PortRef // in the whole fabric
 	state topology.PortState
+	rate  topology.Rate
+}
+
+// rated is what a switch has said of the rate of one end.
+type rated struct {
+	rate topology.Rate
+	told int // its place in history
 }
 
 // word is what a switch has said of one end of a cable.
@@ -45,8 +52,12 @@ type word struct {
 type picture struct {
 	began time.Time // zero where nobody told
 	told  int
-	has   []bool // [cable]
+	has   []bool             // [cable]
+	rates [][2]topology.Rate // [cable] at its ends
 }
+
+// disputed tells whether the picture has two rates for a cable.
+func (p *picture) disputed(c int) bool { return p.has[c] && p.rates[c][0] != p.rates[c][1] }
 
 // sweep is one of the manager's that is under way.
 type sweep struct {
@@ -59,7 +70,16 @@ type sweep struct {
 type asked struct {
 	at      time.Time
 	trapped bool // a trap has come since
-	ports   map[uint8]topology.PortState
+	own     bool
+	ports   map[uint8]Port
+}
+
+// patience is what is known of how a switch is read.
+type patience struct {
+	asked  time.Time
+	silent bool        // the last time
+	traps  []time.Time // while it could be read
+	all    int
 }
 
 // model is everything around the link state: cables that die and come back, switches
@@ -78,8 +98,14 @@ type model struct {
 	reads   map[topology.GUID]*asked
 	words   map[end]word
 	shown   []picture
+	since   time.Time // when the first was shown
 	history int
 	believe *topology.Fabric
+	rates   map[end]rated
+	care    map[topology.GUID]*patience
+	held    []topology.GUID
+	manager topology.EndPort // the master's
+	leaf    topology.GUID    // where a switch has told that it is
 
 	looking  bool
 	wanted   bool      // a discovery is to follow the one under way
@@ -89,20 +115,35 @@ type model struct {
 
 func newModel(t *rapid.T) *model {
 	spec := fabgen.Spec{Spines: rapid.IntRange(1, 3).Draw(t, "spines"), Leaves: rapid.IntRange(1, 3).Draw(t, "leaves"), Cables: rapid.IntRange(1, 2).Draw(t, "cables"), Hosts: []int{1}}
-	m := &model{t: t, now: start, whole: fabgen.Generate(spec), reads: map[topology.GUID]*asked{}, words: map[end]word{},
+	m := &model{t: t, now: start, whole: fabgen.Generate(spec), reads: map[topology.GUID]*asked{}, words: map[end]word{}, rates: map[end]rated{}, care: map[topology.GUID]*patience{},
 		every: rapid.SampledFrom([]time.Duration{0, 30 * time.Second}).Draw(t, "discover")}
 	for i := range m.whole.Nodes {
+		m.care[m.whole.Nodes[i].GUID] = &patience{}
 		for _, p := range m.whole.Trunks(int32(i)) {
 			a := topology.PortRef{Node: int32(i), Port: p}
 			far := m.whole.At(a)
 			b := topology.PortRef{Node: far.Peer, Port: far.PeerPort}
 			if m.whole.Nodes[i].Kind == topology.Switch && a.Node < b.Node {
-				m.cables = append(m.cables, cable{[2]end{m.end(a), m.end(b)}, [2]topology.PortRef{a, b}, topology.Active})
+				m.cables = append(m.cables, cable{[2]end{m.end(a), m.end(b)}, [2]topology.PortRef{a, b}, topology.Active, whole})
 			}
 		}
 	}
+	m.hand()
 	m.links = New(Settings{Reads: true, DiscoverEvery: m.every})
 	return m
+}
+
+// The rates of cables, by what they have trained to.
+var whole, narrow = topology.Rate{Width: 4, Speed: topology.HDR}, topology.Rate{Width: 1, Speed: topology.HDR}
+
+// hand makes another host's manager the master.
+func (m *model) hand() {
+	for {
+		m.manager = rapid.SampledFrom(m.whole.EndPorts()).Draw(m.t, "manager")
+		if m.whole.Nodes[m.manager.Node].Kind == topology.Adapter {
+			return
+		}
+	}
 }
 
 func (m *model) end(r topology.PortRef) end { return end{m.whole.Nodes[r.Node].GUID, r.Port} }
@@ -141,13 +182,16 @@ func (m *model) read(a Read) {
 	if len(m.shown) == 0 {
 		m.t.Fatalf("%v, and no fabric was shown", a)
 	}
-	r := &asked{at: m.now, ports: map[uint8]topology.PortState{}}
+	r := &asked{at: m.now, ports: map[uint8]Port{}}
+	if r.own = len(a.Ports) > 0 && a.Ports[0] == 0; r.own {
+		a.Ports = a.Ports[1:]
+	}
 	var want []uint8
 	for c := range m.cables {
 		for _, e := range m.cables[c].ends {
 			if e.node == a.Switch && m.last().has[c] {
 				want = append(want, e.port)
-				r.ports[e.port] = m.cables[c].state
+				r.ports[e.port] = m.port(c, e)
 			}
 		}
 	}
@@ -155,7 +199,17 @@ func (m *model) read(a Read) {
 	if !slices.Equal(a.Ports, want) || len(want) == 0 || a.LID != m.whole.Nodes[m.whole.Find(a.Switch)].LID() {
 		m.t.Fatalf("%v by LID %d, want ports %v", a, a.LID, want)
 	}
+	care := m.care[a.Switch]
+	if pause := m.now.Sub(care.asked); r.own && (pause < Often || pause < Seldom && (care.silent || care.all < ManyTraps && !slices.Contains(m.held, a.Switch))) {
+		m.t.Fatalf("%v is read after %v, without need", a.Switch, pause)
+	}
+	care.asked = m.now
 	m.reads[a.Switch] = r
+}
+
+// port is an end as it is.
+func (m *model) port(c int, e end) Port {
+	return Port{Number: e.port, State: m.cables[c].state, Rate: m.cables[c].rate}
 }
 
 func (m *model) last() *picture { return &m.shown[len(m.shown)-1] }
@@ -169,20 +223,27 @@ func (m *model) answer(switches []topology.GUID, silent bool) {
 		r := m.reads[g]
 		delete(m.reads, g)
 		again[g] = r.trapped
+		m.care[g].silent = silent
 		a := Answer{Switch: g}
+		if r.own && !silent {
+			a.Manager = m.manager.LID
+			at := m.whole.At(m.manager.PortRef)
+			m.leaf = m.whole.Nodes[at.Peer].GUID
+		}
 		for c := range m.cables {
 			for _, x := range m.cables[c].ends {
-				state, was := r.ports[x.port]
+				said, was := r.ports[x.port]
 				if silent || x.node != g || !was {
 					continue
 				}
 				if rapid.Bool().Draw(m.t, "late") {
-					state = m.cables[c].state
+					said = m.port(c, x)
 				}
-				a.Ports = append(a.Ports, Port{x.port, state})
-				if state != topology.Init { // trained, and yet to be brought up: no word either way
-					m.words[x] = word{r.at, state, m.history + 1}
+				a.Ports = append(a.Ports, said)
+				if said.State != topology.Init { // trained, and yet to be brought up: no word either way
+					m.words[x] = word{r.at, said.State, m.history + 1}
 				}
+				m.rates[x] = rated{said.Rate, m.history + 1}
 			}
 		}
 		e.Answers = append(e.Answers, a)
@@ -209,6 +270,10 @@ func (m *model) readable(g topology.GUID) bool {
 func (m *model) trap(g topology.GUID) {
 	before := m.reads[g]
 	m.wants()
+	care := m.care[g]
+	if care.all++; m.readable(g) {
+		care.traps = append(care.traps, m.now)
+	}
 	m.step(Trap{m.whole.Nodes[m.whole.Find(g)].LID(), m.now})
 	switch {
 	case !m.readable(g):
@@ -229,7 +294,7 @@ func (s *sweep) visit(c int, state topology.PortState) {
 // show shows what a sweep has found. One that is over has brought up what it found
 // trained.
 func (m *model) show(swept bool) {
-	p := picture{told: m.history + 1, has: make([]bool, len(m.cables))}
+	p := picture{told: m.history + 1, has: make([]bool, len(m.cables)), rates: make([][2]topology.Rate, len(m.cables))}
 	if m.told {
 		p.began = m.sweep.began
 	}
@@ -242,8 +307,21 @@ func (m *model) show(swept bool) {
 			m.cables[c].state = topology.Active
 		}
 	}
-	m.shown = append(m.shown, p)
-	e := Shown{Fabric: m.whole.Without(lacks...), Swept: swept}
+	f := m.whole.Clone()
+	misread := rapid.IntRange(0, 3*len(m.cables)).Draw(m.t, "misread")
+	for c := range m.cables {
+		for i, r := range m.cables[c].refs {
+			p.rates[c][i] = m.cables[c].rate
+			if misread == c && i == 0 {
+				p.rates[c][i] = topology.Rate{Width: 5 - p.rates[c][i].Width, Speed: topology.HDR}
+			}
+			f.At(r).Rate = p.rates[c][i]
+		}
+	}
+	if m.shown = append(m.shown, p); len(m.shown) == 1 {
+		m.since = m.now
+	}
+	e := Shown{Fabric: f.Without(lacks...), Swept: swept}
 	if !m.told {
 		e.Seen = m.now
 	}
@@ -255,6 +333,9 @@ func (m *model) show(swept bool) {
 		for _, x := range m.cables[c].ends {
 			if !m.told && m.lost(c, x) && m.reads[x.node] == nil {
 				m.t.Fatalf("a dump contradicts switch %v, which is not asked", x.node)
+			}
+			if p.disputed(c) && m.reads[x.node] == nil {
+				m.t.Fatalf("switch %v is not asked for the rate of a cable that has two", x.node)
 			}
 		}
 	}
@@ -275,6 +356,47 @@ func (m *model) lost(c int, x end) bool {
 	return true
 }
 
+// rate is what is to be believed of one end of a cable that the last picture has: what it
+// shows, or what a switch has said since pictures show two rates.
+func (m *model) rate(c, i int) topology.Rate {
+	said, known := m.rates[m.cables[c].ends[i]]
+	for at := len(m.shown) - 1; known && at >= 0 && m.shown[at].disputed(c); at-- {
+		if m.shown[at].told < said.told {
+			return said.rate
+		}
+	}
+	return m.last().rates[c][i]
+}
+
+// expected is the fabric to believe.
+func (m *model) expected() *topology.Fabric {
+	f := m.whole.Clone()
+	var lacks []topology.PortRef
+	for c := range m.cables {
+		if !m.last().has[c] || m.lost(c, m.cables[c].ends[0]) || m.lost(c, m.cables[c].ends[1]) {
+			lacks = append(lacks, m.cables[c].refs[0])
+			continue
+		}
+		for i, r := range m.cables[c].refs {
+			f.At(r).Rate = m.rate(c, i)
+		}
+	}
+	return m.blank(f, lacks)
+}
+
+// blank is a fabric without some cables. The rates of ports without one say nothing.
+func (m *model) blank(f *topology.Fabric, lacks []topology.PortRef) *topology.Fabric {
+	f = f.Without(lacks...).Clone()
+	for i := range f.Nodes {
+		for p := range f.Nodes[i].Ports {
+			if port := &f.Nodes[i].Ports[p]; !port.Connected() {
+				port.Rate = topology.Rate{}
+			}
+		}
+	}
+	return f
+}
+
 // check compares the fabric believed with what history says.
 func (m *model) check() {
 	if len(m.shown) == 0 {
@@ -283,17 +405,8 @@ func (m *model) check() {
 		}
 		return
 	}
-	var lacks []topology.PortRef
-	for c := range m.cables {
-		if !m.last().has[c] || m.lost(c, m.cables[c].ends[0]) || m.lost(c, m.cables[c].ends[1]) {
-			lacks = append(lacks, m.cables[c].refs[0])
-		}
-	}
-	if want := m.whole.Without(lacks...); m.believe.Hash() != want.Hash() {
-		for _, d := range topology.Diff(want, m.believe) {
-			m.t.Error(d.Text)
-		}
-		m.t.Fatal("another fabric is believed than history tells")
+	if want := m.expected(); m.blank(m.believe, nil).Hash() != want.Hash() {
+		m.t.Fatalf("another fabric is believed than history tells: %v", topology.Diff(want, m.believe))
 	}
 }
 
@@ -330,12 +443,41 @@ func (m *model) pass(d time.Duration) {
 		}
 		m.step(Tick{})
 	}
+	m.cared()
 	switch {
 	case m.every == 0 || m.looking:
 	case m.now.Sub(m.looked) > m.every:
 		m.t.Fatalf("no discovery for %v", m.now.Sub(m.looked))
 	case !m.dueSwept.IsZero() && m.now.After(m.dueSwept):
 		m.t.Fatalf("no discovery after a sweep, which was due at %v", m.dueSwept)
+	}
+}
+
+// cared checks that switches of which nobody may tell any more were read lately.
+func (m *model) cared() {
+	limits := map[topology.GUID]time.Duration{m.leaf: Seldom}
+	for c := range m.cables {
+		for i, x := range m.cables[c].ends {
+			contested := !m.told && m.lost(c, x)
+			if contested || len(m.shown) > 0 && m.last().disputed(c) && (m.rate(c, 0) != m.rate(c, 1)) {
+				limits[m.cables[c].ends[i].node] = Seldom
+			}
+		}
+	}
+	often := max(Often, Spread*time.Duration(len(m.care)))
+	for g, care := range m.care {
+		recent := slices.DeleteFunc(slices.Clone(care.traps), func(at time.Time) bool { return m.now.Sub(at) >= TrapMemory })
+		if len(recent) >= ManyTraps || slices.Contains(m.held, g) {
+			limits[g] = often
+		}
+	}
+	for g, limit := range limits {
+		if g == 0 || !m.readable(g) || m.reads[g] != nil || m.care[g].silent {
+			continue
+		}
+		if ago := min(m.now.Sub(m.care[g].asked), m.now.Sub(m.since)); ago > limit {
+			m.t.Fatalf("switch %v was read %v ago, want %v", g, ago, limit)
+		}
 	}
 }
 
@@ -420,6 +562,17 @@ func TestHistories(t *testing.T) {
 				m.step(SweepsUntold{})
 				m.sweep = nil
 			},
+			"hand": func(t *rapid.T) { m.hand() },
+			"retrain": func(t *rapid.T) {
+				m.cables[rapid.IntRange(0, len(m.cables)-1).Draw(t, "cable")].rate = rapid.SampledFrom([]topology.Rate{whole, narrow}).Draw(t, "rate")
+			},
+			"hold": func(t *rapid.T) {
+				m.held = nil
+				if c := rapid.IntRange(-1, len(m.cables)-1).Draw(t, "cable"); c >= 0 {
+					m.held = []topology.GUID{m.cables[c].ends[0].node, m.cables[c].ends[1].node}
+				}
+				m.step(HeldBack{m.held})
+			},
 			"notice": func(t *rapid.T) { m.wants(); m.step(Noticed{}) },
 			"order": func(t *rapid.T) {
 				m.dueSwept = m.now.Add(SweepDelay)
@@ -451,16 +604,20 @@ func (m *model) comeToRest() {
 		m.begin()
 		m.show(true)
 	}
+	for all := m.reading(); len(all) > 0; all = m.reading() {
+		m.answer(all, false)
+	}
 	var lacks []topology.PortRef
+	truth := m.whole.Clone()
 	for c := range m.cables {
+		for _, r := range m.cables[c].refs {
+			truth.At(r).Rate = m.cables[c].rate
+		}
 		if m.cables[c].state == topology.Down {
 			lacks = append(lacks, m.cables[c].refs[0])
 		}
 	}
-	if want := m.whole.Without(lacks...); m.believe.Hash() != want.Hash() {
+	if want := m.blank(truth, lacks); m.blank(m.believe, nil).Hash() != want.Hash() {
 		m.t.Fatalf("at rest another fabric is believed than there is: %v", topology.Diff(want, m.believe))
-	}
-	if len(m.reads) > 0 {
-		m.t.Fatalf("at rest %d switches are being read", len(m.reads))
 	}
 }

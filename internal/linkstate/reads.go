@@ -25,27 +25,34 @@ func (l *Links) trap(now time.Time, e Trap) {
 	}
 	for i := range l.shown.Nodes {
 		if n := &l.shown.Nodes[i]; n.Kind == topology.Switch && n.LID() == e.LID {
+			l.watch(n.GUID).trapped(now)
 			l.ask(now, n.GUID, e.At)
 			return
 		}
 	}
 }
 
-// ask has a switch read: the ports that lead to switches. One that is being read is
-// read again.
+// ask has a switch read. One that is being read is read again.
 func (l *Links) ask(now time.Time, g topology.GUID, sign time.Time) {
-	node := l.shown.Find(g)
-	if !l.set.Reads || node == topology.None {
-		return
-	}
 	if r := l.reads[g]; r != nil {
 		r.again = true
 		return
 	}
-	ports := l.shown.Trunks(node)
-	if len(ports) == 0 {
+	l.read(now, g, sign, false)
+}
+
+// read reads a switch: the ports that lead to switches, and the switch's own where it is
+// to say who the manager is.
+func (l *Links) read(now time.Time, g topology.GUID, sign time.Time, own bool) {
+	if !l.set.Reads || !l.readable(g) {
 		return
 	}
+	node := l.shown.Find(g)
+	ports := l.shown.Trunks(node)
+	if own {
+		ports = slices.Insert(ports, 0, 0)
+	}
+	l.watch(g).asked = now
 	l.reads[g] = &read{asked: now, sign: sign}
 	l.do(Read{Switch: g, LID: l.shown.Nodes[node].LID(), Ports: ports})
 }
@@ -60,10 +67,21 @@ func (l *Links) said(now time.Time, e Said) {
 			continue // nobody has asked
 		}
 		delete(l.reads, a.Switch)
+		w := l.watch(a.Switch)
+		if w.silent++; len(a.Ports) > 0 {
+			w.silent = 0
+		}
+		if a.Manager != 0 && a.Manager != l.manager {
+			l.manager = a.Manager
+			l.placeManager()
+		}
 		if r.again {
 			l.ask(now, a.Switch, r.sign)
 		}
-		if l.heard(a, r.asked) && (seen.IsZero() || r.sign.Before(seen)) {
+		if !l.heard(a, r.asked) {
+			continue
+		}
+		if w.sign = now; seen.IsZero() || r.sign.Before(seen) {
 			seen = r.sign
 		}
 	}
@@ -78,6 +96,7 @@ func (l *Links) said(now time.Time, e Said) {
 func (l *Links) heard(a Answer, asked time.Time) (news bool) {
 	for _, p := range a.Ports {
 		this := end{a.Switch, p.Number}
+		news = l.heardRate(this, p.Rate) || news
 		at := slices.IndexFunc(l.losses, func(x loss) bool { return x.end == this })
 		switch {
 		case at >= 0 && p.State == topology.Down:

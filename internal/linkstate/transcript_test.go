@@ -135,6 +135,12 @@ func (s *stage) parse(t *testing.T, line string) Event {
 			e.At = s.now.Add(-duration(t, words[1]))
 		}
 		return e
+	case "held":
+		e := HeldBack{}
+		for _, name := range words {
+			e.Switches = append(e.Switches, s.node(t, name).GUID)
+		}
+		return e
 	case "noticed":
 		return Noticed{}
 	case "said":
@@ -148,12 +154,18 @@ func (s *stage) parse(t *testing.T, line string) Event {
 	return nil
 }
 
-// shown reads "[middle] [seen=DURATION-ago] [lacks=NAME/PORT,…] [host=NAME/PORT]".
+// shown reads "[middle] [seen=DURATION-ago] [lacks=NAME/PORT,…] [NAME/PORT=RATE …]".
 func (s *stage) shown(t *testing.T, words []string) Event {
 	e := Shown{Fabric: s.whole.Clone(), Swept: true}
 	for _, w := range words {
 		key, value, _ := strings.Cut(w, "=")
 		switch key {
+		case "nolids": // of hosts
+			for i := range e.Fabric.Nodes {
+				if n := &e.Fabric.Nodes[i]; n.Kind == topology.Adapter {
+					n.Ports[1].LID = 0
+				}
+			}
 		case "middle":
 			e.Swept = false
 		case "seen":
@@ -165,14 +177,16 @@ func (s *stage) shown(t *testing.T, words []string) Event {
 				}
 			}
 		default:
-			t.Fatalf("unknown word %q", w)
+			name, number, _ := strings.Cut(key, "/")
+			p, _ := strconv.Atoi(number)
+			e.Fabric.Nodes[s.whole.Find(s.node(t, name).GUID)].Ports[p].Rate = topology.ParseRate(value)
 		}
 	}
 	return e
 }
 
-// said reads "NAME PORT=down|init|active …; …": other ports are as they were. A name
-// with a question mark was not read.
+// said reads "NAME [PORT=down|init|active|RATE …] [manager=NAME]; …": other ports are as
+// they were. A name with a question mark was not read.
 func (s *stage) said(t *testing.T, rest string) Event {
 	var e Said
 	for _, one := range strings.Split(rest, ";") {
@@ -182,17 +196,22 @@ func (s *stage) said(t *testing.T, rest string) Event {
 		a := Answer{Switch: n.GUID}
 		if !unread {
 			for _, p := range s.whole.Trunks(s.whole.Find(n.GUID)) {
-				a.Ports = append(a.Ports, Port{Number: p, State: topology.Active})
+				a.Ports = append(a.Ports, Port{Number: p, State: topology.Active, Rate: n.Ports[p].Rate})
 			}
 		}
 		for _, w := range words[1:] {
 			number, value, _ := strings.Cut(w, "=")
-			p := port(t, a.Ports, number)
-			state, known := map[string]topology.PortState{"down": topology.Down, "init": topology.Init, "active": topology.Active}[value]
-			if !known {
-				t.Fatalf("unknown state %q", value)
+			if number == "manager" {
+				ends := s.node(t, value).Ports
+				a.Manager = max(ends[0].LID, ends[len(ends)-1].LID)
+				continue
 			}
-			p.State = state
+			p := port(t, a.Ports, number)
+			if state, known := map[string]topology.PortState{"down": topology.Down, "init": topology.Init, "active": topology.Active}[value]; known {
+				p.State = state
+			} else {
+				p.Rate = topology.ParseRate(value)
+			}
 		}
 		e.Answers = append(e.Answers, a)
 	}

@@ -1,0 +1,152 @@
+package linkstate
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/forsd/forsd/topology"
+)
+
+// OpenSM goes on to ignore a switch that has sent some ten traps in a row, until it has
+// been quiet for a while; and where the switch is the one that the manager is plugged
+// into, the trap of a cable's other end is lost with the cable. So switches of which
+// nobody may tell any more are read regularly.
+const (
+	ManyTraps  = 8                     // traps in a row, from which on a switch is read often
+	TrapMemory = time.Minute           // how long after a trap or a loss the next one counts as in a row
+	Often      = 20 * time.Millisecond // between two readings of a switch that may be ignored
+	Spread     = 5 * time.Millisecond  // between any two such readings: many switches are read less often
+	Seldom     = time.Second           // between two readings of a switch that is merely looked after
+	mostSilent = 6                     // how often the pause doubles while a switch does not answer
+)
+
+// watched is what is known of a switch's own word.
+type watched struct {
+	traps  int       // in a row
+	sign   time.Time // the last trap, or loss that was found by reading
+	asked  time.Time // when it was read last
+	silent int       // readings in a row without an answer
+}
+
+// noisy tells whether the manager may ignore the switch's traps.
+func (w *watched) noisy(now time.Time) bool {
+	return w.traps >= ManyTraps && now.Sub(w.sign) < TrapMemory
+}
+
+// watch is what is known of a switch's own word.
+func (l *Links) watch(g topology.GUID) *watched {
+	w := l.watches[g]
+	if w == nil {
+		w = &watched{}
+		l.watches[g] = w
+	}
+	return w
+}
+
+// trapped counts a trap.
+func (w *watched) trapped(now time.Time) {
+	if now.Sub(w.sign) >= TrapMemory {
+		w.traps = 0
+	}
+	w.traps++
+	w.sign = now
+}
+
+// due lists when switches are to be read that nobody may tell of: often those at cables
+// that are held back because they bounce, and those whose traps may be ignored; seldom
+// the manager's leaf, one switch where that is not known, and those that contradict a
+// sweep.
+func (l *Links) due(now time.Time) map[topology.GUID]time.Time {
+	if !l.set.Reads || l.shown == nil {
+		return nil
+	}
+	often := map[topology.GUID]bool{}
+	for _, g := range l.held {
+		often[g] = true
+	}
+	for g, w := range l.watches {
+		if w.noisy(now) {
+			often[g] = true
+		}
+	}
+	due := map[topology.GUID]time.Time{}
+	for g := range often {
+		due[g] = l.watch(g).asked.Add(max(Often, time.Duration(len(often))*Spread))
+	}
+	for _, g := range l.lookedAfter() {
+		if _, is := due[g]; !is {
+			asked := l.watch(g).asked
+			if asked.Before(l.since) {
+				asked = l.since
+			}
+			due[g] = asked.Add(Seldom)
+		}
+	}
+	for g, at := range due {
+		if l.reads[g] != nil || !l.readable(g) {
+			delete(due, g)
+		} else if w := l.watch(g); w.silent > 0 {
+			if later := w.asked.Add(Seldom << min(w.silent-1, mostSilent)); at.Before(later) {
+				due[g] = later
+			}
+		}
+	}
+	return due
+}
+
+// lookedAfter lists the switches that are read seldom.
+func (l *Links) lookedAfter() []topology.GUID {
+	after := []topology.GUID{l.leaf}
+	if l.began.IsZero() {
+		for _, x := range l.losses {
+			after = append(after, x.end.node)
+		}
+	}
+	for _, d := range l.disputes {
+		if !l.resolved(d) {
+			after = append(after, d[0].node, d[1].node)
+		}
+	}
+	return after
+}
+
+// readable tells whether a switch has ports that can be read: the fabric shown has a
+// cable from it to another one.
+func (l *Links) readable(g topology.GUID) bool {
+	node := l.shown.Find(g)
+	return node != topology.None && len(l.shown.Trunks(node)) > 0
+}
+
+// readDue reads the switches whose time has come. They say who the manager is, too.
+func (l *Links) readDue(now time.Time) {
+	due := l.due(now)
+	for _, g := range slices.Sorted(maps.Keys(due)) {
+		if !now.Before(due[g]) {
+			l.read(now, g, now, true)
+		}
+	}
+}
+
+// placeManager finds the switch that the master subnet manager is plugged into, or runs
+// on; the first one that can be read where the manager is not seen.
+func (l *Links) placeManager() {
+	l.leaf = 0
+	for _, e := range l.shown.EndPorts() {
+		n := &l.shown.Nodes[e.Node]
+		at := n.GUID
+		if p := &n.Ports[e.Port]; n.Kind != topology.Switch {
+			if !p.Connected() {
+				continue
+			}
+			at = l.shown.Nodes[p.Peer].GUID
+		}
+		if e.LID != 0 && l.manager >= e.LID && int(l.manager) < int(e.LID)+1<<e.LMC {
+			l.leaf = at
+			return
+		}
+		if l.leaf == 0 && l.readable(at) {
+			l.leaf = at
+		}
+	}
+}
