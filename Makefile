@@ -101,7 +101,7 @@ fuzz-c:
 
 # Mistakes in the pure state machines that their own tests do not find.
 mutants:
-	$(foreach package,controller internal/delivery internal/standby,$(GO) run ./lab/mutate -min 90 ./$(package) -rapid.checks=300 &&) true
+	$(foreach package,controller internal/delivery internal/linkstate internal/standby,$(GO) run ./lab/mutate -min 90 ./$(package) -rapid.checks=300 &&) true
 
 lint: vet
 	$(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./...
