@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"sort"
+
+	"github.com/forsd/forsd/internal/sealed"
 )
 
 // BaselineVersion is the version of the baseline file that this package reads
@@ -70,8 +72,12 @@ func (b *Baseline) Encode() []byte {
 	return append(out, '\n')
 }
 
-// ReadBaseline reads what Encode wrote and checks that it holds together.
+// ReadBaseline reads what Encode wrote, sealed or not, and checks that it holds together.
 func ReadBaseline(data []byte) (*Baseline, error) {
+	data, err := sealed.Open(data)
+	if err != nil {
+		return nil, fmt.Errorf("read baseline: %w", err)
+	}
 	var b Baseline
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/forsd/forsd/internal/sealed"
 	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/planner"
 )
@@ -72,6 +74,9 @@ func (s *Store) temp(n uint64) string {
 // need not wait for the plan's verification. What was staged before is dropped, and what
 // is not revealed is removed at the next start.
 func (s *Store) Stage(e *Epoch) error {
+	if err := s.here(); err != nil {
+		return err
+	}
 	temp := s.temp(e.Epoch)
 	if s.staged != nil {
 		_ = os.RemoveAll(s.temp(s.staged.Epoch)) // what cannot be removed now is removed at the next start
@@ -94,11 +99,15 @@ func (s *Store) Stage(e *Epoch) error {
 // its files are written, and need not be on disk. Should they be lost with the
 // machine, its number is not given again: it is among those promised. The number must
 // be above Last, and the plan that which was staged, if e was. Where it fails, e is not
-// in force. Flush follows.
-func (s *Store) Reveal(e *Epoch) error {
+// in force for those who open the store: see Give. Flush follows.
+func (s *Store) Reveal(e *Epoch) (err error) {
+	defer s.oweWhere(&err)
 	info, err := json.MarshalIndent(e.EpochInfo, "", " ")
 	if err != nil {
 		return err
+	}
+	if err = s.here(); err != nil {
+		return fmt.Errorf("save epoch %d: %w", e.Epoch, err)
 	}
 	if err = s.promise(e.Epoch); err == nil && s.staged != e {
 		err = s.Stage(e)
@@ -106,7 +115,7 @@ func (s *Store) Reveal(e *Epoch) error {
 	s.staged = nil
 	temp := s.temp(e.Epoch)
 	if err == nil {
-		err = os.WriteFile(filepath.Join(temp, epochInfo), append(info, '\n'), 0o644)
+		err = os.WriteFile(filepath.Join(temp, epochInfo), sealed.Seal(info), 0o644)
 	}
 	if err == nil {
 		err = os.Rename(temp, s.epochPath(e.Epoch))
@@ -120,15 +129,19 @@ func (s *Store) Reveal(e *Epoch) error {
 
 // Flush brings an epoch that was revealed to disk, removes the oldest epochs over keep,
 // and promises further numbers, so that the next one need not wait for the disk.
-func (s *Store) Flush(e *Epoch, keep int) error {
+func (s *Store) Flush(e *Epoch, keep int) (err error) {
+	defer s.oweWhere(&err)
 	dir := s.epochPath(e.Epoch)
 	for _, path := range []string{filepath.Join(dir, planFile), filepath.Join(dir, epochInfo), dir, filepath.Join(s.dir, epochsDir)} {
-		if err := syncPath(path); err != nil {
+		if err = syncPath(path); err != nil {
 			return fmt.Errorf("save epoch %d: %w", e.Epoch, err)
 		}
 	}
 	s.prune(keep)
-	return s.promise(e.Epoch + 1)
+	if err = s.promise(e.Epoch + 1); err == nil && s.noted.Given != 0 && s.noted.Given < e.Epoch {
+		s.write(note{Promised: s.promised}) // no restart comes to a lower number now
+	}
+	return err
 }
 
 // save makes e durable and in force. Its number must be above s.last.
@@ -188,10 +201,28 @@ func (s *Store) info(n uint64) (*EpochInfo, error) {
 		return nil, err
 	}
 	info := &EpochInfo{}
-	if err := json.Unmarshal(data, info); err != nil {
+	if err := decode(data, info); err != nil {
 		return nil, fmt.Errorf("epoch %d: %s: %w", n, epochInfo, err)
 	}
 	return info, nil
+}
+
+// decode reads a JSON file that was sealed, or written before files were. A member that
+// nobody knows is damage.
+func decode(data []byte, into any) error {
+	data, err := sealed.Open(data)
+	if err != nil {
+		return err
+	}
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(into); err != nil {
+		return err
+	}
+	if dec.More() {
+		return errors.New("there is text after its end")
+	}
+	return nil
 }
 
 // LoadEpoch reads a stored epoch and checks it whole. The error says so where it is not
@@ -216,7 +247,8 @@ func (s *Store) LoadEpoch(n uint64) (*Epoch, error) {
 }
 
 // Current loads the epoch in force: the highest one that is whole. It is nil
-// when there is none; damaged says what was skipped.
+// when there is none; damaged says what was skipped. A later one was in force then, and
+// this one may use what has died since: it is not to be handed out unverified.
 func (s *Store) Current() (e *Epoch, damaged error) {
 	numbers := s.numbers()
 	slices.Reverse(numbers)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/renameio/v2"
 
+	"github.com/forsd/forsd/internal/sealed"
 	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/planner"
 )
@@ -92,7 +93,11 @@ func (s *Store) lastOfJobs() (last uint64, err error) {
 // SaveJob makes a job's plan durable and drops its older ones but the last, whose
 // exchange may be under way. Of a job's plans the one with the highest number counts. A
 // crash before it returns leaves the job with the plan before, or this one.
-func (s *Store) SaveJob(j *Job) error {
+func (s *Store) SaveJob(j *Job) (err error) {
+	defer s.oweWhere(&err)
+	if err = s.here(); err != nil {
+		return fmt.Errorf("save job %d: %w", j.ID, err)
+	}
 	v, parent := jobVersion{j.ID, j.Epoch}, filepath.Join(s.dir, jobsDir)
 	temp := filepath.Join(parent, fmt.Sprintf("%s%d", tempPrefix, j.ID))
 	info, err := json.MarshalIndent(j.JobInfo, "", " ")
@@ -106,7 +111,7 @@ func (s *Store) SaveJob(j *Job) error {
 		err = writeDurably(filepath.Join(temp, planFile), j.Plan.Bytes())
 	}
 	if err == nil {
-		err = writeDurably(filepath.Join(temp, jobInfo), append(info, '\n'))
+		err = writeDurably(filepath.Join(temp, jobInfo), sealed.Seal(info))
 	}
 	if err == nil {
 		err = syncPath(temp)
@@ -143,13 +148,17 @@ func (s *Store) dropJob(id, before uint64) {
 }
 
 // SaveLease makes the lease of a job durable, whose plan stays.
-func (s *Store) SaveLease(j *Job) error {
+func (s *Store) SaveLease(j *Job) (err error) {
+	defer s.oweWhere(&err)
+	if err = s.here(); err != nil {
+		return fmt.Errorf("save the lease of job %d: %w", j.ID, err)
+	}
 	info, err := json.MarshalIndent(j.JobInfo, "", " ")
 	if err != nil {
 		return err
 	}
 	dir := s.jobPath(jobVersion{j.ID, j.Epoch})
-	if err := renameio.WriteFile(filepath.Join(dir, jobInfo), append(info, '\n'), 0o644); err != nil {
+	if err := renameio.WriteFile(filepath.Join(dir, jobInfo), sealed.Seal(info), 0o644); err != nil {
 		return fmt.Errorf("save the lease of job %d: %w", j.ID, err)
 	}
 	return syncPath(dir)
@@ -157,7 +166,11 @@ func (s *Store) SaveLease(j *Job) error {
 
 // RemoveJob forgets a job, and writes down first that its numbers were given. A crash
 // before it returns may leave the job, with its plan in force or the one before.
-func (s *Store) RemoveJob(id uint64) error {
+func (s *Store) RemoveJob(id uint64) (err error) {
+	defer s.oweWhere(&err)
+	if err = s.here(); err != nil {
+		return fmt.Errorf("remove job %d: %w", id, err)
+	}
 	parent := filepath.Join(s.dir, jobsDir)
 	if err := renameio.WriteFile(filepath.Join(parent, lastFile), fmt.Appendln(nil, s.last), 0o644); err != nil {
 		return fmt.Errorf("remove job %d: %w", id, err)
@@ -218,7 +231,7 @@ func (s *Store) loadJob(v jobVersion) (*Job, error) {
 		return fail(err)
 	}
 	j := &Job{}
-	if err := json.Unmarshal(data, &j.JobInfo); err != nil {
+	if err := decode(data, &j.JobInfo); err != nil {
 		return fail(fmt.Errorf("%s: %w", jobInfo, err))
 	}
 	if data, err = os.ReadFile(filepath.Join(dir, planFile)); err != nil {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/google/renameio/v2"
 )
@@ -27,8 +28,18 @@ const HighestNumber = 1 << 53
 // whether that is kept or not.
 func (s *Store) Last() uint64 { return s.last }
 
-// Next is the number for the next epoch, or plan of a job.
-func (s *Store) Next() uint64 { return max(s.last, s.passed) + 1 }
+// Next is the number for the next epoch, or plan of a job. Where neither the state
+// directory nor a file beside it can keep what was given, it is the clock's, in
+// milliseconds, which no restart comes to again.
+func (s *Store) Next() uint64 {
+	n := max(s.last, s.passed) + 1
+	if s.clock != 0 {
+		n = max(n, milliseconds())
+	}
+	return n
+}
+
+func milliseconds() uint64 { return uint64(time.Now().UnixMilli()) }
 
 // Raise has all numbers up to n count as given, by whomever. A crash forgets that, until
 // a higher number or the removal of a job is stored.
@@ -73,6 +84,7 @@ func (s *Store) promise(n uint64) error {
 		return fmt.Errorf("promise the numbers of epochs: %w", err)
 	}
 	s.promised = p.Epoch
+	s.write(note{Promised: p.Epoch, Given: s.noted.Given})
 	return nil
 }
 

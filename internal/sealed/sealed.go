@@ -1,0 +1,45 @@
+// Package sealed gives JSON files a checksum of their own, as the last member of their
+// object. Without it a flipped bit may pass for another value.
+package sealed
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+)
+
+const (
+	before = ",\n \"checksum\": \""
+	after  = "\"\n}\n"
+	digits = 2 * sha256.Size
+)
+
+// ErrDamaged says that a text is not the one that was sealed.
+var ErrDamaged = errors.New("the checksum does not fit: the file is damaged, or was edited (then remove its line \"checksum\" and the comma before it)")
+
+// Seal returns the text of a JSON object, which is not empty and ends with a brace, with a
+// checksum.
+func Seal(object []byte) []byte {
+	object = bytes.TrimRight(bytes.TrimSuffix(bytes.TrimSpace(object), []byte("}")), " \n")
+	return append(append(append(bytes.Clone(object), before...), sum(object)...), after...)
+}
+
+// Open returns a text without its checksum. One that has none, as files had before, is
+// returned as it is.
+func Open(text []byte) ([]byte, error) {
+	at := bytes.LastIndex(text, []byte(before))
+	if at < 0 {
+		return text, nil
+	}
+	if rest := text[at+len(before):]; len(rest) != digits+len(after) || string(rest) != sum(text[:at])+after {
+		return nil, ErrDamaged
+	}
+	return append(bytes.Clone(text[:at]), "\n}\n"...), nil
+}
+
+// sum is the checksum of an object without its last brace.
+func sum(object []byte) string {
+	s := sha256.Sum256(object)
+	return hex.EncodeToString(s[:])
+}

@@ -1,0 +1,218 @@
+package store
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/google/renameio/v2"
+
+	"github.com/forsd/forsd/topology"
+)
+
+// This file is for a disk that does not take what it is given: it is full, read-only or
+// failing, or the state directory has vanished, or another one is in its place.
+
+// Owed says why not all is stored that was given to the store; nil where it is. It may be
+// called at any time.
+func (s *Store) Owed() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.owed
+}
+
+func (s *Store) owe(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.owed = err
+}
+
+// oweWhere owes what a method could not store.
+func (s *Store) oweWhere(err *error) {
+	if *err != nil {
+		s.owe(*err)
+	}
+}
+
+// here fails where the state directory is not the one that was taken.
+func (s *Store) here() error {
+	if s.lock == nil {
+		return fmt.Errorf("state directory %s cannot be opened", s.dir)
+	}
+	taken, err := s.lock.Stat()
+	if err != nil {
+		return err
+	}
+	now, err := os.Stat(s.dir)
+	if err != nil {
+		return fmt.Errorf("the state directory has vanished: %w", err)
+	}
+	if !os.SameFile(taken, now) {
+		return fmt.Errorf("state directory %s is another one than it was", s.dir)
+	}
+	return nil
+}
+
+// Look notices a state directory that has vanished, or was replaced, while nothing was
+// stored.
+func (s *Store) Look() {
+	if s.Owed() != nil {
+		return
+	}
+	if err := s.here(); err != nil {
+		s.owe(err)
+	}
+}
+
+// note is what a file beside the state directory says.
+type note struct {
+	Promised uint64 `json:"promised"` // as promise; of use where the state directory has been lost
+	Given    uint64 `json:"given"`    // numbers up to it may have been given from memory; 0 for none
+}
+
+// write keeps a note in every file beside that takes it, and tells whether one did.
+func (s *Store) write(n note) bool {
+	s.noted = n
+	text, err := json.Marshal(n)
+	if err != nil {
+		return false
+	}
+	kept := false
+	for _, path := range s.beside {
+		kept = renameio.WriteFile(path, append(text, '\n'), 0o644) == nil || kept
+	}
+	return kept
+}
+
+// takeNotes has numbers passed over that were given from memory before this process, and
+// all that were promised where the state directory has been lost since.
+func (s *Store) takeNotes() {
+	lost := max(s.last, s.promised, s.passed) == 0
+	for _, path := range s.beside {
+		text, err := os.ReadFile(path)
+		var n note
+		if err == nil {
+			err = json.Unmarshal(text, &n)
+		}
+		if err != nil || max(n.Given, n.Promised) > HighestNumber {
+			continue // it is missing, or says nothing: the state directory does
+		}
+		s.passed, s.noted.Given = max(s.passed, n.Given), max(s.noted.Given, n.Given)
+		if lost && s.passed < n.Promised {
+			s.passed = n.Promised
+			s.broken = errors.Join(s.broken, fmt.Errorf("state directory %s is empty, and by %s numbers up to %d were promised: what was stored is lost", s.dir, path, n.Promised))
+		}
+	}
+}
+
+// ErrNumber says that a number cannot be made safe: Next is another one from now on.
+var ErrNumber = errors.New("nowhere can be kept that the number was given")
+
+// Give has a number count as given whose bearer could not be stored, and is in force from
+// memory. It came from Next, and is safe from then on: no restart of forsd, nor of the
+// machine, gives it to another plan.
+func (s *Store) Give(n uint64) error {
+	switch {
+	case n <= s.last: // with another one
+	case s.clock != 0 && n >= s.clock:
+		// The clock sees to it that no other plan has it. The file is for those after
+		// it to be higher.
+		s.write(note{s.noted.Promised, n})
+	case n <= s.noted.Given:
+	case n <= s.promised && s.write(note{s.promised, s.promised}):
+		// The promise is for a machine that fails, and the file for a process that does.
+	default:
+		s.clock = milliseconds()
+		return ErrNumber
+	}
+	s.last = max(s.last, n)
+	return nil
+}
+
+// State is all that is in force.
+type State struct {
+	Baseline *topology.Baseline // nil for none, or one that is not to be stored
+	Epoch    *Epoch             // nil for none
+	Jobs     []*Job
+}
+
+// Restore stores all that is in force, after which nothing is owed. Whatever else is in the
+// state directory, which may be another one by now, is not in force any more.
+func (s *Store) Restore(now State, keep int) error {
+	err := s.restore(now, keep)
+	s.owe(err)
+	return err
+}
+
+func (s *Store) restore(now State, keep int) error {
+	if s.here() != nil {
+		old := s.lock
+		if err := s.enter(); err != nil {
+			s.lock = old
+			return err
+		}
+		if old != nil {
+			_ = old.Close()
+		}
+		s.promised, s.staged = 0, nil
+	}
+	if err := s.create(); err != nil {
+		return err
+	}
+	s.last = max(s.last, s.highest())
+	if err := s.promise(s.Next()); err != nil {
+		return err
+	}
+	if now.Baseline != nil {
+		if err := s.SaveBaseline(now.Baseline); err != nil {
+			return err
+		}
+	}
+	if err := s.restoreEpoch(now.Epoch, keep); err != nil {
+		return err
+	}
+	if err := s.restoreJobs(now.Jobs); err != nil {
+		return err
+	}
+	s.clock = 0
+	s.write(note{Promised: s.promised})
+	return nil
+}
+
+// restoreEpoch stores the epoch in force, if it is not.
+func (s *Store) restoreEpoch(e *Epoch, keep int) error {
+	if e == nil {
+		return nil
+	}
+	numbers := s.numbers()
+	if kept, err := s.LoadEpoch(e.Epoch); err == nil && bytes.Equal(kept.Plan.Bytes(), e.Plan.Bytes()) && numbers[len(numbers)-1] == e.Epoch {
+		return s.Flush(e, keep)
+	}
+	return s.ReplaceEpoch(e, keep)
+}
+
+// restoreJobs stores the jobs that are not stored, and removes those that have ended.
+func (s *Store) restoreJobs(jobs []*Job) error {
+	for _, j := range jobs {
+		save := s.ReplaceJob
+		if kept, err := s.LoadJob(j.ID, j.Epoch); err == nil && bytes.Equal(kept.Plan.Bytes(), j.Plan.Bytes()) {
+			save = s.SaveLease
+		}
+		if err := save(j); err != nil {
+			return err
+		}
+	}
+	for _, v := range s.jobVersions() {
+		if slices.ContainsFunc(jobs, func(j *Job) bool { return j.ID == v.id }) {
+			continue
+		}
+		if err := s.RemoveJob(v.id); err != nil {
+			return err
+		}
+	}
+	return syncPath(filepath.Join(s.dir, jobsDir))
+}
