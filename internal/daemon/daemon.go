@@ -64,6 +64,7 @@ type Daemon struct {
 	answers   chan controller.Event
 	calls     chan func()
 	giveUp    context.CancelFunc // ends the read-back or planning asked for last; owned by loop
+	restoreAt time.Time          // when it is tried again to store what could not be; owned by loop
 	waiting   []func()           // calls that run when no action is under way; owned by loop
 	stopped   chan struct{}      // closed when the loop ends
 	work      sync.WaitGroup     // actions under way
@@ -78,10 +79,10 @@ type Daemon struct {
 	ready        bool
 	base         *topology.Baseline        // nil until a fabric was accepted
 	baseDirty    bool                      // base is not stored yet
+	provisional  bool                      // base stands for one that is lost, and is not stored
 	inForce      *store.Epoch              // nil until the first epoch
 	jobs         []*job                    // ascending; the slice is replaced, not changed
 	jobTrouble   map[uint64]health.Finding // [job] what the last planning could not do
-	leaseRetry   time.Time                 // when a lease that could not be ended is looked at again
 	rest         chan struct{}             // closed and replaced when the controller comes to rest
 	views        []*view                   // the last ones seen, newest last
 	rested       *view                     // the one before what the marks tell of
@@ -143,7 +144,7 @@ func New(cfg *config.Config, version string, log *zap.Logger, notify func(string
 		return nil, err
 	}
 	d.peer.desk.State = d.showPeer
-	if d.store, err = store.Open(cfg.StateDir); err != nil {
+	if err = d.openStore(); err != nil {
 		return nil, err
 	}
 	if err := d.takeUp(); err != nil {
@@ -154,25 +155,34 @@ func New(cfg *config.Config, version string, log *zap.Logger, notify func(string
 
 // takeUp goes on from what is stored.
 func (d *Daemon) takeUp() (err error) {
-	if d.base, err = d.store.Baseline(); err != nil {
-		return fmt.Errorf("%w; move the file away to have forsd take the fabric as it finds it", err)
+	base, lost := d.store.Baseline()
+	d.base, d.baseDirty = base, lost != nil // the copy goes where it belongs with the next plan
+	if base == nil && lost != nil {
+		d.provisional = true
+		d.health.Raise(baselineLost, lost.Error()+"; the fabric as it is takes its place, in memory alone: bring the file back and restart forsd, or run forsctl baseline accept", d.started)
+		d.baseDirty, lost = false, nil
 	}
 	current, damaged := d.store.Current()
 	if current != nil {
+		d.reissue = d.store.Passed() > d.store.Last() && current.RollbackOf == 0 // what a rollback chose stays
+	}
+	// Where a later epoch was in force, or may have been, this one may use what has died
+	// since: nobody gets it before it is verified and published anew.
+	if current != nil && damaged == nil && !d.reissue {
 		if err := d.setCurrent(current); err != nil {
 			return err
 		}
-		d.reissue = d.store.Passed() > d.store.Last() && current.RollbackOf == 0 // what a rollback chose stays
 	}
 	skipped, err := d.takeUpJobs()
 	if err != nil {
 		return err
 	}
-	if damaged = errors.Join(damaged, skipped, d.store.Broken()); damaged != nil {
+	if damaged = errors.Join(lost, damaged, skipped, d.store.Broken()); damaged != nil {
 		d.health.Raise(stateDamaged, damaged.Error(), d.started)
 	}
+	d.showDurability()
 	if d.desk, err = desk.Open(d.cfg.OpenSM.LFTsFile, d.cfg.OpenSM.TableComments, d.log); err != nil {
-		return err
+		d.log.Error("the first table file could not be made", zap.Error(err)) // so cannot the next, which is a warning
 	}
 	if d.desk.Fresh() {
 		d.log.Info("installed an empty table file", zap.String("path", d.cfg.OpenSM.LFTsFile))
@@ -237,6 +247,8 @@ func (d *Daemon) Run(ctx context.Context) error {
 	d.loop(ctx)
 	close(d.stopped)
 	d.work.Wait()
+	d.restoreAt = time.Time{}
+	d.restore(time.Now())
 	if err := d.desk.Settle(); err != nil {
 		d.log.Error("OpenSM has the tables, but the file that it loads without forsd has not", zap.Error(err))
 	}

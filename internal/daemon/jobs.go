@@ -73,7 +73,7 @@ func (j *job) label() string { return (&api.Job{ID: j.ID, Name: j.Name}).String(
 // planned is the job with another plan, under the number n.
 func (j *job) planned(p proposal, n uint64) (*job, error) {
 	next := *j
-	next.Epoch, next.Report, next.Warnings = n, p.Report(), p.Cautions()
+	next.Epoch, next.Report, next.Warnings, next.Stale = n, p.Report(), p.Cautions(), false
 	if next.ID == 0 {
 		next.ID = n
 	}
@@ -134,6 +134,10 @@ func (d *Daemon) setJob(j *job) error {
 func (d *Daemon) takeUpJobs() (damaged, err error) {
 	jobs, damaged := d.store.Jobs()
 	for _, j := range jobs {
+		if j.Stale || d.reissue { // nobody gets this plan before it is verified and published anew
+			d.jobs = append(d.jobs, &job{Job: *j, plans: &api.Plans{}})
+			continue
+		}
 		if err := d.setJob(&job{Job: *j}); err != nil {
 			return damaged, err
 		}
@@ -153,10 +157,8 @@ func (d *Daemon) tellJob(j *job, what string) {
 }
 
 // endJob removes a job for good. It runs while no action is under way.
-func (d *Daemon) endJob(j *job, what string) error {
-	if err := d.store.RemoveJob(j.ID); err != nil {
-		return err
-	}
+func (d *Daemon) endJob(j *job, what string) {
+	d.notStored(d.onDisk(func() error { return d.store.RemoveJob(j.ID) }))
 	d.mu.Lock()
 	d.jobs = slices.DeleteFunc(slices.Clone(d.jobs), func(x *job) bool { return x.ID == j.ID })
 	delete(d.jobTrouble, j.ID)
@@ -164,7 +166,6 @@ func (d *Daemon) endJob(j *job, what string) error {
 	j.plans.End()
 	d.jobWarnings(d.troubles())
 	d.tellJob(j, what)
-	return nil
 }
 
 // leaseDue is when the first lease is to be ended, zero without jobs.
@@ -179,24 +180,14 @@ func (d *Daemon) leaseDue() (first time.Time) {
 			first = j.Expires
 		}
 	}
-	if !first.IsZero() && first.Before(d.leaseRetry) {
-		return d.leaseRetry
-	}
 	return first
 }
 
 // endLeases removes the jobs whose lease has ended.
 func (d *Daemon) endLeases(now time.Time) {
 	for _, j := range d.jobList() {
-		if now.Before(j.Expires) {
-			continue
-		}
-		if err := d.endJob(j, "expired"); err != nil {
-			d.log.Error("a job whose lease has ended could not be removed", zap.Uint64("job", j.ID), zap.Error(err))
-			// It is tried again, though not at once.
-			d.mu.Lock()
-			d.leaseRetry = now.Add(d.cfg.Retry.Max)
-			d.mu.Unlock()
+		if !now.Before(j.Expires) {
+			d.endJob(j, "expired")
 		}
 	}
 }

@@ -54,14 +54,15 @@ type ground struct {
 	fabric string
 	avoid  []controller.Lane
 	tables []*lft.Tables
-	next   uint64
+	next   uint64 // by the clock, perhaps
+	last   uint64 // given before it
 
 	view   *view
 	better <-chan struct{} // closed when the tables that are to come are there; nil where none are
 }
 
 func (g *ground) equal(h *ground) bool {
-	return g.fabric == h.fabric && slices.Equal(g.avoid, h.avoid) && slices.Equal(g.tables, h.tables) && g.next == h.next
+	return g.fabric == h.fabric && slices.Equal(g.avoid, h.avoid) && slices.Equal(g.tables, h.tables) && g.last == h.last
 }
 
 // ground is what a job can be planned for now. It runs while no action is under
@@ -70,7 +71,7 @@ func (d *Daemon) ground() (*ground, error) {
 	if err := d.mustLead(); err != nil {
 		return nil, err
 	}
-	g := &ground{tables: d.desk.Possible(), next: d.store.Next()}
+	g := &ground{tables: d.desk.Possible(), next: d.store.Next(), last: d.store.Last()}
 	g.fabric, g.avoid = d.core.Ground()
 	g.view = d.view(g.fabric)
 	if g.view == nil || d.current() == nil || slices.Contains(g.tables, nil) {
@@ -115,6 +116,9 @@ func (b jobsBackend) CreateJob(ctx context.Context, q api.JobRequest) (*api.Job,
 			if now, err = b.ground(); err == nil {
 				if stale = !now.equal(was); !stale {
 					err = b.admit(j, q.Lease())
+				}
+				if stale = stale || errors.Is(err, store.ErrNumber); stale {
+					err = nil
 				}
 			}
 		})
@@ -187,7 +191,7 @@ func (d *Daemon) admit(j *job, lease time.Duration) error {
 	}
 	now := time.Now()
 	j.Created, j.PublishedAt, j.Expires = now, now, now.Add(lease)
-	if err := d.store.SaveJob(&j.Job); err != nil {
+	if err := d.fromMemory(j.Epoch, d.onDisk(func() error { return d.store.SaveJob(&j.Job) })); err != nil {
 		return err
 	}
 	if err := d.setJob(j); err != nil {
@@ -203,16 +207,14 @@ func (b jobsBackend) RenewJob(ctx context.Context, name string, lease time.Durat
 	return b.changeJob(ctx, name, func(j *job) (*job, error) {
 		next := *j
 		next.Expires = time.Now().Add(lease)
-		if err := b.store.SaveLease(&next.Job); err != nil {
-			return nil, err
-		}
+		b.notStored(b.onDisk(func() error { return b.store.SaveLease(&next.Job) }))
 		return &next, b.setJob(&next)
 	})
 }
 
 // RemoveJob ends a job.
 func (b jobsBackend) RemoveJob(ctx context.Context, name string) (*api.Job, error) {
-	return b.changeJob(ctx, name, func(j *job) (*job, error) { return j, b.endJob(j, "removed") })
+	return b.changeJob(ctx, name, func(j *job) (*job, error) { b.endJob(j, "removed"); return j, nil })
 }
 
 // changeJob runs a change of a job while no action is under way.

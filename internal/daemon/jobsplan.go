@@ -68,7 +68,7 @@ func (d *Daemon) planJobs(ctx context.Context, v *view, a controller.Plan) ([]jo
 			trouble[j.ID] = health.Finding{Code: jobPlanFailed, Text: errs[i].Error()}
 		case errs[i] != nil:
 			d.log.Info("no plan of a job holds on the tables in force, the tables come first", zap.Uint64("job", j.ID), zap.Error(errs[i]))
-		case d.reissue || !plans[i].Is(j.Plan, &j.Report):
+		case d.reissue || j.plans.Current() == nil || !plans[i].Is(j.Plan, &j.Report):
 			out = append(out, jobPlan{j, plans[i]})
 		}
 	}
@@ -115,16 +115,14 @@ func (d *Daemon) publishJobs(plans []jobPlan, n uint64) error {
 	if len(plans) == 0 {
 		return nil
 	}
-	if err := d.saveBaseline(); err != nil {
-		return err
-	}
+	d.saveBaseline()
 	for _, p := range plans {
 		j, err := p.job.planned(p.plan, n)
 		if err != nil {
 			return err
 		}
 		j.PublishedAt = time.Now()
-		if err := d.store.SaveJob(&j.Job); err != nil {
+		if err := d.fromMemory(n, d.onDisk(func() error { return d.store.SaveJob(&j.Job) })); err != nil {
 			return err
 		}
 		if err := d.setJob(j); err != nil {
@@ -190,4 +188,5 @@ func (d *Daemon) calmNow() {
 	if now, due := time.Now(), d.peer.machine.Wake(); !due.IsZero() && !now.Before(due) {
 		d.stand(d.life, standby.Tick{})
 	}
+	d.restore(time.Now())
 }

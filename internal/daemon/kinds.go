@@ -62,6 +62,8 @@ var warnables = []health.Warnable{
 	{Code: controller.ReadBackFailed, Severity: health.Critical, Title: "The switches' tables could not be read"},
 	{Code: controller.TablesStale, Severity: health.Critical, Title: "The switches hold other tables than those planned"},
 
+	{Code: stateNotDurable, Severity: health.Critical, Title: "The state cannot be stored"},
+	{Code: baselineLost, Severity: health.Critical, Title: "The baseline is lost"},
 	{Code: stateDamaged, Severity: health.Degraded, Title: "Stored state was damaged and skipped"},
 	{Code: managerAbsent, Severity: health.Critical, Title: "OpenSM is not running", Delay: 5 * time.Second},
 	{Code: pluginMissing, Severity: health.Degraded, Title: "OpenSM's plugin is not connected", Delay: 5 * time.Second},

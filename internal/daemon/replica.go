@@ -26,10 +26,9 @@ func (d *Daemon) keep(r *replica.Replica) error {
 		if err != nil {
 			return err
 		}
+		d.baselineFound()
 		d.adopt(base)
-		if err := d.saveBaseline(); err != nil {
-			return err
-		}
+		d.saveBaseline()
 	}
 	if r.Epoch != nil {
 		if err := d.keepEpoch(r.Epoch); err != nil {
@@ -60,9 +59,7 @@ func (d *Daemon) keepEpoch(k *replica.Kept[store.EpochInfo]) error {
 		return nil
 	}
 	e := &store.Epoch{EpochInfo: k.About, Plan: plan}
-	if err := d.store.ReplaceEpoch(e, d.cfg.KeepEpochs); err != nil {
-		return err
-	}
+	d.notStored(d.onDisk(func() error { return d.store.ReplaceEpoch(e, d.cfg.KeepEpochs) }))
 	return d.setCurrent(e)
 }
 
@@ -77,9 +74,7 @@ func (d *Daemon) keepJobs(jobs []replica.Kept[store.JobInfo]) error {
 		if slices.ContainsFunc(jobs, func(k replica.Kept[store.JobInfo]) bool { return k.About.ID == j.ID }) {
 			continue
 		}
-		if err := d.endJob(j, "removed"); err != nil {
-			return err
-		}
+		d.endJob(j, "removed")
 	}
 	d.jobWarnings(nil)
 	return nil
@@ -107,9 +102,7 @@ func (d *Daemon) keepJob(k *replica.Kept[store.JobInfo]) error {
 			save = d.store.SaveLease
 		}
 	}
-	if err := save(&j.Job); err != nil {
-		return err
-	}
+	d.notStored(d.onDisk(func() error { return save(&j.Job) }))
 	return d.setJob(j)
 }
 

@@ -160,6 +160,7 @@ func (d *Daemon) accept() error {
 	d.mu.Lock()
 	d.base, d.baseDirty = fresh.tree.Baseline, false
 	d.mu.Unlock()
+	d.baselineFound()
 	fresh.seenAt, fresh.complete, fresh.why = time.Now(), v.complete, "the fabric was accepted as the baseline"
 	d.take(d.life, fresh, true)
 	return nil

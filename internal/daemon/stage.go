@@ -29,7 +29,7 @@ func (e early) of(s *planner.Schedule) *store.Epoch {
 // tries again.
 func (d *Daemon) stage(s *planner.Schedule) <-chan early {
 	done := make(chan early, 1)
-	if d.inForceIs(treePlan{s}) {
+	if d.inForceIs(treePlan{s}) || d.store.Owed() != nil {
 		done <- early{schedule: s}
 		return done
 	}

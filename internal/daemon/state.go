@@ -240,25 +240,25 @@ func (d *Daemon) adopt(b *topology.Baseline) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if !reflect.DeepEqual(d.base, b) {
-		d.base, d.baseDirty = b, true
+		d.base, d.baseDirty = b, !d.provisional
 	}
 }
 
-// saveBaseline makes the baseline durable if it is not.
-func (d *Daemon) saveBaseline() error {
+// saveBaseline makes the baseline durable if it is not, and can be.
+func (d *Daemon) saveBaseline() {
 	d.mu.Lock()
 	base, dirty := d.base, d.baseDirty
 	d.mu.Unlock()
 	if !dirty {
-		return nil
+		return
 	}
 	if err := d.store.SaveBaseline(base); err != nil {
-		return err
+		d.notStored(err)
+		return
 	}
 	d.mu.Lock()
 	d.baseDirty = d.base != base
 	d.mu.Unlock()
-	return nil
 }
 
 func (d *Daemon) current() *store.Epoch {

@@ -202,7 +202,7 @@ func (d *Daemon) publish(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := d.publishJobs(c.jobs, n); err != nil {
+	if err := d.publishJobs(c.jobs, max(n, d.epochNumber())); err != nil {
 		return err
 	}
 	d.reissue = false
@@ -221,15 +221,14 @@ func (d *Daemon) publishFabric(c candidate, n uint64) error {
 }
 
 // put makes e the next epoch. A crash of this process leaves it in force from here
-// on; it is brought to disk when everybody has it, for it must not be published
-// twice under two numbers, and the store sees to that.
+// on, where the disk takes it; it is brought to disk when everybody has it, for it must
+// not be published twice under two numbers, and the store sees to that.
 func (d *Daemon) put(e *store.Epoch, info store.EpochInfo) error {
 	info.Epoch, info.PublishedAt = e.Epoch, time.Now()
 	e.EpochInfo = info
-	if err := d.saveBaseline(); err != nil {
-		return err
-	}
-	if err := d.store.Reveal(e); err != nil {
+	d.saveBaseline()
+	e, err := d.reveal(e)
+	if err != nil {
 		return err
 	}
 	if err := d.setCurrent(e); err != nil {
@@ -238,7 +237,10 @@ func (d *Daemon) put(e *store.Epoch, info store.EpochInfo) error {
 	d.markPublished(e.Fabric)
 	d.log.Info("published", zap.Uint64("epoch", e.Epoch), zap.Int("phases", e.Report.Phases),
 		zap.Int("lower_bound", e.Report.LowerBound), zap.String("engine", string(e.Report.Engine)), zap.Uint64("rollback_of", e.RollbackOf))
-	return d.store.Flush(e, d.cfg.KeepEpochs)
+	if d.store.Owed() == nil {
+		d.notStored(d.store.Flush(e, d.cfg.KeepEpochs))
+	}
+	return nil
 }
 
 // write brings the tables up to date that OpenSM loads, if they are not.
@@ -253,9 +255,7 @@ func (d *Daemon) write(ctx context.Context, a controller.Write) (changed bool, e
 	}
 	// A newcomer's index must survive a crash before tables depend on it.
 	d.adopt(v.tree.Baseline)
-	if err := d.saveBaseline(); err != nil {
-		return false, err
-	}
+	d.saveBaseline()
 	if changed, err = d.desk.Deliver(v.id, v.fabric, r.tables); err != nil {
 		return false, err
 	}

@@ -37,7 +37,8 @@ type JobInfo struct {
 // Job is a job with one of its plans.
 type Job struct {
 	JobInfo
-	Plan *phasetable.View // of the same job and number
+	Plan  *phasetable.View // of the same job and number
+	Stale bool             // a later plan of it is damaged: this one may use what has died since
 }
 
 const (
@@ -201,7 +202,7 @@ func (s *Store) removePlans(id, from uint64) error {
 // that SaveJob would have dropped; damaged says what was skipped.
 func (s *Store) Jobs() (jobs []*Job, damaged error) {
 	_, damaged = s.lastOfJobs()
-	versions := s.jobVersions()
+	versions, stale := s.jobVersions(), map[uint64]bool{}
 	slices.Reverse(versions)
 	for _, v := range versions {
 		if n := len(jobs); n > 0 && jobs[n-1].ID == v.id {
@@ -209,9 +210,10 @@ func (s *Store) Jobs() (jobs []*Job, damaged error) {
 		}
 		j, err := s.loadJob(v)
 		if err != nil {
-			damaged = errors.Join(damaged, err)
+			damaged, stale[v.id] = errors.Join(damaged, err), true
 			continue
 		}
+		j.Stale = stale[v.id]
 		jobs = append(jobs, j)
 		s.dropJob(j.ID, j.Epoch)
 	}

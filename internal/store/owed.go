@@ -57,13 +57,29 @@ func (s *Store) here() error {
 	return nil
 }
 
-// Look notices a state directory that has vanished, or was replaced, while nothing was
-// stored.
-func (s *Store) Look() {
+// Look notices a state directory that has vanished, was replaced or emptied while nothing
+// was stored: it is to have what is in force.
+func (s *Store) Look(now State) {
 	if s.Owed() != nil {
 		return
 	}
-	if err := s.here(); err != nil {
+	paths := []string{}
+	if now.Baseline != nil {
+		paths = append(paths, filepath.Join(s.dir, baselineFile))
+	}
+	if now.Epoch != nil {
+		paths = append(paths, s.epochPath(now.Epoch.Epoch))
+	}
+	for _, j := range now.Jobs {
+		paths = append(paths, s.jobPath(jobVersion{j.ID, j.Epoch}))
+	}
+	err := s.here()
+	for _, path := range paths {
+		if err == nil {
+			_, err = os.Stat(path)
+		}
+	}
+	if err != nil {
 		s.owe(err)
 	}
 }
@@ -89,9 +105,10 @@ func (s *Store) write(n note) bool {
 }
 
 // takeNotes has numbers passed over that were given from memory before this process, and
-// all that were promised where the state directory has been lost since.
+// all that were promised where the state directory does not know of that: it is an older
+// one, or has been lost.
 func (s *Store) takeNotes() {
-	lost := max(s.last, s.promised, s.passed) == 0
+	promised := max(s.promised, s.passed)
 	for _, path := range s.beside {
 		text, err := os.ReadFile(path)
 		var n note
@@ -102,9 +119,9 @@ func (s *Store) takeNotes() {
 			continue // it is missing, or says nothing: the state directory does
 		}
 		s.passed, s.noted.Given = max(s.passed, n.Given), max(s.noted.Given, n.Given)
-		if lost && s.passed < n.Promised {
+		if promised < n.Promised && s.passed < n.Promised {
 			s.passed = n.Promised
-			s.broken = errors.Join(s.broken, fmt.Errorf("state directory %s is empty, and by %s numbers up to %d were promised: what was stored is lost", s.dir, path, n.Promised))
+			s.broken = errors.Join(s.broken, fmt.Errorf("numbers up to %d were promised, by %s, and up to %d by %s: what was stored last is lost", n.Promised, path, promised, filepath.Join(s.dir, promiseFile)))
 		}
 	}
 }
@@ -158,12 +175,12 @@ func (s *Store) restore(now State, keep int) error {
 		if old != nil {
 			_ = old.Close()
 		}
-		s.promised, s.staged = 0, nil
+		s.staged = nil
 	}
 	if err := s.create(); err != nil {
 		return err
 	}
-	s.last = max(s.last, s.highest())
+	s.last, s.promised = max(s.last, s.highest()), 0 // the promise may be gone
 	if err := s.promise(s.Next()); err != nil {
 		return err
 	}
@@ -198,6 +215,9 @@ func (s *Store) restoreEpoch(e *Epoch, keep int) error {
 // restoreJobs stores the jobs that are not stored, and removes those that have ended.
 func (s *Store) restoreJobs(jobs []*Job) error {
 	for _, j := range jobs {
+		if j.Stale {
+			continue // its next plan takes the place of the damaged one
+		}
 		save := s.ReplaceJob
 		if kept, err := s.LoadJob(j.ID, j.Epoch); err == nil && bytes.Equal(kept.Plan.Bytes(), j.Plan.Bytes()) {
 			save = s.SaveLease

@@ -1,0 +1,356 @@
+package daemon
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/forsd/forsd/internal/health"
+	"github.com/forsd/forsd/topology"
+	"github.com/forsd/forsd/verify"
+)
+
+// disk is a file system for a state directory, which fails in every way. Where this process
+// may not mount one, a directory that cannot be written takes its place.
+type disk struct {
+	t       *testing.T
+	path    string
+	mounted bool
+	fault   string // "" for none
+}
+
+// faults lists what may be wrong with a disk.
+var faults = []string{"full", "read-only", "gone", "removed", "another"}
+
+func newDisk(t *testing.T, path string) *disk {
+	t.Helper()
+	ok(t, os.MkdirAll(path, 0o755))
+	d := &disk{t: t, path: path, mounted: syscall.Mount("fors", path, "tmpfs", 0, "size=2m") == nil}
+	if !d.mounted && os.Getuid() == 0 {
+		t.Log("a file system cannot be mounted here")
+	}
+	t.Cleanup(func() {
+		for _, path := range []string{path, path, path + ".away"} { // whichever are mounted
+			_ = syscall.Unmount(path, syscall.MNT_DETACH)
+		}
+	})
+	return d
+}
+
+func (d *disk) filler() string { return filepath.Join(d.path, "filler") }
+
+// fail begins a fault.
+func (d *disk) fail(fault string) {
+	d.t.Helper()
+	if !d.mounted && (fault == "full" || fault == "read-only" || fault == "another") {
+		fault = "removed"
+	}
+	switch d.fault = fault; fault {
+	case "full":
+		f, err := os.Create(d.filler())
+		ok(d.t, err)
+		for _, n := range []int{1 << 16, 1} {
+			for block := make([]byte, n); err == nil; {
+				_, err = f.Write(block)
+			}
+			if !errors.Is(err, syscall.ENOSPC) {
+				d.t.Fatal(err)
+			}
+			err = nil
+		}
+		ok(d.t, f.Close())
+	case "read-only":
+		ok(d.t, syscall.Mount("", d.path, "", syscall.MS_REMOUNT|syscall.MS_RDONLY, "size=2m"))
+	case "gone": // and nothing can be made in its place
+		if d.mounted {
+			ok(d.t, syscall.Mount(d.path, d.path+".away", "", syscall.MS_MOVE, ""))
+			ok(d.t, os.Remove(d.path))
+		} else {
+			ok(d.t, os.Rename(d.path, d.path+".away/it"))
+		}
+		ok(d.t, os.WriteFile(d.path, nil, 0o600))
+	case "removed":
+		entries, err := os.ReadDir(d.path)
+		ok(d.t, err)
+		for _, e := range entries {
+			ok(d.t, os.RemoveAll(filepath.Join(d.path, e.Name())))
+		}
+	case "another": // an empty file system hides it
+		ok(d.t, syscall.Mount("fors", d.path, "tmpfs", 0, "size=2m"))
+	}
+}
+
+// mend ends the fault.
+func (d *disk) mend() {
+	d.t.Helper()
+	switch d.fault {
+	case "full":
+		ok(d.t, os.Remove(d.filler()))
+	case "read-only":
+		ok(d.t, syscall.Mount("", d.path, "", syscall.MS_REMOUNT, "size=2m"))
+	case "gone":
+		ok(d.t, os.Remove(d.path))
+		if d.mounted {
+			ok(d.t, os.Mkdir(d.path, 0o755), syscall.Mount(d.path+".away", d.path, "", syscall.MS_MOVE, ""))
+		} else {
+			ok(d.t, os.Rename(d.path+".away/it", d.path))
+		}
+	case "another":
+		ok(d.t, syscall.Unmount(d.path, syscall.MNT_DETACH))
+	}
+	d.fault = ""
+}
+
+// spoil damages a file below the directory: a byte of it, or its end.
+func (d *disk) spoil(r *rand.Rand) string {
+	var files []string
+	_ = filepath.WalkDir(d.path, func(path string, e fs.DirEntry, err error) error {
+		if err == nil && e.Type().IsRegular() && path != d.filler() {
+			files = append(files, path)
+		}
+		return nil
+	})
+	if len(files) == 0 {
+		return "nothing"
+	}
+	path := files[r.IntN(len(files))]
+	text, err := os.ReadFile(path)
+	ok(d.t, err)
+	what := "gone"
+	switch n := r.IntN(3); {
+	case n == 0 || len(text) == 0:
+		ok(d.t, os.Remove(path))
+	case n == 1:
+		what = "cut off"
+		ok(d.t, os.WriteFile(path, text[:r.IntN(len(text))], 0o644))
+	default:
+		what = "flipped"
+		text[r.IntN(len(text))] ^= 1 << r.IntN(8)
+		ok(d.t, os.WriteFile(path, text, 0o644))
+	}
+	return what + " " + path
+}
+
+// history is a forsd beside a disk that fails, and all that it has ever given out.
+type history struct {
+	*Daemon
+	t      *testing.T
+	r      *rand.Rand
+	dir    string
+	disk   *disk
+	given  map[[2]uint64]string // tables by number and job, 0 for the fabric's
+	last   uint64               // highest number given to the fabric's plan
+	fabric *topology.Fabric     // healthy
+	alone  bool                 // nothing can be written beside the state directory either
+	now    *topology.Fabric
+	log    []string
+}
+
+func (h *history) note(format string, args ...any) {
+	h.log = append(h.log, fmt.Sprintf(format, args...))
+}
+
+func (h *history) fail(format string, args ...any) {
+	h.t.Helper()
+	h.t.Fatalf("%s\nafter:\n%s", fmt.Sprintf(format, args...), strings.Join(h.log, "\n"))
+}
+
+func (h *history) start() {
+	h.Daemon = readable(daemonIn(h.t, h.dir))
+	h.finder = self{}
+	h.look()
+}
+
+// look checks what is given out: no number is ever given twice, nor one below another.
+func (h *history) look() {
+	h.t.Helper()
+	if p := h.plans.Current(); p != nil {
+		h.take(p.Epoch, 0, p.Table.Bytes())
+		if p.Epoch < h.last && !h.alone {
+			h.fail("epoch %d is given out after %d", p.Epoch, h.last)
+		}
+		h.last = p.Epoch
+	}
+	for _, j := range h.jobList() {
+		if p := j.plans.Current(); p != nil {
+			h.take(p.Epoch, j.ID, p.Table.Bytes())
+		}
+	}
+}
+
+func (h *history) take(number, job uint64, table []byte) {
+	h.t.Helper()
+	key := [2]uint64{number, job} // a job's plan may bear the number of the fabric's
+	if before, known := h.given[key]; known && before != string(table) {
+		h.fail("number %d (job %d) is given to two plans", number, job)
+	}
+	h.given[key] = string(table)
+}
+
+// settle has the fabric as it is be planned, which no disk may keep from it.
+func (h *history) settle() {
+	h.t.Helper()
+	h.atRest(h.t, h.now)
+	h.calmNow()
+	h.look()
+	v, e := h.latest(), h.current()
+	if e == nil || h.plans.Current() == nil || h.plans.Current().Epoch != e.Epoch {
+		h.fail("the fabric has no plan")
+	}
+	if match, _ := h.desk.Match(); !match {
+		h.fail("at rest, and other tables are in the switches")
+	}
+	rows, err := rowsOf(e.Plan, v.tree)
+	ok(h.t, err)
+	if err := verify.Plan(v.tree, h.desk.InSwitches(), rows, nil); err != nil {
+		h.fail("the plan in force: %v", err)
+	}
+	if w := h.warned(stateNotDurable); w != (h.store.Owed() != nil) {
+		h.fail("warned: %v, and owed: %v", w, h.store.Owed())
+	}
+}
+
+func (h *history) warned(code string) bool {
+	return slices.ContainsFunc(h.health.List(time.Now()), func(w health.Warning) bool { return w.Code == code })
+}
+
+// step does something at random.
+func (h *history) step() {
+	h.t.Helper()
+	switch n := h.r.IntN(11); {
+	case n < 4:
+		h.now = h.fabric
+		for range h.r.IntN(3) {
+			h.now = lacking(h.now, 4, h.r.IntN(4), h.r.IntN(4))
+		}
+		h.note("another fabric")
+		h.settle()
+	case n == 4:
+		if _, err := h.ground(); err != nil {
+			return
+		}
+		first := h.r.IntN(12)
+		j := h.make(h.t, "", names(first, first+2))
+		h.note("job %d", j.Epoch)
+	case n == 5:
+		if jobs := h.jobList(); len(jobs) > 0 {
+			h.note("end of job %d", jobs[0].ID)
+			h.endJob(jobs[0], "removed")
+		}
+	case n == 6 && h.disk.fault == "":
+		kinds := faults
+		if h.alone {
+			kinds = faults[:3] // where nothing is left that forsd wrote, it knows nothing
+		}
+		h.disk.fail(kinds[h.r.IntN(len(kinds))])
+		h.note("fault: %s", h.disk.fault)
+	case n == 7 && h.disk.fault != "":
+		h.mend()
+	case n == 8:
+		h.kill()
+		h.start()
+		h.settle()
+	case n == 9 && h.disk.fault == "":
+		h.kill()
+		h.note("spoilt: %s", h.disk.spoil(h.r))
+		h.start()
+		h.settle()
+	case n == 10: // the machine fails, and its disk is back when it has been started anew
+		h.kill()
+		h.note("the machine is started anew, with its disk")
+		h.disk.mend()
+		if text, err := os.ReadFile(filepath.Join(h.disk.path, "promised.json")); err == nil && json.Valid(text) {
+			promise(h.t, h.disk.path, promised(h.t, h.disk.path), fmt.Sprint("boot ", h.r.Uint64()))
+		}
+		if !h.alone {
+			ok(h.t, os.RemoveAll(filepath.Join(h.dir, "s.numbers")))
+		}
+		h.start()
+		h.settle()
+	}
+	h.look()
+}
+
+// kill ends the process at once.
+func (h *history) kill() {
+	h.note("killed, epoch %d, last %d, owed: %v", h.epochNumber(), h.store.Last(), h.store.Owed())
+	h.work.Wait()
+	ok(h.t, h.store.Close())
+}
+
+// mend brings the disk back, after which all is stored: a process that is killed then comes
+// back to it.
+func (h *history) mend() {
+	h.t.Helper()
+	h.note("mended: %s", h.disk.fault)
+	h.disk.mend()
+	h.lookAtDisk()
+	h.restoreAt = time.Time{}
+	h.calmNow()
+	if err := h.store.Owed(); err != nil {
+		h.fail("the disk is back, and this is owed: %v", err)
+	}
+	if h.warned(stateNotDurable) {
+		h.fail("the warning stays")
+	}
+	before, jobs := h.current(), h.jobList()
+	h.kill()
+	h.start()
+	e := h.current()
+	if before != nil && (e == nil || e.Epoch != before.Epoch || string(e.Plan.Bytes()) != string(before.Plan.Bytes())) {
+		h.fail("epoch %d was stored, and after a restart %+v is in force", before.Epoch, e)
+	}
+	for _, j := range jobs {
+		if j.plans.Current() == nil {
+			continue
+		}
+		if back, err := h.findJob(fmt.Sprint(j.ID)); err != nil || string(back.Plan.Bytes()) != string(j.Plan.Bytes()) {
+			h.fail("job %d was stored, and after a restart: %v", j.ID, err)
+		}
+	}
+	if n := len(h.jobList()); n != len(jobs) {
+		h.fail("%d jobs were stored, and there are %d", len(jobs), n)
+	}
+	h.settle()
+}
+
+// TestDisk has the state directory be full, read-only, gone, empty or another one, and its
+// files damaged, in random histories of a fabric that fails and of a forsd that is killed.
+// Plans and tables follow the fabric all the same; no number is given to two plans, and none
+// after a higher one; and when the disk is back all is stored.
+func TestDisk(t *testing.T) {
+	cases := 12
+	if os.Getenv("FORS_LONG") != "" {
+		cases = 100
+	}
+	for seed := range cases {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			dir := t.TempDir()
+			state := filepath.Join(dir, "state")
+			ok(t, os.Mkdir(state+".away", 0o755))
+			h := &history{t: t, r: rand.New(rand.NewPCG(uint64(seed), 1)), dir: dir, disk: newDisk(t, state), given: map[[2]uint64]string{}, fabric: fabric(4, 4)}
+			h.now = h.fabric
+			if h.alone = seed%4 == 3; h.alone {
+				ok(t, os.MkdirAll(filepath.Join(dir, "s.numbers", "x"), 0o755), os.MkdirAll(filepath.Join(dir, "lfts.dump.numbers", "x"), 0o755))
+			}
+			h.start()
+			h.settle()
+			for range 14 {
+				h.step()
+			}
+			if h.disk.fault != "" {
+				h.mend()
+			}
+			h.kill()
+		})
+	}
+}
