@@ -21,25 +21,14 @@ import (
 // It fails when the fabric does not hold together, such as LIDs given twice.
 func Build(t *topology.FatTree) (*Tables, error) { return BuildPinned(t, nil) }
 
-// makeTables makes the tables of a fabric and pins that hold together. Where the tree
-// does not cover all switches, what the relay leaf and the others send may wait in a
-// circle: then the relay leaf gives way, for the rest goes up and down alone.
+// makeTables makes the tables of a fabric and pins that hold together.
 func makeTables(t *topology.FatTree, pins *Pins) *Tables {
 	n := newNetwork(t)
-	tables := n.tables(pins)
-	if n.relay >= 0 && newUpDown(t) != nil && tables.DeadlockFree(t.Fabric) != nil {
-		n.relay = -1
-		tables = n.tables(pins)
-	}
-	return tables
-}
-
-func (n *network) tables(pins *Pins) *Tables {
 	b := &builder{network: n}
-	tables := newTables(n.Fabric)
-	at := make([][]uint8, len(n.Fabric.Nodes))
+	tables := newTables(t.Fabric)
+	at := make([][]uint8, len(t.Fabric.Nodes))
 	for i := range tables.Switches {
-		at[n.Fabric.Find(tables.Switches[i].GUID)] = tables.Switches[i].Out
+		at[t.Fabric.Find(tables.Switches[i].GUID)] = tables.Switches[i].Out
 	}
 	for l := range n.Leaves {
 		if node := n.Leaves[l].Node; node != topology.None {
@@ -55,7 +44,7 @@ func (n *network) tables(pins *Pins) *Tables {
 		}
 	}
 	b.fillAlone(tables)
-	if u := newUpDown(n.FatTree); u != nil {
+	if u := newUpDown(t); u != nil {
 		u.fill(at)
 	}
 	return tables

@@ -19,9 +19,9 @@ package lft
 //     So R→Y is followed by the end of the path or by Y→D, and Y→D by the end:
 //     no dependency leads from R→Y to any Z→R.
 //
-// Parts that lie below the leaves add channels into the tree, which no channel leads to,
-// and channels out of it, which only channels further down follow. Parts above the spines
-// join spines, so that a circle through R is possible; makeTables looks for one.
+// Parts that the tree does not cover lie below it (updown.go). They add channels into the
+// tree, which only channels further up within a part lead to, and channels out of it,
+// which only channels further down follow.
 
 // relaysTo tells whether packets to e can go on from the relay leaf.
 func (n *network) relaysTo(e *end) bool {

@@ -112,16 +112,19 @@ func (u *updown) fill(at [][]uint8) {
 	}
 }
 
-// measure finds the ways to a home. Where no way up and down leads from a switch of the
-// tree to one that hangs on a leaf, the packets go as those to the leaf do, which may be
-// relayed.
+// measure finds the ways to a home: up and down first, then over the relay leaf. So go
+// the switches of the tree, by their entries for the home, or for the gate to a home
+// outside, which is the switch of the tree nearest to it; and those outside by way of
+// the tree.
 func (u *updown) measure(home int32, at [][]uint8) {
 	for i := range u.down {
-		u.down[i], u.dist[i] = unreached, unreached
+		u.down[i] = unreached
 	}
 	u.down[home] = 0
-	stand := u.homes[home][0].lid // the LID whose entries tell where the tree leads to
-	anchor := topology.None
+	gate := home
+	if u.alien[home] {
+		gate = topology.None
+	}
 	for i := len(u.order) - 1; i >= 0; i-- { // ascending
 		s := u.order[i]
 		for _, h := range u.near[s] {
@@ -129,25 +132,30 @@ func (u *updown) measure(home int32, at [][]uint8) {
 				u.down[s] = min(u.down[s], u.down[h.node]+1)
 			}
 		}
-		if u.alien[home] && !u.alien[s] && u.down[s] < unreached && u.Fabric.Nodes[s].LID() != 0 && (anchor == topology.None || u.down[s] < u.down[anchor]) {
-			anchor, stand = s, u.Fabric.Nodes[s].LID()
+		if !u.alien[s] && u.down[s] < unreached && u.Fabric.Nodes[s].LID() != 0 && (gate == topology.None || gate != home && u.down[s] < u.down[gate]) {
+			gate = s
 		}
 	}
 	for _, s := range u.order {
 		u.dist[s] = u.down[s]
-		if u.dist[s] < unreached {
-			continue
-		}
 		for _, h := range u.near[s] {
-			if u.Rank[h.node] > u.Rank[s] {
+			if u.down[s] == unreached && u.Rank[h.node] > u.Rank[s] {
 				u.dist[s] = min(u.dist[s], u.dist[h.node]+1)
 			}
 		}
-		if u.dist[s] < relayed || u.alien[s] || at[s][stand] == NoPath {
+		if u.dist[s] < relayed || u.alien[s] || gate == topology.None {
+			continue
+		}
+		stand := u.homes[home][0].lid
+		if gate != home {
+			stand = u.Fabric.Nodes[gate].LID()
+		}
+		if at[s][stand] == NoPath {
+			u.dist[s] = unreached
 			continue
 		}
 		u.dist[s] = relayed
-		if anchor != topology.None {
+		if gate != home {
 			u.set(at[s], home, func(int) uint8 { return at[s][stand] })
 		}
 	}
@@ -190,13 +198,13 @@ func (u *updown) set(out []uint8, home int32, port func(lid int) uint8) {
 func (u *updown) ways(s int32) []uint8 {
 	var full, slow []uint8
 	for _, h := range u.near[s] {
-		down := u.Rank[h.node] < u.Rank[s]
-		if down && (u.down[s] == unreached || u.down[h.node] != u.down[s]-1) || !down && (u.down[s] != unreached || u.dist[h.node] != u.dist[s]-1) {
-			continue
-		}
-		if h.slow {
+		below := u.Rank[h.node] < u.Rank[s]
+		switch {
+		case u.down[s] < unreached && !(below && u.down[h.node] == u.down[s]-1):
+		case u.down[s] == unreached && (below || u.dist[h.node] != u.dist[s]-1):
+		case h.slow:
 			slow = append(slow, h.port)
-		} else {
+		default:
 			full = append(full, h.port)
 		}
 	}

@@ -98,7 +98,7 @@ type core struct {
 }
 
 // findCore finds the two-level tree in the fabric. It is a *NotFatTree where there is
-// none, or where it holds two thirds of the servers or fewer.
+// none, or where too many hosts are elsewhere.
 func findCore(f *Fabric) (*core, error) {
 	c := &core{Fabric: f, near: f.neighbours()}
 	if err := c.split(); err != nil {
@@ -218,11 +218,8 @@ func (c *core) chooseSpines() {
 				joined++
 			}
 		}
-		share := 4
-		if c.near[i].hosts > 0 {
-			share = 2
-		}
-		if joined > 0 && joined >= min(2, len(c.leaves)) && share*joined >= len(c.leaves) {
+		most := 2*joined > len(c.leaves)
+		if joined > 0 && joined >= min(2, len(c.leaves)) && (most || c.near[i].hosts == 0 && 4*joined >= len(c.leaves)) {
 			c.spines = append(c.spines, int32(i))
 		}
 	}

@@ -73,10 +73,10 @@ func (t *fitter) strange() bool {
 			held += t.near[i].hosts
 		}
 	}
-	if _, most := largestPart(t.near); all == 0 || !enough(most, all) {
+	if _, most := largestPart(t.near, make([]bool, len(t.near))); 2*most <= all {
 		return false // seen in pieces, or damaged
 	}
-	return !enough(held, all) || unmetShare*t.unmet(t.leafNodes()) > held*(held-1)
+	return 2*held <= all || unmetShare*t.unmet(t.leafNodes()) > held*(held-1)
 }
 
 // find returns the node of the switch with GUID g, or None.

@@ -6,11 +6,8 @@ package topology
 // upwards, and then downwards, and never in a circle (Schroeder et al., Autonet, 1991:
 // up*/down*). Leaves have one rank and spines, new ones among them, the next; a cable
 // between two switches of one rank is not used. What hangs on the tree besides is in
-// parts, each joined by cables among its switches:
-//
-//   - a part with a cable to a leaf lies below all leaves;
-//   - one with cables to spines alone lies above all spines;
-//   - one without any lies by itself.
+// parts, each joined by cables among its switches, and lies below all leaves: no packet
+// between two others passes through it.
 //
 // In a part every switch has a rank of its own, in the order of a breadth-first search
 // from the one switch that is best attached, the highest. So all switches of a part
@@ -33,15 +30,8 @@ func (t *fitter) rank() {
 		if t.Rank[i] != 0 || t.Fabric.Nodes[i].Kind != Switch {
 			continue
 		}
-		part := t.part(int32(i))
-		root, below, above := t.root(part, leaf)
-		next := spine + n
-		if below || !above {
-			next = n
-		}
-		for _, j := range t.part(root) {
-			t.Rank[j] = next
-			next--
+		for at, j := range t.part(t.root(t.part(int32(i)), leaf)) {
+			t.Rank[j] = n - int32(at)
 		}
 	}
 }
@@ -76,9 +66,9 @@ func (t *fitter) part(i int32) []int32 {
 
 // root is the switch of a part that is best attached: to the leaf with the most cables
 // to spines; without leaves, by the most cables to spines; without either, by the most
-// cables. The first of equals wins. below and above tell of cables to leaves and spines.
-func (t *fitter) root(part []int32, leaf int32) (root int32, below, above bool) {
-	best := -1
+// cables. The first of equals wins.
+func (t *fitter) root(part []int32, leaf int32) int32 {
+	root, best := None, -1
 	for _, i := range part {
 		n := &t.Fabric.Nodes[i]
 		score, weight := 0, len(t.Fabric.Nodes)*256
@@ -88,10 +78,8 @@ func (t *fitter) root(part []int32, leaf int32) (root int32, below, above bool) 
 			}
 			switch j := n.Ports[p].Peer; {
 			case t.Rank[j] == leaf:
-				below = true
 				score = max(score, weight*(1+len(t.near[j].switches)))
 			case t.Rank[j] != 0:
-				above = true
 				score += 256
 			default:
 				score++
@@ -101,5 +89,5 @@ func (t *fitter) root(part []int32, leaf int32) (root int32, below, above bool) 
 			root, best = i, score
 		}
 	}
-	return root, below, above
+	return root
 }

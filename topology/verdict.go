@@ -1,43 +1,59 @@
 package topology
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
-// enough tells whether a tree that holds some of a fabric's servers is what the fabric
-// is: more than two thirds. Halves and thirds are what the pods of a tree of three
-// levels, and the sides of a torus, leave to the largest part that looks like a tree.
-func enough(held, all int) bool { return 3*held > 2*all }
+// enough tells whether a tree is what a fabric is: it holds most of its hosts, and no
+// other part of the fabric holds half as many. Halves and thirds are what the pods of a
+// tree of three levels, and the sides of a torus, leave to the largest part that looks
+// like a tree.
+func enough(held, other, all int) bool { return 2*held > all && 2*other < held }
+
+// elsewhere counts the hosts of the largest part beside the core: those on its spines
+// together, or those on other switches that cables among them join.
+func (c *core) elsewhere() int {
+	in := make([]bool, len(c.Nodes))
+	onSpines := 0
+	for _, i := range c.spines {
+		in[i] = true
+		onSpines += c.near[i].hosts
+	}
+	for _, i := range slices.Concat(c.leaves, c.bare) {
+		in[i] = true
+	}
+	_, most := largestPart(c.near, in)
+	return max(onSpines, most)
+}
 
 // verdict gives the first reason why the core is not what the fabric is.
 func (c *core) verdict() error {
-	held, all := 0, 0
+	held, all, onLeaves := 0, 0, 0
 	for i := range c.Nodes {
-		all += c.near[i].hosts
+		if all += c.near[i].hosts; c.sides[i] == leafSide {
+			onLeaves += c.near[i].hosts
+		}
 	}
 	for _, i := range c.leaves {
 		held += c.near[i].hosts
 	}
-	onLeaves := 0
-	for i := range c.Nodes {
-		if c.sides[i] == leafSide {
-			onLeaves += c.near[i].hosts
-		}
-	}
 	switch {
 	case onLeaves == 0:
 		return &NotFatTree{"the fabric", "has no leaf switch with a host"}
-	case enough(held, all):
+	case enough(held, c.elsewhere(), all):
 		return nil
 	}
-	for _, reason := range []func(held, all int) error{c.sameSide, c.parts, c.crowded, c.threeLevels} {
-		if err := reason(held, all); err != nil {
+	for _, reason := range []func(all int) error{c.sameSide, c.parts, c.crowded, c.threeLevels} {
+		if err := reason(all); err != nil {
 			return err
 		}
 	}
-	return &NotFatTree{"the fabric", fmt.Sprintf("has %d of its %d hosts on leaves that share spines: most hosts are elsewhere", held, all)}
+	return &NotFatTree{"the fabric", fmt.Sprintf("has %d of its %d hosts on leaves that share spines: too many are elsewhere", held, all)}
 }
 
 // sameSide finds a cable between two leaves or two spines.
-func (c *core) sameSide(int, int) error {
+func (c *core) sameSide(int) error {
 	for i := range c.Nodes {
 		for p := range c.Nodes[i].Ports {
 			port := &c.Nodes[i].Ports[p]
@@ -51,18 +67,17 @@ func (c *core) sameSide(int, int) error {
 }
 
 // parts finds that the largest part of the fabric is joined with too little else.
-func (c *core) parts(_, all int) error {
-	count, most := largestPart(c.near)
-	if enough(most, all) {
+func (c *core) parts(all int) error {
+	count, most := largestPart(c.near, make([]bool, len(c.near)))
+	if enough(most, all-most, all) {
 		return nil
 	}
 	return &NotFatTree{"the fabric", fmt.Sprintf("falls into %d parts without a cable between them, the largest with %d of %d hosts: each is a fabric of its own", count, most, all)}
 }
 
 // largestPart counts the parts of a fabric that have a switch with a cable, and the
-// hosts of the one with the most.
-func largestPart(near []neighbours) (parts, hosts int) {
-	seen := make([]bool, len(near))
+// hosts of the one with the most; switches that are seen already are left out.
+func largestPart(near []neighbours, seen []bool) (parts, hosts int) {
 	for i := range near {
 		if seen[i] || near[i].hosts+len(near[i].switches) == 0 {
 			continue
@@ -85,7 +100,7 @@ func largestPart(near []neighbours) (parts, hosts int) {
 }
 
 // crowded finds that the spines have too many hosts.
-func (c *core) crowded(_, all int) error {
+func (c *core) crowded(all int) error {
 	onSpines, worst := 0, None
 	for i := range c.Nodes {
 		if c.sides[i] == spineSide && c.near[i].hosts > 0 {
@@ -95,7 +110,7 @@ func (c *core) crowded(_, all int) error {
 			}
 		}
 	}
-	if enough(all-onSpines, all) {
+	if enough(all-onSpines, onSpines, all) {
 		return nil
 	}
 	return &NotFatTree{"switch " + c.Nodes[worst].String(),
@@ -104,7 +119,7 @@ func (c *core) crowded(_, all int) error {
 
 // threeLevels finds a switch without hosts that sits above spines, and two leaves that
 // share no spine.
-func (c *core) threeLevels(int, int) error {
+func (c *core) threeLevels(int) error {
 	var leaves, uppers []int32
 	top := None
 	for i := range c.Nodes {
