@@ -49,6 +49,10 @@ func say(t *testing.T, c *Controller, now *time.Time, cmd string, out *strings.B
 	word, rest, _ := strings.Cut(cmd, " ")
 	var e Event
 	switch word {
+	case "ground":
+		fabric, avoid := c.Ground()
+		fmt.Fprintf(out, "ground %s avoiding %v\n", fabric, avoid)
+		return
 	case "wait":
 		d, err := time.ParseDuration(rest)
 		if err != nil {
@@ -98,7 +102,20 @@ func say(t *testing.T, c *Controller, now *time.Time, cmd string, out *strings.B
 	if w := c.Wake(); !w.IsZero() {
 		wake = fmt.Sprintf(", wakes at %s", w.Sub(time.Unix(0, 0)))
 	}
-	fmt.Fprintf(out, "= %s%s\n", c.State(), wake)
+	fmt.Fprintf(out, "= %s%s%s\n", c.State(), wake, mind(c))
+}
+
+// mind is what else the controller says of itself, where that is out of the ordinary.
+func mind(c *Controller) (text string) {
+	if held := c.Held(); len(held) > 0 {
+		text += fmt.Sprintf(", holds %v", held)
+	}
+	for what, is := range []bool{c.Standby(), c.Doubts(), c.Overtaken()} {
+		if is {
+			text += ", " + []string{"stands by", "doubts", "is overtaken"}[what]
+		}
+	}
+	return text
 }
 
 func errorOf(rest string) string {
