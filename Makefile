@@ -122,7 +122,7 @@ install: build
 	install -m 644 LICENSE configs/opensm.conf.fragment $(wildcard docs/*.md) $(DESTDIR)$(docdir)
 	install -m 644 $(wildcard docs/figures/*) $(DESTDIR)$(docdir)/figures
 	install -m 755 $(wildcard configs/slurm/*.sh) $(DESTDIR)$(docdir)/slurm
-	install -m 644 $(wildcard examples/*.c) $(DESTDIR)$(docdir)/examples
+	install -m 644 $(wildcard examples/*.c examples/*.py) $(DESTDIR)$(docdir)/examples
 	test -e $(DESTDIR)$(sysconfdir)/forsd/forsd.yaml || install -m 644 configs/forsd.yaml $(DESTDIR)$(sysconfdir)/forsd
 	$(foreach lib,$(CLIBS),$(MAKE) -C $(lib) out=$(abspath $(out)) prefix=$(prefix) DESTDIR=$(DESTDIR) install &&) true
 	$(out)/forsctl completion bash >$(DESTDIR)$(bashdir)/forsctl

@@ -25,7 +25,7 @@ func TestDiscover(t *testing.T) {
 	for fault, command := range map[string][]string{
 		"no-such-program":              {"no-such-program"},
 		"it printed: no port is there": {"sh", "-c", "echo no port is there >&2; exit 3"},
-		"no cable is described":        {"echo", "vendid=nonsense"},
+		"no cable is described":        {"echo", "vendid=0x2c9"},
 	} {
 		_, err := Discover(t.Context(), command, time.Minute)
 		mustContain(t, err, fault)
