@@ -62,7 +62,7 @@ func (d *Daemon) wantsTraps() bool {
 
 // subscribed takes traps until the plugin brings them.
 func (d *Daemon) subscribed(ctx context.Context) error {
-	reader, err := d.reader().Reader(d.latest().fabric)
+	reader, err := d.reader().Reader(d.latest().Fabric)
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/internal/linkstate"
 	"github.com/forsd/forsd/internal/store"
+	"github.com/forsd/forsd/internal/view"
 	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/topology"
 )
@@ -51,16 +52,16 @@ func (s *site) shows(f *topology.Fabric) {
 func TestFromAfar(t *testing.T) {
 	healthy := fabric(4, 4)
 	s := afar(t, healthy, true)
-	s.settles(func(_ *store.Epoch, v *view) bool { return len(v.down) == 0 })
+	s.settles(func(_ *store.Epoch, v *view.View) bool { return len(v.Down) == 0 })
 	first := s.epochNumber()
 	if st := (backend{s.Daemon}).Status(); st.OpenSM.Source != api.SourceDiscovery || st.OpenSM.Running || !st.OpenSM.TablesMatch {
 		t.Errorf("status: %+v", st.OpenSM)
 	}
 	s.shows(lacking(healthy, 4, 1, 2))
-	s.settles(func(e *store.Epoch, v *view) bool { return len(v.down) == 1 && e.Epoch > first })
+	s.settles(func(e *store.Epoch, v *view.View) bool { return len(v.Down) == 1 && e.Epoch > first })
 	broken := s.epochNumber()
 	s.shows(healthy)
-	s.settles(func(e *store.Epoch, v *view) bool { return len(v.down) == 0 && e.Epoch > broken })
+	s.settles(func(e *store.Epoch, v *view.View) bool { return len(v.Down) == 0 && e.Epoch > broken })
 	s.cancel()
 	ok(t, <-s.ended)
 }
@@ -83,7 +84,7 @@ func TestAdvice(t *testing.T) {
 	}
 	tables, err := os.ReadFile(s.cfg.OpenSM.LFTsFile)
 	ok(t, err, os.WriteFile(filepath.Join(s.dir, "brought.new"), tables, 0o644), os.Rename(filepath.Join(s.dir, "brought.new"), filepath.Join(s.dir, "brought")))
-	s.settles(func(e *store.Epoch, _ *view) bool { return e.Epoch == 1 })
+	s.settles(func(e *store.Epoch, _ *view.View) bool { return e.Epoch == 1 })
 
 	s.shows(lacking(healthy, 4, 1, 2))
 	s.until("the plan without the cable is in force", func(st api.Status) bool { return st.Epoch == 2 })

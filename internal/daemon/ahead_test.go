@@ -9,6 +9,7 @@ import (
 
 	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/internal/store"
+	"github.com/forsd/forsd/internal/view"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/planner"
@@ -18,7 +19,7 @@ import (
 
 // ahead is what planning a failure before it happens would have to keep.
 type ahead struct {
-	view   *view
+	view   *view.View
 	epoch  *store.Epoch
 	tables *lft.Tables
 }
@@ -27,16 +28,16 @@ type ahead struct {
 // force.
 func prepare(b testing.TB, d *Daemon, f *topology.Fabric) ahead {
 	b.Helper()
-	v, err := newView(f, d.baseline(), nil)
+	v, err := view.New(f, d.baseline(), nil)
 	if err != nil {
 		b.Fatal(err)
 	}
-	r, err := v.route(context.Background(), nil, d.planning())
+	r, err := v.Route(context.Background(), nil, d.planning())
 	if err != nil {
 		b.Fatal(err)
 	}
-	a := ahead{view: v, tables: r.tables}
-	schedule, err := planner.Plan(context.Background(), v.tree, d.planning())
+	a := ahead{view: v, tables: r.Tables}
+	schedule, err := planner.Plan(context.Background(), v.Tree, d.planning())
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -46,7 +47,7 @@ func prepare(b testing.TB, d *Daemon, f *topology.Fabric) ahead {
 	if a.epoch, err = store.NewEpoch(schedule.Table(d.store.Next())); err != nil {
 		b.Fatal(err)
 	}
-	a.epoch.Fabric, a.epoch.Report = v.id, schedule.Report()
+	a.epoch.Fabric, a.epoch.Report = v.ID, schedule.Report()
 	return a
 }
 
@@ -121,19 +122,19 @@ func BenchmarkPublishAhead(b *testing.B) {
 	ready := make(map[string]*phasetable.Table)
 	for _, f := range damaged {
 		a := prepare(b, d, f)
-		ready[a.view.id] = a.epoch.Plan.Table()
+		ready[a.view.ID] = a.epoch.Plan.Table()
 	}
 	for i := 0; b.Loop(); i++ {
 		v := d.see(b, damaged[i%2])
 		b.StopTimer()
-		table := ready[v.id]
+		table := ready[v.ID]
 		table.Epoch = d.store.Next()
 		e, err := store.NewEpoch(table)
 		if err != nil {
 			b.Fatal(err)
 		}
 		b.StartTimer()
-		if err := d.put(e, store.EpochInfo{Fabric: v.id, What: d.whatOf(v)}); err != nil {
+		if err := d.put(e, store.EpochInfo{Fabric: v.ID, What: d.whatOf(v)}); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -148,8 +149,8 @@ func TestAhead(t *testing.T) {
 	f := lacking(healthy, 5, 2, 1)
 	a := prepare(t, d, f)
 	v := d.see(t, f)
-	d.planAndPublish(t, controller.Plan{Fabric: v.id})
-	if a.view.id != v.id || string(a.epoch.Plan.Bytes()) != string(d.current().Plan.Bytes()) {
-		t.Errorf("prepared for fabric %s, seen %s; equal tables: %v", a.view.id, v.id, string(a.epoch.Plan.Bytes()) == string(d.current().Plan.Bytes()))
+	d.planAndPublish(t, controller.Plan{Fabric: v.ID})
+	if a.view.ID != v.ID || string(a.epoch.Plan.Bytes()) != string(d.current().Plan.Bytes()) {
+		t.Errorf("prepared for fabric %s, seen %s; equal tables: %v", a.view.ID, v.ID, string(a.epoch.Plan.Bytes()) == string(d.current().Plan.Bytes()))
 	}
 }

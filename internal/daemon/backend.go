@@ -10,6 +10,7 @@ import (
 	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/internal/aside"
 	"github.com/forsd/forsd/internal/store"
+	"github.com/forsd/forsd/internal/view"
 	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/topology"
 )
@@ -41,9 +42,9 @@ func (b backend) Status() api.Status {
 	}
 	if n := len(b.views); n > 0 {
 		v := b.views[n-1]
-		s.OpenSM.DumpedAt = v.complete
-		s.FabricKind = v.kind.String()
-		for _, f := range v.findings() {
+		s.OpenSM.DumpedAt = v.Complete
+		s.FabricKind = v.Kind.String()
+		for _, f := range v.Findings() {
 			s.Baseline = append(s.Baseline, f.Text)
 		}
 	}
@@ -74,14 +75,14 @@ func (b backend) Topology() *api.Topology {
 	if v == nil {
 		return nil
 	}
-	if v.kind == controller.OwnRoutes {
-		return v.topology()
+	if v.Kind == controller.OwnRoutes {
+		return v.Topology()
 	}
 	b.mu.Lock()
 	held := b.held
 	b.mu.Unlock()
-	t := api.NewTopology(v.held(held), v.complete)
-	t.Kind = v.kind.String()
+	t := api.NewTopology(v.Held(held), v.Complete)
+	t.Kind = v.Kind.String()
 	return t
 }
 
@@ -139,23 +140,23 @@ func (b backend) WhatIf(ctx context.Context, q api.WhatIf) (*api.Forecast, error
 	if v == nil {
 		return nil, api.Refused("OpenSM has not written a usable dump yet: there is nothing to plan")
 	}
-	if v.kind == controller.OwnRoutes {
-		return nil, v.noTree("what OpenSM would route after a failure cannot be foretold")
+	if v.Kind == controller.OwnRoutes {
+		return nil, v.NoTree("what OpenSM would route after a failure cannot be foretold")
 	}
-	f := v.fabric.Clone()
+	f := v.Fabric.Clone()
 	for _, spec := range q.Fail {
 		if _, err := f.Fail(spec); err != nil {
 			return nil, api.BadRequest("fail %s: %v", spec, err)
 		}
 	}
-	tree, err := topology.Fit(f, v.tree.Baseline, b.cfg.Planning.Exclude)
+	tree, err := topology.Fit(f, v.Tree.Baseline, b.cfg.Planning.Exclude)
 	if err != nil {
 		return nil, api.Refused("%v", err)
 	}
 	b.mu.Lock()
 	held := b.held
 	b.mu.Unlock()
-	tree = (&view{tree: tree}).held(held)
+	tree = (&view.View{Tree: tree}).Held(held)
 	ask := aside.Question{Tree: tree, Settings: aside.Settings(b.planning()), Epoch: b.epochNumber()}
 	if q.Done != nil {
 		if err := b.remaining(&ask, q); err != nil {
@@ -166,7 +167,7 @@ func (b backend) WhatIf(ctx context.Context, q api.WhatIf) (*api.Forecast, error
 	if err != nil {
 		return nil, err
 	}
-	for _, c := range topology.Diff(v.fabric, f) {
+	for _, c := range topology.Diff(v.Fabric, f) {
 		forecast.What = append(forecast.What, c.Text)
 	}
 	return forecast, nil
@@ -249,23 +250,23 @@ func (d *Daemon) rollback(n uint64) error {
 		return fmt.Errorf("a change is being worked on (%s): try again when it has settled", s)
 	}
 	v, tables := d.latest(), d.desk.InSwitches()
-	if fabric, _ := d.core.Ground(); v == nil || tables == nil || v.kind == controller.OwnRoutes && v.id != fabric {
+	if fabric, _ := d.core.Ground(); v == nil || tables == nil || v.Kind == controller.OwnRoutes && v.ID != fabric {
 		return fmt.Errorf("the tables in force are not known yet")
 	}
 	old, err := d.store.LoadEpoch(n)
 	if err != nil {
 		return err
 	}
-	if err := v.carries(tables, old.Plan, d.core.Held()); err != nil {
+	if err := v.Carries(tables, old.Plan, d.core.Held()); err != nil {
 		return err
 	}
 	table := old.Plan.Table()
-	table.Epoch, table.TopologyHash = d.store.Next(), v.fabric.Hash()
+	table.Epoch, table.TopologyHash = d.store.Next(), v.Fabric.Hash()
 	report := old.Report
 	report.TopologyHash = table.TopologyHash
 	e, err := store.NewEpoch(table)
 	if err != nil {
 		return err
 	}
-	return d.put(e, store.EpochInfo{Fabric: v.id, What: []string{fmt.Sprintf("rollback to epoch %d", n)}, RollbackOf: n, Report: report, Warnings: old.Warnings})
+	return d.put(e, store.EpochInfo{Fabric: v.ID, What: []string{fmt.Sprintf("rollback to epoch %d", n)}, RollbackOf: n, Report: report, Warnings: old.Warnings})
 }

@@ -24,7 +24,7 @@ func BenchmarkPublish(b *testing.B) {
 		d.views = nil // tables are made anew, as for a failure never seen before
 		d.mu.Unlock()
 		v := d.see(b, damaged[i%2])
-		d.planAndPublish(b, controller.Plan{Fabric: v.id})
+		d.planAndPublish(b, controller.Plan{Fabric: v.ID})
 		stations["planned"] += d.marks.since(d.marks.planned)
 		stations["verified"] += d.marks.since(d.marks.verified)
 		stations["published"] += d.marks.since(d.marks.published)

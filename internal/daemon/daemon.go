@@ -22,6 +22,7 @@ import (
 	"github.com/forsd/forsd/internal/linkstate"
 	"github.com/forsd/forsd/internal/standby"
 	"github.com/forsd/forsd/internal/store"
+	"github.com/forsd/forsd/internal/view"
 	"github.com/forsd/forsd/internal/worker"
 	"github.com/forsd/forsd/opensm"
 	"github.com/forsd/forsd/opensm/plugin"
@@ -84,8 +85,8 @@ type Daemon struct {
 	jobs         []*job                    // ascending; the slice is replaced, not changed
 	jobTrouble   map[uint64]health.Finding // [job] what the last planning could not do
 	rest         chan struct{}             // closed and replaced when the controller comes to rest
-	views        []*view                   // the last ones seen, newest last
-	rested       *view                     // the one before what the marks tell of
+	views        []*view.View              // the last ones seen, newest last
+	rested       *view.View                // the one before what the marks tell of
 	marks        times                     // of the change worked on or settled last
 	manager      managerState
 	link         link // written by the loop alone
@@ -95,8 +96,8 @@ type Daemon struct {
 // candidate is a verified plan and what it was made for. Where the plan is new,
 // epoch may be it with its table, which is written already then.
 type candidate struct {
-	view  *view
-	plan  proposal
+	view  *view.View
+	plan  view.Proposal
 	epoch *store.Epoch
 	asked controller.Plan // what the controller asked for
 	same  bool            // the plan in force stays

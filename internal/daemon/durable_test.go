@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/forsd/forsd/internal/health"
+	"github.com/forsd/forsd/internal/view"
 	"github.com/forsd/forsd/topology"
 	"github.com/forsd/forsd/verify"
 )
@@ -209,9 +210,9 @@ func (h *history) settle() {
 	if match, _ := h.desk.Match(); !match {
 		h.fail("at rest, and other tables are in the switches")
 	}
-	rows, err := rowsOf(e.Plan, v.tree)
+	rows, err := view.RowsOf(e.Plan, v.Tree)
 	ok(h.t, err)
-	if err := verify.Plan(v.tree, h.desk.InSwitches(), rows, nil); err != nil {
+	if err := verify.Plan(v.Tree, h.desk.InSwitches(), rows, nil); err != nil {
 		h.fail("the plan in force: %v", err)
 	}
 	if w := h.warned(stateNotDurable); w != (h.store.Owed() != nil) {

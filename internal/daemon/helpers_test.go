@@ -17,6 +17,7 @@ import (
 	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/internal/config"
 	"github.com/forsd/forsd/internal/store"
+	"github.com/forsd/forsd/internal/view"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/opensm"
 	"github.com/forsd/forsd/planner"
@@ -72,20 +73,20 @@ func lacking(f *topology.Fabric, spines, l, k int) *topology.Fabric {
 }
 
 // tree is a small fat tree with LIDs for each of its lanes.
-func tree(t *testing.T) *view {
+func tree(t *testing.T) *view.View {
 	t.Helper()
 	f := fabgen.Generate(fabgen.Spec{Spines: 4, Leaves: 3, LMC: 2})
 	base, err := topology.NewBaseline(f)
 	ok(t, err)
-	v, err := newView(f, base, nil)
+	v, err := view.New(f, base, nil)
 	ok(t, err)
 	return v
 }
 
 // planned makes an epoch of a verified plan.
-func planned(t *testing.T, v *view, n uint64) *store.Epoch {
+func planned(t *testing.T, v *view.View, n uint64) *store.Epoch {
 	t.Helper()
-	r, err := planner.Make(context.Background(), v.tree, planner.Settings{})
+	r, err := planner.Make(context.Background(), v.Tree, planner.Settings{})
 	ok(t, err)
 	e, err := store.NewEpoch(r.Table(n))
 	ok(t, err)
@@ -111,26 +112,26 @@ func promise(t *testing.T, dir string, n uint64, boot string) {
 
 // see has the daemon take in a view of the fabric, as if it were OpenSM's dump,
 // without telling the controller.
-func (d *Daemon) see(t testing.TB, f *topology.Fabric) *view {
+func (d *Daemon) see(t testing.TB, f *topology.Fabric) *view.View {
 	t.Helper()
 	base, err := d.baselineFor(f)
 	if err != nil {
 		t.Fatal(err)
 	}
-	v, err := newView(f, base, nil)
+	v, err := view.New(f, base, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	v.seenAt = time.Now()
+	v.SeenAt = time.Now()
 	d.remember(v)
 	return v
 }
 
 // bringUp puts a plan and tables of the fabric in force, as the first start does.
-func (d *Daemon) bringUp(t testing.TB, f *topology.Fabric) *view {
+func (d *Daemon) bringUp(t testing.TB, f *topology.Fabric) *view.View {
 	t.Helper()
 	v := d.see(t, f)
-	if _, err := d.write(context.Background(), controller.Write{Fabric: v.id}); err != nil {
+	if _, err := d.write(context.Background(), controller.Write{Fabric: v.ID}); err != nil {
 		t.Fatal(err)
 	}
 	tables, err := tablesOf(v, nil)
@@ -138,7 +139,7 @@ func (d *Daemon) bringUp(t testing.TB, f *topology.Fabric) *view {
 		t.Fatal(err)
 	}
 	d.desk.Read(tables, true)
-	d.planAndPublish(t, controller.Plan{Fabric: v.id, Final: true})
+	d.planAndPublish(t, controller.Plan{Fabric: v.ID, Final: true})
 	return v
 }
 
@@ -172,9 +173,9 @@ func (d *Daemon) next(t testing.TB, ctx context.Context) controller.Event {
 }
 
 // tablesOf is the tables of a view, with some lanes held back.
-func tablesOf(v *view, hold []controller.Lane) (*lft.Tables, error) {
-	r, err := v.route(context.Background(), hold, planner.Settings{})
-	return r.tables, err
+func tablesOf(v *view.View, hold []controller.Lane) (*lft.Tables, error) {
+	r, err := v.Route(context.Background(), hold, planner.Settings{})
+	return r.Tables, err
 }
 
 // ask posts a body to a handler and returns the answer's status and body.

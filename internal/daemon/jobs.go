@@ -13,6 +13,7 @@ import (
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/internal/health"
 	"github.com/forsd/forsd/internal/store"
+	"github.com/forsd/forsd/internal/view"
 	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/topology"
 )
@@ -71,7 +72,7 @@ func (j *job) detail() *api.Job {
 func (j *job) label() string { return (&api.Job{ID: j.ID, Name: j.Name}).String() }
 
 // planned is the job with another plan, under the number n.
-func (j *job) planned(p proposal, n uint64) (*job, error) {
+func (j *job) planned(p view.Proposal, n uint64) (*job, error) {
 	next := *j
 	next.Epoch, next.Report, next.Warnings, next.Stale = n, p.Report(), p.Cautions(), false
 	if next.ID == 0 {

@@ -16,6 +16,7 @@ import (
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/internal/store"
+	"github.com/forsd/forsd/internal/view"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/opensm"
 	"github.com/forsd/forsd/planner"
@@ -36,7 +37,7 @@ func (d *Daemon) serving(t testing.TB) jobsBackend {
 }
 
 // atRest brings a fabric up through the controller, action by action.
-func (d *Daemon) atRest(t testing.TB, f *topology.Fabric) *view {
+func (d *Daemon) atRest(t testing.TB, f *topology.Fabric) *view.View {
 	t.Helper()
 	d.dumpSeen(t.Context(), dump(f))
 	d.drive(t, f)
@@ -83,14 +84,14 @@ func names(first, last int) (out []string) {
 }
 
 // holds fails where the plan of a job is not conflict-free on the tables.
-func holds(t *testing.T, v *view, j *job, tables *lft.Tables) {
+func holds(t *testing.T, v *view.View, j *job, tables *lft.Tables) {
 	t.Helper()
 	var members []topology.GUID
 	for s := range j.Plan.Servers() {
 		members = append(members, j.Plan.Server(s).GUID)
 	}
-	sub := planner.Restrict(v.tree, members)
-	rows, err := rowsOf(j.Plan, sub)
+	sub := planner.Restrict(v.Tree, members)
+	rows, err := view.RowsOf(j.Plan, sub)
 	ok(t, err, verify.Plan(sub, tables, rows, nil))
 }
 
@@ -265,7 +266,7 @@ func TestJobsLagBehind(t *testing.T) {
 	d.make(t, "a", names(0, 7))
 	cut := lacking(healthy, 4, 0, 2)
 	v := d.see(t, cut)
-	ok(t, d.makePlan(context.Background(), controller.Plan{Fabric: v.id}), d.publishFabric(d.candidate, 3), d.store.Close())
+	ok(t, d.makePlan(context.Background(), controller.Plan{Fabric: v.ID}), d.publishFabric(d.candidate, 3), d.store.Close())
 	d = readable(daemonIn(t, dir))
 	d.atRest(t, cut)
 	j := d.job(t, "a")

@@ -12,10 +12,9 @@ import (
 	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/internal/aside"
 	"github.com/forsd/forsd/internal/store"
+	"github.com/forsd/forsd/internal/view"
 	"github.com/forsd/forsd/lft"
-	"github.com/forsd/forsd/liquid"
 	"github.com/forsd/forsd/phasetable"
-	"github.com/forsd/forsd/planner"
 )
 
 // jobsBackend answers the API's questions about jobs.
@@ -57,7 +56,7 @@ type ground struct {
 	next   uint64 // by the clock, perhaps
 	last   uint64 // given before it
 
-	view   *view
+	view   *view.View
 	better <-chan struct{} // closed when the tables that are to come are there; nil where none are
 }
 
@@ -143,19 +142,19 @@ func waited(err error) error {
 
 // planNew plans a job that is asked for.
 func (d *Daemon) planNew(ctx context.Context, q api.JobRequest, g *ground) (*job, error) {
-	members, err := g.view.members(q.Hosts)
+	members, err := g.view.Members(q.Hosts)
 	if err != nil {
 		return nil, api.BadRequest("%v", err)
 	}
 	j := &job{Job: store.Job{JobInfo: store.JobInfo{Name: q.Name, Members: members, RanksPerHost: q.RanksPerHost}}}
-	if g.view.kind == controller.OwnRoutes {
-		p, err := d.jobOnRoutes(ctx, g.view, j.guids(), g.tables[0])
+	if g.view.Kind == controller.OwnRoutes {
+		p, err := g.view.JobOnRoutes(ctx, j.guids(), g.tables[0])
 		if err != nil {
 			return nil, api.Refused("the job cannot be planned: %v", err)
 		}
 		return j.planned(p, g.next)
 	}
-	p, err := aside.PlanJob(ctx, d.workers, &aside.NewJob{Tree: g.view.held(g.avoid), Settings: aside.Settings(d.planning()), Members: j.guids(), Tables: g.tables, Number: g.next})
+	p, err := aside.PlanJob(ctx, d.workers, &aside.NewJob{Tree: g.view.Held(g.avoid), Settings: aside.Settings(d.planning()), Members: j.guids(), Tables: g.tables, Number: g.next})
 	if err != nil {
 		return nil, err
 	}
@@ -165,20 +164,6 @@ func (d *Daemon) planNew(ctx context.Context, q api.JobRequest, g *ground) (*job
 	}
 	j.Plan, err = phasetable.Decode(p.Table)
 	return j, err
-}
-
-// members finds host ports by their names.
-func (v *view) members(names []string) ([]planner.Member, error) {
-	if v.kind != controller.OwnRoutes {
-		return planner.FindMembers(v.tree, names)
-	}
-	all := liquid.Hosts(v.fabric)
-	hosts, err := liquid.NewDirectory(v.fabric, all).Only(names)
-	out := make([]planner.Member, len(hosts))
-	for i, h := range hosts {
-		out[i] = planner.Member{GUID: h.GUID, Name: v.fabric.Nodes[h.Node].Name}
-	}
-	return out, err
 }
 
 // admit makes a planned job durable and puts it in force. It runs while no action

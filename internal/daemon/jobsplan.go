@@ -15,6 +15,7 @@ import (
 	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/internal/health"
 	"github.com/forsd/forsd/internal/standby"
+	"github.com/forsd/forsd/internal/view"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/planner"
 	"github.com/forsd/forsd/topology"
@@ -26,28 +27,28 @@ import (
 // jobPlan is a plan of a job that is to take the place of the one in force.
 type jobPlan struct {
 	job  *job
-	plan proposal
+	plan view.Proposal
 }
 
 // planJobs plans every job for what the controller asks, side by side, and returns
 // those whose plan is another than the one in force. A plan that holds not on all
 // tables that the switches may hold is left for after the read-back; one that
 // fails then is a warning, and the old one stays.
-func (d *Daemon) planJobs(ctx context.Context, v *view, a controller.Plan) ([]jobPlan, error) {
+func (d *Daemon) planJobs(ctx context.Context, v *view.View, a controller.Plan) ([]jobPlan, error) {
 	jobs := d.jobList()
 	if len(jobs) == 0 {
 		return nil, nil
 	}
 	on := d.desk.Possible()
-	if v.kind != controller.OwnRoutes {
-		r, err := v.route(ctx, a.Hold, d.planning())
+	if v.Kind != controller.OwnRoutes {
+		r, err := v.Route(ctx, a.Hold, d.planning())
 		if err != nil {
 			return nil, err
 		}
-		on = d.tablesFor(a, r.tables)
+		on = d.tablesFor(a, r.Tables)
 	}
 	plan := d.forMembers(ctx, v, a.Avoid, on)
-	plans, errs := make([]proposal, len(jobs)), make([]error, len(jobs))
+	plans, errs := make([]view.Proposal, len(jobs)), make([]error, len(jobs))
 	var next atomic.Int64
 	var group sync.WaitGroup
 	for range min(len(jobs), runtime.GOMAXPROCS(0)) {
@@ -83,7 +84,7 @@ func (d *Daemon) planJobs(ctx context.Context, v *view, a controller.Plan) ([]jo
 
 // planJob plans one job. Before the tables of a newcomer are there, the job is
 // planned without it: it must not keep a lost lane in the plan until then.
-func planJob(j *job, plan memberPlanner, final bool) (proposal, error) {
+func planJob(j *job, plan memberPlanner, final bool) (view.Proposal, error) {
 	p, err := plan(j.guids())
 	if err == nil || final {
 		return p, err
@@ -96,17 +97,17 @@ func planJob(j *job, plan memberPlanner, final bool) (proposal, error) {
 }
 
 // memberPlanner plans the exchange among some host ports.
-type memberPlanner func([]topology.GUID) (proposal, error)
+type memberPlanner func([]topology.GUID) (view.Proposal, error)
 
 // forMembers plans exchanges on a fabric without some lanes, to hold on tables.
-func (d *Daemon) forMembers(ctx context.Context, v *view, avoid []controller.Lane, on []*lft.Tables) memberPlanner {
-	if v.kind == controller.OwnRoutes {
-		return func(members []topology.GUID) (proposal, error) { return d.jobOnRoutes(ctx, v, members, on[0]) }
+func (d *Daemon) forMembers(ctx context.Context, v *view.View, avoid []controller.Lane, on []*lft.Tables) memberPlanner {
+	if v.Kind == controller.OwnRoutes {
+		return func(members []topology.GUID) (view.Proposal, error) { return v.JobOnRoutes(ctx, members, on[0]) }
 	}
-	tree := v.held(avoid)
-	return func(members []topology.GUID) (proposal, error) {
+	tree := v.Held(avoid)
+	return func(members []topology.GUID) (view.Proposal, error) {
 		s, err := planner.PlanJob(ctx, tree, members, d.planning(), on...)
-		return treePlan{s}, err
+		return view.TreePlan{Schedule: s}, err
 	}
 }
 

@@ -105,13 +105,13 @@ func (b *bench) holds(after string) {
 	tables, err := b.held()
 	ok(b.T, err)
 	e, v := b.d.current(), b.d.latest()
-	if v.fabric.Hash() != b.f.Hash() || e.Report.TopologyHash != b.f.Hash() {
+	if v.Fabric.Hash() != b.f.Hash() || e.Report.TopologyHash != b.f.Hash() {
 		b.Errorf("after %s the plan in force is for fabric %s, the fabric is %s", after, e.Report.TopologyHash, b.f.Hash())
 	}
 	if b.own != nil {
 		n := e.Plan.Servers()
 		holdsOn(b.T, e, b.f, tables, n*(n-1))
-	} else if err := v.carries(tables, e.Plan, nil); err != nil {
+	} else if err := v.Carries(tables, e.Plan, nil); err != nil {
 		b.Errorf("after %s the plan in force does not hold: %v", after, err)
 	}
 	for _, j := range b.d.jobList() {

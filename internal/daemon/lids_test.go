@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/internal/view"
 	"github.com/forsd/forsd/planner"
 	"github.com/forsd/forsd/testbed/fabgen"
 )
@@ -26,17 +27,17 @@ func TestTablesFirst(t *testing.T) {
 
 	cut := d.see(t, lacking(healthy, 4, 3, 0))
 	for range 2 { // before the tables are written, and before they are read back
-		if e := d.plan(context.Background(), controller.Plan{Fabric: cut.id}).(controller.Planned); e.Err == "" {
+		if e := d.plan(context.Background(), controller.Plan{Fabric: cut.ID}).(controller.Planned); e.Err == "" {
 			t.Error("a plan passed whose tables may not be in the switches")
 		}
-		if _, err := d.write(context.Background(), controller.Write{Fabric: cut.id}); err != nil {
+		if _, err := d.write(context.Background(), controller.Write{Fabric: cut.ID}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	tables, err := tablesOf(cut, nil)
 	ok(t, err)
 	d.desk.Read(tables, true)
-	d.planAndPublish(t, controller.Plan{Fabric: cut.id, Final: true})
+	d.planAndPublish(t, controller.Plan{Fabric: cut.ID, Final: true})
 	if err := d.rollback(1); err == nil || !strings.Contains(err.Error(), "lane") {
 		t.Errorf("the plan for other tables was put in force again: %v", err)
 	}
@@ -44,13 +45,13 @@ func TestTablesFirst(t *testing.T) {
 	ok(t, d.store.Close())
 	d = daemonIn(t, dir)
 	cut = d.see(t, lacking(healthy, 4, 3, 0))
-	if changed, err := d.write(context.Background(), controller.Write{Fabric: cut.id}); changed || err != nil {
+	if changed, err := d.write(context.Background(), controller.Write{Fabric: cut.ID}); changed || err != nil {
 		t.Errorf("after a restart: the table file changed: %v, %v", changed, err)
 	}
 	tables, err = tablesOf(cut, nil)
 	ok(t, err)
 	d.desk.Read(tables, true)
-	if e := d.plan(context.Background(), controller.Plan{Fabric: cut.id, Final: true}).(controller.Planned); e.Err != "" || !e.Same {
+	if e := d.plan(context.Background(), controller.Plan{Fabric: cut.ID, Final: true}).(controller.Planned); e.Err != "" || !e.Same {
 		t.Errorf("after a restart: %+v, want the plan in force", e)
 	}
 }
@@ -60,18 +61,18 @@ func TestTablesFirstHolding(t *testing.T) {
 	d := newDaemon(t)
 	v := d.bringUp(t, fabgen.Generate(fabgen.Spec{Spines: 4, Leaves: 4}))
 	hold := []controller.Lane{{Leaf: 1, Lane: 2}}
-	r, err := v.route(context.Background(), hold, planner.Settings{})
+	r, err := v.Route(context.Background(), hold, planner.Settings{})
 	ok(t, err)
-	if again, err := v.route(context.Background(), hold, planner.Settings{}); err != nil || again.schedule != r.schedule {
+	if again, err := v.Route(context.Background(), hold, planner.Settings{}); err != nil || again.Schedule != r.Schedule {
 		t.Errorf("plan and tables were made twice: %v", err)
 	}
-	d.desk.Read(r.tables, true)
-	d.planAndPublish(t, controller.Plan{Fabric: v.id, Avoid: hold, Hold: hold, Final: true})
-	rows, err := rowsOf(d.current().Plan, v.tree)
+	d.desk.Read(r.Tables, true)
+	d.planAndPublish(t, controller.Plan{Fabric: v.ID, Avoid: hold, Hold: hold, Final: true})
+	rows, err := view.RowsOf(d.current().Plan, v.Tree)
 	ok(t, err)
 	for i, lane := range rows.Lane {
-		src, dst := i%len(v.tree.Servers), rows.To[i]
-		if dst >= 0 && lane == 2 && (v.tree.Hosts[v.tree.Servers[src]].Leaf == 1 || v.tree.Hosts[v.tree.Servers[dst]].Leaf == 1) {
+		src, dst := i%len(v.Tree.Servers), rows.To[i]
+		if dst >= 0 && lane == 2 && (v.Tree.Hosts[v.Tree.Servers[src]].Leaf == 1 || v.Tree.Hosts[v.Tree.Servers[dst]].Leaf == 1) {
 			t.Fatalf("the plan has %d send to %d over the lane that is held", src, dst)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/internal/config"
 	"github.com/forsd/forsd/internal/linkstate"
+	"github.com/forsd/forsd/internal/view"
 	"github.com/forsd/forsd/opensm"
 	"github.com/forsd/forsd/opensm/umad"
 )
@@ -95,7 +96,7 @@ func (d *Daemon) switchesSaid(ctx context.Context, first linkstate.Answer) {
 		d.log.Debug("the fabric without what a trap told of cannot be used", zap.Error(err))
 		return
 	}
-	v.seenAt, v.complete = b.Seen, time.Now()
+	v.SeenAt, v.Complete = b.Seen, time.Now()
 	d.take(ctx, v, false)
 }
 
@@ -104,21 +105,21 @@ func (d *Daemon) heldBack(ctx context.Context, lanes []controller.Lane) {
 	v := d.latest()
 	var e linkstate.HeldBack
 	for _, l := range lanes {
-		if v != nil && l.Leaf < len(v.tree.Leaves) && l.Lane < v.tree.Lanes {
-			e.Switches = append(e.Switches, v.tree.Leaves[l.Leaf].GUID, v.tree.Spines[v.tree.LaneOf[l.Lane]].GUID)
+		if v != nil && l.Leaf < len(v.Tree.Leaves) && l.Lane < v.Tree.Lanes {
+			e.Switches = append(e.Switches, v.Tree.Leaves[l.Leaf].GUID, v.Tree.Spines[v.Tree.LaneOf[l.Lane]].GUID)
 		}
 	}
 	d.observe(ctx, e)
 }
 
 // sight is the view of the fabric to believe, where a sweep shows one.
-func (d *Daemon) sight(ctx context.Context, e linkstate.Shown) (*view, error) {
+func (d *Daemon) sight(ctx context.Context, e linkstate.Shown) (*view.View, error) {
 	b := d.observe(ctx, e)
 	v, err := d.fit(b.Fabric)
 	if err != nil {
 		return nil, err
 	}
-	v.seenAt, v.complete = b.Seen, time.Now()
+	v.SeenAt, v.Complete = b.Seen, time.Now()
 	return v, nil
 }
 

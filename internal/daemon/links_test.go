@@ -51,8 +51,8 @@ func TestFastPath(t *testing.T) {
 	d.traps(healthy, leaf, trapped)
 	d.switchesSaid(t.Context(), says(healthy, leaf, 4+1+2))
 	cut := d.latest()
-	if want := d.see(t, lacking(healthy, 4, 1, 2)); cut.id != want.id || !cut.seenAt.Equal(trapped) {
-		t.Errorf("fabric %s without the cable, and the sweep will find %s", cut.id, want.id)
+	if want := d.see(t, lacking(healthy, 4, 1, 2)); cut.ID != want.ID || !cut.SeenAt.Equal(trapped) {
+		t.Errorf("fabric %s without the cable, and the sweep will find %s", cut.ID, want.ID)
 	}
 	if !d.core.Busy() {
 		t.Error("nothing is planned")
@@ -62,11 +62,11 @@ func TestFastPath(t *testing.T) {
 	for _, c := range []struct {
 		began time.Time
 		id    string
-	}{{began, cut.id}, {time.Now().Add(time.Hour), d.see(t, healthy).id}} {
+	}{{began, cut.ID}, {time.Now().Add(time.Hour), d.see(t, healthy).ID}} {
 		d.observe(t.Context(), linkstate.SweepBegan{At: c.began})
 		v, err := d.sight(t.Context(), linkstate.Shown{Fabric: healthy})
-		if err != nil || v.id != c.id {
-			t.Errorf("a sweep that began at %v shows %s, want %s (%v)", c.began, v.id, c.id, err)
+		if err != nil || v.ID != c.id {
+			t.Errorf("a sweep that began at %v shows %s, want %s (%v)", c.began, v.ID, c.id, err)
 		}
 	}
 	d.next(t, t.Context()) // the plan
@@ -86,8 +86,8 @@ func TestSpokenTogether(t *testing.T) {
 	d.portsRead <- says(healthy, fabgen.LeafGUID+1, 4+1+2)
 	d.switchesSaid(t.Context(), says(healthy, fabgen.LeafGUID+2, 4+1+2))
 	cut := d.latest()
-	if want := d.see(t, lacking(lacking(healthy, 4, 1, 2), 4, 2, 2)); cut.id != want.id || !cut.seenAt.Equal(first) {
-		t.Errorf("fabric %s, the sweep will find %s; seen at %v", cut.id, want.id, cut.seenAt)
+	if want := d.see(t, lacking(lacking(healthy, 4, 1, 2), 4, 2, 2)); cut.ID != want.ID || !cut.SeenAt.Equal(first) {
+		t.Errorf("fabric %s, the sweep will find %s; seen at %v", cut.ID, want.ID, cut.SeenAt)
 	}
 	d.next(t, t.Context()) // the plan
 }
@@ -101,13 +101,13 @@ func TestPrepare(t *testing.T) {
 	d.prepare(t.Context())
 	d.work.Wait()
 	v := d.see(t, lacking(healthy, 4, 1, 2))
-	if d.memory.Prepare(t.Context(), v.tree, d.planning()) {
+	if d.memory.Prepare(t.Context(), v.Tree, d.planning()) {
 		t.Error("the plan for a dead cable was not prepared")
 	}
-	d.planAndPublish(t, controller.Plan{Fabric: v.id})
+	d.planAndPublish(t, controller.Plan{Fabric: v.ID})
 	other := newDaemon(t)
 	other.bringUp(t, healthy)
-	other.planAndPublish(t, controller.Plan{Fabric: other.see(t, lacking(healthy, 4, 1, 2)).id})
+	other.planAndPublish(t, controller.Plan{Fabric: other.see(t, lacking(healthy, 4, 1, 2)).ID})
 	if string(d.current().Plan.Bytes()) != string(other.current().Plan.Bytes()) {
 		t.Error("the plan prepared is another one")
 	}
@@ -124,12 +124,12 @@ func TestTwoRates(t *testing.T) {
 	port.Rate = topology.Rate{Width: 1, Speed: port.Rate.Speed}
 	d.portsRead = make(chan linkstate.Answer, 1)
 	v, err := d.sight(t.Context(), linkstate.Shown{Fabric: odd, Swept: true})
-	if err != nil || len(v.down) != 1 {
-		t.Fatalf("lanes %v are down (%v), and one runs at %v as far as anybody knows", v.down, err, port.Rate)
+	if err != nil || len(v.Down) != 1 {
+		t.Fatalf("lanes %v are down (%v), and one runs at %v as far as anybody knows", v.Down, err, port.Rate)
 	}
 	d.switchesSaid(t.Context(), says(healthy, healthy.Nodes[leaf].GUID))
-	if v := d.latest(); len(v.down) != 0 {
-		t.Errorf("lanes %v are down, and the switch says %v", v.down, healthy.Nodes[leaf].Ports[4+1+2].Rate)
+	if v := d.latest(); len(v.Down) != 0 {
+		t.Errorf("lanes %v are down, and the switch says %v", v.Down, healthy.Nodes[leaf].Ports[4+1+2].Rate)
 	}
 }
 
@@ -142,7 +142,7 @@ func TestHeldBack(t *testing.T) {
 	d.links.Step(time.Now(), linkstate.Shown{Fabric: healthy})
 	d.heldBack(t.Context(), []controller.Lane{{Leaf: 1, Lane: 2}})
 	for range 2 {
-		if a := <-d.portsRead; a.Switch != v.tree.Leaves[1].GUID && a.Switch != v.tree.Spines[2].GUID {
+		if a := <-d.portsRead; a.Switch != v.Tree.Leaves[1].GUID && a.Switch != v.Tree.Spines[2].GUID {
 			t.Errorf("switch %v is read", a.Switch)
 		}
 	}

@@ -2,215 +2,30 @@ package daemon
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"math"
-	"regexp"
-	"slices"
 	"time"
 
-	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/controller"
-	"github.com/forsd/forsd/fors"
+	"github.com/forsd/forsd/internal/view"
 	"github.com/forsd/forsd/lft"
-	"github.com/forsd/forsd/liquid"
-	"github.com/forsd/forsd/phasetable"
-	"github.com/forsd/forsd/planner"
 	"github.com/forsd/forsd/topology"
 )
 
-// This file plans fabrics that are not fat trees, on the routes that OpenSM has given
-// them, where planning.other_fabrics says so. The controller reads the tables, has a
-// plan made for them and published, and writes none.
+// This file carries out what the controller asks for a fabric that is not a fat tree:
+// the tables are read, a plan is made for them and published, and none are written.
 
-// engineLiquid is the engine of plans on OpenSM's own routes.
-const engineLiquid = "liquid"
-
-// The time that planning may take on OpenSM's own routes; what was found until then
-// is published.
-const (
-	liquidPlanTime = 30 * time.Second
-	liquidJobTime  = 5 * time.Second
-)
-
-// proposal is a verified plan that may be published, whatever it was planned on.
-type proposal interface {
-	Table(epoch uint64) *phasetable.Table
-	Report() planner.Report
-	Cautions() []planner.Warning
-	// Is tells whether a plan that was published with this report stays in force in
-	// the place of this one.
-	Is(published *phasetable.View, about *planner.Report) bool
-}
-
-// treePlan is a plan on lanes of a fat tree.
-type treePlan struct{ *planner.Schedule }
-
-func (p treePlan) Cautions() []planner.Warning { return p.Warnings }
-
-func (p treePlan) Is(published *phasetable.View, _ *planner.Report) bool {
-	return sameRows(published, p.Tree, p.Rows)
-}
-
-// routesPlan is a plan on routes of OpenSM's own.
-type routesPlan struct {
-	routes *liquid.Routes
-	result *liquid.Result
-	table  *phasetable.Table
-	took   time.Duration
-}
-
-// ownRoutes is the view of a fabric that is not a fat tree, for a reason.
-func ownRoutes(f *topology.Fabric, exclude *regexp.Regexp, reason string) *view {
-	v := &view{id: "liquid-" + f.Hash()[:16], kind: controller.OwnRoutes, fabric: f, routed: &routed{},
-		reason: "exchanges are scheduled on the routes that OpenSM has, and no tables are written: " + reason}
-	v.hosts = slices.DeleteFunc(liquid.Hosts(f), func(h topology.EndPort) bool { return exclude != nil && exclude.MatchString(f.Nodes[h.Node].Name) })
-	return v
-}
-
-// unreachable says that the tables do not lead so many pairs of hosts that no plan is
-// made.
-type unreachable struct{ error }
-
-// noTree refuses what only a fat tree allows.
-func (v *view) noTree(why string) error {
-	return api.Refused("the fabric is not a fat tree, and its routes are OpenSM's: %s (%s)", why, v.reason)
-}
-
-// planOnRoutes schedules the exchange of a fabric that is not a fat tree on the tables
-// that were read out of its switches.
-func (d *Daemon) planOnRoutes(ctx context.Context, v *view, _ controller.Plan) (c candidate, err error) {
-	tables := d.desk.InSwitches()
-	v.routed.mu.Lock()
-	made := v.routed.own
-	v.routed.mu.Unlock()
-	if made == nil || lft.Changes(made.routes.Tables, tables).Entries > 0 {
-		if made, err = scheduleRoutes(ctx, v, v.hosts, tables, d.cfg.Planning.MaxUnreachable, liquidPlanTime); err != nil {
-			return c, err
-		}
-		v.routed.mu.Lock()
-		v.routed.own = made
-		v.routed.mu.Unlock()
-	}
-	now := time.Now()
-	return candidate{view: v, plan: made, planned: now, verified: now}, nil
-}
-
-// jobOnRoutes schedules the exchange among some hosts likewise.
-func (d *Daemon) jobOnRoutes(ctx context.Context, v *view, members []topology.GUID, tables *lft.Tables) (proposal, error) {
-	wanted := make(map[topology.GUID]bool, len(members))
-	for _, g := range members {
-		wanted[g] = true
-	}
-	hosts := slices.DeleteFunc(liquid.Hosts(v.fabric), func(h topology.EndPort) bool { return !wanted[h.GUID] })
-	if len(hosts) == 0 {
-		return nil, planner.ErrNoMember
-	}
-	return scheduleRoutes(ctx, v, hosts, tables, 1, liquidJobTime)
-}
-
-// scheduleRoutes schedules the exchange of some hosts on tables, and checks it on
-// them. It fails where more than a share of the pairs has no path.
-func scheduleRoutes(ctx context.Context, v *view, hosts []topology.EndPort, tables *lft.Tables, most float64, within time.Duration) (*routesPlan, error) {
-	start := time.Now()
-	if len(hosts) < 2 && most < 1 {
-		return nil, unreachable{fmt.Errorf("%d hosts can take part in an exchange: it takes two", len(hosts))}
-	}
-	routes, err := liquid.Trace(v.fabric, tables, hosts, nil)
-	if err != nil {
-		return nil, err
-	}
-	if cut, pairs := len(routes.Cut), len(hosts)*(len(hosts)-1); float64(cut) > most*float64(pairs) {
-		return nil, unreachable{fmt.Errorf("%s: a plan may leave out %.2g %% of the %d pairs", cutText(routes), 100*most, pairs)}
-	}
-	limited, cancel := context.WithTimeout(ctx, within)
-	defer cancel()
-	result, err := liquid.Make(limited, routes.Traffic, liquid.Options{})
-	if err != nil || ctx.Err() != nil {
-		return nil, errors.Join(err, ctx.Err())
-	}
-	p := &routesPlan{routes: routes, result: result, took: time.Since(start)}
-	if p.table, err = routes.Table(result.Schedule); err != nil {
-		return nil, err
-	}
-	if err := routes.Check(p.table); err != nil {
-		return nil, fmt.Errorf("the plan fails its check on the tables, which is a fault of forsd: %w", err)
-	}
-	return p, nil
-}
-
-// cutText says how many pairs have no path, and names the first.
-func cutText(routes *liquid.Routes) string {
-	c := routes.Cut[0]
-	name := func(i int32) string { return routes.Fabric.Nodes[routes.Hosts[i].Node].Label() }
-	return fmt.Sprintf("%d pairs of servers have no path by OpenSM's tables, the first from %s to %s: %v", len(routes.Cut), name(c.Src), name(c.Dst), c.Reason)
-}
-
-// Table is the plan under a number.
-func (p *routesPlan) Table(epoch uint64) *phasetable.Table {
-	t := *p.table
-	t.Epoch = epoch
-	return &t
-}
-
-// Is tells whether a plan is one for these routes, and has no more phases. Then it
-// stays in force: where a clock has ended the planning, the same again, as after a
-// restart, may bring another plan that is as good.
-func (p *routesPlan) Is(published *phasetable.View, about *planner.Report) bool {
-	return about.Engine == engineLiquid && about.TopologyHash == p.routes.Fabric.Hash() && published.Phases() <= len(p.result.Schedule) &&
-		p.routes.Check(published.Table()) == nil
-}
-
-// Report describes the plan as the report of a plan for a fat tree does.
-func (p *routesPlan) Report() planner.Report {
-	r := p.result
-	lmc, switches := 0, make(map[int32]bool)
-	for _, h := range p.routes.Hosts {
-		lmc = max(lmc, int(h.LMC))
-		switches[p.routes.Fabric.At(h.PortRef).Peer] = true
-	}
-	warnings := []string{}
-	for _, w := range p.Cautions() {
-		warnings = append(warnings, w.Code)
-	}
-	return planner.Report{Version: 1, Summary: phasetable.Summarize(engineLiquid, len(r.Schedule), r.Bound),
-		Size: phasetable.Size{Servers: len(p.routes.Hosts), Leaves: len(switches), LMC: lmc}, LIDs: 1,
-		Proof:    phasetable.Proof{UnreachablePairs: len(p.routes.Cut), Certificate: string(fors.ByNothing)},
-		Warnings: warnings, PlanSeconds: math.Round(p.took.Seconds()*1e3) / 1e3, TopologyHash: p.routes.Fabric.Hash()}
-}
-
-// Cautions says what the plan lacks.
-func (p *routesPlan) Cautions() []planner.Warning {
-	var out []planner.Warning
-	r := p.result
-	if gap := len(r.Schedule) - r.Bound; gap > 0 {
-		out = append(out, planner.Warning{Code: planner.PlanOverBound, Text: fmt.Sprintf("the plan has %d phases, %d more than its bound of %d", len(r.Schedule), gap, r.Bound)})
-	}
-	if len(p.routes.Cut) > 0 {
-		out = append(out, planner.Warning{Code: planner.UnreachablePairs, Text: cutText(p.routes)})
-	}
-	return out
-}
-
-// topology is the fabric as the API shows it, where it is not a fat tree.
-func (v *view) topology() *api.Topology {
-	out := &api.Topology{Hash: v.fabric.Hash(), SeenAt: v.complete, Kind: v.kind.String(), Why: v.reason, Leaves: []api.Leaf{}, Spines: []api.Spine{},
-		Hosts: []api.Host{}, Servers: len(v.hosts), Findings: []topology.Finding{}}
-	taking := make(map[topology.GUID]bool, len(v.hosts))
-	for _, h := range v.hosts {
-		taking[h.GUID] = true
-	}
-	for _, h := range liquid.Hosts(v.fabric) {
-		out.Hosts = append(out.Hosts, api.Host{GUID: h.GUID, Name: v.fabric.Nodes[h.Node].Name, LID: h.LID, LMC: h.LMC, Server: taking[h.GUID]})
-	}
-	out.Bystanders = len(out.Hosts) - out.Servers
-	return out
+// planOnRoutes schedules the exchange on the tables that were read back.
+func (d *Daemon) planOnRoutes(ctx context.Context, v *view.View, _ controller.Plan) (c candidate, err error) {
+	c.view = v
+	c.plan, err = v.OnRoutes(ctx, d.desk.InSwitches(), d.cfg.Planning.MaxUnreachable)
+	c.planned = time.Now()
+	c.verified = c.planned
+	return c, err
 }
 
 // ownRoutes tells whether the fabric seen last is one that OpenSM routes by itself.
 func (d *Daemon) ownRoutes() bool {
 	v := d.latest()
-	return v != nil && v.kind == controller.OwnRoutes
+	return v != nil && v.Kind == controller.OwnRoutes
 }
 
 // tablesMatch tells whether the tables read back last are those planned, or those
@@ -224,7 +39,7 @@ func (d *Daemon) tablesMatch() (match bool, readAt time.Time) {
 // there are none.
 func (d *Daemon) routesInForce() (*topology.Fabric, *lft.Tables) {
 	if v := d.latest(); v != nil {
-		return v.fabric, d.desk.InSwitches()
+		return v.Fabric, d.desk.InSwitches()
 	}
 	return nil, nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/forsd/forsd/internal/config"
 	"github.com/forsd/forsd/internal/store"
 	"github.com/forsd/forsd/internal/tiers"
+	"github.com/forsd/forsd/internal/view"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/sim"
 	"github.com/forsd/forsd/testbed/fabgen"
@@ -130,7 +131,7 @@ func TestOtherFabrics(t *testing.T) {
 	if first == nil {
 		t.Fatalf("nothing was published: %v", d.health.List(time.Now()))
 	}
-	if r := first.Report; r.Engine != engineLiquid || r.Servers != 12 || r.Phases < r.LowerBound || r.TopologyHash != f.Hash() || r.Lanes != 0 {
+	if r := first.Report; r.Engine != view.EngineLiquid || r.Servers != 12 || r.Phases < r.LowerBound || r.TopologyHash != f.Hash() || r.Lanes != 0 {
 		t.Errorf("report %+v", r)
 	}
 	holdsOn(t, first, f, tables, 12*11)

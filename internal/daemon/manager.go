@@ -87,8 +87,8 @@ func (d *Daemon) managerFound(p opensm.Process) {
 		d.log.Warn("OpenSM's settings", zap.Error(err))
 	}
 	lanes := 0
-	if v := d.latest(); v != nil && v.tree != nil {
-		lanes = v.tree.Lanes
+	if v := d.latest(); v != nil && v.Tree != nil {
+		lanes = v.Tree.Lanes
 	}
 	d.mu.Lock()
 	d.manager.settings, d.manager.lmc = settings, settings.LMC

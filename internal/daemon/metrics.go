@@ -45,7 +45,7 @@ func newMetrics(d *Daemon) *metrics {
 	gauge("forsd_jobs", "Jobs with a plan of their own.", func() float64 { return float64(len(d.jobList())) })
 	gauge("forsd_lanes_down", "Cables of the baseline that no schedule can use.", func() float64 {
 		if v := d.latest(); v != nil {
-			return float64(len(v.down))
+			return float64(len(v.Down))
 		}
 		return 0
 	})

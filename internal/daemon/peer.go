@@ -134,12 +134,12 @@ func (d *Daemon) lead(ctx context.Context, a standby.Lead) {
 		return
 	}
 	seen := d.latest()
-	v, err := d.fit(seen.fabric)
+	v, err := d.fit(seen.Fabric)
 	if err != nil {
 		d.step(ctx, controller.Refused{Reason: err.Error()})
 		return
 	}
-	v.seenAt, v.complete = seen.seenAt, seen.complete
+	v.SeenAt, v.Complete = seen.SeenAt, seen.Complete
 	d.take(ctx, v, false)
 }
 
@@ -203,7 +203,7 @@ func (d *Daemon) replica(have string, brief bool) *replica.Replica {
 			h.Write(base.Encode())
 		}
 		if v != nil {
-			fmt.Fprintln(h, v.id)
+			fmt.Fprintln(h, v.ID)
 		}
 		if e != nil {
 			fmt.Fprintln(h, e.Epoch)
@@ -218,7 +218,7 @@ func (d *Daemon) replica(have string, brief bool) *replica.Replica {
 	}
 	out.Whole, out.Baseline = true, base
 	if v != nil {
-		out.Fabric = v.fabric
+		out.Fabric = v.Fabric
 	}
 	if e != nil {
 		out.Epoch = &replica.Kept[store.EpochInfo]{About: e.EpochInfo, Table: e.Plan.Bytes()}

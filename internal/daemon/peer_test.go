@@ -20,6 +20,7 @@ import (
 	"github.com/forsd/forsd/internal/standby"
 	"github.com/forsd/forsd/internal/standby/replica"
 	"github.com/forsd/forsd/internal/store"
+	"github.com/forsd/forsd/internal/view"
 	"github.com/forsd/forsd/topology"
 	"github.com/forsd/forsd/verify"
 )
@@ -172,7 +173,7 @@ func TestFollow(t *testing.T) {
 	if !bytes.Equal(a, b) {
 		t.Error("the follower has other tables ready than the leader has written")
 	}
-	if tables, err := w.follower.desk.Serve(t.Context(), w.follower.latest().id); err != nil || tables == nil {
+	if tables, err := w.follower.desk.Serve(t.Context(), w.follower.latest().ID); err != nil || tables == nil {
 		t.Errorf("the follower has no tables ready for a sweep: %v", err)
 	}
 	if again := w.sync(t, r.Tag); again.Whole || again.Tag != r.Tag || again.Epoch != nil {
@@ -284,7 +285,7 @@ func TestTakeOverInDoubt(t *testing.T) {
 	if now := uint64(time.Now().UnixMilli()); e.Epoch < began || e.Epoch > now || job.Epoch != e.Epoch {
 		t.Errorf("epoch %d, of the job %d: want one number from %d to %d", e.Epoch, job.Epoch, began, now)
 	}
-	if !sameRows(old.Plan, w.follower.latest().tree, rows(t, e, w.follower)) {
+	if !view.SameRows(old.Plan, w.follower.latest().Tree, rows(t, e, w.follower)) {
 		t.Error("nothing has changed, and the plan is another one")
 	}
 	j, err := jobsBackend{w.follower}.CreateJob(t.Context(), api.JobRequest{Hosts: names(3, 5)})
@@ -339,7 +340,7 @@ func TestYield(t *testing.T) {
 // rows are the rows of an epoch.
 func rows(t *testing.T, e *store.Epoch, d *Daemon) (out verify.Rows) {
 	t.Helper()
-	out, err := rowsOf(e.Plan, d.latest().tree)
+	out, err := view.RowsOf(e.Plan, d.latest().Tree)
 	ok(t, err)
 	return out
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/forsd/forsd/internal/config"
 	"github.com/forsd/forsd/internal/linkstate"
 	"github.com/forsd/forsd/internal/standby"
+	"github.com/forsd/forsd/internal/view"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/opensm"
 	"github.com/forsd/forsd/opensm/plugin"
@@ -103,11 +104,11 @@ func (d *Daemon) tablesWanted(ctx context.Context, q asked) {
 	d.take(ctx, v, false)
 	switch {
 	case d.core.Doubts():
-		d.desk.Decline(v.id, "most servers are missing from it")
-	case v.kind == controller.OwnRoutes:
-		d.desk.Decline(v.id, v.reason)
+		d.desk.Decline(v.ID, "most servers are missing from it")
+	case v.Kind == controller.OwnRoutes:
+		d.desk.Decline(v.ID, v.Reason)
 	}
-	q.reply <- named{fabric: v.id}
+	q.reply <- named{fabric: v.ID}
 }
 
 // pluginSays takes in an event of the plugin.
@@ -208,7 +209,7 @@ func (d *Daemon) mastership(ctx context.Context, s plugin.State) {
 // news.
 func (d *Daemon) sighted(ctx context.Context, s plugin.Sight, swept bool) {
 	err := s.Err
-	var v *view
+	var v *view.View
 	if err == nil {
 		f := s.Fabric
 		if !swept {

@@ -14,6 +14,7 @@ import (
 	"github.com/forsd/forsd/internal/health"
 	"github.com/forsd/forsd/internal/standby"
 	"github.com/forsd/forsd/internal/store"
+	"github.com/forsd/forsd/internal/view"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/opensm"
 	"github.com/forsd/forsd/opensm/plugin"
@@ -54,7 +55,7 @@ func joined(t *testing.T, f *topology.Fabric) *sweeper {
 		t.Fatal(err)
 	}
 	s.up(f)
-	s.settles(func(e *store.Epoch, v *view) bool { return e.Epoch == 1 })
+	s.settles(func(e *store.Epoch, v *view.View) bool { return e.Epoch == 1 })
 	return s
 }
 
@@ -95,13 +96,13 @@ func TestSweepByPlugin(t *testing.T) {
 	cut := lacking(healthy, 4, 1, 2)
 	tables, err := s.sweep(cut)
 	ok(t, err)
-	if e, v := s.current(), s.latest(); e.Epoch != 2 || e.Fabric != v.id {
+	if e, v := s.current(), s.latest(); e.Epoch != 2 || e.Fabric != v.ID {
 		t.Errorf("the tables are given while epoch %d is in force", e.Epoch)
 	}
 	want, err := tablesOf(s.latest(), nil)
 	ok(t, err, lft.Compare(want, tables, lft.LIDs(cut)))
 	s.up(cut)
-	s.settles(func(e *store.Epoch, v *view) bool { return e.Epoch == 2 && len(v.down) == 1 })
+	s.settles(func(e *store.Epoch, v *view.View) bool { return e.Epoch == 2 && len(v.Down) == 1 })
 
 	if _, err := s.sweep(healthy); err != nil {
 		t.Fatal(err)
@@ -110,12 +111,12 @@ func TestSweepByPlugin(t *testing.T) {
 		t.Errorf("epoch %d is in force before the sweep has ended", e.Epoch)
 	}
 	s.up(healthy)
-	s.settles(func(e *store.Epoch, v *view) bool { return e.Epoch == 3 && len(v.down) == 0 })
+	s.settles(func(e *store.Epoch, v *view.View) bool { return e.Epoch == 3 && len(v.Down) == 0 })
 	if _, err := s.sweep(healthy); err != nil { // nothing has changed: the tables lie there
 		t.Error(err)
 	}
 	s.up(healthy)
-	s.settles(func(e *store.Epoch, _ *view) bool { return e.Epoch == 3 })
+	s.settles(func(e *store.Epoch, _ *view.View) bool { return e.Epoch == 3 })
 }
 
 // TestSweepMissed has a sweep go on without tables: they came too late, or there were
@@ -143,7 +144,7 @@ func TestSweepMissed(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.up(cut)
-	s.settles(func(_ *store.Epoch, v *view) bool { return len(v.down) == 1 })
+	s.settles(func(_ *store.Epoch, v *view.View) bool { return len(v.Down) == 1 })
 	if s.warns(pluginUnused) {
 		t.Error("the warning stays")
 	}
@@ -198,7 +199,7 @@ func TestStandbyPlansAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.up(cut)
-	s.settles(func(e *store.Epoch, v *view) bool { return e.Epoch == 2 && len(v.down) == 1 })
+	s.settles(func(e *store.Epoch, v *view.View) bool { return e.Epoch == 2 && len(v.Down) == 1 })
 	if s.warns(standby.ManagerStandby) {
 		t.Error("the warning stays")
 	}

@@ -14,18 +14,18 @@ func (d *Daemon) prepare(ctx context.Context) {
 	d.mu.Lock()
 	held := d.held
 	d.mu.Unlock()
-	if v == nil || v.tree == nil {
+	if v == nil || v.Tree == nil {
 		return
 	}
 	d.work.Go(func() {
-		made, most := 0, d.memory.Holds(len(v.tree.Servers))
-		for l := range v.tree.Leaves {
-			for k := range v.tree.Lanes {
-				if ctx.Err() != nil || made == most || d.latest().id != v.id {
+		made, most := 0, d.memory.Holds(len(v.Tree.Servers))
+		for l := range v.Tree.Leaves {
+			for k := range v.Tree.Lanes {
+				if ctx.Err() != nil || made == most || d.latest().ID != v.ID {
 					return
 				}
 				next := append([]controller.Lane{{Leaf: l, Lane: k}}, held...)
-				if v.tree.LaneUp(l, k) && d.memory.Prepare(ctx, v.held(next), d.planning()) {
+				if v.Tree.LaneUp(l, k) && d.memory.Prepare(ctx, v.Held(next), d.planning()) {
 					made++
 				}
 			}

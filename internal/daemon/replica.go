@@ -12,6 +12,7 @@ import (
 	"github.com/forsd/forsd/internal/linkstate"
 	"github.com/forsd/forsd/internal/standby/replica"
 	"github.com/forsd/forsd/internal/store"
+	"github.com/forsd/forsd/internal/view"
 	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/topology"
 )
@@ -133,14 +134,14 @@ func (d *Daemon) mirror(ctx context.Context, r *replica.Replica) error {
 
 // layOut keeps the tables of a plan made ahead: in the table file, which the manager
 // loads should it take over without forsd, and for its plugin.
-func (d *Daemon) layOut(ctx context.Context, v *view, a controller.Plan) error {
+func (d *Daemon) layOut(ctx context.Context, v *view.View, a controller.Plan) error {
 	if !d.peer.is() {
 		return nil
 	}
-	r, err := v.route(ctx, a.Hold, d.planning())
+	r, err := v.Route(ctx, a.Hold, d.planning())
 	if err != nil {
 		return err
 	}
-	_, err = d.desk.Deliver(v.id, v.fabric, r.tables)
+	_, err = d.desk.Deliver(v.ID, v.Fabric, r.Tables)
 	return err
 }

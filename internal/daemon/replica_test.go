@@ -14,6 +14,7 @@ import (
 	"github.com/forsd/forsd/internal/standby"
 	"github.com/forsd/forsd/internal/standby/replica"
 	"github.com/forsd/forsd/internal/store"
+	"github.com/forsd/forsd/internal/view"
 	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/topology"
 )
@@ -121,7 +122,7 @@ func FuzzReplica(f *testing.F) {
 			return
 		}
 		if base, err := topology.NewBaseline(g); err == nil {
-			_, _ = newView(g, base, nil)
+			_, _ = view.New(g, base, nil)
 		}
 	})
 }

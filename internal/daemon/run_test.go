@@ -18,6 +18,7 @@ import (
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/internal/store"
+	"github.com/forsd/forsd/internal/view"
 	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/topology"
 )
@@ -66,7 +67,7 @@ func running(t *testing.T, f *topology.Fabric) *site {
 	s.ctx, s.cancel = context.WithCancel(limit)
 	t.Cleanup(cancel)
 	go func() { s.ended <- s.Run(s.ctx) }()
-	s.settles(func(e *store.Epoch, v *view) bool { return len(v.down) == 0 })
+	s.settles(func(e *store.Epoch, v *view.View) bool { return len(v.Down) == 0 })
 	return s
 }
 
@@ -78,13 +79,13 @@ func (s *site) sweep(f *topology.Fabric) {
 }
 
 // settles waits until the daemon rests with such an epoch and fabric.
-func (s *site) settles(good func(*store.Epoch, *view) bool) {
+func (s *site) settles(good func(*store.Epoch, *view.View) bool) {
 	s.t.Helper()
 	for {
 		s.mu.Lock()
 		rest, idle := s.rest, s.state == controller.Idle
 		s.mu.Unlock()
-		if e, v := s.current(), s.latest(); idle && e != nil && v != nil && e.Fabric == v.id && good(e, v) {
+		if e, v := s.current(), s.latest(); idle && e != nil && v != nil && e.Fabric == v.ID && good(e, v) {
 			return
 		}
 		select {
@@ -129,20 +130,20 @@ func TestRun(t *testing.T) {
 	first := s.epochNumber()
 	s.sweep(lacking(healthy, 4, 1, 2))
 	var without uint64
-	s.settles(func(e *store.Epoch, v *view) bool { without = e.Epoch; return len(v.down) == 1 && e.Epoch > first })
+	s.settles(func(e *store.Epoch, v *view.View) bool { without = e.Epoch; return len(v.Down) == 1 && e.Epoch > first })
 	s.sweep(healthy)
-	s.settles(func(e *store.Epoch, v *view) bool { return len(v.down) == 0 && e.Epoch > without })
+	s.settles(func(e *store.Epoch, v *view.View) bool { return len(v.Down) == 0 && e.Epoch > without })
 
 	if c, err := b.Reroute(s.ctx); err != nil || c.Changed {
 		t.Errorf("reroute: %+v, %v", c, err)
 	}
-	s.settles(func(*store.Epoch, *view) bool { return true })
+	s.settles(func(*store.Epoch, *view.View) bool { return true })
 	if c, err := b.Rollback(s.ctx, without); err != nil || !c.Changed {
 		t.Errorf("rollback to the plan without the cable: %+v, %v", c, err)
 	}
 	var err error
 	ok(t, s.call(s.ctx, func() { err = s.accept() }), err)
-	s.settles(func(*store.Epoch, *view) bool { return true })
+	s.settles(func(*store.Epoch, *view.View) bool { return true })
 	enough()
 	askers.Wait()
 

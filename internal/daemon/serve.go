@@ -15,6 +15,7 @@ import (
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/internal/tiers"
+	"github.com/forsd/forsd/internal/view"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/planner"
 	"github.com/forsd/forsd/topology"
@@ -67,8 +68,8 @@ func (d *Daemon) explain(r *http.Request) (any, error) {
 	if e == nil || v == nil || tables == nil {
 		return nil, api.Errorf(http.StatusServiceUnavailable, api.CodeNoPlan, "no verified plan is in force yet")
 	}
-	if v.kind == controller.OwnRoutes {
-		return nil, v.noTree("a transfer has no lane to explain")
+	if v.Kind == controller.OwnRoutes {
+		return nil, v.NoTree("a transfer has no lane to explain")
 	}
 	var ends [2]int
 	for i, name := range []string{"src", "dst"} {
@@ -78,7 +79,7 @@ func (d *Daemon) explain(r *http.Request) (any, error) {
 		}
 		ends[i] = s
 	}
-	x, err := planner.Explain(v.tree, tables, e.Plan, ends[0], ends[1])
+	x, err := planner.Explain(v.Tree, tables, e.Plan, ends[0], ends[1])
 	if err != nil {
 		return nil, api.Refused("%v", err)
 	}
@@ -146,22 +147,22 @@ func (d *Daemon) accept() error {
 	if s := d.core.State(); d.core.Busy() || s == controller.Suspect {
 		return fmt.Errorf("a change is being worked on (%s): try again when it has settled", s)
 	}
-	base, err := topology.NewBaseline(v.fabric)
+	base, err := topology.NewBaseline(v.Fabric)
 	if err != nil {
 		return err
 	}
-	fresh, err := newView(v.fabric, base, d.cfg.Planning.Exclude)
+	fresh, err := view.New(v.Fabric, base, d.cfg.Planning.Exclude)
 	if err != nil {
 		return err
 	}
-	if err := d.store.SaveBaseline(fresh.tree.Baseline); err != nil {
+	if err := d.store.SaveBaseline(fresh.Tree.Baseline); err != nil {
 		return err
 	}
 	d.mu.Lock()
-	d.base, d.baseDirty = fresh.tree.Baseline, false
+	d.base, d.baseDirty = fresh.Tree.Baseline, false
 	d.mu.Unlock()
 	d.baselineFound()
-	fresh.seenAt, fresh.complete, fresh.why = time.Now(), v.complete, "the fabric was accepted as the baseline"
+	fresh.SeenAt, fresh.Complete, fresh.Why = time.Now(), v.Complete, "the fabric was accepted as the baseline"
 	d.take(d.life, fresh, true)
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/forsd/forsd/internal/store"
+	"github.com/forsd/forsd/internal/view"
 	"github.com/forsd/forsd/planner"
 )
 
@@ -29,7 +30,7 @@ func (e early) of(s *planner.Schedule) *store.Epoch {
 // tries again.
 func (d *Daemon) stage(s *planner.Schedule) <-chan early {
 	done := make(chan early, 1)
-	if d.inForceIs(treePlan{s}) || d.store.Owed() != nil {
+	if d.inForceIs(view.TreePlan{Schedule: s}) || d.store.Owed() != nil {
 		done <- early{schedule: s}
 		return done
 	}

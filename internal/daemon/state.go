@@ -18,6 +18,7 @@ import (
 	"github.com/forsd/forsd/internal/linkstate"
 	"github.com/forsd/forsd/internal/standby"
 	"github.com/forsd/forsd/internal/store"
+	"github.com/forsd/forsd/internal/view"
 	"github.com/forsd/forsd/opensm"
 	"github.com/forsd/forsd/planner"
 	"github.com/forsd/forsd/topology"
@@ -42,10 +43,10 @@ func (t times) since(at time.Time) time.Duration {
 
 // mark notes a station of the change that led to view v; only its first time
 // counts.
-func (d *Daemon) mark(v *view, at time.Time, station func(*times) *time.Time) {
+func (d *Daemon) mark(v *view.View, at time.Time, station func(*times) *time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if first := station(&d.marks); d.marks.view == v.id && first.IsZero() {
+	if first := station(&d.marks); d.marks.view == v.ID && first.IsZero() {
 		*first = at
 	}
 }
@@ -60,10 +61,10 @@ func (d *Daemon) markPublished(fabric string) {
 }
 
 // whatOf says in words what led to view v.
-func (d *Daemon) whatOf(v *view) []string {
+func (d *Daemon) whatOf(v *view.View) []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.marks.view != v.id {
+	if d.marks.view != v.ID {
 		return nil
 	}
 	return d.marks.what
@@ -83,15 +84,15 @@ func (d *Daemon) dumpSeen(ctx context.Context, s opensm.Snapshot) {
 		d.step(ctx, controller.Refused{Reason: err.Error()})
 		return
 	}
-	v.complete = s.CompleteAt
+	v.Complete = s.CompleteAt
 	d.take(ctx, v, s.Swept)
 }
 
 // take has the controller see a view, at the end of a sweep or before.
-func (d *Daemon) take(ctx context.Context, v *view, swept bool) {
+func (d *Daemon) take(ctx context.Context, v *view.View, swept bool) {
 	d.peer.shown = true
 	d.remember(v)
-	if snapshot := (controller.Snapshot{ID: v.id, Kind: v.kind, Why: v.reason, Down: v.down, Lost: v.lost(d.current(), d.baseline())}); swept {
+	if snapshot := (controller.Snapshot{ID: v.ID, Kind: v.Kind, Why: v.Reason, Down: v.Down, Lost: v.Lost(d.current(), d.baseline())}); swept {
 		d.step(ctx, controller.Seen{Snapshot: snapshot})
 	} else {
 		d.step(ctx, controller.Found{Snapshot: snapshot})
@@ -99,10 +100,10 @@ func (d *Daemon) take(ctx context.Context, v *view, swept bool) {
 	if d.core.Overtaken() {
 		d.giveUp() // the new fabric must not wait for switches that may not answer, or for a plan of the old one
 	}
-	if v.tree != nil && !d.core.Doubts() {
-		d.adopt(v.tree.Baseline) // so that the next newcomer does not take this one's index
+	if v.Tree != nil && !d.core.Doubts() {
+		d.adopt(v.Tree.Baseline) // so that the next newcomer does not take this one's index
 	}
-	d.health.Set("fabric", v.findings(), time.Now())
+	d.health.Set("fabric", v.Findings(), time.Now())
 }
 
 // heldCables names the cables that are held back.
@@ -110,8 +111,8 @@ func (d *Daemon) heldCables() string {
 	v := d.latest()
 	var names []string
 	for _, l := range d.core.Held() {
-		if v != nil && v.tree != nil && l.Leaf < len(v.tree.Leaves) && l.Lane < v.tree.Lanes {
-			leaf, spine := &v.tree.Leaves[l.Leaf], &v.tree.Spines[v.tree.LaneOf[l.Lane]]
+		if v != nil && v.Tree != nil && l.Leaf < len(v.Tree.Leaves) && l.Lane < v.Tree.Lanes {
+			leaf, spine := &v.Tree.Leaves[l.Leaf], &v.Tree.Spines[v.Tree.LaneOf[l.Lane]]
 			names = append(names, fmt.Sprintf("%s port %d – %s", leaf.Name, leaf.Cables[l.Lane].LeafPort, spine.Name))
 		}
 	}
@@ -130,14 +131,14 @@ func (d *Daemon) baselineFor(f *topology.Fabric) (*topology.Baseline, error) {
 // fit is the view of a fabric through the baseline in force, or a new one while there
 // is none. What is not a fat tree is a view of another kind, or is refused, as the
 // settings say.
-func (d *Daemon) fit(f *topology.Fabric) (*view, error) {
+func (d *Daemon) fit(f *topology.Fabric) (*view.View, error) {
 	if by := topology.Roles(d.cfg.Planning.Roles); by != (topology.Roles{}) {
 		f = f.WithRoles(by)
 	}
 	base, err := d.baselineFor(f)
-	var v *view
+	var v *view.View
 	if err == nil {
-		v, err = newView(f, base, d.cfg.Planning.Exclude)
+		v, err = view.New(f, base, d.cfg.Planning.Exclude)
 	}
 	if err == nil {
 		return v, d.firstPlan(v)
@@ -146,14 +147,14 @@ func (d *Daemon) fit(f *topology.Fabric) (*view, error) {
 	if d.cfg.Planning.OtherFabrics != config.OtherLiquid || !errors.As(err, &other) {
 		return nil, err
 	}
-	return ownRoutes(f, d.cfg.Planning.Exclude, err.Error()), nil
+	return view.NewOwnRoutes(f, d.cfg.Planning.Exclude, err.Error()), nil
 }
 
 // firstPlan refuses a tree whose plan would leave out too many pairs while no plan is
 // in force. With one in force the tables follow the fabric all the same, and the plan
 // stays: see controller.PlanFailed.
-func (d *Daemon) firstPlan(v *view) error {
-	pairs, of := planner.LaneLess(v.tree)
+func (d *Daemon) firstPlan(v *view.View) error {
+	pairs, of := planner.LaneLess(v.Tree)
 	if most := d.cfg.Planning.MaxUnreachable; d.current() == nil && float64(pairs) > most*float64(of) {
 		return &planner.TooManyUnreachable{Pairs: pairs, Of: of, Limit: most}
 	}
@@ -162,15 +163,15 @@ func (d *Daemon) firstPlan(v *view) error {
 
 // remember keeps a view for the actions that will name it, and says what is new
 // in it.
-func (d *Daemon) remember(v *view) {
+func (d *Daemon) remember(v *view.View) {
 	d.mu.Lock()
-	var previous *view
+	var previous *view.View
 	if n := len(d.views); n > 0 {
 		previous = d.views[n-1]
 	}
 	for i, old := range d.views {
-		if old.id == v.id {
-			v.routed = old.routed
+		if old.ID == v.ID {
+			v.Shares(old)
 			d.views = slices.Delete(d.views, i, i+1)
 			break
 		}
@@ -180,20 +181,20 @@ func (d *Daemon) remember(v *view) {
 		d.views = slices.Delete(d.views, 0, 1)
 	}
 	var changes []topology.Change
-	if previous == nil || previous.id != v.id {
+	if previous == nil || previous.ID != v.ID {
 		if d.marks.settled || d.rested == nil {
 			d.rested = previous
 		}
-		d.marks = times{view: v.id, seen: v.seenAt, what: []string{"the fabric was seen for the first time"}}
+		d.marks = times{view: v.ID, seen: v.SeenAt, what: []string{"the fabric was seen for the first time"}}
 		if previous != nil {
 			d.marks.what = []string{}
-			if v.why != "" {
-				d.marks.what = append(d.marks.what, v.why)
+			if v.Why != "" {
+				d.marks.what = append(d.marks.what, v.Why)
 			}
-			changes = topology.Diff(previous.fabric, v.fabric)
+			changes = topology.Diff(previous.Fabric, v.Fabric)
 			whole := changes
-			if d.rested.id != v.id {
-				whole = topology.Diff(d.rested.fabric, v.fabric)
+			if d.rested.ID != v.ID {
+				whole = topology.Diff(d.rested.Fabric, v.Fabric)
 			}
 			for _, c := range whole {
 				d.marks.what = append(d.marks.what, c.Text)
@@ -208,11 +209,11 @@ func (d *Daemon) remember(v *view) {
 }
 
 // view is the remembered view with this ID, nil if it is forgotten.
-func (d *Daemon) view(id string) *view {
+func (d *Daemon) view(id string) *view.View {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, v := range d.views {
-		if v.id == id {
+		if v.ID == id {
 			return v
 		}
 	}
@@ -220,7 +221,7 @@ func (d *Daemon) view(id string) *view {
 }
 
 // latest is the view seen last, nil before the first.
-func (d *Daemon) latest() *view {
+func (d *Daemon) latest() *view.View {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if n := len(d.views); n > 0 {

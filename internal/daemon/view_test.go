@@ -11,6 +11,7 @@ import (
 
 	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/internal/config"
+	"github.com/forsd/forsd/internal/view"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/planner"
 	"github.com/forsd/forsd/testbed/fabgen"
@@ -19,14 +20,14 @@ import (
 )
 
 // without is a view of the same baseline with something failed.
-func without(t *testing.T, v *view, specs ...string) *view {
+func without(t *testing.T, v *view.View, specs ...string) *view.View {
 	t.Helper()
-	f := v.tree.Fabric.Clone()
+	f := v.Tree.Fabric.Clone()
 	for _, spec := range specs {
 		_, err := f.Fail(spec)
 		ok(t, err)
 	}
-	w, err := newView(f, v.tree.Baseline, nil)
+	w, err := view.New(f, v.Tree.Baseline, nil)
 	ok(t, err)
 	return w
 }
@@ -35,35 +36,35 @@ func without(t *testing.T, v *view, specs ...string) *view {
 // change the identity, and names must not.
 func TestIdentity(t *testing.T) {
 	v := tree(t)
-	if tree(t).id != v.id {
+	if tree(t).ID != v.ID {
 		t.Error("two views of one fabric differ")
 	}
-	renamed := v.tree.Fabric.Clone()
+	renamed := v.Tree.Fabric.Clone()
 	renamed.Nodes[renamed.Find(fabgen.SpineGUID)].Name = "another"
-	if w, err := newView(renamed, v.tree.Baseline, nil); err != nil || w.id != v.id {
+	if w, err := view.New(renamed, v.Tree.Baseline, nil); err != nil || w.ID != v.ID {
 		t.Errorf("a new name makes another fabric: %v", err)
 	}
-	seen := map[string]string{v.id: "the whole fabric"}
-	note := func(what string, w *view) {
+	seen := map[string]string{v.ID: "the whole fabric"}
+	note := func(what string, w *view.View) {
 		t.Helper()
-		if old, dup := seen[w.id]; dup {
+		if old, dup := seen[w.ID]; dup {
 			t.Errorf("%s cannot be told from %s", what, old)
 		}
-		seen[w.id] = what
+		seen[w.ID] = what
 	}
 	for _, spec := range []string{"Leaf000/5", "Leaf000/6", "Leaf001/5", "Spine002", "Hca0003", "Leaf002"} {
 		note(spec+" failed", without(t, v, spec))
 	}
-	lids := v.tree.Fabric.Clone()
-	lids.At(v.tree.Hosts[2].PortRef).LID += 64
-	w, err := newView(lids, v.tree.Baseline, nil)
+	lids := v.Tree.Fabric.Clone()
+	lids.At(v.Tree.Hosts[2].PortRef).LID += 64
+	w, err := view.New(lids, v.Tree.Baseline, nil)
 	ok(t, err)
 	note("a moved LID", w)
-	base, err := topology.ReadBaseline(v.tree.Baseline.Encode())
+	base, err := topology.ReadBaseline(v.Tree.Baseline.Encode())
 	ok(t, err)
 	s := base.Leaves[1].Slots
 	s[0], s[1] = s[1], s[0]
-	w, err = newView(v.tree.Fabric, base, nil)
+	w, err = view.New(v.Tree.Fabric, base, nil)
 	ok(t, err)
 	note("exchanged indices", w)
 }
@@ -71,12 +72,12 @@ func TestIdentity(t *testing.T) {
 func TestViewDown(t *testing.T) {
 	w := without(t, tree(t), "Leaf001/6", "Spine003")
 	want := []controller.Lane{{Leaf: 0, Lane: 3}, {Leaf: 1, Lane: 1}, {Leaf: 1, Lane: 3}, {Leaf: 2, Lane: 3}}
-	if len(w.down) != len(want) {
-		t.Fatalf("down: %v, want %v", w.down, want)
+	if len(w.Down) != len(want) {
+		t.Fatalf("down: %v, want %v", w.Down, want)
 	}
 	for i := range want {
-		if w.down[i] != want[i] {
-			t.Errorf("down: %v, want %v", w.down, want)
+		if w.Down[i] != want[i] {
+			t.Errorf("down: %v, want %v", w.Down, want)
 		}
 	}
 }
@@ -93,24 +94,24 @@ func TestHeld(t *testing.T) {
 	if again != tables {
 		t.Error("the tables were built twice")
 	}
-	r, err := planner.Make(context.Background(), v.held(hold), planner.Settings{})
+	r, err := planner.Make(context.Background(), v.Held(hold), planner.Settings{})
 	ok(t, err)
 	for i, lane := range r.Rows.Lane {
-		src, dst := i%len(v.tree.Servers), r.Rows.To[i]
+		src, dst := i%len(v.Tree.Servers), r.Rows.To[i]
 		if dst < 0 || lane != 2 {
 			continue
 		}
-		if v.tree.Hosts[v.tree.Servers[src]].Leaf == 1 || v.tree.Hosts[v.tree.Servers[dst]].Leaf == 1 {
+		if v.Tree.Hosts[v.Tree.Servers[src]].Leaf == 1 || v.Tree.Hosts[v.Tree.Servers[dst]].Leaf == 1 {
 			t.Fatalf("the plan has %d send to %d over the lane that is held", src, dst)
 		}
 	}
-	ok(t, verify.Plan(v.held(hold), tables, r.Rows, nil))
+	ok(t, verify.Plan(v.Held(hold), tables, r.Rows, nil))
 	whole, err := tablesOf(v, nil)
 	ok(t, err)
 	if lft.Changes(whole, tables).Entries == 0 {
 		t.Error("the held lane is used by the tables")
 	}
-	if !v.tree.LaneUp(1, 2) {
+	if !v.Tree.LaneUp(1, 2) {
 		t.Error("holding a lane changed the view")
 	}
 }
@@ -123,13 +124,13 @@ func TestLost(t *testing.T) {
 		want float64
 	}{{nil, 0}, {[]string{"Spine000"}, 0}, {[]string{"Hca0000", "Hca0001", "Hca0005"}, 0.25}} {
 		w := without(t, v, c.fail...)
-		if got := w.lost(e, nil); got != c.want {
+		if got := w.Lost(e, nil); got != c.want {
 			t.Errorf("without %v: %v of the plan's servers are lost, want %v", c.fail, got, c.want)
 		}
-		if got := w.lost(nil, v.tree.Baseline); got != c.want {
+		if got := w.Lost(nil, v.Tree.Baseline); got != c.want {
 			t.Errorf("without %v: %v of the baseline's hosts are lost, want %v", c.fail, got, c.want)
 		}
-		if got := w.lost(nil, nil); got != 0 {
+		if got := w.Lost(nil, nil); got != 0 {
 			t.Errorf("%v of nothing is lost", got)
 		}
 	}
@@ -138,16 +139,16 @@ func TestLost(t *testing.T) {
 // TestRowsOf reads a plan back out of its table.
 func TestRowsOf(t *testing.T) {
 	v := tree(t)
-	r, err := planner.Make(context.Background(), v.tree, planner.Settings{})
+	r, err := planner.Make(context.Background(), v.Tree, planner.Settings{})
 	ok(t, err)
 	e := planned(t, v, 1)
-	rows, err := rowsOf(e.Plan, v.tree)
+	rows, err := view.RowsOf(e.Plan, v.Tree)
 	ok(t, err)
 	if diff := cmp.Diff(r.Rows, rows); diff != "" {
 		t.Errorf("the rows are not those that were published (-want +got):\n%s", diff)
 	}
-	ok(t, verify.Plan(v.tree, r.Tables, rows, nil))
-	if !sameRows(e.Plan, v.tree, rows) {
+	ok(t, verify.Plan(v.Tree, r.Tables, rows, nil))
+	if !view.SameRows(e.Plan, v.Tree, rows) {
 		t.Error("the plan is not the same as itself")
 	}
 	for name, change := range map[string]func(){
@@ -156,30 +157,30 @@ func TestRowsOf(t *testing.T) {
 		"peer":   func() { rows.To[2]++ },
 		"length": func() { rows.Phases-- },
 	} {
-		rows, err = rowsOf(e.Plan, v.tree)
+		rows, err = view.RowsOf(e.Plan, v.Tree)
 		ok(t, err)
-		if change(); sameRows(e.Plan, v.tree, rows) {
+		if change(); view.SameRows(e.Plan, v.Tree, rows) {
 			t.Errorf("a changed %s goes unnoticed", name)
 		}
 	}
 	fewer := without(t, v, "Hca0004")
-	if _, err := rowsOf(e.Plan, fewer.tree); err == nil || !strings.Contains(err.Error(), "12 servers") {
+	if _, err := view.RowsOf(e.Plan, fewer.Tree); err == nil || !strings.Contains(err.Error(), "12 servers") {
 		t.Errorf("on a fabric with a server less: %v", err)
 	}
-	swapped := v.tree.Fabric.Clone()
-	at := swapped.Find(v.tree.Hosts[4].GUID - 1)
+	swapped := v.Tree.Fabric.Clone()
+	at := swapped.Find(v.Tree.Hosts[4].GUID - 1)
 	swapped.Nodes[at].GUID, swapped.Nodes[at].Ports[1].GUID = 0x500000, 0x500001
 	f, err := topology.NewFabric(swapped.Nodes, 0)
 	ok(t, err)
-	other, err := newView(f, v.tree.Baseline, nil)
+	other, err := view.New(f, v.Tree.Baseline, nil)
 	ok(t, err)
-	if _, err := rowsOf(e.Plan, other.tree); err == nil || !strings.Contains(err.Error(), "0x0000000000500001") {
+	if _, err := view.RowsOf(e.Plan, other.Tree); err == nil || !strings.Contains(err.Error(), "0x0000000000500001") {
 		t.Errorf("on a fabric with another adapter: %v", err)
 	}
 }
 
 // daemon is a daemon at rest that has seen a fabric and read its tables back.
-func daemon(t *testing.T, v *view) *Daemon {
+func daemon(t *testing.T, v *view.View) *Daemon {
 	t.Helper()
 	cfg := config.Default()
 	cfg.StateDir = t.TempDir()
@@ -192,10 +193,10 @@ func daemon(t *testing.T, v *view) *Daemon {
 }
 
 // sees makes v the fabric, with its tables in the switches.
-func (d *Daemon) sees(t *testing.T, v *view) {
+func (d *Daemon) sees(t *testing.T, v *view.View) {
 	t.Helper()
 	d.remember(v)
-	d.adopt(v.tree.Baseline)
+	d.adopt(v.Tree.Baseline)
 	tables, err := tablesOf(v, nil)
 	ok(t, err)
 	d.desk.Read(tables, true)
@@ -204,7 +205,7 @@ func (d *Daemon) sees(t *testing.T, v *view) {
 // publishes plans and publishes the fabric last seen.
 func (d *Daemon) publishes(t *testing.T) {
 	t.Helper()
-	if done := d.plan(context.Background(), controller.Plan{Fabric: d.latest().id, Final: true}).(controller.Planned); done.Err != "" || done.Same {
+	if done := d.plan(context.Background(), controller.Plan{Fabric: d.latest().ID, Final: true}).(controller.Planned); done.Err != "" || done.Same {
 		t.Fatalf("the plan came out as %+v", done)
 	}
 	ok(t, d.publish(context.Background()))
@@ -230,20 +231,20 @@ func TestRollback(t *testing.T) {
 	d.sees(t, v) // the cable is back, and the plan without it still holds
 	ok(t, d.rollback(2))
 	e := d.current()
-	if e.Epoch != 3 || e.RollbackOf != 2 || e.Fabric != v.id || e.Plan.Epoch() != 3 {
+	if e.Epoch != 3 || e.RollbackOf != 2 || e.Fabric != v.ID || e.Plan.Epoch() != 3 {
 		t.Errorf("the rollback gave %+v", e.EpochInfo)
 	}
 	stored, err := d.store.LoadEpoch(3)
 	ok(t, err)
 	old, err := d.store.LoadEpoch(2)
 	ok(t, err)
-	rows, err := rowsOf(old.Plan, v.tree)
+	rows, err := view.RowsOf(old.Plan, v.Tree)
 	ok(t, err)
-	if !sameRows(stored.Plan, v.tree, rows) {
+	if !view.SameRows(stored.Plan, v.Tree, rows) {
 		t.Error("the rollback is not the plan that it repeats")
 	}
 	// It stays while the fabric does, and no longer.
-	if done := d.plan(context.Background(), controller.Plan{Fabric: v.id, Final: true}).(controller.Planned); !done.Same {
+	if done := d.plan(context.Background(), controller.Plan{Fabric: v.ID, Final: true}).(controller.Planned); !done.Same {
 		t.Errorf("on the same fabric: %+v", done)
 	}
 	d.sees(t, without(t, v, "Leaf002/7"))
@@ -256,7 +257,7 @@ func TestWhatOfAChange(t *testing.T) {
 	d := newDaemon(t)
 	whole := fabric(3, 3)
 	first := d.bringUp(t, whole)
-	d.settled(context.Background(), controller.Settled{Fabric: first.id})
+	d.settled(context.Background(), controller.Settled{Fabric: first.ID})
 	one := lacking(whole, 3, 0, 1)
 	two := lacking(one, 3, 2, 0)
 	for _, c := range []struct {
@@ -275,7 +276,7 @@ func TestWhatOfAChange(t *testing.T) {
 			t.Errorf("what (-want +got):\n%s", diff)
 		}
 		if c.settles {
-			d.settled(context.Background(), controller.Settled{Fabric: v.id})
+			d.settled(context.Background(), controller.Settled{Fabric: v.ID})
 		}
 	}
 }

@@ -70,7 +70,7 @@ func TestWhatRemains(t *testing.T) {
 	}
 
 	cut := d.see(t, lacking(healthy, 4, 1, 2))
-	d.planAndPublish(t, controller.Plan{Fabric: cut.id})
+	d.planAndPublish(t, controller.Plan{Fabric: cut.ID})
 	forecast, err = ask(first.Epoch) // on the tables of before, with the cable dead
 	ok(t, err)
 	if r := forecast.Remaining; r.Epoch != first.Epoch || r.Done != 6 || r.Gap != 0 || len(forecast.What) != 0 {
@@ -86,7 +86,7 @@ func TestWhatRemains(t *testing.T) {
 	ok(t, err)
 
 	// The cable is back, the tables that do without it may be in the switches.
-	if _, err := d.write(context.Background(), controller.Write{Fabric: cut.id}); err != nil {
+	if _, err := d.write(context.Background(), controller.Write{Fabric: cut.ID}); err != nil {
 		t.Fatal(err)
 	}
 	d.see(t, healthy)

@@ -12,15 +12,13 @@ import (
 	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/internal/delivery"
 	"github.com/forsd/forsd/internal/store"
+	"github.com/forsd/forsd/internal/view"
 	"github.com/forsd/forsd/lft"
-	"github.com/forsd/forsd/liquid"
 	"github.com/forsd/forsd/opensm"
 	"github.com/forsd/forsd/opensm/plugin"
 	"github.com/forsd/forsd/opensm/umad"
-	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/planner"
 	"github.com/forsd/forsd/topology"
-	"github.com/forsd/forsd/verify"
 )
 
 // This file carries the controller's actions out. Its functions run one at a
@@ -44,7 +42,7 @@ func (d *Daemon) plan(ctx context.Context, a controller.Plan) controller.Event {
 		d.log.Info("no plan holds on the tables in force, the tables come first", zap.Error(err))
 	}
 	var onLanes *planner.TooManyUnreachable
-	var onRoutes unreachable
+	var onRoutes view.Unreachable
 	tooMany := errors.As(err, &onLanes) || errors.As(err, &onRoutes)
 	return controller.Planned{Same: d.candidate.same && len(d.candidate.jobs) == 0, Err: text(err), Refused: tooMany && d.current() == nil}
 }
@@ -61,9 +59,9 @@ func (d *Daemon) makePlan(ctx context.Context, a controller.Plan) error {
 		return nil
 	}
 	plan := d.planForTables
-	if v.kind == controller.OwnRoutes {
+	if v.Kind == controller.OwnRoutes {
 		plan = d.planOnRoutes
-	} else if follow, err := d.planning().TablesFollow(v.tree); err != nil {
+	} else if follow, err := d.planning().TablesFollow(v.Tree); err != nil {
 		return err
 	} else if follow {
 		plan = d.planWithTables
@@ -85,37 +83,37 @@ func (d *Daemon) makePlan(ctx context.Context, a controller.Plan) error {
 // tables that the switches may hold: before its tables are there it does so only
 // where they do not change what it uses. Lanes to avoid beyond those held back
 // need no plan of their own, for no other plan would hold.
-func (d *Daemon) planWithTables(ctx context.Context, v *view, a controller.Plan) (c candidate, err error) {
-	r, err := v.route(ctx, a.Hold, d.planning())
+func (d *Daemon) planWithTables(ctx context.Context, v *view.View, a controller.Plan) (c candidate, err error) {
+	r, err := v.Route(ctx, a.Hold, d.planning())
 	if err != nil {
 		return c, err
 	}
-	c = candidate{view: v, plan: treePlan{r.schedule}, planned: time.Now()}
+	c = candidate{view: v, plan: view.TreePlan{Schedule: r.Schedule}, planned: time.Now()}
 	if !a.Final {
-		err = r.schedule.Check(d.tablesFor(a, r.tables)...)
+		err = r.Schedule.Check(d.tablesFor(a, r.Tables)...)
 		c.verified = time.Now()
 		return c, err
 	}
-	staged := d.stage(r.schedule)
-	err = r.schedule.Check(d.tablesFor(a, r.tables)...)
-	c.verified, c.epoch = time.Now(), (<-staged).of(r.schedule)
+	staged := d.stage(r.Schedule)
+	err = r.Schedule.Check(d.tablesFor(a, r.Tables)...)
+	c.verified, c.epoch = time.Now(), (<-staged).of(r.Schedule)
 	return c, err
 }
 
 // planForTables plans for tables that carry any plan. Planning and the tables
 // that are to follow are worked on side by side; the tables themselves are verified
 // when they are laid out.
-func (d *Daemon) planForTables(ctx context.Context, v *view, a controller.Plan) (c candidate, err error) {
+func (d *Daemon) planForTables(ctx context.Context, v *view.View, a controller.Plan) (c candidate, err error) {
 	type built struct {
 		tables *lft.Tables
 		err    error
 	}
 	next := make(chan built, 1)
 	go func() {
-		t, err := v.build(a.Hold)
+		t, err := v.Build(a.Hold)
 		next <- built{t, err}
 	}()
-	tree := v.held(a.Avoid)
+	tree := v.Held(a.Avoid)
 	schedule, err := planner.Plan(ctx, tree, d.planning())
 	c = candidate{view: v, planned: time.Now()}
 	r := <-next
@@ -125,10 +123,10 @@ func (d *Daemon) planForTables(ctx context.Context, v *view, a controller.Plan) 
 	staged := d.stage(schedule)
 	on := d.tablesFor(a, r.tables)
 	schedule, err = schedule.Verified(ctx, on...)
-	if old := v.familiar(tree, d.current()); err != nil && !a.Final && old != nil {
+	if old := v.Familiar(tree, d.current()); err != nil && !a.Final && old != nil {
 		schedule, err = d.planFor(ctx, old, on)
 	}
-	c.plan, c.verified = treePlan{schedule}, time.Now()
+	c.plan, c.verified = view.TreePlan{Schedule: schedule}, time.Now()
 	c.epoch = (<-staged).of(schedule)
 	return c, err
 }
@@ -157,31 +155,13 @@ func (d *Daemon) planFor(ctx context.Context, tree *topology.FatTree, on []*lft.
 
 // pinnedHolds tells whether the epoch in force was put there by a rollback on
 // this very fabric and still stands verification on the tables in force.
-func (d *Daemon) pinnedHolds(v *view) bool {
+func (d *Daemon) pinnedHolds(v *view.View) bool {
 	e := d.current()
-	return e != nil && e.RollbackOf != 0 && e.Fabric == v.id && v.carries(d.desk.InSwitches(), e.Plan, nil) == nil
-}
-
-// carries walks a published plan over the tables of the fabric, with some lanes held
-// back, and tells the first thing that is wrong.
-func (v *view) carries(tables *lft.Tables, plan *phasetable.View, hold []controller.Lane) error {
-	if v.kind == controller.OwnRoutes {
-		routes, err := liquid.Trace(v.fabric, tables, v.hosts, nil)
-		if err != nil {
-			return err
-		}
-		return routes.Check(plan.Table())
-	}
-	rows, err := rowsOf(plan, v.tree)
-	if err != nil {
-		return err
-	}
-	tree := v.held(hold)
-	return verify.Plan(tree, tables, rows, planner.Unreachable(tree, rows))
+	return e != nil && e.RollbackOf != 0 && e.Fabric == v.ID && v.Carries(d.desk.InSwitches(), e.Plan, nil) == nil
 }
 
 // inForceIs tells whether the epoch in force is this very plan.
-func (d *Daemon) inForceIs(p proposal) bool {
+func (d *Daemon) inForceIs(p view.Proposal) bool {
 	e := d.current()
 	return e != nil && p.Is(e.Plan, &e.Report)
 }
@@ -190,8 +170,8 @@ func (d *Daemon) inForceIs(p proposal) bool {
 // are planned only then: the fabric's plan does not wait for theirs.
 func (d *Daemon) publish(ctx context.Context) error {
 	c, n := d.candidate, d.store.Next()
-	if c.view.tree != nil {
-		d.adopt(c.view.tree.Baseline)
+	if c.view.Tree != nil {
+		d.adopt(c.view.Tree.Baseline)
 	}
 	if !c.same {
 		err := d.publishFabric(c, n)
@@ -217,7 +197,7 @@ func (d *Daemon) publishFabric(c candidate, n uint64) error {
 			return err
 		}
 	}
-	return d.put(e, store.EpochInfo{Fabric: c.view.id, What: d.whatOf(c.view), Report: c.plan.Report(), Warnings: c.plan.Cautions()})
+	return d.put(e, store.EpochInfo{Fabric: c.view.ID, What: d.whatOf(c.view), Report: c.plan.Report(), Warnings: c.plan.Cautions()})
 }
 
 // put makes e the next epoch. A crash of this process leaves it in force from here
@@ -249,14 +229,14 @@ func (d *Daemon) write(ctx context.Context, a controller.Write) (changed bool, e
 	if v == nil {
 		return false, errForgotten
 	}
-	r, err := v.route(ctx, a.Hold, d.planning())
+	r, err := v.Route(ctx, a.Hold, d.planning())
 	if err != nil {
 		return false, err
 	}
 	// A newcomer's index must survive a crash before tables depend on it.
-	d.adopt(v.tree.Baseline)
+	d.adopt(v.Tree.Baseline)
 	d.saveBaseline()
-	if changed, err = d.desk.Deliver(v.id, v.fabric, r.tables); err != nil {
+	if changed, err = d.desk.Deliver(v.ID, v.Fabric, r.Tables); err != nil {
 		return false, err
 	}
 	d.mark(v, time.Now(), func(t *times) *time.Time { return &t.written })
@@ -312,7 +292,7 @@ func (d *Daemon) readBack(ctx context.Context, a controller.ReadBack) controller
 	}
 	swept := time.Now()
 	d.desk.Reading()
-	got, whole, err := d.reader().Tables(ctx, v.fabric)
+	got, whole, err := d.reader().Tables(ctx, v.Fabric)
 	unwritten := d.desk.Settle()
 	if unwritten != nil {
 		unwritten = fmt.Errorf("OpenSM has the tables, but the file that it loads where forsd does not answer has not: %w", unwritten)
@@ -325,16 +305,16 @@ func (d *Daemon) readBack(ctx context.Context, a controller.ReadBack) controller
 		d.markRead(v, swept)
 		return controller.ReadBackDone{Match: true}
 	}
-	want, err := v.route(ctx, a.Hold, d.planning())
+	want, err := v.Route(ctx, a.Hold, d.planning())
 	if err != nil {
 		return controller.ReadBackDone{Err: err.Error()}
 	}
 	if !whole {
-		if lid := lft.FillUnread(got, want.tables); lid != 0 {
+		if lid := lft.FillUnread(got, want.Tables); lid != 0 {
 			d.log.Debug("the entries of one LID are beyond what dump_fts reads, and are taken as planned", zap.Uint16("lid", uint16(lid)))
 		}
 	}
-	err = lft.Compare(want.tables, got, lft.LIDs(v.fabric))
+	err = lft.Compare(want.Tables, got, lft.LIDs(v.Fabric))
 	d.desk.Read(got, err == nil)
 	if err != nil {
 		return controller.ReadBackDone{Difference: err.Error()}
@@ -344,7 +324,7 @@ func (d *Daemon) readBack(ctx context.Context, a controller.ReadBack) controller
 }
 
 // markRead notes that the tables of a sweep have been read.
-func (d *Daemon) markRead(v *view, swept time.Time) {
+func (d *Daemon) markRead(v *view.View, swept time.Time) {
 	d.mark(v, swept, func(t *times) *time.Time { return &t.swept })
 	d.mark(v, time.Now(), func(t *times) *time.Time { return &t.readBack })
 }

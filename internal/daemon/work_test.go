@@ -13,6 +13,7 @@ import (
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/internal/health"
+	"github.com/forsd/forsd/internal/view"
 	"github.com/forsd/forsd/planner"
 	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/topology"
@@ -25,18 +26,18 @@ func TestPlanOnWrittenTables(t *testing.T) {
 	healthy := fabric(4, 4)
 	whole := d.bringUp(t, healthy)
 	cut := d.see(t, lacking(healthy, 4, 1, 2))
-	d.planAndPublish(t, controller.Plan{Fabric: cut.id})
-	if changed, err := d.write(context.Background(), controller.Write{Fabric: cut.id}); !changed || err != nil {
+	d.planAndPublish(t, controller.Plan{Fabric: cut.ID})
+	if changed, err := d.write(context.Background(), controller.Write{Fabric: cut.ID}); !changed || err != nil {
 		t.Fatal(changed, err)
 	}
-	if e := d.plan(context.Background(), controller.Plan{Fabric: whole.id}).(controller.Planned); e.Err == "" {
+	if e := d.plan(context.Background(), controller.Plan{Fabric: whole.ID}).(controller.Planned); e.Err == "" {
 		t.Error("a plan passed that uses a lane which the table file does not carry")
 	}
 	avoid := []controller.Lane{{Leaf: 1, Lane: 2}}
-	if e := d.plan(context.Background(), controller.Plan{Fabric: whole.id, Avoid: avoid}).(controller.Planned); e.Err != "" || !e.Same {
+	if e := d.plan(context.Background(), controller.Plan{Fabric: whole.ID, Avoid: avoid}).(controller.Planned); e.Err != "" || !e.Same {
 		t.Errorf("the plan without the lane: %+v, want the one in force", e)
 	}
-	if changed, err := d.write(context.Background(), controller.Write{Fabric: whole.id}); !changed || err != nil {
+	if changed, err := d.write(context.Background(), controller.Write{Fabric: whole.ID}); !changed || err != nil {
 		t.Fatal(changed, err)
 	}
 	tables, err := tablesOf(whole, nil)
@@ -44,7 +45,7 @@ func TestPlanOnWrittenTables(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.desk.Read(tables, true)
-	if e := d.plan(context.Background(), controller.Plan{Fabric: whole.id, Final: true}).(controller.Planned); e.Err != "" || e.Same {
+	if e := d.plan(context.Background(), controller.Plan{Fabric: whole.ID, Final: true}).(controller.Planned); e.Err != "" || e.Same {
 		t.Errorf("the plan with the lane, after the read-back: %+v", e)
 	}
 }
@@ -144,7 +145,7 @@ func TestChangeCountsOnce(t *testing.T) {
 	d := newDaemon(t)
 	v := d.bringUp(t, fabric(4, 4))
 	for range 3 {
-		d.settled(context.Background(), controller.Settled{Fabric: v.id})
+		d.settled(context.Background(), controller.Settled{Fabric: v.ID})
 	}
 	families, err := d.metrics.registry.Gather()
 	ok(t, err)
@@ -187,9 +188,9 @@ func TestPlanAfterLoss(t *testing.T) {
 		t.Errorf("after a restart epoch %d is in force, %d was", n, first.Epoch)
 	}
 	d, last := again(d, "another")
-	rows, err := rowsOf(first.Plan, d.latest().tree)
+	rows, err := view.RowsOf(first.Plan, d.latest().Tree)
 	ok(t, err)
-	if e := d.current(); e.Epoch != last+1 || !sameRows(e.Plan, d.latest().tree, rows) {
+	if e := d.current(); e.Epoch != last+1 || !view.SameRows(e.Plan, d.latest().Tree, rows) {
 		t.Errorf("after the machine failed epoch %d is in force, %d were promised", e.Epoch, last)
 	}
 	ok(t, d.rollback(first.Epoch))

@@ -1,4 +1,6 @@
-package daemon
+// Package view sees a fabric as forsd works on it: through its baseline where it is a fat
+// tree, as it is where it is not; with the tables and plans that are made for it.
+package view
 
 import (
 	"context"
@@ -22,18 +24,18 @@ import (
 	"github.com/forsd/forsd/verify"
 )
 
-// view is a fabric as forsd sees it, with what is derived from it.
-type view struct {
-	id       string // of fabric and baseline: the controller's snapshot ID
-	kind     controller.Kind
-	reason   string // why it is not a fat tree, empty where it is one
-	fabric   *topology.Fabric
-	tree     *topology.FatTree  // the fabric through the baseline; nil for OwnRoutes
+// View is a fabric as forsd sees it, with what is derived from it.
+type View struct {
+	ID       string // of fabric and baseline: the controller's snapshot ID
+	Kind     controller.Kind
+	Reason   string // why it is not a fat tree, empty where it is one
+	Fabric   *topology.Fabric
+	Tree     *topology.FatTree  // the fabric through the baseline; nil for OwnRoutes
 	hosts    []topology.EndPort // those that take part, for OwnRoutes
-	down     []controller.Lane  // lanes that no schedule can use, ascending
-	seenAt   time.Time
-	complete time.Time // when the dump was whole
-	why      string    // what led to it other than a dump
+	Down     []controller.Lane  // lanes that no schedule can use, ascending
+	SeenAt   time.Time
+	Complete time.Time // when the dump was whole
+	Why      string    // what led to it other than a dump
 
 	routed *routed // tables already built for this view; shared by views with the same ID
 }
@@ -41,20 +43,20 @@ type view struct {
 // routed are tables by the lanes held back.
 type routed struct {
 	mu   sync.Mutex
-	made []routes
+	made []Routes
 	own  *routesPlan // on routes that are not ours, the last one
 }
 
-// routes are the tables of a view with some lanes held back.
-type routes struct {
+// Routes are the tables of a view with some lanes held back.
+type Routes struct {
 	hold     []controller.Lane
-	tables   *lft.Tables
-	schedule *planner.Schedule // that the tables follow from, nil where they carry any
+	Tables   *lft.Tables
+	Schedule *planner.Schedule // that the tables follow from, nil where they carry any
 	verified bool              // the tables are
 }
 
-// newView fits the fabric to the baseline.
-func newView(f *topology.Fabric, b *topology.Baseline, exclude *regexp.Regexp) (*view, error) {
+// New fits the fabric to the baseline.
+func New(f *topology.Fabric, b *topology.Baseline, exclude *regexp.Regexp) (*View, error) {
 	tree, err := topology.Fit(f, b, exclude)
 	if err != nil {
 		return nil, err
@@ -62,18 +64,18 @@ func newView(f *topology.Fabric, b *topology.Baseline, exclude *regexp.Regexp) (
 	if len(tree.Servers) == 0 {
 		return nil, &topology.NotFatTree{Where: "the fabric", Why: fmt.Sprintf("shows no server on any leaf of the baseline, and %d nodes in all", len(f.Nodes))}
 	}
-	v := &view{fabric: f, tree: tree, routed: &routed{}}
+	v := &View{Fabric: f, Tree: tree, routed: &routed{}}
 	if topology.ShapeOf(tree, nil) == topology.PartTree {
-		v.kind = controller.PartlyCovered
+		v.Kind = controller.PartlyCovered
 	}
 	for l := range tree.Leaves {
 		for k := range tree.Lanes {
 			if c := tree.Leaves[l].Cables[k].State; c == topology.Missing || c == topology.Degraded {
-				v.down = append(v.down, controller.Lane{Leaf: l, Lane: k})
+				v.Down = append(v.Down, controller.Lane{Leaf: l, Lane: k})
 			}
 		}
 	}
-	v.id = identity(tree)
+	v.ID = identity(tree)
 	return v, nil
 }
 
@@ -102,12 +104,12 @@ func identity(t *topology.FatTree) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// held is the tree with some lanes taken out of schedules.
-func (v *view) held(lanes []controller.Lane) *topology.FatTree {
+// Held is the tree with some lanes taken out of schedules.
+func (v *View) Held(lanes []controller.Lane) *topology.FatTree {
 	if len(lanes) == 0 {
-		return v.tree
+		return v.Tree
 	}
-	t := *v.tree
+	t := *v.Tree
 	t.Leaves = slices.Clone(t.Leaves)
 	for _, l := range lanes {
 		if l.Leaf < len(t.Leaves) && l.Lane < t.Lanes {
@@ -118,10 +120,10 @@ func (v *view) held(lanes []controller.Lane) *topology.FatTree {
 	return &t
 }
 
-// familiar is the tree with those servers alone that the epoch knows, nil where
+// Familiar is the tree with those servers alone that the epoch knows, nil where
 // that makes no difference or leaves none. A newcomer cannot be reached before
 // its tables are there; it must not keep a lost lane in the plan until then.
-func (v *view) familiar(t *topology.FatTree, e *store.Epoch) *topology.FatTree {
+func (v *View) Familiar(t *topology.FatTree, e *store.Epoch) *topology.FatTree {
 	if e == nil {
 		return nil
 	}
@@ -138,47 +140,47 @@ func (v *view) familiar(t *topology.FatTree, e *store.Epoch) *topology.FatTree {
 	return &old
 }
 
-// route builds and verifies the tables of the view, with the schedule that they
+// Route builds and verifies the tables of the view, with the schedule that they
 // follow from if there is one, once for each set of held lanes.
-func (v *view) route(ctx context.Context, hold []controller.Lane, by planner.Settings) (routes, error) {
+func (v *View) Route(ctx context.Context, hold []controller.Lane, by planner.Settings) (Routes, error) {
 	v.routed.mu.Lock()
 	defer v.routed.mu.Unlock()
 	if r := v.routed.find(hold); r != nil {
 		if !r.verified {
-			if err := verify.Tables(v.held(hold), r.tables); err != nil {
-				return routes{}, fmt.Errorf("verify tables: %w", err)
+			if err := verify.Tables(v.Held(hold), r.Tables); err != nil {
+				return Routes{}, fmt.Errorf("verify tables: %w", err)
 			}
 			r.verified = true
 		}
 		return *r, nil
 	}
-	tables, schedule, err := planner.Route(ctx, v.held(hold), by)
+	tables, schedule, err := planner.Route(ctx, v.Held(hold), by)
 	if err != nil {
-		return routes{}, err
+		return Routes{}, err
 	}
-	r := routes{slices.Clone(hold), tables, schedule, true}
+	r := Routes{slices.Clone(hold), tables, schedule, true}
 	v.routed.made = append(v.routed.made, r)
 	return r, nil
 }
 
-// build builds the tables of the view where these carry any plan, for plans to be
-// verified on. Whoever is to lay them out or to write them calls route.
-func (v *view) build(hold []controller.Lane) (*lft.Tables, error) {
+// Build builds the tables of the view where these carry any plan, for plans to be
+// verified on. Whoever is to lay them out or to write them calls Route.
+func (v *View) Build(hold []controller.Lane) (*lft.Tables, error) {
 	v.routed.mu.Lock()
 	defer v.routed.mu.Unlock()
 	if r := v.routed.find(hold); r != nil {
-		return r.tables, nil
+		return r.Tables, nil
 	}
-	tables, err := lft.Build(v.held(hold))
+	tables, err := lft.Build(v.Held(hold))
 	if err != nil {
 		return nil, err
 	}
-	v.routed.made = append(v.routed.made, routes{hold: slices.Clone(hold), tables: tables})
+	v.routed.made = append(v.routed.made, Routes{hold: slices.Clone(hold), Tables: tables})
 	return tables, nil
 }
 
 // find is what was made with these lanes held back, nil for nothing.
-func (r *routed) find(hold []controller.Lane) *routes {
+func (r *routed) find(hold []controller.Lane) *Routes {
 	for i := range r.made {
 		if slices.Equal(r.made[i].hold, hold) {
 			return &r.made[i]
@@ -187,9 +189,9 @@ func (r *routed) find(hold []controller.Lane) *routes {
 	return nil
 }
 
-// lost is the share of the servers in force that the view lacks; without an
+// Lost is the share of the servers in force that the view lacks; without an
 // epoch, the baseline's host ports count.
-func (v *view) lost(e *store.Epoch, b *topology.Baseline) float64 {
+func (v *View) Lost(e *store.Epoch, b *topology.Baseline) float64 {
 	present := v.present()
 	total, missing := 0, 0
 	count := func(g topology.GUID) {
@@ -217,32 +219,35 @@ func (v *view) lost(e *store.Epoch, b *topology.Baseline) float64 {
 	return float64(missing) / float64(total)
 }
 
-// findings are how the tree deviates from its baseline.
-func (v *view) findings() []health.Finding {
-	if v.tree == nil {
+// Shares takes over what was built for an older view of the same fabric.
+func (v *View) Shares(old *View) { v.routed = old.routed }
+
+// Findings are how the tree deviates from its baseline.
+func (v *View) Findings() []health.Finding {
+	if v.Tree == nil {
 		return nil
 	}
-	return v.tree.Findings
+	return v.Tree.Findings
 }
 
 // present are the host ports that the view has.
-func (v *view) present() map[topology.GUID]bool {
-	present := make(map[topology.GUID]bool, len(v.fabric.Nodes))
-	if v.tree == nil {
-		for _, h := range liquid.Hosts(v.fabric) {
+func (v *View) present() map[topology.GUID]bool {
+	present := make(map[topology.GUID]bool, len(v.Fabric.Nodes))
+	if v.Tree == nil {
+		for _, h := range liquid.Hosts(v.Fabric) {
 			present[h.GUID] = true
 		}
 		return present
 	}
-	for i := range v.tree.Hosts {
-		present[v.tree.Hosts[i].GUID] = true
+	for i := range v.Tree.Hosts {
+		present[v.Tree.Hosts[i].GUID] = true
 	}
 	return present
 }
 
-// rowsOf maps the rows of a published table onto the servers of a tree. It
+// RowsOf maps the rows of a published table onto the servers of a tree. It
 // fails when the table's servers are not exactly the tree's.
-func rowsOf(table *phasetable.View, t *topology.FatTree) (verify.Rows, error) {
+func RowsOf(table *phasetable.View, t *topology.FatTree) (verify.Rows, error) {
 	place, err := places(table, t)
 	if err != nil {
 		return verify.Rows{}, err
@@ -259,9 +264,9 @@ func rowsOf(table *phasetable.View, t *topology.FatTree) (verify.Rows, error) {
 	return rows, nil
 }
 
-// sameRows tells whether a published table is this very schedule of the tree,
+// SameRows tells whether a published table is this very schedule of the tree,
 // transfer by transfer.
-func sameRows(table *phasetable.View, t *topology.FatTree, rows verify.Rows) bool {
+func SameRows(table *phasetable.View, t *topology.FatTree, rows verify.Rows) bool {
 	place, err := places(table, t)
 	if err != nil || table.Phases() != rows.Phases {
 		return false
@@ -303,4 +308,36 @@ func transfer(x phasetable.Entry, place []int32) (to int32, lane int16, dlid top
 		return -1, -1, 0
 	}
 	return place[x.SendTo], int16(x.Lane), x.DLID
+}
+
+// Carries walks a published plan over the tables of the fabric, with some lanes held
+// back, and tells the first thing that is wrong.
+func (v *View) Carries(tables *lft.Tables, plan *phasetable.View, hold []controller.Lane) error {
+	if v.Kind == controller.OwnRoutes {
+		routes, err := liquid.Trace(v.Fabric, tables, v.hosts, nil)
+		if err != nil {
+			return err
+		}
+		return routes.Check(plan.Table())
+	}
+	rows, err := RowsOf(plan, v.Tree)
+	if err != nil {
+		return err
+	}
+	tree := v.Held(hold)
+	return verify.Plan(tree, tables, rows, planner.Unreachable(tree, rows))
+}
+
+// Members finds host ports by their names.
+func (v *View) Members(names []string) ([]planner.Member, error) {
+	if v.Kind != controller.OwnRoutes {
+		return planner.FindMembers(v.Tree, names)
+	}
+	all := liquid.Hosts(v.Fabric)
+	hosts, err := liquid.NewDirectory(v.Fabric, all).Only(names)
+	out := make([]planner.Member, len(hosts))
+	for i, h := range hosts {
+		out[i] = planner.Member{GUID: h.GUID, Name: v.Fabric.Nodes[h.Node].Name}
+	}
+	return out, err
 }

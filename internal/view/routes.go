@@ -1,0 +1,210 @@
+package view
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/fors"
+	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/liquid"
+	"github.com/forsd/forsd/phasetable"
+	"github.com/forsd/forsd/planner"
+	"github.com/forsd/forsd/topology"
+)
+
+// This file plans fabrics that are not fat trees, on the routes that OpenSM has given
+// them.
+
+// EngineLiquid is the engine of plans on OpenSM's own routes.
+const EngineLiquid = "liquid"
+
+// The time that planning may take on OpenSM's own routes; what was found until then
+// is published.
+const (
+	liquidPlanTime = 30 * time.Second
+	liquidJobTime  = 5 * time.Second
+)
+
+// Proposal is a verified plan that may be published, whatever it was planned on.
+type Proposal interface {
+	Table(epoch uint64) *phasetable.Table
+	Report() planner.Report
+	Cautions() []planner.Warning
+	// Is tells whether a plan that was published with this report stays in force in
+	// the place of this one.
+	Is(published *phasetable.View, about *planner.Report) bool
+}
+
+// TreePlan is a plan on lanes of a fat tree.
+type TreePlan struct{ *planner.Schedule }
+
+// Cautions are the warnings of the schedule.
+func (p TreePlan) Cautions() []planner.Warning { return p.Warnings }
+
+// Is tells whether a plan is this very schedule, transfer by transfer.
+func (p TreePlan) Is(published *phasetable.View, _ *planner.Report) bool {
+	return SameRows(published, p.Tree, p.Rows)
+}
+
+// routesPlan is a plan on routes of OpenSM's own.
+type routesPlan struct {
+	routes *liquid.Routes
+	result *liquid.Result
+	table  *phasetable.Table
+	took   time.Duration
+}
+
+// NewOwnRoutes is the view of a fabric that is not a fat tree, for a reason.
+func NewOwnRoutes(f *topology.Fabric, exclude *regexp.Regexp, reason string) *View {
+	v := &View{ID: "liquid-" + f.Hash()[:16], Kind: controller.OwnRoutes, Fabric: f, routed: &routed{},
+		Reason: "exchanges are scheduled on the routes that OpenSM has, and no tables are written: " + reason}
+	v.hosts = slices.DeleteFunc(liquid.Hosts(f), func(h topology.EndPort) bool { return exclude != nil && exclude.MatchString(f.Nodes[h.Node].Name) })
+	return v
+}
+
+// Unreachable says that the tables do not lead so many pairs of hosts that no plan is
+// made.
+type Unreachable struct{ error }
+
+// NoTree refuses what only a fat tree allows.
+func (v *View) NoTree(why string) error {
+	return api.Refused("the fabric is not a fat tree, and its routes are OpenSM's: %s (%s)", why, v.Reason)
+}
+
+// OnRoutes schedules the exchange of a fabric that is not a fat tree on the tables that
+// were read out of its switches. Where these are as before, so is the schedule. It fails
+// where more than a share of the pairs has no path.
+func (v *View) OnRoutes(ctx context.Context, tables *lft.Tables, most float64) (Proposal, error) {
+	v.routed.mu.Lock()
+	made := v.routed.own
+	v.routed.mu.Unlock()
+	if made != nil && lft.Changes(made.routes.Tables, tables).Entries == 0 {
+		return made, nil
+	}
+	made, err := scheduleRoutes(ctx, v, v.hosts, tables, most, liquidPlanTime)
+	if err != nil {
+		return nil, err
+	}
+	v.routed.mu.Lock()
+	v.routed.own = made
+	v.routed.mu.Unlock()
+	return made, nil
+}
+
+// JobOnRoutes schedules the exchange among some host ports likewise.
+func (v *View) JobOnRoutes(ctx context.Context, members []topology.GUID, tables *lft.Tables) (Proposal, error) {
+	wanted := make(map[topology.GUID]bool, len(members))
+	for _, g := range members {
+		wanted[g] = true
+	}
+	hosts := slices.DeleteFunc(liquid.Hosts(v.Fabric), func(h topology.EndPort) bool { return !wanted[h.GUID] })
+	if len(hosts) == 0 {
+		return nil, planner.ErrNoMember
+	}
+	return scheduleRoutes(ctx, v, hosts, tables, 1, liquidJobTime)
+}
+
+// scheduleRoutes schedules the exchange of some hosts on tables, and checks it on
+// them. It fails where more than a share of the pairs has no path.
+func scheduleRoutes(ctx context.Context, v *View, hosts []topology.EndPort, tables *lft.Tables, most float64, within time.Duration) (*routesPlan, error) {
+	start := time.Now()
+	if len(hosts) < 2 && most < 1 {
+		return nil, Unreachable{fmt.Errorf("%d hosts can take part in an exchange: it takes two", len(hosts))}
+	}
+	routes, err := liquid.Trace(v.Fabric, tables, hosts, nil)
+	if err != nil {
+		return nil, err
+	}
+	if cut, pairs := len(routes.Cut), len(hosts)*(len(hosts)-1); float64(cut) > most*float64(pairs) {
+		return nil, Unreachable{fmt.Errorf("%s: a plan may leave out %.2g %% of the %d pairs", cutText(routes), 100*most, pairs)}
+	}
+	limited, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	result, err := liquid.Make(limited, routes.Traffic, liquid.Options{})
+	if err != nil || ctx.Err() != nil {
+		return nil, errors.Join(err, ctx.Err())
+	}
+	p := &routesPlan{routes: routes, result: result, took: time.Since(start)}
+	if p.table, err = routes.Table(result.Schedule); err != nil {
+		return nil, err
+	}
+	if err := routes.Check(p.table); err != nil {
+		return nil, fmt.Errorf("the plan fails its check on the tables, which is a fault of forsd: %w", err)
+	}
+	return p, nil
+}
+
+// cutText says how many pairs have no path, and names the first.
+func cutText(routes *liquid.Routes) string {
+	c := routes.Cut[0]
+	name := func(i int32) string { return routes.Fabric.Nodes[routes.Hosts[i].Node].Label() }
+	return fmt.Sprintf("%d pairs of servers have no path by OpenSM's tables, the first from %s to %s: %v", len(routes.Cut), name(c.Src), name(c.Dst), c.Reason)
+}
+
+// Table is the plan under a number.
+func (p *routesPlan) Table(epoch uint64) *phasetable.Table {
+	t := *p.table
+	t.Epoch = epoch
+	return &t
+}
+
+// Is tells whether a plan is one for these routes, and has no more phases. Then it
+// stays in force: where a clock has ended the planning, the same again, as after a
+// restart, may bring another plan that is as good.
+func (p *routesPlan) Is(published *phasetable.View, about *planner.Report) bool {
+	return about.Engine == EngineLiquid && about.TopologyHash == p.routes.Fabric.Hash() && published.Phases() <= len(p.result.Schedule) &&
+		p.routes.Check(published.Table()) == nil
+}
+
+// Report describes the plan as the report of a plan for a fat tree does.
+func (p *routesPlan) Report() planner.Report {
+	r := p.result
+	lmc, switches := 0, make(map[int32]bool)
+	for _, h := range p.routes.Hosts {
+		lmc = max(lmc, int(h.LMC))
+		switches[p.routes.Fabric.At(h.PortRef).Peer] = true
+	}
+	warnings := []string{}
+	for _, w := range p.Cautions() {
+		warnings = append(warnings, w.Code)
+	}
+	return planner.Report{Version: 1, Summary: phasetable.Summarize(EngineLiquid, len(r.Schedule), r.Bound),
+		Size: phasetable.Size{Servers: len(p.routes.Hosts), Leaves: len(switches), LMC: lmc}, LIDs: 1,
+		Proof:    phasetable.Proof{UnreachablePairs: len(p.routes.Cut), Certificate: string(fors.ByNothing)},
+		Warnings: warnings, PlanSeconds: math.Round(p.took.Seconds()*1e3) / 1e3, TopologyHash: p.routes.Fabric.Hash()}
+}
+
+// Cautions says what the plan lacks.
+func (p *routesPlan) Cautions() []planner.Warning {
+	var out []planner.Warning
+	r := p.result
+	if gap := len(r.Schedule) - r.Bound; gap > 0 {
+		out = append(out, planner.Warning{Code: planner.PlanOverBound, Text: fmt.Sprintf("the plan has %d phases, %d more than its bound of %d", len(r.Schedule), gap, r.Bound)})
+	}
+	if len(p.routes.Cut) > 0 {
+		out = append(out, planner.Warning{Code: planner.UnreachablePairs, Text: cutText(p.routes)})
+	}
+	return out
+}
+
+// Topology is the fabric as the API shows it, where it is not a fat tree.
+func (v *View) Topology() *api.Topology {
+	out := &api.Topology{Hash: v.Fabric.Hash(), SeenAt: v.Complete, Kind: v.Kind.String(), Why: v.Reason, Leaves: []api.Leaf{}, Spines: []api.Spine{},
+		Hosts: []api.Host{}, Servers: len(v.hosts), Findings: []topology.Finding{}}
+	taking := make(map[topology.GUID]bool, len(v.hosts))
+	for _, h := range v.hosts {
+		taking[h.GUID] = true
+	}
+	for _, h := range liquid.Hosts(v.Fabric) {
+		out.Hosts = append(out.Hosts, api.Host{GUID: h.GUID, Name: v.Fabric.Nodes[h.Node].Name, LID: h.LID, LMC: h.LMC, Server: taking[h.GUID]})
+	}
+	out.Bystanders = len(out.Hosts) - out.Servers
+	return out
+}
