@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/forsd/forsd/testbed/histories"
 )
 
 // The lanes of the model, and the fabrics that it shows: fabric i lacks the
@@ -246,7 +248,7 @@ func (m *model) pass(d time.Duration) {
 // without it; never are two actions under way; and when all goes well again, it
 // settles on the fabric as it is.
 func TestMakeBeforeBreak(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	histories.Check(t, 2000, func(t *rapid.T) {
 		m := &model{t: t, c: New(testSettings), now: time.Unix(0, 0), file: tablesOf{closed: modelLanes}, switches: tablesOf{closed: modelLanes}}
 		t.Repeat(map[string]func(*rapid.T){
 			"change": func(t *rapid.T) { m.fabric = rapid.IntRange(0, ring+1).Draw(t, "fabric") },

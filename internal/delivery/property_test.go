@@ -1,8 +1,6 @@
 package delivery
 
 import (
-	"flag"
-	"os"
 	"slices"
 	"testing"
 	"time"
@@ -10,21 +8,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/testbed/histories"
 )
-
-// histories is how many random histories a property is tried on: with FORS_LONG as many as
-// the promise is for.
-func histories(t *testing.T) {
-	n := "3000"
-	if os.Getenv("FORS_LONG") != "" {
-		n = "100000"
-	}
-	if f := flag.Lookup("rapid.checks"); f.Value.String() == f.DefValue {
-		if err := f.Value.Set(n); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
 
 // contents is what tables of the model hold: the lanes that they carry, as bits. unknown is
 // what the file held before forsd.
@@ -338,8 +323,7 @@ func (w *world) pass(d time.Duration) {
 // asks for in time, or none; nobody waits for the disk who can do without; and when all goes
 // well again, file and switches hold what was ordered.
 func TestDelivery(t *testing.T) {
-	histories(t)
-	rapid.Check(t, func(t *rapid.T) {
+	histories.Check(t, 3000, func(t *rapid.T) {
 		w := newWorld(t)
 		number := func(t *rapid.T, name string, n int) int { return rapid.IntRange(0, n-1).Draw(t, name) }
 		t.Repeat(map[string]func(*rapid.T){

@@ -1,24 +1,20 @@
 package delivery
 
 import (
-	"flag"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/cockroachdb/datadriven"
 
 	"github.com/forsd/forsd/lft"
 )
 
-var update = flag.Bool("update", false, "rewrite the transcripts in testdata")
-
-// TestTranscripts replays the commands of every file in testdata. A file is a list of
-// blocks: commands, a line "----", and what the core said to them.
+// TestTranscripts replays the files of testdata. Each line of "events" is one event;
+// what the core said to it ends with a line of its state.
 func TestTranscripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {
@@ -26,20 +22,9 @@ func TestTranscripts(t *testing.T) {
 	}
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
-			want, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got := replay(t, string(want))
-			if *update {
-				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-				return
-			}
-			if diff := cmp.Diff(string(want), got); diff != "" {
-				t.Errorf("transcript differs (-want +got):\n%s", diff)
-			}
+			s := &script{now: time.Unix(0, 0), named: map[string]*lft.Tables{}, names: map[*lft.Tables]string{}}
+			s.c = New(s.tables("z"), func(a, b *lft.Tables) bool { return s.name(a)[0] != s.name(b)[0] })
+			datadriven.RunTest(t, file, s.run)
 		})
 	}
 }
@@ -55,25 +40,19 @@ type script struct {
 	out   strings.Builder
 }
 
-func replay(t *testing.T, text string) string {
-	s := &script{t: t, now: time.Unix(0, 0), named: map[string]*lft.Tables{}, names: map[*lft.Tables]string{}}
-	s.c = New(s.tables("z"), func(a, b *lft.Tables) bool { return s.name(a)[0] != s.name(b)[0] })
-	for block := range strings.SplitSeq(strings.TrimSpace(text), "\n\n") {
-		commands, _, _ := strings.Cut(block, "\n----")
-		s.out.WriteString(commands + "\n")
-		if commands[0] == '#' && !strings.Contains(strings.ReplaceAll(commands, "\n#", ""), "\n") { // nothing but a comment
-			s.out.WriteString("\n")
-			continue
-		}
-		s.out.WriteString("----\n")
-		for line := range strings.SplitSeq(commands, "\n") {
-			if !strings.HasPrefix(line, "#") {
-				s.say(strings.Fields(line))
-			}
-		}
-		s.out.WriteString("\n")
+// run carries out a block of a transcript.
+func (s *script) run(t *testing.T, d *datadriven.TestData) string {
+	if d.Cmd != "events" {
+		t.Fatalf("%s: unknown directive %q", d.Pos, d.Cmd)
 	}
-	return strings.TrimRight(s.out.String(), "\n") + "\n"
+	s.t = t
+	s.out.Reset()
+	for line := range strings.Lines(d.Input) {
+		if !strings.HasPrefix(line, "#") {
+			s.say(strings.Fields(line))
+		}
+	}
+	return s.out.String()
 }
 
 // tables are those of a name, "-" for none.

@@ -1,8 +1,6 @@
 package linkstate
 
 import (
-	"flag"
-	"os"
 	"slices"
 	"testing"
 	"time"
@@ -10,22 +8,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/forsd/forsd/testbed/fabgen"
+	"github.com/forsd/forsd/testbed/histories"
 	"github.com/forsd/forsd/topology"
 )
-
-// histories has rapid run through so many of them, or as many as its flag says.
-func histories(t *testing.T) {
-	n := "5000"
-	if os.Getenv("FORS_LONG") != "" {
-		n = "100000"
-	}
-	if f := flag.Lookup("rapid.checks"); f.Value.String() == f.DefValue {
-		if err := f.Value.Set(n); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = f.Value.Set(f.DefValue) })
-	}
-}
 
 // cable is one between switches, as it is.
 type cable struct {
@@ -516,8 +501,7 @@ func (m *model) begin() {
 // later sweep and not the switch knows better. A switch is read after each trap, once
 // at a time. When all goes well again, the fabric is believed as it is.
 func TestHistories(t *testing.T) {
-	histories(t)
-	rapid.Check(t, func(t *rapid.T) {
+	histories.Check(t, 5000, func(t *rapid.T) {
 		m := newModel(t)
 		m.step(Tick{})
 		t.Repeat(map[string]func(*rapid.T){

@@ -4,11 +4,12 @@ import (
 	"flag"
 	"fmt"
 	"math/rand"
-	"os"
 	"testing"
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/forsd/forsd/testbed/histories"
 )
 
 // grid is the step of the world's time. The clock of one host is half a step ahead of
@@ -343,14 +344,6 @@ func (w *world) manager(i int, master bool) {
 	}
 }
 
-// histories is how many random ones are played unless -rapid.checks says otherwise.
-func histories() string {
-	if os.Getenv("FORS_LONG") != "" {
-		return "100000"
-	}
-	return "3000"
-}
-
 // TestTwo has two daemons live through random histories. Never do both lead but where
 // one began in doubt; none leads whose manager is not the master; no number is given
 // to two plans; a daemon gives no number that is not above all that it has heard of, and
@@ -358,16 +351,14 @@ func histories() string {
 // takeover is in doubt only if something has gone wrong. And when all goes well again,
 // the one beside the master leads, and the other one has what it has.
 func TestTwo(t *testing.T) {
-	for name, value := range map[string]string{"rapid.checks": histories(), "rapid.steps": "50"} {
-		if f := flag.Lookup(name); f.Value.String() == f.DefValue {
-			if err := flag.Set(name, value); err != nil {
-				t.Fatal(err)
-			}
-			defer flag.Set(name, f.DefValue)
+	if f := flag.Lookup("rapid.steps"); f.Value.String() == f.DefValue {
+		if err := f.Value.Set("50"); err != nil {
+			t.Fatal(err)
 		}
+		defer func() { _ = f.Value.Set(f.DefValue) }()
 	}
 	var led, both, plans, doubts int
-	rapid.Check(t, func(t *rapid.T) {
+	histories.Check(t, 3000, func(t *rapid.T) {
 		w := newWorld(t)
 		actions := map[string]func(*rapid.T){
 			"pass": func(t *rapid.T) {
