@@ -67,7 +67,9 @@ func (c *Controller) planned(now time.Time, e Planned) {
 		// The tables come first then.
 		c.write()
 	default:
-		c.planless(e)
+		if c.behind == "" {
+			c.planless(e)
+		}
 		c.finish(now)
 	}
 }
@@ -119,6 +121,11 @@ func (c *Controller) afterPublish(now time.Time, s State) {
 
 // finish ends the work: plan and tables in force fit the fabric.
 func (c *Controller) finish(now time.Time) {
+	if c.behind != "" {
+		c.do(Settled{Fabric: c.work.ID, Planless: c.noPlan})
+		c.fail(now, TablesFailed, c.behind) // it is written again
+		return
+	}
 	c.failures, c.misreads = 0, 0
 	c.clear(PublishFailed, TablesFailed, SignalFailed, SweepTimeout, ReadBackFailed, TablesStale)
 	if c.force && !c.doubted() {
@@ -147,7 +154,9 @@ func (c *Controller) written(now time.Time, e Written) {
 		c.fail(now, TablesFailed, e.Err)
 		return
 	}
-	c.clear(TablesFailed)
+	if c.behind == "" {
+		c.clear(TablesFailed)
+	}
 	switch {
 	case c.overtaken(now):
 	case e.Changed || c.force:
@@ -182,12 +191,13 @@ func (c *Controller) signalled(now time.Time, e Signalled) {
 }
 
 func (c *Controller) wasRead(now time.Time, e ReadBackDone) {
+	c.behind = e.Unwritten
 	c.known = (c.known || e.Err == "") && c.work.Kind != OwnRoutes
 	if e.Match && e.Unwritten == "" {
 		c.confirmedID = c.work.ID
 		c.closed = union(c.work.Down, c.held)
 		c.lastAudit = now
-		c.clear(ReadBackFailed, TablesStale, SweepTimeout, SignalFailed)
+		c.clear(TablesFailed, ReadBackFailed, TablesStale, SweepTimeout, SignalFailed)
 	}
 	if c.overtaken(now) {
 		return
@@ -199,8 +209,9 @@ func (c *Controller) wasRead(now time.Time, e ReadBackDone) {
 	case e.Err != "":
 		c.fail(now, ReadBackFailed, e.Err)
 	case e.Unwritten != "":
-		c.confirmedID = ""
-		c.fail(now, TablesFailed, e.Unwritten)
+		c.confirmedID, c.misreads = "", 0
+		c.warn(TablesFailed, e.Unwritten)
+		c.planAfter()
 	default:
 		c.mismatch(now, e.Difference)
 	}
@@ -221,6 +232,9 @@ func (c *Controller) mismatch(now time.Time, difference string) {
 
 func (c *Controller) planAfter() {
 	p := Plan{Fabric: c.work.ID, Kind: c.work.Kind, Avoid: c.held, Hold: c.held, Final: true}
+	if c.behind != "" { // the file may bring back tables without the lanes that are closed
+		_, p.Avoid = c.Ground()
+	}
 	if p.Kind == OwnRoutes { // there is no signal that a reroute is for
 		p.Anew, c.force = c.force, false
 	}

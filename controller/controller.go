@@ -96,6 +96,7 @@ type Controller struct {
 	noPlan    bool      // the last plan asked for could not be made
 	refusal   string    // the fabric that is refused because of its plan, empty for none
 	reread    bool      // in Backoff: the table file is whole, a new dump is worth a read-back
+	behind    string    // why the table file lacks the tables that the switches hold; "" where it does not
 	misreads  int       // read-backs in a row that did not match
 	failures  int       // failures in a row, for the back-off
 	deadline  time.Time // of Suspect, Sweeping and Backoff; zero for none
@@ -304,7 +305,7 @@ func (c *Controller) audit(now time.Time) {
 // begin starts work on the latest fabric. Its plan comes before its tables,
 // unless it is not known which tables the switches hold.
 func (c *Controller) begin(now time.Time) {
-	c.work, c.held, c.done, c.misreads = c.latest, c.holding(c.latest), false, 0
+	c.work, c.held, c.done, c.misreads, c.behind = c.latest, c.holding(c.latest), false, 0, ""
 	if c.work.Kind == OwnRoutes {
 		c.follow()
 		return
@@ -428,6 +429,10 @@ func (c *Controller) tick(now time.Time) {
 func (c *Controller) retry(now time.Time) {
 	if c.raised[PublishFailed] || c.work.Kind == OwnRoutes {
 		c.begin(now)
+		return
+	}
+	if c.behind != "" {
+		c.write() // the switches need no sweep
 		return
 	}
 	c.again()
