@@ -47,13 +47,19 @@ const (
 // service answers the requests of one kind of listener.
 type service struct {
 	Config
-	mux *http.ServeMux
-	tcp bool
+	mux      *http.ServeMux
+	tcp      bool
+	patterns []string // of the endpoints
 }
+
+// Endpoints lists the patterns of the endpoints of an API.
+func Endpoints(c Config) []string { return newService(c, false).patterns }
 
 // Handler is the HTTP interface for a listener: of a Unix socket, where all is
 // allowed, or of TCP, where nothing can be changed.
-func Handler(c Config, tcp bool) http.Handler {
+func Handler(c Config, tcp bool) http.Handler { return newService(c, tcp) }
+
+func newService(c Config, tcp bool) *service {
 	s := &service{Config: c, mux: http.NewServeMux(), tcp: tcp}
 	s.handle(anyone, "GET /healthz", s.healthz)
 	s.handle(anyone, "GET /readyz", s.readyz)
@@ -101,6 +107,7 @@ func mounted(h http.Handler) endpoint {
 
 // handle registers an endpoint.
 func (s *service) handle(who access, pattern string, answer endpoint) {
+	s.patterns = append(s.patterns, pattern)
 	s.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 		err := s.permit(who)
 		if err == nil {

@@ -23,6 +23,15 @@ import (
 
 // listen binds the API and returns what serves it.
 func (d *Daemon) listen() (func(context.Context) error, error) {
+	s, err := api.Listen(d.interfaces(), api.Listeners{Socket: d.cfg.API.Socket, Mode: d.cfg.API.SocketMode, TCP: d.cfg.API.Listen, Log: zap.NewStdLog(d.log)})
+	if err != nil {
+		return nil, err
+	}
+	return s.Serve, nil
+}
+
+// interfaces is what the API serves.
+func (d *Daemon) interfaces() api.Config {
 	c := api.Config{Backend: backend{d}, Jobs: jobsBackend{d}, Plans: d.plans, Events: d.events, Metrics: d.metrics.handler(), ReadOverTCP: d.cfg.API.ReadOverTCP,
 		Mount: map[string]http.Handler{
 			"GET /v1/explain":  answer(d.explain),
@@ -34,11 +43,7 @@ func (d *Daemon) listen() (func(context.Context) error, error) {
 			"POST /v1/baseline/accept": answer(d.acceptBaseline),
 		}}
 	maps.Copy(c.Mount, tiers.Handlers(d.workers, d.routesInForce))
-	s, err := api.Listen(c, api.Listeners{Socket: d.cfg.API.Socket, Mode: d.cfg.API.SocketMode, TCP: d.cfg.API.Listen, Log: zap.NewStdLog(d.log)})
-	if err != nil {
-		return nil, err
-	}
-	return s.Serve, nil
+	return c
 }
 
 // answer turns a function of a request into a handler: []byte is sent as it is,
