@@ -1,5 +1,5 @@
 # forsd. "make test" and "make demo" work on a fresh Debian 12 with Go: they
-# install what they need. Variables: DESTDIR, prefix (install); KEEP=1 (demo);
+# say what they need, and install it. Variables: DESTDIR, prefix (install); KEEP=1 (demo);
 # FUZZTIME=10m (fuzz); TESTFLAGS (test).
 
 prefix      ?= /usr/local
@@ -19,6 +19,7 @@ out         ?= bin
 # need be in the PATH of the caller.
 GO    := $(firstword $(shell which go 2>/dev/null) $(wildcard /usr/local/go/bin/go) go)
 GOFMT  = $(shell $(GO) env GOROOT)/bin/gofmt
+GOARCH = $(shell $(GO) env GOARCH)
 export PATH := $(PATH):$(patsubst %/,%,$(dir $(GO))):/usr/sbin:/sbin
 
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
@@ -49,7 +50,7 @@ FUZZPACKAGES := clang libclang-rt-14-dev
 WITHOSM = $(wildcard /usr/include/infiniband/opensm/osm_event_plugin.h)
 CLIBS = $(if $(shell which $(CC) 2>/dev/null),mpi/libfors $(if $(shell which mpicc 2>/dev/null),mpi/libforsmpi) $(if $(WITHOSM),opensm/plugin))
 
-.PHONY: build lab test vet demo bench bench-opensm figures fuzz fuzz-c mutants lint install uninstall clean deps
+.PHONY: build lab test vet demo bench bench-opensm figures fuzz fuzz-c mutants lint race vulns dist install uninstall clean deps
 
 build:
 	$(if $(TAGS),$(CGO) $(GOBUILD) -tags $(TAGS),CGO_ENABLED=0 $(GOBUILD)) -o $(out)/ ./cmd/forsd ./cmd/forsctl
@@ -96,18 +97,42 @@ fuzz:
 	$(MAKE) fuzz-c
 
 fuzz-c:
-	@hack/deps.sh $(FUZZPACKAGES)
+	@hack/deps.sh 'fuzzing the C libraries takes clang' $(FUZZPACKAGES)
 	$(foreach lib,mpi/libfors opensm/plugin,$(MAKE) -C $(lib) out=$(abspath $(out)) logs=$(abspath fuzz-logs) FUZZTIME=$(FUZZTIME) fuzz &&) true
 
 # Mistakes in the pure state machines that their own tests do not find.
 mutants:
 	$(foreach package,controller internal/delivery internal/linkstate internal/standby,$(GO) run ./lab/mutate -min 90 ./$(package) -rapid.checks=300 &&) true
 
+# Tools at fixed versions, from the Go module proxy; the first run builds them.
+GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+DEADCODE := golang.org/x/tools/cmd/deadcode@v0.52.0
+VULNS    := golang.org/x/vuln/cmd/govulncheck@v1.9.0
+
+# What the linter finds by .golangci.yml, and functions that nobody calls, not even a test.
 lint: vet
-	$(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./...
+	$(GO) run $(GOLANGCI) run ./...
+	@dead=$$($(GO) run $(DEADCODE) -test ./...) && if [ -n "$$dead" ]; then echo "$$dead" >&2; exit 1; fi
+
+race: deps
+	$(GO) test -race -short -timeout 40m ./...
+
+# Its database is at vuln.go.dev.
+vulns:
+	$(GO) run $(VULNS) ./...
+
+# The files of a release, of what is committed: see CONTRIBUTING.md.
+dist:
+	@[ -z "$$(git status --porcelain)" ] || { echo 'dist: commit your changes first: a release is of a commit' >&2; exit 1; }
+	rm -rf dist && mkdir dist
+	git archive --format=tar.gz --prefix=forsd-$(VERSION)/ -o dist/forsd-$(VERSION).tar.gz HEAD
+	$(MAKE) install CLIBS= TAGS= out=$(abspath dist)/bin prefix=/usr DESTDIR=$(abspath dist)/forsd-$(VERSION)-linux-$(GOARCH)
+	tar --sort=name --mtime=@$$(git log -1 --format=%ct) --owner=0 --group=0 --numeric-owner -C dist -czf dist/forsd-$(VERSION)-linux-$(GOARCH).tar.gz forsd-$(VERSION)-linux-$(GOARCH)
+	rm -rf dist/bin dist/forsd-$(VERSION)-linux-$(GOARCH)
+	cd dist && sha256sum *.tar.gz >SHA256SUMS
 
 deps:
-	@hack/deps.sh $(PACKAGES)
+	@hack/deps.sh 'tests and demo run OpenSM on simulated fabrics, and the C libraries under Open MPI and Valgrind' $(PACKAGES)
 
 # An existing configuration stays.
 install: build
@@ -119,7 +144,7 @@ install: build
 	install -m 644 systemd/opensm@.service.d/forsd.conf $(DESTDIR)$(unitdir)/opensm@.service.d
 	install -m 644 systemd/sysusers.d/forsd.conf $(DESTDIR)$(sysusersdir)
 	install -m 644 systemd/udev/70-forsd.rules $(DESTDIR)$(udevdir)
-	install -m 644 LICENSE configs/opensm.conf.fragment $(wildcard docs/*.md) $(DESTDIR)$(docdir)
+	install -m 644 LICENSE configs/opensm.conf.fragment $(wildcard docs/*.md docs/*.yaml) $(DESTDIR)$(docdir)
 	install -m 644 $(wildcard docs/figures/*) $(DESTDIR)$(docdir)/figures
 	install -m 755 $(wildcard configs/slurm/*.sh) $(DESTDIR)$(docdir)/slurm
 	install -m 644 $(wildcard examples/*.c examples/*.py) $(DESTDIR)$(docdir)/examples
@@ -139,4 +164,4 @@ uninstall:
 	rm -rf $(DESTDIR)$(docdir)
 
 clean:
-	rm -rf $(out) fuzz-logs
+	rm -rf $(out) fuzz-logs dist

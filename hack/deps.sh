@@ -1,8 +1,11 @@
 #!/bin/sh
-# Installs those of the given Debian packages that are missing. It works as root
-# or through sudo, asks nothing, and does nothing if nothing is missing.
+# deps.sh WHY PACKAGE... installs those of the Debian packages that are missing, and
+# says which and why before it does. It works as root or through sudo, asks nothing, and
+# does nothing if nothing is missing.
 set -eu
 
+why=$1
+shift
 missing=
 for p in "$@"; do
 	case $(dpkg-query -W -f='${db:Status-Status}' "$p" 2>/dev/null || true) in
@@ -13,7 +16,7 @@ done
 [ -n "$missing" ] || exit 0
 
 if ! command -v apt-get >/dev/null; then
-	echo "deps: no apt-get here; install what these Debian packages hold:$missing" >&2
+	echo "deps: $why. There is no apt-get here: install what these Debian packages hold:$missing" >&2
 	exit 1
 fi
 
@@ -29,7 +32,7 @@ esac
 
 run=
 [ "$(id -u)" -eq 0 ] || run=sudo
-echo "deps: installing$missing"
+echo "deps: $why. These Debian packages are missing and are installed now:$missing"
 $run apt-get -qq -o DPkg::Lock::Timeout=300 update
 # shellcheck disable=SC2086 # both are lists of words
 $run env DEBIAN_FRONTEND=noninteractive apt-get -qq -y -o DPkg::Lock::Timeout=300 --no-install-recommends install $missing

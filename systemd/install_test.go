@@ -59,6 +59,7 @@ func TestInstall(t *testing.T) {
 		"opt/forsd/lib/udev/rules.d/70-forsd.rules",
 		"opt/forsd/share/bash-completion/completions/forsctl",
 		"opt/forsd/share/doc/forsd/LICENSE",
+		"opt/forsd/share/doc/forsd/openapi.yaml",
 		"opt/forsd/share/doc/forsd/opensm.conf.fragment",
 		"opt/forsd/share/doc/forsd/slurm/epilog.sh",
 		"opt/forsd/share/doc/forsd/slurm/prolog.sh",
