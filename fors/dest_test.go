@@ -195,6 +195,11 @@ func allocate(tree *Tree, servers int, rng *rand.Rand) *Tree {
 // TestOneLIDTheorem holds that one LID a server suffices for P−1 phases on an
 // undamaged tree, for any set of servers.
 func TestOneLIDTheorem(t *testing.T) {
+	for n := 1; n < 5; n++ {
+		if p, _, _ := planOneLIDChecked(t, evenTree(n, 1, 0), Wish{}); p.Phases != n-1 {
+			t.Errorf("%d phases for the %d servers of one leaf without lanes", p.Phases, n)
+		}
+	}
 	rng := rand.New(rand.NewPCG(1, 359))
 	for i := range share(1000, 60) {
 		tree := fullTree(20, 18)

@@ -118,12 +118,13 @@ func (g *destFrame) packIn(B int) {
 	}
 	for i := range main {
 		uses := g.uses[(int(g.base[B])+i)*g.lanes:][:g.lanes]
+		most := 0
 		for k := range uses {
-			if uses[k] > uses[main[i]] {
-				main[i] = k
+			if uses[k] > most {
+				main[i], most = k, uses[k]
 			}
 		}
-		if k := main[i]; uses[k] > 0 {
+		if k := main[i]; most > 0 {
 			if owners[k]++; ofLane[k] < 0 {
 				ofLane[k] = ins.add(B, g.slots)
 			}

@@ -84,20 +84,20 @@ func bindLanes(t *topology.FatTree, plan *fors.Plan) (*Schedule, error) {
 		}
 		s.Rows.DLID[i] = lid
 	}
-	s.LIDs, s.least = LaneLIDs, plan.LowerBound
+	s.LIDs, s.least, s.by = LaneLIDs, plan.LowerBound, plan.Certificate
 	return s, nil
 }
 
-// bindGroups does the same for a plan that chooses LIDs by the group of the
-// sender, and keeps what its tables need.
-func bindGroups(t *topology.FatTree, plan *fors.Grouped, start time.Time) (*Schedule, error) {
+// bindGroups does the same for a plan that chooses LIDs by the group of the sender,
+// from the given one on, and keeps what its tables need.
+func bindGroups(t *topology.FatTree, plan *fors.Grouped, first int, start time.Time) (*Schedule, error) {
 	s, err := unbound(t, plan.Plan)
 	if err != nil {
 		return nil, err
 	}
 	base, group := make([]topology.LID, plan.Servers), make([]topology.LID, plan.Servers)
 	for d, i := range t.Servers {
-		base[d], group[d] = t.Hosts[i].LID, topology.LID(plan.Group[d])
+		base[d], group[d] = t.Hosts[i].LID, topology.LID(first+plan.Group[d])
 	}
 	for ph := range plan.Phases {
 		to, lane := plan.Row(fors.Phase(ph))
@@ -112,7 +112,7 @@ func bindGroups(t *topology.FatTree, plan *fors.Grouped, start time.Time) (*Sche
 			}
 		}
 	}
-	s.LIDs, s.least, s.pins = LIDs(plan.LIDs), plan.LeastPhases, pins(t, plan)
+	s.LIDs, s.least, s.by, s.pins = LIDs(plan.LIDs), plan.LeastPhases, plan.LeastBy, pins(t, plan, first)
 	s.finish(start)
 	return s, nil
 }

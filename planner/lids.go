@@ -86,9 +86,11 @@ func (s Settings) TablesFollow(t *topology.FatTree) (bool, error) {
 }
 
 // groups is how many LIDs of a server plans of the tree use where the lane is up
-// to each leaf (fors.PlanGroups), 0 where each lane has a LID of its own. Trees
-// with parallel cables need the latter: at a spine with several cables to a leaf
-// the table knows the destination alone.
+// to each leaf, 0 where each lane has a LID of its own. Trees with parallel cables
+// need the latter: at a spine with several cables to a leaf the table knows the
+// destination alone. Of several LIDs the base LID is for the base plan, and the others
+// for groups of senders (fors.PlanGroups); of two there is only one group to be had,
+// which is no better than the base plan.
 func (s Settings) groups(t *topology.FatTree) (int, error) {
 	least := math.MaxInt
 	for _, i := range t.Servers {
@@ -100,7 +102,7 @@ func (s Settings) groups(t *topology.FatTree) (int, error) {
 	case len(t.Servers) == 0, s.LIDs == LaneLIDs, s.LIDs == AutoLIDs && (least >= t.Lanes || parallel || !exact):
 		return 0, nil
 	case s.LIDs == AutoLIDs:
-		return least, nil
+		return one(least), nil
 	case s.LIDs < 1:
 		return 0, fmt.Errorf("lids %d: want a number from 1 to %d", s.LIDs, 1<<topology.MaxLMC)
 	case !exact:
@@ -110,7 +112,18 @@ func (s Settings) groups(t *topology.FatTree) (int, error) {
 	case int(s.LIDs) > least:
 		return 0, fmt.Errorf("lids %d is more than the %d of some server: set lmc in opensm.conf so that 2^lmc ≥ %d, or ask for fewer", s.LIDs, least, s.LIDs)
 	}
-	return int(s.LIDs), nil
+	if s.LIDs == 1 {
+		return 1, nil
+	}
+	return one(min(int(s.LIDs)+1, least)), nil
+}
+
+// one is 1 for 2.
+func one(lids int) int {
+	if lids == 2 {
+		return 1
+	}
+	return lids
 }
 
 // grouped plans for so many LIDs a server, fewer than lanes. Where nothing forbids
@@ -134,20 +147,41 @@ func grouped(ctx context.Context, t *topology.FatTree, lids int, s Settings) (*S
 			return nil, err
 		}
 	}
-	plan, err := fors.PlanGroups(ctx, tree, lids)
+	if lids == 1 {
+		plan, err := fors.PlanOneLID(ctx, tree, fors.Wish{Via: baseLanes(t, tree)})
+		if err != nil {
+			return nil, err
+		}
+		return bindGroups(t, plan, 0, start)
+	}
+	plan, err := fors.PlanGroups(ctx, tree, lids-1)
 	if err != nil {
 		return nil, err
 	}
-	return bindGroups(t, plan, start)
+	return bindGroups(t, plan, 1, start)
 }
 
-// pins is the plan's choice of lanes as the tables need it.
-func pins(t *topology.FatTree, plan *fors.Grouped) *lft.Pins {
-	p := &lft.Pins{LIDs: plan.LIDs, Lane: make([]int16, len(t.Leaves)*plan.Servers*plan.LIDs)}
+// baseLanes is the lane that every leaf with servers sends to each base LID on, on
+// tables without pins and damage.
+func baseLanes(t *topology.FatTree, tree *fors.Tree) []fors.Lane {
+	var lanes []fors.Lane
+	for range tree.Slots {
+		for _, i := range t.Servers {
+			lanes = append(lanes, fors.Lane(t.LIDLane(&t.Hosts[i], 0)))
+		}
+	}
+	return lanes
+}
+
+// pins is the plan's choice of lanes as the tables need it, for the LIDs of a server
+// from the given one on.
+func pins(t *topology.FatTree, plan *fors.Grouped, first int) *lft.Pins {
+	lids := first + plan.LIDs
+	p := &lft.Pins{LIDs: lids, Lane: make([]int16, len(t.Leaves)*plan.Servers*lids)}
 	for i := range p.Lane {
 		p.Lane[i] = int16(fors.Local)
 	}
-	row, last := plan.Servers*plan.LIDs, -1 // a leaf's entries; the plan leaves out leaves without servers
+	row, last := plan.Servers*plan.LIDs, -1 // a leaf's lanes; the plan leaves out leaves without servers
 	at := 0
 	for _, i := range t.Servers {
 		leaf := t.Hosts[i].Leaf
@@ -156,7 +190,7 @@ func pins(t *topology.FatTree, plan *fors.Grouped) *lft.Pins {
 		}
 		last = leaf
 		for j, lane := range plan.Via[at : at+row] {
-			p.Lane[leaf*row+j] = int16(lane)
+			p.Lane[(leaf*plan.Servers+j/plan.LIDs)*lids+first+j%plan.LIDs] = int16(lane)
 		}
 		at += row
 	}

@@ -35,7 +35,7 @@ func TestLIDsPolicy(t *testing.T) {
 		{"one, undamaged", six, nil, Settings{}, LaneLIDs, fors.Shift, true, ""},
 		{"one, undamaged, by number", six, nil, Settings{LIDs: 1}, 1, fors.Exact, true, ""},
 		{"one", six, []uint8{7}, Settings{}, 1, fors.Exact, true, ""},
-		{"two", with(six, 1), []uint8{7}, Settings{}, 2, fors.Exact, true, ""},
+		{"two are one for the base plan, and no groups", with(six, 1), []uint8{7}, Settings{}, 1, fors.Exact, true, ""},
 		{"four make groups of two", with(six, 2), []uint8{7}, Settings{}, 3, fors.Exact, true, ""},
 		{"two of eight", with(six, 3), []uint8{7}, Settings{LIDs: 2}, 2, fors.Exact, false, ""},
 		{"lanes", with(six, 1), []uint8{7}, Settings{LIDs: LaneLIDs, MaxUnreachable: new(1.0)}, LaneLIDs, fors.Conservative, true, ""},
@@ -107,8 +107,8 @@ func TestLIDsProperty(t *testing.T) {
 			rt.Fatal(err)
 		}
 		for i, d := range r.Rows.To {
-			if d >= 0 && int(r.Rows.DLID[i]-ft.Hosts[ft.Servers[d]].LID) >= int(set.LIDs) {
-				rt.Fatalf("LID %d of a server whose base LID is %d, of %d", r.Rows.DLID[i], ft.Hosts[ft.Servers[d]].LID, set.LIDs)
+			if d >= 0 && int(r.Rows.DLID[i]-ft.Hosts[ft.Servers[d]].LID) > int(set.LIDs) {
+				rt.Fatalf("LID %d of a server whose base LID is %d, of %d and that", r.Rows.DLID[i], ft.Hosts[ft.Servers[d]].LID, set.LIDs)
 			}
 		}
 		again, err := Make(bg, ft, set)
@@ -124,21 +124,21 @@ func TestLIDsProperty(t *testing.T) {
 // TestLIDsFallback holds that a plan which does not stand on its own tables is
 // replaced by one on tables that carry any, and that it is not verified on others.
 func TestLIDsFallback(t *testing.T) {
-	ft := tree(t, fabgen.Spec{Spines: 6, Leaves: 4, LMC: 1}, 7)
+	ft := tree(t, fabgen.Spec{Spines: 6, Leaves: 4, LMC: 2}, 7)
 	s, err := Plan(bg, ft, Settings{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	tables, _, err := Route(bg, ft, Settings{LIDs: LaneLIDs})
+	other, err := Route(bg, ft, Settings{LIDs: LaneLIDs})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Verified(bg, tables); err == nil {
+	if _, err := s.Verified(bg, other.Tables); err == nil {
 		t.Error("a plan with tables of its own was verified on others")
 	}
 	row := s.Rows.To[:s.Plan.Servers]
 	row[0], row[1] = row[1], row[0]
-	r, err := s.carried(bg)
+	r, err := carried(bg, ft, s)
 	if err != nil {
 		t.Fatal(err)
 	}

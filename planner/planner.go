@@ -50,8 +50,9 @@ type Schedule struct {
 	Warnings []Warning
 	Took     time.Duration // planning, without verification
 
-	pins  *lft.Pins // what its tables have of its own, nil for those that any plan can use
-	least int       // phases that the LIDs in use allow
+	pins  *lft.Pins        // what its tables have of its own, nil for those that any plan can use
+	least int              // phases that the LIDs in use allow
+	by    fors.Certificate // what proves that
 
 	meanwhile bool // a shift, until a failure calls for a plan with tables of its own
 }
@@ -59,12 +60,17 @@ type Schedule struct {
 // Result is a plan with the tables that carry it, both verified.
 type Result struct {
 	*Schedule
+	// Base is the plan for programs that send to base LIDs, verified on the same tables:
+	// the schedule itself where that sends to no other LIDs, nil where there is none.
+	Base   *Schedule
 	Tables *lft.Tables
 	Times  Times
+	// Notes are warnings that are of no plan.
+	Notes []Warning
 }
 
 // Times says what each stage took.
-type Times struct{ Plan, Tables, Verify time.Duration }
+type Times struct{ Plan, Base, Tables, Verify time.Duration }
 
 // Make plans the complete exchange of the tree's servers, builds the tables and
 // verifies the one on the other. A plan of the chosen engine that fails
@@ -93,66 +99,99 @@ func Make(ctx context.Context, t *topology.FatTree, s Settings) (*Result, error)
 	if err := s.mayLeaveOut(r.leftOut()); err != nil {
 		return nil, err
 	}
+	if r.Base != nil && r.Base != r.Schedule {
+		r.Base.bounded(r.Plan.Bounds)
+	}
 	return r, nil
 }
 
-// Route builds and verifies the tables of the tree. Where servers have fewer
-// LIDs than there are lanes, tables follow from a plan: it comes with them,
-// verified on them. Elsewhere, and where too many pairs are unreachable for a plan, the
-// schedule is nil; the tables carry any plan on the lanes that live.
-func Route(ctx context.Context, t *topology.FatTree, s Settings) (*lft.Tables, *Schedule, error) {
+// Route builds and verifies the tables of the tree, with the plan for base LIDs on
+// them. Where servers have fewer LIDs than there are lanes, tables follow from the
+// other plan too: it comes with them, verified on them. Elsewhere, and where too many
+// pairs are unreachable for a plan, the schedule is nil; the tables carry any plan on
+// the lanes that live.
+func Route(ctx context.Context, t *topology.FatTree, s Settings) (*Result, error) {
 	if s.mayPlan(t) != nil {
-		tables, _, err := route(ctx, t, nil)
-		return tables, nil, err
+		r, err := new(Result), error(nil)
+		r.Tables, r.Times, err = route(ctx, t, nil)
+		return r, err
 	}
-	r, err := begin(ctx, t, s)
-	if err != nil {
-		return nil, nil, err
-	}
-	return r.Tables, r.Schedule, nil
+	return begin(ctx, t, s)
 }
 
-// begin does what Route does, and says what each stage took.
+// begin does so where there may be a plan.
 func begin(ctx context.Context, t *topology.FatTree, s Settings) (*Result, error) {
 	lids, err := s.groups(t)
 	if err != nil {
 		return nil, err
 	}
 	if lids == 0 {
-		r := new(Result)
-		r.Tables, r.Times, err = route(ctx, t, nil)
-		return r, err
+		return carried(ctx, t, nil)
 	}
 	schedule, err := grouped(ctx, t, lids, s)
 	if err != nil {
 		return nil, err
 	}
-	return schedule.carried(ctx)
+	return carried(ctx, t, schedule)
 }
 
-// carried builds the tables that follow from the schedule and verifies the one
-// on the other. A schedule that fails is replaced by a conservative one on the
-// tables that carry any, and a warning says so.
-func (s *Schedule) carried(ctx context.Context) (*Result, error) {
-	tables, times, err := route(ctx, s.Tree, s.pins)
-	if err != nil {
+// carried builds the tables that follow from the schedule, if there is one, and from
+// the plan for base LIDs, and verifies these on those. A schedule that fails is
+// replaced by a conservative one on the tables that carry any, and a warning says so.
+// A base plan that fails is left out, and so is what the tables have of it.
+func carried(ctx context.Context, t *topology.FatTree, s *Schedule) (*Result, error) {
+	r := &Result{Schedule: s}
+	start := time.Now()
+	var err error
+	if r.Base, r.Notes, err = base(ctx, t, s); err != nil {
+		return nil, err
+	}
+	took := time.Since(start)
+	var own *lft.Pins
+	if s != nil {
+		own = s.pins
+	}
+	both := own
+	if r.Base != nil && r.Base != s {
+		both = overlay(t, own, r.Base.pins)
+	}
+	if r.Tables, r.Times, err = route(ctx, t, both); err != nil {
 		return nil, err
 	}
 	checked := time.Now()
-	err = s.Check(tables)
-	times.Plan, times.Verify = s.Took, times.Verify+time.Since(checked)
-	if err == nil {
-		return &Result{Schedule: s, Tables: tables, Times: times}, nil
+	if r.Base != nil && r.Base != s {
+		if err := r.Base.Check(r.Tables); err != nil {
+			r.Base, r.Notes = nil, []Warning{{Code: NoBasePlan, Text: fmt.Sprintf("the plan for programs that send to base LIDs failed verification: %v", err)}}
+			if r.Tables, _, err = route(ctx, t, own); err != nil {
+				return nil, err
+			}
+		}
 	}
-	second, again := conservative(ctx, s.Tree)
-	if again != nil {
-		return nil, errors.Join(err, again)
+	if s != nil {
+		if err := s.Check(r.Tables); err != nil {
+			return s.replaced(ctx, err)
+		}
+		r.Times.Plan = s.Took
 	}
-	if tables, _, again = route(ctx, s.Tree, nil); again != nil || second.Check(tables) != nil {
-		return nil, err
+	r.Notes = append(r.Notes, crowded(t, r.Tables)...)
+	r.Times.Base = took
+	r.Times.Verify += time.Since(checked)
+	return r, nil
+}
+
+// replaced is a conservative schedule on the tables that carry any.
+func (s *Schedule) replaced(ctx context.Context, why error) (*Result, error) {
+	second, err := conservative(ctx, s.Tree)
+	if err != nil {
+		return nil, errors.Join(why, err)
 	}
-	second.replaces(s, err)
-	return &Result{Schedule: second, Tables: tables, Times: times}, nil
+	r, err := carried(ctx, s.Tree, nil)
+	if err != nil || second.Check(r.Tables) != nil {
+		return nil, why
+	}
+	second.replaces(s, why)
+	r.Schedule = second
+	return r, nil
 }
 
 // route builds and verifies tables, and says what either took.

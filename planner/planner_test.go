@@ -140,10 +140,11 @@ func TestBystanderBeyondLanes(t *testing.T) {
 // by one of the next engine that does, down to the last, or refused.
 func TestVerified(t *testing.T) {
 	ft := tree(t, fabgen.Spec{Spines: 4, Leaves: 4, LMC: 2})
-	tables, _, err := Route(bg, ft, Settings{})
+	made, err := Route(bg, ft, Settings{})
 	if err != nil {
 		t.Fatal(err)
 	}
+	tables := made.Tables
 	s, err := Plan(bg, ft, Settings{})
 	if err != nil {
 		t.Fatal(err)
@@ -205,8 +206,8 @@ func TestUnreachable(t *testing.T) {
 	if _, err := Plan(bg, ft, Settings{MaxUnreachable: new(0.49)}); !errors.As(err, &refused) {
 		t.Errorf("with a limit of 49 %%: %v", err)
 	}
-	if tables, s, err := Route(bg, ft, Settings{}); err != nil || s != nil || verify.Tables(ft, tables) != nil {
-		t.Errorf("its tables: %v, %v", s, err)
+	if r, err := Route(bg, ft, Settings{}); err != nil || r.Schedule != nil || verify.Tables(ft, r.Tables) != nil {
+		t.Errorf("its tables: %v", err)
 	}
 	r, err := Make(bg, ft, Settings{MaxUnreachable: new(0.5)})
 	if err != nil {
@@ -234,7 +235,7 @@ func TestWriteDir(t *testing.T) {
 		if err := r.WriteDir(dir); err != nil {
 			t.Fatal(err)
 		}
-		for _, name := range []string{PhasesFile, TablesFile, BinaryFile, UnreachableFile, ReportFile} {
+		for _, name := range []string{PhasesFile, TablesFile, BinaryFile, BaseFile, BaseBinaryFile, UnreachableFile, ReportFile} {
 			data, err := os.ReadFile(filepath.Join(dir, name))
 			if err != nil {
 				t.Fatal(err)
@@ -249,7 +250,7 @@ func TestWriteDir(t *testing.T) {
 		if err := json.Unmarshal(files[ReportFile][run], &reports[run]); err != nil {
 			t.Fatal(err)
 		}
-		reports[run].PlanSeconds = 0
+		reports[run].PlanSeconds, reports[run].Base.PlanSeconds = 0, 0
 	}
 	if diff := cmp.Diff(reports[0], reports[1]); diff != "" {
 		t.Error(diff)
@@ -326,9 +327,11 @@ func TestReportDocumented(t *testing.T) {
 			}
 		}
 	}
-	for _, f := range reflect.VisibleFields(reflect.TypeFor[Report]()) {
-		if !f.Anonymous {
-			fields = append(fields, f.Tag.Get("json"))
+	for prefix, report := range map[string]reflect.Type{"": reflect.TypeFor[Report](), "base.": reflect.TypeFor[BaseReport]()} {
+		for _, f := range reflect.VisibleFields(report) {
+			if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); !f.Anonymous {
+				fields = append(fields, prefix+name)
+			}
 		}
 	}
 	slices.Sort(documented)

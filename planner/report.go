@@ -26,6 +26,55 @@ type Report struct {
 	Warnings     []string `json:"warnings"`
 	PlanSeconds  float64  `json:"plan_seconds"`
 	TopologyHash string   `json:"topology_hash"`
+	// Base is the plan for base LIDs beside this one, nil where there is none or it is
+	// not known.
+	Base *BaseReport `json:"base,omitempty"`
+}
+
+// BaseReport is what a plan for base LIDs is, in figures.
+type BaseReport struct {
+	phasetable.Summary
+	phasetable.Proof
+	// Moved counts the leaves' entries for base LIDs that do not take the lane that
+	// they have on a whole fabric.
+	Moved       int      `json:"moved"`
+	Warnings    []string `json:"warnings"`
+	PlanSeconds float64  `json:"plan_seconds"`
+}
+
+// Report sums the plan up, and that for base LIDs.
+func (r *Result) Report() Report {
+	report := r.Schedule.Report()
+	for _, n := range r.Notes {
+		report.Warnings = append(report.Warnings, n.Code)
+	}
+	slices.Sort(report.Warnings)
+	report.Warnings = slices.Compact(report.Warnings)
+	report.Base = r.Base.baseReport()
+	return report
+}
+
+// baseReport sums up a plan for base LIDs, nil for none.
+func (s *Schedule) baseReport() *BaseReport {
+	if s == nil {
+		return nil
+	}
+	b := &BaseReport{Summary: phasetable.Summarize(string(s.Plan.Engine), s.Plan.Phases, s.least),
+		Proof: phasetable.Proof{UnreachablePairs: len(s.Plan.Unreachable), Certificate: string(s.by)}, Warnings: []string{}, PlanSeconds: s.Took.Seconds()}
+	for _, w := range s.Warnings {
+		b.Warnings = append(b.Warnings, w.Code)
+	}
+	slices.Sort(b.Warnings)
+	b.Warnings = slices.Compact(b.Warnings)
+	if s.pins != nil {
+		for i := 0; i < len(s.pins.Lane); i += s.pins.LIDs {
+			h := &s.Tree.Hosts[s.Tree.Servers[i/s.pins.LIDs%len(s.Tree.Servers)]]
+			if k := s.pins.Lane[i]; k >= 0 && int(k) != s.Tree.LIDLane(h, 0) {
+				b.Moved++
+			}
+		}
+	}
+	return b
 }
 
 // Report sums the schedule up. The warnings are codes, the fabric's findings
@@ -110,10 +159,13 @@ const (
 	TablesFile      = "lfts.dump"
 	BinaryFile      = "phases.bin"
 	UnreachableFile = "unreachable.csv"
+	BaseFile        = "base.csv"
+	BaseBinaryFile  = "base.bin"
 )
 
-// WriteDir writes phases.csv, phases.bin, unreachable.csv, lfts.dump and, last,
-// plan.json into dir, which it creates.
+// WriteDir writes phases.csv, phases.bin, unreachable.csv, lfts.dump, base.csv and
+// base.bin where there is a plan for base LIDs, and, last, plan.json into dir, which
+// it creates.
 func (r *Result) WriteDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -123,14 +175,18 @@ func (r *Result) WriteDir(dir string) error {
 		return err
 	}
 	table := r.Table(0)
-	binary, err := phasetable.Encode(table)
+	files, err := tableFiles(table, PhasesFile, BinaryFile)
 	if err != nil {
 		return err
 	}
-	var csv, tables, cut bytes.Buffer
-	if err := phasetable.WriteCSV(&csv, table); err != nil {
-		return err
+	if r.Base != nil {
+		more, err := tableFiles(r.Base.Table(0), BaseFile, BaseBinaryFile)
+		if err != nil {
+			return err
+		}
+		files = append(files, more...)
 	}
+	var tables, cut bytes.Buffer
 	if err := r.Tables.Write(&tables, lft.OwnersOf(r.Tree.Fabric)); err != nil {
 		return err
 	}
@@ -138,13 +194,30 @@ func (r *Result) WriteDir(dir string) error {
 	for _, p := range r.Plan.Unreachable {
 		fmt.Fprintf(&cut, "%s,%s\n", table.Servers[p.Src].GUID, table.Servers[p.Dst].GUID)
 	}
-	for _, file := range []struct {
-		name string
-		data []byte
-	}{{PhasesFile, csv.Bytes()}, {BinaryFile, binary}, {UnreachableFile, cut.Bytes()}, {TablesFile, tables.Bytes()}, {ReportFile, append(report, '\n')}} {
-		if err := os.WriteFile(filepath.Join(dir, file.name), file.data, 0o644); err != nil {
+	files = append(files, file{UnreachableFile, cut.Bytes()}, file{TablesFile, tables.Bytes()}, file{ReportFile, append(report, '\n')})
+	for _, f := range files {
+		if err := os.WriteFile(filepath.Join(dir, f.name), f.data, 0o644); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// file is one to be written.
+type file struct {
+	name string
+	data []byte
+}
+
+// tableFiles is a phase table as CSV and in binary form.
+func tableFiles(table *phasetable.Table, csv, binary string) ([]file, error) {
+	data, err := phasetable.Encode(table)
+	if err != nil {
+		return nil, err
+	}
+	var text bytes.Buffer
+	if err := phasetable.WriteCSV(&text, table); err != nil {
+		return nil, err
+	}
+	return []file{{csv, text.Bytes()}, {binary, data}}, nil
 }

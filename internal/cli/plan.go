@@ -96,13 +96,18 @@ func printPlan(cmd *cobra.Command, r *planner.Result, out string) error {
 	report := r.Report()
 	w := command.NewTable(cmd.OutOrStdout())
 	printReport(w, &report)
-	fmt.Fprintf(w, "time\tplan %s, tables %s, verification %s\n", took(r.Times.Plan), took(r.Times.Tables), took(r.Times.Verify))
+	fmt.Fprintf(w, "time\tplan %s, base plan %s, tables %s, verification %s\n", took(r.Times.Plan), took(r.Times.Base), took(r.Times.Tables), took(r.Times.Verify))
 	fmt.Fprintf(w, "written\t%s\n", out)
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	for _, warning := range r.Warnings {
+	for _, warning := range append(r.Warnings, r.Notes...) {
 		fmt.Fprintf(cmd.OutOrStdout(), "warning %s: %s\n", warning.Code, warning.Text)
+	}
+	if r.Base != nil && r.Base != r.Schedule {
+		for _, warning := range r.Base.Warnings {
+			fmt.Fprintf(cmd.OutOrStdout(), "warning %s: %s\n", warning.Code, warning.Text)
+		}
 	}
 	for _, f := range r.Tree.Findings {
 		fmt.Fprintf(cmd.OutOrStdout(), "fabric %s: %s\n", f.Code, f.Text)
@@ -113,6 +118,9 @@ func printPlan(cmd *cobra.Command, r *planner.Result, out string) error {
 // printReport prints the figures of a plan.
 func printReport(w io.Writer, r *planner.Report) {
 	fmt.Fprintf(w, "phases\t%d (bound %d by %s, gap %d)\n", r.Phases, r.LowerBound, r.Certificate, r.Gap)
+	if b := r.Base; b != nil {
+		fmt.Fprintf(w, "base LIDs\t%d phases (bound %d by %s, gap %d), %d entries moved\n", b.Phases, b.LowerBound, b.Certificate, b.Gap, b.Moved)
+	}
 	fmt.Fprintf(w, "engine\t%s\n", r.Engine)
 	fmt.Fprintf(w, "servers\t%d on %d leaves, %d spines, %d lanes, LMC %d\n", r.Servers, r.Leaves, r.Spines, r.Lanes, r.LMC)
 	if r.LIDs > 0 {

@@ -41,6 +41,9 @@ var warnables = []health.Warnable{
 
 	{Code: planner.LMCTooSmall, Severity: health.Degraded, Title: "The LMC gives fewer LIDs than there are lanes"},
 	{Code: planner.PlanOverBound, Severity: health.Degraded, Title: "The plan is longer than its bound"},
+	{Code: planner.BasePlanOverBound, Severity: health.Info, Title: "The plan for base LIDs is longer than its bound"},
+	{Code: planner.BaseLIDsCrowded, Severity: health.Info, Title: "Base LIDs crowd on a cable"},
+	{Code: planner.NoBasePlan, Severity: health.Degraded, Title: "There is no plan for base LIDs"},
 	{Code: planner.UnreachablePairs, Severity: health.Degraded, Title: "Pairs of servers share no lane"},
 	{Code: planner.EngineFallback, Severity: health.Degraded, Title: "A plan failed verification and was replaced"},
 

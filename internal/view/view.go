@@ -45,6 +45,7 @@ type routed struct {
 	mu   sync.Mutex
 	made []Routes
 	own  *routesPlan // on routes that are not ours, the last one
+	bare []Routes    // without the entries that are the base plan's own
 }
 
 // Routes are the tables of a view with some lanes held back.
@@ -52,7 +53,8 @@ type Routes struct {
 	hold     []controller.Lane
 	Tables   *lft.Tables
 	Schedule *planner.Schedule // that the tables follow from, nil where they carry any
-	verified bool              // the tables are
+	Base     *planner.Schedule // for programs that send to base LIDs, nil for none
+	Notes    []planner.Warning // about the tables and the base plan
 }
 
 // New fits the fabric to the baseline.
@@ -145,45 +147,42 @@ func (v *View) Familiar(t *topology.FatTree, e *store.Epoch) *topology.FatTree {
 func (v *View) Route(ctx context.Context, hold []controller.Lane, by planner.Settings) (Routes, error) {
 	v.routed.mu.Lock()
 	defer v.routed.mu.Unlock()
-	if r := v.routed.find(hold); r != nil {
-		if !r.verified {
-			if err := verify.Tables(v.Held(hold), r.Tables); err != nil {
-				return Routes{}, fmt.Errorf("verify tables: %w", err)
-			}
-			r.verified = true
-		}
+	if r := find(v.routed.made, hold); r != nil {
 		return *r, nil
 	}
-	tables, schedule, err := planner.Route(ctx, v.Held(hold), by)
+	made, err := planner.Route(ctx, v.Held(hold), by)
 	if err != nil {
 		return Routes{}, err
 	}
-	r := Routes{slices.Clone(hold), tables, schedule, true}
+	r := Routes{slices.Clone(hold), made.Tables, made.Schedule, made.Base, made.Notes}
 	v.routed.made = append(v.routed.made, r)
 	return r, nil
 }
 
-// Build builds the tables of the view where these carry any plan, for plans to be
-// verified on. Whoever is to lay them out or to write them calls Route.
+// Build builds the tables of the view where these carry any plan by lanes, for such
+// plans to be verified on. Whoever is to lay tables out or to write them calls Route:
+// these have entries for the base plan besides, which no plan by lanes uses.
 func (v *View) Build(hold []controller.Lane) (*lft.Tables, error) {
 	v.routed.mu.Lock()
 	defer v.routed.mu.Unlock()
-	if r := v.routed.find(hold); r != nil {
-		return r.Tables, nil
+	for _, known := range [][]Routes{v.routed.made, v.routed.bare} {
+		if r := find(known, hold); r != nil {
+			return r.Tables, nil
+		}
 	}
 	tables, err := lft.Build(v.Held(hold))
 	if err != nil {
 		return nil, err
 	}
-	v.routed.made = append(v.routed.made, Routes{hold: slices.Clone(hold), Tables: tables})
+	v.routed.bare = append(v.routed.bare, Routes{hold: slices.Clone(hold), Tables: tables})
 	return tables, nil
 }
 
 // find is what was made with these lanes held back, nil for nothing.
-func (r *routed) find(hold []controller.Lane) *Routes {
-	for i := range r.made {
-		if slices.Equal(r.made[i].hold, hold) {
-			return &r.made[i]
+func find(made []Routes, hold []controller.Lane) *Routes {
+	for i := range made {
+		if slices.Equal(made[i].hold, hold) {
+			return &made[i]
 		}
 	}
 	return nil

@@ -125,12 +125,12 @@ func (s *Site) Check(ctx context.Context) (*Sight, error) {
 	if err != nil {
 		return nil, err
 	}
-	want, _, err := planner.Route(ctx, sight.Tree, planner.Settings{})
+	want, err := planner.Route(ctx, sight.Tree, planner.Settings{})
 	if err != nil {
 		return nil, err
 	}
-	lft.FillUnread(sight.Tables, want)
-	if err := lft.Compare(want, sight.Tables, lft.LIDs(sight.Tree.Fabric)); err != nil {
+	lft.FillUnread(sight.Tables, want.Tables)
+	if err := lft.Compare(want.Tables, sight.Tables, lft.LIDs(sight.Tree.Fabric)); err != nil {
 		return nil, fmt.Errorf("tables read back: %w", err)
 	}
 	if err := verify.Tables(sight.Tree, sight.Tables); err != nil {

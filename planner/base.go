@@ -1,0 +1,168 @@
+package planner
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/forsd/forsd/fors"
+	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/topology"
+)
+
+// The codes of warnings about the plan for base LIDs.
+const (
+	NoBasePlan        = "no-base-plan"
+	BasePlanOverBound = "base-plan-over-bound"
+	BaseLIDsCrowded   = "base-lids-crowded"
+)
+
+// crowding is how many fair shares of base LIDs a cable may have without a warning.
+const crowding = 1.3
+
+// planBase plans the complete exchange for programs that send to base LIDs. Every
+// base LID keeps the lane that it has on any tables, (0 + α) mod K, wherever that
+// is up: only where it is dead the plan chooses another, so that no plan that goes
+// by lanes meets an entry of the base plan's own.
+func planBase(ctx context.Context, t *topology.FatTree) (*Schedule, error) {
+	start := time.Now()
+	tree := forsTree(t)
+	tree.Closed = nil
+	plan, err := fors.PlanOneLID(ctx, tree, fors.Wish{Via: baseLanes(t, tree), Keep: true})
+	if err != nil {
+		return nil, err
+	}
+	return bindBase(t, plan, start)
+}
+
+// bindBase gives every transfer the base LID of its destination.
+func bindBase(t *topology.FatTree, plan *fors.Grouped, start time.Time) (*Schedule, error) {
+	plan.LowerBound, plan.Certificate = plan.LeastPhases, plan.LeastBy
+	s, err := unbound(t, plan.Plan)
+	if err != nil {
+		return nil, err
+	}
+	for i, d := range plan.To {
+		if d != fors.Idle {
+			s.Rows.DLID[i] = t.Hosts[t.Servers[d]].LID
+		}
+	}
+	s.LIDs, s.least, s.by, s.pins = 1, plan.LeastPhases, plan.LeastBy, pins(t, plan, 0)
+	s.Took = time.Since(start)
+	return s, nil
+}
+
+// base is the plan for base LIDs beside a schedule, nil and a warning where there is
+// none. A schedule that sends to base LIDs alone is its own.
+func base(ctx context.Context, t *topology.FatTree, beside *Schedule) (*Schedule, []Warning, error) {
+	if beside != nil && beside.onBaseLIDs() {
+		return beside, nil, nil
+	}
+	s, err := planBase(ctx, t)
+	if err == nil {
+		err = s.carriable()
+	}
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, nil, ctx.Err()
+		}
+		return nil, []Warning{{Code: NoBasePlan, Text: fmt.Sprintf("there is no plan for programs that send to base LIDs: %v", err)}}, nil
+	}
+	return s, nil, nil
+}
+
+// bounded takes the bound of the plan beside it if that is higher, and warns where the
+// base plan has more phases.
+func (s *Schedule) bounded(b fors.Bounds) {
+	if b.LowerBound > s.least {
+		s.least, s.by = b.LowerBound, b.Certificate
+		s.Plan.LowerBound, s.Plan.Certificate = s.least, s.by
+	}
+	if over := s.Plan.Phases - s.least; over > 0 {
+		s.Warnings = append(s.Warnings, Warning{Code: BasePlanOverBound, Text: fmt.Sprintf("the plan for programs that send to base LIDs has %d phases, %d more than its bound of %d", s.Plan.Phases, over, s.least)})
+	}
+}
+
+// crowded warns where base LIDs crowd on a cable so much that an exchange over it takes
+// longer than over all of its leaf's cables.
+func crowded(t *topology.FatTree, tables *lft.Tables) []Warning {
+	b := tables.BaseLIDs(t)
+	if b.Ratio() <= crowding {
+		return nil
+	}
+	hosts, on, leaves := 0, 0, map[int]bool{}
+	for i := range t.Hosts {
+		if leaf := t.Hosts[i].Leaf; leaf >= 0 {
+			hosts++
+			leaves[leaf] = true
+			if leaf == b.Leaf {
+				on++
+			}
+		}
+	}
+	way := "leave"
+	if !b.Up {
+		on, way = (hosts-on)/max(1, len(leaves)-1), "arrive at" // that send to each base LID, on average
+	}
+	if float64(on*b.Busiest) <= crowding*max(float64(hosts-1), float64(on)*b.Fair) {
+		return nil
+	}
+	return []Warning{{Code: BaseLIDsCrowded, Text: fmt.Sprintf("%d base LIDs %s %s over its cable to %s, where a fair share of its cables is %.1f: hosts that know no other LIDs are slowed down there",
+		b.Busiest, way, t.Leaves[b.Leaf].Name, t.Spines[t.LaneOf[b.Lane]].Name, b.Fair)}}
+}
+
+// onBaseLIDs tells whether all transfers go to base LIDs.
+func (s *Schedule) onBaseLIDs() bool {
+	for i, d := range s.Rows.To {
+		if d >= 0 && s.Rows.DLID[i] != s.Tree.Hosts[s.Tree.Servers[d]].LID {
+			return false
+		}
+	}
+	return true
+}
+
+// carriable drops the pins that say what any tables do, and tells whether the others
+// can be had.
+func (s *Schedule) carriable() error {
+	t := s.Tree
+	parallel := slices.ContainsFunc(t.Spines, func(x topology.Spine) bool { return x.Cables > 1 })
+	left := 0
+	for i, k := range s.pins.Lane {
+		if k < 0 {
+			continue
+		}
+		if h := &t.Hosts[t.Servers[i%len(t.Servers)]]; int(k) == t.LIDLane(h, 0) {
+			s.pins.Lane[i] = int16(fors.Local)
+		} else {
+			left++
+		}
+	}
+	if left > 0 && parallel {
+		return fmt.Errorf("%d transfers would have to leave their lane: where spines have several cables to a leaf, that takes one LID a lane", left)
+	}
+	return nil
+}
+
+// overlay makes one of two sets of pins, of which no LID is in both.
+func overlay(t *topology.FatTree, a, b *lft.Pins) *lft.Pins {
+	if a == nil || b == nil {
+		if a == nil {
+			return b
+		}
+		return a
+	}
+	out := &lft.Pins{LIDs: max(a.LIDs, b.LIDs)}
+	for i := range len(t.Leaves) * len(t.Servers) {
+		for j := range out.LIDs {
+			lane := int16(fors.Local)
+			for _, p := range []*lft.Pins{a, b} {
+				if j < p.LIDs && p.Lane[i*p.LIDs+j] >= 0 {
+					lane = p.Lane[i*p.LIDs+j]
+				}
+			}
+			out.Lane = append(out.Lane, lane)
+		}
+	}
+	return out
+}
