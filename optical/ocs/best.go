@@ -15,24 +15,132 @@ type search struct {
 	plan  *plan
 }
 
-// best improves a cover, which it changes, within a number of steps or a time.
-func best(ctx context.Context, c *cover, o Options) (*cover, *plan) {
-	b := &search{x: newExchanger(c, 1), s: o.Switches, δ: o.Delta, cover: c, plan: pack(c.weight, o.Switches, o.Delta)}
-	k := len(c.weight)
-	if k < 2 {
-		return b.cover, b.plan
+// best takes the shortest schedule of the other methods, and improves what they began
+// with, until it is as short as the bound. Small demands it schedules exactly.
+func (o Options) best(ctx context.Context, d *Demand) (*cover, *plan, error) {
+	b := &candidates{o: o, bound: Bound(d, o.Switches, o.Delta).Sharp}
+	if err := b.begin(ctx, d); err != nil {
+		return nil, nil, err
 	}
-	steps := o.Steps
+	if b.done() {
+		return b.cover, b.plan, nil
+	}
+	within, cancel := ctx, context.CancelFunc(func() {})
+	if o.Budget > 0 {
+		within, cancel = context.WithTimeout(ctx, o.Budget/2)
+		o.Budget -= o.Budget / 2
+	}
+	c, p, all := exactly(within, d, o, b.makespan, b.bound)
+	cancel()
+	if c != nil {
+		b.offer(c, p)
+	}
+	if !all {
+		b.improve(ctx)
+	}
+	return b.cover, b.plan, nil
+}
+
+// candidates is the best schedule so far, and the covers from which searches begin.
+type candidates struct {
+	o        Options
+	bound    float64
+	starts   []*cover
+	cover    *cover
+	plan     *plan
+	makespan float64
+}
+
+// done tells whether no schedule is shorter.
+func (b *candidates) done() bool { return b.cover != nil && b.makespan <= b.bound*(1+tolerance) }
+
+// offer takes a plan that is shorter than the best so far. What counts is the sum in
+// the order of time, which rounds otherwise than loads.
+func (b *candidates) offer(c *cover, p *plan) {
+	if t := p.schedule(c).Makespan(); b.cover == nil || t < b.makespan {
+		b.cover, b.plan, b.makespan = c, p, t
+	}
+}
+
+// begin makes the schedules of all methods, as far as they may be the shortest.
+func (b *candidates) begin(ctx context.Context, d *Demand) error {
+	c, err := b.o.spectra(ctx, d)
+	if err != nil {
+		return err
+	}
+	b.start(c)
+	if b.done() {
+		return nil
+	}
+	c, p, err := less(ctx, d, b.o)
+	if err != nil {
+		return err
+	}
+	b.offer(c, p)
+	if c, err = eclipse(ctx, d, b.o.Delta, 0, b.o.Switches, b.makespan); err != nil {
+		return err
+	}
+	if c != nil {
+		b.start(c)
+	}
+	return nil
+}
+
+// start has a search begin with a cover.
+func (b *candidates) start(c *cover) {
+	b.starts = append(b.starts, c)
+	p := lpt(c.weight, b.o.Switches, b.o.Delta)
+	p.equalize()
+	b.offer(c, p)
+	b.offer(c, pack(c.weight, b.o.Switches, b.o.Delta))
+}
+
+// improve searches from every cover for a while, and then from that which has come
+// furthest.
+func (b *candidates) improve(ctx context.Context) {
+	steps, budget := b.o.Steps, b.o.Budget
 	if steps == 0 {
-		steps = DefaultSteps(c.d.n)
+		steps = DefaultSteps(b.cover.d.n)
 	}
-	end := time.Now().Add(o.Budget)
-	period := max(k, steps/looks) // a look costs about as much as k steps
-	for i := 1; o.Budget > 0 || i <= steps; i++ {
-		if i%16 == 0 && (ctx.Err() != nil || o.Budget > 0 && !time.Now().Before(end)) {
+	var first *search
+	share := max(1, 8/len(b.starts)*len(b.starts)) // an eighth for each
+	for _, c := range b.starts {
+		if len(c.weight) < 2 {
+			continue
+		}
+		s := newSearch(c, b.o)
+		if len(b.starts) > 1 {
+			s.run(ctx, steps/share, budget/time.Duration(share), b.bound)
+		}
+		if first == nil || s.plan.makespan() < first.plan.makespan() {
+			first = s
+		}
+	}
+	if first == nil {
+		return
+	}
+	if rest := share - len(b.starts); len(b.starts) > 1 {
+		first.run(ctx, steps*rest/share, budget*time.Duration(rest)/time.Duration(share), b.bound)
+	} else {
+		first.run(ctx, steps, budget, b.bound)
+	}
+	b.offer(first.cover, first.plan)
+}
+
+func newSearch(c *cover, o Options) *search {
+	return &search{x: newExchanger(c, 1), s: o.Switches, δ: o.Delta, cover: c, plan: pack(c.weight, o.Switches, o.Delta)}
+}
+
+// run improves the permutations within a number of steps or a time, until a plan of
+// them is as short as the bound.
+func (b *search) run(ctx context.Context, steps int, budget time.Duration, bound float64) {
+	end := time.Now().Add(budget)
+	period := max(len(b.x.weight), steps/looks) // a look costs about as much as a step of each
+	for i := 1; budget > 0 || i <= steps; i++ {
+		if i%16 == 0 && (ctx.Err() != nil || budget > 0 && !time.Now().Before(end)) {
 			break
 		}
-		k = len(b.x.weight)
+		k := len(b.x.weight)
 		p := b.x.random.IntN(k)
 		q := b.x.random.IntN(k - 1)
 		if q >= p {
@@ -40,12 +148,13 @@ func best(ctx context.Context, c *cover, o Options) (*cover, *plan) {
 		}
 		b.x.pair(p, q)
 		if i%period == 0 {
-			b.look()
+			if b.look(); b.plan.makespan() <= bound*(1+tolerance) {
+				return
+			}
 			b.x.overflow(b.δ)
 		}
 	}
 	b.look()
-	return b.cover, b.plan
 }
 
 // looks is how often the search looks what the permutations are worth, where there

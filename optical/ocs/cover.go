@@ -42,6 +42,15 @@ func (c *cover) add(pick []int32, weight float64) {
 	c.weight, c.column, c.entry = append(c.weight, weight), append(c.column, column), append(c.entry, entry)
 }
 
+// addColumns appends a permutation given by its columns.
+func (c *cover) addColumns(column []int32, weight float64) {
+	entry := make([]int32, len(column))
+	for i, j := range column {
+		entry[i] = c.d.entry(i, j)
+	}
+	c.weight, c.column, c.entry = append(c.weight, weight), append(c.column, column), append(c.entry, entry)
+}
+
 // carried returns what the permutations carry of each entry, which may be more
 // than the demand.
 func (c *cover) carried() []float64 {

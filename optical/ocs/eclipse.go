@@ -2,6 +2,7 @@ package ocs
 
 import (
 	"context"
+	"math"
 	"slices"
 
 	"github.com/forsd/forsd/bipartite"
@@ -12,13 +13,18 @@ import (
 // with its weight α, carries the most per unit of α + δ. Weights are tried at so
 // many levels of the remaining demand: 1/levels of its entries are at most as
 // large as the first, and so on. With levels 0 a search by halves over the entries
-// stands for all of them, as in the paper's Algorithm 2.
-func eclipse(ctx context.Context, d *Demand, δ float64, levels int) (*cover, error) {
+// stands for all of them, as in the paper's Algorithm 2. It gives up, without a cover,
+// once no plan of it on s switches can take less than known.
+func eclipse(ctx context.Context, d *Demand, δ float64, levels, s int, known float64) (*cover, error) {
 	c := newCover(d, d.Degree())
 	g := &greedy{d: d, δ: δ, rest: slices.Clone(d.amount), weight: make([]int64, len(d.to)), scale: scale(d)}
+	spent := 0.0
 	for g.sort(); len(g.values) > 0; g.sort() {
 		if err := ctx.Err(); err != nil {
 			return nil, err
+		}
+		if (spent+g.left())/float64(s) >= known {
+			return nil, nil
 		}
 		g.rate = 0
 		if levels > 0 {
@@ -30,14 +36,35 @@ func eclipse(ctx context.Context, d *Demand, δ float64, levels int) (*cover, er
 		} else if err := g.halve(ctx); err != nil {
 			return nil, err
 		}
+		// Where all pairs are busy for longer than α, more of it carries as much a time.
+		most := math.Inf(1)
+		for _, e := range g.pick {
+			if e >= 0 {
+				most = min(most, g.rest[e])
+			}
+		}
+		g.α = max(g.α, most)
 		c.add(g.pick, g.α)
 		for _, e := range c.entry[len(c.entry)-1] {
 			if e >= 0 {
 				g.rest[e] = max(0, g.rest[e]-g.α)
 			}
 		}
+		spent += g.α + δ
 	}
 	return c, nil
+}
+
+// left is what the rest takes at least, all switches together.
+func (g *greedy) left() float64 {
+	row, col := make([]float64, g.d.n), make([]float64, g.d.n) // sums, with δ an entry
+	for e, x := range g.rest {
+		if x > 0 {
+			row[g.d.from[e]] += x + g.δ
+			col[g.d.to[e]] += x + g.δ
+		}
+	}
+	return max(slices.Max(row), slices.Max(col))
 }
 
 // greedy is what eclipse has left to do and the best permutation found next.

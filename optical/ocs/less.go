@@ -12,16 +12,19 @@ import (
 // sub-matrices are as sparse as can be; the largest goes first, to the switch on
 // which the fuller of its row and its column has least. Then each switch's matrix
 // is decomposed for itself.
-func less(ctx context.Context, d *Demand, o Options) (*Schedule, error) {
-	s := &Schedule{Racks: d.n, Delta: o.Delta}
-	for _, sub := range split(d, o.Switches) {
+func less(ctx context.Context, d *Demand, o Options) (*cover, *plan, error) {
+	all, p := newCover(d, 0), newPlan(o.Switches, o.Delta)
+	for h, sub := range split(d, o.Switches) {
 		c, err := decompose(ctx, sub)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		s.Switches = append(s.Switches, lpt(c.weight, 1, o.Delta).schedule(c).Switches[0])
+		for _, i := range longestFirst(c.weight) {
+			p.put(h, len(all.weight), c.weight[i])
+			all.addColumns(c.column[i], c.weight[i])
+		}
 	}
-	return s, nil
+	return all, p, nil
 }
 
 // split divides the entries of a demand between s.

@@ -23,7 +23,7 @@ func (c *cover) refineLP(ctx context.Context) error {
 		return err
 	}
 	for i := range c.weight {
-		c.weight[i] = max(0, t.cost[t.slack+i])
+		c.weight[i] = t.price(i)
 	}
 	c.refine() // for rounding
 	c.prune()
@@ -39,25 +39,48 @@ type tableau struct {
 	slack int       // the first slack column
 	bland bool      // the rule that cannot cycle
 	still int       // pivots that gained nothing, in a row
+	room  []float64 // of all rows
 }
 
 func newTableau(c *cover) *tableau {
 	k, m := len(c.weight), len(c.d.to)
-	t := &tableau{rows: make([][]float64, k), basis: make([]int, k), cost: make([]float64, m+k+1), slack: m}
+	t := new(tableau)
+	t.reset(k, m)
 	for i, entries := range c.entry {
-		t.rows[i] = make([]float64, m+k+1)
+		t.right(i, 1)
 		for _, e := range entries {
 			if e >= 0 {
 				t.rows[i][e] = 1
 			}
 		}
-		t.rows[i][m+i], t.rows[i][m+k], t.basis[i] = 1, 1, m+i
 	}
 	for e, x := range c.d.amount {
 		t.cost[e] = -x
 	}
 	return t
 }
+
+// reset makes the tableau one of some rows and columns, all 0, and slack columns.
+func (t *tableau) reset(rows, columns int) {
+	width := columns + rows + 1
+	if room := (rows + 1) * width; cap(t.room) < room {
+		t.room = make([]float64, room)
+	}
+	all := t.room[:(rows+1)*width]
+	clear(all)
+	t.rows, t.basis, t.slack, t.bland, t.still = t.rows[:0], t.basis[:0], columns, false, 0
+	for i := range rows {
+		t.rows, t.basis = append(t.rows, all[i*width:(i+1)*width:(i+1)*width]), append(t.basis, columns+i)
+		t.rows[i][columns+i] = 1
+	}
+	t.cost = all[rows*width:]
+}
+
+// right sets the right side of a row.
+func (t *tableau) right(row int, x float64) { t.rows[row][len(t.rows[row])-1] = x }
+
+// price is that of a row.
+func (t *tableau) price(row int) float64 { return max(0, t.cost[t.slack+row]) }
 
 // solve pivots until no column gains.
 func (t *tableau) solve(ctx context.Context) error {

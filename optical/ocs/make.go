@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 )
 
@@ -84,9 +85,6 @@ func Make(ctx context.Context, d *Demand, o Options) (*Schedule, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	if o.Method == Less {
-		return less(ctx, d, o)
-	}
 	c, p, err := o.plan(ctx, d)
 	if err != nil {
 		return nil, err
@@ -99,7 +97,22 @@ func Make(ctx context.Context, d *Demand, o Options) (*Schedule, error) {
 
 // plan decomposes a demand and gives the permutations to switches.
 func (o Options) plan(ctx context.Context, d *Demand) (*cover, *plan, error) {
-	c, err := o.cover(ctx, d)
+	switch o.Method {
+	case Best:
+		return o.best(ctx, d)
+	case Less:
+		return less(ctx, d, o)
+	case Eclipse, Fast, "":
+	default:
+		return nil, nil, fmt.Errorf("method %q: want fast, best, less or eclipse", o.Method)
+	}
+	var c *cover
+	var err error
+	if o.Method == Eclipse {
+		c, err = eclipse(ctx, d, o.Delta, o.Levels, o.Switches, math.Inf(1))
+	} else {
+		c, err = o.spectra(ctx, d)
+	}
 	if err != nil {
 		return nil, nil, err
 	}
@@ -107,25 +120,11 @@ func (o Options) plan(ctx context.Context, d *Demand) (*cover, *plan, error) {
 	if !o.NoEqualize {
 		p.equalize()
 	}
-	if o.Method == Best {
-		better, q := best(ctx, c, o)
-		// What counts is the sum in the order of time, which rounds otherwise.
-		if q.schedule(better).Makespan() < p.schedule(c).Makespan() {
-			return better, q, nil
-		}
-	}
 	return c, p, nil
 }
 
-// cover decomposes the demand by the method's decomposition.
-func (o Options) cover(ctx context.Context, d *Demand) (*cover, error) {
-	switch o.Method {
-	case Eclipse:
-		return eclipse(ctx, d, o.Delta, o.Levels)
-	case Fast, Best, "":
-	default:
-		return nil, fmt.Errorf("method %q: want fast, best, less or eclipse", o.Method)
-	}
+// spectra covers the demand by Alg. 1 and Alg. 2.
+func (o Options) spectra(ctx context.Context, d *Demand) (*cover, error) {
 	c, err := decompose(ctx, d)
 	if err != nil || !o.LP {
 		return c, err

@@ -100,13 +100,12 @@ func (l *Online) keep(ctx context.Context, d *Demand) (*cover, *plan, error) {
 	c := newCover(d, len(l.cover.weight))
 	uncovered := slices.Repeat([]bool{true}, len(d.to))
 	for i, column := range l.cover.column {
-		pick := make([]int32, d.n)
-		for r, j := range column {
-			if pick[r] = d.entry(r, j); pick[r] >= 0 {
-				uncovered[pick[r]] = false
+		c.addColumns(column, l.cover.weight[i])
+		for _, e := range c.entry[i] {
+			if e >= 0 {
+				uncovered[e] = false
 			}
 		}
-		c.weight, c.column, c.entry = append(c.weight, l.cover.weight[i]), append(c.column, column), append(c.entry, pick)
 	}
 	rest := &Demand{n: d.n, start: make([]int32, 1, d.n+1)}
 	for i := range d.n {
@@ -122,11 +121,7 @@ func (l *Online) keep(ctx context.Context, d *Demand) (*cover, *plan, error) {
 		return nil, nil, err
 	}
 	for i, column := range more.column {
-		pick := make([]int32, d.n)
-		for r, j := range column {
-			pick[r] = d.entry(r, j)
-		}
-		c.weight, c.column, c.entry = append(c.weight, more.weight[i]), append(c.column, column), append(c.entry, pick)
+		c.addColumns(column, more.weight[i])
 	}
 	c.refine()
 	return c, l.reuse(c), nil

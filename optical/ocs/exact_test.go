@@ -1,0 +1,270 @@
+package ocs
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+// shortest is the least makespan of all schedules of a small demand: for every set of
+// permutations that each switch may use, a linear programme. It shares nothing with
+// exact: permutations are all that there are, sets are taken switch by switch, and the
+// programme is solved in its primal form.
+func shortest(d *Demand, s int, δ float64) float64 {
+	n := d.Racks()
+	var perms [][]int
+	var permute func(p []int)
+	permute = func(p []int) {
+		if len(p) == n {
+			perms = append(perms, append([]int(nil), p...))
+			return
+		}
+	next:
+		for j := range n {
+			for _, k := range p {
+				if k == j {
+					continue next
+				}
+			}
+			permute(append(p, j))
+		}
+	}
+	permute(nil)
+	best := math.Inf(1)
+	sets := make([]int, s)
+	var choose func(h, from int)
+	choose = func(h, from int) {
+		if h < s {
+			for set := from; set < 1<<len(perms); set++ { // switches are alike
+				sets[h] = set
+				choose(h+1, set)
+			}
+			return
+		}
+		best = min(best, weigh(d, perms, sets, δ))
+	}
+	choose(0, 0)
+	return best
+}
+
+// weigh is the least makespan where each switch uses a set of permutations.
+func weigh(d *Demand, perms [][]int, sets []int, δ float64) float64 {
+	// Columns: T, then a weight for each switch and permutation of its set, then
+	// surplus variables; rows: pairs with demand, then switches.
+	var cols [][]float64
+	var rhs []float64
+	n := d.Racks()
+	var pairs [][2]int
+	for i := range n {
+		for j := range n {
+			if d.At(i, j) > 0 {
+				pairs = append(pairs, [2]int{i, j})
+				rhs = append(rhs, d.At(i, j))
+			}
+		}
+	}
+	for _, set := range sets {
+		configs := 0
+		for p := range perms {
+			configs += set >> p & 1
+		}
+		rhs = append(rhs, float64(configs)*δ)
+	}
+	t := make([]float64, len(rhs))
+	for h := range sets {
+		t[len(pairs)+h] = 1
+	}
+	cols = append(cols, t)
+	covered := make([]bool, len(pairs))
+	for h, set := range sets {
+		for p, perm := range perms {
+			if set>>p&1 == 0 {
+				continue
+			}
+			col := make([]float64, len(rhs))
+			for i, pair := range pairs {
+				if perm[pair[0]] == pair[1] {
+					col[i], covered[i] = 1, true
+				}
+			}
+			col[len(pairs)+h] = -1
+			cols = append(cols, col)
+		}
+	}
+	for _, ok := range covered {
+		if !ok {
+			return math.Inf(1)
+		}
+	}
+	return phaseTwo(cols, rhs)
+}
+
+// phaseTwo minimises the first of variables x ≥ 0 with Σ cols·x ≥ rhs by the simplex
+// method with artificial variables and Bland's rule.
+func phaseTwo(cols [][]float64, rhs []float64) float64 {
+	m, n := len(rhs), len(cols)
+	width := n + 2*m + 1
+	rows, basis := make([][]float64, m), make([]int, m)
+	for i := range rows {
+		rows[i] = make([]float64, width)
+		for j, col := range cols {
+			rows[i][j] = col[i]
+		}
+		rows[i][n+i], rows[i][n+m+i], rows[i][width-1] = -1, 1, rhs[i]
+		basis[i] = n + m + i
+	}
+	const big = 1e6
+	cost := make([]float64, width)
+	cost[0] = 1
+	for i := range m {
+		cost[n+m+i] = big
+		for j := range cost {
+			cost[j] -= big * rows[i][j]
+		}
+	}
+	for {
+		enter := -1
+		for j := range width - 1 {
+			if cost[j] < -1e-7 {
+				enter = j
+				break
+			}
+		}
+		if enter < 0 {
+			return -cost[width-1]
+		}
+		leave := -1
+		for i := range rows {
+			if rows[i][enter] > 1e-9 {
+				if leave < 0 {
+					leave = i
+					continue
+				}
+				a, b := rows[i][width-1]/rows[i][enter], rows[leave][width-1]/rows[leave][enter]
+				if a < b-1e-12 || a < b+1e-12 && basis[i] < basis[leave] {
+					leave = i
+				}
+			}
+		}
+		if leave < 0 {
+			return math.Inf(-1)
+		}
+		basis[leave] = enter
+		f := rows[leave][enter]
+		for j := range rows[leave] {
+			rows[leave][j] /= f
+		}
+		for i := range rows {
+			if f := rows[i][enter]; i != leave && f != 0 {
+				for j := range rows[i] {
+					rows[i][j] -= f * rows[leave][j]
+				}
+			}
+		}
+		f = cost[enter]
+		for j := range cost {
+			cost[j] -= f * rows[leave][j]
+		}
+	}
+}
+
+// small draws a demand of few racks, in which each pair has demand with some chance.
+func small(t testing.TB, rng *rand.Rand, n int, chance float64) *Demand {
+	t.Helper()
+	entries := make([]float64, n*n)
+	for i := range entries {
+		if i/n != i%n && rng.Float64() < chance {
+			entries[i] = 0.05 + rng.Float64()
+		}
+	}
+	d, err := NewDemand(n, entries)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// TestSmallExactly compares Best with the shortest of all schedules.
+func TestSmallExactly(t *testing.T) {
+	rng := rand.New(rand.NewPCG(4, 1))
+	runs := 15
+	if testing.Short() {
+		runs = 6
+	}
+	for run := range runs {
+		d := small(t, rng, 3, []float64{1, 0.7}[run%2])
+		δ := []float64{0, 0.01, 0.1, 0.5, 2}[run%5]
+		s := 1 + run%2
+		if d.Nonzeros() == 0 {
+			continue
+		}
+		want := shortest(d, s, δ)
+		got, err := Make(bg, d, Options{Switches: s, Delta: δ, Method: Best})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := Replay(d, got); err != nil {
+			t.Fatal(err)
+		}
+		if got.Makespan() > want*(1+1e-7) || got.Makespan() < want*(1-1e-7) {
+			t.Errorf("run %d: %d switches, δ %g: makespan %v, the shortest is %v", run, s, δ, got.Makespan(), want)
+		}
+	}
+}
+
+// TestBestNeverLoses compares Best with every other method on demands of many kinds,
+// and with the bound.
+func TestBestNeverLoses(t *testing.T) {
+	rng := rand.New(rand.NewPCG(9, 1))
+	atBound := 0
+	for run := range 60 {
+		d := small(t, rng, 2+rng.IntN(14), []float64{0.2, 0.5, 1}[run%3])
+		o := Options{Switches: 1 + rng.IntN(6), Delta: []float64{0, 0.001, 0.01, 0.1, 1}[run%5], Method: Best, Steps: 500}
+		best, err := Make(bg, d, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := Replay(d, best); err != nil {
+			t.Fatal(err)
+		}
+		o.Steps = 0
+		for _, o.Method = range []Method{Fast, Less, Eclipse} {
+			s, err := Make(bg, d, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if best.Makespan() > s.Makespan() {
+				t.Errorf("run %d: best takes %v, %s %v", run, best.Makespan(), o.Method, s.Makespan())
+			}
+		}
+		if bound := Bound(d, o.Switches, o.Delta).Sharp; best.Makespan() < bound*(1-1e-9) {
+			t.Errorf("run %d: best takes %v, less than the bound %v", run, best.Makespan(), bound)
+		} else if best.Makespan() <= bound*(1+1e-9) {
+			atBound++
+		}
+	}
+	t.Logf("%d of 60 at the bound", atBound)
+}
+
+// TestEclipseEnds runs Eclipse where a change costs nothing, or hardly anything: each
+// permutation finishes an entry at least.
+func TestEclipseEnds(t *testing.T) {
+	rng := rand.New(rand.NewPCG(9, 2))
+	for _, δ := range []float64{0, 1e-300, 1e-12, 1e-6} {
+		for n := 2; n < 24; n += 3 {
+			d := small(t, rng, n, 0.8)
+			for _, levels := range []int{0, 7} {
+				s, err := Make(bg, d, Options{Switches: 2, Delta: δ, Method: Eclipse, Levels: levels})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := Replay(d, s); err != nil {
+					t.Fatal(err)
+				}
+				if c := s.Configurations(); c > d.Nonzeros()+2 {
+					t.Errorf("δ %g, %d racks: %d configurations for %d entries", δ, n, c, d.Nonzeros())
+				}
+			}
+		}
+	}
+}
