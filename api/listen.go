@@ -32,7 +32,7 @@ type Server struct {
 }
 
 // shutdownWithin is how long answers under way may go on after the end.
-const shutdownWithin = 2 * time.Second
+const shutdownWithin = 500 * time.Millisecond
 
 // Listen binds the listeners.
 func Listen(c Config, l Listeners) (*Server, error) {
@@ -76,7 +76,7 @@ func (s *Server) Addr() net.Addr {
 }
 
 // Serve answers requests until ctx ends. Then it ends streams, long polls and
-// changes under way by their contexts, lets answers be read for two seconds, and
+// changes under way by their contexts, lets answers be read for half a second, and
 // removes the socket. It returns an error when it ended for another reason.
 func (s *Server) Serve(ctx context.Context) error {
 	tcp, unix := connections(descriptors())

@@ -64,7 +64,7 @@ type Daemon struct {
 	snapshots chan opensm.Snapshot
 	answers   chan controller.Event
 	calls     chan func()
-	giveUp    context.CancelFunc // ends the read-back or planning asked for last; owned by loop
+	giveUp    context.CancelFunc // ends the read-back or the planning of the action under way; owned by loop
 	restoreAt time.Time          // when it is tried again to store what could not be; owned by loop
 	waiting   []func()           // calls that run when no action is under way; owned by loop
 	stopped   chan struct{}      // closed when the loop ends
@@ -206,9 +206,14 @@ func finder(c *config.Config) opensm.Finder {
 	return opensm.FirstOf{opensm.Unit{Pattern: c.OpenSM.Unit}, opensm.Search{}}
 }
 
-// Run works until ctx ends or the API cannot be served.
+// endWithin is how long Run waits at its end for what is under way. All of it ends with
+// its context but calls that cannot be broken off: into the disk, and into libraries.
+// A crash loses nothing, and neither does an end amid these.
+const endWithin = 800 * time.Millisecond
+
+// Run works until ctx ends or the API cannot be served, and no longer than endWithin
+// after that. The state directory stays its own where something is under way still.
 func (d *Daemon) Run(ctx context.Context) error {
-	defer d.store.Close()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	d.life = ctx
@@ -222,11 +227,11 @@ func (d *Daemon) Run(ctx context.Context) error {
 	}
 	server, err := d.listen()
 	if err != nil {
-		return err
+		return errors.Join(err, d.store.Close())
 	}
 	forPlugin, err := d.listenPlugin()
 	if err != nil {
-		return err
+		return errors.Join(err, d.store.Close())
 	}
 	d.stand(ctx, standby.Start{})
 	if d.peer.is() {
@@ -245,19 +250,31 @@ func (d *Daemon) Run(ctx context.Context) error {
 		run("serve OpenSM's plugin", forPlugin)
 	}
 	d.log.Info("started", zap.String("version", d.version), zap.String("state_dir", d.cfg.StateDir), zap.Uint64("epoch", d.epochNumber()))
-	d.loop(ctx)
-	close(d.stopped)
-	d.work.Wait()
-	d.restoreAt = time.Time{}
-	d.restore(time.Now())
-	if err := d.desk.Settle(); err != nil {
-		d.log.Error("OpenSM has the tables, but the file that it loads without forsd has not", zap.Error(err))
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		d.loop(ctx)
+		close(d.stopped)
+		d.work.Wait()
+		d.restoreAt = time.Time{}
+		d.restore(time.Now())
+		if err := d.desk.Settle(); err != nil {
+			d.log.Error("OpenSM has the tables, but the file that it loads without forsd has not", zap.Error(err))
+		}
+		group.Wait()
+	}()
+	<-ctx.Done()
+	err = context.Cause(ctx)
+	if errors.Is(err, context.Canceled) {
+		err = nil
 	}
-	group.Wait()
-	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
+	select {
+	case <-ended:
+		return errors.Join(err, d.store.Close())
+	case <-time.After(endWithin):
+		d.log.Warn("forsd ends amid its work, as a crash would: the disk or a library does not answer", zap.Duration("waited", endWithin))
 		return err
 	}
-	return nil
 }
 
 // watch delivers every dump of the manager to the loop.

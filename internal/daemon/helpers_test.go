@@ -55,7 +55,10 @@ func daemonIn(t testing.TB, dir string) *Daemon {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = d.store.Close() })
+	t.Cleanup(func() {
+		d.work.Wait() // the test's context has ended
+		_ = d.store.Close()
+	})
 	d.life = t.Context()
 	return d
 }

@@ -92,7 +92,7 @@ func (d *Daemon) step(ctx context.Context, e controller.Event) {
 			act, stop := context.WithCancel(ctx)
 			d.giveUp = func() {}
 			switch a.(type) {
-			case controller.ReadBack, controller.Plan:
+			case controller.ReadBack, controller.Plan, controller.Publish:
 				d.giveUp = stop
 			}
 			d.work.Go(func() {

@@ -425,6 +425,7 @@ func TestPeerLost(t *testing.T) {
 		return false
 	}
 	wait("it does not follow", func() bool { return d.epochNumber() == 1 })
+	_ = w.api.Listener.Close() // else the client would be back at once
 	w.api.CloseClientConnections()
 	w.api.Close()
 	wait("it does not miss the peer", raised)
@@ -435,6 +436,7 @@ func TestPeerLost(t *testing.T) {
 	server.Start()
 	defer server.Close()
 	defer server.CloseClientConnections() // a long poll is under way
+	defer server.Listener.Close()
 	wait("it does not find the peer again", func() bool { return !raised() })
 	_, err = jobsBackend{w.leader}.CreateJob(t.Context(), api.JobRequest{Hosts: names(0, 2)})
 	ok(t, err)

@@ -24,9 +24,11 @@ import (
 )
 
 // manager is a process called opensm that writes a dump when it starts and at
-// every SIGHUP. The tables that its switches hold are those of the table file.
+// every SIGHUP, unless there is a file "deaf". The tables that its switches hold are
+// those of the table file, or of a file "own", and cannot be read while there is a
+// file "hang".
 const manager = `#!/bin/sh
-trap 'cat fabric.lst > opensm-subnet.lst' HUP
+trap '[ -e deaf ] || cat fabric.lst > opensm-subnet.lst' HUP
 echo trapped
 cat fabric.lst > opensm-subnet.lst
 while :; do sleep 1000 & wait $!; done
@@ -43,7 +45,7 @@ type site struct {
 }
 
 // running starts both on a fabric and waits for the first epoch.
-func running(t *testing.T, f *topology.Fabric) *site {
+func running(t *testing.T, f *topology.Fabric, set ...func(*Daemon)) *site {
 	t.Helper()
 	dir := t.TempDir()
 	ok(t, os.WriteFile(filepath.Join(dir, "opensm"), []byte(manager), 0o755))
@@ -62,7 +64,10 @@ func running(t *testing.T, f *topology.Fabric) *site {
 	ok(t, err)
 	ok(t, os.WriteFile(filepath.Join(dir, "opensm.pid"), []byte(strconv.Itoa(cmd.Process.Pid)), 0o644))
 	s := &site{Daemon: daemonIn(t, dir), t: t, dir: dir, ended: make(chan error, 1)}
-	s.cfg.OpenSM.DumpCommand = []string{"cat", s.cfg.OpenSM.LFTsFile}
+	s.cfg.OpenSM.DumpCommand = []string{"sh", "-c", "cd " + dir + "; [ -e hang ] && exec sleep 1000; [ -e own ] && exec cat own; exec cat lfts.dump"}
+	for _, f := range set {
+		f(s.Daemon)
+	}
 	limit, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	s.ctx, s.cancel = context.WithCancel(limit)
 	t.Cleanup(cancel)

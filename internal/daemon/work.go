@@ -174,11 +174,13 @@ func (d *Daemon) publish(ctx context.Context) error {
 		d.adopt(c.view.Tree.Baseline)
 	}
 	if !c.same {
-		err := d.publishFabric(c, n)
-		if err == nil {
-			c.jobs, err = d.planJobs(ctx, c.view, c.asked)
+		if err := d.publishFabric(c, n); err != nil {
+			return err
 		}
-		if err != nil {
+		var err error
+		if c.jobs, err = d.planJobs(ctx, c.view, c.asked); ctx.Err() != nil {
+			return nil // jobs are planned for the fabric that has been seen since
+		} else if err != nil {
 			return err
 		}
 	}

@@ -1,0 +1,169 @@
+package daemon
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/internal/config"
+	"github.com/forsd/forsd/testbed/fabgen"
+	"github.com/forsd/forsd/topology"
+)
+
+// doing is something that a daemon may be doing when it is told to end.
+type doing struct {
+	name  string
+	begin func(s *site)
+}
+
+// stops ends a daemon amid each of these, and wants it to end within a second of what
+// an idle one takes, and another one to find all that it had.
+func stops(t *testing.T, f *topology.Fabric, all []doing, set ...func(*Daemon)) {
+	idle := stop(t, f, doing{"idle", func(*site) {}}, set...)
+	for _, what := range all {
+		if took := stop(t, f, what, set...); took > idle+time.Second {
+			t.Errorf("%s: it ends after %v, and an idle one after %v", what.name, took, idle)
+		}
+	}
+}
+
+// stop ends one daemon, and tells how long that takes.
+func stop(t *testing.T, f *topology.Fabric, what doing, set ...func(*Daemon)) time.Duration {
+	t.Helper()
+	s := running(t, f, set...)
+	_, err := jobsBackend{s.Daemon}.CreateJob(s.ctx, api.JobRequest{Name: "a", Hosts: names(0, 2), LeaseSeconds: 600})
+	ok(t, err)
+	what.begin(s)
+	epoch, jobs, state := s.epochNumber(), s.jobList(), backend{s.Daemon}.Status().State
+	began := time.Now()
+	s.cancel()
+	ok(t, <-s.ended)
+	took := time.Since(began)
+	t.Logf("%s (%s): ended after %v", what.name, state, took.Round(time.Millisecond))
+
+	_ = s.store.Close() // where it ended amid its work only the end of the process does that
+	again := daemonIn(t, s.dir)
+	if again.epochNumber() < epoch || again.store.Next() <= epoch {
+		t.Errorf("%s: epoch %d was in force, and epoch %d is; the next number is %d", what.name, epoch, again.epochNumber(), again.store.Next())
+	}
+	if list := again.jobList(); len(list) != len(jobs) || list[0].ID != jobs[0].ID || list[0].Epoch < jobs[0].Epoch {
+		t.Errorf("%s: the jobs were %v, and are %v", what.name, jobs, list)
+	}
+	for _, w := range again.health.List(time.Now()) {
+		t.Errorf("%s: %s: %s", what.name, w.Code, w.Text)
+	}
+	ok(t, again.store.Close())
+	return took
+}
+
+// in waits until the daemon is in a state.
+func (s *site) in(state controller.State) {
+	s.t.Helper()
+	for (backend{s.Daemon}).Status().State != state.String() {
+		select {
+		case <-time.After(time.Millisecond):
+		case <-s.ctx.Done():
+			s.t.Fatalf("it is never %v", state)
+		}
+	}
+}
+
+// touch makes a file that tells the manager what to do.
+func (s *site) touch(name string) { ok(s.t, os.WriteFile(filepath.Join(s.dir, name), nil, 0o644)) }
+
+// asks connects to a socket and sends some bytes; nothing is read.
+func (s *site) asks(socket, text string) {
+	s.t.Helper()
+	conn, err := net.Dial("unix", filepath.Join(s.dir, socket))
+	ok(s.t, err)
+	s.t.Cleanup(func() { _ = conn.Close() })
+	if _, err := conn.Write([]byte(text)); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// TestStops tells a daemon to end whatever it is doing, or waits for.
+func TestStops(t *testing.T) {
+	f := fabric(8, 6)
+	cut := lacking(f, 8, 1, 2)
+	get := func(path string) string { return "GET " + path + " HTTP/1.1\r\nHost: forsd\r\n\r\n" }
+	post := func(path, body string, length int) string {
+		return fmt.Sprintf("POST %s HTTP/1.1\r\nHost: forsd\r\nContent-Length: %d\r\n\r\n%s", path, length, body)
+	}
+	held := make(chan struct{})
+	defer close(held)
+	all := []doing{
+		{"tables cannot be read", func(s *site) { s.touch("hang"); s.sweep(cut); s.in(controller.Reading) }},
+		{"the manager does not sweep", func(s *site) { s.touch("deaf"); s.sweep(cut); s.in(controller.Sweeping) }},
+		{"clients wait", func(s *site) {
+			s.asks("s", get("/v1/events"))
+			s.asks("s", get("/v1/replica?have=x&wait=60")+get("/v1/replica?wait=60"))
+			s.asks("s", "GET /v1/plan HTTP/1.1\r\nHost: forsd\r\nPrefer: wait=60\r\nIf-None-Match: \"1\"\r\n\r\n")
+			s.asks("s", post("/v1/whatif", `{"fail":`, 1000))
+			s.asks("s", "GET /v1/st")
+			s.asks("p", "")
+			s.asks("p", "\x00\x00")
+			for range 50 {
+				s.asks("s", get("/v1/plan/phases")+get("/v1/tables"))
+			}
+			time.Sleep(20 * time.Millisecond)
+		}},
+		{"a reroute is waited for", func(s *site) {
+			s.touch("deaf")
+			s.asks("s", post("/v1/reroute", "", 0))
+			s.in(controller.Sweeping)
+		}},
+		{"others have it compute", func(s *site) {
+			for range 3 {
+				s.asks("s", post("/v1/whatif", `{"fail":["Spine003"]}`, 21))
+				s.asks("s", post("/v1/liquid", "{}", 2))
+			}
+			time.Sleep(20 * time.Millisecond)
+		}},
+		{"an action hangs in the disk", func(s *site) { s.work.Go(func() { <-held }) }},
+		{"the loop hangs in the disk", func(s *site) {
+			hangs := make(chan struct{})
+			go func() { _ = s.call(s.ctx, func() { close(hangs); <-held }) }()
+			<-hangs
+		}},
+	}
+	stops(t, f, all)
+}
+
+// TestStopsAmidChange tells it to end at any moment of a change.
+func TestStopsAmidChange(t *testing.T) {
+	f := fabric(20, 18)
+	cut := lacking(f, 20, 1, 2)
+	var all []doing
+	for _, ms := range []int{1, 5, 12, 20, 30, 45, 70} {
+		all = append(all, doing{fmt.Sprintf("%d ms after a cable died", ms), func(s *site) {
+			s.sweep(cut)
+			time.Sleep(time.Duration(ms) * time.Millisecond)
+		}})
+	}
+	stops(t, f, all, func(d *Daemon) { d.cfg.Planning.Engine = "exact" })
+}
+
+// TestStopsPlanningOnRoutes tells it to end while it schedules a fabric that is not a fat
+// tree, for which it would take half a minute.
+func TestStopsPlanningOnRoutes(t *testing.T) {
+	large := fabgen.Torus(6, 6, 4)
+	stops(t, fabric(4, 4), []doing{{"a torus is scheduled", func(s *site) {
+		s.routes(large)
+		s.sweep(large)
+		s.in(controller.After)
+	}}}, func(d *Daemon) { d.cfg.Planning.OtherFabrics = config.OtherLiquid })
+}
+
+// routes has the switches hold tables of the manager's own.
+func (s *site) routes(f *topology.Fabric) {
+	s.t.Helper()
+	var text bytes.Buffer
+	ok(s.t, shortest(f).Write(&text, nil), os.WriteFile(filepath.Join(s.dir, "own"), text.Bytes(), 0o644))
+}
