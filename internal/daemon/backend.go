@@ -23,35 +23,17 @@ func (b backend) Status() api.Status {
 	now := time.Now()
 	warnings := b.health.List(now)
 	match, readAt := b.tablesMatch()
+	s := b.board.status()
+	s.Version, s.Started, s.Warnings = b.version, b.started, warnings
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	s := api.Status{Version: b.version, Started: b.started, State: b.state.String(), Ready: b.ready, Warnings: warnings, Baseline: []string{},
-		OpenSM: api.OpenSM{Running: b.manager.running, TablesMatch: match, ReadBackAt: readAt}}
+	s.OpenSM.Running, s.OpenSM.TablesMatch, s.OpenSM.ReadBackAt = b.manager.running, match, readAt
 	if b.manager.running {
 		s.OpenSM.PID, s.OpenSM.RoutingEngine, s.OpenSM.TablesFile = b.manager.process.PID, b.manager.settings.RoutingEngine, b.manager.settings.LFTsFile
 	}
 	s.OpenSM.Source = b.source()
 	if l := &b.link; l.connected {
 		s.OpenSM.Plugin = &api.Plugin{Since: l.since, Version: l.peer.Version, State: l.state.String(), DeadlineMS: float64(l.peer.Deadline.Microseconds()) / 1e3}
-	}
-	s.OpenSM.Standby = b.standby
-	if e := b.inForce; e != nil {
-		r := &e.Report
-		s.Epoch, s.PublishedAt, s.TopologyHash = e.Epoch, e.PublishedAt, r.TopologyHash
-		s.Summary, s.Size = r.Summary, r.Size
-	}
-	if n := len(b.views); n > 0 {
-		v := b.views[n-1]
-		s.OpenSM.DumpedAt = v.Complete
-		s.FabricKind = v.Kind.String()
-		for _, f := range v.Findings() {
-			s.Baseline = append(s.Baseline, f.Text)
-		}
-	}
-	if t := b.marks; t.view != "" {
-		ms := func(at time.Time) float64 { return float64(t.since(at).Microseconds()) / 1e3 }
-		s.LastEvent = &api.LastEvent{What: t.what, SeenAt: t.seen, PlannedMS: ms(t.planned), VerifiedMS: ms(t.verified),
-			PublishedMS: ms(t.published), ProgrammedMS: ms(t.swept), ReadBackMS: ms(t.readBack)}
 	}
 	return s
 }
@@ -71,16 +53,14 @@ func (d *Daemon) source() string {
 
 // Topology is the fabric as last seen.
 func (b backend) Topology() *api.Topology {
-	v := b.latest()
+	v := b.board.latest()
 	if v == nil {
 		return nil
 	}
 	if v.Kind == controller.OwnRoutes {
 		return v.Topology()
 	}
-	b.mu.Lock()
-	held := b.held
-	b.mu.Unlock()
+	held := b.board.heldBack()
 	t := api.NewTopology(v.Held(held), v.Complete)
 	t.Kind = v.Kind.String()
 	return t
@@ -100,15 +80,13 @@ func (b backend) Reroute(ctx context.Context) (api.Change, error) {
 	if err := b.mustLead(); err != nil {
 		return api.Change{}, err
 	}
-	if b.latest() == nil {
+	if b.board.latest() == nil {
 		return api.Change{}, api.Refused("OpenSM has not written a usable dump yet: there is nothing to plan")
 	}
-	before := b.epochNumber()
+	before := b.board.epochNumber()
 	var rest <-chan struct{} // as of the order: what settles before it does not count
 	err := b.call(ctx, func() {
-		b.mu.Lock()
-		rest = b.rest
-		b.mu.Unlock()
+		rest = b.board.nextRest()
 		b.step(b.life, controller.Reroute{})
 	})
 	if err != nil {
@@ -126,7 +104,7 @@ func (b backend) Reroute(ctx context.Context) (api.Change, error) {
 
 // change says what became of the epoch.
 func (b backend) change(before uint64, text string) api.Change {
-	now := b.epochNumber()
+	now := b.board.epochNumber()
 	if now == before {
 		text += "; the plan in force is still the right one"
 	}
@@ -136,7 +114,7 @@ func (b backend) change(before uint64, text string) api.Change {
 // WhatIf plans the fabric as it would be, and what remains of an exchange on it.
 // Cables that are held back stay so.
 func (b backend) WhatIf(ctx context.Context, q api.WhatIf) (*api.Forecast, error) {
-	v := b.latest()
+	v := b.board.latest()
 	if v == nil {
 		return nil, api.Refused("OpenSM has not written a usable dump yet: there is nothing to plan")
 	}
@@ -153,11 +131,9 @@ func (b backend) WhatIf(ctx context.Context, q api.WhatIf) (*api.Forecast, error
 	if err != nil {
 		return nil, api.Refused("%v", err)
 	}
-	b.mu.Lock()
-	held := b.held
-	b.mu.Unlock()
+	held := b.board.heldBack()
 	tree = (&view.View{Tree: tree}).Held(held)
-	ask := aside.Question{Tree: tree, Settings: aside.Settings(b.planning()), Epoch: b.epochNumber()}
+	ask := aside.Question{Tree: tree, Settings: aside.Settings(b.planning()), Epoch: b.board.epochNumber()}
 	if q.Done != nil {
 		if err := b.remaining(&ask, q); err != nil {
 			return nil, err
@@ -198,7 +174,7 @@ func (b backend) remaining(ask *aside.Question, q api.WhatIf) error {
 
 // running is the plan of an exchange under way, by its epoch; 0 is the one in force.
 func (b backend) running(n uint64) (*phasetable.View, error) {
-	e := b.current()
+	e := b.board.current()
 	if n != 0 && (e == nil || e.Epoch != n) {
 		kept, err := b.store.LoadEpoch(n)
 		if err != nil {
@@ -230,7 +206,7 @@ func (b backend) runningJob(q api.WhatIf) ([]topology.GUID, *phasetable.View, er
 
 // Rollback publishes an old plan anew, if it holds on the fabric as it is.
 func (b backend) Rollback(ctx context.Context, n uint64) (api.Change, error) {
-	before := b.epochNumber()
+	before := b.board.epochNumber()
 	var err error
 	if cerr := b.call(ctx, func() { err = b.rollback(n) }); cerr != nil {
 		return api.Change{}, cerr
@@ -249,7 +225,7 @@ func (d *Daemon) rollback(n uint64) error {
 	if s := d.core.State(); s != controller.Idle {
 		return fmt.Errorf("a change is being worked on (%s): try again when it has settled", s)
 	}
-	v, tables := d.latest(), d.desk.InSwitches()
+	v, tables := d.board.latest(), d.desk.InSwitches()
 	if fabric, _ := d.core.Ground(); v == nil || tables == nil || v.Kind == controller.OwnRoutes && v.ID != fabric {
 		return fmt.Errorf("the tables in force are not known yet")
 	}

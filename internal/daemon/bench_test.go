@@ -20,14 +20,14 @@ func BenchmarkPublish(b *testing.B) {
 	b.ReportAllocs()
 	stations := map[string]time.Duration{}
 	for i := 0; b.Loop(); i++ {
-		d.mu.Lock()
-		d.views = nil // tables are made anew, as for a failure never seen before
-		d.mu.Unlock()
+		d.board.mu.Lock()
+		d.board.views = nil // tables are made anew, as for a failure never seen before
+		d.board.mu.Unlock()
 		v := d.see(b, damaged[i%2])
 		d.planAndPublish(b, controller.Plan{Fabric: v.ID})
-		stations["planned"] += d.marks.since(d.marks.planned)
-		stations["verified"] += d.marks.since(d.marks.verified)
-		stations["published"] += d.marks.since(d.marks.published)
+		stations["planned"] += d.board.marks.since(d.board.marks.planned)
+		stations["verified"] += d.board.marks.since(d.board.marks.verified)
+		stations["published"] += d.board.marks.since(d.board.marks.published)
 	}
 	for station, sum := range stations {
 		b.ReportMetric(sum.Seconds()*1e3/float64(b.N), "ms-until-"+station)

@@ -27,7 +27,6 @@ import (
 	"github.com/forsd/forsd/opensm"
 	"github.com/forsd/forsd/opensm/plugin"
 	"github.com/forsd/forsd/planner"
-	"github.com/forsd/forsd/topology"
 )
 
 // Daemon is one forsd. It does not touch signals or exit, so that tests and the
@@ -45,8 +44,6 @@ type Daemon struct {
 	reader    func() *opensm.Switches // the one of this process; it opens the local port when it is first used
 	health    *health.Tracker
 	metrics   *metrics
-	plans     *api.Plans
-	events    *api.Events
 	candidate candidate // the last verified plan, not published yet
 	desk      *desk.Desk
 	memory    planner.Memory
@@ -73,21 +70,11 @@ type Daemon struct {
 
 	workers *worker.Pool // plans what others ask for
 
-	mu           sync.Mutex // guards what follows
-	state        controller.State
-	standby      bool              // another manager is the master
-	held         []controller.Lane // cables held back because they keep bouncing
-	ready        bool
-	base         *topology.Baseline        // nil until a fabric was accepted
-	baseDirty    bool                      // base is not stored yet
-	provisional  bool                      // base stands for one that is lost, and is not stored
-	inForce      *store.Epoch              // nil until the first epoch
+	board *Board // what everybody reads
+
+	mu           sync.Mutex                // guards what follows
 	jobs         []*job                    // ascending; the slice is replaced, not changed
 	jobTrouble   map[uint64]health.Finding // [job] what the last planning could not do
-	rest         chan struct{}             // closed and replaced when the controller comes to rest
-	views        []*view.View              // the last ones seen, newest last
-	rested       *view.View                // the one before what the marks tell of
-	marks        times                     // of the change worked on or settled last
 	manager      managerState
 	link         link // written by the loop alone
 	subscription bool // traps are taken from the subnet administrator
@@ -114,10 +101,6 @@ type managerState struct {
 	lmc      uint8
 }
 
-// keepViews is how many fabrics are remembered: the one in force, the one worked
-// on, the latest, and some that an operator may ask about.
-const keepViews = 6
-
 // keepEvents is how many events a subscriber can catch up on.
 const keepEvents = 1024
 
@@ -132,14 +115,13 @@ func New(cfg *config.Config, version string, log *zap.Logger, notify func(string
 	d := &Daemon{cfg: cfg, version: version, log: log, started: time.Now(), notify: notify,
 		core: controller.New(controllerSettings(cfg)), finder: finder(cfg),
 		snapshots: make(chan opensm.Snapshot, 1), answers: make(chan controller.Event), calls: make(chan func()), stopped: make(chan struct{}),
-		plans: &api.Plans{}, rest: make(chan struct{}),
 		pluginEvents: make(chan plugin.Event, eventsAhead), pluginAsks: make(chan asked),
 		links: linkstate.New(linkSettings(cfg)), portsRead: make(chan linkstate.Answer), linkEvents: make(chan linkstate.Event), giveUp: func() {}}
 	d.workers = worker.NewPool(worker.Defaults())
 	d.reader = sync.OnceValue(d.newReader)
-	d.events = api.NewEvents(keepEvents, d.started)
-	d.metrics = newMetrics(d)
 	d.health = health.NewTracker(append(warnables, opensm.Kinds()...), d.warned)
+	d.board = newBoard(log, d.health, api.NewEvents(keepEvents, d.started), func() { d.peer.desk.Ring() })
+	d.metrics = newMetrics(d)
 	var err error
 	if d.peer, err = newPeer(cfg.Peer); err != nil {
 		return nil, err
@@ -157,11 +139,11 @@ func New(cfg *config.Config, version string, log *zap.Logger, notify func(string
 // takeUp goes on from what is stored.
 func (d *Daemon) takeUp() (err error) {
 	base, lost := d.store.Baseline()
-	d.base, d.baseDirty = base, lost != nil // the copy goes where it belongs with the next plan
-	if base == nil && lost != nil {
-		d.provisional = true
+	gone := base == nil && lost != nil
+	d.board.takeUp(base, lost != nil && !gone, gone) // a copy goes where it belongs with the next plan
+	if gone {
 		d.health.Raise(baselineLost, lost.Error()+"; the fabric as it is takes its place, in memory alone: bring the file back and restart forsd, or run forsctl baseline accept", d.started)
-		d.baseDirty, lost = false, nil
+		lost = nil
 	}
 	current, damaged := d.store.Current()
 	if current != nil {
@@ -170,7 +152,7 @@ func (d *Daemon) takeUp() (err error) {
 	// Where a later epoch was in force, or may have been, this one may use what has died
 	// since: nobody gets it before it is verified and published anew.
 	if current != nil && damaged == nil && !d.reissue {
-		if err := d.setCurrent(current); err != nil {
+		if err := d.board.setCurrent(current); err != nil {
 			return err
 		}
 	}
@@ -249,7 +231,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	if forPlugin != nil {
 		run("serve OpenSM's plugin", forPlugin)
 	}
-	d.log.Info("started", zap.String("version", d.version), zap.String("state_dir", d.cfg.StateDir), zap.Uint64("epoch", d.epochNumber()))
+	d.log.Info("started", zap.String("version", d.version), zap.String("state_dir", d.cfg.StateDir), zap.Uint64("epoch", d.board.epochNumber()))
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -302,36 +284,26 @@ func (d *Daemon) dumpReport(code string, err error) {
 
 // settled notes that plan and tables in force fit the fabric.
 func (d *Daemon) settled(ctx context.Context, a controller.Settled) {
-	d.mu.Lock()
-	planned := d.inForce != nil && !a.Planless
-	marks := d.marks
-	d.marks.settled = true
-	close(d.rest)
-	d.rest = make(chan struct{})
-	d.mu.Unlock()
-	if planned {
+	marks, planned := d.board.settled()
+	if planned && !a.Planless {
 		d.nowReady()
 	}
 	d.prepare(ctx)
 	if marks.settled {
-		d.log.Info("settled again", zap.String("fabric", a.Fabric), zap.Uint64("epoch", d.epochNumber()))
+		d.log.Info("settled again", zap.String("fabric", a.Fabric), zap.Uint64("epoch", d.board.epochNumber()))
 		return
 	}
 	d.metrics.observe(marks)
-	d.log.Info("settled", zap.String("fabric", a.Fabric), zap.Uint64("epoch", d.epochNumber()), zap.Strings("what", marks.what),
+	d.log.Info("settled", zap.String("fabric", a.Fabric), zap.Uint64("epoch", d.board.epochNumber()), zap.Strings("what", marks.what),
 		zap.Duration("to_plan", marks.since(marks.verified)), zap.Duration("to_publish", marks.since(marks.published)),
 		zap.Duration("to_tables", marks.since(marks.readBack)))
 }
 
 // nowReady notes that a verified plan is in force.
 func (d *Daemon) nowReady() {
-	d.mu.Lock()
-	first := !d.ready
-	d.ready = true
-	d.mu.Unlock()
-	if first {
+	if d.board.getReady() {
 		d.notify("READY=1")
-		d.log.Info("ready", zap.Uint64("epoch", d.epochNumber()))
+		d.log.Info("ready", zap.Uint64("epoch", d.board.epochNumber()))
 	}
 }
 
@@ -342,7 +314,7 @@ func (d *Daemon) warned(w health.Warning, on bool) {
 	} else {
 		d.log.Warn(w.Title, zap.String("code", w.Code), zap.String("severity", string(w.Severity)), zap.String("text", w.Text))
 	}
-	d.say(api.KindWarning, struct {
+	d.board.say(api.KindWarning, struct {
 		health.Warning
 		Raised bool `json:"raised"`
 	}{w, on})

@@ -27,16 +27,11 @@ func (d *Daemon) openStore() (err error) {
 	return err
 }
 
-// onDisk stores something, unless something else waits for the disk already: the next
 // toStore is all that is in force, and is to be stored.
 func (d *Daemon) toStore() store.State {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	s := store.State{Baseline: d.base, Epoch: d.inForce}
-	if d.provisional {
-		s.Baseline = nil
-	}
-	for _, j := range d.jobs {
+	s := store.State{Epoch: d.board.current()}
+	s.Baseline, _ = d.board.toStore()
+	for _, j := range d.jobList() {
 		s.Jobs = append(s.Jobs, &j.Job)
 	}
 	return s
@@ -45,16 +40,14 @@ func (d *Daemon) toStore() store.State {
 // lookAtDisk notices a state directory that is not what it was. It runs while no action is
 // under way.
 func (d *Daemon) lookAtDisk() {
-	d.mu.Lock()
-	dirty := d.baseDirty
-	d.mu.Unlock()
-	if dirty {
+	if _, dirty := d.board.toStore(); dirty {
 		return // the next plan stores it
 	}
 	d.store.Look(d.toStore())
 	d.showDurability()
 }
 
+// onDisk stores something, unless something else waits for the disk already: the next
 // restore stores all.
 func (d *Daemon) onDisk(save func() error) error {
 	if err := d.store.Owed(); err != nil {
@@ -110,9 +103,7 @@ func (d *Daemon) showDurability() {
 
 // baselineFound ends the time of a baseline that is not stored.
 func (d *Daemon) baselineFound() {
-	d.mu.Lock()
-	d.provisional = false
-	d.mu.Unlock()
+	d.board.found()
 	d.health.Clear(baselineLost)
 }
 
@@ -132,7 +123,7 @@ func (d *Daemon) restore(now time.Time) {
 	}
 	d.restoreAt = now.Add(restoreEvery)
 	if err := d.store.Restore(d.toStore(), d.cfg.KeepEpochs); err == nil {
-		d.log.Info("all that is in force is stored again", zap.Uint64("epoch", d.epochNumber()))
+		d.log.Info("all that is in force is stored again", zap.Uint64("epoch", d.board.epochNumber()))
 	}
 	d.showDurability()
 }

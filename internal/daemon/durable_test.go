@@ -174,7 +174,7 @@ func (h *history) start() {
 // look checks what is given out: no number is ever given twice, nor one below another.
 func (h *history) look() {
 	h.t.Helper()
-	if p := h.plans.Current(); p != nil {
+	if p := h.board.plans.Current(); p != nil {
 		h.take(p.Epoch, 0, p.Table.Bytes())
 		if p.Epoch < h.last && !h.alone {
 			h.fail("epoch %d is given out after %d", p.Epoch, h.last)
@@ -203,8 +203,8 @@ func (h *history) settle() {
 	h.atRest(h.t, h.now)
 	h.calmNow()
 	h.look()
-	v, e := h.latest(), h.current()
-	if e == nil || h.plans.Current() == nil || h.plans.Current().Epoch != e.Epoch {
+	v, e := h.board.latest(), h.board.current()
+	if e == nil || h.board.plans.Current() == nil || h.board.plans.Current().Epoch != e.Epoch {
 		h.fail("the fabric has no plan")
 	}
 	if match, _ := h.desk.Match(); !match {
@@ -283,7 +283,7 @@ func (h *history) step() {
 
 // kill ends the process at once.
 func (h *history) kill() {
-	h.note("killed, epoch %d, last %d, owed: %v", h.epochNumber(), h.store.Last(), h.store.Owed())
+	h.note("killed, epoch %d, last %d, owed: %v", h.board.epochNumber(), h.store.Last(), h.store.Owed())
 	h.work.Wait()
 	ok(h.t, h.store.Close())
 }
@@ -303,10 +303,10 @@ func (h *history) mend() {
 	if h.warned(stateNotDurable) {
 		h.fail("the warning stays")
 	}
-	before, jobs := h.current(), h.jobList()
+	before, jobs := h.board.current(), h.jobList()
 	h.kill()
 	h.start()
-	e := h.current()
+	e := h.board.current()
 	if before != nil && (e == nil || e.Epoch != before.Epoch || string(e.Plan.Bytes()) != string(before.Plan.Bytes())) {
 		h.fail("epoch %d was stored, and after a restart %+v is in force", before.Epoch, e)
 	}

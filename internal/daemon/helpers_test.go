@@ -126,7 +126,7 @@ func (d *Daemon) see(t testing.TB, f *topology.Fabric) *view.View {
 		t.Fatal(err)
 	}
 	v.SeenAt = time.Now()
-	d.remember(v)
+	d.board.remember(v)
 	return v
 }
 

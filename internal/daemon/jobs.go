@@ -151,7 +151,7 @@ func (d *Daemon) takeUpJobs() (damaged, err error) {
 func (d *Daemon) tellJob(j *job, what string) {
 	d.log.Info("job "+what, zap.Uint64("job", j.ID), zap.String("name", j.Name), zap.Uint64("epoch", j.Epoch),
 		zap.Int("servers", j.Report.Servers), zap.Int("phases", j.Report.Phases), zap.Int("lower_bound", j.Report.LowerBound))
-	d.say(api.KindJob, struct {
+	d.board.say(api.KindJob, struct {
 		What string  `json:"what"`
 		Job  api.Job `json:"job"`
 	}{what, j.summary()})
@@ -173,7 +173,7 @@ func (d *Daemon) endJob(j *job, what string) {
 func (d *Daemon) leaseDue() (first time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.standby {
+	if d.board.standsBy() {
 		return first // the daemon that leads ends them
 	}
 	for _, j := range d.jobs {

@@ -41,7 +41,7 @@ func (d *Daemon) atRest(t testing.TB, f *topology.Fabric) *view.View {
 	t.Helper()
 	d.dumpSeen(t.Context(), dump(f))
 	d.drive(t, f)
-	return d.latest()
+	return d.board.latest()
 }
 
 // drive plays the manager until the controller rests: it sweeps when told to, and
@@ -136,8 +136,8 @@ func TestJobsFollow(t *testing.T) {
 	d := readable(newDaemon(t))
 	v := d.atRest(t, healthy)
 	near, far := d.make(t, "near", names(0, 7)), d.make(t, "far", names(8, 15))
-	if near.ID != 2 || near.Epoch != 2 || far.ID != 3 || far.Plan.Job() != 3 || d.epochNumber() != 1 {
-		t.Fatalf("jobs %+v and %+v beside epoch %d", near.JobInfo, far.JobInfo, d.epochNumber())
+	if near.ID != 2 || near.Epoch != 2 || far.ID != 3 || far.Plan.Job() != 3 || d.board.epochNumber() != 1 {
+		t.Fatalf("jobs %+v and %+v beside epoch %d", near.JobInfo, far.JobInfo, d.board.epochNumber())
 	}
 	old := d.desk.InSwitches()
 	holds(t, v, near, old)
@@ -149,12 +149,12 @@ func TestJobsFollow(t *testing.T) {
 		d.step(t.Context(), d.next(t, t.Context()))
 	}
 	before := d.job(t, "near")
-	if before.Epoch != d.epochNumber() || before.Epoch != 4 || before.ID != 2 {
-		t.Errorf("before the tables the job has epoch %d, the fabric %d", before.Epoch, d.epochNumber())
+	if before.Epoch != d.board.epochNumber() || before.Epoch != 4 || before.ID != 2 {
+		t.Errorf("before the tables the job has epoch %d, the fabric %d", before.Epoch, d.board.epochNumber())
 	}
-	holds(t, d.latest(), before, old)
+	holds(t, d.board.latest(), before, old)
 	d.drive(t, cut)
-	holds(t, d.latest(), before, d.desk.InSwitches())
+	holds(t, d.board.latest(), before, d.desk.InSwitches())
 	if now := d.job(t, "near"); now != before {
 		t.Errorf("the job's plan of epoch %d was replaced by %d after the read-back", before.Epoch, now.Epoch)
 	}
@@ -171,10 +171,10 @@ func TestJobsFollow(t *testing.T) {
 		}
 	}
 	d.drive(t, healthy)
-	if now := d.job(t, "near"); now.Epoch != 5 || now.Epoch != d.epochNumber() {
-		t.Errorf("after the read-back the job has epoch %d, the fabric %d", now.Epoch, d.epochNumber())
+	if now := d.job(t, "near"); now.Epoch != 5 || now.Epoch != d.board.epochNumber() {
+		t.Errorf("after the read-back the job has epoch %d, the fabric %d", now.Epoch, d.board.epochNumber())
 	} else {
-		holds(t, d.latest(), now, d.desk.InSwitches())
+		holds(t, d.board.latest(), now, d.desk.InSwitches())
 	}
 	if now := d.job(t, "far"); now.Epoch != far.Epoch {
 		t.Errorf("a cable of another job's leaf gave the job epoch %d", now.Epoch)
@@ -220,7 +220,7 @@ func TestJobsWithFewLIDs(t *testing.T) {
 	d.dumpSeen(t.Context(), dump(cut))
 	d.drive(t, cut)
 	now := d.job(t, "2")
-	holds(t, d.latest(), now, d.desk.InSwitches())
+	holds(t, d.board.latest(), now, d.desk.InSwitches())
 	if now.Epoch <= j.Epoch || now.Report.Engine != "conservative" {
 		t.Errorf("the job has epoch %d by engine %s", now.Epoch, now.Report.Engine)
 	}
@@ -248,8 +248,8 @@ func TestJobsPersist(t *testing.T) {
 		t.Errorf("its plan in force is %+v", p)
 	}
 	d.atRest(t, healthy)
-	if d.job(t, "kept") != back || d.epochNumber() != 1 {
-		t.Errorf("on the same fabric epoch %d and job's epoch %d came out", d.epochNumber(), d.job(t, "kept").Epoch)
+	if d.job(t, "kept") != back || d.board.epochNumber() != 1 {
+		t.Errorf("on the same fabric epoch %d and job's epoch %d came out", d.board.epochNumber(), d.job(t, "kept").Epoch)
 	}
 	if j := d.make(t, "", names(4, 7)); j.ID != gone.ID+1 {
 		t.Errorf("number %d follows %d", j.ID, gone.ID)
@@ -270,8 +270,8 @@ func TestJobsLagBehind(t *testing.T) {
 	d = readable(daemonIn(t, dir))
 	d.atRest(t, cut)
 	j := d.job(t, "a")
-	if d.epochNumber() != 3 || j.Epoch != 4 {
-		t.Errorf("the fabric has epoch %d, the job %d", d.epochNumber(), j.Epoch)
+	if d.board.epochNumber() != 3 || j.Epoch != 4 {
+		t.Errorf("the fabric has epoch %d, the job %d", d.board.epochNumber(), j.Epoch)
 	}
-	holds(t, d.latest(), j, d.desk.InSwitches())
+	holds(t, d.board.latest(), j, d.desk.InSwitches())
 }

@@ -72,14 +72,12 @@ func (d *Daemon) ground() (*ground, error) {
 	}
 	g := &ground{tables: d.desk.Possible(), next: d.store.Next(), last: d.store.Last()}
 	g.fabric, g.avoid = d.core.Ground()
-	g.view = d.view(g.fabric)
-	if g.view == nil || d.current() == nil || slices.Contains(g.tables, nil) {
+	g.view = d.board.view(g.fabric)
+	if g.view == nil || d.board.current() == nil || slices.Contains(g.tables, nil) {
 		return nil, api.Errorf(http.StatusServiceUnavailable, api.CodeNoPlan, "no verified plan is in force yet: jobs are planned once the fabric is")
 	}
 	if d.core.State() == controller.Sweeping {
-		d.mu.Lock()
-		g.better = d.rest
-		d.mu.Unlock()
+		g.better = d.board.nextRest()
 	}
 	return g, nil
 }

@@ -104,7 +104,7 @@ func (b *bench) holds(after string) {
 	b.rests()
 	tables, err := b.held()
 	ok(b.T, err)
-	e, v := b.d.current(), b.d.latest()
+	e, v := b.d.board.current(), b.d.board.latest()
 	if v.Fabric.Hash() != b.f.Hash() || e.Report.TopologyHash != b.f.Hash() {
 		b.Errorf("after %s the plan in force is for fabric %s, the fabric is %s", after, e.Report.TopologyHash, b.f.Hash())
 	}
@@ -234,7 +234,7 @@ func (b *bench) rollback() error {
 			last = err
 		}
 	}
-	if now := b.d.current(); now.RollbackOf == 0 {
+	if now := b.d.board.current(); now.RollbackOf == 0 {
 		return fmt.Errorf("no epoch of %d could be rolled back to: %w", len(epochs), last)
 	}
 	return nil
@@ -252,7 +252,7 @@ func TestMassLossInEachKind(t *testing.T) {
 			b := newBench(t)
 			b.shows(x.f, x.own)
 			b.holds("the start")
-			before := b.d.current()
+			before := b.d.board.current()
 			few, last := x.f.Clone(), 0
 			for i := range few.Nodes {
 				n := 0
@@ -265,12 +265,12 @@ func TestMassLossInEachKind(t *testing.T) {
 				t.Fatalf("%d hosts have vanished", last)
 			}
 			b.shows(few, x.own)
-			if !raised(b.d, controller.FabricIncomplete, "54 % of the servers") || b.d.current() != before {
-				t.Errorf("epoch %d, warnings %v", b.d.epochNumber(), b.d.health.List(time.Now()))
+			if !raised(b.d, controller.FabricIncomplete, "54 % of the servers") || b.d.board.current() != before {
+				t.Errorf("epoch %d, warnings %v", b.d.board.epochNumber(), b.d.health.List(time.Now()))
 			}
 			ok(t, b.reroute()) // it is believed
 			b.holds("a reroute")
-			if n := b.d.current().Plan.Servers(); n != 11 {
+			if n := b.d.board.current().Plan.Servers(); n != 11 {
 				t.Errorf("%d servers, want 11", n)
 			}
 		})

@@ -102,7 +102,7 @@ func (d *Daemon) switchesSaid(ctx context.Context, first linkstate.Answer) {
 
 // heldBack tells the link state at which switches there are cables that are held back.
 func (d *Daemon) heldBack(ctx context.Context, lanes []controller.Lane) {
-	v := d.latest()
+	v := d.board.latest()
 	var e linkstate.HeldBack
 	for _, l := range lanes {
 		if v != nil && l.Leaf < len(v.Tree.Leaves) && l.Lane < v.Tree.Lanes {

@@ -24,7 +24,7 @@ func (d *Daemon) planOnRoutes(ctx context.Context, v *view.View, _ controller.Pl
 
 // ownRoutes tells whether the fabric seen last is one that OpenSM routes by itself.
 func (d *Daemon) ownRoutes() bool {
-	v := d.latest()
+	v := d.board.latest()
 	return v != nil && v.Kind == controller.OwnRoutes
 }
 
@@ -38,7 +38,7 @@ func (d *Daemon) tablesMatch() (match bool, readAt time.Time) {
 // routesInForce is the fabric with the tables that were read back last, nil where
 // there are none.
 func (d *Daemon) routesInForce() (*topology.Fabric, *lft.Tables) {
-	if v := d.latest(); v != nil {
+	if v := d.board.latest(); v != nil {
 		return v.Fabric, d.desk.InSwitches()
 	}
 	return nil, nil

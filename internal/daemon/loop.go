@@ -106,11 +106,7 @@ func (d *Daemon) step(ctx context.Context, e controller.Event) {
 		}
 	}
 	held := d.core.Held()
-	d.mu.Lock()
-	news := !slices.Equal(held, d.held)
-	d.state, d.held, d.standby = d.core.State(), held, d.core.Standby()
-	d.mu.Unlock()
-	if news {
+	if d.board.show(d.core.State(), held, d.core.Standby()) {
 		d.heldBack(ctx, held)
 	}
 }

@@ -30,7 +30,7 @@ func newMetrics(d *Daemon) *metrics {
 	}
 	ofEpoch := func(f func(*store.Epoch) float64) func() float64 {
 		return func() float64 {
-			if e := d.current(); e != nil {
+			if e := d.board.current(); e != nil {
 				return f(e)
 			}
 			return 0
@@ -44,7 +44,7 @@ func newMetrics(d *Daemon) *metrics {
 	gauge("forsd_unreachable_pairs", "Ordered pairs of servers that the plan in force leaves out.", ofEpoch(func(e *store.Epoch) float64 { return float64(e.Report.UnreachablePairs) }))
 	gauge("forsd_jobs", "Jobs with a plan of their own.", func() float64 { return float64(len(d.jobList())) })
 	gauge("forsd_lanes_down", "Cables of the baseline that no schedule can use.", func() float64 {
-		if v := d.latest(); v != nil {
+		if v := d.board.latest(); v != nil {
 			return float64(len(v.Down))
 		}
 		return 0
@@ -55,14 +55,10 @@ func newMetrics(d *Daemon) *metrics {
 	})
 	gauge("forsd_plugin_connected", "1 while OpenSM's plugin is connected.", func() float64 { return truth(d.pluginLeads()) })
 	gauge("forsd_standby", "1 while another subnet manager is the master.", func() float64 {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		return truth(d.standby)
+		return truth(d.board.standsBy())
 	})
 	gauge("forsd_ready", "1 once a verified epoch is in force.", func() float64 {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		return truth(d.ready)
+		return truth(d.board.isReady())
 	})
 	for _, s := range []health.Severity{health.Info, health.Degraded, health.Critical} {
 		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "forsd_warnings", Help: "Warnings in force.",

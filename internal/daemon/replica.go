@@ -28,7 +28,7 @@ func (d *Daemon) keep(r *replica.Replica) error {
 			return err
 		}
 		d.baselineFound()
-		d.adopt(base)
+		d.board.adopt(base)
 		d.saveBaseline()
 	}
 	if r.Epoch != nil {
@@ -56,12 +56,12 @@ func (d *Daemon) keepEpoch(k *replica.Kept[store.EpochInfo]) error {
 	if plan.Epoch() != n {
 		return fmt.Errorf("epoch %d comes with the table of epoch %d", n, plan.Epoch())
 	}
-	if old := d.current(); old != nil && old.Epoch == n && bytes.Equal(old.Plan.Bytes(), k.Table) {
+	if old := d.board.current(); old != nil && old.Epoch == n && bytes.Equal(old.Plan.Bytes(), k.Table) {
 		return nil
 	}
 	e := &store.Epoch{EpochInfo: k.About, Plan: plan}
 	d.notStored(d.onDisk(func() error { return d.store.ReplaceEpoch(e, d.cfg.KeepEpochs) }))
-	return d.setCurrent(e)
+	return d.board.setCurrent(e)
 }
 
 // keepJobs takes over the jobs: those that are not among them have ended.
@@ -113,10 +113,10 @@ func (d *Daemon) mirror(ctx context.Context, r *replica.Replica) error {
 	if err := d.keep(r); err != nil {
 		return err
 	}
-	if d.current() != nil {
+	if d.board.current() != nil {
 		d.nowReady()
 	}
-	if r.Fabric == nil || d.baseline() == nil {
+	if r.Fabric == nil || d.board.baseline() == nil {
 		return nil
 	}
 	f, err := r.CheckedFabric()

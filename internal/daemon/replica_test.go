@@ -42,7 +42,7 @@ func TestFollowAfterReboot(t *testing.T) {
 	var brief *replica.Replica
 	ok(t, w.follower.calm(t.Context(), func() { brief = w.follower.replica("", true) }))
 	ok(t, w.leader.told(t, brief))
-	if w.leader.standsBy() {
+	if w.leader.board.standsBy() {
 		t.Error("the leader takes numbers that were promised for numbers that were given")
 	}
 	ok(t, w.follower.calm(t.Context(), func() {

@@ -87,10 +87,8 @@ func (s *site) sweep(f *topology.Fabric) {
 func (s *site) settles(good func(*store.Epoch, *view.View) bool) {
 	s.t.Helper()
 	for {
-		s.mu.Lock()
-		rest, idle := s.rest, s.state == controller.Idle
-		s.mu.Unlock()
-		if e, v := s.current(), s.latest(); idle && e != nil && v != nil && e.Fabric == v.ID && good(e, v) {
+		rest, idle := s.board.nextRest(), s.board.status().State == controller.Idle.String()
+		if e, v := s.board.current(), s.board.latest(); idle && e != nil && v != nil && e.Fabric == v.ID && good(e, v) {
 			return
 		}
 		select {
@@ -132,7 +130,7 @@ func TestRun(t *testing.T) {
 			}
 		})
 	}
-	first := s.epochNumber()
+	first := s.board.epochNumber()
 	s.sweep(lacking(healthy, 4, 1, 2))
 	var without uint64
 	s.settles(func(e *store.Epoch, v *view.View) bool { without = e.Epoch; return len(v.Down) == 1 && e.Epoch > first })

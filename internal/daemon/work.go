@@ -44,13 +44,13 @@ func (d *Daemon) plan(ctx context.Context, a controller.Plan) controller.Event {
 	var onLanes *planner.TooManyUnreachable
 	var onRoutes view.Unreachable
 	tooMany := errors.As(err, &onLanes) || errors.As(err, &onRoutes)
-	return controller.Planned{Same: d.candidate.same && len(d.candidate.jobs) == 0, Err: text(err), Refused: tooMany && d.current() == nil}
+	return controller.Planned{Same: d.candidate.same && len(d.candidate.jobs) == 0, Err: text(err), Refused: tooMany && d.board.current() == nil}
 }
 
 // makePlan leaves the plan as the candidate, which tells whether the one in force
 // stays.
 func (d *Daemon) makePlan(ctx context.Context, a controller.Plan) error {
-	v := d.view(a.Fabric)
+	v := d.board.view(a.Fabric)
 	if v == nil {
 		return errForgotten
 	}
@@ -70,10 +70,10 @@ func (d *Daemon) makePlan(ctx context.Context, a controller.Plan) error {
 	if err != nil {
 		return err
 	}
-	d.mark(v, c.planned, func(t *times) *time.Time { return &t.planned })
-	d.mark(v, c.verified, func(t *times) *time.Time { return &t.verified })
+	d.board.mark(v, c.planned, func(t *times) *time.Time { return &t.planned })
+	d.board.mark(v, c.verified, func(t *times) *time.Time { return &t.verified })
 	if c.same = d.inForceIs(c.plan) && !d.reissue; c.same {
-		d.planWarnings(c.plan.Cautions())
+		d.board.planWarnings(c.plan.Cautions())
 	}
 	d.candidate = c
 	return nil
@@ -123,7 +123,7 @@ func (d *Daemon) planForTables(ctx context.Context, v *view.View, a controller.P
 	staged := d.stage(schedule)
 	on := d.tablesFor(a, r.tables)
 	schedule, err = schedule.Verified(ctx, on...)
-	if old := v.Familiar(tree, d.current()); err != nil && !a.Final && old != nil {
+	if old := v.Familiar(tree, d.board.current()); err != nil && !a.Final && old != nil {
 		schedule, err = d.planFor(ctx, old, on)
 	}
 	c.plan, c.verified = view.TreePlan{Schedule: schedule}, time.Now()
@@ -156,13 +156,13 @@ func (d *Daemon) planFor(ctx context.Context, tree *topology.FatTree, on []*lft.
 // pinnedHolds tells whether the epoch in force was put there by a rollback on
 // this very fabric and still stands verification on the tables in force.
 func (d *Daemon) pinnedHolds(v *view.View) bool {
-	e := d.current()
+	e := d.board.current()
 	return e != nil && e.RollbackOf != 0 && e.Fabric == v.ID && v.Carries(d.desk.InSwitches(), e.Plan, nil) == nil
 }
 
 // inForceIs tells whether the epoch in force is this very plan.
 func (d *Daemon) inForceIs(p view.Proposal) bool {
-	e := d.current()
+	e := d.board.current()
 	return e != nil && p.Is(e.Plan, &e.Report)
 }
 
@@ -171,7 +171,7 @@ func (d *Daemon) inForceIs(p view.Proposal) bool {
 func (d *Daemon) publish(ctx context.Context) error {
 	c, n := d.candidate, d.store.Next()
 	if c.view.Tree != nil {
-		d.adopt(c.view.Tree.Baseline)
+		d.board.adopt(c.view.Tree.Baseline)
 	}
 	if !c.same {
 		if err := d.publishFabric(c, n); err != nil {
@@ -184,7 +184,7 @@ func (d *Daemon) publish(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := d.publishJobs(c.jobs, max(n, d.epochNumber())); err != nil {
+	if err := d.publishJobs(c.jobs, max(n, d.board.epochNumber())); err != nil {
 		return err
 	}
 	d.reissue = false
@@ -199,7 +199,7 @@ func (d *Daemon) publishFabric(c candidate, n uint64) error {
 			return err
 		}
 	}
-	return d.put(e, store.EpochInfo{Fabric: c.view.ID, What: d.whatOf(c.view), Report: c.plan.Report(), Warnings: c.plan.Cautions()})
+	return d.put(e, store.EpochInfo{Fabric: c.view.ID, What: d.board.whatOf(c.view), Report: c.plan.Report(), Warnings: c.plan.Cautions()})
 }
 
 // put makes e the next epoch. A crash of this process leaves it in force from here
@@ -213,10 +213,10 @@ func (d *Daemon) put(e *store.Epoch, info store.EpochInfo) error {
 	if err != nil {
 		return err
 	}
-	if err := d.setCurrent(e); err != nil {
+	if err := d.board.setCurrent(e); err != nil {
 		return err
 	}
-	d.markPublished(e.Fabric)
+	d.board.markPublished(e.Fabric)
 	d.log.Info("published", zap.Uint64("epoch", e.Epoch), zap.Int("phases", e.Report.Phases),
 		zap.Int("lower_bound", e.Report.LowerBound), zap.String("engine", string(e.Report.Engine)), zap.Uint64("rollback_of", e.RollbackOf))
 	if d.store.Owed() == nil {
@@ -227,7 +227,7 @@ func (d *Daemon) put(e *store.Epoch, info store.EpochInfo) error {
 
 // write brings the tables up to date that OpenSM loads, if they are not.
 func (d *Daemon) write(ctx context.Context, a controller.Write) (changed bool, err error) {
-	v := d.view(a.Fabric)
+	v := d.board.view(a.Fabric)
 	if v == nil {
 		return false, errForgotten
 	}
@@ -236,12 +236,12 @@ func (d *Daemon) write(ctx context.Context, a controller.Write) (changed bool, e
 		return false, err
 	}
 	// A newcomer's index must survive a crash before tables depend on it.
-	d.adopt(v.Tree.Baseline)
+	d.board.adopt(v.Tree.Baseline)
 	d.saveBaseline()
 	if changed, err = d.desk.Deliver(v.ID, v.Fabric, r.Tables); err != nil {
 		return false, err
 	}
-	d.mark(v, time.Now(), func(t *times) *time.Time { return &t.written })
+	d.board.mark(v, time.Now(), func(t *times) *time.Time { return &t.written })
 	return changed, nil
 }
 
@@ -288,7 +288,7 @@ func (d *Daemon) readsBy(err error) {
 // readBack reads the tables out of the switches and compares them with those of
 // the fabric. The plan that follows is verified on what was read.
 func (d *Daemon) readBack(ctx context.Context, a controller.ReadBack) controller.Event {
-	v := d.view(a.Fabric)
+	v := d.board.view(a.Fabric)
 	if v == nil {
 		return controller.ReadBackDone{Err: errForgotten.Error()}
 	}
@@ -327,6 +327,6 @@ func (d *Daemon) readBack(ctx context.Context, a controller.ReadBack) controller
 
 // markRead notes that the tables of a sweep have been read.
 func (d *Daemon) markRead(v *view.View, swept time.Time) {
-	d.mark(v, swept, func(t *times) *time.Time { return &t.swept })
-	d.mark(v, time.Now(), func(t *times) *time.Time { return &t.readBack })
+	d.board.mark(v, swept, func(t *times) *time.Time { return &t.swept })
+	d.board.mark(v, time.Now(), func(t *times) *time.Time { return &t.readBack })
 }

@@ -1,0 +1,350 @@
+package daemon
+
+import (
+	"encoding/json"
+	"reflect"
+	"slices"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/internal/health"
+	"github.com/forsd/forsd/internal/store"
+	"github.com/forsd/forsd/internal/view"
+	"github.com/forsd/forsd/planner"
+	"github.com/forsd/forsd/topology"
+)
+
+// Board is what everybody reads: the fabrics seen, the plan in force, how far a change
+// is. Whatever it hands out does not change any more.
+type Board struct {
+	log    *zap.Logger
+	health *health.Tracker
+	plans  *api.Plans
+	events *api.Events
+	told   func() // called when something was said
+
+	mu          sync.Mutex // guards what follows
+	state       controller.State
+	standby     bool              // another manager is the master
+	held        []controller.Lane // cables held back because they keep bouncing
+	ready       bool
+	base        *topology.Baseline // nil until a fabric was accepted
+	baseDirty   bool               // base is not stored yet
+	provisional bool               // base stands for one that is lost, and is not stored
+	inForce     *store.Epoch       // nil until the first epoch
+	rest        chan struct{}      // closed and replaced when the controller comes to rest
+	views       []*view.View       // the last ones seen, newest last
+	rested      *view.View         // the one before what the marks tell of
+	marks       times              // of the change worked on or settled last
+}
+
+// keepViews is how many fabrics are remembered: the one in force, the one worked
+// on, the latest, and some that an operator may ask about.
+const keepViews = 6
+
+// newBoard is a board without anything on it.
+func newBoard(log *zap.Logger, h *health.Tracker, events *api.Events, told func()) *Board {
+	return &Board{log: log, health: h, plans: &api.Plans{}, events: events, told: told, rest: make(chan struct{})}
+}
+
+// times are the stations of a change, from the first sign of a new dump on.
+type times struct {
+	view                                                   string // the fabric that they belong to
+	what                                                   []string
+	seen                                                   time.Time
+	planned, verified, published, written, swept, readBack time.Time
+	settled                                                bool // it came to rest before
+}
+
+// since is how long after the first sign something happened, 0 if it has not.
+func (t times) since(at time.Time) time.Duration {
+	if at.IsZero() || t.seen.IsZero() {
+		return 0
+	}
+	return at.Sub(t.seen)
+}
+
+// mark notes a station of the change that led to view v; only its first time
+// counts.
+func (b *Board) mark(v *view.View, at time.Time, station func(*times) *time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if first := station(&b.marks); b.marks.view == v.ID && first.IsZero() {
+		*first = at
+	}
+}
+
+// markPublished notes that a plan of the fabric is in force.
+func (b *Board) markPublished(fabric string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.marks.view == fabric && b.marks.published.IsZero() {
+		b.marks.published = time.Now()
+	}
+}
+
+// whatOf says in words what led to view v.
+func (b *Board) whatOf(v *view.View) []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.marks.view != v.ID {
+		return nil
+	}
+	return b.marks.what
+}
+
+// remember keeps a view for the actions that will name it, and says what is new
+// in it.
+func (b *Board) remember(v *view.View) {
+	b.mu.Lock()
+	var previous *view.View
+	if n := len(b.views); n > 0 {
+		previous = b.views[n-1]
+	}
+	for i, old := range b.views {
+		if old.ID == v.ID {
+			v.Shares(old)
+			b.views = slices.Delete(b.views, i, i+1)
+			break
+		}
+	}
+	b.views = append(b.views, v)
+	if len(b.views) > keepViews {
+		b.views = slices.Delete(b.views, 0, 1)
+	}
+	var changes []topology.Change
+	if previous == nil || previous.ID != v.ID {
+		if b.marks.settled || b.rested == nil {
+			b.rested = previous
+		}
+		b.marks = times{view: v.ID, seen: v.SeenAt, what: []string{"the fabric was seen for the first time"}}
+		if previous != nil {
+			b.marks.what = []string{}
+			if v.Why != "" {
+				b.marks.what = append(b.marks.what, v.Why)
+			}
+			changes = topology.Diff(previous.Fabric, v.Fabric)
+			whole := changes
+			if b.rested.ID != v.ID {
+				whole = topology.Diff(b.rested.Fabric, v.Fabric)
+			}
+			for _, c := range whole {
+				b.marks.what = append(b.marks.what, c.Text)
+			}
+		}
+	}
+	b.mu.Unlock()
+	for _, c := range changes {
+		b.log.Info("fabric changed", zap.String("kind", string(c.Kind)), zap.String("text", c.Text))
+		b.say(api.KindLink, c)
+	}
+}
+
+// view is the remembered view with this ID, nil if it is forgotten.
+func (b *Board) view(id string) *view.View {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, v := range b.views {
+		if v.ID == id {
+			return v
+		}
+	}
+	return nil
+}
+
+// latest is the view seen last, nil before the first.
+func (b *Board) latest() *view.View {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if n := len(b.views); n > 0 {
+		return b.views[n-1]
+	}
+	return nil
+}
+
+func (b *Board) baseline() *topology.Baseline {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.base
+}
+
+// adopt makes a grown baseline the daemon's.
+func (b *Board) adopt(base *topology.Baseline) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !reflect.DeepEqual(b.base, base) {
+		b.base, b.baseDirty = base, !b.provisional
+	}
+}
+
+func (b *Board) current() *store.Epoch {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.inForce
+}
+
+func (b *Board) epochNumber() uint64 {
+	if e := b.current(); e != nil {
+		return e.Epoch
+	}
+	return 0
+}
+
+// setCurrent puts an epoch in force for everybody who asks.
+func (b *Board) setCurrent(e *store.Epoch) error {
+	report, err := json.Marshal(e.Report)
+	if err != nil {
+		return err
+	}
+	p, err := api.NewPublished(e.Plan, report, e.PublishedAt)
+	if err != nil {
+		return err
+	}
+	b.mu.Lock()
+	b.inForce = e
+	b.mu.Unlock()
+	b.plans.Publish(p)
+	b.planWarnings(e.Warnings)
+	b.say(api.KindEpoch, summaryOf(&e.EpochInfo))
+	return nil
+}
+
+// summaryOf is an epoch as the API lists it.
+func summaryOf(e *store.EpochInfo) api.Epoch {
+	return api.Epoch{Epoch: e.Epoch, PublishedAt: e.PublishedAt, Length: e.Report.Length,
+		TopologyHash: e.Report.TopologyHash, What: e.What, RollbackOf: e.RollbackOf}
+}
+
+// planWarnings raises the warnings that the plan in force carries.
+func (b *Board) planWarnings(warnings []planner.Warning) {
+	b.health.Set("plan", warnings, time.Now())
+}
+
+// say tells the subscribers of an event.
+func (b *Board) say(kind string, data any) {
+	if err := b.events.Publish(kind, data); err != nil {
+		b.log.Error("event lost", zap.String("kind", kind), zap.Error(err))
+	}
+	b.told()
+}
+
+// standsBy tells whether another manager is the master.
+func (b *Board) standsBy() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.standby
+}
+
+// nextRest is closed when the controller comes to rest next.
+func (b *Board) nextRest() <-chan struct{} {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.rest
+}
+
+// settled notes that the controller has come to rest, and tells the stations of the
+// change that it has settled, and whether a plan is in force.
+func (b *Board) settled() (change times, planned bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	change = b.marks
+	b.marks.settled = true
+	close(b.rest)
+	b.rest = make(chan struct{})
+	return change, b.inForce != nil
+}
+
+// getReady notes that a verified plan is in force, and tells whether that is new.
+func (b *Board) getReady() (first bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	first = !b.ready
+	b.ready = true
+	return first
+}
+
+// isReady tells whether a verified plan is in force.
+func (b *Board) isReady() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.ready
+}
+
+// show notes what the controller is at, and tells whether the cables held back are others.
+func (b *Board) show(s controller.State, held []controller.Lane, standby bool) (news bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	news = !slices.Equal(held, b.held)
+	b.state, b.held, b.standby = s, held, standby
+	return news
+}
+
+// heldBack lists the cables held back because they keep bouncing.
+func (b *Board) heldBack() []controller.Lane {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.held
+}
+
+// takeUp begins with the baseline that is stored, nil for none. One that is to be stored
+// is dirty; provisional says that another one is to take the place of one that is lost.
+func (b *Board) takeUp(base *topology.Baseline, dirty, provisional bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.base, b.baseDirty, b.provisional = base, dirty, provisional
+}
+
+// toStore is the baseline where it may be stored, and whether it has to be.
+func (b *Board) toStore() (base *topology.Baseline, dirty bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.provisional {
+		return nil, false
+	}
+	return b.base, b.baseDirty
+}
+
+// stored notes that a baseline is stored.
+func (b *Board) stored(base *topology.Baseline) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.baseDirty = b.base != base
+}
+
+// found ends the time of a baseline that may not be stored.
+func (b *Board) found() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.provisional = false
+}
+
+// status is what the board has of the status.
+func (b *Board) status() api.Status {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s := api.Status{State: b.state.String(), Ready: b.ready, Baseline: []string{}}
+	s.OpenSM.Standby = b.standby
+	if e := b.inForce; e != nil {
+		r := &e.Report
+		s.Epoch, s.PublishedAt, s.TopologyHash = e.Epoch, e.PublishedAt, r.TopologyHash
+		s.Summary, s.Size = r.Summary, r.Size
+	}
+	if n := len(b.views); n > 0 {
+		v := b.views[n-1]
+		s.OpenSM.DumpedAt = v.Complete
+		s.FabricKind = v.Kind.String()
+		for _, f := range v.Findings() {
+			s.Baseline = append(s.Baseline, f.Text)
+		}
+	}
+	if t := b.marks; t.view != "" {
+		ms := func(at time.Time) float64 { return float64(t.since(at).Microseconds()) / 1e3 }
+		s.LastEvent = &api.LastEvent{What: t.what, SeenAt: t.seen, PlannedMS: ms(t.planned), VerifiedMS: ms(t.verified),
+			PublishedMS: ms(t.published), ProgrammedMS: ms(t.swept), ReadBackMS: ms(t.readBack)}
+	}
+	return s
+}
