@@ -144,7 +144,10 @@ func (e *lstEnd) head(c *cursor) {
 	c.lit(" VenID:")
 	e.vendor = uint32(c.hex(8, "a vendor"))
 	c.lit(" DevID:")
-	e.device = uint32(c.hex(8, "a device"))
+	// OpenSM prints the 16 bits of the device as the upper half of 32.
+	if e.device = uint32(c.hex(8, "a device")); e.device&0xFFFF == 0 {
+		e.device >>= 16
+	}
 	c.lit(" Rev:")
 	c.hex(8, "a revision")
 	c.lit(" {")

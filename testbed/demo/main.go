@@ -47,8 +47,8 @@ func main() {
 func run(ctx context.Context, forsd, plugin string, keep bool) (err error) {
 	limited, cancel := context.WithTimeoutCause(ctx, limit, errors.New("the demonstration took longer than five minutes"))
 	defer cancel()
-	fmt.Println("FT(2;20,18), the LHCb network: 18 leaves, 20 spines, 360 hosts, LMC 5; simulated by ibsim under a real OpenSM.")
-	o := e2e.Options{Fabric: fabgen.Generate(fabgen.Spec{Spines: 20, Leaves: 18, LMC: 5}), LMC: 5, Forsd: forsd,
+	fmt.Println("FT(2;20,18), the LHCb network: 18 leaves, 20 spines, 360 hosts, an aggregation node in every switch, LMC 5; simulated by ibsim under a real OpenSM.")
+	o := e2e.Options{Fabric: fabgen.WithAggregation(fabgen.Generate(fabgen.Spec{Spines: 20, Leaves: 18, LMC: 5})), LMC: 5, Forsd: forsd,
 		Conf: map[string]string{"honor_guid2lid_file": "TRUE"}}
 	steps := makeSteps()
 	costs, err := minhop(limited, o, steps)

@@ -37,7 +37,7 @@ func WithAggregation(f *topology.Fabric, only ...string) *topology.Fabric {
 		at := topology.PortRef{Node: int32(i), Port: uint8(len(n.Ports) - 1)}
 		g := AggregationGUID + n.GUID
 		f.Nodes = append(f.Nodes, topology.Node{Kind: topology.Adapter, GUID: g, System: n.System, Vendor: aggregationVendor, Device: aggregationDevice,
-			Name: aggregationName, Ports: []topology.Port{{Peer: topology.None}, {Peer: topology.None, GUID: g}}})
+			Name: aggregationName, Ports: []topology.Port{{Peer: topology.None}, {Peer: topology.None, GUID: g + 1}}})
 		f.Connect(topology.PortRef{Node: int32(len(f.Nodes) - 1), Port: 1}, at, rate)
 	}
 	return finished(f, lmc)

@@ -38,6 +38,9 @@ func WriteNetlist(w io.Writer, f *topology.Fabric) error {
 		if err := simulable(n); err != nil {
 			return fmt.Errorf("write netlist: %w", err)
 		}
+		if n.Vendor != 0 || n.Device != 0 {
+			fmt.Fprintf(out, "vendid=0x%x\ndevid=0x%x\n", n.Vendor, n.Device)
+		}
 		if n.System != 0 && n.System != n.GUID {
 			fmt.Fprintf(out, "sysimgguid=%s\n", n.System)
 		}

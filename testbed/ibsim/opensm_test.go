@@ -44,6 +44,25 @@ func ok(t *testing.T, errs ...error) {
 	}
 }
 
+// TestAggregationNodes has OpenSM see a tree as Quantum switches show it.
+func TestAggregationNodes(t *testing.T) {
+	f := fabgen.WithAggregation(small())
+	m := up(t, start(t, f), OpenSMOptions{Host: "Hca0000", LMC: 2})
+	got, err := topology.ReadSubnetLst([]byte(subnet(t, m)))
+	ok(t, err)
+	roles := map[topology.Role]int{}
+	for i := range got.Nodes {
+		n := &got.Nodes[i]
+		roles[n.Role]++
+		if n.Role == topology.AggregationNode && (n.Vendor != 0x2c9 || n.Device != 0xcf09 || n.Name != "Mellanox Technologies Aggregation Node") {
+			t.Errorf("OpenSM shows the aggregation node %s of vendor 0x%x, device 0x%x", n, n.Vendor, n.Device)
+		}
+	}
+	if roles[topology.AggregationNode] != 7 || roles[topology.ComputeNode] != 3 {
+		t.Errorf("roles %v", roles)
+	}
+}
+
 func TestCablesComeAndGo(t *testing.T) {
 	f, ctx := small(), t.Context()
 	s := start(t, f)
