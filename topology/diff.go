@@ -170,7 +170,7 @@ func (d *differ) nodes() {
 		}
 		for _, i := range switchesFirst(f) {
 			n := &f.Nodes[i]
-			if d.live[side][i] && !d.stays(side, i) {
+			if d.live[side][i] && !d.stays(side, i) && n.Role != AggregationNode { // which comes and goes with its switch
 				d.add(kind, CableEnd{Node: n.GUID}, CableEnd{}, "%s %s %s (%s)", n.Kind, d.label(n), verb, f.attachment(i, d.label))
 			}
 		}
@@ -205,7 +205,7 @@ func (f *Fabric) attachment(node int32, label func(*Node) string) string {
 	cables := 0
 	var last PortRef
 	for p := range f.Nodes[node].Ports {
-		if f.cableUp(PortRef{node, uint8(p)}) {
+		if f.cableUp(PortRef{node, uint8(p)}) && !f.inside(PortRef{node, uint8(p)}) {
 			cables++
 			last = PortRef{node, uint8(p)}
 		}
@@ -225,6 +225,9 @@ func (d *differ) lids() {
 			continue
 		}
 		was, is := &d.old.Nodes[j], &d.new.Nodes[i]
+		if is.Role == AggregationNode {
+			continue
+		}
 		for p := 0; p < min(len(was.Ports), len(is.Ports)); p++ {
 			a, b, ref := &was.Ports[p], &is.Ports[p], PortRef{i, uint8(p)}
 			if a.LID == 0 || b.LID == 0 {

@@ -256,3 +256,18 @@ func BenchmarkDiff(b *testing.B) {
 		topology.Diff(was, is)
 	}
 }
+
+// Aggregation nodes come and go with their switches, and are not spoken of.
+func TestDiffAggregationNodes(t *testing.T) {
+	f := fabgen.WithAggregation(fabgen.Generate(fabgen.Spec{Spines: 2, Leaves: 2, LMC: 1}))
+	gone := without(t, f, fabgen.SpineGUID, fabgen.AggregationGUID+fabgen.SpineGUID)
+	got := topology.Diff(f, gone)
+	if len(got) != 1 || got[0].Text != "switch Spine000 disappeared (2 cables)" {
+		t.Errorf("got %v", got)
+	}
+	bare := f.Clone()
+	bare.Disconnect(ref(t, bare, fabgen.AggregationGUID+fabgen.SpineGUID, 1))
+	if got := topology.Diff(f, bare); len(got) != 0 {
+		t.Errorf("got %v", got)
+	}
+}

@@ -14,17 +14,22 @@ type cable struct {
 }
 
 // liveEnds yields both ends of the cables that are up: switches' before the others', by
-// node and port.
+// node and port. What joins a switch to its own aggregation node is no cable.
 func (f *Fabric) liveEnds() iter.Seq[PortRef] {
 	return func(yield func(PortRef) bool) {
 		for _, i := range switchesFirst(f) {
 			for p := range f.Nodes[i].Ports {
-				if end := (PortRef{i, uint8(p)}); f.cableUp(end) && !yield(end) {
+				if end := (PortRef{i, uint8(p)}); f.cableUp(end) && !f.inside(end) && !yield(end) {
 					return
 				}
 			}
 		}
 	}
+}
+
+// inside tells whether a cable joins an aggregation node.
+func (f *Fabric) inside(r PortRef) bool {
+	return f.Nodes[r.Node].Role == AggregationNode || f.Nodes[f.At(r).Peer].Role == AggregationNode
 }
 
 // cable is the one at its nearer end.
@@ -64,10 +69,13 @@ func (d *differ) depth(side int, node int32) int {
 	return 2
 }
 
-// hasHosts tells whether a node is a switch with a cable that is up to something else.
+// hasHosts tells whether a node is a switch with a cable that is up to something else
+// than a switch or an aggregation node.
 func (f *Fabric) hasHosts(node int32) bool {
 	n := &f.Nodes[node]
-	return n.Kind == Switch && slices.ContainsFunc(n.Ports, func(p Port) bool { return p.Up() && f.Nodes[p.Peer].Kind != Switch })
+	return n.Kind == Switch && slices.ContainsFunc(n.Ports, func(p Port) bool {
+		return p.Up() && f.Nodes[p.Peer].Kind != Switch && f.Nodes[p.Peer].Role != AggregationNode
+	})
 }
 
 // twinEnd is the end of the very same cable in the other fabric, if it is up there.
