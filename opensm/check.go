@@ -188,6 +188,32 @@ var rules = []rule{
 		return fmt.Sprintf("the log flags 0x%02x lack 0x02, so a fallback to another engine is not in the log; ", s.LogFlags) +
 			s.advise("log_flags", fmt.Sprintf("0x%02x", s.LogFlags|logInfo|1), false)
 	}},
+	{AdaptiveRoutingOn, health.Degraded, "Switches choose ports by themselves", func(s *Settings, _ *Want) string {
+		const why = "with adaptive routing a switch sends by the port that is least busy, not by the one in its table, so that two transfers of a phase may share a cable; "
+		engine := slices.ContainsFunc(s.engines(), func(e string) bool { return strings.HasPrefix(e, "ar_") })
+		switch {
+		case on(s.AdaptiveRouting):
+			return fmt.Sprintf("ar_mode is %s: ", s.AdaptiveRouting) + why + s.advise("ar_mode", "0", true)
+		case engine:
+			return fmt.Sprintf("the routing engine is %q: ", s.RoutingEngine) + why + s.advise("routing_engine", s.bestEngines(), true)
+		case slices.Contains(words(s.EventPlugins), "armgr"):
+			return "the Adaptive Routing Manager (armgr) is loaded: " + why + "take it out of event_plugin_name and restart OpenSM"
+		}
+		return ""
+	}},
+	{ShieldOn, health.Degraded, "Switches route around dead cables by themselves", func(s *Settings, _ *Want) string {
+		if !on(s.Shield) {
+			return ""
+		}
+		return fmt.Sprintf("shield_mode is %s: while a cable is dead, switches send by other ports than their tables have, so that two transfers of a phase may share a cable; ", s.Shield) +
+			s.advise("shield_mode", "0", true)
+	}},
+	{SharpOn, health.Info, "SHARP is enabled", func(s *Settings, _ *Want) string {
+		if !on(s.Sharp) {
+			return ""
+		}
+		return fmt.Sprintf("sharp_enabled is %s: reductions in the network take cables that the plan knows nothing of; run none in the midst of an exchange", s.Sharp)
+	}},
 	{RestartNeeded, health.Info, "opensm.conf is newer than the running OpenSM", func(s *Settings, _ *Want) string {
 		if s.Since.IsZero() || s.ConfMod.Before(s.Since.Add(time.Second)) {
 			return ""
@@ -200,6 +226,15 @@ var rules = []rule{
 		}
 		return "not readable: " + s.Unseen + "; run as root to see it"
 	}},
+}
+
+// on tells whether a setting is there and means anything but "no".
+func on(value string) bool {
+	switch strings.ToLower(value) {
+	case "", "0", "false", "off", "no", "none":
+		return false
+	}
+	return true
 }
 
 // noFallback keeps OpenSM from engines of its own.

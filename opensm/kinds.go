@@ -44,6 +44,9 @@ const (
 	SMInactive          = "sm-inactive"
 	LogRoutingSlow      = "log-flag-routing-slow"
 	LogInfoOff          = "log-flag-info-off"
+	AdaptiveRoutingOn   = "adaptive-routing-on"
+	ShieldOn            = "shield-on"
+	SharpOn             = "sharp-on"
 	RestartNeeded       = "opensm-restart-needed"
 	SettingsUnseen      = "opensm-settings-unseen"
 )

@@ -32,6 +32,11 @@ type Settings struct {
 	Inactive      bool   // sm_inactive
 	EventPlugins  string // event_plugin_name, names separated by commas
 	PluginOptions string // event_plugin_options
+	// Settings of NVIDIA's managers, which OpenSM 3.3 passes over; "" where they are
+	// not set.
+	AdaptiveRouting string // ar_mode
+	Shield          string // shield_mode
+	Sharp           string // sharp_enabled
 
 	Conf    string    // path of opensm.conf
 	ConfMod time.Time // when it was last changed, zero where it is absent
