@@ -239,3 +239,26 @@ func (o *odd) island() {
 		o.out.Hosts[o.host("far away", l)] = true
 	}
 }
+
+// WithChain hangs switches Odd900000… in a row on the switch of a name, with a host
+// "behind" on the last. LIDs are given afresh, with the LMC that the hosts have.
+func WithChain(f *topology.Fabric, name string, length int) *topology.Fabric {
+	o := &odd{f: f.Clone(), next: oddGUID}
+	var at int32
+	lmc := uint8(0)
+	for i := range f.Nodes {
+		if f.Nodes[i].Name == name {
+			at = int32(i)
+		}
+	}
+	for _, e := range f.EndPorts() {
+		lmc = max(lmc, e.LMC)
+	}
+	for range length {
+		s := o.node(newSwitch(o.next, fmt.Sprintf("Odd%06x", uint64(o.next)), 0))
+		o.join(at, s)
+		at = s
+	}
+	o.host("behind", at)
+	return finished(o.f, lmc)
+}
