@@ -76,8 +76,42 @@ func benchExact(out io.Writer, unit time.Duration) {
 		benchRow(w, r, unit, "lanes", func() *fors.Plan { return must(fors.PlanExact(context.Background(), r.tree)) })
 	}
 	few := exactRow{"FT(2;20,18) 0F", fullTree(20, 18), 2}
-	benchRow(w, few, unit, "lids: 1", func() *fors.Plan { return must(fors.PlanGroups(context.Background(), few.tree, 1)).Plan })
+	benchRow(w, few, unit, "groups: 1", func() *fors.Plan { return must(fors.PlanGroups(context.Background(), few.tree, 1)).Plan })
+	for _, r := range baseRows() {
+		wish := fors.Wish{Via: baseLanes(r.tree), Keep: true}
+		benchRow(w, r, unit, "base LIDs", func() *fors.Plan { return must(fors.PlanOneLID(context.Background(), r.tree, wish)).Plan })
+	}
 	w.Flush()
+}
+
+// baseRows are the kinds of damage that plans for base LIDs are timed on.
+func baseRows() []exactRow {
+	spine := fullTree(20, 18)
+	for leaf := range spine.Up {
+		cut(spine, leaf, 10)
+	}
+	return []exactRow{
+		{"FT(2;20,18) 0F", fullTree(20, 18), 0},
+		{"FT(2;20,18) 1F", cut(fullTree(20, 18), 7, 10), 30},
+		{"FT(2;20,18) 2F of a leaf", cut(fullTree(20, 18), 7, 10, 13), 0},
+		{"FT(2;20,18) 9F", cutAtRandom(fullTree(20, 18), 9), 300},
+		{"FT(2;20,18) one spine", spine, 0},
+		{"FT(2;20,18) 40F", cutAtRandom(fullTree(20, 18), 40), 0},
+		{"326 hosts on 18 leaves 3F", cut(populated(), 0, 7, 8, 9), 0},
+		{"FT(2;32,32) 9F", cutAtRandom(fullTree(32, 32), 9), 0},
+	}
+}
+
+// baseLanes are the lanes of base LIDs on tables without damage: α mod K.
+func baseLanes(t *fors.Tree) (lanes []fors.Lane) {
+	for range t.Slots {
+		for _, slots := range t.Slots {
+			for _, α := range slots {
+				lanes = append(lanes, fors.Lane(α%t.Lanes))
+			}
+		}
+	}
+	return lanes
 }
 
 // benchRow prints the row of one planner.
