@@ -39,7 +39,7 @@ type Daemon struct {
 	notify  func(state string) // tells systemd
 
 	core      *controller.Controller // owned by loop
-	store     *store.Store           // used by one action at a time, and by loop between actions; requests read old plans
+	store     *vault
 	finder    opensm.Finder
 	reader    func() *opensm.Switches // the one of this process; it opens the local port when it is first used
 	health    *health.Tracker
@@ -62,7 +62,6 @@ type Daemon struct {
 	answers   chan controller.Event
 	calls     chan func()
 	giveUp    context.CancelFunc // ends the read-back or the planning of the action under way; owned by loop
-	restoreAt time.Time          // when it is tried again to store what could not be; owned by loop
 	waiting   []func()           // calls that run when no action is under way; owned by loop
 	stopped   chan struct{}      // closed when the loop ends
 	work      sync.WaitGroup     // actions under way
@@ -127,7 +126,7 @@ func New(cfg *config.Config, version string, log *zap.Logger, notify func(string
 		return nil, err
 	}
 	d.peer.desk.State = d.showPeer
-	if err = d.openStore(); err != nil {
+	if d.store, err = openVault(cfg, log, d.board, d.jobList); err != nil {
 		return nil, err
 	}
 	if err := d.takeUp(); err != nil {
@@ -163,7 +162,7 @@ func (d *Daemon) takeUp() (err error) {
 	if damaged = errors.Join(lost, damaged, skipped, d.store.Broken()); damaged != nil {
 		d.health.Raise(stateDamaged, damaged.Error(), d.started)
 	}
-	d.showDurability()
+	d.store.showDurability()
 	if d.desk, err = desk.Open(d.cfg.OpenSM.LFTsFile, d.cfg.OpenSM.TableComments, d.log); err != nil {
 		d.log.Error("the first table file could not be made", zap.Error(err)) // so cannot the next, which is a warning
 	}
@@ -238,8 +237,8 @@ func (d *Daemon) Run(ctx context.Context) error {
 		d.loop(ctx)
 		close(d.stopped)
 		d.work.Wait()
-		d.restoreAt = time.Time{}
-		d.restore(time.Now())
+		d.store.restoreAt = time.Time{}
+		d.store.restore(time.Now())
 		if err := d.desk.Settle(); err != nil {
 			d.log.Error("OpenSM has the tables, but the file that it loads without forsd has not", zap.Error(err))
 		}

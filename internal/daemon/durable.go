@@ -6,6 +6,8 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/forsd/forsd/internal/config"
+	"github.com/forsd/forsd/internal/health"
 	"github.com/forsd/forsd/internal/store"
 )
 
@@ -20,37 +22,63 @@ const (
 // restoreEvery is how often it is tried to store what could not be stored.
 const restoreEvery = 2 * time.Second
 
-// openStore takes the state directory. Which numbers were given is told beside it too: where
-// the API's socket is, which is no disk, and where the table file is, which may be another.
-func (d *Daemon) openStore() (err error) {
-	d.store, err = store.Open(d.cfg.StateDir, d.cfg.API.Socket+".numbers", d.cfg.OpenSM.LFTsFile+".numbers")
-	return err
+// vault is the store, and what it is owed. It is used by one action at a time, and by the
+// loop between actions; requests read old plans.
+type vault struct {
+	*store.Store
+	log    *zap.Logger
+	health *health.Tracker
+	board  *Board
+	jobs   func() []*job // in force
+	keep   int           // epochs
+
+	restoreAt time.Time // when it is tried again to store what could not be
 }
 
-// toStore is all that is in force, and is to be stored.
-func (d *Daemon) toStore() store.State {
-	s := store.State{Epoch: d.board.current()}
-	s.Baseline, _ = d.board.toStore()
-	for _, j := range d.jobList() {
+// openVault takes the state directory. Which numbers were given is told beside it too: where
+// the API's socket is, which is no disk, and where the table file is, which may be another.
+func openVault(cfg *config.Config, log *zap.Logger, b *Board, jobs func() []*job) (*vault, error) {
+	s, err := store.Open(cfg.StateDir, cfg.API.Socket+".numbers", cfg.OpenSM.LFTsFile+".numbers")
+	return &vault{Store: s, log: log, health: b.health, board: b, jobs: jobs, keep: cfg.KeepEpochs}, err
+}
+
+// state is all that is in force, and is to be stored.
+func (v *vault) state() store.State {
+	s := store.State{Epoch: v.board.current()}
+	s.Baseline, _ = v.board.toStore()
+	for _, j := range v.jobs() {
 		s.Jobs = append(s.Jobs, &j.Job)
 	}
 	return s
 }
 
+// saveBaseline makes the baseline durable if it is not, and can be.
+func (v *vault) saveBaseline() {
+	base, dirty := v.board.toStore()
+	if !dirty {
+		return
+	}
+	if err := v.SaveBaseline(base); err != nil {
+		v.notStored(err)
+		return
+	}
+	v.board.stored(base)
+}
+
 // lookAtDisk notices a state directory that is not what it was. It runs while no action is
 // under way.
-func (d *Daemon) lookAtDisk() {
-	if _, dirty := d.board.toStore(); dirty {
+func (v *vault) lookAtDisk() {
+	if _, dirty := v.board.toStore(); dirty {
 		return // the next plan stores it
 	}
-	d.store.Look(d.toStore())
-	d.showDurability()
+	v.Store.Look(v.state())
+	v.showDurability()
 }
 
 // onDisk stores something, unless something else waits for the disk already: the next
 // restore stores all.
-func (d *Daemon) onDisk(save func() error) error {
-	if err := d.store.Owed(); err != nil {
+func (v *vault) onDisk(save func() error) error {
+	if err := v.Store.Owed(); err != nil {
 		return err
 	}
 	return save()
@@ -58,72 +86,72 @@ func (d *Daemon) onDisk(save func() error) error {
 
 // reveal has an epoch outlast this process, or makes it safe to have it in force from
 // memory: perhaps under another number.
-func (d *Daemon) reveal(e *store.Epoch) (*store.Epoch, error) {
-	err := d.fromMemory(e.Epoch, d.onDisk(func() error { return d.store.Reveal(e) }))
+func (v *vault) reveal(e *store.Epoch) (*store.Epoch, error) {
+	err := v.fromMemory(e.Epoch, v.onDisk(func() error { return v.Store.Reveal(e) }))
 	if !errors.Is(err, store.ErrNumber) {
 		return e, err
 	}
 	table := e.Plan.Table()
-	table.Epoch = d.store.Next()
+	table.Epoch = v.Store.Next()
 	again, err := store.NewEpoch(table)
 	if err != nil {
 		return nil, err
 	}
 	again.EpochInfo = e.EpochInfo
 	again.Epoch = table.Epoch
-	return again, d.store.Give(again.Epoch)
+	return again, v.Store.Give(again.Epoch)
 }
 
 // fromMemory has something be in force under the number n whether it could be stored or
 // not. The error says that the number is not safe then: the store's next one is.
-func (d *Daemon) fromMemory(n uint64, err error) error {
+func (v *vault) fromMemory(n uint64, err error) error {
 	if err == nil {
 		return nil
 	}
-	d.notStored(err)
-	return d.store.Give(n)
+	v.notStored(err)
+	return v.Store.Give(n)
 }
 
 // notStored takes note of what could not be stored.
-func (d *Daemon) notStored(err error) {
+func (v *vault) notStored(err error) {
 	if err != nil {
-		d.log.Error("not stored, and in force from memory", zap.Error(err))
-		d.showDurability()
+		v.log.Error("not stored, and in force from memory", zap.Error(err))
+		v.showDurability()
 	}
 }
 
 // showDurability warns while not all is stored that is in force.
-func (d *Daemon) showDurability() {
-	if err := d.store.Owed(); err != nil {
-		d.health.Raise(stateNotDurable, err.Error()+"; plans and jobs are in force from memory until then, and lost where forsd ends before", time.Now())
+func (v *vault) showDurability() {
+	if err := v.Store.Owed(); err != nil {
+		v.health.Raise(stateNotDurable, err.Error()+"; plans and jobs are in force from memory until then, and lost where forsd ends before", time.Now())
 		return
 	}
-	d.health.Clear(stateNotDurable)
+	v.health.Clear(stateNotDurable)
 }
 
 // baselineFound ends the time of a baseline that is not stored.
-func (d *Daemon) baselineFound() {
-	d.board.found()
-	d.health.Clear(baselineLost)
+func (v *vault) baselineFound() {
+	v.board.found()
+	v.health.Clear(baselineLost)
 }
 
 // restoreDue is when it is tried again to store what could not be stored, zero for never.
-func (d *Daemon) restoreDue() time.Time {
-	if d.store.Owed() == nil {
+func (v *vault) restoreDue() time.Time {
+	if v.Store.Owed() == nil {
 		return time.Time{}
 	}
-	return d.restoreAt
+	return v.restoreAt
 }
 
 // restore stores what could not be stored, if it is time. It runs while no action is under
 // way.
-func (d *Daemon) restore(now time.Time) {
-	if d.store.Owed() == nil || now.Before(d.restoreAt) {
+func (v *vault) restore(now time.Time) {
+	if v.Store.Owed() == nil || now.Before(v.restoreAt) {
 		return
 	}
-	d.restoreAt = now.Add(restoreEvery)
-	if err := d.store.Restore(d.toStore(), d.cfg.KeepEpochs); err == nil {
-		d.log.Info("all that is in force is stored again", zap.Uint64("epoch", d.board.epochNumber()))
+	v.restoreAt = now.Add(restoreEvery)
+	if err := v.Store.Restore(v.state(), v.keep); err == nil {
+		v.log.Info("all that is in force is stored again", zap.Uint64("epoch", v.board.epochNumber()))
 	}
-	d.showDurability()
+	v.showDurability()
 }

@@ -294,8 +294,8 @@ func (h *history) mend() {
 	h.t.Helper()
 	h.note("mended: %s", h.disk.fault)
 	h.disk.mend()
-	h.lookAtDisk()
-	h.restoreAt = time.Time{}
+	h.store.lookAtDisk()
+	h.store.restoreAt = time.Time{}
 	h.calmNow()
 	if err := h.store.Owed(); err != nil {
 		h.fail("the disk is back, and this is owed: %v", err)

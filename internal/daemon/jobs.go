@@ -159,7 +159,7 @@ func (d *Daemon) tellJob(j *job, what string) {
 
 // endJob removes a job for good. It runs while no action is under way.
 func (d *Daemon) endJob(j *job, what string) {
-	d.notStored(d.onDisk(func() error { return d.store.RemoveJob(j.ID) }))
+	d.store.notStored(d.store.onDisk(func() error { return d.store.RemoveJob(j.ID) }))
 	d.mu.Lock()
 	d.jobs = slices.DeleteFunc(slices.Clone(d.jobs), func(x *job) bool { return x.ID == j.ID })
 	delete(d.jobTrouble, j.ID)

@@ -174,7 +174,7 @@ func (d *Daemon) admit(j *job, lease time.Duration) error {
 	}
 	now := time.Now()
 	j.Created, j.PublishedAt, j.Expires = now, now, now.Add(lease)
-	if err := d.fromMemory(j.Epoch, d.onDisk(func() error { return d.store.SaveJob(&j.Job) })); err != nil {
+	if err := d.store.fromMemory(j.Epoch, d.store.onDisk(func() error { return d.store.SaveJob(&j.Job) })); err != nil {
 		return err
 	}
 	if err := d.setJob(j); err != nil {
@@ -190,7 +190,7 @@ func (b jobsBackend) RenewJob(ctx context.Context, name string, lease time.Durat
 	return b.changeJob(ctx, name, func(j *job) (*job, error) {
 		next := *j
 		next.Expires = time.Now().Add(lease)
-		b.notStored(b.onDisk(func() error { return b.store.SaveLease(&next.Job) }))
+		b.store.notStored(b.store.onDisk(func() error { return b.store.SaveLease(&next.Job) }))
 		return &next, b.setJob(&next)
 	})
 }

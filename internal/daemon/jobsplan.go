@@ -116,14 +116,14 @@ func (d *Daemon) publishJobs(plans []jobPlan, n uint64) error {
 	if len(plans) == 0 {
 		return nil
 	}
-	d.saveBaseline()
+	d.store.saveBaseline()
 	for _, p := range plans {
 		j, err := p.job.planned(p.plan, n)
 		if err != nil {
 			return err
 		}
 		j.PublishedAt = time.Now()
-		if err := d.fromMemory(n, d.onDisk(func() error { return d.store.SaveJob(&j.Job) })); err != nil {
+		if err := d.store.fromMemory(n, d.store.onDisk(func() error { return d.store.SaveJob(&j.Job) })); err != nil {
 			return err
 		}
 		if err := d.setJob(j); err != nil {
@@ -189,5 +189,5 @@ func (d *Daemon) calmNow() {
 	if now, due := time.Now(), d.peer.machine.Wake(); !due.IsZero() && !now.Before(due) {
 		d.stand(d.life, standby.Tick{})
 	}
-	d.restore(time.Now())
+	d.store.restore(time.Now())
 }

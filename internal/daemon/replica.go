@@ -27,9 +27,9 @@ func (d *Daemon) keep(r *replica.Replica) error {
 		if err != nil {
 			return err
 		}
-		d.baselineFound()
+		d.store.baselineFound()
 		d.board.adopt(base)
-		d.saveBaseline()
+		d.store.saveBaseline()
 	}
 	if r.Epoch != nil {
 		if err := d.keepEpoch(r.Epoch); err != nil {
@@ -60,7 +60,7 @@ func (d *Daemon) keepEpoch(k *replica.Kept[store.EpochInfo]) error {
 		return nil
 	}
 	e := &store.Epoch{EpochInfo: k.About, Plan: plan}
-	d.notStored(d.onDisk(func() error { return d.store.ReplaceEpoch(e, d.cfg.KeepEpochs) }))
+	d.store.notStored(d.store.onDisk(func() error { return d.store.ReplaceEpoch(e, d.cfg.KeepEpochs) }))
 	return d.board.setCurrent(e)
 }
 
@@ -103,7 +103,7 @@ func (d *Daemon) keepJob(k *replica.Kept[store.JobInfo]) error {
 			save = d.store.SaveLease
 		}
 	}
-	d.notStored(d.onDisk(func() error { return save(&j.Job) }))
+	d.store.notStored(d.store.onDisk(func() error { return save(&j.Job) }))
 	return d.setJob(j)
 }
 

@@ -164,7 +164,7 @@ func (d *Daemon) accept() error {
 		return err
 	}
 	d.board.takeUp(fresh.Tree.Baseline, false, false)
-	d.baselineFound()
+	d.store.baselineFound()
 	fresh.SeenAt, fresh.Complete, fresh.Why = time.Now(), v.Complete, "the fabric was accepted as the baseline"
 	d.take(d.life, fresh, true)
 	return nil

@@ -108,21 +108,7 @@ func (d *Daemon) firstPlan(v *view.View) error {
 	return nil
 }
 
-// saveBaseline makes the baseline durable if it is not, and can be.
-func (d *Daemon) saveBaseline() {
-	base, dirty := d.board.toStore()
-	if !dirty {
-		return
-	}
-	if err := d.store.SaveBaseline(base); err != nil {
-		d.notStored(err)
-		return
-	}
-	d.board.stored(base)
-}
+// planning is how plans are made.
 func (d *Daemon) planning() planner.Settings {
 	return planner.Settings{Engine: string(d.cfg.Planning.Engine), LIDs: d.cfg.Planning.LIDs, Memory: &d.memory, MaxUnreachable: &d.cfg.Planning.MaxUnreachable}
 }
-
-// planWarnings raises the warnings that the plan in force carries.
-// say tells the subscribers of an event.

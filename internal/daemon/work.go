@@ -208,8 +208,8 @@ func (d *Daemon) publishFabric(c candidate, n uint64) error {
 func (d *Daemon) put(e *store.Epoch, info store.EpochInfo) error {
 	info.Epoch, info.PublishedAt = e.Epoch, time.Now()
 	e.EpochInfo = info
-	d.saveBaseline()
-	e, err := d.reveal(e)
+	d.store.saveBaseline()
+	e, err := d.store.reveal(e)
 	if err != nil {
 		return err
 	}
@@ -220,7 +220,7 @@ func (d *Daemon) put(e *store.Epoch, info store.EpochInfo) error {
 	d.log.Info("published", zap.Uint64("epoch", e.Epoch), zap.Int("phases", e.Report.Phases),
 		zap.Int("lower_bound", e.Report.LowerBound), zap.String("engine", string(e.Report.Engine)), zap.Uint64("rollback_of", e.RollbackOf))
 	if d.store.Owed() == nil {
-		d.notStored(d.store.Flush(e, d.cfg.KeepEpochs))
+		d.store.notStored(d.store.Flush(e, d.cfg.KeepEpochs))
 	}
 	return nil
 }
@@ -237,7 +237,7 @@ func (d *Daemon) write(ctx context.Context, a controller.Write) (changed bool, e
 	}
 	// A newcomer's index must survive a crash before tables depend on it.
 	d.board.adopt(v.Tree.Baseline)
-	d.saveBaseline()
+	d.store.saveBaseline()
 	if changed, err = d.desk.Deliver(v.ID, v.Fabric, r.Tables); err != nil {
 		return false, err
 	}
