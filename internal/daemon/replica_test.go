@@ -32,7 +32,7 @@ func TestFollowAfterReboot(t *testing.T) {
 		promise(t, dir, 70, "another")
 		fresh, err := store.Open(dir)
 		ok(t, err)
-		w.follower.store, w.follower.reissue = fresh, true
+		w.follower.store.Store, w.follower.reissue = fresh, true
 	}))
 	jobs := jobsBackend{w.leader}
 	_, err := jobs.CreateJob(t.Context(), api.JobRequest{Name: "a", Hosts: names(0, 2), LeaseSeconds: 60})
