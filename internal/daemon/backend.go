@@ -190,7 +190,7 @@ func (b backend) running(n uint64) (*phasetable.View, error) {
 
 // runningJob is the same for a job, with its servers.
 func (b backend) runningJob(q api.WhatIf) ([]topology.GUID, *phasetable.View, error) {
-	j, err := b.findJob(q.Job)
+	j, err := b.jobs.findJob(q.Job)
 	if err != nil {
 		return nil, nil, err
 	}

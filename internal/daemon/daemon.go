@@ -71,9 +71,8 @@ type Daemon struct {
 
 	board *Board // what everybody reads
 
-	mu           sync.Mutex                // guards what follows
-	jobs         []*job                    // ascending; the slice is replaced, not changed
-	jobTrouble   map[uint64]health.Finding // [job] what the last planning could not do
+	mu           sync.Mutex // guards what follows
+	jobs         *Registry
 	manager      managerState
 	link         link // written by the loop alone
 	subscription bool // traps are taken from the subnet administrator
@@ -126,9 +125,11 @@ func New(cfg *config.Config, version string, log *zap.Logger, notify func(string
 		return nil, err
 	}
 	d.peer.desk.State = d.showPeer
-	if d.store, err = openVault(cfg, log, d.board, d.jobList); err != nil {
+	d.jobs = &Registry{log: log, board: d.board}
+	if d.store, err = openVault(cfg, log, d.board, d.jobs.jobList); err != nil {
 		return nil, err
 	}
+	d.jobs.store = d.store
 	if err := d.takeUp(); err != nil {
 		return nil, errors.Join(err, d.store.Close())
 	}
@@ -155,7 +156,7 @@ func (d *Daemon) takeUp() (err error) {
 			return err
 		}
 	}
-	skipped, err := d.takeUpJobs()
+	skipped, err := d.jobs.takeUpJobs(d.reissue)
 	if err != nil {
 		return err
 	}

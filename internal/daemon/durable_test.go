@@ -181,7 +181,7 @@ func (h *history) look() {
 		}
 		h.last = p.Epoch
 	}
-	for _, j := range h.jobList() {
+	for _, j := range h.jobs.jobList() {
 		if p := j.plans.Current(); p != nil {
 			h.take(p.Epoch, j.ID, p.Table.Bytes())
 		}
@@ -243,9 +243,9 @@ func (h *history) step() {
 		j := h.make(h.t, "", names(first, first+2))
 		h.note("job %d", j.Epoch)
 	case n == 5:
-		if jobs := h.jobList(); len(jobs) > 0 {
+		if jobs := h.jobs.jobList(); len(jobs) > 0 {
 			h.note("end of job %d", jobs[0].ID)
-			h.endJob(jobs[0], "removed")
+			h.jobs.endJob(jobs[0], "removed")
 		}
 	case n == 6 && h.disk.fault == "":
 		kinds := faults
@@ -303,7 +303,7 @@ func (h *history) mend() {
 	if h.warned(stateNotDurable) {
 		h.fail("the warning stays")
 	}
-	before, jobs := h.board.current(), h.jobList()
+	before, jobs := h.board.current(), h.jobs.jobList()
 	h.kill()
 	h.start()
 	e := h.board.current()
@@ -314,11 +314,11 @@ func (h *history) mend() {
 		if j.plans.Current() == nil {
 			continue
 		}
-		if back, err := h.findJob(fmt.Sprint(j.ID)); err != nil || string(back.Plan.Bytes()) != string(j.Plan.Bytes()) {
+		if back, err := h.jobs.findJob(fmt.Sprint(j.ID)); err != nil || string(back.Plan.Bytes()) != string(j.Plan.Bytes()) {
 			h.fail("job %d was stored, and after a restart: %v", j.ID, err)
 		}
 	}
-	if n := len(h.jobList()); n != len(jobs) {
+	if n := len(h.jobs.jobList()); n != len(jobs) {
 		h.fail("%d jobs were stored, and there are %d", len(jobs), n)
 	}
 	h.settle()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"go.uber.org/zap"
@@ -87,17 +88,29 @@ func (j *job) planned(p view.Proposal, n uint64) (*job, error) {
 	return &next, nil
 }
 
+// Registry is the jobs, with their leases. Whatever changes it runs while no action is
+// under way, or is the one that is.
+type Registry struct {
+	log   *zap.Logger
+	board *Board
+	store *vault
+
+	mu      sync.Mutex                // guards what follows
+	list    []*job                    // ascending; the slice is replaced, not changed
+	trouble map[uint64]health.Finding // [job] what the last planning could not do
+}
+
 // jobList is the jobs, ascending.
-func (d *Daemon) jobList() []*job {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return slices.Clone(d.jobs)
+func (r *Registry) jobList() []*job {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.list)
 }
 
 // findJob finds a job by its number or its name.
-func (d *Daemon) findJob(name string) (*job, error) {
+func (r *Registry) findJob(name string) (*job, error) {
 	n, err := strconv.ParseUint(name, 10, 64)
-	for _, j := range d.jobList() {
+	for _, j := range r.jobList() {
 		if err == nil && j.ID == n || err != nil && name != "" && j.Name == name {
 			return j, nil
 		}
@@ -106,7 +119,7 @@ func (d *Daemon) findJob(name string) (*job, error) {
 }
 
 // setJob puts a job's plan, or its lease, in force for everybody who asks.
-func (d *Daemon) setJob(j *job) error {
+func (r *Registry) setJob(j *job) error {
 	report, err := json.Marshal(j.Report)
 	if err != nil {
 		return err
@@ -118,65 +131,66 @@ func (d *Daemon) setJob(j *job) error {
 	if j.plans == nil {
 		j.plans = &api.Plans{}
 	}
-	d.mu.Lock()
-	at, known := slices.BinarySearchFunc(d.jobs, j.ID, func(j *job, id uint64) int { return cmp.Compare(j.ID, id) })
+	r.mu.Lock()
+	at, known := slices.BinarySearchFunc(r.list, j.ID, func(j *job, id uint64) int { return cmp.Compare(j.ID, id) })
 	if known {
-		d.jobs = slices.Clone(d.jobs)
-		d.jobs[at] = j
+		r.list = slices.Clone(r.list)
+		r.list[at] = j
 	} else {
-		d.jobs = slices.Insert(slices.Clone(d.jobs), at, j)
+		r.list = slices.Insert(slices.Clone(r.list), at, j)
 	}
-	d.mu.Unlock()
+	r.mu.Unlock()
 	j.plans.Publish(p)
 	return nil
 }
 
-// takeUpJobs goes on with the jobs that are stored.
-func (d *Daemon) takeUpJobs() (damaged, err error) {
-	jobs, damaged := d.store.Jobs()
+// takeUpJobs goes on with the jobs that are stored. Where the plan in force is to get a
+// number of its own, so are theirs.
+func (r *Registry) takeUpJobs(reissue bool) (damaged, err error) {
+	jobs, damaged := r.store.Jobs()
 	for _, j := range jobs {
-		if j.Stale || d.reissue { // nobody gets this plan before it is verified and published anew
-			d.jobs = append(d.jobs, &job{Job: *j, plans: &api.Plans{}})
+		if j.Stale || reissue { // nobody gets this plan before it is verified and published anew
+			r.list = append(r.list, &job{Job: *j, plans: &api.Plans{}})
 			continue
 		}
-		if err := d.setJob(&job{Job: *j}); err != nil {
+		if err := r.setJob(&job{Job: *j}); err != nil {
 			return damaged, err
 		}
 	}
-	d.jobWarnings(nil)
+	r.jobWarnings(nil)
 	return damaged, nil
 }
 
 // tellJob tells subscribers and the log what happened to a job.
-func (d *Daemon) tellJob(j *job, what string) {
-	d.log.Info("job "+what, zap.Uint64("job", j.ID), zap.String("name", j.Name), zap.Uint64("epoch", j.Epoch),
+func (r *Registry) tellJob(j *job, what string) {
+	r.log.Info("job "+what, zap.Uint64("job", j.ID), zap.String("name", j.Name), zap.Uint64("epoch", j.Epoch),
 		zap.Int("servers", j.Report.Servers), zap.Int("phases", j.Report.Phases), zap.Int("lower_bound", j.Report.LowerBound))
-	d.board.say(api.KindJob, struct {
+	r.board.say(api.KindJob, struct {
 		What string  `json:"what"`
 		Job  api.Job `json:"job"`
 	}{what, j.summary()})
 }
 
 // endJob removes a job for good. It runs while no action is under way.
-func (d *Daemon) endJob(j *job, what string) {
-	d.store.notStored(d.store.onDisk(func() error { return d.store.RemoveJob(j.ID) }))
-	d.mu.Lock()
-	d.jobs = slices.DeleteFunc(slices.Clone(d.jobs), func(x *job) bool { return x.ID == j.ID })
-	delete(d.jobTrouble, j.ID)
-	d.mu.Unlock()
+func (r *Registry) endJob(j *job, what string) {
+	r.store.notStored(r.store.onDisk(func() error { return r.store.RemoveJob(j.ID) }))
+	r.mu.Lock()
+	r.list = slices.DeleteFunc(slices.Clone(r.list), func(x *job) bool { return x.ID == j.ID })
+	delete(r.trouble, j.ID)
+	r.mu.Unlock()
 	j.plans.End()
-	d.jobWarnings(d.troubles())
-	d.tellJob(j, what)
+	r.jobWarnings(r.troubles())
+	r.tellJob(j, what)
 }
 
 // leaseDue is when the first lease is to be ended, zero without jobs.
-func (d *Daemon) leaseDue() (first time.Time) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.board.standsBy() {
+func (r *Registry) leaseDue() (first time.Time) {
+	if r.board.standsBy() {
 		return first // the daemon that leads ends them
 	}
-	for _, j := range d.jobs {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, j := range r.list {
 		if first.IsZero() || j.Expires.Before(first) {
 			first = j.Expires
 		}
@@ -185,19 +199,19 @@ func (d *Daemon) leaseDue() (first time.Time) {
 }
 
 // endLeases removes the jobs whose lease has ended.
-func (d *Daemon) endLeases(now time.Time) {
-	for _, j := range d.jobList() {
+func (r *Registry) endLeases(now time.Time) {
+	for _, j := range r.jobList() {
 		if !now.Before(j.Expires) {
-			d.endJob(j, "expired")
+			r.endJob(j, "expired")
 		}
 	}
 }
 
 // jobWarnings raises what is wrong with jobs: hosts that plans leave out, plans
 // that are longer than need be or leave pairs out, and what could not be planned.
-func (d *Daemon) jobWarnings(trouble map[uint64]health.Finding) {
+func (r *Registry) jobWarnings(trouble map[uint64]health.Finding) {
 	var found []health.Finding
-	for _, j := range d.jobList() {
+	for _, j := range r.jobList() {
 		if missing := j.missing(); len(missing) > 0 {
 			text := fmt.Sprintf("%s: %s (%s)", j.label(), missing[0].Name, missing[0].GUID)
 			if n := len(missing) - 1; n > 0 {
@@ -214,5 +228,5 @@ func (d *Daemon) jobWarnings(trouble map[uint64]health.Finding) {
 			found = append(found, health.Finding{Code: t.Code, Text: j.label() + ": " + t.Text})
 		}
 	}
-	d.health.Set("jobs", found, time.Now())
+	r.board.health.Set("jobs", found, time.Now())
 }

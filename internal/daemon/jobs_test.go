@@ -112,7 +112,7 @@ func (d *Daemon) make(t *testing.T, name string, hosts []string) *job {
 
 func (d *Daemon) job(t *testing.T, name string) *job {
 	t.Helper()
-	j, err := d.findJob(name)
+	j, err := d.jobs.findJob(name)
 	ok(t, err)
 	return j
 }
@@ -234,11 +234,11 @@ func TestJobsPersist(t *testing.T) {
 	healthy := fabric(4, 4)
 	d.atRest(t, healthy)
 	kept, gone := d.make(t, "kept", names(0, 3)), d.make(t, "gone", names(4, 7))
-	d.endJob(gone, "removed")
+	d.jobs.endJob(gone, "removed")
 	ok(t, d.store.Close())
 	d = readable(daemonIn(t, dir))
-	if len(d.jobList()) != 1 || d.store.Last() != gone.Epoch {
-		t.Fatalf("%d jobs, last number %d", len(d.jobList()), d.store.Last())
+	if len(d.jobs.jobList()) != 1 || d.store.Last() != gone.Epoch {
+		t.Fatalf("%d jobs, last number %d", len(d.jobs.jobList()), d.store.Last())
 	}
 	back := d.job(t, "kept")
 	if diff := cmp.Diff(kept.JobInfo, back.JobInfo); diff != "" || string(kept.Plan.Bytes()) != string(back.Plan.Bytes()) {

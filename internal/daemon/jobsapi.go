@@ -23,7 +23,7 @@ type jobsBackend struct{ *Daemon }
 // Jobs lists the jobs.
 func (b jobsBackend) Jobs() []api.Job {
 	var out []api.Job
-	for _, j := range b.jobList() {
+	for _, j := range b.jobs.jobList() {
 		out = append(out, j.summary())
 	}
 	return out
@@ -31,7 +31,7 @@ func (b jobsBackend) Jobs() []api.Job {
 
 // Job is one job with its hosts.
 func (b jobsBackend) Job(name string) (*api.Job, error) {
-	j, err := b.findJob(name)
+	j, err := b.jobs.findJob(name)
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +40,7 @@ func (b jobsBackend) Job(name string) (*api.Job, error) {
 
 // JobPlans holds the plan of a job.
 func (b jobsBackend) JobPlans(name string) (*api.Plans, error) {
-	j, err := b.findJob(name)
+	j, err := b.jobs.findJob(name)
 	if err != nil {
 		return nil, err
 	}
@@ -168,7 +168,7 @@ func (d *Daemon) planNew(ctx context.Context, q api.JobRequest, g *ground) (*job
 // is under way.
 func (d *Daemon) admit(j *job, lease time.Duration) error {
 	if j.Name != "" {
-		if other, err := d.findJob(j.Name); err == nil {
+		if other, err := d.jobs.findJob(j.Name); err == nil {
 			return api.Refused("%s has this name already: remove it, or take another name", other.label())
 		}
 	}
@@ -177,11 +177,11 @@ func (d *Daemon) admit(j *job, lease time.Duration) error {
 	if err := d.store.fromMemory(j.Epoch, d.store.onDisk(func() error { return d.store.SaveJob(&j.Job) })); err != nil {
 		return err
 	}
-	if err := d.setJob(j); err != nil {
+	if err := d.jobs.setJob(j); err != nil {
 		return err
 	}
-	d.jobWarnings(d.troubles())
-	d.tellJob(j, "created")
+	d.jobs.jobWarnings(d.jobs.troubles())
+	d.jobs.tellJob(j, "created")
 	return nil
 }
 
@@ -191,13 +191,13 @@ func (b jobsBackend) RenewJob(ctx context.Context, name string, lease time.Durat
 		next := *j
 		next.Expires = time.Now().Add(lease)
 		b.store.notStored(b.store.onDisk(func() error { return b.store.SaveLease(&next.Job) }))
-		return &next, b.setJob(&next)
+		return &next, b.jobs.setJob(&next)
 	})
 }
 
 // RemoveJob ends a job.
 func (b jobsBackend) RemoveJob(ctx context.Context, name string) (*api.Job, error) {
-	return b.changeJob(ctx, name, func(j *job) (*job, error) { b.endJob(j, "removed"); return j, nil })
+	return b.changeJob(ctx, name, func(j *job) (*job, error) { b.jobs.endJob(j, "removed"); return j, nil })
 }
 
 // changeJob runs a change of a job while no action is under way.
@@ -208,7 +208,7 @@ func (b jobsBackend) changeJob(ctx context.Context, name string, change func(*jo
 		if err = b.mustLead(); err != nil {
 			return
 		}
-		if j, err = b.findJob(name); err == nil {
+		if j, err = b.jobs.findJob(name); err == nil {
 			j, err = change(j)
 		}
 	})

@@ -30,56 +30,50 @@ type jobPlan struct {
 	plan view.Proposal
 }
 
-// planJobs plans every job for what the controller asks, side by side, and returns
-// those whose plan is another than the one in force. A plan that holds not on all
-// tables that the switches may hold is left for after the read-back; one that
-// fails then is a warning, and the old one stays.
-func (d *Daemon) planJobs(ctx context.Context, v *view.View, a controller.Plan) ([]jobPlan, error) {
-	jobs := d.jobList()
+// planJobs plans every job, side by side, and returns those whose plan is another than
+// the one in force, or that get a number of their own anyway. A plan that does not hold on
+// all tables that the switches may hold is left for after the read-back; one that fails
+// then (final) is a warning, and the old one stays.
+func (r *Registry) planJobs(ctx context.Context, plan memberPlanner, final, reissue bool) []jobPlan {
+	jobs := r.jobList()
 	if len(jobs) == 0 {
-		return nil, nil
+		return nil
 	}
-	on := d.desk.Possible()
-	if v.Kind != controller.OwnRoutes {
-		r, err := v.Route(ctx, a.Hold, d.planning())
-		if err != nil {
-			return nil, err
-		}
-		on = d.tablesFor(a, r.Tables)
-	}
-	plan := d.forMembers(ctx, v, a.Avoid, on)
 	plans, errs := make([]view.Proposal, len(jobs)), make([]error, len(jobs))
 	var next atomic.Int64
 	var group sync.WaitGroup
 	for range min(len(jobs), runtime.GOMAXPROCS(0)) {
 		group.Go(func() {
 			for i := int(next.Add(1)) - 1; i < len(jobs); i = int(next.Add(1)) - 1 {
-				plans[i], errs[i] = planJob(jobs[i], plan, a.Final)
+				plans[i], errs[i] = planJob(jobs[i], plan, final)
 			}
 		})
 	}
 	group.Wait()
+	if ctx.Err() != nil {
+		return nil // they are planned for the fabric that has been seen since
+	}
 	var out []jobPlan
 	trouble := map[uint64]health.Finding{}
 	for i, j := range jobs {
 		switch {
 		case errors.Is(errs[i], planner.ErrNoMember):
 			trouble[j.ID] = health.Finding{Code: jobHostsMissing, Text: "none of its hosts is attached to the fabric, and its last plan stays"}
-		case errs[i] != nil && a.Final:
+		case errs[i] != nil && final:
 			trouble[j.ID] = health.Finding{Code: jobPlanFailed, Text: errs[i].Error()}
 		case errs[i] != nil:
-			d.log.Info("no plan of a job holds on the tables in force, the tables come first", zap.Uint64("job", j.ID), zap.Error(errs[i]))
-		case d.reissue || j.plans.Current() == nil || !plans[i].Is(j.Plan, &j.Report):
+			r.log.Info("no plan of a job holds on the tables in force, the tables come first", zap.Uint64("job", j.ID), zap.Error(errs[i]))
+		case reissue || j.plans.Current() == nil || !plans[i].Is(j.Plan, &j.Report):
 			out = append(out, jobPlan{j, plans[i]})
 		}
 	}
-	if a.Final {
-		d.mu.Lock()
-		d.jobTrouble = trouble
-		d.mu.Unlock()
-		d.jobWarnings(trouble)
+	if final {
+		r.mu.Lock()
+		r.trouble = trouble
+		r.mu.Unlock()
+		r.jobWarnings(trouble)
 	}
-	return out, nil
+	return out
 }
 
 // planJob plans one job. Before the tables of a newcomer are there, the job is
@@ -112,34 +106,34 @@ func (d *Daemon) forMembers(ctx context.Context, v *view.View, avoid []controlle
 }
 
 // publishJobs puts plans of jobs in force under the number n.
-func (d *Daemon) publishJobs(plans []jobPlan, n uint64) error {
+func (r *Registry) publishJobs(plans []jobPlan, n uint64) error {
 	if len(plans) == 0 {
 		return nil
 	}
-	d.store.saveBaseline()
+	r.store.saveBaseline()
 	for _, p := range plans {
 		j, err := p.job.planned(p.plan, n)
 		if err != nil {
 			return err
 		}
 		j.PublishedAt = time.Now()
-		if err := d.store.fromMemory(n, d.store.onDisk(func() error { return d.store.SaveJob(&j.Job) })); err != nil {
+		if err := r.store.fromMemory(n, r.store.onDisk(func() error { return r.store.SaveJob(&j.Job) })); err != nil {
 			return err
 		}
-		if err := d.setJob(j); err != nil {
+		if err := r.setJob(j); err != nil {
 			return err
 		}
-		d.tellJob(j, "planned")
+		r.tellJob(j, "planned")
 	}
-	d.jobWarnings(d.troubles())
+	r.jobWarnings(r.troubles())
 	return nil
 }
 
 // troubles is what the last planning could not do for jobs.
-func (d *Daemon) troubles() map[uint64]health.Finding {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return maps.Clone(d.jobTrouble)
+func (r *Registry) troubles() map[uint64]health.Finding {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return maps.Clone(r.trouble)
 }
 
 // calm runs f between two events while no action is under way, so that neither
@@ -183,8 +177,8 @@ func (d *Daemon) calmNow() {
 	if d.core.Busy() {
 		return
 	}
-	if now, due := time.Now(), d.leaseDue(); !due.IsZero() && !now.Before(due) {
-		d.endLeases(now)
+	if now, due := time.Now(), d.jobs.leaseDue(); !due.IsZero() && !now.Before(due) {
+		d.jobs.endLeases(now)
 	}
 	if now, due := time.Now(), d.peer.machine.Wake(); !due.IsZero() && !now.Before(due) {
 		d.stand(d.life, standby.Tick{})

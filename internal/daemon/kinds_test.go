@@ -114,7 +114,7 @@ func (b *bench) holds(after string) {
 	} else if err := v.Carries(tables, e.Plan, nil); err != nil {
 		b.Errorf("after %s the plan in force does not hold: %v", after, err)
 	}
-	for _, j := range b.d.jobList() {
+	for _, j := range b.d.jobs.jobList() {
 		n := j.Plan.Servers()
 		if b.own != nil {
 			holdsOn(b.T, &store.Epoch{Plan: j.Plan}, b.f, tables, n*(n-1))
@@ -201,7 +201,7 @@ func TestKindsOfFabrics(t *testing.T) {
 			b.holds(where + x.what)
 		}
 	}
-	if n := len(b.d.jobList()); n != 4 {
+	if n := len(b.d.jobs.jobList()); n != 4 {
 		t.Errorf("%d jobs, want 4", n)
 	}
 }

@@ -63,7 +63,7 @@ func (d *Daemon) loop(ctx context.Context) {
 func (d *Daemon) wake() time.Time {
 	due := []time.Time{d.core.Wake(), d.links.Wake()}
 	if !d.core.Busy() { // else these wait until the action has ended
-		due = append(due, d.leaseDue(), d.store.restoreDue(), d.peer.machine.Wake())
+		due = append(due, d.jobs.leaseDue(), d.store.restoreDue(), d.peer.machine.Wake())
 	}
 	due = slices.DeleteFunc(due, time.Time.IsZero)
 	if len(due) == 0 {

@@ -42,7 +42,7 @@ func newMetrics(d *Daemon) *metrics {
 	gauge("forsd_lower_bound_phases", "Least possible number of phases, as far as it is proved.", ofEpoch(func(e *store.Epoch) float64 { return float64(e.Report.LowerBound) }))
 	gauge("forsd_servers", "Servers of the plan in force.", ofEpoch(func(e *store.Epoch) float64 { return float64(e.Report.Servers) }))
 	gauge("forsd_unreachable_pairs", "Ordered pairs of servers that the plan in force leaves out.", ofEpoch(func(e *store.Epoch) float64 { return float64(e.Report.UnreachablePairs) }))
-	gauge("forsd_jobs", "Jobs with a plan of their own.", func() float64 { return float64(len(d.jobList())) })
+	gauge("forsd_jobs", "Jobs with a plan of their own.", func() float64 { return float64(len(d.jobs.jobList())) })
 	gauge("forsd_lanes_down", "Cables of the baseline that no schedule can use.", func() float64 {
 		if v := d.board.latest(); v != nil {
 			return float64(len(v.Down))

@@ -185,7 +185,7 @@ func (d *Daemon) showPeer(ctx context.Context, q standby.Ask) (out *replica.Repl
 // replica is the state now. It runs while no action is under way.
 func (d *Daemon) replica(have string, brief bool) *replica.Replica {
 	out := &replica.Replica{Leads: d.peer.machine.Role() == standby.Leads, Claim: d.peer.machine.Claim(), Last: d.store.Last()}
-	e, v, base, jobs := d.board.current(), d.board.latest(), d.board.baseline(), d.jobList()
+	e, v, base, jobs := d.board.current(), d.board.latest(), d.board.baseline(), d.jobs.jobList()
 	h := sha256.New()
 	fmt.Fprintln(h, out.Leads, brief)
 	if !brief {

@@ -132,7 +132,7 @@ func (w *twins) same(t *testing.T) {
 			t.Errorf("epoch %d is stored, %d in force, and %d handed out", e.Epoch, in.Epoch, d.board.plans.Current().Epoch)
 		}
 		text := fmt.Sprintf("%+v %x %s\n", e.EpochInfo, e.Plan.Bytes(), base.Encode())
-		if list := d.jobList(); len(list) != len(jobs) {
+		if list := d.jobs.jobList(); len(list) != len(jobs) {
 			t.Errorf("%d jobs are stored, and %d in force", len(jobs), len(list))
 		}
 		for _, j := range jobs {
@@ -281,7 +281,7 @@ func TestTakeOverInDoubt(t *testing.T) {
 	w.api.Close()
 	began := uint64(time.Now().UnixMilli())
 	w.takeOver(t, f)
-	e, job := w.follower.board.current(), w.follower.jobList()[0]
+	e, job := w.follower.board.current(), w.follower.jobs.jobList()[0]
 	if now := uint64(time.Now().UnixMilli()); e.Epoch < began || e.Epoch > now || job.Epoch != e.Epoch {
 		t.Errorf("epoch %d, of the job %d: want one number from %d to %d", e.Epoch, job.Epoch, began, now)
 	}
@@ -440,7 +440,7 @@ func TestPeerLost(t *testing.T) {
 	wait("it does not find the peer again", func() bool { return !raised() })
 	_, err = jobsBackend{w.leader}.CreateJob(t.Context(), api.JobRequest{Hosts: names(0, 2)})
 	ok(t, err)
-	wait("it does not follow", func() bool { return len(d.jobList()) == 1 })
+	wait("it does not follow", func() bool { return len(d.jobs.jobList()) == 1 })
 	if left, _ := filepath.Glob(filepath.Join(d.cfg.StateDir, "*", ".new-*")); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}

@@ -71,13 +71,13 @@ func (d *Daemon) keepJobs(jobs []replica.Kept[store.JobInfo]) error {
 			return err
 		}
 	}
-	for _, j := range d.jobList() {
+	for _, j := range d.jobs.jobList() {
 		if slices.ContainsFunc(jobs, func(k replica.Kept[store.JobInfo]) bool { return k.About.ID == j.ID }) {
 			continue
 		}
-		d.endJob(j, "removed")
+		d.jobs.endJob(j, "removed")
 	}
-	d.jobWarnings(nil)
+	d.jobs.jobWarnings(nil)
 	return nil
 }
 
@@ -91,7 +91,7 @@ func (d *Daemon) keepJob(k *replica.Kept[store.JobInfo]) error {
 		return fmt.Errorf("job %d, epoch %d comes with the table of job %d, epoch %d", j.ID, j.Epoch, plan.Job(), plan.Epoch())
 	}
 	save := d.store.ReplaceJob
-	for _, old := range d.jobList() {
+	for _, old := range d.jobs.jobList() {
 		if old.ID != j.ID {
 			continue
 		}
@@ -104,7 +104,7 @@ func (d *Daemon) keepJob(k *replica.Kept[store.JobInfo]) error {
 		}
 	}
 	d.store.notStored(d.store.onDisk(func() error { return save(&j.Job) }))
-	return d.setJob(j)
+	return d.jobs.setJob(j)
 }
 
 // mirror takes over what the leading daemon has, and plans its fabric ahead. It

@@ -75,9 +75,9 @@ func TestFollowOverDamage(t *testing.T) {
 	}
 	ok(t, os.CopyFS(plans[0][:len(plans[0])-1]+"9", os.DirFS(plans[0])))
 	ok(t, os.Truncate(filepath.Join(plans[0], "phases.bin"), 99))
-	w.follower.mu.Lock()
-	w.follower.jobs = nil // as after a start
-	w.follower.mu.Unlock()
+	w.follower.jobs.mu.Lock()
+	w.follower.jobs.list = nil // as after a start
+	w.follower.jobs.mu.Unlock()
 	w.sync(t, "")
 	w.same(t)
 }

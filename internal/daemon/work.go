@@ -184,11 +184,27 @@ func (d *Daemon) publish(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := d.publishJobs(c.jobs, max(n, d.board.epochNumber())); err != nil {
+	if err := d.jobs.publishJobs(c.jobs, max(n, d.board.epochNumber())); err != nil {
 		return err
 	}
 	d.reissue = false
 	return nil
+}
+
+// planJobs plans the jobs for what the controller asks.
+func (d *Daemon) planJobs(ctx context.Context, v *view.View, a controller.Plan) ([]jobPlan, error) {
+	if len(d.jobs.jobList()) == 0 {
+		return nil, nil
+	}
+	on := d.desk.Possible()
+	if v.Kind != controller.OwnRoutes {
+		r, err := v.Route(ctx, a.Hold, d.planning())
+		if err != nil {
+			return nil, err
+		}
+		on = d.tablesFor(a, r.Tables)
+	}
+	return d.jobs.planJobs(ctx, d.forMembers(ctx, v, a.Avoid, on), a.Final, d.reissue), nil
 }
 
 // publishFabric puts the plan of the fabric in force under the number n.
