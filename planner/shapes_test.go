@@ -16,7 +16,7 @@ import (
 // three levels, dragonflies, tori, full meshes, with nodes and cables missing as in a
 // half-discovered subnet, and with aggregation nodes.
 func otherFabric(rng *rand.Rand) (what string, f *topology.Fabric) {
-	switch rng.IntN(5) {
+	switch rng.IntN(6) {
 	case 0:
 		what = "pods"
 		sizes := []int{1 + rng.IntN(5), 1 + rng.IntN(5), 1 + rng.IntN(5), 1 + rng.IntN(5), 1 + rng.IntN(5)}
@@ -28,6 +28,8 @@ func otherFabric(rng *rand.Rand) (what string, f *topology.Fabric) {
 		what, f = "torus", fabgen.Torus(3+rng.IntN(4), 3+rng.IntN(4), 1+rng.IntN(3))
 	case 3:
 		what, f = "full mesh", fabgen.Dragonfly(1+rng.IntN(9), 1, 1+rng.IntN(4))
+	case 4:
+		what, f = "any graph", fabgen.Random(rng)
 	default:
 		what, f = "tree", fabgen.Generate(fabgen.Spec{Spines: 1 + rng.IntN(5), Leaves: 1 + rng.IntN(6), Hosts: []int{1 + rng.IntN(5)}, LMC: 3})
 	}
@@ -96,17 +98,26 @@ func planShape(t *testing.T, f *topology.Fabric) error {
 	if err := verify.Tables(tree, r.Tables); err != nil {
 		t.Error(err)
 	}
-	servers, hosts := len(tree.Servers), 0
+	servers, hosts, held, all := len(tree.Servers), 0, 0, 0
 	for _, e := range f.EndPorts() {
-		if n := &f.Nodes[e.Node]; n.Role.TakesPart() && f.At(e.PortRef).Up() {
+		role := f.Nodes[e.Node].Role
+		if !f.At(e.PortRef).Up() || role == topology.SwitchNode || role == topology.AggregationNode {
+			continue
+		}
+		if all++; role.TakesPart() {
 			hosts++
+		}
+	}
+	for i := range tree.Hosts {
+		if tree.Hosts[i].Leaf >= 0 {
+			held++
 		}
 	}
 	if pairs := servers * (servers - 1); 100*len(r.Plan.Unreachable) > pairs {
 		t.Errorf("%d of %d pairs are left out", len(r.Plan.Unreachable), pairs)
 	}
-	if servers+len(tree.Uncovered.Hosts) != hosts || 2*servers <= hosts {
-		t.Errorf("%d servers and %d uncovered hosts of %d", servers, len(tree.Uncovered.Hosts), hosts)
+	if servers+len(tree.Uncovered.Hosts) != hosts || 2*held <= all {
+		t.Errorf("%d servers and %d uncovered hosts of %d; %d of %d host ports on leaves", servers, len(tree.Uncovered.Hosts), hosts, held, all)
 	}
 	return nil
 }

@@ -261,3 +261,60 @@ func TestVerdict(t *testing.T) {
 		})
 	}
 }
+
+// TestRails refuses two fabrics in one file, and plans the larger one where the other is
+// small.
+func TestRails(t *testing.T) {
+	rail := func(first, leaves int) (hosts []int, cables [][2]int) {
+		for l := range leaves {
+			hosts = append(hosts, 2)
+			for s := range 2 {
+				cables = append(cables, [2]int{first + l, first + leaves + s})
+			}
+		}
+		return append(hosts, 0, 0), cables
+	}
+	for _, test := range []struct {
+		leaves  int // of the second one
+		refused bool
+	}{{4, true}, {3, true}, {1, false}} {
+		hosts, cables := rail(0, 4)
+		more, others := rail(len(hosts), test.leaves)
+		f := wire(t, append(hosts, more...), append(cables, others...))
+		b, err := topology.NewBaseline(f)
+		if test.refused {
+			if err == nil || !strings.Contains(err.Error(), "falls into 2 parts without a cable between them, the largest with 8 of") {
+				t.Errorf("rails of 4 and %d leaves: %v", test.leaves, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ft := fitted(t, f, b); len(ft.Servers) != 8 || len(ft.Uncovered.Switches) != 3 || len(ft.Uncovered.Hosts) != 2 {
+			t.Errorf("rails of 4 and 1 leaves: %d servers, uncovered %+v", len(ft.Servers), ft.Uncovered)
+		}
+	}
+}
+
+// TestRewired sees a tree whose cables were plugged into a ring, through its baseline.
+func TestRewired(t *testing.T) {
+	f := fabgen.Generate(fabgen.Spec{Spines: 3, Leaves: 5, Hosts: []int{3}, LMC: 2})
+	b := baselineOf(t, f)
+	for l := range 5 {
+		for p := 4; p <= 6; p++ {
+			f.Disconnect(ref(t, f, fabgen.LeafGUID+topology.GUID(l), p))
+		}
+	}
+	cut := f.Clone()
+	for l := range 5 {
+		f.Connect(ref(t, f, fabgen.LeafGUID+topology.GUID(l), 4), ref(t, f, fabgen.LeafGUID+topology.GUID((l+1)%5), 5), hdr)
+	}
+	var verdict *topology.NotFatTree
+	if _, err := topology.Fit(f, b, nil); !errors.As(err, &verdict) {
+		t.Errorf("a ring of the leaves: %v", err)
+	}
+	if ft := fitted(t, cut, b); len(ft.Servers) != 15 {
+		t.Errorf("without cables: %d servers", len(ft.Servers))
+	}
+}

@@ -2,6 +2,7 @@ package topology_test
 
 import (
 	"errors"
+	"regexp"
 	"testing"
 
 	"github.com/forsd/forsd/testbed/fabgen"
@@ -198,5 +199,71 @@ func TestOtherHosts(t *testing.T) {
 	last := ft.Hosts[len(ft.Hosts)-1]
 	if last.Name != "Manager" || last.Leaf != -1 || last.Spine != 0 {
 		t.Errorf("the last host is %+v", last)
+	}
+}
+
+// TestRoles tells what nodes are.
+func TestRoles(t *testing.T) {
+	by := topology.Roles{Management: regexp.MustCompile("^mgmt"), Storage: regexp.MustCompile("^(st|mgmt)"), Gateway: regexp.MustCompile("^gw"),
+		Aggregation: regexp.MustCompile("^Reducer")}
+	for _, test := range []struct {
+		name           string
+		vendor, device uint32
+		want           topology.Role
+	}{
+		{"node017 mlx5_0", 0x2c9, 0x101b, topology.ComputeNode},
+		{"Mellanox Technologies Aggregation Node", 0, 0, topology.AggregationNode},
+		{"MELLANOX aggregation-node", 0, 0, topology.AggregationNode},
+		{"Quantum SHARP", 0, 0, topology.AggregationNode},
+		{"something", 0x2c9, 0xcf09, topology.AggregationNode},
+		{"something", 0x1234, 0xcf09, topology.ComputeNode},
+		{"Reducer 7", 0, 0, topology.AggregationNode},
+		{"sharp-node3 mlx5_0", 0, 0, topology.ComputeNode},
+		{"SHARP07 mlx5_1", 0, 0, topology.ComputeNode},
+		{"mgmt01", 0, 0, topology.ManagementNode},
+		{"st01", 0, 0, topology.StorageNode},
+		{"gw01", 0, 0, topology.GatewayNode},
+		{"", 0, 0, topology.UnknownRole},
+	} {
+		n := adapter(0x600000, test.name, 200, 0)
+		n.Vendor, n.Device = test.vendor, test.device
+		f := newFabric(t, []topology.Node{n, bare(0x200000, "S", 1, 2)})
+		f.SetRoles(by)
+		if got := f.Nodes[f.Find(0x600000)].Role; got != test.want || f.Nodes[f.Find(0x200000)].Role != topology.SwitchNode {
+			t.Errorf("%q of 0x%x/0x%x is %s, want %s", test.name, test.vendor, test.device, got, test.want)
+		}
+	}
+}
+
+// TestPortGUIDs has hosts whose ports cannot be told apart: they are routed and no
+// servers.
+func TestPortGUIDs(t *testing.T) {
+	f := fabgen.Generate(fabgen.Spec{Spines: 2, Leaves: 3, Hosts: []int{4}, LMC: 1})
+	f.At(ref(t, f, fabgen.HostGUID, 1)).GUID = 0
+	f.At(ref(t, f, fabgen.HostGUID+2, 1)).GUID = 0
+	f.At(ref(t, f, fabgen.HostGUID+6, 1)).GUID = fabgen.HostGUID + 5
+	ft := fitted(t, f, baselineOf(t, f))
+	consistent(t, ft)
+	if len(ft.Servers) != 9 || len(ft.Routed) != 3 || len(ft.Uncovered.Hosts) != 3 {
+		t.Errorf("%d servers, %d routed, uncovered %+v", len(ft.Servers), len(ft.Routed), ft.Uncovered.Hosts)
+	}
+	if _, err := topology.ReadBaseline(ft.Baseline.Encode()); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestOldBaseline has aggregation nodes with indices, as baselines were written before
+// they were known.
+func TestOldBaseline(t *testing.T) {
+	f := fabgen.WithAggregation(fabgen.Generate(fabgen.Spec{Spines: 2, Leaves: 2, LMC: 1}))
+	b := baselineOf(t, f)
+	for l := range b.Leaves {
+		b.Leaves[l].Slots = append(b.Leaves[l].Slots, topology.Slot{GUID: fabgen.AggregationGUID + b.Leaves[l].GUID + 1, Name: "Aggregation Node", LeafPort: 5})
+	}
+	ft := fitted(t, f, b)
+	consistent(t, ft)
+	found(t, ft)
+	if len(ft.Servers) != 4 || len(ft.Routed) != 4 || ft.Baseline.Leaves[0].Slots[2] != (topology.Slot{}) {
+		t.Errorf("%d servers, %d aggregation nodes, slots %v", len(ft.Servers), len(ft.Routed), ft.Baseline.Leaves[0].Slots)
 	}
 }

@@ -2,6 +2,7 @@ package fabgen
 
 import (
 	"fmt"
+	"math/rand/v2"
 
 	"github.com/forsd/forsd/topology"
 )
@@ -104,4 +105,28 @@ func finished(f *topology.Fabric, lmc uint8) *topology.Fabric {
 		panic(fmt.Sprintf("fabgen: %v", err)) // the generator's own mistake
 	}
 	return g
+}
+
+// Random joins up to twelve switches at random, with hosts and routers on some of them,
+// and with no thought of any shape. LMC is 0.
+func Random(rng *rand.Rand) *topology.Fabric {
+	o := &odd{rng: rng, f: &topology.Fabric{}, next: oddGUID, out: &OddFabric{}}
+	n := 1 + rng.IntN(12)
+	for range n {
+		o.aSwitch()
+	}
+	for range rng.IntN(4 * n) {
+		if a, b := rng.IntN(n), rng.IntN(n); a != b {
+			o.join(int32(a), int32(b))
+		}
+	}
+	for i := range n {
+		for range rng.IntN(4) {
+			o.host(fmt.Sprintf("host%06x", uint64(o.next)), int32(i))
+			if rng.IntN(10) == 0 {
+				o.f.Nodes[len(o.f.Nodes)-1].Kind = topology.Router
+			}
+		}
+	}
+	return finished(o.f, 0)
 }
