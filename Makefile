@@ -63,6 +63,7 @@ lab:
 test: deps vet
 	$(GO) test $(TESTFLAGS) ./...
 	$(LPSOLVE) $(GO) test $(TESTFLAGS) -tags lpsolve ./ilp ./planner
+	$(LPSOLVE) $(GO) test $(TESTFLAGS) -tags lpsolve -run AmidILP ./internal/daemon
 	$(GO) test $(TESTFLAGS) -tags umad ./opensm/umad ./opensm
 
 # Everything builds and vets with and without cgo.

@@ -1,0 +1,118 @@
+package daemon
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/internal/store"
+	"github.com/forsd/forsd/internal/tiers"
+	"github.com/forsd/forsd/internal/view"
+	"github.com/forsd/forsd/testbed/fabgen"
+	"github.com/forsd/forsd/topology"
+)
+
+// told tells the daemon of a fabric at once, as OpenSM's dump. Sweeps that follow show
+// it as well.
+func (s *site) told(f *topology.Fabric) {
+	s.t.Helper()
+	ok(s.t, os.WriteFile(filepath.Join(s.dir, "fabric.lst"), fabgen.SubnetLst(f), 0o644))
+	ok(s.t, s.call(s.ctx, func() { s.dumpSeen(s.ctx, dump(f)) }))
+}
+
+// planned waits until a plan is published that is for the fabric seen last.
+func (s *site) planned() {
+	s.t.Helper()
+	for {
+		if e, v := s.current(), s.latest(); e != nil && e.Fabric == v.ID {
+			return
+		}
+		select {
+		case <-time.After(time.Millisecond):
+		case <-s.ctx.Done():
+			s.t.Fatal("there is no plan")
+		}
+	}
+}
+
+// after measures how long a plan of a fabric takes that is told to a daemon at rest amid
+// something, given the fabric before.
+func after(t *testing.T, healthy, next *topology.Fabric, amid func(*site), set ...func(*Daemon)) time.Duration {
+	t.Helper()
+	s := running(t, healthy, set...)
+	s.settles(func(e *store.Epoch, v *view.View) bool { return e.Fabric == v.ID })
+	amid(s)
+	began := time.Now()
+	s.told(next)
+	s.planned()
+	took := time.Since(began)
+	s.cancel()
+	ok(t, <-s.ended)
+	return took
+}
+
+// median is the middle one of some durations.
+func median(all []time.Duration) time.Duration {
+	slices.Sort(all)
+	return all[len(all)/2]
+}
+
+// lackingSome is the fabric without some cables, one of each of several leaves.
+func lackingSome(f *topology.Fabric, spines, leaves, first, n int) *topology.Fabric {
+	for i := range n {
+		f = lacking(f, spines, (first+i)%leaves, (5*i+first)%spines)
+	}
+	return f
+}
+
+// TestJobsOvertaken has a fabric overtake the planning for jobs, which comes when the
+// fabric's plan is in force: that stays, the jobs keep theirs, and nothing has failed.
+func TestJobsOvertaken(t *testing.T) {
+	healthy := fabric(4, 4)
+	s := running(t, healthy)
+	_, err := jobsBackend{s.Daemon}.CreateJob(s.ctx, api.JobRequest{Name: "a", Hosts: names(0, 6), LeaseSeconds: 600})
+	ok(t, err)
+	before, overtaken := s.jobList()[0], lackingSome(healthy, 4, 4, 1, 2)
+	ok(t, s.calm(s.ctx, func() {
+		v := s.see(t, overtaken)
+		ok(t, s.makePlan(s.ctx, controller.Plan{Fabric: v.ID}))
+		gone, cancel := context.WithCancel(s.ctx)
+		cancel()
+		if err := s.publish(gone); err != nil || s.current().Fabric != v.ID || s.jobList()[0] != before {
+			t.Errorf("%v; the plan in force is for %s, that of the job is %d, and was %d", err, s.current().Fabric, s.jobList()[0].Epoch, before.Epoch)
+		}
+	}))
+}
+
+// TestFailureWhileOthersCompute has cables die while schedules for others are being
+// made, which take long: they do not delay the plan but for their share of the
+// processors.
+func TestFailureWhileOthersCompute(t *testing.T) {
+	healthy := fabric(20, 18)
+	cut := lackingSome(healthy, 20, 18, 3, 3)
+	var alone, beside []time.Duration
+	for range 3 {
+		alone = append(alone, after(t, healthy, cut, func(*site) {}))
+		beside = append(beside, after(t, healthy, cut, func(s *site) {
+			h := tiers.Handlers(s.workers, s.routesInForce)["POST /v1/liquid"]
+			for range 2 {
+				s.work.Go(func() {
+					if status, answer := ask(s.ctx, h, `{"time":"30s"}`); s.ctx.Err() == nil {
+						t.Errorf("others have their answer already: %d %.200s", status, answer)
+					}
+				})
+			}
+			time.Sleep(300 * time.Millisecond)
+		}))
+	}
+	a, b := median(alone), median(beside)
+	t.Logf("the plan is there after %v, and beside two schedules for others after %v", a, b)
+	if b > 4*a+time.Second {
+		t.Error("it waits for them")
+	}
+}
