@@ -98,10 +98,27 @@ type core struct {
 }
 
 // findCore finds the two-level tree in the fabric. It is a *NotFatTree where there is
-// none, or where too many hosts are elsewhere.
+// none, or where too many hosts are elsewhere. Of two ways to tell leaves from spines it
+// takes the one by which the tree holds more hosts, the first of equals: a spine may have
+// hosts of its own; or no switch with hosts is one, as where leaves have more cables to
+// one another than to spines.
 func findCore(f *Fabric) (*core, error) {
-	c := &core{Fabric: f, near: f.neighbours()}
-	if err := c.split(); err != nil {
+	near := f.neighbours()
+	best, err := newCore(f, near, true)
+	if best == nil {
+		return nil, err
+	}
+	if other, otherErr := newCore(f, near, false); otherErr == nil && (err != nil || other.held()-best.held() > other.unused()-best.unused()) {
+		return other, nil
+	}
+	return best, err
+}
+
+// newCore finds the tree by one way to tell leaves from spines; it comes with the verdict
+// on it, and is nil where there is no switch with a cable.
+func newCore(f *Fabric, near []neighbours, hostsMove bool) (*core, error) {
+	c := &core{Fabric: f, near: near}
+	if err := c.split(hostsMove); err != nil {
 		return nil, err
 	}
 	for i := range f.Nodes {
@@ -119,11 +136,33 @@ func findCore(f *Fabric) (*core, error) {
 	return c, c.verdict()
 }
 
+// held counts the hosts on the core's leaves.
+func (c *core) held() int {
+	n := 0
+	for _, i := range c.leaves {
+		n += c.near[i].hosts
+	}
+	return n
+}
+
+// unused counts the cables between two switches of one side.
+func (c *core) unused() int {
+	ends := 0
+	for i := range c.near {
+		for _, j := range c.near[i].switches {
+			if c.sides[i] == c.sides[j] {
+				ends++
+			}
+		}
+	}
+	return ends / 2
+}
+
 // split tells leaves from spines. Switches with hosts start as leaves, the
 // others as spines; a switch most of whose cables stay on its own side changes
 // sides, the worst one first: so a spine with an adapter plugged in and a leaf
-// without hosts are recognised.
-func (c *core) split() error {
+// without hosts are recognised. hostsMove lets switches with hosts do so, too.
+func (c *core) split(hostsMove bool) error {
 	near := c.near
 	c.sides = make([]side, len(c.Nodes))
 	var switches []int32
@@ -156,8 +195,10 @@ func (c *core) split() error {
 		worst, excess := None, 0
 		for _, i := range switches {
 			e := 2*same[i] - len(near[i].switches)
-			if e > excess || e == excess && e > 0 && near[i].hosts < near[worst].hosts {
-				worst, excess = i, e
+			if hostsMove || near[i].hosts == 0 {
+				if e > excess || e == excess && e > 0 && near[i].hosts < near[worst].hosts {
+					worst, excess = i, e
+				}
 			}
 		}
 		if worst == None {
@@ -173,7 +214,9 @@ func (c *core) split() error {
 			}
 		}
 	}
-	turn(near, c.sides)
+	if hostsMove {
+		turn(near, c.sides)
+	}
 	return nil
 }
 

@@ -318,3 +318,18 @@ func TestRewired(t *testing.T) {
 		t.Errorf("without cables: %d servers", len(ft.Servers))
 	}
 }
+
+// TestLeafMesh has leaves with more cables to one another than to spines: they stay
+// leaves, and the cables among them are named.
+func TestLeafMesh(t *testing.T) {
+	cables := complete(0, 5)
+	for l := range 5 {
+		cables = append(cables, [2]int{l, 5}, [2]int{l, 6})
+	}
+	f := wire(t, []int{3, 3, 3, 3, 3, 0, 0}, cables)
+	ft := fitted(t, f, baselineOf(t, f))
+	consistent(t, ft)
+	if len(ft.Servers) != 15 || ft.Lanes != 2 || len(ft.Uncovered.Cables) != 10 || len(ft.Uncovered.Switches)+len(ft.Uncovered.Hosts) != 0 {
+		t.Errorf("%d servers, %d lanes, uncovered %+v", len(ft.Servers), ft.Lanes, ft.Uncovered)
+	}
+}

@@ -29,14 +29,11 @@ func (c *core) elsewhere() int {
 
 // verdict gives the first reason why the core is not what the fabric is.
 func (c *core) verdict() error {
-	held, all, onLeaves := 0, 0, 0
+	held, all, onLeaves := c.held(), 0, 0
 	for i := range c.Nodes {
 		if all += c.near[i].hosts; c.sides[i] == leafSide {
 			onLeaves += c.near[i].hosts
 		}
-	}
-	for _, i := range c.leaves {
-		held += c.near[i].hosts
 	}
 	switch {
 	case onLeaves == 0:
