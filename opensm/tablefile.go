@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 )
 
 // tableMode lets OpenSM and the tools read the table file, whoever they run as.
@@ -89,24 +90,57 @@ func holds(path string, text []byte) (bool, error) {
 }
 
 // replace puts a file of this text in the place of path, and tells whether it is
-// there. The temporary file has a fixed name, so that a crash leaves at most one.
+// there. The temporary file has a fixed name, so that a crash leaves at most one. Where
+// the disk is full, the spare takes its place.
 func replace(path string, text []byte) (done bool, err error) {
-	temporary := path + ".new"
+	temporary, spare := path+".new", path+".spare"
 	if err := os.Remove(temporary); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return false, err
 	}
-	f, err := os.OpenFile(temporary, os.O_CREATE|os.O_EXCL|os.O_WRONLY, tableMode)
+	if err = become(path, temporary, os.O_CREATE|os.O_EXCL, text); err != nil {
+		if left := os.Remove(temporary); !errors.Is(left, fs.ErrNotExist) {
+			err = errors.Join(err, left)
+		}
+	}
+	if errors.Is(err, syscall.ENOSPC) {
+		if info, missing := os.Stat(spare); missing == nil && info.Size() >= int64(len(text)) {
+			err = become(path, spare, 0, text)
+		}
+	}
 	if err != nil {
 		return false, err
 	}
-	_, err = f.Write(text)
-	if err = errors.Join(err, f.Chmod(tableMode), f.Sync(), f.Close()); err == nil {
-		err = os.Rename(temporary, path)
-	}
+	err = syncDir(filepath.Dir(path))
+	_ = reserve(spare, int64(len(text))) // it is for what may not happen
+	return true, err
+}
+
+// become writes a file and renames it to path.
+func become(path, name string, flags int, text []byte) error {
+	f, err := os.OpenFile(name, flags|os.O_WRONLY, tableMode)
 	if err != nil {
-		return false, errors.Join(err, os.Remove(temporary))
+		return err
 	}
-	return true, syncDir(filepath.Dir(path))
+	_, err = f.Write(text)
+	if err = errors.Join(err, f.Truncate(int64(len(text))), f.Chmod(tableMode), f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(name, path)
+}
+
+// reserve keeps room for the next table file, as a file that OpenSM does not know, which
+// has all its blocks: one that cannot be made anew on a full disk can be written there.
+func reserve(spare string, size int64) error {
+	f, err := os.OpenFile(spare, os.O_CREATE|os.O_WRONLY, tableMode)
+	if err != nil {
+		return err
+	}
+	for _, size := range []int64{size + size/8, size} { // the next one may be longer
+		if err = syscall.Fallocate(int(f.Fd()), 0, 0, size); err == nil {
+			break
+		}
+	}
+	return errors.Join(err, f.Close())
 }
 
 func syncDir(dir string) error {

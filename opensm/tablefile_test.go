@@ -5,6 +5,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -37,8 +39,10 @@ func check(t *testing.T, path, want string) {
 		t.Errorf("mode %v, %v", info.Mode(), err)
 	}
 	entries, err := os.ReadDir(filepath.Dir(path))
-	if err != nil || len(entries) != 1 {
-		t.Errorf("beside it: %v, %v", entries, err)
+	for _, e := range entries {
+		if name := e.Name(); name != "lfts" && name != "lfts.spare" && name != "filler" {
+			t.Errorf("beside it: %v, %v", entries, err)
+		}
 	}
 }
 
@@ -81,6 +85,38 @@ func TestWriteTables(t *testing.T) {
 	if _, err := WriteTables(filepath.Join(path, "x", "y"), text("x")); err == nil {
 		t.Error("no error for a directory that is a file")
 	}
+}
+
+// TestWriteTablesOnAFullDisk replaces the file again and again though the disk has room for
+// nothing, and leaves it as it is where it would take more than is kept for that.
+func TestWriteTablesOnAFullDisk(t *testing.T) {
+	dir := t.TempDir()
+	if err := syscall.Mount("fors", dir, "tmpfs", 0, "size=1m"); err != nil {
+		t.Skipf("a file system cannot be mounted here: %v", err)
+	}
+	t.Cleanup(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) })
+	path := filepath.Join(dir, "lfts")
+	size := 100_000
+	if _, err := WriteTables(path, text(strings.Repeat("a", size))); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Create(filepath.Join(dir, "filler"))
+	for err == nil {
+		_, err = f.Write(make([]byte, 4096))
+	}
+	if !errors.Is(err, syscall.ENOSPC) {
+		t.Fatal(err)
+	}
+	for _, want := range []string{strings.Repeat("b", size), strings.Repeat("c", size-1), strings.Repeat("d", size)} {
+		if changed, err := WriteTables(path, text(want)); err != nil || !changed {
+			t.Fatalf("changed %v, %v", changed, err)
+		}
+		check(t, path, want)
+	}
+	if changed, err := WriteTables(path, text(strings.Repeat("e", 2*size))); !errors.Is(err, syscall.ENOSPC) || changed {
+		t.Errorf("changed %v, %v", changed, err)
+	}
+	check(t, path, strings.Repeat("d", size))
 }
 
 // TestReaderSeesWholeFiles reads while another writes: every text is whole.
