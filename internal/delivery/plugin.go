@@ -26,6 +26,7 @@ func (c *Core) ofPlugin(now time.Time, e Event) {
 	case Missed:
 		s.state, s.given = unserved, nil
 	case Asked:
+		s.routing = s.routing || s.state != noSweep // a sweep may route twice
 		if !now.Before(e.Deadline) {
 			c.do(Answer{Number: e.Number, Late: true})
 			if s.state == unasked { // else OpenSM has gone on, and the sweep may be over
