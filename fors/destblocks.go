@@ -17,28 +17,28 @@ func (x *oneLID) blocks(ctx context.Context, g, blocks int, budget *int) (*Group
 	if !ok {
 		return nil, nil
 	}
-	// A leaf that has as many destinations in a block as servers sends and receives
-	// evenly. Where there is room for more it need not: then edges that idle are of
-	// no use, and without them paths are short.
-	spare := g*blocks - len(x.leafOf)
-	for _, loose := range []bool{false, true} {
-		if loose && spare == 0 || !loose && spare >= g {
-			continue
-		}
-		if p, err := l.settled(ctx, g, loose, budget); p != nil || err != nil {
+	// Where there is no block to spare, a leaf has as many destinations in each as
+	// servers: it sends and receives evenly. Otherwise it need not: then edges that idle
+	// are of no use, and without them paths are short.
+	loose := g*blocks-len(x.leafOf) >= g
+	for seed := range uint64(blockTries) {
+		if p, err := l.settled(ctx, g, loose, seed, budget); p != nil || err != nil {
 			return p, err
+		}
+		if *budget <= 0 {
+			break
 		}
 	}
 	return nil, nil
 }
 
-// settled plans on the lanes chosen, or returns nil.
-func (l *laning) settled(ctx context.Context, g int, loose bool, budget *int) (*Grouped, error) {
+// settled plans on the lanes chosen, or returns nil. The seed is of the search.
+func (l *laning) settled(ctx context.Context, g int, loose bool, seed uint64, budget *int) (*Grouped, error) {
 	f := newDestFrame(l)
 	if err := f.colour(ctx); err != nil {
 		return nil, fmt.Errorf("set the blocks: %w", err)
 	}
-	if loose {
+	if f.random = seed; loose {
 		f.loosen()
 	}
 	if settled, err := f.settle(ctx, budget, blockWork); !settled || err != nil {
