@@ -176,7 +176,7 @@ func TestClientOfAnother(t *testing.T) {
 // be longer than they may be.
 func TestClientOfEndless(t *testing.T) {
 	var promised int64 // −1 for an answer without an end
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("ETag", `"42"`)
 		if promised >= 0 {
 			w.Header().Set("Content-Length", strconv.FormatInt(promised, 10))

@@ -110,7 +110,7 @@ func TestLongPollOutlivesDeadlines(t *testing.T) {
 		s := newSite(t)
 		l := newPipes()
 		server := httpServer(context.Background(), Handler(s.Config, false), nil)
-		go server.Serve(l)
+		go func() { _ = server.Serve(l) }()
 		defer server.Close()
 		client := l.client(t)
 		defer client.Close()
@@ -159,7 +159,7 @@ func TestSlowClients(t *testing.T) {
 				}
 			})
 			server := httpServer(context.Background(), Handler(s.Config, false), nil)
-			go server.Serve(l)
+			go func() { _ = server.Serve(l) }()
 			defer server.Close()
 			conn, err := l.dial(t.Context(), "", "")
 			if err != nil {

@@ -101,7 +101,7 @@ func subscribe(t *testing.T, s *site, last string) (got func() []string, stop fu
 	l := newPipes()
 	base, end := context.WithCancel(context.Background())
 	server := httpServer(base, Handler(s.Config, false), nil)
-	go server.Serve(l)
+	go func() { _ = server.Serve(l) }()
 	client := l.client(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	var said []string
@@ -194,7 +194,7 @@ func TestWatchReconnects(t *testing.T) {
 		for i := range 3 {
 			base, end := context.WithCancel(context.Background())
 			server := httpServer(base, Handler(s.Config, false), nil)
-			go server.Serve(l)
+			go func() { _ = server.Serve(l) }()
 			time.Sleep(2 * reconnectMost) // it comes back within this time
 			s.note(t, fmt.Sprint(i))
 			synctest.Wait()
@@ -277,7 +277,7 @@ func TestWatchComesBackQuickly(t *testing.T) {
 		for wait := range 2 {
 			l.reopen()
 			server := httpServer(context.Background(), Handler(s.Config, false), nil)
-			go server.Serve(l)
+			go func() { _ = server.Serve(l) }()
 			time.Sleep([]time.Duration{reconnectMost, reconnectFirst}[wait])
 			synctest.Wait()
 			if events != wait+1 {

@@ -131,7 +131,7 @@ func TestJobs(t *testing.T) {
 		}
 	}
 	s := newSite(t)
-	s.Config.Jobs = nil
+	s.Jobs = nil
 	if w := request(Handler(s.Config, false), "GET", "/v1/jobs", ""); w.Code != 404 {
 		t.Errorf("a service without jobs answers %d", w.Code)
 	}
@@ -142,7 +142,7 @@ func TestJobs(t *testing.T) {
 func TestJobPoll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)
-		jobs := s.Config.Jobs.(*fakeJobs)
+		jobs := s.Jobs.(*fakeJobs)
 		h := Handler(s.Config, true)
 		time.AfterFunc(time.Second, func() { s.Plans.Publish(publish(t, 44)) })
 		time.AfterFunc(2*time.Second, func() { jobs.publish(t, 45) })
@@ -166,7 +166,7 @@ func TestJobPoll(t *testing.T) {
 func TestJobClient(t *testing.T) {
 	s, l := newSite(t), newPipes()
 	server := httpServer(context.Background(), Handler(s.Config, false), nil)
-	go server.Serve(l)
+	go func() { _ = server.Serve(l) }()
 	defer server.Close()
 	c := l.client(t)
 	defer c.Close()

@@ -51,7 +51,7 @@ func (b *budget) take(ctx context.Context, n int64) bool {
 // ReadBody reads the body of a request of at most limit bytes. Its bytes are counted
 // before they are read, until the request has been answered: where all requests
 // together have too many, it is refused. Its errors are those of the API.
-func ReadBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
+func ReadBody(r *http.Request, limit int64) ([]byte, error) {
 	n := r.ContentLength
 	if n > limit {
 		return nil, Errorf(http.StatusRequestEntityTooLarge, CodeTooLarge, "the request is longer than %d bytes", limit)

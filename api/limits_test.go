@@ -34,7 +34,7 @@ func TestBodiesAreCounted(t *testing.T) {
 	room(t, &bodies, 100_000)
 	read := func(ctx context.Context, body io.Reader, limit int64) error {
 		r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/", body)
-		_, err := ReadBody(httptest.NewRecorder(), r, limit)
+		_, err := ReadBody(r, limit)
 		return err
 	}
 	refused := func(err error, code string) {
@@ -69,7 +69,7 @@ func TestBodiesAreCounted(t *testing.T) {
 func TestBodiesWithoutLength(t *testing.T) {
 	for n, want := range map[int]string{0: "", 10: "", 100: "", 101: "longer than 100 bytes"} {
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", io.MultiReader(strings.NewReader(strings.Repeat("x", n))))
-		body, err := ReadBody(httptest.NewRecorder(), r, 100)
+		body, err := ReadBody(r, 100)
 		if want == "" && (err != nil || len(body) != n) || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%d bytes are read as %d, %v", n, len(body), err)
 		}
@@ -77,7 +77,7 @@ func TestBodiesWithoutLength(t *testing.T) {
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", strings.NewReader("half"))
 	r.ContentLength = 8
 	var e *Error
-	if _, err := ReadBody(httptest.NewRecorder(), r, 100); !errors.As(err, &e) || e.Code != CodeBadRequest {
+	if _, err := ReadBody(r, 100); !errors.As(err, &e) || e.Code != CodeBadRequest {
 		t.Errorf("half a body: %v", err)
 	}
 }

@@ -108,7 +108,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	}
 	wg.Wait()
 	for range running {
-		<-ended // its listener is closed now, even if it had not begun to serve
+		_ = <-ended // its listener is closed now, even if it had not begun to serve
 	}
 	return errors.Join(err, s.socket.Close())
 }

@@ -59,8 +59,8 @@ func planDocument(epoch uint64, at time.Time, plan json.RawMessage) ([]byte, err
 	if body.Len() == len("{}") {
 		return append(head, '\n'), nil
 	}
-	doc := append(head[:len(head)-1], ',')
-	return append(append(doc, body.Bytes()[1:]...), '\n'), nil
+	head[len(head)-1] = ','
+	return append(append(head, body.Bytes()[1:]...), '\n'), nil
 }
 
 // CSV is the plan as phases.csv. The caller must not change it.

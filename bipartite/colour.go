@@ -155,9 +155,8 @@ type worker struct {
 func (w *worker) tabulate(n, degree int, rows []int32) (end outcome, edge int) {
 	if steps := w.chainSteps * n * degree; n <= narrowVertices {
 		return w.narrow.colour(n, degree, rows, steps)
-	} else {
-		return w.wide.colour(n, degree, rows, steps)
 	}
+	return w.wide.colour(n, degree, rows, w.chainSteps*n*degree)
 }
 
 // tablePays tells whether a graph costs less by a table than by halving it first:

@@ -72,7 +72,8 @@ func (m *Matcher) layers(start, edges []int32) bool {
 // augment matches a free left vertex along a path that climbs one level with
 // each step, if there is one among the edges not followed yet.
 func (m *Matcher) augment(start, edges []int32, root int32) bool {
-	path := append(m.path[:0], root) // left vertices; each one's edge is at look−1
+	m.path = append(m.path[:0], root)
+	path := m.path // left vertices; each one's edge is at look−1
 	defer func() { m.path = path }()
 	for len(path) > 0 {
 		u := path[len(path)-1]

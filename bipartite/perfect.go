@@ -109,7 +109,8 @@ func (w *worker) search(n int, g *adjacency, root int32) {
 		from[v] = -1
 	}
 	by := grow(&w.by, n) // [right] the left vertex of that place
-	queue := append(w.queue[:0], root)
+	w.queue = append(w.queue[:0], root)
+	queue := w.queue
 	defer func() { w.queue = queue }()
 	for head := 0; head < len(queue); head++ {
 		u := queue[head]

@@ -111,7 +111,8 @@ func (w *Weigher) Cover(ctx context.Context, right int, start, edges []int32, we
 // restrict makes the graph that Cover matches, without the edges that would leave
 // one of their ends uncovered.
 func (w *Weigher) restrict(start, edges []int32, weight []int64, bonus int64, c Coverage) {
-	w.start = append(grow(&w.start, len(start)+1)[:0], 0)
+	grow(&w.start, len(start)+1)
+	w.start = append(w.start[:0], 0)
 	w.edges, w.origin, w.gain = grow(&w.edges, len(edges))[:0], grow(&w.origin, len(edges))[:0], grow(&w.gain, len(edges))[:0]
 	for u := range max(0, len(start)-1) {
 		for e := start[u]; e < start[u+1]; e++ {
@@ -282,7 +283,8 @@ func (w *Weigher) retrace(edges []int32, root, end, loser int32) {
 
 // push puts a right vertex on the heap.
 func (w *Weigher) push(r reached) {
-	h := append(w.heap, r)
+	w.heap = append(w.heap, r)
+	h := w.heap
 	i := len(h) - 1
 	for i > 0 {
 		up := (i - 1) / 2
@@ -292,7 +294,6 @@ func (w *Weigher) push(r reached) {
 		h[i], i = h[up], up
 	}
 	h[i] = r
-	w.heap = h
 }
 
 // pop takes the nearest right vertex off the heap, if it is nearer than a limit.

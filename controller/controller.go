@@ -304,7 +304,7 @@ func (c *Controller) audit(now time.Time) {
 
 // begin starts work on the latest fabric. Its plan comes before its tables,
 // unless it is not known which tables the switches hold.
-func (c *Controller) begin(now time.Time) {
+func (c *Controller) begin(_ time.Time) {
 	c.work, c.held, c.done, c.misreads, c.behind = c.latest, c.holding(c.latest), false, 0, ""
 	if c.work.Kind == OwnRoutes {
 		c.follow()

@@ -130,7 +130,7 @@ func (m *model) check(a Action) {
 // tables are those of a fabric with lanes held back.
 func (m *model) tables(fabric string, hold []Lane) tablesOf {
 	var i int
-	fmt.Sscan(fabric, &i)
+	_, _ = fmt.Sscan(fabric, &i)
 	return tablesOf{fabric: fabric, closed: union(modelFabric(i).Down, hold)}
 }
 
@@ -252,9 +252,9 @@ func TestMakeBeforeBreak(t *testing.T) {
 		m := &model{t: t, c: New(testSettings), now: time.Unix(0, 0), file: tablesOf{closed: modelLanes}, switches: tablesOf{closed: modelLanes}}
 		t.Repeat(map[string]func(*rapid.T){
 			"change": func(t *rapid.T) { m.fabric = rapid.IntRange(0, ring+1).Draw(t, "fabric") },
-			"sweep":  func(t *rapid.T) { m.sweep(0) },
-			"find":   func(t *rapid.T) { m.find() },
-			"hand":   func(t *rapid.T) { m.hand(!m.standby) },
+			"sweep":  func(_ *rapid.T) { m.sweep(0) },
+			"find":   func(_ *rapid.T) { m.find() },
+			"hand":   func(_ *rapid.T) { m.hand(!m.standby) },
 			"load": func(t *rapid.T) {
 				if m.fabric >= ring || m.switches.own {
 					t.Skip("of sweeps that replace its own tables the manager tells at once")
@@ -262,12 +262,12 @@ func TestMakeBeforeBreak(t *testing.T) {
 				m.load()
 			},
 			"lose":   func(t *rapid.T) { m.sweep(rapid.SampledFrom([]float64{0.3, 0.9}).Draw(t, "lost")) },
-			"refuse": func(t *rapid.T) { m.step(Refused{"no fat tree"}) },
+			"refuse": func(_ *rapid.T) { m.step(Refused{"no fat tree"}) },
 			"pass": func(t *rapid.T) {
 				m.pass(time.Duration(rapid.SampledFrom([]int{0, 1, 3, 10, 60, 300}).Draw(t, "seconds")) * time.Second)
 			},
-			"reroute": func(t *rapid.T) { m.step(Reroute{}) },
-			"restart": func(t *rapid.T) { m.step(TablesDoubted{}) },
+			"reroute": func(_ *rapid.T) { m.step(Reroute{}) },
+			"restart": func(_ *rapid.T) { m.step(TablesDoubted{}) },
 			"answer": func(t *rapid.T) {
 				if m.due == nil {
 					t.Skip("nothing is under way")

@@ -175,7 +175,7 @@ func TestCheckerRejects(t *testing.T) {
 			}
 		}},
 		{"local transfer on a lane", func(_ *Tree, p *Plan) { p.Lane[0] = 2 }},
-		{"lane that is down", func(t *Tree, p *Plan) { t.cutSpines(1) }},
+		{"lane that is down", func(t *Tree, _ *Plan) { t.cutSpines(1) }},
 		{"empty phase", func(_ *Tree, p *Plan) { p.addPhase() }},
 		{"bound above the plan", func(_ *Tree, p *Plan) { p.LowerBound = p.Phases + 1 }},
 		{"unreachable pair that is met", func(_ *Tree, p *Plan) { p.Unreachable = []Pair{{0, 1}} }},

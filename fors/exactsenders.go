@@ -46,7 +46,7 @@ func (w *seater) depart(A int) {
 	local, locals := w.size*(w.size-1), 0
 	for phase := range w.plan.Phases {
 		from := phase * w.frame.n
-		right, sender := w.timetable.match[from:from+w.frame.n], w.sender[from:from+w.frame.n]
+		right, sender := w.match[from:from+w.frame.n], w.sender[from:from+w.frame.n]
 		at := w.used
 		for i, v := range right[first:bins] {
 			B := leaves[v]

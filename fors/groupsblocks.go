@@ -190,21 +190,21 @@ func (g *blockGraph) read(n int, match, y []int32) {
 			}
 		}
 	}
-	g.grouping.units = make([]unit, 0, total)
+	g.units = make([]unit, 0, total)
 	for block := range g.blocks {
 		for u, v := range match[block*n : (block+1)*n] {
 			A, B := g.outs.leaf[u], g.ins.leaf[v]
 			if A < 0 || B < 0 {
 				continue
 			}
-			lane, real := Local, A == B && own[A] > 0
+			lane, wanted := Local, A == B && own[A] > 0
 			if A == B {
 				own[A]--
 			} else {
-				lane, real = g.take(int(A), int(B), int32(u), v, y)
+				lane, wanted = g.take(int(A), int(B), int32(u), v, y)
 			}
-			if real {
-				g.grouping.units = append(g.grouping.units, unit{block: int32(block), A: A, B: B, lane: lane})
+			if wanted {
+				g.units = append(g.units, unit{block: int32(block), A: A, B: B, lane: lane})
 			}
 		}
 	}

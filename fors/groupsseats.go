@@ -77,7 +77,7 @@ func (w *groupSeater) enter(units []int32, degree int, servers int32) (starts []
 	w.rows = w.rows[:0]
 	idle, used := servers, int32(0)
 	for i, id := range units {
-		u := &w.grouping.units[id]
+		u := &w.units[id]
 		if i == 0 || w.grouping.units[units[i-1]].block != u.block {
 			w.idle(degree, &idle, &used)
 		}
@@ -116,7 +116,7 @@ func (w *groupSeater) seatReceivers(_ context.Context, B int) error {
 		w.give(id, w.makeFree(id))
 	}
 	for _, id := range units {
-		if u := &w.grouping.units[id]; u.group == 0 && u.wish != none && u.wish != u.server {
+		if u := &w.units[id]; u.group == 0 && u.wish != none && u.wish != u.server {
 			w.improve(id, u.wish) // group 0 has the base LIDs, which other traffic uses
 		}
 	}
@@ -152,7 +152,7 @@ func (w *groupSeater) improve(id, c int32) {
 	}
 	gain := 0
 	for _, next := range w.path {
-		switch u := &w.grouping.units[next]; u.wish {
+		switch u := &w.units[next]; u.wish {
 		case u.server:
 			gain--
 		case was + c - u.server:
@@ -172,7 +172,7 @@ const none int32 = -1
 // the servers wherever that can be, for other traffic's sake, and so that the
 // entries of two plans differ little.
 func (w *groupSeater) wished(id int32) int32 {
-	u := &w.grouping.units[id]
+	u := &w.units[id]
 	if u.lane == Local {
 		return none
 	}
@@ -182,7 +182,7 @@ func (w *groupSeater) wished(id int32) int32 {
 
 // vertexOf is the vertex of a unit on a side: 0 for blocks, 1 for groups.
 func (w *groupSeater) vertexOf(side int, id int32) int {
-	u := &w.grouping.units[id]
+	u := &w.units[id]
 	if side == 0 {
 		return int(u.block)
 	}
@@ -259,7 +259,7 @@ func (w *groupSeater) rotate(_ context.Context, A int) error {
 	w.met = grow(w.met, w.net.units[A]) // [group] destinations of the block so far
 	block := int32(-1)
 	for _, id := range w.from.of(A) {
-		u := &w.grouping.units[id]
+		u := &w.units[id]
 		if u.block != block {
 			block = u.block
 			clear(w.met)

@@ -50,15 +50,15 @@ func (w *laneFlow) clear() { w.sets, w.weight = w.sets[:0], w.weight[:0] }
 // common makes a ∩ b ∩ open (a nil open is every lane) the set that add uses
 // and tells whether it has a member.
 func (w *laneFlow) common(a, b, open laneSet) bool {
-	var any uint64
+	var members uint64
 	for i := range w.next {
 		w.next[i] = a[i] & b[i]
 		if open != nil {
 			w.next[i] &= open[i]
 		}
-		any |= w.next[i]
+		members |= w.next[i]
 	}
-	return any != 0
+	return members != 0
 }
 
 // add counts transfers confined to the set made by common.

@@ -77,7 +77,8 @@ const (
 func (x *balancer) balance(ctx context.Context) {
 	x.work = balanceWork
 	for a := range x.plan.Phases {
-		for ctx.Err() == nil && x.relieve(a) {
+		for more := true; more && ctx.Err() == nil; {
+			more = x.relieve(a)
 		}
 	}
 	x.wander(ctx, wanderWork/max(1, x.plan.Servers))

@@ -25,7 +25,7 @@ func Decode(data []byte) (*View, error) {
 	}
 	le := binary.LittleEndian
 	v := &View{Cluster: Cluster{int(le.Uint32(data[atServers:])), int(le.Uint32(data[atGPUs:]))}, data: data}
-	if err := v.Cluster.check(); err != nil {
+	if err := v.check(); err != nil {
 		return nil, err
 	}
 	stages := int(le.Uint32(data[atStages:]))

@@ -82,7 +82,7 @@ func (p *Program) encode(out []byte, m int) []byte {
 		next, end := 0, int64(0)
 		for _, x := range list {
 			out = binary.AppendUvarint(out, uint64(x.Stage-next))
-			out = x.Piece.encode(out, 0, end)
+			out = x.encode(out, 0, end)
 			next, end = x.Stage+1, x.Offset+x.Bytes
 		}
 	}

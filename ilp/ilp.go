@@ -238,7 +238,7 @@ func (r *router) phase(ctx context.Context, ph *phase) ([][]fors.Lane, error) {
 		}
 		if byGroup != nil {
 			for g, lanes := range byGroup {
-				byGroup[g] = append(s.byGroup[g], lanes...)
+				byGroup[g] = slices.Concat(s.byGroup[g], lanes)
 			}
 			return byGroup, nil
 		}

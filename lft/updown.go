@@ -200,7 +200,7 @@ func (u *updown) ways(s int32) []uint8 {
 	for _, h := range u.near[s] {
 		below := u.Rank[h.node] < u.Rank[s]
 		switch {
-		case u.down[s] < unreached && !(below && u.down[h.node] == u.down[s]-1):
+		case u.down[s] < unreached && (!below || u.down[h.node] != u.down[s]-1):
 		case u.down[s] == unreached && (below || u.dist[h.node] != u.dist[s]-1):
 		case h.slow:
 			slow = append(slow, h.port)

@@ -295,8 +295,8 @@ func (s *Settings) advise(key, value string, restart bool) string {
 func samePath(a, b string) bool {
 	both := []*string{&a, &b}
 	for _, p := range both {
-		if real, err := filepath.EvalSymlinks(*p); err == nil {
-			*p = real
+		if target, err := filepath.EvalSymlinks(*p); err == nil {
+			*p = target
 		}
 	}
 	return filepath.Clean(a) == filepath.Clean(b)

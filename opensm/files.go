@@ -19,7 +19,7 @@ type version struct {
 func versionOf(info os.FileInfo) version {
 	v := version{size: info.Size(), mod: info.ModTime()}
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
-		v.dev, v.ino = uint64(st.Dev), st.Ino
+		v.dev, v.ino = st.Dev, st.Ino
 	}
 	return v
 }

@@ -2,6 +2,7 @@ package opensm
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"os"
 	"path/filepath"
@@ -163,7 +164,7 @@ func TestFollow(t *testing.T) {
 		appendLog(strings.Repeat("x", 3*maxLogLine) + "\n" + up + "\n" + strings.Repeat("y", logChunk) + "\n" + up + "\n")
 		expect("subnet up", "subnet up")
 		stop()
-		if err := <-ended; err != context.Canceled {
+		if err := <-ended; !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}
 	})

@@ -83,7 +83,8 @@ func TestRealOpenSM(t *testing.T) {
 	if err := sim.Unlink(ctx, "Leaf001", 4); err != nil {
 		t.Fatal(err)
 	}
-	for next().Hash == first.Hash { // until the pulled cable shows
+	for shown := false; !shown; { // the pulled cable
+		shown = next().Hash != first.Hash
 	}
 	events := log()
 	for _, event := range events {

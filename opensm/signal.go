@@ -26,7 +26,7 @@ func Sweep(ctx context.Context, f Finder) (Process, error) {
 	if err != nil {
 		return p, fmt.Errorf("signal %s: %w", p, err)
 	}
-	defer handle.Release()
+	defer func() { _ = handle.Release() }()
 	now, err := Inspect(p.PID)
 	if err != nil {
 		return p, err

@@ -3,6 +3,7 @@ package opensm
 import (
 	"bytes"
 	"context"
+	"errors"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -41,7 +42,7 @@ func bubble(t *testing.T, setup func(w *Watcher), test func(r *rig)) {
 		synctest.Wait()
 		test(r)
 		stop()
-		if err := <-ended; err != context.Canceled {
+		if err := <-ended; !errors.Is(err, context.Canceled) {
 			t.Errorf("the watcher ended with %v", err)
 		}
 	})

@@ -91,9 +91,9 @@ func ReadCSV(r io.Reader, name string) ([]Row, error) {
 	for number := 1; ; number++ {
 		line, err := in.ReadSlice('\n')
 		switch {
-		case err == io.EOF && len(line) == 0 && number > 1:
+		case errors.Is(err, io.EOF) && len(line) == 0 && number > 1:
 			return rows, nil
-		case err == io.EOF:
+		case errors.Is(err, io.EOF):
 			err = errors.New("the file ends within the line")
 		case errors.Is(err, bufio.ErrBufferFull):
 			err = errors.New("the line is too long")

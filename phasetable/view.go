@@ -104,7 +104,6 @@ func (v *View) FindName(name string) []int {
 	return found
 }
 
-// nth is the server at place i of an index.
 // ErrAmbiguous is wrapped by the error of Find where several servers have the
 // name.
 var ErrAmbiguous = errors.New("servers are called")
@@ -137,6 +136,7 @@ func (v *View) Find(key string) (int, error) {
 	return 0, fmt.Errorf("no server of the plan has the name, port GUID or LID %.100q", key)
 }
 
+// nth is the server at place i of an index.
 func (v *View) nth(index []byte, i int) int { return int(le.Uint32(index[4*i:])) }
 
 // ServerRow is what one server does, phase by phase.

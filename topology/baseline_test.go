@@ -71,10 +71,10 @@ func TestBaselineRate(t *testing.T) {
 				p.Rate.Speed = topology.EDR
 			}
 		}, "4xHDR", 1},
-		{"half and half", func(f *topology.Fabric, p *topology.Port, leaf, lane int) {
+		{"half and half", func(_ *topology.Fabric, p *topology.Port, leaf, lane int) {
 			p.Rate.Speed = []topology.Speed{topology.EDR, topology.NDR, topology.UnknownSpeed}[lane]
 		}, "4xNDR", 3},
-		{"unknown", func(_ *topology.Fabric, p *topology.Port, leaf, lane int) {
+		{"unknown", func(_ *topology.Fabric, p *topology.Port, _, lane int) {
 			p.Rate = topology.Rate{}
 		}, "0x?", 0},
 	} {
@@ -122,7 +122,7 @@ func TestReadBaselineRefuses(t *testing.T) {
 	if _, err := topology.ReadBaseline([]byte(valid)); err != nil {
 		t.Fatal(err)
 	}
-	edit := func(old, new string) string { return strings.Replace(valid, old, new, 1) }
+	edit := func(from, to string) string { return strings.Replace(valid, from, to, 1) }
 	for _, test := range []struct{ name, text, want string }{
 		{"another version", edit(`"version": 1`, `"version": 2`), "version 2 is not 1"},
 		{"no version", edit(`"version": 1,`, ``), "version 0 is not 1"},

@@ -45,9 +45,9 @@ type Change struct {
 // disappears is one change, and its cables are none. A cable that went down
 // while another came up between the same two nodes, or at one of its two ports,
 // has moved.
-func Diff(old, new *Fabric) []Change {
-	d := differ{old: old, new: new, live: [2][]bool{liveNodes(old), liveNodes(new)}}
-	d.twin = twins(old, new)
+func Diff(before, after *Fabric) []Change {
+	d := differ{old: before, new: after, live: [2][]bool{liveNodes(before), liveNodes(after)}}
+	d.twin = twins(before, after)
 	d.nodes()
 	d.cables()
 	d.lids()
@@ -92,15 +92,15 @@ func (f *Fabric) cableUp(r PortRef) bool {
 }
 
 // twins pairs the nodes of two fabrics by GUID; both lists ascend.
-func twins(old, new *Fabric) [2][]int32 {
-	t := [2][]int32{make([]int32, len(old.Nodes)), make([]int32, len(new.Nodes))}
+func twins(before, after *Fabric) [2][]int32 {
+	t := [2][]int32{make([]int32, len(before.Nodes)), make([]int32, len(after.Nodes))}
 	for _, side := range t {
 		for i := range side {
 			side[i] = None
 		}
 	}
-	for i, j := 0, 0; i < len(old.Nodes) && j < len(new.Nodes); {
-		switch a, b := old.Nodes[i].GUID, new.Nodes[j].GUID; {
+	for i, j := 0, 0; i < len(before.Nodes) && j < len(after.Nodes); {
+		switch a, b := before.Nodes[i].GUID, after.Nodes[j].GUID; {
 		case a == b:
 			t[0][i], t[1][j] = int32(j), int32(i)
 			i, j = i+1, j+1

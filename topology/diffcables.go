@@ -155,23 +155,23 @@ func (d *differ) moves(lost, gained []cable) (down, up []cable) {
 	return lost, gained
 }
 
-// move reports that the cable old is now new.
-func (d *differ) move(old, new *cable, sameNodes bool) {
+// move reports that the cable was is now the cable is.
+func (d *differ) move(was, is *cable, sameNodes bool) {
 	if sameNodes {
-		d.add(ChangeCableMoved, new.a, new.b, "%s – %s moved from port %d/%d to port %d/%d",
-			d.label(&d.new.Nodes[new.near.Node]), d.label(&d.new.Nodes[new.far.Node]), old.a.Port, old.b.Port, new.a.Port, new.b.Port)
+		d.add(ChangeCableMoved, is.a, is.b, "%s – %s moved from port %d/%d to port %d/%d",
+			d.label(&d.new.Nodes[is.near.Node]), d.label(&d.new.Nodes[is.far.Node]), was.a.Port, was.b.Port, is.a.Port, is.b.Port)
 		return
 	}
 	// One port is kept: say which, and where its other end went.
-	kept, from, to := new.near, old.far, new.far
+	kept, from, to := is.near, was.far, is.far
 	switch {
-	case old.a == new.a:
-	case old.b == new.b:
-		kept, from, to = new.far, old.near, new.near
-	case old.a == new.b:
-		kept, from, to = new.far, old.far, new.near
+	case was.a == is.a:
+	case was.b == is.b:
+		kept, from, to = is.far, was.near, is.near
+	case was.a == is.b:
+		kept, from, to = is.far, was.far, is.near
 	default:
-		kept, from, to = new.near, old.near, new.far
+		kept, from, to = is.near, was.near, is.far
 	}
-	d.add(ChangeCableMoved, new.a, new.b, "%s moved from %s to %s", d.portLabel(d.new, kept), d.portLabel(d.old, from), d.portLabel(d.new, to))
+	d.add(ChangeCableMoved, is.a, is.b, "%s moved from %s to %s", d.portLabel(d.new, kept), d.portLabel(d.old, from), d.portLabel(d.new, to))
 }

@@ -91,22 +91,22 @@ func TestFail(t *testing.T) {
 
 func TestFailRefuses(t *testing.T) {
 	for spec, want := range map[string]string{
-		"twin":         `fail "twin": 2 nodes are called "twin": say which by its GUID: 0x0000000000100004, 0x0000000000100006`,
-		"twin/1":       `fail "twin/1": 2 nodes are called "twin": say which by its GUID: 0x0000000000100004, 0x0000000000100006`,
-		"leaf01":       `fail "leaf01": no node has the description or GUID "leaf01": did you mean "Leaf001"?`,
-		"Leaf01/3":     `fail "Leaf01/3": no node has the description or GUID "Leaf01": did you mean "Leaf001"?`,
-		"Weihnachten":  `fail "Weihnachten": no node has the description or GUID "Weihnachten"`,
-		"0xdead":       `fail "0xdead": no node has the description or GUID "0xdead"`,
-		"":             `fail "": no node has the description or GUID ""`,
-		"Leaf001/":     `fail "Leaf001/": "" is no port of Leaf001 (0x0000000000200001): a decimal number from 1 to 4 was expected`,
-		"Leaf001/0x3":  `fail "Leaf001/0x3": "0x3" is no port of Leaf001 (0x0000000000200001): a decimal number from 1 to 4 was expected`,
-		"Leaf001/+3":   `fail "Leaf001/+3": "+3" is no port of Leaf001 (0x0000000000200001): a decimal number from 1 to 4 was expected`,
-		"Leaf001/0":    `fail "Leaf001/0": port 0 is not on Leaf001 (0x0000000000200001): its ports are 1 to 4`,
-		"Leaf001/5":    `fail "Leaf001/5": port 5 is not on Leaf001 (0x0000000000200001): its ports are 1 to 4`,
-		"Leaf001/259":  `fail "Leaf001/259": port 259 is not on Leaf001 (0x0000000000200001): its ports are 1 to 4`,
-		"Leaf001/4":    `fail "Leaf001/4": port 4 of Leaf001 (0x0000000000200001) has no cable`,
-		"node/a;1":     `fail "node/a;1": node/a;1 (0x0000000000100002) has no cable`,
-		"Leaf001/3/3 ": `fail "Leaf001/3/3 ": no node has the description or GUID "Leaf001/3": did you mean "Leaf000/1"?`,
+		"twin":              `fail "twin": 2 nodes are called "twin": say which by its GUID: 0x0000000000100004, 0x0000000000100006`,
+		"twin/1":            `fail "twin/1": 2 nodes are called "twin": say which by its GUID: 0x0000000000100004, 0x0000000000100006`,
+		"leaf01":            `fail "leaf01": no node has the description or GUID "leaf01": did you mean "Leaf001"?`,
+		"Leaf01/3":          `fail "Leaf01/3": no node has the description or GUID "Leaf01": did you mean "Leaf001"?`,
+		"Weihnachten":       `fail "Weihnachten": no node has the description or GUID "Weihnachten"`,
+		"0xdead":            `fail "0xdead": no node has the description or GUID "0xdead"`,
+		"":                  `fail "": no node has the description or GUID ""`,
+		"Leaf001/":          `fail "Leaf001/": "" is no port of Leaf001 (0x0000000000200001): a decimal number from 1 to 4 was expected`,
+		"Leaf001/0x3":       `fail "Leaf001/0x3": "0x3" is no port of Leaf001 (0x0000000000200001): a decimal number from 1 to 4 was expected`,
+		"Leaf001/+3":        `fail "Leaf001/+3": "+3" is no port of Leaf001 (0x0000000000200001): a decimal number from 1 to 4 was expected`,
+		"Leaf001/0":         `fail "Leaf001/0": port 0 is not on Leaf001 (0x0000000000200001): its ports are 1 to 4`,
+		"Leaf001/5":         `fail "Leaf001/5": port 5 is not on Leaf001 (0x0000000000200001): its ports are 1 to 4`,
+		"Leaf001/259":       `fail "Leaf001/259": port 259 is not on Leaf001 (0x0000000000200001): its ports are 1 to 4`,
+		"Leaf001/4":         `fail "Leaf001/4": port 4 of Leaf001 (0x0000000000200001) has no cable`,
+		"node/a;1":          `fail "node/a;1": node/a;1 (0x0000000000100002) has no cable`,
+		"Leaf001/3/3" + " ": `fail "Leaf001/3/3 ": no node has the description or GUID "Leaf001/3": did you mean "Leaf000/1"?`,
 	} {
 		f := failable()
 		for _, first := range []string{"Leaf001/4", "node/a;1"} {

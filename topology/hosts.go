@@ -2,6 +2,7 @@ package topology
 
 import (
 	"regexp"
+	"slices"
 	"sort"
 )
 
@@ -14,7 +15,7 @@ func (t *fitter) placeHosts(exclude *regexp.Regexp) {
 		x, y := &onLeaf[a], &onLeaf[b]
 		return x.Leaf < y.Leaf || x.Leaf == y.Leaf && x.Alpha < y.Alpha
 	})
-	t.Hosts = append(onLeaf, onSpine...)
+	t.Hosts = slices.Concat(onLeaf, onSpine)
 	for i := range t.Hosts {
 		h := &t.Hosts[i]
 		if h.Server = h.Leaf >= 0 && h.LID != 0 && takesPart(h, exclude); h.Server {

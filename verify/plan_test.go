@@ -107,7 +107,7 @@ func find(t *testing.T, r Rows, servers int, fits func(ph, src, dst int) bool) (
 }
 
 // out gives a table's entry to change.
-func out(t *topology.FatTree, tables *lft.Tables, guid topology.GUID, lid topology.LID) *uint8 {
+func out(_ *topology.FatTree, tables *lft.Tables, guid topology.GUID, lid topology.LID) *uint8 {
 	return &tables.Switches[tables.Find(guid)].Out[lid]
 }
 

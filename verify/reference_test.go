@@ -170,7 +170,7 @@ func slowTables(t *topology.FatTree, tables *lft.Tables) error {
 				continue
 			}
 			if err != nil || end != owner {
-				return fmt.Errorf("LID %d from %s: %v, at %v", lid, f.Nodes[s].Name, err, end)
+				return fmt.Errorf("LID %d from %s: %w, at %v", lid, f.Nodes[s].Name, err, end)
 			}
 			for i := range way[1:] {
 				if waits[way[i]] == nil {

@@ -76,11 +76,11 @@ func (id *identity) may(want fs.FileMode, path string) error {
 	if err != nil {
 		return err
 	}
-	real, err := filepath.EvalSymlinks(path)
+	target, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		return err
 	}
-	for dir := filepath.Dir(real); ; dir = filepath.Dir(dir) {
+	for dir := filepath.Dir(target); ; dir = filepath.Dir(dir) {
 		if err := id.has(searchable, dir); err != nil {
 			return fmt.Errorf("%s is out of reach: %w", path, err)
 		}
@@ -88,7 +88,7 @@ func (id *identity) may(want fs.FileMode, path string) error {
 			break
 		}
 	}
-	return id.has(want, real)
+	return id.has(want, target)
 }
 
 // has judges one file.

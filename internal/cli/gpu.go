@@ -124,7 +124,7 @@ lists of all ranks in a compact form that docs/gpu.md describes.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
-	f.trafficFlags.register(cmd)
+	f.register(cmd)
 	fs := cmd.Flags()
 	fs.StringVar(&f.mode, "mode", string(gpu.Auto), "auto, bytes, rails, minmove, paper or none")
 	fs.Int64Var(&f.options.Grain, "grain", 0, "bytes to round a NIC's share up to (bytes), or of a packet, which is not divided (other modes)")

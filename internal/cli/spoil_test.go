@@ -52,9 +52,9 @@ var faults = map[string]func(lines, args []string) ([]string, error){
 		return shareLane(lines, n[0], n[1])
 	},
 	// The first transfer over a lane goes to the next LID of its destination.
-	"next-lid": func(lines, args []string) ([]string, error) { return bendLID(lines, 1) },
+	"next-lid": func(lines, _ []string) ([]string, error) { return bendLID(lines, 1) },
 	// The first transfer over a lane goes to a LID far away.
-	"far-lid": func(lines, args []string) ([]string, error) { return bendLID(lines, 1000) },
+	"far-lid": func(lines, _ []string) ([]string, error) { return bendLID(lines, 1000) },
 	// The entry of a LID at a switch: arguments are the switch, the LID in
 	// hexadecimal, and the new port, or none to drop the line.
 	"entry": func(lines, args []string) ([]string, error) {

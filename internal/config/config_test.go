@@ -181,10 +181,10 @@ func TestProblems(t *testing.T) {
 		{"order", "version: 1\nretry:\n  max: 500ms\n", "c.yaml:3: retry.max: 500ms is below retry.first, 1s"},
 		{"few epochs", "version: 1\nkeep_epochs: 1\n", "c.yaml:2: keep_epochs: 1 is too few: a rollback needs at least 2"},
 		{"no flaps", "version: 1\ndamping: {flaps: 0}\n", "c.yaml:2: damping.flaps: 0 is too few: want 1 or more"},
-		{"all at once", "keep_epochs: x\nlog:\n  levle: info\n  format: xml\nsafety:\n  max_loss: 2\n",
+		{"all at once", "keep_epochs: x\nlog:\n  lvl: info\n  format: xml\nsafety:\n  max_loss: 2\n",
 			"c.yaml: version: is missing: write version: 1\n" +
 				"c.yaml:1: keep_epochs: \"x\" is not a whole number\n" +
-				"c.yaml:3: log.levle: is unknown: the keys here are level, format\n" +
+				"c.yaml:3: log.lvl: is unknown: the keys here are level, format\n" +
 				"c.yaml:4: log.format: \"xml\" is not one of auto, json, console\n" +
 				"c.yaml:6: safety.max_loss: 2 is not a share of the servers: want more than 0 and at most 1"},
 	} {

@@ -32,7 +32,7 @@ func BenchmarkJob(b *testing.B) {
 			ctx, cancel := context.WithCancel(b.Context())
 			ended := make(chan error)
 			go func() { ended <- serve(ctx) }()
-			defer func() { cancel(); <-ended }()
+			defer func() { cancel(); _ = <-ended }()
 			client, err := api.Dial(d.cfg.API.Socket)
 			if err != nil {
 				b.Fatal(err)

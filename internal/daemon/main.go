@@ -70,7 +70,7 @@ func Main(args []string, version string) int {
 	// The heap is small, and a collection amid a failure costs more than memory.
 	debug.SetGCPercent(gcPercent)
 	log := newLogger(cfg.Log)
-	defer log.Sync()
+	defer func() { _ = log.Sync() }()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	d, err := New(cfg, version, log, tellSystemd)

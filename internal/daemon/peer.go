@@ -62,7 +62,7 @@ func (p *peer) put(a standby.Ask) {
 // the one before.
 func (d *Daemon) askPeer(ctx context.Context) error {
 	defer d.peer.client.Close()
-	one, end := context.WithCancel(ctx)
+	end := context.CancelFunc(func() {})
 	for {
 		select {
 		case <-ctx.Done():
@@ -70,8 +70,8 @@ func (d *Daemon) askPeer(ctx context.Context) error {
 			return nil
 		case a := <-d.peer.asks:
 			end()
-			one, end = context.WithCancel(ctx)
-			this := one
+			var this context.Context
+			this, end = context.WithCancel(ctx)
 			d.work.Go(func() {
 				r, err := replica.Ask(this, d.peer.client, a)
 				// Where it is not run, there is another question, or the daemon ends.

@@ -55,7 +55,7 @@ func joined(t *testing.T, f *topology.Fabric) *sweeper {
 		t.Fatal(err)
 	}
 	s.up(f)
-	s.settles(func(e *store.Epoch, v *view.View) bool { return e.Epoch == 1 })
+	s.settles(func(e *store.Epoch, _ *view.View) bool { return e.Epoch == 1 })
 	return s
 }
 

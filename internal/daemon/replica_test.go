@@ -112,7 +112,7 @@ func FuzzReplica(f *testing.F) {
 	}
 	f.Add(whole)
 	f.Add([]byte(`{"fabric":{"Nodes":[{"Kind":2,"GUID":"0x0000000000000001","Ports":[{},{"Peer":0,"PeerPort":1}]}]}}`))
-	f.Fuzz(func(t *testing.T, data []byte) {
+	f.Fuzz(func(_ *testing.T, data []byte) {
 		r := &replica.Replica{}
 		if json.Unmarshal(data, r) != nil || r.Fabric == nil {
 			return

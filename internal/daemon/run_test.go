@@ -72,7 +72,7 @@ func running(t *testing.T, f *topology.Fabric, set ...func(*Daemon)) *site {
 	s.ctx, s.cancel = context.WithCancel(limit)
 	t.Cleanup(cancel)
 	go func() { s.ended <- s.Run(s.ctx) }()
-	s.settles(func(e *store.Epoch, v *view.View) bool { return len(v.Down) == 0 })
+	s.settles(func(_ *store.Epoch, v *view.View) bool { return len(v.Down) == 0 })
 	return s
 }
 

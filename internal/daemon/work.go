@@ -234,7 +234,7 @@ func (d *Daemon) put(e *store.Epoch, info store.EpochInfo) error {
 	}
 	d.board.markPublished(e.Fabric)
 	d.log.Info("published", zap.Uint64("epoch", e.Epoch), zap.Int("phases", e.Report.Phases),
-		zap.Int("lower_bound", e.Report.LowerBound), zap.String("engine", string(e.Report.Engine)), zap.Uint64("rollback_of", e.RollbackOf))
+		zap.Int("lower_bound", e.Report.LowerBound), zap.String("engine", e.Report.Engine), zap.Uint64("rollback_of", e.RollbackOf))
 	if d.store.Owed() == nil {
 		d.store.notStored(d.store.Flush(e, d.cfg.KeepEpochs))
 	}

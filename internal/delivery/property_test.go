@@ -330,7 +330,7 @@ func TestDelivery(t *testing.T) {
 			"order": func(t *rapid.T) {
 				w.order(number(t, "fabric", 4), number(t, "contents", contents+1), number(t, "rewrite", 4) == 0)
 			},
-			"publish": func(t *rapid.T) { w.publish() },
+			"publish": func(_ *rapid.T) { w.publish() },
 			"decline": func(t *rapid.T) {
 				f := number(t, "fabric", 4)
 				if f == w.fabric {
@@ -339,7 +339,7 @@ func TestDelivery(t *testing.T) {
 				w.step(Decline{string(rune('A' + f)), "it is not believed"})
 			},
 			"written": func(t *rapid.T) { w.written(number(t, "luck", 3) == 0) },
-			"load":    func(t *rapid.T) { w.load() },
+			"load":    func(_ *rapid.T) { w.load() },
 			"signal": func(t *rapid.T) {
 				if !w.calm() || w.fabric < 0 {
 					t.Skip("not now")
@@ -354,7 +354,7 @@ func TestDelivery(t *testing.T) {
 				w.settles, w.since = true, w.now
 				w.step(Settle{})
 			},
-			"read": func(t *rapid.T) {
+			"read": func(_ *rapid.T) {
 				switch {
 				case w.reading >= 0:
 					match := w.reading == w.want
@@ -366,15 +366,15 @@ func TestDelivery(t *testing.T) {
 					w.reading = w.switches
 				}
 			},
-			"give up reading": func(t *rapid.T) { w.reading = -1 },
-			"change":          func(t *rapid.T) { w.step(Changing{}) },
-			"forget": func(t *rapid.T) {
+			"give up reading": func(_ *rapid.T) { w.reading = -1 },
+			"change":          func(_ *rapid.T) { w.step(Changing{}) },
+			"forget": func(_ *rapid.T) {
 				w.reading, w.plan = -1, 0
 				w.step(Forget{})
 			},
-			"link":  func(t *rapid.T) { w.link(!w.plugin) },
-			"sweep": func(t *rapid.T) { w.sweep() },
-			"route": func(t *rapid.T) { w.route() },
+			"link":  func(_ *rapid.T) { w.link(!w.plugin) },
+			"sweep": func(_ *rapid.T) { w.sweep() },
+			"route": func(_ *rapid.T) { w.route() },
 			"miss": func(t *rapid.T) {
 				if !w.sweeping || !w.served || w.flying < 0 {
 					t.Skip("it was given nothing")

@@ -541,12 +541,12 @@ func TestHistories(t *testing.T) {
 			"pass": func(t *rapid.T) {
 				m.pass(time.Duration(rapid.SampledFrom([]int{1, 20, 300, 1200, 40000}).Draw(t, "ms")) * time.Millisecond)
 			},
-			"teller": func(t *rapid.T) {
+			"teller": func(_ *rapid.T) {
 				m.told = !m.told
 				m.step(SweepsUntold{})
 				m.sweep = nil
 			},
-			"hand": func(t *rapid.T) { m.hand() },
+			"hand": func(_ *rapid.T) { m.hand() },
 			"retrain": func(t *rapid.T) {
 				m.cables[rapid.IntRange(0, len(m.cables)-1).Draw(t, "cable")].rate = rapid.SampledFrom([]topology.Rate{whole, narrow}).Draw(t, "rate")
 			},
@@ -557,8 +557,8 @@ func TestHistories(t *testing.T) {
 				}
 				m.step(HeldBack{m.held})
 			},
-			"notice": func(t *rapid.T) { m.wants(); m.step(Noticed{}) },
-			"order": func(t *rapid.T) {
+			"notice": func(_ *rapid.T) { m.wants(); m.step(Noticed{}) },
+			"order": func(_ *rapid.T) {
 				m.dueSwept = m.now.Add(SweepDelay)
 				m.step(SweepOrdered{})
 			},

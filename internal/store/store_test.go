@@ -195,13 +195,13 @@ func TestStoreSkipsDamage(t *testing.T) {
 			bad[len(bad)/2] ^= 4
 			return os.WriteFile(filepath.Join(dir, planFile), bad, 0o644)
 		},
-		"cut off":      func(dir string, e *Epoch) error { return os.Truncate(filepath.Join(dir, planFile), 700) },
-		"no table":     func(dir string, e *Epoch) error { return os.Remove(filepath.Join(dir, planFile)) },
-		"no meta file": func(dir string, e *Epoch) error { return os.Remove(filepath.Join(dir, epochInfo)) },
-		"garbage": func(dir string, e *Epoch) error {
+		"cut off":      func(dir string, _ *Epoch) error { return os.Truncate(filepath.Join(dir, planFile), 700) },
+		"no table":     func(dir string, _ *Epoch) error { return os.Remove(filepath.Join(dir, planFile)) },
+		"no meta file": func(dir string, _ *Epoch) error { return os.Remove(filepath.Join(dir, epochInfo)) },
+		"garbage": func(dir string, _ *Epoch) error {
 			return os.WriteFile(filepath.Join(dir, epochInfo), []byte("\x00{]"), 0o644)
 		},
-		"other epoch": func(dir string, e *Epoch) error {
+		"other epoch": func(dir string, _ *Epoch) error {
 			return os.WriteFile(filepath.Join(dir, planFile), planned(t, v, 1).Plan.Bytes(), 0o644)
 		},
 	} {

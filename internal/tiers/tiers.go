@@ -92,7 +92,7 @@ func Handlers(p *worker.Pool, routes Routes) map[string]http.Handler {
 	handlers := map[string]http.Handler{}
 	for pattern, t := range tiers {
 		handlers[pattern] = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			body, err := api.ReadBody(w, r, t.limit)
+			body, err := api.ReadBody(r, t.limit)
 			if err == nil {
 				var g ground
 				if t.routes {

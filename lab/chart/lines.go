@@ -83,7 +83,7 @@ func (l *Line) add(p *plot.Plot) (plot.Thumbnailer, error) {
 	}
 	curve.LineStyle = draw.LineStyle{Color: l.Colour, Width: 1.4, Dashes: l.Dashes}
 	if l.Bare {
-		curve.LineStyle.Width = 0
+		curve.Width = 0
 	}
 	p.Add(curve)
 	if l.Dots || l.Bare {

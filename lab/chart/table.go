@@ -22,7 +22,7 @@ func NewTable(columns ...string) *Table { return &Table{Rows: [][]string{columns
 func (t *Table) Add(fields ...any) {
 	row := make([]string, len(fields))
 	for i, f := range fields {
-		if v, real := f.(float64); real {
+		if v, fraction := f.(float64); fraction {
 			row[i] = strconv.FormatFloat(v, 'f', 4, 64)
 		} else {
 			row[i] = fmt.Sprint(f)

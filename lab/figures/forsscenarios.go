@@ -114,7 +114,7 @@ func newBarChart(list []group, n int, width vg.Length) *barChart {
 	p.Add(chart.Rules())
 	p.Y.Min, p.Y.Max = 0, 160
 	p.Y.Tick.Marker = plot.ConstantTicks(chart.Ticks(0, 160, 20))
-	p.X.Tick.Length, p.X.LineStyle.Width = 0, 0
+	p.X.Tick.Length, p.X.Width = 0, 0
 	p.X.Min, p.X.Max = -0.5, float64(len(list))-0.5
 	names := make([]plot.Tick, len(list))
 	for i, g := range list {

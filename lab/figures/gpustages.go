@@ -39,7 +39,7 @@ var stageWays = []struct {
 	upTo   int // servers, 0 for all
 	stages func(ctx context.Context, p *gpu.Planner, t *gpu.Traffic) (stages int, length int64, err error)
 }{
-	{"flat König, 64 KiB", 16, func(_ context.Context, p *gpu.Planner, t *gpu.Traffic) (int, int64, error) {
+	{"flat König, 64 KiB", 16, func(_ context.Context, _ *gpu.Planner, t *gpu.Traffic) (int, int64, error) {
 		packets := &gpu.Traffic{Cluster: t.Cluster, Bytes: make([]int64, len(t.Bytes))}
 		for at, v := range t.Bytes {
 			packets.Bytes[at] = (v + packetBytes - 1) / packetBytes
@@ -50,7 +50,7 @@ var stageWays = []struct {
 		}
 		return len(s.Weights), s.Length() * packetBytes, nil
 	}},
-	{"padded, from scratch", paddedUpTo, func(_ context.Context, p *gpu.Planner, t *gpu.Traffic) (int, int64, error) {
+	{"padded, from scratch", paddedUpTo, func(_ context.Context, _ *gpu.Planner, t *gpu.Traffic) (int, int64, error) {
 		s := baseline.Padded(t.Servers, baseline.Servers(t))
 		return len(s.Weights), s.Length(), nil
 	}},

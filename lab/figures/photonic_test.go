@@ -33,7 +33,9 @@ func TestPhotonicStillHolds(t *testing.T) {
 			continue
 		}
 		now := chart.NewTable()
-		addRatios(t.Context(), now, n)
+		if err := addRatios(t.Context(), now, n); err != nil {
+			t.Fatal(err)
+		}
 		kept := rows(photonicRatio.Name, func(r *chart.Row) bool { return r.Number("gpus") == float64(n) })
 		if d := cmp.Diff(kept, now.Rows[1:]); d != "" {
 			t.Errorf("%d GPUs (-docs/figures +planned now):\n%s", n, d)

@@ -55,12 +55,12 @@ func TestOnlyDeadline(t *testing.T) {
 // -fuzz": the true one would build the standard library anew for it.
 func fakeGo(t *testing.T, script string) {
 	t.Helper()
-	real, err := exec.LookPath("go")
+	tool, err := exec.LookPath("go")
 	if err != nil {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	text := "#!/bin/sh\ncase \"$*\" in *-list*) exec '" + real + "' \"$@\" ;; esac\n" + script
+	text := "#!/bin/sh\ncase \"$*\" in *-list*) exec '" + tool + "' \"$@\" ;; esac\n" + script
 	if err := os.WriteFile(filepath.Join(dir, "go"), []byte(text), 0o755); err != nil {
 		t.Fatal(err)
 	}

@@ -24,13 +24,12 @@ func main() {
 		packages = []string{"./..."}
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
 	ok, err := run(ctx, packages, *length, max(*jobs, 1), *logs)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "fuzzall:", err)
 	}
+	stop()
 	if err != nil || !ok {
-		stop()
 		os.Exit(1)
 	}
 }

@@ -189,7 +189,7 @@ func TestEpochChange(t *testing.T) {
 	if err := x.KillForsd(x.ctx); err != nil {
 		t.Fatal(err)
 	}
-	x.Site.Forsd = nil
+	x.Forsd = nil
 	x.grows(log, lost.Epoch)
 	if err := x.StartForsd(); err != nil {
 		t.Fatal(err)

@@ -175,7 +175,7 @@ func (s *site) otherTables(f *topology.Fabric) *lft.Tables {
 
 // connected waits until the plugin is served by a Server, in the cases where
 // there is one.
-func (s *site) connected(name string) {
+func (s *site) connected(_ string) {
 	s.t.Helper()
 	if s.tables != nil {
 		next[Connected](s)
@@ -244,7 +244,7 @@ func greet(c net.Conn, version byte) {
 		return
 	}
 	body := append([]byte(magic), version, 0, 0, 0)
-	_, _ = c.Write(finish(append(appendFrame(nil, kindWelcome, time.Now()), body...)))
+	_, _ = c.Write(finish(append(newFrame(kindWelcome, time.Now()), body...)))
 }
 
 // noise sends what nobody understands.

@@ -111,7 +111,9 @@ func TestStandby(t *testing.T) {
 	}
 	becomes := func(state State) {
 		t.Helper()
-		for m, _ := next[Mastership](s); m.State != state; m, _ = next[Mastership](s) {
+		for reached := false; !reached; {
+			m, _ := next[Mastership](s)
+			reached = m.State == state
 		}
 	}
 	swept(0)

@@ -51,12 +51,12 @@ func seeds(t testing.TB) map[string]map[string][]byte {
 	t.Helper()
 	first, second := tablesOf(t)
 	at := time.Unix(0, 0)
-	welcome := finish(appendWelcome(appendFrame(nil, kindWelcome, at)))
+	welcome := finish(appendWelcome(newFrame(kindWelcome, at)))
 	whole, holds := encoded(t, 1, first, sent{})
 	change, _ := encoded(t, 2, second, holds)
 	none := appendNone(1, errors.New("a reason"))
 	binary.LittleEndian.PutUint64(none[8:], 0)
-	resweep := finish(append(appendFrame(nil, kindResweep, at), byte(Reroute)))
+	resweep := finish(append(newFrame(kindResweep, at), byte(Reroute)))
 
 	const fixed = headerSize + 28 // up to the first switch
 	length := binary.LittleEndian.AppendUint16(nil, uint16(len(whole)-fixed))
@@ -64,7 +64,7 @@ func seeds(t testing.TB) map[string]map[string][]byte {
 		"stream": {
 			"tables":  bytes.Join([][]byte{{0}, welcome, whole, change, resweep}, nil),
 			"none":    bytes.Join([][]byte{{5}, welcome, none}, nil),
-			"version": append([]byte{1}, finish(append(appendFrame(nil, kindWelcome, at), magic+"\x02\x00\x00\x00"...))...),
+			"version": append([]byte{1}, finish(append(newFrame(kindWelcome, at), magic+"\x02\x00\x00\x00"...))...),
 		},
 		"tables": {
 			"change": bytes.Join([][]byte{length, {4, 2}, whole[fixed:], change[fixed:]}, nil),

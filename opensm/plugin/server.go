@@ -162,7 +162,7 @@ func (s *Server) admit(e *session) error {
 		<-old.gone
 		s.mu.Lock()
 	}
-	if err := e.write(finish(appendWelcome(appendFrame(nil, kindWelcome, time.Now())))); err != nil {
+	if err := e.write(finish(appendWelcome(newFrame(kindWelcome, time.Now())))); err != nil {
 		return err
 	}
 	s.session = e
@@ -206,7 +206,7 @@ func (s *Server) Resweep(how Resweep) error {
 	if e == nil {
 		return fmt.Errorf("have OpenSM sweep: %w", ErrNotConnected)
 	}
-	if err := e.write(finish(append(appendFrame(nil, kindResweep, time.Now()), byte(how)))); err != nil {
+	if err := e.write(finish(append(newFrame(kindResweep, time.Now()), byte(how)))); err != nil {
 		return fmt.Errorf("have OpenSM sweep: %w", err)
 	}
 	return nil

@@ -102,7 +102,7 @@ func (f *forsdEnd) connect() *client {
 
 // message is a whole message.
 func message(k kind, body []byte) []byte {
-	return finish(append(appendFrame(nil, k, time.Unix(1, 2)), body...))
+	return finish(append(newFrame(k, time.Unix(1, 2)), body...))
 }
 
 func (c *client) send(k kind, body []byte) {
@@ -258,7 +258,7 @@ func TestSecondServer(t *testing.T) {
 	if _, err := Listen(Config{Path: f.path}); err == nil || !strings.Contains(err.Error(), "is forsd running already?") {
 		t.Error(err)
 	}
-	<-f.complaints // of the look whether somebody listens
+	_ = <-f.complaints // of the look whether somebody listens
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)

@@ -195,7 +195,7 @@ func (e *session) decline(number uint64, why error) {
 }
 
 func appendNone(number uint64, why error) []byte {
-	buf := binary.LittleEndian.AppendUint64(appendFrame(nil, kindNone, time.Now()), number)
+	buf := binary.LittleEndian.AppendUint64(newFrame(kindNone, time.Now()), number)
 	return finish(appendText(buf, why.Error()))
 }
 

@@ -108,7 +108,7 @@ func encodeTables(number uint64, t *lft.Tables, holds sent) ([]byte, sent, error
 		holds = sent{}
 	}
 	next := sent{t, sumOf(t)}
-	buf := appendFrame(nil, kindTables, time.Now())
+	buf := newFrame(kindTables, time.Now())
 	for _, w := range []uint64{number, holds.sum, next.sum} {
 		buf = binary.LittleEndian.AppendUint64(buf, w)
 	}

@@ -74,15 +74,15 @@ func readFrame(r io.Reader) (frame, error) {
 
 // unexpected is err, where the end of the stream cuts a message.
 func unexpected(err error) error {
-	if err == io.EOF {
+	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF
 	}
 	return err
 }
 
-// appendFrame begins a message in buf; finish ends it.
-func appendFrame(buf []byte, k kind, at time.Time) []byte {
-	buf = append(buf, 0, 0, 0, 0, byte(k), 0, 0, 0)
+// newFrame begins a message; finish ends it.
+func newFrame(k kind, at time.Time) []byte {
+	buf := []byte{0, 0, 0, 0, byte(k), 0, 0, 0}
 	return binary.LittleEndian.AppendUint64(buf, uint64(at.UnixNano()))
 }
 

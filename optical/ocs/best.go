@@ -178,7 +178,7 @@ func (b *search) look() {
 // overflow adds a permutation that carries the peaks of others, so that their
 // weights come down, if that is worth its δ. Each of those comes down by the
 // weight of the new one.
-func (x *exchanger) overflow(δ float64) bool {
+func (x *exchanger) overflow(δ float64) {
 	var take, lowered []int
 	gain, weight := 0.0, 0.0
 	for f := 1.0 / 16; f <= 16; f *= 2 {
@@ -190,7 +190,7 @@ func (x *exchanger) overflow(δ float64) bool {
 		}
 	}
 	if gain <= 0 {
-		return false
+		return
 	}
 	z := len(x.weight)
 	x.grow(weight)
@@ -207,7 +207,6 @@ func (x *exchanger) overflow(δ float64) bool {
 		}
 		x.weight[c] -= weight
 	}
-	return true
 }
 
 // relieved lists permutations whose peaks, of height y, one more could carry.

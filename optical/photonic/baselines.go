@@ -158,10 +158,7 @@ func planLargest(ctx context.Context, in *Instance, known *Plan) (*Plan, error) 
 			linked[u*n+int(v)] = true
 		}
 	}
-	m, err := newMesh(n, k, next)
-	if err != nil {
-		return nil, err
-	}
+	m := newMesh(n, k, next)
 	if known != nil && in.Reconfig+busiest(in, m.legs()) >= known.Cost {
 		return nil, nil
 	}

@@ -55,13 +55,14 @@ func permutations(ctx context.Context, n, k int, next []int32) (rows [][]int32, 
 }
 
 // newMesh starts with one topology and shortest paths on it.
-func newMesh(n, k int, next []int32) (*mesh, error) {
+func newMesh(n, k int, next []int32) *mesh {
 	m := &mesh{n: n, k: k, paths: make([]way, n*n)}
-	return m, m.add(next)
+	m.add(next)
+	return m
 }
 
 // add takes a topology; flows that have a shorter path there change to it.
-func (m *mesh) add(next []int32) error {
+func (m *mesh) add(next []int32) {
 	at := int32(len(m.next))
 	m.next, m.load = append(m.next, next), append(m.load, make([]int, m.n*m.k))
 	from := make([]int32, m.n) // [GPU] the link by which it is reached
@@ -87,7 +88,6 @@ func (m *mesh) add(next []int32) error {
 			m.take(src*m.n+dst, way{at, links})
 		}
 	}
-	return nil
 }
 
 // take gives a flow another path.
@@ -159,7 +159,8 @@ func (m *mesh) contract() (bool, error) {
 			cost[u*m.n+int(v)] = 0
 		}
 	}
-	return true, m.add(next)
+	m.add(next)
+	return true, nil
 }
 
 // spread lowers the load of the busiest links of the first topology, one step

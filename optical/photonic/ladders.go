@@ -212,11 +212,11 @@ func (m *meshes) next(ctx context.Context) (bool, error) {
 		}
 		return m.contract()
 	}
-	var err error
-	m.mesh, err = newMesh(m.in.GPUs, m.in.Degree, kautz(m.in.GPUs, m.in.Degree))
-	if err == nil && m.method != Paper {
-		err = m.spread(ctx)
+	m.mesh = newMesh(m.in.GPUs, m.in.Degree, kautz(m.in.GPUs, m.in.Degree))
+	if m.method == Paper {
+		return true, nil
 	}
+	err := m.spread(ctx)
 	return err == nil, err
 }
 
@@ -226,12 +226,9 @@ func (m *meshes) plan(ctx context.Context, d int) (*Plan, error) {
 	if d == len(m.mesh.next) {
 		return m.mesh.plan(ctx, m.in, m.method)
 	}
-	first, err := newMesh(m.n, m.k, m.mesh.next[0])
-	for i := 1; i < d && err == nil; i++ {
-		err = first.add(m.mesh.next[i])
-	}
-	if err != nil {
-		return nil, err
+	first := newMesh(m.n, m.k, m.mesh.next[0])
+	for _, next := range m.mesh.next[1:d] {
+		first.add(next)
 	}
 	return first.plan(ctx, m.in, m.method)
 }

@@ -133,7 +133,8 @@ func (g *greedyShifts) next() bool {
 // lowest hop sum with those before it.
 func GreedyShifts(n, d int) []int {
 	g := newGreedy(n)
-	for len(g.Shifts) < d && g.next() {
+	for more := true; more && len(g.Shifts) < d; {
+		more = g.next()
 	}
 	return g.Shifts
 }

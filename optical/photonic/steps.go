@@ -210,7 +210,9 @@ func (s *stepSearch) best(ctx context.Context, base []int32, set []int, effort i
 		}
 	}
 	if shift == 0 { // all that were tried are in the set
-		for shift = 1; slices.Contains(set, shift); shift++ {
+		shift = 1
+		for slices.Contains(set, shift) {
+			shift++
 		}
 		copy(s.hops, base)
 		extend(s.hops, shift)

@@ -83,7 +83,7 @@ func (w *wideGreedy) next(ctx context.Context) (bool, error) {
 	for x := 1; x < w.n; x++ {
 		if w.by[x] == at {
 			w.routes[old[x]].set(x, make([]int32, w.k))
-			r.set(x, w.served.hops[x])
+			r.set(x, w.hops[x])
 		}
 	}
 	w.routes = append(w.routes, r)

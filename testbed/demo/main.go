@@ -91,7 +91,7 @@ func run(ctx context.Context, forsd, plugin string, keep bool) (err error) {
 func firstStart(ctx context.Context, s *e2e.Site, c costs) error {
 	fmt.Println("\nforsd and its plugin in OpenSM, with routing_engine fors,file,no_fallback; no table file exists yet.")
 	if _, err := os.Stat(s.TableFile()); !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("%s exists already (%v)", s.TableFile(), err)
+		return fmt.Errorf("%s exists already (%w)", s.TableFile(), err)
 	}
 	if err := s.StartForsd(); err != nil {
 		return err

@@ -230,14 +230,14 @@ func oneWriter(x, y *test) {
 		if d.second {
 			me, other = other, me
 		}
-		switch {
-		case d.Message == "forsd leads":
+		switch d.Message {
+		case "forsd leads":
 			if leading[other] {
 				x.Errorf("at %v both lead", d.At)
 			}
 			leading[me] = true
 			changes++
-		case d.Message == "published":
+		case "published":
 			if !leading[me] || d.Epoch <= epoch {
 				x.Errorf("at %v epoch %d is published after %d; leading: %v", d.At, d.Epoch, epoch, leading[me])
 			}

@@ -212,7 +212,9 @@ func name(m moment) string {
 
 // latest is the last index that is good, −1 for none.
 func latest(n int, good func(int) bool) int {
-	for n--; n >= 0 && !good(n); n-- {
+	n--
+	for n >= 0 && !good(n) {
+		n--
 	}
 	return n
 }

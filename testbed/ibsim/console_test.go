@@ -48,7 +48,7 @@ func TestConsoleGivesUp(t *testing.T) {
 		t.Fatalf("sent %q", sent)
 	}
 	for _, chunk := range []string{"sim> Switch\n", "sim> #done 1sim> Client 0\nCli", "ent 1\nsim> #do", "ne 2sim> "} {
-		c.Write([]byte(chunk))
+		_, _ = c.Write([]byte(chunk))
 	}
 	if got, want := <-answer, "Client 0\nClient 1"; got != want {
 		t.Errorf("got answer %q, want %q", got, want)

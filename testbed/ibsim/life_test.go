@@ -39,7 +39,7 @@ func die(way string) {
 	if err != nil {
 		panic(err)
 	}
-	go s.Run(ctx, "Hca0001", "sleep", "1000000")
+	go func() { _, _ = s.Run(ctx, "Hca0001", "sleep", "1000000") }()
 	tool := 0
 	for tool == 0 {
 		runtime.Gosched()
@@ -51,7 +51,7 @@ func die(way string) {
 		}
 		s.mu.Unlock()
 	}
-	json.NewEncoder(os.Stdout).Encode(cast{s.ibsim.pid(), m.PID(), tool, s.janitor.cmd.Process.Pid, s.Dir()})
+	_ = json.NewEncoder(os.Stdout).Encode(cast{s.ibsim.pid(), m.PID(), tool, s.janitor.cmd.Process.Pid, s.Dir()})
 	switch way {
 	case "panic":
 		panic("as a test may")

@@ -49,14 +49,14 @@ func WriteNetlist(w io.Writer, f *topology.Fabric) error {
 		if n.Name != "" && n.Name != ids[i] {
 			fmt.Fprintf(out, "\t# \"%s\"", n.Name)
 		}
-		out.WriteString("\n")
+		_, _ = out.WriteString("\n")
 		for p := range n.Ports {
 			if port := &n.Ports[p]; port.Connected() {
 				rate := cableRate(f, topology.PortRef{Node: int32(i), Port: uint8(p)})
 				fmt.Fprintf(out, "[%d]\t\"%s\"[%d]%s\n", p, ids[port.Peer], port.PeerPort, rateComment(rate))
 			}
 		}
-		out.WriteString("\n")
+		_, _ = out.WriteString("\n")
 	}
 	if err := out.Flush(); err != nil {
 		return fmt.Errorf("write netlist: %w", err)

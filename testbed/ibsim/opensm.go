@@ -248,7 +248,7 @@ func (m *OpenSM) Stop(ctx context.Context) {
 	p := m.current()
 	ctx, cancel := context.WithTimeout(ctx, stopLimit)
 	defer cancel()
-	p.cmd.Process.Signal(syscall.SIGTERM)
+	_ = p.cmd.Process.Signal(syscall.SIGTERM)
 	select {
 	case <-p.done:
 		m.cleanWorkDir()

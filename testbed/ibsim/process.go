@@ -71,7 +71,7 @@ func (p *process) running() bool {
 // kill kills the child's process group and waits until the child is gone.
 func (p *process) kill() {
 	if p.running() {
-		syscall.Kill(-p.pid(), syscall.SIGKILL)
+		_ = syscall.Kill(-p.pid(), syscall.SIGKILL)
 	}
 	<-p.done
 }

@@ -115,7 +115,7 @@ func answered[A delivery.Action](d *Desk, e delivery.Event) A {
 }
 
 // write writes the table file.
-func (d *Desk) write(t *lft.Tables, text func(io.Writer) error) {
+func (d *Desk) write(_ *lft.Tables, text func(io.Writer) error) {
 	changed, err := d.replace(d.path, text)
 	e := delivery.FileWritten{Changed: changed}
 	switch {
