@@ -269,8 +269,15 @@ func (f *Fabric) CableLabel(r PortRef) string {
 // Clone is a deep copy.
 func (f *Fabric) Clone() *Fabric {
 	c := &Fabric{Nodes: slices.Clone(f.Nodes), SM: f.SM}
-	for i := range c.Nodes {
-		c.Nodes[i].Ports = slices.Clone(c.Nodes[i].Ports)
+	total := 0
+	for i := range f.Nodes {
+		total += len(f.Nodes[i].Ports)
+	}
+	ports := make([]Port, 0, total)
+	for i := range f.Nodes {
+		first := len(ports)
+		ports = append(ports, f.Nodes[i].Ports...)
+		c.Nodes[i].Ports = slices.Clip(ports[first:])
 	}
 	return c
 }

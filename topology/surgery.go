@@ -40,18 +40,19 @@ func (f *Fabric) Without(cables ...PortRef) *Fabric {
 
 // withoutStranded is f without the switches that have no cable.
 func (f *Fabric) withoutStranded() *Fabric {
+	stranded := func(n Node) bool {
+		return n.Kind == Switch && !slices.ContainsFunc(n.Ports, func(p Port) bool { return p.Connected() })
+	}
+	if !slices.ContainsFunc(f.Nodes, stranded) {
+		return f
+	}
 	keep := make([]Node, 0, len(f.Nodes))
 	place := make([]int32, len(f.Nodes))
 	for i := range f.Nodes {
-		n := &f.Nodes[i]
-		if n.Kind == Switch && !slices.ContainsFunc(n.Ports, func(p Port) bool { return p.Connected() }) {
-			continue
+		if !stranded(f.Nodes[i]) {
+			place[i] = int32(len(keep))
+			keep = append(keep, f.Nodes[i])
 		}
-		place[i] = int32(len(keep))
-		keep = append(keep, *n)
-	}
-	if len(keep) == len(f.Nodes) {
-		return f
 	}
 	for i := range keep {
 		for p := range keep[i].Ports {

@@ -22,12 +22,15 @@ func (l *Links) findDisputes() {
 		if l.shown.Nodes[i].Kind != topology.Switch {
 			continue
 		}
-		for _, p := range l.shown.Trunks(int32(i)) {
-			r := topology.PortRef{Node: int32(i), Port: p}
+		for p := range l.shown.Nodes[i].Ports {
+			r := topology.PortRef{Node: int32(i), Port: uint8(p)}
+			if !l.shown.Trunk(r) {
+				continue
+			}
 			port := l.shown.At(r)
 			back := l.shown.At(topology.PortRef{Node: port.Peer, Port: port.PeerPort})
 			if int32(i) < port.Peer && port.Rate != back.Rate && port.Rate.Known() && back.Rate.Known() {
-				l.disputes = append(l.disputes, dispute{{l.shown.Nodes[i].GUID, p}, l.otherEnd(r)})
+				l.disputes = append(l.disputes, dispute{{l.shown.Nodes[i].GUID, r.Port}, l.otherEnd(r)})
 			}
 		}
 	}

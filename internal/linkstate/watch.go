@@ -115,7 +115,15 @@ func (l *Links) lookedAfter() []topology.GUID {
 // cable from it to another one.
 func (l *Links) readable(g topology.GUID) bool {
 	node := l.shown.Find(g)
-	return node != topology.None && len(l.shown.Trunks(node)) > 0
+	if node == topology.None {
+		return false
+	}
+	for p := range l.shown.Nodes[node].Ports {
+		if l.shown.Trunk(topology.PortRef{Node: node, Port: uint8(p)}) {
+			return true
+		}
+	}
+	return false
 }
 
 // readDue reads the switches whose time has come. They say who the manager is, too.
