@@ -50,7 +50,7 @@ FUZZPACKAGES := clang libclang-rt-14-dev
 WITHOSM = $(wildcard /usr/include/infiniband/opensm/osm_event_plugin.h)
 CLIBS = $(if $(shell which $(CC) 2>/dev/null),mpi/libfors $(if $(shell which mpicc 2>/dev/null),mpi/libforsmpi) $(if $(WITHOSM),opensm/plugin))
 
-.PHONY: build lab test vet demo bench bench-opensm figures fuzz fuzz-c mutants lint race vulns dist install uninstall clean deps
+.PHONY: build lab test vet demo bench bench-opensm figures fuzz fuzz-c mutants lint race vulns dist packages install uninstall clean deps
 
 build:
 	$(if $(TAGS),$(CGO) $(GOBUILD) -tags $(TAGS),CGO_ENABLED=0 $(GOBUILD)) -o $(out)/ ./cmd/forsd ./cmd/forsctl
@@ -131,6 +131,22 @@ dist:
 	tar --sort=name --mtime=@$$(git log -1 --format=%ct) --owner=0 --group=0 --numeric-owner -C dist -czf dist/forsd-$(VERSION)-linux-$(GOARCH).tar.gz forsd-$(VERSION)-linux-$(GOARCH)
 	rm -rf dist/bin dist/forsd-$(VERSION)-linux-$(GOARCH)
 	cd dist && sha256sum *.tar.gz >SHA256SUMS
+
+# Packages of this commit in dist/, for Debian and for distributions with rpm. They are
+# the same bytes each time: files are of the commit's date. The version is the tag's, or
+# what the CHANGELOG says of the next release, with the commit behind it.
+NFPM    := github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.43.1
+RELEASE  = $(shell packaging/version)
+STAGE    = $(abspath dist)/stage
+packages: export SOURCE_DATE_EPOCH := $(shell git log -1 --format=%ct)
+packages: deps
+	@hack/deps.sh 'packages are packed' patchelf
+	rm -rf dist/stage && mkdir -p dist
+	$(MAKE) install VERSION=$(RELEASE) out=$(abspath dist)/bin prefix=/usr DESTDIR=$(STAGE)
+	packaging/stage $(STAGE) $(RELEASE)
+	packaging/pack $(STAGE) $(RELEASE) $(GOARCH) dist $(NFPM)
+	rm -rf dist/stage dist/bin
+	cd dist && sha256sum *.deb *.rpm >SHA256SUMS.packages
 
 deps:
 	@hack/deps.sh 'tests and demo run OpenSM on simulated fabrics, and the C libraries under Open MPI and Valgrind' $(PACKAGES)

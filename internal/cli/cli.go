@@ -20,10 +20,11 @@ var Version = "development"
 // Run executes forsctl with the arguments until it is done or interrupted, and
 // returns its exit code.
 func Run(args []string, stdout, stderr io.Writer) int {
-	return command.Run(newRoot(), args, stdout, stderr)
+	return command.Run(Command(), args, stdout, stderr)
 }
 
-func newRoot() *cobra.Command {
+// Command is forsctl with all its commands.
+func Command() *cobra.Command {
 	root := command.NewRoot(&cobra.Command{
 		Use:   "forsctl",
 		Short: "Plan, check and steer congestion-free all-to-all exchanges on InfiniBand fat trees",

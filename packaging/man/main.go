@@ -1,0 +1,76 @@
+// Man writes the manual pages into a directory, below man1, man5 and man8: those of
+// forsctl's commands from what they say of themselves, that of forsd.yaml from the file
+// with every setting and its default.
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra/doc"
+
+	"github.com/forsd/forsd/internal/cli"
+)
+
+func main() {
+	if len(os.Args) != 4 {
+		fmt.Fprintln(os.Stderr, "usage: man DIRECTORY VERSION DATE")
+		os.Exit(2)
+	}
+	if err := write(os.Args[1], os.Args[2], os.Args[3]); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func write(dir, version, date string) error {
+	at, err := time.Parse(time.DateOnly, date)
+	if err != nil {
+		return err
+	}
+	for _, section := range []string{"man1", "man5", "man8"} {
+		if err := os.MkdirAll(filepath.Join(dir, section), 0o755); err != nil {
+			return err
+		}
+	}
+	cli.Version = version
+	root := cli.Command()
+	root.DisableAutoGenTag = true
+	if err := doc.GenManTree(root, &doc.GenManHeader{Section: "1", Source: "forsd " + version, Manual: "forsd", Date: &at}, filepath.Join(dir, "man1")); err != nil {
+		return err
+	}
+	settings, err := os.ReadFile("configs/forsd.yaml")
+	if err != nil {
+		return err
+	}
+	head := func(name, section string) string {
+		return fmt.Sprintf(".TH %s %s \"%s\" \"forsd %s\" \"forsd\"\n", strings.ToUpper(name), section, date, version)
+	}
+	page := head("forsd.yaml", "5") + ".SH NAME\nforsd.yaml \\- settings of the fabric controller forsd\n.SH DESCRIPTION\n" +
+		"forsd reads /etc/forsd/forsd.yaml when it starts, and refuses keys that it does not know. " +
+		"This is the file as it is installed: every setting with its default.\n.PP\n.nf\n" + verbatim(string(settings)) +
+		".fi\n.SH SEE ALSO\n.BR forsd (8),\n.BR forsctl (1)\n"
+	if err := os.WriteFile(filepath.Join(dir, "man5", "forsd.yaml.5"), []byte(page), 0o644); err != nil {
+		return err
+	}
+	daemon, err := os.ReadFile("packaging/man/forsd.8")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, "man8", "forsd.8"), append([]byte(head("forsd", "8")), daemon...), 0o644)
+}
+
+// verbatim has roff print text as it is.
+func verbatim(text string) string {
+	var out strings.Builder
+	for line := range strings.Lines(strings.ReplaceAll(strings.ReplaceAll(text, `\`, `\e`), "-", `\-`)) {
+		if strings.HasPrefix(line, ".") || strings.HasPrefix(line, "'") {
+			out.WriteString(`\&`)
+		}
+		out.WriteString(line)
+	}
+	return out.String()
+}
