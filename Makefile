@@ -50,7 +50,7 @@ FUZZPACKAGES := clang libclang-rt-14-dev
 WITHOSM = $(wildcard /usr/include/infiniband/opensm/osm_event_plugin.h)
 CLIBS = $(if $(shell which $(CC) 2>/dev/null),mpi/libfors $(if $(shell which mpicc 2>/dev/null),mpi/libforsmpi) $(if $(WITHOSM),opensm/plugin))
 
-.PHONY: build lab test vet demo bench bench-opensm figures fuzz fuzz-c mutants lint race vulns dist packages install uninstall clean deps
+.PHONY: build lab test vet demo bench bench-opensm figures fuzz fuzz-c mutants lint race vulns dist packages packages-test install uninstall clean deps
 
 build:
 	$(if $(TAGS),$(CGO) $(GOBUILD) -tags $(TAGS),CGO_ENABLED=0 $(GOBUILD)) -o $(out)/ ./cmd/forsd ./cmd/forsctl
@@ -111,6 +111,12 @@ DEADCODE := golang.org/x/tools/cmd/deadcode@v0.52.0
 VULNS    := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 
 # What the linter finds by .golangci.yml, and functions that nobody calls, not even a test.
+# What a fresh Debian makes of the packages.
+packages-test: packages
+	@hack/deps.sh 'packages are installed in a fresh Debian, in a directory' debootstrap lintian
+	lintian --fail-on error dist/*.deb
+	packaging/test
+
 lint: vet
 	$(GO) run $(GOLANGCI) run ./...
 	@dead=$$($(GO) run $(DEADCODE) -test ./...) && if [ -n "$$dead" ]; then echo "$$dead" >&2; exit 1; fi
@@ -141,7 +147,7 @@ STAGE    = $(abspath dist)/stage
 packages: export SOURCE_DATE_EPOCH := $(shell git log -1 --format=%ct)
 packages: deps
 	@hack/deps.sh 'packages are packed' patchelf
-	rm -rf dist/stage && mkdir -p dist
+	rm -rf dist/stage dist/*.deb dist/*.rpm && mkdir -p dist
 	$(MAKE) install VERSION=$(RELEASE) out=$(abspath dist)/bin prefix=/usr DESTDIR=$(STAGE)
 	packaging/stage $(STAGE) $(RELEASE)
 	packaging/pack $(STAGE) $(RELEASE) $(GOARCH) dist $(NFPM)
