@@ -1,4 +1,4 @@
-// Man writes the manual pages into a directory, below man1, man5 and man8: those of
+// Command man writes the manual pages into a directory, below man1, man5 and man8: those of
 // forsctl's commands from what they say of themselves, that of forsd.yaml from the file
 // with every setting and its default.
 package main
