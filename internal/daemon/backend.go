@@ -133,7 +133,7 @@ func (b backend) WhatIf(ctx context.Context, q api.WhatIf) (*api.Forecast, error
 	}
 	held := b.board.heldBack()
 	tree = (&view.View{Tree: tree}).Held(held)
-	ask := aside.Question{Tree: tree, Settings: aside.Settings(b.planning()), Epoch: b.board.epochNumber()}
+	ask := aside.Question{Tree: tree, Settings: aside.Settings(b.press.planning()), Epoch: b.board.epochNumber()}
 	if q.Done != nil {
 		if err := b.remaining(&ask, q); err != nil {
 			return nil, err
@@ -244,5 +244,5 @@ func (d *Daemon) rollback(n uint64) error {
 	if err != nil {
 		return err
 	}
-	return d.put(e, store.EpochInfo{Fabric: v.ID, What: []string{fmt.Sprintf("rollback to epoch %d", n)}, RollbackOf: n, Report: report, Warnings: old.Warnings})
+	return d.press.put(e, store.EpochInfo{Fabric: v.ID, What: []string{fmt.Sprintf("rollback to epoch %d", n)}, RollbackOf: n, Report: report, Warnings: old.Warnings})
 }

@@ -21,12 +21,9 @@ import (
 	"github.com/forsd/forsd/internal/health"
 	"github.com/forsd/forsd/internal/linkstate"
 	"github.com/forsd/forsd/internal/standby"
-	"github.com/forsd/forsd/internal/store"
-	"github.com/forsd/forsd/internal/view"
 	"github.com/forsd/forsd/internal/worker"
 	"github.com/forsd/forsd/opensm"
 	"github.com/forsd/forsd/opensm/plugin"
-	"github.com/forsd/forsd/planner"
 )
 
 // Daemon is one forsd. It does not touch signals or exit, so that tests and the
@@ -38,18 +35,16 @@ type Daemon struct {
 	started time.Time
 	notify  func(state string) // tells systemd
 
-	core      *controller.Controller // owned by loop
-	store     *vault
-	finder    opensm.Finder
-	reader    func() *opensm.Switches // the one of this process; it opens the local port when it is first used
-	health    *health.Tracker
-	metrics   *metrics
-	candidate candidate // the last verified plan, not published yet
-	desk      *desk.Desk
-	memory    planner.Memory
-	plugin    *plugin.Server // nil where it is switched off
-	peer      *peer          // the other forsd, if there is one, and which of the two leads
-	reissue   bool           // the plan in force gets a number of its own; used like store
+	core    *controller.Controller // owned by loop
+	store   *vault
+	finder  opensm.Finder
+	reader  func() *opensm.Switches // the one of this process; it opens the local port when it is first used
+	health  *health.Tracker
+	metrics *metrics
+	press   *press
+	desk    *desk.Desk
+	plugin  *plugin.Server // nil where it is switched off
+	peer    *peer          // the other forsd, if there is one, and which of the two leads
 
 	pluginEvents chan plugin.Event
 	pluginAsks   chan asked
@@ -76,19 +71,6 @@ type Daemon struct {
 	manager      managerState
 	link         link // written by the loop alone
 	subscription bool // traps are taken from the subnet administrator
-}
-
-// candidate is a verified plan and what it was made for. Where the plan is new,
-// epoch may be it with its table, which is written already then.
-type candidate struct {
-	view  *view.View
-	plan  view.Proposal
-	epoch *store.Epoch
-	asked controller.Plan // what the controller asked for
-	same  bool            // the plan in force stays
-	jobs  []jobPlan       // where it stays: those of jobs that do not
-
-	planned, verified time.Time
 }
 
 // managerState is what is known of the OpenSM next door.
@@ -130,6 +112,7 @@ func New(cfg *config.Config, version string, log *zap.Logger, notify func(string
 		return nil, err
 	}
 	d.jobs.store = d.store
+	d.press = &press{cfg: cfg, log: log, board: d.board, store: d.store, jobs: d.jobs, paired: func() bool { return d.peer.is() }}
 	if err := d.takeUp(); err != nil {
 		return nil, errors.Join(err, d.store.Close())
 	}
@@ -147,16 +130,16 @@ func (d *Daemon) takeUp() (err error) {
 	}
 	current, damaged := d.store.Current()
 	if current != nil {
-		d.reissue = d.store.Passed() > d.store.Last() && current.RollbackOf == 0 // what a rollback chose stays
+		d.press.reissue = d.store.Passed() > d.store.Last() && current.RollbackOf == 0 // what a rollback chose stays
 	}
 	// Where a later epoch was in force, or may have been, this one may use what has died
 	// since: nobody gets it before it is verified and published anew.
-	if current != nil && damaged == nil && !d.reissue {
+	if current != nil && damaged == nil && !d.press.reissue {
 		if err := d.board.setCurrent(current); err != nil {
 			return err
 		}
 	}
-	skipped, err := d.jobs.takeUpJobs(d.reissue)
+	skipped, err := d.jobs.takeUpJobs(d.press.reissue)
 	if err != nil {
 		return err
 	}
@@ -167,6 +150,7 @@ func (d *Daemon) takeUp() (err error) {
 	if d.desk, err = desk.Open(d.cfg.OpenSM.LFTsFile, d.cfg.OpenSM.TableComments, d.log); err != nil {
 		d.log.Error("the first table file could not be made", zap.Error(err)) // so cannot the next, which is a warning
 	}
+	d.press.desk = d.desk
 	if d.desk.Fresh() {
 		d.log.Info("installed an empty table file", zap.String("path", d.cfg.OpenSM.LFTsFile))
 	}

@@ -134,7 +134,7 @@ func (d *Daemon) see(t testing.TB, f *topology.Fabric) *view.View {
 func (d *Daemon) bringUp(t testing.TB, f *topology.Fabric) *view.View {
 	t.Helper()
 	v := d.see(t, f)
-	if _, err := d.write(context.Background(), controller.Write{Fabric: v.ID}); err != nil {
+	if _, err := d.press.write(context.Background(), controller.Write{Fabric: v.ID}); err != nil {
 		t.Fatal(err)
 	}
 	tables, err := tablesOf(v, nil)
@@ -149,10 +149,10 @@ func (d *Daemon) bringUp(t testing.TB, f *topology.Fabric) *view.View {
 // planAndPublish wants a plan that differs from the one in force.
 func (d *Daemon) planAndPublish(t testing.TB, a controller.Plan) {
 	t.Helper()
-	if e := d.plan(context.Background(), a).(controller.Planned); e.Same || e.Err != "" {
+	if e := d.press.plan(context.Background(), a).(controller.Planned); e.Same || e.Err != "" {
 		t.Fatalf("planned: %+v", e)
 	}
-	if err := d.publish(context.Background()); err != nil {
+	if err := d.press.publish(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -80,10 +80,10 @@ func TestJobsOvertaken(t *testing.T) {
 	before, overtaken := s.jobs.jobList()[0], lackingSome(healthy, 4, 4, 1, 2)
 	ok(t, s.calm(s.ctx, func() {
 		v := s.see(t, overtaken)
-		ok(t, s.makePlan(s.ctx, controller.Plan{Fabric: v.ID}))
+		ok(t, s.press.makePlan(s.ctx, controller.Plan{Fabric: v.ID}))
 		gone, cancel := context.WithCancel(s.ctx)
 		cancel()
-		if err := s.publish(gone); err != nil || s.board.current().Fabric != v.ID || s.jobs.jobList()[0] != before {
+		if err := s.press.publish(gone); err != nil || s.board.current().Fabric != v.ID || s.jobs.jobList()[0] != before {
 			t.Errorf("%v; the plan in force is for %s, that of the job is %d, and was %d", err, s.board.current().Fabric, s.jobs.jobList()[0].Epoch, before.Epoch)
 		}
 	}))

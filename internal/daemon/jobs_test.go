@@ -266,7 +266,7 @@ func TestJobsLagBehind(t *testing.T) {
 	d.make(t, "a", names(0, 7))
 	cut := lacking(healthy, 4, 0, 2)
 	v := d.see(t, cut)
-	ok(t, d.makePlan(context.Background(), controller.Plan{Fabric: v.ID}), d.publishFabric(d.candidate, 3), d.store.Close())
+	ok(t, d.press.makePlan(context.Background(), controller.Plan{Fabric: v.ID}), d.press.publishFabric(d.press.candidate, 3), d.store.Close())
 	d = readable(daemonIn(t, dir))
 	d.atRest(t, cut)
 	j := d.job(t, "a")

@@ -152,7 +152,7 @@ func (d *Daemon) planNew(ctx context.Context, q api.JobRequest, g *ground) (*job
 		}
 		return j.planned(p, g.next)
 	}
-	p, err := aside.PlanJob(ctx, d.workers, &aside.NewJob{Tree: g.view.Held(g.avoid), Settings: aside.Settings(d.planning()), Members: j.guids(), Tables: g.tables, Number: g.next})
+	p, err := aside.PlanJob(ctx, d.workers, &aside.NewJob{Tree: g.view.Held(g.avoid), Settings: aside.Settings(d.press.planning()), Members: j.guids(), Tables: g.tables, Number: g.next})
 	if err != nil {
 		return nil, err
 	}

@@ -12,11 +12,9 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/internal/health"
 	"github.com/forsd/forsd/internal/standby"
 	"github.com/forsd/forsd/internal/view"
-	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/planner"
 	"github.com/forsd/forsd/topology"
 )
@@ -88,21 +86,6 @@ func planJob(j *job, plan memberPlanner, final bool) (view.Proposal, error) {
 		known = append(known, j.Plan.Server(i).GUID)
 	}
 	return plan(known)
-}
-
-// memberPlanner plans the exchange among some host ports.
-type memberPlanner func([]topology.GUID) (view.Proposal, error)
-
-// forMembers plans exchanges on a fabric without some lanes, to hold on tables.
-func (d *Daemon) forMembers(ctx context.Context, v *view.View, avoid []controller.Lane, on []*lft.Tables) memberPlanner {
-	if v.Kind == controller.OwnRoutes {
-		return func(members []topology.GUID) (view.Proposal, error) { return v.JobOnRoutes(ctx, members, on[0]) }
-	}
-	tree := v.Held(avoid)
-	return func(members []topology.GUID) (view.Proposal, error) {
-		s, err := planner.PlanJob(ctx, tree, members, d.planning(), on...)
-		return view.TreePlan{Schedule: s}, err
-	}
 }
 
 // publishJobs puts plans of jobs in force under the number n.

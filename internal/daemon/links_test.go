@@ -101,7 +101,7 @@ func TestPrepare(t *testing.T) {
 	d.prepare(t.Context())
 	d.work.Wait()
 	v := d.see(t, lacking(healthy, 4, 1, 2))
-	if d.memory.Prepare(t.Context(), v.Tree, d.planning()) {
+	if d.press.memory.Prepare(t.Context(), v.Tree, d.press.planning()) {
 		t.Error("the plan for a dead cable was not prepared")
 	}
 	d.planAndPublish(t, controller.Plan{Fabric: v.ID})

@@ -1,26 +1,15 @@
 package daemon
 
 import (
-	"context"
 	"time"
 
 	"github.com/forsd/forsd/controller"
-	"github.com/forsd/forsd/internal/view"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/topology"
 )
 
 // This file carries out what the controller asks for a fabric that is not a fat tree:
 // the tables are read, a plan is made for them and published, and none are written.
-
-// planOnRoutes schedules the exchange on the tables that were read back.
-func (d *Daemon) planOnRoutes(ctx context.Context, v *view.View, _ controller.Plan) (c candidate, err error) {
-	c.view = v
-	c.plan, err = v.OnRoutes(ctx, d.desk.InSwitches(), d.cfg.Planning.MaxUnreachable)
-	c.planned = time.Now()
-	c.verified = c.planned
-	return c, err
-}
 
 // ownRoutes tells whether the fabric seen last is one that OpenSM routes by itself.
 func (d *Daemon) ownRoutes() bool {

@@ -118,11 +118,11 @@ func (d *Daemon) carryOut(ctx context.Context, a controller.Action) controller.E
 		if !a.Final && !a.Ahead {
 			d.desk.Changing()
 		}
-		return d.plan(ctx, a)
+		return d.press.plan(ctx, a)
 	case controller.Publish:
-		return controller.Published{Err: text(d.publish(ctx))}
+		return controller.Published{Err: text(d.press.publish(ctx))}
 	case controller.Write:
-		changed, err := d.write(ctx, a)
+		changed, err := d.press.write(ctx, a)
 		return controller.Written{Changed: changed, Err: text(err)}
 	case controller.Signal:
 		return controller.Signalled{Err: text(d.signal(ctx))}

@@ -123,7 +123,7 @@ func (d *Daemon) lead(ctx context.Context, a standby.Lead) {
 	if a.Doubt != "" {
 		d.log.Warn("the other forsd cannot be asked for its last plan: the next epoch is numbered by the clock", zap.String("peer", d.peer.address), zap.String("because", a.Doubt))
 		d.store.Raise(a.Above)
-		d.reissue = true
+		d.press.reissue = true
 	}
 	if d.peer.is() {
 		d.log.Info("forsd leads", zap.Uint64("epoch", d.board.epochNumber()), zap.Uint64("last", d.store.Last()))

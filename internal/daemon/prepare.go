@@ -16,14 +16,14 @@ func (d *Daemon) prepare(ctx context.Context) {
 		return
 	}
 	d.work.Go(func() {
-		made, most := 0, d.memory.Holds(len(v.Tree.Servers))
+		made, most := 0, d.press.memory.Holds(len(v.Tree.Servers))
 		for l := range v.Tree.Leaves {
 			for k := range v.Tree.Lanes {
 				if ctx.Err() != nil || made == most || d.board.latest().ID != v.ID {
 					return
 				}
 				next := append([]controller.Lane{{Leaf: l, Lane: k}}, held...)
-				if v.Tree.LaneUp(l, k) && d.memory.Prepare(ctx, v.Held(next), d.planning()) {
+				if v.Tree.LaneUp(l, k) && d.press.memory.Prepare(ctx, v.Held(next), d.press.planning()) {
 					made++
 				}
 			}

@@ -8,11 +8,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/internal/linkstate"
 	"github.com/forsd/forsd/internal/standby/replica"
 	"github.com/forsd/forsd/internal/store"
-	"github.com/forsd/forsd/internal/view"
 	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/topology"
 )
@@ -41,7 +39,7 @@ func (d *Daemon) keep(r *replica.Replica) error {
 	}
 	d.store.Raise(r.Last)
 	if r.Last > d.store.Passed() {
-		d.reissue = false // whatever was lost here is older than what the other one has
+		d.press.reissue = false // whatever was lost here is older than what the other one has
 	}
 	return nil
 }
@@ -130,18 +128,4 @@ func (d *Daemon) mirror(ctx context.Context, r *replica.Replica) error {
 	d.take(ctx, v, true)
 	d.peer.shown = false
 	return nil
-}
-
-// layOut keeps the tables of a plan made ahead: in the table file, which the manager
-// loads should it take over without forsd, and for its plugin.
-func (d *Daemon) layOut(ctx context.Context, v *view.View, a controller.Plan) error {
-	if !d.peer.is() {
-		return nil
-	}
-	r, err := v.Route(ctx, a.Hold, d.planning())
-	if err != nil {
-		return err
-	}
-	_, err = d.desk.Deliver(v.ID, v.Fabric, r.Tables)
-	return err
 }

@@ -32,7 +32,7 @@ func TestFollowAfterReboot(t *testing.T) {
 		promise(t, dir, 70, "another")
 		fresh, err := store.Open(dir)
 		ok(t, err)
-		w.follower.store.Store, w.follower.reissue = fresh, true
+		w.follower.store.Store, w.follower.press.reissue = fresh, true
 	}))
 	jobs := jobsBackend{w.leader}
 	_, err := jobs.CreateJob(t.Context(), api.JobRequest{Name: "a", Hosts: names(0, 2), LeaseSeconds: 60})
@@ -46,14 +46,14 @@ func TestFollowAfterReboot(t *testing.T) {
 		t.Error("the leader takes numbers that were promised for numbers that were given")
 	}
 	ok(t, w.follower.calm(t.Context(), func() {
-		if n := w.follower.store.Next(); n != 71 || !w.follower.reissue {
+		if n := w.follower.store.Next(); n != 71 || !w.follower.press.reissue {
 			t.Errorf("the next number is %d, and up to 70 may have been given", n)
 		}
 	}))
 	ok(t, w.leader.calm(t.Context(), func() { w.leader.store.Raise(80) }))
 	w.sync(t, "")
 	ok(t, w.follower.calm(t.Context(), func() {
-		if n := w.follower.store.Next(); n != 81 || w.follower.reissue {
+		if n := w.follower.store.Next(); n != 81 || w.follower.press.reissue {
 			t.Errorf("the next number is %d, and the leader has given 80", n)
 		}
 	}))

@@ -107,8 +107,3 @@ func (d *Daemon) firstPlan(v *view.View) error {
 	}
 	return nil
 }
-
-// planning is how plans are made.
-func (d *Daemon) planning() planner.Settings {
-	return planner.Settings{Engine: string(d.cfg.Planning.Engine), LIDs: d.cfg.Planning.LIDs, Memory: &d.memory, MaxUnreachable: &d.cfg.Planning.MaxUnreachable}
-}
