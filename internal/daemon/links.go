@@ -12,6 +12,7 @@ import (
 	"github.com/forsd/forsd/internal/view"
 	"github.com/forsd/forsd/opensm"
 	"github.com/forsd/forsd/opensm/umad"
+	"github.com/forsd/forsd/topology"
 )
 
 // This file carries out what the link state asks for: it reads switches, and has the
@@ -102,14 +103,34 @@ func (d *Daemon) switchesSaid(ctx context.Context, first linkstate.Answer) {
 
 // heldBack tells the link state at which switches there are cables that are held back.
 func (d *Daemon) heldBack(ctx context.Context, lanes []controller.Lane) {
-	v := d.board.latest()
 	var e linkstate.HeldBack
-	for _, l := range lanes {
-		if v != nil && l.Leaf < len(v.Tree.Leaves) && l.Lane < v.Tree.Lanes {
-			e.Switches = append(e.Switches, v.Tree.Leaves[l.Leaf].GUID, v.Tree.Spines[v.Tree.LaneOf[l.Lane]].GUID)
-		}
+	for _, c := range d.cablesAt(lanes) {
+		e.Switches = append(e.Switches, c.leaf.GUID, c.spine.GUID)
 	}
 	d.observe(ctx, e)
+}
+
+// cable is one between a leaf and a spine.
+type cable struct {
+	leaf  *topology.Leaf
+	spine *topology.Spine
+	port  uint8 // of the leaf
+}
+
+// cablesAt lists the cables of lanes in the fabric seen last, as far as that is a tree
+// that has them.
+func (d *Daemon) cablesAt(lanes []controller.Lane) (all []cable) {
+	v := d.board.latest()
+	if v == nil || v.Tree == nil {
+		return nil
+	}
+	for _, l := range lanes {
+		if l.Leaf < len(v.Tree.Leaves) && l.Lane < v.Tree.Lanes {
+			leaf := &v.Tree.Leaves[l.Leaf]
+			all = append(all, cable{leaf, &v.Tree.Spines[v.Tree.LaneOf[l.Lane]], leaf.Cables[l.Lane].LeafPort})
+		}
+	}
+	return all
 }
 
 // sight is the view of the fabric to believe, where a sweep shows one.

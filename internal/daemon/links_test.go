@@ -6,6 +6,7 @@ import (
 
 	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/internal/linkstate"
+	"github.com/forsd/forsd/internal/view"
 	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/topology"
 )
@@ -141,9 +142,14 @@ func TestHeldBack(t *testing.T) {
 	d.portsRead = make(chan linkstate.Answer, 2)
 	d.links.Step(time.Now(), linkstate.Shown{Fabric: healthy})
 	d.heldBack(t.Context(), []controller.Lane{{Leaf: 1, Lane: 2}})
+	if cables := d.cablesAt([]controller.Lane{{Leaf: 1, Lane: 2}, {Leaf: 9, Lane: 0}, {Leaf: 0, Lane: 9}}); len(cables) != 1 {
+		t.Errorf("%d cables, and two lanes are not in the tree", len(cables))
+	}
 	for range 2 {
 		if a := <-d.portsRead; a.Switch != v.Tree.Leaves[1].GUID && a.Switch != v.Tree.Spines[2].GUID {
 			t.Errorf("switch %v is read", a.Switch)
 		}
 	}
+	d.board.remember(&view.View{Fabric: healthy, ID: "routes of its own"})
+	d.heldBack(t.Context(), []controller.Lane{{Leaf: 1, Lane: 2}})
 }

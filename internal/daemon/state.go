@@ -55,13 +55,9 @@ func (d *Daemon) take(ctx context.Context, v *view.View, swept bool) {
 
 // heldCables names the cables that are held back.
 func (d *Daemon) heldCables() string {
-	v := d.board.latest()
 	var names []string
-	for _, l := range d.core.Held() {
-		if v != nil && v.Tree != nil && l.Leaf < len(v.Tree.Leaves) && l.Lane < v.Tree.Lanes {
-			leaf, spine := &v.Tree.Leaves[l.Leaf], &v.Tree.Spines[v.Tree.LaneOf[l.Lane]]
-			names = append(names, fmt.Sprintf("%s port %d – %s", leaf.Name, leaf.Cables[l.Lane].LeafPort, spine.Name))
-		}
+	for _, c := range d.cablesAt(d.core.Held()) {
+		names = append(names, fmt.Sprintf("%s port %d – %s", c.leaf.Name, c.port, c.spine.Name))
 	}
 	return "these cables keep bouncing and are not used for now: " + strings.Join(names, ", ")
 }
