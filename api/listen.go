@@ -107,8 +107,10 @@ func (s *Server) Serve(ctx context.Context) error {
 		})
 	}
 	wg.Wait()
-	for range running {
-		_ = <-ended // its listener is closed now, even if it had not begun to serve
+	for range running { // its listener is closed now, even if it had not begun to serve
+		if late := <-ended; !errors.Is(late, http.ErrServerClosed) {
+			err = errors.Join(err, late)
+		}
 	}
 	return errors.Join(err, s.socket.Close())
 }

@@ -198,7 +198,7 @@ func WriteJSON(w http.ResponseWriter, r *http.Request, v any) error {
 }
 
 // readJSON reads the body of a request of our own, one JSON object, into v.
-func readJSON(w http.ResponseWriter, r *http.Request, v any) error {
+func readJSON(r *http.Request, v any) error {
 	body, err := ReadBody(r, maxBody)
 	if err != nil {
 		return err

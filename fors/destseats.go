@@ -157,7 +157,7 @@ func (s *destSeats) plan(ctx context.Context) (*Grouped, error) {
 		timetables.Put(x)
 	}()
 	x.net, x.plan, x.workers = s.net, NewPlan(Exact, len(s.leafOf), s.slots), s.workers
-	if err := x.eachLeaf(ctx, s.seat); err != nil {
+	if err := x.eachLeaf(ctx, func(w *seater, ctx context.Context, A int) error { return s.seat(ctx, w, A) }); err != nil {
 		return nil, err
 	}
 	return s.grouped(x.plan), nil
@@ -167,7 +167,7 @@ func (s *destSeats) plan(ctx context.Context) (*Grouped, error) {
 // slots to the left, each with its destinations, and all servers to the right, n_A
 // times each. The leaf's own servers are there n_A − 1 times, and once more in a
 // slot that is none: the colour that a server has there is its own.
-func (s *destSeats) seat(w *seater, ctx context.Context, A int) error {
+func (s *destSeats) seat(ctx context.Context, w *seater, A int) error {
 	servers := int32(0)
 	w.vertexOf = grow(w.vertexOf, len(s.leafOf))
 	for B := range s.leaves {

@@ -81,7 +81,7 @@ func (w *evictor) evict(to []Server, lane []Lane, out []Pair) ([]Pair, error) {
 			}
 			w.given[outward][s]++
 			w.given[inward][to[s]]++
-			out = append(out, Pair{Server(s), to[s]})
+			out = append(out, Pair{s, to[s]})
 			to[s], lane[s] = Idle, Local
 		}
 		if len(out) == before {

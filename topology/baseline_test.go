@@ -71,10 +71,10 @@ func TestBaselineRate(t *testing.T) {
 				p.Rate.Speed = topology.EDR
 			}
 		}, "4xHDR", 1},
-		{"half and half", func(_ *topology.Fabric, p *topology.Port, leaf, lane int) {
+		{"half and half", func(_ *topology.Fabric, p *topology.Port, _, lane int) {
 			p.Rate.Speed = []topology.Speed{topology.EDR, topology.NDR, topology.UnknownSpeed}[lane]
 		}, "4xNDR", 3},
-		{"unknown", func(_ *topology.Fabric, p *topology.Port, _, lane int) {
+		{"unknown", func(_ *topology.Fabric, p *topology.Port, _, _ int) {
 			p.Rate = topology.Rate{}
 		}, "0x?", 0},
 	} {

@@ -53,7 +53,7 @@ func TestDiff(t *testing.T) {
 		change      func(t *testing.T, f *topology.Fabric)
 		there, back []string
 	}{
-		"nothing": {func(_ *testing.T, f *topology.Fabric) {}, nil, nil},
+		"nothing": {func(_ *testing.T, _ *topology.Fabric) {}, nil, nil},
 		"a cable": {func(t *testing.T, f *topology.Fabric) { must(t, f, "Leaf001/4") },
 			[]string{"cable-down 200001/4 300001/2: Leaf001 port 4 – Spine001 port 2 went down"},
 			[]string{"cable-up 200001/4 300001/2: Leaf001 port 4 – Spine001 port 2 came up"}},

@@ -71,14 +71,14 @@ func (v *vault) lookAtDisk() {
 	if _, dirty := v.board.toStore(); dirty {
 		return // the next plan stores it
 	}
-	v.Store.Look(v.state())
+	v.Look(v.state())
 	v.showDurability()
 }
 
 // onDisk stores something, unless something else waits for the disk already: the next
 // restore stores all.
 func (v *vault) onDisk(save func() error) error {
-	if err := v.Store.Owed(); err != nil {
+	if err := v.Owed(); err != nil {
 		return err
 	}
 	return save()
@@ -87,19 +87,19 @@ func (v *vault) onDisk(save func() error) error {
 // reveal has an epoch outlast this process, or makes it safe to have it in force from
 // memory: perhaps under another number.
 func (v *vault) reveal(e *store.Epoch) (*store.Epoch, error) {
-	err := v.fromMemory(e.Epoch, v.onDisk(func() error { return v.Store.Reveal(e) }))
+	err := v.fromMemory(e.Epoch, v.onDisk(func() error { return v.Reveal(e) }))
 	if !errors.Is(err, store.ErrNumber) {
 		return e, err
 	}
 	table := e.Plan.Table()
-	table.Epoch = v.Store.Next()
+	table.Epoch = v.Next()
 	again, err := store.NewEpoch(table)
 	if err != nil {
 		return nil, err
 	}
 	again.EpochInfo = e.EpochInfo
 	again.Epoch = table.Epoch
-	return again, v.Store.Give(again.Epoch)
+	return again, v.Give(again.Epoch)
 }
 
 // fromMemory has something be in force under the number n whether it could be stored or
@@ -109,7 +109,7 @@ func (v *vault) fromMemory(n uint64, err error) error {
 		return nil
 	}
 	v.notStored(err)
-	return v.Store.Give(n)
+	return v.Give(n)
 }
 
 // notStored takes note of what could not be stored.
@@ -122,7 +122,7 @@ func (v *vault) notStored(err error) {
 
 // showDurability warns while not all is stored that is in force.
 func (v *vault) showDurability() {
-	if err := v.Store.Owed(); err != nil {
+	if err := v.Owed(); err != nil {
 		v.health.Raise(stateNotDurable, err.Error()+"; plans and jobs are in force from memory until then, and lost where forsd ends before", time.Now())
 		return
 	}
@@ -137,7 +137,7 @@ func (v *vault) baselineFound() {
 
 // restoreDue is when it is tried again to store what could not be stored, zero for never.
 func (v *vault) restoreDue() time.Time {
-	if v.Store.Owed() == nil {
+	if v.Owed() == nil {
 		return time.Time{}
 	}
 	return v.restoreAt
@@ -146,11 +146,11 @@ func (v *vault) restoreDue() time.Time {
 // restore stores what could not be stored, if it is time. It runs while no action is under
 // way.
 func (v *vault) restore(now time.Time) {
-	if v.Store.Owed() == nil || now.Before(v.restoreAt) {
+	if v.Owed() == nil || now.Before(v.restoreAt) {
 		return
 	}
 	v.restoreAt = now.Add(restoreEvery)
-	if err := v.Store.Restore(v.state(), v.keep); err == nil {
+	if err := v.Restore(v.state(), v.keep); err == nil {
 		v.log.Info("all that is in force is stored again", zap.Uint64("epoch", v.board.epochNumber()))
 	}
 	v.showDurability()

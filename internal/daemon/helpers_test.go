@@ -164,7 +164,7 @@ func dump(f *topology.Fabric) opensm.Snapshot {
 }
 
 // next waits for the answer of the action under way.
-func (d *Daemon) next(t testing.TB, ctx context.Context) controller.Event {
+func (d *Daemon) next(ctx context.Context, t testing.TB) controller.Event {
 	t.Helper()
 	select {
 	case e := <-d.answers:

@@ -53,7 +53,7 @@ func (d *Daemon) drive(t testing.TB, f *topology.Fabric) {
 			d.dumpSeen(t.Context(), dump(f))
 			continue
 		}
-		d.step(t.Context(), d.next(t, t.Context()))
+		d.step(t.Context(), d.next(t.Context(), t))
 	}
 }
 
@@ -146,7 +146,7 @@ func TestJobsFollow(t *testing.T) {
 	cut := lacking(healthy, 4, 0, 2)
 	d.dumpSeen(t.Context(), dump(cut))
 	for d.core.State() != controller.Writing {
-		d.step(t.Context(), d.next(t, t.Context()))
+		d.step(t.Context(), d.next(t.Context(), t))
 	}
 	before := d.job(t, "near")
 	if before.Epoch != d.board.epochNumber() || before.Epoch != 4 || before.ID != 2 {
@@ -167,7 +167,7 @@ func TestJobsFollow(t *testing.T) {
 		if d.core.State() == controller.Sweeping {
 			d.dumpSeen(t.Context(), dump(healthy))
 		} else {
-			d.step(t.Context(), d.next(t, t.Context()))
+			d.step(t.Context(), d.next(t.Context(), t))
 		}
 	}
 	d.drive(t, healthy)

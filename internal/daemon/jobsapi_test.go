@@ -108,7 +108,7 @@ func TestJobOfNewcomer(t *testing.T) {
 	d.atRest(t, before)
 	d.dumpSeen(t.Context(), dump(whole))
 	for d.core.State() != controller.Sweeping {
-		d.step(t.Context(), d.next(t, t.Context()))
+		d.step(t.Context(), d.next(t.Context(), t))
 	}
 	b := d.serving(t)
 	j, err := b.CreateJob(t.Context(), api.JobRequest{Hosts: []string{"Hca0000", "Hca0006"}})

@@ -32,7 +32,12 @@ func BenchmarkJob(b *testing.B) {
 			ctx, cancel := context.WithCancel(b.Context())
 			ended := make(chan error)
 			go func() { ended <- serve(ctx) }()
-			defer func() { cancel(); _ = <-ended }()
+			defer func() {
+				cancel()
+				if err := <-ended; err != nil {
+					b.Error(err)
+				}
+			}()
 			client, err := api.Dial(d.cfg.API.Socket)
 			if err != nil {
 				b.Fatal(err)

@@ -70,7 +70,7 @@ func TestFastPath(t *testing.T) {
 			t.Errorf("a sweep that began at %v shows %s, want %s (%v)", c.began, v.ID, c.id, err)
 		}
 	}
-	d.next(t, t.Context()) // the plan
+	d.next(t.Context(), t) // the plan
 }
 
 // TestSpokenTogether takes what several switches say in one go: one fabric without all
@@ -90,7 +90,7 @@ func TestSpokenTogether(t *testing.T) {
 	if want := d.see(t, lacking(lacking(healthy, 4, 1, 2), 4, 2, 2)); cut.ID != want.ID || !cut.SeenAt.Equal(first) {
 		t.Errorf("fabric %s, the sweep will find %s; seen at %v", cut.ID, want.ID, cut.SeenAt)
 	}
-	d.next(t, t.Context()) // the plan
+	d.next(t.Context(), t) // the plan
 }
 
 // TestPrepare makes a plan for the next loss when all is at rest: the one that is made

@@ -105,7 +105,7 @@ func holdsOn(t *testing.T, e *store.Epoch, f *topology.Fabric, tables *lft.Table
 		row := e.Plan.Row(s)
 		for p := range e.Plan.Phases() {
 			if x := row.At(p); x.SendTo >= 0 {
-				rows = append(rows, sim.Row{Phase: int32(p), DLID: x.DLID, Src: e.Plan.Server(s).GUID, Dst: e.Plan.Server(int(x.SendTo)).GUID})
+				rows = append(rows, sim.Row{Phase: int32(p), DLID: x.DLID, Src: e.Plan.Server(s).GUID, Dst: e.Plan.Server(x.SendTo).GUID})
 				if x.Lane != -1 {
 					t.Errorf("phase %d of server %d has lane %d", p, s, x.Lane)
 				}

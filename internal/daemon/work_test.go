@@ -90,7 +90,7 @@ func TestAcceptWaits(t *testing.T) {
 	if err := d.accept(); err == nil || !strings.Contains(err.Error(), "writing-tables") {
 		t.Errorf("accepted in the middle of a change: %v", err)
 	}
-	if e := d.next(t, t.Context()).(controller.Written); e.Err != "" || !e.Changed {
+	if e := d.next(t.Context(), t).(controller.Written); e.Err != "" || !e.Changed {
 		t.Errorf("written: %+v", e)
 	}
 }

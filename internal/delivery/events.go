@@ -54,20 +54,20 @@ type Changing struct{}
 // Forget says that what the switches hold is another manager's business.
 type Forget struct{}
 
-// Connected and Disconnected say that OpenSM's plugin has come or gone.
-type (
-	Connected    struct{}
-	Disconnected struct{}
-)
+// Connected says that OpenSM's plugin has come.
+type Connected struct{}
 
-// SweepStarted, Routed and SweepEnded are the stations of a sweep, as the plugin tells of
-// them: the switches have confirmed its tables when it is routed. SweepEnded is answered by
-// Loaded, or by nothing.
-type (
-	SweepStarted struct{}
-	Routed       struct{}
-	SweepEnded   struct{}
-)
+// Disconnected says that it has gone.
+type Disconnected struct{}
+
+// SweepStarted says that a sweep has begun, as the plugin tells of its stations.
+type SweepStarted struct{}
+
+// Routed says that the switches have confirmed the sweep's tables.
+type Routed struct{}
+
+// SweepEnded says that the sweep is over. It is answered by Loaded, or by nothing.
+type SweepEnded struct{}
 
 // Asked says that the plugin asks for the tables of a fabric, and waits for them until the
 // deadline. It is answered by Answer, which bears the same number.

@@ -179,7 +179,7 @@ func TestConcluded(t *testing.T) {
 	c.send(kindFabric, fabricBody(t, 1, fabric(t, 5)))
 	c.send(kindRequest, requestBody(1, 1, 0, time.Hour))
 	c.send(kindOutcome, append(words(1), byte(Late), 0, 0))
-	if cause := <-causes; cause != errConcluded {
+	if cause := <-causes; !errors.Is(cause, errConcluded) {
 		t.Error(cause)
 	}
 }

@@ -207,7 +207,7 @@ func (w *fakeFabric) unruly(seed uint64) {
 	}
 	tries := map[string]int{}
 	w.mangle = func(node int32, m *mad) (int, bool) {
-		key := string(m[16:24]) + string(rune(node))
+		key := string(m[16:24]) + string(node)
 		if tries[key]++; tries[key] > 1 { // two tries out of three may fail
 			return 1, false
 		}

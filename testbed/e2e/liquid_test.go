@@ -74,7 +74,7 @@ func (x *test) walked(view *phasetable.View, transfers int) error {
 			if e.SendTo < 0 {
 				continue
 			}
-			rows = append(rows, sim.Row{Phase: int32(p), DLID: e.DLID, Src: view.Server(s).GUID, Dst: view.Server(int(e.SendTo)).GUID})
+			rows = append(rows, sim.Row{Phase: int32(p), DLID: e.DLID, Src: view.Server(s).GUID, Dst: view.Server(e.SendTo).GUID})
 			if e.Lane != phasetable.Local {
 				return fmt.Errorf("phase %d of server %d has lane %d", p, s, e.Lane)
 			}
