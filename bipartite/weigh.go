@@ -40,10 +40,10 @@ type reached struct {
 }
 
 // Coverage is what a matching must cover: each of these vertices by one of the
-// edges marked.
+// edges marked for its side.
 type Coverage struct {
-	Left, Right []bool // [vertex]
-	Edges       []bool // [edge]
+	Left, Right       []bool // [vertex]
+	ForLeft, ForRight []bool // [edge]
 }
 
 // Match finds a matching of largest weight of a bipartite graph with some right
@@ -96,12 +96,12 @@ func (w *Weigher) Cover(ctx context.Context, right int, start, edges []int32, we
 		}
 	}
 	for u, must := range c.Left {
-		if must && (pick[u] < 0 || !c.Edges[pick[u]]) {
+		if must && (pick[u] < 0 || !c.ForLeft[pick[u]]) {
 			return nil, fmt.Errorf("match %d by %d vertices: no matching covers left vertex %d and the others", len(start)-1, right, u)
 		}
 	}
 	for v, must := range c.Right {
-		if u := w.ofRight[v]; must && (u < 0 || !c.Edges[pick[u]]) {
+		if u := w.ofRight[v]; must && (u < 0 || !c.ForRight[pick[u]]) {
 			return nil, fmt.Errorf("match %d by %d vertices: no matching covers right vertex %d and the others", len(start)-1, right, v)
 		}
 	}
@@ -117,17 +117,14 @@ func (w *Weigher) restrict(start, edges []int32, weight []int64, bonus int64, c 
 	for u := range max(0, len(start)-1) {
 		for e := start[u]; e < start[u+1]; e++ {
 			gain, left, right := weight[e], c.Left[u], c.Right[edges[e]]
-			if !c.Edges[e] {
-				if left || right {
-					continue
-				}
-			} else {
-				if left {
-					gain += bonus
-				}
-				if right {
-					gain += bonus
-				}
+			if left && !c.ForLeft[e] || right && !c.ForRight[e] {
+				continue
+			}
+			if left {
+				gain += bonus
+			}
+			if right {
+				gain += bonus
 			}
 			if gain > 0 {
 				w.edges, w.origin, w.gain = append(w.edges, edges[e]), append(w.origin, e), append(w.gain, gain)

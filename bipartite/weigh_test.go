@@ -72,11 +72,10 @@ func (g *sparse) matchings(pick []int32, taken []bool, f func(pick []int32)) {
 func (g *sparse) covers(pick []int32, c Coverage) bool {
 	right := make([]bool, g.right)
 	for u, e := range pick {
-		counts := e >= 0 && c.Edges[e]
-		if counts {
+		if e >= 0 && c.ForRight[e] {
 			right[g.edges[e]] = true
 		}
-		if c.Left[u] && !counts {
+		if c.Left[u] && (e < 0 || !c.ForLeft[e]) {
 			return false
 		}
 	}
@@ -112,7 +111,7 @@ func TestWeigherCover(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := drawSparse(t, 5)
 		bools := func(n int) []bool { return rapid.SliceOfN(rapid.Bool(), n, n).Draw(t, "must") }
-		c := Coverage{bools(g.left), bools(g.right), bools(len(g.edges))}
+		c := Coverage{bools(g.left), bools(g.right), bools(len(g.edges)), bools(len(g.edges))}
 		best := int64(-1)
 		g.matchings(nil, make([]bool, g.right), func(p []int32) {
 			if g.covers(p, c) {

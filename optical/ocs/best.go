@@ -1,7 +1,9 @@
 package ocs
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"time"
 )
 
@@ -69,8 +71,14 @@ func (b *candidates) begin(ctx context.Context, d *Demand) error {
 		return err
 	}
 	b.start(c)
-	if b.done() {
-		return nil
+	for _, by := range variants {
+		if b.done() {
+			return nil
+		}
+		if c, err = decomposeBy(ctx, d, by); err != nil {
+			return err
+		}
+		b.start(c)
 	}
 	c, p, err := less(ctx, d, b.o)
 	if err != nil {
@@ -95,36 +103,34 @@ func (b *candidates) start(c *cover) {
 	b.offer(c, pack(c.weight, b.o.Switches, b.o.Delta))
 }
 
-// improve searches from every cover for a while, and then from that which has come
-// furthest.
+// mostStarts is from how many covers searches begin.
+const mostStarts = 4
+
+// improve searches from the covers whose plans are the shortest, for an eighth of the
+// effort each, and then from the one that has come furthest.
 func (b *candidates) improve(ctx context.Context) {
-	steps, budget := b.o.Steps, b.o.Budget
-	if steps == 0 {
-		steps = DefaultSteps(b.cover.d.n)
-	}
-	var first *search
-	share := max(1, 8/len(b.starts)*len(b.starts)) // an eighth for each
+	var searches []*search
 	for _, c := range b.starts {
-		if len(c.weight) < 2 {
-			continue
-		}
-		s := newSearch(c, b.o)
-		if len(b.starts) > 1 {
-			s.run(ctx, steps/share, budget/time.Duration(share), b.bound)
-		}
-		if first == nil || s.plan.makespan() < first.plan.makespan() {
-			first = s
+		if len(c.weight) > 1 {
+			searches = append(searches, newSearch(c, b.o))
 		}
 	}
-	if first == nil {
-		return
+	shortest := func(x, y *search) int { return cmp.Compare(x.plan.makespan(), y.plan.makespan()) }
+	slices.SortStableFunc(searches, shortest)
+	searches = searches[:min(len(searches), mostStarts)]
+	steps, budget := cmp.Or(b.o.Steps, DefaultSteps(b.cover.d.n)), b.o.Budget
+	for i, s := range searches {
+		if b.done() {
+			return
+		}
+		s.run(ctx, steps/8, budget/8, b.bound)
+		b.offer(s.cover, s.plan)
+		if i == len(searches)-1 && !b.done() {
+			first := slices.MinFunc(searches, shortest)
+			first.run(ctx, steps-steps/8*len(searches), budget-budget/8*time.Duration(len(searches)), b.bound)
+			b.offer(first.cover, first.plan)
+		}
 	}
-	if rest := share - len(b.starts); len(b.starts) > 1 {
-		first.run(ctx, steps*rest/share, budget*time.Duration(rest)/time.Duration(share), b.bound)
-	} else {
-		first.run(ctx, steps, budget, b.bound)
-	}
-	b.offer(first.cover, first.plan)
 }
 
 func newSearch(c *cover, o Options) *search {

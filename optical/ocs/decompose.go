@@ -1,6 +1,7 @@
 package ocs
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"slices"
@@ -12,7 +13,28 @@ import (
 // is a matching of largest remaining demand among those that cover the critical
 // rows and columns: those with most entries that no permutation has covered yet.
 func decompose(ctx context.Context, d *Demand) (*cover, error) {
+	return decomposeBy(ctx, d, variant{})
+}
+
+// variant is a way to decompose.
+type variant struct {
+	step  float64 // of levels, 0 for none
+	share float64 // of the entries that a permutation is the first to cover: these may be larger than its weight
+}
+
+// variants are those by which Best decomposes demands beside the published one. Where
+// lines differ in their numbers of entries, or entries are sums of two flows, the least
+// entry of a permutation says nothing of the others, and one beyond a quarter of them
+// does; what larger entries have left is for the permutations that follow.
+var variants = []variant{{1.25, 0.25}, {2, 0.25}, {1.25, 0.1}, {2, 0.5}}
+
+// decomposeBy is decompose by a variant.
+func decomposeBy(ctx context.Context, d *Demand, by variant) (*cover, error) {
 	m := newPeeler(d)
+	m.share = by.share
+	if by.step > 0 {
+		m.levels = d.levels(by.step)
+	}
 	c := newCover(d, m.degree())
 	for m.degree() > 0 {
 		if err := ctx.Err(); err != nil {
@@ -39,12 +61,63 @@ type peeler struct {
 	scale     float64
 	critical  bipartite.Coverage
 	weigher   bipartite.Weigher
+	levels    []level
+	done      int       // permutations made
+	share     float64   // see variant
+	first     []float64 // scratch: what is left of entries covered for the first time
+}
+
+// level is some entries that so many permutations are to cover.
+type level struct {
+	first       int
+	above, unit float64 // unit is the median of the entries above
+}
+
+// permutations is how many of the first ones an entry needs of which so much is left.
+func (l *level) permutations(rest float64) int {
+	if rest <= l.above {
+		return 0
+	}
+	return max(1, int(math.Ceil((rest-l.above)/l.unit)))
+}
+
+// levels says which entries belong into the first permutations. Let w_r be the largest
+// of all lines' r-th largest entries. No line has more than r entries above w_{r+1}, so
+// that the first r permutations may have them all; then the weights of the others need
+// be no more than w_{r+1}. Where a line lacks an entry, matchings of the largest demand
+// alone do not see to it: the entries that they take there are missing later, and one
+// permutation more is heavy. There is a level wherever w falls by a step, a factor.
+func (d *Demand) levels(step float64) (out []level) {
+	var w []float64
+	for _, line := range d.lines() {
+		x := slices.Clone(line)
+		slices.SortFunc(x, func(a, b float64) int { return cmp.Compare(b, a) })
+		for r, v := range x {
+			if r == len(w) {
+				w = append(w, 0)
+			}
+			w[r] = max(w[r], v)
+		}
+	}
+	for r := 1; r < len(w); r++ {
+		if w[r]*step <= w[r-1] {
+			var above []float64
+			for _, x := range d.amount {
+				if x > w[r] {
+					above = append(above, x)
+				}
+			}
+			slices.Sort(above)
+			out = append(out, level{r, w[r], above[len(above)/2]})
+		}
+	}
+	return out
 }
 
 func newPeeler(d *Demand) *peeler {
 	p := &peeler{d: d, rest: slices.Clone(d.amount), uncovered: make([]bool, len(d.to)), weight: make([]int64, len(d.to)),
 		row: make([]int, d.n), col: make([]int, d.n), scale: scale(d)}
-	p.critical = bipartite.Coverage{Left: make([]bool, d.n), Right: make([]bool, d.n), Edges: p.uncovered}
+	p.critical = bipartite.Coverage{Left: make([]bool, d.n), Right: make([]bool, d.n), ForLeft: make([]bool, len(d.to)), ForRight: make([]bool, len(d.to))}
 	for e := range p.uncovered {
 		p.uncovered[e] = true
 		p.row[d.from[e]]++
@@ -68,28 +141,34 @@ func (p *peeler) degree() int { return max(slices.Max(p.row), slices.Max(p.col))
 
 // next returns the entries of the next permutation, one a row, −1 for none, and
 // its first weight: the least remaining demand of the entries that it is the first
-// to cover. (Over all entries of P, as line 5 has it, the minimum is 0 as soon as P
+// to cover, but for a share. (Over all entries of P, as line 5 has it, the minimum is 0 as soon as P
 // passes a zero of D.)
 func (p *peeler) next(ctx context.Context) (pick []int32, α float64, err error) {
-	degree := p.degree()
-	for i := range p.row {
-		p.critical.Left[i] = p.row[i] == degree
-		p.critical.Right[i] = p.col[i] == degree
-	}
+	p.demand(p.levels)
 	for e, x := range p.rest {
 		p.weight[e] = int64(max(0, x) * p.scale)
 	}
 	pick, err = p.weigher.Cover(ctx, p.d.n, p.d.start, p.d.to, p.weight, p.critical)
+	if err != nil && ctx.Err() == nil && len(p.levels) > 0 {
+
+		p.demand(nil) // levels may contradict each other
+		pick, err = p.weigher.Cover(ctx, p.d.n, p.d.start, p.d.to, p.weight, p.critical)
+	}
+	if ctx.Err() != nil {
+		err = ctx.Err()
+	}
 	if err != nil {
 		return nil, 0, err // ctx has ended: a matching covers all vertices of largest degree (König)
 	}
-	α = math.Inf(1)
+	p.done++
+	p.first = p.first[:0]
 	for _, e := range pick {
 		if e >= 0 && p.uncovered[e] {
-			α = min(α, p.rest[e])
+			p.first = append(p.first, p.rest[e])
 		}
 	}
-	α = max(0, α)
+	slices.Sort(p.first)
+	α = max(0, p.first[int(p.share*float64(len(p.first)))])
 	for i, e := range pick {
 		if e < 0 {
 			continue
@@ -102,4 +181,46 @@ func (p *peeler) next(ctx context.Context) (pick []int32, α float64, err error)
 		}
 	}
 	return pick, α, nil
+}
+
+// demand sets what the next permutation must cover: the lines with most entries that
+// no permutation has covered yet, and those with as many of a level as there are
+// permutations left for it, by such an entry.
+func (p *peeler) demand(levels []level) {
+	degree := p.degree()
+	row, col := make([]float64, p.d.n), make([]float64, p.d.n) // what an entry must be above
+	for i := range p.row {
+		row[i], col[i] = -math.MaxFloat64, -math.MaxFloat64
+		p.critical.Left[i] = p.row[i] == degree
+		p.critical.Right[i] = p.col[i] == degree
+	}
+	for _, l := range slices.Backward(levels) {
+		left := l.first - p.done
+		if left <= 0 {
+			break
+		}
+		inRow, inCol := make([]int, p.d.n), make([]int, p.d.n)
+		for e, rest := range p.rest {
+			n := l.permutations(rest)
+			inRow[p.d.from[e]] += n
+			inCol[p.d.to[e]] += n
+		}
+		for i := range row {
+			if inRow[i] >= left {
+				row[i] = l.above
+			}
+			if inCol[i] >= left {
+				col[i] = l.above
+			}
+		}
+	}
+	for e, rest := range p.rest {
+		i, j := p.d.from[e], p.d.to[e]
+		p.critical.ForLeft[e] = (p.uncovered[e] || !p.critical.Left[i]) && rest > row[i]
+		p.critical.ForRight[e] = (p.uncovered[e] || !p.critical.Right[j]) && rest > col[j]
+	}
+	for i := range row {
+		p.critical.Left[i] = p.critical.Left[i] || row[i] >= 0
+		p.critical.Right[i] = p.critical.Right[i] || col[i] >= 0
+	}
 }

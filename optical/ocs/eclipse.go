@@ -23,7 +23,7 @@ func eclipse(ctx context.Context, d *Demand, δ float64, levels, s int, known fl
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		if (spent+g.left())/float64(s) >= known {
+		if (spent+g.left())/float64(s) > known*(1+tolerance) {
 			return nil, nil
 		}
 		g.rate = 0
