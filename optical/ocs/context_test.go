@@ -41,7 +41,7 @@ func TestContext(t *testing.T) {
 				most = rng.IntN(all.Asked())
 			}
 			ctx := &asked.Context{Context: bg, Most: most}
-			if _, err := Make(ctx, d, o); !errors.Is(err, asked.ErrEnough) || ctx.Asked() > most+5 {
+			if _, err := Make(ctx, d, o); !errors.Is(err, asked.ErrEnough) || ctx.Asked() > most+12 {
 				t.Fatalf("%s, ended after %d of %d, asks %d times and says %v", o.Method, most, all.Asked(), ctx.Asked(), err)
 			}
 		}
