@@ -2,16 +2,11 @@ package daemon
 
 import (
 	"encoding/json"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/forsd/forsd/api"
-	"github.com/forsd/forsd/internal/config"
-	"github.com/forsd/forsd/internal/standby"
 	"github.com/forsd/forsd/internal/standby/replica"
 	"github.com/forsd/forsd/internal/store"
 	"github.com/forsd/forsd/internal/view"
@@ -80,26 +75,6 @@ func TestFollowOverDamage(t *testing.T) {
 	w.follower.jobs.mu.Unlock()
 	w.sync(t, "")
 	w.same(t)
-}
-
-// TestOddPeer refuses answers that no forsd gives, and keeps what it has.
-func TestOddPeer(t *testing.T) {
-	for name, text := range map[string]string{
-		"another service": `{}`,
-		"endless":         `{"tag":"a","leads":true,"last":18446744073709551615}`,
-		"epoch":           `{"tag":"a","leads":true,"last":5,"whole":true,"epoch":{"about":{"epoch":6}}}`,
-		"job":             `{"tag":"a","leads":true,"last":5,"whole":true,"jobs":[{"about":{"id":6,"epoch":6}}]}`,
-		"later job":       `{"tag":"a","leads":true,"last":5,"whole":true,"jobs":[{"about":{"id":5,"epoch":6}}]}`,
-	} {
-		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(text)) }))
-		p, err := newPeer(config.Peer{Address: s.URL, Timeout: time.Second})
-		ok(t, err)
-		if r, err := replica.Ask(t.Context(), p.client, standby.Ask{}); err == nil {
-			t.Errorf("%s: %+v", name, r)
-		}
-		p.client.Close()
-		s.Close()
-	}
 }
 
 // FuzzReplica reads answers of every kind. A fabric that is taken out of one holds
