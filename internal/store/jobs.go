@@ -172,12 +172,20 @@ func (s *Store) RemoveJob(id uint64) (err error) {
 	if err = s.here(); err != nil {
 		return fmt.Errorf("remove job %d: %w", id, err)
 	}
-	parent := filepath.Join(s.dir, jobsDir)
-	if err := renameio.WriteFile(filepath.Join(parent, lastFile), fmt.Appendln(nil, s.last), 0o644); err != nil {
+	if err = s.saveLast(); err == nil {
+		err = s.removePlans(id, 0)
+	}
+	if err != nil {
 		return fmt.Errorf("remove job %d: %w", id, err)
 	}
-	if err := s.removePlans(id, 0); err != nil {
-		return fmt.Errorf("remove job %d: %w", id, err)
+	return syncPath(filepath.Join(s.dir, jobsDir))
+}
+
+// saveLast writes down that numbers up to s.last were given.
+func (s *Store) saveLast() error {
+	parent := filepath.Join(s.dir, jobsDir)
+	if err := renameio.WriteFile(filepath.Join(parent, lastFile), fmt.Appendln(nil, s.last), 0o644); err != nil {
+		return err
 	}
 	return syncPath(parent)
 }

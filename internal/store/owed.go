@@ -195,6 +195,11 @@ func (s *Store) restore(now State, keep int) error {
 	if err := s.restoreJobs(now.Jobs); err != nil {
 		return err
 	}
+	if s.last > s.highest() { // whatever had it has ended, or was never stored
+		if err := s.saveLast(); err != nil {
+			return err
+		}
+	}
 	s.clock = 0
 	s.write(note{Promised: s.promised})
 	return nil
