@@ -129,9 +129,7 @@ func (d *Daemon) takeUp() (err error) {
 		lost = nil
 	}
 	current, damaged := d.store.Current()
-	if current != nil {
-		d.press.reissue = d.store.Passed() > d.store.Last() && current.RollbackOf == 0 // what a rollback chose stays
-	}
+	d.press.reissue = d.store.Passed() > d.store.Last() && (current == nil || current.RollbackOf == 0) // what a rollback chose stays
 	// Where a later epoch was in force, or may have been, this one may use what has died
 	// since: nobody gets it before it is verified and published anew.
 	if current != nil && damaged == nil && !d.press.reissue {

@@ -355,3 +355,86 @@ func TestDisk(t *testing.T) {
 		})
 	}
 }
+
+// TestDamagedEpoch damages the epoch in force, and the plan of a job: nobody gets the older
+// ones, which are there, before a plan has been verified.
+func TestDamagedEpoch(t *testing.T) {
+	dir, healthy := t.TempDir(), fabric(4, 4)
+	d := readable(daemonIn(t, dir))
+	d.atRest(t, lacking(healthy, 4, 1, 2))
+	d.make(t, "a", names(0, 7))
+	d.atRest(t, healthy)
+	last, job := d.board.current().Epoch, d.job(t, "a").Epoch
+	ok(t, d.store.Close())
+	for _, path := range []string{fmt.Sprintf("epochs/%010d", last), fmt.Sprintf("jobs/%010d-%010d", d.job(t, "a").ID, job)} {
+		path = filepath.Join(d.cfg.StateDir, path, "phases.bin")
+		text, err := os.ReadFile(path)
+		ok(t, err)
+		text[len(text)/2] ^= 1
+		ok(t, os.WriteFile(path, text, 0o644))
+	}
+	d = readable(daemonIn(t, dir))
+	plans, err := jobsBackend{d}.JobPlans("a")
+	ok(t, err)
+	if d.board.plans.Current() != nil || plans.Current() != nil || d.board.epochNumber() != 0 {
+		t.Error("an older plan is given out, which nobody has verified")
+	}
+	if d.warning(stateDamaged) == "" {
+		t.Error("no warning of the damage")
+	}
+	d.atRest(t, healthy)
+	if p := d.board.plans.Current(); p == nil || p.Epoch <= last {
+		t.Errorf("epoch %d was in force, and now %+v", last, p)
+	}
+	if p := d.job(t, "a").plans.Current(); p == nil || p.Epoch <= job {
+		t.Errorf("the job had plan %d, and now %+v", job, p)
+	}
+}
+
+// TestBaselineLost loses the baseline beside an epoch, with its copy: the fabric as it is
+// takes its place with a warning, and is not stored before somebody says so.
+func TestBaselineLost(t *testing.T) {
+	dir, healthy := t.TempDir(), fabric(4, 4)
+	cut := lacking(healthy, 4, 1, 2)
+	d := readable(daemonIn(t, dir))
+	d.atRest(t, healthy)
+	base := filepath.Join(d.cfg.StateDir, "baseline.json")
+	text, err := os.ReadFile(base)
+	ok(t, err)
+	again := func() {
+		t.Helper()
+		ok(t, d.store.Close())
+		d = readable(daemonIn(t, dir))
+		d.atRest(t, cut)
+		d.calmNow()
+	}
+	ok(t, os.Remove(base))
+	again()
+	if d.warning(stateDamaged) == "" || d.warning(baselineLost) != "" || len(d.board.latest().Down) != 1 {
+		t.Error("the copy is not used, or nobody is told")
+	}
+	if again(); d.warning(stateDamaged) != "" {
+		t.Error("the copy was not put in its place")
+	}
+	ok(t, os.Remove(base), os.Remove(filepath.Join(d.cfg.StateDir, "baseline.copy.json")))
+	for range 2 {
+		again()
+		if d.warning(baselineLost) == "" || len(d.board.latest().Down) != 0 {
+			t.Error("the baseline is lost, and nobody is told")
+		}
+		if _, err := os.Stat(base); err == nil {
+			t.Fatal("the baseline was replaced without a word")
+		}
+	}
+	ok(t, os.WriteFile(base, text, 0o644))
+	if again(); d.warning(baselineLost) != "" || len(d.board.latest().Down) != 1 {
+		t.Error("the baseline is back, and is not used")
+	}
+	ok(t, os.Remove(base), os.Remove(filepath.Join(d.cfg.StateDir, "baseline.copy.json")))
+	again()
+	ok(t, d.accept())
+	d.drive(t, cut)
+	if _, err := os.Stat(base); err != nil || d.warning(baselineLost) != "" {
+		t.Errorf("the fabric was accepted: %v, and the warning says %q", err, d.warning(baselineLost))
+	}
+}

@@ -15,6 +15,7 @@
 package store
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -158,6 +159,7 @@ func (s *Store) clean() {
 func (s *Store) Baseline() (b *topology.Baseline, damaged error) {
 	b, err := s.readBaseline(baselineFile)
 	if err == nil {
+		s.copyBaseline(b)
 		return b, nil
 	}
 	lost := errors.Is(err, fs.ErrNotExist)
@@ -168,6 +170,16 @@ func (s *Store) Baseline() (b *topology.Baseline, damaged error) {
 		return nil, nil
 	}
 	return nil, err
+}
+
+// copyBaseline makes a copy of the baseline where there is another one, or none: older
+// versions made none, and the file may have been put there by hand. Without it nothing else
+// is amiss.
+func (s *Store) copyBaseline(b *topology.Baseline) {
+	path, text := filepath.Join(s.dir, baselineCopy), sealed.Seal(b.Encode())
+	if old, err := os.ReadFile(path); err != nil || !bytes.Equal(old, text) {
+		_ = renameio.WriteFile(path, text, 0o644)
+	}
 }
 
 // readBaseline reads a file with the baseline. The error names it.
