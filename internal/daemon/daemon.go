@@ -214,6 +214,8 @@ func (d *Daemon) Run(ctx context.Context) error {
 		run("serve OpenSM's plugin", forPlugin)
 	}
 	d.log.Info("started", zap.String("version", d.version), zap.String("state_dir", d.cfg.StateDir), zap.Uint64("epoch", d.board.epochNumber()))
+	// Others may be started: the API answers. Plans come when OpenSM has brought the subnet up.
+	d.notify("READY=1\nSTATUS=no plan is in force yet")
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -269,6 +271,7 @@ func (d *Daemon) settled(ctx context.Context, a controller.Settled) {
 	marks, planned := d.board.settled()
 	if planned && !a.Planless {
 		d.nowReady()
+		d.notify(fmt.Sprintf("STATUS=epoch %d is in force", d.board.epochNumber()))
 	}
 	d.prepare(ctx)
 	if marks.settled {
@@ -284,7 +287,6 @@ func (d *Daemon) settled(ctx context.Context, a controller.Settled) {
 // nowReady notes that a verified plan is in force.
 func (d *Daemon) nowReady() {
 	if d.board.getReady() {
-		d.notify("READY=1")
 		d.log.Info("ready", zap.Uint64("epoch", d.board.epochNumber()))
 	}
 }

@@ -164,3 +164,27 @@ func TestRun(t *testing.T) {
 		}
 	}
 }
+
+// TestStartedWithoutPlan tells the service manager that forsd has started when the API
+// answers, though no fabric has been seen: whoever waits for the boot to end does not wait
+// for a subnet.
+func TestStartedWithoutPlan(t *testing.T) {
+	d := daemonIn(t, t.TempDir())
+	said := make(chan string, 10)
+	d.notify = func(s string) { said <- s }
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- d.Run(ctx) }()
+	if s := <-said; s != "READY=1\nSTATUS=no plan is in force yet" {
+		t.Errorf("it says %q", s)
+	}
+	client, err := api.Dial(d.cfg.API.Socket)
+	ok(t, err)
+	st, err := client.Status(ctx)
+	ok(t, err)
+	if st.Ready {
+		t.Error("a plan is in force where no fabric was seen")
+	}
+	cancel()
+	ok(t, <-ended)
+}
