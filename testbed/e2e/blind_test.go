@@ -29,9 +29,13 @@ func TestIgnoredTraps(t *testing.T) {
 		x.ok(x.Sim.Relink(x.ctx, at.Name, bounce))
 		time.Sleep(50 * time.Millisecond)
 	}
-	x.settled(nil)
+	st := x.settled(nil)
 	before := x.ignored(node.LID())
 	x.ok(x.Sim.Unlink(x.ctx, at.Name, int(at.Cables[lane].LeafPort)))
+	pulled := time.Now()
+	_, err := x.Client.WaitEpoch(x.ctx, st.Epoch)
+	x.ok(err)
+	t.Logf("the plan without the cable came %v after it was pulled", time.Since(pulled).Round(time.Millisecond))
 	x.settled(Cable(leaf, lane, "missing"))
 	x.check()
 	if x.ignored(node.LID()) == before {
