@@ -22,19 +22,6 @@ const (
 	NoTree
 )
 
-// String is the shape in words.
-func (s Shape) String() string {
-	switch s {
-	case WholeTree:
-		return "two-level fat tree"
-	case PartTree:
-		return "two-level fat tree with parts that it does not cover"
-	case NoTree:
-		return "not a fat tree"
-	}
-	return "not known yet"
-}
-
 // ShapeOf is the shape of the fabric for which Fit or NewBaseline has answered t
 // and err.
 func ShapeOf(t *FatTree, err error) Shape {
