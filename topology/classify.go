@@ -98,10 +98,10 @@ type core struct {
 }
 
 // findCore finds the two-level tree in the fabric. It is a *NotFatTree where there is
-// none, or where too many hosts are elsewhere. Of two ways to tell leaves from spines it
-// takes the one by which the tree holds more hosts, the first of equals: a spine may have
-// hosts of its own; or no switch with hosts is one, as where leaves have more cables to
-// one another than to spines.
+// none, or where too many hosts are elsewhere. There are two ways to tell leaves from
+// spines: a spine may have hosts of its own; or no switch with hosts is one, as where
+// leaves have more cables to one another than to spines. The second is taken where it
+// alone gives a tree, or one that holds more hosts by more than it leaves cables unused.
 func findCore(f *Fabric) (*core, error) {
 	near := f.neighbours()
 	best, err := newCore(f, near, true)
