@@ -13,7 +13,7 @@ func readFabric(body []byte) (s Sight, err error) {
 	c := cursor{rest: body}
 	s.Generation = c.u64()
 	manager, count := c.guid(), int(c.u32())
-	const least = 22 // bytes of a node
+	const least = 30 // bytes of a node
 	if count > len(c.rest)/least {
 		return Sight{}, errLength
 	}
@@ -54,6 +54,8 @@ type cable struct {
 func (r *fabricReader) node(c *cursor, manager topology.GUID) error {
 	n := topology.Node{GUID: c.guid(), System: c.guid(), Kind: topology.Kind(c.u8())}
 	ports, records := int(c.u8()), int(c.u16())
+	n.Vendor, n.Device = c.u32(), uint32(c.u16())
+	c.u16()
 	n.Name = c.text()
 	switch {
 	case c.short:

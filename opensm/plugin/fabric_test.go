@@ -48,7 +48,8 @@ func fabricBody(t testing.TB, generation uint64, f *topology.Fabric) []byte {
 			records = append(records, words(uint64(port.GUID), uint64(peer))...)
 		}
 		b = append(append(b, words(uint64(n.GUID), uint64(n.System))...), byte(n.Kind), byte(len(n.Ports)-1))
-		b = appendText(binary.LittleEndian.AppendUint16(b, count), n.Name)
+		b = binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint16(b, count), n.Vendor)
+		b = appendText(append(binary.LittleEndian.AppendUint16(b, uint16(n.Device)), 0, 0), n.Name)
 		b = append(b, records...)
 	}
 	return b
@@ -93,8 +94,8 @@ func TestBadFabrics(t *testing.T) {
 	f := fabric(t, 0)
 	good := fabricBody(t, 1, f)
 	last := 20 // the first node, which is the last one of f: a spine
-	name := int(binary.LittleEndian.Uint16(good[last+20:]))
-	port0 := last + 22 + name
+	name := int(binary.LittleEndian.Uint16(good[last+28:]))
+	port0 := last + 30 + name
 	port1 := port0 + 24
 	for _, c := range []struct {
 		says   string

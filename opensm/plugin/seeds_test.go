@@ -64,7 +64,7 @@ func seeds(t testing.TB) map[string]map[string][]byte {
 		"stream": {
 			"tables":  bytes.Join([][]byte{{0}, welcome, whole, change, resweep}, nil),
 			"none":    bytes.Join([][]byte{{5}, welcome, none}, nil),
-			"version": append([]byte{1}, finish(append(newFrame(kindWelcome, at), magic+"\x02\x00\x00\x00"...))...),
+			"version": append([]byte{1}, finish(append(newFrame(kindWelcome, at), magic+"\x03\x00\x00\x00"...))...),
 		},
 		"tables": {
 			"change": bytes.Join([][]byte{length, {4, 2}, whole[fixed:], change[fixed:]}, nil),

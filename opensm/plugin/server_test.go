@@ -143,12 +143,12 @@ func TestTurnsAway(t *testing.T) {
 		says string
 		data []byte
 	}{
-		{"version 2 of the protocol, forsd version 1", message(kindHello, helloBody(2, Master))},
-		{`"forsosm\n" was expected`, message(kindHello, append([]byte("GET / HT"), helloBody(1, Master)[8:]...))},
+		{"version 3 of the protocol, forsd version 2", message(kindHello, helloBody(3, Master))},
+		{`"forsosm\n" was expected`, message(kindHello, append([]byte("GET / HT"), helloBody(version, Master)[8:]...))},
 		{"hello was expected", message(kindSweep, nil)},
-		{"state 4", message(kindHello, helloBody(1, 4))},
-		{"length", message(kindHello, helloBody(1, Master)[:40])},
-		{"length", message(kindHello, append(helloBody(1, Master), 0))},
+		{"state 4", message(kindHello, helloBody(version, 4))},
+		{"length", message(kindHello, helloBody(version, Master)[:40])},
+		{"length", message(kindHello, append(helloBody(version, Master), 0))},
 		{"at most 67108864", []byte{0, 0, 0, 5, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}},
 		{"EOF", []byte{1, 2, 3}},
 	} {

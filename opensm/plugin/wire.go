@@ -13,7 +13,7 @@ import (
 // The protocol of docs/opensm-plugin.md.
 const (
 	magic      = "forsosm\n"
-	version    = 1
+	version    = 2
 	headerSize = 16
 	maxBody    = 64 << 20
 )

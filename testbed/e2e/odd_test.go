@@ -18,6 +18,9 @@ func TestPartlyCovered(t *testing.T) {
 	for _, way := range []string{"plugin", "files"} {
 		t.Run(way, func(t *testing.T) {
 			f := fabgen.WithAggregation(fabgen.WithChain(fabgen.Generate(fabgen.Spec{Spines: 4, Leaves: 4, LMC: 2}), "Leaf002", 2))
+			// One is told by its device alone.
+			an := &f.Nodes[f.Find(fabgen.AggregationGUID+fabgen.LeafGUID)]
+			an.Name, an.System = "internal", an.GUID
 			o := Options{Fabric: f, LMC: 2, Conf: map[string]string{"honor_guid2lid_file": "TRUE"}}
 			if way == "plugin" {
 				o = byPlugin(t, o)

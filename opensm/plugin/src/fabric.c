@@ -151,6 +151,9 @@ static void put_node(osm_node_t *node, struct buffer *ports, struct buffer *b)
 	forsosm_put8_(b, node->node_info.node_type == IB_NODE_TYPE_SWITCH ? 1 : node->node_info.node_type == IB_NODE_TYPE_CA ? 2 : 3);
 	forsosm_put8_(b, node->node_info.num_ports);
 	forsosm_put16_(b, records);
+	forsosm_put32_(b, cl_ntoh32(ib_node_info_get_vendor_id(&node->node_info)));
+	forsosm_put16_(b, cl_ntoh16(node->node_info.device_id));
+	forsosm_put16_(b, 0);
 	forsosm_put_text_(b, node->print_desc ? node->print_desc : "");
 	forsosm_put_(b, ports->data, ports->length);
 }

@@ -14,7 +14,7 @@
 
 /* The protocol: docs/opensm-plugin.md. */
 enum {
-	PROTOCOL = 1,
+	PROTOCOL = 2,
 	HEADER_SIZE = 16,
 	BLOCK = 64,
 	NO_PATH = 0xFF,
