@@ -66,6 +66,7 @@ func TestFabric(t *testing.T) {
 		for i := range f.Nodes {
 			n := &f.Nodes[i]
 			n.Name = rapid.StringN(0, 20, 64).Draw(r, "name")
+			n.Vendor, n.Device = rapid.Uint32().Draw(r, "vendor"), uint32(rapid.Uint16().Draw(r, "device"))
 			for p := 1; p < len(n.Ports); p++ {
 				port := &n.Ports[p]
 				switch {
@@ -79,6 +80,7 @@ func TestFabric(t *testing.T) {
 				}
 			}
 		}
+		f.SetRoles(topology.Roles{})
 		got, err := readFabric(fabricBody(t, 7, f))
 		if err != nil || got.Err != nil || got.Generation != 7 {
 			r.Fatal(got, err)

@@ -87,7 +87,7 @@ func (f *forsdEnd) connect() *client {
 	f.t.Helper()
 	c := f.dial()
 	c.send(kindHello, helloBody(version, Master))
-	if w := c.read(); w.kind != kindWelcome || string(w.body) != magic+"\x01\x00\x00\x00" {
+	if w := c.read(); w.kind != kindWelcome || string(w.body) != magic+string([]byte{version, 0, 0, 0}) {
 		f.t.Fatalf("welcomed by %#x %q", w.kind, w.body)
 	}
 	got := [2]Event{<-f.events, <-f.events}
