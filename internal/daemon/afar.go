@@ -57,12 +57,12 @@ func (d *Daemon) wantsTraps() bool {
 	if !d.link.since.IsZero() {
 		away = time.Since(d.link.since)
 	}
-	return !d.link.connected && (away > pluginPatience || d.plugin == nil) && d.board.latest() != nil
+	return !d.link.connected && (away > pluginPatience || d.plugin == nil) && d.board.Latest() != nil
 }
 
 // subscribed takes traps until the plugin brings them.
 func (d *Daemon) subscribed(ctx context.Context) error {
-	reader, err := d.reader().Reader(d.board.latest().Fabric)
+	reader, err := d.reader().Reader(d.board.Latest().Fabric)
 	if err != nil {
 		return err
 	}

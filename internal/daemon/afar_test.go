@@ -53,13 +53,13 @@ func TestFromAfar(t *testing.T) {
 	healthy := fabric(4, 4)
 	s := afar(t, healthy, true)
 	s.settles(func(_ *store.Epoch, v *view.View) bool { return len(v.Down) == 0 })
-	first := s.board.epochNumber()
+	first := s.board.EpochNumber()
 	if st := (backend{s.Daemon}).Status(); st.OpenSM.Source != api.SourceDiscovery || st.OpenSM.Running || !st.OpenSM.TablesMatch {
 		t.Errorf("status: %+v", st.OpenSM)
 	}
 	s.shows(lacking(healthy, 4, 1, 2))
 	s.settles(func(e *store.Epoch, v *view.View) bool { return len(v.Down) == 1 && e.Epoch > first })
-	broken := s.board.epochNumber()
+	broken := s.board.EpochNumber()
 	s.shows(healthy)
 	s.settles(func(e *store.Epoch, v *view.View) bool { return len(v.Down) == 0 && e.Epoch > broken })
 	s.cancel()
@@ -79,7 +79,7 @@ func TestAdvice(t *testing.T) {
 		}
 		return false
 	})
-	if n := s.board.epochNumber(); n != 0 {
+	if n := s.board.EpochNumber(); n != 0 {
 		t.Fatalf("epoch %d is in force, on tables that no switch has", n)
 	}
 	tables, err := os.ReadFile(s.cfg.OpenSM.LFTsFile)

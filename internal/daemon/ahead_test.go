@@ -28,7 +28,7 @@ type ahead struct {
 // force.
 func prepare(b testing.TB, d *Daemon, f *topology.Fabric) ahead {
 	b.Helper()
-	v, err := view.New(f, d.board.baseline(), nil)
+	v, err := view.New(f, d.board.Baseline(), nil)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -134,7 +134,7 @@ func BenchmarkPublishAhead(b *testing.B) {
 			b.Fatal(err)
 		}
 		b.StartTimer()
-		if err := d.press.put(e, store.EpochInfo{Fabric: v.ID, What: d.board.whatOf(v)}); err != nil {
+		if err := d.press.put(e, store.EpochInfo{Fabric: v.ID, What: d.board.WhatOf(v)}); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -150,7 +150,7 @@ func TestAhead(t *testing.T) {
 	a := prepare(t, d, f)
 	v := d.see(t, f)
 	d.planAndPublish(t, controller.Plan{Fabric: v.ID})
-	if a.view.ID != v.ID || string(a.epoch.Plan.Bytes()) != string(d.board.current().Plan.Bytes()) {
-		t.Errorf("prepared for fabric %s, seen %s; equal tables: %v", a.view.ID, v.ID, string(a.epoch.Plan.Bytes()) == string(d.board.current().Plan.Bytes()))
+	if a.view.ID != v.ID || string(a.epoch.Plan.Bytes()) != string(d.board.Current().Plan.Bytes()) {
+		t.Errorf("prepared for fabric %s, seen %s; equal tables: %v", a.view.ID, v.ID, string(a.epoch.Plan.Bytes()) == string(d.board.Current().Plan.Bytes()))
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/internal/aside"
+	"github.com/forsd/forsd/internal/board"
 	"github.com/forsd/forsd/internal/store"
 	"github.com/forsd/forsd/internal/view"
 	"github.com/forsd/forsd/phasetable"
@@ -23,7 +24,7 @@ func (b backend) Status() api.Status {
 	now := time.Now()
 	warnings := b.health.List(now)
 	match, readAt := b.tablesMatch()
-	s := b.board.status()
+	s := b.board.Status()
 	s.Version, s.Started, s.Warnings = b.version, b.started, warnings
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -53,14 +54,14 @@ func (d *Daemon) source() string {
 
 // Topology is the fabric as last seen.
 func (b backend) Topology() *api.Topology {
-	v := b.board.latest()
+	v := b.board.Latest()
 	if v == nil {
 		return nil
 	}
 	if v.Kind == controller.OwnRoutes {
 		return v.Topology()
 	}
-	held := b.board.heldBack()
+	held := b.board.HeldBack()
 	t := api.NewTopology(v.Held(held), v.Complete)
 	t.Kind = v.Kind.String()
 	return t
@@ -70,7 +71,7 @@ func (b backend) Topology() *api.Topology {
 func (b backend) Epochs() ([]api.Epoch, error) {
 	out := []api.Epoch{}
 	for _, e := range b.store.Epochs() {
-		out = append(out, summaryOf(&e))
+		out = append(out, board.SummaryOf(&e))
 	}
 	return out, nil
 }
@@ -80,13 +81,13 @@ func (b backend) Reroute(ctx context.Context) (api.Change, error) {
 	if err := b.mustLead(); err != nil {
 		return api.Change{}, err
 	}
-	if b.board.latest() == nil {
+	if b.board.Latest() == nil {
 		return api.Change{}, api.Refused("OpenSM has not written a usable dump yet: there is nothing to plan")
 	}
-	before := b.board.epochNumber()
+	before := b.board.EpochNumber()
 	var rest <-chan struct{} // as of the order: what settles before it does not count
 	err := b.call(ctx, func() {
-		rest = b.board.nextRest()
+		rest = b.board.NextRest()
 		b.step(b.life, controller.Reroute{})
 	})
 	if err != nil {
@@ -104,7 +105,7 @@ func (b backend) Reroute(ctx context.Context) (api.Change, error) {
 
 // change says what became of the epoch.
 func (b backend) change(before uint64, text string) api.Change {
-	now := b.board.epochNumber()
+	now := b.board.EpochNumber()
 	if now == before {
 		text += "; the plan in force is still the right one"
 	}
@@ -114,7 +115,7 @@ func (b backend) change(before uint64, text string) api.Change {
 // WhatIf plans the fabric as it would be, and what remains of an exchange on it.
 // Cables that are held back stay so.
 func (b backend) WhatIf(ctx context.Context, q api.WhatIf) (*api.Forecast, error) {
-	v := b.board.latest()
+	v := b.board.Latest()
 	if v == nil {
 		return nil, api.Refused("OpenSM has not written a usable dump yet: there is nothing to plan")
 	}
@@ -131,9 +132,9 @@ func (b backend) WhatIf(ctx context.Context, q api.WhatIf) (*api.Forecast, error
 	if err != nil {
 		return nil, api.Refused("%v", err)
 	}
-	held := b.board.heldBack()
+	held := b.board.HeldBack()
 	tree = (&view.View{Tree: tree}).Held(held)
-	ask := aside.Question{Tree: tree, Settings: aside.Settings(b.press.planning()), Epoch: b.board.epochNumber()}
+	ask := aside.Question{Tree: tree, Settings: aside.Settings(b.press.planning()), Epoch: b.board.EpochNumber()}
 	if q.Done != nil {
 		if err := b.remaining(&ask, q); err != nil {
 			return nil, err
@@ -174,7 +175,7 @@ func (b backend) remaining(ask *aside.Question, q api.WhatIf) error {
 
 // running is the plan of an exchange under way, by its epoch; 0 is the one in force.
 func (b backend) running(n uint64) (*phasetable.View, error) {
-	e := b.board.current()
+	e := b.board.Current()
 	if n != 0 && (e == nil || e.Epoch != n) {
 		kept, err := b.store.LoadEpoch(n)
 		if err != nil {
@@ -190,23 +191,23 @@ func (b backend) running(n uint64) (*phasetable.View, error) {
 
 // runningJob is the same for a job, with its servers.
 func (b backend) runningJob(q api.WhatIf) ([]topology.GUID, *phasetable.View, error) {
-	j, err := b.jobs.findJob(q.Job)
+	j, err := b.jobs.Find(q.Job)
 	if err != nil {
 		return nil, nil, err
 	}
 	if q.Epoch == 0 || q.Epoch == j.Epoch {
-		return j.guids(), j.Plan, nil
+		return j.Guids(), j.Plan, nil
 	}
 	old, err := b.store.LoadJob(j.ID, q.Epoch)
 	if err != nil {
-		return nil, nil, api.BadRequest("epoch %d of %s: its plan in force and the one before are kept: %v", q.Epoch, j.label(), err)
+		return nil, nil, api.BadRequest("epoch %d of %s: its plan in force and the one before are kept: %v", q.Epoch, j.Label(), err)
 	}
-	return j.guids(), old.Plan, nil
+	return j.Guids(), old.Plan, nil
 }
 
 // Rollback publishes an old plan anew, if it holds on the fabric as it is.
 func (b backend) Rollback(ctx context.Context, n uint64) (api.Change, error) {
-	before := b.board.epochNumber()
+	before := b.board.EpochNumber()
 	var err error
 	if cerr := b.call(ctx, func() { err = b.rollback(n) }); cerr != nil {
 		return api.Change{}, cerr
@@ -225,7 +226,7 @@ func (d *Daemon) rollback(n uint64) error {
 	if s := d.core.State(); s != controller.Idle {
 		return fmt.Errorf("a change is being worked on (%s): try again when it has settled", s)
 	}
-	v, tables := d.board.latest(), d.desk.InSwitches()
+	v, tables := d.board.Latest(), d.desk.InSwitches()
 	if fabric, _ := d.core.Ground(); v == nil || tables == nil || v.Kind == controller.OwnRoutes && v.ID != fabric {
 		return fmt.Errorf("the tables in force are not known yet")
 	}

@@ -16,11 +16,14 @@ import (
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/ilp"
+	"github.com/forsd/forsd/internal/board"
 	"github.com/forsd/forsd/internal/config"
 	"github.com/forsd/forsd/internal/delivery/desk"
 	"github.com/forsd/forsd/internal/health"
+	"github.com/forsd/forsd/internal/jobs"
 	"github.com/forsd/forsd/internal/linkstate"
 	"github.com/forsd/forsd/internal/standby"
+	"github.com/forsd/forsd/internal/vault"
 	"github.com/forsd/forsd/internal/worker"
 	"github.com/forsd/forsd/opensm"
 	"github.com/forsd/forsd/opensm/plugin"
@@ -36,7 +39,7 @@ type Daemon struct {
 	notify  func(state string) // tells systemd
 
 	core    *controller.Controller // owned by loop
-	store   *vault
+	store   *vault.Vault
 	finder  opensm.Finder
 	reader  func() *opensm.Switches // the one of this process; it opens the local port when it is first used
 	health  *health.Tracker
@@ -64,10 +67,10 @@ type Daemon struct {
 
 	workers *worker.Pool // plans what others ask for
 
-	board *Board // what everybody reads
+	board *board.Board // what everybody reads
 
 	mu           sync.Mutex // guards what follows
-	jobs         *Registry
+	jobs         *jobs.Registry
 	manager      managerState
 	link         link // written by the loop alone
 	subscription bool // traps are taken from the subnet administrator
@@ -100,18 +103,18 @@ func New(cfg *config.Config, version string, log *zap.Logger, notify func(string
 	d.workers = worker.NewPool(worker.Defaults())
 	d.reader = sync.OnceValue(d.newReader)
 	d.health = health.NewTracker(append(warnables, opensm.Kinds()...), d.warned)
-	d.board = newBoard(log, d.health, api.NewEvents(keepEvents, d.started), func() { d.peer.desk.Ring() })
+	d.board = board.New(log, d.health, api.NewEvents(keepEvents, d.started), func() { d.peer.desk.Ring() })
 	d.metrics = newMetrics(d)
 	var err error
 	if d.peer, err = newPeer(cfg.Peer); err != nil {
 		return nil, err
 	}
 	d.peer.desk.State = d.showPeer
-	d.jobs = &Registry{log: log, board: d.board}
-	if d.store, err = openVault(cfg, log, d.board, d.jobs.jobList); err != nil {
+	d.jobs = &jobs.Registry{Log: log, Board: d.board}
+	if d.store, err = vault.Open(cfg, log, d.board, d.jobs.Stored); err != nil {
 		return nil, err
 	}
-	d.jobs.store = d.store
+	d.jobs.Store = d.store
 	d.press = &press{cfg: cfg, log: log, board: d.board, store: d.store, jobs: d.jobs, paired: func() bool { return d.peer.is() }}
 	if err := d.takeUp(); err != nil {
 		return nil, errors.Join(err, d.store.Close())
@@ -123,9 +126,9 @@ func New(cfg *config.Config, version string, log *zap.Logger, notify func(string
 func (d *Daemon) takeUp() (err error) {
 	base, lost := d.store.Baseline()
 	gone := base == nil && lost != nil
-	d.board.takeUp(base, lost != nil && !gone, gone) // a copy goes where it belongs with the next plan
+	d.board.TakeUp(base, lost != nil && !gone, gone) // a copy goes where it belongs with the next plan
 	if gone {
-		d.health.Raise(baselineLost, lost.Error()+"; the fabric as it is takes its place, in memory alone: bring the file back and restart forsd, or run forsctl baseline accept", d.started)
+		d.health.Raise(vault.BaselineLost, lost.Error()+"; the fabric as it is takes its place, in memory alone: bring the file back and restart forsd, or run forsctl baseline accept", d.started)
 		lost = nil
 	}
 	current, damaged := d.store.Current()
@@ -133,18 +136,18 @@ func (d *Daemon) takeUp() (err error) {
 	// Where a later epoch was in force, or may have been, this one may use what has died
 	// since: nobody gets it before it is verified and published anew.
 	if current != nil && damaged == nil && !d.press.reissue {
-		if err := d.board.setCurrent(current); err != nil {
+		if err := d.board.SetCurrent(current); err != nil {
 			return err
 		}
 	}
-	skipped, err := d.jobs.takeUpJobs(d.press.reissue)
+	skipped, err := d.jobs.TakeUp(d.press.reissue)
 	if err != nil {
 		return err
 	}
 	if damaged = errors.Join(lost, damaged, skipped, d.store.Broken()); damaged != nil {
 		d.health.Raise(stateDamaged, damaged.Error(), d.started)
 	}
-	d.store.showDurability()
+	d.store.ShowDurability()
 	if d.desk, err = desk.Open(d.cfg.OpenSM.LFTsFile, d.cfg.OpenSM.TableComments, d.log); err != nil {
 		d.log.Error("the first table file could not be made", zap.Error(err)) // so cannot the next, which is a warning
 	}
@@ -213,7 +216,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	if forPlugin != nil {
 		run("serve OpenSM's plugin", forPlugin)
 	}
-	d.log.Info("started", zap.String("version", d.version), zap.String("state_dir", d.cfg.StateDir), zap.Uint64("epoch", d.board.epochNumber()))
+	d.log.Info("started", zap.String("version", d.version), zap.String("state_dir", d.cfg.StateDir), zap.Uint64("epoch", d.board.EpochNumber()))
 	// Others may be started: the API answers. Plans come when OpenSM has brought the subnet up.
 	d.notify("READY=1\nSTATUS=no plan is in force yet")
 	ended := make(chan struct{})
@@ -222,8 +225,8 @@ func (d *Daemon) Run(ctx context.Context) error {
 		d.loop(ctx)
 		close(d.stopped)
 		d.work.Wait()
-		d.store.restoreAt = time.Time{}
-		d.store.restore(time.Now())
+		d.store.RestoreAt = time.Time{}
+		d.store.Restore(time.Now())
 		if err := d.desk.Settle(); err != nil {
 			d.log.Error("OpenSM has the tables, but the file that it loads without forsd has not", zap.Error(err))
 		}
@@ -268,26 +271,26 @@ func (d *Daemon) dumpReport(code string, err error) {
 
 // settled notes that plan and tables in force fit the fabric.
 func (d *Daemon) settled(ctx context.Context, a controller.Settled) {
-	marks, planned := d.board.settled()
+	marks, planned := d.board.Settled()
 	if planned && !a.Planless {
 		d.nowReady()
-		d.notify(fmt.Sprintf("STATUS=epoch %d is in force", d.board.epochNumber()))
+		d.notify(fmt.Sprintf("STATUS=epoch %d is in force", d.board.EpochNumber()))
 	}
 	d.prepare(ctx)
-	if marks.settled {
-		d.log.Info("settled again", zap.String("fabric", a.Fabric), zap.Uint64("epoch", d.board.epochNumber()))
+	if marks.Settled {
+		d.log.Info("settled again", zap.String("fabric", a.Fabric), zap.Uint64("epoch", d.board.EpochNumber()))
 		return
 	}
 	d.metrics.observe(marks)
-	d.log.Info("settled", zap.String("fabric", a.Fabric), zap.Uint64("epoch", d.board.epochNumber()), zap.Strings("what", marks.what),
-		zap.Duration("to_plan", marks.since(marks.verified)), zap.Duration("to_publish", marks.since(marks.published)),
-		zap.Duration("to_tables", marks.since(marks.readBack)))
+	d.log.Info("settled", zap.String("fabric", a.Fabric), zap.Uint64("epoch", d.board.EpochNumber()), zap.Strings("what", marks.What),
+		zap.Duration("to_plan", marks.Since(marks.Verified)), zap.Duration("to_publish", marks.Since(marks.Published)),
+		zap.Duration("to_tables", marks.Since(marks.ReadBack)))
 }
 
 // nowReady notes that a verified plan is in force.
 func (d *Daemon) nowReady() {
-	if d.board.getReady() {
-		d.log.Info("ready", zap.Uint64("epoch", d.board.epochNumber()))
+	if d.board.GetReady() {
+		d.log.Info("ready", zap.Uint64("epoch", d.board.EpochNumber()))
 	}
 }
 
@@ -298,7 +301,7 @@ func (d *Daemon) warned(w health.Warning, on bool) {
 	} else {
 		d.log.Warn(w.Title, zap.String("code", w.Code), zap.String("severity", string(w.Severity)), zap.String("text", w.Text))
 	}
-	d.board.say(api.KindWarning, struct {
+	d.board.Say(api.KindWarning, struct {
 		health.Warning
 		Raised bool `json:"raised"`
 	}{w, on})

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/forsd/forsd/internal/health"
+	"github.com/forsd/forsd/internal/vault"
 	"github.com/forsd/forsd/internal/view"
 	"github.com/forsd/forsd/topology"
 	"github.com/forsd/forsd/verify"
@@ -174,15 +175,15 @@ func (h *history) start() {
 // look checks what is given out: no number is ever given twice, nor one below another.
 func (h *history) look() {
 	h.t.Helper()
-	if p := h.board.plans.Current(); p != nil {
+	if p := h.board.Plans.Current(); p != nil {
 		h.take(p.Epoch, 0, p.Table.Bytes())
 		if p.Epoch < h.last && !h.alone {
 			h.fail("epoch %d is given out after %d", p.Epoch, h.last)
 		}
 		h.last = p.Epoch
 	}
-	for _, j := range h.jobs.jobList() {
-		if p := j.plans.Current(); p != nil {
+	for _, j := range h.jobs.List() {
+		if p := j.Plans.Current(); p != nil {
 			h.take(p.Epoch, j.ID, p.Table.Bytes())
 		}
 	}
@@ -203,8 +204,8 @@ func (h *history) settle() {
 	h.atRest(h.t, h.now)
 	h.calmNow()
 	h.look()
-	v, e := h.board.latest(), h.board.current()
-	if e == nil || h.board.plans.Current() == nil || h.board.plans.Current().Epoch != e.Epoch {
+	v, e := h.board.Latest(), h.board.Current()
+	if e == nil || h.board.Plans.Current() == nil || h.board.Plans.Current().Epoch != e.Epoch {
 		h.fail("the fabric has no plan")
 	}
 	if match, _ := h.desk.Match(); !match {
@@ -215,7 +216,7 @@ func (h *history) settle() {
 	if err := verify.Plan(v.Tree, h.desk.InSwitches(), rows, nil); err != nil {
 		h.fail("the plan in force: %v", err)
 	}
-	if w := h.warned(stateNotDurable); w != (h.store.Owed() != nil) {
+	if w := h.warned(vault.StateNotDurable); w != (h.store.Owed() != nil) {
 		h.fail("warned: %v, and owed: %v", w, h.store.Owed())
 	}
 }
@@ -243,9 +244,9 @@ func (h *history) step() {
 		j := h.make(h.t, "", names(first, first+2))
 		h.note("job %d", j.Epoch)
 	case n == 5:
-		if jobs := h.jobs.jobList(); len(jobs) > 0 {
+		if jobs := h.jobs.List(); len(jobs) > 0 {
 			h.note("end of job %d", jobs[0].ID)
-			h.jobs.endJob(jobs[0], "removed")
+			h.jobs.End(jobs[0], "removed")
 		}
 	case n == 6 && h.disk.fault == "":
 		kinds := faults
@@ -283,7 +284,7 @@ func (h *history) step() {
 
 // kill ends the process at once.
 func (h *history) kill() {
-	h.note("killed, epoch %d, last %d, owed: %v", h.board.epochNumber(), h.store.Last(), h.store.Owed())
+	h.note("killed, epoch %d, last %d, owed: %v", h.board.EpochNumber(), h.store.Last(), h.store.Owed())
 	h.work.Wait()
 	ok(h.t, h.store.Close())
 }
@@ -294,31 +295,31 @@ func (h *history) mend() {
 	h.t.Helper()
 	h.note("mended: %s", h.disk.fault)
 	h.disk.mend()
-	h.store.lookAtDisk()
-	h.store.restoreAt = time.Time{}
+	h.store.LookAtDisk()
+	h.store.RestoreAt = time.Time{}
 	h.calmNow()
 	if err := h.store.Owed(); err != nil {
 		h.fail("the disk is back, and this is owed: %v", err)
 	}
-	if h.warned(stateNotDurable) {
+	if h.warned(vault.StateNotDurable) {
 		h.fail("the warning stays")
 	}
-	before, jobs := h.board.current(), h.jobs.jobList()
+	before, jobs := h.board.Current(), h.jobs.List()
 	h.kill()
 	h.start()
-	e := h.board.current()
+	e := h.board.Current()
 	if before != nil && (e == nil || e.Epoch != before.Epoch || string(e.Plan.Bytes()) != string(before.Plan.Bytes())) {
 		h.fail("epoch %d was stored, and after a restart %+v is in force", before.Epoch, e)
 	}
 	for _, j := range jobs {
-		if j.plans.Current() == nil {
+		if j.Plans.Current() == nil {
 			continue
 		}
-		if back, err := h.jobs.findJob(fmt.Sprint(j.ID)); err != nil || string(back.Plan.Bytes()) != string(j.Plan.Bytes()) {
+		if back, err := h.jobs.Find(fmt.Sprint(j.ID)); err != nil || string(back.Plan.Bytes()) != string(j.Plan.Bytes()) {
 			h.fail("job %d was stored, and after a restart: %v", j.ID, err)
 		}
 	}
-	if n := len(h.jobs.jobList()); n != len(jobs) {
+	if n := len(h.jobs.List()); n != len(jobs) {
 		h.fail("%d jobs were stored, and there are %d", len(jobs), n)
 	}
 	h.settle()
@@ -364,7 +365,7 @@ func TestDamagedEpoch(t *testing.T) {
 	d.atRest(t, lacking(healthy, 4, 1, 2))
 	d.make(t, "a", names(0, 7))
 	d.atRest(t, healthy)
-	last, job := d.board.current().Epoch, d.job(t, "a").Epoch
+	last, job := d.board.Current().Epoch, d.job(t, "a").Epoch
 	ok(t, d.store.Close())
 	for _, path := range []string{fmt.Sprintf("epochs/%010d", last), fmt.Sprintf("jobs/%010d-%010d", d.job(t, "a").ID, job)} {
 		path = filepath.Join(d.cfg.StateDir, path, "phases.bin")
@@ -376,14 +377,14 @@ func TestDamagedEpoch(t *testing.T) {
 	d = readable(daemonIn(t, dir))
 	plans, err := jobsBackend{d}.JobPlans("a")
 	ok(t, err)
-	if d.board.plans.Current() != nil || plans.Current() != nil || d.board.epochNumber() != 0 {
+	if d.board.Plans.Current() != nil || plans.Current() != nil || d.board.EpochNumber() != 0 {
 		t.Error("an older plan is given out, which nobody has verified")
 	}
 	if d.warning(stateDamaged) == "" {
 		t.Error("no warning of the damage")
 	}
 	d.atRest(t, healthy)
-	if p := d.board.plans.Current(); p == nil || p.Epoch <= last {
+	if p := d.board.Plans.Current(); p == nil || p.Epoch <= last {
 		t.Errorf("epoch %d was in force, and now %+v", last, p)
 	}
 	if p := d.job(t, "a").plans.Current(); p == nil || p.Epoch <= job {
@@ -410,7 +411,7 @@ func TestBaselineLost(t *testing.T) {
 	}
 	ok(t, os.Remove(base))
 	again()
-	if d.warning(stateDamaged) == "" || d.warning(baselineLost) != "" || len(d.board.latest().Down) != 1 {
+	if d.warning(stateDamaged) == "" || d.warning(vault.BaselineLost) != "" || len(d.board.Latest().Down) != 1 {
 		t.Error("the copy is not used, or nobody is told")
 	}
 	if again(); d.warning(stateDamaged) != "" {
@@ -419,7 +420,7 @@ func TestBaselineLost(t *testing.T) {
 	ok(t, os.Remove(base), os.Remove(filepath.Join(d.cfg.StateDir, "baseline.copy.json")))
 	for range 2 {
 		again()
-		if d.warning(baselineLost) == "" || len(d.board.latest().Down) != 0 {
+		if d.warning(vault.BaselineLost) == "" || len(d.board.Latest().Down) != 0 {
 			t.Error("the baseline is lost, and nobody is told")
 		}
 		if _, err := os.Stat(base); err == nil {
@@ -427,14 +428,14 @@ func TestBaselineLost(t *testing.T) {
 		}
 	}
 	ok(t, os.WriteFile(base, text, 0o644))
-	if again(); d.warning(baselineLost) != "" || len(d.board.latest().Down) != 1 {
+	if again(); d.warning(vault.BaselineLost) != "" || len(d.board.Latest().Down) != 1 {
 		t.Error("the baseline is back, and is not used")
 	}
 	ok(t, os.Remove(base), os.Remove(filepath.Join(d.cfg.StateDir, "baseline.copy.json")))
 	again()
 	ok(t, d.accept())
 	d.drive(t, cut)
-	if _, err := os.Stat(base); err != nil || d.warning(baselineLost) != "" {
-		t.Errorf("the fabric was accepted: %v, and the warning says %q", err, d.warning(baselineLost))
+	if _, err := os.Stat(base); err != nil || d.warning(vault.BaselineLost) != "" {
+		t.Errorf("the fabric was accepted: %v, and the warning says %q", err, d.warning(vault.BaselineLost))
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/internal/config"
+	"github.com/forsd/forsd/internal/jobs"
 	"github.com/forsd/forsd/internal/store"
 	"github.com/forsd/forsd/internal/view"
 	"github.com/forsd/forsd/lft"
@@ -126,7 +127,7 @@ func (d *Daemon) see(t testing.TB, f *topology.Fabric) *view.View {
 		t.Fatal(err)
 	}
 	v.SeenAt = time.Now()
-	d.board.remember(v)
+	d.board.Remember(v)
 	return v
 }
 
@@ -186,4 +187,9 @@ func ask(ctx context.Context, h http.Handler, body string) (int, string) {
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodPost, "/", strings.NewReader(body)))
 	return w.Code, w.Body.String()
+}
+
+// withoutJobs has the daemon know no jobs, whatever is stored.
+func (d *Daemon) withoutJobs() {
+	*d.jobs = jobs.Registry{Log: d.log, Board: d.board, Store: d.store}
 }

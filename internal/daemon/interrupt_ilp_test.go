@@ -21,11 +21,11 @@ func TestFailureAmidILP(t *testing.T) {
 	for range 3 {
 		alone = append(alone, after(t, healthy, both, func(*site) {}, byILP))
 		amid = append(amid, after(t, healthy, both, func(s *site) {
-			epoch := s.board.epochNumber()
+			epoch := s.board.EpochNumber()
 			s.told(first)
 			s.in(controller.Before)
 			time.Sleep(50 * time.Millisecond)
-			if state := (backend{s.Daemon}).Status().State; state != controller.Before.String() || s.board.epochNumber() != epoch {
+			if state := (backend{s.Daemon}).Status().State; state != controller.Before.String() || s.board.EpochNumber() != epoch {
 				t.Errorf("the first failure has its plan already (%s)", state)
 			}
 		}, byILP))

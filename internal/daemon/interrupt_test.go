@@ -29,7 +29,7 @@ func (s *site) told(f *topology.Fabric) {
 func (s *site) planned() {
 	s.t.Helper()
 	for {
-		if e, v := s.board.current(), s.board.latest(); e != nil && e.Fabric == v.ID {
+		if e, v := s.board.Current(), s.board.Latest(); e != nil && e.Fabric == v.ID {
 			return
 		}
 		select {
@@ -77,14 +77,14 @@ func TestJobsOvertaken(t *testing.T) {
 	s := running(t, healthy)
 	_, err := jobsBackend{s.Daemon}.CreateJob(s.ctx, api.JobRequest{Name: "a", Hosts: names(0, 6), LeaseSeconds: 600})
 	ok(t, err)
-	before, overtaken := s.jobs.jobList()[0], lackingSome(healthy, 4, 4, 1, 2)
+	before, overtaken := s.jobs.List()[0], lackingSome(healthy, 4, 4, 1, 2)
 	ok(t, s.calm(s.ctx, func() {
 		v := s.see(t, overtaken)
 		ok(t, s.press.makePlan(s.ctx, controller.Plan{Fabric: v.ID}))
 		gone, cancel := context.WithCancel(s.ctx)
 		cancel()
-		if err := s.press.publish(gone); err != nil || s.board.current().Fabric != v.ID || s.jobs.jobList()[0] != before {
-			t.Errorf("%v; the plan in force is for %s, that of the job is %d, and was %d", err, s.board.current().Fabric, s.jobs.jobList()[0].Epoch, before.Epoch)
+		if err := s.press.publish(gone); err != nil || s.board.Current().Fabric != v.ID || s.jobs.List()[0] != before {
+			t.Errorf("%v; the plan in force is for %s, that of the job is %d, and was %d", err, s.board.Current().Fabric, s.jobs.List()[0].Epoch, before.Epoch)
 		}
 	}))
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/internal/jobs"
 	"github.com/forsd/forsd/internal/store"
 	"github.com/forsd/forsd/internal/view"
 	"github.com/forsd/forsd/lft"
@@ -41,7 +42,7 @@ func (d *Daemon) atRest(t testing.TB, f *topology.Fabric) *view.View {
 	t.Helper()
 	d.dumpSeen(t.Context(), dump(f))
 	d.drive(t, f)
-	return d.board.latest()
+	return d.board.Latest()
 }
 
 // drive plays the manager until the controller rests: it sweeps when told to, and
@@ -84,7 +85,7 @@ func names(first, last int) (out []string) {
 }
 
 // holds fails where the plan of a job is not conflict-free on the tables.
-func holds(t *testing.T, v *view.View, j *job, tables *lft.Tables) {
+func holds(t *testing.T, v *view.View, j *jobs.Job, tables *lft.Tables) {
 	t.Helper()
 	var members []topology.GUID
 	for s := range j.Plan.Servers() {
@@ -96,7 +97,7 @@ func holds(t *testing.T, v *view.View, j *job, tables *lft.Tables) {
 }
 
 // make creates a job without the loop, which the test stands for.
-func (d *Daemon) make(t *testing.T, name string, hosts []string) *job {
+func (d *Daemon) make(t *testing.T, name string, hosts []string) *jobs.Job {
 	t.Helper()
 	g, err := d.ground()
 	ok(t, err)
@@ -110,9 +111,9 @@ func (d *Daemon) make(t *testing.T, name string, hosts []string) *job {
 	return j
 }
 
-func (d *Daemon) job(t *testing.T, name string) *job {
+func (d *Daemon) job(t *testing.T, name string) *jobs.Job {
 	t.Helper()
-	j, err := d.jobs.findJob(name)
+	j, err := d.jobs.Find(name)
 	ok(t, err)
 	return j
 }
@@ -136,8 +137,8 @@ func TestJobsFollow(t *testing.T) {
 	d := readable(newDaemon(t))
 	v := d.atRest(t, healthy)
 	near, far := d.make(t, "near", names(0, 7)), d.make(t, "far", names(8, 15))
-	if near.ID != 2 || near.Epoch != 2 || far.ID != 3 || far.Plan.Job() != 3 || d.board.epochNumber() != 1 {
-		t.Fatalf("jobs %+v and %+v beside epoch %d", near.JobInfo, far.JobInfo, d.board.epochNumber())
+	if near.ID != 2 || near.Epoch != 2 || far.ID != 3 || far.Plan.Job() != 3 || d.board.EpochNumber() != 1 {
+		t.Fatalf("jobs %+v and %+v beside epoch %d", near.JobInfo, far.JobInfo, d.board.EpochNumber())
 	}
 	old := d.desk.InSwitches()
 	holds(t, v, near, old)
@@ -149,12 +150,12 @@ func TestJobsFollow(t *testing.T) {
 		d.step(t.Context(), d.next(t.Context(), t))
 	}
 	before := d.job(t, "near")
-	if before.Epoch != d.board.epochNumber() || before.Epoch != 4 || before.ID != 2 {
-		t.Errorf("before the tables the job has epoch %d, the fabric %d", before.Epoch, d.board.epochNumber())
+	if before.Epoch != d.board.EpochNumber() || before.Epoch != 4 || before.ID != 2 {
+		t.Errorf("before the tables the job has epoch %d, the fabric %d", before.Epoch, d.board.EpochNumber())
 	}
-	holds(t, d.board.latest(), before, old)
+	holds(t, d.board.Latest(), before, old)
 	d.drive(t, cut)
-	holds(t, d.board.latest(), before, d.desk.InSwitches())
+	holds(t, d.board.Latest(), before, d.desk.InSwitches())
 	if now := d.job(t, "near"); now != before {
 		t.Errorf("the job's plan of epoch %d was replaced by %d after the read-back", before.Epoch, now.Epoch)
 	}
@@ -171,10 +172,10 @@ func TestJobsFollow(t *testing.T) {
 		}
 	}
 	d.drive(t, healthy)
-	if now := d.job(t, "near"); now.Epoch != 5 || now.Epoch != d.board.epochNumber() {
-		t.Errorf("after the read-back the job has epoch %d, the fabric %d", now.Epoch, d.board.epochNumber())
+	if now := d.job(t, "near"); now.Epoch != 5 || now.Epoch != d.board.EpochNumber() {
+		t.Errorf("after the read-back the job has epoch %d, the fabric %d", now.Epoch, d.board.EpochNumber())
 	} else {
-		holds(t, d.board.latest(), now, d.desk.InSwitches())
+		holds(t, d.board.Latest(), now, d.desk.InSwitches())
 	}
 	if now := d.job(t, "far"); now.Epoch != far.Epoch {
 		t.Errorf("a cable of another job's leaf gave the job epoch %d", now.Epoch)
@@ -194,16 +195,16 @@ func TestJobLosesHosts(t *testing.T) {
 		ok(t, err)
 		d.dumpSeen(t.Context(), dump(gone))
 		d.drive(t, gone)
-		if text := d.warning(jobHostsMissing); !strings.Contains(text, "job 2: ") || !strings.Contains(text, want) {
+		if text := d.warning(jobs.JobHostsMissing); !strings.Contains(text, "job 2: ") || !strings.Contains(text, want) {
 			t.Errorf("without %s the warning says %q", what, text)
 		}
-		if j := d.job(t, "2"); j.Plan.Servers() != 1 || len(j.missing()) != 1 {
-			t.Errorf("without %s the job has %d servers and misses %v", what, j.Plan.Servers(), j.missing())
+		if j := d.job(t, "2"); j.Plan.Servers() != 1 || len(j.Missing()) != 1 {
+			t.Errorf("without %s the job has %d servers and misses %v", what, j.Plan.Servers(), j.Missing())
 		}
 	}
 	d.dumpSeen(t.Context(), dump(healthy))
 	d.drive(t, healthy)
-	if text, j := d.warning(jobHostsMissing), d.job(t, "2"); text != "" || j.Plan.Servers() != 2 || j.Report.Phases != 1 {
+	if text, j := d.warning(jobs.JobHostsMissing), d.job(t, "2"); text != "" || j.Plan.Servers() != 2 || j.Report.Phases != 1 {
 		t.Errorf("with all hosts back the job has %d servers and %d phases; the warning says %q", j.Plan.Servers(), j.Report.Phases, text)
 	}
 }
@@ -220,7 +221,7 @@ func TestJobsWithFewLIDs(t *testing.T) {
 	d.dumpSeen(t.Context(), dump(cut))
 	d.drive(t, cut)
 	now := d.job(t, "2")
-	holds(t, d.board.latest(), now, d.desk.InSwitches())
+	holds(t, d.board.Latest(), now, d.desk.InSwitches())
 	if now.Epoch <= j.Epoch || now.Report.Engine != "conservative" {
 		t.Errorf("the job has epoch %d by engine %s", now.Epoch, now.Report.Engine)
 	}
@@ -234,22 +235,22 @@ func TestJobsPersist(t *testing.T) {
 	healthy := fabric(4, 4)
 	d.atRest(t, healthy)
 	kept, gone := d.make(t, "kept", names(0, 3)), d.make(t, "gone", names(4, 7))
-	d.jobs.endJob(gone, "removed")
+	d.jobs.End(gone, "removed")
 	ok(t, d.store.Close())
 	d = readable(daemonIn(t, dir))
-	if len(d.jobs.jobList()) != 1 || d.store.Last() != gone.Epoch {
-		t.Fatalf("%d jobs, last number %d", len(d.jobs.jobList()), d.store.Last())
+	if len(d.jobs.List()) != 1 || d.store.Last() != gone.Epoch {
+		t.Fatalf("%d jobs, last number %d", len(d.jobs.List()), d.store.Last())
 	}
 	back := d.job(t, "kept")
 	if diff := cmp.Diff(kept.JobInfo, back.JobInfo); diff != "" || string(kept.Plan.Bytes()) != string(back.Plan.Bytes()) {
 		t.Errorf("the job came back different (-want +got):\n%s", diff)
 	}
-	if p := back.plans.Current(); p == nil || p.Epoch != kept.Epoch {
+	if p := back.Plans.Current(); p == nil || p.Epoch != kept.Epoch {
 		t.Errorf("its plan in force is %+v", p)
 	}
 	d.atRest(t, healthy)
-	if d.job(t, "kept") != back || d.board.epochNumber() != 1 {
-		t.Errorf("on the same fabric epoch %d and job's epoch %d came out", d.board.epochNumber(), d.job(t, "kept").Epoch)
+	if d.job(t, "kept") != back || d.board.EpochNumber() != 1 {
+		t.Errorf("on the same fabric epoch %d and job's epoch %d came out", d.board.EpochNumber(), d.job(t, "kept").Epoch)
 	}
 	if j := d.make(t, "", names(4, 7)); j.ID != gone.ID+1 {
 		t.Errorf("number %d follows %d", j.ID, gone.ID)
@@ -270,8 +271,8 @@ func TestJobsLagBehind(t *testing.T) {
 	d = readable(daemonIn(t, dir))
 	d.atRest(t, cut)
 	j := d.job(t, "a")
-	if d.board.epochNumber() != 3 || j.Epoch != 4 {
-		t.Errorf("the fabric has epoch %d, the job %d", d.board.epochNumber(), j.Epoch)
+	if d.board.EpochNumber() != 3 || j.Epoch != 4 {
+		t.Errorf("the fabric has epoch %d, the job %d", d.board.EpochNumber(), j.Epoch)
 	}
-	holds(t, d.board.latest(), j, d.desk.InSwitches())
+	holds(t, d.board.Latest(), j, d.desk.InSwitches())
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/internal/aside"
+	"github.com/forsd/forsd/internal/jobs"
 	"github.com/forsd/forsd/internal/store"
 	"github.com/forsd/forsd/internal/view"
 	"github.com/forsd/forsd/lft"
@@ -23,28 +24,28 @@ type jobsBackend struct{ *Daemon }
 // Jobs lists the jobs.
 func (b jobsBackend) Jobs() []api.Job {
 	var out []api.Job
-	for _, j := range b.jobs.jobList() {
-		out = append(out, j.summary())
+	for _, j := range b.jobs.List() {
+		out = append(out, j.Summary())
 	}
 	return out
 }
 
 // Job is one job with its hosts.
 func (b jobsBackend) Job(name string) (*api.Job, error) {
-	j, err := b.jobs.findJob(name)
+	j, err := b.jobs.Find(name)
 	if err != nil {
 		return nil, err
 	}
-	return j.detail(), nil
+	return j.Detail(), nil
 }
 
 // JobPlans holds the plan of a job.
 func (b jobsBackend) JobPlans(name string) (*api.Plans, error) {
-	j, err := b.jobs.findJob(name)
+	j, err := b.jobs.Find(name)
 	if err != nil {
 		return nil, err
 	}
-	return j.plans, nil
+	return j.Plans, nil
 }
 
 // ground is what a job's plan is made for: a fabric with some lanes left out, the
@@ -72,12 +73,12 @@ func (d *Daemon) ground() (*ground, error) {
 	}
 	g := &ground{tables: d.desk.Possible(), next: d.store.Next(), last: d.store.Last()}
 	g.fabric, g.avoid = d.core.Ground()
-	g.view = d.board.view(g.fabric)
-	if g.view == nil || d.board.current() == nil || slices.Contains(g.tables, nil) {
+	g.view = d.board.View(g.fabric)
+	if g.view == nil || d.board.Current() == nil || slices.Contains(g.tables, nil) {
 		return nil, api.Errorf(http.StatusServiceUnavailable, api.CodeNoPlan, "no verified plan is in force yet: jobs are planned once the fabric is")
 	}
 	if d.core.State() == controller.Sweeping {
-		g.better = d.board.nextRest()
+		g.better = d.board.NextRest()
 	}
 	return g, nil
 }
@@ -125,7 +126,7 @@ func (b jobsBackend) CreateJob(ctx context.Context, q api.JobRequest) (*api.Job,
 			return nil, err
 		}
 		if !stale {
-			return j.detail(), nil
+			return j.Detail(), nil
 		}
 	}
 }
@@ -139,20 +140,20 @@ func waited(err error) error {
 }
 
 // planNew plans a job that is asked for.
-func (d *Daemon) planNew(ctx context.Context, q api.JobRequest, g *ground) (*job, error) {
+func (d *Daemon) planNew(ctx context.Context, q api.JobRequest, g *ground) (*jobs.Job, error) {
 	members, err := g.view.Members(q.Hosts)
 	if err != nil {
 		return nil, api.BadRequest("%v", err)
 	}
-	j := &job{Job: store.Job{JobInfo: store.JobInfo{Name: q.Name, Members: members, RanksPerHost: q.RanksPerHost}}}
+	j := &jobs.Job{Job: store.Job{JobInfo: store.JobInfo{Name: q.Name, Members: members, RanksPerHost: q.RanksPerHost}}}
 	if g.view.Kind == controller.OwnRoutes {
-		p, err := g.view.JobOnRoutes(ctx, j.guids(), g.tables[0])
+		p, err := g.view.JobOnRoutes(ctx, j.Guids(), g.tables[0])
 		if err != nil {
 			return nil, api.Refused("the job cannot be planned: %v", err)
 		}
-		return j.planned(p, g.next)
+		return j.Planned(p, g.next)
 	}
-	p, err := aside.PlanJob(ctx, d.workers, &aside.NewJob{Tree: g.view.Held(g.avoid), Settings: aside.Settings(d.press.planning()), Members: j.guids(), Tables: g.tables, Number: g.next})
+	p, err := aside.PlanJob(ctx, d.workers, &aside.NewJob{Tree: g.view.Held(g.avoid), Settings: aside.Settings(d.press.planning()), Members: j.Guids(), Tables: g.tables, Number: g.next})
 	if err != nil {
 		return nil, err
 	}
@@ -166,54 +167,54 @@ func (d *Daemon) planNew(ctx context.Context, q api.JobRequest, g *ground) (*job
 
 // admit makes a planned job durable and puts it in force. It runs while no action
 // is under way.
-func (d *Daemon) admit(j *job, lease time.Duration) error {
+func (d *Daemon) admit(j *jobs.Job, lease time.Duration) error {
 	if j.Name != "" {
-		if other, err := d.jobs.findJob(j.Name); err == nil {
-			return api.Refused("%s has this name already: remove it, or take another name", other.label())
+		if other, err := d.jobs.Find(j.Name); err == nil {
+			return api.Refused("%s has this name already: remove it, or take another name", other.Label())
 		}
 	}
 	now := time.Now()
 	j.Created, j.PublishedAt, j.Expires = now, now, now.Add(lease)
-	if err := d.store.fromMemory(j.Epoch, d.store.onDisk(func() error { return d.store.SaveJob(&j.Job) })); err != nil {
+	if err := d.store.FromMemory(j.Epoch, d.store.OnDisk(func() error { return d.store.SaveJob(&j.Job) })); err != nil {
 		return err
 	}
-	if err := d.jobs.setJob(j); err != nil {
+	if err := d.jobs.Set(j); err != nil {
 		return err
 	}
-	d.jobs.jobWarnings(d.jobs.troubles())
-	d.jobs.tellJob(j, "created")
+	d.jobs.Warnings(d.jobs.Troubles())
+	d.jobs.Tell(j, "created")
 	return nil
 }
 
 // RenewJob lets a job's lease end so long from now.
 func (b jobsBackend) RenewJob(ctx context.Context, name string, lease time.Duration) (*api.Job, error) {
-	return b.changeJob(ctx, name, func(j *job) (*job, error) {
+	return b.changeJob(ctx, name, func(j *jobs.Job) (*jobs.Job, error) {
 		next := *j
 		next.Expires = time.Now().Add(lease)
-		b.store.notStored(b.store.onDisk(func() error { return b.store.SaveLease(&next.Job) }))
-		return &next, b.jobs.setJob(&next)
+		b.store.NotStored(b.store.OnDisk(func() error { return b.store.SaveLease(&next.Job) }))
+		return &next, b.jobs.Set(&next)
 	})
 }
 
 // RemoveJob ends a job.
 func (b jobsBackend) RemoveJob(ctx context.Context, name string) (*api.Job, error) {
-	return b.changeJob(ctx, name, func(j *job) (*job, error) { b.jobs.endJob(j, "removed"); return j, nil })
+	return b.changeJob(ctx, name, func(j *jobs.Job) (*jobs.Job, error) { b.jobs.End(j, "removed"); return j, nil })
 }
 
 // changeJob runs a change of a job while no action is under way.
-func (b jobsBackend) changeJob(ctx context.Context, name string, change func(*job) (*job, error)) (*api.Job, error) {
-	var j *job
+func (b jobsBackend) changeJob(ctx context.Context, name string, change func(*jobs.Job) (*jobs.Job, error)) (*api.Job, error) {
+	var j *jobs.Job
 	var err error
 	cerr := b.calm(ctx, func() {
 		if err = b.mustLead(); err != nil {
 			return
 		}
-		if j, err = b.jobs.findJob(name); err == nil {
+		if j, err = b.jobs.Find(name); err == nil {
 			j, err = change(j)
 		}
 	})
 	if err = errors.Join(waited(cerr), err); err != nil {
 		return nil, err
 	}
-	return j.detail(), nil
+	return j.Detail(), nil
 }

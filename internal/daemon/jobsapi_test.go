@@ -12,8 +12,11 @@ import (
 
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/internal/board"
+	"github.com/forsd/forsd/internal/jobs"
 	"github.com/forsd/forsd/internal/standby"
 	"github.com/forsd/forsd/internal/store"
+	"github.com/forsd/forsd/internal/vault"
 )
 
 func TestJobRequests(t *testing.T) {
@@ -71,7 +74,7 @@ func TestJobRequests(t *testing.T) {
 // for as long as it may.
 func TestJobWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := &Daemon{board: &Board{}, jobs: &Registry{board: &Board{}}, calls: make(chan func()), stopped: make(chan struct{}), core: controller.New(controller.Settings{}), store: &vault{Store: &store.Store{}}, peer: &peer{machine: standby.New(standby.Settings{})}}
+		d := &Daemon{board: &board.Board{}, jobs: &jobs.Registry{Board: &board.Board{}}, calls: make(chan func()), stopped: make(chan struct{}), core: controller.New(controller.Settings{}), store: &vault.Vault{Store: &store.Store{}}, peer: &peer{machine: standby.New(standby.Settings{})}}
 		d.core.Step(time.Now(), controller.Seen{Snapshot: controller.Snapshot{ID: "a"}}) // it has tables to write
 		go func() {
 			for call := range d.calls {

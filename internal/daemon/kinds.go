@@ -5,7 +5,9 @@ import (
 
 	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/internal/health"
+	"github.com/forsd/forsd/internal/jobs"
 	"github.com/forsd/forsd/internal/standby"
+	"github.com/forsd/forsd/internal/vault"
 	"github.com/forsd/forsd/planner"
 	"github.com/forsd/forsd/topology"
 )
@@ -50,9 +52,9 @@ var warnables = []health.Warnable{
 	{Code: controller.NotFatTree, Severity: health.Degraded, Title: "The fabric is no fat tree and is scheduled on OpenSM's routes"},
 	{Code: controller.LiquidFailed, Severity: health.Critical, Title: "No plan could be made on OpenSM's routes"},
 
-	{Code: jobHostsMissing, Severity: health.Degraded, Title: "Hosts of jobs are absent"},
-	{Code: jobPlanFailed, Severity: health.Degraded, Title: "Jobs could not be planned anew"},
-	{Code: jobDegraded, Severity: health.Degraded, Title: "Plans of jobs are less than they could be"},
+	{Code: jobs.JobHostsMissing, Severity: health.Degraded, Title: "Hosts of jobs are absent"},
+	{Code: jobs.JobPlanFailed, Severity: health.Degraded, Title: "Jobs could not be planned anew"},
+	{Code: jobs.JobDegraded, Severity: health.Degraded, Title: "Plans of jobs are less than they could be"},
 
 	{Code: controller.FabricRefused, Severity: health.Critical, Title: "The fabric cannot be used"},
 	{Code: controller.FabricIncomplete, Severity: health.Critical, Title: "Most servers are missing"},
@@ -65,8 +67,8 @@ var warnables = []health.Warnable{
 	{Code: controller.ReadBackFailed, Severity: health.Critical, Title: "The switches' tables could not be read"},
 	{Code: controller.TablesStale, Severity: health.Critical, Title: "The switches hold other tables than those planned"},
 
-	{Code: stateNotDurable, Severity: health.Critical, Title: "The state cannot be stored"},
-	{Code: baselineLost, Severity: health.Critical, Title: "The baseline is lost"},
+	{Code: vault.StateNotDurable, Severity: health.Critical, Title: "The state cannot be stored"},
+	{Code: vault.BaselineLost, Severity: health.Critical, Title: "The baseline is lost"},
 	{Code: stateDamaged, Severity: health.Degraded, Title: "Stored state was damaged and skipped"},
 	{Code: managerAbsent, Severity: health.Critical, Title: "OpenSM is not running", Delay: 5 * time.Second},
 	{Code: pluginMissing, Severity: health.Degraded, Title: "OpenSM's plugin is not connected", Delay: 5 * time.Second},

@@ -104,7 +104,7 @@ func (b *bench) holds(after string) {
 	b.rests()
 	tables, err := b.held()
 	ok(b.T, err)
-	e, v := b.d.board.current(), b.d.board.latest()
+	e, v := b.d.board.Current(), b.d.board.Latest()
 	if v.Fabric.Hash() != b.f.Hash() || e.Report.TopologyHash != b.f.Hash() {
 		b.Errorf("after %s the plan in force is for fabric %s, the fabric is %s", after, e.Report.TopologyHash, b.f.Hash())
 	}
@@ -114,7 +114,7 @@ func (b *bench) holds(after string) {
 	} else if err := v.Carries(tables, e.Plan, nil); err != nil {
 		b.Errorf("after %s the plan in force does not hold: %v", after, err)
 	}
-	for _, j := range b.d.jobs.jobList() {
+	for _, j := range b.d.jobs.List() {
 		n := j.Plan.Servers()
 		if b.own != nil {
 			holdsOn(b.T, &store.Epoch{Plan: j.Plan}, b.f, tables, n*(n-1))
@@ -201,7 +201,7 @@ func TestKindsOfFabrics(t *testing.T) {
 			b.holds(where + x.what)
 		}
 	}
-	if n := len(b.d.jobs.jobList()); n != 4 {
+	if n := len(b.d.jobs.List()); n != 4 {
 		t.Errorf("%d jobs, want 4", n)
 	}
 }
@@ -234,7 +234,7 @@ func (b *bench) rollback() error {
 			last = err
 		}
 	}
-	if now := b.d.board.current(); now.RollbackOf == 0 {
+	if now := b.d.board.Current(); now.RollbackOf == 0 {
 		return fmt.Errorf("no epoch of %d could be rolled back to: %w", len(epochs), last)
 	}
 	return nil
@@ -252,7 +252,7 @@ func TestMassLossInEachKind(t *testing.T) {
 			b := newBench(t)
 			b.shows(x.f, x.own)
 			b.holds("the start")
-			before := b.d.board.current()
+			before := b.d.board.Current()
 			few, last := x.f.Clone(), 0
 			for i := range few.Nodes {
 				n := 0
@@ -265,12 +265,12 @@ func TestMassLossInEachKind(t *testing.T) {
 				t.Fatalf("%d hosts have vanished", last)
 			}
 			b.shows(few, x.own)
-			if !raised(b.d, controller.FabricIncomplete, "54 % of the servers") || b.d.board.current() != before {
-				t.Errorf("epoch %d, warnings %v", b.d.board.epochNumber(), b.d.health.List(time.Now()))
+			if !raised(b.d, controller.FabricIncomplete, "54 % of the servers") || b.d.board.Current() != before {
+				t.Errorf("epoch %d, warnings %v", b.d.board.EpochNumber(), b.d.health.List(time.Now()))
 			}
 			ok(t, b.reroute()) // it is believed
 			b.holds("a reroute")
-			if n := b.d.board.current().Plan.Servers(); n != 11 {
+			if n := b.d.board.Current().Plan.Servers(); n != 11 {
 				t.Errorf("%d servers, want 11", n)
 			}
 		})

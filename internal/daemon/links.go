@@ -120,7 +120,7 @@ type cable struct {
 // cablesAt lists the cables of lanes in the fabric seen last, as far as that is a tree
 // that has them.
 func (d *Daemon) cablesAt(lanes []controller.Lane) (all []cable) {
-	v := d.board.latest()
+	v := d.board.Latest()
 	if v == nil || v.Tree == nil {
 		return nil
 	}

@@ -51,7 +51,7 @@ func TestFastPath(t *testing.T) {
 	began, trapped := time.Now(), time.Now()
 	d.traps(healthy, leaf, trapped)
 	d.switchesSaid(t.Context(), says(healthy, leaf, 4+1+2))
-	cut := d.board.latest()
+	cut := d.board.Latest()
 	if want := d.see(t, lacking(healthy, 4, 1, 2)); cut.ID != want.ID || !cut.SeenAt.Equal(trapped) {
 		t.Errorf("fabric %s without the cable, and the sweep will find %s", cut.ID, want.ID)
 	}
@@ -86,7 +86,7 @@ func TestSpokenTogether(t *testing.T) {
 	d.portsRead = make(chan linkstate.Answer, 1)
 	d.portsRead <- says(healthy, fabgen.LeafGUID+1, 4+1+2)
 	d.switchesSaid(t.Context(), says(healthy, fabgen.LeafGUID+2, 4+1+2))
-	cut := d.board.latest()
+	cut := d.board.Latest()
 	if want := d.see(t, lacking(lacking(healthy, 4, 1, 2), 4, 2, 2)); cut.ID != want.ID || !cut.SeenAt.Equal(first) {
 		t.Errorf("fabric %s, the sweep will find %s; seen at %v", cut.ID, want.ID, cut.SeenAt)
 	}
@@ -109,7 +109,7 @@ func TestPrepare(t *testing.T) {
 	other := newDaemon(t)
 	other.bringUp(t, healthy)
 	other.planAndPublish(t, controller.Plan{Fabric: other.see(t, lacking(healthy, 4, 1, 2)).ID})
-	if string(d.board.current().Plan.Bytes()) != string(other.board.current().Plan.Bytes()) {
+	if string(d.board.Current().Plan.Bytes()) != string(other.board.Current().Plan.Bytes()) {
 		t.Error("the plan prepared is another one")
 	}
 }
@@ -129,7 +129,7 @@ func TestTwoRates(t *testing.T) {
 		t.Fatalf("lanes %v are down (%v), and one runs at %v as far as anybody knows", v.Down, err, port.Rate)
 	}
 	d.switchesSaid(t.Context(), says(healthy, healthy.Nodes[leaf].GUID))
-	if v := d.board.latest(); len(v.Down) != 0 {
+	if v := d.board.Latest(); len(v.Down) != 0 {
 		t.Errorf("lanes %v are down, and the switch says %v", v.Down, healthy.Nodes[leaf].Ports[4+1+2].Rate)
 	}
 }
@@ -150,6 +150,6 @@ func TestHeldBack(t *testing.T) {
 			t.Errorf("switch %v is read", a.Switch)
 		}
 	}
-	d.board.remember(&view.View{Fabric: healthy, ID: "routes of its own"})
+	d.board.Remember(&view.View{Fabric: healthy, ID: "routes of its own"})
 	d.heldBack(t.Context(), []controller.Lane{{Leaf: 1, Lane: 2}})
 }

@@ -13,7 +13,7 @@ import (
 
 // ownRoutes tells whether the fabric seen last is one that OpenSM routes by itself.
 func (d *Daemon) ownRoutes() bool {
-	v := d.board.latest()
+	v := d.board.Latest()
 	return v != nil && v.Kind == controller.OwnRoutes
 }
 
@@ -27,7 +27,7 @@ func (d *Daemon) tablesMatch() (match bool, readAt time.Time) {
 // routesInForce is the fabric with the tables that were read back last, nil where
 // there are none.
 func (d *Daemon) routesInForce() (*topology.Fabric, *lft.Tables) {
-	if v := d.board.latest(); v != nil {
+	if v := d.board.Latest(); v != nil {
 		return v.Fabric, d.desk.InSwitches()
 	}
 	return nil, nil

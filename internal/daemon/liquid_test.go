@@ -84,7 +84,7 @@ func otherPlan(t *testing.T, d *Daemon) *store.Epoch {
 	for busy := true; busy; {
 		ok(t, d.call(t.Context(), func() { busy = d.core.Busy() }))
 	}
-	return d.board.current()
+	return d.board.Current()
 }
 
 // raised tells whether a warning is in force, with a text in it.
@@ -155,7 +155,7 @@ func TestOtherFabrics(t *testing.T) {
 		e, err := store.NewEpoch(other)
 		ok(t, err, d.press.put(e, first.EpochInfo))
 	}))
-	first = d.board.current()
+	first = d.board.Current()
 	unused := shortest(f)
 	unused.Switches[0].Out[unused.Switches[1].LID] = 4 // to another switch, by a way round
 	program(t, d, unused)
@@ -187,8 +187,8 @@ func TestOtherFabrics(t *testing.T) {
 
 	// Nothing is believed of a tree that lacks most servers, whatever was before.
 	show(t, d, fabric(2, 2))
-	if otherPlan(t, d); !raised(d, controller.NotFatTree, "") || !raised(d, controller.FabricIncomplete, "67 %") || d.board.current() != second {
-		t.Errorf("epoch %d, warnings %v", d.board.epochNumber(), d.health.List(time.Now()))
+	if otherPlan(t, d); !raised(d, controller.NotFatTree, "") || !raised(d, controller.FabricIncomplete, "67 %") || d.board.Current() != second {
+		t.Errorf("epoch %d, warnings %v", d.board.EpochNumber(), d.health.List(time.Now()))
 	}
 }
 

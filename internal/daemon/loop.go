@@ -49,7 +49,7 @@ func (d *Daemon) loop(ctx context.Context) {
 		case <-watchdog.C:
 			d.notify("WATCHDOG=1")
 			if !d.core.Busy() {
-				d.store.lookAtDisk()
+				d.store.LookAtDisk()
 			}
 		}
 		d.calmNow()
@@ -63,7 +63,7 @@ func (d *Daemon) loop(ctx context.Context) {
 func (d *Daemon) wake() time.Time {
 	due := []time.Time{d.core.Wake(), d.links.Wake()}
 	if !d.core.Busy() { // else these wait until the action has ended
-		due = append(due, d.jobs.leaseDue(), d.store.restoreDue(), d.peer.machine.Wake())
+		due = append(due, d.jobs.LeaseDue(), d.store.RestoreDue(), d.peer.machine.Wake())
 	}
 	due = slices.DeleteFunc(due, time.Time.IsZero)
 	if len(due) == 0 {
@@ -106,7 +106,7 @@ func (d *Daemon) step(ctx context.Context, e controller.Event) {
 		}
 	}
 	held := d.core.Held()
-	if d.board.show(d.core.State(), held, d.core.Standby()) {
+	if d.board.Show(d.core.State(), held, d.core.Standby()) {
 		d.heldBack(ctx, held)
 	}
 }

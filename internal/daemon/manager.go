@@ -87,7 +87,7 @@ func (d *Daemon) managerFound(p opensm.Process) {
 		d.log.Warn("OpenSM's settings", zap.Error(err))
 	}
 	lanes := 0
-	if v := d.board.latest(); v != nil && v.Tree != nil {
+	if v := d.board.Latest(); v != nil && v.Tree != nil {
 		lanes = v.Tree.Lanes
 	}
 	d.mu.Lock()

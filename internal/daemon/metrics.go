@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/forsd/forsd/internal/board"
 	"github.com/forsd/forsd/internal/health"
 	"github.com/forsd/forsd/internal/store"
 )
@@ -30,7 +31,7 @@ func newMetrics(d *Daemon) *metrics {
 	}
 	ofEpoch := func(f func(*store.Epoch) float64) func() float64 {
 		return func() float64 {
-			if e := d.board.current(); e != nil {
+			if e := d.board.Current(); e != nil {
 				return f(e)
 			}
 			return 0
@@ -42,9 +43,9 @@ func newMetrics(d *Daemon) *metrics {
 	gauge("forsd_lower_bound_phases", "Least possible number of phases, as far as it is proved.", ofEpoch(func(e *store.Epoch) float64 { return float64(e.Report.LowerBound) }))
 	gauge("forsd_servers", "Servers of the plan in force.", ofEpoch(func(e *store.Epoch) float64 { return float64(e.Report.Servers) }))
 	gauge("forsd_unreachable_pairs", "Ordered pairs of servers that the plan in force leaves out.", ofEpoch(func(e *store.Epoch) float64 { return float64(e.Report.UnreachablePairs) }))
-	gauge("forsd_jobs", "Jobs with a plan of their own.", func() float64 { return float64(len(d.jobs.jobList())) })
+	gauge("forsd_jobs", "Jobs with a plan of their own.", func() float64 { return float64(len(d.jobs.List())) })
 	gauge("forsd_lanes_down", "Cables of the baseline that no schedule can use.", func() float64 {
-		if v := d.board.latest(); v != nil {
+		if v := d.board.Latest(); v != nil {
 			return float64(len(v.Down))
 		}
 		return 0
@@ -55,10 +56,10 @@ func newMetrics(d *Daemon) *metrics {
 	})
 	gauge("forsd_plugin_connected", "1 while OpenSM's plugin is connected.", func() float64 { return truth(d.pluginLeads()) })
 	gauge("forsd_standby", "1 while another subnet manager is the master.", func() float64 {
-		return truth(d.board.standsBy())
+		return truth(d.board.StandsBy())
 	})
 	gauge("forsd_ready", "1 once a verified epoch is in force.", func() float64 {
-		return truth(d.board.isReady())
+		return truth(d.board.IsReady())
 	})
 	for _, s := range []health.Severity{health.Info, health.Degraded, health.Critical} {
 		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "forsd_warnings", Help: "Warnings in force.",
@@ -84,9 +85,9 @@ func truth(b bool) float64 {
 }
 
 // observe counts a change that has settled.
-func (m *metrics) observe(t times) {
-	for name, at := range map[string]time.Time{"verified": t.verified, "published": t.published, "written": t.written, "read_back": t.readBack} {
-		if since := t.since(at); since > 0 {
+func (m *metrics) observe(t board.Times) {
+	for name, at := range map[string]time.Time{"verified": t.Verified, "published": t.Published, "written": t.Written, "read_back": t.ReadBack} {
+		if since := t.Since(at); since > 0 {
 			m.stations.WithLabelValues(name).Observe(since.Seconds())
 		}
 	}

@@ -84,7 +84,7 @@ func (d *Daemon) askPeer(ctx context.Context) error {
 // peerSays takes in an answer of the peer. It runs while no action is under way.
 func (d *Daemon) peerSays(serial uint64, r *replica.Replica, err error) {
 	d.peer.said = r
-	own := standby.Numbers{Last: d.store.Last(), Epoch: d.board.epochNumber()}
+	own := standby.Numbers{Last: d.store.Last(), Epoch: d.board.EpochNumber()}
 	d.stand(d.life, standby.Answered{Serial: serial, Word: r.Word(), Own: own, Err: text(err)})
 }
 
@@ -126,14 +126,14 @@ func (d *Daemon) lead(ctx context.Context, a standby.Lead) {
 		d.press.reissue = true
 	}
 	if d.peer.is() {
-		d.log.Info("forsd leads", zap.Uint64("epoch", d.board.epochNumber()), zap.Uint64("last", d.store.Last()))
+		d.log.Info("forsd leads", zap.Uint64("epoch", d.board.EpochNumber()), zap.Uint64("last", d.store.Last()))
 	}
 	d.step(ctx, controller.Mastership{Master: true})
 	d.peer.desk.Ring()
 	if !d.peer.is() || !d.peer.shown {
 		return
 	}
-	seen := d.board.latest()
+	seen := d.board.Latest()
 	v, err := d.fit(seen.Fabric)
 	if err != nil {
 		d.step(ctx, controller.Refused{Reason: err.Error()})
@@ -158,7 +158,7 @@ func (d *Daemon) follow(ctx context.Context, a standby.Follow) {
 // mustLead refuses what only the leading daemon may do.
 func (d *Daemon) mustLead() error {
 	switch {
-	case !d.board.standsBy():
+	case !d.board.StandsBy():
 		return nil
 	case !d.peer.is():
 		return api.Refused("another subnet manager is the master: ask the forsd beside it")
@@ -168,7 +168,7 @@ func (d *Daemon) mustLead() error {
 
 // forgetTables forgets what the switches held, where that is another's business.
 func (d *Daemon) forgetTables() {
-	if d.board.standsBy() {
+	if d.board.StandsBy() {
 		d.desk.Forget()
 	}
 }
@@ -185,7 +185,7 @@ func (d *Daemon) showPeer(ctx context.Context, q standby.Ask) (out *replica.Repl
 // replica is the state now. It runs while no action is under way.
 func (d *Daemon) replica(have string, brief bool) *replica.Replica {
 	out := &replica.Replica{Leads: d.peer.machine.Role() == standby.Leads, Claim: d.peer.machine.Claim(), Last: d.store.Last()}
-	e, v, base, jobs := d.board.current(), d.board.latest(), d.board.baseline(), d.jobs.jobList()
+	e, v, base, jobs := d.board.Current(), d.board.Latest(), d.board.Baseline(), d.jobs.List()
 	h := sha256.New()
 	fmt.Fprintln(h, out.Leads, brief)
 	if !brief {

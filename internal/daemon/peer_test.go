@@ -128,11 +128,11 @@ func (w *twins) same(t *testing.T) {
 		jobs, damagedJobs := d.store.Jobs()
 		base, err := d.store.Baseline()
 		ok(t, damaged, damagedJobs, err)
-		if in := d.board.current(); in.Epoch != e.Epoch || !bytes.Equal(in.Plan.Bytes(), e.Plan.Bytes()) || d.board.plans.Current().Epoch != e.Epoch {
-			t.Errorf("epoch %d is stored, %d in force, and %d handed out", e.Epoch, in.Epoch, d.board.plans.Current().Epoch)
+		if in := d.board.Current(); in.Epoch != e.Epoch || !bytes.Equal(in.Plan.Bytes(), e.Plan.Bytes()) || d.board.Plans.Current().Epoch != e.Epoch {
+			t.Errorf("epoch %d is stored, %d in force, and %d handed out", e.Epoch, in.Epoch, d.board.Plans.Current().Epoch)
 		}
 		text := fmt.Sprintf("%+v %x %s\n", e.EpochInfo, e.Plan.Bytes(), base.Encode())
-		if list := d.jobs.jobList(); len(list) != len(jobs) {
+		if list := d.jobs.List(); len(list) != len(jobs) {
 			t.Errorf("%d jobs are stored, and %d in force", len(jobs), len(list))
 		}
 		for _, j := range jobs {
@@ -173,7 +173,7 @@ func TestFollow(t *testing.T) {
 	if !bytes.Equal(a, b) {
 		t.Error("the follower has other tables ready than the leader has written")
 	}
-	if tables, err := w.follower.desk.Serve(t.Context(), w.follower.board.latest().ID); err != nil || tables == nil {
+	if tables, err := w.follower.desk.Serve(t.Context(), w.follower.board.Latest().ID); err != nil || tables == nil {
 		t.Errorf("the follower has no tables ready for a sweep: %v", err)
 	}
 	if again := w.sync(t, r.Tag); again.Whole || again.Tag != r.Tag || again.Epoch != nil {
@@ -235,7 +235,7 @@ func (w *twins) takeOver(t *testing.T, f *topology.Fabric) {
 	d := w.follower
 	d.cfg.OpenSM.DumpCommand = []string{"cat", w.leader.cfg.OpenSM.LFTsFile} // what the switches have
 	d.managerIs(t, true)
-	for d.board.standsBy() {
+	for d.board.StandsBy() {
 		d.hear(t)
 	}
 	ok(t, d.call(t.Context(), func() {
@@ -277,15 +277,15 @@ func TestTakeOverInDoubt(t *testing.T) {
 	_, err := jobsBackend{w.leader}.CreateJob(t.Context(), api.JobRequest{Name: "a", Hosts: names(0, 2)})
 	ok(t, err)
 	w.sync(t, "")
-	old := w.follower.board.current()
+	old := w.follower.board.Current()
 	w.api.Close()
 	began := uint64(time.Now().UnixMilli())
 	w.takeOver(t, f)
-	e, job := w.follower.board.current(), w.follower.jobs.jobList()[0]
+	e, job := w.follower.board.Current(), w.follower.jobs.List()[0]
 	if now := uint64(time.Now().UnixMilli()); e.Epoch < began || e.Epoch > now || job.Epoch != e.Epoch {
 		t.Errorf("epoch %d, of the job %d: want one number from %d to %d", e.Epoch, job.Epoch, began, now)
 	}
-	if !view.SameRows(old.Plan, w.follower.board.latest().Tree, rows(t, e, w.follower)) {
+	if !view.SameRows(old.Plan, w.follower.board.Latest().Tree, rows(t, e, w.follower)) {
 		t.Error("nothing has changed, and the plan is another one")
 	}
 	j, err := jobsBackend{w.follower}.CreateJob(t.Context(), api.JobRequest{Hosts: names(3, 5)})
@@ -317,22 +317,22 @@ func TestYield(t *testing.T) {
 	ok(t, err)
 	behind := w.leader
 	behind.hear(t)
-	if !behind.board.standsBy() {
+	if !behind.board.StandsBy() {
 		t.Fatal("it goes on with numbers that have been given")
 	}
 	behind.hear(t)
 	w.same(t)
 	w.follower.managerIs(t, false)
-	for behind.board.standsBy() {
+	for behind.board.StandsBy() {
 		behind.hear(t)
 	}
 	w.same(t)
 	behind.hear(t)
-	if behind.board.standsBy() {
+	if behind.board.StandsBy() {
 		t.Error("it yields to its equal")
 	}
 	behind.managerIs(t, false)
-	if behind.hear(t); !behind.board.standsBy() {
+	if behind.hear(t); !behind.board.StandsBy() {
 		t.Error("it leads, and its manager is not the master")
 	}
 }
@@ -340,7 +340,7 @@ func TestYield(t *testing.T) {
 // rows are the rows of an epoch.
 func rows(t *testing.T, e *store.Epoch, d *Daemon) (out verify.Rows) {
 	t.Helper()
-	out, err := view.RowsOf(e.Plan, d.board.latest().Tree)
+	out, err := view.RowsOf(e.Plan, d.board.Latest().Tree)
 	ok(t, err)
 	return out
 }
@@ -424,7 +424,7 @@ func TestPeerLost(t *testing.T) {
 		}
 		return false
 	}
-	wait("it does not follow", func() bool { return d.board.epochNumber() == 1 })
+	wait("it does not follow", func() bool { return d.board.EpochNumber() == 1 })
 	_ = w.api.Listener.Close() // else the client would be back at once
 	w.api.CloseClientConnections()
 	w.api.Close()
@@ -440,7 +440,7 @@ func TestPeerLost(t *testing.T) {
 	wait("it does not find the peer again", func() bool { return !raised() })
 	_, err = jobsBackend{w.leader}.CreateJob(t.Context(), api.JobRequest{Hosts: names(0, 2)})
 	ok(t, err)
-	wait("it does not follow", func() bool { return len(d.jobs.jobList()) == 1 })
+	wait("it does not follow", func() bool { return len(d.jobs.List()) == 1 })
 	if left, _ := filepath.Glob(filepath.Join(d.cfg.StateDir, "*", ".new-*")); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}

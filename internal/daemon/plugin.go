@@ -260,6 +260,6 @@ func (d *Daemon) tablesLoaded(ctx context.Context, e plugin.RoutingDone) {
 // seenAgain shows the controller the fabric once more that the last sweep has left: it
 // was not ready for the end of that sweep when it came.
 func (d *Daemon) seenAgain() {
-	v := *d.board.latest()
+	v := *d.board.Latest()
 	d.take(d.life, &v, true)
 }

@@ -10,8 +10,8 @@ import (
 // call for: one answers for all cables that are alike. A change that comes meanwhile
 // ends it, and so does the end of ctx.
 func (d *Daemon) prepare(ctx context.Context) {
-	v := d.board.latest()
-	held := d.board.heldBack()
+	v := d.board.Latest()
+	held := d.board.HeldBack()
 	if v == nil || v.Tree == nil {
 		return
 	}
@@ -19,7 +19,7 @@ func (d *Daemon) prepare(ctx context.Context) {
 		made, most := 0, d.press.memory.Holds(len(v.Tree.Servers))
 		for l := range v.Tree.Leaves {
 			for k := range v.Tree.Lanes {
-				if ctx.Err() != nil || made == most || d.board.latest().ID != v.ID {
+				if ctx.Err() != nil || made == most || d.board.Latest().ID != v.ID {
 					return
 				}
 				next := append([]controller.Lane{{Leaf: l, Lane: k}}, held...)

@@ -9,9 +9,12 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/internal/board"
 	"github.com/forsd/forsd/internal/config"
 	"github.com/forsd/forsd/internal/delivery/desk"
+	"github.com/forsd/forsd/internal/jobs"
 	"github.com/forsd/forsd/internal/store"
+	"github.com/forsd/forsd/internal/vault"
 	"github.com/forsd/forsd/internal/view"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/planner"
@@ -25,10 +28,10 @@ import (
 type press struct {
 	cfg   *config.Config
 	log   *zap.Logger
-	board *Board
-	store *vault
+	board *board.Board
+	store *vault.Vault
 	desk  *desk.Desk
-	jobs  *Registry
+	jobs  *jobs.Registry
 
 	memory    planner.Memory
 	candidate candidate   // the last verified plan, not published yet
@@ -56,13 +59,13 @@ func (p *press) plan(ctx context.Context, a controller.Plan) controller.Event {
 	var onLanes *planner.TooManyUnreachable
 	var onRoutes view.Unreachable
 	tooMany := errors.As(err, &onLanes) || errors.As(err, &onRoutes)
-	return controller.Planned{Same: p.candidate.same && len(p.candidate.jobs) == 0, Err: text(err), Refused: tooMany && p.board.current() == nil}
+	return controller.Planned{Same: p.candidate.same && len(p.candidate.jobs) == 0, Err: text(err), Refused: tooMany && p.board.Current() == nil}
 }
 
 // makePlan leaves the plan as the candidate, which tells whether the one in force
 // stays.
 func (p *press) makePlan(ctx context.Context, a controller.Plan) error {
-	v := p.board.view(a.Fabric)
+	v := p.board.View(a.Fabric)
 	if v == nil {
 		return errForgotten
 	}
@@ -82,10 +85,10 @@ func (p *press) makePlan(ctx context.Context, a controller.Plan) error {
 	if err != nil {
 		return err
 	}
-	p.board.mark(v, c.planned, func(t *times) *time.Time { return &t.planned })
-	p.board.mark(v, c.verified, func(t *times) *time.Time { return &t.verified })
+	p.board.Mark(v, c.planned, func(t *board.Times) *time.Time { return &t.Planned })
+	p.board.Mark(v, c.verified, func(t *board.Times) *time.Time { return &t.Verified })
 	if c.same = p.inForceIs(c.plan) && !p.reissue; c.same {
-		p.board.planWarnings(c.plan.Cautions())
+		p.board.PlanWarnings(c.plan.Cautions())
 	}
 	p.candidate = c
 	return nil
@@ -135,7 +138,7 @@ func (p *press) planForTables(ctx context.Context, v *view.View, a controller.Pl
 	staged := p.stage(schedule)
 	on := p.tablesFor(a, r.tables)
 	schedule, err = schedule.Verified(ctx, on...)
-	if old := v.Familiar(tree, p.board.current()); err != nil && !a.Final && old != nil {
+	if old := v.Familiar(tree, p.board.Current()); err != nil && !a.Final && old != nil {
 		schedule, err = p.planFor(ctx, old, on)
 	}
 	c.plan, c.verified = view.TreePlan{Schedule: schedule}, time.Now()
@@ -168,13 +171,13 @@ func (p *press) planFor(ctx context.Context, tree *topology.FatTree, on []*lft.T
 // pinnedHolds tells whether the epoch in force was put there by a rollback on
 // this very fabric and still stands verification on the tables in force.
 func (p *press) pinnedHolds(v *view.View) bool {
-	e := p.board.current()
+	e := p.board.Current()
 	return e != nil && e.RollbackOf != 0 && e.Fabric == v.ID && v.Carries(p.desk.InSwitches(), e.Plan, nil) == nil
 }
 
 // inForceIs tells whether the epoch in force is this very plan.
 func (p *press) inForceIs(x view.Proposal) bool {
-	e := p.board.current()
+	e := p.board.Current()
 	return e != nil && x.Is(e.Plan, &e.Report)
 }
 
@@ -183,7 +186,7 @@ func (p *press) inForceIs(x view.Proposal) bool {
 func (p *press) publish(ctx context.Context) error {
 	c, n := p.candidate, p.store.Next()
 	if c.view.Tree != nil {
-		p.board.adopt(c.view.Tree.Baseline)
+		p.board.Adopt(c.view.Tree.Baseline)
 	}
 	if !c.same {
 		if err := p.publishFabric(c, n); err != nil {
@@ -196,7 +199,7 @@ func (p *press) publish(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := p.jobs.publishJobs(c.jobs, max(n, p.board.epochNumber())); err != nil {
+	if err := p.jobs.Publish(c.jobs, max(n, p.board.EpochNumber())); err != nil {
 		return err
 	}
 	p.reissue = false
@@ -204,8 +207,8 @@ func (p *press) publish(ctx context.Context) error {
 }
 
 // planJobs plans the jobs for what the controller asks.
-func (p *press) planJobs(ctx context.Context, v *view.View, a controller.Plan) ([]jobPlan, error) {
-	if len(p.jobs.jobList()) == 0 {
+func (p *press) planJobs(ctx context.Context, v *view.View, a controller.Plan) ([]jobs.Planned, error) {
+	if len(p.jobs.List()) == 0 {
 		return nil, nil
 	}
 	on := p.desk.Possible()
@@ -216,7 +219,7 @@ func (p *press) planJobs(ctx context.Context, v *view.View, a controller.Plan) (
 		}
 		on = p.tablesFor(a, r.Tables)
 	}
-	return p.jobs.planJobs(ctx, p.forMembers(ctx, v, a.Avoid, on), a.Final, p.reissue), nil
+	return p.jobs.Plan(ctx, p.forMembers(ctx, v, a.Avoid, on), a.Final, p.reissue), nil
 }
 
 // publishFabric puts the plan of the fabric in force under the number n.
@@ -227,7 +230,7 @@ func (p *press) publishFabric(c candidate, n uint64) error {
 			return err
 		}
 	}
-	return p.put(e, store.EpochInfo{Fabric: c.view.ID, What: p.board.whatOf(c.view), Report: c.plan.Report(), Warnings: c.plan.Cautions()})
+	return p.put(e, store.EpochInfo{Fabric: c.view.ID, What: p.board.WhatOf(c.view), Report: c.plan.Report(), Warnings: c.plan.Cautions()})
 }
 
 // put makes e the next epoch. A crash of this process leaves it in force from here
@@ -236,26 +239,26 @@ func (p *press) publishFabric(c candidate, n uint64) error {
 func (p *press) put(e *store.Epoch, info store.EpochInfo) error {
 	info.Epoch, info.PublishedAt = e.Epoch, time.Now()
 	e.EpochInfo = info
-	p.store.saveBaseline()
-	e, err := p.store.reveal(e)
+	p.store.KeepBaseline()
+	e, err := p.store.Reveal(e)
 	if err != nil {
 		return err
 	}
-	if err := p.board.setCurrent(e); err != nil {
+	if err := p.board.SetCurrent(e); err != nil {
 		return err
 	}
-	p.board.markPublished(e.Fabric)
+	p.board.MarkPublished(e.Fabric)
 	p.log.Info("published", zap.Uint64("epoch", e.Epoch), zap.Int("phases", e.Report.Phases),
 		zap.Int("lower_bound", e.Report.LowerBound), zap.String("engine", e.Report.Engine), zap.Uint64("rollback_of", e.RollbackOf))
 	if p.store.Owed() == nil {
-		p.store.notStored(p.store.Flush(e, p.cfg.KeepEpochs))
+		p.store.NotStored(p.store.Flush(e, p.cfg.KeepEpochs))
 	}
 	return nil
 }
 
 // write brings the tables up to date that OpenSM loads, if they are not.
 func (p *press) write(ctx context.Context, a controller.Write) (changed bool, err error) {
-	v := p.board.view(a.Fabric)
+	v := p.board.View(a.Fabric)
 	if v == nil {
 		return false, errForgotten
 	}
@@ -264,12 +267,12 @@ func (p *press) write(ctx context.Context, a controller.Write) (changed bool, er
 		return false, err
 	}
 	// A newcomer's index must survive a crash before tables depend on it.
-	p.board.adopt(v.Tree.Baseline)
-	p.store.saveBaseline()
+	p.board.Adopt(v.Tree.Baseline)
+	p.store.KeepBaseline()
 	if changed, err = p.desk.Deliver(v.ID, v.Fabric, r.Tables); err != nil {
 		return false, err
 	}
-	p.board.mark(v, time.Now(), func(t *times) *time.Time { return &t.written })
+	p.board.Mark(v, time.Now(), func(t *board.Times) *time.Time { return &t.Written })
 	return changed, nil
 }
 
@@ -287,11 +290,8 @@ func (p *press) planOnRoutes(ctx context.Context, v *view.View, _ controller.Pla
 	return c, err
 }
 
-// memberPlanner plans the exchange among some host ports.
-type memberPlanner func([]topology.GUID) (view.Proposal, error)
-
 // forMembers plans exchanges on a fabric without some lanes, to hold on tables.
-func (p *press) forMembers(ctx context.Context, v *view.View, avoid []controller.Lane, on []*lft.Tables) memberPlanner {
+func (p *press) forMembers(ctx context.Context, v *view.View, avoid []controller.Lane, on []*lft.Tables) jobs.MemberPlanner {
 	if v.Kind == controller.OwnRoutes {
 		return func(members []topology.GUID) (view.Proposal, error) { return v.JobOnRoutes(ctx, members, on[0]) }
 	}
@@ -364,7 +364,7 @@ type candidate struct {
 	epoch *store.Epoch
 	asked controller.Plan // what the controller asked for
 	same  bool            // the plan in force stays
-	jobs  []jobPlan       // where it stays: those of jobs that do not
+	jobs  []jobs.Planned  // where it stays: those of jobs that do not
 
 	planned, verified time.Time
 }

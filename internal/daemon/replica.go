@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/forsd/forsd/internal/jobs"
 	"github.com/forsd/forsd/internal/linkstate"
 	"github.com/forsd/forsd/internal/standby/replica"
 	"github.com/forsd/forsd/internal/store"
@@ -25,9 +26,9 @@ func (d *Daemon) keep(r *replica.Replica) error {
 		if err != nil {
 			return err
 		}
-		d.store.baselineFound()
-		d.board.adopt(base)
-		d.store.saveBaseline()
+		d.store.BaselineFound()
+		d.board.Adopt(base)
+		d.store.KeepBaseline()
 	}
 	if r.Epoch != nil {
 		if err := d.keepEpoch(r.Epoch); err != nil {
@@ -54,12 +55,12 @@ func (d *Daemon) keepEpoch(k *replica.Kept[store.EpochInfo]) error {
 	if plan.Epoch() != n {
 		return fmt.Errorf("epoch %d comes with the table of epoch %d", n, plan.Epoch())
 	}
-	if old := d.board.current(); old != nil && old.Epoch == n && bytes.Equal(old.Plan.Bytes(), k.Table) {
+	if old := d.board.Current(); old != nil && old.Epoch == n && bytes.Equal(old.Plan.Bytes(), k.Table) {
 		return nil
 	}
 	e := &store.Epoch{EpochInfo: k.About, Plan: plan}
-	d.store.notStored(d.store.onDisk(func() error { return d.store.ReplaceEpoch(e, d.cfg.KeepEpochs) }))
-	return d.board.setCurrent(e)
+	d.store.NotStored(d.store.OnDisk(func() error { return d.store.ReplaceEpoch(e, d.cfg.KeepEpochs) }))
+	return d.board.SetCurrent(e)
 }
 
 // keepJobs takes over the jobs: those that are not among them have ended.
@@ -69,13 +70,13 @@ func (d *Daemon) keepJobs(jobs []replica.Kept[store.JobInfo]) error {
 			return err
 		}
 	}
-	for _, j := range d.jobs.jobList() {
+	for _, j := range d.jobs.List() {
 		if slices.ContainsFunc(jobs, func(k replica.Kept[store.JobInfo]) bool { return k.About.ID == j.ID }) {
 			continue
 		}
-		d.jobs.endJob(j, "removed")
+		d.jobs.End(j, "removed")
 	}
-	d.jobs.jobWarnings(nil)
+	d.jobs.Warnings(nil)
 	return nil
 }
 
@@ -84,16 +85,16 @@ func (d *Daemon) keepJob(k *replica.Kept[store.JobInfo]) error {
 	if err != nil {
 		return err
 	}
-	j := &job{Job: store.Job{JobInfo: k.About, Plan: plan}}
+	j := &jobs.Job{Job: store.Job{JobInfo: k.About, Plan: plan}}
 	if plan.Job() != j.ID || plan.Epoch() != j.Epoch {
 		return fmt.Errorf("job %d, epoch %d comes with the table of job %d, epoch %d", j.ID, j.Epoch, plan.Job(), plan.Epoch())
 	}
 	save := d.store.ReplaceJob
-	for _, old := range d.jobs.jobList() {
+	for _, old := range d.jobs.List() {
 		if old.ID != j.ID {
 			continue
 		}
-		j.plans = old.plans
+		j.Plans = old.Plans
 		if old.Epoch == j.Epoch && old.Expires.Equal(j.Expires) {
 			return nil
 		}
@@ -101,8 +102,8 @@ func (d *Daemon) keepJob(k *replica.Kept[store.JobInfo]) error {
 			save = d.store.SaveLease
 		}
 	}
-	d.store.notStored(d.store.onDisk(func() error { return save(&j.Job) }))
-	return d.jobs.setJob(j)
+	d.store.NotStored(d.store.OnDisk(func() error { return save(&j.Job) }))
+	return d.jobs.Set(j)
 }
 
 // mirror takes over what the leading daemon has, and plans its fabric ahead. It
@@ -111,10 +112,10 @@ func (d *Daemon) mirror(ctx context.Context, r *replica.Replica) error {
 	if err := d.keep(r); err != nil {
 		return err
 	}
-	if d.board.current() != nil {
+	if d.board.Current() != nil {
 		d.nowReady()
 	}
-	if r.Fabric == nil || d.board.baseline() == nil {
+	if r.Fabric == nil || d.board.Baseline() == nil {
 		return nil
 	}
 	f, err := r.CheckedFabric()

@@ -37,7 +37,7 @@ func TestFollowAfterReboot(t *testing.T) {
 	var brief *replica.Replica
 	ok(t, w.follower.calm(t.Context(), func() { brief = w.follower.replica("", true) }))
 	ok(t, w.leader.told(t, brief))
-	if w.leader.board.standsBy() {
+	if w.leader.board.StandsBy() {
 		t.Error("the leader takes numbers that were promised for numbers that were given")
 	}
 	ok(t, w.follower.calm(t.Context(), func() {
@@ -70,9 +70,7 @@ func TestFollowOverDamage(t *testing.T) {
 	}
 	ok(t, os.CopyFS(plans[0][:len(plans[0])-1]+"9", os.DirFS(plans[0])))
 	ok(t, os.Truncate(filepath.Join(plans[0], "phases.bin"), 99))
-	w.follower.jobs.mu.Lock()
-	w.follower.jobs.list = nil // as after a start
-	w.follower.jobs.mu.Unlock()
+	w.follower.withoutJobs() // as after a start
 	w.sync(t, "")
 	w.same(t)
 }

@@ -87,8 +87,8 @@ func (s *site) sweep(f *topology.Fabric) {
 func (s *site) settles(good func(*store.Epoch, *view.View) bool) {
 	s.t.Helper()
 	for {
-		rest, idle := s.board.nextRest(), s.board.status().State == controller.Idle.String()
-		if e, v := s.board.current(), s.board.latest(); idle && e != nil && v != nil && e.Fabric == v.ID && good(e, v) {
+		rest, idle := s.board.NextRest(), s.board.Status().State == controller.Idle.String()
+		if e, v := s.board.Current(), s.board.Latest(); idle && e != nil && v != nil && e.Fabric == v.ID && good(e, v) {
 			return
 		}
 		select {
@@ -130,7 +130,7 @@ func TestRun(t *testing.T) {
 			}
 		})
 	}
-	first := s.board.epochNumber()
+	first := s.board.EpochNumber()
 	s.sweep(lacking(healthy, 4, 1, 2))
 	var without uint64
 	s.settles(func(e *store.Epoch, v *view.View) bool { without = e.Epoch; return len(v.Down) == 1 && e.Epoch > first })

@@ -32,7 +32,7 @@ func (d *Daemon) listen() (func(context.Context) error, error) {
 
 // interfaces is what the API serves.
 func (d *Daemon) interfaces() api.Config {
-	c := api.Config{Backend: backend{d}, Jobs: jobsBackend{d}, Plans: d.board.plans, Events: d.board.events, Metrics: d.metrics.handler(), ReadOverTCP: d.cfg.API.ReadOverTCP,
+	c := api.Config{Backend: backend{d}, Jobs: jobsBackend{d}, Plans: d.board.Plans, Events: d.board.Events, Metrics: d.metrics.handler(), ReadOverTCP: d.cfg.API.ReadOverTCP,
 		Mount: map[string]http.Handler{
 			"GET /v1/explain":  answer(d.explain),
 			"GET /v1/baseline": answer(d.showBaseline),
@@ -69,7 +69,7 @@ func answer(f func(r *http.Request) (any, error)) http.Handler {
 // explain answers /v1/explain?src=…&dst=…: the phase, the lane and every hop of
 // a pair, walked through the tables that were read back.
 func (d *Daemon) explain(r *http.Request) (any, error) {
-	e, v, tables := d.board.current(), d.board.latest(), d.desk.InSwitches()
+	e, v, tables := d.board.Current(), d.board.Latest(), d.desk.InSwitches()
 	if e == nil || v == nil || tables == nil {
 		return nil, api.Errorf(http.StatusServiceUnavailable, api.CodeNoPlan, "no verified plan is in force yet")
 	}
@@ -93,7 +93,7 @@ func (d *Daemon) explain(r *http.Request) (any, error) {
 
 // showBaseline answers /v1/baseline with the file's content.
 func (d *Daemon) showBaseline(*http.Request) (any, error) {
-	base := d.board.baseline()
+	base := d.board.Baseline()
 	if base == nil {
 		return nil, api.Errorf(http.StatusNotFound, api.CodeNotFound, "no fabric has been accepted yet: there is no baseline")
 	}
@@ -135,7 +135,7 @@ func (d *Daemon) acceptBaseline(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, api.Refused("the baseline stays: %v", err)
 	}
-	return api.Change{Epoch: d.board.epochNumber(), Text: "the fabric as it is now is the baseline; plan and tables follow"}, nil
+	return api.Change{Epoch: d.board.EpochNumber(), Text: "the fabric as it is now is the baseline; plan and tables follow"}, nil
 }
 
 // accept runs between two events.
@@ -143,7 +143,7 @@ func (d *Daemon) accept() error {
 	if err := d.mustLead(); err != nil {
 		return err
 	}
-	v := d.board.latest()
+	v := d.board.Latest()
 	if v == nil {
 		return errors.New("OpenSM has not written a usable dump yet")
 	}
@@ -163,8 +163,8 @@ func (d *Daemon) accept() error {
 	if err := d.store.SaveBaseline(fresh.Tree.Baseline); err != nil {
 		return err
 	}
-	d.board.takeUp(fresh.Tree.Baseline, false, false)
-	d.store.baselineFound()
+	d.board.TakeUp(fresh.Tree.Baseline, false, false)
+	d.store.BaselineFound()
 	fresh.SeenAt, fresh.Complete, fresh.Why = time.Now(), v.Complete, "the fabric was accepted as the baseline"
 	d.take(d.life, fresh, true)
 	return nil

@@ -38,8 +38,8 @@ func (d *Daemon) dumpSeen(ctx context.Context, s opensm.Snapshot) {
 // take has the controller see a view, at the end of a sweep or before.
 func (d *Daemon) take(ctx context.Context, v *view.View, swept bool) {
 	d.peer.shown = true
-	d.board.remember(v)
-	if snapshot := (controller.Snapshot{ID: v.ID, Kind: v.Kind, Why: v.Reason, Down: v.Down, Lost: v.Lost(d.board.current(), d.board.baseline())}); swept {
+	d.board.Remember(v)
+	if snapshot := (controller.Snapshot{ID: v.ID, Kind: v.Kind, Why: v.Reason, Down: v.Down, Lost: v.Lost(d.board.Current(), d.board.Baseline())}); swept {
 		d.step(ctx, controller.Seen{Snapshot: snapshot})
 	} else {
 		d.step(ctx, controller.Found{Snapshot: snapshot})
@@ -48,7 +48,7 @@ func (d *Daemon) take(ctx context.Context, v *view.View, swept bool) {
 		d.giveUp() // the new fabric must not wait for switches that may not answer, or for a plan of the old one
 	}
 	if v.Tree != nil && !d.core.Doubts() {
-		d.board.adopt(v.Tree.Baseline) // so that the next newcomer does not take this one's index
+		d.board.Adopt(v.Tree.Baseline) // so that the next newcomer does not take this one's index
 	}
 	d.health.Set("fabric", v.Findings(), time.Now())
 }
@@ -65,7 +65,7 @@ func (d *Daemon) heldCables() string {
 // baselineFor is the stored baseline, or a new one of the fabric while there is
 // none.
 func (d *Daemon) baselineFor(f *topology.Fabric) (*topology.Baseline, error) {
-	if base := d.board.baseline(); base != nil {
+	if base := d.board.Baseline(); base != nil {
 		return base, nil
 	}
 	return topology.NewBaseline(f)
@@ -98,7 +98,7 @@ func (d *Daemon) fit(f *topology.Fabric) (*view.View, error) {
 // stays: see controller.PlanFailed.
 func (d *Daemon) firstPlan(v *view.View) error {
 	pairs, of := planner.LaneLess(v.Tree)
-	if most := d.cfg.Planning.MaxUnreachable; d.board.current() == nil && float64(pairs) > most*float64(of) {
+	if most := d.cfg.Planning.MaxUnreachable; d.board.Current() == nil && float64(pairs) > most*float64(of) {
 		return &planner.TooManyUnreachable{Pairs: pairs, Of: of, Limit: most}
 	}
 	return nil

@@ -40,7 +40,7 @@ func stop(t *testing.T, f *topology.Fabric, what doing, set ...func(*Daemon)) ti
 	_, err := jobsBackend{s.Daemon}.CreateJob(s.ctx, api.JobRequest{Name: "a", Hosts: names(0, 2), LeaseSeconds: 600})
 	ok(t, err)
 	what.begin(s)
-	epoch, jobs, state := s.board.epochNumber(), s.jobs.jobList(), backend{s.Daemon}.Status().State
+	epoch, jobs, state := s.board.EpochNumber(), s.jobs.List(), backend{s.Daemon}.Status().State
 	began := time.Now()
 	s.cancel()
 	ok(t, <-s.ended)
@@ -49,10 +49,10 @@ func stop(t *testing.T, f *topology.Fabric, what doing, set ...func(*Daemon)) ti
 
 	_ = s.store.Close() // where it ended amid its work only the end of the process does that
 	again := daemonIn(t, s.dir)
-	if again.board.epochNumber() < epoch || again.store.Next() <= epoch {
-		t.Errorf("%s: epoch %d was in force, and epoch %d is; the next number is %d", what.name, epoch, again.board.epochNumber(), again.store.Next())
+	if again.board.EpochNumber() < epoch || again.store.Next() <= epoch {
+		t.Errorf("%s: epoch %d was in force, and epoch %d is; the next number is %d", what.name, epoch, again.board.EpochNumber(), again.store.Next())
 	}
-	if list := again.jobs.jobList(); len(list) != len(jobs) || list[0].ID != jobs[0].ID || list[0].Epoch < jobs[0].Epoch {
+	if list := again.jobs.List(); len(list) != len(jobs) || list[0].ID != jobs[0].ID || list[0].Epoch < jobs[0].Epoch {
 		t.Errorf("%s: the jobs were %v, and are %v", what.name, jobs, list)
 	}
 	for _, w := range again.health.List(time.Now()) {

@@ -60,7 +60,7 @@ func TestWhatRemains(t *testing.T) {
 	}
 	healthy := fabric(4, 4)
 	whole := d.bringUp(t, healthy)
-	first := d.board.current()
+	first := d.board.Current()
 
 	forecast, err := ask(0, "Leaf001/7")
 	ok(t, err)
@@ -111,7 +111,7 @@ func TestWhatIfHolds(t *testing.T) {
 		held   []controller.Lane
 		phases int
 	}{{nil, 16}, {[]controller.Lane{{Leaf: 1, Lane: 2}}, 24}} {
-		d.board.show(controller.Idle, c.held, false)
+		d.board.Show(controller.Idle, c.held, false)
 		f, err := backend{d}.WhatIf(t.Context(), api.WhatIf{Fail: []string{"Spine003"}})
 		ok(t, err)
 		var plan struct{ Phases int }

@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/internal/board"
 	"github.com/forsd/forsd/internal/delivery"
 	"github.com/forsd/forsd/internal/view"
 	"github.com/forsd/forsd/lft"
@@ -63,7 +64,7 @@ func (d *Daemon) readsBy(err error) {
 // readBack reads the tables out of the switches and compares them with those of
 // the fabric. The plan that follows is verified on what was read.
 func (d *Daemon) readBack(ctx context.Context, a controller.ReadBack) controller.Event {
-	v := d.board.view(a.Fabric)
+	v := d.board.View(a.Fabric)
 	if v == nil {
 		return controller.ReadBackDone{Err: errForgotten.Error()}
 	}
@@ -102,6 +103,6 @@ func (d *Daemon) readBack(ctx context.Context, a controller.ReadBack) controller
 
 // markRead notes that the tables of a sweep have been read.
 func (d *Daemon) markRead(v *view.View, swept time.Time) {
-	d.board.mark(v, swept, func(t *times) *time.Time { return &t.swept })
-	d.board.mark(v, time.Now(), func(t *times) *time.Time { return &t.readBack })
+	d.board.Mark(v, swept, func(t *board.Times) *time.Time { return &t.Swept })
+	d.board.Mark(v, time.Now(), func(t *board.Times) *time.Time { return &t.ReadBack })
 }

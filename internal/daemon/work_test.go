@@ -60,7 +60,7 @@ func TestNoServers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	base := string(d.board.baseline().Encode())
+	base := string(d.board.Baseline().Encode())
 	empty := healthy.Clone()
 	for i := range empty.Nodes {
 		if empty.Nodes[i].Kind == topology.Adapter {
@@ -73,7 +73,7 @@ func TestNoServers(t *testing.T) {
 		t.Error("no warning tells that the dump is refused")
 	}
 	after, err := os.ReadFile(d.cfg.OpenSM.LFTsFile)
-	if err != nil || string(after) != string(before) || string(d.board.baseline().Encode()) != base || d.core.Busy() {
+	if err != nil || string(after) != string(before) || string(d.board.Baseline().Encode()) != base || d.core.Busy() {
 		t.Errorf("the dump changed something: %v", err)
 	}
 }
@@ -182,20 +182,20 @@ func TestPlanAfterLoss(t *testing.T) {
 	}
 	d := readable(daemonIn(t, dir))
 	d.atRest(t, f)
-	first := d.board.current()
+	first := d.board.Current()
 	d, _ = again(d, "")
-	if n := d.board.epochNumber(); n != first.Epoch {
+	if n := d.board.EpochNumber(); n != first.Epoch {
 		t.Errorf("after a restart epoch %d is in force, %d was", n, first.Epoch)
 	}
 	d, last := again(d, "another")
-	rows, err := view.RowsOf(first.Plan, d.board.latest().Tree)
+	rows, err := view.RowsOf(first.Plan, d.board.Latest().Tree)
 	ok(t, err)
-	if e := d.board.current(); e.Epoch != last+1 || !view.SameRows(e.Plan, d.board.latest().Tree, rows) {
+	if e := d.board.Current(); e.Epoch != last+1 || !view.SameRows(e.Plan, d.board.Latest().Tree, rows) {
 		t.Errorf("after the machine failed epoch %d is in force, %d were promised", e.Epoch, last)
 	}
 	ok(t, d.rollback(first.Epoch))
-	chosen := d.board.epochNumber()
-	if d, _ = again(d, "a third"); d.board.epochNumber() != chosen {
-		t.Errorf("epoch %d is in force, and a rollback chose %d", d.board.epochNumber(), chosen)
+	chosen := d.board.EpochNumber()
+	if d, _ = again(d, "a third"); d.board.EpochNumber() != chosen {
+		t.Errorf("epoch %d is in force, and a rollback chose %d", d.board.EpochNumber(), chosen)
 	}
 }

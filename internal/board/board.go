@@ -1,4 +1,6 @@
-package daemon
+// Package board is what everybody reads: the fabrics seen, the plan in force, how far a
+// change is. What it hands out does not change any more.
+package board
 
 import (
 	"encoding/json"
@@ -22,9 +24,9 @@ import (
 // is. Whatever it hands out does not change any more.
 type Board struct {
 	log    *zap.Logger
-	health *health.Tracker
-	plans  *api.Plans
-	events *api.Events
+	Health *health.Tracker
+	Plans  *api.Plans
+	Events *api.Events
 	told   func() // called when something was said
 
 	mu          sync.Mutex // guards what follows
@@ -39,38 +41,38 @@ type Board struct {
 	rest        chan struct{}      // closed and replaced when the controller comes to rest
 	views       []*view.View       // the last ones seen, newest last
 	rested      *view.View         // the one before what the marks tell of
-	marks       times              // of the change worked on or settled last
+	marks       Times              // of the change worked on or settled last
 }
 
 // keepViews is how many fabrics are remembered: the one in force, the one worked
 // on, the latest, and some that an operator may ask about.
 const keepViews = 6
 
-// newBoard is a board without anything on it.
-func newBoard(log *zap.Logger, h *health.Tracker, events *api.Events, told func()) *Board {
-	return &Board{log: log, health: h, plans: &api.Plans{}, events: events, told: told, rest: make(chan struct{})}
+// New is a board without anything on it.
+func New(log *zap.Logger, h *health.Tracker, events *api.Events, told func()) *Board {
+	return &Board{log: log, Health: h, Plans: &api.Plans{}, Events: events, told: told, rest: make(chan struct{})}
 }
 
-// times are the stations of a change, from the first sign of a new dump on.
-type times struct {
+// Times are the stations of a change, from the first sign of a new dump on.
+type Times struct {
 	view                                                   string // the fabric that they belong to
-	what                                                   []string
+	What                                                   []string
 	seen                                                   time.Time
-	planned, verified, published, written, swept, readBack time.Time
-	settled                                                bool // it came to rest before
+	Planned, Verified, Published, Written, Swept, ReadBack time.Time
+	Settled                                                bool // it came to rest before
 }
 
-// since is how long after the first sign something happened, 0 if it has not.
-func (t times) since(at time.Time) time.Duration {
+// Since is how long after the first sign something happened, 0 if it has not.
+func (t Times) Since(at time.Time) time.Duration {
 	if at.IsZero() || t.seen.IsZero() {
 		return 0
 	}
 	return at.Sub(t.seen)
 }
 
-// mark notes a station of the change that led to view v; only its first time
+// Mark notes a station of the change that led to view v; only its first time
 // counts.
-func (b *Board) mark(v *view.View, at time.Time, station func(*times) *time.Time) {
+func (b *Board) Mark(v *view.View, at time.Time, station func(*Times) *time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if first := station(&b.marks); b.marks.view == v.ID && first.IsZero() {
@@ -78,28 +80,28 @@ func (b *Board) mark(v *view.View, at time.Time, station func(*times) *time.Time
 	}
 }
 
-// markPublished notes that a plan of the fabric is in force.
-func (b *Board) markPublished(fabric string) {
+// MarkPublished notes that a plan of the fabric is in force.
+func (b *Board) MarkPublished(fabric string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.marks.view == fabric && b.marks.published.IsZero() {
-		b.marks.published = time.Now()
+	if b.marks.view == fabric && b.marks.Published.IsZero() {
+		b.marks.Published = time.Now()
 	}
 }
 
-// whatOf says in words what led to view v.
-func (b *Board) whatOf(v *view.View) []string {
+// WhatOf says in words what led to view v.
+func (b *Board) WhatOf(v *view.View) []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.marks.view != v.ID {
 		return nil
 	}
-	return b.marks.what
+	return b.marks.What
 }
 
-// remember keeps a view for the actions that will name it, and says what is new
+// Remember keeps a view for the actions that will name it, and says what is new
 // in it.
-func (b *Board) remember(v *view.View) {
+func (b *Board) Remember(v *view.View) {
 	b.mu.Lock()
 	var previous *view.View
 	if n := len(b.views); n > 0 {
@@ -118,14 +120,14 @@ func (b *Board) remember(v *view.View) {
 	}
 	var changes []topology.Change
 	if previous == nil || previous.ID != v.ID {
-		if b.marks.settled || b.rested == nil {
+		if b.marks.Settled || b.rested == nil {
 			b.rested = previous
 		}
-		b.marks = times{view: v.ID, seen: v.SeenAt, what: []string{"the fabric was seen for the first time"}}
+		b.marks = Times{view: v.ID, seen: v.SeenAt, What: []string{"the fabric was seen for the first time"}}
 		if previous != nil {
-			b.marks.what = []string{}
+			b.marks.What = []string{}
 			if v.Why != "" {
-				b.marks.what = append(b.marks.what, v.Why)
+				b.marks.What = append(b.marks.What, v.Why)
 			}
 			changes = topology.Diff(previous.Fabric, v.Fabric)
 			whole := changes
@@ -133,19 +135,19 @@ func (b *Board) remember(v *view.View) {
 				whole = topology.Diff(b.rested.Fabric, v.Fabric)
 			}
 			for _, c := range whole {
-				b.marks.what = append(b.marks.what, c.Text)
+				b.marks.What = append(b.marks.What, c.Text)
 			}
 		}
 	}
 	b.mu.Unlock()
 	for _, c := range changes {
 		b.log.Info("fabric changed", zap.String("kind", string(c.Kind)), zap.String("text", c.Text))
-		b.say(api.KindLink, c)
+		b.Say(api.KindLink, c)
 	}
 }
 
-// view is the remembered view with this ID, nil if it is forgotten.
-func (b *Board) view(id string) *view.View {
+// View is the remembered view with this ID, nil if it is forgotten.
+func (b *Board) View(id string) *view.View {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, v := range b.views {
@@ -156,8 +158,8 @@ func (b *Board) view(id string) *view.View {
 	return nil
 }
 
-// latest is the view seen last, nil before the first.
-func (b *Board) latest() *view.View {
+// Latest is the view seen last, nil before the first.
+func (b *Board) Latest() *view.View {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if n := len(b.views); n > 0 {
@@ -166,14 +168,14 @@ func (b *Board) latest() *view.View {
 	return nil
 }
 
-func (b *Board) baseline() *topology.Baseline {
+func (b *Board) Baseline() *topology.Baseline {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.base
 }
 
-// adopt makes a grown baseline the daemon's.
-func (b *Board) adopt(base *topology.Baseline) {
+// Adopt makes a grown baseline the daemon's.
+func (b *Board) Adopt(base *topology.Baseline) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !reflect.DeepEqual(b.base, base) {
@@ -181,21 +183,21 @@ func (b *Board) adopt(base *topology.Baseline) {
 	}
 }
 
-func (b *Board) current() *store.Epoch {
+func (b *Board) Current() *store.Epoch {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.inForce
 }
 
-func (b *Board) epochNumber() uint64 {
-	if e := b.current(); e != nil {
+func (b *Board) EpochNumber() uint64 {
+	if e := b.Current(); e != nil {
 		return e.Epoch
 	}
 	return 0
 }
 
-// setCurrent puts an epoch in force for everybody who asks.
-func (b *Board) setCurrent(e *store.Epoch) error {
+// SetCurrent puts an epoch in force for everybody who asks.
+func (b *Board) SetCurrent(e *store.Epoch) error {
 	report, err := json.Marshal(e.Report)
 	if err != nil {
 		return err
@@ -207,59 +209,59 @@ func (b *Board) setCurrent(e *store.Epoch) error {
 	b.mu.Lock()
 	b.inForce = e
 	b.mu.Unlock()
-	b.plans.Publish(p)
-	b.planWarnings(e.Warnings)
-	b.say(api.KindEpoch, summaryOf(&e.EpochInfo))
+	b.Plans.Publish(p)
+	b.PlanWarnings(e.Warnings)
+	b.Say(api.KindEpoch, SummaryOf(&e.EpochInfo))
 	return nil
 }
 
-// summaryOf is an epoch as the API lists it.
-func summaryOf(e *store.EpochInfo) api.Epoch {
+// SummaryOf is an epoch as the API lists it.
+func SummaryOf(e *store.EpochInfo) api.Epoch {
 	return api.Epoch{Epoch: e.Epoch, PublishedAt: e.PublishedAt, Length: e.Report.Length,
 		TopologyHash: e.Report.TopologyHash, What: e.What, RollbackOf: e.RollbackOf}
 }
 
-// planWarnings raises the warnings that the plan in force carries.
-func (b *Board) planWarnings(warnings []planner.Warning) {
-	b.health.Set("plan", warnings, time.Now())
+// PlanWarnings raises the warnings that the plan in force carries.
+func (b *Board) PlanWarnings(warnings []planner.Warning) {
+	b.Health.Set("plan", warnings, time.Now())
 }
 
-// say tells the subscribers of an event.
-func (b *Board) say(kind string, data any) {
-	if err := b.events.Publish(kind, data); err != nil {
+// Say tells the subscribers of an event.
+func (b *Board) Say(kind string, data any) {
+	if err := b.Events.Publish(kind, data); err != nil {
 		b.log.Error("event lost", zap.String("kind", kind), zap.Error(err))
 	}
 	b.told()
 }
 
-// standsBy tells whether another manager is the master.
-func (b *Board) standsBy() bool {
+// StandsBy tells whether another manager is the master.
+func (b *Board) StandsBy() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.standby
 }
 
-// nextRest is closed when the controller comes to rest next.
-func (b *Board) nextRest() <-chan struct{} {
+// NextRest is closed when the controller comes to rest next.
+func (b *Board) NextRest() <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.rest
 }
 
-// settled notes that the controller has come to rest, and tells the stations of the
+// Settled notes that the controller has come to rest, and tells the stations of the
 // change that it has settled, and whether a plan is in force.
-func (b *Board) settled() (change times, planned bool) {
+func (b *Board) Settled() (change Times, planned bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	change = b.marks
-	b.marks.settled = true
+	b.marks.Settled = true
 	close(b.rest)
 	b.rest = make(chan struct{})
 	return change, b.inForce != nil
 }
 
-// getReady notes that a verified plan is in force, and tells whether that is new.
-func (b *Board) getReady() (first bool) {
+// GetReady notes that a verified plan is in force, and tells whether that is new.
+func (b *Board) GetReady() (first bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	first = !b.ready
@@ -267,15 +269,15 @@ func (b *Board) getReady() (first bool) {
 	return first
 }
 
-// isReady tells whether a verified plan is in force.
-func (b *Board) isReady() bool {
+// IsReady tells whether a verified plan is in force.
+func (b *Board) IsReady() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.ready
 }
 
-// show notes what the controller is at, and tells whether the cables held back are others.
-func (b *Board) show(s controller.State, held []controller.Lane, standby bool) (news bool) {
+// Show notes what the controller is at, and tells whether the cables held back are others.
+func (b *Board) Show(s controller.State, held []controller.Lane, standby bool) (news bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	news = !slices.Equal(held, b.held)
@@ -283,23 +285,23 @@ func (b *Board) show(s controller.State, held []controller.Lane, standby bool) (
 	return news
 }
 
-// heldBack lists the cables held back because they keep bouncing.
-func (b *Board) heldBack() []controller.Lane {
+// HeldBack lists the cables held back because they keep bouncing.
+func (b *Board) HeldBack() []controller.Lane {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.held
 }
 
-// takeUp begins with the baseline that is stored, nil for none. One that is to be stored
+// TakeUp begins with the baseline that is stored, nil for none. One that is to be stored
 // is dirty; provisional says that another one is to take the place of one that is lost.
-func (b *Board) takeUp(base *topology.Baseline, dirty, provisional bool) {
+func (b *Board) TakeUp(base *topology.Baseline, dirty, provisional bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.base, b.baseDirty, b.provisional = base, dirty, provisional
 }
 
-// toStore is the baseline where it may be stored, and whether it has to be.
-func (b *Board) toStore() (base *topology.Baseline, dirty bool) {
+// ToStore is the baseline where it may be stored, and whether it has to be.
+func (b *Board) ToStore() (base *topology.Baseline, dirty bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.provisional {
@@ -308,22 +310,22 @@ func (b *Board) toStore() (base *topology.Baseline, dirty bool) {
 	return b.base, b.baseDirty
 }
 
-// stored notes that a baseline is stored.
-func (b *Board) stored(base *topology.Baseline) {
+// Stored notes that a baseline is stored.
+func (b *Board) Stored(base *topology.Baseline) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.baseDirty = b.base != base
 }
 
-// found ends the time of a baseline that may not be stored.
-func (b *Board) found() {
+// Found ends the time of a baseline that may not be stored.
+func (b *Board) Found() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.provisional = false
 }
 
-// status is what the board has of the status.
-func (b *Board) status() api.Status {
+// Status is what the board has of the status.
+func (b *Board) Status() api.Status {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s := api.Status{State: b.state.String(), Ready: b.ready, Baseline: []string{}}
@@ -342,9 +344,23 @@ func (b *Board) status() api.Status {
 		}
 	}
 	if t := b.marks; t.view != "" {
-		ms := func(at time.Time) float64 { return float64(t.since(at).Microseconds()) / 1e3 }
-		s.LastEvent = &api.LastEvent{What: t.what, SeenAt: t.seen, PlannedMS: ms(t.planned), VerifiedMS: ms(t.verified),
-			PublishedMS: ms(t.published), ProgrammedMS: ms(t.swept), ReadBackMS: ms(t.readBack)}
+		ms := func(at time.Time) float64 { return float64(t.Since(at).Microseconds()) / 1e3 }
+		s.LastEvent = &api.LastEvent{What: t.What, SeenAt: t.seen, PlannedMS: ms(t.Planned), VerifiedMS: ms(t.Verified),
+			PublishedMS: ms(t.Published), ProgrammedMS: ms(t.Swept), ReadBackMS: ms(t.ReadBack)}
 	}
 	return s
+}
+
+// Change is the stations of the change worked on or settled last.
+func (b *Board) Change() Times {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.marks
+}
+
+// Forget forgets the fabrics seen.
+func (b *Board) Forget() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.views = nil
 }

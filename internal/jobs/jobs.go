@@ -1,0 +1,245 @@
+// Package jobs keeps the exchanges among some of the servers: their leases, and the plans
+// that follow the fabric's.
+package jobs
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/internal/board"
+	"github.com/forsd/forsd/internal/health"
+	"github.com/forsd/forsd/internal/store"
+	"github.com/forsd/forsd/internal/vault"
+	"github.com/forsd/forsd/internal/view"
+	"github.com/forsd/forsd/phasetable"
+	"github.com/forsd/forsd/topology"
+)
+
+// Job is an exchange among some of the servers, with its plan in force. It does
+// not change: what happens to a job makes another value of it.
+type Job struct {
+	store.Job
+	Plans *api.Plans // for those who wait for its next plan
+}
+
+// The warnings about jobs.
+const (
+	JobHostsMissing = "job-hosts-missing"
+	JobPlanFailed   = "job-plan-failed"
+	JobDegraded     = "job-degraded"
+)
+
+// Guids lists the port GUIDs of the members.
+func (j *Job) Guids() []topology.GUID {
+	out := make([]topology.GUID, len(j.Members))
+	for i, m := range j.Members {
+		out[i] = m.GUID
+	}
+	return out
+}
+
+// Missing lists the members that the plan leaves out.
+func (j *Job) Missing() []api.JobHost {
+	out := []api.JobHost{}
+	for _, m := range j.Members {
+		if _, planned := j.Plan.FindGUID(m.GUID); !planned {
+			out = append(out, api.JobHost(m))
+		}
+	}
+	return out
+}
+
+// Summary is the job as the API lists it.
+func (j *Job) Summary() api.Job {
+	r := &j.Report
+	return api.Job{ID: j.ID, Name: j.Name, Epoch: j.Epoch, PublishedAt: j.PublishedAt, Created: j.Created, Expires: j.Expires, RanksPerHost: j.RanksPerHost,
+		Servers: r.Servers, Summary: r.Summary, Proof: r.Proof, Missing: j.Missing(), Warnings: append([]api.JobWarning{}, j.Warnings...)}
+}
+
+// Detail is the job with its hosts.
+func (j *Job) Detail() *api.Job {
+	out := j.Summary()
+	for _, m := range j.Members {
+		out.Hosts = append(out.Hosts, api.JobHost(m))
+	}
+	return &out
+}
+
+// Label names the job in texts.
+func (j *Job) Label() string { return (&api.Job{ID: j.ID, Name: j.Name}).String() }
+
+// Planned is the job with another plan, under the number n.
+func (j *Job) Planned(p view.Proposal, n uint64) (*Job, error) {
+	next := *j
+	next.Epoch, next.Report, next.Warnings, next.Stale = n, p.Report(), p.Cautions(), false
+	if next.ID == 0 {
+		next.ID = n
+	}
+	table := p.Table(n)
+	table.Job = next.ID
+	var err error
+	if next.Plan, err = phasetable.New(table); err != nil {
+		return nil, err
+	}
+	return &next, nil
+}
+
+// Registry is the jobs, with their leases. Whatever changes it runs while no action is
+// under way, or is the one that is.
+type Registry struct {
+	Log   *zap.Logger
+	Board *board.Board
+	Store *vault.Vault
+
+	mu      sync.Mutex                // guards what follows
+	list    []*Job                    // ascending; the slice is replaced, not changed
+	trouble map[uint64]health.Finding // [job] what the last planning could not do
+}
+
+// List is the jobs, ascending.
+func (r *Registry) List() []*Job {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.list)
+}
+
+// Stored is the jobs as the store keeps them.
+func (r *Registry) Stored() []*store.Job {
+	var out []*store.Job
+	for _, j := range r.List() {
+		out = append(out, &j.Job)
+	}
+	return out
+}
+
+// Find finds a job by its number or its name.
+func (r *Registry) Find(name string) (*Job, error) {
+	n, err := strconv.ParseUint(name, 10, 64)
+	for _, j := range r.List() {
+		if err == nil && j.ID == n || err != nil && name != "" && j.Name == name {
+			return j, nil
+		}
+	}
+	return nil, api.NoJob(name)
+}
+
+// Set puts a job's plan, or its lease, in force for everybody who asks.
+func (r *Registry) Set(j *Job) error {
+	report, err := json.Marshal(j.Report)
+	if err != nil {
+		return err
+	}
+	p, err := api.NewPublished(j.Plan, report, j.PublishedAt)
+	if err != nil {
+		return err
+	}
+	if j.Plans == nil {
+		j.Plans = &api.Plans{}
+	}
+	r.mu.Lock()
+	at, known := slices.BinarySearchFunc(r.list, j.ID, func(j *Job, id uint64) int { return cmp.Compare(j.ID, id) })
+	if known {
+		r.list = slices.Clone(r.list)
+		r.list[at] = j
+	} else {
+		r.list = slices.Insert(slices.Clone(r.list), at, j)
+	}
+	r.mu.Unlock()
+	j.Plans.Publish(p)
+	return nil
+}
+
+// TakeUp goes on with the jobs that are stored. Where the plan in force is to get a
+// number of its own, so are theirs.
+func (r *Registry) TakeUp(reissue bool) (damaged, err error) {
+	jobs, damaged := r.Store.Jobs()
+	for _, j := range jobs {
+		if j.Stale || reissue { // nobody gets this plan before it is verified and published anew
+			r.list = append(r.list, &Job{Job: *j, Plans: &api.Plans{}})
+			continue
+		}
+		if err := r.Set(&Job{Job: *j}); err != nil {
+			return damaged, err
+		}
+	}
+	r.Warnings(nil)
+	return damaged, nil
+}
+
+// Tell tells subscribers and the log what happened to a job.
+func (r *Registry) Tell(j *Job, what string) {
+	r.Log.Info("job "+what, zap.Uint64("job", j.ID), zap.String("name", j.Name), zap.Uint64("epoch", j.Epoch),
+		zap.Int("servers", j.Report.Servers), zap.Int("phases", j.Report.Phases), zap.Int("lower_bound", j.Report.LowerBound))
+	r.Board.Say(api.KindJob, struct {
+		What string  `json:"what"`
+		Job  api.Job `json:"job"`
+	}{what, j.Summary()})
+}
+
+// End removes a job for good. It runs while no action is under way.
+func (r *Registry) End(j *Job, what string) {
+	r.Store.NotStored(r.Store.OnDisk(func() error { return r.Store.RemoveJob(j.ID) }))
+	r.mu.Lock()
+	r.list = slices.DeleteFunc(slices.Clone(r.list), func(x *Job) bool { return x.ID == j.ID })
+	delete(r.trouble, j.ID)
+	r.mu.Unlock()
+	j.Plans.End()
+	r.Warnings(r.Troubles())
+	r.Tell(j, what)
+}
+
+// LeaseDue is when the first lease is to be ended, zero without jobs.
+func (r *Registry) LeaseDue() (first time.Time) {
+	if r.Board.StandsBy() {
+		return first // the daemon that leads ends them
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, j := range r.list {
+		if first.IsZero() || j.Expires.Before(first) {
+			first = j.Expires
+		}
+	}
+	return first
+}
+
+// EndLeases removes the jobs whose lease has ended.
+func (r *Registry) EndLeases(now time.Time) {
+	for _, j := range r.List() {
+		if !now.Before(j.Expires) {
+			r.End(j, "expired")
+		}
+	}
+}
+
+// Warnings raises what is wrong with jobs: hosts that plans leave out, plans
+// that are longer than need be or leave pairs out, and what could not be planned.
+func (r *Registry) Warnings(trouble map[uint64]health.Finding) {
+	var found []health.Finding
+	for _, j := range r.List() {
+		if missing := j.Missing(); len(missing) > 0 {
+			text := fmt.Sprintf("%s: %s (%s)", j.Label(), missing[0].Name, missing[0].GUID)
+			if n := len(missing) - 1; n > 0 {
+				text += fmt.Sprintf(" and %d more hosts are absent, and its plan leaves them out", n)
+			} else {
+				text += " is absent, and its plan leaves it out"
+			}
+			found = append(found, health.Finding{Code: JobHostsMissing, Text: text})
+		}
+		for _, w := range j.Warnings {
+			found = append(found, health.Finding{Code: JobDegraded, Text: j.Label() + ": " + w.Text})
+		}
+		if t, ok := trouble[j.ID]; ok {
+			found = append(found, health.Finding{Code: t.Code, Text: j.Label() + ": " + t.Text})
+		}
+	}
+	r.Board.Health.Set("jobs", found, time.Now())
+}

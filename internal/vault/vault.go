@@ -1,0 +1,158 @@
+// Package vault is the store, and what it is owed while its disk takes nothing: plans and
+// tables do not wait for it.
+package vault
+
+import (
+	"errors"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/forsd/forsd/internal/board"
+	"github.com/forsd/forsd/internal/config"
+	"github.com/forsd/forsd/internal/health"
+	"github.com/forsd/forsd/internal/store"
+)
+
+// This file is for a state directory that takes nothing: its disk is full, read-only or
+// failing, or it has vanished. Plans and tables do not wait for it.
+
+const (
+	StateNotDurable = "state-not-durable"
+	BaselineLost    = "baseline-lost"
+)
+
+// restoreEvery is how often it is tried to store what could not be stored.
+const restoreEvery = 2 * time.Second
+
+// Vault is the store, and what it is owed. It is used by one action at a time, and by the
+// loop between actions; requests read old plans.
+type Vault struct {
+	*store.Store
+	log    *zap.Logger
+	health *health.Tracker
+	board  *board.Board
+	jobs   func() []*store.Job // in force
+	keep   int                 // epochs
+
+	RestoreAt time.Time // when it is tried again to store what could not be
+}
+
+// Open takes the state directory. Which numbers were given is told beside it too: where
+// the API's socket is, which is no disk, and where the table file is, which may be another.
+func Open(cfg *config.Config, log *zap.Logger, b *board.Board, jobs func() []*store.Job) (*Vault, error) {
+	s, err := store.Open(cfg.StateDir, cfg.API.Socket+".numbers", cfg.OpenSM.LFTsFile+".numbers")
+	return &Vault{Store: s, log: log, health: b.Health, board: b, jobs: jobs, keep: cfg.KeepEpochs}, err
+}
+
+// state is all that is in force, and is to be stored.
+func (v *Vault) state() store.State {
+	s := store.State{Epoch: v.board.Current()}
+	s.Baseline, _ = v.board.ToStore()
+	s.Jobs = v.jobs()
+	return s
+}
+
+// KeepBaseline makes the baseline durable if it is not, and can be.
+func (v *Vault) KeepBaseline() {
+	base, dirty := v.board.ToStore()
+	if !dirty {
+		return
+	}
+	if err := v.SaveBaseline(base); err != nil {
+		v.NotStored(err)
+		return
+	}
+	v.board.Stored(base)
+}
+
+// LookAtDisk notices a state directory that is not what it was. It runs while no action is
+// under way.
+func (v *Vault) LookAtDisk() {
+	if _, dirty := v.board.ToStore(); dirty {
+		return // the next plan stores it
+	}
+	v.Look(v.state())
+	v.ShowDurability()
+}
+
+// OnDisk stores something, unless something else waits for the disk already: the next
+// restore stores all.
+func (v *Vault) OnDisk(save func() error) error {
+	if err := v.Owed(); err != nil {
+		return err
+	}
+	return save()
+}
+
+// Reveal has an epoch outlast this process, or makes it safe to have it in force from
+// memory: perhaps under another number.
+func (v *Vault) Reveal(e *store.Epoch) (*store.Epoch, error) {
+	err := v.FromMemory(e.Epoch, v.OnDisk(func() error { return v.Store.Reveal(e) }))
+	if !errors.Is(err, store.ErrNumber) {
+		return e, err
+	}
+	table := e.Plan.Table()
+	table.Epoch = v.Next()
+	again, err := store.NewEpoch(table)
+	if err != nil {
+		return nil, err
+	}
+	again.EpochInfo = e.EpochInfo
+	again.Epoch = table.Epoch
+	return again, v.Give(again.Epoch)
+}
+
+// FromMemory has something be in force under the number n whether it could be stored or
+// not. The error says that the number is not safe then: the store's next one is.
+func (v *Vault) FromMemory(n uint64, err error) error {
+	if err == nil {
+		return nil
+	}
+	v.NotStored(err)
+	return v.Give(n)
+}
+
+// NotStored takes note of what could not be stored.
+func (v *Vault) NotStored(err error) {
+	if err != nil {
+		v.log.Error("not stored, and in force from memory", zap.Error(err))
+		v.ShowDurability()
+	}
+}
+
+// ShowDurability warns while not all is stored that is in force.
+func (v *Vault) ShowDurability() {
+	if err := v.Owed(); err != nil {
+		v.health.Raise(StateNotDurable, err.Error()+"; plans and jobs are in force from memory until then, and lost where forsd ends before", time.Now())
+		return
+	}
+	v.health.Clear(StateNotDurable)
+}
+
+// BaselineFound ends the time of a baseline that is not stored.
+func (v *Vault) BaselineFound() {
+	v.board.Found()
+	v.health.Clear(BaselineLost)
+}
+
+// RestoreDue is when it is tried again to store what could not be stored, zero for never.
+func (v *Vault) RestoreDue() time.Time {
+	if v.Owed() == nil {
+		return time.Time{}
+	}
+	return v.RestoreAt
+}
+
+// Restore stores what could not be stored, if it is time. It runs while no action is under
+// way.
+func (v *Vault) Restore(now time.Time) {
+	if v.Owed() == nil || now.Before(v.RestoreAt) {
+		return
+	}
+	v.RestoreAt = now.Add(restoreEvery)
+	if err := v.Store.Restore(v.state(), v.keep); err == nil {
+		v.log.Info("all that is in force is stored again", zap.Uint64("epoch", v.board.EpochNumber()))
+	}
+	v.ShowDurability()
+}
