@@ -1,0 +1,135 @@
+package archtest
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// The sizes that a type with methods and a package below internal may have. What
+// exceeds them has a bound of its own, which may only be lowered.
+const (
+	mostMethods = 35
+	mostFields  = 25
+	mostLines   = 2500
+)
+
+var exceptions = map[string]int{
+	"controller.Controller fields":   26,
+	"controller.Controller methods":  48,
+	"internal/daemon lines":          3300,
+	"internal/daemon.Daemon fields":  35,
+	"internal/daemon.Daemon methods": 95,
+	"internal/store.Store methods":   52,
+	"topology.Fabric methods":        38,
+}
+
+// product are the folders of the operator's programs.
+var product = []string{"api", "bipartite", "controller", "fors", "gpu", "ilp", "internal", "lft", "liquid", "opensm", "optical", "phasetable", "planner", "sim", "topology", "verify"}
+
+// size is what a type has.
+type size struct{ methods, fields int }
+
+// TestSizes holds types and packages to a size that can be read.
+func TestSizes(t *testing.T) {
+	within := func(what string, n, most int) {
+		t.Helper()
+		if own, known := exceptions[what]; known {
+			most = own
+		}
+		if n > most {
+			t.Errorf("%s: %d, and at most %d", what, n, most)
+		}
+	}
+	for _, folder := range product {
+		err := filepath.WalkDir(filepath.Join("../..", folder), func(dir string, d os.DirEntry, err error) error {
+			if err != nil || !d.IsDir() {
+				return err
+			}
+			types, lines, err := measure(dir)
+			if err != nil {
+				return err
+			}
+			name := strings.TrimPrefix(filepath.ToSlash(dir), "../../")
+			if strings.HasPrefix(name, "internal/") && name != "internal/cli" {
+				within(name+" lines", lines, mostLines)
+			}
+			for of, s := range types {
+				if s.methods == 0 || name == "internal/config" || name == "api" || name+"."+of == "opensm.Settings" {
+					continue // records of settings and of the API
+				}
+				within(name+"."+of+" methods", s.methods, mostMethods)
+				within(name+"."+of+" fields", s.fields, mostFields)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// measure counts the methods and fields of the types of a folder, and its lines, without
+// tests.
+func measure(dir string) (types map[string]*size, lines int, err error) {
+	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	if err != nil {
+		return nil, 0, err
+	}
+	types = map[string]*size{}
+	of := func(name string) *size {
+		if types[name] == nil {
+			types[name] = &size{}
+		}
+		return types[name]
+	}
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, 0, err
+		}
+		lines += strings.Count(string(text), "\n")
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, text, parser.SkipObjectResolution)
+		if err != nil {
+			return nil, 0, err
+		}
+		ast.Inspect(parsed, func(n ast.Node) bool {
+			switch x := n.(type) {
+			case *ast.FuncDecl:
+				if x.Recv != nil {
+					of(receiver(x.Recv.List[0].Type)).methods++
+				}
+			case *ast.TypeSpec:
+				if s, is := x.Type.(*ast.StructType); is {
+					for _, f := range s.Fields.List {
+						of(x.Name.Name).fields += max(1, len(f.Names))
+					}
+				}
+			}
+			return true
+		})
+	}
+	return types, lines, nil
+}
+
+// receiver is the name of a receiver's type.
+func receiver(e ast.Expr) string {
+	switch x := e.(type) {
+	case *ast.StarExpr:
+		return receiver(x.X)
+	case *ast.IndexExpr:
+		return receiver(x.X)
+	case *ast.IndexListExpr:
+		return receiver(x.X)
+	case *ast.Ident:
+		return x.Name
+	}
+	return ""
+}
