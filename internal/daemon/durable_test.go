@@ -387,7 +387,7 @@ func TestDamagedEpoch(t *testing.T) {
 	if p := d.board.Plans.Current(); p == nil || p.Epoch <= last {
 		t.Errorf("epoch %d was in force, and now %+v", last, p)
 	}
-	if p := d.job(t, "a").plans.Current(); p == nil || p.Epoch <= job {
+	if p := d.job(t, "a").Plans.Current(); p == nil || p.Epoch <= job {
 		t.Errorf("the job had plan %d, and now %+v", job, p)
 	}
 }
