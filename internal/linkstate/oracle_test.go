@@ -1,0 +1,107 @@
+package linkstate
+
+import (
+	"slices"
+	"time"
+
+	"github.com/forsd/forsd/topology"
+)
+
+// This file says from the model's history what the link state should believe and do.
+
+// lost tells whether the word of one end that a cable is lost stands: no sweep since has
+// found the same, or began later.
+func (m *model) lost(c int, x end) bool {
+	w, said := m.words[x]
+	if !said || w.state != topology.Down {
+		return false
+	}
+	for _, p := range m.shown {
+		if p.told > w.told && (!p.has[c] || p.began.After(w.asked)) {
+			return false
+		}
+	}
+	return true
+}
+
+// rate is what is to be believed of one end of a cable that the last picture has: what it
+// shows, or what a switch has said since pictures show two rates.
+func (m *model) rate(c, i int) topology.Rate {
+	said, known := m.rates[m.cables[c].ends[i]]
+	for at := len(m.shown) - 1; known && at >= 0 && m.shown[at].disputed(c); at-- {
+		if m.shown[at].told < said.told {
+			return said.rate
+		}
+	}
+	return m.last().rates[c][i]
+}
+
+// expected is the fabric to believe.
+func (m *model) expected() *topology.Fabric {
+	f := m.whole.Clone()
+	var lacks []topology.PortRef
+	for c := range m.cables {
+		if !m.last().has[c] || m.lost(c, m.cables[c].ends[0]) || m.lost(c, m.cables[c].ends[1]) {
+			lacks = append(lacks, m.cables[c].refs[0])
+			continue
+		}
+		for i, r := range m.cables[c].refs {
+			f.At(r).Rate = m.rate(c, i)
+		}
+	}
+	return m.blank(f, lacks)
+}
+
+// blank is a fabric without some cables. The rates of ports without one say nothing.
+func (m *model) blank(f *topology.Fabric, lacks []topology.PortRef) *topology.Fabric {
+	f = f.Without(lacks...).Clone()
+	for i := range f.Nodes {
+		for p := range f.Nodes[i].Ports {
+			if port := &f.Nodes[i].Ports[p]; !port.Connected() {
+				port.Rate = topology.Rate{}
+			}
+		}
+	}
+	return f
+}
+
+// check compares the fabric believed with what history says.
+func (m *model) check() {
+	if len(m.shown) == 0 {
+		if m.believe != nil {
+			m.t.Fatal("a fabric is believed, and none was shown")
+		}
+		return
+	}
+	if want := m.expected(); m.blank(m.believe, nil).Hash() != want.Hash() {
+		m.t.Fatalf("another fabric is believed than history tells: %v", topology.Diff(want, m.believe))
+	}
+}
+
+// cared checks that switches of which nobody may tell any more were read lately.
+func (m *model) cared() {
+	limits := map[topology.GUID]time.Duration{m.leaf: Seldom}
+	for c := range m.cables {
+		for i, x := range m.cables[c].ends {
+			contested := !m.told && m.lost(c, x)
+			if contested || len(m.shown) > 0 && m.last().disputed(c) && (m.rate(c, 0) != m.rate(c, 1)) {
+				limits[m.cables[c].ends[i].node] = Seldom
+			}
+		}
+	}
+	often := max(Often, Spread*time.Duration(len(m.care)))
+	for g, care := range m.care {
+		recent := slices.DeleteFunc(slices.Clone(care.traps), func(at time.Time) bool { return m.now.Sub(at) >= TrapMemory })
+		if len(recent) >= ManyTraps || slices.Contains(m.held, g) {
+			limits[g] = often
+		}
+	}
+	for g, limit := range limits {
+		if g == 0 || !m.readable(g) || m.reads[g] != nil || m.care[g].silent {
+			continue
+		}
+		if ago := min(m.now.Sub(m.care[g].asked), m.now.Sub(m.since)); ago > limit {
+			m.t.Fatalf("switch %v was read %v ago, want %v", g, ago, limit)
+		}
+	}
+}
