@@ -74,6 +74,7 @@ func (c *Core) serve(now time.Time) {
 		default:
 			return false
 		}
+		s.routing = true // what OpenSM loads now has yet to be confirmed
 		return true
 	})
 }
