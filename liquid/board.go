@@ -3,6 +3,7 @@ package liquid
 import (
 	"context"
 	"math/bits"
+	"slices"
 )
 
 // board is a schedule in the making: which transfer has which link in which step.
@@ -164,6 +165,32 @@ func (b *board) remove(x Transfer) {
 	}
 	b.step[x] = -1
 	b.left++
+}
+
+// completed is the schedule of a copy in which those without a step, slower ones first,
+// are in the first with room for them, or in new ones.
+func (b *board) completed() Schedule {
+	c := *b
+	c.owner, c.taken, c.open = slices.Clone(b.owner), slices.Clone(b.taken), slices.Clone(b.open)
+	c.class, c.step, c.free = slices.Clone(b.class), slices.Clone(b.step), slices.Clone(b.free)
+	for class := range b.t.rates {
+		for x, step := range b.step {
+			if step < 0 && int(b.t.class[x]) == class {
+				c.placeSomewhere(Transfer(x))
+			}
+		}
+	}
+	return c.schedule()
+}
+
+// placeSomewhere places x in the first step with room, or in a new one.
+func (b *board) placeSomewhere(x Transfer) {
+	step := b.firstFree(x)
+	if step < 0 {
+		step = int32(b.k)
+		b.addStep(b.t.class[x])
+	}
+	b.place(x, step)
 }
 
 // schedule is what the board holds once no transfer is left.

@@ -64,7 +64,8 @@ func (m *maker) attempt(ctx context.Context) {
 }
 
 // auto searches a little, colours with Λ steps, searches for as long as it may,
-// and then colours with more steps.
+// and then colours with more steps. What a colouring leaves over gets steps of its own,
+// so that there is an answer whenever time is up.
 func (m *maker) auto(ctx context.Context) {
 	m.offer(MethodRoundRobin, RoundRobin(ctx, m.t))
 	var s *searcher
@@ -76,11 +77,17 @@ func (m *maker) auto(ctx context.Context) {
 	if m.done(ctx) {
 		return
 	}
+	large := m.t.Len() > maxSearched
+	if large { // what Dsatur leaves for more than Λ steps is soon coloured
+		m.offer(MethodDsatur, Dsatur(ctx, m.t))
+	}
 	c := m.newColouring(ctx, m.r.Bound)
 	if m.colour(ctx, c); m.done(ctx) {
 		return
 	}
-	m.offer(MethodDsatur, Dsatur(ctx, m.t))
+	if !large {
+		m.offer(MethodDsatur, Dsatur(ctx, m.t))
+	}
 	if s != nil && !m.done(ctx) && !m.r.NoLiquid {
 		m.search(ctx, s, m.o.Nodes-first)
 	}
@@ -185,23 +192,36 @@ func (m *maker) newSteps(steps int) *board {
 }
 
 // colour goes on with a colouring until it has no transfer left over, or makes no
-// progress.
+// progress, or time is up. What is left over then gets steps of its own.
 func (m *maker) colour(ctx context.Context, c *repairer) {
 	if m.done(ctx) {
 		return
 	}
 	within, cancel := half(ctx)
 	defer cancel()
-	if c.run(within, m.o.Moves) {
-		m.offer(MethodColouring, c.schedule())
-	}
+	c.run(within, m.o.Moves)
+	m.offer(MethodColouring, c.completed())
 	m.r.Moves = c.moves
 }
 
-// colourUp opens one more step after the other until all transfers have room, or
-// the schedule at hand is as good.
+// colourUp looks for the fewest steps that all transfers have room in, between those of
+// a colouring that has some left over and the schedule at hand, by halves. Where
+// transfers take different times, it opens one more step after the other until all have
+// room, or the schedule at hand is as good.
 func (m *maker) colourUp(ctx context.Context, c *repairer) {
-	for !m.done(ctx) && c.left > 0 {
+	for low := c.k; m.t.Uniform() && !m.done(ctx) && m.r.Schedule != nil && low+1 < len(m.r.Schedule); {
+		steps := (low + len(m.r.Schedule)) / 2
+		if c.left == 0 || c.k > steps {
+			c = m.newColouring(ctx, steps)
+		}
+		for c.k < steps {
+			c.addStep(uint8(len(m.t.rates) - 1))
+		}
+		if m.colour(ctx, c); c.left > 0 {
+			low = steps
+		}
+	}
+	for !m.t.Uniform() && !m.done(ctx) && c.left > 0 {
 		c.addStep(c.slowestLeft())
 		if s := m.r.Schedule; s != nil && (m.t.Time(s) < c.time() || m.t.Time(s) == c.time() && len(s) <= c.k) {
 			return
@@ -222,12 +242,7 @@ func firstFit(ctx context.Context, t *Traffic) (Schedule, error) {
 			if int(t.class[x]) != c {
 				continue
 			}
-			step := b.firstFree(Transfer(x))
-			if step < 0 {
-				step = int32(b.k)
-				b.addStep(uint8(c))
-			}
-			b.place(Transfer(x), step)
+			b.placeSomewhere(Transfer(x))
 		}
 	}
 	return b.schedule(), nil
