@@ -12,7 +12,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/forsd/forsd/planner"
-	"github.com/forsd/forsd/topology"
 )
 
 // besides opens a store of a directory that tells of its numbers in a file beside it.
@@ -195,7 +194,7 @@ func TestBaselineCopy(t *testing.T) {
 	}
 	s := newStore(t) // of a forsd that knew no checksums
 	ok(t, os.WriteFile(filepath.Join(s.dir, baselineFile), v.Baseline.Encode(), 0o644))
-	if b, damaged := s.Baseline(); damaged != nil || !cmp.Equal(b, (*topology.Baseline)(v.Baseline)) {
+	if b, damaged := s.Baseline(); damaged != nil || !cmp.Equal(b, v.Baseline) {
 		t.Errorf("a baseline without a checksum: %v", damaged)
 	}
 }
