@@ -46,6 +46,7 @@ type Status struct {
 	FabricKind   string    `json:"fabric_kind,omitempty"` // of the fabric seen last: fat-tree, partly-covered or own-routes
 	phasetable.Summary
 	phasetable.Size
+	Base      *Epoch           `json:"base,omitempty"` // the plan for base LIDs in force, nil for none
 	OpenSM    OpenSM           `json:"opensm"`
 	LastEvent *LastEvent       `json:"last_event,omitempty"`
 	Warnings  []health.Warning `json:"warnings"`

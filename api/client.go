@@ -256,7 +256,16 @@ func (c *Client) WaitEpoch(ctx context.Context, seen uint64) (*Plan, error) {
 
 // Table asks for the binary table of the plan in force and checks it whole.
 func (c *Client) Table(ctx context.Context) (*phasetable.View, error) {
-	resp, err := c.do(ctx, http.MethodGet, "/v1/plan/phases", nil, http.Header{"Accept": {phasetable.MediaType}})
+	return c.table(ctx, "/v1/plan/phases")
+}
+
+// BaseTable does the same for the plan for base LIDs.
+func (c *Client) BaseTable(ctx context.Context) (*phasetable.View, error) {
+	return c.table(ctx, "/v1/plan/phases?lids=base")
+}
+
+func (c *Client) table(ctx context.Context, path string) (*phasetable.View, error) {
+	resp, err := c.do(ctx, http.MethodGet, path, nil, http.Header{"Accept": {phasetable.MediaType}})
 	if err != nil {
 		return nil, err
 	}

@@ -22,6 +22,7 @@ type Event struct {
 // status.
 const (
 	KindEpoch   = "epoch"
+	KindBase    = "base"
 	KindJob     = "job"
 	KindLink    = "link"
 	KindWarning = "warning"

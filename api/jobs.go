@@ -140,16 +140,31 @@ func (s *service) showJob(w http.ResponseWriter, r *http.Request) error {
 
 // jobPhases answers GET /v1/jobs/{job}/phases as /v1/plan/phases is answered.
 func (s *service) jobPhases(w http.ResponseWriter, r *http.Request) error {
-	plans, err := s.Jobs.JobPlans(r.PathValue("job"))
+	plans, err := s.jobPlans(r)
 	if err != nil {
 		return err
 	}
 	return sendPhases(w, r, plans)
 }
 
+// jobPlans is the plans of a job, where the one in force sends to the LIDs that the
+// request is for. A job has one plan; it may send to base LIDs alone.
+func (s *service) jobPlans(r *http.Request) (*Plans, error) {
+	plans, err := s.Jobs.JobPlans(r.PathValue("job"))
+	if err != nil {
+		return nil, err
+	}
+	if base, err := forBaseLIDs(r); err != nil {
+		return nil, err
+	} else if now := plans.Current(); base && now != nil && !now.onBaseLIDs() {
+		return nil, Errorf(http.StatusServiceUnavailable, CodeNoPlan, "the job has no plan for base LIDs: epoch %d sends to others too", now.Epoch)
+	}
+	return plans, nil
+}
+
 // jobServer answers GET /v1/jobs/{job}/servers/{guid|lid|name}.
 func (s *service) jobServer(w http.ResponseWriter, r *http.Request) error {
-	plans, err := s.Jobs.JobPlans(r.PathValue("job"))
+	plans, err := s.jobPlans(r)
 	if err != nil {
 		return err
 	}

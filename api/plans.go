@@ -20,6 +20,7 @@ type Published struct {
 
 	document []byte // the answer of /v1/plan
 	csv      func() ([]byte, error)
+	onBase   func() bool
 }
 
 // NewPublished makes a published plan of its table and of plan.json, which is
@@ -38,6 +39,7 @@ func NewPublished(table *phasetable.View, plan json.RawMessage, at time.Time) (*
 		err := phasetable.WriteCSV(&out, table.Table())
 		return out.Bytes(), err
 	})}
+	p.onBase = sync.OnceValue(func() bool { return sendsToBaseLIDs(table) })
 	var err error
 	p.document, err = planDocument(p.Epoch, at, plan)
 	return p, err
@@ -63,6 +65,21 @@ func planDocument(epoch uint64, at time.Time, plan json.RawMessage) ([]byte, err
 	return append(append(head, body.Bytes()[1:]...), '\n'), nil
 }
 
+// onBaseLIDs tells whether the plan sends to base LIDs alone.
+func (p *Published) onBaseLIDs() bool { return p.onBase() }
+
+func sendsToBaseLIDs(table *phasetable.View) bool {
+	for s := range table.Servers() {
+		row := table.Row(s)
+		for p := range row.Len() {
+			if x := row.At(p); x.SendTo != phasetable.Idle && x.DLID != table.Server(x.SendTo).LID {
+				return false
+			}
+		}
+	}
+	return true
+}
+
 // CSV is the plan as phases.csv. The caller must not change it.
 func (p *Published) CSV() ([]byte, error) { return p.csv() }
 
@@ -81,6 +98,9 @@ var errEnded = Errorf(http.StatusNotFound, CodeNotFound, "the job has ended: it 
 
 // Publish puts p in force.
 func (s *Plans) Publish(p *Published) { s.set(p, false) }
+
+// Withdraw takes the plan out of force until there is another.
+func (s *Plans) Withdraw() { s.set(nil, false) }
 
 // End takes the plan out of force for good, and wakes those who wait for another.
 func (s *Plans) End() { s.set(nil, true) }

@@ -46,7 +46,11 @@ func (s *service) epochs(w http.ResponseWriter, r *http.Request) error {
 
 // plan answers GET /v1/plan: plan.json with epoch and published_at.
 func (s *service) plan(w http.ResponseWriter, r *http.Request) error {
-	p, err := fresh(w, r, s.Plans)
+	plans, err := s.byLIDs(r)
+	if err != nil {
+		return err
+	}
+	p, err := fresh(w, r, plans)
 	if p == nil {
 		return err
 	}
@@ -63,7 +67,35 @@ var phaseForms = []form{
 
 // phases answers GET /v1/plan/phases, as CSV or as the binary table.
 func (s *service) phases(w http.ResponseWriter, r *http.Request) error {
-	return sendPhases(w, r, s.Plans)
+	plans, err := s.byLIDs(r)
+	if err != nil {
+		return err
+	}
+	return sendPhases(w, r, plans)
+}
+
+// byLIDs is the plans that the request is for, by the LIDs that they send to.
+func (s *service) byLIDs(r *http.Request) (*Plans, error) {
+	base, err := forBaseLIDs(r)
+	if err != nil || !base {
+		return s.Plans, err
+	}
+	if s.Bases == nil {
+		return nil, Errorf(http.StatusServiceUnavailable, CodeNoPlan, "this service has no plans for base LIDs")
+	}
+	return s.Bases, nil
+}
+
+// forBaseLIDs tells whether a request is for plans that send to base LIDs alone.
+func forBaseLIDs(r *http.Request) (bool, error) {
+	switch lids := r.URL.Query().Get("lids"); lids {
+	case "", "pinned":
+		return false, nil
+	case "base":
+		return true, nil
+	default:
+		return false, Errorf(http.StatusBadRequest, CodeBadRequest, "lids=%.40s: want base or pinned", lids)
+	}
 }
 
 // sendPhases answers with the phases of the plan in force of plans.
@@ -123,7 +155,11 @@ type ServerPhase struct {
 
 // server answers GET /v1/plan/servers/{guid|lid|name}.
 func (s *service) server(w http.ResponseWriter, r *http.Request) error {
-	return sendServer(w, r, s.Plans)
+	plans, err := s.byLIDs(r)
+	if err != nil {
+		return err
+	}
+	return sendServer(w, r, plans)
 }
 
 // sendServer answers with what the server of the path does in the plan in force of

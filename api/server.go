@@ -12,6 +12,7 @@ type Config struct {
 	Backend Backend
 	Jobs    Jobs // nil for a service without jobs
 	Plans   *Plans
+	Bases   *Plans // those for programs that send to base LIDs; nil for a service without
 	Events  *Events
 	Metrics http.Handler // of /metrics; nil for none
 	// Mount holds further handlers by ServeMux pattern, such as

@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/forsd/forsd/phasetable"
 
@@ -228,6 +229,62 @@ func wantServer(s int) ServerPlan {
 		out.Rows = append(out.Rows, row)
 	}
 	return out
+}
+
+// TestBaseLIDs asks for the plan for base LIDs, of the fabric and of jobs.
+func TestBaseLIDs(t *testing.T) {
+	s := newSite(t)
+	get := func(path string, header ...string) *httptest.ResponseRecorder {
+		return request(Handler(s.Config, false), "GET", path, "", header...)
+	}
+	for _, path := range []string{"/v1/plan", "/v1/plan/phases", "/v1/plan/servers/node000"} {
+		if w := get(path + "?lids=base"); w.Code != 503 {
+			t.Errorf("%s, without a plan for base LIDs: %d", path, w.Code)
+		}
+		if w := get(path + "?lids=some"); w.Code != 400 {
+			t.Errorf("%s?lids=some: %d", path, w.Code)
+		}
+	}
+	table := shift(7)
+	for i, to := range table.To {
+		if to >= 0 {
+			table.DLID[i] = table.Servers[to].LID
+		}
+	}
+	view, err := phasetable.New(table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := NewPublished(view, []byte(`{"phases":3}`), time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if now := s.Config.Plans.Current(); now.onBaseLIDs() || !p.onBaseLIDs() {
+		t.Error("the plans are taken for each other")
+	}
+	s.Config.Bases = &Plans{}
+	if w := get("/v1/plan/phases?lids=base"); w.Code != 503 {
+		t.Errorf("before there is a plan for base LIDs: %d", w.Code)
+	}
+	s.Config.Bases.Publish(p)
+	if w := get("/v1/plan/phases?lids=base&format=binary"); w.Code != 200 || w.Header().Get("ETag") != `"7"` || !bytes.Equal(w.Body.Bytes(), view.Bytes()) {
+		t.Errorf("the plan for base LIDs: %d, ETag %s", w.Code, w.Header().Get("ETag"))
+	}
+	for _, path := range []string{"/v1/plan/phases", "/v1/plan/phases?lids=pinned"} {
+		if w := get(path); w.Code != 200 || w.Header().Get("ETag") != `"42"` {
+			t.Errorf("%s: %d, ETag %s", path, w.Code, w.Header().Get("ETag"))
+		}
+	}
+	if w := get("/v1/plan/phases?lids=base", "If-None-Match", `"7"`); w.Code != 304 {
+		t.Errorf("the plan for base LIDs that the client has: %d", w.Code)
+	}
+	s.Config.Bases.Withdraw()
+	if w := get("/v1/plan/phases?lids=base"); w.Code != 503 {
+		t.Errorf("after the plan for base LIDs was withdrawn: %d", w.Code)
+	}
+	if w := get("/v1/jobs/7/phases?lids=base"); w.Code != 503 && w.Code != 404 {
+		t.Errorf("a job without a plan for base LIDs: %d", w.Code)
+	}
 }
 
 func TestPhaseForms(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 	"github.com/forsd/forsd/internal/health"
 	"github.com/forsd/forsd/internal/store"
 	"github.com/forsd/forsd/internal/view"
+	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/planner"
 	"github.com/forsd/forsd/topology"
 )
@@ -26,6 +27,7 @@ type Board struct {
 	log    *zap.Logger
 	Health *health.Tracker
 	Plans  *api.Plans
+	Bases  *api.Plans // those for base LIDs
 	Events *api.Events
 	told   func() // called when something was said
 
@@ -38,6 +40,8 @@ type Board struct {
 	baseDirty   bool               // base is not stored yet
 	provisional bool               // base stands for one that is lost, and is not stored
 	inForce     *store.Epoch       // nil until the first epoch
+	baseInForce *api.Epoch         // the plan for base LIDs, nil for none
+	basePlan    *phasetable.View   // the last one, in force or not
 	rest        chan struct{}      // closed and replaced when the controller comes to rest
 	views       []*view.View       // the last ones seen, newest last
 	rested      *view.View         // the one before what the marks tell of
@@ -50,7 +54,7 @@ const keepViews = 6
 
 // New is a board without anything on it.
 func New(log *zap.Logger, h *health.Tracker, events *api.Events, told func()) *Board {
-	return &Board{log: log, Health: h, Plans: &api.Plans{}, Events: events, told: told, rest: make(chan struct{})}
+	return &Board{log: log, Health: h, Plans: &api.Plans{}, Bases: &api.Plans{}, Events: events, told: told, rest: make(chan struct{})}
 }
 
 // Times are the stations of a change, from the first sign of a new dump on.
@@ -335,6 +339,7 @@ func (b *Board) Status() api.Status {
 		s.Epoch, s.PublishedAt, s.TopologyHash = e.Epoch, e.PublishedAt, r.TopologyHash
 		s.Summary, s.Size = r.Summary, r.Size
 	}
+	s.Base = b.baseInForce
 	if n := len(b.views); n > 0 {
 		v := b.views[n-1]
 		s.OpenSM.DumpedAt = v.Complete

@@ -48,6 +48,9 @@ func printStatus(out io.Writer, s *api.Status) error {
 	} else {
 		fmt.Fprintf(w, "epoch\t%d, published %s\n", s.Epoch, clock(s.PublishedAt))
 		fmt.Fprintf(w, "plan\t%d phases (bound %d, gap %d), engine %s\n", s.Phases, s.LowerBound, s.Gap, s.Engine)
+		if b := s.Base; b != nil {
+			fmt.Fprintf(w, "base LIDs\t%d phases (bound %d), number %d\n", b.Phases, b.LowerBound, b.Epoch)
+		}
 		fmt.Fprintf(w, "fabric\t%d servers on %d leaves, %d spines, %d lanes, LMC %d%s\n", s.Servers, s.Leaves, s.Spines, s.Lanes, s.LMC, kindText(s.FabricKind))
 	}
 	fmt.Fprintf(w, "OpenSM\t%s\n", managerText(&s.OpenSM))

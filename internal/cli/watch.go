@@ -82,6 +82,11 @@ func eventText(e api.Event) string {
 		if json.Unmarshal(e.Data, &x) == nil {
 			return clock(x.PublishedAt) + "  epoch " + epochText(&x)
 		}
+	case api.KindBase:
+		var x api.Epoch
+		if json.Unmarshal(e.Data, &x) == nil {
+			return clock(x.PublishedAt) + "  base LIDs " + epochText(&x)
+		}
 	case api.KindJob:
 		var x struct {
 			What string  `json:"what"`

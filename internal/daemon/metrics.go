@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"github.com/forsd/forsd/api"
 	"net/http"
 	"time"
 
@@ -41,6 +42,16 @@ func newMetrics(d *Daemon) *metrics {
 	gauge("forsd_published_timestamp_seconds", "When the epoch in force was published.", ofEpoch(func(e *store.Epoch) float64 { return float64(e.PublishedAt.UnixMilli()) / 1e3 }))
 	gauge("forsd_phases", "Phases of the plan in force.", ofEpoch(func(e *store.Epoch) float64 { return float64(e.Report.Phases) }))
 	gauge("forsd_lower_bound_phases", "Least possible number of phases, as far as it is proved.", ofEpoch(func(e *store.Epoch) float64 { return float64(e.Report.LowerBound) }))
+	ofBase := func(f func(*api.Epoch) float64) func() float64 {
+		return func() float64 {
+			if b := d.board.BaseLIDs(); b != nil {
+				return f(b)
+			}
+			return 0
+		}
+	}
+	gauge("forsd_base_phases", "Phases of the plan for base LIDs in force, 0 for none.", ofBase(func(b *api.Epoch) float64 { return float64(b.Phases) }))
+	gauge("forsd_base_lower_bound_phases", "Least possible number of phases for base LIDs, as far as it is proved.", ofBase(func(b *api.Epoch) float64 { return float64(b.LowerBound) }))
 	gauge("forsd_servers", "Servers of the plan in force.", ofEpoch(func(e *store.Epoch) float64 { return float64(e.Report.Servers) }))
 	gauge("forsd_unreachable_pairs", "Ordered pairs of servers that the plan in force leaves out.", ofEpoch(func(e *store.Epoch) float64 { return float64(e.Report.UnreachablePairs) }))
 	gauge("forsd_jobs", "Jobs with a plan of their own.", func() float64 { return float64(len(d.jobs.List())) })

@@ -48,6 +48,9 @@ func (p *press) plan(ctx context.Context, a controller.Plan) controller.Event {
 	err := p.makePlan(ctx, a)
 	if err == nil && p.candidate.same {
 		p.candidate.jobs, err = p.planJobs(ctx, p.candidate.view, a)
+		if a.Final {
+			p.publishBase(ctx, p.candidate.view, a)
+		}
 	}
 	p.candidate.asked = a
 	if err == nil && a.Ahead {
@@ -191,6 +194,9 @@ func (p *press) publish(ctx context.Context) error {
 	if !c.same {
 		if err := p.publishFabric(c, n); err != nil {
 			return err
+		}
+		if c.asked.Final {
+			p.publishBase(ctx, c.view, c.asked)
 		}
 		var err error
 		if c.jobs, err = p.planJobs(ctx, c.view, c.asked); ctx.Err() != nil {

@@ -32,7 +32,7 @@ func (d *Daemon) listen() (func(context.Context) error, error) {
 
 // interfaces is what the API serves.
 func (d *Daemon) interfaces() api.Config {
-	c := api.Config{Backend: backend{d}, Jobs: jobsBackend{d}, Plans: d.board.Plans, Events: d.board.Events, Metrics: d.metrics.handler(), ReadOverTCP: d.cfg.API.ReadOverTCP,
+	c := api.Config{Backend: backend{d}, Jobs: jobsBackend{d}, Plans: d.board.Plans, Bases: d.board.Bases, Events: d.board.Events, Metrics: d.metrics.handler(), ReadOverTCP: d.cfg.API.ReadOverTCP,
 		Mount: map[string]http.Handler{
 			"GET /v1/explain":  answer(d.explain),
 			"GET /v1/baseline": answer(d.showBaseline),

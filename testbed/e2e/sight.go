@@ -115,8 +115,8 @@ func (s *Site) ReadTables(ctx context.Context) (*lft.Tables, error) {
 // Check holds the site against what forsd promises of one at rest: the switches
 // hold exactly the tables that belong to the fabric, those fulfil invariant 3,
 // every LID is reached from every leaf that shares a spine with its owner, and
-// the plan that the API hands out fulfils invariant 1 on them. A LID that dump_fts
-// cannot read counts as planned.
+// the plans that the API hands out, the one for base LIDs too, fulfil invariant 1 on
+// them. A LID that dump_fts cannot read counts as planned.
 func (s *Site) Check(ctx context.Context) (*Sight, error) {
 	if err := s.dumped(ctx); err != nil {
 		return nil, err
@@ -142,6 +142,19 @@ func (s *Site) Check(ctx context.Context) (*Sight, error) {
 	}
 	if err := sight.CheckPlan(plan); err != nil {
 		return nil, fmt.Errorf("epoch %d on the tables read back: %w", plan.Epoch(), err)
+	}
+	if want.Base == nil {
+		return sight, nil
+	}
+	base, err := s.Client.BaseTable(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("the plan for base LIDs: %w", err)
+	}
+	if err := sight.CheckPlan(base); err != nil {
+		return nil, fmt.Errorf("base plan %d on the tables read back: %w", base.Epoch(), err)
+	}
+	if base.Phases() != want.Base.Plan.Phases {
+		return nil, fmt.Errorf("base plan %d has %d phases, want %d", base.Epoch(), base.Phases(), want.Base.Plan.Phases)
 	}
 	return sight, nil
 }

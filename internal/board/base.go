@@ -1,0 +1,59 @@
+package board
+
+import (
+	"encoding/json"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/phasetable"
+	"github.com/forsd/forsd/planner"
+)
+
+// SetBase puts a plan for base LIDs in force for everybody who asks, unless it is.
+func (b *Board) SetBase(plan *phasetable.View, report planner.Report, warnings []planner.Warning) error {
+	b.Health.Set("base", warnings, time.Now())
+	if now := b.Bases.Current(); now != nil && now.Epoch == plan.Epoch() {
+		return nil
+	}
+	text, err := json.Marshal(report)
+	if err != nil {
+		return err
+	}
+	p, err := api.NewPublished(plan, text, time.Now())
+	if err != nil {
+		return err
+	}
+	summary := api.Epoch{Epoch: plan.Epoch(), PublishedAt: p.At, Length: report.Length, TopologyHash: report.TopologyHash}
+	b.mu.Lock()
+	b.baseInForce, b.basePlan = &summary, plan
+	b.mu.Unlock()
+	b.Bases.Publish(p)
+	b.log.Info("published for base LIDs", zap.Uint64("number", summary.Epoch), zap.Int("phases", summary.Phases), zap.Int("lower_bound", summary.LowerBound))
+	b.Say(api.KindBase, summary)
+	return nil
+}
+
+// NoBase ends the plan for base LIDs in force.
+func (b *Board) NoBase(warnings []planner.Warning) {
+	b.Health.Set("base", warnings, time.Now())
+	b.mu.Lock()
+	b.baseInForce = nil
+	b.mu.Unlock()
+	b.Bases.Withdraw()
+}
+
+// LastBase is the plan for base LIDs published last by this process.
+func (b *Board) LastBase() *phasetable.View {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.basePlan
+}
+
+// BaseLIDs is the plan for base LIDs in force, nil for none.
+func (b *Board) BaseLIDs() *api.Epoch {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.baseInForce
+}
