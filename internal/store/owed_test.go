@@ -91,7 +91,7 @@ func TestLostState(t *testing.T) {
 // older one, or could not even be opened.
 func TestRestore(t *testing.T) {
 	v := tree(t)
-	job := func(s *Store, id, epoch uint64) *Job {
+	job := func(id, epoch uint64) *Job {
 		p := planned(t, v, epoch).Plan.Table()
 		p.Job = id
 		e, err := NewEpoch(p)
@@ -115,9 +115,9 @@ func TestRestore(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStore(t)
-			now := State{Baseline: v.Baseline, Epoch: planned(t, v, 2), Jobs: []*Job{job(s, 3, 3), job(s, 4, 5)}}
+			now := State{Baseline: v.Baseline, Epoch: planned(t, v, 2), Jobs: []*Job{job(3, 3), job(4, 5)}}
 			ok(t, s.SaveBaseline(v.Baseline), s.save(planned(t, v, 1), 20), s.save(now.Epoch, 20))
-			for _, j := range append(slices.Clone(now.Jobs), job(s, 6, 6)) {
+			for _, j := range append(slices.Clone(now.Jobs), job(6, 6)) {
 				ok(t, s.SaveJob(j))
 			}
 			happen(s.dir)
