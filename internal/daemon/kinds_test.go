@@ -276,3 +276,68 @@ func TestMassLossInEachKind(t *testing.T) {
 		})
 	}
 }
+
+// TestHostWithoutLID keeps the optimal plan of a healthy tree for all others where one host
+// has no LID yet: that is no reason to plan on the manager's routes.
+func TestHostWithoutLID(t *testing.T) {
+	for _, first := range []bool{false, true} {
+		b := newBench(t)
+		whole := fabgen.Generate(fabgen.Spec{Spines: 6, Leaves: 4, LMC: 3})
+		lacks := whole.Clone()
+		lacks.At(topology.PortRef{Node: lacks.Find(fabgen.HostGUID), Port: 1}).LID = 0
+		if !first {
+			b.shows(whole, nil)
+			b.holds("the start")
+		}
+		b.shows(lacks, nil)
+		b.holds("a host without an LID")
+		if r := b.d.board.Current().Report; r.Engine == "liquid" || r.Servers != 23 || r.Gap != 0 {
+			t.Errorf("first %t: engine %s, %d servers, gap %d", first, r.Engine, r.Servers, r.Gap)
+		}
+		if !raised(b.d, topology.PartlyCovered, "Hca0000 port 1 has no LID yet") {
+			t.Errorf("first %t: warnings %v", first, b.d.health.List(time.Now()))
+		}
+		b.shows(whole, nil)
+		b.holds("its LID was given")
+		if n := b.d.board.Current().Report.Servers; n != 24 {
+			t.Errorf("first %t: %d servers in the end", first, n)
+		}
+		b.stop()
+	}
+}
+
+// TestMuchUnreachable refuses a first fabric whose plan would leave out more than the
+// limit, and raises it as critical where a plan is in force, which stays.
+func TestMuchUnreachable(t *testing.T) {
+	whole := fabgen.Generate(fabgen.Spec{Spines: 4, Leaves: 4, LMC: 2})
+	apart := whole.Clone() // each leaf shares no lane with one of the others
+	for leaf, dead := range [][]int{{2, 3}, {0, 1}, {1, 3}, {0, 2}} {
+		for _, lane := range dead {
+			apart.Disconnect(topology.PortRef{Node: apart.Find(fabgen.LeafGUID + topology.GUID(leaf)), Port: uint8(4 + 1 + lane)})
+		}
+	}
+	b := newBench(t)
+	b.shows(apart, nil)
+	if b.d.board.Current() != nil || !raised(b.d, controller.FabricRefused, "%") {
+		t.Errorf("a first start: epoch %d, warnings %v", b.d.board.EpochNumber(), b.d.health.List(time.Now()))
+	}
+	b.shows(whole, nil)
+	b.holds("the whole tree")
+	before := b.d.board.Current()
+	b.f = apart
+	b.sweep()
+	for n := 0; !raised(b.d, controller.PlanFailed, "%"); n++ {
+		var s controller.State
+		ok(t, b.d.call(b.Context(), func() { s = b.d.core.State() }))
+		if s == controller.Sweeping {
+			b.sweep()
+		}
+		if n > 3000 {
+			t.Fatalf("state %v, warnings %v", s, b.d.health.List(time.Now()))
+		}
+		time.Sleep(time.Millisecond)
+	}
+	if b.d.board.Current() != before {
+		t.Errorf("epoch %d takes the place of the one before", b.d.board.EpochNumber())
+	}
+}
