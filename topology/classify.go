@@ -274,7 +274,8 @@ const unmetShare = 100
 
 // dropStrangers leaves out leaves that meet too few others at spines: behind switches
 // in a row, in another pod of a tree of three levels, or on a fabric of their own. Those
-// with the most unmet hosts go first.
+// with the most unmet hosts go first, until the unmet pairs are few and every leaf meets
+// half of the other hosts: a host behind two switches is few pairs in a large tree.
 func (c *core) dropStrangers() {
 	m := newMeetings(c.Fabric, c.leaves, c.spines)
 	hosts, total := make([]int, len(c.leaves)), 0
@@ -293,12 +294,15 @@ func (c *core) dropStrangers() {
 		pairs += hosts[a] * unmet[a]
 	}
 	gone := make([]bool, len(c.leaves))
-	for unmetShare*pairs > total*(total-1) {
+	for {
 		worst := -1
 		for a := range c.leaves {
 			if !gone[a] && (worst < 0 || unmet[a] > unmet[worst] || unmet[a] == unmet[worst] && hosts[a] <= hosts[worst]) {
 				worst = a
 			}
+		}
+		if unmetShare*pairs <= total*(total-1) && (worst < 0 || 2*unmet[worst] <= total-hosts[worst]) {
+			break
 		}
 		gone[worst] = true
 		total -= hosts[worst]

@@ -217,6 +217,25 @@ func complete(from, n int) (cables [][2]int) {
 	return cables
 }
 
+// TestChainOnLargeTree hangs switches in a row with one host on a large tree, where the
+// pairs of that host are few: the host is not covered all the same.
+func TestChainOnLargeTree(t *testing.T) {
+	tree := fabgen.Generate(fabgen.Spec{Spines: 20, Leaves: 18})
+	for _, c := range []struct {
+		at     string
+		length int
+	}{{"Leaf002", 1}, {"Leaf002", 2}, {"Leaf002", 3}, {"Leaf002", 4}, {"Spine002", 2}, {"Spine002", 3}, {"Spine002", 4}} {
+		f := fabgen.WithChain(tree, c.at, c.length)
+		ft := fitted(t, f, baselineOf(t, f))
+		if len(ft.Leaves) != 18 || len(ft.Spines) != 20 || len(ft.Servers) != 360 {
+			t.Errorf("%s, %d switches: %d leaves, %d spines, %d servers", c.at, c.length, len(ft.Leaves), len(ft.Spines), len(ft.Servers))
+		}
+		if u := &ft.Uncovered; len(u.Switches) != c.length || len(u.Hosts) != 1 || len(u.Cables) != 0 {
+			t.Errorf("%s, %d switches: %d switches, %d hosts, %d cables are not covered", c.at, c.length, len(u.Switches), len(u.Hosts), len(u.Cables))
+		}
+	}
+}
+
 func TestVerdict(t *testing.T) {
 	ring := func(n int) (cables [][2]int) {
 		for i := range n {

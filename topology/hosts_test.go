@@ -220,6 +220,7 @@ func TestRoles(t *testing.T) {
 		{"Reducer 7", 0, 0, topology.AggregationNode},
 		{"sharp-node3 mlx5_0", 0, 0, topology.ComputeNode},
 		{"SHARP07 mlx5_1", 0, 0, topology.ComputeNode},
+		{"aggregation-node-12 HCA-1", 0, 0, topology.ComputeNode},
 		{"mgmt01", 0, 0, topology.ManagementNode},
 		{"st01", 0, 0, topology.StorageNode},
 		{"gw01", 0, 0, topology.GatewayNode},

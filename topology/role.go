@@ -119,7 +119,7 @@ func (f *Fabric) inSwitch(n *Node) bool {
 	if len(n.Ports) != 2 {
 		return false
 	}
-	if aggregationName.MatchString(n.Name) || sharpName.MatchString(n.Name) && !hostName.MatchString(n.Name) {
+	if (aggregationName.MatchString(n.Name) || sharpName.MatchString(n.Name)) && !hostName.MatchString(n.Name) {
 		return true
 	}
 	port := &n.Ports[1]

@@ -111,7 +111,7 @@ func (c *core) crowded(all int) error {
 		return nil
 	}
 	return &NotFatTree{"switch " + c.Nodes[worst].String(),
-		fmt.Sprintf("has %d hosts and cables to leaves: hosts belong on leaves, and %d of %d are not", c.near[worst].hosts, onSpines, all)}
+		fmt.Sprintf("has %s and cables to leaves: hosts belong on leaves, and %d of %d are not", counted(c.near[worst].hosts, "host", "hosts"), onSpines, all)}
 }
 
 // threeLevels finds a switch without hosts that sits above spines, and two leaves that
