@@ -58,6 +58,7 @@ func daemonIn(t testing.TB, dir string) *Daemon {
 	}
 	t.Cleanup(func() {
 		d.work.Wait() // the test's context has ended
+		_ = d.desk.Settle()
 		_ = d.store.Close()
 	})
 	d.life = t.Context()
