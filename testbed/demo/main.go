@@ -227,6 +227,13 @@ func check(ctx context.Context, s *e2e.Site, st step, c costs) error {
 	if err != nil {
 		return err
 	}
-	c[st.state].forsd, err = planOn(sight, plan)
+	if c[st.state].forsd, err = planOn(sight, plan); err != nil {
+		return err
+	}
+	base, err := s.Client.BaseTable(ctx)
+	if err != nil {
+		return err
+	}
+	c[st.state].base, err = planOn(sight, base)
 	return err
 }
