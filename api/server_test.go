@@ -259,14 +259,14 @@ func TestBaseLIDs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if now := s.Config.Plans.Current(); now.onBaseLIDs() || !p.onBaseLIDs() {
+	if now := s.Plans.Current(); now.onBaseLIDs() || !p.onBaseLIDs() {
 		t.Error("the plans are taken for each other")
 	}
-	s.Config.Bases = &Plans{}
+	s.Bases = &Plans{}
 	if w := get("/v1/plan/phases?lids=base"); w.Code != 503 {
 		t.Errorf("before there is a plan for base LIDs: %d", w.Code)
 	}
-	s.Config.Bases.Publish(p)
+	s.Bases.Publish(p)
 	if w := get("/v1/plan/phases?lids=base&format=binary"); w.Code != 200 || w.Header().Get("ETag") != `"7"` || !bytes.Equal(w.Body.Bytes(), view.Bytes()) {
 		t.Errorf("the plan for base LIDs: %d, ETag %s", w.Code, w.Header().Get("ETag"))
 	}
@@ -278,7 +278,7 @@ func TestBaseLIDs(t *testing.T) {
 	if w := get("/v1/plan/phases?lids=base", "If-None-Match", `"7"`); w.Code != 304 {
 		t.Errorf("the plan for base LIDs that the client has: %d", w.Code)
 	}
-	s.Config.Bases.Withdraw()
+	s.Bases.Withdraw()
 	if w := get("/v1/plan/phases?lids=base"); w.Code != 503 {
 		t.Errorf("after the plan for base LIDs was withdrawn: %d", w.Code)
 	}

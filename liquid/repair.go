@@ -61,13 +61,13 @@ func newRepairer(b *board, seed uint64) *repairer {
 	return r
 }
 
-// run moves transfers until all have a step, which it then tells, or there was
+// run moves transfers until all have a step, or there was
 // not one more with a step than ever before in the given number of moves.
-func (r *repairer) run(ctx context.Context, moves int64) bool {
+func (r *repairer) run(ctx context.Context, moves int64) {
 	r.least = r.left
 	for end := r.moves + moves; r.left > 0; r.moves++ {
 		if r.moves >= end || r.moves&255 == 0 && ctx.Err() != nil {
-			return false
+			return
 		}
 		if r.left < r.least {
 			r.least, end = r.left, r.moves+moves
@@ -87,7 +87,6 @@ func (r *repairer) run(ctx context.Context, moves int64) bool {
 		}
 		r.place(x, step)
 	}
-	return true
 }
 
 // freeStep is a step with room for x, any of them.

@@ -172,6 +172,7 @@ func (b *Board) Latest() *view.View {
 	return nil
 }
 
+// Baseline is the one in force, nil until a fabric was accepted.
 func (b *Board) Baseline() *topology.Baseline {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -187,12 +188,14 @@ func (b *Board) Adopt(base *topology.Baseline) {
 	}
 }
 
+// Current is the epoch in force, nil before the first.
 func (b *Board) Current() *store.Epoch {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.inForce
 }
 
+// EpochNumber is the number of the epoch in force, 0 before the first.
 func (b *Board) EpochNumber() uint64 {
 	if e := b.Current(); e != nil {
 		return e.Epoch

@@ -17,6 +17,7 @@ import (
 // This file is for a state directory that takes nothing: its disk is full, read-only or
 // failing, or it has vanished. Plans and tables do not wait for it.
 
+// The codes of the warnings of the vault.
 const (
 	StateNotDurable = "state-not-durable"
 	BaselineLost    = "baseline-lost"
