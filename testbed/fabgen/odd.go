@@ -22,11 +22,15 @@ type OddFabric struct {
 // GUIDs of odd nodes count up from here, in steps that leave room for port GUIDs.
 const oddGUID topology.GUID = 0x900000
 
-// Odd draws a fat tree with one to four odd parts.
+// Odd draws a fat tree with one to four odd parts. One in twenty is so large that a host
+// is less than a hundredth of it.
 func Odd(rng *rand.Rand) *OddFabric {
 	s := Spec{Spines: 2 + rng.IntN(5), Leaves: 4 + rng.IntN(5), Cables: 1 + rng.IntN(2), LMC: uint8(rng.IntN(4)), Shuffle: rng.Uint64()}
 	if s.Cables > 1 {
 		s.LMC = 4 // an LID a lane, which parallel cables need
+	}
+	if rng.IntN(20) == 0 {
+		s.Spines, s.Leaves, s.Cables = 15+rng.IntN(6), 15+rng.IntN(6), 1
 	}
 	s.Hosts = []int{max(3, s.Spines), max(3, s.Spines-1)}
 	o := &odd{rng: rng, spec: s, f: Generate(s), next: oddGUID, out: &OddFabric{Switches: map[topology.GUID]bool{}, Hosts: map[topology.GUID]bool{}}}
