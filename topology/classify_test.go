@@ -217,6 +217,20 @@ func complete(from, n int) (cables [][2]int) {
 	return cables
 }
 
+// TestNewLeafOnDamagedSpine plugs a switch with one host into a spine that has few other
+// cables left: it is a new leaf as long as it meets half of the others.
+func TestNewLeafOnDamagedSpine(t *testing.T) {
+	tree := fabgen.Generate(fabgen.Spec{Spines: 20, Leaves: 18})
+	base := baselineOf(t, tree)
+	f := fabgen.WithChain(tree, "Spine002", 1)
+	for leaf := range 18 {
+		if ft := fitted(t, f, base); leaf < 17 && len(ft.Leaves) != 18+min(1, max(0, 10-leaf)) {
+			t.Errorf("%d cables cut: %d leaves, %d servers", leaf, len(ft.Leaves), len(ft.Servers))
+		}
+		f.Disconnect(topology.PortRef{Node: f.Find(fabgen.LeafGUID + topology.GUID(leaf)), Port: 21 + 2})
+	}
+}
+
 // TestChainOnLargeTree hangs switches in a row with one host on a large tree, where the
 // pairs of that host are few: the host is not covered all the same.
 func TestChainOnLargeTree(t *testing.T) {

@@ -199,15 +199,16 @@ func (t *fitter) leafNodes() []int32 {
 }
 
 // joins tells whether a switch belongs to the tree as a leaf: it meets all leaves with
-// hosts at spines, or all but few.
+// hosts at spines, or most of them, and the pairs of hosts that do not meet stay few.
 func (t *fitter) joins(i int32) bool {
 	leaves := t.leafNodes()
 	before, after := t.unmet(leaves), t.unmet(append(leaves, i))
-	hosts := t.near[i].hosts
+	own, others := t.near[i].hosts, 0
 	for _, j := range leaves {
-		hosts += t.near[j].hosts
+		others += t.near[j].hosts
 	}
-	return after == before || unmetShare*after <= hosts*(hosts-1)
+	hosts := own + others
+	return after == before || unmetShare*after <= hosts*(hosts-1) && after-before <= own*others
 }
 
 // unmet counts the ordered pairs of hosts on leaves that meet at no spine.
