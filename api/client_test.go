@@ -142,7 +142,7 @@ func TestClientErrors(t *testing.T) {
 	}
 }
 
-// TestClientOfAnother asks something that is no forsd.
+// TestClientOfAnother asks something that is not a forsd.
 func TestClientOfAnother(t *testing.T) {
 	for _, c := range []struct {
 		status int

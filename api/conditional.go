@@ -17,7 +17,7 @@ import (
 // for the next plan as it prefers (Prefer: wait); then fresh returns nil.
 func fresh(w http.ResponseWriter, r *http.Request, plans *Plans) (*Published, error) {
 	known := parseETags(r.Header.Values("If-None-Match"))
-	p, err := asked(r, plans)
+	p, err := requestedPlan(r, plans)
 	if err != nil {
 		return nil, err
 	}
@@ -48,8 +48,8 @@ func fresh(w http.ResponseWriter, r *http.Request, plans *Plans) (*Published, er
 	return p, nil
 }
 
-// asked is the plan in force, or that of the epoch that the request names.
-func asked(r *http.Request, plans *Plans) (*Published, error) {
+// requestedPlan is the plan in force, or that of the epoch that the request names.
+func requestedPlan(r *http.Request, plans *Plans) (*Published, error) {
 	text := r.URL.Query().Get("epoch")
 	if text == "" {
 		return plans.Current(), nil

@@ -122,5 +122,5 @@ func (s *Events) since(n uint64) []Event {
 }
 
 // missed is the event that tells of lost ones, up to number n. It bears the ID
-// of the last of them, so that whoever comes back with it gets what follows.
+// of the last of them, so that a client that comes back with it gets what follows.
 func (s *Events) missed(n uint64) Event { return Event{s.id(n), KindMissed, json.RawMessage("{}")} }

@@ -31,9 +31,9 @@ type budget struct {
 	free int64
 }
 
-// take takes so many bytes until ctx ends, which for that of a request is when it has
+// reserve takes so many bytes until ctx ends, which for that of a request is when it has
 // been answered, and tells whether there were so many.
-func (b *budget) take(ctx context.Context, n int64) bool {
+func (b *budget) reserve(ctx context.Context, n int64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if n > b.free {
@@ -58,7 +58,7 @@ func ReadBody(r *http.Request, limit int64) ([]byte, error) {
 	} else if n < 0 {
 		n = limit // it does not say how long it is
 	}
-	if n > smallBody && !bodies.take(r.Context(), n) {
+	if n > smallBody && !bodies.reserve(r.Context(), n) {
 		return nil, Busy("other requests fill the memory for requests: ask again later")
 	}
 	body := make([]byte, n)

@@ -102,7 +102,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	for server := range servers {
 		wg.Go(func() {
 			if server.Shutdown(grace) != nil {
-				_ = server.Close() // whoever is left has had its time
+				_ = server.Close() // the connections left have had their time
 			}
 		})
 	}

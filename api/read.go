@@ -122,7 +122,7 @@ func sendPhases(w http.ResponseWriter, r *http.Request, plans *Plans) error {
 // send answers with a whole body; its length makes HEAD useful.
 func send(w http.ResponseWriter, body []byte) error {
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
-	_, _ = w.Write(body) // whoever asked is gone if this fails
+	_, _ = w.Write(body) // the client is gone if this fails
 	return nil
 }
 

@@ -17,7 +17,7 @@ type Config struct {
 	Metrics http.Handler // of /metrics; nil for none
 	// Mount holds further handlers by ServeMux pattern, such as
 	// "POST /v1/gpu/schedule". They compute and must change nothing: they are
-	// open to whoever may read, bound the bodies that they take themselves, and
+	// open to all who may read, bound the bodies that they take themselves, and
 	// have as long as a change may take.
 	Mount map[string]http.Handler
 	// Local holds further handlers that change something: they are reached on the
@@ -178,7 +178,7 @@ func WriteError(w http.ResponseWriter, err error) {
 		w.Header().Set("Retry-After", "1")
 	}
 	w.WriteHeader(e.Status)
-	_, _ = w.Write(append(body, '\n')) // whoever asked is gone if this fails
+	_, _ = w.Write(append(body, '\n')) // the client is gone if this fails
 }
 
 // WriteJSON answers with a value. Few answers are made at a time, so that the process
@@ -190,11 +190,11 @@ func WriteJSON(w http.ResponseWriter, r *http.Request, v any) error {
 	if err != nil {
 		return err
 	}
-	if !answers.take(r.Context(), int64(len(body))) {
+	if !answers.reserve(r.Context(), int64(len(body))) {
 		return Busy("other clients have not taken their answers yet: ask again later")
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(append(body, '\n')) // whoever asked is gone if this fails
+	_, _ = w.Write(append(body, '\n')) // the client is gone if this fails
 	return nil
 }
 

@@ -34,7 +34,7 @@ type Wish struct {
 // where both are busy in a phase, two phases are exchanged along an alternating path
 // (Kempe), until no server has two transfers in any.
 //
-// That may be in vain. The work is counted; then more phases are tried, and what
+// That may fail. The work is counted; then more phases are tried, and what
 // still clashes gets phases of its own. Without Keep, PlanGroups is the last resort.
 // Phases may be blocks of phases as in PlanGroups, where this takes no more of them:
 // there are fewer blocks to search.

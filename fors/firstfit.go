@@ -170,7 +170,7 @@ func (w *fitter) fitLocal(s, d Server) {
 		sends, hears := w.ends(s, d)
 		for i, x := range sends {
 			if x = ^(x | hears[i]); x != 0 {
-				w.take(s, d, Local, i<<6+bits.TrailingZeros64(x))
+				w.occupy(s, d, Local, i<<6+bits.TrailingZeros64(x))
 				return
 			}
 		}
@@ -213,7 +213,7 @@ func (w *fitter) fitCandidates(s, d Server, A, B int) bool {
 		k := w.choose(ascend, sinks, first, w.base[d])
 		ascend[k] |= first
 		sinks[k] |= first
-		w.take(s, d, k, i<<6+bits.TrailingZeros64(first))
+		w.occupy(s, d, k, i<<6+bits.TrailingZeros64(first))
 		return true
 	}
 	return false
@@ -257,8 +257,8 @@ func (w *fitter) findLanes(A, B int, d Server) bool {
 	return len(w.candidates) > 0
 }
 
-// take enters a transfer into the plan and marks its ends.
-func (w *fitter) take(s, d Server, k Lane, ph int) {
+// occupy enters a transfer into the plan and marks its ends.
+func (w *fitter) occupy(s, d Server, k Lane, ph int) {
 	bit := uint64(1) << (ph & 63)
 	w.sends[int(s)*w.words+ph>>6] |= bit
 	w.hears[int(d)*w.words+ph>>6] |= bit

@@ -116,7 +116,7 @@ func (l *packer) order() []uint32 {
 }
 
 // placeAll places what it can of the pairs and returns the others. Pairs already
-// tried in vain stay marked until a search succeeds, so a hopeless round costs
+// tried without success stay marked until a search succeeds, so a hopeless round costs
 // no more than one search.
 func (l *packer) placeAll(ctx context.Context, pairs []uint32) (stuck []uint32) {
 	stuck = pairs[:0]
@@ -177,12 +177,12 @@ func (l *packer) displace(a, b, a2, b2, p int) bool {
 	if l.tried[a2*l.n+b2] == l.search {
 		return false
 	}
-	l.take(a2, b2, p)
+	l.occupy(a2, b2, p)
 	l.put(a, b, p)
 	if l.placeFree(a2, b2) || l.eject(a2, b2) {
 		return true
 	}
-	l.take(a, b, p)
+	l.occupy(a, b, p)
 	l.put(a2, b2, p)
 	return false
 }
@@ -194,7 +194,7 @@ func (l *packer) put(a, b, p int) {
 	l.recvOf[p*l.n+a], l.sendOf[p*l.n+b] = int16(b), int16(a)
 }
 
-func (l *packer) take(a, b, p int) {
+func (l *packer) occupy(a, b, p int) {
 	word, bit := p>>6, uint64(1)<<(p&63)
 	l.freeSend[a*l.stride+word] |= bit
 	l.freeRecv[b*l.stride+word] |= bit

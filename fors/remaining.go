@@ -287,7 +287,7 @@ func (m *mender) mend(ctx context.Context, first int) error {
 	return nil
 }
 
-// maxFailures is how often a lane is sought by force in vain before that is given
+// maxFailures is how often a lane is sought by force without success before that is given
 // up for a plan: where many transfers find none, most are shed anyway.
 const maxFailures = 200
 

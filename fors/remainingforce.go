@@ -49,7 +49,7 @@ func (b *board) force(s, d Server) bool {
 		last := len(f.homeless) - 1
 		x := f.homeless[last]
 		f.homeless = f.homeless[:last]
-		b.settle(x)
+		b.placeByForce(x)
 		if len(f.homeless) == 0 {
 			return true
 		}
@@ -64,9 +64,9 @@ func (b *board) force(s, d Server) bool {
 	return false
 }
 
-// settle gives a transfer a lane: one that a chain can free, or that which drives
+// placeByForce gives a transfer a lane: one that a chain can free, or that which drives
 // off fewest.
-func (b *board) settle(x Server) {
+func (b *board) placeByForce(x Server) {
 	f, d := &b.forcer, b.to[x]
 	k := b.direct(x, d)
 	if k < 0 {

@@ -55,7 +55,7 @@ func (r *riders) ride(i, j int, room []int64) {
 		return
 	}
 	for l := range m {
-		r.take(i, j, l, l, l)
+		r.assign(i, j, l, l, l)
 	}
 	senders, receivers := r.byOut[i*m:(i+1)*m], r.byIn[j*m:(j+1)*m]
 	for len(senders) > 0 || len(receivers) > 0 {
@@ -63,13 +63,13 @@ func (r *riders) ride(i, j int, room []int64) {
 			l := int(senders[0])
 			senders = senders[1:]
 			for k := range m {
-				r.take(i, j, l, k, l)
+				r.assign(i, j, l, k, l)
 			}
 		} else {
 			k := int(receivers[0])
 			receivers = receivers[1:]
 			for l := range m {
-				r.take(i, j, l, k, k)
+				r.assign(i, j, l, k, k)
 			}
 		}
 	}
@@ -77,7 +77,7 @@ func (r *riders) ride(i, j int, room []int64) {
 	for l := range m {
 		for k := range m {
 			for r.left[l*m+k] > 0 {
-				r.take(i, j, l, k, nic)
+				r.assign(i, j, l, k, nic)
 				if r.room[nic] == 0 {
 					nic++
 				}
@@ -86,8 +86,8 @@ func (r *riders) ride(i, j int, room []int64) {
 	}
 }
 
-// take assigns to a NIC what it has room for of GPU (i,l)'s packets for (j,k).
-func (r *riders) take(i, j, l, k, nic int) {
+// assign assigns to a NIC what it has room for of GPU (i,l)'s packets for (j,k).
+func (r *riders) assign(i, j, l, k, nic int) {
 	m := r.t.GPUs
 	at := l*m + k
 	packets := min(r.left[at], r.room[nic])

@@ -38,7 +38,7 @@ const PhaseLimit = 30 * time.Second
 const coreLimit = 2 * time.Second
 
 // tries is how many sequences of matchings with weights drawn at random, with a
-// fixed seed, are tried before lp_solve: some 0.1 s in vain for a phase of
+// fixed seed, are tried before lp_solve: some 0.1 s without success for a phase of
 // FT(2;20,18). Of 300 such fabrics with 100 to 180 dead links, one has a phase that
 // they settle and for which lp_solve needs longer than PhaseLimit.
 const tries = 128
@@ -218,10 +218,10 @@ func (r *router) phase(ctx context.Context, ph *phase) ([][]fors.Lane, error) {
 		r.solved++
 		return ph.solve(ctx, r.limit)
 	}
-	s, done, ok := ph.settle(ctx, ph.lanes, nil)
+	s, done, ok := ph.matchLanes(ctx, ph.lanes, nil)
 	rng := rand.New(rand.NewPCG(1, 1))
 	for try := 0; !ok && try < r.tries; try++ {
-		s, _, ok = ph.settle(ctx, ph.lanes, rng)
+		s, _, ok = ph.matchLanes(ctx, ph.lanes, rng)
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -231,7 +231,7 @@ func (r *router) phase(ctx context.Context, ph *phase) ([][]fors.Lane, error) {
 	}
 	r.solved++
 	for back := 2; done > back; back *= 2 {
-		s, _, _ := ph.settle(ctx, done-back, nil)
+		s, _, _ := ph.matchLanes(ctx, done-back, nil)
 		byGroup, err := s.core().solve(ctx, coreLimit)
 		if err != nil && !errors.Is(err, ErrTimeLimit) {
 			return nil, err

@@ -165,11 +165,11 @@ func TestSettle(t *testing.T) {
 				t.Fatal(err)
 			}
 			ph.classify()
-			plain, _, ok := ph.settle(context.Background(), ph.lanes, nil)
+			plain, _, ok := ph.matchLanes(context.Background(), ph.lanes, nil)
 			if !ok && dead <= 40 {
 				t.Fatalf("%d dead, phase %d is not settled", dead, p)
 			}
-			varied, _, again := ph.settle(context.Background(), ph.lanes, rng)
+			varied, _, again := ph.matchLanes(context.Background(), ph.lanes, rng)
 			if ok {
 				lanes := ph.name(plain.byGroup)
 				err = checkRoute(tree, pairs, lanes)

@@ -30,11 +30,11 @@ type settler struct {
 	weight [][]float64 // [from][to]
 }
 
-// settle matches the given number of lanes, or all of them, and tells whether no
+// matchLanes matches the given number of lanes, or all of them, and tells whether no
 // matching left an end with more transfers than lanes; done is the number of
 // matchings before one that did. With rng the weights vary. Once ctx has ended there are
 // no more matchings.
-func (ph *phase) settle(ctx context.Context, most int, rng *rand.Rand) (s *settler, done int, ok bool) {
+func (ph *phase) matchLanes(ctx context.Context, most int, rng *rand.Rand) (s *settler, done int, ok bool) {
 	s = newSettler(ph)
 	s.rng = rng
 	for _, c := range s.order() {

@@ -24,8 +24,8 @@ const (
 // traffic that remains after the steps chosen so far, and its children take a
 // full team of it (section 3.2 of the paper). Beyond the paper, the heaviest
 // transfer of the traffic that remains has to be in some step, and steps have no
-// order, so only the teams that contain it are tried; and what was searched in
-// vain is remembered.
+// order, so only the teams that contain it are tried; and what was searched
+// without success is remembered.
 type searcher struct {
 	*enumerator
 	seed    uint64
@@ -38,7 +38,7 @@ type searcher struct {
 	failed  map[string]struct{}
 }
 
-// maxFailed bounds the bytes of what is remembered as searched in vain.
+// maxFailed bounds the bytes of what is remembered as searched without success.
 const maxFailed = 64 << 20
 
 func newSearcher(t *Traffic, seed uint64) *searcher {

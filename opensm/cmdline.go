@@ -61,7 +61,7 @@ func parseArgs(args []string) ([]option, error) {
 		f, value, inline, ok := longFlag(arg)
 		switch {
 		case ok:
-			found, args, err = take(found, f, arg, value, inline, args)
+			found, args, err = addOption(found, f, arg, value, inline, args)
 		case strings.HasPrefix(arg, "--"):
 			err = fmt.Errorf("option %s is unknown", arg)
 		default:
@@ -101,8 +101,8 @@ func shortFlag(c byte) *flag {
 	return nil
 }
 
-// take adds a long option, with the value after '=' or the next argument.
-func take(found []option, f flag, given, value string, inline bool, args []string) ([]option, []string, error) {
+// addOption adds a long option, with the value after '=' or the next argument.
+func addOption(found []option, f flag, given, value string, inline bool, args []string) ([]option, []string, error) {
 	if f.arg && !inline {
 		if len(args) == 0 {
 			return found, nil, fmt.Errorf("option %s lacks its value", given)
@@ -129,7 +129,7 @@ func takeShort(found []option, cluster string, args []string) ([]option, []strin
 			continue
 		}
 		value := cluster[i+1:]
-		return take(found, *f, given, value, value != "", args)
+		return addOption(found, *f, given, value, value != "", args)
 	}
 	return found, args, nil
 }

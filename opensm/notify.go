@@ -24,7 +24,7 @@ type notifier struct {
 }
 
 // run watches until ctx ends. Where the kernel has no watch to give, it reports
-// that and leaves the work to whoever polls.
+// that and leaves the work to the poller.
 func (n *notifier) run(ctx context.Context) {
 	var err error
 	if n.inotify, err = fsnotify.NewWatcher(); err != nil {
@@ -83,7 +83,7 @@ func (n *notifier) attach() {
 		info, err := os.Stat(dir)
 		if err != nil {
 			delete(n.watched, dir)
-			continue // whoever polls says that the file is missing
+			continue // the poller says that the file is missing
 		}
 		id := versionOf(info)
 		id.size, id.mod = 0, time.Time{}

@@ -76,7 +76,7 @@ func (p procFS) process(pid int) (Process, error) {
 	return proc, nil
 }
 
-// environ reads the variables that OpenSM heeds.
+// environ reads the variables that OpenSM reads.
 func (p procFS) environ(id string) (map[string]string, error) {
 	data, err := os.ReadFile(p.path(id, "environ"))
 	if err != nil {

@@ -114,7 +114,7 @@ func LoadSettings(p *Process, conf string) (Settings, error) {
 	return s, errors.Join(problems...)
 }
 
-// environment takes the variables of the process that OpenSM heeds.
+// environment takes the variables of the process that OpenSM reads.
 func (s *Settings) environment(p *Process) {
 	if p.EnvErr != nil {
 		s.Unseen = fmt.Sprintf("the environment of %s (%v); OSM_CACHE_DIR and OSM_TMP_DIR are taken to be unset", p, p.EnvErr)

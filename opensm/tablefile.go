@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// tableMode lets OpenSM and the tools read the table file, whoever they run as.
+// tableMode lets OpenSM and the tools read the table file, whatever user they run as.
 const tableMode = 0o644
 
 // mostTables is more than tables without comments take: every switch of a large

@@ -19,7 +19,7 @@ var ErrNoMember = errors.New("none of the job's hosts is attached to the fabric"
 // PlanJob plans the complete exchange among some servers of the tree alone, given
 // by port GUID, over the lanes that are up, and verifies it on each of the tables,
 // of which there must be one at least. Members that the tree lacks are left out;
-// the others are the servers of the schedule's tree, in its order. Whoever is on a
+// the others are the servers of the schedule's tree, in its order. What is on a
 // leaf may be a member, bystanders too. Where tables follow from the fabric's plan
 // (Settings.TablesFollow), the lane of a transfer is what those tables make of the
 // destination's LIDs, and the plan is of engine conservative.

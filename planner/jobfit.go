@@ -48,7 +48,7 @@ type way struct {
 // its end are free.
 type bitmap []uint64
 
-func (b *bitmap) take(phase int) {
+func (b *bitmap) mark(phase int) {
 	for len(*b) <= phase>>6 {
 		*b = append(*b, 0)
 	}
@@ -214,11 +214,11 @@ func (w *fit) place(s, d int) {
 		w.cut = append(w.cut, fors.Pair{Src: fors.Server(s), Dst: fors.Server(d)})
 		return
 	}
-	w.sends[s].take(best.phase)
-	w.hears[d].take(best.phase)
+	w.sends[s].mark(best.phase)
+	w.hears[d].mark(best.phase)
 	if best.lane != int16(fors.Local) {
-		w.up[src.Leaf*t.Lanes+int(best.lane)].take(best.phase)
-		w.down[dst.Leaf*t.Lanes+int(best.lane)].take(best.phase)
+		w.up[src.Leaf*t.Lanes+int(best.lane)].mark(best.phase)
+		w.down[dst.Leaf*t.Lanes+int(best.lane)].mark(best.phase)
 	}
 	w.put = append(w.put, best)
 }

@@ -199,13 +199,13 @@ func (r *runner) count(end int32) {
 
 // run loads the links with the transfers of one phase and takes the largest.
 func (r *runner) run(phase int, transfers []transfer) {
-	r.take(transfers)
+	r.addLoad(transfers)
 	r.measure(phase)
 	r.unload()
 }
 
-// take loads the links with transfers.
-func (r *runner) take(transfers []transfer) {
+// addLoad loads the links with transfers.
+func (r *runner) addLoad(transfers []transfer) {
 	for i := range transfers {
 		if !r.walk(&transfers[i]) {
 			r.result.Lost++

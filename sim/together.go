@@ -64,7 +64,7 @@ func RunTogether(f *topology.Fabric, tables *lft.Tables, names []string, schedul
 			for n < len(sorted[i]) && sorted[i][n].phase == int32(phase) {
 				n++
 			}
-			r.take(sorted[i][:n])
+			r.addLoad(sorted[i][:n])
 			sorted[i], ends[i] = sorted[i][n:], len(r.path)
 		}
 		r.measure(phase)

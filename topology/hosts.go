@@ -9,7 +9,7 @@ import (
 // placeHosts gives every end port its index α, and tells who takes part.
 func (t *fitter) placeHosts(exclude *regexp.Regexp) {
 	onLeaf, onSpine, present := t.attached(exclude)
-	t.settle(onLeaf, present)
+	t.indexHosts(onLeaf, present)
 	t.absentees(present)
 	sort.Slice(onLeaf, func(a, b int) bool {
 		x, y := &onLeaf[a], &onLeaf[b]
@@ -79,10 +79,10 @@ func (t *fitter) attached(exclude *regexp.Regexp) (onLeaf, onSpine []Host, prese
 	return onLeaf, onSpine, present
 }
 
-// settle finds each host's α in the baseline. A known port keeps its index; one
+// indexHosts finds each host's α in the baseline. A known port keeps its index; one
 // on a port whose former adapter is gone from the fabric takes that index over;
 // any other newcomer takes the lowest free one.
-func (t *fitter) settle(hosts []Host, present map[GUID]bool) {
+func (t *fitter) indexHosts(hosts []Host, present map[GUID]bool) {
 	type place struct{ leaf, alpha int }
 	inside := make(map[GUID]bool, len(t.Routed)) // a baseline of old may hold aggregation nodes
 	for i := range t.Routed {

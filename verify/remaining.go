@@ -25,7 +25,7 @@ func Remaining(t *topology.FatTree, tables *lft.Tables, past Past, r Rows, unrea
 	if v := c.malformed(); v != nil {
 		return v
 	}
-	done, v := c.settle(past)
+	done, v := c.countPast(past)
 	if v != nil {
 		return v
 	}
@@ -62,8 +62,8 @@ func (h *history) phase(s, d int32) int {
 	return int(h.at[int(s)*h.servers+int(d)]) - 1
 }
 
-// settle counts the pairs of a past as seen.
-func (c *exchange) settle(past Past) (*history, *Violation) {
+// countPast counts the pairs of a past as seen.
+func (c *exchange) countPast(past Past) (*history, *Violation) {
 	count, old := len(c.servers), len(past.Servers)
 	if past.Done < 0 || past.Done > past.Rows.Phases || len(past.Rows.To) != old*past.Rows.Phases {
 		return nil, violation(BadRows, NoPhase, "%d phases are done of %d of %d servers, which need %d elements: there are %d destinations",

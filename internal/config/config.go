@@ -64,7 +64,7 @@ type OpenSM struct {
 // Plugin is forsd's end of the socket of OpenSM's plugin. Where the plugin is
 // connected, it tells what happens and asks for the tables; else files do.
 type Plugin struct {
-	Enabled Enabled `yaml:"enabled"` // auto listens, and misses the plugin where opensm.conf names it
+	Enabled Enabled `yaml:"enabled"` // auto listens, and warns that the plugin is not connected where opensm.conf names it
 	Socket  string  `yaml:"socket"`
 }
 

@@ -85,7 +85,7 @@ func (t *Traps) UnmarshalText(text []byte) error {
 	return oneOf(t, text, TrapsAuto, TrapsOff)
 }
 
-// OtherFabrics is what to do with a fabric that is no fat tree.
+// OtherFabrics is what to do with a fabric that is not a fat tree.
 type OtherFabrics string
 
 // The choices. OtherRefuse keeps the plan in force and says so; OtherLiquid schedules

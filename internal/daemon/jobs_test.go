@@ -104,7 +104,7 @@ func (d *Daemon) make(t *testing.T, name string, hosts []string) *jobs.Job {
 	j, err := d.planNew(context.Background(), api.JobRequest{Name: name, Hosts: hosts, RanksPerHost: 1}, g)
 	ok(t, err)
 	if err := d.admit(j, time.Hour); errors.Is(err, store.ErrNumber) {
-		return d.make(t, name, hosts) // as whoever asks does
+		return d.make(t, name, hosts) // as clients do
 	} else if err != nil {
 		t.Fatal(err)
 	}

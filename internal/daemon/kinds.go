@@ -49,7 +49,7 @@ var warnables = []health.Warnable{
 	{Code: planner.UnreachablePairs, Severity: health.Degraded, Title: "Pairs of servers share no lane"},
 	{Code: planner.EngineFallback, Severity: health.Degraded, Title: "A plan failed verification and was replaced"},
 
-	{Code: controller.NotFatTree, Severity: health.Degraded, Title: "The fabric is no fat tree and is scheduled on OpenSM's routes"},
+	{Code: controller.NotFatTree, Severity: health.Degraded, Title: "The fabric is not a fat tree and is scheduled on OpenSM's routes"},
 	{Code: controller.LiquidFailed, Severity: health.Critical, Title: "No plan could be made on OpenSM's routes"},
 
 	{Code: jobs.JobHostsMissing, Severity: health.Degraded, Title: "Hosts of jobs are absent"},

@@ -156,4 +156,4 @@ func (d *Daemon) call(ctx context.Context, f func()) error {
 }
 
 // errStopping answers requests that come too late.
-var errStopping = api.Errorf(http.StatusServiceUnavailable, api.CodeStopping, "forsd is ending")
+var errStopping = api.Errorf(http.StatusServiceUnavailable, api.CodeStopping, "forsd is shutting down")

@@ -340,8 +340,8 @@ func (e early) of(s *planner.Schedule) *store.Epoch {
 
 // stage begins to encode a schedule that is not in force, and to write its table,
 // beside its verification. The caller receives what came of it before it does
-// anything else with the store. A failure is nobody's business yet, for publishing
-// tries again.
+// anything else with the store. Nothing follows from a failure, for publishing tries
+// again.
 func (p *press) stage(s *planner.Schedule) <-chan early {
 	done := make(chan early, 1)
 	if p.inForceIs(view.TreePlan{Schedule: s}) || p.store.Owed() != nil {

@@ -16,7 +16,7 @@ import (
 
 // TestFollowAfterReboot follows where the machine was started anew, which may have
 // given numbers that nobody knows: the leader has given them, if anybody did, and goes
-// on to lead. Whoever leads next passes over them.
+// on to lead. The next leader passes over them.
 func TestFollowAfterReboot(t *testing.T) {
 	f := fabric(4, 4)
 	w := newTwins(t, f)

@@ -166,7 +166,7 @@ func TestRun(t *testing.T) {
 }
 
 // TestStartedWithoutPlan tells the service manager that forsd has started when the API
-// answers, though no fabric has been seen: whoever waits for the boot to end does not wait
+// answers, though no fabric has been seen: a unit that waits for the boot to end does not wait
 // for a subnet.
 func TestStartedWithoutPlan(t *testing.T) {
 	d := daemonIn(t, t.TempDir())

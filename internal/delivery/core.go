@@ -254,7 +254,7 @@ func (c *Core) written(e FileWritten) {
 }
 
 // reload finds what has OpenSM load the tables ordered. A sweep of the plugin does so once:
-// whoever counts on it again has not got what they wanted. Any other sweep may load the
+// an order that counts on it again has not got what it wanted. Any other sweep may load the
 // file, and waits for it.
 func (c *Core) reload(now time.Time) {
 	s := &c.sweep

@@ -155,7 +155,7 @@ func (m *Machine) follow(now time.Time, why string) {
 // takeOver waits for the other one's last word, and no longer than TakeoverWait. Two
 // that take over at once must not take each other's word and both go on from the
 // same numbers: each has a claim, and the lower one goes first. A claim is above
-// all that its daemon has heard of, so whoever lets another one go first has the
+// all that its daemon has heard of, so the one that lets another one go first has the
 // higher claim later. It counts from the clock, so that a daemon that has been started
 // anew, and has forgotten what it heard, claims no less.
 func (m *Machine) takeOver(now time.Time) {

@@ -95,7 +95,7 @@ func (s *Store) Stage(e *Epoch) error {
 	return nil
 }
 
-// Reveal puts e in force for whoever opens the store, as long as the machine runs:
+// Reveal puts e in force for all that open the store, as long as the machine runs:
 // its files are written, and need not be on disk. Should they be lost with the
 // machine, its number is not given again: it is among those promised. The number must
 // be above Last, and the plan that which was staged, if e was. Where it fails, e is not

@@ -1,5 +1,5 @@
 // Package tiers answers the requests to the planners of the other tiers: GPU
-// clusters, optical circuit switches, and topologies that are no fat tree. It
+// clusters, optical circuit switches, and topologies that are not fat trees. It
 // plans in processes of their own and knows nothing of the daemon.
 package tiers
 
@@ -108,7 +108,7 @@ func Handlers(p *worker.Pool, routes Routes) map[string]http.Handler {
 	return handlers
 }
 
-// answer has a process plan and passes its answer on. Whoever asked and has got
+// answer has a process plan and passes its answer on. A client that asked and has got
 // half of it sees by its length that it ended early.
 func answer(w http.ResponseWriter, r *http.Request, p *worker.Pool, task string, g *ground, body []byte) error {
 	begun := false

@@ -160,7 +160,7 @@ func (v *View) Route(ctx context.Context, hold []controller.Lane, by planner.Set
 }
 
 // Build builds the tables of the view where these carry any plan by lanes, for such
-// plans to be verified on. Whoever is to lay tables out or to write them calls Route:
+// plans to be verified on. To lay tables out or to write them, call Route:
 // these have entries for the base plan besides, which no plan by lanes uses.
 func (v *View) Build(hold []controller.Lane) (*lft.Tables, error) {
 	v.routed.mu.Lock()

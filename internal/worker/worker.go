@@ -1,7 +1,7 @@
 // Package worker makes what others ask for in processes of their own: the program
 // starts itself again, hands a request over, and takes the answer. Such a process
 // has little time and memory, comes after the program's own threads, and ends with
-// whoever asked.
+// the client.
 package worker
 
 import (

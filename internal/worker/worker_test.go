@@ -122,7 +122,7 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// TestEnds holds that a process ends when its time is up and when whoever asked
+// TestEnds holds that a process ends when its time is up and when the client
 // leaves, and that its turn is free then.
 func TestEnds(t *testing.T) {
 	l := small()
@@ -135,7 +135,7 @@ func TestEnds(t *testing.T) {
 	ctx, leave := context.WithCancelCause(t.Context())
 	time.AfterFunc(100*time.Millisecond, func() { leave(gone) })
 	if _, err := run(ctx, p, "sleep", ""); !errors.Is(err, gone) {
-		t.Errorf("whoever asked has gone: %v", err)
+		t.Errorf("the client has gone: %v", err)
 	}
 	err := NewPool(small()).Run(t.Context(), "echo", func(w io.Writer) error {
 		_, err := w.Write(make([]byte, 8<<20))

@@ -42,7 +42,7 @@ func (h *held) apply(t *testing.T, f frame, number uint64) {
 			h.switches[g] = map[int][]byte{}
 		}
 		for range c.u16() {
-			h.switches[g][int(c.u16())] = c.take(64)
+			h.switches[g][int(c.u16())] = c.bytes(64)
 			h.blocks++
 		}
 	}

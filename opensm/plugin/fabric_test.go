@@ -182,7 +182,7 @@ func FuzzMessages(f *testing.F) {
 		r := bytes.NewReader(data)
 		for {
 			next, err := readFrame(r)
-			if err != nil || e.take(t.Context(), next) != nil {
+			if err != nil || e.handle(t.Context(), next) != nil {
 				break
 			}
 			if e.sight.Fabric == nil {

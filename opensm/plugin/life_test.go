@@ -15,7 +15,7 @@ import (
 	"github.com/forsd/forsd/testbed/ibsim"
 )
 
-// TestComesBack kills OpenSM and forsd's end in turn: whoever is started again
+// TestComesBack kills OpenSM and forsd's end in turn: the one that is started again
 // finds the other, and a new forsd is told of the fabric without a sweep.
 func TestComesBack(t *testing.T) {
 	s := simulate(t, fabgen.Spec{Spines: 3, Leaves: 3})

@@ -48,7 +48,7 @@ func (e *session) run(ctx context.Context, state State) {
 		if f, err = readFrame(r); err != nil {
 			break
 		}
-		if err = e.take(ctx, f); err != nil {
+		if err = e.handle(ctx, f); err != nil {
 			err = fmt.Errorf("read message %#x of OpenSM's plugin: %w", uint8(f.kind), err)
 		}
 	}
@@ -64,8 +64,8 @@ func appendWelcome(buf []byte) []byte {
 	return append(buf, 0, 0)
 }
 
-// take acts on a message.
-func (e *session) take(ctx context.Context, f frame) error {
+// handle acts on a message.
+func (e *session) handle(ctx context.Context, f frame) error {
 	if f.kind == kindRequest {
 		return e.request(ctx, f)
 	}

@@ -104,7 +104,7 @@ type cursor struct {
 	short bool
 }
 
-func (c *cursor) take(n int) []byte {
+func (c *cursor) bytes(n int) []byte {
 	if n > len(c.rest) {
 		c.rest, c.short = nil, true
 		return make([]byte, n)
@@ -114,12 +114,12 @@ func (c *cursor) take(n int) []byte {
 	return b
 }
 
-func (c *cursor) u8() uint8           { return c.take(1)[0] }
-func (c *cursor) u16() uint16         { return binary.LittleEndian.Uint16(c.take(2)) }
-func (c *cursor) u32() uint32         { return binary.LittleEndian.Uint32(c.take(4)) }
-func (c *cursor) u64() uint64         { return binary.LittleEndian.Uint64(c.take(8)) }
+func (c *cursor) u8() uint8           { return c.bytes(1)[0] }
+func (c *cursor) u16() uint16         { return binary.LittleEndian.Uint16(c.bytes(2)) }
+func (c *cursor) u32() uint32         { return binary.LittleEndian.Uint32(c.bytes(4)) }
+func (c *cursor) u64() uint64         { return binary.LittleEndian.Uint64(c.bytes(8)) }
 func (c *cursor) guid() topology.GUID { return topology.GUID(c.u64()) }
-func (c *cursor) text() string        { return string(c.take(int(c.u16()))) }
+func (c *cursor) text() string        { return string(c.bytes(int(c.u16()))) }
 
 // end tells whether the body held all that was taken from it, and nothing more.
 func (c *cursor) end() error {
@@ -135,16 +135,16 @@ func readHello(f frame) (Peer, State, error) {
 		return Peer{}, 0, fmt.Errorf("the first message has type %#x: hello was expected", uint8(f.kind))
 	}
 	c := cursor{rest: f.body}
-	if m := string(c.take(len(magic))); m != magic {
+	if m := string(c.bytes(len(magic))); m != magic {
 		return Peer{}, 0, fmt.Errorf("it begins with %q: %q was expected", m, magic)
 	}
 	if v := c.u16(); v != version {
 		return Peer{}, 0, fmt.Errorf("the plugin speaks version %d of the protocol, forsd version %d: install both from one release", v, version)
 	}
 	state := State(c.u8())
-	c.take(1)
+	c.bytes(1)
 	p := Peer{PID: int(c.u32()), Deadline: time.Duration(c.u32()) * time.Microsecond}
-	c.take(4)
+	c.bytes(4)
 	p.Port, p.Version = c.guid(), c.text()
 	if err := c.end(); err != nil {
 		return Peer{}, 0, fmt.Errorf("read hello: %w", err)
@@ -163,7 +163,7 @@ func checkState(s State) error {
 func readTrap(f frame) (Trap, error) {
 	c := cursor{rest: f.body}
 	t := Trap{At: f.at, Number: c.u16(), LID: topology.LID(c.u16()), Port: c.u8()}
-	c.take(3)
+	c.bytes(3)
 	t.GUID = c.guid()
 	return t, c.end()
 }
@@ -200,7 +200,7 @@ func readRequest(f frame) (request, error) {
 	c := cursor{rest: f.body}
 	r := request{number: c.u64(), generation: c.u64(), held: c.u64(), left: time.Duration(c.u32()) * time.Microsecond}
 	r.maxLID = topology.LID(c.u16())
-	c.take(2)
+	c.bytes(2)
 	return r, c.end()
 }
 

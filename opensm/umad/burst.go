@@ -134,7 +134,7 @@ func (x *loop) run() {
 	for x.admit() {
 		err := x.fill()
 		if err == nil && len(x.sent) > 0 {
-			err = x.take()
+			err = x.receiveOne()
 		}
 		x.expire(time.Now())
 		x.finish(err)
@@ -209,9 +209,9 @@ func (x *loop) send(q question) error {
 	return nil
 }
 
-// take receives one datagram, if one comes in time, and has it answer its
+// receiveOne receives one datagram, if one comes in time, and has it answer its
 // question. What answers none is too late, or meant for somebody else.
-func (x *loop) take() error {
+func (x *loop) receiveOne() error {
 	wait := max(time.Millisecond, min(patience, time.Until(x.sent[0].deadline)))
 	ok, lost, err := x.wire.receive(&x.buf, wait)
 	if err != nil {

@@ -100,7 +100,7 @@ func (w *fakeFabric) send(m *mad, dlid uint16) error {
 		}
 		w.coming = append(w.coming, arrival{time.Now().Add(delay), node, lost, i == copies-1, answer})
 	}
-	if copies == 0 { // the asker will wait in vain
+	if copies == 0 { // the asker will get no answer
 		w.coming = append(w.coming, arrival{time.Now().Add(200 * time.Millisecond), node, false, true, mad{}})
 	}
 	return nil

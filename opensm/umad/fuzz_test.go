@@ -112,7 +112,7 @@ func FuzzDatagrams(f *testing.F) {
 			if len(x.sent) == 0 {
 				t.Fatal("the burst hangs")
 			}
-			if err := x.take(); err != nil {
+			if err := x.receiveOne(); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -121,7 +121,7 @@ func FuzzDatagrams(f *testing.F) {
 		events := 0
 		s := newSubscriber(w, Subscription{}, func(Event) { events++ })
 		for s.manager = 5; len(w.input) >= 64; {
-			s.take()
+			s.receiveOne()
 		}
 		if events > w.sent {
 			t.Errorf("%d events and %d answers to Reports", events, w.sent)

@@ -128,7 +128,7 @@ func (x *subscriber) run(ctx context.Context) {
 			x.subscribe(now)
 		}
 		x.expire(now)
-		x.take()
+		x.receiveOne()
 	}
 	if x.manager != 0 {
 		for _, trap := range x.Traps {
@@ -221,8 +221,8 @@ func (x *subscriber) fail(err error) {
 	}
 }
 
-// take receives one datagram, if one comes in time.
-func (x *subscriber) take() {
+// receiveOne receives one datagram, if one comes in time.
+func (x *subscriber) receiveOne() {
 	ok, lost, err := x.sa.receive(&x.buf, reportPatience)
 	switch {
 	case err != nil:

@@ -121,7 +121,7 @@ func (r *Reader) askOne(b *burst) error {
 
 // Node is a node to be asked.
 type Node struct {
-	GUID topology.GUID // who must answer; 0 means whoever does
+	GUID topology.GUID // who must answer; 0 means any
 	LID  topology.LID  // 0 if not known
 	// Route is a directed route, the output ports from the local port on, which
 	// is taken where the LID is 0 or leads nowhere; nil if none is known.

@@ -7,7 +7,7 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// OddFabric is a fat tree with parts that no fat tree has.
+// OddFabric is a fat tree with parts that a fat tree does not have.
 type OddFabric struct {
 	Tree   *topology.Fabric // before
 	Fabric *topology.Fabric // with the odd parts, and other LIDs

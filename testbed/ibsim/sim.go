@@ -289,7 +289,7 @@ func (s *Sim) Env(host string) ([]string, error) {
 // EnvOpen is Env for one client that gets what comes unasked as well, such as the
 // Reports that it has subscribed to; ibsim hands that to managers alone. It costs
 // every MAD a detour. What the client starts for itself must be given Env. The
-// client is cut off when it, or whoever started it, calls end.
+// client is cut off when it, or the one that started it, calls end.
 func (s *Sim) EnvOpen(host string) (env []string, end func(), err error) {
 	if env, err = s.Env(host); err != nil {
 		return nil, nil, err

@@ -38,7 +38,7 @@ type Desk struct {
 	timer  *time.Timer
 }
 
-// wait is somebody who waits for an action.
+// wait is a call that waits for an action.
 type wait struct {
 	takes func(delivery.Action) bool // hands it over where it is the one
 }

@@ -27,7 +27,7 @@ type Replica struct {
 	Claim uint64 `json:"claim,omitempty"` // of the takeover under way, 0 for none
 	Last  uint64 `json:"last"`            // the highest number known to be given to an epoch or a job's plan
 
-	// What follows is left out where whoever asks has it.
+	// What follows is left out where the asking forsd has it.
 	Whole    bool                   `json:"whole"`
 	Baseline *topology.Baseline     `json:"baseline,omitempty"`
 	Fabric   *topology.Fabric       `json:"fabric,omitempty"` // as seen last
@@ -53,7 +53,7 @@ func (r *Replica) Word() standby.Word {
 // check refuses what no forsd of this version answers.
 func (r *Replica) check() error {
 	if r.Tag == "" {
-		return errors.New("what answers is no forsd, or of another version")
+		return errors.New("the answer is not from a forsd of this version")
 	}
 	highest := r.Last
 	if r.Epoch != nil {

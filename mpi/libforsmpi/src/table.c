@@ -9,7 +9,7 @@
 
 #include "shim.h"
 
-/* Seconds without a question after forsd was gone, and after all had waited for it in vain. */
+/* Seconds without a question after forsd was gone, and after all had waited for it without an answer. */
 enum { GONE = 1, IN_VAIN = 10 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

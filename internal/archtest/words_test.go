@@ -1,0 +1,145 @@
+package archtest
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// givenUp lists phrases that were replaced, with what is written instead. They are
+// looked for without regard to case and to line breaks.
+var givenUp = []struct{ phrase, instead string }{
+	{"is no fat tree", "is not a fat tree"},
+	{"are no fat tree", "are not fat trees"},
+	{"needs no fat tree", "does not need a fat tree"},
+	{"that no fat tree has", "that a fat tree does not have"},
+	{"forsd is ending", "forsd is shutting down"},
+	{"misses the plugin", "the plugin is not connected"},
+	{"nobody's business", "what follows from it"},
+	{"in vain", "without success"},
+	{"whoever", "the one who, or a noun"},
+	{"somebody who", "a noun"},
+	{"is no forsd", "is not a forsd"},
+	{"heeds", "reads"},
+}
+
+// givenUpNames lists functions, methods and types that were renamed, because their name
+// said several things or nothing: package folder and name, or a name alone for all packages.
+var givenUpNames = map[string]string{
+	"PairBounds":         "it is gone",
+	"PlanPairs":          "it is gone",
+	"heed":               "read, or act on",
+	"reign":              "lead",
+	"bell":               "notify",
+	"api.asked":          "requestedPlan",
+	"api.take":           "reserve",
+	"gpu.take":           "assign",
+	"ilp.settle":         "matchLanes",
+	"opensm.take":        "addOption",
+	"opensm/plugin.take": "handle, bytes",
+	"planner.take":       "mark",
+	"sim.take":           "addLoad",
+	"topology.settle":    "indexHosts",
+	"verify.settle":      "countPast",
+}
+
+// sources returns the files of the project with one of the endings, without this one.
+func sources(t *testing.T, endings ...string) []string {
+	t.Helper()
+	var found []string
+	err := filepath.WalkDir("../..", func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && (strings.HasPrefix(entry.Name(), ".") && path != "../.." || entry.Name() == "bin" || entry.Name() == "dist"):
+			return fs.SkipDir
+		case entry.Name() == "words_test.go":
+			return nil
+		}
+		for _, ending := range endings {
+			if strings.HasSuffix(path, ending) {
+				found = append(found, path)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// wrap is where a sentence goes on in the next line, of a comment or of a text.
+var wrap = regexp.MustCompile(`\s*\n\s*(//|\*|#)*\s*`)
+
+// phrases returns the phrases given up that a text has.
+func phrases(text string) []string {
+	text = strings.ToLower(wrap.ReplaceAllString(text, " "))
+	var found []string
+	for _, g := range givenUp {
+		if strings.Contains(text, g.phrase) {
+			found = append(found, g.phrase+": write "+g.instead)
+		}
+	}
+	return found
+}
+
+// TestWordsGivenUp holds that phrases which were replaced do not come back: in code,
+// comments, messages, documents and settings.
+func TestWordsGivenUp(t *testing.T) {
+	if got := phrases("// The fabric is no\n\t// fat tree. Whoever"); len(got) != 2 {
+		t.Fatalf("of two phrases %d are found", len(got))
+	}
+	files := sources(t, ".go", ".md", ".yaml", ".yml", ".txt", ".txtar", ".c", ".h", ".fragment", ".conf", ".service", ".sh")
+	if len(files) < 300 {
+		t.Fatalf("there are only %d files", len(files))
+	}
+	for _, path := range files {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range phrases(string(text)) {
+			t.Errorf("%s has %s", path, p)
+		}
+	}
+}
+
+// TestNamesGivenUp holds that functions and types are not called what was given up
+// because it meant several things.
+func TestNamesGivenUp(t *testing.T) {
+	declared := 0
+	for _, path := range sources(t, ".go") {
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir := strings.TrimPrefix(filepath.ToSlash(filepath.Dir(path)), "../../")
+		check := func(name string) {
+			declared++
+			for _, key := range []string{name, dir + "." + name} {
+				if instead, ok := givenUpNames[key]; ok && !strings.HasSuffix(path, "_test.go") {
+					t.Errorf("%s declares %s, which was given up: %s", path, name, instead)
+				}
+			}
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.FuncDecl:
+				check(n.Name.Name)
+			case *ast.TypeSpec:
+				check(n.Name.Name)
+			}
+			return true
+		})
+	}
+	if declared < 1000 {
+		t.Fatalf("there are only %d declarations", declared)
+	}
+}
