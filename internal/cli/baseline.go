@@ -16,7 +16,7 @@ func baselineCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "baseline",
 		Short: "Show or accept what the fabric is meant to be",
-		Long: `The baseline is what the fabric is meant to be: spines and their lane numbers,
+		Long: `The baseline is the fabric as it is meant to be: spines and their lane numbers,
 leaves, cables, and the index of every host port on its leaf. It survives
 failures, so that the loss of one cable or host moves nothing else.`,
 		Args: cobra.NoArgs,

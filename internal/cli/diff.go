@@ -23,8 +23,8 @@ func diffCommand() *cobra.Command {
 		Long: `Diff compares two topology files (output of ibnetdiscover, opensm-subnet.lst) in
 words; two files of forwarding tables (lfts.dump, opensm-lfts.dump, output of
 dump_fts) by switches, entries and the blocks of 64 entries that a subnet
-manager would send; or two epochs of a running forsd by their numbers. What a
-file is, is recognised by its content.
+manager would send; or two epochs of a running forsd by their numbers. The
+kind of a file is recognised by its content.
 
 The exit code is 0 whether or not there is a difference.`,
 		Example: "  forsctl diff yesterday.txt today.txt\n  forsctl diff plan/lfts.dump /var/log/opensm-lfts.dump\n  forsctl diff 41 42",

@@ -54,8 +54,8 @@ func doctorCommand() *cobra.Command {
 		Short: "Check everything around forsd: OpenSM's settings, permissions, tools, devices",
 		Long: `Doctor looks at all that forsd depends on and prints one line a check (ok, warn
 or fail), with what to do: forsd's configuration, whether forsd answers, OpenSM's
-process and settings, whether forsd's user may read and write what it must, what
-tables are read back by, and the local RDMA devices with their umad and issm
+process and settings, whether forsd's user has the permissions it needs, how
+tables are read back, and the local RDMA devices with their umad and issm
 nodes and port states. Run it as root to see everything.
 
 Exit code 1: something fails.`,

@@ -67,7 +67,7 @@ func (d *doctor) checkFromAfar() {
 	c := &d.config.OpenSM
 	d.note("opensm", good, "OpenSM is on another host: its settings are not looked at")
 	if len(c.InstallCommand) == 0 {
-		d.note("install", warn, "opensm.install_command is empty: nobody takes the tables to OpenSM, and forsd publishes the plans alone that hold on the tables in the switches")
+		d.note("install", warn, "opensm.install_command is empty: forsd does not bring its tables to OpenSM, and publishes only plans that hold on the tables in the switches")
 	}
 	for _, command := range [][]string{c.DiscoverCommand, c.InstallCommand} {
 		if len(command) == 0 {

@@ -27,13 +27,14 @@ func planCommand() *cobra.Command {
 		Use:   "plan --topology FILE --out DIR",
 		Short: "Plan the exchange on a fabric, with tables that carry it",
 		Long: `Plan computes the phases of a complete all-to-all exchange on the fabric of a
-topology file, the forwarding tables that carry them, verifies the one on the
-other, and writes plan.json, phases.csv, lfts.dump, phases.bin and
+topology file and the forwarding tables that carry them, verifies the plan on the
+tables, and writes plan.json, phases.csv, lfts.dump, phases.bin and
 unreachable.csv. With --fail it shows what a failure would cost. A plan that would
 leave out more than --max-unreachable of the pairs of servers is refused, and
 nothing is written.
 
-The bound is what no plan can beat, and the gap is by how much the plan is longer.
+The bound is a number of phases that no plan can beat. The gap is
+the number of phases by which the plan is longer.
 Bounds are proved by servers, each of which sends to one other in a phase; by leaf:
 what one has to send over the cables that it has left; or by lp: what several leaves
 have to send over all their cables together, by linear programming.`,

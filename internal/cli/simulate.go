@@ -41,8 +41,8 @@ phases.csv or phases.bin, on any shape as well.
 Several schedules are several exchanges side by side, such as jobs: phase p of
 each runs in step p, and a phase of one takes as long as the busiest link that it
 uses. The sum of all is shown with what each takes alone and beside the others.
-The jobs of a real machine keep no common step: it is one way of many in which
-they can meet.`,
+Jobs on a real machine are not in step: this is one of many ways in which they
+can meet.`,
 		Example: `  dump_fts >tables.dump
   forsctl simulate --topology ibnetdiscover.txt --lfts tables.dump --schedule linear-shift
   forsctl simulate --topology ibnetdiscover.txt --lfts plan/lfts.dump --schedule plan/phases.bin --json

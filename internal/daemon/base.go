@@ -17,7 +17,7 @@ import (
 // their turn is when those have been read back.
 
 // publishBase puts the plan for base LIDs in force that goes with the tables read back,
-// unless it is in force. Where there is none, the one in force ends: whoever follows
+// unless it is in force. Where there is none, the one in force ends: a program that follows
 // base plans does better without than by one for another fabric. A failure leaves the
 // fabric's other plan as it is, and is a warning.
 func (p *press) publishBase(ctx context.Context, v *view.View, a controller.Plan) {

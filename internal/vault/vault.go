@@ -125,7 +125,7 @@ func (v *Vault) NotStored(err error) {
 // ShowDurability warns while not all is stored that is in force.
 func (v *Vault) ShowDurability() {
 	if err := v.Owed(); err != nil {
-		v.health.Raise(StateNotDurable, err.Error()+"; plans and jobs are in force from memory until then, and lost where forsd ends before", time.Now())
+		v.health.Raise(StateNotDurable, err.Error()+"; plans and jobs are in force from memory until then, and are lost if forsd stops before", time.Now())
 		return
 	}
 	v.health.Clear(StateNotDurable)
