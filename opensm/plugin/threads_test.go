@@ -74,6 +74,7 @@ func churn(t *testing.T, program string) {
 			case Disconnected:
 				if strings.Contains(e.Err.Error(), "read message") {
 					t.Error(e.Err)
+					stop() // it would not come to an end
 				}
 			case Outcome:
 				if e.Result == Installed {
@@ -100,6 +101,11 @@ func churn(t *testing.T, program string) {
 		}()
 		select {
 		case <-over:
+			if t.Failed() {
+				_ = cmd.Process.Kill()
+				<-ended
+				return
+			}
 			if traps == 0 {
 				t.Error("there was no trap")
 			}

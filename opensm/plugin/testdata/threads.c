@@ -65,6 +65,7 @@ static struct buffer fabric(unsigned sweep)
 	forsosm_put8_(&b, 1);
 	forsosm_put8_(&b, 1);
 	forsosm_put16_(&b, 0);
+	forsosm_put64_(&b, 0); /* vendor, device */
 	forsosm_put_text_(&b, name);
 	return b;
 }
