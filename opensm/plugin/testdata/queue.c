@@ -25,7 +25,7 @@ int main(void)
 	assert(l.out.length == 0 && !forsosm_ask_(&l, 100)); /* nobody is there */
 
 	struct buffer welcome = {0};
-	forsosm_put_message_(&welcome, WELCOME, MAGIC "\x01\0\0\0", 12);
+	forsosm_put_message_(&welcome, WELCOME, MAGIC "\x02\0\0\0", 12);
 	assert(!forsosm_receive_(&l, welcome.data, welcome.length));
 	forsosm_free_(&welcome);
 	assert(l.ready && l.told == 1 && forsosm_ask_(&l, 100));
