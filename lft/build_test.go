@@ -1,6 +1,7 @@
 package lft
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/forsd/forsd/testbed/fabgen"
@@ -162,6 +163,10 @@ func TestStability(t *testing.T) {
 			f.Disconnect(c)
 		}
 		after, err := topology.Fit(f, before.Baseline, nil)
+		var other *topology.NotFatTree
+		if errors.As(err, &other) {
+			r.Skip("most of what is left are cables that the baseline lacks")
+		}
 		if err != nil {
 			r.Fatal(err)
 		}
