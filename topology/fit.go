@@ -73,7 +73,7 @@ func (t *fitter) strange() bool {
 			held += t.near[i].hosts
 		}
 	}
-	if _, most := largestPart(t.near, make([]bool, len(t.near))); !enough(most, all-most, all) {
+	if _, most := largestPart(t.near, make([]bool, len(t.near))); 2*most <= all {
 		return false // seen in pieces, or damaged
 	}
 	return 2*held <= all || unmetShare*t.unmet(t.leafNodes()) > held*(held-1)
