@@ -149,6 +149,31 @@ func TestLanes(t *testing.T) {
 	})
 }
 
+// known counts the baseline's cables that are up where the baseline has them.
+func known(f *topology.Fabric, t *topology.FatTree) (n int) {
+	for l := range t.Leaves {
+		for k, c := range t.Leaves[l].Cables {
+			up := topology.Uplink{LeafPort: c.LeafPort, SpinePort: c.SpinePort}
+			if c.Usable() && t.Baseline.Leaves[l].Uplinks[k] == up && f.At(topology.PortRef{Node: t.Leaves[l].Node, Port: c.LeafPort}).Up() {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// trunkEnds counts the ends of the cables that join two switches.
+func trunkEnds(f *topology.Fabric) (n int) {
+	for i := range f.Nodes {
+		for p := range f.Nodes[i].Ports {
+			if port := &f.Nodes[i].Ports[p]; f.Nodes[i].Kind == topology.Switch && port.Up() && f.Nodes[port.Peer].Kind == topology.Switch {
+				n++
+			}
+		}
+	}
+	return n
+}
+
 // TestStability: when cables die, no entry of a lane that lives at both leaves
 // changes, and a substitute changes only when its own lane dies too.
 func TestStability(t *testing.T) {
@@ -164,7 +189,7 @@ func TestStability(t *testing.T) {
 		}
 		after, err := topology.Fit(f, before.Baseline, nil)
 		var other *topology.NotFatTree
-		if errors.As(err, &other) {
+		if errors.As(err, &other) && 4*known(f, before) < trunkEnds(f) {
 			r.Skip("most of what is left are cables that the baseline lacks")
 		}
 		if err != nil {
