@@ -128,7 +128,7 @@ func (c *Controller) finish(now time.Time) {
 	}
 	c.failures, c.misreads = 0, 0
 	c.clear(PublishFailed, TablesFailed, SignalFailed, SweepTimeout, ReadBackFailed, TablesStale)
-	if c.force && !c.doubted() {
+	if c.force && !c.Doubts() {
 		c.begin(now) // a reroute was asked for after the signal
 		return
 	}
@@ -139,7 +139,7 @@ func (c *Controller) finish(now time.Time) {
 	c.enter(Idle)
 	c.do(Settled{Fabric: c.work.ID, Planless: c.noPlan})
 	switch {
-	case c.doubted():
+	case c.Doubts():
 		c.wait(Suspect, now.Add(c.set.Confirm))
 	case !slices.Equal(c.held, c.holding(c.work)):
 		c.begin(now) // a hold ended meanwhile
@@ -160,18 +160,14 @@ func (c *Controller) written(now time.Time, e Written) {
 	switch {
 	case c.overtaken(now):
 	case e.Changed || c.force:
-		c.signal()
+		c.force, c.early = false, false
+		c.enter(Signalling)
+		c.do(Signal{})
 	case c.confirmedID == c.work.ID:
 		c.planAfter()
 	default:
 		c.readBack()
 	}
-}
-
-func (c *Controller) signal() {
-	c.force, c.early = false, false
-	c.enter(Signalling)
-	c.do(Signal{})
 }
 
 func (c *Controller) signalled(now time.Time, e Signalled) {

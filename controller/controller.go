@@ -11,7 +11,6 @@ package controller
 
 import (
 	"fmt"
-	"slices"
 	"time"
 )
 
@@ -28,30 +27,6 @@ func compareLanes(a, b Lane) int {
 	return a.Lane - b.Lane
 }
 
-// State is what the controller is waiting for.
-type State uint8
-
-// The states, in the order in which a change passes through them.
-const (
-	Idle       State = iota // nothing to do
-	Suspect                 // a mass disappearance waits to be confirmed
-	Before                  // a plan without the lost lanes is being made
-	Publishing              // that plan is being published
-	Writing                 // the tables are being written
-	Signalling              // the manager is being signalled
-	Sweeping                // the manager's sweep is awaited
-	Reading                 // the tables are being read back
-	After                   // a plan for the confirmed tables is being made
-	Finishing               // that plan is being published
-	Backoff                 // something failed; it is tried again later
-)
-
-var stateNames = [...]string{"idle", "suspect", "planning-before", "publishing-before", "writing-tables", "signalling",
-	"awaiting-sweep", "reading-back", "planning-after", "publishing-after", "backing-off"}
-
-// String is the state's name, as the API shows it.
-func (s State) String() string { return stateNames[s] }
-
 // Settings are the controller's times and limits.
 type Settings struct {
 	SweepTimeout time.Duration // from the signal to the manager's next dump
@@ -66,66 +41,34 @@ type Settings struct {
 	Audit        time.Duration // least time between two unprovoked read-backs
 }
 
-// Snapshot is a fabric as the controller sees it.
-type Snapshot struct {
-	ID   string  // digest of fabric and baseline: equal IDs need equal plans and tables
-	Kind Kind    // what is to be done about it
-	Why  string  // why it is not a fat tree, empty where it is one
-	Down []Lane  // lanes that no schedule can use, ascending
-	Lost float64 // share of the servers in force that are missing from it
-}
-
 // Controller is the state machine. Its zero value is not usable: see New.
 type Controller struct {
-	set   Settings
-	state State
-
-	latest *Snapshot // the last fabric seen, whether believed or not
-	swept  bool      // latest was seen at the end of a sweep, which has routed it
-	work   *Snapshot // the fabric being worked on, or in force when Idle
-	done   bool      // plan and tables in force fit work
+	set Settings
+	waiting
+	fabrics
+	outbox
 
 	known       bool   // tables have been read back, whether they matched or not
 	confirmedID string // the fabric whose tables were read back and are those of the table file still
 	closed      []Lane // lanes that some tables which the switches may hold do not carry, ascending
 
-	flaps     flaps
-	held      []Lane    // lanes held back in the work in progress, ascending
-	force     bool      // signal even when the table file did not change, and plan anew
-	early     bool      // in Signalling: a dump came before the signal was answered for
-	noPlan    bool      // the last plan asked for could not be made
-	refusal   string    // the fabric that is refused because of its plan, empty for none
-	reread    bool      // in Backoff: the table file is whole, a new dump is worth a read-back
-	behind    string    // why the table file lacks the tables that the switches hold; "" where it does not
-	misreads  int       // read-backs in a row that did not match
-	failures  int       // failures in a row, for the back-off
-	deadline  time.Time // of Suspect, Sweeping and Backoff; zero for none
+	force     bool   // signal even when the table file did not change, and plan anew
+	early     bool   // in Signalling: a dump came before the signal was answered for
+	noPlan    bool   // the last plan asked for could not be made
+	refusal   string // the fabric that is refused because of its plan, empty for none
+	reread    bool   // in Backoff: the table file is whole, a new dump is worth a read-back
+	behind    string // why the table file lacks the tables that the switches hold; "" where it does not
+	misreads  int    // read-backs in a row that did not match
+	failures  int    // failures in a row, for the back-off
 	lastAudit time.Time
-	auditDue  bool            // the manager was restarted, or has routed by itself: a read-back is due
-	standby   bool            // another manager is the master: nothing is published or written
-	outdated  bool            // mastership has changed since the action under way was asked for
-	raised    map[string]bool // codes of the warnings in force
-	out       []Action
+	auditDue  bool // the manager was restarted, or has routed by itself: a read-back is due
+	standby   bool // another manager is the master: nothing is published or written
+	outdated  bool // mastership has changed since the action under way was asked for
 }
 
 // New returns an idle controller that knows no fabric.
 func New(s Settings) *Controller {
-	return &Controller{set: s, flaps: flaps{seen: map[Lane]*flap{}}, raised: map[string]bool{}}
-}
-
-// State tells what the controller waits for.
-func (c *Controller) State() State { return c.state }
-
-// Held lists the lanes that are held back because they keep bouncing.
-func (c *Controller) Held() []Lane { return slices.Clone(c.held) }
-
-// Busy tells whether an action is under way, whose answer is due.
-func (c *Controller) Busy() bool {
-	switch c.state {
-	case Idle, Suspect, Sweeping, Backoff:
-		return false
-	}
-	return true
+	return &Controller{set: s, fabrics: fabrics{flaps: flaps{seen: map[Lane]*flap{}}, maxLoss: s.MaxLoss}, outbox: outbox{raised: map[string]bool{}}}
 }
 
 // Wake is when the controller wants a Tick at the latest; zero for never.
@@ -162,22 +105,6 @@ func (c *Controller) Step(now time.Time, e Event) []Action {
 	return c.out
 }
 
-func (c *Controller) do(a Action) { c.out = append(c.out, a) }
-
-func (c *Controller) warn(code, text string) {
-	c.raised[code] = true
-	c.do(Warn{code, text})
-}
-
-func (c *Controller) clear(codes ...string) {
-	for _, code := range codes {
-		if c.raised[code] {
-			delete(c.raised, code)
-			c.do(Clear{code})
-		}
-	}
-}
-
 // seen takes in a fabric, changed or not. swept tells whether the manager's sweep
 // that found it is over: only then has it loaded what tables there were.
 func (c *Controller) seen(now time.Time, s Snapshot, swept bool) {
@@ -189,7 +116,7 @@ func (c *Controller) seen(now time.Time, s Snapshot, swept bool) {
 	if swept && c.Busy() && c.work.Kind == OwnRoutes {
 		c.auditDue = true // the manager may have routed it anew
 	}
-	if c.doubted() {
+	if c.Doubts() {
 		c.suspect(now)
 		return
 	}
@@ -243,18 +170,10 @@ func (c *Controller) restarted(now time.Time) {
 	}
 }
 
-// Doubts tells whether the latest fabric lacks so much that it is not believed.
-func (c *Controller) Doubts() bool { return c.latest != nil && c.doubted() }
-
 // Overtaken tells whether a fabric has been seen, and is believed, that the work
 // under way is not for.
 func (c *Controller) Overtaken() bool {
-	return c.Busy() && c.latest.ID != c.work.ID && !c.doubted()
-}
-
-// doubted tells whether the latest fabric lacks so much that it is not believed.
-func (c *Controller) doubted() bool {
-	return c.latest.Lost > c.set.MaxLoss && (c.work == nil || c.work.ID != c.latest.ID)
+	return c.Busy() && c.latest.ID != c.work.ID && !c.Doubts()
 }
 
 // believe takes the latest fabric for what it is. Losses are counted only here:
@@ -267,14 +186,6 @@ func (c *Controller) believe(now time.Time) {
 	}
 }
 
-// holding lists the lanes to hold back in a fabric: one that is not a tree has none.
-func (c *Controller) holding(s *Snapshot) []Lane {
-	if s.Kind == OwnRoutes {
-		return nil
-	}
-	return c.flaps.held()
-}
-
 // suspect puts a mass disappearance aside until it has lasted. Work under way on
 // the fabric before it goes on; see finish and fail.
 func (c *Controller) suspect(now time.Time) {
@@ -282,11 +193,6 @@ func (c *Controller) suspect(now time.Time) {
 	if !c.Busy() && (c.state != Suspect || c.deadline.IsZero()) {
 		c.wait(Suspect, now.Add(c.set.Confirm))
 	}
-}
-
-// settled tells whether tables and plan in force fit what was last seen.
-func (c *Controller) settled() bool {
-	return c.done && c.work.ID == c.latest.ID && slices.Equal(c.held, c.holding(c.latest))
 }
 
 // audit reads the tables back though nothing changed, now and then: another
@@ -361,12 +267,6 @@ func (c *Controller) Ground() (fabric string, avoid []Lane) {
 	return c.work.ID, union(c.held, minus(c.closed, c.work.Down))
 }
 
-// enter changes the state, without a deadline.
-func (c *Controller) enter(s State) { c.state, c.deadline = s, time.Time{} }
-
-// wait changes the state until something happens, or until the deadline.
-func (c *Controller) wait(s State, deadline time.Time) { c.state, c.deadline = s, deadline }
-
 // write has the tables written. From now on the manager may load them at any
 // time, whatever becomes of this work: only a read-back opens the lanes again
 // that they do not carry.
@@ -387,7 +287,7 @@ func (c *Controller) readBack() {
 
 // overtaken restarts the work when a different fabric was seen meanwhile.
 func (c *Controller) overtaken(now time.Time) bool {
-	if c.latest.ID == c.work.ID || c.doubted() {
+	if c.latest.ID == c.work.ID || c.Doubts() {
 		return false
 	}
 	c.begin(now)
@@ -451,7 +351,7 @@ func (c *Controller) fail(now time.Time, code, text string) {
 	switch {
 	case c.overtaken(now):
 		return
-	case c.doubted():
+	case c.Doubts():
 		c.wait(Suspect, now.Add(c.set.Confirm))
 		return
 	}

@@ -133,6 +133,28 @@ type Warn struct{ Code, Text string }
 // Clear takes a health warning back, if it is raised. It has no answer.
 type Clear struct{ Code string }
 
+// outbox is what the controller answers to an event, and the warnings in force.
+type outbox struct {
+	raised map[string]bool // by code
+	out    []Action
+}
+
+func (o *outbox) do(a Action) { o.out = append(o.out, a) }
+
+func (o *outbox) warn(code, text string) {
+	o.raised[code] = true
+	o.do(Warn{code, text})
+}
+
+func (o *outbox) clear(codes ...string) {
+	for _, code := range codes {
+		if o.raised[code] {
+			delete(o.raised, code)
+			o.do(Clear{code})
+		}
+	}
+}
+
 // The codes of the controller's warnings.
 const (
 	FabricRefused    = "fabric-refused"

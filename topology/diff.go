@@ -46,8 +46,9 @@ type Change struct {
 // while another came up between the same two nodes, or at one of its two ports,
 // has moved.
 func Diff(before, after *Fabric) []Change {
-	d := differ{old: before, new: after, live: [2][]bool{liveNodes(before), liveNodes(after)}}
-	d.twin = twins(before, after)
+	d := differ{old: &half{Fabric: before, live: liveNodes(before)}, new: &half{Fabric: after, live: liveNodes(after), later: true}}
+	d.old.other, d.new.other = d.new, d.old
+	d.old.twin, d.new.twin = twins(before, after)
 	d.nodes()
 	d.cables()
 	d.lids()
@@ -61,15 +62,19 @@ func Diff(before, after *Fabric) []Change {
 
 // differ compares two fabrics.
 type differ struct {
-	old, new *Fabric
-	live     [2][]bool       // [0 old, 1 new][node] whether the node has a cable that is up
-	twin     [2][]int32      // [0 old, 1 new][node] the same GUID's index in the other fabric, or None
+	old, new *half
 	names    map[string]GUID // the node of a name, 0 when several nodes have it; nil until it is asked for
 	changes  []Change
 }
 
-// side is the old (0) or new (1) fabric.
-func (d *differ) side(i int) *Fabric { return [...]*Fabric{d.old, d.new}[i] }
+// half is one of the two fabrics that are compared, beside the other.
+type half struct {
+	*Fabric
+	later bool // it is the new one
+	other *half
+	live  []bool  // [node] whether the node has a cable that is up
+	twin  []int32 // [node] the same GUID's index in the other fabric, or None
+}
 
 // liveNodes tells which nodes have a cable that is up at both ends.
 func liveNodes(f *Fabric) []bool {
@@ -92,17 +97,12 @@ func (f *Fabric) cableUp(r PortRef) bool {
 }
 
 // twins pairs the nodes of two fabrics by GUID; both lists ascend.
-func twins(before, after *Fabric) [2][]int32 {
-	t := [2][]int32{make([]int32, len(before.Nodes)), make([]int32, len(after.Nodes))}
-	for _, side := range t {
-		for i := range side {
-			side[i] = None
-		}
-	}
+func twins(before, after *Fabric) (old, young []int32) {
+	old, young = slices.Repeat([]int32{None}, len(before.Nodes)), slices.Repeat([]int32{None}, len(after.Nodes))
 	for i, j := 0, 0; i < len(before.Nodes) && j < len(after.Nodes); {
 		switch a, b := before.Nodes[i].GUID, after.Nodes[j].GUID; {
 		case a == b:
-			t[0][i], t[1][j] = int32(j), int32(i)
+			old[i], young[j] = int32(j), int32(i)
 			i, j = i+1, j+1
 		case a < b:
 			i++
@@ -110,14 +110,14 @@ func twins(before, after *Fabric) [2][]int32 {
 			j++
 		}
 	}
-	return t
+	return old, young
 }
 
 // shared tells whether several nodes of either fabric have a name.
 func (d *differ) shared(name string) bool {
 	if d.names == nil {
 		d.names = make(map[string]GUID, len(d.old.Nodes))
-		for _, f := range []*Fabric{d.old, d.new} {
+		for _, f := range []*half{d.old, d.new} {
 			for i := range f.Nodes {
 				n := &f.Nodes[i]
 				if g, seen := d.names[n.Name]; seen && g != n.GUID {
@@ -139,7 +139,7 @@ func (d *differ) label(n *Node) string {
 	return n.Label()
 }
 
-func (d *differ) portLabel(f *Fabric, r PortRef) string {
+func (d *differ) portLabel(f *half, r PortRef) string {
 	n := &f.Nodes[r.Node]
 	if n.Kind == Switch && r.Port == 0 {
 		return d.label(n)
@@ -147,39 +147,37 @@ func (d *differ) portLabel(f *Fabric, r PortRef) string {
 	return fmt.Sprintf("%s port %d", d.label(n), r.Port)
 }
 
-func (f *Fabric) end(r PortRef) CableEnd { return CableEnd{f.Nodes[r.Node].GUID, r.Port} }
+func (f *half) end(r PortRef) CableEnd { return CableEnd{f.Nodes[r.Node].GUID, r.Port} }
 
 func (d *differ) add(kind ChangeKind, at, peer CableEnd, format string, args ...any) {
 	d.changes = append(d.changes, Change{kind, fmt.Sprintf(format, args...), at, peer})
 }
 
-// stays tells whether a node, given by its index in the old (0) or new (1)
-// fabric, is live in both.
-func (d *differ) stays(side int, node int32) bool {
-	twin := d.twin[side][node]
-	return d.live[side][node] && twin != None && d.live[1-side][twin]
+// stays tells whether a node is live in both fabrics.
+func (f *half) stays(node int32) bool {
+	twin := f.twin[node]
+	return f.live[node] && twin != None && f.other.live[twin]
 }
 
 // nodes reports nodes that disappeared, appeared or were renamed.
 func (d *differ) nodes() {
-	for side := range 2 {
-		f := d.side(side)
+	for _, f := range []*half{d.old, d.new} {
 		kind, verb := ChangeNodeGone, "disappeared"
-		if side == 1 {
+		if f.later {
 			kind, verb = ChangeNodeNew, "appeared"
 		}
-		for _, i := range switchesFirst(f) {
+		for _, i := range switchesFirst(f.Fabric) {
 			n := &f.Nodes[i]
-			if d.live[side][i] && !d.stays(side, i) && n.Role != AggregationNode { // which comes and goes with its switch
+			if f.live[i] && !f.stays(i) && n.Role != AggregationNode { // which comes and goes with its switch
 				d.add(kind, CableEnd{Node: n.GUID}, CableEnd{}, "%s %s %s (%s)", n.Kind, d.label(n), verb, f.attachment(i, d.label))
 			}
 		}
 	}
-	for _, i := range switchesFirst(d.new) {
-		if !d.stays(1, i) {
+	for _, i := range switchesFirst(d.new.Fabric) {
+		if !d.new.stays(i) {
 			continue
 		}
-		was, is := &d.old.Nodes[d.twin[1][i]], &d.new.Nodes[i]
+		was, is := &d.old.Nodes[d.new.twin[i]], &d.new.Nodes[i]
 		if was.Name != is.Name {
 			d.add(ChangeNodeRenamed, CableEnd{Node: is.GUID}, CableEnd{}, "%s %s is now called %q (was %q)", is.Kind, is.GUID, is.Name, was.Name)
 		}
@@ -201,7 +199,7 @@ func switchesFirst(f *Fabric) []int32 {
 
 // attachment says in words what a node's live cables are: the far end of the
 // only one, or their number.
-func (f *Fabric) attachment(node int32, label func(*Node) string) string {
+func (f *half) attachment(node int32, label func(*Node) string) string {
 	cables := 0
 	var last PortRef
 	for p := range f.Nodes[node].Ports {
@@ -219,8 +217,8 @@ func (f *Fabric) attachment(node int32, label func(*Node) string) string {
 
 // lids reports new LIDs and LMCs of ports that have a LID in both fabrics.
 func (d *differ) lids() {
-	for _, i := range switchesFirst(d.new) {
-		j := d.twin[1][i]
+	for _, i := range switchesFirst(d.new.Fabric) {
+		j := d.new.twin[i]
 		if j == None {
 			continue
 		}

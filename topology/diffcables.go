@@ -15,9 +15,9 @@ type cable struct {
 
 // liveEnds yields both ends of the cables that are up: switches' before the others', by
 // node and port. What joins a switch to its own aggregation node is no cable.
-func (f *Fabric) liveEnds() iter.Seq[PortRef] {
+func (f *half) liveEnds() iter.Seq[PortRef] {
 	return func(yield func(PortRef) bool) {
-		for _, i := range switchesFirst(f) {
+		for _, i := range switchesFirst(f.Fabric) {
 			for p := range f.Nodes[i].Ports {
 				if end := (PortRef{i, uint8(p)}); f.cableUp(end) && !f.inside(end) && !yield(end) {
 					return
@@ -28,12 +28,12 @@ func (f *Fabric) liveEnds() iter.Seq[PortRef] {
 }
 
 // inside tells whether a cable joins an aggregation node.
-func (f *Fabric) inside(r PortRef) bool {
+func (f *half) inside(r PortRef) bool {
 	return f.Nodes[r.Node].Role == AggregationNode || f.Nodes[f.At(r).Peer].Role == AggregationNode
 }
 
 // cable is the one at its nearer end.
-func (f *Fabric) cable(near PortRef) cable {
+func (f *half) cable(near PortRef) cable {
 	far := f.far(near)
 	return cable{near, far, f.end(near), f.end(far)}
 }
@@ -46,24 +46,23 @@ func compareEnds(a, b CableEnd) int {
 }
 
 // isNear tells whether an end of a cable is the one nearer to the hosts.
-func (d *differ) isNear(side int, r PortRef) bool {
-	f := d.side(side)
+func (f *half) isNear(r PortRef) bool {
 	far := f.far(r)
-	c := cmp.Compare(d.depth(side, r.Node), d.depth(side, far.Node))
+	c := cmp.Compare(f.depth(r.Node), f.depth(far.Node))
 	return c < 0 || c == 0 && compareEnds(f.end(r), f.end(far)) <= 0
 }
 
 // depth tells how far a node is from the hosts: 0 for what is no switch in the latest
 // fabric that has it, 1 for a switch with hosts in either, 2 for the others.
-func (d *differ) depth(side int, node int32) int {
-	twin := d.twin[side][node]
-	if side == 0 && twin != None {
-		side, node, twin = 1, twin, node
+func (f *half) depth(node int32) int {
+	twin := f.twin[node]
+	if !f.later && twin != None {
+		f, node, twin = f.other, twin, node
 	}
 	switch {
-	case d.side(side).Nodes[node].Kind != Switch:
+	case f.Nodes[node].Kind != Switch:
 		return 0
-	case d.side(side).hasHosts(node) || twin != None && d.side(1-side).hasHosts(twin):
+	case f.hasHosts(node) || twin != None && f.other.hasHosts(twin):
 		return 1
 	}
 	return 2
@@ -71,7 +70,7 @@ func (d *differ) depth(side int, node int32) int {
 
 // hasHosts tells whether a node is a switch with a cable that is up to something else
 // than a switch or an aggregation node.
-func (f *Fabric) hasHosts(node int32) bool {
+func (f *half) hasHosts(node int32) bool {
 	n := &f.Nodes[node]
 	return n.Kind == Switch && slices.ContainsFunc(n.Ports, func(p Port) bool {
 		return p.Up() && f.Nodes[p.Peer].Kind != Switch && f.Nodes[p.Peer].Role != AggregationNode
@@ -79,21 +78,20 @@ func (f *Fabric) hasHosts(node int32) bool {
 }
 
 // twinEnd is the end of the very same cable in the other fabric, if it is up there.
-func (d *differ) twinEnd(side int, r PortRef) (twin PortRef, ok bool) {
-	f, other := d.side(side), d.side(1-side)
+func (f *half) twinEnd(r PortRef) (twin PortRef, ok bool) {
 	far := f.far(r)
-	twin = PortRef{d.twin[side][r.Node], r.Port}
-	if twin.Node == None || int(r.Port) >= len(other.Nodes[twin.Node].Ports) || !other.cableUp(twin) {
+	twin = PortRef{f.twin[r.Node], r.Port}
+	if twin.Node == None || int(r.Port) >= len(f.other.Nodes[twin.Node].Ports) || !f.other.cableUp(twin) {
 		return twin, false
 	}
-	return twin, other.far(twin) == PortRef{d.twin[side][far.Node], far.Port}
+	return twin, f.other.far(twin) == PortRef{f.twin[far.Node], far.Port}
 }
 
 // cables reports cables that went down, came up, moved or changed their rate,
 // between nodes that are live in both fabrics.
 func (d *differ) cables() {
 	d.rates()
-	lost, gained := d.moves(d.lacking(0), d.lacking(1))
+	lost, gained := d.moves(d.old.lacking(), d.new.lacking())
 	for i := range lost {
 		c := &lost[i]
 		d.add(ChangeCableDown, c.a, c.b, "%s – %s went down", d.portLabel(d.old, c.near), d.portLabel(d.old, c.far))
@@ -104,11 +102,10 @@ func (d *differ) cables() {
 	}
 }
 
-// lacking lists the cables of the old (0) or new (1) fabric that the other one lacks.
-func (d *differ) lacking(side int) (list []cable) {
-	f := d.side(side)
+// lacking lists the cables that the other fabric lacks.
+func (f *half) lacking() (list []cable) {
 	for end := range f.liveEnds() {
-		if _, both := d.twinEnd(side, end); !both && d.isNear(side, end) && d.stays(side, end.Node) && d.stays(side, f.far(end).Node) {
+		if _, both := f.twinEnd(end); !both && f.isNear(end) && f.stays(end.Node) && f.stays(f.far(end).Node) {
 			list = append(list, f.cable(end))
 		}
 	}
@@ -118,7 +115,7 @@ func (d *differ) lacking(side int) (list []cable) {
 // rates reports cables that run at another rate than before.
 func (d *differ) rates() {
 	for end := range d.new.liveEnds() {
-		twin, both := d.twinEnd(1, end)
+		twin, both := d.new.twinEnd(end)
 		if !both {
 			continue
 		}
@@ -126,7 +123,7 @@ func (d *differ) rates() {
 		if was == is { // the ends can differ where a tool reads them apart
 			was, is = d.old.At(d.old.far(twin)).Rate, d.new.At(d.new.far(end)).Rate
 		}
-		if was != is && d.isNear(1, end) {
+		if was != is && d.new.isNear(end) {
 			c := d.new.cable(end)
 			d.add(ChangeCableRate, c.a, c.b, "%s – %s now runs at %s (was %s)", d.portLabel(d.new, c.near), d.portLabel(d.new, c.far), is, was)
 		}

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -39,6 +38,10 @@ const (
 	planFile  = planner.BinaryFile // of an epoch and of a job
 )
 
+// epochs is the directory of the epochs, a directory each. What reads it may be called
+// beside all else, and fails for an epoch that is removed meanwhile.
+type epochs string
+
 // NewEpoch is an epoch with nothing but its plan, encoded, and the number of that.
 func NewEpoch(t *phasetable.Table) (*Epoch, error) {
 	plan, err := phasetable.New(t)
@@ -48,9 +51,9 @@ func NewEpoch(t *phasetable.Table) (*Epoch, error) {
 	return &Epoch{EpochInfo: EpochInfo{Epoch: t.Epoch}, Plan: plan}, nil
 }
 
-// numbers lists the stored epochs, ascending.
-func (s *Store) numbers() []uint64 {
-	entries, _ := os.ReadDir(filepath.Join(s.dir, epochsDir))
+// kept lists the numbers of the stored epochs, ascending.
+func (dir epochs) kept() []uint64 {
+	entries, _ := os.ReadDir(string(dir))
 	var out []uint64
 	for _, e := range entries {
 		if n, err := strconv.ParseUint(e.Name(), 10, 64); err == nil {
@@ -61,13 +64,11 @@ func (s *Store) numbers() []uint64 {
 	return out
 }
 
-func (s *Store) epochPath(n uint64) string {
-	return filepath.Join(s.dir, epochsDir, fmt.Sprintf("%010d", n))
-}
+func (dir epochs) path(n uint64) string { return filepath.Join(string(dir), fmt.Sprintf("%010d", n)) }
 
 // temp is where an epoch is before it appears.
-func (s *Store) temp(n uint64) string {
-	return filepath.Join(s.dir, epochsDir, fmt.Sprintf("%s%d", tempPrefix, n))
+func (dir epochs) temp(n uint64) string {
+	return filepath.Join(string(dir), fmt.Sprintf("%s%d", tempPrefix, n))
 }
 
 // Stage writes the plan of an epoch, out of sight, where Reveal finds it: that much
@@ -77,18 +78,11 @@ func (s *Store) Stage(e *Epoch) error {
 	if err := s.here(); err != nil {
 		return err
 	}
-	temp := s.temp(e.Epoch)
 	if s.staged != nil {
 		_ = os.RemoveAll(s.temp(s.staged.Epoch)) // what cannot be removed now is removed at the next start
 		s.staged = nil
 	}
-	if err := os.RemoveAll(temp); err != nil {
-		return err
-	}
-	if err := os.Mkdir(temp, 0o755); err != nil {
-		return err
-	}
-	if err := os.WriteFile(filepath.Join(temp, planFile), e.Plan.Bytes(), 0o644); err != nil {
+	if err := writePlan(s.temp(e.Epoch), e.Plan); err != nil {
 		return err
 	}
 	s.staged = e
@@ -118,7 +112,7 @@ func (s *Store) Reveal(e *Epoch) (err error) {
 		err = os.WriteFile(filepath.Join(temp, epochInfo), sealed.Seal(info), 0o644)
 	}
 	if err == nil {
-		err = os.Rename(temp, s.epochPath(e.Epoch))
+		err = os.Rename(temp, s.epochs.path(e.Epoch))
 	}
 	if err != nil {
 		return errors.Join(fmt.Errorf("save epoch %d: %w", e.Epoch, err), os.RemoveAll(temp))
@@ -131,11 +125,11 @@ func (s *Store) Reveal(e *Epoch) (err error) {
 // and promises further numbers, so that the next one need not wait for the disk.
 func (s *Store) Flush(e *Epoch, keep int) (err error) {
 	defer s.oweWhere(&err)
-	dir := s.epochPath(e.Epoch)
-	for _, path := range []string{filepath.Join(dir, planFile), filepath.Join(dir, epochInfo), dir, filepath.Join(s.dir, epochsDir)} {
-		if err = syncPath(path); err != nil {
-			return fmt.Errorf("save epoch %d: %w", e.Epoch, err)
-		}
+	if err = syncPlan(s.epochs.path(e.Epoch), epochInfo); err == nil {
+		err = syncPath(string(s.epochs))
+	}
+	if err != nil {
+		return fmt.Errorf("save epoch %d: %w", e.Epoch, err)
 	}
 	s.prune(keep)
 	if err = s.promise(e.Epoch + 1); err == nil && s.noted.Given != 0 && s.noted.Given < e.Epoch {
@@ -156,11 +150,11 @@ func (s *Store) save(e *Epoch, keep int) error {
 // higher ones: they are removed first, so that a crash meanwhile may leave one of them
 // in force, or an older epoch. Of the epochs before e it leaves what Flush does.
 func (s *Store) ReplaceEpoch(e *Epoch, keep int) error {
-	for _, n := range s.numbers() {
+	for _, n := range s.epochs.kept() {
 		if n < e.Epoch {
 			continue
 		}
-		if err := os.RemoveAll(s.epochPath(n)); err != nil {
+		if err := os.RemoveAll(s.epochs.path(n)); err != nil {
 			return err
 		}
 	}
@@ -171,73 +165,36 @@ func (s *Store) ReplaceEpoch(e *Epoch, keep int) error {
 }
 
 // prune removes the oldest epochs over keep.
-func (s *Store) prune(keep int) {
-	numbers := s.numbers()
+func (dir epochs) prune(keep int) {
+	numbers := dir.kept()
 	for len(numbers) > max(keep, 1) {
 		// What cannot be removed now is removed next time.
-		_ = os.RemoveAll(s.epochPath(numbers[0]))
+		_ = os.RemoveAll(dir.path(numbers[0]))
 		numbers = numbers[1:]
 	}
 }
 
 // Epochs lists what is told of the epochs that are kept, ascending, without those that
 // cannot be read.
-func (s *Store) Epochs() []EpochInfo {
+func (dir epochs) Epochs() []EpochInfo {
 	var out []EpochInfo
-	for _, n := range s.numbers() {
-		if info, err := s.info(n); err == nil {
-			out = append(out, *info)
+	for _, n := range dir.kept() {
+		var info EpochInfo
+		if readSealed(dir.path(n), epochInfo, &info) == nil {
+			out = append(out, info)
 		}
 	}
 	return out
 }
 
-// info reads what is kept beside an epoch's plan.
-func (s *Store) info(n uint64) (*EpochInfo, error) {
-	data, err := os.ReadFile(filepath.Join(s.epochPath(n), epochInfo))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("it is not kept: forsctl epochs lists those that are")
-	} else if err != nil {
-		return nil, err
-	}
-	info := &EpochInfo{}
-	if err := decode(data, info); err != nil {
-		return nil, fmt.Errorf("epoch %d: %s: %w", n, epochInfo, err)
-	}
-	return info, nil
-}
-
-// decode reads a JSON file that was sealed, or written before files were. A member that
-// nobody knows is damage.
-func decode(data []byte, into any) error {
-	data, err := sealed.Open(data)
-	if err != nil {
-		return err
-	}
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(into); err != nil {
-		return err
-	}
-	if dec.More() {
-		return errors.New("there is text after its end")
-	}
-	return nil
-}
-
 // LoadEpoch reads a stored epoch and checks it whole. The error says so where it is not
 // kept, and what is damaged where it is.
-func (s *Store) LoadEpoch(n uint64) (*Epoch, error) {
-	info, err := s.info(n)
-	if err != nil {
-		return nil, err
-	}
-	e := &Epoch{EpochInfo: *info}
-	data, err := os.ReadFile(filepath.Join(s.epochPath(n), planFile))
-	if err != nil {
-		return nil, err
-	}
-	if e.Plan, err = phasetable.Decode(data); err != nil {
+func (dir epochs) LoadEpoch(n uint64) (*Epoch, error) {
+	e := &Epoch{}
+	var err error
+	if e.Plan, err = readPlan(dir.path(n), epochInfo, &e.EpochInfo); errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("it is not kept: forsctl epochs lists those that are")
+	} else if err != nil {
 		return nil, fmt.Errorf("epoch %d: %w", n, err)
 	}
 	if e.Epoch != n || e.Plan.Epoch() != n {
@@ -249,11 +206,11 @@ func (s *Store) LoadEpoch(n uint64) (*Epoch, error) {
 // Current loads the epoch in force: the highest one that is whole. It is nil
 // when there is none; damaged says what was skipped. A later one was in force then, and
 // this one may use what has died since: it is not to be handed out unverified.
-func (s *Store) Current() (e *Epoch, damaged error) {
-	numbers := s.numbers()
+func (dir epochs) Current() (e *Epoch, damaged error) {
+	numbers := dir.kept()
 	slices.Reverse(numbers)
 	for _, n := range numbers {
-		e, err := s.LoadEpoch(n)
+		e, err := dir.LoadEpoch(n)
 		if err == nil {
 			return e, damaged
 		}

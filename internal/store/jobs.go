@@ -50,13 +50,16 @@ const (
 // epoch counts.
 type jobVersion struct{ id, epoch uint64 }
 
-func (s *Store) jobPath(v jobVersion) string {
-	return filepath.Join(s.dir, jobsDir, fmt.Sprintf("%010d-%010d", v.id, v.epoch))
+// jobs is the directory of the jobs.
+type jobs string
+
+func (dir jobs) path(v jobVersion) string {
+	return filepath.Join(string(dir), fmt.Sprintf("%010d-%010d", v.id, v.epoch))
 }
 
-// jobVersions lists the stored plans of jobs, by job and epoch.
-func (s *Store) jobVersions() []jobVersion {
-	entries, _ := os.ReadDir(filepath.Join(s.dir, jobsDir))
+// versions lists the stored plans of jobs, by job and epoch.
+func (dir jobs) versions() []jobVersion {
+	entries, _ := os.ReadDir(string(dir))
 	var out []jobVersion
 	for _, e := range entries {
 		id, epoch, ok := strings.Cut(e.Name(), "-")
@@ -72,13 +75,14 @@ func (s *Store) jobVersions() []jobVersion {
 	return out
 }
 
-// lastOfJobs is the highest number that a job has or had. The error says that it
-// may have been higher.
-func (s *Store) lastOfJobs() (last uint64, err error) {
-	for _, v := range s.jobVersions() {
+// lastGiven is the highest number that a job has or had. The error says that it may have been
+// higher.
+func (dir jobs) lastGiven() (last uint64, err error) {
+	for _, v := range dir.versions() {
 		last = max(last, v.epoch)
 	}
-	data, err := os.ReadFile(filepath.Join(s.dir, jobsDir, lastFile))
+	path := filepath.Join(string(dir), lastFile)
+	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return last, nil
 	} else if err != nil {
@@ -86,7 +90,7 @@ func (s *Store) lastOfJobs() (last uint64, err error) {
 	}
 	n, err := strconv.ParseUint(strings.TrimSpace(string(data)), 10, 64)
 	if err != nil {
-		return last, fmt.Errorf("%s: %w", filepath.Join(s.dir, jobsDir, lastFile), err)
+		return last, fmt.Errorf("%s: %w", path, err)
 	}
 	return max(last, n), nil
 }
@@ -99,33 +103,26 @@ func (s *Store) SaveJob(j *Job) (err error) {
 	if err = s.here(); err != nil {
 		return fmt.Errorf("save job %d: %w", j.ID, err)
 	}
-	v, parent := jobVersion{j.ID, j.Epoch}, filepath.Join(s.dir, jobsDir)
-	temp := filepath.Join(parent, fmt.Sprintf("%s%d", tempPrefix, j.ID))
+	temp := filepath.Join(string(s.jobs), fmt.Sprintf("%s%d", tempPrefix, j.ID))
 	info, err := json.MarshalIndent(j.JobInfo, "", " ")
 	if err == nil {
-		err = os.RemoveAll(temp)
+		err = writePlan(temp, j.Plan)
 	}
 	if err == nil {
-		err = os.Mkdir(temp, 0o755)
+		err = os.WriteFile(filepath.Join(temp, jobInfo), sealed.Seal(info), 0o644)
 	}
 	if err == nil {
-		err = writeDurably(filepath.Join(temp, planFile), j.Plan.Bytes())
+		err = syncPlan(temp, jobInfo)
 	}
 	if err == nil {
-		err = writeDurably(filepath.Join(temp, jobInfo), sealed.Seal(info))
-	}
-	if err == nil {
-		err = syncPath(temp)
-	}
-	if err == nil {
-		err = os.Rename(temp, s.jobPath(v))
+		err = os.Rename(temp, s.jobs.path(jobVersion{j.ID, j.Epoch}))
 	}
 	if err != nil {
 		return errors.Join(fmt.Errorf("save job %d: %w", j.ID, err), os.RemoveAll(temp))
 	}
 	s.last = max(s.last, j.Epoch)
-	err = syncPath(parent)
-	s.dropJob(j.ID, j.Epoch)
+	err = syncPath(string(s.jobs))
+	s.jobs.drop(j.ID, j.Epoch)
 	return err
 }
 
@@ -133,18 +130,18 @@ func (s *Store) SaveJob(j *Job) (err error) {
 // and higher ones, whole or not: that is removed first, so that a crash meanwhile may
 // leave part of it in force, or the plan before.
 func (s *Store) ReplaceJob(j *Job) error {
-	if err := s.removePlans(j.ID, j.Epoch); err != nil {
+	if err := s.jobs.remove(j.ID, j.Epoch); err != nil {
 		return fmt.Errorf("save job %d: %w", j.ID, err)
 	}
 	return s.SaveJob(j)
 }
 
-// dropJob removes the plans of a job before an epoch but the last of them. What
+// drop removes the plans of a job before an epoch but the last of them. What
 // cannot be removed now is removed next time.
-func (s *Store) dropJob(id, before uint64) {
-	old := slices.DeleteFunc(s.jobVersions(), func(v jobVersion) bool { return v.id != id || v.epoch >= before })
+func (dir jobs) drop(id, before uint64) {
+	old := slices.DeleteFunc(dir.versions(), func(v jobVersion) bool { return v.id != id || v.epoch >= before })
 	for _, v := range old[:max(0, len(old)-1)] {
-		_ = os.RemoveAll(s.jobPath(v))
+		_ = os.RemoveAll(dir.path(v))
 	}
 }
 
@@ -158,7 +155,7 @@ func (s *Store) SaveLease(j *Job) (err error) {
 	if err != nil {
 		return err
 	}
-	dir := s.jobPath(jobVersion{j.ID, j.Epoch})
+	dir := s.jobs.path(jobVersion{j.ID, j.Epoch})
 	if err := renameio.WriteFile(filepath.Join(dir, jobInfo), sealed.Seal(info), 0o644); err != nil {
 		return fmt.Errorf("save the lease of job %d: %w", j.ID, err)
 	}
@@ -173,31 +170,30 @@ func (s *Store) RemoveJob(id uint64) (err error) {
 		return fmt.Errorf("remove job %d: %w", id, err)
 	}
 	if err = s.saveLast(); err == nil {
-		err = s.removePlans(id, 0)
+		err = s.jobs.remove(id, 0)
 	}
 	if err != nil {
 		return fmt.Errorf("remove job %d: %w", id, err)
 	}
-	return syncPath(filepath.Join(s.dir, jobsDir))
+	return syncPath(string(s.jobs))
 }
 
 // saveLast writes down that numbers up to s.last were given.
 func (s *Store) saveLast() error {
-	parent := filepath.Join(s.dir, jobsDir)
-	if err := renameio.WriteFile(filepath.Join(parent, lastFile), fmt.Appendln(nil, s.last), 0o644); err != nil {
+	if err := renameio.WriteFile(filepath.Join(string(s.jobs), lastFile), fmt.Appendln(nil, s.last), 0o644); err != nil {
 		return err
 	}
-	return syncPath(parent)
+	return syncPath(string(s.jobs))
 }
 
-// removePlans removes the plans of a job from a number on, each of them at once.
-func (s *Store) removePlans(id, from uint64) error {
-	for _, v := range s.jobVersions() {
+// remove removes the plans of a job from a number on, each of them at once.
+func (dir jobs) remove(id, from uint64) error {
+	for _, v := range dir.versions() {
 		if v.id != id || v.epoch < from {
 			continue
 		}
-		gone := filepath.Join(s.dir, jobsDir, fmt.Sprintf("%s%d-%d", tempPrefix, v.id, v.epoch))
-		if err := os.Rename(s.jobPath(v), gone); err != nil {
+		gone := filepath.Join(string(dir), fmt.Sprintf("%s%d-%d", tempPrefix, v.id, v.epoch))
+		if err := os.Rename(dir.path(v), gone); err != nil {
 			return err
 		}
 		// What cannot be removed now is removed at the next start.
@@ -208,22 +204,22 @@ func (s *Store) removePlans(id, from uint64) error {
 
 // Jobs loads every job by its highest plan that is whole, ascending, and drops the plans
 // that SaveJob would have dropped; damaged says what was skipped.
-func (s *Store) Jobs() (jobs []*Job, damaged error) {
-	_, damaged = s.lastOfJobs()
-	versions, stale := s.jobVersions(), map[uint64]bool{}
+func (dir jobs) Jobs() (jobs []*Job, damaged error) {
+	_, damaged = dir.lastGiven()
+	versions, stale := dir.versions(), map[uint64]bool{}
 	slices.Reverse(versions)
 	for _, v := range versions {
 		if n := len(jobs); n > 0 && jobs[n-1].ID == v.id {
 			continue
 		}
-		j, err := s.loadJob(v)
+		j, err := dir.LoadJob(v.id, v.epoch)
 		if err != nil {
 			damaged, stale[v.id] = errors.Join(damaged, err), true
 			continue
 		}
 		j.Stale = stale[v.id]
 		jobs = append(jobs, j)
-		s.dropJob(j.ID, j.Epoch)
+		dir.drop(j.ID, j.Epoch)
 	}
 	slices.Reverse(jobs)
 	return jobs, damaged
@@ -231,27 +227,13 @@ func (s *Store) Jobs() (jobs []*Job, damaged error) {
 
 // LoadJob reads the plan that a job has under the number epoch, and checks it whole. Its
 // plan in force and the one before are kept.
-func (s *Store) LoadJob(id, epoch uint64) (*Job, error) { return s.loadJob(jobVersion{id, epoch}) }
-
-func (s *Store) loadJob(v jobVersion) (*Job, error) {
-	dir := s.jobPath(v)
-	fail := func(err error) (*Job, error) { return nil, fmt.Errorf("job %d: %w", v.id, err) }
-	data, err := os.ReadFile(filepath.Join(dir, jobInfo))
-	if err != nil {
-		return fail(err)
+func (dir jobs) LoadJob(id, epoch uint64) (j *Job, err error) {
+	j = &Job{}
+	if j.Plan, err = readPlan(dir.path(jobVersion{id, epoch}), jobInfo, &j.JobInfo); err != nil {
+		return nil, fmt.Errorf("job %d: %w", id, err)
 	}
-	j := &Job{}
-	if err := decode(data, &j.JobInfo); err != nil {
-		return fail(fmt.Errorf("%s: %w", jobInfo, err))
-	}
-	if data, err = os.ReadFile(filepath.Join(dir, planFile)); err != nil {
-		return fail(err)
-	}
-	if j.Plan, err = phasetable.Decode(data); err != nil {
-		return fail(err)
-	}
-	if j.ID != v.id || j.Epoch != v.epoch || j.Plan.Job() != v.id || j.Plan.Epoch() != v.epoch {
-		return fail(fmt.Errorf("the files are those of jobs %d and %d, epochs %d and %d", j.ID, j.Plan.Job(), j.Epoch, j.Plan.Epoch()))
+	if j.ID != id || j.Epoch != epoch || j.Plan.Job() != id || j.Plan.Epoch() != epoch {
+		return nil, fmt.Errorf("job %d: the files are those of jobs %d and %d, epochs %d and %d", id, j.ID, j.Plan.Job(), j.Epoch, j.Plan.Epoch())
 	}
 	return j, nil
 }

@@ -99,15 +99,15 @@ func TestJobStoreAfterCrash(t *testing.T) {
 	s, v := newStore(t), tree(t)
 	j := jobOf(t, v, 2, 2)
 	ok(t, s.save(planned(t, v, 1), 20), s.SaveJob(j))
-	stale := filepath.Join(s.dir, jobsDir, tempPrefix+"2")
+	stale := filepath.Join(string(s.jobs), tempPrefix+"2")
 	ok(t, os.Mkdir(stale, 0o755), os.WriteFile(filepath.Join(stale, jobInfo), []byte("{"), 0o644))
 	// A later plan whose table never came to disk whole.
-	torn := s.jobPath(jobVersion{j.ID, j.Epoch + 1})
+	torn := s.jobs.path(jobVersion{j.ID, j.Epoch + 1})
 	ok(t, os.Mkdir(torn, 0o755), os.WriteFile(filepath.Join(torn, planFile), j.Plan.Bytes()[:99], 0o644))
 	// Another job's files in the place of a third one.
-	wrong := s.jobPath(jobVersion{7, 7})
-	ok(t, os.CopyFS(wrong, os.DirFS(s.jobPath(jobVersion{j.ID, j.Epoch}))))
-	ok(t, os.WriteFile(filepath.Join(s.dir, jobsDir, lastFile), []byte("9x"), 0o644))
+	wrong := s.jobs.path(jobVersion{7, 7})
+	ok(t, os.CopyFS(wrong, os.DirFS(s.jobs.path(jobVersion{j.ID, j.Epoch}))))
+	ok(t, os.WriteFile(filepath.Join(string(s.jobs), lastFile), []byte("9x"), 0o644))
 	s = reopened(t, s)
 	jobs, damaged := s.Jobs()
 	if len(jobs) != 1 || jobs[0].Epoch != j.Epoch || s.Last() != 7 {

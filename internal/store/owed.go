@@ -2,14 +2,10 @@ package store
 
 import (
 	"bytes"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
-
-	"github.com/google/renameio/v2"
 
 	"github.com/forsd/forsd/topology"
 )
@@ -68,10 +64,10 @@ func (s *Store) Look(now State) {
 		paths = append(paths, filepath.Join(s.dir, baselineFile))
 	}
 	if now.Epoch != nil {
-		paths = append(paths, s.epochPath(now.Epoch.Epoch))
+		paths = append(paths, s.epochs.path(now.Epoch.Epoch))
 	}
 	for _, j := range now.Jobs {
-		paths = append(paths, s.jobPath(jobVersion{j.ID, j.Epoch}))
+		paths = append(paths, s.jobs.path(jobVersion{j.ID, j.Epoch}))
 	}
 	err := s.here()
 	for _, path := range paths {
@@ -82,72 +78,6 @@ func (s *Store) Look(now State) {
 	if err != nil {
 		s.owe(err)
 	}
-}
-
-// note is what a file beside the state directory says.
-type note struct {
-	Promised uint64 `json:"promised"` // as promise; of use where the state directory has been lost
-	Given    uint64 `json:"given"`    // numbers up to it may have been given from memory; 0 for none
-}
-
-// write keeps a note in every file beside that takes it, and tells whether one did.
-func (s *Store) write(n note) bool {
-	s.noted = n
-	text, err := json.Marshal(n)
-	if err != nil {
-		return false
-	}
-	kept := false
-	for _, path := range s.beside {
-		kept = renameio.WriteFile(path, append(text, '\n'), 0o644) == nil || kept
-	}
-	return kept
-}
-
-// takeNotes has numbers passed over that were given from memory before this process, and
-// all that were promised where the state directory does not know of that: it is an older
-// one, or has been lost.
-func (s *Store) takeNotes() {
-	promised := max(s.promised, s.passed)
-	for _, path := range s.beside {
-		text, err := os.ReadFile(path)
-		var n note
-		if err == nil {
-			err = json.Unmarshal(text, &n)
-		}
-		if err != nil || max(n.Given, n.Promised) > HighestNumber {
-			continue // it is missing, or says nothing: the state directory does
-		}
-		s.passed, s.noted.Given = max(s.passed, n.Given), max(s.noted.Given, n.Given)
-		if promised < n.Promised && s.passed < n.Promised {
-			s.passed = n.Promised
-			s.broken = errors.Join(s.broken, fmt.Errorf("numbers up to %d were promised, by %s, and up to %d by %s: what was stored last is lost", n.Promised, path, promised, filepath.Join(s.dir, promiseFile)))
-		}
-	}
-}
-
-// ErrNumber says that a number cannot be made safe: Next is another one from now on.
-var ErrNumber = errors.New("nowhere can be kept that the number was given")
-
-// Give has a number count as given whose bearer could not be stored, and is in force from
-// memory. It came from Next, and is safe from then on: no restart of forsd, nor of the
-// machine, gives it to another plan.
-func (s *Store) Give(n uint64) error {
-	switch {
-	case n <= s.last: // with another one
-	case s.clock != 0 && n >= s.clock:
-		// The clock sees to it that no other plan has it. The file is for those after
-		// it to be higher.
-		s.write(note{s.noted.Promised, n})
-	case n <= s.noted.Given:
-	case n <= s.promised && s.write(note{s.promised, s.promised}):
-		// The promise is for a machine that fails, and the file for a process that does.
-	default:
-		s.clock = milliseconds()
-		return ErrNumber
-	}
-	s.last = max(s.last, n)
-	return nil
 }
 
 // State is all that is in force.
@@ -210,7 +140,7 @@ func (s *Store) restoreEpoch(e *Epoch, keep int) error {
 	if e == nil {
 		return nil
 	}
-	numbers := s.numbers()
+	numbers := s.epochs.kept()
 	if kept, err := s.LoadEpoch(e.Epoch); err == nil && bytes.Equal(kept.Plan.Bytes(), e.Plan.Bytes()) && numbers[len(numbers)-1] == e.Epoch {
 		return s.Flush(e, keep)
 	}
@@ -231,7 +161,7 @@ func (s *Store) restoreJobs(jobs []*Job) error {
 			return err
 		}
 	}
-	for _, v := range s.jobVersions() {
+	for _, v := range s.jobs.versions() {
 		if slices.ContainsFunc(jobs, func(j *Job) bool { return j.ID == v.id }) {
 			continue
 		}
@@ -239,5 +169,5 @@ func (s *Store) restoreJobs(jobs []*Job) error {
 			return err
 		}
 	}
-	return syncPath(filepath.Join(s.dir, jobsDir))
+	return syncPath(string(s.jobs))
 }

@@ -109,8 +109,8 @@ func TestRestore(t *testing.T) {
 		},
 		"gone":          func(dir string) { ok(t, os.RemoveAll(dir)) },
 		"another":       func(dir string) { ok(t, os.Rename(dir, dir+".old"), os.Mkdir(dir, 0o755)) },
-		"without epoch": func(dir string) { ok(t, os.RemoveAll(filepath.Join(dir, epochsDir, "0000000002"))) },
-		"without jobs":  func(dir string) { ok(t, os.RemoveAll(filepath.Join(dir, jobsDir, "0000000003-0000000003"))) },
+		"without epoch": func(dir string) { ok(t, os.RemoveAll(filepath.Join(dir, "epochs", "0000000002"))) },
+		"without jobs":  func(dir string) { ok(t, os.RemoveAll(filepath.Join(dir, "jobs", "0000000003-0000000003"))) },
 		"no baseline":   func(dir string) { ok(t, os.Remove(filepath.Join(dir, baselineFile))) },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -206,7 +206,7 @@ func TestSealedEpoch(t *testing.T) {
 		for _, old := range []bool{false, true} {
 			s := newStore(t)
 			ok(t, s.save(planned(t, v, 1), 20))
-			path := filepath.Join(s.epochPath(1), epochInfo)
+			path := filepath.Join(s.epochs.path(1), epochInfo)
 			text, err := os.ReadFile(path)
 			ok(t, err)
 			if old { // as files were before they had a checksum

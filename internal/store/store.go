@@ -16,9 +16,9 @@ package store
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -26,38 +26,26 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/google/renameio/v2"
-
 	"github.com/forsd/forsd/internal/sealed"
-	"github.com/forsd/forsd/topology"
+	"github.com/forsd/forsd/phasetable"
 )
 
 // Store is a state directory in use. One goroutine at a time calls its methods; only
 // Epochs, LoadEpoch and LoadJob, which do nothing but read files, may be called beside
 // them, and fail for a plan that is removed meanwhile.
 type Store struct {
-	dir      string   // the state directory
-	beside   []string // files outside of it that tell which numbers were given
-	lock     *os.File // nil where the directory cannot be opened
-	last     uint64   // highest number known to be given to an epoch or a job's plan, usable or not
-	passed   uint64   // highest number that may have been given before the machine failed, 0 if it has not
-	promised uint64   // highest number that may be given before more are promised
-	broken   error    // why what is stored of numbers cannot be read
-	staged   *Epoch   // whose table is written, out of sight; nil for none
-	clock    uint64   // from which time in milliseconds on that is the next number; 0 where numbers count up
-	noted    note     // what the files beside say
+	numbers
+	epochs
+	jobs
+	lock   *os.File // of the directory; nil where it cannot be opened
+	staged *Epoch   // whose table is written, out of sight; nil for none
 
 	mu   sync.Mutex // guards what follows
 	owed error      // why not all is stored; nil where it is
 }
 
-const (
-	epochsDir    = "epochs"
-	jobsDir      = "jobs"
-	baselineFile = "baseline.json"
-	baselineCopy = "baseline.copy.json" // of the same content
-	tempPrefix   = ".new-"
-)
+// tempPrefix begins the names of what is not in force yet, or no longer.
+const tempPrefix = ".new-"
 
 // Open creates the state directory where there is none, takes it for this process alone
 // until Close, removes what a crash left half done, and finds the highest number that
@@ -66,7 +54,10 @@ const (
 // best, tell which numbers were given where the directory cannot. Damaged plans are the
 // business of those who load them.
 func Open(dir string, beside ...string) (*Store, error) {
-	s := &Store{dir: dir, beside: beside}
+	s := &Store{
+		numbers: numbers{dir: dir, beside: beside},
+		epochs:  epochs(filepath.Join(dir, "epochs")), jobs: jobs(filepath.Join(dir, "jobs")),
+	}
 	if err := s.enter(); errors.Is(err, errTaken) {
 		return nil, err
 	} else if err != nil {
@@ -93,13 +84,13 @@ func (s *Store) enter() error {
 }
 
 func (s *Store) create() error {
-	return errors.Join(os.MkdirAll(filepath.Join(s.dir, epochsDir), 0o755), os.MkdirAll(filepath.Join(s.dir, jobsDir), 0o755))
+	return errors.Join(os.MkdirAll(string(s.epochs), 0o755), os.MkdirAll(string(s.jobs), 0o755))
 }
 
 // highest is the highest number that is stored.
 func (s *Store) highest() uint64 {
-	n, _ := s.lastOfJobs() // Jobs says what is wrong with it
-	for _, epoch := range s.numbers() {
+	n, _ := s.jobs.lastGiven() // Jobs says what is wrong with it
+	for _, epoch := range s.epochs.kept() {
 		n = max(n, epoch)
 	}
 	return n
@@ -144,88 +135,76 @@ func (s *Store) Close() error {
 // clean removes what a crash left half done. What cannot be removed now is removed at the
 // next start.
 func (s *Store) clean() {
-	for _, sub := range []string{epochsDir, jobsDir} {
-		entries, _ := os.ReadDir(filepath.Join(s.dir, sub))
+	for _, dir := range []string{string(s.epochs), string(s.jobs)} {
+		entries, _ := os.ReadDir(dir)
 		for _, e := range entries {
 			if strings.HasPrefix(e.Name(), tempPrefix) {
-				_ = os.RemoveAll(filepath.Join(s.dir, sub, e.Name()))
+				_ = os.RemoveAll(filepath.Join(dir, e.Name()))
 			}
 		}
 	}
 }
 
-// Baseline reads the stored baseline, or its copy where that is damaged or lost, of which
-// damaged tells. It is nil where there is neither; without damage there was none yet.
-func (s *Store) Baseline() (b *topology.Baseline, damaged error) {
-	b, err := s.readBaseline(baselineFile)
-	if err == nil {
-		s.copyBaseline(b)
-		return b, nil
-	}
-	lost := errors.Is(err, fs.ErrNotExist)
-	if b, _ := s.readBaseline(baselineCopy); b != nil {
-		return b, fmt.Errorf("%w; its copy, %s, is used in its place", err, baselineCopy)
-	}
-	if lost && len(s.numbers()) == 0 {
-		return nil, nil
-	}
-	return nil, err
-}
-
-// copyBaseline makes a copy of the baseline where there is another one, or none: older
-// versions made none, and the file may have been put there by hand. Without it nothing else
-// is amiss.
-func (s *Store) copyBaseline(b *topology.Baseline) {
-	path, text := filepath.Join(s.dir, baselineCopy), sealed.Seal(b.Encode())
-	if old, err := os.ReadFile(path); err != nil || !bytes.Equal(old, text) {
-		_ = renameio.WriteFile(path, text, 0o644)
-	}
-}
-
-// readBaseline reads a file with the baseline. The error names it.
-func (s *Store) readBaseline(name string) (*topology.Baseline, error) {
-	data, err := os.ReadFile(filepath.Join(s.dir, name))
-	if err != nil {
-		return nil, err
-	}
-	b, err := topology.ReadBaseline(data)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", filepath.Join(s.dir, name), err)
-	}
-	return b, nil
-}
-
-// SaveBaseline makes the baseline durable. A crash before it returns leaves the one
-// before, or this one.
-func (s *Store) SaveBaseline(b *topology.Baseline) (err error) {
-	defer s.oweWhere(&err)
-	if err = s.here(); err != nil {
+// writePlan makes a directory with a plan, of which more is told in another file.
+func writePlan(dir string, plan *phasetable.View) error {
+	if err := os.RemoveAll(dir); err != nil {
 		return err
 	}
-	text := sealed.Seal(b.Encode())
-	for _, name := range []string{baselineFile, baselineCopy} {
-		if err = renameio.WriteFile(filepath.Join(s.dir, name), text, 0o644); err != nil {
-			return fmt.Errorf("save baseline: %w", err)
-		}
-		if err = syncPath(s.dir); err != nil {
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, planFile), plan.Bytes(), 0o644)
+}
+
+// syncPlan brings a directory with a plan to disk.
+func syncPlan(dir, info string) error {
+	for _, path := range []string{filepath.Join(dir, planFile), filepath.Join(dir, info), dir} {
+		if err := syncPath(path); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// writeDurably makes a file that is not there yet, on disk when it returns. Its name is
-// not before its directory is synced.
-func writeDurably(path string, data []byte) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+// readPlan reads what is told of a plan, and the plan.
+func readPlan(dir, name string, info any) (*phasetable.View, error) {
+	if err := readSealed(dir, name, info); err != nil {
+		return nil, err
+	}
+	data, err := os.ReadFile(filepath.Join(dir, planFile))
+	if err != nil {
+		return nil, err
+	}
+	return phasetable.Decode(data)
+}
+
+// readSealed reads a JSON file that was sealed, or written before files were. A member
+// that nobody knows is damage.
+func readSealed(dir, name string, into any) error {
+	data, err := os.ReadFile(filepath.Join(dir, name))
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(data)
-	if err == nil {
-		err = f.Sync()
+	if err := decode(data, into); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
 	}
-	return errors.Join(err, f.Close())
+	return nil
+}
+
+func decode(data []byte, into any) error {
+	data, err := sealed.Open(data)
+	if err != nil {
+		return err
+	}
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(into); err != nil {
+		return err
+	}
+	if dec.More() {
+		return errors.New("there is text after its end")
+	}
+	return nil
 }
 
 // syncPath brings a file or a directory to disk.

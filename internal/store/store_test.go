@@ -77,7 +77,7 @@ func TestStoreKeepsEpochs(t *testing.T) {
 		last = planned(t, v, n+1)
 		ok(t, s.save(last, 3))
 	}
-	if got, want := s.numbers(), []uint64{5, 6, 7}; !slices.Equal(got, want) {
+	if got, want := s.epochs.kept(), []uint64{5, 6, 7}; !slices.Equal(got, want) {
 		t.Errorf("epochs %v are kept, not %v", got, want)
 	}
 	s = reopened(t, s)
@@ -106,7 +106,7 @@ func TestStoreAfterCrash(t *testing.T) {
 	s, v := newStore(t), tree(t)
 	ok(t, s.save(planned(t, v, 1), 20))
 	lost := planned(t, v, 2)
-	temp := filepath.Join(s.dir, epochsDir, tempPrefix+"2")
+	temp := filepath.Join(string(s.epochs), tempPrefix+"2")
 	for _, leave := range []func(){
 		func() {},
 		func() { ok(t, os.WriteFile(filepath.Join(temp, planFile), nil, 0o644)) },
@@ -137,7 +137,7 @@ func TestStoreStages(t *testing.T) {
 	ok(t, s.save(planned(t, v, 1), 20))
 	dropped, wanted := planned(t, treeOf(t, 2, 2), 2), planned(t, v, 2)
 	ok(t, s.Stage(dropped))
-	if got := s.numbers(); !slices.Equal(got, []uint64{1}) {
+	if got := s.epochs.kept(); !slices.Equal(got, []uint64{1}) {
 		t.Errorf("epochs %v are in sight before epoch 2 was saved", got)
 	}
 	ok(t, s.Stage(wanted), s.save(wanted, 20)) // staged and saved
@@ -150,15 +150,15 @@ func TestStoreStages(t *testing.T) {
 			t.Errorf("epoch %d came back different (-want +got):\n%s", want.Epoch, diff)
 		}
 	}
-	if _, err := os.Stat(s.temp(2)); err == nil {
+	if _, err := os.Stat(s.epochs.temp(2)); err == nil {
 		t.Error("what was staged and never saved is kept beside what was")
 	}
 	ok(t, s.Stage(planned(t, v, 4)))
-	if _, err := os.Stat(s.temp(4)); err != nil {
+	if _, err := os.Stat(s.epochs.temp(4)); err != nil {
 		t.Fatal(err)
 	}
 	s = reopened(t, s)
-	if _, err := os.Stat(s.temp(4)); err == nil {
+	if _, err := os.Stat(s.epochs.temp(4)); err == nil {
 		t.Error("what was staged and never saved outlives a start")
 	}
 }
@@ -175,7 +175,7 @@ func TestStoreReplaces(t *testing.T) {
 	if e, damaged := s.Current(); damaged != nil || e.Epoch != 3 || string(e.Plan.Bytes()) != string(other.Plan.Bytes()) {
 		t.Errorf("epoch %v is in force, damage %v", e, damaged)
 	}
-	if got := s.numbers(); !slices.Equal(got, []uint64{1, 2, 3}) || s.Next() != 5 {
+	if got := s.epochs.kept(); !slices.Equal(got, []uint64{1, 2, 3}) || s.Next() != 5 {
 		t.Errorf("epochs %v are kept, the next number is %d", got, s.Next())
 	}
 	s.Raise(9)
@@ -208,7 +208,7 @@ func TestStoreSkipsDamage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newStore(t)
 			ok(t, s.save(planned(t, v, 1), 20), s.save(planned(t, v, 2), 20))
-			ok(t, damage(s.epochPath(2), planned(t, v, 2)))
+			ok(t, damage(s.epochs.path(2), planned(t, v, 2)))
 			s = reopened(t, s)
 			e, damaged := s.Current()
 			if e == nil || e.Epoch != 1 || damaged == nil || s.Last() != 2 {
@@ -250,8 +250,8 @@ func TestStoreBaseline(t *testing.T) {
 		t.Errorf("a baseline with an unknown key: %v", err)
 	}
 	// Other files do not count as epochs.
-	ok(t, os.WriteFile(filepath.Join(s.dir, epochsDir, "README"), nil, 0o644))
-	if n := s.numbers(); len(n) != 0 {
+	ok(t, os.WriteFile(filepath.Join(string(s.epochs), "README"), nil, 0o644))
+	if n := s.epochs.kept(); len(n) != 0 {
 		t.Errorf("epochs %v", n)
 	}
 }

@@ -20,18 +20,30 @@ import (
 // force then, which may be the one before, is to be published again under a number
 // above them all: ranks may have the lost one, and it may use what has died since.
 
+// numbers says which numbers were given to epochs and jobs' plans, and which may have been.
+type numbers struct {
+	dir      string   // the state directory
+	beside   []string // files outside of it that tell which numbers were given
+	last     uint64   // highest number known to be given to an epoch or a job's plan, usable or not
+	passed   uint64   // highest number that may have been given before the machine failed, 0 if it has not
+	promised uint64   // highest number that may be given before more are promised
+	broken   error    // why what is stored of numbers cannot be read
+	clock    uint64   // from which time in milliseconds on that is the next number; 0 where numbers count up
+	noted    note     // what the files beside say
+}
+
 // HighestNumber is above all numbers that are given: they count up from 1, or from the
 // time in milliseconds. One that is not leaves no room to count on.
 const HighestNumber = 1 << 53
 
 // Last is the highest number that is known to be given to an epoch or a job's plan,
 // whether that is kept or not.
-func (s *Store) Last() uint64 { return s.last }
+func (s *numbers) Last() uint64 { return s.last }
 
 // Next is the number for the next epoch, or plan of a job. Where neither the state
 // directory nor a file beside it can keep what was given, it is the clock's, in
 // milliseconds, which no restart comes to again.
-func (s *Store) Next() uint64 {
+func (s *numbers) Next() uint64 {
 	n := max(s.last, s.passed) + 1
 	if s.clock != 0 {
 		n = max(n, milliseconds())
@@ -43,16 +55,16 @@ func milliseconds() uint64 { return uint64(time.Now().UnixMilli()) }
 
 // Raise has all numbers up to n count as given, by whomever. A crash forgets that, until
 // a higher number or the removal of a job is stored.
-func (s *Store) Raise(n uint64) { s.last = max(s.last, n) }
+func (s *numbers) Raise(n uint64) { s.last = max(s.last, n) }
 
 // Passed is the highest number that may have been given before the machine failed, 0
 // if it has not. Where that is above Last, the epoch in force may not be the last that
 // was published.
-func (s *Store) Passed() uint64 { return s.passed }
+func (s *numbers) Passed() uint64 { return s.passed }
 
 // Broken says why the promise that is stored cannot be read, nil where it can: numbers
 // go on from those that are stored then.
-func (s *Store) Broken() error { return s.broken }
+func (s *numbers) Broken() error { return s.broken }
 
 // promiseFile holds the promise, and promiseAhead is how many numbers it is for.
 const (
@@ -68,7 +80,7 @@ type promise struct {
 
 // promise sees to it that the number n may be given. It waits for the disk where the
 // numbers promised are used up.
-func (s *Store) promise(n uint64) error {
+func (s *numbers) promise(n uint64) error {
 	if n <= s.promised {
 		return nil
 	}
@@ -91,7 +103,7 @@ func (s *Store) promise(n uint64) error {
 // takePromise goes on from the promise that is stored, if there is one. With one that
 // cannot be read, which the error says, the numbers that are stored are all there is to
 // go by.
-func (s *Store) takePromise() error {
+func (s *numbers) takePromise() error {
 	path := filepath.Join(s.dir, promiseFile)
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -123,4 +135,70 @@ func bootID() string {
 		return ""
 	}
 	return strings.TrimSpace(string(id))
+}
+
+// note is what a file beside the state directory says.
+type note struct {
+	Promised uint64 `json:"promised"` // as promise; of use where the state directory has been lost
+	Given    uint64 `json:"given"`    // numbers up to it may have been given from memory; 0 for none
+}
+
+// write keeps a note in every file beside that takes it, and tells whether one did.
+func (s *numbers) write(n note) bool {
+	s.noted = n
+	text, err := json.Marshal(n)
+	if err != nil {
+		return false
+	}
+	kept := false
+	for _, path := range s.beside {
+		kept = renameio.WriteFile(path, append(text, '\n'), 0o644) == nil || kept
+	}
+	return kept
+}
+
+// takeNotes has numbers passed over that were given from memory before this process, and
+// all that were promised where the state directory does not know of that: it is an older
+// one, or has been lost.
+func (s *numbers) takeNotes() {
+	promised := max(s.promised, s.passed)
+	for _, path := range s.beside {
+		text, err := os.ReadFile(path)
+		var n note
+		if err == nil {
+			err = json.Unmarshal(text, &n)
+		}
+		if err != nil || max(n.Given, n.Promised) > HighestNumber {
+			continue // it is missing, or says nothing: the state directory does
+		}
+		s.passed, s.noted.Given = max(s.passed, n.Given), max(s.noted.Given, n.Given)
+		if promised < n.Promised && s.passed < n.Promised {
+			s.passed = n.Promised
+			s.broken = errors.Join(s.broken, fmt.Errorf("numbers up to %d were promised, by %s, and up to %d by %s: what was stored last is lost", n.Promised, path, promised, filepath.Join(s.dir, promiseFile)))
+		}
+	}
+}
+
+// ErrNumber says that a number cannot be made safe: Next is another one from now on.
+var ErrNumber = errors.New("nowhere can be kept that the number was given")
+
+// Give has a number count as given whose bearer could not be stored, and is in force from
+// memory. It came from Next, and is safe from then on: no restart of forsd, nor of the
+// machine, gives it to another plan.
+func (s *numbers) Give(n uint64) error {
+	switch {
+	case n <= s.last: // with another one
+	case s.clock != 0 && n >= s.clock:
+		// The clock sees to it that no other plan has it. The file is for those after
+		// it to be higher.
+		s.write(note{s.noted.Promised, n})
+	case n <= s.noted.Given:
+	case n <= s.promised && s.write(note{s.promised, s.promised}):
+		// The promise is for a machine that fails, and the file for a process that does.
+	default:
+		s.clock = milliseconds()
+		return ErrNumber
+	}
+	s.last = max(s.last, n)
+	return nil
 }

@@ -29,7 +29,7 @@ func TestPromise(t *testing.T) {
 	}
 
 	// Epochs 5 and 6 never reached the disk.
-	ok(t, os.RemoveAll(s.epochPath(5)), os.RemoveAll(s.epochPath(6)))
+	ok(t, os.RemoveAll(s.epochs.path(5)), os.RemoveAll(s.epochs.path(6)))
 	var p promise
 	ok(t, json.Unmarshal(after, &p))
 	p.Boot = "another"
@@ -65,7 +65,7 @@ func TestPromise(t *testing.T) {
 func TestPromiseBroken(t *testing.T) {
 	s, v := newStore(t), tree(t)
 	ok(t, os.Mkdir(filepath.Join(s.dir, promiseFile), 0o755))
-	if err := s.Reveal(planned(t, v, 1)); err == nil || len(s.numbers()) != 0 {
+	if err := s.Reveal(planned(t, v, 1)); err == nil || len(s.epochs.kept()) != 0 {
 		t.Errorf("epoch 1 appeared without a promise: %v", err)
 	}
 }

@@ -1,0 +1,45 @@
+package controller
+
+import "slices"
+
+// Snapshot is a fabric as the controller sees it.
+type Snapshot struct {
+	ID   string  // digest of fabric and baseline: equal IDs need equal plans and tables
+	Kind Kind    // what is to be done about it
+	Why  string  // why it is not a fat tree, empty where it is one
+	Down []Lane  // lanes that no schedule can use, ascending
+	Lost float64 // share of the servers in force that are missing from it
+}
+
+// fabrics are the fabric seen last, the one that is worked on, and what cables did from
+// one to the next.
+type fabrics struct {
+	maxLoss float64
+	latest  *Snapshot // the last fabric seen, whether believed or not
+	swept   bool      // latest was seen at the end of a sweep, which has routed it
+	work    *Snapshot // the fabric being worked on, or in force when Idle
+	done    bool      // plan and tables in force fit work
+	flaps   flaps
+	held    []Lane // lanes held back in the work in progress, ascending
+}
+
+// Held lists the lanes that are held back because they keep bouncing.
+func (f *fabrics) Held() []Lane { return slices.Clone(f.held) }
+
+// Doubts tells whether the latest fabric lacks so much that it is not believed.
+func (f *fabrics) Doubts() bool {
+	return f.latest != nil && f.latest.Lost > f.maxLoss && (f.work == nil || f.work.ID != f.latest.ID)
+}
+
+// holding lists the lanes to hold back in a fabric: one that is not a tree has none.
+func (f *fabrics) holding(s *Snapshot) []Lane {
+	if s.Kind == OwnRoutes {
+		return nil
+	}
+	return f.flaps.held()
+}
+
+// settled tells whether tables and plan in force fit what was last seen.
+func (f *fabrics) settled() bool {
+	return f.done && f.work.ID == f.latest.ID && slices.Equal(f.held, f.holding(f.latest))
+}

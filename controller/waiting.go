@@ -1,0 +1,51 @@
+package controller
+
+import "time"
+
+// State is what the controller is waiting for.
+type State uint8
+
+// The states, in the order in which a change passes through them.
+const (
+	Idle       State = iota // nothing to do
+	Suspect                 // a mass disappearance waits to be confirmed
+	Before                  // a plan without the lost lanes is being made
+	Publishing              // that plan is being published
+	Writing                 // the tables are being written
+	Signalling              // the manager is being signalled
+	Sweeping                // the manager's sweep is awaited
+	Reading                 // the tables are being read back
+	After                   // a plan for the confirmed tables is being made
+	Finishing               // that plan is being published
+	Backoff                 // something failed; it is tried again later
+)
+
+var stateNames = [...]string{"idle", "suspect", "planning-before", "publishing-before", "writing-tables", "signalling",
+	"awaiting-sweep", "reading-back", "planning-after", "publishing-after", "backing-off"}
+
+// String is the state's name, as the API shows it.
+func (s State) String() string { return stateNames[s] }
+
+// waiting is what the controller waits for, and how long.
+type waiting struct {
+	state    State
+	deadline time.Time // of Suspect, Sweeping and Backoff; zero for none
+}
+
+// State tells what the controller waits for.
+func (w *waiting) State() State { return w.state }
+
+// Busy tells whether an action is under way, whose answer is due.
+func (w *waiting) Busy() bool {
+	switch w.state {
+	case Idle, Suspect, Sweeping, Backoff:
+		return false
+	}
+	return true
+}
+
+// enter changes the state, without a deadline.
+func (w *waiting) enter(s State) { w.state, w.deadline = s, time.Time{} }
+
+// wait changes the state until something happens, or until the deadline.
+func (w *waiting) wait(s State, deadline time.Time) { w.state, w.deadline = s, deadline }
