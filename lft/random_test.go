@@ -231,7 +231,10 @@ func newWalker(f *topology.Fabric, t *Tables) *walker {
 // walk returns the nodes passed from switch i on, the owner last, and whether the
 // LID arrived there. It stops at a missing entry, and fails on everything else.
 func (w *walker) walk(i int32, lid topology.LID) (path []int32, arrived bool, err error) {
-	for range 8 {
+	for range w.f.Nodes {
+		if slices.Contains(path, i) {
+			break
+		}
 		path = append(path, i)
 		n := &w.f.Nodes[i]
 		out := w.table[n.GUID][lid]

@@ -239,9 +239,6 @@ func (r *runner) unload() {
 	r.used, r.path = r.used[:0], r.path[:0]
 }
 
-// maxHops ends the walk of a transfer that goes round in a loop.
-const maxHops = 64
-
 // walk loads the links of one transfer and tells whether it arrives. A transfer
 // from a port to itself loads none.
 func (r *runner) walk(t *transfer) bool {
@@ -253,7 +250,7 @@ func (r *runner) walk(t *transfer) bool {
 		return true
 	}
 	link := r.first[src.Node] + int32(src.Port)
-	for range maxHops {
+	for range r.f.Nodes { // a longer way is a loop
 		to := r.target[link]
 		if to.node == topology.None {
 			return false

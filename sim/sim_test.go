@@ -9,6 +9,7 @@ import (
 
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/testbed/fabgen"
+	"github.com/forsd/forsd/testbed/routed"
 	"github.com/forsd/forsd/topology"
 
 	"github.com/google/go-cmp/cmp"
@@ -146,6 +147,20 @@ func TestLost(t *testing.T) {
 		if res.Lost != 1 || res.FirstLost != want {
 			t.Errorf("%d lost: %s\nwant %s", res.Lost, res.FirstLost, want)
 		}
+	}
+}
+
+// TestLongWay: a transfer over a row of 100 switches arrives.
+func TestLongWay(t *testing.T) {
+	f := fabgen.WithChain(fabgen.Generate(fabgen.Spec{Spines: 2, Leaves: 2, LMC: 1}), "Leaf001", 100)
+	tables, err := routed.Tables(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ends := f.EndPorts()
+	from, to := ends[0], ends[len(ends)-1]
+	if res := run(t, f, tables, []Row{{0, to.LID, from.GUID, to.GUID}}); res.Lost != 0 {
+		t.Error(res.FirstLost)
 	}
 }
 
