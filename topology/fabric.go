@@ -1,6 +1,6 @@
 // Package topology is the model of an InfiniBand fabric: nodes, ports, cables,
 // GUIDs and LIDs; the readers of what subnet tools print; the recognition of
-// the two-level fat tree against a baseline; and the difference of two fabrics
+// fat trees of two and of three levels against baselines; and the difference of two fabrics
 // in words.
 package topology
 

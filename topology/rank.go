@@ -26,6 +26,12 @@ func (t *fitter) rank() {
 			}
 		}
 	}
+	t.rankParts(leaf)
+}
+
+// rankParts ranks the parts that hang on the tree, given the rank of leaves.
+func (t *fitter) rankParts(leaf int32) {
+	n := int32(len(t.Fabric.Nodes))
 	for i := range t.Rank {
 		if t.Rank[i] != 0 || t.Fabric.Nodes[i].Kind != Switch {
 			continue

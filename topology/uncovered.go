@@ -48,17 +48,23 @@ func (t *fitter) strayHost(r PortRef, format string, args ...any) {
 
 // uncoveredText names what is not covered.
 func (t *fitter) uncoveredText() string {
+	var cables []string
+	for _, r := range t.Uncovered.Cables {
+		levels := map[side]string{leafSide: "leaves", spineSide: "spines"}
+		cables = append(cables, fmt.Sprintf("%s joins two %s, and no path takes it", t.Fabric.CableLabel(r), levels[t.level(r.Node)]))
+	}
+	return t.uncoveredWith(cables)
+}
+
+// uncoveredWith names it, given what is to be said of the cables.
+func (t *fitter) uncoveredWith(cables []string) string {
 	f, u := t.Fabric, &t.Uncovered
-	var switches, hosts, cables []string
+	var switches, hosts []string
 	for _, i := range u.Switches {
 		switches = append(switches, f.Nodes[i].String())
 	}
 	for _, h := range u.Hosts {
 		hosts = append(hosts, f.PortLabel(h.PortRef)+" "+h.Why)
-	}
-	for _, r := range u.Cables {
-		levels := map[side]string{leafSide: "leaves", spineSide: "spines"}
-		cables = append(cables, fmt.Sprintf("%s joins two %s, and no path takes it", f.CableLabel(r), levels[t.level(r.Node)]))
 	}
 	var parts []string
 	for _, p := range []struct {

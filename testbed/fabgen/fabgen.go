@@ -1,4 +1,4 @@
-// Package fabgen generates two-level fat trees FT(2;M0,M1) as fabrics, for
+// Package fabgen generates fat trees of two levels, FT(2;M0,M1), and of three, for
 // tests, benchmarks and the simulated demo: any population, parallel cables,
 // arbitrary cabling order.
 package fabgen

@@ -1,0 +1,191 @@
+package topology
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	"github.com/forsd/forsd/internal/sealed"
+)
+
+// PodBaseline is what a fat tree of three levels is meant to be. Numbers survive the
+// disappearance of what they name, as in Baseline.
+type PodBaseline struct {
+	Version int                 `json:"version"`
+	Levels  int                 `json:"levels"` // 3
+	Rate    string              `json:"rate"`   // of the cables between switches, "0x?" when unknown
+	Pods    int                 `json:"pods"`
+	MidOf   []int               `json:"planes"` // [plane] the index of its mids within their pods
+	Lanes   []BaselineLane      `json:"lanes"`  // those of a plane in a row
+	Tops    []BaselineTop       `json:"tops"`
+	Mids    []BaselineMid       `json:"mids"` // [pod·mids of a pod + index]
+	Leaves  []BaselineLeafInPod `json:"leaves"`
+}
+
+// BaselineLane is a way through the top of the tree.
+type BaselineLane struct {
+	Plane int `json:"plane"`
+	Top   int `json:"top"`
+	Cable int `json:"cable"` // its number among the cables of the plane's mids to the top
+}
+
+// BaselineTop is a top.
+type BaselineTop struct {
+	GUID GUID   `json:"guid"`
+	Name string `json:"name"`
+}
+
+// BaselineMid is a mid with its cables upwards; a zero GUID stands for one that the pod
+// never had.
+type BaselineMid struct {
+	GUID    GUID     `json:"guid"`
+	Name    string   `json:"name"`
+	Uplinks []Uplink `json:"uplinks"` // [lane of its planes, in a row]; zero ports where there never was a cable
+}
+
+// BaselineLeafInPod is a leaf with its pod; its uplinks are by plane.
+type BaselineLeafInPod struct {
+	Pod int `json:"pod"`
+	BaselineLeaf
+}
+
+// Encode prints the baseline as its file holds it.
+func (b *PodBaseline) Encode() []byte {
+	out, err := json.MarshalIndent(b, "", " ")
+	if err != nil {
+		panic(err) // the type holds nothing that cannot be printed
+	}
+	return append(out, '\n')
+}
+
+// HasPods tells whether the text of a baseline is that of a fat tree of three levels.
+func HasPods(data []byte) bool {
+	if data, err := sealed.Open(data); err == nil {
+		var b struct {
+			Levels int `json:"levels"`
+		}
+		return json.Unmarshal(data, &b) == nil && b.Levels == 3
+	}
+	return false
+}
+
+// ReadPodBaseline reads what Encode wrote, sealed or not, and checks that it holds
+// together.
+func ReadPodBaseline(data []byte) (*PodBaseline, error) {
+	data, err := sealed.Open(data)
+	if err != nil {
+		return nil, fmt.Errorf("read baseline: %w", err)
+	}
+	var b PodBaseline
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&b); err != nil {
+		return nil, fmt.Errorf("read baseline: %w", err)
+	}
+	if dec.More() {
+		return nil, fmt.Errorf("read baseline: text after the end of the object")
+	}
+	if err := b.validate(); err != nil {
+		return nil, fmt.Errorf("read baseline: %w", err)
+	}
+	return &b, nil
+}
+
+func (b *PodBaseline) validate() error {
+	if b.Version != BaselineVersion || b.Levels != 3 {
+		return fmt.Errorf("version %d of %d levels is not %d of 3: write it anew with forsctl baseline accept", b.Version, b.Levels, BaselineVersion)
+	}
+	if b.Pods < 1 || len(b.MidOf) == 0 || len(b.Mids)%b.Pods != 0 {
+		return fmt.Errorf("%d pods, %d planes and %d mids do not go together", b.Pods, len(b.MidOf), len(b.Mids))
+	}
+	plane, mid := 0, 0
+	for i, l := range b.Lanes {
+		if l.Plane < plane || l.Plane >= len(b.MidOf) || l.Top < 0 || l.Top >= len(b.Tops) || l.Cable < 0 {
+			return fmt.Errorf("lane %d is of plane %d and top %d: there are %d and %d, and lanes are in order of planes", i, l.Plane, l.Top, len(b.MidOf), len(b.Tops))
+		}
+		plane = l.Plane
+	}
+	for j, m := range b.MidOf {
+		if m < mid || m >= len(b.Mids)/b.Pods {
+			return fmt.Errorf("plane %d passes mid %d of each pod: they have %d, and planes are in order of mids", j, m, len(b.Mids)/b.Pods)
+		}
+		mid = m
+	}
+	return b.validateSwitches()
+}
+
+// validateSwitches checks that every GUID stands for one thing, and that every switch
+// has as many places for cables as there are lanes or planes.
+func (b *PodBaseline) validateSwitches() error {
+	seen := map[GUID]string{}
+	unique := func(g GUID, format string, args ...any) error {
+		what := fmt.Sprintf(format, args...)
+		if old, dup := seen[g]; dup {
+			return fmt.Errorf("GUID %s stands for both %s and %s", g, old, what)
+		}
+		seen[g] = what
+		return nil
+	}
+	for i, t := range b.Tops {
+		if err := unique(t.GUID, "top %d", i); err != nil {
+			return err
+		}
+	}
+	for i, m := range b.Mids {
+		if first, end := b.lanesOfMid(i); len(m.Uplinks) != end-first {
+			return fmt.Errorf("mid %d has %d uplinks for %d lanes", i, len(m.Uplinks), end-first)
+		}
+		if m.GUID != 0 {
+			if err := unique(m.GUID, "mid %d", i); err != nil {
+				return err
+			}
+		}
+	}
+	for i, l := range b.Leaves {
+		if len(l.Uplinks) != len(b.MidOf) || l.Pod < 0 || l.Pod >= b.Pods {
+			return fmt.Errorf("leaf %s has %d uplinks for %d planes, and is in pod %d of %d", l.GUID, len(l.Uplinks), len(b.MidOf), l.Pod, b.Pods)
+		}
+		if err := unique(l.GUID, "leaf %d", i); err != nil {
+			return err
+		}
+		for a, s := range l.Slots {
+			if s.GUID != 0 {
+				if err := unique(s.GUID, "index %d of leaf %d", a, i); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// lanesOfMid are the lanes of the planes that pass a mid: from the first up to the end.
+func (b *PodBaseline) lanesOfMid(m int) (first, end int) {
+	index := m % (len(b.Mids) / b.Pods)
+	for _, l := range b.Lanes {
+		switch of := b.MidOf[l.Plane]; {
+		case of < index:
+			first++
+			end++
+		case of == index:
+			end++
+		}
+	}
+	return first, end
+}
+
+// clone is a deep copy.
+func (b *PodBaseline) clone() *PodBaseline {
+	c := *b
+	c.MidOf, c.Lanes = append([]int(nil), b.MidOf...), append([]BaselineLane(nil), b.Lanes...)
+	c.Tops, c.Mids = append([]BaselineTop(nil), b.Tops...), append([]BaselineMid(nil), b.Mids...)
+	c.Leaves = append([]BaselineLeafInPod(nil), b.Leaves...)
+	for i := range c.Mids {
+		c.Mids[i].Uplinks = append([]Uplink(nil), c.Mids[i].Uplinks...)
+	}
+	for i := range c.Leaves {
+		c.Leaves[i].Uplinks = append([]Uplink(nil), c.Leaves[i].Uplinks...)
+		c.Leaves[i].Slots = append([]Slot(nil), c.Leaves[i].Slots...)
+	}
+	return &c
+}

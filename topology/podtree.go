@@ -1,0 +1,126 @@
+package topology
+
+// A fat tree of three levels. Leaves and mids form pods; the mids of a plane, one of
+// each pod, have cables to the same tops. A path between two pods goes up over a lane:
+// a plane, and a cable of its mid to a top; it comes down by the same lane. Within a pod
+// it turns at the mid.
+
+// PodTree is a fat tree of three levels seen through its baseline. Pods, planes, lanes,
+// leaves, mids and tops are numbered as in the baseline, whether present or not.
+type PodTree struct {
+	Fabric   *Fabric
+	Baseline *PodBaseline // with the newcomers of this fabric
+	Pods     int
+	// Planes counts the cables that a leaf may have upwards: one plane for each mid of a
+	// pod or, with parallel cables, for each cable to it. Planes of one mid share it out:
+	// each has lanes of its own.
+	Planes int
+	Lanes  []PodLane // those of a plane in a row
+	First  []int     // [plane] its first lane, one more at the end
+	MidOf  []int     // [plane] the index of its mids within their pods
+	Leaves []PodLeaf
+	Mids   []Mid // [pod·mids of a pod + index]
+	Tops   []Top
+
+	Hosts   []Host // as in FatTree; Spine is −1, or the node of the mid or top that a host is on
+	Servers []int  // indices into Hosts, ascending: the servers of the exchange
+	Routed  []Host // as in FatTree
+	// Rank is the order of the switches, as in FatTree.
+	Rank      []int32
+	Findings  []Finding
+	Uncovered Uncovered
+}
+
+// PodLane is a way through the top of the tree.
+type PodLane struct {
+	Plane int
+	Top   int // index of its top
+	Cable int // its number among the cables of the plane's mids to the top
+}
+
+// PodLeaf is a leaf switch of the baseline.
+type PodLeaf struct {
+	Node   int32 // None while it is absent
+	GUID   GUID
+	Name   string
+	Pod    int
+	Cables []UpCable // [plane]
+}
+
+// Mid is a switch of the middle level of the baseline.
+type Mid struct {
+	Node   int32 // None while it is absent, or where the pod never had it
+	GUID   GUID
+	Name   string
+	Pod    int
+	Cables []UpCable // [lane]; those of other mids' planes are NoCable
+}
+
+// Top is a switch of the highest level of the baseline.
+type Top struct {
+	Node int32 // None while it is absent
+	GUID GUID
+	Name string
+}
+
+// UpCable is a cable to the next level: zero ports unless it is Degraded or Full.
+type UpCable struct {
+	Port     uint8 // on the lower switch
+	PeerPort uint8 // on the upper switch
+	State    CableState
+}
+
+// Usable tells whether traffic of any kind can take the cable.
+func (c UpCable) Usable() bool { return c.State >= Degraded }
+
+// MidsPerPod is how many mids a pod may have.
+func (t *PodTree) MidsPerPod() int {
+	if t.Pods == 0 {
+		return 0
+	}
+	return len(t.Mids) / t.Pods
+}
+
+// Mid is the mid of a pod that a plane passes.
+func (t *PodTree) Mid(pod, plane int) *Mid { return &t.Mids[pod*t.MidsPerPod()+t.MidOf[plane]] }
+
+// LeafUp tells whether schedules may use a leaf's cable of a plane.
+func (t *PodTree) LeafUp(leaf, plane int) bool { return t.Leaves[leaf].Cables[plane].State == Full }
+
+// LaneUp tells whether schedules may use a pod's cable of a lane, from mid to top.
+func (t *PodTree) LaneUp(pod, lane int) bool {
+	return t.Mid(pod, t.Lanes[lane].Plane).Cables[lane].State == Full
+}
+
+// Subscription is how many hosts a leaf has for each of its cables, and how many cables
+// to leaves a mid for each cable to tops, of the fullest leaf and mid, as they are meant
+// to be; 1 and less is no oversubscription.
+func (t *PodTree) Subscription() (leaf, mid float64) {
+	down := make([]int, len(t.Mids))
+	for l := range t.Leaves {
+		b := &t.Baseline.Leaves[l]
+		hosts, up := 0, 0
+		for _, s := range b.Slots {
+			if s.GUID != 0 {
+				hosts++
+			}
+		}
+		for j, u := range b.Uplinks {
+			if u != (Uplink{}) {
+				up++
+				down[b.Pod*t.MidsPerPod()+t.MidOf[j]]++
+			}
+		}
+		leaf = max(leaf, float64(hosts)/float64(max(1, up)))
+	}
+	for m := range t.Mids {
+		up := 0
+		for _, u := range t.Baseline.Mids[m].Uplinks {
+			if u != (Uplink{}) {
+				up++
+			}
+		}
+		mid = max(mid, float64(down[m])/float64(max(1, up)))
+	}
+	return leaf, mid
+}
