@@ -47,13 +47,23 @@ func PlanOneLID(ctx context.Context, t *Tree, w Wish) (*Grouped, error) {
 	return planOneLID(ctx, t, w, runtime.GOMAXPROCS(0))
 }
 
-func planOneLID(ctx context.Context, t *Tree, w Wish, workers int) (*Grouped, error) {
+// LeastOneLID is the least number of phases for one LID a server that the bounds of
+// PlanOneLID allow, and what proves it.
+func LeastOneLID(t *Tree) (phases int, by Certificate, err error) {
+	x, err := newOneLID(t, Wish{}, 1)
+	if err != nil {
+		return 0, ByNothing, err
+	}
+	phases, by = x.least(ComputeBounds(x.tree))
+	return phases, by, nil
+}
+
+func newOneLID(t *Tree, w Wish, workers int) (*oneLID, error) {
 	open := *t
 	open.Closed = nil
 	if err := open.validate(); err != nil {
 		return nil, err
 	}
-	b := ComputeBounds(&open)
 	n := newNet(&open)
 	x := &oneLID{net: n, tree: &open, workers: max(1, workers), keep: w.Keep, leafOf: make([]int32, open.Servers())}
 	for A, size := range n.size {
@@ -61,9 +71,15 @@ func planOneLID(ctx context.Context, t *Tree, w Wish, workers int) (*Grouped, er
 			x.leafOf[int(n.base[A])+i] = int32(A)
 		}
 	}
-	if err := x.read(w.Via); err != nil {
+	return x, x.read(w.Via)
+}
+
+func planOneLID(ctx context.Context, t *Tree, w Wish, workers int) (*Grouped, error) {
+	x, err := newOneLID(t, w, workers)
+	if err != nil {
 		return nil, err
 	}
+	b, n := ComputeBounds(x.tree), x.net
 	least, by := x.least(b)
 	p, err := x.search(ctx, b, least)
 	if err != nil {

@@ -13,7 +13,7 @@ func (x *oneLID) blocks(ctx context.Context, g, blocks int, budget *int) (*Group
 	for A := range once {
 		once[A] = 1
 	}
-	l, ok := x.choose(blocks, once)
+	l, ok := x.choose(blocks, once, budget)
 	if !ok {
 		return nil, nil
 	}

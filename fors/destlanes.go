@@ -49,8 +49,8 @@ func (x *oneLID) wished(slots int, mult []int) *laning {
 
 // choose chooses lanes so that no link has more transfers than slots. Where that does
 // not work out with those wished for, it keeps only those on which servers receive
-// most. It is false where it finds none.
-func (x *oneLID) choose(slots int, mult []int) (*laning, bool) {
+// most, and at last it moves any of them. It is false where it finds none.
+func (x *oneLID) choose(slots int, mult []int, budget *int) (*laning, bool) {
 	l := x.wished(slots, mult)
 	if x.keep {
 		return l, l.placeRest()
@@ -68,7 +68,11 @@ func (x *oneLID) choose(slots int, mult []int) (*laning, bool) {
 		}
 	}
 	l.release()
-	return l, l.placeRest()
+	if l.placeRest() {
+		return l, true
+	}
+	l = x.wished(slots, mult)
+	return l, l.relieve(budget)
 }
 
 // fullest is the most transfers of a link.

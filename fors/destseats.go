@@ -20,7 +20,7 @@ const (
 // phases plans in a number of phases, and as many more as are needed for what
 // clashes in these. It returns nil where it finds no lanes.
 func (x *oneLID) phases(ctx context.Context, phases int, budget *int) (*Grouped, error) {
-	l, ok := x.choose(phases, x.size)
+	l, ok := x.choose(phases, x.size, budget)
 	if !ok {
 		return nil, nil
 	}

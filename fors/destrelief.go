@@ -1,0 +1,122 @@
+package fors
+
+import "math"
+
+// relieve gives a lane to all that has none, whatever room there is, and then moves
+// what is on links with more transfers than room, the least harm first: a move that is
+// made is not undone for a while (tabu). It is false where reliefMoves moves in a row
+// have gained nothing, or all work that it may do is done.
+func (l *laning) relieve(budget *int) bool {
+	servers := len(l.leafOf)
+	for i, k := range l.via {
+		if A, d := i/servers, i%servers; k == Local && int(l.leafOf[d]) != A && l.joined(A, int(l.leafOf[d])) {
+			k, _ := l.lightest(A, d, -1, nil, 0)
+			l.put(A, d, Lane(k))
+		}
+	}
+	tabu := make([]int32, len(l.via)*l.lanes) // [unit·lanes + lane] the turn before which it does not come back
+	random := uint64(l.slots)
+	best := math.MaxInt
+	for turn, stuck := int32(1), 0; stuck < reliefMoves && *budget > 0; turn++ {
+		end, leaf, k, over := l.overloaded(int(turn))
+		if over == 0 {
+			return true
+		}
+		if over < best {
+			best, stuck = over, 0
+		}
+		stuck++
+		*budget -= len(l.out)
+		unit, to, least := -1, -1, math.MaxInt
+		consider := func(A, d int) {
+			if l.via[A*servers+d] != Lane(k) {
+				return
+			}
+			*budget -= l.lanes
+			if lane, harm := l.lightest(A, d, k, tabu, turn); lane >= 0 {
+				random = random*6364136223846793005 + 1442695040888963407
+				if harm = 4*harm + int(random>>62); harm < least {
+					unit, to, least = A*servers+d, lane, harm
+				}
+			}
+		}
+		if end == outward {
+			for d := range servers {
+				consider(leaf, d)
+			}
+		} else {
+			for A := range l.leaves {
+				for i := range l.size[leaf] {
+					consider(A, int(l.base[leaf])+i)
+				}
+			}
+		}
+		if unit < 0 {
+			continue
+		}
+		tabu[unit*l.lanes+k] = turn + 8 + int32(random>>33%16)
+		l.put(unit/servers, unit%servers, Lane(to))
+	}
+	return false
+}
+
+// reliefMoves is how many moves in a row may gain nothing.
+const reliefMoves = 1 << 10
+
+// overloaded finds a link with more transfers than room, another one each turn, and
+// counts what all of them have too many.
+func (l *laning) overloaded(turn int) (end, leaf, lane, over int) {
+	links := len(l.out)
+	found := -1
+	for i := range 2 * links {
+		at := (i + turn*links/3) % (2 * links)
+		load := l.out
+		if at >= links {
+			load = l.in
+		}
+		if x := load[at%links] - l.slots; x > 0 {
+			if over += x; found < 0 {
+				found = at
+			}
+		}
+	}
+	if found < 0 {
+		return 0, 0, 0, 0
+	}
+	end = outward
+	if found >= links {
+		end = inward
+	}
+	return end, found % links / l.lanes, found % l.lanes, over
+}
+
+// lightest is the lane on which what leaf A sends to server d harms least, other than
+// the one it has and those that are tabu: by the overload that comes and goes, then by
+// who else receives on it. It is −1 where there is none.
+func (l *laning) lightest(A, d, from int, tabu []int32, turn int32) (lane, harm int) {
+	B, n := int(l.leafOf[d]), l.mult[A]
+	over := func(load, change int) int { return max(0, load+change-l.slots) - max(0, load-l.slots) }
+	lane, harm = -1, math.MaxInt
+	for k := range l.lanes {
+		if k == from || !l.alive(A, B, k) || tabu != nil && tabu[(A*len(l.leafOf)+d)*l.lanes+k] > turn {
+			continue
+		}
+		h := 4 * (over(l.out[A*l.lanes+k], n) + over(l.in[B*l.lanes+k], n))
+		switch users, uses := l.users[B*l.lanes+k], l.uses[d*l.lanes+k]; {
+		case users == 1 && uses > 0:
+		case users == 0:
+			h++
+		case uses > 0:
+			h += 2
+		default:
+			h += 3
+		}
+		if h < harm {
+			lane, harm = k, h
+		}
+	}
+	if lane >= 0 && from >= 0 {
+		harm += 4 * (over(l.out[A*l.lanes+from], -n) + over(l.in[B*l.lanes+from], -n))
+	}
+	return lane, harm
+}

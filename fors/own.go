@@ -1,0 +1,193 @@
+package fors
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// ErrNoOwnLanes is the error of OwnLanes where the lanes that are free would slow the
+// job down.
+var ErrNoOwnLanes = errors.New("the lanes that no other job holds are not enough")
+
+// Offer is what a job may have of a tree.
+type Offer struct {
+	*Tree              // its slots are the job's; up are the lanes that nobody else holds
+	Alive     [][]bool // [leaf][lane] up, held or not
+	Rest      []int    // [leaf] hosts that are not the job's and have no lanes of their own
+	Elsewhere []int    // [lane] leaves without servers of the job at which it is free
+}
+
+// OwnLimit is the most phases of a plan on lanes of a job's own, where all lanes that
+// are up allow a plan of so many: 5 % more.
+func OwnLimit(phases int) int { return phases + phases/20 }
+
+// OwnLanes chooses lanes that a job is to have alone, [leaf][lane], so that neither its
+// plan by lanes nor that for one LID a server has more phases on them than OwnLimit
+// allows. As a rule that takes a lane for each server of a leaf. A leaf that lacks lanes
+// gives fewer, so that the hosts that are not the job's find some, but not fewer than
+// counting allows: ⌈n_A(P−n_A)/Φ⌉. Where leaves hardly meet it takes more.
+//
+// Lanes that are free at most of the job's leaves come first, so that leaves meet. Of
+// these, lanes that are free at few other leaves do: so what stays free is free at many,
+// for the jobs to come.
+//
+// Where a plan for one LID takes more phases even on all lanes that are free, they are
+// the job's all the same if the plan by lanes does not, and if it is no more than a
+// quarter. Otherwise OwnLanes fails with ErrNoOwnLanes.
+func OwnLanes(ctx context.Context, offer Offer) ([][]bool, error) {
+	o, err := newOwner(offer)
+	if err != nil {
+		return nil, err
+	}
+	for extra := 0; ; extra = max(1, 2*extra) {
+		own, whole := o.take(extra)
+		ok, err := o.enough(ctx, own, o.oneLID)
+		if ok || err != nil {
+			return o.reduced(ctx, own, err)
+		}
+		if whole {
+			break
+		}
+	}
+	all, _ := o.take(o.Lanes)
+	if ok, err := o.enough(ctx, all, o.oneLID+o.oneLID/5); err != nil {
+		return nil, err
+	} else if !ok {
+		return nil, ErrNoOwnLanes
+	}
+	return all, nil
+}
+
+// owner chooses lanes for a job.
+type owner struct {
+	Offer
+	limit  int      // phases of a plan by lanes
+	oneLID int      // phases of a plan for one LID a server
+	want   []int    // [leaf] lanes
+	order  [][]Lane // [leaf] those that are free, the best first
+}
+
+func newOwner(offer Offer) (*owner, error) {
+	o := &owner{Offer: offer}
+	alive := o.on(o.Alive)
+	least, _, err := LeastOneLID(alive)
+	if err != nil {
+		return nil, err
+	}
+	o.limit, o.oneLID = OwnLimit(ComputeBounds(alive).LowerBound), OwnLimit(least)
+	for leaf, slots := range o.Slots {
+		n, fewest := len(slots), 0
+		if n > 0 {
+			fewest = ceilDiv(n*(o.Servers()-n), max(1, o.limit))
+		}
+		o.order = append(o.order, o.ordered(leaf))
+		o.want = append(o.want, min(n, max(fewest, len(o.order[leaf])-o.Rest[leaf])))
+	}
+	return o, nil
+}
+
+// on is the job's tree with some lanes.
+func (o *owner) on(lanes [][]bool) *Tree {
+	return &Tree{Lanes: o.Lanes, Slots: o.Slots, Up: lanes}
+}
+
+// ordered lists the lanes of a leaf with servers of the job, the best first.
+func (o *owner) ordered(leaf int) (lanes []Lane) {
+	if len(o.Slots[leaf]) == 0 {
+		return nil
+	}
+	meets := make([]int, o.Lanes) // [lane] servers of the job at whose leaf it is free
+	for k, up := range o.Up[leaf] {
+		if !up {
+			continue
+		}
+		lanes = append(lanes, Lane(k))
+		for B, slots := range o.Slots {
+			if o.Up[B][k] {
+				meets[k] += len(slots)
+			}
+		}
+	}
+	slices.SortFunc(lanes, func(a, b Lane) int {
+		return cmp.Or(meets[b]-meets[a], o.Elsewhere[a]-o.Elsewhere[b], int(a-b))
+	})
+	return lanes
+}
+
+// take takes so many lanes more than wanted at each leaf, and tells whether that is all
+// there are.
+func (o *owner) take(extra int) (own [][]bool, whole bool) {
+	whole = true
+	for leaf, lanes := range o.order {
+		own = append(own, o.first(leaf, o.want[leaf]+extra))
+		whole = whole && o.want[leaf]+extra >= len(lanes)
+	}
+	return own, whole
+}
+
+// first is the first n lanes of a leaf.
+func (o *owner) first(leaf, n int) []bool {
+	own := make([]bool, o.Lanes)
+	for _, k := range o.order[leaf][:min(n, len(o.order[leaf]))] {
+		own[k] = true
+	}
+	return own
+}
+
+// enough tells whether plans on some lanes are short enough.
+func (o *owner) enough(ctx context.Context, own [][]bool, oneLID int) (bool, error) {
+	t := o.on(own)
+	for A, slots := range t.Slots {
+		for B := range A {
+			if len(slots) > 0 && len(t.Slots[B]) > 0 && !meet(own[A], own[B]) {
+				return false, nil
+			}
+		}
+	}
+	if ComputeBounds(t).LowerBound > o.limit {
+		return false, nil
+	}
+	p, err := PlanOneLID(ctx, t, Wish{})
+	if err != nil {
+		return false, fmt.Errorf("choose lanes for a job: %w", err)
+	}
+	if p.Phases > oneLID || p.Phases <= o.limit {
+		return p.Phases <= oneLID, nil
+	}
+	exact, err := PlanExact(ctx, t)
+	if err != nil {
+		return false, fmt.Errorf("choose lanes for a job: %w", err)
+	}
+	return exact.Phases <= o.limit, nil
+}
+
+// meet tells whether two leaves have a lane in common.
+func meet(a, b []bool) bool {
+	for k, up := range a {
+		if up && b[k] {
+			return true
+		}
+	}
+	return false
+}
+
+// reduced gives back what leaves have beyond what is wanted, where that does no harm.
+func (o *owner) reduced(ctx context.Context, own [][]bool, err error) ([][]bool, error) {
+	for leaf := range own {
+		if err != nil {
+			return nil, err
+		}
+		less := slices.Clone(own)
+		if less[leaf] = o.first(leaf, o.want[leaf]); slices.Equal(less[leaf], own[leaf]) {
+			continue
+		}
+		var ok bool
+		if ok, err = o.enough(ctx, less, o.oneLID); ok {
+			own = less
+		}
+	}
+	return own, err
+}

@@ -1,0 +1,260 @@
+package fors
+
+import (
+	"cmp"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// cluster is a tree whose hosts and lanes jobs hold.
+type cluster struct {
+	*Tree
+	free    [][]int  // [leaf] slots that no job has
+	held    [][]bool // [leaf][lane] held by a job
+	holders []int    // [leaf] hosts of jobs that hold lanes
+	hosts   int      // taken
+	running []*tenant
+	now     float64
+}
+
+// tenant is a job that runs.
+type tenant struct {
+	slots [][]int
+	own   [][]bool // [leaf][lane], nil for a job that holds none
+	until float64
+	plans []*Plan // by lanes, for one LID
+}
+
+func newCluster(t *Tree) *cluster {
+	c := &cluster{Tree: t, holders: make([]int, len(t.Slots))}
+	for leaf, slots := range t.Slots {
+		c.free = append(c.free, slices.Clone(slots))
+		c.held = append(c.held, make([]bool, len(t.Up[leaf])))
+	}
+	return c
+}
+
+// place finds hosts as Slurm's topology/tree does: on the leaf with the fewest free
+// hosts that are enough, and until there is one, on the leaf with the most.
+func (c *cluster) place(size int) [][]int {
+	job := make([][]int, len(c.free))
+	for size > 0 {
+		best, rank := -1, [2]int{}
+		for leaf, free := range c.free {
+			n := len(free)
+			if len(job[leaf]) > 0 || n == 0 {
+				continue
+			}
+			r := [2]int{1, -n}
+			if n >= size {
+				r = [2]int{0, n}
+			}
+			if best < 0 || slices.Compare(r[:], rank[:]) < 0 {
+				best, rank = leaf, r
+			}
+		}
+		n := min(size, len(c.free[best]))
+		job[best] = c.free[best][:n:n]
+		size -= n
+	}
+	return job
+}
+
+// offer is what a job may have.
+func (c *cluster) offer(job [][]int) Offer {
+	o := Offer{Tree: &Tree{Lanes: c.Lanes, Slots: job}, Alive: c.Up, Elsewhere: make([]int, c.Lanes)}
+	for leaf := range job {
+		o.Rest = append(o.Rest, len(c.Slots[leaf])-c.holders[leaf]-len(job[leaf]))
+		up := make([]bool, c.Lanes)
+		for k := range up {
+			if up[k] = c.Up[leaf][k] && !c.held[leaf][k]; up[k] && len(job[leaf]) == 0 {
+				o.Elsewhere[k]++
+			}
+		}
+		o.Up = append(o.Up, up)
+	}
+	return o
+}
+
+// begin lets a job run.
+func (c *cluster) begin(t *testing.T, x *tenant) {
+	c.running = append(c.running, x)
+	slices.SortFunc(c.running, func(a, b *tenant) int { return cmp.Compare(a.until, b.until) })
+	for leaf, slots := range x.slots {
+		c.free[leaf] = slices.DeleteFunc(slices.Clone(c.free[leaf]), func(α int) bool { return slices.Contains(slots, α) })
+		c.hosts += len(slots)
+		if x.own == nil {
+			continue
+		}
+		c.holders[leaf] += len(slots)
+		for k, own := range x.own[leaf] {
+			if own && (c.held[leaf][k] || !c.Up[leaf][k] || len(slots) == 0) {
+				t.Fatalf("lane %d of leaf %d is not free, or of no use", k, leaf)
+			}
+			c.held[leaf][k] = c.held[leaf][k] || own
+		}
+	}
+}
+
+// end ends the job that ends first.
+func (c *cluster) end() {
+	x := c.running[0]
+	c.running, c.now = c.running[1:], x.until
+	for leaf, slots := range x.slots {
+		c.free[leaf] = append(slices.Clone(c.free[leaf]), slots...)
+		slices.Sort(c.free[leaf])
+		c.hosts -= len(slots)
+		if x.own == nil {
+			continue
+		}
+		c.holders[leaf] -= len(slots)
+		for k, own := range x.own[leaf] {
+			c.held[leaf][k] = c.held[leaf][k] && !own
+		}
+	}
+}
+
+// starts starts jobs of up to most servers one after the other at 90 % load. It returns
+// how many have several leaves, to how many of these lanes of their own make a plan by
+// lanes of at most 1.05 (P−1) phases, and for how many of these a plan for one LID is
+// longer.
+func (c *cluster) starts(t *testing.T, jobs, most int, rng *rand.Rand) (several, isolated, longer int) {
+	t.Helper()
+	for range jobs {
+		size := 1 + rng.IntN(most)
+		if rng.IntN(2) == 0 {
+			size = int(math.Exp(rng.Float64() * math.Log(float64(most)+0.99)))
+		}
+		for 10*(c.hosts+size) > 9*c.Servers() {
+			c.end()
+		}
+		x := &tenant{slots: c.place(size), until: c.now + rng.ExpFloat64()}
+		if slices.IndexFunc(x.slots, func(s []int) bool { return len(s) == size }) < 0 {
+			several++
+			own, err := OwnLanes(t.Context(), c.offer(x.slots))
+			if err == nil {
+				x.own = own
+				byLanes, oneLID := x.plan(t, c)
+				if byLanes <= OwnLimit(size-1) {
+					isolated++
+					if oneLID > OwnLimit(size-1) {
+						longer++
+					}
+				}
+			} else if !errors.Is(err, ErrNoOwnLanes) {
+				t.Fatal(err)
+			}
+		}
+		c.begin(t, x)
+	}
+	return several, isolated, longer
+}
+
+// plan plans the job on its own lanes, and checks the plans.
+func (x *tenant) plan(t *testing.T, c *cluster) (byLanes, oneLID int) {
+	t.Helper()
+	tree := &Tree{Lanes: c.Lanes, Slots: x.slots, Up: x.own}
+	p, err := PlanExact(t.Context(), tree)
+	if err == nil {
+		err = checkPlan(tree, p)
+	}
+	q, err2 := PlanOneLID(t.Context(), tree, Wish{})
+	if err2 == nil {
+		err2 = checkGrouped(tree, q, 1)
+	}
+	if err := errors.Join(err, err2); err != nil {
+		t.Fatal(err)
+	}
+	x.plans = []*Plan{p, q.Plan}
+	return p.Phases, q.Phases
+}
+
+// together runs the exchanges of all jobs with lanes of their own for some time, each
+// again and again from an offset of its own, half of them by lanes and half by base LIDs,
+// and counts how often a link carries two transfers.
+func (c *cluster) together(rng *rand.Rand) (crowded int) {
+	for _, way := range []int{0, 1} {
+		const time = 300
+		links := make([][]bool, time)
+		for i := range links {
+			links[i] = make([]bool, 2*len(c.Slots)*c.Lanes)
+		}
+		for j, x := range c.running {
+			if x.own == nil {
+				continue
+			}
+			plan := x.plans[(j+way)%2]
+			leafOf, offset := leavesOf(&Tree{Slots: x.slots}), rng.IntN(1<<20)
+			for now := range time {
+				to, lane := plan.Row(Phase((now + offset) % plan.Phases))
+				for s, d := range to {
+					if d == Idle || lane[s] == Local {
+						continue
+					}
+					for _, at := range []int{leafOf[s]*c.Lanes + int(lane[s]), (len(c.Slots)+leafOf[d])*c.Lanes + int(lane[s])} {
+						if links[now][at] {
+							crowded++
+						}
+						links[now][at] = true
+					}
+				}
+			}
+		}
+	}
+	return crowded
+}
+
+// TestOwnLanes starts jobs on FT(2;20,18) at 90 % load, whole and with nine dead cables,
+// places them as Slurm does, and gives those of several leaves lanes of their own.
+func TestOwnLanes(t *testing.T) {
+	for _, c := range []struct {
+		dead  int
+		share float64
+	}{{0, 0.99}, {9, 0.95}} {
+		for seed := range uint64(share(6, 1)) {
+			cluster := newCluster(randomFailures(fullTree(20, 18), c.dead, seed))
+			rng := rand.New(rand.NewPCG(seed, 128))
+			several, isolated, longer := cluster.starts(t, share(500, 150), 128, rng)
+			share := float64(isolated) / float64(several)
+			t.Logf("%d dead cables, seed %d: %d of %d jobs have lanes of their own (%.1f %%); for %d of them one LID takes over 5 %% more phases", c.dead, seed, isolated, several, 100*share, longer)
+			if share < c.share {
+				t.Errorf("%d dead cables, seed %d: %.1f %% of the jobs have lanes of their own, want %.0f %%", c.dead, seed, 100*share, 100*c.share)
+			}
+			if n := cluster.together(rng); n > 0 {
+				t.Errorf("%d dead cables, seed %d: %d times two transfers are on a link", c.dead, seed, n)
+			}
+		}
+	}
+}
+
+// TestOwnLanesOdd holds that jobs whose leaves are of any sizes get lanes where lanes
+// are free, and that one whose leaves do not meet gets none.
+func TestOwnLanesOdd(t *testing.T) {
+	for _, slots := range [][]int{{10, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}, {20, 1}, {19, 20, 1, 2}, {1, 1, 1}, {7}} {
+		c := newCluster(fullTree(20, 18))
+		x := &tenant{slots: make([][]int, 18)}
+		for leaf, n := range slots {
+			x.slots[leaf] = c.free[leaf][:n]
+		}
+		own, err := OwnLanes(t.Context(), c.offer(x.slots))
+		if err != nil {
+			t.Fatalf("%v: %v", slots, err)
+		}
+		x.own = own
+		servers := (&Tree{Slots: x.slots}).Servers()
+		if byLanes, oneLID := x.plan(t, c); byLanes > OwnLimit(servers-1) || oneLID > OwnLimit(servers-1) {
+			t.Errorf("%v: %d phases by lanes, %d for one LID", slots, byLanes, oneLID)
+		}
+	}
+	c := newCluster(fullTree(20, 2))
+	for k := range 20 {
+		c.held[k%2][k] = true
+	}
+	job := [][]int{{0, 1}, {0, 1}}
+	if own, err := OwnLanes(t.Context(), c.offer(job)); !errors.Is(err, ErrNoOwnLanes) {
+		t.Errorf("two leaves that do not meet have lanes %v, %v", own, err)
+	}
+}
