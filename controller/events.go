@@ -5,6 +5,14 @@ import "fmt"
 // Event is what happened.
 type Event interface{ event() }
 
+// Text is an error as events carry it, "" for none.
+func Text(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
 // Tick says that time has passed; see Controller.Wake.
 type Tick struct{}
 

@@ -134,7 +134,7 @@ func (b backend) WhatIf(ctx context.Context, q api.WhatIf) (*api.Forecast, error
 	}
 	held := b.board.HeldBack()
 	tree = (&view.View{Tree: tree}).Held(held)
-	ask := aside.Question{Tree: tree, Settings: aside.Settings(b.press.planning()), Epoch: b.board.EpochNumber()}
+	ask := aside.Question{Tree: tree, Settings: aside.Settings(b.press.Planning), Epoch: b.board.EpochNumber()}
 	if q.Done != nil {
 		if err := b.remaining(&ask, q); err != nil {
 			return nil, err
@@ -245,5 +245,5 @@ func (d *Daemon) rollback(n uint64) error {
 	if err != nil {
 		return err
 	}
-	return d.press.put(e, store.EpochInfo{Fabric: v.ID, What: []string{fmt.Sprintf("rollback to epoch %d", n)}, RollbackOf: n, Report: report, Warnings: old.Warnings})
+	return d.press.Put(e, store.EpochInfo{Fabric: v.ID, What: []string{fmt.Sprintf("rollback to epoch %d", n)}, RollbackOf: n, Report: report, Warnings: old.Warnings})
 }

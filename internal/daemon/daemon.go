@@ -22,11 +22,13 @@ import (
 	"github.com/forsd/forsd/internal/health"
 	"github.com/forsd/forsd/internal/jobs"
 	"github.com/forsd/forsd/internal/linkstate"
+	"github.com/forsd/forsd/internal/press"
 	"github.com/forsd/forsd/internal/standby"
 	"github.com/forsd/forsd/internal/vault"
 	"github.com/forsd/forsd/internal/worker"
 	"github.com/forsd/forsd/opensm"
 	"github.com/forsd/forsd/opensm/plugin"
+	"github.com/forsd/forsd/planner"
 )
 
 // Daemon is one forsd. It does not touch signals or exit, so that tests and the
@@ -44,7 +46,7 @@ type Daemon struct {
 	reader  func() *opensm.Switches // the one of this process; it opens the local port when it is first used
 	health  *health.Tracker
 	metrics *metrics
-	press   *press
+	press   *press.Press
 	desk    *desk.Desk
 	plugin  *plugin.Server // nil where it is switched off
 	peer    *peer          // the other forsd, if there is one, and which of the two leads
@@ -115,7 +117,6 @@ func New(cfg *config.Config, version string, log *zap.Logger, notify func(string
 		return nil, err
 	}
 	d.jobs.Store = d.store
-	d.press = &press{cfg: cfg, log: log, board: d.board, store: d.store, jobs: d.jobs, paired: func() bool { return d.peer.is() }}
 	if err := d.takeUp(); err != nil {
 		return nil, errors.Join(err, d.store.Close())
 	}
@@ -132,15 +133,15 @@ func (d *Daemon) takeUp() (err error) {
 		lost = nil
 	}
 	current, damaged := d.store.Current()
-	d.press.reissue = d.store.Passed() > d.store.Last() && (current == nil || current.RollbackOf == 0) // what a rollback chose stays
+	reissue := d.store.Passed() > d.store.Last() && (current == nil || current.RollbackOf == 0) // what a rollback chose stays
 	// Where a later epoch was in force, or may have been, this one may use what has died
 	// since: nobody gets it before it is verified and published anew.
-	if current != nil && damaged == nil && !d.press.reissue {
+	if current != nil && damaged == nil && !reissue {
 		if err := d.board.SetCurrent(current); err != nil {
 			return err
 		}
 	}
-	skipped, err := d.jobs.TakeUp(d.press.reissue)
+	skipped, err := d.jobs.TakeUp(reissue)
 	if err != nil {
 		return err
 	}
@@ -151,7 +152,7 @@ func (d *Daemon) takeUp() (err error) {
 	if d.desk, err = desk.Open(d.cfg.OpenSM.LFTsFile, d.cfg.OpenSM.TableComments, d.log); err != nil {
 		d.log.Error("the first table file could not be made", zap.Error(err)) // so cannot the next, which is a warning
 	}
-	d.press.desk = d.desk
+	d.press = press.New(press.Parts{Log: d.log, Board: d.board, Store: d.store, Desk: d.desk, Jobs: d.jobs, Planning: planning(&d.cfg.Planning), KeepEpochs: d.cfg.KeepEpochs, Paired: d.peer.is()}, reissue)
 	if d.desk.Fresh() {
 		d.log.Info("installed an empty table file", zap.String("path", d.cfg.OpenSM.LFTsFile))
 	}
@@ -164,6 +165,11 @@ func controllerSettings(c *config.Config) controller.Settings {
 		HoldDown: c.Damping.HoldDown, HoldDownMax: c.Damping.MaxHoldDown, Flaps: c.Damping.Flaps, FlapWindow: c.Damping.Window,
 		MaxLoss: c.Safety.MaxLoss, Confirm: c.Safety.Confirm, Audit: time.Minute,
 	}
+}
+
+// planning is how plans are made, with a memory of plans made ahead.
+func planning(c *config.Planning) planner.Settings {
+	return planner.Settings{Engine: string(c.Engine), LIDs: c.LIDs, Memory: &planner.Memory{}, MaxUnreachable: &c.MaxUnreachable}
 }
 
 func finder(c *config.Config) opensm.Finder {
@@ -276,7 +282,9 @@ func (d *Daemon) settled(ctx context.Context, a controller.Settled) {
 		d.nowReady()
 		d.notify(fmt.Sprintf("STATUS=epoch %d is in force", d.board.EpochNumber()))
 	}
-	d.prepare(ctx)
+	if v, held := d.board.Latest(), d.board.HeldBack(); v != nil && v.Tree != nil {
+		d.work.Go(func() { d.press.PrepareAhead(ctx, v, held) })
+	}
 	if marks.Settled {
 		d.log.Info("settled again", zap.String("fabric", a.Fabric), zap.Uint64("epoch", d.board.EpochNumber()))
 		return

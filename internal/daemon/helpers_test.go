@@ -136,7 +136,7 @@ func (d *Daemon) see(t testing.TB, f *topology.Fabric) *view.View {
 func (d *Daemon) bringUp(t testing.TB, f *topology.Fabric) *view.View {
 	t.Helper()
 	v := d.see(t, f)
-	if _, err := d.press.write(context.Background(), controller.Write{Fabric: v.ID}); err != nil {
+	if _, err := d.press.Write(context.Background(), controller.Write{Fabric: v.ID}); err != nil {
 		t.Fatal(err)
 	}
 	tables, err := tablesOf(v, nil)
@@ -151,10 +151,10 @@ func (d *Daemon) bringUp(t testing.TB, f *topology.Fabric) *view.View {
 // planAndPublish wants a plan that differs from the one in force.
 func (d *Daemon) planAndPublish(t testing.TB, a controller.Plan) {
 	t.Helper()
-	if e := d.press.plan(context.Background(), a).(controller.Planned); e.Same || e.Err != "" {
+	if e := d.press.Plan(context.Background(), a).(controller.Planned); e.Same || e.Err != "" {
 		t.Fatalf("planned: %+v", e)
 	}
-	if err := d.press.publish(context.Background()); err != nil {
+	if err := d.press.Publish(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -80,10 +80,12 @@ func TestJobsOvertaken(t *testing.T) {
 	before, overtaken := s.jobs.List()[0], lackingSome(healthy, 4, 4, 1, 2)
 	ok(t, s.calm(s.ctx, func() {
 		v := s.see(t, overtaken)
-		ok(t, s.press.makePlan(s.ctx, controller.Plan{Fabric: v.ID}))
+		if e := s.press.Plan(s.ctx, controller.Plan{Fabric: v.ID}).(controller.Planned); e.Err != "" {
+			t.Error(e.Err)
+		}
 		gone, cancel := context.WithCancel(s.ctx)
 		cancel()
-		if err := s.press.publish(gone); err != nil || s.board.Current().Fabric != v.ID || s.jobs.List()[0] != before {
+		if err := s.press.Publish(gone); err != nil || s.board.Current().Fabric != v.ID || s.jobs.List()[0] != before {
 			t.Errorf("%v; the plan in force is for %s, that of the job is %d, and was %d", err, s.board.Current().Fabric, s.jobs.List()[0].Epoch, before.Epoch)
 		}
 	}))

@@ -267,7 +267,12 @@ func TestJobsLagBehind(t *testing.T) {
 	d.make(t, "a", names(0, 7))
 	cut := lacking(healthy, 4, 0, 2)
 	v := d.see(t, cut)
-	ok(t, d.press.makePlan(context.Background(), controller.Plan{Fabric: v.ID}), d.press.publishFabric(d.press.candidate, 3), d.store.Close())
+	if e := d.press.Plan(context.Background(), controller.Plan{Fabric: v.ID}).(controller.Planned); e.Err != "" {
+		t.Fatal(e.Err)
+	}
+	ends, end := context.WithCancel(context.Background())
+	end()
+	ok(t, d.press.Publish(ends), d.store.Close())
 	d = readable(daemonIn(t, dir))
 	d.atRest(t, cut)
 	j := d.job(t, "a")

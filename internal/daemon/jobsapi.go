@@ -153,7 +153,7 @@ func (d *Daemon) planNew(ctx context.Context, q api.JobRequest, g *ground) (*job
 		}
 		return j.Planned(p, g.next)
 	}
-	p, err := aside.PlanJob(ctx, d.workers, &aside.NewJob{Tree: g.view.Held(g.avoid), Settings: aside.Settings(d.press.planning()), Members: j.Guids(), Tables: g.tables, Number: g.next})
+	p, err := aside.PlanJob(ctx, d.workers, &aside.NewJob{Tree: g.view.Held(g.avoid), Settings: aside.Settings(d.press.Planning), Members: j.Guids(), Tables: g.tables, Number: g.next})
 	if err != nil {
 		return nil, err
 	}

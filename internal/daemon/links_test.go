@@ -99,10 +99,10 @@ func TestPrepare(t *testing.T) {
 	d := newDaemon(t)
 	healthy := fabric(4, 4)
 	d.bringUp(t, healthy)
-	d.prepare(t.Context())
+	d.settled(t.Context(), controller.Settled{})
 	d.work.Wait()
 	v := d.see(t, lacking(healthy, 4, 1, 2))
-	if d.press.memory.Prepare(t.Context(), v.Tree, d.press.planning()) {
+	if d.press.Planning.Memory.Prepare(t.Context(), v.Tree, d.press.Planning) {
 		t.Error("the plan for a dead cable was not prepared")
 	}
 	d.planAndPublish(t, controller.Plan{Fabric: v.ID})

@@ -153,7 +153,7 @@ func TestOtherFabrics(t *testing.T) {
 	ok(t, d.calm(t.Context(), func() {
 		other.Epoch = d.store.Next()
 		e, err := store.NewEpoch(other)
-		ok(t, err, d.press.put(e, first.EpochInfo))
+		ok(t, err, d.press.Put(e, first.EpochInfo))
 	}))
 	first = d.board.Current()
 	unused := shortest(f)

@@ -118,26 +118,18 @@ func (d *Daemon) carryOut(ctx context.Context, a controller.Action) controller.E
 		if !a.Final && !a.Ahead {
 			d.desk.Changing()
 		}
-		return d.press.plan(ctx, a)
+		return d.press.Plan(ctx, a)
 	case controller.Publish:
-		return controller.Published{Err: text(d.press.publish(ctx))}
+		return controller.Published{Err: controller.Text(d.press.Publish(ctx))}
 	case controller.Write:
-		changed, err := d.press.write(ctx, a)
-		return controller.Written{Changed: changed, Err: text(err)}
+		changed, err := d.press.Write(ctx, a)
+		return controller.Written{Changed: changed, Err: controller.Text(err)}
 	case controller.Signal:
-		return controller.Signalled{Err: text(d.signal(ctx))}
+		return controller.Signalled{Err: controller.Text(d.signal(ctx))}
 	case controller.ReadBack:
 		return d.readBack(ctx, a)
 	}
 	panic("daemon: the controller asked for something unknown: " + a.String())
-}
-
-// text is the error as the controller's events carry it.
-func text(err error) string {
-	if err == nil {
-		return ""
-	}
-	return err.Error()
 }
 
 // call runs f between two events, so that it sees the daemon at rest, and waits

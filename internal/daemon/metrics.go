@@ -1,9 +1,10 @@
 package daemon
 
 import (
-	"github.com/forsd/forsd/api"
 	"net/http"
 	"time"
+
+	"github.com/forsd/forsd/api"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"

@@ -85,7 +85,7 @@ func (d *Daemon) askPeer(ctx context.Context) error {
 func (d *Daemon) peerSays(serial uint64, r *replica.Replica, err error) {
 	d.peer.said = r
 	own := standby.Numbers{Last: d.store.Last(), Epoch: d.board.EpochNumber()}
-	d.stand(d.life, standby.Answered{Serial: serial, Word: r.Word(), Own: own, Err: text(err)})
+	d.stand(d.life, standby.Answered{Serial: serial, Word: r.Word(), Own: own, Err: controller.Text(err)})
 }
 
 // stand gives the machine an event and carries out what it answers.
@@ -95,7 +95,7 @@ func (d *Daemon) stand(ctx context.Context, e standby.Event) {
 		case standby.Ask:
 			d.peer.put(a)
 		case standby.Adopt:
-			d.stand(ctx, standby.Adopted{Err: text(d.adoptPeer(ctx))})
+			d.stand(ctx, standby.Adopted{Err: controller.Text(d.adoptPeer(ctx))})
 		case standby.Lead:
 			d.lead(ctx, a)
 		case standby.Follow:
@@ -123,7 +123,7 @@ func (d *Daemon) lead(ctx context.Context, a standby.Lead) {
 	if a.Doubt != "" {
 		d.log.Warn("the other forsd cannot be asked for its last plan: the next epoch is numbered by the clock", zap.String("peer", d.peer.address), zap.String("because", a.Doubt))
 		d.store.Raise(a.Above)
-		d.press.reissue = true
+		d.press.Reissue(true)
 	}
 	if d.peer.is() {
 		d.log.Info("forsd leads", zap.Uint64("epoch", d.board.EpochNumber()), zap.Uint64("last", d.store.Last()))

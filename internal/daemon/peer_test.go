@@ -40,6 +40,7 @@ func (d *Daemon) join(t *testing.T, url string, leads bool) {
 	ok(t, err)
 	t.Cleanup(p.client.Close)
 	p.desk.State = d.showPeer
+	d.press.Paired = true
 	if d.peer = p; !leads {
 		return
 	}

@@ -40,7 +40,7 @@ func (d *Daemon) keep(r *replica.Replica) error {
 	}
 	d.store.Raise(r.Last)
 	if r.Last > d.store.Passed() {
-		d.press.reissue = false // whatever was lost here is older than what the other one has
+		d.press.Reissue(false) // whatever was lost here is older than what the other one has
 	}
 	return nil
 }

@@ -27,7 +27,8 @@ func TestFollowAfterReboot(t *testing.T) {
 		promise(t, dir, 70, "another")
 		fresh, err := store.Open(dir)
 		ok(t, err)
-		w.follower.store.Store, w.follower.press.reissue = fresh, true
+		w.follower.store.Store = fresh
+		w.follower.press.Reissue(true)
 	}))
 	jobs := jobsBackend{w.leader}
 	_, err := jobs.CreateJob(t.Context(), api.JobRequest{Name: "a", Hosts: names(0, 2), LeaseSeconds: 60})
@@ -41,14 +42,14 @@ func TestFollowAfterReboot(t *testing.T) {
 		t.Error("the leader takes numbers that were promised for numbers that were given")
 	}
 	ok(t, w.follower.calm(t.Context(), func() {
-		if n := w.follower.store.Next(); n != 71 || !w.follower.press.reissue {
+		if n := w.follower.store.Next(); n != 71 || !w.follower.press.Reissues() {
 			t.Errorf("the next number is %d, and up to 70 may have been given", n)
 		}
 	}))
 	ok(t, w.leader.calm(t.Context(), func() { w.leader.store.Raise(80) }))
 	w.sync(t, "")
 	ok(t, w.follower.calm(t.Context(), func() {
-		if n := w.follower.store.Next(); n != 81 || w.follower.press.reissue {
+		if n := w.follower.store.Next(); n != 81 || w.follower.press.Reissues() {
 			t.Errorf("the next number is %d, and the leader has given 80", n)
 		}
 	}))

@@ -11,6 +11,7 @@ import (
 	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/internal/board"
 	"github.com/forsd/forsd/internal/delivery"
+	"github.com/forsd/forsd/internal/press"
 	"github.com/forsd/forsd/internal/view"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/opensm"
@@ -66,7 +67,7 @@ func (d *Daemon) readsBy(err error) {
 func (d *Daemon) readBack(ctx context.Context, a controller.ReadBack) controller.Event {
 	v := d.board.View(a.Fabric)
 	if v == nil {
-		return controller.ReadBackDone{Err: errForgotten.Error()}
+		return controller.ReadBackDone{Err: press.ErrForgotten.Error()}
 	}
 	swept := time.Now()
 	d.desk.Reading()
@@ -83,7 +84,7 @@ func (d *Daemon) readBack(ctx context.Context, a controller.ReadBack) controller
 		d.markRead(v, swept)
 		return controller.ReadBackDone{Match: true}
 	}
-	want, err := v.Route(ctx, a.Hold, d.press.planning())
+	want, err := v.Route(ctx, a.Hold, d.press.Planning)
 	if err != nil {
 		return controller.ReadBackDone{Err: err.Error()}
 	}
@@ -98,7 +99,7 @@ func (d *Daemon) readBack(ctx context.Context, a controller.ReadBack) controller
 		return controller.ReadBackDone{Difference: err.Error()}
 	}
 	d.markRead(v, swept)
-	return controller.ReadBackDone{Match: true, Unwritten: text(unwritten)}
+	return controller.ReadBackDone{Match: true, Unwritten: controller.Text(unwritten)}
 }
 
 // markRead notes that the tables of a sweep have been read.

@@ -27,17 +27,17 @@ func TestPlanOnWrittenTables(t *testing.T) {
 	whole := d.bringUp(t, healthy)
 	cut := d.see(t, lacking(healthy, 4, 1, 2))
 	d.planAndPublish(t, controller.Plan{Fabric: cut.ID})
-	if changed, err := d.press.write(context.Background(), controller.Write{Fabric: cut.ID}); !changed || err != nil {
+	if changed, err := d.press.Write(context.Background(), controller.Write{Fabric: cut.ID}); !changed || err != nil {
 		t.Fatal(changed, err)
 	}
-	if e := d.press.plan(context.Background(), controller.Plan{Fabric: whole.ID}).(controller.Planned); e.Err == "" {
+	if e := d.press.Plan(context.Background(), controller.Plan{Fabric: whole.ID}).(controller.Planned); e.Err == "" {
 		t.Error("a plan passed that uses a lane which the table file does not carry")
 	}
 	avoid := []controller.Lane{{Leaf: 1, Lane: 2}}
-	if e := d.press.plan(context.Background(), controller.Plan{Fabric: whole.ID, Avoid: avoid}).(controller.Planned); e.Err != "" || !e.Same {
+	if e := d.press.Plan(context.Background(), controller.Plan{Fabric: whole.ID, Avoid: avoid}).(controller.Planned); e.Err != "" || !e.Same {
 		t.Errorf("the plan without the lane: %+v, want the one in force", e)
 	}
-	if changed, err := d.press.write(context.Background(), controller.Write{Fabric: whole.ID}); !changed || err != nil {
+	if changed, err := d.press.Write(context.Background(), controller.Write{Fabric: whole.ID}); !changed || err != nil {
 		t.Fatal(changed, err)
 	}
 	tables, err := tablesOf(whole, nil)
@@ -45,7 +45,7 @@ func TestPlanOnWrittenTables(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.desk.Read(tables, true)
-	if e := d.press.plan(context.Background(), controller.Plan{Fabric: whole.ID, Final: true}).(controller.Planned); e.Err != "" || e.Same {
+	if e := d.press.Plan(context.Background(), controller.Plan{Fabric: whole.ID, Final: true}).(controller.Planned); e.Err != "" || e.Same {
 		t.Errorf("the plan with the lane, after the read-back: %+v", e)
 	}
 }

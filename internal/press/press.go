@@ -1,4 +1,6 @@
-package daemon
+// Package press makes plans, verifies them and puts them in force, as the controller
+// asks, and has tables written for them.
+package press
 
 import (
 	"context"
@@ -10,7 +12,6 @@ import (
 
 	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/internal/board"
-	"github.com/forsd/forsd/internal/config"
 	"github.com/forsd/forsd/internal/delivery/desk"
 	"github.com/forsd/forsd/internal/jobs"
 	"github.com/forsd/forsd/internal/store"
@@ -21,35 +22,48 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// This file makes plans and puts them in force, as the controller asks. Its functions run
-// one at a time, outside the loop.
+// Parts are what a press works with.
+type Parts struct {
+	Log   *zap.Logger
+	Board *board.Board
+	Store *vault.Vault
+	Desk  *desk.Desk
+	Jobs  *jobs.Registry
 
-// press makes, verifies and publishes plans, and has tables written for them.
-type press struct {
-	cfg   *config.Config
-	log   *zap.Logger
-	board *board.Board
-	store *vault.Vault
-	desk  *desk.Desk
-	jobs  *jobs.Registry
-
-	memory    planner.Memory
-	candidate candidate   // the last verified plan, not published yet
-	reissue   bool        // the plan in force gets a number of its own
-	paired    func() bool // another forsd follows this one, or is followed
+	Planning   planner.Settings // with the memory of plans made ahead
+	KeepEpochs int
+	Paired     bool // another forsd follows this one, or is followed
 }
 
-// errForgotten says that too many fabrics were seen since. The controller takes
-// up the latest.
-var errForgotten = errors.New("the fabric has been forgotten: newer ones were seen")
+// Press makes, verifies and publishes plans, and has tables written for them. What it
+// does is one action of the controller's, or is done between two of them.
+type Press struct {
+	Parts
+	candidate candidate // the last verified plan, not published yet
+	reissue   bool      // the plan in force gets a number of its own
+}
 
-// plan makes and verifies the plan that the controller asks for.
-func (p *press) plan(ctx context.Context, a controller.Plan) controller.Event {
+// New is a press. Where it is to reissue, the plan in force gets a number of its own.
+func New(parts Parts, reissue bool) *Press { return &Press{Parts: parts, reissue: reissue} }
+
+// Reissue says whether the plan in force is to be published under a number of its own,
+// even where it stays the same.
+func (p *Press) Reissue(on bool) { p.reissue = on }
+
+// Reissues tells whether the plan in force is to get a number of its own.
+func (p *Press) Reissues() bool { return p.reissue }
+
+// ErrForgotten says that too many fabrics were seen since. The controller takes
+// up the latest.
+var ErrForgotten = errors.New("the fabric has been forgotten: newer ones were seen")
+
+// Plan makes and verifies the plan that the controller asks for.
+func (p *Press) Plan(ctx context.Context, a controller.Plan) controller.Event {
 	err := p.makePlan(ctx, a)
 	if err == nil && p.candidate.same {
 		p.candidate.jobs, err = p.planJobs(ctx, p.candidate.view, a)
 		if a.Final {
-			p.publishBase(ctx, p.candidate.view, a)
+			p.PublishBase(ctx, p.candidate.view, a)
 		}
 	}
 	p.candidate.asked = a
@@ -57,20 +71,20 @@ func (p *press) plan(ctx context.Context, a controller.Plan) controller.Event {
 		err = p.layOut(ctx, p.candidate.view, a)
 	}
 	if err != nil && !a.Final {
-		p.log.Info("no plan holds on the tables in force, the tables come first", zap.Error(err))
+		p.Log.Info("no plan holds on the tables in force, the tables come first", zap.Error(err))
 	}
 	var onLanes *planner.TooManyUnreachable
 	var onRoutes view.Unreachable
 	tooMany := errors.As(err, &onLanes) || errors.As(err, &onRoutes)
-	return controller.Planned{Same: p.candidate.same && len(p.candidate.jobs) == 0, Err: text(err), Refused: tooMany && p.board.Current() == nil}
+	return controller.Planned{Same: p.candidate.same && len(p.candidate.jobs) == 0, Err: controller.Text(err), Refused: tooMany && p.Board.Current() == nil}
 }
 
 // makePlan leaves the plan as the candidate, which tells whether the one in force
 // stays.
-func (p *press) makePlan(ctx context.Context, a controller.Plan) error {
-	v := p.board.View(a.Fabric)
+func (p *Press) makePlan(ctx context.Context, a controller.Plan) error {
+	v := p.Board.View(a.Fabric)
 	if v == nil {
-		return errForgotten
+		return ErrForgotten
 	}
 	if a.Final && !a.Anew && !p.reissue && p.pinnedHolds(v) {
 		p.candidate = candidate{view: v, same: true}
@@ -79,7 +93,7 @@ func (p *press) makePlan(ctx context.Context, a controller.Plan) error {
 	plan := p.planForTables
 	if v.Kind == controller.OwnRoutes {
 		plan = p.planOnRoutes
-	} else if follow, err := p.planning().TablesFollow(v.Tree); err != nil {
+	} else if follow, err := p.Planning.TablesFollow(v.Tree); err != nil {
 		return err
 	} else if follow {
 		plan = p.planWithTables
@@ -88,10 +102,10 @@ func (p *press) makePlan(ctx context.Context, a controller.Plan) error {
 	if err != nil {
 		return err
 	}
-	p.board.Mark(v, c.planned, func(t *board.Times) *time.Time { return &t.Planned })
-	p.board.Mark(v, c.verified, func(t *board.Times) *time.Time { return &t.Verified })
+	p.Board.Mark(v, c.planned, func(t *board.Times) *time.Time { return &t.Planned })
+	p.Board.Mark(v, c.verified, func(t *board.Times) *time.Time { return &t.Verified })
 	if c.same = p.inForceIs(c.plan) && !p.reissue; c.same {
-		p.board.PlanWarnings(c.plan.Cautions())
+		p.Board.PlanWarnings(c.plan.Cautions())
 	}
 	p.candidate = c
 	return nil
@@ -101,8 +115,8 @@ func (p *press) makePlan(ctx context.Context, a controller.Plan) error {
 // tables that the switches may hold: before its tables are there it does so only
 // where they do not change what it uses. Lanes to avoid beyond those held back
 // need no plan of their own, for no other plan would hold.
-func (p *press) planWithTables(ctx context.Context, v *view.View, a controller.Plan) (c candidate, err error) {
-	r, err := v.Route(ctx, a.Hold, p.planning())
+func (p *Press) planWithTables(ctx context.Context, v *view.View, a controller.Plan) (c candidate, err error) {
+	r, err := v.Route(ctx, a.Hold, p.Planning)
 	if err != nil {
 		return c, err
 	}
@@ -121,7 +135,7 @@ func (p *press) planWithTables(ctx context.Context, v *view.View, a controller.P
 // planForTables plans for tables that carry any plan. Planning and the tables
 // that are to follow are worked on side by side; the tables themselves are verified
 // when they are laid out.
-func (p *press) planForTables(ctx context.Context, v *view.View, a controller.Plan) (c candidate, err error) {
+func (p *Press) planForTables(ctx context.Context, v *view.View, a controller.Plan) (c candidate, err error) {
 	type built struct {
 		tables *lft.Tables
 		err    error
@@ -132,7 +146,7 @@ func (p *press) planForTables(ctx context.Context, v *view.View, a controller.Pl
 		next <- built{t, err}
 	}()
 	tree := v.Held(a.Avoid)
-	schedule, err := planner.Plan(ctx, tree, p.planning())
+	schedule, err := planner.Plan(ctx, tree, p.Planning)
 	c = candidate{view: v, planned: time.Now()}
 	r := <-next
 	if err = errors.Join(err, r.err); err != nil {
@@ -141,7 +155,7 @@ func (p *press) planForTables(ctx context.Context, v *view.View, a controller.Pl
 	staged := p.stage(schedule)
 	on := p.tablesFor(a, r.tables)
 	schedule, err = schedule.Verified(ctx, on...)
-	if old := v.Familiar(tree, p.board.Current()); err != nil && !a.Final && old != nil {
+	if old := v.Familiar(tree, p.Board.Current()); err != nil && !a.Final && old != nil {
 		schedule, err = p.planFor(ctx, old, on)
 	}
 	c.plan, c.verified = view.TreePlan{Schedule: schedule}, time.Now()
@@ -151,11 +165,11 @@ func (p *press) planForTables(ctx context.Context, v *view.View, a controller.Pl
 
 // tablesFor lists the tables on which a plan must hold: those that the switches
 // may hold, and those that are to follow unless they have been read back.
-func (p *press) tablesFor(a controller.Plan, next *lft.Tables) []*lft.Tables {
+func (p *Press) tablesFor(a controller.Plan, next *lft.Tables) []*lft.Tables {
 	if a.Ahead {
 		return []*lft.Tables{next}
 	}
-	on := p.desk.Possible()
+	on := p.Desk.Possible()
 	if !a.Final && !slices.Contains(on, next) {
 		on = append(on, next)
 	}
@@ -163,8 +177,8 @@ func (p *press) tablesFor(a controller.Plan, next *lft.Tables) []*lft.Tables {
 }
 
 // planFor plans for a tree and verifies the plan on the tables.
-func (p *press) planFor(ctx context.Context, tree *topology.FatTree, on []*lft.Tables) (*planner.Schedule, error) {
-	schedule, err := planner.Plan(ctx, tree, p.planning())
+func (p *Press) planFor(ctx context.Context, tree *topology.FatTree, on []*lft.Tables) (*planner.Schedule, error) {
+	schedule, err := planner.Plan(ctx, tree, p.Planning)
 	if err != nil {
 		return nil, err
 	}
@@ -173,30 +187,30 @@ func (p *press) planFor(ctx context.Context, tree *topology.FatTree, on []*lft.T
 
 // pinnedHolds tells whether the epoch in force was put there by a rollback on
 // this very fabric and still stands verification on the tables in force.
-func (p *press) pinnedHolds(v *view.View) bool {
-	e := p.board.Current()
-	return e != nil && e.RollbackOf != 0 && e.Fabric == v.ID && v.Carries(p.desk.InSwitches(), e.Plan, nil) == nil
+func (p *Press) pinnedHolds(v *view.View) bool {
+	e := p.Board.Current()
+	return e != nil && e.RollbackOf != 0 && e.Fabric == v.ID && v.Carries(p.Desk.InSwitches(), e.Plan, nil) == nil
 }
 
 // inForceIs tells whether the epoch in force is this very plan.
-func (p *press) inForceIs(x view.Proposal) bool {
-	e := p.board.Current()
+func (p *Press) inForceIs(x view.Proposal) bool {
+	e := p.Board.Current()
 	return e != nil && x.Is(e.Plan, &e.Report)
 }
 
-// publish puts the last plan in force, and those of jobs under the same number. Jobs
+// Publish puts the last plan in force, and those of jobs under the same number. Jobs
 // are planned only then: the fabric's plan does not wait for theirs.
-func (p *press) publish(ctx context.Context) error {
-	c, n := p.candidate, p.store.Next()
+func (p *Press) Publish(ctx context.Context) error {
+	c, n := p.candidate, p.Store.Next()
 	if c.view.Tree != nil {
-		p.board.Adopt(c.view.Tree.Baseline)
+		p.Board.Adopt(c.view.Tree.Baseline)
 	}
 	if !c.same {
 		if err := p.publishFabric(c, n); err != nil {
 			return err
 		}
 		if c.asked.Final {
-			p.publishBase(ctx, c.view, c.asked)
+			p.PublishBase(ctx, c.view, c.asked)
 		}
 		var err error
 		if c.jobs, err = p.planJobs(ctx, c.view, c.asked); ctx.Err() != nil {
@@ -205,7 +219,7 @@ func (p *press) publish(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := p.jobs.Publish(c.jobs, max(n, p.board.EpochNumber())); err != nil {
+	if err := p.Jobs.Publish(c.jobs, max(n, p.Board.EpochNumber())); err != nil {
 		return err
 	}
 	p.reissue = false
@@ -213,112 +227,107 @@ func (p *press) publish(ctx context.Context) error {
 }
 
 // planJobs plans the jobs for what the controller asks.
-func (p *press) planJobs(ctx context.Context, v *view.View, a controller.Plan) ([]jobs.Planned, error) {
-	if len(p.jobs.List()) == 0 {
+func (p *Press) planJobs(ctx context.Context, v *view.View, a controller.Plan) ([]jobs.Planned, error) {
+	if len(p.Jobs.List()) == 0 {
 		return nil, nil
 	}
-	on := p.desk.Possible()
+	on := p.Desk.Possible()
 	if v.Kind != controller.OwnRoutes {
-		r, err := v.Route(ctx, a.Hold, p.planning())
+		r, err := v.Route(ctx, a.Hold, p.Planning)
 		if err != nil {
 			return nil, err
 		}
 		on = p.tablesFor(a, r.Tables)
 	}
-	return p.jobs.Plan(ctx, p.forMembers(ctx, v, a.Avoid, on), a.Final, p.reissue), nil
+	return p.Jobs.Plan(ctx, p.forMembers(ctx, v, a.Avoid, on), a.Final, p.reissue), nil
 }
 
 // publishFabric puts the plan of the fabric in force under the number n.
-func (p *press) publishFabric(c candidate, n uint64) error {
+func (p *Press) publishFabric(c candidate, n uint64) error {
 	e, err := c.epoch, error(nil)
 	if e == nil {
 		if e, err = store.NewEpoch(c.plan.Table(n)); err != nil {
 			return err
 		}
 	}
-	return p.put(e, store.EpochInfo{Fabric: c.view.ID, What: p.board.WhatOf(c.view), Report: c.plan.Report(), Warnings: c.plan.Cautions()})
+	return p.Put(e, store.EpochInfo{Fabric: c.view.ID, What: p.Board.WhatOf(c.view), Report: c.plan.Report(), Warnings: c.plan.Cautions()})
 }
 
-// put makes e the next epoch. A crash of this process leaves it in force from here
+// Put makes e the next epoch. A crash of this process leaves it in force from here
 // on, where the disk takes it; it is brought to disk when everybody has it, for it must
 // not be published twice under two numbers, and the store sees to that.
-func (p *press) put(e *store.Epoch, info store.EpochInfo) error {
+func (p *Press) Put(e *store.Epoch, info store.EpochInfo) error {
 	info.Epoch, info.PublishedAt = e.Epoch, time.Now()
 	e.EpochInfo = info
-	p.store.KeepBaseline()
-	e, err := p.store.Reveal(e)
+	p.Store.KeepBaseline()
+	e, err := p.Store.Reveal(e)
 	if err != nil {
 		return err
 	}
-	if err := p.board.SetCurrent(e); err != nil {
+	if err := p.Board.SetCurrent(e); err != nil {
 		return err
 	}
-	p.board.MarkPublished(e.Fabric)
-	p.log.Info("published", zap.Uint64("epoch", e.Epoch), zap.Int("phases", e.Report.Phases),
+	p.Board.MarkPublished(e.Fabric)
+	p.Log.Info("published", zap.Uint64("epoch", e.Epoch), zap.Int("phases", e.Report.Phases),
 		zap.Int("lower_bound", e.Report.LowerBound), zap.String("engine", e.Report.Engine), zap.Uint64("rollback_of", e.RollbackOf))
-	if p.store.Owed() == nil {
-		p.store.NotStored(p.store.Flush(e, p.cfg.KeepEpochs))
+	if p.Store.Owed() == nil {
+		p.Store.NotStored(p.Store.Flush(e, p.KeepEpochs))
 	}
 	return nil
 }
 
-// write brings the tables up to date that OpenSM loads, if they are not.
-func (p *press) write(ctx context.Context, a controller.Write) (changed bool, err error) {
-	v := p.board.View(a.Fabric)
+// Write brings the tables up to date that OpenSM loads, if they are not.
+func (p *Press) Write(ctx context.Context, a controller.Write) (changed bool, err error) {
+	v := p.Board.View(a.Fabric)
 	if v == nil {
-		return false, errForgotten
+		return false, ErrForgotten
 	}
-	r, err := v.Route(ctx, a.Hold, p.planning())
+	r, err := v.Route(ctx, a.Hold, p.Planning)
 	if err != nil {
 		return false, err
 	}
 	// A newcomer's index must survive a crash before tables depend on it.
-	p.board.Adopt(v.Tree.Baseline)
-	p.store.KeepBaseline()
-	if changed, err = p.desk.Deliver(v.ID, v.Fabric, r.Tables); err != nil {
+	p.Board.Adopt(v.Tree.Baseline)
+	p.Store.KeepBaseline()
+	if changed, err = p.Desk.Deliver(v.ID, v.Fabric, r.Tables); err != nil {
 		return false, err
 	}
-	p.board.Mark(v, time.Now(), func(t *board.Times) *time.Time { return &t.Written })
+	p.Board.Mark(v, time.Now(), func(t *board.Times) *time.Time { return &t.Written })
 	return changed, nil
 }
 
-// planning is how plans are made.
-func (p *press) planning() planner.Settings {
-	return planner.Settings{Engine: string(p.cfg.Planning.Engine), LIDs: p.cfg.Planning.LIDs, Memory: &p.memory, MaxUnreachable: &p.cfg.Planning.MaxUnreachable}
-}
-
 // planOnRoutes schedules the exchange on the tables that were read back.
-func (p *press) planOnRoutes(ctx context.Context, v *view.View, _ controller.Plan) (c candidate, err error) {
+func (p *Press) planOnRoutes(ctx context.Context, v *view.View, _ controller.Plan) (c candidate, err error) {
 	c.view = v
-	c.plan, err = v.OnRoutes(ctx, p.desk.InSwitches(), p.cfg.Planning.MaxUnreachable)
+	c.plan, err = v.OnRoutes(ctx, p.Desk.InSwitches(), *p.Planning.MaxUnreachable)
 	c.planned = time.Now()
 	c.verified = c.planned
 	return c, err
 }
 
 // forMembers plans exchanges on a fabric without some lanes, to hold on tables.
-func (p *press) forMembers(ctx context.Context, v *view.View, avoid []controller.Lane, on []*lft.Tables) jobs.MemberPlanner {
+func (p *Press) forMembers(ctx context.Context, v *view.View, avoid []controller.Lane, on []*lft.Tables) jobs.MemberPlanner {
 	if v.Kind == controller.OwnRoutes {
 		return func(members []topology.GUID) (view.Proposal, error) { return v.JobOnRoutes(ctx, members, on[0]) }
 	}
 	tree := v.Held(avoid)
 	return func(members []topology.GUID) (view.Proposal, error) {
-		s, err := planner.PlanJob(ctx, tree, members, p.planning(), on...)
+		s, err := planner.PlanJob(ctx, tree, members, p.Planning, on...)
 		return view.TreePlan{Schedule: s}, err
 	}
 }
 
 // layOut keeps the tables of a plan made ahead: in the table file, which the manager
 // loads should it take over without forsd, and for its plugin.
-func (p *press) layOut(ctx context.Context, v *view.View, a controller.Plan) error {
-	if !p.paired() {
+func (p *Press) layOut(ctx context.Context, v *view.View, a controller.Plan) error {
+	if !p.Paired {
 		return nil
 	}
-	r, err := v.Route(ctx, a.Hold, p.planning())
+	r, err := v.Route(ctx, a.Hold, p.Planning)
 	if err != nil {
 		return err
 	}
-	_, err = p.desk.Deliver(v.ID, v.Fabric, r.Tables)
+	_, err = p.Desk.Deliver(v.ID, v.Fabric, r.Tables)
 	return err
 }
 
@@ -342,19 +351,19 @@ func (e early) of(s *planner.Schedule) *store.Epoch {
 // beside its verification. The caller receives what came of it before it does
 // anything else with the store. Nothing follows from a failure, for publishing tries
 // again.
-func (p *press) stage(s *planner.Schedule) <-chan early {
+func (p *Press) stage(s *planner.Schedule) <-chan early {
 	done := make(chan early, 1)
-	if p.inForceIs(view.TreePlan{Schedule: s}) || p.store.Owed() != nil {
+	if p.inForceIs(view.TreePlan{Schedule: s}) || p.Store.Owed() != nil {
 		done <- early{schedule: s}
 		return done
 	}
 	go func() {
-		e, err := store.NewEpoch(s.Table(p.store.Next()))
+		e, err := store.NewEpoch(s.Table(p.Store.Next()))
 		if err == nil {
-			err = p.store.Stage(e)
+			err = p.Store.Stage(e)
 		}
 		if err != nil {
-			p.log.Warn("the table could not be written ahead of verification", zap.Error(err))
+			p.Log.Warn("the table could not be written ahead of verification", zap.Error(err))
 			e = nil
 		}
 		done <- early{s, e}

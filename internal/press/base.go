@@ -1,4 +1,4 @@
-package daemon
+package press
 
 import (
 	"bytes"
@@ -16,20 +16,20 @@ import (
 // This file puts plans for base LIDs in force. They need tables of their own, so
 // their turn is when those have been read back.
 
-// publishBase puts the plan for base LIDs in force that goes with the tables read back,
+// PublishBase puts the plan for base LIDs in force that goes with the tables read back,
 // unless it is in force. Where there is none, the one in force ends: a program that follows
 // base plans does better without than by one for another fabric. A failure leaves the
 // fabric's other plan as it is, and is a warning.
-func (p *press) publishBase(ctx context.Context, v *view.View, a controller.Plan) {
+func (p *Press) PublishBase(ctx context.Context, v *view.View, a controller.Plan) {
 	if v.Kind == controller.OwnRoutes {
-		if e := p.board.Current(); e != nil { // its plan sends to base LIDs
+		if e := p.Board.Current(); e != nil { // its plan sends to base LIDs
 			p.putBase(e.Plan.Table(), e.Report, nil)
 		}
 		return
 	}
-	r, err := v.Route(ctx, a.Hold, p.planning())
+	r, err := v.Route(ctx, a.Hold, p.Planning)
 	if err == nil && r.Base != nil {
-		err = r.Base.Check(p.desk.Possible()...)
+		err = r.Base.Check(p.Desk.Possible()...)
 	}
 	if ctx.Err() != nil {
 		return // for a fabric that has been seen since
@@ -38,7 +38,7 @@ func (p *press) publishBase(ctx context.Context, v *view.View, a controller.Plan
 		r.Base, r.Notes = nil, []planner.Warning{{Code: planner.NoBasePlan, Text: fmt.Sprintf("there is no plan for programs that send to base LIDs: %v", err)}}
 	}
 	if r.Base == nil {
-		p.board.NoBase(r.Notes)
+		p.Board.NoBase(r.Notes)
 		return
 	}
 	p.putBase(r.Base.Table(0), r.Base.Report(), append(append([]planner.Warning{}, r.Notes...), r.Base.Warnings...))
@@ -46,39 +46,39 @@ func (p *press) publishBase(ctx context.Context, v *view.View, a controller.Plan
 
 // putBase puts a plan for base LIDs in force under a number of its own, unless it is the
 // one published last. Numbers only grow, and are not below the epoch in force.
-func (p *press) putBase(t *phasetable.Table, report planner.Report, warnings []planner.Warning) {
+func (p *Press) putBase(t *phasetable.Table, report planner.Report, warnings []planner.Warning) {
 	last, t2 := p.lastBase(), *t
-	if t2.Epoch = p.board.EpochNumber(); last != nil {
+	if t2.Epoch = p.Board.EpochNumber(); last != nil {
 		t2.Epoch = last.Epoch()
 	}
 	plan, err := phasetable.New(&t2)
 	if err == nil && (last == nil || !bytes.Equal(plan.Bytes(), last.Bytes())) {
-		t2.Epoch = max(p.board.EpochNumber(), t2.Epoch+1)
+		t2.Epoch = max(p.Board.EpochNumber(), t2.Epoch+1)
 		if last == nil {
-			t2.Epoch = p.board.EpochNumber()
+			t2.Epoch = p.Board.EpochNumber()
 		}
 		if plan, err = phasetable.New(&t2); err == nil {
-			if err := p.store.OnDisk(func() error { return p.store.SaveBase(plan) }); err != nil {
-				p.log.Error("the plan for base LIDs is not stored", zap.Error(err))
+			if err := p.Store.OnDisk(func() error { return p.Store.SaveBase(plan) }); err != nil {
+				p.Log.Error("the plan for base LIDs is not stored", zap.Error(err))
 			}
 		}
 	}
 	if err == nil {
-		err = p.board.SetBase(plan, report, warnings)
+		err = p.Board.SetBase(plan, report, warnings)
 	}
 	if err != nil {
-		p.log.Error("the plan for base LIDs is not published", zap.Error(err))
+		p.Log.Error("the plan for base LIDs is not published", zap.Error(err))
 	}
 }
 
 // lastBase is the plan for base LIDs that was published last, nil for none.
-func (p *press) lastBase() *phasetable.View {
-	if last := p.board.LastBase(); last != nil {
+func (p *Press) lastBase() *phasetable.View {
+	if last := p.Board.LastBase(); last != nil {
 		return last
 	}
-	last, err := p.store.Base()
+	last, err := p.Store.Base()
 	if err != nil {
-		p.log.Warn("the plan for base LIDs published last cannot be read; numbers go on from the epoch in force", zap.Error(err))
+		p.Log.Warn("the plan for base LIDs published last cannot be read; numbers go on from the epoch in force", zap.Error(err))
 	}
 	return last
 }
