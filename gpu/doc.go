@@ -20,6 +20,4 @@
 //     servers that all NICs follow, with the same length.
 //
 // Auto makes several of these and takes that with the least predicted time.
-// Simulation is Sec. VI of the paper: a plan for each frame of an online system
-// (dynamic frame sizing).
 package gpu

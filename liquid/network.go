@@ -175,7 +175,7 @@ func (n *Network) AllToAll(nodes []int) (*Traffic, error) {
 	var pairs []Pair
 	for _, src := range nodes {
 		for _, dst := range nodes {
-			if src != dst || n.route(src, dst) != nil {
+			if src != dst || n.Route(src, dst) != nil {
 				pairs = append(pairs, Pair{int32(src), int32(dst)})
 			}
 		}
@@ -191,7 +191,7 @@ func (n *Network) Exchange(pairs []Pair) (*Traffic, error) {
 		if p.Src < 0 || int(p.Src) >= n.Nodes() || p.Dst < 0 || int(p.Dst) >= n.Nodes() {
 			return nil, fmt.Errorf("pair %d is %d→%d: the nodes of network %s count from 0 to %d", i, p.Src, p.Dst, n.Name, n.Nodes()-1)
 		}
-		if paths[i] = n.route(int(p.Src), int(p.Dst)); paths[i] == nil {
+		if paths[i] = n.Route(int(p.Src), int(p.Dst)); paths[i] == nil {
 			return nil, fmt.Errorf("network %s has no route from node %d to node %d", n.Name, p.Src, p.Dst)
 		}
 	}
@@ -202,4 +202,5 @@ func (n *Network) Exchange(pairs []Pair) (*Traffic, error) {
 	return t, t.SetRates(n.rates)
 }
 
-func (n *Network) route(src, dst int) []Link { return n.routes[src*n.Nodes()+dst] }
+// Route is the links from a node to another, nil where there are none.
+func (n *Network) Route(src, dst int) []Link { return n.routes[src*n.Nodes()+dst] }

@@ -60,7 +60,7 @@ func FlatBvN(t *gpu.Traffic) *Stages { return Padded(t.Ranks(), nics(t)) }
 func Padded(n int, x []int64) *Stages {
 	left, length := bipartite.Pad(n, x)
 	s := &Stages{}
-	var m bipartite.Matcher
+	var m matcher
 	start, edges := make([]int32, n+1), make([]int32, 0, n*n)
 	for length > 0 {
 		edges = edges[:0]
@@ -72,7 +72,7 @@ func Padded(n int, x []int64) *Stages {
 			}
 			start[i+1] = int32(len(edges))
 		}
-		match, _, _ := m.Match(n, start, edges)
+		match, _, _ := m.match(n, start, edges)
 		weight := int64(math.MaxInt64)
 		for i, j := range match {
 			weight = min(weight, left[i*n+int(j)])

@@ -7,6 +7,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/forsd/forsd/lab/papers"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/liquid"
 	"github.com/forsd/forsd/testbed/fabgen"
@@ -25,7 +26,7 @@ func benchLiquid(out io.Writer, unit time.Duration) {
 	all := must(n.AllToAll(must(n.Allocated(n.Capacity()))))
 	benchMethods(w, "Swiss-T1", all, unit, liquid.MethodDsatur, liquid.MethodSearch, liquid.MethodColouring, liquid.MethodRoundRobin)
 	benchMethods(w, "FT(2;20,18), 3 dead", deadCables(3), unit, liquid.MethodDsatur, liquid.MethodColouring)
-	classes := must(n.Classes())[1:]
+	classes := must(papers.Classes(n))[1:]
 	traffics := make([]*liquid.Traffic, len(classes))
 	for i, c := range classes {
 		traffics[i] = must(n.AllToAll(must(n.Allocated(c.Allocation))))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/forsd/forsd/gpu"
 	"github.com/forsd/forsd/lab/chart"
+	"github.com/forsd/forsd/lab/papers"
 )
 
 // gpuFrames is the mean frame length over the rate r0 of Figs. 2 and 3 of the
@@ -77,7 +78,7 @@ func measureFrames(ctx context.Context, step chart.Step) (*chart.Table, error) {
 // addFrames adds the row of one simulation.
 func addFrames(t *chart.Table, model int, rate float64, mode gpu.Mode) error {
 	m := &frameModels[model]
-	s := gpu.Simulation{Cluster: frameCluster, Hotspot: m.hotspot, Rate: rate, Mode: mode, Slots: frameSlots, Warmup: frameWarmup, Seed: m.seed}
+	s := papers.Simulation{Cluster: frameCluster, Hotspot: m.hotspot, Rate: rate, Mode: mode, Slots: frameSlots, Warmup: frameWarmup, Seed: m.seed}
 	f, err := s.Run()
 	if err != nil {
 		return err

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/forsd/forsd/gpu"
 	"github.com/forsd/forsd/lab/chart"
+	"github.com/forsd/forsd/lab/papers"
 )
 
 // gpuTable is the mean frame lengths of docs/gpu.md's table, 20 seeds each, beside
@@ -51,7 +51,7 @@ func measureTable(ctx context.Context, step chart.Step) (*chart.Table, error) {
 func addReference(ctx context.Context, t *chart.Table, i, scheme, seeds, slots int) error {
 	r := &frameReferences[i]
 	m := &frameModels[r.model]
-	simulation := gpu.Simulation{Cluster: frameCluster, Hotspot: m.hotspot, Rate: r.rate, Mode: frameSchemes[scheme], Slots: slots, Warmup: slots / (frameSlots / frameWarmup)}
+	simulation := papers.Simulation{Cluster: frameCluster, Hotspot: m.hotspot, Rate: r.rate, Mode: frameSchemes[scheme], Slots: slots, Warmup: slots / (frameSlots / frameWarmup)}
 	all, err := simulation.Repeat(ctx, seeds, func() {})
 	if err != nil {
 		return err

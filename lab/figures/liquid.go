@@ -10,6 +10,7 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 
 	"github.com/forsd/forsd/lab/chart"
+	"github.com/forsd/forsd/lab/papers"
 	"github.com/forsd/forsd/liquid"
 )
 
@@ -33,7 +34,7 @@ func measureLiquid(ctx context.Context, step chart.Step) (*chart.Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	classes, err := n.Classes()
+	classes, err := papers.Classes(n)
 	if err != nil {
 		return nil, err
 	}

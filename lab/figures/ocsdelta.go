@@ -11,6 +11,7 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 
 	"github.com/forsd/forsd/lab/chart"
+	"github.com/forsd/forsd/lab/papers"
 	"github.com/forsd/forsd/optical/ocs"
 )
 
@@ -54,7 +55,7 @@ var ocsWays = []struct {
 }{
 	{"fast", "Spectra (fast)", ocs.Options{Method: ocs.Fast}},
 	{"fast_not_equalized", "", ocs.Options{Method: ocs.Fast, NoEqualize: true}},
-	{"eclipse", "Spectra (Eclipse)", ocs.Options{Method: ocs.Eclipse, Levels: ocs.ReferenceLevels}},
+	{"eclipse", "Spectra (Eclipse)", ocs.Options{Method: ocs.Eclipse, Levels: papers.ReferenceLevels}},
 	{"less", "baseline (LESS)", ocs.Options{Method: ocs.Less}},
 	{"best", "best", ocs.Options{Method: ocs.Best, Steps: ocsSteps}},
 }

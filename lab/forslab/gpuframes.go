@@ -9,6 +9,7 @@ import (
 
 	"github.com/forsd/forsd/gpu"
 	"github.com/forsd/forsd/internal/command"
+	"github.com/forsd/forsd/lab/papers"
 )
 
 // frameSchemes are the schemes of frames, in the order in which they are printed.
@@ -19,7 +20,7 @@ var frameSchemes = []struct {
 
 // gpuFramesFlags are the flags of forslab gpu-frames.
 type gpuFramesFlags struct {
-	gpu.Simulation
+	papers.Simulation
 	model string
 	rates []float64
 	seeds int
@@ -88,7 +89,7 @@ func (f *gpuFramesFlags) run(cmd *cobra.Command) error {
 			bar.Describe(fmt.Sprintf("r0 = %v, %s", rate, scheme.name))
 			s := f.Simulation
 			s.Rate, s.Mode = rate, scheme.mode
-			all, err := command.UnlessStopped(cmd.Context(), func() (gpu.Summary, error) {
+			all, err := command.UnlessStopped(cmd.Context(), func() (papers.Summary, error) {
 				return s.Repeat(cmd.Context(), f.seeds, func() { _ = bar.Add(1) })
 			})
 			if err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/forsd/forsd/internal/command"
+	"github.com/forsd/forsd/lab/papers"
 	"github.com/forsd/forsd/liquid"
 )
 
@@ -65,7 +66,7 @@ round-robin and random.`,
 			if err != nil {
 				return err
 			}
-			classes, err := n.Classes()
+			classes, err := papers.Classes(n)
 			if err != nil {
 				return err
 			}
@@ -95,7 +96,7 @@ round-robin and random.`,
 }
 
 // add schedules the representative of a class.
-func (o *liquidClasses) add(ctx context.Context, n *liquid.Network, c liquid.Class, limit time.Duration) error {
+func (o *liquidClasses) add(ctx context.Context, n *liquid.Network, c papers.Class, limit time.Duration) error {
 	nodes, err := n.Allocated(c.Allocation)
 	if err != nil {
 		return err

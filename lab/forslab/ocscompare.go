@@ -8,6 +8,7 @@ import (
 
 	"github.com/forsd/forsd/internal/command"
 	"github.com/forsd/forsd/internal/matrix"
+	"github.com/forsd/forsd/lab/papers"
 	"github.com/forsd/forsd/optical/ocs"
 )
 
@@ -172,8 +173,8 @@ to the paper's bound and to the sharper one.`,
 			if best {
 				others = append(others, ocs.Best)
 			}
-			bar := command.Progress(cmd, ocs.ReferenceSteps(seeds))
-			rows, err := ocs.Reference(cmd.Context(), seeds, others, func() { _ = bar.Add(1) })
+			bar := command.Progress(cmd, papers.ReferenceSteps(seeds))
+			rows, err := papers.Reference(cmd.Context(), seeds, others, func() { _ = bar.Add(1) })
 			_ = bar.Finish()
 			if err != nil {
 				return err
@@ -186,7 +187,7 @@ to the paper's bound and to the sharper one.`,
 	return cmd
 }
 
-func printReference(cmd *cobra.Command, seeds int, best bool, rows []ocs.ReferenceRow) error {
+func printReference(cmd *cobra.Command, seeds int, best bool, rows []papers.ReferenceRow) error {
 	if command.WantsJSON(cmd) {
 		return command.PrintJSON(cmd, map[string]any{"version": 1, "seeds": seeds, "rows": rows})
 	}

@@ -1,4 +1,4 @@
-package bipartite
+package baseline
 
 import (
 	"fmt"
@@ -11,7 +11,7 @@ import (
 // TestMatch holds matchings to be maximum by König's theorem: there is a vertex
 // cover of the same size.
 func TestMatch(t *testing.T) {
-	var m Matcher
+	var m matcher
 	rapid.Check(t, func(t *rapid.T) {
 		n, right := rapid.IntRange(0, 30).Draw(t, "left"), rapid.IntRange(1, 30).Draw(t, "right")
 		start, edges := []int32{0}, []int32{}
@@ -19,7 +19,7 @@ func TestMatch(t *testing.T) {
 			edges = append(edges, rapid.SliceOfN(rapid.Int32Range(0, int32(right)-1), 0, 4).Draw(t, "edges")...)
 			start = append(start, int32(len(edges)))
 		}
-		ofLeft, ofRight, size := m.Match(right, start, edges)
+		ofLeft, ofRight, size := m.match(right, start, edges)
 		pairs := 0
 		for u, v := range ofLeft {
 			if v < 0 {
@@ -101,10 +101,10 @@ func BenchmarkMatch(b *testing.B) {
 			start = append(start, int32(len(edges)))
 		}
 		b.Run(fmt.Sprintf("n=%d", n), func(b *testing.B) {
-			var m Matcher
+			var m matcher
 			b.ReportAllocs()
 			for b.Loop() {
-				m.Match(n, start, edges)
+				m.match(n, start, edges)
 			}
 		})
 	}

@@ -1,4 +1,4 @@
-package gpu
+package papers
 
 import (
 	"context"
@@ -6,6 +6,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/forsd/forsd/gpu"
 )
 
 // What the simulation counts is what the bounds say of the same packets.
@@ -13,7 +15,7 @@ func TestArrivals(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 0))
 	for range 2000 {
 		n, m := 2+rng.IntN(5), 1+rng.IntN(4)
-		traffic, err := NewTraffic(Cluster{n, m})
+		traffic, err := gpu.NewTraffic(gpu.Cluster{Servers: n, GPUs: m})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -29,9 +31,9 @@ func TestArrivals(t *testing.T) {
 			traffic.Bytes[(i*m+l)*n*m+j*m+k]++
 		}
 		for _, x := range []struct {
-			mode Mode
+			mode gpu.Mode
 			want int64
-		}{{Rails, traffic.Bound()}, {Paper, traffic.BalancedBound()}, {None, traffic.BlockBound()}} { // Paper changes the pairs
+		}{{gpu.Rails, traffic.Bound()}, {gpu.Paper, traffic.BalancedBound()}, {gpu.None, traffic.BlockBound()}} { // Paper changes the pairs
 			if got := a.length(x.mode); got != x.want {
 				t.Fatalf("mode %s: a frame of %d slots, want %d", x.mode, got, x.want)
 			}
@@ -42,13 +44,13 @@ func TestArrivals(t *testing.T) {
 // Almost without arrivals, frames are of 1 slot; balanced, Models U and NU are the
 // same; and frames that end after the last slot are left out.
 func TestSimulation(t *testing.T) {
-	s := Simulation{Cluster: Cluster{8, 2}, Rate: 1e-9, Mode: Rails, Slots: 1000, Warmup: 100}
+	s := Simulation{Cluster: gpu.Cluster{Servers: 8, GPUs: 2}, Rate: 1e-9, Mode: gpu.Rails, Slots: 1000, Warmup: 100}
 	f, err := s.Run()
 	if err != nil || f != (Frames{900, 1, 1}) {
 		t.Errorf("without arrivals: %+v, %v", f, err)
 	}
-	for _, mode := range []Mode{Paper, Rails} {
-		s := Simulation{Cluster: Cluster{4, 3}, Rate: .05, Mode: mode, Slots: 5000, Warmup: 500, Seed: 3}
+	for _, mode := range []gpu.Mode{gpu.Paper, gpu.Rails} {
+		s := Simulation{Cluster: gpu.Cluster{Servers: 4, GPUs: 3}, Rate: .05, Mode: mode, Slots: 5000, Warmup: 500, Seed: 3}
 		u, err := s.Run()
 		if err != nil {
 			t.Fatal(err)
@@ -59,7 +61,7 @@ func TestSimulation(t *testing.T) {
 			t.Errorf("mode %s: %+v in Model U, %+v in Model NU, %v", mode, u, nu, err)
 		}
 	}
-	s = Simulation{Cluster: Cluster{2, 1}, Rate: 1, Mode: None, Slots: 200, Warmup: 100}
+	s = Simulation{Cluster: gpu.Cluster{Servers: 2, GPUs: 1}, Rate: 1, Mode: gpu.None, Slots: 200, Warmup: 100}
 	for s.Seed = range 20 {
 		f, err := s.Run()
 		if err != nil || float64(f.Count)*f.Mean > 100+float64(f.Max) {
@@ -70,7 +72,7 @@ func TestSimulation(t *testing.T) {
 
 // Repeat sums up the runs of each seed, and leaves those without frames out.
 func TestRepeat(t *testing.T) {
-	s := Simulation{Cluster: Cluster{4, 2}, Rate: .05, Mode: Paper, Slots: 3000, Warmup: 300}
+	s := Simulation{Cluster: gpu.Cluster{Servers: 4, GPUs: 2}, Rate: .05, Mode: gpu.Paper, Slots: 3000, Warmup: 300}
 	var want Summary
 	var means []float64
 	for s.Seed = range 3 {
@@ -107,11 +109,11 @@ func TestRepeat(t *testing.T) {
 func TestSimulationRefuses(t *testing.T) {
 	for _, s := range []Simulation{
 		{},
-		{Cluster: Cluster{1, 2}, Mode: Rails, Slots: 10},
-		{Cluster: Cluster{2, 2}, Mode: Rails, Slots: 10, Rate: -1},
-		{Cluster: Cluster{2, 2}, Mode: Rails, Slots: 10, Warmup: 10},
-		{Cluster: Cluster{2, 2}, Mode: MinMove, Slots: 10},
-		{Cluster: Cluster{128, 8}, Mode: Rails, Slots: 1e6, Rate: 1},
+		{Cluster: gpu.Cluster{Servers: 1, GPUs: 2}, Mode: gpu.Rails, Slots: 10},
+		{Cluster: gpu.Cluster{Servers: 2, GPUs: 2}, Mode: gpu.Rails, Slots: 10, Rate: -1},
+		{Cluster: gpu.Cluster{Servers: 2, GPUs: 2}, Mode: gpu.Rails, Slots: 10, Warmup: 10},
+		{Cluster: gpu.Cluster{Servers: 2, GPUs: 2}, Mode: gpu.MinMove, Slots: 10},
+		{Cluster: gpu.Cluster{Servers: 128, GPUs: 8}, Mode: gpu.Rails, Slots: 1e6, Rate: 1},
 	} {
 		if f, err := s.Run(); err == nil {
 			t.Errorf("%+v gives %+v", s, f)

@@ -1,4 +1,4 @@
-package ocs
+package papers
 
 import (
 	"context"
@@ -6,6 +6,8 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+
+	"github.com/forsd/forsd/optical/ocs"
 )
 
 // Ratios are means over random matrices of the benchmark workload, 0 for what was
@@ -57,7 +59,7 @@ func ReferenceSteps(seeds int) int { return seeds * len(referenceRows) }
 // Reference measures the ratios of Spectra and of other methods, Best by its
 // default steps, over so many random matrices, of seeds 1, 2, …, and calls step,
 // from several goroutines, after each case of each.
-func Reference(ctx context.Context, seeds int, others []Method, step func()) ([]ReferenceRow, error) {
+func Reference(ctx context.Context, seeds int, others []ocs.Method, step func()) ([]ReferenceRow, error) {
 	type job struct{ row, seed int }
 	jobs := make(chan job)
 	got := make([][]Ratios, len(referenceRows))
@@ -115,30 +117,30 @@ func means(list []Ratios) (mean, standardError Ratios) {
 }
 
 // measure returns the ratios of one matrix.
-func (r *ReferenceRow) measure(ctx context.Context, seed uint64, others []Method) (Ratios, error) {
-	d, err := Workload("benchmark", 0, 0, seed)
+func (r *ReferenceRow) measure(ctx context.Context, seed uint64, others []ocs.Method) (Ratios, error) {
+	d, err := ocs.Workload("benchmark", 0, 0, seed)
 	if err != nil {
 		return Ratios{}, err
 	}
-	b := Bound(d, r.Switches, r.Delta)
-	fast, err := r.makespan(ctx, d, Options{Method: Fast})
+	b := ocs.Bound(d, r.Switches, r.Delta)
+	fast, err := r.makespan(ctx, d, ocs.Options{Method: ocs.Fast})
 	if err != nil {
 		return Ratios{}, err
 	}
 	got := Ratios{Spectra: fast / b.Paper}
 	for _, m := range others {
-		t, err := r.makespan(ctx, d, Options{Method: m})
+		t, err := r.makespan(ctx, d, ocs.Options{Method: m})
 		if err != nil {
 			return Ratios{}, err
 		}
 		switch m {
-		case Less:
+		case ocs.Less:
 			got.Baseline = t / fast
-		case Best:
+		case ocs.Best:
 			got.Best, got.BestSharp = t/b.Paper, t/b.Sharp
-		case Eclipse:
+		case ocs.Eclipse:
 			got.Halves = t / fast
-			if t, err = r.makespan(ctx, d, Options{Method: Eclipse, Levels: ReferenceLevels}); err != nil {
+			if t, err = r.makespan(ctx, d, ocs.Options{Method: ocs.Eclipse, Levels: ReferenceLevels}); err != nil {
 				return Ratios{}, err
 			}
 			got.Eclipse = t / fast
@@ -148,11 +150,11 @@ func (r *ReferenceRow) measure(ctx context.Context, seed uint64, others []Method
 }
 
 // makespan is that of a schedule in the row's case, which is replayed.
-func (r *ReferenceRow) makespan(ctx context.Context, d *Demand, o Options) (float64, error) {
+func (r *ReferenceRow) makespan(ctx context.Context, d *ocs.Demand, o ocs.Options) (float64, error) {
 	o.Switches, o.Delta = r.Switches, r.Delta
-	s, err := Make(ctx, d, o)
+	s, err := ocs.Make(ctx, d, o)
 	if err != nil {
 		return 0, err
 	}
-	return s.Makespan(), Replay(d, s)
+	return s.Makespan(), ocs.Replay(d, s)
 }

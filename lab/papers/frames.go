@@ -1,16 +1,22 @@
-package gpu
+// Package papers measures what papers on the other tiers measured: frames of GPU clusters
+// under random arrivals, classes of allocations of a network, and the ratios of schedules
+// for optical circuit switches to their bounds.
+package papers
 
 import (
 	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
+
+	"github.com/forsd/forsd/bipartite"
+	"github.com/forsd/forsd/gpu"
 )
 
-// Simulation is Sec. VI of the paper: dynamic frame sizing under Poisson arrivals,
+// Simulation is Sec. VI of Wu et al.'s paper: dynamic frame sizing under Poisson arrivals,
 // in slots of one packet a NIC.
 type Simulation struct {
-	Cluster
+	gpu.Cluster
 	// Hotspot concentrates what servers have for each other on their first GPUs:
 	// Model NU, Eq. 36. Without it, all pairs of GPUs of different servers have the
 	// same rate: Model U, Eq. 35.
@@ -20,7 +26,7 @@ type Simulation struct {
 	Rate float64
 	// Mode tells the length of a frame: None, Eq. 11 for the blocks as they are;
 	// Paper, Eq. 11 for balanced blocks; Rails, Eq. 26.
-	Mode Mode
+	Mode gpu.Mode
 	// Slots are simulated, and frames that begin in the first Warmup are left out.
 	Slots, Warmup int
 	Seed          uint64
@@ -40,7 +46,7 @@ func (s *Simulation) Run() (Frames, error) {
 	}
 	n, m := s.Servers, s.GPUs
 	a := &arrivals{n: n, m: m, pairs: make([]int64, n*n)}
-	if s.Mode == None {
+	if s.Mode == gpu.None {
 		a.rows, a.columns = make([]int64, n*n*m), make([]int64, n*n*m)
 	}
 	rng := rand.New(rand.NewPCG(s.Seed, 0x9e3779b97f4a7c15))
@@ -121,7 +127,7 @@ func (s *Simulation) rate() float64 {
 }
 
 func (s *Simulation) check() error {
-	if err := s.Cluster.check(); err != nil {
+	if _, err := gpu.Of(s.Servers*s.GPUs, s.GPUs); err != nil {
 		return err
 	}
 	switch {
@@ -133,8 +139,8 @@ func (s *Simulation) check() error {
 		return fmt.Errorf("simulate %d slots with a warm-up of %d: want more slots than that, %d at most, and none below 0", s.Slots, s.Warmup, maxSlots)
 	case s.rate()*float64(s.Slots) > maxArrivals:
 		return fmt.Errorf("simulate %.3g packets in %d slots: want %.0g at most", s.rate()*float64(s.Slots), s.Slots, maxArrivals)
-	case s.Mode != None && s.Mode != Paper && s.Mode != Rails:
-		return fmt.Errorf("simulate mode %q: want %s, %s or %s", s.Mode, None, Paper, Rails)
+	case s.Mode != gpu.None && s.Mode != gpu.Paper && s.Mode != gpu.Rails:
+		return fmt.Errorf("simulate mode %q: want %s, %s or %s", s.Mode, gpu.None, gpu.Paper, gpu.Rails)
 	}
 	return nil
 }
@@ -172,12 +178,12 @@ func (a *arrivals) draw(rng *rand.Rand, hotspot bool) {
 }
 
 // length is how many slots the packets take.
-func (a *arrivals) length(mode Mode) int64 {
+func (a *arrivals) length(mode gpu.Mode) int64 {
 	m := int64(a.m)
 	switch mode {
-	case Rails:
+	case gpu.Rails:
 		return over(longest(a.n, a.pairs), m)
-	case Paper:
+	case gpu.Paper:
 		for at, v := range a.pairs {
 			a.pairs[at] = over(v, m)
 		}
@@ -192,3 +198,12 @@ func (a *arrivals) length(mode Mode) int64 {
 	}
 	return longest(a.n, a.pairs)
 }
+
+// longest is the largest sum of a row or column.
+func longest(n int, x []int64) int64 {
+	_, _, most := bipartite.Sums(n, x)
+	return most
+}
+
+// over is v/m rounded up.
+func over(v, m int64) int64 { return (v + m - 1) / m }

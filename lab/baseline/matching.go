@@ -1,32 +1,34 @@
-package bipartite
+package baseline
 
-// Matcher finds maximum matchings by the algorithm of Hopcroft and Karp (SIAM J.
+import "slices"
+
+// matcher finds maximum matchings by the algorithm of Hopcroft and Karp (SIAM J.
 // Comput. 2, 1973) in O(E √V). It keeps its scratch memory from call to call. The
-// zero value is ready for use; a Matcher must not be used by two goroutines at
+// zero value is ready for use; a matcher must not be used by two goroutines at
 // once.
-type Matcher struct {
+type matcher struct {
 	left, right []int32 // [vertex] its partner, −1 for none
 	level       []int32 // [left] steps from a free left vertex, −1 where not reached
 	look        []int32 // [left] first edge not followed yet
 	queue, path []int32
 }
 
-// Match finds a maximum matching of a bipartite graph with some right vertices;
+// match finds a maximum matching of a bipartite graph with some right vertices;
 // the neighbours of left vertex u are edges[start[u]:start[u+1]]. It returns the
 // partner of each left and each right vertex, −1 for none, in memory that the
 // next call writes over, and the number of pairs. Edges and starts out of range
 // make it panic.
-func (m *Matcher) Match(right int, start, edges []int32) (ofLeft, ofRight []int32, size int) {
+func (m *matcher) match(right int, start, edges []int32) (ofLeft, ofRight []int32, size int) {
 	n := max(0, len(start)-1)
-	ofLeft, ofRight = grow(&m.left, n), grow(&m.right, right)
+	ofLeft, ofRight = grown(&m.left, n), grown(&m.right, right)
 	for i := range ofLeft {
 		ofLeft[i] = -1
 	}
 	for i := range ofRight {
 		ofRight[i] = -1
 	}
-	grow(&m.level, n)
-	grow(&m.look, n)
+	grown(&m.level, n)
+	grown(&m.look, n)
 	for m.layers(start, edges) {
 		for u := range int32(n) {
 			if ofLeft[u] < 0 && m.augment(start, edges, u) {
@@ -40,7 +42,7 @@ func (m *Matcher) Match(right int, start, edges []int32) (ofLeft, ofRight []int3
 // layers sets the levels of the left vertices by a breadth-first search from the
 // free ones, up to the level at which a free right vertex turns up, and tells
 // whether one does.
-func (m *Matcher) layers(start, edges []int32) bool {
+func (m *matcher) layers(start, edges []int32) bool {
 	queue := m.queue[:0]
 	for u, v := range m.left {
 		m.level[u] = -1
@@ -71,7 +73,7 @@ func (m *Matcher) layers(start, edges []int32) bool {
 
 // augment matches a free left vertex along a path that climbs one level with
 // each step, if there is one among the edges not followed yet.
-func (m *Matcher) augment(start, edges []int32, root int32) bool {
+func (m *matcher) augment(start, edges []int32, root int32) bool {
 	m.path = append(m.path[:0], root)
 	path := m.path // left vertices; each one's edge is at look−1
 	defer func() { m.path = path }()
@@ -96,4 +98,10 @@ func (m *Matcher) augment(start, edges []int32, root int32) bool {
 		}
 	}
 	return false
+}
+
+// grown makes room for n elements, whose values are of no matter.
+func grown(s *[]int32, n int) []int32 {
+	*s = slices.Grow((*s)[:0], n)[:n]
+	return *s
 }

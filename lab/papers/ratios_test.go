@@ -1,9 +1,11 @@
-package ocs
+package papers
 
 import (
 	"math"
 	"os"
 	"testing"
+
+	"github.com/forsd/forsd/optical/ocs"
 )
 
 // TestReference holds Spectra, the baseline and Eclipse to the reference's ratios,
@@ -12,13 +14,13 @@ import (
 // 5 %. FORS_LONG=1 takes 200 matrices for all.
 func TestReference(t *testing.T) {
 	for _, c := range []struct {
-		method Method
+		method ocs.Method
 		seeds  int
-	}{{Less, 100}, {Eclipse, 20}} {
+	}{{ocs.Less, 100}, {ocs.Eclipse, 20}} {
 		if os.Getenv("FORS_LONG") != "" {
 			c.seeds = 200
 		}
-		rows, err := Reference(t.Context(), c.seeds, []Method{c.method}, func() {})
+		rows, err := Reference(t.Context(), c.seeds, []ocs.Method{c.method}, func() {})
 		if err != nil {
 			t.Fatal(err)
 		}

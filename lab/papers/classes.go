@@ -1,9 +1,11 @@
-package liquid
+package papers
 
 import (
 	"fmt"
 	"maps"
 	"slices"
+
+	"github.com/forsd/forsd/liquid"
 )
 
 // Class is the allocations of a network that have the same number of nodes and
@@ -25,7 +27,7 @@ const maxAllocations = 1 << 24
 // empty allocation comes first. It fails where nodes of one switch are routed in
 // different ways, for then the number on each switch does not tell the duration,
 // and where there are more than 2²⁴ allocations.
-func (n *Network) Classes() ([]Class, error) {
+func Classes(n *liquid.Network) ([]Class, error) {
 	capacity := n.Capacity()
 	total := 1
 	for _, c := range capacity {
@@ -33,7 +35,7 @@ func (n *Network) Classes() ([]Class, error) {
 			return nil, fmt.Errorf("network %s has more than %d allocations: too many to go through", n.Name, maxAllocations)
 		}
 	}
-	through, err := n.through()
+	through, err := throughOf(n)
 	if err != nil {
 		return nil, err
 	}
@@ -96,13 +98,13 @@ func (t *through) duration(alloc []int) int {
 	return most
 }
 
-// through finds the pairs of switches that use each link. It checks that nothing
+// throughOf finds the pairs of switches that use each link. It checks that nothing
 // but the nodes' switches decides on the way, apart from links of the source or
 // the destination that no other node uses, and that each node has one of these for
 // all it sends.
-func (n *Network) through() (*through, error) {
+func throughOf(n *liquid.Network) (*through, error) {
 	nodes := n.Nodes()
-	t := &through{self: n.route(0, 0) != nil}
+	t := &through{self: n.Route(0, 0) != nil}
 	users := make([]map[[2]int]int, len(n.Links)) // [link] routes by pair of switches
 	srcs, dsts := make([]map[int]bool, len(n.Links)), make([]map[int]bool, len(n.Links))
 	for l := range users {
@@ -110,7 +112,7 @@ func (n *Network) through() (*through, error) {
 	}
 	for src := range nodes {
 		for dst := range nodes {
-			route := n.route(src, dst)
+			route := n.Route(src, dst)
 			if (route == nil) != (src == dst && !t.self) {
 				return nil, fmt.Errorf("network %s: the route from node %d to node %d is missing, or is one that other nodes do not have", n.Name, src, dst)
 			}
