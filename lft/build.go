@@ -9,7 +9,7 @@ import (
 // Build makes the tables of every switch of t.Fabric for every LID in use:
 // hosts, bystanders, routers, and the switches' own.
 //
-// LID base+j of a host takes lane (j+α) mod K from every leaf at which that lane
+// LID base+j of a host takes lane (j+α+first) mod K (FatTree.LIDLane) from every leaf at which that lane
 // is Full, as long as it is Full at the host's leaf too; so the entries of living
 // lanes do not depend on the other lanes. Elsewhere a substitute lane takes its
 // place; it stays the same until it dies too or a lane before it in its own probe

@@ -201,7 +201,7 @@ func (n *network) collectEnds() {
 	for _, hosts := range [][]topology.Host{n.Hosts, n.Routed} {
 		for i := range hosts {
 			h := &hosts[i]
-			n.add(end{lid: h.LID, n: 1 << h.LMC, leaf: h.Leaf, upper: h.Spine, port: h.At.Port, alpha: h.Alpha})
+			n.add(end{lid: h.LID, n: 1 << h.LMC, leaf: h.Leaf, upper: h.Spine, port: h.At.Port, alpha: h.Alpha + h.First})
 		}
 	}
 	sort.SliceStable(n.ends, func(a, b int) bool { return uint(n.ends[a].leaf) < uint(n.ends[b].leaf) })

@@ -7,7 +7,7 @@ import (
 )
 
 // Pins says over which lane a leaf sends to a server by each of its LIDs, where
-// that is not LID base+j over lane (j+α) mod K as everywhere: with fewer LIDs
+// that is not LID base+j over lane FatTree.LIDLane as everywhere: with fewer LIDs
 // than lanes, every leaf chooses for itself.
 type Pins struct {
 	LIDs int // of a server that are pinned, from its base LID on

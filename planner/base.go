@@ -22,7 +22,7 @@ const (
 const crowding = 1.3
 
 // planBase plans the complete exchange for programs that send to base LIDs. Every
-// base LID keeps the lane that it has on any tables, (0 + α) mod K, wherever that
+// base LID keeps the lane that it has on any tables, FatTree.LIDLane, wherever that
 // is up: only where it is dead the plan chooses another, so that no plan that goes
 // by lanes meets an entry of the base plan's own.
 func planBase(ctx context.Context, t *topology.FatTree) (*Schedule, error) {

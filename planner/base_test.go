@@ -207,15 +207,26 @@ func TestBaseBalance(t *testing.T) {
 }
 
 // TestCrowded holds that base LIDs which crowd on few cables are warned about: where one
-// leaf has many hosts and the others few, which own the same lanes.
+// leaf has many hosts and the others few, which own the same lanes, as in a baseline of
+// old.
 func TestCrowded(t *testing.T) {
 	spec := fabgen.Spec{Spines: 8, Leaves: 6, LMC: 3, Hosts: []int{8, 2, 2, 2, 2, 2}}
-	r, err := Make(bg, damaged(t, spec), Settings{})
-	if err != nil {
+	ft := damaged(t, spec)
+	r, err := Make(bg, ft, Settings{})
+	if err != nil || len(r.Notes) > 0 || r.Base.Plan.Phases != 17 {
+		t.Errorf("%v, %d phases for base LIDs, warnings %v", err, r.Base.Plan.Phases, r.Notes)
+	}
+	for l := range ft.Baseline.Leaves {
+		ft.Baseline.Leaves[l].First = 0
+	}
+	if ft, err = topology.Fit(ft.Fabric, ft.Baseline, nil); err != nil {
 		t.Fatal(err)
 	}
-	if got := codes(r.Notes); !slices.Equal(got, []string{BaseLIDsCrowded}) {
-		t.Errorf("warnings %v", r.Notes)
+	if r, err = Make(bg, ft, Settings{}); err != nil {
+		t.Fatal(err)
+	}
+	if got := codes(r.Notes); !slices.Equal(got, []string{BaseLIDsCrowded}) || r.Base.Plan.Phases != 40 {
+		t.Errorf("by a baseline of old: %d phases for base LIDs, warnings %v", r.Base.Plan.Phases, r.Notes)
 	}
 	spec.Hosts = []int{8, 8, 8, 7, 7, 8}
 	if r, err = Make(bg, damaged(t, spec, [2]int{1, 1}), Settings{}); err != nil || len(r.Notes) > 0 {

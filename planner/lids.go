@@ -134,7 +134,7 @@ func grouped(ctx context.Context, t *topology.FatTree, lids int, s Settings) (*S
 	tree := forsTree(t)
 	if s.LIDs == AutoLIDs && s.Engine != string(fors.Exact) {
 		plan, err := fors.PlanShift(ctx, tree)
-		if err == nil {
+		if err == nil && plan.Gap() == 0 {
 			s, err := bindLanes(t, plan)
 			if err != nil {
 				return nil, err
@@ -143,22 +143,38 @@ func grouped(ctx context.Context, t *topology.FatTree, lids int, s Settings) (*S
 			s.finish(start)
 			return s, nil
 		}
-		if !errors.Is(err, fors.ErrNotApplicable) {
+		if err != nil && !errors.Is(err, fors.ErrNotApplicable) {
 			return nil, err
 		}
 	}
-	if lids == 1 {
-		plan, err := fors.PlanOneLID(ctx, tree, fors.Wish{Via: baseLanes(t, tree)})
-		if err != nil {
-			return nil, err
-		}
-		return bindGroups(t, plan, 0, start)
+	one, err := oneLID(ctx, t, tree)
+	if err != nil {
+		return nil, err
+	}
+	if lids == 1 || s.LIDs == AutoLIDs && one.Gap() == 0 {
+		return bindGroups(t, one, 0, start)
 	}
 	plan, err := fors.PlanGroups(ctx, tree, lids-1)
 	if err != nil {
 		return nil, err
 	}
 	return bindGroups(t, plan, 1, start)
+}
+
+// oneLID plans for base LIDs alone: on the lanes that they have where these are up,
+// unless others allow fewer phases.
+func oneLID(ctx context.Context, t *topology.FatTree, tree *fors.Tree) (*fors.Grouped, error) {
+	wish := fors.Wish{Via: baseLanes(t, tree), Keep: true}
+	plan, err := fors.PlanOneLID(ctx, tree, wish)
+	if err != nil || plan.LeastBy != fors.ByLID && plan.Phases == plan.LeastPhases {
+		return plan, err
+	}
+	wish.Keep = false
+	free, err := fors.PlanOneLID(ctx, tree, wish)
+	if err != nil || free.Phases < plan.Phases {
+		return free, err
+	}
+	return plan, nil
 }
 
 // baseLanes is the lane that every leaf with servers sends to each base LID on, on

@@ -37,8 +37,9 @@ type BaselineSpine struct {
 type BaselineLeaf struct {
 	GUID    GUID     `json:"guid"`
 	Name    string   `json:"name"`
-	Uplinks []Uplink `json:"uplinks"` // [lane]; zero ports where the leaf never had a cable
-	Slots   []Slot   `json:"slots"`   // [α]; a zero GUID is a free index
+	Uplinks []Uplink `json:"uplinks"`              // [lane]; zero ports where the leaf never had a cable
+	Slots   []Slot   `json:"slots"`                // [α]; a zero GUID is a free index
+	First   int      `json:"first_lane,omitempty"` // of the base LID of index 0; see turn
 }
 
 // Uplink is where the cable of a lane is plugged in.
@@ -117,6 +118,9 @@ func (b *Baseline) validate() error {
 	for i, l := range b.Leaves {
 		if len(l.Uplinks) != lanes {
 			return fmt.Errorf("leaf %s has %d uplinks for %d lanes", l.GUID, len(l.Uplinks), lanes)
+		}
+		if l.First < 0 || l.First > 0 && l.First >= lanes {
+			return fmt.Errorf("leaf %s begins at lane %d of %d", l.GUID, l.First, lanes)
 		}
 		if err := unique(l.GUID, fmt.Sprintf("leaf %d", i)); err != nil {
 			return err

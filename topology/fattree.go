@@ -52,6 +52,7 @@ type Host struct {
 	Leaf   int     // index of its leaf, −1 for a host on a spine
 	Spine  int     // index of its spine, −1 for a host on a leaf
 	Alpha  int     // α, its index on the leaf; 0 on a spine
+	First  int     // the lane of the base LID of index 0 on its leaf, BaselineLeaf.First
 	Server bool    // takes part in the exchange; a bystander otherwise
 }
 
@@ -109,19 +110,19 @@ func (t *FatTree) Hold(leaf, lane int) {
 	}
 }
 
-// LIDLane is the lane that LID base+j of the host travels: (j + α) mod K, −1 in
-// a tree of one leaf, which has no lanes.
+// LIDLane is the lane that LID base+j of the host travels: (j + α + first) mod K, −1
+// in a tree of one leaf, which has no lanes.
 func (t *FatTree) LIDLane(h *Host, j int) int {
 	if t.Lanes == 0 {
 		return -1
 	}
-	return (j + h.Alpha) % t.Lanes
+	return (j + h.Alpha + h.First) % t.Lanes
 }
 
 // DLID is the destination LID that leads to the host over the lane:
-// base + ((k − α) mod K). It is false where the host's LMC is too small for it.
+// base + ((k − α − first) mod K). It is false where the host's LMC is too small for it.
 func (t *FatTree) DLID(h *Host, lane int) (LID, bool) {
-	j := (lane - h.Alpha) % t.Lanes
+	j := (lane - h.Alpha - h.First) % t.Lanes
 	if j < 0 {
 		j += t.Lanes
 	}

@@ -90,7 +90,9 @@ func (t *fitter) indexHosts(hosts []Host, present map[GUID]bool) {
 	}
 	known := make(map[GUID]place)
 	first := true // nothing known yet: this is a new baseline, and nothing is news
+	vacant := make([]bool, len(t.Baseline.Leaves))
 	for l := range t.Baseline.Leaves {
+		vacant[l] = len(t.Baseline.Leaves[l].Slots) == 0
 		for a, s := range t.Baseline.Leaves[l].Slots {
 			if inside[s.GUID] {
 				t.Baseline.Leaves[l].Slots[a] = Slot{}
@@ -120,6 +122,14 @@ func (t *fitter) indexHosts(hosts []Host, present map[GUID]bool) {
 		if _, moved := known[h.GUID]; !moved && !replaced && !first {
 			t.report(HostNew, "%s is new on %s: it has index %d", t.Fabric.PortLabel(h.PortRef), t.Fabric.PortLabel(h.At), h.Alpha)
 		}
+	}
+	if first {
+		t.Baseline.turn()
+	} else {
+		t.Baseline.turnNew(vacant)
+	}
+	for i := range hosts {
+		hosts[i].First = t.Baseline.Leaves[hosts[i].Leaf].First
 	}
 }
 

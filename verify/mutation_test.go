@@ -168,6 +168,6 @@ func mutateRows(rt *rapid.T, ft *topology.FatTree, r Rows) {
 	case 4: // another lane with its LID
 		dst := &ft.Hosts[ft.Servers[r.To[i]]]
 		j := rapid.IntRange(0, 1<<dst.LMC-1).Draw(rt, "offset")
-		r.DLID[i], r.Lane[i] = dst.LID+topology.LID(j), int16((j+dst.Alpha)%ft.Lanes)
+		r.DLID[i], r.Lane[i] = dst.LID+topology.LID(j), int16((j+dst.Alpha+dst.First)%ft.Lanes)
 	}
 }

@@ -38,7 +38,7 @@ type builder struct {
 	tables *lft.Tables
 }
 
-// naiveTables routes LID base+j of a host over lane (j+α) mod K where that lane
+// naiveTables routes LID base+j of a host over lane (j+α+first) mod K where that lane
 // is usable at both ends, and over the next usable one otherwise.
 func naiveTables(t *topology.FatTree) *lft.Tables {
 	b := &builder{t, &lft.Tables{}}
@@ -59,7 +59,7 @@ func naiveTables(t *topology.FatTree) *lft.Tables {
 		for h := range t.Hosts {
 			host := &t.Hosts[h]
 			for j := range 1 << host.LMC {
-				out[int(host.LID)+j] = b.entry(int32(i), host.At.Node, host.At.Port, j+host.Alpha)
+				out[int(host.LID)+j] = b.entry(int32(i), host.At.Node, host.At.Port, j+host.Alpha+host.First)
 			}
 		}
 		for s := range t.Fabric.Nodes {
@@ -128,7 +128,7 @@ func linearShift(t *topology.FatTree) Rows {
 			i := ph*count + s
 			r.To[i], r.DLID[i] = int32(d), dst.LID
 			if src.Leaf != dst.Leaf {
-				r.Lane[i] = int16(dst.Alpha % t.Lanes)
+				r.Lane[i] = int16((dst.Alpha + dst.First) % t.Lanes)
 			}
 		}
 	}
@@ -155,7 +155,7 @@ func oneByOne(t *topology.FatTree) (Rows, [][2]int32) {
 			default:
 				found := false
 				for j := 0; j < 1<<dst.LMC && !found; j++ {
-					k := (j + dst.Alpha) % t.Lanes
+					k := (j + dst.Alpha + dst.First) % t.Lanes
 					if t.LaneUp(src.Leaf, k) && t.LaneUp(dst.Leaf, k) {
 						all = append(all, transfer{s, d, int16(k), dst.LID + topology.LID(j)})
 						found = true

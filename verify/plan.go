@@ -253,11 +253,11 @@ func (c *exchange) checkUnreachable(pair [2]int32) *Violation {
 }
 
 // open tells whether a lane joins two servers: Full at both leaves, and the
-// destination has a LID for it. LID base+j travels lane (j + α) mod K.
+// destination has a LID for it. LID base+j travels lane (j + α + first) mod K.
 func (c *exchange) open(s, d int32, lane int) bool {
 	src, dst, lanes := &c.servers[s], &c.servers[d], c.tree.Lanes
-	alpha := c.tree.Hosts[c.tree.Servers[d]].Alpha
-	first := ((lane-alpha)%lanes + lanes) % lanes
+	host := &c.tree.Hosts[c.tree.Servers[d]]
+	first := ((lane-host.Alpha-host.First)%lanes + lanes) % lanes
 	return c.up[int(src.leaf)*lanes+lane].by >= 0 && c.up[int(dst.leaf)*lanes+lane].by >= 0 && first < int(dst.lids)
 }
 

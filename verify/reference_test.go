@@ -77,7 +77,7 @@ func slowPlan(t *topology.FatTree, tables *lft.Tables, r Rows, unreachable [][2]
 	for _, u := range unreachable {
 		src, dst := host(u[0]), host(u[1])
 		for j := range 1 << dst.LMC {
-			k := (dst.Alpha + j) % t.Lanes
+			k := (dst.Alpha + dst.First + j) % t.Lanes
 			if src.Leaf == dst.Leaf || t.Leaves[src.Leaf].Cables[k].State == topology.Full && t.Leaves[dst.Leaf].Cables[k].State == topology.Full {
 				return fmt.Errorf("%v reachable", u)
 			}

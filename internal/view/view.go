@@ -96,7 +96,7 @@ func identity(t *topology.FatTree) string {
 		h := &t.Hosts[i]
 		facts = le.AppendUint64(facts, uint64(h.GUID))
 		facts = le.AppendUint32(facts, uint32(h.Leaf))
-		facts = le.AppendUint32(facts, uint32(h.Alpha))
+		facts = le.AppendUint32(facts, uint32(h.Alpha)|uint32(h.First)<<16)
 		facts = append(facts, 0)
 		if h.Server {
 			facts[len(facts)-1] = 1
