@@ -39,9 +39,9 @@ comma   := ,
 CGO      = $(if $(WITHILP),$(LPSOLVE),CGO_ENABLED=1)
 
 # What the tests and the demo run: the subnet manager, its simulated fabric and
-# tools, compilers and checkers for the C libraries, Open MPI, systemd's checkers for
+# tools, compilers and checkers for the C libraries, Open MPI, Slurm, systemd's checkers for
 # the units.
-PACKAGES := ca-certificates g++ gcc gfortran git ibsim-utils infiniband-diags libc6-dev libibumad-dev liblpsolve55-dev libmpich-dev libopenmpi-dev libopensm-dev lp-solve make mpich openmpi-bin opensm pkgconf python3 systemd valgrind
+PACKAGES := ca-certificates g++ gcc gfortran git ibsim-utils infiniband-diags libc6-dev libibumad-dev liblpsolve55-dev libmpich-dev libopenmpi-dev libopensm-dev lp-solve make mpich munge openmpi-bin opensm pkgconf python3 slurm-client slurmctld slurmd systemd valgrind
 
 # What fuzzing the C libraries takes beyond that.
 FUZZPACKAGES := clang libclang-rt-14-dev

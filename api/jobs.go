@@ -35,6 +35,7 @@ type JobRequest struct {
 	Hosts        []string `json:"hosts"`                    // descriptions or their first words, port GUIDs, LIDs
 	RanksPerHost int      `json:"ranks_per_host,omitempty"` // told to those who read the job; 0 means 1
 	LeaseSeconds int64    `json:"lease_seconds,omitempty"`  // 0 means DefaultLease
+	SkipUnknown  bool     `json:"skip_unknown,omitempty"`   // leave out hosts that the fabric does not have, instead of refusing the job
 }
 
 // Job is a job with what its plan is in figures.
@@ -52,6 +53,7 @@ type Job struct {
 	Missing  []JobHost    `json:"missing"`         // hosts that the plan leaves out
 	Hosts    []JobHost    `json:"hosts,omitempty"` // all of them; absent in lists
 	Warnings []JobWarning `json:"warnings"`
+	Unknown  []string     `json:"unknown,omitempty"` // hosts that were left out when the job was created, because the fabric does not have them
 }
 
 // JobHost is a host port of a job.

@@ -72,28 +72,53 @@ type Member struct {
 	Name string        `json:"name"` // its description when the job was made
 }
 
+// ErrUnknownHost is the error for a name that no host port has.
+var ErrUnknownHost = errors.New("no host has the name, port GUID or LID")
+
 // FindMembers finds host ports, each by its description, the first word of that,
 // its port GUID (0x…) or any of its LIDs, in this order; and last by the first word
 // as a host's name, for which case does not count, nor the domain where only one of
 // the two names has it. Ports that are absent now
 // are found by what the baseline has of them. Where several have the name, the one
 // that takes part in the fabric's exchange is meant; an error lists them where that
-// does not decide. Each port may be named once.
+// does not decide. Each port may be named once. A host that is not found is an error,
+// which wraps ErrUnknownHost.
 func FindMembers(t *topology.FatTree, names []string) ([]Member, error) {
-	found := newDirectory(t)
-	members := make([]Member, len(names))
+	members, _, err := newDirectory(t).members(names, false)
+	return members, err
+}
+
+// FindKnownMembers is FindMembers, but lists the names of hosts that are not found
+// instead of failing.
+func FindKnownMembers(t *topology.FatTree, names []string) (members []Member, unknown []string, err error) {
+	return newDirectory(t).members(names, true)
+}
+
+// FindMember finds one host port as FindMembers does.
+func FindMember(t *topology.FatTree, name string) (Member, error) {
+	p, err := newDirectory(t).find(name)
+	return p.Member, err
+}
+
+// members finds ports by names, each port once.
+func (d *directory) members(names []string, skip bool) (members []Member, unknown []string, err error) {
 	by := make(map[topology.GUID]string, len(names))
-	for i, name := range names {
-		p, err := found.find(name)
+	for _, name := range names {
+		p, err := d.find(name)
+		if skip && errors.Is(err, ErrUnknownHost) {
+			unknown = append(unknown, name)
+			continue
+		}
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if other, twice := by[p.GUID]; twice {
-			return nil, fmt.Errorf("hosts %.80q and %.80q are the same port, %s", other, name, p.GUID)
+			return nil, nil, fmt.Errorf("hosts %.80q and %.80q are the same port, %s", other, name, p.GUID)
 		}
-		by[p.GUID], members[i] = name, p.Member
+		by[p.GUID] = name
+		members = append(members, p.Member)
 	}
-	return members, nil
+	return members, unknown, nil
 }
 
 // port is a host port that may be found.
@@ -141,7 +166,7 @@ func (d *directory) add(p port) {
 	d.guids[p.GUID] = n
 	if p.Name != "" {
 		d.names[p.Name] = append(d.names[p.Name], n)
-		word := firstWord(p.Name)
+		word := topology.FirstWord(p.Name)
 		if word != p.Name {
 			d.words[word] = append(d.words[word], n)
 		}
@@ -163,19 +188,45 @@ func (d *directory) find(name string) (port, error) {
 	if places := d.sameHost(name); len(places) > 0 {
 		return d.choose(name, places)
 	}
-	return port{}, fmt.Errorf("no host has the name, port GUID or LID %.80q: forsctl topology --json lists them", name)
+	if places := d.truncated(name); len(places) > 0 {
+		return d.choose(name, places)
+	}
+	return port{}, d.unknown(name)
 }
 
-// sameHost lists the ports of the host that a name means by its letters, whatever
-// their case; of two domains none or both count.
-func (d *directory) sameHost(name string) (places []int) {
-	short, domain, _ := strings.Cut(strings.ToLower(name), ".")
-	if short == "" {
+// unknown is the error for a name that no port has.
+func (d *directory) unknown(name string) error {
+	hint := topology.DidYouMean(name, func(yield func(string) bool) {
+		for i := range d.ports {
+			if full := d.ports[i].Name; !yield(topology.FirstWord(full)) || !yield(full) {
+				return
+			}
+		}
+	})
+	return fmt.Errorf("%w %.80q%s (forsctl topology --json lists them)", ErrUnknownHost, name, hint)
+}
+
+// The field of a node's description has 64 bytes, and drivers end what they write
+// there by a zero.
+const mostDescribed = 63
+
+// truncated lists the ports of a host whose name is too long for a description.
+func (d *directory) truncated(name string) []int {
+	if len(name) < mostDescribed {
 		return nil
 	}
+	places := d.names[name[:mostDescribed]]
+	if len(places) == 0 && len(name) > mostDescribed {
+		places = d.names[name[:mostDescribed+1]]
+	}
+	return places
+}
+
+// sameHost lists the ports of the host that a name means by its letters.
+func (d *directory) sameHost(name string) (places []int) {
+	short, _, _ := strings.Cut(strings.ToLower(name), ".")
 	for _, i := range d.hosts[short] {
-		_, other, _ := strings.Cut(strings.ToLower(firstWord(d.ports[i].Name)), ".")
-		if domain == "" || other == "" || domain == other {
+		if topology.SameHost(name, topology.FirstWord(d.ports[i].Name)) {
 			places = append(places, i)
 		}
 	}
@@ -223,13 +274,4 @@ func (d *directory) choose(name string, places []int) (port, error) {
 		return p, fmt.Errorf("host %.80q is on a spine and can take no part in an exchange", name)
 	}
 	return p, nil
-}
-
-// firstWord is a description up to its first blank: the host's name, where the
-// adapter's follows.
-func firstWord(description string) string {
-	if i := strings.IndexAny(description, " \t"); i >= 0 {
-		return description[:i]
-	}
-	return description
 }

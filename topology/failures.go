@@ -8,8 +8,8 @@ import (
 
 // Fail takes away what spec names, a whole node or one port's cable, and says
 // in words what that was: "Leaf007 port 31 – Spine010 port 8", or "Spine010
-// with 18 cables". The spec is a node, by description or GUID, or NODE/PORT
-// with a decimal port. A match of a whole description wins; otherwise the text
+// with 18 cables". The spec is a node, by description, GUID or host name, or
+// NODE/PORT with a decimal port. A match of a whole description wins; otherwise the text
 // is split at its last slash. The node stays in the fabric, without cables. A
 // name that is unknown or ambiguous, and a port or node without a cable, are
 // errors that leave the fabric as it was.
@@ -29,29 +29,40 @@ func (f *Fabric) Fail(spec string) (what string, err error) {
 	return what, nil
 }
 
-// findNode returns the node with this description or GUID, None when there is
-// none. Descriptions win over GUIDs.
+// findNode returns the node with this description or GUID, or the host of this name,
+// None when there is none. Descriptions win over GUIDs, and these over host names.
 func (f *Fabric) findNode(name string) (int32, error) {
-	var found []int32
-	for i := range f.Nodes {
-		if f.Nodes[i].Name == name && name != "" {
-			found = append(found, int32(i))
-		}
-	}
-	switch {
-	case len(found) == 1:
-		return found[0], nil
-	case len(found) > 1:
-		guids := make([]string, len(found))
-		for i, n := range found {
-			guids[i] = f.Nodes[n].GUID.String()
-		}
-		return None, fmt.Errorf("%d nodes are called %q: say which by its GUID: %s", len(found), name, strings.Join(guids, ", "))
+	if node, err := named(f, name, func(n *Node) bool { return n.Name == name && name != "" }); node != None || err != nil {
+		return node, err
 	}
 	if g, err := ParseGUID(name); err == nil {
 		return f.Find(g), nil
 	}
-	return None, nil
+	return named(f, name, func(n *Node) bool { return n.Kind == Adapter && SameHost(FirstWord(n.Name), name) })
+}
+
+// named returns the one node that a name means, None when there is none.
+func named(f *Fabric, name string, means func(*Node) bool) (int32, error) {
+	var found []int32
+	for i := range f.Nodes {
+		if means(&f.Nodes[i]) {
+			found = append(found, int32(i))
+		}
+	}
+	switch len(found) {
+	case 0:
+		return None, nil
+	case 1:
+		return found[0], nil
+	}
+	var guids []string
+	for _, n := range found[:min(8, len(found))] {
+		guids = append(guids, f.Nodes[n].GUID.String())
+	}
+	if len(found) > 8 {
+		guids = append(guids, "…")
+	}
+	return None, fmt.Errorf("%d nodes are called %q: say which by its GUID: %s", len(found), name, strings.Join(guids, ", "))
 }
 
 // failNode disconnects all cables of a node.
@@ -106,41 +117,12 @@ func (f *Fabric) failPort(spec string) (string, error) {
 
 // noSuchNode says that no node has this name, and which name is closest.
 func (f *Fabric) noSuchNode(name string) error {
-	closest, least := "", len(name)/2+1
-	for i := range f.Nodes {
-		if label := f.Nodes[i].Label(); label != "" {
-			if d := editDistance(strings.ToLower(name), strings.ToLower(label), least); d < least {
-				closest, least = label, d
+	hint := DidYouMean(name, func(yield func(string) bool) {
+		for i := range f.Nodes {
+			if label := f.Nodes[i].Label(); !yield(label) || !yield(FirstWord(label)) {
+				return
 			}
 		}
-	}
-	if closest == "" {
-		return fmt.Errorf("no node has the description or GUID %q", name)
-	}
-	return fmt.Errorf("no node has the description or GUID %q: did you mean %q?", name, closest)
-}
-
-// editDistance is Levenshtein's distance of a and b in bytes, or any number
-// from limit on when it is no less than limit.
-func editDistance(a, b string, limit int) int {
-	if len(a)-len(b) >= limit || len(b)-len(a) >= limit {
-		return limit
-	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, diagonal+1, row[j]+1)
-		}
-	}
-	return row[len(b)]
+	})
+	return fmt.Errorf("no node has the description or GUID %q%s", name, hint)
 }

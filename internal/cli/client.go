@@ -3,8 +3,10 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"os"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -13,7 +15,7 @@ import (
 )
 
 func daemonCommands() []*cobra.Command {
-	cmds := []*cobra.Command{statusCommand(), watchCommand(), epochsCommand(), phasesCommand(), jobCommand(), whatIfCommand(), rerouteCommand(), rollbackCommand(), baselineCommand()}
+	cmds := []*cobra.Command{statusCommand(), watchCommand(), epochsCommand(), phasesCommand(), jobCommand(), slurmCommand(), whatIfCommand(), rerouteCommand(), rollbackCommand(), baselineCommand()}
 	for _, c := range cmds {
 		c.GroupID = "daemon"
 		c.ValidArgsFunction = cobra.NoFileCompletions
@@ -45,7 +47,24 @@ func with(cmd *cobra.Command, f func(context.Context, *api.Client) error) error 
 		return err
 	}
 	defer c.Close()
-	return sorted(f(cmd.Context(), c))
+	ctx := cmd.Context()
+	if t := timeout(cmd); t > 0 {
+		addr, _ := cmd.Flags().GetString("server")
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, t, fmt.Errorf("forsd at %s did not answer within %s: it is stopped or busy, see systemctl status forsd", addr, t))
+		defer cancel()
+	}
+	err = f(ctx, c)
+	if err != nil && ctx.Err() != nil && cmd.Context().Err() == nil {
+		return context.Cause(ctx)
+	}
+	return sorted(err)
+}
+
+// timeout is how long the command may wait for forsd, 0 for as long as that takes.
+func timeout(cmd *cobra.Command) time.Duration {
+	t, _ := cmd.Flags().GetDuration("timeout")
+	return t
 }
 
 // ask sends a request to an endpoint that the client has no method for.

@@ -39,6 +39,7 @@ type jobFlags struct {
 	ranks    int
 	lease    time.Duration
 	id       bool
+	known    bool
 }
 
 func jobCreateCommand() *cobra.Command {
@@ -65,6 +66,7 @@ description, its first word with or without the domain, a port GUID (0x…) or a
 	cmd.Flags().IntVar(&f.ranks, "ranks-per-host", 0, "processes of a host (default what the host file says, or 1)")
 	leaseFlag(cmd, &f.lease)
 	cmd.Flags().BoolVar(&f.id, "id", false, "print the job's number and nothing else")
+	cmd.Flags().BoolVar(&f.known, "skip-unknown", false, "leave out hosts that the fabric does not have, instead of refusing the job")
 	return cmd
 }
 
@@ -74,7 +76,7 @@ func leaseFlag(cmd *cobra.Command, lease *time.Duration) {
 
 // request makes a request of the flags.
 func (f *jobFlags) request(cmd *cobra.Command) (q api.JobRequest, err error) {
-	q = api.JobRequest{Name: f.name, RanksPerHost: f.ranks}
+	q = api.JobRequest{Name: f.name, RanksPerHost: f.ranks, SkipUnknown: f.known}
 	if q.LeaseSeconds, err = seconds(f.lease); err != nil {
 		return q, err
 	}
@@ -151,6 +153,9 @@ func printJob(cmd *cobra.Command, j *api.Job) error {
 	fmt.Fprintf(w, "plan\t%d phases by engine %s (bound %d by %s, gap %d)\n", j.Phases, j.Engine, j.LowerBound, j.Certificate, j.Gap)
 	fmt.Fprintf(w, "servers\t%d of %s, %s each\n", j.Servers, command.Plural(len(j.Hosts), "host", "hosts"), command.Plural(j.RanksPerHost, "rank", "ranks"))
 	fmt.Fprintf(w, "lease\tuntil %s\n", clock(j.Expires))
+	if len(j.Unknown) > 0 {
+		fmt.Fprintf(w, "unknown\t%s: left out\n", hostlist.Compress(j.Unknown))
+	}
 	for _, h := range j.Missing {
 		fmt.Fprintf(w, "missing\t%s (%s)\n", h.Name, h.GUID)
 	}

@@ -19,11 +19,19 @@ import (
 )
 
 // The formats of forsctl topology for Slurm: topology.yaml of Slurm 25.05 and
-// later, and topology.conf. Both are for Slurm's plugin topology/tree.
+// later, and topology.conf, for the plugin topology/tree; and both for topology/block,
+// whose topology.conf Slurm reads from 23.11 on.
 const (
-	formatSlurm     = "slurm"
-	formatSlurmConf = "slurm-conf"
+	formatSlurm          = "slurm"
+	formatSlurmConf      = "slurm-conf"
+	formatSlurmBlock     = "slurm-block"
+	formatSlurmBlockConf = "slurm-block-conf"
 )
+
+// slurmFormats writes each of them.
+var slurmFormats = map[string]func([]slurmSwitch) []byte{
+	formatSlurm: slurmYAML, formatSlurmConf: slurmConf, formatSlurmBlock: slurmBlockYAML, formatSlurmBlockConf: slurmBlockConf,
+}
 
 // slurmRoot is the switch above all leaves. Slurm's trees have one way up, and every
 // spine joins all leaves: what counts is which hosts share a leaf.
@@ -42,7 +50,7 @@ type slurmFlags struct {
 }
 
 func (s *slurmFlags) register(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&s.format, "format", "", "write Slurm's topology.yaml (slurm) or topology.conf (slurm-conf)")
+	cmd.Flags().StringVar(&s.format, "format", "", "write Slurm's topology.yaml (slurm, slurm-block) or topology.conf (slurm-conf, slurm-block-conf)")
 	cmd.Flags().StringVar(&s.out, "out", "-", "with --format, the file to write, - for standard output")
 }
 
@@ -50,9 +58,9 @@ func (s *slurmFlags) register(cmd *cobra.Command) {
 func (s *slurmFlags) check(cmd *cobra.Command) error {
 	switch {
 	case s.format == "" && s.out != "-":
-		return fmt.Errorf("--out without --format: say what to write, slurm or slurm-conf")
-	case s.format != "" && s.format != formatSlurm && s.format != formatSlurmConf:
-		return fmt.Errorf("--format %s: want slurm or slurm-conf", s.format)
+		return fmt.Errorf("--out without --format: say what to write, slurm, slurm-conf, slurm-block or slurm-block-conf")
+	case s.format != "" && slurmFormats[s.format] == nil:
+		return fmt.Errorf("--format %s: want slurm, slurm-conf, slurm-block or slurm-block-conf", s.format)
 	case s.format != "" && command.WantsJSON(cmd):
 		return fmt.Errorf("--json does not go with --format")
 	}
@@ -96,11 +104,7 @@ func (s *slurmFlags) write(cmd *cobra.Command, b *topology.Baseline, aside map[t
 	for _, note := range notes {
 		fmt.Fprintf(cmd.ErrOrStderr(), "forsctl: %s\n", note)
 	}
-	text := slurmYAML(leaves)
-	if s.format == formatSlurmConf {
-		text = slurmConf(leaves)
-	}
-	return writeOut(cmd, s.out, text)
+	return writeOut(cmd, s.out, slurmFormats[s.format](leaves))
 }
 
 // slurmSwitches lists the leaves that have nodes. A node is the first word of a
@@ -197,5 +201,36 @@ func slurmConf(leaves []slurmSwitch) []byte {
 		fmt.Fprintf(&out, "SwitchName=%s Nodes=%s\n", leaves[i].name, hostlist.Compress(leaves[i].nodes))
 	}
 	fmt.Fprintf(&out, "SwitchName=%s Switches=%s\n", slurmRoot, switchList(leaves))
+	return out.Bytes()
+}
+
+// blockSize is the planning base block size of topology/block: each block must have that
+// many nodes at least.
+func blockSize(leaves []slurmSwitch) int {
+	size := len(leaves[0].nodes)
+	for i := range leaves {
+		size = min(size, len(leaves[i].nodes))
+	}
+	return size
+}
+
+// slurmBlockYAML is topology.yaml with a block for each leaf, of the plugin topology/block.
+func slurmBlockYAML(leaves []slurmSwitch) []byte {
+	var out bytes.Buffer
+	fmt.Fprintf(&out, "# Written by forsctl topology --format slurm-block.\n- topology: %s\n  cluster_default: true\n  block:\n    block_sizes:\n      - %d\n    blocks:\n", slurmRoot, blockSize(leaves))
+	for i := range leaves {
+		fmt.Fprintf(&out, "      - block: %s\n        nodes: %s\n", yamlText(leaves[i].name), yamlText(hostlist.Compress(leaves[i].nodes)))
+	}
+	return out.Bytes()
+}
+
+// slurmBlockConf is topology.conf for TopologyPlugin=topology/block.
+func slurmBlockConf(leaves []slurmSwitch) []byte {
+	var out bytes.Buffer
+	fmt.Fprintln(&out, "# Written by forsctl topology --format slurm-block-conf.")
+	for i := range leaves {
+		fmt.Fprintf(&out, "BlockName=%s Nodes=%s\n", leaves[i].name, hostlist.Compress(leaves[i].nodes))
+	}
+	fmt.Fprintf(&out, "BlockSizes=%d\n", blockSize(leaves))
 	return out.Bytes()
 }

@@ -101,7 +101,7 @@ func (d *Daemon) make(t *testing.T, name string, hosts []string) *jobs.Job {
 	t.Helper()
 	g, err := d.ground()
 	ok(t, err)
-	j, err := d.planNew(context.Background(), api.JobRequest{Name: name, Hosts: hosts, RanksPerHost: 1}, g)
+	j, _, err := d.planNew(context.Background(), api.JobRequest{Name: name, Hosts: hosts, RanksPerHost: 1}, g)
 	ok(t, err)
 	if err := d.admit(j, time.Hour); errors.Is(err, store.ErrNumber) {
 		return d.make(t, name, hosts) // as clients do

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"time"
@@ -96,7 +97,7 @@ func (b jobsBackend) CreateJob(ctx context.Context, q api.JobRequest) (*api.Job,
 		} else if err != nil {
 			return nil, err
 		}
-		j, err := b.planNew(ctx, q, was)
+		j, unknown, err := b.planNew(ctx, q, was)
 		if err != nil && was.better != nil {
 			select {
 			case <-was.better:
@@ -126,7 +127,9 @@ func (b jobsBackend) CreateJob(ctx context.Context, q api.JobRequest) (*api.Job,
 			return nil, err
 		}
 		if !stale {
-			return j.Detail(), nil
+			detail := j.Detail()
+			detail.Unknown = unknown
+			return detail, nil
 		}
 	}
 }
@@ -139,30 +142,34 @@ func waited(err error) error {
 	return err
 }
 
-// planNew plans a job that is asked for.
-func (d *Daemon) planNew(ctx context.Context, q api.JobRequest, g *ground) (*jobs.Job, error) {
-	members, err := g.view.Members(q.Hosts)
-	if err != nil {
-		return nil, api.BadRequest("%v", err)
+// planNew plans a job that is asked for, and lists the hosts that the fabric does not have.
+func (d *Daemon) planNew(ctx context.Context, q api.JobRequest, g *ground) (j *jobs.Job, unknown []string, err error) {
+	members, unknown, err := g.view.Members(q.Hosts, q.SkipUnknown)
+	if err == nil && len(members) == 0 {
+		err = fmt.Errorf("the fabric has none of the hosts, such as %.80q: forsctl topology --json lists those that it has", q.Hosts[0])
 	}
-	j := &jobs.Job{Job: store.Job{JobInfo: store.JobInfo{Name: q.Name, Members: members, RanksPerHost: q.RanksPerHost}}}
+	if err != nil {
+		return nil, nil, api.BadRequest("%v", err)
+	}
+	j = &jobs.Job{Job: store.Job{JobInfo: store.JobInfo{Name: q.Name, Members: members, RanksPerHost: q.RanksPerHost}}}
 	if g.view.Kind == controller.OwnRoutes {
 		p, err := g.view.JobOnRoutes(ctx, j.Guids(), g.tables[0])
 		if err != nil {
-			return nil, api.Refused("the job cannot be planned: %v", err)
+			return nil, nil, api.Refused("the job cannot be planned: %v", err)
 		}
-		return j.Planned(p, g.next)
+		j, err = j.Planned(p, g.next)
+		return j, unknown, err
 	}
 	p, err := aside.PlanJob(ctx, d.workers, &aside.NewJob{Tree: g.view.Held(g.avoid), Settings: aside.Settings(d.press.Planning), Members: j.Guids(), Tables: g.tables, Number: g.next})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	j.ID, j.Epoch, j.Warnings = g.next, g.next, p.Warnings
 	if err := json.Unmarshal(p.Report, &j.Report); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	j.Plan, err = phasetable.Decode(p.Table)
-	return j, err
+	return j, unknown, err
 }
 
 // admit makes a planned job durable and puts it in force. It runs while no action

@@ -120,7 +120,7 @@ func TestJobOfNewcomer(t *testing.T) {
 		g, err := b.ground()
 		if err != nil {
 			t.Error(err)
-		} else if j, err := b.planNew(context.Background(), api.JobRequest{Hosts: []string{"Hca0000", "Hca0005"}}, g); err == nil {
+		} else if j, _, err := b.planNew(context.Background(), api.JobRequest{Hosts: []string{"Hca0000", "Hca0005"}}, g); err == nil {
 			t.Errorf("amid the sweep the newcomer is in %+v", j)
 		}
 	}))

@@ -327,16 +327,30 @@ func (v *View) Carries(tables *lft.Tables, plan *phasetable.View, hold []control
 	return verify.Plan(tree, tables, rows, planner.Unreachable(tree, rows))
 }
 
-// Members finds host ports by their names.
-func (v *View) Members(names []string) ([]planner.Member, error) {
+// Members finds host ports by their names. Names that no host has are an error, or
+// where skip is set are listed.
+func (v *View) Members(names []string, skip bool) (members []planner.Member, unknown []string, err error) {
 	if v.Kind != controller.OwnRoutes {
-		return planner.FindMembers(v.Tree, names)
+		if !skip {
+			members, err = planner.FindMembers(v.Tree, names)
+			return members, nil, err
+		}
+		return planner.FindKnownMembers(v.Tree, names)
 	}
-	all := liquid.Hosts(v.Fabric)
-	hosts, err := liquid.NewDirectory(v.Fabric, all).Only(names)
+	directory := liquid.NewDirectory(v.Fabric, liquid.Hosts(v.Fabric))
+	if skip {
+		names = slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+			_, err := directory.Find(name)
+			if err != nil {
+				unknown = append(unknown, name)
+			}
+			return err != nil
+		})
+	}
+	hosts, err := directory.Only(names)
 	out := make([]planner.Member, len(hosts))
 	for i, h := range hosts {
 		out[i] = planner.Member{GUID: h.GUID, Name: v.Fabric.Nodes[h.Node].Name}
 	}
-	return out, err
+	return out, unknown, err
 }
