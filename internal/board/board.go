@@ -372,3 +372,9 @@ func (b *Board) Forget() {
 	defer b.mu.Unlock()
 	b.views = nil
 }
+
+// OwnRoutes tells whether the fabric seen last is one that OpenSM routes by itself.
+func (b *Board) OwnRoutes() bool {
+	v := b.Latest()
+	return v != nil && v.Kind == controller.OwnRoutes
+}

@@ -54,7 +54,7 @@ func TestFromAfar(t *testing.T) {
 	s := afar(t, healthy, true)
 	s.settles(func(_ *store.Epoch, v *view.View) bool { return len(v.Down) == 0 })
 	first := s.board.EpochNumber()
-	if st := (backend{s.Daemon}).Status(); st.OpenSM.Source != api.SourceDiscovery || st.OpenSM.Running || !st.OpenSM.TablesMatch {
+	if st := s.Daemon.backend.Status(); st.OpenSM.Source != api.SourceDiscovery || st.OpenSM.Running || !st.OpenSM.TablesMatch {
 		t.Errorf("status: %+v", st.OpenSM)
 	}
 	s.shows(lacking(healthy, 4, 1, 2))
@@ -95,11 +95,11 @@ func TestAdvice(t *testing.T) {
 // until waits for a condition on the status.
 func (s *site) until(what string, good func(api.Status) bool) {
 	s.t.Helper()
-	for !good((backend{s.Daemon}).Status()) {
+	for !good(s.Daemon.backend.Status()) {
 		select {
 		case <-time.After(5 * time.Millisecond):
 		case <-s.ctx.Done():
-			s.t.Fatalf("waiting until %s: %+v", what, (backend{s.Daemon}).Status())
+			s.t.Fatalf("waiting until %s: %+v", what, s.Daemon.backend.Status())
 		}
 	}
 }

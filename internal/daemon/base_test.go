@@ -17,7 +17,7 @@ import (
 // baseOf asks the API for the plan for base LIDs, and holds it to the tables.
 func (d *Daemon) baseOf(t *testing.T, v *view.View) *phasetable.View {
 	t.Helper()
-	h := api.Handler(api.Config{Backend: backend{d}, Plans: d.board.Plans, Bases: d.board.Bases, Events: d.board.Events}, false)
+	h := api.Handler(api.Config{Backend: d.backend, Plans: d.board.Plans, Bases: d.board.Bases, Events: d.board.Events}, false)
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v1/plan/phases?lids=base&format=binary", nil))
 	if w.Code != http.StatusOK {

@@ -16,6 +16,7 @@ import (
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/ilp"
+	"github.com/forsd/forsd/internal/backend"
 	"github.com/forsd/forsd/internal/board"
 	"github.com/forsd/forsd/internal/config"
 	"github.com/forsd/forsd/internal/delivery/desk"
@@ -45,7 +46,7 @@ type Daemon struct {
 	finder  opensm.Finder
 	reader  func() *opensm.Switches // the one of this process; it opens the local port when it is first used
 	health  *health.Tracker
-	metrics *metrics
+	backend *backend.Backend // answers the API
 	press   *press.Press
 	desk    *desk.Desk
 	plugin  *plugin.Server // nil where it is switched off
@@ -106,7 +107,6 @@ func New(cfg *config.Config, version string, log *zap.Logger, notify func(string
 	d.reader = sync.OnceValue(d.newReader)
 	d.health = health.NewTracker(append(warnables, opensm.Kinds()...), d.warned)
 	d.board = board.New(log, d.health, api.NewEvents(keepEvents, d.started), func() { d.peer.desk.Ring() })
-	d.metrics = newMetrics(d)
 	var err error
 	if d.peer, err = newPeer(cfg.Peer); err != nil {
 		return nil, err
@@ -120,6 +120,8 @@ func New(cfg *config.Config, version string, log *zap.Logger, notify func(string
 	if err := d.takeUp(); err != nil {
 		return nil, errors.Join(err, d.store.Close())
 	}
+	d.backend = backend.New(backend.Parts{Version: version, Started: d.started, Board: d.board, Store: d.store, Desk: d.desk, Jobs: d.jobs,
+		OpenSM: d.openSM, Loop: commands{d}, Workers: d.workers, Planning: d.press.Planning, Exclude: cfg.Planning.Exclude})
 	return d, nil
 }
 
@@ -289,7 +291,7 @@ func (d *Daemon) settled(ctx context.Context, a controller.Settled) {
 		d.log.Info("settled again", zap.String("fabric", a.Fabric), zap.Uint64("epoch", d.board.EpochNumber()))
 		return
 	}
-	d.metrics.observe(marks)
+	d.backend.Metrics.Observe(marks)
 	d.log.Info("settled", zap.String("fabric", a.Fabric), zap.Uint64("epoch", d.board.EpochNumber()), zap.Strings("what", marks.What),
 		zap.Duration("to_plan", marks.Since(marks.Verified)), zap.Duration("to_publish", marks.Since(marks.Published)),
 		zap.Duration("to_tables", marks.Since(marks.ReadBack)))

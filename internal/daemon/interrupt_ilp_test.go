@@ -25,7 +25,7 @@ func TestFailureAmidILP(t *testing.T) {
 			s.told(first)
 			s.in(controller.Before)
 			time.Sleep(50 * time.Millisecond)
-			if state := (backend{s.Daemon}).Status().State; state != controller.Before.String() || s.board.EpochNumber() != epoch {
+			if state := s.Daemon.backend.Status().State; state != controller.Before.String() || s.board.EpochNumber() != epoch {
 				t.Errorf("the first failure has its plan already (%s)", state)
 			}
 		}, byILP))

@@ -10,6 +10,7 @@ import (
 
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/internal/backend"
 	"github.com/forsd/forsd/internal/store"
 	"github.com/forsd/forsd/internal/tiers"
 	"github.com/forsd/forsd/internal/view"
@@ -75,7 +76,7 @@ func lackingSome(f *topology.Fabric, spines, leaves, first, n int) *topology.Fab
 func TestJobsOvertaken(t *testing.T) {
 	healthy := fabric(4, 4)
 	s := running(t, healthy)
-	_, err := jobsBackend{s.Daemon}.CreateJob(s.ctx, api.JobRequest{Name: "a", Hosts: names(0, 6), LeaseSeconds: 600})
+	_, err := backend.Jobs{Backend: s.Daemon.backend}.CreateJob(s.ctx, api.JobRequest{Name: "a", Hosts: names(0, 6), LeaseSeconds: 600})
 	ok(t, err)
 	before, overtaken := s.jobs.List()[0], lackingSome(healthy, 4, 4, 1, 2)
 	ok(t, s.calm(s.ctx, func() {
@@ -101,7 +102,7 @@ func TestFailureWhileOthersCompute(t *testing.T) {
 	for range 3 {
 		alone = append(alone, after(t, healthy, cut, func(*site) {}))
 		beside = append(beside, after(t, healthy, cut, func(s *site) {
-			h := tiers.Handlers(s.workers, s.routesInForce)["POST /v1/liquid"]
+			h := tiers.Handlers(s.workers, s.backend.Routes)["POST /v1/liquid"]
 			for range 2 {
 				s.work.Go(func() {
 					if status, answer := ask(s.ctx, h, `{"time":"30s"}`); s.ctx.Err() == nil {

@@ -2,10 +2,10 @@ package daemon
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/signal"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -15,8 +15,8 @@ import (
 
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/internal/backend"
 	"github.com/forsd/forsd/internal/jobs"
-	"github.com/forsd/forsd/internal/store"
 	"github.com/forsd/forsd/internal/view"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/opensm"
@@ -28,13 +28,13 @@ import (
 
 // serving turns the daemon's loop until the test's end. Nothing happens to the
 // fabric meanwhile.
-func (d *Daemon) serving(t testing.TB) jobsBackend {
+func (d *Daemon) serving(t testing.TB) backend.Jobs {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() { d.loop(ctx); close(ended) }()
 	t.Cleanup(func() { cancel(); <-ended })
-	return jobsBackend{d}
+	return backend.Jobs{Backend: d.backend}
 }
 
 // atRest brings a fabric up through the controller, action by action.
@@ -99,16 +99,31 @@ func holds(t *testing.T, v *view.View, j *jobs.Job, tables *lft.Tables) {
 // make creates a job without the loop, which the test stands for.
 func (d *Daemon) make(t *testing.T, name string, hosts []string) *jobs.Job {
 	t.Helper()
-	g, err := d.ground()
+	j, err := d.tryMake(name, hosts)
 	ok(t, err)
-	j, _, err := d.planNew(context.Background(), api.JobRequest{Name: name, Hosts: hosts, RanksPerHost: 1}, g)
-	ok(t, err)
-	if err := d.admit(j, time.Hour); errors.Is(err, store.ErrNumber) {
-		return d.make(t, name, hosts) // as clients do
-	} else if err != nil {
-		t.Fatal(err)
+	return d.job(t, strconv.FormatUint(j.ID, 10))
+}
+
+// tryMake is make where it may be refused.
+func (d *Daemon) tryMake(name string, hosts []string) (j *api.Job, err error) {
+	done := make(chan struct{})
+	go func() {
+		j, err = backend.Jobs{Backend: d.backend}.CreateJob(context.Background(), api.JobRequest{Name: name, Hosts: hosts, RanksPerHost: 1, LeaseSeconds: 3600})
+		close(done)
+	}()
+	for {
+		select {
+		case call := <-d.calls:
+			call()
+			for len(d.waiting) > 0 && !d.core.Busy() {
+				turn := d.waiting[0]
+				d.waiting = d.waiting[1:]
+				turn()
+			}
+		case <-done:
+			return j, err
+		}
 	}
-	return j
 }
 
 func (d *Daemon) job(t *testing.T, name string) *jobs.Job {

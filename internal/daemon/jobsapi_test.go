@@ -12,6 +12,7 @@ import (
 
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/internal/aside"
 	"github.com/forsd/forsd/internal/board"
 	"github.com/forsd/forsd/internal/jobs"
 	"github.com/forsd/forsd/internal/standby"
@@ -116,12 +117,15 @@ func TestJobOfNewcomer(t *testing.T) {
 	b := d.serving(t)
 	j, err := b.CreateJob(t.Context(), api.JobRequest{Hosts: []string{"Hca0000", "Hca0006"}})
 	ok(t, err)
-	ok(t, b.calm(t.Context(), func() {
-		g, err := b.ground()
-		if err != nil {
-			t.Error(err)
-		} else if j, _, err := b.planNew(context.Background(), api.JobRequest{Hosts: []string{"Hca0000", "Hca0005"}}, g); err == nil {
-			t.Errorf("amid the sweep the newcomer is in %+v", j)
+	ok(t, d.calm(t.Context(), func() {
+		id, avoid := d.core.Ground()
+		v := d.board.View(id)
+		members, _, err := v.Members([]string{"Hca0000", "Hca0005"}, false)
+		ok(t, err)
+		asked := jobs.Job{Job: store.Job{JobInfo: store.JobInfo{Members: members}}}
+		if p, err := aside.PlanJob(t.Context(), d.workers, &aside.NewJob{Tree: v.Held(avoid), Settings: aside.Settings(d.press.Planning),
+			Members: asked.Guids(), Tables: d.desk.Possible(), Number: d.store.Next()}); err == nil {
+			t.Errorf("amid the sweep the newcomer is in %s", p.Report)
 		}
 	}))
 	created := make(chan *api.Job)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/internal/backend"
 	"github.com/forsd/forsd/internal/config"
 	"github.com/forsd/forsd/internal/health"
 	"github.com/forsd/forsd/internal/store"
@@ -170,7 +171,7 @@ func TestKindsOfFabrics(t *testing.T) {
 			b.shows(tree, nil)
 		}
 		b.holds(where + "a change of the fabric")
-		if st := (backend{b.d}).Status(); st.FabricKind != kind.String() || (backend{b.d}).Topology().Kind != kind.String() {
+		if st := b.d.backend.Status(); st.FabricKind != kind.String() || b.d.backend.Topology().Kind != kind.String() {
 			t.Errorf("%sthe status says %s", where, st.FabricKind)
 		}
 		for _, x := range []struct {
@@ -181,7 +182,7 @@ func TestKindsOfFabrics(t *testing.T) {
 			{"rollback", b.rollback},
 			{"reroute after a rollback", b.reroute},
 			{"what-if", func() error {
-				_, err := backend{b.d}.WhatIf(t.Context(), api.WhatIf{})
+				_, err := b.d.backend.WhatIf(t.Context(), api.WhatIf{})
 				var refused *api.Error
 				if kind == controller.OwnRoutes && errors.As(err, &refused) && strings.Contains(refused.Text, "not a fat tree") {
 					return nil
@@ -189,7 +190,7 @@ func TestKindsOfFabrics(t *testing.T) {
 				return err
 			}},
 			{"create job", func() error {
-				_, err := jobsBackend{b.d}.CreateJob(t.Context(), api.JobRequest{Hosts: names(round, round+3)})
+				_, err := backend.Jobs{Backend: b.d.backend}.CreateJob(t.Context(), api.JobRequest{Hosts: names(round, round+3)})
 				return err
 			}},
 			{"restart of OpenSM", func() error { b.d.tell(controller.TablesDoubted{}); b.rests(); b.sweep(); return nil }},
@@ -210,7 +211,7 @@ func TestKindsOfFabrics(t *testing.T) {
 func (b *bench) reroute() error {
 	done := make(chan error, 1)
 	go func() {
-		_, err := backend{b.d}.Reroute(b.Context())
+		_, err := b.d.backend.Reroute(b.Context())
 		done <- err
 	}()
 	for {
@@ -228,7 +229,7 @@ func (b *bench) rollback() error {
 	epochs := b.d.store.Epochs()
 	var last error
 	for _, e := range epochs {
-		if _, err := (backend{b.d}).Rollback(b.Context(), e.Epoch); err == nil {
+		if _, err := b.d.backend.Rollback(b.Context(), e.Epoch); err == nil {
 			b.holds(fmt.Sprintf("rollback to epoch %d", e.Epoch))
 		} else {
 			last = err

@@ -135,7 +135,7 @@ func TestOtherFabrics(t *testing.T) {
 		t.Errorf("report %+v", r)
 	}
 	holdsOn(t, first, f, tables, 12*11)
-	if !raised(d, controller.NotFatTree, "no tables are written") || raised(d, controller.FabricRefused, "") || !(backend{d}).Status().Ready {
+	if !raised(d, controller.NotFatTree, "no tables are written") || raised(d, controller.FabricRefused, "") || !d.backend.Status().Ready {
 		t.Errorf("warnings %v", d.health.List(time.Now()))
 	}
 
@@ -181,7 +181,7 @@ func TestOtherFabrics(t *testing.T) {
 	if now, err := os.ReadFile(d.cfg.OpenSM.LFTsFile); err != nil || len(now) == 0 || slices.Equal(now, held) {
 		t.Errorf("the tables are not those of the test any more (%v)", err)
 	}
-	if status, answer := ask(t.Context(), tiers.Handlers(d.workers, d.routesInForce)["POST /v1/liquid"], `{}`); status != 200 || !strings.Contains(answer, `"transfers":132`) {
+	if status, answer := ask(t.Context(), tiers.Handlers(d.workers, d.backend.Routes)["POST /v1/liquid"], `{}`); status != 200 || !strings.Contains(answer, `"transfers":132`) {
 		t.Errorf("POST /v1/liquid: %d %.200s", status, answer)
 	}
 

@@ -2,14 +2,13 @@ package daemon
 
 import (
 	"context"
-	"net/http"
 	"slices"
 	"time"
 
 	"go.uber.org/zap"
 
-	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/internal/backend"
 	"github.com/forsd/forsd/internal/linkstate"
 )
 
@@ -139,13 +138,10 @@ func (d *Daemon) call(ctx context.Context, f func()) error {
 	select {
 	case d.calls <- func() { f(); close(done) }:
 	case <-d.stopped:
-		return errStopping
+		return backend.ErrStopping
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 	<-done // the loop runs what it has taken
 	return nil
 }
-
-// errStopping answers requests that come too late.
-var errStopping = api.Errorf(http.StatusServiceUnavailable, api.CodeStopping, "forsd is shutting down")

@@ -153,7 +153,7 @@ func (d *Daemon) logged(e opensm.LogEvent) {
 		d.health.Clear(code)
 	}
 	toldByPlugin := d.pluginLeads() && (raise == opensm.Standby || raise == opensm.EngineFallback)
-	if raise != "" && !toldByPlugin && (raise != opensm.EngineFallback || !d.ownRoutes()) {
+	if raise != "" && !toldByPlugin && (raise != opensm.EngineFallback || !d.board.OwnRoutes()) {
 		d.health.Raise(raise, "OpenSM's log says: "+e.Text, time.Now())
 	}
 	if e.Fallback() {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/internal/backend"
 	"github.com/forsd/forsd/internal/config"
 	"github.com/forsd/forsd/internal/linkstate"
 	"github.com/forsd/forsd/internal/standby"
@@ -92,12 +93,12 @@ func newTwins(t *testing.T, f *topology.Fabric) *twins {
 	w.leader.atRest(t, f)
 	follower := w.follower
 	back := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		answer(follower.peer.desk.Answer).ServeHTTP(w, r)
+		backend.Answer(follower.peer.desk.Answer).ServeHTTP(w, r)
 	}))
 	t.Cleanup(back.Close)
 	w.leader.join(t, back.URL, true)
 	w.leader.serving(t)
-	w.api = httptest.NewServer(answer(w.leader.peer.desk.Answer))
+	w.api = httptest.NewServer(backend.Answer(w.leader.peer.desk.Answer))
 	t.Cleanup(w.api.Close)
 	w.follower.join(t, w.api.URL, false)
 	w.follower.stand(t.Context(), standby.Start{})
@@ -157,7 +158,7 @@ func (w *twins) same(t *testing.T) {
 func TestFollow(t *testing.T) {
 	f := fabric(4, 4)
 	w := newTwins(t, f)
-	jobs := jobsBackend{w.leader}
+	jobs := backend.Jobs{Backend: w.leader.backend}
 	_, err := jobs.CreateJob(t.Context(), api.JobRequest{Name: "a", Hosts: names(0, 2), LeaseSeconds: 60})
 	ok(t, err)
 	gone, err := jobs.CreateJob(t.Context(), api.JobRequest{Name: "b", Hosts: names(3, 5), LeaseSeconds: 60})
@@ -180,11 +181,11 @@ func TestFollow(t *testing.T) {
 	if again := w.sync(t, r.Tag); again.Whole || again.Tag != r.Tag || again.Epoch != nil {
 		t.Errorf("nothing has changed, and the leader says %+v", again)
 	}
-	if s := (backend{w.follower}).Status(); !s.Ready || !s.OpenSM.Standby {
+	if s := w.follower.backend.Status(); !s.Ready || !s.OpenSM.Standby {
 		t.Errorf("the follower says %+v", s)
 	}
 
-	plans, err := jobsBackend{w.follower}.JobPlans("b")
+	plans, err := backend.Jobs{Backend: w.follower.backend}.JobPlans("b")
 	ok(t, err)
 	_, err = jobs.RemoveJob(t.Context(), fmt.Sprint(gone.ID))
 	ok(t, err)
@@ -209,12 +210,12 @@ func TestFollow(t *testing.T) {
 // refuses asks the follower for what only a leader may do.
 func (w *twins) refuses(t *testing.T) {
 	t.Helper()
-	b, jobs := backend{w.follower}, jobsBackend{w.follower}
+	b, jobs := w.follower.backend, backend.Jobs{Backend: w.follower.backend}
 	for what, ask := range map[string]func() error{
 		"reroute":  func() error { _, err := b.Reroute(t.Context()); return err },
 		"rollback": func() error { _, err := b.Rollback(t.Context(), 1); return err },
 		"accept": func() error {
-			_, err := w.follower.acceptBaseline(httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", nil))
+			_, err := w.follower.backend.Accept(t.Context())
 			return err
 		},
 		"job":    func() error { _, err := jobs.CreateJob(t.Context(), api.JobRequest{Hosts: names(0, 1)}); return err },
@@ -257,12 +258,12 @@ func TestTakeOver(t *testing.T) {
 	f := fabric(4, 4)
 	w := newTwins(t, f)
 	w.sync(t, "")
-	_, err := jobsBackend{w.leader}.CreateJob(t.Context(), api.JobRequest{Name: "late", Hosts: names(0, 2)})
+	_, err := backend.Jobs{Backend: w.leader.backend}.CreateJob(t.Context(), api.JobRequest{Name: "late", Hosts: names(0, 2)})
 	ok(t, err)
 	w.leader.managerIs(t, false)
 	w.takeOver(t, f)
 	w.same(t)
-	j, err := jobsBackend{w.follower}.CreateJob(t.Context(), api.JobRequest{Hosts: names(3, 5)})
+	j, err := backend.Jobs{Backend: w.follower.backend}.CreateJob(t.Context(), api.JobRequest{Hosts: names(3, 5)})
 	ok(t, err)
 	if want := w.leader.store.Last() + 1; j.Epoch != want {
 		t.Errorf("the next number is %d, not %d", j.Epoch, want)
@@ -275,7 +276,7 @@ func TestTakeOver(t *testing.T) {
 func TestTakeOverInDoubt(t *testing.T) {
 	f := fabric(4, 4)
 	w := newTwins(t, f)
-	_, err := jobsBackend{w.leader}.CreateJob(t.Context(), api.JobRequest{Name: "a", Hosts: names(0, 2)})
+	_, err := backend.Jobs{Backend: w.leader.backend}.CreateJob(t.Context(), api.JobRequest{Name: "a", Hosts: names(0, 2)})
 	ok(t, err)
 	w.sync(t, "")
 	old := w.follower.board.Current()
@@ -289,7 +290,7 @@ func TestTakeOverInDoubt(t *testing.T) {
 	if !view.SameRows(old.Plan, w.follower.board.Latest().Tree, rows(t, e, w.follower)) {
 		t.Error("nothing has changed, and the plan is another one")
 	}
-	j, err := jobsBackend{w.follower}.CreateJob(t.Context(), api.JobRequest{Hosts: names(3, 5)})
+	j, err := backend.Jobs{Backend: w.follower.backend}.CreateJob(t.Context(), api.JobRequest{Hosts: names(3, 5)})
 	ok(t, err)
 	if j.Epoch != e.Epoch+1 {
 		t.Errorf("after epoch %d comes %d", e.Epoch, j.Epoch)
@@ -313,7 +314,7 @@ func TestYield(t *testing.T) {
 	w := newTwins(t, f)
 	w.sync(t, "")
 	w.takeOver(t, f) // the leader does not notice
-	_, err := jobsBackend{w.follower}.CreateJob(t.Context(), api.JobRequest{Hosts: names(0, 2)})
+	_, err := backend.Jobs{Backend: w.follower.backend}.CreateJob(t.Context(), api.JobRequest{Hosts: names(0, 2)})
 	ok(t, err)
 	ok(t, err)
 	behind := w.leader
@@ -358,7 +359,7 @@ func TestReplicaWaits(t *testing.T) {
 		}
 		got <- r
 	}()
-	_, err := jobsBackend{w.leader}.CreateJob(t.Context(), api.JobRequest{Hosts: names(0, 2)})
+	_, err := backend.Jobs{Backend: w.leader.backend}.CreateJob(t.Context(), api.JobRequest{Hosts: names(0, 2)})
 	ok(t, err)
 	if r := <-got; !r.Whole || len(r.Jobs) != 1 {
 		t.Errorf("a job was created, and the leader says %+v", r)
@@ -376,7 +377,7 @@ func TestReplicaWaits(t *testing.T) {
 // not hold together.
 func TestReplicaDamaged(t *testing.T) {
 	w := newTwins(t, fabric(4, 4))
-	_, err := jobsBackend{w.leader}.CreateJob(t.Context(), api.JobRequest{Hosts: names(0, 2)})
+	_, err := backend.Jobs{Backend: w.leader.backend}.CreateJob(t.Context(), api.JobRequest{Hosts: names(0, 2)})
 	ok(t, err)
 	w.sync(t, "")
 	for name, damage := range map[string]func(*replica.Replica){
@@ -430,7 +431,7 @@ func TestPeerLost(t *testing.T) {
 	w.api.CloseClientConnections()
 	w.api.Close()
 	wait("it does not miss the peer", raised)
-	server := httptest.NewUnstartedServer(answer(w.leader.peer.desk.Answer))
+	server := httptest.NewUnstartedServer(backend.Answer(w.leader.peer.desk.Answer))
 	listener, err := net.Listen("tcp", address)
 	ok(t, err)
 	server.Listener = listener
@@ -439,7 +440,7 @@ func TestPeerLost(t *testing.T) {
 	defer server.CloseClientConnections() // a long poll is under way
 	defer server.Listener.Close()
 	wait("it does not find the peer again", func() bool { return !raised() })
-	_, err = jobsBackend{w.leader}.CreateJob(t.Context(), api.JobRequest{Hosts: names(0, 2)})
+	_, err = backend.Jobs{Backend: w.leader.backend}.CreateJob(t.Context(), api.JobRequest{Hosts: names(0, 2)})
 	ok(t, err)
 	wait("it does not follow", func() bool { return len(d.jobs.List()) == 1 })
 	if left, _ := filepath.Glob(filepath.Join(d.cfg.StateDir, "*", ".new-*")); len(left) > 0 {

@@ -233,7 +233,7 @@ func (d *Daemon) answerUsed(e plugin.Outcome) {
 		return
 	}
 	d.desk.Missed()
-	if e.Result == plugin.Declined && d.ownRoutes() {
+	if e.Result == plugin.Declined && d.board.OwnRoutes() {
 		d.health.Clear(pluginUnused) // that is how OpenSM comes to make its own
 		return
 	}
@@ -248,7 +248,7 @@ func (d *Daemon) answerUsed(e plugin.Outcome) {
 // tablesLoaded takes note of how a sweep was routed.
 func (d *Daemon) tablesLoaded(ctx context.Context, e plugin.RoutingDone) {
 	switch {
-	case e.Own || d.ownRoutes():
+	case e.Own || d.board.OwnRoutes():
 		d.health.Clear(pluginUnused)
 		d.health.Clear(opensm.EngineFallback)
 	case e.Engine != "file" && e.Engine != "":

@@ -192,7 +192,7 @@ func TestStandbyPlansAlone(t *testing.T) {
 	if e := s.board.Current(); e.Epoch != 1 {
 		t.Errorf("epoch %d was published beside a standby manager", e.Epoch)
 	}
-	if _, err := (backend{s.Daemon}).Reroute(s.ctx); err == nil {
+	if _, err := s.Daemon.backend.Reroute(s.ctx); err == nil {
 		t.Error("a reroute was accepted")
 	}
 	if _, err := s.sweep(cut); err != nil {

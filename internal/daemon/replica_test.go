@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/internal/backend"
 	"github.com/forsd/forsd/internal/standby/replica"
 	"github.com/forsd/forsd/internal/store"
 	"github.com/forsd/forsd/internal/view"
@@ -30,7 +31,7 @@ func TestFollowAfterReboot(t *testing.T) {
 		w.follower.store.Store = fresh
 		w.follower.press.Reissue(true)
 	}))
-	jobs := jobsBackend{w.leader}
+	jobs := backend.Jobs{Backend: w.leader.backend}
 	_, err := jobs.CreateJob(t.Context(), api.JobRequest{Name: "a", Hosts: names(0, 2), LeaseSeconds: 60})
 	ok(t, err)
 	w.sync(t, "")
@@ -60,7 +61,7 @@ func TestFollowAfterReboot(t *testing.T) {
 func TestFollowOverDamage(t *testing.T) {
 	f := fabric(4, 4)
 	w := newTwins(t, f)
-	jobs := jobsBackend{w.leader}
+	jobs := backend.Jobs{Backend: w.leader.backend}
 	_, err := jobs.CreateJob(t.Context(), api.JobRequest{Name: "a", Hosts: names(0, 2), LeaseSeconds: 60})
 	ok(t, err)
 	w.sync(t, "")

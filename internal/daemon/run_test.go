@@ -17,6 +17,7 @@ import (
 
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/internal/backend"
 	"github.com/forsd/forsd/internal/store"
 	"github.com/forsd/forsd/internal/view"
 	"github.com/forsd/forsd/testbed/fabgen"
@@ -95,7 +96,7 @@ func (s *site) settles(good func(*store.Epoch, *view.View) bool) {
 		case <-rest:
 		case <-time.After(50 * time.Millisecond): // Settled comes before Idle
 		case <-s.ctx.Done():
-			s.t.Fatalf("does not settle: %+v", backend{s.Daemon}.Status())
+			s.t.Fatalf("does not settle: %+v", s.Daemon.backend.Status())
 		}
 	}
 }
@@ -106,18 +107,18 @@ func (s *site) settles(good func(*store.Epoch, *view.View) bool) {
 func TestRun(t *testing.T) {
 	healthy := fabric(4, 4)
 	s := running(t, healthy)
-	b := backend{s.Daemon}
+	b := s.Daemon.backend
 	var askers sync.WaitGroup
 	asking, enough := context.WithCancel(s.ctx)
 	defer enough()
 	for _, ask := range []func() error{
 		func() error { b.Status(); _, err := b.Epochs(); return err },
-		func() error { b.Topology(); _, err := s.metrics.registry.Gather(); return err },
+		func() error { b.Topology(); _, err := s.backend.Metrics.Registry.Gather(); return err },
 		func() error { _, err := b.WhatIf(asking, api.WhatIf{Fail: []string{"Spine002"}}); return err },
-		func() error { _, err := s.showTables()(nil); return errors.Join(err, s.call(asking, func() {})) },
+		func() error { _, err := s.backend.Tables(); return errors.Join(err, s.call(asking, func() {})) },
 		func() error {
-			_, err := jobsBackend{s.Daemon}.CreateJob(asking, api.JobRequest{Name: "x", Hosts: []string{"Hca0003", "Hca0004", "Hca0012"}, LeaseSeconds: 60})
-			_, gone := jobsBackend{s.Daemon}.RemoveJob(asking, "x")
+			_, err := backend.Jobs{Backend: s.Daemon.backend}.CreateJob(asking, api.JobRequest{Name: "x", Hosts: []string{"Hca0003", "Hca0004", "Hca0012"}, LeaseSeconds: 60})
+			_, gone := backend.Jobs{Backend: s.Daemon.backend}.RemoveJob(asking, "x")
 			return errors.Join(err, gone)
 		},
 	} {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/internal/backend"
 	"github.com/forsd/forsd/internal/config"
 	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/topology"
@@ -37,10 +38,10 @@ func stops(t *testing.T, f *topology.Fabric, all []doing, set ...func(*Daemon)) 
 func stop(t *testing.T, f *topology.Fabric, what doing, set ...func(*Daemon)) time.Duration {
 	t.Helper()
 	s := running(t, f, set...)
-	_, err := jobsBackend{s.Daemon}.CreateJob(s.ctx, api.JobRequest{Name: "a", Hosts: names(0, 2), LeaseSeconds: 600})
+	_, err := backend.Jobs{Backend: s.Daemon.backend}.CreateJob(s.ctx, api.JobRequest{Name: "a", Hosts: names(0, 2), LeaseSeconds: 600})
 	ok(t, err)
 	what.begin(s)
-	epoch, jobs, state := s.board.EpochNumber(), s.jobs.List(), backend{s.Daemon}.Status().State
+	epoch, jobs, state := s.board.EpochNumber(), s.jobs.List(), s.Daemon.backend.Status().State
 	began := time.Now()
 	s.cancel()
 	ok(t, <-s.ended)
@@ -65,7 +66,7 @@ func stop(t *testing.T, f *topology.Fabric, what doing, set ...func(*Daemon)) ti
 // in waits until the daemon is in a state.
 func (s *site) in(state controller.State) {
 	s.t.Helper()
-	for (backend{s.Daemon}).Status().State != state.String() {
+	for s.Daemon.backend.Status().State != state.String() {
 		select {
 		case <-time.After(time.Millisecond):
 		case <-s.ctx.Done():

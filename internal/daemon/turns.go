@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/forsd/forsd/internal/backend"
 	"github.com/forsd/forsd/internal/standby"
 )
 
@@ -33,7 +34,7 @@ func (d *Daemon) calm(ctx context.Context, f func()) error {
 	case <-ctx.Done():
 		err = fmt.Errorf("wait for the change under way: %w", ctx.Err())
 	case <-d.stopped:
-		err = errStopping
+		err = backend.ErrStopping
 	}
 	if claimed.CompareAndSwap(false, true) {
 		return err

@@ -24,7 +24,7 @@ func TestWhatRemainsOfAJob(t *testing.T) {
 	progress, err := api.ParseProgress("3")
 	ok(t, err)
 	for _, epoch := range []uint64{0, j.Epoch} {
-		f, err := backend{d}.WhatIf(t.Context(), api.WhatIf{Job: "a", Done: progress, Epoch: epoch})
+		f, err := d.backend.WhatIf(t.Context(), api.WhatIf{Job: "a", Done: progress, Epoch: epoch})
 		ok(t, err)
 		if epoch == 0 {
 			epoch = d.job(t, "a").Epoch
@@ -35,7 +35,7 @@ func TestWhatRemainsOfAJob(t *testing.T) {
 	}
 	for code, q := range map[string]api.WhatIf{api.CodeNotFound: {Job: "b", Done: progress}, api.CodeBadRequest: {Job: "a", Done: progress, Epoch: 1}} {
 		var e *api.Error
-		if _, err := (backend{d}).WhatIf(t.Context(), q); !errors.As(err, &e) || e.Code != code {
+		if _, err := d.backend.WhatIf(t.Context(), q); !errors.As(err, &e) || e.Code != code {
 			t.Errorf("%+v: %v, want %s", q, err, code)
 		}
 	}
@@ -45,7 +45,7 @@ func TestWhatRemainsOfAJob(t *testing.T) {
 // are mended, and gets it back.
 func TestWhatRemains(t *testing.T) {
 	d := newDaemon(t)
-	b := backend{d}
+	b := d.backend
 	progress, err := api.ParseProgress("40%")
 	ok(t, err)
 	ask := func(epoch uint64, fail ...string) (*api.Forecast, error) {
@@ -112,7 +112,7 @@ func TestWhatIfHolds(t *testing.T) {
 		phases int
 	}{{nil, 16}, {[]controller.Lane{{Leaf: 1, Lane: 2}}, 24}} {
 		d.board.Show(controller.Idle, c.held, false)
-		f, err := backend{d}.WhatIf(t.Context(), api.WhatIf{Fail: []string{"Spine003"}})
+		f, err := d.backend.WhatIf(t.Context(), api.WhatIf{Fail: []string{"Spine003"}})
 		ok(t, err)
 		var plan struct{ Phases int }
 		ok(t, json.Unmarshal(f.Plan, &plan))

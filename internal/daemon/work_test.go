@@ -147,7 +147,7 @@ func TestChangeCountsOnce(t *testing.T) {
 	for range 3 {
 		d.settled(context.Background(), controller.Settled{Fabric: v.ID})
 	}
-	families, err := d.metrics.registry.Gather()
+	families, err := d.backend.Metrics.Registry.Gather()
 	ok(t, err)
 	for _, f := range families {
 		if f.GetName() != "forsd_change_seconds" {

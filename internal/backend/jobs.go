@@ -1,4 +1,4 @@
-package daemon
+package backend
 
 import (
 	"context"
@@ -19,21 +19,21 @@ import (
 	"github.com/forsd/forsd/phasetable"
 )
 
-// jobsBackend answers the API's questions about jobs.
-type jobsBackend struct{ *Daemon }
+// Jobs answers the API's questions about jobs.
+type Jobs struct{ *Backend }
 
 // Jobs lists the jobs.
-func (b jobsBackend) Jobs() []api.Job {
+func (b Jobs) Jobs() []api.Job {
 	var out []api.Job
-	for _, j := range b.jobs.List() {
+	for _, j := range b.Backend.Jobs.List() {
 		out = append(out, j.Summary())
 	}
 	return out
 }
 
 // Job is one job with its hosts.
-func (b jobsBackend) Job(name string) (*api.Job, error) {
-	j, err := b.jobs.Find(name)
+func (b Jobs) Job(name string) (*api.Job, error) {
+	j, err := b.Backend.Jobs.Find(name)
 	if err != nil {
 		return nil, err
 	}
@@ -41,17 +41,17 @@ func (b jobsBackend) Job(name string) (*api.Job, error) {
 }
 
 // JobPlans holds the plan of a job.
-func (b jobsBackend) JobPlans(name string) (*api.Plans, error) {
-	j, err := b.jobs.Find(name)
+func (b Jobs) JobPlans(name string) (*api.Plans, error) {
+	j, err := b.Backend.Jobs.Find(name)
 	if err != nil {
 		return nil, err
 	}
 	return j.Plans, nil
 }
 
-// ground is what a job's plan is made for: a fabric with some lanes left out, the
+// basis is what a job's plan is made for: a fabric with some lanes left out, the
 // tables that the switches may hold, and the number that the plan will have.
-type ground struct {
+type basis struct {
 	fabric string
 	avoid  []controller.Lane
 	tables []*lft.Tables
@@ -62,24 +62,21 @@ type ground struct {
 	better <-chan struct{} // closed when the tables that are to come are there; nil where none are
 }
 
-func (g *ground) equal(h *ground) bool {
+func (g *basis) equal(h *basis) bool {
 	return g.fabric == h.fabric && slices.Equal(g.avoid, h.avoid) && slices.Equal(g.tables, h.tables) && g.last == h.last
 }
 
-// ground is what a job can be planned for now. It runs while no action is under
-// way.
-func (d *Daemon) ground() (*ground, error) {
-	if err := d.mustLead(); err != nil {
+// basis is what a job can be planned for now. It runs while no action is under way.
+func (b Jobs) basis(now Ground) (*basis, error) {
+	if err := b.Loop.MayLead(); err != nil {
 		return nil, err
 	}
-	g := &ground{tables: d.desk.Possible(), next: d.store.Next(), last: d.store.Last()}
-	g.fabric, g.avoid = d.core.Ground()
-	g.view = d.board.View(g.fabric)
-	if g.view == nil || d.board.Current() == nil || slices.Contains(g.tables, nil) {
+	g := &basis{fabric: now.Fabric, avoid: now.Avoid, tables: b.Desk.Possible(), next: b.Store.Next(), last: b.Store.Last(), view: b.Board.View(now.Fabric)}
+	if g.view == nil || b.Board.Current() == nil || slices.Contains(g.tables, nil) {
 		return nil, api.Errorf(http.StatusServiceUnavailable, api.CodeNoPlan, "no verified plan is in force yet: jobs are planned once the fabric is")
 	}
-	if d.core.State() == controller.Sweeping {
-		g.better = d.board.NextRest()
+	if now.Sweeping {
+		g.better = b.Board.NextRest()
 	}
 	return g, nil
 }
@@ -88,11 +85,11 @@ func (d *Daemon) ground() (*ground, error) {
 // loop, and again if something happened meanwhile that it depends on. What cannot
 // be planned on tables that are being replaced, such as a host that has just come,
 // waits for the new ones.
-func (b jobsBackend) CreateJob(ctx context.Context, q api.JobRequest) (*api.Job, error) {
+func (b Jobs) CreateJob(ctx context.Context, q api.JobRequest) (*api.Job, error) {
 	for {
-		var was *ground
+		var was *basis
 		var err error
-		if cerr := b.calm(ctx, func() { was, err = b.ground() }); cerr != nil {
+		if cerr := b.Loop.Between(ctx, func(now Ground) { was, err = b.basis(now) }); cerr != nil {
 			return nil, waited(cerr)
 		} else if err != nil {
 			return nil, err
@@ -102,7 +99,7 @@ func (b jobsBackend) CreateJob(ctx context.Context, q api.JobRequest) (*api.Job,
 			select {
 			case <-was.better:
 				continue
-			case <-b.stopped:
+			case <-b.Loop.Stopped():
 			case <-ctx.Done():
 			}
 		}
@@ -110,9 +107,9 @@ func (b jobsBackend) CreateJob(ctx context.Context, q api.JobRequest) (*api.Job,
 			return nil, err
 		}
 		stale := false
-		cerr := b.calm(ctx, func() {
-			var now *ground
-			if now, err = b.ground(); err == nil {
+		cerr := b.Loop.Between(ctx, func(ground Ground) {
+			var now *basis
+			if now, err = b.basis(ground); err == nil {
 				if stale = !now.equal(was); !stale {
 					err = b.admit(j, q.Lease())
 				}
@@ -143,7 +140,7 @@ func waited(err error) error {
 }
 
 // planNew plans a job that is asked for, and lists the hosts that the fabric does not have.
-func (d *Daemon) planNew(ctx context.Context, q api.JobRequest, g *ground) (j *jobs.Job, unknown []string, err error) {
+func (b Jobs) planNew(ctx context.Context, q api.JobRequest, g *basis) (j *jobs.Job, unknown []string, err error) {
 	members, unknown, err := g.view.Members(q.Hosts, q.SkipUnknown)
 	if err == nil && len(members) == 0 {
 		err = fmt.Errorf("the fabric has none of the hosts, such as %.80q: forsctl topology --json lists those that it has", q.Hosts[0])
@@ -160,7 +157,7 @@ func (d *Daemon) planNew(ctx context.Context, q api.JobRequest, g *ground) (j *j
 		j, err = j.Planned(p, g.next)
 		return j, unknown, err
 	}
-	p, err := aside.PlanJob(ctx, d.workers, &aside.NewJob{Tree: g.view.Held(g.avoid), Settings: aside.Settings(d.press.Planning), Members: j.Guids(), Tables: g.tables, Number: g.next})
+	p, err := aside.PlanJob(ctx, b.Workers, &aside.NewJob{Tree: g.view.Held(g.avoid), Settings: aside.Settings(b.Planning), Members: j.Guids(), Tables: g.tables, Number: g.next})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -174,49 +171,49 @@ func (d *Daemon) planNew(ctx context.Context, q api.JobRequest, g *ground) (j *j
 
 // admit makes a planned job durable and puts it in force. It runs while no action
 // is under way.
-func (d *Daemon) admit(j *jobs.Job, lease time.Duration) error {
+func (b Jobs) admit(j *jobs.Job, lease time.Duration) error {
 	if j.Name != "" {
-		if other, err := d.jobs.Find(j.Name); err == nil {
+		if other, err := b.Backend.Jobs.Find(j.Name); err == nil {
 			return api.Refused("%s has this name already: remove it, or take another name", other.Label())
 		}
 	}
 	now := time.Now()
 	j.Created, j.PublishedAt, j.Expires = now, now, now.Add(lease)
-	if err := d.store.FromMemory(j.Epoch, d.store.OnDisk(func() error { return d.store.SaveJob(&j.Job) })); err != nil {
+	if err := b.Store.FromMemory(j.Epoch, b.Store.OnDisk(func() error { return b.Store.SaveJob(&j.Job) })); err != nil {
 		return err
 	}
-	if err := d.jobs.Set(j); err != nil {
+	if err := b.Backend.Jobs.Set(j); err != nil {
 		return err
 	}
-	d.jobs.Warnings(d.jobs.Troubles())
-	d.jobs.Tell(j, "created")
+	b.Backend.Jobs.Warnings(b.Backend.Jobs.Troubles())
+	b.Backend.Jobs.Tell(j, "created")
 	return nil
 }
 
 // RenewJob lets a job's lease end so long from now.
-func (b jobsBackend) RenewJob(ctx context.Context, name string, lease time.Duration) (*api.Job, error) {
+func (b Jobs) RenewJob(ctx context.Context, name string, lease time.Duration) (*api.Job, error) {
 	return b.changeJob(ctx, name, func(j *jobs.Job) (*jobs.Job, error) {
 		next := *j
 		next.Expires = time.Now().Add(lease)
-		b.store.NotStored(b.store.OnDisk(func() error { return b.store.SaveLease(&next.Job) }))
-		return &next, b.jobs.Set(&next)
+		b.Store.NotStored(b.Store.OnDisk(func() error { return b.Store.SaveLease(&next.Job) }))
+		return &next, b.Backend.Jobs.Set(&next)
 	})
 }
 
 // RemoveJob ends a job.
-func (b jobsBackend) RemoveJob(ctx context.Context, name string) (*api.Job, error) {
-	return b.changeJob(ctx, name, func(j *jobs.Job) (*jobs.Job, error) { b.jobs.End(j, "removed"); return j, nil })
+func (b Jobs) RemoveJob(ctx context.Context, name string) (*api.Job, error) {
+	return b.changeJob(ctx, name, func(j *jobs.Job) (*jobs.Job, error) { b.Backend.Jobs.End(j, "removed"); return j, nil })
 }
 
 // changeJob runs a change of a job while no action is under way.
-func (b jobsBackend) changeJob(ctx context.Context, name string, change func(*jobs.Job) (*jobs.Job, error)) (*api.Job, error) {
+func (b Jobs) changeJob(ctx context.Context, name string, change func(*jobs.Job) (*jobs.Job, error)) (*api.Job, error) {
 	var j *jobs.Job
 	var err error
-	cerr := b.calm(ctx, func() {
-		if err = b.mustLead(); err != nil {
+	cerr := b.Loop.Between(ctx, func(Ground) {
+		if err = b.Loop.MayLead(); err != nil {
 			return
 		}
-		if j, err = b.jobs.Find(name); err == nil {
+		if j, err = b.Backend.Jobs.Find(name); err == nil {
 			j, err = change(j)
 		}
 	})

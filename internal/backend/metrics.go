@@ -1,4 +1,4 @@
-package daemon
+package backend
 
 import (
 	"net/http"
@@ -15,25 +15,25 @@ import (
 	"github.com/forsd/forsd/internal/store"
 )
 
-// metrics are what monitoring asks: state as gauges that are read when asked
+// Metrics are what monitoring asks: state as gauges that are read when asked
 // for, and how long the stations of each change took.
-type metrics struct {
-	registry *prometheus.Registry
+type Metrics struct {
+	Registry *prometheus.Registry
 	stations *prometheus.HistogramVec
 }
 
 // stationBuckets reach from a millisecond to the manager's slowest sweep.
 var stationBuckets = []float64{.001, .002, .005, .01, .02, .05, .1, .2, .5, 1, 2, 5, 10, 30}
 
-func newMetrics(d *Daemon) *metrics {
-	m := &metrics{registry: prometheus.NewRegistry(), stations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+func newMetrics(b *Backend) *Metrics {
+	m := &Metrics{Registry: prometheus.NewRegistry(), stations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "forsd_change_seconds", Help: "Time from the first sign of a change, a trap or a new dump, to its stations.", Buckets: stationBuckets}, []string{"station"})}
 	gauge := func(name, help string, f func() float64) {
-		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, f))
+		m.Registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, f))
 	}
 	ofEpoch := func(f func(*store.Epoch) float64) func() float64 {
 		return func() float64 {
-			if e := d.board.Current(); e != nil {
+			if e := b.Board.Current(); e != nil {
 				return f(e)
 			}
 			return 0
@@ -45,39 +45,39 @@ func newMetrics(d *Daemon) *metrics {
 	gauge("forsd_lower_bound_phases", "Least possible number of phases, as far as it is proved.", ofEpoch(func(e *store.Epoch) float64 { return float64(e.Report.LowerBound) }))
 	ofBase := func(f func(*api.Epoch) float64) func() float64 {
 		return func() float64 {
-			if b := d.board.BaseLIDs(); b != nil {
-				return f(b)
+			if e := b.Board.BaseLIDs(); e != nil {
+				return f(e)
 			}
 			return 0
 		}
 	}
-	gauge("forsd_base_phases", "Phases of the plan for base LIDs in force, 0 for none.", ofBase(func(b *api.Epoch) float64 { return float64(b.Phases) }))
-	gauge("forsd_base_lower_bound_phases", "Least possible number of phases for base LIDs, as far as it is proved.", ofBase(func(b *api.Epoch) float64 { return float64(b.LowerBound) }))
+	gauge("forsd_base_phases", "Phases of the plan for base LIDs in force, 0 for none.", ofBase(func(e *api.Epoch) float64 { return float64(e.Phases) }))
+	gauge("forsd_base_lower_bound_phases", "Least possible number of phases for base LIDs, as far as it is proved.", ofBase(func(e *api.Epoch) float64 { return float64(e.LowerBound) }))
 	gauge("forsd_servers", "Servers of the plan in force.", ofEpoch(func(e *store.Epoch) float64 { return float64(e.Report.Servers) }))
 	gauge("forsd_unreachable_pairs", "Ordered pairs of servers that the plan in force leaves out.", ofEpoch(func(e *store.Epoch) float64 { return float64(e.Report.UnreachablePairs) }))
-	gauge("forsd_jobs", "Jobs with a plan of their own.", func() float64 { return float64(len(d.jobs.List())) })
+	gauge("forsd_jobs", "Jobs with a plan of their own.", func() float64 { return float64(len(b.Jobs.List())) })
 	gauge("forsd_lanes_down", "Cables of the baseline that no schedule can use.", func() float64 {
-		if v := d.board.Latest(); v != nil {
+		if v := b.Board.Latest(); v != nil {
 			return float64(len(v.Down))
 		}
 		return 0
 	})
 	gauge("forsd_tables_match", "1 when the tables read back last are those planned.", func() float64 {
-		match, _ := d.tablesMatch()
+		match, _ := b.TablesMatch()
 		return truth(match)
 	})
-	gauge("forsd_plugin_connected", "1 while OpenSM's plugin is connected.", func() float64 { return truth(d.pluginLeads()) })
+	gauge("forsd_plugin_connected", "1 while OpenSM's plugin is connected.", func() float64 { return truth(b.OpenSM().Plugin != nil) })
 	gauge("forsd_standby", "1 while another subnet manager is the master.", func() float64 {
-		return truth(d.board.StandsBy())
+		return truth(b.Board.StandsBy())
 	})
 	gauge("forsd_ready", "1 once a verified epoch is in force.", func() float64 {
-		return truth(d.board.IsReady())
+		return truth(b.Board.IsReady())
 	})
 	for _, s := range []health.Severity{health.Info, health.Degraded, health.Critical} {
-		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "forsd_warnings", Help: "Warnings in force.",
+		m.Registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "forsd_warnings", Help: "Warnings in force.",
 			ConstLabels: prometheus.Labels{"severity": string(s)}}, func() float64 {
 			n := 0
-			for _, w := range d.health.List(time.Now()) {
+			for _, w := range b.Board.Health.List(time.Now()) {
 				if w.Severity == s {
 					n++
 				}
@@ -85,7 +85,7 @@ func newMetrics(d *Daemon) *metrics {
 			return float64(n)
 		}))
 	}
-	m.registry.MustRegister(m.stations, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.Registry.MustRegister(m.stations, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
 
@@ -96,8 +96,8 @@ func truth(b bool) float64 {
 	return 0
 }
 
-// observe counts a change that has settled.
-func (m *metrics) observe(t board.Times) {
+// Observe counts a change that has settled.
+func (m *Metrics) Observe(t board.Times) {
 	for name, at := range map[string]time.Time{"verified": t.Verified, "published": t.Published, "written": t.Written, "read_back": t.ReadBack} {
 		if since := t.Since(at); since > 0 {
 			m.stations.WithLabelValues(name).Observe(since.Seconds())
@@ -105,6 +105,7 @@ func (m *metrics) observe(t board.Times) {
 	}
 }
 
-func (m *metrics) handler() http.Handler {
-	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
+// Handler answers /metrics.
+func (m *Metrics) Handler() http.Handler {
+	return promhttp.HandlerFor(m.Registry, promhttp.HandlerOpts{})
 }

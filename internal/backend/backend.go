@@ -1,0 +1,284 @@
+// Package backend answers the API: it reads what the daemon's rooms hold, and asks the
+// daemon's loop for what only that may do.
+package backend
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/internal/aside"
+	"github.com/forsd/forsd/internal/board"
+	"github.com/forsd/forsd/internal/delivery/desk"
+	"github.com/forsd/forsd/internal/jobs"
+	"github.com/forsd/forsd/internal/vault"
+	"github.com/forsd/forsd/internal/view"
+	"github.com/forsd/forsd/internal/worker"
+	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/phasetable"
+	"github.com/forsd/forsd/planner"
+	"github.com/forsd/forsd/topology"
+)
+
+// Loop is what the daemon's loop does for a request, in its turn. Each of the methods
+// fails with ErrStopping when forsd is shutting down.
+type Loop interface {
+	// MayLead refuses what only the leading daemon may do, where this one does not lead.
+	MayLead() error
+	// Reroute has everything done anew; the channel is closed when all of it is done.
+	Reroute(ctx context.Context) (done <-chan struct{}, err error)
+	// Rollback publishes an old plan anew, if it holds on the fabric as it is.
+	Rollback(ctx context.Context, epoch uint64) error
+	// Accept makes the fabric as it is the baseline.
+	Accept(ctx context.Context) error
+	// Between runs f while no action of the controller's is under way, so that neither
+	// the tables nor the store change meanwhile, and waits for it.
+	Between(ctx context.Context, f func(Ground)) error
+	// Stopped is closed when the loop has ended.
+	Stopped() <-chan struct{}
+}
+
+// Ground is what a plan can be made for now.
+type Ground struct {
+	Fabric   string            // its ID
+	Avoid    []controller.Lane // that no plan may use
+	Sweeping bool              // other tables are on their way into the switches
+}
+
+// ErrStopping answers requests that come too late.
+var ErrStopping = api.Errorf(http.StatusServiceUnavailable, api.CodeStopping, "forsd is shutting down")
+
+// Parts are what a backend reads and asks.
+type Parts struct {
+	Version string
+	Started time.Time
+
+	Board   *board.Board
+	Store   *vault.Vault
+	Desk    *desk.Desk
+	Jobs    *jobs.Registry
+	OpenSM  func() api.OpenSM // the manager next door, and what tells of its fabric
+	Loop    Loop
+	Workers *worker.Pool
+
+	Planning planner.Settings
+	Exclude  *regexp.Regexp // hosts that take no part
+}
+
+// Backend answers the API.
+type Backend struct {
+	Parts
+	Metrics *Metrics
+	tables  tablesText
+}
+
+// New is a backend.
+func New(parts Parts) *Backend {
+	b := &Backend{Parts: parts}
+	b.Metrics = newMetrics(b)
+	return b
+}
+
+// Status is the daemon's state now.
+func (b *Backend) Status() api.Status {
+	warnings := b.Board.Health.List(time.Now())
+	match, readAt := b.TablesMatch()
+	s := b.Board.Status()
+	s.Version, s.Started, s.Warnings = b.Version, b.Started, warnings
+	manager := b.OpenSM()
+	manager.Standby, manager.DumpedAt = s.OpenSM.Standby, s.OpenSM.DumpedAt
+	manager.TablesMatch, manager.ReadBackAt = match, readAt
+	s.OpenSM = manager
+	return s
+}
+
+// TablesMatch tells whether the tables read back last are those planned, or those
+// planned on, and when they were read.
+func (b *Backend) TablesMatch() (match bool, readAt time.Time) {
+	match, readAt = b.Desk.Match()
+	return match || b.Board.OwnRoutes() && b.Desk.InSwitches() != nil, readAt
+}
+
+// Routes is the fabric with the tables that were read back last, nil where there are
+// none.
+func (b *Backend) Routes() (*topology.Fabric, *lft.Tables) {
+	if v := b.Board.Latest(); v != nil {
+		return v.Fabric, b.Desk.InSwitches()
+	}
+	return nil, nil
+}
+
+// Topology is the fabric as last seen.
+func (b *Backend) Topology() *api.Topology {
+	v := b.Board.Latest()
+	if v == nil {
+		return nil
+	}
+	if v.Kind == controller.OwnRoutes {
+		return v.Topology()
+	}
+	held := b.Board.HeldBack()
+	t := api.NewTopology(v.Held(held), v.Complete)
+	t.Kind = v.Kind.String()
+	return t
+}
+
+// Epochs lists the epochs that are kept.
+func (b *Backend) Epochs() ([]api.Epoch, error) {
+	out := []api.Epoch{}
+	for _, e := range b.Store.Epochs() {
+		out = append(out, board.SummaryOf(&e))
+	}
+	return out, nil
+}
+
+// errNoDump answers what needs a fabric.
+var errNoDump = api.Refused("OpenSM has not written a usable dump yet: there is nothing to plan")
+
+// Reroute has everything done anew and waits until it is.
+func (b *Backend) Reroute(ctx context.Context) (api.Change, error) {
+	if err := b.Loop.MayLead(); err != nil {
+		return api.Change{}, err
+	}
+	if b.Board.Latest() == nil {
+		return api.Change{}, errNoDump
+	}
+	before := b.Board.EpochNumber()
+	done, err := b.Loop.Reroute(ctx)
+	if err != nil {
+		return api.Change{}, err
+	}
+	select {
+	case <-done:
+	case <-b.Loop.Stopped():
+		return api.Change{}, ErrStopping
+	case <-ctx.Done():
+		return api.Change{}, fmt.Errorf("the reroute is under way and has not settled: %w", ctx.Err())
+	}
+	return b.change(before, "planned, programmed and read back anew"), nil
+}
+
+// Accept makes the fabric as it is what it is meant to be, with lanes and indices numbered
+// afresh.
+func (b *Backend) Accept(ctx context.Context) (api.Change, error) {
+	if err := b.Loop.Accept(ctx); err != nil {
+		return api.Change{}, err
+	}
+	return api.Change{Epoch: b.Board.EpochNumber(), Text: "the fabric as it is now is the baseline; plan and tables follow"}, nil
+}
+
+// change says what became of the epoch.
+func (b *Backend) change(before uint64, text string) api.Change {
+	now := b.Board.EpochNumber()
+	if now == before {
+		text += "; the plan in force is still the right one"
+	}
+	return api.Change{Epoch: now, Changed: now != before, Text: text}
+}
+
+// WhatIf plans the fabric as it would be, and what remains of an exchange on it.
+// Cables that are held back stay so.
+func (b *Backend) WhatIf(ctx context.Context, q api.WhatIf) (*api.Forecast, error) {
+	v := b.Board.Latest()
+	if v == nil {
+		return nil, errNoDump
+	}
+	if v.Kind == controller.OwnRoutes {
+		return nil, v.NoTree("what OpenSM would route after a failure cannot be foretold")
+	}
+	f := v.Fabric.Clone()
+	for _, spec := range q.Fail {
+		if _, err := f.Fail(spec); err != nil {
+			return nil, api.BadRequest("fail %s: %v", spec, err)
+		}
+	}
+	tree, err := topology.Fit(f, v.Tree.Baseline, b.Exclude)
+	if err != nil {
+		return nil, api.Refused("%v", err)
+	}
+	held := b.Board.HeldBack()
+	tree = (&view.View{Tree: tree}).Held(held)
+	ask := aside.Question{Tree: tree, Settings: aside.Settings(b.Planning), Epoch: b.Board.EpochNumber()}
+	if q.Done != nil {
+		if err := b.remaining(&ask, q); err != nil {
+			return nil, err
+		}
+	}
+	forecast, err := aside.Forecast(ctx, b.Workers, &ask)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range topology.Diff(v.Fabric, f) {
+		forecast.What = append(forecast.What, c.Text)
+	}
+	return forecast, nil
+}
+
+// remaining adds to a question what remains of an exchange.
+func (b *Backend) remaining(ask *aside.Question, q api.WhatIf) error {
+	var old *phasetable.View
+	var err error
+	if q.Job != "" {
+		ask.Members, old, err = b.runningJob(q)
+	} else {
+		old, err = b.running(q.Epoch)
+	}
+	if err != nil {
+		return err
+	}
+	ask.Running, ask.Done = old.Bytes(), q.Done.Of(old.Phases())
+	// The plan for the fabric as it is may be run at once.
+	if len(q.Fail) == 0 {
+		ask.Tables = b.Desk.Possible()
+		if slices.Contains(ask.Tables, nil) {
+			return api.Refused("the tables in force are not known yet: ask again when they have been read back")
+		}
+	}
+	return nil
+}
+
+// running is the plan of an exchange under way, by its epoch; 0 is the one in force.
+func (b *Backend) running(n uint64) (*phasetable.View, error) {
+	e := b.Board.Current()
+	if n != 0 && (e == nil || e.Epoch != n) {
+		kept, err := b.Store.LoadEpoch(n)
+		if err != nil {
+			return nil, api.BadRequest("epoch %d: %v", n, err)
+		}
+		e = kept
+	}
+	if e == nil {
+		return nil, api.Refused("no plan is in force yet: no exchange can have begun")
+	}
+	return e.Plan, nil
+}
+
+// runningJob is the same for a job, with its servers.
+func (b *Backend) runningJob(q api.WhatIf) ([]topology.GUID, *phasetable.View, error) {
+	j, err := b.Jobs.Find(q.Job)
+	if err != nil {
+		return nil, nil, err
+	}
+	if q.Epoch == 0 || q.Epoch == j.Epoch {
+		return j.Guids(), j.Plan, nil
+	}
+	old, err := b.Store.LoadJob(j.ID, q.Epoch)
+	if err != nil {
+		return nil, nil, api.BadRequest("epoch %d of %s: its plan in force and the one before are kept: %v", q.Epoch, j.Label(), err)
+	}
+	return j.Guids(), old.Plan, nil
+}
+
+// Rollback publishes an old plan anew, if it holds on the fabric as it is.
+func (b *Backend) Rollback(ctx context.Context, n uint64) (api.Change, error) {
+	before := b.Board.EpochNumber()
+	if err := b.Loop.Rollback(ctx, n); err != nil {
+		return api.Change{}, err
+	}
+	return b.change(before, fmt.Sprintf("the plan of epoch %d is in force again", n)), nil
+}

@@ -1,0 +1,110 @@
+package backend
+
+import (
+	"bytes"
+	"maps"
+	"net/http"
+	"sync"
+
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/internal/tiers"
+	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/planner"
+)
+
+// Interfaces is what the API serves; peers is what answers the other forsd.
+func (b *Backend) Interfaces(peers http.Handler, readOverTCP bool) api.Config {
+	c := api.Config{Backend: b, Jobs: Jobs{b}, Plans: b.Board.Plans, Bases: b.Board.Bases, Events: b.Board.Events, Metrics: b.Metrics.Handler(), ReadOverTCP: readOverTCP,
+		Mount: map[string]http.Handler{
+			"GET /v1/explain":  Answer(b.explain),
+			"GET /v1/baseline": Answer(b.showBaseline),
+			"GET /v1/tables":   Answer(func(*http.Request) (any, error) { return b.Tables() }),
+			"GET /v1/replica":  peers,
+		},
+		Local: map[string]http.Handler{
+			"POST /v1/baseline/accept": Answer(func(r *http.Request) (any, error) { return b.Accept(r.Context()) }),
+		}}
+	maps.Copy(c.Mount, tiers.Handlers(b.Workers, b.Routes))
+	return c
+}
+
+// Answer turns a function of a request into a handler: []byte is sent as it is,
+// everything else as JSON.
+func Answer(f func(r *http.Request) (any, error)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		v, err := f(r)
+		if err != nil {
+			api.WriteError(w, err)
+			return
+		}
+		if raw, ok := v.([]byte); ok {
+			w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+			_, _ = w.Write(raw) // the client has gone; nobody is left to tell
+			return
+		}
+		if err := api.WriteJSON(w, r, v); err != nil {
+			api.WriteError(w, err)
+		}
+	})
+}
+
+// explain answers /v1/explain?src=…&dst=…: the phase, the lane and every hop of
+// a pair, walked through the tables that were read back.
+func (b *Backend) explain(r *http.Request) (any, error) {
+	e, v, tables := b.Board.Current(), b.Board.Latest(), b.Desk.InSwitches()
+	if e == nil || v == nil || tables == nil {
+		return nil, api.Errorf(http.StatusServiceUnavailable, api.CodeNoPlan, "no verified plan is in force yet")
+	}
+	if v.Kind == controller.OwnRoutes {
+		return nil, v.NoTree("a transfer has no lane to explain")
+	}
+	var ends [2]int
+	for i, name := range []string{"src", "dst"} {
+		s, err := e.Plan.Find(r.FormValue(name))
+		if err != nil {
+			return nil, api.Errorf(http.StatusNotFound, api.CodeNotFound, "%s: %v", name, err)
+		}
+		ends[i] = s
+	}
+	x, err := planner.Explain(v.Tree, tables, e.Plan, ends[0], ends[1])
+	if err != nil {
+		return nil, api.Refused("%v", err)
+	}
+	return x, nil
+}
+
+// showBaseline answers /v1/baseline with the file's content.
+func (b *Backend) showBaseline(*http.Request) (any, error) {
+	base := b.Board.Baseline()
+	if base == nil {
+		return nil, api.Errorf(http.StatusNotFound, api.CodeNotFound, "no fabric has been accepted yet: there is no baseline")
+	}
+	return base, nil
+}
+
+// tablesText is the text of some tables.
+type tablesText struct {
+	mu   sync.Mutex // guards what follows
+	of   *lft.Tables
+	text []byte
+}
+
+// Tables is the tables that were read back last, as one text for all who ask.
+func (b *Backend) Tables() ([]byte, error) {
+	kept := &b.tables
+	kept.mu.Lock()
+	defer kept.mu.Unlock()
+	tables := b.Desk.InSwitches()
+	if tables == nil {
+		return nil, api.Errorf(http.StatusNotFound, api.CodeNotFound, "no tables have been read back yet")
+	}
+	if tables != kept.of {
+		var out bytes.Buffer
+		if err := tables.Write(&out, nil); err != nil {
+			return nil, err
+		}
+		kept.of, kept.text = tables, out.Bytes()
+	}
+	return kept.text, nil
+}
