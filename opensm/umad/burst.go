@@ -72,7 +72,7 @@ type burst struct {
 	ctx    context.Context
 	urgent bool // its questions go before those of others
 	peers  []peer
-	known  func(node int) error                     // the node has said who it is
+	known  func(node int) error                     // the node has said who it is; nil where it is not asked
 	answer func(q question, attribute []byte) error // it has answered a question
 
 	next int // the peer whose turn it is
@@ -114,7 +114,7 @@ func newLoop(w wire, l limits) *loop {
 func (x *loop) do(b *burst) error {
 	b.done = make(chan struct{})
 	for node := range b.peers {
-		if b.peers[node].err == nil {
+		if b.peers[node].err == nil && b.known != nil {
 			b.ask(node, attrNodeInfo, 0)
 		}
 	}
@@ -202,7 +202,7 @@ func (x *loop) send(q question) error {
 	q.tid, q.tries, q.deadline = x.tid, q.tries+1, time.Now().Add(x.limits.timeout)
 	x.buf.get(p.ways[0], q.tid, q.attr, q.mod)
 	if err := x.wire.send(&x.buf, p.ways[0].dlid()); err != nil {
-		return fmt.Errorf("send %s: %w", attributeName(q.attr), err)
+		return fmt.Errorf("send %s: %w", attributeName(p.ways[0].class(), q.attr), err)
 	}
 	p.waiting++
 	x.sent = append(x.sent, q)
@@ -229,8 +229,8 @@ func (x *loop) receiveOne() error {
 	case lost || status == statusBusy:
 		x.retry(q)
 	case status != 0:
-		x.fail(q, fmt.Errorf("it answers %s %d with status %#04x", attributeName(q.attr), q.mod, status))
-	case q.attr == attrNodeInfo:
+		x.fail(q, fmt.Errorf("it answers %s %d with status %#04x", attributeName(x.buf.class(), q.attr), q.mod, status))
+	case q.attr == attrNodeInfo && q.of.known != nil:
 		x.identify(q)
 	default:
 		if err := q.of.answer(q, x.buf.data()); err != nil {
@@ -266,8 +266,14 @@ func (x *loop) identify(q question) {
 
 // answers tells whether the datagram received is of the kind that answers q.
 func (x *loop) answers(q *question) bool {
-	return x.buf.method() == methodGetResp && x.buf.class() == q.of.peers[q.node].ways[0].class() &&
-		x.buf.attribute() == q.attr && x.buf.modifier() == q.mod
+	w := q.of.peers[q.node].ways[0]
+	if x.buf.method() != methodGetResp || x.buf.class() != w.class() || x.buf.attribute() != q.attr {
+		return false
+	}
+	if w.counters {
+		return q.attr == attrClassPortInfo || uint32(x.buf.data()[1]) == q.mod
+	}
+	return x.buf.modifier() == q.mod
 }
 
 // remove takes a question off the list of those sent.
@@ -288,7 +294,7 @@ func (x *loop) retry(q question) {
 	case len(p.ways) > 1:
 		x.detour(q)
 	default:
-		x.fail(q, fmt.Errorf("it does not answer %s %d by %s, asked %d times", attributeName(q.attr), q.mod, p.ways[0], q.tries))
+		x.fail(q, fmt.Errorf("it does not answer %s %d by %s, asked %d times", attributeName(p.ways[0].class(), q.attr), q.mod, p.ways[0], q.tries))
 	}
 }
 

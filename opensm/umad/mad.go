@@ -21,6 +21,7 @@ const (
 const (
 	classSubnLID      = 0x01 // SMPs routed by LID
 	classSubnAdm      = 0x03 // subnet administration
+	classPerf         = 0x04 // performance management
 	classSubnDirected = 0x81 // SMPs on a directed route
 )
 
@@ -44,6 +45,13 @@ const (
 	attrLinearTable = 0x0019
 )
 
+// Attributes of performance management. Their numbers are used by other classes too.
+const (
+	attrClassPortInfo        = 0x0001
+	attrPortCounters         = 0x0012
+	attrPortCountersExtended = 0x001d
+)
+
 // statusBusy is the status of a node that asks to be asked again; statusMask
 // leaves out the direction bit of a directed route.
 const (
@@ -61,9 +69,16 @@ const maxHops = 63
 var attributeNames = map[uint16]string{attrNotice: "Notice", attrInformInfo: "InformInfo", attrNodeInfo: "NodeInfo",
 	attrSwitchInfo: "SwitchInfo", attrPortInfo: "PortInfo", attrLinearTable: "LinearForwardingTable"}
 
-// attributeName is the name of an attribute, or its number.
-func attributeName(attr uint16) string {
-	if name, ok := attributeNames[attr]; ok {
+var counterNames = map[uint16]string{attrClassPortInfo: "ClassPortInfo", attrPortCounters: "PortCounters",
+	attrPortCountersExtended: "PortCountersExtended"}
+
+// attributeName is the name of an attribute of a class, or its number.
+func attributeName(class uint8, attr uint16) string {
+	names := attributeNames
+	if class == classPerf {
+		names = counterNames
+	}
+	if name, ok := names[attr]; ok {
 		return name
 	}
 	return fmt.Sprintf("attribute %#04x", attr)
@@ -82,8 +97,14 @@ func (m *mad) modifier() uint32  { return binary.BigEndian.Uint32(m[20:]) }
 // simulator put their own marks into the other one.
 func (m *mad) tid() uint32 { return binary.BigEndian.Uint32(m[12:]) }
 
-// data is the attribute of an SMP.
-func (m *mad) data() []byte { return m[smpData : 2*smpData] }
+// data is the attribute of an SMP, or of a datagram of performance management, which is
+// longer.
+func (m *mad) data() []byte {
+	if m.class() == classPerf {
+		return m[smpData:]
+	}
+	return m[smpData : 2*smpData]
+}
 
 // header fills in the part that all classes share.
 func (m *mad) header(class, version, method uint8, tid uint32, attr uint16, mod uint32) {
@@ -93,11 +114,12 @@ func (m *mad) header(class, version, method uint8, tid uint32, attr uint16, mod 
 	binary.BigEndian.PutUint32(m[20:], mod)
 }
 
-// way is how an SMP reaches its node: by LID or, where lid is 0, on a directed
+// way is how a datagram reaches its node: by LID or, where lid is 0, on a directed
 // route: the output ports from the local one on, none for the local node itself.
 type way struct {
-	lid   topology.LID
-	ports []uint8
+	lid      topology.LID
+	ports    []uint8
+	counters bool // it is performance management that is asked
 }
 
 // String names the way in words.
@@ -120,7 +142,10 @@ func (w way) String() string {
 
 // class is the management class of SMPs that go this way.
 func (w way) class() uint8 {
-	if w.lid != 0 {
+	switch {
+	case w.counters:
+		return classPerf
+	case w.lid != 0:
 		return classSubnLID
 	}
 	return classSubnDirected
@@ -134,8 +159,14 @@ func (w way) dlid() uint16 {
 	return permissive
 }
 
-// get fills in a SubnGet with M_Key 0 (sections 14.2.1.1 and 14.2.1.2).
+// get fills in a SubnGet with M_Key 0 (sections 14.2.1.1 and 14.2.1.2), or, of counters, a
+// PerformanceGet, which has the port in the attribute (section 16.1.3.5).
 func (m *mad) get(w way, tid uint32, attr uint16, mod uint32) {
+	if w.counters {
+		m.header(classPerf, 1, methodGet, tid, attr, 0)
+		m[smpData+1] = uint8(mod)
+		return
+	}
 	m.header(w.class(), 1, methodGet, tid, attr, mod)
 	if w.lid != 0 {
 		return

@@ -39,19 +39,22 @@ func TestMain(m *testing.M) {
 // answers.
 type (
 	order struct {
-		Tables bool         // read all tables
-		Ports  topology.LID // read the ports of this node
-		Self   bool         // ask the local port
-		Traps  bool         // subscribe; reports follow until the end
-		Times  int          // how often, 0 for once; Took is of the fastest
+		Tables   bool          // read all tables
+		Ports    topology.LID  // read the ports of this node
+		Counters []umad.Wanted // read these
+		Self     bool          // ask the local port
+		Traps    bool          // subscribe; reports follow until the end
+		Times    int           // how often, 0 for once; Took is of the fastest
 	}
 	report struct {
-		Tables *lft.Tables
-		Ports  []umad.PortInfo
-		Event  *umad.Event
-		Node   topology.GUID
-		Err    string
-		Took   time.Duration
+		Tables   *lft.Tables
+		Ports    []umad.PortInfo
+		Counters []umad.Counted
+		Why      []string // [node] why its counters could not be read
+		Event    *umad.Event
+		Node     topology.GUID
+		Err      string
+		Took     time.Duration
 	}
 )
 
@@ -107,6 +110,8 @@ func (o order) carryOut(r *umad.Reader, f *topology.Fabric) (answer report) {
 			answer.Tables, err = r.Tables(ctx, f)
 		case o.Ports != 0:
 			answer.Ports, err = r.Ports(ctx, umad.Node{LID: o.Ports})
+		case len(o.Counters) > 0:
+			answer.Counters, answer.Why, err = count(ctx, r.Port(), o.Counters)
 		case o.Self:
 			answer.Node, _, _, err = r.Self(ctx)
 		}
@@ -119,6 +124,24 @@ func (o order) carryOut(r *umad.Reader, f *topology.Fabric) (answer report) {
 		}
 	}
 	return answer
+}
+
+// count reads counters, and gives the errors of the nodes as texts.
+func count(ctx context.Context, p umad.LocalPort, wanted []umad.Wanted) (got []umad.Counted, why []string, err error) {
+	c, err := umad.OpenCounting(p, umad.Options{Window: 4, PerNode: 1})
+	if err != nil {
+		return nil, nil, err
+	}
+	defer c.Close()
+	got, err = c.Read(ctx, wanted)
+	for i := range got {
+		text := ""
+		if got[i].Err != nil {
+			text = got[i].Err.Error()
+		}
+		why, got[i].Err = append(why, text), nil
+	}
+	return got, why, err
 }
 
 // client is such a process.

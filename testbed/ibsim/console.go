@@ -190,6 +190,19 @@ func (s *Sim) ReplaceAdapter(ctx context.Context, node string, guid topology.GUI
 	return s.RelinkNode(ctx, node)
 }
 
+// SetCounter sets a counter of a port, such as PortCounters.SymbolErrorCounter.
+func (s *Sim) SetCounter(ctx context.Context, node string, port int, field string, value uint64) error {
+	line, err := s.line("PerformanceSet", node, port)
+	if err != nil {
+		return err
+	}
+	said, err := s.console.do(ctx, s.ibsim.done, fmt.Sprintf("%s %s=%d", line, field, value))
+	if err == nil && !strings.HasSuffix(said, fmt.Sprintf("has been set to %d", value)) {
+		err = fmt.Errorf("ibsim: set counter %s of %s port %d: %s", field, node, port, said)
+	}
+	return err
+}
+
 // act sends a command about a node, or about one of its ports if port is not 0.
 // Such commands are silent when they succeed.
 func (s *Sim) act(ctx context.Context, verb, node string, port int, args ...string) error {

@@ -1,0 +1,122 @@
+package cablehealth
+
+import (
+	"time"
+)
+
+// Counters are an end's counters as they were read (InfiniBand Architecture, volume 1,
+// sections 16.1.3.5 and 16.1.4.11). Those of PortCounters stay at their greatest value
+// once they have come to it: what they count from then on is not known.
+type Counters struct {
+	Symbols    uint64 `json:"symbol_errors"`
+	Recoveries uint64 `json:"link_recoveries"`
+	Downed     uint64 `json:"link_downed"`
+	Received   uint64 `json:"receive_errors"`
+	Discards   uint64 `json:"discards"`
+	Integrity  uint64 `json:"local_integrity_errors"`
+	Overruns   uint64 `json:"buffer_overruns"`
+	Sent       uint64 `json:"packets_sent"`
+	Wait       uint64 `json:"wait"` // ticks in which data waited to be sent
+	// Full says that an error counter has come to its greatest value: what it would
+	// count further is not known until somebody resets it.
+	Full bool `json:"full,omitempty"`
+}
+
+// Rates are counts over a window.
+type Rates struct {
+	Counters
+	Over time.Duration `json:"over_ns"` // what was seen of the window
+}
+
+// sum are counts since the first reading: they only grow.
+type sum struct {
+	at    time.Time
+	count Counters
+}
+
+// history is what an end counted, sample by sample, over the longest window.
+type history struct {
+	last  Counters // as it was read last
+	known bool
+	sums  []sum // oldest first
+}
+
+// fields gives the counters one by one.
+func (c *Counters) fields() [9]*uint64 {
+	return [9]*uint64{&c.Symbols, &c.Recoveries, &c.Downed, &c.Received, &c.Discards, &c.Integrity, &c.Overruns, &c.Sent, &c.Wait}
+}
+
+// add adds a reading. A counter below its last value was reset, by somebody or by a
+// reboot, and has counted from 0 since.
+func (h *history) add(at time.Time, c *Counters, keep time.Duration) {
+	s := sum{at: at}
+	if len(h.sums) > 0 {
+		newest := &h.sums[len(h.sums)-1]
+		if !at.After(newest.at) { // the clock went back: what was seen stays seen
+			s.at = newest.at.Add(1)
+		}
+		s.count = newest.count
+	}
+	now, last, total := c.fields(), h.last.fields(), s.count.fields()
+	for i := range now {
+		switch {
+		case !h.known:
+		case *now[i] >= *last[i]:
+			*total[i] += *now[i] - *last[i]
+		default:
+			*total[i] += *now[i]
+		}
+	}
+	h.last, h.known = *c, true
+	h.sums = append(h.sums, s)
+	old := 0
+	for old+1 < len(h.sums) && !h.sums[old+1].at.After(s.at.Add(-keep)) {
+		old++
+	}
+	h.sums = append(h.sums[:0], h.sums[old:]...)
+}
+
+// begin forgets all but the newest reading.
+func (h *history) begin() {
+	if n := len(h.sums); n > 1 {
+		h.sums = append(h.sums[:0], h.sums[n-1])
+	}
+}
+
+// rates are the counts over the window that ends with the newest reading: since the
+// latest reading before the window, or the first of all.
+func (h *history) rates(window time.Duration) Rates {
+	if len(h.sums) == 0 {
+		return Rates{}
+	}
+	newest := &h.sums[len(h.sums)-1]
+	from := 0
+	for from+1 < len(h.sums) && !h.sums[from+1].at.After(newest.at.Add(-window)) {
+		from++
+	}
+	r := Rates{Counters: newest.count, Over: newest.at.Sub(h.sums[from].at)}
+	a, b := r.fields(), h.sums[from].count.fields()
+	for i := range a {
+		*a[i] -= *b[i]
+	}
+	return r
+}
+
+// fresh are the counts between the last two readings.
+func (h *history) fresh() Counters {
+	n := len(h.sums)
+	if n < 2 {
+		return Counters{}
+	}
+	c := h.sums[n-1].count
+	a, b := c.fields(), h.sums[n-2].count.fields()
+	for i := range a {
+		*a[i] -= *b[i]
+	}
+	return c
+}
+
+// errors tells whether anything went wrong at all.
+func (c *Counters) errors() bool {
+	return c.Symbols+c.Recoveries+c.Downed+c.Received+c.Integrity+c.Overruns > 0
+}

@@ -1,0 +1,216 @@
+package cablehealth
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// round judges every cable that was read. Those whose test is over come back first: they
+// make room for others.
+func (m *Monitor) round(now time.Time, e Round) {
+	if e.All != nil {
+		m.forget(e.All)
+	}
+	if m.set.Mode == Off {
+		return
+	}
+	for _, r := range e.Readings {
+		w := m.cables[r.Cable]
+		if w == nil {
+			w = m.add(r.Cable)
+		}
+		w.gbps = r.Gbps
+		clean := true
+		for i, c := range r.Ends {
+			if c == nil {
+				clean = false // an end that cannot be read proves nothing
+				continue
+			}
+			w.ends[i].add(now, c, max(m.set.Short, m.set.Long))
+			fresh := w.ends[i].fresh()
+			clean = clean && !fresh.errors() && !c.Full
+		}
+		if !clean {
+			w.Clean = now
+		}
+		w.verdict = m.judge(w)
+	}
+	for _, c := range m.order {
+		if w := m.cables[c]; w.State == Isolated {
+			m.tested(now, c, w)
+		}
+	}
+	for _, c := range m.order {
+		m.decide(now, c, m.cables[c])
+	}
+}
+
+// forget drops the cables that are not among all.
+func (m *Monitor) forget(all []Cable) {
+	m.order = slices.DeleteFunc(m.order, func(c Cable) bool {
+		_, stays := slices.BinarySearchFunc(all, c, Compare)
+		if !stays {
+			delete(m.cables, c)
+		}
+		return !stays
+	})
+}
+
+// judge lists what is beyond a threshold at a cable.
+func (m *Monitor) judge(w *watched) []string {
+	var why []string
+	var short, long [2]Rates
+	for i := range w.ends {
+		short[i], long[i] = w.ends[i].rates(m.set.Short), w.ends[i].rates(m.set.Long)
+	}
+	for i, name := range []string{"the leaf's end", "the spine's end"} {
+		s, l, other := &short[i], &long[i], &short[1-i]
+		over := func(window time.Duration, format string, args ...any) {
+			why = append(why, fmt.Sprintf("%s: "+format+" within %s", append(append([]any{name}, args...), window)...))
+		}
+		bits := w.gbps * 1e9
+		if most := bits * m.set.Short.Seconds() * m.set.ShortBER; float64(s.Symbols) > most {
+			over(m.set.Short, "%d symbol errors, %.3g allowed", s.Symbols, most)
+		} else if most := bits * m.set.Long.Seconds() * m.set.LongBER; float64(l.Symbols) > most {
+			over(m.set.Long, "%d symbol errors, %.3g allowed", l.Symbols, most)
+		}
+		// What an end receives wrongly, the other one has sent.
+		if most := float64(other.Sent) * m.set.Drops; s.Received > 0 && float64(s.Received) > most {
+			over(m.set.Short, "%d packets received with errors, of %d sent", s.Received, other.Sent)
+		}
+		for _, t := range []struct {
+			n, most uint64
+			what    string
+		}{
+			{s.Recoveries, m.set.Recoveries, "link recoveries"}, {s.Integrity, m.set.Integrity, "local integrity errors"},
+			{s.Overruns, m.set.Overruns, "buffer overruns"}, {s.Discards, m.set.Discards, "packets discarded"},
+		} {
+			if t.n > t.most {
+				over(m.set.Short, "%d %s, %d allowed", t.n, t.what, t.most)
+			}
+		}
+		if m.set.Waits > 0 && s.Wait > m.set.Waits {
+			over(m.set.Short, "data waited for %d ticks, %d allowed", s.Wait, m.set.Waits)
+		}
+	}
+	if n := min(short[0].Downed, short[1].Downed); n > m.set.Downed {
+		why = append(why, fmt.Sprintf("both ends: the link went down %d times, %d allowed within %s", n, m.set.Downed, m.set.Short))
+	}
+	return why
+}
+
+// tested takes an isolated cable back once it has been without errors for its test time.
+func (m *Monitor) tested(now time.Time, c Cable, w *watched) {
+	w.Returns = slices.DeleteFunc(w.Returns, func(t time.Time) bool { return now.Sub(t) > m.set.Week })
+	test := m.set.Test << min(len(w.Returns), 10)
+	if w.up && len(w.Returns) < m.set.Returns && !now.Before(w.Clean.Add(test)) {
+		w.Returns = append(w.Returns, now)
+		m.takeBack(now, c, w)
+	}
+}
+
+// decide moves a cable in the plan on by its verdict.
+func (m *Monitor) decide(now time.Time, c Cable, w *watched) {
+	switch {
+	case w.State == Isolated:
+	case len(w.verdict) > 0:
+		m.ill(now, c, w)
+	case w.State == Suspect, w.State == Probation && !now.Before(w.Since.Add(m.set.Probation)):
+		w.told = ""
+		m.change(now, c, w, Good, nil)
+	}
+}
+
+// takeBack puts an isolated cable on probation. What it has counted is over.
+func (m *Monitor) takeBack(now time.Time, c Cable, w *watched) {
+	for i := range w.ends {
+		w.ends[i].begin()
+	}
+	w.verdict = nil
+	m.change(now, c, w, Probation, w.Why)
+}
+
+// ill reports a cable that is not well, and asks what taking it out would cost.
+func (m *Monitor) ill(now time.Time, c Cable, w *watched) {
+	if w.State == Good {
+		m.change(now, c, w, Suspect, w.verdict)
+	}
+	if m.set.Mode != Isolate || w.asked {
+		return
+	}
+	if because := m.cap(c); because != "" {
+		m.refuse(c, w, because)
+		return
+	}
+	w.asked = true
+	m.out = append(m.out, Weigh{c})
+}
+
+// weighed isolates a cable whose cost is known, or says why it stays.
+func (m *Monitor) weighed(now time.Time, e Weighed) {
+	w := m.cables[e.Cable]
+	if w == nil || !w.asked {
+		return
+	}
+	w.asked = false
+	because := e.Refuse
+	if because == "" {
+		because = m.cap(e.Cable) // others were isolated meanwhile
+	}
+	switch {
+	case len(w.verdict) == 0 || w.State == Isolated || m.set.Mode != Isolate:
+	case because != "":
+		m.refuse(e.Cable, w, because)
+	default:
+		w.Clean, w.Why, w.told = now, w.verdict, ""
+		m.change(now, e.Cable, w, Isolated, w.verdict)
+	}
+}
+
+// refuse reports once that a cable stays in the plan.
+func (m *Monitor) refuse(c Cable, w *watched, because string) {
+	if w.told != because {
+		w.told = because
+		m.out = append(m.out, Refused{c, w.verdict, because})
+	}
+}
+
+// cap says why no further cable may be isolated at a cable's leaf, or in all.
+func (m *Monitor) cap(c Cable) string {
+	leaf, all := 0, 0
+	for other, w := range m.cables {
+		if w.State == Isolated {
+			all++
+			if other.Leaf.GUID == c.Leaf.GUID {
+				leaf++
+			}
+		}
+	}
+	most := m.set.InAll
+	if most == 0 {
+		most = max(10, len(m.order)/200)
+	}
+	switch {
+	case leaf >= m.set.PerLeaf:
+		return fmt.Sprintf("%d cables of its leaf are isolated already, and at most %d may be", leaf, m.set.PerLeaf)
+	case all >= most:
+		return fmt.Sprintf("%d cables are isolated already, and at most %d may be", all, most)
+	}
+	return ""
+}
+
+// release begins the test of an isolated cable afresh, and forgets its returns.
+func (m *Monitor) release(now time.Time, c Cable) {
+	if w := m.cables[c]; w != nil && w.State == Isolated {
+		w.Returns = nil
+		m.takeBack(now, c, w)
+	}
+}
+
+// change gives a cable another state.
+func (m *Monitor) change(now time.Time, c Cable, w *watched, to State, why []string) {
+	from := w.State
+	w.State, w.Since = to, now
+	m.out = append(m.out, Changed{c, from, to, why, now})
+}

@@ -1,0 +1,149 @@
+package cablehealth
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/forsd/forsd/topology"
+
+	"github.com/cockroachdb/datadriven"
+)
+
+// TestTranscripts replays the commands of every file in testdata: each is answered by
+// the actions that follow. -rewrite rewrites the answers. A cable is LEAF/PORT, and leads
+// to spine 100.
+//
+//	new [mode=M] [per-leaf=N]     a monitor
+//	restart [mode=M]              one that begins with the records of the last
+//	round [after=D] [times=N]     readings, a line each: CABLE [COUNTER=leaf,spine ...], to
+//	                              be added to what was counted before; "reset CABLE"; or
+//	                              "unread CABLE". The last round of several has the actions.
+//	weighed CABLE [refuse]        the answer to weigh; the reason is in the line below
+//	down|up|release CABLE
+func TestTranscripts(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no transcripts: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			s := &script{counted: map[Cable]*[2]Counters{}, now: time.Unix(0, 0)}
+			datadriven.RunTest(t, file, s.run)
+		})
+	}
+}
+
+type script struct {
+	m       *Monitor
+	now     time.Time
+	counted map[Cable]*[2]Counters
+}
+
+func (s *script) run(t *testing.T, d *datadriven.TestData) string {
+	switch d.Cmd {
+	case "new", "restart":
+		set, records := Settings{Mode: Isolate, PerLeaf: 2}, map[Cable]Record(nil)
+		if d.HasArg("mode") {
+			var mode string
+			d.ScanArgs(t, "mode", &mode)
+			set.Mode = Mode(mode)
+		}
+		if d.HasArg("per-leaf") {
+			d.ScanArgs(t, "per-leaf", &set.PerLeaf)
+		}
+		if d.Cmd == "restart" {
+			records = s.m.Records()
+		}
+		s.m = New(set, records)
+		return fmt.Sprintf("%d isolated\n", len(s.m.Isolated()))
+	case "round":
+		return s.rounds(t, d)
+	}
+	c := cable(t, d.CmdArgs[0].Key)
+	e := map[string]Event{"weighed": Weighed{Cable: c}, "down": LinkDown{c}, "up": LinkUp{c}, "release": Release{c}}[d.Cmd]
+	if w, is := e.(Weighed); is && d.HasArg("refuse") {
+		w.Refuse = d.Input
+		e = w
+	}
+	return said(s.m.Step(s.now, e))
+}
+
+func (s *script) rounds(t *testing.T, d *datadriven.TestData) string {
+	after, times := time.Minute, 1
+	if d.HasArg("after") {
+		var text string
+		d.ScanArgs(t, "after", &text)
+		var err error
+		if after, err = time.ParseDuration(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if d.HasArg("times") {
+		d.ScanArgs(t, "times", &times)
+	}
+	out := ""
+	for range times {
+		s.now = s.now.Add(after)
+		round := Round{}
+		for line := range strings.Lines(d.Input) {
+			round.Readings = append(round.Readings, s.reading(t, strings.Fields(line)))
+		}
+		out = said(s.m.Step(s.now, round))
+	}
+	return out
+}
+
+func (s *script) reading(t *testing.T, words []string) Reading {
+	verb := ""
+	if words[0] == "reset" || words[0] == "unread" {
+		verb, words = words[0], words[1:]
+	}
+	c := cable(t, words[0])
+	if s.counted[c] == nil || verb == "reset" {
+		s.counted[c] = &[2]Counters{}
+	}
+	all := s.counted[c]
+	for _, word := range words[1:] {
+		var leaf, spine uint64
+		name, counts, _ := strings.Cut(word, "=")
+		if _, err := fmt.Sscanf(counts, "%d,%d", &leaf, &spine); err != nil {
+			t.Fatalf("%s: %v", word, err)
+		}
+		for i, n := range []uint64{leaf, spine} {
+			field := map[string]*uint64{"symbols": &all[i].Symbols, "recoveries": &all[i].Recoveries, "downed": &all[i].Downed, "received": &all[i].Received,
+				"discards": &all[i].Discards, "integrity": &all[i].Integrity, "overruns": &all[i].Overruns, "sent": &all[i].Sent, "wait": &all[i].Wait}[name]
+			if field == nil {
+				t.Fatalf("no counter is called %s", name)
+			}
+			*field += n
+		}
+	}
+	r := Reading{Cable: c, Gbps: 200}
+	if verb != "unread" {
+		ends := *all
+		r.Ends = [2]*Counters{&ends[0], &ends[1]}
+	}
+	return r
+}
+
+func cable(t *testing.T, word string) Cable {
+	var leaf, port int
+	if _, err := fmt.Sscanf(word, "%d/%d", &leaf, &port); err != nil {
+		t.Fatalf("%s: %v", word, err)
+	}
+	return Cable{End{topology.GUID(leaf), uint8(port)}, End{100, uint8(port)}}
+}
+
+func said(actions []Action) string {
+	var out strings.Builder
+	for _, a := range actions {
+		fmt.Fprintln(&out, a)
+	}
+	if out.Len() == 0 {
+		return "nothing\n"
+	}
+	return out.String()
+}

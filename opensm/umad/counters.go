@@ -1,0 +1,160 @@
+package umad
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/forsd/forsd/topology"
+)
+
+// PortCounters are the counters of a port, from PortCounters and, where the node has it,
+// PortCountersExtended (sections 16.1.3.5 and 16.1.4.11). Data is in units of 4 bytes.
+// Counters of fewer than 64 bits stay at their greatest value once they have come to it.
+type PortCounters struct {
+	SymbolErrors, LinkRecoveries, LinkDowned uint64
+	ReceiveErrors, RemotePhysicalErrors      uint64
+	Discards                                 uint64
+	LocalIntegrityErrors, BufferOverruns     uint64
+	Sent, Received                           uint64 // packets
+	DataSent, DataReceived                   uint64
+	Wait                                     uint64 // ticks in which data waited to be sent
+	// Full says that an error counter is at its greatest value.
+	Full bool
+}
+
+// parsePortCounters reads PortCounters.
+func parsePortCounters(b []byte) PortCounters {
+	u16 := func(at int) uint64 { return uint64(binary.BigEndian.Uint16(b[at:])) }
+	u32 := func(at int) uint64 { return uint64(binary.BigEndian.Uint32(b[at:])) }
+	c := PortCounters{SymbolErrors: u16(4), LinkRecoveries: uint64(b[6]), LinkDowned: uint64(b[7]), ReceiveErrors: u16(8),
+		RemotePhysicalErrors: u16(10), Discards: u16(14), LocalIntegrityErrors: uint64(b[19] >> 4), BufferOverruns: uint64(b[19] & 15),
+		DataSent: u32(24), DataReceived: u32(28), Sent: u32(32), Received: u32(36), Wait: u32(40)}
+	c.Full = slices.Contains([]uint64{c.SymbolErrors, c.ReceiveErrors, c.Discards}, math.MaxUint16) ||
+		max(b[6], b[7]) == math.MaxUint8 || max(c.LocalIntegrityErrors, c.BufferOverruns) == 15
+	return c
+}
+
+// extend reads PortCountersExtended; errors tells whether it has error counters.
+func (c *PortCounters) extend(b []byte, errors bool) {
+	u64 := func(at int) uint64 { return binary.BigEndian.Uint64(b[at:]) }
+	c.DataSent, c.DataReceived, c.Sent, c.Received = u64(8), u64(16), u64(24), u64(32)
+	if !errors {
+		return
+	}
+	c.SymbolErrors, c.LinkRecoveries, c.LinkDowned = u64(72), u64(80), u64(88)
+	c.ReceiveErrors, c.RemotePhysicalErrors, c.Discards = u64(96), u64(104), u64(120)
+	c.LocalIntegrityErrors, c.BufferOverruns, c.Wait = u64(144), u64(152), u64(168)
+	c.Full = false
+}
+
+// The parts of ClassPortInfo that tell which counters a node has (section 16.1.3.1).
+const (
+	capExtended       = 1 << 9 // in CapabilityMask: PortCountersExtended
+	capExtendedErrors = 1 << 1 // in CapabilityMask2: with counters of errors
+)
+
+// parseCapabilities reads ClassPortInfo.
+func parseCapabilities(b []byte) (extended, errors bool) {
+	return binary.BigEndian.Uint16(b[2:])&capExtended != 0, binary.BigEndian.Uint32(b[4:])>>5&capExtendedErrors != 0
+}
+
+// Counting reads counters by one local port. Its methods may be called concurrently.
+type Counting struct {
+	loop *loop
+	port LocalPort
+}
+
+// OpenCounting opens a local port to read counters, beside whatever else uses it. The
+// options should be small: counters are never urgent.
+func OpenCounting(p LocalPort, o Options) (*Counting, error) {
+	l := o.withDefaults()
+	d, err := open(p, gsiQP, l.timeout, agent{class: classPerf, version: 1})
+	if err != nil {
+		return nil, fmt.Errorf("open port %s to read counters: %w", p, err)
+	}
+	return &Counting{newLoop(d, l), p}, nil
+}
+
+// Close ends what is under way and closes the port.
+func (c *Counting) Close() error { return c.loop.close() }
+
+// Wanted are the ports of a node whose counters are to be read.
+type Wanted struct {
+	LID   topology.LID
+	Ports []uint8
+}
+
+// Counted is what was read of a node: the counters of the ports in the order in which
+// they were wanted, or why they could not be read.
+type Counted struct {
+	Counters []PortCounters
+	Err      error
+}
+
+// Read reads counters of nodes, and resets none. Its error is the context's or the
+// port's; how each node fared stands with it.
+func (c *Counting) Read(ctx context.Context, nodes []Wanted) ([]Counted, error) {
+	b := newCountingBurst(ctx, nodes)
+	if err := c.loop.do(&b.burst); err != nil {
+		return nil, fmt.Errorf("read counters by port %s: %w", c.port, err)
+	}
+	for i := range b.out {
+		if err := b.peers[i].err; err != nil {
+			b.out[i] = Counted{Err: fmt.Errorf("read the counters of LID %d: %w", nodes[i].LID, err)}
+		}
+	}
+	return b.out, nil
+}
+
+// countingBurst reads counters.
+type countingBurst struct {
+	burst
+	wanted []Wanted
+	out    []Counted // [peer]
+	errors []bool    // [peer] its extended counters have those of errors
+}
+
+func newCountingBurst(ctx context.Context, nodes []Wanted) *countingBurst {
+	b := &countingBurst{burst: burst{ctx: ctx}, wanted: nodes, out: make([]Counted, len(nodes)), errors: make([]bool, len(nodes))}
+	b.answer = b.keep
+	for i := range nodes {
+		p := peer{ways: []way{{lid: nodes[i].LID, counters: true}}}
+		if nodes[i].LID == 0 {
+			p.err = errors.New("it has no LID yet")
+		}
+		b.peers = append(b.peers, p)
+		b.out[i].Counters = make([]PortCounters, len(nodes[i].Ports))
+		if p.err == nil {
+			b.ask(i, attrClassPortInfo, 0)
+		}
+	}
+	return b
+}
+
+// keep keeps an answer, and asks for counters once it is known which there are.
+func (b *countingBurst) keep(q question, data []byte) error {
+	wanted := b.wanted[q.node].Ports
+	if q.attr == attrClassPortInfo {
+		var extended bool
+		extended, b.errors[q.node] = parseCapabilities(data)
+		for _, port := range wanted {
+			b.ask(q.node, attrPortCounters, uint32(port))
+			if extended {
+				b.ask(q.node, attrPortCountersExtended, uint32(port))
+			}
+		}
+		return nil
+	}
+	at := slices.Index(wanted, uint8(q.mod))
+	c := &b.out[q.node].Counters[at]
+	if q.attr == attrPortCounters {
+		*c = parsePortCounters(data)
+		return nil
+	}
+	c.extend(data, b.errors[q.node])
+	return nil
+}

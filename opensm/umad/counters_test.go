@@ -1,0 +1,38 @@
+package umad
+
+import (
+	"encoding/binary"
+	"testing"
+)
+
+// TestExtendedErrors: where a node has extended counters of errors, they stand, and none
+// is ever full.
+func TestExtendedErrors(t *testing.T) {
+	var class, plain, extended [192]byte
+	binary.BigEndian.PutUint16(class[2:], capExtended)
+	binary.BigEndian.PutUint32(class[4:], capExtendedErrors<<5|18)
+	if ext, errs := parseCapabilities(class[:]); !ext || !errs {
+		t.Errorf("capabilities %v, %v", ext, errs)
+	}
+	if ext, errs := parseCapabilities(make([]byte, 192)); ext || errs {
+		t.Errorf("capabilities of nothing %v, %v", ext, errs)
+	}
+	plain[19] = 0xf0 // local integrity at its greatest
+	c := parsePortCounters(plain[:])
+	if !c.Full || c.LocalIntegrityErrors != 15 {
+		t.Errorf("plain counters %+v", c)
+	}
+	for i := range 22 {
+		binary.BigEndian.PutUint64(extended[8+8*i:], uint64(i+1)<<32)
+	}
+	c.extend(extended[:], true)
+	want := PortCounters{DataSent: 1, DataReceived: 2, Sent: 3, Received: 4, SymbolErrors: 9, LinkRecoveries: 10, LinkDowned: 11,
+		ReceiveErrors: 12, RemotePhysicalErrors: 13, Discards: 15, LocalIntegrityErrors: 18, BufferOverruns: 19, Wait: 21}
+	for _, f := range []*uint64{&want.DataSent, &want.DataReceived, &want.Sent, &want.Received, &want.SymbolErrors, &want.LinkRecoveries,
+		&want.LinkDowned, &want.ReceiveErrors, &want.RemotePhysicalErrors, &want.Discards, &want.LocalIntegrityErrors, &want.BufferOverruns, &want.Wait} {
+		*f <<= 32
+	}
+	if c != want {
+		t.Errorf("%+v\nwant %+v", c, want)
+	}
+}
