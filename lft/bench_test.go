@@ -79,17 +79,6 @@ func BenchmarkRead(b *testing.B) {
 	}
 }
 
-func BenchmarkDeadlockFree(b *testing.B) {
-	ft := tree(b, fabgen.Generate(lhcb), nil)
-	tables := build(b, ft)
-	b.ReportAllocs()
-	for b.Loop() {
-		if err := tables.DeadlockFree(ft.Fabric); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
 func BenchmarkChanges(b *testing.B) {
 	f := fabgen.Generate(lhcb)
 	before := build(b, tree(b, f, nil))

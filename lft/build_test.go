@@ -40,11 +40,8 @@ func TestDelivery(t *testing.T) {
 				}
 			}
 		}
-		if err := tables.DeadlockFree(f); err != nil {
-			r.Fatal(err)
-		}
-		if ring := ringByHand(tables, f); ring {
-			r.Fatal("a ring that DeadlockFree does not see")
+		if ringByHand(tables, f) {
+			r.Fatal("packets can wait for each other in a ring")
 		}
 		if diff := cmp.Diff(tables, build(r, ft)); diff != "" {
 			r.Fatalf("built again, the tables differ:\n%s", diff)
@@ -271,8 +268,8 @@ func TestRelayForLeaves(t *testing.T) {
 	if diff := cmp.Diff(want, path); !arrived || err != nil || diff != "" {
 		t.Errorf("arrived %t, error %v, path:\n%s", arrived, err, diff)
 	}
-	if err := tables.DeadlockFree(ft.Fabric); err != nil {
-		t.Error(err)
+	if ringByHand(tables, ft.Fabric) {
+		t.Error("packets can wait for each other in a ring")
 	}
 }
 

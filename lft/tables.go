@@ -42,3 +42,30 @@ func (t *Tables) Port(i int, lid topology.LID) uint8 {
 	}
 	return NoPath
 }
+
+// LIDs lists the LIDs in use in f, in ascending order.
+func LIDs(f *topology.Fabric) []topology.LID {
+	var used [int(topology.MaxUnicastLID) + 1]bool
+	count := 0
+	for i := range f.Nodes {
+		for p := range f.Nodes[i].Ports {
+			port := &f.Nodes[i].Ports[p]
+			if port.LID == 0 {
+				continue
+			}
+			for lid := int(port.LID); lid < min(len(used), int(port.LID)+1<<port.LMC); lid++ {
+				if !used[lid] {
+					used[lid] = true
+					count++
+				}
+			}
+		}
+	}
+	lids := make([]topology.LID, 0, count)
+	for lid, u := range used {
+		if u {
+			lids = append(lids, topology.LID(lid))
+		}
+	}
+	return lids
+}

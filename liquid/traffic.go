@@ -169,22 +169,6 @@ func (t *Traffic) LiquidThroughput() float64 {
 // Uniform tells whether all transfers take the same time.
 func (t *Traffic) Uniform() bool { return len(t.rates) == 1 }
 
-// Congest tells whether transfers x and y use a common link.
-func (t *Traffic) Congest(x, y Transfer) bool {
-	a, b := t.Path(x), t.Path(y)
-	for len(a) > 0 && len(b) > 0 {
-		switch {
-		case a[0] == b[0]:
-			return true
-		case a[0] < b[0]:
-			a = a[1:]
-		default:
-			b = b[1:]
-		}
-	}
-	return false
-}
-
 // maxLooks bounds the sum of the squared loads of a traffic whose conflict graph is
 // gone through: some seconds.
 const maxLooks = 1 << 30

@@ -91,17 +91,10 @@ func cNumber(text string) (uint64, error) {
 	return strconv.ParseUint(text, base, 64)
 }
 
-// ReadConf reads an opensm.conf as OpenSM does: a key and a value on a line, '#'
-// opens a comment, a later line wins, and what it does not list is as by
-// default. Keys that forsd does not depend on are passed over. The error lists
-// values that OpenSM takes otherwise than they were probably meant, by line; the
-// settings are usable all the same.
-func ReadConf(data []byte) (Settings, error) {
-	s := DefaultSettings()
-	err := s.readConf(data)
-	return s, err
-}
-
+// readConf reads an opensm.conf as OpenSM does: a key and a value on a line, '#'
+// opens a comment, a later line wins, and what it does not list stays. Keys that forsd
+// does not depend on are passed over. The error lists values that OpenSM takes otherwise
+// than they were probably meant, by line; the settings are usable all the same.
 func (s *Settings) readConf(data []byte) error {
 	var problems []error
 	for line := 1; len(data) > 0; line++ {

@@ -152,9 +152,6 @@ func absolute(dir, path string) string {
 	return filepath.Join(dir, path)
 }
 
-// GUID2LIDPath is the file that holds the LIDs of every port GUID.
-func (s *Settings) GUID2LIDPath() string { return filepath.Join(s.CacheDir, GUID2LIDFile) }
-
 // engines are the names in routing_engine.
 func (s *Settings) engines() []string { return words(s.RoutingEngine) }
 

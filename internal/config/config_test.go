@@ -34,7 +34,7 @@ func TestVersionAloneIsDefault(t *testing.T) {
 }
 
 func TestDefaultIsValid(t *testing.T) {
-	if err := Default().Validate(); err != nil {
+	if err := newError("default", Default().problems()); err != nil {
 		t.Error(err)
 	}
 }
@@ -223,17 +223,17 @@ func TestLoad(t *testing.T) {
 func TestLongSocketIsRefused(t *testing.T) {
 	c := Default()
 	c.API.Socket = "/" + strings.Repeat("s", 106)
-	if err := c.Validate(); err != nil {
+	if err := newError("", c.problems()); err != nil {
 		t.Errorf("107 bytes: %v", err)
 	}
 	c.API.Socket += "s"
-	if c.Validate() == nil {
+	if len(c.problems()) == 0 {
 		t.Error("a socket path of 108 bytes, which the kernel refuses, is accepted")
 	}
 	for _, share := range []float64{math.Inf(1), math.NaN(), -0.1} {
 		lost, cut := Default(), Default()
 		lost.Safety.MaxLoss, cut.Planning.MaxUnreachable = share, share
-		if lost.Validate() == nil || cut.Validate() == nil {
+		if len(lost.problems()) == 0 || len(cut.problems()) == 0 {
 			t.Errorf("a share of %v is accepted", share)
 		}
 	}
@@ -256,7 +256,7 @@ func FuzzParse(f *testing.F) {
 		if c.Version != Version {
 			t.Fatalf("version %d accepted", c.Version)
 		}
-		if err := c.Validate(); err != nil {
+		if err := newError("", c.problems()); err != nil {
 			t.Fatalf("accepted, but %v", err)
 		}
 	})

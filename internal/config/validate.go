@@ -19,14 +19,8 @@ const maxSocketPath = 107
 // or adapter keeps in its queue.
 const maxUmadWindow = 1024
 
-// Validate judges the values: ranges, forms, what must fit together. Its error
-// is an *Error that lists everything that is wrong; whether files and
+// problems judges the values: ranges, forms, what must fit together. Whether files and
 // directories exist is not its business.
-func (c *Config) Validate() error {
-	return newError("configuration", c.problems())
-}
-
-// problems lists what is wrong with the values, without lines.
 func (c *Config) problems() []Problem {
 	var v judge
 	if c.Version != Version {

@@ -19,9 +19,6 @@ type Dense struct {
 	Data       []float64 // [row*Cols+column]
 }
 
-// At is the entry in row i, column j; both count from 0.
-func (m *Dense) At(i, j int) float64 { return m.Data[i*m.Cols+j] }
-
 // Options say what a matrix must be beyond finite, not negative, and with at
 // least one row and column.
 type Options struct {
