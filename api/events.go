@@ -34,10 +34,45 @@ const (
 type Events struct {
 	run string // tells the IDs of one run of the daemon from another's
 
+	awaited
+	ring []Event // event n is at n mod len
+	last uint64  // number of the latest event; they count from 1
+}
+
+// awaited guards what others wait for.
+type awaited struct {
 	mu      sync.Mutex
-	ring    []Event       // event n is at n mod len
-	last    uint64        // number of the latest event; they count from 1
-	changed chan struct{} // closed at the next Publish; nil while nobody waits
+	changed chan struct{} // closed at the next change; nil while nobody waits
+}
+
+// announce wakes those who wait. The lock is held.
+func (a *awaited) announce() {
+	if a.changed != nil {
+		close(a.changed)
+		a.changed = nil
+	}
+}
+
+// await looks under the lock, now and after each change, until what is looked for is
+// there. The error is that of ctx, which ended first.
+func (a *awaited) await(ctx context.Context, there func() bool) error {
+	for {
+		a.mu.Lock()
+		if there() {
+			a.mu.Unlock()
+			return nil
+		}
+		if a.changed == nil {
+			a.changed = make(chan struct{})
+		}
+		changed := a.changed
+		a.mu.Unlock()
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }
 
 // NewEvents returns a ring of the latest size events. Started tells this run's
@@ -56,10 +91,7 @@ func (s *Events) Publish(kind string, data any) error {
 	defer s.mu.Unlock()
 	s.last++
 	s.ring[s.last%uint64(len(s.ring))] = Event{s.id(s.last), kind, raw}
-	if s.changed != nil {
-		close(s.changed)
-		s.changed = nil
-	}
+	s.announce()
 	return nil
 }
 
@@ -86,25 +118,11 @@ func (s *Events) after(last string) (uint64, bool) {
 // wait returns the events after number n, at least one, and the number of the
 // last of them. Where the ring has overtaken n they begin with one of kind
 // KindMissed. When ctx ends first it returns none.
-func (s *Events) wait(ctx context.Context, n uint64) ([]Event, uint64) {
-	for {
-		s.mu.Lock()
-		if n < s.last {
-			events, last := s.since(n), s.last
-			s.mu.Unlock()
-			return events, last
-		}
-		if s.changed == nil {
-			s.changed = make(chan struct{})
-		}
-		changed := s.changed
-		s.mu.Unlock()
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return nil, n
-		}
+func (s *Events) wait(ctx context.Context, n uint64) (events []Event, last uint64) {
+	if s.await(ctx, func() bool { events, last = s.since(n), s.last; return n < last }) != nil {
+		return nil, n
 	}
+	return events, last
 }
 
 // since copies the events after number n that the ring still has.

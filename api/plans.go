@@ -86,11 +86,10 @@ func (p *Published) CSV() ([]byte, error) { return p.csv() }
 // Plans holds the plan in force and wakes those who wait for the next. Its zero
 // value holds none.
 type Plans struct {
-	mu      sync.Mutex
+	awaited
 	current *Published
-	recent  []*Published  // those before, the latest last
-	ended   bool          // there will be no other plan
-	changed chan struct{} // closed at the next Publish or End; nil while nobody waits
+	recent  []*Published // those before, the latest last
+	ended   bool         // there will be no other plan
 }
 
 // errEnded says that there is no plan and will be none.
@@ -114,10 +113,7 @@ func (s *Plans) set(p *Published, ended bool) {
 		s.recent = nil
 	}
 	s.current, s.ended = p, ended
-	if s.changed != nil {
-		close(s.changed)
-		s.changed = nil
-	}
+	s.announce()
 }
 
 // over tells whether End was called.
@@ -166,27 +162,16 @@ func (s *Plans) Current() *Published {
 // Wait returns the plan in force as soon as there is one that done accepts. When
 // ctx ends first, it returns the plan in force then, nil without one, and the
 // context's error. After End it returns an error at once.
-func (s *Plans) Wait(ctx context.Context, done func(*Published) bool) (*Published, error) {
-	for {
-		s.mu.Lock()
-		now := s.current
-		if now != nil && done(now) {
-			s.mu.Unlock()
-			return now, nil
-		}
-		if s.ended {
-			s.mu.Unlock()
-			return nil, errEnded
-		}
-		if s.changed == nil {
-			s.changed = make(chan struct{})
-		}
-		changed := s.changed
-		s.mu.Unlock()
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return now, ctx.Err()
-		}
+func (s *Plans) Wait(ctx context.Context, done func(*Published) bool) (now *Published, err error) {
+	ended := false
+	err = s.await(ctx, func() bool {
+		now = s.current
+		found := now != nil && done(now)
+		ended = s.ended && !found
+		return found || ended
+	})
+	if ended {
+		return nil, errEnded
 	}
+	return now, err
 }

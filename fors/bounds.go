@@ -12,15 +12,15 @@ import "slices"
 func ComputeBounds(t *Tree) Bounds {
 	w := newDemands(t)
 	b := Bounds{Certificate: ByServers, LowerBound: w.serverBound()}
-	down := newLaneSet(t.Lanes)
+	down := NewLaneSet(t.Lanes)
 	for _, leaf := range w.leaves {
 		up := w.up[leaf]
-		b.Reduction = max(b.Reduction, len(t.Slots[leaf])-up.size())
+		b.Reduction = max(b.Reduction, len(t.Slots[leaf])-up.Size())
 		for i := range down {
 			down[i] |= w.all[i] &^ up[i]
 		}
 	}
-	b.Affected = down.size()
+	b.Affected = down.Size()
 	if leaf := w.leafBound(b.LowerBound); leaf > b.LowerBound {
 		b.LowerBound, b.Certificate = leaf, ByLeaf
 	}
@@ -32,16 +32,16 @@ type demands struct {
 	t      *Tree
 	leaves []int     // those with servers
 	base   []Server  // [leaf] its first server
-	all    laneSet   // every lane
-	up     []laneSet // [leaf]
-	open   []laneSet // [server] lanes on which it can be addressed; nil when all are open
+	all    LaneSet   // every lane
+	up     []LaneSet // [leaf]
+	open   []LaneSet // [server] lanes on which it can be addressed; nil when all are open
 	flow   laneFlow
 }
 
 func newDemands(t *Tree) *demands {
-	w := &demands{t: t, base: make([]Server, len(t.Slots)), all: newLaneSet(t.Lanes), up: make([]laneSet, len(t.Slots))}
+	w := &demands{t: t, base: make([]Server, len(t.Slots)), all: NewLaneSet(t.Lanes), up: make([]LaneSet, len(t.Slots))}
 	for k := range t.Lanes {
-		w.all.add(k)
+		w.all.Add(k)
 	}
 	servers := 0
 	for leaf, slots := range t.Slots {
@@ -50,10 +50,10 @@ func newDemands(t *Tree) *demands {
 		if len(slots) > 0 {
 			w.leaves = append(w.leaves, leaf)
 		}
-		w.up[leaf] = newLaneSet(t.Lanes)
+		w.up[leaf] = NewLaneSet(t.Lanes)
 		for k, up := range t.Up[leaf] {
 			if up {
-				w.up[leaf].add(k)
+				w.up[leaf].Add(k)
 			}
 		}
 	}
@@ -64,16 +64,16 @@ func newDemands(t *Tree) *demands {
 
 // openLanes lists, per server, the lanes on which it can be addressed; nil when
 // nothing is closed.
-func openLanes(t *Tree, servers int) []laneSet {
+func openLanes(t *Tree, servers int) []LaneSet {
 	if t.Closed == nil {
 		return nil
 	}
-	open := make([]laneSet, servers)
+	open := make([]LaneSet, servers)
 	for d := range open {
-		open[d] = newLaneSet(t.Lanes)
+		open[d] = NewLaneSet(t.Lanes)
 		for k := range t.Lanes {
 			if !t.Closed(Server(d), Lane(k)) {
-				open[d].add(k)
+				open[d].Add(k)
 			}
 		}
 	}

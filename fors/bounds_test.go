@@ -141,7 +141,7 @@ func TestLaneFlow(t *testing.T) {
 		w.reset(lanes)
 		for i, mask := range masks {
 			weights[i] = rapid.IntRange(1, 40).Draw(t, "weight")
-			set := laneSet{uint64(mask)}
+			set := LaneSet{uint64(mask)}
 			if !w.common(set, set, nil) {
 				t.Fatalf("lane set %b is empty", mask)
 			}

@@ -141,12 +141,12 @@ func (x *oneLID) alive(A, B, k int) bool {
 // n_A·C phases. Lanes that are kept are a bound by themselves.
 func (x *oneLID) least(b Bounds) (phases int, by Certificate) {
 	phases, by = b.LowerBound, b.Certificate
-	sets := make([]laneSet, x.leaves)
+	sets := make([]LaneSet, x.leaves)
 	for A := range sets {
-		sets[A] = newLaneSet(x.lanes)
+		sets[A] = NewLaneSet(x.lanes)
 		for k, up := range x.lanesOf(A) {
 			if up {
-				sets[A].add(k)
+				sets[A].Add(k)
 			}
 		}
 	}

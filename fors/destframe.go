@@ -18,9 +18,9 @@ import (
 // watched: in a slot it may have two transfers.
 type destFrame struct {
 	*laning
-	ends    [2]destBins // out-bins, in-bins
-	inBin   []int32     // [server·lanes + lane] in-bin, −1 where nothing travels
-	n       int         // vertices of either side
+	ends    [2]bins // out-bins, in-bins
+	inBin   []int32 // [server·lanes + lane] in-bin, −1 where nothing travels
+	n       int     // vertices of either side
 	arcs    []bipartite.Arc
 	runs    []run      // what the edges between two bins are
 	runOf   []int32    // [left·n + right] the first of their runs, −1 for none
@@ -36,22 +36,10 @@ type destFrame struct {
 	random  uint64
 }
 
-// destBins is one side's bins: [vertex] leaf, −1 for a dummy, and room of Φ.
-type destBins struct {
-	first []int32 // [leaf] its first bin, one more at the end
-	leaf  []int32
-	room  []int32
-}
-
 // run is a number of edges for one unit.
 type run struct {
 	unit, count int32
 	next        int32 // of the same two bins, −1 for none
-}
-
-func (b *destBins) add(leaf, room int) int32 {
-	b.leaf, b.room = append(b.leaf, int32(leaf)), append(b.room, int32(room))
-	return int32(len(b.leaf) - 1)
 }
 
 // newDestFrame makes the graph of lanes with room on all links.
@@ -85,15 +73,7 @@ func (g *destFrame) packOut(A int, bin []int32) {
 		if load == 0 {
 			continue
 		}
-		v := outs.first[A]
-		for int(v) < len(outs.leaf) && outs.room[v] < load {
-			v++
-		}
-		if int(v) == len(outs.leaf) {
-			v = outs.add(A, g.slots)
-		}
-		outs.room[v] -= load
-		bin[k] = v
+		bin[k] = outs.fit(outs.first[A], load, A, g.slots)
 	}
 }
 

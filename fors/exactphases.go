@@ -20,14 +20,11 @@ type frame struct {
 // binning packs the lanes of one end into bins. The vertices of a leaf are its
 // bins, then the dummies of the other end's.
 type binning struct {
-	first []int32 // [leaf] its first vertex, one more at the end
+	side
 	count []int32 // [leaf] bins
-	of    []int32 // [leaf·lanes + lane] vertex, −1 where nothing travels
 	lane  []int32 // [vertex] the first of its lanes
 	after []int32 // [leaf·lanes + lane] the next lane of its vertex, −1 for none
-	leaf  []int32 // [vertex] −1 for a dummy
 	only  []Lane  // [vertex] its lane, −1 where there are several
-	room  []int32 // [vertex] of Φ
 }
 
 func newFrame(n *net, phases int, y []int32) *frame {
@@ -77,15 +74,9 @@ func (g *frame) pack(b *binning, A int, load []int32) {
 		if x == 0 {
 			continue
 		}
-		v := first
-		for v < len(b.leaf) && b.room[v] < x {
-			v++
-		}
-		if v == len(b.leaf) {
-			b.add(A, g.phases)
-		}
-		b.room[v] -= x
-		of[k], after[k], b.lane[v] = int32(v), b.lane[v], int32(k)
+		v := b.fit(int32(first), x, A, g.phases)
+		b.name()
+		of[k], after[k], b.lane[v] = v, b.lane[v], int32(k)
 		if b.only[v] = Lane(k); after[k] >= 0 {
 			b.only[v] = -1
 		}
@@ -93,10 +84,11 @@ func (g *frame) pack(b *binning, A int, load []int32) {
 	b.count = append(b.count, int32(len(b.leaf)-first))
 }
 
-// add appends a vertex with room for a transfer in each phase.
-func (b *binning) add(leaf, phases int) {
-	b.leaf, b.room = append(b.leaf, int32(leaf)), append(b.room, int32(phases))
-	b.lane, b.only = append(b.lane, -1), append(b.only, -1)
+// name makes room for the lanes of vertices that were added.
+func (b *binning) name() {
+	for len(b.lane) < len(b.leaf) {
+		b.lane, b.only = append(b.lane, -1), append(b.only, -1)
+	}
 }
 
 // connect makes the arcs, ordered by left vertex. Room is filled corner-wise,

@@ -83,16 +83,23 @@ func (x *timetable) setPhases(ctx context.Context) error {
 
 // eachLeaf runs a step for every leaf, on several goroutines.
 func (x *timetable) eachLeaf(ctx context.Context, step func(w *seater, ctx context.Context, leaf int) error) error {
-	errs := make([]error, x.leaves)
-	var next atomic.Int32
-	var wg sync.WaitGroup
-	for i := range min(x.workers, x.leaves) {
+	return eachLeaf(ctx, x.leaves, x.workers, func(i int) *seater {
 		if i == len(x.seaters) {
 			x.seaters = append(x.seaters, &seater{timetable: x})
 		}
-		w := x.seaters[i]
+		return x.seaters[i]
+	}, step)
+}
+
+// eachLeaf runs a step for every leaf, on several goroutines with a worker each.
+func eachLeaf[W any](ctx context.Context, leaves, workers int, worker func(i int) W, step func(w W, ctx context.Context, leaf int) error) error {
+	errs := make([]error, leaves)
+	var next atomic.Int32
+	var wg sync.WaitGroup
+	for i := range min(workers, leaves) {
+		w := worker(i)
 		wg.Go(func() {
-			for A := int(next.Add(1) - 1); A < x.leaves; A = int(next.Add(1) - 1) {
+			for A := int(next.Add(1) - 1); A < leaves; A = int(next.Add(1) - 1) {
 				if errs[A] = ctx.Err(); errs[A] == nil {
 					errs[A] = step(w, ctx, A)
 				}
@@ -102,7 +109,7 @@ func (x *timetable) eachLeaf(ctx context.Context, step func(w *seater, ctx conte
 	wg.Wait()
 	for A, err := range errs {
 		if err != nil {
-			return fmt.Errorf("seat the servers of leaf %d of %d: %w", A, x.leaves, err)
+			return fmt.Errorf("seat the servers of leaf %d of %d: %w", A, leaves, err)
 		}
 	}
 	return nil

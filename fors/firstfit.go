@@ -16,8 +16,8 @@ type fitter struct {
 	plan  *Plan
 	group []int     // [server] γ
 	base  []Lane    // [server] its lane in the shift, α mod K
-	up    []laneSet // [γ]
-	open  []laneSet // [server], nil when every lane is open
+	up    []LaneSet // [γ]
+	open  []LaneSet // [server], nil when every lane is open
 
 	words         int      // of a bitmap
 	sends, hears  []uint64 // [server][word]
@@ -121,7 +121,7 @@ func newFitter(t *Tree, sh *shape, lowerBound int) *fitter {
 		plan:       &Plan{Engine: Conservative, Servers: sh.servers},
 		group:      make([]int, sh.servers),
 		base:       make([]Lane, sh.servers),
-		up:         make([]laneSet, sh.M1),
+		up:         make([]LaneSet, sh.M1),
 		open:       d.open,
 		from:       -1,
 		candidates: make([]Lane, 0, t.Lanes),

@@ -6,7 +6,6 @@ import (
 	"runtime"
 	"slices"
 	"sync"
-	"sync/atomic"
 )
 
 // Grouped is a plan for servers with fewer LIDs than there are lanes. The
@@ -86,14 +85,11 @@ func planGroups(ctx context.Context, t *Tree, b Bounds, lids, workers int) (*Gro
 	if err != nil {
 		return nil, fmt.Errorf("set the blocks of a spread: %w", err)
 	}
-	if err := x.eachLeaf(ctx, (*groupSeater).seatGroups); err != nil {
-		return nil, err
-	}
-	if err := x.eachLeaf(ctx, (*groupSeater).seatReceivers); err != nil {
-		return nil, err
-	}
-	if err := x.eachLeaf(ctx, (*groupSeater).rotate); err != nil {
-		return nil, err
+	seater := func(int) *groupSeater { return &groupSeater{grouping: x} }
+	for _, step := range []func(*groupSeater, context.Context, int) error{(*groupSeater).seatGroups, (*groupSeater).seatReceivers, (*groupSeater).rotate} {
+		if err := eachLeaf(ctx, x.leaves, x.workers, seater, step); err != nil {
+			return nil, err
+		}
 	}
 	p := &Grouped{Plan: x.plan, LIDs: slices.Max(n.units), GroupSize: g, LeastPhases: least * g}
 	x.describe(t, p)
@@ -170,30 +166,6 @@ func (x *grouping) indexBy(leaf func(u *unit) int32) index {
 		at[A]++
 	}
 	return i
-}
-
-// eachLeaf runs a step for every leaf, on several goroutines.
-func (x *grouping) eachLeaf(ctx context.Context, step func(w *groupSeater, ctx context.Context, leaf int) error) error {
-	errs := make([]error, x.leaves)
-	var next atomic.Int32
-	var wg sync.WaitGroup
-	for range min(x.workers, x.leaves) {
-		wg.Go(func() {
-			w := &groupSeater{grouping: x}
-			for A := int(next.Add(1) - 1); A < x.leaves; A = int(next.Add(1) - 1) {
-				if errs[A] = ctx.Err(); errs[A] == nil {
-					errs[A] = step(w, ctx, A)
-				}
-			}
-		})
-	}
-	wg.Wait()
-	for A, err := range errs {
-		if err != nil {
-			return fmt.Errorf("seat the groups of leaf %d of %d: %w", A, x.leaves, err)
-		}
-	}
-	return nil
 }
 
 // describe fills in what tables and addresses follow from.

@@ -12,10 +12,35 @@ import (
 // and same-leaf units fill what is left. Where a leaf has more bins than it may
 // have units in a block, a dummy on the other side keeps one of them idle.
 type side struct {
+	bins
+	of []int32 // [leaf·lanes + lane] bin, −1 where nothing travels
+}
+
+// bins are the vertices of a side.
+type bins struct {
 	first []int32 // [leaf] its first bin, one more at the end
 	leaf  []int32 // [vertex] −1 for a dummy
 	room  []int32 // [vertex] of Φ
-	of    []int32 // [leaf·lanes + lane] bin, −1 where nothing travels
+}
+
+// add appends a vertex and returns it.
+func (b *bins) add(leaf, room int) int32 {
+	b.leaf, b.room = append(b.leaf, int32(leaf)), append(b.room, int32(room))
+	return int32(len(b.leaf) - 1)
+}
+
+// fit is the first vertex from one on with room for a load; if there is none, a new one
+// of a leaf.
+func (b *bins) fit(first int32, load int32, leaf, room int) int32 {
+	v := first
+	for int(v) < len(b.leaf) && b.room[v] < load {
+		v++
+	}
+	if int(v) == len(b.leaf) {
+		v = b.add(leaf, room)
+	}
+	b.room[v] -= load
+	return v
 }
 
 // blockGraph is that graph.
@@ -64,15 +89,7 @@ func (g *blockGraph) pack(s *side, units func(leaf, peer, lane int) int32) {
 			if load == 0 {
 				continue
 			}
-			v := first
-			for v < len(s.leaf) && s.room[v] < load {
-				v++
-			}
-			if v == len(s.leaf) {
-				s.add(A, g.blocks)
-			}
-			s.room[v] -= load
-			s.of[A*g.lanes+k] = int32(v)
+			s.of[A*g.lanes+k] = s.fit(int32(first), load, A, g.blocks)
 		}
 		for _, room := range s.room[first:] {
 			own -= int(room)
@@ -86,11 +103,6 @@ func (g *blockGraph) pack(s *side, units func(leaf, peer, lane int) int32) {
 
 // own is the number of units that a leaf has with itself.
 func (g *blockGraph) own(A int) int { return g.net.units[A] * g.size[A] }
-
-// add appends a vertex.
-func (s *side) add(leaf, blocks int) {
-	s.leaf, s.room = append(s.leaf, int32(leaf)), append(s.room, int32(blocks))
-}
 
 // addDummies appends dummies and returns the first, and the vertex after the last.
 func (s *side) addDummies(count, blocks int) (first, end int) {

@@ -74,7 +74,7 @@ func planSingles(ctx context.Context, t *Tree, n *net, b Bounds, workers int) (*
 // and in.
 func (n *net) leastBlocks(g int) int {
 	least, even := 0, true
-	sets := make([]laneSet, n.leaves)
+	sets := make([]LaneSet, n.leaves)
 	for A := range n.leaves {
 		groups, reached := 0, 0
 		for B := range n.leaves {
@@ -84,10 +84,10 @@ func (n *net) leastBlocks(g int) int {
 		}
 		least = max(least, groups, ceilDiv(reached, g))
 		even = even && n.size[A] == n.size[0]
-		sets[A] = newLaneSet(n.lanes)
+		sets[A] = NewLaneSet(n.lanes)
 		for k, up := range n.lanesOf(A) {
 			if up {
-				sets[A].add(k)
+				sets[A].Add(k)
 			}
 		}
 	}
@@ -100,11 +100,11 @@ func (n *net) leastBlocks(g int) int {
 
 // leastFlow is the larger of least and the fewest blocks in which the lanes of
 // each leaf A carry own[A]·peer[B] units with every leaf B.
-func (n *net) leastFlow(sets []laneSet, own, peer []int, least int) int {
+func (n *net) leastFlow(sets []LaneSet, own, peer []int, least int) int {
 	var flow laneFlow
 	flow.reset(n.lanes)
 	for A := range n.leaves {
-		twin := slices.ContainsFunc(sets[:A], func(s laneSet) bool { return slices.Equal(s, sets[A]) })
+		twin := slices.ContainsFunc(sets[:A], func(s LaneSet) bool { return slices.Equal(s, sets[A]) })
 		if twin && slices.Min(n.size) == slices.Max(n.size) {
 			continue
 		}

@@ -5,15 +5,20 @@ import (
 	"slices"
 )
 
-// laneSet is a bitmap of lanes.
-type laneSet []uint64
+// LaneSet is a bitmap of lanes.
+type LaneSet []uint64
 
-func newLaneSet(lanes int) laneSet { return make(laneSet, (lanes+63)/64) }
+// NewLaneSet is an empty set of so many lanes.
+func NewLaneSet(lanes int) LaneSet { return make(LaneSet, (lanes+63)/64) }
 
-func (s laneSet) add(k int)      { s[k>>6] |= 1 << (k & 63) }
-func (s laneSet) has(k int) bool { return s[k>>6]>>(k&63)&1 != 0 }
+// Add puts a lane into the set.
+func (s LaneSet) Add(k int) { s[k>>6] |= 1 << (k & 63) }
 
-func (s laneSet) size() int {
+// Has tells whether the set has a lane.
+func (s LaneSet) Has(k int) bool { return s[k>>6]>>(k&63)&1 != 0 }
+
+// Size is the number of lanes in the set.
+func (s LaneSet) Size() int {
 	n := 0
 	for _, x := range s {
 		n += bits.OnesCount64(x)
@@ -25,9 +30,9 @@ func (s laneSet) size() int {
 // same lanes on one side, lanes of equal capacity on the other.
 type laneFlow struct {
 	lanes  int
-	sets   []laneSet // [group], distinct
+	sets   []LaneSet // [group], distinct
 	weight []int     // [group] transfers
-	next   laneSet   // the set of the group being added
+	next   LaneSet   // the set of the group being added
 
 	order    []int32 // groups, those with the fewest lanes first
 	on       []int   // [group·lanes + lane] transfers assigned
@@ -40,7 +45,7 @@ type laneFlow struct {
 
 func (w *laneFlow) reset(lanes int) {
 	w.lanes = lanes
-	w.next = newLaneSet(lanes)
+	w.next = NewLaneSet(lanes)
 	w.room = make([]int, lanes)
 	w.fromSet = make([]int32, lanes)
 }
@@ -49,7 +54,7 @@ func (w *laneFlow) clear() { w.sets, w.weight = w.sets[:0], w.weight[:0] }
 
 // common makes a ∩ b ∩ open (a nil open is every lane) the set that add uses
 // and tells whether it has a member.
-func (w *laneFlow) common(a, b, open laneSet) bool {
+func (w *laneFlow) common(a, b, open LaneSet) bool {
 	var members uint64
 	for i := range w.next {
 		w.next[i] = a[i] & b[i]
@@ -87,11 +92,7 @@ func (w *laneFlow) leastCapacity(least int) int {
 	if len(w.sets) == 0 {
 		return least
 	}
-	w.order = w.order[:0]
-	for g := range w.sets {
-		w.order = append(w.order, int32(g))
-	}
-	slices.SortStableFunc(w.order, func(a, b int32) int { return w.sets[a].size() - w.sets[b].size() })
+	w.sort()
 	least = max(least, 1)
 	for {
 		transfers, lanes := w.violated(least)
@@ -100,6 +101,30 @@ func (w *laneFlow) leastCapacity(least int) int {
 		}
 		least = ceilDiv(transfers, lanes)
 	}
+}
+
+// sort puts the groups in order.
+func (w *laneFlow) sort() {
+	w.order = w.order[:0]
+	for g := range w.sets {
+		w.order = append(w.order, int32(g))
+	}
+	slices.SortStableFunc(w.order, func(a, b int32) int { return w.sets[a].Size() - w.sets[b].Size() })
+}
+
+// Crowded looks for transfers that may use none but some lanes and are more than these:
+// by Hall's theorem there are such where no transfers have lanes of their own each.
+// transfers counts those that share a set. It returns both numbers, zeros if there are
+// none.
+func Crowded(of int, sets []LaneSet, transfers []int) (crowd, lanes int) {
+	var w laneFlow
+	w.reset(of)
+	for i, set := range sets {
+		copy(w.next, set)
+		w.add(transfers[i])
+	}
+	w.sort()
+	return w.violated(1)
 }
 
 // violated looks for a lane set that carries more transfers than the capacity
@@ -127,9 +152,9 @@ func (w *laneFlow) violated(capacity int) (transfers, lanes int) {
 
 // fill spreads a group over its lanes evenly as far as there is room.
 func (w *laneFlow) fill(g int) {
-	lanes := w.sets[g].size()
+	lanes := w.sets[g].Size()
 	for k := range w.lanes {
-		if !w.sets[g].has(k) {
+		if !w.sets[g].Has(k) {
 			continue
 		}
 		x := min(ceilDiv(w.left[g], lanes), w.room[k])
@@ -153,7 +178,7 @@ func (w *laneFlow) augment(root int32) bool {
 	for head := 0; head < len(w.queue); head++ {
 		g := w.queue[head]
 		for k := range w.lanes {
-			if w.fromSet[k] >= 0 || !w.sets[g].has(k) {
+			if w.fromSet[k] >= 0 || !w.sets[g].Has(k) {
 				continue
 			}
 			w.fromSet[k] = g

@@ -61,7 +61,7 @@ func newPairDemands(ctx context.Context, t *Tree, pairs []Pair) (*pairDemands, e
 }
 
 // openAt is the set of lanes on which a server can be addressed, nil for all.
-func (w *pairDemands) openAt(d Server) laneSet {
+func (w *pairDemands) openAt(d Server) LaneSet {
 	if w.open == nil {
 		return nil
 	}

@@ -11,7 +11,7 @@ type board struct {
 	lanes, leaves, words int
 	leaf                 []int32   // [server]
 	up                   []uint64  // [leaf·words + word] lanes that are up
-	open                 []laneSet // [server], nil when every lane is open
+	open                 []LaneSet // [server], nil when every lane is open
 
 	to   []Server    // the phase's rows in its plan
 	lane []Lane      //
@@ -85,7 +85,7 @@ func (b *board) isFree(end int, leaf int32, k Lane) bool {
 func (b *board) usable(s, d Server, k Lane) bool {
 	i, bit := int(k)>>6, k&63
 	return b.up[int(b.leaf[s])*b.words+i]>>bit&1 != 0 && b.up[int(b.leaf[d])*b.words+i]>>bit&1 != 0 &&
-		(b.open == nil || b.open[d].has(int(k)))
+		(b.open == nil || b.open[d].Has(int(k)))
 }
 
 // take gives the transfer of s, which has none, a lane that is free at both ends.

@@ -84,7 +84,7 @@ func (w *packing) layOut(t *Tree, demand *pairDemands, pairs []Pair, all bool) {
 		}
 		remote := max(demand.load(outward, A), demand.load(inward, A))
 		busy := ceilDiv(remote, w.phases) // c_A
-		busy = min(len(slots), max(busy, min(demand.up[A].size(), ceilDiv(remote+local[A], w.phases))))
+		busy = min(len(slots), max(busy, min(demand.up[A].Size(), ceilDiv(remote+local[A], w.phases))))
 		for range len(slots) - busy {
 			w.server = append(w.server, Idle)
 		}

@@ -80,7 +80,7 @@ func newQuotient(w *network) *quotient {
 	if len(w.open) > 1 {
 		q.sides = 2
 	}
-	var sets []laneSet
+	var sets []fors.LaneSet
 	for a, from := range q.kinds {
 		for b, to := range q.kinds {
 			for kind, n := range to.servers {
@@ -88,7 +88,7 @@ func newQuotient(w *network) *quotient {
 				if a == b {
 					f.pairs -= from.leaves
 				}
-				if set := w.lanes(from.leaf, to.leaf, kind); f.pairs > 0 && f.transfers > 0 && set.size() > 0 {
+				if set := w.lanes(from.leaf, to.leaf, kind); f.pairs > 0 && f.transfers > 0 && set.Size() > 0 {
 					q.flows, sets = append(q.flows, f), append(sets, set)
 				}
 			}
@@ -97,7 +97,7 @@ func newQuotient(w *network) *quotient {
 	q.lanes = refine(w.t.Lanes, sets)
 	for i := range q.flows {
 		for c, lanes := range q.lanes {
-			if sets[i].has(int(lanes[0])) {
+			if sets[i].Has(int(lanes[0])) {
 				q.flows[i].lanes = append(q.flows[i].lanes, c)
 			}
 		}

@@ -1,60 +1,44 @@
 package ilp
 
 import (
-	"math/bits"
+	"fmt"
 
 	"github.com/forsd/forsd/fors"
 )
-
-// laneSet is a bitmap of lanes.
-type laneSet []uint64
-
-func newLaneSet(lanes int) laneSet { return make(laneSet, (lanes+63)/64) }
-
-func (s laneSet) add(k int)      { s[k>>6] |= 1 << (k & 63) }
-func (s laneSet) has(k int) bool { return s[k>>6]>>(k&63)&1 != 0 }
-
-func (s laneSet) size() int {
-	n := 0
-	for _, word := range s {
-		n += bits.OnesCount64(word)
-	}
-	return n
-}
 
 // network is a tree as the models see it: the leaf of every server, the lanes of
 // every leaf, and the servers sorted by the lanes that are closed to them.
 type network struct {
 	t    *fors.Tree
-	leaf []int     // [server]
-	up   []laneSet // [leaf]
-	kind []int     // [server] index into open
-	open []laneSet // [kind] lanes on which servers of that kind can be addressed
+	leaf []int          // [server]
+	up   []fors.LaneSet // [leaf]
+	kind []int          // [server] index into open
+	open []fors.LaneSet // [kind] lanes on which servers of that kind can be addressed
 }
 
 func newNetwork(t *fors.Tree) *network {
-	w := &network{t: t, up: make([]laneSet, len(t.Slots))}
+	w := &network{t: t, up: make([]fors.LaneSet, len(t.Slots))}
 	for leaf, slots := range t.Slots {
 		for range slots {
 			w.leaf = append(w.leaf, leaf)
 		}
-		w.up[leaf] = newLaneSet(t.Lanes)
+		w.up[leaf] = fors.NewLaneSet(t.Lanes)
 		for k, up := range t.Up[leaf] {
 			if up {
-				w.up[leaf].add(k)
+				w.up[leaf].Add(k)
 			}
 		}
 	}
 	w.kind = make([]int, len(w.leaf))
 	known := map[string]int{}
 	for d := range w.leaf {
-		open := newLaneSet(t.Lanes)
+		open := fors.NewLaneSet(t.Lanes)
 		for k := range t.Lanes {
 			if t.Closed == nil || !t.Closed(fors.Server(d), fors.Lane(k)) {
-				open.add(k)
+				open.Add(k)
 			}
 		}
-		key := open.key()
+		key := fmt.Sprint(open)
 		kind, ok := known[key]
 		if !ok {
 			kind = len(w.open)
@@ -66,21 +50,9 @@ func newNetwork(t *fors.Tree) *network {
 	return w
 }
 
-// key is the set as a map key.
-func (s laneSet) key() string {
-	b := make([]byte, 0, 8*len(s))
-	for _, word := range s {
-		for range 8 {
-			b = append(b, byte(word))
-			word >>= 8
-		}
-	}
-	return string(b)
-}
-
 // lanes is the set of lanes from leaf A to servers of a kind at leaf B.
-func (w *network) lanes(A, B, kind int) laneSet {
-	set := make(laneSet, len(w.up[A]))
+func (w *network) lanes(A, B, kind int) fors.LaneSet {
+	set := make(fors.LaneSet, len(w.up[A]))
 	for i := range set {
 		set[i] = w.up[A][i] & w.up[B][i] & w.open[kind][i]
 	}
@@ -90,21 +62,21 @@ func (w *network) lanes(A, B, kind int) laneSet {
 // refine sorts the lanes 0…K−1 into classes of lanes that lie in the same ones
 // of the sets, in the order of their first lanes. Lanes that lie in none are
 // left out.
-func refine(lanes int, sets []laneSet) [][]fors.Lane {
+func refine(lanes int, sets []fors.LaneSet) [][]fors.Lane {
 	class := make([]int, lanes) // [lane]
-	used := newLaneSet(lanes)
+	used := fors.NewLaneSet(lanes)
 	classes := 1
 	for _, set := range sets {
 		split := make([]int, classes) // [class] its part inside the set, 0 for none yet
 		outside := make([]bool, classes)
 		for k, c := range class {
-			outside[c] = outside[c] || !set.has(k)
+			outside[c] = outside[c] || !set.Has(k)
 		}
 		for k, c := range class {
-			if !set.has(k) {
+			if !set.Has(k) {
 				continue
 			}
-			used.add(k)
+			used.Add(k)
 			if !outside[c] {
 				continue
 			}
@@ -118,7 +90,7 @@ func refine(lanes int, sets []laneSet) [][]fors.Lane {
 	var out [][]fors.Lane
 	index := make([]int, classes) // [class] 1 + index in out, 0 for none yet
 	for k, c := range class {
-		if !used.has(k) {
+		if !used.Has(k) {
 			continue
 		}
 		if index[c] == 0 {

@@ -14,7 +14,7 @@ import (
 type group struct {
 	from, to  int // leaves
 	kind      int // of the destinations
-	lanes     laneSet
+	lanes     fors.LaneSet
 	transfers []int // indices into the phase
 }
 
@@ -73,7 +73,7 @@ func (w *network) newPhase(pairs []fors.Pair) (*phase, error) {
 // not count.
 func (ph *phase) classify() {
 	var live []int
-	var sets []laneSet
+	var sets []fors.LaneSet
 	for g := range ph.groups {
 		if len(ph.groups[g].transfers) > 0 {
 			live, sets = append(live, g), append(sets, ph.groups[g].lanes)
@@ -83,7 +83,7 @@ func (ph *phase) classify() {
 	for _, lanes := range refine(ph.lanes, sets) {
 		c := class{lanes: lanes, open: make([]bool, len(ph.groups)), all: true}
 		for i, set := range sets {
-			c.open[live[i]] = set.has(int(lanes[0]))
+			c.open[live[i]] = set.Has(int(lanes[0]))
 			c.all = c.all && c.open[live[i]]
 		}
 		if c.all {

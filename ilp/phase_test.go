@@ -92,11 +92,11 @@ func heaviest(weight [][]float64, i int, used []bool) float64 {
 func TestRefine(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		lanes := rapid.IntRange(1, 70).Draw(t, "lanes")
-		sets := make([]laneSet, rapid.IntRange(0, 4).Draw(t, "sets"))
+		sets := make([]fors.LaneSet, rapid.IntRange(0, 4).Draw(t, "sets"))
 		for i := range sets {
-			sets[i] = newLaneSet(lanes)
+			sets[i] = fors.NewLaneSet(lanes)
 			for _, k := range rapid.SliceOfN(rapid.IntRange(0, lanes-1), 0, lanes).Draw(t, "set") {
-				sets[i].add(k)
+				sets[i].Add(k)
 			}
 		}
 		class := make([]int, lanes)
@@ -110,7 +110,7 @@ func TestRefine(t *testing.T) {
 		}
 		signature := func(k int) (s string) {
 			for _, set := range sets {
-				s += map[bool]string{false: "0", true: "1"}[set.has(k)]
+				s += map[bool]string{false: "0", true: "1"}[set.Has(k)]
 			}
 			return s
 		}

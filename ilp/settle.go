@@ -19,7 +19,7 @@ type settler struct {
 	ph      *phase
 	rng     *rand.Rand    // nil for plain weights
 	byGroup [][]fors.Lane // [group] lanes given
-	used    laneSet       // lanes whose turn has been
+	used    fors.LaneSet  // lanes whose turn has been
 
 	left []int // [group] transfers without a lane
 	todo []int // [end] transfers without a lane
@@ -70,7 +70,7 @@ func (s *settler) core() *phase {
 }
 
 func newSettler(ph *phase) *settler {
-	s := &settler{ph: ph, byGroup: make([][]fors.Lane, len(ph.groups)), used: newLaneSet(ph.lanes), left: make([]int, len(ph.groups)), ways: make([]int, len(ph.groups)),
+	s := &settler{ph: ph, byGroup: make([][]fors.Lane, len(ph.groups)), used: fors.NewLaneSet(ph.lanes), left: make([]int, len(ph.groups)), ways: make([]int, len(ph.groups)),
 		todo: make([]int, 2*ph.leaves), room: make([]int, 2*ph.leaves),
 		pick: make([]int, ph.leaves*ph.leaves), weight: make([][]float64, ph.leaves)}
 	for from := range s.weight {
@@ -78,7 +78,7 @@ func newSettler(ph *phase) *settler {
 	}
 	for g := range ph.groups {
 		s.left[g] = len(ph.groups[g].transfers)
-		s.ways[g] = ph.groups[g].lanes.size()
+		s.ways[g] = ph.groups[g].lanes.Size()
 	}
 	for end := range s.todo {
 		s.todo[end] = ph.degree(end)
@@ -115,7 +115,7 @@ func (s *settler) order() []class {
 // match gives a lane to a matching of the transfers that are left. It reports
 // false where an end then has more transfers than lanes to come.
 func (s *settler) match(c class, k fors.Lane) bool {
-	s.used.add(int(k))
+	s.used.Add(int(k))
 	s.weigh(c)
 	for from, to := range assign(s.weight) {
 		if g := s.pick[from*s.ph.leaves+to]; g >= 0 {
