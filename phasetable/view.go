@@ -109,18 +109,11 @@ func (v *View) FindName(name string) []int {
 var ErrAmbiguous = errors.New("servers are called")
 
 // Find looks a server up by its description, its port GUID (0x and hexadecimal
-// digits) or any of its LIDs (decimal), in this order.
+// digits), any of its LIDs (decimal), or the name of its host, in this order. Case does
+// not count in a host's name, nor the domain where only one side has it.
 func (v *View) Find(key string) (int, error) {
-	switch found := v.FindName(key); len(found) {
-	case 0:
-	case 1:
-		return found[0], nil
-	default:
-		guids := make([]string, len(found))
-		for i, s := range found {
-			guids[i] = v.guid(s).String()
-		}
-		return 0, fmt.Errorf("%d %w %q: ask by port GUID, one of %s", len(found), ErrAmbiguous, key, strings.Join(guids, ", "))
+	if found := v.FindName(key); len(found) > 0 {
+		return v.only(key, found)
 	}
 	if strings.HasPrefix(key, "0x") {
 		if g, err := topology.ParseGUID(key); err == nil {
@@ -133,7 +126,40 @@ func (v *View) Find(key string) (int, error) {
 			return i, nil
 		}
 	}
-	return 0, fmt.Errorf("no server of the plan has the name, port GUID or LID %.100q", key)
+	for _, means := range []func(host string) bool{
+		func(host string) bool { return host == key },
+		func(host string) bool { return topology.SameHost(host, key) },
+	} {
+		var found []int
+		for i := range v.servers {
+			if means(topology.FirstWord(string(v.name(i)))) && key != "" {
+				found = append(found, i)
+			}
+		}
+		if len(found) > 0 {
+			return v.only(key, found)
+		}
+	}
+	hint := topology.DidYouMean(key, func(yield func(string) bool) {
+		for i := range v.servers {
+			if !yield(topology.FirstWord(string(v.name(i)))) {
+				return
+			}
+		}
+	})
+	return 0, fmt.Errorf("no server of the plan has the name, port GUID or LID %.100q%s", key, hint)
+}
+
+// only is the one server that a key means.
+func (v *View) only(key string, found []int) (int, error) {
+	if len(found) == 1 {
+		return found[0], nil
+	}
+	guids := make([]string, len(found))
+	for i, s := range found {
+		guids[i] = v.guid(s).String()
+	}
+	return 0, fmt.Errorf("%d %w %q: ask by port GUID, one of %s", len(found), ErrAmbiguous, key, strings.Join(guids, ", "))
 }
 
 // nth is the server at place i of an index.

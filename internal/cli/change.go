@@ -33,7 +33,7 @@ func rollbackCommand() *cobra.Command {
 verified on the fabric and the tables as they are now. It is refused, with the
 reason and exit code 1, where it does not hold any more; nothing changes then.`,
 		Example: "  forsctl epochs\n  forsctl rollback 41",
-		Args:    cobra.ExactArgs(1),
+		Args:    cobra.ExactArgs(1), ValidArgsFunction: atMost(1, epochNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			n, err := strconv.ParseUint(args[0], 10, 64)
 			if err != nil || n == 0 {

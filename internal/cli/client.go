@@ -18,7 +18,9 @@ func daemonCommands() []*cobra.Command {
 	cmds := []*cobra.Command{statusCommand(), watchCommand(), epochsCommand(), phasesCommand(), jobCommand(), slurmCommand(), whatIfCommand(), rerouteCommand(), rollbackCommand(), baselineCommand()}
 	for _, c := range cmds {
 		c.GroupID = "daemon"
-		c.ValidArgsFunction = cobra.NoFileCompletions
+		if c.ValidArgsFunction == nil {
+			c.ValidArgsFunction = cobra.NoFileCompletions
+		}
 	}
 	return cmds
 }

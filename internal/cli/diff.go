@@ -26,9 +26,9 @@ dump_fts) by switches, entries and the blocks of 64 entries that a subnet
 manager would send; or two epochs of a running forsd by their numbers. The
 kind of a file is recognised by its content.
 
-The exit code is 0 whether or not there is a difference.`,
+Exit code 0: no difference; 1: there is one; 2: the input cannot be used.`,
 		Example: "  forsctl diff yesterday.txt today.txt\n  forsctl diff plan/lfts.dump /var/log/opensm-lfts.dump\n  forsctl diff 41 42",
-		Args:    cobra.ExactArgs(2),
+		Args:    cobra.ExactArgs(2), ValidArgsFunction: epochsOrFiles,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if a, b, ok := epochNumbers(args); ok {
 				return diffEpochs(cmd, a, b)
@@ -51,6 +51,12 @@ The exit code is 0 whether or not there is a difference.`,
 		},
 	}
 	return cmd
+}
+
+// epochsOrFiles completes epochs, and files where forsd does not answer.
+func epochsOrFiles(cmd *cobra.Command, args []string, word string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	epochs, _ := epochNames(cmd, args, word)
+	return epochs, cobra.ShellCompDirectiveDefault
 }
 
 // epochNumbers reads the arguments as epochs, if neither is a file.
@@ -133,7 +139,7 @@ func diffFabrics(cmd *cobra.Command, a, b *compared) error {
 	}
 	changes := topology.Diff(a.fabric, b.fabric)
 	if command.WantsJSON(cmd) {
-		return command.PrintJSON(cmd, fabricDiff{len(changes) == 0, append([]topology.Change{}, changes...)})
+		return differ(len(changes) == 0, command.PrintJSON(cmd, fabricDiff{len(changes) == 0, append([]topology.Change{}, changes...)}))
 	}
 	if len(changes) == 0 {
 		fmt.Fprintln(cmd.OutOrStdout(), "no difference")
@@ -141,15 +147,23 @@ func diffFabrics(cmd *cobra.Command, a, b *compared) error {
 	for _, c := range changes {
 		fmt.Fprintln(cmd.OutOrStdout(), c.Text)
 	}
-	return nil
+	return differ(len(changes) == 0, nil)
+}
+
+// differ ends the command after it has printed what it found.
+func differ(equal bool, err error) error {
+	if err == nil && !equal {
+		return command.Violated{Err: errors.New("they differ")}
+	}
+	return err
 }
 
 func diffTables(cmd *cobra.Command, d lft.Delta) error {
 	if command.WantsJSON(cmd) {
-		return command.PrintJSON(cmd, struct {
+		return differ(d == lft.Delta{}, command.PrintJSON(cmd, struct {
 			Equal bool `json:"equal"`
 			lft.Delta
-		}{d == lft.Delta{}, d})
+		}{d == lft.Delta{}, d}))
 	}
 	if d == (lft.Delta{}) {
 		fmt.Fprintln(cmd.OutOrStdout(), "no difference")
@@ -157,7 +171,7 @@ func diffTables(cmd *cobra.Command, d lft.Delta) error {
 	}
 	_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s on %s differ: %s of %d\n", command.Plural(d.Entries, "entry", "entries"),
 		command.Plural(d.Switches, "switch", "switches"), command.Plural(d.Blocks, "block", "blocks"), lft.Block)
-	return err
+	return differ(false, err)
 }
 
 // epochDiff is what forsctl diff --json prints of two epochs.
@@ -192,9 +206,9 @@ func diffEpochs(cmd *cobra.Command, a, b uint64) error {
 			}
 		}
 		if command.WantsJSON(cmd) {
-			return command.PrintJSON(cmd, d)
+			return differ(d.Equal, command.PrintJSON(cmd, d))
 		}
-		return printEpochDiff(cmd, &d)
+		return differ(d.Equal, printEpochDiff(cmd, &d))
 	})
 }
 

@@ -26,7 +26,7 @@ tables that were read back from the switches. With --topology, --lfts and
 --phases it works offline.`,
 		Example: `  forsctl explain node012 node345
   forsctl explain Hca0000 0x1002cf --topology ibnetdiscover.txt --lfts plan/lfts.dump --phases plan/phases.bin`,
-		Args: cobra.ExactArgs(2),
+		Args: cobra.ExactArgs(2), ValidArgsFunction: atMost(2, hostNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			e := &planner.Explanation{}
 			var err error

@@ -223,7 +223,7 @@ func remarks(j *api.Job) string {
 func jobShowCommand() *cobra.Command {
 	var f jobFlags
 	cmd := &cobra.Command{
-		Use:   "show JOB",
+		Use: "show JOB", ValidArgsFunction: atMost(1, jobNames),
 		Short: "Show one job",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -236,7 +236,7 @@ func jobShowCommand() *cobra.Command {
 
 func jobRemoveCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "rm JOB…",
+		Use: "rm JOB…", ValidArgsFunction: jobNames,
 		Short: "End jobs",
 		Args:  cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -265,7 +265,7 @@ func jobRemoveCommand() *cobra.Command {
 func jobRenewCommand() *cobra.Command {
 	var f jobFlags
 	cmd := &cobra.Command{
-		Use:   "renew JOB [--lease TIME]",
+		Use: "renew JOB [--lease TIME]", ValidArgsFunction: atMost(1, jobNames),
 		Short: "Let a job's lease end so long from now",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -285,7 +285,7 @@ func jobTableCommand() *cobra.Command {
 	var out string
 	var csv bool
 	cmd := &cobra.Command{
-		Use:   "table JOB --out FILE",
+		Use: "table JOB --out FILE", ValidArgsFunction: atMost(1, jobNames),
 		Short: "Fetch the phase table of a job",
 		Long: `Table writes the table of a job's plan in force to a file, whole or not at all:
 the binary table that ranks map into memory, or with --csv the same transfers as

@@ -38,6 +38,9 @@ func (f *fabricFlags) register(cmd *cobra.Command) {
 	fs.StringArrayVar(&f.fail, "fail", nil, "take a node (description or GUID) or a cable (NODE/PORT) out; repeatable")
 	fs.StringVar(&f.exclude, "exclude", "", "regular expression of host descriptions that take no part in the exchange")
 	fs.StringArrayVar(&f.roles, "role", nil, "ROLE=REGEX: hosts with such descriptions are of that role, which is aggregation, gateway, storage or management, and take no part; repeatable")
+	if err := cmd.RegisterFlagCompletionFunc("fail", failureNames); err != nil {
+		panic(err) // the flag is not the one above
+	}
 	f.lmcFlag.register(cmd)
 }
 
@@ -46,6 +49,8 @@ type lmcFlag struct {
 	flags    *pflag.FlagSet
 	lmc      int
 	guid2lid string
+	anew     bool // LIDs may be numbered anew for the LMC
+	numbered bool // they were
 }
 
 func (f *lmcFlag) register(cmd *cobra.Command) {
@@ -74,6 +79,11 @@ func (f *lmcFlag) apply(fabric *topology.Fabric, path string, source topology.So
 		}
 	case given && (f.lmc < 0 || f.lmc > topology.MaxLMC):
 		return fmt.Errorf("--lmc %d: want a number from 0 to %d", f.lmc, topology.MaxLMC)
+	case given && f.anew:
+		var err error
+		if f.numbered, err = topology.PretendLMC(fabric, uint8(f.lmc)); err != nil {
+			return fmt.Errorf("--lmc %d on %s: %w", f.lmc, path, err)
+		}
 	case given:
 		if err := fabric.SetLMC(uint8(f.lmc)); err != nil {
 			return fmt.Errorf("--lmc %d on %s: %w", f.lmc, path, err)

@@ -14,15 +14,15 @@ func phasesCommand() *cobra.Command {
 	var csv bool
 	var path string
 	cmd := &cobra.Command{
-		Use:   "phases -o FILE",
+		Use:   "phases --out FILE",
 		Short: "Fetch the phase table of the plan in force",
 		Long: `Phases writes the table of the plan in force to a file, whole or not at all: the
 binary table that ranks map into memory, or with --csv the same transfers as
 text. FILE - is standard output.`,
-		Example: "  forsctl phases -o phases.bin\n  forsctl phases --csv -o - | head",
+		Example: "  forsctl phases --out phases.bin\n  forsctl phases --csv --out - | head",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := checkOut(cmd, "output", path, "the phase table"); err != nil {
+			if err := checkOut(cmd, "out", path, "the phase table"); err != nil {
 				return err
 			}
 			return with(cmd, func(ctx context.Context, c *api.Client) error {
@@ -35,7 +35,7 @@ text. FILE - is standard output.`,
 		},
 	}
 	cmd.Flags().BoolVar(&csv, "csv", false, "as text instead of the binary table")
-	cmd.Flags().StringVarP(&path, "output", "o", "", "the file to write, - for standard output")
+	cmd.Flags().StringVar(&path, "out", "", "the file to write, - for standard output")
 	return cmd
 }
 

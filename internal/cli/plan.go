@@ -33,6 +33,9 @@ unreachable.csv. With --fail it shows what a failure would cost. A plan that wou
 leave out more than --max-unreachable of the pairs of servers is refused, and
 nothing is written.
 
+With --lmc and a fabric of a smaller LMC, LIDs are numbered anew, as OpenSM would do:
+so plan shows what another LMC would give, and whether there are enough LIDs.
+
 The bound is a number of phases that no plan can beat. The gap is
 the number of phases by which the plan is longer.
 Bounds are proved by servers, each of which sends to one other in a phase; by leaf:
@@ -44,6 +47,7 @@ have to send over all their cables together, by linear programming.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
 	f.fabric.register(cmd)
+	f.fabric.anew = true
 	cmd.Flags().StringVar(&f.engine, "engine", planner.Auto, "auto, algorithm, exact or ilp")
 	if err := cmd.RegisterFlagCompletionFunc("engine", cobra.FixedCompletions(planner.Engines, cobra.ShellCompDirectiveNoFileComp)); err != nil {
 		panic(err) // the flag is not the one above
@@ -88,6 +92,9 @@ func (f *planFlags) run(cmd *cobra.Command) error {
 	}
 	if command.WantsJSON(cmd) {
 		return command.PrintJSON(cmd, result.Report())
+	}
+	if f.fabric.numbered {
+		fmt.Fprintf(cmd.OutOrStdout(), "note: the LIDs of %s leave no room for LMC %d; the plan and its tables are for LIDs numbered anew\n", f.fabric.topology, f.fabric.lmc)
 	}
 	return printPlan(cmd, result, f.out)
 }

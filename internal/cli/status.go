@@ -10,18 +10,21 @@ import (
 
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/internal/command"
+	"github.com/forsd/forsd/internal/health"
 )
 
 func statusCommand() *cobra.Command {
-	return &cobra.Command{
+	var all bool
+	cmd := &cobra.Command{
 		Use:   "status",
-		Short: "Show the state of forsd: epoch, plan, OpenSM, the last event, warnings",
-		Long: `Status shows what forsd is doing, the epoch in force and its plan, OpenSM as far
-as it is known, how long the last change took, and every warning in force with
-what to do about it. docs/operating.md explains each warning by its code.
+		Short: "Show the state of forsd: plan, warnings, OpenSM, the last event",
+		Long: `Status shows on one screen what forsd is doing, the epoch in force and its plan,
+the worst warnings, OpenSM as far as it is known, and how long the last change took.
+With --all it shows everything: each warning in full, with what to do about it.
+"reference.md" among forsd's documents explains each warning by its code.
 
-The exit code is 0 also when there are warnings.`,
-		Example: "  forsctl status\n  forsctl status --json | jq .warnings[].code",
+Exit code 1: a critical warning is in force; forsd cannot do its work.`,
+		Example: "  forsctl status\n  forsctl status --all\n  forsctl status --json | jq .warnings[].code",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return with(cmd, func(ctx context.Context, c *api.Client) error {
@@ -30,49 +33,119 @@ The exit code is 0 also when there are warnings.`,
 					return err
 				}
 				if command.WantsJSON(cmd) {
-					return command.PrintJSON(cmd, s)
+					err = command.PrintJSON(cmd, s)
+				} else {
+					err = printStatus(cmd.OutOrStdout(), s, all)
 				}
-				return printStatus(cmd.OutOrStdout(), s)
+				if n := count(s.Warnings, health.Critical); err == nil && n > 0 {
+					err = command.Violated{Err: fmt.Errorf("%s in force", command.Plural(n, "critical warning is", "critical warnings are"))}
+				}
+				return err
 			})
 		},
 	}
+	cmd.Flags().BoolVar(&all, "all", false, "show everything, not one screen")
+	return cmd
 }
 
-// printStatus is the people's summary.
-func printStatus(out io.Writer, s *api.Status) error {
-	w := command.NewTable(out)
-	fmt.Fprintf(w, "forsd\t%s, since %s\n", s.Version, clock(s.Started))
-	fmt.Fprintf(w, "state\t%s\n", s.State)
-	if s.Epoch == 0 {
-		fmt.Fprintf(w, "epoch\tnone yet\n")
-	} else {
-		fmt.Fprintf(w, "epoch\t%d, published %s\n", s.Epoch, clock(s.PublishedAt))
-		fmt.Fprintf(w, "plan\t%d phases (bound %d, gap %d), engine %s\n", s.Phases, s.LowerBound, s.Gap, s.Engine)
-		if b := s.Base; b != nil {
-			fmt.Fprintf(w, "base LIDs\t%d phases (bound %d), number %d\n", b.Phases, b.LowerBound, b.Epoch)
+func count(warnings []health.Warning, severity health.Severity) (n int) {
+	for i := range warnings {
+		if warnings[i].Severity == severity {
+			n++
 		}
-		fmt.Fprintf(w, "fabric\t%d servers on %d leaves, %d spines, %d lanes, LMC %d%s\n", s.Servers, s.Leaves, s.Spines, s.Lanes, s.LMC, kindText(s.FabricKind))
 	}
-	fmt.Fprintf(w, "OpenSM\t%s\n", managerText(&s.OpenSM))
-	fmt.Fprintf(w, "source\t%s\n", sourceText(&s.OpenSM))
-	fmt.Fprintf(w, "tables\t%s\n", tablesText(&s.OpenSM))
-	if e := s.LastEvent; e != nil {
-		fmt.Fprintf(w, "last event\t%s\n", strings.Join(e.What, "\n\t"))
-		fmt.Fprintf(w, "\t%s\n", eventTimes(e))
-	}
-	if len(s.Baseline) > 0 {
-		fmt.Fprintf(w, "baseline\t%s\n", strings.Join(s.Baseline, "\n\t"))
+	return n
+}
+
+// What status shows of warnings, without --all. All of it is less than 24 lines.
+const (
+	mostWarnings = 4
+	mostText     = 150
+)
+
+// printStatus is the people's summary.
+func printStatus(out io.Writer, s *api.Status, all bool) error {
+	w := command.NewTable(out)
+	fmt.Fprintf(w, "forsd     \t%s, since %s\n", s.Version, clock(s.Started))
+	fmt.Fprintf(w, "state     \t%s\n", s.State)
+	if s.Epoch == 0 {
+		fmt.Fprintf(w, "epoch     \tnone yet\n")
+	} else {
+		fmt.Fprintf(w, "epoch     \t%d, published %s\n", s.Epoch, clock(s.PublishedAt))
+		fmt.Fprintf(w, "plan      \t%d phases (bound %d, gap %d), engine %s\n", s.Phases, s.LowerBound, s.Gap, s.Engine)
+		if b := s.Base; b != nil {
+			fmt.Fprintf(w, "base LIDs \t%d phases (bound %d), number %d\n", b.Phases, b.LowerBound, b.Epoch)
+		}
+		fmt.Fprintf(w, "fabric    \t%d servers on %d leaves, %d spines, %d lanes, LMC %d%s\n", s.Servers, s.Leaves, s.Spines, s.Lanes, s.LMC, kindText(s.FabricKind))
 	}
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	for _, x := range s.Warnings {
-		if _, err := fmt.Fprintf(out, "%s: %s (%s, since %s)\n  %s\n", x.Severity, x.Title, x.Code, clock(x.Since), strings.ReplaceAll(x.Text, "\n", "\n  ")); err != nil {
+	if err := printWarnings(out, s.Warnings, all); err != nil {
+		return err
+	}
+	w = command.NewTable(out)
+	fmt.Fprintf(w, "OpenSM    \t%s\n", managerText(&s.OpenSM))
+	fmt.Fprintf(w, "source    \t%s\n", sourceText(&s.OpenSM))
+	fmt.Fprintf(w, "tables    \t%s\n", tablesText(&s.OpenSM))
+	if e := s.LastEvent; e != nil {
+		fmt.Fprintf(w, "last event\t%s\n", some(e.What, all))
+		fmt.Fprintf(w, "\t%s\n", eventTimes(e))
+	}
+	if len(s.Baseline) > 0 {
+		fmt.Fprintf(w, "baseline  \t%s\n", some(s.Baseline, all))
+	}
+	return w.Flush()
+}
+
+// some is all of the lines, or the first and how many more there are.
+func some(lines []string, all bool) string {
+	if all || len(lines) < 2 {
+		return strings.Join(lines, "\n\t")
+	}
+	return fmt.Sprintf("%s, and %d more", short(lines[0]), len(lines)-1)
+}
+
+// short is the first line of a text, cut where it is long.
+func short(text string) string {
+	line, _, more := strings.Cut(text, "\n")
+	if r := []rune(line); len(r) > mostText {
+		return string(r[:mostText]) + "…"
+	}
+	if more {
+		line += " …"
+	}
+	return line
+}
+
+// printWarnings prints the worst first: all in full, or the beginnings of some.
+func printWarnings(out io.Writer, warnings []health.Warning, all bool) error {
+	if len(warnings) == 0 {
+		_, err := fmt.Fprintln(out, "no warnings")
+		return err
+	}
+	cut := false
+	for i := range warnings {
+		x := &warnings[i]
+		text := strings.ReplaceAll(x.Text, "\n", "\n  ")
+		if !all {
+			if i == mostWarnings {
+				break
+			}
+			text = short(x.Text)
+			cut = cut || text != x.Text
+		}
+		if _, err := fmt.Fprintf(out, "%s: %s (%s, since %s)\n  %s\n", x.Severity, x.Title, x.Code, clock(x.Since), text); err != nil {
 			return err
 		}
 	}
-	if len(s.Warnings) == 0 {
-		_, err := fmt.Fprintln(out, "no warnings")
+	switch n := len(warnings) - mostWarnings; {
+	case all:
+	case n > 0:
+		_, err := fmt.Fprintf(out, "and %s: forsctl status --all\n", command.Plural(n, "more warning", "more warnings"))
+		return err
+	case cut:
+		_, err := fmt.Fprintln(out, "in full: forsctl status --all")
 		return err
 	}
 	return nil

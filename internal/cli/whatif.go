@@ -52,6 +52,9 @@ those of the whole plan.`,
 		},
 	}
 	cmd.Flags().StringArrayVar(&f.fail, "fail", nil, "take a node (description or GUID) or a cable (NODE/PORT) out; repeatable")
+	if err := cmd.RegisterFlagCompletionFunc("fail", failureNames); err != nil {
+		panic(err) // the flag is not the one above
+	}
 	cmd.Flags().StringVar(&f.done, "done", "", "how much of the exchange has run: a number of phases, or a share such as 33%")
 	cmd.Flags().Uint64Var(&f.epoch, "epoch", 0, "the epoch whose plan the exchange runs (default the one in force)")
 	cmd.Flags().StringVar(&f.job, "job", "", "the job whose exchange it is, by number or name")

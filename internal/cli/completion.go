@@ -1,0 +1,98 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/topology"
+)
+
+// completionWithin is how long a shell waits for names.
+const completionWithin = time.Second
+
+// names completes words by what a running forsd knows. Where it does not answer there is
+// nothing to complete.
+func names(ask func(context.Context, *api.Client) []cobra.Completion) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		c, err := dial(cmd)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		defer c.Close()
+		ctx, cancel := context.WithTimeout(cmd.Context(), completionWithin)
+		defer cancel()
+		return ask(ctx, c), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// atMost completes so many arguments and no more.
+func atMost(n int, f cobra.CompletionFunc) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, word string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(args) >= n {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return f(cmd, args, word)
+	}
+}
+
+// hostNames completes hosts, by the names that are theirs alone.
+var hostNames = names(func(ctx context.Context, c *api.Client) (out []cobra.Completion) {
+	t, err := c.Topology(ctx)
+	if err != nil {
+		return nil
+	}
+	count := map[string]int{}
+	for i := range t.Hosts {
+		count[topology.FirstWord(t.Hosts[i].Name)]++
+	}
+	for i := range t.Hosts {
+		h := &t.Hosts[i]
+		word := topology.FirstWord(h.Name)
+		if word == "" || count[word] > 1 {
+			word = h.GUID.String()
+		}
+		out = append(out, cobra.CompletionWithDesc(word, fmt.Sprintf("%s, LID %d", h.Name, h.LID)))
+	}
+	return out
+})
+
+// failureNames completes what --fail takes away: spines, leaves and their hosts.
+var failureNames = names(func(ctx context.Context, c *api.Client) (out []cobra.Completion) {
+	t, err := c.Topology(ctx)
+	if err != nil {
+		return nil
+	}
+	for i := range t.Spines {
+		out = append(out, cobra.CompletionWithDesc(t.Spines[i].Name, "spine "+t.Spines[i].GUID.String()))
+	}
+	for i := range t.Leaves {
+		out = append(out, cobra.CompletionWithDesc(t.Leaves[i].Name, "leaf "+t.Leaves[i].GUID.String()))
+	}
+	return out
+})
+
+// jobNames completes jobs.
+var jobNames = names(func(ctx context.Context, c *api.Client) (out []cobra.Completion) {
+	jobs, _ := c.Jobs(ctx)
+	for i := range jobs {
+		word := jobs[i].Name
+		if word == "" {
+			word = fmt.Sprint(jobs[i].ID)
+		}
+		out = append(out, cobra.CompletionWithDesc(word, fmt.Sprintf("%d servers", jobs[i].Servers)))
+	}
+	return out
+})
+
+// epochNames completes epochs that are kept.
+var epochNames = names(func(ctx context.Context, c *api.Client) (out []cobra.Completion) {
+	list, _ := c.Epochs(ctx)
+	for i := range list {
+		out = append(out, cobra.CompletionWithDesc(fmt.Sprint(list[i].Epoch), fmt.Sprintf("%d phases, published %s", list[i].Phases, clock(list[i].PublishedAt))))
+	}
+	return out
+})

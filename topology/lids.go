@@ -1,0 +1,59 @@
+package topology
+
+import "fmt"
+
+// PretendLMC gives every end port of an adapter or router this LMC. Where its LIDs leave no
+// room for that, all LIDs are numbered anew, as a subnet manager may do: it tells whether
+// they were.
+func PretendLMC(f *Fabric, lmc uint8) (anew bool, err error) {
+	hosts, switches := 0, 0
+	for _, p := range lidPorts(f) {
+		if p.host {
+			hosts++
+		} else {
+			switches++
+		}
+	}
+	need := func(lmc uint8) int { return (hosts+1)<<lmc + switches } // LIDs begin at 1, those of hosts at multiples
+	if need(lmc) > int(MaxUnicastLID)+1 {
+		fits := lmc
+		for fits > 0 && need(fits) > int(MaxUnicastLID)+1 {
+			fits--
+		}
+		return false, fmt.Errorf("%d host ports with 2^%d LIDs each and %d switches need %d LIDs, and there are %d: the largest LMC that fits is %d",
+			hosts, lmc, switches, need(lmc)-1, MaxUnicastLID, fits)
+	}
+	if f.SetLMC(lmc) == nil {
+		return false, nil
+	}
+	next := LID(1) << lmc
+	for _, host := range []bool{true, false} {
+		for _, p := range lidPorts(f) {
+			if p.host != host {
+				continue
+			}
+			p.port.LID = next
+			if next++; host {
+				next += 1<<lmc - 1
+			}
+		}
+	}
+	return true, f.SetLMC(lmc)
+}
+
+// lidPort is a port that has an LID.
+type lidPort struct {
+	port *Port
+	host bool
+}
+
+func lidPorts(f *Fabric) (out []lidPort) {
+	for i := range f.Nodes {
+		for p := range f.Nodes[i].Ports {
+			if port := &f.Nodes[i].Ports[p]; port.LID != 0 {
+				out = append(out, lidPort{port, f.Nodes[i].Kind != Switch})
+			}
+		}
+	}
+	return out
+}
