@@ -14,6 +14,7 @@ import (
 	"github.com/forsd/forsd/testbed/e2e"
 	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/testbed/ibsim"
+	"github.com/forsd/forsd/topology"
 )
 
 var forsd = sync.OnceValues(func() (string, error) { return e2e.Build(context.Background(), scratch) })
@@ -71,25 +72,25 @@ func (x *site) rest(want func(*api.Topology) error) (*api.Status, *e2e.Sight) {
 	return st, sight
 }
 
-// pull takes the cable of the first leaf's lane away, put gives it back; both wait
-// until forsd is at rest on what is left.
-func (x *site) pull(lane int) (*api.Status, *e2e.Sight) {
+// pull takes the cable of a leaf's lane away, put gives it back; both wait until forsd
+// is at rest on what is left.
+func (x *site) pull(c cable) (*api.Status, *e2e.Sight) {
 	x.Helper()
-	if err := x.Sim.Unlink(x.ctx, "Leaf000", x.port(lane)); err != nil {
+	if err := x.Sim.Unlink(x.ctx, fmt.Sprintf("Leaf%03d", c.leaf), x.port(c.lane)); err != nil {
 		x.Fatal(err)
 	}
-	return x.rest(e2e.Cable(0, lane, "missing"))
+	return x.rest(e2e.Cable(c.leaf, c.lane, "missing"))
 }
 
-func (x *site) put(lane int) (*api.Status, *e2e.Sight) {
+func (x *site) put(c cable) (*api.Status, *e2e.Sight) {
 	x.Helper()
-	if err := x.Sim.Relink(x.ctx, "Leaf000", x.port(lane)); err != nil {
+	if err := x.Sim.Relink(x.ctx, fmt.Sprintf("Leaf%03d", c.leaf), x.port(c.lane)); err != nil {
 		x.Fatal(err)
 	}
-	return x.rest(e2e.Cable(0, lane, "full"))
+	return x.rest(e2e.Cable(c.leaf, c.lane, "full"))
 }
 
-// port is the first leaf's port of a lane: host ports come first.
+// port is a leaf's port of a lane: host ports come first.
 func (x *site) port(lane int) int {
 	top, err := x.Client.Topology(x.ctx)
 	if err != nil {
@@ -106,14 +107,46 @@ func (x *site) exchanges(program, shim string, ranks, seed, n int, epoch uint64,
 	x.Helper()
 	log := x.TempDir()
 	plain := job{ranks: ranks, mca: linear, command: []string{program, fmt.Sprint(seed), fmt.Sprint(n)}}
-	checked := plain.with(shim, x.table, append(env, "FORS_LOG="+log)...)
-	checked.command = append(checked.command, "gaps")
+	x.checked(plain, plain.with(shim, x.table, append(env, "FORS_LOG="+log)...), log, n, epoch, sight)
+}
+
+// byDefault does the same with the shim as it comes, for any program of n exchanges under
+// one of the MPIs: it follows the plan for base LIDs, and the walk is by base LIDs.
+func (x *site) byDefault(mpi, shim string, n int, sight *e2e.Sight, command ...string) {
+	x.Helper()
+	base, err := x.Client.BaseTable(x.ctx)
+	if err != nil {
+		x.Fatal(err)
+	}
+	log := x.TempDir()
+	plain := job{mpi: mpi, ranks: 36, mca: linear, command: command}
+	x.checked(plain, plain.alone(shim, x.table, "FORS_LOG="+log), log, n, base.Epoch(), sight)
+	own := map[topology.GUID]topology.LID{}
+	for i := range sight.Tree.Hosts {
+		own[sight.Tree.Hosts[i].GUID] = sight.Tree.Hosts[i].LID
+	}
+	for _, log := range readLogs(x, log, plain.ranks) {
+		for _, l := range log {
+			if l.what == "send" && l.srcGUID != l.dstGUID && l.dlid != own[l.dstGUID] {
+				x.Fatalf("%+v: the base LID is %d", l, own[l.dstGUID])
+			}
+		}
+	}
+}
+
+// checked runs a job with the shim, of n exchanges, and checks what it prints and logs.
+func (x *site) checked(plain, checked job, log string, n int, epoch uint64, sight *e2e.Sight) {
+	x.Helper()
+	ranks := plain.ranks
+	if plain.mpi == "" {
+		checked.command = append(checked.command, "gaps")
+	}
 	out, stderr := checked.run(x)
 	x.Log(strings.TrimSpace(out))
-	if !strings.HasSuffix(out, "differences: 0\n") || stderr != "" {
+	if !strings.HasSuffix(out, "differences: 0\n") && !strings.HasSuffix(out, "lost 0, doubled 0, damaged 0\n") || stderr != "" {
 		x.Errorf("output %q, errors %q", out, stderr)
 	}
-	if seed == 1 {
+	if plain.command[1] == "1" {
 		if without, _ := plain.run(x); without != out {
 			x.Errorf("with the shim it prints %q, without %q", out, without)
 		}
@@ -129,8 +162,9 @@ func (x *site) exchanges(program, shim string, ranks, seed, n int, epoch uint64,
 }
 
 // TestExchanges compares the shim with MPI's own functions: for 36 ranks on the
-// servers of FT(2;6,6) without a dead cable, with one, and with two, for a job on half
-// of them, and for 64 on those of FT(2;8,8), in another order.
+// servers of FT(2;6,6) without a dead cable, with one, and with three, by the plan for
+// base LIDs and by that for lanes; for a job on half of them, and for 64 on those of
+// FT(2;8,8), in another order.
 func TestExchanges(t *testing.T) {
 	shim := needs(t)
 	program := compile(t, "mpicc", "testdata/exchanges.c")
@@ -140,11 +174,15 @@ func TestExchanges(t *testing.T) {
 	}
 	t.Run("36", func(t *testing.T) {
 		x, st, sight := up(t, 6, 3)
-		x.exchanges(program, shim, 36, 1, n, st.Epoch, sight)
-		st, sight = x.pull(0)
-		x.exchanges(program, shim, 36, 2, n, st.Epoch, sight)
-		st, sight = x.pull(3)
-		x.exchanges(program, shim, 36, 3, n, st.Epoch, sight)
+		x.byDefault("", shim, n, sight, program, "1", fmt.Sprint(n))
+		st, sight = x.pull(cable{0, 0})
+		x.byDefault("", shim, n/3, sight, program, "2", fmt.Sprint(n/3))
+		x.exchanges(program, shim, 36, 3, n/3, st.Epoch, sight)
+		x.pull(cable{0, 3})
+		_, sight = x.pull(cable{4, 1})
+		x.byDefault("", shim, n/3, sight, program, "4", fmt.Sprint(n/3))
+		// Not the same program: MPICH 4.0.2 by itself fails on MPI_IN_PLACE of resized types.
+		x.byDefault(mpich, builtFor(t, mpich), 4, sight, compile(t, "mpicc"+mpich, "../../examples/eventbuilder.c"), "-n", "2", "-b", "3000")
 
 		// A job on every other server has a plan of its own.
 		var hosts []string
@@ -156,7 +194,7 @@ func TestExchanges(t *testing.T) {
 			t.Fatal(err)
 		}
 		x.table += "?job=half"
-		x.exchanges(program, shim, 18, 4, n/4, made.Epoch, sight, "FORS_SERVER_MAP="+write(t, "servers", []byte(strings.Join(hosts, "\n"))))
+		x.exchanges(program, shim, 18, 6, n/4, made.Epoch, sight, "FORS_SERVER_MAP="+write(t, "servers", []byte(strings.Join(hosts, "\n"))))
 	})
 	t.Run("64", func(t *testing.T) {
 		x, st, sight := up(t, 8, 3)
@@ -165,7 +203,7 @@ func TestExchanges(t *testing.T) {
 		for r := range 64 {
 			fmt.Fprintf(&text, "  Hca%04d\n", (7*r+3)%64)
 		}
-		x.exchanges(program, shim, 64, 5, n/2, st.Epoch, sight, "FORS_SERVER_MAP="+write(t, "servers", []byte(text.String())))
+		x.exchanges(program, shim, 64, 7, n/2, st.Epoch, sight, "FORS_SERVER_MAP="+write(t, "servers", []byte(text.String())))
 	})
 }
 
@@ -183,7 +221,7 @@ func TestEpochChange(t *testing.T) {
 		t.Fatal(err)
 	}
 	x.grows(log, before.Epoch)
-	lost, without := x.pull(2)
+	lost, without := x.pull(cable{0, 2})
 	lostAt := now()
 	x.grows(log, lost.Epoch)
 	if err := x.KillForsd(x.ctx); err != nil {
@@ -195,7 +233,7 @@ func TestEpochChange(t *testing.T) {
 		t.Fatal(err)
 	}
 	x.rest(e2e.Cable(0, 2, "missing"))
-	back, again := x.put(2)
+	back, again := x.put(cable{0, 2})
 	x.grows(log, back.Epoch)
 	if err := builders.interrupt(); err != nil {
 		t.Fatal(err)

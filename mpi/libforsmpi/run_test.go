@@ -143,8 +143,13 @@ var linear = []string{"coll_tuned_use_dynamic_rules", "1", "coll_tuned_alltoall_
 // with returns the job with the shim by a table, its servers named by rank. What the
 // tests look at is the order of messages: plans for lanes will do.
 func (j job) with(shim, table string, env ...string) job {
+	return j.alone(shim, table, append([]string{"FORS_LIDS=pinned"}, env...)...)
+}
+
+// alone does so and leaves it to the shim which plan it follows.
+func (j job) alone(shim, table string, env ...string) job {
 	j.shim = shim
-	j.env = slices.Concat([]string{"FORSD_TABLE=" + table, "FORS_SERVER=Hca%04r", "FORS_LIDS=pinned"}, env)
+	j.env = slices.Concat([]string{"FORSD_TABLE=" + table, "FORS_SERVER=Hca%04r"}, env)
 	return j
 }
 
