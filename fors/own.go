@@ -28,37 +28,37 @@ func OwnLimit(phases int) int { return phases + phases/20 }
 // plan by lanes nor that for one LID a server has more phases on them than OwnLimit
 // allows. As a rule that takes a lane for each server of a leaf. A leaf that lacks lanes
 // gives fewer, so that the hosts that are not the job's find some, but not fewer than
-// counting allows: ⌈n_A(P−n_A)/Φ⌉. Where leaves hardly meet it takes more.
+// counting allows: ⌈n_A(P−n_A)/Φ⌉. Where leaves hardly meet it takes more: first of what
+// is left when all other hosts of the leaf have a lane each.
 //
 // Lanes that are free at most of the job's leaves come first, so that leaves meet. Of
 // these, lanes that are free at few other leaves do: so what stays free is free at many,
 // for the jobs to come.
 //
-// Where a plan for one LID takes more phases even on all lanes that are free, they are
-// the job's all the same if the plan by lanes does not, and if it is no more than a
-// quarter. Otherwise OwnLanes fails with ErrNoOwnLanes.
+// Before it takes those of other hosts, a plan for one LID may have a quarter more phases
+// than there need be. Where even all lanes that are free do not suffice, OwnLanes fails
+// with ErrNoOwnLanes.
 func OwnLanes(ctx context.Context, offer Offer) ([][]bool, error) {
 	o, err := newOwner(offer)
 	if err != nil {
 		return nil, err
 	}
-	for extra := 0; ; extra = max(1, 2*extra) {
-		own, whole := o.take(extra)
-		ok, err := o.enough(ctx, own, o.oneLID)
-		if ok || err != nil {
-			return o.reduced(ctx, own, err)
-		}
-		if whole {
-			break
+	for _, a := range []struct {
+		beyond int // lanes that may be taken of those that other hosts of a leaf need
+		oneLID int // the most phases of a plan for one LID
+	}{{0, o.oneLID}, {2, o.oneLID}, {0, o.oneLID + o.oneLID/5}, {o.Lanes, o.oneLID + o.oneLID/5}} {
+		for extra := 0; ; extra = max(1, 2*extra) {
+			own, whole := o.take(extra, a.beyond)
+			ok, err := o.enough(ctx, own, a.oneLID)
+			if ok || err != nil {
+				return o.reduced(ctx, own, a.oneLID, err)
+			}
+			if whole {
+				break
+			}
 		}
 	}
-	all, _ := o.take(o.Lanes)
-	if ok, err := o.enough(ctx, all, o.oneLID+o.oneLID/5); err != nil {
-		return nil, err
-	} else if !ok {
-		return nil, ErrNoOwnLanes
-	}
-	return all, nil
+	return nil, ErrNoOwnLanes
 }
 
 // owner chooses lanes for a job.
@@ -118,12 +118,13 @@ func (o *owner) ordered(leaf int) (lanes []Lane) {
 }
 
 // take takes so many lanes more than wanted at each leaf, and tells whether that is all
-// there are.
-func (o *owner) take(extra int) (own [][]bool, whole bool) {
+// that it may take.
+func (o *owner) take(extra, beyond int) (own [][]bool, whole bool) {
 	whole = true
 	for leaf, lanes := range o.order {
-		own = append(own, o.first(leaf, o.want[leaf]+extra))
-		whole = whole && o.want[leaf]+extra >= len(lanes)
+		most := min(len(lanes), max(o.want[leaf], len(lanes)-o.Rest[leaf])+beyond)
+		own = append(own, o.first(leaf, min(most, o.want[leaf]+extra)))
+		whole = whole && o.want[leaf]+extra >= most
 	}
 	return own, whole
 }
@@ -175,7 +176,7 @@ func meet(a, b []bool) bool {
 }
 
 // reduced gives back what leaves have beyond what is wanted, where that does no harm.
-func (o *owner) reduced(ctx context.Context, own [][]bool, err error) ([][]bool, error) {
+func (o *owner) reduced(ctx context.Context, own [][]bool, oneLID int, err error) ([][]bool, error) {
 	for leaf := range own {
 		if err != nil {
 			return nil, err
@@ -185,7 +186,7 @@ func (o *owner) reduced(ctx context.Context, own [][]bool, err error) ([][]bool,
 			continue
 		}
 		var ok bool
-		if ok, err = o.enough(ctx, less, o.oneLID); ok {
+		if ok, err = o.enough(ctx, less, oneLID); ok {
 			own = less
 		}
 	}

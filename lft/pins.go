@@ -16,12 +16,20 @@ type Pins struct {
 	Lane []int16
 }
 
-// BuildPinned makes tables as Build does, but for the entries that are pinned;
-// pins may be nil. It fails, too, where a pinned lane is not Full at both leaves,
+// Pin says over which lane a leaf sends to a host on another leaf by one of its LIDs.
+// Leaf and Host are as in FatTree.
+type Pin struct {
+	Leaf, Host int
+	LID        int // from its base LID on
+	Lane       int
+}
+
+// BuildPinned makes tables as Build does, but for the entries that are pinned; pins
+// may be nil, and where there are more, these count. It fails, too, where a pinned lane is not Full at both leaves,
 // where the server has no such LID, and where the lane's spine has several cables
 // to a leaf: the spine knows the destination alone, and not over which cable a
 // packet came.
-func BuildPinned(t *topology.FatTree, pins *Pins) (*Tables, error) {
+func BuildPinned(t *topology.FatTree, pins *Pins, more ...Pin) (*Tables, error) {
 	if err := t.Fabric.Validate(); err != nil {
 		return nil, fmt.Errorf("build tables: %w", err)
 	}
@@ -30,7 +38,31 @@ func BuildPinned(t *topology.FatTree, pins *Pins) (*Tables, error) {
 			return nil, fmt.Errorf("build tables: %w", err)
 		}
 	}
-	return makeTables(t, pins), nil
+	for _, p := range more {
+		if err := p.check(t); err != nil {
+			return nil, fmt.Errorf("build tables: %w", err)
+		}
+	}
+	tables := makeTables(t, pins)
+	for _, p := range more {
+		leaf := tables.Find(t.Leaves[p.Leaf].GUID)
+		tables.Switches[leaf].Out[int(t.Hosts[p.Host].LID)+p.LID] = t.Leaves[p.Leaf].Cables[p.Lane].LeafPort
+	}
+	return tables, nil
+}
+
+// check tells whether the tree can carry the pin.
+func (p Pin) check(t *topology.FatTree) error {
+	h := &t.Hosts[p.Host]
+	switch {
+	case p.LID >= 1<<h.LMC:
+		return fmt.Errorf("LID %d of %s is pinned, whose LMC is %d", p.LID, h.Name, h.LMC)
+	case p.Lane >= t.Lanes || p.Leaf == h.Leaf || h.Leaf < 0 || !t.LaneUp(p.Leaf, p.Lane) || !t.LaneUp(h.Leaf, p.Lane):
+		return fmt.Errorf("lane %d is pinned from leaf %d to %s on leaf %d: it does not join them", p.Lane, p.Leaf, h.Name, h.Leaf)
+	case t.Spines[t.LaneOf[p.Lane]].Cables != 1:
+		return fmt.Errorf("lane %d is pinned from leaf %d to %s: its spine has %d cables to a leaf, which need one LID a lane", p.Lane, p.Leaf, h.Name, t.Spines[t.LaneOf[p.Lane]].Cables)
+	}
+	return nil
 }
 
 // check tells whether the tree can carry the pins.
@@ -44,14 +76,8 @@ func (p *Pins) check(t *topology.FatTree) error {
 			continue
 		}
 		leaf, j := i/p.LIDs/servers, i%p.LIDs
-		h := &t.Hosts[t.Servers[i/p.LIDs%servers]]
-		switch {
-		case j >= 1<<h.LMC:
-			return fmt.Errorf("LID %d of %s is pinned, whose LMC is %d", j, h.Name, h.LMC)
-		case int(k) >= t.Lanes || leaf == h.Leaf || !t.LaneUp(leaf, int(k)) || !t.LaneUp(h.Leaf, int(k)):
-			return fmt.Errorf("lane %d is pinned from leaf %d to %s on leaf %d: it does not join them", k, leaf, h.Name, h.Leaf)
-		case t.Spines[t.LaneOf[k]].Cables != 1:
-			return fmt.Errorf("lane %d is pinned from leaf %d to %s: its spine has %d cables to a leaf, which need one LID a lane", k, leaf, h.Name, t.Spines[t.LaneOf[k]].Cables)
+		if err := (Pin{leaf, t.Servers[i/p.LIDs%servers], j, int(k)}).check(t); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -24,12 +24,12 @@ const crowding = 1.3
 // planBase plans the complete exchange for programs that send to base LIDs. Every
 // base LID keeps the lane that it has on any tables, FatTree.LIDLane, wherever that
 // is up: only where it is dead the plan chooses another, so that no plan that goes
-// by lanes meets an entry of the base plan's own.
-func planBase(ctx context.Context, t *topology.FatTree) (*Schedule, error) {
+// by lanes meets an entry of the base plan's own. Entries that are given stay.
+func planBase(ctx context.Context, t *topology.FatTree, given []lft.Pin) (*Schedule, error) {
 	start := time.Now()
 	tree := forsTree(t)
 	tree.Closed = nil
-	plan, err := fors.PlanOneLID(ctx, tree, fors.Wish{Via: baseLanes(t, tree), Keep: true})
+	plan, err := fors.PlanOneLID(ctx, tree, fors.Wish{Via: baseLanes(t, tree, given), Keep: true})
 	if err != nil {
 		return nil, err
 	}
@@ -55,11 +55,11 @@ func bindBase(t *topology.FatTree, plan *fors.Grouped, start time.Time) (*Schedu
 
 // base is the plan for base LIDs beside a schedule, nil and a warning where there is
 // none. A schedule that sends to base LIDs alone is its own.
-func base(ctx context.Context, t *topology.FatTree, beside *Schedule) (*Schedule, []Warning, error) {
+func base(ctx context.Context, t *topology.FatTree, beside *Schedule, given []lft.Pin) (*Schedule, []Warning, error) {
 	if beside != nil && beside.onBaseLIDs() {
 		return beside, nil, nil
 	}
-	s, err := planBase(ctx, t)
+	s, err := planBase(ctx, t, given)
 	if err == nil {
 		err = s.carriable()
 	}

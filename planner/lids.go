@@ -132,7 +132,7 @@ func one(lids int) int {
 func grouped(ctx context.Context, t *topology.FatTree, lids int, s Settings) (*Schedule, error) {
 	start := time.Now()
 	tree := forsTree(t)
-	if s.LIDs == AutoLIDs && s.Engine != string(fors.Exact) {
+	if s.LIDs == AutoLIDs && s.Engine != string(fors.Exact) && len(s.given) == 0 {
 		plan, err := fors.PlanShift(ctx, tree)
 		if err == nil && plan.Gap() == 0 {
 			s, err := bindLanes(t, plan)
@@ -147,7 +147,7 @@ func grouped(ctx context.Context, t *topology.FatTree, lids int, s Settings) (*S
 			return nil, err
 		}
 	}
-	one, err := oneLID(ctx, t, tree)
+	one, err := oneLID(ctx, t, tree, s.given)
 	if err != nil {
 		return nil, err
 	}
@@ -162,11 +162,11 @@ func grouped(ctx context.Context, t *topology.FatTree, lids int, s Settings) (*S
 }
 
 // oneLID plans for base LIDs alone: on the lanes that they have where these are up,
-// unless others allow fewer phases.
-func oneLID(ctx context.Context, t *topology.FatTree, tree *fors.Tree) (*fors.Grouped, error) {
-	wish := fors.Wish{Via: baseLanes(t, tree), Keep: true}
+// unless others allow fewer phases, or some are given.
+func oneLID(ctx context.Context, t *topology.FatTree, tree *fors.Tree, given []lft.Pin) (*fors.Grouped, error) {
+	wish := fors.Wish{Via: baseLanes(t, tree, given), Keep: true}
 	plan, err := fors.PlanOneLID(ctx, tree, wish)
-	if err != nil || plan.LeastBy != fors.ByLID && plan.Phases == plan.LeastPhases {
+	if err != nil || len(given) > 0 || plan.LeastBy != fors.ByLID && plan.Phases == plan.LeastPhases {
 		return plan, err
 	}
 	wish.Keep = false
@@ -178,12 +178,19 @@ func oneLID(ctx context.Context, t *topology.FatTree, tree *fors.Tree) (*fors.Gr
 }
 
 // baseLanes is the lane that every leaf with servers sends to each base LID on, on
-// tables without pins and damage.
-func baseLanes(t *topology.FatTree, tree *fors.Tree) []fors.Lane {
+// tables without pins and damage, but for those that are given.
+func baseLanes(t *topology.FatTree, tree *fors.Tree, given []lft.Pin) []fors.Lane {
 	var lanes []fors.Lane
 	for range tree.Slots {
 		for _, i := range t.Servers {
 			lanes = append(lanes, fors.Lane(t.LIDLane(&t.Hosts[i], 0)))
+		}
+	}
+	leaves := leavesWithServers(t)
+	for _, p := range given {
+		leaf, sends := slices.BinarySearch(leaves, p.Leaf)
+		if d, serves := slices.BinarySearch(t.Servers, p.Host); sends && serves && p.LID == 0 {
+			lanes[leaf*len(t.Servers)+d] = fors.Lane(p.Lane)
 		}
 	}
 	return lanes

@@ -138,7 +138,7 @@ func TestLIDsFallback(t *testing.T) {
 	}
 	row := s.Rows.To[:s.Plan.Servers]
 	row[0], row[1] = row[1], row[0]
-	r, err := carried(bg, ft, s)
+	r, err := carried(bg, ft, s, routed{})
 	if err != nil {
 		t.Fatal(err)
 	}

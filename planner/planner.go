@@ -28,6 +28,11 @@ type Settings struct {
 	// fabric may leave out; nil means DefaultMaxUnreachable. A plan that would leave out
 	// more is not made: *TooManyUnreachable.
 	MaxUnreachable *float64
+	// Jobs are the exchanges among some of the servers: those whose base LIDs are routed
+	// have entries in the tables. Their members are FatTree hosts that are Moved.
+	Jobs []Job `json:",omitempty"`
+
+	given []lft.Pin // entries that the base LIDs have for jobs
 }
 
 // Warning is a deviation that a plan carries, with a stable code.
@@ -62,7 +67,9 @@ type Result struct {
 	*Schedule
 	// Base is the plan for programs that send to base LIDs, verified on the same tables:
 	// the schedule itself where that sends to no other LIDs, nil where there is none.
-	Base   *Schedule
+	Base *Schedule
+	// Jobs are the plans for base LIDs of the jobs that are routed, by number, verified too.
+	Jobs   map[uint64]*Schedule
 	Tables *lft.Tables
 	Times  Times
 	// Notes are warnings that are of no plan.
@@ -125,25 +132,30 @@ func begin(ctx context.Context, t *topology.FatTree, s Settings) (*Result, error
 	if err != nil {
 		return nil, err
 	}
+	jobs, err := routedJobs(ctx, t, s.Jobs)
+	if err != nil {
+		return nil, err
+	}
+	s.given = jobs.pins
 	if lids == 0 {
-		return carried(ctx, t, nil)
+		return carried(ctx, t, nil, jobs)
 	}
 	schedule, err := grouped(ctx, t, lids, s)
 	if err != nil {
 		return nil, err
 	}
-	return carried(ctx, t, schedule)
+	return carried(ctx, t, schedule, jobs)
 }
 
-// carried builds the tables that follow from the schedule, if there is one, and from
-// the plan for base LIDs, and verifies these on those. A schedule that fails is
+// carried builds the tables that follow from the schedule, if there is one, from the plan
+// for base LIDs and from those of jobs, and verifies these on those. A schedule that fails is
 // replaced by a conservative one on the tables that carry any, and a warning says so.
 // A base plan that fails is left out, and so is what the tables have of it.
-func carried(ctx context.Context, t *topology.FatTree, s *Schedule) (*Result, error) {
+func carried(ctx context.Context, t *topology.FatTree, s *Schedule, jobs routed) (*Result, error) {
 	r := &Result{Schedule: s}
 	start := time.Now()
 	var err error
-	if r.Base, r.Notes, err = base(ctx, t, s); err != nil {
+	if r.Base, r.Notes, err = base(ctx, t, s, jobs.pins); err != nil {
 		return nil, err
 	}
 	took := time.Since(start)
@@ -155,24 +167,25 @@ func carried(ctx context.Context, t *topology.FatTree, s *Schedule) (*Result, er
 	if r.Base != nil && r.Base != s {
 		both = overlay(t, own, r.Base.pins)
 	}
-	if r.Tables, r.Times, err = route(ctx, t, both); err != nil {
+	if r.Tables, r.Times, err = route(ctx, t, both, jobs.pins...); err != nil {
 		return nil, err
 	}
 	checked := time.Now()
 	if r.Base != nil && r.Base != s {
 		if err := r.Base.Check(r.Tables); err != nil {
 			r.Base, r.Notes = nil, []Warning{{Code: NoBasePlan, Text: fmt.Sprintf("the plan for programs that send to base LIDs failed verification: %v", err)}}
-			if r.Tables, _, err = route(ctx, t, own); err != nil {
+			if r.Tables, _, err = route(ctx, t, own, jobs.pins...); err != nil {
 				return nil, err
 			}
 		}
 	}
 	if s != nil {
 		if err := s.Check(r.Tables); err != nil {
-			return s.replaced(ctx, err)
+			return s.replaced(ctx, err, jobs)
 		}
 		r.Times.Plan = s.Took
 	}
+	r.Jobs = jobs.on(r.Tables)
 	r.Notes = append(r.Notes, crowded(t, r.Tables)...)
 	r.Times.Base = took
 	r.Times.Verify += time.Since(checked)
@@ -180,12 +193,12 @@ func carried(ctx context.Context, t *topology.FatTree, s *Schedule) (*Result, er
 }
 
 // replaced is a conservative schedule on the tables that carry any.
-func (s *Schedule) replaced(ctx context.Context, why error) (*Result, error) {
+func (s *Schedule) replaced(ctx context.Context, why error, jobs routed) (*Result, error) {
 	second, err := conservative(ctx, s.Tree)
 	if err != nil {
 		return nil, errors.Join(why, err)
 	}
-	r, err := carried(ctx, s.Tree, nil)
+	r, err := carried(ctx, s.Tree, nil, jobs)
 	if err != nil || second.Check(r.Tables) != nil {
 		return nil, why
 	}
@@ -195,9 +208,9 @@ func (s *Schedule) replaced(ctx context.Context, why error) (*Result, error) {
 }
 
 // route builds and verifies tables, and says what either took.
-func route(ctx context.Context, t *topology.FatTree, pins *lft.Pins) (*lft.Tables, Times, error) {
+func route(ctx context.Context, t *topology.FatTree, pins *lft.Pins, more ...lft.Pin) (*lft.Tables, Times, error) {
 	start := time.Now()
-	tables, err := lft.BuildPinned(t, pins)
+	tables, err := lft.BuildPinned(t, pins, more...)
 	if err != nil {
 		return nil, Times{}, err
 	}

@@ -54,6 +54,7 @@ type Host struct {
 	Alpha  int     // α, its index on the leaf; 0 on a spine
 	First  int     // the lane of the base LID of index 0 on its leaf, BaselineLeaf.First
 	Server bool    // takes part in the exchange; a bystander otherwise
+	Moved  bool    // some leaves send to its base LID over other lanes than LIDLane: DLID avoids it
 }
 
 // Finding is a deviation of the fabric from its baseline.
@@ -120,11 +121,15 @@ func (t *FatTree) LIDLane(h *Host, j int) int {
 }
 
 // DLID is the destination LID that leads to the host over the lane:
-// base + ((k − α − first) mod K). It is false where the host's LMC is too small for it.
+// base + ((k − α − first) mod K), or the next LID after that for the same lane where that is the
+// base LID and Host.Moved. It is false where the host's LMC is too small for it.
 func (t *FatTree) DLID(h *Host, lane int) (LID, bool) {
 	j := (lane - h.Alpha - h.First) % t.Lanes
 	if j < 0 {
 		j += t.Lanes
+	}
+	if j == 0 && h.Moved {
+		j = t.Lanes
 	}
 	return h.LID + LID(j), j < 1<<h.LMC
 }
