@@ -5,6 +5,7 @@
 prefix      ?= /usr/local
 sysconfdir  ?= /etc
 bindir      ?= $(prefix)/bin
+libexecdir  ?= $(prefix)/libexec/forsd
 unitdir     ?= $(prefix)/lib/systemd/system
 sysusersdir ?= $(prefix)/lib/sysusers.d
 udevdir     ?= $(prefix)/lib/udev/rules.d
@@ -26,17 +27,15 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 # git describes the version; a checkout that belongs to someone else builds too.
 GOBUILD  = $(GO) build -trimpath -buildvcs=false -ldflags '-s -w -X main.version=$(VERSION)'
 
-# The engine ilp stands on lp_solve, through cgo, linked from where Debian's
-# lp-solve keeps its library. Without that package the programs are static and do
-# without the engine.
+# The engine ilp stands on lp_solve, through cgo, linked from where Debian's lp-solve
+# keeps its library. It is in a program of its own, forsd-lpsolve: the others start
+# without the library, and do without the engine where that program is not.
 LPSOLVE := CGO_ENABLED=1 CGO_CFLAGS="-I/usr/include/lpsolve" CGO_LDFLAGS="-L/usr/lib/lp_solve -Wl,-rpath,/usr/lib/lp_solve"
 WITHILP  = $(wildcard /usr/include/lpsolve/lp_lib.h)
 
 # Where libibumad-dev is, forsd reads the switches itself.
 WITHUMAD = $(wildcard /usr/include/infiniband/umad.h)
-TAGS     = $(if $(WITHILP),lpsolve$(if $(WITHUMAD),$(comma)))$(if $(WITHUMAD),umad)
-comma   := ,
-CGO      = $(if $(WITHILP),$(LPSOLVE),CGO_ENABLED=1)
+TAGS     = $(if $(WITHUMAD),umad)
 
 # What the tests and the demo run: the subnet manager, its simulated fabric and
 # tools, compilers and checkers for the C libraries, Open MPI, Slurm, systemd's checkers for
@@ -53,7 +52,8 @@ CLIBS = $(if $(shell which $(CC) 2>/dev/null),mpi/libfors $(if $(shell which mpi
 .PHONY: build lab test vet demo bench bench-opensm figures fuzz fuzz-c mutants lint race vulns dist packages packages-test install uninstall clean deps
 
 build:
-	$(if $(TAGS),$(CGO) $(GOBUILD) -tags $(TAGS),CGO_ENABLED=0 $(GOBUILD)) -o $(out)/ ./cmd/forsd ./cmd/forsctl
+	$(if $(TAGS),CGO_ENABLED=1 $(GOBUILD) -tags $(TAGS),CGO_ENABLED=0 $(GOBUILD)) -o $(out)/ ./cmd/forsd ./cmd/forsctl
+	$(if $(WITHILP),$(LPSOLVE) $(GOBUILD) -tags lpsolve -o $(out)/ ./cmd/forsd-lpsolve)
 	$(foreach lib,$(CLIBS),$(MAKE) -C $(lib) out=$(abspath $(out)) all &&) true
 
 # The laboratory: it measures what the papers show, and no operator needs it.
@@ -133,7 +133,7 @@ dist:
 	@[ -z "$$(git status --porcelain)" ] || { echo 'dist: commit your changes first: a release is of a commit' >&2; exit 1; }
 	rm -rf dist && mkdir dist
 	git archive --format=tar.gz --prefix=forsd-$(VERSION)/ -o dist/forsd-$(VERSION).tar.gz HEAD
-	$(MAKE) install CLIBS= TAGS= out=$(abspath dist)/bin prefix=/usr DESTDIR=$(abspath dist)/forsd-$(VERSION)-linux-$(GOARCH)
+	$(MAKE) install CLIBS= TAGS= WITHILP= out=$(abspath dist)/bin prefix=/usr DESTDIR=$(abspath dist)/forsd-$(VERSION)-linux-$(GOARCH)
 	tar --sort=name --mtime=@$$(git log -1 --format=%ct) --owner=0 --group=0 --numeric-owner -C dist -czf dist/forsd-$(VERSION)-linux-$(GOARCH).tar.gz forsd-$(VERSION)-linux-$(GOARCH)
 	rm -rf dist/bin dist/forsd-$(VERSION)-linux-$(GOARCH)
 	cd dist && sha256sum *.tar.gz >SHA256SUMS
@@ -159,8 +159,9 @@ deps:
 
 # An existing configuration stays.
 install: build
-	install -d $(addprefix $(DESTDIR),$(bindir) $(unitdir)/opensm@.service.d $(sysusersdir) $(udevdir) $(docdir)/figures $(docdir)/examples $(docdir)/slurm $(bashdir) $(zshdir) $(sysconfdir)/forsd)
+	install -d $(addprefix $(DESTDIR),$(bindir) $(libexecdir) $(unitdir)/opensm@.service.d $(sysusersdir) $(udevdir) $(docdir)/figures $(docdir)/examples $(docdir)/slurm $(bashdir) $(zshdir) $(sysconfdir)/forsd)
 	install -m 755 $(out)/forsd $(out)/forsctl $(DESTDIR)$(bindir)
+	$(if $(WITHILP),install -m 755 $(out)/forsd-lpsolve $(DESTDIR)$(libexecdir))
 	sed -e 's|/usr/bin/|$(bindir)/|' -e 's|/etc/forsd|$(sysconfdir)/forsd|' -e 's|/usr/share/doc/forsd|$(docdir)|' -e '1,3d' \
 		systemd/forsd.service >$(DESTDIR)$(unitdir)/forsd.service
 	chmod 644 $(DESTDIR)$(unitdir)/forsd.service
@@ -184,7 +185,7 @@ uninstall:
 	rm -f $(addprefix $(DESTDIR),$(bindir)/forsd $(bindir)/forsctl $(unitdir)/forsd.service $(unitdir)/opensm@.service.d/forsd.conf \
 		$(sysusersdir)/forsd.conf $(udevdir)/70-forsd.rules $(bashdir)/forsctl $(zshdir)/_forsctl)
 	$(foreach lib,$(CLIBS),$(MAKE) -C $(lib) prefix=$(prefix) DESTDIR=$(DESTDIR) uninstall &&) true
-	rm -rf $(DESTDIR)$(docdir)
+	rm -rf $(DESTDIR)$(docdir) $(DESTDIR)$(libexecdir)
 
 clean:
 	rm -rf $(out) fuzz-logs dist

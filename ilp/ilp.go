@@ -13,8 +13,10 @@
 // does not: see the test of damaged fabrics. The phases are fixed before the
 // lanes here, so a phase may admit no routing at all; Route names it.
 //
-// The engine needs cgo and the build tag lpsolve. Without them the package
-// builds, Available is false, and every call returns ErrNotBuiltIn.
+// lp_solve is asked through cgo in programs with the build tag lpsolve. Others run the
+// program forsd-lpsolve, which is one of those, in a process of its own: they start
+// where lp_solve's library is not, and without the program Available is false, and every
+// call returns ErrNotBuiltIn.
 package ilp
 
 import (
@@ -43,8 +45,8 @@ const coreLimit = 2 * time.Second
 // they settle and for which lp_solve needs longer than PhaseLimit.
 const tries = 128
 
-// ErrNotBuiltIn is returned by every call in a program built without lp_solve.
-var ErrNotBuiltIn = errors.New("the ilp engine is not built in: install lp-solve and liblpsolve55-dev, and build with cgo and -tags lpsolve")
+// ErrNotBuiltIn is returned by every call where lp_solve cannot be asked.
+var ErrNotBuiltIn = errors.New("the engine ilp is not there: install the package forsd-lpsolve with Debian's lp-solve, or build with liblpsolve55-dev")
 
 // ErrTimeLimit says that lp_solve did not finish within PhaseLimit.
 var ErrTimeLimit = errors.New("time limit")

@@ -18,14 +18,30 @@ import "C"
 
 import (
 	"context"
+	"io"
+	"os"
 	"reflect"
 	"runtime"
 
 	"github.com/draffensperger/golp"
 )
 
-// Available tells whether the engine is built in.
+// Available tells whether lp_solve can be asked.
 func Available() bool { return true }
+
+// Serve reads a program, gives it to lp_solve, and writes the solution. The process ends
+// when its input does: nobody waits for the answer then.
+func Serve(in io.Reader, out io.Writer) error {
+	p, err := readProgram(in)
+	if err != nil {
+		return err
+	}
+	go func() {
+		_, _ = io.Copy(io.Discard, in)
+		os.Exit(1)
+	}()
+	return writeSolution(out, solve(context.Background(), p))
+}
 
 // solve gives a program to lp_solve, which asks between its steps whether ctx has
 // ended. golp has no call for that, so the problem's C structure is taken out of it.

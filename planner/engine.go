@@ -136,7 +136,7 @@ func whyOver(plan *fors.Plan) string {
 	case ilp.Available():
 		return ": neither a shorter plan nor a higher bound was found within the limit of work"
 	}
-	return ": neither a shorter plan nor a higher bound was found within the limit of work, and the linear programme that may prove one is not built in"
+	return ": neither a shorter plan nor a higher bound was found within the limit of work, and the linear programme that may prove one is not there (forsd-lpsolve)"
 }
 
 // shorter returns the integer programme's plan in place of an exact one that is

@@ -99,7 +99,7 @@ func TestOverBoundText(t *testing.T) {
 		s := &Schedule{Tree: ft, Plan: &fors.Plan{Engine: c.engine, Phases: 13, Bounds: fors.Bounds{LowerBound: 11}}, least: c.least}
 		s.warn()
 		if c.engine == fors.Exact && c.want != "" && !ilp.Available() {
-			c.want += ", and the linear programme that may prove one is not built in"
+			c.want += ", and the linear programme that may prove one is not there (forsd-lpsolve)"
 		}
 		var want []Warning
 		if c.want != "" {

@@ -1,6 +1,7 @@
 package systemd
 
 import (
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -15,7 +16,7 @@ import (
 // C libraries, which have a test of their installation beside them.
 func makeTarget(t *testing.T, target, out, dest string) {
 	t.Helper()
-	cmd := exec.Command("make", "-C", "..", "-o", "build", target, "out="+out, "DESTDIR="+dest, "prefix=/opt/forsd", "CLIBS=")
+	cmd := exec.Command("make", "-C", "..", "-o", "build", target, "out="+out, "DESTDIR="+dest, "prefix=/opt/forsd", "CLIBS=", "WITHILP=yes")
 	cmd.Env = append(os.Environ(), "MAKEFLAGS=") // not those of make test
 	if text, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("make %s: %v\n%s", target, err, text)
@@ -43,7 +44,7 @@ func filesIn(t *testing.T, dir string) []string {
 
 func TestInstall(t *testing.T) {
 	out, dest := t.TempDir(), t.TempDir()
-	for _, name := range []string{"forsd", "forsctl"} {
+	for _, name := range []string{"forsd", "forsctl", "forsd-lpsolve"} {
 		if err := os.WriteFile(filepath.Join(out, name), []byte("#!/bin/sh\necho \"$@\"\n"), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -57,6 +58,7 @@ func TestInstall(t *testing.T) {
 		"opt/forsd/lib/systemd/system/opensm@.service.d/forsd.conf",
 		"opt/forsd/lib/sysusers.d/forsd.conf",
 		"opt/forsd/lib/udev/rules.d/70-forsd.rules",
+		"opt/forsd/libexec/forsd/forsd-lpsolve",
 		"opt/forsd/share/bash-completion/completions/forsctl",
 		"opt/forsd/share/doc/forsd/LICENSE",
 		"opt/forsd/share/doc/forsd/openapi.yaml",
@@ -94,5 +96,37 @@ func TestInstall(t *testing.T) {
 	makeTarget(t, "uninstall", out, dest)
 	if d := cmp.Diff([]string{"etc/forsd/forsd.yaml"}, filesIn(t, dest)); d != "" {
 		t.Errorf("left (-want +got):\n%s", d)
+	}
+}
+
+// TestInstallReplacesPlugin: what a running OpenSM has mapped stays as it is when the
+// plugin is installed again.
+func TestInstallReplacesPlugin(t *testing.T) {
+	out, dest := t.TempDir(), t.TempDir()
+	install := func(text string) {
+		if err := os.WriteFile(filepath.Join(out, "libforsosm.so"), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.Command("make", "-C", "../opensm/plugin", "-o", "all", "install", "out="+out, "DESTDIR="+dest, "prefix=/usr")
+		cmd.Env = append(os.Environ(), "MAKEFLAGS=")
+		if text, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, text)
+		}
+	}
+	install("old")
+	mapped, err := os.Open(filepath.Join(dest, "usr/lib/libforsosm.so"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer mapped.Close()
+	install("new")
+	if text, err := io.ReadAll(mapped); err != nil || string(text) != "old" {
+		t.Errorf("the file that is in use holds %q (%v)", text, err)
+	}
+	if text := read(t, mapped.Name()); text != "new" {
+		t.Errorf("the file in its place holds %q", text)
+	}
+	if files := filesIn(t, dest); len(files) != 1 {
+		t.Errorf("it leaves %q", files)
 	}
 }

@@ -14,7 +14,7 @@ var drawing = []string{"gonum.org/v1/plot", "codeberg.org/go-latex/", "codeberg.
 // linked lists what a program is linked from, with the tags of make build.
 func linked(t *testing.T, program string) []string {
 	t.Helper()
-	out, err := exec.Command("go", "list", "-deps", "-tags", "lpsolve,umad", module+"cmd/"+program).Output()
+	out, err := exec.Command("go", "list", "-deps", "-tags", "umad", module+"cmd/"+program).Output()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -22,9 +22,10 @@ func linked(t *testing.T, program string) []string {
 }
 
 // TestProgramsLinkNoLaboratory holds that an operator's programs have nothing of
-// the laboratory, of the test bench, and of what draws.
+// the laboratory, of the test bench, of what draws, and of lp_solve, whose library
+// they would not start without.
 func TestProgramsLinkNoLaboratory(t *testing.T) {
-	forbidden := append([]string{module + "lab/", module + "testbed/", "testing"}, drawing...)
+	forbidden := append([]string{module + "lab/", module + "testbed/", "testing", "github.com/draffensperger/golp"}, drawing...)
 	for _, program := range []string{"forsd", "forsctl"} {
 		for _, path := range linked(t, program) {
 			for _, bad := range forbidden {
