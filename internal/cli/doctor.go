@@ -70,6 +70,7 @@ Exit code 1: something fails.`,
 			}
 			d.checkDaemon(addr)
 			d.checkManager()
+			d.checkBoot()
 			d.checkUser(user)
 			d.checkFiles()
 			d.checkReading()
@@ -142,7 +143,7 @@ func (d *doctor) checkDaemon(addr string) {
 	defer c.Close()
 	s, err := c.Status(d.ctx)
 	if err != nil {
-		d.note("forsd", fail, "%v; start it with systemctl start forsd, or name it by --server", err)
+		d.note("forsd", fail, "%v; run systemctl restart forsd, or name it by --server", err)
 		return
 	}
 	d.status = s

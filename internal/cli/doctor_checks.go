@@ -33,7 +33,7 @@ func (d *doctor) checkManager() {
 		process = &p
 		d.note("opensm", good, "OpenSM runs as %s", p)
 	} else if errors.Is(err, opensm.ErrNotRunning) {
-		d.note("opensm", fail, "%v; start it, once the settings below are right", err)
+		d.note("opensm", fail, "%v; once the settings below are right, run systemctl restart opensm (start does nothing after a crash)", err)
 	} else {
 		d.note("opensm", fail, "%v", err)
 	}
