@@ -49,7 +49,7 @@ FUZZPACKAGES := clang libclang-rt-14-dev
 WITHOSM = $(wildcard /usr/include/infiniband/opensm/osm_event_plugin.h)
 CLIBS = $(if $(shell which $(CC) 2>/dev/null),mpi/libfors $(if $(shell which mpicc 2>/dev/null),mpi/libforsmpi) $(if $(WITHOSM),opensm/plugin))
 
-.PHONY: build lab test vet demo bench bench-opensm figures fuzz fuzz-c mutants lint race vulns dist packages packages-test install uninstall clean deps
+.PHONY: build lab test vet demo bench bench-opensm figures fuzz fuzz-c mutants lint race vulns dist packages packages-test vm-test install uninstall clean deps
 
 build:
 	$(if $(TAGS),CGO_ENABLED=1 $(GOBUILD) -tags $(TAGS),CGO_ENABLED=0 $(GOBUILD)) -o $(out)/ ./cmd/forsd ./cmd/forsctl
@@ -110,13 +110,19 @@ GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 DEADCODE := golang.org/x/tools/cmd/deadcode@v0.52.0
 VULNS    := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 
-# What the linter finds by .golangci.yml, and functions that nobody calls, not even a test.
 # What a fresh Debian makes of the packages.
 packages-test: packages
 	@hack/deps.sh 'packages are installed in a fresh Debian, in a directory' debootstrap lintian
 	lintian --fail-on error dist/*.deb
 	packaging/test
 
+# The packages on a Debian of their own, with a live systemd, in a virtual machine. VMFLAGS
+# are those of testbed/vm; -previous names a directory with packages to upgrade from.
+vm-test: packages
+	@hack/deps.sh 'the packages are tried in a virtual machine' debootstrap qemu-system-x86 e2fsprogs
+	$(GO) run ./testbed/vm $(VMFLAGS)
+
+# What the linter finds by .golangci.yml, and functions that nobody calls, not even a test.
 lint: vet
 	$(GO) run $(GOLANGCI) run ./...
 	@dead=$$($(GO) run $(DEADCODE) -test ./...) && if [ -n "$$dead" ]; then echo "$$dead" >&2; exit 1; fi

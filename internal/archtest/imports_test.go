@@ -65,7 +65,7 @@ func order(t *testing.T) []string {
 	_, after, ok := strings.Cut(string(doc), "\n## Packages, in import order\n")
 	table, _, _ := strings.Cut(after, "\n## ")
 	var names []string
-	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z0-9/]+)` \\|").FindAllStringSubmatch(table, -1) {
+	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z0-9/-]+)` \\|").FindAllStringSubmatch(table, -1) {
 		names = append(names, m[1])
 	}
 	if !ok || len(names) == 0 {
