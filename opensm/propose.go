@@ -10,6 +10,15 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
+// ReadConf reads an opensm.conf as OpenSM does, on top of its defaults. The settings are
+// usable whatever the error, which lists values that OpenSM takes otherwise than they
+// were probably meant.
+func ReadConf(data []byte) (Settings, error) {
+	s := DefaultSettings()
+	err := s.readConf(data)
+	return s, err
+}
+
 // SuitableLMC is the smallest LMC that gives each end port an LID a lane, or the largest
 // one whose LIDs there are, then with enough false. Switches take one LID each, and the
 // ranges of ports begin at multiples of their size.

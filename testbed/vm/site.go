@@ -117,7 +117,7 @@ func warns(t *api.Status, code string) bool {
 // verified reads fabric and tables by the diagnostic tools, and has the verifier walk
 // the plan in force through them.
 func (s *site) verified(ctx context.Context) error {
-	return s.all(ctx, scan+`forsctl phases -o /tmp/phases.bin
+	return s.all(ctx, scan+`forsctl phases --out /tmp/phases.bin
 forsctl verify --topology /tmp/net --lfts /tmp/tables --phases /tmp/phases.bin`)
 }
 

@@ -236,7 +236,7 @@ func (s *site) killOpenSM(ctx context.Context) (string, error) {
 
 // load is what goes on during an upgrade: readers of the plan, a job, and a cable that
 // dies and comes back.
-const load = `systemd-run -q --unit=load --collect sh -c 'while :; do forsctl phases -o /tmp/load.bin; forsctl status; forsctl topology; done >/dev/null 2>&1'
+const load = `systemd-run -q --unit=load --collect sh -c 'while :; do forsctl phases --out /tmp/load.bin; forsctl status; forsctl topology; done >/dev/null 2>&1'
 systemd-run -q --unit=flap --collect sh -c 'while :; do echo unlink %[1]s; sleep 5; echo relink %[1]s; sleep 5; done >/run/ibsim/console'
 forsctl job create --nodes Hca000[1-4] --name upgraded`
 
