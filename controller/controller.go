@@ -99,6 +99,8 @@ func (c *Controller) Step(now time.Time, e Event) []Action {
 		c.reroute(now)
 	case TablesDoubted:
 		c.restarted(now)
+	case Withhold:
+		c.withhold(now, e.Lanes)
 	default:
 		c.answer(now, e)
 	}
@@ -170,6 +172,15 @@ func (c *Controller) restarted(now time.Time) {
 	}
 }
 
+// withhold takes lanes out of the plan, and gives others back to it. Work under way takes
+// it up at its end.
+func (c *Controller) withhold(now time.Time, lanes []Lane) {
+	c.withheld = union(lanes, nil)
+	if c.state == Idle && c.work != nil && !c.settled() {
+		c.begin(now)
+	}
+}
+
 // Overtaken tells whether a fabric has been seen, and is believed, that the work
 // under way is not for.
 func (c *Controller) Overtaken() bool {
@@ -182,7 +193,7 @@ func (c *Controller) believe(now time.Time) {
 	c.latest.Lost = 0
 	c.clear(FabricIncomplete)
 	if c.latest.Kind != OwnRoutes {
-		c.flaps.observe(now, c.latest.Down, c.set)
+		c.flaps.observe(now, minus(c.latest.Down, c.withheld), c.set) // of those, nobody expects that they stay up
 	}
 }
 
@@ -217,8 +228,8 @@ func (c *Controller) begin(_ time.Time) {
 		return
 	}
 	c.clear(NotFatTree, LiquidFailed)
-	if len(c.held) > 0 {
-		c.warn(CableHeld, fmt.Sprintf("cables that keep bouncing are not used for now, as leaf/lane: %v", c.held))
+	if bouncing := c.Bouncing(); len(bouncing) > 0 {
+		c.warn(CableHeld, fmt.Sprintf("cables that keep bouncing are not used for now, as leaf/lane: %v", bouncing))
 	} else {
 		c.clear(CableHeld)
 	}

@@ -20,11 +20,16 @@ type fabrics struct {
 	work    *Snapshot // the fabric being worked on, or in force when Idle
 	done    bool      // plan and tables in force fit work
 	flaps   flaps
-	held    []Lane // lanes held back in the work in progress, ascending
+	// withheld are the lanes that are to stay out of the plan by decision, ascending.
+	withheld []Lane
+	held     []Lane // lanes held back in the work in progress, ascending
 }
 
-// Held lists the lanes that are held back because they keep bouncing.
+// Held lists the lanes that are held back, because they keep bouncing or by decision.
 func (f *fabrics) Held() []Lane { return slices.Clone(f.held) }
+
+// Bouncing lists the lanes that are held back because they keep bouncing.
+func (f *fabrics) Bouncing() []Lane { return minus(f.flaps.held(), f.withheld) }
 
 // Doubts tells whether the latest fabric lacks so much that it is not believed.
 func (f *fabrics) Doubts() bool {
@@ -36,7 +41,7 @@ func (f *fabrics) holding(s *Snapshot) []Lane {
 	if s.Kind == OwnRoutes {
 		return nil
 	}
-	return f.flaps.held()
+	return union(f.flaps.held(), minus(f.withheld, s.Down))
 }
 
 // settled tells whether tables and plan in force fit what was last seen.

@@ -66,6 +66,7 @@ type model struct {
 	on         tablesOf  // that the last plan was made for, where it is not a tree
 	inForce    tablesOf  // the same of the plan in force
 	standby    bool
+	withheld   []Lane // by decision
 }
 
 func (m *model) step(e Event) {
@@ -267,6 +268,10 @@ func TestMakeBeforeBreak(t *testing.T) {
 				m.pass(time.Duration(rapid.SampledFrom([]int{0, 1, 3, 10, 60, 300}).Draw(t, "seconds")) * time.Second)
 			},
 			"reroute": func(_ *rapid.T) { m.step(Reroute{}) },
+			"withhold": func(t *rapid.T) {
+				m.withheld = union(rapid.SliceOfDistinct(rapid.SampledFrom(modelLanes), func(l Lane) Lane { return l }).Draw(t, "lanes"), nil)
+				m.step(Withhold{m.withheld})
+			},
 			"restart": func(_ *rapid.T) { m.step(TablesDoubted{}) },
 			"answer": func(t *rapid.T) {
 				if m.due == nil {
@@ -280,7 +285,7 @@ func TestMakeBeforeBreak(t *testing.T) {
 }
 
 // comeToRest has all go well, and wants the controller to settle on the fabric
-// as it is, with every lane in use that is up.
+// as it is, with every lane in use that is up and not withheld.
 func (m *model) comeToRest() {
 	m.settled = ""
 	if m.standby {
@@ -297,7 +302,7 @@ func (m *model) comeToRest() {
 				m.answer(false)
 			}
 		case m.c.State() == Idle && m.c.Wake().IsZero() && m.settled == modelFabric(m.fabric).ID:
-			want := minus(modelLanes, modelFabric(m.fabric).Down)
+			want := minus(minus(modelLanes, modelFabric(m.fabric).Down), m.withheld)
 			if m.fabric >= ring {
 				if want = nil; !m.inForce.equal(m.switches) {
 					m.t.Fatalf("settled with a plan for tables %v, and the switches hold %v", m.inForce, m.switches)

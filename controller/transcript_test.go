@@ -72,6 +72,11 @@ func say(t *testing.T, c *Controller, now *time.Time, cmd string, out *strings.B
 		e = Reroute{}
 	case "restarted":
 		e = TablesDoubted{}
+	case "withhold":
+		e = Withhold{}
+		if rest != "" {
+			e = Withhold{parseSnapshot(t, "- down="+rest).Down}
+		}
 	case "planned":
 		e = Planned{Same: rest == "same", Err: errorOf(rest)}
 		if why, refused := strings.CutPrefix(rest, "refused "); refused {

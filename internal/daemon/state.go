@@ -56,7 +56,7 @@ func (d *Daemon) take(ctx context.Context, v *view.View, swept bool) {
 // heldCables names the cables that are held back.
 func (d *Daemon) heldCables() string {
 	var names []string
-	for _, c := range d.cablesAt(d.core.Held()) {
+	for _, c := range d.cablesAt(d.core.Bouncing()) {
 		names = append(names, fmt.Sprintf("%s port %d – %s", c.leaf.Name, c.port, c.spine.Name))
 	}
 	return "these cables keep bouncing and are not used for now: " + strings.Join(names, ", ")
