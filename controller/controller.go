@@ -100,7 +100,10 @@ func (c *Controller) Step(now time.Time, e Event) []Action {
 	case TablesDoubted:
 		c.restarted(now)
 	case Withhold:
-		c.withhold(now, e.Lanes)
+		// Work under way takes it up at its end.
+		if c.withheld = union(e.Lanes, nil); c.state == Idle && c.work != nil && !c.settled() {
+			c.begin(now)
+		}
 	default:
 		c.answer(now, e)
 	}
@@ -169,15 +172,6 @@ func (c *Controller) restarted(now time.Time) {
 		if c.state == Idle && c.settled() {
 			c.readBack()
 		}
-	}
-}
-
-// withhold takes lanes out of the plan, and gives others back to it. Work under way takes
-// it up at its end.
-func (c *Controller) withhold(now time.Time, lanes []Lane) {
-	c.withheld = union(lanes, nil)
-	if c.state == Idle && c.work != nil && !c.settled() {
-		c.begin(now)
 	}
 }
 
