@@ -61,6 +61,9 @@ type OpenSM struct {
 	InstallCommand  []string      `yaml:"install_command"`
 }
 
+// Remote tells whether OpenSM runs on another host.
+func (c *OpenSM) Remote() bool { return len(c.DiscoverCommand) > 0 }
+
 // Plugin is forsd's end of the socket of OpenSM's plugin. Where the plugin is
 // connected, it tells what happens and asks for the tables; else files do.
 type Plugin struct {

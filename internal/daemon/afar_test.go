@@ -9,6 +9,7 @@ import (
 
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/internal/linkstate"
+	"github.com/forsd/forsd/internal/linkstate/probe"
 	"github.com/forsd/forsd/internal/store"
 	"github.com/forsd/forsd/internal/view"
 	"github.com/forsd/forsd/testbed/fabgen"
@@ -31,7 +32,7 @@ func afar(t *testing.T, f *topology.Fabric, install bool) *site {
 	if install {
 		c.InstallCommand = []string{push}
 	}
-	s.links = linkstate.New(linkSettings(s.cfg))
+	s.links = linkstate.New(probe.Settings(&s.cfg.OpenSM))
 	s.shows(f)
 	limit, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	s.ctx, s.cancel = context.WithCancel(limit)

@@ -146,29 +146,17 @@ func (d *Daemon) accept() error {
 	return nil
 }
 
-// openSM is what the status has of OpenSM.
-func (d *Daemon) openSM() (s api.OpenSM) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if s.Running = d.manager.running; s.Running {
-		s.PID, s.RoutingEngine, s.TablesFile = d.manager.process.PID, d.manager.settings.RoutingEngine, d.manager.settings.LFTsFile
-	}
-	s.Source = d.source()
-	if l := &d.link; l.connected {
-		s.Plugin = &api.Plugin{Since: l.since, Version: l.peer.Version, State: l.state.String(), DeadlineMS: float64(l.peer.Deadline.Microseconds()) / 1e3}
+// openSM is what the status has of OpenSM, and of what tells of its fabric.
+func (d *Daemon) openSM() api.OpenSM {
+	s := d.manager.Status()
+	switch {
+	case s.Source != "":
+	case d.cfg.OpenSM.Remote():
+		s.Source = api.SourceDiscovery
+	case d.probe.Subscribed():
+		s.Source = api.SourceSubscription
+	default:
+		s.Source = api.SourceFiles
 	}
 	return s
-}
-
-// source is what tells of the fabric now. The caller holds mu.
-func (d *Daemon) source() string {
-	switch {
-	case d.link.connected:
-		return api.SourcePlugin
-	case d.remote():
-		return api.SourceDiscovery
-	case d.subscription:
-		return api.SourceSubscription
-	}
-	return api.SourceFiles
 }

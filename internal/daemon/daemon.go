@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -23,6 +22,8 @@ import (
 	"github.com/forsd/forsd/internal/health"
 	"github.com/forsd/forsd/internal/jobs"
 	"github.com/forsd/forsd/internal/linkstate"
+	"github.com/forsd/forsd/internal/linkstate/probe"
+	"github.com/forsd/forsd/internal/manager"
 	"github.com/forsd/forsd/internal/press"
 	"github.com/forsd/forsd/internal/standby"
 	"github.com/forsd/forsd/internal/vault"
@@ -43,21 +44,19 @@ type Daemon struct {
 
 	core    *controller.Controller // owned by loop
 	store   *vault.Vault
-	finder  opensm.Finder
 	reader  func() *opensm.Switches // the one of this process; it opens the local port when it is first used
 	health  *health.Tracker
 	backend *backend.Backend // answers the API
 	press   *press.Press
 	desk    *desk.Desk
-	plugin  *plugin.Server // nil where it is switched off
-	peer    *peer          // the other forsd, if there is one, and which of the two leads
+	manager *manager.Manager // the OpenSM next door
+	probe   *probe.Probe     // reads switches for the link state
+	peer    *peer            // the other forsd, if there is one, and which of the two leads
 
 	pluginEvents chan plugin.Event
 	pluginAsks   chan asked
 
-	links      *linkstate.Links // owned by the loop
-	portsRead  chan linkstate.Answer
-	linkEvents chan linkstate.Event // beside the plugin's
+	links *linkstate.Links // owned by the loop
 
 	snapshots chan opensm.Snapshot
 	answers   chan controller.Event
@@ -72,19 +71,7 @@ type Daemon struct {
 
 	board *board.Board // what everybody reads
 
-	mu           sync.Mutex // guards what follows
-	jobs         *jobs.Registry
-	manager      managerState
-	link         link // written by the loop alone
-	subscription bool // traps are taken from the subnet administrator
-}
-
-// managerState is what is known of the OpenSM next door.
-type managerState struct {
-	process  opensm.Process
-	running  bool
-	settings opensm.Settings
-	lmc      uint8
+	jobs *jobs.Registry
 }
 
 // keepEvents is how many events a subscriber can catch up on.
@@ -99,14 +86,17 @@ func New(cfg *config.Config, version string, log *zap.Logger, notify func(string
 		return nil, fmt.Errorf("planning.engine is ilp: %w", ilp.ErrNotBuiltIn)
 	}
 	d := &Daemon{cfg: cfg, version: version, log: log, started: time.Now(), notify: notify,
-		core: controller.New(controllerSettings(cfg)), finder: finder(cfg),
+		core:      controller.New(controllerSettings(cfg)),
 		snapshots: make(chan opensm.Snapshot, 1), answers: make(chan controller.Event), calls: make(chan func()), stopped: make(chan struct{}),
 		pluginEvents: make(chan plugin.Event, eventsAhead), pluginAsks: make(chan asked),
-		links: linkstate.New(linkSettings(cfg)), portsRead: make(chan linkstate.Answer), linkEvents: make(chan linkstate.Event), giveUp: func() {}}
+		links: linkstate.New(probe.Settings(&cfg.OpenSM)), giveUp: func() {}}
 	d.workers = worker.NewPool(worker.Defaults())
 	d.reader = sync.OnceValue(d.newReader)
 	d.health = health.NewTracker(append(warnables, opensm.Kinds()...), d.warned)
 	d.board = board.New(log, d.health, api.NewEvents(keepEvents, d.started), func() { d.peer.desk.Ring() })
+	d.manager = manager.New(manager.Parts{Config: &cfg.OpenSM, Log: log, Board: d.board, Finder: finder(&cfg.OpenSM), Started: d.started,
+		Doubt: func() { d.tell(controller.TablesDoubted{}) }})
+	d.probe = probe.New(probe.Parts{Config: &cfg.OpenSM, Log: log, Board: d.board, Manager: d.manager, Reader: d.reader})
 	var err error
 	if d.peer, err = newPeer(cfg.Peer); err != nil {
 		return nil, err
@@ -174,11 +164,11 @@ func planning(c *config.Planning) planner.Settings {
 	return planner.Settings{Engine: string(c.Engine), LIDs: c.LIDs, Memory: &planner.Memory{}, MaxUnreachable: &c.MaxUnreachable}
 }
 
-func finder(c *config.Config) opensm.Finder {
-	if c.OpenSM.PIDFile != "" {
-		return opensm.PIDFile{Path: c.OpenSM.PIDFile}
+func finder(c *config.OpenSM) opensm.Finder {
+	if c.PIDFile != "" {
+		return opensm.PIDFile{Path: c.PIDFile}
 	}
-	return opensm.FirstOf{opensm.Unit{Pattern: c.OpenSM.Unit}, opensm.Search{}}
+	return opensm.FirstOf{opensm.Unit{Pattern: c.Unit}, opensm.Search{}}
 }
 
 // endWithin is how long Run waits at its end for what is under way. All of it ends with
@@ -204,7 +194,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	if err != nil {
 		return errors.Join(err, d.store.Close())
 	}
-	forPlugin, err := d.listenPlugin()
+	forPlugin, err := d.manager.Listen(d.pluginEvent, d.tablesAsked)
 	if err != nil {
 		return errors.Join(err, d.store.Close())
 	}
@@ -212,15 +202,17 @@ func (d *Daemon) Run(ctx context.Context) error {
 	if d.peer.is() {
 		run("ask the other forsd", d.askPeer)
 	}
-	if !d.remote() {
-		d.lookAtManager(ctx)
+	if !d.cfg.OpenSM.Remote() {
+		d.manager.Look(ctx)
 		d.wakeManager(ctx)
-		run("watch OpenSM's files", d.watch)
-		run("watch OpenSM", d.watchManager)
-		run("follow OpenSM's log", d.followLog)
+		run("watch OpenSM's files", func(ctx context.Context) error {
+			return d.manager.WatchDumps(ctx, func(s opensm.Snapshot) { d.dumped(ctx, s) })
+		})
+		run("watch OpenSM", d.manager.Watch)
+		run("follow OpenSM's log", d.manager.FollowLog)
 	}
 	run("api", server)
-	run("take traps", d.watchTraps)
+	run("take traps", d.probe.WatchTraps)
 	if forPlugin != nil {
 		run("serve OpenSM's plugin", forPlugin)
 	}
@@ -254,27 +246,15 @@ func (d *Daemon) Run(ctx context.Context) error {
 	}
 }
 
-// watch delivers every dump of the manager to the loop.
-func (d *Daemon) watch(ctx context.Context) error {
-	w := opensm.Watcher{Dir: d.cfg.OpenSM.DumpDir, GUID2LID: filepath.Join(d.cfg.OpenSM.CacheDir, opensm.GUID2LIDFile), LMC: d.lmc,
-		Deliver: func(s opensm.Snapshot) {
-			select {
-			case d.snapshots <- s:
-			case <-ctx.Done():
-			}
-		},
-		Report: d.dumpReport}
-	return w.Run(ctx)
-}
-
-// dumpReport takes what the watcher says of the dump: nothing of it can change
-// the epoch in force.
-func (d *Daemon) dumpReport(code string, err error) {
-	if err == nil {
-		d.health.Clear(code)
+// wakeManager has an OpenSM sweep that may have failed for want of the table file which
+// was installed just now: by itself it tries again after its sweep interval only.
+func (d *Daemon) wakeManager(ctx context.Context) {
+	if !d.desk.Fresh() || !d.manager.Running() {
 		return
 	}
-	d.health.Raise(code, err.Error(), time.Now())
+	if err := d.signal(ctx); err != nil {
+		d.log.Info("OpenSM was not told of the table file", zap.Error(err))
+	}
 }
 
 // settled notes that plan and tables in force fit the fabric.

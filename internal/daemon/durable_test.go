@@ -170,7 +170,7 @@ func (h *history) fail(format string, args ...any) {
 
 func (h *history) start() {
 	h.Daemon = readable(daemonIn(h.t, h.dir))
-	h.finder = self{}
+	h.manager.Finder = self{}
 	h.look()
 }
 

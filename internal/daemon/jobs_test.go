@@ -62,7 +62,7 @@ func (d *Daemon) drive(t testing.TB, f *topology.Fabric) {
 // this process for the manager.
 func readable(d *Daemon) *Daemon {
 	d.cfg.OpenSM.DumpCommand = []string{"cat", d.cfg.OpenSM.LFTsFile}
-	d.finder = self{}
+	d.manager.Finder = self{}
 	return d
 }
 

@@ -6,6 +6,8 @@ import (
 	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/internal/health"
 	"github.com/forsd/forsd/internal/jobs"
+	"github.com/forsd/forsd/internal/linkstate/probe"
+	"github.com/forsd/forsd/internal/manager"
 	"github.com/forsd/forsd/internal/standby"
 	"github.com/forsd/forsd/internal/vault"
 	"github.com/forsd/forsd/planner"
@@ -14,14 +16,8 @@ import (
 
 // The daemon's own warnings.
 const (
-	stateDamaged    = "state-damaged"
-	managerAbsent   = "opensm-not-running"
-	logUnreadable   = "opensm-log-unreadable"
-	pluginMissing   = "plugin-disconnected"
-	pluginDeaf      = "plugin-socket-failed"
-	pluginUnused    = "plugin-tables-unused"
-	trapsMissing    = "traps-missing"
-	discoveryFailed = "discovery-failed"
+	stateDamaged = "state-damaged"
+	pluginUnused = "plugin-tables-unused"
 )
 
 // warnables lists every kind of warning but those of package opensm, which
@@ -70,14 +66,14 @@ var warnables = []health.Warnable{
 	{Code: vault.StateNotDurable, Severity: health.Critical, Title: "The state cannot be stored"},
 	{Code: vault.BaselineLost, Severity: health.Critical, Title: "The baseline is lost"},
 	{Code: stateDamaged, Severity: health.Degraded, Title: "Stored state was damaged and skipped"},
-	{Code: managerAbsent, Severity: health.Critical, Title: "OpenSM is not running", Delay: 5 * time.Second},
-	{Code: pluginMissing, Severity: health.Degraded, Title: "OpenSM's plugin is not connected", Delay: 5 * time.Second},
-	{Code: pluginDeaf, Severity: health.Degraded, Title: "forsd cannot listen for OpenSM's plugin"},
+	{Code: manager.Absent, Severity: health.Critical, Title: "OpenSM is not running", Delay: 5 * time.Second},
+	{Code: manager.PluginMissing, Severity: health.Degraded, Title: "OpenSM's plugin is not connected", Delay: 5 * time.Second},
+	{Code: manager.PluginDeaf, Severity: health.Degraded, Title: "forsd cannot listen for OpenSM's plugin"},
 	{Code: pluginUnused, Severity: health.Degraded, Title: "OpenSM did not use forsd's tables in a sweep"},
-	{Code: trapsMissing, Severity: health.Info, Title: "The subnet administrator does not report traps", Delay: 5 * time.Second},
-	{Code: discoveryFailed, Severity: health.Critical, Title: "The fabric could not be discovered"},
+	{Code: probe.TrapsMissing, Severity: health.Info, Title: "The subnet administrator does not report traps", Delay: 5 * time.Second},
+	{Code: probe.DiscoveryFailed, Severity: health.Critical, Title: "The fabric could not be discovered"},
 	{Code: standby.ManagerStandby, Severity: health.Info, Title: "Another subnet manager is the master"},
 	{Code: standby.PeerLost, Severity: health.Degraded, Title: "The other forsd cannot be followed", Delay: 5 * time.Second},
 	{Code: standby.PeerLeads, Severity: health.Critical, Title: "Two subnet managers are the master", Delay: 5 * time.Second},
-	{Code: logUnreadable, Severity: health.Info, Title: "OpenSM's log cannot be followed"},
+	{Code: manager.LogUnreadable, Severity: health.Info, Title: "OpenSM's log cannot be followed"},
 }

@@ -83,8 +83,8 @@ func TestSpokenTogether(t *testing.T) {
 	first, second := time.Now(), time.Now().Add(time.Millisecond)
 	d.traps(healthy, fabgen.LeafGUID+1, first)
 	d.traps(healthy, fabgen.LeafGUID+2, second)
-	d.portsRead = make(chan linkstate.Answer, 1)
-	d.portsRead <- says(healthy, fabgen.LeafGUID+1, 4+1+2)
+	d.probe.Answers = make(chan linkstate.Answer, 1)
+	d.probe.Answers <- says(healthy, fabgen.LeafGUID+1, 4+1+2)
 	d.switchesSaid(t.Context(), says(healthy, fabgen.LeafGUID+2, 4+1+2))
 	cut := d.board.Latest()
 	if want := d.see(t, lacking(lacking(healthy, 4, 1, 2), 4, 2, 2)); cut.ID != want.ID || !cut.SeenAt.Equal(first) {
@@ -123,7 +123,7 @@ func TestTwoRates(t *testing.T) {
 	odd, leaf := healthy.Clone(), healthy.Find(fabgen.LeafGUID+1)
 	port := &odd.Nodes[leaf].Ports[4+1+2]
 	port.Rate = topology.Rate{Width: 1, Speed: port.Rate.Speed}
-	d.portsRead = make(chan linkstate.Answer, 1)
+	d.probe.Answers = make(chan linkstate.Answer, 1)
 	v, err := d.sight(t.Context(), linkstate.Shown{Fabric: odd, Swept: true})
 	if err != nil || len(v.Down) != 1 {
 		t.Fatalf("lanes %v are down (%v), and one runs at %v as far as anybody knows", v.Down, err, port.Rate)
@@ -139,14 +139,14 @@ func TestHeldBack(t *testing.T) {
 	d := newDaemon(t)
 	healthy := fabric(4, 4)
 	v := d.bringUp(t, healthy)
-	d.portsRead = make(chan linkstate.Answer, 2)
+	d.probe.Answers = make(chan linkstate.Answer, 2)
 	d.links.Step(time.Now(), linkstate.Shown{Fabric: healthy})
 	d.heldBack(t.Context(), []controller.Lane{{Leaf: 1, Lane: 2}})
-	if cables := d.cablesAt([]controller.Lane{{Leaf: 1, Lane: 2}, {Leaf: 9, Lane: 0}, {Leaf: 0, Lane: 9}}); len(cables) != 1 {
+	if cables := d.board.Latest().Cables([]controller.Lane{{Leaf: 1, Lane: 2}, {Leaf: 9, Lane: 0}, {Leaf: 0, Lane: 9}}); len(cables) != 1 {
 		t.Errorf("%d cables, and two lanes are not in the tree", len(cables))
 	}
 	for range 2 {
-		if a := <-d.portsRead; a.Switch != v.Tree.Leaves[1].GUID && a.Switch != v.Tree.Spines[2].GUID {
+		if a := <-d.probe.Answers; a.Switch != v.Tree.Leaves[1].GUID && a.Switch != v.Tree.Spines[2].GUID {
 			t.Errorf("switch %v is read", a.Switch)
 		}
 	}

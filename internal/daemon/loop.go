@@ -10,6 +10,8 @@ import (
 	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/internal/backend"
 	"github.com/forsd/forsd/internal/linkstate"
+	"github.com/forsd/forsd/opensm"
+	"github.com/forsd/forsd/opensm/plugin"
 )
 
 // watchdogEvery is how often systemd is told that the loop turns: several times
@@ -34,9 +36,11 @@ func (d *Daemon) loop(ctx context.Context) {
 			d.pluginSays(ctx, e)
 		case q := <-d.pluginAsks:
 			d.tablesWanted(ctx, q)
-		case e := <-d.linkEvents:
+		case s := <-d.probe.Discovered:
+			d.dumpSeen(ctx, s)
+		case e := <-d.probe.Events:
 			d.observe(ctx, e)
-		case a := <-d.portsRead:
+		case a := <-d.probe.Answers:
 			d.switchesSaid(ctx, a)
 		case e := <-d.answers:
 			d.step(ctx, e)
@@ -129,6 +133,30 @@ func (d *Daemon) carryOut(ctx context.Context, a controller.Action) controller.E
 		return d.readBack(ctx, a)
 	}
 	panic("daemon: the controller asked for something unknown: " + a.String())
+}
+
+// dumped passes a dump of the manager to the loop.
+func (d *Daemon) dumped(ctx context.Context, s opensm.Snapshot) {
+	select {
+	case d.snapshots <- s:
+	case <-ctx.Done():
+	}
+}
+
+// pluginEvent passes an event of the plugin to the loop.
+func (d *Daemon) pluginEvent(e plugin.Event) {
+	select {
+	case d.pluginEvents <- e:
+	case <-d.stopped:
+	}
+}
+
+// tell gives the controller an event from outside the loop.
+func (d *Daemon) tell(e controller.Event) {
+	select {
+	case d.answers <- e:
+	case <-d.stopped:
+	}
 }
 
 // call runs f between two events, so that it sees the daemon at rest, and waits

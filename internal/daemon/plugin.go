@@ -8,7 +8,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/forsd/forsd/controller"
-	"github.com/forsd/forsd/internal/config"
 	"github.com/forsd/forsd/internal/linkstate"
 	"github.com/forsd/forsd/internal/standby"
 	"github.com/forsd/forsd/internal/view"
@@ -20,14 +19,6 @@ import (
 // This file is the second way beside OpenSM: its plugin. While it is connected it
 // leads: what it tells takes the place of the dump, and tables go to it when it
 // asks. The files are written all the same, for a sweep that forsd does not answer.
-
-// link is the connection with OpenSM's plugin, as the loop knows it.
-type link struct {
-	connected bool
-	peer      plugin.Peer
-	state     plugin.State
-	since     time.Time
-}
 
 // asked is a request for tables on its way to the loop, which answers with the ID
 // of the fabric, or why it cannot be used.
@@ -43,31 +34,6 @@ type named struct {
 
 // eventsAhead is how many events of the plugin the loop may be late by.
 const eventsAhead = 256
-
-// listenPlugin binds the plugin's socket and returns what serves it, nil where it
-// is switched off, or need not work.
-func (d *Daemon) listenPlugin() (func(context.Context) error, error) {
-	if d.cfg.OpenSM.Plugin.Enabled == config.EnabledOff || d.remote() {
-		return nil, nil
-	}
-	s, err := plugin.Listen(plugin.Config{Path: d.cfg.OpenSM.Plugin.Socket, Tables: d.tablesAsked,
-		Event: func(e plugin.Event) {
-			select {
-			case d.pluginEvents <- e:
-			case <-d.stopped:
-			}
-		},
-		Complain: func(err error) { d.log.Warn("OpenSM's plugin", zap.Error(err)) }})
-	if err != nil && d.cfg.OpenSM.Plugin.Enabled == config.EnabledAuto {
-		d.health.Raise(pluginDeaf, err.Error()+"; forsd works by OpenSM's files", time.Now())
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	d.plugin = s
-	return s.Serve, nil
-}
 
 // tablesAsked answers the plugin. The fabric goes through the loop first: it may be
 // news, and then plan and tables are made for it while the plugin waits.
@@ -141,61 +107,30 @@ func (d *Daemon) pluginSays(ctx context.Context, e plugin.Event) {
 
 // pluginCame begins a connection: from now on the plugin leads.
 func (d *Daemon) pluginCame(ctx context.Context, e plugin.Connected) {
-	d.log.Info("OpenSM's plugin is connected", zap.Int("pid", e.Peer.PID), zap.String("opensm", e.Peer.Version), zap.Duration("deadline", e.Peer.Deadline))
 	d.desk.PluginCame()
-	d.setLink(link{connected: true, peer: e.Peer, since: e.At})
+	d.manager.PluginCame(e)
 	d.observe(ctx, linkstate.SweepsUntold{})
-	d.health.Clear(pluginMissing)
-	d.work.Go(func() { d.lookAtManager(ctx) })
+	d.work.Go(func() { d.manager.Look(ctx) })
 }
 
 // pluginLeft ends a connection: from now on the files lead. What was under way is
 // looked at again when OpenSM dumps.
 func (d *Daemon) pluginLeft(ctx context.Context, e plugin.Disconnected) {
-	d.log.Info("OpenSM's plugin has gone", zap.Error(e.Err))
 	d.desk.PluginLeft()
-	d.setLink(link{since: e.At})
+	d.manager.PluginLeft(e)
 	d.observe(ctx, linkstate.SweepsUntold{})
 	d.health.Clear(pluginUnused)
-	d.work.Go(func() { d.lookAtManager(ctx) })
+	d.work.Go(func() { d.manager.Look(ctx) })
 	if d.peer.is() {
 		d.stand(ctx, standby.Manager{}) // the other manager may take over
 	}
 	d.step(ctx, controller.TablesDoubted{})
 }
 
-// missPlugin warns where the plugin should be connected and is not. loaded tells
-// whether OpenSM runs and is to load it.
-func (d *Daemon) missPlugin(loaded bool) {
-	how := d.cfg.OpenSM.Plugin.Enabled
-	if d.plugin == nil || d.pluginLeads() || how == config.EnabledAuto && !loaded {
-		d.health.Clear(pluginMissing)
-		return
-	}
-	d.health.Raise(pluginMissing, "OpenSM's plugin has not connected to "+d.cfg.OpenSM.Plugin.Socket+"; forsd works by OpenSM's files: see OpenSM's log for "+opensm.PluginFile+", and forsctl doctor", time.Now())
-}
-
-// setLink replaces what is known of the connection.
-func (d *Daemon) setLink(l link) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.link = l
-}
-
-// pluginLeads tells whether the plugin is connected.
-func (d *Daemon) pluginLeads() bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.link.connected
-}
-
 // mastership takes note of the manager's state. One that is discovering is about to
 // become either.
 func (d *Daemon) mastership(ctx context.Context, s plugin.State) {
-	d.mu.Lock()
-	d.link.state = s
-	d.mu.Unlock()
-	d.log.Info("OpenSM's state", zap.Stringer("state", s))
+	d.manager.SetState(s)
 	switch s {
 	case plugin.Master:
 		d.stand(ctx, standby.Manager{Master: true})
@@ -238,7 +173,7 @@ func (d *Daemon) answerUsed(e plugin.Outcome) {
 		return
 	}
 	text := map[plugin.Result]string{
-		plugin.Late:     fmt.Sprintf("forsd's tables were not there within %v; if this lasts, raise the option deadline of event_plugin_options in opensm.conf", d.link.peer.Deadline),
+		plugin.Late:     fmt.Sprintf("forsd's tables were not there within %v; if this lasts, raise the option deadline of event_plugin_options in opensm.conf", d.manager.Deadline()),
 		plugin.Declined: "forsd had no tables for the fabric as it is",
 		plugin.Wrong:    "forsd's tables do not fit the fabric in OpenSM's memory: " + e.Text,
 	}[e.Result]

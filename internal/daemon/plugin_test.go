@@ -39,7 +39,7 @@ func joined(t *testing.T, f *topology.Fabric) *sweeper {
 	default:
 	}
 	d := readable(newDaemon(t))
-	if _, err := d.listenPlugin(); err != nil {
+	if _, err := d.manager.Listen(d.pluginEvent, d.tablesAsked); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -224,12 +224,12 @@ func TestToldTwice(t *testing.T) {
 		t.Fatal("that is a fallback")
 	}
 	close(d.stopped) // nobody takes events
-	d.setLink(link{connected: true})
-	if d.logged(fallback); raised(opensm.EngineFallback) {
+	d.manager.PluginCame(plugin.Connected{})
+	if d.manager.Logged(fallback); raised(opensm.EngineFallback) {
 		t.Error("the log raises a fallback beside the plugin")
 	}
-	d.setLink(link{})
-	if d.logged(fallback); !raised(opensm.EngineFallback) {
+	d.manager.PluginLeft(plugin.Disconnected{})
+	if d.manager.Logged(fallback); !raised(opensm.EngineFallback) {
 		t.Error("the log raises no fallback without the plugin")
 	}
 }

@@ -24,11 +24,11 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// manager is a process called opensm that writes a dump when it starts and at
+// openSMScript is a process called opensm that writes a dump when it starts and at
 // every SIGHUP, unless there is a file "deaf". The tables that its switches hold are
 // those of the table file, or of a file "own", and cannot be read while there is a
 // file "hang".
-const manager = `#!/bin/sh
+const openSMScript = `#!/bin/sh
 trap '[ -e deaf ] || cat fabric.lst > opensm-subnet.lst' HUP
 echo trapped
 cat fabric.lst > opensm-subnet.lst
@@ -49,7 +49,7 @@ type site struct {
 func running(t *testing.T, f *topology.Fabric, set ...func(*Daemon)) *site {
 	t.Helper()
 	dir := t.TempDir()
-	ok(t, os.WriteFile(filepath.Join(dir, "opensm"), []byte(manager), 0o755))
+	ok(t, os.WriteFile(filepath.Join(dir, "opensm"), []byte(openSMScript), 0o755))
 	ok(t, os.WriteFile(filepath.Join(dir, "guid2lid"), fabgen.GUID2LID(f), 0o644))
 	ok(t, os.WriteFile(filepath.Join(dir, "fabric.lst"), fabgen.SubnetLst(f), 0o644))
 	cmd := exec.Command("./opensm")

@@ -31,18 +31,14 @@ func (d *Daemon) signal(ctx context.Context) error {
 		d.work.Go(func() { _ = d.call(d.life, d.seenAgain) }) // nobody waits where the daemon ends
 		return nil
 	case delivery.NextSweep:
-		if err := d.plugin.Resweep(plugin.HeavySweep); !errors.Is(err, plugin.ErrNotConnected) {
+		if err := d.manager.Resweep(); !errors.Is(err, plugin.ErrNotConnected) {
 			return err
 		}
 	}
-	if d.remote() {
-		return d.install(ctx)
+	if d.cfg.OpenSM.Remote() {
+		return d.probe.Install(ctx)
 	}
-	p, err := opensm.Sweep(ctx, d.finder)
-	if err == nil {
-		d.managerFound(p)
-	}
-	return err
+	return d.manager.Signal(ctx)
 }
 
 // newReader is what reads the switches. It lasts as long as the process, so that the local

@@ -1,0 +1,144 @@
+// Package probe carries out what the link state asks for: it reads switches, and has the
+// fabric discovered where OpenSM is on another host. It takes traps from the subnet
+// administrator where OpenSM's plugin does not bring them.
+package probe
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/forsd/forsd/internal/board"
+	"github.com/forsd/forsd/internal/config"
+	"github.com/forsd/forsd/internal/linkstate"
+	"github.com/forsd/forsd/internal/manager"
+	"github.com/forsd/forsd/opensm"
+	"github.com/forsd/forsd/opensm/umad"
+	"github.com/forsd/forsd/topology"
+)
+
+// The codes of the warnings about what the probe does.
+const (
+	TrapsMissing    = "traps-missing"
+	DiscoveryFailed = "discovery-failed"
+)
+
+// readTimeout bounds the reading of a switch's ports. The sweep tells in the end.
+const readTimeout = 500 * time.Millisecond
+
+// Parts are what a probe works with.
+type Parts struct {
+	Config  *config.OpenSM
+	Log     *zap.Logger
+	Board   *board.Board
+	Manager *manager.Manager
+	Reader  func() *opensm.Switches
+}
+
+// Probe finds out what the link state wants to know. It works beside the loop, which
+// takes what comes of it from the channels.
+type Probe struct {
+	Parts
+	Answers    chan linkstate.Answer // what switches say
+	Events     chan linkstate.Event  // traps, and what was looked at
+	Discovered chan opensm.Snapshot
+
+	subscribed atomic.Bool // traps are taken from the subnet administrator
+}
+
+// New is a probe.
+func New(parts Parts) *Probe {
+	return &Probe{Parts: parts, Answers: make(chan linkstate.Answer), Events: make(chan linkstate.Event), Discovered: make(chan opensm.Snapshot)}
+}
+
+// Settings are those of the link state.
+func Settings(c *config.OpenSM) linkstate.Settings {
+	s := linkstate.Settings{Reads: c.Traps != config.TrapsOff && c.Umad != config.UmadOff}
+	if c.Remote() {
+		s.DiscoverEvery = c.DiscoverEvery
+	}
+	return s
+}
+
+// Read asks a switch of the fabric for its ports.
+func (p *Probe) Read(ctx context.Context, f *topology.Fabric, a linkstate.Read) {
+	answer := linkstate.Answer{Switch: a.Switch}
+	limited, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	reader, err := p.Reader().Reader(f)
+	var ports []umad.PortInfo
+	if err == nil {
+		ports, err = reader.Ports(limited, umad.Node{GUID: a.Switch, LID: a.LID}, a.Ports...)
+	}
+	if err != nil {
+		p.Log.Debug("a switch was not read", zap.Stringer("switch", a.Switch), zap.Error(err))
+	}
+	for _, n := range a.Ports {
+		switch {
+		case int(n) >= len(ports):
+		case n == 0:
+			answer.Manager = ports[0].SMLID
+		default:
+			answer.Ports = append(answer.Ports, linkstate.Port{Number: n, State: ports[n].State, Rate: ports[n].Rate})
+		}
+	}
+	select {
+	case p.Answers <- answer:
+	case <-ctx.Done():
+	}
+}
+
+// Said is an answer with all that have come by now: with a dead spine, all leaves answer
+// at once.
+func (p *Probe) Said(first linkstate.Answer) linkstate.Said {
+	said := linkstate.Said{Answers: []linkstate.Answer{first}}
+	for {
+		select {
+		case a := <-p.Answers:
+			said.Answers = append(said.Answers, a)
+		default:
+			return said
+		}
+	}
+}
+
+// Discover has the fabric discovered.
+func (p *Probe) Discover(ctx context.Context, a linkstate.Discover) {
+	at := time.Now()
+	f, err := opensm.Discover(ctx, p.Config.DiscoverCommand, p.Config.ReadbackTimeout)
+	if ctx.Err() != nil {
+		return
+	}
+	if err != nil {
+		p.Board.Health.Raise(DiscoveryFailed, err.Error(), time.Now())
+	} else {
+		p.Board.Health.Clear(DiscoveryFailed)
+		select {
+		case p.Discovered <- opensm.Snapshot{Fabric: f, SeenAt: at, CompleteAt: time.Now(), Swept: a.Swept}:
+		case <-ctx.Done():
+		}
+	}
+	p.tell(ctx, linkstate.Looked{})
+}
+
+// Install brings the table file to the host of the manager. Without a command for that,
+// forsd gives advice: somebody else may bring it there.
+func (p *Probe) Install(ctx context.Context) error {
+	if c := p.Config; len(c.InstallCommand) > 0 {
+		if err := opensm.Install(ctx, c.InstallCommand, c.LFTsFile, c.SweepTimeout); err != nil {
+			return err
+		}
+	}
+	p.tell(ctx, linkstate.SweepOrdered{})
+	return nil
+}
+
+// tell tells the link state of something, by way of the loop.
+func (p *Probe) tell(ctx context.Context, e linkstate.Event) {
+	select {
+	case p.Events <- e:
+	case <-ctx.Done():
+	}
+}

@@ -1,0 +1,99 @@
+package probe
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/forsd/forsd/internal/config"
+	"github.com/forsd/forsd/internal/linkstate"
+	"github.com/forsd/forsd/opensm/umad"
+)
+
+// WatchTraps takes traps from the subnet administrator while the plugin does not bring
+// them.
+func (p *Probe) WatchTraps(ctx context.Context) error {
+	if p.Config.Traps == config.TrapsOff || p.Config.Umad == config.UmadOff {
+		return nil
+	}
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		if !p.wantsTraps() {
+			p.Board.Health.Clear(TrapsMissing)
+			continue
+		}
+		if err := p.subscribe(ctx); errors.Is(err, umad.ErrNotBuiltIn) {
+			p.Log.Info("traps are not taken from the subnet administrator", zap.Error(err))
+			return nil
+		} else if err != nil {
+			p.missTraps(err.Error())
+		}
+	}
+}
+
+// Subscribed tells whether traps are taken from the subnet administrator.
+func (p *Probe) Subscribed() bool { return p.subscribed.Load() }
+
+// wantsTraps tells whether a subscription is needed, and can be made: which local port
+// is in the fabric is known when that has been seen.
+func (p *Probe) wantsTraps() bool { return !p.Manager.BringsTraps() && p.Board.Latest() != nil }
+
+func (p *Probe) missTraps(why string) {
+	p.Board.Health.Raise(TrapsMissing, why+"; a dead cable is noticed when OpenSM has swept", time.Now())
+}
+
+// subscribe takes traps until the plugin brings them.
+func (p *Probe) subscribe(ctx context.Context) error {
+	reader, err := p.Reader().Reader(p.Board.Latest().Fabric)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	events, err := reader.Subscribe(ctx, umad.Subscription{})
+	if err != nil {
+		return err
+	}
+	defer p.subscribed.Store(false)
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case e, open := <-events:
+			if !open {
+				return nil
+			}
+			p.notified(ctx, e)
+		case <-tick.C:
+			if !p.wantsTraps() {
+				cancel() // the channel is closed when the subscription is taken back
+			}
+		}
+	}
+}
+
+// notified passes on what the subscription has to tell.
+func (p *Probe) notified(ctx context.Context, e umad.Event) {
+	switch {
+	case e.Err != "":
+		p.subscribed.Store(false)
+		p.missTraps(e.Err)
+	case e.Manager != 0:
+		p.Log.Info("traps are taken from the subnet administrator", zap.Uint16("lid", uint16(e.Manager)))
+		p.subscribed.Store(true)
+		p.Board.Health.Clear(TrapsMissing)
+		p.tell(ctx, linkstate.Noticed{}) // something may have been missed before
+	case e.Notice != nil && e.Notice.Trap == umad.TrapLinkState:
+		p.tell(ctx, linkstate.Trap{LID: e.Notice.Subject, At: time.Now()})
+	case e.Notice != nil:
+		p.tell(ctx, linkstate.Noticed{})
+	}
+}

@@ -1,0 +1,67 @@
+package manager
+
+import (
+	"context"
+	"time"
+
+	"github.com/forsd/forsd/opensm"
+)
+
+// FollowLog reads OpenSM's log for warnings, and follows it when the manager turns out to
+// log elsewhere. Nothing waits for a line of it.
+func (m *Manager) FollowLog(ctx context.Context) error {
+	for ctx.Err() == nil {
+		path := m.logPath()
+		follow, cancel := context.WithCancel(ctx)
+		go func() {
+			tick := time.NewTicker(lookEvery)
+			defer tick.Stop()
+			for m.logPath() == path {
+				select {
+				case <-tick.C:
+				case <-follow.Done():
+					return
+				}
+			}
+			cancel()
+		}()
+		l := opensm.LogFollower{Path: path, Event: m.Logged, Report: func(err error) {
+			if err == nil {
+				m.Board.Health.Clear(LogUnreadable)
+				return
+			}
+			m.Board.Health.Raise(LogUnreadable, err.Error(), time.Now())
+		}}
+		_ = l.Run(follow) // ends with its context
+		cancel()
+	}
+	return nil
+}
+
+// logPath is where OpenSM logs, as far as is known.
+func (m *Manager) logPath() string {
+	if m.Config.Log != "" {
+		return m.Config.Log
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.settings.LogFile != "" {
+		return m.settings.LogFile
+	}
+	return opensm.DefaultLog
+}
+
+// Logged turns a line of OpenSM's log into a warning, or ends one.
+func (m *Manager) Logged(e opensm.LogEvent) {
+	raise, ends := e.Effect()
+	for _, code := range ends {
+		m.Board.Health.Clear(code)
+	}
+	toldByPlugin := m.PluginConnected() && (raise == opensm.Standby || raise == opensm.EngineFallback)
+	if raise != "" && !toldByPlugin && (raise != opensm.EngineFallback || !m.Board.OwnRoutes()) {
+		m.Board.Health.Raise(raise, "OpenSM's log says: "+e.Text, time.Now())
+	}
+	if e.Fallback() {
+		go m.Doubt() // the next read-back mends the tables
+	}
+}

@@ -1,0 +1,204 @@
+// Package manager is the OpenSM next door, as forsd deals with it: its process and its
+// settings, its dumps and its log, the connection with its plugin, and its sweeps.
+package manager
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/internal/board"
+	"github.com/forsd/forsd/internal/config"
+	"github.com/forsd/forsd/internal/health"
+	"github.com/forsd/forsd/opensm"
+	"github.com/forsd/forsd/opensm/plugin"
+)
+
+// The codes of the warnings about the manager.
+const (
+	Absent        = "opensm-not-running"
+	LogUnreadable = "opensm-log-unreadable"
+	PluginMissing = "plugin-disconnected"
+	PluginDeaf    = "plugin-socket-failed"
+)
+
+// lookEvery is how often the manager's process is looked at.
+const lookEvery = 2 * time.Second
+
+// Parts are what a manager is known by.
+type Parts struct {
+	Config  *config.OpenSM
+	Log     *zap.Logger
+	Board   *board.Board
+	Finder  opensm.Finder
+	Started time.Time // forsd
+	Doubt   func()    // called when the switches may have other tables than they were given
+}
+
+// Manager is the OpenSM next door.
+type Manager struct {
+	Parts
+	server *plugin.Server // nil where the plugin is switched off
+
+	mu       sync.Mutex // guards what follows
+	process  opensm.Process
+	running  bool
+	settings opensm.Settings // as of its start
+	link     link
+}
+
+// link is the connection with the plugin.
+type link struct {
+	connected bool
+	peer      plugin.Peer
+	state     plugin.State
+	since     time.Time
+}
+
+// New is the manager; nothing is known of it yet.
+func New(parts Parts) *Manager { return &Manager{Parts: parts} }
+
+// Watch notices that OpenSM is absent, was restarted, or is set up wrongly.
+func (m *Manager) Watch(ctx context.Context) error {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+			m.Look(ctx)
+		}
+	}
+}
+
+// Look finds OpenSM's process and judges its settings.
+func (m *Manager) Look(ctx context.Context) {
+	p, err := m.Finder.Find(ctx)
+	if err != nil {
+		if ctx.Err() != nil {
+			return
+		}
+		m.mu.Lock()
+		m.running = false
+		m.mu.Unlock()
+		m.missPlugin(false)
+		text := err.Error()
+		if errors.Is(err, opensm.ErrNotRunning) {
+			text += ": start it; forsd carries on when it writes its dump"
+		}
+		m.Board.Health.Raise(Absent, text, time.Now())
+		return
+	}
+	m.Board.Health.Clear(Absent)
+	m.found(p)
+}
+
+// found takes note of OpenSM's process, and of its settings when it is a new one.
+func (m *Manager) found(p opensm.Process) {
+	m.mu.Lock()
+	same := m.running && m.process.Same(p)
+	m.process, m.running = p, true
+	loaded := m.settings.PluginLoaded()
+	m.mu.Unlock()
+	if same {
+		m.missPlugin(loaded)
+		return
+	}
+	m.Log.Info("OpenSM is running", zap.Int("pid", p.PID), zap.Strings("command", p.Cmdline))
+	settings, err := opensm.LoadSettings(&p, m.Config.Conf)
+	if err != nil {
+		m.Log.Warn("OpenSM's settings", zap.Error(err))
+	}
+	lanes := 0
+	if v := m.Board.Latest(); v != nil && v.Tree != nil {
+		lanes = v.Tree.Lanes
+	}
+	m.mu.Lock()
+	m.settings = settings
+	m.mu.Unlock()
+	var warnings []health.Finding
+	for _, w := range settings.Check(m.want(lanes)) {
+		warnings = append(warnings, health.Finding{Code: w.Code, Text: w.Text})
+	}
+	m.Board.Health.Set("opensm", warnings, time.Now())
+	m.missPlugin(settings.PluginLoaded())
+	go m.Doubt()
+}
+
+// want is what forsd needs of OpenSM's settings.
+func (m *Manager) want(lanes int) opensm.Want {
+	c := m.Config
+	socket := c.Plugin.Socket
+	if c.Plugin.Enabled == config.EnabledOff {
+		socket = ""
+	}
+	return opensm.Want{Socket: socket, LFTsFile: c.LFTsFile, DumpDir: c.DumpDir, CacheDir: c.CacheDir, Lanes: lanes, LMC: int(c.LMC)}
+}
+
+// WatchDumps delivers every dump of the manager.
+func (m *Manager) WatchDumps(ctx context.Context, deliver func(opensm.Snapshot)) error {
+	w := opensm.Watcher{Dir: m.Config.DumpDir, GUID2LID: filepath.Join(m.Config.CacheDir, opensm.GUID2LIDFile), LMC: m.lmc, Deliver: deliver,
+		Report: func(code string, err error) { // nothing of it changes the epoch in force
+			if err == nil {
+				m.Board.Health.Clear(code)
+				return
+			}
+			m.Board.Health.Raise(code, err.Error(), time.Now())
+		}}
+	return w.Run(ctx)
+}
+
+// lmc is the LMC of host ports where no guid2lid tells it.
+func (m *Manager) lmc() uint8 {
+	if m.Config.LMC != config.AutoLMC {
+		return uint8(m.Config.LMC)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.settings.LMC
+}
+
+// Running tells whether OpenSM was running when it was last looked at.
+func (m *Manager) Running() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.running
+}
+
+// Resweep has the plugin begin a heavy sweep. The error is plugin.ErrNotConnected where
+// it cannot.
+func (m *Manager) Resweep() error {
+	if m.server == nil {
+		return plugin.ErrNotConnected
+	}
+	return m.server.Resweep(plugin.HeavySweep)
+}
+
+// Signal has OpenSM sweep by a signal to its process.
+func (m *Manager) Signal(ctx context.Context) error {
+	p, err := opensm.Sweep(ctx, m.Finder)
+	if err == nil {
+		m.found(p)
+	}
+	return err
+}
+
+// Status is what the status has of the manager.
+func (m *Manager) Status() (s api.OpenSM) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if s.Running = m.running; s.Running {
+		s.PID, s.RoutingEngine, s.TablesFile = m.process.PID, m.settings.RoutingEngine, m.settings.LFTsFile
+	}
+	if l := &m.link; l.connected {
+		s.Source = api.SourcePlugin
+		s.Plugin = &api.Plugin{Since: l.since, Version: l.peer.Version, State: l.state.String(), DeadlineMS: float64(l.peer.Deadline.Microseconds()) / 1e3}
+	}
+	return s
+}

@@ -1,0 +1,100 @@
+package manager
+
+import (
+	"context"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/forsd/forsd/internal/config"
+	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/opensm"
+	"github.com/forsd/forsd/opensm/plugin"
+)
+
+// pluginPatience is how long the plugin may take to come, or to come back, before traps
+// are taken by a subscription.
+const pluginPatience = 3 * time.Second
+
+// Listen binds the plugin's socket and returns what serves it, nil where the plugin is
+// switched off, or need not work. Its events and questions go to the two functions.
+func (m *Manager) Listen(event func(plugin.Event), tables func(context.Context, plugin.Request) (*lft.Tables, error)) (func(context.Context) error, error) {
+	c := &m.Config.Plugin
+	if c.Enabled == config.EnabledOff || m.Config.Remote() {
+		return nil, nil
+	}
+	s, err := plugin.Listen(plugin.Config{Path: c.Socket, Tables: tables, Event: event,
+		Complain: func(err error) { m.Log.Warn("OpenSM's plugin", zap.Error(err)) }})
+	if err != nil && c.Enabled == config.EnabledAuto {
+		m.Board.Health.Raise(PluginDeaf, err.Error()+"; forsd works by OpenSM's files", time.Now())
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	m.server = s
+	return s.Serve, nil
+}
+
+// PluginCame notes that the plugin is connected: from now on it leads.
+func (m *Manager) PluginCame(e plugin.Connected) {
+	m.Log.Info("OpenSM's plugin is connected", zap.Int("pid", e.Peer.PID), zap.String("opensm", e.Peer.Version), zap.Duration("deadline", e.Peer.Deadline))
+	m.setLink(link{connected: true, peer: e.Peer, since: e.At})
+	m.Board.Health.Clear(PluginMissing)
+}
+
+// PluginLeft notes that the plugin is gone: from now on the files lead.
+func (m *Manager) PluginLeft(e plugin.Disconnected) {
+	m.Log.Info("OpenSM's plugin has gone", zap.Error(e.Err))
+	m.setLink(link{since: e.At})
+}
+
+func (m *Manager) setLink(l link) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.link = l
+}
+
+// SetState notes what the plugin says of the manager's state.
+func (m *Manager) SetState(s plugin.State) {
+	m.mu.Lock()
+	m.link.state = s
+	m.mu.Unlock()
+	m.Log.Info("OpenSM's state", zap.Stringer("state", s))
+}
+
+// PluginConnected tells whether the plugin is connected.
+func (m *Manager) PluginConnected() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.link.connected
+}
+
+// Deadline is how long OpenSM waits for tables.
+func (m *Manager) Deadline() time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.link.peer.Deadline
+}
+
+// BringsTraps tells whether the plugin brings traps, or may be about to.
+func (m *Manager) BringsTraps() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	away := max(time.Since(m.Started), 0)
+	if !m.link.since.IsZero() {
+		away = time.Since(m.link.since)
+	}
+	return m.link.connected || m.server != nil && away <= pluginPatience
+}
+
+// missPlugin warns where the plugin should be connected and is not. loaded tells whether
+// OpenSM runs and is to load it.
+func (m *Manager) missPlugin(loaded bool) {
+	c := &m.Config.Plugin
+	if m.server == nil || m.PluginConnected() || c.Enabled == config.EnabledAuto && !loaded {
+		m.Board.Health.Clear(PluginMissing)
+		return
+	}
+	m.Board.Health.Raise(PluginMissing, "OpenSM's plugin has not connected to "+c.Socket+"; forsd works by OpenSM's files: see OpenSM's log for "+opensm.PluginFile+", and forsctl doctor", time.Now())
+}

@@ -1,0 +1,72 @@
+package view
+
+import (
+	"errors"
+
+	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/internal/config"
+	"github.com/forsd/forsd/planner"
+	"github.com/forsd/forsd/topology"
+)
+
+// Fit is the view of a fabric through a baseline, or through a new one where base is nil.
+// What is not a fat tree is a view of another kind, or is refused, as the settings say.
+// So is the first tree, while no plan is in force, if its plan would leave out too many
+// pairs. With one in force the tables follow the fabric all the same, and the plan
+// stays: see controller.PlanFailed.
+func Fit(f *topology.Fabric, base *topology.Baseline, c *config.Planning, first bool) (*View, error) {
+	if by := topology.Roles(c.Roles); by != (topology.Roles{}) {
+		f = f.WithRoles(by)
+	}
+	v, err := through(f, base, c)
+	if err == nil && first {
+		err = carriesFirst(v, c.MaxUnreachable)
+	}
+	var other *topology.NotFatTree
+	if c.OtherFabrics == config.OtherLiquid && errors.As(err, &other) {
+		return NewOwnRoutes(f, c.Exclude, err.Error()), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return v, nil
+}
+
+// through is the view through a baseline, a new one for nil.
+func through(f *topology.Fabric, base *topology.Baseline, c *config.Planning) (v *View, err error) {
+	if base == nil {
+		if base, err = topology.NewBaseline(f); err != nil {
+			return nil, err
+		}
+	}
+	return New(f, base, c.Exclude)
+}
+
+// carriesFirst refuses a tree whose plan would leave out too many pairs.
+func carriesFirst(v *View, most float64) error {
+	if pairs, of := planner.LaneLess(v.Tree); float64(pairs) > most*float64(of) {
+		return &planner.TooManyUnreachable{Pairs: pairs, Of: of, Limit: most}
+	}
+	return nil
+}
+
+// Cable is one between a leaf and a spine.
+type Cable struct {
+	Leaf  *topology.Leaf
+	Spine *topology.Spine
+	Port  uint8 // of the leaf
+}
+
+// Cables lists the cables of lanes, as far as the fabric is a tree that has them.
+func (v *View) Cables(lanes []controller.Lane) (all []Cable) {
+	if v == nil || v.Tree == nil {
+		return nil
+	}
+	for _, l := range lanes {
+		if l.Leaf < len(v.Tree.Leaves) && l.Lane < v.Tree.Lanes {
+			leaf := &v.Tree.Leaves[l.Leaf]
+			all = append(all, Cable{leaf, &v.Tree.Spines[v.Tree.LaneOf[l.Lane]], leaf.Cables[l.Lane].LeafPort})
+		}
+	}
+	return all
+}
