@@ -1,0 +1,226 @@
+package pods
+
+import (
+	"slices"
+
+	"github.com/forsd/forsd/fors"
+)
+
+// twoLevels is the tree with planes for lanes: what it must do at least where tops were
+// without limit.
+func (t *Tree) twoLevels() *fors.Tree {
+	two := &fors.Tree{Lanes: t.Planes()}
+	for i := range t.Leaves {
+		two.Slots, two.Up = append(two.Slots, t.Leaves[i].Slots), append(two.Up, t.Leaves[i].Up)
+	}
+	return two
+}
+
+// ComputeBounds returns a number of phases that no plan on these lanes can be shorter
+// than: by servers, each of which sends to all others; by leaf, what one has to send over
+// the cables that it has left; by pod, what one has to send over its cables to tops.
+func ComputeBounds(t *Tree) Bounds {
+	reach := newReach(t)
+	b := Bounds{Certificate: fors.ByServers, LowerBound: reach.mostPeers()}
+	x := newInstance(t, 1, 1)
+	c := cut{flow: &flow{}}
+	for a := range t.Leaves {
+		if n := reach.leafCut(&c, a, b.LowerBound); n > b.LowerBound {
+			b = Bounds{n, fors.ByLeaf}
+		}
+	}
+	for p := range t.Pods {
+		if n := x.podCut(&c, p, b.LowerBound); n > b.LowerBound {
+			b = Bounds{n, ByPod}
+		}
+	}
+	return b
+}
+
+// cut finds the least number of phases in which transfers pass lanes, of which those of
+// one kind may use the same, one a phase and lane.
+type cut struct {
+	*flow
+	kind map[string]int
+	of   []string
+	need []int
+}
+
+func (c *cut) clear() { c.kind, c.of, c.need = map[string]int{}, c.of[:0], c.need[:0] }
+
+// add counts transfers confined to lanes, which are the bytes that are not 0.
+func (c *cut) add(lanes []byte, need int) {
+	i, known := c.kind[string(lanes)]
+	if !known {
+		i = len(c.of)
+		c.kind[string(lanes)] = i
+		c.of, c.need = append(c.of, string(lanes)), append(c.need, 0)
+	}
+	c.need[i] += need
+}
+
+// least is the least number of phases, not below the one given (Hall).
+func (c *cut) least(phases int) int {
+	most := phases
+	lanes, sum := 0, 0
+	for i, of := range c.of {
+		n := 0
+		for _, is := range []byte(of) {
+			n += int(is)
+		}
+		lanes = len(of)
+		most, sum = max(most, c.need[i]), sum+c.need[i]
+	}
+	low, high := phases, max(most, sum)
+	if len(c.of) == 0 || c.fits(low, lanes) {
+		return low
+	}
+	for low+1 < high {
+		if mid := (low + high) / 2; c.fits(mid, lanes) {
+			high = mid
+		} else {
+			low = mid
+		}
+	}
+	return high
+}
+
+// fits tells whether so many phases suffice.
+func (c *cut) fits(phases, lanes int) bool {
+	kinds := int32(len(c.of))
+	c.reset(int(kinds) + lanes + 1)
+	root := kinds + int32(lanes)
+	for i, of := range c.of {
+		c.arc(root, int32(i), int32(c.need[i]), int32(c.need[i]))
+		for k, is := range []byte(of) {
+			if is != 0 {
+				c.arc(int32(i), kinds+int32(k), 0, int32(c.need[i]))
+			}
+		}
+	}
+	for k := range lanes {
+		c.arc(kinds+int32(k), root, 0, int32(phases))
+	}
+	return c.circulate()
+}
+
+// leafCut is the least number of phases for what leaf a sends to others by its planes.
+func (r *reach) leafCut(c *cut, a, phases int) int {
+	c.clear()
+	var planes []bool
+	lanes := make([]byte, r.Planes())
+	for b := range r.Leaves {
+		if a == b || !r.ok(a, b) {
+			continue
+		}
+		planes = r.planes(a, b, planes)
+		for j, is := range planes {
+			if lanes[j] = 0; is {
+				lanes[j] = 1
+			}
+		}
+		c.add(lanes, len(r.Leaves[a].Slots)*len(r.Leaves[b].Slots))
+	}
+	return c.least(phases)
+}
+
+// podCut is the least number of phases for what pod p sends to others by its cables to
+// tops. Leaves of a pod with the same planes count together.
+func (x *instance) podCut(c *cut, p, phases int) int {
+	c.clear()
+	x.blocks = 1 << 20
+	if x.cells == nil {
+		x.setCells()
+	}
+	lanes := make([]byte, x.Lanes())
+	for _, a := range x.ofPod[p] {
+		for b := range x.cells {
+			A, B := &x.cells[a], &x.cells[b]
+			if A.pod == B.pod || !x.linked(a, int32(b)) {
+				continue
+			}
+			for k, j := range x.planeOf {
+				if lanes[k] = 0; A.up[j] && B.up[j] && x.laneUp(int(A.pod), k) && x.laneUp(int(B.pod), k) {
+					lanes[k] = 1
+				}
+			}
+			c.add(lanes, int(A.size()*A.n*B.size()*B.n))
+		}
+	}
+	return c.least(phases)
+}
+
+// reach tells which leaves have a way to one another.
+type reach struct {
+	*Tree
+	joined  []bool // of pods, see Tree.joins
+	leaves  []bool // [A·leaves + B]
+	partial bool   // some have none
+	// byLeaves tells that those have a way that have a plane in common.
+	byLeaves bool
+}
+
+func newReach(t *Tree) *reach {
+	r := &reach{Tree: t, byLeaves: true, joined: t.joins(), leaves: make([]bool, len(t.Leaves)*len(t.Leaves))}
+	for a := range t.Leaves {
+		for b := range t.Leaves {
+			ok := a == b || slices.Contains(r.planes(a, b, nil), true)
+			r.leaves[a*len(t.Leaves)+b] = ok
+			r.partial = r.partial || !ok
+			for j := 0; !ok && j < t.Planes(); j++ {
+				r.byLeaves = r.byLeaves && !(t.Leaves[a].Up[j] && t.Leaves[b].Up[j])
+			}
+		}
+	}
+	return r
+}
+
+// planes tells on which planes two leaves have a way to each other.
+func (r *reach) planes(a, b int, out []bool) []bool {
+	out = out[:0]
+	A, B := &r.Leaves[a], &r.Leaves[b]
+	joined := r.joined[(A.Pod*r.Pods+B.Pod)*r.Planes():][:r.Planes()]
+	for j := range joined {
+		out = append(out, A.Up[j] && B.Up[j] && joined[j])
+	}
+	return out
+}
+
+// ok tells whether leaf a has a way to leaf b.
+func (r *reach) ok(a, b int) bool { return r.leaves[a*len(r.Leaves)+b] }
+
+// mostPeers is the most servers that one sends to.
+func (r *reach) mostPeers() int {
+	most := 0
+	for a := range r.Leaves {
+		n := -1
+		for b := range r.Leaves {
+			if r.ok(a, b) {
+				n += len(r.Leaves[b].Slots)
+			}
+		}
+		most = max(most, n)
+	}
+	return most
+}
+
+// unreachable lists the pairs of servers without a way, in order.
+func (r *reach) unreachable(base []int32) []fors.Pair {
+	var pairs []fors.Pair
+	if !r.partial {
+		return nil
+	}
+	for a := range r.Leaves {
+		for s := base[a]; s < base[a+1]; s++ {
+			for b := range r.Leaves {
+				if r.ok(a, b) {
+					continue
+				}
+				for d := base[b]; d < base[b+1]; d++ {
+					pairs = append(pairs, fors.Pair{Src: fors.Server(s), Dst: fors.Server(d)})
+				}
+			}
+		}
+	}
+	return pairs
+}

@@ -1,0 +1,203 @@
+package pods
+
+import (
+	"context"
+
+	"github.com/forsd/forsd/bipartite"
+)
+
+// division says how the units of every two pods are divided: z over lanes, own, within a
+// pod, over planes.
+type division struct {
+	y   []int32 // [(cell·cells + cell)·planes + plane]
+	z   []int32 // [(p·pods + q)·lanes + lane]
+	own []int32 // [pod·planes + plane]
+}
+
+// divide divides the units of every two cells over planes, so that in no block a leaf or
+// a mid must carry more on a plane than it has cables, and then those of every two pods
+// over the lanes of a plane. It tells whether it could.
+func (x *instance) divide(ctx context.Context) (*division, bool) {
+	planes := int32(x.Planes())
+	cells, pods := int32(len(x.cells)), int32(x.Pods)
+	s := &spread{room: make([]int32, 2*(cells+pods)*planes)}
+	// Resources: cells out, cells in, pods out, pods in, each by plane.
+	outOf := func(c, j int32) int32 { return c*planes + j }
+	into := func(c, j int32) int32 { return (cells+c)*planes + j }
+	podOut := func(p, j int32) int32 { return (2*cells+p)*planes + j }
+	podIn := func(p, j int32) int32 { return (2*cells+pods+p)*planes + j }
+	for j := range planes {
+		for c := range cells {
+			if x.cells[c].up[j] {
+				s.room[outOf(c, j)], s.room[into(c, j)] = x.cells[c].size()*x.blocks, x.cells[c].size()*x.blocks
+			}
+		}
+		for p := range pods {
+			s.room[podOut(p, j)], s.room[podIn(p, j)] = x.tops[p*planes+j]*x.blocks, x.tops[p*planes+j]*x.blocks
+		}
+	}
+	var pairs [][2]int32
+	for c := range cells {
+		for d := range cells {
+			need := x.units(c, d)
+			if need == 0 {
+				continue
+			}
+			s.demand(need)
+			pairs = append(pairs, [2]int32{c, d})
+			p, q := x.cells[c].pod, x.cells[d].pod
+			for j := range planes {
+				switch {
+				case !x.cells[c].up[j] || !x.cells[d].up[j] || !x.joined[(p*pods+q)*planes+j]:
+				case p == q:
+					s.way(outOf(c, j), into(d, j))
+				default:
+					s.way(outOf(c, j), into(d, j), podOut(p, j), podIn(q, j))
+				}
+			}
+		}
+	}
+	if !s.solve(ctx) {
+		return nil, false
+	}
+	d := &division{y: make([]int32, cells*cells*planes), z: make([]int32, x.Pods*x.Pods*x.Lanes()), own: make([]int32, x.Pods*x.Planes())}
+	between := make([]int32, pods*pods*planes)
+	for i, pair := range pairs {
+		p, q := x.cells[pair[0]].pod, x.cells[pair[1]].pod
+		first, end := s.ways(int32(i))
+		for w := first; w < end; w++ {
+			j := s.uses[w*mostUses] % planes
+			d.y[(pair[0]*cells+pair[1])*planes+j] = s.y[w]
+			if p == q {
+				d.own[p*planes+j] += s.y[w]
+			} else {
+				between[(p*pods+q)*planes+j] += s.y[w]
+			}
+		}
+	}
+	for j := range int(planes) {
+		if !x.divideTops(ctx, j, between, d) {
+			return nil, false
+		}
+	}
+	return d, true
+}
+
+// divideTops divides what the pods send one another on a plane over its lanes.
+func (x *instance) divideTops(ctx context.Context, j int, between []int32, d *division) bool {
+	lanes := x.First[j+1] - x.First[j]
+	if x.alike(j) {
+		if done, ok := x.divideAlike(ctx, j, between, d); done {
+			return ok
+		}
+	}
+	s := &spread{room: make([]int32, 2*x.Pods*lanes)}
+	for i := range s.room {
+		s.room[i] = x.blocks
+	}
+	var ways [][3]int
+	for p := range x.Pods {
+		for q := range x.Pods {
+			need := between[(p*x.Pods+q)*x.Planes()+j]
+			if need == 0 {
+				continue
+			}
+			s.demand(need)
+			for k := range lanes {
+				if x.laneUp(p, x.First[j]+k) && x.laneUp(q, x.First[j]+k) {
+					s.way(int32(p*lanes+k), int32((x.Pods+q)*lanes+k))
+					ways = append(ways, [3]int{p, q, x.First[j] + k})
+				}
+			}
+		}
+	}
+	if !s.solve(ctx) {
+		return false
+	}
+	for w, to := range ways {
+		d.z[(to[0]*x.Pods+to[1])*x.Lanes()+to[2]] = s.y[w]
+	}
+	return true
+}
+
+// alike tells whether all pods have the same living cables on a plane.
+func (x *instance) alike(j int) bool {
+	for p := 1; p < x.Pods; p++ {
+		for k := x.First[j]; k < x.First[j+1]; k++ {
+			if x.laneUp(p, k) != x.laneUp(0, k) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// divideAlike divides it exactly where all pods have the same living cables: it colours
+// the multigraph of pods with a colour for each block and lane. Done is false where pods
+// send themselves nothing that could pad it.
+func (x *instance) divideAlike(ctx context.Context, j int, between []int32, d *division) (done, ok bool) {
+	var lanes []int
+	for k := x.First[j]; k < x.First[j+1]; k++ {
+		if x.laneUp(0, k) {
+			lanes = append(lanes, k)
+		}
+	}
+	n := x.Pods
+	m := make([]int64, n*n)
+	for i := range m {
+		m[i] = int64(between[i*x.Planes()+j])
+	}
+	real := append([]int64(nil), m...)
+	_, _, most := bipartite.Sums(n, m)
+	if most == 0 {
+		return true, true
+	}
+	if most > int64(len(lanes))*int64(x.blocks) {
+		return true, false
+	}
+	per := (most + int64(len(lanes)) - 1) / int64(len(lanes))
+	degree := int(per) * len(lanes)
+	if degree*n > 1<<22 {
+		return false, false
+	}
+	padded, sum := padTo(n, m, int64(degree))
+	if sum != int64(degree) {
+		return false, false
+	}
+	match := make([]int32, n*degree)
+	var c bipartite.Colourer
+	if c.Arcs(ctx, n, degree, bipartite.ArcsOf(n, padded, nil), match) != nil {
+		return false, false
+	}
+	for colour := range degree {
+		for p := range n {
+			q := int(match[colour*n+p])
+			if real[p*n+q] > 0 {
+				real[p*n+q]--
+				d.z[(p*n+q)*x.Lanes()+lanes[colour%len(lanes)]]++
+			}
+		}
+	}
+	return true, true
+}
+
+// padTo adds to a matrix until every row and column has the sum, as bipartite.Pad does.
+func padTo(n int, x []int64, sum int64) ([]int64, int64) {
+	rows, columns, most := bipartite.Sums(n, x)
+	if most > sum {
+		return x, most
+	}
+	out := append([]int64(nil), x...)
+	for i, j := 0, 0; i < n && j < n; {
+		idle := min(sum-rows[i], sum-columns[j])
+		out[i*n+j] += idle
+		rows[i] += idle
+		columns[j] += idle
+		if rows[i] == sum {
+			i++
+		} else {
+			j++
+		}
+	}
+	return out, sum
+}

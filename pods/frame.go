@@ -1,0 +1,324 @@
+package pods
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/forsd/forsd/bipartite"
+)
+
+// frame is the graph whose edges are the units and whose colours are the blocks. A pod
+// has an out-bin and an in-bin for each of its living cables to tops and, where a plane
+// has more leaves than cables, loops: bins for what stays in the pod. What the bins of a
+// plane do not need goes to dummies, as few as will do: so the plane has as many units in
+// one block as in another, give or take one.
+type frame struct {
+	*instance
+	*division
+	outs, ins bins
+	arcs      []bipartite.Arc
+}
+
+// bins are the vertices of one side.
+type bins struct {
+	pod  []int32 // [vertex] −1 for a dummy
+	lane []int32 // [vertex] −1 for a loop
+	of   []int32 // [vertex] its plane
+	room []int32 // [vertex] of the blocks
+	at   []int32 // [pod·lanes + lane] vertex
+}
+
+func (b *bins) add(pod, lane, plane, room int32) int32 {
+	b.pod, b.lane, b.of, b.room = append(b.pod, pod), append(b.lane, lane), append(b.of, plane), append(b.room, room)
+	return int32(len(b.pod) - 1)
+}
+
+// units are what one group sends to one server, by block.
+type units struct {
+	block []int32
+	way   []int16 // lane; lanes + plane within a pod; −1 within a leaf
+	p, q  []int16 // pods
+	src   []int32 // leaf, −1 while it is open
+	dst   []int32 // leaf, −1 while it is open
+	to    []int32 // server
+	group []int16 // of its leaf
+}
+
+func (u *units) add(block int32, way, p, q int16) {
+	u.block, u.way, u.p, u.q = append(u.block, block), append(u.way, way), append(u.p, p), append(u.q, q)
+}
+
+// setBlocks colours the graph, and makes units of its edges, in order of blocks. Other
+// tries have other colourings.
+func (x *instance) setBlocks(ctx context.Context, d *division, try int) (*units, error) {
+	f := &frame{instance: x, division: d}
+	f.makeBins()
+	f.connect()
+	n := f.regulate()
+	left, right := f.shuffle(n, try)
+	f.sort(n)
+	match := make([]int32, n*int(x.blocks))
+	colourer := bipartite.Colourer{Workers: x.workers}
+	if err := colourer.Arcs(ctx, n, int(x.blocks), f.arcs, match); err != nil {
+		return nil, err
+	}
+	return f.read(n, match, left, right), nil
+}
+
+// makeBins makes the bins of both sides, which are the same but for dummies.
+func (f *frame) makeBins() {
+	lanes, planes := f.Lanes(), f.Planes()
+	for _, b := range []*bins{&f.outs, &f.ins} {
+		b.at = make([]int32, f.Pods*lanes)
+		for p := range f.Pods {
+			for j := range planes {
+				for k := f.First[j]; k < f.First[j+1]; k++ {
+					b.at[p*lanes+k] = -1
+					if f.laneUp(p, k) {
+						b.at[p*lanes+k] = b.add(int32(p), int32(k), int32(j), f.blocks)
+					}
+				}
+				for range f.alive[p*planes+j] - f.tops[p*planes+j] {
+					b.add(int32(p), -1, int32(j), f.blocks)
+				}
+			}
+		}
+	}
+}
+
+// connect makes the arcs of the units, and of the dummies. It takes the room of the bins.
+func (f *frame) connect() {
+	lanes, planes := f.Lanes(), f.Planes()
+	for p := range f.Pods {
+		for q := range f.Pods {
+			for k, count := range f.z[(p*f.Pods+q)*lanes:][:lanes] {
+				if count > 0 {
+					f.join(f.outs.at[p*lanes+k], f.ins.at[q*lanes+k], count)
+				}
+			}
+		}
+	}
+	for p, first := 0, 0; p < f.Pods; p++ {
+		end := first
+		for end < len(f.ins.pod) && int(f.ins.pod[end]) == p {
+			end++
+		}
+		var outs, ins []rest
+		for at, j := first, 0; j < planes; j++ {
+			next := at
+			for next < end && int(f.ins.of[next]) == j {
+				next++
+			}
+			f.stay(at, next, f.own[p*planes+j])
+			outs, ins = append(outs, f.idle(at, next, true)), append(ins, f.idle(at, next, false))
+			at = next
+		}
+		f.idleRest(outs, p, true)
+		f.idleRest(ins, p, false)
+		first = end
+	}
+}
+
+// join adds an arc.
+func (f *frame) join(u, v, count int32) {
+	f.arcs = append(f.arcs, bipartite.Arc{Left: u, Right: v, Count: count})
+	f.outs.room[u] -= count
+	f.ins.room[v] -= count
+}
+
+// stay joins the out-bins of a pod's plane with its in-bins for what stays in the pod,
+// from the last on: loops first.
+func (f *frame) stay(first, end int, count int32) {
+	for u, v := end-1, end-1; count > 0 && u >= first && v >= first; {
+		if n := min(f.outs.room[u], f.ins.room[v], count); n > 0 {
+			f.join(int32(u), int32(v), n)
+			count -= n
+		}
+		if f.outs.room[u] == 0 {
+			u--
+		} else {
+			v--
+		}
+	}
+}
+
+// rest is the bins of a plane with what is left of their room: less than the blocks.
+type rest struct {
+	first, end int
+	held       int32 // bins that dummies keep idle in every block
+	room       int32
+}
+
+// idle joins the bins of a plane with dummies of their own, as many as they can fill.
+func (f *frame) idle(first, end int, out bool) rest {
+	r := rest{first: first, end: end}
+	room := f.roomOf(out)
+	for v := first; v < end; v++ {
+		r.room += room[v]
+	}
+	for ; r.room >= f.blocks; r.room -= f.blocks {
+		f.hold(first, end, f.dummy(out), f.blocks, out)
+		r.held++
+	}
+	return r
+}
+
+func (f *frame) roomOf(out bool) []int32 {
+	if out {
+		return f.outs.room
+	}
+	return f.ins.room
+}
+
+// dummy adds a dummy for bins, which is on the other side.
+func (f *frame) dummy(out bool) int32 {
+	if out {
+		return f.ins.add(-1, -1, -1, f.blocks)
+	}
+	return f.outs.add(-1, -1, -1, f.blocks)
+}
+
+// idleRest joins what is left of the bins of a pod with dummies: a dummy for each plane
+// or, where the pod's groups may not send, or its servers not receive, as much in a block
+// as that would allow, dummies that planes share.
+func (f *frame) idleRest(planes []rest, pod int, out bool) {
+	busy, most := int32(0), int32(0) // in a block
+	for _, r := range planes {
+		busy += int32(r.end-r.first) - r.held
+	}
+	for _, c := range f.ofPod[pod] {
+		if cell := &f.cells[c]; out {
+			most += cell.size() * cell.s * f.group
+		} else {
+			most += cell.size() * cell.n
+		}
+	}
+	shared, left := int32(-1), int32(0)
+	for _, r := range planes {
+		for r.room > 0 {
+			if shared < 0 || left == 0 || busy <= most {
+				shared, left = f.dummy(out), f.blocks
+			}
+			n := min(r.room, left)
+			f.hold(r.first, r.end, shared, n, out)
+			r.room, left = r.room-n, left-n
+		}
+	}
+}
+
+// hold joins bins, from the last on, with a dummy.
+func (f *frame) hold(first, end int, dummy, count int32, out bool) {
+	for v := end - 1; v >= first && count > 0; v-- {
+		if n := min(count, f.roomOf(out)[v]); n > 0 {
+			if out {
+				f.join(int32(v), dummy, n)
+			} else {
+				f.join(dummy, int32(v), n)
+			}
+			count -= n
+		}
+	}
+}
+
+// regulate makes the graph regular by edges that stand for idling, and returns the number
+// of vertices of either side.
+func (f *frame) regulate() int {
+	n := max(len(f.outs.pod), len(f.ins.pod))
+	for len(f.outs.pod) < n {
+		f.outs.add(-1, -1, -1, f.blocks)
+	}
+	for len(f.ins.pod) < n {
+		f.ins.add(-1, -1, -1, f.blocks)
+	}
+	for u, v := 0, 0; u < n && v < n; {
+		if x := min(f.outs.room[u], f.ins.room[v]); x > 0 {
+			f.join(int32(u), int32(v), x)
+		}
+		if f.outs.room[u] == 0 {
+			u++
+		} else {
+			v++
+		}
+	}
+	return n
+}
+
+// shuffle renumbers the vertices, unless it is the first try: left tells the numbers of
+// left vertices, right what right numbers stand for.
+func (f *frame) shuffle(n, try int) (left, right []int) {
+	left, right = make([]int, n), make([]int, n)
+	rng := rand.New(rand.NewPCG(uint64(try), uint64(f.blocks)))
+	for i := range n {
+		left[i], right[i] = i, i
+	}
+	if try == 0 {
+		return left, right
+	}
+	rng.Shuffle(n, func(a, b int) { left[a], left[b] = left[b], left[a] })
+	to := rng.Perm(n)
+	for i, v := range to {
+		right[v] = i
+	}
+	for i := range f.arcs {
+		f.arcs[i].Left, f.arcs[i].Right = int32(left[f.arcs[i].Left]), int32(to[f.arcs[i].Right])
+	}
+	return left, right
+}
+
+// sort orders the arcs by left vertex.
+func (f *frame) sort(n int) {
+	at := make([]int32, n+1)
+	for _, a := range f.arcs {
+		at[a.Left+1]++
+	}
+	for u := range n {
+		at[u+1] += at[u]
+	}
+	sorted := make([]bipartite.Arc, len(f.arcs))
+	for _, a := range f.arcs {
+		sorted[at[a.Left]] = a
+		at[a.Left]++
+	}
+	f.arcs = sorted
+}
+
+// read makes units of the matched bins. Of the edges between two bins as many are units
+// as are left of what the division has there; the others idle.
+func (f *frame) read(n int, match []int32, left, right []int) *units {
+	zLeft, ownLeft := slices.Clone(f.z), slices.Clone(f.own)
+	lanes, planes := f.Lanes(), f.Planes()
+	total := 0
+	for _, c := range f.z {
+		total += int(c)
+	}
+	for _, c := range f.own {
+		total += int(c)
+	}
+	u := &units{block: make([]int32, 0, total), way: make([]int16, 0, total), p: make([]int16, 0, total), q: make([]int16, 0, total)}
+	for block := range f.blocks {
+		for a := range n {
+			b := right[match[int(block)*n+left[a]]]
+			p, q := f.outs.pod[a], f.ins.pod[b]
+			if p < 0 || q < 0 {
+				continue
+			}
+			if p == q {
+				if left := &ownLeft[int(p)*planes+int(f.outs.of[a])]; f.outs.of[a] == f.ins.of[b] && *left > 0 {
+					*left--
+					u.add(block, int16(lanes+int(f.outs.of[a])), int16(p), int16(q))
+				}
+				continue
+			}
+			k := f.outs.lane[a]
+			if k < 0 || k != f.ins.lane[b] {
+				continue
+			}
+			if left := &zLeft[(int(p)*f.Pods+int(q))*lanes+int(k)]; *left > 0 {
+				*left--
+				u.add(block, int16(k), int16(p), int16(q))
+			}
+		}
+	}
+	return u
+}

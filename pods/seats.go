@@ -1,0 +1,491 @@
+package pods
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/forsd/forsd/bipartite"
+)
+
+// errSeats says that the leaves of a pod cannot be seated on its units: another division,
+// or more blocks, may do.
+var errSeats = errors.New("the leaves of a pod cannot be seated")
+
+// seater seats leaves, servers and groups on units. Its memory is used again.
+type seater struct {
+	*instance
+	d        *division
+	u        *units
+	colourer bipartite.Colourer
+	flow     flow
+	rows     []int32
+	colours  []uint16
+	order    []int32 // units at hand
+	next     []int32
+	count    []int32
+	arcOf    []int32
+	want     []int32 // [key]
+	rowAt    []int32 // [place in order] its row
+	keyAt    []int32 // [place in order] its key
+}
+
+// each runs a step for the numbers below n on several goroutines, and returns the error of
+// the lowest.
+func (x *instance) each(ctx context.Context, d *division, u *units, n int, step func(w *seater, ctx context.Context, i int) error) error {
+	errs := make([]error, n)
+	var next atomic.Int32
+	var wg sync.WaitGroup
+	for range min(max(1, x.workers), n) {
+		wg.Go(func() {
+			w := &seater{instance: x, d: d, u: u}
+			for i := int(next.Add(1) - 1); i < n; i = int(next.Add(1) - 1) {
+				if errs[i] = ctx.Err(); errs[i] == nil {
+					errs[i] = step(w, ctx, i)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// index lists units by a key below n.
+type index struct {
+	first []int32
+	unit  []int32
+}
+
+func indexBy[K int16 | int32](n int, keys []K) index {
+	i := index{first: make([]int32, n+1), unit: make([]int32, len(keys))}
+	for _, k := range keys {
+		i.first[k+1]++
+	}
+	for k := range n {
+		i.first[k+1] += i.first[k]
+	}
+	at := make([]int32, n)
+	copy(at, i.first)
+	for u, k := range keys {
+		i.unit[at[k]] = int32(u)
+		at[k]++
+	}
+	return i
+}
+
+func (i *index) of(k int) []int32 { return i.unit[i.first[k]:i.first[k+1]] }
+
+// plane is the plane of a unit on cables.
+func (w *seater) plane(u int32) int32 {
+	way := int32(w.u.way[u])
+	if lanes := int32(w.Lanes()); way >= lanes {
+		return way - lanes
+	}
+	return w.planeOf[way]
+}
+
+// seat seats everybody: the leaf and then the server of the destination, the leaf and then
+// the group of the source. The first and the third go pod by pod, the others leaf by leaf.
+// Servers come last where sources are first: then a leaf need not find a unit to each
+// server, only enough to each leaf; but what a server receives from a pod is not spread
+// over the planes, and it needs more LIDs.
+func (x *instance) seat(ctx context.Context, d *division, u *units) error {
+	n := len(u.block)
+	own := 0
+	for i := range x.cells {
+		if c := &x.cells[i]; c.own {
+			own += int(c.s * c.n)
+		}
+	}
+	u.src, u.dst, u.to = make([]int32, n, n+own), make([]int32, n, n+own), make([]int32, n+own)
+	for i := range u.src {
+		u.src[i], u.dst[i] = -1, -1
+	}
+	into, outOf := indexBy(x.Pods, u.q), indexBy(x.Pods, u.p)
+	if err := x.each(ctx, d, u, x.Pods, func(w *seater, ctx context.Context, p int) error {
+		return w.seatLeaves(ctx, p, into.of(p), inward)
+	}); err != nil {
+		return err
+	}
+	x.addOwn(u)
+	u.group = make([]int16, len(u.block))
+	byLeaf := indexBy(len(x.Leaves), u.dst)
+	servers := func() error {
+		return x.each(ctx, d, u, len(x.Leaves), func(w *seater, ctx context.Context, b int) error {
+			return w.seatServers(ctx, b, byLeaf.of(b))
+		})
+	}
+	if !x.sourcesFirst {
+		if err := servers(); err != nil {
+			return err
+		}
+	}
+	if err := x.each(ctx, d, u, x.Pods, func(w *seater, ctx context.Context, p int) error {
+		return w.seatLeaves(ctx, p, outOf.of(p), outward)
+	}); err != nil {
+		return err
+	}
+	if x.mostGroups() > 1 {
+		from := indexBy(len(x.Leaves), u.src)
+		if err := x.each(ctx, d, u, len(x.Leaves), func(w *seater, ctx context.Context, a int) error {
+			return w.seatGroups(ctx, a, from.of(a))
+		}); err != nil {
+			return err
+		}
+	}
+	if x.sourcesFirst {
+		return servers()
+	}
+	return nil
+}
+
+func (x *instance) mostGroups() int32 {
+	most := int32(0)
+	for i := range x.cells {
+		most = max(most, x.cells[i].s)
+	}
+	return most
+}
+
+// addOwn adds the units that leaves send to themselves without a plane, as many in each
+// block as the leaf has servers more than planes.
+func (x *instance) addOwn(u *units) {
+	for i := range x.cells {
+		c := &x.cells[i]
+		if !c.own {
+			continue
+		}
+		free := c.n - c.planes
+		for k := range c.s * c.n {
+			u.add(k/free, -1, int16(c.pod), int16(c.pod))
+			u.src, u.dst = append(u.src, c.leaves[0]), append(u.dst, c.leaves[0])
+		}
+	}
+}
+
+// The two ends of a unit.
+const (
+	outward = false
+	inward  = true
+)
+
+// seatLeaves seats the leaves of a pod on its units, as destinations or as sources. In a
+// block a leaf has one unit at most on a plane, and none where its cable is dead. As a
+// destination it has n units from each group, as a source one for each of its groups and
+// each server. Cells are seated one after the other, by a flow each; the last one takes
+// what is left, and leaves within a cell are colours.
+func (w *seater) seatLeaves(ctx context.Context, pod int, all []int32, in bool) error {
+	w.order = append(w.order[:0], all...)
+	cells := w.ofPod[pod]
+	for i, c := range cells {
+		if i < len(cells)-1 || w.cells[c].own || w.cells[c].tight(w.group) {
+			err := w.extract(pod, cells[i:], in, in)
+			if err != nil && in {
+				err = w.extract(pod, cells[i:], in, false)
+			}
+			if err != nil {
+				return err
+			}
+		} else {
+			w.next = append(w.next[:0], w.order...)
+			w.order = w.order[:0]
+		}
+		if err := w.share(ctx, c, in); err != nil {
+			return err
+		}
+	}
+	if len(w.order) > 0 {
+		return fmt.Errorf("%w: pod %d has %d units left", errSeats, pod, len(w.order))
+	}
+	return nil
+}
+
+// key numbers what a leaf must have a certain number of units with: servers that receive,
+// or their leaves, or pods whose groups send, by plane where the division is kept to.
+func (w *seater) key(u int32, in, strict bool) int32 {
+	switch {
+	case strict:
+		return int32(w.u.p[u])*int32(w.Planes()) + w.plane(u)
+	case in:
+		return int32(w.u.p[u])
+	case w.sourcesFirst:
+		return w.u.dst[u]
+	}
+	return w.u.to[u]
+}
+
+// keys is how many keys there are.
+func (w *seater) keys(in, strict bool) int32 {
+	switch {
+	case strict:
+		return int32(w.Pods * w.Planes())
+	case in:
+		return int32(w.Pods)
+	case w.sourcesFirst:
+		return int32(len(w.Leaves))
+	}
+	return int32(len(w.homeOf))
+}
+
+// wanted is how many units a cell must have with a key.
+func (w *seater) wanted(c, key int32, in, strict bool) int32 {
+	if strict {
+		total, planes, cells := int32(0), int32(w.Planes()), int32(len(w.cells))
+		for _, d := range w.ofPod[key/planes] {
+			total += w.d.y[(d*cells+c)*planes+key%planes]
+		}
+		return total
+	}
+	if !in {
+		each, leaf := w.cells[c].size()*w.cells[c].s, key
+		if w.sourcesFirst {
+			each *= int32(len(w.Leaves[leaf].Slots))
+		} else {
+			leaf = w.homeOf[key]
+		}
+		if w.units(c, w.cellOf[leaf]) == 0 {
+			return 0
+		}
+		return each
+	}
+	total := int32(0)
+	for _, d := range w.ofPod[key] {
+		total += w.units(d, c)
+	}
+	return total
+}
+
+// extract takes the units of the first of some cells out of order, to next. The others
+// must be able to take what is left.
+func (w *seater) extract(pod int, cells []int32, in, strict bool) error {
+	c := &w.cells[cells[0]]
+	planes := int32(w.Planes())
+	rows := w.blocks * planes
+	keys := w.keys(in, strict)
+	limit := func(c *cell) int32 { // of a leaf in a block
+		if in {
+			return min(c.planes, c.n)
+		}
+		return min(c.planes, c.s*w.group)
+	}
+	rest := make([]int32, planes) // what the other cells take of a plane
+	restAll, byBlock := int32(0), c.tight(w.group)
+	for _, i := range cells[1:] {
+		o := &w.cells[i]
+		for j, up := range o.up {
+			if up {
+				rest[j] += o.size()
+			}
+		}
+		restAll += o.size() * limit(o)
+		byBlock = byBlock || o.tight(w.group)
+	}
+	w.count = grow(w.count, int(rows+w.blocks))
+	clear(w.count)
+	for _, u := range w.order {
+		w.count[w.u.block[u]*planes+w.plane(u)]++
+		w.count[rows+w.u.block[u]]++
+	}
+	f := &w.flow
+	f.reset(int(keys + rows + w.blocks + 1))
+	sink := keys + rows + w.blocks
+	w.want = grow(w.want, int(keys))
+	for k := range keys {
+		if w.want[k] = w.wanted(cells[0], k, in, strict); w.want[k] > 0 {
+			f.arc(sink, k, w.want[k], w.want[k])
+		}
+	}
+	w.arcOf = grow(w.arcOf, len(w.order))
+	for i, u := range w.order {
+		w.arcOf[i] = -1
+		if j := w.plane(u); c.up[j] && w.want[w.key(u, in, strict)] > 0 {
+			w.arcOf[i] = f.arc(w.key(u, in, strict), keys+w.u.block[u]*planes+j, 0, 1)
+		}
+	}
+	for r := range rows {
+		count, j := w.count[r], r%planes
+		if count == 0 {
+			continue
+		}
+		most := int32(0)
+		if c.up[j] {
+			most = c.size()
+		}
+		least := max(0, count-rest[j])
+		if least > most {
+			return fmt.Errorf("%w: pod %d has %d units on a plane of a block", errSeats, pod, count)
+		}
+		to := sink
+		if byBlock {
+			to = keys + rows + r/planes
+		}
+		f.arc(keys+r, to, least, most)
+	}
+	if byBlock {
+		for b := range w.blocks {
+			least, most := max(0, w.count[rows+b]-restAll), c.size()*limit(c)
+			if least > most {
+				return fmt.Errorf("%w: pod %d has %d units in a block", errSeats, pod, w.count[rows+b])
+			}
+			f.arc(keys+rows+b, sink, least, most)
+		}
+	}
+	if !f.circulate() {
+		return fmt.Errorf("%w: a cell of %d leaves of pod %d", errSeats, c.size(), pod)
+	}
+	w.next = w.next[:0]
+	left := w.order[:0]
+	for i, u := range w.order {
+		if w.arcOf[i] >= 0 && f.carried(w.arcOf[i]) > 0 {
+			w.next = append(w.next, u)
+		} else {
+			left = append(left, u)
+		}
+	}
+	w.order = left
+	return nil
+}
+
+// share shares the units in next among the leaves of a cell, which are the colours of a
+// bipartite graph: to the left the planes of the blocks, to the right what is between the
+// cell and a key, in order of planes, cut into as many as there are leaves.
+func (w *seater) share(ctx context.Context, c int32, in bool) error {
+	leaves := w.cells[c].leaves
+	seats := w.u.src
+	if in {
+		seats = w.u.dst
+	}
+	if len(leaves) == 1 {
+		for _, u := range w.next {
+			seats[u] = leaves[0]
+		}
+		return nil
+	}
+	planes := int32(w.Planes())
+	w.rowAt, w.keyAt = w.rowAt[:0], w.keyAt[:0]
+	for _, u := range w.next {
+		w.rowAt = append(w.rowAt, w.u.block[u]*planes+w.plane(u))
+		w.keyAt = append(w.keyAt, w.key(u, in, false)*planes+w.plane(u))
+	}
+	return w.colour(ctx, len(leaves), int(w.blocks*planes), int(w.keys(in, false)*planes), func(u int32, colour uint16) { seats[u] = leaves[colour] })
+}
+
+// colour colours the units in next: those of one row have different colours, and so have
+// those of one part of a key; keys in order are cut into parts of so many units. Keys are
+// numbered so that what belongs together is in a row.
+func (w *seater) colour(ctx context.Context, degree, rows, keys int, seat func(u int32, colour uint16)) error {
+	// The place of each unit among those in order of keys, and with it its vertex.
+	w.count = grow(w.count, max(keys, rows)+1)
+	clear(w.count)
+	for _, k := range w.keyAt {
+		w.count[k+1]++
+	}
+	for k := range keys {
+		w.count[k+1] += w.count[k]
+	}
+	for i, k := range w.keyAt {
+		w.keyAt[i] = w.count[k] / int32(degree)
+		w.count[k]++
+	}
+	idle := int32((len(w.next) + degree - 1) / degree)
+	used := int32(0)
+	if n := len(w.next) % degree; n > 0 {
+		idle, used = idle-1, int32(n)
+	}
+	clear(w.count)
+	for _, r := range w.rowAt {
+		w.count[r]++
+	}
+	// Rows without units are left out.
+	n := int32(0)
+	for r := range rows {
+		if w.count[r] > int32(degree) {
+			return fmt.Errorf("%w: %d units are in one row of %d", errSeats, w.count[r], degree)
+		}
+		if w.count[r] > 0 {
+			w.count[r], n = n*int32(degree), n+1
+		}
+	}
+	vertices := max(n, (int32(len(w.next))+int32(degree)-1)/int32(degree))
+	w.rows = grow(w.rows, int(vertices)*degree)
+	for i := range w.rows {
+		w.rows[i] = -1
+	}
+	w.arcOf = grow(w.arcOf, len(w.next))
+	for i, r := range w.rowAt {
+		at := w.count[r]
+		w.count[r]++
+		w.rows[at], w.arcOf[i] = w.keyAt[i], at
+	}
+	for i := range w.rows {
+		if w.rows[i] < 0 {
+			w.rows[i] = idle
+			if used++; used == int32(degree) {
+				idle, used = idle+1, 0
+			}
+		}
+	}
+	w.colours = grow(w.colours, len(w.rows))
+	if err := w.colourer.Colours(ctx, int(vertices), degree, w.rows, w.colours); err != nil {
+		return err
+	}
+	for i, u := range w.next {
+		seat(u, w.colours[w.arcOf[i]])
+	}
+	return nil
+}
+
+// seatServers seats the servers of leaf b on the units that it receives: to the left the
+// blocks, to the right what comes from each pod, in order of planes, or from each group
+// where that is known, cut into as many as there are servers.
+func (w *seater) seatServers(ctx context.Context, b int, all []int32) error {
+	w.next = append(w.next[:0], all...)
+	w.rowAt, w.keyAt = w.rowAt[:0], w.keyAt[:0]
+	planes, most := int32(w.Planes())+1, w.mostGroups()
+	keys := max(int32(w.Pods)*planes, int32(len(w.Leaves))*most)
+	for _, u := range w.next {
+		j := planes - 1
+		if w.u.way[u] >= 0 {
+			j = w.plane(u)
+		}
+		w.rowAt = append(w.rowAt, w.u.block[u])
+		if w.sourcesFirst {
+			w.keyAt = append(w.keyAt, w.u.src[u]*most+int32(w.u.group[u]))
+		} else {
+			w.keyAt = append(w.keyAt, int32(w.u.p[u])*planes+j)
+		}
+	}
+	base := w.base[b]
+	return w.colour(ctx, len(w.Leaves[b].Slots), int(w.blocks), int(keys), func(u int32, colour uint16) { w.u.to[u] = base + int32(colour) })
+}
+
+// seatGroups seats the groups of leaf a on the units that it sends: to the left the blocks,
+// as often as a group may send in one; to the right the servers, or leaves, cut.
+func (w *seater) seatGroups(ctx context.Context, a int, all []int32) error {
+	s := int32(w.cells[w.cellOf[a]].s)
+	if s == 1 {
+		return nil
+	}
+	w.next = append(w.next[:0], all...)
+	w.rowAt, w.keyAt = w.rowAt[:0], w.keyAt[:0]
+	seen := make([]int32, w.blocks)
+	for _, u := range w.next {
+		b := w.u.block[u]
+		w.rowAt = append(w.rowAt, b*w.group+seen[b]/s)
+		seen[b]++
+		w.keyAt = append(w.keyAt, w.key(u, outward, false))
+	}
+	for _, n := range seen {
+		if n > s*w.group {
+			return fmt.Errorf("%w: leaf %d sends %d units in a block of %d", errSeats, a, n, s*w.group)
+		}
+	}
+	return w.colour(ctx, int(s), int(w.blocks*w.group), len(w.homeOf), func(u int32, colour uint16) { w.u.group[u] = int16(colour) })
+}

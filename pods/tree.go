@@ -1,0 +1,187 @@
+// Package pods plans all-to-all exchanges on fat trees of three levels whose cables and
+// switches may be damaged: which server sends to which in each phase and over which lane,
+// so that no directed cable carries two transfers of one phase. It knows pods, planes,
+// leaves, lanes and servers by index, nothing of LIDs or files. docs/planner.md has the
+// theorems.
+package pods
+
+import (
+	"fmt"
+
+	"github.com/forsd/forsd/fors"
+)
+
+// Tree is what planning needs to know of a fat tree of three levels. A leaf has one cable
+// to the mid of each plane of its pod; a lane is a cable from each mid of its plane to
+// one top. What goes from pod to pod takes a lane up and the same lane down; what stays
+// in a pod turns at the mid of a plane.
+type Tree struct {
+	Pods   int
+	Leaves []Leaf
+	First  []int  // [plane] its first lane; one more at the end, the number of lanes
+	Up     []bool // [pod·lanes + lane] whether the cable from the pod's mid to the top lives
+}
+
+// Leaf is a leaf with servers.
+type Leaf struct {
+	Pod   int
+	Slots []int  // the indices α of its servers, strictly ascending
+	Up    []bool // [plane] whether its cable to the mid lives
+}
+
+// Planes is the number of planes.
+func (t *Tree) Planes() int { return len(t.First) - 1 }
+
+// Lanes is the number of lanes.
+func (t *Tree) Lanes() int { return t.First[len(t.First)-1] }
+
+// Servers is the number of servers, numbered leaf by leaf.
+func (t *Tree) Servers() int {
+	n := 0
+	for i := range t.Leaves {
+		n += len(t.Leaves[i].Slots)
+	}
+	return n
+}
+
+// validate checks that the tree does not contradict itself.
+func (t *Tree) validate() error {
+	if t.Pods < 1 || len(t.First) < 1 || len(t.Up) != t.Pods*t.Lanes() {
+		return fmt.Errorf("plan three levels: %d pods, %d planes and %d cables to tops do not go together", t.Pods, len(t.First)-1, len(t.Up))
+	}
+	for i := range t.Leaves {
+		l := &t.Leaves[i]
+		if l.Pod < 0 || l.Pod >= t.Pods || len(l.Up) != t.Planes() || len(l.Slots) == 0 {
+			return fmt.Errorf("plan three levels: leaf %d is in pod %d of %d, has %d cables for %d planes and %d servers", i, l.Pod, t.Pods, len(l.Up), t.Planes(), len(l.Slots))
+		}
+		for x, α := range l.Slots {
+			if α < 0 || x > 0 && α <= l.Slots[x-1] {
+				return fmt.Errorf("plan three levels: the indices of leaf %d do not ascend at %d", i, α)
+			}
+		}
+	}
+	return nil
+}
+
+// laneUp tells whether a pod's cable of a lane lives.
+func (t *Tree) laneUp(pod, lane int) bool { return t.Up[pod*t.Lanes()+lane] }
+
+// planeOf lists the plane of each lane.
+func (t *Tree) planeOf() []int32 {
+	of := make([]int32, t.Lanes())
+	for j := range t.Planes() {
+		for k := t.First[j]; k < t.First[j+1]; k++ {
+			of[k] = int32(j)
+		}
+	}
+	return of
+}
+
+// joins tells, as [pod·pods·planes + pod·planes + plane], whether a plane joins two pods
+// by a lane that lives at both; a pod is joined with itself.
+func (t *Tree) joins() []bool {
+	planes := t.Planes()
+	out := make([]bool, t.Pods*t.Pods*planes)
+	for p := range t.Pods {
+		for q := range t.Pods {
+			for j := range planes {
+				at := (p*t.Pods+q)*planes + j
+				out[at] = p == q
+				for k := t.First[j]; k < t.First[j+1] && !out[at]; k++ {
+					out[at] = t.laneUp(p, k) && t.laneUp(q, k)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// Engine names how a plan was made.
+type Engine string
+
+// The engines. Shift is the linear shift of an undamaged tree, stored as a rule; Leaves
+// sets the phases of the leaves first and then colours the tops; Pods sets the blocks of
+// the pods first, tops and all, and then seats leaves and servers.
+const (
+	Shift  Engine = "shift"
+	Leaves Engine = "leaves"
+	Pods   Engine = "pods"
+)
+
+// ByPod is the certificate of a bound by what a pod must send over its cables to tops;
+// the others are those of package fors.
+const ByPod fors.Certificate = "pod"
+
+// Bounds is what limits the number of phases, whatever the plan.
+type Bounds struct {
+	LowerBound  int // phases
+	Certificate fors.Certificate
+}
+
+// Idle in a plan is a slot without a destination.
+const Idle int32 = -1
+
+// Plan is a schedule with its routing. Time is cut into blocks of Group phases. The
+// servers of a leaf form groups of Group, the last one perhaps smaller, and each group
+// has Group slots: a destination and a way to it for one block. Member i of a group
+// serves slot (i+t) mod Group in phase t of the block; a server's turn at itself is idle.
+// With groups of one, blocks are phases and slots are servers.
+//
+// The linear shift is a rule: To is nil, and server s sends to the server on place
+// (place of s + phase + 1) mod Places.
+type Plan struct {
+	Engine Engine
+	Group  int
+	Blocks int
+	First  []int32 // [leaf] its first slot; one more at the end, the slots of a block
+	Base   []int32 // [leaf] its first server; one more at the end
+	To     []int32 // [block·slots + slot] destination, Idle without one
+	Way    []int16 // like To: the lane; lanes + plane within a pod; −1 within a leaf
+	// Places and Place are those of the shift: all that a leaf may have, for every leaf.
+	Places  int
+	Place   []int32 // [server]
+	ShiftTo []int32 // [place] its server, Idle where it is free
+	Bounds
+	Unreachable []fors.Pair // pairs without a way, in order; they are in no phase
+}
+
+// Phases is the number of phases.
+func (p *Plan) Phases() int {
+	if p.Engine == Shift {
+		return max(0, p.Places-1)
+	}
+	return p.Blocks * p.Group
+}
+
+// Gap is the number of phases over the lower bound.
+func (p *Plan) Gap() int { return p.Phases() - p.LowerBound }
+
+// Servers is the number of servers.
+func (p *Plan) Servers() int { return int(p.Base[len(p.Base)-1]) }
+
+// Row fills to and way, which have an element for each server, with what the servers do
+// in a phase. Ways of the shift are not told, as they are those of the tables: −1.
+func (p *Plan) Row(phase int, to []int32, way []int16) {
+	for s := range to {
+		to[s], way[s] = Idle, -1
+	}
+	if p.Engine == Shift {
+		for s, at := range p.Place {
+			to[s] = p.ShiftTo[(int(at)+phase+1)%p.Places]
+		}
+		return
+	}
+	block, turn := phase/p.Group, phase%p.Group
+	slots := int(p.First[len(p.First)-1])
+	for leaf := range len(p.First) - 1 {
+		row := p.To[block*slots+int(p.First[leaf]) : block*slots+int(p.First[leaf+1])]
+		ways := p.Way[block*slots+int(p.First[leaf]) : block*slots+int(p.First[leaf+1])]
+		for s := p.Base[leaf]; s < p.Base[leaf+1]; s++ {
+			i := int(s - p.Base[leaf])
+			slot := i - i%p.Group + (i%p.Group+turn)%p.Group
+			if d := row[slot]; d != s {
+				to[s], way[s] = d, ways[slot]
+			}
+		}
+	}
+}
