@@ -31,6 +31,7 @@ type instance struct {
 	blocks       int32
 	workers      int
 	sourcesFirst bool    // see seat
+	mayDrop      bool    // units that do not fit may be left out; see addMissing
 	base         []int32 // [leaf] its first server, one more at the end
 	homeOf       []int32 // [server] its leaf
 	cells        []cell  // by pod
@@ -43,7 +44,7 @@ type instance struct {
 
 // setCells groups leaves into cells for a number of blocks. A leaf whose planes would not
 // carry its same-leaf units too is a cell by itself, and so is one that has more planes
-// than it may use in a block; of the cells of a pod those with the fewest planes come first.
+// than it may use in a block, and every leaf where units may be left out; of the cells of a pod those with the fewest planes come first.
 func (x *instance) setCells() {
 	x.cells, x.ofPod = x.cells[:0], make([][]int32, x.Pods)
 	x.cellOf = make([]int32, len(x.Leaves))
@@ -57,12 +58,13 @@ func (x *instance) setCells() {
 				c.planes++
 			}
 		}
-		c.own = c.planes < c.n && c.planes*x.blocks < c.s*total
-		single := c.own || c.tight(x.group)
+		c.own = c.planes < c.n && c.planes*x.blocks < c.s*total && c.s*c.n <= x.blocks*(c.n-c.planes)
+		single := c.own || c.tight(x.group) || x.mayDrop
 		found := -1
 		for i := range x.cells {
 			o := &x.cells[i]
-			if !single && !o.own && !o.tight(x.group) && o.pod == c.pod && o.n == c.n && slices.Equal(o.up, c.up) {
+			if !single && !o.own && !o.tight(x.group) && // o is not single either
+				o.pod == c.pod && o.n == c.n && slices.Equal(o.up, c.up) {
 				found = i
 			}
 		}

@@ -9,31 +9,59 @@ import (
 // division says how the units of every two pods are divided: z over lanes, own, within a
 // pod, over planes.
 type division struct {
-	y   []int32 // [(cell·cells + cell)·planes + plane]
-	z   []int32 // [(p·pods + q)·lanes + lane]
-	own []int32 // [pod·planes + plane]
+	y       []int32 // [(cell·cells + cell)·planes + plane]
+	z       []int32 // [(p·pods + q)·lanes + lane]
+	own     []int32 // [pod·planes + plane]
+	between []int32 // [(p·pods + q)·planes + plane], the sums of z where they came first
 }
 
+// mostJointWays is how many ways the joint search over planes and lanes may have.
+const mostJointWays = 1 << 22
+
 // divide divides the units of every two cells over planes, so that in no block a leaf or
-// a mid must carry more on a plane than it has cables, and then those of every two pods
-// over the lanes of a plane. It tells whether it could.
+// a mid must carry more on a plane than it has cables, and those of every two pods over
+// the lanes of the planes. It divides over planes first, which is fast, and over all
+// lanes at once where that does not lead to lanes. It tells whether it could.
 func (x *instance) divide(ctx context.Context) (*division, bool) {
-	planes := int32(x.Planes())
+	d, ok := x.dividePlanes(ctx, false)
+	for j := 0; ok && j < x.Planes(); j++ {
+		ok = x.divideTops(ctx, j, d)
+	}
+	if !ok && len(x.cells)*len(x.cells)*x.Lanes() <= mostJointWays {
+		return x.dividePlanes(ctx, true)
+	}
+	return d, ok
+}
+
+// dividePlanes divides the units over planes or, jointly, over lanes.
+func (x *instance) dividePlanes(ctx context.Context, joint bool) (*division, bool) {
+	planes, lanes := int32(x.Planes()), int32(x.Lanes())
 	cells, pods := int32(len(x.cells)), int32(x.Pods)
-	s := &spread{room: make([]int32, 2*(cells+pods)*planes)}
-	// Resources: cells out, cells in, pods out, pods in, each by plane.
+	over, room := planes, x.tops // of the pods
+	if joint {
+		over, room = lanes, make([]int32, pods*lanes)
+		for i, up := range x.Up {
+			if up {
+				room[i] = 1
+			}
+		}
+	}
+	// Resources: cells out, cells in, by plane; pods out, pods in, by plane or lane.
+	s := &spread{room: make([]int32, 2*cells*planes+2*pods*over)}
 	outOf := func(c, j int32) int32 { return c*planes + j }
 	into := func(c, j int32) int32 { return (cells+c)*planes + j }
-	podOut := func(p, j int32) int32 { return (2*cells+p)*planes + j }
-	podIn := func(p, j int32) int32 { return (2*cells+pods+p)*planes + j }
-	for j := range planes {
-		for c := range cells {
+	podOut := func(p, k int32) int32 { return 2*cells*planes + p*over + k }
+	podIn := func(p, k int32) int32 { return 2*cells*planes + (pods+p)*over + k }
+	for c := range cells {
+		for j := range planes {
 			if x.cells[c].up[j] {
 				s.room[outOf(c, j)], s.room[into(c, j)] = x.cells[c].size()*x.blocks, x.cells[c].size()*x.blocks
 			}
 		}
-		for p := range pods {
-			s.room[podOut(p, j)], s.room[podIn(p, j)] = x.tops[p*planes+j]*x.blocks, x.tops[p*planes+j]*x.blocks
+	}
+	for p := range pods {
+		for k := range over {
+			s.room[podOut(p, k)], s.room[podIn(p, k)] = room[p*over+k]*x.blocks, room[p*over+k]*x.blocks
 		}
 	}
 	var pairs [][2]int32
@@ -51,43 +79,47 @@ func (x *instance) divide(ctx context.Context) (*division, bool) {
 				case !x.cells[c].up[j] || !x.cells[d].up[j] || !x.joined[(p*pods+q)*planes+j]:
 				case p == q:
 					s.way(outOf(c, j), into(d, j))
-				default:
+				case !joint:
 					s.way(outOf(c, j), into(d, j), podOut(p, j), podIn(q, j))
+				default:
+					for k := int32(x.First[j]); k < int32(x.First[j+1]); k++ {
+						if x.Up[p*lanes+k] && x.Up[q*lanes+k] {
+							s.way(outOf(c, j), into(d, j), podOut(p, k), podIn(q, k))
+						}
+					}
 				}
 			}
 		}
 	}
-	if !s.solve(ctx) {
+	if !s.solve(ctx) && !x.leaveOut(s) {
 		return nil, false
 	}
-	d := &division{y: make([]int32, cells*cells*planes), z: make([]int32, x.Pods*x.Pods*x.Lanes()), own: make([]int32, x.Pods*x.Planes())}
-	between := make([]int32, pods*pods*planes)
+	d := &division{y: make([]int32, cells*cells*planes), z: make([]int32, x.Pods*x.Pods*x.Lanes()), own: make([]int32, x.Pods*x.Planes()),
+		between: make([]int32, pods*pods*planes)}
 	for i, pair := range pairs {
 		p, q := x.cells[pair[0]].pod, x.cells[pair[1]].pod
 		first, end := s.ways(int32(i))
 		for w := first; w < end; w++ {
 			j := s.uses[w*mostUses] % planes
-			d.y[(pair[0]*cells+pair[1])*planes+j] = s.y[w]
-			if p == q {
+			d.y[(pair[0]*cells+pair[1])*planes+j] += s.y[w]
+			switch {
+			case p == q:
 				d.own[p*planes+j] += s.y[w]
-			} else {
-				between[(p*pods+q)*planes+j] += s.y[w]
+			case joint:
+				d.z[(p*pods+q)*lanes+(s.uses[w*mostUses+2]-2*cells*planes)%lanes] += s.y[w]
+			default:
+				d.between[(p*pods+q)*planes+j] += s.y[w]
 			}
-		}
-	}
-	for j := range int(planes) {
-		if !x.divideTops(ctx, j, between, d) {
-			return nil, false
 		}
 	}
 	return d, true
 }
 
 // divideTops divides what the pods send one another on a plane over its lanes.
-func (x *instance) divideTops(ctx context.Context, j int, between []int32, d *division) bool {
+func (x *instance) divideTops(ctx context.Context, j int, d *division) bool {
 	lanes := x.First[j+1] - x.First[j]
 	if x.alike(j) {
-		if done, ok := x.divideAlike(ctx, j, between, d); done {
+		if done, ok := x.divideAlike(ctx, j, d); done && (ok || !x.mayDrop) {
 			return ok
 		}
 	}
@@ -98,7 +130,7 @@ func (x *instance) divideTops(ctx context.Context, j int, between []int32, d *di
 	var ways [][3]int
 	for p := range x.Pods {
 		for q := range x.Pods {
-			need := between[(p*x.Pods+q)*x.Planes()+j]
+			need := d.between[(p*x.Pods+q)*x.Planes()+j]
 			if need == 0 {
 				continue
 			}
@@ -111,11 +143,28 @@ func (x *instance) divideTops(ctx context.Context, j int, between []int32, d *di
 			}
 		}
 	}
-	if !s.solve(ctx) {
+	if !s.solve(ctx) && !x.leaveOut(s) {
 		return false
 	}
 	for w, to := range ways {
 		d.z[(to[0]*x.Pods+to[1])*x.Lanes()+to[2]] = s.y[w]
+	}
+	return true
+}
+
+// leaveOut takes units off resources that have too many, if it may.
+func (x *instance) leaveOut(s *spread) bool {
+	if !x.mayDrop {
+		return false
+	}
+	for w := range s.y {
+		over := int32(0)
+		for _, r := range s.uses[w*mostUses:][:mostUses] {
+			if r >= 0 {
+				over = max(over, s.load[r]-s.room[r])
+			}
+		}
+		s.add(int32(w), -min(over, s.y[w]))
 	}
 	return true
 }
@@ -135,7 +184,7 @@ func (x *instance) alike(j int) bool {
 // divideAlike divides it exactly where all pods have the same living cables: it colours
 // the multigraph of pods with a colour for each block and lane. Done is false where pods
 // send themselves nothing that could pad it.
-func (x *instance) divideAlike(ctx context.Context, j int, between []int32, d *division) (done, ok bool) {
+func (x *instance) divideAlike(ctx context.Context, j int, d *division) (done, ok bool) {
 	var lanes []int
 	for k := x.First[j]; k < x.First[j+1]; k++ {
 		if x.laneUp(0, k) {
@@ -145,7 +194,7 @@ func (x *instance) divideAlike(ctx context.Context, j int, between []int32, d *d
 	n := x.Pods
 	m := make([]int64, n*n)
 	for i := range m {
-		m[i] = int64(between[i*x.Planes()+j])
+		m[i] = int64(d.between[i*x.Planes()+j])
 	}
 	real := append([]int64(nil), m...)
 	_, _, most := bipartite.Sums(n, m)

@@ -43,6 +43,25 @@ type units struct {
 	dst   []int32 // leaf, −1 while it is open
 	to    []int32 // server
 	group []int16 // of its leaf
+	own   int     // how many are within a leaf and on no cable: the last ones
+}
+
+// onCables is how many are on cables.
+func (u *units) onCables() int { return len(u.block) - u.own }
+
+// drop leaves units out that have no leaf. Servers are not known yet.
+func (u *units) drop(leaf []int32) {
+	kept := 0
+	for i, a := range leaf {
+		if a < 0 {
+			continue
+		}
+		u.block[kept], u.way[kept], u.p[kept], u.q[kept] = u.block[i], u.way[i], u.p[i], u.q[i]
+		u.src[kept], u.dst[kept] = u.src[i], u.dst[i]
+		kept++
+	}
+	u.block, u.way, u.p, u.q, u.src, u.dst = u.block[:kept], u.way[:kept], u.p[:kept], u.q[:kept], u.src[:kept], u.dst[:kept]
+	u.to = u.to[:min(len(u.to), kept+u.own)]
 }
 
 func (u *units) add(block int32, way, p, q int16) {

@@ -106,33 +106,48 @@ func (x *instance) leastBlocks(b Bounds) int {
 	return max(1, least)
 }
 
-// mostTries is how many numbers of blocks are tried.
-const mostTries = 60
+// wholeTries is how many numbers of blocks are tried before units may be left out of the
+// frame, and someTries how many then.
+const (
+	wholeTries = 3
+	someTries  = 8
+)
 
-// podsFirst plans in blocks, the fewest for which it finds a division that seats.
+// podsFirst plans in blocks. It tries the least number, and some more, for a division that
+// seats. Where there is none it leaves out what does not fit and adds it at the end; the
+// shortest of these plans is taken.
 func (x *instance) podsFirst(ctx context.Context, b Bounds) (*Plan, error) {
-	blocks, step := x.leastBlocks(b), 1
-	var last error
-	for try := range mostTries {
+	least := x.leastBlocks(b)
+	var best *Plan
+	for try := range wholeTries + someTries {
+		blocks := least + try
+		if x.mayDrop = try >= wholeTries; x.mayDrop {
+			blocks -= wholeTries
+		}
+		if best != nil && blocks >= best.Blocks {
+			break
+		}
 		x.blocks = int32(blocks)
 		p, err := x.inBlocks(ctx)
-		if err == nil {
-			p.Bounds, p.Unreachable = b, x.unreachable(x.base)
-			return p, nil
-		}
-		if ctx.Err() != nil {
+		switch {
+		case ctx.Err() != nil:
 			return nil, ctx.Err()
-		}
-		if !errors.Is(err, errSeats) && !errors.Is(err, errDivision) {
+		case err == nil:
+			p.Bounds, p.Unreachable = b, x.unreachable(x.base)
+			if best == nil || p.Blocks < best.Blocks {
+				best = p
+			}
+			if !x.mayDrop {
+				return best, nil
+			}
+		case !errors.Is(err, errSeats) && !errors.Is(err, errDivision):
 			return nil, err
 		}
-		last = err
-		if try > 8 {
-			step = max(1, blocks/20)
-		}
-		blocks += step
 	}
-	return nil, fmt.Errorf("plan three levels: no plan of up to %d blocks was found: %w", blocks, last)
+	if best == nil {
+		return nil, errors.New("plan three levels: no plan was found")
+	}
+	return best, nil
 }
 
 var errDivision = errors.New("the units of the pods cannot be divided over lanes")
@@ -142,7 +157,7 @@ var errDivision = errors.New("the units of the pods cannot be divided over lanes
 const (
 	tryUnits        = 1 << 17
 	leastColourings = 2
-	mostColourings  = 64
+	mostColourings  = 100
 )
 
 // inBlocks plans for the number of blocks at hand.
@@ -160,9 +175,11 @@ func (x *instance) inBlocks(ctx context.Context) (*Plan, error) {
 			return nil, fmt.Errorf("set the blocks of a division: %w", err)
 		}
 		n := len(u.block)
-		tries = max(leastColourings, min(mostColourings, tryUnits/max(1, n)))
+		if tries = max(leastColourings, min(mostColourings, tryUnits/max(1, n))); x.mayDrop {
+			tries = 1
+		}
 		for _, x.sourcesFirst = range []bool{false, true} {
-			if x.group == 1 && !x.sourcesFirst {
+			if (x.group == 1 || x.mayDrop) && !x.sourcesFirst {
 				continue
 			}
 			u.block, u.way, u.p, u.q = u.block[:n], u.way[:n], u.p[:n], u.q[:n]

@@ -105,17 +105,18 @@ func (x *instance) seat(ctx context.Context, d *division, u *units) error {
 		}
 	}
 	u.src, u.dst, u.to = make([]int32, n, n+own), make([]int32, n, n+own), make([]int32, n+own)
+	u.own = own
 	for i := range u.src {
 		u.src[i], u.dst[i] = -1, -1
 	}
-	into, outOf := indexBy(x.Pods, u.q), indexBy(x.Pods, u.p)
+	into := indexBy(x.Pods, u.q)
 	if err := x.each(ctx, d, u, x.Pods, func(w *seater, ctx context.Context, p int) error {
 		return w.seatLeaves(ctx, p, into.of(p), inward)
 	}); err != nil {
 		return err
 	}
+	u.drop(u.dst)
 	x.addOwn(u)
-	u.group = make([]int16, len(u.block))
 	byLeaf := indexBy(len(x.Leaves), u.dst)
 	servers := func() error {
 		return x.each(ctx, d, u, len(x.Leaves), func(w *seater, ctx context.Context, b int) error {
@@ -127,11 +128,19 @@ func (x *instance) seat(ctx context.Context, d *division, u *units) error {
 			return err
 		}
 	}
+	cables := u.onCables()
+	outOf := indexBy(x.Pods, u.p[:cables])
 	if err := x.each(ctx, d, u, x.Pods, func(w *seater, ctx context.Context, p int) error {
 		return w.seatLeaves(ctx, p, outOf.of(p), outward)
 	}); err != nil {
 		return err
 	}
+	if x.mayDrop {
+		u.drop(u.src)
+		x.addMissing(u)
+		byLeaf = indexBy(len(x.Leaves), u.dst)
+	}
+	u.group = make([]int16, len(u.block))
 	if x.mostGroups() > 1 {
 		from := indexBy(len(x.Leaves), u.src)
 		if err := x.each(ctx, d, u, len(x.Leaves), func(w *seater, ctx context.Context, a int) error {
@@ -185,10 +194,14 @@ func (w *seater) seatLeaves(ctx context.Context, pod int, all []int32, in bool) 
 	w.order = append(w.order[:0], all...)
 	cells := w.ofPod[pod]
 	for i, c := range cells {
-		if i < len(cells)-1 || w.cells[c].own || w.cells[c].tight(w.group) {
+		if i < len(cells)-1 || w.cells[c].own || w.cells[c].tight(w.group) || w.mayDrop {
 			err := w.extract(pod, cells[i:], in, in)
 			if err != nil && in {
 				err = w.extract(pod, cells[i:], in, false)
+			}
+			if err != nil && w.mayDrop {
+				w.extractSome(cells[i], in)
+				err = nil
 			}
 			if err != nil {
 				return err
@@ -201,7 +214,7 @@ func (w *seater) seatLeaves(ctx context.Context, pod int, all []int32, in bool) 
 			return err
 		}
 	}
-	if len(w.order) > 0 {
+	if len(w.order) > 0 && !w.mayDrop {
 		return fmt.Errorf("%w: pod %d has %d units left", errSeats, pod, len(w.order))
 	}
 	return nil
@@ -340,6 +353,13 @@ func (w *seater) extract(pod int, cells []int32, in, strict bool) error {
 	if !f.circulate() {
 		return fmt.Errorf("%w: a cell of %d leaves of pod %d", errSeats, c.size(), pod)
 	}
+	w.takeCarried()
+	return nil
+}
+
+// takeCarried takes the units whose arcs carry something out of order, to next.
+func (w *seater) takeCarried() {
+	f := &w.flow
 	w.next = w.next[:0]
 	left := w.order[:0]
 	for i, u := range w.order {
@@ -350,7 +370,46 @@ func (w *seater) extract(pod int, cells []int32, in, strict bool) error {
 		}
 	}
 	w.order = left
-	return nil
+}
+
+// extractSome takes as many of the units of a cell as it can have, whatever that leaves to
+// others.
+func (w *seater) extractSome(cell int32, in bool) {
+	c := &w.cells[cell]
+	planes := int32(w.Planes())
+	rows, keys := w.blocks*planes, w.keys(in, false)
+	limit := min(c.planes, c.n)
+	if !in {
+		limit = min(c.planes, c.s*w.group)
+	}
+	f := &w.flow
+	f.reset(int(keys + rows + w.blocks))
+	s, t := keys+rows+w.blocks, keys+rows+w.blocks+1
+	w.want = grow(w.want, int(keys))
+	for k := range keys {
+		if w.want[k] = w.wanted(cell, k, in, false); w.want[k] > 0 {
+			f.arc(s, k, 0, w.want[k])
+		}
+	}
+	w.arcOf = grow(w.arcOf, len(w.order))
+	for i, u := range w.order {
+		w.arcOf[i] = -1
+		if j := w.plane(u); c.up[j] && w.want[w.key(u, in, false)] > 0 {
+			w.arcOf[i] = f.arc(w.key(u, in, false), keys+w.u.block[u]*planes+j, 0, 1)
+		}
+	}
+	for r := range rows {
+		f.arc(keys+r, keys+rows+r/planes, 0, c.size())
+	}
+	for b := range w.blocks {
+		f.arc(keys+rows+b, t, 0, c.size()*limit)
+	}
+	for f.rank(s, t) {
+		f.at = append(f.at[:0], f.head...)
+		for f.push(s, t, 1<<30) > 0 {
+		}
+	}
+	w.takeCarried()
 }
 
 // share shares the units in next among the leaves of a cell, which are the colours of a

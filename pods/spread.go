@@ -87,15 +87,22 @@ func (s *spread) solve(ctx context.Context) bool {
 	return s.excess == 0 || s.relieve(ctx)
 }
 
-// pour divides a demand evenly, what does not divide over the ways with the least load.
+// pour divides a demand by the room of the ways, what does not divide over the ways with
+// the least load.
 func (s *spread) pour(i int32) bool {
 	first, end := s.ways(i)
 	if first == end {
 		return s.need[i] == 0
 	}
-	each, rest := s.need[i]/(end-first), s.need[i]%(end-first)
+	total := int64(0)
 	for w := first; w < end; w++ {
-		s.add(w, each)
+		total += s.width(w)
+	}
+	rest := s.need[i]
+	for w := first; w < end && total > 0; w++ {
+		x := int32(int64(s.need[i]) * s.width(w) / total)
+		s.add(w, x)
+		rest -= x
 	}
 	for ; rest > 0; rest-- {
 		best, least := first, 0.0
@@ -107,6 +114,17 @@ func (s *spread) pour(i int32) bool {
 		s.add(best, 1)
 	}
 	return true
+}
+
+// width is the least room of a way's resources.
+func (s *spread) width(w int32) int64 {
+	width := int64(1) << 30
+	for _, r := range s.uses[w*mostUses:][:mostUses] {
+		if r >= 0 {
+			width = min(width, int64(s.room[r]))
+		}
+	}
+	return width
 }
 
 // fullness is the sum of the shares of their room that a way's resources have used.
@@ -158,7 +176,7 @@ func (s *spread) level(i int32) (moved bool) {
 		if full < 0 || most <= least {
 			return moved
 		}
-		units := max(1, s.y[full]/4)
+		units := max(1, s.y[full]/16)
 		for ; units > 0; units /= 2 {
 			s.add(full, -units)
 			s.add(empty, units)
