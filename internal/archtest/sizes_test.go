@@ -24,7 +24,7 @@ var exceptions = map[string]int{
 }
 
 // product are the folders of the operator's programs.
-var product = []string{"api", "bipartite", "controller", "fors", "gpu", "ilp", "internal", "lft", "liquid", "opensm", "optical", "phasetable", "planner", "sim", "topology", "verify"}
+var product = []string{"api", "bipartite", "controller", "fors", "gpu", "ilp", "internal", "lft", "liquid", "opensm", "optical", "phasetable", "planner", "pods", "sim", "topology", "verify"}
 
 // size is what a type has.
 type size struct{ methods, fields int }
