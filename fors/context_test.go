@@ -32,6 +32,7 @@ func TestContext(t *testing.T) {
 	}{
 		{"shift", 60, func(ctx context.Context) (any, error) { return plan(PlanShift(ctx, healthy)) }},
 		{"algorithm", 60, func(ctx context.Context) (any, error) { return plan(PlanAlgorithm(ctx, oneLeaf)) }},
+		{"rotation", 60, func(ctx context.Context) (any, error) { return plan(PlanRotation(ctx, hurt)) }},
 		{"conservative", 60, func(ctx context.Context) (any, error) { return plan(PlanConservative(ctx, hurt)) }},
 		{"exact", 20, func(ctx context.Context) (any, error) { return plan(PlanExact(ctx, hurt)) }},
 		{"exact, by prices", 20, func(ctx context.Context) (any, error) { return plan(PlanExact(ctx, dear)) }},

@@ -7,9 +7,9 @@ import (
 )
 
 // Make plans the complete exchange on a tree by the first engine that reaches
-// the lower bound: the linear shift, section 4's algorithm, the exact planner.
-// The first two leave the slots of absent servers empty, and may leave too few
-// idle slots to same-leaf pairs. Where no engine reaches the bound, the shortest
+// the lower bound: the linear shift, the rotation, which keeps its lanes, section 4's
+// algorithm, the exact planner. The shift and section 4 leave the slots of absent
+// servers empty, and the latter may leave too few idle slots to same-leaf pairs. Where no engine reaches the bound, the shortest
 // plan is taken, the earlier engine's among equals. The exact planner may prove a
 // higher bound than ComputeBounds. It is left out where a living lane is closed to
 // a server; the conservative engine takes its place there if none of the others
@@ -21,7 +21,7 @@ func Make(ctx context.Context, t *Tree) (*Plan, error) {
 	}
 	b := ComputeBounds(t)
 	sh := newShape(t)
-	p, err := sh.regular(ctx, t, b.Reduction)
+	p, err := sh.regular(ctx, t, b)
 	if err != nil && !errors.Is(err, ErrNotApplicable) {
 		return nil, err
 	}
@@ -43,12 +43,20 @@ func Make(ctx context.Context, t *Tree) (*Plan, error) {
 	return p, nil
 }
 
-// regular plans by the shift or section 4's algorithm.
-func (sh *shape) regular(ctx context.Context, t *Tree, f int) (*Plan, error) {
-	if sh.shiftable(t) {
+// regular plans by the shift, the rotation or section 4's algorithm. The rotation comes
+// first where lanes of the shift are dead and spare ones would take their place, for
+// then all servers would have other lanes.
+func (sh *shape) regular(ctx context.Context, t *Tree, b Bounds) (*Plan, error) {
+	shiftable := sh.shiftable(t)
+	if !shiftable || sh.M1 > 1 && int(sh.clean[sh.M0-1]) >= sh.M0 {
+		if p, err := planRotation(ctx, t, b); !errors.Is(err, ErrNotApplicable) {
+			return p, err
+		}
+	}
+	if shiftable {
 		return sh.shift(ctx, Shift)
 	}
-	return planAlgorithm(ctx, t, sh, f)
+	return planAlgorithm(ctx, t, sh, b.Reduction)
 }
 
 // PlanConservative returns a plan for any tree. It is conflict-free, serves

@@ -44,12 +44,13 @@ type Tree struct {
 // Engine names how a plan was made.
 type Engine string
 
-// The engines. Shift is the undamaged linear shift, Algorithm section 4's
-// schedule with Algorithm 2's routing, Exact the planner that reaches the lower
-// bound under any damage, Conservative the fallback that is longer than need be
-// and always conflict-free.
+// The engines. Shift is the undamaged linear shift, Rotation keeps its lanes when some
+// are dead, Algorithm is section 4's schedule with Algorithm 2's routing, Exact the
+// planner that reaches the lower bound under any damage, Conservative the fallback that
+// is longer than need be and always conflict-free.
 const (
 	Shift        Engine = "shift"
+	Rotation     Engine = "rotation"
 	Algorithm    Engine = "algorithm"
 	Exact        Engine = "exact"
 	ILP          Engine = "ilp"

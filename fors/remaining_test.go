@@ -89,7 +89,8 @@ func TestRemainingFT(t *testing.T) {
 	if !long() {
 		shares = []int{25, 95}
 	}
-	for _, old := range []*Plan{must(PlanExact(bg, fullTree(20, 18))), shift, algorithm} {
+	rotation := must(PlanRotation(bg, hurt))
+	for _, old := range []*Plan{must(PlanExact(bg, fullTree(20, 18))), shift, algorithm, rotation} {
 		for _, c := range damages {
 			for _, share := range shares {
 				tree := fullTree(20, 18)

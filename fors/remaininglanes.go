@@ -12,13 +12,15 @@ type board struct {
 	leaf                 []int32   // [server]
 	up                   []uint64  // [leaf·words + word] lanes that are up
 	open                 []LaneSet // [server], nil when every lane is open
+	own                  []Lane    // [server] on which it receives while nothing has failed, nil where that does not matter
 
-	to   []Server    // the phase's rows in its plan
-	lane []Lane      //
-	from []Server    // [destination] its source, Idle for none
-	via  [2][]Server // [end][leaf·lanes + lane] the source whose transfer has the lane, Idle for none
-	free [2][]uint64 // [end][leaf·words + word] lanes that are up and not taken
-	way  []Server    // a chain's transfers, by their sources
+	to    []Server    // the phase's rows in its plan
+	lane  []Lane      //
+	from  []Server    // [destination] its source, Idle for none
+	via   [2][]Server // [end][leaf·lanes + lane] the source whose transfer has the lane, Idle for none
+	free  [2][]uint64 // [end][leaf·words + word] lanes that are up and not taken
+	way   []Server    // a chain's transfers, by their sources
+	steps int         // that chains have been looked at
 
 	forcer forcer
 }

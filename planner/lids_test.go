@@ -31,7 +31,7 @@ func TestLIDsPolicy(t *testing.T) {
 		warned bool
 		err    string
 	}{
-		{"enough", with(six, 3), []uint8{7}, Settings{}, LaneLIDs, fors.Exact, false, ""},
+		{"enough", with(six, 3), []uint8{7}, Settings{}, LaneLIDs, fors.Rotation, false, ""},
 		{"one, undamaged", six, nil, Settings{}, LaneLIDs, fors.Shift, true, ""},
 		{"one, undamaged, by number", six, nil, Settings{LIDs: 1}, 1, fors.Exact, true, ""},
 		{"one", six, []uint8{7}, Settings{}, 1, fors.Exact, true, ""},

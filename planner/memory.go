@@ -12,7 +12,7 @@ import (
 
 // Memory keeps plans by the shape of the damage. In a tree whose leaves have as many
 // servers each, leaves are alike, and so are lanes: a plan for one dead cable is one
-// for any other, once leaves and lanes have other names. So a handful of plans,
+// for any other, once leaves, lanes and the slots whose own they are have other names. So a handful of plans,
 // made ahead, answers for whatever cable dies next. The zero value is ready for use,
 // also by several at a time.
 type Memory struct {
@@ -87,14 +87,16 @@ func (m *Memory) keep(shape string, p *fors.Plan) {
 	m.plans = append(m.plans, remembered{shape, p})
 }
 
-// names give leaves and lanes of a tree their standard names: first the damaged
+// names give leaves, lanes and slots of a tree their standard names: first the damaged
 // leaves in order, then the others; first the lanes that are down at the first of
-// these, then those at the second, then the others.
+// these, then those at the second, then the others. A lane that is some slot's own
+// keeps being that, for what a slot is called follows from it.
 type names struct {
 	shape string // digest of the tree under its standard names
 	tree  *fors.Tree
 	leaf  []int // [standard name] the leaf
 	lane  []int // [standard name] the lane
+	slot  []int // [standard place among a leaf's servers] the place
 }
 
 // standard finds the standard names of a tree, nil where it has none: leaves with
@@ -104,7 +106,7 @@ func standard(t *fors.Tree) *names {
 		return nil
 	}
 	n := &names{}
-	var sound []int
+	var sound, order []int
 	taken := make([]bool, t.Lanes)
 	for l, up := range t.Up {
 		if !slices.Equal(t.Slots[l], t.Slots[0]) {
@@ -118,7 +120,7 @@ func standard(t *fors.Tree) *names {
 		for k := range up {
 			if !up[k] && !taken[k] {
 				taken[k] = true
-				n.lane = append(n.lane, k)
+				order = append(order, k)
 			}
 		}
 	}
@@ -128,11 +130,44 @@ func standard(t *fors.Tree) *names {
 	n.leaf = append(n.leaf, sound...)
 	for k := range t.Lanes {
 		if !taken[k] {
-			n.lane = append(n.lane, k)
+			order = append(order, k)
 		}
 	}
+	n.call(t, order)
 	n.rename(t)
 	return n
+}
+
+// call gives the lanes that are slots' own their names in order, and the others theirs,
+// and the slots those of their lanes. Where there are more slots than lanes, no lane is
+// any slot's own.
+func (n *names) call(t *fors.Tree, order []int) {
+	slots := t.Slots[0]
+	place := make([]int, t.Lanes) // [lane] of its slot among the servers, −1 for none
+	for k := range place {
+		place[k] = -1
+	}
+	for i, α := range slots {
+		if n.slot = append(n.slot, i); slots[len(slots)-1] < t.Lanes {
+			place[α] = i
+		}
+	}
+	n.lane = make([]int, t.Lanes)
+	for _, owned := range []bool{true, false} {
+		next := 0
+		for _, k := range order {
+			if (place[k] >= 0) != owned {
+				continue
+			}
+			for (place[next] >= 0) != owned {
+				next++
+			}
+			if n.lane[next] = k; owned {
+				n.slot[place[next]] = place[k]
+			}
+			next++
+		}
+	}
 }
 
 // rename makes the tree under its standard names.
@@ -163,7 +198,7 @@ func (n *names) back(p *fors.Plan) *fors.Plan {
 	server := make([]fors.Server, p.Servers)
 	for l, leaf := range n.leaf {
 		for i := range size {
-			server[l*size+i] = fors.Server(leaf*size + i)
+			server[l*size+i] = fors.Server(leaf*size + n.slot[i])
 		}
 	}
 	receiver := append([]fors.Server{fors.Idle}, server...) // [standard name + 1]
