@@ -14,7 +14,7 @@ const (
 	// one than their own, and mostHomeless how many of these a phase may have on average
 	// for a search to be worth it.
 	homeless     = 1 << 16
-	mostHomeless = 4
+	mostHomeless = 6
 )
 
 // settle gives all transfers lanes that are up. Phases that cost something exchange
