@@ -51,6 +51,34 @@ type Status struct {
 	LastEvent *LastEvent       `json:"last_event,omitempty"`
 	Warnings  []health.Warning `json:"warnings"`
 	Baseline  []string         `json:"baseline"` // how the fabric deviates from its baseline
+	Watched   *Watched         `json:"watched,omitempty"` // what a forsd that only watches has seen last; nil for any other, and before the first fabric
+	Watches   bool             `json:"watches,omitempty"` // forsd only watches (mode: watch): it writes nothing and signals nobody
+}
+
+// Watched is what a forsd that only watches has planned and counted.
+type Watched struct {
+	At    time.Time `json:"at"`
+	Plan  *Outlook  `json:"plan,omitempty"`  // that it would publish
+	Shift *Exchange `json:"shift,omitempty"` // a linear shift on the tables that the switches hold
+	Error string    `json:"error,omitempty"` // why one of them is missing
+}
+
+// Outlook is a plan that is not published, in figures.
+type Outlook struct {
+	phasetable.Summary
+	phasetable.Size
+	phasetable.Proof
+}
+
+// Exchange is what an exchange meets on tables: transfers on the busiest link of a phase on
+// average, the share of phases in which two share one, the throughput relative to none
+// that do, and transfers that do not arrive.
+type Exchange struct {
+	Phases     int     `json:"phases"`
+	Mean       float64 `json:"mean"`
+	Conflicts  float64 `json:"conflicts"`
+	Throughput float64 `json:"relative_throughput"`
+	Lost       int     `json:"lost"`
 }
 
 // OpenSM is what is known of the subnet manager.

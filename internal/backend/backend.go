@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"regexp"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/forsd/forsd/api"
@@ -65,6 +66,7 @@ type Parts struct {
 	OpenSM  func() api.OpenSM // the manager next door, and what tells of its fabric
 	Loop    Loop
 	Workers *worker.Pool
+	Watches bool // forsd only watches
 
 	Planning planner.Settings
 	Exclude  *regexp.Regexp // hosts that take no part
@@ -74,6 +76,7 @@ type Parts struct {
 type Backend struct {
 	Parts
 	Metrics *Metrics
+	Watched atomic.Pointer[api.Watched] // what was seen last where forsd only watches
 	tables  tablesText
 }
 
@@ -94,6 +97,9 @@ func (b *Backend) Status() api.Status {
 	manager.Standby, manager.DumpedAt = s.OpenSM.Standby, s.OpenSM.DumpedAt
 	manager.TablesMatch, manager.ReadBackAt = match, readAt
 	s.OpenSM = manager
+	if s.Watches, s.Watched = b.Watches, b.Watched.Load(); s.Watches {
+		s.State, s.OpenSM.Standby = "watching", false
+	}
 	return s
 }
 

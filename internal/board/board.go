@@ -128,6 +128,9 @@ func (b *Board) Remember(v *view.View) {
 			b.rested = previous
 		}
 		b.marks = Times{view: v.ID, seen: v.SeenAt, What: []string{"the fabric was seen for the first time"}}
+		if b.base != nil {
+			b.marks.What[0] = "forsd was started"
+		}
 		if previous != nil {
 			b.marks.What = []string{}
 			if v.Why != "" {

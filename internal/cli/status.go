@@ -68,7 +68,9 @@ func printStatus(out io.Writer, s *api.Status, all bool) error {
 	w := command.NewTable(out)
 	fmt.Fprintf(w, "forsd     \t%s, since %s\n", s.Version, clock(s.Started))
 	fmt.Fprintf(w, "state     \t%s\n", s.State)
-	if s.Epoch == 0 {
+	if s.Watches {
+		printWatched(w, s.Watched)
+	} else if s.Epoch == 0 {
 		fmt.Fprintf(w, "epoch     \tnone yet\n")
 	} else {
 		fmt.Fprintf(w, "epoch     \t%d, published %s\n", s.Epoch, clock(s.PublishedAt))
@@ -87,7 +89,9 @@ func printStatus(out io.Writer, s *api.Status, all bool) error {
 	w = command.NewTable(out)
 	fmt.Fprintf(w, "OpenSM    \t%s\n", managerText(&s.OpenSM))
 	fmt.Fprintf(w, "source    \t%s\n", sourceText(&s.OpenSM))
-	fmt.Fprintf(w, "tables    \t%s\n", tablesText(&s.OpenSM))
+	if !s.Watches {
+		fmt.Fprintf(w, "tables    \t%s\n", tablesText(&s.OpenSM))
+	}
 	if e := s.LastEvent; e != nil {
 		fmt.Fprintf(w, "last event\t%s\n", some(e.What, all))
 		fmt.Fprintf(w, "\t%s\n", eventTimes(e))
@@ -96,6 +100,25 @@ func printStatus(out io.Writer, s *api.Status, all bool) error {
 		fmt.Fprintf(w, "baseline  \t%s\n", some(s.Baseline, all))
 	}
 	return w.Flush()
+}
+
+// printWatched prints what a forsd that only watches has seen.
+func printWatched(w io.Writer, x *api.Watched) {
+	fmt.Fprintf(w, "mode      \twatch: forsd writes nothing and does not signal OpenSM\n")
+	if x == nil {
+		fmt.Fprintf(w, "plan      \tnone yet\n")
+		return
+	}
+	if p := x.Plan; p != nil {
+		fmt.Fprintf(w, "plan      \t%d phases (bound %d, gap %d), engine %s; not published\n", p.Phases, p.LowerBound, p.Gap, p.Engine)
+		fmt.Fprintf(w, "fabric    \t%d servers on %d leaves, %d spines, %d lanes, LMC %d, planned %s\n", p.Servers, p.Leaves, p.Spines, p.Lanes, p.LMC, clock(x.At))
+	}
+	if e := x.Shift; e != nil {
+		fmt.Fprintf(w, "exchange  \tlinear shift on OpenSM's tables: %.2f transfers on the busiest link of a phase on average, relative throughput %.3f\n", e.Mean, e.Throughput)
+	}
+	if x.Error != "" {
+		fmt.Fprintf(w, "missing   \t%s\n", short(x.Error))
+	}
 }
 
 // some is all of the lines, or the first and how many more there are.

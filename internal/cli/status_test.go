@@ -46,3 +46,22 @@ func TestStatusFitsOneScreen(t *testing.T) {
 		t.Errorf("--all prints %d lines", n)
 	}
 }
+
+// TestStatusOfOneThatWatches shows the plan that is not published, and the comparison.
+func TestStatusOfOneThatWatches(t *testing.T) {
+	s := &api.Status{State: "watching", Watches: true, Watched: &api.Watched{Plan: &api.Outlook{Summary: phasetable.Summarize("exact", 359, 359)},
+		Shift: &api.Exchange{Phases: 359, Mean: 2.05, Throughput: 0.488}, Error: "the switch does not answer"}}
+	var out strings.Builder
+	if err := printStatus(&out, s, false); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"writes nothing and does not signal", "359 phases (bound 359, gap 0), engine exact; not published", "2.05 transfers", "0.488", "does not answer"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in\n%s", want, out.String())
+		}
+	}
+	s.Watched = nil
+	if err := printStatus(&out, s, false); err != nil || !strings.Contains(out.String(), "none yet") {
+		t.Errorf("%v\n%s", err, out.String())
+	}
+}

@@ -23,6 +23,7 @@ const DefaultPath = "/etc/forsd/forsd.yaml"
 // Config is the whole configuration. The tag of a field is its key in the file.
 type Config struct {
 	Version    int      `yaml:"version"`     // mandatory, Version
+	Mode       Mode     `yaml:"mode"`        // whether forsd does anything to OpenSM
 	StateDir   string   `yaml:"state_dir"`   // baseline, epochs: what survives a reboot
 	KeepEpochs int      `yaml:"keep_epochs"` // published plans kept for rollback
 	OpenSM     OpenSM   `yaml:"opensm"`
@@ -143,6 +144,7 @@ type Log struct {
 func Default() *Config {
 	return &Config{
 		Version:    Version,
+		Mode:       ModeManage,
 		StateDir:   "/var/lib/forsd",
 		KeepEpochs: 20,
 		OpenSM: OpenSM{

@@ -41,6 +41,7 @@ func TestDefaultIsValid(t *testing.T) {
 
 const everything = `
 version: 1
+mode: watch
 state_dir: /srv/forsd
 keep_epochs: 7
 opensm:
@@ -81,7 +82,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := &Config{
-		Version: 1, StateDir: "/srv/forsd", KeepEpochs: 7,
+		Mode: ModeWatch, Version: 1, StateDir: "/srv/forsd", KeepEpochs: 7,
 		OpenSM: OpenSM{
 			DumpDir: "/d", CacheDir: "/c", Conf: "/o.conf", Log: "/o.log", LFTsFile: "/l.dump",
 			TableComments: true, PIDFile: "/o.pid", Unit: "opensm.service",
@@ -105,6 +106,9 @@ func TestEveryKeyIsRead(t *testing.T) {
 		t.Errorf("-want +got:\n%s", d)
 	}
 	// Either this, or an OpenSM on another host.
+	if _, err := Parse([]byte("version: 1\nmode: watch\npeer: {address: /p2}\n"), "x.yaml"); err == nil || !strings.Contains(err.Error(), "x.yaml:2: mode: is watch, and there is a peer") {
+		t.Errorf("mode with a peer: %v", err)
+	}
 	if got, err = Parse([]byte("version: 1\npeer: {address: /p2}\n"), "x.yaml"); err != nil || got.Peer.Address != "/p2" {
 		t.Errorf("peer.address: %+v, %v", got, err)
 	}
@@ -137,7 +141,7 @@ func TestProblems(t *testing.T) {
 		{"comment only", "# nothing\n", "c.yaml: version: is missing: write version: 1"},
 		{"other version", "version: 2", "c.yaml:1: version: 2 is not known: this forsd reads version 1"},
 		{"version as word", "version: one", `c.yaml:1: version: "one" is not a whole number`},
-		{"unknown key", "version: 1\n\nstatedir: /x\n", "c.yaml:3: statedir: is unknown: the keys here are version, state_dir, keep_epochs, opensm, api, peer, planning, damping, safety, retry, log"},
+		{"unknown key", "version: 1\n\nstatedir: /x\n", "c.yaml:3: statedir: is unknown: the keys here are version, mode, state_dir, keep_epochs, opensm, api, peer, planning, damping, safety, retry, log"},
 		{"unknown key in group", "version: 1\nretry:\n  first: 2s\n  last: 3s\n", "c.yaml:4: retry.last: is unknown: the keys here are first, max"},
 		{"duplicate", "version: 1\nversion: 1\n", `c.yaml:2: is not YAML: mapping key "version" already defined at [1:1]`},
 		{"syntax", "version: 1\nlog: {level: info\n", "c.yaml:2: is not YAML: could not find flow mapping end token '}'"},

@@ -36,6 +36,9 @@ func (c *Config) problems() []Problem {
 		v.add("opensm.plugin.socket", "is api.socket, too: each needs a path of its own")
 	}
 	v.peer(c)
+	if c.Mode == ModeWatch && c.Peer.Address != "" {
+		v.add("mode", "is watch, and there is a peer: a forsd that only watches takes over from nobody")
+	}
 	v.growing("damping.hold_down", c.Damping.HoldDown, "damping.max_hold_down", c.Damping.MaxHoldDown)
 	if c.Damping.Flaps < 1 {
 		v.add("damping.flaps", "%d is too few: want 1 or more", c.Damping.Flaps)

@@ -24,6 +24,19 @@ func (e *Engine) UnmarshalText(text []byte) error {
 	return oneOf(e, text, EngineAuto, EngineAlgorithm, EngineExact, EngineILP)
 }
 
+// Mode is what forsd does beside OpenSM.
+type Mode string
+
+// The modes. In ModeWatch forsd plans and warns, and neither writes tables nor signals
+// OpenSM nor serves its plugin.
+const (
+	ModeManage Mode = "manage"
+	ModeWatch  Mode = "watch"
+)
+
+// UnmarshalText accepts the names of the modes.
+func (m *Mode) UnmarshalText(text []byte) error { return oneOf(m, text, ModeManage, ModeWatch) }
+
 // LogLevel is the least severe level that is logged.
 type LogLevel string
 

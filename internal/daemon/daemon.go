@@ -85,6 +85,7 @@ func New(cfg *config.Config, version string, log *zap.Logger, notify func(string
 	if cfg.Planning.Engine == config.EngineILP && !ilp.Available() {
 		return nil, fmt.Errorf("planning.engine is ilp: %w", ilp.ErrNotBuiltIn)
 	}
+	cfg = untouched(cfg)
 	d := &Daemon{cfg: cfg, version: version, log: log, started: time.Now(), notify: notify,
 		core:      controller.New(controllerSettings(cfg)),
 		snapshots: make(chan opensm.Snapshot, 1), answers: make(chan controller.Event), calls: make(chan func()), stopped: make(chan struct{}),
@@ -94,7 +95,7 @@ func New(cfg *config.Config, version string, log *zap.Logger, notify func(string
 	d.reader = sync.OnceValue(d.newReader)
 	d.health = health.NewTracker(append(warnables, opensm.Kinds()...), d.warned)
 	d.board = board.New(log, d.health, api.NewEvents(keepEvents, d.started), func() { d.peer.desk.Ring() })
-	d.manager = manager.New(manager.Parts{Config: &cfg.OpenSM, Log: log, Board: d.board, Finder: finder(&cfg.OpenSM), Started: d.started,
+	d.manager = manager.New(manager.Parts{Config: &cfg.OpenSM, Log: log, Board: d.board, Finder: finder(&cfg.OpenSM), Started: d.started, Watched: d.watches(),
 		Doubt: func() { d.tell(controller.TablesDoubted{}) }})
 	d.probe = probe.New(probe.Parts{Config: &cfg.OpenSM, Log: log, Board: d.board, Manager: d.manager, Reader: d.reader})
 	var err error
@@ -111,7 +112,7 @@ func New(cfg *config.Config, version string, log *zap.Logger, notify func(string
 		return nil, errors.Join(err, d.store.Close())
 	}
 	d.backend = backend.New(backend.Parts{Version: version, Started: d.started, Board: d.board, Store: d.store, Desk: d.desk, Jobs: d.jobs,
-		OpenSM: d.openSM, Loop: commands{d}, Workers: d.workers, Planning: d.press.Planning, Exclude: cfg.Planning.Exclude})
+		OpenSM: d.openSM, Loop: commands{d}, Workers: d.workers, Planning: d.press.Planning, Exclude: cfg.Planning.Exclude, Watches: d.watches()})
 	return d, nil
 }
 
@@ -141,7 +142,9 @@ func (d *Daemon) takeUp() (err error) {
 		d.health.Raise(stateDamaged, damaged.Error(), d.started)
 	}
 	d.store.ShowDurability()
-	if d.desk, err = desk.Open(d.cfg.OpenSM.LFTsFile, d.cfg.OpenSM.TableComments, d.log); err != nil {
+	if d.watches() {
+		d.desk = desk.Closed(d.log)
+	} else if d.desk, err = desk.Open(d.cfg.OpenSM.LFTsFile, d.cfg.OpenSM.TableComments, d.log); err != nil {
 		d.log.Error("the first table file could not be made", zap.Error(err)) // so cannot the next, which is a warning
 	}
 	d.press = press.New(press.Parts{Log: d.log, Board: d.board, Store: d.store, Desk: d.desk, Jobs: d.jobs, Planning: planning(&d.cfg.Planning), KeepEpochs: d.cfg.KeepEpochs, Paired: d.peer.is()}, reissue)
@@ -198,7 +201,12 @@ func (d *Daemon) Run(ctx context.Context) error {
 	if err != nil {
 		return errors.Join(err, d.store.Close())
 	}
-	d.stand(ctx, standby.Start{})
+	if d.watches() {
+		d.log.Info("forsd only watches: it writes no tables and does not signal OpenSM")
+		d.step(ctx, controller.Mastership{Master: false})
+	} else {
+		d.stand(ctx, standby.Start{})
+	}
 	if d.peer.is() {
 		run("ask the other forsd", d.askPeer)
 	}

@@ -121,7 +121,9 @@ func (d *Daemon) carryOut(ctx context.Context, a controller.Action) controller.E
 		if !a.Final && !a.Ahead {
 			d.desk.Changing()
 		}
-		return d.press.Plan(ctx, a)
+		e := d.press.Plan(ctx, a)
+		d.look(ctx, a)
+		return e
 	case controller.Publish:
 		return controller.Published{Err: controller.Text(d.press.Publish(ctx))}
 	case controller.Write:

@@ -90,6 +90,9 @@ func (d *Daemon) peerSays(serial uint64, r *replica.Replica, err error) {
 
 // stand gives the machine an event and carries out what it answers.
 func (d *Daemon) stand(ctx context.Context, e standby.Event) {
+	if d.watches() {
+		return
+	}
 	for _, a := range d.peer.machine.Step(time.Now(), e) {
 		switch a := a.(type) {
 		case standby.Ask:
@@ -160,6 +163,8 @@ func (d *Daemon) mustLead() error {
 	switch {
 	case !d.board.StandsBy():
 		return nil
+	case d.watches():
+		return errWatches
 	case !d.peer.is():
 		return api.Refused("another subnet manager is the master: ask the forsd beside it")
 	}

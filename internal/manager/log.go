@@ -2,6 +2,7 @@ package manager
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/forsd/forsd/opensm"
@@ -58,10 +59,17 @@ func (m *Manager) Logged(e opensm.LogEvent) {
 		m.Board.Health.Clear(code)
 	}
 	toldByPlugin := m.PluginConnected() && (raise == opensm.Standby || raise == opensm.EngineFallback)
-	if raise != "" && !toldByPlugin && (raise != opensm.EngineFallback || !m.Board.OwnRoutes()) {
+	if raise != "" && !toldByPlugin && !m.quiet(raise) && (raise != opensm.EngineFallback || !m.Board.OwnRoutes()) {
 		m.Board.Health.Raise(raise, "OpenSM's log says: "+e.Text, time.Now())
 	}
 	if e.Fallback() {
 		go m.Doubt() // the next read-back mends the tables
 	}
 }
+
+// ownWays are warnings about an OpenSM that routes by its own means, as one that is only
+// watched does.
+var ownWays = []string{opensm.EngineFallback, opensm.FileRejected, opensm.NoTables}
+
+// quiet tells whether a warning means nothing where forsd only watches.
+func (m *Manager) quiet(code string) bool { return m.Watched && slices.Contains(ownWays, code) }

@@ -38,6 +38,7 @@ type Parts struct {
 	Finder  opensm.Finder
 	Started time.Time // forsd
 	Doubt   func()    // called when the switches may have other tables than they were given
+	Watched bool      // forsd only watches: OpenSM is not signalled, and routes by its own means
 }
 
 // Manager is the OpenSM next door.
@@ -59,6 +60,9 @@ type link struct {
 	state     plugin.State
 	since     time.Time
 }
+
+// errWatched stops whatever would touch an OpenSM that is only watched.
+var errWatched = errors.New("forsd only watches: it does not signal OpenSM")
 
 // New is the manager; nothing is known of it yet.
 func New(parts Parts) *Manager { return &Manager{Parts: parts} }
@@ -126,6 +130,9 @@ func (m *Manager) found(p opensm.Process) {
 	for _, w := range settings.Check(m.want(lanes)) {
 		warnings = append(warnings, health.Finding{Code: w.Code, Text: w.Text})
 	}
+	if m.Watched {
+		warnings = nil // its settings are its own
+	}
 	m.Board.Health.Set("opensm", warnings, time.Now())
 	m.missPlugin(settings.PluginLoaded())
 	go m.Doubt()
@@ -182,6 +189,9 @@ func (m *Manager) Resweep() error {
 
 // Signal has OpenSM sweep by a signal to its process.
 func (m *Manager) Signal(ctx context.Context) error {
+	if m.Watched {
+		return errWatched
+	}
 	p, err := opensm.Sweep(ctx, m.Finder)
 	if err == nil {
 		m.found(p)

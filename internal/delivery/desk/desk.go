@@ -53,6 +53,11 @@ func Open(path string, comments bool, log *zap.Logger) (*Desk, error) {
 	return d, err
 }
 
+// Closed is a desk at which nothing is ever ordered, without a table file.
+func Closed(log *zap.Logger) *Desk {
+	return &Desk{log: log, core: delivery.New(nil, func(a, b *lft.Tables) bool { return a != b })}
+}
+
 // found is what a table file holds, nil where that is nothing of use.
 func found(path string) *lft.Tables {
 	text, err := os.ReadFile(path)

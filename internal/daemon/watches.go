@@ -1,0 +1,46 @@
+package daemon
+
+import (
+	"context"
+	"time"
+
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/internal/config"
+	"github.com/forsd/forsd/internal/watching"
+	"github.com/forsd/forsd/lft"
+)
+
+// This file is forsd beside an OpenSM that it does not touch. Its controller stands by for
+// ever: it plans what it sees, and nothing more.
+
+// errWatches refuses what only a forsd that manages can do.
+var errWatches = api.Refused("forsd only watches: set mode: manage in forsd.yaml, give OpenSM the settings of opensm.conf.fragment, and restart both")
+
+// watches tells whether forsd only watches.
+func (d *Daemon) watches() bool { return d.cfg.Mode == config.ModeWatch }
+
+// untouched is a configuration by which nothing is sent to OpenSM or its fabric but
+// questions to switches.
+func untouched(cfg *config.Config) *config.Config {
+	if cfg.Mode != config.ModeWatch {
+		return cfg
+	}
+	c := *cfg
+	c.OpenSM.Plugin.Enabled, c.OpenSM.Traps, c.OpenSM.InstallCommand = config.EnabledOff, config.TrapsOff, nil
+	return &c
+}
+
+// look compares the plan of a fabric with OpenSM's tables.
+func (d *Daemon) look(ctx context.Context, a controller.Plan) {
+	v := d.board.View(a.Fabric)
+	if !d.watches() || v == nil || v.Tree == nil {
+		return
+	}
+	d.backend.Watched.Store(watching.Look(ctx, v.Tree, d.press.Planning, func(ctx context.Context) (*lft.Tables, error) {
+		tables, _, err := d.reader().Tables(ctx, v.Fabric)
+		return tables, err
+	}))
+	d.store.KeepBaseline()
+	d.notify("STATUS=forsd only watches; the fabric was last seen " + time.Now().Format(time.TimeOnly))
+}
