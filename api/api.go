@@ -50,7 +50,7 @@ type Status struct {
 	OpenSM    OpenSM           `json:"opensm"`
 	LastEvent *LastEvent       `json:"last_event,omitempty"`
 	Warnings  []health.Warning `json:"warnings"`
-	Baseline  []string         `json:"baseline"` // how the fabric deviates from its baseline
+	Baseline  []string         `json:"baseline"`          // how the fabric deviates from its baseline
 	Watched   *Watched         `json:"watched,omitempty"` // what a forsd that only watches has seen last; nil for any other, and before the first fabric
 	Watches   bool             `json:"watches,omitempty"` // forsd only watches (mode: watch): it writes nothing and signals nobody
 }

@@ -38,7 +38,10 @@ func TestWatching(t *testing.T) {
 	for what, err := range map[string]error{
 		"reroute":  func() error { _, err := x.Client.Reroute(x.ctx); return err }(),
 		"rollback": func() error { _, err := x.Client.Rollback(x.ctx, 1); return err }(),
-		"job":      func() error { _, err := x.Client.CreateJob(x.ctx, api.JobRequest{Hosts: []string{"Hca0000"}}); return err }(),
+		"job": func() error {
+			_, err := x.Client.CreateJob(x.ctx, api.JobRequest{Hosts: []string{"Hca0000"}})
+			return err
+		}(),
 	} {
 		if err == nil || !strings.Contains(err.Error(), "only watches: set mode: manage") {
 			t.Errorf("%s: %v", what, err)
