@@ -9,7 +9,7 @@ import (
 	"github.com/forsd/forsd/opensm"
 )
 
-const manual = "../../docs/operating.md"
+const manual = "../../docs/reference.md"
 
 // row is a line of the manual's table of warnings: code, severity, meaning, and
 // what to do.

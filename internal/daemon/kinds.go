@@ -21,7 +21,7 @@ const (
 )
 
 // warnables lists every kind of warning but those of package opensm, which
-// brings its own. docs/operating.md explains each.
+// brings its own. docs/reference.md explains each.
 var warnables = []health.Warnable{
 	{Code: topology.CableDown, Severity: health.Degraded, Title: "Cables are down"},
 	{Code: topology.CableDegraded, Severity: health.Degraded, Title: "Cables run below their rate"},

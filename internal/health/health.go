@@ -1,6 +1,6 @@
 // Package health keeps the warnings that are in force. A warning is data: a
 // stable code, a severity, a title, a text that says what was seen, and advice;
-// docs/operating.md explains every code.
+// docs/reference.md explains every code.
 package health
 
 import (
