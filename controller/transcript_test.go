@@ -2,14 +2,13 @@ package controller
 
 import (
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/cockroachdb/datadriven"
+	"github.com/forsd/forsd/testbed/transcripts"
 )
 
 var testSettings = Settings{
@@ -21,27 +20,10 @@ var testSettings = Settings{
 // TestTranscripts replays the files of testdata. Each line of "events" is one event;
 // what the controller said to it ends with a line of its state.
 func TestTranscripts(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no transcripts: %v", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
-			c, now := New(testSettings), time.Unix(0, 0).UTC()
-			datadriven.RunTest(t, file, func(t *testing.T, d *datadriven.TestData) string {
-				if d.Cmd != "events" {
-					t.Fatalf("%s: unknown directive %q", d.Pos, d.Cmd)
-				}
-				var out strings.Builder
-				for line := range strings.Lines(d.Input) {
-					if !strings.HasPrefix(line, "#") {
-						say(t, c, &now, strings.TrimSpace(line), &out)
-					}
-				}
-				return out.String()
-			})
-		})
-	}
+	transcripts.Run(t, func(*testing.T) transcripts.Block {
+		c, now := New(testSettings), time.Unix(0, 0).UTC()
+		return transcripts.Events(func(t *testing.T, line string, out *strings.Builder) { say(t, c, &now, line, out) })
+	})
 }
 
 // say runs one command and writes the actions and the state that follow.

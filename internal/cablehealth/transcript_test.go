@@ -2,11 +2,11 @@ package cablehealth
 
 import (
 	"fmt"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/forsd/forsd/testbed/transcripts"
 	"github.com/forsd/forsd/topology"
 
 	"github.com/cockroachdb/datadriven"
@@ -24,16 +24,9 @@ import (
 //	weighed CABLE [refuse]        the answer to weigh; the reason is in the line below
 //	down|up|release CABLE
 func TestTranscripts(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no transcripts: %v", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
-			s := &script{counted: map[Cable]*[2]Counters{}, now: time.Unix(0, 0)}
-			datadriven.RunTest(t, file, s.run)
-		})
-	}
+	transcripts.Run(t, func(*testing.T) transcripts.Block {
+		return (&script{counted: map[Cable]*[2]Counters{}, now: time.Unix(0, 0)}).run
+	})
 }
 
 type script struct {

@@ -2,31 +2,26 @@ package delivery
 
 import (
 	"fmt"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/cockroachdb/datadriven"
-
 	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/testbed/transcripts"
 )
 
 // TestTranscripts replays the files of testdata. Each line of "events" is one event;
 // what the core said to it ends with a line of its state.
 func TestTranscripts(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no transcripts: %v", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
-			s := &script{now: time.Unix(0, 0), named: map[string]*lft.Tables{}, names: map[*lft.Tables]string{}}
-			s.c = New(s.tables("z"), func(a, b *lft.Tables) bool { return s.name(a)[0] != s.name(b)[0] })
-			datadriven.RunTest(t, file, s.run)
+	transcripts.Run(t, func(t *testing.T) transcripts.Block {
+		s := &script{now: time.Unix(0, 0), named: map[string]*lft.Tables{}, names: map[*lft.Tables]string{}}
+		s.c = New(s.tables("z"), func(a, b *lft.Tables) bool { return s.name(a)[0] != s.name(b)[0] })
+		return transcripts.Events(func(t *testing.T, line string, out *strings.Builder) {
+			s.t, s.out = t, out
+			s.say(strings.Fields(line))
 		})
-	}
+	})
 }
 
 // script is a transcript under way. Tables are called by a letter, which is what they hold,
@@ -37,22 +32,7 @@ type script struct {
 	now   time.Time
 	named map[string]*lft.Tables
 	names map[*lft.Tables]string
-	out   strings.Builder
-}
-
-// run carries out a block of a transcript.
-func (s *script) run(t *testing.T, d *datadriven.TestData) string {
-	if d.Cmd != "events" {
-		t.Fatalf("%s: unknown directive %q", d.Pos, d.Cmd)
-	}
-	s.t = t
-	s.out.Reset()
-	for line := range strings.Lines(d.Input) {
-		if !strings.HasPrefix(line, "#") {
-			s.say(strings.Fields(line))
-		}
-	}
-	return s.out.String()
+	out   *strings.Builder
 }
 
 // tables are those of a name, "-" for none.
@@ -92,12 +72,12 @@ func (s *script) say(words []string) {
 	for _, t := range s.c.Possible() {
 		possible = append(possible, s.name(t))
 	}
-	fmt.Fprintf(&s.out, "= may hold %s", strings.Join(possible, " "))
+	fmt.Fprintf(s.out, "= may hold %s", strings.Join(possible, " "))
 	if s.c.Match() {
 		s.out.WriteString(", as planned")
 	}
 	if w := s.c.Wake(); !w.IsZero() {
-		fmt.Fprintf(&s.out, ", wakes at %s", w.Sub(time.Unix(0, 0)))
+		fmt.Fprintf(s.out, ", wakes at %s", w.Sub(time.Unix(0, 0)))
 	}
 	s.out.WriteString("\n")
 }

@@ -2,7 +2,6 @@ package linkstate
 
 import (
 	"fmt"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -11,22 +10,23 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"github.com/forsd/forsd/testbed/fabgen"
+	"github.com/forsd/forsd/testbed/transcripts"
 	"github.com/forsd/forsd/topology"
 )
 
 // TestTranscripts replays the files of testdata. "links" makes a link state beside a
 // fat tree; each line of "events" is one event, and is answered by what is to be done.
 func TestTranscripts(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no transcripts: %v", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
-			s := &stage{}
-			datadriven.RunTest(t, file, s.run)
-		})
-	}
+	transcripts.Run(t, func(*testing.T) transcripts.Block {
+		s := &stage{}
+		events := transcripts.Events(s.event)
+		return func(t *testing.T, d *datadriven.TestData) string {
+			if d.Cmd == "links" {
+				return s.begin(t, d)
+			}
+			return events(t, d)
+		}
+	})
 }
 
 // stage is a link state beside a fat tree.
@@ -38,24 +38,9 @@ type stage struct {
 
 var start = time.Unix(1e9, 0)
 
-// run carries out a block of a transcript.
-func (s *stage) run(t *testing.T, d *datadriven.TestData) string {
-	var out strings.Builder
-	switch d.Cmd {
-	case "links":
-		s.begin(t, d, &out)
-	case "events":
-		for line := range strings.Lines(d.Input) {
-			s.event(t, strings.TrimSpace(line), &out)
-		}
-	default:
-		t.Fatalf("%s: unknown directive %q", d.Pos, d.Cmd)
-	}
-	return out.String()
-}
-
 // begin reads "links spines=N leaves=N [cables=N] [blind] [discover=DURATION]".
-func (s *stage) begin(t *testing.T, d *datadriven.TestData, out *strings.Builder) {
+func (s *stage) begin(t *testing.T, d *datadriven.TestData) string {
+	var out strings.Builder
 	spec, set := fabgen.Spec{Cables: 1}, Settings{Reads: !d.HasArg("blind")}
 	d.ScanArgs(t, "spines", &spec.Spines)
 	d.ScanArgs(t, "leaves", &spec.Leaves)
@@ -67,13 +52,14 @@ func (s *stage) begin(t *testing.T, d *datadriven.TestData, out *strings.Builder
 	s.whole, s.links, s.now = fabgen.Generate(spec), New(set), start
 	for i := range s.whole.Nodes {
 		if n := &s.whole.Nodes[i]; n.Kind == topology.Switch && d.HasArg("ports") {
-			fmt.Fprintf(out, "%s LID %d:", n.Name, n.LID())
+			fmt.Fprintf(&out, "%s LID %d:", n.Name, n.LID())
 			for _, p := range s.whole.Trunks(int32(i)) {
-				fmt.Fprintf(out, " %d–%s/%d", p, s.whole.Nodes[n.Ports[p].Peer].Name, n.Ports[p].PeerPort)
+				fmt.Fprintf(&out, " %d–%s/%d", p, s.whole.Nodes[n.Ports[p].Peer].Name, n.Ports[p].PeerPort)
 			}
 			out.WriteString("\n")
 		}
 	}
+	return out.String()
 }
 
 // event reads one line and writes the actions that follow, and when the link state wakes.

@@ -2,12 +2,12 @@ package standby
 
 import (
 	"fmt"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/cockroachdb/datadriven"
+	"github.com/forsd/forsd/testbed/transcripts"
 )
 
 // TestTranscripts replays the commands of every file in testdata: each is answered by
@@ -22,16 +22,7 @@ import (
 //	fail [serial=N]              the answer is the error in the lines below
 //	adopted                      with the error in the lines below, if any
 func TestTranscripts(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no transcripts: %v", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
-			s := &script{}
-			datadriven.RunTest(t, file, s.run)
-		})
-	}
+	transcripts.Run(t, func(*testing.T) transcripts.Block { return new(script).run })
 }
 
 // script is a machine that is played to.
