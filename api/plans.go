@@ -126,7 +126,7 @@ func (s *Plans) over() bool {
 // At most so many plans before the one in force are kept, and tables of so many bytes.
 const (
 	mostRecent      = 4
-	mostRecentBytes = 64 << 20
+	mostRecentBytes = 16 << 20
 )
 
 func keepRecent(plans []*Published) []*Published {

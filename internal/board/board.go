@@ -52,6 +52,10 @@ type Board struct {
 // on, the latest, and some that an operator may ask about.
 const keepViews = 6
 
+// keepRouted is how many of them keep their tables and plans: the latest, and the one
+// before, which is often the next.
+const keepRouted = 2
+
 // New is a board without anything on it.
 func New(log *zap.Logger, h *health.Tracker, events *api.Events, told func()) *Board {
 	return &Board{log: log, Health: h, Plans: &api.Plans{}, Bases: &api.Plans{}, Events: events, told: told, rest: make(chan struct{})}
@@ -121,6 +125,9 @@ func (b *Board) Remember(v *view.View) {
 	b.views = append(b.views, v)
 	if len(b.views) > keepViews {
 		b.views = slices.Delete(b.views, 0, 1)
+	}
+	if n := len(b.views); n > keepRouted {
+		b.views[n-1-keepRouted].LetGo()
 	}
 	var changes []topology.Change
 	if previous == nil || previous.ID != v.ID {

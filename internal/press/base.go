@@ -48,19 +48,19 @@ func (p *Press) PublishBase(ctx context.Context, v *view.View, a controller.Plan
 // one published last. Numbers only grow, and are not below the epoch in force.
 func (p *Press) putBase(t *phasetable.Table, report planner.Report, warnings []planner.Warning) {
 	last, t2 := p.lastBase(), *t
-	if t2.Epoch = p.Board.EpochNumber(); last != nil {
+	t2.Epoch = p.Board.EpochNumber()
+	if last != nil {
 		t2.Epoch = last.Epoch()
 	}
 	plan, err := phasetable.New(&t2)
-	if err == nil && (last == nil || !bytes.Equal(plan.Bytes(), last.Bytes())) {
-		t2.Epoch = max(p.Board.EpochNumber(), t2.Epoch+1)
-		if last == nil {
-			t2.Epoch = p.Board.EpochNumber()
-		}
-		if plan, err = phasetable.New(&t2); err == nil {
-			if err := p.Store.OnDisk(func() error { return p.Store.SaveBase(plan) }); err != nil {
-				p.Log.Error("the plan for base LIDs is not stored", zap.Error(err))
-			}
+	same := err == nil && last != nil && bytes.Equal(plan.Bytes(), last.Bytes())
+	if err == nil && last != nil && !same {
+		t2.Epoch = max(p.Board.EpochNumber(), last.Epoch()+1)
+		plan, err = phasetable.New(&t2)
+	}
+	if err == nil && !same {
+		if err := p.Store.OnDisk(func() error { return p.Store.SaveBase(plan) }); err != nil {
+			p.Log.Error("the plan for base LIDs is not stored", zap.Error(err))
 		}
 	}
 	if err == nil {

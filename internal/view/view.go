@@ -178,6 +178,15 @@ func (v *View) Build(hold []controller.Lane) (*lft.Tables, error) {
 	return tables, nil
 }
 
+// LetGo forgets the tables and plans made for a view, which are megabytes. They are made
+// again should it be worked on once more.
+func (v *View) LetGo() {
+	if v.routed.mu.TryLock() { // it is being worked on otherwise
+		v.routed.made, v.routed.bare, v.routed.own = nil, nil, nil
+		v.routed.mu.Unlock()
+	}
+}
+
 // find is what was made with these lanes held back, nil for nothing.
 func find(made []Routes, hold []controller.Lane) *Routes {
 	for i := range made {
