@@ -97,6 +97,7 @@ type oneLID struct {
 	tree    *Tree
 	workers int
 	keep    bool
+	manner  manner
 	leafOf  []int32 // [server]
 	wish    []Lane  // [leaf·servers + server] Local for none; nil for none at all
 }
@@ -191,24 +192,31 @@ func (x *oneLID) search(ctx context.Context, b Bounds, least int) (best *Grouped
 			best = p
 		}
 	}
+	try := func(phases int, plan func() (*Grouped, error)) error {
+		for x.manner = shiftFirst; x.manner <= shiftLast; x.manner++ {
+			if best != nil && best.Phases <= phases || x.manner != shiftLast && x.wish == nil {
+				continue
+			}
+			p, err := plan()
+			if err != nil {
+				return err
+			}
+			consider(p)
+		}
+		return nil
+	}
 	for phases := least; best == nil || phases < best.Phases && budget > 0; phases += 1 + phases/128 {
 		if !x.keep && phases > g*leastBlocks {
 			break
 		}
 		if phases/g > tried {
 			tried = phases / g
-			p, err := x.blocks(ctx, g, tried, &budget)
-			if err != nil {
+			if err := try(g*tried, func() (*Grouped, error) { return x.blocks(ctx, g, tried, &budget) }); err != nil {
 				return nil, err
 			}
-			consider(p)
 		}
-		if best == nil || best.Phases > phases {
-			p, err := x.phases(ctx, phases, &budget)
-			if err != nil {
-				return nil, err
-			}
-			consider(p)
+		if err := try(phases, func() (*Grouped, error) { return x.phases(ctx, phases, &budget) }); err != nil {
+			return nil, err
 		}
 	}
 	if !x.keep && (best == nil || best.Phases > g*leastBlocks) {

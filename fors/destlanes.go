@@ -8,15 +8,16 @@ import (
 // laning is the choice of a lane for all that a leaf sends to a server.
 type laning struct {
 	*oneLID
-	slots int    // Φ: transfers that a link has room for
-	mult  []int  // [leaf] transfers to each server
-	via   []Lane // [leaf·servers + server] Local where nothing is sent
-	moved []bool // [as via] neither as wished nor the server's own: may move again
-	out   []int  // [leaf·lanes + lane] transfers out of a leaf
-	in    []int  // [leaf·lanes + lane] transfers into a leaf
-	uses  []int  // [server·lanes + lane] transfers to a server
-	users []int  // [leaf·lanes + lane] servers of a leaf that receive on the lane
-	log   []move // what the chain at hand has moved
+	slots int         // Φ: transfers that a link has room for
+	mult  []int       // [leaf] transfers to each server
+	via   []Lane      // [leaf·servers + server] Local where nothing is sent
+	moved []bool      // [as via] neither as wished nor the server's own: may move again
+	out   []int       // [leaf·lanes + lane] transfers out of a leaf
+	in    []int       // [leaf·lanes + lane] transfers into a leaf
+	uses  []int       // [server·lanes + lane] transfers to a server
+	users []int       // [leaf·lanes + lane] servers of a leaf that receive on the lane
+	log   []move      // what the chain at hand has moved
+	shift *shiftLoads // nil where nobody looks at the linear shift
 }
 
 // move is a change of lane of what leaf A sends to server d.
@@ -53,10 +54,12 @@ func (x *oneLID) wished(slots int, mult []int) *laning {
 func (x *oneLID) choose(slots int, mult []int, budget *int) (*laning, bool) {
 	l := x.wished(slots, mult)
 	if x.keep {
+		l.countShift()
 		return l, l.placeRest()
 	}
 	l.unsettle()
 	l.release()
+	l.countShift()
 	if l.placeRest() {
 		return l, true
 	}
@@ -88,6 +91,9 @@ func (l *laning) fullest() int {
 func (l *laning) put(A, d int, k Lane) {
 	B, i := int(l.leafOf[d]), A*len(l.leafOf)+d
 	if was := int(l.via[i]); was >= 0 {
+		if l.shift != nil {
+			l.shiftBy(A, d, was, -1)
+		}
 		l.out[A*l.lanes+was] -= l.mult[A]
 		l.in[B*l.lanes+was] -= l.mult[A]
 		if l.uses[d*l.lanes+was] -= l.mult[A]; l.uses[d*l.lanes+was] == 0 {
@@ -96,6 +102,9 @@ func (l *laning) put(A, d int, k Lane) {
 	}
 	l.via[i] = k
 	if k >= 0 {
+		if l.shift != nil {
+			l.shiftBy(A, d, int(k), 1)
+		}
 		l.out[A*l.lanes+int(k)] += l.mult[A]
 		l.in[B*l.lanes+int(k)] += l.mult[A]
 		if l.uses[d*l.lanes+int(k)] += l.mult[A]; l.uses[d*l.lanes+int(k)] == l.mult[A] {
@@ -165,7 +174,7 @@ func (l *laning) placeRest() bool {
 // has any.
 func (l *laning) best(A, d int) int {
 	B := int(l.leafOf[d])
-	best, rank := -1, [3]int{}
+	best, rank := -1, [4]int{}
 	for i := range l.lanes { // beginning anywhere
 		k := (i + A + B) % l.lanes
 		if !l.alive(A, B, k) || l.out[A*l.lanes+k]+l.mult[A] > l.slots || l.in[B*l.lanes+k]+l.mult[A] > l.slots {
@@ -180,7 +189,13 @@ func (l *laning) best(A, d int) int {
 		case users == 1 && l.uses[d*l.lanes+k] > 0:
 			class = 0
 		}
-		r := [3]int{class, l.in[B*l.lanes+k], l.out[A*l.lanes+k]}
+		r := [4]int{class, 0, l.in[B*l.lanes+k], l.out[A*l.lanes+k]}
+		if l.shift != nil {
+			r[1] = l.shiftCost(A, d, k)
+		}
+		if l.manner == shiftFirst {
+			r[0], r[1] = r[1], r[0]
+		}
 		if best < 0 || slices.Compare(r[:], rank[:]) < 0 {
 			best, rank = k, r
 		}

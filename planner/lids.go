@@ -162,7 +162,8 @@ func grouped(ctx context.Context, t *topology.FatTree, lids int, s Settings) (*S
 }
 
 // oneLID plans for base LIDs alone: on the lanes that they have where these are up,
-// unless others allow fewer phases, or some are given.
+// unless others save more than a sixteenth of the phases, or some are given. Where lanes
+// stay, base LIDs stay spread for those who know of no plan.
 func oneLID(ctx context.Context, t *topology.FatTree, tree *fors.Tree, given []lft.Pin) (*fors.Grouped, error) {
 	wish := fors.Wish{Via: baseLanes(t, tree, given), Keep: true}
 	plan, err := fors.PlanOneLID(ctx, tree, wish)
@@ -171,7 +172,7 @@ func oneLID(ctx context.Context, t *topology.FatTree, tree *fors.Tree, given []l
 	}
 	wish.Keep = false
 	free, err := fors.PlanOneLID(ctx, tree, wish)
-	if err != nil || free.Phases < plan.Phases {
+	if err != nil || 16*free.Phases < 15*plan.Phases {
 		return free, err
 	}
 	return plan, nil

@@ -1,0 +1,99 @@
+package fors
+
+// manner is how lanes are chosen that replace dead ones: the linear shift counts more
+// than what makes phases easy to find, or only among lanes that are as good for that, or
+// not at all. The last finds most plans.
+type manner int
+
+const (
+	shiftFirst manner = iota
+	shiftSecond
+	shiftLast
+)
+
+// shiftLoads counts what the linear shift puts on links while lanes are chosen: in phase
+// p server s, by its place leaf·slots + α, sends to the server p places on. It is what
+// programs do that know of no plan.
+type shiftLoads struct {
+	places int
+	place  []int32    // [server]
+	load   [2][]uint8 // out of a leaf, into a leaf: [(leaf·lanes + lane)·places + phase]
+	most   []uint8    // [phase] the largest load
+}
+
+// shiftLinks is how many links and phases are looked at in one tree at most.
+const shiftLinks = 1 << 24
+
+// countShift begins to count, from the lanes that are taken.
+func (l *laning) countShift() {
+	if l.manner == shiftLast {
+		return
+	}
+	slots := 0
+	for _, these := range l.tree.Slots {
+		for _, α := range these {
+			slots = max(slots, α+1)
+		}
+	}
+	s := &shiftLoads{places: slots * len(l.tree.Slots)}
+	if s.places*l.leaves*l.lanes > shiftLinks {
+		return
+	}
+	for leaf, these := range l.tree.Slots {
+		for _, α := range these {
+			s.place = append(s.place, int32(leaf*slots+α))
+		}
+	}
+	for end := range s.load {
+		s.load[end] = make([]uint8, l.leaves*l.lanes*s.places)
+	}
+	s.most = make([]uint8, s.places)
+	l.shift = s
+	for i, k := range l.via {
+		if k >= 0 {
+			l.shiftBy(i/len(l.leafOf), i%len(l.leafOf), int(k), 1)
+		}
+	}
+}
+
+// shiftRows are the loads of both links of a unit, by phase.
+func (l *laning) shiftRows(A, d, k int) (out, in []uint8) {
+	s := l.shift
+	return s.load[outward][(A*l.lanes+k)*s.places:][:s.places], s.load[inward][(int(l.leafOf[d])*l.lanes+k)*s.places:][:s.places]
+}
+
+// shiftBy counts what leaf A sends to server d over a lane, or takes it away.
+func (l *laning) shiftBy(A, d, k int, by int8) {
+	s := l.shift
+	out, in := l.shiftRows(A, d, k)
+	for _, from := range s.place[l.base[A]:][:l.size[A]] {
+		p := s.phase(from, d)
+		out[p] += uint8(by)
+		in[p] += uint8(by)
+		s.most[p] = max(s.most[p], out[p], in[p])
+	}
+}
+
+// phase is that in which the server at a place sends to server d.
+func (s *shiftLoads) phase(from int32, d int) int32 {
+	p := s.place[d] - from
+	if p < 0 {
+		p += int32(s.places)
+	}
+	return p
+}
+
+// shiftCost is what the linear shift loses if leaf A sends to server d over a lane:
+// phases that take longer count most, then how full the links are.
+func (l *laning) shiftCost(A, d, k int) (cost int) {
+	s := l.shift
+	out, in := l.shiftRows(A, d, k)
+	for _, from := range s.place[l.base[A]:][:l.size[A]] {
+		p := s.phase(from, d)
+		if full := max(out[p], in[p]); full >= s.most[p] {
+			cost += 64
+		}
+		cost += int(out[p]) + int(in[p])
+	}
+	return cost
+}

@@ -1,0 +1,168 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/phasetable"
+	"github.com/forsd/forsd/sim"
+	"github.com/forsd/forsd/testbed/ibsim"
+	"github.com/forsd/forsd/topology"
+)
+
+// damage is what is taken from the fabric of lhcb, and how many phases the plan for base
+// LIDs has then.
+type damage struct {
+	name   string
+	cables [][2]int // leaf, lane
+	spine  string
+	phases int
+}
+
+func damages() []damage {
+	rng := rand.New(rand.NewPCG(9, 2021))
+	var nine [][2]int // those of the demo
+	for len(nine) < 9 {
+		if c := [2]int{rng.IntN(18), rng.IntN(20)}; !slices.Contains(nine, c) {
+			nine = append(nine, c)
+		}
+	}
+	return []damage{
+		{"healthy", nil, "", 359},
+		{"a cable", [][2]int{{7, 10}}, "", 360},
+		{"two of a leaf", [][2]int{{7, 10}, {7, 13}}, "", 380},
+		{"nine cables", nine, "", 380},
+		{"a spine", nil, "Spine012", 360},
+	}
+}
+
+func (d damage) ports() (ports []ibsim.Port) {
+	for _, c := range d.cables {
+		ports = append(ports, ibsim.Port{Node: fmt.Sprintf("Leaf%03d", c[0]), Port: 21 + c[1]})
+	}
+	return ports
+}
+
+// do damages the fabric, or mends it.
+func (d damage) do(ctx context.Context, s *ibsim.Sim, mend bool) error {
+	all, node := s.UnlinkAll, s.UnlinkNode
+	if mend {
+		all, node = s.RelinkAll, s.RelinkNode
+	}
+	if d.spine != "" {
+		return node(ctx, d.spine)
+	}
+	return all(ctx, d.ports())
+}
+
+// seen is satisfied when forsd sees the damage, or sees it mended.
+func (d damage) seen(mended bool) func(*api.Topology) error {
+	return func(t *api.Topology) error {
+		if d.spine != "" {
+			return SpinePresent(12, mended)(t)
+		}
+		state := "missing"
+		if mended {
+			state = "full"
+		}
+		for _, c := range d.cables {
+			if err := Cable(c[0], c[1], state)(t); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// phaseTimes is what an exchange takes on the tables in sight, in phases of one
+// undisturbed transfer.
+func (s *Sight) phaseTimes(t *testing.T, rows []sim.Row) (sum int) {
+	t.Helper()
+	r, err := sim.Run(s.Tree.Fabric, s.Tables, rows)
+	if err != nil || r.Lost > 0 {
+		t.Fatalf("simulate: %v, %d transfers lost", err, r.Lost)
+	}
+	for _, most := range r.PerPhaseMax {
+		sum += most
+	}
+	return sum
+}
+
+// onBaseLIDs are the transfers of a plan, each to the base LID of its destination.
+func (s *Sight) onBaseLIDs(plan *phasetable.View) (rows []sim.Row) {
+	base := map[topology.GUID]topology.LID{}
+	for i := range s.Tree.Hosts {
+		base[s.Tree.Hosts[i].GUID] = s.Tree.Hosts[i].LID
+	}
+	for n := range plan.Servers() {
+		row := plan.Row(n)
+		for p := range row.Len() {
+			if x := row.At(p); x.SendTo != phasetable.Idle {
+				to := plan.Server(x.SendTo).GUID
+				rows = append(rows, sim.Row{Phase: int32(p), DLID: base[to], Src: plan.Server(n).GUID, Dst: to})
+			}
+		}
+	}
+	return rows
+}
+
+// minHop is what a linear shift takes on OpenSM's own tables, by damage.
+func minHop(t *testing.T, lmc uint8) map[string]int {
+	o := lhcb()
+	o.LMC, o.Engine = lmc, "minhop"
+	x := newSite(t, 2*time.Minute, o)
+	x.ok(x.StartOpenSM(x.ctx))
+	_, _, err := x.SM.WaitLog(x.ctx, ibsim.SubnetUp, 0)
+	x.ok(err)
+	whole, err := topology.NewBaseline(o.Fabric)
+	x.ok(err)
+	took := map[string]int{}
+	for _, d := range damages() {
+		x.ok(d.do(x.ctx, x.Sim, false), x.SM.Sweep(x.ctx))
+		s, err := x.LookBy(x.ctx, whole)
+		x.ok(err)
+		took[d.name] = s.phaseTimes(t, sim.LinearShift(s.Tree))
+		x.ok(d.do(x.ctx, x.Sim, true), x.SM.Sweep(x.ctx))
+	}
+	return took
+}
+
+// TestBaseLIDs damages the LHCb fabric, and holds on the tables in the switches: the plan
+// for base LIDs, walked by base LIDs, takes as many phases as documented; base LIDs stay
+// spread over the cables; and a linear shift on them takes no longer than on OpenSM's own
+// tables.
+func TestBaseLIDs(t *testing.T) {
+	for _, lmc := range []uint8{5, 3} {
+		t.Run(fmt.Sprintf("LMC %d", lmc), func(t *testing.T) {
+			plain := minHop(t, lmc)
+			o := lhcb()
+			o.LMC = lmc
+			x, sight := up(t, 3*time.Minute, o)
+			for i, d := range damages() {
+				if i > 0 {
+					x.ok(d.do(x.ctx, x.Sim, false))
+					x.settled(d.seen(false))
+					sight = x.check()
+				}
+				plan, err := x.Client.BaseTable(x.ctx)
+				x.ok(err)
+				by, shift, spread := sight.phaseTimes(t, sight.onBaseLIDs(plan)), sight.phaseTimes(t, sim.LinearShift(sight.Tree)), sight.Tables.BaseLIDs(sight.Tree)
+				t.Logf("%s: by the plan %d, a linear shift %d, on min-hop %d; the busiest cable has %.2f times its share", d.name, by, shift, plain[d.name], spread.Ratio())
+				if by != d.phases || plan.Phases() != by || shift > plain[d.name] || spread.Ratio() > 1.3 {
+					t.Errorf("%s: %d phase times in %d phases, want %d; a linear shift takes %d, on min-hop %d; the busiest cable has %.2f times its share",
+						d.name, by, plan.Phases(), d.phases, shift, plain[d.name], spread.Ratio())
+				}
+				if i > 0 {
+					x.ok(d.do(x.ctx, x.Sim, true))
+					x.settled(d.seen(true))
+				}
+			}
+			x.noRoutingErrors()
+		})
+	}
+}
