@@ -309,9 +309,9 @@ func (b *Board) HeldBack() []controller.Lane {
 	return b.held
 }
 
-// TakeUp begins with the baseline that is stored, nil for none. One that is to be stored
+// Resume begins with the baseline that is stored, nil for none. One that is to be stored
 // is dirty; provisional says that another one is to take the place of one that is lost.
-func (b *Board) TakeUp(base *topology.Baseline, dirty, provisional bool) {
+func (b *Board) Resume(base *topology.Baseline, dirty, provisional bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.base, b.baseDirty, b.provisional = base, dirty, provisional

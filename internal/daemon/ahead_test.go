@@ -32,12 +32,12 @@ func prepare(b testing.TB, d *Daemon, f *topology.Fabric) ahead {
 	if err != nil {
 		b.Fatal(err)
 	}
-	r, err := v.Route(context.Background(), nil, d.press.Planning)
+	r, err := v.Route(context.Background(), nil, d.planning)
 	if err != nil {
 		b.Fatal(err)
 	}
 	a := ahead{view: v, tables: r.Tables}
-	schedule, err := planner.Plan(context.Background(), v.Tree, d.press.Planning)
+	schedule, err := planner.Plan(context.Background(), v.Tree, d.planning)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -134,7 +134,7 @@ func BenchmarkPublishAhead(b *testing.B) {
 			b.Fatal(err)
 		}
 		b.StartTimer()
-		if err := d.press.Put(e, store.EpochInfo{Fabric: v.ID, What: d.board.WhatOf(v)}); err != nil {
+		if err := d.actions.press.Put(e, store.EpochInfo{Fabric: v.ID, What: d.board.WhatOf(v)}); err != nil {
 			b.Fatal(err)
 		}
 	}

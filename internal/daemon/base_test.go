@@ -56,10 +56,10 @@ func TestBasePlan(t *testing.T) {
 	tables, err := tablesOf(v, nil)
 	ok(t, err)
 	d.desk.Read(tables, true)
-	if e := d.press.Plan(context.Background(), controller.Plan{Fabric: v.ID, Final: true}).(controller.Planned); e.Err != "" {
+	if e := d.actions.press.Plan(context.Background(), controller.Plan{Fabric: v.ID, Final: true}).(controller.Planned); e.Err != "" {
 		t.Fatal(e.Err)
 	} else if !e.Same {
-		ok(t, d.press.Publish(context.Background()))
+		ok(t, d.actions.press.Publish(context.Background()))
 	}
 	second := d.baseOf(t, v)
 	if second.Phases() != 16 || second.Epoch() <= first.Epoch() {
@@ -74,7 +74,7 @@ func TestBasePlan(t *testing.T) {
 		t.Errorf("base plan %d is stored, want %d", stored.Epoch(), second.Epoch())
 	}
 
-	d.press.PublishBase(context.Background(), v, controller.Plan{Fabric: v.ID, Final: true})
+	d.actions.press.PublishBase(context.Background(), v, controller.Plan{Fabric: v.ID, Final: true})
 	if again := d.board.Bases.Current(); again.Epoch != second.Epoch() {
 		t.Errorf("the same plan is published as %d, and was %d", again.Epoch, second.Epoch())
 	}

@@ -204,7 +204,7 @@ func (h *history) take(number, job uint64, table []byte) {
 func (h *history) settle() {
 	h.t.Helper()
 	h.atRest(h.t, h.now)
-	h.calmNow()
+	h.giveTurns(h.t.Context())
 	h.look()
 	v, e := h.board.Latest(), h.board.Current()
 	if e == nil || h.board.Plans.Current() == nil || h.board.Plans.Current().Epoch != e.Epoch {
@@ -301,7 +301,7 @@ func (h *history) mend() {
 	h.disk.mend()
 	h.store.LookAtDisk()
 	h.store.RestoreAt = time.Time{}
-	h.calmNow()
+	h.giveTurns(h.t.Context())
 	if err := h.store.Owed(); err != nil {
 		h.fail("the disk is back, and this is owed: %v", err)
 	}
@@ -411,7 +411,7 @@ func TestBaselineLost(t *testing.T) {
 		ok(t, d.store.Close())
 		d = readable(daemonIn(t, dir))
 		d.atRest(t, cut)
-		d.calmNow()
+		d.giveTurns(t.Context())
 	}
 	ok(t, os.Remove(base))
 	again()
@@ -437,7 +437,7 @@ func TestBaselineLost(t *testing.T) {
 	}
 	ok(t, os.Remove(base), os.Remove(filepath.Join(d.cfg.StateDir, "baseline.copy.json")))
 	again()
-	ok(t, d.accept())
+	ok(t, d.accept(t.Context()))
 	d.drive(t, cut)
 	if _, err := os.Stat(base); err != nil || d.warning(vault.BaselineLost) != "" {
 		t.Errorf("the fabric was accepted: %v, and the warning says %q", err, d.warning(vault.BaselineLost))

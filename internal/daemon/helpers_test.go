@@ -58,10 +58,9 @@ func daemonIn(t testing.TB, dir string) *Daemon {
 	}
 	t.Cleanup(func() {
 		d.work.Wait() // the test's context has ended
-		_ = d.desk.Settle()
+		_ = d.desk.Written()
 		_ = d.store.Close()
 	})
-	d.life = t.Context()
 	return d
 }
 
@@ -139,7 +138,7 @@ func (d *Daemon) see(t testing.TB, f *topology.Fabric) *view.View {
 func (d *Daemon) bringUp(t testing.TB, f *topology.Fabric) *view.View {
 	t.Helper()
 	v := d.see(t, f)
-	if _, err := d.press.Write(context.Background(), controller.Write{Fabric: v.ID}); err != nil {
+	if _, err := d.actions.press.Write(context.Background(), controller.Write{Fabric: v.ID}); err != nil {
 		t.Fatal(err)
 	}
 	tables, err := tablesOf(v, nil)
@@ -154,10 +153,10 @@ func (d *Daemon) bringUp(t testing.TB, f *topology.Fabric) *view.View {
 // planAndPublish wants a plan that differs from the one in force.
 func (d *Daemon) planAndPublish(t testing.TB, a controller.Plan) {
 	t.Helper()
-	if e := d.press.Plan(context.Background(), a).(controller.Planned); e.Same || e.Err != "" {
+	if e := d.actions.press.Plan(context.Background(), a).(controller.Planned); e.Same || e.Err != "" {
 		t.Fatalf("planned: %+v", e)
 	}
-	if err := d.press.Publish(context.Background()); err != nil {
+	if err := d.actions.press.Publish(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -23,7 +23,7 @@ import (
 func (s *site) told(f *topology.Fabric) {
 	s.t.Helper()
 	ok(s.t, os.WriteFile(filepath.Join(s.dir, "fabric.lst"), fabgen.SubnetLst(f), 0o644))
-	ok(s.t, s.call(s.ctx, func() { s.dumpSeen(s.ctx, dump(f)) }))
+	ok(s.t, s.call(s.ctx, func(_ context.Context, _ *loop) { s.dumpSeen(s.ctx, dump(f)) }))
 }
 
 // planned waits until a plan is published that is for the fabric seen last.
@@ -79,14 +79,14 @@ func TestJobsOvertaken(t *testing.T) {
 	_, err := backend.Jobs{Backend: s.Daemon.backend}.CreateJob(s.ctx, api.JobRequest{Name: "a", Hosts: names(0, 6), LeaseSeconds: 600})
 	ok(t, err)
 	before, overtaken := s.jobs.List()[0], lackingSome(healthy, 4, 4, 1, 2)
-	ok(t, s.calm(s.ctx, func() {
+	ok(t, s.between(s.ctx, func(_ context.Context, _ turn) {
 		v := s.see(t, overtaken)
-		if e := s.press.Plan(s.ctx, controller.Plan{Fabric: v.ID}).(controller.Planned); e.Err != "" {
+		if e := s.actions.press.Plan(s.ctx, controller.Plan{Fabric: v.ID}).(controller.Planned); e.Err != "" {
 			t.Error(e.Err)
 		}
 		gone, cancel := context.WithCancel(s.ctx)
 		cancel()
-		if err := s.press.Publish(gone); err != nil || s.board.Current().Fabric != v.ID || s.jobs.List()[0] != before {
+		if err := s.actions.press.Publish(gone); err != nil || s.board.Current().Fabric != v.ID || s.jobs.List()[0] != before {
 			t.Errorf("%v; the plan in force is for %s, that of the job is %d, and was %d", err, s.board.Current().Fabric, s.jobs.List()[0].Epoch, before.Epoch)
 		}
 	}))

@@ -32,7 +32,7 @@ func (d *Daemon) serving(t testing.TB) backend.Jobs {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
-	go func() { d.loop(ctx); close(ended) }()
+	go func() { d.run(ctx); close(ended) }()
 	t.Cleanup(func() { cancel(); <-ended })
 	return backend.Jobs{Backend: d.backend}
 }
@@ -114,11 +114,11 @@ func (d *Daemon) tryMake(name string, hosts []string) (j *api.Job, err error) {
 	for {
 		select {
 		case call := <-d.calls:
-			call()
-			for len(d.waiting) > 0 && !d.core.Busy() {
-				turn := d.waiting[0]
+			call(context.Background(), d.loop)
+			for at, rests := d.loop.atRest(); rests && len(d.waiting) > 0; at, rests = d.loop.atRest() {
+				run := d.waiting[0]
 				d.waiting = d.waiting[1:]
-				turn()
+				run(context.Background(), at)
 			}
 		case <-done:
 			return j, err
@@ -282,12 +282,12 @@ func TestJobsLagBehind(t *testing.T) {
 	d.make(t, "a", names(0, 7))
 	cut := lacking(healthy, 4, 0, 2)
 	v := d.see(t, cut)
-	if e := d.press.Plan(context.Background(), controller.Plan{Fabric: v.ID}).(controller.Planned); e.Err != "" {
+	if e := d.actions.press.Plan(context.Background(), controller.Plan{Fabric: v.ID}).(controller.Planned); e.Err != "" {
 		t.Fatal(e.Err)
 	}
 	ends, end := context.WithCancel(context.Background())
 	end()
-	ok(t, d.press.Publish(ends), d.store.Close())
+	ok(t, d.actions.press.Publish(ends), d.store.Close())
 	d = readable(daemonIn(t, dir))
 	d.atRest(t, cut)
 	j := d.job(t, "a")

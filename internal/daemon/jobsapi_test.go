@@ -75,25 +75,26 @@ func TestJobRequests(t *testing.T) {
 // for as long as it may.
 func TestJobWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := &Daemon{board: &board.Board{}, jobs: &jobs.Registry{Board: &board.Board{}}, calls: make(chan func()), stopped: make(chan struct{}), core: controller.New(controller.Settings{}), store: &vault.Vault{Store: &store.Store{}}, peer: &peer{machine: standby.New(standby.Settings{})}}
+		d := &loop{rooms: &rooms{inbox: newInbox(), board: &board.Board{}, jobs: &jobs.Registry{Board: &board.Board{}}, store: &vault.Vault{Store: &store.Store{}}},
+			core: controller.New(controller.Settings{}), standby: standby.New(standby.Settings{})}
 		d.core.Step(time.Now(), controller.Seen{Snapshot: controller.Snapshot{ID: "a"}}) // it has tables to write
 		go func() {
 			for call := range d.calls {
-				call()
-				d.calmNow()
+				call(t.Context(), d)
+				d.giveTurns(t.Context())
 			}
 		}()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if err := d.calm(ctx, func() { t.Error("it ran amid an action") }); !errors.Is(err, context.DeadlineExceeded) {
+		if err := d.between(ctx, func(_ context.Context, _ turn) { t.Error("it ran amid an action") }); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%v", err)
 		}
 		ran := false
 		time.AfterFunc(time.Minute, func() {
-			d.calls <- func() { d.core.Step(time.Now(), controller.Written{Err: "disk full"}) }
+			d.calls <- func(context.Context, *loop) { d.core.Step(time.Now(), controller.Written{Err: "disk full"}) }
 		})
 		start := time.Now()
-		if err := d.calm(t.Context(), func() { ran = true }); err != nil || !ran || time.Since(start) != time.Minute {
+		if err := d.between(t.Context(), func(_ context.Context, _ turn) { ran = true }); err != nil || !ran || time.Since(start) != time.Minute {
 			t.Errorf("ran %v after %v, %v", ran, time.Since(start), err)
 		}
 		close(d.calls)
@@ -117,13 +118,13 @@ func TestJobOfNewcomer(t *testing.T) {
 	b := d.serving(t)
 	j, err := b.CreateJob(t.Context(), api.JobRequest{Hosts: []string{"Hca0000", "Hca0006"}})
 	ok(t, err)
-	ok(t, d.calm(t.Context(), func() {
+	ok(t, d.between(t.Context(), func(_ context.Context, _ turn) {
 		id, avoid := d.core.Ground()
 		v := d.board.View(id)
 		members, _, err := v.Members([]string{"Hca0000", "Hca0005"}, false)
 		ok(t, err)
 		asked := jobs.Job{Job: store.Job{JobInfo: store.JobInfo{Members: members}}}
-		if p, err := aside.PlanJob(t.Context(), d.workers, &aside.NewJob{Tree: v.Held(avoid), Settings: aside.Settings(d.press.Planning),
+		if p, err := aside.PlanJob(t.Context(), d.workers, &aside.NewJob{Tree: v.Held(avoid), Settings: aside.Settings(d.planning),
 			Members: asked.Guids(), Tables: d.desk.Possible(), Number: d.store.Next()}); err == nil {
 			t.Errorf("amid the sweep the newcomer is in %s", p.Report)
 		}

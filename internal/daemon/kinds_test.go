@@ -45,7 +45,7 @@ func (b *bench) start() {
 	d.cfg.Planning.OtherFabrics = config.OtherLiquid
 	ended := make(chan struct{})
 	ctx, cancel := context.WithCancel(b.Context())
-	go func() { d.loop(ctx); close(d.stopped); close(ended) }()
+	go func() { d.run(ctx); close(d.stopped); close(ended) }()
 	b.d = d
 	b.stop = func() {
 		cancel()
@@ -70,7 +70,7 @@ func (b *bench) sweep() {
 	if b.own != nil {
 		program(b.T, b.d, b.own)
 	}
-	ok(b.T, b.d.call(b.Context(), func() { b.d.dumpSeen(b.d.life, dump(b.f)) }))
+	ok(b.T, b.d.call(b.Context(), func(ctx context.Context, _ *loop) { b.d.dumpSeen(ctx, dump(b.f)) }))
 }
 
 // shows has the manager find a fabric, and waits until the daemon has done its work.
@@ -86,7 +86,7 @@ func (b *bench) rests() {
 	b.Helper()
 	for {
 		var s controller.State
-		ok(b.T, b.d.call(b.Context(), func() { s = b.d.core.State() }))
+		ok(b.T, b.d.call(b.Context(), func(_ context.Context, _ *loop) { s = b.d.core.State() }))
 		switch s {
 		case controller.Idle, controller.Suspect:
 			return
@@ -329,7 +329,7 @@ func TestMuchUnreachable(t *testing.T) {
 	b.sweep()
 	for n := 0; !raised(b.d, controller.PlanFailed, "%"); n++ {
 		var s controller.State
-		ok(t, b.d.call(b.Context(), func() { s = b.d.core.State() }))
+		ok(t, b.d.call(b.Context(), func(_ context.Context, _ *loop) { s = b.d.core.State() }))
 		if s == controller.Sweeping {
 			b.sweep()
 		}

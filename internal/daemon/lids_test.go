@@ -27,10 +27,10 @@ func TestTablesFirst(t *testing.T) {
 
 	cut := d.see(t, lacking(healthy, 4, 3, 0))
 	for range 2 { // before the tables are written, and before they are read back
-		if e := d.press.Plan(context.Background(), controller.Plan{Fabric: cut.ID}).(controller.Planned); e.Err == "" {
+		if e := d.actions.press.Plan(context.Background(), controller.Plan{Fabric: cut.ID}).(controller.Planned); e.Err == "" {
 			t.Error("a plan passed whose tables may not be in the switches")
 		}
-		if _, err := d.press.Write(context.Background(), controller.Write{Fabric: cut.ID}); err != nil {
+		if _, err := d.actions.press.Write(context.Background(), controller.Write{Fabric: cut.ID}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -45,13 +45,13 @@ func TestTablesFirst(t *testing.T) {
 	ok(t, d.store.Close())
 	d = daemonIn(t, dir)
 	cut = d.see(t, lacking(healthy, 4, 3, 0))
-	if changed, err := d.press.Write(context.Background(), controller.Write{Fabric: cut.ID}); changed || err != nil {
+	if changed, err := d.actions.press.Write(context.Background(), controller.Write{Fabric: cut.ID}); changed || err != nil {
 		t.Errorf("after a restart: the table file changed: %v, %v", changed, err)
 	}
 	tables, err = tablesOf(cut, nil)
 	ok(t, err)
 	d.desk.Read(tables, true)
-	if e := d.press.Plan(context.Background(), controller.Plan{Fabric: cut.ID, Final: true}).(controller.Planned); e.Err != "" || !e.Same {
+	if e := d.actions.press.Plan(context.Background(), controller.Plan{Fabric: cut.ID, Final: true}).(controller.Planned); e.Err != "" || !e.Same {
 		t.Errorf("after a restart: %+v, want the plan in force", e)
 	}
 }

@@ -102,7 +102,7 @@ func TestPrepare(t *testing.T) {
 	d.settled(t.Context(), controller.Settled{})
 	d.work.Wait()
 	v := d.see(t, lacking(healthy, 4, 1, 2))
-	if d.press.Planning.Memory.Prepare(t.Context(), v.Tree, d.press.Planning) {
+	if d.planning.Memory.Prepare(t.Context(), v.Tree, d.planning) {
 		t.Error("the plan for a dead cable was not prepared")
 	}
 	d.planAndPublish(t, controller.Plan{Fabric: v.ID})

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"context"
 	"os"
 	"slices"
 	"strings"
@@ -75,14 +76,14 @@ func liquidly(t *testing.T) *Daemon {
 // show has the loop see a fabric.
 func show(t *testing.T, d *Daemon, f *topology.Fabric) {
 	t.Helper()
-	ok(t, d.call(t.Context(), func() { d.dumpSeen(d.life, dump(f)) }))
+	ok(t, d.call(t.Context(), func(ctx context.Context, _ *loop) { d.dumpSeen(ctx, dump(f)) }))
 }
 
 // otherPlan waits for the work under way to end, and for what it has published.
 func otherPlan(t *testing.T, d *Daemon) *store.Epoch {
 	t.Helper()
 	for busy := true; busy; {
-		ok(t, d.call(t.Context(), func() { busy = d.core.Busy() }))
+		ok(t, d.call(t.Context(), func(_ context.Context, _ *loop) { busy = d.core.Busy() }))
 	}
 	return d.board.Current()
 }
@@ -150,10 +151,10 @@ func TestOtherFabrics(t *testing.T) {
 		other.To[i], other.To[n+i] = other.To[n+i], other.To[i]
 		other.DLID[i], other.DLID[n+i] = other.DLID[n+i], other.DLID[i]
 	}
-	ok(t, d.calm(t.Context(), func() {
+	ok(t, d.between(t.Context(), func(_ context.Context, _ turn) {
 		other.Epoch = d.store.Next()
 		e, err := store.NewEpoch(other)
-		ok(t, err, d.press.Put(e, first.EpochInfo))
+		ok(t, err, d.actions.press.Put(e, first.EpochInfo))
 	}))
 	first = d.board.Current()
 	unused := shortest(f)
@@ -211,7 +212,7 @@ func TestOtherFabricsAreRefused(t *testing.T) {
 	if e := otherPlan(t, d); e != first || !raised(d, controller.FabricIncomplete, "100 % of the servers") {
 		t.Errorf("a fabric without hosts led to epoch %v, warnings %v", e, d.health.List(time.Now()))
 	}
-	ok(t, d.call(t.Context(), func() { d.step(d.life, controller.Reroute{}) })) // it is believed
+	ok(t, d.call(t.Context(), func(ctx context.Context, _ *loop) { d.step(ctx, controller.Reroute{}) })) // it is believed
 	if e := otherPlan(t, d); e != first || !raised(d, controller.LiquidFailed, "0 hosts") || raised(d, controller.FabricRefused, "") {
 		t.Errorf("the same when it is believed: epoch %v, warnings %v", e, d.health.List(time.Now()))
 	}

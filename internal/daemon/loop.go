@@ -8,20 +8,33 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/forsd/forsd/controller"
-	"github.com/forsd/forsd/internal/backend"
 	"github.com/forsd/forsd/internal/linkstate"
-	"github.com/forsd/forsd/opensm"
-	"github.com/forsd/forsd/opensm/plugin"
+	"github.com/forsd/forsd/internal/standby"
+	"github.com/forsd/forsd/internal/standby/replica"
 )
 
 // watchdogEvery is how often systemd is told that the loop turns: several times
 // within the unit's WatchdogSec.
 const watchdogEvery = 5 * time.Second
 
-// loop owns the controller: it turns what happens into events, carries out the
-// actions that come back, and ends with ctx. One action at a time is under way;
-// the controller sees to that.
-func (d *Daemon) loop(ctx context.Context) {
+// loop turns what happens into events of the state machines, and carries out what they
+// answer. Its goroutine alone has it; others reach that by the inbox.
+type loop struct {
+	*rooms
+	core    *controller.Controller
+	links   *linkstate.Links
+	standby *standby.Machine
+	actions *actions
+
+	giveUp  context.CancelFunc            // ends the read-back or the planning under way
+	waiting []func(context.Context, turn) // for no action to be under way
+	said    *replica.Replica              // the other forsd's last answer
+	shown   bool                          // the controller has seen the fabric seen last while this forsd has led or followed on
+}
+
+// run works until ctx ends. One action at a time is under way; the controller sees to
+// that.
+func (l *loop) run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	watchdog := time.NewTicker(watchdogEvery)
@@ -30,43 +43,43 @@ func (d *Daemon) loop(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case s := <-d.snapshots:
-			d.dumpSeen(ctx, s)
-		case e := <-d.pluginEvents:
-			d.pluginSays(ctx, e)
-		case q := <-d.pluginAsks:
-			d.tablesWanted(ctx, q)
-		case s := <-d.probe.Discovered:
-			d.dumpSeen(ctx, s)
-		case e := <-d.probe.Events:
-			d.observe(ctx, e)
-		case a := <-d.probe.Answers:
-			d.switchesSaid(ctx, a)
-		case e := <-d.answers:
-			d.step(ctx, e)
-		case call := <-d.calls:
-			call()
+		case s := <-l.snapshots:
+			l.dumpSeen(ctx, s)
+		case e := <-l.plugin:
+			l.pluginSays(ctx, e)
+		case q := <-l.questions:
+			l.tablesWanted(ctx, q)
+		case s := <-l.probe.Discovered:
+			l.dumpSeen(ctx, s)
+		case e := <-l.probe.Events:
+			l.observe(ctx, e)
+		case a := <-l.probe.Answers:
+			l.switchesSaid(ctx, a)
+		case e := <-l.answers:
+			l.step(ctx, e)
+		case call := <-l.calls:
+			call(ctx, l)
 		case <-timer.C:
-			d.observe(ctx, linkstate.Tick{})
-			d.step(ctx, controller.Tick{})
+			l.observe(ctx, linkstate.Tick{})
+			l.step(ctx, controller.Tick{})
 		case <-watchdog.C:
-			d.notify("WATCHDOG=1")
-			if !d.core.Busy() {
-				d.store.LookAtDisk()
+			l.notify("WATCHDOG=1")
+			if !l.core.Busy() {
+				l.store.LookAtDisk()
 			}
 		}
-		d.calmNow()
-		if wake := d.wake(); !wake.IsZero() {
+		l.giveTurns(ctx)
+		if wake := l.wake(); !wake.IsZero() {
 			timer.Reset(max(0, time.Until(wake)))
 		}
 	}
 }
 
 // wake is when the loop has something to do though nothing happens; zero for never.
-func (d *Daemon) wake() time.Time {
-	due := []time.Time{d.core.Wake(), d.links.Wake()}
-	if !d.core.Busy() { // else these wait until the action has ended
-		due = append(due, d.jobs.LeaseDue(), d.store.RestoreDue(), d.peer.machine.Wake())
+func (l *loop) wake() time.Time {
+	due := []time.Time{l.core.Wake(), l.links.Wake()}
+	if !l.core.Busy() { // else these wait until the action has ended
+		due = append(due, l.jobs.LeaseDue(), l.store.RestoreDue(), l.standby.Wake())
 	}
 	due = slices.DeleteFunc(due, time.Time.IsZero)
 	if len(due) == 0 {
@@ -76,102 +89,40 @@ func (d *Daemon) wake() time.Time {
 }
 
 // step gives the controller an event and carries out what it answers.
-func (d *Daemon) step(ctx context.Context, e controller.Event) {
+func (l *loop) step(ctx context.Context, e controller.Event) {
 	now := time.Now()
-	for _, a := range d.core.Step(now, e) {
-		d.log.Debug("action", zap.Stringer("action", a), zap.Stringer("state", d.core.State()))
+	for _, a := range l.core.Step(now, e) {
+		l.log.Debug("action", zap.Stringer("action", a), zap.Stringer("state", l.core.State()))
 		switch a := a.(type) {
 		case controller.Warn:
 			text := a.Text
 			if a.Code == controller.CableHeld {
-				text = d.heldCables()
+				text = l.heldCables()
 			}
-			d.health.Raise(a.Code, text, now)
+			l.health.Raise(a.Code, text, now)
 		case controller.Clear:
-			d.health.Clear(a.Code)
+			l.health.Clear(a.Code)
 		case controller.Settled:
-			d.settled(ctx, a)
+			l.settled(ctx, a)
 		default:
 			act, stop := context.WithCancel(ctx)
-			d.giveUp = func() {}
+			l.giveUp = func() {}
 			switch a.(type) {
 			case controller.ReadBack, controller.Plan, controller.Publish:
-				d.giveUp = stop
+				l.giveUp = stop
 			}
-			d.work.Go(func() {
-				e := d.carryOut(act, a)
+			l.work.Go(func() {
+				e := l.actions.carryOut(act, a)
 				stop()
 				select {
-				case d.answers <- e:
+				case l.answers <- e:
 				case <-ctx.Done():
 				}
 			})
 		}
 	}
-	held := d.core.Held()
-	if d.board.Show(d.core.State(), held, d.core.Standby()) {
-		d.heldBack(ctx, held)
+	held := l.core.Held()
+	if l.board.Show(l.core.State(), held, l.core.Standby()) {
+		l.heldBack(ctx, held)
 	}
-}
-
-// carryOut does what the controller asked for and says how it went.
-func (d *Daemon) carryOut(ctx context.Context, a controller.Action) controller.Event {
-	switch a := a.(type) {
-	case controller.Plan:
-		if !a.Final && !a.Ahead {
-			d.desk.Changing()
-		}
-		e := d.press.Plan(ctx, a)
-		d.look(ctx, a)
-		return e
-	case controller.Publish:
-		return controller.Published{Err: controller.Text(d.press.Publish(ctx))}
-	case controller.Write:
-		changed, err := d.press.Write(ctx, a)
-		return controller.Written{Changed: changed, Err: controller.Text(err)}
-	case controller.Signal:
-		return controller.Signalled{Err: controller.Text(d.signal(ctx))}
-	case controller.ReadBack:
-		return d.readBack(ctx, a)
-	}
-	panic("daemon: the controller asked for something unknown: " + a.String())
-}
-
-// dumped passes a dump of the manager to the loop.
-func (d *Daemon) dumped(ctx context.Context, s opensm.Snapshot) {
-	select {
-	case d.snapshots <- s:
-	case <-ctx.Done():
-	}
-}
-
-// pluginEvent passes an event of the plugin to the loop.
-func (d *Daemon) pluginEvent(e plugin.Event) {
-	select {
-	case d.pluginEvents <- e:
-	case <-d.stopped:
-	}
-}
-
-// tell gives the controller an event from outside the loop.
-func (d *Daemon) tell(e controller.Event) {
-	select {
-	case d.answers <- e:
-	case <-d.stopped:
-	}
-}
-
-// call runs f between two events, so that it sees the daemon at rest, and waits
-// for it.
-func (d *Daemon) call(ctx context.Context, f func()) error {
-	done := make(chan struct{})
-	select {
-	case d.calls <- func() { f(); close(done) }:
-	case <-d.stopped:
-		return backend.ErrStopping
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	<-done // the loop runs what it has taken
-	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -16,7 +17,6 @@ import (
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/internal/backend"
-	"github.com/forsd/forsd/internal/config"
 	"github.com/forsd/forsd/internal/linkstate"
 	"github.com/forsd/forsd/internal/standby"
 	"github.com/forsd/forsd/internal/standby/replica"
@@ -37,22 +37,23 @@ type twins struct {
 // to, or waits for Start.
 func (d *Daemon) join(t *testing.T, url string, leads bool) {
 	t.Helper()
-	p, err := newPeer(config.Peer{Address: url, Timeout: 5 * time.Second})
+	p, err := replica.Dial(url)
 	ok(t, err)
-	t.Cleanup(p.client.Close)
-	p.desk.State = d.showPeer
-	d.press.Paired = true
+	t.Cleanup(p.Client.Close)
+	p.Desk.State = d.answerPeer
+	d.actions.press.Paired = true
+	d.standby = standby.New(standby.Settings{Peer: url, TakeoverWait: 5 * time.Second, Salt: rand.Uint32()})
 	if d.peer = p; !leads {
 		return
 	}
 	for _, e := range []standby.Event{standby.Start{}, standby.Manager{Master: true}, standby.Answered{Serial: 2, Err: "nobody is there"}} {
-		for _, a := range p.machine.Step(time.Now(), e) {
+		for _, a := range d.standby.Step(time.Now(), e) {
 			if a, question := a.(standby.Ask); question {
-				p.put(a)
+				p.Put(a)
 			}
 		}
 	}
-	if p.machine.Role() != standby.Leads {
+	if d.standby.Role() != standby.Leads {
 		t.Fatal("it does not lead")
 	}
 }
@@ -60,18 +61,18 @@ func (d *Daemon) join(t *testing.T, url string, leads bool) {
 // hear puts the question that is due and has the daemon take the answer in.
 func (d *Daemon) hear(t *testing.T) {
 	t.Helper()
-	a := <-d.peer.asks
+	a := <-d.peer.Asks
 	a.Wait = 0
-	r, err := replica.Ask(t.Context(), d.peer.client, a)
-	ok(t, d.calm(t.Context(), func() { d.peerSays(a.Serial, r, err) }))
+	r, err := replica.Ask(t.Context(), d.peer.Client, a)
+	ok(t, d.between(t.Context(), func(ctx context.Context, at turn) { at.peerSays(ctx, a.Serial, r, err) }))
 }
 
 // told gives the daemon an answer to the question that is due, and returns what it has
 // against it.
 func (d *Daemon) told(t *testing.T, r *replica.Replica) (err error) {
 	t.Helper()
-	a := <-d.peer.asks
-	ok(t, d.calm(t.Context(), func() { d.peerSays(a.Serial, r, nil) }))
+	a := <-d.peer.Asks
+	ok(t, d.between(t.Context(), func(ctx context.Context, at turn) { at.peerSays(ctx, a.Serial, r, nil) }))
 	for _, w := range d.health.List(time.Now().Add(time.Hour)) {
 		if w.Code == standby.PeerLost {
 			err = errors.New(w.Text)
@@ -83,7 +84,7 @@ func (d *Daemon) told(t *testing.T, r *replica.Replica) (err error) {
 // manager has the daemon's manager say whether it is the master.
 func (d *Daemon) managerIs(t *testing.T, master bool) {
 	t.Helper()
-	ok(t, d.call(t.Context(), func() { d.stand(d.life, standby.Manager{Master: master}) }))
+	ok(t, d.call(t.Context(), func(ctx context.Context, _ *loop) { d.stand(ctx, standby.Manager{Master: master}) }))
 }
 
 // newTwins brings the leader up on a fabric.
@@ -93,12 +94,12 @@ func newTwins(t *testing.T, f *topology.Fabric) *twins {
 	w.leader.atRest(t, f)
 	follower := w.follower
 	back := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		backend.Answer(follower.peer.desk.Answer).ServeHTTP(w, r)
+		backend.Answer(follower.peer.Desk.Answer).ServeHTTP(w, r)
 	}))
 	t.Cleanup(back.Close)
 	w.leader.join(t, back.URL, true)
 	w.leader.serving(t)
-	w.api = httptest.NewServer(backend.Answer(w.leader.peer.desk.Answer))
+	w.api = httptest.NewServer(backend.Answer(w.leader.peer.Desk.Answer))
 	t.Cleanup(w.api.Close)
 	w.follower.join(t, w.api.URL, false)
 	w.follower.stand(t.Context(), standby.Start{})
@@ -110,12 +111,12 @@ func newTwins(t *testing.T, f *topology.Fabric) *twins {
 // planned ahead.
 func (w *twins) sync(t *testing.T, have string) *replica.Replica {
 	t.Helper()
-	r, err := replica.Ask(t.Context(), w.follower.peer.client, standby.Ask{Have: have})
+	r, err := replica.Ask(t.Context(), w.follower.peer.Client, standby.Ask{Have: have})
 	ok(t, err)
 	if r.Whole {
 		ok(t, w.follower.told(t, r))
 	}
-	ok(t, w.follower.calm(t.Context(), func() {}))
+	ok(t, w.follower.between(t.Context(), func(_ context.Context, _ turn) {}))
 	return r
 }
 
@@ -123,7 +124,7 @@ func (w *twins) sync(t *testing.T, have string) *replica.Replica {
 func (w *twins) same(t *testing.T) {
 	t.Helper()
 	for _, d := range []*Daemon{w.leader, w.follower} {
-		ok(t, d.calm(t.Context(), func() {}))
+		ok(t, d.between(t.Context(), func(_ context.Context, _ turn) {}))
 	}
 	state := func(d *Daemon) string {
 		e, damaged := d.store.Current()
@@ -193,9 +194,9 @@ func TestFollow(t *testing.T) {
 	ok(t, err)
 	for state := controller.Sweeping; state != controller.Idle; {
 		if state == controller.Sweeping {
-			ok(t, w.leader.call(t.Context(), func() { w.leader.dumpSeen(t.Context(), dump(lacking(f, 4, 1, 2))) }))
+			ok(t, w.leader.call(t.Context(), func(_ context.Context, _ *loop) { w.leader.dumpSeen(t.Context(), dump(lacking(f, 4, 1, 2))) }))
 		}
-		ok(t, w.leader.calm(t.Context(), func() { state = w.leader.core.State() }))
+		ok(t, w.leader.between(t.Context(), func(_ context.Context, _ turn) { state = w.leader.core.State() }))
 	}
 	if r = w.sync(t, r.Tag); !r.Whole {
 		t.Errorf("all has changed, and the leader says %+v", r)
@@ -240,15 +241,15 @@ func (w *twins) takeOver(t *testing.T, f *topology.Fabric) {
 	for d.board.StandsBy() {
 		d.hear(t)
 	}
-	ok(t, d.call(t.Context(), func() {
-		v, err := d.sight(d.life, linkstate.Shown{Fabric: f, Swept: true})
+	ok(t, d.call(t.Context(), func(ctx context.Context, _ *loop) {
+		v, err := d.sight(ctx, linkstate.Shown{Fabric: f, Swept: true})
 		if err != nil {
 			t.Error(err)
 			return
 		}
-		d.take(d.life, v, true)
+		d.show(ctx, v, true)
 	}))
-	ok(t, d.calm(t.Context(), func() {}))
+	ok(t, d.between(t.Context(), func(_ context.Context, _ turn) {}))
 }
 
 // TestTakeOver has the mastership change while the leader can be asked: what it did
@@ -353,7 +354,7 @@ func TestReplicaWaits(t *testing.T) {
 	r := w.sync(t, "")
 	got := make(chan *replica.Replica)
 	go func() {
-		r, err := replica.Ask(t.Context(), w.follower.peer.client, standby.Ask{Have: r.Tag, Wait: time.Minute})
+		r, err := replica.Ask(t.Context(), w.follower.peer.Client, standby.Ask{Have: r.Tag, Wait: time.Minute})
 		if err != nil {
 			t.Error(err)
 		}
@@ -364,11 +365,11 @@ func TestReplicaWaits(t *testing.T) {
 	if r := <-got; !r.Whole || len(r.Jobs) != 1 {
 		t.Errorf("a job was created, and the leader says %+v", r)
 	}
-	brief, err := replica.Ask(t.Context(), w.follower.peer.client, standby.Ask{Brief: true})
+	brief, err := replica.Ask(t.Context(), w.follower.peer.Client, standby.Ask{Brief: true})
 	if ok(t, err); brief.Whole || !brief.Leads {
 		t.Errorf("in brief: %+v", brief)
 	}
-	if _, err := w.leader.peer.desk.Answer(httptest.NewRequest(http.MethodGet, "/?wait=soon", nil)); err == nil {
+	if _, err := w.leader.peer.Desk.Answer(httptest.NewRequest(http.MethodGet, "/?wait=soon", nil)); err == nil {
 		t.Error("wait=soon is accepted")
 	}
 }
@@ -389,7 +390,7 @@ func TestReplicaDamaged(t *testing.T) {
 		"fabric":    func(r *replica.Replica) { r.Fabric.Nodes[0].Ports[1].Peer = -7 },
 		"numbers":   func(r *replica.Replica) { r.Last = 0 },
 	} {
-		r, err := replica.Ask(t.Context(), w.follower.peer.client, standby.Ask{})
+		r, err := replica.Ask(t.Context(), w.follower.peer.Client, standby.Ask{})
 		ok(t, err)
 		damage(r)
 		if err := w.follower.told(t, r); err == nil {
@@ -431,7 +432,7 @@ func TestPeerLost(t *testing.T) {
 	w.api.CloseClientConnections()
 	w.api.Close()
 	wait("it does not miss the peer", raised)
-	server := httptest.NewUnstartedServer(backend.Answer(w.leader.peer.desk.Answer))
+	server := httptest.NewUnstartedServer(backend.Answer(w.leader.peer.Desk.Answer))
 	listener, err := net.Listen("tcp", address)
 	ok(t, err)
 	server.Listener = listener

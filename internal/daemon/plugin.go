@@ -9,7 +9,6 @@ import (
 
 	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/internal/linkstate"
-	"github.com/forsd/forsd/internal/standby"
 	"github.com/forsd/forsd/internal/view"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/opensm"
@@ -20,9 +19,9 @@ import (
 // leads: what it tells takes the place of the dump, and tables go to it when it
 // asks. The files are written all the same, for a sweep that forsd does not answer.
 
-// asked is a request for tables on its way to the loop, which answers with the ID
+// question is a request for tables on its way to the loop, which answers with the ID
 // of the fabric, or why it cannot be used.
-type asked struct {
+type question struct {
 	plugin.Request
 	reply chan<- named
 }
@@ -32,25 +31,22 @@ type named struct {
 	err    error
 }
 
-// eventsAhead is how many events of the plugin the loop may be late by.
-const eventsAhead = 256
-
 // tablesAsked answers the plugin. The fabric goes through the loop first: it may be
 // news, and then plan and tables are made for it while the plugin waits.
-func (d *Daemon) tablesAsked(ctx context.Context, q plugin.Request) (*lft.Tables, error) {
+func (r *rooms) tablesAsked(ctx context.Context, q plugin.Request) (*lft.Tables, error) {
 	reply := make(chan named, 1)
 	select {
-	case d.pluginAsks <- asked{q, reply}:
+	case r.questions <- question{q, reply}:
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
 	select {
 	case n := <-reply:
 		if n.err != nil {
-			d.desk.Missed()
+			r.desk.Missed()
 			return nil, n.err
 		}
-		return d.desk.Serve(ctx, n.fabric)
+		return r.desk.Serve(ctx, n.fabric)
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
@@ -58,143 +54,143 @@ func (d *Daemon) tablesAsked(ctx context.Context, q plugin.Request) (*lft.Tables
 
 // tablesWanted takes in the fabric that the plugin asks tables for. Only a master
 // asks.
-func (d *Daemon) tablesWanted(ctx context.Context, q asked) {
-	if d.core.Standby() {
-		d.stand(ctx, standby.Manager{Master: true})
+func (l *loop) tablesWanted(ctx context.Context, q question) {
+	if l.core.Standby() {
+		l.mastership(ctx, true)
 	}
-	v, err := d.sight(ctx, linkstate.Shown{Fabric: plugin.Settled(q.Fabric)})
+	v, err := l.sight(ctx, linkstate.Shown{Fabric: plugin.AfterSweep(q.Fabric)})
 	if err != nil {
 		q.reply <- named{err: err}
 		return
 	}
-	d.take(ctx, v, false)
+	l.show(ctx, v, false)
 	switch {
-	case d.core.Doubts():
-		d.desk.Decline(v.ID, "most servers are missing from it")
+	case l.core.Doubts():
+		l.desk.Decline(v.ID, "most servers are missing from it")
 	case v.Kind == controller.OwnRoutes:
-		d.desk.Decline(v.ID, v.Reason)
+		l.desk.Decline(v.ID, v.Reason)
 	}
 	q.reply <- named{fabric: v.ID}
 }
 
 // pluginSays takes in an event of the plugin.
-func (d *Daemon) pluginSays(ctx context.Context, e plugin.Event) {
+func (l *loop) pluginSays(ctx context.Context, e plugin.Event) {
 	switch e := e.(type) {
 	case plugin.Connected:
-		d.pluginCame(ctx, e)
+		l.pluginCame(ctx, e)
 	case plugin.Disconnected:
-		d.pluginLeft(ctx, e)
+		l.pluginLeft(ctx, e)
 	case plugin.Mastership:
-		d.mastership(ctx, e.State)
+		l.managerState(ctx, e.State)
 	case plugin.Trap:
 		if e.Number == plugin.TrapLinkState {
-			d.observe(ctx, linkstate.Trap{LID: e.LID, At: e.At})
+			l.observe(ctx, linkstate.Trap{LID: e.LID, At: e.At})
 		}
 	case plugin.SweepStart:
-		d.observe(ctx, linkstate.SweepBegan{At: e.At})
-		d.desk.SweepStarted()
+		l.observe(ctx, linkstate.SweepBegan{At: e.At})
+		l.desk.SweepStarted()
 	case plugin.Discovered:
-		d.sighted(ctx, e.Sight, false)
+		l.sighted(ctx, e.Sight, false)
 	case plugin.Outcome:
-		d.answerUsed(e)
+		l.answerUsed(e)
 	case plugin.RoutingDone:
-		d.desk.Routed()
-		d.tablesLoaded(ctx, e)
+		l.desk.Routed()
+		l.tablesLoaded(ctx, e)
 	case plugin.SubnetUp:
-		d.sighted(ctx, e.Sight, d.desk.SweepEnded())
+		l.sighted(ctx, e.Sight, l.desk.SweepEnded())
 	}
 }
 
 // pluginCame begins a connection: from now on the plugin leads.
-func (d *Daemon) pluginCame(ctx context.Context, e plugin.Connected) {
-	d.desk.PluginCame()
-	d.manager.PluginCame(e)
-	d.observe(ctx, linkstate.SweepsUntold{})
-	d.work.Go(func() { d.manager.Look(ctx) })
+func (l *loop) pluginCame(ctx context.Context, e plugin.Connected) {
+	l.desk.PluginCame()
+	l.manager.PluginCame(e)
+	l.observe(ctx, linkstate.SweepsUntold{})
+	l.work.Go(func() { l.manager.Look(ctx) })
 }
 
 // pluginLeft ends a connection: from now on the files lead. What was under way is
 // looked at again when OpenSM dumps.
-func (d *Daemon) pluginLeft(ctx context.Context, e plugin.Disconnected) {
-	d.desk.PluginLeft()
-	d.manager.PluginLeft(e)
-	d.observe(ctx, linkstate.SweepsUntold{})
-	d.health.Clear(pluginUnused)
-	d.work.Go(func() { d.manager.Look(ctx) })
-	if d.peer.is() {
-		d.stand(ctx, standby.Manager{}) // the other manager may take over
+func (l *loop) pluginLeft(ctx context.Context, e plugin.Disconnected) {
+	l.desk.PluginLeft()
+	l.manager.PluginLeft(e)
+	l.observe(ctx, linkstate.SweepsUntold{})
+	l.health.Clear(pluginUnused)
+	l.work.Go(func() { l.manager.Look(ctx) })
+	if l.peer.Exists() {
+		l.mastership(ctx, false) // the other manager may take over
 	}
-	d.step(ctx, controller.TablesDoubted{})
+	l.step(ctx, controller.TablesDoubted{})
 }
 
-// mastership takes note of the manager's state. One that is discovering is about to
+// managerState takes note of the manager's state. One that is discovering is about to
 // become either.
-func (d *Daemon) mastership(ctx context.Context, s plugin.State) {
-	d.manager.SetState(s)
+func (l *loop) managerState(ctx context.Context, s plugin.State) {
+	l.manager.SetState(s)
 	switch s {
 	case plugin.Master:
-		d.stand(ctx, standby.Manager{Master: true})
+		l.mastership(ctx, true)
 	case plugin.Standby:
-		d.stand(ctx, standby.Manager{})
+		l.mastership(ctx, false)
 	}
 }
 
 // sighted takes in the fabric in OpenSM's memory, at the end of discovery or of the
 // sweep. In between newcomers get their LIDs: what cannot be used before is no
 // news.
-func (d *Daemon) sighted(ctx context.Context, s plugin.Sight, swept bool) {
+func (l *loop) sighted(ctx context.Context, s plugin.Sight, swept bool) {
 	err := s.Err
 	var v *view.View
 	if err == nil {
 		f := s.Fabric
 		if !swept {
-			f = plugin.Settled(f)
+			f = plugin.AfterSweep(f)
 		}
-		v, err = d.sight(ctx, linkstate.Shown{Fabric: f, Swept: swept})
+		v, err = l.sight(ctx, linkstate.Shown{Fabric: f, Swept: swept})
 	}
 	switch {
 	case err == nil:
-		d.take(ctx, v, swept)
+		l.show(ctx, v, swept)
 	case swept:
-		d.step(ctx, controller.Refused{Reason: err.Error()})
+		l.step(ctx, controller.Refused{Reason: err.Error()})
 	default:
-		d.log.Debug("the fabric at the end of discovery cannot be used", zap.Error(err))
+		l.log.Debug("the fabric at the end of discovery cannot be used", zap.Error(err))
 	}
 }
 
 // answerUsed takes note of what became of an answer.
-func (d *Daemon) answerUsed(e plugin.Outcome) {
+func (l *loop) answerUsed(e plugin.Outcome) {
 	if e.Result == plugin.Installed {
 		return
 	}
-	d.desk.Missed()
-	if e.Result == plugin.Declined && d.board.OwnRoutes() {
-		d.health.Clear(pluginUnused) // that is how OpenSM comes to make its own
+	l.desk.Missed()
+	if e.Result == plugin.Declined && l.board.OwnRoutes() {
+		l.health.Clear(pluginUnused) // that is how OpenSM comes to make its own
 		return
 	}
 	text := map[plugin.Result]string{
-		plugin.Late:     fmt.Sprintf("forsd's tables were not there within %v; if this lasts, raise the option deadline of event_plugin_options in opensm.conf", d.manager.Deadline()),
+		plugin.Late:     fmt.Sprintf("forsd's tables were not there within %v; if this lasts, raise the option deadline of event_plugin_options in opensm.conf", l.manager.Deadline()),
 		plugin.Declined: "forsd had no tables for the fabric as it is",
 		plugin.Wrong:    "forsd's tables do not fit the fabric in OpenSM's memory: " + e.Text,
 	}[e.Result]
-	d.health.Raise(pluginUnused, text+"; OpenSM loads the table file instead, and is told to sweep again where that is not enough", time.Now())
+	l.health.Raise(pluginUnused, text+"; OpenSM loads the table file instead, and is told to sweep again where that is not enough", time.Now())
 }
 
 // tablesLoaded takes note of how a sweep was routed.
-func (d *Daemon) tablesLoaded(ctx context.Context, e plugin.RoutingDone) {
+func (l *loop) tablesLoaded(ctx context.Context, e plugin.RoutingDone) {
 	switch {
-	case e.Own || d.board.OwnRoutes():
-		d.health.Clear(pluginUnused)
-		d.health.Clear(opensm.EngineFallback)
+	case e.Own || l.board.OwnRoutes():
+		l.health.Clear(pluginUnused)
+		l.health.Clear(opensm.EngineFallback)
 	case e.Engine != "file" && e.Engine != "":
-		d.health.Raise(opensm.EngineFallback, fmt.Sprintf("OpenSM has made tables by its engine %q", e.Engine), time.Now())
-		d.step(ctx, controller.TablesDoubted{})
+		l.health.Raise(opensm.EngineFallback, fmt.Sprintf("OpenSM has made tables by its engine %q", e.Engine), time.Now())
+		l.step(ctx, controller.TablesDoubted{})
 	}
 }
 
 // seenAgain shows the controller the fabric once more that the last sweep has left: it
 // was not ready for the end of that sweep when it came.
-func (d *Daemon) seenAgain() {
-	v := *d.board.Latest()
-	d.take(d.life, &v, true)
+func (l *loop) seenAgain(ctx context.Context) {
+	v := *l.board.Latest()
+	l.show(ctx, &v, true)
 }

@@ -46,7 +46,7 @@ func joined(t *testing.T, f *topology.Fabric) *sweeper {
 	s := &sweeper{site: &site{Daemon: d, t: t, ctx: ctx, cancel: cancel}, switches: filepath.Join(t.TempDir(), "switches")}
 	d.cfg.OpenSM.DumpCommand = []string{"cat", s.switches}
 	ended := make(chan struct{})
-	go func() { d.loop(ctx); close(d.stopped); close(ended) }()
+	go func() { d.run(ctx); close(d.stopped); close(ended) }()
 	t.Cleanup(func() { cancel(); <-ended; d.work.Wait() })
 	s.says(plugin.Connected{At: time.Now(), Peer: plugin.Peer{Deadline: time.Second}}, plugin.Mastership{State: plugin.Master})
 	s.up(f)
@@ -61,7 +61,7 @@ func joined(t *testing.T, f *topology.Fabric) *sweeper {
 
 func (s *sweeper) says(events ...plugin.Event) {
 	for _, e := range events {
-		s.pluginEvents <- e
+		s.plugin <- e
 	}
 }
 
@@ -167,7 +167,7 @@ func TestSweepMissed(t *testing.T) {
 // warns tells whether a warning is in force once the loop has come so far.
 func (s *site) warns(code string) bool {
 	s.t.Helper()
-	ok(s.t, s.call(s.ctx, func() {}))
+	ok(s.t, s.call(s.ctx, func(_ context.Context, _ *loop) {}))
 	for _, w := range s.health.List(time.Now()) {
 		if w.Code == code {
 			return true
@@ -209,7 +209,7 @@ func TestStandbyPlansAlone(t *testing.T) {
 func (s *site) betweenEvents(good func() bool) {
 	s.t.Helper()
 	for met := false; !met; {
-		ok(s.t, s.call(s.ctx, func() { met = good() }))
+		ok(s.t, s.call(s.ctx, func(_ context.Context, _ *loop) { met = good() }))
 	}
 }
 

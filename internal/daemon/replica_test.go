@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/internal/backend"
+	"github.com/forsd/forsd/internal/standby"
 	"github.com/forsd/forsd/internal/standby/replica"
 	"github.com/forsd/forsd/internal/store"
 	"github.com/forsd/forsd/internal/view"
@@ -22,14 +24,14 @@ func TestFollowAfterReboot(t *testing.T) {
 	f := fabric(4, 4)
 	w := newTwins(t, f)
 	w.sync(t, "")
-	ok(t, w.follower.calm(t.Context(), func() {
+	ok(t, w.follower.between(t.Context(), func(_ context.Context, _ turn) {
 		dir := w.follower.cfg.StateDir
 		ok(t, w.follower.store.Close())
 		promise(t, dir, 70, "another")
 		fresh, err := store.Open(dir)
 		ok(t, err)
 		w.follower.store.Store = fresh
-		w.follower.press.Reissue(true)
+		w.follower.actions.press.Reissue(true)
 	}))
 	jobs := backend.Jobs{Backend: w.leader.backend}
 	_, err := jobs.CreateJob(t.Context(), api.JobRequest{Name: "a", Hosts: names(0, 2), LeaseSeconds: 60})
@@ -37,20 +39,20 @@ func TestFollowAfterReboot(t *testing.T) {
 	w.sync(t, "")
 	w.same(t)
 	var brief *replica.Replica
-	ok(t, w.follower.calm(t.Context(), func() { brief = w.follower.replica("", true) }))
+	ok(t, w.follower.between(t.Context(), func(ctx context.Context, at turn) { brief = at.answerPeer(ctx, standby.Ask{Brief: true}) }))
 	ok(t, w.leader.told(t, brief))
 	if w.leader.board.StandsBy() {
 		t.Error("the leader takes numbers that were promised for numbers that were given")
 	}
-	ok(t, w.follower.calm(t.Context(), func() {
-		if n := w.follower.store.Next(); n != 71 || !w.follower.press.Reissues() {
+	ok(t, w.follower.between(t.Context(), func(_ context.Context, _ turn) {
+		if n := w.follower.store.Next(); n != 71 || !w.follower.actions.press.Reissues() {
 			t.Errorf("the next number is %d, and up to 70 may have been given", n)
 		}
 	}))
-	ok(t, w.leader.calm(t.Context(), func() { w.leader.store.Raise(80) }))
+	ok(t, w.leader.between(t.Context(), func(_ context.Context, _ turn) { w.leader.store.Raise(80) }))
 	w.sync(t, "")
-	ok(t, w.follower.calm(t.Context(), func() {
-		if n := w.follower.store.Next(); n != 81 || w.follower.press.Reissues() {
+	ok(t, w.follower.between(t.Context(), func(_ context.Context, _ turn) {
+		if n := w.follower.store.Next(); n != 81 || w.follower.actions.press.Reissues() {
 			t.Errorf("the next number is %d, and the leader has given 80", n)
 		}
 	}))

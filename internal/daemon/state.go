@@ -8,52 +8,52 @@ import (
 
 	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/internal/linkstate"
-	"github.com/forsd/forsd/internal/standby"
 	"github.com/forsd/forsd/internal/view"
 	"github.com/forsd/forsd/opensm"
 	"github.com/forsd/forsd/topology"
+	"go.uber.org/zap"
 )
 
 // dumpSeen takes in a dump of the manager. While the plugin leads, it has told of
 // the same before.
-func (d *Daemon) dumpSeen(ctx context.Context, s opensm.Snapshot) {
-	if d.manager.PluginConnected() || d.peer.is() { // with a peer only the plugin tells who is the master
+func (l *loop) dumpSeen(ctx context.Context, s opensm.Snapshot) {
+	if l.manager.PluginConnected() || l.peer.Exists() { // with a peer only the plugin tells who is the master
 		return
 	}
-	if d.core.Standby() { // a manager dumps as the master alone
-		d.stand(ctx, standby.Manager{Master: true})
+	if l.core.Standby() { // a manager dumps as the master alone
+		l.mastership(ctx, true)
 	}
-	v, err := d.sight(ctx, linkstate.Shown{Fabric: s.Fabric, Swept: s.Swept, Seen: s.SeenAt})
+	v, err := l.sight(ctx, linkstate.Shown{Fabric: s.Fabric, Swept: s.Swept, Seen: s.SeenAt})
 	if err != nil {
-		d.step(ctx, controller.Refused{Reason: err.Error()})
+		l.step(ctx, controller.Refused{Reason: err.Error()})
 		return
 	}
 	v.Complete = s.CompleteAt
-	d.take(ctx, v, s.Swept)
+	l.show(ctx, v, s.Swept)
 }
 
-// take has the controller see a view, at the end of a sweep or before.
-func (d *Daemon) take(ctx context.Context, v *view.View, swept bool) {
-	d.peer.shown = true
-	d.board.Remember(v)
-	if snapshot := (controller.Snapshot{ID: v.ID, Kind: v.Kind, Why: v.Reason, Down: v.Down, Lost: v.Lost(d.board.Current(), d.board.Baseline())}); swept {
-		d.step(ctx, controller.Seen{Snapshot: snapshot})
+// show has the controller see a view, at the end of a sweep or before.
+func (l *loop) show(ctx context.Context, v *view.View, swept bool) {
+	l.shown = true
+	l.board.Remember(v)
+	if snapshot := (controller.Snapshot{ID: v.ID, Kind: v.Kind, Why: v.Reason, Down: v.Down, Lost: v.Lost(l.board.Current(), l.board.Baseline())}); swept {
+		l.step(ctx, controller.Seen{Snapshot: snapshot})
 	} else {
-		d.step(ctx, controller.Found{Snapshot: snapshot})
+		l.step(ctx, controller.Found{Snapshot: snapshot})
 	}
-	if d.core.Overtaken() {
-		d.giveUp() // the new fabric must not wait for switches that may not answer, or for a plan of the old one
+	if l.core.Overtaken() {
+		l.giveUp() // the new fabric must not wait for switches that may not answer, or for a plan of the old one
 	}
-	if v.Tree != nil && !d.core.Doubts() {
-		d.board.Adopt(v.Tree.Baseline) // so that the next newcomer does not take this one's index
+	if v.Tree != nil && !l.core.Doubts() {
+		l.board.Adopt(v.Tree.Baseline) // so that the next newcomer does not take this one's index
 	}
-	d.health.Set("fabric", v.Findings(), time.Now())
+	l.health.Set("fabric", v.Findings(), time.Now())
 }
 
 // heldCables names the cables that are held back.
-func (d *Daemon) heldCables() string {
+func (l *loop) heldCables() string {
 	var names []string
-	for _, c := range d.board.Latest().Cables(d.core.Bouncing()) {
+	for _, c := range l.board.Latest().Cables(l.core.Bouncing()) {
 		names = append(names, fmt.Sprintf("%s port %d – %s", c.Leaf.Name, c.Port, c.Spine.Name))
 	}
 	return "these cables keep bouncing and are not used for now: " + strings.Join(names, ", ")
@@ -61,6 +61,33 @@ func (d *Daemon) heldCables() string {
 
 // fit is the view of a fabric through the baseline in force, or a new one while there
 // is none.
-func (d *Daemon) fit(f *topology.Fabric) (*view.View, error) {
-	return view.Fit(f, d.board.Baseline(), &d.cfg.Planning, d.board.Current() == nil)
+func (l *loop) fit(f *topology.Fabric) (*view.View, error) {
+	return view.Fit(f, l.board.Baseline(), &l.cfg.Planning, l.board.Current() == nil)
+}
+
+// settled notes that plan and tables in force fit the fabric.
+func (l *loop) settled(ctx context.Context, a controller.Settled) {
+	marks, planned := l.board.Settled()
+	if planned && !a.Planless {
+		l.nowReady()
+		l.notify(fmt.Sprintf("STATUS=epoch %d is in force", l.board.EpochNumber()))
+	}
+	if v, held := l.board.Latest(), l.board.HeldBack(); v != nil && v.Tree != nil {
+		l.work.Go(func() { l.actions.press.PrepareAhead(ctx, v, held) })
+	}
+	if marks.Settled {
+		l.log.Info("settled again", zap.String("fabric", a.Fabric), zap.Uint64("epoch", l.board.EpochNumber()))
+		return
+	}
+	l.backend.Metrics.Observe(marks)
+	l.log.Info("settled", zap.String("fabric", a.Fabric), zap.Uint64("epoch", l.board.EpochNumber()), zap.Strings("what", marks.What),
+		zap.Duration("to_plan", marks.Since(marks.Verified)), zap.Duration("to_publish", marks.Since(marks.Published)),
+		zap.Duration("to_tables", marks.Since(marks.ReadBack)))
+}
+
+// nowReady notes that a verified plan is in force.
+func (l *loop) nowReady() {
+	if l.board.GetReady() {
+		l.log.Info("ready", zap.Uint64("epoch", l.board.EpochNumber()))
+	}
 }

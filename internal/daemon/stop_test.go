@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"net"
 	"os"
@@ -130,7 +131,7 @@ func TestStops(t *testing.T) {
 		{"an action hangs in the disk", func(s *site) { s.work.Go(func() { <-held }) }},
 		{"the loop hangs in the disk", func(s *site) {
 			hangs := make(chan struct{})
-			go func() { _ = s.call(s.ctx, func() { close(hangs); <-held }) }()
+			go func() { _ = s.call(s.ctx, func(_ context.Context, _ *loop) { close(hangs); <-held }) }()
 			<-hangs
 		}},
 	}

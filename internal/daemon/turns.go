@@ -2,62 +2,112 @@ package daemon
 
 import (
 	"context"
-	"fmt"
-	"sync/atomic"
+	"errors"
 	"time"
 
-	"github.com/forsd/forsd/internal/backend"
+	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/internal/linkstate"
 	"github.com/forsd/forsd/internal/standby"
+	"github.com/forsd/forsd/internal/standby/replica"
 )
 
-// This file has requests take their turn between two actions.
+// turn is the loop between two actions: nothing that the controller asked for is under
+// way, so that plans, tables, numbers and the store are at rest. Who has one is alone at
+// work on them.
+type turn struct{ *loop }
 
-// calm runs f between two events while no action is under way, so that neither
-// the tables nor the store change meanwhile, and waits for it. The error is that
-// of ctx or of a daemon that ends; f has not run then.
-func (d *Daemon) calm(ctx context.Context, f func()) error {
-	var claimed atomic.Bool // by the loop, or by a caller that waits no longer
-	done := make(chan struct{})
-	turn := func() {
-		if claimed.CompareAndSwap(false, true) {
-			f()
-			close(done)
+// atRest is the loop's turn, where no action is under way.
+func (l *loop) atRest() (t turn, rests bool) { return turn{l}, !l.core.Busy() }
+
+// giveTurns does what is to be done between two actions.
+func (l *loop) giveTurns(ctx context.Context) {
+	for {
+		t, rests := l.atRest() // a turn may begin an action
+		switch {
+		case !rests:
+			return
+		case len(l.waiting) == 0:
+			t.routine(ctx, time.Now())
+			return
 		}
+		run := l.waiting[0]
+		l.waiting = l.waiting[1:]
+		run(ctx, t)
 	}
-	if err := d.call(ctx, func() { d.waiting = append(d.waiting, turn) }); err != nil {
+}
+
+// routine does what is due: leases end, the other forsd is asked, what is not stored is
+// stored.
+func (t turn) routine(ctx context.Context, now time.Time) {
+	if due := t.jobs.LeaseDue(); !due.IsZero() && !now.Before(due) {
+		t.jobs.EndLeases(now)
+	}
+	if due := t.standby.Wake(); !due.IsZero() && !now.Before(due) {
+		t.stand(ctx, standby.Tick{})
+	}
+	t.store.Restore(now)
+}
+
+// stand gives the machine an event and carries out all that it answers.
+func (t turn) stand(ctx context.Context, e standby.Event) {
+	if t.loop.stand(ctx, e) {
+		t.stand(ctx, standby.Adopted{Err: controller.Text(t.adopt(ctx))})
+	}
+}
+
+// peerSays takes in an answer of the other forsd.
+func (t turn) peerSays(ctx context.Context, serial uint64, r *replica.Replica, err error) {
+	t.said = r
+	own := standby.Numbers{Last: t.store.Last(), Epoch: t.board.EpochNumber()}
+	t.stand(ctx, standby.Answered{Serial: serial, Word: r.Word(), Own: own, Err: controller.Text(err)})
+}
+
+// answerPeer is what the other forsd that asks is to know.
+func (t turn) answerPeer(ctx context.Context, q standby.Ask) *replica.Replica {
+	t.stand(ctx, standby.Asked{Claim: q.Claim})
+	return t.state().Replica(t.standby.Role() == standby.Leads, t.standby.Claim(), q)
+}
+
+// state is what one forsd hands the other.
+func (t turn) state() *replica.State {
+	return &replica.State{Board: t.board, Store: t.store, Jobs: t.jobs, KeepEpochs: t.cfg.KeepEpochs}
+}
+
+// adopt takes over what the other forsd has said. A follower plans its fabric ahead. A
+// daemon that takes over plans when its own manager has found the fabric, and not before.
+func (t turn) adopt(ctx context.Context) error {
+	r := t.said
+	if err := t.state().Keep(r); err != nil {
 		return err
 	}
-	var err error
-	select {
-	case <-done:
+	if r.Last > t.store.Passed() {
+		t.actions.press.Reissue(false) // whatever was lost here is older than what the other one has
+	}
+	if t.standby.Role() == standby.TakesOver {
 		return nil
-	case <-ctx.Done():
-		err = fmt.Errorf("wait for the change under way: %w", ctx.Err())
-	case <-d.stopped:
-		err = backend.ErrStopping
 	}
-	if claimed.CompareAndSwap(false, true) {
+	if t.board.Current() != nil {
+		t.nowReady()
+	}
+	if r.Fabric == nil || t.board.Baseline() == nil {
+		return nil
+	}
+	f, err := r.CheckedFabric()
+	if err != nil {
 		return err
 	}
-	<-done // its turn came just now
+	v, err := t.sight(ctx, linkstate.Shown{Fabric: f, Swept: true, Seen: time.Now()})
+	if err != nil {
+		return errors.Join(errors.New("its fabric cannot be used"), err)
+	}
+	t.show(ctx, v, true)
+	t.shown = false
 	return nil
 }
 
-// calmNow is what the loop does between two actions.
-func (d *Daemon) calmNow() {
-	for len(d.waiting) > 0 && !d.core.Busy() { // a turn may begin an action
-		turn := d.waiting[0]
-		d.waiting = d.waiting[1:]
-		turn()
+// forgetTables forgets what the switches held, where that is another's business.
+func (t turn) forgetTables() {
+	if t.board.StandsBy() {
+		t.desk.Forget()
 	}
-	if d.core.Busy() {
-		return
-	}
-	if now, due := time.Now(), d.jobs.LeaseDue(); !due.IsZero() && !now.Before(due) {
-		d.jobs.EndLeases(now)
-	}
-	if now, due := time.Now(), d.peer.machine.Wake(); !due.IsZero() && !now.Before(due) {
-		d.stand(d.life, standby.Tick{})
-	}
-	d.store.Restore(time.Now())
 }

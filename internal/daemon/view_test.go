@@ -205,10 +205,10 @@ func (d *Daemon) sees(t *testing.T, v *view.View) {
 // publishes plans and publishes the fabric last seen.
 func (d *Daemon) publishes(t *testing.T) {
 	t.Helper()
-	if done := d.press.Plan(context.Background(), controller.Plan{Fabric: d.board.Latest().ID, Final: true}).(controller.Planned); done.Err != "" || done.Same {
+	if done := d.actions.press.Plan(context.Background(), controller.Plan{Fabric: d.board.Latest().ID, Final: true}).(controller.Planned); done.Err != "" || done.Same {
 		t.Fatalf("the plan came out as %+v", done)
 	}
-	ok(t, d.press.Publish(context.Background()))
+	ok(t, d.actions.press.Publish(context.Background()))
 }
 
 func TestRollback(t *testing.T) {
@@ -244,7 +244,7 @@ func TestRollback(t *testing.T) {
 		t.Error("the rollback is not the plan that it repeats")
 	}
 	// It stays while the fabric does, and no longer.
-	if done := d.press.Plan(context.Background(), controller.Plan{Fabric: v.ID, Final: true}).(controller.Planned); !done.Same {
+	if done := d.actions.press.Plan(context.Background(), controller.Plan{Fabric: v.ID, Final: true}).(controller.Planned); !done.Same {
 		t.Errorf("on the same fabric: %+v", done)
 	}
 	d.sees(t, without(t, v, "Leaf002/7"))

@@ -18,7 +18,7 @@ import (
 var errWatches = api.Refused("forsd only watches: set mode: manage in forsd.yaml, give OpenSM the settings of opensm.conf.fragment, and restart both")
 
 // watches tells whether forsd only watches.
-func (d *Daemon) watches() bool { return d.cfg.Mode == config.ModeWatch }
+func (r *rooms) watches() bool { return r.cfg.Mode == config.ModeWatch }
 
 // untouched is a configuration by which nothing is sent to OpenSM or its fabric but
 // questions to switches.
@@ -32,15 +32,15 @@ func untouched(cfg *config.Config) *config.Config {
 }
 
 // look compares the plan of a fabric with OpenSM's tables.
-func (d *Daemon) look(ctx context.Context, a controller.Plan) {
-	v := d.board.View(a.Fabric)
-	if !d.watches() || v == nil || v.Tree == nil {
+func (x *actions) look(ctx context.Context, a controller.Plan) {
+	v := x.board.View(a.Fabric)
+	if !x.watches() || v == nil || v.Tree == nil {
 		return
 	}
-	d.backend.Watched.Store(watching.Look(ctx, v.Tree, d.press.Planning, func(ctx context.Context) (*lft.Tables, error) {
-		tables, _, err := d.reader().Tables(ctx, v.Fabric)
+	x.backend.Watched.Store(watching.Look(ctx, v.Tree, x.planning, func(ctx context.Context) (*lft.Tables, error) {
+		tables, _, err := x.reader().Tables(ctx, v.Fabric)
 		return tables, err
 	}))
-	d.store.KeepBaseline()
-	d.notify("STATUS=forsd only watches; the fabric was last seen " + time.Now().Format(time.TimeOnly))
+	x.store.KeepBaseline()
+	x.notify("STATUS=forsd only watches; the fabric was last seen " + time.Now().Format(time.TimeOnly))
 }

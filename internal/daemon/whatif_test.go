@@ -86,7 +86,7 @@ func TestWhatRemains(t *testing.T) {
 	ok(t, err)
 
 	// The cable is back, the tables that do without it may be in the switches.
-	if _, err := d.press.Write(context.Background(), controller.Write{Fabric: cut.ID}); err != nil {
+	if _, err := d.actions.press.Write(context.Background(), controller.Write{Fabric: cut.ID}); err != nil {
 		t.Fatal(err)
 	}
 	d.see(t, healthy)

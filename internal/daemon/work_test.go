@@ -27,17 +27,17 @@ func TestPlanOnWrittenTables(t *testing.T) {
 	whole := d.bringUp(t, healthy)
 	cut := d.see(t, lacking(healthy, 4, 1, 2))
 	d.planAndPublish(t, controller.Plan{Fabric: cut.ID})
-	if changed, err := d.press.Write(context.Background(), controller.Write{Fabric: cut.ID}); !changed || err != nil {
+	if changed, err := d.actions.press.Write(context.Background(), controller.Write{Fabric: cut.ID}); !changed || err != nil {
 		t.Fatal(changed, err)
 	}
-	if e := d.press.Plan(context.Background(), controller.Plan{Fabric: whole.ID}).(controller.Planned); e.Err == "" {
+	if e := d.actions.press.Plan(context.Background(), controller.Plan{Fabric: whole.ID}).(controller.Planned); e.Err == "" {
 		t.Error("a plan passed that uses a lane which the table file does not carry")
 	}
 	avoid := []controller.Lane{{Leaf: 1, Lane: 2}}
-	if e := d.press.Plan(context.Background(), controller.Plan{Fabric: whole.ID, Avoid: avoid}).(controller.Planned); e.Err != "" || !e.Same {
+	if e := d.actions.press.Plan(context.Background(), controller.Plan{Fabric: whole.ID, Avoid: avoid}).(controller.Planned); e.Err != "" || !e.Same {
 		t.Errorf("the plan without the lane: %+v, want the one in force", e)
 	}
-	if changed, err := d.press.Write(context.Background(), controller.Write{Fabric: whole.ID}); !changed || err != nil {
+	if changed, err := d.actions.press.Write(context.Background(), controller.Write{Fabric: whole.ID}); !changed || err != nil {
 		t.Fatal(changed, err)
 	}
 	tables, err := tablesOf(whole, nil)
@@ -45,7 +45,7 @@ func TestPlanOnWrittenTables(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.desk.Read(tables, true)
-	if e := d.press.Plan(context.Background(), controller.Plan{Fabric: whole.ID, Final: true}).(controller.Planned); e.Err != "" || e.Same {
+	if e := d.actions.press.Plan(context.Background(), controller.Plan{Fabric: whole.ID, Final: true}).(controller.Planned); e.Err != "" || e.Same {
 		t.Errorf("the plan with the lane, after the read-back: %+v", e)
 	}
 }
@@ -87,7 +87,7 @@ func TestAcceptWaits(t *testing.T) {
 	if !d.core.Busy() {
 		t.Fatal("no action is under way")
 	}
-	if err := d.accept(); err == nil || !strings.Contains(err.Error(), "writing-tables") {
+	if err := d.accept(t.Context()); err == nil || !strings.Contains(err.Error(), "writing-tables") {
 		t.Errorf("accepted in the middle of a change: %v", err)
 	}
 	if e := d.next(t.Context(), t).(controller.Written); e.Err != "" || !e.Changed {
@@ -98,9 +98,9 @@ func TestAcceptWaits(t *testing.T) {
 // TestCallsWhenEnding lets nobody wait for a loop that has ended.
 func TestCallsWhenEnding(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := &Daemon{calls: make(chan func()), stopped: make(chan struct{})}
+		d := newInbox()
 		failed := make(chan error, 1)
-		go func() { failed <- d.call(context.Background(), func() { t.Error("it ran") }) }()
+		go func() { failed <- d.call(context.Background(), func(_ context.Context, _ *loop) { t.Error("it ran") }) }()
 		synctest.Wait()
 		close(d.stopped)
 		var e *api.Error

@@ -157,9 +157,9 @@ func (r *Registry) Set(j *Job) error {
 	return nil
 }
 
-// TakeUp goes on with the jobs that are stored. Where the plan in force is to get a
+// Resume goes on with the jobs that are stored. Where the plan in force is to get a
 // number of its own, so are theirs.
-func (r *Registry) TakeUp(reissue bool) (damaged, err error) {
+func (r *Registry) Resume(reissue bool) (damaged, err error) {
 	jobs, damaged := r.Store.Jobs()
 	for _, j := range jobs {
 		if j.Stale || reissue { // nobody gets this plan before it is verified and published anew

@@ -136,7 +136,7 @@ func TestBadFabrics(t *testing.T) {
 // TestSettled brings links up that are training at both ends, and no others.
 func TestSettled(t *testing.T) {
 	f := fabric(t, 0)
-	if Settled(f) != f {
+	if AfterSweep(f) != f {
 		t.Error("a fabric that has settled is copied")
 	}
 	leaf := f.Find(fabgen.LeafGUID)
@@ -146,7 +146,7 @@ func TestSettled(t *testing.T) {
 	f.Nodes[leaf].Ports[4].State = topology.Init
 	f.Nodes[other.Peer].Ports[other.PeerPort].State = topology.Down
 	before := f.Hash()
-	g := Settled(f)
+	g := AfterSweep(f)
 	if f.Hash() != before {
 		t.Error("the fabric itself is changed")
 	}

@@ -167,10 +167,10 @@ const (
 	Reroute                       // ask for tables again, without discovery
 )
 
-// Settled is f as the sweep under way will leave it: links that are Init or
+// AfterSweep is f as the sweep under way will leave it: links that are Init or
 // Armed at both ends are Active. f is not changed, and is returned itself where
 // there are none.
-func Settled(f *topology.Fabric) *topology.Fabric {
+func AfterSweep(f *topology.Fabric) *topology.Fabric {
 	var c *topology.Fabric
 	for i := range f.Nodes {
 		for p := range f.Nodes[i].Ports {

@@ -153,7 +153,7 @@ func (s *site) serve() (stop func()) {
 
 // planned are tables for every LID of the fabric as the sweep will leave it.
 func planned(_ context.Context, r Request) (*lft.Tables, error) {
-	return routed.Tables(Settled(r.Fabric))
+	return routed.Tables(AfterSweep(r.Fabric))
 }
 
 // patience is how long a test waits for what must come.

@@ -62,7 +62,7 @@ func TestSweeps(t *testing.T) {
 		if outcome.Result != Installed || !routed.Own || routed.Engine != "fors" || routed.Reroute {
 			t.Errorf("%s: %+v, %+v", change.name, outcome, routed)
 		}
-		if Settled(discovered.Fabric).Hash() != after.Fabric.Hash() {
+		if AfterSweep(discovered.Fabric).Hash() != after.Fabric.Hash() {
 			t.Errorf("%s: the fabric at the end of discovery is not that at the end of the sweep", change.name)
 		}
 		if after.Fabric.Hash() == up.Fabric.Hash() {

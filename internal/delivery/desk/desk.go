@@ -166,9 +166,9 @@ func (d *Desk) Load() delivery.How {
 	return answered[delivery.Sweep](d, delivery.Load{}).By
 }
 
-// Settle waits until the table file is written. The error says why it does not hold the
+// Written waits until the table file is written. The error says why it does not hold the
 // tables delivered last.
-func (d *Desk) Settle() error {
+func (d *Desk) Written() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return asError(answered[delivery.Settled](d, delivery.Settle{}).Err)

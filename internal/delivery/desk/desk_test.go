@@ -112,7 +112,7 @@ func TestDeskServes(t *testing.T) {
 			t.Errorf("after %v: %+v", time.Since(start), got)
 		}
 		d.Routed()
-		if err := d.Settle(); err != nil {
+		if err := d.Written(); err != nil {
 			t.Error(err)
 		}
 	})
@@ -162,7 +162,7 @@ func TestFileWaits(t *testing.T) {
 		if got, err := d.Serve(t.Context(), "E"); err != nil || got.Switches[0].Out[1] != 5 {
 			t.Errorf("the plugin waits for the file: %v", err)
 		}
-		if err := d.Settle(); err == nil || err.Error() != failure.Error() {
+		if err := d.Written(); err == nil || err.Error() != failure.Error() {
 			t.Errorf("a file that was not written: %v", err)
 		}
 		if got := <-wrote; got != nil {
@@ -172,7 +172,7 @@ func TestFileWaits(t *testing.T) {
 		if deliver(t, d, "E", some(5)) {
 			t.Error("the same tables are new")
 		}
-		if err := d.Settle(); err != nil {
+		if err := d.Written(); err != nil {
 			t.Error(err)
 		}
 		written("again", 5)
@@ -211,7 +211,7 @@ func TestFileFails(t *testing.T) {
 	if by := d.Load(); by != delivery.SweepAlone {
 		t.Errorf("loaded by %v", by)
 	}
-	if err := d.Settle(); err == nil {
+	if err := d.Written(); err == nil {
 		t.Error("no error says that the file is not written")
 	}
 	failure = nil

@@ -1,0 +1,125 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/internal/board"
+	"github.com/forsd/forsd/internal/delivery"
+	"github.com/forsd/forsd/internal/press"
+	"github.com/forsd/forsd/internal/view"
+	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/opensm/plugin"
+)
+
+// actions carries out what the controller asks for, beside the loop: one action at a time.
+// Between two of them it is a turn's.
+type actions struct {
+	*rooms
+	press *press.Press
+}
+
+// carryOut does what the controller asked for and says how it went.
+func (x *actions) carryOut(ctx context.Context, a controller.Action) controller.Event {
+	switch a := a.(type) {
+	case controller.Plan:
+		if !a.Final && !a.Ahead {
+			x.desk.Changing()
+		}
+		e := x.press.Plan(ctx, a)
+		x.look(ctx, a)
+		return e
+	case controller.Publish:
+		return controller.Published{Err: controller.Text(x.press.Publish(ctx))}
+	case controller.Write:
+		changed, err := x.press.Write(ctx, a)
+		return controller.Written{Changed: changed, Err: controller.Text(err)}
+	case controller.Signal:
+		return controller.Signalled{Err: controller.Text(x.signal(ctx))}
+	case controller.ReadBack:
+		return x.readBack(ctx, a)
+	}
+	panic("daemon: the controller asked for something unknown: " + a.String())
+}
+
+// signal has the manager sweep.
+func (x *actions) signal(ctx context.Context) error {
+	switch x.desk.Load() {
+	case delivery.ThisSweep:
+		return nil
+	case delivery.LastSweep:
+		again := context.WithoutCancel(ctx)
+		x.work.Go(func() { _ = x.call(again, func(ctx context.Context, l *loop) { l.seenAgain(ctx) }) }) // it ends with the loop, if not before
+		return nil
+	case delivery.NextSweep:
+		if err := x.manager.Resweep(); !errors.Is(err, plugin.ErrNotConnected) {
+			return err
+		}
+	}
+	if x.cfg.OpenSM.Remote() {
+		return x.probe.Install(ctx)
+	}
+	return x.manager.Signal(ctx)
+}
+
+// readBack reads the tables out of the switches and compares them with those of
+// the fabric. The plan that follows is verified on what was read.
+func (x *actions) readBack(ctx context.Context, a controller.ReadBack) controller.Event {
+	v := x.board.View(a.Fabric)
+	if v == nil {
+		return controller.ReadBackDone{Err: press.ErrForgotten.Error()}
+	}
+	swept := time.Now()
+	x.desk.Reading()
+	got, whole, err := x.reader().Tables(ctx, v.Fabric)
+	unwritten := x.desk.Written()
+	if unwritten != nil {
+		unwritten = fmt.Errorf("OpenSM has the tables, but the file that it loads where forsd does not answer has not: %w", unwritten)
+	}
+	if err != nil {
+		return controller.ReadBackDone{Err: err.Error()}
+	}
+	if a.Kind == controller.OwnRoutes {
+		x.desk.Read(got, false) // none were ordered
+		x.markRead(v, swept)
+		return controller.ReadBackDone{Match: true}
+	}
+	want, err := v.Route(ctx, a.Hold, x.planning)
+	if err != nil {
+		return controller.ReadBackDone{Err: err.Error()}
+	}
+	if !whole {
+		if lid := lft.FillUnread(got, want.Tables); lid != 0 {
+			x.log.Debug("the entries of one LID are beyond what dump_fts reads, and are taken as planned", zap.Uint16("lid", uint16(lid)))
+		}
+	}
+	err = lft.Compare(want.Tables, got, lft.LIDs(v.Fabric))
+	x.desk.Read(got, err == nil)
+	if err != nil {
+		return controller.ReadBackDone{Difference: err.Error()}
+	}
+	x.markRead(v, swept)
+	return controller.ReadBackDone{Match: true, Unwritten: controller.Text(unwritten)}
+}
+
+// markRead notes that the tables of a sweep have been read.
+func (x *actions) markRead(v *view.View, swept time.Time) {
+	x.board.Mark(v, swept, func(t *board.Times) *time.Time { return &t.Swept })
+	x.board.Mark(v, time.Now(), func(t *board.Times) *time.Time { return &t.ReadBack })
+}
+
+// wakeManager has an OpenSM sweep that may have failed for want of the table file which
+// was installed just now: by itself it tries again after its sweep interval only.
+func (x *actions) wakeManager(ctx context.Context) {
+	if !x.desk.Fresh() || !x.manager.Running() {
+		return
+	}
+	if err := x.signal(ctx); err != nil {
+		x.log.Info("OpenSM was not told of the table file", zap.Error(err))
+	}
+}

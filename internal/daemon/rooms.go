@@ -1,0 +1,217 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/internal/backend"
+	"github.com/forsd/forsd/internal/board"
+	"github.com/forsd/forsd/internal/config"
+	"github.com/forsd/forsd/internal/delivery/desk"
+	"github.com/forsd/forsd/internal/health"
+	"github.com/forsd/forsd/internal/jobs"
+	"github.com/forsd/forsd/internal/linkstate/probe"
+	"github.com/forsd/forsd/internal/manager"
+	"github.com/forsd/forsd/internal/standby"
+	"github.com/forsd/forsd/internal/standby/replica"
+	"github.com/forsd/forsd/internal/vault"
+	"github.com/forsd/forsd/internal/worker"
+	"github.com/forsd/forsd/opensm"
+	"github.com/forsd/forsd/opensm/umad"
+	"github.com/forsd/forsd/planner"
+	"go.uber.org/zap"
+)
+
+// rooms are the daemon's parts. Each guards its own state, so that every goroutine may use
+// them.
+type rooms struct {
+	cfg     *config.Config
+	version string
+	log     *zap.Logger
+	started time.Time
+	notify  func(state string) // tells systemd
+
+	inbox
+	board    *board.Board // what everybody reads
+	health   *health.Tracker
+	store    *vault.Vault
+	jobs     *jobs.Registry
+	desk     *desk.Desk              // brings tables into the switches
+	manager  *manager.Manager        // the OpenSM next door
+	reader   func() *opensm.Switches // the one of this process; it opens the local port when it is first used
+	probe    *probe.Probe            // reads switches for the link state
+	peer     *replica.Peer           // the other forsd, if there is one
+	planning planner.Settings        // how plans are made
+	backend  *backend.Backend        // answers the API
+	workers  *worker.Pool            // plans what others ask for
+	work     sync.WaitGroup          // what was begun beside the loop
+}
+
+// keepEvents is how many events a subscriber can catch up on.
+const keepEvents = 1024
+
+// open sets the rooms up, and goes on from what is stored.
+func open(cfg *config.Config, version string, log *zap.Logger, notify func(string)) (r *rooms, reissue bool, err error) {
+	r = &rooms{cfg: cfg, version: version, log: log, started: time.Now(), notify: notify, inbox: newInbox(), planning: planning(&cfg.Planning), workers: worker.NewPool(worker.Defaults())}
+	r.reader = sync.OnceValue(r.newReader)
+	r.health = health.NewTracker(append(warnables, opensm.Kinds()...), r.warned)
+	r.board = board.New(log, r.health, api.NewEvents(keepEvents, r.started), func() { r.peer.Desk.Ring() })
+	r.manager = manager.New(manager.Parts{Config: &cfg.OpenSM, Log: log, Board: r.board, Finder: finder(&cfg.OpenSM), Started: r.started, Watched: r.watches(),
+		Doubt: func() { r.tell(controller.TablesDoubted{}) }})
+	r.probe = probe.New(probe.Parts{Config: &cfg.OpenSM, Log: log, Board: r.board, Manager: r.manager, Reader: r.reader})
+	if r.peer, err = replica.Dial(cfg.Peer.Address); err != nil {
+		return nil, false, err
+	}
+	r.peer.Desk.State = r.answerPeer
+	r.jobs = &jobs.Registry{Log: log, Board: r.board}
+	if r.store, err = vault.Open(cfg, log, r.board, r.jobs.Stored); err != nil {
+		return nil, false, err
+	}
+	r.jobs.Store = r.store
+	if reissue, err = r.resume(); err != nil {
+		return nil, false, errors.Join(err, r.store.Close())
+	}
+	r.backend = backend.New(backend.Parts{Version: version, Started: r.started, Board: r.board, Store: r.store, Desk: r.desk, Jobs: r.jobs,
+		OpenSM: r.openSM, Loop: commands{r}, Workers: r.workers, Planning: r.planning, Exclude: cfg.Planning.Exclude, Watches: r.watches()})
+	return r, reissue, nil
+}
+
+// resume goes on from what is stored. It tells whether the plan in force is to get a number
+// of its own.
+func (r *rooms) resume() (reissue bool, err error) {
+	base, lost := r.store.Baseline()
+	gone := base == nil && lost != nil
+	r.board.Resume(base, lost != nil && !gone, gone) // a copy goes where it belongs with the next plan
+	if gone {
+		r.health.Raise(vault.BaselineLost, lost.Error()+"; the fabric as it is takes its place, in memory alone: bring the file back and restart forsd, or run forsctl baseline accept", r.started)
+		lost = nil
+	}
+	current, damaged := r.store.Current()
+	reissue = r.store.Passed() > r.store.Last() && (current == nil || current.RollbackOf == 0) // what a rollback chose stays
+	// Where a later epoch was in force, or may have been, this one may use what has died
+	// since: nobody gets it before it is verified and published anew.
+	if current != nil && damaged == nil && !reissue {
+		if err := r.board.SetCurrent(current); err != nil {
+			return false, err
+		}
+	}
+	skipped, err := r.jobs.Resume(reissue)
+	if err != nil {
+		return false, err
+	}
+	if damaged = errors.Join(lost, damaged, skipped, r.store.Broken()); damaged != nil {
+		r.health.Raise(stateDamaged, damaged.Error(), r.started)
+	}
+	r.store.ShowDurability()
+	if r.watches() {
+		r.desk = desk.Closed(r.log)
+	} else if r.desk, err = desk.Open(r.cfg.OpenSM.LFTsFile, r.cfg.OpenSM.TableComments, r.log); err != nil {
+		r.log.Error("the first table file could not be made", zap.Error(err)) // so cannot the next, which is a warning
+	}
+	if r.desk.Fresh() {
+		r.log.Info("installed an empty table file", zap.String("path", r.cfg.OpenSM.LFTsFile))
+	}
+	return reissue, nil
+}
+
+// planning is how plans are made, with a memory of plans made ahead.
+func planning(c *config.Planning) planner.Settings {
+	return planner.Settings{Engine: string(c.Engine), LIDs: c.LIDs, Memory: &planner.Memory{}, MaxUnreachable: &c.MaxUnreachable}
+}
+
+func finder(c *config.OpenSM) opensm.Finder {
+	if c.PIDFile != "" {
+		return opensm.PIDFile{Path: c.PIDFile}
+	}
+	return opensm.FirstOf{opensm.Unit{Pattern: c.Unit}, opensm.Search{}}
+}
+
+// listen binds the API and returns what serves it.
+func (r *rooms) listen() (func(context.Context) error, error) {
+	s, err := api.Listen(r.interfaces(), api.Listeners{Socket: r.cfg.API.Socket, Mode: r.cfg.API.SocketMode, TCP: r.cfg.API.Listen, Log: zap.NewStdLog(r.log)})
+	if err != nil {
+		return nil, err
+	}
+	return s.Serve, nil
+}
+
+// interfaces is what the API serves.
+func (r *rooms) interfaces() api.Config {
+	return r.backend.Interfaces(backend.Answer(r.peer.Desk.Answer), r.cfg.API.ReadOverTCP)
+}
+
+// MayLead refuses what only the leading daemon may do.
+func (r *rooms) MayLead() error {
+	switch {
+	case !r.board.StandsBy():
+		return nil
+	case r.watches():
+		return errWatches
+	case !r.peer.Exists():
+		return api.Refused("another subnet manager is the master: ask the forsd beside it")
+	}
+	return api.Refused("another subnet manager is the master: ask the forsd beside it, at %s", r.peer.Address)
+}
+
+// newReader is what reads the switches. It lasts as long as the process, so that the local
+// port stays open.
+func (r *rooms) newReader() *opensm.Switches {
+	c := &r.cfg.OpenSM
+	return &opensm.Switches{Port: string(c.Umad), Limits: umad.Options{Window: c.UmadWindow},
+		Command: opensm.ReadBack{Command: c.DumpCommand, Timeout: c.ReadbackTimeout}, Note: r.readsBy}
+}
+
+// readsBy logs how the switches are read from now on.
+func (r *rooms) readsBy(err error) {
+	if err == nil {
+		r.log.Info("tables are read out of the switches directly")
+		return
+	}
+	r.log.Info("tables are read out of the switches by a command", zap.Strings("command", r.cfg.OpenSM.DumpCommand), zap.NamedError("because", err))
+}
+
+// openSM is what the status has of OpenSM, and of what tells of its fabric.
+func (r *rooms) openSM() api.OpenSM {
+	s := r.manager.Status()
+	switch {
+	case s.Source != "":
+	case r.cfg.OpenSM.Remote():
+		s.Source = api.SourceDiscovery
+	case r.probe.Subscribed():
+		s.Source = api.SourceSubscription
+	default:
+		s.Source = api.SourceFiles
+	}
+	return s
+}
+
+// warned logs and publishes what the health tracker says.
+func (r *rooms) warned(w health.Warning, on bool) {
+	if !on {
+		r.log.Info("warning over", zap.String("code", w.Code))
+	} else {
+		r.log.Warn(w.Title, zap.String("code", w.Code), zap.String("severity", string(w.Severity)), zap.String("text", w.Text))
+	}
+	r.board.Say(api.KindWarning, struct {
+		health.Warning
+		Raised bool `json:"raised"`
+	}{w, on})
+}
+
+// askPeer puts the machine's questions to the other forsd.
+func (r *rooms) askPeer(ctx context.Context) error {
+	return r.peer.Run(ctx, func(ctx context.Context, serial uint64, said *replica.Replica, err error) {
+		// Where it is not run, there is another question, or the daemon ends.
+		_ = r.between(ctx, func(ctx context.Context, t turn) { t.peerSays(ctx, serial, said, err) })
+	})
+}
+
+// answerPeer answers the other forsd, between two actions.
+func (r *rooms) answerPeer(ctx context.Context, q standby.Ask) (out *replica.Replica, err error) {
+	err = r.between(ctx, func(ctx context.Context, t turn) { out = t.answerPeer(ctx, q) })
+	return out, err
+}

@@ -1,0 +1,68 @@
+package replica
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/internal/standby"
+)
+
+// Peer is the forsd beside the other manager. It is asked, one question at a time, and
+// its own questions are answered.
+type Peer struct {
+	Address string // "" where there is none
+	Client  *api.Client
+	Asks    chan standby.Ask // the question to put next
+	Desk    Desk             // answers it
+}
+
+// Dial is the peer at an address, none for "".
+func Dial(address string) (*Peer, error) {
+	p := &Peer{Address: address, Asks: make(chan standby.Ask, 1)}
+	if address == "" {
+		return p, nil
+	}
+	var err error
+	if p.Client, err = api.Dial(address); err != nil {
+		return nil, fmt.Errorf("peer.address: %w", err)
+	}
+	return p, nil
+}
+
+// Exists tells whether there is one.
+func (p *Peer) Exists() bool { return p.Client != nil }
+
+// Put has a question asked, in place of one that has not been asked yet.
+func (p *Peer) Put(a standby.Ask) {
+	select {
+	case <-p.Asks:
+	default:
+	}
+	p.Asks <- a
+}
+
+// Run puts the questions to the peer until ctx ends: the next one ends the one before.
+// What comes of one goes to answered, with a context that ends with the question.
+func (p *Peer) Run(ctx context.Context, answered func(ctx context.Context, serial uint64, r *Replica, err error)) error {
+	defer p.Client.Close()
+	var group sync.WaitGroup
+	defer group.Wait()
+	end := context.CancelFunc(func() {})
+	for {
+		select {
+		case <-ctx.Done():
+			end()
+			return nil
+		case a := <-p.Asks:
+			end()
+			var this context.Context
+			this, end = context.WithCancel(ctx)
+			group.Go(func() {
+				r, err := Ask(this, p.Client, a)
+				answered(this, a.Serial, r, err)
+			})
+		}
+	}
+}

@@ -1,0 +1,149 @@
+package replica
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+
+	"github.com/forsd/forsd/internal/board"
+	"github.com/forsd/forsd/internal/jobs"
+	"github.com/forsd/forsd/internal/standby"
+	"github.com/forsd/forsd/internal/store"
+	"github.com/forsd/forsd/internal/vault"
+	"github.com/forsd/forsd/phasetable"
+	"github.com/forsd/forsd/topology"
+)
+
+// State is what one forsd hands the other, and what it takes over from it. Both are done
+// between two actions of the controller.
+type State struct {
+	Board      *board.Board
+	Store      *vault.Vault
+	Jobs       *jobs.Registry
+	KeepEpochs int
+}
+
+// Replica answers a question with the state now.
+func (s *State) Replica(leads bool, claim uint64, q standby.Ask) *Replica {
+	out := &Replica{Leads: leads, Claim: claim, Last: s.Store.Last()}
+	e, v, base, jobs := s.Board.Current(), s.Board.Latest(), s.Board.Baseline(), s.Jobs.List()
+	h := sha256.New()
+	fmt.Fprintln(h, out.Leads, q.Brief)
+	if !q.Brief {
+		fmt.Fprintln(h, out.Last)
+		if base != nil {
+			h.Write(base.Encode())
+		}
+		if v != nil {
+			fmt.Fprintln(h, v.ID)
+		}
+		if e != nil {
+			fmt.Fprintln(h, e.Epoch)
+		}
+		for _, j := range jobs {
+			fmt.Fprintln(h, j.ID, j.Epoch, j.Expires.UnixNano())
+		}
+	}
+	out.Tag = hex.EncodeToString(h.Sum(nil)[:8])
+	if q.Brief || out.Tag == q.Have {
+		return out
+	}
+	out.Whole, out.Baseline = true, base
+	if v != nil {
+		out.Fabric = v.Fabric
+	}
+	if e != nil {
+		out.Epoch = &Kept[store.EpochInfo]{About: e.EpochInfo, Table: e.Plan.Bytes()}
+	}
+	for _, j := range jobs {
+		out.Jobs = append(out.Jobs, Kept[store.JobInfo]{About: j.JobInfo, Table: j.Plan.Bytes()})
+	}
+	return out
+}
+
+// Keep makes the state that another forsd has led with this one's: durable first, then
+// for everybody who asks.
+func (s *State) Keep(r *Replica) error {
+	if r.Baseline != nil {
+		base, err := topology.ReadBaseline(r.Baseline.Encode())
+		if err != nil {
+			return err
+		}
+		s.Store.BaselineFound()
+		s.Board.Adopt(base)
+		s.Store.KeepBaseline()
+	}
+	if r.Epoch != nil {
+		if err := s.keepEpoch(r.Epoch); err != nil {
+			return err
+		}
+	}
+	if err := s.keepJobs(r.Jobs); err != nil {
+		return err
+	}
+	s.Store.Raise(r.Last)
+	return nil
+}
+
+// keepEpoch takes over the epoch in force.
+func (s *State) keepEpoch(k *Kept[store.EpochInfo]) error {
+	plan, err := phasetable.Decode(k.Table)
+	if err != nil {
+		return err
+	}
+	n := k.About.Epoch
+	if plan.Epoch() != n {
+		return fmt.Errorf("epoch %d comes with the table of epoch %d", n, plan.Epoch())
+	}
+	if old := s.Board.Current(); old != nil && old.Epoch == n && bytes.Equal(old.Plan.Bytes(), k.Table) {
+		return nil
+	}
+	e := &store.Epoch{EpochInfo: k.About, Plan: plan}
+	s.Store.NotStored(s.Store.OnDisk(func() error { return s.Store.ReplaceEpoch(e, s.KeepEpochs) }))
+	return s.Board.SetCurrent(e)
+}
+
+// keepJobs takes over the jobs: those that are not among them have ended.
+func (s *State) keepJobs(jobs []Kept[store.JobInfo]) error {
+	for i := range jobs {
+		if err := s.keepJob(&jobs[i]); err != nil {
+			return err
+		}
+	}
+	for _, j := range s.Jobs.List() {
+		if slices.ContainsFunc(jobs, func(k Kept[store.JobInfo]) bool { return k.About.ID == j.ID }) {
+			continue
+		}
+		s.Jobs.End(j, "removed")
+	}
+	s.Jobs.Warnings(nil)
+	return nil
+}
+
+func (s *State) keepJob(k *Kept[store.JobInfo]) error {
+	plan, err := phasetable.Decode(k.Table)
+	if err != nil {
+		return err
+	}
+	j := &jobs.Job{Job: store.Job{JobInfo: k.About, Plan: plan}}
+	if plan.Job() != j.ID || plan.Epoch() != j.Epoch {
+		return fmt.Errorf("job %d, epoch %d comes with the table of job %d, epoch %d", j.ID, j.Epoch, plan.Job(), plan.Epoch())
+	}
+	save := s.Store.ReplaceJob
+	for _, old := range s.Jobs.List() {
+		if old.ID != j.ID {
+			continue
+		}
+		j.Plans = old.Plans
+		if old.Epoch == j.Epoch && old.Expires.Equal(j.Expires) {
+			return nil
+		}
+		if old.Epoch == j.Epoch {
+			save = s.Store.SaveLease
+		}
+	}
+	s.Store.NotStored(s.Store.OnDisk(func() error { return save(&j.Job) }))
+	return s.Jobs.Set(j)
+}
