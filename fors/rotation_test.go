@@ -122,11 +122,12 @@ func TestLanesReturn(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 16))
 			s.last = healthy
 			for range 20 {
-				if len(s.lost) > 0 && rng.IntN(2) == 0 {
+				switch {
+				case len(s.lost) > 0 && rng.IntN(2) == 0:
 					s.back(rng.IntN(len(s.lost)))
-				} else if rng.IntN(10) == 0 {
+				case rng.IntN(10) == 0:
 					s.lose([2]int{-1, rng.IntN(c.M0)})
-				} else {
+				default:
 					s.lose([2]int{rng.IntN(c.M1), rng.IntN(c.M0)})
 				}
 			}

@@ -72,8 +72,11 @@ func TestHelperEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	in.Close()
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
+	ended := make(chan struct{})
+	go func() {
+		_ = cmd.Wait()
+		close(ended)
+	}()
 	select {
 	case <-ended:
 	case <-time.After(time.Minute):

@@ -29,11 +29,11 @@ type Weighed struct {
 	Refuse string // why it may not be taken out; empty where it may
 }
 
-// LinkDown and LinkUp say that a cable went down and came up.
-type (
-	LinkDown struct{ Cable Cable }
-	LinkUp   struct{ Cable Cable }
-)
+// LinkDown says that a cable went down.
+type LinkDown struct{ Cable Cable }
+
+// LinkUp says that a cable came up.
+type LinkUp struct{ Cable Cable }
 
 // Release is the operator's word that an isolated cable was mended: its test begins
 // afresh, and its returns are forgotten.

@@ -68,11 +68,12 @@ func printStatus(out io.Writer, s *api.Status, all bool) error {
 	w := command.NewTable(out)
 	fmt.Fprintf(w, "forsd     \t%s, since %s\n", s.Version, clock(s.Started))
 	fmt.Fprintf(w, "state     \t%s\n", s.State)
-	if s.Watches {
+	switch {
+	case s.Watches:
 		printWatched(w, s.Watched)
-	} else if s.Epoch == 0 {
+	case s.Epoch == 0:
 		fmt.Fprintf(w, "epoch     \tnone yet\n")
-	} else {
+	default:
 		fmt.Fprintf(w, "epoch     \t%d, published %s\n", s.Epoch, clock(s.PublishedAt))
 		fmt.Fprintf(w, "plan      \t%d phases (bound %d, gap %d), engine %s\n", s.Phases, s.LowerBound, s.Gap, s.Engine)
 		if b := s.Base; b != nil {

@@ -14,7 +14,7 @@ import (
 // TestTranscripts replays the files of testdata. Each line of "events" is one event;
 // what the core said to it ends with a line of its state.
 func TestTranscripts(t *testing.T) {
-	transcripts.Run(t, func(t *testing.T) transcripts.Block {
+	transcripts.Run(t, func(*testing.T) transcripts.Block {
 		s := &script{now: time.Unix(0, 0), named: map[string]*lft.Tables{}, names: map[*lft.Tables]string{}}
 		s.c = New(s.tables("z"), func(a, b *lft.Tables) bool { return s.name(a)[0] != s.name(b)[0] })
 		return transcripts.Events(func(t *testing.T, line string, out *strings.Builder) {

@@ -173,9 +173,9 @@ func TestExchanges(t *testing.T) {
 		n = 600
 	}
 	t.Run("36", func(t *testing.T) {
-		x, st, sight := up(t, 6, 3)
+		x, _, sight := up(t, 6, 3)
 		x.byDefault("", shim, n, sight, program, "1", fmt.Sprint(n))
-		st, sight = x.pull(cable{0, 0})
+		st, sight := x.pull(cable{0, 0})
 		x.byDefault("", shim, n/3, sight, program, "2", fmt.Sprint(n/3))
 		x.exchanges(program, shim, 36, 3, n/3, st.Epoch, sight)
 		x.pull(cable{0, 3})

@@ -103,7 +103,7 @@ func churn(t *testing.T, program string) {
 		case <-over:
 			if t.Failed() {
 				_ = cmd.Process.Kill()
-				<-ended
+				_ = <-ended
 				return
 			}
 			if traps == 0 {
