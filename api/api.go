@@ -42,6 +42,7 @@ type Status struct {
 	Ready        bool      `json:"ready"` // a verified epoch is in force
 	Epoch        uint64    `json:"epoch"` // 0 before the first
 	PublishedAt  time.Time `json:"published_at,omitzero"`
+	PairsChanged int       `json:"pairs_changed"` // see Epoch
 	TopologyHash string    `json:"topology_hash"`
 	FabricKind   string    `json:"fabric_kind,omitempty"` // of the fabric seen last: fat-tree, partly-covered or own-routes
 	phasetable.Summary
@@ -132,6 +133,9 @@ type Epoch struct {
 	TopologyHash string   `json:"topology_hash"`
 	What         []string `json:"what,omitempty"`        // why it was planned
 	RollbackOf   uint64   `json:"rollback_of,omitempty"` // the epoch that it repeats
+	// PairsChanged counts the ordered pairs of servers that it gives another destination
+	// LID than the epoch before; PlanChanges lists them.
+	PairsChanged int `json:"pairs_changed"`
 }
 
 // WhatIf asks for a plan of the fabric as it would be without something, and with

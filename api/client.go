@@ -264,6 +264,17 @@ func (c *Client) BaseTable(ctx context.Context) (*phasetable.View, error) {
 	return c.table(ctx, "/v1/plan/phases?lids=base")
 }
 
+// Changes asks which pairs of servers a plan sends to by other LIDs than that of an
+// epoch before it. Epoch 0 is the plan in force.
+func (c *Client) Changes(ctx context.Context, since, epoch uint64) (*PlanChanges, error) {
+	path := fmt.Sprintf("/v1/plan/changes?since=%d", since)
+	if epoch != 0 {
+		path += fmt.Sprintf("&epoch=%d", epoch)
+	}
+	var out PlanChanges
+	return &out, c.call(ctx, http.MethodGet, path, nil, &out, maxPhases)
+}
+
 func (c *Client) table(ctx context.Context, path string) (*phasetable.View, error) {
 	resp, err := c.do(ctx, http.MethodGet, path, nil, http.Header{"Accept": {phasetable.MediaType}})
 	if err != nil {

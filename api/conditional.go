@@ -54,9 +54,14 @@ func requestedPlan(r *http.Request, plans *Plans) (*Published, error) {
 	if text == "" {
 		return plans.Current(), nil
 	}
+	return exactly(plans, "epoch", text)
+}
+
+// exactly is the plan of the epoch that a parameter names.
+func exactly(plans *Plans, parameter, text string) (*Published, error) {
 	epoch, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {
-		return nil, Errorf(http.StatusBadRequest, CodeBadRequest, "epoch=%s: want a number", text)
+		return nil, Errorf(http.StatusBadRequest, CodeBadRequest, "%s=%.40s: want a number", parameter, text)
 	}
 	p := plans.Exactly(epoch)
 	if p == nil && !plans.over() {

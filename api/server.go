@@ -68,6 +68,7 @@ func newService(c Config, tcp bool) *service {
 	s.handle(readers, "GET /v1/topology", s.topology)
 	s.handle(readers, "GET /v1/plan", s.plan)
 	s.handle(readers, "GET /v1/plan/phases", s.phases)
+	s.handle(readers, "GET /v1/plan/changes", s.changes)
 	s.handle(readers, "GET /v1/plan/servers/{server...}", s.server)
 	s.handle(readers, "GET /v1/events", s.events)
 	s.handle(readers, "GET /v1/epochs", s.epochs)

@@ -5,7 +5,7 @@ import "context"
 const (
 	// rotationWork is how often a search may solve all phases anew, as work goes, and
 	// forcedWork one that drives others off their lanes, of so many transfers at most.
-	rotationWork  = 4
+	rotationWork  = 8
 	forcedWork    = 16
 	rotationLimit = 1 << 20
 	// forceWork is what a failure to drive others off their lanes counts.

@@ -74,6 +74,8 @@ type Result struct {
 	Times  Times
 	// Notes are warnings that are of no plan.
 	Notes []Warning
+
+	changed *int // pairs with another destination LID than by the plan it was made from
 }
 
 // Times says what each stage took.

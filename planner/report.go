@@ -26,6 +26,9 @@ type Report struct {
 	Warnings     []string `json:"warnings"`
 	PlanSeconds  float64  `json:"plan_seconds"`
 	TopologyHash string   `json:"topology_hash"`
+	// PairsChanged counts the ordered pairs of servers that have another destination LID
+	// than by the plan that it was made from; nil where there was none.
+	PairsChanged *int `json:"pairs_changed,omitempty"`
 	// Base is the plan for base LIDs beside this one, nil where there is none or it is
 	// not known.
 	Base *BaseReport `json:"base,omitempty"`
@@ -50,7 +53,7 @@ func (r *Result) Report() Report {
 	}
 	slices.Sort(report.Warnings)
 	report.Warnings = slices.Compact(report.Warnings)
-	report.Base = r.Base.baseReport()
+	report.Base, report.PairsChanged = r.Base.baseReport(), r.changed
 	return report
 }
 

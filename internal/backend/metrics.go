@@ -43,6 +43,7 @@ func newMetrics(b *Backend) *Metrics {
 	gauge("forsd_published_timestamp_seconds", "When the epoch in force was published.", ofEpoch(func(e *store.Epoch) float64 { return float64(e.PublishedAt.UnixMilli()) / 1e3 }))
 	gauge("forsd_phases", "Phases of the plan in force.", ofEpoch(func(e *store.Epoch) float64 { return float64(e.Report.Phases) }))
 	gauge("forsd_lower_bound_phases", "Least possible number of phases, as far as it is proved.", ofEpoch(func(e *store.Epoch) float64 { return float64(e.Report.LowerBound) }))
+	gauge("forsd_pairs_changed", "Ordered pairs of servers that the epoch in force gives another destination LID than the epoch before.", ofEpoch(func(e *store.Epoch) float64 { return float64(e.PairsChanged) }))
 	ofBase := func(f func(*api.Epoch) float64) func() float64 {
 		return func() float64 {
 			if e := b.Board.BaseLIDs(); e != nil {

@@ -235,7 +235,7 @@ func (b *Board) SetCurrent(e *store.Epoch) error {
 // SummaryOf is an epoch as the API lists it.
 func SummaryOf(e *store.EpochInfo) api.Epoch {
 	return api.Epoch{Epoch: e.Epoch, PublishedAt: e.PublishedAt, Length: e.Report.Length,
-		TopologyHash: e.Report.TopologyHash, What: e.What, RollbackOf: e.RollbackOf}
+		TopologyHash: e.Report.TopologyHash, What: e.What, RollbackOf: e.RollbackOf, PairsChanged: e.PairsChanged}
 }
 
 // PlanWarnings raises the warnings that the plan in force carries.
@@ -350,7 +350,7 @@ func (b *Board) Status() api.Status {
 	if e := b.inForce; e != nil {
 		r := &e.Report
 		s.Epoch, s.PublishedAt, s.TopologyHash = e.Epoch, e.PublishedAt, r.TopologyHash
-		s.Summary, s.Size = r.Summary, r.Size
+		s.Summary, s.Size, s.PairsChanged = r.Summary, r.Size, e.PairsChanged
 	}
 	s.Base = b.baseInForce
 	if n := len(b.views); n > 0 {

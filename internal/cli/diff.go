@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -13,21 +14,25 @@ import (
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/internal/command"
 	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/phasetable"
+	"github.com/forsd/forsd/planner"
 	"github.com/forsd/forsd/topology"
 )
 
 func diffCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "diff A B",
-		Short: "Show what differs between two topologies, two table files or two epochs",
+		Short: "Show what differs between two topologies, table files, plans or epochs",
 		Long: `Diff compares two topology files (output of ibnetdiscover, opensm-subnet.lst) in
 words; two files of forwarding tables (lfts.dump, opensm-lfts.dump, output of
 dump_fts) by switches, entries and the blocks of 64 entries that a subnet
-manager would send; or two epochs of a running forsd by their numbers. The
-kind of a file is recognised by its content.
+manager would send; two plans (phases.bin, or the directories of forsctl plan) by
+the pairs of servers that have another destination LID, which --json lists; or two
+epochs of a running forsd by their numbers. The kind of a file is recognised by its
+content.
 
 Exit code 0: no difference; 1: there is one; 2: the input cannot be used.`,
-		Example: "  forsctl diff yesterday.txt today.txt\n  forsctl diff plan/lfts.dump /var/log/opensm-lfts.dump\n  forsctl diff 41 42",
+		Example: "  forsctl diff yesterday.txt today.txt\n  forsctl diff plan/lfts.dump /var/log/opensm-lfts.dump\n  forsctl diff healthy/ hurt/\n  forsctl diff 41 42",
 		Args:    cobra.ExactArgs(2), ValidArgsFunction: epochsOrFiles,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if a, b, ok := epochNumbers(args); ok {
@@ -45,6 +50,8 @@ Exit code 0: no difference; 1: there is one; 2: the input cannot be used.`,
 				return diffFabrics(cmd, a, b)
 			case a.tables != nil && b.tables != nil:
 				return diffTables(cmd, lft.Changes(a.tables, b.tables))
+			case a.plan != nil && b.plan != nil:
+				return diffPlans(cmd, a.plan, b.plan)
 			default:
 				return fmt.Errorf("%s is %s and %s is %s: both must be of one kind", args[0], a.kind, args[1], b.kind)
 			}
@@ -80,13 +87,25 @@ type compared struct {
 	source topology.Source
 	fabric *topology.Fabric
 	tables *lft.Tables
+	plan   *phasetable.View
 }
 
-// readCompared recognises a file by its content: whatever speaks of unicast
-// LIDs is tables, everything else must be a topology.
+// readCompared recognises a file by its content: a phase table by its first bytes,
+// whatever speaks of unicast LIDs is tables, everything else must be a topology. A
+// directory stands for the phase table that forsctl plan has written there.
 func readCompared(path string) (c compared, err error) {
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		path = filepath.Join(path, planner.BinaryFile)
+	}
 	data, err := command.ReadPath(path, command.MaxFile)
 	if err != nil {
+		return c, err
+	}
+	if phasetable.Is(data) {
+		c.kind = "a phase table"
+		if c.plan, err = phasetable.Decode(data); err != nil {
+			err = fmt.Errorf("%s: %w", path, err)
+		}
 		return c, err
 	}
 	if looksLikeTables(data) {
@@ -174,6 +193,29 @@ func diffTables(cmd *cobra.Command, d lft.Delta) error {
 	return differ(false, err)
 }
 
+// planDiff is what forsctl diff --json prints of two phase tables.
+type planDiff struct {
+	Equal  bool                    `json:"equal"` // as many phases, and every pair keeps its destination LID
+	Phases [2]int                  `json:"phases"`
+	Pairs  []phasetable.PairChange `json:"pairs"` // those that have another one
+}
+
+func diffPlans(cmd *cobra.Command, a, b *phasetable.View) error {
+	changes := phasetable.Changes(a, b)
+	d := planDiff{len(changes) == 0 && a.Phases() == b.Phases() && a.Servers() == b.Servers(), [2]int{a.Phases(), b.Phases()}, append([]phasetable.PairChange{}, changes...)}
+	if command.WantsJSON(cmd) {
+		return differ(d.Equal, command.PrintJSON(cmd, d))
+	}
+	_, err := fmt.Fprintf(cmd.OutOrStdout(), "phases  %d, then %d\npairs   %s\n", a.Phases(), b.Phases(), changedPairs(len(changes), b.Servers()))
+	return differ(d.Equal, err)
+}
+
+// changedPairs says how many pairs of so many servers have another destination LID.
+func changedPairs(changed, servers int) string {
+	pairs := servers * (servers - 1)
+	return fmt.Sprintf("%d of %d pairs of servers have another destination LID (%.2f %%)", changed, pairs, 100*float64(changed)/float64(max(1, pairs)))
+}
+
 // epochDiff is what forsctl diff --json prints of two epochs.
 type epochDiff struct {
 	Equal      bool      `json:"equal"` // the same plan figures on the same fabric
@@ -181,6 +223,9 @@ type epochDiff struct {
 	A          api.Epoch `json:"a"`
 	B          api.Epoch `json:"b"`
 	What       []string  `json:"what"` // what led from a to b, where it is known
+	// PairsChanged counts the pairs of servers that b gives another destination LID than
+	// a; nil where forsd has not kept the plans in memory.
+	PairsChanged *int `json:"pairs_changed,omitempty"`
 }
 
 func diffEpochs(cmd *cobra.Command, a, b uint64) error {
@@ -205,11 +250,23 @@ func diffEpochs(cmd *cobra.Command, a, b uint64) error {
 				d.What = append(d.What, x.What...)
 			}
 		}
+		d.countPairs(ctx, c)
 		if command.WantsJSON(cmd) {
 			return differ(d.Equal, command.PrintJSON(cmd, d))
 		}
 		return differ(d.Equal, printEpochDiff(cmd, &d))
 	})
+}
+
+// countPairs asks for the pairs that change. Where plans are not in memory any more, the
+// epochs know what each has changed since the one before.
+func (d *epochDiff) countPairs(ctx context.Context, c *api.Client) {
+	if changes, err := c.Changes(ctx, d.A.Epoch, d.B.Epoch); err == nil {
+		n := len(changes.Pairs)
+		d.PairsChanged = &n
+	} else if d.B.Epoch == d.A.Epoch+1 {
+		d.PairsChanged = &d.B.PairsChanged
+	}
 }
 
 // findEpoch finds an epoch among those that are kept.
@@ -235,6 +292,9 @@ func printEpochDiff(cmd *cobra.Command, d *epochDiff) error {
 	fmt.Fprintf(w, "fabric\t%.8s\t%.8s\n", d.A.TopologyHash, d.B.TopologyHash)
 	if err := w.Flush(); err != nil {
 		return err
+	}
+	if n := d.PairsChanged; n != nil && *n > 0 {
+		fmt.Fprintf(cmd.OutOrStdout(), "%s of servers have another destination LID\n", command.Plural(*n, "pair", "pairs"))
 	}
 	for _, what := range d.What {
 		fmt.Fprintln(cmd.OutOrStdout(), what)

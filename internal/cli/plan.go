@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/forsd/forsd/internal/command"
 	"github.com/forsd/forsd/planner"
+	"github.com/forsd/forsd/topology"
 )
 
 // planFlags are the flags of forsctl plan.
@@ -18,6 +20,7 @@ type planFlags struct {
 	lids          string
 	mayLeaveOut   float64
 	out           string
+	from          string
 	writeBaseline string
 }
 
@@ -33,6 +36,10 @@ unreachable.csv. With --fail it shows what a failure would cost. A plan that wou
 leave out more than --max-unreachable of the pairs of servers is refused, and
 nothing is written.
 
+With --from, pairs of servers keep the lanes and LIDs that they have by the plan in a
+directory, where these live and the plan gets no longer, and plan.json counts those
+that do not: pairs_changed. "forsctl diff --json DIR DIR" lists them.
+
 With --lmc and a fabric of a smaller LMC, LIDs are numbered anew, as OpenSM would do:
 so plan shows what another LMC would give, and whether there are enough LIDs.
 
@@ -42,7 +49,8 @@ Bounds are proved by servers, each of which sends to one other in a phase; by le
 what one has to send over the cables that it has left; or by lp: what several leaves
 have to send over all their cables together, by linear programming.`,
 		Example: `  forsctl plan --topology ibnetdiscover.txt --out plan
-  forsctl plan --topology opensm-subnet.lst --lmc 5 --fail Leaf007/31 --fail Spine010 --out plan`,
+  forsctl plan --topology opensm-subnet.lst --lmc 5 --fail Leaf007/31 --fail Spine010 --out plan
+  forsctl plan --topology ibnetdiscover.txt --from plan --fail Leaf007/31 --out hurt`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
@@ -55,6 +63,7 @@ have to send over all their cables together, by linear programming.`,
 	cmd.Flags().StringVar(&f.lids, "lids", planner.AutoLIDs.String(), "LIDs of each server that the plan uses: lanes, a number, or auto")
 	cmd.Flags().Float64Var(&f.mayLeaveOut, "max-unreachable", planner.DefaultMaxUnreachable, "the share of the pairs of servers that the plan may leave out, from 0 to 1")
 	cmd.Flags().StringVar(&f.out, "out", "", "directory for the plan's files")
+	cmd.Flags().StringVar(&f.from, "from", "", "directory of a plan to start from: pairs of servers keep its LIDs where they can")
 	cmd.Flags().StringVar(&f.writeBaseline, "write-baseline", "", "write the baseline that was used to this file")
 	return cmd
 }
@@ -78,7 +87,7 @@ func (f *planFlags) run(cmd *cobra.Command) error {
 	if len(tree.Servers) == 0 {
 		return fmt.Errorf("%s: no host takes part in the exchange: let --exclude leave some", f.fabric.topology)
 	}
-	result, err := planner.Make(cmd.Context(), tree, planner.Settings{Engine: f.engine, LIDs: use, MaxUnreachable: &f.mayLeaveOut})
+	result, err := f.plan(cmd.Context(), tree, planner.Settings{Engine: f.engine, LIDs: use, MaxUnreachable: &f.mayLeaveOut})
 	if err != nil {
 		return err
 	}
@@ -97,6 +106,21 @@ func (f *planFlags) run(cmd *cobra.Command) error {
 		fmt.Fprintf(cmd.OutOrStdout(), "note: the LIDs of %s leave no room for LMC %d; the plan and its tables are for LIDs numbered anew\n", f.fabric.topology, f.fabric.lmc)
 	}
 	return printPlan(cmd, result, f.out)
+}
+
+// plan plans, from the plan of a directory if there is one.
+func (f *planFlags) plan(ctx context.Context, tree *topology.FatTree, s planner.Settings) (*planner.Result, error) {
+	if f.from == "" {
+		return planner.Make(ctx, tree, s)
+	}
+	c, err := readCompared(f.from)
+	if err == nil && c.plan == nil {
+		err = fmt.Errorf("%s is %s", f.from, c.kind)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("--from: %w: name a directory that forsctl plan has written, or its %s", err, planner.BinaryFile)
+	}
+	return planner.MakeFrom(ctx, tree, s, c.plan)
 }
 
 // printPlan shows people the report, the warnings and the findings.
@@ -130,6 +154,9 @@ func printReport(w io.Writer, r *planner.Report) {
 		fmt.Fprintf(w, "base LIDs\t%d phases (bound %d by %s, gap %d), %d entries moved\n", b.Phases, b.LowerBound, b.Certificate, b.Gap, b.Moved)
 	}
 	fmt.Fprintf(w, "engine\t%s\n", r.Engine)
+	if n := r.PairsChanged; n != nil {
+		fmt.Fprintf(w, "changes\t%s\n", changedPairs(*n, r.Servers))
+	}
 	fmt.Fprintf(w, "servers\t%d on %d leaves, %d spines, %d lanes, LMC %d\n", r.Servers, r.Leaves, r.Spines, r.Lanes, r.LMC)
 	if r.LIDs > 0 {
 		fmt.Fprintf(w, "LIDs\t%s a server; the tables follow from the plan\n", r.LIDs)

@@ -76,6 +76,9 @@ func printStatus(out io.Writer, s *api.Status, all bool) error {
 	default:
 		fmt.Fprintf(w, "epoch     \t%d, published %s\n", s.Epoch, clock(s.PublishedAt))
 		fmt.Fprintf(w, "plan      \t%d phases (bound %d, gap %d), engine %s\n", s.Phases, s.LowerBound, s.Gap, s.Engine)
+		if n := s.PairsChanged; n > 0 {
+			fmt.Fprintf(w, "since last\t%s\n", changedPairs(n, s.Servers))
+		}
 		if b := s.Base; b != nil {
 			fmt.Fprintf(w, "base LIDs \t%d phases (bound %d), number %d\n", b.Phases, b.LowerBound, b.Epoch)
 		}

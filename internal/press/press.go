@@ -18,6 +18,7 @@ import (
 	"github.com/forsd/forsd/internal/vault"
 	"github.com/forsd/forsd/internal/view"
 	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/planner"
 	"github.com/forsd/forsd/topology"
 )
@@ -246,7 +247,7 @@ func (p *Press) planJobs(ctx context.Context, v *view.View, a controller.Plan) (
 func (p *Press) publishFabric(c candidate, n uint64) error {
 	e, err := c.epoch, error(nil)
 	if e == nil {
-		if e, err = store.NewEpoch(c.plan.Table(n)); err != nil {
+		if e, err = p.NewEpoch(c.plan.Table(n)); err != nil {
 			return err
 		}
 	}
@@ -257,7 +258,7 @@ func (p *Press) publishFabric(c candidate, n uint64) error {
 // on, where the disk takes it; it is brought to disk when everybody has it, for it must
 // not be published twice under two numbers, and the store sees to that.
 func (p *Press) Put(e *store.Epoch, info store.EpochInfo) error {
-	info.Epoch, info.PublishedAt = e.Epoch, time.Now()
+	info.Epoch, info.PublishedAt, info.PairsChanged = e.Epoch, time.Now(), e.PairsChanged
 	e.EpochInfo = info
 	p.Store.KeepBaseline()
 	e, err := p.Store.Reveal(e)
@@ -358,7 +359,7 @@ func (p *Press) stage(s *planner.Schedule) <-chan early {
 		return done
 	}
 	go func() {
-		e, err := store.NewEpoch(s.Table(p.Store.Next()))
+		e, err := p.NewEpoch(s.Table(p.Store.Next()))
 		if err == nil {
 			err = p.Store.Stage(e)
 		}
@@ -369,6 +370,15 @@ func (p *Press) stage(s *planner.Schedule) <-chan early {
 		done <- early{s, e}
 	}()
 	return done
+}
+
+// NewEpoch is an epoch of a table that knows what it changes.
+func (p *Press) NewEpoch(t *phasetable.Table) (*store.Epoch, error) {
+	e, err := store.NewEpoch(t)
+	if old := p.Board.Current(); err == nil && old != nil {
+		e.PairsChanged = len(phasetable.Changes(old.Plan, e.Plan))
+	}
+	return e, err
 }
 
 // candidate is a verified plan and what it was made for. Where the plan is new,

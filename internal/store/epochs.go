@@ -18,13 +18,16 @@ import (
 
 // EpochInfo is what is told of an epoch, as epoch.json has it beside the phase table.
 type EpochInfo struct {
-	Epoch       uint64            `json:"epoch"` // its number
-	PublishedAt time.Time         `json:"published_at"`
-	Fabric      string            `json:"fabric"`      // what the daemon calls the fabric that it was planned for
-	What        []string          `json:"what"`        // what led to it, in words
-	RollbackOf  uint64            `json:"rollback_of"` // the epoch that it repeats, 0 for none; kept while the fabric stays
-	Report      planner.Report    `json:"report"`
-	Warnings    []planner.Warning `json:"warnings"` // those of the report that are the plan's own, with their texts
+	Epoch       uint64    `json:"epoch"` // its number
+	PublishedAt time.Time `json:"published_at"`
+	Fabric      string    `json:"fabric"`      // what the daemon calls the fabric that it was planned for
+	What        []string  `json:"what"`        // what led to it, in words
+	RollbackOf  uint64    `json:"rollback_of"` // the epoch that it repeats, 0 for none; kept while the fabric stays
+	// PairsChanged counts the ordered pairs of servers that it gives another destination
+	// LID than the epoch before.
+	PairsChanged int               `json:"pairs_changed"`
+	Report       planner.Report    `json:"report"`
+	Warnings     []planner.Warning `json:"warnings"` // those of the report that are the plan's own, with their texts
 }
 
 // Epoch is a published plan.

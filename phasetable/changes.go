@@ -1,0 +1,48 @@
+package phasetable
+
+import "github.com/forsd/forsd/topology"
+
+// PairChange is an ordered pair of servers that one plan sends to by another LID than the
+// plan before. A connection that was made for the old LID must be made anew.
+type PairChange struct {
+	Src  topology.GUID `json:"src"`
+	Dst  topology.GUID `json:"dst"`
+	Was  topology.LID  `json:"was"`  // the destination LID of the plan before
+	DLID topology.LID  `json:"dlid"` // that of this plan
+}
+
+// Changes lists the pairs that both tables have, by port GUID, and that have another
+// destination LID in the second one, in its order: by source, then phase. Pairs of one
+// leaf are among them only where a base LID is another one.
+func Changes(old, now *View) []PairChange {
+	var out []PairChange
+	before := make([]int, now.servers) // number in the old table, Idle for none
+	for s := range before {
+		n, known := old.FindGUID(now.guid(s))
+		if before[s] = n; !known {
+			before[s] = Idle
+		}
+	}
+	was := make([]topology.LID, old.servers) // [old number] what the source sends to
+	for s, o := range before {
+		if o == Idle {
+			continue
+		}
+		clear(was)
+		for p, row := 0, old.Row(o); p < row.Len(); p++ {
+			if x := row.At(p); x.SendTo != Idle {
+				was[x.SendTo] = x.DLID
+			}
+		}
+		for p, row := 0, now.Row(s); p < row.Len(); p++ {
+			x := row.At(p)
+			if x.SendTo == Idle || before[x.SendTo] == Idle {
+				continue
+			}
+			if lid := was[before[x.SendTo]]; lid != 0 && lid != x.DLID {
+				out = append(out, PairChange{now.guid(s), now.guid(x.SendTo), lid, x.DLID})
+			}
+		}
+	}
+	return out
+}
