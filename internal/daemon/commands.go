@@ -89,7 +89,7 @@ func (l *loop) rollback(n uint64) error {
 	table.Epoch, table.TopologyHash = l.store.Next(), v.Fabric.Hash()
 	report := old.Report
 	report.TopologyHash = table.TopologyHash
-	e, err := d.press.NewEpoch(table)
+	e, err := t.actions.press.NewEpoch(table)
 	if err != nil {
 		return err
 	}
