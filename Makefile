@@ -25,7 +25,7 @@ export PATH := $(PATH):$(patsubst %/,%,$(dir $(GO))):/usr/sbin:/sbin
 
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 # git describes the version; a checkout that belongs to someone else builds too.
-GOBUILD  = $(GO) build -trimpath -buildvcs=false -ldflags '-s -w -X main.version=$(VERSION)'
+GOBUILD  = $(GO) build $(GOMODE) -trimpath -buildvcs=false -ldflags '-s -w -X main.version=$(VERSION)'
 
 # The engine ilp stands on lp_solve, through cgo, linked from where Debian's lp-solve
 # keeps its library. It is in a program of its own, forsd-lpsolve: the others start
@@ -110,11 +110,16 @@ GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 DEADCODE := golang.org/x/tools/cmd/deadcode@v0.52.0
 VULNS    := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 
-# What a fresh Debian makes of the packages.
+# Whether the packages are the same bytes each time, what lintian says of them, and what a
+# fresh Debian makes of them. It needs root, for a chroot.
+again = $(abspath $(pkgdir))/again
 packages-test: packages
 	@hack/deps.sh 'packages are installed in a fresh Debian, in a directory' debootstrap lintian
-	lintian --fail-on error dist/*.deb
-	packaging/test
+	umask 077 && TZ=Asia/Tokyo $(MAKE) packages pkgdir=$(again)
+	packaging/same $(pkgdir) $(again)
+	rm -rf $(again)
+	packaging/lint $(pkgdir)
+	packaging/test $(pkgdir)
 
 # The packages on a Debian of their own, with a live systemd, in a virtual machine. VMFLAGS
 # are those of testbed/vm; -previous names a directory with packages to upgrade from.
@@ -151,16 +156,19 @@ dist:
 # what the CHANGELOG says of the next release, with the commit behind it.
 NFPM    := github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.43.1
 RELEASE  = $(shell packaging/version)
-STAGE    = $(abspath dist)/stage
+pkgdir  ?= dist
+FORMATS ?= deb rpm
+STAGE    = $(abspath $(pkgdir))/stage
 packages: export SOURCE_DATE_EPOCH := $(shell git log -1 --format=%ct)
 packages: deps
 	@hack/deps.sh 'packages are packed' patchelf
-	rm -rf dist/stage dist/*.deb dist/*.rpm && mkdir -p dist
-	$(MAKE) install VERSION=$(RELEASE) out=$(abspath dist)/bin prefix=/usr DESTDIR=$(STAGE)
+	rm -rf $(STAGE) $(addprefix $(pkgdir)/*.,deb rpm cdx.json) && mkdir -p $(pkgdir)
+	$(MAKE) install GOMODE=-buildmode=pie VERSION=$(RELEASE) out=$(abspath $(pkgdir))/bin prefix=/usr DESTDIR=$(STAGE)
 	packaging/stage $(STAGE) $(RELEASE)
-	packaging/pack $(STAGE) $(RELEASE) $(GOARCH) dist $(NFPM)
-	rm -rf dist/stage dist/bin
-	cd dist && sha256sum *.deb *.rpm >SHA256SUMS.packages
+	FORMATS='$(FORMATS)' packaging/pack $(STAGE) $(RELEASE) $(GOARCH) $(pkgdir) $(NFPM)
+	$(GO) run ./packaging/sbom $(RELEASE) $$(date -u -d @$$SOURCE_DATE_EPOCH +%Y-%m-%d) $(addprefix $(STAGE)/usr/,bin/forsd bin/forsctl libexec/forsd/forsd-lpsolve lib/libforsosm.so lib/libfors.so.1 lib/libforsmpi.so lib/libforsmpi-mpich.so) >$(pkgdir)/forsd-$(RELEASE).cdx.json
+	rm -rf $(STAGE) $(pkgdir)/bin
+	cd $(pkgdir) && sha256sum $(addprefix *.,$(FORMATS) cdx.json) >SHA256SUMS.packages
 
 deps:
 	@hack/deps.sh 'tests and demo run OpenSM on simulated fabrics, and the C libraries under Open MPI and Valgrind' $(PACKAGES)

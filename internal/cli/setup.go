@@ -70,7 +70,7 @@ get other LIDs.
 
 The fabric is read from what OpenSM has dumped, or else by ibnetdiscover, or from
 --topology. The file as it was is kept as opensm.conf` + beforeSetup + `; --undo brings it back.`,
-		Example: "  sudo forsctl setup --dry-run\n  sudo forsctl setup\n  sudo systemctl restart opensm\n  sudo forsctl setup --undo",
+		Example: "  sudo forsctl setup --dry-run\n  sudo forsctl setup\n  sudo systemctl restart opensm forsd\n  sudo forsctl setup --undo",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s := &setup{dryRun: dryRun, boot: conf == "", Changes: []opensm.Change{}, Warnings: []health.Warning{}, Notes: []string{}}
@@ -354,9 +354,10 @@ func (s *setup) report(cmd *cobra.Command, undo bool) error {
 		fmt.Fprintf(w, "\n%s\nNothing was written. Without --dry-run %s is changed so.\n", s.Diff, s.Conf)
 		return nil
 	}
-	fmt.Fprintf(w, "\n%s\n%s is written; as it was, it is in %s.\nNext: systemctl restart opensm, in a maintenance window: LIDs and routes may change.\n", s.Diff, s.Conf, s.Backup)
-	if !undo {
-		fmt.Fprintln(w, "Back: forsctl setup --undo")
+	next, back := "opensm forsd", "Back: forsctl setup --undo\n"
+	if undo {
+		next, back = "opensm", ""
 	}
+	fmt.Fprintf(w, "\n%s\n%s is written; as it was, it is in %s.\nNext: systemctl restart %s, in a maintenance window: LIDs and routes may change.\n%s", s.Diff, s.Conf, s.Backup, next, back)
 	return nil
 }

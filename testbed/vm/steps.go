@@ -68,7 +68,7 @@ func (s *site) install(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := s.all(ctx, "systemctl restart opensm", "forsctl status || [ $? -eq 1 ]"); err != nil {
+	if err := s.all(ctx, "systemctl restart opensm forsd", "forsctl status || [ $? -eq 1 ]"); err != nil {
 		return "", err
 	}
 	status, err := s.await(ctx, "a plan in force", inForce)
