@@ -190,8 +190,8 @@ install: build
 	install -m 644 $(wildcard examples/*.c examples/*.py) $(DESTDIR)$(docdir)/examples
 	test -e $(DESTDIR)$(sysconfdir)/forsd/forsd.yaml || install -m 644 configs/forsd.yaml $(DESTDIR)$(sysconfdir)/forsd
 	$(foreach lib,$(CLIBS),$(MAKE) -C $(lib) out=$(abspath $(out)) prefix=$(prefix) DESTDIR=$(DESTDIR) install &&) true
-	$(out)/forsctl completion bash >$(DESTDIR)$(bashdir)/forsctl
-	$(out)/forsctl completion zsh >$(DESTDIR)$(zshdir)/_forsctl
+	umask 022 && $(out)/forsctl completion bash >$(DESTDIR)$(bashdir)/forsctl
+	umask 022 && $(out)/forsctl completion zsh >$(DESTDIR)$(zshdir)/_forsctl
 	@echo 'Next: append $(docdir)/opensm.conf.fragment to opensm.conf, then'
 	@echo '  ldconfig && systemd-sysusers && udevadm control --reload && udevadm trigger -s infiniband_mad &&'
 	@echo '  systemctl daemon-reload && systemctl restart opensm && systemctl enable --now forsd'
