@@ -94,7 +94,7 @@ func (m *Manager) Look(ctx context.Context) {
 		m.missPlugin(false)
 		text := err.Error()
 		if errors.Is(err, opensm.ErrNotRunning) {
-			text += ": start it; forsd carries on when it writes its dump"
+			text += ": run systemctl restart opensm (start does nothing after a crash); forsd carries on when it writes its dump"
 		}
 		m.Board.Health.Raise(Absent, text, time.Now())
 		return
