@@ -55,3 +55,35 @@ func hasTest(t *testing.T, dir, name string) bool {
 	}
 	return false
 }
+
+// TestContributingNamesWhatIsThere looks for the files that CONTRIBUTING.md names, and for
+// what it names in them: "`begin` in `controller/controller.go`".
+func TestContributingNamesWhatIsThere(t *testing.T) {
+	text, err := os.ReadFile("../../CONTRIBUTING.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const minimum = 10 // of each, that the expressions find at all
+	files := regexp.MustCompile("`([a-zA-Z0-9/_-]+\\.(?:go|yaml|md))`").FindAllSubmatch(text, -1)
+	for _, m := range files {
+		if _, err := os.Stat("../../" + string(m[1])); err != nil && strings.Contains(string(m[1]), "/") {
+			t.Errorf("CONTRIBUTING.md names %s: %v", m[1], err)
+		}
+	}
+	named := 0
+	for _, m := range regexp.MustCompile("((?:`\\w+`(?:, | and )?)+)(?: of | in )`([a-zA-Z0-9/_-]+\\.go)`").FindAllSubmatch(text, -1) {
+		code, err := os.ReadFile("../../" + string(m[2]))
+		if err != nil {
+			continue // it was said above
+		}
+		for _, name := range regexp.MustCompile("`(\\w+)`").FindAllSubmatch(m[1], -1) {
+			named++
+			if !regexp.MustCompile(`(?m)^\s*(?:func (?:\([^)]*\) )?|type |var |const )?` + string(name[1]) + `\b`).Match(code) {
+				t.Errorf("CONTRIBUTING.md names %s in %s, which does not have it", name[1], m[2])
+			}
+		}
+	}
+	if len(files) < minimum || named < minimum {
+		t.Errorf("CONTRIBUTING.md names %d files and %d things in them; there are more", len(files), named)
+	}
+}

@@ -4,12 +4,11 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/forsd/forsd/api"
-
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/internal/board"
 	"github.com/forsd/forsd/internal/health"
 	"github.com/forsd/forsd/internal/store"

@@ -1,6 +1,6 @@
-// Package daemon is forsd: it wires the subnet manager's files and signals, the
-// planner, the store and the API to the controller, and carries out what the
-// controller decides.
+// Package daemon is forsd: it wires the rooms (internal/manager, internal/press,
+// internal/board and so on) to the state machines that decide, the controller, the link
+// state and the standby, and has done what these ask for.
 package daemon
 
 import (
@@ -84,7 +84,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 		d.log.Info("forsd only watches: it writes no tables and does not signal OpenSM")
 		d.step(ctx, controller.Mastership{Master: false})
 	} else {
-		d.stand(ctx, standby.Start{})
+		d.stepStandby(ctx, standby.Start{})
 	}
 	if d.peer.Exists() {
 		run("ask the other forsd", d.askPeer)

@@ -37,12 +37,11 @@ func (l *loop) switchesSaid(ctx context.Context, first linkstate.Answer) {
 	if b == nil {
 		return
 	}
-	v, err := l.fit(b.Fabric)
+	v, err := l.view(b)
 	if err != nil {
 		l.log.Debug("the fabric without what a trap told of cannot be used", zap.Error(err))
 		return
 	}
-	v.SeenAt, v.Complete = b.Seen, time.Now()
 	l.show(ctx, v, false)
 }
 
@@ -55,9 +54,13 @@ func (l *loop) heldBack(ctx context.Context, lanes []controller.Lane) {
 	l.observe(ctx, e)
 }
 
-// sight is the view of the fabric to believe, where a sweep shows one.
-func (l *loop) sight(ctx context.Context, e linkstate.Shown) (*view.View, error) {
-	b := l.observe(ctx, e)
+// believed is the view of the fabric to believe, where a sweep shows one.
+func (l *loop) believed(ctx context.Context, e linkstate.Shown) (*view.View, error) {
+	return l.view(l.observe(ctx, e))
+}
+
+// view is that of a fabric to believe.
+func (l *loop) view(b *linkstate.Believe) (*view.View, error) {
 	v, err := l.fit(b.Fabric)
 	if err != nil {
 		return nil, err

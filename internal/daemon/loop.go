@@ -29,7 +29,7 @@ type loop struct {
 	giveUp  context.CancelFunc            // ends the read-back or the planning under way
 	waiting []func(context.Context, turn) // for no action to be under way
 	said    *replica.Replica              // the other forsd's last answer
-	shown   bool                          // the controller has seen the fabric seen last while this forsd has led or followed on
+	shown   bool                          // the fabric on the board was seen here, since this forsd last ceased to lead
 }
 
 // run works until ctx ends. One action at a time is under way; the controller sees to

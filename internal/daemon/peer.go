@@ -11,18 +11,18 @@ import (
 )
 
 // This file carries out what internal/standby decides: it asks the other forsd, answers
-// it, and begins and ceases to lead. docs/operating.md tells the operator's side.
+// it, and begins and ceases to lead. docs/managers.md tells the operator's side.
 
 // mastership tells the machine whether the manager is the master.
 func (l *loop) mastership(ctx context.Context, master bool) {
 	if !l.watches() {
-		l.stand(ctx, standby.Manager{Master: master})
+		l.stepStandby(ctx, standby.Manager{Master: master})
 	}
 }
 
-// stand gives the machine an event and carries out what it answers, but adopting the
+// stepStandby gives the machine an event and carries out what it answers, but adopting the
 // other forsd's state, which is a turn's.
-func (l *loop) stand(ctx context.Context, e standby.Event) (adopt bool) {
+func (l *loop) stepStandby(ctx context.Context, e standby.Event) (adopt bool) {
 	for _, a := range l.standby.Step(time.Now(), e) {
 		switch a := a.(type) {
 		case standby.Ask:

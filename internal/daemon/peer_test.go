@@ -84,7 +84,7 @@ func (d *Daemon) told(t *testing.T, r *replica.Replica) (err error) {
 // manager has the daemon's manager say whether it is the master.
 func (d *Daemon) managerIs(t *testing.T, master bool) {
 	t.Helper()
-	ok(t, d.call(t.Context(), func(ctx context.Context, _ *loop) { d.stand(ctx, standby.Manager{Master: master}) }))
+	ok(t, d.call(t.Context(), func(ctx context.Context, _ *loop) { d.stepStandby(ctx, standby.Manager{Master: master}) }))
 }
 
 // newTwins brings the leader up on a fabric.
@@ -102,7 +102,7 @@ func newTwins(t *testing.T, f *topology.Fabric) *twins {
 	w.api = httptest.NewServer(backend.Answer(w.leader.peer.Desk.Answer))
 	t.Cleanup(w.api.Close)
 	w.follower.join(t, w.api.URL, false)
-	w.follower.stand(t.Context(), standby.Start{})
+	w.follower.stepStandby(t.Context(), standby.Start{})
 	w.follower.serving(t)
 	return w
 }
@@ -242,7 +242,7 @@ func (w *twins) takeOver(t *testing.T, f *topology.Fabric) {
 		d.hear(t)
 	}
 	ok(t, d.call(t.Context(), func(ctx context.Context, _ *loop) {
-		v, err := d.sight(ctx, linkstate.Shown{Fabric: f, Swept: true})
+		v, err := d.believed(ctx, linkstate.Shown{Fabric: f, Swept: true})
 		if err != nil {
 			t.Error(err)
 			return

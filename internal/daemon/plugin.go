@@ -52,13 +52,12 @@ func (r *rooms) tablesAsked(ctx context.Context, q plugin.Request) (*lft.Tables,
 	}
 }
 
-// tablesWanted takes in the fabric that the plugin asks tables for. Only a master
-// asks.
+// tablesWanted sees the fabric that the plugin asks tables for. Only a master asks.
 func (l *loop) tablesWanted(ctx context.Context, q question) {
 	if l.core.Standby() {
 		l.mastership(ctx, true)
 	}
-	v, err := l.sight(ctx, linkstate.Shown{Fabric: plugin.AfterSweep(q.Fabric)})
+	v, err := l.believed(ctx, linkstate.Shown{Fabric: plugin.AfterSweep(q.Fabric)})
 	if err != nil {
 		q.reply <- named{err: err}
 		return
@@ -90,14 +89,14 @@ func (l *loop) pluginSays(ctx context.Context, e plugin.Event) {
 		l.observe(ctx, linkstate.SweepBegan{At: e.At})
 		l.desk.SweepStarted()
 	case plugin.Discovered:
-		l.sighted(ctx, e.Sight, false)
+		l.fabricSent(ctx, e.Sight, false)
 	case plugin.Outcome:
 		l.answerUsed(e)
 	case plugin.RoutingDone:
 		l.desk.Routed()
 		l.tablesLoaded(ctx, e)
 	case plugin.SubnetUp:
-		l.sighted(ctx, e.Sight, l.desk.SweepEnded())
+		l.fabricSent(ctx, e.Sight, l.desk.SweepEnded())
 	}
 }
 
@@ -135,10 +134,10 @@ func (l *loop) managerState(ctx context.Context, s plugin.State) {
 	}
 }
 
-// sighted takes in the fabric in OpenSM's memory, at the end of discovery or of the
+// fabricSent takes in the fabric in OpenSM's memory, at the end of discovery or of the
 // sweep. In between newcomers get their LIDs: what cannot be used before is no
 // news.
-func (l *loop) sighted(ctx context.Context, s plugin.Sight, swept bool) {
+func (l *loop) fabricSent(ctx context.Context, s plugin.Sight, swept bool) {
 	err := s.Err
 	var v *view.View
 	if err == nil {
@@ -146,7 +145,7 @@ func (l *loop) sighted(ctx context.Context, s plugin.Sight, swept bool) {
 		if !swept {
 			f = plugin.AfterSweep(f)
 		}
-		v, err = l.sight(ctx, linkstate.Shown{Fabric: f, Swept: swept})
+		v, err = l.believed(ctx, linkstate.Shown{Fabric: f, Swept: swept})
 	}
 	switch {
 	case err == nil:

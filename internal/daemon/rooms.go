@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"go.uber.org/zap"
+
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/internal/backend"
@@ -23,11 +25,10 @@ import (
 	"github.com/forsd/forsd/opensm"
 	"github.com/forsd/forsd/opensm/umad"
 	"github.com/forsd/forsd/planner"
-	"go.uber.org/zap"
 )
 
-// rooms are the daemon's parts. Each guards its own state, so that every goroutine may use
-// them.
+// rooms are the daemon's parts. Each guards its own state, so that every goroutine may read
+// them. What changes plans, tables and the store is an action or a turn.
 type rooms struct {
 	cfg     *config.Config
 	version string

@@ -6,12 +6,13 @@ import (
 	"strings"
 	"time"
 
+	"go.uber.org/zap"
+
 	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/internal/linkstate"
 	"github.com/forsd/forsd/internal/view"
 	"github.com/forsd/forsd/opensm"
 	"github.com/forsd/forsd/topology"
-	"go.uber.org/zap"
 )
 
 // dumpSeen takes in a dump of the manager. While the plugin leads, it has told of
@@ -23,7 +24,7 @@ func (l *loop) dumpSeen(ctx context.Context, s opensm.Snapshot) {
 	if l.core.Standby() { // a manager dumps as the master alone
 		l.mastership(ctx, true)
 	}
-	v, err := l.sight(ctx, linkstate.Shown{Fabric: s.Fabric, Swept: s.Swept, Seen: s.SeenAt})
+	v, err := l.believed(ctx, linkstate.Shown{Fabric: s.Fabric, Swept: s.Swept, Seen: s.SeenAt})
 	if err != nil {
 		l.step(ctx, controller.Refused{Reason: err.Error()})
 		return

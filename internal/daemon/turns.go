@@ -12,8 +12,7 @@ import (
 )
 
 // turn is the loop between two actions: nothing that the controller asked for is under
-// way, so that plans, tables, numbers and the store are at rest. Who has one is alone at
-// work on them.
+// way. Only in a turn, or as an action, are plans, tables, numbers and the store changed.
 type turn struct{ *loop }
 
 // atRest is the loop's turn, where no action is under way.
@@ -50,7 +49,7 @@ func (t turn) routine(ctx context.Context, now time.Time) {
 
 // stand gives the machine an event and carries out all that it answers.
 func (t turn) stand(ctx context.Context, e standby.Event) {
-	if t.loop.stand(ctx, e) {
+	if t.stepStandby(ctx, e) {
 		t.stand(ctx, standby.Adopted{Err: controller.Text(t.adopt(ctx))})
 	}
 }
@@ -96,7 +95,7 @@ func (t turn) adopt(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	v, err := t.sight(ctx, linkstate.Shown{Fabric: f, Swept: true, Seen: time.Now()})
+	v, err := t.believed(ctx, linkstate.Shown{Fabric: f, Swept: true, Seen: time.Now()})
 	if err != nil {
 		return errors.Join(errors.New("its fabric cannot be used"), err)
 	}
