@@ -22,7 +22,7 @@ func (x *oneLID) blocks(ctx context.Context, g, blocks int, budget *int) (*Group
 	// are of no use, and without them paths are short.
 	loose := g*blocks-len(x.leafOf) >= g
 	for seed := range uint64(blockTries) {
-		if p, err := l.settled(ctx, g, loose, seed, budget); p != nil || err != nil {
+		if p, err := l.planBlocks(ctx, g, loose, seed, budget); p != nil || err != nil {
 			return p, err
 		}
 		if *budget <= 0 {
@@ -32,8 +32,8 @@ func (x *oneLID) blocks(ctx context.Context, g, blocks int, budget *int) (*Group
 	return nil, nil
 }
 
-// settled plans on the lanes chosen, or returns nil. The seed is of the search.
-func (l *laning) settled(ctx context.Context, g int, loose bool, seed uint64, budget *int) (*Grouped, error) {
+// planBlocks plans on the lanes chosen, or returns nil. The seed is of the search.
+func (l *laning) planBlocks(ctx context.Context, g int, loose bool, seed uint64, budget *int) (*Grouped, error) {
 	f := newDestFrame(l)
 	if err := f.colour(ctx); err != nil {
 		return nil, fmt.Errorf("set the blocks: %w", err)
@@ -41,7 +41,7 @@ func (l *laning) settled(ctx context.Context, g int, loose bool, seed uint64, bu
 	if f.random = seed; loose {
 		f.loosen()
 	}
-	if settled, err := f.settle(ctx, budget, blockWork); !settled || err != nil {
+	if settled, err := f.removeClashes(ctx, budget, blockWork); !settled || err != nil {
 		return nil, err
 	}
 	s := &destSeats{laning: l, slots: l.slots, local: make([][]trip, l.leaves)}

@@ -5,13 +5,13 @@ import (
 	"math"
 )
 
-// settle exchanges slots along alternating paths until no server and no link has
+// removeClashes exchanges slots along alternating paths until no server and no link has
 // two transfers in one. Where one has, a transfer of it goes to a slot in which it
 // has none: with all that is on the path of both slots' edges through its bin
 // (Kempe), so that bins stay as they are. The first exchange that leaves fewer
 // clashes is made; where there is none, about the best, which is not undone for a
 // while. It is false when it has done as much work as it may.
-func (g *destFrame) settle(ctx context.Context, budget *int, most int) (bool, error) {
+func (g *destFrame) removeClashes(ctx context.Context, budget *int, most int) (bool, error) {
 	g.budget = min(*budget, most)
 	*budget -= g.budget
 	defer func() { *budget += g.budget }()

@@ -291,16 +291,16 @@ func (g *destFrame) colour(ctx context.Context) error {
 		for u, v := range g.right[slot*g.n:][:g.n] {
 			left[v], units[v] = int32(u), -1
 			if head := g.runOf[u*g.n+int(v)]; head >= 0 {
-				units[v] = g.take(slot, head)
+				units[v] = g.pickUnit(slot, head)
 			}
 		}
 	}
 	return nil
 }
 
-// take takes an edge between two bins in a slot for one of its units, one that does
+// pickUnit takes an edge between two bins in a slot for one of its units, one that does
 // not clash if there is any.
-func (g *destFrame) take(slot int, head int32) int32 {
+func (g *destFrame) pickUnit(slot int, head int32) int32 {
 	best, least := int32(-1), uint16(0)
 	for i := head; i >= 0; i = g.runs[i].next {
 		r := &g.runs[i]

@@ -28,7 +28,7 @@ func (x *oneLID) phases(ctx context.Context, phases int, budget *int) (*Grouped,
 	if err := g.colour(ctx); err != nil {
 		return nil, fmt.Errorf("set the phases: %w", err)
 	}
-	if _, err := g.settle(ctx, budget, phaseWork); err != nil {
+	if _, err := g.removeClashes(ctx, budget, phaseWork); err != nil {
 		return nil, err
 	}
 	s := &destSeats{laning: l, slots: l.slots, local: make([][]trip, l.leaves)}

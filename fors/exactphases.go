@@ -165,8 +165,8 @@ func (b *binning) next(A int, v int32) int32 {
 	return v
 }
 
-// take takes a transfer from A to B between two bins out of y, and returns its lane.
-func (g *frame) take(A, B int, u, v int32, y []int32) Lane {
+// pickLane takes a transfer from A to B between two bins out of y, and returns its lane.
+func (g *frame) pickLane(A, B int, u, v int32, y []int32) Lane {
 	after := g.bins[outward].after[A*g.lanes:][:g.lanes]
 	k := g.bins[outward].lane[u]
 	left, of := y[(A*g.leaves+B)*g.lanes:][:g.lanes], g.bins[inward].of[B*g.lanes:][:g.lanes]

@@ -59,7 +59,7 @@ func (w *seater) depart(A int) {
 			}
 			k := only[i]
 			if k < 0 {
-				k = w.frame.take(A, int(B), first+int32(i), v, w.y)
+				k = w.frame.pickLane(A, int(B), first+int32(i), v, w.y)
 			}
 			w.boarded[at] = boarded{Phase(phase), int32(from) + v, k}
 			w.rows[at] = w.doors[B].enter(size)

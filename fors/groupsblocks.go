@@ -213,7 +213,7 @@ func (g *blockGraph) read(n int, match, y []int32) {
 			if A == B {
 				own[A]--
 			} else {
-				lane, wanted = g.take(int(A), int(B), int32(u), v, y)
+				lane, wanted = g.pickLane(int(A), int(B), int32(u), v, y)
 			}
 			if wanted {
 				g.units = append(g.units, unit{block: int32(block), A: A, B: B, lane: lane})
@@ -222,9 +222,9 @@ func (g *blockGraph) read(n int, match, y []int32) {
 	}
 }
 
-// take takes a unit from A to B between two bins out of y, if there is one, and
+// pickLane takes a unit from A to B between two bins out of y, if there is one, and
 // returns its lane.
-func (g *blockGraph) take(A, B int, u, v int32, y []int32) (Lane, bool) {
+func (g *blockGraph) pickLane(A, B int, u, v int32, y []int32) (Lane, bool) {
 	left := y[(A*g.leaves+B)*g.lanes:][:g.lanes]
 	outs, ins := g.outs.of[A*g.lanes:][:g.lanes], g.ins.of[B*g.lanes:][:g.lanes]
 	for k := range left {

@@ -48,7 +48,7 @@ func OwnLanes(ctx context.Context, offer Offer) ([][]bool, error) {
 		oneLID int // the most phases of a plan for one LID
 	}{{0, o.oneLID}, {2, o.oneLID}, {0, o.oneLID + o.oneLID/5}, {o.Lanes, o.oneLID + o.oneLID/5}} {
 		for extra := 0; ; extra = max(1, 2*extra) {
-			own, whole := o.take(extra, a.beyond)
+			own, whole := o.reserve(extra, a.beyond)
 			ok, err := o.enough(ctx, own, a.oneLID)
 			if ok || err != nil {
 				return o.reduced(ctx, own, a.oneLID, err)
@@ -117,9 +117,9 @@ func (o *owner) ordered(leaf int) (lanes []Lane) {
 	return lanes
 }
 
-// take takes so many lanes more than wanted at each leaf, and tells whether that is all
-// that it may take.
-func (o *owner) take(extra, beyond int) (own [][]bool, whole bool) {
+// reserve takes so many lanes more than wanted at each leaf, and tells whether that is all
+// that it may reserve.
+func (o *owner) reserve(extra, beyond int) (own [][]bool, whole bool) {
 	whole = true
 	for leaf, lanes := range o.order {
 		most := min(len(lanes), max(o.want[leaf], len(lanes)-o.Rest[leaf])+beyond)

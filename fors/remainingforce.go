@@ -82,7 +82,7 @@ func (b *board) placeByForce(x Server) {
 			}
 		}
 	}
-	b.take(x, k)
+	b.occupy(x, k)
 }
 
 // leastTaken returns the lane of a transfer that is taken at fewest of its ends,

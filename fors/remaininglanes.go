@@ -70,7 +70,7 @@ func (b *board) load(p *Plan, ph Phase, displaced []Pair) []Pair {
 			continue
 		case k >= 0 && int(k) < b.lanes && b.isFree(outward, A, k) && b.isFree(inward, B, k) && b.usable(s, d, k):
 			b.from[d] = s
-			b.take(s, k)
+			b.occupy(s, k)
 			continue
 		}
 		b.to[s], b.lane[s] = Idle, Local
@@ -90,8 +90,8 @@ func (b *board) usable(s, d Server, k Lane) bool {
 		(b.open == nil || b.open[d].Has(int(k)))
 }
 
-// take gives the transfer of s, which has none, a lane that is free at both ends.
-func (b *board) take(s Server, k Lane) {
+// occupy gives the transfer of s, which has none, a lane that is free at both ends.
+func (b *board) occupy(s Server, k Lane) {
 	b.lane[s] = k
 	for end, leaf := range [2]int32{b.leaf[s], b.leaf[b.to[s]]} {
 		b.via[end][int(leaf)*b.lanes+int(k)] = s
@@ -126,7 +126,7 @@ func (b *board) fit(s, d Server) bool {
 		}
 	}
 	b.to[s], b.from[d] = d, s
-	b.take(s, k)
+	b.occupy(s, k)
 	return true
 }
 
@@ -204,7 +204,7 @@ func (b *board) chain(end int, leaf int32, k, c Lane) bool {
 		b.leave(x)
 	}
 	for i := len(b.way) - 1; i >= 0; i-- {
-		b.take(b.way[i], k)
+		b.occupy(b.way[i], k)
 		k, c = c, k
 	}
 	return true

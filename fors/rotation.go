@@ -40,7 +40,7 @@ func planRotation(ctx context.Context, t *Tree, b Bounds) (*Plan, error) {
 	if r == nil {
 		return nil, ErrNotApplicable
 	}
-	if err := r.settle(ctx); err != nil {
+	if err := r.giveLanes(ctx); err != nil {
 		return nil, err
 	}
 	if err := r.seat(ctx); err != nil {

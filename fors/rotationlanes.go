@@ -17,10 +17,10 @@ const (
 	mostHomeless = 6
 )
 
-// settle gives all transfers lanes that are up. Phases that cost something exchange
+// giveLanes gives all transfers lanes that are up. Phases that cost something exchange
 // rotations with others. What has no lane then drives others off theirs. Where too many
 // have none, ErrNotApplicable says so at once.
-func (r *rotation) settle(ctx context.Context) error {
+func (r *rotation) giveLanes(ctx context.Context) error {
 	total := 0
 	for ph := range r.plan.Phases {
 		if err := ctx.Err(); err != nil {
@@ -207,7 +207,7 @@ func (b *board) fitApart(s, d Server, most int) bool {
 		b.chain(at, ends[at], k, with)
 	}
 	b.to[s], b.from[d] = d, s
-	b.take(s, k)
+	b.occupy(s, k)
 	return true
 }
 

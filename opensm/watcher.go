@@ -223,7 +223,7 @@ var errUnsettled = errors.New("it is being written")
 // handle reads and delivers the dump that was v when it was last looked at.
 func (s *watch) handle(seen version) error {
 	// While OpenSM writes, it is not to be held up by reading what it has so far.
-	if err := s.settled(seen, time.Now()); err != nil {
+	if err := s.complete(seen, time.Now()); err != nil {
 		return err
 	}
 	data, v, err := readStable(s.dump, s.MaxSize)
@@ -237,7 +237,7 @@ func (s *watch) handle(seen version) error {
 	raw := hex.EncodeToString(sum[:])
 	if s.bare == nil || raw != s.raw {
 		f, err := s.Parse(data)
-		if unsettled := s.settled(v, time.Now()); err != nil && unsettled != nil {
+		if unsettled := s.complete(v, time.Now()); err != nil && unsettled != nil {
 			return unsettled
 		}
 		if err != nil {
@@ -245,7 +245,7 @@ func (s *watch) handle(seen version) error {
 		}
 		s.bare, s.raw, s.fabric = f, raw, nil
 	}
-	if err := s.settled(v, time.Now()); err != nil {
+	if err := s.complete(v, time.Now()); err != nil {
 		return err
 	}
 	if err := s.finish(); err != nil {
@@ -261,9 +261,9 @@ func (s *watch) handle(seen version) error {
 	return nil
 }
 
-// settled refuses a file that changed since it was read, and one of whole
+// complete refuses a file that changed since it was read, and one of whole
 // blocks that has not rested.
-func (s *watch) settled(v version, now time.Time) error {
+func (s *watch) complete(v version, now time.Time) error {
 	switch after, err := stat(s.dump); {
 	case err != nil:
 		return err

@@ -37,10 +37,12 @@ var givenUpNames = map[string]string{
 	"heed":                          "read, or act on",
 	"reign":                         "lead",
 	"bell":                          "notify",
+	"settle":                        "what is done: match, give lanes, resolve; a daemon has settled",
+	"settler":                       "laneMatcher",
 	"api.asked":                     "requestedPlan",
 	"api.take":                      "reserve",
+	"fors.take":                     "pickLane, pickUnit, occupy, reserve",
 	"gpu.take":                      "assign",
-	"ilp.settle":                    "matchLanes",
 	"internal/board.TakeUp":         "Resume",
 	"internal/daemon.calm":          "between",
 	"internal/daemon.take":          "show",
@@ -49,11 +51,12 @@ var givenUpNames = map[string]string{
 	"internal/jobs.TakeUp":          "Resume",
 	"opensm/plugin.Settled":         "AfterSweep",
 	"opensm.take":                   "addOption",
+	"opensm.settled":                "complete",
 	"opensm/plugin.take":            "handle, bytes",
+	"opensm/umad.take":              "receive",
+	"optical/photonic.take":         "add, addTopology, reroute, setSizes",
 	"planner.take":                  "mark",
 	"sim.take":                      "addLoad",
-	"topology.settle":               "indexHosts",
-	"verify.settle":                 "countPast",
 }
 
 // sources returns the files of the project with one of the endings, without this one.

@@ -40,7 +40,7 @@ type tableBurst struct {
 
 func newTableBurst(ctx context.Context, f *topology.Fabric, routes [][]uint8) *tableBurst {
 	t := &tableBurst{burst: burst{ctx: ctx}}
-	t.known, t.answer = t.identified, t.take
+	t.known, t.answer = t.identified, t.receive
 	for i := range f.Nodes {
 		n := &f.Nodes[i]
 		if n.Kind != topology.Switch {
@@ -65,9 +65,9 @@ func (t *tableBurst) identified(node int) error {
 	return nil
 }
 
-// take keeps a block, and asks for all of them once it is known how many there
+// receive keeps a block, and asks for all of them once it is known how many there
 // are.
-func (t *tableBurst) take(q question, data []byte) error {
+func (t *tableBurst) receive(q question, data []byte) error {
 	table := &t.tables[q.node]
 	if q.attr == attrLinearTable {
 		copy(table.Out[int(q.mod)*lft.Block:], data)

@@ -87,6 +87,9 @@ func Open(p LocalPort, o Options) (*Reader, error) {
 	return &Reader{loop: newLoop(d, l), port: p}, nil
 }
 
+// Port is the local port.
+func (r *Reader) Port() LocalPort { return r.port }
+
 // Close ends what is under way and closes the port.
 func (r *Reader) Close() error { return r.loop.close() }
 

@@ -69,12 +69,12 @@ type packed struct {
 
 func newContraction(n, k int) *contraction {
 	c := &contraction{served: newServed(n, k)}
-	c.take(circulantOffsets(n, k))
+	c.addTopology(circulantOffsets(n, k))
 	return c
 }
 
-// take adds a topology.
-func (c *contraction) take(offsets []int) {
+// addTopology adds a topology.
+func (c *contraction) addTopology(offsets []int) {
 	c.add(offsets)
 	sum := 0
 	for _, r := range c.rounds() {
@@ -140,7 +140,7 @@ func (c *contraction) next() bool {
 	for len(offsets) < c.k {
 		offsets = append(offsets, 1)
 	}
-	c.take(offsets[:c.k:c.k])
+	c.addTopology(offsets[:c.k:c.k])
 	return true
 }
 

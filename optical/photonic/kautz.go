@@ -85,13 +85,13 @@ func (m *mesh) add(next []int32) {
 				hops--
 				links[hops] = from[v]
 			}
-			m.take(src*m.n+dst, way{at, links})
+			m.reroute(src*m.n+dst, way{at, links})
 		}
 	}
 }
 
-// take gives a flow another path.
-func (m *mesh) take(flow int, w way) {
+// reroute gives a flow another path.
+func (m *mesh) reroute(flow int, w way) {
 	old := m.paths[flow]
 	for _, l := range old.links {
 		m.load[old.topology][l]--
@@ -178,7 +178,7 @@ func (m *mesh) spread(ctx context.Context) error {
 				return err
 			}
 			if links := m.around(flow/m.n, flow%m.n, top-1); links != nil {
-				m.take(flow, way{0, links})
+				m.reroute(flow, way{0, links})
 			}
 		}
 		if slices.Max(load) == top {

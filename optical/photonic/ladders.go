@@ -49,7 +49,7 @@ func newGreedyCycles(n int) *cycles {
 func (c *cycles) next(context.Context) (bool, error) {
 	a, ok := c.more()
 	if ok {
-		c.least.take(a)
+		c.least.add(a)
 		c.shifts = append(c.shifts, a)
 	}
 	return ok, nil

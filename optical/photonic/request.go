@@ -59,7 +59,7 @@ func (r *Request) Instance(side int, entries []float64) (*Instance, Options, err
 		if r.Sizes != "" || r.MessageMB != 0 {
 			return nil, o, fmt.Errorf("a matrix is given, and sizes or a message as well: the matrix has them all")
 		}
-		if err := in.take(side, entries); err != nil {
+		if err := in.setSizes(side, entries); err != nil {
 			return nil, o, err
 		}
 	} else if err := in.Draw(orDefault(r.Sizes, "uniform"), orDefault(r.ZipfFactor, ZipfFactor), r.Seed); err != nil {
@@ -76,8 +76,8 @@ func bytesOf(mb float64, by int64) int64 {
 	return max(1, int64(math.Round(mb*1e6)))
 }
 
-// take sets sizes from a matrix.
-func (in *Instance) take(side int, entries []float64) error {
+// setSizes sets sizes from a matrix.
+func (in *Instance) setSizes(side int, entries []float64) error {
 	if in.GPUs != side {
 		return fmt.Errorf("the matrix is for %d GPUs, and %d are asked for", side, in.GPUs)
 	}

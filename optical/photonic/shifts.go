@@ -37,7 +37,7 @@ func PowerSums(n int, shifts []int) []int {
 	least := newLeast(n)
 	sums := make([]int, len(shifts))
 	for i, a := range shifts {
-		least.take(a)
+		least.add(a)
 		sums[i] = least.sum
 	}
 	return sums
@@ -70,8 +70,8 @@ func (l *least) gain(a int) int {
 	return sum
 }
 
-// take adds a shift.
-func (l *least) take(a int) {
+// add adds a shift.
+func (l *least) add(a int) {
 	n := len(l.hops)
 	for x, h := a%n, int32(1); x != 0 && h < l.most; h++ {
 		l.hops[x] = min(l.hops[x], h)
@@ -107,7 +107,7 @@ func newGreedy(n int) *greedyShifts {
 }
 
 func (g *greedyShifts) add(a int) {
-	g.least.take(a)
+	g.least.add(a)
 	g.Shifts, g.Sums = append(g.Shifts, a), append(g.Sums, g.least.sum)
 }
 

@@ -10,12 +10,12 @@ import (
 	"github.com/forsd/forsd/fors"
 )
 
-// settler routes a phase lane by lane, each by a matching of sending with
+// laneMatcher routes a phase lane by lane, each by a matching of sending with
 // receiving leaves, and the lanes that are open to every group all at once. The
 // lanes that are open to the fewest groups come first; a matching prefers the
-// ends and the groups that have the fewest lanes to spare. It settles most
+// ends and the groups that have the fewest lanes to spare. It routes most
 // phases and proves nothing where it fails.
-type settler struct {
+type laneMatcher struct {
 	ph      *phase
 	rng     *rand.Rand    // nil for plain weights
 	byGroup [][]fors.Lane // [group] lanes given
@@ -34,8 +34,8 @@ type settler struct {
 // matching left an end with more transfers than lanes; done is the number of
 // matchings before one that did. With rng the weights vary. Once ctx has ended there are
 // no more matchings.
-func (ph *phase) matchLanes(ctx context.Context, most int, rng *rand.Rand) (s *settler, done int, ok bool) {
-	s = newSettler(ph)
+func (ph *phase) matchLanes(ctx context.Context, most int, rng *rand.Rand) (s *laneMatcher, done int, ok bool) {
+	s = newLaneMatcher(ph)
 	s.rng = rng
 	for _, c := range s.order() {
 		if c.all && most >= ph.lanes {
@@ -56,7 +56,7 @@ func (ph *phase) matchLanes(ctx context.Context, most int, rng *rand.Rand) (s *s
 
 // core is the phase that is left: the transfers without a lane and the lanes to
 // come.
-func (s *settler) core() *phase {
+func (s *laneMatcher) core() *phase {
 	core := &phase{leaves: s.ph.leaves, lanes: s.ph.lanes, ends: s.ph.ends, groups: slices.Clone(s.ph.groups)}
 	for g := range core.groups {
 		gr := &core.groups[g]
@@ -69,8 +69,8 @@ func (s *settler) core() *phase {
 	return core
 }
 
-func newSettler(ph *phase) *settler {
-	s := &settler{ph: ph, byGroup: make([][]fors.Lane, len(ph.groups)), used: fors.NewLaneSet(ph.lanes), left: make([]int, len(ph.groups)), ways: make([]int, len(ph.groups)),
+func newLaneMatcher(ph *phase) *laneMatcher {
+	s := &laneMatcher{ph: ph, byGroup: make([][]fors.Lane, len(ph.groups)), used: fors.NewLaneSet(ph.lanes), left: make([]int, len(ph.groups)), ways: make([]int, len(ph.groups)),
 		todo: make([]int, 2*ph.leaves), room: make([]int, 2*ph.leaves),
 		pick: make([]int, ph.leaves*ph.leaves), weight: make([][]float64, ph.leaves)}
 	for from := range s.weight {
@@ -97,7 +97,7 @@ func (ph *phase) serves(c class, end int) bool {
 }
 
 // order lists the classes, those open to the fewest groups first.
-func (s *settler) order() []class {
+func (s *laneMatcher) order() []class {
 	groups := func(c class) int {
 		n := 0
 		for _, open := range c.open {
@@ -114,7 +114,7 @@ func (s *settler) order() []class {
 
 // match gives a lane to a matching of the transfers that are left. It reports
 // false where an end then has more transfers than lanes to come.
-func (s *settler) match(c class, k fors.Lane) bool {
+func (s *laneMatcher) match(c class, k fors.Lane) bool {
 	s.used.Add(int(k))
 	s.weigh(c)
 	for from, to := range assign(s.weight) {
@@ -145,7 +145,7 @@ func (s *settler) match(c class, k fors.Lane) bool {
 }
 
 // weigh fills pick and weight for the lanes of a class.
-func (s *settler) weigh(c class) {
+func (s *laneMatcher) weigh(c class) {
 	for i := range s.pick {
 		s.pick[i] = -1
 	}
