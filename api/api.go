@@ -56,6 +56,13 @@ type Status struct {
 	Watches   bool             `json:"watches,omitempty"` // forsd only watches (mode: watch): it writes nothing and signals nobody
 }
 
+// Preview is the answer of /v1/baseline/preview: what accepting the fabric as the baseline
+// would change, and how the fabric deviates from the baseline now.
+type Preview struct {
+	Changes    []string `json:"changes"`
+	Deviations []string `json:"deviations"`
+}
+
 // Watched is what a forsd that only watches has planned and counted.
 type Watched struct {
 	At    time.Time `json:"at"`

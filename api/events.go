@@ -25,9 +25,18 @@ const (
 	KindBase    = "base"
 	KindJob     = "job"
 	KindLink    = "link"
+	KindOrder   = "order" // an operator's: see Order
 	KindWarning = "warning"
 	KindMissed  = "missed"
 )
+
+// Order is the data of an event of the kind KindOrder: what somebody has ordered, and what
+// came of it.
+type Order struct {
+	What   string  `json:"what"`
+	By     *Caller `json:"by"`
+	Result string  `json:"result"`
+}
 
 // Events keeps the latest events in a ring and wakes those who wait for more.
 // Subscribers hold nothing here but their place, so a slow one costs nothing.

@@ -63,6 +63,7 @@ func httpServer(ctx context.Context, h http.Handler, l *log.Logger) *http.Server
 		IdleTimeout:       time.Minute,
 		MaxHeaderBytes:    1 << 14,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
+		ConnContext:       withCaller,
 		ErrorLog:          l,
 	}
 }

@@ -147,13 +147,14 @@ func (b *Backend) Epochs() ([]api.Epoch, error) {
 var errNoDump = api.Refused("OpenSM has not written a usable dump yet: there is nothing to plan")
 
 // Reroute has everything done anew and waits until it is.
-func (b *Backend) Reroute(ctx context.Context) (api.Change, error) {
+func (b *Backend) Reroute(ctx context.Context) (out api.Change, err error) {
 	if err := b.Loop.MayLead(); err != nil {
 		return api.Change{}, err
 	}
 	if b.Board.Latest() == nil {
 		return api.Change{}, errNoDump
 	}
+	defer func() { b.ordered(ctx, "reroute", out.Text, err) }()
 	before := b.Board.EpochNumber()
 	done, err := b.Loop.Reroute(ctx)
 	if err != nil {
@@ -167,15 +168,6 @@ func (b *Backend) Reroute(ctx context.Context) (api.Change, error) {
 		return api.Change{}, fmt.Errorf("the reroute is under way and has not settled: %w", ctx.Err())
 	}
 	return b.change(before, "planned, programmed and read back anew"), nil
-}
-
-// Accept makes the fabric as it is what it is meant to be, with lanes and indices numbered
-// afresh.
-func (b *Backend) Accept(ctx context.Context) (api.Change, error) {
-	if err := b.Loop.Accept(ctx); err != nil {
-		return api.Change{}, err
-	}
-	return api.Change{Epoch: b.Board.EpochNumber(), Text: "the fabric as it is now is the baseline; plan and tables follow"}, nil
 }
 
 // change says what became of the epoch.
@@ -281,7 +273,8 @@ func (b *Backend) runningJob(q api.WhatIf) ([]topology.GUID, *phasetable.View, e
 }
 
 // Rollback publishes an old plan anew, if it holds on the fabric as it is.
-func (b *Backend) Rollback(ctx context.Context, n uint64) (api.Change, error) {
+func (b *Backend) Rollback(ctx context.Context, n uint64) (out api.Change, err error) {
+	defer func() { b.ordered(ctx, fmt.Sprintf("rollback to epoch %d", n), out.Text, err) }()
 	before := b.Board.EpochNumber()
 	if err := b.Loop.Rollback(ctx, n); err != nil {
 		return api.Change{}, err

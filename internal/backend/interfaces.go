@@ -17,10 +17,11 @@ import (
 func (b *Backend) Interfaces(peers http.Handler, readOverTCP bool) api.Config {
 	c := api.Config{Backend: b, Jobs: Jobs{b}, Plans: b.Board.Plans, Bases: b.Board.Bases, Events: b.Board.Events, Metrics: b.Metrics.Handler(), ReadOverTCP: readOverTCP,
 		Mount: map[string]http.Handler{
-			"GET /v1/explain":  Answer(b.explain),
-			"GET /v1/baseline": Answer(b.showBaseline),
-			"GET /v1/tables":   Answer(func(*http.Request) (any, error) { return b.Tables() }),
-			"GET /v1/replica":  peers,
+			"GET /v1/explain":          Answer(b.explain),
+			"GET /v1/baseline":         Answer(b.showBaseline),
+			"GET /v1/baseline/preview": Answer(b.previewAccept),
+			"GET /v1/tables":           Answer(func(*http.Request) (any, error) { return b.Tables() }),
+			"GET /v1/replica":          peers,
 		},
 		Local: map[string]http.Handler{
 			"POST /v1/baseline/accept": Answer(func(r *http.Request) (any, error) { return b.Accept(r.Context()) }),

@@ -4,8 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/internal/command"
@@ -37,14 +40,43 @@ failures, so that the loss of one cable or host moves nothing else.`,
 			_, err := cmd.OutOrStdout().Write(base.Encode())
 			return err
 		},
-	}, &cobra.Command{
+	}, acceptCommand())
+	return cmd
+}
+
+func acceptCommand() *cobra.Command {
+	var dry, yes bool
+	cmd := &cobra.Command{
 		Use:   "accept",
 		Short: "Take the fabric as it is now for what it is meant to be",
 		Long: `Accept makes the fabric as it is now the baseline, with lanes and indices numbered
 afresh: new spines and surplus cables get lanes, and what is gone is forgotten.
-Any entry of the tables may move, so a new plan and new tables follow.`,
-		Args: cobra.NoArgs,
+Any entry of the tables may move, so a new plan and new tables follow.
+
+It shows what changes first, and on a terminal asks before it goes on. forsd keeps a
+copy of the old baseline, in baselines below its state directory.`,
+		Example: "  forsctl baseline accept --dry-run\n  forsctl baseline accept",
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			preview := &api.Preview{}
+			if err := ask(cmd, http.MethodGet, "/v1/baseline/preview", nil, preview); err != nil {
+				return err
+			}
+			if dry && command.WantsJSON(cmd) {
+				return command.PrintJSON(cmd, preview)
+			}
+			if !command.WantsJSON(cmd) {
+				if err := printPreview(cmd, preview); err != nil || dry {
+					return err
+				}
+			}
+			if in, is := cmd.InOrStdin().(*os.File); is && !yes && term.IsTerminal(int(in.Fd())) {
+				fmt.Fprint(cmd.ErrOrStderr(), "accept this? [y/N] ")
+				var answer string
+				if _, err := fmt.Fscanln(in, &answer); err != nil || !strings.HasPrefix(strings.ToLower(answer), "y") {
+					return errors.New("nothing was changed")
+				}
+			}
 			change := &api.Change{}
 			if err := ask(cmd, http.MethodPost, "/v1/baseline/accept", nil, change); err != nil {
 				return err
@@ -55,6 +87,23 @@ Any entry of the tables may move, so a new plan and new tables follow.`,
 			_, err := fmt.Fprintln(cmd.OutOrStdout(), change.Text)
 			return err
 		},
-	})
+	}
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "show what would change, and change nothing")
+	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask on a terminal")
 	return cmd
+}
+
+func printPreview(cmd *cobra.Command, p *api.Preview) error {
+	out := cmd.OutOrStdout()
+	for _, d := range p.Deviations {
+		fmt.Fprintf(out, "now: %s\n", d)
+	}
+	for _, c := range p.Changes {
+		fmt.Fprintf(out, "then: %s\n", c)
+	}
+	if len(p.Changes) == 0 {
+		_, err := fmt.Fprintln(out, "then: no lane, no index and no host changes its place; ports of cables may")
+		return err
+	}
+	return nil
 }

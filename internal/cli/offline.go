@@ -13,7 +13,7 @@ import (
 )
 
 func offlineCommands() []*cobra.Command {
-	cmds := []*cobra.Command{planCommand(), verifyCommand(), simulateCommand(), topologyCommand(), explainCommand(), diffCommand(), gpuCommand(), ocsCommand(), liquidCommand(), photonicCommand(), doctorCommand(), setupCommand()}
+	cmds := []*cobra.Command{planCommand(), verifyCommand(), simulateCommand(), topologyCommand(), explainCommand(), diffCommand(), gpuCommand(), ocsCommand(), liquidCommand(), photonicCommand(), doctorCommand(), backupCommand(), restoreCommand(), setupCommand()}
 	for _, c := range cmds {
 		c.GroupID = "offline"
 	}

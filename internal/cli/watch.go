@@ -110,6 +110,11 @@ func eventText(e api.Event) string {
 		} else if x.Code != "" {
 			return fmt.Sprintf("over  warning %s", x.Code)
 		}
+	case api.KindOrder:
+		var x api.Order
+		if json.Unmarshal(e.Data, &x) == nil {
+			return fmt.Sprintf("order  %s, by %s: %s", x.What, x.By, x.Result)
+		}
 	case api.KindMissed:
 		return "missed  events were lost: ask for the status"
 	}

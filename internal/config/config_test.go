@@ -189,7 +189,7 @@ func TestProblems(t *testing.T) {
 			"c.yaml: version: is missing: write version: 1\n" +
 				"c.yaml:1: keep_epochs: \"x\" is not a whole number\n" +
 				"c.yaml:3: log.lvl: is unknown: the keys here are level, format\n" +
-				"c.yaml:4: log.format: \"xml\" is not one of auto, json, console\n" +
+				"c.yaml:4: log.format: \"xml\" is not one of auto, json, console, journal\n" +
 				"c.yaml:6: safety.max_loss: 2 is not a share of the servers: want more than 0 and at most 1"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

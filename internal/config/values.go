@@ -56,16 +56,18 @@ func (l *LogLevel) UnmarshalText(text []byte) error {
 // LogFormat is the form of the log.
 type LogFormat string
 
-// The formats. FormatAuto is FormatConsole on a terminal, else FormatJSON.
+// The formats. FormatAuto is FormatConsole on a terminal, FormatJournal under systemd, else
+// FormatJSON.
 const (
 	FormatAuto    LogFormat = "auto"
+	FormatJournal LogFormat = "journal"
 	FormatJSON    LogFormat = "json"
 	FormatConsole LogFormat = "console"
 )
 
 // UnmarshalText accepts the names of the formats.
 func (f *LogFormat) UnmarshalText(text []byte) error {
-	return oneOf(f, text, FormatAuto, FormatJSON, FormatConsole)
+	return oneOf(f, text, FormatAuto, FormatJSON, FormatConsole, FormatJournal)
 }
 
 // Enabled is whether something is used.

@@ -17,6 +17,7 @@ import (
 
 	"github.com/forsd/forsd/internal/aside"
 	"github.com/forsd/forsd/internal/config"
+	"github.com/forsd/forsd/internal/journal"
 	"github.com/forsd/forsd/internal/tiers"
 	"github.com/forsd/forsd/internal/worker"
 )
@@ -105,7 +106,8 @@ func loadConfig(path string) (cfg *config.Config, found bool, err error) {
 // tellSystemd passes a state on to the service manager, if there is one.
 func tellSystemd(state string) { _, _ = systemd.SdNotify(false, state) }
 
-// newLogger logs JSON under a service manager and readable lines on a terminal.
+// newLogger logs to the journal under systemd, JSON elsewhere, and readable lines on a
+// terminal.
 func newLogger(c config.Log) *zap.Logger {
 	level := map[config.LogLevel]zapcore.Level{config.LevelDebug: zap.DebugLevel, config.LevelInfo: zap.InfoLevel,
 		config.LevelWarn: zap.WarnLevel, config.LevelError: zap.ErrorLevel}[c.Level]
@@ -118,5 +120,9 @@ func newLogger(c config.Log) *zap.Logger {
 		enc.EncodeLevel = zapcore.CapitalLevelEncoder
 		encoder = zapcore.NewConsoleEncoder(enc)
 	}
-	return zap.New(zapcore.NewCore(encoder, zapcore.Lock(os.Stderr), level))
+	core := zapcore.NewCore(encoder, zapcore.Lock(os.Stderr), level)
+	if c.Format == config.FormatJournal || c.Format == config.FormatAuto && journal.Connected() {
+		core = journal.New(level, core)
+	}
+	return zap.New(core)
 }

@@ -1,0 +1,66 @@
+package backend
+
+import (
+	"context"
+	"net/http"
+	"os"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/internal/store"
+	"github.com/forsd/forsd/topology"
+)
+
+// ordered logs and publishes what somebody has ordered, and what came of it.
+func (b *Backend) ordered(ctx context.Context, what, result string, err error) {
+	if err != nil {
+		result = "refused: " + err.Error()
+	}
+	by := api.CallerOf(ctx)
+	fields := []zap.Field{zap.String("order", what), zap.String("text", result)}
+	if by != nil {
+		fields = append(fields, zap.String("user", by.User), zap.Uint32("uid", by.UID), zap.String("process", by.Process), zap.Int32("pid", by.PID))
+	}
+	b.Jobs.Log.Info("ordered", fields...)
+	b.Board.Say(api.KindOrder, api.Order{What: what, By: by, Result: result})
+}
+
+// Accept makes the fabric as it is what it is meant to be, with lanes and indices numbered
+// afresh. A copy of the old baseline is kept where the disk takes it.
+func (b *Backend) Accept(ctx context.Context) (out api.Change, err error) {
+	defer func() { b.ordered(ctx, "baseline accept", out.Text, err) }()
+	old, path, kept := b.Board.Baseline(), "", ""
+	if old != nil {
+		var cerr error
+		path, cerr = store.KeepCopy(b.Store.Store, old, time.Now())
+		if kept = "; the old one is " + path; cerr != nil {
+			kept = "; there is no copy of the old one: " + cerr.Error()
+		}
+	}
+	if err := b.Loop.Accept(ctx); err != nil {
+		if path != "" {
+			_ = os.Remove(path) // of the one that stays
+		}
+		return api.Change{}, err
+	}
+	return api.Change{Epoch: b.Board.EpochNumber(), Text: "the fabric as it is now is the baseline; plan and tables follow" + kept}, nil
+}
+
+// previewAccept answers what accepting the baseline would change.
+func (b *Backend) previewAccept(*http.Request) (any, error) {
+	v, old := b.Board.Latest(), b.Board.Baseline()
+	if v == nil || old == nil {
+		return nil, errNoDump
+	}
+	fresh, err := topology.NewBaseline(v.Fabric)
+	if err != nil {
+		return nil, api.Refused("the fabric cannot be the baseline: %v", err)
+	}
+	out := api.Preview{Changes: append([]string{}, topology.BaselineChanges(old, fresh)...), Deviations: []string{}}
+	for _, f := range v.Findings() {
+		out.Deviations = append(out.Deviations, f.Text)
+	}
+	return out, nil
+}

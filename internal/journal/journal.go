@@ -1,0 +1,124 @@
+// Package journal writes the log to systemd's journal by its own protocol: with priorities,
+// and each field by a name that can be asked for.
+package journal
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/coreos/go-systemd/v22/journal"
+	"go.uber.org/zap/zapcore"
+)
+
+// Connected tells whether the standard error stream leads to the journal, which can be
+// written to by its own protocol then.
+func Connected() bool {
+	stream, err := journal.StderrIsJournalStream()
+	return err == nil && stream && journal.Enabled()
+}
+
+// New is what writes to the journal. What the journal does not take goes to instead.
+func New(level zapcore.LevelEnabler, instead zapcore.Core) zapcore.Core {
+	return &core{LevelEnabler: level, instead: instead, send: journal.Send}
+}
+
+// core writes entries to the journal.
+type core struct {
+	zapcore.LevelEnabler
+	fields  []zapcore.Field
+	instead zapcore.Core
+	send    func(message string, priority journal.Priority, vars map[string]string) error
+}
+
+// With is a core that adds fields to each entry.
+func (c *core) With(fields []zapcore.Field) zapcore.Core {
+	next := *c
+	next.fields = append(next.fields[:len(next.fields):len(next.fields)], fields...)
+	next.instead = c.instead.With(fields)
+	return &next
+}
+
+// Check has an entry written that is of a level to be logged.
+func (c *core) Check(e zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore.CheckedEntry {
+	if c.Enabled(e.Level) {
+		return checked.AddCore(e, c)
+	}
+	return checked
+}
+
+// Write sends an entry.
+func (c *core) Write(e zapcore.Entry, fields []zapcore.Field) error {
+	enc := zapcore.NewMapObjectEncoder()
+	all := append(c.fields[:len(c.fields):len(c.fields)], fields...)
+	vars := map[string]string{"SYSLOG_IDENTIFIER": "forsd"}
+	var words []string
+	text := ""
+	for _, f := range all {
+		f.AddTo(enc)
+		value := show(enc.Fields[f.Key])
+		vars[name(f.Key)] = value
+		if f.Key == "text" {
+			text = ": " + value
+			continue
+		}
+		words = append(words, f.Key+"="+value)
+	}
+	message := e.Message + text
+	if len(words) > 0 {
+		message += " (" + strings.Join(words, ", ") + ")"
+	}
+	if err := c.send(message, priority(e.Level, vars["FORSD_SEVERITY"]), vars); err != nil {
+		return c.instead.Write(e, fields)
+	}
+	return nil
+}
+
+// Sync has nothing to do: every entry has been sent.
+func (c *core) Sync() error { return nil }
+
+// show is a value as text; of a list, its elements with commas between.
+func show(v any) string {
+	if list, is := v.([]any); is {
+		words := make([]string, len(list))
+		for i, x := range list {
+			words[i] = fmt.Sprint(x)
+		}
+		return strings.Join(words, ", ")
+	}
+	return fmt.Sprint(v)
+}
+
+// name is a field's name in the journal: FORSD_ and capitals, digits and underscores.
+func name(key string) string {
+	return "FORSD_" + strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z':
+			return r - 'a' + 'A'
+		case r >= 'A' && r <= 'Z', r >= '0' && r <= '9':
+			return r
+		}
+		return '_'
+	}, key)
+}
+
+// priority is the journal's priority of an entry; a warning's severity counts more than
+// its level.
+func priority(level zapcore.Level, severity string) journal.Priority {
+	switch severity {
+	case "critical":
+		return journal.PriCrit
+	case "degraded":
+		return journal.PriWarning
+	case "info":
+		return journal.PriNotice
+	}
+	switch {
+	case level >= zapcore.ErrorLevel:
+		return journal.PriErr
+	case level >= zapcore.WarnLevel:
+		return journal.PriWarning
+	case level >= zapcore.InfoLevel:
+		return journal.PriInfo
+	}
+	return journal.PriDebug
+}

@@ -1,0 +1,87 @@
+package topology
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// BaselineChanges says in words what another baseline changes: what it forgets, what it
+// takes up, and what is numbered differently.
+func BaselineChanges(from, to *Baseline) []string {
+	var out []string
+	lanes := func(b *Baseline) (n int, first map[GUID]int) {
+		first = map[GUID]int{}
+		for i := range b.Spines {
+			first[b.Spines[i].GUID] = n
+			n += b.Spines[i].Cables
+		}
+		return n, first
+	}
+	oldLanes, oldFirst := lanes(from)
+	newLanes, newFirst := lanes(to)
+	if oldLanes != newLanes {
+		out = append(out, fmt.Sprintf("%d lanes instead of %d", newLanes, oldLanes))
+	}
+	nodes := func(b *Baseline) (spines, leaves, hosts map[GUID]string, place map[GUID]string) {
+		spines, leaves, hosts, place = map[GUID]string{}, map[GUID]string{}, map[GUID]string{}, map[GUID]string{}
+		for i := range b.Spines {
+			spines[b.Spines[i].GUID] = b.Spines[i].Name
+		}
+		for i := range b.Leaves {
+			l := &b.Leaves[i]
+			leaves[l.GUID] = l.Name
+			for index, s := range l.Slots {
+				if s.GUID != 0 {
+					hosts[s.GUID], place[s.GUID] = s.Name, fmt.Sprint(l.GUID, index)
+				}
+			}
+		}
+		return spines, leaves, hosts, place
+	}
+	s1, l1, h1, p1 := nodes(from)
+	s2, l2, h2, p2 := nodes(to)
+	for _, k := range []struct {
+		one, many string
+		a, b      map[GUID]string
+	}{{"spine", "spines", s1, s2}, {"leaf", "leaves", l1, l2}, {"host port", "host ports", h1, h2}} {
+		out = append(out, missing("forgotten", k.one, k.many, k.a, k.b)...)
+		out = append(out, missing("taken up", k.one, k.many, k.b, k.a)...)
+	}
+	if n := numbered(oldFirst, newFirst); n > 0 {
+		out = append(out, fmt.Sprintf("other lanes for spines that stay: %d", n))
+	}
+	if n := numbered(p1, p2); n > 0 {
+		out = append(out, fmt.Sprintf("another index or leaf for host ports that stay: %d", n))
+	}
+	return out
+}
+
+// missing says which of the nodes of a are not in b, three by name.
+func missing(what, one, many string, a, b map[GUID]string) []string {
+	var names []string
+	for _, g := range slices.Sorted(maps.Keys(a)) {
+		if _, there := b[g]; !there {
+			names = append(names, fmt.Sprintf("%s (%s)", a[g], g))
+		}
+	}
+	switch n := len(names); {
+	case n == 0:
+		return nil
+	case n == 1:
+		return []string{fmt.Sprintf("1 %s %s: %s", one, what, names[0])}
+	case n <= 3:
+		return []string{fmt.Sprintf("%d %s %s: %v", n, many, what, names)}
+	}
+	return []string{fmt.Sprintf("%d %s %s, such as %s", len(names), many, what, names[0])}
+}
+
+// numbered counts the keys of both maps whose values differ.
+func numbered[V comparable](a, b map[GUID]V) (n int) {
+	for g, v := range a {
+		if w, there := b[g]; there && v != w {
+			n++
+		}
+	}
+	return n
+}
