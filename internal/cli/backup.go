@@ -198,7 +198,7 @@ func unpack(path string) (map[string][]byte, error) {
 	content := map[string][]byte{}
 	for tape := tar.NewReader(zip); ; {
 		head, err := tape.Next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {

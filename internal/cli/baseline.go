@@ -34,7 +34,7 @@ failures, so that the loss of one cable or host moves nothing else.`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			base := &topology.Baseline{}
-			if err := ask(cmd, http.MethodGet, "/v1/baseline", nil, base); err != nil {
+			if err := ask(cmd, http.MethodGet, "/v1/baseline", base); err != nil {
 				return err
 			}
 			_, err := cmd.OutOrStdout().Write(base.Encode())
@@ -59,7 +59,7 @@ copy of the old baseline, in baselines below its state directory.`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			preview := &api.Preview{}
-			if err := ask(cmd, http.MethodGet, "/v1/baseline/preview", nil, preview); err != nil {
+			if err := ask(cmd, http.MethodGet, "/v1/baseline/preview", preview); err != nil {
 				return err
 			}
 			if dry && command.WantsJSON(cmd) {
@@ -78,7 +78,7 @@ copy of the old baseline, in baselines below its state directory.`,
 				}
 			}
 			change := &api.Change{}
-			if err := ask(cmd, http.MethodPost, "/v1/baseline/accept", nil, change); err != nil {
+			if err := ask(cmd, http.MethodPost, "/v1/baseline/accept", change); err != nil {
 				return err
 			}
 			if command.WantsJSON(cmd) {

@@ -70,8 +70,8 @@ func timeout(cmd *cobra.Command) time.Duration {
 }
 
 // ask sends a request to an endpoint that the client has no method for.
-func ask(cmd *cobra.Command, method, path string, in, out any) error {
-	return with(cmd, func(ctx context.Context, c *api.Client) error { return c.Call(ctx, method, path, in, out) })
+func ask(cmd *cobra.Command, method, path string, out any) error {
+	return with(cmd, func(ctx context.Context, c *api.Client) error { return c.Call(ctx, method, path, nil, out) })
 }
 
 // sorted marks what forsd refuses as violated. A question that makes no sense,

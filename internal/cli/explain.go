@@ -34,7 +34,7 @@ tables that were read back from the switches. With --topology, --lfts and
 				e, err = fabric.explain(lfts, phases, args[0], args[1])
 			} else {
 				q := url.Values{"src": args[:1], "dst": args[1:]}
-				err = ask(cmd, http.MethodGet, "/v1/explain?"+q.Encode(), nil, e)
+				err = ask(cmd, http.MethodGet, "/v1/explain?"+q.Encode(), e)
 			}
 			if err != nil {
 				return err

@@ -4,6 +4,7 @@ package journal
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/coreos/go-systemd/v22/journal"
@@ -49,7 +50,7 @@ func (c *core) Check(e zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore.Ch
 // Write sends an entry.
 func (c *core) Write(e zapcore.Entry, fields []zapcore.Field) error {
 	enc := zapcore.NewMapObjectEncoder()
-	all := append(c.fields[:len(c.fields):len(c.fields)], fields...)
+	all := slices.Concat(c.fields, fields)
 	vars := map[string]string{"SYSLOG_IDENTIFIER": "forsd"}
 	var words []string
 	text := ""
