@@ -2,7 +2,9 @@ package fors
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"math"
 	"runtime"
 	"slices"
 )
@@ -18,6 +20,11 @@ type Wish struct {
 	// Keep makes the plan keep every lane of Via that is up, whatever phases it
 	// takes. Without it a lane is kept unless fewer phases are in sight with another.
 	Keep bool
+	// Spine is [lane] the spine of each lane, for trees with parallel cables, and goes with
+	// Keep alone: a spine knows where a message goes and not where it comes from, so all
+	// that comes to a server by one spine comes by one lane. Nil where each lane has a
+	// spine of its own.
+	Spine []int
 }
 
 // PlanOneLID plans the complete exchange for one LID a server: all that a leaf
@@ -65,7 +72,7 @@ func newOneLID(t *Tree, w Wish, workers int) (*oneLID, error) {
 		return nil, err
 	}
 	n := newNet(&open)
-	x := &oneLID{net: n, tree: &open, workers: max(1, workers), keep: w.Keep, leafOf: make([]int32, open.Servers())}
+	x := &oneLID{net: n, tree: &open, workers: max(1, workers), keep: w.Keep, spine: w.Spine, leafOf: make([]int32, open.Servers())}
 	for A, size := range n.size {
 		for i := range size {
 			x.leafOf[int(n.base[A])+i] = int32(A)
@@ -80,6 +87,9 @@ func planOneLID(ctx context.Context, t *Tree, w Wish, workers int) (*Grouped, er
 		return nil, err
 	}
 	b, n := ComputeBounds(x.tree), x.net
+	if l := x.wished(math.MaxInt/2, x.size); x.spine != nil && !l.placeRest() {
+		return nil, errors.New("plan for one LID: a server can be reached over none of the cables that are left, as others reach it over another one of the same spine")
+	}
 	least, by := x.least(b)
 	p, err := x.search(ctx, b, least)
 	if err != nil {
@@ -97,6 +107,7 @@ type oneLID struct {
 	tree    *Tree
 	workers int
 	keep    bool
+	spine   []int // [lane]; nil where each lane has its own
 	manner  manner
 	leafOf  []int32 // [server]
 	wish    []Lane  // [leaf·servers + server] Local for none; nil for none at all

@@ -177,7 +177,7 @@ func (l *laning) best(A, d int) int {
 	best, rank := -1, [4]int{}
 	for i := range l.lanes { // beginning anywhere
 		k := (i + A + B) % l.lanes
-		if !l.alive(A, B, k) || l.out[A*l.lanes+k]+l.mult[A] > l.slots || l.in[B*l.lanes+k]+l.mult[A] > l.slots {
+		if !l.open(A, d, k) || l.out[A*l.lanes+k]+l.mult[A] > l.slots || l.in[B*l.lanes+k]+l.mult[A] > l.slots {
 			continue
 		}
 		class := 3
@@ -203,13 +203,29 @@ func (l *laning) best(A, d int) int {
 	return best
 }
 
+// open tells whether a lane leads from leaf A to server d, and no other lane of its spine
+// is in use for that server.
+func (l *laning) open(A, d, k int) bool {
+	if !l.alive(A, int(l.leafOf[d]), k) {
+		return false
+	}
+	if l.spine != nil {
+		for other, n := range l.uses[d*l.lanes:][:l.lanes] {
+			if n > 0 && other != k && l.spine[other] == l.spine[k] {
+				return false
+			}
+		}
+	}
+	return true
+}
+
 // force gives what leaf A sends to server d a lane with room at A, and moves what
 // that displaces along a chain of two lanes.
 func (l *laning) force(A, d int) bool {
 	B := int(l.leafOf[d])
 	for i := range l.lanes {
 		a := (i + A + B) % l.lanes
-		if !l.alive(A, B, a) || l.out[A*l.lanes+a]+l.mult[A] > l.slots {
+		if !l.open(A, d, a) || l.out[A*l.lanes+a]+l.mult[A] > l.slots {
 			continue
 		}
 		for b := range l.lanes {
@@ -255,8 +271,8 @@ func (l *laning) chain(A, d, a, b int) bool {
 func (l *laning) displace(leaf, end, from, to int) int {
 	servers := len(l.leafOf)
 	try := func(A, d int) bool {
-		i, B := A*servers+d, int(l.leafOf[d])
-		if l.via[i] != Lane(from) || !l.moved[i] || !l.alive(A, B, to) {
+		i := A*servers + d
+		if l.via[i] != Lane(from) || !l.moved[i] || !l.open(A, d, to) {
 			return false
 		}
 		for _, m := range l.log {

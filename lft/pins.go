@@ -25,10 +25,10 @@ type Pin struct {
 }
 
 // BuildPinned makes tables as Build does, but for the entries that are pinned; pins
-// may be nil, and where there are more, these count. It fails, too, where a pinned lane is not Full at both leaves,
-// where the server has no such LID, and where the lane's spine has several cables
-// to a leaf: the spine knows the destination alone, and not over which cable a
-// packet came.
+// may be nil, and where there are more, these count. It fails, too, where a pinned lane
+// is not Full at both leaves, and where the server has no such LID. Where the lane's spine
+// has several cables to a leaf, it has the LID down the cable of that lane, whatever it
+// came by; so it fails where others come to the LID by another lane of the spine.
 func BuildPinned(t *topology.FatTree, pins *Pins, more ...Pin) (*Tables, error) {
 	if err := t.Fabric.Validate(); err != nil {
 		return nil, fmt.Errorf("build tables: %w", err)
@@ -48,7 +48,57 @@ func BuildPinned(t *topology.FatTree, pins *Pins, more ...Pin) (*Tables, error) 
 		leaf := tables.Find(t.Leaves[p.Leaf].GUID)
 		tables.Switches[leaf].Out[int(t.Hosts[p.Host].LID)+p.LID] = t.Leaves[p.Leaf].Cables[p.Lane].LeafPort
 	}
+	if err := tables.pinSpines(t, pins, more); err != nil {
+		return nil, fmt.Errorf("build tables: %w", err)
+	}
 	return tables, nil
+}
+
+// pinSpines has spines with several cables to a leaf lead pinned LIDs down the cable of
+// their lane.
+func (tables *Tables) pinSpines(t *topology.FatTree, pins *Pins, more []Pin) error {
+	if t.Lanes == len(t.Spines) {
+		return nil
+	}
+	all := more
+	if pins != nil {
+		for i, k := range pins.Lane {
+			if k >= 0 {
+				all = append(all, Pin{i / pins.LIDs / len(t.Servers), t.Servers[i/pins.LIDs%len(t.Servers)], i % pins.LIDs, int(k)})
+			}
+		}
+	}
+	type place struct {
+		spine int
+		lid   topology.LID
+	}
+	taken := map[place]int{}
+	served := make([]bool, len(t.Leaves))
+	for _, i := range t.Servers {
+		served[t.Hosts[i].Leaf] = true
+	}
+	carries := func(lane, to int) bool { // from servers to a leaf
+		for l := range t.Leaves {
+			if l != to && served[l] && t.LaneUp(l, lane) {
+				return t.LaneUp(to, lane)
+			}
+		}
+		return false
+	}
+	for _, p := range all {
+		h := &t.Hosts[p.Host]
+		at, own := place{t.LaneOf[p.Lane], h.LID + topology.LID(p.LID)}, t.LIDLane(h, p.LID)
+		k, again := taken[at]
+		if !again && t.LaneOf[own] == at.spine && carries(own, h.Leaf) {
+			k, again = own, true
+		}
+		if again && k != p.Lane {
+			return fmt.Errorf("lane %d is pinned from leaf %d to LID %d of %s, and others come to it by lane %d of the same spine", p.Lane, p.Leaf, p.LID, h.Name, k)
+		}
+		taken[at] = p.Lane
+		tables.Switches[tables.Find(t.Spines[at.spine].GUID)].Out[at.lid] = t.Leaves[h.Leaf].Cables[p.Lane].SpinePort
+	}
+	return nil
 }
 
 // check tells whether the tree can carry the pin.
@@ -59,8 +109,6 @@ func (p Pin) check(t *topology.FatTree) error {
 		return fmt.Errorf("LID %d of %s is pinned, whose LMC is %d", p.LID, h.Name, h.LMC)
 	case p.Lane >= t.Lanes || p.Leaf == h.Leaf || h.Leaf < 0 || !t.LaneUp(p.Leaf, p.Lane) || !t.LaneUp(h.Leaf, p.Lane):
 		return fmt.Errorf("lane %d is pinned from leaf %d to %s on leaf %d: it does not join them", p.Lane, p.Leaf, h.Name, h.Leaf)
-	case t.Spines[t.LaneOf[p.Lane]].Cables != 1:
-		return fmt.Errorf("lane %d is pinned from leaf %d to %s: its spine has %d cables to a leaf, which need one LID a lane", p.Lane, p.Leaf, h.Name, t.Spines[t.LaneOf[p.Lane]].Cables)
 	}
 	return nil
 }

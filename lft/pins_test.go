@@ -95,7 +95,7 @@ func TestPinsRefused(t *testing.T) {
 		{"no such lane", ft, 2, [3]int{1, 8, 0}, 3, "does not join them"},
 		{"no such LID", ft, 3, [3]int{1, 8, 2}, 2, "whose LMC is 1"},
 		{"no LIDs", ft, 0, [3]int{}, -1, "want one for each"},
-		{"parallel cables", double, 2, [3]int{1, 5, 0}, 1, "has 2 cables to a leaf"},
+		{"parallel cables", double, 2, [3]int{1, 5, 0}, 2, "of the same spine"},
 	} {
 		p := &Pins{LIDs: c.lids, Lane: make([]int16, len(c.tree.Leaves)*len(c.tree.Servers)*c.lids)}
 		for i := range p.Lane {

@@ -29,7 +29,11 @@ func planBase(ctx context.Context, t *topology.FatTree, given []lft.Pin) (*Sched
 	start := time.Now()
 	tree := forsTree(t)
 	tree.Closed = nil
-	plan, err := fors.PlanOneLID(ctx, tree, fors.Wish{Via: baseLanes(t, tree, given), Keep: true})
+	wish := fors.Wish{Via: baseLanes(t, tree, given), Keep: true}
+	if parallel(t) {
+		wish.Spine = t.LaneOf
+	}
+	plan, err := fors.PlanOneLID(ctx, tree, wish)
 	if err != nil {
 		return nil, err
 	}
@@ -60,15 +64,13 @@ func base(ctx context.Context, t *topology.FatTree, beside *Schedule, given []lf
 		return beside, nil, nil
 	}
 	s, err := planBase(ctx, t, given)
-	if err == nil {
-		err = s.carriable()
-	}
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, nil, ctx.Err()
 		}
 		return nil, []Warning{{Code: NoBasePlan, Text: fmt.Sprintf("there is no plan for programs that send to base LIDs: %v", err)}}, nil
 	}
+	s.spare()
 	return s, nil, nil
 }
 
@@ -122,26 +124,19 @@ func (s *Schedule) onBaseLIDs() bool {
 	return true
 }
 
-// carriable drops the pins that say what any tables do, and tells whether the others
-// can be had.
-func (s *Schedule) carriable() error {
+// spare drops the pins that say what any tables do.
+func (s *Schedule) spare() {
 	t := s.Tree
-	parallel := slices.ContainsFunc(t.Spines, func(x topology.Spine) bool { return x.Cables > 1 })
-	left := 0
 	for i, k := range s.pins.Lane {
-		if k < 0 {
-			continue
-		}
-		if h := &t.Hosts[t.Servers[i%len(t.Servers)]]; int(k) == t.LIDLane(h, 0) {
+		if h := &t.Hosts[t.Servers[i%len(t.Servers)]]; k >= 0 && int(k) == t.LIDLane(h, 0) {
 			s.pins.Lane[i] = int16(fors.Local)
-		} else {
-			left++
 		}
 	}
-	if left > 0 && parallel {
-		return fmt.Errorf("%d transfers would have to leave their lane: where spines have several cables to a leaf, that takes one LID a lane", left)
-	}
-	return nil
+}
+
+// parallel tells whether a spine has several cables to a leaf.
+func parallel(t *topology.FatTree) bool {
+	return slices.ContainsFunc(t.Spines, func(s topology.Spine) bool { return s.Cables > 1 })
 }
 
 // overlay makes one of two sets of pins, of which no LID is in both.

@@ -119,6 +119,36 @@ func TestBaseTable(t *testing.T) {
 	}
 }
 
+// TestBaseParallel plans for base LIDs where spines have two cables to each leaf: a spine
+// knows where a message goes and not by which cable it came.
+func TestBaseParallel(t *testing.T) {
+	spec := fabgen.Spec{Spines: 10, Leaves: 18, Hosts: []int{20}, Cables: 2, LMC: 5}
+	wide := spec
+	wide.Spines = 20
+	for _, c := range []struct {
+		name        string
+		dead        [][2]int
+		base, moved int
+	}{
+		{"healthy", nil, 359, 0},
+		{"a cable", [][2]int{{7, 10}}, 380, 34}, // 340 have to come to one host over 10 lanes, which have 340 to others
+		{"both cables of a leaf to a spine", [][2]int{{7, 10}, {7, 11}}, 380, 68},
+		{"nine", drawCables(rand.New(rand.NewPCG(9, 2021)), wide, 9), 380, 294},
+	} {
+		r, err := Make(bg, damaged(t, spec, c.dead...), Settings{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Base == nil || r.Base.Plan.Phases != c.base || r.Report().Base.Moved != c.moved {
+			t.Errorf("%s: base plan %+v, notes %v; want %d phases, %d entries moved", c.name, r.Report().Base, r.Notes, c.base, c.moved)
+			continue
+		}
+		if got, shift := phaseTimes(t, r, baseRows(r.Base)), phaseTimes(t, r, sim.LinearShift(r.Tree)); got != c.base || shift < got {
+			t.Errorf("%s: the base plan takes %d phase times, want %d; the linear shift %d", c.name, got, c.base, shift)
+		}
+	}
+}
+
 // TestBaseTables holds that the base plan's tables differ from those without it in
 // entries for base LIDs alone whose own lane is dead, so that no plan by lanes
 // notices, and that a second failure changes no entry of a living lane.

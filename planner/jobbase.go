@@ -131,7 +131,7 @@ func (r routed) on(tables *lft.Tables) map[uint64]*Schedule {
 // each lane has an LID of its own, only if there is one more for the lane that a base LID
 // leaves.
 func (s Settings) MayRoute(t *topology.FatTree) bool {
-	if slices.ContainsFunc(t.Spines, func(x topology.Spine) bool { return x.Cables > 1 }) {
+	if parallel(t) {
 		return false
 	}
 	if lids, err := s.groups(t); err != nil || lids > 0 {
