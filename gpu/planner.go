@@ -22,20 +22,21 @@ type Planner struct {
 	weights    []int64
 }
 
-// Options say how a plan is to be made. The zero value means Auto.
+// Options say how a plan is to be made, by flags and in requests. The zero value means
+// Auto.
 type Options struct {
-	Mode Mode
+	Mode Mode `json:"mode"`
 	// Grain is, in mode Bytes, what the bytes that a NIC sends for a pair of servers
 	// are rounded up to, for fewer and longer stages; in the other modes it is the
 	// size of a packet, which is never divided. 0 means 1.
-	Grain int64
+	Grain int64 `json:"grain"`
 	// MaxStretch, in mode Bytes, is how many times as long as it need be a plan may
 	// be; the largest Grain that keeps to it is taken. 0 means no more than need be.
-	MaxStretch float64
+	MaxStretch float64 `json:"max_stretch"`
 	// Fewest has mode Bytes look longer for fewer stages; Auto looks both ways.
-	Fewest bool
+	Fewest bool `json:"fewest"`
 	// Model tells what a plan takes, for Auto. The zero value means DefaultModel.
-	Model Model
+	Model Model `json:"-"`
 }
 
 func (o *Options) check() error {

@@ -28,12 +28,13 @@ const (
 // Methods lists the methods that Make takes.
 var Methods = []Method{MethodAuto, MethodSearch, MethodColouring, MethodDsatur, MethodRoundRobin, MethodRandom, MethodFirstFit}
 
-// Options say how much Make may try. The time is that of its context.
+// Options say how much Make may try, by flags and in requests. The time is that of its
+// context.
 type Options struct {
-	Method Method // empty for MethodAuto
-	Nodes  int64  // of the search; 0 for DefaultNodes
-	Moves  int64  // of the colouring without progress, for each number of steps; 0 for DefaultMoves
-	Seed   uint64 // of everything random
+	Method Method `json:"method"`       // empty for MethodAuto
+	Nodes  int64  `json:"search_nodes"` // of the search; 0 for DefaultNodes
+	Moves  int64  `json:"moves"`        // of the colouring without progress, for each number of steps; 0 for DefaultMoves
+	Seed   uint64 `json:"seed"`         // of everything random
 }
 
 // Defaults of Options.

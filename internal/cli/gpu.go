@@ -97,7 +97,6 @@ func (f *trafficFlags) read(cmd *cobra.Command) (*gpu.Traffic, error) {
 type gpuScheduleFlags struct {
 	trafficFlags
 	options       gpu.Options
-	mode          string
 	out, programs string
 }
 
@@ -126,7 +125,7 @@ lists of all ranks in a compact form that docs/gpu.md describes.`,
 	}
 	f.register(cmd)
 	fs := cmd.Flags()
-	fs.StringVar(&f.mode, "mode", string(gpu.Auto), "auto, bytes, rails, minmove, paper or none")
+	fs.StringVar((*string)(&f.options.Mode), "mode", string(gpu.Auto), "auto, bytes, rails, minmove, paper or none")
 	fs.Int64Var(&f.options.Grain, "grain", 0, "bytes to round a NIC's share up to (bytes), or of a packet, which is not divided (other modes)")
 	fs.Float64Var(&f.options.MaxStretch, "max-stretch", 0, "how many times the least length the stages may have, to be fewer: 1.05 for 5 % (bytes, auto)")
 	fs.BoolVar(&f.options.Fewest, "fewest", false, "look longer for fewer stages (bytes; auto looks both ways)")
@@ -154,7 +153,6 @@ func (f *gpuScheduleFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	f.options.Mode = gpu.Mode(f.mode)
 	var elapsed time.Duration
 	plan, err := command.UnlessStopped(cmd.Context(), func() (*gpu.Plan, error) {
 		var planner gpu.Planner

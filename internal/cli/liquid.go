@@ -210,7 +210,6 @@ func (f *fabricFlags) without(fabric *topology.Fabric, hosts []topology.EndPort)
 type liquidScheduleFlags struct {
 	liquidInput
 	options liquid.Options
-	method  string
 	time    time.Duration
 	compare bool
 	out     string
@@ -241,7 +240,7 @@ what is faster goes along where it has room.`,
 	}
 	f.register(cmd)
 	fs := cmd.Flags()
-	fs.StringVar(&f.method, "method", string(liquid.MethodAuto), "auto, search, colouring, dsatur, round-robin, random or first-fit")
+	fs.StringVar((*string)(&f.options.Method), "method", string(liquid.MethodAuto), "auto, search, colouring, dsatur, round-robin, random or first-fit")
 	fs.DurationVar(&f.time, "time", 30*time.Second, "how long to look; then the best that was found is the answer")
 	fs.Int64Var(&f.options.Nodes, "search-nodes", liquid.DefaultNodes, "transfers that the search may try")
 	fs.Int64Var(&f.options.Moves, "moves", liquid.DefaultMoves, "moves without progress that the colouring may make for a number of steps")
@@ -258,10 +257,9 @@ func (f *liquidScheduleFlags) run(cmd *cobra.Command) error {
 		return fmt.Errorf("--time %v: want a time, such as 30s", f.time)
 	case f.options.Nodes < 1 || f.options.Moves < 1:
 		return errors.New("--search-nodes and --moves: want 1 or more")
-	case !slices.Contains(liquid.Methods, liquid.Method(f.method)):
-		return fmt.Errorf("--method %q: want auto, search, colouring, dsatur, round-robin, random or first-fit", f.method)
+	case !slices.Contains(liquid.Methods, f.options.Method):
+		return fmt.Errorf("--method %q: want auto, search, colouring, dsatur, round-robin, random or first-fit", f.options.Method)
 	}
-	f.options.Method = liquid.Method(f.method)
 	if f.out != "" {
 		if err := checkOut(cmd, "out", f.out, "the schedule"); err != nil {
 			return err

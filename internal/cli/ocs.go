@@ -52,20 +52,18 @@ func readDemand(cmd *cobra.Command, path string) (*ocs.Demand, error) {
 // ocsFlags are the flags by which a schedule is asked for.
 type ocsFlags struct {
 	options ocs.Options
-	method  string
 	refine  string
-	flat    bool
 }
 
 func (f *ocsFlags) register(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	fs.IntVar(&f.options.Switches, "switches", 0, "s: switches that work in parallel")
 	fs.Float64Var(&f.options.Delta, "delta", 0, "δ: what a reconfiguration takes, in the demand's unit")
-	fs.StringVar(&f.method, "method", string(ocs.Best), "best, fast (as published), less or eclipse")
+	fs.StringVar((*string)(&f.options.Method), "method", string(ocs.Best), "best, fast (as published), less or eclipse")
 	fs.IntVar(&f.options.Steps, "steps", 0, "bound the search of best by steps (default: 8,000,000 over the number of racks, about 0.25 s)")
 	fs.DurationVar(&f.options.Budget, "budget", 0, "bound the search of best by the clock instead: what comes out depends on the machine")
 	fs.StringVar(&f.refine, "refine", "greedy", "weights of fast and best: greedy, or lp for linear programming")
-	fs.BoolVar(&f.flat, "no-equalize", false, "leave the published Equalize out (fast, eclipse)")
+	fs.BoolVar(&f.options.NoEqualize, "no-equalize", false, "leave the published Equalize out (fast, eclipse)")
 }
 
 // read makes options of the flags.
@@ -74,11 +72,7 @@ func (f *ocsFlags) read(cmd *cobra.Command) (ocs.Options, error) {
 	if !cmd.Flags().Changed("switches") {
 		return o, errors.New("--switches is missing: say how many work in parallel")
 	}
-	o.Method, o.NoEqualize, o.LP = ocs.Method(f.method), f.flat, f.refine == "lp"
-	if !o.LP && f.refine != "greedy" {
-		return o, fmt.Errorf("--refine %s: want greedy or lp", f.refine)
-	}
-	return o, nil
+	return o, o.Refine(f.refine)
 }
 
 func ocsScheduleCommand() *cobra.Command {

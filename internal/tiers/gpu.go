@@ -28,15 +28,12 @@ type gpuRequest struct {
 	TokenBytes    int64       `json:"token_bytes"`
 	Return        bool        `json:"return"`
 	GPUsPerServer int         `json:"gpus_per_server"`
-	Mode          gpu.Mode    `json:"mode"`
-	Grain         int64       `json:"grain"`
-	MaxStretch    float64     `json:"max_stretch"`
-	Fewest        bool        `json:"fewest"`
-	B1            *float64    `json:"b1"` // bytes a second
-	B2            *float64    `json:"b2"`
-	Latency       string      `json:"latency"`  // such as "10us"
-	Programs      bool        `json:"programs"` // answer with the lists of all ranks
-	Rank          *gpu.Rank   `json:"rank"`     // or with that of one
+	gpu.Options
+	B1       *float64  `json:"b1"` // bytes a second
+	B2       *float64  `json:"b2"`
+	Latency  string    `json:"latency"`  // such as "10us"
+	Programs bool      `json:"programs"` // answer with the lists of all ranks
+	Rank     *gpu.Rank `json:"rank"`     // or with that of one
 }
 
 // planGPU answers POST /v1/gpu/schedule, as forsctl gpu schedule --json does. The
@@ -111,7 +108,8 @@ func (q *gpuRequest) traffic() (*gpu.Traffic, error) {
 
 // options reads how a request wants its plan to be made.
 func (q *gpuRequest) options() (gpu.Options, error) {
-	o := gpu.Options{Mode: q.Mode, Grain: q.Grain, MaxStretch: q.MaxStretch, Fewest: q.Fewest, Model: gpu.DefaultModel}
+	o := q.Options
+	o.Model = gpu.DefaultModel
 	if q.B1 != nil {
 		o.Model.B1 = *q.B1
 	}

@@ -28,16 +28,13 @@ const (
 // liquid schedule. Without a network it is about forsd's own fabric, on the tables
 // that were read back last.
 type liquidRequest struct {
-	Network     json.RawMessage `json:"network"`
-	Allocation  []int           `json:"allocation"`
-	Hosts       []string        `json:"hosts"`
-	Pairs       [][2]nodeName   `json:"pairs"`
-	Method      liquid.Method   `json:"method"`
-	Time        string          `json:"time"` // such as "5s"
-	SearchNodes int64           `json:"search_nodes"`
-	Moves       int64           `json:"moves"`
-	Seed        uint64          `json:"seed"`
-	Compare     bool            `json:"compare"`
+	Network    json.RawMessage `json:"network"`
+	Allocation []int           `json:"allocation"`
+	Hosts      []string        `json:"hosts"`
+	Pairs      [][2]nodeName   `json:"pairs"`
+	liquid.Options
+	Time    string `json:"time"` // such as "5s"
+	Compare bool   `json:"compare"`
 }
 
 // nodeName is the number of a node, or the name or GUID of a host.
@@ -74,7 +71,7 @@ func (g *ground) planLiquid(ctx context.Context, q *liquidRequest) (any, error) 
 			return nil, fmt.Errorf("time %.40q: want a time such as \"5s\", at most %v", q.Time, liquidMost)
 		}
 	}
-	if q.SearchNodes < 0 || q.Moves < 0 {
+	if q.Nodes < 0 || q.Moves < 0 {
 		return nil, errors.New("search_nodes and moves: want 1 or more, or 0 for what is usual")
 	}
 	traffic, routes, err := g.liquidTraffic(q)
@@ -87,7 +84,7 @@ func (g *ground) planLiquid(ctx context.Context, q *liquidRequest) (any, error) 
 	}
 	within, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	result, err := liquid.Make(within, traffic, liquid.Options{Method: q.Method, Nodes: q.SearchNodes, Moves: q.Moves, Seed: q.Seed})
+	result, err := liquid.Make(within, traffic, q.Options)
 	if err != nil {
 		return nil, err
 	}

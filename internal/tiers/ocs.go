@@ -1,6 +1,7 @@
 package tiers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,17 +22,12 @@ const (
 	ocsBudget = 10 * time.Second
 )
 
-// ocsRequest is the body of POST /v1/optical/ocs. Its fields are the flags of
-// forsctl ocs schedule.
+// ocsRequest is the body of POST /v1/optical/ocs. The method is best if empty.
 type ocsRequest struct {
-	Demand     [][]float64 `json:"demand"` // [sending rack][receiving rack]
-	Switches   int         `json:"switches"`
-	Delta      float64     `json:"delta"`
-	Method     ocs.Method  `json:"method"` // best if empty
-	Steps      int         `json:"steps"`
-	Budget     string      `json:"budget"` // such as "250ms"
-	Refine     string      `json:"refine"` // greedy or lp
-	NoEqualize bool        `json:"no_equalize"`
+	Demand [][]float64 `json:"demand"` // [sending rack][receiving rack]
+	ocs.Options
+	Within string `json:"budget"` // such as "250ms"
+	Refine string `json:"refine"` // greedy or lp
 }
 
 // planOCS answers POST /v1/optical/ocs, as forsctl ocs schedule --json does. The
@@ -65,21 +61,16 @@ func planOCS(ctx context.Context, q *ocsRequest) (any, error) {
 
 // options reads how a request wants its schedule to be made.
 func (q *ocsRequest) options() (ocs.Options, error) {
-	o := ocs.Options{Switches: q.Switches, Delta: q.Delta, Method: q.Method, Steps: q.Steps, LP: q.Refine == "lp", NoEqualize: q.NoEqualize}
-	if o.Method == "" {
-		o.Method = ocs.Best
-	}
+	o := q.Options
+	o.Method = cmp.Or(o.Method, ocs.Best)
 	if q.Steps > ocsSteps {
 		return o, fmt.Errorf("%d steps: this takes %d at most, and forsctl more", q.Steps, ocsSteps)
 	}
-	if q.Refine != "" && q.Refine != "greedy" && q.Refine != "lp" {
-		return o, fmt.Errorf("refine %.100q: want greedy or lp", q.Refine)
-	}
-	if q.Budget != "" {
+	if q.Within != "" {
 		var err error
-		if o.Budget, err = time.ParseDuration(q.Budget); err != nil || o.Budget <= 0 || o.Budget > ocsBudget {
-			return o, fmt.Errorf("budget %.100q: want a time such as \"250ms\", at most %v", q.Budget, ocsBudget)
+		if o.Budget, err = time.ParseDuration(q.Within); err != nil || o.Budget <= 0 || o.Budget > ocsBudget {
+			return o, fmt.Errorf("budget %.100q: want a time such as \"250ms\", at most %v", q.Within, ocsBudget)
 		}
 	}
-	return o, nil
+	return o, o.Refine(cmp.Or(q.Refine, "greedy"))
 }

@@ -26,22 +26,31 @@ var Methods = []Method{Fast, Best, Less, Eclipse}
 // MaxSwitches is the most switches that are scheduled in parallel.
 const MaxSwitches = 1024
 
-// Options say how to schedule.
+// Options say how to schedule: the flags of forsctl ocs schedule, and members of the
+// request for the same.
 type Options struct {
-	Switches int     // s
-	Delta    float64 // δ, in the demand's unit
-	Method   Method  // Fast if empty
+	Switches int     `json:"switches"` // s
+	Delta    float64 `json:"delta"`    // δ, in the demand's unit
+	Method   Method  `json:"method"`   // Fast if empty
 
 	// Steps bound the search of Best; 0 is DefaultSteps. The same demand, options and
 	// steps give the same schedule.
-	Steps int
+	Steps int `json:"steps"`
 	// Budget, where it is set, bounds the search by the clock instead, and what comes
 	// out depends on the machine.
-	Budget time.Duration
+	Budget time.Duration `json:"-"`
 
-	LP         bool // Fast and Best: weights by linear programming rather than greedily
-	NoEqualize bool // Fast and Eclipse: leave Equalize out
-	Levels     int  // Eclipse: levels of weights that are tried; 0 is a search by halves
+	LP         bool `json:"-"`           // Fast and Best: weights by linear programming rather than greedily
+	NoEqualize bool `json:"no_equalize"` // Fast and Eclipse: leave Equalize out
+	Levels     int  `json:"-"`           // Eclipse: levels of weights that are tried; 0 is a search by halves
+}
+
+// Refine says how Fast and Best choose weights: greedy or lp.
+func (o *Options) Refine(how string) error {
+	if o.LP = how == "lp"; !o.LP && how != "greedy" {
+		return fmt.Errorf("refine %.100q: want greedy or lp", how)
+	}
+	return nil
 }
 
 // check tells what is wrong with options.
