@@ -78,7 +78,7 @@ func TestContributingNamesWhatIsThere(t *testing.T) {
 		}
 		for _, name := range regexp.MustCompile("`(\\w+)`").FindAllSubmatch(m[1], -1) {
 			named++
-			if !regexp.MustCompile(`(?m)^\s*(?:func (?:\([^)]*\) )?|type |var |const )?` + string(name[1]) + `\b`).Match(code) {
+			if !declaration(string(name[1])).Match(code) {
 				t.Errorf("CONTRIBUTING.md names %s in %s, which does not have it", name[1], m[2])
 			}
 		}
@@ -86,4 +86,58 @@ func TestContributingNamesWhatIsThere(t *testing.T) {
 	if len(files) < minimum || named < minimum {
 		t.Errorf("CONTRIBUTING.md names %d files and %d things in them; there are more", len(files), named)
 	}
+}
+
+// drawn are the folders of the types and packages that the drawings of
+// docs/architecture.md name: "loop.show", "press.Plan".
+var drawn = map[string]string{"actions": "internal/daemon", "inbox": "internal/daemon", "loop": "internal/daemon",
+	"controller": "controller", "linkstate": "internal/linkstate", "press": "internal/press", "probe": "internal/linkstate/probe", "view": "internal/view"}
+
+// TestDrawingsNameWhatIsThere looks for what the drawings of docs/architecture.md name.
+func TestDrawingsNameWhatIsThere(t *testing.T) {
+	text, err := os.ReadFile(document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := 0
+	for _, drawing := range regexp.MustCompile("(?s)```mermaid.*?```").FindAll(text, -1) {
+		for _, m := range regexp.MustCompile(`\b([a-z]+)\.([A-Za-z]\w+)`).FindAllSubmatch(drawing, -1) {
+			dir, known := drawn[string(m[1])]
+			if !known {
+				continue
+			}
+			named++
+			if !declares(t, dir, string(m[2])) {
+				t.Errorf("%s draws %s, and %s has no %s", document, m[0], dir, m[2])
+			}
+		}
+	}
+	if named < 20 {
+		t.Errorf("the drawings of %s name %d things; there are more", document, named)
+	}
+}
+
+// declares tells whether a folder's code has a function, type or field of a name.
+func declares(t *testing.T, dir, name string) bool {
+	t.Helper()
+	files, err := filepath.Glob("../../" + dir + "/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	declared := declaration(name)
+	for _, file := range files {
+		code, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasSuffix(file, "_test.go") && declared.Match(code) {
+			return true
+		}
+	}
+	return false
+}
+
+// declaration is what declares a function, type, variable or field of a name.
+func declaration(name string) *regexp.Regexp {
+	return regexp.MustCompile(`(?m)^\s*(?:func (?:\([^)]*\) )?|type |var |const )?` + name + `\b`)
 }

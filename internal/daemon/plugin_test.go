@@ -6,17 +6,14 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"slices"
 	"testing"
 	"time"
 
 	"github.com/forsd/forsd/controller"
-	"github.com/forsd/forsd/internal/health"
 	"github.com/forsd/forsd/internal/standby"
 	"github.com/forsd/forsd/internal/store"
 	"github.com/forsd/forsd/internal/view"
 	"github.com/forsd/forsd/lft"
-	"github.com/forsd/forsd/opensm"
 	"github.com/forsd/forsd/opensm/plugin"
 	"github.com/forsd/forsd/topology"
 )
@@ -210,26 +207,5 @@ func (s *site) betweenEvents(good func() bool) {
 	s.t.Helper()
 	for met := false; !met; {
 		ok(s.t, s.call(s.ctx, func(_ context.Context, _ *loop) { met = good() }))
-	}
-}
-
-// TestToldTwice holds that OpenSM's log does not raise anew what the plugin has told.
-func TestToldTwice(t *testing.T) {
-	d := newDaemon(t)
-	raised := func(code string) bool {
-		return slices.ContainsFunc(d.health.List(time.Now()), func(w health.Warning) bool { return w.Code == code })
-	}
-	fallback := opensm.LogEvent{Kind: opensm.EngineUsed, Engine: "minhop", Text: "minhop tables configured on all switches"}
-	if !fallback.Fallback() {
-		t.Fatal("that is a fallback")
-	}
-	close(d.stopped) // nobody takes events
-	d.manager.PluginCame(plugin.Connected{})
-	if d.manager.Logged(fallback); raised(opensm.EngineFallback) {
-		t.Error("the log raises a fallback beside the plugin")
-	}
-	d.manager.PluginLeft(plugin.Disconnected{})
-	if d.manager.Logged(fallback); !raised(opensm.EngineFallback) {
-		t.Error("the log raises no fallback without the plugin")
 	}
 }

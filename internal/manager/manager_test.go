@@ -1,0 +1,170 @@
+package manager
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/internal/board"
+	"github.com/forsd/forsd/internal/config"
+	"github.com/forsd/forsd/internal/health"
+	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/opensm"
+	"github.com/forsd/forsd/opensm/plugin"
+)
+
+// finder finds a process, or none.
+type finder struct {
+	process opensm.Process
+	err     error
+}
+
+func (f *finder) Find(context.Context) (opensm.Process, error) { return f.process, f.err }
+
+// newManager is a manager of which nothing is known, what finds it, and a count of the
+// times that it had the tables doubted.
+func newManager(t *testing.T) (*Manager, *finder, chan struct{}) {
+	t.Helper()
+	var kinds []health.Warnable
+	for _, code := range []string{Absent, LogUnreadable, PluginMissing, PluginDeaf} {
+		kinds = append(kinds, health.Warnable{Code: code, Severity: health.Critical, Title: code})
+	}
+	tracker := health.NewTracker(append(kinds, opensm.Kinds()...), func(health.Warning, bool) {})
+	b := board.New(zap.NewNop(), tracker, api.NewEvents(1, time.Now()), func() {})
+	c := config.Default().OpenSM
+	c.Conf = filepath.Join(t.TempDir(), "opensm.conf")
+	c.Plugin.Socket = filepath.Join(t.TempDir(), "socket")
+	f := &finder{err: opensm.ErrNotRunning}
+	doubts := make(chan struct{}, 10)
+	return New(Parts{Config: &c, Log: zap.NewNop(), Board: b, Finder: f, Started: time.Now(), Doubt: func() { doubts <- struct{}{} }}), f, doubts
+}
+
+func (m *Manager) raised(code string) bool {
+	return slices.ContainsFunc(m.Board.Health.List(time.Now().Add(time.Hour)), func(w health.Warning) bool { return w.Code == code })
+}
+
+// TestToldTwice holds that OpenSM's log does not raise anew what the plugin has told.
+func TestToldTwice(t *testing.T) {
+	m, _, doubts := newManager(t)
+	fallback := opensm.LogEvent{Kind: opensm.EngineUsed, Engine: "minhop", Text: "minhop tables configured on all switches"}
+	if !fallback.Fallback() {
+		t.Fatal("that is a fallback")
+	}
+	m.PluginCame(plugin.Connected{})
+	if m.Logged(fallback); m.raised(opensm.EngineFallback) {
+		t.Error("the log raises a fallback beside the plugin")
+	}
+	m.PluginLeft(plugin.Disconnected{})
+	if m.Logged(fallback); !m.raised(opensm.EngineFallback) {
+		t.Error("the log raises no fallback without the plugin")
+	}
+	<-doubts // either way the tables are others than forsd's
+	<-doubts
+}
+
+// TestLook notices that OpenSM is absent, comes, stays, and is another one.
+func TestLook(t *testing.T) {
+	m, f, doubts := newManager(t)
+	m.Look(t.Context())
+	if !m.raised(Absent) || m.Running() || m.Status().Running {
+		t.Error("no warning tells that OpenSM is absent")
+	}
+	own, err := opensm.Inspect(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.process, f.err = own, nil
+	m.Look(t.Context())
+	if <-doubts; m.raised(Absent) || !m.Running() || m.Status().PID != own.PID {
+		t.Errorf("OpenSM is there, and the status says %+v", m.Status())
+	}
+	m.Look(t.Context())
+	if len(doubts) != 0 {
+		t.Error("the same process counts as a new one")
+	}
+	f.err = errors.New("systemd does not answer")
+	m.Look(t.Context())
+	if !m.raised(Absent) || m.Running() {
+		t.Error("no warning tells that OpenSM cannot be found")
+	}
+	f.err = nil
+	m.Look(t.Context())
+	<-doubts // it may have been started anew
+}
+
+// TestBringsTraps waits for the plugin, and for its return, as long as is reasonable.
+func TestBringsTraps(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, _, _ := newManager(t)
+		brings := func(when string, want bool) {
+			t.Helper()
+			if got := m.BringsTraps(); got != want {
+				t.Errorf("%s: %v, want %v", when, got, want)
+			}
+		}
+		brings("switched off", false)
+		m.server = &plugin.Server{}
+		brings("at the start", true)
+		time.Sleep(pluginPatience + time.Second)
+		brings("it does not come", false)
+		m.PluginCame(plugin.Connected{At: time.Now()})
+		time.Sleep(time.Hour)
+		brings("connected", true)
+		m.PluginLeft(plugin.Disconnected{At: time.Now()})
+		brings("just gone", true)
+		time.Sleep(pluginPatience + time.Second)
+		brings("gone", false)
+	})
+}
+
+// TestPluginMissing warns of a plugin that is to be there, and of a socket that cannot be
+// listened on.
+func TestPluginMissing(t *testing.T) {
+	m, _, _ := newManager(t)
+	listen := func() (func(context.Context) error, error) {
+		return m.Listen(func(plugin.Event) {}, func(context.Context, plugin.Request) (*lft.Tables, error) { return nil, nil })
+	}
+	serve, err := listen()
+	if err != nil || serve == nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		how    config.Enabled
+		loaded bool
+		want   bool
+	}{{config.EnabledAuto, false, false}, {config.EnabledAuto, true, true}, {config.EnabledOn, false, true}} {
+		m.Config.Plugin.Enabled = c.how
+		if m.missPlugin(c.loaded); m.raised(PluginMissing) != c.want {
+			t.Errorf("%s, loaded %v: warned %v", c.how, c.loaded, !c.want)
+		}
+	}
+	if m.PluginCame(plugin.Connected{}); m.raised(PluginMissing) {
+		t.Error("the warning stays")
+	}
+
+	deaf, _, _ := newManager(t)
+	deaf.Config.Plugin.Socket = filepath.Join(t.TempDir(), "no", "such", "folder")
+	m = deaf
+	if serve, err := listen(); serve != nil || err != nil || !m.raised(PluginDeaf) {
+		t.Errorf("a socket that cannot be: %v", err)
+	}
+	m.Config.Plugin.Enabled = config.EnabledOn
+	if _, err := listen(); err == nil {
+		t.Error("a socket that must be, and cannot, is passed over")
+	}
+	m.Config.Plugin.Enabled = config.EnabledOff
+	if serve, err := listen(); serve != nil || err != nil {
+		t.Errorf("switched off: %v", err)
+	}
+	if err := m.Resweep(); !errors.Is(err, plugin.ErrNotConnected) {
+		t.Errorf("a sweep by no plugin: %v", err)
+	}
+}
