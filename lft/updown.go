@@ -14,12 +14,13 @@ import (
 // again, and none runs in a loop.
 type updown struct {
 	*topology.FatTree
-	order []int32   // switches by descending rank
-	near  [][]hop   // [node] its cables to switches of other ranks, by port
-	homes [][]owned // [node] the LIDs that are delivered at a switch
-	alien []bool    // [node] the tree does not cover the switch
-	down  []int32   // [node] cables of the shortest way down to the home at hand, unreached without one
-	dist  []int32   // [node] cables of the shortest way up and down
+	order []int32                   // switches by descending rank
+	near  [][]hop                   // [node] its cables to switches of other ranks, by port
+	homes [][]owned                 // [node] the LIDs that are delivered at a switch
+	alien []bool                    // [node] the tree does not cover the switch
+	down  []int32                   // [node] cables of the shortest way down to the home at hand, unreached without one
+	dist  []int32                   // [node] cables of the shortest way up and down
+	slow  map[topology.PortRef]bool // ports of cables held back from schedules
 }
 
 // hop is a cable of a switch.
@@ -55,24 +56,34 @@ func newUpDown(t *topology.FatTree) *updown {
 	if !slices.Contains(u.alien, true) {
 		return nil
 	}
-	slices.SortStableFunc(u.order, func(a, b int32) int { return int(t.Rank[b]) - int(t.Rank[a]) })
+	u.byRank()
+	u.slow = make(map[topology.PortRef]bool)
+	for l := range u.Leaves {
+		for _, c := range u.Leaves[l].Cables {
+			if c.State == topology.Degraded {
+				u.hold(topology.PortRef{Node: u.Leaves[l].Node, Port: c.LeafPort})
+			}
+		}
+	}
 	u.down, u.dist = make([]int32, len(t.Fabric.Nodes)), make([]int32, len(t.Fabric.Nodes))
 	u.wire()
 	return u
 }
 
+// byRank puts the switches in order.
+func (u *updown) byRank() {
+	slices.SortStableFunc(u.order, func(a, b int32) int { return int(u.Rank[b]) - int(u.Rank[a]) })
+}
+
+// hold takes a cable for slow, at both its ends.
+func (u *updown) hold(r topology.PortRef) {
+	p := u.Fabric.At(r)
+	u.slow[r], u.slow[topology.PortRef{Node: p.Peer, Port: p.PeerPort}] = true, true
+}
+
 // wire fills near and homes.
 func (u *updown) wire() {
 	f := u.Fabric
-	slow := make(map[topology.PortRef]bool)
-	for l := range u.Leaves {
-		for k, c := range u.Leaves[l].Cables {
-			if c.State == topology.Degraded {
-				slow[topology.PortRef{Node: u.Leaves[l].Node, Port: c.LeafPort}] = true
-				slow[topology.PortRef{Node: u.Spines[u.LaneOf[k]].Node, Port: c.SpinePort}] = true
-			}
-		}
-	}
 	u.near, u.homes = make([][]hop, len(f.Nodes)), make([][]owned, len(f.Nodes))
 	own := func(at int32, p *topology.Port, port uint8) {
 		if p.LID != 0 {
@@ -92,7 +103,7 @@ func (u *updown) wire() {
 			if f.Nodes[j].Kind != topology.Switch {
 				own(i, back, uint8(p))
 			} else if u.Rank[i] != u.Rank[j] && back.Up() && ports[p].PeerPort != NoPath {
-				u.near[i] = append(u.near[i], hop{uint8(p), j, slow[topology.PortRef{Node: i, Port: uint8(p)}]})
+				u.near[i] = append(u.near[i], hop{uint8(p), j, u.slow[topology.PortRef{Node: i, Port: uint8(p)}]})
 			}
 		}
 	}

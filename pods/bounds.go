@@ -224,3 +224,9 @@ func (r *reach) unreachable(base []int32) []fors.Pair {
 	}
 	return pairs
 }
+
+// Unreachable lists the ordered pairs of servers that have no way to each other, in order.
+func Unreachable(t *Tree) []fors.Pair {
+	x := newInstance(t, 1, 1)
+	return x.unreachable(x.base)
+}

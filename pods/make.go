@@ -19,10 +19,15 @@ const (
 // Everything else is planned pods first. Pairs without a way are left out and listed.
 // Make fails where the tree contradicts itself, and soon after ctx ends.
 func Make(ctx context.Context, t *Tree, group int) (*Plan, error) {
-	return makePlan(ctx, t, group, runtime.GOMAXPROCS(0))
+	return makePlan(ctx, t, group, runtime.GOMAXPROCS(0), true)
 }
 
-func makePlan(ctx context.Context, t *Tree, group, workers int) (*Plan, error) {
+// MakeBlocks plans as Make does, but never by the shift.
+func MakeBlocks(ctx context.Context, t *Tree, group int) (*Plan, error) {
+	return makePlan(ctx, t, group, runtime.GOMAXPROCS(0), false)
+}
+
+func makePlan(ctx context.Context, t *Tree, group, workers int, mayShift bool) (*Plan, error) {
 	if err := t.validate(); err != nil {
 		return nil, err
 	}
@@ -34,7 +39,7 @@ func makePlan(ctx context.Context, t *Tree, group, workers int) (*Plan, error) {
 		group = max(1, most)
 	}
 	b := ComputeBounds(t)
-	if p := shift(t, b); p != nil && (group > 1 || p.Gap() == 0) {
+	if p := shift(t, b); p != nil && mayShift && (group > 1 || p.Gap() == 0) {
 		return p, nil
 	}
 	x := newInstance(t, group, workers)

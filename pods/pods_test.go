@@ -29,7 +29,7 @@ func check(t *Tree, p *Plan) error {
 	to, way := make([]int32, n), make([]int16, n)
 	used := map[[4]int]bool{}
 	for ph := range p.Phases() {
-		p.Row(ph, to, way)
+		p.Row(ph, to, way, nil, nil)
 		clear(used)
 		take := func(kind, a, b, c int) error {
 			k := [4]int{kind, a, b, c}
@@ -346,7 +346,7 @@ func TestWorkers(t *testing.T) {
 		hurt(tree, rand.New(rand.NewPCG(1, 2)), 3, 3, 0, 0)
 		var first *Plan
 		for _, workers := range []int{1, 2, 4} {
-			p, err := makePlan(context.Background(), tree, group, workers)
+			p, err := makePlan(context.Background(), tree, group, workers, true)
 			if err != nil {
 				t.Fatal(err)
 			}

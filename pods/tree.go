@@ -160,11 +160,13 @@ func (p *Plan) Gap() int { return p.Phases() - p.LowerBound }
 func (p *Plan) Servers() int { return int(p.Base[len(p.Base)-1]) }
 
 // Row fills to and way, which have an element for each server, with what the servers do
-// in a phase. Ways of the shift are not told, as they are those of the tables: −1.
-func (p *Plan) Row(phase int, to []int32, way []int16) {
+// in a phase. Ways of the shift are not told, as they are those of the tables: −1. Of what
+// is like To and given beside it, picked gets the elements; both may be nil.
+func (p *Plan) Row(phase int, to []int32, way []int16, beside, picked []uint8) {
 	for s := range to {
 		to[s], way[s] = Idle, -1
 	}
+	clear(picked)
 	if p.Engine == Shift {
 		for s, at := range p.Place {
 			to[s] = p.ShiftTo[(int(at)+phase+1)%p.Places]
@@ -181,6 +183,9 @@ func (p *Plan) Row(phase int, to []int32, way []int16) {
 			slot := i - i%p.Group + (i%p.Group+turn)%p.Group
 			if d := row[slot]; d != s {
 				to[s], way[s] = d, ways[slot]
+				if beside != nil {
+					picked[s] = beside[block*slots+int(p.First[leaf])+slot]
+				}
 			}
 		}
 	}

@@ -1,5 +1,7 @@
 package topology
 
+import "fmt"
+
 // A fat tree of three levels. Leaves and mids form pods; the mids of a plane, one of
 // each pod, have cables to the same tops. A path between two pods goes up over a lane:
 // a plane, and a cable of its mid to a top; it comes down by the same lane. Within a pod
@@ -123,4 +125,25 @@ func (t *PodTree) Subscription() (leaf, mid float64) {
 		mid = max(mid, float64(down[m])/float64(max(1, up)))
 	}
 	return leaf, mid
+}
+
+// Exchange is the tree as those see it who follow exchanges: its leaves, hosts and servers,
+// and its lanes with their tops for spines. Planes are lanes too, after the others: those
+// of what turns at a mid.
+func (t *PodTree) Exchange() *FatTree {
+	two := &FatTree{Fabric: t.Fabric, Hosts: t.Hosts, Servers: t.Servers, Rank: t.Rank, Findings: t.Findings, Lanes: len(t.Lanes) + t.Planes}
+	for l := range t.Leaves {
+		two.Leaves = append(two.Leaves, Leaf{Node: t.Leaves[l].Node, GUID: t.Leaves[l].GUID, Name: t.Leaves[l].Name})
+	}
+	for _, lane := range t.Lanes {
+		two.LaneOf = append(two.LaneOf, lane.Top)
+	}
+	for k := range t.Tops {
+		two.Spines = append(two.Spines, Spine{Node: t.Tops[k].Node, GUID: t.Tops[k].GUID, Name: t.Tops[k].Name})
+	}
+	for j := range t.Planes {
+		two.LaneOf = append(two.LaneOf, len(two.Spines))
+		two.Spines = append(two.Spines, Spine{Node: None, Name: fmt.Sprintf("plane %d, within the pod", j)})
+	}
+	return two
 }

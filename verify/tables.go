@@ -18,11 +18,16 @@ import (
 // then by switch in order of GUID, an entry that is wrong by itself before
 // those that lead to it; a deadlock comes last.
 func Tables(t *topology.FatTree, tables *lft.Tables) error {
-	n := newNetwork(t.Fabric, tables)
+	return TablesByRank(t.Fabric, t.Rank, tables)
+}
+
+// TablesByRank is Tables for a fabric whose switches have such ranks, [node].
+func TablesByRank(f *topology.Fabric, rank []int32, tables *lft.Tables) error {
+	n := newNetwork(f, tables)
 	if n.bare >= 0 {
 		return violation(TableMissing, NoPhase, "switch %s has no table", &n.fabric.Nodes[n.nodes[n.bare]])
 	}
-	c := &delivery{network: n, must: n.upDown(t), waits: make([]uint64, n.switches()*ports*words),
+	c := &delivery{network: n, must: n.upDown(rank), waits: make([]uint64, n.switches()*ports*words),
 		via: make([]channel, n.switches()), to: make([]place, n.switches())}
 	for lid := range n.owner {
 		if n.owner[lid] == nowhere || c.delivered(lid) {
@@ -47,10 +52,10 @@ type delivery struct {
 	to    []place   // [switch] of the LID at hand
 }
 
-// upDown tells, as [home][switch], whether a path that goes up by the ranks of t and
+// upDown tells, as [home][switch], whether a path that goes up by rank and
 // then down, over cables that are up at both ends, leads from a switch to a home. A
 // switch is its own home.
-func (n *network) upDown(t *topology.FatTree) []bool {
+func (n *network) upDown(rank []int32) []bool {
 	count := n.switches()
 	above := make([][]int32, count)
 	order := make([]int32, count) // ascending by rank
@@ -62,12 +67,12 @@ func (n *network) upDown(t *topology.FatTree) []bool {
 				continue
 			}
 			far := n.switchOf[port.Peer]
-			if far >= 0 && t.Rank[port.Peer] > t.Rank[node] && n.fabric.Nodes[port.Peer].Ports[port.PeerPort].Up() {
+			if far >= 0 && rank[port.Peer] > rank[node] && n.fabric.Nodes[port.Peer].Ports[port.PeerPort].Up() {
 				above[s] = append(above[s], far)
 			}
 		}
 	}
-	slices.SortStableFunc(order, func(a, b int32) int { return cmp.Compare(t.Rank[n.nodes[a]], t.Rank[n.nodes[b]]) })
+	slices.SortStableFunc(order, func(a, b int32) int { return cmp.Compare(rank[n.nodes[a]], rank[n.nodes[b]]) })
 	must := make([]bool, count*count)
 	for home := range count {
 		row := must[home*count:][:count]

@@ -1,0 +1,266 @@
+package podplan
+
+import (
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/pods"
+	"github.com/forsd/forsd/topology"
+)
+
+// shiftWay is the way that the tables give the base LID of a host from another leaf while
+// nothing has failed.
+func (r *Result) shiftWay(a, h *topology.Host) int16 {
+	t := r.Tree
+	j := h.Alpha % t.Planes
+	pod := t.Leaves[h.Leaf].Pod
+	if t.Leaves[a.Leaf].Pod == pod {
+		return int16(len(t.Lanes) + j)
+	}
+	place := 0
+	for l := range h.Leaf {
+		if t.Leaves[l].Pod == pod {
+			place++
+		}
+	}
+	lanes := t.First[j+1] - t.First[j]
+	return int16(t.First[j] + (place+h.Alpha/t.Planes)%lanes)
+}
+
+// pin gives every transfer of a plan for single senders the LID that has its lane on any
+// tables. It is false where a lane has none: the planes differ in lanes.
+func (r *Result) pin() bool {
+	t, p := r.Tree, r.Plan
+	place, seen := make([]int, len(t.Leaves)), make([]int, t.Pods)
+	for l := range t.Leaves {
+		place[l] = seen[t.Leaves[l].Pod]
+		seen[t.Leaves[l].Pod]++
+	}
+	r.Offset = make([]uint8, len(p.To))
+	have, lanes := lids(r.Tree), len(t.Lanes)
+	for i, way := range p.Way {
+		if p.To[i] == pods.Idle || way < 0 {
+			continue
+		}
+		h := &t.Hosts[t.Servers[p.To[i]]]
+		found := false
+		for o := 0; o < have && !found; o++ {
+			j, turn := (h.Alpha+o)%t.Planes, place[h.Leaf]+(h.Alpha+o)/t.Planes
+			k := lanes + j
+			if int(way) < lanes {
+				k = t.First[j] + turn%max(1, t.First[j+1]-t.First[j])
+			}
+			if k == int(way) {
+				r.Offset[i], found = uint8(o), true
+				r.LIDs = max(r.LIDs, o+1)
+			}
+		}
+		if !found {
+			r.Offset = nil
+			return false
+		}
+	}
+	return true
+}
+
+// addresses says what switches do with the LIDs of servers: −1 where that is open.
+type addresses struct {
+	*Result
+	n    int     // LIDs of all servers
+	have int     // LIDs of a server
+	leaf []int8  // [leaf of the plan·n + LID] plane
+	mid  []int16 // [mid·n + LID] lane upwards
+	top  []int16 // [top·n + LID] lane downwards, where the top has several to a mid
+	down []int8  // [index of a mid in its pod·n + LID] plane downwards, in the pod of the server
+	many []bool  // [top] whether it has several
+	lids int
+}
+
+func (r *Result) newAddresses() *addresses {
+	t := r.Tree
+	x := &addresses{Result: r, have: lids(r.Tree), many: make([]bool, len(t.Tops)), lids: 1}
+	x.n = len(t.Servers) * x.have
+	x.leaf, x.mid = open[int8](len(r.shape.Leaves)*x.n), open[int16](len(t.Mids)*x.n)
+	x.top, x.down = open[int16](len(t.Tops)*x.n), open[int8](t.MidsPerPod()*x.n)
+	seen := make([]bool, len(t.Tops))
+	for _, l := range t.Lanes {
+		x.many[l.Top], seen[l.Top] = x.many[l.Top] || seen[l.Top], true
+	}
+	return x
+}
+
+func open[T int8 | int16](n int) []T {
+	s := make([]T, n)
+	for i := range s {
+		s[i] = -1
+	}
+	return s
+}
+
+// fits tells whether LID o of server d may have a way from a leaf of the plan.
+func (x *addresses) fits(a int, d int32, way int16, o int) bool {
+	t := x.Tree
+	lid, lanes := int(d)*x.have+o, len(t.Lanes)
+	j := int(way) - lanes
+	if j < 0 {
+		j = t.Lanes[way].Plane
+		if at := x.mid[x.midOf(a, j)*x.n+lid]; at >= 0 && at != way {
+			return false
+		}
+		if top := t.Lanes[way].Top; x.many[top] {
+			if at := x.top[top*x.n+lid]; at >= 0 && at != way {
+				return false
+			}
+		}
+	}
+	if at := x.leaf[a*x.n+lid]; at >= 0 && int(at) != j {
+		return false
+	}
+	at := x.down[t.MidOf[j]*x.n+lid]
+	return at < 0 || int(at) == j
+}
+
+// midOf is the mid of a leaf's pod on a plane.
+func (x *addresses) midOf(a, j int) int {
+	return x.shape.Leaves[a].Pod*x.Tree.MidsPerPod() + x.Tree.MidOf[j]
+}
+
+// take gives LID o of server d a way from a leaf.
+func (x *addresses) take(a int, d int32, way int16, o int) {
+	t := x.Tree
+	lid, lanes := int(d)*x.have+o, len(t.Lanes)
+	j := int(way) - lanes
+	if j < 0 {
+		j = t.Lanes[way].Plane
+		x.mid[x.midOf(a, j)*x.n+lid] = way
+		if top := t.Lanes[way].Top; x.many[top] {
+			x.top[top*x.n+lid] = way
+		}
+	}
+	x.leaf[a*x.n+lid], x.down[t.MidOf[j]*x.n+lid] = int8(j), int8(j)
+	x.lids = max(x.lids, o+1)
+}
+
+// offset finds an LID for a way and gives it to it, −1 where there is none.
+func (x *addresses) offset(a int, d int32, way int16) int {
+	for o := range x.have {
+		if x.fits(a, d, way, o) {
+			x.take(a, d, way, o)
+			return o
+		}
+	}
+	return -1
+}
+
+// address gives every transfer an LID whose entries may lead over its way. What finds none
+// is moved to a way that its LIDs allow, and where that is taken to another block.
+func (r *Result) address() error {
+	p := r.Plan
+	x := r.newAddresses()
+	r.Offset = make([]uint8, len(p.To))
+	slots := int(p.First[len(p.First)-1])
+	var late []int
+	for b := range p.Blocks {
+		for a := range r.shape.Leaves {
+			for s := int(p.First[a]); s < int(p.First[a+1]); s++ {
+				at := b*slots + s
+				if p.To[at] == pods.Idle || p.Way[at] < 0 {
+					continue
+				}
+				if o := x.offset(a, p.To[at], p.Way[at]); o >= 0 {
+					r.Offset[at] = uint8(o)
+				} else {
+					late = append(late, at)
+				}
+			}
+		}
+	}
+	err := r.place(x, late)
+	r.LIDs = x.lids
+	return err
+}
+
+// place puts units elsewhere that are in slots without a way that their LIDs allow.
+func (r *Result) place(x *addresses, late []int) error {
+	p := r.Plan
+	slots := int(p.First[len(p.First)-1])
+	to := make([]int32, len(late))
+	for i, at := range late {
+		to[i] = p.To[at]
+	}
+	m := pods.NewMover(p, r.shape, late)
+	for i, was := range late {
+		a := r.leafOf(was % slots)
+		var ways []int16
+		for way := range len(r.Tree.Lanes) + r.Tree.Planes {
+			for o := range x.have {
+				if x.fits(a, to[i], int16(way), o) {
+					ways = append(ways, int16(way))
+					break
+				}
+			}
+		}
+		if len(ways) == 0 {
+			h := &r.Tree.Hosts[r.Tree.Servers[to[i]]]
+			return fmt.Errorf("the LMC gives %d LIDs to a host, too few to reach %s from all leaves over the cables that are left: set lmc in opensm.conf to 2 or more", x.have, h.Name)
+		}
+		at := m.Put(was, to[i], ways)
+		for len(r.Offset) < len(p.To) {
+			r.Offset = append(r.Offset, 0)
+		}
+		r.Offset[at] = 0
+		if p.Way[at] >= 0 {
+			r.Offset[at] = uint8(x.offset(a, to[i], p.Way[at]))
+		}
+	}
+	return nil
+}
+
+// leafOf is the leaf of a slot.
+func (r *Result) leafOf(slot int) int {
+	a, _ := slices.BinarySearch(r.Plan.First, int32(slot)+1)
+	return a - 1
+}
+
+// entries lists the entries of tables that the plan needs.
+func (r *Result) entries() iter.Seq[lft.Entry] {
+	return func(yield func(lft.Entry) bool) {
+		t, p := r.Tree, r.Plan
+		slots := int(p.First[len(p.First)-1])
+		for b := range p.Blocks {
+			for a := range r.shape.Leaves {
+				from := &t.Leaves[t.Hosts[t.Servers[p.Base[a]]].Leaf]
+				for s := int(p.First[a]); s < int(p.First[a+1]); s++ {
+					at := b*slots + s
+					if p.To[at] == pods.Idle || p.Way[at] < 0 {
+						continue
+					}
+					h := &t.Hosts[t.Servers[p.To[at]]]
+					if !way(t, from, &t.Leaves[h.Leaf], p.Way[at], h.LID+topology.LID(r.Offset[at]), yield) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
+// way lists the entries by which an LID goes from a leaf to another.
+func way(t *topology.PodTree, from, to *topology.PodLeaf, way int16, lid topology.LID, yield func(lft.Entry) bool) bool {
+	j := int(way) - len(t.Lanes)
+	if j < 0 {
+		j = t.Lanes[way].Plane
+	}
+	far := t.Mid(to.Pod, j)
+	if !yield(lft.Entry{Node: from.Node, LID: lid, Port: from.Cables[j].Port}) || !yield(lft.Entry{Node: far.Node, LID: lid, Port: to.Cables[j].PeerPort}) {
+		return false
+	}
+	if int(way) >= len(t.Lanes) {
+		return true
+	}
+	mid := t.Mid(from.Pod, j)
+	return yield(lft.Entry{Node: mid.Node, LID: lid, Port: mid.Cables[way].Port}) &&
+		yield(lft.Entry{Node: t.Tops[t.Lanes[way].Top].Node, LID: lid, Port: far.Cables[way].PeerPort})
+}

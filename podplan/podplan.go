@@ -1,0 +1,290 @@
+// Package podplan is the one entry of the command line to plans for fat trees of three
+// levels: a fabric goes in, a verified plan and verified tables come out. It owns the
+// choice of groups, the LIDs by which transfers take their ways, and the warnings that a
+// plan carries.
+package podplan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/planner"
+	"github.com/forsd/forsd/pods"
+	"github.com/forsd/forsd/topology"
+	"github.com/forsd/forsd/verify"
+)
+
+// Settings are the choices that planning leaves to the operator.
+type Settings struct {
+	// MaxUnreachable is as in planner.Settings.
+	MaxUnreachable *float64
+}
+
+// LMCTooSmall and the others are codes of warnings, as those of package planner.
+const (
+	LMCTooSmall      = planner.LMCTooSmall
+	PlanOverBound    = planner.PlanOverBound
+	UnreachablePairs = planner.UnreachablePairs
+)
+
+// Result is a plan with the tables that carry it, both verified.
+type Result struct {
+	Tree *topology.PodTree
+	Plan *pods.Plan
+	// Offset is, like Plan.To, what is to be added to the destination's base LID; nil
+	// where every transfer goes to base LIDs.
+	Offset   []uint8
+	LIDs     int  // of a server that the plan uses
+	Pinned   bool // every lane has an LID of its own, and the tables are the same for all plans
+	Tables   *lft.Tables
+	Warnings []topology.Finding
+	Times    Times
+
+	shape *pods.Tree
+	fixed bool // the tables follow from the tree alone
+}
+
+// Times says what each stage took.
+type Times struct{ Plan, Tables, Verify time.Duration }
+
+// Make plans the complete exchange of the tree's servers, builds the tables and verifies
+// the one on the other. Undamaged trees get the linear shift. Where each server has an LID
+// for every lane, plans for single senders go on tables that do not depend on them.
+// Elsewhere the senders of a leaf form a group, and the tables follow from the plan.
+func Make(ctx context.Context, t *topology.PodTree, s Settings) (*Result, error) {
+	if len(t.Servers) == 0 {
+		return nil, errors.New("the fabric has no server: there is nothing to exchange")
+	}
+	if err := s.mayPlan(t); err != nil {
+		return nil, err
+	}
+	r, err := makePlan(ctx, t, pods.Make)
+	if err == nil {
+		err = r.finish(ctx)
+	}
+	if r != nil && r.Plan.Engine == pods.Shift && err != nil && ctx.Err() == nil {
+		// The rule needs leaves without gaps; blocks do not.
+		if r, err = makePlan(ctx, t, pods.MakeBlocks); err == nil {
+			err = r.finish(ctx)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	r.warn()
+	return r, nil
+}
+
+// finerLimit is how many servers may have plans for more groups of a leaf tried than one,
+// where that leaves a gap.
+const finerLimit = 512
+
+// makePlan plans, and gives the transfers their LIDs.
+func makePlan(ctx context.Context, t *topology.PodTree, plan planFunc) (*Result, error) {
+	start := time.Now()
+	shape := Shape(t)
+	have := lids(t)
+	if have >= len(t.Lanes) {
+		r := &Result{Tree: t, shape: shape, LIDs: 1, fixed: true}
+		var err error
+		if r.Plan, err = plan(ctx, shape, pods.Singles); err != nil {
+			return nil, err
+		}
+		if r.Plan.Engine == pods.Shift || r.pin() {
+			r.Pinned = r.Plan.Engine != pods.Shift
+			r.Times.Plan = time.Since(start)
+			return r, nil
+		}
+	}
+	most := 0
+	for a := range shape.Leaves {
+		most = max(most, len(shape.Leaves[a].Slots))
+	}
+	var best *Result
+	var last error
+	for groups := 1; groups <= min(have, most); groups *= 2 {
+		r := &Result{Tree: t, shape: shape, LIDs: 1}
+		var err error
+		if r.Plan, err = plan(ctx, shape, (most+groups-1)/groups); err != nil {
+			return nil, err
+		}
+		if r.fixed = r.Plan.Engine == pods.Shift; !r.fixed {
+			last = r.address()
+		}
+		if last == nil && (best == nil || r.Plan.Phases() < best.Plan.Phases()) {
+			best = r
+		}
+		if best != nil && (best.Plan.Gap() == 0 || len(t.Servers) > finerLimit) {
+			break
+		}
+	}
+	if best == nil {
+		return nil, last
+	}
+	best.Times.Plan = time.Since(start)
+	return best, nil
+}
+
+type planFunc func(ctx context.Context, t *pods.Tree, group int) (*pods.Plan, error)
+
+// finish builds the tables and verifies all.
+func (r *Result) finish(ctx context.Context) error {
+	start := time.Now()
+	entries := r.entries()
+	if r.fixed {
+		entries = nil
+	}
+	var err error
+	if r.Tables, err = lft.BuildPods(r.Tree, entries); err != nil {
+		return err
+	}
+	built := time.Now()
+	r.Times.Tables = built.Sub(start)
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := verify.TablesByRank(r.Tree.Fabric, r.Tree.Rank, r.Tables); err != nil {
+		return fmt.Errorf("verify tables: %w", err)
+	}
+	if err := r.Check(ctx, r.Tables); err != nil {
+		return fmt.Errorf("verify plan: %w", err)
+	}
+	r.Times.Verify = time.Since(built)
+	return nil
+}
+
+// Check walks the plan through tables, phase by phase.
+func (r *Result) Check(ctx context.Context, tables *lft.Tables) error {
+	servers := make([]topology.EndPort, len(r.Tree.Servers))
+	for i, h := range r.Tree.Servers {
+		servers[i] = r.Tree.Hosts[h].EndPort
+	}
+	w, err := verify.NewWalk(r.Tree.Fabric, tables, servers)
+	if err != nil {
+		return err
+	}
+	row := r.NewRow()
+	var transfers []verify.Transfer
+	for phase := range r.Plan.Phases() {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		row.Fill(phase)
+		transfers = transfers[:0]
+		for s, d := range row.To {
+			if d != pods.Idle {
+				transfers = append(transfers, verify.Transfer{Src: int32(s), Dst: d, DLID: row.DLID[s]})
+			}
+		}
+		if err := w.Phase(transfers); err != nil {
+			return err
+		}
+	}
+	unreachable := make([][2]int32, len(r.Plan.Unreachable))
+	for i, p := range r.Plan.Unreachable {
+		unreachable[i] = [2]int32{int32(p.Src), int32(p.Dst)}
+	}
+	return w.Done(r.Tree, unreachable)
+}
+
+// Row is what the servers do in one phase.
+type Row struct {
+	r    *Result
+	To   []int32 // [server] destination, pods.Idle without one
+	Way  []int16 // [server] lane; lanes + plane within a pod; −1 within a leaf
+	DLID []topology.LID
+	off  []uint8
+}
+
+// NewRow makes room for the rows of a plan.
+func (r *Result) NewRow() *Row {
+	n := len(r.Tree.Servers)
+	return &Row{r: r, To: make([]int32, n), Way: make([]int16, n), DLID: make([]topology.LID, n), off: make([]uint8, n)}
+}
+
+// Fill fills the row with a phase.
+func (x *Row) Fill(phase int) {
+	r := x.r
+	r.Plan.Row(phase, x.To, x.Way, r.Offset, x.off)
+	for s, d := range x.To {
+		if d == pods.Idle {
+			continue
+		}
+		h := &r.Tree.Hosts[r.Tree.Servers[d]]
+		x.DLID[s] = h.LID
+		if a := &r.Tree.Hosts[r.Tree.Servers[s]]; a.Leaf != h.Leaf {
+			x.DLID[s] += topology.LID(x.off[s])
+			if r.Plan.Engine == pods.Shift {
+				x.Way[s] = r.shiftWay(a, h)
+			}
+		}
+	}
+}
+
+// lids is how many LIDs every server has.
+func lids(t *topology.PodTree) int {
+	least := 1 << topology.MaxLMC
+	for _, i := range t.Servers {
+		least = min(least, 1<<t.Hosts[i].LMC)
+	}
+	return least
+}
+
+// Shape is the tree as package pods sees it: the leaves that have servers, and the servers'
+// indices α as slots.
+func Shape(t *topology.PodTree) *pods.Tree {
+	s := &pods.Tree{Pods: t.Pods, First: t.First, Up: make([]bool, t.Pods*len(t.Lanes))}
+	for p := range t.Pods {
+		for k := range t.Lanes {
+			s.Up[p*len(t.Lanes)+k] = t.LaneUp(p, k)
+		}
+	}
+	last := -1
+	for _, i := range t.Servers {
+		h := &t.Hosts[i]
+		if h.Leaf != last {
+			last = h.Leaf
+			l := pods.Leaf{Pod: t.Leaves[last].Pod, Up: make([]bool, t.Planes)}
+			for j := range l.Up {
+				l.Up[j] = t.LeafUp(last, j)
+			}
+			s.Leaves = append(s.Leaves, l)
+		}
+		l := &s.Leaves[len(s.Leaves)-1]
+		l.Slots = append(l.Slots, h.Alpha)
+	}
+	return s
+}
+
+// mayPlan tells whether enough servers have a way to each other.
+func (s Settings) mayPlan(t *topology.PodTree) error {
+	pairs, of := len(pods.Unreachable(Shape(t))), len(t.Servers)*(len(t.Servers)-1)
+	limit := planner.DefaultMaxUnreachable
+	if s.MaxUnreachable != nil {
+		limit = *s.MaxUnreachable
+	}
+	if float64(pairs) > limit*float64(of) {
+		return &planner.TooManyUnreachable{Pairs: pairs, Of: of, Limit: limit}
+	}
+	return nil
+}
+
+// warn collects the warnings.
+func (r *Result) warn() {
+	add := func(code, format string, args ...any) {
+		r.Warnings = append(r.Warnings, topology.Finding{Code: code, Text: fmt.Sprintf(format, args...)})
+	}
+	p := r.Plan
+	if gap := p.Gap(); gap > 0 {
+		add(PlanOverBound, "the plan of engine %s has %d phases, %d more than the bound of %d by %s", p.Engine, p.Phases(), gap, p.LowerBound, p.Certificate)
+	}
+	if n := len(p.Unreachable); n > 0 {
+		add(UnreachablePairs, "%d ordered pairs of servers have no way to each other and are left out", n)
+	}
+	if have := lids(r.Tree); have < len(r.Tree.Lanes) && p.Engine != pods.Shift {
+		add(LMCTooSmall, "the servers' LMC gives %d LIDs for %d lanes: the tables follow from the plan, and a failure is mended by tables first, then the plan", have, len(r.Tree.Lanes))
+	}
+}

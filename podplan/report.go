@@ -1,0 +1,149 @@
+package podplan
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/phasetable"
+	"github.com/forsd/forsd/planner"
+	"github.com/forsd/forsd/pods"
+	"github.com/forsd/forsd/topology"
+)
+
+// Report is plan.json of a fat tree of three levels.
+type Report struct {
+	Version int `json:"version"`
+	Levels  int `json:"levels"` // 3
+	phasetable.Summary
+	phasetable.Proof
+	Servers      int      `json:"servers"`
+	Pods         int      `json:"pods"`
+	Leaves       int      `json:"leaves"`
+	Planes       int      `json:"planes"`
+	Lanes        int      `json:"lanes"`
+	LMC          int      `json:"lmc"`
+	LIDs         int      `json:"lids"`  // of each server that the plan uses
+	Group        int      `json:"group"` // senders of a leaf that share ways, in blocks of as many phases
+	Blocks       int      `json:"blocks"`
+	Warnings     []string `json:"warnings"`
+	PlanSeconds  float64  `json:"plan_seconds"`
+	TopologyHash string   `json:"topology_hash"`
+}
+
+// Report sums the plan up. The warnings are codes, the fabric's findings among them.
+func (r *Result) Report() Report {
+	p, t := r.Plan, r.Tree
+	codes := []string{}
+	for _, w := range slices.Concat(r.Warnings, t.Findings) {
+		codes = append(codes, w.Code)
+	}
+	slices.Sort(codes)
+	lmc := 0
+	for 1<<lmc < lids(t) {
+		lmc++
+	}
+	return Report{Version: 1, Levels: 3, Summary: phasetable.Summarize(string(p.Engine), p.Phases(), p.LowerBound),
+		Proof:   phasetable.Proof{UnreachablePairs: len(p.Unreachable), Certificate: string(p.Certificate)},
+		Servers: len(t.Servers), Pods: t.Pods, Leaves: len(t.Leaves), Planes: t.Planes, Lanes: len(t.Lanes), LMC: lmc, LIDs: r.LIDs, Group: p.Group, Blocks: p.Blocks,
+		Warnings: slices.Compact(codes), PlanSeconds: r.Times.Plan.Seconds(), TopologyHash: t.Fabric.Hash()}
+}
+
+// MostListed is how many servers a plan may have whose transfers are written out one by
+// one.
+const MostListed = 2048
+
+// Table is the plan with a row for each phase, for up to MostListed servers. The lane of a
+// transfer within a pod is that of its plane, counted on after the lanes.
+func (r *Result) Table(epoch uint64) (*phasetable.Table, error) {
+	t, n := r.Tree, len(r.Tree.Servers)
+	if n > MostListed {
+		return nil, fmt.Errorf("%d servers: transfers are written out for up to %d", n, MostListed)
+	}
+	phases := r.Plan.Phases()
+	out := &phasetable.Table{Epoch: epoch, TopologyHash: t.Fabric.Hash(), Phases: phases, Lanes: len(t.Lanes) + t.Planes,
+		To: make([]int32, n*phases), Lane: make([]int16, n*phases), DLID: make([]topology.LID, n*phases)}
+	for _, i := range t.Servers {
+		h := &t.Hosts[i]
+		out.Servers = append(out.Servers, phasetable.ServerEntry{GUID: h.GUID, LID: h.LID, LMC: h.LMC, Leaf: h.Leaf, Name: h.Name})
+	}
+	row := r.NewRow()
+	for p := range phases {
+		row.Fill(p)
+		copy(out.To[p*n:], row.To)
+		copy(out.Lane[p*n:], row.Way)
+		copy(out.DLID[p*n:], row.DLID)
+		for s, d := range row.To {
+			if d == pods.Idle {
+				out.To[p*n+s] = phasetable.Idle
+			}
+		}
+	}
+	return out, nil
+}
+
+// WriteDir writes the files of a plan into dir, which it creates: those of
+// planner.Result.WriteDir, base.csv and base.bin where all transfers go to base LIDs, and
+// plan.json at last. Of more than MostListed servers it writes lfts.dump, unreachable.csv
+// and plan.json alone.
+func (r *Result) WriteDir(dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	write := func(name string, data []byte) error { return os.WriteFile(filepath.Join(dir, name), data, 0o644) }
+	if len(r.Tree.Servers) <= MostListed {
+		table, err := r.Table(0)
+		if err != nil {
+			return err
+		}
+		data, err := phasetable.Encode(table)
+		if err != nil {
+			return err
+		}
+		var text bytes.Buffer
+		if err := phasetable.WriteCSV(&text, table); err != nil {
+			return err
+		}
+		files := map[string][]byte{planner.PhasesFile: text.Bytes(), planner.BinaryFile: data}
+		if r.LIDs == 1 {
+			files[planner.BaseFile], files[planner.BaseBinaryFile] = text.Bytes(), data
+		}
+		for name, data := range files {
+			if err := write(name, data); err != nil {
+				return err
+			}
+		}
+	}
+	var tables, cut bytes.Buffer
+	if err := r.Tables.Write(&tables, lft.OwnersOf(r.Tree.Fabric)); err != nil {
+		return err
+	}
+	cut.WriteString("src_guid,dst_guid\n")
+	for _, p := range r.Plan.Unreachable {
+		fmt.Fprintf(&cut, "%s,%s\n", r.Tree.Hosts[r.Tree.Servers[p.Src]].GUID, r.Tree.Hosts[r.Tree.Servers[p.Dst]].GUID)
+	}
+	report, err := json.MarshalIndent(r.Report(), "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := write(planner.UnreachableFile, cut.Bytes()); err != nil {
+		return err
+	}
+	if err := write(planner.TablesFile, tables.Bytes()); err != nil {
+		return err
+	}
+	return write(planner.ReportFile, append(report, '\n'))
+}
+
+// Unreachable lists the pairs of servers that have no way to each other, in order.
+func Unreachable(t *topology.PodTree) [][2]int32 {
+	var out [][2]int32
+	for _, p := range pods.Unreachable(Shape(t)) {
+		out = append(out, [2]int32{int32(p.Src), int32(p.Dst)})
+	}
+	return out
+}
