@@ -53,9 +53,12 @@ tables that were read back from the switches. With --topology, --lfts and
 
 // explain follows a transfer of a plan in files.
 func (f *fabricFlags) explain(lfts, plan, src, dst string) (*planner.Explanation, error) {
-	tree, err := f.load()
+	tree, pods, err := f.eitherTree()
 	if err != nil {
 		return nil, err
+	}
+	if pods != nil {
+		tree = pods.Exchange()
 	}
 	tables, err := readTables(lfts)
 	if err != nil {

@@ -19,6 +19,7 @@ func fabgenMain() {
 	flags := flag.NewFlagSet("fabgen", flag.ExitOnError)
 	flags.IntVar(&s.Spines, "spines", 4, "M0")
 	flags.IntVar(&s.Leaves, "leaves", 4, "M1")
+	kary := flags.Int("k", 4, "ports of the switches of a k-ary 3-tree")
 	flags.IntVar(&s.Cables, "cables", 1, "parallel cables")
 	flags.Uint64Var(&s.Shuffle, "shuffle", 0, "seed of the cabling order")
 	lmc := flags.Int("lmc", 2, "LMC of the host ports")
@@ -27,7 +28,7 @@ func fabgenMain() {
 	rename := flags.String("rename", "", "old=new: a node's description")
 	swap := flags.String("swap", "", "a host that gets a new adapter")
 	relid := flags.Bool("relid", false, "hand the host LIDs out in reverse")
-	shape := flags.String("shape", "tree", "tree, torus (6×6), dragonfly (9 groups), pods (three levels)")
+	shape := flags.String("shape", "tree", "tree, torus (6×6), dragonfly (9 groups), pods (three levels, tops for all planes), kary (k-ary 3-tree)")
 	inSwitches := flags.Bool("aggregation", false, "an aggregation node in every switch")
 	onSpine := flags.String("on-spine", "", "a spine that gets an adapter")
 	cable := flags.String("cable", "", "node,node: one more cable between two switches")
@@ -43,6 +44,11 @@ func fabgenMain() {
 	}
 	f := map[string]func() *topology.Fabric{"tree": func() *topology.Fabric { return fabgen.Generate(s) },
 		"torus": func() *topology.Fabric { return fabgen.Torus(6, 6, 2) }, "dragonfly": func() *topology.Fabric { return fabgen.Dragonfly(9, 4, 2) },
+		"kary": func() *topology.Fabric {
+			three := fabgen.KAry(*kary)
+			three.LMC, three.Shuffle, three.Missing = s.LMC, s.Shuffle, s.Missing
+			return fabgen.GenerateTree(three)
+		},
 		"pods": func() *topology.Fabric {
 			return fabgen.Pods(fabgen.PodSpec{Pods: 4, Leaves: 4, Spines: 4, Tops: 4, Hosts: 4})
 		}}[*shape]()

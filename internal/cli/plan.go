@@ -47,7 +47,11 @@ The bound is a number of phases that no plan can beat. The gap is
 the number of phases by which the plan is longer.
 Bounds are proved by servers, each of which sends to one other in a phase; by leaf:
 what one has to send over the cables that it has left; or by lp: what several leaves
-have to send over all their cables together, by linear programming.`,
+have to send over all their cables together, by linear programming.
+
+A fat tree of three levels is planned too. Its bounds may also be proved by pod: what
+one has to send over its cables to the highest level. --engine and --lids are for two
+levels alone. Transfers are written out for up to 2048 servers.`,
 		Example: `  forsctl plan --topology ibnetdiscover.txt --out plan
   forsctl plan --topology opensm-subnet.lst --lmc 5 --fail Leaf007/31 --fail Spine010 --out plan
   forsctl plan --topology ibnetdiscover.txt --from plan --fail Leaf007/31 --out hurt`,
@@ -80,9 +84,12 @@ func (f *planFlags) run(cmd *cobra.Command) error {
 	if !(f.mayLeaveOut >= 0 && f.mayLeaveOut <= 1) {
 		return fmt.Errorf("--max-unreachable %v: want a share from 0 to 1", f.mayLeaveOut)
 	}
-	tree, err := f.fabric.load()
+	tree, pods, err := f.fabric.eitherTree()
 	if err != nil {
 		return err
+	}
+	if pods != nil {
+		return f.planPods(cmd, pods)
 	}
 	if len(tree.Servers) == 0 {
 		return fmt.Errorf("%s: no host takes part in the exchange: let --exclude leave some", f.fabric.topology)

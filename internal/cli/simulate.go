@@ -92,9 +92,12 @@ func (f *fabricFlags) scheduled(schedule string) (*topology.Fabric, []sim.Row, e
 	case "":
 		return nil, nil, fmt.Errorf("--schedule is missing: want linear-shift, host-shift, or a phases.csv or phases.bin")
 	case linearShift:
-		tree, err := f.load()
+		tree, pods, err := f.eitherTree()
 		if err != nil {
 			return nil, nil, err
+		}
+		if pods != nil {
+			tree = pods.Exchange()
 		}
 		return tree.Fabric, sim.LinearShift(tree), nil
 	}

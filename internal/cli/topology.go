@@ -21,7 +21,8 @@ func topologyCommand() *cobra.Command {
 		Use:   "topology [--topology FILE] [--format slurm|slurm-conf]",
 		Short: "Show the fat tree that is seen, or why it is none",
 		Long: `Topology recognises the two-level fat tree in a topology file and shows its
-leaves, spines, lanes and servers, and how it deviates from its baseline.
+leaves, spines, lanes and servers, and how it deviates from its baseline. Of a fat
+tree of three levels it shows the pods, planes, lanes and servers.
 Without --topology it asks a running forsd.
 
 With --format slurm it writes Slurm's topology.yaml, of Slurm 25.05 and later, with
@@ -64,9 +65,15 @@ never by an empty one.`,
 					return show(t)
 				})
 			}
-			tree, err := fabric.load()
+			tree, pods, err := fabric.eitherTree()
 			if err != nil {
 				return err
+			}
+			if pods != nil && slurm.format == "" {
+				return printPods(cmd, pods)
+			}
+			if pods != nil {
+				return fmt.Errorf("--format is for fat trees of two levels")
 			}
 			if slurm.format != "" {
 				return slurm.write(cmd, tree.Baseline, bystanders(tree), exclude)

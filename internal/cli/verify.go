@@ -37,7 +37,7 @@ Exit code 0: nothing is wrong; 1: something is; 2: the input cannot be used.`,
   dump_fts -n | forsctl verify --topology ibnetdiscover.txt --lfts /dev/stdin --phases plan/phases.bin`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			tree, err := fabric.load()
+			tree, pods, err := fabric.eitherTree()
 			if err != nil {
 				return err
 			}
@@ -48,6 +48,9 @@ Exit code 0: nothing is wrong; 1: something is; 2: the input cannot be used.`,
 			list, err := readPhases("phases", plan)
 			if err != nil {
 				return err
+			}
+			if pods != nil {
+				return verifyPods(cmd, pods, tables, list)
 			}
 			rows, err := list.bind(tree)
 			if err == nil {

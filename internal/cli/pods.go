@@ -1,0 +1,240 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/forsd/forsd/internal/command"
+	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/phasetable"
+	"github.com/forsd/forsd/podplan"
+	"github.com/forsd/forsd/topology"
+	"github.com/forsd/forsd/verify"
+)
+
+// eitherTree loads a fat tree of two levels or of three: one of the two is nil. Three are
+// looked for where there are not two, or where the baseline says so.
+func (f *fabricFlags) eitherTree() (*topology.FatTree, *topology.PodTree, error) {
+	base, err := f.podBase()
+	if err == nil && base == nil {
+		tree, err := f.load()
+		var other *topology.NotFatTree
+		if !errors.As(err, &other) || f.baseline != "" {
+			return tree, nil, err
+		}
+		pods, podsErr := f.loadPods(nil)
+		if errors.As(podsErr, &other) && strings.HasPrefix(other.Where, "cable ") {
+			return nil, nil, fmt.Errorf("%w; nor one of three levels: %s %s", err, other.Where, other.Why)
+		}
+		if errors.As(podsErr, &other) {
+			return nil, nil, err
+		}
+		return nil, pods, podsErr
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	pods, err := f.loadPods(base)
+	return nil, pods, err
+}
+
+// podBase reads the baseline if it is given and of three levels, and is nil otherwise.
+func (f *fabricFlags) podBase() (*topology.PodBaseline, error) {
+	if f.baseline == "" {
+		return nil, nil
+	}
+	data, err := command.ReadPath(f.baseline, command.MaxText)
+	if err != nil || !topology.HasPods(data) {
+		return nil, err
+	}
+	base, err := topology.ReadPodBaseline(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", f.baseline, err)
+	}
+	return base, nil
+}
+
+// loadPods loads a fat tree of three levels, seen through a baseline or, without one,
+// through what the topology shows before --fail.
+func (f *fabricFlags) loadPods(base *topology.PodBaseline) (*topology.PodTree, error) {
+	fabric, err := f.read()
+	if err != nil {
+		return nil, err
+	}
+	if base == nil {
+		if base, err = topology.NewPodBaseline(fabric); err != nil {
+			return nil, err
+		}
+	}
+	if err := f.damage(fabric); err != nil {
+		return nil, err
+	}
+	exclude, err := f.excluded()
+	if err != nil {
+		return nil, err
+	}
+	tree, err := topology.FitPods(fabric, base, exclude)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", f.topology, err)
+	}
+	return tree, nil
+}
+
+// planPods plans a fat tree of three levels, writes the files and prints the report.
+func (f *planFlags) planPods(cmd *cobra.Command, tree *topology.PodTree) error {
+	if len(tree.Servers) == 0 {
+		return fmt.Errorf("%s: no host takes part in the exchange: let --exclude leave some", f.fabric.topology)
+	}
+	for _, flag := range []string{"engine", "lids"} {
+		if cmd.Flags().Changed(flag) {
+			return fmt.Errorf("--%s is for fat trees of two levels: leave it out", flag)
+		}
+	}
+	r, err := podplan.Make(cmd.Context(), tree, podplan.Settings{MaxUnreachable: &f.mayLeaveOut})
+	if err != nil {
+		return err
+	}
+	if err := r.WriteDir(f.out); err != nil {
+		return err
+	}
+	if f.writeBaseline != "" {
+		if err := os.WriteFile(f.writeBaseline, tree.Baseline.Encode(), 0o644); err != nil {
+			return err
+		}
+	}
+	report := r.Report()
+	if command.WantsJSON(cmd) {
+		return command.PrintJSON(cmd, report)
+	}
+	w := command.NewTable(cmd.OutOrStdout())
+	fmt.Fprintf(w, "phases\t%d (bound %d by %s, gap %d)\n", report.Phases, report.LowerBound, report.Certificate, report.Gap)
+	fmt.Fprintf(w, "engine\t%s, in blocks of %s\n", report.Engine, command.Plural(report.Group, "phase", "phases"))
+	fmt.Fprintf(w, "servers\t%d on %d leaves in %d pods, %d planes, %d lanes, LMC %d\n", report.Servers, report.Leaves, report.Pods, report.Planes, report.Lanes, report.LMC)
+	fmt.Fprintf(w, "LIDs\t%d a server\n", report.LIDs)
+	fmt.Fprintf(w, "failures\t%d pairs unreachable\n", report.UnreachablePairs)
+	fmt.Fprintf(w, "time\tplan %s, tables %s, verification %s\n", took(r.Times.Plan), took(r.Times.Tables), took(r.Times.Verify))
+	fmt.Fprintf(w, "written\t%s\n", f.out)
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	for _, warning := range r.Warnings {
+		fmt.Fprintf(cmd.OutOrStdout(), "warning %s: %s\n", warning.Code, warning.Text)
+	}
+	for _, finding := range tree.Findings {
+		fmt.Fprintf(cmd.OutOrStdout(), "fabric %s: %s\n", finding.Code, finding.Text)
+	}
+	return nil
+}
+
+// verifyPods walks a plan of a fat tree of three levels through tables.
+func verifyPods(cmd *cobra.Command, tree *topology.PodTree, tables *lft.Tables, list *phases) error {
+	rows := slices.Clone(list.rows)
+	slices.SortStableFunc(rows, func(a, b phasetable.Row) int { return a.Phase - b.Phase })
+	index := make(map[topology.GUID]int32, len(tree.Servers))
+	servers := make([]topology.EndPort, len(tree.Servers))
+	for i, h := range tree.Servers {
+		index[tree.Hosts[h].GUID], servers[i] = int32(i), tree.Hosts[h].EndPort
+	}
+	last := 0
+	err := check(func() error { return verify.TablesByRank(tree.Fabric, tree.Rank, tables) }, func() error {
+		w, err := verify.NewWalk(tree.Fabric, tables, servers)
+		if err != nil {
+			return err
+		}
+		var transfers []verify.Transfer
+		for i := 0; i < len(rows); {
+			transfers = transfers[:0]
+			for last = rows[i].Phase; i < len(rows) && rows[i].Phase == last; i++ {
+				src, ok := index[rows[i].Src]
+				dst, also := index[rows[i].Dst]
+				if !ok || !also {
+					return fmt.Errorf("phase %d: %s or %s is not a server of the fabric", last, rows[i].Src, rows[i].Dst)
+				}
+				transfers = append(transfers, verify.Transfer{Src: src, Dst: dst, DLID: rows[i].DLID})
+			}
+			if err := w.Phase(transfers); err != nil {
+				return err
+			}
+		}
+		return w.Done(tree, podplan.Unreachable(tree))
+	})
+	return report(cmd, verdict{Phases: last + 1, Servers: len(tree.Servers), Transfers: len(rows)}, err)
+}
+
+// printPods shows a fat tree of three levels.
+func printPods(cmd *cobra.Command, t *topology.PodTree) error {
+	leaf, mid := t.Subscription()
+	if command.WantsJSON(cmd) {
+		return command.PrintJSON(cmd, podShape{Levels: 3, Pods: t.Pods, Planes: t.Planes, Lanes: len(t.Lanes), Leaves: len(t.Leaves), Mids: len(t.Mids), Tops: len(t.Tops),
+			Servers: len(t.Servers), LeafSubscription: leaf, MidSubscription: mid, Findings: t.Findings})
+	}
+	out := cmd.OutOrStdout()
+	fmt.Fprintf(out, "three-level fat tree: %d pods, %d planes, %d lanes, %d leaves, %d mids, %d tops, %d servers\n", t.Pods, t.Planes, len(t.Lanes), len(t.Leaves), len(t.Mids), len(t.Tops), len(t.Servers))
+	fmt.Fprintf(out, "oversubscription: %.3g hosts for each cable of a leaf, %.3g cables to leaves for each to tops of a mid\n", leaf, mid)
+	w := command.NewTable(out)
+	podRows(w, t)
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	for _, f := range t.Findings {
+		fmt.Fprintf(out, "%s: %s\n", f.Code, f.Text)
+	}
+	return nil
+}
+
+// podShape is what forsctl topology --json prints of a fat tree of three levels.
+type podShape struct {
+	Levels           int                `json:"levels"`
+	Pods             int                `json:"pods"`
+	Planes           int                `json:"planes"`
+	Lanes            int                `json:"lanes"`
+	Leaves           int                `json:"leaves"`
+	Mids             int                `json:"mids"`
+	Tops             int                `json:"tops"`
+	Servers          int                `json:"servers"`
+	LeafSubscription float64            `json:"leaf_subscription"`
+	MidSubscription  float64            `json:"mid_subscription"`
+	Findings         []topology.Finding `json:"findings"`
+}
+
+// podRows lists the pods, with the cables that live.
+func podRows(w io.Writer, t *topology.PodTree) {
+	fmt.Fprintln(w, "pod\tleaves\tservers\tcables of leaves up\tcables to tops up")
+	for p := range t.Pods {
+		leaves, servers, up, all, tops, allTops := 0, 0, 0, 0, 0, 0
+		for l := range t.Leaves {
+			if t.Leaves[l].Pod != p {
+				continue
+			}
+			leaves++
+			for j := range t.Planes {
+				if t.Leaves[l].Cables[j].State != topology.NoCable {
+					all++
+				}
+				if t.LeafUp(l, j) {
+					up++
+				}
+			}
+		}
+		for _, i := range t.Servers {
+			if t.Leaves[t.Hosts[i].Leaf].Pod == p {
+				servers++
+			}
+		}
+		for k := range t.Lanes {
+			if t.Mid(p, t.Lanes[k].Plane).Cables[k].State != topology.NoCable {
+				allTops++
+			}
+			if t.LaneUp(p, k) {
+				tops++
+			}
+		}
+		fmt.Fprintf(w, "%d\t%d\t%d\t%d of %d\t%d of %d\n", p, leaves, servers, up, all, tops, allTops)
+	}
+}
