@@ -60,14 +60,14 @@ func (m *Mover) Put(was int, to int32, ways []int16) int {
 	if ways == nil {
 		ways = m.all
 	}
-	if at := m.settle(was/m.slots, leaf, first, to, ways); at >= 0 {
+	if at := m.fitIn(was/m.slots, leaf, first, to, ways); at >= 0 {
 		return at
 	}
 	for b := 0; ; b++ {
 		if b == m.Blocks {
 			m.addBlock()
 		}
-		if at := m.settle(b, leaf, first, to, ways); at >= 0 {
+		if at := m.fitIn(b, leaf, first, to, ways); at >= 0 {
 			return at
 		}
 	}
@@ -102,8 +102,8 @@ func (m *Mover) use(block, a int, to int32, way int16) {
 	u.out[a*planes+j], u.in[b*planes+j] = true, true
 }
 
-// settle puts a unit into a block, and returns where it is, −1 where it does not fit.
-func (m *Mover) settle(block, a, first int, to int32, ways []int16) int {
+// fitIn puts a unit into a block, and returns where it is, −1 where it does not fit.
+func (m *Mover) fitIn(block, a, first int, to int32, ways []int16) int {
 	u := &m.blocks[block]
 	if u.heard[to] {
 		return -1
