@@ -206,6 +206,16 @@ FORS_API int fors_find(const fors_table *table, const char *text, struct fors_er
  */
 FORS_API int fors_find_phase(const fors_table *table, int server, int peer);
 
+/*
+ * The peers whose connection to a server must be made anew after a new plan: those that
+ * the server sends to by both tables, at another destination LID or from another source
+ * LID than before. server and the peers are numbers in table; the first `size` of them go
+ * to peers, in the order of its phases. It returns how many there are, 0 also where the old table
+ * does not have the server, or FORS_EINVAL for a server that table does not have. It
+ * reads both tables' rows for the server, and allocates nothing.
+ */
+FORS_API int fors_changed(const fors_table *old, const fors_table *table, int server, int *peers, int size);
+
 /* What a server does in a phase. */
 struct fors_entry {
 	int32_t send_to;       /* number of a server, or −1: it does not send */

@@ -107,6 +107,38 @@ int fors_find_phase(const fors_table *t, int server, int peer)
 	return FORS_ENOTFOUND;
 }
 
+/* counterpart is the number that a server of one table has in another. */
+static int counterpart(const fors_table *t, const fors_table *in, int server)
+{
+	return fors_find_guid(in, get64(server_at(t, (uint32_t)server) + SRV_GUID));
+}
+
+int fors_changed(const fors_table *old, const fors_table *t, int server, int *peers, int size)
+{
+	if (server < 0 || (uint32_t)server >= t->info.servers)
+		return FORS_EINVAL;
+	const int before = counterpart(t, old, server);
+	if (before < 0)
+		return 0;
+	const uint32_t lid = get16(server_at(t, (uint32_t)server) + SRV_LID);
+	const uint32_t old_lid = get16(server_at(old, (uint32_t)before) + SRV_LID);
+	int changed = 0;
+	for (uint32_t p = 0; p < t->info.phases; p++) {
+		const struct fors_entry e = fors_entry(t, server, p);
+		const int peer = e.send_to < 0 ? -1 : counterpart(t, old, e.send_to);
+		const int phase = peer < 0 ? -1 : fors_find_phase(old, before, peer);
+		if (phase < 0)
+			continue;
+		const struct fors_entry was = fors_entry(old, before, (uint32_t)phase);
+		if (was.dlid == e.dlid && old_lid + was.src_path_bits == lid + e.src_path_bits)
+			continue;
+		if (changed < size)
+			peers[changed] = e.send_to;
+		changed++;
+	}
+	return changed;
+}
+
 const struct fors_info *fors_info(const fors_table *t) { return &t->info; }
 
 const void *fors_bytes(const fors_table *t, size_t *length)

@@ -92,6 +92,36 @@ static int open_memory(const char *path)
 	return code ? failed(code, &err) : info();
 }
 
+/* changed prints what the table changes for every server since the table of a file. */
+static int changed(const char *path)
+{
+	struct fors_error err;
+	size_t length;
+	unsigned char *bytes = read_whole(path, &length);
+	fors_table *old;
+	const int code = fors_open_memory(bytes, length, &old, &err);
+	if (code) {
+		free(bytes);
+		return failed(code, &err);
+	}
+	const int servers = (int)fors_info(table)->servers;
+	int *peers = malloc(sizeof *peers * (size_t)(servers + 1));
+	for (int s = 0; s < servers; s++) {
+		const int n = fors_changed(old, table, s, peers, servers);
+		if (n != fors_changed(old, table, s, peers, n / 2))
+			abort();
+		printf("%d:", s);
+		for (int i = 0; i < n; i++)
+			printf(" %d", peers[i]);
+		printf("\n");
+	}
+	printf("beyond %d %d\n", fors_changed(old, table, -1, peers, 1), fors_changed(old, table, servers, peers, 1));
+	free(peers);
+	fors_close(old);
+	free(bytes);
+	return 1;
+}
+
 /* judge prints a code for each table of a file: a length of 4 bytes, then the table. */
 static int judge(const char *path)
 {
@@ -191,6 +221,8 @@ static int obey(const char *command, char *text)
 	}
 	if (strcmp(command, "memory") == 0)
 		return open_memory(text);
+	if (strcmp(command, "changed") == 0)
+		return changed(text);
 	if (strcmp(command, "judge") == 0)
 		return judge(text);
 	if (strcmp(command, "dump") == 0)
