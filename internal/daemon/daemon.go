@@ -112,8 +112,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 		d.run(ctx)
 		close(d.stopped)
 		d.work.Wait()
-		d.store.RestoreAt = time.Time{}
-		d.store.Restore(time.Now())
+		d.store.RestoreNow()
 		if err := d.desk.Written(); err != nil {
 			d.log.Error("OpenSM has the tables, but the file that it loads without forsd has not", zap.Error(err))
 		}

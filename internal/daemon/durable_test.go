@@ -300,8 +300,11 @@ func (h *history) mend() {
 	h.note("mended: %s", h.disk.fault)
 	h.disk.mend()
 	h.store.LookAtDisk()
-	h.store.RestoreAt = time.Time{}
-	h.giveTurns(h.t.Context())
+	at, rests := h.loop.atRest()
+	if !rests {
+		h.fail("an action is under way")
+	}
+	at.routine(h.t.Context(), time.Now().Add(time.Minute)) // what is owed is tried again by then
 	if err := h.store.Owed(); err != nil {
 		h.fail("the disk is back, and this is owed: %v", err)
 	}

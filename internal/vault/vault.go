@@ -36,7 +36,7 @@ type Vault struct {
 	jobs   func() []*store.Job // in force
 	keep   int                 // epochs
 
-	RestoreAt time.Time // when it is tried again to store what could not be
+	restoreAt time.Time // when it is tried again to store what could not be
 }
 
 // Open takes the state directory. Which numbers were given is told beside it too: where
@@ -142,16 +142,22 @@ func (v *Vault) RestoreDue() time.Time {
 	if v.Owed() == nil {
 		return time.Time{}
 	}
-	return v.RestoreAt
+	return v.restoreAt
+}
+
+// RestoreNow stores what could not be stored, due or not.
+func (v *Vault) RestoreNow() {
+	v.restoreAt = time.Time{}
+	v.Restore(time.Now())
 }
 
 // Restore stores what could not be stored, if it is time. It runs while no action is under
 // way.
 func (v *Vault) Restore(now time.Time) {
-	if v.Owed() == nil || now.Before(v.RestoreAt) {
+	if v.Owed() == nil || now.Before(v.restoreAt) {
 		return
 	}
-	v.RestoreAt = now.Add(restoreEvery)
+	v.restoreAt = now.Add(restoreEvery)
 	if err := v.Store.Restore(v.state(), v.keep); err == nil {
 		v.log.Info("all that is in force is stored again", zap.Uint64("epoch", v.board.EpochNumber()))
 	}
