@@ -206,7 +206,7 @@ func TestClientOfEndless(t *testing.T) {
 		{"call", 1 << 30, func() error { return c.Call(ctx, http.MethodGet, "/v1/explain", nil, &struct{}{}) }},
 		{"table", 1 << 30, func() error { _, err := c.Table(ctx); return err }},
 		{"CSV", 1 << 30, func() error { _, _, err := c.PhasesCSV(ctx); return err }},
-		{"a job's phases", 1 << 30, func() error { _, _, err := c.JobPhases(ctx, "7", false); return err }},
+		{"a job's phases", 1 << 30, func() error { _, _, err := c.JobPhases(ctx, "7", false, false); return err }},
 		{"what-if", 1 << 30, func() error { _, err := c.WhatIfTable(ctx, WhatIf{}, false); return err }},
 	} {
 		want := fmt.Sprintf(": it has more than %d bytes: is there a forsd at that address?", q.most)

@@ -19,8 +19,10 @@ type Jobs interface {
 	Jobs() []Job
 	// Job is one job with its hosts.
 	Job(job string) (*Job, error)
-	// JobPlans holds the plan of a job. It is closed when the job ends.
+	// JobPlans holds the plan of a job, and JobBases that for base LIDs. They are closed
+	// when the job ends.
 	JobPlans(job string) (*Plans, error)
+	JobBases(job string) (*Plans, error)
 	// CreateJob plans a job and puts its plan in force.
 	CreateJob(ctx context.Context, q JobRequest) (*Job, error)
 	// RenewJob lets a job's lease end so long from now, 0 for the default.
@@ -35,6 +37,7 @@ type JobRequest struct {
 	Hosts        []string `json:"hosts"`                    // descriptions or their first words, port GUIDs, LIDs
 	RanksPerHost int      `json:"ranks_per_host,omitempty"` // told to those who read the job; 0 means 1
 	LeaseSeconds int64    `json:"lease_seconds,omitempty"`  // 0 means DefaultLease
+	OwnLanes     bool     `json:"own_lanes,omitempty"`      // lanes that no other job uses
 	SkipUnknown  bool     `json:"skip_unknown,omitempty"`   // leave out hosts that the fabric does not have, instead of refusing the job
 }
 
@@ -53,7 +56,24 @@ type Job struct {
 	Missing  []JobHost    `json:"missing"`         // hosts that the plan leaves out
 	Hosts    []JobHost    `json:"hosts,omitempty"` // all of them; absent in lists
 	Warnings []JobWarning `json:"warnings"`
-	Unknown  []string     `json:"unknown,omitempty"` // hosts that were left out when the job was created, because the fabric does not have them
+	Unknown  []string     `json:"unknown,omitempty"`   // hosts that were left out when the job was created, because the fabric does not have them
+	OwnLanes bool         `json:"own_lanes,omitempty"` // asked for
+	Lanes    []JobLanes   `json:"lanes,omitempty"`     // that no other job uses; none for a job on one leaf
+	Base     *JobBase     `json:"base,omitempty"`      // absent while no plan for base LIDs is in force
+}
+
+// JobLanes are the lanes at a leaf that a job has alone.
+type JobLanes struct {
+	Leaf   topology.GUID   `json:"leaf"`
+	Spines []topology.GUID `json:"spines"` // at the other ends
+}
+
+// JobBase is what the plan of a job for base LIDs is, in figures.
+type JobBase struct {
+	Epoch  uint64 `json:"epoch"`  // these numbers count for themselves
+	Routed bool   `json:"routed"` // the job's own plan routes its base LIDs, or is about to
+	phasetable.Summary
+	phasetable.Proof
 }
 
 // JobHost is a host port of a job.
@@ -119,6 +139,7 @@ func jobName(name string) bool {
 func (s *service) handleJobs() {
 	s.handle(readers, "GET /v1/jobs", s.listJobs)
 	s.handle(readers, "GET /v1/jobs/{job}", s.showJob)
+	s.handle(readers, "GET /v1/jobs/{job}/plan", s.jobPlan)
 	s.handle(readers, "GET /v1/jobs/{job}/phases", s.jobPhases)
 	s.handle(readers, "GET /v1/jobs/{job}/servers/{server...}", s.jobServer)
 	s.handle(local, "POST /v1/jobs", s.createJob)
@@ -149,19 +170,35 @@ func (s *service) jobPhases(w http.ResponseWriter, r *http.Request) error {
 	return sendPhases(w, r, plans)
 }
 
-// jobPlans is the plans of a job, where the one in force sends to the LIDs that the
-// request is for. A job has one plan; it may send to base LIDs alone.
+// jobPlan answers GET /v1/jobs/{job}/plan as /v1/plan is answered.
+func (s *service) jobPlan(w http.ResponseWriter, r *http.Request) error {
+	plans, err := s.jobPlans(r)
+	if err != nil {
+		return err
+	}
+	return sendPlan(w, r, plans)
+}
+
+// jobPlans is the plans of a job for the LIDs that the request is for. Where its plan
+// sends to base LIDs alone and there is no other for these, it is for both.
 func (s *service) jobPlans(r *http.Request) (*Plans, error) {
-	plans, err := s.Jobs.JobPlans(r.PathValue("job"))
+	name := r.PathValue("job")
+	base, err := forBaseLIDs(r)
 	if err != nil {
 		return nil, err
 	}
-	if base, err := forBaseLIDs(r); err != nil {
-		return nil, err
-	} else if now := plans.Current(); base && now != nil && !now.onBaseLIDs() {
-		return nil, Errorf(http.StatusServiceUnavailable, CodeNoPlan, "the job has no plan for base LIDs: epoch %d sends to others too", now.Epoch)
+	plans, err := s.Jobs.JobPlans(name)
+	if err != nil || !base {
+		return plans, err
 	}
-	return plans, nil
+	bases, err := s.Jobs.JobBases(name)
+	if err != nil {
+		return nil, err
+	}
+	if now := plans.Current(); bases.Current() == nil && now != nil && now.onBaseLIDs() {
+		return plans, nil
+	}
+	return bases, nil
 }
 
 // jobServer answers GET /v1/jobs/{job}/servers/{guid|lid|name}.

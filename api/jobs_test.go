@@ -72,6 +72,11 @@ func (j *fakeJobs) JobPlans(job string) (*Plans, error) {
 	return j.plans, nil
 }
 
+func (j *fakeJobs) JobBases(job string) (*Plans, error) {
+	_, err := j.find(job)
+	return &Plans{}, err
+}
+
 func (j *fakeJobs) CreateJob(_ context.Context, q JobRequest) (*Job, error) {
 	j.calls = append(j.calls, fmt.Sprintf("create %q of %s with %d ranks for %v", q.Name, strings.Join(q.Hosts, " "), q.RanksPerHost, q.Lease()))
 	return j.find("43")
@@ -182,7 +187,7 @@ func TestJobClient(t *testing.T) {
 	if err != nil || view.Epoch() != 43 || view.Job() != 43 {
 		t.Errorf("%v, %v", view, err)
 	}
-	csv, epoch, err := c.JobPhases(t.Context(), "43", true)
+	csv, epoch, err := c.JobPhases(t.Context(), "43", true, false)
 	if err != nil || epoch != 43 || !strings.HasPrefix(string(csv), phasetable.CSVHeader) {
 		t.Errorf("%.40s, %v", csv, err)
 	}

@@ -43,14 +43,17 @@ func (c *Client) RemoveJob(ctx context.Context, job string) (*Job, error) {
 	return ask[Job](ctx, c, http.MethodDelete, jobPath(job, ""), nil)
 }
 
-// JobPhases asks for the phases of a job's plan, as the binary table or as
-// phases.csv, and their epoch.
-func (c *Client) JobPhases(ctx context.Context, job string, csv bool) (data []byte, epoch uint64, err error) {
-	media := phasetable.MediaType
+// JobPhases asks for the phases of a job's plan, or of that for base LIDs, as the binary
+// table or as phases.csv, and their epoch.
+func (c *Client) JobPhases(ctx context.Context, job string, csv, base bool) (data []byte, epoch uint64, err error) {
+	media, path := phasetable.MediaType, "/phases"
+	if base {
+		path += "?lids=base"
+	}
 	if csv {
 		media = "text/csv"
 	}
-	return c.phases(ctx, jobPath(job, "/phases"), http.Header{"Accept": {media}})
+	return c.phases(ctx, jobPath(job, path), http.Header{"Accept": {media}})
 }
 
 // WaitJob waits for a plan of the job of an epoch other than seen, by long polls,

@@ -50,6 +50,11 @@ func (s *service) plan(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	return sendPlan(w, r, plans)
+}
+
+// sendPlan answers with the figures of the plan in force of plans.
+func sendPlan(w http.ResponseWriter, r *http.Request, plans *Plans) error {
 	p, err := fresh(w, r, plans)
 	if p == nil {
 		return err

@@ -3,6 +3,7 @@ package planner
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -154,5 +155,76 @@ func Moves(t *topology.FatTree, jobs []Job) *topology.FatTree {
 	for i := range out.Hosts {
 		out.Hosts[i].Moved = moved[out.Hosts[i].GUID] && 1<<out.Hosts[i].LMC > t.Lanes
 	}
+	return &out
+}
+
+// Policy says whether base LIDs of jobs are routed by the jobs' own plans.
+type Policy string
+
+// The policies. With RouteAuto they are where that saves more than 3 % of the phases, and
+// where a job would take lanes that another one has alone. Those of jobs with lanes of their
+// own always are.
+const (
+	RouteAuto   Policy = "auto"
+	RouteNever  Policy = "never"
+	RouteAlways Policy = "always"
+)
+
+// UnmarshalText reads a policy.
+func (p *Policy) UnmarshalText(text []byte) error {
+	switch *p = Policy(text); *p {
+	case RouteAuto, RouteNever, RouteAlways:
+		return nil
+	}
+	return fmt.Errorf("%q is not one of auto, never and always", text)
+}
+
+// WorthRouting tells whether the base LIDs of a job are to be routed by its own plan, where
+// they go by the fixed one now, or by none (nil): by policy auto if that is long, or takes
+// lanes that another job has alone. A job on one leaf has nothing to route.
+func (s Settings) WorthRouting(t *topology.FatTree, job *Job, jobs []Job, fixed *Schedule) (bool, error) {
+	sub, _ := JobTree(t, job, jobs)
+	if len(leavesWithServers(sub)) < 2 || !s.MayRoute(t) {
+		return false, nil
+	}
+	if len(job.Lanes) > 0 || s.JobLIDs != "" && s.JobLIDs != RouteAuto {
+		return len(job.Lanes) > 0 || s.JobLIDs == RouteAlways, nil
+	}
+	least, err := LeastForJob(sub)
+	return fixed == nil || 100*fixed.Plan.Phases > 103*least || !fixed.keepsTo(sub), err
+}
+
+// keepsTo tells whether the schedule uses no lanes but those that are up in a tree with
+// the same servers.
+func (s *Schedule) keepsTo(t *topology.FatTree) bool {
+	n := len(t.Servers)
+	for i, d := range s.Rows.To {
+		if k := int(s.Rows.Lane[i]); d >= 0 && k >= 0 && !(t.LaneUp(t.Hosts[t.Servers[i%n]].Leaf, k) && t.LaneUp(t.Hosts[t.Servers[d]].Leaf, k)) {
+			return false
+		}
+	}
+	return true
+}
+
+// JobFacts is all that the plan of a job on its part of a tree depends on.
+func JobFacts(sub *topology.FatTree) string {
+	var facts []byte
+	for _, leaf := range leavesWithServers(sub) {
+		facts = fmt.Appendf(facts, "leaf %d:", leaf)
+		for k := range sub.Lanes {
+			facts = append(facts, byte('0'+sub.Leaves[leaf].Cables[k].State))
+		}
+	}
+	for _, i := range sub.Servers {
+		h := &sub.Hosts[i]
+		facts = fmt.Appendf(facts, " %s %d %d %d %d %t", h.GUID, h.Leaf, h.Alpha, h.LID, h.LMC, h.Moved)
+	}
+	return string(facts)
+}
+
+// On is the schedule on a tree that has the same servers and lanes.
+func (s *Schedule) On(t *topology.FatTree) *Schedule {
+	out := *s
+	out.Tree = t
 	return &out
 }

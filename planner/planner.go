@@ -31,6 +31,8 @@ type Settings struct {
 	// Jobs are the exchanges among some of the servers: those whose base LIDs are routed
 	// have entries in the tables. Their members are FatTree hosts that are Moved.
 	Jobs []Job `json:",omitempty"`
+	// JobLIDs says when base LIDs of jobs are routed; "" is RouteAuto.
+	JobLIDs Policy
 
 	given []lft.Pin // entries that the base LIDs have for jobs
 }

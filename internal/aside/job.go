@@ -3,6 +3,7 @@ package aside
 import (
 	"context"
 	"encoding/json"
+	"slices"
 
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/internal/worker"
@@ -19,6 +20,8 @@ type NewJob struct {
 	Members  []topology.GUID
 	Tables   []*lft.Tables // what the plan must hold on
 	Number   uint64        // of the job, and of its plan
+	Jobs     []planner.Job // that there are
+	OwnLanes bool          // asked for
 }
 
 // JobPlan is the plan of a job, verified.
@@ -26,6 +29,11 @@ type JobPlan struct {
 	Table    []byte
 	Report   json.RawMessage // a planner.Report
 	Warnings []planner.Warning
+	Lanes    []planner.JobLane // of its own
+	Routed   bool              // its base LIDs are to be routed by its own plan
+
+	Base       []byte          // its plan for base LIDs as they are routed now, nil for none
+	BaseReport json.RawMessage // a planner.Report
 }
 
 // PlanJob plans a job.
@@ -35,16 +43,41 @@ func PlanJob(ctx context.Context, p *worker.Pool, q *NewJob) (*JobPlan, error) {
 
 // planJob is the task.
 func planJob(ctx context.Context, q *NewJob) (*JobPlan, error) {
-	s, err := planner.PlanJob(ctx, q.Tree, q.Members, planner.Settings(q.Settings), q.Tables...)
+	settings, job := planner.Settings(q.Settings), planner.Job{ID: q.Number, Members: q.Members}
+	if q.OwnLanes {
+		var err error
+		if job.Lanes, err = planner.OwnLanes(ctx, q.Tree, &job, q.Jobs); err != nil && ctx.Err() != nil {
+			return nil, err // otherwise it shares lanes
+		}
+	}
+	all, out := append(slices.Clone(q.Jobs), job), &JobPlan{Lanes: job.Lanes}
+	base, err := planner.PlanJobFixed(ctx, planner.Restrict(q.Tree, q.Members), q.Tables...)
+	if err != nil {
+		base = nil // not before its tables are there
+	} else if out.Base, out.BaseReport, err = encoded(base, q.Number); err != nil {
+		return nil, err
+	}
+	if out.Routed, err = settings.WorthRouting(q.Tree, &job, all, base); err != nil {
+		return nil, err
+	}
+	all[len(all)-1].Routed = out.Routed // so its plan need not change when it is
+	sub, _ := planner.JobTree(planner.Moves(q.Tree, all), &job, all)
+	s, err := planner.PlanJob(ctx, sub, q.Members, settings, q.Tables...)
 	if err != nil {
 		return nil, api.Refused("the job cannot be planned: %v", err)
 	}
-	table := s.Table(q.Number)
-	table.Job = q.Number
-	data, err := phasetable.Encode(table)
-	if err != nil {
-		return nil, err
+	out.Warnings = s.Warnings
+	out.Table, out.Report, err = encoded(s, q.Number)
+	return out, err
+}
+
+// encoded is a job's plan under a number.
+func encoded(s *planner.Schedule, number uint64) (table []byte, report json.RawMessage, err error) {
+	t := s.Table(number)
+	t.Job = number
+	if table, err = phasetable.Encode(t); err != nil {
+		return nil, nil, err
 	}
-	report, err := json.Marshal(s.Report())
-	return &JobPlan{data, report, s.Warnings}, err
+	report, err = json.Marshal(s.Report())
+	return table, report, err
 }

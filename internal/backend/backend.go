@@ -69,6 +69,7 @@ type Parts struct {
 	Watches bool // forsd only watches
 
 	Planning planner.Settings
+	OwnLanes bool           // every job gets lanes of its own
 	Exclude  *regexp.Regexp // hosts that take no part
 }
 

@@ -49,6 +49,15 @@ func (b Jobs) JobPlans(name string) (*api.Plans, error) {
 	return j.Plans, nil
 }
 
+// JobBases holds the plan of a job for base LIDs.
+func (b Jobs) JobBases(name string) (*api.Plans, error) {
+	j, err := b.Backend.Jobs.Find(name)
+	if err != nil {
+		return nil, err
+	}
+	return j.Bases, nil
+}
+
 // basis is what a job's plan is made for: a fabric with some lanes left out, the
 // tables that the switches may hold, and the number that the plan will have.
 type basis struct {
@@ -148,7 +157,8 @@ func (b Jobs) planNew(ctx context.Context, q api.JobRequest, g *basis) (j *jobs.
 	if err != nil {
 		return nil, nil, api.BadRequest("%v", err)
 	}
-	j = &jobs.Job{Job: store.Job{JobInfo: store.JobInfo{Name: q.Name, Members: members, RanksPerHost: q.RanksPerHost}}}
+	own := q.OwnLanes || b.OwnLanes
+	j = &jobs.Job{Job: store.Job{JobInfo: store.JobInfo{Name: q.Name, Members: members, RanksPerHost: q.RanksPerHost, OwnLanes: own}}}
 	if g.view.Kind == controller.OwnRoutes {
 		p, err := g.view.JobOnRoutes(ctx, j.Guids(), g.tables[0])
 		if err != nil {
@@ -157,15 +167,21 @@ func (b Jobs) planNew(ctx context.Context, q api.JobRequest, g *basis) (j *jobs.
 		j, err = j.Planned(p, g.next)
 		return j, unknown, err
 	}
-	p, err := aside.PlanJob(ctx, b.Workers, &aside.NewJob{Tree: g.view.Held(g.avoid), Settings: aside.Settings(b.Planning), Members: j.Guids(), Tables: g.tables, Number: g.next})
+	p, err := aside.PlanJob(ctx, b.Workers, &aside.NewJob{Tree: g.view.Held(g.avoid), Settings: aside.Settings(b.Planning), Members: j.Guids(), Tables: g.tables, Number: g.next,
+		Jobs: b.Backend.Jobs.Planning(), OwnLanes: own})
 	if err != nil {
 		return nil, nil, err
 	}
-	j.ID, j.Epoch, j.Warnings = g.next, g.next, p.Warnings
+	j.ID, j.Epoch, j.Warnings, j.Lanes, j.Routed = g.next, g.next, p.Warnings, p.Lanes, p.Routed
 	if err := json.Unmarshal(p.Report, &j.Report); err != nil {
 		return nil, nil, err
 	}
-	j.Plan, err = phasetable.Decode(p.Table)
+	if j.Plan, err = phasetable.Decode(p.Table); err == nil && p.Base != nil {
+		j.BaseEpoch = g.next
+		if j.Base, err = phasetable.Decode(p.Base); err == nil {
+			err = json.Unmarshal(p.BaseReport, &j.BaseReport)
+		}
+	}
 	return j, unknown, err
 }
 
@@ -187,6 +203,9 @@ func (b Jobs) admit(j *jobs.Job, lease time.Duration) error {
 	}
 	b.Backend.Jobs.Warnings(b.Backend.Jobs.Troubles())
 	b.Backend.Jobs.Tell(j, "created")
+	if j.Base != nil {
+		return b.Backend.Jobs.PublishBase(j)
+	}
 	return nil
 }
 

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -38,6 +39,7 @@ type jobFlags struct {
 	name     string
 	ranks    int
 	lease    time.Duration
+	own      bool
 	id       bool
 	known    bool
 }
@@ -64,6 +66,7 @@ description, its first word with or without the domain, a port GUID (0x…) or a
 	cmd.Flags().StringVar(&f.nodes, "nodes", "", `hosts as Slurm lists them, for example "$SLURM_JOB_NODELIST"`)
 	cmd.Flags().StringVar(&f.name, "name", "", "a second way to name the job: a letter, then letters, digits and . _ - :")
 	cmd.Flags().IntVar(&f.ranks, "ranks-per-host", 0, "processes of a host (default what the host file says, or 1)")
+	cmd.Flags().BoolVar(&f.own, "own-lanes", false, "give the job lanes that no other job uses")
 	leaseFlag(cmd, &f.lease)
 	cmd.Flags().BoolVar(&f.id, "id", false, "print the job's number and nothing else")
 	cmd.Flags().BoolVar(&f.known, "skip-unknown", false, "leave out hosts that the fabric does not have, instead of refusing the job")
@@ -76,7 +79,7 @@ func leaseFlag(cmd *cobra.Command, lease *time.Duration) {
 
 // request makes a request of the flags.
 func (f *jobFlags) request(cmd *cobra.Command) (q api.JobRequest, err error) {
-	q = api.JobRequest{Name: f.name, RanksPerHost: f.ranks, SkipUnknown: f.known}
+	q = api.JobRequest{Name: f.name, RanksPerHost: f.ranks, SkipUnknown: f.known, OwnLanes: f.own}
 	if q.LeaseSeconds, err = seconds(f.lease); err != nil {
 		return q, err
 	}
@@ -151,6 +154,16 @@ func printJob(cmd *cobra.Command, j *api.Job) error {
 	fmt.Fprintf(w, "job\t%d%s\n", j.ID, inBrackets(j.Name))
 	fmt.Fprintf(w, "epoch\t%d, published %s\n", j.Epoch, clock(j.PublishedAt))
 	fmt.Fprintf(w, "plan\t%d phases by engine %s (bound %d by %s, gap %d)\n", j.Phases, j.Engine, j.LowerBound, j.Certificate, j.Gap)
+	if b := j.Base; b != nil {
+		way := "as the tables route them"
+		if b.Routed {
+			way = "routed by its own plan"
+		}
+		fmt.Fprintf(w, "base LIDs\t%d phases (bound %d, gap %d), %s\n", b.Phases, b.LowerBound, b.Gap, way)
+	}
+	if own := ownLanes(j); own != "" {
+		fmt.Fprintf(w, "lanes\t%s\n", own)
+	}
 	fmt.Fprintf(w, "servers\t%d of %s, %s each\n", j.Servers, command.Plural(len(j.Hosts), "host", "hosts"), command.Plural(j.RanksPerHost, "rank", "ranks"))
 	fmt.Fprintf(w, "lease\tuntil %s\n", clock(j.Expires))
 	if len(j.Unknown) > 0 {
@@ -163,6 +176,21 @@ func printJob(cmd *cobra.Command, j *api.Job) error {
 		fmt.Fprintf(w, "warning\t%s: %s\n", x.Code, x.Text)
 	}
 	return w.Flush()
+}
+
+// ownLanes says which lanes a job has alone, "" for one that did not ask for any.
+func ownLanes(j *api.Job) string {
+	count := 0
+	for _, l := range j.Lanes {
+		count += len(l.Spines)
+	}
+	switch {
+	case count > 0:
+		return fmt.Sprintf("%d of its own, at %s", count, command.Plural(len(j.Lanes), "leaf", "leaves"))
+	case j.OwnLanes:
+		return "none of its own: it needs none on one leaf, or none are to be had (job-shares-lanes)"
+	}
+	return ""
 }
 
 func inBrackets(name string) string {
@@ -190,15 +218,34 @@ func jobListCommand() *cobra.Command {
 					}{append([]api.Job{}, jobs...)})
 				}
 				w := command.NewTable(cmd.OutOrStdout())
-				fmt.Fprintln(w, "job\tname\tepoch\tservers\tphases\tbound\tengine\tlease until\tremarks")
+				fmt.Fprintln(w, "job\tname\tepoch\tservers\tphases\tbound\tbase LIDs\town lanes\tengine\tlease until\tremarks")
 				for i := range jobs {
 					j := &jobs[i]
-					fmt.Fprintf(w, "%d\t%s\t%d\t%d\t%d\t%d\t%s\t%s\t%s\n", j.ID, orDash(j.Name), j.Epoch, j.Servers, j.Phases, j.LowerBound, j.Engine, clock(j.Expires), remarks(j))
+					fmt.Fprintf(w, "%d\t%s\t%d\t%d\t%d\t%d\t%s\t%s\t%s\t%s\t%s\n", j.ID, orDash(j.Name), j.Epoch, j.Servers, j.Phases, j.LowerBound, basePhases(j), lanesOf(j), j.Engine, clock(j.Expires), remarks(j))
 				}
 				return w.Flush()
 			})
 		},
 	}
+}
+
+// basePhases is how many phases a job's plan for base LIDs has.
+func basePhases(j *api.Job) string {
+	if j.Base == nil {
+		return "-"
+	}
+	return strconv.Itoa(j.Base.Phases)
+}
+
+// lanesOf says in a word whether a job has lanes of its own.
+func lanesOf(j *api.Job) string {
+	switch {
+	case len(j.Lanes) > 0:
+		return "yes"
+	case j.OwnLanes:
+		return "no"
+	}
+	return "-"
 }
 
 func orDash(text string) string {
@@ -283,7 +330,7 @@ func jobRenewCommand() *cobra.Command {
 
 func jobTableCommand() *cobra.Command {
 	var out string
-	var csv bool
+	var csv, base bool
 	cmd := &cobra.Command{
 		Use: "table JOB --out FILE", ValidArgsFunction: atMost(1, jobNames),
 		Short: "Fetch the phase table of a job",
@@ -296,7 +343,7 @@ text. FILE - is standard output.`,
 				return err
 			}
 			return with(cmd, func(ctx context.Context, c *api.Client) error {
-				data, epoch, err := c.JobPhases(ctx, args[0], csv)
+				data, epoch, err := c.JobPhases(ctx, args[0], csv, base)
 				if err != nil {
 					return err
 				}
@@ -305,6 +352,7 @@ text. FILE - is standard output.`,
 		},
 	}
 	cmd.Flags().BoolVar(&csv, "csv", false, "as text instead of the binary table")
+	cmd.Flags().BoolVar(&base, "base", false, "the plan for programs that send to base LIDs")
 	cmd.Flags().StringVar(&out, "out", "", "the file to write, - for standard output")
 	return cmd
 }

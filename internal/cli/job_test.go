@@ -66,6 +66,11 @@ func (d *fakeJobs) JobPlans(name string) (*api.Plans, error) {
 	return j.plans, nil
 }
 
+func (d *fakeJobs) JobBases(name string) (*api.Plans, error) {
+	_, err := d.find(name)
+	return &api.Plans{}, err
+}
+
 func (d *fakeJobs) CreateJob(_ context.Context, q api.JobRequest) (*api.Job, error) {
 	members, err := planner.FindMembers(d.result.Tree, q.Hosts)
 	if err != nil {

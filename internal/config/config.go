@@ -30,6 +30,7 @@ type Config struct {
 	API        API      `yaml:"api"`
 	Peer       Peer     `yaml:"peer"`
 	Planning   Planning `yaml:"planning"`
+	Jobs       Jobs     `yaml:"jobs"`
 	Damping    Damping  `yaml:"damping"`
 	Safety     Safety   `yaml:"safety"`
 	Retry      Retry    `yaml:"retry"`
@@ -98,6 +99,14 @@ type Planning struct {
 	// MaxUnreachable is the share of the ordered pairs of servers that a plan may
 	// leave out, 0 to 1.
 	MaxUnreachable float64 `yaml:"max_unreachable"`
+}
+
+// Jobs says what exchanges among some of the servers get.
+type Jobs struct {
+	// BaseLIDs says when the base LIDs of a job's hosts are routed by the job's own plan.
+	BaseLIDs planner.Policy `yaml:"base_lids"`
+	// OwnLanes gives every job lanes that no other job uses, also where it does not ask.
+	OwnLanes bool `yaml:"own_lanes"`
 }
 
 // Roles are patterns of the descriptions of hosts that are no compute nodes; nil matches
@@ -175,6 +184,7 @@ func Default() *Config {
 			LIDs:         planner.AutoLIDs,
 			OtherFabrics: OtherRefuse, MaxUnreachable: planner.DefaultMaxUnreachable,
 		},
+		Jobs: Jobs{BaseLIDs: planner.RouteAuto},
 		Damping: Damping{
 			HoldDown:    10 * time.Second,
 			MaxHoldDown: 10 * time.Minute,

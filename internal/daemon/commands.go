@@ -119,6 +119,7 @@ func (l *loop) accept(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	fresh = fresh.WithJobs(l.jobs.Planning())
 	if err := t.store.SaveBaseline(fresh.Tree.Baseline); err != nil {
 		return err
 	}

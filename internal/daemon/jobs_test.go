@@ -171,13 +171,13 @@ func TestJobsFollow(t *testing.T) {
 	holds(t, d.board.Latest(), before, old)
 	d.drive(t, cut)
 	holds(t, d.board.Latest(), before, d.desk.InSwitches())
-	if now := d.job(t, "near"); now != before {
+	if now := d.job(t, "near"); now.Epoch != before.Epoch {
 		t.Errorf("the job's plan of epoch %d was replaced by %d after the read-back", before.Epoch, now.Epoch)
 	}
 
 	d.dumpSeen(t.Context(), dump(healthy))
 	for d.core.State() != controller.After {
-		if d.job(t, "near") != before {
+		if d.job(t, "near").Epoch != before.Epoch {
 			t.Fatalf("in state %s the job has another plan already", d.core.State())
 		}
 		if d.core.State() == controller.Sweeping {
@@ -264,7 +264,7 @@ func TestJobsPersist(t *testing.T) {
 		t.Errorf("its plan in force is %+v", p)
 	}
 	d.atRest(t, healthy)
-	if d.job(t, "kept") != back || d.board.EpochNumber() != 1 {
+	if d.job(t, "kept").Epoch != back.Epoch || d.board.EpochNumber() != 1 {
 		t.Errorf("on the same fabric epoch %d and job's epoch %d came out", d.board.EpochNumber(), d.job(t, "kept").Epoch)
 	}
 	if j := d.make(t, "", names(4, 7)); j.ID != gone.ID+1 {

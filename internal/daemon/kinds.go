@@ -50,6 +50,7 @@ var warnables = []health.Warnable{
 
 	{Code: jobs.JobHostsMissing, Severity: health.Degraded, Title: "Hosts of jobs are absent"},
 	{Code: jobs.JobPlanFailed, Severity: health.Degraded, Title: "Jobs could not be planned anew"},
+	{Code: jobs.JobSharesLanes, Severity: health.Degraded, Title: "Jobs that asked for lanes of their own share them"},
 	{Code: jobs.JobDegraded, Severity: health.Degraded, Title: "Plans of jobs are less than they could be"},
 
 	{Code: controller.FabricRefused, Severity: health.Critical, Title: "The fabric cannot be used"},

@@ -57,7 +57,7 @@ const keepEvents = 1024
 
 // open sets the rooms up, and goes on from what is stored.
 func open(cfg *config.Config, version string, log *zap.Logger, notify func(string)) (r *rooms, reissue bool, err error) {
-	r = &rooms{cfg: cfg, version: version, log: log, started: time.Now(), notify: notify, inbox: newInbox(), planning: planning(&cfg.Planning), workers: worker.NewPool(worker.Defaults())}
+	r = &rooms{cfg: cfg, version: version, log: log, started: time.Now(), notify: notify, inbox: newInbox(), planning: planning(cfg), workers: worker.NewPool(worker.Defaults())}
 	r.reader = sync.OnceValue(r.newReader)
 	r.health = health.NewTracker(append(warnables, opensm.Kinds()...), r.warned)
 	r.board = board.New(log, r.health, api.NewEvents(keepEvents, r.started), func() { r.peer.Desk.Ring() })
@@ -77,7 +77,7 @@ func open(cfg *config.Config, version string, log *zap.Logger, notify func(strin
 		return nil, false, errors.Join(err, r.store.Close())
 	}
 	r.backend = backend.New(backend.Parts{Version: version, Started: r.started, Board: r.board, Store: r.store, Desk: r.desk, Jobs: r.jobs,
-		OpenSM: r.openSM, Loop: commands{r}, Workers: r.workers, Planning: r.planning, Exclude: cfg.Planning.Exclude, Watches: r.watches()})
+		OpenSM: r.openSM, Loop: commands{r}, Workers: r.workers, Planning: r.planning, Exclude: cfg.Planning.Exclude, Watches: r.watches(), OwnLanes: cfg.Jobs.OwnLanes})
 	return r, reissue, nil
 }
 
@@ -120,8 +120,9 @@ func (r *rooms) resume() (reissue bool, err error) {
 }
 
 // planning is how plans are made, with a memory of plans made ahead.
-func planning(c *config.Planning) planner.Settings {
-	return planner.Settings{Engine: string(c.Engine), LIDs: c.LIDs, Memory: &planner.Memory{}, MaxUnreachable: &c.MaxUnreachable}
+func planning(c *config.Config) planner.Settings {
+	p := &c.Planning
+	return planner.Settings{Engine: string(p.Engine), LIDs: p.LIDs, Memory: &planner.Memory{}, MaxUnreachable: &p.MaxUnreachable, JobLIDs: c.Jobs.BaseLIDs}
 }
 
 func finder(c *config.OpenSM) opensm.Finder {

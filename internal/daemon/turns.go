@@ -45,6 +45,22 @@ func (t turn) routine(ctx context.Context, now time.Time) {
 		t.stand(ctx, standby.Tick{})
 	}
 	t.store.Restore(now)
+	t.followJobs(ctx)
+}
+
+// followJobs has tables follow jobs whose base LIDs are routed: with other such jobs the
+// fabric is another one to plan.
+func (t turn) followJobs(ctx context.Context) {
+	v := t.board.Latest()
+	if v == nil || !t.jobs.Changed() {
+		return
+	}
+	if next := v.WithJobs(t.jobs.Planning()); next.ID != v.ID {
+		next.Why = "base LIDs of jobs take other lanes"
+		shown := t.shown
+		t.show(ctx, next, false)
+		t.shown = shown
+	}
 }
 
 // stand gives the machine an event and carries out all that it answers.

@@ -20,6 +20,7 @@ import (
 	"github.com/forsd/forsd/internal/vault"
 	"github.com/forsd/forsd/internal/view"
 	"github.com/forsd/forsd/phasetable"
+	"github.com/forsd/forsd/planner"
 	"github.com/forsd/forsd/topology"
 )
 
@@ -28,6 +29,9 @@ import (
 type Job struct {
 	store.Job
 	Plans *api.Plans // for those who wait for its next plan
+	Bases *api.Plans // the same for base LIDs; none is in force before tables are read back
+
+	BaseReport planner.Report // of the plan for base LIDs in force
 }
 
 // The warnings about jobs.
@@ -35,6 +39,7 @@ const (
 	JobHostsMissing = "job-hosts-missing"
 	JobPlanFailed   = "job-plan-failed"
 	JobDegraded     = "job-degraded"
+	JobSharesLanes  = "job-shares-lanes"
 )
 
 // Guids lists the port GUIDs of the members.
@@ -61,7 +66,8 @@ func (j *Job) Missing() []api.JobHost {
 func (j *Job) Summary() api.Job {
 	r := &j.Report
 	return api.Job{ID: j.ID, Name: j.Name, Epoch: j.Epoch, PublishedAt: j.PublishedAt, Created: j.Created, Expires: j.Expires, RanksPerHost: j.RanksPerHost,
-		Servers: r.Servers, Summary: r.Summary, Proof: r.Proof, Missing: j.Missing(), Warnings: append([]api.JobWarning{}, j.Warnings...)}
+		Servers: r.Servers, Summary: r.Summary, Proof: r.Proof, Missing: j.Missing(), Warnings: append([]api.JobWarning{}, j.Warnings...),
+		OwnLanes: j.OwnLanes, Lanes: j.lanes(), Base: j.base()}
 }
 
 // Detail is the job with its hosts.
@@ -102,6 +108,7 @@ type Registry struct {
 	mu      sync.Mutex                // guards what follows
 	list    []*Job                    // ascending; the slice is replaced, not changed
 	trouble map[uint64]health.Finding // [job] what the last planning could not do
+	changed bool                      // lanes of jobs, or whether they are routed, since Changed
 }
 
 // List is the jobs, ascending.
@@ -142,9 +149,10 @@ func (r *Registry) Set(j *Job) error {
 		return err
 	}
 	if j.Plans == nil {
-		j.Plans = &api.Plans{}
+		j.Plans, j.Bases = &api.Plans{}, &api.Plans{}
 	}
 	r.mu.Lock()
+	r.changed = true
 	at, known := slices.BinarySearchFunc(r.list, j.ID, func(j *Job, id uint64) int { return cmp.Compare(j.ID, id) })
 	if known {
 		r.list = slices.Clone(r.list)
@@ -163,7 +171,7 @@ func (r *Registry) Resume(reissue bool) (damaged, err error) {
 	jobs, damaged := r.Store.Jobs()
 	for _, j := range jobs {
 		if j.Stale || reissue { // nobody gets this plan before it is verified and published anew
-			r.list = append(r.list, &Job{Job: *j, Plans: &api.Plans{}})
+			r.list = append(r.list, &Job{Job: *j, Plans: &api.Plans{}, Bases: &api.Plans{}})
 			continue
 		}
 		if err := r.Set(&Job{Job: *j}); err != nil {
@@ -190,8 +198,10 @@ func (r *Registry) End(j *Job, what string) {
 	r.mu.Lock()
 	r.list = slices.DeleteFunc(slices.Clone(r.list), func(x *Job) bool { return x.ID == j.ID })
 	delete(r.trouble, j.ID)
+	r.changed = true
 	r.mu.Unlock()
 	j.Plans.End()
+	j.Bases.End()
 	r.Warnings(r.Troubles())
 	r.Tell(j, what)
 }
@@ -236,6 +246,9 @@ func (r *Registry) Warnings(trouble map[uint64]health.Finding) {
 		}
 		for _, w := range j.Warnings {
 			found = append(found, health.Finding{Code: JobDegraded, Text: j.Label() + ": " + w.Text})
+		}
+		if text := r.shares(j); text != "" {
+			found = append(found, health.Finding{Code: JobSharesLanes, Text: j.Label() + " " + text})
 		}
 		if t, ok := trouble[j.ID]; ok {
 			found = append(found, health.Finding{Code: t.Code, Text: j.Label() + ": " + t.Text})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"runtime"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,7 +15,6 @@ import (
 	"github.com/forsd/forsd/internal/health"
 	"github.com/forsd/forsd/internal/view"
 	"github.com/forsd/forsd/planner"
-	"github.com/forsd/forsd/topology"
 )
 
 // This file follows the fabric's plan with those of the jobs: whatever the
@@ -75,15 +75,16 @@ func (r *Registry) Plan(ctx context.Context, plan MemberPlanner, final, reissue 
 // planJob plans one job. Before the tables of a newcomer are there, the job is
 // planned without it: it must not keep a lost lane in the plan until then.
 func planJob(j *Job, plan MemberPlanner, final bool) (view.Proposal, error) {
-	p, err := plan(j.Guids())
+	job := j.Planning()
+	p, err := plan(job)
 	if err == nil || final {
 		return p, err
 	}
-	var known []topology.GUID
+	job.Members = nil
 	for i := range j.Plan.Servers() {
-		known = append(known, j.Plan.Server(i).GUID)
+		job.Members = append(job.Members, j.Plan.Server(i).GUID)
 	}
-	return plan(known)
+	return plan(job)
 }
 
 // Publish puts plans of jobs in force under the number n.
@@ -93,8 +94,11 @@ func (r *Registry) Publish(plans []Planned, n uint64) error {
 	}
 	r.Store.KeepBaseline()
 	for _, p := range plans {
-		j, err := p.job.Planned(p.plan, n)
+		j, err := r.Find(strconv.FormatUint(p.job.ID, 10)) // as it is now
 		if err != nil {
+			return err
+		}
+		if j, err = j.Planned(p.plan, n); err != nil {
 			return err
 		}
 		j.PublishedAt = time.Now()
@@ -117,5 +121,5 @@ func (r *Registry) Troubles() map[uint64]health.Finding {
 	return maps.Clone(r.trouble)
 }
 
-// MemberPlanner plans the exchange among some host ports.
-type MemberPlanner func([]topology.GUID) (view.Proposal, error)
+// MemberPlanner plans the exchange of a job.
+type MemberPlanner func(planner.Job) (view.Proposal, error)

@@ -41,6 +41,7 @@ type Parts struct {
 type Press struct {
 	Parts
 	candidate candidate // the last verified plan, not published yet
+	untouched jobPlans  // plans of jobs, while what they depend on stays
 	reissue   bool      // the plan in force gets a number of its own
 }
 
@@ -65,6 +66,9 @@ func (p *Press) Plan(ctx context.Context, a controller.Plan) controller.Event {
 		p.candidate.jobs, err = p.planJobs(ctx, p.candidate.view, a)
 		if a.Final {
 			p.PublishBase(ctx, p.candidate.view, a)
+			if len(p.candidate.jobs) == 0 {
+				p.publishJobBases(ctx, p.candidate.view, a)
+			}
 		}
 	}
 	p.candidate.asked = a
@@ -190,7 +194,7 @@ func (p *Press) planFor(ctx context.Context, tree *topology.FatTree, on []*lft.T
 // this very fabric and still stands verification on the tables in force.
 func (p *Press) pinnedHolds(v *view.View) bool {
 	e := p.Board.Current()
-	return e != nil && e.RollbackOf != 0 && e.Fabric == v.ID && v.Carries(p.Desk.InSwitches(), e.Plan, nil) == nil
+	return e != nil && e.RollbackOf != 0 && view.Bare(e.Fabric) == v.Bare() && v.Carries(p.Desk.InSwitches(), e.Plan, nil) == nil
 }
 
 // inForceIs tells whether the epoch in force is this very plan.
@@ -222,6 +226,9 @@ func (p *Press) Publish(ctx context.Context) error {
 	}
 	if err := p.Jobs.Publish(c.jobs, max(n, p.Board.EpochNumber())); err != nil {
 		return err
+	}
+	if c.asked.Final {
+		p.publishJobBases(ctx, c.view, c.asked)
 	}
 	p.reissue = false
 	return nil
@@ -309,11 +316,14 @@ func (p *Press) planOnRoutes(ctx context.Context, v *view.View, _ controller.Pla
 // forMembers plans exchanges on a fabric without some lanes, to hold on tables.
 func (p *Press) forMembers(ctx context.Context, v *view.View, avoid []controller.Lane, on []*lft.Tables) jobs.MemberPlanner {
 	if v.Kind == controller.OwnRoutes {
-		return func(members []topology.GUID) (view.Proposal, error) { return v.JobOnRoutes(ctx, members, on[0]) }
+		return func(job planner.Job) (view.Proposal, error) { return v.JobOnRoutes(ctx, job.Members, on[0]) }
 	}
-	tree := v.Held(avoid)
-	return func(members []topology.GUID) (view.Proposal, error) {
-		s, err := planner.PlanJob(ctx, tree, members, p.Planning, on...)
+	tree, all := v.Held(avoid), p.Jobs.Planning()
+	return func(job planner.Job) (view.Proposal, error) {
+		sub, _ := planner.JobTree(tree, &job, all)
+		s, err := p.untouched.of(job.ID, sub, on, func() (*planner.Schedule, error) {
+			return planner.PlanJob(ctx, sub, job.Members, p.Planning, on...)
+		})
 		return view.TreePlan{Schedule: s}, err
 	}
 }

@@ -32,6 +32,20 @@ type JobInfo struct {
 	Expires      time.Time         `json:"expires"`
 	Report       planner.Report    `json:"report"`
 	Warnings     []planner.Warning `json:"warnings"`
+
+	OwnLanes  bool              `json:"own_lanes,omitempty"`  // asked for
+	Lanes     []planner.JobLane `json:"lanes,omitempty"`      // that it has alone
+	Routed    bool              `json:"routed,omitempty"`     // its base LIDs take lanes of its own plan
+	BaseEpoch uint64            `json:"base_epoch,omitempty"` // of the last plan for base LIDs; these count for themselves
+}
+
+// Planning is what planning must know of the job.
+func (j *JobInfo) Planning() planner.Job {
+	p := planner.Job{ID: j.ID, Lanes: j.Lanes, Routed: j.Routed}
+	for _, m := range j.Members {
+		p.Members = append(p.Members, m.GUID)
+	}
+	return p
 }
 
 // Job is a job with one of its plans.
@@ -39,6 +53,7 @@ type Job struct {
 	JobInfo
 	Plan  *phasetable.View // of the same job and number
 	Stale bool             // a later plan of it is damaged: this one may use what has died since
+	Base  *phasetable.View // the plan for base LIDs published last, nil for none or where it is lost
 }
 
 const (
@@ -108,6 +123,9 @@ func (s *Store) SaveJob(j *Job) (err error) {
 	if err == nil {
 		err = writePlan(temp, j.Plan)
 	}
+	if err == nil && j.Base != nil {
+		err = os.WriteFile(filepath.Join(temp, planner.BaseBinaryFile), j.Base.Bytes(), 0o644)
+	}
 	if err == nil {
 		err = os.WriteFile(filepath.Join(temp, jobInfo), sealed.Seal(info), 0o644)
 	}
@@ -145,7 +163,8 @@ func (dir jobs) drop(id, before uint64) {
 	}
 }
 
-// SaveLease makes the lease of a job durable, whose plan stays.
+// SaveLease makes the lease of a job durable, whose plan stays, and its plan for base
+// LIDs.
 func (s *Store) SaveLease(j *Job) (err error) {
 	defer s.oweWhere(&err)
 	if err = s.here(); err != nil {
@@ -156,6 +175,11 @@ func (s *Store) SaveLease(j *Job) (err error) {
 		return err
 	}
 	dir := s.jobs.path(jobVersion{j.ID, j.Epoch})
+	if j.Base != nil {
+		if err := renameio.WriteFile(filepath.Join(dir, planner.BaseBinaryFile), j.Base.Bytes(), 0o644); err != nil {
+			return fmt.Errorf("save the plan for base LIDs of job %d: %w", j.ID, err)
+		}
+	}
 	if err := renameio.WriteFile(filepath.Join(dir, jobInfo), sealed.Seal(info), 0o644); err != nil {
 		return fmt.Errorf("save the lease of job %d: %w", j.ID, err)
 	}
@@ -234,6 +258,9 @@ func (dir jobs) LoadJob(id, epoch uint64) (j *Job, err error) {
 	}
 	if j.ID != id || j.Epoch != epoch || j.Plan.Job() != id || j.Plan.Epoch() != epoch {
 		return nil, fmt.Errorf("job %d: the files are those of jobs %d and %d, epochs %d and %d", id, j.ID, j.Plan.Job(), j.Epoch, j.Plan.Epoch())
+	}
+	if data, err := os.ReadFile(filepath.Join(dir.path(jobVersion{id, epoch}), planner.BaseBinaryFile)); err == nil {
+		j.Base, _ = phasetable.Decode(data) // a damaged one is made anew, under the next number
 	}
 	return j, nil
 }

@@ -7,9 +7,11 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -34,8 +36,9 @@ type View struct {
 	hosts    []topology.EndPort // those that take part, for OwnRoutes
 	Down     []controller.Lane  // lanes that no schedule can use, ascending
 	SeenAt   time.Time
-	Complete time.Time // when the dump was whole
-	Why      string    // what led to it other than a dump
+	Complete time.Time     // when the dump was whole
+	Why      string        // what led to it other than a dump
+	Jobs     []planner.Job // that tables are made for
 
 	routed *routed // tables already built for this view; shared by views with the same ID
 }
@@ -52,9 +55,10 @@ type routed struct {
 type Routes struct {
 	hold     []controller.Lane
 	Tables   *lft.Tables
-	Schedule *planner.Schedule // that the tables follow from, nil where they carry any
-	Base     *planner.Schedule // for programs that send to base LIDs, nil for none
-	Notes    []planner.Warning // about the tables and the base plan
+	Schedule *planner.Schedule            // that the tables follow from, nil where they carry any
+	Base     *planner.Schedule            // for programs that send to base LIDs, nil for none
+	Jobs     map[uint64]*planner.Schedule // for base LIDs, of the jobs that are routed
+	Notes    []planner.Warning            // about the tables and the base plan
 }
 
 // New fits the fabric to the baseline.
@@ -106,6 +110,40 @@ func identity(t *topology.FatTree) string {
 	return hex.EncodeToString(sum[:8])
 }
 
+// WithJobs is the view with the jobs that there are. Where base LIDs of some are routed,
+// tables and plans depend on it, and the ID has them after a plus sign.
+func (v *View) WithJobs(jobs []planner.Job) *View {
+	out := *v
+	out.ID, out.Jobs = v.Bare(), nil
+	if v.Tree == nil {
+		return &out
+	}
+	for _, j := range jobs {
+		if j.Routed || len(j.Lanes) > 0 {
+			out.Jobs = append(out.Jobs, j)
+		}
+	}
+	if !slices.ContainsFunc(out.Jobs, func(j planner.Job) bool { return j.Routed }) {
+		out.Jobs = nil
+	} else if facts, err := json.Marshal(out.Jobs); err == nil {
+		sum := sha256.Sum256(facts)
+		out.ID += "+" + hex.EncodeToString(sum[:4])
+	}
+	if out.ID != v.ID {
+		out.Tree, out.routed = planner.Moves(v.Tree, out.Jobs), &routed{}
+	}
+	return &out
+}
+
+// Bare is the ID of the fabric without its jobs.
+func (v *View) Bare() string { return Bare(v.ID) }
+
+// Bare is a view's ID without jobs.
+func Bare(id string) string {
+	id, _, _ = strings.Cut(id, "+")
+	return id
+}
+
 // Held is the tree with some lanes taken out of schedules.
 func (v *View) Held(lanes []controller.Lane) *topology.FatTree {
 	if len(lanes) == 0 {
@@ -150,11 +188,12 @@ func (v *View) Route(ctx context.Context, hold []controller.Lane, by planner.Set
 	if r := find(v.routed.made, hold); r != nil {
 		return *r, nil
 	}
+	by.Jobs = v.Jobs
 	made, err := planner.Route(ctx, v.Held(hold), by)
 	if err != nil {
 		return Routes{}, err
 	}
-	r := Routes{slices.Clone(hold), made.Tables, made.Schedule, made.Base, made.Notes}
+	r := Routes{slices.Clone(hold), made.Tables, made.Schedule, made.Base, made.Jobs, made.Notes}
 	v.routed.made = append(v.routed.made, r)
 	return r, nil
 }

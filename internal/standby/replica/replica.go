@@ -38,7 +38,8 @@ type Replica struct {
 // Kept is a plan as the store keeps it.
 type Kept[T any] struct {
 	About T      `json:"about"`
-	Table []byte `json:"table"` // phases.bin
+	Table []byte `json:"table"`          // phases.bin
+	Base  []byte `json:"base,omitempty"` // base.bin of a job
 }
 
 // Word is what it says to the machine of the daemon that asked.

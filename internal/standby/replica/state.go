@@ -43,7 +43,7 @@ func (s *State) Replica(leads bool, claim uint64, q standby.Ask) *Replica {
 			fmt.Fprintln(h, e.Epoch)
 		}
 		for _, j := range jobs {
-			fmt.Fprintln(h, j.ID, j.Epoch, j.Expires.UnixNano())
+			fmt.Fprintln(h, j.ID, j.Epoch, j.Expires.UnixNano(), j.BaseEpoch, j.Routed, len(j.Lanes))
 		}
 	}
 	out.Tag = hex.EncodeToString(h.Sum(nil)[:8])
@@ -58,7 +58,11 @@ func (s *State) Replica(leads bool, claim uint64, q standby.Ask) *Replica {
 		out.Epoch = &Kept[store.EpochInfo]{About: e.EpochInfo, Table: e.Plan.Bytes()}
 	}
 	for _, j := range jobs {
-		out.Jobs = append(out.Jobs, Kept[store.JobInfo]{About: j.JobInfo, Table: j.Plan.Bytes()})
+		kept := Kept[store.JobInfo]{About: j.JobInfo, Table: j.Plan.Bytes()}
+		if j.Base != nil {
+			kept.Base = j.Base.Bytes()
+		}
+		out.Jobs = append(out.Jobs, kept)
 	}
 	return out
 }
@@ -131,13 +135,18 @@ func (s *State) keepJob(k *Kept[store.JobInfo]) error {
 	if plan.Job() != j.ID || plan.Epoch() != j.Epoch {
 		return fmt.Errorf("job %d, epoch %d comes with the table of job %d, epoch %d", j.ID, j.Epoch, plan.Job(), plan.Epoch())
 	}
+	if k.Base != nil {
+		if j.Base, err = phasetable.Decode(k.Base); err != nil {
+			return err
+		}
+	}
 	save := s.Store.ReplaceJob
 	for _, old := range s.Jobs.List() {
 		if old.ID != j.ID {
 			continue
 		}
-		j.Plans = old.Plans
-		if old.Epoch == j.Epoch && old.Expires.Equal(j.Expires) {
+		j.Plans, j.Bases, j.BaseReport = old.Plans, old.Bases, old.BaseReport
+		if old.Epoch == j.Epoch && old.Expires.Equal(j.Expires) && old.BaseEpoch == j.BaseEpoch && old.Routed == j.Routed && slices.Equal(old.Lanes, j.Lanes) {
 			return nil
 		}
 		if old.Epoch == j.Epoch {

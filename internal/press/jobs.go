@@ -1,0 +1,125 @@
+package press
+
+import (
+	"context"
+	"sync"
+
+	"go.uber.org/zap"
+
+	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/fors"
+	"github.com/forsd/forsd/internal/view"
+	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/planner"
+	"github.com/forsd/forsd/topology"
+)
+
+// This file puts plans of jobs for base LIDs in force, and keeps plans of jobs that no
+// failure touches.
+
+// jobPlans are plans of jobs with what they depend on.
+type jobPlans struct {
+	mu   sync.Mutex
+	made map[uint64]jobPlan
+}
+
+type jobPlan struct {
+	of   string
+	plan *planner.Schedule
+}
+
+// of is the plan of a job as it was made last, where its part of the tree is the same and
+// it holds on the tables; otherwise it is made.
+func (k *jobPlans) of(id uint64, sub *topology.FatTree, on []*lft.Tables, plan func() (*planner.Schedule, error)) (*planner.Schedule, error) {
+	facts := planner.JobFacts(sub)
+	k.mu.Lock()
+	known := k.made[id]
+	k.mu.Unlock()
+	if known.of == facts {
+		if same := known.plan.On(sub); same.Check(on...) == nil {
+			return same, nil
+		}
+	}
+	s, err := plan()
+	if err != nil {
+		return nil, err
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.made == nil {
+		k.made = map[uint64]jobPlan{}
+	}
+	k.made[id] = jobPlan{facts, s}
+	return s, nil
+}
+
+// publishJobBases puts the plans of jobs for base LIDs in force that go with the tables
+// read back: those that the tables follow from, or others on these tables. A job whose
+// base LIDs are to be routed by its own plan from now on is marked: then tables follow.
+func (p *Press) publishJobBases(ctx context.Context, v *view.View, a controller.Plan) {
+	if v.Kind == controller.OwnRoutes {
+		return // its plan sends to base LIDs
+	}
+	r, err := v.Route(ctx, a.Hold, p.Planning)
+	if err != nil {
+		return // the fabric's own plan for base LIDs has said so
+	}
+	tree, on := v.Held(a.Hold), p.Desk.Possible()
+	p.giveLanes(ctx, tree)
+	all := p.Jobs.Planning()
+	for i := range all {
+		job := &all[i]
+		s, routed := r.Jobs[job.ID]
+		if routed = routed && s.Check(on...) == nil; !routed {
+			s, err = planner.PlanJobFixed(ctx, planner.Restrict(tree, job.Members), on...)
+		}
+		if ctx.Err() != nil {
+			return // for a fabric that has been seen since
+		}
+		if err == nil || routed {
+			err = p.Jobs.SetBase(job.ID, s.Table(0), s.Report())
+		} else {
+			p.Jobs.NoBase(job.ID, err)
+		}
+		if err == nil && !routed && !job.Routed {
+			err = p.mayRoute(tree, job, all, s)
+		}
+		if err != nil {
+			p.Log.Info("a job has no plan for base LIDs", zap.Uint64("job", job.ID), zap.Error(err))
+		}
+	}
+}
+
+// mayRoute has the base LIDs of a job routed by its own plan if that is worth it.
+func (p *Press) mayRoute(tree *topology.FatTree, job *planner.Job, all []planner.Job, fixed *planner.Schedule) error {
+	worth, err := p.Planning.WorthRouting(tree, job, all, fixed)
+	if err == nil && worth {
+		err = p.Jobs.Route(job.ID)
+	}
+	return err
+}
+
+// giveLanes gives lanes to jobs that asked for their own: to those that have none, and to
+// those whose lanes, without those that have died, make their plans longer than they may
+// be. They get them where others are free. Tables and plans follow.
+func (p *Press) giveLanes(ctx context.Context, tree *topology.FatTree) {
+	for _, j := range p.Jobs.List() {
+		all, job := p.Jobs.Planning(), j.Planning()
+		if !j.OwnLanes {
+			continue
+		}
+		sub, _ := planner.JobTree(tree, &job, all)
+		least, err := planner.LeastForJob(sub)
+		if cut, _ := planner.LaneLess(sub); err != nil || len(job.Lanes) > 0 && cut == 0 && least <= fors.OwnLimit(len(sub.Servers)-1) {
+			continue
+		}
+		lanes, err := planner.OwnLanes(ctx, tree, &job, all)
+		if err != nil || len(lanes) <= len(job.Lanes) {
+			continue
+		}
+		p.Log.Info("a job gets lanes of its own", zap.Uint64("job", job.ID), zap.Int("lanes", len(lanes)), zap.Int("before", len(job.Lanes)))
+		if err := p.Jobs.GiveLanes(job.ID, lanes); err != nil {
+			p.Log.Error("lanes of a job are not stored", zap.Uint64("job", job.ID), zap.Error(err))
+		}
+	}
+}
