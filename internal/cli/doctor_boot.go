@@ -56,6 +56,9 @@ func (d *doctor) checkBoot() {
 		return
 	}
 	before := len(d.Checks)
+	if _, err := os.Stat("/sys/class/infiniband_mad/abi_version"); err != nil {
+		d.note("boot", fail, "the kernel module ib_umad is not loaded, and without it systemd starts neither OpenSM nor forsd: run modprobe ib_umad, put ib_umad into a file in /etc/modules-load.d, then systemctl restart opensm forsd")
+	}
 	if !b.manager {
 		d.note("boot", warn, "opensm.service is not wanted by multi-user.target: after a reboot the subnet has no manager; run systemctl add-wants multi-user.target opensm.service")
 	}

@@ -320,7 +320,7 @@ func (s *site) noUmad(ctx context.Context) (string, error) {
 	if err := s.says(ctx, "forsctl doctor", "ib_umad"); err != nil {
 		return "", err
 	}
-	if err := s.all(ctx, "mv /root/fabric.conf /etc/modules-load.d; modprobe ib_umad; systemctl restart opensm"); err != nil {
+	if err := s.all(ctx, "mv /root/fabric.conf /etc/modules-load.d; modprobe ib_umad; systemctl restart opensm forsd"); err != nil {
 		return "", err
 	}
 	_, err := s.planned(ctx)
