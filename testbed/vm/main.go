@@ -142,7 +142,7 @@ func (o *options) image(ctx context.Context, packages []string) error {
 }
 
 // data makes the disk that the guest mounts at /media: the packages in dist, those to
-// upgrade from in previous, and the fabric.
+// upgrade from in previous, the Ansible role, and the fabric.
 func (o *options) data(ctx context.Context, dir string, packages []string) (string, error) {
 	tree, disk := filepath.Join(dir, "data"), filepath.Join(dir, "data.img")
 	for _, sub := range []string{"dist", "previous"} {
@@ -162,7 +162,7 @@ func (o *options) data(ctx context.Context, dir string, packages []string) (stri
 	if o.previous != "" {
 		previous = `cp "$previous"/*.deb "$tree/previous"`
 	}
-	cmd := exec.CommandContext(ctx, "sh", "-c", `set -e; cp "$@" "$tree/dist"; `+previous+`; mke2fs -q -t ext4 -L forsd-data -d "$tree" "$disk" 256M`, "sh")
+	cmd := exec.CommandContext(ctx, "sh", "-c", `set -e; cp "$@" "$tree/dist"; cp -r "$ansible" "$tree"; `+previous+`; mke2fs -q -t ext4 -L forsd-data -d "$tree" "$disk" 256M`, "sh")
 	for _, p := range packages {
 		abs, err := filepath.Abs(p)
 		if err != nil {
@@ -174,7 +174,11 @@ func (o *options) data(ctx context.Context, dir string, packages []string) (stri
 	if err != nil {
 		return "", err
 	}
-	cmd.Dir, cmd.Env = dir, append(os.Environ(), "tree="+tree, "disk="+disk, "previous="+from)
+	ansible, err := filepath.Abs("packaging/ansible")
+	if err != nil {
+		return "", err
+	}
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), "tree="+tree, "disk="+disk, "previous="+from, "ansible="+ansible)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%w:\n%s", err, out)
 	}

@@ -19,7 +19,7 @@ type step struct {
 }
 
 // script is all steps in order: each finds a plan in force, and leaves one. The first
-// always runs, and the last two end what it made.
+// always runs, the last but one ends what it made, and the last makes it again.
 var script = []step{
 	{"install", (*site).install},
 	{"start without OpenSM", (*site).alone},
@@ -34,6 +34,7 @@ var script = []step{
 	{"watchdog", (*site).watchdog},
 	{"remove", (*site).remove},
 	{"purge", (*site).purge},
+	{"ansible", (*site).ansible},
 }
 
 // steps does all steps, or the first one and those named.
@@ -403,4 +404,22 @@ func (s *site) purge(ctx context.Context) (string, error) {
 	}
 	return "OpenSM routes by itself; nothing of forsd is left", s.all(ctx, "apt-get -y -q purge 'forsd*' forsctl 'libfors*'", "! test -e /var/lib/forsd && ! test -e /etc/forsd",
 		`! find / -xdev \( -path /media -o -path /proc -o -path /var/lib/dpkg -o -path '*/forsd.service.d' \) -prune -o -name '*fors[dcm]*' -print | grep .`)
+}
+
+// ansible: the role makes a managed fabric of a Debian without forsd, and a second run
+// changes nothing.
+func (s *site) ansible(ctx context.Context) (string, error) {
+	const play = `printf "[opensm]\\nlocalhost\\n" >/tmp/inventory; cd /media/ansible && ansible-playbook -i /tmp/inventory -c local -e ansible_python_interpreter=/usr/bin/python3 -e ansible_become=false -e forsd_restart_opensm=true -e "{forsd_packages: [$(ls /media/dist/forsd_*.deb), $(ls /media/dist/forsctl_*.deb)]}" `
+	begun := time.Now()
+	if err := s.says(ctx, play+"site.yml", "failed=0"); err != nil {
+		return "", err
+	}
+	first := time.Since(begun)
+	if _, err := s.planned(ctx); err != nil {
+		return "", err
+	}
+	if err := s.says(ctx, play+"site.yml", "changed=0", "failed=0"); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("plan in force after %.1f s; a second run changes nothing", first.Seconds()), nil
 }
