@@ -128,11 +128,13 @@ vm-test: packages
 	$(GO) run ./testbed/vm $(VMFLAGS)
 
 # What the linter finds by .golangci.yml, and functions that nobody calls, not even a test.
-# What the linter finds by .golangci.yml, and functions that nobody calls, not even a test.
+# What the linter finds by .golangci.yml, and functions that nobody calls, not even a test,
+# neither with the C libraries nor without.
 lint: vet
 	@echo 'lint: golangci-lint and deadcode check the code; where they are not in the build cache, they come from the Go module proxy and are built, some minutes: $(GOLANGCI) $(DEADCODE)'
 	$(GO) run $(GOLANGCI) run ./...
-	@dead=$$($(GO) run $(DEADCODE) -test ./...) && if [ -n "$$dead" ]; then echo "$$dead" >&2; exit 1; fi
+	@a=$$($(GO) run $(DEADCODE) -test ./...) && b=$$($(CGO) $(GO) run $(DEADCODE) -test -tags '$(TAGS)' ./...) && \
+		dead=$$(printf '%s\n' "$$a" "$$b" | sed '/^$$/d' | sort | uniq -d) && if [ -n "$$dead" ]; then echo "$$dead" >&2; exit 1; fi
 
 race: deps
 	$(GO) test -race -short -timeout 40m ./...

@@ -196,7 +196,7 @@ func (x *instance) divideAlike(ctx context.Context, j int, d *division) (done, o
 	for i := range m {
 		m[i] = int64(d.between[i*x.Planes()+j])
 	}
-	real := append([]int64(nil), m...)
+	left := append([]int64(nil), m...)
 	_, _, most := bipartite.Sums(n, m)
 	if most == 0 {
 		return true, true
@@ -221,8 +221,8 @@ func (x *instance) divideAlike(ctx context.Context, j int, d *division) (done, o
 	for colour := range degree {
 		for p := range n {
 			q := int(match[colour*n+p])
-			if real[p*n+q] > 0 {
-				real[p*n+q]--
+			if left[p*n+q] > 0 {
+				left[p*n+q]--
 				d.z[(p*n+q)*x.Lanes()+lanes[colour%len(lanes)]]++
 			}
 		}

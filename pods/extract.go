@@ -179,7 +179,8 @@ func (w *seater) extractSome(cell int32, in bool) {
 	}
 	for f.rank(s, t) {
 		f.at = append(f.at[:0], f.head...)
-		for f.push(s, t, 1<<30) > 0 {
+		for pushed := f.push(s, t, 1<<30); pushed > 0; {
+			pushed = f.push(s, t, 1<<30)
 		}
 	}
 	w.takeCarried()

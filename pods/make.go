@@ -188,12 +188,10 @@ func (x *instance) inBlocks(ctx context.Context) (*Plan, error) {
 				continue
 			}
 			u.block, u.way, u.p, u.q = u.block[:n], u.way[:n], u.p[:n], u.q[:n]
-			if err := x.seat(ctx, d, u); err == nil {
+			if last = x.seat(ctx, d, u); last == nil {
 				return x.plan(u), nil
-			} else if !errors.Is(err, errSeats) {
-				return nil, err
-			} else {
-				last = err
+			} else if !errors.Is(last, errSeats) {
+				return nil, last
 			}
 		}
 	}

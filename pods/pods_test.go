@@ -27,12 +27,12 @@ func check(t *Tree, p *Plan) error {
 		pairs++
 	}
 	to, way := make([]int32, n), make([]int16, n)
-	used := map[[4]int]bool{}
+	used := map[[3]int]bool{}
 	for ph := range p.Phases() {
 		p.Row(ph, to, way, nil, nil)
 		clear(used)
-		take := func(kind, a, b, c int) error {
-			k := [4]int{kind, a, b, c}
+		take := func(kind, a, b int) error {
+			k := [3]int{kind, a, b}
 			if used[k] {
 				return fmt.Errorf("phase %d: %v is used twice", ph, k)
 			}
@@ -48,7 +48,7 @@ func check(t *Tree, p *Plan) error {
 			}
 			seen[s*n+int(d)] = true
 			pairs++
-			if err := take(0, int(d), 0, 0); err != nil {
+			if err := take(0, int(d), 0); err != nil {
 				return err
 			}
 			a, b := home[s], home[d]
@@ -82,20 +82,20 @@ func check(t *Tree, p *Plan) error {
 					return fmt.Errorf("phase %d: %d to %d by lane %d, which is dead", ph, s, d, w)
 				}
 				j = int(planeOf[w])
-				if err := take(1, pa, w, 0); err != nil {
+				if err := take(1, pa, w); err != nil {
 					return err
 				}
-				if err := take(2, pb, w, 0); err != nil {
+				if err := take(2, pb, w); err != nil {
 					return err
 				}
 			}
 			if !t.Leaves[a].Up[j] || !t.Leaves[b].Up[j] {
 				return fmt.Errorf("phase %d: %d to %d on plane %d, which is dead", ph, s, d, j)
 			}
-			if err := take(3, a, j, 0); err != nil {
+			if err := take(3, a, j); err != nil {
 				return err
 			}
-			if err := take(4, b, j, 0); err != nil {
+			if err := take(4, b, j); err != nil {
 				return err
 			}
 		}

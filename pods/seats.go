@@ -345,7 +345,7 @@ func (w *seater) seatServers(ctx context.Context, b int, all []int32) error {
 // seatGroups seats the groups of leaf a on the units that it sends: to the left the blocks,
 // as often as a group may send in one; to the right the servers, or leaves, cut.
 func (w *seater) seatGroups(ctx context.Context, a int, all []int32) error {
-	s := int32(w.cells[w.cellOf[a]].s)
+	s := w.cells[w.cellOf[a]].s
 	if s == 1 {
 		return nil
 	}

@@ -156,9 +156,6 @@ func (p *Plan) Phases() int {
 // Gap is the number of phases over the lower bound.
 func (p *Plan) Gap() int { return p.Phases() - p.LowerBound }
 
-// Servers is the number of servers.
-func (p *Plan) Servers() int { return int(p.Base[len(p.Base)-1]) }
-
 // Row fills to and way, which have an element for each server, with what the servers do
 // in a phase. Ways of the shift are not told, as they are those of the tables: −1. Of what
 // is like To and given beside it, picked gets the elements; both may be nil.

@@ -103,7 +103,9 @@ func churn(t *testing.T, program string) {
 		case <-over:
 			if t.Failed() {
 				_ = cmd.Process.Kill()
-				_ = <-ended
+				if err := <-ended; err != nil {
+					t.Log(err)
+				}
 				return
 			}
 			if traps == 0 {

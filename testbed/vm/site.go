@@ -160,9 +160,9 @@ func (s *site) pull(ctx context.Context, leaf int) error {
 	})
 }
 
-// pid is the main process of a unit.
-func (s *site) pid(ctx context.Context, unit string) (string, error) {
-	return s.must(ctx, fmt.Sprintf("pid=$(systemctl show -P MainPID '%s'); [ \"$pid\" -gt 0 ] && echo $pid", unit))
+// manager is the process of OpenSM.
+func (s *site) manager(ctx context.Context) (string, error) {
+	return s.must(ctx, fmt.Sprintf("pid=$(systemctl show -P MainPID '%s'); [ \"$pid\" -gt 0 ] && echo $pid", opensm))
 }
 
 // opensm is the one instance of OpenSM's unit.

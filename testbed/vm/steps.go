@@ -170,7 +170,7 @@ func (s *site) killForsd(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	manager, err := s.pid(ctx, opensm)
+	manager, err := s.manager(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -181,7 +181,7 @@ func (s *site) killForsd(ctx context.Context) (string, error) {
 	if err := s.back(ctx, before); err != nil {
 		return "", err
 	}
-	if still, err := s.pid(ctx, opensm); err != nil || still != manager {
+	if still, err := s.manager(ctx); err != nil || still != manager {
 		return "", errors.Join(fmt.Errorf("OpenSM was process %s and is %q", manager, still), err)
 	}
 	return fmt.Sprintf("back after %.1f s", time.Since(begun).Seconds()), nil
@@ -209,7 +209,7 @@ func (s *site) back(ctx context.Context, before *api.Status) error {
 func (s *site) killOpenSM(ctx context.Context) (string, error) {
 	var found []string
 	for _, signal := range []string{"KILL", "SEGV"} {
-		pid, err := s.pid(ctx, opensm)
+		pid, err := s.manager(ctx)
 		if err != nil {
 			return "", err
 		}
@@ -218,7 +218,7 @@ func (s *site) killOpenSM(ctx context.Context) (string, error) {
 			return "", err
 		}
 		err = until(ctx, "OpenSM is back", func() error {
-			now, err := s.pid(ctx, opensm)
+			now, err := s.manager(ctx)
 			if err == nil && now == pid {
 				err = errors.New("it has not come back")
 			}
@@ -250,14 +250,14 @@ func (s *site) upgrade(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("downgraded: %w", err)
 	}
-	manager, err := s.pid(ctx, opensm)
+	manager, err := s.manager(ctx)
 	if err != nil {
 		return "", err
 	}
 	if err := s.all(ctx, fmt.Sprintf(load, s.cable(1)), "sleep 5; cd /media && apt-get -y -q install ./dist/*.deb", "systemctl stop load flap"); err != nil {
 		return "", err
 	}
-	if still, err := s.pid(ctx, opensm); err != nil || still != manager {
+	if still, err := s.manager(ctx); err != nil || still != manager {
 		return "", errors.Join(fmt.Errorf("OpenSM was process %s and is %q", manager, still), err)
 	}
 	if err := s.mend(ctx, 1); err != nil {
@@ -330,7 +330,7 @@ func (s *site) noUmad(ctx context.Context) (string, error) {
 
 // wrongConfiguration: forsd says what is wrong once, and OpenSM routes on.
 func (s *site) wrongConfiguration(ctx context.Context) (string, error) {
-	manager, err := s.pid(ctx, opensm)
+	manager, err := s.manager(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -343,7 +343,7 @@ func (s *site) wrongConfiguration(ctx context.Context) (string, error) {
 			return "", err
 		}
 	}
-	if still, err := s.pid(ctx, opensm); err != nil || still != manager {
+	if still, err := s.manager(ctx); err != nil || still != manager {
 		return "", errors.Join(fmt.Errorf("OpenSM was process %s and is %q", manager, still), err)
 	}
 	if err := s.all(ctx, "mv /root/forsd.yaml /etc/forsd/forsd.yaml; systemctl restart forsd"); err != nil {
@@ -372,7 +372,7 @@ func (s *site) watchdog(ctx context.Context) (string, error) {
 
 // remove: OpenSM goes on with the tables that it has; settings and state stay.
 func (s *site) remove(ctx context.Context) (string, error) {
-	manager, err := s.pid(ctx, opensm)
+	manager, err := s.manager(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -382,7 +382,7 @@ func (s *site) remove(ctx context.Context) (string, error) {
 	if err := s.all(ctx, "! systemctl is-active forsd", "test -e /etc/forsd/forsd.yaml && test -e /var/lib/forsd/epochs"); err != nil {
 		return "", err
 	}
-	if still, err := s.pid(ctx, opensm); err != nil || still != manager {
+	if still, err := s.manager(ctx); err != nil || still != manager {
 		return "", errors.Join(fmt.Errorf("OpenSM was process %s and is %q", manager, still), err)
 	}
 	if err := s.all(ctx, scan+"forsctl verify --topology /tmp/net --lfts /tmp/tables --phases /tmp/phases.bin"); err != nil {
