@@ -319,27 +319,58 @@ func (w *seater) colour(ctx context.Context, degree, rows, keys int, seat func(u
 }
 
 // seatServers seats the servers of leaf b on the units that it receives: to the left the
-// blocks, to the right what comes from each pod, in order of planes, or from each group
+// blocks, to the right what comes from each pod, plane after plane, or from each group
 // where that is known, cut into as many as there are servers.
 func (w *seater) seatServers(ctx context.Context, b int, all []int32) error {
 	w.next = append(w.next[:0], all...)
 	w.rowAt, w.keyAt = w.rowAt[:0], w.keyAt[:0]
 	planes, most := int32(w.Planes())+1, w.mostGroups()
 	keys := max(int32(w.Pods)*planes, int32(len(w.Leaves))*most)
+	if !w.sourcesFirst {
+		w.rankPlanes(planes)
+	}
 	for _, u := range w.next {
-		j := planes - 1
-		if w.u.way[u] >= 0 {
-			j = w.plane(u)
-		}
 		w.rowAt = append(w.rowAt, w.u.block[u])
 		if w.sourcesFirst {
 			w.keyAt = append(w.keyAt, w.u.src[u]*most+int32(w.u.group[u]))
 		} else {
-			w.keyAt = append(w.keyAt, int32(w.u.p[u])*planes+j)
+			w.keyAt = append(w.keyAt, w.want[int32(w.u.p[u])*planes+w.planeOrNone(u)])
 		}
 	}
 	base := w.base[b]
 	return w.colour(ctx, len(w.Leaves[b].Slots), int(w.blocks), int(keys), func(u int32, colour uint16) { w.u.to[u] = base + int32(colour) })
+}
+
+// planeOrNone is the plane of a unit, or one more where it is on no cable.
+func (w *seater) planeOrNone(u int32) int32 {
+	if w.u.way[u] < 0 {
+		return int32(w.Planes())
+	}
+	return w.plane(u)
+}
+
+// rankPlanes fills want with a key for each pod and plane of the units in next: of the
+// planes of a pod those with the most units come first, so that no server has more than
+// it must on one; what is on no cable comes last, an equal part for each server.
+func (w *seater) rankPlanes(planes int32) {
+	n := int32(w.Pods) * planes
+	w.want, w.count = grow(w.want, int(n)), grow(w.count, int(n))
+	clear(w.count)
+	for _, u := range w.next {
+		w.count[int32(w.u.p[u])*planes+w.planeOrNone(u)]++
+	}
+	for p := range int32(w.Pods) {
+		counts := w.count[p*planes:][:planes]
+		for j, c := range counts {
+			before := int32(0)
+			for i, o := range counts {
+				if int32(i) < planes-1 && (o > c || o == c && i < j || int32(j) == planes-1) {
+					before++
+				}
+			}
+			w.want[p*planes+int32(j)] = p*planes + before
+		}
+	}
 }
 
 // seatGroups seats the groups of leaf a on the units that it sends: to the left the blocks,
