@@ -206,9 +206,12 @@ func (r *Result) place(x *addresses, late []int) error {
 			h := &r.Tree.Hosts[r.Tree.Servers[to[i]]]
 			return fmt.Errorf("the LMC gives %d LIDs to a host, too few to reach %s from all leaves over the cables that are left: set lmc in opensm.conf to 2 or more", x.have, h.Name)
 		}
-		at := m.Put(was, to[i], ways)
+		at, from, now := m.Put(was, to[i], ways)
 		for len(r.Offset) < len(p.To) {
 			r.Offset = append(r.Offset, 0)
+		}
+		if from >= 0 {
+			r.Offset[now] = r.Offset[from] // its way is the same
 		}
 		r.Offset[at] = 0
 		if p.Way[at] >= 0 {

@@ -44,7 +44,8 @@ type Result struct {
 	Times    Times
 
 	shape *pods.Tree
-	fixed bool // the tables follow from the tree alone
+	homes []int32 // [server] its leaf; see home
+	fixed bool    // the tables follow from the tree alone
 }
 
 // Times says what each stage took.

@@ -3,6 +3,7 @@ package podplan_test
 import (
 	"context"
 	"math/rand/v2"
+	"os"
 	"testing"
 
 	"github.com/forsd/forsd/podplan"
@@ -44,7 +45,10 @@ func made(t *testing.T, tree *topology.PodTree) *podplan.Result {
 // TestMake plans trees of many shapes with what has failed in them, with one LID a host and
 // with several.
 func TestMake(t *testing.T) {
-	rng := rand.New(rand.NewPCG(1, 1))
+	rounds := 3
+	if os.Getenv("FORS_LONG") != "" {
+		rounds = 40
+	}
 	for name, s := range map[string]fabgen.TreeSpec{
 		"k=4": fabgen.KAry(4), "k=6": fabgen.KAry(6), "k=8": fabgen.KAry(8),
 		"2:1 at leaves":   {Pods: 4, Leaves: 4, Mids: 2, Tops: 4, Hosts: 4},
@@ -54,8 +58,9 @@ func TestMake(t *testing.T) {
 		"shared tops":     {Pods: 4, Leaves: 2, Mids: 4, Tops: 2, Hosts: 4, Shared: 2},
 	} {
 		for _, s.LMC = range []uint8{0, 2, 5} {
-			for round := range 3 {
-				fail := s.Draw(rng, fabgen.Damage{LeafCables: round, TopCables: round, Mids: round / 2, Tops: round / 2})
+			rng := rand.New(rand.NewPCG(uint64(len(name)), uint64(s.LMC)))
+			for round := range rounds {
+				fail := s.Draw(rng, fabgen.Damage{LeafCables: round % 5, TopCables: round % 7, Mids: round % 3 / 2, Tops: round % 3 / 2})
 				if s.LMC == 0 && (s.LeafCables > 1 || s.Shared > 1) && round > 0 {
 					continue // such trees need LIDs once cables are dead
 				}

@@ -7,6 +7,9 @@ import (
 
 // lids is how many LIDs of a server a plan needs where each plane has a mid of its own.
 func lids(t *Tree, p *Plan) int {
+	if p.Engine == Shift {
+		return 1
+	}
 	slots, most := int(p.First[len(p.First)-1]), 1
 	planeOf := t.planeOf()
 	seen := map[[3]int]map[int16]bool{}

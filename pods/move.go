@@ -12,11 +12,11 @@ type Mover struct {
 	blocks  []usage
 }
 
-// usage is what a block has in use.
+// usage is what a block has in use: the slot, as block·slots + slot, and −1 for nothing.
 type usage struct {
-	out, in    []bool // [leaf·planes + plane]
-	rise, fall []bool // [pod·lanes + lane]
-	heard      []bool // [server]
+	out, in    []int32 // [leaf·planes + plane]
+	rise, fall []int32 // [pod·lanes + lane]
+	heard      []int32 // [server]
 }
 
 // NewMover begins to move units of a plan in blocks on a tree; those of the slots given,
@@ -39,7 +39,7 @@ func NewMover(p *Plan, t *Tree, out []int) *Mover {
 		for leaf := range t.Leaves {
 			for s := p.First[leaf]; s < p.First[leaf+1]; s++ {
 				if at := b*m.slots + int(s); p.To[at] != Idle {
-					m.use(b, leaf, p.To[at], p.Way[at])
+					m.use(b, leaf, p.To[at], p.Way[at], int32(at))
 				}
 			}
 		}
@@ -49,33 +49,103 @@ func NewMover(p *Plan, t *Tree, out []int) *Mover {
 
 // Put puts the unit that a slot had, to a server, into the first block that has a free slot
 // of its group, where the server is idle and one of the ways free, its own block before all
-// others, and into a new block at last. Nil ways are all that live. It returns where the
-// unit is.
-func (m *Mover) Put(was int, to int32, ways []int16) int {
-	slot, leaf := was%m.slots, 0
-	for int(m.First[leaf+1]) <= slot {
-		leaf++
-	}
-	first := slot - (slot-int(m.First[leaf]))%m.Group
+// others. Where there is none, it may take the way of another unit of its own block that
+// fits elsewhere; a new block is the last resort. Nil ways are all that live. It returns
+// where the unit is, and where the other one was and is now, −1 for none.
+func (m *Mover) Put(was int, to int32, ways []int16) (at, from, now int) {
 	if ways == nil {
 		ways = m.all
 	}
-	if at := m.fitIn(was/m.slots, leaf, first, to, ways); at >= 0 {
-		return at
+	own := was / m.slots
+	leaf, first := m.groupOf(was)
+	if at := m.fitIn(own, leaf, first, to, ways); at >= 0 {
+		return at, -1, -1
 	}
-	for b := 0; ; b++ {
-		if b == m.Blocks {
-			m.addBlock()
-		}
+	if at := m.fitAny(leaf, first, to, ways); at >= 0 {
+		return at, -1, -1
+	}
+	if at, from, now = m.displace(own, leaf, first, to, ways); at >= 0 {
+		return at, from, now
+	}
+	m.addBlock()
+	return m.fitIn(m.Blocks-1, leaf, first, to, ways), -1, -1
+}
+
+// groupOf is the leaf of a slot, and the first slot of its group.
+func (m *Mover) groupOf(at int) (leaf, first int) {
+	slot := at % m.slots
+	for int(m.First[leaf+1]) <= slot {
+		leaf++
+	}
+	return leaf, slot - (slot-int(m.First[leaf]))%m.Group
+}
+
+// fitAny puts a unit into the first block where it fits, −1 for none.
+func (m *Mover) fitAny(leaf, first int, to int32, ways []int16) int {
+	for b := range m.Blocks {
 		if at := m.fitIn(b, leaf, first, to, ways); at >= 0 {
 			return at
 		}
 	}
+	return -1
+}
+
+// displace puts a unit into a block in place of another one that fits elsewhere by the way
+// that it has.
+func (m *Mover) displace(block, leaf, first int, to int32, ways []int16) (at, from, now int) {
+	u := &m.blocks[block]
+	b, lanes, planes := int(m.home[to]), m.t.Lanes(), m.t.Planes()
+	for _, way := range ways {
+		if (int(way) >= lanes) != (m.t.Leaves[leaf].Pod == m.t.Leaves[b].Pod) || !m.t.Lives(leaf, b, way) {
+			continue
+		}
+		j := int(way) - lanes
+		if j < 0 {
+			j = int(m.planeOf[way])
+		}
+		other := u.in[b*planes+j]
+		if other < 0 {
+			other = u.out[leaf*planes+j]
+		}
+		if other < 0 || m.To[other] == to {
+			continue
+		}
+		d, kept := m.To[other], m.Way[other]
+		m.free(int(other))
+		if at = m.fitIn(block, leaf, first, to, []int16{way}); at >= 0 {
+			x, y := m.groupOf(int(other))
+			if now = m.fitAny(x, y, d, []int16{kept}); now >= 0 && now != int(other) {
+				return at, int(other), now
+			}
+			if now >= 0 {
+				m.free(now)
+			}
+			m.free(at)
+		}
+		x, _ := m.groupOf(int(other))
+		m.To[other], m.Way[other] = d, kept
+		m.use(block, x, d, kept, other)
+	}
+	return -1, -1, -1
+}
+
+// free takes a unit out of its slot.
+func (m *Mover) free(at int) {
+	leaf, _ := m.groupOf(at)
+	m.use(at/m.slots, leaf, m.To[at], m.Way[at], -1)
+	m.To[at], m.Way[at] = Idle, -1
 }
 
 func (m *Mover) unused() usage {
 	leaves, planes, lanes := len(m.t.Leaves), m.t.Planes(), m.t.Lanes()
-	return usage{make([]bool, leaves*planes), make([]bool, leaves*planes), make([]bool, m.t.Pods*lanes), make([]bool, m.t.Pods*lanes), make([]bool, len(m.home))}
+	none := func(n int) []int32 {
+		s := make([]int32, n)
+		for i := range s {
+			s[i] = -1
+		}
+		return s
+	}
+	return usage{none(leaves * planes), none(leaves * planes), none(m.t.Pods * lanes), none(m.t.Pods * lanes), none(len(m.home))}
 }
 
 func (m *Mover) addBlock() {
@@ -86,10 +156,10 @@ func (m *Mover) addBlock() {
 	}
 }
 
-// use marks what a unit uses.
-func (m *Mover) use(block, a int, to int32, way int16) {
+// use marks what a unit uses with its slot, −1 to unmark it.
+func (m *Mover) use(block, a int, to int32, way int16, slot int32) {
 	u := &m.blocks[block]
-	u.heard[to] = true
+	u.heard[to] = slot
 	if way < 0 {
 		return
 	}
@@ -97,15 +167,15 @@ func (m *Mover) use(block, a int, to int32, way int16) {
 	j := int(way) - lanes
 	if j < 0 {
 		j = int(m.planeOf[way])
-		u.rise[m.t.Leaves[a].Pod*lanes+int(way)], u.fall[m.t.Leaves[b].Pod*lanes+int(way)] = true, true
+		u.rise[m.t.Leaves[a].Pod*lanes+int(way)], u.fall[m.t.Leaves[b].Pod*lanes+int(way)] = slot, slot
 	}
-	u.out[a*planes+j], u.in[b*planes+j] = true, true
+	u.out[a*planes+j], u.in[b*planes+j] = slot, slot
 }
 
 // fitIn puts a unit into a block, and returns where it is, −1 where it does not fit.
 func (m *Mover) fitIn(block, a, first int, to int32, ways []int16) int {
 	u := &m.blocks[block]
-	if u.heard[to] {
+	if u.heard[to] >= 0 {
 		return -1
 	}
 	slot := -1
@@ -120,7 +190,7 @@ func (m *Mover) fitIn(block, a, first int, to int32, ways []int16) int {
 	b := int(m.home[to])
 	if a == b {
 		m.To[slot], m.Way[slot] = to, -1
-		m.use(block, a, to, -1)
+		m.use(block, a, to, -1, int32(slot))
 		return slot
 	}
 	A, B, lanes, planes := &m.t.Leaves[a], &m.t.Leaves[b], m.t.Lanes(), m.t.Planes()
@@ -130,13 +200,13 @@ func (m *Mover) fitIn(block, a, first int, to int32, ways []int16) int {
 			continue
 		} else if !within {
 			rise, fall := A.Pod*lanes+int(way), B.Pod*lanes+int(way)
-			if j = int(m.planeOf[way]); !m.t.Up[rise] || !m.t.Up[fall] || u.rise[rise] || u.fall[fall] {
+			if j = int(m.planeOf[way]); !m.t.Up[rise] || !m.t.Up[fall] || u.rise[rise] >= 0 || u.fall[fall] >= 0 {
 				continue
 			}
 		}
-		if A.Up[j] && B.Up[j] && !u.out[a*planes+j] && !u.in[b*planes+j] {
+		if A.Up[j] && B.Up[j] && u.out[a*planes+j] < 0 && u.in[b*planes+j] < 0 {
 			m.To[slot], m.Way[slot] = to, way
-			m.use(block, a, to, way)
+			m.use(block, a, to, way, int32(slot))
 			return slot
 		}
 	}

@@ -1,0 +1,86 @@
+package podplan
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/forsd/forsd/pods"
+	"github.com/forsd/forsd/topology"
+)
+
+// ErrOther is the error of Repair where the tree has other leaves or servers than the plan.
+var ErrOther = errors.New("the plan is for other leaves or servers: plan anew")
+
+// Repair makes a plan for a tree in which more has failed, or less, of this one: what uses
+// a cable that is dead now goes to another way, in its block or in another one, and all
+// else stays as it is. The tables change accordingly. The plan may be longer than one made
+// anew. The result is verified; this one is not changed.
+func (r *Result) Repair(ctx context.Context, t *topology.PodTree) (*Result, error) {
+	out, err := r.mend(t)
+	if err != nil {
+		return nil, err
+	}
+	if err := out.finish(ctx); err != nil {
+		return nil, err
+	}
+	out.warn()
+	return out, nil
+}
+
+// mend does so without tables.
+func (r *Result) mend(t *topology.PodTree) (*Result, error) {
+	start := time.Now()
+	shape := Shape(t)
+	if !pods.SameServers(r.shape, shape) || len(t.Lanes) != len(r.Tree.Lanes) {
+		return nil, ErrOther
+	}
+	out := &Result{Tree: t, shape: shape, LIDs: 1}
+	out.Plan, out.Offset = r.Plan.InBlocks(r.shape), append([]uint8(nil), r.Offset...)
+	p := out.Plan
+	if r.Offset == nil {
+		out.Offset = make([]uint8, len(p.To))
+	}
+	p.Bounds, p.Unreachable = pods.ComputeBounds(shape), pods.Unreachable(shape)
+	if len(p.Unreachable) > 0 || len(r.Plan.Unreachable) > 0 {
+		return nil, ErrOther
+	}
+	x := out.newAddresses()
+	slots := int(p.First[len(p.First)-1])
+	var late []int
+	for b := range p.Blocks {
+		for a := range shape.Leaves {
+			for s := int(p.First[a]); s < int(p.First[a+1]); s++ {
+				at := b*slots + s
+				d := p.To[at]
+				if d == pods.Idle || p.Way[at] < 0 {
+					continue
+				}
+				if to := int(out.home(d)); shape.Lives(a, to, p.Way[at]) {
+					x.take(a, d, p.Way[at], int(out.Offset[at]))
+				} else {
+					late = append(late, at)
+				}
+			}
+		}
+	}
+	if err := out.place(x, late); err != nil {
+		return nil, err
+	}
+	out.LIDs = x.lids
+	out.Times.Plan = time.Since(start)
+	return out, nil
+}
+
+// home is the leaf of a server, as the plan numbers leaves.
+func (r *Result) home(d int32) int32 {
+	if r.homes == nil {
+		r.homes = make([]int32, len(r.Tree.Servers))
+		for a := range r.shape.Leaves {
+			for s := r.Plan.Base[a]; s < r.Plan.Base[a+1]; s++ {
+				r.homes[s] = int32(a)
+			}
+		}
+	}
+	return r.homes[d]
+}
