@@ -27,7 +27,7 @@ func (b *Board) SetBase(plan *phasetable.View, report planner.Report, warnings [
 	}
 	summary := api.Epoch{Epoch: plan.Epoch(), PublishedAt: p.At, Length: report.Length, TopologyHash: report.TopologyHash}
 	b.mu.Lock()
-	b.baseInForce, b.basePlan = &summary, plan
+	b.baseInForce, b.basePlan, b.baseReport = &summary, plan, report
 	b.mu.Unlock()
 	b.Bases.Publish(p)
 	b.log.Info("published for base LIDs", zap.Uint64("number", summary.Epoch), zap.Int("phases", summary.Phases), zap.Int("lower_bound", summary.LowerBound))
@@ -49,6 +49,16 @@ func (b *Board) LastBase() *phasetable.View {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.basePlan
+}
+
+// BasePlan is the plan for base LIDs in force, with its report; nil for none.
+func (b *Board) BasePlan() (*phasetable.View, planner.Report) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.baseInForce == nil {
+		return nil, planner.Report{}
+	}
+	return b.basePlan, b.baseReport
 }
 
 // BaseLIDs is the plan for base LIDs in force, nil for none.

@@ -42,6 +42,7 @@ type Board struct {
 	inForce     *store.Epoch       // nil until the first epoch
 	baseInForce *api.Epoch         // the plan for base LIDs, nil for none
 	basePlan    *phasetable.View   // the last one, in force or not
+	baseReport  planner.Report     // of the one published last
 	rest        chan struct{}      // closed and replaced when the controller comes to rest
 	views       []*view.View       // the last ones seen, newest last
 	rested      *view.View         // the one before what the marks tell of

@@ -135,6 +135,14 @@ func (w *twins) same(t *testing.T) {
 			t.Errorf("epoch %d is stored, %d in force, and %d handed out", e.Epoch, in.Epoch, d.board.Plans.Current().Epoch)
 		}
 		text := fmt.Sprintf("%+v %x %s\n", e.EpochInfo, e.Plan.Bytes(), base.Encode())
+		if onBase, _ := d.board.BasePlan(); onBase != nil {
+			stored, err := d.store.Base()
+			ok(t, err)
+			text += fmt.Sprintf("%d %x\n", onBase.Epoch(), stored.Bytes())
+			if now := d.board.Bases.Current(); now == nil || now.Epoch != onBase.Epoch() || !bytes.Equal(stored.Bytes(), onBase.Bytes()) {
+				t.Errorf("plan %d for base LIDs is in force, and is not stored or not handed out", onBase.Epoch())
+			}
+		}
 		if list := d.jobs.List(); len(list) != len(jobs) {
 			t.Errorf("%d jobs are stored, and %d in force", len(jobs), len(list))
 		}
@@ -166,6 +174,9 @@ func TestFollow(t *testing.T) {
 	ok(t, err)
 	r := w.sync(t, "")
 	w.same(t)
+	if onBase, _ := w.follower.board.BasePlan(); onBase == nil {
+		t.Error("the follower has no plan for base LIDs")
+	}
 	if !r.Leads || !r.Whole {
 		t.Errorf("the leader says %+v", r)
 	}

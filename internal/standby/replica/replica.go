@@ -16,6 +16,7 @@ import (
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/internal/standby"
 	"github.com/forsd/forsd/internal/store"
+	"github.com/forsd/forsd/planner"
 	"github.com/forsd/forsd/topology"
 )
 
@@ -32,6 +33,7 @@ type Replica struct {
 	Baseline *topology.Baseline     `json:"baseline,omitempty"`
 	Fabric   *topology.Fabric       `json:"fabric,omitempty"` // as seen last
 	Epoch    *Kept[store.EpochInfo] `json:"epoch,omitempty"`
+	BaseLIDs *Kept[planner.Report]  `json:"base_lids,omitempty"` // the fabric's plan for base LIDs in force
 	Jobs     []Kept[store.JobInfo]  `json:"jobs,omitempty"`
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/forsd/forsd/internal/store"
 	"github.com/forsd/forsd/internal/vault"
 	"github.com/forsd/forsd/phasetable"
+	"github.com/forsd/forsd/planner"
 	"github.com/forsd/forsd/topology"
 )
 
@@ -27,6 +28,7 @@ type State struct {
 
 // Replica answers a question with the state now.
 func (s *State) Replica(leads bool, claim uint64, q standby.Ask) *Replica {
+	onBase, report := s.Board.BasePlan()
 	out := &Replica{Leads: leads, Claim: claim, Last: s.Store.Last()}
 	e, v, base, jobs := s.Board.Current(), s.Board.Latest(), s.Board.Baseline(), s.Jobs.List()
 	h := sha256.New()
@@ -42,6 +44,9 @@ func (s *State) Replica(leads bool, claim uint64, q standby.Ask) *Replica {
 		if e != nil {
 			fmt.Fprintln(h, e.Epoch)
 		}
+		if onBase != nil {
+			fmt.Fprintln(h, "base", onBase.Epoch())
+		}
 		for _, j := range jobs {
 			fmt.Fprintln(h, j.ID, j.Epoch, j.Expires.UnixNano(), j.BaseEpoch, j.Routed, len(j.Lanes))
 		}
@@ -56,6 +61,9 @@ func (s *State) Replica(leads bool, claim uint64, q standby.Ask) *Replica {
 	}
 	if e != nil {
 		out.Epoch = &Kept[store.EpochInfo]{About: e.EpochInfo, Table: e.Plan.Bytes()}
+	}
+	if onBase != nil {
+		out.BaseLIDs = &Kept[planner.Report]{About: report, Table: onBase.Bytes()}
 	}
 	for _, j := range jobs {
 		kept := Kept[store.JobInfo]{About: j.JobInfo, Table: j.Plan.Bytes()}
@@ -84,6 +92,9 @@ func (s *State) Keep(r *Replica) error {
 			return err
 		}
 	}
+	if err := s.keepBase(r.BaseLIDs); err != nil {
+		return err
+	}
 	if err := s.keepJobs(r.Jobs); err != nil {
 		return err
 	}
@@ -107,6 +118,23 @@ func (s *State) keepEpoch(k *Kept[store.EpochInfo]) error {
 	e := &store.Epoch{EpochInfo: k.About, Plan: plan}
 	s.Store.NotStored(s.Store.OnDisk(func() error { return s.Store.ReplaceEpoch(e, s.KeepEpochs) }))
 	return s.Board.SetCurrent(e)
+}
+
+// keepBase takes over the plan for base LIDs in force, under the same number.
+func (s *State) keepBase(k *Kept[planner.Report]) error {
+	if k == nil {
+		s.Board.NoBase(nil)
+		return nil
+	}
+	plan, err := phasetable.Decode(k.Table)
+	if err != nil {
+		return fmt.Errorf("the plan for base LIDs: %w", err)
+	}
+	if old, _ := s.Board.BasePlan(); old != nil && bytes.Equal(old.Bytes(), k.Table) {
+		return nil
+	}
+	s.Store.NotStored(s.Store.OnDisk(func() error { return s.Store.SaveBase(plan) }))
+	return s.Board.SetBase(plan, k.About, nil)
 }
 
 // keepJobs takes over the jobs: those that are not among them have ended.
