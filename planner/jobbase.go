@@ -228,3 +228,40 @@ func (s *Schedule) On(t *topology.FatTree) *Schedule {
 	out.Tree = t
 	return &out
 }
+
+// PlanJobBeside plans a job beside others, on the lanes that are for it, as PlanJob does.
+// Where tables follow from the fabric's plan, the job's lanes are what the tables make of
+// base LIDs, once these are routed by the job's own plan.
+func PlanJobBeside(ctx context.Context, t *topology.FatTree, job *Job, jobs []Job, s Settings, on ...*lft.Tables) (*Schedule, error) {
+	sub := JobGround(t, job, jobs, s)
+	follow, err := s.TablesFollow(t)
+	if err != nil || !follow {
+		return PlanJob(ctx, sub, job.Members, s, on...)
+	}
+	fixed, err := PlanJobFixed(ctx, sub, on...)
+	if err == nil {
+		tree := forsTree(sub)
+		tree.Closed = nil
+		fixed.Plan.Bounds = fors.ComputeBounds(tree) // of a plan that may choose lanes
+		if fixed.least, fixed.by = fixed.Plan.LowerBound, fixed.Plan.Certificate; fixed.Plan.Gap() > 0 {
+			fixed.Warnings = append(fixed.Warnings, Warning{Code: PlanOverBound, Text: fmt.Sprintf("the plan has %d phases on the lanes that the tables give, %d more than the bound of %d", fixed.Plan.Phases, fixed.Plan.Gap(), fixed.least)})
+		}
+		if job.Routed {
+			return fixed, nil
+		}
+	}
+	other, err2 := PlanJob(ctx, sub, job.Members, s, on...)
+	if err == nil && (err2 != nil || fixed.Plan.Phases < other.Plan.Phases) {
+		return fixed, nil
+	}
+	return other, err2
+}
+
+// JobGround is the tree that PlanJobBeside plans on.
+func JobGround(t *topology.FatTree, job *Job, jobs []Job, s Settings) *topology.FatTree {
+	if follow, err := s.TablesFollow(t); err == nil && follow {
+		return Restrict(t, job.Members)
+	}
+	sub, _ := JobTree(t, job, jobs)
+	return sub
+}

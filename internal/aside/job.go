@@ -60,9 +60,9 @@ func planJob(ctx context.Context, q *NewJob) (*JobPlan, error) {
 	if out.Routed, err = settings.WorthRouting(q.Tree, &job, all, base); err != nil {
 		return nil, err
 	}
-	all[len(all)-1].Routed = out.Routed // so its plan need not change when it is
-	sub, _ := planner.JobTree(planner.Moves(q.Tree, all), &job, all)
-	s, err := planner.PlanJob(ctx, sub, q.Members, settings, q.Tables...)
+	job.Routed = out.Routed // so its plan need not change when it is
+	all[len(all)-1] = job
+	s, err := planner.PlanJobBeside(ctx, planner.Moves(q.Tree, all), &job, all, settings, q.Tables...)
 	if err != nil {
 		return nil, api.Refused("the job cannot be planned: %v", err)
 	}

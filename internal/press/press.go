@@ -320,9 +320,9 @@ func (p *Press) forMembers(ctx context.Context, v *view.View, avoid []controller
 	}
 	tree, all := v.Held(avoid), p.Jobs.Planning()
 	return func(job planner.Job) (view.Proposal, error) {
-		sub, _ := planner.JobTree(tree, &job, all)
+		sub := planner.JobGround(tree, &job, all, p.Planning)
 		s, err := p.untouched.of(job.ID, sub, on, func() (*planner.Schedule, error) {
-			return planner.PlanJob(ctx, sub, job.Members, p.Planning, on...)
+			return planner.PlanJobBeside(ctx, tree, &job, all, p.Planning, on...)
 		})
 		return view.TreePlan{Schedule: s}, err
 	}
