@@ -289,7 +289,7 @@ func (h *history) step() {
 // kill ends the process at once.
 func (h *history) kill() {
 	h.note("killed, epoch %d, last %d, owed: %v", h.board.EpochNumber(), h.store.Last(), h.store.Owed())
-	h.work.Wait()
+	h.finish()
 	ok(h.t, h.store.Close())
 }
 

@@ -161,6 +161,20 @@ func (d *Daemon) planAndPublish(t testing.TB, a controller.Plan) {
 	}
 }
 
+// finish waits for what was begun beside a loop that does not run. What switches say
+// meanwhile, such as the manager's leaf, which is read once a second, is for nobody.
+func (d *Daemon) finish() {
+	done := make(chan struct{})
+	go func() { d.work.Wait(); close(done) }()
+	for {
+		select {
+		case <-d.probe.Answers:
+		case <-done:
+			return
+		}
+	}
+}
+
 // dump is OpenSM's dump of the fabric.
 func dump(f *topology.Fabric) opensm.Snapshot {
 	now := time.Now()

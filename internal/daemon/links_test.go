@@ -100,7 +100,7 @@ func TestPrepare(t *testing.T) {
 	healthy := fabric(4, 4)
 	d.bringUp(t, healthy)
 	d.settled(t.Context(), controller.Settled{})
-	d.work.Wait()
+	d.finish()
 	v := d.see(t, lacking(healthy, 4, 1, 2))
 	if d.planning.Memory.Prepare(t.Context(), v.Tree, d.planning) {
 		t.Error("the plan for a dead cable was not prepared")
