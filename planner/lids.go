@@ -146,12 +146,14 @@ func grouped(ctx context.Context, t *topology.FatTree, lids int, s Settings) (*S
 			return nil, err
 		}
 	}
-	one, err := oneLID(ctx, t, tree, s.given)
-	if err != nil {
-		return nil, err
-	}
-	if lids == 1 || s.LIDs == AutoLIDs && one.Gap() == 0 {
-		return bindGroups(t, one, 0, start)
+	if lids == 1 || s.LIDs == AutoLIDs {
+		one, err := oneLID(ctx, t, tree, s.given, lids == 1)
+		if err != nil {
+			return nil, err
+		}
+		if lids == 1 || one.Gap() == 0 {
+			return bindGroups(t, one, 0, start)
+		}
 	}
 	plan, err := fors.PlanGroups(ctx, tree, lids-1)
 	if err != nil {
@@ -161,12 +163,12 @@ func grouped(ctx context.Context, t *topology.FatTree, lids int, s Settings) (*S
 }
 
 // oneLID plans for base LIDs alone: on the lanes that they have where these are up,
-// unless others save more than a sixteenth of the phases, or some are given. Where lanes
-// stay, base LIDs stay spread for those who know of no plan.
-func oneLID(ctx context.Context, t *topology.FatTree, tree *fors.Tree, given []lft.Pin) (*fors.Grouped, error) {
+// unless others save more than a sixteenth of the phases, and none are given, and the plan
+// stands alone. Where lanes stay, base LIDs stay spread for those who know of no plan.
+func oneLID(ctx context.Context, t *topology.FatTree, tree *fors.Tree, given []lft.Pin, alone bool) (*fors.Grouped, error) {
 	wish := fors.Wish{Via: baseLanes(t, tree, given), Keep: true}
 	plan, err := fors.PlanOneLID(ctx, tree, wish)
-	if err != nil || len(given) > 0 || plan.LeastBy != fors.ByLID && plan.Phases == plan.LeastPhases {
+	if err != nil || !alone || len(given) > 0 || plan.LeastBy != fors.ByLID && plan.Phases == plan.LeastPhases {
 		return plan, err
 	}
 	wish.Keep = false

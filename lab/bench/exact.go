@@ -81,6 +81,9 @@ func benchExact(out io.Writer, unit time.Duration) {
 		wish := fors.Wish{Via: baseLanes(r.tree), Keep: true}
 		benchRow(w, r, unit, "base LIDs", func() *fors.Plan { return must(fors.PlanOneLID(context.Background(), r.tree, wish)).Plan })
 	}
+	for _, r := range jobRows() {
+		benchRow(w, r, unit, "job, base LIDs", func() *fors.Plan { return must(fors.PlanOneLID(context.Background(), r.tree, fors.Wish{})).Plan })
+	}
 	w.Flush()
 }
 
