@@ -74,7 +74,7 @@ func TestFollowOverDamage(t *testing.T) {
 	}
 	ok(t, os.CopyFS(plans[0][:len(plans[0])-1]+"9", os.DirFS(plans[0])))
 	ok(t, os.Truncate(filepath.Join(plans[0], "phases.bin"), 99))
-	w.follower.withoutJobs() // as after a start
+	ok(t, w.follower.between(t.Context(), func(context.Context, turn) { w.follower.withoutJobs() })) // as after a start
 	w.sync(t, "")
 	w.same(t)
 }
