@@ -403,7 +403,7 @@ func (s *site) purge(ctx context.Context) (string, error) {
 		return "", err
 	}
 	return "OpenSM routes by itself; nothing of forsd is left", s.all(ctx, "apt-get -y -q purge 'forsd*' forsctl 'libfors*'", "! test -e /var/lib/forsd && ! test -e /etc/forsd",
-		`! find / -xdev \( -path /media -o -path /proc -o -path /var/lib/dpkg -o -path '*/forsd.service.d' \) -prune -o -name '*fors[dcm]*' -print | grep .`)
+		`! find / -xdev \( -path /media -o -path /proc -o -path /var/lib/dpkg -o -path /etc/opensm -o -path '*/forsd.service.d' \) -prune -o -name '*fors[dcm]*' -print | grep .`)
 }
 
 // ansible: the role makes a managed fabric of a Debian without forsd, and a second run
