@@ -5,7 +5,6 @@ package ilp
 import (
 	"bytes"
 	"context"
-	"encoding/gob"
 	"errors"
 	"fmt"
 	"io"
@@ -75,20 +74,6 @@ func ask(ctx context.Context, path string, p *program) (solution, error) {
 	}
 	s, err := readSolution(&out)
 	return s, errors.Join(wrote, err)
-}
-
-func writeProgram(w io.Writer, p *program) error {
-	q := wireProgram{Upper: p.upper, Minimise: p.minimise, Integer: p.integer, Rows: make([]wireRow, len(p.rows))}
-	for i, r := range p.rows {
-		q.Rows[i] = wireRow{r.cols, r.coef, r.sense, r.rhs}
-	}
-	return gob.NewEncoder(w).Encode(&q)
-}
-
-func readSolution(r io.Reader) (solution, error) {
-	var s wireSolution
-	err := gob.NewDecoder(r).Decode(&s)
-	return solution{s.Outcome, s.Values, s.Duals, s.Detail}, err
 }
 
 // Serve is for the helper, which is built with lp_solve.

@@ -18,7 +18,6 @@ import "C"
 
 import (
 	"context"
-	"encoding/gob"
 	"io"
 	"os"
 	"reflect"
@@ -42,22 +41,6 @@ func Serve(in io.Reader, out io.Writer) error {
 		os.Exit(1)
 	}()
 	return writeSolution(out, solve(context.Background(), p))
-}
-
-func readProgram(r io.Reader) (*program, error) {
-	var q wireProgram
-	if err := gob.NewDecoder(r).Decode(&q); err != nil {
-		return nil, err
-	}
-	p := &program{upper: q.Upper, minimise: q.Minimise, integer: q.Integer, rows: make([]row, len(q.Rows))}
-	for i, r := range q.Rows {
-		p.rows[i] = row{r.Cols, r.Coef, r.Sense, r.RHS}
-	}
-	return p, nil
-}
-
-func writeSolution(w io.Writer, s solution) error {
-	return gob.NewEncoder(w).Encode(&wireSolution{s.outcome, s.values, s.duals, s.detail})
 }
 
 // solve gives a program to lp_solve, which asks between its steps whether ctx has
