@@ -43,7 +43,7 @@ func Listen(c Config, l Listeners) (*Server, error) {
 	ctx, stop := context.WithCancel(context.Background())
 	s := &Server{socket: socket, stop: stop, unix: httpServer(ctx, Handler(c, false), l.Log)}
 	if l.TCP != "" {
-		if s.tcp, err = net.Listen("tcp", l.TCP); err != nil {
+		if s.tcp, err = listenTCP(l.TCP, l.Log); err != nil {
 			stop()
 			return nil, errors.Join(fmt.Errorf("listen for HTTP: %w", err), socket.Close())
 		}

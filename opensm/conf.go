@@ -27,6 +27,7 @@ var setters = map[string]setter{
 	"dump_files_dir":       word(func(s *Settings) *string { return &s.DumpDir }),
 	"event_plugin_name":    word(func(s *Settings) *string { return &s.EventPlugins }),
 	"event_plugin_options": word(func(s *Settings) *string { return &s.PluginOptions }),
+	"node_name_map_name":   word(func(s *Settings) *string { return &s.NodeNames }),
 	"log_file":             word(func(s *Settings) *string { return &s.LogFile }),
 	"ar_mode":              word(func(s *Settings) *string { return &s.AdaptiveRouting }),
 	"shield_mode":          word(func(s *Settings) *string { return &s.Shield }),

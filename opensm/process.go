@@ -31,6 +31,12 @@ type Process struct {
 // Same tells whether p and q are one process, not two that shared a PID.
 func (p Process) Same(q Process) bool { return p.PID == q.PID && p.Ticks == q.Ticks }
 
+// Lives tells whether the process is still there.
+func (p Process) Lives() bool {
+	now, err := procFS("").process(p.PID)
+	return err == nil && p.Same(now)
+}
+
 // String names the process for messages.
 func (p Process) String() string {
 	return fmt.Sprintf("process %d (%s)", p.PID, strings.Join(p.Cmdline, " "))

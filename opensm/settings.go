@@ -23,6 +23,7 @@ type Settings struct {
 	DumpDir       string // dump_files_dir
 	CacheDir      string // the environment's OSM_CACHE_DIR
 	LogFile       string // log_file
+	NodeNames     string // node_name_map_name, "" for none
 	LogFlags      uint8  // log_flags
 	LogFlush      bool   // force_log_flush
 	SweepOnTrap   bool   // sweep_on_trap
@@ -107,7 +108,7 @@ func LoadSettings(p *Process, conf string) (Settings, error) {
 		problems = append(problems, s.apply(o))
 	}
 	if p != nil {
-		for _, path := range []*string{&s.LFTsFile, &s.LIDMatrixFile, &s.DumpDir, &s.CacheDir, &s.LogFile} {
+		for _, path := range []*string{&s.LFTsFile, &s.LIDMatrixFile, &s.DumpDir, &s.CacheDir, &s.LogFile, &s.NodeNames} {
 			*path = absolute(p.Cwd, *path)
 		}
 	}

@@ -94,12 +94,6 @@ func FindKnownMembers(t *topology.FatTree, names []string) (members []Member, un
 	return newDirectory(t).members(names, true)
 }
 
-// FindMember finds one host port as FindMembers does.
-func FindMember(t *topology.FatTree, name string) (Member, error) {
-	p, err := newDirectory(t).find(name)
-	return p.Member, err
-}
-
 // members finds ports by names, each port once.
 func (d *directory) members(names []string, skip bool) (members []Member, unknown []string, err error) {
 	by := make(map[topology.GUID]string, len(names))

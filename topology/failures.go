@@ -32,8 +32,13 @@ func (f *Fabric) Fail(spec string) (what string, err error) {
 // findNode returns the node with this description or GUID, or the host of this name,
 // None when there is none. Descriptions win over GUIDs, and these over host names.
 func (f *Fabric) findNode(name string) (int32, error) {
-	if node, err := named(f, name, func(n *Node) bool { return n.Name == name && name != "" }); node != None || err != nil {
-		return node, err
+	for _, means := range []func(*Node) bool{
+		func(n *Node) bool { return n.Name == name && name != "" },
+		func(n *Node) bool { return n.Name == withGUID(name, n.GUID) }, // see Named
+	} {
+		if node, err := named(f, name, means); node != None || err != nil {
+			return node, err
+		}
 	}
 	if g, err := ParseGUID(name); err == nil {
 		return f.Find(g), nil

@@ -88,7 +88,7 @@ func TestCheckDevices(t *testing.T) {
 		{"umad node missing", []rdma.Device{{Name: "mlx5_0", Ports: []rdma.Port{gone}}}, nil,
 			[]finding{{"rdma", warn, "install 70-forsd.rules"}, {"umad", fail, "no InfiniBand port"}}},
 		{"Ethernet", []rdma.Device{{Name: "mlx5_2", Ports: []rdma.Port{ethernet}}}, nil,
-			[]finding{{"rdma", good, "it takes no part"}, {"umad", fail, "no InfiniBand port"}}},
+			[]finding{{"umad", fail, "no InfiniBand port is active and can be used (1 Ethernet port does not count)"}}},
 	} {
 		d := doctor{config: config.Default(), user: &identity{name: "forsd", uid: 4711}}
 		d.checkDevices(c.devices, c.err)

@@ -170,26 +170,28 @@ func (d *doctor) checkDevices(devices []rdma.Device, err error) {
 		d.note("rdma", warn, "no RDMA devices on this machine: OpenSM and %s need one with an InfiniBand port", d.config.OpenSM.DumpCommand[0])
 		return
 	}
-	active := 0
+	active, ethernet := 0, 0
 	for i := range devices {
 		for j := range devices[i].Ports {
-			if d.checkPort(&devices[i], &devices[i].Ports[j]) {
+			if devices[i].Ports[j].LinkLayer != "InfiniBand" {
+				ethernet++ // RoCE, which is no business of a subnet manager
+			} else if d.checkPort(&devices[i], &devices[i].Ports[j]) {
 				active++
 			}
 		}
 	}
 	if active == 0 {
-		d.note("umad", fail, "no InfiniBand port is active and can be used: tables cannot be read back")
+		beside := ""
+		if ethernet > 0 {
+			beside = fmt.Sprintf(" (%s)", command.Plural(ethernet, "Ethernet port does not count", "Ethernet ports do not count"))
+		}
+		d.note("umad", fail, "no InfiniBand port is active and can be used%s: tables cannot be read back", beside)
 	}
 }
 
 // checkPort describes a port and tells whether tables can be read back by it.
 func (d *doctor) checkPort(device *rdma.Device, p *rdma.Port) bool {
 	text := fmt.Sprintf("%s port %d (%s, firmware %s) is %s, %s, %s", device.Name, p.Number, p.LinkLayer, orNone(device.Firmware), p.State, p.PhysState, p.Rate)
-	if p.LinkLayer != "InfiniBand" {
-		d.note("rdma", good, "%s: it takes no part", text)
-		return false
-	}
 	text += fmt.Sprintf(", LID %d, umad node %s, issm node %s", p.LID, orNone(p.Umad), orNone(p.ISSM))
 	switch {
 	case p.State != "ACTIVE":

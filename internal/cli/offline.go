@@ -28,6 +28,7 @@ type fabricFlags struct {
 	exclude  string
 	fail     []string
 	roles    []string
+	names    string
 }
 
 // register adds the flags to a command.
@@ -36,6 +37,7 @@ func (f *fabricFlags) register(cmd *cobra.Command) {
 	fs.StringVar(&f.topology, "topology", "", "output of ibnetdiscover, or an opensm-subnet.lst")
 	fs.StringVar(&f.baseline, "baseline", "", "what the fabric is meant to be (default: what the topology shows before --fail)")
 	fs.StringArrayVar(&f.fail, "fail", nil, "take a node (description or GUID) or a cable (NODE/PORT) out; repeatable")
+	fs.StringVar(&f.names, "node-name-map", "", "a node-name map, as OpenSM and the diagnostic tools read it")
 	fs.StringVar(&f.exclude, "exclude", "", "regular expression of host descriptions that take no part in the exchange")
 	fs.StringArrayVar(&f.roles, "role", nil, "ROLE=REGEX: hosts with such descriptions are of that role, which is aggregation, gateway, storage or management, and take no part; repeatable")
 	if err := cmd.RegisterFlagCompletionFunc("fail", failureNames); err != nil {
@@ -143,6 +145,15 @@ func (f *fabricFlags) read() (*topology.Fabric, error) {
 	if err := f.apply(fabric, f.topology, source); err != nil {
 		return nil, err
 	}
+	var names topology.NodeNames
+	if f.names != "" {
+		text, err := command.ReadPath(f.names, command.MaxText)
+		if err != nil {
+			return nil, err
+		}
+		names = topology.ReadNodeNames(text)
+	}
+	fabric = topology.Named(fabric, names)
 	return fabric, f.setRoles(fabric)
 }
 

@@ -63,7 +63,7 @@ func (l *loop) heldCables() string {
 // fit is the view of a fabric through the baseline in force, or a new one while there
 // is none.
 func (l *loop) fit(f *topology.Fabric) (*view.View, error) {
-	v, err := view.Fit(f, l.board.Baseline(), &l.cfg.Planning, l.board.Current() == nil)
+	v, err := view.Fit(topology.Named(f, l.manager.NodeNames()), l.board.Baseline(), &l.cfg.Planning, l.board.Current() == nil)
 	if err != nil {
 		return nil, err
 	}

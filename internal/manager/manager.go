@@ -27,6 +27,10 @@ const (
 	PluginDeaf    = "plugin-socket-failed"
 )
 
+// findEvery is how often a process that lives is looked for all the same, because another
+// one may have taken its place in its unit or PID file.
+const findEvery = time.Minute
+
 // lookEvery is how often the manager's process is looked at.
 const lookEvery = 2 * time.Second
 
@@ -49,6 +53,7 @@ type Manager struct {
 	mu       sync.Mutex // guards what follows
 	process  opensm.Process
 	running  bool
+	asked    time.Time       // when the process was last looked for
 	settings opensm.Settings // as of its start
 	link     link
 }
@@ -83,7 +88,17 @@ func (m *Manager) Watch(ctx context.Context) error {
 
 // Look finds OpenSM's process and judges its settings.
 func (m *Manager) Look(ctx context.Context) {
+	m.mu.Lock()
+	known, running, asked := m.process, m.running, m.asked
+	m.mu.Unlock()
+	if running && time.Since(asked) < findEvery && known.Lives() {
+		m.found(known) // systemd need not be asked
+		return
+	}
 	p, err := m.Finder.Find(ctx)
+	m.mu.Lock()
+	m.asked = time.Now()
+	m.mu.Unlock()
 	if err != nil {
 		if ctx.Err() != nil {
 			return
@@ -128,6 +143,9 @@ func (m *Manager) found(p opensm.Process) {
 	m.mu.Unlock()
 	var warnings []health.Finding
 	for _, w := range settings.Check(m.want(lanes)) {
+		if w.Code == opensm.SettingsUnseen {
+			continue // another user's environment, on every installation; a dump that is elsewhere is dump-missing
+		}
 		warnings = append(warnings, health.Finding{Code: w.Code, Text: w.Text})
 	}
 	if m.Watched {

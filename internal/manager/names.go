@@ -1,0 +1,33 @@
+package manager
+
+import (
+	"os"
+
+	"github.com/forsd/forsd/topology"
+)
+
+// defaultNodeNames is where OpenSM and the diagnostic tools of some distributions look for a
+// node-name map.
+const defaultNodeNames = "/etc/opensm/ib-node-name-map"
+
+// mostNames bounds a node-name map.
+const mostNames = 16 << 20
+
+// NodeNames is the node-name map that OpenSM's settings name, or the one where such maps
+// belong; nil where there is none. It is read anew each time: it is small, and may change.
+func (m *Manager) NodeNames() topology.NodeNames {
+	m.mu.Lock()
+	path := m.settings.NodeNames
+	m.mu.Unlock()
+	if path == "" {
+		path = defaultNodeNames
+	}
+	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() || info.Size() > mostNames {
+		return nil
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil // names are for people; GUIDs are there without them
+	}
+	return topology.ReadNodeNames(data)
+}
