@@ -44,7 +44,7 @@ func (l *lateListener) Accept() (net.Conn, error) {
 		if bound != nil {
 			return bound.Accept()
 		}
-		if next, err := net.Listen("tcp", l.addr); err == nil && !l.take(next) {
+		if next, err := net.Listen("tcp", l.addr); err == nil && !l.adopt(next) {
 			return nil, net.ErrClosed
 		} else if err == nil {
 			l.log.Printf("listening on %s now", l.addr)
@@ -58,8 +58,8 @@ func (l *lateListener) Accept() (net.Conn, error) {
 	}
 }
 
-// take takes a listener up, unless this one has been closed.
-func (l *lateListener) take(next net.Listener) bool {
+// adopt listens by a listener, unless this one has been closed.
+func (l *lateListener) adopt(next net.Listener) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	select {
