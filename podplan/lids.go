@@ -194,7 +194,11 @@ func (r *Result) place(x *addresses, late []int) error {
 	for i, was := range late {
 		a := r.leafOf(was % slots)
 		var ways []int16
+		b := int(r.home(to[i]))
 		for way := range len(r.Tree.Lanes) + r.Tree.Planes {
+			if within := way >= len(r.Tree.Lanes); within != (r.shape.Leaves[a].Pod == r.shape.Leaves[b].Pod) || !r.shape.Lives(a, b, int16(way)) {
+				continue
+			}
 			for o := range x.have {
 				if x.fits(a, to[i], int16(way), o) {
 					ways = append(ways, int16(way))
@@ -204,7 +208,7 @@ func (r *Result) place(x *addresses, late []int) error {
 		}
 		if len(ways) == 0 {
 			h := &r.Tree.Hosts[r.Tree.Servers[to[i]]]
-			return fmt.Errorf("the LMC gives %d LIDs to a host, too few to reach %s from all leaves over the cables that are left: set lmc in opensm.conf to 2 or more", x.have, h.Name)
+			return fmt.Errorf("the LMC gives %d LIDs to a host, too few to reach %s from all leaves over the cables that are left", x.have, h.Name)
 		}
 		at, from, now := m.Put(was, to[i], ways)
 		for len(r.Offset) < len(p.To) {

@@ -62,21 +62,27 @@ func Make(ctx context.Context, t *topology.PodTree, s Settings) (*Result, error)
 	if err := s.mayPlan(t); err != nil {
 		return nil, err
 	}
-	r, err := makePlan(ctx, t, pods.Make)
-	if err == nil {
-		err = r.finish(ctx)
-	}
-	if r != nil && r.Plan.Engine == pods.Shift && err != nil && ctx.Err() == nil {
-		// The rule needs leaves without gaps; blocks do not.
-		if r, err = makePlan(ctx, t, pods.MakeBlocks); err == nil {
+	var last error
+	for _, plan := range []func() (*Result, error){
+		func() (*Result, error) { return makePlan(ctx, t, pods.Make, true) },
+		// Gaps among the leaves may spoil the shift, and tops that serve several planes
+		// by parallel cables fixed tables; not so tables that follow the plan.
+		func() (*Result, error) { return makePlan(ctx, t, pods.MakeBlocks, false) },
+		func() (*Result, error) { return byRoutes(ctx, t, Shape(t)) },
+	} {
+		r, err := plan()
+		if err == nil {
 			err = r.finish(ctx)
 		}
+		if err == nil {
+			r.warn()
+			return r, nil
+		}
+		if last = err; ctx.Err() != nil {
+			break
+		}
 	}
-	if err != nil {
-		return nil, err
-	}
-	r.warn()
-	return r, nil
+	return nil, last
 }
 
 // finerLimit is how many servers may have plans for more groups of a leaf tried than one,
@@ -84,11 +90,11 @@ func Make(ctx context.Context, t *topology.PodTree, s Settings) (*Result, error)
 const finerLimit = 512
 
 // makePlan plans, and gives the transfers their LIDs.
-func makePlan(ctx context.Context, t *topology.PodTree, plan planFunc) (*Result, error) {
+func makePlan(ctx context.Context, t *topology.PodTree, plan planFunc, mayPin bool) (*Result, error) {
 	start := time.Now()
 	shape := Shape(t)
 	have := lids(t)
-	if have >= len(t.Lanes) {
+	if have >= len(t.Lanes) && mayPin {
 		r := &Result{Tree: t, shape: shape, LIDs: 1, fixed: true}
 		var err error
 		if r.Plan, err = plan(ctx, shape, pods.Singles); err != nil {
@@ -285,7 +291,9 @@ func (r *Result) warn() {
 	if n := len(p.Unreachable); n > 0 {
 		add(UnreachablePairs, "%d ordered pairs of servers have no way to each other and are left out", n)
 	}
-	if have := lids(r.Tree); have < len(r.Tree.Lanes) && p.Engine != pods.Shift {
+	if have := lids(r.Tree); have < len(r.Tree.Lanes) && p.Engine == pods.Routes {
+		add(LMCTooSmall, "the servers' LMC gives %d LIDs, too few for a plan that chooses ways: the plan follows the tables; set lmc in opensm.conf to 2 or more", have)
+	} else if have < len(r.Tree.Lanes) && p.Engine != pods.Shift {
 		add(LMCTooSmall, "the servers' LMC gives %d LIDs for %d lanes: the tables follow from the plan, and a failure is mended by tables first, then the plan", have, len(r.Tree.Lanes))
 	}
 }

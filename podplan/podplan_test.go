@@ -61,9 +61,6 @@ func TestMake(t *testing.T) {
 			rng := rand.New(rand.NewPCG(uint64(len(name)), uint64(s.LMC)))
 			for round := range rounds {
 				fail := s.Draw(rng, fabgen.Damage{LeafCables: round % 5, TopCables: round % 7, Mids: round % 3 / 2, Tops: round % 3 / 2})
-				if s.LMC == 0 && (s.LeafCables > 1 || s.Shared > 1) && round > 0 {
-					continue // such trees need LIDs once cables are dead
-				}
 				r := made(t, fitted(t, s, fail...))
 				t.Logf("%s, LMC %d, %v: %s, %d phases, bound %d by %s, %d LIDs, pinned %v", name, s.LMC, fail, r.Plan.Engine, r.Plan.Phases(), r.Plan.LowerBound, r.Plan.Certificate, r.LIDs, r.Pinned)
 				if round == 0 && name[0] == 'k' && (r.Plan.Engine != pods.Shift || r.LIDs != 1 || r.Plan.Gap() != 0) {

@@ -101,11 +101,13 @@ type Engine string
 
 // The engines. Shift is the linear shift of an undamaged tree, stored as a rule; Leaves
 // sets the phases of the leaves first and then colours the tops; Pods sets the blocks of
-// the pods first, tops and all, and then seats leaves and servers.
+// the pods first, tops and all, and then seats leaves and servers. Routes takes the ways
+// that tables have; package podplan makes such plans where servers have too few LIDs.
 const (
 	Shift  Engine = "shift"
 	Leaves Engine = "leaves"
 	Pods   Engine = "pods"
+	Routes Engine = "routes"
 )
 
 // ByPod is the certificate of a bound by what a pod must send over its cables to tops;
