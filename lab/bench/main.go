@@ -51,6 +51,7 @@ func main() {
 	w.Flush()
 	benchExact(os.Stdout, unit.time)
 	benchBase(os.Stdout)
+	benchStay(os.Stdout)
 	benchGPU(os.Stdout, unit.time)
 	benchOCS(os.Stdout, unit.time)
 	benchPhotonic(os.Stdout, unit.time)

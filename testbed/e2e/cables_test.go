@@ -9,17 +9,25 @@ import (
 	"testing"
 	"time"
 
+	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/topology"
 )
 
 // TestCableFailures pulls and puts back 20 cables of the LHCb fabric, one at a
 // time, and checks the site after each: see Site.Check. No entry of another lane
 // may change meanwhile, and what is published along the way must hold on the
-// tables of that moment: a lane is used only once its entries are there.
+// tables of that moment: a lane is used only once its entries are there. One plan is
+// published for each event. The pairs that must have other LIDs then, and no others:
+// those of the dead lane, and all have those of before when it is back.
 func TestCableFailures(t *testing.T) {
 	x, healthy := up(t, 10*time.Minute, lhcb())
 	rng := rand.New(rand.NewPCG(20, 18))
+	before, err := x.Client.Table(x.ctx)
+	x.ok(err)
+	const must = 2 * 17 * 20 // pairs: all of a leaf to the servers that own the lane elsewhere, and all others to that of the leaf
 	for range 20 {
+		was, err := x.Client.Status(x.ctx)
+		x.ok(err)
 		leaf, lane := rng.IntN(18), rng.IntN(20)
 		at := healthy.Tree.Leaves[leaf]
 		port := int(at.Cables[lane].LeafPort)
@@ -34,6 +42,10 @@ func TestCableFailures(t *testing.T) {
 			t.Errorf("%s: %d phases, warnings %v", name, st.Phases, st.Warnings)
 		}
 
+		if changes, err := x.Client.Changes(x.ctx, was.Epoch, 0); err != nil || len(changes.Pairs) != must || st.PairsChanged != must || st.Epoch != was.Epoch+1 {
+			t.Errorf("%s: epoch %d after %d, %d pairs change by the status and %+v; want %d: %v", name, st.Epoch, was.Epoch, st.PairsChanged, changes, must, err)
+		}
+		down := st.Epoch
 		witness := x.witness(st.Epoch)
 		x.ok(x.Sim.Relink(x.ctx, at.Name, port))
 		st = x.settled(Cable(leaf, lane, "full"))
@@ -43,6 +55,11 @@ func TestCableFailures(t *testing.T) {
 		x.unmoved(healthy, whole)
 		if HasWarning(st, topology.CableDown) || st.Phases != 359 || st.Engine != "shift" {
 			t.Errorf("%s is back: %d phases by %s, warnings %v", name, st.Phases, st.Engine, st.Warnings)
+		}
+		now, err := x.Client.Table(x.ctx)
+		x.ok(err)
+		if changes := phasetable.Changes(before, now); len(changes) > 0 || st.PairsChanged != must || st.Epoch != down+1 {
+			t.Errorf("%s is back: epoch %d after %d, %d pairs change, and %d have other LIDs than before", name, st.Epoch, down, st.PairsChanged, len(changes))
 		}
 	}
 	x.noRoutingErrors()
