@@ -8,7 +8,7 @@ import (
 
 // Make plans the complete exchange on a tree by the first engine that reaches
 // the lower bound: the linear shift, the rotation, which keeps its lanes, section 4's
-// algorithm, the exact planner. The shift and section 4 leave the slots of absent
+// algorithm, a repaired plan with the shift's lanes, the exact planner. The shift and section 4 leave the slots of absent
 // servers empty, and the latter may leave too few idle slots to same-leaf pairs. Where no engine reaches the bound, the shortest
 // plan is taken, the earlier engine's among equals. The exact planner may prove a
 // higher bound than ComputeBounds. It is left out where a living lane is closed to
@@ -26,6 +26,10 @@ func Make(ctx context.Context, t *Tree) (*Plan, error) {
 		return nil, err
 	}
 	if p == nil || p.Phases > b.LowerBound {
+		own, err := planSlotLanes(ctx, t, b)
+		if !errors.Is(err, ErrNotApplicable) {
+			return own, err
+		}
 		q, err := planExact(ctx, t, b, runtime.GOMAXPROCS(0))
 		if err == nil {
 			b = q.Bounds

@@ -1,0 +1,82 @@
+package fors
+
+import (
+	"context"
+	"runtime"
+	"slices"
+)
+
+// planSlotLanes plans for leaves with different slots, so that all others send to a server
+// over the lane of its slot wherever that is up: what has not failed keeps its lanes, also
+// when a server comes or goes. The tree without dead lanes is planned for one LID a
+// server, on these lanes; where some are dead, that plan is repaired. It fails with
+// ErrNotApplicable where this takes more phases than the bound, where a slot is beyond
+// the lanes, and where a lane is closed.
+func planSlotLanes(ctx context.Context, t *Tree, b Bounds) (*Plan, error) {
+	whole := &Tree{Lanes: t.Lanes, Slots: t.Slots, Up: make([][]bool, len(t.Up))}
+	dead := false
+	for leaf, up := range t.Up {
+		whole.Up[leaf] = slices.Repeat([]bool{true}, t.Lanes)
+		if n := len(t.Slots[leaf]); n > 0 {
+			dead = dead || slices.Contains(up, false)
+			if t.Slots[leaf][n-1] >= t.Lanes {
+				return nil, ErrNotApplicable
+			}
+		}
+	}
+	load := slotLoad(t)
+	if t.Closed != nil || load > b.LowerBound+b.LowerBound/32 {
+		return nil, ErrNotApplicable
+	}
+	var via []Lane
+	for range t.Slots {
+		for _, slots := range t.Slots {
+			for _, α := range slots {
+				via = append(via, Lane(α))
+			}
+		}
+	}
+	one, err := PlanOneLID(ctx, whole, Wish{Via: via, Keep: load <= b.LowerBound})
+	if err != nil {
+		return nil, err
+	}
+	p := one.Plan
+	if dead && p.Phases <= b.LowerBound {
+		m, err := newMender(ctx, t, AllPairs(p.Servers), p, runtime.GOMAXPROCS(0))
+		if err != nil {
+			return nil, err
+		}
+		if p, err = m.repair(ctx); err != nil {
+			return nil, err
+		}
+		p.dropEmpty()
+		p.Unreachable = m.unreachable
+	}
+	if p.Phases > b.LowerBound {
+		return nil, ErrNotApplicable
+	}
+	p.Engine, p.Bounds = Exact, b
+	return p, nil
+}
+
+// slotLoad is the most transfers of a link, at either end, or of a server, where all go
+// over the lane of their destination's slot.
+func slotLoad(t *Tree) int {
+	P := t.Servers()
+	owners := make([]int, t.Lanes) // servers
+	for _, slots := range t.Slots {
+		for _, α := range slots {
+			owners[α]++
+		}
+	}
+	most := P - 1
+	for _, slots := range t.Slots {
+		for k, all := range owners {
+			if slices.Contains(slots, k) {
+				all--
+			}
+			most = max(most, len(slots)*all)
+		}
+	}
+	return most
+}
