@@ -223,7 +223,7 @@ func TestOneLIDDamagedJobs(t *testing.T) {
 		mean, worst float64
 	}{{1, 1.005, 1.03}, {9, 1.02, 1.06}} {
 		rng := rand.New(rand.NewPCG(uint64(c.dead), 300))
-		sum, worst, n := 0.0, 1.0, share(500, 30)
+		sum, worst, n := 0.0, 1.0, share(1000, 30)
 		for i := range n {
 			tree := randomFailures(fullTree(20, 18), c.dead, uint64(i))
 			p, _, _ := planOneLIDChecked(t, allocate(tree, 2+rng.IntN(359), rng), Wish{})

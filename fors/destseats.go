@@ -9,12 +9,12 @@ import (
 const (
 	// destWork is how many steps along alternating paths all searches of one plan may
 	// take, some 10 to 30 ns each.
-	destWork = 1 << 23
+	destWork = 1 << 25
 	// blockWork and phaseWork are those of one search, by blocks and by phases. Most that
 	// succeed by blocks take a tenth of it; so the others begin anew, blockTries times.
 	blockWork  = 1 << 17
 	blockTries = 8
-	phaseWork  = 1 << 20
+	phaseWork  = 1 << 23
 )
 
 // phases plans in a number of phases, and as many more as are needed for what

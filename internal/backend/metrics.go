@@ -11,6 +11,7 @@ import (
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/internal/board"
 	"github.com/forsd/forsd/internal/health"
+	"github.com/forsd/forsd/internal/jobs"
 	"github.com/forsd/forsd/internal/store"
 )
 
@@ -56,6 +57,18 @@ func newMetrics(b *Backend) *Metrics {
 	gauge("forsd_servers", "Servers of the plan in force.", ofEpoch(func(e *store.Epoch) float64 { return float64(e.Report.Servers) }))
 	gauge("forsd_unreachable_pairs", "Ordered pairs of servers that the plan in force leaves out.", ofEpoch(func(e *store.Epoch) float64 { return float64(e.Report.UnreachablePairs) }))
 	gauge("forsd_jobs", "Jobs with a plan of their own.", func() float64 { return float64(len(b.Jobs.List())) })
+	count := func(is func(*jobs.Job) bool) func() float64 {
+		return func() (n float64) {
+			for _, j := range b.Jobs.List() {
+				if is(j) {
+					n++
+				}
+			}
+			return n
+		}
+	}
+	gauge("forsd_jobs_own_lanes", "Jobs with lanes that no other job uses.", count(func(j *jobs.Job) bool { return len(j.Lanes) > 0 }))
+	gauge("forsd_jobs_routed", "Jobs whose own plans route their base LIDs.", count(func(j *jobs.Job) bool { return j.Routed }))
 	gauge("forsd_lanes_down", "Cables of the baseline that no schedule can use.", func() float64 {
 		if v := b.Board.Latest(); v != nil {
 			return float64(len(v.Down))
