@@ -23,6 +23,7 @@ import (
 //	                              "unread CABLE". The last round of several has the actions.
 //	weighed CABLE [refuse]        the answer to weigh; the reason is in the line below
 //	down|up|release CABLE
+//	show                          every cable, as others are shown it
 func TestTranscripts(t *testing.T) {
 	transcripts.Run(t, func(*testing.T) transcripts.Block {
 		return (&script{counted: map[Cable]*[2]Counters{}, now: time.Unix(0, 0)}).run
@@ -54,6 +55,12 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 		return fmt.Sprintf("%d isolated\n", len(s.m.Isolated()))
 	case "round":
 		return s.rounds(t, d)
+	case "show":
+		var out strings.Builder
+		s.m.Cables(func(c Cable, v View) {
+			fmt.Fprintf(&out, "%v: %v, %v; %d and %d symbol errors within %v\n", c, v.State, v.Verdict, v.Rates[0].Symbols, v.Rates[1].Symbols, v.Rates[0].Over)
+		})
+		return out.String()
 	}
 	c := cable(t, d.CmdArgs[0].Key)
 	e := map[string]Event{"weighed": Weighed{Cable: c}, "down": LinkDown{c}, "up": LinkUp{c}, "release": Release{c}}[d.Cmd]
