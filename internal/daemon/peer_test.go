@@ -91,6 +91,7 @@ func (d *Daemon) managerIs(t *testing.T, master bool) {
 func newTwins(t *testing.T, f *topology.Fabric) *twins {
 	t.Helper()
 	w := &twins{leader: readable(newDaemon(t)), follower: readable(newDaemon(t))}
+	w.follower.cfg.OpenSM.DumpCommand = w.leader.cfg.OpenSM.DumpCommand // the same switches
 	w.leader.atRest(t, f)
 	follower := w.follower
 	back := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -247,7 +248,6 @@ func (w *twins) refuses(t *testing.T) {
 func (w *twins) takeOver(t *testing.T, f *topology.Fabric) {
 	t.Helper()
 	d := w.follower
-	d.cfg.OpenSM.DumpCommand = []string{"cat", w.leader.cfg.OpenSM.LFTsFile} // what the switches have
 	d.managerIs(t, true)
 	for d.board.StandsBy() {
 		d.hear(t)
