@@ -49,7 +49,7 @@ FUZZPACKAGES := clang libclang-rt-14-dev
 WITHOSM = $(wildcard /usr/include/infiniband/opensm/osm_event_plugin.h)
 CLIBS = $(if $(shell which $(CC) 2>/dev/null),mpi/libfors $(if $(shell which mpicc 2>/dev/null),mpi/libforsmpi) $(if $(WITHOSM),opensm/plugin))
 
-.PHONY: build lab test vet demo bench bench-opensm figures fuzz fuzz-c mutants lint race vulns dist packages packages-test vm-test install uninstall clean deps
+.PHONY: build lab test vet demo bench bench-opensm figures fuzz fuzz-c mpi-suites mutants lint race vulns dist packages packages-test vm-test install uninstall clean deps
 
 build:
 	$(if $(TAGS),CGO_ENABLED=1 $(GOBUILD) -tags $(TAGS),CGO_ENABLED=0 $(GOBUILD)) -o $(out)/ ./cmd/forsd ./cmd/forsctl
@@ -100,6 +100,11 @@ fuzz:
 fuzz-c:
 	@hack/deps.sh 'fuzzing the C libraries takes clang' $(FUZZPACKAGES)
 	$(foreach lib,mpi/libfors opensm/plugin,$(MAKE) -C $(lib) out=$(abspath $(out)) logs=$(abspath fuzz-logs) FUZZTIME=$(FUZZTIME) fuzz &&) true
+
+# MPICH's own tests of all-to-all exchanges, with libforsmpi as without, under both MPIs.
+# Their source is Debian's, and does not stay.
+mpi-suites: deps
+	GO=$(GO) hack/mpi-suites
 
 # Mistakes in the pure state machines that their own tests do not find.
 mutants:
