@@ -191,7 +191,8 @@ install: build
 	install -m 644 systemd/opensm@.service.d/forsd.conf $(DESTDIR)$(unitdir)/opensm@.service.d
 	install -m 644 systemd/sysusers.d/forsd.conf $(DESTDIR)$(sysusersdir)
 	install -m 644 systemd/udev/70-forsd.rules $(DESTDIR)$(udevdir)
-	install -m 644 LICENSE configs/opensm.conf.fragment $(wildcard docs/*.md docs/*.yaml) $(DESTDIR)$(docdir)
+	install -m 644 LICENSE configs/opensm.conf.fragment configs/forsd.yaml $(wildcard docs/*.md docs/*.yaml) $(DESTDIR)$(docdir)
+	sed -i -e 's|](\.\./configs/|](|g' -e 's|](\.\./examples/|](examples/|g' -e 's|\[\([^]]*\)\](\.\./[^)]*)|\1|g' $(DESTDIR)$(docdir)/*.md
 	install -m 644 $(wildcard docs/figures/*) $(DESTDIR)$(docdir)/figures
 	install -m 755 $(wildcard configs/slurm/*.sh) $(DESTDIR)$(docdir)/slurm
 	install -m 644 $(wildcard examples/*.c examples/*.py) $(DESTDIR)$(docdir)/examples

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -42,6 +43,22 @@ func filesIn(t *testing.T, dir string) []string {
 	return files
 }
 
+// linksHold follows the links between installed documents.
+func linksHold(t *testing.T, dir string) {
+	t.Helper()
+	documents, err := filepath.Glob(filepath.Join(dir, "*.md"))
+	if err != nil || len(documents) == 0 {
+		t.Fatalf("no documents are installed: %v", err)
+	}
+	for _, doc := range documents {
+		for _, m := range regexp.MustCompile(`\]\(([^)\s#:]+)[)#]`).FindAllStringSubmatch(read(t, doc), -1) {
+			if _, err := os.Stat(filepath.Join(dir, m[1])); err != nil {
+				t.Errorf("%s links to %s, which is not installed", filepath.Base(doc), m[1])
+			}
+		}
+	}
+}
+
 func TestInstall(t *testing.T) {
 	out, dest := t.TempDir(), t.TempDir()
 	for _, name := range []string{"forsd", "forsctl", "forsd-lpsolve"} {
@@ -61,6 +78,7 @@ func TestInstall(t *testing.T) {
 		"opt/forsd/libexec/forsd/forsd-lpsolve",
 		"opt/forsd/share/bash-completion/completions/forsctl",
 		"opt/forsd/share/doc/forsd/LICENSE",
+		"opt/forsd/share/doc/forsd/forsd.yaml",
 		"opt/forsd/share/doc/forsd/openapi.yaml",
 		"opt/forsd/share/doc/forsd/opensm.conf.fragment",
 		"opt/forsd/share/doc/forsd/slurm/epilog.sh",
@@ -71,6 +89,7 @@ func TestInstall(t *testing.T) {
 	if d := cmp.Diff(want, filesIn(t, dest)); d != "" {
 		t.Errorf("installed (-want +got):\n%s", d)
 	}
+	linksHold(t, filepath.Join(dest, "opt/forsd/share/doc/forsd"))
 	unit := read(t, filepath.Join(dest, "opt/forsd/lib/systemd/system/forsd.service"))
 	for _, line := range []string{
 		"ExecStart=/opt/forsd/bin/forsd --config /etc/forsd/forsd.yaml\n",
