@@ -409,7 +409,7 @@ func (s *site) purge(ctx context.Context) (string, error) {
 // ansible: the role makes a managed fabric of a Debian without forsd, and a second run
 // changes nothing.
 func (s *site) ansible(ctx context.Context) (string, error) {
-	const play = `printf "[opensm]\\nlocalhost\\n" >/tmp/inventory; cd /media/ansible && ansible-playbook -i /tmp/inventory -c local -e ansible_python_interpreter=/usr/bin/python3 -e ansible_become=false -e forsd_restart_opensm=true -e "{forsd_packages: [$(ls /media/dist/forsd_*.deb), $(ls /media/dist/forsctl_*.deb)]}" `
+	const play = `printf "[opensm]\\nlocalhost\\n" >/tmp/inventory; cd /media/ansible && LC_ALL=C.UTF-8 ansible-playbook -i /tmp/inventory -c local -e ansible_python_interpreter=/usr/bin/python3 -e ansible_become=false -e forsd_restart_opensm=true -e "{forsd_packages: [$(ls /media/dist/forsd_*.deb), $(ls /media/dist/forsctl_*.deb)]}" `
 	begun := time.Now()
 	if err := s.says(ctx, play+"site.yml", "failed=0"); err != nil {
 		return "", err
