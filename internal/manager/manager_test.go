@@ -92,6 +92,11 @@ func TestLook(t *testing.T) {
 	}
 	f.err = errors.New("systemd does not answer")
 	m.Look(t.Context())
+	if m.raised(Absent) || !m.Running() {
+		t.Error("a process that lives is looked for before its time")
+	}
+	m.asked = m.asked.Add(-findEvery)
+	m.Look(t.Context())
 	if !m.raised(Absent) || m.Running() {
 		t.Error("no warning tells that OpenSM cannot be found")
 	}
