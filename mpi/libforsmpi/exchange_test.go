@@ -27,9 +27,9 @@ type site struct {
 	table string // where ranks find forsd
 }
 
-// up brings up a full fat tree of n leaves and n spines, and waits until it is at
+// up brings up a full fat tree of n leaves and n spines at LMC 3, and waits until it is at
 // rest and checked.
-func up(t *testing.T, n int, lmc uint8) (*site, *api.Status, *e2e.Sight) {
+func up(t *testing.T, n int) (*site, *api.Status, *e2e.Sight) {
 	t.Helper()
 	if err := ibsim.Available(); err != nil {
 		t.Skip(err)
@@ -40,6 +40,7 @@ func up(t *testing.T, n int, lmc uint8) (*site, *api.Status, *e2e.Sight) {
 	}
 	ctx, cancel := context.WithTimeoutCause(t.Context(), 2*patience, errors.New("the test takes too long"))
 	t.Cleanup(cancel)
+	const lmc = 3
 	fabric := fabgen.Generate(fabgen.Spec{Spines: n, Leaves: n, LMC: lmc})
 	s, err := e2e.New(ctx, e2e.Options{Fabric: fabric, Forsd: path, LMC: lmc, Config: "damping: {flaps: 1000}\n"})
 	if err != nil {
@@ -121,14 +122,20 @@ func (x *site) byDefault(mpi, shim string, n int, sight *e2e.Sight, command ...s
 	log := x.TempDir()
 	plain := job{mpi: mpi, ranks: 36, mca: linear, command: command}
 	x.checked(plain, plain.alone(shim, x.table, "FORS_LOG="+log), log, n, base.Epoch(), sight)
+	toBaseLIDs(x, readLogs(x, log, plain.ranks), sight)
+}
+
+// toBaseLIDs fails where a transfer between servers is to another LID than a base LID.
+func toBaseLIDs(t testing.TB, logs [][]line, sight *e2e.Sight) {
+	t.Helper()
 	own := map[topology.GUID]topology.LID{}
 	for i := range sight.Tree.Hosts {
 		own[sight.Tree.Hosts[i].GUID] = sight.Tree.Hosts[i].LID
 	}
-	for _, log := range readLogs(x, log, plain.ranks) {
+	for _, log := range logs {
 		for _, l := range log {
 			if l.what == "send" && l.srcGUID != l.dstGUID && l.dlid != own[l.dstGUID] {
-				x.Fatalf("%+v: the base LID is %d", l, own[l.dstGUID])
+				t.Fatalf("%+v: the base LID is %d", l, own[l.dstGUID])
 			}
 		}
 	}
@@ -173,7 +180,7 @@ func TestExchanges(t *testing.T) {
 		n = 600
 	}
 	t.Run("36", func(t *testing.T) {
-		x, _, sight := up(t, 6, 3)
+		x, _, sight := up(t, 6)
 		x.byDefault("", shim, n, sight, program, "1", fmt.Sprint(n))
 		st, sight := x.pull(cable{0, 0})
 		x.byDefault("", shim, n/3, sight, program, "2", fmt.Sprint(n/3))
@@ -197,7 +204,7 @@ func TestExchanges(t *testing.T) {
 		x.exchanges(program, shim, 18, 6, n/4, made.Epoch, sight, "FORS_SERVER_MAP="+write(t, "servers", []byte(strings.Join(hosts, "\n"))))
 	})
 	t.Run("64", func(t *testing.T) {
-		x, st, sight := up(t, 8, 3)
+		x, st, sight := up(t, 8)
 		var text strings.Builder
 		text.WriteString("# every seventh server\n\n")
 		for r := range 64 {
@@ -214,7 +221,7 @@ func TestExchanges(t *testing.T) {
 func TestEpochChange(t *testing.T) {
 	shim := needs(t)
 	program := compile(t, "mpicc", "../../examples/eventbuilder.c")
-	x, before, sight := up(t, 6, 3)
+	x, before, sight := up(t, 6)
 	log := t.TempDir()
 	builders, err := job{ranks: 36, command: []string{program, "-b", "2048"}}.with(shim, x.table, "FORS_LOG="+log).start(x.ctx)
 	if err != nil {

@@ -127,8 +127,45 @@ func checkPairs(t testing.TB, logs [][]line) {
 // link is a directed link in a phase of an exchange.
 type link struct {
 	event
-	phase, node int
-	port        uint8
+	phase int
+	from  topology.PortRef
+}
+
+// walker walks transfers through forwarding tables.
+type walker struct {
+	fabric *topology.Fabric
+	tables *lft.Tables
+	ports  map[topology.GUID]topology.PortRef // of adapters
+}
+
+func newWalker(f *topology.Fabric, tables *lft.Tables) *walker {
+	w := &walker{f, tables, map[topology.GUID]topology.PortRef{}}
+	for n := range f.Nodes {
+		for p := range f.Nodes[n].Ports {
+			if f.Nodes[n].Kind == topology.Adapter {
+				w.ports[f.Nodes[n].Ports[p].GUID] = topology.PortRef{Node: int32(n), Port: uint8(p)}
+			}
+		}
+	}
+	return w
+}
+
+// links are the directed links that a transfer takes, by the ports at their beginnings.
+// It must arrive.
+func (w *walker) links(t testing.TB, l line) (links []topology.PortRef) {
+	t.Helper()
+	hops, err := w.tables.Trace(w.fabric, w.ports[l.srcGUID], l.dlid)
+	if err != nil {
+		t.Fatalf("%+v: %v", l, err)
+	}
+	last := len(hops) - 1
+	if at := hops[last].Node; at != w.ports[l.dstGUID].Node {
+		t.Fatalf("%+v arrives at %s", l, w.fabric.Nodes[at].Label())
+	}
+	for _, h := range hops[:last] {
+		links = append(links, topology.PortRef{Node: h.Node, Port: h.Out})
+	}
+	return links
 }
 
 // checkLinks walks every transfer of the exchanges at an epoch through forwarding
@@ -138,14 +175,7 @@ type link struct {
 func checkLinks(t testing.TB, logs [][]line, epoch uint64, f *topology.Fabric, tables *lft.Tables) int {
 	t.Helper()
 	taken := map[link]line{}
-	ports := map[topology.GUID]topology.PortRef{}
-	for n := range f.Nodes {
-		for p := range f.Nodes[n].Ports {
-			if f.Nodes[n].Kind == topology.Adapter {
-				ports[f.Nodes[n].Ports[p].GUID] = topology.PortRef{Node: int32(n), Port: uint8(p)}
-			}
-		}
-	}
+	w := newWalker(f, tables)
 	walked := 0
 	for _, log := range logs {
 		for _, l := range log {
@@ -155,17 +185,10 @@ func checkLinks(t testing.TB, logs [][]line, epoch uint64, f *topology.Fabric, t
 			if l.phase < 0 {
 				t.Fatalf("%+v: no phase", l)
 			}
-			hops, err := tables.Trace(f, ports[l.srcGUID], l.dlid)
-			if err != nil {
-				t.Fatalf("%+v: %v", l, err)
-			}
-			if last := hops[len(hops)-1].Node; last != ports[l.dstGUID].Node {
-				t.Fatalf("%+v arrives at %s", l, f.Nodes[last].Label())
-			}
-			for _, h := range hops[:len(hops)-1] {
-				at := link{event{l.comm, l.exchange}, l.phase, int(h.Node), h.Out}
+			for _, port := range w.links(t, l) {
+				at := link{event{l.comm, l.exchange}, l.phase, port}
 				if other, ok := taken[at]; ok && (other.srcGUID != l.srcGUID || other.dstGUID != l.dstGUID) {
-					t.Fatalf("port %d of %s carries two transfers:\n%+v\n%+v", h.Out, f.Nodes[h.Node].Label(), l, other)
+					t.Fatalf("port %d of %s carries two transfers:\n%+v\n%+v", port.Port, f.Nodes[port.Node].Label(), l, other)
 				}
 				taken[at] = l
 			}
