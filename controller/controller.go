@@ -107,6 +107,10 @@ func (c *Controller) Step(now time.Time, e Event) []Action {
 	default:
 		c.answer(now, e)
 	}
+	// A lane that bounces may be withheld meanwhile, or no more, which changes nothing else.
+	if bouncing := c.Bouncing(); c.state == Idle && c.work != nil && c.work.Kind != OwnRoutes && c.raised[CableHeld] != (len(bouncing) > 0) {
+		c.tellHeld(bouncing)
+	}
 	return c.out
 }
 
@@ -222,11 +226,7 @@ func (c *Controller) begin(_ time.Time) {
 		return
 	}
 	c.clear(NotFatTree, LiquidFailed)
-	if bouncing := c.Bouncing(); len(bouncing) > 0 {
-		c.warn(CableHeld, fmt.Sprintf("cables that keep bouncing are not used for now, as leaf/lane: %v", bouncing))
-	} else {
-		c.clear(CableHeld)
-	}
+	c.tellHeld(c.Bouncing())
 	if c.standby {
 		c.enter(Before)
 		c.do(Plan{Fabric: c.work.ID, Kind: c.work.Kind, Avoid: c.held, Hold: c.held, Ahead: true})

@@ -169,6 +169,15 @@ func (o *outbox) clear(codes ...string) {
 	}
 }
 
+// tellHeld tells which lanes are held back because they keep bouncing.
+func (o *outbox) tellHeld(lanes []Lane) {
+	if len(lanes) > 0 {
+		o.warn(CableHeld, fmt.Sprintf("cables that keep bouncing are not used for now, as leaf/lane: %v", lanes))
+	} else {
+		o.clear(CableHeld)
+	}
+}
+
 // The codes of the controller's warnings.
 const (
 	FabricRefused    = "fabric-refused"
