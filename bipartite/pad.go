@@ -17,12 +17,14 @@ func Sums(n int, x []int64) (rows, columns []int64, most int64) {
 }
 
 // Pad adds to a matrix of n rows and columns, [row][column], what its rows and
-// columns lack to the largest of their sums, from the first row and column with
-// room on. It returns the new matrix, in which every row and column has that sum,
-// and the sum. No entry may be negative, and no sum exceed 2^62.
-func Pad(n int, x []int64) (padded []int64, sum int64) {
+// columns lack to the largest of their sums, or to the least sum given if that is larger,
+// from the first row and column with room on. It returns the new matrix, in which every
+// row and column has that sum, and the sum. No entry may be negative, and no sum exceed
+// 2^62.
+func Pad(n int, x []int64, least int64) (padded []int64, sum int64) {
 	padded = append(make([]int64, 0, n*n), x...)
 	rows, columns, sum := Sums(n, x)
+	sum = max(sum, least)
 	for i, j := 0, 0; i < n && j < n; {
 		idle := min(sum-rows[i], sum-columns[j])
 		padded[i*n+j] += idle
@@ -46,4 +48,22 @@ func ArcsOf(n int, x []int64, arcs []Arc) []Arc {
 		}
 	}
 	return arcs
+}
+
+// ByLeft orders arcs by their left vertex, of which there are n, and keeps the order of
+// those that share one.
+func ByLeft(n int, arcs []Arc) []Arc {
+	at := make([]int32, n+1)
+	for _, a := range arcs {
+		at[a.Left+1]++
+	}
+	for u := range n {
+		at[u+1] += at[u]
+	}
+	sorted := make([]Arc, len(arcs))
+	for _, a := range arcs {
+		sorted[at[a.Left]] = a
+		at[a.Left]++
+	}
+	return sorted
 }

@@ -3,11 +3,12 @@ package bipartite
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
-// Padded matrices are regular, no entry is smaller than it was, and Colourer takes
-// their arcs.
+// Padded matrices are regular with the largest sum, or a larger one, no entry is smaller
+// than it was, and Colourer takes their arcs.
 func TestPad(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 0))
 	var c Colourer
@@ -26,7 +27,9 @@ func TestPad(t *testing.T) {
 			}
 			longest = max(longest, row, column)
 		}
-		padded, sum := Pad(n, x)
+		least := rng.Int64N(20)
+		longest = max(longest, least)
+		padded, sum := Pad(n, x, least)
 		if sum != longest || len(padded) != n*n {
 			t.Fatalf("%v: the sum of a row is %d, want %d", x, sum, longest)
 		}
@@ -37,6 +40,23 @@ func TestPad(t *testing.T) {
 		}
 		if err := c.Arcs(context.Background(), n, int(sum), ArcsOf(n, padded, nil), make([]int32, n*int(sum))); err != nil {
 			t.Fatalf("%v: %v", x, err)
+		}
+	}
+}
+
+// TestByLeft compares the order with that of a stable sort.
+func TestByLeft(t *testing.T) {
+	rng := rand.New(rand.NewPCG(2, 0))
+	for range 200 {
+		n := 1 + rng.IntN(9)
+		arcs := make([]Arc, rng.IntN(30))
+		for i := range arcs {
+			arcs[i] = Arc{Left: int32(rng.IntN(n)), Right: int32(i), Count: 1}
+		}
+		want := slices.Clone(arcs)
+		slices.SortStableFunc(want, func(a, b Arc) int { return int(a.Left - b.Left) })
+		if got := ByLeft(n, arcs); !slices.Equal(got, want) {
+			t.Fatalf("%v is ordered as %v", arcs, got)
 		}
 	}
 }

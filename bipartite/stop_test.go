@@ -23,7 +23,7 @@ func TestStop(t *testing.T) {
 		_, match, err := d.Decompose(ctx, n, x)
 		return match, err
 	}
-	padded, degree := Pad(n, x)
+	padded, degree := Pad(n, x, 0)
 	arcs := ArcsOf(n, padded, nil)
 	colours := func(ctx context.Context, c *Colourer) ([]int32, error) {
 		match := make([]int32, n*int(degree))

@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"sync/atomic"
 
 	"github.com/forsd/forsd/bipartite"
+	"github.com/forsd/forsd/internal/parallel"
 )
 
 // timetable turns a spread into a plan. Its memory is used again, see timetables.
@@ -93,24 +93,12 @@ func (x *timetable) eachLeaf(ctx context.Context, step func(w *seater, ctx conte
 
 // eachLeaf runs a step for every leaf, on several goroutines with a worker each.
 func eachLeaf[W any](ctx context.Context, leaves, workers int, worker func(i int) W, step func(w W, ctx context.Context, leaf int) error) error {
-	errs := make([]error, leaves)
-	var next atomic.Int32
-	var wg sync.WaitGroup
-	for i := range min(workers, leaves) {
+	A, err := parallel.Each(ctx, leaves, workers, func(i int) func(int) error {
 		w := worker(i)
-		wg.Go(func() {
-			for A := int(next.Add(1) - 1); A < leaves; A = int(next.Add(1) - 1) {
-				if errs[A] = ctx.Err(); errs[A] == nil {
-					errs[A] = step(w, ctx, A)
-				}
-			}
-		})
-	}
-	wg.Wait()
-	for A, err := range errs {
-		if err != nil {
-			return fmt.Errorf("seat the servers of leaf %d of %d: %w", A, leaves, err)
-		}
+		return func(A int) error { return step(w, ctx, A) }
+	})
+	if err != nil {
+		return fmt.Errorf("seat the servers of leaf %d of %d: %w", A, leaves, err)
 	}
 	return nil
 }

@@ -60,10 +60,9 @@ func (x *grouping) setBlocks(ctx context.Context, y []int32) error {
 		g.connectOwn(A)
 	}
 	n := g.regulate()
-	g.sortArcs(n)
 	match := make([]int32, n*x.blocks)
 	colourer := bipartite.Colourer{Workers: x.workers}
-	if err := colourer.Arcs(ctx, n, x.blocks, g.arcs, match); err != nil {
+	if err := colourer.Arcs(ctx, n, x.blocks, bipartite.ByLeft(n, g.arcs), match); err != nil {
 		return err
 	}
 	g.read(n, match, y)
@@ -170,23 +169,6 @@ func (g *blockGraph) regulate() int {
 	g.ins.addDummies(n-len(g.ins.leaf), g.blocks)
 	g.pour(0, n, 0, n, n*g.blocks)
 	return n
-}
-
-// sortArcs orders the arcs by left vertex, of which there are n.
-func (g *blockGraph) sortArcs(n int) {
-	at := make([]int32, n+1)
-	for _, a := range g.arcs {
-		at[a.Left+1]++
-	}
-	for u := range n {
-		at[u+1] += at[u]
-	}
-	sorted := make([]bipartite.Arc, len(g.arcs))
-	for _, a := range g.arcs {
-		sorted[at[a.Left]] = a
-		at[a.Left]++
-	}
-	g.arcs = sorted
 }
 
 // read makes units of the matched bins, ordered by block and source leaf. Of the

@@ -131,7 +131,7 @@ func (p *Planner) decompose(ctx context.Context, n int, x []int64) (turns, error
 		weights, match, err := p.decomposer.Decompose(ctx, n, x)
 		return turns{n, weights, match}, err
 	}
-	padded, degree := bipartite.Pad(n, x)
+	padded, degree := bipartite.Pad(n, x, 0)
 	p.arcs = bipartite.ArcsOf(n, padded, p.arcs[:0])
 	match := resize(&p.match, n*int(degree))
 	err := p.colourer.Arcs(ctx, n, int(degree), p.arcs, match)

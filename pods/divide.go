@@ -209,10 +209,7 @@ func (x *instance) divideAlike(ctx context.Context, j int, d *division) (done, o
 	if degree*n > 1<<22 {
 		return false, false
 	}
-	padded, sum := padTo(n, m, int64(degree))
-	if sum != int64(degree) {
-		return false, false
-	}
+	padded, _ := bipartite.Pad(n, m, int64(degree))
 	match := make([]int32, n*degree)
 	var c bipartite.Colourer
 	if c.Arcs(ctx, n, degree, bipartite.ArcsOf(n, padded, nil), match) != nil {
@@ -228,25 +225,4 @@ func (x *instance) divideAlike(ctx context.Context, j int, d *division) (done, o
 		}
 	}
 	return true, true
-}
-
-// padTo adds to a matrix until every row and column has the sum, as bipartite.Pad does.
-func padTo(n int, x []int64, sum int64) ([]int64, int64) {
-	rows, columns, most := bipartite.Sums(n, x)
-	if most > sum {
-		return x, most
-	}
-	out := append([]int64(nil), x...)
-	for i, j := 0, 0; i < n && j < n; {
-		idle := min(sum-rows[i], sum-columns[j])
-		out[i*n+j] += idle
-		rows[i] += idle
-		columns[j] += idle
-		if rows[i] == sum {
-			i++
-		} else {
-			j++
-		}
-	}
-	return out, sum
 }

@@ -76,10 +76,9 @@ func (x *instance) setBlocks(ctx context.Context, d *division, try int) (*units,
 	f.connect()
 	n := f.regulate()
 	left, right := f.shuffle(n, try)
-	f.sort(n)
 	match := make([]int32, n*int(x.blocks))
 	colourer := bipartite.Colourer{Workers: x.workers}
-	if err := colourer.Arcs(ctx, n, int(x.blocks), f.arcs, match); err != nil {
+	if err := colourer.Arcs(ctx, n, int(x.blocks), bipartite.ByLeft(n, f.arcs), match); err != nil {
 		return nil, err
 	}
 	return f.read(n, match, left, right), nil
@@ -283,23 +282,6 @@ func (f *frame) shuffle(n, try int) (left, right []int) {
 		f.arcs[i].Left, f.arcs[i].Right = int32(left[f.arcs[i].Left]), int32(to[f.arcs[i].Right])
 	}
 	return left, right
-}
-
-// sort orders the arcs by left vertex.
-func (f *frame) sort(n int) {
-	at := make([]int32, n+1)
-	for _, a := range f.arcs {
-		at[a.Left+1]++
-	}
-	for u := range n {
-		at[u+1] += at[u]
-	}
-	sorted := make([]bipartite.Arc, len(f.arcs))
-	for _, a := range f.arcs {
-		sorted[at[a.Left]] = a
-		at[a.Left]++
-	}
-	f.arcs = sorted
 }
 
 // read makes units of the matched bins. Of the edges between two bins as many are units

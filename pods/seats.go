@@ -4,10 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
-	"sync/atomic"
 
 	"github.com/forsd/forsd/bipartite"
+	"github.com/forsd/forsd/internal/parallel"
 )
 
 // errSeats says that the leaves of a pod cannot be seated on its units: another division,
@@ -35,26 +34,11 @@ type seater struct {
 // each runs a step for the numbers below n on several goroutines, and returns the error of
 // the lowest.
 func (x *instance) each(ctx context.Context, d *division, u *units, n int, step func(w *seater, ctx context.Context, i int) error) error {
-	errs := make([]error, n)
-	var next atomic.Int32
-	var wg sync.WaitGroup
-	for range min(max(1, x.workers), n) {
-		wg.Go(func() {
-			w := &seater{instance: x, d: d, u: u}
-			for i := int(next.Add(1) - 1); i < n; i = int(next.Add(1) - 1) {
-				if errs[i] = ctx.Err(); errs[i] == nil {
-					errs[i] = step(w, ctx, i)
-				}
-			}
-		})
-	}
-	wg.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	_, err := parallel.Each(ctx, n, x.workers, func(int) func(int) error {
+		w := &seater{instance: x, d: d, u: u}
+		return func(i int) error { return step(w, ctx, i) }
+	})
+	return err
 }
 
 // index lists units by a key below n.

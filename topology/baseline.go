@@ -1,7 +1,6 @@
 package topology
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -65,52 +64,60 @@ func (b *Baseline) Lanes() int {
 }
 
 // Encode prints the baseline as its file holds it.
-func (b *Baseline) Encode() []byte {
+func (b *Baseline) Encode() []byte { return encodeBaseline(b) }
+
+// ReadBaseline reads what Encode wrote, sealed or not, and checks that it holds together.
+func ReadBaseline(data []byte) (*Baseline, error) {
+	b := new(Baseline)
+	if err := readBaseline(data, b); err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+// encodeBaseline prints a baseline of two levels or of three.
+func encodeBaseline(b any) []byte {
 	out, err := json.MarshalIndent(b, "", " ")
 	if err != nil {
-		panic(err) // the type holds nothing that cannot be printed
+		panic(err) // the types hold nothing that cannot be printed
 	}
 	return append(out, '\n')
 }
 
-// ReadBaseline reads what Encode wrote, sealed or not, and checks that it holds together.
-func ReadBaseline(data []byte) (*Baseline, error) {
-	data, err := sealed.Open(data)
+// readBaseline reads what encodeBaseline wrote, sealed or not, and checks it.
+func readBaseline(data []byte, into interface{ validate() error }) error {
+	err := sealed.Decode(data, into)
+	if err == nil {
+		err = into.validate()
+	}
 	if err != nil {
-		return nil, fmt.Errorf("read baseline: %w", err)
+		return fmt.Errorf("read baseline: %w", err)
 	}
-	var b Baseline
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&b); err != nil {
-		return nil, fmt.Errorf("read baseline: %w", err)
+	return nil
+}
+
+// meanings are what the GUIDs of a baseline stand for: each for one thing.
+type meanings map[GUID]string
+
+func (m meanings) add(g GUID, format string, args ...any) error {
+	what := fmt.Sprintf(format, args...)
+	if old, dup := m[g]; dup {
+		return fmt.Errorf("GUID %s stands for both %s and %s", g, old, what)
 	}
-	if dec.More() {
-		return nil, fmt.Errorf("read baseline: text after the end of the object")
-	}
-	if err := b.validate(); err != nil {
-		return nil, fmt.Errorf("read baseline: %w", err)
-	}
-	return &b, nil
+	m[g] = what
+	return nil
 }
 
 func (b *Baseline) validate() error {
 	if b.Version != BaselineVersion {
 		return fmt.Errorf("version %d is not %d: write it anew with forsctl baseline accept", b.Version, BaselineVersion)
 	}
-	seen := map[GUID]string{}
-	unique := func(g GUID, what string) error {
-		if old, dup := seen[g]; dup {
-			return fmt.Errorf("GUID %s stands for both %s and %s", g, old, what)
-		}
-		seen[g] = what
-		return nil
-	}
+	seen := meanings{}
 	for i, s := range b.Spines {
 		if s.Cables < 1 || s.Cables > 255 {
 			return fmt.Errorf("spine %s has %d cables to a leaf: 1 to 255 are possible", s.GUID, s.Cables)
 		}
-		if err := unique(s.GUID, fmt.Sprintf("spine %d", i)); err != nil {
+		if err := seen.add(s.GUID, "spine %d", i); err != nil {
 			return err
 		}
 	}
@@ -122,14 +129,14 @@ func (b *Baseline) validate() error {
 		if l.First < 0 || l.First > 0 && l.First >= lanes {
 			return fmt.Errorf("leaf %s begins at lane %d of %d", l.GUID, l.First, lanes)
 		}
-		if err := unique(l.GUID, fmt.Sprintf("leaf %d", i)); err != nil {
+		if err := seen.add(l.GUID, "leaf %d", i); err != nil {
 			return err
 		}
 		for a, s := range l.Slots {
 			if s.GUID == 0 {
 				continue
 			}
-			if err := unique(s.GUID, fmt.Sprintf("index %d of leaf %d", a, i)); err != nil {
+			if err := seen.add(s.GUID, "index %d of leaf %d", a, i); err != nil {
 				return err
 			}
 		}

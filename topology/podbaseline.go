@@ -1,7 +1,6 @@
 package topology
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 
@@ -50,13 +49,7 @@ type BaselineLeafInPod struct {
 }
 
 // Encode prints the baseline as its file holds it.
-func (b *PodBaseline) Encode() []byte {
-	out, err := json.MarshalIndent(b, "", " ")
-	if err != nil {
-		panic(err) // the type holds nothing that cannot be printed
-	}
-	return append(out, '\n')
-}
+func (b *PodBaseline) Encode() []byte { return encodeBaseline(b) }
 
 // HasPods tells whether the text of a baseline is that of a fat tree of three levels.
 func HasPods(data []byte) bool {
@@ -72,23 +65,11 @@ func HasPods(data []byte) bool {
 // ReadPodBaseline reads what Encode wrote, sealed or not, and checks that it holds
 // together.
 func ReadPodBaseline(data []byte) (*PodBaseline, error) {
-	data, err := sealed.Open(data)
-	if err != nil {
-		return nil, fmt.Errorf("read baseline: %w", err)
+	b := new(PodBaseline)
+	if err := readBaseline(data, b); err != nil {
+		return nil, err
 	}
-	var b PodBaseline
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&b); err != nil {
-		return nil, fmt.Errorf("read baseline: %w", err)
-	}
-	if dec.More() {
-		return nil, fmt.Errorf("read baseline: text after the end of the object")
-	}
-	if err := b.validate(); err != nil {
-		return nil, fmt.Errorf("read baseline: %w", err)
-	}
-	return &b, nil
+	return b, nil
 }
 
 func (b *PodBaseline) validate() error {
@@ -117,17 +98,9 @@ func (b *PodBaseline) validate() error {
 // validateSwitches checks that every GUID stands for one thing, and that every switch
 // has as many places for cables as there are lanes or planes.
 func (b *PodBaseline) validateSwitches() error {
-	seen := map[GUID]string{}
-	unique := func(g GUID, format string, args ...any) error {
-		what := fmt.Sprintf(format, args...)
-		if old, dup := seen[g]; dup {
-			return fmt.Errorf("GUID %s stands for both %s and %s", g, old, what)
-		}
-		seen[g] = what
-		return nil
-	}
+	seen := meanings{}
 	for i, t := range b.Tops {
-		if err := unique(t.GUID, "top %d", i); err != nil {
+		if err := seen.add(t.GUID, "top %d", i); err != nil {
 			return err
 		}
 	}
@@ -136,7 +109,7 @@ func (b *PodBaseline) validateSwitches() error {
 			return fmt.Errorf("mid %d has %d uplinks for %d lanes", i, len(m.Uplinks), end-first)
 		}
 		if m.GUID != 0 {
-			if err := unique(m.GUID, "mid %d", i); err != nil {
+			if err := seen.add(m.GUID, "mid %d", i); err != nil {
 				return err
 			}
 		}
@@ -145,12 +118,12 @@ func (b *PodBaseline) validateSwitches() error {
 		if len(l.Uplinks) != len(b.MidOf) || l.Pod < 0 || l.Pod >= b.Pods {
 			return fmt.Errorf("leaf %s has %d uplinks for %d planes, and is in pod %d of %d", l.GUID, len(l.Uplinks), len(b.MidOf), l.Pod, b.Pods)
 		}
-		if err := unique(l.GUID, "leaf %d", i); err != nil {
+		if err := seen.add(l.GUID, "leaf %d", i); err != nil {
 			return err
 		}
 		for a, s := range l.Slots {
 			if s.GUID != 0 {
-				if err := unique(s.GUID, "index %d of leaf %d", a, i); err != nil {
+				if err := seen.add(s.GUID, "index %d of leaf %d", a, i); err != nil {
 					return err
 				}
 			}

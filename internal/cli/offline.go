@@ -96,13 +96,16 @@ func (f *lmcFlag) apply(fabric *topology.Fabric, path string, source topology.So
 	return nil
 }
 
-// load reads the fabric, applies --fail, and fits it to its baseline.
-func (f *fabricFlags) load() (*topology.FatTree, error) {
+// load loads a fat tree of two levels.
+func (f *fabricFlags) load() (*topology.FatTree, error) { return seen(f, f.base, topology.Fit) }
+
+// seen reads the fabric, applies --fail, and fits it to the baseline that it had before.
+func seen[B, T any](f *fabricFlags, base func(*topology.Fabric) (*B, error), fit func(*topology.Fabric, *B, *regexp.Regexp) (*T, error)) (*T, error) {
 	fabric, err := f.read()
 	if err != nil {
 		return nil, err
 	}
-	base, err := f.base(fabric)
+	b, err := base(fabric)
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +116,7 @@ func (f *fabricFlags) load() (*topology.FatTree, error) {
 	if err != nil {
 		return nil, err
 	}
-	tree, err := topology.Fit(fabric, base, exclude)
+	tree, err := fit(fabric, b, exclude)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", f.topology, err)
 	}

@@ -63,27 +63,12 @@ func (f *fabricFlags) podBase() (*topology.PodBaseline, error) {
 // loadPods loads a fat tree of three levels, seen through a baseline or, without one,
 // through what the topology shows before --fail.
 func (f *fabricFlags) loadPods(base *topology.PodBaseline) (*topology.PodTree, error) {
-	fabric, err := f.read()
-	if err != nil {
-		return nil, err
-	}
-	if base == nil {
-		if base, err = topology.NewPodBaseline(fabric); err != nil {
-			return nil, err
+	return seen(f, func(fabric *topology.Fabric) (*topology.PodBaseline, error) {
+		if base != nil {
+			return base, nil
 		}
-	}
-	if err := f.damage(fabric); err != nil {
-		return nil, err
-	}
-	exclude, err := f.excluded()
-	if err != nil {
-		return nil, err
-	}
-	tree, err := topology.FitPods(fabric, base, exclude)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", f.topology, err)
-	}
-	return tree, nil
+		return topology.NewPodBaseline(fabric)
+	}, topology.FitPods)
 }
 
 // planPods plans a fat tree of three levels, writes the files and prints the report.

@@ -6,7 +6,9 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
+	"io"
 )
 
 const (
@@ -36,6 +38,24 @@ func Open(text []byte) ([]byte, error) {
 		return nil, ErrDamaged
 	}
 	return append(bytes.Clone(text[:at]), "\n}\n"...), nil
+}
+
+// Decode reads a text as Open does, all of it, into a value. A member that this has not is
+// an error.
+func Decode(text []byte, into any) error {
+	text, err := Open(text)
+	if err != nil {
+		return err
+	}
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(into); err != nil {
+		return err
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("there is text after the end of the object")
+	}
+	return nil
 }
 
 // sum is the checksum of an object without its last brace.

@@ -15,8 +15,6 @@
 package store
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -185,24 +183,8 @@ func readSealed(dir, name string, into any) error {
 	if err != nil {
 		return err
 	}
-	if err := decode(data, into); err != nil {
+	if err := sealed.Decode(data, into); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
-	}
-	return nil
-}
-
-func decode(data []byte, into any) error {
-	data, err := sealed.Open(data)
-	if err != nil {
-		return err
-	}
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(into); err != nil {
-		return err
-	}
-	if dec.More() {
-		return errors.New("there is text after its end")
 	}
 	return nil
 }

@@ -58,7 +58,7 @@ func FlatBvN(t *gpu.Traffic) *Stages { return Padded(t.Ranks(), nics(t)) }
 // equal, and takes out one perfect matching after the other, each found from scratch
 // (Hopcroft and Karp) and as heavy as its least entry.
 func Padded(n int, x []int64) *Stages {
-	left, length := bipartite.Pad(n, x)
+	left, length := bipartite.Pad(n, x, 0)
 	s := &Stages{}
 	var m matcher
 	start, edges := make([]int32, n+1), make([]int32, 0, n*n)
@@ -90,7 +90,7 @@ func Padded(n int, x []int64) *Stages {
 // busiest NIC has packets. It fails where these are more than most.
 func FlatKoenig(t *gpu.Traffic, most int64) (*Stages, error) {
 	n := t.Ranks()
-	x, length := bipartite.Pad(n, nics(t))
+	x, length := bipartite.Pad(n, nics(t), 0)
 	if length > most {
 		return nil, fmt.Errorf("colour %d packets of a NIC one by one: want %d at most", length, most)
 	}

@@ -1,0 +1,34 @@
+// Package parallel shares numbered steps among goroutines.
+package parallel
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+)
+
+// Each takes the steps below n on so many goroutines, one at least, until ctx ends. Each
+// goroutine, of which worker gets the number, takes its steps by what worker returns. The
+// error is that of the lowest step that failed, or was not taken.
+func Each(ctx context.Context, n, goroutines int, worker func(number int) func(step int) error) (step int, err error) {
+	errs := make([]error, n)
+	var next atomic.Int32
+	var group sync.WaitGroup
+	for number := range min(max(1, goroutines), n) {
+		take := worker(number)
+		group.Go(func() {
+			for i := int(next.Add(1) - 1); i < n; i = int(next.Add(1) - 1) {
+				if errs[i] = ctx.Err(); errs[i] == nil {
+					errs[i] = take(i)
+				}
+			}
+		})
+	}
+	group.Wait()
+	for i, err := range errs {
+		if err != nil {
+			return i, err
+		}
+	}
+	return n, nil
+}
