@@ -99,11 +99,6 @@ func (c *Controller) Step(now time.Time, e Event) []Action {
 		c.reroute(now)
 	case TablesDoubted:
 		c.restarted(now)
-	case Withhold:
-		// Work under way takes it up at its end.
-		if c.withheld = union(e.Lanes, nil); c.state == Idle && c.work != nil && !c.settled() {
-			c.begin(now)
-		}
 	default:
 		c.answer(now, e)
 	}
@@ -121,7 +116,7 @@ func (c *Controller) seen(now time.Time, s Snapshot, swept bool) {
 		c.clear(FabricRefused)
 	}
 	c.swept = swept || c.swept && c.latest.ID == s.ID
-	c.latest = &s
+	c.latest, c.withheld = &s, union(s.Withheld, nil) // work under way takes it up at its end
 	if swept && c.Busy() && c.work.Kind == OwnRoutes {
 		c.auditDue = true // the manager may have routed it anew
 	}

@@ -39,11 +39,6 @@ type Reroute struct{}
 // process is a new one, or it says that it routed by itself.
 type TablesDoubted struct{}
 
-// Withhold says which lanes are to stay out of the plan by decision: cables that are to be
-// maintained, or that are not well. They carry what has no other way, and the plan in
-// force is without them once Held lists them and the controller is Idle.
-type Withhold struct{ Lanes []Lane }
-
 // Planned answers Plan. Same says that the plan in force is already this one.
 // Refused says that there is no plan in force, and that the fabric is not one to plan.
 type Planned struct {
@@ -82,7 +77,6 @@ func (Mastership) event()    {}
 func (Refused) event()       {}
 func (Reroute) event()       {}
 func (TablesDoubted) event() {}
-func (Withhold) event()      {}
 func (Planned) event()       {}
 func (Published) event()     {}
 func (Written) event()       {}

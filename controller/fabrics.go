@@ -9,6 +9,10 @@ type Snapshot struct {
 	Why  string  // why it is not a fat tree, empty where it is one
 	Down []Lane  // lanes that no schedule can use, ascending
 	Lost float64 // share of the servers in force that are missing from it
+	// Withheld are the lanes that are to stay out of the plan by decision: cables that are
+	// to be maintained, or that are not well. They carry what has no other way, and the
+	// plan in force is without them once Held lists them and the controller is Idle.
+	Withheld []Lane
 }
 
 // fabrics are the fabric seen last, the one that is worked on, and what cables did from

@@ -211,14 +211,21 @@ func (m *model) hand(standby bool) {
 // by itself what is not a tree.
 func (m *model) find() {
 	m.matched = m.matched && m.fabric < ring
-	m.step(Found{modelFabric(m.fabric)})
+	m.step(Found{m.snapshot()})
+}
+
+// snapshot is the fabric as it is, with what is withheld.
+func (m *model) snapshot() Snapshot {
+	s := modelFabric(m.fabric)
+	s.Withheld = m.withheld
+	return s
 }
 
 // sweep is the manager's: it loads the file, or routes what is not a tree by itself,
 // and dumps the fabric.
 func (m *model) sweep(lost float64) {
 	m.load()
-	s := modelFabric(m.fabric)
+	s := m.snapshot()
 	if lost > 0 {
 		s.ID, s.Lost = s.ID+" with hosts missing", lost
 	}
@@ -270,7 +277,11 @@ func TestMakeBeforeBreak(t *testing.T) {
 			"reroute": func(_ *rapid.T) { m.step(Reroute{}) },
 			"withhold": func(t *rapid.T) {
 				m.withheld = union(rapid.SliceOfDistinct(rapid.SampledFrom(modelLanes), func(l Lane) Lane { return l }).Draw(t, "lanes"), nil)
-				m.step(Withhold{m.withheld})
+				if m.c.latest != nil {
+					again := *m.c.latest
+					again.Withheld = m.withheld
+					m.step(Found{again})
+				}
 			},
 			"restart": func(_ *rapid.T) { m.step(TablesDoubted{}) },
 			"answer": func(t *rapid.T) {

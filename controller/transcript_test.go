@@ -21,13 +21,27 @@ var testSettings = Settings{
 // what the controller said to it ends with a line of its state.
 func TestTranscripts(t *testing.T) {
 	transcripts.Run(t, func(*testing.T) transcripts.Block {
-		c, now := New(testSettings), time.Unix(0, 0).UTC()
-		return transcripts.Events(func(t *testing.T, line string, out *strings.Builder) { say(t, c, &now, line, out) })
+		s := &script{Controller: New(testSettings), now: time.Unix(0, 0).UTC()}
+		return transcripts.Events(s.say)
 	})
 }
 
+// script drives a controller.
+type script struct {
+	*Controller
+	now      time.Time
+	withheld []Lane // in every snapshot
+}
+
+// snapshot is the one that a command describes.
+func (c *script) snapshot(t *testing.T, text string) Snapshot {
+	s := parseSnapshot(t, text)
+	s.Withheld = c.withheld
+	return s
+}
+
 // say runs one command and writes the actions and the state that follow.
-func say(t *testing.T, c *Controller, now *time.Time, cmd string, out *strings.Builder) {
+func (c *script) say(t *testing.T, cmd string, out *strings.Builder) {
 	word, rest, _ := strings.Cut(cmd, " ")
 	var e Event
 	switch word {
@@ -40,12 +54,12 @@ func say(t *testing.T, c *Controller, now *time.Time, cmd string, out *strings.B
 		if err != nil {
 			t.Fatal(err)
 		}
-		*now = now.Add(d)
+		c.now = c.now.Add(d)
 		e = Tick{}
 	case "seen":
-		e = Seen{parseSnapshot(t, rest)}
+		e = Seen{c.snapshot(t, rest)}
 	case "found":
-		e = Found{parseSnapshot(t, rest)}
+		e = Found{c.snapshot(t, rest)}
 	case "mastership":
 		e = Mastership{Master: rest == "gained"}
 	case "refused":
@@ -55,10 +69,12 @@ func say(t *testing.T, c *Controller, now *time.Time, cmd string, out *strings.B
 	case "restarted":
 		e = TablesDoubted{}
 	case "withhold":
-		e = Withhold{}
-		if rest != "" {
-			e = Withhold{parseSnapshot(t, "- down="+rest).Down}
+		if c.withheld = nil; rest != "" {
+			c.withheld = parseSnapshot(t, "- down="+rest).Down
 		}
+		again := *c.latest
+		again.Withheld = c.withheld
+		e = Found{again}
 	case "planned":
 		e = Planned{Same: rest == "same", Err: errorOf(rest)}
 		if why, refused := strings.CutPrefix(rest, "refused "); refused {
@@ -82,14 +98,14 @@ func say(t *testing.T, c *Controller, now *time.Time, cmd string, out *strings.B
 	default:
 		t.Fatalf("unknown command %q", cmd)
 	}
-	for _, a := range c.Step(*now, e) {
+	for _, a := range c.Step(c.now, e) {
 		fmt.Fprintf(out, "%s\n", a)
 	}
 	wake := ""
 	if w := c.Wake(); !w.IsZero() {
 		wake = fmt.Sprintf(", wakes at %s", w.Sub(time.Unix(0, 0)))
 	}
-	fmt.Fprintf(out, "= %s%s%s\n", c.State(), wake, mind(c))
+	fmt.Fprintf(out, "= %s%s%s\n", c.State(), wake, mind(c.Controller))
 }
 
 // mind is what else the controller says of itself, where that is out of the ordinary.

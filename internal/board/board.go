@@ -34,7 +34,7 @@ type Board struct {
 	mu          sync.Mutex // guards what follows
 	state       controller.State
 	standby     bool              // another manager is the master
-	held        []controller.Lane // cables held back because they keep bouncing
+	held        []controller.Lane // cables held back, because they keep bouncing or by decision
 	ready       bool
 	base        *topology.Baseline // nil until a fabric was accepted
 	baseDirty   bool               // base is not stored yet
@@ -159,6 +159,13 @@ func (b *Board) Remember(v *view.View) {
 		b.log.Info("fabric changed", zap.String("kind", string(c.Kind)), zap.String("text", c.Text))
 		b.Say(api.KindLink, c)
 	}
+}
+
+// Decided notes a decision about a fabric that begins a change without another fabric.
+func (b *Board) Decided(v *view.View, text string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.marks = Times{view: v.ID, seen: time.Now(), What: []string{text}}
 }
 
 // View is the remembered view with this ID, nil if it is forgotten.
@@ -294,16 +301,14 @@ func (b *Board) IsReady() bool {
 	return b.ready
 }
 
-// Show notes what the controller is at, and tells whether the cables held back are others.
-func (b *Board) Show(s controller.State, held []controller.Lane, standby bool) (news bool) {
+// Show notes what the controller is at.
+func (b *Board) Show(s controller.State, held []controller.Lane, standby bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	news = !slices.Equal(held, b.held)
 	b.state, b.held, b.standby = s, held, standby
-	return news
 }
 
-// HeldBack lists the cables held back because they keep bouncing.
+// HeldBack lists the cables held back, because they keep bouncing or by decision.
 func (b *Board) HeldBack() []controller.Lane {
 	b.mu.Lock()
 	defer b.mu.Unlock()

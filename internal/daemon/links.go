@@ -45,7 +45,7 @@ func (l *loop) switchesSaid(ctx context.Context, first linkstate.Answer) {
 	l.show(ctx, v, false)
 }
 
-// heldBack tells the link state at which switches there are cables that are held back.
+// heldBack tells the link state at which switches there are cables that keep bouncing.
 func (l *loop) heldBack(ctx context.Context, lanes []controller.Lane) {
 	var e linkstate.HeldBack
 	for _, c := range l.board.Latest().Cables(lanes) {

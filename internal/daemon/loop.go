@@ -11,6 +11,7 @@ import (
 	"github.com/forsd/forsd/internal/linkstate"
 	"github.com/forsd/forsd/internal/standby"
 	"github.com/forsd/forsd/internal/standby/replica"
+	"github.com/forsd/forsd/internal/withheld"
 )
 
 // watchdogEvery is how often systemd is told that the loop turns: several times
@@ -25,11 +26,13 @@ type loop struct {
 	links   *linkstate.Links
 	standby *standby.Machine
 	actions *actions
+	book    withheld.Book // what is to stay out of the plan by decision
 
-	giveUp  context.CancelFunc            // ends the read-back or the planning under way
-	waiting []func(context.Context, turn) // for no action to be under way
-	said    *replica.Replica              // the other forsd's last answer
-	shown   bool                          // the fabric on the board was seen here, since this forsd last ceased to lead
+	giveUp   context.CancelFunc            // ends the read-back or the planning under way
+	waiting  []func(context.Context, turn) // for no action to be under way
+	said     *replica.Replica              // the other forsd's last answer
+	bouncing []controller.Lane             // that the link state knows of
+	shown    bool                          // the fabric on the board was seen here, since this forsd last ceased to lead
 }
 
 // run works until ctx ends. One action at a time is under way; the controller sees to
@@ -121,8 +124,9 @@ func (l *loop) step(ctx context.Context, e controller.Event) {
 			})
 		}
 	}
-	held := l.core.Held()
-	if l.board.Show(l.core.State(), held, l.core.Standby()) {
-		l.heldBack(ctx, held)
+	l.board.Show(l.core.State(), l.core.Held(), l.core.Standby())
+	if bouncing := l.core.Bouncing(); !slices.Equal(bouncing, l.bouncing) {
+		l.bouncing = bouncing
+		l.heldBack(ctx, bouncing)
 	}
 }

@@ -79,6 +79,33 @@ func TestFollowOverDamage(t *testing.T) {
 	w.same(t)
 }
 
+// TestDecisionsTravel hands over what was decided, which outlasts a restart.
+func TestDecisionsTravel(t *testing.T) {
+	w := newTwins(t, fabric(4, 4))
+	decide := func(what any) {
+		t.Helper()
+		ok(t, w.leader.between(t.Context(), func(context.Context, turn) { ok(t, w.leader.store.Decide("drains", what)) }))
+		w.sync(t, "")
+	}
+	decided := func() (got []string) {
+		t.Helper()
+		ok(t, w.follower.between(t.Context(), func(context.Context, turn) { ok(t, w.follower.store.Decision("drains", &got)) }))
+		return got
+	}
+	decide([]string{"Leaf001/5"})
+	if got := decided(); len(got) != 1 || got[0] != "Leaf001/5" {
+		t.Errorf("the follower has %q", got)
+	}
+	ok(t, w.follower.between(t.Context(), func(context.Context, turn) { ok(t, w.follower.store.ResumeDecisions()) })) // as at a start
+	if got := decided(); len(got) != 1 {
+		t.Errorf("after a restart the follower has %q", got)
+	}
+	decide(nil)
+	if got := decided(); got != nil {
+		t.Errorf("the follower still has %q", got)
+	}
+}
+
 // FuzzReplica reads answers of every kind. A fabric that is taken out of one holds
 // together: it can be looked at through a baseline.
 func FuzzReplica(f *testing.F) {

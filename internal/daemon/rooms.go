@@ -104,7 +104,7 @@ func (r *rooms) resume() (reissue bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if damaged = errors.Join(lost, damaged, skipped, r.store.Broken()); damaged != nil {
+	if damaged = errors.Join(lost, damaged, skipped, r.store.ResumeDecisions(), r.store.Broken()); damaged != nil {
 		r.health.Raise(stateDamaged, damaged.Error(), r.started)
 	}
 	r.store.ShowDurability()

@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/internal/linkstate"
 	"github.com/forsd/forsd/internal/view"
+	"github.com/forsd/forsd/internal/withheld"
 	"github.com/forsd/forsd/opensm"
 	"github.com/forsd/forsd/topology"
 )
@@ -37,7 +39,11 @@ func (l *loop) dumpSeen(ctx context.Context, s opensm.Snapshot) {
 func (l *loop) show(ctx context.Context, v *view.View, swept bool) {
 	l.shown = true
 	l.board.Remember(v)
-	if snapshot := (controller.Snapshot{ID: v.ID, Kind: v.Kind, Why: v.Reason, Down: v.Down, Lost: v.Lost(l.board.Current(), l.board.Baseline())}); swept {
+	snapshot := controller.Snapshot{ID: v.ID, Kind: v.Kind, Why: v.Reason, Down: v.Down, Lost: v.Lost(l.board.Current(), l.board.Baseline())}
+	if v.Tree != nil {
+		snapshot.Withheld = l.book.Lanes(v.Tree)
+	}
+	if swept {
 		l.step(ctx, controller.Seen{Snapshot: snapshot})
 	} else {
 		l.step(ctx, controller.Found{Snapshot: snapshot})
@@ -49,6 +55,38 @@ func (l *loop) show(ctx context.Context, v *view.View, swept bool) {
 		l.board.Adopt(v.Tree.Baseline) // so that the next newcomer does not take this one's index
 	}
 	l.health.Set("fabric", v.Findings(), time.Now())
+}
+
+// withhold has the plan and the tables follow a decision about cables, which takes the
+// place of the one before for the same cause. The text says what was decided.
+func (l *loop) withhold(ctx context.Context, cause withheld.Cause, cables []withheld.Cable, text string) {
+	v := l.board.Latest()
+	before := l.inUse(v)
+	l.book.Set(cause, cables)
+	if v == nil {
+		return
+	}
+	if !slices.Equal(l.inUse(v), before) {
+		l.board.Decided(v, text)
+	}
+	again := *v
+	l.showAgain(ctx, &again)
+}
+
+// inUse lists the lanes of a fabric that are withheld and would be in use otherwise.
+func (l *loop) inUse(v *view.View) []controller.Lane {
+	if v == nil || v.Tree == nil {
+		return nil
+	}
+	bouncing := l.core.Bouncing()
+	return slices.DeleteFunc(l.book.Lanes(v.Tree), func(x controller.Lane) bool { return slices.Contains(v.Down, x) || slices.Contains(bouncing, x) })
+}
+
+// showAgain shows the controller the fabric seen last with something decided about it.
+func (l *loop) showAgain(ctx context.Context, v *view.View) {
+	shown := l.shown
+	l.show(ctx, v, false)
+	l.shown = shown
 }
 
 // heldCables names the cables that are held back.

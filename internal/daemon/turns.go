@@ -57,9 +57,7 @@ func (t turn) followJobs(ctx context.Context) {
 	}
 	if next := v.WithJobs(t.jobs.Planning()); next.ID != v.ID {
 		next.Why = "base LIDs of jobs take other lanes"
-		shown := t.shown
-		t.show(ctx, next, false)
-		t.shown = shown
+		t.showAgain(ctx, next)
 	}
 }
 

@@ -85,6 +85,8 @@ type State struct {
 	Baseline *topology.Baseline // nil for none, or one that is not to be stored
 	Epoch    *Epoch             // nil for none
 	Jobs     []*Job
+	// Decisions are what was decided about parts of the fabric.
+	Decisions Decisions
 }
 
 // Restore stores all that is in force, after which nothing is owed. Whatever else is in the
@@ -118,6 +120,9 @@ func (s *Store) restore(now State, keep int) error {
 		if err := s.SaveBaseline(now.Baseline); err != nil {
 			return err
 		}
+	}
+	if err := s.SaveDecisions(now.Decisions); err != nil {
+		return err
 	}
 	if err := s.restoreEpoch(now.Epoch, keep); err != nil {
 		return err

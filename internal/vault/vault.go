@@ -3,7 +3,11 @@
 package vault
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"maps"
 	"time"
 
 	"go.uber.org/zap"
@@ -37,20 +41,72 @@ type Vault struct {
 	keep   int                 // epochs
 
 	restoreAt time.Time // when it is tried again to store what could not be
+	decisions store.Decisions
 }
 
 // Open takes the state directory. Which numbers were given is told beside it too: where
 // the API's socket is, which is no disk, and where the table file is, which may be another.
 func Open(cfg *config.Config, log *zap.Logger, b *board.Board, jobs func() []*store.Job) (*Vault, error) {
 	s, err := store.Open(cfg.StateDir, cfg.API.Socket+".numbers", cfg.OpenSM.LFTsFile+".numbers")
-	return &Vault{Store: s, log: log, health: b.Health, board: b, jobs: jobs, keep: cfg.KeepEpochs}, err
+	return &Vault{Store: s, log: log, health: b.Health, board: b, jobs: jobs, keep: cfg.KeepEpochs, decisions: store.Decisions{}}, err
+}
+
+// ResumeDecisions takes up what was decided before. The error says what is damaged.
+func (v *Vault) ResumeDecisions() error {
+	d, err := v.Store.Decisions()
+	if len(d) > 0 {
+		v.decisions = d
+	}
+	return err
+}
+
+// Decisions are what was decided about parts of the fabric, by the name of who decides.
+func (v *Vault) Decisions() store.Decisions { return v.decisions }
+
+// Decision reads what one of them has decided, and leaves out as it is where that is
+// nothing.
+func (v *Vault) Decision(name string, out any) error {
+	text, there := v.decisions[name]
+	if !there {
+		return nil
+	}
+	if err := json.Unmarshal(text, out); err != nil {
+		return fmt.Errorf("what was decided about %s: %w", name, err)
+	}
+	return nil
+}
+
+// Decide stores what one of them has decided, nil for nothing any more. It is in force from
+// memory where the disk takes nothing.
+func (v *Vault) Decide(name string, what any) error {
+	all := maps.Clone(v.decisions)
+	delete(all, name)
+	if what != nil {
+		text, err := json.Marshal(what)
+		if err != nil {
+			return err
+		}
+		all[name] = text
+	}
+	v.TakeDecisions(all)
+	return nil
+}
+
+// TakeDecisions stores all that was decided, such as by another forsd.
+func (v *Vault) TakeDecisions(all store.Decisions) {
+	if maps.EqualFunc(all, v.decisions, func(a, b json.RawMessage) bool { return bytes.Equal(a, b) }) {
+		return
+	}
+	v.decisions = store.Decisions{}
+	maps.Copy(v.decisions, all)
+	v.NotStored(v.OnDisk(func() error { return v.SaveDecisions(v.decisions) }))
 }
 
 // state is all that is in force, and is to be stored.
 func (v *Vault) state() store.State {
 	s := store.State{Epoch: v.board.Current()}
 	s.Baseline, _ = v.board.ToStore()
-	s.Jobs = v.jobs()
+	s.Jobs, s.Decisions = v.jobs(), v.decisions
 	return s
 }
 

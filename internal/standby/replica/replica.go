@@ -35,6 +35,8 @@ type Replica struct {
 	Epoch    *Kept[store.EpochInfo] `json:"epoch,omitempty"`
 	BaseLIDs *Kept[planner.Report]  `json:"base_lids,omitempty"` // the fabric's plan for base LIDs in force
 	Jobs     []Kept[store.JobInfo]  `json:"jobs,omitempty"`
+	// Decisions are what was decided about parts of the fabric.
+	Decisions store.Decisions `json:"decisions,omitempty"`
 }
 
 // Kept is a plan as the store keeps it.

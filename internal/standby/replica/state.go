@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/forsd/forsd/internal/board"
@@ -47,6 +48,9 @@ func (s *State) Replica(leads bool, claim uint64, q standby.Ask) *Replica {
 		if onBase != nil {
 			fmt.Fprintln(h, "base", onBase.Epoch())
 		}
+		for _, name := range slices.Sorted(maps.Keys(s.Store.Decisions())) {
+			fmt.Fprintf(h, "decided %s %s\n", name, s.Store.Decisions()[name])
+		}
 		for _, j := range jobs {
 			fmt.Fprintln(h, j.ID, j.Epoch, j.Expires.UnixNano(), j.BaseEpoch, j.Routed, len(j.Lanes))
 		}
@@ -55,7 +59,7 @@ func (s *State) Replica(leads bool, claim uint64, q standby.Ask) *Replica {
 	if q.Brief || out.Tag == q.Have {
 		return out
 	}
-	out.Whole, out.Baseline = true, base
+	out.Whole, out.Baseline, out.Decisions = true, base, s.Store.Decisions()
 	if v != nil {
 		out.Fabric = v.Fabric
 	}
@@ -98,6 +102,7 @@ func (s *State) Keep(r *Replica) error {
 	if err := s.keepJobs(r.Jobs); err != nil {
 		return err
 	}
+	s.Store.TakeDecisions(r.Decisions)
 	s.Store.Raise(r.Last)
 	return nil
 }

@@ -1,0 +1,67 @@
+package store
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/google/renameio/v2"
+
+	"github.com/forsd/forsd/internal/sealed"
+)
+
+// Decisions are what was decided about parts of the fabric, by the name of who decides:
+// JSON that only they know.
+type Decisions map[string]json.RawMessage
+
+const decisionsFile = "decisions.json"
+
+// Decisions reads what was decided, nothing where nothing was.
+func (s *Store) Decisions() (Decisions, error) {
+	data, err := os.ReadFile(filepath.Join(s.dir, decisionsFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var out Decisions
+	if err == nil {
+		err = sealed.Decode(data, &out)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", decisionsFile, err)
+	}
+	for name, text := range out { // as it was before it was laid out to be read
+		var plain bytes.Buffer
+		if err := json.Compact(&plain, text); err != nil {
+			return nil, err
+		}
+		out[name] = plain.Bytes()
+	}
+	return out, nil
+}
+
+// SaveDecisions makes what was decided durable.
+func (s *Store) SaveDecisions(d Decisions) (err error) {
+	defer s.oweWhere(&err)
+	if err := s.here(); err != nil {
+		return err
+	}
+	path := filepath.Join(s.dir, decisionsFile)
+	if len(d) == 0 {
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		return syncPath(s.dir)
+	}
+	text, err := json.MarshalIndent(d, "", " ")
+	if err != nil {
+		return err
+	}
+	if err := renameio.WriteFile(path, sealed.Seal(text), 0o644); err != nil {
+		return fmt.Errorf("save %s: %w", decisionsFile, err)
+	}
+	return syncPath(s.dir)
+}

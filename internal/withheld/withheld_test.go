@@ -1,0 +1,62 @@
+package withheld
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/testbed/fabgen"
+	"github.com/forsd/forsd/topology"
+)
+
+// TestLanes gives the lanes of withheld cables by whatever cause, also while a cable is
+// missing, and after the baseline has been numbered afresh.
+func TestLanes(t *testing.T) {
+	f := fabgen.Generate(fabgen.Spec{Spines: 3, Leaves: 2, LMC: 2})
+	base, err := topology.NewBaseline(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fit := func(f *topology.Fabric, base *topology.Baseline) *topology.FatTree {
+		t.Helper()
+		tree, err := topology.Fit(f, base, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return tree
+	}
+	tree := fit(f, base)
+	var b Book
+	if lanes := b.Lanes(tree); lanes != nil {
+		t.Errorf("an empty book has lanes %v", lanes)
+	}
+	one, _ := At(tree, 0, 1)
+	two, _ := At(tree, 1, 2)
+	b.Set(Isolated, []Cable{one})
+	b.Set(Drained, []Cable{two, one, {Leaf: 77, Port: 1}})
+	want := []controller.Lane{{Leaf: 0, Lane: 1}, {Leaf: 1, Lane: 2}}
+	if lanes := b.Lanes(tree); !slices.Equal(lanes, want) || !b.Has(Drained, one) || b.Has(Isolated, two) {
+		t.Errorf("lanes %v, want %v", lanes, want)
+	}
+	b.Set(Drained, []Cable{two})
+	b.Set(Isolated, nil)
+	pulled := f.Clone()
+	if _, err := pulled.Fail("Leaf001/6"); err != nil {
+		t.Fatal(err)
+	}
+	gone := fit(pulled, base)
+	if lanes := b.Lanes(gone); !slices.Equal(lanes, want[1:]) || gone.Leaves[1].Cables[2].State != topology.Missing {
+		t.Errorf("with the cable missing: lanes %v, want %v", lanes, want[1:])
+	}
+	// A spine that was the first lane leaves, and the baseline is accepted.
+	if _, err := f.Fail("Spine000"); err != nil {
+		t.Fatal(err)
+	}
+	fresh, err := topology.NewBaseline(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if lanes := b.Lanes(fit(f, fresh)); !slices.Equal(lanes, []controller.Lane{{Leaf: 1, Lane: 1}}) {
+		t.Errorf("after the lanes were numbered afresh: %v, want 1/1", lanes)
+	}
+}
