@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/internal/linkstate/probe"
 	"github.com/forsd/forsd/testbed/fabgen"
 )
 
@@ -38,4 +39,22 @@ func (x *test) restarted() {
 	x.until("the plugin is back", func(st *api.Status) bool { return st.OpenSM.Plugin != nil })
 	x.Logf("OpenSM was picked up %v after its start", time.Since(began).Round(time.Millisecond))
 	x.until("OpenSM is found", func(st *api.Status) bool { return st.OpenSM.PID == x.SM.PID() })
+}
+
+// TestOpenSMAway leaves forsd without OpenSM until it has taken to a subscription for
+// traps, and starts OpenSM again, several times: forsd lives, and follows.
+func TestOpenSMAway(t *testing.T) {
+	x, s := up(t, 5*time.Minute, byPlugin(t, small()))
+	broken := false
+	for range 2 {
+		x.SM.Kill()
+		x.until("forsd looks for traps elsewhere", func(st *api.Status) bool {
+			return st.OpenSM.Source != api.SourcePlugin && HasWarning(st, probe.TrapsMissing)
+		})
+		x.restarted()
+		state := x.toggle(s, 2, 1, &broken)
+		x.settled(Cable(2, 1, state))
+		x.until("the plugin brings traps", func(st *api.Status) bool { return !HasWarning(st, probe.TrapsMissing) })
+	}
+	x.noRoutingErrors()
 }

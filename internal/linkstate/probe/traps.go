@@ -50,14 +50,14 @@ func (p *Probe) missTraps(why string) {
 	p.Board.Health.Raise(TrapsMissing, why+"; a dead cable is noticed when OpenSM has swept", time.Now())
 }
 
-// subscribe takes traps until the plugin brings them.
+// subscribe takes traps for good. While the plugin brings them nobody hears of what the
+// subscription tells. It is kept all the same: the plugin may go again, and umad2sim of
+// ibsim crashes where a port is closed that a datagram is on its way to.
 func (p *Probe) subscribe(ctx context.Context) error {
 	reader, err := p.Reader().Reader(p.Board.Latest().Fabric)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	events, err := reader.Subscribe(ctx, umad.Subscription{})
 	if err != nil {
 		return err
@@ -65,17 +65,24 @@ func (p *Probe) subscribe(ctx context.Context) error {
 	defer p.subscribed.Store(false)
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
+	trouble := ""
 	for {
 		select {
 		case e, open := <-events:
 			if !open {
 				return nil
 			}
-			p.notified(ctx, e)
-		case <-tick.C:
-			if !p.wantsTraps() {
-				cancel() // the channel is closed when the subscription is taken back
+			trouble = e.Err
+			p.subscribed.Store(trouble == "")
+			if p.wantsTraps() {
+				p.notified(ctx, e)
 			}
+		case <-tick.C:
+		}
+		if trouble != "" && p.wantsTraps() {
+			p.missTraps(trouble)
+		} else {
+			p.Board.Health.Clear(TrapsMissing)
 		}
 	}
 }
@@ -83,13 +90,8 @@ func (p *Probe) subscribe(ctx context.Context) error {
 // notified passes on what the subscription has to tell.
 func (p *Probe) notified(ctx context.Context, e umad.Event) {
 	switch {
-	case e.Err != "":
-		p.subscribed.Store(false)
-		p.missTraps(e.Err)
 	case e.Manager != 0:
 		p.Log.Info("traps are taken from the subnet administrator", zap.Uint16("lid", uint16(e.Manager)))
-		p.subscribed.Store(true)
-		p.Board.Health.Clear(TrapsMissing)
 		p.tell(ctx, linkstate.Noticed{}) // something may have been missed before
 	case e.Notice != nil && e.Notice.Trap == umad.TrapLinkState:
 		p.tell(ctx, linkstate.Trap{LID: e.Notice.Subject, At: time.Now()})
