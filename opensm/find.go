@@ -53,15 +53,26 @@ func (f PIDFile) Find(context.Context) (Process, error) {
 }
 
 // Search finds OpenSM among all processes of the machine. It must be the only
-// one there.
+// one there. Anybody may call a process opensm, so only root's count, and those of the
+// user that asks.
 type Search struct{ proc procFS }
 
 // Find looks for processes called opensm.
 func (s Search) Find(context.Context) (Process, error) {
-	found, err := s.proc.scan()
+	all, err := s.proc.scan()
+	var found, strange []Process
+	for _, p := range all {
+		if p.UID == 0 || p.UID == os.Geteuid() {
+			found = append(found, p)
+		} else {
+			strange = append(strange, p)
+		}
+	}
 	switch {
 	case err != nil:
 		return Process{}, err
+	case len(found) == 0 && len(strange) > 0:
+		return Process{}, fmt.Errorf("%w: %s is called %s, but is the process of user %d: name it by its PID file or systemd unit if it is the one", ErrNotRunning, strange[0], programName, strange[0].UID)
 	case len(found) == 0:
 		return Process{}, fmt.Errorf("%w: no process is called %s", ErrNotRunning, programName)
 	case len(found) == 1:

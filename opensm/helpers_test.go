@@ -132,6 +132,11 @@ func fakeProc(tb testing.TB, processes ...fakeProcess) procFS {
 		fields[0], fields[19] = p.state, fmt.Sprint(100*p.pid)
 		put(tb, filepath.Join(dir, "stat"), fmt.Appendf(nil, "%d (%s) %s\n", p.pid, p.comm, strings.Join(fields, " ")))
 		put(tb, filepath.Join(dir, "comm"), []byte(p.comm+"\n"))
+		uid := os.Geteuid()
+		if slices.Contains(p.env, "STRANGER") {
+			uid = 65534
+		}
+		put(tb, filepath.Join(dir, "status"), fmt.Appendf(nil, "Name:\t%s\nUid:\t%d\t%d\t0\t0\nGid:\t0\t0\t0\t0\n", p.comm, uid, uid))
 		put(tb, filepath.Join(dir, "cmdline"), []byte(strings.Join(p.args, "\x00")+"\x00"))
 		put(tb, filepath.Join(dir, "environ"), []byte(strings.Join(p.env, "\x00")+"\x00"))
 		if err := os.Symlink("/somewhere", filepath.Join(dir, "cwd")); err != nil {

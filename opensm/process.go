@@ -22,6 +22,7 @@ type Process struct {
 	Comm    string    // name of the program, at most 15 bytes
 	Cmdline []string
 	Cwd     string // "" where it may not be read
+	UID     int    // as whom it acts, −1 where that may not be read
 	// Env are the variables that concern OpenSM; EnvErr says why they could not
 	// be read, which takes the same user or CAP_SYS_PTRACE.
 	Env    map[string]string
@@ -79,7 +80,24 @@ func (p procFS) process(pid int) (Process, error) {
 	}
 	proc.Cwd, _ = os.Readlink(p.path(id, "cwd"))
 	proc.Env, proc.EnvErr = p.environ(id)
+	proc.UID = p.uid(id)
 	return proc, nil
+}
+
+// uid is the effective user of a process, −1 where that cannot be read. It does not go by
+// the owner of the directory: that is root's for processes that hide their memory.
+func (p procFS) uid(id string) int {
+	data, _ := os.ReadFile(p.path(id, "status"))
+	for line := range strings.Lines(string(data)) {
+		if ids, ok := strings.CutPrefix(line, "Uid:"); ok {
+			if fields := strings.Fields(ids); len(fields) > 1 {
+				if uid, err := strconv.Atoi(fields[1]); err == nil {
+					return uid
+				}
+			}
+		}
+	}
+	return -1
 }
 
 // environ reads the variables that OpenSM reads.

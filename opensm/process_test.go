@@ -46,6 +46,9 @@ func TestFinders(t *testing.T) {
 	one := fakeProc(t, fakeProcess{7, "opensm", "S", []string{"opensm", "-A"}, nil}, fakeProcess{8, "bash", "S", []string{"bash"}, nil})
 	two := fakeProc(t, fakeProcess{7, "opensm", "S", []string{"opensm", "-A"}, nil}, fakeProcess{9, "opensm", "S", []string{"opensm", "-B"}, nil})
 	none := fakeProc(t)
+	stranger := fakeProcess{6, "opensm", "S", []string{"opensm", "-N"}, []string{"STRANGER"}}
+	nobody := fakeProc(t, stranger)
+	besides := fakeProc(t, stranger, fakeProcess{7, "opensm", "S", []string{"opensm", "-A"}, nil})
 	pidFile := func(proc procFS, text string, anyProgram bool) PIDFile {
 		path := filepath.Join(t.TempDir(), "pid")
 		if text != "" {
@@ -78,6 +81,8 @@ func TestFinders(t *testing.T) {
 		"search":          {Search{one}, 7, false, ""},
 		"search none":     {Search{none}, 0, true, "no process is called opensm"},
 		"search two":      {Search{two}, 0, false, "process 7 (opensm -A), process 9 (opensm -B)"},
+		"search nobody":   {Search{nobody}, 0, true, "process 6 (opensm -N) is called opensm, but is the process of user 65534"},
+		"search besides":  {Search{besides}, 7, false, ""},
 		"unit":            {unit(one, map[string]int{"opensm@a.service": 7}, nil), 7, false, ""},
 		"unit of a shell": {unit(one, map[string]int{"opensm@a.service": 8}, nil), 0, true, "no active unit"},
 		"two units":       {unit(two, map[string]int{"opensm@a.service": 7, "opensm@b.service": 9}, nil), 0, false, "2 are running"},
