@@ -132,6 +132,7 @@ type site struct {
 func newSite(t testing.TB) *site {
 	s := &site{fake: fake{ready: true}}
 	s.Config = Config{Backend: &s.fake, Jobs: newFakeJobs(t, &s.fake), Plans: &Plans{}, Events: NewEvents(8, started), ReadOverTCP: true,
+		Names:   []string{"example.com"}, // where httptest asks
 		Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "forsd_epoch 42") }),
 		Mount: map[string]http.Handler{"POST /v1/gpu/schedule": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			fmt.Fprintln(w, `{"frames":1}`)

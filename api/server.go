@@ -23,6 +23,9 @@ type Config struct {
 	// Local holds further handlers that change something: they are reached on the
 	// Unix socket only, and are like those of Mount otherwise.
 	Local map[string]http.Handler
+	// Names are those by which requests over TCP may address the service, besides addresses
+	// and the name of the machine.
+	Names []string
 	// ReadOverTCP opens more than /healthz, /readyz and /metrics over TCP.
 	ReadOverTCP bool
 }
@@ -137,6 +140,10 @@ func (s *service) permit(who access) error {
 // ServeHTTP answers with JSON also what no endpoint knows.
 func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
+	if err := s.strange(r); err != nil {
+		WriteError(w, err)
+		return
+	}
 	h, pattern := s.mux.Handler(r)
 	if pattern != "" {
 		s.mux.ServeHTTP(w, r)

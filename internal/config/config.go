@@ -78,6 +78,7 @@ type API struct {
 	Socket      string      `yaml:"socket"`
 	SocketMode  os.FileMode `yaml:"socket_mode"`
 	Listen      string      `yaml:"listen"`        // TCP address as host:port, "" for none
+	Names       []string    `yaml:"names"`         // by which it may be asked there, besides addresses and the machine's name
 	ReadOverTCP bool        `yaml:"read_over_tcp"` // whether GET is answered there
 }
 

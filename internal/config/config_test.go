@@ -69,7 +69,7 @@ opensm:
   discover_command: [ibnetdiscover, -C, mlx5_0]
   discover_every: 1m
   install_command: [push]
-api: {socket: /s, socket_mode: 0600, listen: "[::1]:7480", read_over_tcp: false}
+api: {socket: /s, socket_mode: 0600, listen: "[::1]:7480", names: [fabric.example.org], read_over_tcp: false}
 peer: {timeout: 3s}
 planning: {engine: exact, lids: 2, exclude: '^(login|adm)\d+', roles: {aggregation: an, gateway: '^gw', storage: st, management: mgmt}, other_fabrics: liquid, max_unreachable: 0.25}
 jobs: {base_lids: never, own_lanes: true}
@@ -95,7 +95,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 			Plugin: Plugin{Enabled: EnabledOn, Socket: "/p"}, Traps: TrapsOff,
 			DiscoverCommand: []string{"ibnetdiscover", "-C", "mlx5_0"}, DiscoverEvery: time.Minute, InstallCommand: []string{"push"},
 		},
-		API:  API{Socket: "/s", SocketMode: 0o600, Listen: "[::1]:7480"},
+		API:  API{Socket: "/s", SocketMode: 0o600, Listen: "[::1]:7480", Names: []string{"fabric.example.org"}},
 		Peer: Peer{Timeout: 3 * time.Second},
 		Planning: Planning{Engine: EngineExact, LIDs: 2, Exclude: regexp.MustCompile(`^(login|adm)\d+`),
 			Roles:        Roles{regexp.MustCompile("an"), regexp.MustCompile("^gw"), regexp.MustCompile("st"), regexp.MustCompile("mgmt")},

@@ -122,7 +122,7 @@ func TestHostileBodies(t *testing.T) {
 	}
 	clients.Wait()
 	for range 50 {
-		b.begin(t, "POST /v1/liquid HTTP/1.1\r\nHost: forsd\r\nContent-Length: 62914560\r\n\r\n"+strings.Repeat(" ", 256<<10))
+		b.begin(t, "POST /v1/liquid HTTP/1.1\r\nHost: localhost\r\nContent-Length: 62914560\r\n\r\n"+strings.Repeat(" ", 256<<10))
 	}
 	for _, c := range []struct {
 		method, path, body string
@@ -149,7 +149,7 @@ func TestHostileConnections(t *testing.T) {
 	b := besiege(t)
 	held, told := 0, 0
 	for range 400 {
-		c := b.begin(t, "GET /v1/plan HTTP/1.1\r\nHost: forsd\r\nPrefer: wait=300\r\n\r\n")
+		c := b.begin(t, "GET /v1/plan HTTP/1.1\r\nHost: localhost\r\nPrefer: wait=300\r\n\r\n")
 		_ = c.SetReadDeadline(time.Now().Add(20 * time.Millisecond))
 		if line, _ := bufio.NewReader(c).ReadString('\n'); strings.HasPrefix(line, "HTTP/1.1 503") {
 			told++
@@ -179,7 +179,7 @@ func TestHostilePlans(t *testing.T) {
 	const body = `{"gpus":1024,"degree":4,"reconfig_us":100}` // takes many seconds
 	var clients []net.Conn
 	for range 30 {
-		clients = append(clients, b.begin(t, fmt.Sprintf("POST /v1/optical/photonic HTTP/1.1\r\nHost: forsd\r\nContent-Length: %d\r\n\r\n%s", len(body), body)))
+		clients = append(clients, b.begin(t, fmt.Sprintf("POST /v1/optical/photonic HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s", len(body), body)))
 	}
 	for range 100 {
 		if n := workersOf(b.pid); n > 2 {

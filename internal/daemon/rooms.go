@@ -143,7 +143,9 @@ func (r *rooms) listen() (func(context.Context) error, error) {
 
 // interfaces is what the API serves.
 func (r *rooms) interfaces() api.Config {
-	return r.backend.Interfaces(backend.Answer(r.peer.Desk.Answer), r.cfg.API.ReadOverTCP)
+	c := r.backend.Interfaces(backend.Answer(r.peer.Desk.Answer), r.cfg.API.ReadOverTCP)
+	c.Names = r.cfg.API.Names
+	return c
 }
 
 // MayLead refuses what only the leading daemon may do.

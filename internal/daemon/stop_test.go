@@ -94,9 +94,9 @@ func (s *site) asks(socket, text string) {
 func TestStops(t *testing.T) {
 	f := fabric(8, 6)
 	cut := lacking(f, 8, 1, 2)
-	get := func(path string) string { return "GET " + path + " HTTP/1.1\r\nHost: forsd\r\n\r\n" }
+	get := func(path string) string { return "GET " + path + " HTTP/1.1\r\nHost: localhost\r\n\r\n" }
 	post := func(path, body string, length int) string {
-		return fmt.Sprintf("POST %s HTTP/1.1\r\nHost: forsd\r\nContent-Length: %d\r\n\r\n%s", path, length, body)
+		return fmt.Sprintf("POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s", path, length, body)
 	}
 	held := make(chan struct{})
 	defer close(held)
@@ -106,7 +106,7 @@ func TestStops(t *testing.T) {
 		{"clients wait", func(s *site) {
 			s.asks("s", get("/v1/events"))
 			s.asks("s", get("/v1/replica?have=x&wait=60")+get("/v1/replica?wait=60"))
-			s.asks("s", "GET /v1/plan HTTP/1.1\r\nHost: forsd\r\nPrefer: wait=60\r\nIf-None-Match: \"1\"\r\n\r\n")
+			s.asks("s", "GET /v1/plan HTTP/1.1\r\nHost: localhost\r\nPrefer: wait=60\r\nIf-None-Match: \"1\"\r\n\r\n")
 			s.asks("s", post("/v1/whatif", `{"fail":`, 1000))
 			s.asks("s", "GET /v1/st")
 			s.asks("p", "")

@@ -1,0 +1,64 @@
+package api
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+)
+
+// TestStrangers refuses over TCP what a browser may have been tricked into, and nothing
+// that programs and operators send.
+func TestStrangers(t *testing.T) {
+	machine, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := Config{Backend: &fake{ready: true}, Plans: &Plans{}, Events: NewEvents(1, started), ReadOverTCP: true, Names: []string{"Fabric.example.org"}}
+	type header map[string]string
+	for _, c := range []struct {
+		method, host string
+		header       header
+		want         int
+	}{
+		{"GET", "10.0.0.7:7480", nil, 200},
+		{"GET", "[fe80::1%eth0]:7480", nil, 200},
+		{"GET", "::1", nil, 200},
+		{"GET", "localhost:7480", nil, 200},
+		{"GET", "", nil, 200},
+		{"GET", strings.ToUpper(machine) + ":7480", nil, 200},
+		{"GET", machine + ".cluster.example.", nil, 200},
+		{"GET", "fabric.example.org", nil, 200},
+		{"GET", "evil.example:7480", nil, 403},
+		{"GET", "localhost.evil.example", nil, 403},
+		{"GET", "10.0.0.7.evil.example", nil, 403},
+		{"GET", "x" + machine, nil, 403},
+		{"GET", "10.0.0.7:7480", header{"Origin": "http://10.0.0.7:7480"}, 200}, // forsd's own page
+		{"GET", "10.0.0.7:7480", header{"Origin": "http://evil.example"}, 403},
+		{"GET", "10.0.0.7:7480", header{"Origin": "http://10.0.0.7:80"}, 403},
+		{"GET", "10.0.0.7:7480", header{"Origin": "null"}, 403},
+		{"GET", "10.0.0.7:7480", header{"Sec-Fetch-Site": "same-origin"}, 200},
+		{"GET", "10.0.0.7:7480", header{"Sec-Fetch-Site": "none", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}, 200},
+		{"GET", "10.0.0.7:7480", header{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}, 200},
+		{"GET", "10.0.0.7:7480", header{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "iframe"}, 403},
+		{"GET", "10.0.0.7:7480", header{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors", "Sec-Fetch-Dest": "image"}, 403},
+		{"GET", "10.0.0.7:7480", header{"Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": "cors"}, 403},
+		{"POST", "evil.example", nil, 403},
+	} {
+		r := httptest.NewRequestWithContext(t.Context(), c.method, "/v1/status", nil)
+		r.Host = c.host
+		for k, v := range c.header {
+			r.Header.Set(k, v)
+		}
+		w := httptest.NewRecorder()
+		Handler(config, true).ServeHTTP(w, r)
+		if w.Code != c.want {
+			t.Errorf("%s at %q with %v over TCP: %d %s, want %d", c.method, c.host, c.header, w.Code, w.Body, c.want)
+		}
+		w = httptest.NewRecorder()
+		if Handler(config, false).ServeHTTP(w, r); c.method == http.MethodGet && w.Code != 200 {
+			t.Errorf("%q with %v on the Unix socket: %d %s", c.host, c.header, w.Code, w.Body)
+		}
+	}
+}
