@@ -23,6 +23,9 @@ type Baseline struct {
 	Rate    string          `json:"rate"` // what a leaf–spine cable is expected to run at, "0x?" when unknown
 	Spines  []BaselineSpine `json:"spines"`
 	Leaves  []BaselineLeaf  `json:"leaves"`
+	// Pods is what a fat tree of three levels is meant to be, nil for one of two. All
+	// else is empty then, and the file is that of Pods.
+	Pods *PodBaseline `json:"-"`
 }
 
 // BaselineSpine is a spine with its lanes.
@@ -68,8 +71,15 @@ func (b *Baseline) Encode() []byte { return encodeBaseline(b) }
 
 // ReadBaseline reads what Encode wrote, sealed or not, and checks that it holds together.
 func ReadBaseline(data []byte) (*Baseline, error) {
+	if HasPods(data) {
+		pods, err := ReadPodBaseline(data)
+		if err != nil {
+			return nil, err
+		}
+		return &Baseline{Pods: pods}, nil
+	}
 	b := new(Baseline)
-	if err := readBaseline(data, b); err != nil {
+	if err := readBaseline(data, (*plainBaseline)(b)); err != nil {
 		return nil, err
 	}
 	return b, nil

@@ -10,26 +10,17 @@ import (
 // takes up, and what is numbered differently.
 func BaselineChanges(from, to *Baseline) []string {
 	var out []string
-	lanes := func(b *Baseline) (n int, first map[GUID]int) {
-		first = map[GUID]int{}
-		for i := range b.Spines {
-			first[b.Spines[i].GUID] = n
-			n += b.Spines[i].Cables
-		}
-		return n, first
+	s1, oldLanes, oldFirst := from.uppers()
+	s2, newLanes, newFirst := to.uppers()
+	if (from.Pods == nil) != (to.Pods == nil) {
+		out = append(out, "a fat tree of another number of levels")
 	}
-	oldLanes, oldFirst := lanes(from)
-	newLanes, newFirst := lanes(to)
 	if oldLanes != newLanes {
 		out = append(out, fmt.Sprintf("%d lanes instead of %d", newLanes, oldLanes))
 	}
-	nodes := func(b *Baseline) (spines, leaves, hosts map[GUID]string, place map[GUID]string) {
-		spines, leaves, hosts, place = map[GUID]string{}, map[GUID]string{}, map[GUID]string{}, map[GUID]string{}
-		for i := range b.Spines {
-			spines[b.Spines[i].GUID] = b.Spines[i].Name
-		}
-		for i := range b.Leaves {
-			l := &b.Leaves[i]
+	nodes := func(b *Baseline) (leaves, hosts, place map[GUID]string) {
+		leaves, hosts, place = map[GUID]string{}, map[GUID]string{}, map[GUID]string{}
+		for l := range b.slots() {
 			leaves[l.GUID] = l.Name
 			for index, s := range l.Slots {
 				if s.GUID != 0 {
@@ -37,10 +28,10 @@ func BaselineChanges(from, to *Baseline) []string {
 				}
 			}
 		}
-		return spines, leaves, hosts, place
+		return leaves, hosts, place
 	}
-	s1, l1, h1, p1 := nodes(from)
-	s2, l2, h2, p2 := nodes(to)
+	l1, h1, p1 := nodes(from)
+	l2, h2, p2 := nodes(to)
 	for _, k := range []struct {
 		one, many string
 		a, b      map[GUID]string

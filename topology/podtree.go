@@ -86,6 +86,9 @@ func (t *PodTree) MidsPerPod() int {
 // Mid is the mid of a pod that a plane passes.
 func (t *PodTree) Mid(pod, plane int) *Mid { return &t.Mids[pod*t.MidsPerPod()+t.MidOf[plane]] }
 
+// LanesOf are the lanes of the planes that pass a mid: from the first up to the end.
+func (t *PodTree) LanesOf(mid int) (first, end int) { return t.Baseline.lanesOfMid(mid) }
+
 // LeafUp tells whether schedules may use a leaf's cable of a plane.
 func (t *PodTree) LeafUp(leaf, plane int) bool { return t.Leaves[leaf].Cables[plane].State == Full }
 
@@ -127,13 +130,41 @@ func (t *PodTree) Subscription() (leaf, mid float64) {
 	return leaf, mid
 }
 
+// HoldLeaf takes a leaf's cable of a plane out of schedules if it is Full: it becomes
+// Degraded.
+func (t *PodTree) HoldLeaf(leaf, plane int) { t.Leaves[leaf].Cables[plane].hold() }
+
+// HoldMid does so with a mid's cable of a lane.
+func (t *PodTree) HoldMid(mid, lane int) { t.Mids[mid].Cables[lane].hold() }
+
+func (c *UpCable) hold() {
+	if c.State == Full {
+		c.State = Degraded
+	}
+}
+
 // Exchange is the tree as those see it who follow exchanges: its leaves, hosts and servers,
 // and its lanes with their tops for spines. Planes are lanes too, after the others: those
-// of what turns at a mid.
+// of what turns at a mid. A leaf's lane is in the state of the worse of its two cables, but never Missing:
+// the cables have no ports, and their baseline is that of three levels.
 func (t *PodTree) Exchange() *FatTree {
-	two := &FatTree{Fabric: t.Fabric, Hosts: t.Hosts, Servers: t.Servers, Rank: t.Rank, Findings: t.Findings, Lanes: len(t.Lanes) + t.Planes}
+	two := &FatTree{Fabric: t.Fabric, Baseline: &Baseline{Pods: t.Baseline}, Hosts: t.Hosts, Servers: t.Servers, Routed: t.Routed, Rank: t.Rank, Findings: t.Findings,
+		Uncovered: t.Uncovered, Lanes: len(t.Lanes) + t.Planes}
 	for l := range t.Leaves {
-		two.Leaves = append(two.Leaves, Leaf{Node: t.Leaves[l].Node, GUID: t.Leaves[l].GUID, Name: t.Leaves[l].Name})
+		leaf := &t.Leaves[l]
+		cables := make([]Cable, two.Lanes)
+		for k, lane := range t.Lanes {
+			cables[k].State = min(leaf.Cables[lane.Plane].State, t.Mid(leaf.Pod, lane.Plane).Cables[k].State)
+		}
+		for j, c := range leaf.Cables {
+			cables[len(t.Lanes)+j].State = c.State
+		}
+		for k := range cables {
+			if cables[k].State == Missing {
+				cables[k].State = NoCable
+			}
+		}
+		two.Leaves = append(two.Leaves, Leaf{Node: leaf.Node, GUID: leaf.GUID, Name: leaf.Name, Cables: cables})
 	}
 	for _, lane := range t.Lanes {
 		two.LaneOf = append(two.LaneOf, lane.Top)
