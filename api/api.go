@@ -44,7 +44,7 @@ type Status struct {
 	PublishedAt  time.Time `json:"published_at,omitzero"`
 	PairsChanged int       `json:"pairs_changed"` // see Epoch
 	TopologyHash string    `json:"topology_hash"`
-	FabricKind   string    `json:"fabric_kind,omitempty"` // of the fabric seen last: fat-tree, partly-covered or own-routes
+	FabricKind   string    `json:"fabric_kind,omitempty"` // of the fabric seen last: fat-tree, partly-covered, three-levels or own-routes
 	phasetable.Summary
 	phasetable.Size
 	Base      *Epoch           `json:"base,omitempty"` // the plan for base LIDs in force, nil for none

@@ -10,10 +10,13 @@ import (
 type Topology struct {
 	Hash       string             `json:"topology_hash"`
 	SeenAt     time.Time          `json:"seen_at,omitzero"`
-	Kind       string             `json:"kind,omitempty"` // what the fabric is: fat-tree, partly-covered or own-routes
-	Why        string             `json:"why,omitempty"`  // why it is not a fat tree
+	Kind       string             `json:"kind,omitempty"`   // what the fabric is: fat-tree, partly-covered, three-levels or own-routes
+	Why        string             `json:"why,omitempty"`    // why it is not a fat tree
+	Pods       int                `json:"pods,omitempty"`   // of a fat tree of three levels
+	Planes     int                `json:"planes,omitempty"` // of the same: cables of a leaf upwards
 	Lanes      int                `json:"lanes"`
 	Leaves     []Leaf             `json:"leaves"`
+	Mids       []Mid              `json:"mids,omitempty"` // the switches between leaves and spines, of three levels
 	Spines     []Spine            `json:"spines"`
 	Hosts      []Host             `json:"hosts"`
 	Servers    int                `json:"servers"`
@@ -30,8 +33,21 @@ type Leaf struct {
 	Present bool          `json:"present"`
 	LID     topology.LID  `json:"lid,omitempty"`
 	Servers int           `json:"servers"`
-	LanesUp int           `json:"lanes_up"`
-	Cables  []string      `json:"cables"` // [lane] full, degraded, missing or none
+	Pod     int           `json:"pod,omitempty"` // of three levels
+	LanesUp int           `json:"lanes_up"`      // of three levels: planes
+	Cables  []string      `json:"cables"`        // [lane] full, degraded, missing or none; of three levels [plane]
+}
+
+// Mid is a switch of the middle level of the baseline, of a fat tree of three levels.
+type Mid struct {
+	GUID      topology.GUID `json:"guid"`
+	Name      string        `json:"name"`
+	Present   bool          `json:"present"`
+	LID       topology.LID  `json:"lid,omitempty"`
+	Pod       int           `json:"pod"`
+	FirstLane int           `json:"first_lane"`
+	LanesUp   int           `json:"lanes_up"`
+	Cables    []string      `json:"cables"` // as those of a leaf, from the first lane on
 }
 
 // Spine is a spine switch of the baseline.
@@ -88,28 +104,77 @@ func NewTopology(t *topology.FatTree, seenAt time.Time) *Topology {
 		s := &t.Spines[i]
 		out.Spines[i] = Spine{s.GUID, s.Name, s.Node != topology.None, switchLID(t, s.Node), s.First, s.Cables}
 	}
-	for i := range t.Hosts {
-		out.Hosts = append(out.Hosts, newHost(t, &t.Hosts[i]))
-		if h := &t.Hosts[i]; h.Server {
-			out.Leaves[h.Leaf].Servers++
-		}
-	}
-	for i := range t.Routed {
-		h := newHost(t, &t.Routed[i])
-		h.Alpha = 0
-		out.Hosts = append(out.Hosts, h)
-	}
+	out.hosts(t.Hosts, t.Routed, func(h *topology.Host) string { return label(t.Spines[h.Spine].Name, t.Spines[h.Spine].GUID) })
 	return out
 }
 
-func newHost(t *topology.FatTree, h *topology.Host) Host {
-	out := Host{GUID: h.GUID, Name: h.Name, LID: h.LID, LMC: h.LMC, Alpha: h.Alpha, Server: h.Server, Role: h.Role}
-	if h.Leaf >= 0 {
-		out.Leaf = label(t.Leaves[h.Leaf].Name, t.Leaves[h.Leaf].GUID)
-	} else {
-		out.Spine = label(t.Spines[h.Spine].Name, t.Spines[h.Spine].GUID)
+// NewPodTopology describes a fat tree of three levels; its spines are the tops.
+func NewPodTopology(t *topology.PodTree, seenAt time.Time) *Topology {
+	two := t.Exchange()
+	out := &Topology{Hash: t.Fabric.Hash(), SeenAt: seenAt, Pods: t.Pods, Planes: t.Planes, Lanes: len(t.Lanes), Servers: len(t.Servers),
+		Bystanders: len(t.Hosts) - len(t.Servers), Findings: append([]topology.Finding{}, t.Findings...),
+		Leaves: make([]Leaf, len(t.Leaves)), Spines: make([]Spine, len(t.Tops)), Hosts: []Host{}, Roles: roles(t.Fabric), Uncovered: uncovered(two)}
+	states := func(cables []topology.UpCable) (words []string, up int) {
+		for _, c := range cables {
+			words = append(words, cableStates[c.State])
+			if c.State == topology.Full {
+				up++
+			}
+		}
+		return words, up
 	}
+	for l := range t.Leaves {
+		leaf := &t.Leaves[l]
+		out.Leaves[l] = Leaf{GUID: leaf.GUID, Name: leaf.Name, Present: leaf.Node != topology.None, LID: switchLID(two, leaf.Node), Pod: leaf.Pod}
+		out.Leaves[l].Cables, out.Leaves[l].LanesUp = states(leaf.Cables)
+	}
+	for i := range t.Mids {
+		m := &t.Mids[i]
+		if m.GUID == 0 {
+			continue // its pod never had it
+		}
+		first, end := t.LanesOf(i)
+		mid := Mid{GUID: m.GUID, Name: m.Name, Present: m.Node != topology.None, LID: switchLID(two, m.Node), Pod: m.Pod, FirstLane: first}
+		mid.Cables, mid.LanesUp = states(m.Cables[first:end])
+		out.Mids = append(out.Mids, mid)
+	}
+	for k := range t.Tops {
+		out.Spines[k] = Spine{GUID: t.Tops[k].GUID, Name: t.Tops[k].Name, Present: t.Tops[k].Node != topology.None, LID: switchLID(two, t.Tops[k].Node)}
+	}
+	for k := len(t.Lanes) - 1; k >= 0; k-- {
+		s := &out.Spines[t.Lanes[k].Top]
+		s.FirstLane = k
+		s.Lanes++
+	}
+	out.hosts(t.Hosts, t.Routed, func(h *topology.Host) string { return t.Fabric.Nodes[h.Spine].Label() })
 	return out
+}
+
+// hosts adds the host ports, those that are routed and nothing else at the end. upper
+// names the switch of one that is not on a leaf.
+func (out *Topology) hosts(attached, routed []topology.Host, upper func(*topology.Host) string) {
+	for i := range attached {
+		h := &attached[i]
+		out.Hosts = append(out.Hosts, out.newHost(h, upper))
+		if h.Server {
+			out.Leaves[h.Leaf].Servers++
+		}
+	}
+	for i := range routed {
+		h := out.newHost(&routed[i], upper)
+		h.Alpha = 0
+		out.Hosts = append(out.Hosts, h)
+	}
+}
+
+func (out *Topology) newHost(h *topology.Host, upper func(*topology.Host) string) Host {
+	x := Host{GUID: h.GUID, Name: h.Name, LID: h.LID, LMC: h.LMC, Alpha: h.Alpha, Server: h.Server, Role: h.Role}
+	if h.Leaf >= 0 {
+		x.Leaf = label(out.Leaves[h.Leaf].Name, out.Leaves[h.Leaf].GUID)
+	} else if h.Spine >= 0 {
+		x.Spine = upper(h)
+	}
+	return x
 }
 
 // roles counts the host ports with a cable by role.

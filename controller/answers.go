@@ -241,14 +241,14 @@ func (c *Controller) planAfter() {
 // union and minus work on ascending lists.
 func union(a, b []Lane) []Lane {
 	all := slices.Concat(a, b)
-	slices.SortFunc(all, compareLanes)
+	slices.SortFunc(all, Compare)
 	return slices.Compact(all)
 }
 
 func minus(a, b []Lane) []Lane {
 	var out []Lane
 	for _, l := range a {
-		if _, found := slices.BinarySearchFunc(b, l, compareLanes); !found {
+		if _, found := slices.BinarySearchFunc(b, l, Compare); !found {
 			out = append(out, l)
 		}
 	}

@@ -20,7 +20,8 @@ type Lane struct{ Leaf, Lane int }
 // String prints leaf/lane.
 func (l Lane) String() string { return fmt.Sprintf("%d/%d", l.Leaf, l.Lane) }
 
-func compareLanes(a, b Lane) int {
+// Compare orders lanes by leaf, then by lane.
+func Compare(a, b Lane) int {
 	if a.Leaf != b.Leaf {
 		return a.Leaf - b.Leaf
 	}

@@ -62,7 +62,7 @@ func (f *flaps) forget(now time.Time, s Settings) {
 
 // isDown tells whether the lane is down anyway.
 func (f *flaps) isDown(l Lane) bool {
-	_, down := slices.BinarySearchFunc(f.down, l, compareLanes)
+	_, down := slices.BinarySearchFunc(f.down, l, Compare)
 	return down
 }
 
@@ -74,7 +74,7 @@ func (f *flaps) held() []Lane {
 			out = append(out, l)
 		}
 	}
-	slices.SortFunc(out, compareLanes)
+	slices.SortFunc(out, Compare)
 	return out
 }
 

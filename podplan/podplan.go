@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/planner"
 	"github.com/forsd/forsd/pods"
 	"github.com/forsd/forsd/topology"
@@ -29,6 +30,10 @@ const (
 	PlanOverBound    = planner.PlanOverBound
 	UnreachablePairs = planner.UnreachablePairs
 )
+
+// EnoughLIDs is how many LIDs of a server plans choose ways by, if there are so many: with
+// more they are no shorter, but where there is one for every lane, and tables stay.
+const EnoughLIDs = 4
 
 // Result is a plan with the tables that carry it, both verified.
 type Result struct {
@@ -59,7 +64,7 @@ func Make(ctx context.Context, t *topology.PodTree, s Settings) (*Result, error)
 	if len(t.Servers) == 0 {
 		return nil, errors.New("the fabric has no server: there is nothing to exchange")
 	}
-	if err := s.mayPlan(t); err != nil {
+	if err := s.MayPlan(t); err != nil {
 		return nil, err
 	}
 	var last error
@@ -163,13 +168,21 @@ func (r *Result) finish(ctx context.Context) error {
 	return nil
 }
 
+// Route builds and verifies the tables of a tree that has no plan.
+func Route(t *topology.PodTree) (*lft.Tables, error) {
+	tables, err := lft.BuildPods(t, nil)
+	if err != nil {
+		return nil, err
+	}
+	if err := verify.TablesByRank(t.Fabric, t.Rank, tables); err != nil {
+		return nil, fmt.Errorf("verify tables: %w", err)
+	}
+	return tables, nil
+}
+
 // Check walks the plan through tables, phase by phase.
 func (r *Result) Check(ctx context.Context, tables *lft.Tables) error {
-	servers := make([]topology.EndPort, len(r.Tree.Servers))
-	for i, h := range r.Tree.Servers {
-		servers[i] = r.Tree.Hosts[h].EndPort
-	}
-	w, err := verify.NewWalk(r.Tree.Fabric, tables, servers)
+	w, err := verify.NewWalk(r.Tree.Fabric, tables, endPorts(r.Tree))
 	if err != nil {
 		return err
 	}
@@ -197,6 +210,48 @@ func (r *Result) Check(ctx context.Context, tables *lft.Tables) error {
 	return w.Done(r.Tree, unreachable)
 }
 
+// endPorts lists the servers of a tree.
+func endPorts(t *topology.PodTree) []topology.EndPort {
+	out := make([]topology.EndPort, len(t.Servers))
+	for i, h := range t.Servers {
+		out[i] = t.Hosts[h].EndPort
+	}
+	return out
+}
+
+// Holds walks a published plan through tables. It fails where the plan's servers are not
+// the tree's.
+func Holds(t *topology.PodTree, tables *lft.Tables, plan *phasetable.View) error {
+	if plan.Servers() != len(t.Servers) {
+		return fmt.Errorf("the plan has %d servers, the fabric %d", plan.Servers(), len(t.Servers))
+	}
+	index := make([]int32, plan.Servers()) // [number in the plan] index in the tree
+	for i, h := range t.Servers {
+		n, known := plan.FindGUID(t.Hosts[h].GUID)
+		if !known {
+			return fmt.Errorf("%s (%s) is not in the plan", t.Hosts[h].Name, t.Hosts[h].GUID)
+		}
+		index[n] = int32(i)
+	}
+	w, err := verify.NewWalk(t.Fabric, tables, endPorts(t))
+	if err != nil {
+		return err
+	}
+	transfers := make([]verify.Transfer, 0, len(index))
+	for p := range plan.Phases() {
+		transfers = transfers[:0]
+		for s := range index {
+			if x := plan.Row(s).At(p); x.SendTo != phasetable.Idle {
+				transfers = append(transfers, verify.Transfer{Src: index[s], Dst: index[x.SendTo], DLID: x.DLID})
+			}
+		}
+		if err := w.Phase(transfers); err != nil {
+			return err
+		}
+	}
+	return w.Done(t, Unreachable(t))
+}
+
 // Row is what the servers do in one phase.
 type Row struct {
 	r    *Result
@@ -217,7 +272,7 @@ func (x *Row) Fill(phase int) {
 	r := x.r
 	r.Plan.Row(phase, x.To, x.Way, r.Offset, x.off)
 	for s, d := range x.To {
-		if d == pods.Idle {
+		if x.DLID[s] = 0; d == pods.Idle {
 			continue
 		}
 		h := &r.Tree.Hosts[r.Tree.Servers[d]]
@@ -266,8 +321,8 @@ func Shape(t *topology.PodTree) *pods.Tree {
 	return s
 }
 
-// mayPlan tells whether enough servers have a way to each other.
-func (s Settings) mayPlan(t *topology.PodTree) error {
+// MayPlan tells whether enough servers have a way to each other.
+func (s Settings) MayPlan(t *topology.PodTree) error {
 	pairs, of := len(pods.Unreachable(Shape(t))), len(t.Servers)*(len(t.Servers)-1)
 	limit := planner.DefaultMaxUnreachable
 	if s.MaxUnreachable != nil {
@@ -291,9 +346,12 @@ func (r *Result) warn() {
 	if n := len(p.Unreachable); n > 0 {
 		add(UnreachablePairs, "%d ordered pairs of servers have no way to each other and are left out", n)
 	}
-	if have := lids(r.Tree); have < len(r.Tree.Lanes) && p.Engine == pods.Routes {
-		add(LMCTooSmall, "the servers' LMC gives %d LIDs, too few for a plan that chooses ways: the plan follows the tables; set lmc in opensm.conf to 2 or more", have)
-	} else if have < len(r.Tree.Lanes) && p.Engine != pods.Shift {
-		add(LMCTooSmall, "the servers' LMC gives %d LIDs for %d lanes: the tables follow from the plan, and a failure is mended by tables first, then the plan", have, len(r.Tree.Lanes))
+	have, enough := lids(r.Tree), min(EnoughLIDs, len(r.Tree.Lanes))
+	switch {
+	case have >= enough || p.Engine == pods.Shift:
+	case p.Engine == pods.Routes:
+		add(LMCTooSmall, "the servers' LMC gives %d LIDs, too few for a plan that chooses ways: the plan follows the tables; set lmc in opensm.conf so that 2^lmc ≥ %d", have, enough)
+	default:
+		add(LMCTooSmall, "the servers' LMC gives %d LIDs: plans may be longer than with %d; set lmc in opensm.conf so that 2^lmc ≥ %d", have, enough, enough)
 	}
 }

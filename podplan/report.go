@@ -57,13 +57,18 @@ func (r *Result) Report() Report {
 // one.
 const MostListed = 2048
 
-// Table is the plan with a row for each phase, for up to MostListed servers. The lane of a
-// transfer within a pod is that of its plane, counted on after the lanes.
+// Table is Rows for up to MostListed servers.
 func (r *Result) Table(epoch uint64) (*phasetable.Table, error) {
-	t, n := r.Tree, len(r.Tree.Servers)
-	if n > MostListed {
+	if n := len(r.Tree.Servers); n > MostListed {
 		return nil, fmt.Errorf("%d servers: transfers are written out for up to %d", n, MostListed)
 	}
+	return r.Rows(epoch), nil
+}
+
+// Rows is the plan with a row for each phase. The lane of a transfer within a pod is that
+// of its plane, counted on after the lanes.
+func (r *Result) Rows(epoch uint64) *phasetable.Table {
+	t, n := r.Tree, len(r.Tree.Servers)
 	phases := r.Plan.Phases()
 	out := &phasetable.Table{Epoch: epoch, TopologyHash: t.Fabric.Hash(), Phases: phases, Lanes: len(t.Lanes) + t.Planes,
 		To: make([]int32, n*phases), Lane: make([]int16, n*phases), DLID: make([]topology.LID, n*phases)}
@@ -83,7 +88,7 @@ func (r *Result) Table(epoch uint64) (*phasetable.Table, error) {
 			}
 		}
 	}
-	return out, nil
+	return out
 }
 
 // WriteDir writes the files of a plan into dir, which it creates: those of

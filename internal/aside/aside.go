@@ -13,6 +13,7 @@ import (
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/planner"
+	"github.com/forsd/forsd/podplan"
 	"github.com/forsd/forsd/topology"
 )
 
@@ -30,6 +31,7 @@ func Tasks() map[string]worker.Task {
 // Question asks for the plan of a tree, and for what remains of an exchange on it.
 type Question struct {
 	Tree     *topology.FatTree
+	Pods     *topology.PodTree // the tree, where it has three levels
 	Settings Settings
 	Epoch    uint64 // of the plan's table
 
@@ -74,6 +76,9 @@ func Forecast(ctx context.Context, p *worker.Pool, q *Question) (*api.Forecast, 
 
 // forecast is the task.
 func forecast(ctx context.Context, q *Question) (*forecasted, error) {
+	if q.Pods != nil {
+		return forecastPods(ctx, q)
+	}
 	result, err := planner.Make(ctx, q.Tree, planner.Settings(q.Settings))
 	if err != nil {
 		return nil, api.Refused("%v", err)
@@ -89,6 +94,20 @@ func forecast(ctx context.Context, q *Question) (*forecasted, error) {
 		}
 	}
 	a.Table, err = phasetable.Encode(table)
+	return &a, err
+}
+
+// forecastPods plans a tree of three levels.
+func forecastPods(ctx context.Context, q *Question) (*forecasted, error) {
+	result, err := podplan.Make(ctx, q.Pods, podplan.Settings{MaxUnreachable: q.Settings.MaxUnreachable})
+	if err != nil {
+		return nil, api.Refused("%v", err)
+	}
+	var a forecasted
+	if a.Plan, err = json.Marshal(result.Report()); err != nil {
+		return nil, err
+	}
+	a.Table, err = phasetable.Encode(result.Rows(q.Epoch))
 	return &a, err
 }
 

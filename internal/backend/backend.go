@@ -130,6 +130,11 @@ func (b *Backend) Topology() *api.Topology {
 		return v.Topology()
 	}
 	held := b.Board.HeldBack()
+	if v.Pods != nil {
+		t := api.NewPodTopology(v.HeldPods(held), v.Complete)
+		t.Kind = v.Kind.String()
+		return t
+	}
 	t := api.NewTopology(v.Held(held), v.Complete)
 	t.Kind = v.Kind.String()
 	return t
@@ -196,13 +201,15 @@ func (b *Backend) WhatIf(ctx context.Context, q api.WhatIf) (*api.Forecast, erro
 			return nil, api.BadRequest("fail %s: %v", spec, err)
 		}
 	}
-	tree, err := topology.Fit(f, v.Tree.Baseline, b.Exclude)
+	would, err := view.New(f, v.Tree.Baseline, b.Exclude)
 	if err != nil {
 		return nil, api.Refused("%v", err)
 	}
 	held := b.Board.HeldBack()
-	tree = (&view.View{Tree: tree}).Held(held)
-	ask := aside.Question{Tree: tree, Settings: aside.Settings(b.Planning), Epoch: b.Board.EpochNumber()}
+	ask := aside.Question{Tree: would.Held(held), Pods: would.HeldPods(held), Settings: aside.Settings(b.Planning), Epoch: b.Board.EpochNumber()}
+	if q.Done != nil && ask.Pods != nil {
+		return nil, api.Refused("what remains of an exchange is planned on fat trees of two levels alone")
+	}
 	if q.Done != nil {
 		if err := b.remaining(&ask, q); err != nil {
 			return nil, err

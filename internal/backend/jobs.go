@@ -159,8 +159,8 @@ func (b Jobs) planNew(ctx context.Context, q api.JobRequest, g *basis) (j *jobs.
 	}
 	own := q.OwnLanes || b.OwnLanes
 	j = &jobs.Job{Job: store.Job{JobInfo: store.JobInfo{Name: q.Name, Members: members, RanksPerHost: q.RanksPerHost, OwnLanes: own}}}
-	if g.view.Kind == controller.OwnRoutes {
-		p, err := g.view.JobOnRoutes(ctx, j.Guids(), g.tables[0])
+	if g.view.JobsOnRoutes() {
+		p, err := g.view.JobOnRoutes(ctx, j.Guids(), g.tables...)
 		if err != nil {
 			return nil, nil, api.Refused("the job cannot be planned: %v", err)
 		}

@@ -54,7 +54,7 @@ func (b *Backend) previewAccept(*http.Request) (any, error) {
 	if v == nil || old == nil {
 		return nil, errNoDump
 	}
-	fresh, err := topology.NewBaseline(v.Fabric)
+	fresh, err := topology.Recognise(v.Fabric)
 	if err != nil {
 		return nil, api.Refused("the fabric cannot be the baseline: %v", err)
 	}

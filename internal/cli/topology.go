@@ -88,14 +88,26 @@ never by an empty one.`,
 
 func printTopology(cmd *cobra.Command, t *api.Topology) error {
 	out := cmd.OutOrStdout()
-	fmt.Fprintf(out, "two-level fat tree: %d leaves, %d spines, %d lanes, %d servers, %d bystanders\n", len(t.Leaves), len(t.Spines), t.Lanes, t.Servers, t.Bystanders)
+	ways := t.Lanes // of a leaf
+	if t.Pods > 0 {
+		ways = t.Planes
+		fmt.Fprintf(out, "three-level fat tree: %d pods, %d planes, %d leaves, %d mids, %d tops, %d lanes, %d servers, %d bystanders\n", t.Pods, t.Planes, len(t.Leaves), len(t.Mids), len(t.Spines), t.Lanes, t.Servers, t.Bystanders)
+	} else {
+		fmt.Fprintf(out, "two-level fat tree: %d leaves, %d spines, %d lanes, %d servers, %d bystanders\n", len(t.Leaves), len(t.Spines), t.Lanes, t.Servers, t.Bystanders)
+	}
 	if text := roleCounts(t.Roles); text != "" {
 		fmt.Fprintf(out, "host ports by role: %s\n", text)
 	}
 	w := command.NewTable(out)
 	fmt.Fprintln(w, "leaf\tGUID\tservers\tlanes up")
 	for _, l := range t.Leaves {
-		fmt.Fprintf(w, "%s\t%s\t%d\t%d of %d%s\n", l.Name, l.GUID, l.Servers, l.LanesUp, t.Lanes, absent(l.Present))
+		fmt.Fprintf(w, "%s\t%s\t%d\t%d of %d%s\n", l.Name, l.GUID, l.Servers, l.LanesUp, ways, absent(l.Present))
+	}
+	if t.Pods > 0 {
+		fmt.Fprintln(w, "mid\tGUID\tpod\tlanes up")
+	}
+	for _, m := range t.Mids {
+		fmt.Fprintf(w, "%s\t%s\t%d\t%d of %d%s\n", m.Name, m.GUID, m.Pod, m.LanesUp, len(m.Cables), absent(m.Present))
 	}
 	fmt.Fprintln(w, "spine\tGUID\tlanes")
 	for _, s := range t.Spines {

@@ -111,7 +111,7 @@ func (l *loop) accept(ctx context.Context) error {
 	if s := l.core.State(); !rests || s == controller.Suspect {
 		return fmt.Errorf("a change is being worked on (%s): try again when it has settled", s)
 	}
-	base, err := topology.NewBaseline(v.Fabric)
+	base, err := topology.Recognise(v.Fabric)
 	if err != nil {
 		return err
 	}

@@ -117,7 +117,7 @@ func (b *bench) holds(after string) {
 	}
 	for _, j := range b.d.jobs.List() {
 		n := j.Plan.Servers()
-		if b.own != nil {
+		if v.JobsOnRoutes() {
 			holdsOn(b.T, &store.Epoch{Plan: j.Plan}, b.f, tables, n*(n-1))
 		} else {
 			holds(b.T, v, j, tables)

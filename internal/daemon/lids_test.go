@@ -63,7 +63,7 @@ func TestTablesFirstHolding(t *testing.T) {
 	hold := []controller.Lane{{Leaf: 1, Lane: 2}}
 	r, err := v.Route(context.Background(), hold, planner.Settings{})
 	ok(t, err)
-	if again, err := v.Route(context.Background(), hold, planner.Settings{}); err != nil || again.Schedule != r.Schedule {
+	if again, err := v.Route(context.Background(), hold, planner.Settings{}); err != nil || again.Plan != r.Plan {
 		t.Errorf("plan and tables were made twice: %v", err)
 	}
 	d.desk.Read(r.Tables, true)

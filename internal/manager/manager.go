@@ -135,8 +135,8 @@ func (m *Manager) found(p opensm.Process) {
 		m.Log.Warn("OpenSM's settings", zap.Error(err))
 	}
 	lanes := 0
-	if v := m.Board.Latest(); v != nil && v.Tree != nil {
-		lanes = v.Tree.Lanes
+	if v := m.Board.Latest(); v != nil {
+		lanes = v.LIDs()
 	}
 	m.mu.Lock()
 	m.settings = settings

@@ -20,6 +20,9 @@ func (p *Parts) PrepareAhead(ctx context.Context, v *view.View, held []controlle
 
 // ahead makes the plans, and tells whether another fabric was seen meanwhile.
 func (p *Parts) ahead(ctx context.Context, v *view.View, held []controller.Lane) (overtaken bool) {
+	if v.Pods != nil {
+		return false // its plans are made within the sweep
+	}
 	made, most := 0, p.Planning.Memory.Holds(len(v.Tree.Servers))
 	for l := range v.Tree.Leaves {
 		for k := range v.Tree.Lanes {

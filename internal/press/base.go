@@ -41,7 +41,7 @@ func (p *Press) PublishBase(ctx context.Context, v *view.View, a controller.Plan
 		p.Board.NoBase(r.Notes)
 		return
 	}
-	p.putBase(r.Base.Table(0), r.Base.Report(), append(append([]planner.Warning{}, r.Notes...), r.Base.Warnings...))
+	p.putBase(r.Base.Table(0), r.Base.Report(), append(append([]planner.Warning{}, r.Notes...), r.Base.Cautions()...))
 }
 
 // putBase puts a plan for base LIDs in force under a number of its own, unless it is the

@@ -57,8 +57,8 @@ func (k *jobPlans) of(id uint64, sub *topology.FatTree, on []*lft.Tables, plan f
 // read back: those that the tables follow from, or others on these tables. A job whose
 // base LIDs are to be routed by its own plan from now on is marked: then tables follow.
 func (p *Press) publishJobBases(ctx context.Context, v *view.View, a controller.Plan) {
-	if v.Kind == controller.OwnRoutes {
-		return // its plan sends to base LIDs
+	if v.JobsOnRoutes() {
+		return // their plans send to base LIDs
 	}
 	r, err := v.Route(ctx, a.Hold, p.Planning)
 	if err != nil {

@@ -98,6 +98,8 @@ func (p *Press) makePlan(ctx context.Context, a controller.Plan) error {
 	plan := p.planForTables
 	if v.Kind == controller.OwnRoutes {
 		plan = p.planOnRoutes
+	} else if v.Pods != nil {
+		plan = p.planWithTables
 	} else if follow, err := p.Planning.TablesFollow(v.Tree); err != nil {
 		return err
 	} else if follow {
@@ -125,15 +127,21 @@ func (p *Press) planWithTables(ctx context.Context, v *view.View, a controller.P
 	if err != nil {
 		return c, err
 	}
-	c = candidate{view: v, plan: view.TreePlan{Schedule: r.Schedule}, planned: time.Now()}
+	if r.Plan == nil && r.NoPlan == nil {
+		_, r.NoPlan = planner.Plan(ctx, v.Held(a.Hold), p.Planning) // too many pairs are unreachable
+	}
+	if r.Plan == nil {
+		return c, r.NoPlan
+	}
+	c = candidate{view: v, plan: r.Plan, planned: time.Now()}
 	if !a.Final {
-		err = r.Schedule.Check(p.tablesFor(a, r.Tables)...)
+		err = r.Plan.Check(p.tablesFor(a, r.Tables)...)
 		c.verified = time.Now()
 		return c, err
 	}
-	staged := p.stage(r.Schedule)
-	err = r.Schedule.Check(p.tablesFor(a, r.Tables)...)
-	c.verified, c.epoch = time.Now(), (<-staged).of(r.Schedule)
+	staged := p.stage(r.Plan)
+	err = r.Plan.Check(p.tablesFor(a, r.Tables)...)
+	c.verified, c.epoch = time.Now(), (<-staged).of(r.Plan)
 	return c, err
 }
 
@@ -157,14 +165,14 @@ func (p *Press) planForTables(ctx context.Context, v *view.View, a controller.Pl
 	if err = errors.Join(err, r.err); err != nil {
 		return c, err
 	}
-	staged := p.stage(schedule)
+	staged := p.stage(view.TreePlan{Schedule: schedule})
 	on := p.tablesFor(a, r.tables)
 	schedule, err = schedule.Verified(ctx, on...)
 	if old := v.Familiar(tree, p.Board.Current()); err != nil && !a.Final && old != nil {
 		schedule, err = p.planFor(ctx, old, on)
 	}
 	c.plan, c.verified = view.TreePlan{Schedule: schedule}, time.Now()
-	c.epoch = (<-staged).of(schedule)
+	c.epoch = (<-staged).of(c.plan)
 	return c, err
 }
 
@@ -315,8 +323,8 @@ func (p *Press) planOnRoutes(ctx context.Context, v *view.View, _ controller.Pla
 
 // forMembers plans exchanges on a fabric without some lanes, to hold on tables.
 func (p *Press) forMembers(ctx context.Context, v *view.View, avoid []controller.Lane, on []*lft.Tables) jobs.MemberPlanner {
-	if v.Kind == controller.OwnRoutes {
-		return func(job planner.Job) (view.Proposal, error) { return v.JobOnRoutes(ctx, job.Members, on[0]) }
+	if v.JobsOnRoutes() {
+		return func(job planner.Job) (view.Proposal, error) { return v.JobOnRoutes(ctx, job.Members, on...) }
 	}
 	tree, all := v.Held(avoid), p.Jobs.Planning()
 	return func(job planner.Job) (view.Proposal, error) {
@@ -342,34 +350,32 @@ func (p *Press) layOut(ctx context.Context, v *view.View, a controller.Plan) err
 	return err
 }
 
-// early is a schedule whose table was encoded and written while it was being
-// verified.
+// early is a plan whose table was encoded and written while it was being verified.
 type early struct {
-	schedule *planner.Schedule
-	epoch    *store.Epoch // nil where there was no need, or it failed
+	plan  view.Proposal
+	epoch *store.Epoch // nil where there was no need, or it failed
 }
 
-// of is the epoch made early, if it is that of the schedule: verification may
-// have led to another one.
-func (e early) of(s *planner.Schedule) *store.Epoch {
-	if e.schedule != s {
+// of is the epoch made early, if it is that of the plan: verification may have led to
+// another one.
+func (e early) of(p view.Proposal) *store.Epoch {
+	if e.plan != p {
 		return nil
 	}
 	return e.epoch
 }
 
-// stage begins to encode a schedule that is not in force, and to write its table,
-// beside its verification. The caller receives what came of it before it does
-// anything else with the store. Nothing follows from a failure, for publishing tries
-// again.
-func (p *Press) stage(s *planner.Schedule) <-chan early {
+// stage begins to encode a plan that is not in force, and to write its table, beside its
+// verification. The caller receives what came of it before it does anything else with
+// the store. Nothing follows from a failure, for publishing tries again.
+func (p *Press) stage(x view.Proposal) <-chan early {
 	done := make(chan early, 1)
-	if p.inForceIs(view.TreePlan{Schedule: s}) || p.Store.Owed() != nil {
-		done <- early{schedule: s}
+	if p.inForceIs(x) || p.Store.Owed() != nil {
+		done <- early{plan: x}
 		return done
 	}
 	go func() {
-		e, err := p.NewEpoch(s.Table(p.Store.Next()))
+		e, err := p.NewEpoch(x.Table(p.Store.Next()))
 		if err == nil {
 			err = p.Store.Stage(e)
 		}
@@ -377,7 +383,7 @@ func (p *Press) stage(s *planner.Schedule) <-chan early {
 			p.Log.Warn("the table could not be written ahead of verification", zap.Error(err))
 			e = nil
 		}
-		done <- early{s, e}
+		done <- early{x, e}
 	}()
 	return done
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/internal/config"
 	"github.com/forsd/forsd/planner"
+	"github.com/forsd/forsd/podplan"
 	"github.com/forsd/forsd/topology"
 )
 
@@ -35,7 +36,7 @@ func Fit(f *topology.Fabric, base *topology.Baseline, c *config.Planning, first 
 // through is the view through a baseline, a new one for nil.
 func through(f *topology.Fabric, base *topology.Baseline, c *config.Planning) (v *View, err error) {
 	if base == nil {
-		if base, err = topology.NewBaseline(f); err != nil {
+		if base, err = topology.Recognise(f); err != nil {
 			return nil, err
 		}
 	}
@@ -44,13 +45,17 @@ func through(f *topology.Fabric, base *topology.Baseline, c *config.Planning) (v
 
 // carriesFirst refuses a tree whose plan would leave out too many pairs.
 func carriesFirst(v *View, most float64) error {
+	if v.Pods != nil {
+		return podplan.Settings{MaxUnreachable: &most}.MayPlan(v.Pods)
+	}
 	if pairs, of := planner.LaneLess(v.Tree); float64(pairs) > most*float64(of) {
 		return &planner.TooManyUnreachable{Pairs: pairs, Of: of, Limit: most}
 	}
 	return nil
 }
 
-// Cable is one between a leaf and a spine.
+// Cable is one between a leaf and a spine; of three levels also one between a mid and a
+// top, which stand in the places of these.
 type Cable struct {
 	Leaf  *topology.Leaf
 	Spine *topology.Spine
@@ -61,6 +66,9 @@ type Cable struct {
 func (v *View) Cables(lanes []controller.Lane) (all []Cable) {
 	if v == nil || v.Tree == nil {
 		return nil
+	}
+	if v.Pods != nil {
+		return v.podCables(lanes)
 	}
 	for _, l := range lanes {
 		if l.Leaf < len(v.Tree.Leaves) && l.Lane < v.Tree.Lanes {

@@ -42,6 +42,13 @@ type Proposal interface {
 	Is(published *phasetable.View, about *planner.Report) bool
 }
 
+// Carried is a plan that tables are made for. It comes with them, verified on them.
+type Carried interface {
+	Proposal
+	// Check verifies the plan on each of the tables.
+	Check(tables ...*lft.Tables) error
+}
+
 // TreePlan is a plan on lanes of a fat tree.
 type TreePlan struct{ *planner.Schedule }
 
@@ -98,8 +105,13 @@ func (v *View) OnRoutes(ctx context.Context, tables *lft.Tables, most float64) (
 	return made, nil
 }
 
-// JobOnRoutes schedules the exchange among some host ports likewise.
-func (v *View) JobOnRoutes(ctx context.Context, members []topology.GUID, tables *lft.Tables) (Proposal, error) {
+// JobsOnRoutes tells whether jobs are scheduled on the routes that tables have for base
+// LIDs: where these are OpenSM's, and on fat trees of three levels.
+func (v *View) JobsOnRoutes() bool { return v.Kind == controller.OwnRoutes || v.Pods != nil }
+
+// JobOnRoutes schedules the exchange among some host ports likewise, by the first of the
+// tables; where tables are ours, it checks it on all.
+func (v *View) JobOnRoutes(ctx context.Context, members []topology.GUID, tables ...*lft.Tables) (Proposal, error) {
 	wanted := make(map[topology.GUID]bool, len(members))
 	for _, g := range members {
 		wanted[g] = true
@@ -108,7 +120,23 @@ func (v *View) JobOnRoutes(ctx context.Context, members []topology.GUID, tables 
 	if len(hosts) == 0 {
 		return nil, planner.ErrNoMember
 	}
-	return scheduleRoutes(ctx, v, hosts, tables, 1, liquidJobTime)
+	p, err := scheduleRoutes(ctx, v, hosts, tables[0], 1, liquidJobTime)
+	if err != nil {
+		return nil, err
+	}
+	if v.Kind == controller.OwnRoutes {
+		return p, nil
+	}
+	for _, other := range tables[1:] {
+		routes, err := liquid.Trace(v.Fabric, other, hosts, nil)
+		if err == nil {
+			err = routes.Check(p.table)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("the plan does not hold on all tables that the switches may have: %w", err)
+		}
+	}
+	return p, nil
 }
 
 // scheduleRoutes schedules the exchange of some hosts on tables, and checks it on

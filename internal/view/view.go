@@ -22,6 +22,7 @@ import (
 	"github.com/forsd/forsd/liquid"
 	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/planner"
+	"github.com/forsd/forsd/podplan"
 	"github.com/forsd/forsd/topology"
 	"github.com/forsd/forsd/verify"
 )
@@ -33,6 +34,7 @@ type View struct {
 	Reason   string // why it is not a fat tree, empty where it is one
 	Fabric   *topology.Fabric
 	Tree     *topology.FatTree  // the fabric through the baseline; nil for OwnRoutes
+	Pods     *topology.PodTree  // the same for ThreeLevels, where Tree is its PodTree.Exchange; nil for others
 	hosts    []topology.EndPort // those that take part, for OwnRoutes
 	Down     []controller.Lane  // lanes that no schedule can use, ascending
 	SeenAt   time.Time
@@ -53,22 +55,26 @@ type routed struct {
 
 // Routes are the tables of a view with some lanes held back.
 type Routes struct {
-	hold     []controller.Lane
-	Tables   *lft.Tables
-	Schedule *planner.Schedule            // that the tables follow from, nil where they carry any
-	Base     *planner.Schedule            // for programs that send to base LIDs, nil for none
-	Jobs     map[uint64]*planner.Schedule // for base LIDs, of the jobs that are routed
-	Notes    []planner.Warning            // about the tables and the base plan
+	hold   []controller.Lane
+	Tables *lft.Tables
+	Plan   Carried                      // that the tables follow from, nil where they carry any
+	NoPlan error                        // why there is none though tables follow from plans
+	Base   Carried                      // for programs that send to base LIDs, nil for none
+	Jobs   map[uint64]*planner.Schedule // for base LIDs, of the jobs that are routed
+	Notes  []planner.Warning            // about the tables and the base plan
 }
 
 // New fits the fabric to the baseline.
 func New(f *topology.Fabric, b *topology.Baseline, exclude *regexp.Regexp) (*View, error) {
+	if b.Pods != nil {
+		return newPods(f, b.Pods, exclude)
+	}
 	tree, err := topology.Fit(f, b, exclude)
 	if err != nil {
 		return nil, err
 	}
 	if len(tree.Servers) == 0 {
-		return nil, &topology.NotFatTree{Where: "the fabric", Why: fmt.Sprintf("shows no server on any leaf of the baseline, and %d nodes in all", len(f.Nodes))}
+		return nil, noServer(f)
 	}
 	v := &View{Fabric: f, Tree: tree, routed: &routed{}}
 	if topology.ShapeOf(tree, nil) == topology.PartTree {
@@ -85,6 +91,11 @@ func New(f *topology.Fabric, b *topology.Baseline, exclude *regexp.Regexp) (*Vie
 	return v, nil
 }
 
+// noServer refuses a fabric without servers.
+func noServer(f *topology.Fabric) error {
+	return &topology.NotFatTree{Where: "the fabric", Why: fmt.Sprintf("shows no server on any leaf of the baseline, and %d nodes in all", len(f.Nodes))}
+}
+
 // identity is a digest of all that plans and tables depend on. Names are left
 // out: a renamed switch changes nothing.
 func identity(t *topology.FatTree) string {
@@ -96,8 +107,14 @@ func identity(t *topology.FatTree) string {
 			facts = append(facts, c.LeafPort, c.SpinePort, byte(c.State))
 		}
 	}
-	for i := range t.Hosts {
-		h := &t.Hosts[i]
+	return digest(withHosts(facts, t.Hosts))
+}
+
+// withHosts adds what plans and tables depend on of hosts.
+func withHosts(facts []byte, hosts []topology.Host) []byte {
+	le := binary.LittleEndian
+	for i := range hosts {
+		h := &hosts[i]
 		facts = le.AppendUint64(facts, uint64(h.GUID))
 		facts = le.AppendUint32(facts, uint32(h.Leaf))
 		facts = le.AppendUint32(facts, uint32(h.Alpha)|uint32(h.First)<<16)
@@ -106,6 +123,10 @@ func identity(t *topology.FatTree) string {
 			facts[len(facts)-1] = 1
 		}
 	}
+	return facts
+}
+
+func digest(facts []byte) string {
 	sum := sha256.Sum256(facts)
 	return hex.EncodeToString(sum[:8])
 }
@@ -115,7 +136,7 @@ func identity(t *topology.FatTree) string {
 func (v *View) WithJobs(jobs []planner.Job) *View {
 	out := *v
 	out.ID, out.Jobs = v.Bare(), nil
-	if v.Tree == nil {
+	if v.Tree == nil || v.Pods != nil {
 		return &out
 	}
 	for _, j := range jobs {
@@ -149,6 +170,9 @@ func (v *View) Held(lanes []controller.Lane) *topology.FatTree {
 	if len(lanes) == 0 {
 		return v.Tree
 	}
+	if v.Pods != nil {
+		return v.heldPods(lanes).Exchange()
+	}
 	t := *v.Tree
 	t.Leaves = slices.Clone(t.Leaves)
 	for _, l := range lanes {
@@ -180,21 +204,39 @@ func (v *View) Familiar(t *topology.FatTree, e *store.Epoch) *topology.FatTree {
 	return &old
 }
 
-// Route builds and verifies the tables of the view, with the schedule that they
-// follow from if there is one, once for each set of held lanes.
+// Route builds and verifies the tables of the view, with the plan that they follow from
+// if there is one, once for each set of held lanes.
 func (v *View) Route(ctx context.Context, hold []controller.Lane, by planner.Settings) (Routes, error) {
 	v.routed.mu.Lock()
 	defer v.routed.mu.Unlock()
 	if r := find(v.routed.made, hold); r != nil {
 		return *r, nil
 	}
-	by.Jobs = v.Jobs
-	made, err := planner.Route(ctx, v.Held(hold), by)
+	r, err := v.route(ctx, hold, by)
 	if err != nil {
 		return Routes{}, err
 	}
-	r := Routes{slices.Clone(hold), made.Tables, made.Schedule, made.Base, made.Jobs, made.Notes}
+	r.hold = slices.Clone(hold)
 	v.routed.made = append(v.routed.made, r)
+	return r, nil
+}
+
+func (v *View) route(ctx context.Context, hold []controller.Lane, by planner.Settings) (r Routes, err error) {
+	if v.Pods != nil {
+		return v.routePods(ctx, hold, by)
+	}
+	by.Jobs = v.Jobs
+	made, err := planner.Route(ctx, v.Held(hold), by)
+	if err != nil {
+		return r, err
+	}
+	r = Routes{Tables: made.Tables, Jobs: made.Jobs, Notes: made.Notes}
+	if made.Schedule != nil {
+		r.Plan = TreePlan{made.Schedule}
+	}
+	if made.Base != nil {
+		r.Base = TreePlan{made.Base}
+	}
 	return r, nil
 }
 
@@ -252,12 +294,8 @@ func (v *View) Lost(e *store.Epoch, b *topology.Baseline) float64 {
 			count(e.Plan.Server(s).GUID)
 		}
 	} else if b != nil {
-		for _, l := range b.Leaves {
-			for _, s := range l.Slots {
-				if s.GUID != 0 {
-					count(s.GUID)
-				}
-			}
+		for g := range b.Hosts() {
+			count(g)
 		}
 	}
 	if total == 0 {
@@ -366,6 +404,9 @@ func (v *View) Carries(tables *lft.Tables, plan *phasetable.View, hold []control
 			return err
 		}
 		return routes.Check(plan.Table())
+	}
+	if v.Pods != nil {
+		return podplan.Holds(v.heldPods(hold), tables, plan)
 	}
 	rows, err := RowsOf(plan, v.Tree)
 	if err != nil {

@@ -19,7 +19,7 @@ func (s *Sight) onJob(plan *phasetable.View) *Sight {
 	for n := range plan.Servers() {
 		members = append(members, plan.Server(n).GUID)
 	}
-	return &Sight{planner.Restrict(s.Tree, members), s.Tables}
+	return &Sight{Tree: planner.Restrict(s.Tree, members), Tables: s.Tables}
 }
 
 // newPlan waits for a plan of the job after the epoch seen, verifies it on the

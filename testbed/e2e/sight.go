@@ -13,6 +13,7 @@ import (
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/planner"
+	"github.com/forsd/forsd/podplan"
 	"github.com/forsd/forsd/topology"
 	"github.com/forsd/forsd/verify"
 )
@@ -21,8 +22,9 @@ import (
 // own files and the tables by the switches' word. Only the numbering of lanes
 // and hosts comes from forsd's baseline.
 type Sight struct {
-	Tree   *topology.FatTree
-	Tables *lft.Tables // read out of the switches
+	Tree   *topology.FatTree // of three levels, PodTree.Exchange
+	Pods   *topology.PodTree // of three levels; nil of two
+	Tables *lft.Tables       // read out of the switches
 }
 
 // Look takes a sight.
@@ -53,15 +55,18 @@ func (s *Site) LookBy(ctx context.Context, base *topology.Baseline) (*Sight, err
 
 // through sees the fabric through a baseline, and reads the tables.
 func (s *Site) through(ctx context.Context, f *topology.Fabric, base *topology.Baseline) (*Sight, error) {
-	tree, err := topology.Fit(f, base, nil)
+	sight := &Sight{}
+	var err error
+	if base.Pods == nil {
+		sight.Tree, err = topology.Fit(f, base, nil)
+	} else if sight.Pods, err = topology.FitPods(f, base.Pods, nil); err == nil {
+		sight.Tree = sight.Pods.Exchange()
+	}
 	if err != nil {
 		return nil, err
 	}
-	tables, err := s.ReadTables(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return &Sight{tree, tables}, nil
+	sight.Tables, err = s.ReadTables(ctx)
+	return sight, err
 }
 
 // Fabric reads OpenSM's dump, again where OpenSM is just writing it.
@@ -125,15 +130,15 @@ func (s *Site) Check(ctx context.Context) (*Sight, error) {
 	if err != nil {
 		return nil, err
 	}
-	want, err := planner.Route(ctx, sight.Tree, planner.Settings{})
+	want, basePhases, err := sight.want(ctx)
 	if err != nil {
 		return nil, err
 	}
-	lft.FillUnread(sight.Tables, want.Tables)
-	if err := lft.Compare(want.Tables, sight.Tables, lft.LIDs(sight.Tree.Fabric)); err != nil {
+	lft.FillUnread(sight.Tables, want)
+	if err := lft.Compare(want, sight.Tables, lft.LIDs(sight.Tree.Fabric)); err != nil {
 		return nil, fmt.Errorf("tables read back: %w", err)
 	}
-	if err := verify.Tables(sight.Tree, sight.Tables); err != nil {
+	if err := verify.TablesByRank(sight.Tree.Fabric, sight.Tree.Rank, sight.Tables); err != nil {
 		return nil, fmt.Errorf("tables read back: %w", err)
 	}
 	plan, err := s.Client.Table(ctx)
@@ -143,7 +148,7 @@ func (s *Site) Check(ctx context.Context) (*Sight, error) {
 	if err := sight.CheckPlan(plan); err != nil {
 		return nil, fmt.Errorf("epoch %d on the tables read back: %w", plan.Epoch(), err)
 	}
-	if want.Base == nil {
+	if basePhases == 0 {
 		return sight, nil
 	}
 	base, err := s.Client.BaseTable(ctx)
@@ -153,14 +158,40 @@ func (s *Site) Check(ctx context.Context) (*Sight, error) {
 	if err := sight.CheckPlan(base); err != nil {
 		return nil, fmt.Errorf("base plan %d on the tables read back: %w", base.Epoch(), err)
 	}
-	if base.Phases() != want.Base.Plan.Phases {
-		return nil, fmt.Errorf("base plan %d has %d phases, want %d", base.Epoch(), base.Phases(), want.Base.Plan.Phases)
+	if base.Phases() != basePhases {
+		return nil, fmt.Errorf("base plan %d has %d phases, want %d", base.Epoch(), base.Phases(), basePhases)
 	}
 	return sight, nil
 }
 
+// want is the tables that the switches are to hold, and how many phases the plan for base
+// LIDs is to have, 0 where there is none.
+func (s *Sight) want(ctx context.Context) (tables *lft.Tables, basePhases int, err error) {
+	if s.Pods != nil {
+		made, err := podplan.Make(ctx, s.Pods, podplan.Settings{})
+		if err != nil {
+			return nil, 0, err
+		}
+		if made.LIDs == 1 {
+			basePhases = made.Plan.Phases()
+		}
+		return made.Tables, basePhases, nil
+	}
+	made, err := planner.Route(ctx, s.Tree, planner.Settings{})
+	if err != nil {
+		return nil, 0, err
+	}
+	if made.Base != nil {
+		basePhases = made.Base.Plan.Phases
+	}
+	return made.Tables, basePhases, nil
+}
+
 // CheckPlan verifies a published plan on the tables in sight.
 func (s *Sight) CheckPlan(plan *phasetable.View) error {
+	if s.Pods != nil {
+		return podplan.Holds(s.Pods, s.Tables, plan)
+	}
 	rows, err := s.rows(plan)
 	if err != nil {
 		return err
@@ -202,9 +233,18 @@ func (s *Sight) rows(plan *phasetable.View) (verify.Rows, error) {
 	return rows, nil
 }
 
-// Reachable walks from every leaf to every LID of the fabric.
+// Reachable walks from every leaf to every LID of the fabric, on three levels to those of
+// hosts: tops may have no way up and down to them.
 func (s *Sight) Reachable() error {
 	lids := lft.LIDs(s.Tree.Fabric)
+	if s.Pods != nil {
+		lids = lids[:0]
+		for i := range s.Pods.Hosts {
+			for o := range 1 << s.Pods.Hosts[i].LMC {
+				lids = append(lids, s.Pods.Hosts[i].LID+topology.LID(o))
+			}
+		}
+	}
 	for l := range s.Tree.Leaves {
 		leaf := &s.Tree.Leaves[l]
 		if leaf.Node == topology.None {

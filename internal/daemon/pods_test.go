@@ -1,0 +1,111 @@
+package daemon
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/internal/backend"
+	"github.com/forsd/forsd/planner"
+	"github.com/forsd/forsd/testbed/fabgen"
+	"github.com/forsd/forsd/topology"
+)
+
+// failing is the fabric after failures, as in Fabric.Fail.
+func failing(t *testing.T, f *topology.Fabric, what ...string) *topology.Fabric {
+	t.Helper()
+	f = f.Clone()
+	for _, spec := range what {
+		if _, err := f.Fail(spec); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return f
+}
+
+// TestThreeLevels takes a fat tree of three levels through the failure and return of each
+// of its parts, and asks for everything that changes a plan meanwhile: whatever is
+// published holds on the tables, and a restart leaves it as it is. With LIDs for every
+// lane the tables stay as they are for living lanes; with fewer they follow the plan.
+func TestThreeLevels(t *testing.T) {
+	for name, spec := range map[string]fabgen.TreeSpec{
+		"tables follow": fabgen.KAry(4),
+		"two LIDs":      {Pods: 4, Leaves: 2, Mids: 2, Tops: 2, Hosts: 2, LMC: 1},
+		"pinned":        {Pods: 4, Leaves: 2, Mids: 2, Tops: 2, Hosts: 2, LMC: 2},
+		"oversubscribed, a host missing, parallel cables": {Pods: 3, Leaves: 3, Mids: 2, Tops: 2, Hosts: 4, LMC: 2, LeafCables: 2, Missing: [][2]int{{4, 1}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			whole := fabgen.GenerateTree(spec)
+			leafCable, topCable := "Leaf001/"+port(spec.Hosts+1), "Mid002/"+port(spec.Leaves*max(1, spec.LeafCables)+2)
+			b := newBench(t)
+			b.shows(whole, nil)
+			b.holds("the start")
+			for _, dead := range [][]string{{leafCable}, nil, {topCable}, {topCable, leafCable}, nil, {"Mid001"}, nil, {"Top001"}, {"Top001", leafCable}, nil} {
+				b.shows(failing(t, whole, dead...), nil)
+				b.holds(strings.Join(dead, ", ") + " dead")
+				now := b.d.board.Current()
+				if st := b.d.backend.Status(); st.FabricKind != controller.ThreeLevels.String() || st.State != "idle" || now.Report.Gap < 0 || (dead == nil) != (len(b.d.board.Latest().Down) == 0) {
+					t.Fatalf("%v dead: %+v", dead, st)
+				}
+				b.restart()
+				b.holds("a restart")
+				if again := b.d.board.Current(); again.Epoch != now.Epoch {
+					t.Errorf("%v dead: a restart makes epoch %d of epoch %d", dead, again.Epoch, now.Epoch)
+				}
+			}
+			ok(t, b.reroute())
+			b.holds("a reroute")
+			ok(t, b.rollback())
+			ok(t, b.reroute())
+			b.holds("a reroute after a rollback")
+		})
+	}
+}
+
+func port(n int) string { return string(rune('0' + n)) }
+
+// TestThreeLevelsAsked asks what can be asked of a fat tree of three levels.
+func TestThreeLevelsAsked(t *testing.T) {
+	whole := fabgen.GenerateTree(fabgen.TreeSpec{Pods: 4, Leaves: 2, Mids: 2, Tops: 2, Hosts: 2, LMC: 1})
+	b := newBench(t)
+	b.shows(whole, nil)
+	top := b.d.backend.Topology()
+	if top.Kind != "three-levels" || top.Pods != 4 || top.Planes != 2 || top.Lanes != 4 || len(top.Leaves) != 8 || len(top.Mids) != 8 || len(top.Spines) != 4 ||
+		top.Servers != 16 || top.Leaves[3].LanesUp != 2 || top.Mids[3].LanesUp != 2 || top.Spines[3].Lanes != 1 || top.Leaves[3].Servers != 2 {
+		t.Errorf("the topology is %+v", top)
+	}
+	before := b.d.board.Current().Report.Phases
+	forecast, err := b.d.backend.WhatIf(t.Context(), api.WhatIf{Fail: []string{"Leaf001/3"}})
+	ok(t, err)
+	if forecast.Table.Phases() <= before || b.d.board.Current().Report.Phases != before {
+		t.Errorf("a cable less: %d phases after %d", forecast.Table.Phases(), before)
+	}
+	if _, err := b.d.backend.WhatIf(t.Context(), api.WhatIf{Done: &api.Progress{}}); err == nil || !strings.Contains(err.Error(), "two levels") {
+		t.Errorf("what remains of an exchange: %v", err)
+	}
+	j, err := backend.Jobs{Backend: b.d.backend}.CreateJob(t.Context(), api.JobRequest{Hosts: names(0, 6)})
+	ok(t, err)
+	b.holds("a job")
+	b.shows(failing(t, whole, "Leaf001/3", "Mid004/3"), nil)
+	b.holds("failures beside a job")
+	if now := b.d.jobs.List()[0]; now.Plan.Servers() != 7 || now.Epoch <= j.Epoch {
+		t.Errorf("the job has %d servers, its plan is %d after %d", now.Plan.Servers(), now.Epoch, j.Epoch)
+	}
+	// The base of the plan has each pair, and the tables read back are told.
+	if base, _ := b.d.board.BasePlan(); base == nil && !raised(b.d, planner.NoBasePlan, "LIDs") {
+		t.Errorf("no plan for base LIDs, and no warning")
+	}
+	ok(t, b.accept())
+	b.holds("the damaged tree was accepted")
+	if n := len(b.d.board.Latest().Down); n != 0 {
+		t.Errorf("%d cables are down of a tree that was accepted as it is", n)
+	}
+}
+
+// accept has the fabric accepted, and plays the manager.
+func (b *bench) accept() error {
+	_, err := b.d.backend.Accept(b.Context())
+	b.rests()
+	return err
+}

@@ -1,0 +1,169 @@
+package view
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"regexp"
+	"slices"
+
+	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/phasetable"
+	"github.com/forsd/forsd/planner"
+	"github.com/forsd/forsd/podplan"
+	"github.com/forsd/forsd/topology"
+	"github.com/forsd/forsd/verify"
+)
+
+// This file sees fat trees of three levels. Their tables follow from their plans. The
+// controller's lanes are their cables: leaf l's of plane j is l/j, mid m's of lane k is
+// m/(planes+k).
+
+// newPods fits the fabric to a baseline of three levels.
+func newPods(f *topology.Fabric, b *topology.PodBaseline, exclude *regexp.Regexp) (*View, error) {
+	t, err := topology.FitPods(f, b, exclude)
+	if err != nil {
+		return nil, err
+	}
+	if len(t.Servers) == 0 {
+		return nil, noServer(f)
+	}
+	v := &View{Kind: controller.ThreeLevels, Fabric: f, Tree: t.Exchange(), Pods: t, routed: &routed{}}
+	le := binary.LittleEndian
+	facts := []byte(f.Hash())
+	note := func(g topology.GUID, cables []topology.UpCable, at controller.Lane) {
+		facts = le.AppendUint64(facts, uint64(g))
+		for k, c := range cables {
+			facts = append(facts, c.Port, c.PeerPort, byte(c.State))
+			if c.State == topology.Missing || c.State == topology.Degraded {
+				v.Down = append(v.Down, controller.Lane{Leaf: at.Leaf, Lane: at.Lane + k})
+			}
+		}
+	}
+	for l := range t.Leaves {
+		note(t.Leaves[l].GUID, t.Leaves[l].Cables, controller.Lane{Leaf: l})
+	}
+	for m := range t.Mids {
+		note(t.Mids[m].GUID, t.Mids[m].Cables, controller.Lane{Leaf: m, Lane: t.Planes})
+	}
+	slices.SortFunc(v.Down, controller.Compare)
+	v.ID = digest(withHosts(facts, t.Hosts))
+	return v, nil
+}
+
+// LIDs is how many LIDs of a server serve plans of the view: one for each lane, and on three
+// levels up to podplan.EnoughLIDs. It is 0 where there is no tree.
+func (v *View) LIDs() int {
+	switch {
+	case v.Tree == nil:
+		return 0
+	case v.Pods != nil:
+		return min(podplan.EnoughLIDs, len(v.Pods.Lanes))
+	}
+	return v.Tree.Lanes
+}
+
+// heldPods is the tree with some cables taken out of plans.
+func (v *View) heldPods(lanes []controller.Lane) *topology.PodTree {
+	if len(lanes) == 0 {
+		return v.Pods
+	}
+	t := *v.Pods
+	t.Leaves, t.Mids = slices.Clone(t.Leaves), slices.Clone(t.Mids)
+	for _, x := range lanes {
+		switch k := x.Lane - t.Planes; {
+		case k < 0 && x.Leaf < len(t.Leaves):
+			t.Leaves[x.Leaf].Cables = slices.Clone(t.Leaves[x.Leaf].Cables)
+			t.HoldLeaf(x.Leaf, x.Lane)
+		case k >= 0 && k < len(t.Lanes) && x.Leaf < len(t.Mids):
+			t.Mids[x.Leaf].Cables = slices.Clone(t.Mids[x.Leaf].Cables)
+			t.HoldMid(x.Leaf, k)
+		}
+	}
+	return &t
+}
+
+// podCables lists the cables that lanes of the controller are.
+func (v *View) podCables(lanes []controller.Lane) (all []Cable) {
+	t := v.Pods
+	for _, x := range lanes {
+		switch k := x.Lane - t.Planes; {
+		case k < 0 && x.Leaf < len(t.Leaves):
+			leaf := &t.Leaves[x.Leaf]
+			mid := t.Mid(leaf.Pod, x.Lane)
+			all = append(all, Cable{&topology.Leaf{Node: leaf.Node, GUID: leaf.GUID, Name: leaf.Name}, &topology.Spine{Node: mid.Node, GUID: mid.GUID, Name: mid.Name}, leaf.Cables[x.Lane].Port})
+		case k >= 0 && k < len(t.Lanes) && x.Leaf < len(t.Mids):
+			mid, top := &t.Mids[x.Leaf], &t.Tops[t.Lanes[k].Top]
+			all = append(all, Cable{&topology.Leaf{Node: mid.Node, GUID: mid.GUID, Name: mid.Name}, &topology.Spine{Node: top.Node, GUID: top.GUID, Name: top.Name}, mid.Cables[k].Port})
+		}
+	}
+	return all
+}
+
+// HeldPods is the tree of three levels with some cables taken out of plans, nil on other
+// fabrics.
+func (v *View) HeldPods(lanes []controller.Lane) *topology.PodTree {
+	if v.Pods == nil {
+		return nil
+	}
+	return v.heldPods(lanes)
+}
+
+// routePods makes the plan of the tree and the tables that carry it. Where there is no
+// plan, tables are made all the same: every LID is routed wherever there is a way.
+func (v *View) routePods(ctx context.Context, hold []controller.Lane, by planner.Settings) (r Routes, err error) {
+	t := v.heldPods(hold)
+	made, err := podplan.Make(ctx, t, podplan.Settings{MaxUnreachable: by.MaxUnreachable})
+	if ctx.Err() != nil {
+		return r, ctx.Err()
+	}
+	if err != nil {
+		r.NoPlan = err
+		r.Tables, err = podplan.Route(t)
+		return r, err
+	}
+	r.Tables, r.Plan = made.Tables, PodPlan{made}
+	if made.LIDs == 1 {
+		r.Base = r.Plan
+	} else {
+		r.Notes = []planner.Warning{{Code: planner.NoBasePlan, Text: fmt.Sprintf("the plan sends to %d LIDs of a server: programs that send to base LIDs have no plan until the fat tree of three levels is whole again", made.LIDs)}}
+	}
+	return r, nil
+}
+
+// PodPlan is a plan on a fat tree of three levels.
+type PodPlan struct{ *podplan.Result }
+
+// Table is the plan under a number.
+func (p PodPlan) Table(epoch uint64) *phasetable.Table { return p.Rows(epoch) }
+
+// Cautions are the warnings of the plan.
+func (p PodPlan) Cautions() []planner.Warning { return p.Warnings }
+
+// Report describes the plan as that of a fat tree of two levels is described; its spines
+// are the tops.
+func (p PodPlan) Report() planner.Report {
+	r := p.Result.Report()
+	return planner.Report{Version: r.Version, Summary: r.Summary, Size: phasetable.Size{Servers: r.Servers, Leaves: r.Leaves, Spines: len(p.Tree.Tops), Lanes: r.Lanes, LMC: r.LMC},
+		LIDs: planner.LIDs(r.LIDs), Proof: r.Proof, Warnings: r.Warnings, PlanSeconds: r.PlanSeconds, TopologyHash: r.TopologyHash}
+}
+
+// Check walks the plan through each of the tables.
+func (p PodPlan) Check(tables ...*lft.Tables) error {
+	for _, t := range tables {
+		if err := p.Result.Check(context.Background(), t); err != nil {
+			return fmt.Errorf("verify plan: %w", err)
+		}
+	}
+	return nil
+}
+
+// Is tells whether a plan is this very one, transfer by transfer.
+func (p PodPlan) Is(published *phasetable.View, _ *planner.Report) bool {
+	if published.Phases() != p.Plan.Phases() {
+		return false
+	}
+	t := p.Table(0)
+	return SameRows(published, p.Tree.Exchange(), verify.Rows{Phases: t.Phases, To: t.To, Lane: t.Lane, DLID: t.DLID})
+}

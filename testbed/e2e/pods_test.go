@@ -1,0 +1,108 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/testbed/fabgen"
+	"github.com/forsd/forsd/testbed/ibsim"
+)
+
+// TestThreeLevels pulls and replaces parts of fat trees of three levels under a real
+// OpenSM, by its plugin and by files: a cable of a leaf, one between mid and top, a mid, a
+// top, and several at once. At rest the switches hold the tables that belong to the fabric,
+// nobody is cut off, and the plan holds on them; a restart of forsd changes nothing. The
+// small tree has two LIDs a host by the plugin, whose tables follow from the plan, and one
+// for each lane by files.
+// FORS_LONG=1 has trees of 128 hosts, and one of 1024.
+func TestThreeLevels(t *testing.T) {
+	halved := fabgen.TreeSpec{Pods: 3, Leaves: 3, Mids: 2, Tops: 2, Hosts: 4}
+	trees := map[string]fabgen.TreeSpec{"2 to 1, 36 hosts": halved}
+	long := os.Getenv("FORS_LONG") != ""
+	if long {
+		trees = map[string]fabgen.TreeSpec{"8-ary, 128 hosts": fabgen.KAry(8), "2 to 1, 128 hosts": {Pods: 4, Leaves: 4, Mids: 4, Tops: 2, Hosts: 8}}
+	}
+	for name, spec := range trees {
+		for _, way := range []string{"plugin", "files"} {
+			t.Run(name+" by "+way, func(t *testing.T) { threeLevels(t, spec, way == "plugin") })
+		}
+	}
+	if long {
+		t.Run("16-ary, 1024 hosts by plugin", func(t *testing.T) { threeLevels(t, fabgen.KAry(16), true) })
+	}
+}
+
+func threeLevels(t *testing.T, spec fabgen.TreeSpec, plugin bool) {
+	o := Options{Fabric: fabgen.GenerateTree(spec), LMC: 2, Config: steady}
+	if plugin && spec.Mids*spec.Tops <= 4 {
+		o.LMC = 1
+	}
+	if plugin {
+		o = byPlugin(t, o)
+	}
+	x := newSite(t, 10*time.Minute, o)
+	x.ok(x.Start(x.ctx))
+	downs := func(n int) func(*api.Topology) error {
+		return func(top *api.Topology) error {
+			missing := 0
+			for _, l := range top.Leaves {
+				missing += strings.Count(strings.Join(l.Cables, " "), "missing")
+			}
+			for _, m := range top.Mids {
+				missing += strings.Count(strings.Join(m.Cables, " "), "missing")
+			}
+			if top.Kind != "three-levels" || missing != n {
+				return fmt.Errorf("the fabric is %s, %d cables are missing: want %d", top.Kind, missing, n)
+			}
+			return nil
+		}
+	}
+	rest := func(after string, missing int) *api.Status {
+		x.Helper()
+		start := time.Now()
+		st := x.settled(downs(missing))
+		x.check()
+		e := st.LastEvent
+		x.Logf("%-28s epoch %d, %d phases, bound %d, %s; tables read back %.0f ms and plan in force %.0f ms after the first sign; settled after %.1f s",
+			after, st.Epoch, st.Phases, st.LowerBound, st.Engine, e.ReadBackMS, e.PublishedMS, time.Since(start).Seconds())
+		return st
+	}
+	whole := rest("the start", 0)
+	if whole.Phases != spec.Pods*spec.Leaves*spec.Hosts-1 && whole.Gap != 0 {
+		x.Errorf("the whole tree has %d phases, bound %d", whole.Phases, whole.LowerBound)
+	}
+	leafCable, topCable := ibsim.Port{Node: "Leaf001", Port: spec.Hosts + 1}, ibsim.Port{Node: "Mid003", Port: spec.Leaves + 2}
+	mid, top := spec.Leaves+spec.Tops, spec.Pods
+	for _, one := range []struct {
+		what     string
+		missing  int
+		pull     func() error
+		replace  func() error
+		replaced int
+	}{
+		{"a cable of a leaf", 1, func() error { return x.Sim.UnlinkAll(x.ctx, []ibsim.Port{leafCable}) }, func() error { return x.Sim.RelinkAll(x.ctx, []ibsim.Port{leafCable}) }, 0},
+		{"a cable between mid and top", 1, func() error { return x.Sim.UnlinkAll(x.ctx, []ibsim.Port{topCable}) }, func() error { return x.Sim.RelinkAll(x.ctx, []ibsim.Port{topCable}) }, 0},
+		{"a mid", mid, func() error { return x.Sim.UnlinkNode(x.ctx, "Mid001") }, func() error { return x.Sim.RelinkNode(x.ctx, "Mid001") }, 0},
+		{"a top", top, func() error { return x.Sim.UnlinkNode(x.ctx, "Top001") }, func() error { return x.Sim.RelinkNode(x.ctx, "Top001") }, 0},
+		{"both cables", 2, func() error { return x.Sim.UnlinkAll(x.ctx, []ibsim.Port{leafCable, topCable}) }, func() error { return x.Sim.RelinkAll(x.ctx, []ibsim.Port{leafCable}) }, 1},
+	} {
+		x.ok(one.pull())
+		rest(one.what, one.missing)
+		x.ok(one.replace())
+		rest("... replaced", one.replaced)
+	}
+	before := rest("at last", 1)
+	x.ok(x.KillForsd(x.ctx), x.StartForsd())
+	if after := rest("forsd restarted", 1); after.Epoch != before.Epoch {
+		x.Errorf("a restart of forsd makes epoch %d of epoch %d", after.Epoch, before.Epoch)
+	}
+	x.ok(x.Sim.RelinkAll(x.ctx, []ibsim.Port{topCable}))
+	if last := rest("whole again", 0); last.Phases != whole.Phases || last.Engine != whole.Engine {
+		x.Errorf("in the end %d phases by %s, at first %d by %s", last.Phases, last.Engine, whole.Phases, whole.Engine)
+	}
+	x.noRoutingErrors()
+}
