@@ -100,6 +100,8 @@ func (c *Controller) Step(now time.Time, e Event) []Action {
 		c.reroute(now)
 	case TablesDoubted:
 		c.restarted(now)
+	case Configured:
+		c.set, c.maxLoss = e.Settings, e.Settings.MaxLoss
 	default:
 		c.answer(now, e)
 	}

@@ -39,6 +39,10 @@ type Reroute struct{}
 // process is a new one, or it says that it routed by itself.
 type TablesDoubted struct{}
 
+// Configured gives the controller other times and limits. What waits already, waits as
+// before.
+type Configured struct{ Settings Settings }
+
 // Planned answers Plan. Same says that the plan in force is already this one.
 // Refused says that there is no plan in force, and that the fabric is not one to plan.
 type Planned struct {
@@ -70,6 +74,7 @@ type ReadBackDone struct {
 	Unwritten string
 }
 
+func (Configured) event()    {}
 func (Tick) event()          {}
 func (Found) event()         {}
 func (Seen) event()          {}

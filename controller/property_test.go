@@ -284,6 +284,12 @@ func TestMakeBeforeBreak(t *testing.T) {
 				}
 			},
 			"restart": func(_ *rapid.T) { m.step(TablesDoubted{}) },
+			"configure": func(t *rapid.T) {
+				set := testSettings
+				set.MaxLoss, set.Flaps = rapid.SampledFrom([]float64{0.1, 0.5, 1}).Draw(t, "most"), rapid.IntRange(1, 5).Draw(t, "flaps")
+				set.HoldDown, set.Confirm = time.Duration(rapid.IntRange(1, 60).Draw(t, "hold"))*time.Second, time.Duration(rapid.IntRange(1, 60).Draw(t, "confirm"))*time.Second
+				m.step(Configured{set})
+			},
 			"answer": func(t *rapid.T) {
 				if m.due == nil {
 					t.Skip("nothing is under way")

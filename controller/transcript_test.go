@@ -66,6 +66,13 @@ func (c *script) say(t *testing.T, cmd string, out *strings.Builder) {
 		e = Refused{rest}
 	case "reroute":
 		e = Reroute{}
+	case "configured":
+		set := testSettings
+		if _, err := fmt.Sscanf(rest, "flaps=%d confirm=%d loss=%g", &set.Flaps, &set.Confirm, &set.MaxLoss); err != nil {
+			t.Fatal(err)
+		}
+		set.Confirm *= time.Second
+		e = Configured{set}
 	case "restarted":
 		e = TablesDoubted{}
 	case "withhold":

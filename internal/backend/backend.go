@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"regexp"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -17,6 +16,7 @@ import (
 	"github.com/forsd/forsd/internal/board"
 	"github.com/forsd/forsd/internal/delivery/desk"
 	"github.com/forsd/forsd/internal/jobs"
+	"github.com/forsd/forsd/internal/reload"
 	"github.com/forsd/forsd/internal/vault"
 	"github.com/forsd/forsd/internal/view"
 	"github.com/forsd/forsd/internal/worker"
@@ -69,8 +69,7 @@ type Parts struct {
 	Watches bool // forsd only watches
 
 	Planning planner.Settings
-	OwnLanes bool           // every job gets lanes of its own
-	Exclude  *regexp.Regexp // hosts that take no part
+	Settings *reload.Settings // that may change while forsd runs
 }
 
 // Backend answers the API.
@@ -154,13 +153,13 @@ var errNoDump = api.Refused("OpenSM has not written a usable dump yet: there is 
 
 // Reroute has everything done anew and waits until it is.
 func (b *Backend) Reroute(ctx context.Context) (out api.Change, err error) {
+	defer func() { b.ordered(ctx, "reroute", out.Text, err) }()
 	if err := b.Loop.MayLead(); err != nil {
 		return api.Change{}, err
 	}
 	if b.Board.Latest() == nil {
 		return api.Change{}, errNoDump
 	}
-	defer func() { b.ordered(ctx, "reroute", out.Text, err) }()
 	before := b.Board.EpochNumber()
 	done, err := b.Loop.Reroute(ctx)
 	if err != nil {
@@ -201,7 +200,7 @@ func (b *Backend) WhatIf(ctx context.Context, q api.WhatIf) (*api.Forecast, erro
 			return nil, api.BadRequest("fail %s: %v", spec, err)
 		}
 	}
-	would, err := view.New(f, v.Tree.Baseline, b.Exclude)
+	would, err := view.New(f, v.Tree.Baseline, b.Settings.Now().Planning.Exclude)
 	if err != nil {
 		return nil, api.Refused("%v", err)
 	}

@@ -24,6 +24,7 @@ func (b *Backend) Interfaces(peers http.Handler, readOverTCP bool) api.Config {
 			"GET /v1/replica":          peers,
 		},
 		Local: map[string]http.Handler{
+			"POST /v1/reload":          Answer(b.reload),
 			"POST /v1/baseline/accept": Answer(func(r *http.Request) (any, error) { return b.Accept(r.Context()) }),
 		}}
 	maps.Copy(c.Mount, tiers.Handlers(b.Workers, b.Routes))

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/forsd/forsd/api"
@@ -94,10 +95,10 @@ func (b Jobs) basis(now Ground) (*basis, error) {
 // loop, and again if something happened meanwhile that it depends on. What cannot
 // be planned on tables that are being replaced, such as a host that has just come,
 // waits for the new ones.
-func (b Jobs) CreateJob(ctx context.Context, q api.JobRequest) (*api.Job, error) {
+func (b Jobs) CreateJob(ctx context.Context, q api.JobRequest) (created *api.Job, err error) {
+	defer func() { b.orderedJob(ctx, "job create "+q.Name, "is planned", created, err) }()
 	for {
 		var was *basis
-		var err error
 		if cerr := b.Loop.Between(ctx, func(now Ground) { was, err = b.basis(now) }); cerr != nil {
 			return nil, waited(cerr)
 		} else if err != nil {
@@ -157,7 +158,7 @@ func (b Jobs) planNew(ctx context.Context, q api.JobRequest, g *basis) (j *jobs.
 	if err != nil {
 		return nil, nil, api.BadRequest("%v", err)
 	}
-	own := q.OwnLanes || b.OwnLanes
+	own := q.OwnLanes || b.Settings.Now().Jobs.OwnLanes
 	j = &jobs.Job{Job: store.Job{JobInfo: store.JobInfo{Name: q.Name, Members: members, RanksPerHost: q.RanksPerHost, OwnLanes: own}}}
 	if g.view.JobsOnRoutes() {
 		p, err := g.view.JobOnRoutes(ctx, j.Guids(), g.tables...)
@@ -210,7 +211,8 @@ func (b Jobs) admit(j *jobs.Job, lease time.Duration) error {
 }
 
 // RenewJob lets a job's lease end so long from now.
-func (b Jobs) RenewJob(ctx context.Context, name string, lease time.Duration) (*api.Job, error) {
+func (b Jobs) RenewJob(ctx context.Context, name string, lease time.Duration) (renewed *api.Job, err error) {
+	defer func() { b.orderedJob(ctx, "job renew "+name, "has a lease of "+lease.String(), renewed, err) }()
 	return b.changeJob(ctx, name, func(j *jobs.Job) (*jobs.Job, error) {
 		next := *j
 		next.Expires = time.Now().Add(lease)
@@ -220,8 +222,17 @@ func (b Jobs) RenewJob(ctx context.Context, name string, lease time.Duration) (*
 }
 
 // RemoveJob ends a job.
-func (b Jobs) RemoveJob(ctx context.Context, name string) (*api.Job, error) {
+func (b Jobs) RemoveJob(ctx context.Context, name string) (removed *api.Job, err error) {
+	defer func() { b.orderedJob(ctx, "job rm "+name, "has ended", removed, err) }()
 	return b.changeJob(ctx, name, func(j *jobs.Job) (*jobs.Job, error) { b.Backend.Jobs.End(j, "removed"); return j, nil })
+}
+
+// orderedJob logs and publishes what was ordered of a job, and what came of it.
+func (b Jobs) orderedJob(ctx context.Context, what, result string, j *api.Job, err error) {
+	if j != nil {
+		result = fmt.Sprintf("job %d %s", j.ID, result)
+	}
+	b.ordered(ctx, strings.TrimSpace(what), result, err)
 }
 
 // changeJob runs a change of a job while no action is under way.

@@ -83,6 +83,14 @@ func newMetrics(b *Backend) *Metrics {
 	gauge("forsd_standby", "1 while another subnet manager is the master.", func() float64 {
 		return truth(b.Board.StandsBy())
 	})
+	gauge("forsd_config_last_reload_successful", "1 unless the last changed configuration was refused.", func() float64 {
+		good, _ := b.Settings.Last()
+		return truth(good)
+	})
+	gauge("forsd_config_last_reload_success_timestamp_seconds", "When the configuration was last read and found good.", func() float64 {
+		_, at := b.Settings.Last()
+		return float64(at.UnixMilli()) / 1e3
+	})
 	gauge("forsd_ready", "1 once a verified epoch is in force.", func() float64 {
 		return truth(b.Board.IsReady())
 	})

@@ -2,6 +2,7 @@ package backend
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"os"
 	"time"
@@ -47,6 +48,39 @@ func (b *Backend) Accept(ctx context.Context) (out api.Change, err error) {
 	}
 	return api.Change{Epoch: b.Board.EpochNumber(), Text: "the fabric as it is now is the baseline; plan and tables follow" + kept}, nil
 }
+
+// Reload has the configuration read anew and taken up, as far as that can be done while
+// forsd runs; with dry it only tells what would change.
+func (b *Backend) Reload(ctx context.Context, dry bool) (out *api.Reload, err error) {
+	if !dry {
+		defer func() {
+			result := ""
+			if out != nil {
+				result = fmt.Sprintf("changed %v, restart needed for %v", out.Changed, out.Restart)
+			}
+			b.ordered(ctx, "reload", result, err)
+		}()
+	}
+	return b.Settings.Reload(ctx, dry, b.Jobs.Log, b.Board.Health)
+}
+
+// reload answers POST /v1/reload; the body may be absent.
+func (b *Backend) reload(r *http.Request) (any, error) {
+	var q api.ReloadRequest
+	body, err := api.ReadBody(r, maxReload)
+	if err != nil {
+		return nil, err
+	}
+	if len(body) > 0 {
+		if err := api.Decode(body, &q); err != nil {
+			return nil, err
+		}
+	}
+	return b.Reload(r.Context(), q.DryRun)
+}
+
+// maxReload is the most bytes of a request to reload.
+const maxReload = 1 << 10
 
 // previewAccept answers what accepting the baseline would change.
 func (b *Backend) previewAccept(*http.Request) (any, error) {

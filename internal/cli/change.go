@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -42,6 +43,53 @@ reason and exit code 1, where it does not hold any more; nothing changes then.`,
 			return with(cmd, func(ctx context.Context, c *api.Client) error { return printChange(cmd)(c.Rollback(ctx, n)) })
 		},
 	}
+}
+
+func reloadCommand() *cobra.Command {
+	var dry bool
+	cmd := &cobra.Command{
+		Use:   "reload",
+		Short: "Have forsd read its configuration anew",
+		Long: `Reload has forsd check its configuration file and take up what may change while
+it runs: planning.exclude, planning.roles, planning.other_fabrics,
+jobs.own_lanes, damping, safety, retry, opensm.sweep_timeout and log.level. Other
+keys that differ are named; they count when forsd is restarted. A file with a
+mistake changes nothing: forsd says where it is wrong, with exit code 1, and
+keeps the warning configuration-refused until a reload succeeds.
+
+"systemctl reload forsd" does the same.`,
+		Example: "  sudo forsctl reload --dry-run\n  sudo forsctl reload",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return with(cmd, func(ctx context.Context, c *api.Client) error {
+				out, err := c.Reload(ctx, api.ReloadRequest{DryRun: dry})
+				if err != nil {
+					return err
+				}
+				if command.WantsJSON(cmd) {
+					return command.PrintJSON(cmd, out)
+				}
+				w := command.NewTable(cmd.OutOrStdout())
+				fmt.Fprintf(w, "file\t%s is valid\n", out.File)
+				how := "in force now"
+				if dry {
+					how = "would be in force at once"
+				}
+				if len(out.Changed) > 0 {
+					fmt.Fprintf(w, "changed\t%s: %s\n", strings.Join(out.Changed, ", "), how)
+				}
+				if len(out.Restart) > 0 {
+					fmt.Fprintf(w, "restart\t%s: run systemctl restart forsd when it suits\n", strings.Join(out.Restart, ", "))
+				}
+				if len(out.Changed)+len(out.Restart) == 0 {
+					fmt.Fprintln(w, "same\tforsd works by it already")
+				}
+				return w.Flush()
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "check the file and say what would change")
+	return cmd
 }
 
 // printChange returns what prints the answer to a change.

@@ -100,7 +100,7 @@ func (d *fakeDaemon) listen(socket string) (*api.Server, error) {
 			})},
 		Local: map[string]http.Handler{"POST /v1/baseline/accept": d.handler(func(*http.Request) (any, error) {
 			return api.Change{Epoch: 42, Text: "the fabric as it is now is the baseline"}, nil
-		})}}, api.Listeners{Socket: socket, Mode: 0o600, Log: log.Default()})
+		}), "POST /v1/reload": d.handler(reloaded)}}, api.Listeners{Socket: socket, Mode: 0o600, Log: log.Default()})
 }
 
 func (d *fakeDaemon) handler(f func(*http.Request) (any, error)) http.Handler {
@@ -112,6 +112,18 @@ func (d *fakeDaemon) handler(f func(*http.Request) (any, error)) http.Handler {
 		}
 		_ = json.NewEncoder(w).Encode(v) // the client has gone if this fails
 	})
+}
+
+// reloaded answers a reload: once with a mistake, after a dry run.
+func reloaded(r *http.Request) (any, error) {
+	var q api.ReloadRequest
+	if err := json.NewDecoder(r.Body).Decode(&q); err != nil {
+		return nil, err
+	}
+	if !q.DryRun {
+		return nil, api.Refused("/etc/forsd/forsd.yaml:3: planing: is unknown: the keys here are version, mode")
+	}
+	return api.Reload{File: "/etc/forsd/forsd.yaml", Changed: []string{"log.level"}, Restart: []string{"api.listen", "mode"}}, nil
 }
 
 func (d *fakeDaemon) explain(r *http.Request) (any, error) {

@@ -20,7 +20,8 @@ const Version = 1
 // DefaultPath is where forsd looks for its configuration.
 const DefaultPath = "/etc/forsd/forsd.yaml"
 
-// Config is the whole configuration. The tag of a field is its key in the file.
+// Config is the whole configuration. The tag yaml of a field is its key in the file; what
+// has the tag live may change while forsd runs, see Config.With.
 type Config struct {
 	Version    int      `yaml:"version"`     // mandatory, Version
 	Mode       Mode     `yaml:"mode"`        // whether forsd does anything to OpenSM
@@ -31,27 +32,27 @@ type Config struct {
 	Peer       Peer     `yaml:"peer"`
 	Planning   Planning `yaml:"planning"`
 	Jobs       Jobs     `yaml:"jobs"`
-	Damping    Damping  `yaml:"damping"`
-	Safety     Safety   `yaml:"safety"`
-	Retry      Retry    `yaml:"retry"`
+	Damping    Damping  `yaml:"damping" live:"yes"`
+	Safety     Safety   `yaml:"safety" live:"yes"`
+	Retry      Retry    `yaml:"retry" live:"yes"`
 	Log        Log      `yaml:"log"`
 }
 
 // OpenSM is where the subnet manager's files are and how it is reached.
 type OpenSM struct {
-	DumpDir         string        `yaml:"dump_dir"`         // holds opensm-subnet.lst
-	CacheDir        string        `yaml:"cache_dir"`        // holds guid2lid
-	Conf            string        `yaml:"conf"`             // opensm.conf; it may be absent
-	Log             string        `yaml:"log"`              // "" finds it by opensm.conf and the command line
-	LFTsFile        string        `yaml:"lfts_file"`        // the table file that forsd writes and OpenSM reads
-	TableComments   bool          `yaml:"table_comments"`   // write each LID's port GUID as a comment
-	PIDFile         string        `yaml:"pid_file"`         // "" asks systemd for Unit, then searches /proc
-	Unit            string        `yaml:"unit"`             // systemd unit of OpenSM, a glob pattern
-	Umad            UmadPort      `yaml:"umad"`             // the local port by which tables are read
-	UmadWindow      int           `yaml:"umad_window"`      // datagrams that are under way at a time
-	DumpCommand     []string      `yaml:"dump_command"`     // prints the tables that the switches hold, where Umad cannot
-	SweepTimeout    time.Duration `yaml:"sweep_timeout"`    // signal sent to new dump seen
-	ReadbackTimeout time.Duration `yaml:"readback_timeout"` // of either way of reading tables
+	DumpDir         string        `yaml:"dump_dir"`                 // holds opensm-subnet.lst
+	CacheDir        string        `yaml:"cache_dir"`                // holds guid2lid
+	Conf            string        `yaml:"conf"`                     // opensm.conf; it may be absent
+	Log             string        `yaml:"log"`                      // "" finds it by opensm.conf and the command line
+	LFTsFile        string        `yaml:"lfts_file"`                // the table file that forsd writes and OpenSM reads
+	TableComments   bool          `yaml:"table_comments"`           // write each LID's port GUID as a comment
+	PIDFile         string        `yaml:"pid_file"`                 // "" asks systemd for Unit, then searches /proc
+	Unit            string        `yaml:"unit"`                     // systemd unit of OpenSM, a glob pattern
+	Umad            UmadPort      `yaml:"umad"`                     // the local port by which tables are read
+	UmadWindow      int           `yaml:"umad_window"`              // datagrams that are under way at a time
+	DumpCommand     []string      `yaml:"dump_command"`             // prints the tables that the switches hold, where Umad cannot
+	SweepTimeout    time.Duration `yaml:"sweep_timeout" live:"yes"` // signal sent to new dump seen
+	ReadbackTimeout time.Duration `yaml:"readback_timeout"`         // of either way of reading tables
 	LMC             LMC           `yaml:"lmc"`
 	Plugin          Plugin        `yaml:"plugin"`
 	Traps           Traps         `yaml:"traps"` // whether the switch that a trap names is read at once
@@ -92,11 +93,11 @@ type Peer struct {
 // Planning is how plans are made.
 type Planning struct {
 	Engine  Engine         `yaml:"engine"`
-	LIDs    planner.LIDs   `yaml:"lids"`    // of each server that plans use: auto, lanes, or a number
-	Exclude *regexp.Regexp `yaml:"exclude"` // host descriptions that take no part; nil excludes none
-	Roles   Roles          `yaml:"roles"`
+	LIDs    planner.LIDs   `yaml:"lids"`               // of each server that plans use: auto, lanes, or a number
+	Exclude *regexp.Regexp `yaml:"exclude" live:"yes"` // host descriptions that take no part; nil excludes none
+	Roles   Roles          `yaml:"roles" live:"yes"`
 	// OtherFabrics is what to do with a fabric that is not a fat tree.
-	OtherFabrics OtherFabrics `yaml:"other_fabrics"`
+	OtherFabrics OtherFabrics `yaml:"other_fabrics" live:"yes"`
 	// MaxUnreachable is the share of the ordered pairs of servers that a plan may
 	// leave out, 0 to 1.
 	MaxUnreachable float64 `yaml:"max_unreachable"`
@@ -107,7 +108,7 @@ type Jobs struct {
 	// BaseLIDs says when the base LIDs of a job's hosts are routed by the job's own plan.
 	BaseLIDs planner.Policy `yaml:"base_lids"`
 	// OwnLanes gives every job lanes that no other job uses, also where it does not ask.
-	OwnLanes bool `yaml:"own_lanes"`
+	OwnLanes bool `yaml:"own_lanes" live:"yes"`
 }
 
 // Roles are patterns of the descriptions of hosts that are no compute nodes; nil matches
@@ -146,7 +147,7 @@ type Retry struct {
 
 // Log is what is logged and how.
 type Log struct {
-	Level  LogLevel  `yaml:"level"`
+	Level  LogLevel  `yaml:"level" live:"yes"`
 	Format LogFormat `yaml:"format"`
 }
 

@@ -115,7 +115,7 @@ func (l *loop) accept(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fresh, err := view.New(v.Fabric, base, l.cfg.Planning.Exclude)
+	fresh, err := view.New(v.Fabric, base, l.settings.Now().Planning.Exclude)
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/forsd/forsd/internal/reload"
 	"github.com/forsd/forsd/opensm"
 )
 
@@ -30,7 +31,7 @@ func TestManualExplainsEveryWarning(t *testing.T) {
 		explained[m[1]] = m[2]
 	}
 	exists := map[string]bool{}
-	for _, k := range slices.Concat(warnables, opensm.Kinds()) {
+	for _, k := range slices.Concat(warnables, reload.Warnables(), opensm.Kinds()) {
 		exists[k.Code] = true
 		switch severity, ok := explained[k.Code]; {
 		case !ok:

@@ -37,8 +37,8 @@ func asForsd() {
 	os.Exit(Main([]string{"-config", path}, "test"))
 }
 
-// besiege starts forsd and waits until it answers.
-func besiege(t *testing.T) *besieged {
+// besiege starts forsd, with more in its environment, and waits until it answers.
+func besiege(t *testing.T, env ...string) *besieged {
 	t.Helper()
 	dir := t.TempDir()
 	free, err := net.Listen("tcp", "127.0.0.1:0")
@@ -51,6 +51,7 @@ api: {socket: %[1]s/s, listen: "%[2]s"}
 `, dir, b.tcp), 0o644))
 	cmd := exec.CommandContext(t.Context(), "/proc/self/exe")
 	cmd.Env = append(os.Environ(), "FORSD_TEST_CONFIG="+filepath.Join(dir, "forsd.yaml"), "NOTIFY_SOCKET=")
+	cmd.Env = append(cmd.Env, env...)
 	cmd.Stderr = os.Stderr
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	ok(t, cmd.Start())

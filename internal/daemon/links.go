@@ -66,5 +66,6 @@ func (l *loop) view(b *linkstate.Believe) (*view.View, error) {
 		return nil, err
 	}
 	v.SeenAt, v.Complete = b.Seen, time.Now()
+	l.raw = b.Fabric
 	return v, nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/forsd/forsd/internal/standby"
 	"github.com/forsd/forsd/internal/standby/replica"
 	"github.com/forsd/forsd/internal/withheld"
+	"github.com/forsd/forsd/topology"
 )
 
 // watchdogEvery is how often systemd is told that the loop turns: several times
@@ -33,6 +34,7 @@ type loop struct {
 	said     *replica.Replica              // the other forsd's last answer
 	bouncing []controller.Lane             // that the link state knows of
 	shown    bool                          // the fabric on the board was seen here, since this forsd last ceased to lead
+	raw      *topology.Fabric              // the fabric believed last, without the names and roles that the settings give
 }
 
 // run works until ctx ends. One action at a time is under way; the controller sees to

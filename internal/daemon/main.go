@@ -15,9 +15,11 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
+	"github.com/forsd/forsd/ilp"
 	"github.com/forsd/forsd/internal/aside"
 	"github.com/forsd/forsd/internal/config"
 	"github.com/forsd/forsd/internal/journal"
+	"github.com/forsd/forsd/internal/reload"
 	"github.com/forsd/forsd/internal/tiers"
 	"github.com/forsd/forsd/internal/worker"
 )
@@ -70,12 +72,20 @@ func Main(args []string, version string) int {
 	}
 	// The heap is small, and a collection amid a failure costs more than memory.
 	debug.SetGCPercent(gcPercent)
-	log := newLogger(cfg.Log)
+	level := zap.NewAtomicLevelAt(levels[cfg.Log.Level])
+	log := newLogger(cfg.Log, level)
 	defer func() { _ = log.Sync() }()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
+	reloads := make(chan os.Signal, 1)
+	signal.Notify(reloads, syscall.SIGHUP) // which would end the process while it starts
 	d, err := New(cfg, version, log, tellSystemd)
 	if err == nil {
+		d.Configuration(reload.File{Path: *path, Load: func() (*config.Config, error) {
+			next, _, err := loadConfig(*path)
+			return next, err
+		}, Level: func(l config.LogLevel) { level.SetLevel(levels[l]) }})
+		go d.reloadOn(ctx, reloads)
 		err = d.Run(ctx)
 	}
 	tellSystemd(systemd.SdNotifyStopping)
@@ -100,17 +110,22 @@ func loadConfig(path string) (cfg *config.Config, found bool, err error) {
 	if path == config.DefaultPath && errors.Is(err, os.ErrNotExist) {
 		return config.Default(), false, nil
 	}
+	if err == nil && cfg.Planning.Engine == config.EngineILP && !ilp.Available() {
+		err = fmt.Errorf("%s: planning.engine: is ilp: %w", path, ilp.ErrNotBuiltIn)
+	}
 	return cfg, true, err
 }
 
 // tellSystemd passes a state on to the service manager, if there is one.
 func tellSystemd(state string) { _, _ = systemd.SdNotify(false, state) }
 
+// levels are the log's.
+var levels = map[config.LogLevel]zapcore.Level{config.LevelDebug: zap.DebugLevel, config.LevelInfo: zap.InfoLevel,
+	config.LevelWarn: zap.WarnLevel, config.LevelError: zap.ErrorLevel}
+
 // newLogger logs to the journal under systemd, JSON elsewhere, and readable lines on a
 // terminal.
-func newLogger(c config.Log) *zap.Logger {
-	level := map[config.LogLevel]zapcore.Level{config.LevelDebug: zap.DebugLevel, config.LevelInfo: zap.InfoLevel,
-		config.LevelWarn: zap.WarnLevel, config.LevelError: zap.ErrorLevel}[c.Level]
+func newLogger(c config.Log, level zap.AtomicLevel) *zap.Logger {
 	info, err := os.Stderr.Stat()
 	terminal := err == nil && info.Mode()&os.ModeCharDevice != 0
 	enc := zap.NewProductionEncoderConfig()

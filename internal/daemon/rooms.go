@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 	"github.com/forsd/forsd/internal/jobs"
 	"github.com/forsd/forsd/internal/linkstate/probe"
 	"github.com/forsd/forsd/internal/manager"
+	"github.com/forsd/forsd/internal/reload"
 	"github.com/forsd/forsd/internal/standby"
 	"github.com/forsd/forsd/internal/standby/replica"
 	"github.com/forsd/forsd/internal/vault"
@@ -30,13 +32,14 @@ import (
 // rooms are the daemon's parts. Each guards its own state, so that every goroutine may read
 // them. What changes plans, tables and the store is an action or a turn.
 type rooms struct {
-	cfg     *config.Config
+	cfg     *config.Config // as it was at the start: what may change since is in settings
 	version string
 	log     *zap.Logger
 	started time.Time
 	notify  func(state string) // tells systemd
 
 	inbox
+	settings *reload.Settings
 	board    *board.Board // what everybody reads
 	health   *health.Tracker
 	store    *vault.Vault
@@ -58,8 +61,10 @@ const keepEvents = 1024
 // open sets the rooms up, and goes on from what is stored.
 func open(cfg *config.Config, version string, log *zap.Logger, notify func(string)) (r *rooms, reissue bool, err error) {
 	r = &rooms{cfg: cfg, version: version, log: log, started: time.Now(), notify: notify, inbox: newInbox(), planning: planning(cfg), workers: worker.NewPool(worker.Defaults())}
+	r.settings = reload.New(cfg, r.started)
+	r.settings.Apply = r.reconfigure
 	r.reader = sync.OnceValue(r.newReader)
-	r.health = health.NewTracker(append(warnables, opensm.Kinds()...), r.warned)
+	r.health = health.NewTracker(slices.Concat(warnables, reload.Warnables(), opensm.Kinds()), r.warned)
 	r.board = board.New(log, r.health, api.NewEvents(keepEvents, r.started), func() { r.peer.Desk.Ring() })
 	r.manager = manager.New(manager.Parts{Config: &cfg.OpenSM, Log: log, Board: r.board, Finder: finder(&cfg.OpenSM), Started: r.started, Watched: r.watches(),
 		Doubt: func() { r.tell(controller.TablesDoubted{}) }})
@@ -77,7 +82,7 @@ func open(cfg *config.Config, version string, log *zap.Logger, notify func(strin
 		return nil, false, errors.Join(err, r.store.Close())
 	}
 	r.backend = backend.New(backend.Parts{Version: version, Started: r.started, Board: r.board, Store: r.store, Desk: r.desk, Jobs: r.jobs,
-		OpenSM: r.openSM, Loop: commands{r}, Workers: r.workers, Planning: r.planning, Exclude: cfg.Planning.Exclude, Watches: r.watches(), OwnLanes: cfg.Jobs.OwnLanes})
+		OpenSM: r.openSM, Loop: commands{r}, Workers: r.workers, Planning: r.planning, Settings: r.settings, Watches: r.watches()})
 	return r, reissue, nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/internal/config"
 	"github.com/forsd/forsd/internal/linkstate"
 	"github.com/forsd/forsd/internal/view"
 	"github.com/forsd/forsd/internal/withheld"
@@ -101,7 +102,12 @@ func (l *loop) heldCables() string {
 // fit is the view of a fabric through the baseline in force, or a new one while there
 // is none.
 func (l *loop) fit(f *topology.Fabric) (*view.View, error) {
-	v, err := view.Fit(topology.Named(f, l.manager.NodeNames()), l.board.Baseline(), &l.cfg.Planning, l.board.Current() == nil)
+	return l.fitBy(f, &l.settings.Now().Planning)
+}
+
+// fitBy is fit by other settings than those in force.
+func (l *loop) fitBy(f *topology.Fabric, by *config.Planning) (*view.View, error) {
+	v, err := view.Fit(topology.Named(f, l.manager.NodeNames()), l.board.Baseline(), by, l.board.Current() == nil)
 	if err != nil {
 		return nil, err
 	}

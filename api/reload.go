@@ -1,0 +1,24 @@
+package api
+
+import (
+	"context"
+	"net/http"
+)
+
+// Reload is the answer to POST /v1/reload: the keys of forsd.yaml whose changed values are
+// in force now, or would be, and those that count when forsd is started anew.
+type Reload struct {
+	File    string   `json:"file"`
+	Changed []string `json:"changed"`
+	Restart []string `json:"restart"`
+}
+
+// ReloadRequest is the body of POST /v1/reload.
+type ReloadRequest struct {
+	DryRun bool `json:"dry_run,omitempty"` // check the file, and change nothing
+}
+
+// Reload has the daemon read its configuration anew.
+func (c *Client) Reload(ctx context.Context, q ReloadRequest) (*Reload, error) {
+	return ask[Reload](ctx, c, http.MethodPost, "/v1/reload", q)
+}

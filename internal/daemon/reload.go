@@ -1,0 +1,70 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	systemd "github.com/coreos/go-systemd/v22/daemon"
+
+	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/internal/config"
+	"github.com/forsd/forsd/internal/reload"
+	"github.com/forsd/forsd/internal/view"
+)
+
+// This file has the daemon work by other settings.
+
+// Configuration says where the configuration was read, so that it can be read anew. It is
+// called before Run.
+func (d *Daemon) Configuration(f reload.File) { d.settings.File = f }
+
+// Reload reads the configuration anew, and takes up what may change while forsd runs. What
+// is wrong is logged and a warning.
+func (d *Daemon) Reload(ctx context.Context) {
+	d.notify(systemd.SdNotifyReloading + "\n" + systemd.SdNotifyMonotonicUsec())
+	_, _ = d.backend.Reload(ctx, false)
+	d.notify(systemd.SdNotifyReady)
+}
+
+// reloadOn reloads the configuration at each signal, until ctx ends.
+func (d *Daemon) reloadOn(ctx context.Context, signals <-chan os.Signal) {
+	for {
+		select {
+		case <-signals:
+			d.Reload(ctx)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// reconfigure takes up settings, between two actions.
+func (r *rooms) reconfigure(ctx context.Context, next *config.Config, take func()) error {
+	var err error
+	if werr := r.between(ctx, func(ctx context.Context, t turn) { err = t.reconfigure(ctx, next, take) }); werr != nil {
+		return werr
+	}
+	return err
+}
+
+// reconfigure takes up settings, unless the fabric cannot be planned by them. They may say
+// that other hosts take part: then it is another fabric.
+func (t turn) reconfigure(ctx context.Context, next *config.Config, take func()) error {
+	was := t.board.Latest()
+	var v *view.View
+	if was != nil && t.raw != nil {
+		var err error
+		if v, err = t.fitBy(t.raw, &next.Planning); err != nil {
+			return fmt.Errorf("by these settings the fabric cannot be used: %w", err)
+		}
+	}
+	take()
+	t.step(ctx, controller.Configured{Settings: controllerSettings(next)})
+	if v != nil && v.ID != was.ID {
+		v.SeenAt, v.Complete, v.Why = time.Now(), was.Complete, "the configuration was reloaded"
+		t.showAgain(ctx, v)
+	}
+	return nil
+}

@@ -1,0 +1,126 @@
+// Package reload takes up a changed forsd.yaml while forsd runs. The file is checked
+// first, and one that cannot be used changes nothing. Of one that can be used those
+// settings are taken that may change while forsd runs; the others that differ are named,
+// and count when forsd is started anew.
+package reload
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/internal/config"
+	"github.com/forsd/forsd/internal/health"
+)
+
+// The codes of the warnings.
+const (
+	Refused = "configuration-refused"
+	Waiting = "configuration-waits"
+)
+
+// Warnables are the kinds of the warnings.
+func Warnables() []health.Warnable {
+	return []health.Warnable{
+		{Code: Refused, Severity: health.Degraded, Title: "The changed configuration cannot be used"},
+		{Code: Waiting, Severity: health.Info, Title: "Changed settings count when forsd is restarted"},
+	}
+}
+
+// File is where the configuration comes from.
+type File struct {
+	Path  string
+	Load  func() (*config.Config, error)
+	Level func(config.LogLevel) // has the log follow
+}
+
+// Settings are those in force. They are safe for every goroutine.
+type Settings struct {
+	// File is set before forsd runs; without it nothing can be reloaded.
+	File File
+	// Apply has the daemon take settings up: it calls take when it knows that it can work
+	// by them. Where it cannot it says why, and nothing has changed.
+	Apply func(ctx context.Context, next *config.Config, take func()) error
+
+	now  atomic.Pointer[config.Config]
+	last atomic.Pointer[outcome]
+	one  sync.Mutex // one at a time
+}
+
+// outcome is what became of the last reload.
+type outcome struct {
+	good bool
+	at   time.Time // of the last good one
+}
+
+// New is settings in force from the start.
+func New(cfg *config.Config, at time.Time) *Settings {
+	s := &Settings{}
+	s.now.Store(cfg)
+	s.last.Store(&outcome{true, at})
+	return s
+}
+
+// Now is the configuration in force. Nobody changes it.
+func (s *Settings) Now() *config.Config { return s.now.Load() }
+
+// Last tells whether the last reload was good, and when the last good one was, or the
+// start.
+func (s *Settings) Last() (good bool, at time.Time) {
+	o := s.last.Load()
+	return o.good, o.at
+}
+
+// Reload reads the file and has its settings taken up; with dry it only says what would
+// change. The error says what is wrong, with file and line.
+func (s *Settings) Reload(ctx context.Context, dry bool, log *zap.Logger, warnings *health.Tracker) (*api.Reload, error) {
+	s.one.Lock()
+	defer s.one.Unlock()
+	if s.File.Load == nil {
+		return nil, api.Refused("this forsd was not started with a configuration file")
+	}
+	out, err := s.reload(ctx, dry)
+	if dry || ctx.Err() != nil {
+		return out, err
+	}
+	now := time.Now()
+	if err != nil {
+		s.last.Store(&outcome{false, s.last.Load().at})
+		log.Error("the changed configuration is refused, and nothing changes", zap.String("file", s.File.Path), zap.String("text", err.Error()))
+		warnings.Raise(Refused, strings.ReplaceAll(err.Error(), "\n", "; ")+"; the settings in force stay: correct the file, then run forsctl reload", now)
+		return nil, err
+	}
+	s.last.Store(&outcome{true, now})
+	warnings.Clear(Refused)
+	if len(out.Restart) > 0 {
+		warnings.Raise(Waiting, s.File.Path+" differs from what forsd was started with in "+strings.Join(out.Restart, ", ")+": run systemctl restart forsd when it suits, ranks keep their plan meanwhile", now)
+	} else {
+		warnings.Clear(Waiting)
+	}
+	log.Info("the configuration was reloaded", zap.String("file", s.File.Path), zap.Strings("changed", out.Changed), zap.Strings("restart", out.Restart))
+	return out, nil
+}
+
+func (s *Settings) reload(ctx context.Context, dry bool) (*api.Reload, error) {
+	next, err := s.File.Load()
+	if wrong := (*config.Error)(nil); errors.As(err, &wrong) {
+		return nil, api.Refused("%v", err)
+	} else if err != nil {
+		return nil, api.Refused("%v: forsd must be able to read it", err)
+	}
+	merged, changed, rest := s.Now().With(next)
+	out := &api.Reload{File: s.File.Path, Changed: append([]string{}, changed...), Restart: append([]string{}, rest...)}
+	if dry || len(changed) == 0 {
+		return out, nil
+	}
+	return out, s.Apply(ctx, merged, func() {
+		s.now.Store(merged)
+		s.File.Level(merged.Log.Level)
+	})
+}
