@@ -31,6 +31,13 @@ type site struct {
 // rest and checked.
 func up(t *testing.T, n int) (*site, *api.Status, *e2e.Sight) {
 	t.Helper()
+	const lmc = 3
+	return upOn(t, fabgen.Generate(fabgen.Spec{Spines: n, Leaves: n, LMC: lmc}), lmc)
+}
+
+// upOn does so on any fabric.
+func upOn(t *testing.T, fabric *topology.Fabric, lmc uint8) (*site, *api.Status, *e2e.Sight) {
+	t.Helper()
 	if err := ibsim.Available(); err != nil {
 		t.Skip(err)
 	}
@@ -40,8 +47,6 @@ func up(t *testing.T, n int) (*site, *api.Status, *e2e.Sight) {
 	}
 	ctx, cancel := context.WithTimeoutCause(t.Context(), 2*patience, errors.New("the test takes too long"))
 	t.Cleanup(cancel)
-	const lmc = 3
-	fabric := fabgen.Generate(fabgen.Spec{Spines: n, Leaves: n, LMC: lmc})
 	s, err := e2e.New(ctx, e2e.Options{Fabric: fabric, Forsd: path, LMC: lmc, Config: "damping: {flaps: 1000}\n"})
 	if err != nil {
 		t.Fatal(err)
@@ -91,13 +96,14 @@ func (x *site) put(c cable) (*api.Status, *e2e.Sight) {
 	return x.rest(e2e.Cable(c.leaf, c.lane, "full"))
 }
 
-// port is a leaf's port of a lane: host ports come first.
+// port is a leaf's port of a lane, of three levels of a plane: host ports come first, as
+// many on a full leaf.
 func (x *site) port(lane int) int {
 	top, err := x.Client.Topology(x.ctx)
 	if err != nil {
 		x.Fatal(err)
 	}
-	return len(top.Spines) + 1 + lane
+	return len(top.Leaves[0].Cables) + 1 + lane
 }
 
 // exchanges runs random exchanges by the plan of an epoch. None may differ from MPI's
@@ -222,13 +228,48 @@ func TestEpochChange(t *testing.T) {
 	shim := needs(t)
 	program := compile(t, "mpicc", "../../examples/eventbuilder.c")
 	x, before, sight := up(t, 6)
-	log := t.TempDir()
-	builders, err := job{ranks: 36, command: []string{program, "-b", "2048"}}.with(shim, x.table, "FORS_LOG="+log).start(x.ctx)
+	x.changes(shim, program, before, sight, cable{0, 2}, "-b", "2048")
+}
+
+// TestThreeLevels does the same on a fat tree of three levels, whose tables follow from the
+// plan: for a moment the switches have tables that the plan in force was not made for.
+// Nothing is lost then either.
+func TestThreeLevels(t *testing.T) {
+	shim := needs(t)
+	program := compile(t, "mpicc", "../../examples/eventbuilder.c")
+	const lmc = 2
+	x, before, sight := upOn(t, fabgen.GenerateTree(fabgen.TreeSpec{Pods: 4, Leaves: 3, Mids: 3, Tops: 3, Hosts: 3, LMC: lmc}), lmc)
+	// A cable to a top is dead already: the tree needs more than its base LIDs.
+	if err := x.Sim.Unlink(x.ctx, "Mid004", 3+1); err != nil {
+		t.Fatal(err)
+	}
+	_, damaged := x.rest(func(top *api.Topology) error {
+		if top.Mids[4].Cables[0] != "missing" {
+			return errors.New("the cable to the top is there")
+		}
+		return nil
+	})
+	if damaged.Pods == nil || sight.Pods == nil {
+		t.Fatal("not a fat tree of three levels")
+	}
+	before, err := x.Client.Status(x.ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.changes(shim, program, before, damaged, cable{1, 2}, "-b", "2048")
+}
+
+// changes pulls a cable while event builders run on 36 servers, kills forsd, starts it
+// again, and puts the cable back.
+func (x *site) changes(shim, program string, before *api.Status, sight *e2e.Sight, pulled cable, arguments ...string) {
+	x.Helper()
+	t, log := x.T, x.TempDir()
+	builders, err := job{ranks: 36, command: append([]string{program}, arguments...)}.with(shim, x.table, "FORS_LOG="+log).start(x.ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
 	x.grows(log, before.Epoch)
-	lost, without := x.pull(cable{0, 2})
+	lost, without := x.pull(pulled)
 	lostAt := now()
 	x.grows(log, lost.Epoch)
 	if err := x.KillForsd(x.ctx); err != nil {
@@ -239,8 +280,8 @@ func TestEpochChange(t *testing.T) {
 	if err := x.StartForsd(); err != nil {
 		t.Fatal(err)
 	}
-	x.rest(e2e.Cable(0, 2, "missing"))
-	back, again := x.put(cable{0, 2})
+	x.rest(e2e.Cable(pulled.leaf, pulled.lane, "missing"))
+	back, again := x.put(pulled)
 	x.grows(log, back.Epoch)
 	if err := builders.interrupt(); err != nil {
 		t.Fatal(err)
