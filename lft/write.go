@@ -63,13 +63,13 @@ func (t *Tables) Write(w io.Writer, owners []Owner) error {
 		buf = t.Switches[i].appendHeader(buf)
 		buf = t.Switches[i].appendEntries(buf, labels)
 		if _, err := w.Write(buf); err != nil {
-			return fmt.Errorf("write tables: %w", err)
+			return err
 		}
 		buf = buf[:0]
 	}
 	if len(t.Switches) == 0 {
 		if _, err := w.Write(buf); err != nil {
-			return fmt.Errorf("write tables: %w", err)
+			return err
 		}
 	}
 	return nil

@@ -14,10 +14,6 @@ import (
 // tableMode lets OpenSM and the tools read the table file, whatever user they run as.
 const tableMode = 0o644
 
-// mostTables is more than tables without comments take: every switch of a large
-// fabric, 26 bytes an entry.
-const mostTables = 1 << 26
-
 // InstallEmpty creates an empty table file where there is none, and tells
 // whether it did; a file that exists stays as it is. With the file engine and
 // no_fallback OpenSM does not come up without one (ERR 6302); an empty one
@@ -39,90 +35,105 @@ func InstallEmpty(path string) (created bool, err error) {
 	return true, nil
 }
 
-// WriteTables replaces the table file by what write writes, and tells whether
-// that changed a byte of it; an equal file is left alone. The file is replaced
-// by a rename, so that OpenSM reads the old or the new one whole: one cut off
-// at a line's end would be taken for good, and empty the switches it lacks. It
-// is on disk when WriteTables returns; where that alone failed, both results say
-// so. There must be one writer at a time; what one that was killed has left behind
-// is used up by the next.
+// WriteTables replaces the table file by what write writes, the same each time, and tells
+// whether that changed a byte of it; an equal file is left alone. The text is never in
+// memory as a whole. The file is replaced by a rename, so that OpenSM reads the old or the
+// new one whole: one cut off at a line's end would be taken for good, and empty the
+// switches it lacks. It is on disk when WriteTables returns; where that alone failed, both
+// results say so. There must be one writer at a time; what one that was killed has left
+// behind is used up by the next.
 func WriteTables(path string, write func(io.Writer) error) (changed bool, err error) {
-	var text bytes.Buffer
-	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
-		text.Grow(int(min(info.Size(), mostTables)) + bytes.MinRead) // the new file is mostly as long
+	same, size, err := holds(path, write)
+	if err == nil && !same {
+		changed, err = replace(path, size, write)
 	}
-	if err := write(&text); err != nil {
-		return false, fmt.Errorf("write tables: %w", err)
-	}
-	if same, err := holds(path, text.Bytes()); err != nil {
-		return false, fmt.Errorf("write tables: %w", err)
-	} else if same {
-		return false, nil
-	}
-	if changed, err = replace(path, text.Bytes()); err != nil {
+	if err != nil {
 		return changed, fmt.Errorf("write tables: %w", err)
 	}
-	return true, nil
+	return changed, nil
 }
 
-// holds tells whether the file at path is a plain one with exactly this text.
-func holds(path string, text []byte) (bool, error) {
-	info, err := os.Lstat(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
-	if err != nil || !info.Mode().IsRegular() || info.Mode().Perm() != tableMode || info.Size() != int64(len(text)) {
-		return false, err
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return false, err
-	}
-	defer f.Close()
-	for part := make([]byte, min(len(text), 1<<16)); len(text) > 0; { // most files differ soon
-		n, err := io.ReadFull(f, part[:min(len(text), len(part))])
-		if err != nil || !bytes.Equal(part[:n], text[:n]) {
-			return false, err
+// comparison tells whether what is written to it is what a file holds.
+type comparison struct {
+	file *os.File // nil where it is not
+	part []byte
+	size int64 // of what is written
+}
+
+// Write reads as much of the file as is written.
+func (c *comparison) Write(text []byte) (int, error) {
+	c.size += int64(len(text))
+	for rest := text; c.file != nil && len(rest) > 0; { // most files differ soon
+		part := c.part[:min(len(rest), len(c.part))]
+		n, err := io.ReadFull(c.file, part)
+		if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+			return 0, err
 		}
-		text = text[n:]
+		if err != nil || !bytes.Equal(part, rest[:n]) {
+			err = c.file.Close()
+			c.file = nil
+			return len(text), err
+		}
+		rest = rest[n:]
 	}
-	return true, nil
+	return len(text), nil
 }
 
-// replace puts a file of this text in the place of path, and tells whether it is
+// holds tells whether the file at path is a plain one with exactly what write writes, and
+// how much that is.
+func holds(path string, write func(io.Writer) error) (same bool, size int64, err error) {
+	var c comparison
+	info, err := os.Lstat(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return false, 0, err
+	}
+	if err == nil && info.Mode().IsRegular() && info.Mode().Perm() == tableMode {
+		if c.file, err = os.Open(path); err != nil {
+			return false, 0, err
+		}
+		c.part = make([]byte, 1<<16)
+	}
+	err = write(&c)
+	if c.file == nil {
+		return false, c.size, err
+	}
+	return info.Size() == c.size, c.size, errors.Join(err, c.file.Close())
+}
+
+// replace puts a file of so many bytes in the place of path, and tells whether it is
 // there. The temporary file has a fixed name, so that a crash leaves at most one. Where
 // the disk is full, the spare takes its place.
-func replace(path string, text []byte) (done bool, err error) {
+func replace(path string, size int64, write func(io.Writer) error) (done bool, err error) {
 	temporary, spare := path+".new", path+".spare"
 	if err := os.Remove(temporary); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return false, err
 	}
-	if err = become(path, temporary, os.O_CREATE|os.O_EXCL, text); err != nil {
+	if err = become(path, temporary, os.O_CREATE|os.O_EXCL, size, write); err != nil {
 		if left := os.Remove(temporary); !errors.Is(left, fs.ErrNotExist) {
 			err = errors.Join(err, left)
 		}
 	}
 	if errors.Is(err, syscall.ENOSPC) {
-		if info, missing := os.Stat(spare); missing == nil && info.Size() >= int64(len(text)) {
-			err = become(path, spare, 0, text)
+		if info, missing := os.Stat(spare); missing == nil && info.Size() >= size {
+			err = become(path, spare, 0, size, write)
 		}
 	}
 	if err != nil {
 		return false, err
 	}
 	err = syncDir(filepath.Dir(path))
-	_ = reserve(spare, int64(len(text))) // it is for what may not happen
+	_ = reserve(spare, size) // it is for what may not happen
 	return true, err
 }
 
-// become writes a file and renames it to path.
-func become(path, name string, flags int, text []byte) error {
+// become writes a file of so many bytes and renames it to path.
+func become(path, name string, flags int, size int64, write func(io.Writer) error) error {
 	f, err := os.OpenFile(name, flags|os.O_WRONLY, tableMode)
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(text)
-	if err = errors.Join(err, f.Truncate(int64(len(text))), f.Chmod(tableMode), f.Sync(), f.Close()); err != nil {
+	err = write(f)
+	if err = errors.Join(err, f.Truncate(size), f.Chmod(tableMode), f.Sync(), f.Close()); err != nil {
 		return err
 	}
 	return os.Rename(name, path)
