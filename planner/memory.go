@@ -41,13 +41,49 @@ func (m *Memory) Holds(servers int) int {
 // Prepare makes the plan for a tree and keeps it, unless it is kept already, or the
 // tree or the settings are not of the kind. It tells whether it has planned.
 func (m *Memory) Prepare(ctx context.Context, t *topology.FatTree, s Settings) bool {
+	return s.remembers(t) && m.prepare(ctx, forsTree(t))
+}
+
+// PrepareLosses does so for the loss of any one more cable of a tree, as many plans as
+// are kept, until ctx ends or they are not wanted any more, and tells whether it has come to
+// its end.
+func (m *Memory) PrepareLosses(ctx context.Context, t *topology.FatTree, s Settings, wanted func() bool) bool {
+	if !s.remembers(t) {
+		return wanted()
+	}
+	tree, made := forsTree(t), 0
+	for _, up := range tree.Up {
+		for k := range up {
+			if !wanted() || ctx.Err() != nil {
+				return false
+			}
+			if made == m.Holds(len(t.Servers)) {
+				return true
+			}
+			if up[k] {
+				up[k] = false
+				if m.prepare(ctx, tree) {
+					made++
+				}
+				up[k] = true
+			}
+		}
+	}
+	return true
+}
+
+// remembers tells whether plans of a tree may be kept.
+func (s Settings) remembers(t *topology.FatTree) bool {
 	if s.Engine != "" && s.Engine != Auto || len(t.Servers) == 0 {
 		return false
 	}
-	if lids, err := s.groups(t); err != nil || lids > 0 {
-		return false
-	}
-	tree := forsTree(t)
+	lids, err := s.groups(t)
+	return err == nil && lids == 0
+}
+
+// prepare makes the plan for a tree and keeps it, unless it is kept or has no standard
+// names. It tells whether it has planned.
+func (m *Memory) prepare(ctx context.Context, tree *fors.Tree) bool {
 	n := standard(tree)
 	if n == nil || m.find(n.shape) != nil {
 		return false
