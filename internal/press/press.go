@@ -113,6 +113,7 @@ func (p *Press) makePlan(ctx context.Context, a controller.Plan) error {
 	p.Board.Mark(v, c.verified, func(t *board.Times) *time.Time { return &t.Verified })
 	if c.same = p.inForceIs(c.plan) && !p.reissue; c.same {
 		p.Board.PlanWarnings(c.plan.Cautions())
+		c = candidate{view: v, same: true}
 	}
 	p.candidate = c
 	return nil
@@ -215,6 +216,7 @@ func (p *Press) inForceIs(x view.Proposal) bool {
 // are planned only then: the fabric's plan does not wait for theirs.
 func (p *Press) Publish(ctx context.Context) error {
 	c, n := p.candidate, p.Store.Next()
+	p.candidate = candidate{} // megabytes, which the board has in fewer
 	if c.view.Tree != nil {
 		p.Board.Adopt(c.view.Tree.Baseline)
 	}
