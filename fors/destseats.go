@@ -55,8 +55,18 @@ type trip struct{ slot, server int32 }
 // trips reads the transfers of each leaf off the slots, those left out with which
 // others clash: these have their leaf for the slot.
 func (g *destFrame) trips() (trips [][]trip, late []trip) {
-	trips = make([][]trip, g.leaves)
 	servers := int32(len(g.leafOf))
+	counts, all := make([]int, g.leaves), 0
+	for _, unit := range g.unit {
+		if unit >= 0 {
+			counts[unit/servers]++
+			all++
+		}
+	}
+	trips = make([][]trip, g.leaves)
+	for A, room := 0, make([]trip, all); A < g.leaves; A++ {
+		trips[A], room = room[:0:counts[A]], room[counts[A]:]
+	}
 	for slot := range g.slots {
 		for _, unit := range g.unit[slot*g.n:][:g.n] {
 			if unit < 0 {
