@@ -34,6 +34,18 @@ func (c *Caller) String() string {
 	return fmt.Sprintf("%s by process %d", text, c.PID)
 }
 
+// Name is what the caller is called in the history: the user's name, or "uid 1000" where
+// it has none.
+func (c *Caller) Name() string {
+	switch {
+	case c == nil:
+		return "unknown"
+	case c.User != "":
+		return c.User
+	}
+	return fmt.Sprintf("uid %d", c.UID)
+}
+
 // callerKey is the key of the caller in a request's context.
 type callerKey struct{}
 

@@ -27,21 +27,49 @@ const (
 	KindLink    = "link"
 	KindOrder   = "order" // an operator's: see Order
 	KindWarning = "warning"
+	KindStart   = "start"    // forsd was started: see Start
+	KindLead    = "takeover" // forsd leads, or follows another one: see Takeover
 	KindMissed  = "missed"
 )
 
 // Order is the data of an event of the kind KindOrder: what somebody has ordered, and what
-// came of it.
+// came of it. Before and After are the epochs in force.
 type Order struct {
 	What   string  `json:"what"`
 	By     *Caller `json:"by"`
 	Result string  `json:"result"`
+	Before uint64  `json:"before"`
+	After  uint64  `json:"after"`
+}
+
+// Start is the data of an event of the kind KindStart.
+type Start struct {
+	Version string `json:"version"`
+	Epoch   uint64 `json:"epoch"` // in force, 0 for none
+}
+
+// Takeover is the data of an event of the kind KindLead.
+type Takeover struct {
+	Leads bool   `json:"leads"`
+	Why   string `json:"why,omitempty"`
+	Epoch uint64 `json:"epoch"`
+}
+
+// Archive keeps events for longer than the ring does, and over restarts.
+type Archive interface {
+	// Note takes in an event of this run. It does not wait.
+	Note(e Event, at time.Time)
+	// After lists events that followed the one called id, ascending, most of them or
+	// fewer, with one of KindMissed where some are lost. It is false where the archive does
+	// not know what followed.
+	After(ctx context.Context, id string, most int) ([]Event, bool)
 }
 
 // Events keeps the latest events in a ring and wakes those who wait for more.
 // Subscribers hold nothing here but their place, so a slow one costs nothing.
 type Events struct {
-	run string // tells the IDs of one run of the daemon from another's
+	run     string  // tells the IDs of one run of the daemon from another's
+	archive Archive // nil for none
 
 	awaited
 	ring []Event // event n is at n mod len
@@ -90,6 +118,12 @@ func NewEvents(size int, started time.Time) *Events {
 	return &Events{run: strconv.FormatInt(started.UnixNano(), 36), ring: make([]Event, size)}
 }
 
+// Run is what the IDs of this run begin with.
+func (s *Events) Run() string { return s.run }
+
+// KeepIn has events kept in an archive. It comes before the first of them.
+func (s *Events) KeepIn(a Archive) { s.archive = a }
+
 // Publish appends an event; data is put into JSON.
 func (s *Events) Publish(kind string, data any) error {
 	raw, err := json.Marshal(data)
@@ -99,7 +133,11 @@ func (s *Events) Publish(kind string, data any) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.last++
-	s.ring[s.last%uint64(len(s.ring))] = Event{s.id(s.last), kind, raw}
+	e := Event{s.id(s.last), kind, raw}
+	s.ring[s.last%uint64(len(s.ring))] = e
+	if s.archive != nil {
+		s.archive.Note(e, time.Now())
+	}
 	s.announce()
 	return nil
 }
@@ -122,6 +160,38 @@ func (s *Events) after(last string) (uint64, bool) {
 		return s.last, false
 	}
 	return n, true
+}
+
+// atOnce is how many events are read of the archive at a time.
+const atOnce = 256
+
+// resume goes on after the event called last: what the ring does not have any more is sent
+// out of the archive. It returns the number to go on from, and whether nothing was lost up
+// to there; gone says that the client has left.
+func (s *Events) resume(ctx context.Context, last string, send func([]Event) bool) (at uint64, known, gone bool) {
+	for s.archive != nil && last != "" && !s.inRing(last) {
+		events, found := s.archive.After(ctx, last, atOnce)
+		if run, _, _ := strings.Cut(last, "-"); found && len(events) == 0 && run != s.run {
+			return 0, true, false // nothing has followed before this run
+		}
+		if len(events) == 0 {
+			break
+		}
+		if !send(events) {
+			return 0, false, true
+		}
+		last = events[len(events)-1].ID
+	}
+	at, known = s.after(last)
+	return at, known, false
+}
+
+// inRing tells whether the ring has what followed an event.
+func (s *Events) inRing(id string) bool {
+	n, known := s.after(id)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return known && s.last-n <= uint64(len(s.ring))
 }
 
 // wait returns the events after number n, at least one, and the number of the

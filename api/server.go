@@ -14,6 +14,7 @@ type Config struct {
 	Plans   *Plans
 	Bases   *Plans // those for programs that send to base LIDs; nil for a service without
 	Events  *Events
+	Past    Past         // what has happened; nil for a service that does not keep it
 	Metrics http.Handler // of /metrics; nil for none
 	// Mount holds further handlers by ServeMux pattern, such as
 	// "POST /v1/gpu/schedule". They compute and must change nothing: they are
@@ -78,6 +79,9 @@ func newService(c Config, tcp bool) *service {
 	s.handle(local, "POST /v1/reroute", s.reroute)
 	s.handle(local, "POST /v1/whatif", s.whatIf)
 	s.handle(local, "POST /v1/rollback", s.rollback)
+	if c.Past != nil {
+		s.handle(readers, "GET /v1/history", s.history)
+	}
 	if c.Jobs != nil {
 		s.handleJobs()
 	}

@@ -16,13 +16,16 @@ func (s *service) events(w http.ResponseWriter, r *http.Request) error {
 	if last == "" {
 		last = r.URL.Query().Get("last_event_id")
 	}
-	at, known := s.Events.after(last)
 	h := w.Header()
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Accel-Buffering", "no")
 	out := &stream{w: w, rc: http.NewResponseController(w)}
 	if r.Method == http.MethodHead {
+		return nil
+	}
+	at, known, gone := s.Events.resume(r.Context(), last, func(events []Event) bool { return out.send(formatAll(events)) })
+	if gone {
 		return nil
 	}
 	if !out.send(fmt.Sprintf("retry: 1000\nid: %s\n\n", s.Events.id(at))) {
@@ -38,11 +41,7 @@ func (s *service) events(w http.ResponseWriter, r *http.Request) error {
 		at = next
 		text := ": still here\n\n"
 		if len(events) > 0 {
-			var b strings.Builder
-			for _, e := range events {
-				b.WriteString(format(e))
-			}
-			text = b.String()
+			text = formatAll(events)
 		}
 		if r.Context().Err() != nil || !out.send(text) {
 			return nil
@@ -54,6 +53,15 @@ func (s *service) events(w http.ResponseWriter, r *http.Request) error {
 // format is the event as the stream carries it. JSON has no line breaks.
 func format(e Event) string {
 	return fmt.Sprintf("id: %s\nevent: %s\ndata: %s\n\n", e.ID, e.Kind, e.Data)
+}
+
+// formatAll is events one after the other.
+func formatAll(events []Event) string {
+	var b strings.Builder
+	for _, e := range events {
+		b.WriteString(format(e))
+	}
+	return b.String()
 }
 
 // stream is an answer that goes on.

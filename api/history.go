@@ -1,0 +1,130 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Past answers what has happened: see Config.
+type Past interface {
+	// History is a page of what has happened. The error is one of the API.
+	History(ctx context.Context, q HistoryQuery) (*HistoryPage, error)
+}
+
+// HistoryQuery chooses entries of the history. What is empty chooses all.
+type HistoryQuery struct {
+	Kinds  []string  // of events
+	About  string    // a cable by either end, such as Leaf007/31; a node, by name or GUID; the code of a warning
+	By     string    // who ordered something: a user's, certificate's or token's name
+	Since  time.Time // from then on
+	Until  time.Time // before then
+	Oldest bool      // the oldest come first
+	Limit  int       // entries of a page; 0 for 100
+	Cursor string    // the next page, as the one before has it
+}
+
+// HistoryPage is a page of the history.
+type HistoryPage struct {
+	Entries []HistoryEntry `json:"entries"`
+	Next    string         `json:"next,omitempty"` // cursor of the next page; absent on the last
+}
+
+// HistoryEntry is an event that is kept.
+type HistoryEntry struct {
+	Event
+	At    time.Time `json:"at"`
+	Ended time.Time `json:"ended,omitzero"` // of a warning that has ended, or has another text since
+}
+
+// MostHistory is how many entries a page may have.
+const MostHistory = 1000
+
+// history answers GET /v1/history.
+func (s *service) history(w http.ResponseWriter, r *http.Request) error {
+	q, err := historyQuery(r.URL.Query())
+	if err != nil {
+		return err
+	}
+	page, err := s.Past.History(r.Context(), q)
+	if err != nil {
+		return err
+	}
+	return WriteJSON(w, r, page)
+}
+
+// historyQuery reads the parameters of a request.
+func historyQuery(v url.Values) (q HistoryQuery, err error) {
+	for name := range v {
+		switch name {
+		case "kind", "about", "by", "since", "until", "order", "limit", "cursor":
+		default:
+			return q, BadRequest("%.40s is no parameter of the history: there are kind, about, by, since, until, order, limit and cursor", name)
+		}
+	}
+	for _, k := range v["kind"] {
+		for kind := range strings.SplitSeq(k, ",") {
+			if kind = strings.TrimSpace(kind); kind != "" {
+				q.Kinds = append(q.Kinds, kind)
+			}
+		}
+	}
+	if len(q.Kinds) > 32 {
+		return q, BadRequest("%d kinds: want 32 at most", len(q.Kinds))
+	}
+	q.About, q.By, q.Cursor = v.Get("about"), v.Get("by"), v.Get("cursor")
+	for name, into := range map[string]*time.Time{"since": &q.Since, "until": &q.Until} {
+		if text := v.Get(name); text != "" {
+			if *into, err = time.Parse(time.RFC3339, text); err != nil {
+				return q, BadRequest("%s=%.40s: want a time such as 2026-07-01T08:00:00Z", name, text)
+			}
+		}
+	}
+	switch order := v.Get("order"); order {
+	case "", "newest":
+	case "oldest":
+		q.Oldest = true
+	default:
+		return q, BadRequest("order=%.40s: want newest or oldest", order)
+	}
+	if text := v.Get("limit"); text != "" {
+		if q.Limit, err = strconv.Atoi(text); err != nil || q.Limit < 1 || q.Limit > MostHistory {
+			return q, BadRequest("limit=%.40s: want 1 to %d", text, MostHistory)
+		}
+	}
+	return q, nil
+}
+
+// values are the parameters of a query.
+func (q *HistoryQuery) values() url.Values {
+	v := url.Values{}
+	set := func(name, value string) {
+		if value != "" {
+			v.Set(name, value)
+		}
+	}
+	set("kind", strings.Join(q.Kinds, ","))
+	set("about", q.About)
+	set("by", q.By)
+	set("cursor", q.Cursor)
+	for name, at := range map[string]time.Time{"since": q.Since, "until": q.Until} {
+		if !at.IsZero() {
+			v.Set(name, at.Format(time.RFC3339Nano))
+		}
+	}
+	if q.Oldest {
+		v.Set("order", "oldest")
+	}
+	if q.Limit != 0 {
+		v.Set("limit", strconv.Itoa(q.Limit))
+	}
+	return v
+}
+
+// History asks for a page of what has happened.
+func (c *Client) History(ctx context.Context, q HistoryQuery) (*HistoryPage, error) {
+	return ask[HistoryPage](ctx, c, http.MethodGet, "/v1/history?"+q.values().Encode(), nil)
+}

@@ -1,0 +1,286 @@
+package history
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"modernc.org/sqlite"
+	lib "modernc.org/sqlite/lib"
+)
+
+// version is that of the schema.
+const version = 1
+
+// An entry is one event. Its number is the run's first number plus the number of the event
+// in its run, so a missing number is an event that was lost. Names are kinds, and what
+// entries tell of: cables, nodes, persons. The tables are laid out for one question:
+// the entries of a kind, or of a kind and a name, in the order of time.
+const schema = `
+CREATE TABLE runs (first INTEGER PRIMARY KEY, run TEXT NOT NULL UNIQUE, whole INTEGER NOT NULL DEFAULT 0);
+CREATE TABLE names (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE COLLATE NOCASE);
+CREATE TABLE entries (id INTEGER PRIMARY KEY, at INTEGER NOT NULL, kind INTEGER NOT NULL, ended INTEGER, code INTEGER, data TEXT NOT NULL);
+CREATE INDEX entries_kind ON entries (kind, at);
+CREATE INDEX entries_open ON entries (code) WHERE code IS NOT NULL AND ended IS NULL;
+CREATE TABLE subjects (name INTEGER NOT NULL, kind INTEGER NOT NULL, at INTEGER NOT NULL, entry INTEGER NOT NULL, PRIMARY KEY (name, kind, at, entry)) WITHOUT ROWID;
+`
+
+// database is an open one.
+type database struct {
+	path    string
+	file    os.FileInfo // as it was opened
+	write   *sql.DB
+	read    *sql.DB
+	first   int64            // number of this run's event 0
+	run     string           // what its events' IDs begin with
+	names   map[string]int64 // by lower-case name; only the writer uses it
+	pending int              // entries stored since it was trimmed last
+}
+
+// source names a database for the driver.
+func source(path string, more ...string) string {
+	q := url.Values{"_pragma": append([]string{"busy_timeout(5000)", "cache_size(-1024)"}, more...), "_txlock": {"immediate"}}
+	return (&url.URL{Scheme: "file", Path: path, RawQuery: q.Encode()}).String()
+}
+
+// open opens a database, or makes it, for one run of forsd.
+func open(s Settings, run string) (db *database, err error) {
+	const page = 4096
+	db = &database{path: s.Path, run: run, names: map[string]int64{}}
+	if db.write, err = sql.Open("sqlite", source(s.Path, "journal_mode(WAL)", "synchronous(FULL)", "journal_size_limit(4194304)",
+		"max_page_count("+strconv.FormatInt(max(64, s.MaxBytes/page), 10)+")")); err != nil {
+		return nil, err
+	}
+	db.write.SetMaxOpenConns(1)
+	if db.read, err = sql.Open("sqlite", source(s.Path, "query_only(1)")); err != nil {
+		return nil, errors.Join(err, db.write.Close())
+	}
+	db.read.SetMaxOpenConns(2)
+	if err = db.begin(); err == nil {
+		db.file, err = os.Stat(s.Path)
+	}
+	if err != nil {
+		db.close()
+		return nil, fmt.Errorf("open: %w", err)
+	}
+	return db, nil
+}
+
+// begin brings the schema into being, and notes that a run has begun. Warnings of the run
+// before have ended with it.
+func (db *database) begin() error {
+	return db.do(func(tx *sql.Tx) error {
+		var have int
+		if err := tx.QueryRow("PRAGMA user_version").Scan(&have); err != nil {
+			return err
+		}
+		if have > version {
+			return errNewer
+		}
+		if have == 0 {
+			if _, err := tx.Exec(schema + fmt.Sprintf("PRAGMA user_version = %d", version)); err != nil {
+				return err
+			}
+		}
+		err := tx.QueryRow("SELECT first FROM runs WHERE run = ?", db.run).Scan(&db.first)
+		if !errors.Is(err, sql.ErrNoRows) {
+			return err
+		}
+		if err := tx.QueryRow("SELECT max(coalesce((SELECT max(id) FROM entries), 0), coalesce((SELECT max(first) FROM runs), 0)) + 1").Scan(&db.first); err != nil {
+			return err
+		}
+		if _, err := tx.Exec("INSERT INTO runs (first, run) VALUES (?, ?)", db.first, db.run); err != nil {
+			return err
+		}
+		_, err = tx.Exec("UPDATE entries SET ended = ? WHERE code IS NOT NULL AND ended IS NULL", time.Now().UnixMicro())
+		return err
+	})
+}
+
+// end notes that all events of this run are stored.
+func (db *database) end() error {
+	_, err := db.write.Exec("UPDATE runs SET whole = 1 WHERE run = ?", db.run)
+	return err
+}
+
+// do runs f in a transaction.
+func (db *database) do(f func(*sql.Tx) error) error {
+	tx, err := db.write.Begin()
+	if err != nil {
+		return err
+	}
+	if err := f(tx); err != nil {
+		_ = tx.Rollback() // where the disk is full it has been rolled back
+		return err
+	}
+	return tx.Commit()
+}
+
+// insert stores events in one transaction.
+func (db *database) insert(batch []noted) error {
+	if len(batch) == 0 {
+		return nil
+	}
+	err := db.do(func(tx *sql.Tx) error {
+		for i := range batch {
+			if err := db.insertOne(tx, &batch[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		clear(db.names) // those of this transaction are not there
+		return fmt.Errorf("store: %w", err)
+	}
+	db.pending += len(batch)
+	return nil
+}
+
+// insertOne stores one event.
+func (db *database) insertOne(tx *sql.Tx, e *noted) error {
+	run, n, ok := number(e.ID)
+	if !ok || run != db.run {
+		return fmt.Errorf("event %s is not of the run %s", e.ID, db.run)
+	}
+	kind, err := db.name(tx, e.Kind)
+	if err != nil {
+		return err
+	}
+	id, at := db.first+n, e.at.UnixMicro()
+	about := aboutOf(e.Kind, e.Data)
+	var code any
+	if about.code != "" {
+		number, err := db.name(tx, about.code)
+		if err != nil {
+			return err
+		}
+		// A warning that has ended, or has another text, ends the entry before.
+		if _, err := tx.Exec("UPDATE entries SET ended = ? WHERE code = ? AND ended IS NULL", at, number); err != nil {
+			return err
+		}
+		if about.begins {
+			code = number
+		}
+	}
+	if _, err := tx.Exec("INSERT OR IGNORE INTO entries (id, at, kind, code, data) VALUES (?, ?, ?, ?, ?)", id, at, kind, code, string(e.Data)); err != nil {
+		return err
+	}
+	for _, s := range about.subjects {
+		name, err := db.name(tx, s)
+		if err != nil {
+			return err
+		}
+		if _, err := tx.Exec("INSERT OR IGNORE INTO subjects (name, kind, at, entry) VALUES (?, ?, ?, ?)", name, kind, at, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mostNames is how many names are kept in memory.
+const mostNames = 20_000
+
+// name is the number of a name, which it gets if it has none.
+func (db *database) name(tx *sql.Tx, name string) (id int64, err error) {
+	key := strings.ToLower(name)
+	if id, ok := db.names[key]; ok {
+		return id, nil
+	}
+	err = tx.QueryRow("SELECT id FROM names WHERE name = ?", name).Scan(&id)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = tx.QueryRow("INSERT INTO names (name) VALUES (?) RETURNING id", name).Scan(&id)
+	}
+	if err != nil {
+		return 0, err
+	}
+	if len(db.names) >= mostNames {
+		clear(db.names)
+	}
+	db.names[key] = id
+	return id, nil
+}
+
+// number reads the ID of an event: that of its run, and its number in it.
+func number(id string) (run string, n int64, ok bool) {
+	run, text, _ := strings.Cut(id, "-")
+	n, err := strconv.ParseInt(text, 10, 63)
+	return run, n, err == nil && n >= 0
+}
+
+// inPlace tells whether the file that was opened is the one with the path.
+func (db *database) inPlace() bool {
+	now, err := os.Stat(db.path)
+	return err == nil && os.SameFile(now, db.file)
+}
+
+// size is what the database's file has.
+func (db *database) size() int64 {
+	now, err := os.Stat(db.path)
+	if err != nil {
+		return 0
+	}
+	return now.Size()
+}
+
+// close closes the database. What it says does not matter: all is stored that was committed.
+func (db *database) close() {
+	_ = db.read.Close()
+	_ = db.write.Close()
+}
+
+// errNewer is the error of a database that a later version of forsd has made.
+var errNewer = errors.New("it was made by a later version of forsd")
+
+// failure is the primary result code of SQLite's in an error, 0 for none.
+func failure(err error) int {
+	var e *sqlite.Error
+	if errors.As(err, &e) {
+		return e.Code() & 0xff
+	}
+	return 0
+}
+
+// damaged tells whether an error says that a database cannot be read.
+func damaged(err error) bool {
+	code := failure(err)
+	return code == lib.SQLITE_CORRUPT || code == lib.SQLITE_NOTADB || code == lib.SQLITE_FORMAT || code == lib.SQLITE_ERROR || errors.Is(err, errNewer)
+}
+
+// full tells whether an error says that there is no room.
+func full(err error) bool { return failure(err) == lib.SQLITE_FULL }
+
+// mostAside is how many damaged databases are kept.
+const mostAside = 2
+
+// moveAside renames a database and what belongs to it, and tells its new path.
+func moveAside(path string) (string, error) {
+	aside := path + ".damaged-" + time.Now().UTC().Format("20060102T150405.000")
+	if err := os.Rename(path, aside); err != nil {
+		return "", err
+	}
+	for _, log := range []string{"-wal", "-shm"} {
+		if err := os.Rename(path+log, aside+log); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return "", err
+		}
+	}
+	old, err := filepath.Glob(path + ".damaged-*")
+	if err != nil {
+		return "", err
+	}
+	old = slices.DeleteFunc(old, func(p string) bool { return strings.HasSuffix(p, "-wal") || strings.HasSuffix(p, "-shm") })
+	slices.Sort(old)
+	for _, p := range old[:max(0, len(old)-mostAside)] {
+		for _, log := range []string{"", "-wal", "-shm"} {
+			_ = os.Remove(p + log) // it takes room, and no more
+		}
+	}
+	return aside, nil
+}

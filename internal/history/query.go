@@ -1,0 +1,344 @@
+package history
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/forsd/forsd/api"
+)
+
+// This file reads the history, beside the one goroutine that writes it.
+
+// mostTime is how long a question may take.
+const mostTime = 5 * time.Second
+
+// errNone answers what cannot be answered now.
+var errNone = api.Errorf(http.StatusServiceUnavailable, api.CodeNotReady, "the history cannot be read now: the warning %s says why", NotStored)
+
+// reader is the database to ask, once it has been tried to open it.
+func (h *History) reader(ctx context.Context) (*database, error) {
+	select {
+	case <-h.opened:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if db := h.db.Load(); db != nil {
+		return db, nil
+	}
+	return nil, errNone
+}
+
+// History is a page of what has happened.
+func (h *History) History(ctx context.Context, q api.HistoryQuery) (*api.HistoryPage, error) {
+	ctx, cancel := context.WithTimeout(ctx, mostTime)
+	defer cancel()
+	db, err := h.reader(ctx)
+	if err != nil {
+		return nil, err
+	}
+	page, err := db.page(ctx, q)
+	if err != nil && ctx.Err() == nil && failure(err) != 0 {
+		return nil, api.Errorf(http.StatusServiceUnavailable, api.CodeNotReady, "the history cannot be read: %v", err)
+	}
+	return page, err
+}
+
+// row is an entry as the database has it.
+type row struct {
+	id, at int64
+	kind   string
+	ended  sql.NullInt64
+	data   string
+}
+
+// place is where a page begins: behind an entry.
+type place struct{ at, id int64 }
+
+// String is the place as a cursor.
+func (p place) String() string {
+	return strconv.FormatInt(p.at, 36) + "." + strconv.FormatInt(p.id, 36)
+}
+
+// parsePlace reads a cursor.
+func parsePlace(text string) (p place, err error) {
+	one, other, _ := strings.Cut(text, ".")
+	p.at, err = strconv.ParseInt(one, 36, 64)
+	if err == nil {
+		p.id, err = strconv.ParseInt(other, 36, 64)
+	}
+	if err != nil {
+		return p, api.BadRequest("cursor=%.40s: want what the page before has as next", text)
+	}
+	return p, nil
+}
+
+// page reads the entries of each kind in their order, and merges them.
+func (db *database) page(ctx context.Context, q api.HistoryQuery) (*api.HistoryPage, error) {
+	out := &api.HistoryPage{Entries: []api.HistoryEntry{}}
+	if q.Limit == 0 {
+		q.Limit = 100
+	}
+	kinds, err := db.kinds(ctx, q.Kinds)
+	if err != nil {
+		return nil, err
+	}
+	about, person, known, err := db.subjects(ctx, q)
+	if err != nil || !known {
+		return out, err
+	}
+	from := place{at: -1 << 62}
+	if !q.Oldest {
+		from.at = 1 << 62
+	}
+	if q.Cursor != "" {
+		if from, err = parsePlace(q.Cursor); err != nil {
+			return nil, err
+		}
+	}
+	var rows []row
+	for id, kind := range kinds {
+		more, err := db.rows(ctx, q, from, id, kind, about, person)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, more...)
+	}
+	slices.SortFunc(rows, func(a, b row) int {
+		order := cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.id, b.id))
+		if q.Oldest {
+			return order
+		}
+		return -order
+	})
+	if len(rows) > q.Limit {
+		rows = rows[:q.Limit]
+		last := rows[q.Limit-1]
+		out.Next = place{last.at, last.id}.String()
+	}
+	runs, err := db.runs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for i := range rows {
+		out.Entries = append(out.Entries, entry(&rows[i], runs))
+	}
+	return out, nil
+}
+
+// entry is a row as the API has it.
+func entry(r *row, runs []run) api.HistoryEntry {
+	e := api.HistoryEntry{Event: api.Event{ID: eventID(r.id, runs), Kind: r.kind, Data: []byte(r.data)}, At: time.UnixMicro(r.at).UTC()}
+	if r.ended.Valid {
+		e.Ended = time.UnixMicro(r.ended.Int64).UTC()
+	}
+	return e
+}
+
+// kinds are the kinds to look at, by their numbers.
+func (db *database) kinds(ctx context.Context, wanted []string) (map[int64]string, error) {
+	// Each kind is found by one step in the index of entries.
+	found, err := db.read.QueryContext(ctx, `WITH RECURSIVE k(kind) AS (SELECT min(kind) FROM entries
+		UNION ALL SELECT (SELECT min(kind) FROM entries WHERE kind > k.kind) FROM k WHERE k.kind IS NOT NULL)
+		SELECT id, name FROM k JOIN names ON names.id = k.kind`)
+	if err != nil {
+		return nil, err
+	}
+	defer found.Close()
+	out := map[int64]string{}
+	for found.Next() {
+		var id int64
+		var name string
+		if err := found.Scan(&id, &name); err != nil {
+			return nil, err
+		}
+		if len(wanted) == 0 || slices.Contains(wanted, name) {
+			out[id] = name
+		}
+	}
+	return out, found.Err()
+}
+
+// subjects are the numbers of what is asked for, 0 for what is not; known is false where
+// nothing can be found.
+func (db *database) subjects(ctx context.Context, q api.HistoryQuery) (about, by int64, known bool, err error) {
+	look := func(name string, into *int64) {
+		if name == "" || err != nil {
+			return
+		}
+		if err = db.read.QueryRowContext(ctx, "SELECT id FROM names WHERE name = ?", name).Scan(into); errors.Is(err, sql.ErrNoRows) {
+			err, known = nil, false
+		}
+	}
+	known = true
+	look(q.About, &about)
+	if q.By != "" {
+		look(person(q.By), &by)
+	}
+	return about, by, known, err
+}
+
+// rows reads the first entries of one kind.
+func (db *database) rows(ctx context.Context, q api.HistoryQuery, from place, id int64, kind string, about, by int64) ([]row, error) {
+	if about == 0 {
+		about, by = by, 0
+	}
+	table, at, number, where, args := "entries e", "e.at", "e.id", "e.kind = ?", []any{id}
+	if about != 0 {
+		table, at, number = "subjects s JOIN entries e ON e.id = s.entry", "s.at", "s.entry"
+		where, args = "s.kind = ? AND s.name = ?", []any{id, about}
+	}
+	than, order := "<", "DESC"
+	if q.Oldest {
+		than, order = ">", "ASC"
+	}
+	where += fmt.Sprintf(" AND (%s, %s) %s (?, ?)", at, number, than)
+	args = append(args, from.at, from.id)
+	if !q.Since.IsZero() {
+		where += " AND " + at + " >= ?"
+		args = append(args, q.Since.UnixMicro())
+	}
+	if !q.Until.IsZero() {
+		where += " AND " + at + " < ?"
+		args = append(args, q.Until.UnixMicro())
+	}
+	if by != 0 {
+		where += " AND EXISTS (SELECT 1 FROM subjects p WHERE p.name = ? AND p.kind = s.kind AND p.at = s.at AND p.entry = s.entry)"
+		args = append(args, by)
+	}
+	args = append(args, q.Limit+1)
+	found, err := db.read.QueryContext(ctx, fmt.Sprintf("SELECT e.id, e.at, e.ended, e.data FROM %s WHERE %s ORDER BY %s %s, %s %s LIMIT ?", table, where, at, order, number, order), args...)
+	if err != nil {
+		return nil, err
+	}
+	defer found.Close()
+	var out []row
+	for found.Next() {
+		r := row{kind: kind}
+		if err := found.Scan(&r.id, &r.at, &r.ended, &r.data); err != nil {
+			return nil, err
+		}
+		out = append(out, r)
+	}
+	return out, found.Err()
+}
+
+// run is a run of forsd in the history.
+type run struct {
+	first int64
+	id    string
+	whole bool // it ended with all stored
+}
+
+// runs lists the runs, ascending.
+func (db *database) runs(ctx context.Context) ([]run, error) {
+	found, err := db.read.QueryContext(ctx, "SELECT first, run, whole FROM runs ORDER BY first")
+	if err != nil {
+		return nil, err
+	}
+	defer found.Close()
+	var out []run
+	for found.Next() {
+		var r run
+		if err := found.Scan(&r.first, &r.id, &r.whole); err != nil {
+			return nil, err
+		}
+		out = append(out, r)
+	}
+	return out, found.Err()
+}
+
+// runOf is the index of the run of an entry.
+func runOf(id int64, runs []run) int {
+	i, exactly := slices.BinarySearchFunc(runs, id, func(r run, id int64) int { return cmp.Compare(r.first, id) })
+	if !exactly {
+		i--
+	}
+	return max(0, i)
+}
+
+// eventID is the ID of an entry's event.
+func eventID(id int64, runs []run) string {
+	if len(runs) == 0 {
+		return strconv.FormatInt(id, 10)
+	}
+	r := runs[runOf(id, runs)]
+	return r.id + "-" + strconv.FormatInt(id-r.first, 10)
+}
+
+// After lists what followed an event, with events of KindMissed where some are missing.
+func (h *History) After(ctx context.Context, id string, most int) ([]api.Event, bool) {
+	ctx, cancel := context.WithTimeout(ctx, mostTime)
+	defer cancel()
+	db, err := h.reader(ctx)
+	if err != nil {
+		return nil, false
+	}
+	events, found, err := db.after(ctx, id, most)
+	return events, found && err == nil
+}
+
+// after is After on the database.
+func (db *database) after(ctx context.Context, id string, most int) ([]api.Event, bool, error) {
+	runs, err := db.runs(ctx)
+	if err != nil {
+		return nil, false, err
+	}
+	name, n, ok := number(id)
+	at := slices.IndexFunc(runs, func(r run) bool { return r.id == name })
+	if !ok || at < 0 {
+		return nil, false, nil
+	}
+	var least int64
+	if err := db.read.QueryRowContext(ctx, "SELECT coalesce(min(id), 0) FROM entries").Scan(&least); err != nil {
+		return nil, false, err
+	}
+	last := runs[at].first + n
+	if last+1 < least || at+1 < len(runs) && last >= runs[at+1].first {
+		return nil, false, nil // what followed has been removed, or was never stored
+	}
+	found, err := db.read.QueryContext(ctx, "SELECT e.id, names.name, e.data FROM entries e JOIN names ON names.id = e.kind WHERE e.id > ? ORDER BY e.id LIMIT ?", last, most)
+	if err != nil {
+		return nil, false, err
+	}
+	defer found.Close()
+	var out []api.Event
+	for found.Next() {
+		var next int64
+		var kind, data string
+		if err := found.Scan(&next, &kind, &data); err != nil {
+			return nil, false, err
+		}
+		e := api.Event{ID: eventID(next, runs), Kind: kind, Data: []byte(data)}
+		out = append(missing(out, runs, last, next), e)
+		last = next
+	}
+	if len(out) == 0 && at+1 < len(runs) {
+		out = missing(out, runs, last, runs[len(runs)-1].first) // what followed has not been stored yet
+	}
+	return out, true, found.Err()
+}
+
+// missing adds an event that says that some are missing between two entries, if they are.
+func missing(out []api.Event, runs []run, last, next int64) []api.Event {
+	one, other := runOf(last, runs), runOf(next, runs)
+	lost := one == other && next > last+1
+	for r := one; r < other; r++ {
+		lost = lost || !runs[r].whole
+	}
+	if one != other {
+		lost = lost || next > runs[other].first+1
+	}
+	if !lost {
+		return out
+	}
+	id := runs[other].id + "-" + strconv.FormatInt(max(0, next-1-runs[other].first), 10)
+	return append(out, api.Event{ID: id, Kind: api.KindMissed, Data: []byte("{}")})
+}
