@@ -55,6 +55,25 @@ func CallerOf(ctx context.Context) *Caller {
 	return c
 }
 
+// epochKey is the key of the epoch that was in force when a request came.
+type epochKey struct{}
+
+// EpochBefore is the epoch that was in force when the request of a context came, 0 for
+// none.
+func EpochBefore(ctx context.Context) uint64 {
+	n, _ := ctx.Value(epochKey{}).(uint64)
+	return n
+}
+
+// withEpoch notes the epoch in force.
+func withEpoch(ctx context.Context, plans *Plans) context.Context {
+	p := plans.Current()
+	if p == nil {
+		return ctx
+	}
+	return context.WithValue(ctx, epochKey{}, p.Epoch)
+}
+
 // withCaller notes who has made a connection.
 func withCaller(ctx context.Context, c net.Conn) context.Context {
 	if b, bounded := c.(*boundedConn); bounded {

@@ -45,7 +45,6 @@ type Order struct {
 // Start is the data of an event of the kind KindStart.
 type Start struct {
 	Version string `json:"version"`
-	Epoch   uint64 `json:"epoch"` // in force, 0 for none
 }
 
 // Takeover is the data of an event of the kind KindLead.

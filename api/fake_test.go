@@ -55,6 +55,13 @@ func (f *fake) Epochs() ([]Epoch, error) {
 	return []Epoch{{Epoch: 41, PublishedAt: started, Length: phasetable.Summarize("shift", 3, 3).Length, TopologyHash: "feed"}}, nil
 }
 
+// History tells of one order, whatever is asked for.
+func (f *fake) History(_ context.Context, q HistoryQuery) (*HistoryPage, error) {
+	f.calls = append(f.calls, fmt.Sprintf("history %+v", q))
+	return &HistoryPage{Entries: []HistoryEntry{{At: started.Add(2 * time.Minute), Event: Event{ID: "djn2r17k1kw0-7", Kind: KindOrder,
+		Data: json.RawMessage(`{"what":"rollback to epoch 41","by":{"uid":1000,"user":"anna","pid":4711,"process":"forsctl"},"result":"the plan of epoch 41 is in force again","before":43,"after":44}`)}}}}, f.fails
+}
+
 func (f *fake) Reroute(context.Context) (Change, error) {
 	f.calls = append(f.calls, "reroute")
 	return Change{43, true, "planned afresh"}, f.fails
@@ -131,7 +138,7 @@ type site struct {
 
 func newSite(t testing.TB) *site {
 	s := &site{fake: fake{ready: true}}
-	s.Config = Config{Backend: &s.fake, Jobs: newFakeJobs(t, &s.fake), Plans: &Plans{}, Events: NewEvents(8, started), ReadOverTCP: true,
+	s.Config = Config{Backend: &s.fake, Jobs: newFakeJobs(t, &s.fake), Plans: &Plans{}, Events: NewEvents(8, started), Past: &s.fake, ReadOverTCP: true,
 		Names:   []string{"example.com"}, // where httptest asks
 		Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "forsd_epoch 42") }),
 		Mount: map[string]http.Handler{"POST /v1/gpu/schedule": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -120,6 +120,9 @@ func (s *service) handle(who access, pattern string, answer endpoint) {
 	s.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 		err := s.permit(who)
 		if err == nil {
+			if r.Method != http.MethodGet && r.Method != http.MethodHead {
+				r = r.WithContext(withEpoch(r.Context(), s.Plans))
+			}
 			err = answer(w, r)
 		}
 		if err != nil {

@@ -35,6 +35,11 @@ func TestProgramsLinkNoLaboratory(t *testing.T) {
 			}
 		}
 	}
+	for _, path := range linked(t, "forsctl") {
+		if strings.HasPrefix(path, "modernc.org/") {
+			t.Errorf("forsctl links %s: the history's database is forsd's", path)
+		}
+	}
 	found := false
 	for _, path := range linked(t, "forslab") {
 		found = found || strings.HasPrefix(path, drawing[0])

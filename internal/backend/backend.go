@@ -15,6 +15,7 @@ import (
 	"github.com/forsd/forsd/internal/aside"
 	"github.com/forsd/forsd/internal/board"
 	"github.com/forsd/forsd/internal/delivery/desk"
+	"github.com/forsd/forsd/internal/history"
 	"github.com/forsd/forsd/internal/jobs"
 	"github.com/forsd/forsd/internal/reload"
 	"github.com/forsd/forsd/internal/vault"
@@ -63,6 +64,7 @@ type Parts struct {
 	Store   *vault.Vault
 	Desk    *desk.Desk
 	Jobs    *jobs.Registry
+	History *history.History
 	OpenSM  func() api.OpenSM // the manager next door, and what tells of its fabric
 	Loop    Loop
 	Workers *worker.Pool

@@ -56,6 +56,9 @@ func newMetrics(b *Backend) *Metrics {
 	gauge("forsd_base_lower_bound_phases", "Least possible number of phases for base LIDs, as far as it is proved.", ofBase(func(e *api.Epoch) float64 { return float64(e.LowerBound) }))
 	gauge("forsd_servers", "Servers of the plan in force.", ofEpoch(func(e *store.Epoch) float64 { return float64(e.Report.Servers) }))
 	gauge("forsd_unreachable_pairs", "Ordered pairs of servers that the plan in force leaves out.", ofEpoch(func(e *store.Epoch) float64 { return float64(e.Report.UnreachablePairs) }))
+	m.Registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "forsd_history_lost_total", Help: "Events that are missing in the history, because more came than could be stored."},
+		func() float64 { return float64(b.History.Lost()) }))
+	gauge("forsd_history_bytes", "Size of the history's database.", func() float64 { return float64(b.History.Bytes()) })
 	gauge("forsd_jobs", "Jobs with a plan of their own.", func() float64 { return float64(len(b.Jobs.List())) })
 	count := func(is func(*jobs.Job) bool) func() float64 {
 		return func() (n float64) {

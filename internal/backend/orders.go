@@ -25,7 +25,7 @@ func (b *Backend) ordered(ctx context.Context, what, result string, err error) {
 		fields = append(fields, zap.String("user", by.User), zap.Uint32("uid", by.UID), zap.String("process", by.Process), zap.Int32("pid", by.PID))
 	}
 	b.Jobs.Log.Info("ordered", fields...)
-	b.Board.Say(api.KindOrder, api.Order{What: what, By: by, Result: result})
+	b.Board.Say(api.KindOrder, api.Order{What: what, By: by, Result: result, Before: api.EpochBefore(ctx), After: b.Board.EpochNumber()})
 }
 
 // Accept makes the fabric as it is what it is meant to be, with lanes and indices numbered

@@ -93,7 +93,7 @@ func (d *fakeDaemon) listen(socket string) (*api.Server, error) {
 			return nil, err
 		}
 	}
-	return api.Listen(api.Config{Backend: d, Jobs: &fakeJobs{fakeDaemon: d}, Plans: d.plans, Events: d.events,
+	return api.Listen(api.Config{Backend: d, Jobs: &fakeJobs{fakeDaemon: d}, Plans: d.plans, Events: d.events, Past: d,
 		Mount: map[string]http.Handler{"GET /v1/explain": d.handler(d.explain), "GET /v1/baseline": d.handler(d.baseline),
 			"GET /v1/baseline/preview": d.handler(func(*http.Request) (any, error) {
 				return api.Preview{Changes: []string{"1 spine forgotten: Spine003 (0x0000000000300003)"}, Deviations: []string{"spine Spine003 is absent"}}, nil
@@ -160,6 +160,23 @@ func (d *fakeDaemon) Topology() *api.Topology { return api.NewTopology(d.result.
 func (d *fakeDaemon) Epochs() ([]api.Epoch, error) {
 	old := api.Epoch{Epoch: 41, PublishedAt: began, Length: phasetable.Summarize("shift", 15, 15).Length, TopologyHash: "cafecafecafe", What: []string{"the fabric was seen for the first time"}}
 	return []api.Epoch{old, epoch42}, nil
+}
+
+// History has three entries, two of them on the first page.
+func (d *fakeDaemon) History(_ context.Context, q api.HistoryQuery) (*api.HistoryPage, error) {
+	at := func(n int) time.Time { return began.Add(time.Duration(n) * time.Minute) }
+	all := []api.HistoryEntry{
+		{Event: api.Event{ID: "r-3", Kind: api.KindWarning, Data: json.RawMessage(`{"code":"cable-down","text":"Leaf001 port 6","since":"2026-07-01T08:02:00Z","raised":true}`)}, At: at(2), Ended: at(3)},
+		{Event: api.Event{ID: "r-2", Kind: api.KindOrder, Data: json.RawMessage(`{"what":"rollback to epoch 41","by":{"uid":1000,"user":"anna","pid":77,"process":"forsctl"},"result":"the plan of epoch 41 is in force again"}`)}, At: at(1)},
+		{Event: api.Event{ID: "r-1", Kind: api.KindStart, Data: json.RawMessage(`{"version":"1.2.3"}`)}, At: at(0)},
+	}
+	if q.By != "" {
+		return &api.HistoryPage{Entries: all[1:2]}, nil
+	}
+	if q.Cursor == "" && q.Limit > 2 {
+		return &api.HistoryPage{Entries: all[:2], Next: "more"}, nil
+	}
+	return &api.HistoryPage{Entries: all[2:]}, nil
 }
 
 func (d *fakeDaemon) Reroute(context.Context) (api.Change, error) {

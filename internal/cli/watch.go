@@ -115,10 +115,33 @@ func eventText(e api.Event) string {
 		if json.Unmarshal(e.Data, &x) == nil {
 			return fmt.Sprintf("order  %s, by %s: %s", x.What, x.By, x.Result)
 		}
+	case api.KindStart:
+		var x api.Start
+		if json.Unmarshal(e.Data, &x) == nil {
+			return "start  forsd " + x.Version + " was started"
+		}
+	case api.KindLead:
+		var x api.Takeover
+		if json.Unmarshal(e.Data, &x) == nil {
+			return takeoverText(&x)
+		}
 	case api.KindMissed:
 		return "missed  events were lost: ask for the status"
 	}
 	return e.Kind + "  " + string(e.Data)
+}
+
+// takeoverText says which of two forsd leads.
+func takeoverText(x *api.Takeover) string {
+	text := "takeover  forsd follows the other one"
+	if x.Leads {
+		text = "takeover  forsd leads"
+	}
+	text += fmt.Sprintf(", epoch %d", x.Epoch)
+	if x.Why != "" {
+		text += ": " + x.Why
+	}
+	return text
 }
 
 // epochText sums an epoch up in a line.

@@ -35,6 +35,7 @@ type Config struct {
 	Damping    Damping  `yaml:"damping" live:"yes"`
 	Safety     Safety   `yaml:"safety" live:"yes"`
 	Retry      Retry    `yaml:"retry" live:"yes"`
+	History    History  `yaml:"history"`
 	Log        Log      `yaml:"log"`
 }
 
@@ -145,6 +146,12 @@ type Retry struct {
 	Max   time.Duration `yaml:"max"`
 }
 
+// History is how much of what has happened is kept in the state directory.
+type History struct {
+	MaxAge time.Duration `yaml:"max_age"`
+	MaxMB  int           `yaml:"max_mb"` // of the database
+}
+
 // Log is what is logged and how.
 type Log struct {
 	Level  LogLevel  `yaml:"level" live:"yes"`
@@ -193,8 +200,9 @@ func Default() *Config {
 			Flaps:       3,
 			Window:      2 * time.Minute,
 		},
-		Safety: Safety{MaxLoss: 0.5, Confirm: 30 * time.Second},
-		Retry:  Retry{First: time.Second, Max: time.Minute},
-		Log:    Log{Level: LevelInfo, Format: FormatAuto},
+		Safety:  Safety{MaxLoss: 0.5, Confirm: 30 * time.Second},
+		Retry:   Retry{First: time.Second, Max: time.Minute},
+		History: History{MaxAge: 90 * 24 * time.Hour, MaxMB: 256},
+		Log:     Log{Level: LevelInfo, Format: FormatAuto},
 	}
 }

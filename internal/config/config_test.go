@@ -76,6 +76,7 @@ jobs: {base_lids: never, own_lanes: true}
 damping: {hold_down: 1s, max_hold_down: 1s, flaps: 1, window: 3s}
 safety: {max_loss: 1, confirm: 4s}
 retry: {first: 5s, max: 6s}
+history: {max_age: 1h, max_mb: 5}
 log: {level: debug, format: console}
 `
 
@@ -104,6 +105,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 		Damping: Damping{HoldDown: time.Second, MaxHoldDown: time.Second, Flaps: 1, Window: 3 * time.Second},
 		Safety:  Safety{MaxLoss: 1, Confirm: 4 * time.Second},
 		Retry:   Retry{First: 5 * time.Second, Max: 6 * time.Second},
+		History: History{MaxAge: time.Hour, MaxMB: 5},
 		Log:     Log{Level: LevelDebug, Format: FormatConsole},
 	}
 	if d := cmp.Diff(want, got, byText); d != "" {
@@ -145,7 +147,7 @@ func TestProblems(t *testing.T) {
 		{"comment only", "# nothing\n", "c.yaml: version: is missing: write version: 1"},
 		{"other version", "version: 2", "c.yaml:1: version: 2 is not known: this forsd reads version 1"},
 		{"version as word", "version: one", `c.yaml:1: version: "one" is not a whole number`},
-		{"unknown key", "version: 1\n\nstatedir: /x\n", "c.yaml:3: statedir: is unknown: the keys here are version, mode, state_dir, keep_epochs, opensm, api, peer, planning, jobs, damping, safety, retry, log"},
+		{"unknown key", "version: 1\n\nstatedir: /x\n", "c.yaml:3: statedir: is unknown: the keys here are version, mode, state_dir, keep_epochs, opensm, api, peer, planning, jobs, damping, safety, retry, history, log"},
 		{"unknown key in group", "version: 1\nretry:\n  first: 2s\n  last: 3s\n", "c.yaml:4: retry.last: is unknown: the keys here are first, max"},
 		{"duplicate", "version: 1\nversion: 1\n", `c.yaml:2: is not YAML: mapping key "version" already defined at [1:1]`},
 		{"syntax", "version: 1\nlog: {level: info\n", "c.yaml:2: is not YAML: could not find flow mapping end token '}'"},
@@ -186,6 +188,7 @@ func TestProblems(t *testing.T) {
 		{"one socket for both", "version: 1\napi: {socket: /run/s}\nopensm: {plugin: {socket: /run/s}}\n", "c.yaml:3: opensm.plugin.socket: is api.socket, too: each needs a path of its own"},
 		{"share", "version: 1\nsafety: {max_loss: nan}\n", "c.yaml:2: safety.max_loss: NaN is not a share of the servers: want more than 0 and at most 1"},
 		{"zero", "version: 1\nsafety: {confirm: 0s}\n", "c.yaml:2: safety.confirm: 0s is not a positive duration"},
+		{"no history", "version: 1\nhistory:\n  max_mb: 0\n", "c.yaml:3: history.max_mb: 0 is not a number of megabytes from 1 to 1048576"},
 		{"order", "version: 1\nretry:\n  max: 500ms\n", "c.yaml:3: retry.max: 500ms is below retry.first, 1s"},
 		{"few epochs", "version: 1\nkeep_epochs: 1\n", "c.yaml:2: keep_epochs: 1 is too few: a rollback needs at least 2"},
 		{"no flaps", "version: 1\ndamping: {flaps: 0}\n", "c.yaml:2: damping.flaps: 0 is too few: want 1 or more"},

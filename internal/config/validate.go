@@ -19,6 +19,9 @@ const maxSocketPath = 107
 // or adapter keeps in its queue.
 const maxUmadWindow = 1024
 
+// maxHistoryMB is the most that the history may take.
+const maxHistoryMB = 1 << 20
+
 // problems judges the values: ranges, forms, what must fit together. Whether files and
 // directories exist is not its business.
 func (c *Config) problems() []Problem {
@@ -53,6 +56,10 @@ func (c *Config) problems() []Problem {
 	}
 	v.positive("safety.confirm", c.Safety.Confirm)
 	v.growing("retry.first", c.Retry.First, "retry.max", c.Retry.Max)
+	v.positive("history.max_age", c.History.MaxAge)
+	if c.History.MaxMB < 1 || c.History.MaxMB > maxHistoryMB {
+		v.add("history.max_mb", "%d is not a number of megabytes from 1 to %d", c.History.MaxMB, maxHistoryMB)
+	}
 	return v.problems
 }
 

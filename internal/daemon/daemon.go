@@ -72,6 +72,8 @@ func (d *Daemon) Run(ctx context.Context) error {
 			}
 		})
 	}
+	keep, stopKeeping := context.WithCancel(context.WithoutCancel(ctx)) // the history ends last
+	defer stopKeeping()
 	server, err := d.listen()
 	if err != nil {
 		return errors.Join(err, d.store.Close())
@@ -103,6 +105,8 @@ func (d *Daemon) Run(ctx context.Context) error {
 	if forPlugin != nil {
 		run("serve OpenSM's plugin", forPlugin)
 	}
+	kept := make(chan error, 1)
+	go func() { kept <- d.history.Run(keep) }()
 	d.log.Info("started", zap.String("version", d.version), zap.String("state_dir", d.cfg.StateDir), zap.Uint64("epoch", d.board.EpochNumber()))
 	// Others may be started: the API answers. Plans come when OpenSM has brought the subnet up.
 	d.notify("READY=1\nSTATUS=no plan is in force yet")
@@ -117,6 +121,10 @@ func (d *Daemon) Run(ctx context.Context) error {
 			d.log.Error("OpenSM has the tables, but the file that it loads without forsd has not", zap.Error(err))
 		}
 		group.Wait()
+		stopKeeping()
+		if err := <-kept; err != nil {
+			d.log.Error("the end of the history is not stored", zap.Error(err))
+		}
 	}()
 	<-ctx.Done()
 	err = context.Cause(ctx)

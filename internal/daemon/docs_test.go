@@ -3,11 +3,7 @@ package daemon
 import (
 	"os"
 	"regexp"
-	"slices"
 	"testing"
-
-	"github.com/forsd/forsd/internal/reload"
-	"github.com/forsd/forsd/opensm"
 )
 
 const manual = "../../docs/reference.md"
@@ -31,7 +27,7 @@ func TestManualExplainsEveryWarning(t *testing.T) {
 		explained[m[1]] = m[2]
 	}
 	exists := map[string]bool{}
-	for _, k := range slices.Concat(warnables, reload.Warnables(), opensm.Kinds()) {
+	for _, k := range kinds() {
 		exists[k.Code] = true
 		switch severity, ok := explained[k.Code]; {
 		case !ok:

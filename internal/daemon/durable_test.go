@@ -144,8 +144,8 @@ func (d *disk) spoil(r *rand.Rand) string {
 	return what + " " + path
 }
 
-// history is a forsd beside a disk that fails, and all that it has ever given out.
-type history struct {
+// besideDisk is a forsd beside a disk that fails, and all that it has ever given out.
+type besideDisk struct {
 	*Daemon
 	t      *testing.T
 	r      *rand.Rand
@@ -159,23 +159,23 @@ type history struct {
 	log    []string
 }
 
-func (h *history) note(format string, args ...any) {
+func (h *besideDisk) note(format string, args ...any) {
 	h.log = append(h.log, fmt.Sprintf(format, args...))
 }
 
-func (h *history) fail(format string, args ...any) {
+func (h *besideDisk) fail(format string, args ...any) {
 	h.t.Helper()
 	h.t.Fatalf("%s\nafter:\n%s", fmt.Sprintf(format, args...), strings.Join(h.log, "\n"))
 }
 
-func (h *history) start() {
+func (h *besideDisk) start() {
 	h.Daemon = readable(daemonIn(h.t, h.dir))
 	h.manager.Finder = self{}
 	h.look()
 }
 
 // look checks what is given out: no number is ever given twice, nor one below another.
-func (h *history) look() {
+func (h *besideDisk) look() {
 	h.t.Helper()
 	if p := h.board.Plans.Current(); p != nil {
 		h.take(p.Epoch, 0, p.Table.Bytes())
@@ -191,7 +191,7 @@ func (h *history) look() {
 	}
 }
 
-func (h *history) take(number, job uint64, table []byte) {
+func (h *besideDisk) take(number, job uint64, table []byte) {
 	h.t.Helper()
 	key := [2]uint64{number, job} // a job's plan may bear the number of the fabric's
 	if before, known := h.given[key]; known && before != string(table) {
@@ -201,7 +201,7 @@ func (h *history) take(number, job uint64, table []byte) {
 }
 
 // settle has the fabric as it is be planned, which no disk may keep from it.
-func (h *history) settle() {
+func (h *besideDisk) settle() {
 	h.t.Helper()
 	h.atRest(h.t, h.now)
 	h.giveTurns(h.t.Context())
@@ -223,12 +223,12 @@ func (h *history) settle() {
 	}
 }
 
-func (h *history) warned(code string) bool {
+func (h *besideDisk) warned(code string) bool {
 	return slices.ContainsFunc(h.health.List(time.Now()), func(w health.Warning) bool { return w.Code == code })
 }
 
 // step does something at random.
-func (h *history) step() {
+func (h *besideDisk) step() {
 	h.t.Helper()
 	switch n := h.r.IntN(11); {
 	case n < 4:
@@ -287,7 +287,7 @@ func (h *history) step() {
 }
 
 // kill ends the process at once.
-func (h *history) kill() {
+func (h *besideDisk) kill() {
 	h.note("killed, epoch %d, last %d, owed: %v", h.board.EpochNumber(), h.store.Last(), h.store.Owed())
 	h.finish()
 	ok(h.t, h.store.Close())
@@ -295,7 +295,7 @@ func (h *history) kill() {
 
 // mend brings the disk back, after which all is stored: a process that is killed then comes
 // back to it.
-func (h *history) mend() {
+func (h *besideDisk) mend() {
 	h.t.Helper()
 	h.note("mended: %s", h.disk.fault)
 	h.disk.mend()
@@ -346,7 +346,7 @@ func TestDisk(t *testing.T) {
 			dir := t.TempDir()
 			state := filepath.Join(dir, "state")
 			ok(t, os.Mkdir(state+".away", 0o755))
-			h := &history{t: t, r: rand.New(rand.NewPCG(uint64(seed), 1)), dir: dir, disk: newDisk(t, state), given: map[[2]uint64]string{}, fabric: fabric(4, 4)}
+			h := &besideDisk{t: t, r: rand.New(rand.NewPCG(uint64(seed), 1)), dir: dir, disk: newDisk(t, state), given: map[[2]uint64]string{}, fabric: fabric(4, 4)}
 			h.now = h.fabric
 			if h.alone = seed%4 == 3; h.alone {
 				ok(t, os.MkdirAll(filepath.Join(dir, "s.numbers", "x"), 0o755), os.MkdirAll(filepath.Join(dir, "lfts.dump.numbers", "x"), 0o755))

@@ -1,15 +1,19 @@
 package daemon
 
 import (
+	"slices"
 	"time"
 
 	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/internal/health"
+	"github.com/forsd/forsd/internal/history"
 	"github.com/forsd/forsd/internal/jobs"
 	"github.com/forsd/forsd/internal/linkstate/probe"
 	"github.com/forsd/forsd/internal/manager"
+	"github.com/forsd/forsd/internal/reload"
 	"github.com/forsd/forsd/internal/standby"
 	"github.com/forsd/forsd/internal/vault"
+	"github.com/forsd/forsd/opensm"
 	"github.com/forsd/forsd/planner"
 	"github.com/forsd/forsd/topology"
 )
@@ -20,8 +24,12 @@ const (
 	pluginUnused = "plugin-tables-unused"
 )
 
-// warnables lists every kind of warning but those of package opensm, which
-// brings its own. docs/reference.md explains each.
+// kinds lists every kind of warning. docs/reference.md explains each.
+func kinds() []health.Warnable {
+	return slices.Concat(warnables, reload.Warnables(), opensm.Kinds(), history.Kinds())
+}
+
+// warnables lists those that are not brought by their packages.
 var warnables = []health.Warnable{
 	{Code: topology.CableDown, Severity: health.Degraded, Title: "Cables are down"},
 	{Code: topology.CableDegraded, Severity: health.Degraded, Title: "Cables run below their rate"},

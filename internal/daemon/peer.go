@@ -6,6 +6,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/internal/standby"
 )
@@ -52,6 +53,7 @@ func (l *loop) lead(ctx context.Context, a standby.Lead) {
 	}
 	if l.peer.Exists() {
 		l.log.Info("forsd leads", zap.Uint64("epoch", l.board.EpochNumber()), zap.Uint64("last", l.store.Last()))
+		l.board.Say(api.KindLead, api.Takeover{Leads: true, Why: a.Doubt, Epoch: l.board.EpochNumber()})
 	}
 	l.step(ctx, controller.Mastership{Master: true})
 	l.peer.Desk.Ring()
@@ -72,6 +74,9 @@ func (l *loop) lead(ctx context.Context, a standby.Lead) {
 func (l *loop) follow(ctx context.Context, a standby.Follow) {
 	if a.Why != "" {
 		l.log.Warn(a.Why, zap.String("peer", l.peer.Address))
+	}
+	if l.peer.Exists() {
+		l.board.Say(api.KindLead, api.Takeover{Why: a.Why, Epoch: l.board.EpochNumber()})
 	}
 	l.shown = false
 	l.giveUp()

@@ -3,7 +3,7 @@ package daemon
 import (
 	"context"
 	"errors"
-	"slices"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -16,6 +16,7 @@ import (
 	"github.com/forsd/forsd/internal/config"
 	"github.com/forsd/forsd/internal/delivery/desk"
 	"github.com/forsd/forsd/internal/health"
+	"github.com/forsd/forsd/internal/history"
 	"github.com/forsd/forsd/internal/jobs"
 	"github.com/forsd/forsd/internal/linkstate/probe"
 	"github.com/forsd/forsd/internal/manager"
@@ -41,6 +42,7 @@ type rooms struct {
 	inbox
 	settings *reload.Settings
 	board    *board.Board // what everybody reads
+	history  *history.History
 	health   *health.Tracker
 	store    *vault.Vault
 	jobs     *jobs.Registry
@@ -64,8 +66,11 @@ func open(cfg *config.Config, version string, log *zap.Logger, notify func(strin
 	r.settings = reload.New(cfg, r.started)
 	r.settings.Apply = r.reconfigure
 	r.reader = sync.OnceValue(r.newReader)
-	r.health = health.NewTracker(slices.Concat(warnables, reload.Warnables(), opensm.Kinds()), r.warned)
-	r.board = board.New(log, r.health, api.NewEvents(keepEvents, r.started), func() { r.peer.Desk.Ring() })
+	r.health = health.NewTracker(kinds(), r.warned)
+	events := api.NewEvents(keepEvents, r.started)
+	r.history = history.New(history.Settings{Path: filepath.Join(cfg.StateDir, "history.db"), MaxAge: cfg.History.MaxAge, MaxBytes: int64(cfg.History.MaxMB) << 20}, events.Run(), log, r.health)
+	events.KeepIn(r.history)
+	r.board = board.New(log, r.health, events, func() { r.peer.Desk.Ring() })
 	r.manager = manager.New(manager.Parts{Config: &cfg.OpenSM, Log: log, Board: r.board, Finder: finder(&cfg.OpenSM), Started: r.started, Watched: r.watches(),
 		Doubt: func() { r.tell(controller.TablesDoubted{}) }})
 	r.probe = probe.New(probe.Parts{Config: &cfg.OpenSM, Log: log, Board: r.board, Manager: r.manager, Reader: r.reader})
@@ -78,11 +83,12 @@ func open(cfg *config.Config, version string, log *zap.Logger, notify func(strin
 		return nil, false, err
 	}
 	r.jobs.Store = r.store
+	r.board.Say(api.KindStart, api.Start{Version: version})
 	if reissue, err = r.resume(); err != nil {
 		return nil, false, errors.Join(err, r.store.Close())
 	}
 	r.backend = backend.New(backend.Parts{Version: version, Started: r.started, Board: r.board, Store: r.store, Desk: r.desk, Jobs: r.jobs,
-		OpenSM: r.openSM, Loop: commands{r}, Workers: r.workers, Planning: r.planning, Settings: r.settings, Watches: r.watches()})
+		History: r.history, OpenSM: r.openSM, Loop: commands{r}, Workers: r.workers, Planning: r.planning, Settings: r.settings, Watches: r.watches()})
 	return r, reissue, nil
 }
 

@@ -111,21 +111,23 @@ func TestFilters(t *testing.T) {
 		q    api.HistoryQuery
 		want int
 	}{
-		"kind":        {api.HistoryQuery{Kinds: []string{"order"}}, 2},
-		"kinds":       {api.HistoryQuery{Kinds: []string{"order", "link"}}, 4},
-		"no kind":     {api.HistoryQuery{Kinds: []string{"nonsense"}}, 0},
-		"cable":       {api.HistoryQuery{About: "leaf007/31"}, 2},
-		"other end":   {api.HistoryQuery{About: "Spine031/8"}, 2},
-		"node":        {api.HistoryQuery{About: "Spine031"}, 3},
-		"GUID":        {api.HistoryQuery{About: "0x0000000000200007"}, 1},
-		"code":        {api.HistoryQuery{About: "cable-down"}, 2},
-		"person":      {api.HistoryQuery{By: "anna"}, 1},
-		"nobody":      {api.HistoryQuery{By: "eve"}, 0},
-		"person+kind": {api.HistoryQuery{By: "anna", Kinds: []string{"link"}}, 0},
-		"both":        {api.HistoryQuery{By: "anna", About: "Leaf007"}, 0},
-		"since":       {api.HistoryQuery{Since: all.Entries[2].At}, 3},
-		"until":       {api.HistoryQuery{Until: all.Entries[2].At}, 3},
-		"limit":       {api.HistoryQuery{Limit: 2}, 2},
+		"kind":         {api.HistoryQuery{Kinds: []string{"order"}}, 2},
+		"kinds":        {api.HistoryQuery{Kinds: []string{"order", "link"}}, 4},
+		"no kind":      {api.HistoryQuery{Kinds: []string{"nonsense"}}, 0},
+		"cable":        {api.HistoryQuery{About: "leaf007/31"}, 2},
+		"other end":    {api.HistoryQuery{About: "Spine031/8"}, 2},
+		"node":         {api.HistoryQuery{About: "Spine031"}, 3},
+		"GUID":         {api.HistoryQuery{About: "0x0000000000200007"}, 1},
+		"code":         {api.HistoryQuery{About: "cable-down"}, 2},
+		"person":       {api.HistoryQuery{By: "anna"}, 1},
+		"nobody":       {api.HistoryQuery{By: "eve"}, 0},
+		"person+kind":  {api.HistoryQuery{By: "anna", Kinds: []string{"link"}}, 0},
+		"both":         {api.HistoryQuery{By: "anna", About: "Leaf007"}, 0},
+		"since":        {api.HistoryQuery{Since: all.Entries[2].At}, 3},
+		"until":        {api.HistoryQuery{Until: all.Entries[2].At}, 3},
+		"from, oldest": {api.HistoryQuery{Since: all.Entries[2].At, Oldest: true}, 3},
+		"to, oldest":   {api.HistoryQuery{Until: all.Entries[2].At, Oldest: true}, 3},
+		"limit":        {api.HistoryQuery{Limit: 2}, 2},
 	} {
 		page, err := x.History.History(t.Context(), c.q)
 		ok(t, err)

@@ -80,6 +80,28 @@ func parsePlace(text string) (p place, err error) {
 	return p, nil
 }
 
+// start is where a question begins to look: at the cursor, or where its time begins, whichever
+// leaves less to look at.
+func start(q api.HistoryQuery) (from place, err error) {
+	const ever = 1 << 62
+	first := place{ever, ever}
+	switch {
+	case q.Oldest && q.Since.IsZero():
+		first = place{-ever, -ever}
+	case q.Oldest:
+		first = place{q.Since.UnixMicro(), -ever}
+	case !q.Until.IsZero():
+		first = place{q.Until.UnixMicro(), -ever}
+	}
+	if q.Cursor == "" {
+		return first, nil
+	}
+	if from, err = parsePlace(q.Cursor); err == nil && (q.Oldest && from.at < first.at || !q.Oldest && from.at > first.at) {
+		from = first
+	}
+	return from, err
+}
+
 // page reads the entries of each kind in their order, and merges them.
 func (db *database) page(ctx context.Context, q api.HistoryQuery) (*api.HistoryPage, error) {
 	out := &api.HistoryPage{Entries: []api.HistoryEntry{}}
@@ -94,14 +116,9 @@ func (db *database) page(ctx context.Context, q api.HistoryQuery) (*api.HistoryP
 	if err != nil || !known {
 		return out, err
 	}
-	from := place{at: -1 << 62}
-	if !q.Oldest {
-		from.at = 1 << 62
-	}
-	if q.Cursor != "" {
-		if from, err = parsePlace(q.Cursor); err != nil {
-			return nil, err
-		}
+	from, err := start(q)
+	if err != nil {
+		return nil, err
 	}
 	var rows []row
 	for id, kind := range kinds {
@@ -201,11 +218,11 @@ func (db *database) rows(ctx context.Context, q api.HistoryQuery, from place, id
 	}
 	where += fmt.Sprintf(" AND (%s, %s) %s (?, ?)", at, number, than)
 	args = append(args, from.at, from.id)
-	if !q.Since.IsZero() {
+	if !q.Since.IsZero() && !q.Oldest {
 		where += " AND " + at + " >= ?"
 		args = append(args, q.Since.UnixMicro())
 	}
-	if !q.Until.IsZero() {
+	if !q.Until.IsZero() && q.Oldest {
 		where += " AND " + at + " < ?"
 		args = append(args, q.Until.UnixMicro())
 	}

@@ -1,0 +1,156 @@
+package cli
+
+import (
+	"context"
+	"encoding/csv"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/internal/command"
+)
+
+func historyCommand() *cobra.Command {
+	var q api.HistoryQuery
+	var since, until string
+	var asCSV bool
+	most := 50
+	cmd := &cobra.Command{
+		Use:   "history",
+		Short: "Show what has happened: epochs, cables, warnings, jobs, orders",
+		Long: `History shows what forsd has kept of what has happened, over restarts, the newest
+last: epochs, cables, warnings with their ends, jobs, takeovers, and what was ordered
+by whom. Times are such as 2026-07-01, "2026-07-01 08:00", or 36h for that long ago.
+
+A cable is named by either end, such as Leaf007/31. --about takes a switch too, by
+name or GUID, and the code of a warning.`,
+		Example: "  forsctl history\n  forsctl history --since 24h --kind order,epoch\n  forsctl history --about Leaf007/31 --csv",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if most < 0 {
+				return fmt.Errorf("--limit %d: want 1 or more, or 0 for all", most)
+			}
+			for flag, x := range map[string]struct {
+				text string
+				into *time.Time
+			}{"since": {since, &q.Since}, "until": {until, &q.Until}} {
+				at, err := moment(x.text, time.Now())
+				if err != nil {
+					return fmt.Errorf("--%s: %w", flag, err)
+				}
+				*x.into = at
+			}
+			if asCSV && command.WantsJSON(cmd) {
+				return fmt.Errorf("--json and --csv: want one of them")
+			}
+			return with(cmd, func(ctx context.Context, c *api.Client) error {
+				entries, err := readHistory(ctx, c, q, most)
+				if err != nil {
+					return err
+				}
+				return printHistory(cmd, entries, asCSV)
+			})
+		},
+	}
+	f := cmd.Flags()
+	f.StringSliceVar(&q.Kinds, "kind", nil, "kinds of events, such as epoch, link, warning, job, order, takeover, start (default all)")
+	f.StringVar(&q.About, "about", "", "a cable by either end (Leaf007/31), a switch, or the code of a warning")
+	f.StringVar(&q.By, "by", "", "who ordered it, by name")
+	f.StringVar(&since, "since", "", "from this time on")
+	f.StringVar(&until, "until", "", "before this time")
+	f.IntVar(&most, "limit", most, "the newest so many (0: all)")
+	f.BoolVar(&asCSV, "csv", false, "print CSV: time, kind, id, ended, text")
+	_ = cmd.RegisterFlagCompletionFunc("kind", cobra.FixedCompletions([]string{api.KindEpoch, api.KindBase, api.KindJob, api.KindLink, api.KindWarning, api.KindOrder, api.KindLead, api.KindStart}, cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+// moment reads a time: a day, a day with a time of day, RFC 3339, or how long ago. It is
+// zero for "".
+func moment(text string, now time.Time) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	if ago, err := time.ParseDuration(text); err == nil {
+		return now.Add(-ago), nil
+	}
+	for _, form := range []string{time.RFC3339, "2006-01-02 15:04:05", "2006-01-02 15:04", "2006-01-02T15:04", time.DateOnly} {
+		if at, err := time.ParseInLocation(form, text, time.Local); err == nil {
+			return at, nil
+		}
+	}
+	return time.Time{}, fmt.Errorf("%q is no time: want such as 2026-07-01, \"2026-07-01 08:00\", or 36h for that long ago", text)
+}
+
+// readHistory reads the newest entries, all of them for 0, page by page, the oldest first.
+func readHistory(ctx context.Context, c *api.Client, q api.HistoryQuery, most int) ([]api.HistoryEntry, error) {
+	all := []api.HistoryEntry{}
+	for {
+		q.Limit = api.MostHistory
+		if most > 0 {
+			q.Limit = min(q.Limit, most-len(all))
+		}
+		page, err := c.History(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, page.Entries...)
+		if q.Cursor = page.Next; q.Cursor == "" || len(all) == most {
+			break
+		}
+	}
+	for i, j := 0, len(all)-1; i < j; i, j = i+1, j-1 {
+		all[i], all[j] = all[j], all[i]
+	}
+	return all, nil
+}
+
+// printHistory prints entries in one of three forms.
+func printHistory(cmd *cobra.Command, entries []api.HistoryEntry, asCSV bool) error {
+	switch {
+	case command.WantsJSON(cmd):
+		return command.PrintJSON(cmd, api.HistoryPage{Entries: entries})
+	case asCSV:
+		return historyCSV(cmd.OutOrStdout(), entries)
+	}
+	for i := range entries {
+		e := &entries[i]
+		line := clock(e.At) + "  " + historyText(e)
+		if !e.Ended.IsZero() {
+			line += " (until " + clock(e.Ended) + ")"
+		}
+		if _, err := fmt.Fprintln(cmd.OutOrStdout(), line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// historyText is an entry in words, without its time.
+func historyText(e *api.HistoryEntry) string {
+	text := eventText(e.Event)
+	if at, rest, found := strings.Cut(text, "  "); found {
+		if _, err := time.Parse(time.DateTime, at); err == nil {
+			return rest
+		}
+	}
+	return text
+}
+
+// historyCSV writes entries as CSV.
+func historyCSV(out io.Writer, entries []api.HistoryEntry) error {
+	w := csv.NewWriter(out)
+	rows := [][]string{{"time", "kind", "id", "ended", "text"}}
+	for i := range entries {
+		e := &entries[i]
+		ended := ""
+		if !e.Ended.IsZero() {
+			ended = e.Ended.Format(time.RFC3339Nano)
+		}
+		rows = append(rows, []string{e.At.Format(time.RFC3339Nano), e.Kind, e.ID, ended, strings.TrimSpace(historyText(e))})
+	}
+	return w.WriteAll(rows)
+}
