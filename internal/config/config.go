@@ -185,6 +185,7 @@ func Default() *Config {
 		API: API{
 			Socket:      "/run/forsd/forsd.sock",
 			SocketMode:  0o660,
+			Names:       []string{},
 			ReadOverTCP: true,
 		},
 		Peer: Peer{Timeout: time.Second},
