@@ -2,6 +2,7 @@ package planner
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -29,6 +30,11 @@ func planBase(ctx context.Context, t *topology.FatTree, given []lft.Pin) (*Sched
 	start := time.Now()
 	tree := forsTree(t)
 	tree.Closed = nil
+	if len(given) == 0 {
+		if s, err := shiftOnBaseLIDs(ctx, t, tree); s != nil || err != nil {
+			return s, err
+		}
+	}
 	wish := fors.Wish{Via: baseLanes(t, tree, given), Keep: true}
 	if parallel(t) {
 		wish.Spine = t.LaneOf
@@ -38,6 +44,25 @@ func planBase(ctx context.Context, t *topology.FatTree, given []lft.Pin) (*Sched
 		return nil, err
 	}
 	return bindBase(t, plan, start)
+}
+
+// shiftOnBaseLIDs is the linear shift where its lanes are those of base LIDs on any tables,
+// as they are while nothing has failed, and nil where they are not.
+func shiftOnBaseLIDs(ctx context.Context, t *topology.FatTree, tree *fors.Tree) (*Schedule, error) {
+	start := time.Now()
+	plan, err := fors.PlanShift(ctx, tree)
+	if err != nil || plan.Gap() != 0 {
+		if errors.Is(err, fors.ErrNotApplicable) {
+			err = nil
+		}
+		return nil, err
+	}
+	s, err := bindLanes(t, plan)
+	if err != nil || !s.onBaseLIDs() {
+		return nil, nil // a lane is not that of a base LID, and may be closed
+	}
+	s.LIDs, s.Took = 1, time.Since(start)
+	return s, nil
 }
 
 // bindBase gives every transfer the base LID of its destination.
@@ -70,7 +95,9 @@ func base(ctx context.Context, t *topology.FatTree, beside *Schedule, given []lf
 		}
 		return nil, []Warning{{Code: NoBasePlan, Text: fmt.Sprintf("there is no plan for programs that send to base LIDs: %v", err)}}, nil
 	}
-	s.spare()
+	if s.pins != nil {
+		s.spare()
+	}
 	return s, nil, nil
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/forsd/forsd/fors"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/sim"
 	"github.com/forsd/forsd/testbed/fabgen"
@@ -112,6 +113,9 @@ func TestBaseTable(t *testing.T) {
 		if r.Plan.Phases != c.pinned || b == nil || b.Phases != c.base || b.Moved != c.moved || b.Gap != 0 {
 			t.Errorf("%s: %d phases, base %+v; want %d, and base %d with %d entries moved", c.name, r.Plan.Phases, b, c.pinned, c.base, c.moved)
 			continue
+		}
+		if shift := b.Engine == string(fors.Shift); shift != (c.dead == nil) {
+			t.Errorf("%s: the base plan is by engine %s; want the linear shift while nothing is dead", c.name, b.Engine)
 		}
 		if got := phaseTimes(t, r, baseRows(r.Base)); got != c.base {
 			t.Errorf("%s: the base plan takes %d phase times, want %d", c.name, got, c.base)

@@ -38,27 +38,22 @@ func (m *Memory) Holds(servers int) int {
 	return max(1, min(rememberedPlans, rememberedTransfers/max(1, servers*servers)))
 }
 
-// Prepare makes the plan for a tree and keeps it, unless it is kept already, or the
-// tree or the settings are not of the kind. It tells whether it has planned.
-func (m *Memory) Prepare(ctx context.Context, t *topology.FatTree, s Settings) bool {
-	return s.remembers(t) && m.prepare(ctx, forsTree(t))
-}
-
-// PrepareLosses does so for the loss of any one more cable of a tree, as many plans as
-// are kept, until ctx ends or they are not wanted any more, and tells whether it has come to
-// its end.
-func (m *Memory) PrepareLosses(ctx context.Context, t *topology.FatTree, s Settings, wanted func() bool) bool {
+// PrepareLosses makes the plans for the loss of any one more cable of a tree and keeps them,
+// as many as are kept, unless the tree or the settings are not of the kind. It ends with ctx,
+// or when they are not wanted any more. It counts those that were not kept already, and tells
+// whether it has come to its end.
+func (m *Memory) PrepareLosses(ctx context.Context, t *topology.FatTree, s Settings, wanted func() bool) (made int, ended bool) {
 	if !s.remembers(t) {
-		return wanted()
+		return 0, wanted()
 	}
-	tree, made := forsTree(t), 0
+	tree := forsTree(t)
 	for _, up := range tree.Up {
 		for k := range up {
 			if !wanted() || ctx.Err() != nil {
-				return false
+				return made, false
 			}
 			if made == m.Holds(len(t.Servers)) {
-				return true
+				return made, true
 			}
 			if up[k] {
 				up[k] = false
@@ -69,7 +64,7 @@ func (m *Memory) PrepareLosses(ctx context.Context, t *topology.FatTree, s Setti
 			}
 		}
 	}
-	return true
+	return made, true
 }
 
 // remembers tells whether plans of a tree may be kept.

@@ -47,6 +47,9 @@ func TestBasePlan(t *testing.T) {
 	if first.Phases() != 15 || first.Epoch() != d.board.EpochNumber() {
 		t.Errorf("base plan %d has %d phases; want 15, and the number of epoch %d", first.Epoch(), first.Phases(), d.board.EpochNumber())
 	}
+	if d.board.LastBase() != d.board.Current().Plan {
+		t.Error("the plan for base LIDs, which is that of the epoch, is kept twice")
+	}
 
 	v := d.see(t, lacking(healthy, 4, 1, 2))
 	d.planAndPublish(t, controller.Plan{Fabric: v.ID, Avoid: v.Down})

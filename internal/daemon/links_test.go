@@ -98,13 +98,13 @@ func TestSpokenTogether(t *testing.T) {
 func TestPrepare(t *testing.T) {
 	d := newDaemon(t)
 	healthy := fabric(4, 4)
-	d.bringUp(t, healthy)
+	whole := d.bringUp(t, healthy)
 	d.settled(t.Context(), controller.Settled{})
 	d.finish()
-	v := d.see(t, lacking(healthy, 4, 1, 2))
-	if d.planning.Memory.Prepare(t.Context(), v.Tree, d.planning) {
-		t.Error("the plan for a dead cable was not prepared")
+	if made, ended := d.planning.Memory.PrepareLosses(t.Context(), whole.Tree, d.planning, func() bool { return true }); made > 0 || !ended {
+		t.Errorf("%d plans for a dead cable were not prepared", made)
 	}
+	v := d.see(t, lacking(healthy, 4, 1, 2))
 	d.planAndPublish(t, controller.Plan{Fabric: v.ID})
 	other := newDaemon(t)
 	other.bringUp(t, healthy)

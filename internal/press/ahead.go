@@ -15,7 +15,11 @@ import (
 // three levels are made within the sweep.
 func (p *Parts) PrepareAhead(ctx context.Context, v *view.View, held []controller.Lane) {
 	latest := func() bool { return p.Board.Latest().ID == v.ID }
-	if v.Pods != nil || p.Planning.Memory.PrepareLosses(ctx, v.Held(held), p.Planning, latest) {
+	ended := v.Pods != nil
+	if !ended {
+		_, ended = p.Planning.Memory.PrepareLosses(ctx, v.Held(held), p.Planning, latest)
+	}
+	if ended {
 		runtime.GC()
 	}
 }

@@ -58,6 +58,9 @@ func (p *Press) putBase(t *phasetable.Table, report planner.Report, warnings []p
 		t2.Epoch = max(p.Board.EpochNumber(), last.Epoch()+1)
 		plan, err = phasetable.New(&t2)
 	}
+	if e := p.Board.Current(); err == nil && e != nil && bytes.Equal(plan.Bytes(), e.Plan.Bytes()) {
+		plan = e.Plan // megabytes, and the same
+	}
 	if err == nil && !same {
 		if err := p.Store.OnDisk(func() error { return p.Store.SaveBase(plan) }); err != nil {
 			p.Log.Error("the plan for base LIDs is not stored", zap.Error(err))
