@@ -23,6 +23,9 @@ type Published struct {
 	onBase   func() bool
 }
 
+// mostInCSV is how many entries a plan may have that is written out as text.
+const mostInCSV = 1 << 24
+
 // NewPublished makes a published plan of its table and of plan.json, which is
 // one JSON object. The epoch is the table's. The CSV form is made when it is
 // first asked for.
@@ -35,11 +38,14 @@ func NewPublished(table *phasetable.View, plan json.RawMessage, at time.Time) (*
 		return nil, fmt.Errorf("publish epoch %d: plan.json is null: want an object", table.Epoch())
 	}
 	p := &Published{Epoch: table.Epoch(), At: at, Table: table, csv: sync.OnceValues(func() ([]byte, error) {
+		if n := table.Servers(); n*table.Phases() > mostInCSV {
+			return nil, Refused("the plan of %d servers and %d phases is too long for CSV: ask for the binary table", n, table.Phases())
+		}
 		var out bytes.Buffer
 		err := phasetable.WriteCSV(&out, table.Table())
 		return out.Bytes(), err
 	})}
-	p.onBase = sync.OnceValue(func() bool { return sendsToBaseLIDs(table) })
+	p.onBase = sync.OnceValue(table.ToBaseLIDs)
 	var err error
 	p.document, err = planDocument(p.Epoch, at, plan)
 	return p, err
@@ -67,18 +73,6 @@ func planDocument(epoch uint64, at time.Time, plan json.RawMessage) ([]byte, err
 
 // onBaseLIDs tells whether the plan sends to base LIDs alone.
 func (p *Published) onBaseLIDs() bool { return p.onBase() }
-
-func sendsToBaseLIDs(table *phasetable.View) bool {
-	for s := range table.Servers() {
-		row := table.Row(s)
-		for p := range row.Len() {
-			if x := row.At(p); x.SendTo != phasetable.Idle && x.DLID != table.Server(x.SendTo).LID {
-				return false
-			}
-		}
-	}
-	return true
-}
 
 // CSV is the plan as phases.csv. The caller must not change it.
 func (p *Published) CSV() ([]byte, error) { return p.csv() }

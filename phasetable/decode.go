@@ -32,7 +32,11 @@ func decode(data []byte) (*View, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, check := range []func() error{v.checkServers, v.checkIndexes, v.checkRows} {
+	transfers := v.checkRows
+	if v.rules != nil {
+		transfers = v.rules.check
+	}
+	for _, check := range []func() error{v.checkServers, v.checkIndexes, transfers} {
 		if err := check(); err != nil {
 			return nil, err
 		}
@@ -53,6 +57,11 @@ func open(data []byte) (*View, error) {
 		return nil, fmt.Errorf("%d lanes: at most %d are possible", lanes, maxLanes)
 	}
 	v.servers, v.phases, v.lanes = int(servers), int(phases), int(lanes)
+	if le.Uint32(data[offVersion:]) == VersionRules {
+		if err := readRules(v); err != nil {
+			return nil, err
+		}
+	}
 	if err := v.slice(uint64(servers), uint64(phases)); err != nil {
 		return nil, err
 	}
@@ -67,8 +76,9 @@ func checkHeader(data []byte) error {
 	if !Is(data) {
 		return fmt.Errorf("the file begins with %q: a phase table begins with %q", data[:offVersion], magic)
 	}
-	if version := le.Uint32(data[offVersion:]); version != Version {
-		return fmt.Errorf("version %d: this reader knows version %d", version, Version)
+	version := le.Uint32(data[offVersion:])
+	if version != Version && version != VersionRules {
+		return fmt.Errorf("version %d: this reader knows versions %d and %d", version, Version, VersionRules)
 	}
 	if total := le.Uint64(data[offTotal:]); total != uint64(len(data)) {
 		return fmt.Errorf("%d bytes of the %d that the header promises", len(data), total)
@@ -79,8 +89,12 @@ func checkHeader(data []byte) error {
 	if flags := le.Uint32(data[offFlags:]) & mustKnowFlags; flags != 0 {
 		return fmt.Errorf("flags %#08x are unknown and must not be ignored", flags)
 	}
-	if size := le.Uint32(data[offHeaderSize:]); size < headerSize || size%align != 0 {
-		return fmt.Errorf("header of %d bytes: want a multiple of %d from %d", size, align, headerSize)
+	least := uint32(headerSize)
+	if version == VersionRules {
+		least = headerSizeRules
+	}
+	if size := le.Uint32(data[offHeaderSize:]); size < least || size%align != 0 || uint64(size) > uint64(len(data)) {
+		return fmt.Errorf("header of %d bytes: want a multiple of %d from %d", size, align, least)
 	}
 	return nil
 }
@@ -88,22 +102,33 @@ func checkHeader(data []byte) error {
 // slice cuts the sections out of the file. They are aligned, in order and apart,
 // and have the length that the numbers of servers and phases give them.
 func (v *View) slice(servers, phases uint64) error {
-	want := [sections]uint64{servers * srvSize, servers * 4, servers * 4, 0, servers * phases * entrySize}
-	var at [sections][]byte
+	want, names := []uint64{servers * srvSize, servers * 4, servers * 4, 0}, sectionNames[:]
+	if v.rules == nil {
+		want = append(want, servers*phases*entrySize)
+	} else {
+		more := v.rules.lengths(servers)
+		want, names = append(want, more[:]...), ruleSectionNames[:]
+	}
+	at := make([][]byte, len(want))
 	end := uint64(le.Uint32(v.data[offHeaderSize:]))
 	for i := range at {
 		off, length := le.Uint64(v.data[offSections+16*i:]), le.Uint64(v.data[offSections+16*i+8:])
 		if off%align != 0 || off < end || off > uint64(len(v.data)) || length > uint64(len(v.data))-off {
 			return fmt.Errorf("%s: offset %d and length %d in a file of %d bytes: want an offset of at least %d, a multiple of %d",
-				sectionNames[i], off, length, len(v.data), end, align)
+				names[i], off, length, len(v.data), end, align)
 		}
 		if i != secNames && length != want[i] {
-			return fmt.Errorf("%s: %d bytes for %d servers and %d phases: want %d", sectionNames[i], length, servers, phases, want[i])
+			return fmt.Errorf("%s: %d bytes for %d servers and %d phases: want %d", names[i], length, servers, phases, want[i])
 		}
 		end = off + length
 		at[i] = v.data[off:end:end]
 	}
-	v.dir, v.byGUID, v.byLID, v.names, v.rows = at[secServers], at[secByGUID], at[secByLID], at[secNames], at[secRows]
+	v.dir, v.byGUID, v.byLID, v.names = at[secServers], at[secByGUID], at[secByLID], at[secNames]
+	if r := v.rules; r != nil {
+		r.units, r.received, r.members, r.groupsOf = at[secUnits], at[secReceived], at[secGroups], at[secGroupOf]
+	} else {
+		v.rows = at[secRows]
+	}
 	return nil
 }
 
@@ -152,13 +177,19 @@ func (v *View) checkIndexes() error {
 	return nil
 }
 
+// peers is what checking transfers needs to know of the servers.
+func (v *View) peers() []peer {
+	peers := make([]peer, v.servers)
+	for i := range peers {
+		peers[i] = peerOf(v.leaf(i), v.lid(i), v.lmcOf(i))
+	}
+	return peers
+}
+
 // checkRows checks every transfer, and that there are as many receivers as
 // senders: since each sender's receiver names it, nobody else receives.
 func (v *View) checkRows() error {
-	peers := make([]peer, v.servers)
-	for i := range peers {
-		peers[i] = peerOf(le.Uint16(v.entry(i)[srvLeaf:]), v.lid(i), v.lmcOf(i))
-	}
+	peers := v.peers()
 	for first := 0; first < v.phases; first += tile {
 		last, spare := min(first+tile, v.phases)-1, 0
 		for s := range peers {

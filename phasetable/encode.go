@@ -21,36 +21,76 @@ func Encode(t *Table) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode phase table: %w", err)
 	}
-	byGUID, byLID, err := indexServers(t.Servers)
+	if t.Blocks != nil || t.Shift != nil {
+		out, err := encodeRules(t, hash)
+		if err != nil {
+			return nil, fmt.Errorf("encode phase table: %w", err)
+		}
+		return out, nil
+	}
+	d, err := newDirectory(t.Servers)
 	if err != nil {
 		return nil, fmt.Errorf("encode phase table: %w", err)
 	}
-	names, lmc := make([]string, len(t.Servers)), uint8(0)
-	var nameBytes uint64
-	for i := range t.Servers {
-		names[i] = strings.ToValidUTF8(t.Servers[i].Name, "\uFFFD")
-		nameBytes += uint64(len(names[i])) + 1
-		lmc = max(lmc, t.Servers[i].LMC)
-	}
-	if nameBytes > math.MaxUint32 {
-		return nil, fmt.Errorf("encode phase table: %d bytes of host descriptions: at most %d fit", nameBytes, uint32(math.MaxUint32))
-	}
-	n := uint64(len(t.Servers))
-	at, length := layout([sections]uint64{n * srvSize, n * 4, n * 4, nameBytes, n * uint64(t.Phases) * entrySize})
-	total := at[secRows] + length[secRows]
-	out := make([]byte, total)
-
-	putHeader(out, t, hash, lmc, at, length)
-	putServers(out[at[secServers]:], out[at[secNames]:], t.Servers, names)
-	for i := range byGUID {
-		le.PutUint32(out[at[secByGUID]+4*uint64(i):], byGUID[i])
-		le.PutUint32(out[at[secByLID]+4*uint64(i):], byLID[i])
-	}
+	out, at := d.layOut(headerSize, []uint64{uint64(len(t.Servers)) * uint64(t.Phases) * entrySize})
+	putHeader(out, t, hash, d.lmc, Version, headerSize)
 	if err := putRows(out[at[secRows]:], t); err != nil {
 		return nil, fmt.Errorf("encode phase table: %w", err)
 	}
 	le.PutUint32(out[offCRC:], checksum(out))
 	return out, nil
+}
+
+// directory is what tables of both versions begin with.
+type directory struct {
+	servers       []ServerEntry
+	names         []string
+	byGUID, byLID []uint32
+	lmc           uint8 // the largest
+}
+
+func newDirectory(servers []ServerEntry) (*directory, error) {
+	d := &directory{servers: servers, names: make([]string, len(servers))}
+	var err error
+	if d.byGUID, d.byLID, err = indexServers(servers); err != nil {
+		return nil, err
+	}
+	var nameBytes uint64
+	for i := range servers {
+		d.names[i] = strings.ToValidUTF8(servers[i].Name, "\uFFFD")
+		nameBytes += uint64(len(d.names[i])) + 1
+		d.lmc = max(d.lmc, servers[i].LMC)
+	}
+	if nameBytes > math.MaxUint32 {
+		return nil, fmt.Errorf("%d bytes of host descriptions: at most %d fit", nameBytes, uint32(math.MaxUint32))
+	}
+	return d, nil
+}
+
+// layOut makes room for a file with further sections of given lengths, and fills the
+// directory's in. It returns where all of them begin.
+func (d *directory) layOut(header uint64, more []uint64) (out []byte, at []uint64) {
+	n, nameBytes := uint64(len(d.servers)), uint64(0)
+	for _, name := range d.names {
+		nameBytes += uint64(len(name)) + 1
+	}
+	length := append([]uint64{n * srvSize, n * 4, n * 4, nameBytes}, more...)
+	end := header
+	for _, l := range length {
+		at = append(at, alignUp(end))
+		end = at[len(at)-1] + l
+	}
+	out = make([]byte, end)
+	for i := range at {
+		le.PutUint64(out[offSections+16*i:], at[i])
+		le.PutUint64(out[offSections+16*i+8:], length[i])
+	}
+	putServers(out[at[secServers]:], out[at[secNames]:], d.servers, d.names)
+	for i := range d.byGUID {
+		le.PutUint32(out[at[secByGUID]+4*uint64(i):], d.byGUID[i])
+		le.PutUint32(out[at[secByLID]+4*uint64(i):], d.byLID[i])
+	}
+	return out, at
 }
 
 // New encodes a table and reads it in place. Decode would check once more what Encode
@@ -63,20 +103,10 @@ func New(t *Table) (*View, error) {
 	return open(data)
 }
 
-// layout places sections of the given lengths one after the other.
-func layout(length [sections]uint64) (at, _ [sections]uint64) {
-	end := uint64(headerSize)
-	for i := range length {
-		at[i] = alignUp(end)
-		end = at[i] + length[i]
-	}
-	return at, length
-}
-
-func putHeader(out []byte, t *Table, hash [hashSize]byte, lmc uint8, at, length [sections]uint64) {
+func putHeader(out []byte, t *Table, hash [hashSize]byte, lmc uint8, version, size uint32) {
 	copy(out[offMagic:], magic)
-	le.PutUint32(out[offVersion:], Version)
-	le.PutUint32(out[offHeaderSize:], headerSize)
+	le.PutUint32(out[offVersion:], version)
+	le.PutUint32(out[offHeaderSize:], size)
 	le.PutUint64(out[offTotal:], uint64(len(out)))
 	le.PutUint64(out[offEpoch:], t.Epoch)
 	le.PutUint64(out[offJob:], t.Job)
@@ -85,10 +115,6 @@ func putHeader(out []byte, t *Table, hash [hashSize]byte, lmc uint8, at, length 
 	le.PutUint32(out[offPhases:], uint32(t.Phases))
 	le.PutUint16(out[offLanes:], uint16(t.Lanes))
 	out[offLMC] = lmc
-	for i := range at {
-		le.PutUint64(out[offSections+16*i:], at[i])
-		le.PutUint64(out[offSections+16*i+8:], length[i])
-	}
 }
 
 // putServers writes the directory and the string table it points into.

@@ -36,7 +36,10 @@ const (
 	sections
 )
 
-var sectionNames = [sections]string{"server directory", "index by GUID", "index by LID", "string table", "rows"}
+var sectionNames = [...]string{"server directory", "index by GUID", "index by LID", "string table", "rows"}
+
+// ruleSectionNames are those of version 2.
+var ruleSectionNames = [sectionsRules]string{"server directory", "index by GUID", "index by LID", "string table", "units or places", "slots received from, or servers on places", "groups", "groups of servers"}
 
 // An entry of the directory.
 const (

@@ -18,7 +18,8 @@ import (
 // MediaType is the media type of a binary table in HTTP.
 const MediaType = "application/vnd.forsd.phasetable"
 
-// Version is the version of the format that this package reads and writes.
+// Version is the version of tables with a row for each server; see VersionRules for the
+// other one that this package reads and writes.
 const Version = 1
 
 // MaxServers is the largest number of servers: each needs a unicast LID.
@@ -52,6 +53,10 @@ type Table struct {
 	To           []int32        // destination server, Idle where the source does not send
 	Lane         []int16        // lane, Local for same-leaf transfers; of no meaning where idle
 	DLID         []topology.LID // destination LID; of no meaning where idle
+
+	// One of these takes the place of Phases, To, Lane and DLID: the table is of version 2.
+	Blocks *Blocks
+	Shift  *Shift
 }
 
 // shape checks everything about the table but its transfers, and returns the

@@ -199,7 +199,8 @@ func TestDecodeRefuses(t *testing.T) {
 		want  string
 	}{
 		{"magic", func(d []byte) { d[0] = 'f' }, `begins with "fORSDPHT"`},
-		{"version", header32(offVersion, 2), "version 2: this reader knows version 1"},
+		{"version", header32(offVersion, 3), "version 3: this reader knows versions 1 and 2"},
+		{"another version", header32(offVersion, 2), "header of 192 bytes: want a multiple of 64 from 256"},
 		{"flag that must be known", header32(offFlags, 1<<16), "flags 0x00010000 are unknown"},
 		{"header size", header32(offHeaderSize, 196), "header of 196 bytes"},
 		{"header over sections", header32(offHeaderSize, 256), "server directory: offset 192"},
@@ -357,7 +358,7 @@ func TestInvalidUTF8Names(t *testing.T) {
 }
 
 func FuzzDecode(f *testing.F) {
-	for _, t := range []*Table{shiftTable(2, 2, 1), shiftTable(1, 3, 0), shiftTable(3, 4, 2), {}} {
+	for _, t := range []*Table{shiftTable(2, 2, 1), shiftTable(1, 3, 0), shiftTable(3, 4, 2), {}, blockTable(2, 3, 2), placesTable(2, 2, 2)} {
 		data := mustEncode(f, t)
 		f.Add(data, false)
 		f.Add(data, true)

@@ -21,6 +21,7 @@ type View struct {
 	byGUID, byLID          []byte
 	epoch, job             uint64
 	lmc                    uint8
+	rules                  *rules // of version 2; rows is empty then
 }
 
 // Epoch is the number of the plan.
@@ -56,12 +57,13 @@ func (v *View) LMC() uint8 { return v.lmc }
 // Server returns the directory's entry of server i, 0 ≤ i < Servers().
 func (v *View) Server(i int) ServerEntry {
 	return ServerEntry{GUID: v.guid(i), LID: v.lid(i), LMC: v.lmcOf(i),
-		Leaf: int(le.Uint16(v.entry(i)[srvLeaf:])), Name: string(v.name(i))}
+		Leaf: int(v.leaf(i)), Name: string(v.name(i))}
 }
 
 func (v *View) entry(i int) []byte         { return v.dir[i*srvSize : (i+1)*srvSize] }
 func (v *View) guid(i int) topology.GUID   { return topology.GUID(le.Uint64(v.entry(i)[srvGUID:])) }
 func (v *View) lid(i int) topology.LID     { return topology.LID(le.Uint16(v.entry(i)[srvLID:])) }
+func (v *View) leaf(i int) uint16          { return le.Uint16(v.entry(i)[srvLeaf:]) }
 func (v *View) lmcOf(i int) uint8          { return v.entry(i)[srvLMC] }
 func (v *View) lastLID(i int) topology.LID { return v.lid(i) + 1<<v.lmcOf(i) - 1 }
 
@@ -176,8 +178,20 @@ type Entry struct {
 	Lane     int          // the lane its message takes; Local on its leaf or when it does not send
 }
 
-// Row returns the row of server i, 0 ≤ i < Servers(), without copying it.
+// At returns what server s does in phase p.
+func (v *View) At(s, p int) Entry {
+	if v.rules != nil {
+		return entryOf(v.rules.entryAt(s, p))
+	}
+	return entryOf(le.Uint64(v.rows[(s*v.phases+p)*entrySize:]))
+}
+
+// Row returns the row of server i, 0 ≤ i < Servers(), without copying it, or worked out of
+// a rule.
 func (v *View) Row(i int) ServerRow {
+	if v.rules != nil {
+		return v.rules.expand(i)
+	}
 	size := v.phases * entrySize
 	return v.rows[i*size : (i+1)*size : (i+1)*size]
 }
@@ -186,8 +200,9 @@ func (v *View) Row(i int) ServerRow {
 func (r ServerRow) Len() int { return len(r) / entrySize }
 
 // At returns the entry of phase p, 0 ≤ p < Len().
-func (r ServerRow) At(p int) Entry {
-	e := le.Uint64(r[p*entrySize:])
+func (r ServerRow) At(p int) Entry { return entryOf(le.Uint64(r[p*entrySize:])) }
+
+func entryOf(e uint64) Entry {
 	return Entry{SendTo: number(uint16(e)), RecvFrom: number(uint16(e >> shiftRecv)),
 		DLID: topology.LID(e >> shiftDLID), Lane: int(int16(e >> shiftLane))}
 }
@@ -218,10 +233,10 @@ func (v *View) FindPair(s, peer int) (Pair, bool) {
 	if !ok {
 		return Pair{}, false
 	}
-	e := v.Row(s).At(there)
+	e := v.At(s, there)
 	p := Pair{Phase: there, Lane: e.Lane, DLID: e.DLID}
 	if back, ok := v.sends(peer, s); ok {
-		p.SrcPathBits = int(v.Row(peer).At(back).DLID - v.lid(s))
+		p.SrcPathBits = int(v.At(peer, back).DLID - v.lid(s))
 	}
 	return p, true
 }
@@ -237,7 +252,42 @@ func (v *View) sends(s, peer int) (phase int, ok bool) {
 	return 0, false
 }
 
-// Table copies the view into a table, phase by phase.
+// Numbered is the same plan under another number, for a fabric of another hash.
+func (v *View) Numbered(epoch uint64, topologyHash string) (*View, error) {
+	hash, err := (&Table{TopologyHash: topologyHash}).shape()
+	if err != nil {
+		return nil, err
+	}
+	data := append([]byte(nil), v.data...)
+	le.PutUint64(data[offEpoch:], epoch)
+	copy(data[offHash:], hash[:])
+	le.PutUint32(data[offCRC:], checksum(data))
+	return open(data)
+}
+
+// ToBaseLIDs tells whether all transfers go to base LIDs.
+func (v *View) ToBaseLIDs() bool {
+	if r := v.rules; r != nil {
+		for i := 0; r.form == formBlocks && i < len(r.units); i += unitSize {
+			_, members := r.membersOf(i / unitSize / (r.group * r.blocks))
+			if d := le.Uint16(r.units[i:]); members > 0 && d != nobody && v.lid(int(d)) != topology.LID(le.Uint16(r.units[i+2:])) {
+				return false
+			}
+		}
+		return true
+	}
+	for s := range v.servers {
+		row := v.Row(s)
+		for p := range row.Len() {
+			if x := row.At(p); x.SendTo != Idle && x.DLID != v.lid(x.SendTo) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// Table copies the view into a table of rows, phase by phase.
 func (v *View) Table() *Table {
 	n := v.servers
 	t := &Table{Epoch: v.epoch, Job: v.job, TopologyHash: v.TopologyHash(), Phases: v.phases, Lanes: v.lanes,
@@ -248,9 +298,8 @@ func (v *View) Table() *Table {
 	}
 	for first := 0; first < v.phases; first += tile {
 		for s := range n {
-			row := v.Row(s)
 			for p := first; p < min(first+tile, v.phases); p++ {
-				e := row.At(p)
+				e := v.At(s, p)
 				t.To[p*n+s], t.Lane[p*n+s], t.DLID[p*n+s] = int32(e.SendTo), int16(e.Lane), e.DLID
 			}
 		}

@@ -14,19 +14,22 @@ import (
 // nothing has failed.
 func (r *Result) shiftWay(a, h *topology.Host) int16 {
 	t := r.Tree
-	j := h.Alpha % t.Planes
-	pod := t.Leaves[h.Leaf].Pod
-	if t.Leaves[a.Leaf].Pod == pod {
-		return int16(len(t.Lanes) + j)
+	if t.Leaves[a.Leaf].Pod == t.Leaves[h.Leaf].Pod {
+		return int16(len(t.Lanes) + h.Alpha%t.Planes)
 	}
-	place := 0
+	return r.laneTo(h)
+}
+
+// laneTo is the lane that the tables give the base LID of a host from another pod then.
+func (r *Result) laneTo(h *topology.Host) int16 {
+	t := r.Tree
+	j, place := h.Alpha%t.Planes, 0
 	for l := range h.Leaf {
-		if t.Leaves[l].Pod == pod {
+		if t.Leaves[l].Pod == t.Leaves[h.Leaf].Pod {
 			place++
 		}
 	}
-	lanes := t.First[j+1] - t.First[j]
-	return int16(t.First[j] + (place+h.Alpha/t.Planes)%lanes)
+	return int16(t.First[j] + (place+h.Alpha/t.Planes)%(t.First[j+1]-t.First[j]))
 }
 
 // pin gives every transfer of a plan for single senders the LID that has its lane on any

@@ -241,7 +241,7 @@ func Holds(t *topology.PodTree, tables *lft.Tables, plan *phasetable.View) error
 	for p := range plan.Phases() {
 		transfers = transfers[:0]
 		for s := range index {
-			if x := plan.Row(s).At(p); x.SendTo != phasetable.Idle {
+			if x := plan.At(s, p); x.SendTo != phasetable.Idle {
 				transfers = append(transfers, verify.Transfer{Src: index[s], Dst: index[x.SendTo], DLID: x.DLID})
 			}
 		}

@@ -71,11 +71,7 @@ func (r *Result) Rows(epoch uint64) *phasetable.Table {
 	t, n := r.Tree, len(r.Tree.Servers)
 	phases := r.Plan.Phases()
 	out := &phasetable.Table{Epoch: epoch, TopologyHash: t.Fabric.Hash(), Phases: phases, Lanes: len(t.Lanes) + t.Planes,
-		To: make([]int32, n*phases), Lane: make([]int16, n*phases), DLID: make([]topology.LID, n*phases)}
-	for _, i := range t.Servers {
-		h := &t.Hosts[i]
-		out.Servers = append(out.Servers, phasetable.ServerEntry{GUID: h.GUID, LID: h.LID, LMC: h.LMC, Leaf: h.Leaf, Name: h.Name})
-	}
+		Servers: r.directory(), To: make([]int32, n*phases), Lane: make([]int16, n*phases), DLID: make([]topology.LID, n*phases)}
 	row := r.NewRow()
 	for p := range phases {
 		row.Fill(p)
@@ -91,16 +87,68 @@ func (r *Result) Rows(epoch uint64) *phasetable.Table {
 	return out
 }
 
+// Compact is the plan as it is: in blocks, or as a shift. It is what Rows is, and takes a
+// small part of the room where groups are large.
+func (r *Result) Compact(epoch uint64) *phasetable.Table {
+	t, p := r.Tree, r.Plan
+	out := &phasetable.Table{Epoch: epoch, TopologyHash: t.Fabric.Hash(), Lanes: len(t.Lanes) + t.Planes, Servers: r.directory()}
+	if p.Engine == pods.Shift {
+		out.Shift = &phasetable.Shift{Places: p.Places}
+		for s, i := range t.Servers {
+			h := &t.Hosts[i]
+			lane := r.laneTo(h)
+			out.Shift.At = append(out.Shift.At, phasetable.Place{Place: uint32(p.Place[s]), Pod: uint32(t.Leaves[h.Leaf].Pod), Lane: lane, Inner: int16(len(t.Lanes) + h.Alpha%t.Planes)})
+		}
+		return out
+	}
+	b := &phasetable.Blocks{Group: p.Group, Blocks: p.Blocks, To: p.To, Lane: p.Way, DLID: make([]topology.LID, len(p.To))}
+	for a := range len(p.First) - 1 {
+		first := int(p.Base[a])
+		for slot := p.First[a]; slot < p.First[a+1]; slot += int32(p.Group) {
+			n := min(p.Group, int(p.Base[a+1])-first)
+			b.Groups = append(b.Groups, phasetable.Members{First: first, Count: n})
+			first += n
+		}
+	}
+	for i, d := range p.To {
+		if d != pods.Idle {
+			b.DLID[i] = t.Hosts[t.Servers[d]].LID
+			if p.Way[i] >= 0 && r.Offset != nil {
+				b.DLID[i] += topology.LID(r.Offset[i])
+			}
+		}
+	}
+	out.Blocks = b
+	return out
+}
+
+// directory lists the servers as phase tables have them.
+func (r *Result) directory() (out []phasetable.ServerEntry) {
+	for _, i := range r.Tree.Servers {
+		h := &r.Tree.Hosts[i]
+		out = append(out, phasetable.ServerEntry{GUID: h.GUID, LID: h.LID, LMC: h.LMC, Leaf: h.Leaf, Name: h.Name})
+	}
+	return out
+}
+
 // WriteDir writes the files of a plan into dir, which it creates: those of
 // planner.Result.WriteDir, base.csv and base.bin where all transfers go to base LIDs, and
-// plan.json at last. Of more than MostListed servers it writes lfts.dump, unreachable.csv
-// and plan.json alone.
+// plan.json at last. Of more than MostListed servers there are no CSV files, and phases.bin
+// is Compact.
 func (r *Result) WriteDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
 	write := func(name string, data []byte) error { return os.WriteFile(filepath.Join(dir, name), data, 0o644) }
-	if len(r.Tree.Servers) <= MostListed {
+	if len(r.Tree.Servers) > MostListed {
+		data, err := phasetable.Encode(r.Compact(0))
+		if err != nil {
+			return err
+		}
+		if err := write(planner.BinaryFile, data); err != nil {
+			return err
+		}
+	} else {
 		table, err := r.Table(0)
 		if err != nil {
 			return err

@@ -1,11 +1,14 @@
 package podplan_test
 
 import (
+	"bytes"
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"testing"
 
+	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/podplan"
 	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/topology"
@@ -44,10 +47,41 @@ func TestShapes(t *testing.T) {
 			t.Errorf("seed %d, %+v: %v", seed, s, err)
 			continue
 		}
-		if r, err := podplan.Make(context.Background(), tree, podplan.Settings{MaxUnreachable: &all}); err != nil {
+		r, err := podplan.Make(context.Background(), tree, podplan.Settings{MaxUnreachable: &all})
+		if err != nil {
 			t.Errorf("seed %d, %+v: %v", seed, s, err)
-		} else if r.Plan.Gap() < 0 {
+			continue
+		}
+		if r.Plan.Gap() < 0 {
 			t.Errorf("seed %d, %+v: %d phases are fewer than the bound %d by %s", seed, s, r.Plan.Phases(), r.Plan.LowerBound, r.Plan.Certificate)
 		}
+		if err := compact(r); err != nil {
+			t.Errorf("seed %d, %+v: %v", seed, s, err)
+		}
 	}
+}
+
+// compact holds the compact table of a plan against that of rows.
+func compact(r *podplan.Result) error {
+	data, err := phasetable.Encode(r.Compact(7))
+	if err != nil {
+		return err
+	}
+	v, err := phasetable.Decode(data)
+	if err != nil {
+		return err
+	}
+	rows, err := phasetable.New(r.Rows(7))
+	if err != nil {
+		return err
+	}
+	if v.Phases() != rows.Phases() {
+		return fmt.Errorf("%d phases, want %d", v.Phases(), rows.Phases())
+	}
+	for s := range v.Servers() {
+		if !bytes.Equal(v.Row(s), rows.Row(s)) {
+			return fmt.Errorf("the compact table has another row for server %d", s)
+		}
+	}
+	return nil
 }

@@ -85,15 +85,13 @@ func (l *loop) rollback(n uint64) error {
 	if err := v.Carries(tables, old.Plan, l.core.Held()); err != nil {
 		return err
 	}
-	table := old.Plan.Table()
-	table.Epoch, table.TopologyHash = l.store.Next(), v.Fabric.Hash()
 	report := old.Report
-	report.TopologyHash = table.TopologyHash
-	e, err := t.actions.press.NewEpoch(table)
+	report.TopologyHash = v.Fabric.Hash()
+	plan, err := old.Plan.Numbered(l.store.Next(), report.TopologyHash)
 	if err != nil {
 		return err
 	}
-	return t.actions.press.Put(e, store.EpochInfo{Fabric: v.ID, What: []string{fmt.Sprintf("rollback to epoch %d", n)}, RollbackOf: n, Report: report, Warnings: old.Warnings})
+	return t.actions.press.Put(t.actions.press.Epoch(plan), store.EpochInfo{Fabric: v.ID, What: []string{fmt.Sprintf("rollback to epoch %d", n)}, RollbackOf: n, Report: report, Warnings: old.Warnings})
 }
 
 // accept runs between two events.

@@ -40,7 +40,7 @@ func (r *Registry) Changed() bool {
 func (j *Job) WithBase(table *phasetable.Table, report planner.Report) (*Job, error) {
 	next, t := *j, *table
 	if t.Job, t.Epoch = j.ID, j.BaseEpoch; j.Base != nil {
-		t.TopologyHash = j.Base.Table().TopologyHash // a plan that stays, stays as it is
+		t.TopologyHash = j.Base.TopologyHash() // a plan that stays, stays as it is
 	}
 	plan, err := phasetable.New(&t)
 	if err != nil {

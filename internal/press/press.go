@@ -392,11 +392,20 @@ func (p *Press) stage(x view.Proposal) <-chan early {
 
 // NewEpoch is an epoch of a table that knows what it changes.
 func (p *Press) NewEpoch(t *phasetable.Table) (*store.Epoch, error) {
-	e, err := store.NewEpoch(t)
-	if old := p.Board.Current(); err == nil && old != nil {
-		e.PairsChanged = len(phasetable.Changes(old.Plan, e.Plan))
+	plan, err := phasetable.New(t)
+	if err != nil {
+		return nil, err
 	}
-	return e, err
+	return p.Epoch(plan), nil
+}
+
+// Epoch is an epoch of a plan that knows what it changes.
+func (p *Press) Epoch(plan *phasetable.View) *store.Epoch {
+	e := &store.Epoch{EpochInfo: store.EpochInfo{Epoch: plan.Epoch()}, Plan: plan}
+	if old := p.Board.Current(); old != nil {
+		e.PairsChanged = len(phasetable.Changes(old.Plan, plan))
+	}
+	return e
 }
 
 // candidate is a verified plan and what it was made for. Where the plan is new,

@@ -149,14 +149,11 @@ func (v *Vault) Reveal(e *store.Epoch) (*store.Epoch, error) {
 	if !errors.Is(err, store.ErrNumber) {
 		return e, err
 	}
-	table := e.Plan.Table()
-	table.Epoch = v.Next()
-	again, err := store.NewEpoch(table)
-	if err != nil {
+	again := &store.Epoch{EpochInfo: e.EpochInfo}
+	again.Epoch = v.Next()
+	if again.Plan, err = e.Plan.Numbered(again.Epoch, e.Plan.TopologyHash()); err != nil {
 		return nil, err
 	}
-	again.EpochInfo = e.EpochInfo
-	again.Epoch = table.Epoch
 	return again, v.Give(again.Epoch)
 }
 

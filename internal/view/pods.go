@@ -1,6 +1,7 @@
 package view
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -13,7 +14,6 @@ import (
 	"github.com/forsd/forsd/planner"
 	"github.com/forsd/forsd/podplan"
 	"github.com/forsd/forsd/topology"
-	"github.com/forsd/forsd/verify"
 )
 
 // This file sees fat trees of three levels. Their tables follow from their plans. The
@@ -135,8 +135,13 @@ func (v *View) routePods(ctx context.Context, hold []controller.Lane, by planner
 // PodPlan is a plan on a fat tree of three levels.
 type PodPlan struct{ *podplan.Result }
 
-// Table is the plan under a number.
-func (p PodPlan) Table(epoch uint64) *phasetable.Table { return p.Rows(epoch) }
+// Table is the plan under a number: with rows as far as these may be listed.
+func (p PodPlan) Table(epoch uint64) *phasetable.Table {
+	if len(p.Tree.Servers) > podplan.MostListed {
+		return p.Compact(epoch)
+	}
+	return p.Rows(epoch)
+}
 
 // Cautions are the warnings of the plan.
 func (p PodPlan) Cautions() []planner.Warning { return p.Warnings }
@@ -159,11 +164,13 @@ func (p PodPlan) Check(tables ...*lft.Tables) error {
 	return nil
 }
 
-// Is tells whether a plan is this very one, transfer by transfer.
+// Is tells whether a plan is this very one, byte by byte.
 func (p PodPlan) Is(published *phasetable.View, _ *planner.Report) bool {
-	if published.Phases() != p.Plan.Phases() {
+	if published.Phases() != p.Plan.Phases() || published.Servers() != len(p.Tree.Servers) {
 		return false
 	}
-	t := p.Table(0)
-	return SameRows(published, p.Tree.Exchange(), verify.Rows{Phases: t.Phases, To: t.To, Lane: t.Lane, DLID: t.DLID})
+	t := p.Table(published.Epoch())
+	t.Job, t.TopologyHash = published.Job(), published.TopologyHash()
+	made, err := phasetable.New(t)
+	return err == nil && bytes.Equal(made.Bytes(), published.Bytes())
 }

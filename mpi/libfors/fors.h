@@ -45,7 +45,7 @@ extern "C" {
 
 /* The version of this interface: it grows with every addition to it. */
 #define FORS_VERSION_MAJOR 1
-#define FORS_VERSION_MINOR 1
+#define FORS_VERSION_MINOR 2
 
 /* A table, read and checked from end to end. */
 typedef struct fors_table fors_table;
@@ -81,7 +81,7 @@ enum fors_code {
 	FORS_EPINNED = -26     /* the plan sends to LIDs of lanes, and base LIDs were asked for */
 };
 
-/* The largest table that is read: 11,500 servers have one of this size. */
+/* The largest table that is read: with rows, 11,500 servers have one of this size; by a rule, more than there are LIDs. */
 #define FORS_MAX_BYTES ((uint64_t)1 << 30)
 
 /* What went wrong, where, and what to do. */
@@ -245,13 +245,17 @@ struct fors_entry {
  * only fors_entry may use it.
  */
 struct fors_rows_ {
-	const unsigned char *cells;     /* servers × phases entries of 8 bytes */
+	const unsigned char *cells;     /* servers × phases entries of 8 bytes; NULL for a table that holds a rule */
 	const unsigned char *path_bits; /* servers × phases */
 	uint32_t servers, phases;
 };
 
+/* Works an entry of a table out that holds a rule; only fors_entry may call it. Since 1.2. */
+FORS_API struct fors_entry fors_entry_by_rule(const fors_table *table, uint32_t server, uint32_t phase);
+
 /*
- * Returns what a server does in a phase: a read from memory. A server or phase that the
+ * Returns what a server does in a phase: a read from memory, or a few for a table that
+ * holds a rule (docs/phase-table.md). A server or phase that the
  * table does not have does nothing. C and C++ read it in place; other languages call it.
  */
 FORS_API inline struct fors_entry fors_entry(const fors_table *table, int server, uint32_t phase)
@@ -260,6 +264,8 @@ FORS_API inline struct fors_entry fors_entry(const fors_table *table, int server
 	struct fors_entry e = {-1, -1, 0, -1, 0, {0, 0, 0}};
 	if ((uint32_t)server >= rows->servers || phase >= rows->phases)
 		return e;
+	if (!rows->cells)
+		return fors_entry_by_rule(table, (uint32_t)server, phase);
 	const size_t at = (size_t)(uint32_t)server * rows->phases + phase;
 	const unsigned char *c = rows->cells + 8 * at;
 	const uint32_t to = c[0] | (uint32_t)c[1] << 8, from = c[2] | (uint32_t)c[3] << 8;

@@ -66,7 +66,8 @@ func TestBrokenTables(t *testing.T) {
 		reason string
 	}{
 		{"magic", put64(0, 1), -13, "FORSDPHT"},
-		{"version", put32(8, 2), -14, "version 2"},
+		{"version", put32(8, 3), -14, "version 3"},
+		{"version of rules", put32(8, 2), -17, "a header of 192 bytes"},
 		{"flags", put32(28, 1<<16), -16, "flags 0x00010000"},
 		{"flags that may be ignored", put32(28, 0xFFFF), 0, ""},
 		{"header size", put32(12, 128), -17, "128 bytes"},
@@ -224,6 +225,10 @@ func TestSameVerdictAsGo(t *testing.T) {
 		data, _ := encode(t, plan(t, 3, 3, dead, 2))
 		seeds = append(seeds, data)
 	}
+	for _, table := range []*phasetable.Table{threeLevels(t, 0), threeLevels(t, 1, "Leaf002/3", "Mid003/4")} {
+		data, _ := encode(t, table)
+		seeds = append(seeds, data)
+	}
 	var batch []byte
 	var wants []error
 	good := 0
@@ -252,7 +257,7 @@ func mutate(rng *rand.Rand, data []byte) []byte {
 	for range 1 + rng.IntN(3) {
 		at := rng.IntN(len(out))
 		if rng.IntN(3) == 0 {
-			at = rng.IntN(192)
+			at = rng.IntN(256)
 		}
 		switch rng.IntN(4) {
 		case 0:

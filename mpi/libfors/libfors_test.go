@@ -18,6 +18,7 @@ import (
 
 	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/planner"
+	"github.com/forsd/forsd/podplan"
 	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/topology"
 )
@@ -203,6 +204,30 @@ func plan(t testing.TB, spines, leaves, dead int, lmc uint8) *phasetable.Table {
 		t.Fatal(err)
 	}
 	return made.Table(42)
+}
+
+// threeLevels is the table of a fat tree of three levels with a host missing, as a rule.
+func threeLevels(t testing.TB, lmc uint8, fail ...string) *phasetable.Table {
+	t.Helper()
+	fabric := fabgen.GenerateTree(fabgen.TreeSpec{Pods: 3, Leaves: 2, Mids: 2, Tops: 2, Hosts: 2, LMC: lmc, Missing: [][2]int{{1, 1}}})
+	base, err := topology.NewPodBaseline(fabric)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, what := range fail {
+		if _, err := fabric.Fail(what); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tree, err := topology.FitPods(fabric, base, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, err := podplan.Make(context.Background(), tree, podplan.Settings{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made.Compact(7)
 }
 
 // encode returns a table's bytes and Go's view of them.

@@ -66,6 +66,7 @@ func TestEveryLookup(t *testing.T) {
 		}
 	}
 	for name, table := range map[string]*phasetable.Table{
+		"a shift as a rule": threeLevels(t, 0), "blocks": threeLevels(t, 0, "Mid001/3"), "blocks of two LIDs": threeLevels(t, 1, "Leaf002/3", "Mid003/4"),
 		"healthy": plan(t, 6, 6, 0, 3), "without lanes": laneless, "two dead cables": plan(t, 6, 6, 2, 3), "one-way": idle,
 		"nobody": {Epoch: 7}, "one server": {Epoch: 7, Phases: 2, Servers: []phasetable.ServerEntry{{GUID: 1, LID: 1}},
 			To: []int32{-1, -1}, Lane: []int16{-1, -1}, DLID: []topology.LID{0, 0}},

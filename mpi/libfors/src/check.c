@@ -25,8 +25,8 @@ static int check_header(const struct fors_table *t, struct fors_error *err)
 		return fors_fail_(err, FORS_ETRUNCATED, "%zu bytes are less than the header of %d", t->length, HEADER_SIZE);
 	if (memcmp(h, "FORSDPHT", 8) != 0)
 		return fors_fail_(err, FORS_EMAGIC, "this does not begin with FORSDPHT, as a phase table does");
-	if (get32(h + OFF_VERSION) != 1)
-		return fors_fail_(err, FORS_EVERSION, "version %" PRIu32 " of the format: this library knows version 1", get32(h + OFF_VERSION));
+	if (get32(h + OFF_VERSION) != 1 && get32(h + OFF_VERSION) != 2)
+		return fors_fail_(err, FORS_EVERSION, "version %" PRIu32 " of the format: this library knows versions 1 and 2", get32(h + OFF_VERSION));
 	if (get64(h + OFF_TOTAL) != t->length)
 		return fors_fail_(err, FORS_ETRUNCATED, "%zu bytes of the %" PRIu64 " that the header promises", t->length, get64(h + OFF_TOTAL));
 	const uint32_t want = get32(h + OFF_CRC), got = checksum(h, t->length);
@@ -36,6 +36,9 @@ static int check_header(const struct fors_table *t, struct fors_error *err)
 		return fors_fail_(err, FORS_EFLAGS, "flags 0x%08" PRIx32 " are unknown and must not be ignored", get32(h + OFF_FLAGS));
 	return FORS_OK;
 }
+
+/* by_rule tells whether a table is of version 2. */
+static bool by_rule(const struct fors_table *t) { return get32(t->data + OFF_VERSION) == 2; }
 
 /* read_header takes the numbers over and checks their ranges. */
 static int read_header(struct fors_table *t, struct fors_error *err)
@@ -50,16 +53,16 @@ static int read_header(struct fors_table *t, struct fors_error *err)
 	i->lanes = get16(h + OFF_LANES);
 	i->lmc_max = h[OFF_LMC];
 	i->crc = get32(h + OFF_CRC);
-	const uint32_t size = get32(h + OFF_HEADER_SIZE);
-	if (size < HEADER_SIZE || size % ALIGN != 0)
-		return fors_fail_(err, FORS_EHEADER, "a header of %" PRIu32 " bytes: want a multiple of %d from %d", size, ALIGN, HEADER_SIZE);
+	const uint32_t size = get32(h + OFF_HEADER_SIZE), least = by_rule(t) ? RULES_HEADER_SIZE : HEADER_SIZE;
+	if (size < least || size % ALIGN != 0 || (by_rule(t) && size > t->length))
+		return fors_fail_(err, FORS_EHEADER, "a header of %" PRIu32 " bytes: want a multiple of %d from %" PRIu32, size, ALIGN, least);
 	if (i->servers > MAX_LID)
 		return fors_fail_(err, FORS_EHEADER, "%" PRIu32 " servers: at most %d have a unicast LID", i->servers, MAX_LID);
 	if (i->phases > INT32_MAX || (i->servers == 0 && i->phases > 0))
 		return fors_fail_(err, FORS_EHEADER, "%" PRIu32 " phases for %" PRIu32 " servers", i->phases, i->servers);
 	if (i->lanes > MAX_LANES)
 		return fors_fail_(err, FORS_EHEADER, "%" PRIu32 " lanes: at most %d are possible", i->lanes, MAX_LANES);
-	return FORS_OK;
+	return by_rule(t) ? fors_rules_header_(t, err) : FORS_OK;
 }
 
 /*
@@ -68,18 +71,29 @@ static int read_header(struct fors_table *t, struct fors_error *err)
  */
 static int cut_sections(struct fors_table *t, struct fors_error *err)
 {
-	static const char *const names[5] = {"server directory", "index by GUID", "index by LID", "string table", "rows"};
-	const uint64_t n = t->info.servers, want[5] = {n * SERVER_SIZE, n * 4, n * 4, 0, n * t->info.phases * CELL_SIZE};
-	const unsigned char **const at[5] = {&t->dir, &t->by_guid, &t->by_lid, &t->names, &t->rows.cells};
+	static const char *const names[] = {"server directory", "index by GUID", "index by LID", "string table", "rows"};
+	static const char *const by_rules[] = {"units or places", "slots received from, or servers on places", "groups", "groups of servers"};
+	struct rules *r = &t->rules;
+	const uint64_t n = t->info.servers;
+	uint64_t want[8] = {n * SERVER_SIZE, n * 4, n * 4, 0, n * t->info.phases * CELL_SIZE};
+	const unsigned char **at[8] = {&t->dir, &t->by_guid, &t->by_lid, &t->names, &t->rows.cells};
+	int sections = 5;
+	if (by_rule(t)) {
+		const unsigned char **const rules[] = {&r->units, &r->received, &r->members, &r->group_of};
+		sections = 8;
+		memcpy(at + 4, rules, sizeof rules);
+		fors_rules_lengths_(t, want + 4);
+	}
 	uint64_t end = get32(t->data + OFF_HEADER_SIZE);
-	for (int i = 0; i < 5; i++) {
+	for (int i = 0; i < sections; i++) {
+		const char *const name = i >= 4 && by_rule(t) ? by_rules[i - 4] : names[i];
 		const uint64_t off = get64(t->data + OFF_SECTIONS + 16 * i), length = get64(t->data + OFF_SECTIONS + 16 * i + 8);
 		if (off % ALIGN != 0 || off < end || off > t->length || length > t->length - off)
 			return fors_fail_(err, FORS_ESECTION, "%s: offset %" PRIu64 " and length %" PRIu64 " in a table of %zu bytes: want an offset of at least %" PRIu64 ", a multiple of %d",
-				names[i], off, length, t->length, end, ALIGN);
+				name, off, length, t->length, end, ALIGN);
 		if (i != 3 && length != want[i])
 			return fors_fail_(err, FORS_ESECTION, "%s: %" PRIu64 " bytes for %" PRIu64 " servers and %" PRIu32 " phases: want %" PRIu64,
-				names[i], length, n, t->info.phases, want[i]);
+				name, length, n, t->info.phases, want[i]);
 		if (i == 3)
 			t->names_length = length;
 		*at[i] = t->data + off;
@@ -226,5 +240,7 @@ int fors_check_(struct fors_table *t, struct fors_error *err)
 		failed = reads[i](t, err);
 	for (size_t i = 0; !failed && i < sizeof checks / sizeof *checks; i++)
 		failed = checks[i](t, err);
-	return failed ? failed : check_rows(t, err);
+	if (failed)
+		return failed;
+	return by_rule(t) ? fors_rules_check_(t, err) : check_rows(t, err);
 }

@@ -13,6 +13,7 @@
 /* The layout of a table: docs/phase-table.md. */
 enum {
 	HEADER_SIZE = 192,
+	RULES_HEADER_SIZE = 256, /* of version 2 */
 	ALIGN = 64,
 	SERVER_SIZE = 24,
 	CELL_SIZE = 8,
@@ -23,7 +24,8 @@ enum {
 };
 
 enum { OFF_VERSION = 8, OFF_HEADER_SIZE = 12, OFF_TOTAL = 16, OFF_CRC = 24, OFF_FLAGS = 28, OFF_EPOCH = 32,
-	OFF_JOB = 40, OFF_HASH = 48, OFF_SERVERS = 80, OFF_PHASES = 84, OFF_LANES = 88, OFF_LMC = 90, OFF_SECTIONS = 96 };
+	OFF_JOB = 40, OFF_HASH = 48, OFF_SERVERS = 80, OFF_PHASES = 84, OFF_LANES = 88, OFF_LMC = 90, OFF_SECTIONS = 96,
+	OFF_FORM = 224, OFF_GROUP = 228, OFF_BLOCKS = 232, OFF_GROUPS = 236 };
 
 enum { SRV_GUID = 0, SRV_LID = 8, SRV_LMC = 10, SRV_LEAF = 12, SRV_NAME_OFF = 16, SRV_NAME_LEN = 20 };
 
@@ -88,14 +90,21 @@ struct watch {
 	bool news;          /* there is one */
 };
 
+/* A table of version 2: docs/phase-table.md. Of a shift, groups are places, units too, and received are the servers on them. */
+struct rules {
+	uint32_t form, group, blocks, groups;
+	const unsigned char *units, *received, *members, *group_of;
+};
+
 struct fors_table {
 	struct fors_rows_ rows; /* first: fors_entry reads it */
+	struct rules rules;     /* where rows has no cells */
 	struct fors_info info;
 	const unsigned char *data, *dir, *by_guid, *by_lid, *names;
 	size_t length;
 	uint64_t names_length;
 	unsigned char *owned;     /* data, where fors_close frees it */
-	unsigned char *path_bits; /* of rows */
+	unsigned char *path_bits; /* of rows; by a rule [server·groups + group], NULL where all are 0 */
 	struct source source;
 	struct watch watch;
 };
@@ -105,6 +114,17 @@ static inline const unsigned char *cell_at(const struct fors_table *t, uint32_t 
 {
 	return t->rows.cells + ((size_t)server * t->rows.phases + phase) * CELL_SIZE;
 }
+
+/* rules.c */
+
+/* Reads the rule of a header. */
+int fors_rules_header_(struct fors_table *t, struct fors_error *err);
+/* Sets the lengths that the sections after the names have. */
+void fors_rules_lengths_(const struct fors_table *t, uint64_t length[4]);
+/* Checks a rule, so that every entry by it may stand in a table, and sets info.base_lids. */
+int fors_rules_check_(struct fors_table *t, struct fors_error *err);
+/* Fills path_bits. */
+int fors_rules_bits_(struct fors_table *t, struct fors_error *err);
 
 /* error.c */
 

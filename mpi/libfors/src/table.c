@@ -63,7 +63,7 @@ int fors_make_(const unsigned char *data, size_t length, unsigned char *owned, s
 		t->source = *source;
 	int failed = fors_check_(t, err);
 	if (!failed)
-		failed = find_path_bits(t, err);
+		failed = t->rows.cells ? find_path_bits(t, err) : fors_rules_bits_(t, err);
 	if (failed) {
 		if (source)
 			fors_fail_where_(err, t->source.where);
@@ -102,7 +102,7 @@ int fors_find_phase(const fors_table *t, int server, int peer)
 	if (server < 0 || (uint32_t)server >= t->info.servers || peer < 0 || (uint32_t)peer >= t->info.servers)
 		return FORS_ENOTFOUND;
 	for (uint32_t p = 0; p < t->info.phases; p++)
-		if (get16(cell_at(t, (uint32_t)server, p)) == (uint32_t)peer)
+		if (fors_entry(t, server, p).send_to == peer)
 			return (int)p;
 	return FORS_ENOTFOUND;
 }
