@@ -29,58 +29,42 @@ const (
 	Isolate Mode = "isolate" // it is taken out of the plan
 )
 
-// Settings are the thresholds. New fills in what is zero.
+// Settings are the thresholds.
 type Settings struct {
 	Mode Mode
 	// Short and Long are the two windows of symbol errors, and ShortBER and LongBER the
-	// bit error rates over them that a cable may have; 12 and 125 minutes, 1e-14 and
-	// 1e-15.
+	// bit error rates over them that a cable may have.
 	Short, Long       time.Duration
 	ShortBER, LongBER float64
-	// Drops is the share of packets that may be dropped within Short; 1e-12.
+	// Drops is the share of packets that may be dropped within Short.
 	Drops float64
 	// Downed, Recoveries, Integrity, Overruns and Discards are how often within Short the
 	// link may go down as both ends count it, recover, fail its local integrity check,
-	// have its buffers overrun, and discard packets; 0, 10, 0, 0 and 100.
+	// have its buffers overrun, and discard packets.
 	Downed, Recoveries, Integrity, Overruns, Discards uint64
+	// Flaps is how often within Long the cable may go down as forsd has seen it.
+	Flaps int
 	// Waits is how many ticks data may have waited within Short; 0 for any number: waits
 	// tell of congestion, and hardly of a cable.
 	Waits uint64
 	// Test is how long a cable that is isolated must be without errors before it comes
-	// back, doubled with each time that it was isolated again; 126 minutes. Probation is
-	// how long it is watched then; 125 minutes.
+	// back, doubled with each time that it was isolated again. Probation is how long it
+	// is watched then.
 	Test, Probation time.Duration
-	// Returns is how often a cable comes back within Week; 2. After that it waits for
-	// the operator.
+	// Returns is how often a cable comes back within Week. After that it waits for the
+	// operator.
 	Returns int
 	Week    time.Duration
-	// PerLeaf and InAll are how many cables may be isolated at one leaf and in all; 2,
-	// and 10 or one in 200 of the cables.
+	// PerLeaf and InAll are how many cables may be isolated at one leaf and in all; InAll
+	// 0 is for 10, or one in 200 of the cables where that is more.
 	PerLeaf, InAll int
 }
 
-func orElse[T comparable](v *T, otherwise T) {
-	var zero T
-	if *v == zero {
-		*v = otherwise
-	}
-}
-
-// fill fills in what is zero.
-func (s *Settings) fill() {
-	orElse(&s.Mode, Report)
-	orElse(&s.Short, 12*time.Minute)
-	orElse(&s.Long, 125*time.Minute)
-	orElse(&s.ShortBER, 1e-14)
-	orElse(&s.LongBER, 1e-15)
-	orElse(&s.Drops, 1e-12)
-	orElse(&s.Recoveries, 10)
-	orElse(&s.Discards, 100)
-	orElse(&s.Test, 126*time.Minute)
-	orElse(&s.Probation, 125*time.Minute)
-	orElse(&s.Returns, 2)
-	orElse(&s.Week, 7*24*time.Hour)
-	orElse(&s.PerLeaf, 2)
+// Defaults are the published thresholds, and ours where nothing is published.
+func Defaults() Settings {
+	return Settings{Mode: Report, Short: 12 * time.Minute, Long: 125 * time.Minute, ShortBER: 1e-14, LongBER: 1e-15, Drops: 1e-12,
+		Recoveries: 10, Discards: 100, Flaps: 3, Test: 126 * time.Minute, Probation: 125 * time.Minute,
+		Returns: 2, Week: 7 * 24 * time.Hour, PerLeaf: 2}
 }
 
 // End is a port of a switch.
@@ -142,10 +126,12 @@ type watched struct {
 	Record
 	ends    [2]history // the leaf's, the spine's
 	gbps    float64
-	up      bool
-	verdict []string // the reasons of the last round, none where it is well
-	told    string   // the last reasons and refusal that were reported
-	asked   bool     // its cost was asked for
+	up      bool        // it is there at its full rate: in the plan unless it is isolated
+	downs   []time.Time // when it went down, within Long
+	slow    string      // why it is below its rate, "" where it is not
+	verdict []string    // the reasons of the last round, none where it is well
+	told    string      // the last refusal that was reported
+	asked   bool        // its cost was asked for
 }
 
 // Record is what must survive a restart.
@@ -160,7 +146,6 @@ type Record struct {
 // New watches no cable yet. The records are those of Records before a restart or a change
 // of settings; where cables are not isolated any more, those that were are suspect.
 func New(s Settings, records map[Cable]Record) *Monitor {
-	s.fill()
 	m := &Monitor{set: s, cables: map[Cable]*watched{}}
 	for c, r := range records {
 		if s.Mode != Isolate && (r.State == Isolated || r.State == Probation) {
@@ -206,7 +191,7 @@ func (m *Monitor) Isolated() []Cable {
 func (m *Monitor) Cables(f func(Cable, View)) {
 	for _, c := range m.order {
 		w := m.cables[c]
-		f(c, View{w.Record, w.verdict, [2]Rates{w.ends[0].rates(m.set.Short), w.ends[1].rates(m.set.Short)}})
+		f(c, View{w.Record, w.verdict, w.told, [2]Rates{w.ends[0].rates(m.set.Short), w.ends[1].rates(m.set.Short)}})
 	}
 }
 
@@ -214,6 +199,7 @@ func (m *Monitor) Cables(f func(Cable, View)) {
 type View struct {
 	Record
 	Verdict []string // what is not well now
+	Refused string   // why it stays in the plan all the same, "" where nothing is against taking it out
 	Rates   [2]Rates // of the leaf's end and the spine's, over Short
 }
 
@@ -227,7 +213,8 @@ func (m *Monitor) Step(now time.Time, e Event) []Action {
 	case Weighed:
 		m.weighed(now, e)
 	case LinkDown:
-		if w := m.cables[e.Cable]; w != nil {
+		if w := m.cables[e.Cable]; w != nil && w.up {
+			w.downs = append(w.downs, now)
 			w.up = false
 		}
 	case LinkUp:

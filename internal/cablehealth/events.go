@@ -20,6 +20,8 @@ type Reading struct {
 	Cable Cable
 	Gbps  float64      // its rate, in Gb/s
 	Ends  [2]*Counters // the leaf's and the spine's; nil where an end was not read
+	Slow  string       // why it is below its rate, "" where it is not
+	Aside bool         // it is being maintained: what it counts says nothing
 }
 
 // Weighed answers Weigh: what taking the cable out would cost the exchange.
@@ -29,10 +31,10 @@ type Weighed struct {
 	Refuse string // why it may not be taken out; empty where it may
 }
 
-// LinkDown says that a cable went down.
+// LinkDown says that a cable went down, or below its rate: no plan uses it any more.
 type LinkDown struct{ Cable Cable }
 
-// LinkUp says that a cable came up.
+// LinkUp says that a cable came up at its rate.
 type LinkUp struct{ Cable Cable }
 
 // Release is the operator's word that an isolated cable was mended: its test begins
@@ -58,6 +60,7 @@ type Changed struct {
 	From, To State
 	Why      []string
 	At       time.Time
+	Phases   int // that its isolation costs the exchange
 }
 
 // Refused says that a cable that is not well stays in the plan, and why.

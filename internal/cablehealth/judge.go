@@ -20,8 +20,9 @@ func (m *Monitor) round(now time.Time, e Round) {
 		if w == nil {
 			w = m.add(r.Cable)
 		}
-		w.gbps = r.Gbps
-		clean := true
+		w.gbps, w.slow = r.Gbps, r.Slow
+		w.downs = slices.DeleteFunc(w.downs, func(at time.Time) bool { return now.Sub(at) > m.set.Long })
+		clean := !r.Aside
 		for i, c := range r.Ends {
 			if c == nil {
 				clean = false // an end that cannot be read proves nothing
@@ -33,6 +34,9 @@ func (m *Monitor) round(now time.Time, e Round) {
 		}
 		if !clean {
 			w.Clean = now
+		}
+		if r.Aside {
+			w.begin()
 		}
 		w.verdict = m.judge(w)
 	}
@@ -97,6 +101,12 @@ func (m *Monitor) judge(w *watched) []string {
 	if n := min(short[0].Downed, short[1].Downed); n > m.set.Downed {
 		why = append(why, fmt.Sprintf("both ends: the link went down %d times, %d allowed within %s", n, m.set.Downed, m.set.Short))
 	}
+	if n := len(w.downs); n > m.set.Flaps {
+		why = append(why, fmt.Sprintf("it has gone down %d times, %d allowed within %s", n, m.set.Flaps, m.set.Long))
+	}
+	if w.slow != "" {
+		why = append(why, w.slow)
+	}
 	return why
 }
 
@@ -124,11 +134,17 @@ func (m *Monitor) decide(now time.Time, c Cable, w *watched) {
 
 // takeBack puts an isolated cable on probation. What it has counted is over.
 func (m *Monitor) takeBack(now time.Time, c Cable, w *watched) {
+	w.begin()
+	w.verdict = nil
+	m.change(now, c, w, Probation, w.Why)
+}
+
+// begin forgets what the cable has counted.
+func (w *watched) begin() {
 	for i := range w.ends {
 		w.ends[i].begin()
 	}
-	w.verdict = nil
-	m.change(now, c, w, Probation, w.Why)
+	w.downs = nil
 }
 
 // ill reports a cable that is not well, and asks what taking it out would cost.
@@ -136,7 +152,7 @@ func (m *Monitor) ill(now time.Time, c Cable, w *watched) {
 	if w.State == Good {
 		m.change(now, c, w, Suspect, w.verdict)
 	}
-	if m.set.Mode != Isolate || w.asked {
+	if m.set.Mode != Isolate || w.asked || !w.up { // one that is down is out of the plan
 		return
 	}
 	if because := m.cap(c); because != "" {
@@ -159,12 +175,15 @@ func (m *Monitor) weighed(now time.Time, e Weighed) {
 		because = m.cap(e.Cable) // others were isolated meanwhile
 	}
 	switch {
-	case len(w.verdict) == 0 || w.State == Isolated || m.set.Mode != Isolate:
+	case len(w.verdict) == 0 || w.State == Isolated || !w.up:
 	case because != "":
 		m.refuse(e.Cable, w, because)
 	default:
 		w.Clean, w.Why, w.told = now, w.verdict, ""
 		m.change(now, e.Cable, w, Isolated, w.verdict)
+		last := m.out[len(m.out)-1].(Changed)
+		last.Phases = e.Phases
+		m.out[len(m.out)-1] = last
 	}
 }
 
@@ -212,5 +231,5 @@ func (m *Monitor) release(now time.Time, c Cable) {
 func (m *Monitor) change(now time.Time, c Cable, w *watched, to State, why []string) {
 	from := w.State
 	w.State, w.Since = to, now
-	m.out = append(m.out, Changed{c, from, to, why, now})
+	m.out = append(m.out, Changed{Cable: c, From: from, To: to, Why: why, At: now})
 }

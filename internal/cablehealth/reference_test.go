@@ -173,7 +173,8 @@ func TestAgainstPublished(t *testing.T) {
 		}
 		gbps := rapid.SampledFrom([]float64{100, 200, 400}).Draw(r, "gbps")
 		costly := func(c Cable) bool { return c.Leaf.Port == 3 }
-		set := Settings{Mode: Isolate, PerLeaf: rapid.IntRange(1, 3).Draw(r, "per leaf"), InAll: rapid.IntRange(1, 6).Draw(r, "in all")}
+		set := Defaults()
+		set.Mode, set.PerLeaf, set.InAll = Isolate, rapid.IntRange(1, 3).Draw(r, "per leaf"), rapid.IntRange(1, 6).Draw(r, "in all")
 		m := New(set, nil)
 		ref := &pdr{bad: map[Cable]time.Time{}, since: map[Cable]int{}, returned: map[Cable][]time.Time{}, perLeaf: set.PerLeaf, all: set.InAll,
 			short: 12 * time.Minute, long: 125 * time.Minute, shortRate: 1e-14, longRate: 1e-15}
@@ -187,7 +188,7 @@ func TestAgainstPublished(t *testing.T) {
 				drawCounters(r, kinds[i], step, &counters[i])
 				read.read[c] = counters[i]
 				ends := counters[i]
-				round.Readings = append(round.Readings, Reading{c, gbps, [2]*Counters{&ends[0], &ends[1]}})
+				round.Readings = append(round.Readings, Reading{Cable: c, Gbps: gbps, Ends: [2]*Counters{&ends[0], &ends[1]}})
 			}
 			ref.step(read, cables, gbps, costly)
 			for todo := m.Step(now, round); len(todo) > 0; todo = todo[1:] {

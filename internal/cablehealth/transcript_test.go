@@ -2,6 +2,7 @@ package cablehealth
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -19,8 +20,8 @@ import (
 //	new [mode=M] [per-leaf=N]     a monitor
 //	restart [mode=M]              one that begins with the records of the last
 //	round [after=D] [times=N]     readings, a line each: CABLE [COUNTER=leaf,spine ...], to
-//	                              be added to what was counted before; "reset CABLE"; or
-//	                              "unread CABLE". The last round of several has the actions.
+//	                              be added to what was counted before; "reset CABLE",
+//	                              "unread CABLE", "slow CABLE" or "aside CABLE". The last round of several has the actions.
 //	weighed CABLE [refuse]        the answer to weigh; the reason is in the line below
 //	down|up|release CABLE
 //	show                          every cable, as others are shown it
@@ -39,7 +40,8 @@ type script struct {
 func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 	switch d.Cmd {
 	case "new", "restart":
-		set, records := Settings{Mode: Isolate, PerLeaf: 2}, map[Cable]Record(nil)
+		set, records := Defaults(), map[Cable]Record(nil)
+		set.Mode = Isolate
 		if d.HasArg("mode") {
 			var mode string
 			d.ScanArgs(t, "mode", &mode)
@@ -98,7 +100,7 @@ func (s *script) rounds(t *testing.T, d *datadriven.TestData) string {
 
 func (s *script) reading(t *testing.T, words []string) Reading {
 	verb := ""
-	if words[0] == "reset" || words[0] == "unread" {
+	if slices.Contains([]string{"reset", "unread", "slow", "aside"}, words[0]) {
 		verb, words = words[0], words[1:]
 	}
 	c := cable(t, words[0])
@@ -121,7 +123,10 @@ func (s *script) reading(t *testing.T, words []string) Reading {
 			*field += n
 		}
 	}
-	r := Reading{Cable: c, Gbps: 200}
+	r := Reading{Cable: c, Gbps: 200, Aside: verb == "aside"}
+	if verb == "slow" {
+		r.Slow = "it runs at 1xEDR instead of 4xEDR"
+	}
 	if verb != "unread" {
 		ends := *all
 		r.Ends = [2]*Counters{&ends[0], &ends[1]}
