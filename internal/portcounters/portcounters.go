@@ -1,0 +1,203 @@
+// Package portcounters reads the counters of switch ports in slow rounds: one switch after
+// the other, spread over the time of a round, with few datagrams under way. It resets none.
+package portcounters
+
+import (
+	"context"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/forsd/forsd/opensm"
+	"github.com/forsd/forsd/opensm/umad"
+	"github.com/forsd/forsd/topology"
+)
+
+// limits keep counters from delaying what is urgent: a switch answers one datagram after
+// the other.
+var limits = umad.Options{Window: 2, PerNode: 2}
+
+// patience is how long a switch may take for all its counters.
+const patience = 10 * time.Second
+
+// pause is the time between two looks for something to read.
+const pause = 500 * time.Millisecond
+
+// Switch is a switch whose counters are wanted.
+type Switch struct {
+	GUID  topology.GUID
+	Name  string
+	LID   topology.LID
+	Ports []uint8
+}
+
+// End is a port of a switch.
+type End struct {
+	Switch topology.GUID
+	Port   uint8
+}
+
+// Round is what a round has read.
+type Round struct {
+	Began, Ended time.Time
+	Busy         time.Duration // of it spent on reading
+	Ports        map[End]umad.PortCounters
+	Failed       map[topology.GUID]error // why switches were not read
+	Err          error                   // why none was read
+}
+
+// counting reads counters by a local port.
+type counting interface {
+	Read(ctx context.Context, nodes []umad.Wanted) ([]umad.Counted, error)
+	Close() error
+}
+
+// Reader reads rounds.
+type Reader struct {
+	Every time.Duration // of rounds
+	Log   *zap.Logger
+	// Want is what is to be read in the next round; nothing while nobody wants any.
+	Want func() []Switch
+	// Told takes what a round has read.
+	Told func(context.Context, Round)
+
+	open    func() (counting, error)
+	port    counting // nil while it is not open
+	failing map[topology.GUID]string
+	trouble string // why nothing was read in the last round
+}
+
+// New reads by a local port, as opensm.Switches.Port names it, in the fabric that is seen
+// when it is opened.
+func New(port string, fabric func() *topology.Fabric) *Reader {
+	return &Reader{failing: map[topology.GUID]string{}, open: func() (counting, error) {
+		p, err := opensm.PickPort(port, fabric())
+		if err != nil {
+			return nil, err
+		}
+		c, err := umad.OpenCounting(p, limits)
+		if err != nil {
+			return nil, err // no counting that is a nil pointer
+		}
+		return c, nil
+	}}
+}
+
+// Run reads rounds until ctx ends.
+func (r *Reader) Run(ctx context.Context) error {
+	defer r.close()
+	for {
+		want := r.Want()
+		if len(want) == 0 {
+			if !wait(ctx, pause) {
+				return nil
+			}
+			continue
+		}
+		round, ended := r.round(ctx, want)
+		if ended {
+			return nil
+		}
+		r.Told(ctx, round)
+	}
+}
+
+// round reads a round, which takes as long as rounds do. It tells whether ctx has ended.
+func (r *Reader) round(ctx context.Context, want []Switch) (round Round, ended bool) {
+	round = Round{Began: time.Now(), Ports: map[End]umad.PortCounters{}, Failed: map[topology.GUID]error{}}
+	for i := range want {
+		began := time.Now()
+		if round.Err == nil {
+			round.Err = r.read(ctx, &want[i], &round)
+		}
+		round.Busy += time.Since(began)
+		due := round.Began.Add(r.Every * time.Duration(i+1) / time.Duration(len(want)))
+		if !wait(ctx, time.Until(due)) {
+			return round, true
+		}
+	}
+	round.Ended = time.Now()
+	r.note(want, &round)
+	return round, false
+}
+
+// read reads a switch. The error is that of the local port.
+func (r *Reader) read(ctx context.Context, s *Switch, round *Round) error {
+	if r.port == nil {
+		port, err := r.open()
+		if err != nil {
+			return err
+		}
+		r.port = port
+	}
+	limited, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	got, err := r.port.Read(limited, []umad.Wanted{{LID: s.LID, Ports: s.Ports}})
+	switch {
+	case err != nil && limited.Err() == nil:
+		r.close() // it is opened anew in the next round
+		return err
+	case err == nil && got[0].Err == nil:
+		for i, p := range s.Ports {
+			round.Ports[End{s.GUID, p}] = got[0].Counters[i]
+		}
+		return nil
+	case err == nil:
+		err = got[0].Err
+	}
+	round.Failed[s.GUID] = err
+	return nil
+}
+
+// note logs once what cannot be read, and what can again.
+func (r *Reader) note(want []Switch, round *Round) {
+	text := ""
+	if round.Err != nil {
+		text = round.Err.Error()
+	}
+	if text != r.trouble {
+		if r.trouble = text; text != "" {
+			r.Log.Warn("no counters are read", zap.Error(round.Err))
+		} else {
+			r.Log.Info("counters are read again")
+		}
+	}
+	for _, s := range want {
+		text := ""
+		if err := round.Failed[s.GUID]; err != nil {
+			text = err.Error()
+		}
+		old, failing := r.failing[s.GUID]
+		switch {
+		case text != "" && text != old:
+			r.Log.Warn("the counters of a switch are not read", zap.String("switch", s.Name), zap.Stringer("guid", s.GUID), zap.String("because", text))
+			r.failing[s.GUID] = text
+		case text == "" && failing && round.Err == nil:
+			r.Log.Info("the counters of a switch are read again", zap.String("switch", s.Name), zap.Stringer("guid", s.GUID))
+			delete(r.failing, s.GUID)
+		}
+	}
+}
+
+// close gives the port up.
+func (r *Reader) close() {
+	if r.port != nil {
+		_ = r.port.Close() // what was read is read
+		r.port = nil
+	}
+}
+
+// wait waits, and is false where ctx has ended.
+func wait(ctx context.Context, d time.Duration) bool {
+	if d <= 0 {
+		return ctx.Err() == nil
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
