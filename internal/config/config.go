@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"time"
 
+	"github.com/forsd/forsd/internal/cablehealth"
 	"github.com/forsd/forsd/planner"
 )
 
@@ -33,6 +34,7 @@ type Config struct {
 	Planning   Planning `yaml:"planning"`
 	Jobs       Jobs     `yaml:"jobs"`
 	Damping    Damping  `yaml:"damping" live:"yes"`
+	Cables     Cables   `yaml:"cables"`
 	Safety     Safety   `yaml:"safety" live:"yes"`
 	Retry      Retry    `yaml:"retry" live:"yes"`
 	History    History  `yaml:"history"`
@@ -131,6 +133,50 @@ type Damping struct {
 	Window      time.Duration `yaml:"window"`
 }
 
+// Cables says when a cable counts as one that is not well, and what is done about it.
+// cablehealth.Settings explains the thresholds.
+type Cables struct {
+	Mode          CableMode     `yaml:"mode"`
+	Every         time.Duration `yaml:"every"`    // a round over the counters of all switches
+	MaxCost       int           `yaml:"max_cost"` // phases that all isolated cables together may cost
+	PerLeaf       int           `yaml:"per_leaf"` // isolated cables, at most
+	InAll         int           `yaml:"in_all"`   // 0: 10, or one in 200 of the cables
+	Test          time.Duration `yaml:"test"`
+	Probation     time.Duration `yaml:"probation"`
+	Returns       int           `yaml:"returns"`
+	ReturnsWithin time.Duration `yaml:"returns_within"`
+
+	Short    time.Duration `yaml:"short"`
+	ShortBER float64       `yaml:"short_ber"`
+	Long     time.Duration `yaml:"long"`
+	LongBER  float64       `yaml:"long_ber"`
+	Drops    float64       `yaml:"drops"`
+
+	Downed     int `yaml:"downed"`
+	Recoveries int `yaml:"recoveries"`
+	Integrity  int `yaml:"integrity"`
+	Overruns   int `yaml:"overruns"`
+	Discards   int `yaml:"discards"`
+	Waits      int `yaml:"waits"`
+	Flaps      int `yaml:"flaps"`
+}
+
+// Health is what the settings are to the monitor of the cables' health.
+func (c *Cables) Health() cablehealth.Settings {
+	return cablehealth.Settings{Mode: cablehealth.Mode(c.Mode), Short: c.Short, Long: c.Long, ShortBER: c.ShortBER, LongBER: c.LongBER, Drops: c.Drops,
+		Downed: uint64(c.Downed), Recoveries: uint64(c.Recoveries), Integrity: uint64(c.Integrity), Overruns: uint64(c.Overruns), Discards: uint64(c.Discards),
+		Waits: uint64(c.Waits), Flaps: c.Flaps, Test: c.Test, Probation: c.Probation, Returns: c.Returns, Week: c.ReturnsWithin, PerLeaf: c.PerLeaf, InAll: c.InAll}
+}
+
+// defaultCables are the defaults of the monitor.
+func defaultCables() Cables {
+	d := cablehealth.Defaults()
+	return Cables{Mode: CableMode(d.Mode), Every: time.Minute, PerLeaf: d.PerLeaf, InAll: d.InAll, Test: d.Test, Probation: d.Probation,
+		Returns: d.Returns, ReturnsWithin: d.Week, Short: d.Short, ShortBER: d.ShortBER, Long: d.Long, LongBER: d.LongBER, Drops: d.Drops,
+		Downed: int(d.Downed), Recoveries: int(d.Recoveries), Integrity: int(d.Integrity), Overruns: int(d.Overruns), Discards: int(d.Discards),
+		Waits: int(d.Waits), Flaps: d.Flaps}
+}
+
 // Safety tells a mass failure from a subnet that is discovered by half: when
 // more than MaxLoss of the servers (a share, 0 to 1) vanish at once, that must
 // stay so for Confirm before it is believed.
@@ -201,6 +247,7 @@ func Default() *Config {
 			Flaps:       3,
 			Window:      2 * time.Minute,
 		},
+		Cables:  defaultCables(),
 		Safety:  Safety{MaxLoss: 0.5, Confirm: 30 * time.Second},
 		Retry:   Retry{First: time.Second, Max: time.Minute},
 		History: History{MaxAge: 90 * 24 * time.Hour, MaxMB: 256},

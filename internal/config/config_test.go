@@ -74,6 +74,9 @@ peer: {timeout: 3s}
 planning: {engine: exact, lids: 2, exclude: '^(login|adm)\d+', roles: {aggregation: an, gateway: '^gw', storage: st, management: mgmt}, other_fabrics: liquid, max_unreachable: 0.25}
 jobs: {base_lids: never, own_lanes: true}
 damping: {hold_down: 1s, max_hold_down: 1s, flaps: 1, window: 3s}
+cables:
+  {mode: off, every: 2s, max_cost: 1, per_leaf: 3, in_all: 4, test: 5s, probation: 6s, returns: 7, returns_within: 8s,
+   short: 9s, short_ber: 1e-10, long: 11s, long_ber: 1e-11, drops: 1e-9, downed: 12, recoveries: 13, integrity: 14, overruns: 15, discards: 16, waits: 17, flaps: 18}
 safety: {max_loss: 1, confirm: 4s}
 retry: {first: 5s, max: 6s}
 history: {max_age: 1h, max_mb: 5}
@@ -103,6 +106,9 @@ func TestEveryKeyIsRead(t *testing.T) {
 			OtherFabrics: OtherLiquid, MaxUnreachable: 0.25},
 		Jobs:    Jobs{BaseLIDs: planner.RouteNever, OwnLanes: true},
 		Damping: Damping{HoldDown: time.Second, MaxHoldDown: time.Second, Flaps: 1, Window: 3 * time.Second},
+		Cables: Cables{Mode: CablesOff, Every: 2 * time.Second, MaxCost: 1, PerLeaf: 3, InAll: 4, Test: 5 * time.Second, Probation: 6 * time.Second,
+			Returns: 7, ReturnsWithin: 8 * time.Second, Short: 9 * time.Second, ShortBER: 1e-10, Long: 11 * time.Second, LongBER: 1e-11, Drops: 1e-9,
+			Downed: 12, Recoveries: 13, Integrity: 14, Overruns: 15, Discards: 16, Waits: 17, Flaps: 18},
 		Safety:  Safety{MaxLoss: 1, Confirm: 4 * time.Second},
 		Retry:   Retry{First: 5 * time.Second, Max: 6 * time.Second},
 		History: History{MaxAge: time.Hour, MaxMB: 5},
@@ -147,10 +153,15 @@ func TestProblems(t *testing.T) {
 		{"comment only", "# nothing\n", "c.yaml: version: is missing: write version: 1"},
 		{"other version", "version: 2", "c.yaml:1: version: 2 is not known: this forsd reads version 1"},
 		{"version as word", "version: one", `c.yaml:1: version: "one" is not a whole number`},
-		{"unknown key", "version: 1\n\nstatedir: /x\n", "c.yaml:3: statedir: is unknown: the keys here are version, mode, state_dir, keep_epochs, opensm, api, peer, planning, jobs, damping, safety, retry, history, log"},
+		{"unknown key", "version: 1\n\nstatedir: /x\n", "c.yaml:3: statedir: is unknown: the keys here are version, mode, state_dir, keep_epochs, opensm, api, peer, planning, jobs, damping, cables, safety, retry, history, log"},
 		{"unknown key in group", "version: 1\nretry:\n  first: 2s\n  last: 3s\n", "c.yaml:4: retry.last: is unknown: the keys here are first, max"},
 		{"duplicate", "version: 1\nversion: 1\n", `c.yaml:2: is not YAML: mapping key "version" already defined at [1:1]`},
 		{"syntax", "version: 1\nlog: {level: info\n", "c.yaml:2: is not YAML: could not find flow mapping end token '}'"},
+		{"cables", "version: 1\ncables: {mode: maybe, every: 0s, short: 2m, long: 1m, short_ber: 1, drops: -1, per_leaf: -1}\n", "c.yaml:2: cables.drops: -1 is not a rate: want 0 to less than 1, such as 1e-14\n" +
+			"c.yaml:2: cables.every: 0s is not a positive duration\nc.yaml:2: cables.long: 1m0s is below cables.short, 2m0s\n" +
+			"c.yaml:2: cables.mode: \"maybe\" is not one of off, report, isolate\nc.yaml:2: cables.per_leaf: -1 is less than none: want 0 or more\n" +
+			"c.yaml:2: cables.short_ber: 1 is not a rate: want 0 to less than 1, such as 1e-14"},
+		{"cables isolated by a watcher", "version: 1\nmode: watch\ncables: {mode: isolate}\n", "c.yaml:3: cables.mode: is isolate, and a forsd that only watches (mode: watch) isolates nothing: want report or off"},
 		{"list", "- version: 1\n", "c.yaml: version: is missing: write version: 1\nc.yaml:1: is not a group of keys"},
 		{"two documents", "version: 1\n---\nversion: 1\n", "c.yaml:3: begins a second document: a configuration is one"},
 		{"value for group", "version: 1\nlog: info\n", "c.yaml:2: log: is not a group of keys"},

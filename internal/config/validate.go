@@ -42,11 +42,15 @@ func (c *Config) problems() []Problem {
 	if c.Mode == ModeWatch && c.Peer.Address != "" {
 		v.add("mode", "is watch, and there is a peer: a forsd that only watches takes over from nobody")
 	}
+	if c.Mode == ModeWatch && c.Cables.Mode == CablesIsolate {
+		v.add("cables.mode", "is isolate, and a forsd that only watches (mode: watch) isolates nothing: want report or off")
+	}
 	v.growing("damping.hold_down", c.Damping.HoldDown, "damping.max_hold_down", c.Damping.MaxHoldDown)
 	if c.Damping.Flaps < 1 {
 		v.add("damping.flaps", "%d is too few: want 1 or more", c.Damping.Flaps)
 	}
 	v.positive("damping.window", c.Damping.Window)
+	v.cables(&c.Cables)
 	// Written so that NaN is refused.
 	if !(c.Safety.MaxLoss > 0 && c.Safety.MaxLoss <= 1) {
 		v.add("safety.max_loss", "%v is not a share of the servers: want more than 0 and at most 1", c.Safety.MaxLoss)
@@ -118,6 +122,35 @@ func (v *judge) api(a *API) {
 			v.add("api.listen", "%q is not an address as host:port", a.Listen)
 		} else if _, err := strconv.ParseUint(port, 10, 16); err != nil {
 			v.add("api.listen", "%q has no port number from 0 to 65535", a.Listen)
+		}
+	}
+}
+
+func (v *judge) cables(c *Cables) {
+	v.positive("cables.every", c.Every)
+	v.growing("cables.short", c.Short, "cables.long", c.Long)
+	for _, x := range []struct {
+		key string
+		d   time.Duration
+	}{{"cables.test", c.Test}, {"cables.probation", c.Probation}, {"cables.returns_within", c.ReturnsWithin}} {
+		v.positive(x.key, x.d)
+	}
+	for _, x := range []struct {
+		key  string
+		rate float64
+	}{{"cables.short_ber", c.ShortBER}, {"cables.long_ber", c.LongBER}, {"cables.drops", c.Drops}} {
+		if !(x.rate >= 0 && x.rate < 1) { // so that NaN is refused
+			v.add(x.key, "%v is not a rate: want 0 to less than 1, such as 1e-14", x.rate)
+		}
+	}
+	for _, x := range []struct {
+		key string
+		n   int
+	}{{"cables.max_cost", c.MaxCost}, {"cables.per_leaf", c.PerLeaf}, {"cables.in_all", c.InAll}, {"cables.returns", c.Returns},
+		{"cables.downed", c.Downed}, {"cables.recoveries", c.Recoveries}, {"cables.integrity", c.Integrity}, {"cables.overruns", c.Overruns},
+		{"cables.discards", c.Discards}, {"cables.waits", c.Waits}, {"cables.flaps", c.Flaps}} {
+		if x.n < 0 {
+			v.add(x.key, "%d is less than none: want 0 or more", x.n)
 		}
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/forsd/forsd/internal/cablehealth"
 )
 
 // Engine is the planner to use.
@@ -36,6 +38,21 @@ const (
 
 // UnmarshalText accepts the names of the modes.
 func (m *Mode) UnmarshalText(text []byte) error { return oneOf(m, text, ModeManage, ModeWatch) }
+
+// CableMode is what is done about cables that are not well.
+type CableMode string
+
+// The modes.
+const (
+	CablesOff     = CableMode(cablehealth.Off)
+	CablesReport  = CableMode(cablehealth.Report)
+	CablesIsolate = CableMode(cablehealth.Isolate)
+)
+
+// UnmarshalText accepts the names of the modes.
+func (m *CableMode) UnmarshalText(text []byte) error {
+	return oneOf(m, text, CablesOff, CablesReport, CablesIsolate)
+}
 
 // LogLevel is the least severe level that is logged.
 type LogLevel string
