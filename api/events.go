@@ -26,6 +26,7 @@ const (
 	KindJob     = "job"
 	KindLink    = "link"
 	KindOrder   = "order" // an operator's: see Order
+	KindCable   = "cable" // a decision about one: see CableEvent
 	KindWarning = "warning"
 	KindStart   = "start"    // forsd was started: see Start
 	KindLead    = "takeover" // forsd leads, or follows another one: see Takeover

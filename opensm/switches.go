@@ -12,8 +12,8 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// errSwitchedOff is why datagrams of our own are not used where nobody wants it.
-var errSwitchedOff = errors.New("opensm.umad is off")
+// ErrSwitchedOff is why datagrams of our own are not used where nobody wants it.
+var ErrSwitchedOff = errors.New("opensm.umad is off")
 
 // UmadOff is the Switches.Port that leaves the reading to the command.
 const UmadOff = "off"
@@ -49,7 +49,7 @@ func (s *Switches) Tables(ctx context.Context, f *topology.Fabric) (t *lft.Table
 		return t, true, nil
 	}
 	if t, err = s.Command.Tables(ctx); err != nil {
-		if !errors.Is(own, errSwitchedOff) && !errors.Is(own, umad.ErrNotBuiltIn) {
+		if !errors.Is(own, ErrSwitchedOff) && !errors.Is(own, umad.ErrNotBuiltIn) {
 			err = fmt.Errorf("%w; before that: %w", err, own)
 		}
 		return nil, false, err
@@ -127,7 +127,7 @@ func (s *Switches) note(err error) {
 // otherwise an active one. f may be nil. The error says what is missing.
 func PickPort(setting string, f *topology.Fabric) (umad.LocalPort, error) {
 	if setting == UmadOff {
-		return umad.LocalPort{}, errSwitchedOff
+		return umad.LocalPort{}, ErrSwitchedOff
 	}
 	all, err := umad.LocalPorts()
 	if err != nil {

@@ -41,7 +41,7 @@ func TestSwitchesFallBack(t *testing.T) {
 	if _, whole, err := s.Tables(t.Context(), f); err != nil || whole {
 		t.Error(whole, err)
 	}
-	if len(notes) != 2 || !errors.Is(notes[0], errSwitchedOff) || notes[1] == nil || errors.Is(notes[1], errSwitchedOff) {
+	if len(notes) != 2 || !errors.Is(notes[0], ErrSwitchedOff) || notes[1] == nil || errors.Is(notes[1], ErrSwitchedOff) {
 		t.Errorf("notes %v", notes)
 	}
 

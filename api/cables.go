@@ -1,0 +1,77 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/forsd/forsd/internal/cablehealth"
+	"github.com/forsd/forsd/topology"
+)
+
+// Cables is the answer of /v1/cables: the cables between leaves and spines, by leaf and
+// lane, and how well they are.
+type Cables struct {
+	Mode   string    `json:"mode"`             // off, report or isolate
+	ReadAt time.Time `json:"read_at,omitzero"` // the last round over the counters ended
+	BusyMS float64   `json:"busy_ms"`          // what it spent on reading
+	Unread string    `json:"unread,omitempty"` // why it has read no counters
+	Failed []string  `json:"failed"`           // switches that it could not read, and why
+	Cables []Cable   `json:"cables"`           // of the baseline
+}
+
+// Cable is a cable and how well it is.
+type Cable struct {
+	Leaf    CableEnd     `json:"leaf"`
+	Spine   CableEnd     `json:"spine"`
+	Lane    int          `json:"lane"`
+	Link    string       `json:"link"`  // full, degraded or missing
+	Held    bool         `json:"held"`  // kept out of the plan, by whomever
+	State   string       `json:"state"` // good, suspect, isolated or probation
+	Since   time.Time    `json:"since,omitzero"`
+	Why     []string     `json:"why"`               // what is beyond a threshold now, or was when it was isolated
+	Refused string       `json:"refused,omitempty"` // why it stays in the plan all the same
+	Returns []time.Time  `json:"returns"`           // when it came back, within cables.returns_within
+	History []CableEvent `json:"history"`           // the last decisions, oldest first
+}
+
+// CableEnd is one end of a cable, and what it has counted within cables.short.
+type CableEnd struct {
+	GUID    topology.GUID `json:"guid"`
+	Name    string        `json:"name"`
+	Port    uint8         `json:"port"`
+	Counted CableCounts   `json:"counted"`
+}
+
+// CableCounts is what an end has counted, and over how long that was seen.
+type CableCounts struct {
+	cablehealth.Counters
+	OverSeconds float64 `json:"over_seconds"`
+}
+
+// CableEvent is a decision about a cable; the data of an event of the kind KindCable.
+type CableEvent struct {
+	At     time.Time     `json:"at"`
+	What   string        `json:"what"` // suspect, isolated, not-isolated, probation or good
+	Leaf   topology.GUID `json:"leaf"`
+	Port   uint8         `json:"port"`   // of the leaf
+	Phases int           `json:"phases"` // that the isolation costs
+	Text   string        `json:"text"`   // the decision in words, with its figures
+}
+
+// ReleaseRequest is the body of POST /v1/cables/release.
+type ReleaseRequest struct {
+	Cable string `json:"cable"` // NODE/PORT, either end
+}
+
+// Cables asks how well the cables are.
+func (c *Client) Cables(ctx context.Context) (*Cables, error) {
+	out := &Cables{}
+	return out, c.Call(ctx, http.MethodGet, "/v1/cables", nil, out)
+}
+
+// ReleaseCable puts an isolated cable, which somebody has mended, on probation.
+func (c *Client) ReleaseCable(ctx context.Context, cable string) (Change, error) {
+	var out Change
+	return out, c.Call(ctx, http.MethodPost, "/v1/cables/release", ReleaseRequest{cable}, &out)
+}

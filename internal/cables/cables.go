@@ -1,0 +1,374 @@
+// Package cables follows the health of the fabric's cables: it shows the monitor
+// (internal/cablehealth) what the links and the counters do, and says which cables to keep
+// out of the plan, whose cost to find out, and what to tell the operator.
+package cables
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/internal/cablehealth"
+	"github.com/forsd/forsd/internal/health"
+	"github.com/forsd/forsd/internal/portcounters"
+	"github.com/forsd/forsd/internal/withheld"
+	"github.com/forsd/forsd/opensm/umad"
+	"github.com/forsd/forsd/topology"
+)
+
+// The codes of the warnings about cables.
+const (
+	Suspect     = "cable-suspect"
+	Isolated    = "cable-isolated"
+	NotIsolated = "cable-not-isolated"
+	Unread      = "cable-counters-unread"
+)
+
+// mostHistory is how many decisions about a cable are kept.
+const mostHistory = 8
+
+// Parts are what the cables are followed with.
+type Parts struct {
+	Settings cablehealth.Settings
+	MaxCost  int // phases that all isolated cables together may cost
+	Log      *zap.Logger
+	Health   *health.Tracker
+	Say      func(kind string, data any) // tells subscribers of an event
+}
+
+// Room is what is known of the cables. The daemon's loop has it; Answer, Count and ReadAt may
+// be called by everybody.
+type Room struct {
+	Parts
+	monitor *cablehealth.Monitor
+	cables  map[cablehealth.Cable]cable // of the tree seen last
+	order   []cablehealth.Cable         // ascending
+	history map[cablehealth.Cable][]api.CableEvent
+	weigh   []cablehealth.Cable // whose cost is to be found out, the first one's now
+	round   portcounters.Round  // the last one, without its counters
+
+	shown   atomic.Pointer[shown]
+	decided [5]atomic.Uint64 // decisions by kind
+}
+
+// cable is what a tree has of a cable.
+type cable struct {
+	id    cablehealth.Cable
+	label string
+	state topology.CableState
+	slow  string // why it is below its rate
+	gbps  float64
+}
+
+// Orders are what is to be done.
+type Orders struct {
+	Withhold bool             // the cables that are isolated are others than before
+	Cables   []withheld.Cable // those
+	Text     string           // what was decided
+	Weigh    *withheld.Cable  // what isolating it costs is to be told by Weighed; nil for none
+}
+
+// New follows cables whose records were kept by Keep.
+func New(parts Parts, kept Kept) *Room {
+	r := &Room{Parts: parts}
+	r.Resume(kept)
+	return r
+}
+
+// Resume begins with what was kept, by this forsd before a restart or by another one.
+func (r *Room) Resume(kept Kept) {
+	records := map[cablehealth.Cable]cablehealth.Record{}
+	r.history = map[cablehealth.Cable][]api.CableEvent{}
+	for _, k := range kept.Cables {
+		if k.Record.State != "" {
+			records[k.Cable] = k.Record
+		}
+		r.history[k.Cable] = k.History
+	}
+	r.monitor, r.weigh, r.cables, r.order = cablehealth.New(r.Settings, records), nil, nil, nil
+	r.publish()
+}
+
+// Kept is what outlives a restart.
+type Kept struct {
+	Cables []KeptCable `json:"cables"`
+}
+
+// KeptCable is what is kept of a cable.
+type KeptCable struct {
+	Cable   cablehealth.Cable  `json:"cable"`
+	Record  cablehealth.Record `json:"record"`
+	History []api.CableEvent   `json:"history,omitempty"`
+}
+
+// Keep is what is to be kept; nil for nothing.
+func (r *Room) Keep() *Kept {
+	records, out := r.monitor.Records(), &Kept{}
+	for c := range r.history {
+		if _, there := records[c]; !there {
+			records[c] = cablehealth.Record{}
+		}
+	}
+	for c, record := range records {
+		out.Cables = append(out.Cables, KeptCable{c, record, r.history[c]})
+	}
+	slices.SortFunc(out.Cables, func(a, b KeptCable) int { return cablehealth.Compare(a.Cable, b.Cable) })
+	if len(out.Cables) == 0 {
+		return nil
+	}
+	return out
+}
+
+// Withheld lists the cables that are isolated.
+func (r *Room) Withheld() (out []withheld.Cable) {
+	for _, c := range r.monitor.Isolated() {
+		out = append(out, withheld.Cable{Leaf: c.Leaf.GUID, Port: c.Leaf.Port})
+	}
+	return out
+}
+
+// cableAt is the cable of a leaf's lane. It is false where the leaf never had one.
+func cableAt(t *topology.FatTree, l, k int) (cable, bool) {
+	leaf, spine := &t.Leaves[l], &t.Spines[t.LaneOf[k]]
+	c, want := leaf.Cables[k], topology.ParseRate(t.Baseline.Rate)
+	ports := topology.Uplink{LeafPort: c.LeafPort, SpinePort: c.SpinePort}
+	switch c.State {
+	case topology.NoCable:
+		return cable{}, false
+	case topology.Missing:
+		ports = t.Baseline.Leaves[l].Uplinks[k]
+	}
+	x := cable{id: cablehealth.Cable{Leaf: cablehealth.End{GUID: leaf.GUID, Port: ports.LeafPort}, Spine: cablehealth.End{GUID: spine.GUID, Port: ports.SpinePort}},
+		state: c.State, gbps: want.Gbps(), label: fmt.Sprintf("%s port %d – %s port %d", leaf.Name, ports.LeafPort, spine.Name, ports.SpinePort)}
+	if c.Usable() {
+		rate := t.Fabric.Nodes[leaf.Node].Ports[c.LeafPort].Rate
+		if rate.Known() {
+			x.gbps = rate.Gbps()
+		}
+		if c.State == topology.Degraded {
+			x.slow = fmt.Sprintf("it runs at %s instead of %s", rate, want)
+		}
+	}
+	return x, true
+}
+
+// cablesOf lists the cables of a tree, ascending.
+func cablesOf(t *topology.FatTree) []cable {
+	var out []cable
+	for l := range t.Leaves {
+		for k := range t.Lanes {
+			if c, is := cableAt(t, l, k); is {
+				out = append(out, c)
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b cable) int { return cablehealth.Compare(a.id, b.id) })
+	return out
+}
+
+// Seen takes in the tree as it is seen now, with no lane held back; nil where the fabric is
+// not a tree.
+func (r *Room) Seen(now time.Time, t *topology.FatTree) {
+	if t == nil {
+		r.cables, r.order = nil, nil
+		return
+	}
+	before := r.cables
+	r.cables, r.order = map[cablehealth.Cable]cable{}, nil
+	for _, c := range cablesOf(t) {
+		r.cables[c.id], r.order = c, append(r.order, c.id)
+		was, known := before[c.id]
+		switch up := c.state == topology.Full; {
+		case up && (!known || was.state != topology.Full):
+			r.monitor.Step(now, cablehealth.LinkUp{Cable: c.id})
+		case !up && (!known || was.state == topology.Full):
+			r.monitor.Step(now, cablehealth.LinkDown{Cable: c.id})
+		}
+	}
+}
+
+// Want lists the switches and ports whose counters are wanted: both ends of all cables that
+// are there.
+func Want(t *topology.FatTree) []portcounters.Switch {
+	if t == nil {
+		return nil
+	}
+	ports := map[topology.GUID][]uint8{}
+	for _, c := range cablesOf(t) {
+		if c.state != topology.Missing {
+			ports[c.id.Leaf.GUID] = append(ports[c.id.Leaf.GUID], c.id.Leaf.Port)
+			ports[c.id.Spine.GUID] = append(ports[c.id.Spine.GUID], c.id.Spine.Port)
+		}
+	}
+	var out []portcounters.Switch
+	for i := range t.Fabric.Nodes {
+		if n := &t.Fabric.Nodes[i]; n.Kind == topology.Switch && len(ports[n.GUID]) > 0 {
+			out = append(out, portcounters.Switch{GUID: n.GUID, Name: n.Label(), LID: n.LID(), Ports: ports[n.GUID]})
+		}
+	}
+	return out
+}
+
+// Round takes in a round over the counters. Those of cables that are aside say nothing.
+func (r *Room) Round(now time.Time, read portcounters.Round, aside func(withheld.Cable) bool) Orders {
+	e := cablehealth.Round{All: r.order}
+	for _, id := range r.order {
+		c := r.cables[id]
+		x := cablehealth.Reading{Cable: id, Gbps: c.gbps, Slow: c.slow, Aside: aside(withheld.Cable{Leaf: id.Leaf.GUID, Port: id.Leaf.Port})}
+		if c.state != topology.Missing {
+			for i, end := range []cablehealth.End{id.Leaf, id.Spine} {
+				if counters, is := read.Ports[portcounters.End{Switch: end.GUID, Port: end.Port}]; is {
+					x.Ends[i] = counted(&counters)
+				}
+			}
+		}
+		e.Readings = append(e.Readings, x)
+	}
+	if len(r.order) == 0 {
+		e.All = nil // nothing is known of the fabric: it has not lost its cables
+	}
+	read.Ports = nil
+	r.round = read
+	r.unread()
+	return r.carryOut(r.monitor.Step(now, e))
+}
+
+// counted are the counters that tell of a cable.
+func counted(c *umad.PortCounters) *cablehealth.Counters {
+	return &cablehealth.Counters{Symbols: c.SymbolErrors, Recoveries: c.LinkRecoveries, Downed: c.LinkDowned, Received: c.ReceiveErrors, Discards: c.Discards,
+		Integrity: c.LocalIntegrityErrors, Overruns: c.BufferOverruns, Sent: c.Sent, Wait: c.Wait, Full: c.Full}
+}
+
+// Weighed takes in what isolating a cable costs.
+func (r *Room) Weighed(now time.Time, c withheld.Cable, w Cost) Orders {
+	if len(r.weigh) == 0 || c != (withheld.Cable{Leaf: r.weigh[0].Leaf.GUID, Port: r.weigh[0].Leaf.Port}) {
+		return Orders{} // nobody waits for it any more
+	}
+	id := r.weigh[0]
+	r.weigh = r.weigh[1:]
+	refuse := w.Refuse
+	if refuse == "" && w.Phases > r.MaxCost {
+		refuse = fmt.Sprintf("without it the exchange would take %d phases and not %d, with all that is isolated, and at most %d more are allowed (cables.max_cost)", w.With, w.With-w.Phases, r.MaxCost)
+	}
+	o := r.carryOut(r.monitor.Step(now, cablehealth.Weighed{Cable: id, Phases: w.Phases, Refuse: refuse}))
+	if o.Weigh == nil && len(r.weigh) > 0 {
+		o.Weigh = &withheld.Cable{Leaf: r.weigh[0].Leaf.GUID, Port: r.weigh[0].Leaf.Port}
+	}
+	return o
+}
+
+// Release puts an isolated cable on probation, at an operator's word. It is named by
+// either end.
+func (r *Room) Release(now time.Time, name string) (Orders, error) {
+	isolated := r.monitor.Isolated()
+	for _, id := range isolated {
+		c := r.cables[id]
+		for i, label := range strings.Split(c.label, " – ") {
+			end := []cablehealth.End{id.Leaf, id.Spine}[i]
+			if port := fmt.Sprintf("/%d", end.Port); name == strings.Replace(label, " port ", "/", 1) || name == end.GUID.String()+port {
+				return r.carryOut(r.monitor.Step(now, cablehealth.Release{Cable: id})), nil
+			}
+		}
+	}
+	return Orders{}, api.Refused("%.200q is not one of the %d cables that are isolated: name it by one of its ends, such as Leaf007/31", name, len(isolated))
+}
+
+// carryOut says what is to be done of what the monitor wants, and tells of the rest.
+func (r *Room) carryOut(actions []cablehealth.Action) Orders {
+	var o Orders
+	var texts []string
+	waited := len(r.weigh) > 0
+	for _, a := range actions {
+		switch a := a.(type) {
+		case cablehealth.Weigh:
+			r.weigh = append(r.weigh, a.Cable)
+		case cablehealth.Changed:
+			text := r.changed(a)
+			if a.To == cablehealth.Isolated || a.From == cablehealth.Isolated {
+				o.Withhold, texts = true, append(texts, text)
+			}
+		case cablehealth.Refused:
+			r.tell(a.Cable, api.CableEvent{At: time.Now(), What: "not-isolated",
+				Text: fmt.Sprintf("%s stays in the plan: %s; %s", r.label(a.Cable), a.Because, strings.Join(a.Why, "; "))})
+		}
+	}
+	if o.Withhold {
+		o.Cables, o.Text = r.Withheld(), strings.Join(texts, "; ")
+	}
+	if !waited && len(r.weigh) > 0 {
+		o.Weigh = &withheld.Cable{Leaf: r.weigh[0].Leaf.GUID, Port: r.weigh[0].Leaf.Port}
+	}
+	r.publish()
+	r.warn()
+	return o
+}
+
+// changed tells of another state of a cable.
+func (r *Room) changed(a cablehealth.Changed) (text string) {
+	e := api.CableEvent{At: a.At, What: string(a.To), Phases: a.Phases}
+	label, why := r.label(a.Cable), strings.Join(a.Why, "; ")
+	switch {
+	case a.To == cablehealth.Isolated:
+		e.Text = fmt.Sprintf("%s is isolated, which costs %s: %s", label, phases(a.Phases), why)
+	case a.From == cablehealth.Isolated && a.To == cablehealth.Probation:
+		e.Text = fmt.Sprintf("%s comes back on probation; it was isolated because of %s", label, why)
+	case a.To == cablehealth.Suspect:
+		e.Text = fmt.Sprintf("%s is not well: %s", label, why)
+	default:
+		e.Text = fmt.Sprintf("%s is well again", label)
+	}
+	r.tell(a.Cable, e)
+	return e.Text
+}
+
+func phases(n int) string {
+	switch n {
+	case 0:
+		return "no phase"
+	case 1:
+		return "1 phase"
+	}
+	return fmt.Sprintf("%d phases", n)
+}
+
+// kinds are the decisions, in the order of Room.decided.
+var kinds = [5]string{"suspect", "isolated", "not-isolated", "probation", "good"}
+
+// tell logs and publishes a decision, and keeps it.
+func (r *Room) tell(c cablehealth.Cable, e api.CableEvent) {
+	e.Leaf, e.Port = c.Leaf.GUID, c.Leaf.Port
+	r.Log.Info("cable", zap.String("decision", e.What), zap.String("text", e.Text))
+	r.Say(api.KindCable, e)
+	kept := append(slices.Clone(r.history[c]), e)
+	r.history[c] = kept[max(0, len(kept)-mostHistory):]
+	r.decided[slices.Index(kinds[:], e.What)].Add(1)
+}
+
+func (r *Room) label(id cablehealth.Cable) string {
+	if c, there := r.cables[id]; there {
+		return c.label
+	}
+	return id.String()
+}
+
+// warn raises the warnings about cables, and takes back those that are over.
+func (r *Room) warn() {
+	var found []health.Finding
+	r.monitor.Cables(func(id cablehealth.Cable, v cablehealth.View) {
+		label, why := r.label(id), strings.Join(v.Verdict, ", ")
+		switch {
+		case v.State == cablehealth.Isolated:
+			found = append(found, health.Finding{Code: Isolated, Text: label + " (" + strings.Join(v.Why, ", ") + ")"})
+		case v.Refused != "":
+			found = append(found, health.Finding{Code: NotIsolated, Text: fmt.Sprintf("%s (%s): %s", label, why, v.Refused)})
+		case v.State == cablehealth.Suspect:
+			found = append(found, health.Finding{Code: Suspect, Text: label + " (" + why + ")"})
+		}
+	})
+	r.Health.Set("cables", found, time.Now())
+}

@@ -1,0 +1,93 @@
+package cables
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/internal/aside"
+	"github.com/forsd/forsd/internal/view"
+	"github.com/forsd/forsd/internal/worker"
+	"github.com/forsd/forsd/planner"
+)
+
+// Cost is what taking a cable out would cost the exchange.
+type Cost struct {
+	With   int    // phases without it, and without all else that is isolated
+	Phases int    // those beyond what the exchange takes with all of these
+	Refuse string // why that is not known, or must not be; empty where it is
+}
+
+// Costs finds out what taking cables out would cost. It remembers the last answers.
+type Costs struct {
+	Workers  *worker.Pool
+	Planning planner.Settings
+
+	fabric string
+	known  []known // of this fabric
+}
+
+// known is the outlook with some lanes held back.
+type known struct {
+	held []controller.Lane
+	outlook
+}
+
+// outlook is what a plan would be.
+type outlook struct {
+	Phases      int `json:"phases"`
+	Unreachable int `json:"unreachable_pairs"`
+}
+
+// mostKnown is how many outlooks are remembered.
+const mostKnown = 256
+
+// Of is the cost of a lane, beside those that are held back for other reasons than that
+// they are isolated, and those that are isolated. One call at a time may be under way.
+func (c *Costs) Of(ctx context.Context, v *view.View, lane controller.Lane, others, isolated []controller.Lane) Cost {
+	if c.fabric != v.ID {
+		c.fabric, c.known = v.ID, nil
+	}
+	now, err := c.outlook(ctx, v, others)
+	if err != nil {
+		return Cost{Refuse: fmt.Sprintf("what it would cost is not known: %v", err)}
+	}
+	with, err := c.outlook(ctx, v, slices.Concat(others, isolated, []controller.Lane{lane}))
+	switch {
+	case err != nil:
+		return Cost{Refuse: fmt.Sprintf("without it no plan can be made: %v", err)}
+	case with.Unreachable > now.Unreachable:
+		return Cost{Refuse: fmt.Sprintf("without it %d ordered pairs of servers could not be reached, and not %d", with.Unreachable, now.Unreachable)}
+	}
+	return Cost{With: with.Phases, Phases: max(0, with.Phases-now.Phases)}
+}
+
+// outlook plans with some lanes held back.
+func (c *Costs) outlook(ctx context.Context, v *view.View, held []controller.Lane) (outlook, error) {
+	held = slices.Clone(held)
+	slices.SortFunc(held, func(a, b controller.Lane) int {
+		if a.Leaf != b.Leaf {
+			return a.Leaf - b.Leaf
+		}
+		return a.Lane - b.Lane
+	})
+	held = slices.Compact(held)
+	if at := slices.IndexFunc(c.known, func(k known) bool { return slices.Equal(k.held, held) }); at >= 0 {
+		return c.known[at].outlook, nil
+	}
+	f, err := aside.Forecast(ctx, c.Workers, &aside.Question{Tree: v.Held(held), Settings: aside.Settings(c.Planning)})
+	var out outlook
+	if err == nil {
+		err = json.Unmarshal(f.Plan, &out)
+	}
+	if err != nil {
+		return out, err
+	}
+	if len(c.known) == mostKnown {
+		c.known = c.known[:0]
+	}
+	c.known = append(c.known, known{held, out})
+	return out, nil
+}

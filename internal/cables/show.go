@@ -1,0 +1,112 @@
+package cables
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/internal/cablehealth"
+	"github.com/forsd/forsd/internal/portcounters"
+	"github.com/forsd/forsd/opensm"
+	"github.com/forsd/forsd/opensm/umad"
+	"github.com/forsd/forsd/topology"
+)
+
+// shown is what everybody reads. It does not change any more.
+type shown struct {
+	round   portcounters.Round
+	views   map[cablehealth.Cable]cablehealth.View
+	history map[cablehealth.Cable][]api.CableEvent
+	count   map[cablehealth.State]int
+}
+
+// publish lets everybody read how the cables are now.
+func (r *Room) publish() {
+	s := &shown{round: r.round, views: map[cablehealth.Cable]cablehealth.View{}, history: make(map[cablehealth.Cable][]api.CableEvent, len(r.history)), count: map[cablehealth.State]int{}}
+	r.monitor.Cables(func(c cablehealth.Cable, v cablehealth.View) {
+		s.views[c] = v
+		s.count[v.State]++
+	})
+	for c, h := range r.history {
+		s.history[c] = h
+	}
+	r.shown.Store(s)
+}
+
+// unread warns where no counters are read though they are wanted. A program that was built
+// without libibumad, or is told to leave it alone, cannot isolate a cable by them.
+func (r *Room) unread() {
+	err := r.round.Err
+	if err == nil || r.Settings.Mode != cablehealth.Isolate && (errors.Is(err, umad.ErrNotBuiltIn) || errors.Is(err, opensm.ErrSwitchedOff)) {
+		r.Health.Clear(Unread)
+		return
+	}
+	r.Health.Raise(Unread, err.Error()+": cables that are not well are not noticed by their counters", time.Now())
+}
+
+// Count is how many cables are in a state, and ReadAt when counters were read last.
+func (r *Room) Count(s cablehealth.State) int { return r.shown.Load().count[s] }
+
+// ReadAt is when a round over the counters ended last, zero before the first.
+func (r *Room) ReadAt() time.Time {
+	if s := r.shown.Load(); s.round.Err == nil {
+		return s.round.Ended
+	}
+	return time.Time{}
+}
+
+// Decided counts the decisions of a kind.
+func (r *Room) Decided(kind string) uint64 { return r.decided[slices.Index(kinds[:], kind)].Load() }
+
+// Answer is how well the cables of a tree are, which has no lane held back.
+func (r *Room) Answer(t *topology.FatTree, held []controller.Lane) *api.Cables {
+	s := r.shown.Load()
+	out := &api.Cables{Mode: string(r.Settings.Mode), BusyMS: float64(s.round.Busy.Microseconds()) / 1e3, Failed: []string{}, Cables: []api.Cable{}}
+	if out.ReadAt = s.round.Ended; s.round.Err != nil {
+		out.Unread, out.ReadAt = s.round.Err.Error(), time.Time{}
+	}
+	if t == nil {
+		return out
+	}
+	for i := range t.Fabric.Nodes {
+		if n := &t.Fabric.Nodes[i]; s.round.Failed[n.GUID] != nil {
+			out.Failed = append(out.Failed, fmt.Sprintf("%s: %v", n.Label(), s.round.Failed[n.GUID]))
+		}
+	}
+	for l := range t.Leaves {
+		for k := range t.Lanes {
+			if c, is := cableAt(t, l, k); is {
+				x := s.cable(t, l, k, c)
+				x.Held = slices.Contains(held, controller.Lane{Leaf: l, Lane: k})
+				out.Cables = append(out.Cables, x)
+			}
+		}
+	}
+	return out
+}
+
+// cable is a cable as the API shows it.
+func (s *shown) cable(t *topology.FatTree, leaf, lane int, c cable) api.Cable {
+	v, known := s.views[c.id]
+	spine := &t.Spines[t.LaneOf[lane]]
+	out := api.Cable{Leaf: api.CableEnd{GUID: c.id.Leaf.GUID, Name: t.Leaves[leaf].Name, Port: c.id.Leaf.Port}, Spine: api.CableEnd{GUID: c.id.Spine.GUID, Name: spine.Name, Port: c.id.Spine.Port},
+		Lane: lane, Link: linkNames[c.state], State: string(cablehealth.Good), Why: []string{}, Returns: []time.Time{}, History: []api.CableEvent{}}
+	out.History = append(out.History, s.history[c.id]...)
+	if !known {
+		return out
+	}
+	out.State, out.Since, out.Refused = string(v.State), v.Since, v.Refused
+	out.Returns = append(out.Returns, v.Returns...)
+	if out.Why = append(out.Why, v.Verdict...); v.State == cablehealth.Isolated || v.State == cablehealth.Probation && len(out.Why) == 0 {
+		out.Why = append([]string{}, v.Why...)
+	}
+	for i, end := range []*api.CableEnd{&out.Leaf, &out.Spine} {
+		end.Counted = api.CableCounts{Counters: v.Rates[i].Counters, OverSeconds: v.Rates[i].Over.Seconds()}
+	}
+	return out
+}
+
+var linkNames = map[topology.CableState]string{topology.Missing: "missing", topology.Degraded: "degraded", topology.Full: "full"}
