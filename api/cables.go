@@ -71,7 +71,7 @@ func (c *Client) Cables(ctx context.Context) (*Cables, error) {
 }
 
 // ReleaseCable puts an isolated cable, which somebody has mended, on probation.
-func (c *Client) ReleaseCable(ctx context.Context, cable string) (Change, error) {
-	var out Change
-	return out, c.Call(ctx, http.MethodPost, "/v1/cables/release", ReleaseRequest{cable}, &out)
+func (c *Client) ReleaseCable(ctx context.Context, cable string) (*Change, error) {
+	out := &Change{}
+	return out, c.Call(ctx, http.MethodPost, "/v1/cables/release", ReleaseRequest{cable}, out)
 }

@@ -39,7 +39,7 @@ func unhurried(w http.ResponseWriter, r *http.Request, most time.Duration) (cont
 // reroute answers POST /v1/reroute. A body is allowed as long as it is {}.
 func (s *service) reroute(w http.ResponseWriter, r *http.Request) error {
 	if r.ContentLength != 0 {
-		if err := readJSON(r, &struct{}{}); err != nil {
+		if err := ReadJSON(r, &struct{}{}); err != nil {
 			return err
 		}
 	}
@@ -63,7 +63,7 @@ func (s *service) whatIf(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	var q WhatIf
-	if err := readJSON(r, &q); err != nil {
+	if err := ReadJSON(r, &q); err != nil {
 		return err
 	}
 	switch {
@@ -111,7 +111,7 @@ type rollbackRequest struct {
 // rollback answers POST /v1/rollback.
 func (s *service) rollback(w http.ResponseWriter, r *http.Request) error {
 	var q rollbackRequest
-	if err := readJSON(r, &q); err != nil {
+	if err := ReadJSON(r, &q); err != nil {
 		return err
 	}
 	if q.Epoch == 0 {

@@ -213,7 +213,7 @@ func (s *service) jobServer(w http.ResponseWriter, r *http.Request) error {
 // createJob answers POST /v1/jobs.
 func (s *service) createJob(w http.ResponseWriter, r *http.Request) error {
 	var q JobRequest
-	if err := readJSON(r, &q); err != nil {
+	if err := ReadJSON(r, &q); err != nil {
 		return err
 	}
 	if err := q.check(); err != nil {
@@ -233,7 +233,7 @@ type renewal struct {
 func (s *service) renewJob(w http.ResponseWriter, r *http.Request) error {
 	var q renewal
 	if r.ContentLength != 0 {
-		if err := readJSON(r, &q); err != nil {
+		if err := ReadJSON(r, &q); err != nil {
 			return err
 		}
 	}

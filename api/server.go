@@ -213,8 +213,8 @@ func WriteJSON(w http.ResponseWriter, r *http.Request, v any) error {
 	return nil
 }
 
-// readJSON reads the body of a request of our own, one JSON object, into v.
-func readJSON(r *http.Request, v any) error {
+// ReadJSON reads the body of a request of our own, one JSON object, into v.
+func ReadJSON(r *http.Request, v any) error {
 	body, err := ReadBody(r, maxBody)
 	if err != nil {
 		return err

@@ -14,6 +14,7 @@ import (
 	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/internal/aside"
 	"github.com/forsd/forsd/internal/board"
+	"github.com/forsd/forsd/internal/cables"
 	"github.com/forsd/forsd/internal/delivery/desk"
 	"github.com/forsd/forsd/internal/history"
 	"github.com/forsd/forsd/internal/jobs"
@@ -38,6 +39,8 @@ type Loop interface {
 	Rollback(ctx context.Context, epoch uint64) error
 	// Accept makes the fabric as it is the baseline.
 	Accept(ctx context.Context) error
+	// ReleaseCable puts an isolated cable on probation, at an operator's word.
+	ReleaseCable(ctx context.Context, name string) error
 	// Between runs f while no action of the controller's is under way, so that neither
 	// the tables nor the store change meanwhile, and waits for it.
 	Between(ctx context.Context, f func(Ground)) error
@@ -65,6 +68,7 @@ type Parts struct {
 	Desk    *desk.Desk
 	Jobs    *jobs.Registry
 	History *history.History
+	Cables  *cables.Room
 	OpenSM  func() api.OpenSM // the manager next door, and what tells of its fabric
 	Loop    Loop
 	Workers *worker.Pool

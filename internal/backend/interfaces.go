@@ -20,12 +20,14 @@ func (b *Backend) Interfaces(peers http.Handler, readOverTCP bool) api.Config {
 			"GET /v1/explain":          Answer(b.explain),
 			"GET /v1/baseline":         Answer(b.showBaseline),
 			"GET /v1/baseline/preview": Answer(b.previewAccept),
+			"GET /v1/cables":           Answer(b.showCables),
 			"GET /v1/tables":           Answer(func(*http.Request) (any, error) { return b.Tables() }),
 			"GET /v1/replica":          peers,
 		},
 		Local: map[string]http.Handler{
 			"POST /v1/reload":          Answer(b.reload),
 			"POST /v1/baseline/accept": Answer(func(r *http.Request) (any, error) { return b.Accept(r.Context()) }),
+			"POST /v1/cables/release":  Answer(b.releaseCable),
 		}}
 	maps.Copy(c.Mount, tiers.Handlers(b.Workers, b.Routes))
 	return c
@@ -83,6 +85,26 @@ func (b *Backend) showBaseline(*http.Request) (any, error) {
 		return nil, api.Errorf(http.StatusNotFound, api.CodeNotFound, "no fabric has been accepted yet: there is no baseline")
 	}
 	return base, nil
+}
+
+// showCables answers /v1/cables.
+func (b *Backend) showCables(*http.Request) (any, error) {
+	return b.Cables.Answer(b.Board.Latest().TwoLevels(), b.Board.HeldBack()), nil
+}
+
+// releaseCable answers POST /v1/cables/release.
+func (b *Backend) releaseCable(r *http.Request) (any, error) {
+	var q api.ReleaseRequest
+	if err := api.ReadJSON(r, &q); err != nil {
+		return nil, err
+	}
+	before := b.Board.EpochNumber()
+	err := b.Loop.ReleaseCable(r.Context(), q.Cable)
+	b.ordered(r.Context(), "release cable "+q.Cable, "it is on probation", err)
+	if err != nil {
+		return nil, err
+	}
+	return b.change(before, q.Cable+" is on probation; plan and tables follow"), nil
 }
 
 // tablesText is the text of some tables.

@@ -10,6 +10,8 @@ import (
 
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/internal/board"
+	"github.com/forsd/forsd/internal/cablehealth"
+	"github.com/forsd/forsd/internal/cables"
 	"github.com/forsd/forsd/internal/health"
 	"github.com/forsd/forsd/internal/jobs"
 	"github.com/forsd/forsd/internal/store"
@@ -78,6 +80,20 @@ func newMetrics(b *Backend) *Metrics {
 		}
 		return 0
 	})
+	gauge("forsd_cable_counters_read_timestamp_seconds", "When a round over the counters of the cables ended last, 0 for never.", func() float64 {
+		if at := b.Cables.ReadAt(); !at.IsZero() {
+			return float64(at.UnixMilli()) / 1e3
+		}
+		return 0
+	})
+	for _, s := range []cablehealth.State{cablehealth.Good, cablehealth.Suspect, cablehealth.Isolated, cablehealth.Probation} {
+		m.Registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "forsd_cables", Help: "Cables whose health is followed.",
+			ConstLabels: prometheus.Labels{"state": string(s)}}, func() float64 { return float64(b.Cables.Count(s)) }))
+	}
+	for _, kind := range cables.Kinds() {
+		m.Registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "forsd_cable_decisions_total", Help: "Decisions about cables.",
+			ConstLabels: prometheus.Labels{"decision": kind}}, func() float64 { return float64(b.Cables.Decided(kind)) }))
+	}
 	gauge("forsd_tables_match", "1 when the tables read back last are those planned.", func() float64 {
 		match, _ := b.TablesMatch()
 		return truth(match)

@@ -203,6 +203,18 @@ type View struct {
 	Rates   [2]Rates // of the leaf's end and the spine's, over Short
 }
 
+// linkDown notes that a cable is out of the plan anyway.
+func (m *Monitor) linkDown(now time.Time, e LinkDown) {
+	w := m.cables[e.Cable]
+	if w == nil {
+		w = m.add(e.Cable)
+	}
+	if w.up && !e.First {
+		w.downs = append(w.downs, now)
+	}
+	w.up = false
+}
+
 // Step carries an event out at a time, and says what is to be done, in an order that
 // depends on the input alone.
 func (m *Monitor) Step(now time.Time, e Event) []Action {
@@ -213,10 +225,7 @@ func (m *Monitor) Step(now time.Time, e Event) []Action {
 	case Weighed:
 		m.weighed(now, e)
 	case LinkDown:
-		if w := m.cables[e.Cable]; w != nil && w.up {
-			w.downs = append(w.downs, now)
-			w.up = false
-		}
+		m.linkDown(now, e)
 	case LinkUp:
 		if w := m.cables[e.Cable]; w != nil && !w.up {
 			w.up, w.Clean = true, now

@@ -32,7 +32,10 @@ type Weighed struct {
 }
 
 // LinkDown says that a cable went down, or below its rate: no plan uses it any more.
-type LinkDown struct{ Cable Cable }
+type LinkDown struct {
+	Cable Cable
+	First bool // it was not seen up before
+}
 
 // LinkUp says that a cable came up at its rate.
 type LinkUp struct{ Cable Cable }

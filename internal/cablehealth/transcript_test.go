@@ -23,7 +23,7 @@ import (
 //	                              be added to what was counted before; "reset CABLE",
 //	                              "unread CABLE", "slow CABLE" or "aside CABLE". The last round of several has the actions.
 //	weighed CABLE [refuse]        the answer to weigh; the reason is in the line below
-//	down|up|release CABLE
+//	down|up|release CABLE         down first: it was never seen up
 //	show                          every cable, as others are shown it
 func TestTranscripts(t *testing.T) {
 	transcripts.Run(t, func(*testing.T) transcripts.Block {
@@ -65,7 +65,7 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 		return out.String()
 	}
 	c := cable(t, d.CmdArgs[0].Key)
-	e := map[string]Event{"weighed": Weighed{Cable: c}, "down": LinkDown{c}, "up": LinkUp{c}, "release": Release{c}}[d.Cmd]
+	e := map[string]Event{"weighed": Weighed{Cable: c}, "down": LinkDown{Cable: c, First: d.HasArg("first")}, "up": LinkUp{c}, "release": Release{c}}[d.Cmd]
 	if w, is := e.(Weighed); is && d.HasArg("refuse") {
 		w.Refuse = d.Input
 		e = w

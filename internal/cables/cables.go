@@ -187,7 +187,7 @@ func (r *Room) Seen(now time.Time, t *topology.FatTree) {
 		case up && (!known || was.state != topology.Full):
 			r.monitor.Step(now, cablehealth.LinkUp{Cable: c.id})
 		case !up && (!known || was.state == topology.Full):
-			r.monitor.Step(now, cablehealth.LinkDown{Cable: c.id})
+			r.monitor.Step(now, cablehealth.LinkDown{Cable: c.id, First: !known})
 		}
 	}
 }
@@ -253,7 +253,7 @@ func (r *Room) Weighed(now time.Time, c withheld.Cable, w Cost) Orders {
 	r.weigh = r.weigh[1:]
 	refuse := w.Refuse
 	if refuse == "" && w.Phases > r.MaxCost {
-		refuse = fmt.Sprintf("without it the exchange would take %d phases and not %d, with all that is isolated, and at most %d more are allowed (cables.max_cost)", w.With, w.With-w.Phases, r.MaxCost)
+		refuse = fmt.Sprintf("without it, and all that is isolated, the exchange would take %d phases instead of %d, and at most %d more are allowed (cables.max_cost)", w.With, w.With-w.Phases, r.MaxCost)
 	}
 	o := r.carryOut(r.monitor.Step(now, cablehealth.Weighed{Cable: id, Phases: w.Phases, Refuse: refuse}))
 	if o.Weigh == nil && len(r.weigh) > 0 {
@@ -338,6 +338,9 @@ func phases(n int) string {
 
 // kinds are the decisions, in the order of Room.decided.
 var kinds = [5]string{"suspect", "isolated", "not-isolated", "probation", "good"}
+
+// Kinds lists the kinds of decisions.
+func Kinds() []string { return slices.Clone(kinds[:]) }
 
 // tell logs and publishes a decision, and keeps it.
 func (r *Room) tell(c cablehealth.Cable, e api.CableEvent) {

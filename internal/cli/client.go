@@ -15,7 +15,7 @@ import (
 )
 
 func daemonCommands() []*cobra.Command {
-	cmds := []*cobra.Command{statusCommand(), watchCommand(), epochsCommand(), historyCommand(), phasesCommand(), jobCommand(), slurmCommand(), whatIfCommand(), rerouteCommand(), rollbackCommand(), baselineCommand(), reloadCommand()}
+	cmds := []*cobra.Command{statusCommand(), watchCommand(), epochsCommand(), historyCommand(), phasesCommand(), jobCommand(), slurmCommand(), cablesCommand(), whatIfCommand(), rerouteCommand(), rollbackCommand(), baselineCommand(), reloadCommand()}
 	for _, c := range cmds {
 		c.GroupID = "daemon"
 		if c.ValidArgsFunction == nil {

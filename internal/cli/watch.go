@@ -110,6 +110,11 @@ func eventText(e api.Event) string {
 		} else if x.Code != "" {
 			return fmt.Sprintf("over  warning %s", x.Code)
 		}
+	case api.KindCable:
+		var x api.CableEvent
+		if json.Unmarshal(e.Data, &x) == nil {
+			return fmt.Sprintf("%s  cable  %s", clock(x.At), x.Text)
+		}
 	case api.KindOrder:
 		var x api.Order
 		if json.Unmarshal(e.Data, &x) == nil {

@@ -57,6 +57,18 @@ func (c commands) Accept(ctx context.Context) error {
 	return nil
 }
 
+// ReleaseCable puts an isolated cable on probation.
+func (c commands) ReleaseCable(ctx context.Context, name string) error {
+	err := c.MayLead()
+	if err != nil {
+		return err
+	}
+	if cerr := c.call(ctx, func(ctx context.Context, l *loop) { err = l.releaseCable(ctx, name) }); cerr != nil {
+		return cerr
+	}
+	return err
+}
+
 // Between runs f while no action is under way.
 func (c commands) Between(ctx context.Context, f func(backend.Ground)) error {
 	return c.between(ctx, func(_ context.Context, t turn) {

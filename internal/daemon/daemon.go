@@ -15,6 +15,7 @@ import (
 
 	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/ilp"
+	"github.com/forsd/forsd/internal/cables"
 	"github.com/forsd/forsd/internal/config"
 	"github.com/forsd/forsd/internal/linkstate"
 	"github.com/forsd/forsd/internal/linkstate/probe"
@@ -42,8 +43,11 @@ func New(cfg *config.Config, version string, log *zap.Logger, notify func(string
 	}
 	x := &actions{rooms: r, press: press.New(press.Parts{Log: log, Board: r.board, Store: r.store, Desk: r.desk, Jobs: r.jobs, Planning: r.planning,
 		KeepEpochs: cfg.KeepEpochs, Paired: r.peer.Exists()}, reissue)}
-	return &Daemon{&loop{rooms: r, core: controller.New(controllerSettings(cfg)), links: linkstate.New(probe.Settings(&cfg.OpenSM)), actions: x,
-		standby: standby.New(standby.Settings{Peer: cfg.Peer.Address, TakeoverWait: cfg.Peer.Timeout, Salt: rand.Uint32()}), giveUp: func() {}}}, nil
+	l := &loop{rooms: r, core: controller.New(controllerSettings(cfg)), links: linkstate.New(probe.Settings(&cfg.OpenSM)), actions: x,
+		standby: standby.New(standby.Settings{Peer: cfg.Peer.Address, TakeoverWait: cfg.Peer.Timeout, Salt: rand.Uint32()}), giveUp: func() {},
+		costs: cables.Costs{Workers: r.workers, Planning: r.planning}}
+	l.resumeDecisions()
+	return &Daemon{l}, nil
 }
 
 func controllerSettings(c *config.Config) controller.Settings {
@@ -102,6 +106,9 @@ func (d *Daemon) Run(ctx context.Context) error {
 	}
 	run("api", server)
 	run("take traps", d.probe.WatchTraps)
+	if d.cfg.Cables.Mode != config.CablesOff {
+		run("read the cables' counters", d.counters().Run)
+	}
 	if forPlugin != nil {
 		run("serve OpenSM's plugin", forPlugin)
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/internal/cables"
 	"github.com/forsd/forsd/internal/health"
 	"github.com/forsd/forsd/internal/history"
 	"github.com/forsd/forsd/internal/jobs"
@@ -44,6 +45,11 @@ var warnables = []health.Warnable{
 	{Code: topology.HostNew, Severity: health.Info, Title: "Hosts are new"},
 	{Code: topology.HostReplaced, Severity: health.Info, Title: "Host adapters were replaced"},
 	{Code: topology.PartlyCovered, Severity: health.Degraded, Title: "The fat tree does not cover all of the fabric"},
+
+	{Code: cables.Suspect, Severity: health.Degraded, Title: "Cables are not well"},
+	{Code: cables.Isolated, Severity: health.Degraded, Title: "Cables that are not well are out of the plan"},
+	{Code: cables.NotIsolated, Severity: health.Degraded, Title: "Cables that are not well stay in the plan"},
+	{Code: cables.Unread, Severity: health.Degraded, Title: "The cables' counters are not read"},
 
 	{Code: planner.LMCTooSmall, Severity: health.Degraded, Title: "The LMC gives fewer LIDs than there are lanes"},
 	{Code: planner.PlanOverBound, Severity: health.Degraded, Title: "The plan is longer than its bound"},

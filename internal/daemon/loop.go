@@ -8,6 +8,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/internal/cables"
 	"github.com/forsd/forsd/internal/linkstate"
 	"github.com/forsd/forsd/internal/standby"
 	"github.com/forsd/forsd/internal/standby/replica"
@@ -28,6 +29,7 @@ type loop struct {
 	standby *standby.Machine
 	actions *actions
 	book    withheld.Book // what is to stay out of the plan by decision
+	costs   cables.Costs  // of taking cables out
 
 	giveUp   context.CancelFunc            // ends the read-back or the planning under way
 	waiting  []func(context.Context, turn) // for no action to be under way

@@ -13,6 +13,7 @@ import (
 	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/internal/backend"
 	"github.com/forsd/forsd/internal/board"
+	"github.com/forsd/forsd/internal/cables"
 	"github.com/forsd/forsd/internal/config"
 	"github.com/forsd/forsd/internal/delivery/desk"
 	"github.com/forsd/forsd/internal/health"
@@ -50,6 +51,7 @@ type rooms struct {
 	manager  *manager.Manager        // the OpenSM next door
 	reader   func() *opensm.Switches // the one of this process; it opens the local port when it is first used
 	probe    *probe.Probe            // reads switches for the link state
+	cables   *cables.Room            // how well the cables are
 	peer     *replica.Peer           // the other forsd, if there is one
 	planning planner.Settings        // how plans are made
 	backend  *backend.Backend        // answers the API
@@ -87,7 +89,8 @@ func open(cfg *config.Config, version string, log *zap.Logger, notify func(strin
 	if reissue, err = r.resume(); err != nil {
 		return nil, false, errors.Join(err, r.store.Close())
 	}
-	r.backend = backend.New(backend.Parts{Version: version, Started: r.started, Board: r.board, Store: r.store, Desk: r.desk, Jobs: r.jobs,
+	r.cables = cables.New(cables.Parts{Settings: cfg.Cables.Health(), MaxCost: cfg.Cables.MaxCost, Log: log, Health: r.health, Say: r.board.Say}, cables.Kept{})
+	r.backend = backend.New(backend.Parts{Version: version, Started: r.started, Board: r.board, Store: r.store, Desk: r.desk, Jobs: r.jobs, Cables: r.cables,
 		History: r.history, OpenSM: r.openSM, Loop: commands{r}, Workers: r.workers, Planning: r.planning, Settings: r.settings, Watches: r.watches()})
 	return r, reissue, nil
 }

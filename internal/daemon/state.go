@@ -41,8 +41,9 @@ func (l *loop) show(ctx context.Context, v *view.View, swept bool) {
 	l.shown = true
 	l.board.Remember(v)
 	snapshot := controller.Snapshot{ID: v.ID, Kind: v.Kind, Why: v.Reason, Down: v.Down, Lost: v.Lost(l.board.Current(), l.board.Baseline())}
-	if v.Tree != nil {
-		snapshot.Withheld = l.book.Lanes(v.Tree)
+	l.seeCables(v)
+	if tree := v.TwoLevels(); tree != nil {
+		snapshot.Withheld = l.book.Lanes(tree)
 	}
 	if swept {
 		l.step(ctx, controller.Seen{Snapshot: snapshot})
@@ -76,11 +77,12 @@ func (l *loop) withhold(ctx context.Context, cause withheld.Cause, cables []with
 
 // inUse lists the lanes of a fabric that are withheld and would be in use otherwise.
 func (l *loop) inUse(v *view.View) []controller.Lane {
-	if v == nil || v.Tree == nil {
+	tree := v.TwoLevels()
+	if tree == nil {
 		return nil
 	}
 	bouncing := l.core.Bouncing()
-	return slices.DeleteFunc(l.book.Lanes(v.Tree), func(x controller.Lane) bool { return slices.Contains(v.Down, x) || slices.Contains(bouncing, x) })
+	return slices.DeleteFunc(l.book.Lanes(tree), func(x controller.Lane) bool { return slices.Contains(v.Down, x) || slices.Contains(bouncing, x) })
 }
 
 // showAgain shows the controller the fabric seen last with something decided about it.

@@ -165,6 +165,14 @@ func Bare(id string) string {
 	return id
 }
 
+// TwoLevels is the tree where it has two levels, nil for any other fabric and no view.
+func (v *View) TwoLevels() *topology.FatTree {
+	if v == nil || v.Pods != nil {
+		return nil
+	}
+	return v.Tree
+}
+
 // Held is the tree with some lanes taken out of schedules.
 func (v *View) Held(lanes []controller.Lane) *topology.FatTree {
 	if len(lanes) == 0 {

@@ -58,13 +58,17 @@ func (b *Book) Set(why Cause, cables []Cable) {
 // Has tells whether a cable is withheld for a cause.
 func (b *Book) Has(why Cause, c Cable) bool { return b.by[why][c] }
 
-// Lanes lists the lanes of a tree whose cables are withheld for any cause, ascending.
-func (b *Book) Lanes(t *topology.FatTree) []controller.Lane {
+// Lanes lists the lanes of a tree whose cables are withheld for one of the causes, none
+// given for any, ascending.
+func (b *Book) Lanes(t *topology.FatTree, causes ...Cause) []controller.Lane {
+	if len(causes) == 0 {
+		causes = []Cause{Isolated, Drained}
+	}
 	var out []controller.Lane
 	for l := range t.Leaves {
 		for k := range t.Lanes {
 			c, is := At(t, l, k)
-			if is && slices.ContainsFunc([]Cause{Isolated, Drained}, func(why Cause) bool { return b.Has(why, c) }) {
+			if is && slices.ContainsFunc(causes, func(why Cause) bool { return b.Has(why, c) }) {
 				out = append(out, controller.Lane{Leaf: l, Lane: k})
 			}
 		}

@@ -38,6 +38,9 @@ func TestLanes(t *testing.T) {
 	if lanes := b.Lanes(tree); !slices.Equal(lanes, want) || !b.Has(Drained, one) || b.Has(Isolated, two) {
 		t.Errorf("lanes %v, want %v", lanes, want)
 	}
+	if lanes := b.Lanes(tree, Isolated); !slices.Equal(lanes, want[:1]) {
+		t.Errorf("isolated: %v, want %v", lanes, want[:1])
+	}
 	b.Set(Drained, []Cable{two})
 	b.Set(Isolated, nil)
 	pulled := f.Clone()

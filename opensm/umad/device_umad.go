@@ -54,6 +54,7 @@ import "C"
 import (
 	"errors"
 	"fmt"
+	"sync"
 	"syscall"
 	"time"
 	"unsafe"
@@ -72,8 +73,14 @@ func initialise() error {
 	return nil
 }
 
+// opening is held while ports are listed, opened and closed: the library does not say that
+// this may be done at the same time.
+var opening sync.Mutex
+
 // LocalPorts lists the InfiniBand ports of this machine, device by device.
 func LocalPorts() ([]LocalPort, error) {
+	opening.Lock()
+	defer opening.Unlock()
 	if err := initialise(); err != nil {
 		return nil, fmt.Errorf("list the local ports: %w", err)
 	}
@@ -127,6 +134,8 @@ type agent struct {
 
 // open opens a local port for agents on queue pair qp.
 func open(p LocalPort, qp int, timeout time.Duration, agents ...agent) (*device, error) {
+	opening.Lock()
+	defer opening.Unlock()
 	if err := initialise(); err != nil {
 		return nil, err
 	}
@@ -147,7 +156,7 @@ func open(p LocalPort, qp int, timeout time.Duration, agents ...agent) (*device,
 		}
 		id, err := C.fors_register(port, C.int(a.class), C.int(a.version), reports)
 		if id < 0 {
-			return nil, errors.Join(fmt.Errorf("register for management class %#02x: %v", a.class, err), d.close())
+			return nil, errors.Join(fmt.Errorf("register for management class %#02x: %v", a.class, err), d.free())
 		}
 		d.agents[a.class] = id
 	}
@@ -184,6 +193,13 @@ func (d *device) from() topology.LID { return topology.LID(C.fors_lid(d.in)) }
 func (d *device) level(sl uint8) { d.sl = C.int(sl) }
 
 func (d *device) close() error {
+	opening.Lock()
+	defer opening.Unlock()
+	return d.free()
+}
+
+// free closes the port, while opening is held.
+func (d *device) free() error {
 	r := C.umad_close_port(d.port) // it takes the agents along
 	C.free(d.out)
 	C.free(d.in)

@@ -130,6 +130,9 @@ func (s *Site) Check(ctx context.Context) (*Sight, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := s.hold(ctx, sight.Tree); err != nil {
+		return nil, err
+	}
 	want, basePhases, err := sight.want(ctx)
 	if err != nil {
 		return nil, err
@@ -162,6 +165,21 @@ func (s *Site) Check(ctx context.Context) (*Sight, error) {
 		return nil, fmt.Errorf("base plan %d has %d phases, want %d", base.Epoch(), base.Phases(), basePhases)
 	}
 	return sight, nil
+}
+
+// hold takes out of the tree's schedules what forsd says that it keeps out of the plan.
+func (s *Site) hold(ctx context.Context, t *topology.FatTree) error {
+	all, err := s.Client.Cables(ctx)
+	if err != nil {
+		return err
+	}
+	for _, c := range all.Cables {
+		leaf := slices.IndexFunc(t.Leaves, func(l topology.Leaf) bool { return l.GUID == c.Leaf.GUID })
+		if c.Held && leaf >= 0 {
+			t.Hold(leaf, c.Lane)
+		}
+	}
+	return nil
 }
 
 // want is the tables that the switches are to hold, and how many phases the plan for base

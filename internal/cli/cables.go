@@ -1,0 +1,205 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/internal/command"
+)
+
+// cablesFlags say which cables to show.
+type cablesFlags struct {
+	all   bool
+	watch bool
+	state []string
+	nodes []string // NODE or NODE/PORT, none for any
+}
+
+func cablesCommand() *cobra.Command {
+	var f cablesFlags
+	cmd := &cobra.Command{
+		Use:   "cables [NODE | NODE/PORT]...",
+		Short: "Show how well the cables between leaves and spines are",
+		Long: `Cables lists the cables that are not well, are down, or are kept out of the plan:
+what both ends have counted, and what forsd has decided. With names of switches or
+ports it shows these cables with all counters and the last decisions; with --all
+every cable. "operating.md" among forsd's documents tells how forsd judges cables.`,
+		Example: "  forsctl cables\n  forsctl cables Leaf007/31\n  forsctl cables --state suspect,isolated --json\n  forsctl cables --watch",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			f.nodes = args
+			return with(cmd, func(ctx context.Context, c *api.Client) error { return f.show(ctx, cmd, c) })
+		},
+	}
+	cmd.Flags().BoolVar(&f.all, "all", false, "show every cable")
+	cmd.Flags().BoolVar(&f.watch, "watch", false, "show them again after every round over the counters, until interrupted")
+	cmd.Flags().StringSliceVar(&f.state, "state", nil, "show cables in these states: good, suspect, isolated, probation")
+	cmd.AddCommand(&cobra.Command{
+		Use:   "release NODE/PORT",
+		Short: "Put an isolated cable back, on probation",
+		Long: `Release says that an isolated cable was mended. It comes back at once, on probation,
+and counts as one that was never isolated. The cable is named by either end.`,
+		Example: "  forsctl cables release Leaf007/31",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return with(cmd, func(ctx context.Context, c *api.Client) error {
+				return printChange(cmd)(c.ReleaseCable(ctx, args[0]))
+			})
+		},
+	})
+	return cmd
+}
+
+// watchCables is how often it is looked for a new round.
+const watchCables = time.Second
+
+// show prints the cables, with --watch again and again.
+func (f *cablesFlags) show(ctx context.Context, cmd *cobra.Command, c *api.Client) error {
+	for _, s := range f.state {
+		if !slices.Contains([]string{"good", "suspect", "isolated", "probation"}, s) {
+			return fmt.Errorf("--state %s is none of good, suspect, isolated, probation", s)
+		}
+	}
+	for last := ""; ; {
+		all, err := c.Cables(ctx)
+		if err != nil {
+			return err
+		}
+		chosen := f.chosen(all.Cables)
+		if len(f.nodes) > 0 && len(chosen) == 0 {
+			return fmt.Errorf("no cable between a leaf and a spine is at %s in these states", strings.Join(f.nodes, ", "))
+		}
+		var out strings.Builder
+		if command.WantsJSON(cmd) {
+			all.Cables = chosen
+		} else if err := f.print(&out, all, chosen); err != nil {
+			return err
+		}
+		if text := out.String() + all.ReadAt.String(); !f.watch || text != last {
+			last = text
+			if command.WantsJSON(cmd) {
+				err = command.PrintJSON(cmd, all)
+			} else {
+				_, err = io.WriteString(cmd.OutOrStdout(), out.String())
+			}
+		}
+		if err != nil || !f.watch {
+			return err
+		}
+		select {
+		case <-time.After(watchCables):
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// chosen are the cables that are asked for.
+func (f *cablesFlags) chosen(all []api.Cable) []api.Cable {
+	out := []api.Cable{}
+	for _, c := range all {
+		named := slices.ContainsFunc(f.nodes, func(n string) bool { return isEnd(n, &c.Leaf) || isEnd(n, &c.Spine) })
+		odd := c.State != "good" || c.Link != "full" || c.Held
+		switch {
+		case len(f.nodes) > 0 && !named, len(f.state) > 0 && !slices.Contains(f.state, c.State):
+		case f.all || len(f.nodes) > 0 || len(f.state) > 0 || odd:
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// isEnd tells whether an end is named, as NODE or NODE/PORT.
+func isEnd(name string, e *api.CableEnd) bool {
+	for _, node := range []string{e.Name, e.GUID.String()} {
+		if name == node || name == fmt.Sprintf("%s/%d", node, e.Port) {
+			return true
+		}
+	}
+	return false
+}
+
+// print prints the chosen ones of all cables.
+func (f *cablesFlags) print(out io.Writer, all *api.Cables, chosen []api.Cable) error {
+	count := map[string]int{}
+	for _, c := range all.Cables {
+		count[c.State]++
+	}
+	read := "no counters have been read yet"
+	switch {
+	case all.Mode == "off":
+		read = "counters are not read (cables.mode is off)"
+	case all.Unread != "":
+		read = "counters are not read: " + all.Unread
+	case !all.ReadAt.IsZero():
+		read = "counters were read last at " + clock(all.ReadAt)
+	}
+	fmt.Fprintf(out, "%s: %d good, %d suspect, %d isolated, %d on probation; mode %s; %s\n",
+		command.Plural(len(all.Cables), "cable", "cables"), count["good"], count["suspect"], count["isolated"], count["probation"], all.Mode, read)
+	for _, text := range all.Failed {
+		fmt.Fprintf(out, "not read: %s\n", text)
+	}
+	if len(chosen) == 0 {
+		return nil
+	}
+	w := command.NewTable(out)
+	fmt.Fprintln(w, "\nleaf\tport\tspine\tport\tlane\tlink\tstate\tsince\tsymbols\treceive\tdowned\twhy")
+	for i := range chosen {
+		c := &chosen[i]
+		a, b := &c.Leaf.Counted, &c.Spine.Counted
+		fmt.Fprintf(w, "%s\t%d\t%s\t%d\t%d\t%s\t%s\t%s\t%d/%d\t%d/%d\t%d/%d\t%s\n", c.Leaf.Name, c.Leaf.Port, c.Spine.Name, c.Spine.Port, c.Lane, link(c), c.State, since(c.Since),
+			a.Symbols, b.Symbols, a.Received, b.Received, a.Downed, b.Downed, cableWhy(c))
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	if len(f.nodes) > 0 {
+		for i := range chosen {
+			detail(out, &chosen[i])
+		}
+	}
+	return nil
+}
+
+// link is how a cable's link stands, and whether it is kept out of the plan.
+func link(c *api.Cable) string {
+	if c.Held && c.State != "isolated" {
+		return c.Link + ", held"
+	}
+	return c.Link
+}
+
+func since(t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return clock(t)
+}
+
+// cableWhy is why a cable is as it is.
+func cableWhy(c *api.Cable) string {
+	text := strings.Join(c.Why, "; ")
+	if c.Refused != "" {
+		text += "; it stays: " + c.Refused
+	}
+	return text
+}
+
+// detail prints all counters and the last decisions of a cable.
+func detail(out io.Writer, c *api.Cable) {
+	fmt.Fprintf(out, "\n%s port %d - %s port %d\n", c.Leaf.Name, c.Leaf.Port, c.Spine.Name, c.Spine.Port)
+	for _, e := range []*api.CableEnd{&c.Leaf, &c.Spine} {
+		n := &e.Counted
+		fmt.Fprintf(out, "  %s port %d, within %s: %d symbol errors, %d link recoveries, %d times down, %d receive errors, %d discards, %d local integrity errors, %d buffer overruns; %d packets sent, waited for %d ticks\n",
+			e.Name, e.Port, time.Duration(n.OverSeconds*float64(time.Second)).Round(time.Second), n.Symbols, n.Recoveries, n.Downed, n.Received, n.Discards, n.Integrity, n.Overruns, n.Sent, n.Wait)
+	}
+	for _, h := range c.History {
+		fmt.Fprintf(out, "  %s  %s\n", clock(h.At), h.Text)
+	}
+}

@@ -1,0 +1,131 @@
+package daemon
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/internal/cables"
+	"github.com/forsd/forsd/internal/config"
+	"github.com/forsd/forsd/internal/portcounters"
+	"github.com/forsd/forsd/internal/view"
+	"github.com/forsd/forsd/internal/withheld"
+	"github.com/forsd/forsd/topology"
+)
+
+// This file has the plan follow the health of the cables.
+
+// cableDecisions is the name under which decisions about cables are kept.
+const cableDecisions = "cables"
+
+// counters reads the counters of the cables' ends, while this forsd leads, or watches.
+func (d *Daemon) counters() *portcounters.Reader {
+	fabric := func() *topology.Fabric {
+		if v := d.board.Latest(); v != nil {
+			return v.Fabric
+		}
+		return nil
+	}
+	r := portcounters.New(string(d.cfg.OpenSM.Umad), fabric)
+	r.Every, r.Log = d.cfg.Cables.Every, d.log
+	r.Want = func() []portcounters.Switch {
+		if d.board.StandsBy() && !d.watches() {
+			return nil
+		}
+		return cables.Want(d.board.Latest().TwoLevels())
+	}
+	r.Told = func(ctx context.Context, round portcounters.Round) {
+		// Where it is not taken the daemon ends.
+		_ = d.call(ctx, func(ctx context.Context, l *loop) { l.countersRead(ctx, round) })
+	}
+	return r
+}
+
+// seeCables shows the cables of a fabric to those who follow their health.
+func (l *loop) seeCables(v *view.View) {
+	if l.cfg.Cables.Mode != config.CablesOff {
+		l.cables.Seen(time.Now(), v.TwoLevels())
+	}
+}
+
+// countersRead takes in a round over the counters.
+func (l *loop) countersRead(ctx context.Context, round portcounters.Round) {
+	if l.core.Standby() && !l.watches() {
+		return
+	}
+	drained := func(c withheld.Cable) bool { return l.book.Has(withheld.Drained, c) }
+	l.cablesDecided(ctx, l.cables.Round(time.Now(), round, drained))
+}
+
+// cablesDecided carries out what was decided about cables.
+func (l *loop) cablesDecided(ctx context.Context, o cables.Orders) {
+	if o.Withhold {
+		l.withhold(ctx, withheld.Isolated, o.Cables, o.Text)
+	}
+	if o.Weigh != nil {
+		l.weigh(ctx, *o.Weigh)
+	}
+	if l.MayLead() == nil {
+		l.waiting = append(l.waiting, func(_ context.Context, t turn) { t.keepCables() })
+	}
+}
+
+// keepCables stores what was decided about cables.
+func (t turn) keepCables() {
+	var what any
+	if kept := t.cables.Keep(); kept != nil {
+		what = kept
+	}
+	t.store.NotStored(t.store.Decide(cableDecisions, what))
+}
+
+// weigh finds out what isolating a cable would cost, beside the loop.
+func (l *loop) weigh(ctx context.Context, c withheld.Cable) {
+	v := l.board.Latest()
+	lane, others, isolated := l.weighing(v, c)
+	l.work.Go(func() {
+		cost := cables.Cost{Refuse: "the fabric does not have it any more"}
+		if lane != nil {
+			cost = l.costs.Of(ctx, v, *lane, others, isolated)
+		}
+		// Where it is not taken the daemon ends.
+		_ = l.call(ctx, func(ctx context.Context, l *loop) { l.cablesDecided(ctx, l.cables.Weighed(time.Now(), c, cost)) })
+	})
+}
+
+// weighing is the lane of a cable, nil where the fabric has none; the lanes that are held back
+// for other reasons than that they are isolated; and those that are isolated.
+func (l *loop) weighing(v *view.View, c withheld.Cable) (lane *controller.Lane, others, isolated []controller.Lane) {
+	tree := v.TwoLevels()
+	if tree == nil {
+		return nil, nil, nil
+	}
+	for leaf := range tree.Leaves {
+		for k := range tree.Lanes {
+			if at, is := withheld.At(tree, leaf, k); is && at == c {
+				lane = &controller.Lane{Leaf: leaf, Lane: k}
+			}
+		}
+	}
+	return lane, slices.Concat(l.core.Bouncing(), l.book.Lanes(tree, withheld.Drained)), l.book.Lanes(tree, withheld.Isolated)
+}
+
+// releaseCable puts an isolated cable on probation.
+func (l *loop) releaseCable(ctx context.Context, name string) error {
+	o, err := l.cables.Release(time.Now(), name)
+	if err == nil {
+		l.cablesDecided(ctx, o)
+	}
+	return err
+}
+
+// resumeDecisions takes up what was decided before, by this forsd or by the other one.
+func (l *loop) resumeDecisions() {
+	var kept cables.Kept
+	if err := l.store.Decision(cableDecisions, &kept); err != nil {
+		l.health.Raise(stateDamaged, err.Error(), time.Now())
+	}
+	l.cables.Resume(kept)
+	l.book.Set(withheld.Isolated, l.cables.Withheld())
+}
