@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/internal/cablehealth"
 	"github.com/forsd/forsd/internal/health"
 	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/planner"
@@ -94,13 +95,13 @@ func (d *fakeDaemon) listen(socket string) (*api.Server, error) {
 		}
 	}
 	return api.Listen(api.Config{Backend: d, Jobs: &fakeJobs{fakeDaemon: d}, Plans: d.plans, Events: d.events, Past: d,
-		Mount: map[string]http.Handler{"GET /v1/explain": d.handler(d.explain), "GET /v1/baseline": d.handler(d.baseline),
+		Mount: map[string]http.Handler{"GET /v1/explain": d.handler(d.explain), "GET /v1/cables": d.handler(func(*http.Request) (any, error) { return cablesOf42(), nil }), "GET /v1/baseline": d.handler(d.baseline),
 			"GET /v1/baseline/preview": d.handler(func(*http.Request) (any, error) {
 				return api.Preview{Changes: []string{"1 spine forgotten: Spine003 (0x0000000000300003)"}, Deviations: []string{"spine Spine003 is absent"}}, nil
 			})},
 		Local: map[string]http.Handler{"POST /v1/baseline/accept": d.handler(func(*http.Request) (any, error) {
 			return api.Change{Epoch: 42, Text: "the fabric as it is now is the baseline"}, nil
-		}), "POST /v1/reload": d.handler(reloaded)}}, api.Listeners{Socket: socket, Mode: 0o600, Log: log.Default()})
+		}), "POST /v1/reload": d.handler(reloaded), "POST /v1/cables/release": d.handler(released)}}, api.Listeners{Socket: socket, Mode: 0o600, Log: log.Default()})
 }
 
 func (d *fakeDaemon) handler(f func(*http.Request) (any, error)) http.Handler {
@@ -112,6 +113,32 @@ func (d *fakeDaemon) handler(f func(*http.Request) (any, error)) http.Handler {
 		}
 		_ = json.NewEncoder(w).Encode(v) // the client has gone if this fails
 	})
+}
+
+// cablesOf42 are three of the cables, two of them not well.
+func cablesOf42() *api.Cables {
+	end := func(name string, port uint8, symbols uint64) api.CableEnd {
+		return api.CableEnd{GUID: topology.GUID(port), Name: name, Port: port, Counted: api.CableCounts{Counters: cablehealth.Counters{Symbols: symbols, Sent: 1000}, OverSeconds: 720}}
+	}
+	text := "the leaf's end: 40 symbol errors, 1.44 allowed within 12m0s"
+	return &api.Cables{Mode: "isolate", ReadAt: began, Failed: []string{"Spine003: it does not answer"}, Cables: []api.Cable{
+		{Leaf: end("Leaf000", 5, 0), Spine: end("Spine000", 1, 0), Link: "full", State: "good"},
+		{Leaf: end("Leaf001", 6, 40), Spine: end("Spine001", 2, 0), Lane: 1, Link: "full", Held: true, State: "isolated", Since: began, Why: []string{text},
+			History: []api.CableEvent{{At: began, What: "isolated", Text: "Leaf001 port 6 – Spine001 port 2 is isolated, which costs no phase: " + text}}},
+		{Leaf: end("Leaf002", 7, 9), Spine: end("Spine002", 3, 0), Lane: 2, Link: "full", State: "suspect", Since: began, Why: []string{text}, Refused: "it would cost 2 phases"},
+	}}
+}
+
+// released answers for one cable alone.
+func released(r *http.Request) (any, error) {
+	var q api.ReleaseRequest
+	if err := json.NewDecoder(r.Body).Decode(&q); err != nil {
+		return nil, err
+	}
+	if q.Cable != "Leaf001/6" {
+		return nil, api.Refused("%q is not one of the 1 cables that are isolated", q.Cable)
+	}
+	return api.Change{Epoch: 42, Text: "Leaf001/6 is on probation; plan and tables follow"}, nil
 }
 
 // reloaded answers a reload: once with a mistake, after a dry run.

@@ -16,6 +16,9 @@ import (
 
 // This file has the plan follow the health of the cables.
 
+// care is the loop where it follows the health of the cables.
+type care struct{ *loop }
+
 // cableDecisions is the name under which decisions about cables are kept.
 const cableDecisions = "cables"
 
@@ -37,29 +40,29 @@ func (d *Daemon) counters() *portcounters.Reader {
 	}
 	r.Told = func(ctx context.Context, round portcounters.Round) {
 		// Where it is not taken the daemon ends.
-		_ = d.call(ctx, func(ctx context.Context, l *loop) { l.countersRead(ctx, round) })
+		_ = d.call(ctx, func(ctx context.Context, l *loop) { care{l}.read(ctx, round) })
 	}
 	return r
 }
 
-// seeCables shows the cables of a fabric to those who follow their health.
-func (l *loop) seeCables(v *view.View) {
+// seen shows the cables of a fabric to those who follow their health.
+func (l care) seen(v *view.View) {
 	if l.cfg.Cables.Mode != config.CablesOff {
 		l.cables.Seen(time.Now(), v.TwoLevels())
 	}
 }
 
-// countersRead takes in a round over the counters.
-func (l *loop) countersRead(ctx context.Context, round portcounters.Round) {
+// read takes in a round over the counters.
+func (l care) read(ctx context.Context, round portcounters.Round) {
 	if l.core.Standby() && !l.watches() {
 		return
 	}
 	drained := func(c withheld.Cable) bool { return l.book.Has(withheld.Drained, c) }
-	l.cablesDecided(ctx, l.cables.Round(time.Now(), round, drained))
+	l.carryOut(ctx, l.cables.Round(time.Now(), round, drained))
 }
 
-// cablesDecided carries out what was decided about cables.
-func (l *loop) cablesDecided(ctx context.Context, o cables.Orders) {
+// carryOut carries out what was decided about cables.
+func (l care) carryOut(ctx context.Context, o cables.Orders) {
 	if o.Withhold {
 		l.withhold(ctx, withheld.Isolated, o.Cables, o.Text)
 	}
@@ -81,7 +84,7 @@ func (t turn) keepCables() {
 }
 
 // weigh finds out what isolating a cable would cost, beside the loop.
-func (l *loop) weigh(ctx context.Context, c withheld.Cable) {
+func (l care) weigh(ctx context.Context, c withheld.Cable) {
 	v := l.board.Latest()
 	lane, others, isolated := l.weighing(v, c)
 	l.work.Go(func() {
@@ -90,13 +93,13 @@ func (l *loop) weigh(ctx context.Context, c withheld.Cable) {
 			cost = l.costs.Of(ctx, v, *lane, others, isolated)
 		}
 		// Where it is not taken the daemon ends.
-		_ = l.call(ctx, func(ctx context.Context, l *loop) { l.cablesDecided(ctx, l.cables.Weighed(time.Now(), c, cost)) })
+		_ = l.call(ctx, func(ctx context.Context, l *loop) { care{l}.carryOut(ctx, l.cables.Weighed(time.Now(), c, cost)) })
 	})
 }
 
 // weighing is the lane of a cable, nil where the fabric has none; the lanes that are held back
 // for other reasons than that they are isolated; and those that are isolated.
-func (l *loop) weighing(v *view.View, c withheld.Cable) (lane *controller.Lane, others, isolated []controller.Lane) {
+func (l care) weighing(v *view.View, c withheld.Cable) (lane *controller.Lane, others, isolated []controller.Lane) {
 	tree := v.TwoLevels()
 	if tree == nil {
 		return nil, nil, nil
@@ -111,17 +114,17 @@ func (l *loop) weighing(v *view.View, c withheld.Cable) (lane *controller.Lane, 
 	return lane, slices.Concat(l.core.Bouncing(), l.book.Lanes(tree, withheld.Drained)), l.book.Lanes(tree, withheld.Isolated)
 }
 
-// releaseCable puts an isolated cable on probation.
-func (l *loop) releaseCable(ctx context.Context, name string) error {
+// release puts an isolated cable on probation.
+func (l care) release(ctx context.Context, name string) error {
 	o, err := l.cables.Release(time.Now(), name)
 	if err == nil {
-		l.cablesDecided(ctx, o)
+		l.carryOut(ctx, o)
 	}
 	return err
 }
 
-// resumeDecisions takes up what was decided before, by this forsd or by the other one.
-func (l *loop) resumeDecisions() {
+// resume takes up what was decided before, by this forsd or by the other one.
+func (l care) resume() {
 	var kept cables.Kept
 	if err := l.store.Decision(cableDecisions, &kept); err != nil {
 		l.health.Raise(stateDamaged, err.Error(), time.Now())

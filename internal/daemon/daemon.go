@@ -46,7 +46,7 @@ func New(cfg *config.Config, version string, log *zap.Logger, notify func(string
 	l := &loop{rooms: r, core: controller.New(controllerSettings(cfg)), links: linkstate.New(probe.Settings(&cfg.OpenSM)), actions: x,
 		standby: standby.New(standby.Settings{Peer: cfg.Peer.Address, TakeoverWait: cfg.Peer.Timeout, Salt: rand.Uint32()}), giveUp: func() {},
 		costs: cables.Costs{Workers: r.workers, Planning: r.planning}}
-	l.resumeDecisions()
+	care{l}.resume()
 	return &Daemon{l}, nil
 }
 

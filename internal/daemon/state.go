@@ -41,7 +41,7 @@ func (l *loop) show(ctx context.Context, v *view.View, swept bool) {
 	l.shown = true
 	l.board.Remember(v)
 	snapshot := controller.Snapshot{ID: v.ID, Kind: v.Kind, Why: v.Reason, Down: v.Down, Lost: v.Lost(l.board.Current(), l.board.Baseline())}
-	l.seeCables(v)
+	care{l}.seen(v)
 	if tree := v.TwoLevels(); tree != nil {
 		snapshot.Withheld = l.book.Lanes(tree)
 	}
@@ -63,12 +63,12 @@ func (l *loop) show(ctx context.Context, v *view.View, swept bool) {
 // place of the one before for the same cause. The text says what was decided.
 func (l *loop) withhold(ctx context.Context, cause withheld.Cause, cables []withheld.Cable, text string) {
 	v := l.board.Latest()
-	before := l.inUse(v)
+	before := care{l}.inUse(v)
 	l.book.Set(cause, cables)
 	if v == nil {
 		return
 	}
-	if !slices.Equal(l.inUse(v), before) {
+	if !slices.Equal(care{l}.inUse(v), before) {
 		l.board.Decided(v, text)
 	}
 	again := *v
@@ -76,7 +76,7 @@ func (l *loop) withhold(ctx context.Context, cause withheld.Cause, cables []with
 }
 
 // inUse lists the lanes of a fabric that are withheld and would be in use otherwise.
-func (l *loop) inUse(v *view.View) []controller.Lane {
+func (l care) inUse(v *view.View) []controller.Lane {
 	tree := v.TwoLevels()
 	if tree == nil {
 		return nil

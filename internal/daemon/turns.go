@@ -93,7 +93,7 @@ func (t turn) adopt(ctx context.Context) error {
 	if err := t.state().Keep(r); err != nil {
 		return err
 	}
-	t.resumeDecisions()
+	care(t).resume()
 	if r.Last > t.store.Passed() {
 		t.actions.press.Reissue(false) // whatever was lost here is older than what the other one has
 	}

@@ -4,6 +4,7 @@ package portcounters
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"go.uber.org/zap"
@@ -156,10 +157,13 @@ func (r *Reader) note(want []Switch, round *Round) {
 		text = round.Err.Error()
 	}
 	if text != r.trouble {
-		if r.trouble = text; text != "" {
-			r.Log.Warn("no counters are read", zap.Error(round.Err))
-		} else {
+		switch r.trouble = text; {
+		case text == "":
 			r.Log.Info("counters are read again")
+		case errors.Is(round.Err, umad.ErrNotBuiltIn), errors.Is(round.Err, opensm.ErrSwitchedOff):
+			r.Log.Info("no counters are read", zap.NamedError("because", round.Err))
+		default:
+			r.Log.Warn("no counters are read", zap.Error(round.Err))
 		}
 	}
 	for _, s := range want {

@@ -1,0 +1,248 @@
+package cables
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/zap"
+
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/internal/cablehealth"
+	"github.com/forsd/forsd/internal/health"
+	"github.com/forsd/forsd/internal/portcounters"
+	"github.com/forsd/forsd/internal/withheld"
+	"github.com/forsd/forsd/opensm/umad"
+	"github.com/forsd/forsd/testbed/fabgen"
+	"github.com/forsd/forsd/topology"
+)
+
+// site follows the cables of FT(2;4,3) by counters that the test sets.
+type site struct {
+	*testing.T
+	*Room
+	fabric *topology.Fabric
+	base   *topology.Baseline
+	now    time.Time
+	counts map[portcounters.End]umad.PortCounters
+	events []string
+	aside  map[withheld.Cable]bool
+}
+
+func newSite(t *testing.T, mode cablehealth.Mode, maxCost int) *site {
+	t.Helper()
+	x := &site{T: t, fabric: fabgen.Generate(fabgen.Spec{Spines: 4, Leaves: 3, LMC: 2}), now: time.Unix(1e9, 0), counts: map[portcounters.End]umad.PortCounters{}, aside: map[withheld.Cable]bool{}}
+	base, err := topology.NewBaseline(x.fabric)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.base = base
+	set := cablehealth.Defaults()
+	set.Mode = mode
+	x.Room = New(Parts{Settings: set, MaxCost: maxCost, Log: zap.NewNop(), Health: health.NewTracker(nil, nil),
+		Say: func(kind string, data any) { x.events = append(x.events, kind+": "+data.(api.CableEvent).Text) }}, Kept{})
+	x.see(x.fabric)
+	return x
+}
+
+func (x *site) tree(f *topology.Fabric) *topology.FatTree {
+	x.Helper()
+	tree, err := topology.Fit(f, x.base, nil)
+	if err != nil {
+		x.Fatal(err)
+	}
+	return tree
+}
+
+func (x *site) see(f *topology.Fabric) { x.Seen(x.now, x.tree(f)) }
+
+// count has a port of a node count symbol errors.
+func (x *site) count(name string, port uint8, n uint64) {
+	x.Helper()
+	for i := range x.fabric.Nodes {
+		if node := &x.fabric.Nodes[i]; node.Name == name {
+			end := portcounters.End{Switch: node.GUID, Port: port}
+			c := x.counts[end]
+			c.SymbolErrors += n
+			x.counts[end] = c
+			return
+		}
+	}
+	x.Fatalf("there is no %s", name)
+}
+
+// read reads a round over all switches, but those that fail.
+func (x *site) read(failed ...topology.GUID) Orders {
+	x.now = x.now.Add(time.Minute)
+	round := portcounters.Round{Ended: x.now, Ports: map[portcounters.End]umad.PortCounters{}, Failed: map[topology.GUID]error{}}
+	for _, s := range Want(x.tree(x.fabric)) {
+		if slices.Contains(failed, s.GUID) {
+			round.Failed[s.GUID] = errors.New("it does not answer")
+			continue
+		}
+		for _, p := range s.Ports {
+			end := portcounters.End{Switch: s.GUID, Port: p}
+			round.Ports[end] = x.counts[end]
+		}
+	}
+	return x.Round(x.now, round, func(c withheld.Cable) bool { return x.aside[c] })
+}
+
+// warned are the codes of the warnings in force.
+func (x *site) warned() string {
+	var codes []string
+	for _, w := range x.Health.List(time.Now()) {
+		codes = append(codes, w.Code)
+	}
+	return strings.Join(codes, " ")
+}
+
+func (x *site) leafCable(leaf int, port uint8) withheld.Cable {
+	return withheld.Cable{Leaf: x.base.Leaves[leaf].GUID, Port: port}
+}
+
+// TestWant wants both ends of all cables, by switch.
+func TestWant(t *testing.T) {
+	x := newSite(t, cablehealth.Report, 0)
+	all := Want(x.tree(x.fabric))
+	ports := 0
+	for _, s := range all {
+		ports += len(s.Ports)
+		if s.LID == 0 || s.Name == "" {
+			t.Errorf("%+v", s)
+		}
+	}
+	if len(all) != 7 || ports != 24 || Want(nil) != nil {
+		t.Errorf("%d switches, %d ports", len(all), ports)
+	}
+}
+
+// TestIsolate goes the way of two bad cables whose costs are looked at one after the other.
+func TestIsolate(t *testing.T) {
+	x := newSite(t, cablehealth.Isolate, 0)
+	if o := x.read(); o.Withhold || o.Weigh != nil {
+		t.Fatalf("%+v", o)
+	}
+	x.count("Leaf001", 6, 40)  // to Spine001
+	x.count("Spine003", 3, 50) // to Leaf002
+	o := x.read()
+	if o.Withhold || o.Weigh == nil || *o.Weigh != x.leafCable(1, 6) || x.warned() != "cable-suspect" {
+		t.Fatalf("%+v, warnings %s", o, x.warned())
+	}
+	if again := x.read(); again.Weigh != nil { // while the answer is awaited
+		t.Errorf("%+v", again)
+	}
+	if late := x.Weighed(x.now, x.leafCable(0, 5), Cost{}); late.Withhold || late.Weigh != nil {
+		t.Errorf("an answer that nobody waits for: %+v", late)
+	}
+	o = x.Weighed(x.now, *o.Weigh, Cost{With: 11})
+	if !o.Withhold || !slices.Equal(o.Cables, []withheld.Cable{x.leafCable(1, 6)}) || !strings.HasPrefix(o.Text, "Leaf001 port 6 – Spine001 port 2 is isolated, which costs no phase: the leaf's end: 40 symbol errors") ||
+		o.Weigh == nil || *o.Weigh != x.leafCable(2, 8) {
+		t.Fatalf("%+v", o)
+	}
+	o = x.Weighed(x.now, *o.Weigh, Cost{With: 13, Phases: 2})
+	if o.Withhold || o.Weigh != nil || x.warned() != "cable-isolated cable-not-isolated" {
+		t.Errorf("%+v, warnings %s", o, x.warned())
+	}
+	want := []string{"cable: Leaf001 port 6 – Spine001 port 2 is not well: the leaf's end: 40 symbol errors, 1.44 allowed within 12m0s",
+		"cable: Leaf002 port 8 – Spine003 port 3 is not well: the spine's end: 50 symbol errors, 1.44 allowed within 12m0s",
+		"cable: Leaf001 port 6 – Spine001 port 2 is isolated, which costs no phase: the leaf's end: 40 symbol errors, 1.44 allowed within 12m0s",
+		"cable: Leaf002 port 8 – Spine003 port 3 stays in the plan: without it, and all that is isolated, the exchange would take 13 phases instead of 11, and at most 0 more are allowed (cables.max_cost); the spine's end: 50 symbol errors, 1.44 allowed within 12m0s"}
+	if d := cmp.Diff(want, x.events); d != "" {
+		t.Error(d)
+	}
+	if x.Count(cablehealth.Isolated) != 1 || x.Decided("suspect") != 2 || x.Decided("not-isolated") != 1 || !x.ReadAt().Equal(x.now) {
+		t.Errorf("%d isolated, %d suspect, %d refused; read at %v", x.Count(cablehealth.Isolated), x.Decided("suspect"), x.Decided("not-isolated"), x.ReadAt())
+	}
+
+	a := x.Answer(x.tree(x.fabric), []controller.Lane{{Leaf: 1, Lane: 1}})
+	c := a.Cables[5]
+	if len(a.Cables) != 12 || c.Leaf.Name != "Leaf001" || c.Spine.Name != "Spine001" || !c.Held || c.State != "isolated" || c.Link != "full" || len(c.Why) != 1 || len(c.History) != 2 || c.Leaf.Counted.Symbols != 40 {
+		t.Errorf("%+v", c)
+	}
+
+	// All of it outlives a restart, and the way by which it is kept.
+	text, err := json.Marshal(x.Keep())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var kept Kept
+	if err := json.Unmarshal(text, &kept); err != nil {
+		t.Fatal(err)
+	}
+	x.Resume(kept)
+	x.see(x.fabric)
+	if again := x.Answer(x.tree(x.fabric), nil).Cables[5]; again.State != "isolated" || len(again.History) != 2 || !slices.Equal(x.Withheld(), []withheld.Cable{x.leafCable(1, 6)}) {
+		t.Errorf("after a restart: %+v", again)
+	}
+	if _, err := x.Release(x.now, "Leaf002/8"); err == nil || !strings.Contains(err.Error(), "not one of the 1 cables that are isolated") {
+		t.Errorf("a cable that is not isolated is released: %v", err)
+	}
+	o, err = x.Release(x.now, "Spine001/2")
+	if err != nil || !o.Withhold || len(o.Cables) != 0 {
+		t.Errorf("released: %+v, %v", o, err)
+	}
+}
+
+// TestAside says nothing of what a cable counts that is being maintained, nor of what goes
+// down once, and of one below its rate what it runs at.
+func TestAside(t *testing.T) {
+	x := newSite(t, cablehealth.Isolate, 0)
+	x.read()
+	x.aside[x.leafCable(0, 5)] = true
+	x.count("Leaf000", 5, 1000)
+	pulled := x.fabric.Clone()
+	if _, err := pulled.Fail("Leaf001/5"); err != nil {
+		t.Fatal(err)
+	}
+	x.see(pulled)
+	if o := x.read(); o.Weigh != nil || x.warned() != "" {
+		t.Errorf("%+v, %s", o, x.warned())
+	}
+	if c := x.Answer(x.tree(pulled), nil).Cables[4]; c.Link != "missing" || c.Leaf.Port != 5 || c.Spine.Port != 2 {
+		t.Errorf("%+v", c)
+	}
+	slow := x.fabric.Clone()
+	node := slow.Find(x.base.Leaves[2].GUID)
+	slow.Nodes[node].Ports[7].Rate.Width = 1
+	x.see(slow)
+	x.read()
+	if c := x.Answer(x.tree(slow), nil).Cables[10]; c.Link != "degraded" || c.State != "suspect" || !strings.Contains(c.Why[0], "instead of") {
+		t.Errorf("%+v", c)
+	}
+	x.see(x.fabric)
+	x.read()
+	if x.warned() != "" {
+		t.Errorf("all is well, and warned is %s", x.warned())
+	}
+}
+
+// TestUnread warns where nothing is read though isolation depends on it, and shows what
+// fails.
+func TestUnread(t *testing.T) {
+	for _, c := range []struct {
+		mode cablehealth.Mode
+		err  error
+		want string
+	}{
+		{cablehealth.Isolate, errors.New("the port was closed"), Unread}, {cablehealth.Report, errors.New("the port was closed"), Unread},
+		{cablehealth.Isolate, umad.ErrNotBuiltIn, Unread}, {cablehealth.Report, umad.ErrNotBuiltIn, ""},
+	} {
+		x := newSite(t, c.mode, 0)
+		x.Round(x.now, portcounters.Round{Err: c.err}, func(withheld.Cable) bool { return false })
+		if x.warned() != c.want || x.Answer(nil, nil).Unread != c.err.Error() || !x.ReadAt().IsZero() {
+			t.Errorf("%s, %v: warned is %q, read at %v", c.mode, c.err, x.warned(), x.ReadAt())
+		}
+		if x.read(x.base.Leaves[1].GUID); x.warned() != "" {
+			t.Errorf("it is read again, and warned is %q", x.warned())
+		}
+		if a := x.Answer(x.tree(x.fabric), nil); !slices.Equal(a.Failed, []string{"Leaf001: it does not answer"}) || a.Unread != "" {
+			t.Errorf("%+v", a)
+		}
+	}
+}
