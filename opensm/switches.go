@@ -141,16 +141,29 @@ func pick(all []umad.LocalPort, setting string, f *topology.Fabric) (umad.LocalP
 		return !p.InfiniBand || setting != "" && setting != p.Device && setting != p.String()
 	})
 	if len(allowed) == 0 {
-		if setting != "" {
-			return umad.LocalPort{}, fmt.Errorf("there is no InfiniBand port %s on this machine: set opensm.umad to one of %v", setting, all)
-		}
-		return umad.LocalPort{}, errors.New("there is no InfiniBand port on this machine")
+		return umad.LocalPort{}, noPort(all, setting)
 	}
 	slices.SortStableFunc(allowed, func(a, b umad.LocalPort) int { return rank(f, b) - rank(f, a) })
 	if rank(f, allowed[0]) == 0 {
 		return umad.LocalPort{}, fmt.Errorf("none of the InfiniBand ports %v is active: check its cable, and that a subnet manager runs", allowed)
 	}
 	return allowed[0], nil
+}
+
+// noPort says why no port may be used: ports of Ethernet are not for a subnet manager.
+func noPort(all []umad.LocalPort, setting string) error {
+	ib := slices.DeleteFunc(slices.Clone(all), func(p umad.LocalPort) bool { return !p.InfiniBand })
+	ethernet := ""
+	if n := len(all) - len(ib); n > 0 {
+		ethernet = fmt.Sprintf(" (%d of Ethernet do not count)", n)
+	}
+	switch {
+	case len(ib) == 0:
+		return errors.New("there is no InfiniBand port on this machine" + ethernet)
+	case slices.ContainsFunc(all, func(p umad.LocalPort) bool { return setting == p.Device || setting == p.String() }):
+		return fmt.Errorf("%s is a port of Ethernet: set opensm.umad to one of %v", setting, ib)
+	}
+	return fmt.Errorf("there is no InfiniBand port %s on this machine: set opensm.umad to one of %v", setting, ib)
 }
 
 // rank is how well a port suits: 2 in the fabric, 1 active, 0 neither.

@@ -72,8 +72,8 @@ func TestPick(t *testing.T) {
 		{setting: "mlx5_2", want: "mlx5_2:2"},
 		{setting: "mlx5_2:2", want: "mlx5_2:2"},
 		{setting: "mlx5_2:1", words: "none of the InfiniBand ports [mlx5_2:1] is active"},
-		{setting: "mlx5_0", words: "there is no InfiniBand port mlx5_0"},
-		{setting: "mlx5_3:1", words: "set opensm.umad to one of [mlx5_0:1 mlx5_1:1"},
+		{setting: "mlx5_0", words: "mlx5_0 is a port of Ethernet: set opensm.umad to one of [mlx5_1:1 mlx5_2:1 mlx5_2:2]"},
+		{setting: "mlx5_3:1", words: "there is no InfiniBand port mlx5_3:1 on this machine: set opensm.umad to one of [mlx5_1:1 mlx5_2:1 mlx5_2:2]"},
 	} {
 		got, err := pick(ports, c.setting, f)
 		switch {
@@ -87,6 +87,11 @@ func TestPick(t *testing.T) {
 	}
 	if got, err := pick(ports, "", nil); err != nil || got.String() != "mlx5_1:1" {
 		t.Errorf("without a fabric: %v, %v", got, err)
+	}
+	for _, setting := range []string{"", "mlx5_0"} { // RoCE alone
+		if _, err := pick(ports[:1], setting, f); err == nil || err.Error() != "there is no InfiniBand port on this machine (1 of Ethernet do not count)" {
+			t.Errorf("with a port of Ethernet alone: %v", err)
+		}
 	}
 	if _, err := pick(nil, "", f); err == nil || !strings.Contains(err.Error(), "no InfiniBand port on this machine") {
 		t.Errorf("without ports: %v", err)

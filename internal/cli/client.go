@@ -4,14 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"os"
+	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/internal/command"
+	"github.com/forsd/forsd/internal/rights"
 )
 
 func daemonCommands() []*cobra.Command {
@@ -60,7 +64,31 @@ func with(cmd *cobra.Command, f func(context.Context, *api.Client) error) error 
 	if err != nil && ctx.Err() != nil && cmd.Context().Err() == nil {
 		return context.Cause(ctx)
 	}
-	return sorted(err)
+	addr, _ := cmd.Flags().GetString("server")
+	return sorted(unreached(rights.Self(), addr, err))
+}
+
+// unreached adds to the error of a client that does not reach forsd why that is, and what
+// the user can do.
+func unreached(me *rights.ID, addr string, err error) error {
+	socket := strings.TrimPrefix(addr, "unix:")
+	remote := strings.Contains(addr, "://")
+	var lack *rights.Lack
+	switch {
+	case err == nil:
+	case errors.Is(err, syscall.ECONNREFUSED) && remote:
+		return fmt.Errorf("%w: no forsd listens there: it is not running, or api.listen in its forsd.yaml is another address", err)
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return fmt.Errorf("%w: forsd ended without removing its socket: run systemctl restart forsd", err)
+	case errors.Is(err, fs.ErrNotExist) && !remote:
+		return fmt.Errorf("%w: forsd is not running, see systemctl status forsd, or it listens elsewhere: --server names its socket (api.socket in forsd.yaml)", err)
+	case errors.Is(err, fs.ErrPermission) && !remote && errors.As(me.May(rights.Write, socket), &lack):
+		if group := lack.Group(); lack.ByGroup() {
+			return fmt.Errorf("%w: user %s is not in the group %s, or was not when this session began: use sudo, or run sudo usermod -aG %s %s and log in anew", err, lack.User, group, group, lack.User)
+		}
+		return fmt.Errorf("%w: %w: use sudo", err, lack)
+	}
+	return err
 }
 
 // timeout is how long the command may wait for forsd, 0 for as long as that takes.

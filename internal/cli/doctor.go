@@ -12,6 +12,7 @@ import (
 	"github.com/forsd/forsd/internal/command"
 	"github.com/forsd/forsd/internal/config"
 	"github.com/forsd/forsd/internal/rdma"
+	"github.com/forsd/forsd/internal/rights"
 )
 
 // grade is the outcome of a check.
@@ -43,7 +44,7 @@ type doctor struct {
 	ctx    context.Context
 	path   string // of forsd.yaml
 	config *config.Config
-	user   *identity   // that forsd runs as
+	user   *rights.ID  // that forsd runs as
 	status *api.Status // of a running forsd, nil without one
 }
 
@@ -143,7 +144,7 @@ func (d *doctor) checkDaemon(addr string) {
 	defer c.Close()
 	s, err := c.Status(d.ctx)
 	if err != nil {
-		d.note("forsd", fail, "%v; run systemctl restart forsd, or name it by --server", err)
+		d.note("forsd", fail, "%v", unreached(rights.Self(), addr, err))
 		return
 	}
 	d.status = s

@@ -12,6 +12,7 @@ import (
 	"github.com/forsd/forsd/internal/config"
 	"github.com/forsd/forsd/internal/health"
 	"github.com/forsd/forsd/internal/rdma"
+	"github.com/forsd/forsd/internal/rights"
 	"github.com/forsd/forsd/opensm"
 	"github.com/forsd/forsd/topology"
 )
@@ -64,14 +65,14 @@ func (d *doctor) checkManager() {
 
 // checkUser finds the user that forsd runs as.
 func (d *doctor) checkUser(name string) {
-	id, err := lookupUser(name)
+	id, err := rights.Lookup(name)
 	if err != nil {
-		d.user = self()
-		d.note("user", warn, "%v: permissions are checked for %s; create it with systemd-sysusers, or name another by --user", err, d.user.name)
+		d.user = rights.Self()
+		d.note("user", warn, "%v: permissions are checked for %s; create it with systemd-sysusers, or name another by --user", err, d.user.Name)
 		return
 	}
 	d.user = id
-	d.note("user", good, "permissions are checked for %s", id.name)
+	d.note("user", good, "permissions are checked for %s", id.Name)
 }
 
 // checkFiles looks whether forsd's user may use the files that it shares with
@@ -92,15 +93,15 @@ func (d *doctor) checkFiles() {
 // any case.
 func (d *doctor) canRead(check, dir, file, why string) {
 	path := filepath.Join(dir, file)
-	err := d.user.may(readable|searchable, dir)
+	err := d.user.May(rights.Read|rights.Search, dir)
 	if err == nil {
-		err = d.user.may(readable, path)
+		err = d.user.May(rights.Read, path)
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		d.note(check, warn, "there is no %s yet: %s", path, why)
 	case err != nil:
-		d.note(check, fail, "%v", err)
+		d.note(check, fail, "%s", advised(err))
 	default:
 		d.note(check, good, "%s is readable", path)
 	}
@@ -108,14 +109,22 @@ func (d *doctor) canRead(check, dir, file, why string) {
 
 // canWrite checks that files can be created and replaced in a directory.
 func (d *doctor) canWrite(check, dir string) {
-	switch err := d.user.may(writable|searchable, dir); {
+	switch err := d.user.May(rights.Write|rights.Search, dir); {
 	case errors.Is(err, fs.ErrNotExist):
-		d.note(check, fail, "there is no directory %s: forsd.service creates it at its start, or run install -d -o %s %s", dir, d.user.name, dir)
+		d.note(check, fail, "there is no directory %s: forsd.service creates it at its start, or run install -d -o %s %s", dir, d.user.Name, dir)
 	case err != nil:
-		d.note(check, fail, "%v: run chown %s %s", err, d.user.name, dir)
+		d.note(check, fail, "%s", advised(err))
 	default:
 		d.note(check, good, "%s is writable", dir)
 	}
+}
+
+// advised is an error with what to do where a permission lacks.
+func advised(err error) string {
+	if l := (*rights.Lack)(nil); errors.As(err, &l) {
+		return fmt.Sprintf("%v: %s", err, l.Advice())
+	}
+	return err.Error()
 }
 
 // checkReading looks how tables can be read out of the switches: by forsd itself,
@@ -198,12 +207,16 @@ func (d *doctor) checkPort(device *rdma.Device, p *rdma.Port) bool {
 		d.note("rdma", warn, "%s: check its cable, and that a subnet manager runs", text)
 		return false
 	case p.Umad == "":
-		d.note("rdma", warn, "%s: load the module ib_umad", text)
+		d.note("rdma", warn, "%s: run modprobe ib_umad, and put ib_umad into a file in /etc/modules-load.d", text)
 		return false
 	}
 	node := filepath.Join("/dev/infiniband", filepath.Base(p.Umad))
-	if err := d.user.may(readable|writable, node); err != nil {
-		d.note("rdma", warn, "%s; %v: install 70-forsd.rules, then run udevadm trigger -s infiniband_mad", text, err)
+	switch err := d.user.May(rights.Read|rights.Write, node); {
+	case errors.Is(err, fs.ErrNotExist):
+		d.note("rdma", warn, "%s; there is no %s: run udevadm trigger -s infiniband_mad, and in a container hand the device in", text, node)
+		return false
+	case err != nil:
+		d.note("rdma", warn, "%s; %v: install 70-forsd.rules, then run udevadm control --reload and udevadm trigger -s infiniband_mad", text, err)
 		return false
 	}
 	d.note("rdma", good, "%s", text)

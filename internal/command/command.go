@@ -16,6 +16,8 @@ import (
 	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
+
+	"github.com/forsd/forsd/internal/rights"
 )
 
 // The exit codes of every command.
@@ -69,6 +71,9 @@ func Run(root *cobra.Command, args []string, stdout, stderr io.Writer) int {
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return OK
+	}
+	if lack := rights.Self().Lacks(err); lack != nil {
+		err = fmt.Errorf("%w: %w: run it with sudo", err, lack)
 	}
 	fmt.Fprintf(stderr, "%s: %v\n", root.Name(), err)
 	var v Violated

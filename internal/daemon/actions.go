@@ -12,6 +12,7 @@ import (
 	"github.com/forsd/forsd/internal/board"
 	"github.com/forsd/forsd/internal/delivery"
 	"github.com/forsd/forsd/internal/press"
+	"github.com/forsd/forsd/internal/rights"
 	"github.com/forsd/forsd/internal/view"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/opensm/plugin"
@@ -38,7 +39,7 @@ func (x *actions) carryOut(ctx context.Context, a controller.Action) controller.
 		return controller.Published{Err: controller.Text(x.press.Publish(ctx))}
 	case controller.Write:
 		changed, err := x.press.Write(ctx, a)
-		return controller.Written{Changed: changed, Err: controller.Text(err)}
+		return controller.Written{Changed: changed, Err: controller.Text(rights.Explain(err))}
 	case controller.Signal:
 		return controller.Signalled{Err: controller.Text(x.signal(ctx))}
 	case controller.ReadBack:

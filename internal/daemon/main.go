@@ -20,6 +20,7 @@ import (
 	"github.com/forsd/forsd/internal/config"
 	"github.com/forsd/forsd/internal/journal"
 	"github.com/forsd/forsd/internal/reload"
+	"github.com/forsd/forsd/internal/rights"
 	"github.com/forsd/forsd/internal/tiers"
 	"github.com/forsd/forsd/internal/worker"
 )
@@ -90,7 +91,7 @@ func Main(args []string, version string) int {
 	}
 	tellSystemd(systemd.SdNotifyStopping)
 	if err != nil {
-		log.Error("forsd ends", zap.Error(err))
+		log.Error("forsd ends", zap.Error(rights.Explain(err)))
 		return exitFailed
 	}
 	return exitOK
@@ -113,7 +114,7 @@ func loadConfig(path string) (cfg *config.Config, found bool, err error) {
 	if err == nil && cfg.Planning.Engine == config.EngineILP && !ilp.Available() {
 		err = fmt.Errorf("%s: planning.engine: is ilp: %w", path, ilp.ErrNotBuiltIn)
 	}
-	return cfg, true, err
+	return cfg, true, rights.Explain(err)
 }
 
 // tellSystemd passes a state on to the service manager, if there is one.

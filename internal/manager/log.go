@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/forsd/forsd/internal/rights"
 	"github.com/forsd/forsd/opensm"
 )
 
@@ -31,7 +32,7 @@ func (m *Manager) FollowLog(ctx context.Context) error {
 				m.Board.Health.Clear(LogUnreadable)
 				return
 			}
-			m.Board.Health.Raise(LogUnreadable, err.Error(), time.Now())
+			m.Board.Health.Raise(LogUnreadable, rights.Explain(err).Error(), time.Now())
 		}}
 		_ = l.Run(follow) // ends with its context
 		cancel()

@@ -15,6 +15,7 @@ import (
 	"github.com/forsd/forsd/internal/board"
 	"github.com/forsd/forsd/internal/config"
 	"github.com/forsd/forsd/internal/health"
+	"github.com/forsd/forsd/internal/rights"
 	"github.com/forsd/forsd/opensm"
 	"github.com/forsd/forsd/opensm/plugin"
 )
@@ -174,7 +175,7 @@ func (m *Manager) WatchDumps(ctx context.Context, deliver func(opensm.Snapshot))
 				m.Board.Health.Clear(code)
 				return
 			}
-			m.Board.Health.Raise(code, err.Error(), time.Now())
+			m.Board.Health.Raise(code, rights.Explain(err).Error(), time.Now())
 		}}
 	return w.Run(ctx)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/forsd/forsd/internal/board"
 	"github.com/forsd/forsd/internal/config"
 	"github.com/forsd/forsd/internal/health"
+	"github.com/forsd/forsd/internal/rights"
 	"github.com/forsd/forsd/internal/store"
 )
 
@@ -178,7 +179,7 @@ func (v *Vault) NotStored(err error) {
 // ShowDurability warns while not all is stored that is in force.
 func (v *Vault) ShowDurability() {
 	if err := v.Owed(); err != nil {
-		v.health.Raise(StateNotDurable, err.Error()+"; plans and jobs are in force from memory until then, and are lost if forsd stops before", time.Now())
+		v.health.Raise(StateNotDurable, rights.Explain(err).Error()+"; plans and jobs are in force from memory until then, and are lost if forsd stops before", time.Now())
 		return
 	}
 	v.health.Clear(StateNotDurable)

@@ -68,7 +68,7 @@ const BuiltIn = true
 // initialise prepares the library; it may be called again.
 func initialise() error {
 	if C.umad_init() < 0 {
-		return errors.New("the InfiniBand management interface is not there: load the module ib_umad")
+		return errors.New("the InfiniBand management interface is not there: run modprobe ib_umad, and put ib_umad into a file in /etc/modules-load.d")
 	}
 	return nil
 }
@@ -141,10 +141,9 @@ func open(p LocalPort, qp int, timeout time.Duration, agents ...agent) (*device,
 	}
 	name := C.CString(p.Device)
 	defer C.free(unsafe.Pointer(name))
-	port := C.umad_open_port(name, C.int(p.Number))
+	port, cause := C.umad_open_port(name, C.int(p.Number))
 	if port < 0 {
-		err := syscall.Errno(-port)
-		return nil, fmt.Errorf("%w: check the rights on /dev/infiniband/umad*, and that the device is there", err)
+		return nil, notOpened(syscall.Errno(-port), cause)
 	}
 	size := C.umad_size() + madSize
 	d := &device{port: port, agents: map[uint8]C.int{}, out: C.calloc(1, size), in: C.calloc(1, size),

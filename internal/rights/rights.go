@@ -1,0 +1,233 @@
+// Package rights tells who may do what with a file, by owner, groups and mode, and what
+// gives a right that lacks. Access control lists are not looked at.
+package rights
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"syscall"
+)
+
+// UmadGroup is the group that systemd adds to forsd's, for the umad nodes.
+const UmadGroup = "forsd-umad"
+
+// The permissions that May asks for, as in the last three bits of a mode.
+const (
+	Search fs.FileMode = 1 << iota
+	Write
+	Read
+)
+
+// ID is a user with its groups.
+type ID struct {
+	Name   string
+	UID    uint32
+	Groups []uint32
+}
+
+// Lookup finds a user with its groups, and with UmadGroup where it exists.
+func Lookup(name string) (*ID, error) {
+	u, err := user.Lookup(name)
+	if err != nil {
+		return nil, fmt.Errorf("there is no user %s", name)
+	}
+	id := &ID{Name: name}
+	uid, err := strconv.ParseUint(u.Uid, 10, 32)
+	if err != nil {
+		return nil, fmt.Errorf("user %s has uid %q: %w", name, u.Uid, err)
+	}
+	id.UID = uint32(uid)
+	groups, err := u.GroupIds()
+	if err != nil {
+		return nil, fmt.Errorf("groups of user %s: %w", name, err)
+	}
+	if g, err := user.LookupGroup(UmadGroup); err == nil {
+		groups = append(groups, g.Gid)
+	}
+	for _, g := range append(groups, u.Gid) {
+		if gid, err := strconv.ParseUint(g, 10, 32); err == nil {
+			id.Groups = append(id.Groups, uint32(gid))
+		}
+	}
+	return id, nil
+}
+
+// Self is the identity of this process.
+func Self() *ID {
+	id := &ID{Name: userName(uint32(os.Geteuid())), UID: uint32(os.Geteuid()), Groups: []uint32{uint32(os.Getegid())}}
+	groups, _ := os.Getgroups() // without them access is judged more strictly
+	for _, g := range groups {
+		id.Groups = append(id.Groups, uint32(g))
+	}
+	return id
+}
+
+// Lack is a permission that a user does not have.
+type Lack struct {
+	User string
+	Want fs.FileMode // what is missing
+	Path string
+	mode fs.FileMode
+	uid  uint32
+	gid  uint32
+}
+
+// Error says who lacks what.
+func (l *Lack) Error() string {
+	return fmt.Sprintf("user %s lacks %s permission on %s (%s, owner %s, group %s)", l.User, permissions(l.Want), l.Path, l.mode, userName(l.uid), groupName(l.gid))
+}
+
+// Group is the name of the file's group.
+func (l *Lack) Group() string { return groupName(l.gid) }
+
+// ByGroup tells whether members of the file's group have the permission, and that is not
+// root's.
+func (l *Lack) ByGroup() bool { return l.gid != 0 && l.mode.Perm()>>3&l.Want == l.Want }
+
+// Advice is a command that gives the user the permission: by the group of the file where
+// that has it, and is not root's.
+func (l *Lack) Advice() string {
+	switch {
+	case l.ByGroup():
+		return fmt.Sprintf("run usermod -aG %s %s; it counts for what the user starts from then on", l.Group(), l.User)
+	case l.Want&Write != 0:
+		return fmt.Sprintf("run chown %s %s", l.User, l.Path)
+	case l.Want&Search != 0:
+		return fmt.Sprintf("run chmod o+x %s, or setfacl -m u:%s:x %s", l.Path, l.User, l.Path)
+	}
+	return fmt.Sprintf("run chmod o+r %s, or setfacl -m u:%s:r %s", l.Path, l.User, l.Path)
+}
+
+// May tells whether the user has the permissions on a path and may get there: nil, or an
+// error that says what is in the way: a *Lack, or one that wraps fs.ErrNotExist where the
+// path does not exist.
+func (id *ID) May(want fs.FileMode, path string) error {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return err
+	}
+	// What cannot be reached cannot be looked at either, so the way comes first.
+	if err := id.mayReach(filepath.Dir(path)); err != nil {
+		return fmt.Errorf("%s is out of reach: %w", path, err)
+	}
+	target, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return err
+	}
+	if err := id.mayReach(filepath.Dir(target)); err != nil {
+		return fmt.Errorf("%s is out of reach: %w", path, err)
+	}
+	return id.has(want, target)
+}
+
+// mayReach tells whether the user may search a directory and all those above it.
+func (id *ID) mayReach(dir string) error {
+	if up := filepath.Dir(dir); up != dir {
+		if err := id.mayReach(up); err != nil {
+			return err
+		}
+	}
+	err := id.has(Search, dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // what is below is not there either
+	}
+	return err
+}
+
+// has judges one file.
+func (id *ID) has(want fs.FileMode, path string) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok || id.UID == 0 {
+		return nil
+	}
+	mode := info.Mode().Perm()
+	switch {
+	case stat.Uid == id.UID:
+		mode >>= 6
+	case slices.Contains(id.Groups, stat.Gid):
+		mode >>= 3
+	}
+	if mode&want == want {
+		return nil
+	}
+	return &Lack{User: id.Name, Want: want &^ mode & (Read | Write | Search), Path: path, mode: info.Mode(), uid: stat.Uid, gid: stat.Gid}
+}
+
+// Lacks is the permission for want of which an operation on a file has failed, nil where
+// the error is another one, or modes do not tell.
+func (id *ID) Lacks(err error) *Lack {
+	if !errors.Is(err, fs.ErrPermission) {
+		return nil
+	}
+	path := ""
+	if at := (*fs.PathError)(nil); errors.As(err, &at) {
+		path = at.Path
+	} else if at := (*os.LinkError)(nil); errors.As(err, &at) {
+		path = at.New
+	}
+	if path == "" {
+		return nil
+	}
+	var lack *Lack
+	for _, e := range []error{id.May(Read, path), id.May(Write, path), id.May(Write|Search, filepath.Dir(path))} {
+		if errors.As(e, &lack) {
+			return lack
+		}
+	}
+	return nil
+}
+
+// Explain adds to an error for want of a permission of this process who lacks what, and
+// what gives it. Other errors stay as they are.
+func Explain(err error) error {
+	if l := Self().Lacks(err); l != nil {
+		return fmt.Errorf("%w: %w: %s", err, l, l.Advice())
+	}
+	return err
+}
+
+// permissions names what is missing.
+func permissions(mode fs.FileMode) string {
+	var text string
+	for _, p := range []struct {
+		bit  fs.FileMode
+		name string
+	}{{Read, "read"}, {Write, "write"}, {Search, "search"}} {
+		if mode&p.bit == 0 {
+			continue
+		}
+		if text != "" {
+			text += " and "
+		}
+		text += p.name
+	}
+	return text
+}
+
+// userName is the name of a user, or its number.
+func userName(uid uint32) string {
+	text := strconv.FormatUint(uint64(uid), 10)
+	if u, err := user.LookupId(text); err == nil {
+		return u.Username
+	}
+	return text
+}
+
+// groupName is the name of a group, or its number.
+func groupName(gid uint32) string {
+	text := strconv.FormatUint(uint64(gid), 10)
+	if g, err := user.LookupGroupId(text); err == nil {
+		return g.Name
+	}
+	return text
+}
