@@ -40,7 +40,7 @@ TAGS     = $(if $(WITHUMAD),umad)
 # What the tests and the demo run: the subnet manager, its simulated fabric and
 # tools, compilers and checkers for the C libraries, Open MPI, Slurm, systemd's checkers for
 # the units.
-PACKAGES := ca-certificates g++ gcc gfortran git ibsim-utils infiniband-diags libc6-dev libibumad-dev liblpsolve55-dev libmpich-dev libopenmpi-dev libopensm-dev lp-solve make mpich munge openmpi-bin opensm pkgconf python3 slurm-client slurmctld slurmd systemd valgrind
+PACKAGES := ca-certificates g++ gcc gfortran git ibsim-utils infiniband-diags libc6-dev libibumad-dev liblpsolve55-dev libmpich-dev libopenmpi-dev libopensm-dev lp-solve make man-db mpich munge openmpi-bin opensm pkgconf python3 slurm-client slurmctld slurmd systemd valgrind
 
 # What fuzzing the C libraries takes beyond that.
 FUZZPACKAGES := clang libclang-rt-14-dev
@@ -119,7 +119,7 @@ VULNS    := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 # fresh Debian makes of them. It needs root, for a chroot.
 again = $(abspath $(pkgdir))/again
 packages-test: packages
-	@hack/deps.sh 'packages are installed in a fresh Debian, in a directory' debootstrap lintian
+	@hack/deps.sh 'packages are installed in a fresh Debian, in a directory' debootstrap lintian rpm
 	umask 077 && TZ=Asia/Tokyo $(MAKE) packages pkgdir=$(again)
 	packaging/same $(pkgdir) $(again)
 	rm -rf $(again)

@@ -19,7 +19,7 @@ func topologyCommand() *cobra.Command {
 	var slurm slurmFlags
 	cmd := &cobra.Command{
 		Use:   "topology [--topology FILE] [--format slurm|slurm-conf]",
-		Short: "Show the fat tree that is seen, or why it is none",
+		Short: "Show the fat tree that is seen, or why the fabric is not one",
 		Long: `Topology recognises the two-level fat tree in a topology file and shows its
 leaves, spines, lanes and servers, and how it deviates from its baseline. Of a fat
 tree of three levels it shows the pods, planes, lanes and servers.

@@ -8,9 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
-
-	"github.com/spf13/cobra/doc"
 
 	"github.com/forsd/forsd/internal/cli"
 )
@@ -27,10 +24,6 @@ func main() {
 }
 
 func write(dir, version, date string) error {
-	at, err := time.Parse(time.DateOnly, date)
-	if err != nil {
-		return err
-	}
 	for _, section := range []string{"man1", "man5", "man8"} {
 		if err := os.MkdirAll(filepath.Join(dir, section), 0o755); err != nil {
 			return err
@@ -38,19 +31,15 @@ func write(dir, version, date string) error {
 	}
 	cli.Version = version
 	root := cli.Command()
-	root.DisableAutoGenTag = true
-	if err := doc.GenManTree(root, &doc.GenManHeader{Section: "1", Source: "forsd " + version, Manual: "forsd", Date: &at}, filepath.Join(dir, "man1")); err != nil {
+	if err := commands(root, filepath.Join(dir, "man1"), version, date); err != nil {
 		return err
 	}
 	settings, err := os.ReadFile("configs/forsd.yaml")
 	if err != nil {
 		return err
 	}
-	head := func(name, section string) string {
-		return fmt.Sprintf(".TH %s %s \"%s\" \"forsd %s\" \"forsd\"\n", strings.ToUpper(name), section, date, version)
-	}
-	page := head("forsd.yaml", "5") + ".SH NAME\nforsd.yaml \\- settings of the fabric controller forsd\n.SH DESCRIPTION\n" +
-		"forsd reads /etc/forsd/forsd.yaml when it starts, and refuses keys that it does not know. " +
+	page := head("forsd.yaml", "5", version, date) + ".SH NAME\nforsd.yaml \\- settings of the fabric controller forsd\n.SH DESCRIPTION\n" +
+		"forsd reads /etc/forsd/forsd.yaml when it starts and when it is told to reload it, and refuses keys that it does not know.\n" +
 		"This is the file as it is installed: every setting with its default.\n.PP\n.nf\n" + verbatim(string(settings)) +
 		".fi\n.SH SEE ALSO\n.BR forsd (8),\n.BR forsctl (1)\n"
 	if err := os.WriteFile(filepath.Join(dir, "man5", "forsd.yaml.5"), []byte(page), 0o644); err != nil {
@@ -60,17 +49,27 @@ func write(dir, version, date string) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(dir, "man8", "forsd.8"), append([]byte(head("forsd", "8")), daemon...), 0o644)
+	return os.WriteFile(filepath.Join(dir, "man8", "forsd.8"), append([]byte(head("forsd", "8", version, date)), daemon...), 0o644)
+}
+
+// head begins a page.
+func head(name, section, version, date string) string {
+	return fmt.Sprintf(".TH \"%s\" %s \"%s\" \"forsd %s\" \"forsd\"\n", strings.ToUpper(escape(name)), section, date, version)
 }
 
 // verbatim has roff print text as it is.
 func verbatim(text string) string {
 	var out strings.Builder
-	for line := range strings.Lines(strings.ReplaceAll(strings.ReplaceAll(text, `\`, `\e`), "-", `\-`)) {
+	for line := range strings.Lines(escape(text)) {
 		if strings.HasPrefix(line, ".") || strings.HasPrefix(line, "'") {
 			out.WriteString(`\&`)
 		}
 		out.WriteString(line)
 	}
 	return out.String()
+}
+
+// escape has roff print characters that mean something to it.
+func escape(text string) string {
+	return strings.NewReplacer(`\`, `\e`, "-", `\-`).Replace(text)
 }
