@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -107,7 +108,8 @@ func options(title string, flags *pflag.FlagSet) string {
 			name += " \\fI" + escape(strings.ToUpper(valueName(kind))) + "\\fR"
 		}
 		if first, _, _ := strings.Cut(usage, ","); first != f.DefValue { // which is written as it is
-			usage = strings.ToUpper(usage[:1]) + usage[1:]
+			r, n := utf8.DecodeRuneInString(usage)
+			usage = string(unicode.ToUpper(r)) + usage[n:]
 		}
 		usage += "."
 		if d := f.DefValue; d != "" && d != "false" && d != "0" && d != "[]" && d != "0s" && !strings.Contains(usage, "(default") {

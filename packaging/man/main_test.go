@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 // TestPages writes every page and has man format it, as it would be read: it finds nothing
@@ -33,6 +34,9 @@ func TestPages(t *testing.T) {
 			if !strings.Contains(string(text), "\n"+section+"\n") && (section != "SYNOPSIS" || filepath.Base(page) != "forsd.yaml.5") {
 				t.Errorf("%s has no section %s", filepath.Base(page), section)
 			}
+		}
+		if !utf8.Valid(text) {
+			t.Errorf("%s is not in UTF-8", filepath.Base(page))
 		}
 		for _, wrong := range []string{"[=false]", "%!", "\\f", "--help"} {
 			if strings.Contains(string(text), wrong) {
