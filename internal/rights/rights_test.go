@@ -114,7 +114,7 @@ func TestExplained(t *testing.T) {
 	if _, file := place(t, 0o755, 0o644); stranger.Lacks(denied("open", file)) == nil || stranger.Lacks(errors.New("another error")) != nil || (&ID{}).Lacks(denied("open", file)) != nil {
 		t.Error("an error without a lack is explained, or one with is not")
 	}
-	if err := errors.New("another"); Explain(err) != err {
+	if err := errors.New("another"); !errors.Is(Explain(err), err) || Explain(err).Error() != err.Error() {
 		t.Error("another error changes")
 	}
 }
