@@ -98,10 +98,9 @@ func (l *Lack) Advice() string {
 		return fmt.Sprintf("run usermod -aG %s %s; it counts for what the user starts from then on", l.Group(), l.User)
 	case l.Want&Write != 0:
 		return fmt.Sprintf("run chown %s %s", l.User, l.Path)
-	case l.Want&Search != 0:
-		return fmt.Sprintf("run chmod o+x %s, or setfacl -m u:%s:x %s", l.Path, l.User, l.Path)
 	}
-	return fmt.Sprintf("run chmod o+r %s, or setfacl -m u:%s:r %s", l.Path, l.User, l.Path)
+	letters := map[fs.FileMode]string{Read: "r", Search: "x", Read | Search: "rx"}[l.Want]
+	return fmt.Sprintf("run chmod o+%s %s, or setfacl -m u:%s:%s %s", letters, l.Path, l.User, letters, l.Path)
 }
 
 // May tells whether the user has the permissions on a path and may get there: nil, or an

@@ -108,6 +108,10 @@ func TestExplained(t *testing.T) {
 	}
 	// By a group, where the file's has the permission.
 	l := &Lack{User: "forsd", Want: Read, Path: "/var/log/opensm.log", mode: 0o640, gid: 4}
+	both := &Lack{User: "forsd", Want: Read | Search, Path: "/var/log", mode: fs.ModeDir | 0o700}
+	if got := both.Advice(); got != "run chmod o+rx /var/log, or setfacl -m u:forsd:rx /var/log" {
+		t.Errorf("a directory to be read: %q", got)
+	}
 	if got := l.Advice(); !l.ByGroup() || got != "run usermod -aG "+groupName(4)+" forsd; it counts for what the user starts from then on" {
 		t.Errorf("by group: %q", got)
 	}

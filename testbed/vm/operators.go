@@ -140,10 +140,10 @@ func (s *site) rights(ctx context.Context) (string, error) {
 			return "", fmt.Errorf("the warning says %q", w.Text)
 		}
 	}
-	if err := s.says(ctx, "forsctl doctor", "out of reach: user forsd lacks search permission on /var/log", "run chmod o+x /var/log"); err != nil {
+	if err := s.says(ctx, "forsctl doctor", "user forsd lacks read and search permission on /var/log", "run chmod o+rx /var/log"); err != nil {
 		return "", err
 	}
-	if err := s.all(ctx, "chmod o+x /var/log"); err != nil {
+	if err := s.all(ctx, "chmod o+rx /var/log"); err != nil {
 		return "", err
 	}
 	if _, err := s.await(ctx, "the end of the warning", func(t *api.Status) bool { return inForce(t) && !warns(t, "dump-refused") }); err != nil {
