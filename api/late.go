@@ -2,6 +2,7 @@ package api
 
 import (
 	"errors"
+	"fmt"
 	"log"
 	"net"
 	"sync"
@@ -31,6 +32,9 @@ func listenTCP(addr string, l *log.Logger) (net.Listener, error) {
 		}
 		l.Printf("%v: trying again every %s", err, lateEvery)
 		return &lateListener{addr: addr, log: l, closed: make(chan struct{})}, nil
+	}
+	if errors.Is(err, syscall.EADDRINUSE) {
+		err = fmt.Errorf("%w: another program listens there, which ss -ltnp names: end it, or set api.listen to another port", err)
 	}
 	return bound, err
 }

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"reflect"
 	"regexp"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/goccy/go-yaml"
@@ -24,12 +26,16 @@ const maxSize = 1 << 20
 // content is an *Error.
 func Load(path string) (*Config, error) {
 	f, err := os.Open(path)
-	if err != nil {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("read configuration: %w: name a file that is there by --config", err)
+	} else if err != nil {
 		return nil, fmt.Errorf("read configuration: %w", err)
 	}
 	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, maxSize+1))
-	if err != nil {
+	if errors.Is(err, syscall.EISDIR) {
+		return nil, fmt.Errorf("read configuration: %w: name the file in it", err)
+	} else if err != nil {
 		return nil, fmt.Errorf("read configuration: %w", err)
 	}
 	return Parse(data, path)
@@ -67,7 +73,11 @@ func Parse(data []byte, name string) (*Config, error) {
 func syntaxProblem(err error) Problem {
 	var at yaml.Error
 	if errors.As(err, &at) && at.GetToken() != nil {
-		return Problem{Line: at.GetToken().Position.Line, Text: "is not YAML: " + at.GetMessage()}
+		text := "is not YAML: " + at.GetMessage()
+		if strings.Contains(text, "tab character") || strings.ContainsRune(text, '\t') {
+			text += ": indent by spaces, not by tabs"
+		}
+		return Problem{Line: at.GetToken().Position.Line, Text: text}
 	}
 	return Problem{Text: "is not YAML: " + err.Error()}
 }

@@ -50,7 +50,7 @@ func Main(args []string, version string) int {
 		return exitOK
 	} else if err != nil || flags.NArg() > 0 {
 		if err == nil {
-			fmt.Fprintf(os.Stderr, "forsd: %q: no arguments are expected\n", flags.Arg(0))
+			fmt.Fprintf(os.Stderr, "forsd: %q: no arguments are expected, see forsd --help; systemctl start forsd starts the service\n", flags.Arg(0))
 		}
 		return exitUsage
 	}
