@@ -130,7 +130,7 @@ func (f *fabricFlags) excluded() (*regexp.Regexp, error) {
 	}
 	exclude, err := regexp.Compile(f.exclude)
 	if err != nil {
-		return nil, fmt.Errorf("--exclude: %w", err)
+		return nil, fmt.Errorf("--exclude: %w: want a regular expression such as ^login", err)
 	}
 	return exclude, nil
 }
@@ -211,7 +211,7 @@ func (f *fabricFlags) base(fabric *topology.Fabric) (*topology.Baseline, error) 
 	}
 	base, err := topology.ReadBaseline(data)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", f.baseline, err)
+		return nil, fmt.Errorf("%s: %w: want a baseline as forsctl plan --write-baseline writes it", f.baseline, err)
 	}
 	return base, nil
 }

@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"text/tabwriter"
 
@@ -71,6 +72,11 @@ func Run(root *cobra.Command, args []string, stdout, stderr io.Writer) int {
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return OK
+	}
+	if of, unknown := strings.CutPrefix(err.Error(), "unknown command "); unknown {
+		_, of, _ = strings.Cut(of, " for ")
+		of, _, _ = strings.Cut(strings.Trim(of, `"`), `"`)
+		err = fmt.Errorf("%w: see %s --help", err, of)
 	}
 	if lack := rights.Self().Lacks(err); lack != nil {
 		err = fmt.Errorf("%w: %w: run it with sudo", err, lack)

@@ -56,7 +56,7 @@ func cutItem(text string) (item, after string, more bool, err error) {
 		}
 	}
 	if open {
-		return "", "", false, fmt.Errorf("a bracket opens and never closes")
+		return "", "", false, fmt.Errorf("a bracket opens and never closes: want such as node[01-16]")
 	}
 	return text, "", false, nil
 }
