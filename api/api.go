@@ -208,6 +208,7 @@ const (
 	CodeMethodNotAllowed = "method-not-allowed"
 	CodeNotAcceptable    = "not-acceptable"
 	CodeForbidden        = "forbidden"
+	CodeUnauthorized     = "unauthorized"
 	CodeTooLarge         = "too-large"
 	CodeAmbiguous        = "ambiguous"
 	CodeRefused          = "refused"

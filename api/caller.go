@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -9,24 +10,41 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"unsafe"
+
+	"github.com/forsd/forsd/internal/access"
 )
 
-// Caller is who asked for something over the Unix socket, as the kernel knows it.
+// Caller is who asked for something: as the kernel knows it, on the Unix socket, or by a
+// certificate or a token.
 type Caller struct {
-	UID     uint32 `json:"uid"`
-	User    string `json:"user,omitempty"`
-	PID     int32  `json:"pid"`
-	Process string `json:"process,omitempty"`
+	Way     string      `json:"way"` // how it is known; see the constants
+	Role    access.Role `json:"role"`
+	User    string      `json:"user,omitempty"` // the name of the user, of the certificate, or of the token
+	UID     *uint32     `json:"uid,omitempty"`  // on the Unix socket, as what follows
+	PID     int32       `json:"pid,omitempty"`
+	Process string      `json:"process,omitempty"`
+	From    string      `json:"from,omitempty"` // address, over TCP
+
+	groups []uint32
 }
 
 // String names the caller: anna (uid 1000) by forsctl (process 4711).
 func (c *Caller) String() string {
-	if c == nil {
+	switch {
+	case c == nil:
 		return "unknown"
+	case c.Way == WayCertificate || c.Way == WayToken && c.UID == nil:
+		return fmt.Sprintf("%s (%s, from %s)", c.User, c.Way, c.From)
+	case c.UID == nil:
+		return strings.TrimPrefix(c.From+", unknown", ", ")
 	}
-	text := fmt.Sprintf("uid %d", c.UID)
+	text := fmt.Sprintf("uid %d", *c.UID)
 	if c.User != "" {
-		text = fmt.Sprintf("%s (uid %d)", c.User, c.UID)
+		text = fmt.Sprintf("%s (%s)", c.User, text)
+	}
+	if c.Way == WayToken {
+		text = fmt.Sprintf("%s (token, uid %d)", c.User, *c.UID)
 	}
 	if c.Process != "" {
 		return fmt.Sprintf("%s by %s (process %d)", text, c.Process, c.PID)
@@ -38,22 +56,25 @@ func (c *Caller) String() string {
 // it has none.
 func (c *Caller) Name() string {
 	switch {
-	case c == nil:
-		return "unknown"
-	case c.User != "":
+	case c != nil && c.User != "":
 		return c.User
+	case c != nil && c.UID != nil:
+		return fmt.Sprintf("uid %d", *c.UID)
 	}
-	return fmt.Sprintf("uid %d", c.UID)
+	return "unknown"
 }
 
 // callerKey is the key of the caller in a request's context.
 type callerKey struct{}
 
-// CallerOf is who sent the request of a context, nil where that is not known: over TCP.
-func CallerOf(ctx context.Context) *Caller {
+// callerOf is who sent the request of a context.
+func callerOf(ctx context.Context) *Caller {
 	c, _ := ctx.Value(callerKey{}).(*Caller)
 	return c
 }
+
+// CallerOf is who sent the request of a context, nil where that is not known.
+func CallerOf(ctx context.Context) *Caller { return callerOf(ctx) }
 
 // epochKey is the key of the epoch that was in force when a request came.
 type epochKey struct{}
@@ -88,12 +109,15 @@ func withCaller(ctx context.Context, c net.Conn) context.Context {
 		return ctx
 	}
 	var cred *syscall.Ucred
+	var groups []uint32
 	if cerr := raw.Control(func(fd uintptr) {
-		cred, err = syscall.GetsockoptUcred(int(fd), syscall.SOL_SOCKET, syscall.SO_PEERCRED)
+		if cred, err = syscall.GetsockoptUcred(int(fd), syscall.SOL_SOCKET, syscall.SO_PEERCRED); err == nil {
+			groups, err = peerGroups(fd)
+		}
 	}); cerr != nil || err != nil {
 		return ctx
 	}
-	who := &Caller{UID: cred.Uid, PID: cred.Pid}
+	who := &Caller{Way: WaySocket, UID: &cred.Uid, PID: cred.Pid, groups: append(groups, cred.Gid)}
 	if u, err := user.LookupId(strconv.FormatUint(uint64(cred.Uid), 10)); err == nil {
 		who.User = u.Username
 	}
@@ -101,4 +125,24 @@ func withCaller(ctx context.Context, c net.Conn) context.Context {
 		who.Process = strings.TrimSpace(string(comm))
 	}
 	return context.WithValue(ctx, callerKey{}, who)
+}
+
+// peerGroups lists the groups of the process at the other end of a socket, beside its first.
+func peerGroups(fd uintptr) ([]uint32, error) {
+	const soPeerGroups = 59
+	groups := make([]uint32, 64)
+	for {
+		size := uint32(len(groups)) * 4
+		_, _, e := syscall.Syscall6(syscall.SYS_GETSOCKOPT, fd, syscall.SOL_SOCKET, soPeerGroups, uintptr(unsafe.Pointer(&groups[0])), uintptr(unsafe.Pointer(&size)), 0)
+		switch {
+		case e == 0:
+			return groups[:size/4], nil
+		case errors.Is(e, syscall.ERANGE) && size > uint32(len(groups))*4:
+			groups = make([]uint32, size/4)
+		case errors.Is(e, syscall.ENOPROTOOPT):
+			return nil, nil // a kernel older than 4.13
+		default:
+			return nil, e
+		}
+	}
 }

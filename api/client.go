@@ -3,6 +3,7 @@ package api
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,23 +20,37 @@ import (
 
 // Client asks a forsd. It is safe for concurrent use.
 type Client struct {
-	base string // without a slash at the end
-	http *http.Client
-	addr string
+	base  string // without a slash at the end
+	http  *http.Client
+	addr  string
+	token string // "" for none
+}
+
+// Credentials are by what a client is known to forsd, and knows it.
+type Credentials struct {
+	TLS   *tls.Config // for https; nil for the system's authorities
+	Token string      // sent over TLS and on the socket; "" for none
 }
 
 // Dial returns a client for addr: the path of a Unix socket (with or without
-// unix: in front) or http://host:port. It connects when it is first used.
-func Dial(addr string) (*Client, error) {
-	transport := &http.Transport{MaxIdleConnsPerHost: 4, IdleConnTimeout: 30 * time.Second, ResponseHeaderTimeout: maxWait + writeWithin}
-	c := &Client{http: &http.Client{Transport: transport}, addr: addr}
+// unix: in front), http://host:port or https://host:port. It connects when it is first
+// used.
+func Dial(addr string) (*Client, error) { return DialAs(addr, Credentials{}) }
+
+// DialAs is Dial with credentials.
+func DialAs(addr string, as Credentials) (*Client, error) {
+	transport := &http.Transport{MaxIdleConnsPerHost: 4, IdleConnTimeout: 30 * time.Second, ResponseHeaderTimeout: maxWait + writeWithin, TLSClientConfig: as.TLS}
+	c := &Client{http: &http.Client{Transport: transport}, addr: addr, token: as.Token}
+	if as.Token != "" && strings.HasPrefix(addr, "http:") {
+		return nil, fmt.Errorf("%s is not https: a token would cross the network in the clear", addr)
+	}
 	if u, err := url.Parse(addr); err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" {
 		c.base = strings.TrimSuffix(addr, "/")
 		return c, nil
 	}
 	path, named := strings.CutPrefix(addr, "unix:")
 	if path == "" || !named && !strings.Contains(path, "/") {
-		return nil, fmt.Errorf("%q is no address of a forsd: want the path of its socket or http://host:port", addr)
+		return nil, fmt.Errorf("%q is no address of a forsd: want the path of its socket, http://host:port or https://host:port", addr)
 	}
 	c.base = "http://forsd"
 	transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -56,6 +71,9 @@ func (c *Client) do(ctx context.Context, method, path string, body []byte, heade
 	}
 	for k, v := range header {
 		r.Header[k] = v
+	}
+	if c.token != "" {
+		r.Header.Set("Authorization", "Bearer "+c.token)
 	}
 	if len(body) > 0 {
 		r.Header.Set("Content-Type", "application/json")

@@ -142,9 +142,9 @@ func (s *service) handleJobs() {
 	s.handle(readers, "GET /v1/jobs/{job}/plan", s.jobPlan)
 	s.handle(readers, "GET /v1/jobs/{job}/phases", s.jobPhases)
 	s.handle(readers, "GET /v1/jobs/{job}/servers/{server...}", s.jobServer)
-	s.handle(local, "POST /v1/jobs", s.createJob)
-	s.handle(local, "POST /v1/jobs/{job}/renew", s.renewJob)
-	s.handle(local, "DELETE /v1/jobs/{job}", s.removeJob)
+	s.handle(operators, "POST /v1/jobs", s.createJob)
+	s.handle(operators, "POST /v1/jobs/{job}/renew", s.renewJob)
+	s.handle(operators, "DELETE /v1/jobs/{job}", s.removeJob)
 }
 
 func (s *service) listJobs(w http.ResponseWriter, r *http.Request) error {

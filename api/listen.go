@@ -18,7 +18,8 @@ import (
 type Listeners struct {
 	Socket string      // path of the Unix socket; its directory must exist
 	Mode   fs.FileMode // permissions of the socket: who may write to it may change things
-	TCP    string      // host:port, empty for none
+	TCP    string      // host:port, empty for none: without TLS, for reading
+	TLS    string      // host:port, empty for none; it takes Config.Access.Certificates
 	Log    *log.Logger // what goes wrong with connections; nil for the standard logger
 }
 
@@ -26,8 +27,10 @@ type Listeners struct {
 type Server struct {
 	socket *socket.Listener
 	tcp    net.Listener // nil without TCP
+	tls    net.Listener // nil without TLS
 	unix   *http.Server
 	remote *http.Server
+	secure *http.Server
 	stop   context.CancelFunc
 }
 
@@ -48,6 +51,18 @@ func Listen(c Config, l Listeners) (*Server, error) {
 			return nil, errors.Join(fmt.Errorf("listen for HTTP: %w", err), socket.Close())
 		}
 		s.remote = httpServer(ctx, Handler(c, true), l.Log)
+	}
+	if l.TLS != "" {
+		if s.tls, err = listenTCP(l.TLS, l.Log); err != nil {
+			stop()
+			err = errors.Join(fmt.Errorf("listen for HTTP over TLS: %w", err), socket.Close())
+			if s.tcp != nil {
+				err = errors.Join(err, s.tcp.Close())
+			}
+			return nil, err
+		}
+		s.secure = httpServer(ctx, newService(c, byTLS), l.Log)
+		s.secure.TLSConfig = c.Access.TLS()
 	}
 	return s, nil
 }
@@ -76,18 +91,36 @@ func (s *Server) Addr() net.Addr {
 	return s.tcp.Addr()
 }
 
+// SecureAddr is the address that is listened on for TLS, nil without one.
+func (s *Server) SecureAddr() net.Addr {
+	if s.tls == nil {
+		return nil
+	}
+	return s.tls.Addr()
+}
+
 // Serve answers requests until ctx ends. Then it ends streams, long polls and
 // changes under way by their contexts, lets answers be read for half a second, and
 // removes the socket. It returns an error when it ended for another reason.
 func (s *Server) Serve(ctx context.Context) error {
 	tcp, unix := connections(descriptors())
+	remote := make(chan struct{}, tcp) // with TLS and without
 	servers := map[*http.Server]net.Listener{s.unix: &boundedListener{s.socket, make(chan struct{}, unix)}}
 	if s.tcp != nil {
-		servers[s.remote] = &boundedListener{s.tcp, make(chan struct{}, tcp)}
+		servers[s.remote] = &boundedListener{s.tcp, remote}
+	}
+	if s.tls != nil {
+		servers[s.secure] = &boundedListener{s.tls, remote}
 	}
 	ended := make(chan error, len(servers))
 	for server, l := range servers {
-		go func() { ended <- server.Serve(l) }()
+		go func() {
+			if server.TLSConfig != nil {
+				ended <- server.ServeTLS(l, "", "")
+				return
+			}
+			ended <- server.Serve(l)
+		}()
 	}
 	var err error
 	running := len(servers)

@@ -1,10 +1,14 @@
 package api
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
+	"strings"
 	"time"
+
+	"github.com/forsd/forsd/internal/access"
 )
 
 // Config is what the handlers of an API serve, and their limits.
@@ -21,9 +25,16 @@ type Config struct {
 	// open to all who may read, bound the bodies that they take themselves, and
 	// have as long as a change may take.
 	Mount map[string]http.Handler
-	// Local holds further handlers that change something: they are reached on the
-	// Unix socket only, and are like those of Mount otherwise.
-	Local map[string]http.Handler
+	// Local holds further handlers that change something: they take an operator, and are
+	// like those of Mount otherwise. Admin holds those that take an administrator.
+	Local, Admin map[string]http.Handler
+	// Access is by what callers are known; without it whoever may write to the Unix socket
+	// may do everything.
+	Access *Access
+	// Ordered is told of every order, unless its endpoint has told of it (Told), and of
+	// those that were refused; Refused of every refusal, by its reason.
+	Ordered func(ctx context.Context, what, result string, err error)
+	Refused func(reason string)
 	// Names are those by which requests over TCP may address the service, besides addresses
 	// and the name of the machine.
 	Names []string
@@ -40,32 +51,38 @@ const (
 	writeWithin = 30 * time.Second // for a client to take what it asked for
 )
 
-// access says who may call an endpoint.
-type access uint8
-
-const (
-	anyone  access = iota // health and metrics: over TCP in any case
-	readers               // over TCP where reading is allowed there
-	local                 // over the Unix socket only
-)
-
 // service answers the requests of one kind of listener.
 type service struct {
 	Config
-	mux      *http.ServeMux
-	tcp      bool
-	patterns []string // of the endpoints
+	mux   *http.ServeMux
+	via   via
+	roles map[string]access.Role // that the endpoints take, by their patterns
 }
 
-// Endpoints lists the patterns of the endpoints of an API.
-func Endpoints(c Config) []string { return newService(c, false).patterns }
+// Endpoints tells what role each endpoint of an API takes, by its pattern.
+func Endpoints(c Config) map[string]access.Role { return newService(c, bySocket).roles }
 
-// Handler is the HTTP interface for a listener: of a Unix socket, where all is
-// allowed, or of TCP, where nothing can be changed.
-func Handler(c Config, tcp bool) http.Handler { return newService(c, tcp) }
+// Handler is the HTTP interface for a listener: of a Unix socket, or of TCP without TLS,
+// where nothing can be changed.
+func Handler(c Config, tcp bool) http.Handler {
+	if tcp {
+		return newService(c, byTCP)
+	}
+	return newService(c, bySocket)
+}
 
-func newService(c Config, tcp bool) *service {
-	s := &service{Config: c, mux: http.NewServeMux(), tcp: tcp}
+// The roles that the endpoints of this package take.
+const (
+	anyone    = access.Nobody
+	readers   = access.Reader
+	viewers   = access.Viewer
+	operators = access.Operator
+	admins    = access.Administrator
+)
+
+func newService(c Config, via via) *service {
+	s := &service{Config: c, mux: http.NewServeMux(), via: via, roles: map[string]access.Role{}}
+	s.handle(anyone, "GET /v1/whoami", s.whoami)
 	s.handle(anyone, "GET /healthz", s.healthz)
 	s.handle(anyone, "GET /readyz", s.readyz)
 	s.handle(readers, "GET /v1/status", s.status)
@@ -76,9 +93,14 @@ func newService(c Config, tcp bool) *service {
 	s.handle(readers, "GET /v1/plan/servers/{server...}", s.server)
 	s.handle(readers, "GET /v1/events", s.events)
 	s.handle(readers, "GET /v1/epochs", s.epochs)
-	s.handle(local, "POST /v1/reroute", s.reroute)
-	s.handle(local, "POST /v1/whatif", s.whatIf)
-	s.handle(local, "POST /v1/rollback", s.rollback)
+	s.handle(viewers, "POST /v1/whatif", s.whatIf)
+	s.handle(operators, "POST /v1/reroute", s.reroute)
+	s.handle(operators, "POST /v1/rollback", s.rollback)
+	if c.Access != nil && c.Access.Tokens != nil {
+		s.handle(admins, "GET /v1/tokens", s.listTokens)
+		s.handle(admins, "POST /v1/tokens", s.createToken)
+		s.handle(admins, "DELETE /v1/tokens/{token}", s.revokeToken)
+	}
 	if c.Past != nil {
 		s.handle(readers, "GET /v1/history", s.history)
 	}
@@ -95,7 +117,10 @@ func newService(c Config, tcp bool) *service {
 		s.handle(readers, pattern, mounted(h))
 	}
 	for pattern, h := range c.Local {
-		s.handle(local, pattern, mounted(h))
+		s.handle(operators, pattern, mounted(h))
+	}
+	for pattern, h := range c.Admin {
+		s.handle(admins, pattern, mounted(h))
 	}
 	return s
 }
@@ -114,43 +139,61 @@ func mounted(h http.Handler) endpoint {
 	}
 }
 
-// handle registers an endpoint.
-func (s *service) handle(who access, pattern string, answer endpoint) {
-	s.patterns = append(s.patterns, pattern)
+// handle registers an endpoint for those who have a role. What takes an operator and is
+// not a question is an order.
+func (s *service) handle(need access.Role, pattern string, answer endpoint) {
+	s.roles[pattern] = need
+	orders := need >= operators && !strings.HasPrefix(pattern, "GET ")
 	s.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
-		err := s.permit(who)
-		if err == nil {
-			if r.Method != http.MethodGet && r.Method != http.MethodHead {
-				r = r.WithContext(withEpoch(r.Context(), s.Plans))
-			}
-			err = answer(w, r)
+		out := &statusWriter{w, http.StatusOK}
+		if orders {
+			r = r.WithContext(context.WithValue(withEpoch(r.Context(), s.Plans), orderKey{}, &order{}))
+		}
+		caller := callerOf(r.Context())
+		err := s.permit(need, caller)
+		if err != nil {
+			s.refuse(RefusedRole)
+			s.held(caller.key())
+		} else {
+			err = answer(out, r)
 		}
 		if err != nil {
-			WriteError(w, err)
+			WriteError(out, err)
+		}
+		if orders {
+			s.tell(r.Context(), r, out.status, err)
 		}
 	})
 }
 
-// permit refuses what the listener does not allow.
-func (s *service) permit(who access) error {
-	switch {
-	case !s.tcp || who == anyone:
-		return nil
-	case who == local:
-		return Errorf(http.StatusForbidden, CodeForbidden, "this is accepted on the Unix socket only: ask there, with forsctl on the host of forsd or by curl --unix-socket")
-	case !s.ReadOverTCP:
-		return Errorf(http.StatusForbidden, CodeForbidden, "reading over TCP is switched off: set api.read_over_tcp in forsd.yaml, or ask on the Unix socket")
-	}
-	return nil
-}
-
 // ServeHTTP answers with JSON also what no endpoint knows.
 func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("X-Content-Type-Options", "nosniff")
-	if err := s.strange(r); err != nil {
+	for name, value := range policy {
+		w.Header().Set(name, value)
+	}
+	err := s.strange(r)
+	if err != nil {
+		s.refuse(RefusedStranger)
 		WriteError(w, err)
 		return
 	}
+	caller, err := s.identify(r)
+	key := keyOf(r.RemoteAddr)
+	if err == nil {
+		key = caller.key()
+	}
+	end, busy := s.admit(key)
+	if busy != nil {
+		WriteError(w, busy)
+		return
+	}
+	defer end()
+	if err != nil {
+		s.held(key)
+		WriteError(w, err)
+		return
+	}
+	r = r.WithContext(context.WithValue(r.Context(), callerKey{}, caller))
 	h, pattern := s.mux.Handler(r)
 	if pattern != "" {
 		s.mux.ServeHTTP(w, r)
@@ -189,6 +232,9 @@ func WriteError(w http.ResponseWriter, err error) {
 		w.Header().Del(stale)
 	}
 	w.Header().Set("Content-Type", "application/json")
+	if e.Status == http.StatusUnauthorized {
+		w.Header().Set("WWW-Authenticate", "Bearer")
+	}
 	if e.Status == http.StatusServiceUnavailable {
 		w.Header().Set("Retry-After", "1")
 	}

@@ -43,7 +43,7 @@ func (s *service) events(w http.ResponseWriter, r *http.Request) error {
 		if len(events) > 0 {
 			text = formatAll(events)
 		}
-		if r.Context().Err() != nil || !out.send(text) {
+		if r.Context().Err() != nil || !s.stillMay(r, readers) || !out.send(text) {
 			return nil
 		}
 	}

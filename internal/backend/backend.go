@@ -159,7 +159,7 @@ var errNoDump = api.Refused("OpenSM has not written a usable dump yet: there is 
 
 // Reroute has everything done anew and waits until it is.
 func (b *Backend) Reroute(ctx context.Context) (out api.Change, err error) {
-	defer func() { b.ordered(ctx, "reroute", out.Text, err) }()
+	defer func() { b.Ordered(ctx, "reroute", out.Text, err) }()
 	if err := b.Loop.MayLead(); err != nil {
 		return api.Change{}, err
 	}
@@ -287,7 +287,7 @@ func (b *Backend) runningJob(q api.WhatIf) ([]topology.GUID, *phasetable.View, e
 
 // Rollback publishes an old plan anew, if it holds on the fabric as it is.
 func (b *Backend) Rollback(ctx context.Context, n uint64) (out api.Change, err error) {
-	defer func() { b.ordered(ctx, fmt.Sprintf("rollback to epoch %d", n), out.Text, err) }()
+	defer func() { b.Ordered(ctx, fmt.Sprintf("rollback to epoch %d", n), out.Text, err) }()
 	before := b.Board.EpochNumber()
 	if err := b.Loop.Rollback(ctx, n); err != nil {
 		return api.Change{}, err

@@ -24,7 +24,8 @@ func (b *Backend) Interfaces(peers http.Handler, readOverTCP bool) api.Config {
 			"GET /v1/tables":           Answer(func(*http.Request) (any, error) { return b.Tables() }),
 			"GET /v1/replica":          peers,
 		},
-		Local: map[string]http.Handler{
+		Ordered: b.Ordered, Refused: b.Metrics.Refused,
+		Admin: map[string]http.Handler{
 			"POST /v1/reload":          Answer(b.reload),
 			"POST /v1/baseline/accept": Answer(func(r *http.Request) (any, error) { return b.Accept(r.Context()) }),
 			"POST /v1/cables/release":  Answer(b.releaseCable),

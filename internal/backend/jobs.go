@@ -232,7 +232,7 @@ func (b Jobs) orderedJob(ctx context.Context, what, result string, j *api.Job, e
 	if j != nil {
 		result = fmt.Sprintf("job %d %s", j.ID, result)
 	}
-	b.ordered(ctx, strings.TrimSpace(what), result, err)
+	b.Ordered(ctx, strings.TrimSpace(what), result, err)
 }
 
 // changeJob runs a change of a job while no action is under way.

@@ -22,6 +22,7 @@ import (
 type Metrics struct {
 	Registry *prometheus.Registry
 	stations *prometheus.HistogramVec
+	refused  *prometheus.CounterVec
 }
 
 // stationBuckets reach from a millisecond to the manager's slowest sweep.
@@ -30,6 +31,11 @@ var stationBuckets = []float64{.001, .002, .005, .01, .02, .05, .1, .2, .5, 1, 2
 func newMetrics(b *Backend) *Metrics {
 	m := &Metrics{Registry: prometheus.NewRegistry(), stations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "forsd_change_seconds", Help: "Time from the first sign of a change, a trap or a new dump, to its stations.", Buckets: stationBuckets}, []string{"station"})}
+	m.refused = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "forsd_requests_refused_total", Help: "Requests that were refused for who asked, how, or how often."}, []string{"reason"})
+	for _, reason := range []string{api.RefusedRole, api.RefusedToken, api.RefusedCertificate, api.RefusedStranger, api.RefusedRate} {
+		m.refused.WithLabelValues(reason)
+	}
+	m.Registry.MustRegister(m.refused)
 	gauge := func(name, help string, f func() float64) {
 		m.Registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, f))
 	}
@@ -144,6 +150,9 @@ func (m *Metrics) Observe(t board.Times) {
 		}
 	}
 }
+
+// Refused counts a request that was refused.
+func (m *Metrics) Refused(reason string) { m.refused.WithLabelValues(reason).Inc() }
 
 // Handler answers /metrics.
 func (m *Metrics) Handler() http.Handler {

@@ -14,15 +14,16 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// ordered logs and publishes what somebody has ordered, and what came of it.
-func (b *Backend) ordered(ctx context.Context, what, result string, err error) {
+// Ordered logs and publishes what somebody has ordered, and what came of it.
+func (b *Backend) Ordered(ctx context.Context, what, result string, err error) {
 	if err != nil {
 		result = "refused: " + err.Error()
 	}
+	api.Told(ctx)
 	by := api.CallerOf(ctx)
 	fields := []zap.Field{zap.String("order", what), zap.String("text", result)}
 	if by != nil {
-		fields = append(fields, zap.String("user", by.User), zap.Uint32("uid", by.UID), zap.String("process", by.Process), zap.Int32("pid", by.PID))
+		fields = append(fields, zap.String("way", by.Way), zap.Stringer("role", by.Role), zap.String("user", by.User), zap.Uint32p("uid", by.UID), zap.String("from", by.From), zap.String("process", by.Process), zap.Int32("pid", by.PID))
 	}
 	b.Jobs.Log.Info("ordered", fields...)
 	b.Board.Say(api.KindOrder, api.Order{What: what, By: by, Result: result, Before: api.EpochBefore(ctx), After: b.Board.EpochNumber()})
@@ -31,7 +32,7 @@ func (b *Backend) ordered(ctx context.Context, what, result string, err error) {
 // Accept makes the fabric as it is what it is meant to be, with lanes and indices numbered
 // afresh. A copy of the old baseline is kept where the disk takes it.
 func (b *Backend) Accept(ctx context.Context) (out api.Change, err error) {
-	defer func() { b.ordered(ctx, "baseline accept", out.Text, err) }()
+	defer func() { b.Ordered(ctx, "baseline accept", out.Text, err) }()
 	old, path, kept := b.Board.Baseline(), "", ""
 	if old != nil {
 		var cerr error
@@ -58,7 +59,7 @@ func (b *Backend) Reload(ctx context.Context, dry bool) (out *api.Reload, err er
 			if out != nil {
 				result = fmt.Sprintf("changed %v, restart needed for %v", out.Changed, out.Restart)
 			}
-			b.ordered(ctx, "reload", result, err)
+			b.Ordered(ctx, "reload", result, err)
 		}()
 	}
 	return b.Settings.Reload(ctx, dry, b.Jobs.Log, b.Board.Health)

@@ -37,7 +37,8 @@ refused; 2: the input cannot be used, or forsd cannot be reached. With --json a
 command prints one JSON object on standard output; messages go to standard error.`,
 		Version: Version,
 	})
-	root.PersistentFlags().String("server", defaultServer(), "address of forsd: a socket path or http://host:port (environment FORSD_SERVER)")
+	root.PersistentFlags().String("server", defaultServer(), "address of forsd: a socket path, http://host:port or https://host:port (environment FORSD_SERVER)")
+	credentialFlags(root)
 	root.PersistentFlags().Duration("timeout", 0, "how long to wait for forsd, such as 5s (default as long as the request may take, up to 5m30s)")
 	root.AddGroup(&cobra.Group{ID: "offline", Title: "Offline, on files:"}, &cobra.Group{ID: "daemon", Title: "With a running forsd:"})
 	root.AddCommand(offlineCommands()...)

@@ -19,7 +19,7 @@ import (
 )
 
 func daemonCommands() []*cobra.Command {
-	cmds := []*cobra.Command{statusCommand(), watchCommand(), epochsCommand(), historyCommand(), phasesCommand(), jobCommand(), slurmCommand(), cablesCommand(), whatIfCommand(), rerouteCommand(), rollbackCommand(), baselineCommand(), reloadCommand()}
+	cmds := []*cobra.Command{statusCommand(), watchCommand(), epochsCommand(), historyCommand(), phasesCommand(), jobCommand(), slurmCommand(), cablesCommand(), whatIfCommand(), rerouteCommand(), rollbackCommand(), baselineCommand(), tokenCommand(), reloadCommand()}
 	for _, c := range cmds {
 		c.GroupID = "daemon"
 		if c.ValidArgsFunction == nil {
@@ -43,7 +43,11 @@ func defaultServer() string {
 // dial returns a client of the forsd that --server names.
 func dial(cmd *cobra.Command) (*api.Client, error) {
 	addr, _ := cmd.Flags().GetString("server")
-	return api.Dial(addr)
+	as, err := credentials(cmd)
+	if err != nil {
+		return nil, err
+	}
+	return api.DialAs(addr, as)
 }
 
 // with runs f with a client, and sorts its error into the exit codes.

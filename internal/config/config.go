@@ -81,9 +81,24 @@ type Plugin struct {
 type API struct {
 	Socket      string      `yaml:"socket"`
 	SocketMode  os.FileMode `yaml:"socket_mode"`
-	Listen      string      `yaml:"listen"`        // TCP address as host:port, "" for none
+	Listen      string      `yaml:"listen"`        // TCP address as host:port, "" for none: without TLS, for reading
 	Names       []string    `yaml:"names"`         // by which it may be asked there, besides addresses and the machine's name
 	ReadOverTCP bool        `yaml:"read_over_tcp"` // whether GET is answered there
+	TLS         TLS         `yaml:"tls"`
+
+	// Who may do what: users, groups behind @, certificates behind cn: and ou:.
+	Administrators []string `yaml:"administrators"`
+	Operators      []string `yaml:"operators"`
+	Viewers        []string `yaml:"viewers"`
+}
+
+// TLS is where the HTTP interface listens with TLS, and by which files.
+type TLS struct {
+	Listen      string `yaml:"listen"` // host:port, "" for none
+	Certificate string `yaml:"certificate"`
+	Key         string `yaml:"key"`
+	ClientCA    string `yaml:"client_ca"` // whose certificates clients may show; "" for none
+	Revoked     string `yaml:"revoked"`   // a list of revoked certificates, "" for none
 }
 
 // Peer is the forsd beside another subnet manager of the same fabric. The one
@@ -229,9 +244,11 @@ func Default() *Config {
 			InstallCommand:  []string{},
 		},
 		API: API{
-			Socket:      "/run/forsd/forsd.sock",
-			SocketMode:  0o660,
-			Names:       []string{},
+			Socket:     "/run/forsd/forsd.sock",
+			SocketMode: 0o660,
+			Names:      []string{},
+
+			Administrators: []string{}, Operators: []string{}, Viewers: []string{},
 			ReadOverTCP: true,
 		},
 		Peer: Peer{Timeout: time.Second},

@@ -69,7 +69,7 @@ opensm:
   discover_command: [ibnetdiscover, -C, mlx5_0]
   discover_every: 1m
   install_command: [push]
-api: {socket: /s, socket_mode: 0600, listen: "[::1]:7480", names: [fabric.example.org], read_over_tcp: false}
+api: {socket: /s, socket_mode: 0600, listen: "[::1]:7480", names: [fabric.example.org], read_over_tcp: false, tls: {listen: ":7481", certificate: /t.pem, key: /t.key, client_ca: /ca.pem, revoked: /crl.pem}, administrators: [anna, "cn:root"], operators: ["@ops"], viewers: ["ou:hosts"]}
 peer: {timeout: 3s}
 planning: {engine: exact, lids: 2, exclude: '^(login|adm)\d+', roles: {aggregation: an, gateway: '^gw', storage: st, management: mgmt}, other_fabrics: liquid, max_unreachable: 0.25}
 jobs: {base_lids: never, own_lanes: true}
@@ -99,7 +99,9 @@ func TestEveryKeyIsRead(t *testing.T) {
 			Plugin: Plugin{Enabled: EnabledOn, Socket: "/p"}, Traps: TrapsOff,
 			DiscoverCommand: []string{"ibnetdiscover", "-C", "mlx5_0"}, DiscoverEvery: time.Minute, InstallCommand: []string{"push"},
 		},
-		API:  API{Socket: "/s", SocketMode: 0o600, Listen: "[::1]:7480", Names: []string{"fabric.example.org"}},
+		API: API{Socket: "/s", SocketMode: 0o600, Listen: "[::1]:7480", Names: []string{"fabric.example.org"},
+			TLS:            TLS{Listen: ":7481", Certificate: "/t.pem", Key: "/t.key", ClientCA: "/ca.pem", Revoked: "/crl.pem"},
+			Administrators: []string{"anna", "cn:root"}, Operators: []string{"@ops"}, Viewers: []string{"ou:hosts"}},
 		Peer: Peer{Timeout: 3 * time.Second},
 		Planning: Planning{Engine: EngineExact, LIDs: 2, Exclude: regexp.MustCompile(`^(login|adm)\d+`),
 			Roles:        Roles{regexp.MustCompile("an"), regexp.MustCompile("^gw"), regexp.MustCompile("st"), regexp.MustCompile("mgmt")},
@@ -199,6 +201,10 @@ func TestProblems(t *testing.T) {
 		{"one socket for both", "version: 1\napi: {socket: /run/s}\nopensm: {plugin: {socket: /run/s}}\n", "c.yaml:3: opensm.plugin.socket: is api.socket, too: each needs a path of its own"},
 		{"share", "version: 1\nsafety: {max_loss: nan}\n", "c.yaml:2: safety.max_loss: NaN is not a share of the servers: want more than 0 and at most 1"},
 		{"zero", "version: 1\nsafety: {confirm: 0s}\n", "c.yaml:2: safety.confirm: 0s is not a positive duration"},
+		{"no key", "version: 1\napi:\n  tls: {certificate: /x}\n", "c.yaml:3: api.tls.certificate: takes api.tls.key, and the other way round"},
+		{"no certificate", "version: 1\napi:\n  tls: {listen: \":1\"}\n", "c.yaml: api.tls.certificate: is missing: TLS takes api.tls.certificate and api.tls.key"},
+		{"no authority", "version: 1\napi:\n  viewers: [\"cn:x\"]\n", "c.yaml:3: api.viewers: \"cn:x\" is of certificates: set api.tls.client_ca, by which they are verified"},
+		{"nobody", "version: 1\napi:\n  viewers: [\"@\"]\n", "c.yaml:3: api.viewers: \"@\" names nobody: want a user, @group, cn:NAME or ou:UNIT"},
 		{"no history", "version: 1\nhistory:\n  max_mb: 0\n", "c.yaml:3: history.max_mb: 0 is not a number of megabytes from 1 to 1048576"},
 		{"order", "version: 1\nretry:\n  max: 500ms\n", "c.yaml:3: retry.max: 500ms is below retry.first, 1s"},
 		{"few epochs", "version: 1\nkeep_epochs: 1\n", "c.yaml:2: keep_epochs: 1 is too few: a rollback needs at least 2"},

@@ -8,7 +8,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
+
+	"github.com/forsd/forsd/internal/access"
 )
 
 // maxSocketPath is the longest path of a Unix socket: sun_path of sockaddr_un
@@ -116,12 +119,20 @@ func (v *judge) api(a *API) {
 	if a.SocketMode&^0o777 != 0 || a.SocketMode&0o600 != 0o600 {
 		v.add("api.socket_mode", "%#o shuts out the owner or has bits beyond 0777: want such as 0660", uint32(a.SocketMode))
 	}
-	if a.Listen != "" {
-		_, port, err := net.SplitHostPort(a.Listen)
-		if err != nil {
-			v.add("api.listen", "%q is not an address as host:port", a.Listen)
-		} else if _, err := strconv.ParseUint(port, 10, 16); err != nil {
-			v.add("api.listen", "%q has no port number from 0 to 65535", a.Listen)
+	v.address("api.listen", a.Listen)
+	v.tls(&a.TLS)
+	for _, x := range []struct {
+		key  string
+		list []string
+	}{{"api.administrators", a.Administrators}, {"api.operators", a.Operators}, {"api.viewers", a.Viewers}} {
+		for _, entry := range x.list {
+			if err := access.Check(entry); err != nil {
+				v.add(x.key, "%v", err)
+			} else if strings.HasPrefix(entry, "cn:") || strings.HasPrefix(entry, "ou:") {
+				if a.TLS.ClientCA == "" {
+					v.add(x.key, "%q is of certificates: set api.tls.client_ca, by which they are verified", entry)
+				}
+			}
 		}
 	}
 }
@@ -152,6 +163,36 @@ func (v *judge) cables(c *Cables) {
 		if x.n < 0 {
 			v.add(x.key, "%d is less than none: want 0 or more", x.n)
 		}
+	}
+}
+
+// address judges an address to listen on.
+func (v *judge) address(key, address string) {
+	if address == "" {
+		return
+	}
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		v.add(key, "%q is not an address as host:port", address)
+	} else if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+		v.add(key, "%q has no port number from 0 to 65535", address)
+	}
+}
+
+func (v *judge) tls(t *TLS) {
+	v.address("api.tls.listen", t.Listen)
+	for _, x := range []struct{ key, path string }{{"api.tls.certificate", t.Certificate}, {"api.tls.key", t.Key}, {"api.tls.client_ca", t.ClientCA}, {"api.tls.revoked", t.Revoked}} {
+		if x.path != "" {
+			v.file(x.key, x.path)
+		}
+	}
+	switch {
+	case (t.Certificate == "") != (t.Key == ""):
+		v.add("api.tls.certificate", "takes api.tls.key, and the other way round")
+	case t.Certificate == "" && (t.Listen != "" || t.ClientCA != ""):
+		v.add("api.tls.certificate", "is missing: TLS takes api.tls.certificate and api.tls.key")
+	case t.Revoked != "" && t.ClientCA == "":
+		v.add("api.tls.revoked", "takes api.tls.client_ca, which has signed it")
 	}
 }
 

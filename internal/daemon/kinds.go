@@ -78,6 +78,7 @@ var warnables = []health.Warnable{
 	{Code: controller.ReadBackFailed, Severity: health.Critical, Title: "The switches' tables could not be read"},
 	{Code: controller.TablesStale, Severity: health.Critical, Title: "The switches hold other tables than those planned"},
 
+	{Code: accessIncomplete, Severity: health.Degraded, Title: "Somebody may not do what was meant"},
 	{Code: vault.StateNotDurable, Severity: health.Critical, Title: "The state cannot be stored"},
 	{Code: vault.BaselineLost, Severity: health.Critical, Title: "The baseline is lost"},
 	{Code: stateDamaged, Severity: health.Degraded, Title: "Stored state was damaged and skipped"},

@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/internal/access"
 )
 
 var writeSchemas = flag.Bool("openapi", false, "write the schemas of docs/openapi.yaml anew")
@@ -24,7 +25,7 @@ var writeSchemas = flag.Bool("openapi", false, "write the schemas of docs/openap
 const description = "../../docs/openapi.yaml"
 
 // TestOpenAPIHasEveryEndpoint holds the paths of the description to the patterns that
-// the server answers.
+// the server answers, and the roles that it says they take to those that they do.
 func TestOpenAPIHasEveryEndpoint(t *testing.T) {
 	text, err := os.ReadFile(description)
 	ok(t, err)
@@ -34,14 +35,14 @@ func TestOpenAPIHasEveryEndpoint(t *testing.T) {
 	ok(t, yaml.Unmarshal(text, &doc))
 	var have, want []string
 	for path, operations := range doc.Paths {
-		for method := range operations {
+		for method, operation := range operations {
 			if method != "parameters" {
-				have = append(have, strings.ToUpper(method)+" "+path)
+				have = append(have, strings.ToUpper(method)+" "+path+" takes "+fmt.Sprint(operation.(map[string]any)["x-role"]))
 			}
 		}
 	}
-	for _, pattern := range api.Endpoints(newDaemon(t).interfaces()) {
-		want = append(want, strings.ReplaceAll(pattern, "...}", "}"))
+	for pattern, role := range api.Endpoints(newDaemon(t).interfaces()) {
+		want = append(want, strings.ReplaceAll(pattern, "...}", "}")+" takes "+role.String())
 	}
 	slices.Sort(have)
 	slices.Sort(want)
@@ -53,7 +54,7 @@ func TestOpenAPIHasEveryEndpoint(t *testing.T) {
 // TestOpenAPIHasEveryField holds the schemas to the types that the server answers with.
 func TestOpenAPIHasEveryField(t *testing.T) {
 	s := schemas{known: map[reflect.Type]bool{}}
-	for _, v := range []any{api.Status{}, api.Topology{}, api.ServerPlan{}, api.PlanChanges{}, api.Epoch{}, api.Change{}, api.WhatIf{}, api.Forecast{}, api.Job{}, api.JobRequest{}, api.Preview{}, api.Cables{}, api.CableEvent{}, api.ReleaseRequest{}, api.HistoryPage{}, api.Reload{}, api.ReloadRequest{}, api.Error{}} {
+	for _, v := range []any{api.Status{}, api.Topology{}, api.ServerPlan{}, api.PlanChanges{}, api.Epoch{}, api.Change{}, api.WhatIf{}, api.Forecast{}, api.Job{}, api.JobRequest{}, api.Preview{}, api.Caller{}, access.Token{}, api.TokenRequest{}, api.NewToken{}, api.Cables{}, api.CableEvent{}, api.ReleaseRequest{}, api.HistoryPage{}, api.Reload{}, api.ReloadRequest{}, api.Error{}} {
 		s.object(reflect.TypeOf(v))
 	}
 	slices.Sort(s.list)

@@ -37,7 +37,7 @@ type twins struct {
 // to, or waits for Start.
 func (d *Daemon) join(t *testing.T, url string, leads bool) {
 	t.Helper()
-	p, err := replica.Dial(url)
+	p, err := replica.Dial(url, api.Credentials{})
 	ok(t, err)
 	t.Cleanup(p.Client.Close)
 	p.Desk.State = d.answerPeer

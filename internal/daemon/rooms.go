@@ -55,6 +55,7 @@ type rooms struct {
 	peer     *replica.Peer           // the other forsd, if there is one
 	planning planner.Settings        // how plans are made
 	backend  *backend.Backend        // answers the API
+	access   *api.Access             // by what its callers are known
 	workers  *worker.Pool            // plans what others ask for
 	work     sync.WaitGroup          // what was begun beside the loop
 }
@@ -76,7 +77,10 @@ func open(cfg *config.Config, version string, log *zap.Logger, notify func(strin
 	r.manager = manager.New(manager.Parts{Config: &cfg.OpenSM, Log: log, Board: r.board, Finder: finder(&cfg.OpenSM), Started: r.started, Watched: r.watches(),
 		Doubt: func() { r.tell(controller.TablesDoubted{}) }})
 	r.probe = probe.New(probe.Parts{Config: &cfg.OpenSM, Log: log, Board: r.board, Manager: r.manager, Reader: r.reader})
-	if r.peer, err = replica.Dial(cfg.Peer.Address); err != nil {
+	if err := r.openAccess(); err != nil {
+		return nil, false, err
+	}
+	if r.peer, err = replica.Dial(cfg.Peer.Address, r.credentials()); err != nil {
 		return nil, false, err
 	}
 	r.peer.Desk.State = r.answerPeer
@@ -148,7 +152,7 @@ func finder(c *config.OpenSM) opensm.Finder {
 
 // listen binds the API and returns what serves it.
 func (r *rooms) listen() (func(context.Context) error, error) {
-	s, err := api.Listen(r.interfaces(), api.Listeners{Socket: r.cfg.API.Socket, Mode: r.cfg.API.SocketMode, TCP: r.cfg.API.Listen, Log: zap.NewStdLog(r.log)})
+	s, err := api.Listen(r.interfaces(), api.Listeners{Socket: r.cfg.API.Socket, Mode: r.cfg.API.SocketMode, TCP: r.cfg.API.Listen, TLS: r.cfg.API.TLS.Listen, Log: zap.NewStdLog(r.log)})
 	if err != nil {
 		return nil, err
 	}
@@ -158,7 +162,7 @@ func (r *rooms) listen() (func(context.Context) error, error) {
 // interfaces is what the API serves.
 func (r *rooms) interfaces() api.Config {
 	c := r.backend.Interfaces(backend.Answer(r.peer.Desk.Answer), r.cfg.API.ReadOverTCP)
-	c.Names = r.cfg.API.Names
+	c.Names, c.Access = r.cfg.API.Names, r.access
 	return c
 }
 

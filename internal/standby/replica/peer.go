@@ -18,14 +18,14 @@ type Peer struct {
 	Desk    Desk             // answers it
 }
 
-// Dial is the peer at an address, none for "".
-func Dial(address string) (*Peer, error) {
+// Dial is the peer at an address, none for "", which knows this forsd by credentials.
+func Dial(address string, as api.Credentials) (*Peer, error) {
 	p := &Peer{Address: address, Asks: make(chan standby.Ask, 1)}
 	if address == "" {
 		return p, nil
 	}
 	var err error
-	if p.Client, err = api.Dial(address); err != nil {
+	if p.Client, err = api.DialAs(address, as); err != nil {
 		return nil, fmt.Errorf("peer.address: %w", err)
 	}
 	return p, nil

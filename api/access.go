@@ -1,0 +1,244 @@
+package api
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/forsd/forsd/internal/access"
+)
+
+// Access is by what callers are known, and how often they may ask.
+type Access struct {
+	Lists        *access.Lists
+	Tokens       *access.Tokens
+	Certificates *access.Certificates // nil without TLS
+	Limiter      *access.Limiter      // nil for no limit by client
+}
+
+// via is the kind of a listener.
+type via uint8
+
+const (
+	bySocket via = iota
+	byTCP        // without TLS
+	byTLS
+)
+
+// The ways in which callers are known.
+const (
+	WaySocket      = "socket"      // by the kernel, on the Unix socket
+	WayCertificate = "certificate" // over TLS
+	WayToken       = "token"
+	WayTLS         = "tls" // over TLS, without either
+	WayTCP         = "tcp" // over TCP without TLS
+)
+
+// Why a request was refused before an endpoint had it, for counting.
+const (
+	RefusedRole        = "role"
+	RefusedToken       = "token"
+	RefusedCertificate = "certificate"
+	RefusedStranger    = "stranger" // a browser may have been tricked
+	RefusedRate        = "rate"
+)
+
+// refuse counts a refusal.
+func (s *service) refuse(reason string) {
+	if s.Refused != nil {
+		s.Refused(reason)
+	}
+}
+
+// identify says who sends a request, and what role that is.
+func (s *service) identify(r *http.Request) (*Caller, error) {
+	c := Caller{From: r.RemoteAddr}
+	switch s.via {
+	case bySocket:
+		c = Caller{Way: WaySocket}
+		known, _ := r.Context().Value(callerKey{}).(*Caller)
+		if known != nil {
+			c = *known
+		}
+		c.Role = s.onSocket(known)
+	case byTCP:
+		if c.Way = WayTCP; s.ReadOverTCP {
+			c.Role = access.Reader
+		}
+	case byTLS:
+		c.Way = WayTLS
+		shown, err := s.Access.Certificates.Verified(r.TLS, time.Now())
+		if err != nil {
+			s.refuse(RefusedCertificate)
+			return nil, unauthorized("%v: get another one", err)
+		}
+		if shown != nil {
+			c.Way, c.User, c.Role = WayCertificate, shown.Subject.CommonName, s.Access.Lists.OfCertificate(shown)
+		}
+	}
+	secret, has := bearer(r)
+	if !has {
+		return &c, nil
+	}
+	if s.via == byTCP {
+		s.refuse(RefusedToken)
+		return nil, unauthorized("tokens are accepted over TLS and on the Unix socket only: this one has crossed the network in the clear, revoke it")
+	}
+	if s.Access != nil && s.Access.Tokens != nil {
+		if t, valid := s.Access.Tokens.Find(secret, time.Now()); valid {
+			c.Way, c.User, c.Role = WayToken, t.Name, t.Role
+			return &c, nil
+		}
+	}
+	s.refuse(RefusedToken)
+	return nil, unauthorized("the token is not valid: it has expired, or was revoked, or never was")
+}
+
+// onSocket is the role of a caller on the Unix socket, nil for one that the kernel does not
+// know.
+func (s *service) onSocket(c *Caller) access.Role {
+	switch {
+	case s.Access == nil || s.Access.Lists == nil:
+		return access.Administrator
+	case c == nil || c.UID == nil:
+		return s.Access.Lists.OfUser(^uint32(0), "", nil)
+	}
+	return s.Access.Lists.OfUser(*c.UID, c.User, c.groups)
+}
+
+// unauthorized is the error of a caller that is not known.
+func unauthorized(format string, args ...any) *Error {
+	return Errorf(http.StatusUnauthorized, CodeUnauthorized, format, args...)
+}
+
+// bearer is the token that a request has.
+func bearer(r *http.Request) (string, bool) {
+	kind, secret, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	return strings.TrimSpace(secret), strings.EqualFold(kind, "Bearer")
+}
+
+// permit refuses what a caller may not do.
+func (s *service) permit(need access.Role, c *Caller) error {
+	switch {
+	case c.Role >= need:
+		return nil
+	case c.Way == WayTCP && need > access.Reader && s.Access != nil && s.Access.Certificates != nil:
+		return Errorf(http.StatusForbidden, CodeForbidden, "this is accepted on the Unix socket and over TLS only: TCP without TLS is for reading")
+	case c.Way == WayTCP && need > access.Reader:
+		return Errorf(http.StatusForbidden, CodeForbidden, "this is accepted on the Unix socket only: ask there, with forsctl on the host of forsd or by curl --unix-socket")
+	case c.Way == WayTCP:
+		return Errorf(http.StatusForbidden, CodeForbidden, "reading over TCP is switched off: set api.read_over_tcp in forsd.yaml, or ask on the Unix socket")
+	case c.Way == WayTLS:
+		return unauthorized("forsd does not know who asks: show a certificate of a client, or a token (Authorization: Bearer …)")
+	}
+	return Errorf(http.StatusForbidden, CodeForbidden, "%s has the role %s, and this takes the role %s: see api.administrators, api.operators and api.viewers in forsd.yaml", c, c.Role, need)
+}
+
+// key names a client, for what it may ask in a time.
+func (c *Caller) key() string {
+	switch {
+	case c.Way == WaySocket && c.UID != nil:
+		return fmt.Sprint("uid ", *c.UID)
+	case c.Way == WayCertificate || c.Way == WayToken:
+		return c.Way + " " + c.User
+	}
+	return keyOf(c.From)
+}
+
+// keyOf names a client by its address.
+func keyOf(address string) string {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return address
+	}
+	return host
+}
+
+// admit lets a client ask, or tells it to ask later.
+func (s *service) admit(key string) (end func(), err error) {
+	if s.Access == nil || s.Access.Limiter == nil {
+		return func() {}, nil
+	}
+	end, ok := s.Access.Limiter.Begin(key, time.Now())
+	if !ok {
+		s.refuse(RefusedRate)
+		return nil, Busy("this client asks too often, has too much under way, or was refused too often: ask again later")
+	}
+	return end, nil
+}
+
+// held counts against a client that it was refused.
+func (s *service) held(key string) {
+	if s.Access != nil && s.Access.Limiter != nil {
+		s.Access.Limiter.Refused(key, time.Now())
+	}
+}
+
+// stillMay tells whether a caller may go on with what takes long: a token may have been
+// revoked meanwhile.
+func (s *service) stillMay(r *http.Request, need access.Role) bool {
+	c, err := s.identify(r)
+	return err == nil && c.Role >= need
+}
+
+// order is what becomes of a request that changes something: it is to be told of once.
+type order struct{ told bool }
+
+type orderKey struct{}
+
+// Told notes that the order of a request has been told of, so that it is not told of again
+// in general words.
+func Told(ctx context.Context) {
+	if o, is := ctx.Value(orderKey{}).(*order); is {
+		o.told = true
+	}
+}
+
+// tell tells of an order that its endpoint has not told of, and of one that was refused.
+func (s *service) tell(ctx context.Context, r *http.Request, status int, err error) {
+	if o, is := ctx.Value(orderKey{}).(*order); s.Ordered == nil || is && o.told {
+		return
+	}
+	result := ""
+	if err == nil {
+		result = http.StatusText(status)
+	}
+	s.Ordered(ctx, r.Method+" "+r.URL.Path, result, err)
+}
+
+// statusWriter notes the status of an answer.
+type statusWriter struct {
+	http.ResponseWriter
+	status int
+}
+
+// WriteHeader notes the status.
+func (w *statusWriter) WriteHeader(status int) {
+	w.status = status
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Unwrap is for http.ResponseController.
+func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// whoami answers GET /v1/whoami.
+func (s *service) whoami(w http.ResponseWriter, r *http.Request) error {
+	return WriteJSON(w, r, callerOf(r.Context()))
+}
+
+// policy is what browsers may do with an answer: a page of forsd's has its scripts, styles
+// and data from forsd alone.
+var policy = map[string]string{
+	"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
+		"base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+	"X-Content-Type-Options":       "nosniff",
+	"Referrer-Policy":              "no-referrer",
+	"Cross-Origin-Resource-Policy": "same-origin",
+}
+
+// TLS is how the listener speaks TLS.
+func (a *Access) TLS() *tls.Config { return a.Certificates.Server() }

@@ -1,0 +1,151 @@
+package access
+
+import (
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+func TestLists(t *testing.T) {
+	l, unknown := Compile(Rules{Administrators: []string{"anna", "cn:root", "@4000"}, Operators: []string{"@4001", "ou:ops", "anna"}, Viewers: []string{"4711", "ou:hosts", "@no-such-group"}})
+	if len(unknown) != 1 || unknown[0] != "@no-such-group" {
+		t.Errorf("unknown: %v", unknown)
+	}
+	for name, c := range map[string]struct{ have, want Role }{
+		"root":             {l.OfUser(0, "root", nil), Administrator},
+		"forsd's own":      {l.OfUser(uint32(os.Geteuid()), "", nil), Administrator},
+		"by name":          {l.OfUser(61000, "anna", nil), Administrator},
+		"by group":         {l.OfUser(61000, "otto", []uint32{1, 4001}), Operator},
+		"the higher one":   {l.OfUser(61000, "otto", []uint32{4001, 4000}), Administrator},
+		"by number":        {l.OfUser(4711, "", nil), Viewer},
+		"in none":          {l.OfUser(61000, "eve", []uint32{7}), Nobody},
+		"unknown group":    {l.OfUser(61000, "@no-such-group", nil), Nobody},
+		"a user called so": {l.OfUser(61000, "cn:root", nil), Nobody},
+		"common name":      {l.OfCertificate(&x509.Certificate{Subject: pkix.Name{CommonName: "root"}}), Administrator},
+		"no common name":   {l.OfCertificate(&x509.Certificate{Subject: pkix.Name{CommonName: "anna"}}), Nobody},
+		"units":            {l.OfCertificate(&x509.Certificate{Subject: pkix.Name{CommonName: "x", OrganizationalUnit: []string{"hosts", "ops"}}}), Operator},
+	} {
+		if c.have != c.want {
+			t.Errorf("%s: %s, want %s", name, c.have, c.want)
+		}
+	}
+	// Without users and groups the socket is as it was; with a group that does not exist it is not.
+	for _, c := range []struct {
+		rules Rules
+		want  Role
+	}{{Rules{}, Administrator}, {Rules{Administrators: []string{"cn:root"}}, Administrator}, {Rules{Viewers: []string{"@no-such-group"}}, Nobody}, {Rules{Viewers: []string{"otto"}}, Nobody}} {
+		l, _ := Compile(c.rules)
+		if have := l.OfUser(61000, "eve", nil); have != c.want {
+			t.Errorf("%v: %s, want %s", c.rules, have, c.want)
+		}
+	}
+	for _, entry := range []string{"", "@", "cn:", "ou:", " anna", "@ x"} {
+		if Check(entry) == nil {
+			t.Errorf("%q is taken", entry)
+		}
+	}
+}
+
+// TestLimiter asks and is refused too often, by itself and for all, and follows what many
+// clients leave behind.
+func TestLimiter(t *testing.T) {
+	now := time.Unix(1000, 0)
+	var l Limiter
+	asks := func(key string) bool {
+		end, ok := l.Begin(key, now)
+		if ok {
+			end()
+		}
+		return ok
+	}
+	for i := range requestsAtOnce {
+		if !asks("a") {
+			t.Fatalf("refused after %d", i)
+		}
+	}
+	if asks("a") || !asks("b") {
+		t.Error("one client asks too often, and another one is refused, or neither")
+	}
+	now = now.Add(time.Second)
+	for i := range requestsASecond {
+		if !asks("a") {
+			t.Fatalf("refused after a second and %d", i)
+		}
+	}
+	if asks("a") {
+		t.Error("a second gives more than it should")
+	}
+	for range refusalsAtOnce {
+		l.Refused("c", now)
+	}
+	if asks("c") {
+		t.Error("a client that was refused so often may ask")
+	}
+	if now = now.Add(2 * time.Second); !asks("c") {
+		t.Error("it may not ask any more")
+	}
+	var ends []func()
+	for range mostUnderWay {
+		end, ok := l.Begin("d", now)
+		if !ok {
+			t.Fatal("too few at a time")
+		}
+		ends = append(ends, end)
+	}
+	if asks("d") {
+		t.Error("too much is under way")
+	}
+	for _, end := range ends {
+		end()
+	}
+	if !asks("d") {
+		t.Error("what has ended counts")
+	}
+	end, _ := l.Begin("keeps", now)
+	for i := range 100_000 {
+		asks(fmt.Sprint("client ", i))
+	}
+	if n := len(l.clients); n > mostClients || l.clients["keeps"] == nil {
+		t.Errorf("%d clients are kept", n)
+	}
+	end()
+}
+
+// TestDamagedTokens holds that a file which cannot be read has no valid token in it, and is
+// not replaced.
+func TestDamagedTokens(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tokens.json")
+	tokens, err := OpenTokens(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret, _, err := tokens.Create("a", Operator, time.Hour, "x", time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text[20] ^= 1
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	again, err := OpenTokens(path)
+	if err == nil {
+		t.Error("damage is not noticed")
+	}
+	if _, valid := again.Find(secret, time.Now()); valid {
+		t.Error("a token of a damaged file is valid")
+	}
+	if _, _, err := again.Create("b", Viewer, time.Hour, "x", time.Now()); err == nil {
+		t.Error("a damaged file is replaced")
+	}
+	if now, _ := os.ReadFile(path); string(now) != string(text) {
+		t.Error("the file is another one")
+	}
+}

@@ -1,0 +1,460 @@
+package daemon
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/internal/access"
+	"github.com/forsd/forsd/internal/config"
+)
+
+// authority signs certificates for a test.
+type authority struct {
+	key    *ecdsa.PrivateKey
+	cert   *x509.Certificate
+	serial int64
+}
+
+func newAuthority(t *testing.T, name string) *authority {
+	t.Helper()
+	a := &authority{}
+	var err error
+	a.key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	ok(t, err)
+	own := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign}
+	raw, err := x509.CreateCertificate(rand.Reader, own, own, &a.key.PublicKey, a.key)
+	ok(t, err)
+	a.cert, err = x509.ParseCertificate(raw)
+	ok(t, err)
+	return a
+}
+
+// issue signs a certificate for a name, which is valid until then.
+func (a *authority) issue(t *testing.T, name string, until time.Time, units ...string) (pair tls.Certificate, certificate, key []byte) {
+	t.Helper()
+	a.serial++
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	ok(t, err)
+	c := &x509.Certificate{SerialNumber: big.NewInt(100 + a.serial), Subject: pkix.Name{CommonName: name, OrganizationalUnit: units}, NotBefore: time.Now().Add(-time.Hour), NotAfter: until,
+		DNSNames: []string{"fabric.example.org"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth}}
+	raw, err := x509.CreateCertificate(rand.Reader, c, a.cert, &private.PublicKey, a.key)
+	ok(t, err)
+	der, err := x509.MarshalECPrivateKey(private)
+	ok(t, err)
+	certificate, key = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw}), pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der})
+	pair, err = tls.X509KeyPair(certificate, key)
+	ok(t, err)
+	return pair, certificate, key
+}
+
+// revoke writes a list of revoked certificates.
+func (a *authority) revoke(t *testing.T, path string, serials ...int64) {
+	t.Helper()
+	list := &x509.RevocationList{Number: big.NewInt(time.Now().UnixNano()), ThisUpdate: time.Now().Add(-time.Minute), NextUpdate: time.Now().Add(time.Hour)}
+	for _, n := range serials {
+		list.RevokedCertificateEntries = append(list.RevokedCertificateEntries, x509.RevocationListEntry{SerialNumber: big.NewInt(n), RevocationTime: time.Now()})
+	}
+	raw, err := x509.CreateRevocationList(rand.Reader, list, a.cert, a.key)
+	ok(t, err, os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: "X509 CRL", Bytes: raw}), 0o600))
+}
+
+// guarded is a forsd with roles, on a socket, over TCP and over TLS.
+type guarded struct {
+	*Daemon
+	dir         string
+	ca          *authority
+	socket      string
+	plain, safe string // addresses
+	logs        *observer.ObservedLogs
+	end         func()
+}
+
+// The users of the test, who need not exist. Whoever runs it is an administrator.
+const operatorUID, viewerUID, nobodyUID, adminUID = 61001, 61002, 61003, 61004
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	ok(t, err)
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// guard starts forsd with roles, and nothing else: no OpenSM is there.
+func guard(t *testing.T) *guarded {
+	t.Helper()
+	g := &guarded{dir: t.TempDir(), ca: newAuthority(t, "authority"), plain: freeAddress(t), safe: freeAddress(t)}
+	for at := g.dir; at != "/tmp" && at != "/"; at = filepath.Dir(at) {
+		_ = os.Chmod(at, 0o755) // other users reach the socket
+	}
+	g.socket = filepath.Join(g.dir, "s")
+	_, cert, key := g.ca.issue(t, "forsd", time.Now().Add(time.Hour))
+	file := func(name string, text []byte) string {
+		path := filepath.Join(g.dir, name)
+		ok(t, os.WriteFile(path, text, 0o600))
+		return path
+	}
+	g.ca.revoke(t, filepath.Join(g.dir, "crl.pem"))
+	cfg := config.Default()
+	cfg.StateDir, cfg.OpenSM.LFTsFile = filepath.Join(g.dir, "state"), filepath.Join(g.dir, "lfts.dump")
+	cfg.OpenSM.DumpDir, cfg.OpenSM.CacheDir, cfg.OpenSM.PIDFile, cfg.OpenSM.Plugin.Socket = g.dir, g.dir, filepath.Join(g.dir, "pid"), filepath.Join(g.dir, "p")
+	cfg.API.Socket, cfg.API.SocketMode, cfg.API.Listen, cfg.API.Names = g.socket, 0o666, g.plain, []string{"fabric.example.org"}
+	cfg.API.TLS = config.TLS{Listen: g.safe, Certificate: file("cert.pem", cert), Key: file("key.pem", key),
+		ClientCA: file("ca.pem", pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: g.ca.cert.Raw})), Revoked: filepath.Join(g.dir, "crl.pem")}
+	cfg.API.Administrators = []string{"cn:administrator", fmt.Sprint(adminUID)}
+	cfg.API.Operators = []string{"ou:operators", fmt.Sprint("@", operatorUID)}
+	cfg.API.Viewers = []string{"cn:viewer", fmt.Sprint(viewerUID)}
+	core, logs := observer.New(zapcore.DebugLevel)
+	g.logs = logs
+	var err error
+	g.Daemon, err = New(cfg, "test", zap.New(core), func(string) {})
+	ok(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- g.Run(ctx) }()
+	g.end = sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(g.end)
+	for range 500 {
+		if c, err := net.Dial("tcp", g.safe); err == nil {
+			_ = c.Close()
+			return g
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Fatal("forsd does not listen")
+	return nil
+}
+
+// dialAs connects to a Unix socket as another user: what the kernel tells of the other end
+// is of the thread that connects, which ends with it.
+func dialAs(uid int, path string) (net.Conn, error) {
+	if uid == os.Getuid() {
+		return net.Dial("unix", path)
+	}
+	type made struct {
+		c   net.Conn
+		err error
+	}
+	out := make(chan made)
+	go func() {
+		runtime.LockOSThread() // and never given back
+		out <- func() made {
+			for _, call := range [][4]uintptr{{syscall.SYS_SETGROUPS, 0, 0, 0}, {syscall.SYS_SETRESGID, uintptr(uid), uintptr(uid), uintptr(uid)}, {syscall.SYS_SETRESUID, uintptr(uid), uintptr(uid), uintptr(uid)}} {
+				if _, _, e := syscall.RawSyscall(call[0], call[1], call[2], call[3]); e != 0 {
+					return made{err: e}
+				}
+			}
+			fd, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+			if err != nil {
+				return made{err: err}
+			}
+			f := os.NewFile(uintptr(fd), "socket")
+			defer f.Close()
+			if err := syscall.Connect(fd, &syscall.SockaddrUnix{Name: path}); err != nil {
+				return made{err: err}
+			}
+			c, err := net.FileConn(f)
+			return made{c, err}
+		}()
+	}()
+	m := <-out
+	return m.c, m.err
+}
+
+// way is one way to ask forsd.
+type way struct {
+	name  string
+	url   string
+	http  *http.Client
+	token string
+	role  access.Role
+	known int // the status for what may not be done
+}
+
+// bySocket asks on the socket as a user.
+func (g *guarded) bySocket(uid int, role access.Role) *way {
+	return &way{name: fmt.Sprintf("socket as uid %d", uid), url: "http://forsd", role: role, known: http.StatusForbidden, http: &http.Client{Timeout: 10 * time.Second,
+		Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return dialAs(uid, g.socket) }}}}
+}
+
+// overTLS asks over TLS, by certificates, a token, or neither.
+func (g *guarded) overTLS(role access.Role, token string, show ...tls.Certificate) *way {
+	roots := x509.NewCertPool()
+	roots.AddCert(g.ca.cert)
+	w := &way{name: "TLS", url: "https://" + g.safe, token: token, role: role, known: http.StatusUnauthorized,
+		http: &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{RootCAs: roots, Certificates: show}}}}
+	if role > access.Nobody || len(show) > 0 {
+		w.known = http.StatusForbidden
+	}
+	return w
+}
+
+// ask asks, and returns the status and as much of the answer as there is at once.
+func (w *way) ask(t *testing.T, method, path string) (int, string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, method, w.url+path, nil)
+	ok(t, err)
+	if w.token != "" {
+		r.Header.Set("Authorization", "Bearer "+w.token)
+	}
+	a, err := w.http.Do(r)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer a.Body.Close()
+	if strings.HasPrefix(path, "/v1/events") && a.StatusCode == http.StatusOK {
+		return a.StatusCode, ""
+	}
+	text, _ := io.ReadAll(a.Body)
+	return a.StatusCode, string(text)
+}
+
+// token makes a token for a role.
+func (g *guarded) token(t *testing.T, role access.Role) string {
+	t.Helper()
+	secret, _, err := g.access.Tokens.Create("t-"+role.String(), role, time.Hour, "test", time.Now())
+	ok(t, err)
+	return secret
+}
+
+// TestAccess asks at every endpoint, as nobody, viewer, operator and administrator, on the
+// socket, by certificate, by token, and over TCP without TLS. What an endpoint takes is
+// what docs/openapi.yaml says, which TestOpenAPIHasEveryEndpoint holds to the server.
+func TestAccess(t *testing.T) {
+	g := guard(t)
+	g.access.Limiter = nil // all of it is refused too often
+	issue := func(name string, units ...string) tls.Certificate {
+		pair, _, _ := g.ca.issue(t, name, time.Now().Add(time.Hour), units...)
+		return pair
+	}
+	plain := func(token string, role access.Role) *way {
+		w := &way{name: "TCP", url: "http://" + g.plain, token: token, role: role, known: http.StatusForbidden, http: &http.Client{Timeout: 10 * time.Second}}
+		if token != "" {
+			w.name, w.known = "TCP with a token", http.StatusUnauthorized
+		}
+		return w
+	}
+	ways := []*way{
+		g.bySocket(os.Getuid(), access.Administrator),
+		g.overTLS(access.Nobody, ""), g.overTLS(access.Nobody, "", issue("eve")), g.overTLS(access.Viewer, "", issue("viewer")),
+		g.overTLS(access.Operator, "", issue("anyone", "x", "operators")), g.overTLS(access.Administrator, "", issue("administrator")),
+		plain("", access.Reader),
+	}
+	if os.Getuid() == 0 {
+		ways = append(ways, g.bySocket(nobodyUID, access.Nobody), g.bySocket(viewerUID, access.Viewer), g.bySocket(operatorUID, access.Operator), g.bySocket(adminUID, access.Administrator))
+	}
+	for _, role := range []access.Role{access.Viewer, access.Operator, access.Administrator} {
+		secret := g.token(t, role)
+		ways = append(ways, g.overTLS(role, secret), plain(secret, access.Nobody))
+		onSocket := g.bySocket(os.Getuid(), role) // a token makes less of who has it
+		onSocket.token = secret
+		ways = append(ways, onSocket)
+	}
+	bogus := g.overTLS(access.Nobody, "forsd_bogus")
+	ways = append(ways, bogus)
+	asked := 0
+	for pattern, need := range api.Endpoints(g.interfaces()) {
+		method, path, _ := strings.Cut(pattern, " ")
+		for strings.Contains(path, "{") {
+			before, rest, _ := strings.Cut(path, "{")
+			_, after, _ := strings.Cut(rest, "}")
+			path = before + "x" + after
+		}
+		for _, w := range ways {
+			status, text := w.ask(t, method, path)
+			refused := status == http.StatusUnauthorized || status == http.StatusForbidden
+			want := w.role < need || w == bogus || w.token != "" && strings.HasPrefix(w.url, "http://127")
+			if status == 0 || refused != want || refused && status != w.known {
+				t.Errorf("%s at %s as %s (takes %s): %d %s", w.name, pattern, w.role, need, status, text)
+			}
+			asked++
+		}
+	}
+	t.Logf("%d requests", asked)
+	// Every order was told of, also those that were refused; none of the secrets was.
+	page, err := g.history.History(t.Context(), api.HistoryQuery{Kinds: []string{api.KindOrder}, Limit: api.MostHistory})
+	for range 100 {
+		if err == nil && len(page.Entries) > 50 {
+			break
+		}
+		time.Sleep(20 * time.Millisecond)
+		page, err = g.history.History(t.Context(), api.HistoryQuery{Kinds: []string{api.KindOrder}, Limit: api.MostHistory})
+	}
+	ok(t, err)
+	told := ""
+	for _, e := range page.Entries {
+		told += string(e.Data) + "\n"
+	}
+	for _, want := range []string{`"what":"reroute"`, `"what":"POST /v1/reroute"`, `"way":"token"`, `"way":"certificate"`, `"way":"socket"`, `"way":"tcp"`, `"user":"t-operator"`, `the role viewer, and this takes the role operator`} {
+		if !strings.Contains(told, want) {
+			t.Errorf("no order has %s", want)
+		}
+	}
+	for _, e := range g.logs.All() {
+		told += fmt.Sprintln(e.Message, e.ContextMap())
+	}
+	if strings.Contains(told, "forsd_") {
+		t.Error("a token is in the history or in the log")
+	}
+}
+
+// TestCertificates shows certificates that have expired, are revoked or of another
+// authority, and lets forsd have new ones while it runs.
+func TestCertificates(t *testing.T) {
+	g := guard(t)
+	pair := func(a *authority, name string, until time.Time) (tls.Certificate, int64) {
+		p, _, _ := a.issue(t, name, until)
+		return p, 100 + a.serial
+	}
+	good, serial := pair(g.ca, "viewer", time.Now().Add(time.Hour))
+	old, _ := pair(g.ca, "viewer", time.Now().Add(-time.Minute))
+	foreign, _ := pair(newAuthority(t, "another"), "administrator", time.Now().Add(time.Hour))
+	short, _ := pair(g.ca, "viewer", time.Now().Add(2*time.Second))
+	w, brief := g.overTLS(access.Viewer, "", good), g.overTLS(access.Viewer, "", short)
+	for name, x := range map[string]*way{"good": w, "short-lived": brief} {
+		if status, text := x.ask(t, "GET", "/v1/status"); status != http.StatusOK {
+			t.Fatalf("%s: %d %s", name, status, text)
+		}
+	}
+	for name, bad := range map[string]tls.Certificate{"expired": old, "foreign": foreign} {
+		if status, text := g.overTLS(access.Nobody, "", bad).ask(t, "GET", "/v1/status"); status == http.StatusOK {
+			t.Errorf("a certificate that is %s: %d %s", name, status, text)
+		}
+	}
+	// On the same connection: one is revoked, the other expires.
+	g.ca.revoke(t, filepath.Join(g.dir, "crl.pem"), serial)
+	became := func(x *way, path string, want int) {
+		t.Helper()
+		var status int
+		for range 100 {
+			if status, _ = x.ask(t, "GET", path); status == want {
+				return
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+		t.Errorf("%s is answered with %d, and not with %d", path, status, want)
+	}
+	became(w, "/v1/status", http.StatusUnauthorized)
+	became(brief, "/v1/status", http.StatusUnauthorized)
+	// A new certificate is shown to those who connect from now on, and a broken one is not.
+	next := newAuthority(t, "next")
+	_, cert, key := next.issue(t, "forsd", time.Now().Add(time.Hour))
+	ok(t, os.WriteFile(filepath.Join(g.dir, "key.pem"), []byte("broken"), 0o600))
+	time.Sleep(1200 * time.Millisecond)
+	fresh, _ := pair(g.ca, "viewer", time.Now().Add(time.Hour))
+	became(g.overTLS(access.Viewer, "", fresh), "/v1/status", http.StatusOK)
+	found := false
+	for _, x := range g.health.List(time.Now()) {
+		found = found || x.Code == accessIncomplete
+	}
+	if !found {
+		t.Error("a key that cannot be read is not told of")
+	}
+	ok(t, os.WriteFile(filepath.Join(g.dir, "cert.pem"), cert, 0o600), os.WriteFile(filepath.Join(g.dir, "key.pem"), key, 0o600))
+	roots := x509.NewCertPool()
+	roots.AddCert(next.cert)
+	for range 100 {
+		c, err := tls.Dial("tcp", g.safe, &tls.Config{RootCAs: roots})
+		if err == nil {
+			_ = c.Close()
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	t.Error("the new certificate is not shown")
+}
+
+// TestTokens follows tokens through their lives: made over HTTP, used, listed, expired,
+// revoked while a stream of events goes on, and read back after a restart.
+func TestTokens(t *testing.T) {
+	g := guard(t)
+	client, err := api.Dial(g.socket)
+	ok(t, err)
+	defer client.Close()
+	made, err := client.CreateToken(t.Context(), api.TokenRequest{Name: "grafana", Role: access.Viewer})
+	ok(t, err)
+	if left := time.Until(made.Expires); left < api.DefaultTokenLife-time.Minute || left > api.DefaultTokenLife {
+		t.Errorf("it expires in %s", left)
+	}
+	for name, q := range map[string]api.TokenRequest{"taken": {Name: "grafana", Role: access.Viewer}, "no name": {Role: access.Viewer}, "odd name": {Name: "../x", Role: access.Viewer},
+		"no role": {Name: "a"}, "reader": {Name: "a", Role: access.Reader}, "for ever": {Name: "a", Role: access.Viewer, ExpiresSeconds: 1 << 40}} {
+		if made, err := client.CreateToken(t.Context(), q); err == nil {
+			t.Errorf("%s: %v", name, made)
+		}
+	}
+	file, err := os.ReadFile(filepath.Join(g.dir, "state", "tokens.json"))
+	ok(t, err)
+	if info, err := os.Stat(filepath.Join(g.dir, "state", "tokens.json")); err != nil || info.Mode().Perm() != 0o600 || strings.Contains(string(file), made.Secret[len("forsd_"):]) {
+		t.Errorf("the file %v %v has %s", info.Mode(), err, file)
+	}
+	w := g.overTLS(access.Viewer, made.Secret)
+	if status, text := w.ask(t, "GET", "/v1/whoami"); status != 200 || !strings.Contains(text, `"role":"viewer","user":"grafana"`) {
+		t.Errorf("%d %s", status, text)
+	}
+	r, err := http.NewRequestWithContext(t.Context(), "GET", w.url+"/v1/events", nil)
+	ok(t, err)
+	r.Header.Set("Authorization", "Bearer "+made.Secret)
+	w.http.Timeout = 0
+	stream, err := w.http.Do(r)
+	ok(t, err)
+	defer stream.Body.Close()
+	list, err := client.Tokens(t.Context())
+	if err != nil || len(list) != 1 || list[0].Name != "grafana" {
+		t.Errorf("%v %v", list, err)
+	}
+	if again, err := access.OpenTokens(filepath.Join(g.dir, "state", "tokens.json")); err != nil {
+		t.Error(err)
+	} else if _, valid := again.Find(made.Secret, time.Now()); !valid {
+		t.Error("a restart forgets the token")
+	} else if _, valid := again.Find(made.Secret, made.Expires); valid {
+		t.Error("it does not expire")
+	}
+	_, err = client.RevokeToken(t.Context(), "grafana")
+	ok(t, err)
+	if status, _ := w.ask(t, "GET", "/v1/status"); status != http.StatusUnauthorized {
+		t.Errorf("a token that is revoked: %d", status)
+	}
+	ended := make(chan struct{})
+	go func() { _, _ = io.Copy(io.Discard, stream.Body); close(ended) }()
+	g.board.Say(api.KindLink, "something happens")
+	select {
+	case <-ended:
+	case <-time.After(5 * time.Second):
+		t.Error("its stream of events goes on")
+	}
+	if _, err := client.RevokeToken(t.Context(), "grafana"); err == nil {
+		t.Error("it is revoked twice")
+	}
+}
