@@ -36,7 +36,7 @@ func (s *service) listTokens(w http.ResponseWriter, r *http.Request) error {
 // createToken answers POST /v1/tokens.
 func (s *service) createToken(w http.ResponseWriter, r *http.Request) error {
 	var q TokenRequest
-	if err := readJSON(r, &q); err != nil {
+	if err := ReadJSON(r, &q); err != nil {
 		return err
 	}
 	life := DefaultTokenLife

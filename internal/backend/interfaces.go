@@ -28,8 +28,8 @@ func (b *Backend) Interfaces(peers http.Handler, readOverTCP bool) api.Config {
 		Admin: map[string]http.Handler{
 			"POST /v1/reload":          Answer(b.reload),
 			"POST /v1/baseline/accept": Answer(func(r *http.Request) (any, error) { return b.Accept(r.Context()) }),
-			"POST /v1/cables/release":  Answer(b.releaseCable),
-		}}
+		},
+		Local: map[string]http.Handler{"POST /v1/cables/release": Answer(b.releaseCable)}}
 	maps.Copy(c.Mount, tiers.Handlers(b.Workers, b.Routes))
 	return c
 }
@@ -101,7 +101,7 @@ func (b *Backend) releaseCable(r *http.Request) (any, error) {
 	}
 	before := b.Board.EpochNumber()
 	err := b.Loop.ReleaseCable(r.Context(), q.Cable)
-	b.ordered(r.Context(), "release cable "+q.Cable, "it is on probation", err)
+	b.Ordered(r.Context(), "release cable "+q.Cable, "it is on probation", err)
 	if err != nil {
 		return nil, err
 	}

@@ -15,18 +15,27 @@ import (
 // accessIncomplete warns that somebody may not do what was meant.
 const accessIncomplete = "access-incomplete"
 
-// openAccess reads by what callers are known. Only without its certificates forsd cannot
-// begin.
-func (r *rooms) openAccess() (err error) {
+// openAccess reads by what callers are known.
+func (r *rooms) openAccess() {
 	c := &r.cfg.API
-	lists, unknown := access.Compile(access.Rules{Administrators: c.Administrators, Operators: c.Operators, Viewers: c.Viewers})
-	r.access = &api.Access{Lists: lists, Limiter: &access.Limiter{}}
+	var unknown []string
+	r.access.Lists, unknown = access.Compile(access.Rules{Administrators: c.Administrators, Operators: c.Operators, Viewers: c.Viewers})
 	if len(unknown) > 0 {
 		r.incomplete("groups", "there is no group "+strings.Join(unknown, ", ")+": create it, or correct api.administrators, api.operators and api.viewers")
 	}
+	var err error
 	if r.access.Tokens, err = access.OpenTokens(filepath.Join(r.cfg.StateDir, "tokens.json")); err != nil {
 		r.incomplete("tokens", err.Error()+": remove the file, and create them anew")
 	}
+	if c.Listen != "" && c.ReadOverTCP {
+		r.log.Info("everybody who can connect may read over TCP without TLS; nobody can change anything there", zap.String("address", c.Listen))
+	}
+}
+
+// openCertificates reads forsd's certificates, without which it does not begin where it
+// is to have some.
+func (r *rooms) openCertificates() (err error) {
+	c := &r.cfg.API
 	if c.TLS.Certificate == "" {
 		return nil
 	}

@@ -19,7 +19,7 @@ func (d *Daemon) baseOf(t *testing.T, v *view.View) *phasetable.View {
 	t.Helper()
 	h := api.Handler(api.Config{Backend: d.backend, Plans: d.board.Plans, Bases: d.board.Bases, Events: d.board.Events}, false)
 	w := httptest.NewRecorder()
-	h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v1/plan/phases?lids=base&format=binary", nil))
+	h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://forsd/v1/plan/phases?lids=base&format=binary", nil))
 	if w.Code != http.StatusOK {
 		t.Fatalf("status %d: %s", w.Code, w.Body)
 	}

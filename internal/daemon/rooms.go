@@ -11,6 +11,7 @@ import (
 
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/internal/access"
 	"github.com/forsd/forsd/internal/backend"
 	"github.com/forsd/forsd/internal/board"
 	"github.com/forsd/forsd/internal/cables"
@@ -77,13 +78,15 @@ func open(cfg *config.Config, version string, log *zap.Logger, notify func(strin
 	r.manager = manager.New(manager.Parts{Config: &cfg.OpenSM, Log: log, Board: r.board, Finder: finder(&cfg.OpenSM), Started: r.started, Watched: r.watches(),
 		Doubt: func() { r.tell(controller.TablesDoubted{}) }})
 	r.probe = probe.New(probe.Parts{Config: &cfg.OpenSM, Log: log, Board: r.board, Manager: r.manager, Reader: r.reader})
-	if err := r.openAccess(); err != nil {
+	r.access = &api.Access{Limiter: &access.Limiter{}}
+	if err := r.openCertificates(); err != nil {
 		return nil, false, err
 	}
 	if r.peer, err = replica.Dial(cfg.Peer.Address, r.credentials()); err != nil {
 		return nil, false, err
 	}
 	r.peer.Desk.State = r.answerPeer
+	r.openAccess()
 	r.jobs = &jobs.Registry{Log: log, Board: r.board}
 	if r.store, err = vault.Open(cfg, log, r.board, r.jobs.Stored); err != nil {
 		return nil, false, err
