@@ -28,7 +28,7 @@ type Config struct {
 	// Local holds further handlers that change something: they take an operator, and are
 	// like those of Mount otherwise. Admin holds those that take an administrator.
 	Local, Admin map[string]http.Handler
-	// Access is by what callers are known; without it whoever may write to the Unix socket
+	// Access is by what callers are known; without it all who may write to the Unix socket
 	// may do everything.
 	Access *Access
 	// Ordered is told of every order, unless its endpoint has told of it (Told), and of

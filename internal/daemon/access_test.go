@@ -94,7 +94,7 @@ type guarded struct {
 	end         func()
 }
 
-// The users of the test, who need not exist. Whoever runs it is an administrator.
+// The users of the test, who need not exist. The user that runs it is an administrator.
 const operatorUID, viewerUID, nobodyUID, adminUID = 61001, 61002, 61003, 61004
 
 func freeAddress(t *testing.T) string {
