@@ -396,6 +396,13 @@ func TestCertificates(t *testing.T) {
 	t.Error("the new certificate is not shown")
 }
 
+// drained is closed when there is nothing more to read.
+func drained(r io.Reader) <-chan struct{} {
+	ended := make(chan struct{})
+	go func() { _, _ = io.Copy(io.Discard, r); close(ended) }()
+	return ended
+}
+
 // TestTokens follows tokens through their lives: made over HTTP, used, listed, expired,
 // revoked while a stream of events goes on, and read back after a restart.
 func TestTokens(t *testing.T) {
@@ -446,8 +453,7 @@ func TestTokens(t *testing.T) {
 	if status, _ := w.ask(t, "GET", "/v1/status"); status != http.StatusUnauthorized {
 		t.Errorf("a token that is revoked: %d", status)
 	}
-	ended := make(chan struct{})
-	go func() { _, _ = io.Copy(io.Discard, stream.Body); close(ended) }()
+	ended := drained(stream.Body)
 	g.board.Say(api.KindLink, "something happens")
 	select {
 	case <-ended:
