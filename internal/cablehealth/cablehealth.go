@@ -117,7 +117,8 @@ const (
 type Monitor struct {
 	set    Settings
 	cables map[Cable]*watched
-	order  []Cable // ascending
+	order  []Cable   // ascending
+	read   time.Time // when the last round was read
 	out    []Action
 }
 

@@ -15,6 +15,7 @@ func (m *Monitor) round(now time.Time, e Round) {
 	if m.set.Mode == Off {
 		return
 	}
+	m.read = now
 	for _, r := range e.Readings {
 		w := m.cables[r.Cable]
 		if w == nil {
@@ -179,7 +180,7 @@ func (m *Monitor) weighed(now time.Time, e Weighed) {
 	case because != "":
 		m.refuse(e.Cable, w, because)
 	default:
-		w.Clean, w.Why, w.told = now, w.verdict, ""
+		w.Clean, w.Why, w.told = m.read, w.verdict, ""
 		m.change(now, e.Cable, w, Isolated, w.verdict)
 		last := m.out[len(m.out)-1].(Changed)
 		last.Phases = e.Phases

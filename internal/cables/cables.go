@@ -235,6 +235,9 @@ func (r *Room) Round(now time.Time, read portcounters.Round, aside func(withheld
 	read.Ports = nil
 	r.round = read
 	r.unread()
+	if line := r.Log.Check(zap.DebugLevel, "counters"); line != nil {
+		line.Write(zap.Int64("at", now.UnixNano()), zap.Any("readings", e.Readings))
+	}
 	return r.carryOut(r.monitor.Step(now, e))
 }
 
@@ -283,6 +286,7 @@ func (r *Room) carryOut(actions []cablehealth.Action) Orders {
 	var o Orders
 	var texts []string
 	waited := len(r.weigh) > 0
+	defer func() { r.Log.Debug("cables whose costs are looked at", zap.Int("number", len(r.weigh))) }()
 	for _, a := range actions {
 		switch a := a.(type) {
 		case cablehealth.Weigh:
