@@ -147,12 +147,30 @@ func (x *oneLID) alive(A, B, k int) bool {
 	return A != B && x.up[A*x.lanes+k] && x.up[B*x.lanes+k]
 }
 
-// least is the larger of a tree's bound and the phases that one LID a server needs:
-// the n_A transfers from leaf A to a server take one lane, so if A has no way to
-// share the servers out to its lanes with less than C on one of them, there are
-// n_A·C phases. Lanes that are kept are a bound by themselves.
+// least is the larger of a tree's bound and the phases that one LID a server needs. The
+// s transfers of a leaf with s servers to one server take one lane, on which only ⌊Φ/s⌋
+// of that size find room. So if leaf A has no way to share the servers out to its lanes
+// with less than C on one of them, there are n_A·C phases; and if what enters a leaf from
+// leaves with s servers or more cannot be shared out to lanes with less than C of these
+// on one, there are s·C. Lanes that are kept are a bound by themselves.
 func (x *oneLID) least(b Bounds) (phases int, by Certificate) {
 	phases, by = b.LowerBound, b.Certificate
+	x.eachCrowd(func(units *laneFlow, s int) {
+		if C := units.leastCapacity(phases / s); C > phases/s {
+			phases, by = s*C, ByLID
+		}
+	})
+	if x.keep {
+		if each := x.wished(0, x.size).fullest(); each > phases {
+			phases, by = each, ByLID
+		}
+	}
+	return phases, by
+}
+
+// eachCrowd calls count for all that shares the links of a leaf: units of s transfers
+// each, or of s or more.
+func (x *oneLID) eachCrowd(count func(units *laneFlow, s int)) {
 	sets := make([]LaneSet, x.leaves)
 	for A := range sets {
 		sets[A] = NewLaneSet(x.lanes)
@@ -162,32 +180,38 @@ func (x *oneLID) least(b Bounds) (phases int, by Certificate) {
 			}
 		}
 	}
+	sizes := slices.Clone(x.size)
+	slices.Sort(sizes)
+	sizes = slices.Compact(sizes)
 	var flow laneFlow
 	flow.reset(x.lanes)
-	for A := range x.leaves {
+	crowd := func(A, s int, units func(B int) int) {
+		flow.clear()
+		for B := range x.leaves {
+			if n := units(B); A != B && n > 0 && flow.common(sets[A], sets[B], nil) {
+				flow.add(n)
+			}
+		}
+		count(&flow, s)
+	}
+	for A, size := range x.size {
 		twin := false
 		for B := range A {
-			twin = twin || x.size[B] == x.size[A] && slices.Equal(sets[A], sets[B])
+			twin = twin || x.size[B] == size && slices.Equal(sets[A], sets[B])
 		}
 		if twin {
 			continue
 		}
-		flow.clear()
-		for B := range x.leaves {
-			if A != B && flow.common(sets[A], sets[B], nil) {
-				flow.add(x.size[B])
-			}
-		}
-		if each := x.size[A] * flow.leastCapacity(0); each > phases {
-			phases, by = each, ByLID
-		}
-	}
-	if x.keep {
-		if each := x.wished(0, x.size).fullest(); each > phases {
-			phases, by = each, ByLID
+		crowd(A, size, func(B int) int { return x.size[B] })
+		for _, s := range sizes {
+			crowd(A, s, func(B int) int {
+				if x.size[B] < s {
+					return 0
+				}
+				return size
+			})
 		}
 	}
-	return phases, by
 }
 
 // search plans in as few phases as it can: by blocks of phases where as many of

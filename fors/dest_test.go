@@ -348,3 +348,70 @@ func BenchmarkOneLID(b *testing.B) {
 		})
 	}
 }
+
+// TestLeastOneLID holds that no choice of lanes, one for all that a leaf sends to a
+// server, has less on each link than the bound by LIDs: it tries them.
+func TestLeastOneLID(t *testing.T) {
+	proved := 0
+	rapid.Check(t, func(r *rapid.T) {
+		tree := &Tree{Lanes: rapid.IntRange(1, 4).Draw(r, "lanes")}
+		for range rapid.IntRange(2, 4).Draw(r, "leaves") {
+			slots := make([]int, rapid.IntRange(1, 4).Draw(r, "servers"))
+			for i := range slots {
+				slots[i] = i
+			}
+			tree.Slots = append(tree.Slots, slots)
+			tree.Up = append(tree.Up, rapid.SliceOfN(rapid.Bool(), tree.Lanes, tree.Lanes).Draw(r, "up"))
+		}
+		least, by, err := LeastOneLID(tree)
+		if err != nil {
+			r.Fatal(err)
+		}
+		if by != ByLID {
+			return
+		}
+		proved++
+		x, err := newOneLID(tree, Wish{}, 1)
+		if err != nil {
+			r.Fatal(err)
+		}
+		steps := 1 << 20 // some draws have too many choices for all
+		if l := x.wished(least-1, x.size); l.fits(0, true, &steps) {
+			r.Fatalf("lanes %v have at most %d transfers on a link; the bound is %d", l.via, l.fullest(), least)
+		}
+	})
+	if proved == 0 {
+		t.Error("no bound was by LIDs")
+	}
+}
+
+// fits tells whether what is sent from unit i on finds lanes in some way, once all units
+// have given theirs back. It gives up after some steps.
+func (l *laning) fits(i int, anew bool, steps *int) bool {
+	*steps--
+	servers := len(l.leafOf)
+	for unit, k := range l.via {
+		if anew && k != Local {
+			l.put(unit/servers, unit%servers, Local)
+		}
+	}
+	if i == len(l.via) {
+		return true
+	}
+	A, d := i/servers, i%servers
+	B := int(l.leafOf[d])
+	if A == B || !l.joined(A, B) {
+		return l.fits(i+1, false, steps)
+	}
+	for k := range l.lanes {
+		if *steps < 0 || !l.alive(A, B, k) || l.out[A*l.lanes+k]+l.mult[A] > l.slots || l.in[B*l.lanes+k]+l.mult[A] > l.slots {
+			continue
+		}
+		l.put(A, d, Lane(k))
+		if l.fits(i+1, false, steps) {
+			return true
+		}
+		l.put(A, d, Local)
+	}
+	return false
+}

@@ -24,34 +24,31 @@ type Offer struct {
 // are up allow a plan of so many: 5 % more.
 func OwnLimit(phases int) int { return phases + phases/20 }
 
-// OwnLanes chooses lanes that a job is to have alone, [leaf][lane], so that neither its
-// plan by lanes nor that for one LID a server has more phases on them than OwnLimit
-// allows. As a rule that takes a lane for each server of a leaf. A leaf that lacks lanes
-// gives fewer, so that the hosts that are not the job's find some, but not fewer than
-// counting allows: ⌈n_A(P−n_A)/Φ⌉. Where leaves hardly meet it takes more: first of what
-// is left when all other hosts of the leaf have a lane each.
+// OwnLanes chooses lanes that a job is to have alone, [leaf][lane]. Its plan by lanes has
+// at most OwnLimit of the phases that all lanes that are up need, and its plan for one LID
+// a server OwnLimit of P−1, or as many as the lanes that are free need by counting, if
+// these are more. As a rule that takes a lane for each server of a leaf. A leaf that lacks
+// lanes gives fewer, so that the hosts that are not the job's find some, but not fewer
+// than counting allows. Where leaves hardly meet it takes more: first of what is left when
+// all other hosts of the leaf have a lane each.
 //
 // Lanes that are free at most of the job's leaves come first, so that leaves meet. Of
 // these, lanes that are free at few other leaves do: so what stays free is free at many,
-// for the jobs to come.
+// for the jobs to come. Where that leaves too few in common, lanes are exchanged.
 //
-// Before it takes those of other hosts, a plan for one LID may have a quarter more phases
-// than there need be. Where even all lanes that are free do not suffice, OwnLanes fails
-// with ErrNoOwnLanes.
+// Where even all lanes that are free do not suffice, or a plan for one LID would be a
+// quarter longer on them than on all that are up, OwnLanes fails with ErrNoOwnLanes.
 func OwnLanes(ctx context.Context, offer Offer) ([][]bool, error) {
 	o, err := newOwner(offer)
 	if err != nil {
 		return nil, err
 	}
-	for _, a := range []struct {
-		beyond int // lanes that may be taken of those that other hosts of a leaf need
-		oneLID int // the most phases of a plan for one LID
-	}{{0, o.oneLID}, {2, o.oneLID}, {0, o.oneLID + o.oneLID/5}, {o.Lanes, o.oneLID + o.oneLID/5}} {
+	for _, beyond := range []int{0, 2, o.Lanes} { // lanes that may be taken of those that other hosts of a leaf need
 		for extra := 0; ; extra = max(1, 2*extra) {
-			own, whole := o.reserve(extra, a.beyond)
-			ok, err := o.enough(ctx, own, a.oneLID)
+			own, whole := o.reserve(extra, beyond)
+			ok, err := o.enough(ctx, own)
 			if ok || err != nil {
-				return o.reduced(ctx, own, a.oneLID, err)
+				return o.reduced(ctx, own, err)
 			}
 			if whole {
 				break
@@ -77,16 +74,42 @@ func newOwner(offer Offer) (*owner, error) {
 	if err != nil {
 		return nil, err
 	}
-	o.limit, o.oneLID = OwnLimit(ComputeBounds(alive).LowerBound), OwnLimit(least)
-	for leaf, slots := range o.Slots {
-		n, fewest := len(slots), 0
-		if n > 0 {
-			fewest = ceilDiv(n*(o.Servers()-n), max(1, o.limit))
-		}
+	free, _, err := LeastOneLID(o.on(o.Up))
+	if err != nil {
+		return nil, err
+	}
+	o.limit = OwnLimit(ComputeBounds(alive).LowerBound)
+	if o.oneLID = max(OwnLimit(o.Servers()-1), free); o.oneLID > least+least/4 {
+		return nil, ErrNoOwnLanes
+	}
+	for leaf := range o.Slots {
 		o.order = append(o.order, o.ordered(leaf))
-		o.want = append(o.want, min(n, max(fewest, len(o.order[leaf])-o.Rest[leaf])))
+		o.want = append(o.want, min(len(o.order[leaf]), max(o.fewest(leaf), min(len(o.Slots[leaf]), len(o.order[leaf])-o.Rest[leaf]))))
 	}
 	return o, nil
+}
+
+// fewest is the fewest lanes at a leaf on which plans can be short enough by counting: for
+// a plan by lanes, for one LID what leaves, and what arrives from leaves with so many
+// servers or more.
+func (o *owner) fewest(leaf int) int {
+	n, others := len(o.Slots[leaf]), o.Servers()-len(o.Slots[leaf])
+	if n == 0 || others == 0 {
+		return 0
+	}
+	lanes := max(ceilDiv(n*others, o.limit), ceilDiv(others, o.oneLID/n))
+	for _, from := range o.Slots {
+		units := 0
+		for A, slots := range o.Slots {
+			if A != leaf && len(slots) >= len(from) {
+				units += n
+			}
+		}
+		if len(from) > 0 && units > 0 {
+			lanes = max(lanes, ceilDiv(units, o.oneLID/len(from)))
+		}
+	}
+	return lanes
 }
 
 // on is the job's tree with some lanes.
@@ -139,11 +162,11 @@ func (o *owner) first(leaf, n int) []bool {
 }
 
 // enough tells whether plans on some lanes are short enough.
-func (o *owner) enough(ctx context.Context, own [][]bool, oneLID int) (bool, error) {
+func (o *owner) enough(ctx context.Context, own [][]bool) (bool, error) {
 	t := o.on(own)
 	for A, slots := range t.Slots {
 		for B := range A {
-			if len(slots) > 0 && len(t.Slots[B]) > 0 && !meet(own[A], own[B]) {
+			if len(slots) > 0 && len(t.Slots[B]) > 0 && commonLanes(own[A], own[B]) == 0 {
 				return false, nil
 			}
 		}
@@ -151,12 +174,15 @@ func (o *owner) enough(ctx context.Context, own [][]bool, oneLID int) (bool, err
 	if ComputeBounds(t).LowerBound > o.limit {
 		return false, nil
 	}
+	if least, _, err := LeastOneLID(t); least > o.oneLID || err != nil {
+		return false, err
+	}
 	p, err := PlanOneLID(ctx, t, Wish{})
 	if err != nil {
 		return false, fmt.Errorf("choose lanes for a job: %w", err)
 	}
-	if p.Phases > oneLID || p.Phases <= o.limit {
-		return p.Phases <= oneLID, nil
+	if p.Phases > o.oneLID || p.Phases <= o.limit {
+		return p.Phases <= o.oneLID, nil
 	}
 	exact, err := PlanExact(ctx, t)
 	if err != nil {
@@ -165,18 +191,8 @@ func (o *owner) enough(ctx context.Context, own [][]bool, oneLID int) (bool, err
 	return exact.Phases <= o.limit, nil
 }
 
-// meet tells whether two leaves have a lane in common.
-func meet(a, b []bool) bool {
-	for k, up := range a {
-		if up && b[k] {
-			return true
-		}
-	}
-	return false
-}
-
 // reduced gives back what leaves have beyond what is wanted, where that does no harm.
-func (o *owner) reduced(ctx context.Context, own [][]bool, oneLID int, err error) ([][]bool, error) {
+func (o *owner) reduced(ctx context.Context, own [][]bool, err error) ([][]bool, error) {
 	for leaf := range own {
 		if err != nil {
 			return nil, err
@@ -186,7 +202,7 @@ func (o *owner) reduced(ctx context.Context, own [][]bool, oneLID int, err error
 			continue
 		}
 		var ok bool
-		if ok, err = o.enough(ctx, less, oneLID); ok {
+		if ok, err = o.enough(ctx, less); ok {
 			own = less
 		}
 	}
