@@ -65,6 +65,17 @@ func LeastOneLID(t *Tree) (phases int, by Certificate, err error) {
 	return phases, by, nil
 }
 
+// overOneLID is by how many transfers the links of a tree have too many for one LID and so
+// many phases, by the bounds of LeastOneLID.
+func overOneLID(t *Tree, phases int) (over int) {
+	x, err := newOneLID(t, Wish{}, 1)
+	if err != nil {
+		return 0
+	}
+	x.eachCrowd(func(units *laneFlow, s int) { over += max(0, s*units.leastCapacity(phases/s)-phases) })
+	return over
+}
+
 func newOneLID(t *Tree, w Wish, workers int) (*oneLID, error) {
 	open := *t
 	open.Closed = nil

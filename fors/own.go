@@ -12,6 +12,9 @@ import (
 // job down.
 var ErrNoOwnLanes = errors.New("the lanes that no other job holds are not enough")
 
+// mostExchanges is how many lanes may be tried in place of others for one choice.
+const mostExchanges = 1 << 9
+
 // Offer is what a job may have of a tree.
 type Offer struct {
 	*Tree              // its slots are the job's; up are the lanes that nobody else holds
@@ -25,30 +28,38 @@ type Offer struct {
 func OwnLimit(phases int) int { return phases + phases/20 }
 
 // OwnLanes chooses lanes that a job is to have alone, [leaf][lane]. Its plan by lanes has
-// at most OwnLimit of the phases that all lanes that are up need, and its plan for one LID
-// a server OwnLimit of P−1, or as many as the lanes that are free need by counting, if
-// these are more. As a rule that takes a lane for each server of a leaf. A leaf that lacks
-// lanes gives fewer, so that the hosts that are not the job's find some, but not fewer
-// than counting allows. Where leaves hardly meet it takes more: first of what is left when
-// all other hosts of the leaf have a lane each.
+// at most OwnLimit of the phases that all lanes that are up need. So has its plan for one
+// LID a server of P−1, or as many as the bound is on the lanes that are free, if that is
+// more. As a rule that takes a lane for each server of a leaf. A leaf that lacks lanes
+// gives fewer, so that the hosts that are not the job's find some, but not fewer than
+// counting allows. Where leaves hardly meet, lanes are exchanged, then it takes more:
+// first a lane for each server, and two of those that other hosts need.
 //
 // Lanes that are free at most of the job's leaves come first, so that leaves meet. Of
 // these, lanes that are free at few other leaves do: so what stays free is free at many,
-// for the jobs to come. Where that leaves too few in common, lanes are exchanged.
+// for the jobs to come.
 //
-// Where even all lanes that are free do not suffice, or a plan for one LID would be a
-// quarter longer on them than on all that are up, OwnLanes fails with ErrNoOwnLanes.
+// Before it takes more of those of other hosts, a plan for one LID may have a quarter more
+// phases than all lanes that are up need. Where even all lanes that are free do not
+// suffice, OwnLanes fails with ErrNoOwnLanes.
 func OwnLanes(ctx context.Context, offer Offer) ([][]bool, error) {
 	o, err := newOwner(offer)
 	if err != nil {
 		return nil, err
 	}
-	for _, beyond := range []int{0, 2, o.Lanes} { // lanes that may be taken of those that other hosts of a leaf need
+	for _, a := range []struct {
+		each   bool // a lane for each of the job's servers comes before those of other hosts
+		beyond int  // lanes more that may be taken of those that other hosts of a leaf need
+		oneLID int  // the most phases of a plan for one LID
+	}{{false, 0, o.oneLID}, {true, 2, o.oneLID}, {false, 0, o.longest}, {true, o.Lanes, o.longest}} {
 		for extra := 0; ; extra = max(1, 2*extra) {
-			own, whole := o.reserve(extra, beyond)
-			ok, err := o.enough(ctx, own)
+			own, whole := o.reserve(extra, a.each, a.beyond)
+			if a.beyond == 0 {
+				o.exchange(own, a.oneLID)
+			}
+			ok, err := o.enough(ctx, own, a.oneLID)
 			if ok || err != nil {
-				return o.reduced(ctx, own, err)
+				return o.reduced(ctx, own, a.oneLID, err)
 			}
 			if whole {
 				break
@@ -61,10 +72,11 @@ func OwnLanes(ctx context.Context, offer Offer) ([][]bool, error) {
 // owner chooses lanes for a job.
 type owner struct {
 	Offer
-	limit  int      // phases of a plan by lanes
-	oneLID int      // phases of a plan for one LID a server
-	want   []int    // [leaf] lanes
-	order  [][]Lane // [leaf] those that are free, the best first
+	limit   int      // phases of a plan by lanes
+	oneLID  int      // phases of a plan for one LID a server
+	longest int      // the most that these may be
+	want    []int    // [leaf] lanes
+	order   [][]Lane // [leaf] those that are free, the best first
 }
 
 func newOwner(offer Offer) (*owner, error) {
@@ -79,7 +91,8 @@ func newOwner(offer Offer) (*owner, error) {
 		return nil, err
 	}
 	o.limit = OwnLimit(ComputeBounds(alive).LowerBound)
-	if o.oneLID = max(OwnLimit(o.Servers()-1), free); o.oneLID > least+least/4 {
+	o.oneLID, o.longest = max(OwnLimit(o.Servers()-1), free), OwnLimit(least)+OwnLimit(least)/5
+	if o.oneLID > o.longest {
 		return nil, ErrNoOwnLanes
 	}
 	for leaf := range o.Slots {
@@ -142,10 +155,14 @@ func (o *owner) ordered(leaf int) (lanes []Lane) {
 
 // reserve takes so many lanes more than wanted at each leaf, and tells whether that is all
 // that it may reserve.
-func (o *owner) reserve(extra, beyond int) (own [][]bool, whole bool) {
+func (o *owner) reserve(extra int, each bool, beyond int) (own [][]bool, whole bool) {
 	whole = true
 	for leaf, lanes := range o.order {
-		most := min(len(lanes), max(o.want[leaf], len(lanes)-o.Rest[leaf])+beyond)
+		most := max(o.want[leaf], len(lanes)-o.Rest[leaf])
+		if each {
+			most = max(most, len(o.Slots[leaf]))
+		}
+		most = min(len(lanes), most+beyond)
 		own = append(own, o.first(leaf, min(most, o.want[leaf]+extra)))
 		whole = whole && o.want[leaf]+extra >= most
 	}
@@ -161,8 +178,33 @@ func (o *owner) first(leaf, n int) []bool {
 	return own
 }
 
+// exchange takes other lanes of those that are free, one for one, while links would have
+// too many transfers for one LID and fewer of them that way.
+func (o *owner) exchange(own [][]bool, oneLID int) {
+	t := o.on(own)
+	over := overOneLID(t, oneLID)
+	for tries, before := 0, over+1; 0 < over && over < before && tries < mostExchanges; {
+		before = over
+		for leaf, lanes := range o.order {
+			for i := 0; i < len(lanes)*len(lanes) && over == before && tries < mostExchanges; i++ {
+				give, take := lanes[i%len(lanes)], lanes[len(lanes)-1-i/len(lanes)]
+				if !own[leaf][give] || own[leaf][take] {
+					continue
+				}
+				tries++
+				own[leaf][give], own[leaf][take] = false, true
+				if now := overOneLID(t, oneLID); now < over {
+					over = now
+				} else {
+					own[leaf][give], own[leaf][take] = true, false
+				}
+			}
+		}
+	}
+}
+
 // enough tells whether plans on some lanes are short enough.
-func (o *owner) enough(ctx context.Context, own [][]bool) (bool, error) {
+func (o *owner) enough(ctx context.Context, own [][]bool, oneLID int) (bool, error) {
 	t := o.on(own)
 	for A, slots := range t.Slots {
 		for B := range A {
@@ -174,15 +216,15 @@ func (o *owner) enough(ctx context.Context, own [][]bool) (bool, error) {
 	if ComputeBounds(t).LowerBound > o.limit {
 		return false, nil
 	}
-	if least, _, err := LeastOneLID(t); least > o.oneLID || err != nil {
+	if least, _, err := LeastOneLID(t); least > oneLID || err != nil {
 		return false, err
 	}
 	p, err := PlanOneLID(ctx, t, Wish{})
 	if err != nil {
 		return false, fmt.Errorf("choose lanes for a job: %w", err)
 	}
-	if p.Phases > o.oneLID || p.Phases <= o.limit {
-		return p.Phases <= o.oneLID, nil
+	if p.Phases > oneLID || p.Phases <= o.limit {
+		return p.Phases <= oneLID, nil
 	}
 	exact, err := PlanExact(ctx, t)
 	if err != nil {
@@ -192,7 +234,7 @@ func (o *owner) enough(ctx context.Context, own [][]bool) (bool, error) {
 }
 
 // reduced gives back what leaves have beyond what is wanted, where that does no harm.
-func (o *owner) reduced(ctx context.Context, own [][]bool, err error) ([][]bool, error) {
+func (o *owner) reduced(ctx context.Context, own [][]bool, oneLID int, err error) ([][]bool, error) {
 	for leaf := range own {
 		if err != nil {
 			return nil, err
@@ -202,7 +244,7 @@ func (o *owner) reduced(ctx context.Context, own [][]bool, err error) ([][]bool,
 			continue
 		}
 		var ok bool
-		if ok, err = o.enough(ctx, less); ok {
+		if ok, err = o.enough(ctx, less, oneLID); ok {
 			own = less
 		}
 	}
