@@ -91,6 +91,11 @@ func (t *fitter) report(code, format string, args ...any) {
 	t.Findings = append(t.Findings, Finding{Code: code, Text: fmt.Sprintf(format, args...)})
 }
 
+// reportAt reports a deviation at a switch, or at one of its ports.
+func (t *fitter) reportAt(node GUID, port uint8, code, format string, args ...any) {
+	t.Findings = append(t.Findings, Finding{Code: code, Text: fmt.Sprintf(format, args...), Node: uint64(node), Port: port})
+}
+
 // placeSwitches finds the baseline's switches in the fabric, appends new leaves, and
 // notes new spines.
 func (t *fitter) placeSwitches() {
@@ -304,7 +309,7 @@ func (t *fitter) plug(l, k, p int) {
 	for _, rate := range []Rate{port.Rate, back.Rate} {
 		if rate.Below(t.rate) {
 			leaf.Cables[k].State = Degraded
-			t.report(CableDegraded, "the cable %s runs at %s instead of %s: no schedule uses it", t.Fabric.CableLabel(PortRef{leaf.Node, uint8(p)}), rate, t.rate)
+			t.reportAt(leaf.GUID, uint8(p), CableDegraded, "the cable %s runs at %s instead of %s: no schedule uses it", t.Fabric.CableLabel(PortRef{leaf.Node, uint8(p)}), rate, t.rate)
 			return
 		}
 	}
@@ -315,20 +320,20 @@ func (t *fitter) plug(l, k, p int) {
 func (t *fitter) findings() {
 	for s := range t.Spines {
 		if t.Spines[s].Node == None {
-			t.report(SpineDown, "spine %s (%s) is absent", t.Spines[s].Name, t.Spines[s].GUID)
+			t.reportAt(t.Spines[s].GUID, 0, SpineDown, "spine %s (%s) is absent", t.Spines[s].Name, t.Spines[s].GUID)
 		}
 	}
 	for l := range t.Leaves {
 		leaf := &t.Leaves[l]
 		if leaf.Node == None {
-			t.report(LeafDown, "leaf %s (%s) is absent", leaf.Name, leaf.GUID)
+			t.reportAt(leaf.GUID, 0, LeafDown, "leaf %s (%s) is absent", leaf.Name, leaf.GUID)
 			continue
 		}
 		for k, c := range leaf.Cables {
 			spine := &t.Spines[t.LaneOf[k]]
 			if c.State == Missing && spine.Node != None {
 				u := t.Baseline.Leaves[l].Uplinks[k]
-				t.report(CableDown, "the cable %s port %d – %s port %d is down", leaf.Name, u.LeafPort, spine.Name, u.SpinePort)
+				t.reportAt(leaf.GUID, u.LeafPort, CableDown, "the cable %s port %d – %s port %d is down", leaf.Name, u.LeafPort, spine.Name, u.SpinePort)
 			}
 		}
 	}

@@ -165,7 +165,7 @@ func (t *fitter) absentees(present map[GUID]bool) {
 		}
 		for _, s := range t.Baseline.Leaves[l].Slots {
 			if s.GUID != 0 && !present[s.GUID] {
-				t.report(HostAbsent, "%s (%s) on %s port %d is absent", s.Name, s.GUID, t.Leaves[l].Name, s.LeafPort)
+				t.reportAt(t.Leaves[l].GUID, s.LeafPort, HostAbsent, "%s (%s) on %s port %d is absent", s.Name, s.GUID, t.Leaves[l].Name, s.LeafPort)
 			}
 		}
 	}

@@ -34,6 +34,10 @@ type Warnable struct {
 type Finding struct {
 	Code string `json:"code"`
 	Text string `json:"text"`
+	// Node is the GUID of the switch that it is about, and Port that of its ports; 0 where
+	// none is meant, or more than one.
+	Node uint64 `json:"-"`
+	Port uint8  `json:"-"`
 }
 
 // Warning is a warning in force.

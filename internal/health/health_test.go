@@ -58,17 +58,17 @@ func TestTrackerSet(t *testing.T) {
 	tr.Raise("other", "stays", now)
 	var many []Finding
 	for i := range 12 {
-		many = append(many, Finding{"cable-down", fmt.Sprint(i)})
+		many = append(many, Finding{Code: "cable-down", Text: fmt.Sprint(i)})
 	}
-	tr.Set("fabric", append(many, Finding{"spine-down", "s"}), now)
+	tr.Set("fabric", append(many, Finding{Code: "spine-down", Text: "s"}), now)
 	list := tr.List(now)
 	if len(list) != 3 || list[0].Text != "0; 1; 2; 3; 4; 5; 6; 7; 8; 9; and 2 more" {
 		t.Fatalf("got %+v", list)
 	}
-	tr.Set("another", []Finding{{"spine-down", "t"}}, now)
+	tr.Set("another", []Finding{{Code: "spine-down", Text: "t"}}, now)
 	tr.Set("another", nil, now)
 	tr.Clear("spine-down")
-	tr.Set("fabric", []Finding{{"spine-down", "s"}}, now)
+	tr.Set("fabric", []Finding{{Code: "spine-down", Text: "s"}}, now)
 	if list = tr.List(now); len(list) != 2 || list[0].Code != "other" || list[1].Code != "spine-down" {
 		t.Fatalf("got %+v", list)
 	}

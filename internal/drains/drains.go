@@ -1,0 +1,265 @@
+// Package drains keeps which parts of the fabric an operator has taken out of the plan to
+// work on them: cables, spines and leaves. Orders, and what plans and tables still use, go
+// in; what is to be withheld, and when a part is safe to pull, comes out. It is a pure state
+// machine like the controller: it starts no goroutine, and time is what the caller says it
+// is.
+//
+// A part that is drained leaves the plan first, and then the tables, as a lane that is
+// withheld. It is safe to pull when neither any plan in force nor any table that the
+// switches may hold leads over it. Tables decide about exchanges that go on by the plan
+// before: their packets follow the new tables, too. The hosts of a leaf have no other way,
+// so a leaf is safe when no plan has them, and exchanges that began before have had their
+// time to end.
+package drains
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/forsd/forsd/topology"
+)
+
+// Kind is what a part is.
+type Kind string
+
+// The kinds of parts.
+const (
+	Cable Kind = "cable"
+	Spine Kind = "spine"
+	Leaf  Kind = "leaf"
+)
+
+// Part is a part of the fabric, by what outlasts its absence and a new baseline.
+type Part struct {
+	Kind Kind          `json:"kind"`
+	GUID topology.GUID `json:"guid"`           // of the switch; of a cable, its leaf
+	Port uint8         `json:"port,omitempty"` // of a cable, at its leaf
+}
+
+// String names the part for transcripts.
+func (p Part) String() string {
+	if p.Kind == Cable {
+		return fmt.Sprintf("%s %s/%d", p.Kind, p.GUID, p.Port)
+	}
+	return fmt.Sprintf("%s %s", p.Kind, p.GUID)
+}
+
+// State is how a drain stands.
+type State string
+
+// The states.
+const (
+	Scheduled State = "scheduled" // its time is to come
+	Draining  State = "draining"  // on its way out of plans and tables
+	Safe      State = "safe"      // nothing leads over it: it may be pulled
+)
+
+// Drain is a part that is taken out.
+type Drain struct {
+	Part
+	Name    string    `json:"name"` // of the part when it was ordered
+	Reason  string    `json:"reason,omitempty"`
+	By      string    `json:"by,omitempty"` // who ordered it
+	Ordered time.Time `json:"ordered"`
+	At      time.Time `json:"at,omitzero"`    // when it begins, zero for at once
+	Until   time.Time `json:"until,omitzero"` // when it ends by itself, zero for never
+	State   State     `json:"state"`
+	Since   time.Time `json:"since"`          // of the state
+	Clear   time.Time `json:"clear,omitzero"` // since when nothing has led over it
+	Uses    []string  `json:"uses,omitempty"` // what still does, while it is draining
+}
+
+// Active tells whether the part is out of the plan, or on its way.
+func (d *Drain) Active() bool { return d.State != Scheduled }
+
+// Most is how many drains there may be.
+const Most = 256
+
+// Settings are a machine's.
+type Settings struct {
+	// Grace is how long an exchange may take that has begun by the plan before: a leaf
+	// is not safe earlier.
+	Grace time.Duration
+	Look  time.Duration // between two looks at what still uses a part
+}
+
+// Machine keeps the drains. Create it with New.
+type Machine struct {
+	set    Settings
+	list   []Drain   // in the order in which they were ordered
+	looked time.Time // when it was last asked what uses them
+	out    []Action
+}
+
+// New is a machine without drains.
+func New(s Settings) *Machine { return &Machine{set: s} }
+
+// List is all drains, in the order in which they were ordered. It does not change any more.
+func (m *Machine) List() []Drain {
+	out := slices.Clone(m.list)
+	for i := range out {
+		out[i].Uses = slices.Clone(out[i].Uses)
+	}
+	return out
+}
+
+// Wake is when the machine wants a Tick at the latest; zero for never.
+func (m *Machine) Wake() (first time.Time) {
+	due := func(t time.Time) {
+		if !t.IsZero() && (first.IsZero() || t.Before(first)) {
+			first = t
+		}
+	}
+	for i := range m.list {
+		d := &m.list[i]
+		due(d.Until)
+		switch d.State {
+		case Scheduled:
+			due(d.At)
+		case Draining:
+			due(m.looked.Add(m.set.Look))
+			if !d.Clear.IsZero() {
+				due(m.ripe(d))
+			}
+		}
+	}
+	return first
+}
+
+// ripe is when a part over which nothing leads is safe.
+func (m *Machine) ripe(d *Drain) time.Time {
+	if d.Kind == Leaf {
+		return d.Clear.Add(m.set.Grace)
+	}
+	return d.Clear
+}
+
+// Step takes an event and returns what is to be done, in order.
+func (m *Machine) Step(now time.Time, e Event) []Action {
+	m.out = nil
+	switch e := e.(type) {
+	case Load:
+		m.list = slices.Clone(e.Drains)
+		m.do(Follow{})
+	case Order:
+		m.order(now, e.Drain)
+	case End:
+		m.end(e.Part, "ended")
+	case Settled:
+		m.look(now)
+	case Looked:
+		m.judge(now, e)
+	}
+	m.tick(now)
+	return m.out
+}
+
+func (m *Machine) do(a Action) { m.out = append(m.out, a) }
+
+// find is the drain of a part, nil for none.
+func (m *Machine) find(p Part) *Drain {
+	for i := range m.list {
+		if m.list[i].Part == p {
+			return &m.list[i]
+		}
+	}
+	return nil
+}
+
+// order takes in a drain. One of the same part is changed: it does not begin anew.
+func (m *Machine) order(now time.Time, d Drain) {
+	d.Ordered, d.State, d.Since, d.Clear, d.Uses = now, Scheduled, now, time.Time{}, nil
+	if old := m.find(d.Part); old != nil {
+		if old.Active() && !now.Before(d.At) {
+			d.State, d.Since, d.Clear, d.Uses, d.At = old.State, old.Since, old.Clear, old.Uses, old.At
+		}
+		was := *old
+		*old = d
+		if m.do(Tell{*old, "changed"}); was.Active() && !old.Active() {
+			m.do(Follow{"the drain of " + d.Name + " was put off"})
+		} else {
+			m.do(Keep{})
+		}
+		return
+	}
+	m.list = append(m.list, d)
+	m.do(Tell{d, "ordered"})
+	m.do(Keep{})
+}
+
+// end gives a part back.
+func (m *Machine) end(p Part, what string) {
+	d := m.find(p)
+	if d == nil {
+		return
+	}
+	was := *d
+	m.list = slices.DeleteFunc(m.list, func(d Drain) bool { return d.Part == p })
+	if m.do(Tell{was, what}); was.Active() {
+		m.do(Follow{was.Name + " is no longer drained"})
+	} else {
+		m.do(Keep{})
+	}
+}
+
+// tick does what is due.
+func (m *Machine) tick(now time.Time) {
+	for _, d := range slices.Clone(m.list) {
+		if !d.Until.IsZero() && !now.Before(d.Until) {
+			m.end(d.Part, "expired")
+		}
+	}
+	late := false
+	for i := range m.list {
+		d := &m.list[i]
+		switch {
+		case d.State == Scheduled && !now.Before(d.At):
+			d.State, d.Since = Draining, now
+			m.do(Tell{*d, "begun"})
+			m.do(Follow{d.Name + " is drained"})
+		case d.State == Draining && !d.Clear.IsZero() && !now.Before(m.ripe(d)):
+			d.State, d.Since = Safe, now
+			m.do(Tell{*d, "safe to pull"})
+			m.do(Keep{})
+		}
+		late = late || d.State == Draining
+	}
+	if late && !now.Before(m.looked.Add(m.set.Look)) {
+		m.look(now)
+	}
+}
+
+// look asks what uses the parts that are out, if there are any.
+func (m *Machine) look(now time.Time) {
+	if slices.ContainsFunc(m.list, func(d Drain) bool { return d.Active() }) {
+		m.looked = now
+		m.do(Look{})
+	}
+}
+
+// judge takes in what uses the parts. Nothing is known of a part that was not looked at.
+func (m *Machine) judge(now time.Time, e Looked) {
+	for i := range m.list {
+		d := &m.list[i]
+		uses, known := e.Uses[d.Part]
+		if !known || !d.Active() {
+			continue
+		}
+		switch news := !slices.Equal(d.Uses, uses); {
+		case len(uses) == 0:
+			d.Uses = nil
+			if d.Clear.IsZero() {
+				d.Clear = now
+				m.do(Keep{})
+			}
+		case d.State == Safe:
+			d.State, d.Since, d.Clear, d.Uses = Draining, now, time.Time{}, uses
+			m.do(Tell{*d, "in use again"})
+			m.do(Keep{})
+		case news || !d.Clear.IsZero():
+			d.Clear, d.Uses = time.Time{}, uses
+			m.do(Keep{})
+		}
+	}
+}

@@ -1,0 +1,178 @@
+package drains
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/forsd/forsd/internal/withheld"
+	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/phasetable"
+	"github.com/forsd/forsd/topology"
+)
+
+// Plan is a plan in force.
+type Plan struct {
+	Name string
+	*phasetable.View
+}
+
+// Uses walks all plans in force, and to every host from every leaf, through all tables
+// that the switches may hold, and tells for each part that is out what leads over it. The
+// cables of a leaf that is out lead to its own hosts, which have no other way: of a leaf it
+// tells which plans have its hosts.
+func Uses(t *topology.FatTree, tables []*lft.Tables, plans []Plan, all []Drain) map[Part][]string {
+	u := &walker{tree: t, host: map[topology.GUID]int{}, out: make([]int, len(t.Leaves))}
+	uses := map[Part][]string{}
+	for i := range all {
+		if d := &all[i]; d.Active() {
+			uses[d.Part] = nil
+			u.active = append(u.active, d)
+		}
+	}
+	u.mark()
+	for n := range plans {
+		transfers, hosts := u.ofPlan(plans[n].View, tables)
+		for i, d := range u.active {
+			if hosts[i] > 0 {
+				uses[d.Part] = append(uses[d.Part], fmt.Sprintf("%s has %d of its hosts", plans[n].Name, hosts[i]))
+			}
+			if transfers[i] > 0 {
+				uses[d.Part] = append(uses[d.Part], fmt.Sprintf("%s sends %d transfers over it", plans[n].Name, transfers[i]))
+			}
+		}
+	}
+	for i, lids := range u.ofTables(tables) {
+		if lids > 0 {
+			uses[u.active[i].Part] = append(uses[u.active[i].Part], fmt.Sprintf("tables lead to %d LIDs of hosts over it", lids))
+		}
+	}
+	return uses
+}
+
+// walker walks for Uses.
+type walker struct {
+	tree   *topology.FatTree
+	active []*Drain
+	taken  [][][]int             // [node][port] the drains but those of leaves that take its cable out
+	host   map[topology.GUID]int // in tree.Hosts
+	out    []int                 // [leaf] the drain that takes its hosts out, −1 for none
+	met    []int                 // work space
+}
+
+// mark finds the ports and the leaves that are out.
+func (u *walker) mark() {
+	f := u.tree.Fabric
+	for i := range u.tree.Hosts {
+		u.host[u.tree.Hosts[i].GUID] = i
+	}
+	u.taken = make([][][]int, len(f.Nodes))
+	for i := range f.Nodes {
+		u.taken[i] = make([][]int, len(f.Nodes[i].Ports))
+	}
+	for l := range u.tree.Leaves {
+		leaf := &u.tree.Leaves[l]
+		u.out[l] = slices.IndexFunc(u.active, func(d *Drain) bool { return d.Kind == Leaf && d.GUID == leaf.GUID })
+		for k, c := range leaf.Cables {
+			cable, _ := withheld.At(u.tree, l, k)
+			for i, d := range u.active {
+				if !c.Usable() || leaf.Node == topology.None || d.Kind == Leaf || !d.takes(u.tree, l, k, cable) {
+					continue
+				}
+				p := &f.Nodes[leaf.Node].Ports[c.LeafPort]
+				u.taken[leaf.Node][c.LeafPort] = append(u.taken[leaf.Node][c.LeafPort], i)
+				u.taken[p.Peer][p.PeerPort] = append(u.taken[p.Peer][p.PeerPort], i)
+			}
+		}
+	}
+}
+
+// mostHops is how many switches a walk passes at most; one that is longer is the
+// verifier's business.
+const mostHops = 16
+
+// tabled is the tables of the fabric's nodes.
+func tabled(f *topology.Fabric, tables *lft.Tables) [][]uint8 {
+	out := make([][]uint8, len(f.Nodes))
+	for i := range f.Nodes {
+		if n := tables.Find(f.Nodes[i].GUID); n >= 0 {
+			out[i] = tables.Switches[n].Out
+		}
+	}
+	return out
+}
+
+// over lists the drains whose cables a packet to a LID takes from a leaf.
+func (u *walker) over(tables [][]uint8, leaf int, lid topology.LID) []int {
+	at := u.tree.Leaves[leaf].Node
+	u.met = u.met[:0]
+	for range mostHops {
+		if at == topology.None || int(lid) >= len(tables[at]) {
+			break
+		}
+		port := tables[at][lid]
+		ports := u.tree.Fabric.Nodes[at].Ports
+		if port == 0 || int(port) >= len(ports) || !ports[port].Connected() {
+			break
+		}
+		u.met = append(u.met, u.taken[at][port]...)
+		at = ports[port].Peer
+	}
+	return u.met
+}
+
+// ofPlan counts, by drain, the transfers of a plan that take one of its cables, and the
+// servers of the plan that are on its leaf.
+func (u *walker) ofPlan(p *phasetable.View, all []*lft.Tables) (transfers, hosts []int) {
+	transfers, hosts = make([]int, len(u.active)), make([]int, len(u.active))
+	for n, t := range all {
+		tables := tabled(u.tree.Fabric, t)
+		for s := range p.Servers() {
+			i, known := u.host[p.Server(s).GUID]
+			if !known || u.tree.Hosts[i].Leaf < 0 {
+				continue
+			}
+			leaf, row := u.tree.Hosts[i].Leaf, p.Row(s)
+			if d := u.out[leaf]; n == 0 && d >= 0 {
+				hosts[d]++
+			}
+			for phase := range row.Len() {
+				if x := row.At(phase); x.SendTo >= 0 {
+					for _, d := range u.over(tables, leaf, x.DLID) {
+						transfers[d]++
+					}
+				}
+			}
+		}
+	}
+	return transfers, hosts
+}
+
+// ofTables counts, by drain, the LIDs of hosts to which some tables lead over one of its
+// cables from a leaf. What a leaf that is out sends and receives does not count.
+func (u *walker) ofTables(all []*lft.Tables) []int {
+	count := make([]int, len(u.active))
+	last := make([]int, len(u.active)) // the LID that was counted last
+	for _, t := range all {
+		tables := tabled(u.tree.Fabric, t)
+		for i := range u.tree.Hosts {
+			h := &u.tree.Hosts[i]
+			if h.Leaf >= 0 && u.out[h.Leaf] >= 0 {
+				continue
+			}
+			for lid := h.LID; lid < h.LID+1<<h.LMC && h.LID != 0; lid++ {
+				for l := range u.tree.Leaves {
+					if l == h.Leaf || u.out[l] >= 0 {
+						continue
+					}
+					for _, d := range u.over(tables, l, lid) {
+						if last[d] != int(lid) {
+							last[d] = int(lid)
+							count[d]++
+						}
+					}
+				}
+			}
+		}
+	}
+	return count
+}
