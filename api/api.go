@@ -52,6 +52,7 @@ type Status struct {
 	LastEvent *LastEvent       `json:"last_event,omitempty"`
 	Warnings  []health.Warning `json:"warnings"`
 	Baseline  []string         `json:"baseline"`          // how the fabric deviates from its baseline
+	Drains    []Drain          `json:"drains,omitempty"`  // parts that are taken out to be worked on
 	Watched   *Watched         `json:"watched,omitempty"` // what a forsd that only watches has seen last; nil for any other, and before the first fabric
 	Watches   bool             `json:"watches,omitempty"` // forsd only watches (mode: watch): it writes nothing and signals nobody
 }

@@ -23,6 +23,7 @@ type Event struct {
 const (
 	KindEpoch   = "epoch"
 	KindBase    = "base"
+	KindDrain   = "drain" // see DrainEvent
 	KindJob     = "job"
 	KindLink    = "link"
 	KindOrder   = "order" // an operator's: see Order

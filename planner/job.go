@@ -59,7 +59,7 @@ func Restrict(t *topology.FatTree, members []topology.GUID) *topology.FatTree {
 	sub := *t
 	sub.Servers = nil
 	for i := range t.Hosts {
-		if h := &t.Hosts[i]; wanted[h.GUID] && h.Leaf >= 0 && h.LID != 0 {
+		if h := &t.Hosts[i]; wanted[h.GUID] && h.Leaf >= 0 && h.LID != 0 && !h.Out {
 			sub.Servers = append(sub.Servers, i)
 		}
 	}

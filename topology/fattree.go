@@ -54,6 +54,7 @@ type Host struct {
 	Alpha  int     // α, its index on the leaf; 0 on a spine
 	First  int     // the lane of the base LID of index 0 on its leaf, BaselineLeaf.First
 	Server bool    // takes part in the exchange; a bystander otherwise
+	Out    bool    // its leaf is drained: no plan has it, and it is routed as a bystander
 	Moved  bool    // some leaves send to its base LID over other lanes than LIDLane: DLID avoids it
 }
 

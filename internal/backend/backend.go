@@ -16,6 +16,7 @@ import (
 	"github.com/forsd/forsd/internal/board"
 	"github.com/forsd/forsd/internal/cables"
 	"github.com/forsd/forsd/internal/delivery/desk"
+	"github.com/forsd/forsd/internal/drains"
 	"github.com/forsd/forsd/internal/history"
 	"github.com/forsd/forsd/internal/jobs"
 	"github.com/forsd/forsd/internal/reload"
@@ -44,6 +45,8 @@ type Loop interface {
 	// Between runs f while no action of the controller's is under way, so that neither
 	// the tables nor the store change meanwhile, and waits for it.
 	Between(ctx context.Context, f func(Ground)) error
+	// Drain takes parts of the fabric out of the plan, or gives them back.
+	Drain(ctx context.Context, all ...drains.Event) error
 	// Stopped is closed when the loop has ended.
 	Stopped() <-chan struct{}
 }
@@ -74,6 +77,7 @@ type Parts struct {
 	Workers *worker.Pool
 	Watches bool // forsd only watches
 
+	Drains   func() []drains.Drain // that there are
 	Planning planner.Settings
 	Settings *reload.Settings // that may change while forsd runs
 }
@@ -103,6 +107,7 @@ func (b *Backend) Status() api.Status {
 	manager.Standby, manager.DumpedAt = s.OpenSM.Standby, s.OpenSM.DumpedAt
 	manager.TablesMatch, manager.ReadBackAt = match, readAt
 	s.OpenSM = manager
+	s.Drains = b.drains(nil)
 	if s.Watches, s.Watched = b.Watches, b.Watched.Load(); s.Watches {
 		s.State, s.OpenSM.Standby = "watching", false
 	}

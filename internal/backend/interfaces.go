@@ -21,6 +21,7 @@ func (b *Backend) Interfaces(peers http.Handler, readOverTCP bool) api.Config {
 			"GET /v1/baseline":         Answer(b.showBaseline),
 			"GET /v1/baseline/preview": Answer(b.previewAccept),
 			"GET /v1/cables":           Answer(b.showCables),
+			"GET /v1/drains":           Answer(func(*http.Request) (any, error) { return api.Drained{Drains: b.drains(nil)}, nil }),
 			"GET /v1/tables":           Answer(func(*http.Request) (any, error) { return b.Tables() }),
 			"GET /v1/replica":          peers,
 		},
@@ -29,7 +30,11 @@ func (b *Backend) Interfaces(peers http.Handler, readOverTCP bool) api.Config {
 			"POST /v1/reload":          Answer(b.reload),
 			"POST /v1/baseline/accept": Answer(func(r *http.Request) (any, error) { return b.Accept(r.Context()) }),
 		},
-		Local: map[string]http.Handler{"POST /v1/cables/release": Answer(b.releaseCable)}}
+		Local: map[string]http.Handler{
+			"POST /v1/cables/release": Answer(b.releaseCable),
+			"POST /v1/drains":         Answer(b.drain),
+			"POST /v1/undrain":        Answer(b.undrain),
+		}}
 	maps.Copy(c.Mount, tiers.Handlers(b.Workers, b.Routes))
 	return c
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/forsd/forsd/internal/board"
 	"github.com/forsd/forsd/internal/cablehealth"
 	"github.com/forsd/forsd/internal/cables"
+	"github.com/forsd/forsd/internal/drains"
 	"github.com/forsd/forsd/internal/health"
 	"github.com/forsd/forsd/internal/jobs"
 	"github.com/forsd/forsd/internal/store"
@@ -99,6 +100,17 @@ func newMetrics(b *Backend) *Metrics {
 	for _, kind := range cables.Kinds() {
 		m.Registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "forsd_cable_decisions_total", Help: "Decisions about cables.",
 			ConstLabels: prometheus.Labels{"decision": kind}}, func() float64 { return float64(b.Cables.Decided(kind)) }))
+	}
+	for _, state := range []drains.State{drains.Scheduled, drains.Draining, drains.Safe} {
+		m.Registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "forsd_drains", Help: "Parts of the fabric that are taken out to be worked on.",
+			ConstLabels: prometheus.Labels{"state": string(state)}}, func() (n float64) {
+			for _, d := range b.Drains() {
+				if d.State == state {
+					n++
+				}
+			}
+			return n
+		}))
 	}
 	gauge("forsd_tables_match", "1 when the tables read back last are those planned.", func() float64 {
 		match, _ := b.TablesMatch()

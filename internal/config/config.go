@@ -33,6 +33,7 @@ type Config struct {
 	Peer       Peer     `yaml:"peer"`
 	Planning   Planning `yaml:"planning"`
 	Jobs       Jobs     `yaml:"jobs"`
+	Drains     Drains   `yaml:"drains"`
 	Damping    Damping  `yaml:"damping" live:"yes"`
 	Cables     Cables   `yaml:"cables"`
 	Safety     Safety   `yaml:"safety" live:"yes"`
@@ -127,6 +128,13 @@ type Jobs struct {
 	BaseLIDs planner.Policy `yaml:"base_lids"`
 	// OwnLanes gives every job lanes that no other job uses, also where it does not ask.
 	OwnLanes bool `yaml:"own_lanes" live:"yes"`
+}
+
+// Drains says how parts of the fabric are taken out to be worked on.
+type Drains struct {
+	// Grace is how long an exchange may take that has begun by the plan before: a leaf is
+	// not safe to pull earlier.
+	Grace time.Duration `yaml:"grace"`
 }
 
 // Roles are patterns of the descriptions of hosts that are no compute nodes; nil matches
@@ -257,7 +265,8 @@ func Default() *Config {
 			LIDs:         planner.AutoLIDs,
 			OtherFabrics: OtherRefuse, MaxUnreachable: planner.DefaultMaxUnreachable,
 		},
-		Jobs: Jobs{BaseLIDs: planner.RouteAuto},
+		Jobs:   Jobs{BaseLIDs: planner.RouteAuto},
+		Drains: Drains{Grace: 10 * time.Second},
 		Damping: Damping{
 			HoldDown:    10 * time.Second,
 			MaxHoldDown: 10 * time.Minute,

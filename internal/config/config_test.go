@@ -73,6 +73,7 @@ api: {socket: /s, socket_mode: 0600, listen: "[::1]:7480", names: [fabric.exampl
 peer: {timeout: 3s}
 planning: {engine: exact, lids: 2, exclude: '^(login|adm)\d+', roles: {aggregation: an, gateway: '^gw', storage: st, management: mgmt}, other_fabrics: liquid, max_unreachable: 0.25}
 jobs: {base_lids: never, own_lanes: true}
+drains: {grace: 7s}
 damping: {hold_down: 1s, max_hold_down: 1s, flaps: 1, window: 3s}
 cables:
   {mode: off, every: 2s, max_cost: 1, per_leaf: 3, in_all: 4, test: 5s, probation: 6s, returns: 7, returns_within: 8s,
@@ -107,6 +108,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 			Roles:        Roles{regexp.MustCompile("an"), regexp.MustCompile("^gw"), regexp.MustCompile("st"), regexp.MustCompile("mgmt")},
 			OtherFabrics: OtherLiquid, MaxUnreachable: 0.25},
 		Jobs:    Jobs{BaseLIDs: planner.RouteNever, OwnLanes: true},
+		Drains:  Drains{Grace: 7 * time.Second},
 		Damping: Damping{HoldDown: time.Second, MaxHoldDown: time.Second, Flaps: 1, Window: 3 * time.Second},
 		Cables: Cables{Mode: CablesOff, Every: 2 * time.Second, MaxCost: 1, PerLeaf: 3, InAll: 4, Test: 5 * time.Second, Probation: 6 * time.Second,
 			Returns: 7, ReturnsWithin: 8 * time.Second, Short: 9 * time.Second, ShortBER: 1e-10, Long: 11 * time.Second, LongBER: 1e-11, Drops: 1e-9,

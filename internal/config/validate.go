@@ -52,6 +52,7 @@ func (c *Config) problems() []Problem {
 	if c.Damping.Flaps < 1 {
 		v.add("damping.flaps", "%d is too few: want 1 or more", c.Damping.Flaps)
 	}
+	v.positive("drains.grace", c.Drains.Grace)
 	v.positive("damping.window", c.Damping.Window)
 	v.cables(&c.Cables)
 	// Written so that NaN is refused.

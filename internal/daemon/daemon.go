@@ -17,6 +17,7 @@ import (
 	"github.com/forsd/forsd/ilp"
 	"github.com/forsd/forsd/internal/cables"
 	"github.com/forsd/forsd/internal/config"
+	"github.com/forsd/forsd/internal/drains"
 	"github.com/forsd/forsd/internal/linkstate"
 	"github.com/forsd/forsd/internal/linkstate/probe"
 	"github.com/forsd/forsd/internal/press"
@@ -45,7 +46,11 @@ func New(cfg *config.Config, version string, log *zap.Logger, notify func(string
 		KeepEpochs: cfg.KeepEpochs, Paired: r.peer.Exists()}, reissue)}
 	l := &loop{rooms: r, core: controller.New(controllerSettings(cfg)), links: linkstate.New(probe.Settings(&cfg.OpenSM)), actions: x,
 		standby: standby.New(standby.Settings{Peer: cfg.Peer.Address, TakeoverWait: cfg.Peer.Timeout, Salt: rand.Uint32()}), giveUp: func() {},
-		costs: cables.Costs{Workers: r.workers, Planning: r.planning}}
+		costs:  cables.Costs{Workers: r.workers, Planning: r.planning},
+		drains: drains.New(drains.Settings{Grace: cfg.Drains.Grace, Look: drainLook})}
+	if err := l.resumeDrains(); err != nil {
+		r.health.Raise(stateDamaged, err.Error(), r.started)
+	}
 	care{l}.resume()
 	return &Daemon{l}, nil
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/internal/cables"
+	"github.com/forsd/forsd/internal/drains"
 	"github.com/forsd/forsd/internal/health"
 	"github.com/forsd/forsd/internal/history"
 	"github.com/forsd/forsd/internal/jobs"
@@ -79,6 +80,8 @@ var warnables = []health.Warnable{
 	{Code: controller.TablesStale, Severity: health.Critical, Title: "The switches hold other tables than those planned"},
 
 	{Code: accessIncomplete, Severity: health.Degraded, Title: "Somebody may not do what was meant"},
+	{Code: drains.Drained, Severity: health.Info, Title: "Parts of the fabric are drained"},
+
 	{Code: vault.StateNotDurable, Severity: health.Critical, Title: "The state cannot be stored"},
 	{Code: vault.BaselineLost, Severity: health.Critical, Title: "The baseline is lost"},
 	{Code: stateDamaged, Severity: health.Degraded, Title: "Stored state was damaged and skipped"},

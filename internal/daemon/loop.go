@@ -9,6 +9,7 @@ import (
 
 	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/internal/cables"
+	"github.com/forsd/forsd/internal/drains"
 	"github.com/forsd/forsd/internal/linkstate"
 	"github.com/forsd/forsd/internal/standby"
 	"github.com/forsd/forsd/internal/standby/replica"
@@ -30,11 +31,13 @@ type loop struct {
 	actions *actions
 	book    withheld.Book // what is to stay out of the plan by decision
 	costs   cables.Costs  // of taking cables out
+	drains  *drains.Machine
 
 	giveUp   context.CancelFunc            // ends the read-back or the planning under way
 	waiting  []func(context.Context, turn) // for no action to be under way
 	said     *replica.Replica              // the other forsd's last answer
 	bouncing []controller.Lane             // that the link state knows of
+	changed  bool                          // a change has settled since it was looked at drains
 	shown    bool                          // the fabric on the board was seen here, since this forsd last ceased to lead
 	raw      *topology.Fabric              // the fabric believed last, without the names and roles that the settings give
 }
@@ -86,7 +89,7 @@ func (l *loop) run(ctx context.Context) {
 func (l *loop) wake() time.Time {
 	due := []time.Time{l.core.Wake(), l.links.Wake()}
 	if !l.core.Busy() { // else these wait until the action has ended
-		due = append(due, l.jobs.LeaseDue(), l.store.RestoreDue(), l.standby.Wake())
+		due = append(due, l.jobs.LeaseDue(), l.store.RestoreDue(), l.standby.Wake(), l.drainsDue())
 	}
 	due = slices.DeleteFunc(due, time.Time.IsZero)
 	if len(due) == 0 {

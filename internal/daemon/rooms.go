@@ -5,6 +5,7 @@ import (
 	"errors"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -17,6 +18,7 @@ import (
 	"github.com/forsd/forsd/internal/cables"
 	"github.com/forsd/forsd/internal/config"
 	"github.com/forsd/forsd/internal/delivery/desk"
+	"github.com/forsd/forsd/internal/drains"
 	"github.com/forsd/forsd/internal/health"
 	"github.com/forsd/forsd/internal/history"
 	"github.com/forsd/forsd/internal/jobs"
@@ -58,7 +60,8 @@ type rooms struct {
 	backend  *backend.Backend        // answers the API
 	access   *api.Access             // by what its callers are known
 	workers  *worker.Pool            // plans what others ask for
-	work     sync.WaitGroup          // what was begun beside the loop
+	drained  atomic.Pointer[[]drains.Drain]
+	work     sync.WaitGroup // what was begun beside the loop
 }
 
 // keepEvents is how many events a subscriber can catch up on.
@@ -98,7 +101,8 @@ func open(cfg *config.Config, version string, log *zap.Logger, notify func(strin
 	}
 	r.cables = cables.New(cables.Parts{Settings: cfg.Cables.Health(), MaxCost: cfg.Cables.MaxCost, Log: log, Health: r.health, Say: r.board.Say}, cables.Kept{})
 	r.backend = backend.New(backend.Parts{Version: version, Started: r.started, Board: r.board, Store: r.store, Desk: r.desk, Jobs: r.jobs, Cables: r.cables,
-		History: r.history, OpenSM: r.openSM, Loop: commands{r}, Workers: r.workers, Planning: r.planning, Settings: r.settings, Watches: r.watches()})
+		History: r.history, OpenSM: r.openSM, Loop: commands{r}, Workers: r.workers, Planning: r.planning, Settings: r.settings, Watches: r.watches(),
+		Drains: func() []drains.Drain { return *r.drained.Load() }})
 	return r, reissue, nil
 }
 

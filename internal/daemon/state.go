@@ -11,6 +11,7 @@ import (
 
 	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/internal/config"
+	"github.com/forsd/forsd/internal/drains"
 	"github.com/forsd/forsd/internal/linkstate"
 	"github.com/forsd/forsd/internal/view"
 	"github.com/forsd/forsd/internal/withheld"
@@ -43,6 +44,9 @@ func (l *loop) show(ctx context.Context, v *view.View, swept bool) {
 	snapshot := controller.Snapshot{ID: v.ID, Kind: v.Kind, Why: v.Reason, Down: v.Down, Lost: v.Lost(l.board.Current(), l.board.Baseline())}
 	care{l}.seen(v)
 	if tree := v.TwoLevels(); tree != nil {
+		if list := l.drains.List(); len(list) > 0 { // of a spine, cables to new leaves, too
+			l.book.Set(withheld.Drained, drains.Cables(tree, list))
+		}
 		snapshot.Withheld = l.book.Lanes(tree)
 	}
 	if swept {
@@ -56,7 +60,7 @@ func (l *loop) show(ctx context.Context, v *view.View, swept bool) {
 	if v.Tree != nil && !l.core.Doubts() {
 		l.board.Adopt(v.Tree.Baseline) // so that the next newcomer does not take this one's index
 	}
-	l.health.Set("fabric", v.Findings(), time.Now())
+	l.health.Set("fabric", drains.Quiet(v.Tree, l.drains.List(), v.Findings()), time.Now())
 }
 
 // withhold has the plan and the tables follow a decision about cables, which takes the
@@ -113,7 +117,7 @@ func (l *loop) fitBy(f *topology.Fabric, by *config.Planning) (*view.View, error
 	if err != nil {
 		return nil, err
 	}
-	return v.WithJobs(l.jobs.Planning()), nil
+	return l.without(v), nil
 }
 
 // settled notes that plan and tables in force fit the fabric.
@@ -126,6 +130,7 @@ func (l *loop) settled(ctx context.Context, a controller.Settled) {
 	if v, held := l.board.Latest(), l.board.HeldBack(); v != nil && v.Tree != nil {
 		l.work.Go(func() { l.actions.press.PrepareAhead(ctx, v, held) })
 	}
+	l.changed = true
 	if marks.Settled {
 		l.log.Info("settled again", zap.String("fabric", a.Fabric), zap.Uint64("epoch", l.board.EpochNumber()))
 		return

@@ -44,6 +44,7 @@ func (t turn) routine(ctx context.Context, now time.Time) {
 	if due := t.standby.Wake(); !due.IsZero() && !now.Before(due) {
 		t.stand(ctx, standby.Tick{})
 	}
+	t.dueDrains(ctx, now)
 	t.store.Restore(now)
 	t.followJobs(ctx)
 }
@@ -94,6 +95,9 @@ func (t turn) adopt(ctx context.Context) error {
 		return err
 	}
 	care(t).resume()
+	if err := t.resumeDrains(); err != nil {
+		return err
+	}
 	if r.Last > t.store.Passed() {
 		t.actions.press.Reissue(false) // whatever was lost here is older than what the other one has
 	}

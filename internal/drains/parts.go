@@ -142,6 +142,9 @@ func Leaves(all []Drain) (out []topology.GUID) {
 // Quiet is what is found of a fabric but for what drains explain: parts that are drained
 // may be absent.
 func Quiet(t *topology.FatTree, all []Drain, found []topology.Finding) []topology.Finding {
+	if t == nil || len(all) == 0 {
+		return found
+	}
 	cables, leaves := Cables(t, all), Leaves(all)
 	return slices.DeleteFunc(slices.Clone(found), func(f topology.Finding) bool {
 		at := topology.GUID(f.Node)

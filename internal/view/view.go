@@ -121,6 +121,8 @@ func withHosts(facts []byte, hosts []topology.Host) []byte {
 		facts = append(facts, 0)
 		if h.Server {
 			facts[len(facts)-1] = 1
+		} else if h.Out {
+			facts[len(facts)-1] = 2
 		}
 	}
 	return facts
@@ -129,6 +131,27 @@ func withHosts(facts []byte, hosts []topology.Host) []byte {
 func digest(facts []byte) string {
 	sum := sha256.Sum256(facts)
 	return hex.EncodeToString(sum[:8])
+}
+
+// Without is the view with the hosts of some leaves out of all plans, those of jobs too.
+func (v *View) Without(leaves []topology.GUID) *View {
+	if v.Tree == nil || v.Pods != nil || len(leaves) == 0 {
+		return v
+	}
+	t := *v.Tree
+	t.Hosts, t.Servers = slices.Clone(t.Hosts), nil
+	for i := range t.Hosts {
+		h := &t.Hosts[i]
+		if h.Leaf >= 0 && slices.Contains(leaves, t.Leaves[h.Leaf].GUID) {
+			h.Server, h.Out = false, true
+		}
+		if h.Server {
+			t.Servers = append(t.Servers, i)
+		}
+	}
+	out := *v
+	out.Tree, out.ID, out.routed = &t, identity(&t), &routed{}
+	return &out
 }
 
 // WithJobs is the view with the jobs that there are. Where base LIDs of some are routed,

@@ -1,0 +1,239 @@
+package backend
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/internal/aside"
+	"github.com/forsd/forsd/internal/drains"
+	"github.com/forsd/forsd/internal/view"
+	"github.com/forsd/forsd/internal/withheld"
+	"github.com/forsd/forsd/planner"
+	"github.com/forsd/forsd/topology"
+)
+
+// maxDrainBody is what a request about drains may have.
+const maxDrainBody = 1 << 20
+
+// drains lists the drains of some parts, all for nil, as the API shows them.
+func (b *Backend) drains(parts []drains.Part) []api.Drain {
+	out := []api.Drain{}
+	v, list := b.Board.Latest(), b.Drains()
+	for i := range list {
+		d := &list[i]
+		if parts != nil && !slices.Contains(parts, d.Part) {
+			continue
+		}
+		shown := d.Shown()
+		if v != nil && v.Tree != nil {
+			for _, c := range drains.Cables(v.Tree, list[i:i+1]) {
+				shown.Cables = append(shown.Cables, api.DrainedCable(c))
+			}
+		}
+		out = append(out, shown)
+	}
+	return out
+}
+
+// drainable is the fabric seen last, where parts of it can be drained.
+func (b *Backend) drainable() (*view.View, error) {
+	v := b.Board.Latest()
+	switch {
+	case v == nil:
+		return nil, errNoDump
+	case v.Kind == controller.OwnRoutes:
+		return nil, v.NoTree("nothing can be taken out of them")
+	case v.Pods != nil:
+		return nil, api.Refused("parts of fat trees of three levels cannot be drained yet")
+	}
+	return v, nil
+}
+
+// drain answers POST /v1/drains: what it costs to take parts out, and unless that is all
+// that was asked, takes them out.
+func (b *Backend) drain(r *http.Request) (any, error) {
+	var q api.DrainRequest
+	if err := decode(r, &q); err != nil {
+		return nil, err
+	}
+	if err := b.Loop.MayLead(); err != nil {
+		return nil, err
+	}
+	v, err := b.drainable()
+	if err != nil {
+		return nil, err
+	}
+	orders, err := b.orders(r.Context(), v, &q)
+	if err != nil {
+		return nil, err
+	}
+	out := api.Drained{}
+	if out.Cost, err = b.cost(r.Context(), v, orders); err != nil {
+		return nil, err
+	}
+	parts := make([]drains.Part, len(orders))
+	names := make([]string, len(orders))
+	events := make([]drains.Event, len(orders))
+	for i, d := range orders {
+		parts[i], names[i], events[i] = d.Part, d.Name, drains.Order{Drain: d}
+		if q.DryRun {
+			out.Drains = append(out.Drains, d.Shown())
+		}
+	}
+	if q.DryRun {
+		return out, nil
+	}
+	err = b.Loop.Drain(r.Context(), events...)
+	b.ordered(r.Context(), "drain "+strings.Join(names, ", "), "ordered", err)
+	out.Drains = b.drains(parts)
+	return out, waited(err)
+}
+
+// orders makes drains of a request.
+func (b *Backend) orders(ctx context.Context, v *view.View, q *api.DrainRequest) (out []drains.Drain, err error) {
+	switch {
+	case len(q.Parts) == 0:
+		return nil, api.BadRequest(`nothing to drain: want {"parts": ["Spine012", "Leaf007/31"]}`)
+	case !q.Until.IsZero() && !q.Until.After(later(time.Now(), q.At)):
+		return nil, api.BadRequest("it would end at %s, before it begins", q.Until.Format(time.RFC3339))
+	case len(q.Reason) > 1000:
+		return nil, api.BadRequest("the reason has %d characters: up to 1000 are kept", len(q.Reason))
+	case len(b.Drains())+len(q.Parts) > drains.Most:
+		return nil, api.Refused("there would be more than %d drains", drains.Most)
+	}
+	by := ""
+	if c := api.CallerOf(ctx); c != nil {
+		by = c.User
+	}
+	for _, spec := range q.Parts {
+		p, name, err := drains.Find(v.Tree, spec)
+		if err != nil {
+			return nil, api.BadRequest("drain %.200s: %v", spec, err)
+		}
+		if slices.ContainsFunc(out, func(d drains.Drain) bool { return d.Part == p }) {
+			return nil, api.BadRequest("%s is named twice", name)
+		}
+		out = append(out, drains.Drain{Part: p, Name: name, Reason: q.Reason, By: by, At: q.At, Until: q.Until, State: drains.Scheduled})
+	}
+	return out, nil
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// cost plans the fabric without the parts, beside those that are out already.
+func (b *Backend) cost(ctx context.Context, v *view.View, orders []drains.Drain) (*api.DrainCost, error) {
+	list := b.Drains()
+	for _, d := range orders {
+		d.State = drains.Draining
+		list = append(slices.DeleteFunc(list, func(old drains.Drain) bool { return old.Part == d.Part }), d)
+	}
+	leaves := drains.Leaves(list)
+	next := v.Without(leaves)
+	out := &api.DrainCost{Hosts: []string{}, Jobs: []string{}}
+	var members []topology.GUID
+	for i := range v.Tree.Hosts {
+		if h := &v.Tree.Hosts[i]; h.Leaf >= 0 && !h.Out && slices.Contains(leaves, v.Tree.Leaves[h.Leaf].GUID) {
+			out.Hosts, members = append(out.Hosts, h.Name), append(members, h.GUID)
+		}
+	}
+	for _, j := range b.Jobs.List() {
+		if n := len(slices.DeleteFunc(j.Guids(), func(g topology.GUID) bool { return !slices.Contains(members, g) })); n > 0 {
+			out.Jobs = append(out.Jobs, fmt.Sprintf("%s loses %d of its hosts", j.Label(), n))
+		}
+	}
+	if len(next.Tree.Servers) == 0 {
+		return nil, api.Refused("no server would be left")
+	}
+	var book withheld.Book
+	book.Set(withheld.Drained, drains.Cables(next.Tree, list))
+	hold := slices.Concat(b.Board.HeldBack(), book.Lanes(next.Tree))
+	forecast, err := aside.Forecast(ctx, b.Workers, &aside.Question{Tree: next.Held(hold), Settings: aside.Settings(b.Planning), Epoch: b.Board.EpochNumber()})
+	if err != nil {
+		return nil, err
+	}
+	var plan planner.Report
+	if err := json.Unmarshal(forecast.Plan, &plan); err != nil {
+		return nil, err
+	}
+	out.Phases, out.LowerBound, out.UnreachablePairs = plan.Phases, plan.LowerBound, plan.UnreachablePairs
+	if e := b.Board.Current(); e != nil {
+		out.PhasesNow = e.Report.Phases
+	}
+	return out, nil
+}
+
+// undrain answers POST /v1/undrain.
+func (b *Backend) undrain(r *http.Request) (any, error) {
+	var q api.Undrain
+	if err := decode(r, &q); err != nil {
+		return nil, err
+	}
+	if err := b.Loop.MayLead(); err != nil {
+		return nil, err
+	}
+	var parts []drains.Part
+	var events []drains.Event
+	for _, spec := range q.Parts {
+		found, err := b.drained(spec)
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range found {
+			parts, events = append(parts, p), append(events, drains.End{Part: p})
+		}
+	}
+	if len(parts) == 0 {
+		return nil, api.BadRequest(`nothing to give back: want {"parts": ["Spine012", "Leaf007/31"]}, or "all"`)
+	}
+	out := api.Drained{Drains: b.drains(parts)}
+	err := b.Loop.Drain(r.Context(), events...)
+	b.ordered(r.Context(), "undrain "+strings.Join(q.Parts, ", "), "given back", err)
+	return out, waited(err)
+}
+
+// drained finds the drains that a text means: their parts by name or GUID as for a drain,
+// or as lists of drains show them.
+func (b *Backend) drained(spec string) (out []drains.Part, err error) {
+	part, tree := drains.Part{}, (*topology.FatTree)(nil)
+	if v, err := b.drainable(); err == nil {
+		tree = v.Tree
+		part, _, _ = drains.Find(tree, spec)
+	}
+	list := b.Drains()
+	for i := range list {
+		if d := &list[i]; spec == "all" || d.Part == part || d.Named(spec) {
+			out = append(out, d.Part)
+		}
+	}
+	if len(out) == 0 && spec != "all" {
+		return nil, api.Errorf(http.StatusNotFound, api.CodeNotFound, "%.200q is not drained%s", spec, topology.DidYouMean(spec, func(yield func(string) bool) {
+			for i := range list {
+				if !yield(list[i].Name) {
+					return
+				}
+			}
+		}))
+	}
+	return out, nil
+}
+
+// decode reads the body of a request.
+func decode(r *http.Request, v any) error {
+	body, err := api.ReadBody(r, maxDrainBody)
+	if err != nil {
+		return err
+	}
+	return api.Decode(body, v)
+}

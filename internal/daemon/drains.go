@@ -1,0 +1,191 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/internal/drains"
+	"github.com/forsd/forsd/internal/view"
+	"github.com/forsd/forsd/internal/withheld"
+)
+
+// This file carries out what internal/drains decides: it has the fabric's view and the
+// controller follow, looks at what still uses a part, and keeps the drains.
+
+// drainsDecided is the name under which the store keeps the drains.
+const drainsDecided = "drains"
+
+// drainLook is how often it is looked at what still uses a part that is being drained,
+// beside when a change has settled.
+const drainLook = 2 * time.Second
+
+// resumeDrains takes up the drains that are stored, or that the other forsd has handed over.
+func (l *loop) resumeDrains() error {
+	var stored []drains.Drain
+	err := l.store.Decision(drainsDecided, &stored)
+	if err == nil {
+		l.drains.Step(time.Now(), drains.Load{Drains: stored}) // the view that comes follows
+	}
+	l.showDrains()
+	return err
+}
+
+// stepDrains gives the machine an event and carries out what it answers.
+func (t turn) stepDrains(ctx context.Context, e drains.Event) {
+	keep, look, follow := false, false, []string(nil)
+	for _, a := range t.drains.Step(time.Now(), e) {
+		switch a := a.(type) {
+		case drains.Keep:
+			keep = true
+		case drains.Follow:
+			keep, follow = true, append(follow, a.Why)
+		case drains.Look:
+			look = true
+		case drains.Tell:
+			t.log.Info("drain "+a.What, zap.String("part", a.Drain.Name), zap.String("reason", a.Drain.Reason), zap.Strings("uses", a.Drain.Uses))
+			t.board.Say(api.KindDrain, api.DrainEvent{What: a.What, Drain: a.Drain.Shown()})
+		}
+	}
+	t.showDrains()
+	if keep {
+		t.keepDrains()
+	}
+	if follow != nil { // which may begin an action, so it comes last
+		t.followDrains(ctx, strings.Join(follow, "; "))
+	}
+	if look {
+		t.lookAtDrains(ctx)
+	}
+}
+
+// keepDrains stores the drains.
+func (t turn) keepDrains() {
+	var what any
+	if list := t.drains.List(); len(list) > 0 {
+		what = list
+	}
+	if err := t.store.Decide(drainsDecided, what); err != nil {
+		t.log.Error("drains are not stored", zap.Error(err))
+	}
+}
+
+// showDrains shows everybody the drains.
+func (l *loop) showDrains() {
+	list := l.drains.List()
+	l.drained.Store(&list)
+	var texts []string
+	for i := range list {
+		if d := &list[i]; d.Active() {
+			texts = append(texts, d.Text())
+		}
+	}
+	if len(texts) == 0 {
+		l.health.Clear(drains.Drained)
+		return
+	}
+	l.health.Raise(drains.Drained, strings.Join(texts, "; "), time.Now())
+}
+
+// followDrains has plans and tables follow the drains: hosts of leaves leave the view, and
+// cables are withheld.
+func (t turn) followDrains(ctx context.Context, why string) {
+	seen := t.board.Latest()
+	if seen == nil || seen.Tree == nil {
+		return
+	}
+	next, err := t.fit(seen.Fabric)
+	if err != nil {
+		t.log.Warn("the fabric with what is drained cannot be used", zap.Error(err))
+		return
+	}
+	cables := drains.Cables(next.Tree, t.drains.List())
+	if next.ID == seen.ID {
+		t.withhold(ctx, withheld.Drained, cables, why)
+		return
+	}
+	t.book.Set(withheld.Drained, cables)
+	next.SeenAt, next.Complete, next.Why = time.Now(), seen.Complete, why
+	t.showAgain(ctx, next)
+}
+
+// lookAtDrains finds out what uses the parts that are drained, beside the loop. Amid a
+// change nothing is known of that; its end asks again.
+func (t turn) lookAtDrains(ctx context.Context) {
+	v, e, on := t.board.Latest(), t.board.Current(), t.desk.Possible()
+	match, _ := t.desk.Match()
+	if v == nil || v.Tree == nil || v.Pods != nil || e == nil || !match || slices.Contains(on, nil) || t.core.State() != controller.Idle {
+		return
+	}
+	plans, list, held := t.plansInForce(), t.drains.List(), t.core.Held()
+	t.work.Go(func() {
+		uses := drains.Uses(v.Tree, on, plans, list)
+		err := t.between(ctx, func(ctx context.Context, t turn) {
+			if t.board.Latest().ID == v.ID && t.board.Current() == e && slices.Equal(t.desk.Possible(), on) && slices.Equal(t.core.Held(), held) && t.core.State() == controller.Idle {
+				t.stepDrains(ctx, drains.Looked{Uses: uses})
+			}
+		})
+		if err != nil && ctx.Err() == nil {
+			t.log.Debug("what uses drained parts", zap.Error(err))
+		}
+	})
+}
+
+// plansInForce lists all plans by which programs may exchange now.
+func (l *loop) plansInForce() []drains.Plan {
+	out := []drains.Plan{{Name: "the plan", View: l.board.Current().Plan}}
+	if base, _ := l.board.BasePlan(); base != nil && l.board.BaseLIDs() != nil {
+		out = append(out, drains.Plan{Name: "the plan for base LIDs", View: base})
+	}
+	for _, j := range l.jobs.List() {
+		out = append(out, drains.Plan{Name: j.Label(), View: j.Plan})
+		if j.Base != nil && j.Bases.Current() != nil {
+			out = append(out, drains.Plan{Name: "the plan of " + j.Label() + " for base LIDs", View: j.Base})
+		}
+	}
+	return out
+}
+
+// drainsDue is when there is something to do about drains, zero for never.
+func (l *loop) drainsDue() time.Time {
+	if l.board.StandsBy() {
+		return time.Time{} // the daemon that leads does it
+	}
+	return l.drains.Wake()
+}
+
+// dueDrains does what is due about drains.
+func (t turn) dueDrains(ctx context.Context, now time.Time) {
+	due := t.drainsDue()
+	switch {
+	case t.board.StandsBy():
+	case t.changed:
+		t.changed = false
+		t.stepDrains(ctx, drains.Settled{})
+	case !due.IsZero() && !now.Before(due):
+		t.stepDrains(ctx, drains.Tick{})
+	}
+}
+
+// without is a view without what is drained, and with the jobs that there are.
+func (l *loop) without(v *view.View) *view.View {
+	return v.Without(drains.Leaves(l.drains.List())).WithJobs(l.jobs.Planning())
+}
+
+// Drain takes parts out, or gives them back.
+func (c commands) Drain(ctx context.Context, all ...drains.Event) (err error) {
+	cerr := c.between(ctx, func(ctx context.Context, t turn) {
+		if err = t.MayLead(); err == nil {
+			for _, e := range all {
+				t.stepDrains(ctx, e)
+			}
+		}
+	})
+	return errors.Join(cerr, err)
+}
