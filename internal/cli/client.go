@@ -19,7 +19,7 @@ import (
 )
 
 func daemonCommands() []*cobra.Command {
-	cmds := []*cobra.Command{statusCommand(), watchCommand(), epochsCommand(), historyCommand(), phasesCommand(), jobCommand(), slurmCommand(), cablesCommand(), whatIfCommand(), rerouteCommand(), rollbackCommand(), baselineCommand(), tokenCommand(), reloadCommand()}
+	cmds := []*cobra.Command{statusCommand(), watchCommand(), epochsCommand(), historyCommand(), phasesCommand(), jobCommand(), slurmCommand(), cablesCommand(), whatIfCommand(), rerouteCommand(), rollbackCommand(), baselineCommand(), tokenCommand(), reloadCommand(), drainCommand(), undrainCommand(), drainsCommand()}
 	for _, c := range cmds {
 		c.GroupID = "daemon"
 		if c.ValidArgsFunction == nil {

@@ -75,6 +75,15 @@ var failureNames = names(func(ctx context.Context, c *api.Client) (out []cobra.C
 	return out
 })
 
+// drainNames completes what is drained.
+var drainNames = names(func(ctx context.Context, c *api.Client) (out []cobra.Completion) {
+	all, _ := c.Drains(ctx)
+	for i := range all {
+		out = append(out, cobra.CompletionWithDesc(all[i].Name, all[i].State))
+	}
+	return out
+})
+
 // jobNames completes jobs.
 var jobNames = names(func(ctx context.Context, c *api.Client) (out []cobra.Completion) {
 	jobs, _ := c.Jobs(ctx)

@@ -140,7 +140,7 @@ func (m *Machine) Step(now time.Time, e Event) []Action {
 	m.out = nil
 	switch e := e.(type) {
 	case Load:
-		m.list = slices.Clone(e.Drains) // what is due waits for the next event: who only follows has none
+		m.list, m.looked = slices.Clone(e.Drains), now // what is due waits for the next event: who only follows has none
 		m.do(Follow{})
 		return m.out
 	case Order:

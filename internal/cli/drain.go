@@ -1,0 +1,255 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/internal/command"
+)
+
+func drainCommand() *cobra.Command {
+	var dry, yes bool
+	var at, until, reason string
+	var lasts time.Duration
+	cmd := &cobra.Command{
+		Use:   "drain PART...",
+		Short: "Take cables, spines or leaves out of the plan, to work on them",
+		Long: `Drain takes parts of the fabric out of the plan and then out of the tables: a spine or
+a leaf, by its description or GUID, or a cable between the two as SWITCH/PORT. It shows
+what that costs first, and on a terminal asks before it goes on. "forsctl drains" tells
+when a part is safe to pull. From then on it may vanish and return without an alarm and
+without another plan, until "forsctl undrain" gives it back.
+
+The hosts of a leaf that is drained leave all plans. They are routed, and programs that
+run on them send without a plan: end these before the leaf is pulled.`,
+		Example: `  forsctl drain Leaf007/31 --reason "new cable"
+  forsctl drain Spine012 --dry-run
+  forsctl drain Leaf003 --at 02:00 --for 2h --yes`,
+		Args: cobra.MinimumNArgs(1), ValidArgsFunction: failureNames,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			q := api.DrainRequest{Parts: args, Reason: reason, DryRun: true}
+			var err error
+			if q.At, err = moment(at, time.Now()); err != nil {
+				return fmt.Errorf("--at: %w", err)
+			}
+			begin := q.At
+			if begin.IsZero() {
+				begin = time.Now()
+			}
+			if q.Until, err = moment(until, begin); err != nil {
+				return fmt.Errorf("--until: %w", err)
+			}
+			if lasts < 0 || lasts > 0 && until != "" {
+				return errors.New("say by --for or by --until when it ends")
+			} else if lasts > 0 {
+				q.Until = begin.Add(lasts)
+			}
+			return with(cmd, func(ctx context.Context, c *api.Client) error { return drain(ctx, cmd, c, q, dry, yes) })
+		},
+	}
+	f := cmd.Flags()
+	f.BoolVar(&dry, "dry-run", false, "show what it costs, and change nothing")
+	f.BoolVar(&yes, "yes", false, "do not ask on a terminal")
+	f.StringVar(&at, "at", "", "begin at `TIME`: 02:00, 2026-07-01 02:00, or as in RFC 3339")
+	f.StringVar(&until, "until", "", "give the parts back at `TIME`")
+	f.DurationVar(&lasts, "for", 0, "give the parts back after so long, such as 2h")
+	f.StringVar(&reason, "reason", "", "what it is for, for others to read")
+	return cmd
+}
+
+// moment is a time as operators write it: the next one after a time where it has no date.
+func moment(text string, after time.Time) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	if t, err := time.Parse(time.RFC3339, text); err == nil {
+		return t, nil
+	}
+	for _, form := range []string{time.DateTime, "2006-01-02 15:04"} {
+		if t, err := time.ParseInLocation(form, text, time.Local); err == nil {
+			return t, nil
+		}
+	}
+	clock, err := time.Parse("15:04", text)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("%q is no time: want such as 02:00, 2026-07-01 02:00, or 2026-07-01T02:00:00Z", text)
+	}
+	after = after.Local()
+	t := time.Date(after.Year(), after.Month(), after.Day(), clock.Hour(), clock.Minute(), 0, 0, time.Local)
+	if !t.After(after) {
+		t = t.AddDate(0, 0, 1)
+	}
+	return t, nil
+}
+
+// drain shows what drains cost, asks, and orders them.
+func drain(ctx context.Context, cmd *cobra.Command, c *api.Client, q api.DrainRequest, dry, yes bool) error {
+	preview, err := c.Drain(ctx, q)
+	if err != nil {
+		return err
+	}
+	if dry && command.WantsJSON(cmd) {
+		return command.PrintJSON(cmd, preview)
+	}
+	if !command.WantsJSON(cmd) {
+		if err := printCost(cmd, preview); err != nil || dry {
+			return err
+		}
+	}
+	if in, is := cmd.InOrStdin().(*os.File); is && !yes && term.IsTerminal(int(in.Fd())) {
+		fmt.Fprint(cmd.ErrOrStderr(), "drain this? [y/N] ")
+		var answer string
+		if _, err := fmt.Fscanln(in, &answer); err != nil || !strings.HasPrefix(strings.ToLower(answer), "y") {
+			return errors.New("nothing was changed")
+		}
+	}
+	q.DryRun = false
+	out, err := c.Drain(ctx, q)
+	if err != nil {
+		return err
+	}
+	if command.WantsJSON(cmd) {
+		return command.PrintJSON(cmd, out)
+	}
+	return printDrains(cmd, out.Drains)
+}
+
+// printCost tells what drains cost.
+func printCost(cmd *cobra.Command, d *api.Drained) error {
+	out, c := cmd.OutOrStdout(), d.Cost
+	for i := range d.Drains {
+		fmt.Fprintf(out, "takes out %s\n", d.Drains[i].Name)
+	}
+	switch more := c.Phases - c.PhasesNow; {
+	case more == 0:
+		fmt.Fprintf(out, "the exchange keeps its %s\n", command.Plural(c.PhasesNow, "phase", "phases"))
+	default:
+		fmt.Fprintf(out, "the exchange takes %d phases instead of %d (%+d)\n", c.Phases, c.PhasesNow, more)
+	}
+	if c.UnreachablePairs > 0 {
+		fmt.Fprintf(out, "%s of servers have no way in the plan\n", command.Plural(c.UnreachablePairs, "pair", "pairs"))
+	}
+	if n := len(c.Hosts); n > 0 {
+		fmt.Fprintf(out, "%s out of all plans: %s\n", command.Plural(n, "host leaves", "hosts are"), strings.Join(c.Hosts[:min(n, 20)], ", "))
+	}
+	for _, j := range c.Jobs {
+		fmt.Fprintln(out, j)
+	}
+	return nil
+}
+
+func undrainCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "undrain PART...",
+		Short: "Give drained parts back to the plan",
+		Long: `Undrain gives parts back that were drained, or all of them by the word all: tables
+come first, and then a plan that uses them again. What is still absent is a failure from
+then on.`,
+		Example: "  forsctl undrain Spine012\n  forsctl undrain all",
+		Args:    cobra.MinimumNArgs(1), ValidArgsFunction: drainNames,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return with(cmd, func(ctx context.Context, c *api.Client) error {
+				out, err := c.Undrain(ctx, args...)
+				if err != nil {
+					return err
+				}
+				if command.WantsJSON(cmd) {
+					return command.PrintJSON(cmd, out)
+				}
+				for i := range out.Drains {
+					fmt.Fprintf(cmd.OutOrStdout(), "%s is given back\n", out.Drains[i].Name)
+				}
+				return nil
+			})
+		},
+	}
+}
+
+func drainsCommand() *cobra.Command {
+	var wait bool
+	cmd := &cobra.Command{
+		Use:   "drains",
+		Short: "Show what is drained, and what is safe to pull",
+		Long: `Drains shows the parts that are taken out of the plan. One that is safe may be pulled:
+no plan in force and no table that the switches may hold leads over it. With --wait it
+returns when all that has begun are safe.`,
+		Example: "  forsctl drains\n  forsctl drain Spine012 --yes && forsctl drains --wait",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return with(cmd, func(ctx context.Context, c *api.Client) error {
+				for {
+					all, err := c.Drains(ctx)
+					if err != nil {
+						return err
+					}
+					late := false
+					for i := range all {
+						late = late || all[i].State == "draining"
+					}
+					if wait && late {
+						select {
+						case <-time.After(200 * time.Millisecond):
+							continue
+						case <-ctx.Done():
+							return ctx.Err()
+						}
+					}
+					if command.WantsJSON(cmd) {
+						return command.PrintJSON(cmd, api.Drained{Drains: all})
+					}
+					return printDrains(cmd, all)
+				}
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&wait, "wait", false, "wait until all that has begun are safe to pull")
+	return cmd
+}
+
+// printDrains prints drains as a table.
+func printDrains(cmd *cobra.Command, all []api.Drain) error {
+	out := cmd.OutOrStdout()
+	if len(all) == 0 {
+		_, err := fmt.Fprintln(out, "nothing is drained")
+		return err
+	}
+	t := command.NewTable(out)
+	fmt.Fprintln(t, "PART\tSTATE\tSINCE\tUNTIL\tBY\tREASON")
+	clock := func(at time.Time) string {
+		if at.IsZero() {
+			return "-"
+		}
+		return at.Local().Format(time.DateTime)
+	}
+	for i := range all {
+		d := &all[i]
+		state, since := d.State, d.Since
+		switch d.State {
+		case "safe":
+			state = "safe to pull"
+		case "scheduled":
+			if !d.At.IsZero() {
+				since = d.At
+			}
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", d.Name, state, clock(since), clock(d.Until), orDash(d.By), orDash(d.Reason))
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	for i := range all {
+		for _, u := range all[i].Uses {
+			fmt.Fprintf(out, "%s: %s\n", all[i].Name, u)
+		}
+	}
+	return nil
+}
+

@@ -1,0 +1,258 @@
+package daemon
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/internal/drains"
+	"github.com/forsd/forsd/internal/health"
+	"github.com/forsd/forsd/internal/store"
+	"github.com/forsd/forsd/internal/view"
+	"github.com/forsd/forsd/opensm"
+	"github.com/forsd/forsd/phasetable"
+	"github.com/forsd/forsd/testbed/fabgen"
+	"github.com/forsd/forsd/topology"
+)
+
+// hasty is a machine of drains for tests.
+func hasty(d *Daemon) {
+	d.drains = drains.New(drains.Settings{Grace: 100 * time.Millisecond, Look: 20 * time.Millisecond})
+}
+
+// order posts a request about drains, as forsctl would.
+func (s *site) order(path string, q any) (int, api.Drained, string) {
+	s.t.Helper()
+	body, err := json.Marshal(q)
+	ok(s.t, err)
+	status, text := ask(s.ctx, s.interfaces().Local["POST "+path], string(body))
+	var out api.Drained
+	if status == http.StatusOK {
+		ok(s.t, json.Unmarshal([]byte(text), &out))
+	}
+	return status, out, text
+}
+
+// drainsAre waits until the drains are in such a state.
+func (s *site) drainsAre(what string, good func([]drains.Drain) bool) {
+	s.t.Helper()
+	for !good(*s.drained.Load()) {
+		select {
+		case <-time.After(5 * time.Millisecond):
+		case <-s.ctx.Done():
+			s.t.Fatalf("drains are not %s: %+v", what, *s.drained.Load())
+		}
+	}
+}
+
+func safe(all []drains.Drain) bool {
+	return !slices.ContainsFunc(all, func(d drains.Drain) bool { return d.State != drains.Safe })
+}
+
+// uses counts the transfers of the plans in force that a part of the fabric would lose, by
+// the lanes that the plan says, and by the servers that it has.
+func (s *site) uses(cut func(leaf, lane int) bool, gone func(leaf int) bool) (n int) {
+	v := s.board.Latest()
+	at := map[topology.GUID]int{}
+	for i := range v.Tree.Hosts {
+		at[v.Tree.Hosts[i].GUID] = v.Tree.Hosts[i].Leaf
+	}
+	plan := s.board.Current().Plan
+	for i := range plan.Servers() {
+		from := at[plan.Server(i).GUID]
+		if gone(from) {
+			n++
+		}
+		for p := range plan.Phases() {
+			if x := plan.Row(i).At(p); x.SendTo >= 0 {
+				if to := at[plan.Server(x.SendTo).GUID]; to != from && (cut(from, x.Lane) || cut(to, x.Lane)) {
+					n++
+				}
+			}
+		}
+	}
+	return n
+}
+
+// TestDrains takes a cable, a spine, a leaf, and two parts at once out of the plan, has
+// them vanish and return, and gives them back.
+func TestDrains(t *testing.T) {
+	healthy := fabric(4, 4)
+	never := func(int) bool { return false }
+	for _, c := range []struct {
+		parts  []string
+		cut    func(leaf, lane int) bool
+		gone   func(leaf int) bool
+		phases int
+	}{
+		{[]string{"Leaf001/7"}, func(leaf, lane int) bool { return leaf == 1 && lane == 2 }, never, 16},
+		{[]string{"Spine002"}, func(_, lane int) bool { return lane == 2 }, never, 16},
+		{[]string{"Leaf003"}, func(leaf, _ int) bool { return leaf == 3 }, func(leaf int) bool { return leaf == 3 }, 11},
+		{[]string{"Leaf001/7", "0x" + fmt.Sprintf("%016x", 0x300000)}, func(leaf, lane int) bool { return lane == 0 || leaf == 1 && lane == 2 }, never, 24},
+	} {
+		t.Run(strings.Join(c.parts, "+"), func(t *testing.T) {
+			s := running(t, healthy, hasty)
+			before := s.board.Current()
+			status, dry, text := s.order("/v1/drains", api.DrainRequest{Parts: c.parts, DryRun: true})
+			if status != http.StatusOK || dry.Cost.Phases != c.phases || dry.Cost.PhasesNow != 15 || len(dry.Drains) != len(c.parts) || len(*s.drained.Load()) != 0 {
+				t.Fatalf("a dry run: %d %s, want %d phases", status, text, c.phases)
+			}
+			status, out, text := s.order("/v1/drains", api.DrainRequest{Parts: c.parts, Reason: "new fans"})
+			if status != http.StatusOK || len(out.Drains) != len(c.parts) {
+				t.Fatalf("%d %s", status, text)
+			}
+			s.drainsAre("safe", safe)
+			s.settles(func(*store.Epoch, *view.View) bool { return true })
+			drained := s.board.Current()
+			if n := s.uses(c.cut, c.gone); n > 0 || drained.Report.Phases != c.phases || drained.Epoch == before.Epoch {
+				t.Errorf("epoch %d after %d has %d phases, and uses what is drained %d times", drained.Epoch, before.Epoch, drained.Report.Phases, n)
+			}
+			s.quiet("drained")
+			for i, f := range []*topology.Fabric{pulled(t, healthy, c.parts), healthy} {
+				s.sweep(f)
+				s.rests(f)
+				if now := s.board.Current(); now.Epoch != drained.Epoch {
+					t.Errorf("pulled or put back (%d): epoch %d after %d, because of %v", i, now.Epoch, drained.Epoch, now.What)
+				}
+				s.quiet("pulled or put back")
+				if !safe(*s.drained.Load()) {
+					t.Errorf("it is safe no more: %+v", *s.drained.Load())
+				}
+			}
+			if status, _, text = s.order("/v1/undrain", api.Undrain{Parts: c.parts}); status != http.StatusOK {
+				t.Fatalf("%d %s", status, text)
+			}
+			s.settles(func(e *store.Epoch, _ *view.View) bool { return e.Epoch > drained.Epoch })
+			if n := len(phasetable.Changes(before.Plan, s.board.Current().Plan)); n > 0 || len(*s.drained.Load()) > 0 {
+				t.Errorf("given back, %d pairs have other lanes than before; drains %v", n, *s.drained.Load())
+			}
+		})
+	}
+}
+
+// pulled is the fabric without some parts, as a sweep finds it.
+func pulled(t *testing.T, f *topology.Fabric, parts []string) *topology.Fabric {
+	t.Helper()
+	var cables []topology.PortRef
+	for _, part := range parts {
+		left := f.Clone()
+		_, err := left.Fail(part)
+		ok(t, err)
+		for i := range f.Nodes {
+			for p := range f.Nodes[i].Ports {
+				if r := (topology.PortRef{Node: int32(i), Port: uint8(p)}); f.At(r).Connected() && !left.At(r).Connected() {
+					cables = append(cables, r)
+				}
+			}
+		}
+	}
+	return f.Without(cables...)
+}
+
+// rests waits until the daemon has done its work for a fabric, with a new plan or without.
+func (s *site) rests(f *topology.Fabric) {
+	s.t.Helper()
+	f, err := topology.ReadSubnetLst(fabgen.SubnetLst(f)) // adapters without a cable are not in it
+	ok(s.t, err)
+	lids, err := os.ReadFile(filepath.Join(s.dir, "guid2lid"))
+	ok(s.t, err)
+	ranges, err := topology.ReadGUID2LID(lids)
+	ok(s.t, err, f.ApplyGUID2LID(ranges))
+	for {
+		if v := s.board.Latest(); s.board.Status().State == "idle" && s.board.Change().Settled && v.Fabric.Hash() == f.Hash() {
+			return
+		}
+		select {
+		case <-time.After(5 * time.Millisecond):
+		case <-s.ctx.Done():
+			s.t.Fatalf("does not settle: %+v", s.Daemon.backend.Status())
+		}
+	}
+}
+
+// quiet fails where there is a warning beyond those that OpenSM's settings give here, and
+// information.
+func (s *site) quiet(when string) {
+	s.t.Helper()
+	for _, w := range s.health.List(time.Now()) {
+		if settings := []string{opensm.DumpDirWrong, opensm.LFTsFileMissing, opensm.RoutingEngineWrong, opensm.CacheDirWrong}; w.Severity != health.Info && !slices.Contains(settings, w.Code) {
+			s.t.Errorf("%s: %+v", when, w)
+		}
+	}
+}
+
+// TestDrainsLast keeps drains over a restart, also where the part is absent by then, and
+// ends them at their time.
+func TestDrainsLast(t *testing.T) {
+	healthy := fabric(4, 4)
+	s := running(t, healthy, hasty)
+	if status, _, text := s.order("/v1/drains", api.DrainRequest{Parts: []string{"Spine002"}}); status != http.StatusOK {
+		t.Fatal(text)
+	}
+	soon := time.Now().Add(time.Second)
+	if status, _, text := s.order("/v1/drains", api.DrainRequest{Parts: []string{"Leaf000"}, At: soon, Until: soon.Add(time.Second)}); status != http.StatusOK {
+		t.Fatal(text)
+	}
+	s.drainsAre("safe, and one scheduled", func(all []drains.Drain) bool {
+		return len(all) == 2 && all[0].State == drains.Safe && all[1].State == drains.Scheduled
+	})
+	s.cancel()
+	ok(t, <-s.ended)
+	last := s.board.EpochNumber()
+	again := daemonIn(t, s.dir)
+	if all := again.drains.List(); len(all) != 2 || all[0].State != drains.Safe || all[0].Name != "Spine002" {
+		t.Fatalf("after a restart: %+v", all)
+	}
+	again.cfg.OpenSM.DumpCommand = s.cfg.OpenSM.DumpCommand
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	n := &site{Daemon: again, t: t, dir: s.dir, ctx: ctx, cancel: cancel, ended: make(chan error, 1)}
+	go func() { n.ended <- n.Run(ctx) }()
+	n.settles(func(*store.Epoch, *view.View) bool { return true })
+	n.drainsAre("as before, and one expired", func(all []drains.Drain) bool { return len(all) == 1 && all[0].State == drains.Safe })
+	n.settles(func(e *store.Epoch, _ *view.View) bool { return e.Report.Servers == 16 })
+	if e := n.board.Current(); e.Epoch < last || e.Report.Servers != 16 || e.Report.Phases != 16 {
+		t.Errorf("epoch %d after %d: %+v", e.Epoch, last, e.Report)
+	}
+	cancel()
+	ok(t, <-n.ended)
+}
+
+// TestDrainRequests refuses what makes no sense, and says why.
+func TestDrainRequests(t *testing.T) {
+	s := running(t, fabric(4, 4), hasty)
+	past := time.Now().Add(-time.Hour)
+	for _, c := range []struct {
+		path   string
+		q      any
+		status int
+		text   string
+	}{
+		{"/v1/drains", api.DrainRequest{}, 400, "nothing to drain"},
+		{"/v1/drains", api.DrainRequest{Parts: []string{"Spine02"}}, 400, `did you mean \"Spine002\"?`},
+		{"/v1/drains", api.DrainRequest{Parts: []string{"Hca0003"}}, 400, "Hca0003 is a host"},
+		{"/v1/drains", api.DrainRequest{Parts: []string{"Leaf001/1"}}, 400, "port 1 of Leaf001 has no cable between a leaf and a spine"},
+		{"/v1/drains", api.DrainRequest{Parts: []string{"Leaf001/x"}}, 400, `\"x\" is no port of Leaf001`},
+		{"/v1/drains", api.DrainRequest{Parts: []string{"Leaf001/5", "Spine000/2"}}, 400, "Leaf001 port 5 – Spine000 port 2 is named twice"},
+		{"/v1/drains", api.DrainRequest{Parts: []string{"Leaf001"}, Until: past}, 400, "before it begins"},
+		{"/v1/drains", api.DrainRequest{Parts: []string{"Leaf000", "Leaf001", "Leaf002", "Leaf003"}}, 409, "no server would be left"},
+		{"/v1/drains", api.DrainRequest{Parts: []string{"Leaf001/5", "Leaf001/6", "Leaf001/7", "Leaf001/8"}}, 409, "share no lane"},
+		{"/v1/undrain", api.Undrain{}, 400, "nothing to give back"},
+		{"/v1/undrain", api.Undrain{Parts: []string{"Spine001"}}, 404, `\"Spine001\" is not drained`},
+	} {
+		if status, _, text := s.order(c.path, c.q); status != c.status || !strings.Contains(text, c.text) {
+			t.Errorf("%s %+v: %d %s, want %d with %q", c.path, c.q, status, text, c.status, c.text)
+		}
+	}
+	if n := len(*s.drained.Load()); n > 0 {
+		t.Errorf("%d parts are drained all the same", n)
+	}
+}
