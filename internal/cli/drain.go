@@ -37,14 +37,14 @@ run on them send without a plan: end these before the leaf is pulled.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			q := api.DrainRequest{Parts: args, Reason: reason, DryRun: true}
 			var err error
-			if q.At, err = moment(at, time.Now()); err != nil {
+			if q.At, err = nextTime(at, time.Now()); err != nil {
 				return fmt.Errorf("--at: %w", err)
 			}
 			begin := q.At
 			if begin.IsZero() {
 				begin = time.Now()
 			}
-			if q.Until, err = moment(until, begin); err != nil {
+			if q.Until, err = nextTime(until, begin); err != nil {
 				return fmt.Errorf("--until: %w", err)
 			}
 			if lasts < 0 || lasts > 0 && until != "" {
@@ -65,8 +65,8 @@ run on them send without a plan: end these before the leaf is pulled.`,
 	return cmd
 }
 
-// moment is a time as operators write it: the next one after a time where it has no date.
-func moment(text string, after time.Time) (time.Time, error) {
+// nextTime is a time as operators write it: the next one after a time where it has no date.
+func nextTime(text string, after time.Time) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}
@@ -252,4 +252,3 @@ func printDrains(cmd *cobra.Command, all []api.Drain) error {
 	}
 	return nil
 }
-
