@@ -96,12 +96,13 @@ func (d *fakeDaemon) listen(socket string) (*api.Server, error) {
 	}
 	return api.Listen(api.Config{Backend: d, Jobs: &fakeJobs{fakeDaemon: d}, Plans: d.plans, Events: d.events, Past: d,
 		Mount: map[string]http.Handler{"GET /v1/explain": d.handler(d.explain), "GET /v1/cables": d.handler(func(*http.Request) (any, error) { return cablesOf42(), nil }), "GET /v1/baseline": d.handler(d.baseline),
+			"GET /v1/drains": d.handler(func(*http.Request) (any, error) { return api.Drained{Drains: fakeDrains("fans")}, nil }),
 			"GET /v1/baseline/preview": d.handler(func(*http.Request) (any, error) {
 				return api.Preview{Changes: []string{"1 spine forgotten: Spine003 (0x0000000000300003)"}, Deviations: []string{"spine Spine003 is absent"}}, nil
 			})},
 		Local: map[string]http.Handler{"POST /v1/baseline/accept": d.handler(func(*http.Request) (any, error) {
 			return api.Change{Epoch: 42, Text: "the fabric as it is now is the baseline"}, nil
-		}), "POST /v1/reload": d.handler(reloaded), "POST /v1/cables/release": d.handler(released)}}, api.Listeners{Socket: socket, Mode: 0o600, Log: log.Default()})
+		}), "POST /v1/reload": d.handler(reloaded), "POST /v1/drains": d.handler(drained), "POST /v1/undrain": d.handler(undrained), "POST /v1/cables/release": d.handler(released)}}, api.Listeners{Socket: socket, Mode: 0o600, Log: log.Default()})
 }
 
 func (d *fakeDaemon) handler(f func(*http.Request) (any, error)) http.Handler {

@@ -128,17 +128,16 @@ func printCost(cmd *cobra.Command, d *api.Drained) error {
 	for i := range d.Drains {
 		fmt.Fprintf(out, "takes out %s\n", d.Drains[i].Name)
 	}
-	switch more := c.Phases - c.PhasesNow; {
-	case more == 0:
+	if more := c.Phases - c.PhasesNow; more == 0 {
 		fmt.Fprintf(out, "the exchange keeps its %s\n", command.Plural(c.PhasesNow, "phase", "phases"))
-	default:
+	} else {
 		fmt.Fprintf(out, "the exchange takes %d phases instead of %d (%+d)\n", c.Phases, c.PhasesNow, more)
 	}
 	if c.UnreachablePairs > 0 {
 		fmt.Fprintf(out, "%s of servers have no way in the plan\n", command.Plural(c.UnreachablePairs, "pair", "pairs"))
 	}
 	if n := len(c.Hosts); n > 0 {
-		fmt.Fprintf(out, "%s out of all plans: %s\n", command.Plural(n, "host leaves", "hosts are"), strings.Join(c.Hosts[:min(n, 20)], ", "))
+		fmt.Fprintf(out, "%s out of all plans: %s\n", command.Plural(n, "host is", "hosts are"), strings.Join(c.Hosts[:min(n, 20)], ", "))
 	}
 	for _, j := range c.Jobs {
 		fmt.Fprintln(out, j)

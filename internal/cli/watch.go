@@ -114,6 +114,7 @@ func eventText(e api.Event) string {
 		var x api.CableEvent
 		if json.Unmarshal(e.Data, &x) == nil {
 			return fmt.Sprintf("%s  cable  %s", clock(x.At), x.Text)
+		}
 	case api.KindDrain:
 		var x api.DrainEvent
 		if json.Unmarshal(e.Data, &x) == nil {

@@ -129,7 +129,7 @@ func (l *loop) accept(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fresh = l.without(fresh)
+	fresh = upkeep{l}.without(fresh)
 	if err := t.store.SaveBaseline(fresh.Tree.Baseline); err != nil {
 		return err
 	}

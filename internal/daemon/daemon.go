@@ -48,7 +48,7 @@ func New(cfg *config.Config, version string, log *zap.Logger, notify func(string
 		standby: standby.New(standby.Settings{Peer: cfg.Peer.Address, TakeoverWait: cfg.Peer.Timeout, Salt: rand.Uint32()}), giveUp: func() {},
 		costs:  cables.Costs{Workers: r.workers, Planning: r.planning},
 		drains: drains.New(drains.Settings{Grace: cfg.Drains.Grace, Look: drainLook})}
-	if err := l.resumeDrains(); err != nil {
+	if err := (upkeep{l}).resume(); err != nil {
 		r.health.Raise(stateDamaged, err.Error(), r.started)
 	}
 	care{l}.resume()

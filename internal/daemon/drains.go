@@ -26,14 +26,17 @@ const drainsDecided = "drains"
 // beside when a change has settled.
 const drainLook = 2 * time.Second
 
-// resumeDrains takes up the drains that are stored, or that the other forsd has handed over.
-func (l *loop) resumeDrains() error {
+// upkeep is the loop as it deals with drains.
+type upkeep struct{ *loop }
+
+// resume takes up the drains that are stored, or that the other forsd has handed over.
+func (l upkeep) resume() error {
 	var stored []drains.Drain
 	err := l.store.Decision(drainsDecided, &stored)
 	if err == nil {
 		l.drains.Step(time.Now(), drains.Load{Drains: stored}) // the view that comes follows
 	}
-	l.showDrains()
+	l.show()
 	return err
 }
 
@@ -53,7 +56,7 @@ func (t turn) stepDrains(ctx context.Context, e drains.Event) {
 			t.board.Say(api.KindDrain, api.DrainEvent{What: a.What, Drain: a.Drain.Shown()})
 		}
 	}
-	t.showDrains()
+	upkeep(t).show()
 	if keep {
 		t.keepDrains()
 	}
@@ -76,8 +79,8 @@ func (t turn) keepDrains() {
 	}
 }
 
-// showDrains shows everybody the drains.
-func (l *loop) showDrains() {
+// show shows everybody the drains.
+func (l upkeep) show() {
 	list := l.drains.List()
 	l.drained.Store(&list)
 	var texts []string
@@ -123,7 +126,7 @@ func (t turn) lookAtDrains(ctx context.Context) {
 	if v == nil || v.Tree == nil || v.Pods != nil || e == nil || !match || slices.Contains(on, nil) || t.core.State() != controller.Idle {
 		return
 	}
-	plans, list, held := t.plansInForce(), t.drains.List(), t.core.Held()
+	plans, list, held := upkeep(t).plans(), t.drains.List(), t.core.Held()
 	t.work.Go(func() {
 		uses := drains.Uses(v.Tree, on, plans, list)
 		err := t.between(ctx, func(ctx context.Context, t turn) {
@@ -137,8 +140,8 @@ func (t turn) lookAtDrains(ctx context.Context) {
 	})
 }
 
-// plansInForce lists all plans by which programs may exchange now.
-func (l *loop) plansInForce() []drains.Plan {
+// plans lists all plans by which programs may exchange now.
+func (l upkeep) plans() []drains.Plan {
 	out := []drains.Plan{{Name: "the plan", View: l.board.Current().Plan}}
 	if base, _ := l.board.BasePlan(); base != nil && l.board.BaseLIDs() != nil {
 		out = append(out, drains.Plan{Name: "the plan for base LIDs", View: base})
@@ -152,8 +155,8 @@ func (l *loop) plansInForce() []drains.Plan {
 	return out
 }
 
-// drainsDue is when there is something to do about drains, zero for never.
-func (l *loop) drainsDue() time.Time {
+// due is when there is something to do about drains, zero for never.
+func (l upkeep) due() time.Time {
 	if l.board.StandsBy() {
 		return time.Time{} // the daemon that leads does it
 	}
@@ -162,7 +165,7 @@ func (l *loop) drainsDue() time.Time {
 
 // dueDrains does what is due about drains.
 func (t turn) dueDrains(ctx context.Context, now time.Time) {
-	due := t.drainsDue()
+	due := upkeep(t).due()
 	switch {
 	case t.board.StandsBy():
 	case t.changed:
@@ -174,7 +177,7 @@ func (t turn) dueDrains(ctx context.Context, now time.Time) {
 }
 
 // without is a view without what is drained, and with the jobs that there are.
-func (l *loop) without(v *view.View) *view.View {
+func (l upkeep) without(v *view.View) *view.View {
 	return v.Without(drains.Leaves(l.drains.List())).WithJobs(l.jobs.Planning())
 }
 

@@ -89,7 +89,7 @@ func (l *loop) run(ctx context.Context) {
 func (l *loop) wake() time.Time {
 	due := []time.Time{l.core.Wake(), l.links.Wake()}
 	if !l.core.Busy() { // else these wait until the action has ended
-		due = append(due, l.jobs.LeaseDue(), l.store.RestoreDue(), l.standby.Wake(), l.drainsDue())
+		due = append(due, l.jobs.LeaseDue(), l.store.RestoreDue(), l.standby.Wake(), upkeep{l}.due())
 	}
 	due = slices.DeleteFunc(due, time.Time.IsZero)
 	if len(due) == 0 {

@@ -117,7 +117,7 @@ func (l *loop) fitBy(f *topology.Fabric, by *config.Planning) (*view.View, error
 	if err != nil {
 		return nil, err
 	}
-	return l.without(v), nil
+	return upkeep{l}.without(v), nil
 }
 
 // settled notes that plan and tables in force fit the fabric.

@@ -95,7 +95,7 @@ func (t turn) adopt(ctx context.Context) error {
 		return err
 	}
 	care(t).resume()
-	if err := t.resumeDrains(); err != nil {
+	if err := upkeep(t).resume(); err != nil {
 		return err
 	}
 	if r.Last > t.store.Passed() {

@@ -114,7 +114,11 @@ func (u *walker) over(tables [][]uint8, leaf int, lid topology.LID) []int {
 		if port == 0 || int(port) >= len(ports) || !ports[port].Connected() {
 			break
 		}
-		u.met = append(u.met, u.taken[at][port]...)
+		for _, d := range u.taken[at][port] {
+			if !slices.Contains(u.met, d) { // up and down by a spine it is the same
+				u.met = append(u.met, d)
+			}
+		}
 		at = ports[port].Peer
 	}
 	return u.met

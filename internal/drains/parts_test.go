@@ -1,0 +1,221 @@
+package drains
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/forsd/forsd/internal/withheld"
+	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/phasetable"
+	"github.com/forsd/forsd/planner"
+	"github.com/forsd/forsd/testbed/fabgen"
+	"github.com/forsd/forsd/topology"
+)
+
+// fitted is a fabric seen through the baseline of FT(2;4,3).
+func fitted(t *testing.T, change func(*topology.Fabric)) *topology.FatTree {
+	t.Helper()
+	f := fabgen.Generate(fabgen.Spec{Spines: 4, Leaves: 3, LMC: 2})
+	base, err := topology.NewBaseline(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if change != nil {
+		change(f)
+	}
+	tree, err := topology.Fit(f, base, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tree
+}
+
+// fails takes something away.
+func fails(t *testing.T, what ...string) func(*topology.Fabric) {
+	return func(f *topology.Fabric) {
+		for _, w := range what {
+			if _, err := f.Fail(w); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// TestFind finds parts by all names, present or absent, and says what is wrong with others.
+func TestFind(t *testing.T) {
+	whole, cut := fitted(t, nil), fitted(t, fails(t, "Spine002", "Leaf001/5"))
+	twin := fitted(t, func(f *topology.Fabric) { f.Nodes[f.Find(fabgen.LeafGUID+1)].Name = "Leaf000" })
+	for _, c := range []struct {
+		tree       *topology.FatTree
+		spec, name string
+		part       Part
+		err        string
+	}{
+		{whole, "Spine002", "Spine002", Part{Spine, fabgen.SpineGUID + 2, 0}, ""},
+		{cut, "Spine002", "Spine002", Part{Spine, fabgen.SpineGUID + 2, 0}, ""},
+		{whole, "0x0000000000200001", "Leaf001", Part{Leaf, fabgen.LeafGUID + 1, 0}, ""},
+		{whole, "Leaf001/6", "Leaf001 port 6 – Spine001 port 2", Part{Cable, fabgen.LeafGUID + 1, 6}, ""},
+		{whole, "Spine001/2", "Leaf001 port 6 – Spine001 port 2", Part{Cable, fabgen.LeafGUID + 1, 6}, ""},
+		{cut, "Leaf001/5", "Leaf001 port 5 – Spine000 port 2", Part{Cable, fabgen.LeafGUID + 1, 5}, ""},
+		{cut, "Spine000/2", "Leaf001 port 5 – Spine000 port 2", Part{Cable, fabgen.LeafGUID + 1, 5}, ""},
+		{whole, "Spine02", "", Part{}, `no spine and no leaf has the description or GUID "Spine02": did you mean "Spine002"?`},
+		{whole, "Leef001/6", "", Part{}, `"Leef001": did you mean "Leaf001"?`},
+		{whole, "Hca0003", "", Part{}, "Hca0003 is a host"},
+		{whole, "Leaf001/1", "", Part{}, "port 1 of Leaf001 has no cable between a leaf and a spine"},
+		{whole, "Leaf001/0", "", Part{}, `"0" is no port of Leaf001`},
+		{whole, "Leaf001/300", "", Part{}, `"300" is no port`},
+		{twin, "Leaf000", "", Part{}, `2 switches are called "Leaf000": say which by its GUID: 0x0000000000200000, 0x0000000000200001`},
+	} {
+		p, name, err := Find(c.tree, c.spec)
+		if c.err != "" {
+			if err == nil || !strings.Contains(err.Error(), c.err) {
+				t.Errorf("%s: %v, want %s", c.spec, err, c.err)
+			}
+		} else if err != nil || p != c.part || name != c.name {
+			t.Errorf("%s: %v, %q, %v; want %v, %q", c.spec, p, name, err, c.part, c.name)
+		}
+	}
+}
+
+// out is a drain of a part that is out.
+func out(t *testing.T, tree *topology.FatTree, spec string) Drain {
+	t.Helper()
+	p, name, err := Find(tree, spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Drain{Part: p, Name: name, State: Draining}
+}
+
+// TestCables lists what drains take out, also of a cable that was moved, and nothing of
+// those that are to come.
+func TestCables(t *testing.T) {
+	whole := fitted(t, nil)
+	cable, spine, leaf := out(t, whole, "Leaf001/6"), out(t, whole, "Spine003"), out(t, whole, "Leaf002")
+	at := func(l int, ports ...uint8) (all []withheld.Cable) {
+		for _, p := range ports {
+			all = append(all, withheld.Cable{Leaf: fabgen.LeafGUID + topology.GUID(l), Port: p})
+		}
+		return all
+	}
+	later := cable
+	later.State = Scheduled
+	moved := fitted(t, func(f *topology.Fabric) {
+		leaf := f.Find(fabgen.LeafGUID + 1)
+		f.Disconnect(topology.PortRef{Node: leaf, Port: 6})
+		f.Nodes[leaf].Ports = append(f.Nodes[leaf].Ports, topology.Port{Peer: topology.None})
+		last := uint8(len(f.Nodes[leaf].Ports) - 1)
+		f.Connect(topology.PortRef{Node: leaf, Port: last}, topology.PortRef{Node: f.Find(fabgen.SpineGUID + 1), Port: 2}, f.Nodes[leaf].Ports[5].Rate)
+	})
+	for _, c := range []struct {
+		tree *topology.FatTree
+		all  []Drain
+		want []withheld.Cable
+	}{
+		{whole, nil, nil},
+		{whole, []Drain{later}, nil},
+		{whole, []Drain{cable}, at(1, 6)},
+		{moved, []Drain{cable}, at(1, 9)},
+		{whole, []Drain{spine}, slices.Concat(at(0, 8), at(1, 8), at(2, 8))},
+		{whole, []Drain{leaf, cable}, slices.Concat(at(1, 6), at(2, 5, 6, 7, 8))},
+		{fitted(t, fails(t, "Spine003", "Leaf001/6")), []Drain{spine, cable}, slices.Concat(at(0, 8), at(1, 6, 8), at(2, 8))},
+	} {
+		if got := Cables(c.tree, c.all); !slices.Equal(got, c.want) {
+			t.Errorf("%v: %v, want %v", c.all, got, c.want)
+		}
+	}
+	if got := Leaves([]Drain{cable, spine, leaf, later}); !slices.Equal(got, []topology.GUID{fabgen.LeafGUID + 2}) {
+		t.Errorf("leaves: %v", got)
+	}
+}
+
+// TestQuiet leaves out what drains explain, and nothing else.
+func TestQuiet(t *testing.T) {
+	whole := fitted(t, nil)
+	cable, spine, leaf := out(t, whole, "Leaf001/6"), out(t, whole, "Spine003"), out(t, whole, "Leaf002")
+	codes := func(all []topology.Finding) (out []string) {
+		for _, f := range all {
+			out = append(out, f.Code)
+		}
+		return out
+	}
+	for _, c := range []struct {
+		what []string
+		all  []Drain
+		want []string
+	}{
+		{[]string{"Leaf001/6"}, []Drain{cable}, nil},
+		{[]string{"Leaf001/6"}, []Drain{leaf}, []string{topology.CableDown}},
+		{[]string{"Leaf001/6", "Leaf001/7"}, []Drain{cable}, []string{topology.CableDown}},
+		{[]string{"Leaf001/8"}, []Drain{spine}, nil},
+		{[]string{"Leaf002/1"}, []Drain{leaf}, nil},
+		{[]string{"Leaf001/1"}, []Drain{leaf, cable}, []string{topology.HostAbsent}},
+		{[]string{"Leaf002/8"}, nil, []string{topology.CableDown}},
+	} {
+		tree := fitted(t, fails(t, c.what...))
+		if got := codes(Quiet(tree, c.all, tree.Findings)); !slices.Equal(got, c.want) {
+			t.Errorf("%v fail, %v are out: %v, want %v", c.what, c.all, got, c.want)
+		}
+	}
+	gone := []topology.Finding{{Code: topology.SpineDown, Node: uint64(spine.GUID)}, {Code: topology.LeafDown, Node: uint64(leaf.GUID)}}
+	if got := Quiet(whole, []Drain{spine, leaf}, gone); len(got) != 0 {
+		t.Errorf("switches that are out: %v", got)
+	}
+	if got := Quiet(whole, []Drain{cable}, gone); len(got) != 2 {
+		t.Errorf("others that are out: %v", got)
+	}
+}
+
+// TestUses finds what plans and tables lead over, and nothing where plans and tables were
+// made without the parts.
+func TestUses(t *testing.T) {
+	whole := fitted(t, nil)
+	made := func(tree *topology.FatTree) (*lft.Tables, *phasetable.View) {
+		t.Helper()
+		r, err := planner.Make(t.Context(), tree, planner.Settings{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		plan, err := phasetable.New(r.Table(1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.Tables, plan
+	}
+	tables, plan := made(whole)
+	for _, spec := range []string{"Leaf001/6", "Spine003", "Leaf002"} {
+		d := out(t, whole, spec)
+		held := *whole
+		held.Leaves = slices.Clone(held.Leaves)
+		for l := range held.Leaves {
+			held.Leaves[l].Cables = slices.Clone(held.Leaves[l].Cables)
+			for k := range held.Lanes {
+				if c, is := withheld.At(whole, l, k); is && slices.Contains(Cables(whole, []Drain{d}), c) {
+					held.Hold(l, k)
+				}
+			}
+		}
+		if d.Kind == Leaf {
+			held.Servers = slices.DeleteFunc(slices.Clone(held.Servers), func(i int) bool { return held.Hosts[i].Leaf == 2 })
+		}
+		without, planned := made(&held)
+		old, now := Plan{"the old plan", plan}, Plan{"the plan", planned}
+		want := map[string][4][]string{
+			"Leaf001/6": {{"the old plan sends 16 transfers over it", "tables lead to 12 LIDs of hosts over it"}, {"tables lead to 12 LIDs of hosts over it"}, nil, nil},
+			"Spine003":  {{"the old plan sends 24 transfers over it", "tables lead to 12 LIDs of hosts over it"}, {"tables lead to 12 LIDs of hosts over it"}, nil, nil},
+			"Leaf002":   {{"the old plan has 4 of its hosts"}, nil, {"the old plan has 4 of its hosts"}, nil},
+		}[spec]
+		for i, on := range [][]*lft.Tables{{tables}, {tables}, {without}, {without}} {
+			p := []Plan{old, now, old, now}[i]
+			got := Uses(whole, on, []Plan{p}, []Drain{d, {Part: Part{Spine, 77, 0}, State: Scheduled}})
+			if !maps.EqualFunc(got, map[Part][]string{d.Part: want[i]}, slices.Equal) {
+				t.Errorf("%s, %s, %d: %q, want %q", spec, p.Name, i, got, want[i])
+			}
+		}
+		if got := Uses(whole, []*lft.Tables{without, tables}, []Plan{now}, []Drain{d})[d.Part]; d.Kind != Leaf && len(got) == 0 {
+			t.Errorf("%s: the switches may hold tables that lead over it", spec)
+		}
+	}
+}
