@@ -31,6 +31,9 @@ type script struct {
 //	tick D                                         later by D
 //	restart                                        with what was stored
 func TestTranscripts(t *testing.T) {
+	here := time.Local
+	time.Local = time.UTC // which texts are in
+	t.Cleanup(func() { time.Local = here })
 	transcripts.Run(t, func(*testing.T) transcripts.Block {
 		s := &script{New(settings()), begin}
 		return transcripts.Events(func(t *testing.T, line string, out *strings.Builder) {
@@ -48,8 +51,8 @@ func (s *script) show(out *strings.Builder) {
 		if !d.Clear.IsZero() {
 			fmt.Fprintf(out, ", clear since %v", d.Clear.Sub(begin))
 		}
-		if len(d.Uses) > 0 {
-			fmt.Fprintf(out, ", used by %s", strings.Join(d.Uses, ", "))
+		if d.Active() {
+			fmt.Fprintf(out, ": %s", d.Text())
 		}
 		fmt.Fprintln(out)
 	}
