@@ -88,10 +88,11 @@ func (b *Backend) drain(r *http.Request) (any, error) {
 		}
 	}
 	if q.DryRun {
+		api.Told(r.Context()) // nothing was ordered
 		return out, nil
 	}
 	err = b.Loop.Drain(r.Context(), events...)
-	b.ordered(r.Context(), "drain "+strings.Join(names, ", "), "ordered", err)
+	b.Ordered(r.Context(), "drain "+strings.Join(names, ", "), "ordered", err)
 	out.Drains = b.drains(parts)
 	return out, waited(err)
 }
@@ -199,7 +200,7 @@ func (b *Backend) undrain(r *http.Request) (any, error) {
 	}
 	out := api.Drained{Drains: b.drains(parts)}
 	err := b.Loop.Drain(r.Context(), events...)
-	b.ordered(r.Context(), "undrain "+strings.Join(q.Parts, ", "), "given back", err)
+	b.Ordered(r.Context(), "undrain "+strings.Join(q.Parts, ", "), "given back", err)
 	return out, waited(err)
 }
 
