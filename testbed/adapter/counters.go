@@ -1,0 +1,82 @@
+package adapter
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/forsd/forsd/topology"
+)
+
+// Port is what a port has counted since the last Clear.
+type Port struct {
+	XmitData, XmitPackets uint64 // bytes with headers, packets
+	RcvData, RcvPackets   uint64
+	// XmitWait is for how long packets were waiting for the link while it was busy
+	// with others; on an adapter, for how long a queue pair had as many packets on
+	// the way as it may.
+	XmitWait time.Duration
+	Discards uint64 // packets that were lost on arrival at this port, or for want of a link
+}
+
+// Counters are those of all ports, and what is known of the run.
+type Counters struct {
+	Ports map[topology.PortRef]Port
+	// Lost packets: for a dead port, for want of an entry, for too many hops (a
+	// loop), and at an adapter that does not have the LID.
+	DeadPort, NoEntry, Loop, WrongLID uint64
+	// Events of the simulation, how late they were in the mean and at most, and for
+	// how long some was late by more than 5 ms. Late events delay packets; where that
+	// goes on for a notable part of a run, its throughput says nothing.
+	Events          uint64
+	Late, Latest    time.Duration
+	Behind, Elapsed time.Duration
+}
+
+// Count reads the counters.
+func (a *Fabric) Count(ctx context.Context) (*Counters, error) {
+	if err := a.tell(func() error { _, err := io.WriteString(a.in, "count\n"); return err }); err != nil {
+		return nil, err
+	}
+	select {
+	case lines := <-a.counted:
+		return parseCounters(lines)
+	case <-a.ended:
+		return nil, errGone
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// Clear sets all counters to 0.
+func (a *Fabric) Clear() error {
+	return a.tell(func() error { _, err := io.WriteString(a.in, "clear\n"); return err })
+}
+
+func parseCounters(lines []string) (*Counters, error) {
+	c := &Counters{Ports: map[topology.PortRef]Port{}}
+	for _, line := range lines {
+		var sum, wait int64
+		var ref topology.PortRef
+		var p Port
+		switch {
+		case scans(line, "late %d %d %d %d %d", &c.Events, &sum, &c.Latest, &c.Behind, &c.Elapsed):
+			if c.Events > 0 {
+				c.Late = time.Duration(sum / int64(c.Events))
+			}
+		case scans(line, "lost %d %d %d %d", &c.DeadPort, &c.NoEntry, &c.Loop, &c.WrongLID):
+		case scans(line, "port %d %d %d %d %d %d %d %d", &ref.Node, &ref.Port, &p.XmitData, &p.XmitPackets, &p.RcvData, &p.RcvPackets, &wait, &p.Discards):
+			p.XmitWait = time.Duration(wait)
+			c.Ports[ref] = p
+		default:
+			return nil, fmt.Errorf("counters of the data fabric: not understood: %s", line)
+		}
+	}
+	return c, nil
+}
+
+func scans(line, format string, to ...any) bool {
+	n, _ := fmt.Sscanf(line, format, to...)
+	return n == len(to)
+}

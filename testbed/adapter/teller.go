@@ -1,0 +1,117 @@
+package adapter
+
+import (
+	"bufio"
+	"encoding/hex"
+	"fmt"
+	"io"
+
+	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/topology"
+)
+
+// Teller tells the process of a fabric what it is, and what has changed of it. Nodes
+// are known to it by their places in the fabric.
+type Teller struct {
+	out    *bufio.Writer
+	fabric *topology.Fabric
+	tables [][]uint8 // [node] as told
+	up     [][]bool  // [node][port] as told
+}
+
+// NewTeller prepares to tell of a fabric of which nothing has been told.
+func NewTeller(out io.Writer, f *topology.Fabric) *Teller {
+	t := &Teller{out: bufio.NewWriter(out), fabric: f, tables: make([][]uint8, len(f.Nodes)), up: make([][]bool, len(f.Nodes))}
+	for i := range f.Nodes {
+		t.up[i] = make([]bool, len(f.Nodes[i].Ports))
+	}
+	return t
+}
+
+// Describe tells of nodes, cables, LIDs and the states of links.
+func (t *Teller) Describe() error {
+	for i := range t.fabric.Nodes {
+		n := &t.fabric.Nodes[i]
+		kind := "host"
+		if n.Kind == topology.Switch {
+			kind = "switch"
+		}
+		name := n.Name
+		if name == "" {
+			name = n.GUID.String()
+		}
+		fmt.Fprintf(t.out, "node %s %x %d %s\n", kind, uint64(n.GUID), len(n.Ports)-1, name)
+	}
+	for i := range t.fabric.Nodes {
+		n := &t.fabric.Nodes[i]
+		for p := 1; p < len(n.Ports); p++ {
+			port := &n.Ports[p]
+			if port.Connected() && (port.Peer > int32(i) || port.Peer == int32(i) && int(port.PeerPort) > p) {
+				fmt.Fprintf(t.out, "link %d %d %d %d\n", i, p, port.Peer, port.PeerPort)
+			}
+			if n.Kind != topology.Switch {
+				fmt.Fprintf(t.out, "host %d %d %d %d\n", i, p, port.LID, port.LMC)
+			}
+		}
+	}
+	return t.Links(t.fabric)
+}
+
+// Links tells which links are up in f, a later state of the fabric, where that has
+// changed. A link is up if both its ends are.
+func (t *Teller) Links(f *topology.Fabric) error {
+	for i := range t.up {
+		for p := 1; p < len(t.up[i]); p++ {
+			port := &f.Nodes[i].Ports[p]
+			up := port.Up() && f.Nodes[port.Peer].Ports[port.PeerPort].Up()
+			if up == t.up[i][p] {
+				continue
+			}
+			t.up[i][p] = up
+			state := 0
+			if up {
+				state = 1
+			}
+			fmt.Fprintf(t.out, "state %d %d %d\n", i, p, state)
+		}
+	}
+	return t.out.Flush()
+}
+
+// Tables tells of the blocks of tables that have changed. A switch without a table
+// keeps what it has.
+func (t *Teller) Tables(tables *lft.Tables) error {
+	for i := range t.fabric.Nodes {
+		j := tables.Find(t.fabric.Nodes[i].GUID)
+		if j < 0 || t.fabric.Nodes[i].Kind != topology.Switch {
+			continue
+		}
+		out := tables.Switches[j].Out
+		last := t.tables[i]
+		for from := 0; from < max(len(out), len(last)); from += lft.Block {
+			is, was := block(out, from), block(last, from)
+			if is != was {
+				fmt.Fprintf(t.out, "table %d %d %s\n", i, from, hex.EncodeToString(is[:]))
+			}
+		}
+		t.tables[i] = append(t.tables[i][:0], out...)
+	}
+	return t.out.Flush()
+}
+
+// Done asks the process to say when it has taken all that.
+func (t *Teller) Done() error {
+	fmt.Fprintln(t.out, "done")
+	return t.out.Flush()
+}
+
+// block is a part of a table, filled up with entries that lead nowhere.
+func block(out []uint8, from int) (b [lft.Block]uint8) {
+	for i := range b {
+		b[i] = lft.NoPath
+	}
+	if from < len(out) {
+		copy(b[:], out[from:])
+	}
+	return b
+}
