@@ -119,8 +119,8 @@ type program struct {
 // limit ends what hangs; nothing here takes a tenth of it by itself.
 const limit = 2 * time.Minute
 
-// start starts a command on a host.
-func (w *world) start(host string, env []string, command ...string) *program {
+// prepare makes a command that is to run on a host.
+func (w *world) prepare(host string, env []string, command ...string) *program {
 	w.Helper()
 	ctx, cancel := context.WithTimeoutCause(w.Context(), limit, errors.New("it takes too long"))
 	w.Cleanup(cancel)
@@ -128,6 +128,13 @@ func (w *world) start(host string, env []string, command ...string) *program {
 	p.Stdout, p.Stderr = &p.out, &p.out
 	p.Env = append(append(os.Environ(), w.Env(host)...), env...)
 	p.WaitDelay = time.Second
+	return p
+}
+
+// start starts a command on a host.
+func (w *world) start(host string, env []string, command ...string) *program {
+	w.Helper()
+	p := w.prepare(host, env, command...)
 	w.must(p.Start())
 	return p
 }

@@ -1,11 +1,13 @@
 /* objects.c: what programs have made: regions, queues, queue pairs; and their requests
  * on the socket. */
 #include <errno.h>
+#include <linux/futex.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "fabric.h"
@@ -91,6 +93,10 @@ void complete(struct cq *q, const struct ibv_wc *wc, bool solicited)
 	}
 	s->wc[head & (s->size - 1)] = *wc;
 	atomic_store(&s->head, head + 1);
+	struct bells *b = q->context->bells;
+	atomic_fetch_add(&b->news, 1);
+	if (atomic_load(&b->waiting))
+		syscall(SYS_futex, &b->news, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
 	const uint32_t armed = atomic_load(&s->armed);
 	if (armed == 1 || (armed == 2 && (solicited || wc->status != IBV_WC_SUCCESS))) {
 		atomic_store(&s->armed, 0);

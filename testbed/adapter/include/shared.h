@@ -53,9 +53,12 @@ struct completions {
 	struct ibv_wc wc[];
 };
 
-/* Bells that a context has rung: numbers of queue pairs. */
+/* Bells that a context has rung: numbers of queue pairs; and for it, news of
+ * completions. */
 struct bells {
 	_Atomic uint32_t head, tail;
+	_Atomic uint32_t news;	  /* completions so far, in whatever queue: a futex */
+	_Atomic uint32_t waiting; /* threads that wait for more */
 	uint32_t number[MAX_QPS];
 };
 

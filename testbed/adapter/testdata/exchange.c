@@ -1,9 +1,9 @@
 /*
  * exchange: how long an all-to-all takes, of BYTES a pair of ranks, median of ROUNDS:
- * by MPI_Alltoall, and as a linear shift in which all wait for each other after each
+ * by MPI_Alltoall, or as a linear shift in which all wait for each other after each
  * phase. Every byte that arrives is checked.
  *
- *	exchange BYTES ROUNDS
+ *	exchange alltoall|shift BYTES ROUNDS
  */
 #include <mpi.h>
 #include <stdio.h>
@@ -54,31 +54,33 @@ int main(int argc, char **argv)
 	MPI_Init(&argc, &argv);
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &size);
-	bytes = argc > 1 ? atoi(argv[1]) : 65536;
-	const int rounds = argc > 2 ? atoi(argv[2]) : 3;
+	const int shifts = argc > 1 && !strcmp(argv[1], "shift");
+	bytes = argc > 2 ? atoi(argv[2]) : 65536;
+	const int rounds = argc > 3 ? atoi(argv[3]) : 3;
 	out = malloc((size_t)size * bytes);
 	in = malloc((size_t)size * bytes);
-	double *took[2] = {calloc((size_t)rounds, sizeof **took), calloc((size_t)rounds, sizeof **took)};
+	double *took = calloc((size_t)rounds, sizeof *took);
+	if (!out || !in || !took)
+		MPI_Abort(MPI_COMM_WORLD, 1);
 	long wrong = 0, all = 0;
-	for (int r = -1; r < rounds; r++)
-		for (int way = 0; way < 2; way++) {
-			fill(r);
-			MPI_Barrier(MPI_COMM_WORLD);
-			double t = -MPI_Wtime(), longest;
-			if (way)
-				shift();
-			else
-				MPI_Alltoall(out, bytes, MPI_BYTE, in, bytes, MPI_BYTE, MPI_COMM_WORLD);
-			t += MPI_Wtime();
-			MPI_Allreduce(&t, &longest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
-			wrong += check(r);
-			if (r >= 0)
-				took[way][r] = longest;
-		}
+	for (int r = -1; r < rounds; r++) {
+		fill(r);
+		MPI_Barrier(MPI_COMM_WORLD);
+		double t = -MPI_Wtime(), longest;
+		if (shifts)
+			shift();
+		else
+			MPI_Alltoall(out, bytes, MPI_BYTE, in, bytes, MPI_BYTE, MPI_COMM_WORLD);
+		t += MPI_Wtime();
+		MPI_Allreduce(&t, &longest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+		wrong += check(r);
+		if (r >= 0)
+			took[r] = longest;
+	}
 	MPI_Reduce(&wrong, &all, 1, MPI_LONG, MPI_SUM, 0, MPI_COMM_WORLD);
-	for (int way = 0; rank == 0 && way < 2; way++) {
-		qsort(took[way], (size_t)rounds, sizeof **took, ascending);
-		printf("%s: %.6f s, %.0f bytes/s\n", way ? "shift" : "alltoall", took[way][rounds / 2], (double)bytes * (size - 1) / took[way][rounds / 2]);
+	if (rank == 0) {
+		qsort(took, (size_t)rounds, sizeof *took, ascending);
+		printf("%s: %.6f s, %.0f bytes/s\n", shifts ? "shift" : "alltoall", took[rounds / 2], (double)bytes * (size - 1) / took[rounds / 2]);
 	}
 	if (rank == 0)
 		printf("wrong bytes: %ld\n", all);

@@ -52,6 +52,7 @@ struct context {
 	struct object *objects;
 	struct bells *bells;
 	struct beacon *beacon;
+	_Atomic uint32_t news, idle; /* completions so far; polls that have found nothing since */
 	struct verbs_context verbs; /* its last part is the program's */
 };
 

@@ -1,10 +1,34 @@
 /* poll.c: completions, and the events that tell of them. */
 #include <fcntl.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "adapter.h"
 
-enum { LOOK_EVERY = 1000 }; /* polls that find nothing, until one looks whether the fabric is there */
+enum {
+	LOOK_EVERY = 100,   /* polls that find nothing, until one looks whether the fabric is there */
+	PATIENCE = 100,	    /* polls that find nothing, until one waits */
+	LONGEST = 1000000, /* ns that it waits */
+};
+
+/* rest waits a little for a completion, when a hundred polls have found none. Programs
+ * poll without a pause; where many share few processors, that would keep those waiting
+ * that have something to do. */
+static void rest(struct context *c)
+{
+	struct bells *b = c->bells;
+	const uint32_t news = atomic_load(&b->news);
+	if (news != atomic_load_explicit(&c->news, memory_order_relaxed)) {
+		atomic_store_explicit(&c->news, news, memory_order_relaxed);
+		atomic_store_explicit(&c->idle, 0, memory_order_relaxed);
+	} else if (atomic_fetch_add_explicit(&c->idle, 1, memory_order_relaxed) >= PATIENCE) {
+		atomic_fetch_add(&b->waiting, 1);
+		(void)syscall(SYS_futex, &b->news, FUTEX_WAIT, news, &(struct timespec){.tv_nsec = LONGEST}, NULL, 0);
+		atomic_fetch_sub(&b->waiting, 1);
+	}
+}
 
 /* flush_queue completes what is left in a queue when the fabric has gone. */
 static int flush_queue(struct queue *w, bool sends, uint32_t qpn, int room, struct ibv_wc *wc)
@@ -45,6 +69,7 @@ int poll_cq(struct ibv_cq *ibv, int room, struct ibv_wc *wc)
 	struct completions *s = q->shared;
 	uint32_t tail = atomic_load_explicit(&s->tail, memory_order_relaxed);
 	if (tail == atomic_load(&s->head)) {
+		rest(context_of(ibv->context));
 		if (++q->empty % LOOK_EVERY || !gone(context_of(ibv->context)))
 			return 0;
 		q->empty--; /* look again next time */

@@ -1,0 +1,106 @@
+// Command follow reads the forwarding tables and the ports of all switches again and
+// again, until its standard input ends, and prints what has changed in the language of
+// the data fabric, "done" after each round. Its argument is the file with the fabric
+// that the data fabric was started with; see adapter.Fabric.Follow.
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/forsd/forsd/opensm/umad"
+	"github.com/forsd/forsd/testbed/adapter"
+	"github.com/forsd/forsd/topology"
+)
+
+// pause is the time between two rounds, which leaves the simulator time for others.
+const pause = 50 * time.Millisecond
+
+func main() {
+	if err := run(os.Args[1]); err != nil {
+		fmt.Fprintf(os.Stderr, "follow: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+func run(path string) error {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	fabric, _, err := topology.Read(data)
+	if err != nil {
+		return err
+	}
+	local, err := umad.LocalPorts()
+	if err != nil {
+		return err
+	}
+	if len(local) == 0 {
+		return fmt.Errorf("there is no local port")
+	}
+	r, err := umad.Open(local[0], umad.Options{Timeout: 30 * time.Millisecond, Tries: 2})
+	if err != nil {
+		return err
+	}
+	ended := make(chan struct{})
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		close(ended)
+	}()
+	f := follower{reader: r, fabric: fabric, teller: adapter.NewTeller(os.Stdout, fabric)}
+	ctx := context.Background()
+	for {
+		if err := f.round(ctx); err != nil {
+			return err
+		}
+		select {
+		case <-ended:
+			return nil
+		case <-time.After(pause):
+		}
+	}
+}
+
+type follower struct {
+	reader *umad.Reader
+	fabric *topology.Fabric // as it was seen last
+	teller *adapter.Teller
+}
+
+// round reads all switches once. What does not answer is as it was.
+func (f *follower) round(ctx context.Context) error {
+	local, number, _, err := f.reader.Self(ctx)
+	if err != nil {
+		return f.teller.Done() // a machine that is busy; the next round will tell
+	}
+	routes := umad.Routes(f.fabric, f.fabric.Find(local), number)
+	for i := range f.fabric.Nodes {
+		n := &f.fabric.Nodes[i]
+		if n.Kind != topology.Switch {
+			continue
+		}
+		ports, err := f.reader.Ports(ctx, umad.Node{GUID: n.GUID, LID: n.LID(), Route: routes[i]})
+		if err != nil {
+			continue
+		}
+		for p := 1; p < min(len(ports), len(n.Ports)); p++ {
+			n.Ports[p].State = ports[p].State
+			if peer := n.Ports[p].Peer; peer != topology.None && f.fabric.Nodes[peer].Kind != topology.Switch {
+				f.fabric.Nodes[peer].Ports[n.Ports[p].PeerPort].State = ports[p].State
+			}
+		}
+	}
+	if err := f.teller.Links(f.fabric); err != nil {
+		return err
+	}
+	if tables, _ := f.reader.Tables(ctx, f.fabric); tables != nil {
+		if err := f.teller.Tables(tables); err != nil {
+			return err
+		}
+	}
+	return f.teller.Done()
+}

@@ -1,0 +1,93 @@
+// Command traffic has unmodified Open MPI exchange data over a simulated fabric, through
+// the tables that a real OpenSM programmed: on min-hop, and by forsd with its shim for
+// MPI. A cable is pulled while an exchange runs. It prints the throughputs beside what
+// sim predicts from the tables, and fails where they differ by more than 5 % or the
+// simulation could not keep up. It is make testbed.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/forsd/forsd/testbed/adapter"
+)
+
+// limit bounds the whole.
+const limit = 20 * time.Minute
+
+func main() {
+	o := options{}
+	flag.IntVar(&o.n, "n", 6, "leaves, spines and hosts of a leaf: FT(2;n,n)")
+	flag.Int64Var(&o.rate, "rate", 2_000_000, "bytes a second that stand for a link's 200 Gb/s")
+	flag.IntVar(&o.bytes, "bytes", 128<<10, "what each host sends to each other")
+	flag.IntVar(&o.rounds, "rounds", 3, "exchanges of which the median counts")
+	flag.StringVar(&o.forsd, "forsd", "bin/forsd", "the forsd to show")
+	flag.StringVar(&o.shim, "shim", "bin/libforsmpi.so", "its shim for Open MPI")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	err := show(ctx, o)
+	stop()
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "traffic: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+func show(ctx context.Context, o options) (err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it took longer than %v", limit))
+	defer cancel()
+	if o.dir, err = os.MkdirTemp("", "traffic"); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(o.dir)) }()
+	if o.shim, err = filepath.Abs(o.shim); err != nil {
+		return err
+	}
+	if err := errors.Join(adapter.Build(ctx, o.dir), adapter.BuildFollower(ctx, o.dir), o.compile(ctx)); err != nil {
+		return err
+	}
+	fmt.Printf("FT(2;%d,%d), %d hosts, under a real OpenSM; a link carries %.1f MB/s, which stand for 200 Gb/s: 1 to %.0f.\n",
+		o.n, o.n, o.n*o.n, float64(o.rate)/1e6, 25e9/float64(o.rate))
+	fmt.Printf("Each host sends %d bytes to each other; median of %d.\n\n", o.bytes, o.rounds)
+	var all []measurement
+	for _, way := range []func(context.Context, options) ([]measurement, error){minHop, byForsd} {
+		seen, err := way(ctx, o)
+		if err != nil {
+			return err
+		}
+		all = append(all, seen...)
+	}
+	return report(all)
+}
+
+// tolerance is by how much a throughput may differ from what is predicted.
+const tolerance = 0.05
+
+// report prints the measurements, and says what is not as predicted. A throughput is a
+// share of what the same exchange has with nothing between the hosts' own links.
+func report(all []measurement) error {
+	fmt.Printf("%-9s %-14s %-22s %9s %9s %7s %9s %9s %8s\n", "tables", "state", "exchange", "predicted", "measured", "off by", "waited", "late", "behind")
+	var errs []error
+	for _, m := range all {
+		off := m.measured/m.predicted - 1
+		fmt.Printf("%-9s %-14s %-22s %9.3f %9.3f %6.1f%% %9.3f %9v %7.1f%%\n", m.tables, m.state, m.exchange, m.predicted, m.measured, 100*off,
+			m.waited, m.count.Late.Round(time.Microsecond), 100*m.behind())
+		if m.bound && off < 0 {
+			continue // the prediction bounds it from above
+		}
+		if off > tolerance || off < -tolerance {
+			errs = append(errs, fmt.Errorf("%s, %s, %s: %.3f, and %.3f is predicted", m.tables, m.state, m.exchange, m.measured, m.predicted))
+		}
+		if m.behind() > 0.01 {
+			errs = append(errs, fmt.Errorf("%s, %s, %s: the simulation was behind for %v of %v: lower the rate", m.tables, m.state, m.exchange, m.count.Behind, m.count.Elapsed))
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,205 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/forsd/forsd/phasetable"
+	"github.com/forsd/forsd/testbed/adapter"
+	"github.com/forsd/forsd/topology"
+)
+
+type options struct {
+	n, bytes, rounds int
+	rate             int64
+	forsd, shim      string
+	dir              string // of what was built
+}
+
+// measurement is what an exchange had, beside what is predicted.
+type measurement struct {
+	tables, state, exchange string
+	predicted, measured     float64 // shares of a link
+	bound                   bool    // predicted is the most that it may have
+	waited                  float64 // longest PortXmitWait of a switch's port, a share of the time
+	count                   *adapter.Counters
+}
+
+func (m *measurement) behind() float64 { return float64(m.count.Behind) / float64(m.count.Elapsed) }
+
+// compile builds the program that exchanges.
+func (o options) compile(ctx context.Context) error {
+	module, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}").Output()
+	if err != nil {
+		return fmt.Errorf("find the module: %w", err)
+	}
+	source := filepath.Join(strings.TrimSpace(string(module)), "testbed", "adapter", "testdata", "exchange.c")
+	if out, err := exec.CommandContext(ctx, "mpicc", "-O2", "-o", o.program(), source).CombinedOutput(); err != nil {
+		return fmt.Errorf("build %s: %w: %s", source, err, out)
+	}
+	return nil
+}
+
+func (o options) program() string { return filepath.Join(o.dir, "exchange") }
+
+// exchange is a job of unmodified Open MPI over UCX, a rank on each host.
+func (b *bed) exchange(ctx context.Context, env []string, way string, rounds int) (*exec.Cmd, *strings.Builder, error) {
+	ucx, err := adapter.UCX()
+	if err != nil {
+		return nil, nil, err
+	}
+	args := []string{"--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1", "--mca", "pml", "ucx",
+		"--mca", "osc", "^ucx", "--mca", "btl", "self", "-np", strconv.Itoa(b.o.n * b.o.n)}
+	for _, e := range append(append(b.data.Env("Hca%4r"), ucx...), env...) {
+		args = append(args, "-x", e)
+	}
+	cmd := exec.CommandContext(ctx, "mpirun", append(args, b.o.program(), way, strconv.Itoa(b.o.bytes), strconv.Itoa(rounds))...)
+	var out strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &out
+	cmd.Env = append(os.Environ(), "TMPDIR="+b.o.dir, "HWLOC_HIDE_ERRORS=2")
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = 20 * time.Second
+	return cmd, &out, nil
+}
+
+var (
+	took  = regexp.MustCompile(`(?m)^\w+: ([\d.]+) s, (\d+) bytes/s$`)
+	wrong = regexp.MustCompile(`(?m)^wrong bytes: (\d+)$`)
+)
+
+// judge takes the throughput from what a job printed; every byte must have arrived.
+func judge(cmd *exec.Cmd, out string, err error) (throughput float64, _ error) {
+	m, w := took.FindStringSubmatch(out), wrong.FindStringSubmatch(out)
+	if err != nil || m == nil || w == nil || w[1] != "0" {
+		return 0, fmt.Errorf("%s: %w: %s", cmd, errors.Join(err, errors.New("it did not go well")), out)
+	}
+	return strconv.ParseFloat(m[2], 64)
+}
+
+// measure runs an exchange and counts.
+func (b *bed) measure(ctx context.Context, m measurement, env []string) (measurement, error) {
+	way := strings.Fields(m.exchange)[0]
+	cmd, out, err := b.exchange(ctx, env, way, b.o.rounds)
+	if err != nil {
+		return m, err
+	}
+	if err := b.data.Clear(); err != nil {
+		return m, err
+	}
+	err = cmd.Run()
+	got, err := judge(cmd, out.String(), err)
+	if err != nil {
+		return m, err
+	}
+	if m.count, err = b.data.Count(ctx); err != nil {
+		return m, err
+	}
+	m.measured = got / float64(b.o.rate) / efficiency
+	f, err := b.Fabric(ctx)
+	if err != nil {
+		return m, err
+	}
+	for ref, p := range m.count.Ports {
+		if f.Nodes[ref.Node].Kind == topology.Switch {
+			m.waited = max(m.waited, float64(p.XmitWait)/float64(m.count.Elapsed))
+		}
+	}
+	return m, nil
+}
+
+// efficiency is the share of a packet that is data.
+const efficiency = 4096.0 / (4096 + 30)
+
+// states measures on the healthy fabric, pulls the cable in the middle of an exchange,
+// and measures without it. Settled waits until the fabric is routed, and gives the plan
+// for base LIDs that MPI_Alltoall follows, if any.
+func (b *bed) states(ctx context.Context, tables string, env []string, settled func(context.Context) (*phasetable.View, error)) (all []measurement, err error) {
+	for _, state := range []string{"healthy", "a dead cable"} {
+		if state != "healthy" {
+			if err := b.pulled(ctx, env); err != nil {
+				return nil, fmt.Errorf("%s: a cable pulled in the middle: %w", tables, err)
+			}
+		}
+		plan, err := settled(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if err := b.follow.Caught(ctx); err != nil {
+			return nil, err
+		}
+		f, switches, err := b.state(ctx)
+		if err != nil {
+			return nil, err
+		}
+		share, err := shift(f, switches)
+		if err != nil {
+			return nil, err
+		}
+		m := measurement{tables: tables, state: state, exchange: "shift in step", predicted: share}
+		if m, err = b.measure(ctx, m, nil); err != nil {
+			return nil, err
+		}
+		all = append(all, m)
+		m = measurement{tables: tables, state: state, exchange: "alltoall", predicted: share}
+		if plan != nil {
+			m.exchange = "alltoall by the plan"
+			if m.predicted, err = planned(f, switches, plan); err != nil {
+				return nil, err
+			}
+		}
+		if m, err = b.measure(ctx, m, env); err != nil {
+			return nil, err
+		}
+		all = append(all, m)
+	}
+	return all, nil
+}
+
+// pulled pulls the cable while exchanges run, which must go on to the end.
+func (b *bed) pulled(ctx context.Context, env []string) error {
+	cmd, out, err := b.exchange(ctx, env, "alltoall", 4)
+	if err != nil {
+		return err
+	}
+	if err := b.data.Clear(); err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	for { // until a good part of the data is on its way
+		c, err := b.data.Count(ctx)
+		if err != nil {
+			return err
+		}
+		var sent uint64
+		for _, p := range c.Ports {
+			sent += p.RcvData
+		}
+		if sent > uint64(4*b.o.n*b.o.n*b.o.n*b.o.n*b.o.bytes) {
+			break
+		}
+		select {
+		case err := <-ended:
+			_, err = judge(cmd, out.String(), err)
+			return errors.Join(err, errors.New("it ended too early"))
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+	if err := b.pull(ctx); err != nil {
+		return err
+	}
+	err = <-ended
+	_, err = judge(cmd, out.String(), err)
+	return err
+}
