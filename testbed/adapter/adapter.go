@@ -177,9 +177,6 @@ func (a *Fabric) SetLinks(f *topology.Fabric) error {
 // Socket is where programs find the fabric.
 func (a *Fabric) Socket() string { return filepath.Join(a.dir, "s") }
 
-// PID is the process's number.
-func (a *Fabric) PID() int { return a.cmd.Process.Pid }
-
 // Env returns the variables that give a program the adapter of a host, named by
 // description or GUID, or those of several with commas between them. %r stands for its
 // rank, %4r for that with leading zeros.

@@ -14,7 +14,7 @@ func two(t *testing.T) (w *world, a, b *puppet, x, y pair) {
 	t.Helper()
 	w = up(t, fabgen.Spec{Spines: 2, Leaves: 2, LMC: 1}, 0)
 	a, b = w.puppet("Hca0000"), w.puppet("Hca0003")
-	x, y = a.pair("rc", 8, "own"), b.pair("rc", 8, "own")
+	x, y = a.pair(8, "own"), b.pair(8, "own")
 	join(a, b, x, y, 0, patience{14, 2, 2})
 	return w, a, b, x, y
 }
@@ -106,7 +106,7 @@ func TestLoops(t *testing.T) {
 		}
 		w.must(w.SetTables(w.tables))
 		w.must(w.Sync(t.Context()))
-		x, y = a.pair("rc", 8, "own"), b.pair("rc", 8, "own")
+		x, y = a.pair(8, "own"), b.pair(8, "own")
 		join(a, b, x, y, 0, patience{14, 2, 2})
 	}
 	a.end()
@@ -117,7 +117,7 @@ func TestLoops(t *testing.T) {
 // retries are over: nothing is lost.
 func TestPulledCable(t *testing.T) {
 	w, a, b, _, _ := two(t)
-	x, y := a.pair("rc", 8, "own"), b.pair("rc", 8, "own")
+	x, y := a.pair(8, "own"), b.pair(8, "own")
 	join(a, b, x, y, 1, lasting) // by the second lane
 	exchanged(a, b, x, y)
 	leaf := w.fabric.Find(fabgen.LeafGUID)
@@ -147,7 +147,7 @@ func TestPulledCable(t *testing.T) {
 // side expects: its packets are dropped.
 func TestWrongSource(t *testing.T) {
 	_, a, b, _, _ := two(t)
-	x, y := a.pair("rc", 8, "own"), b.pair("rc", 8, "own")
+	x, y := a.pair(8, "own"), b.pair(8, "own")
 	a.does("connect %d %d %d 1 12 1 1 4", x.i, y.qpn, y.lid)
 	b.does("connect %d %d %d 0 12 1 1 4", y.i, x.qpn, x.lid)
 	b.does("receive %d 1 0 8", y.i)
@@ -165,7 +165,7 @@ func TestErrors(t *testing.T) {
 	_, a, b, x, y := two(t)
 	again := func(p patience) {
 		t.Helper()
-		x, y = a.pair("rc", 4, "own"), b.pair("rc", 4, "own")
+		x, y = a.pair(4, "own"), b.pair(4, "own")
 		join(a, b, x, y, 0, p)
 	}
 	a.does("send %d 1 0 8 loud 0", x.i) // nobody receives
@@ -202,14 +202,14 @@ func TestErrors(t *testing.T) {
 	if said := a.tell("send %d 1 0 65 inline 0", x.i); said != "error 22" {
 		t.Errorf("too much inline: %s", said)
 	}
-	fresh := a.pair("rc", 4, "own")
+	fresh := a.pair(4, "own")
 	if said := a.tell("send %d 1 0 1 loud 0", fresh.i); said != "error 22" {
 		t.Errorf("a send before the connection: %s", said)
 	}
 	b.does("fail %d", y.i)
 	b.expect(flushed, flushed, flushed, flushed)
 
-	shared := a.pair("rc", 4, "srq")
+	shared := a.pair(4, "srq")
 	a.does("fail %d", shared.i)
 	if said := a.tell("event"); said != "16" {
 		t.Errorf("event %s, want IBV_EVENT_QP_LAST_WQE_REACHED", said)

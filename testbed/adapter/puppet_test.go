@@ -119,9 +119,9 @@ type pair struct {
 	qpn, lid uint32
 }
 
-func (u *puppet) pair(kind string, wrs int, receives string) (p pair) {
+func (u *puppet) pair(wrs int, receives string) (p pair) {
 	u.Helper()
-	u.reads("pair %s %d %s", kind, wrs, receives)(&p.i, &p.qpn, &p.lid)
+	u.reads("pair rc %d %s", wrs, receives)(&p.i, &p.qpn, &p.lid)
 	return p
 }
 

@@ -29,6 +29,11 @@ static void expire(void *argument, ns t)
 	q->timed = false;
 	if (!q->deadline || !outstanding(q) || atomic_load(&q->shared->state) != IBV_QPS_RTS)
 		return;
+	/* Links are slow beside the timers of programs, which know nothing of the scale. As long
+	 * as something of the connection is on its way, nothing has been lost. */
+	const struct qp *peer = qp_by_number(q->attr.dest_qp_num);
+	if (t >= q->deadline && (q->on_the_way > 0 || (peer && peer != q && (peer->on_the_way > 0 || peer->owed))))
+		q->deadline = t + ((ns)4096 << q->attr.timeout);
 	if (t < q->deadline) {
 		q->timed = true;
 		at(q->deadline, expire, argument);
