@@ -187,12 +187,30 @@ func (u *updown) enter(s, home int32, out []uint8) {
 	}
 	ports := u.ways(s)
 	covered := !u.alien[s] && !u.alien[home]
+	own := int(u.Fabric.Nodes[home].LID())
 	u.set(out, home, func(lid int) uint8 {
-		if covered && out[lid] != NoPath {
+		switch {
+		case covered && out[lid] != NoPath:
 			return out[lid]
+		case lid == own:
+			return steady(ports, s, home)
 		}
 		return ports[(lid+int(s))%len(ports)]
 	})
+}
+
+// steady chooses a port by rendezvous hashing: where one is lost, only those move that had
+// it. It is for the LIDs of switches, of which every switch has one in a block of its own.
+func steady(ports []uint8, s, home int32) (port uint8) {
+	best := uint64(0)
+	for _, p := range ports {
+		x := (uint64(s)<<40 | uint64(home)<<8 | uint64(p)) * 0x9E3779B97F4A7C15
+		x = (x ^ x>>29) * 0xBF58476D1CE4E5B9
+		if x ^= x >> 32; x >= best {
+			best, port = x, p
+		}
+	}
+	return port
 }
 
 // set gives the LIDs of a home their entries.

@@ -46,3 +46,45 @@ func BenchmarkMake(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkRepair mends the plan of the 16-ary tree after one cable, without tables.
+func BenchmarkRepair(b *testing.B) {
+	s := fabgen.KAry(16)
+	s.LMC = 2
+	for _, fail := range []string{"Leaf033/15", "Mid074/16"} {
+		b.Run(fail, func(b *testing.B) {
+			f := fabgen.GenerateTree(s)
+			base, err := topology.NewPodBaseline(f)
+			if err != nil {
+				b.Fatal(err)
+			}
+			fit := func() *topology.PodTree {
+				tree, err := topology.FitPods(f, base, nil)
+				if err != nil {
+					b.Fatal(err)
+				}
+				return tree
+			}
+			whole, err := podplan.Make(context.Background(), fit(), podplan.Settings{})
+			if err != nil {
+				b.Fatal(err)
+			}
+			if f, err = topology.NewFabric(f.Clone().Nodes, f.SM); err != nil {
+				b.Fatal(err)
+			}
+			if _, err := f.Fail(fail); err != nil {
+				b.Fatal(err)
+			}
+			tree := fit()
+			planned := 0.0
+			for b.Loop() {
+				r, err := whole.Repair(context.Background(), tree)
+				if err != nil {
+					b.Fatal(err)
+				}
+				planned += r.Times.Plan.Seconds()
+			}
+			b.ReportMetric(1e3*planned/float64(b.N), "ms/plan")
+		})
+	}
+}

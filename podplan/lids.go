@@ -71,13 +71,14 @@ func (r *Result) pin() bool {
 // addresses says what switches do with the LIDs of servers: −1 where that is open.
 type addresses struct {
 	*Result
-	n    int     // LIDs of all servers
-	have int     // LIDs of a server
-	leaf []int8  // [leaf of the plan·n + LID] plane
-	mid  []int16 // [mid·n + LID] lane upwards
-	top  []int16 // [top·n + LID] lane downwards, where the top has several to a mid
-	down []int8  // [index of a mid in its pod·n + LID] plane downwards, in the pod of the server
-	many []bool  // [top] whether it has several
+	n    int       // LIDs of all servers
+	have int       // LIDs of a server
+	leaf []int8    // [leaf of the plan·n + LID] plane
+	mid  []int16   // [mid·n + LID] lane upwards
+	top  []int16   // [top·n + LID] lane downwards, where the top has several to a mid
+	was  [][]uint8 // [node] the table before a repair, nil for none
+	down []int8    // [index of a mid in its pod·n + LID] plane downwards, in the pod of the server
+	many []bool    // [top] whether it has several
 	lids int
 }
 
@@ -146,15 +147,58 @@ func (x *addresses) take(a int, d int32, way int16, o int) {
 	x.lids = max(x.lids, o+1)
 }
 
-// offset finds an LID for a way and gives it to it, −1 where there is none.
+// offset finds the LID for a way that changes the fewest entries, and gives it to it; −1
+// where there is none.
 func (x *addresses) offset(a int, d int32, way int16) int {
+	o, _ := x.cheapest(a, d, way)
+	if o >= 0 {
+		x.take(a, d, way, o)
+	}
+	return o
+}
+
+// cheapest is the LID for a way that changes the fewest entries of the tables before, the
+// first of equals, and how many; −1 where there is none.
+func (x *addresses) cheapest(a int, d int32, way int16) (best, changed int) {
+	best = -1
 	for o := range x.have {
-		if x.fits(a, d, way, o) {
-			x.take(a, d, way, o)
-			return o
+		if !x.fits(a, d, way, o) {
+			continue
+		}
+		if x.was == nil {
+			return o, 0
+		}
+		if n := x.changes(a, d, way, o); best < 0 || n < changed {
+			best, changed = o, n
 		}
 	}
-	return -1
+	return best, changed
+}
+
+// changes counts the entries of a leaf and its mid that a way would change.
+func (x *addresses) changes(a int, d int32, way int16, o int) (n int) {
+	t := x.Tree
+	h := &t.Hosts[t.Servers[d]]
+	from, lid := &t.Leaves[t.Hosts[t.Servers[x.Plan.Base[a]]].Leaf], int(h.LID)+o
+	j := int(way) - len(t.Lanes)
+	if j < 0 {
+		j = t.Lanes[way].Plane
+		if mid := t.Mid(from.Pod, j); x.before(mid.Node, lid) != mid.Cables[way].Port {
+			n++
+		}
+	}
+	if x.before(from.Node, lid) != from.Cables[j].Port {
+		n++
+	}
+	return n
+}
+
+// before is an entry of the tables before a repair.
+func (x *addresses) before(node int32, lid int) uint8 {
+	if lid < len(x.was[node]) {
+		return x.was[node][lid]
+	}
+	return lft.NoPath
 }
 
 // address gives every transfer an LID whose entries may lead over its way. What finds none
@@ -196,24 +240,18 @@ func (r *Result) place(x *addresses, late []int) error {
 	m := pods.NewMover(p, r.shape, late)
 	for i, was := range late {
 		a := r.leafOf(was % slots)
-		var ways []int16
-		b := int(r.home(to[i]))
-		for way := range len(r.Tree.Lanes) + r.Tree.Planes {
-			if within := way >= len(r.Tree.Lanes); within != (r.shape.Leaves[a].Pod == r.shape.Leaves[b].Pod) || !r.shape.Lives(a, b, int16(way)) {
-				continue
-			}
-			for o := range x.have {
-				if x.fits(a, to[i], int16(way), o) {
-					ways = append(ways, int16(way))
-					break
-				}
-			}
-		}
+		ways, kept := r.waysOf(x, a, to[i])
 		if len(ways) == 0 {
 			h := &r.Tree.Hosts[r.Tree.Servers[to[i]]]
 			return fmt.Errorf("the LMC gives %d LIDs to a host, too few to reach %s from all leaves over the cables that are left", x.have, h.Name)
 		}
-		at, from, now := m.Put(was, to[i], ways)
+		at, from, now := -1, -1, -1
+		if kept > 0 {
+			at = m.Try(was, to[i], ways[:kept])
+		}
+		if at < 0 {
+			at, from, now = m.Put(was, to[i], ways)
+		}
 		for len(r.Offset) < len(p.To) {
 			r.Offset = append(r.Offset, 0)
 		}
@@ -226,6 +264,26 @@ func (r *Result) place(x *addresses, late []int) error {
 		}
 	}
 	return nil
+}
+
+// waysOf lists the ways from a leaf to a server that its LIDs allow, those first that change
+// the fewest entries. kept is how many of them change none.
+func (r *Result) waysOf(x *addresses, a int, to int32) (ways []int16, kept int) {
+	b, lanes := int(r.home(to)), len(r.Tree.Lanes)
+	within := r.shape.Leaves[a].Pod == r.shape.Leaves[b].Pod
+	cost := make([]int8, lanes+r.Tree.Planes)
+	for way := range cost {
+		if (way >= lanes) != within || !r.shape.Lives(a, b, int16(way)) {
+			continue
+		}
+		if o, n := x.cheapest(a, to, int16(way)); o >= 0 {
+			if ways, cost[way] = append(ways, int16(way)), int8(n); n == 0 {
+				kept++
+			}
+		}
+	}
+	slices.SortStableFunc(ways, func(v, w int16) int { return int(cost[v]) - int(cost[w]) })
+	return ways, kept
 }
 
 // leafOf is the leaf of a slot.

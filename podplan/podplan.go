@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/forsd/forsd/fors"
+	"github.com/forsd/forsd/ilp"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/planner"
@@ -107,6 +109,7 @@ func makePlan(ctx context.Context, t *topology.PodTree, plan planFunc, mayPin bo
 		}
 		if r.Plan.Engine == pods.Shift || r.pin() {
 			r.Pinned = r.Plan.Engine != pods.Shift
+			r.certify(ctx)
 			r.Times.Plan = time.Since(start)
 			return r, nil
 		}
@@ -136,8 +139,25 @@ func makePlan(ctx context.Context, t *topology.PodTree, plan planFunc, mayPin bo
 	if best == nil {
 		return nil, last
 	}
+	best.certify(ctx)
 	best.Times.Plan = time.Since(start)
 	return best, nil
+}
+
+// boundLimit bounds the linear programme of a bound.
+const boundLimit = time.Second
+
+// certify raises the bound of a plan that is a block or more over it to that of the joint linear programme,
+// where lp_solve is there and finds it in time. An error leaves the bound as it is.
+func (r *Result) certify(ctx context.Context) {
+	if r.Plan.Gap() < r.Plan.Group || len(r.Tree.Servers) > finerLimit {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, boundLimit)
+	defer cancel()
+	if bound, err := ilp.PodBound(ctx, r.shape); err == nil && bound > r.Plan.LowerBound {
+		r.Plan.LowerBound, r.Plan.Certificate = bound, fors.ByLP
+	}
 }
 
 type planFunc func(ctx context.Context, t *pods.Tree, group int) (*pods.Plan, error)

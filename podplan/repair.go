@@ -46,6 +46,14 @@ func (r *Result) mend(t *topology.PodTree) (*Result, error) {
 		return nil, ErrOther
 	}
 	x := out.newAddresses()
+	if r.Tables != nil {
+		x.was = make([][]uint8, len(t.Fabric.Nodes))
+		for i := range r.Tables.Switches {
+			if node := t.Fabric.Find(r.Tables.Switches[i].GUID); node != topology.None {
+				x.was[node] = r.Tables.Switches[i].Out
+			}
+		}
+	}
 	slots := int(p.First[len(p.First)-1])
 	var late []int
 	for b := range p.Blocks {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/forsd/forsd/lft"
@@ -41,7 +42,16 @@ func TestRepair(t *testing.T) {
 				}
 				t.Logf("LMC %d, %v, then %s: %d phases, then %d, bound %d; %d of %d blocks, %d entries; planning took %v", lmc, before, one, r.Plan.Phases(), again.Plan.Phases(),
 					again.Plan.LowerBound, d.Blocks, blocks, d.Entries, again.Times.Plan)
-				if 3*d.Blocks > blocks {
+				// On a whole tree of 1024 hosts with four LIDs each a cable to a top takes a
+				// hundredth of the blocks. A cable of a leaf takes more: all other leaves must
+				// change one or two, and the leaf nearly all.
+				most := blocks / 3
+				if k == 16 && lmc == 2 && before == nil {
+					if most = blocks / 100; strings.HasPrefix(one, "Leaf") {
+						most = blocks / 50
+					}
+				}
+				if d.Blocks > most {
 					t.Errorf("LMC %d, %v, then %s: %d of %d blocks of tables change", lmc, before, one, d.Blocks, blocks)
 				}
 			}

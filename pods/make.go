@@ -48,7 +48,11 @@ func makePlan(ctx context.Context, t *Tree, group, workers int, mayShift bool) (
 			return p, err
 		}
 	}
-	return x.podsFirst(ctx, b)
+	p, err := x.podsFirst(ctx, b)
+	if err != nil {
+		return nil, err
+	}
+	return x.squeeze(ctx, p)
 }
 
 func newInstance(t *Tree, group, workers int) *instance {

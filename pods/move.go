@@ -56,19 +56,25 @@ func (m *Mover) Put(was int, to int32, ways []int16) (at, from, now int) {
 	if ways == nil {
 		ways = m.all
 	}
+	if at := m.Try(was, to, ways); at >= 0 {
+		return at, -1, -1
+	}
 	own := was / m.slots
 	leaf, first := m.groupOf(was)
-	if at := m.fitIn(own, leaf, first, to, ways); at >= 0 {
-		return at, -1, -1
-	}
-	if at := m.fitAny(leaf, first, to, ways); at >= 0 {
-		return at, -1, -1
-	}
 	if at, from, now = m.displace(own, leaf, first, to, ways); at >= 0 {
 		return at, from, now
 	}
 	m.addBlock()
 	return m.fitIn(m.Blocks-1, leaf, first, to, ways), -1, -1
+}
+
+// Try does so without moving others and without a new block: −1 where it does not fit.
+func (m *Mover) Try(was int, to int32, ways []int16) (at int) {
+	leaf, first := m.groupOf(was)
+	if at := m.fitIn(was/m.slots, leaf, first, to, ways); at >= 0 {
+		return at
+	}
+	return m.fitAny(leaf, first, to, ways)
 }
 
 // groupOf is the leaf of a slot, and the first slot of its group.

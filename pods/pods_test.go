@@ -266,7 +266,7 @@ func TestSmallPatterns(t *testing.T) {
 		shareOver float64 // more than one phase over the bound
 	}{
 		{"2 of everything", func() *Tree { return regular(2, 2, 2, 2, 2) }, draws(7, 1), 1, 0},
-		{"k=4", func() *Tree { return kAry(4) }, draws(97, 1), 4, 0.06},
+		{"k=4", func() *Tree { return kAry(4) }, draws(97, 1), 3, 0.01},
 	} {
 		whole := c.tree()
 		planes, leafCables := whole.Planes(), len(whole.Leaves)*whole.Planes()
