@@ -262,11 +262,13 @@ func (p *Press) planJobs(ctx context.Context, v *view.View, a controller.Plan) (
 
 // publishFabric puts the plan of the fabric in force under the number n.
 func (p *Press) publishFabric(c candidate, n uint64) error {
-	e, err := c.epoch, error(nil)
+	e := c.epoch
 	if e == nil {
-		if e, err = p.NewEpoch(c.plan.Table(n)); err != nil {
+		plan, err := phasetable.New(c.plan.Table(n))
+		if err != nil {
 			return err
 		}
+		e = p.Epoch(plan)
 	}
 	return p.Put(e, store.EpochInfo{Fabric: c.view.ID, What: p.Board.WhatOf(c.view), Report: c.plan.Report(), Warnings: c.plan.Cautions()})
 }
@@ -377,9 +379,12 @@ func (p *Press) stage(x view.Proposal) <-chan early {
 		return done
 	}
 	go func() {
-		e, err := p.NewEpoch(x.Table(p.Store.Next()))
+		e, err := store.NewEpoch(x.Table(p.Store.Next()))
 		if err == nil {
+			changed := make(chan int, 1)
+			go func() { changed <- p.pairsChanged(e.Plan) }()
 			err = p.Store.Stage(e)
+			e.PairsChanged = <-changed
 		}
 		if err != nil {
 			p.Log.Warn("the table could not be written ahead of verification", zap.Error(err))
@@ -390,22 +395,18 @@ func (p *Press) stage(x view.Proposal) <-chan early {
 	return done
 }
 
-// NewEpoch is an epoch of a table that knows what it changes.
-func (p *Press) NewEpoch(t *phasetable.Table) (*store.Epoch, error) {
-	plan, err := phasetable.New(t)
-	if err != nil {
-		return nil, err
-	}
-	return p.Epoch(plan), nil
-}
-
 // Epoch is an epoch of a plan that knows what it changes.
 func (p *Press) Epoch(plan *phasetable.View) *store.Epoch {
-	e := &store.Epoch{EpochInfo: store.EpochInfo{Epoch: plan.Epoch()}, Plan: plan}
+	return &store.Epoch{EpochInfo: store.EpochInfo{Epoch: plan.Epoch(), PairsChanged: p.pairsChanged(plan)}, Plan: plan}
+}
+
+// pairsChanged counts the pairs of servers that a plan gives another destination LID than
+// the one in force.
+func (p *Press) pairsChanged(plan *phasetable.View) int {
 	if old := p.Board.Current(); old != nil {
-		e.PairsChanged = len(phasetable.Changes(old.Plan, plan))
+		return len(phasetable.Changes(old.Plan, plan))
 	}
-	return e
+	return 0
 }
 
 // candidate is a verified plan and what it was made for. Where the plan is new,
