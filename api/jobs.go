@@ -139,9 +139,9 @@ func jobName(name string) bool {
 func (s *service) handleJobs() {
 	s.handle(readers, "GET /v1/jobs", s.listJobs)
 	s.handle(readers, "GET /v1/jobs/{job}", s.showJob)
-	s.handle(readers, "GET /v1/jobs/{job}/plan", s.jobPlan)
-	s.handle(readers, "GET /v1/jobs/{job}/phases", s.jobPhases)
-	s.handle(readers, "GET /v1/jobs/{job}/servers/{server...}", s.jobServer)
+	s.handle(readers, "GET /v1/jobs/{job}/plan", ofPlan(s.jobPlans, sendPlan))
+	s.handle(readers, "GET /v1/jobs/{job}/phases", ofPlan(s.jobPlans, sendPhases))
+	s.handle(readers, "GET /v1/jobs/{job}/servers/{server...}", ofPlan(s.jobPlans, sendServer))
 	s.handle(operators, "POST /v1/jobs", s.createJob)
 	s.handle(operators, "POST /v1/jobs/{job}/renew", s.renewJob)
 	s.handle(operators, "DELETE /v1/jobs/{job}", s.removeJob)
@@ -159,24 +159,6 @@ func (s *service) showJob(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return WriteJSON(w, r, job)
-}
-
-// jobPhases answers GET /v1/jobs/{job}/phases as /v1/plan/phases is answered.
-func (s *service) jobPhases(w http.ResponseWriter, r *http.Request) error {
-	plans, err := s.jobPlans(r)
-	if err != nil {
-		return err
-	}
-	return sendPhases(w, r, plans)
-}
-
-// jobPlan answers GET /v1/jobs/{job}/plan as /v1/plan is answered.
-func (s *service) jobPlan(w http.ResponseWriter, r *http.Request) error {
-	plans, err := s.jobPlans(r)
-	if err != nil {
-		return err
-	}
-	return sendPlan(w, r, plans)
 }
 
 // jobPlans is the plans of a job for the LIDs that the request is for. Where its plan
@@ -199,15 +181,6 @@ func (s *service) jobPlans(r *http.Request) (*Plans, error) {
 		return plans, nil
 	}
 	return bases, nil
-}
-
-// jobServer answers GET /v1/jobs/{job}/servers/{guid|lid|name}.
-func (s *service) jobServer(w http.ResponseWriter, r *http.Request) error {
-	plans, err := s.jobPlans(r)
-	if err != nil {
-		return err
-	}
-	return sendServer(w, r, plans)
 }
 
 // createJob answers POST /v1/jobs.

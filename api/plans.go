@@ -26,10 +26,14 @@ type Published struct {
 // mostInCSV is how many entries a plan may have that is written out as text.
 const mostInCSV = 1 << 24
 
-// NewPublished makes a published plan of its table and of plan.json, which is
-// one JSON object. The epoch is the table's. The CSV form is made when it is
-// first asked for.
-func NewPublished(table *phasetable.View, plan json.RawMessage, at time.Time) (*Published, error) {
+// NewPublished makes a published plan of its table and of its report, of which plan.json is
+// made, one JSON object. The epoch is the table's. The CSV form is made when it is first
+// asked for.
+func NewPublished(table *phasetable.View, report any, at time.Time) (*Published, error) {
+	plan, err := json.Marshal(report)
+	if err != nil {
+		return nil, fmt.Errorf("publish epoch %d: plan.json: %w", table.Epoch(), err)
+	}
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(plan, &fields); err != nil {
 		return nil, fmt.Errorf("publish epoch %d: plan.json: %w", table.Epoch(), err)
@@ -46,7 +50,6 @@ func NewPublished(table *phasetable.View, plan json.RawMessage, at time.Time) (*
 		return out.Bytes(), err
 	})}
 	p.onBase = sync.OnceValue(table.ToBaseLIDs)
-	var err error
 	p.document, err = planDocument(p.Epoch, at, plan)
 	return p, err
 }

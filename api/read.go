@@ -44,16 +44,19 @@ func (s *service) epochs(w http.ResponseWriter, r *http.Request) error {
 	}{append([]Epoch{}, epochs...)})
 }
 
-// plan answers GET /v1/plan: plan.json with epoch and published_at.
-func (s *service) plan(w http.ResponseWriter, r *http.Request) error {
-	plans, err := s.byLIDs(r)
-	if err != nil {
-		return err
+// ofPlan is the endpoint that answers with what send makes of the plan in force of those
+// that a request is for.
+func ofPlan(of func(*http.Request) (*Plans, error), send func(http.ResponseWriter, *http.Request, *Plans) error) endpoint {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		plans, err := of(r)
+		if err != nil {
+			return err
+		}
+		return send(w, r, plans)
 	}
-	return sendPlan(w, r, plans)
 }
 
-// sendPlan answers with the figures of the plan in force of plans.
+// sendPlan answers with plan.json, epoch and published_at of the plan in force of plans.
 func sendPlan(w http.ResponseWriter, r *http.Request, plans *Plans) error {
 	p, err := fresh(w, r, plans)
 	if p == nil {
@@ -68,15 +71,6 @@ var phaseForms = []form{
 	{"csv", "text/csv", "text/csv; charset=utf-8"},
 	{"binary", phasetable.MediaType, phasetable.MediaType},
 	{"binary", "application/octet-stream", "application/octet-stream"},
-}
-
-// phases answers GET /v1/plan/phases, as CSV or as the binary table.
-func (s *service) phases(w http.ResponseWriter, r *http.Request) error {
-	plans, err := s.byLIDs(r)
-	if err != nil {
-		return err
-	}
-	return sendPhases(w, r, plans)
 }
 
 // byLIDs is the plans that the request is for, by the LIDs that they send to.
@@ -103,7 +97,8 @@ func forBaseLIDs(r *http.Request) (bool, error) {
 	}
 }
 
-// sendPhases answers with the phases of the plan in force of plans.
+// sendPhases answers with the phases of the plan in force of plans, as CSV or as the binary
+// table.
 func sendPhases(w http.ResponseWriter, r *http.Request, plans *Plans) error {
 	w.Header().Set("Vary", "Accept")
 	f, err := chooseForm(r, phaseForms)
@@ -156,15 +151,6 @@ type ServerPhase struct {
 	RecvFrom topology.GUID `json:"recv_from,omitzero"`
 	Lane     int           `json:"lane"` // −1 on its leaf, and where it does not send
 	DLID     topology.LID  `json:"dlid,omitzero"`
-}
-
-// server answers GET /v1/plan/servers/{guid|lid|name}.
-func (s *service) server(w http.ResponseWriter, r *http.Request) error {
-	plans, err := s.byLIDs(r)
-	if err != nil {
-		return err
-	}
-	return sendServer(w, r, plans)
 }
 
 // sendServer answers with what the server of the path does in the plan in force of

@@ -255,7 +255,7 @@ func TestBaseLIDs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := NewPublished(view, []byte(`{"phases":3}`), time.Now())
+	p, err := NewPublished(view, json.RawMessage(`{"phases":3}`), time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,6 @@
 package board
 
 import (
-	"encoding/json"
 	"time"
 
 	"go.uber.org/zap"
@@ -17,11 +16,7 @@ func (b *Board) SetBase(plan *phasetable.View, report planner.Report, warnings [
 	if now := b.Bases.Current(); now != nil && now.Epoch == plan.Epoch() {
 		return nil
 	}
-	text, err := json.Marshal(report)
-	if err != nil {
-		return err
-	}
-	p, err := api.NewPublished(plan, text, time.Now())
+	p, err := api.NewPublished(plan, report, time.Now())
 	if err != nil {
 		return err
 	}

@@ -3,7 +3,6 @@
 package board
 
 import (
-	"encoding/json"
 	"reflect"
 	"slices"
 	"sync"
@@ -223,11 +222,7 @@ func (b *Board) EpochNumber() uint64 {
 
 // SetCurrent puts an epoch in force for everybody who asks.
 func (b *Board) SetCurrent(e *store.Epoch) error {
-	report, err := json.Marshal(e.Report)
-	if err != nil {
-		return err
-	}
-	p, err := api.NewPublished(e.Plan, report, e.PublishedAt)
+	p, err := api.NewPublished(e.Plan, e.Report, e.PublishedAt)
 	if err != nil {
 		return err
 	}

@@ -74,11 +74,7 @@ func (d *fakeDaemon) listen(socket string) (*api.Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	report, err := json.Marshal(d.result.Report())
-	if err != nil {
-		return nil, err
-	}
-	p, err := api.NewPublished(view, report, began)
+	p, err := api.NewPublished(view, d.result.Report(), began)
 	if err != nil {
 		return nil, err
 	}

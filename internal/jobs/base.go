@@ -2,7 +2,6 @@ package jobs
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -74,11 +73,7 @@ func (r *Registry) SetBase(id uint64, table *phasetable.Table, report planner.Re
 
 // PublishBase has everybody who asks get the job's plan for base LIDs.
 func (r *Registry) PublishBase(j *Job) error {
-	text, err := json.Marshal(j.BaseReport)
-	if err != nil {
-		return err
-	}
-	p, err := api.NewPublished(j.Base, text, time.Now())
+	p, err := api.NewPublished(j.Base, j.BaseReport, time.Now())
 	if err != nil {
 		return err
 	}

@@ -4,7 +4,6 @@ package jobs
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -140,11 +139,7 @@ func (r *Registry) Find(name string) (*Job, error) {
 
 // Set puts a job's plan, or its lease, in force for everybody who asks.
 func (r *Registry) Set(j *Job) error {
-	report, err := json.Marshal(j.Report)
-	if err != nil {
-		return err
-	}
-	p, err := api.NewPublished(j.Plan, report, j.PublishedAt)
+	p, err := api.NewPublished(j.Plan, j.Report, j.PublishedAt)
 	if err != nil {
 		return err
 	}
