@@ -13,11 +13,7 @@ func BenchmarkSwissT1(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	nodes, err := n.Allocated(n.Capacity())
-	if err != nil {
-		b.Fatal(err)
-	}
-	traffic, err := n.AllToAll(nodes)
+	traffic, err := n.AllocatedAllToAll(n.Capacity())
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -183,6 +183,16 @@ func (n *Network) AllToAll(nodes []int) (*Traffic, error) {
 	return n.Exchange(pairs)
 }
 
+// AllocatedAllToAll is the exchange in which each of the nodes of an allocation, the first
+// alloc[s] of each switch s, sends to each: see Allocated and AllToAll.
+func (n *Network) AllocatedAllToAll(alloc []int) (*Traffic, error) {
+	nodes, err := n.Allocated(alloc)
+	if err != nil {
+		return nil, err
+	}
+	return n.AllToAll(nodes)
+}
+
 // Exchange is the traffic of the given pairs of nodes. It fails on a pair without
 // a route.
 func (n *Network) Exchange(pairs []Pair) (*Traffic, error) {

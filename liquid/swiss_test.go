@@ -21,11 +21,7 @@ func testBed(t testing.TB) *Network {
 // exchange is the all-to-all exchange of an allocation.
 func exchange(t testing.TB, n *Network, alloc []int) *Traffic {
 	t.Helper()
-	nodes, err := n.Allocated(alloc)
-	if err != nil {
-		t.Fatal(err)
-	}
-	traffic, err := n.AllToAll(nodes)
+	traffic, err := n.AllocatedAllToAll(alloc)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -142,11 +142,7 @@ func (g *ground) liquidTraffic(q *liquidRequest) (*liquid.Traffic, *liquid.Route
 	if q.Allocation == nil {
 		q.Allocation = n.Capacity()
 	}
-	nodes, err := n.Allocated(q.Allocation)
-	if err != nil {
-		return nil, nil, err
-	}
-	t, err := n.AllToAll(nodes)
+	t, err := n.AllocatedAllToAll(q.Allocation)
 	return t, nil, err
 }
 

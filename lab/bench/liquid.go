@@ -23,13 +23,13 @@ func benchLiquid(out io.Writer, unit time.Duration) {
 	fmt.Fprintf(out, "\nLiquid schedules, median of %d; the last columns are ratios to Dsatur, and to the unit\n", runs)
 	fmt.Fprintln(w, "traffic\ttransfers\tΛ\tby\tsteps\tms\tallocs\tto Dsatur\tratio\t")
 	n := must(liquid.SwissT1())
-	all := must(n.AllToAll(must(n.Allocated(n.Capacity()))))
+	all := must(n.AllocatedAllToAll(n.Capacity()))
 	benchMethods(w, "Swiss-T1", all, unit, liquid.MethodDsatur, liquid.MethodSearch, liquid.MethodColouring, liquid.MethodRoundRobin)
 	benchMethods(w, "FT(2;20,18), 3 dead", deadCables(3), unit, liquid.MethodDsatur, liquid.MethodColouring)
 	classes := must(papers.Classes(n))[1:]
 	traffics := make([]*liquid.Traffic, len(classes))
 	for i, c := range classes {
-		traffics[i] = must(n.AllToAll(must(n.Allocated(c.Allocation))))
+		traffics[i] = must(n.AllocatedAllToAll(c.Allocation))
 	}
 	together := func(m liquid.Method) func() {
 		return func() {

@@ -46,11 +46,7 @@ func measureLiquid(ctx context.Context, step chart.Step) (*chart.Table, error) {
 		if c.Nodes == 0 {
 			continue
 		}
-		nodes, err := n.Allocated(c.Allocation)
-		if err != nil {
-			return nil, err
-		}
-		traffic, err := n.AllToAll(nodes)
+		traffic, err := n.AllocatedAllToAll(c.Allocation)
 		if err != nil {
 			return nil, err
 		}

@@ -97,11 +97,7 @@ round-robin and random.`,
 
 // add schedules the representative of a class.
 func (o *liquidClasses) add(ctx context.Context, n *liquid.Network, c papers.Class, limit time.Duration) error {
-	nodes, err := n.Allocated(c.Allocation)
-	if err != nil {
-		return err
-	}
-	traffic, err := n.AllToAll(nodes)
+	traffic, err := n.AllocatedAllToAll(c.Allocation)
 	if err != nil {
 		return err
 	}

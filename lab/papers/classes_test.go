@@ -40,11 +40,7 @@ func testBed(t *testing.T, stays func(src, dst int) bool) *liquid.Network {
 // exchange is the all-to-all exchange of an allocation.
 func exchange(t testing.TB, n *liquid.Network, alloc []int) *liquid.Traffic {
 	t.Helper()
-	nodes, err := n.Allocated(alloc)
-	if err != nil {
-		t.Fatal(err)
-	}
-	traffic, err := n.AllToAll(nodes)
+	traffic, err := n.AllocatedAllToAll(alloc)
 	if err != nil {
 		t.Fatal(err)
 	}
