@@ -2,6 +2,8 @@ package pods
 
 import "fmt"
 
+// key numbers what a leaf must have a certain number of units with: servers that receive,
+// or their leaves, or pods whose groups send, by plane where the division is kept to.
 func (w *seater) key(u int32, in, strict bool) int32 {
 	switch {
 	case strict:
@@ -14,6 +16,7 @@ func (w *seater) key(u int32, in, strict bool) int32 {
 	return w.u.to[u]
 }
 
+// keys is how many keys there are.
 func (w *seater) keys(in, strict bool) int32 {
 	switch {
 	case strict:
@@ -26,6 +29,7 @@ func (w *seater) keys(in, strict bool) int32 {
 	return int32(len(w.homeOf))
 }
 
+// wanted is how many units a cell must have with a key.
 func (w *seater) wanted(c, key int32, in, strict bool) int32 {
 	if strict {
 		total, planes, cells := int32(0), int32(w.Planes()), int32(len(w.cells))
@@ -53,17 +57,13 @@ func (w *seater) wanted(c, key int32, in, strict bool) int32 {
 	return total
 }
 
+// extract takes the units of the first of some cells out of order, to next. The others
+// must be able to take what is left.
 func (w *seater) extract(pod int, cells []int32, in, strict bool) error {
 	c := &w.cells[cells[0]]
 	planes := int32(w.Planes())
 	rows := w.blocks * planes
 	keys := w.keys(in, strict)
-	limit := func(c *cell) int32 { // of a leaf in a block
-		if in {
-			return min(c.planes, c.n)
-		}
-		return min(c.planes, c.s*w.group)
-	}
 	rest := make([]int32, planes) // what the other cells take of a plane
 	restAll, byBlock := int32(0), c.tight(w.group)
 	for _, i := range cells[1:] {
@@ -73,7 +73,7 @@ func (w *seater) extract(pod int, cells []int32, in, strict bool) error {
 				rest[j] += o.size()
 			}
 		}
-		restAll += o.size() * limit(o)
+		restAll += o.size() * w.most(o, in)
 		byBlock = byBlock || o.tight(w.group)
 	}
 	w.count = grow(w.count, int(rows+w.blocks))
@@ -85,19 +85,7 @@ func (w *seater) extract(pod int, cells []int32, in, strict bool) error {
 	f := &w.flow
 	f.reset(int(keys + rows + w.blocks + 1))
 	sink := keys + rows + w.blocks
-	w.want = grow(w.want, int(keys))
-	for k := range keys {
-		if w.want[k] = w.wanted(cells[0], k, in, strict); w.want[k] > 0 {
-			f.arc(sink, k, w.want[k], w.want[k])
-		}
-	}
-	w.arcOf = grow(w.arcOf, len(w.order))
-	for i, u := range w.order {
-		w.arcOf[i] = -1
-		if j := w.plane(u); c.up[j] && w.want[w.key(u, in, strict)] > 0 {
-			w.arcOf[i] = f.arc(w.key(u, in, strict), keys+w.u.block[u]*planes+j, 0, 1)
-		}
-	}
+	w.offer(cells[0], in, strict, sink, true)
 	for r := range rows {
 		count, j := w.count[r], r%planes
 		if count == 0 {
@@ -119,7 +107,7 @@ func (w *seater) extract(pod int, cells []int32, in, strict bool) error {
 	}
 	if byBlock {
 		for b := range w.blocks {
-			least, most := max(0, w.count[rows+b]-restAll), c.size()*limit(c)
+			least, most := max(0, w.count[rows+b]-restAll), c.size()*w.most(c, in)
 			if least > most {
 				return fmt.Errorf("%w: pod %d has %d units in a block", errSeats, pod, w.count[rows+b])
 			}
@@ -133,6 +121,39 @@ func (w *seater) extract(pod int, cells []int32, in, strict bool) error {
 	return nil
 }
 
+// most is how many units a leaf of a cell can have in a block.
+func (w *seater) most(c *cell, in bool) int32 {
+	if in {
+		return min(c.planes, c.n)
+	}
+	return min(c.planes, c.s*w.group)
+}
+
+// offer makes the arcs to the units in order that a cell may have: from the source to the
+// keys, as much as it wants of each, no less where it must have all; and from a key to the
+// plane of the unit's block.
+func (w *seater) offer(cell int32, in, strict bool, source int32, all bool) {
+	f, keys, planes := &w.flow, w.keys(in, strict), int32(w.Planes())
+	w.want = grow(w.want, int(keys))
+	for k := range keys {
+		if w.want[k] = w.wanted(cell, k, in, strict); w.want[k] > 0 {
+			least := int32(0)
+			if all {
+				least = w.want[k]
+			}
+			f.arc(source, k, least, w.want[k])
+		}
+	}
+	w.arcOf = grow(w.arcOf, len(w.order))
+	for i, u := range w.order {
+		w.arcOf[i] = -1
+		if j := w.plane(u); w.cells[cell].up[j] && w.want[w.key(u, in, strict)] > 0 {
+			w.arcOf[i] = f.arc(w.key(u, in, strict), keys+w.u.block[u]*planes+j, 0, 1)
+		}
+	}
+}
+
+// takeCarried takes the units whose arcs carry something out of order, to next.
 func (w *seater) takeCarried() {
 	f := &w.flow
 	w.next = w.next[:0]
@@ -147,35 +168,21 @@ func (w *seater) takeCarried() {
 	w.order = left
 }
 
+// extractSome takes as many of the units of a cell as it can have, whatever that leaves to
+// others.
 func (w *seater) extractSome(cell int32, in bool) {
 	c := &w.cells[cell]
 	planes := int32(w.Planes())
 	rows, keys := w.blocks*planes, w.keys(in, false)
-	limit := min(c.planes, c.n)
-	if !in {
-		limit = min(c.planes, c.s*w.group)
-	}
 	f := &w.flow
 	f.reset(int(keys + rows + w.blocks))
 	s, t := keys+rows+w.blocks, keys+rows+w.blocks+1
-	w.want = grow(w.want, int(keys))
-	for k := range keys {
-		if w.want[k] = w.wanted(cell, k, in, false); w.want[k] > 0 {
-			f.arc(s, k, 0, w.want[k])
-		}
-	}
-	w.arcOf = grow(w.arcOf, len(w.order))
-	for i, u := range w.order {
-		w.arcOf[i] = -1
-		if j := w.plane(u); c.up[j] && w.want[w.key(u, in, false)] > 0 {
-			w.arcOf[i] = f.arc(w.key(u, in, false), keys+w.u.block[u]*planes+j, 0, 1)
-		}
-	}
+	w.offer(cell, in, false, s, false)
 	for r := range rows {
 		f.arc(keys+r, keys+rows+r/planes, 0, c.size())
 	}
 	for b := range w.blocks {
-		f.arc(keys+rows+b, t, 0, c.size()*limit)
+		f.arc(keys+rows+b, t, 0, c.size()*w.most(c, in))
 	}
 	for f.rank(s, t) {
 		f.at = append(f.at[:0], f.head...)

@@ -39,14 +39,7 @@ func (p *Plan) InBlocks(t *Tree) *Plan {
 		q.To, q.Way = slices.Clone(p.To), slices.Clone(p.Way)
 		return &q
 	}
-	places, leaves := 1, 1
-	inPod := make([]int, t.Pods)
-	for i := range t.Leaves {
-		l := &t.Leaves[i]
-		places = max(places, l.Slots[len(l.Slots)-1]+1)
-		inPod[l.Pod]++
-		leaves = max(leaves, inPod[l.Pod])
-	}
+	places, leaves, inPod := t.places()
 	q.Engine, q.Group, q.Blocks = Pods, places, t.Pods*leaves
 	q.First = make([]int32, len(t.Leaves)+1)
 	position := make([]int, len(t.Leaves)) // [leaf]
@@ -54,10 +47,8 @@ func (p *Plan) InBlocks(t *Tree) *Plan {
 	for i := range at {
 		at[i] = -1
 	}
-	clear(inPod)
 	for a := range t.Leaves {
-		position[a] = t.Leaves[a].Pod*leaves + inPod[t.Leaves[a].Pod]
-		inPod[t.Leaves[a].Pod]++
+		position[a] = t.Leaves[a].Pod*leaves + inPod[a]
 		at[position[a]] = a
 		q.First[a+1] = q.First[a] + int32(places)
 	}

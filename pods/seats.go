@@ -204,15 +204,6 @@ func (w *seater) seatLeaves(ctx context.Context, pod int, all []int32, in bool) 
 	return nil
 }
 
-// key numbers what a leaf must have a certain number of units with: servers that receive,
-// or their leaves, or pods whose groups send, by plane where the division is kept to.
-// keys is how many keys there are.
-// wanted is how many units a cell must have with a key.
-// extract takes the units of the first of some cells out of order, to next. The others
-// must be able to take what is left.
-// takeCarried takes the units whose arcs carry something out of order, to next.
-// extractSome takes as many of the units of a cell as it can have, whatever that leaves to
-// others.
 // share shares the units in next among the leaves of a cell, which are the colours of a
 // bipartite graph: to the left the planes of the blocks, to the right what is between the
 // cell and a key, in order of planes, cut into as many as there are leaves.

@@ -1,23 +1,32 @@
 package pods
 
+import "slices"
+
+// places is how many places for servers a leaf has, and for leaves a pod, so that all have as
+// many, and which of its pod's leaves each leaf is.
+func (t *Tree) places() (ofLeaf, ofPod int, inPod []int) {
+	count := make([]int, t.Pods)
+	for i := range t.Leaves {
+		l := &t.Leaves[i]
+		ofLeaf = max(ofLeaf, l.Slots[len(l.Slots)-1]+1)
+		inPod = append(inPod, count[l.Pod])
+		count[l.Pod]++
+		ofPod = max(ofPod, count[l.Pod])
+	}
+	return ofLeaf, ofPod, inPod
+}
+
 // shift is the linear shift over places, nil where it is not free of conflicts: where
 // something is dead, leaves have more places than planes, or pods more leaves than a plane
 // has lanes. Server α of leaf l of its pod is reached over plane α and, from another pod,
 // the plane's lane l.
 func shift(t *Tree, b Bounds) *Plan {
-	places, leaves := 0, 0
-	inPod := make([]int, t.Pods)
 	for i := range t.Leaves {
-		l := &t.Leaves[i]
-		places = max(places, l.Slots[len(l.Slots)-1]+1)
-		inPod[l.Pod]++
-		leaves = max(leaves, inPod[l.Pod])
-		for _, up := range l.Up {
-			if !up {
-				return nil
-			}
+		if slices.Contains(t.Leaves[i].Up, false) {
+			return nil
 		}
 	}
+	places, leaves, inPod := t.places()
 	if places > t.Planes() {
 		return nil
 	}
@@ -26,22 +35,18 @@ func shift(t *Tree, b Bounds) *Plan {
 			return nil
 		}
 	}
-	for _, up := range t.Up {
-		if !up {
-			return nil
-		}
+	if slices.Contains(t.Up, false) {
+		return nil
 	}
 	p := &Plan{Engine: Shift, Group: 1, Places: t.Pods * leaves * places, Bounds: b}
 	p.ShiftTo = make([]int32, p.Places)
 	for i := range p.ShiftTo {
 		p.ShiftTo[i] = Idle
 	}
-	clear(inPod)
 	s := int32(0)
 	for i := range t.Leaves {
 		l := &t.Leaves[i]
-		at := (l.Pod*leaves + inPod[l.Pod]) * places
-		inPod[l.Pod]++
+		at := (l.Pod*leaves + inPod[i]) * places
 		p.Base, p.First = append(p.Base, s), append(p.First, s)
 		for _, α := range l.Slots {
 			p.Place = append(p.Place, int32(at+α))
