@@ -54,6 +54,7 @@ type Options struct {
 	Programs string           // the directory that Build has filled
 	Fabric   *topology.Fabric // its hosts have the LIDs that they are to answer to
 	Rate     int64            // of a link, in bytes a second; 0 means Rate
+	MTU      int              // bytes of data in a packet; 0 means 4096
 }
 
 // Fabric is a running fabric. Its methods may be called concurrently.
@@ -78,6 +79,9 @@ func Start(o Options) (*Fabric, error) {
 	if o.Rate == 0 {
 		o.Rate = Rate
 	}
+	if o.MTU == 0 {
+		o.MTU = 4096
+	}
 	a := &Fabric{options: o, ended: make(chan struct{}), more: make(chan struct{}), counted: make(chan []string, 1)}
 	var err error
 	if a.dir, err = os.MkdirTemp("", "data"); err != nil { // a short path: sockets want it
@@ -98,7 +102,7 @@ func Start(o Options) (*Fabric, error) {
 	go a.listen(out)
 	a.teller = NewTeller(in, o.Fabric)
 	err = a.tell(func() error {
-		_, err := fmt.Fprintf(in, "rate %d\n", o.Rate)
+		_, err := fmt.Fprintf(in, "rate %d\nmtu %d\n", o.Rate, o.MTU)
 		return errors.Join(err, a.teller.Describe())
 	})
 	if err == nil {

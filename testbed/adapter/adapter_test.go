@@ -82,7 +82,12 @@ type world struct {
 // up brings up a fabric with tables of forsd's own.
 func up(t *testing.T, spec fabgen.Spec, rate int64) *world {
 	t.Helper()
-	dir := needs(t)
+	return upOf(t, needs(t), spec, rate)
+}
+
+// upOf does so with the programs of a directory.
+func upOf(t *testing.T, dir string, spec fabgen.Spec, rate int64) *world {
+	t.Helper()
 	f := fabgen.Generate(spec)
 	tables, err := routed.Tables(f)
 	if err != nil {
@@ -183,7 +188,7 @@ func listening(ctx context.Context, port string) error {
 // TestPingpong runs the examples of ibverbs-utils between two hosts of different leaves.
 func TestPingpong(t *testing.T) {
 	needs(t, "ibv_rc_pingpong", "ibv_ud_pingpong", "ibv_srq_pingpong", "ibv_devinfo")
-	w := up(t, fabgen.Spec{Spines: 2, Leaves: 2, LMC: 1}, 0)
+	w := up(t, small, 0)
 	said := w.wait(w.start("Hca0003", nil, "ibv_devinfo"))
 	for _, line := range []string{"hca_id:\tsim0", "state:\t\t\tPORT_ACTIVE (4)", "port_lmc:\t\t0x01", "link_layer:\t\tInfiniBand"} {
 		if !strings.Contains(said, line) {
@@ -210,7 +215,7 @@ func both(a, b string) []string { return []string{a, b} }
 // TestPerftest runs perftest's programs; bandwidths are those of the links.
 func TestPerftest(t *testing.T) {
 	needs(t, "ib_write_bw", "ib_read_lat", "ib_send_bw", "ib_atomic_lat")
-	w := up(t, fabgen.Spec{Spines: 2, Leaves: 2, LMC: 1}, 0)
+	w := up(t, small, 0)
 	bandwidth := regexp.MustCompile(`(?m)^ *65536 +\d+ +[\d.]+ +([\d.]+) `)
 	for _, command := range [][]string{{"ib_write_bw", "-n", "100"}, {"ib_send_bw", "-n", "100"}, {"ib_read_bw", "-n", "100"}, {"ib_read_lat", "-n", "100"},
 		{"ib_atomic_lat", "-n", "100"}, {"ib_send_lat", "-c", "UD", "-n", "100"}} {

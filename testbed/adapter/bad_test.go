@@ -1,6 +1,7 @@
 package adapter
 
 import (
+	"path/filepath"
 	"testing"
 
 	"github.com/forsd/forsd/lft"
@@ -12,12 +13,15 @@ import (
 // that gives up after a few tenths of a second.
 func two(t *testing.T) (w *world, a, b *puppet, x, y pair) {
 	t.Helper()
-	w = up(t, fabgen.Spec{Spines: 2, Leaves: 2, LMC: 1}, 0)
+	w = up(t, small, 0)
 	a, b = w.puppet("Hca0000"), w.puppet("Hca0003")
 	x, y = a.pair(8, "own"), b.pair(8, "own")
 	join(a, b, x, y, 0, patience{14, 2, 2})
 	return w, a, b, x, y
 }
+
+// small is a fabric with two hosts on each of two leaves.
+var small = fabgen.Spec{Spines: 2, Leaves: 2, LMC: 1}
 
 // exchanged holds that a message goes through in both directions.
 func exchanged(a, b *puppet, x, y pair) {
@@ -163,6 +167,62 @@ func TestWrongSource(t *testing.T) {
 // TestErrors does what must fail, and holds how.
 func TestErrors(t *testing.T) {
 	_, a, b, x, y := two(t)
+	mistakes(t, a, b, x, y)
+}
+
+// TestSanitized does the same with the address sanitizer in the library, in the program
+// and in the fabric, and with Valgrind.
+func TestSanitized(t *testing.T) {
+	t.Run("sanitizers", func(t *testing.T) {
+		needs(t)
+		dir := filepath.Join(scratch, "sanitized")
+		flags := []string{"-O1", "-g", "-Werror", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"}
+		if err := Build(t.Context(), dir, flags...); err != nil {
+			t.Fatal(err)
+		}
+		bin, err := makePuppet("sanitized-puppet", flags[3:]...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := upOf(t, dir, small, 0)
+		a, b := w.puppetOf("Hca0000", bin), w.puppetOf("Hca0003", bin)
+		apart(t, a, b)
+		w.must(w.in.Close())
+		<-w.ended
+		if !w.cmd.ProcessState.Success() {
+			t.Errorf("the fabric: %v", w.cmd.ProcessState)
+		}
+	})
+	t.Run("valgrind", func(t *testing.T) {
+		needs(t, "valgrind")
+		bin, err := puppeteer()
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := up(t, small, 0)
+		check := []string{"valgrind", "-q", "--error-exitcode=9", "--leak-check=full", bin}
+		a, b := w.puppetOf("Hca0000", check...), w.puppetOf("Hca0003", check...)
+		apart(t, a, b)
+	})
+}
+
+// apart connects two puppets, has them exchange something, and do what must fail.
+func apart(t *testing.T, a, b *puppet) {
+	t.Helper()
+	x, y := a.pair(8, "own"), b.pair(8, "own")
+	join(a, b, x, y, 0, lasting)
+	exchanged(a, b, x, y)
+	a.does("write %d 1 0 5000 %d %d 0", x.i, b.address, b.key)
+	a.does("read %d 2 8192 5000 %d %d 0", x.i, b.address, b.key)
+	a.does("add %d 3 0 %d %d 5 0", x.i, b.address, b.key)
+	a.expect(success, success, success)
+	x, y = a.pair(8, "own"), b.pair(8, "own")
+	join(a, b, x, y, 0, patience{14, 2, 2})
+	mistakes(t, a, b, x, y)
+}
+
+func mistakes(t *testing.T, a, b *puppet, x, y pair) {
+	t.Helper()
 	again := func(p patience) {
 		t.Helper()
 		x, y = a.pair(4, "own"), b.pair(4, "own")

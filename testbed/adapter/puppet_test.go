@@ -5,20 +5,24 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 )
 
 // puppeteer builds the program that does verbs as it is told.
-var puppeteer = sync.OnceValues(func() (string, error) {
-	bin := scratch + "/puppet"
-	out, err := exec.Command("cc", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-D_GNU_SOURCE", "-std=c11", "-o", bin, "testdata/puppet.c", "-libverbs").CombinedOutput()
+var puppeteer = sync.OnceValues(func() (string, error) { return makePuppet("puppet") })
+
+func makePuppet(name string, flags ...string) (string, error) {
+	bin := filepath.Join(scratch, name)
+	args := append([]string{"-O1", "-g", "-Wall", "-Wextra", "-Werror", "-D_GNU_SOURCE", "-std=c11", "-o", bin, "testdata/puppet.c", "-libverbs"}, flags...)
+	out, err := exec.Command("cc", args...).CombinedOutput()
 	if err != nil {
 		err = fmt.Errorf("%w: %s", err, out)
 	}
 	return bin, err
-})
+}
 
 // puppet is a program on a host that does verbs as it is told.
 type puppet struct {
@@ -33,11 +37,17 @@ type puppet struct {
 const memory = 1 << 16 // of a puppet
 
 // puppet starts one.
-func (w *world) puppet(host string, env ...string) *puppet {
+func (w *world) puppet(host string) *puppet {
 	w.Helper()
 	bin, err := puppeteer()
 	w.must(err)
-	p := w.prepare(host, env, bin)
+	return w.puppetOf(host, bin)
+}
+
+// puppetOf starts one by a command of its own.
+func (w *world) puppetOf(host string, command ...string) *puppet {
+	w.Helper()
+	p := w.prepare(host, nil, command...)
 	in, err := p.StdinPipe()
 	w.must(err)
 	p.Stdout = nil
@@ -45,6 +55,7 @@ func (w *world) puppet(host string, env ...string) *puppet {
 	w.must(err)
 	w.must(p.Start())
 	u := &puppet{world: w, p: p, in: in, out: bufio.NewScanner(out)}
+	u.out.Buffer(nil, 4*memory)
 	u.reads("memory %d", memory)(&u.address, &u.key)
 	return u
 }

@@ -118,8 +118,13 @@ func (b *bed) measure(ctx context.Context, m measurement, env []string) (measure
 	return m, nil
 }
 
+// mtu is that of the fabric. A small message waits for a packet that is on a link, and an
+// exchange in phases has a dozen small messages between two phases: small packets keep
+// that small beside the time of a phase.
+const mtu = 1024
+
 // efficiency is the share of a packet that is data.
-const efficiency = 4096.0 / (4096 + 30)
+const efficiency = float64(mtu) / (mtu + 30)
 
 // states measures on the healthy fabric, pulls the cable in the middle of an exchange,
 // and measures without it. Settled waits until the fabric is routed, and gives the plan

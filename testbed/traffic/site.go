@@ -53,7 +53,7 @@ func bring(ctx context.Context, o options, s e2e.Options, begin func(*e2e.Site) 
 	if err != nil {
 		return nil, err
 	}
-	if b.data, err = adapter.Start(adapter.Options{Programs: o.dir, Fabric: f, Rate: o.rate}); err != nil {
+	if b.data, err = adapter.Start(adapter.Options{Programs: o.dir, Fabric: f, Rate: o.rate, MTU: mtu}); err != nil {
 		return nil, err
 	}
 	b.follow, err = b.data.Follow(ctx, b.Sim, host(0), b.SubnetFile())

@@ -111,6 +111,7 @@ void link_up(struct port *, bool, ns);
 extern struct node **nodes;
 extern unsigned node_count;
 extern uint16_t manager_lid;
+extern uint32_t mtu; /* of all links */
 bool feed(ns); /* takes what there is to read on standard input; false at its end */
 struct port *find_host(const char *);
 

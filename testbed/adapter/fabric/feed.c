@@ -8,6 +8,7 @@
  *	table NODE LID HEX...		output ports from this LID on, two digits each
  *	manager LID
  *	rate BYTES			of a link, in a second
+ *	mtu BYTES			256 to 4096
  *	clear				counters
  *	count				prints counters, then "end"
  *	done				prints "done"
@@ -25,6 +26,7 @@
 struct node **nodes;
 unsigned node_count;
 uint16_t manager_lid;
+uint32_t mtu = MTU_BYTES;
 
 static void *made(size_t n, size_t size)
 {
@@ -111,17 +113,25 @@ static void clear(void)
 		}
 }
 
+/* waited is for how long packets have waited for a port, those that wait now included. */
+static ns waited(const struct port *p, ns t)
+{
+	const bool waits = p->node->is_switch ? p->waiting > 0 : p->waits_since > 0;
+	return p->wait + (waits && t > p->waits_since ? t - p->waits_since : 0);
+}
+
 static void print_counters(void)
 {
+	const ns t = now();
 	printf("late %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", lateness.events, lateness.sum, lateness.most, lateness.behind,
-		now() - cleared);
+		t - cleared);
 	printf("lost %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", lost[DEAD_PORT], lost[NO_ENTRY], lost[TOO_MANY_HOPS], lost[WRONG_LID]);
 	for (unsigned i = 0; i < node_count; i++)
 		for (unsigned n = 1; n <= nodes[i]->ports; n++) {
 			const struct port *p = &nodes[i]->port[n];
 			if (p->xmit_packets || p->rcv_packets || p->discards)
 				printf("port %u %u %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", i, n,
-					p->xmit_bytes, p->xmit_packets, p->rcv_bytes, p->rcv_packets, p->wait, p->discards);
+					p->xmit_bytes, p->xmit_packets, p->rcv_bytes, p->rcv_packets, waited(p, t), p->discards);
 		}
 	printf("end\n");
 	fflush(stdout);
@@ -170,6 +180,10 @@ static bool obey(char *line, ns t)
 	if (sscanf(line, "manager %u", &a) == 1) {
 		manager_lid = (uint16_t)a;
 		return true;
+	}
+	if (sscanf(line, "mtu %u", &a) == 1) {
+		mtu = a;
+		return a >= 256 && a <= MTU_BYTES && (a & (a - 1)) == 0;
 	}
 	if (sscanf(line, "rate %" SCNu64, &guid) == 1) {
 		bytes_per_second = guid;

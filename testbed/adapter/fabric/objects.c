@@ -304,6 +304,8 @@ static void describe(struct port *p, struct answer *a)
 	a->port.lmc = p->lmc;
 	a->port.sm = manager_lid;
 	a->port.up = p->up;
+	for (a->port.mtu = IBV_MTU_256; 128U << a->port.mtu < mtu;)
+		a->port.mtu++;
 	memcpy(a->port.name, p->node->name, sizeof a->port.name);
 }
 

@@ -41,7 +41,7 @@ static struct packet *next_datagram(struct qp *q, ns t)
 		for (uint32_t i = 0; i < s->count; i++)
 			length += s->sge[i].length;
 	}
-	if (length > MTU_BYTES) {
+	if (length > mtu) {
 		fail_pair(q, IBV_WC_LOC_LEN_ERR, t);
 		return NULL;
 	}

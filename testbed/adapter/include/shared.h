@@ -143,7 +143,7 @@ struct answer {
 		uint64_t node, guid, prefix;
 		uint32_t number; /* of the switch port or, here, the adapter's */
 		uint16_t lid, sm;
-		uint8_t lmc, up;
+		uint8_t lmc, up, mtu; /* enum ibv_mtu */
 		char name[64];
 	} port;
 };

@@ -132,7 +132,7 @@ static int query_port(struct ibv_context *context, uint8_t port, struct ibv_port
 		return failed;
 	const struct ibv_port_attr is = {
 		.state = a.port.up && a.port.lid ? IBV_PORT_ACTIVE : a.port.up ? IBV_PORT_INIT : IBV_PORT_DOWN,
-		.max_mtu = IBV_MTU_4096, .active_mtu = IBV_MTU_4096, .gid_tbl_len = 1, .max_msg_sz = MAX_MESSAGE, .pkey_tbl_len = 1,
+		.max_mtu = IBV_MTU_4096, .active_mtu = a.port.mtu, .gid_tbl_len = 1, .max_msg_sz = MAX_MESSAGE, .pkey_tbl_len = 1,
 		.port_cap_flags = IBV_PORT_SYS_IMAGE_GUID_SUP | IBV_PORT_EXTENDED_SPEEDS_SUP | IBV_PORT_CM_SUP,
 		.lid = a.port.lid, .lmc = a.port.lmc, .sm_lid = a.port.sm, .max_vl_num = 1, .subnet_timeout = 18,
 		.active_width = 2, .active_speed = 64, .phys_state = a.port.up ? 5 : 2, .link_layer = IBV_LINK_LAYER_INFINIBAND};

@@ -42,7 +42,7 @@ static bool sensible(const struct context *c, const struct ibv_qp_attr *a, int m
 {
 	const struct ibv_ah_attr *v = &a->ah_attr;
 	return !((mask & IBV_QP_PORT && a->port_num != 1) || (mask & IBV_QP_PKEY_INDEX && a->pkey_index != 0) ||
-		 (mask & IBV_QP_PATH_MTU && (a->path_mtu < IBV_MTU_256 || a->path_mtu > IBV_MTU_4096)) ||
+		 (mask & IBV_QP_PATH_MTU && (a->path_mtu < IBV_MTU_256 || a->path_mtu > (int)c->device->about.port.mtu)) ||
 		 (mask & IBV_QP_DEST_QPN && a->dest_qp_num >> 24) || (mask & IBV_QP_TIMEOUT && a->timeout > 31) ||
 		 (mask & IBV_QP_RETRY_CNT && a->retry_cnt > 7) || (mask & IBV_QP_RNR_RETRY && a->rnr_retry > 7) ||
 		 (mask & IBV_QP_MIN_RNR_TIMER && a->min_rnr_timer > 31) || (mask & IBV_QP_MAX_QP_RD_ATOMIC && a->max_rd_atomic > MAX_RD_ATOMIC) ||

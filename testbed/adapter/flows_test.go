@@ -1,0 +1,88 @@
+package adapter
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/forsd/forsd/testbed/fabgen"
+	"github.com/forsd/forsd/topology"
+)
+
+// sent is what the hosts' own links have carried, by host.
+func (w *world) sent(hosts ...int) (bytes []float64) {
+	w.Helper()
+	c, err := w.Count(w.Context())
+	w.must(err)
+	for _, h := range hosts {
+		ref := topology.PortRef{Node: w.fabric.Find(fabgen.HostGUID + topology.GUID(2*h)), Port: 1}
+		bytes = append(bytes, float64(c.Ports[ref].XmitData))
+	}
+	return bytes
+}
+
+func hostName(i int) string { return fmt.Sprintf("Hca%04d", i) }
+
+// TestShares has two flows send to one host, and to two, and looks at what each has sent
+// meanwhile: of one link half each, whatever the number of their queue pairs.
+func TestShares(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		to    []int     // of hosts 0, 1, …
+		pairs []int     // queue pairs of each
+		share []float64 // of the link's bytes
+		wait  bool      // for half of the time and more
+	}{
+		{"two hosts", []int{4, 4}, []int{1, 1}, []float64{0.5, 0.5}, true},
+		{"many queue pairs beside one", []int{4, 4}, []int{4, 1}, []float64{0.5, 0.5}, true},
+		{"apart", []int{4, 5}, []int{1, 1}, []float64{0.5, 0.5}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := up(t, fabgen.Spec{Spines: 4, Leaves: 2, LMC: 2}, 0)
+			peers := map[int]*puppet{}
+			var flows []*puppet
+			var first *puppet
+			for h, to := range c.to {
+				a := w.puppet(hostName(h))
+				if peers[to] == nil {
+					peers[to] = w.puppet(hostName(to))
+				}
+				flows = append(flows, a)
+				for k := range c.pairs[h] {
+					x, y := a.pair(256, "own"), peers[to].pair(1, "own")
+					join(a, peers[to], x, y, 0, lasting)
+					for id := range 128 / c.pairs[h] {
+						a.does("write %d %d 0 %d %d %d 0", x.i, 1000*k+id, memory, peers[to].address, peers[to].key)
+					}
+				}
+				if h == 0 {
+					first = a
+				}
+			}
+			w.must(w.Clear())
+			w.must(w.Sync(t.Context()))
+			first.poll(40, withinRetryTime)
+			bytes := w.sent(0, 1)
+			count, err := w.Count(t.Context())
+			w.must(err)
+			sum := bytes[0] + bytes[1]
+			for h, want := range c.share {
+				if got := bytes[h] / sum; got < want-0.02 || got > want+0.02 {
+					t.Errorf("host %d has %.3f of what was sent, want %.3f", h, got, want)
+				}
+			}
+			var waited time.Duration
+			for ref, p := range count.Ports {
+				if w.fabric.Nodes[ref.Node].Kind == topology.Switch {
+					waited = max(waited, p.XmitWait)
+				}
+			}
+			if most := count.Elapsed / 2; c.wait != (waited > most) {
+				t.Errorf("packets waited %v of %v for a link", waited, count.Elapsed)
+			}
+			for _, p := range flows {
+				_ = p.p.Process.Kill()
+			}
+		})
+	}
+}
