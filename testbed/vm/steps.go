@@ -101,7 +101,7 @@ func indent(text string) string { return "    " + strings.ReplaceAll(text, "\n",
 
 // alone starts forsd while there is no subnet manager: what starts it does not wait.
 func (s *site) alone(ctx context.Context) (string, error) {
-	if err := s.all(ctx, "systemctl stop opensm forsd", "timeout 120 systemctl enable --now forsd", "forsctl status >/dev/null || [ $? -eq 1 ]", "systemctl restart opensm"); err != nil {
+	if err := s.all(ctx, "systemctl stop opensm forsd", "timeout 600 systemctl enable --now forsd", "forsctl status >/dev/null || [ $? -eq 1 ]", "systemctl restart opensm"); err != nil {
 		return "", err
 	}
 	_, err := s.planned(ctx)
@@ -363,7 +363,7 @@ func (s *site) watchdog(ctx context.Context) (string, error) {
 		return "", err
 	}
 	begun := time.Now()
-	if err := s.all(ctx, "systemctl kill -s STOP forsd", "timeout 200 sh -c 'until journalctl -b -u forsd | grep -q \"Watchdog timeout\"; do sleep 1; done'"); err != nil {
+	if err := s.all(ctx, "systemctl kill -s STOP forsd", "timeout 600 sh -c 'until journalctl -b -u forsd | grep -q \"Watchdog timeout\"; do sleep 1; done'"); err != nil {
 		return "", err
 	}
 	ended := time.Since(begun)
