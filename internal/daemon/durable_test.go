@@ -337,9 +337,9 @@ func (h *besideDisk) mend() {
 // Plans and tables follow the fabric all the same; no number is given to two plans, and none
 // after a higher one; and when the disk is back all is stored.
 func TestDisk(t *testing.T) {
-	cases := 12
+	cases := 100
 	if os.Getenv("FORS_LONG") != "" {
-		cases = 100
+		cases = 1000
 	}
 	for seed := range cases {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

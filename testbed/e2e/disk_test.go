@@ -56,7 +56,7 @@ func disks(t *testing.T, o Options) {
 	x.check()
 	x.comesBack(st.Epoch)
 
-	x.ok(syscall.Mount("", state, "", syscall.MS_REMOUNT|syscall.MS_RDONLY, ""))
+	x.readOnly(state)
 	x.ok(x.Sim.Relink(x.ctx, at.Name, int(at.Cables[1].LeafPort)))
 	st = x.settled(Cable(leaf, 1, "full"))
 	x.fromMemory(st)
@@ -67,7 +67,7 @@ func disks(t *testing.T, o Options) {
 	if st.Epoch <= last {
 		t.Errorf("after epoch %d, which was not stored, epoch %d is in force", last, st.Epoch)
 	}
-	x.ok(syscall.Mount("", state, "", syscall.MS_REMOUNT, ""))
+	x.ok(syscall.Unmount(state, syscall.MNT_DETACH))
 	st = x.until("all is stored", func(st *api.Status) bool { return !HasWarning(st, "state-not-durable") })
 	x.check()
 	x.comesBack(st.Epoch)
@@ -90,7 +90,7 @@ func disks(t *testing.T, o Options) {
 	if o.Plugin == "" {
 		return
 	}
-	x.ok(syscall.Mount("", tables, "", syscall.MS_REMOUNT|syscall.MS_RDONLY, ""))
+	x.readOnly(tables)
 	last = st.Epoch
 	other := healthy.Tree.Leaves[0]
 	x.ok(x.Sim.Unlink(x.ctx, other.Name, int(other.Cables[1].LeafPort)))
@@ -99,10 +99,19 @@ func disks(t *testing.T, o Options) {
 	})
 	t.Logf("no table file: published after %.1f ms, tables after %.1f", st.LastEvent.PublishedMS, st.LastEvent.ProgrammedMS)
 	x.inSwitches()
-	x.ok(syscall.Mount("", tables, "", syscall.MS_REMOUNT, ""))
+	x.ok(syscall.Unmount(tables, syscall.MNT_DETACH))
 	x.settled(Cable(0, 1, "missing"))
 	x.until("all is stored", stored)
 	x.check()
+}
+
+// readOnly has a directory take nothing until it is unmounted: the same file system, mounted
+// over it to be read. (One with a file that is open for writing, as the history's is, cannot
+// be mounted anew to be read.)
+func (x *test) readOnly(dir string) {
+	x.Helper()
+	x.ok(syscall.Mount(dir, dir, "", syscall.MS_BIND, ""), syscall.Mount("", dir, "", syscall.MS_BIND|syscall.MS_REMOUNT|syscall.MS_RDONLY, ""))
+	x.Cleanup(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) })
 }
 
 // fill leaves a file system no room.
