@@ -188,8 +188,8 @@ func (s *watch) step(at time.Time) time.Duration {
 		err = fmt.Errorf("%s: %w", s.dump, err)
 	}
 	s.report(DumpRefused, err)
-	if path := (*fs.PathError)(nil); !errors.As(err, &path) {
-		s.handled = v // what could not be read may become readable as it is
+	if s.handled = v; errors.As(err, new(*fs.PathError)) {
+		s.handled = version{} // what could not be read may become readable as it is
 	}
 	return s.Poll
 }

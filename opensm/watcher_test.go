@@ -215,6 +215,30 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// TestUnreadable has the way to a dump that was delivered be closed, and opened again: the
+// warning ends though the dump is the same.
+func TestUnreadable(t *testing.T) {
+	bubble(t, func(w *Watcher) { w.Poll = time.Second }, func(r *rig) {
+		r.write(SubnetFile, dump(fabric(t, 2, 2, 0)), time.Second)
+		r.take()
+		aside := r.dir + ".aside"
+		if err := errors.Join(os.Rename(r.dir, aside), os.WriteFile(r.dir, nil, 0o600)); err != nil { // ENOTDIR, for root may go anywhere
+			r.Fatal(err)
+		}
+		time.Sleep(3 * time.Second)
+		if _, reports := r.take(); !slices.Equal(reports, []string{DumpRefused}) {
+			r.Fatalf("the way is closed, and reports are %q", reports)
+		}
+		if err := errors.Join(os.Remove(r.dir), os.Rename(aside, r.dir)); err != nil {
+			r.Fatal(err)
+		}
+		time.Sleep(3 * time.Second)
+		if _, reports := r.take(); !slices.Equal(reports, []string{"-" + DumpRefused}) {
+			r.Fatalf("it is open again, and reports are %q", reports)
+		}
+	})
+}
+
 func TestLMC(t *testing.T) {
 	f := fabric(t, 3, 3, 2)
 	plain := f.Clone()
