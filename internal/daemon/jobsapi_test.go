@@ -14,6 +14,7 @@ import (
 	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/internal/aside"
 	"github.com/forsd/forsd/internal/board"
+	"github.com/forsd/forsd/internal/drains"
 	"github.com/forsd/forsd/internal/jobs"
 	"github.com/forsd/forsd/internal/standby"
 	"github.com/forsd/forsd/internal/store"
@@ -76,7 +77,7 @@ func TestJobRequests(t *testing.T) {
 func TestJobWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &loop{rooms: &rooms{inbox: newInbox(), board: &board.Board{}, jobs: &jobs.Registry{Board: &board.Board{}}, store: &vault.Vault{Store: &store.Store{}}},
-			core: controller.New(controller.Settings{}), standby: standby.New(standby.Settings{})}
+			core: controller.New(controller.Settings{}), standby: standby.New(standby.Settings{}), drains: drains.New(drains.Settings{})}
 		d.core.Step(time.Now(), controller.Seen{Snapshot: controller.Snapshot{ID: "a"}}) // it has tables to write
 		go func() {
 			for call := range d.calls {

@@ -84,12 +84,12 @@ func TestDecisionsTravel(t *testing.T) {
 	w := newTwins(t, fabric(4, 4))
 	decide := func(what any) {
 		t.Helper()
-		ok(t, w.leader.between(t.Context(), func(context.Context, turn) { ok(t, w.leader.store.Decide("drains", what)) }))
+		ok(t, w.leader.between(t.Context(), func(context.Context, turn) { ok(t, w.leader.store.Decide("others", what)) }))
 		w.sync(t, "")
 	}
 	decided := func() (got []string) {
 		t.Helper()
-		ok(t, w.follower.between(t.Context(), func(context.Context, turn) { ok(t, w.follower.store.Decision("drains", &got)) }))
+		ok(t, w.follower.between(t.Context(), func(context.Context, turn) { ok(t, w.follower.store.Decision("others", &got)) }))
 		return got
 	}
 	decide([]string{"Leaf001/5"})
