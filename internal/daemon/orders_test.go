@@ -23,7 +23,15 @@ import (
 func TestOrders(t *testing.T) {
 	core, lines := observer.New(zap.InfoLevel)
 	var level config.LogLevel
-	s := running(t, fabric(4, 4), func(d *Daemon) { d.jobs.Log = zap.New(core) })
+	told := make(chan string, 1000)
+	s := running(t, fabric(4, 4), func(d *Daemon) { d.jobs.Log, d.notify = zap.New(core), func(state string) { told <- state } })
+	for state := ""; state != "STATUS=epoch 1 is in force"; { // in systemctl status
+		select {
+		case state = <-told:
+		case <-s.ctx.Done():
+			t.Fatal("systemd is not told of the epoch")
+		}
+	}
 	s.reloads(&level)("")
 	c, err := api.Dial(s.cfg.API.Socket)
 	ok(t, err)

@@ -192,3 +192,17 @@ func TestStartedWithoutPlan(t *testing.T) {
 	cancel()
 	ok(t, <-ended)
 }
+
+// TestStartedAgain starts forsd on what another one has stored: the fabric is the one that is
+// known, and the last change says so.
+func TestStartedAgain(t *testing.T) {
+	dir, f := t.TempDir(), fabric(4, 4)
+	for _, want := range []string{"the fabric was seen for the first time", "forsd was started"} {
+		d := readable(daemonIn(t, dir))
+		d.atRest(t, f)
+		if got := d.backend.Status().LastEvent; got == nil || !slices.Equal(got.What, []string{want}) {
+			t.Errorf("the last change is %+v, want %q", got, want)
+		}
+		ok(t, d.store.Close())
+	}
+}

@@ -86,6 +86,9 @@ func TestLook(t *testing.T) {
 	if <-doubts; m.raised(Absent) || !m.Running() || m.Status().PID != own.PID {
 		t.Errorf("OpenSM is there, and the status says %+v", m.Status())
 	}
+	if m.raised(opensm.SettingsUnseen) {
+		t.Error("every installation has a warning of an environment that is root's") // doctor tells of it
+	}
 	m.Look(t.Context())
 	if len(doubts) != 0 {
 		t.Error("the same process counts as a new one")
