@@ -185,6 +185,7 @@ func TestOneKind(t *testing.T) {
 	for _, k := range []int{4, 6, 8} {
 		for kind, name := range []string{"leaf cables", "cables to tops", "mids", "tops"} {
 			rng := rand.New(rand.NewPCG(uint64(k), uint64(kind)))
+			over := map[[2]int]int{} // by gap, and how far the bound is from the number of servers
 			for range draws(4, 150) {
 				tree, dead := kAry(k), 1+rng.IntN(2*k)
 				switch kind {
@@ -205,6 +206,12 @@ func TestOneKind(t *testing.T) {
 				if p.Gap() > most {
 					t.Errorf("k=%d, %s, %d dead: %d phases, bound %d by %s", k, name, dead, p.Phases(), p.LowerBound, p.Certificate)
 				}
+				if p.Gap() > 0 {
+					over[[2]int{p.Gap(), p.LowerBound - tree.Servers()}]++
+				}
+			}
+			if len(over) > 0 {
+				t.Logf("k=%d, %s: over the bound, by gap and bound less servers: %v", k, name, over)
 			}
 		}
 	}

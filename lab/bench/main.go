@@ -56,6 +56,7 @@ func main() {
 	benchOCS(os.Stdout, unit.time)
 	benchPhotonic(os.Stdout, unit.time)
 	benchLiquid(os.Stdout, unit.time)
+	benchPods(os.Stdout)
 }
 
 func bench(w *tabwriter.Writer, name string, spines, leaves, dead int, unit time.Duration) error {

@@ -230,17 +230,55 @@ func (b *bed) look(ctx context.Context) (*topology.FatTree, *lft.Tables, error) 
 	if err != nil {
 		return nil, nil, err
 	}
-	text, err := b.sim.Run(ctx, host, "dump_fts", "-n")
-	if err != nil {
-		return nil, nil, err
-	}
-	tables, err := lft.ReadBytes(text)
+	tables, err := b.read(ctx)
 	return tree, tables, err
 }
 
-// tree is the fabric as OpenSM dumped it at the end of the sweep, with servers
-// and lanes numbered as on the undamaged one.
+// read reads the tables out of the switches.
+func (b *bed) read(ctx context.Context) (*lft.Tables, error) {
+	text, err := b.sim.Run(ctx, host, "dump_fts", "-n")
+	if err != nil {
+		return nil, err
+	}
+	return lft.ReadBytes(text)
+}
+
+// Routed has an OpenSM bring a fabric up by an engine, from a cold start. It returns the
+// fabric as OpenSM sees it, the tables in the switches, and the engine that made them.
+func Routed(ctx context.Context, f *topology.Fabric, engine string) (seen *topology.Fabric, tables *lft.Tables, used string, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, measureLimit, fmt.Errorf("it took longer than %v", measureLimit))
+	defer cancel()
+	simulation, err := ibsim.Start(ctx, ibsim.Options{Fabric: f})
+	if err != nil {
+		return nil, nil, "", err
+	}
+	defer func() { err = errors.Join(err, simulation.Close()) }()
+	b := &bed{sim: simulation}
+	if err := b.start(ctx, ibsim.OpenSMOptions{RoutingEngine: engine}); err != nil {
+		return nil, nil, "", err
+	}
+	if used, err = b.used(); err != nil {
+		return nil, nil, "", err
+	}
+	if seen, err = b.fabric(); err != nil {
+		return nil, nil, "", err
+	}
+	tables, err = b.read(ctx)
+	return seen, tables, used, err
+}
+
+// tree is the fabric as OpenSM dumped it, with servers and lanes numbered as on the
+// undamaged one.
 func (b *bed) tree() (*topology.FatTree, error) {
+	f, err := b.fabric()
+	if err != nil {
+		return nil, err
+	}
+	return topology.Fit(f, b.base, nil)
+}
+
+// fabric is the one that OpenSM dumped at the end of the sweep.
+func (b *bed) fabric() (*topology.Fabric, error) {
 	dump, err := os.ReadFile(filepath.Join(b.sm.Dir(), "opensm-subnet.lst"))
 	if err != nil {
 		return nil, err
@@ -257,8 +295,5 @@ func (b *bed) tree() (*topology.FatTree, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := f.ApplyGUID2LID(ranges); err != nil {
-		return nil, err
-	}
-	return topology.Fit(f, b.base, nil)
+	return f, f.ApplyGUID2LID(ranges)
 }
