@@ -37,7 +37,7 @@ func (x *actions) look(ctx context.Context, a controller.Plan) {
 	if !x.watches() || v == nil || v.Tree == nil {
 		return
 	}
-	x.backend.Watched.Store(watching.Look(ctx, v.Tree, x.planning, func(ctx context.Context) (*lft.Tables, error) {
+	x.backend.Watched.Store(watching.Look(ctx, v, x.planning, func(ctx context.Context) (*lft.Tables, error) {
 		tables, _, err := x.reader().Tables(ctx, v.Fabric)
 		return tables, err
 	}))

@@ -9,22 +9,21 @@ import (
 	"time"
 
 	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/internal/view"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/planner"
 	"github.com/forsd/forsd/sim"
-	"github.com/forsd/forsd/topology"
 )
 
 // Look plans for a fabric, and counts what a linear shift meets on the tables that its
 // switches hold, which read gives. What cannot be done is said in the answer.
-func Look(ctx context.Context, tree *topology.FatTree, settings planner.Settings, read func(context.Context) (*lft.Tables, error)) *api.Watched {
-	w := &api.Watched{At: time.Now()}
-	result, err := planner.Make(ctx, tree, settings)
+func Look(ctx context.Context, v *view.View, settings planner.Settings, read func(context.Context) (*lft.Tables, error)) *api.Watched {
+	w, tree := &api.Watched{At: time.Now()}, v.Tree
+	r, err := outlook(ctx, v, settings)
 	if err != nil {
 		w.Error = err.Error()
 		return w
 	}
-	r := result.Report()
 	w.Plan = &api.Outlook{Summary: r.Summary, Size: r.Size, Proof: r.Proof}
 	tables, err := read(ctx)
 	if err != nil {
@@ -44,4 +43,23 @@ func Look(ctx context.Context, tree *topology.FatTree, settings planner.Settings
 	}
 	w.Shift = &api.Exchange{Phases: shift.Phases - empty, Mean: shift.Mean, Conflicts: shift.ConflictShare, Throughput: shift.RelativeThroughput, Lost: shift.Lost}
 	return w
+}
+
+// outlook is what a plan for the fabric would be.
+func outlook(ctx context.Context, v *view.View, settings planner.Settings) (r planner.Report, err error) {
+	if v.Pods != nil {
+		routes, err := v.Route(ctx, nil, settings)
+		if err == nil {
+			err = routes.NoPlan
+		}
+		if err != nil {
+			return r, err
+		}
+		return routes.Plan.Report(), nil
+	}
+	result, err := planner.Make(ctx, v.Tree, settings)
+	if err != nil {
+		return r, err
+	}
+	return result.Report(), nil
 }

@@ -2,7 +2,9 @@ package e2e
 
 import (
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -105,4 +107,60 @@ func threeLevels(t *testing.T, spec fabgen.TreeSpec, plugin bool) {
 		x.Errorf("in the end %d phases by %s, at first %d by %s", last.Phases, last.Engine, whole.Phases, whole.Engine)
 	}
 	x.noRoutingErrors()
+}
+
+// TestThreeLevelsTimes times, with FORS_LONG=1, what follows on a pulled and a replaced
+// cable on a tree of 128 hosts: OpenSM by its own engines, and with forsd by the plugin, in
+// one run, in turns.
+func TestThreeLevelsTimes(t *testing.T) {
+	if os.Getenv("FORS_LONG") == "" {
+		t.Skip("it takes minutes, and fails on nothing")
+	}
+	spec := fabgen.KAry(8)
+	sites := map[string]*test{}
+	for _, engine := range []string{"forsd", "ftree", "minhop"} {
+		o := Options{Fabric: fabgen.GenerateTree(spec), Config: steady}
+		if engine == "forsd" {
+			o.LMC = 2
+			o = byPlugin(t, o)
+		} else {
+			o.Engine = engine
+		}
+		x := newSite(t, 8*time.Minute, o)
+		if sites[engine] = x; engine == "forsd" {
+			x.ok(x.Start(x.ctx))
+			x.settled(nil)
+			continue
+		}
+		x.ok(x.StartOpenSM(x.ctx))
+		_, _, err := x.SM.WaitLog(x.ctx, ibsim.SubnetUp, 0)
+		x.ok(err)
+	}
+	const rounds = 5
+	times := map[string][]time.Duration{}
+	for range rounds {
+		for _, engine := range []string{"forsd", "ftree", "minhop"} {
+			x := sites[engine]
+			for what, cable := range map[string]ibsim.Port{"leaf cable": {Node: "Leaf001", Port: spec.Hosts + 1}, "top cable": {Node: "Mid003", Port: spec.Leaves + 2}} {
+				for _, verb := range []string{"pulled", "replaced"} {
+					from, start := x.SM.LogSize(), time.Now()
+					if verb == "pulled" {
+						x.ok(x.Sim.Unlink(x.ctx, cable.Node, cable.Port))
+					} else {
+						x.ok(x.Sim.Relink(x.ctx, cable.Node, cable.Port))
+					}
+					_, _, err := x.SM.WaitLog(x.ctx, ibsim.SubnetUp, from)
+					x.ok(err)
+					times[engine+" "+what+" "+verb] = append(times[engine+" "+what+" "+verb], time.Since(start))
+					if engine == "forsd" {
+						x.settled(nil)
+					}
+				}
+			}
+		}
+	}
+	for _, what := range slices.Sorted(maps.Keys(times)) {
+		slices.Sort(times[what])
+		t.Logf("%-32s SUBNET UP after %v (median of %d)", what, times[what][rounds/2].Round(time.Millisecond), rounds)
+	}
 }
