@@ -34,7 +34,7 @@ type site struct {
 	aside  map[withheld.Cable]bool
 }
 
-func newSite(t *testing.T, mode cablehealth.Mode, maxCost int) *site {
+func newSite(t *testing.T, mode cablehealth.Mode) *site {
 	t.Helper()
 	x := &site{T: t, fabric: fabgen.Generate(fabgen.Spec{Spines: 4, Leaves: 3, LMC: 2}), now: time.Unix(1e9, 0), counts: map[portcounters.End]umad.PortCounters{}, aside: map[withheld.Cable]bool{}}
 	base, err := topology.NewBaseline(x.fabric)
@@ -44,7 +44,7 @@ func newSite(t *testing.T, mode cablehealth.Mode, maxCost int) *site {
 	x.base = base
 	set := cablehealth.Defaults()
 	set.Mode = mode
-	x.Room = New(Parts{Settings: set, MaxCost: maxCost, Log: zap.NewNop(), Health: health.NewTracker(nil, nil),
+	x.Room = New(Parts{Settings: set, Log: zap.NewNop(), Health: health.NewTracker(nil, nil),
 		Say: func(kind string, data any) { x.events = append(x.events, kind+": "+data.(api.CableEvent).Text) }}, Kept{})
 	x.see(x.fabric)
 	return x
@@ -108,7 +108,7 @@ func (x *site) leafCable(leaf int, port uint8) withheld.Cable {
 
 // TestWant wants both ends of all cables, by switch.
 func TestWant(t *testing.T) {
-	x := newSite(t, cablehealth.Report, 0)
+	x := newSite(t, cablehealth.Report)
 	all := Want(x.tree(x.fabric))
 	ports := 0
 	for _, s := range all {
@@ -124,7 +124,7 @@ func TestWant(t *testing.T) {
 
 // TestIsolate goes the way of two bad cables whose costs are looked at one after the other.
 func TestIsolate(t *testing.T) {
-	x := newSite(t, cablehealth.Isolate, 0)
+	x := newSite(t, cablehealth.Isolate)
 	if o := x.read(); o.Withhold || o.Weigh != nil {
 		t.Fatalf("%+v", o)
 	}
@@ -192,7 +192,7 @@ func TestIsolate(t *testing.T) {
 // TestAside says nothing of what a cable counts that is being maintained, nor of what goes
 // down once, and of one below its rate what it runs at.
 func TestAside(t *testing.T) {
-	x := newSite(t, cablehealth.Isolate, 0)
+	x := newSite(t, cablehealth.Isolate)
 	x.read()
 	x.aside[x.leafCable(0, 5)] = true
 	x.count("Leaf000", 5, 1000)
@@ -233,7 +233,7 @@ func TestUnread(t *testing.T) {
 		{cablehealth.Isolate, errors.New("the port was closed"), Unread}, {cablehealth.Report, errors.New("the port was closed"), Unread},
 		{cablehealth.Isolate, umad.ErrNotBuiltIn, Unread}, {cablehealth.Report, umad.ErrNotBuiltIn, ""},
 	} {
-		x := newSite(t, c.mode, 0)
+		x := newSite(t, c.mode)
 		x.Round(x.now, portcounters.Round{Err: c.err}, func(withheld.Cable) bool { return false })
 		if x.warned() != c.want || x.Answer(nil, nil).Unread != c.err.Error() || !x.ReadAt().IsZero() {
 			t.Errorf("%s, %v: warned is %q, read at %v", c.mode, c.err, x.warned(), x.ReadAt())

@@ -40,10 +40,9 @@ func TestCableHistories(t *testing.T) {
 // cableHistory is a site whose cables count at random.
 type cableHistory struct {
 	*test
-	rng            *rand.Rand
-	limits         pdr.Limits
-	cables         []*counting
-	perLeaf, inAll int
+	rng    *rand.Rand
+	limits pdr.Limits
+	cables []*counting
 }
 
 // counting is what a cable counts, at both ends.
