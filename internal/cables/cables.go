@@ -36,9 +36,12 @@ const mostHistory = 8
 type Parts struct {
 	Settings cablehealth.Settings
 	MaxCost  int // phases that all isolated cables together may cost
-	Log      *zap.Logger
-	Health   *health.Tracker
-	Say      func(kind string, data any) // tells subscribers of an event
+	// Congestion is the share of the time that data may wait at a planned cable during an
+	// exchange; 0 for any.
+	Congestion float64
+	Log        *zap.Logger
+	Health     *health.Tracker
+	Say        func(kind string, data any) // tells subscribers of an event
 }
 
 // Room is what is known of the cables. The daemon's loop has it; Answer, Count and ReadAt may
@@ -51,6 +54,7 @@ type Room struct {
 	history map[cablehealth.Cable][]api.CableEvent
 	weigh   []cablehealth.Cable // whose cost is to be found out, the first one's now
 	round   portcounters.Round  // the last one, without its counters
+	traffic traffic
 
 	shown   atomic.Pointer[shown]
 	decided [5]atomic.Uint64 // decisions by kind

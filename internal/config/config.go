@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/forsd/forsd/internal/cablehealth"
+	"github.com/forsd/forsd/internal/congestion"
 	"github.com/forsd/forsd/planner"
 )
 
@@ -182,6 +183,10 @@ type Cables struct {
 	Discards   int `yaml:"discards"`
 	Waits      int `yaml:"waits"`
 	Flaps      int `yaml:"flaps"`
+
+	// Congestion is the share of the time that data may wait at a planned cable during an
+	// exchange before that is told; 0 for any.
+	Congestion float64 `yaml:"congestion"`
 }
 
 // Health is what the settings are to the monitor of the cables' health.
@@ -197,7 +202,7 @@ func defaultCables() Cables {
 	return Cables{Mode: CableMode(d.Mode), Every: time.Minute, PerLeaf: d.PerLeaf, InAll: d.InAll, Test: d.Test, Probation: d.Probation,
 		Returns: d.Returns, ReturnsWithin: d.Week, Short: d.Short, ShortBER: d.ShortBER, Long: d.Long, LongBER: d.LongBER, Drops: d.Drops,
 		Downed: int(d.Downed), Recoveries: int(d.Recoveries), Integrity: int(d.Integrity), Overruns: int(d.Overruns), Discards: int(d.Discards),
-		Waits: int(d.Waits), Flaps: d.Flaps}
+		Waits: int(d.Waits), Flaps: d.Flaps, Congestion: congestion.Defaults().Share}
 }
 
 // Safety tells a mass failure from a subnet that is discovered by half: when

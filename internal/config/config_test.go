@@ -77,7 +77,7 @@ drains: {grace: 7s}
 damping: {hold_down: 1s, max_hold_down: 1s, flaps: 1, window: 3s}
 cables:
   {mode: off, every: 2s, max_cost: 1, per_leaf: 3, in_all: 4, test: 5s, probation: 6s, returns: 7, returns_within: 8s,
-   short: 9s, short_ber: 1e-10, long: 11s, long_ber: 1e-11, drops: 1e-9, downed: 12, recoveries: 13, integrity: 14, overruns: 15, discards: 16, waits: 17, flaps: 18}
+   short: 9s, short_ber: 1e-10, long: 11s, long_ber: 1e-11, drops: 1e-9, downed: 12, recoveries: 13, integrity: 14, overruns: 15, discards: 16, waits: 17, flaps: 18, congestion: 0.19}
 safety: {max_loss: 1, confirm: 4s}
 retry: {first: 5s, max: 6s}
 history: {max_age: 1h, max_mb: 5}
@@ -112,7 +112,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 		Damping: Damping{HoldDown: time.Second, MaxHoldDown: time.Second, Flaps: 1, Window: 3 * time.Second},
 		Cables: Cables{Mode: CablesOff, Every: 2 * time.Second, MaxCost: 1, PerLeaf: 3, InAll: 4, Test: 5 * time.Second, Probation: 6 * time.Second,
 			Returns: 7, ReturnsWithin: 8 * time.Second, Short: 9 * time.Second, ShortBER: 1e-10, Long: 11 * time.Second, LongBER: 1e-11, Drops: 1e-9,
-			Downed: 12, Recoveries: 13, Integrity: 14, Overruns: 15, Discards: 16, Waits: 17, Flaps: 18},
+			Downed: 12, Recoveries: 13, Integrity: 14, Overruns: 15, Discards: 16, Waits: 17, Flaps: 18, Congestion: 0.19},
 		Safety:  Safety{MaxLoss: 1, Confirm: 4 * time.Second},
 		Retry:   Retry{First: 5 * time.Second, Max: 6 * time.Second},
 		History: History{MaxAge: time.Hour, MaxMB: 5},

@@ -150,7 +150,7 @@ func (v *judge) cables(c *Cables) {
 	for _, x := range []struct {
 		key  string
 		rate float64
-	}{{"cables.short_ber", c.ShortBER}, {"cables.long_ber", c.LongBER}, {"cables.drops", c.Drops}} {
+	}{{"cables.short_ber", c.ShortBER}, {"cables.long_ber", c.LongBER}, {"cables.drops", c.Drops}, {"cables.congestion", c.Congestion}} {
 		if !(x.rate >= 0 && x.rate < 1) { // so that NaN is refused
 			v.add(x.key, "%v is not a rate: want 0 to less than 1, such as 1e-14", x.rate)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/forsd/forsd/internal/portcounters"
 	"github.com/forsd/forsd/internal/view"
 	"github.com/forsd/forsd/internal/withheld"
+	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/topology"
 )
 
@@ -57,6 +58,12 @@ func (l care) read(ctx context.Context, round portcounters.Round) {
 	if l.core.Standby() && !l.watches() {
 		return
 	}
+	v := l.board.Latest()
+	var plan *phasetable.View
+	if e := l.board.Current(); e != nil && v.TwoLevels() != nil {
+		plan = e.Plan
+	}
+	l.cables.Traffic(v.TwoLevels(), plan, round)
 	drained := func(c withheld.Cable) bool { return l.book.Has(withheld.Drained, c) }
 	l.carryOut(ctx, l.cables.Round(time.Now(), round, drained))
 }

@@ -51,6 +51,7 @@ var warnables = []health.Warnable{
 	{Code: cables.Isolated, Severity: health.Degraded, Title: "Cables that are not well are out of the plan"},
 	{Code: cables.NotIsolated, Severity: health.Degraded, Title: "Cables that are not well stay in the plan"},
 	{Code: cables.Unread, Severity: health.Degraded, Title: "The cables' counters are not read"},
+	{Code: cables.PlanCongested, Severity: health.Info, Title: "Transfers of an exchange meet at cables of the plan"},
 
 	{Code: planner.LMCTooSmall, Severity: health.Degraded, Title: "The LMC gives fewer LIDs than there are lanes"},
 	{Code: planner.PlanOverBound, Severity: health.Degraded, Title: "The plan is longer than its bound"},

@@ -1,0 +1,104 @@
+package cables
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/forsd/forsd/internal/congestion"
+	"github.com/forsd/forsd/internal/health"
+	"github.com/forsd/forsd/internal/portcounters"
+	"github.com/forsd/forsd/phasetable"
+	"github.com/forsd/forsd/topology"
+)
+
+// PlanCongested is the code of the warning about transfers that meet.
+const PlanCongested = "plan-congested"
+
+// traffic is what ends had sent and waited when they were read last, while a plan was in
+// force.
+type traffic struct {
+	epoch uint64
+	uses  *congestion.Uses
+	ends  map[portcounters.End]sent
+}
+
+// sent is what an end has counted since somebody reset it.
+type sent struct{ data, wait uint64 }
+
+// since is what was counted after a reading; an end that was reset has counted from 0.
+func (s sent) since(before sent) (data, wait uint64) {
+	data, wait = s.data, s.wait
+	if s.data >= before.data {
+		data -= before.data
+	}
+	if s.wait >= before.wait {
+		wait -= before.wait
+	}
+	return data, wait
+}
+
+// Traffic looks for transfers that met between two rounds over the counters, while one plan
+// was in force, nil for none.
+func (r *Room) Traffic(t *topology.FatTree, plan *phasetable.View, read portcounters.Round) {
+	before := r.traffic
+	r.traffic = traffic{ends: map[portcounters.End]sent{}}
+	if t == nil || plan == nil || r.Congestion == 0 {
+		r.Health.Set(PlanCongested, nil, time.Now())
+		return
+	}
+	now := &r.traffic
+	if now.epoch, now.uses = plan.Epoch(), before.uses; before.uses == nil || before.epoch != now.epoch {
+		now.uses = congestion.UsesOf(plan)
+	}
+	for end, c := range read.Ports {
+		now.ends[end] = sent{c.DataSent, c.Wait}
+	}
+	if before.epoch != now.epoch {
+		return // what was warned of stays until there are two rounds of this plan
+	}
+	set := congestion.Defaults()
+	set.Share = r.Congestion
+	met, everywhere := congestion.Judge(now.uses, now.samples(t, &before), set)
+	var found []health.Finding
+	if everywhere > 0 {
+		found = append(found, health.Finding{Code: PlanCongested, Text: fmt.Sprintf("data waited for %.0f %% of the time at the planned cables in the middle: what runs does not follow the plan, or its ranks are far apart", 100*everywhere)})
+	}
+	for i := range met {
+		from, to := ends(t, met[i].Link)
+		found = append(found, health.Finding{Code: PlanCongested, Text: met[i].Text(from, to)})
+	}
+	r.Health.Set(PlanCongested, found, time.Now())
+}
+
+// samples is what the ends have counted since the round before.
+func (w *traffic) samples(t *topology.FatTree, before *traffic) []congestion.Sample {
+	var out []congestion.Sample
+	for l := range t.Leaves {
+		for k := range t.Lanes {
+			c, is := cableAt(t, l, k)
+			if !is {
+				continue
+			}
+			for i, end := range []portcounters.End{{Switch: c.id.Leaf.GUID, Port: c.id.Leaf.Port}, {Switch: c.id.Spine.GUID, Port: c.id.Spine.Port}} {
+				last, was := before.ends[end]
+				this, is := w.ends[end]
+				if was && is {
+					data, wait := this.since(last)
+					out = append(out, congestion.Sample{Link: congestion.Link{Leaf: l, Lane: k, Up: i == 0}, Data: data, Wait: wait})
+				}
+			}
+		}
+	}
+	return out
+}
+
+// ends names the two ends of a link, the one that sends first.
+func ends(t *topology.FatTree, l congestion.Link) (from, to string) {
+	c, _ := cableAt(t, l.Leaf, l.Lane)
+	from = fmt.Sprintf("%s port %d", t.Leaves[l.Leaf].Name, c.id.Leaf.Port)
+	to = fmt.Sprintf("%s port %d", t.Spines[t.LaneOf[l.Lane]].Name, c.id.Spine.Port)
+	if !l.Up {
+		from, to = to, from
+	}
+	return from, to
+}

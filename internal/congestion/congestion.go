@@ -1,0 +1,207 @@
+// Package congestion tells from counters where transfers have met that a plan keeps apart:
+// while an exchange runs, data hardly waits at the cables that the plan uses. It is pure:
+// a plan and what the ends of cables have counted go in, what stands out comes out.
+package congestion
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/forsd/forsd/phasetable"
+)
+
+// Link is a cable of a lane in one direction: up is from the leaf to the spine.
+type Link struct {
+	Leaf, Lane int
+	Up         bool
+}
+
+// Uses says in which phases a plan uses which links.
+type Uses struct {
+	Phases int
+	of     map[Link][]int32 // ascending
+}
+
+// UsesOf goes through a plan.
+func UsesOf(plan *phasetable.View) *Uses {
+	u := &Uses{Phases: plan.Phases(), of: map[Link][]int32{}}
+	leaf := make([]int, plan.Servers())
+	for s := range leaf {
+		leaf[s] = plan.Server(s).Leaf
+	}
+	for p := range u.Phases {
+		for s := range leaf {
+			x := plan.At(s, p)
+			if x.SendTo < 0 || x.Lane < 0 || leaf[s] == leaf[x.SendTo] {
+				continue
+			}
+			for _, l := range []Link{{leaf[s], x.Lane, true}, {leaf[x.SendTo], x.Lane, false}} {
+				u.of[l] = append(u.of[l], int32(p))
+			}
+		}
+	}
+	return u
+}
+
+// Sample is what the end that sends over a link has counted for a while.
+type Sample struct {
+	Link
+	Data uint64 // in words of 4 bytes
+	Wait uint64 // ticks in which data waited to be sent
+}
+
+// Settings say what stands out.
+type Settings struct {
+	// Share is how much of the time in which an end had data to send it may have waited:
+	// ticks, as a share of ticks and words. How long a tick is differs from switch to
+	// switch, so an end must also have waited Times as much as the planned ones in the
+	// middle do.
+	Share, Times float64
+	// Least is the words that the links in the middle carry while an exchange runs.
+	Least uint64
+}
+
+// Defaults say what stands out.
+func Defaults() Settings { return Settings{Share: 0.1, Times: 4, Least: 1 << 20} }
+
+// The shares of a link's part of an exchange by which it counts as running, and as carrying
+// something else as well.
+const (
+	running = 0.5
+	foreign = 1.25
+)
+
+// Meeting is a link at which transfers have met.
+type Meeting struct {
+	Link
+	Waited   float64 // share of the time in which it had data to send
+	Others   float64 // the same of the planned links in the middle
+	Share    float64 // what it has sent, as a share of what the exchange sends over it
+	Foreign  uint64  // bytes beyond that, 0 for none
+	Used     int     // phases that use it
+	Together []int32 // phases that use all such links, where that tells them from others
+}
+
+// Judge lists the links at which transfers have met, by leaf, lane and direction. everywhere
+// is the share of the time that the links in the middle have waited, where this is too much:
+// what runs does not follow the plan then. Both are empty while no exchange runs over all
+// of the planned links.
+func Judge(u *Uses, samples []Sample, set Settings) (met []Meeting, everywhere float64) {
+	var planned []Sample
+	var units, waits []float64
+	for _, s := range samples {
+		if n := len(u.of[s.Link]); n > 0 {
+			planned = append(planned, s)
+			units, waits = append(units, float64(s.Data)/float64(n)), append(waits, waited(&s))
+		}
+	}
+	if len(planned) == 0 {
+		return nil, 0
+	}
+	unit, wait := median(units), median(waits)
+	carry := 0
+	for i := range planned {
+		if units[i] >= running*unit && planned[i].Data >= set.Least/2 {
+			carry++
+		}
+	}
+	if 4*carry < 3*len(planned) {
+		return nil, 0
+	}
+	if wait >= set.Share {
+		return nil, wait
+	}
+	for _, s := range planned {
+		w := waited(&s)
+		if w < set.Share || w < set.Times*wait {
+			continue
+		}
+		n := len(u.of[s.Link])
+		m := Meeting{Link: s.Link, Waited: w, Others: wait, Used: n, Share: float64(s.Data) / (unit * float64(n))}
+		if m.Share >= foreign {
+			m.Foreign = 4 * (s.Data - uint64(unit*float64(n)))
+		}
+		met = append(met, m)
+	}
+	slices.SortFunc(met, func(a, b Meeting) int { return compare(a.Link, b.Link) })
+	u.pattern(met)
+	return met, 0
+}
+
+// pattern notes the phases that all links use whose traffic is the exchange's own, where
+// these are few of those that each of them is used in.
+func (u *Uses) pattern(met []Meeting) {
+	var own []*Meeting
+	for i := range met {
+		if met[i].Foreign == 0 {
+			own = append(own, &met[i])
+		}
+	}
+	if len(own) < 2 {
+		return
+	}
+	together := slices.Clone(u.of[own[0].Link])
+	least := own[0].Used
+	for _, m := range own[1:] {
+		together = slices.DeleteFunc(together, func(p int32) bool { _, is := slices.BinarySearch(u.of[m.Link], p); return !is })
+		least = min(least, m.Used)
+	}
+	if len(together) == 0 || 2*len(together) > least {
+		return
+	}
+	for _, m := range own {
+		m.Together = together
+	}
+}
+
+// waited is the share of the time in which an end had data to send that it waited.
+func waited(s *Sample) float64 {
+	if s.Wait == 0 {
+		return 0
+	}
+	return float64(s.Wait) / float64(s.Wait+s.Data)
+}
+
+func median(v []float64) float64 {
+	v = slices.Sorted(slices.Values(v))
+	return v[len(v)/2]
+}
+
+func compare(a, b Link) int {
+	switch {
+	case a.Leaf != b.Leaf:
+		return a.Leaf - b.Leaf
+	case a.Lane != b.Lane:
+		return a.Lane - b.Lane
+	case a.Up == b.Up:
+		return 0
+	case a.Up:
+		return -1
+	}
+	return 1
+}
+
+// mostNamed is how many phases are named.
+const mostNamed = 8
+
+// Text says in words what is known of a meeting; the link is named by its two ends.
+func (m *Meeting) Text(from, to string) string {
+	text := fmt.Sprintf("%s to %s: data waited for %.0f %% of the time, and for %.1f %% at the planned cables in the middle", from, to, 100*m.Waited, 100*m.Others)
+	switch {
+	case m.Foreign > 0:
+		text += fmt.Sprintf("; it has sent %.1f times its part of the exchange, so other traffic of some %d MB was there", m.Share, m.Foreign>>20)
+	case len(m.Together) > 0:
+		var names []string
+		for _, p := range m.Together[:min(mostNamed, len(m.Together))] {
+			names = append(names, fmt.Sprint(p))
+		}
+		if more := len(m.Together) - len(names); more > 0 {
+			names = append(names, fmt.Sprintf("and %d more", more))
+		}
+		text += "; it has sent its part of the exchange and no more; all such cables are used in phases " + strings.Join(names, ", ")
+	default:
+		text += fmt.Sprintf("; it has sent its part of the exchange and no more, in %d phases: ranks are in different phases, or run another plan", m.Used)
+	}
+	return text
+}

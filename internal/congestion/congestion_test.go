@@ -1,0 +1,167 @@
+package congestion
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/forsd/forsd/phasetable"
+	"github.com/forsd/forsd/planner"
+	"github.com/forsd/forsd/testbed/fabgen"
+	"github.com/forsd/forsd/topology"
+)
+
+// planned is the plan of FT(2;6,6), with cables failed.
+func planned(t *testing.T, fail ...string) *phasetable.View {
+	t.Helper()
+	f := fabgen.Generate(fabgen.Spec{Spines: 6, Leaves: 6, LMC: 3})
+	base, err := topology.NewBaseline(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, spec := range fail {
+		if _, err := f.Fail(spec); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tree, err := topology.Fit(f, base, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := planner.Make(context.Background(), tree, planner.Settings{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := phasetable.New(r.Table(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// words are sent in a transfer.
+const words = 1 << 20
+
+// exchanged is what links count while ranks follow a plan; some wait a little everywhere.
+func exchanged(u *Uses) map[Link]*Sample {
+	out := map[Link]*Sample{}
+	for l, phases := range u.of {
+		out[l] = &Sample{Link: l, Data: uint64(len(phases)) * words, Wait: uint64(len(phases)) * words / 200}
+	}
+	return out
+}
+
+func all(m map[Link]*Sample) []Sample {
+	var out []Sample
+	for _, s := range m {
+		out = append(out, *s)
+	}
+	return out
+}
+
+// TestUses counts what a plan of a healthy tree uses: every link in all phases but those in
+// which a server sends to its own leaf.
+func TestUses(t *testing.T) {
+	u := UsesOf(planned(t))
+	transfers := 0
+	for l, phases := range u.of {
+		if !slices.IsSorted(phases) || len(slices.Compact(slices.Clone(phases))) != len(phases) {
+			t.Errorf("%+v is used in phases %v", l, phases)
+		}
+		transfers += len(phases)
+	}
+	if len(u.of) != 2*36 || transfers != 2*36*30 || u.Phases != 35 {
+		t.Errorf("%d links, %d uses, %d phases", len(u.of), transfers, u.Phases)
+	}
+}
+
+// TestJudge tells where transfers meet, and why as far as that can be told.
+func TestJudge(t *testing.T) {
+	up, down := Link{2, 3, true}, Link{4, 3, false}
+	plan, broken := planned(t), planned(t, "Leaf000/7", "Leaf000/8", "Leaf000/9", "Leaf000/10")
+	for name, c := range map[string]struct {
+		plan    *phasetable.View
+		counted func(u *Uses, at map[Link]*Sample)
+		links   []Link
+		text    string // of the first
+		some    bool   // everywhere
+	}{
+		"as planned": {plan: plan, counted: func(*Uses, map[Link]*Sample) {}},
+		"nothing runs": {plan: plan, counted: func(_ *Uses, at map[Link]*Sample) {
+			for _, s := range at {
+				s.Data, s.Wait = 300, 0
+			}
+			at[up].Wait = 9000
+		}},
+		"a job on two leaves": {plan: plan, counted: func(_ *Uses, at map[Link]*Sample) {
+			for l, s := range at {
+				if l.Leaf > 1 {
+					s.Data, s.Wait = 300, 0
+				}
+			}
+			at[Link{1, 1, true}].Wait = 1 << 40
+		}},
+		"other traffic": {plan: plan, counted: func(_ *Uses, at map[Link]*Sample) {
+			at[up].Data += 40 * words
+			at[up].Wait += 40 * words
+		}, links: []Link{up}, text: "A to B: data waited for 36 % of the time, and for 0.5 % at the planned cables in the middle; it has sent 2.3 times its part of the exchange, so other traffic of some 160 MB was there"},
+		"out of step": {plan: plan, counted: func(_ *Uses, at map[Link]*Sample) { at[down].Wait = 10 * words },
+			links: []Link{down}, text: "it has sent its part of the exchange and no more, in 30 phases: ranks are in different phases, or run another plan"},
+		"certain phases": {plan: broken, counted: func(u *Uses, at map[Link]*Sample) {
+			for _, l := range apart(u) {
+				at[l].Wait = at[l].Data
+			}
+		}, links: apart(UsesOf(broken)), text: "all such cables are used in phases "},
+		"without a plan": {plan: plan, counted: func(_ *Uses, at map[Link]*Sample) {
+			for _, s := range at {
+				s.Wait = s.Data
+			}
+		}, some: true},
+	} {
+		u := UsesOf(c.plan)
+		at := exchanged(u)
+		c.counted(u, at)
+		met, everywhere := Judge(u, all(at), Defaults())
+		var links []Link
+		for _, m := range met {
+			links = append(links, m.Link)
+		}
+		if !slices.Equal(links, c.links) || (everywhere > 0) != c.some {
+			t.Errorf("%s: met at %v, everywhere %.2f; want %v", name, links, everywhere, c.links)
+		}
+		if len(met) > 0 {
+			if text := met[0].Text("A", "B"); !strings.Contains(text, c.text) {
+				t.Errorf("%s: %s", name, text)
+			}
+		}
+	}
+	if met, everywhere := Judge(UsesOf(plan), nil, Defaults()); met != nil || everywhere != 0 {
+		t.Error("something was found without samples")
+	}
+}
+
+// apart are the two links, by leaf, that are used together in the fewest phases, but in some.
+func apart(u *Uses) []Link {
+	var links []Link
+	for l := range u.of {
+		links = append(links, l)
+	}
+	slices.SortFunc(links, compare)
+	var best []Link
+	fewest := 1 << 30
+	for i, a := range links {
+		for _, b := range links[:i] {
+			n := 0
+			for _, p := range u.of[a] {
+				if _, is := slices.BinarySearch(u.of[b], p); is {
+					n++
+				}
+			}
+			if n > 0 && n < fewest {
+				fewest, best = n, []Link{b, a}
+			}
+		}
+	}
+	return best
+}
