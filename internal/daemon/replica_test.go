@@ -5,14 +5,20 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/internal/backend"
+	"github.com/forsd/forsd/internal/cablehealth"
+	"github.com/forsd/forsd/internal/cables"
 	"github.com/forsd/forsd/internal/standby"
 	"github.com/forsd/forsd/internal/standby/replica"
 	"github.com/forsd/forsd/internal/store"
 	"github.com/forsd/forsd/internal/view"
+	"github.com/forsd/forsd/internal/withheld"
 	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/topology"
 )
@@ -103,6 +109,34 @@ func TestDecisionsTravel(t *testing.T) {
 	decide(nil)
 	if got := decided(); got != nil {
 		t.Errorf("the follower still has %q", got)
+	}
+}
+
+// TestIsolatedTravels has a follower keep the cables out of the plan that the leader has
+// isolated, and no longer than that.
+func TestIsolatedTravels(t *testing.T) {
+	w := newTwins(t, fabric(4, 4))
+	w.follower.cables.Settings.Mode = cablehealth.Isolate
+	c, _ := withheld.At(w.leader.board.Latest().Tree, 1, 2)
+	kept := &cables.Kept{Cables: []cables.KeptCable{{Cable: cablehealth.Cable{Leaf: cablehealth.End{GUID: c.Leaf, Port: c.Port}, Spine: cablehealth.End{GUID: 1, Port: 2}},
+		Record: cablehealth.Record{State: cablehealth.Isolated, Since: time.Now(), Why: []string{"errors"}}}}}
+	for _, what := range []*cables.Kept{kept, nil} {
+		ok(t, w.leader.between(t.Context(), func(context.Context, turn) {
+			if what == nil {
+				ok(t, w.leader.store.Decide(cableDecisions, nil))
+			} else {
+				ok(t, w.leader.store.Decide(cableDecisions, what))
+			}
+		}))
+		w.sync(t, "")
+		ok(t, w.follower.between(t.Context(), func(_ context.Context, f turn) {
+			if f.book.Has(withheld.Isolated, c) != (what != nil) {
+				t.Errorf("the leader has %+v, and the follower withholds %+v", what, f.cables.Withheld())
+			}
+			if held := f.core.Held(); what != nil && !slices.Equal(held, []controller.Lane{{Leaf: 1, Lane: 2}}) {
+				t.Errorf("the follower plans ahead with %v held back", held)
+			}
+		}))
 	}
 }
 

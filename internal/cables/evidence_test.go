@@ -1,0 +1,92 @@
+package cables
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/forsd/forsd/internal/cablehealth"
+	"github.com/forsd/forsd/internal/portcounters"
+	"github.com/forsd/forsd/opensm/umad"
+	"github.com/forsd/forsd/phasetable"
+	"github.com/forsd/forsd/planner"
+	"github.com/forsd/forsd/topology"
+)
+
+// plan is the plan of the site's tree under a number.
+func (x *site) plan(t *topology.FatTree, epoch uint64) *phasetable.View {
+	x.Helper()
+	r, err := planner.Make(context.Background(), t, planner.Settings{})
+	if err != nil {
+		x.Fatal(err)
+	}
+	v, err := phasetable.New(r.Table(epoch))
+	if err != nil {
+		x.Fatal(err)
+	}
+	return v
+}
+
+// TestTraffic compares two rounds within one plan: other traffic over one cable is named by its
+// ends, in the direction that it takes; another plan, or none, begins afresh. An end
+// that was reset counts from 0.
+func TestTraffic(t *testing.T) {
+	x := newSite(t, cablehealth.Report)
+	x.Congestion = 0.1
+	tree := x.tree(x.fabric)
+	first, second := x.plan(tree, 1), x.plan(tree, 2)
+	counts := map[portcounters.End]umad.PortCounters{}
+	exchange := func(plan *phasetable.View, busy *portcounters.End) string {
+		for _, s := range Want(tree) {
+			for _, p := range s.Ports {
+				end := portcounters.End{Switch: s.GUID, Port: p}
+				c := counts[end]
+				c.DataSent += 10 << 20
+				if busy != nil && end == *busy {
+					c.DataSent += 20 << 20
+					c.Wait += 10 << 20
+				}
+				counts[end] = c
+			}
+		}
+		x.Traffic(tree, plan, portcounters.Round{Ports: counts})
+		for _, w := range x.Health.List(time.Now()) {
+			if w.Code == PlanCongested {
+				return w.Text
+			}
+		}
+		return ""
+	}
+	spine := portcounters.End{Switch: tree.Spines[2].GUID, Port: 2} // to Leaf001
+	leaf := portcounters.End{Switch: tree.Leaves[0].GUID, Port: 5}  // to Spine000
+	for i, step := range []struct {
+		plan *phasetable.View
+		busy *portcounters.End
+		want string
+	}{
+		{first, &spine, ""}, // the first round compares nothing
+		{first, nil, ""},
+		{first, &spine, "Spine002 port 2 to Leaf001 port 7: data waited for 25 % of the time"},
+		{first, &leaf, "Leaf000 port 5 to Spine000 port 1: data waited for 25 %"},
+		{first, nil, ""},
+		{first, &leaf, "it has sent 3.0 times its part of the exchange, so other traffic of some 80 MB was there"},
+		{second, nil, "it has sent 3.0 times"}, // which stays until there are two rounds of the new plan
+		{second, nil, ""},
+		{second, &leaf, "Leaf000 port 5"},
+		{nil, &leaf, ""},
+		{second, &leaf, ""},
+	} {
+		if got := exchange(step.plan, step.busy); !strings.Contains(got, step.want) || step.want == "" && got != "" {
+			t.Errorf("step %d: %q, want %q", i, got, step.want)
+		}
+	}
+	counts[leaf] = umad.PortCounters{DataSent: 1 << 20}
+	if got := exchange(second, nil); got != "" {
+		t.Errorf("after a reset: %q", got)
+	}
+	x.Congestion = 0
+	if got := exchange(second, &leaf); got != "" {
+		t.Errorf("it is switched off: %q", got)
+	}
+}
