@@ -36,7 +36,7 @@ func planBase(ctx context.Context, t *topology.FatTree, given []lft.Pin) (*Sched
 		}
 	}
 	wish := fors.Wish{Via: baseLanes(t, tree, given), Keep: true}
-	if parallel(t) {
+	if cabledTwice(t) {
 		wish.Spine = t.LaneOf
 	}
 	plan, err := fors.PlanOneLID(ctx, tree, wish)
@@ -161,8 +161,8 @@ func (s *Schedule) spare() {
 	}
 }
 
-// parallel tells whether a spine has several cables to a leaf.
-func parallel(t *topology.FatTree) bool {
+// cabledTwice tells whether a spine has several cables to a leaf.
+func cabledTwice(t *topology.FatTree) bool {
 	return slices.ContainsFunc(t.Spines, func(s topology.Spine) bool { return s.Cables > 1 })
 }
 

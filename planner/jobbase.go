@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"time"
 
 	"github.com/forsd/forsd/fors"
+	"github.com/forsd/forsd/internal/parallel"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/topology"
 )
@@ -95,26 +97,75 @@ type routed struct {
 	pins []lft.Pin // the entries that follow
 }
 
-// routedJobs plans the jobs whose base LIDs are routed, each on its own part of the tree.
-// One that cannot be planned stays as it is routed anyway.
-func routedJobs(ctx context.Context, t *topology.FatTree, jobs []Job) (r routed, err error) {
+// routedPlan is the plan of a job with all that it depends on.
+type routedPlan struct {
+	facts string
+	plan  *Schedule // nil where there is none
+}
+
+// routedJobs plans the jobs whose base LIDs are routed, each on its own part of the tree:
+// those whose part has changed since the memory saw them. One that cannot be planned stays
+// as it is routed anyway.
+func (s Settings) routedJobs(ctx context.Context, t *topology.FatTree) (r routed, err error) {
+	plans := make([]routedPlan, len(s.Jobs))
+	_, err = parallel.Each(ctx, len(s.Jobs), runtime.GOMAXPROCS(0), func(int) func(int) error {
+		return func(i int) error {
+			j := &s.Jobs[i]
+			if !j.Routed {
+				return nil
+			}
+			sub, _ := JobTree(t, j, s.Jobs)
+			x := routedPlan{facts: JobFacts(sub)}
+			if known, ok := s.Memory.job(j.ID); ok && known.facts == x.facts {
+				x = known
+			} else if x.plan, _ = PlanJobRouted(ctx, sub); ctx.Err() != nil {
+				return ctx.Err()
+			}
+			if x.plan != nil {
+				x.plan = x.plan.On(sub)
+			}
+			plans[i] = x
+			return nil
+		}
+	})
+	if err != nil {
+		return r, err
+	}
 	r.made = map[uint64]*Schedule{}
-	for i := range jobs {
-		j := &jobs[i]
-		if !j.Routed {
-			continue
-		}
-		sub, _ := JobTree(t, j, jobs)
-		s, err := PlanJobRouted(ctx, sub)
-		if ctx.Err() != nil {
-			return r, ctx.Err()
-		}
-		if err == nil {
-			r.made[j.ID] = s
-			r.pins = append(r.pins, s.jobPins()...)
+	for i, x := range plans {
+		if x.plan != nil {
+			r.made[s.Jobs[i].ID] = x.plan
+			r.pins = append(r.pins, x.plan.jobPins()...)
 		}
 	}
+	s.Memory.keepJobs(s.Jobs, plans)
 	return r, nil
+}
+
+// job is the plan of a job as it was routed last.
+func (m *Memory) job(id uint64) (x routedPlan, known bool) {
+	if m == nil {
+		return x, false
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	x, known = m.jobs[id]
+	return x, known
+}
+
+// keepJobs keeps the plans of jobs, and those of no other.
+func (m *Memory) keepJobs(jobs []Job, plans []routedPlan) {
+	if m == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.jobs = map[uint64]routedPlan{}
+	for i, x := range plans {
+		if jobs[i].Routed {
+			m.jobs[jobs[i].ID] = x
+		}
+	}
 }
 
 // on is the jobs' plans that hold on the tables.
@@ -132,7 +183,7 @@ func (r routed) on(tables *lft.Tables) map[uint64]*Schedule {
 // each lane has an LID of its own, only if there is one more for the lane that a base LID
 // leaves.
 func (s Settings) MayRoute(t *topology.FatTree) bool {
-	if parallel(t) {
+	if cabledTwice(t) {
 		return false
 	}
 	if lids, err := s.groups(t); err != nil || lids > 0 {
@@ -212,7 +263,9 @@ func JobFacts(sub *topology.FatTree) string {
 	for _, leaf := range leavesWithServers(sub) {
 		facts = fmt.Appendf(facts, "leaf %d:", leaf)
 		for k := range sub.Lanes {
-			facts = append(facts, byte('0'+sub.Leaves[leaf].Cables[k].State))
+			if sub.LaneUp(leaf, k) {
+				facts = fmt.Appendf(facts, " %d", k)
+			}
 		}
 	}
 	for _, i := range sub.Servers {

@@ -149,6 +149,39 @@ func TestJobsSideBySide(t *testing.T) {
 	}
 }
 
+// TestRoutedJobsRemembered holds that a dead cable has the job planned anew that has it
+// alone, and no other, and that tables are as without a memory.
+func TestRoutedJobsRemembered(t *testing.T) {
+	spec := fabgen.Spec{Spines: 20, Leaves: 18, LMC: 5}
+	ft := damaged(t, spec)
+	jobs := startJobs(t, ft, 320, rand.New(rand.NewPCG(2, 16)))
+	s := Settings{Jobs: jobs, Memory: &Memory{}}
+	before, err := Route(t.Context(), Moves(ft, jobs), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	leaf, lane := 5, 7
+	holder := holders(ft, jobs)[leaf*ft.Lanes+lane]
+	cut := Moves(damaged(t, spec, [2]int{leaf, lane}), jobs)
+	after, err := Route(t.Context(), cut, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for id, x := range after.Jobs {
+		if anew := x.Plan != before.Jobs[id].Plan; anew != (id == holder) {
+			t.Errorf("job %d is planned anew: %t; job %d has the cable", id, anew, holder)
+		}
+	}
+	s.Memory = nil
+	plain, err := Route(t.Context(), cut, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := lft.Changes(plain.Tables, after.Tables).Entries; n > 0 || holder == 0 || len(after.Jobs) != len(jobs) {
+		t.Errorf("%d entries are others than without a memory; %d of %d jobs are routed", n, len(after.Jobs), len(jobs))
+	}
+}
+
 // name names the job in messages.
 func (j *Job) name() string { return fmt.Sprintf("job %d of %d hosts", j.ID, len(j.Members)) }
 

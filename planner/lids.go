@@ -98,7 +98,7 @@ func (s Settings) groups(t *topology.FatTree) (int, error) {
 	}
 	exact := s.Engine == "" || s.Engine == Auto || s.Engine == string(fors.Exact)
 	switch {
-	case len(t.Servers) == 0, s.LIDs == LaneLIDs, s.LIDs == AutoLIDs && (least >= t.Lanes || parallel(t) || !exact):
+	case len(t.Servers) == 0, s.LIDs == LaneLIDs, s.LIDs == AutoLIDs && (least >= t.Lanes || cabledTwice(t) || !exact):
 		return 0, nil
 	case s.LIDs == AutoLIDs:
 		return one(least), nil
@@ -106,7 +106,7 @@ func (s Settings) groups(t *topology.FatTree) (int, error) {
 		return 0, fmt.Errorf("lids %d: want a number from 1 to %d", s.LIDs, 1<<topology.MaxLMC)
 	case !exact:
 		return 0, fmt.Errorf("lids %d does not go with engine %s, which knows lanes alone: use auto or exact", s.LIDs, s.Engine)
-	case parallel(t):
+	case cabledTwice(t):
 		return 0, fmt.Errorf("lids %d does not go with parallel cables (%d lanes on %d spines): use lanes", s.LIDs, t.Lanes, len(t.Spines))
 	case int(s.LIDs) > least:
 		return 0, fmt.Errorf("lids %d is more than the %d of some server: set lmc in opensm.conf so that 2^lmc ≥ %d, or ask for fewer", s.LIDs, least, s.LIDs)

@@ -17,7 +17,8 @@ import (
 // also by several at a time.
 type Memory struct {
 	mu    sync.Mutex
-	plans []remembered // the one used last at the end
+	plans []remembered          // the one used last at the end
+	jobs  map[uint64]routedPlan // of the jobs that were routed last
 }
 
 // remembered is a plan for a tree with standard names. It is not changed any more.

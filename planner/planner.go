@@ -136,7 +136,7 @@ func begin(ctx context.Context, t *topology.FatTree, s Settings) (*Result, error
 	if err != nil {
 		return nil, err
 	}
-	jobs, err := routedJobs(ctx, t, s.Jobs)
+	jobs, err := s.routedJobs(ctx, t)
 	if err != nil {
 		return nil, err
 	}
