@@ -11,6 +11,7 @@ import (
 	"github.com/forsd/forsd/internal/view"
 	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/planner"
+	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/topology"
 	"github.com/forsd/forsd/verify"
 )
@@ -175,5 +176,21 @@ func TestSharesLanes(t *testing.T) {
 	}
 	if text := d.warning(jobs.JobSharesLanes); !strings.Contains(text, "(late)") || !strings.Contains(text, "(all)") {
 		t.Errorf("the warning says %q", text)
+	}
+}
+
+// TestOwnLanesForLIDsAlone has a job with lanes of its own where base LIDs cannot be routed
+// over them, for there are as many LIDs as lanes: a warning says so, and ends with the job.
+func TestOwnLanesForLIDsAlone(t *testing.T) {
+	healthy := fabgen.Generate(fabgen.Spec{Spines: 4, Leaves: 4, LMC: 2})
+	d := readable(newDaemon(t))
+	d.atRest(t, healthy)
+	j := d.ask(t, healthy, api.JobRequest{Name: "a", Hosts: names(0, 5), LeaseSeconds: 600, OwnLanes: true})
+	if text := d.warning(jobs.JobSharesLanes); len(j.Lanes) == 0 || j.Routed || !strings.Contains(text, "for programs that choose LIDs alone") || !strings.Contains(text, "phases, that by lanes 5") {
+		t.Errorf("a job with %d lanes, routed: %t; the warning says %q", len(j.Lanes), j.Routed, text)
+	}
+	d.jobs.End(j, "removed")
+	if text := d.warning(jobs.JobSharesLanes); text != "" {
+		t.Errorf("after the job the warning says %q", text)
 	}
 }

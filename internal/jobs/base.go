@@ -172,6 +172,30 @@ func (j *Job) leaves() map[int]bool {
 	return out
 }
 
+// Unrouted tells the registry whether base LIDs can be routed by plans of jobs.
+func (r *Registry) Unrouted(unrouted bool) {
+	r.mu.Lock()
+	r.unrouted = unrouted
+	r.mu.Unlock()
+	r.Warnings(r.Troubles())
+}
+
+// sharesBase says what it costs that a job has lanes of its own and its base LIDs have
+// others; "" where there is nothing to say.
+func (r *Registry) sharesBase(j *Job) string {
+	r.mu.Lock()
+	unrouted := r.unrouted
+	r.mu.Unlock()
+	if !unrouted || len(j.Lanes) == 0 {
+		return ""
+	}
+	text := "has lanes of its own for programs that choose LIDs alone: base LIDs take other lanes here, which jobs share, as the LMC gives one LID for each lane and none to spare, or spines have several cables to a leaf"
+	if j.Base != nil {
+		text += fmt.Sprintf("; its plan for base LIDs has %d phases, that by lanes %d", j.BaseReport.Phases, j.Report.Phases)
+	}
+	return text + ". With an LMC of one more, base LIDs can be routed over the job's lanes where cables are single"
+}
+
 // shares says with whom a job shares lanes that asked for its own and has none, and what
 // that may cost; "" where there is nothing to say.
 func (r *Registry) shares(j *Job) string {

@@ -104,10 +104,11 @@ type Registry struct {
 	Board *board.Board
 	Store *vault.Vault
 
-	mu      sync.Mutex                // guards what follows
-	list    []*Job                    // ascending; the slice is replaced, not changed
-	trouble map[uint64]health.Finding // [job] what the last planning could not do
-	changed bool                      // lanes of jobs, or whether they are routed, since Changed
+	mu       sync.Mutex                // guards what follows
+	list     []*Job                    // ascending; the slice is replaced, not changed
+	trouble  map[uint64]health.Finding // [job] what the last planning could not do
+	changed  bool                      // lanes of jobs, or whether they are routed, since Changed
+	unrouted bool                      // base LIDs cannot be routed by plans of jobs in this fabric
 }
 
 // List is the jobs, ascending.
@@ -241,6 +242,9 @@ func (r *Registry) Warnings(trouble map[uint64]health.Finding) {
 		}
 		for _, w := range j.Warnings {
 			found = append(found, health.Finding{Code: JobDegraded, Text: j.Label() + ": " + w.Text})
+		}
+		if text := r.sharesBase(j); text != "" {
+			found = append(found, health.Finding{Code: JobSharesLanes, Text: j.Label() + " " + text})
 		}
 		if text := r.shares(j); text != "" {
 			found = append(found, health.Finding{Code: JobSharesLanes, Text: j.Label() + " " + text})
