@@ -186,6 +186,9 @@ func (b Jobs) planNew(ctx context.Context, q api.JobRequest, g *basis) (j *jobs.
 	return j, unknown, err
 }
 
+// mostJobs is how many jobs there may be: all of them are planned anew after a failure.
+const mostJobs = 1024
+
 // admit makes a planned job durable and puts it in force. It runs while no action
 // is under way.
 func (b Jobs) admit(j *jobs.Job, lease time.Duration) error {
@@ -193,6 +196,9 @@ func (b Jobs) admit(j *jobs.Job, lease time.Duration) error {
 		if other, err := b.Backend.Jobs.Find(j.Name); err == nil {
 			return api.Refused("%s has this name already: remove it, or take another name", other.Label())
 		}
+	}
+	if len(b.Backend.Jobs.List()) >= mostJobs {
+		return api.Refused("there are %d jobs, as many as may be: remove those that are over (forsctl job list)", mostJobs)
 	}
 	now := time.Now()
 	j.Created, j.PublishedAt, j.Expires = now, now, now.Add(lease)

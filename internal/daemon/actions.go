@@ -25,25 +25,31 @@ type actions struct {
 	press *press.Press
 }
 
-// carryOut does what the controller asked for and says how it went.
-func (x *actions) carryOut(ctx context.Context, a controller.Action) controller.Event {
+// carryOut does what the controller asked for and says how it went. What a newer fabric
+// ends goes by act.
+func (x *actions) carryOut(ctx, act context.Context, a controller.Action) controller.Event {
 	switch a := a.(type) {
 	case controller.Plan:
 		if !a.Final && !a.Ahead {
 			x.desk.Changing()
 		}
-		e := x.press.Plan(ctx, a)
-		x.look(ctx, a)
+		e := x.press.Plan(act, a)
+		x.look(act, a)
 		return e
 	case controller.Publish:
-		return controller.Published{Err: controller.Text(x.press.Publish(ctx))}
+		return controller.Published{Err: controller.Text(x.press.Publish(act))}
 	case controller.Write:
 		changed, err := x.press.Write(ctx, a)
+		if !changed {
+			x.press.JobsAhead(act) // else the manager comes first
+		}
 		return controller.Written{Changed: changed, Err: controller.Text(rights.Explain(err))}
 	case controller.Signal:
-		return controller.Signalled{Err: controller.Text(x.signal(ctx))}
+		err := x.signal(ctx)
+		x.press.JobsAhead(act)
+		return controller.Signalled{Err: controller.Text(err)}
 	case controller.ReadBack:
-		return x.readBack(ctx, a)
+		return x.readBack(act, a)
 	}
 	panic("daemon: the controller asked for something unknown: " + a.String())
 }

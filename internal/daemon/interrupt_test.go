@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"github.com/forsd/forsd/internal/store"
 	"github.com/forsd/forsd/internal/tiers"
 	"github.com/forsd/forsd/internal/view"
+	"github.com/forsd/forsd/opensm"
 	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/topology"
 )
@@ -72,7 +74,8 @@ func lackingSome(f *topology.Fabric, spines, leaves, first, n int) *topology.Fab
 }
 
 // TestJobsOvertaken has a fabric overtake the planning for jobs, which comes when the
-// fabric's plan is in force: that stays, the jobs keep theirs, and nothing has failed.
+// fabric's plan is in force and its tables are ordered: these stay, the jobs keep their
+// plans, and nothing has failed.
 func TestJobsOvertaken(t *testing.T) {
 	healthy := fabric(4, 4)
 	s := running(t, healthy)
@@ -81,15 +84,50 @@ func TestJobsOvertaken(t *testing.T) {
 	before, overtaken := s.jobs.List()[0], lackingSome(healthy, 4, 4, 1, 2)
 	ok(t, s.between(s.ctx, func(_ context.Context, _ turn) {
 		v := s.see(t, overtaken)
-		if e := s.actions.press.Plan(s.ctx, controller.Plan{Fabric: v.ID}).(controller.Planned); e.Err != "" {
+		if e := s.actions.carryOut(s.ctx, s.ctx, controller.Plan{Fabric: v.ID}).(controller.Planned); e.Err != "" {
 			t.Error(e.Err)
 		}
 		gone, cancel := context.WithCancel(s.ctx)
 		cancel()
-		if err := s.actions.press.Publish(gone); err != nil || s.board.Current().Fabric != v.ID || s.jobs.List()[0] != before {
-			t.Errorf("%v; the plan in force is for %s, that of the job is %d, and was %d", err, s.board.Current().Fabric, s.jobs.List()[0].Epoch, before.Epoch)
+		published := s.actions.carryOut(s.ctx, gone, controller.Publish{Fabric: v.ID}).(controller.Published)
+		written := s.actions.carryOut(s.ctx, gone, controller.Write{Fabric: v.ID}).(controller.Written)
+		signalled := s.actions.carryOut(s.ctx, gone, controller.Signal{}).(controller.Signalled)
+		if published.Err != "" || written.Err != "" || !written.Changed || signalled.Err != "" || s.board.Current().Fabric != v.ID || s.jobs.List()[0] != before {
+			t.Errorf("%v, %v, %v; the plan in force is for %s, that of the job is %d, and was %d", published, written, signalled, s.board.Current().Fabric, s.jobs.List()[0].Epoch, before.Epoch)
 		}
 	}))
+}
+
+// TestJobsWithoutTables has the tables of a failure be refused by the disk, and the
+// manager not be there: jobs leave the dead cable all the same.
+func TestJobsWithoutTables(t *testing.T) {
+	healthy := fabric(4, 4)
+	for _, refuse := range []func(d *Daemon){
+		func(d *Daemon) { ok(t, os.Remove(d.cfg.OpenSM.LFTsFile), os.Mkdir(d.cfg.OpenSM.LFTsFile, 0o755)) },
+		func(d *Daemon) { d.manager.Finder = nobody{} },
+	} {
+		d := readable(newDaemon(t))
+		d.atRest(t, healthy)
+		j := d.make(t, "a", names(0, 7))
+		old := d.desk.InSwitches()
+		refuse(d)
+		d.dumpSeen(t.Context(), dump(lacking(healthy, 4, 0, 2)))
+		for d.core.Busy() {
+			d.step(t.Context(), d.next(t.Context(), t))
+		}
+		if now := d.job(t, "a"); d.core.State() != controller.Backoff || now.Epoch <= j.Epoch {
+			t.Errorf("in state %s the job has epoch %d, as before", d.core.State(), now.Epoch)
+		} else {
+			holds(t, d.board.Latest(), now, old)
+		}
+	}
+}
+
+// nobody finds no manager.
+type nobody struct{}
+
+func (nobody) Find(context.Context) (opensm.Process, error) {
+	return opensm.Process{}, errors.New("there is none")
 }
 
 // TestFailureWhileOthersCompute has cables die while schedules for others are being

@@ -144,9 +144,9 @@ func (d *Daemon) warning(code string) string {
 }
 
 // TestJobsFollow takes two jobs through the loss of a cable of one of them and its
-// return: the job that it matters to gets a new plan before the tables change and
-// another after they have been read back, under the number of the fabric's plan;
-// the other one keeps its own.
+// return: the job that it matters to gets a new plan that holds on the tables of before and
+// on the new ones, once these have been ordered, and another after they have been read
+// back, under the number of the fabric's plan; the other one keeps its own.
 func TestJobsFollow(t *testing.T) {
 	healthy := fabric(4, 4)
 	d := readable(newDaemon(t))
@@ -161,12 +161,16 @@ func TestJobsFollow(t *testing.T) {
 
 	cut := lacking(healthy, 4, 0, 2)
 	d.dumpSeen(t.Context(), dump(cut))
-	for d.core.State() != controller.Writing {
+	for d.core.State() != controller.Signalling {
+		if d.job(t, "near").Epoch != near.Epoch {
+			t.Fatalf("in state %s the job has another plan already: the tables wait for it", d.core.State())
+		}
 		d.step(t.Context(), d.next(t.Context(), t))
 	}
+	d.step(t.Context(), d.next(t.Context(), t))
 	before := d.job(t, "near")
 	if before.Epoch != d.board.EpochNumber() || before.Epoch != 4 || before.ID != 2 {
-		t.Errorf("before the tables the job has epoch %d, the fabric %d", before.Epoch, d.board.EpochNumber())
+		t.Errorf("before the read-back the job has epoch %d, the fabric %d", before.Epoch, d.board.EpochNumber())
 	}
 	holds(t, d.board.Latest(), before, old)
 	d.drive(t, cut)

@@ -116,13 +116,9 @@ func (l *loop) step(ctx context.Context, e controller.Event) {
 			l.settled(ctx, a)
 		default:
 			act, stop := context.WithCancel(ctx)
-			l.giveUp = func() {}
-			switch a.(type) {
-			case controller.ReadBack, controller.Plan, controller.Publish:
-				l.giveUp = stop
-			}
+			l.giveUp = stop
 			l.work.Go(func() {
-				e := l.actions.carryOut(act, a)
+				e := l.actions.carryOut(ctx, act, a)
 				stop()
 				select {
 				case l.answers <- e:

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/forsd/forsd/internal/health"
+	"github.com/forsd/forsd/internal/store"
 	"github.com/forsd/forsd/internal/view"
 	"github.com/forsd/forsd/planner"
 )
@@ -93,6 +94,8 @@ func (r *Registry) Publish(plans []Planned, n uint64) error {
 		return nil
 	}
 	r.Store.KeepBaseline()
+	var list []*Job
+	var stored []*store.Job
 	for _, p := range plans {
 		j, err := r.Find(strconv.FormatUint(p.job.ID, 10)) // as it is now
 		if err != nil {
@@ -102,9 +105,12 @@ func (r *Registry) Publish(plans []Planned, n uint64) error {
 			return err
 		}
 		j.PublishedAt = time.Now()
-		if err := r.Store.FromMemory(n, r.Store.OnDisk(func() error { return r.Store.SaveJob(&j.Job) })); err != nil {
-			return err
-		}
+		list, stored = append(list, j), append(stored, &j.Job)
+	}
+	if err := r.Store.FromMemory(n, r.Store.OnDisk(func() error { return r.Store.SaveJobs(stored) })); err != nil {
+		return err
+	}
+	for _, j := range list {
 		if err := r.Set(j); err != nil {
 			return err
 		}

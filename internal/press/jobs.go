@@ -17,6 +17,39 @@ import (
 // This file puts plans of jobs for base LIDs in force, and keeps plans of jobs that no
 // failure touches.
 
+// aheadOfTables is what plans of jobs are made for before the fabric's tables have been
+// read back.
+type aheadOfTables struct {
+	view    *view.View
+	asked   controller.Plan
+	number  uint64 // of the fabric's plan, if that was published for it
+	reissue bool   // jobs get plans of that number anyway
+}
+
+// JobsAhead plans the jobs for the fabric whose tables were ordered, or could not be: many
+// jobs take longer than a plan of the fabric, and tables do not wait for them. It ends soon
+// after ctx, when a fabric that has been seen since comes first.
+func (p *Press) JobsAhead(ctx context.Context) {
+	a := p.ahead
+	if a == nil {
+		return
+	}
+	p.ahead = nil
+	if a.number == 0 { // the fabric's plan has stayed
+		a.number = max(p.Store.Next(), p.Board.EpochNumber())
+	}
+	reissue := p.reissue
+	p.reissue = reissue || a.reissue
+	plans, err := p.planJobs(ctx, a.view, a.asked)
+	p.reissue = reissue
+	if err == nil && ctx.Err() == nil {
+		err = p.Jobs.Publish(plans, a.number)
+	}
+	if err != nil {
+		p.Log.Info("jobs are not planned before the tables are read back", zap.Error(err))
+	}
+}
+
 // jobPlans are plans of jobs with what they depend on.
 type jobPlans struct {
 	mu   sync.Mutex
@@ -66,6 +99,7 @@ func (p *Press) publishJobBases(ctx context.Context, v *view.View, a controller.
 	}
 	tree, on := v.Held(a.Hold), p.Desk.Possible()
 	p.giveLanes(ctx, tree)
+	defer func() { p.Jobs.Unrouted(!p.Planning.MayRoute(tree)) }()
 	all := p.Jobs.Planning()
 	for i := range all {
 		job := &all[i]

@@ -42,7 +42,8 @@ type Press struct {
 	Parts
 	candidate candidate // the last verified plan, not published yet
 	untouched jobPlans  // plans of jobs, while what they depend on stays
-	reissue   bool      // the plan in force gets a number of its own
+	ahead     *aheadOfTables
+	reissue   bool // the plan in force gets a number of its own
 }
 
 // New is a press. Where it is to reissue, the plan in force gets a number of its own.
@@ -62,13 +63,14 @@ var ErrForgotten = errors.New("the fabric has been forgotten: newer ones were se
 // Plan makes and verifies the plan that the controller asks for.
 func (p *Press) Plan(ctx context.Context, a controller.Plan) controller.Event {
 	err := p.makePlan(ctx, a)
-	if err == nil && p.candidate.same {
+	if p.ahead = nil; err == nil && !a.Final && !a.Ahead {
+		p.ahead = &aheadOfTables{view: p.candidate.view, asked: a}
+	}
+	if err == nil && a.Final && p.candidate.same {
 		p.candidate.jobs, err = p.planJobs(ctx, p.candidate.view, a)
-		if a.Final {
-			p.PublishBase(ctx, p.candidate.view, a)
-			if len(p.candidate.jobs) == 0 {
-				p.publishJobBases(ctx, p.candidate.view, a)
-			}
+		p.PublishBase(ctx, p.candidate.view, a)
+		if len(p.candidate.jobs) == 0 {
+			p.publishJobBases(ctx, p.candidate.view, a)
 		}
 	}
 	p.candidate.asked = a
@@ -212,8 +214,9 @@ func (p *Press) inForceIs(x view.Proposal) bool {
 	return e != nil && x.Is(e.Plan, &e.Report)
 }
 
-// Publish puts the last plan in force, and those of jobs under the same number. Jobs
-// are planned only then: the fabric's plan does not wait for theirs.
+// Publish puts the last plan in force. For tables read back, jobs are planned then, and
+// their plans published under the same number: the fabric's plan does not wait for theirs.
+// Before its tables they wait for these too: see JobsAhead.
 func (p *Press) Publish(ctx context.Context) error {
 	c, n := p.candidate, p.Store.Next()
 	p.candidate = candidate{} // megabytes, which the board has in fewer
@@ -224,9 +227,16 @@ func (p *Press) Publish(ctx context.Context) error {
 		if err := p.publishFabric(c, n); err != nil {
 			return err
 		}
-		if c.asked.Final {
-			p.PublishBase(ctx, c.view, c.asked)
+	}
+	if n = max(n, p.Board.EpochNumber()); !c.asked.Final {
+		if p.ahead != nil {
+			p.ahead.number, p.ahead.reissue = n, p.reissue
 		}
+		p.reissue = false
+		return nil
+	}
+	if !c.same {
+		p.PublishBase(ctx, c.view, c.asked)
 		var err error
 		if c.jobs, err = p.planJobs(ctx, c.view, c.asked); ctx.Err() != nil {
 			return nil // jobs are planned for the fabric that has been seen since
@@ -234,12 +244,10 @@ func (p *Press) Publish(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := p.Jobs.Publish(c.jobs, max(n, p.Board.EpochNumber())); err != nil {
+	if err := p.Jobs.Publish(c.jobs, n); err != nil {
 		return err
 	}
-	if c.asked.Final {
-		p.publishJobBases(ctx, c.view, c.asked)
-	}
+	p.publishJobBases(ctx, c.view, c.asked)
 	p.reissue = false
 	return nil
 }

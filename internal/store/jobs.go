@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/google/renameio/v2"
@@ -110,15 +111,54 @@ func (dir jobs) lastGiven() (last uint64, err error) {
 	return max(last, n), nil
 }
 
-// SaveJob makes a job's plan durable and drops its older ones but the last, whose
+// flushes is how many jobs are brought to disk side by side: a disk does that together.
+const flushes = 32
+
+// SaveJob makes a job's plan durable: see SaveJobs.
+func (s *Store) SaveJob(j *Job) error { return s.SaveJobs([]*Job{j}) }
+
+// SaveJobs makes plans of jobs durable and drops the jobs' older ones but the last, whose
 // exchange may be under way. Of a job's plans the one with the highest number counts. A
-// crash before it returns leaves the job with the plan before, or this one.
-func (s *Store) SaveJob(j *Job) (err error) {
+// crash before it returns leaves each job with the plan before, or this one.
+func (s *Store) SaveJobs(list []*Job) (err error) {
 	defer s.oweWhere(&err)
 	if err = s.here(); err != nil {
-		return fmt.Errorf("save job %d: %w", j.ID, err)
+		return fmt.Errorf("save jobs: %w", err)
 	}
-	temp := filepath.Join(string(s.jobs), fmt.Sprintf("%s%d", tempPrefix, j.ID))
+	errs, places := make([]error, len(list)), make(chan struct{}, flushes)
+	var group sync.WaitGroup
+	for i, j := range list {
+		places <- struct{}{}
+		group.Go(func() {
+			errs[i] = s.writeJob(j)
+			<-places
+		})
+	}
+	group.Wait()
+	err = errors.Join(errs...)
+	for _, j := range list {
+		if err == nil {
+			err = os.Rename(s.jobs.hidden(j.ID), s.jobs.path(jobVersion{j.ID, j.Epoch}))
+		}
+		if err != nil {
+			err = errors.Join(err, os.RemoveAll(s.jobs.hidden(j.ID)))
+			continue
+		}
+		s.last = max(s.last, j.Epoch)
+	}
+	if err != nil {
+		return fmt.Errorf("save jobs: %w", err)
+	}
+	err = syncPath(string(s.jobs))
+	for _, j := range list {
+		s.jobs.drop(j.ID, j.Epoch)
+	}
+	return err
+}
+
+// writeJob brings the files of a job's plan to disk, out of sight.
+func (s *Store) writeJob(j *Job) error {
+	temp := s.jobs.hidden(j.ID)
 	info, err := json.MarshalIndent(j.JobInfo, "", " ")
 	if err == nil {
 		err = writePlan(temp, j.Plan)
@@ -132,16 +172,15 @@ func (s *Store) SaveJob(j *Job) (err error) {
 	if err == nil {
 		err = syncPlan(temp, jobInfo)
 	}
-	if err == nil {
-		err = os.Rename(temp, s.jobs.path(jobVersion{j.ID, j.Epoch}))
-	}
 	if err != nil {
-		return errors.Join(fmt.Errorf("save job %d: %w", j.ID, err), os.RemoveAll(temp))
+		return fmt.Errorf("job %d: %w", j.ID, err)
 	}
-	s.last = max(s.last, j.Epoch)
-	err = syncPath(string(s.jobs))
-	s.jobs.drop(j.ID, j.Epoch)
-	return err
+	return nil
+}
+
+// hidden is where a job's plan is before it appears.
+func (dir jobs) hidden(id uint64) string {
+	return filepath.Join(string(dir), fmt.Sprintf("%s%d", tempPrefix, id))
 }
 
 // ReplaceJob makes a job's plan durable, whatever is stored of the job under its number
