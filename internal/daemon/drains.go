@@ -14,6 +14,7 @@ import (
 	"github.com/forsd/forsd/internal/drains"
 	"github.com/forsd/forsd/internal/view"
 	"github.com/forsd/forsd/internal/withheld"
+	"github.com/forsd/forsd/topology"
 )
 
 // This file carries out what internal/drains decides: it has the fabric's view and the
@@ -147,9 +148,9 @@ func (l upkeep) plans() []drains.Plan {
 		out = append(out, drains.Plan{Name: "the plan for base LIDs", View: base})
 	}
 	for _, j := range l.jobs.List() {
-		out = append(out, drains.Plan{Name: j.Label(), View: j.Plan})
+		out = append(out, drains.Plan{Name: j.Label(), View: j.Plan, Members: j.Guids()})
 		if j.Base != nil && j.Bases.Current() != nil {
-			out = append(out, drains.Plan{Name: "the plan of " + j.Label() + " for base LIDs", View: j.Base})
+			out = append(out, drains.Plan{Name: "the plan of " + j.Label() + " for base LIDs", View: j.Base, Members: []topology.GUID{}})
 		}
 	}
 	return out

@@ -201,7 +201,7 @@ func TestUses(t *testing.T) {
 			held.Servers = slices.DeleteFunc(slices.Clone(held.Servers), func(i int) bool { return held.Hosts[i].Leaf == 2 })
 		}
 		without, planned := made(&held)
-		old, now := Plan{"the old plan", plan}, Plan{"the plan", planned}
+		old, now := Plan{Name: "the old plan", View: plan}, Plan{Name: "the plan", View: planned}
 		want := map[string][4][]string{
 			"Leaf001/6": {{"the old plan sends 16 transfers over it", "tables lead to 12 LIDs of hosts over it"}, {"tables lead to 12 LIDs of hosts over it"}, nil, nil},
 			"Spine003":  {{"the old plan sends 24 transfers over it", "tables lead to 12 LIDs of hosts over it"}, {"tables lead to 12 LIDs of hosts over it"}, nil, nil},
@@ -213,6 +213,10 @@ func TestUses(t *testing.T) {
 			if !maps.EqualFunc(got, map[Part][]string{d.Part: want[i]}, slices.Equal) {
 				t.Errorf("%s, %s, %d: %q, want %q", spec, p.Name, i, got, want[i])
 			}
+		}
+		now.Members = []topology.GUID{whole.Hosts[0].GUID, whole.Hosts[9].GUID, whole.Hosts[10].GUID, 77} // two on Leaf002
+		if got := Uses(whole, []*lft.Tables{without}, []Plan{now}, []Drain{d})[d.Part]; d.Kind == Leaf && !slices.Equal(got, []string{"the plan has 2 of its hosts"}) || d.Kind != Leaf && got != nil {
+			t.Errorf("%s: of a job that still has hosts there: %q", spec, got)
 		}
 		if got := Uses(whole, []*lft.Tables{without, tables}, []Plan{now}, []Drain{d})[d.Part]; d.Kind != Leaf && len(got) == 0 {
 			t.Errorf("%s: the switches may hold tables that lead over it", spec)

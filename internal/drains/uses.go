@@ -14,6 +14,9 @@ import (
 type Plan struct {
 	Name string
 	*phasetable.View
+	// Members are the hosts of the job whose plan it is. Those that the plan leaves out may
+	// still have programs that send.
+	Members []topology.GUID
 }
 
 // Uses walks all plans in force, and to every host from every leaf, through all tables
@@ -31,7 +34,7 @@ func Uses(t *topology.FatTree, tables []*lft.Tables, plans []Plan, all []Drain) 
 	}
 	u.mark()
 	for n := range plans {
-		transfers, hosts := u.ofPlan(plans[n].View, tables)
+		transfers, hosts := u.ofPlan(&plans[n], tables)
 		for i, d := range u.active {
 			if hosts[i] > 0 {
 				uses[d.Part] = append(uses[d.Part], fmt.Sprintf("%s has %d of its hosts", plans[n].Name, hosts[i]))
@@ -126,8 +129,13 @@ func (u *walker) over(tables [][]uint8, leaf int, lid topology.LID) []int {
 
 // ofPlan counts, by drain, the transfers of a plan that take one of its cables, and the
 // servers of the plan that are on its leaf.
-func (u *walker) ofPlan(p *phasetable.View, all []*lft.Tables) (transfers, hosts []int) {
+func (u *walker) ofPlan(p *Plan, all []*lft.Tables) (transfers, hosts []int) {
 	transfers, hosts = make([]int, len(u.active)), make([]int, len(u.active))
+	for _, g := range p.Members {
+		if i, known := u.host[g]; known && u.tree.Hosts[i].Leaf >= 0 && u.out[u.tree.Hosts[i].Leaf] >= 0 {
+			hosts[u.out[u.tree.Hosts[i].Leaf]]++
+		}
+	}
 	for n, t := range all {
 		tables := tabled(u.tree.Fabric, t)
 		for s := range p.Servers() {
@@ -136,7 +144,7 @@ func (u *walker) ofPlan(p *phasetable.View, all []*lft.Tables) (transfers, hosts
 				continue
 			}
 			leaf, row := u.tree.Hosts[i].Leaf, p.Row(s)
-			if d := u.out[leaf]; n == 0 && d >= 0 {
+			if d := u.out[leaf]; n == 0 && d >= 0 && p.Members == nil {
 				hosts[d]++
 			}
 			for phase := range row.Len() {

@@ -31,10 +31,12 @@ func TestDrains(t *testing.T) {
 			x.ok(x.KillForsd(x.ctx), x.StartForsd())
 		}
 		seen = append(seen, x.pulled(log, parts)...)
-		if _, err := x.Client.Undrain(x.ctx, "all"); err != nil {
-			t.Fatal(err)
-		}
-		st, _ = x.rest(nil)
+		drained := x.idle()
+		_, err = x.Client.Undrain(x.ctx, "all")
+		x.ok(err)
+		st = x.until("what was drained is back in the plan", func(now *api.Status) bool {
+			return now.State == "idle" && now.Epoch > drained.Epoch && now.Phases == 35 && len(now.Drains) == 0
+		})
 		x.grows(log, st.Epoch)
 	}
 	x.ok(builders.interrupt())

@@ -47,7 +47,7 @@ func upOn(t *testing.T, fabric *topology.Fabric, lmc uint8) (*site, *api.Status,
 	}
 	ctx, cancel := context.WithTimeoutCause(t.Context(), 2*patience, errors.New("the test takes too long"))
 	t.Cleanup(cancel)
-	s, err := e2e.New(ctx, e2e.Options{Fabric: fabric, Forsd: path, LMC: lmc, Config: "damping: {flaps: 1000}\n"})
+	s, err := e2e.New(ctx, e2e.Options{Fabric: fabric, Forsd: path, LMC: lmc, Config: "damping: {flaps: 1000}\ndrains: {grace: 1s}\n"})
 	if err != nil {
 		t.Fatal(err)
 	}
