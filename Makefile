@@ -132,7 +132,6 @@ vm-test: packages
 	@hack/deps.sh 'the packages are tried in a virtual machine' debootstrap qemu-system-x86 e2fsprogs
 	$(GO) run ./testbed/vm $(VMFLAGS)
 
-# What the linter finds by .golangci.yml, and functions that nobody calls, not even a test.
 # What the linter finds by .golangci.yml, and functions that nobody calls, not even a test,
 # neither with the C libraries nor without.
 lint: vet

@@ -6,15 +6,16 @@ import (
 	"runtime"
 )
 
-// Make plans the complete exchange on a tree by the first engine that reaches
-// the lower bound: the linear shift, the rotation, which keeps its lanes, section 4's
-// algorithm, a repaired plan with the shift's lanes, the exact planner. The shift and section 4 leave the slots of absent
-// servers empty, and the latter may leave too few idle slots to same-leaf pairs. Where no engine reaches the bound, the shortest
-// plan is taken, the earlier engine's among equals. The exact planner may prove a
-// higher bound than ComputeBounds. It is left out where a living lane is closed to
-// a server; the conservative engine takes its place there if none of the others
-// comes within 1/32 of the bound. Make fails only for a tree whose dimensions or
-// slots contradict each other, or that has no servers, and with ctx.Err() soon after ctx ends.
+// Make plans the complete exchange on a tree by the first engine that reaches the lower
+// bound: the linear shift, the rotation, which keeps its lanes, section 4's algorithm, a
+// repaired plan with the shift's lanes, the exact planner. The shift and section 4 leave
+// the slots of absent servers empty, and the latter may leave too few idle slots to
+// same-leaf pairs. Where no engine reaches the bound, the shortest plan is taken, the
+// earlier engine's among equals. The exact planner may prove a higher bound than
+// ComputeBounds. It is left out where a living lane is closed to a server; the
+// conservative engine takes its place there if none of the others comes within 1/32 of the
+// bound. Make fails only for a tree whose dimensions or slots contradict each other, or
+// that has no servers, and with ctx.Err() soon after ctx ends.
 func Make(ctx context.Context, t *Tree) (*Plan, error) {
 	if err := t.validate(); err != nil {
 		return nil, err

@@ -2,12 +2,12 @@ package fors
 
 import "context"
 
-// pairBounds returns f, m and the lower bound on the phases of a set of pairs. The
-// bound is the larger of two. By servers: the most pairs of the set that one server
-// is the source, or the destination, of. By leaf: the transfers from a leaf, or to it, must pass its living lanes, and those confined to a lane set S
-// need ⌈Σ/|S|⌉ phases; the largest such quotient over all S is found exactly by
-// maximum flow. Pairs without a usable common lane are left out. The set must be
-// of the tree's servers.
+// pairBounds returns f, m and the lower bound on the phases of a set of pairs. The bound
+// is the larger of two. By servers: the most pairs of the set that one server is the
+// source, or the destination, of. By leaf: the transfers from a leaf, or to it, must pass
+// its living lanes, and those confined to a lane set S need ⌈Σ/|S|⌉ phases; the largest
+// such quotient over all S is found exactly by maximum flow. Pairs without a usable common
+// lane are left out. The set must be of the tree's servers.
 func pairBounds(ctx context.Context, t *Tree, pairs []Pair) (Bounds, error) {
 	b := ComputeBounds(t)
 	demand, err := newPairDemands(ctx, t, pairs)

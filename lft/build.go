@@ -9,14 +9,13 @@ import (
 // Build makes the tables of every switch of t.Fabric for every LID in use:
 // hosts, bystanders, routers, and the switches' own.
 //
-// LID base+j of a host takes lane (j+α+first) mod K (FatTree.LIDLane) from every leaf at which that lane
-// is Full, as long as it is Full at the host's leaf too; so the entries of living
-// lanes do not depend on the other lanes. Elsewhere a substitute lane takes its
-// place; it stays the same until it dies too or a lane before it in its own probe
-// sequence lives again. Spines go straight down. What has no up-then-down path
-// is relayed by one leaf (relay.go), or left out where that cannot help. No entry
-// leads to a port that is down. What the tree does not cover is routed up and down by
-// rank (updown.go).
+// LID base+j of a host takes lane (j+α+first) mod K (FatTree.LIDLane) from every leaf at
+// which that lane is Full, as long as it is Full at the host's leaf too; so the entries of
+// living lanes do not depend on the other lanes. Elsewhere a substitute lane takes its
+// place; it stays the same until it dies too or a lane before it in its own probe sequence
+// lives again. Spines go straight down. What has no up-then-down path is relayed by one
+// leaf (relay.go), or left out where that cannot help. No entry leads to a port that is
+// down. What the tree does not cover is routed up and down by rank (updown.go).
 //
 // It fails when the fabric does not hold together, such as LIDs given twice.
 func Build(t *topology.FatTree) (*Tables, error) { return BuildPinned(t, nil) }

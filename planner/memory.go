@@ -11,10 +11,10 @@ import (
 )
 
 // Memory keeps plans by the shape of the damage. In a tree whose leaves have as many
-// servers each, leaves are alike, and so are lanes: a plan for one dead cable is one
-// for any other, once leaves, lanes and the slots whose own they are have other names. So a handful of plans,
-// made ahead, answers for whatever cable dies next. The zero value is ready for use,
-// also by several at a time.
+// servers each, leaves are alike, and so are lanes: a plan for one dead cable is one for
+// any other, once leaves, lanes and the slots whose own they are have other names. So a
+// handful of plans, made ahead, answers for whatever cable dies next. The zero value is
+// ready for use, also by several at a time.
 type Memory struct {
 	mu    sync.Mutex
 	plans []remembered          // the one used last at the end

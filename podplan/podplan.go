@@ -147,8 +147,9 @@ func makePlan(ctx context.Context, t *topology.PodTree, plan planFunc, mayPin bo
 // boundLimit bounds the linear programme of a bound.
 const boundLimit = time.Second
 
-// certify raises the bound of a plan that is a block or more over it to that of the joint linear programme,
-// where lp_solve is there and finds it in time. An error leaves the bound as it is.
+// certify raises the bound of a plan that is a block or more over it to that of the joint
+// linear programme, where lp_solve is there and finds it in time. An error leaves the
+// bound as it is.
 func (r *Result) certify(ctx context.Context) {
 	if r.Plan.Gap() < r.Plan.Group || len(r.Tree.Servers) > finerLimit {
 		return

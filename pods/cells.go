@@ -44,7 +44,8 @@ type instance struct {
 
 // setCells groups leaves into cells for a number of blocks. A leaf whose planes would not
 // carry its same-leaf units too is a cell by itself, and so is one that has more planes
-// than it may use in a block, and every leaf where units may be left out; of the cells of a pod those with the fewest planes come first.
+// than it may use in a block, and every leaf where units may be left out; of the cells of
+// a pod those with the fewest planes come first.
 func (x *instance) setCells() {
 	x.cells, x.ofPod = x.cells[:0], make([][]int32, x.Pods)
 	x.cellOf = make([]int32, len(x.Leaves))

@@ -143,10 +143,11 @@ func (c *UpCable) hold() {
 	}
 }
 
-// Exchange is the tree as those see it who follow exchanges: its leaves, hosts and servers,
-// and its lanes with their tops for spines. Planes are lanes too, after the others: those
-// of what turns at a mid. A leaf's lane is in the state of the worse of its two cables, but never Missing:
-// the cables have no ports, and their baseline is that of three levels.
+// Exchange is the tree as those see it who follow exchanges: its leaves, hosts and
+// servers, and its lanes with their tops for spines. Planes are lanes too, after the
+// others: those of what turns at a mid. A leaf's lane is in the state of the worse of its
+// two cables, but never Missing: the cables have no ports, and their baseline is that of
+// three levels.
 func (t *PodTree) Exchange() *FatTree {
 	two := &FatTree{Fabric: t.Fabric, Baseline: &Baseline{Pods: t.Baseline}, Hosts: t.Hosts, Servers: t.Servers, Routed: t.Routed, Rank: t.Rank, Findings: t.Findings,
 		Uncovered: t.Uncovered, Lanes: len(t.Lanes) + t.Planes}

@@ -113,9 +113,10 @@ func TestEveryPackageSaysWhatItIsFor(t *testing.T) {
 	}
 }
 
-// TestIndependence holds what the order alone does not: the verifier shares
-// nothing with the planners, the planners know no fabric, the controller, the link state and the cables' health are pure, and
-// the store knows neither how plans come about nor who asks for them.
+// TestIndependence holds what the order alone does not: the verifier shares nothing with
+// the planners, the planners know no fabric, the controller, the link state and the
+// cables' health are pure, and the store knows neither how plans come about nor who asks
+// for them.
 func TestIndependence(t *testing.T) {
 	found := packages(t)
 	impure := []string{"os", "io/fs", "net", "net/http", "os/exec", "sync", "context"}

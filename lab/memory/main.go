@@ -24,7 +24,7 @@ import (
 const leaves, spines = 32, 32
 
 // moments are when memory is looked at, after the change has settled.
-var moments = []time.Duration{2 * time.Second, 10 * time.Second, 30 * time.Second}
+var moments = []time.Duration{2 * time.Second, 10 * time.Second}
 
 func main() {
 	programs := flag.String("forsd", "bin/forsd", "the programs to measure, with commas between them")
