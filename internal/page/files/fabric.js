@@ -1,0 +1,150 @@
+// The fabric as a matrix: leaves by lanes, and every cable is a cell.
+import { h, put, clock, table } from "./dom.js";
+
+export const title = "Fabric";
+
+const kept = { size: "", find: "", at: [0, 0], chosen: null };
+let last = new Map();
+
+const sign = { up: "", held: "h", drained: "d", isolated: "i", suspect: "?", probation: "p", degraded: "~", missing: "×", none: "" };
+
+// stateOf is one word for a cable, and the class of its cell.
+export function stateOf(c) {
+  if (c.link === "missing") return "missing";
+  if (c.state === "isolated" || c.state === "probation") return c.state;
+  if (c.held) return c.drained ? "drained" : "held";
+  if (c.link === "degraded") return "degraded";
+  return c.state === "suspect" ? "suspect" : "up";
+}
+
+// cellsOf is the matrix: for each leaf what is known of the cable of each lane, null for none.
+function cellsOf(t, cables) {
+  const by = new Map(cables.map((c) => [c.leaf.guid + " " + c.lane, c]));
+  return t.leaves.map((leaf) => leaf.cables.map((link, lane) => {
+    if (link === "none") return null;
+    const c = by.get(leaf.guid + " " + lane);
+    return c || { leaf: { guid: leaf.guid, name: leaf.name, port: 0 }, spine: { name: spineOf(t, lane)?.name || "", port: 0 }, lane, link, state: "good", held: false, why: [], history: [] };
+  }));
+}
+
+const spineOf = (t, lane) => t.spines.find((s) => lane >= s.first_lane && lane < s.first_lane + s.lanes);
+const label = (c) => `${c.leaf.name} port ${c.leaf.port} – ${c.spine.name} port ${c.spine.port}`;
+const spec = (c) => `${c.leaf.guid}/${c.leaf.port}`;
+
+async function cost(site, what, fail) {
+  const out = h("p", { role: "status" }, "forsd plans it …");
+  (async () => {
+    try {
+      const f = await site.ask("/v1/whatif", { method: "POST", body: { fail } });
+      const p = f.plan, was = site.status.phases;
+      put(out, `Without ${what}: ${p.phases} phases (bound ${p.lower_bound}), now ${was}` + (p.phases > was ? `: ${(100 * (p.phases - was) / was).toFixed(1)} % longer.` : ": no longer.") +
+        (p.unreachable_pairs ? ` ${p.unreachable_pairs} pairs of servers are left without a lane.` : "") + ` ${p.servers} servers take part.`);
+    } catch (err) { put(out, err.message); }
+  })();
+  return out;
+}
+
+const counters = (end) => Object.entries(end.counted || {}).filter(([k, v]) => typeof v === "number" && v > 0 && k !== "over_seconds" && k !== "packets_sent").map(([k, v]) => `${k.replaceAll("_", " ")} ${v}`).join(", ") || "no errors";
+
+function aboutCable(site, panel, c) {
+  const button = h("button", { onclick: async () => { const p = await cost(site, "this cable", [spec(c)]); button.replaceWith(p); } }, "What would losing it cost?");
+  put(panel, h("h2", {}, label(c)), table("Cable", ["", ""], [["state", stateOf(c)], ["link", c.link], ["lane", c.lane], ["health", c.state + (c.since ? ", since " + clock(c.since) : "")],
+    [c.leaf.name, counters(c.leaf)], [c.spine.name, counters(c.spine)], ...(c.why || []).map((w) => ["why", w])]),
+    (c.history || []).length ? h("ul", {}, c.history.map((x) => h("li", {}, clock(x.at), " ", x.text))) : null,
+    h("div", { class: "bar" }, site.may("viewer") && c.link !== "missing" ? button : null,
+      h("a", { href: "#/history/" + encodeURIComponent(`${c.leaf.name}/${c.leaf.port}`) }, "Its history"),
+      site.may("operator") && c.state === "isolated" ? h("button", { onclick: () => site.confirm("Put the cable back", h("p", {}, `${label(c)} carries traffic again, and is watched.`), "Put it back",
+        () => site.run("Put the cable back", () => site.ask("/v1/cables/release", { method: "POST", body: { cable: spec(c) } }))) }, "Put it back …") : null,
+      ...drains(site, label(c), spec(c), c.held && c.drained)));
+}
+
+// drains are the orders that take something out of the plan for maintenance, where this
+// forsd knows them.
+function drains(site, what, node, drained) {
+  if (!site.may("operator") || !site.canDrain) return [];
+  if (drained) return [h("button", { onclick: () => site.run("Undrain", () => site.ask("/v1/undrain", { method: "POST", body: { what: [node] } })) }, "Undrain")];
+  return [h("button", { onclick: async () => {
+    const preview = await cost(site, what, [node]);
+    site.confirm("Drain " + what, [h("p", {}, "The plan avoids it; then it is safe to pull. Traffic goes on."), preview], "Drain", () => site.run("Drain", () => site.ask("/v1/drain", { method: "POST", body: { what: [node] } })));
+  } }, "Drain …")];
+}
+
+function aboutNode(site, panel, t, node, kind, cells) {
+  const hosts = kind === "leaf" ? t.hosts.filter((x) => x.leaf === (node.name || node.guid)) : [];
+  const mine = cells.flat().filter((c) => c && (kind === "leaf" ? c.leaf.guid === node.guid : c.spine.name === node.name));
+  const button = h("button", { onclick: async () => { const p = await cost(site, "this " + kind, [node.guid]); button.replaceWith(p); } }, "What would losing it cost?");
+  put(panel, h("h2", {}, node.name || node.guid), table(kind === "leaf" ? "Leaf" : "Spine", ["", ""], [["GUID", node.guid], ["LID", node.lid || "–"], ["there", node.present ? "yes" : "no"],
+    ["cables up", `${mine.filter((c) => stateOf(c) === "up").length} of ${mine.length}`], ...(kind === "leaf" ? [["servers", node.servers]] : [])]),
+    h("div", { class: "bar" }, site.may("viewer") && node.present ? button : null, h("a", { href: "#/history/" + encodeURIComponent(node.name || node.guid) }, "Its history"), ...drains(site, node.name || node.guid, node.guid, false)),
+    hosts.length ? table(`Hosts (${hosts.length})`, ["name", "LIDs", "index", "role"], hosts.map((x) => [x.name, `${x.lid}–${x.lid + (1 << x.lmc) - 1}`, x.alpha, x.server ? "server" : x.role])) : null);
+}
+
+// walk moves among the cells by the arrow keys; one cell at a time is in the order of Tab.
+function walk(grid, e) {
+  const [r, c] = kept.at, step = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0], Home: [0, -1e6], End: [0, 1e6], PageUp: [-8, 0], PageDown: [8, 0] }[e.key];
+  if (!step || !e.target.dataset.cell) return;
+  e.preventDefault();
+  const rows = grid.tBodies[0].rows, row = Math.max(0, Math.min(rows.length - 1, r + step[0])), col = Math.max(0, Math.min(rows[row].cells.length - 2, c + step[1]));
+  grid.querySelector('button[tabindex="0"][data-cell]')?.setAttribute("tabindex", "-1");
+  kept.at = [row, col];
+  const b = rows[row].cells[col + 1].firstElementChild;
+  b.setAttribute("tabindex", "0");
+  b.focus();
+}
+
+const legend = () => h("p", { class: "faint" }, "Signs: an empty cell is up, × missing, ~ degraded, h held back, d drained, i isolated, p on probation, ? suspect.");
+
+export async function draw(site, argument, fresh) {
+  const [t, health] = await Promise.all([site.ask("/v1/topology"), site.ask("/v1/cables").catch(() => ({ cables: [] }))]);
+  if (!t.leaves?.length || !t.leaves[0].cables) return [h("h1", {}, "Fabric"), h("p", {}, t.why || `This fabric (${t.kind}) has no matrix of leaves and lanes; forsctl topology shows it.`), hostList(t)];
+  const cells = cellsOf(t, health.cables || []);
+  const panel = h("aside", { class: "panel", id: "about", "aria-live": "polite" }, h("p", { class: "faint" }, "Choose a cable, a leaf or a spine."));
+  const choose = (f) => { kept.chosen = f; f(); };
+  const states = new Map();
+  const grid = h("table", { class: "matrix", id: "matrix", "aria-label": `Cables of ${t.leaves.length} leaves by ${t.lanes} lanes` },
+    h("thead", {}, h("tr", {}, h("td", {}), [...Array(t.lanes).keys()].map((lane) => {
+      const s = spineOf(t, lane);
+      return h("th", { scope: "col" }, s ? h("button", { "data-name": s.name.toLowerCase(), onclick: () => choose(() => aboutNode(site, panel, t, s, "spine", cells)) }, s.name) : null);
+    }))),
+    h("tbody", {}, t.leaves.map((leaf, r) => h("tr", {}, h("th", { scope: "row" }, h("button", { "data-name": leaf.name.toLowerCase(), onclick: () => choose(() => aboutNode(site, panel, t, leaf, "leaf", cells)) }, leaf.name)),
+      cells[r].map((c, k) => {
+        if (!c) return h("td", {}, h("button", { class: "none", disabled: true, tabindex: "-1", "data-cell": "" }));
+        const state = stateOf(c), key = r + " " + k;
+        states.set(key, state);
+        const news = fresh && last.has(key) && last.get(key) !== state;
+        return h("td", {}, h("button", { class: state + (news ? " fresh" : ""), "data-cell": key, "data-state": state, "aria-label": `${label(c)}: ${state}`, title: `${label(c)}: ${state}`, tabindex: kept.at[0] === r && kept.at[1] === k ? "0" : "-1",
+          onclick: () => { kept.at = [r, k]; choose(() => aboutCable(site, panel, cells[r][k])); } }, sign[state]));
+      })))));
+  grid.addEventListener("keydown", (e) => walk(grid, e));
+  last = states;
+  const counts = {};
+  for (const s of states.values()) counts[s] = (counts[s] || 0) + 1;
+  const scroll = h("div", { class: "scroll " + kept.size, tabindex: "0", role: "region", "aria-label": "Matrix of cables" }, grid);
+  const find = () => {
+    for (const b of grid.querySelectorAll("th button")) b.classList.toggle("dim", kept.find !== "" && !b.dataset.name.includes(kept.find));
+    for (const [i, row] of [...grid.tBodies[0].rows].entries()) row.hidden = kept.find !== "" && !matches(t, i, kept.find);
+  };
+  if (kept.find) find();
+  const focused = document.activeElement?.dataset?.cell;
+  const was = document.querySelector(".scroll"), top = was?.scrollTop, left = was?.scrollLeft;
+  queueMicrotask(() => {
+    if (top || left) scroll.scrollTo(left, top);
+    if (focused) grid.querySelector(`[data-cell="${focused}"]`)?.focus({ preventScroll: true });
+    if (kept.chosen && fresh) {
+      const cell = cells[kept.at[0]]?.[kept.at[1]];
+      if (panel.isConnected && cell && kept.chosen.cable) aboutCable(site, panel, cell);
+    }
+  });
+  return [h("h1", {}, "Fabric"), h("div", { class: "bar" },
+    h("label", {}, "Find ", h("input", { type: "search", id: "find", value: kept.find, placeholder: "leaf, spine, host", oninput: (e) => { kept.find = e.target.value.trim().toLowerCase(); find(); } })),
+    h("label", {}, "Size ", h("select", { id: "size", onchange: (e) => { kept.size = e.target.value; scroll.className = "scroll " + kept.size; } }, [["small", "small"], ["", "medium"], ["large", "large"]].map(([v, n]) => h("option", { value: v, selected: v === kept.size }, n)))),
+    h("span", { id: "counts" }, Object.entries(counts).map(([s, n]) => `${n} ${s}`).join(", "))), legend(), h("div", { class: "split" }, scroll, panel)];
+}
+
+// matches tells whether a leaf, one of its hosts, or a spine has a text in its name.
+function matches(t, i, text) {
+  const leaf = t.leaves[i];
+  return leaf.name.toLowerCase().includes(text) || t.spines.some((s) => s.name.toLowerCase().includes(text)) || t.hosts.some((x) => x.leaf === leaf.name && x.name.toLowerCase().includes(text));
+}
+
+const hostList = (t) => table(`Hosts (${t.hosts.length})`, ["name", "GUID", "LID", "leaf"], t.hosts.map((x) => [x.name, x.guid, x.lid, x.leaf || x.spine || "–"]));

@@ -1,0 +1,63 @@
+// Package page is forsd's page for browsers: files that the API serves, which ask it for
+// all that they show. Nothing builds them, and they have nothing from anywhere else.
+package page
+
+import (
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"io/fs"
+	"net/http"
+	"path"
+	"strings"
+	"time"
+)
+
+//go:embed files
+var embedded embed.FS
+
+// file is what is sent of one.
+type file struct {
+	body, kind, tag string
+}
+
+// kinds are media types by the endings of names.
+var kinds = map[string]string{".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8",
+	".json": "application/json", ".svg": "image/svg+xml"}
+
+// files are all of them by name.
+var files = func() map[string]file {
+	out := map[string]file{}
+	entries, err := fs.ReadDir(embedded, "files")
+	if err != nil {
+		panic(err) // they are embedded
+	}
+	for _, e := range entries {
+		text, err := embedded.ReadFile(path.Join("files", e.Name()))
+		if err != nil {
+			panic(err)
+		}
+		sum := sha256.Sum256(text)
+		out[e.Name()] = file{string(text), kinds[path.Ext(e.Name())], `"` + hex.EncodeToString(sum[:8]) + `"`}
+	}
+	return out
+}()
+
+// Handler serves the page at / and its files below /page/.
+func Handler() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		name := strings.TrimPrefix(r.URL.Path, "/page/")
+		if r.URL.Path == "/" {
+			name = "index.html"
+		}
+		f, found := files[name]
+		if !found {
+			http.NotFound(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", f.kind)
+		w.Header().Set("ETag", f.tag)
+		w.Header().Set("Cache-Control", "no-cache")
+		http.ServeContent(w, r, "", time.Time{}, strings.NewReader(f.body))
+	})
+}
