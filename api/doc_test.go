@@ -47,7 +47,7 @@ func TestDocument(t *testing.T) {
 	} else if diff := cmp.Diff(string(doc), got); diff != "" {
 		t.Errorf("%s is not what the interface answers; rewrite it with -update (-document +answer):\n%s", document, diff)
 	}
-	for _, endpoint := range []string{"GET /readyz", "GET /v1/status", "GET /v1/topology", "GET /v1/plan", "GET /v1/plan/phases",
+	for _, endpoint := range []string{"GET /readyz", "GET /v1/status", "GET /v1/topology", "GET /v1/plan", "GET /v1/plan/phases", "GET /v1/plan/phase",
 		"GET /v1/plan/changes", "GET /v1/plan/servers/0x000000000000000d", "GET /v1/events", "GET /v1/epochs", "GET /v1/history", "GET /v1/jobs", "GET /v1/jobs/43",
 		"GET /v1/jobs/43/phases", "POST /v1/jobs", "POST /v1/jobs/43/renew", "DELETE /v1/jobs/43", "POST /v1/reroute", "POST /v1/whatif", "POST /v1/rollback"} {
 		if !asked[endpoint] {

@@ -20,6 +20,7 @@ type Config struct {
 	Events  *Events
 	Past    Past         // what has happened; nil for a service that does not keep it
 	Metrics http.Handler // of /metrics; nil for none
+	Page    http.Handler // of / and /page/, for browsers; nil for none
 	// Mount holds further handlers by ServeMux pattern, such as
 	// "POST /v1/gpu/schedule". They compute and must change nothing: they are
 	// open to all who may read, bound the bodies that they take themselves, and
@@ -100,6 +101,11 @@ func newService(c Config, via via) *service {
 		s.handle(admins, "GET /v1/tokens", s.listTokens)
 		s.handle(admins, "POST /v1/tokens", s.createToken)
 		s.handle(admins, "DELETE /v1/tokens/{token}", s.revokeToken)
+	}
+	s.handle(readers, "GET /v1/plan/phase", s.phase)
+	if c.Page != nil {
+		s.handle(anyone, "GET /{$}", mounted(c.Page))
+		s.handle(anyone, "GET /page/{file}", mounted(c.Page))
 	}
 	if c.Past != nil {
 		s.handle(readers, "GET /v1/history", s.history)

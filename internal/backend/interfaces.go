@@ -8,6 +8,7 @@ import (
 
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/internal/page"
 	"github.com/forsd/forsd/internal/tiers"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/planner"
@@ -15,7 +16,7 @@ import (
 
 // Interfaces is what the API serves; peers is what answers the other forsd.
 func (b *Backend) Interfaces(peers http.Handler, readOverTCP bool) api.Config {
-	c := api.Config{Backend: b, Jobs: Jobs{b}, Plans: b.Board.Plans, Bases: b.Board.Bases, Events: b.Board.Events, Past: b.History, Metrics: b.Metrics.Handler(), ReadOverTCP: readOverTCP,
+	c := api.Config{Backend: b, Jobs: Jobs{b}, Plans: b.Board.Plans, Bases: b.Board.Bases, Events: b.Board.Events, Past: b.History, Page: page.Handler(), Metrics: b.Metrics.Handler(), ReadOverTCP: readOverTCP,
 		Mount: map[string]http.Handler{
 			"GET /v1/explain":          Answer(b.explain),
 			"GET /v1/baseline":         Answer(b.showBaseline),

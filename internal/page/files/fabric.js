@@ -5,6 +5,7 @@ export const title = "Fabric";
 
 const kept = { size: "", find: "", at: [0, 0], chosen: null };
 let last = new Map();
+let taken = new Map(); // drains by the leaf's end of a cable
 
 const sign = { up: "", held: "h", drained: "d", isolated: "i", suspect: "?", probation: "p", degraded: "~", missing: "×", none: "" };
 
@@ -12,7 +13,8 @@ const sign = { up: "", held: "h", drained: "d", isolated: "i", suspect: "?", pro
 export function stateOf(c) {
   if (c.link === "missing") return "missing";
   if (c.state === "isolated" || c.state === "probation") return c.state;
-  if (c.held) return c.drained ? "drained" : "held";
+  if (taken.has(spec(c))) return "drained";
+  if (c.held) return "held";
   if (c.link === "degraded") return "degraded";
   return c.state === "suspect" ? "suspect" : "up";
 }
@@ -55,17 +57,22 @@ function aboutCable(site, panel, c) {
       h("a", { href: "#/history/" + encodeURIComponent(`${c.leaf.name}/${c.leaf.port}`) }, "Its history"),
       site.may("operator") && c.state === "isolated" ? h("button", { onclick: () => site.confirm("Put the cable back", h("p", {}, `${label(c)} carries traffic again, and is watched.`), "Put it back",
         () => site.run("Put the cable back", () => site.ask("/v1/cables/release", { method: "POST", body: { cable: spec(c) } }))) }, "Put it back …") : null,
-      ...drains(site, label(c), spec(c), c.held && c.drained)));
+      ...drains(site, label(c), spec(c), taken.get(spec(c)))));
 }
 
-// drains are the orders that take something out of the plan for maintenance, where this
-// forsd knows them.
-function drains(site, what, node, drained) {
-  if (!site.may("operator") || !site.canDrain) return [];
-  if (drained) return [h("button", { onclick: () => site.run("Undrain", () => site.ask("/v1/undrain", { method: "POST", body: { what: [node] } })) }, "Undrain")];
+// drains are the orders that take something out of the plan to be worked on, and give it
+// back, with what is left on the way to that.
+function drains(site, what, part, d) {
+  const out = d ? [h("span", { id: "drain" }, d.state === "safe" ? `drained: safe to pull since ${clock(d.since)}` : `drain: ${d.state}` + (d.uses.length ? `, still used by ${d.uses.join(", ")}` : ""))] : [];
+  if (!site.may("operator")) return out;
+  const order = (path, body) => site.ask(path, { method: "POST", body: { parts: [part], ...body } });
+  if (d) return [...out, h("button", { onclick: () => site.run("Undrain", () => order("/v1/undrain").then(() => ({ text: `${what} goes back into the plan, tables first.` }))) }, "Undrain")];
   return [h("button", { onclick: async () => {
-    const preview = await cost(site, what, [node]);
-    site.confirm("Drain " + what, [h("p", {}, "The plan avoids it; then it is safe to pull. Traffic goes on."), preview], "Drain", () => site.run("Drain", () => site.ask("/v1/drain", { method: "POST", body: { what: [node] } })));
+    let c;
+    try { c = (await order("/v1/drains", { dry_run: true })).cost; } catch (err) { site.show("Drain", h("p", { role: "alert" }, err.message)); return; }
+    site.confirm("Drain " + what, [h("p", {}, `The plan has ${c.phases} phases without it, and ${c.phases_now} now.` + (c.unreachable_pairs ? ` ${c.unreachable_pairs} pairs of servers have no way left.` : "")),
+      c.hosts?.length ? h("p", {}, `These hosts leave all plans: ${c.hosts.join(", ")}.`) : null, c.jobs?.length ? h("p", {}, `These jobs lose hosts: ${c.jobs.join(", ")}.`) : null,
+      h("p", {}, "The plan avoids it first, then the tables; when it is safe to pull, its cells say so.")].filter(Boolean), "Drain", () => site.run("Drain", () => order("/v1/drains").then(() => ({ text: `${what} is being drained.` }))));
   } }, "Drain …")];
 }
 
@@ -75,7 +82,7 @@ function aboutNode(site, panel, t, node, kind, cells) {
   const button = h("button", { onclick: async () => { const p = await cost(site, "this " + kind, [node.guid]); button.replaceWith(p); } }, "What would losing it cost?");
   put(panel, h("h2", {}, node.name || node.guid), table(kind === "leaf" ? "Leaf" : "Spine", ["", ""], [["GUID", node.guid], ["LID", node.lid || "–"], ["there", node.present ? "yes" : "no"],
     ["cables up", `${mine.filter((c) => stateOf(c) === "up").length} of ${mine.length}`], ...(kind === "leaf" ? [["servers", node.servers]] : [])]),
-    h("div", { class: "bar" }, site.may("viewer") && node.present ? button : null, h("a", { href: "#/history/" + encodeURIComponent(node.name || node.guid) }, "Its history"), ...drains(site, node.name || node.guid, node.guid, false)),
+    h("div", { class: "bar" }, site.may("viewer") && node.present ? button : null, h("a", { href: "#/history/" + encodeURIComponent(node.name || node.guid) }, "Its history"), ...drains(site, node.name || node.guid, node.guid, [...taken.values()].find((d) => d.guid === node.guid && !d.port))),
     hosts.length ? table(`Hosts (${hosts.length})`, ["name", "LIDs", "index", "role"], hosts.map((x) => [x.name, `${x.lid}–${x.lid + (1 << x.lmc) - 1}`, x.alpha, x.server ? "server" : x.role])) : null);
 }
 
@@ -95,7 +102,8 @@ function walk(grid, e) {
 const legend = () => h("p", { class: "faint" }, "Signs: an empty cell is up, × missing, ~ degraded, h held back, d drained, i isolated, p on probation, ? suspect.");
 
 export async function draw(site, argument, fresh) {
-  const [t, health] = await Promise.all([site.ask("/v1/topology"), site.ask("/v1/cables").catch(() => ({ cables: [] }))]);
+  const [t, health, drained] = await Promise.all([site.ask("/v1/topology"), site.ask("/v1/cables").catch(() => ({ cables: [] })), site.ask("/v1/drains").catch(() => ({ drains: [] }))]);
+  taken = new Map(drained.drains.flatMap((d) => (d.cables || []).map((c) => [c.leaf + "/" + c.port, d])));
   if (!t.leaves?.length || !t.leaves[0].cables) return [h("h1", {}, "Fabric"), h("p", {}, t.why || `This fabric (${t.kind}) has no matrix of leaves and lanes; forsctl topology shows it.`), hostList(t)];
   const cells = cellsOf(t, health.cables || []);
   const panel = h("aside", { class: "panel", id: "about", "aria-live": "polite" }, h("p", { class: "faint" }, "Choose a cable, a leaf or a spine."));
