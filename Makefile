@@ -49,7 +49,7 @@ FUZZPACKAGES := clang libclang-rt-14-dev
 WITHOSM = $(wildcard /usr/include/infiniband/opensm/osm_event_plugin.h)
 CLIBS = $(if $(shell which $(CC) 2>/dev/null),mpi/libfors $(if $(shell which mpicc 2>/dev/null),mpi/libforsmpi) $(if $(WITHOSM),opensm/plugin))
 
-.PHONY: build lab test vet demo bench bench-opensm figures fuzz fuzz-c mpi-suites mutants lint race vulns dist packages packages-test vm-test install uninstall clean deps
+.PHONY: build lab page-test test vet demo bench bench-opensm figures fuzz fuzz-c mpi-suites mutants lint race vulns dist packages packages-test vm-test install uninstall clean deps
 
 build:
 	$(if $(TAGS),CGO_ENABLED=1 $(GOBUILD) -tags $(TAGS),CGO_ENABLED=0 $(GOBUILD)) -o $(out)/ ./cmd/forsd ./cmd/forsctl
@@ -100,6 +100,16 @@ fuzz:
 fuzz-c:
 	@hack/deps.sh 'fuzzing the C libraries takes clang' $(FUZZPACKAGES)
 	$(foreach lib,mpi/libfors opensm/plugin,$(MAKE) -C $(lib) out=$(abspath $(out)) logs=$(abspath fuzz-logs) FUZZTIME=$(FUZZTIME) fuzz &&) true
+
+# The page in Debian's Chromium, against a forsd beside OpenSM on a simulated fabric: each
+# view, changes while it is open, orders, the keyboard, axe. Only this target takes Node.js,
+# which runs the browser's driver (Playwright) and axe at the versions of package-lock.json;
+# nothing of it is in a program or a package. PAGEFLAGS are those of testbed/page; -shots
+# docs/figures makes the documents' pictures anew.
+page-test: deps build
+	@hack/deps.sh 'the page is tried in a browser' chromium $(if $(shell which npm 2>/dev/null),,nodejs npm)
+	cd testbed/page && PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD=1 npm ci --no-audit --no-fund --loglevel=error
+	$(GO) run ./testbed/page $(PAGEFLAGS)
 
 # MPICH's own tests of all-to-all exchanges, with libforsmpi as without, under both MPIs.
 # Their source is Debian's, and does not stay.

@@ -67,7 +67,7 @@ func sources(t *testing.T, endings ...string) []string {
 		switch {
 		case err != nil:
 			return err
-		case entry.IsDir() && (strings.HasPrefix(entry.Name(), ".") && path != "../.." || entry.Name() == "bin" || entry.Name() == "dist"):
+		case entry.IsDir() && (strings.HasPrefix(entry.Name(), ".") && path != "../.." || entry.Name() == "bin" || entry.Name() == "dist" || entry.Name() == "node_modules"):
 			return fs.SkipDir
 		case entry.Name() == "words_test.go":
 			return nil

@@ -23,3 +23,6 @@ export function table(caption, head, rows) {
     h("thead", {}, h("tr", {}, head.map((x) => h("th", { scope: "col" }, x)))),
     h("tbody", {}, rows.map((r) => h("tr", {}, r.map((x) => h("td", {}, x))))));
 }
+
+// facts is a table of two columns: what, and what it is.
+export const facts = (caption, rows) => h("table", { class: "list" }, h("caption", { class: "faint" }, caption), h("tbody", {}, rows.map(([name, value]) => h("tr", {}, h("th", { scope: "row" }, name), h("td", {}, value)))));

@@ -1,9 +1,9 @@
 // The fabric as a matrix: leaves by lanes, and every cable is a cell.
-import { h, put, clock, table } from "./dom.js";
+import { h, put, clock, facts, table } from "./dom.js";
 
 export const title = "Fabric";
 
-const kept = { size: "", find: "", at: [0, 0], chosen: null };
+const kept = { size: "", find: "", at: [0, 0], chosen: null, epoch: 0, costs: new Map() };
 let last = new Map();
 let taken = new Map(); // drains by the leaf's end of a cable
 
@@ -33,14 +33,22 @@ const spineOf = (t, lane) => t.spines.find((s) => lane >= s.first_lane && lane <
 const label = (c) => `${c.leaf.name} port ${c.leaf.port} – ${c.spine.name} port ${c.spine.port}`;
 const spec = (c) => `${c.leaf.guid}/${c.leaf.port}`;
 
-async function cost(site, what, fail) {
-  const out = h("p", { role: "status" }, "forsd plans it …");
+// whatIf asks what losing something would cost; the answer stays until the next epoch.
+function whatIf(site, what, part) {
+  if (kept.costs.has(part)) return h("p", { role: "status" }, kept.costs.get(part));
+  const button = h("button", { onclick: () => button.replaceWith(cost(site, what, part)) }, "What would losing it cost?");
+  return button;
+}
+
+function cost(site, what, part) {
+  const out = h("p", { role: "status" }, "forsd plans it …"), fail = [part];
   (async () => {
     try {
       const f = await site.ask("/v1/whatif", { method: "POST", body: { fail } });
       const p = f.plan, was = site.status.phases;
-      put(out, `Without ${what}: ${p.phases} phases (bound ${p.lower_bound}), now ${was}` + (p.phases > was ? `: ${(100 * (p.phases - was) / was).toFixed(1)} % longer.` : ": no longer.") +
+      kept.costs.set(part, `Without ${what}: ${p.phases} phases (bound ${p.lower_bound}), now ${was}` + (p.phases > was ? `: ${(100 * (p.phases - was) / was).toFixed(1)} % longer.` : ": no longer.") +
         (p.unreachable_pairs ? ` ${p.unreachable_pairs} pairs of servers are left without a lane.` : "") + ` ${p.servers} servers take part.`);
+      put(out, kept.costs.get(part));
     } catch (err) { put(out, err.message); }
   })();
   return out;
@@ -49,11 +57,10 @@ async function cost(site, what, fail) {
 const counters = (end) => Object.entries(end.counted || {}).filter(([k, v]) => typeof v === "number" && v > 0 && k !== "over_seconds" && k !== "packets_sent").map(([k, v]) => `${k.replaceAll("_", " ")} ${v}`).join(", ") || "no errors";
 
 function aboutCable(site, panel, c) {
-  const button = h("button", { onclick: async () => { const p = await cost(site, "this cable", [spec(c)]); button.replaceWith(p); } }, "What would losing it cost?");
-  put(panel, h("h2", {}, label(c)), table("Cable", ["", ""], [["state", stateOf(c)], ["link", c.link], ["lane", c.lane], ["health", c.state + (c.since ? ", since " + clock(c.since) : "")],
+  put(panel, h("h2", {}, label(c)), facts("Cable", [["state", stateOf(c)], ["link", c.link], ["lane", c.lane], ["health", c.state + (c.since ? ", since " + clock(c.since) : "")],
     [c.leaf.name, counters(c.leaf)], [c.spine.name, counters(c.spine)], ...(c.why || []).map((w) => ["why", w])]),
     (c.history || []).length ? h("ul", {}, c.history.map((x) => h("li", {}, clock(x.at), " ", x.text))) : null,
-    h("div", { class: "bar" }, site.may("viewer") && c.link !== "missing" ? button : null,
+    h("div", { class: "bar" }, site.may("viewer") && c.link !== "missing" ? whatIf(site, "this cable", spec(c)) : null,
       h("a", { href: "#/history/" + encodeURIComponent(`${c.leaf.name}/${c.leaf.port}`) }, "Its history"),
       site.may("operator") && c.state === "isolated" ? h("button", { onclick: () => site.confirm("Put the cable back", h("p", {}, `${label(c)} carries traffic again, and is watched.`), "Put it back",
         () => site.run("Put the cable back", () => site.ask("/v1/cables/release", { method: "POST", body: { cable: spec(c) } }))) }, "Put it back …") : null,
@@ -79,10 +86,9 @@ function drains(site, what, part, d) {
 function aboutNode(site, panel, t, node, kind, cells) {
   const hosts = kind === "leaf" ? t.hosts.filter((x) => x.leaf === (node.name || node.guid)) : [];
   const mine = cells.flat().filter((c) => c && (kind === "leaf" ? c.leaf.guid === node.guid : c.spine.name === node.name));
-  const button = h("button", { onclick: async () => { const p = await cost(site, "this " + kind, [node.guid]); button.replaceWith(p); } }, "What would losing it cost?");
-  put(panel, h("h2", {}, node.name || node.guid), table(kind === "leaf" ? "Leaf" : "Spine", ["", ""], [["GUID", node.guid], ["LID", node.lid || "–"], ["there", node.present ? "yes" : "no"],
+  put(panel, h("h2", {}, node.name || node.guid), facts(kind === "leaf" ? "Leaf" : "Spine", [["GUID", node.guid], ["LID", node.lid || "–"], ["there", node.present ? "yes" : "no"],
     ["cables up", `${mine.filter((c) => stateOf(c) === "up").length} of ${mine.length}`], ...(kind === "leaf" ? [["servers", node.servers]] : [])]),
-    h("div", { class: "bar" }, site.may("viewer") && node.present ? button : null, h("a", { href: "#/history/" + encodeURIComponent(node.name || node.guid) }, "Its history"), ...drains(site, node.name || node.guid, node.guid, [...taken.values()].find((d) => d.guid === node.guid && !d.port))),
+    h("div", { class: "bar" }, site.may("viewer") && node.present ? whatIf(site, "this " + kind, node.guid) : null, h("a", { href: "#/history/" + encodeURIComponent(node.name || node.guid) }, "Its history"), ...drains(site, node.name || node.guid, node.guid, [...taken.values()].find((d) => d.guid === node.guid && !d.port))),
     hosts.length ? table(`Hosts (${hosts.length})`, ["name", "LIDs", "index", "role"], hosts.map((x) => [x.name, `${x.lid}–${x.lid + (1 << x.lmc) - 1}`, x.alpha, x.server ? "server" : x.role])) : null);
 }
 
@@ -107,21 +113,26 @@ export async function draw(site, argument, fresh) {
   if (!t.leaves?.length || !t.leaves[0].cables) return [h("h1", {}, "Fabric"), h("p", {}, t.why || `This fabric (${t.kind}) has no matrix of leaves and lanes; forsctl topology shows it.`), hostList(t)];
   const cells = cellsOf(t, health.cables || []);
   const panel = h("aside", { class: "panel", id: "about", "aria-live": "polite" }, h("p", { class: "faint" }, "Choose a cable, a leaf or a spine."));
-  const choose = (f) => { kept.chosen = f; f(); };
+  if (kept.epoch !== site.status.epoch) { kept.epoch = site.status.epoch; kept.costs.clear(); }
+  const tell = (what) => {
+    const [kind, key] = what, node = (kind === "leaf" ? t.leaves : t.spines).find((x) => x.guid === key), cell = kind === "cable" && cells.flat().find((c) => c && spec(c) === key);
+    if (cell) aboutCable(site, panel, cell); else if (node) aboutNode(site, panel, t, node, kind, cells);
+  };
+  const choose = (...what) => { kept.chosen = what; tell(what); };
   const states = new Map();
   const grid = h("table", { class: "matrix", id: "matrix", "aria-label": `Cables of ${t.leaves.length} leaves by ${t.lanes} lanes` },
     h("thead", {}, h("tr", {}, h("td", {}), [...Array(t.lanes).keys()].map((lane) => {
       const s = spineOf(t, lane);
-      return h("th", { scope: "col" }, s ? h("button", { "data-name": s.name.toLowerCase(), onclick: () => choose(() => aboutNode(site, panel, t, s, "spine", cells)) }, s.name) : null);
+      return h("th", { scope: "col" }, s ? h("button", { "data-name": s.name.toLowerCase(), onclick: () => choose("spine", s.guid) }, s.name) : null);
     }))),
-    h("tbody", {}, t.leaves.map((leaf, r) => h("tr", {}, h("th", { scope: "row" }, h("button", { "data-name": leaf.name.toLowerCase(), onclick: () => choose(() => aboutNode(site, panel, t, leaf, "leaf", cells)) }, leaf.name)),
+    h("tbody", {}, t.leaves.map((leaf, r) => h("tr", {}, h("th", { scope: "row" }, h("button", { "data-name": leaf.name.toLowerCase(), onclick: () => choose("leaf", leaf.guid) }, leaf.name)),
       cells[r].map((c, k) => {
         if (!c) return h("td", {}, h("button", { class: "none", disabled: true, tabindex: "-1", "data-cell": "" }));
         const state = stateOf(c), key = r + " " + k;
         states.set(key, state);
         const news = fresh && last.has(key) && last.get(key) !== state;
         return h("td", {}, h("button", { class: state + (news ? " fresh" : ""), "data-cell": key, "data-state": state, "aria-label": `${label(c)}: ${state}`, title: `${label(c)}: ${state}`, tabindex: kept.at[0] === r && kept.at[1] === k ? "0" : "-1",
-          onclick: () => { kept.at = [r, k]; choose(() => aboutCable(site, panel, cells[r][k])); } }, sign[state]));
+          onclick: () => { kept.at = [r, k]; choose("cable", spec(c)); } }, sign[state]));
       })))));
   grid.addEventListener("keydown", (e) => walk(grid, e));
   last = states;
@@ -138,11 +149,8 @@ export async function draw(site, argument, fresh) {
   queueMicrotask(() => {
     if (top || left) scroll.scrollTo(left, top);
     if (focused) grid.querySelector(`[data-cell="${focused}"]`)?.focus({ preventScroll: true });
-    if (kept.chosen && fresh) {
-      const cell = cells[kept.at[0]]?.[kept.at[1]];
-      if (panel.isConnected && cell && kept.chosen.cable) aboutCable(site, panel, cell);
-    }
   });
+  if (kept.chosen) tell(kept.chosen);
   return [h("h1", {}, "Fabric"), h("div", { class: "bar" },
     h("label", {}, "Find ", h("input", { type: "search", id: "find", value: kept.find, placeholder: "leaf, spine, host", oninput: (e) => { kept.find = e.target.value.trim().toLowerCase(); find(); } })),
     h("label", {}, "Size ", h("select", { id: "size", onchange: (e) => { kept.size = e.target.value; scroll.className = "scroll " + kept.size; } }, [["small", "small"], ["", "medium"], ["large", "large"]].map(([v, n]) => h("option", { value: v, selected: v === kept.size }, n)))),

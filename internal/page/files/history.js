@@ -54,7 +54,7 @@ export async function draw(site, argument) {
   const from = pick("from", numbers[1] ?? numbers[0]), to = pick("to", numbers[0]);
   await again();
   return [h("h1", {}, "History"), h("h2", {}, "Epochs that are kept"),
-    table("The newest first", ["epoch", "published", "phases", "bound", "pairs changed", "why", ""], [...epochs].reverse().map((x) => [x.epoch, clock(x.published_at), x.phases, x.lower_bound, x.pairs_changed,
+    table("The newest first", ["epoch", "published", "phases", "bound", "pairs changed", "why", "back to it"], [...epochs].reverse().map((x) => [x.epoch, clock(x.published_at), x.phases, x.lower_bound, x.pairs_changed,
       x.rollback_of ? "rollback to " + x.rollback_of : (x.what || []).slice(0, 2).join("; "), site.may("operator") && x.epoch !== site.status.epoch ? h("button", { onclick: () => rollback(site, x), "aria-label": `Roll back to epoch ${x.epoch}` }, "Roll back …") : ""])),
     h("div", { class: "bar" }, h("span", {}, "Compare"), from, h("span", {}, "and"), to, h("button", { id: "compare", onclick: () => compare(site, from.value, to.value, out) }, "Compare")), out,
     h("h2", {}, "What has happened"),

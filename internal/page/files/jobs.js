@@ -17,7 +17,7 @@ async function detail(site, j) {
 
 export async function draw(site) {
   const { jobs } = await site.ask("/v1/jobs");
-  return [h("h1", {}, "Jobs"), jobs.length ? table("Jobs with plans of their own", ["job", "servers", "phases", "bound", "epoch", "lanes", "missing hosts", "until", ""], jobs.map((j) => [j.name || j.id, j.servers, j.phases, j.lower_bound, j.epoch,
+  return [h("h1", {}, "Jobs"), jobs.length ? table("Jobs with plans of their own", ["job", "servers", "phases", "bound", "epoch", "lanes", "missing hosts", "until", "more"], jobs.map((j) => [j.name || j.id, j.servers, j.phases, j.lower_bound, j.epoch,
     j.lanes ? "its own" : "shared", j.missing.length, clock(j.expires), h("span", { class: "bar" }, h("button", { onclick: () => detail(site, j), "aria-label": `Hosts of job ${j.name || j.id}` }, "Hosts"),
       site.may("operator") ? h("button", { onclick: () => end(site, j), "aria-label": `End job ${j.name || j.id}` }, "End …") : null)])) : h("p", {}, "No job has a plan of its own.")];
 }

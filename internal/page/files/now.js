@@ -1,5 +1,5 @@
 // What is the case now: the plan, the warnings with what to do, OpenSM, the last change.
-import { h, clock, ms, table } from "./dom.js";
+import { h, clock, ms, facts } from "./dom.js";
 
 export const title = "Now";
 
@@ -29,7 +29,7 @@ function warning(w) {
 
 function manager(o, s) {
   const tables = s.watches ? "forsd only watches" : o.tables_match ? "as planned, read back " + clock(o.read_back_at) : "not those planned";
-  return table("OpenSM", ["", ""], [["process", o.running ? `running${o.pid ? ", process " + o.pid : ""}` : "not running"], ["routing engine", o.routing_engine || "–"],
+  return facts("OpenSM", [["process", o.running ? `running${o.pid ? ", process " + o.pid : ""}` : "not running"], ["routing engine", o.routing_engine || "–"],
     ["tells of the fabric by", o.source], ["tables in the switches", tables], ["who leads", o.standby ? "another subnet manager is the master; its forsd leads" : "this forsd"]]);
 }
 
