@@ -132,6 +132,18 @@ func (d *Desk) write(_ *lft.Tables, text func(io.Writer) error) {
 	d.tell(e)
 }
 
+// mostEntries is how many entries a table file may have, which is some 300 MB of text: the
+// tables of 3456 hosts with four LIDs each are within, those of 11,664 are not.
+const mostEntries = 20_000_000
+
+// entries is how many entries tables have, empty ones too.
+func entries(t *lft.Tables) (n int) {
+	for i := range t.Switches {
+		n += len(t.Switches[i].Out)
+	}
+	return n
+}
+
 // Deliver has the tables of a fabric go into the switches, and tells whether OpenSM has to
 // load them for that. They must not be changed any more. The plugin gets them at once, and
 // the file is written beside. The error says that OpenSM cannot get them.
@@ -139,6 +151,9 @@ func (d *Desk) Deliver(id string, f *topology.Fabric, t *lft.Tables) (changed bo
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.print = func(w io.Writer) error {
+		if n := entries(t); n > mostEntries {
+			return fmt.Errorf("the tables have %d million entries, and OpenSM is given up to %d million by a file: let it load forsd's plugin", n/1_000_000, mostEntries/1_000_000)
+		}
 		if d.comments {
 			return t.Write(w, lft.OwnersOf(f))
 		}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -265,5 +266,30 @@ func TestSweeps(t *testing.T) {
 	d.PluginLeft()
 	if by := d.Load(); by != delivery.SweepAlone {
 		t.Errorf("without the plugin by %v", by)
+	}
+}
+
+// TestFileTooLarge refuses to write a file that OpenSM could not read, and says what to do.
+// The plugin gets such tables all the same.
+func TestFileTooLarge(t *testing.T) {
+	huge := &lft.Tables{}
+	for g := range 450 { // switches that share their entries
+		huge.Switches = append(huge.Switches, lft.Table{GUID: topology.GUID(g + 1)})
+	}
+	out := make([]uint8, topology.MaxUnicastLID)
+	for i := range huge.Switches {
+		huge.Switches[i].Out = out
+	}
+	wrote := make(chan *lft.Tables, 9)
+	d := newDesk(t, wrote, well)
+	if _, err := d.Deliver("huge", &topology.Fabric{}, huge); err == nil || !strings.Contains(err.Error(), "plugin") {
+		t.Errorf("by a file: %v", err)
+	}
+	d.PluginCame()
+	if _, err := d.Deliver("huge", &topology.Fabric{}, huge); err != nil {
+		t.Errorf("by the plugin: %v", err)
+	}
+	if got, err := d.Serve(t.Context(), "huge"); err != nil || got != huge {
+		t.Errorf("the plugin gets %v: %v", got != nil, err)
 	}
 }
