@@ -2,6 +2,7 @@ package api
 
 import (
 	"net/http"
+	"strconv"
 
 	"github.com/forsd/forsd/phasetable"
 )
@@ -28,12 +29,27 @@ func (s *service) changes(w http.ResponseWriter, r *http.Request) error {
 	if p == nil {
 		return Errorf(http.StatusServiceUnavailable, CodeNoPlan, "no plan is in force yet")
 	}
-	old, err := exactly(plans, "since", r.URL.Query().Get("since"))
+	since, old, err := earlier(plans, r.URL.Query().Get("since"))
 	if err != nil {
 		return err
 	}
-	if old == nil {
-		return Errorf(http.StatusServiceUnavailable, CodeNoPlan, "no plan is in force yet")
+	return WriteJSON(w, r, PlanChanges{Since: since, Epoch: p.Epoch, Pairs: append([]phasetable.PairChange{}, phasetable.Changes(old, p.Table)...)})
+}
+
+// earlier is the plan of the epoch that text names, from memory or from where epochs are
+// kept.
+func earlier(plans *Plans, text string) (epoch uint64, old *phasetable.View, err error) {
+	p, err := exactly(plans, "since", text)
+	if err == nil && p == nil {
+		err = Errorf(http.StatusServiceUnavailable, CodeNoPlan, "no plan is in force yet")
 	}
-	return WriteJSON(w, r, PlanChanges{Since: old.Epoch, Epoch: p.Epoch, Pairs: append([]phasetable.PairChange{}, phasetable.Changes(old.Table, p.Table)...)})
+	if err == nil {
+		return p.Epoch, p.Table, nil
+	}
+	if epoch, bad := strconv.ParseUint(text, 10, 64); bad == nil && plans.Stored != nil {
+		if old, missing := plans.Stored(epoch); missing == nil {
+			return epoch, old, nil
+		}
+	}
+	return 0, nil, err
 }

@@ -83,6 +83,9 @@ func (p *Published) CSV() ([]byte, error) { return p.csv() }
 // Plans holds the plan in force and wakes those who wait for the next. Its zero
 // value holds none.
 type Plans struct {
+	// Stored reads the plan of an epoch that is kept elsewhere; nil for none.
+	Stored func(epoch uint64) (*phasetable.View, error)
+
 	awaited
 	current *Published
 	recent  []*Published // those before, the latest last

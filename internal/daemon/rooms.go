@@ -31,6 +31,7 @@ import (
 	"github.com/forsd/forsd/internal/worker"
 	"github.com/forsd/forsd/opensm"
 	"github.com/forsd/forsd/opensm/umad"
+	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/planner"
 )
 
@@ -95,6 +96,7 @@ func open(cfg *config.Config, version string, log *zap.Logger, notify func(strin
 		return nil, false, err
 	}
 	r.jobs.Store = r.store
+	r.board.Plans.Stored = r.storedPlan
 	r.board.Say(api.KindStart, api.Start{Version: version})
 	if reissue, err = r.resume(); err != nil {
 		return nil, false, errors.Join(err, r.store.Close())
@@ -104,6 +106,15 @@ func open(cfg *config.Config, version string, log *zap.Logger, notify func(strin
 		History: r.history, OpenSM: r.openSM, Loop: commands{r}, Workers: r.workers, Planning: r.planning, Settings: r.settings, Watches: r.watches(),
 		Drains: func() []drains.Drain { return *r.drained.Load() }})
 	return r, reissue, nil
+}
+
+// storedPlan is the plan of an epoch that is kept on disk.
+func (r *rooms) storedPlan(n uint64) (*phasetable.View, error) {
+	e, err := r.store.LoadEpoch(n)
+	if err != nil {
+		return nil, err
+	}
+	return e.Plan, nil
 }
 
 // resume goes on from what is stored. It tells whether the plan in force is to get a number
