@@ -2,12 +2,15 @@ package daemon
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"testing"
 
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/internal/standby"
 	"github.com/forsd/forsd/internal/view"
 	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/planner"
@@ -84,5 +87,58 @@ func TestBasePlan(t *testing.T) {
 	d.board.NoBase(nil)
 	if d.board.Bases.Current() != nil || d.board.Status().Base != nil {
 		t.Error("a plan for base LIDs that has ended is in force")
+	}
+}
+
+// TestBasePlanInDoubt takes over in doubt, where another forsd may have published since: the
+// plans for base LIDs, of the fabric and of a job, get numbers above all that it may have
+// given, though they stay the same.
+func TestBasePlanInDoubt(t *testing.T) {
+	d := readable(newDaemon(t))
+	healthy := fabric(4, 4)
+	d.atRest(t, healthy)
+	j := d.ask(t, healthy, api.JobRequest{Name: "a", Hosts: names(0, 5), LeaseSeconds: 600})
+	before, ofJob := d.board.Bases.Current().Epoch, j.Bases.Current().Epoch
+	const above = 1000
+	d.lead(t.Context(), standby.Lead{Above: above, Doubt: "nobody answers"})
+	d.step(t.Context(), controller.Reroute{})
+	d.rest(t, healthy)
+	if now := d.board.Bases.Current().Epoch; now <= above {
+		t.Errorf("the base plan is %d, and was %d", now, before)
+	}
+	if now := d.job(t, "a").Bases.Current().Epoch; now <= above {
+		t.Errorf("the job's base plan is %d, and was %d", now, ofJob)
+	}
+	before, ofJob = d.board.Bases.Current().Epoch, d.job(t, "a").Bases.Current().Epoch
+	d.step(t.Context(), controller.Reroute{})
+	d.rest(t, healthy)
+	if d.board.Bases.Current().Epoch != before || d.job(t, "a").Bases.Current().Epoch != ofJob {
+		t.Error("base plans get new numbers each time")
+	}
+}
+
+// TestChangesAfterRestart asks what the plan in force changes since one that was in force
+// before the daemon was started anew, and since one that is not kept.
+func TestChangesAfterRestart(t *testing.T) {
+	dir := t.TempDir()
+	healthy := fabric(4, 4)
+	d := readable(daemonIn(t, dir))
+	d.atRest(t, healthy)
+	since := d.board.EpochNumber()
+	cut := lacking(healthy, 4, 1, 2)
+	d.dumpSeen(t.Context(), dump(cut))
+	d.drive(t, cut)
+	epoch := d.board.EpochNumber()
+	want := len(phasetable.Changes(d.board.Plans.Exactly(since).Table, d.board.Plans.Exactly(epoch).Table))
+	ok(t, d.store.Close())
+	d = readable(daemonIn(t, dir))
+	h := api.Handler(api.Config{Backend: d.backend, Plans: d.board.Plans, Bases: d.board.Bases, Events: d.board.Events}, false)
+	for query, code := range map[string]int{fmt.Sprintf("since=%d", since): 200, fmt.Sprintf("since=%d&lids=base", since): 503, "since=999": 410} {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://forsd/v1/plan/changes?"+query, nil))
+		var got api.PlanChanges
+		if w.Code != code || code == 200 && (json.Unmarshal(w.Body.Bytes(), &got) != nil || got.Epoch != epoch || len(got.Pairs) != want || want == 0) {
+			t.Errorf("%s: %d %.300s; want %d, and %d pairs that epoch %d changes", query, w.Code, w.Body, code, want, epoch)
+		}
 	}
 }

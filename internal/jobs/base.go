@@ -45,7 +45,7 @@ func (j *Job) WithBase(table *phasetable.Table, report planner.Report) (*Job, er
 	if err != nil {
 		return nil, err
 	}
-	if j.Base == nil || !bytes.Equal(plan.Bytes(), j.Base.Bytes()) {
+	if next.renumber = false; j.Base == nil || j.renumber || !bytes.Equal(plan.Bytes(), j.Base.Bytes()) {
 		t.Epoch, t.TopologyHash = max(j.Epoch, j.BaseEpoch+1), table.TopologyHash
 		if plan, err = phasetable.New(&t); err != nil {
 			return nil, err
@@ -53,6 +53,19 @@ func (j *Job) WithBase(table *phasetable.Table, report planner.Report) (*Job, er
 	}
 	next.Base, next.BaseEpoch, next.BaseReport = plan, t.Epoch, report
 	return &next, nil
+}
+
+// RenumberBases says whether the next plans of jobs for base LIDs get numbers of their own,
+// even where they stay the same.
+func (r *Registry) RenumberBases(on bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.list = slices.Clone(r.list)
+	for i, j := range r.list {
+		next := *j
+		next.renumber = on
+		r.list[i] = &next
+	}
 }
 
 // SetBase puts a plan of a job for base LIDs in force for everybody who asks, unless it is.

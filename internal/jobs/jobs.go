@@ -31,6 +31,7 @@ type Job struct {
 	Bases *api.Plans // the same for base LIDs; none is in force before tables are read back
 
 	BaseReport planner.Report // of the plan for base LIDs in force
+	renumber   bool           // the next one gets a number of its own
 }
 
 // The warnings about jobs.

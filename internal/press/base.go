@@ -53,7 +53,7 @@ func (p *Press) putBase(t *phasetable.Table, report planner.Report, warnings []p
 		t2.Epoch = last.Epoch()
 	}
 	plan, err := phasetable.New(&t2)
-	same := err == nil && last != nil && bytes.Equal(plan.Bytes(), last.Bytes())
+	same := err == nil && last != nil && !p.rebase && bytes.Equal(plan.Bytes(), last.Bytes())
 	if err == nil && last != nil && !same {
 		t2.Epoch = max(p.Board.EpochNumber(), last.Epoch()+1)
 		plan, err = phasetable.New(&t2)
@@ -71,7 +71,9 @@ func (p *Press) putBase(t *phasetable.Table, report planner.Report, warnings []p
 	}
 	if err != nil {
 		p.Log.Error("the plan for base LIDs is not published", zap.Error(err))
+		return
 	}
+	p.rebase = false
 }
 
 // lastBase is the plan for base LIDs that was published last, nil for none.

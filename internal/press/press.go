@@ -44,14 +44,19 @@ type Press struct {
 	untouched jobPlans  // plans of jobs, while what they depend on stays
 	ahead     *aheadOfTables
 	reissue   bool // the plan in force gets a number of its own
+	rebase    bool // so does the next plan for base LIDs
 }
 
 // New is a press. Where it is to reissue, the plan in force gets a number of its own.
 func New(parts Parts, reissue bool) *Press { return &Press{Parts: parts, reissue: reissue} }
 
 // Reissue says whether the plan in force is to be published under a number of its own,
-// even where it stays the same.
-func (p *Press) Reissue(on bool) { p.reissue = on }
+// even where it stays the same, and plans for base LIDs with it: others may have been
+// published that are lost here.
+func (p *Press) Reissue(on bool) {
+	p.reissue, p.rebase = on, on
+	p.Jobs.RenumberBases(on)
+}
 
 // Reissues tells whether the plan in force is to get a number of its own.
 func (p *Press) Reissues() bool { return p.reissue }
