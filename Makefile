@@ -191,7 +191,7 @@ deps:
 
 # An existing configuration stays.
 install: build
-	install -d $(addprefix $(DESTDIR),$(bindir) $(libexecdir) $(unitdir)/opensm@.service.d $(sysusersdir) $(udevdir) $(docdir)/figures $(docdir)/examples $(docdir)/slurm $(bashdir) $(zshdir) $(sysconfdir)/forsd)
+	install -d $(addprefix $(DESTDIR),$(bindir) $(libexecdir) $(unitdir)/opensm@.service.d $(sysusersdir) $(udevdir) $(docdir)/figures $(docdir)/examples $(docdir)/slurm $(docdir)/prometheus $(docdir)/alertmanager $(docdir)/grafana $(bashdir) $(zshdir) $(sysconfdir)/forsd)
 	install -m 755 $(out)/forsd $(out)/forsctl $(DESTDIR)$(bindir)
 	$(if $(WITHILP),install -m 755 $(out)/forsd-lpsolve $(DESTDIR)$(libexecdir))
 	sed -e 's|/usr/bin/|$(bindir)/|' -e 's|/etc/forsd|$(sysconfdir)/forsd|' -e 's|/usr/share/doc/forsd|$(docdir)|' -e '1,3d' \
@@ -204,6 +204,7 @@ install: build
 	sed -i -e 's|](\.\./configs/|](|g' -e 's|](\.\./examples/|](examples/|g' -e 's|\[\([^]]*\)\](\.\./[^)]*)|\1|g' $(DESTDIR)$(docdir)/*.md
 	install -m 644 $(wildcard docs/figures/*) $(DESTDIR)$(docdir)/figures
 	install -m 755 $(wildcard configs/slurm/*.sh) $(DESTDIR)$(docdir)/slurm
+	for d in prometheus alertmanager grafana; do install -m 644 configs/$$d/* $(DESTDIR)$(docdir)/$$d || exit 1; done
 	install -m 644 $(wildcard examples/*.c examples/*.py) $(DESTDIR)$(docdir)/examples
 	test -e $(DESTDIR)$(sysconfdir)/forsd/forsd.yaml || install -m 644 configs/forsd.yaml $(DESTDIR)$(sysconfdir)/forsd
 	$(foreach lib,$(CLIBS),$(MAKE) -C $(lib) out=$(abspath $(out)) prefix=$(prefix) DESTDIR=$(DESTDIR) install &&) true

@@ -143,8 +143,28 @@ func newMetrics(b *Backend) *Metrics {
 			return float64(n)
 		}))
 	}
-	m.Registry.MustRegister(m.stations, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.Registry.MustRegister(inForce{b.Board.Health}, m.stations, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
+}
+
+// inForce tells of each warning in force by its code. There are as many codes as the
+// reference has.
+type inForce struct{ health *health.Tracker }
+
+var warningInForce = prometheus.NewDesc("forsd_warning_in_force", "1 for each warning that is in force.", []string{"code", "severity"}, nil)
+
+// Describe names the metric.
+func (inForce) Describe(out chan<- *prometheus.Desc) { out <- warningInForce }
+
+// Collect tells of the warnings. One code may come from several sources.
+func (c inForce) Collect(out chan<- prometheus.Metric) {
+	told := map[string]bool{}
+	for _, w := range c.health.List(time.Now()) {
+		if !told[w.Code] {
+			told[w.Code] = true
+			out <- prometheus.MustNewConstMetric(warningInForce, prometheus.GaugeValue, 1, w.Code, string(w.Severity))
+		}
+	}
 }
 
 func truth(b bool) float64 {
