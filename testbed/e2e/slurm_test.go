@@ -180,6 +180,9 @@ func (b *batch) ends() {
 	_, err = b.Command(b.ctx, "scontrol", "requeue", three)
 	b.ok(err)
 	b.gone(three)
+	// slurmd revokes what was issued up to the second in which the job was killed; Slurm
+	// itself waits for two minutes.
+	time.Sleep(3 * time.Second)
 	b.holds("Slurm starts the job again", func() bool {
 		if b.state(three) == "PENDING BeginTime" { // it would wait two minutes
 			_, err := b.Command(b.ctx, "scontrol", "update", "jobid="+three, "starttime=now")
