@@ -68,7 +68,7 @@ async function begin() {
   stop?.();
   try { site.me = await ask("/v1/whoami"); } catch { site.me = { role: "nobody" }; }
   put(document.getElementById("who"), `${site.me.user || "you"}: ${site.me.role} `, site.me.way === "tls" || site.me.way === "token" ? h("button", { onclick: login }, "Token") : null);
-  stop = follow({ on: later, connected: () => { found(); later(); }, lost });
+  stop = follow({ on: (kind, data) => { views[current]?.told?.(kind, data); later(); }, connected: () => { found(); later(); }, lost });
   draw(true);
 }
 

@@ -107,6 +107,20 @@ function walk(grid, e) {
 
 const legend = () => h("p", { class: "faint" }, "Signs: an empty cell is up, × missing, ~ degraded, h held back, d drained, i isolated, p on probation, ? suspect.");
 
+// told marks the cable that an event tells of at once; all is asked for again after it.
+export function told(kind, data) {
+  if (kind !== "link") return;
+  const [, label, what] = JSON.parse(data).text?.match(/^(.* port \d+ – .* port \d+) (went down|came up)$/) || [];
+  const cell = label && document.querySelector(`#matrix [aria-label^="${CSS.escape(label)}: "]`);
+  if (!cell) return;
+  const state = what === "came up" ? "up" : "missing";
+  cell.className = state;
+  cell.dataset.state = state;
+  cell.textContent = sign[state];
+  cell.setAttribute("aria-label", `${label}: ${state}`);
+  cell.title = `${label}: ${state}`;
+}
+
 export async function draw(site, argument, fresh) {
   const [t, health, drained] = await Promise.all([site.ask("/v1/topology"), site.ask("/v1/cables").catch(() => ({ cables: [] })), site.ask("/v1/drains").catch(() => ({ drains: [] }))]);
   taken = new Map(drained.drains.flatMap((d) => (d.cables || []).map((c) => [c.leaf + "/" + c.port, d])));
