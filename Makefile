@@ -49,7 +49,7 @@ FUZZPACKAGES := clang libclang-rt-14-dev
 WITHOSM = $(wildcard /usr/include/infiniband/opensm/osm_event_plugin.h)
 CLIBS = $(if $(shell which $(CC) 2>/dev/null),mpi/libfors $(if $(shell which mpicc 2>/dev/null),mpi/libforsmpi) $(if $(WITHOSM),opensm/plugin))
 
-.PHONY: build lab page-test test vet demo bench bench-opensm figures fuzz fuzz-c mpi-suites mutants lint race vulns dist packages packages-test vm-test install uninstall clean deps
+.PHONY: build lab page-test test vet demo testbed bench bench-opensm figures fuzz fuzz-c mpi-suites mutants lint race vulns dist packages packages-test vm-test install uninstall clean deps
 
 build:
 	$(if $(TAGS),CGO_ENABLED=1 $(GOBUILD) -tags $(TAGS),CGO_ENABLED=0 $(GOBUILD)) -o $(out)/ ./cmd/forsd ./cmd/forsctl
@@ -76,6 +76,12 @@ vet:
 
 demo: deps build
 	$(GO) run ./testbed/demo $(if $(KEEP),-keep)
+
+# Unmodified Open MPI on a simulated fabric that carries data: throughputs beside what the
+# tables allow. Some ten minutes; the machine should have nothing else to do. TESTBEDFLAGS
+# are those of testbed/traffic.
+testbed: deps build
+	$(GO) run ./testbed/traffic -forsd $(out)/forsd -shim $(out)/libforsmpi.so $(TESTBEDFLAGS)
 
 bench:
 	$(GO) run ./lab/bench

@@ -134,7 +134,7 @@ func minHop(ctx context.Context, o options) (all []measurement, err error) {
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("min-hop: %w", err)
+		return nil, err
 	}
 	defer func() { err = errors.Join(err, b.end()) }()
 	return b.states(ctx, "min-hop", nil, func(ctx context.Context) (*phasetable.View, error) {
@@ -152,10 +152,10 @@ func byForsd(ctx context.Context, o options) (all []measurement, err error) {
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("forsd: %w", err)
+		return nil, err
 	}
 	defer func() { err = errors.Join(err, b.end()) }()
-	shim := []string{"LD_PRELOAD=" + o.shim, "FORSD_TABLE=unix:" + b.Socket(), "FORS_SERVER=Hca%4r"}
+	shim := []string{"LD_PRELOAD=" + o.shim, "FORSD_TABLE=unix:" + b.Socket(), "FORS_SERVER=Hca%4r", "FORS_SYNC=1"}
 	want := "full"
 	return b.states(ctx, "forsd", shim, func(ctx context.Context) (*phasetable.View, error) {
 		if _, err := b.Settled(ctx, e2e.Cable(leaf, lane, want)); err != nil {

@@ -59,7 +59,7 @@ static void prepare(const char *path)
 	watch(bell_fd, &bell_fd);
 	prctl(PR_SET_TIMERSLACK, 1);
 	/* Adapters do not wait for processors; without the right to that, what is late is late. */
-	if (sched_setscheduler(0, SCHED_RR, &(struct sched_param){.sched_priority = 1}) < 0)
+	if (sched_setscheduler(0, SCHED_RR, &(struct sched_param){.sched_priority = 2}) < 0)
 		(void)setpriority(PRIO_PROCESS, 0, -15);
 }
 
