@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"time"
 
+	"github.com/forsd/forsd/testbed/ibsim"
 	"github.com/forsd/forsd/topology"
 )
 
@@ -52,6 +54,29 @@ func (a *Fabric) Count(ctx context.Context) (*Counters, error) {
 // Clear sets all counters to 0.
 func (a *Fabric) Clear() error {
 	return a.tell(func() error { _, err := io.WriteString(a.in, "clear\n"); return err })
+}
+
+// ticks is a time in the unit of PortXmitWait, that of four bytes on a link.
+func (a *Fabric) ticks(d time.Duration) uint64 {
+	return uint64(d.Seconds() * float64(a.options.Rate) / 4)
+}
+
+// Publish gives the ports of switches in a simulation the counters PortXmitData and
+// PortXmitWait, so that perfquery and forsd read there what the links have carried. They
+// stay at their greatest value, as those of 32 bits do.
+func (a *Fabric) Publish(ctx context.Context, s *ibsim.Sim, c *Counters) error {
+	for ref, p := range c.Ports {
+		n := &a.options.Fabric.Nodes[ref.Node]
+		if n.Kind != topology.Switch {
+			continue
+		}
+		for field, value := range map[string]uint64{"PortXmitData": p.XmitData / 4, "PortXmitWait": a.ticks(p.XmitWait)} {
+			if err := s.SetCounter(ctx, n.GUID.String(), int(ref.Port), "PortCounters."+field, min(value, math.MaxUint32)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 func parseCounters(lines []string) (*Counters, error) {

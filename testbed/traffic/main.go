@@ -23,7 +23,7 @@ import (
 const limit = 20 * time.Minute
 
 func main() {
-	o := options{}
+	o := options{tell: printRow, urgent: os.Getuid() == 0}
 	flag.IntVar(&o.n, "n", 6, "leaves, spines and hosts of a leaf: FT(2;n,n)")
 	flag.Int64Var(&o.rate, "rate", 2_000_000, "bytes a second that stand for a link's 200 Gb/s")
 	flag.IntVar(&o.bytes, "bytes", 256<<10, "what each host sends to each other")
@@ -57,6 +57,7 @@ func show(ctx context.Context, o options) (err error) {
 	fmt.Printf("FT(2;%d,%d), %d hosts, under a real OpenSM; a link carries %.1f MB/s, which stand for 200 Gb/s: 1 to %.0f.\n",
 		o.n, o.n, o.n*o.n, float64(o.rate)/1e6, 25e9/float64(o.rate))
 	fmt.Printf("Each host sends %d bytes to each other; median of %d.\n\n", o.bytes, o.rounds)
+	printHead()
 	var all []measurement
 	for _, way := range []struct {
 		name string
@@ -71,22 +72,33 @@ func show(ctx context.Context, o options) (err error) {
 		}
 		all = append(all, seen...)
 	}
-	return report(all)
+	return judgeAll(all)
 }
 
 // tolerance is by how much a throughput may differ from what is predicted.
 const tolerance = 0.05
 
-// report prints the measurements, and says what is not as predicted. A throughput is a
-// share of what the same exchange has with nothing between the hosts' own links.
-func report(all []measurement) error {
-	fmt.Printf("%-9s %-14s %-22s %9s %9s %7s %9s %9s %8s %5s\n", "tables", "state", "exchange", "predicted", "measured", "off by", "waited", "late", "behind", "lost")
+const (
+	head = "%-9s %-14s %-20s %9s %9s %7s %9s %9s %8s %5s\n"
+	row  = "%-9s %-14s %-20s %9.3f %9.3f %6.1f%% %9.3f %9v %7.1f%% %5d\n"
+)
+
+func printHead() {
+	fmt.Printf(head, "tables", "state", "exchange", "predicted", "measured", "off by", "waited", "late", "behind", "lost")
+}
+
+// off is by how much of it the throughput differs from what is predicted.
+func (m *measurement) off() float64 { return m.measured/m.predicted - 1 }
+
+func printRow(m measurement) {
+	fmt.Printf(row, m.tables, m.state, m.exchange, m.predicted, m.measured, 100*m.off(), m.waited, m.count.Late.Round(time.Microsecond), 100*m.behind(), m.lost())
+}
+
+// judgeAll says what is not as predicted.
+func judgeAll(all []measurement) error {
 	var errs []error
 	for _, m := range all {
-		off := m.measured/m.predicted - 1
-		fmt.Printf("%-9s %-14s %-22s %9.3f %9.3f %6.1f%% %9.3f %9v %7.1f%% %5d\n", m.tables, m.state, m.exchange, m.predicted, m.measured, 100*off,
-			m.waited, m.count.Late.Round(time.Microsecond), 100*m.behind(), m.lost())
-		if off > tolerance || off < -tolerance {
+		if off := m.off(); off > tolerance || off < -tolerance {
 			errs = append(errs, fmt.Errorf("%s, %s, %s: %.3f, and %.3f is predicted", m.tables, m.state, m.exchange, m.measured, m.predicted))
 		}
 		if m.behind() > 0.01 {

@@ -31,7 +31,7 @@ func TestTraffic(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeoutCause(t.Context(), 10*time.Minute, errors.New("the test takes too long"))
 	defer cancel()
-	o := options{n: 4, bytes: 32 << 10, rounds: 1, rate: 2_000_000, dir: t.TempDir()}
+	o := options{n: 4, bytes: 32 << 10, rounds: 1, rate: 2_000_000, dir: t.TempDir(), tell: func(measurement) {}}
 	var err error
 	if o.forsd, err = e2e.Build(ctx, o.dir); err != nil {
 		t.Fatal(err)

@@ -23,6 +23,8 @@ type options struct {
 	only             string // one kind of tables
 	forsd, shim      string
 	dir              string // of what was built
+	tell             func(measurement)
+	urgent           bool // ranks have real-time priority, whatever else runs on the machine
 }
 
 // measurement is what an exchange had, beside what is predicted.
@@ -68,7 +70,7 @@ func (b *bed) exchange(ctx context.Context, env []string, way string, rounds int
 	for _, e := range append(append(b.data.Env("Hca%4r"), ucx...), env...) {
 		args = append(args, "-x", e)
 	}
-	if os.Getuid() == 0 { // whatever else runs on the machine; ranks that wait need no processor
+	if b.o.urgent { // ranks that wait need no processor, and those that do not should have one
 		args = append(args, "chrt", "--rr", "1")
 	}
 	cmd := exec.CommandContext(ctx, "mpirun", append(args, b.o.program(), way, strconv.Itoa(b.o.bytes), strconv.Itoa(rounds))...)
@@ -112,6 +114,9 @@ func (b *bed) measure(ctx context.Context, m measurement, env []string) (measure
 	if failed != nil {
 		return m, fmt.Errorf("%w; lost packets: %d for dead ports, %d without entry, %d in loops, %d at other hosts", failed, m.count.DeadPort, m.count.NoEntry,
 			m.count.Loop, m.count.WrongLID)
+	}
+	if err := b.data.Publish(ctx, b.Sim, m.count); err != nil {
+		return m, err
 	}
 	m.measured = got / float64(b.o.rate) / efficiency
 	f, err := b.Fabric(ctx)
@@ -164,6 +169,7 @@ func (b *bed) states(ctx context.Context, tables string, env []string, settled f
 			return nil, err
 		}
 		all = append(all, m)
+		b.o.tell(m)
 		m = measurement{tables: tables, state: state, exchange: "alltoall", predicted: share}
 		if plan != nil {
 			m.exchange = "alltoall by the plan"
@@ -175,6 +181,7 @@ func (b *bed) states(ctx context.Context, tables string, env []string, settled f
 			return nil, err
 		}
 		all = append(all, m)
+		b.o.tell(m)
 	}
 	return all, nil
 }
