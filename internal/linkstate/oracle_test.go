@@ -84,7 +84,7 @@ func (m *model) cared() {
 	for c := range m.cables {
 		for i, x := range m.cables[c].ends {
 			contested := !m.told && m.lost(c, x)
-			if contested || len(m.shown) > 0 && m.last().disputed(c) && (m.rate(c, 0) != m.rate(c, 1)) {
+			if contested || len(m.shown) > 0 && m.last().disputed(c) && (m.rate(c, 0) != m.rate(c, 1) || m.rate(c, i).Below(m.last().rates[c][0]) || m.rate(c, i).Below(m.last().rates[c][1])) {
 				limits[m.cables[c].ends[i].node] = Seldom
 			}
 		}

@@ -46,10 +46,16 @@ func (l *Links) disputed(e end) bool {
 	return slices.ContainsFunc(l.disputes, func(d dispute) bool { return d[0] == e || d[1] == e })
 }
 
-// resolved tells whether both ends of a cable have said the same rate.
+// resolved tells whether both ends of a cable have said the same rate, and none that is
+// below what is shown of one of them: that end may have been trained since it was asked.
 func (l *Links) resolved(d dispute) bool {
 	a, saidA := l.rates[d[0]]
 	b, saidB := l.rates[d[1]]
+	for _, e := range d {
+		if r, there := e.in(l.shown); there && a.Below(l.shown.At(r).Rate) {
+			return false
+		}
+	}
 	return saidA && saidB && a == b
 }
 
