@@ -71,7 +71,7 @@ func checkOut(cmd *cobra.Command, flag, path, what string) error {
 // written into.
 func writeOut(cmd *cobra.Command, path string, data []byte) error {
 	if path == "-" {
-		_, err := cmd.OutOrStdout().Write(data)
+		_, err := command.Raw(cmd.OutOrStdout()).Write(data)
 		return err
 	}
 	if at, err := os.Stat(path); err == nil && !at.Mode().IsRegular() {

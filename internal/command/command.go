@@ -67,7 +67,8 @@ func Run(root *cobra.Command, args []string, stdout, stderr io.Writer) int {
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	root.SetArgs(args)
-	root.SetOut(stdout)
+	root.SetOut(plain{stdout})
+	stderr = plain{stderr}
 	root.SetErr(stderr)
 	err := root.ExecuteContext(ctx)
 	if err == nil {
@@ -130,7 +131,7 @@ func Plural(n int, one, many string) string {
 // Progress is a bar on standard error where that is a terminal, and nothing
 // elsewhere. It goes when the work is done.
 func Progress(cmd *cobra.Command, steps int) *progressbar.ProgressBar {
-	w := cmd.ErrOrStderr()
+	w := Raw(cmd.ErrOrStderr())
 	f, isFile := w.(*os.File)
 	return progressbar.NewOptions(steps, progressbar.OptionSetWriter(w), progressbar.OptionSetVisibility(isFile && term.IsTerminal(int(f.Fd()))),
 		progressbar.OptionClearOnFinish(), progressbar.OptionSetWidth(24), progressbar.OptionShowCount(), progressbar.OptionSetPredictTime(true))
