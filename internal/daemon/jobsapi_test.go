@@ -13,12 +13,14 @@ import (
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/internal/aside"
+	"github.com/forsd/forsd/internal/backend"
 	"github.com/forsd/forsd/internal/board"
 	"github.com/forsd/forsd/internal/drains"
 	"github.com/forsd/forsd/internal/jobs"
 	"github.com/forsd/forsd/internal/standby"
 	"github.com/forsd/forsd/internal/store"
 	"github.com/forsd/forsd/internal/vault"
+	"github.com/forsd/forsd/internal/view"
 )
 
 func TestJobRequests(t *testing.T) {
@@ -181,4 +183,23 @@ func TestLeases(t *testing.T) {
 			t.Errorf("jobs %v are left, %v on disk", b.Jobs(), stored)
 		}
 	})
+}
+
+// TestLeaseAfterClock ends a lease that is over though nothing else happens, as after a step
+// of the clock, of which no timer hears.
+func TestLeaseAfterClock(t *testing.T) {
+	s := running(t, fabric(4, 4))
+	_, err := backend.Jobs{Backend: s.Daemon.backend}.CreateJob(s.ctx, api.JobRequest{Name: "a", Hosts: names(0, 6), LeaseSeconds: 3600})
+	ok(t, err)
+	s.settles(func(*store.Epoch, *view.View) bool { return true })
+	over := *s.jobs.List()[0]
+	over.Expires = time.Now().Add(-time.Second).Round(0)
+	ok(t, s.jobs.Set(&over)) // the loop is not told
+	for len(s.jobs.List()) > 0 {
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-s.ctx.Done():
+			t.Fatal("the job is still there")
+		}
+	}
 }

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/forsd/forsd/api"
@@ -119,5 +121,31 @@ func TestWhatIfHolds(t *testing.T) {
 		if plan.Phases != c.phases || f.Table.Phases() != c.phases {
 			t.Errorf("a spine would fail, %v held: %d phases, %d in the table; want %d", c.held, plan.Phases, f.Table.Phases(), c.phases)
 		}
+	}
+}
+
+// TestWhatIfsAreLimited asks thirty times at once what would be: few are planned at a time,
+// and those that would wait too long are refused at once.
+func TestWhatIfsAreLimited(t *testing.T) {
+	d := newDaemon(t)
+	d.bringUp(t, fabric(20, 18))
+	var clients sync.WaitGroup
+	var answered, refused atomic.Int64
+	for range 30 {
+		clients.Go(func() {
+			var e *api.Error
+			switch _, err := d.backend.WhatIf(t.Context(), api.WhatIf{Fail: []string{"Spine003"}}); {
+			case err == nil:
+				answered.Add(1)
+			case errors.As(err, &e) && e.Code == api.CodeBusy:
+				refused.Add(1)
+			default:
+				t.Error(err)
+			}
+		})
+	}
+	clients.Wait()
+	if answered.Load() == 0 || refused.Load() == 0 {
+		t.Errorf("%d are answered, and %d refused", answered.Load(), refused.Load())
 	}
 }

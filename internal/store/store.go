@@ -108,18 +108,42 @@ func lockDir(dir string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	take := func() error { return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) }
-	err = take()
-	for start := time.Now(); errors.Is(err, syscall.EWOULDBLOCK) && time.Since(start) < lockPatience; err = take() {
-		time.Sleep(20 * time.Millisecond)
-	}
-	if err != nil {
-		if errors.Is(err, syscall.EWOULDBLOCK) {
-			err = errTaken
-		}
-		return nil, errors.Join(fmt.Errorf("lock state directory %s: %w", dir, err), f.Close())
+	if err := take(f, "state directory "+dir); err != nil {
+		return nil, err
 	}
 	return f, nil
+}
+
+// Take takes a file for this process alone, until it is closed, and makes it where there is
+// none. Where that cannot be, it is nil, and no error: an error says that another process
+// has it.
+func Take(path, what string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDONLY, 0o644)
+	if err != nil {
+		return nil, nil
+	}
+	if err := take(f, what); errors.Is(err, errTaken) {
+		return nil, err
+	} else if err != nil {
+		return nil, nil
+	}
+	return f, nil
+}
+
+// take locks a file, or closes it.
+func take(f *os.File, what string) error {
+	try := func() error { return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) }
+	err := try()
+	for start := time.Now(); errors.Is(err, syscall.EWOULDBLOCK) && time.Since(start) < lockPatience; err = try() {
+		time.Sleep(20 * time.Millisecond)
+	}
+	if err == nil {
+		return nil
+	}
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		err = errTaken
+	}
+	return errors.Join(fmt.Errorf("lock %s: %w", what, err), f.Close())
 }
 
 // Close lets another process have the directory.

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"time"
 
 	"go.uber.org/zap"
@@ -43,13 +44,37 @@ type Vault struct {
 
 	restoreAt time.Time // when it is tried again to store what could not be
 	decisions store.Decisions
+	tables    *os.File // the lock of the table file; nil where it is not held
 }
 
 // Open takes the state directory. Which numbers were given is told beside it too: where
 // the API's socket is, which is no disk, and where the table file is, which may be another.
 func Open(cfg *config.Config, log *zap.Logger, b *board.Board, jobs func() []*store.Job) (*Vault, error) {
+	var tables *os.File
+	if cfg.Mode != config.ModeWatch { // then it writes none
+		var err error
+		if tables, err = store.Take(cfg.OpenSM.LFTsFile+".lock", "table file "+cfg.OpenSM.LFTsFile); err != nil {
+			return nil, err
+		}
+	}
 	s, err := store.Open(cfg.StateDir, cfg.API.Socket+".numbers", cfg.OpenSM.LFTsFile+".numbers")
-	return &Vault{Store: s, log: log, health: b.Health, board: b, jobs: jobs, keep: cfg.KeepEpochs, decisions: store.Decisions{}}, err
+	v := &Vault{Store: s, log: log, health: b.Health, board: b, jobs: jobs, keep: cfg.KeepEpochs, decisions: store.Decisions{}, tables: tables}
+	if err != nil {
+		return v, errors.Join(err, v.release())
+	}
+	return v, nil
+}
+
+// Close lets another process have the state directory and the table file.
+func (v *Vault) Close() error { return errors.Join(v.Store.Close(), v.release()) }
+
+func (v *Vault) release() error {
+	if v.tables == nil {
+		return nil
+	}
+	f := v.tables
+	v.tables = nil
+	return f.Close()
 }
 
 // ResumeDecisions takes up what was decided before. The error says what is damaged.

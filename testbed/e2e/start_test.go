@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -61,15 +62,19 @@ func (x *test) comesUp() {
 }
 
 // TestSecondDaemon starts a second forsd beside the first: on the same socket,
-// and on the same state with another socket. It must refuse, and the first must
+// on the same state with another socket, and on a state and sockets of its own beside the
+// same OpenSM, whose table file the first one writes. It must refuse, and the first must
 // go on as if nothing had been.
 func TestSecondDaemon(t *testing.T) {
 	x, _ := up(t, 4*time.Minute, small())
 	text, err := os.ReadFile(x.ConfigFile())
 	x.ok(err)
-	for _, own := range []string{x.Socket(), x.StateDir()} {
-		config := x.Dir() + "/second.yaml"
-		x.ok(os.WriteFile(config, []byte(strings.Replace(string(text), own, x.Dir()+"/own", 1)), 0o644))
+	for _, own := range [][]string{{x.Socket()}, {x.StateDir()}, {x.Socket(), x.StateDir(), x.PluginSocket()}} {
+		config, changed := x.Dir()+"/second.yaml", string(text)
+		for i, path := range own {
+			changed = strings.Replace(changed, path, fmt.Sprintf("%s/own%d", x.Dir(), i), 1)
+		}
+		x.ok(os.WriteFile(config, []byte(changed), 0o644))
 		second, err := startForsd(nil, nil, x.options.Forsd, config, x.Dir())
 		x.ok(err)
 		ctx, cancel := x.within()
