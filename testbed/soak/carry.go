@@ -1,0 +1,321 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/testbed/e2e"
+	"github.com/forsd/forsd/testbed/ibsim"
+)
+
+// patience is how long anything may take to come.
+const patience = 2 * time.Minute
+
+// site is one site, or two with a manager each, and the world that they live in.
+type site struct {
+	*world
+	first, second *e2e.Site // the second is nil where there is one manager
+	leader        *e2e.Site
+	clock         string // the file by which the clock of forsd is stepped; "" for none
+	stepped       int    // seconds, so far
+	acted         time.Time
+}
+
+// carry has an event happen, waits until forsd has done its work for it, and judges what
+// is there then.
+func (s *site) carry(ctx context.Context, e event) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("it took longer than %v", patience))
+	defer cancel()
+	was := s.clone()
+	ports, err := s.take(e)
+	if err != nil {
+		return err
+	}
+	act := func() error {
+		s.acted = time.Now()
+		return s.change(ctx, e, was, ports)
+	}
+	if e.With == "" {
+		err = act()
+	} else {
+		err = s.disturb(ctx, e, act)
+	}
+	if err != nil {
+		return err
+	}
+	if len(ports) > 0 && reflect.DeepEqual(was.picture(), s.picture()) { // only a sweep tells that it has been seen
+		if err := s.leader.SM.Sweep(ctx); err != nil {
+			return err
+		}
+	}
+	return s.settle(ctx)
+}
+
+// settle waits until forsd is at rest on the fabric as it is, with no cable held back, and
+// judges the site.
+func (s *site) settle(ctx context.Context) error {
+	var seen time.Time // of the fabric that was as it should be: forsd must be at rest on it a moment later
+	err := s.leader.Until(ctx, func() error {
+		st, err := s.leader.Settled(ctx, nil)
+		if err != nil {
+			return err
+		}
+		t, err := s.leader.Client.Topology(ctx)
+		if err == nil {
+			err = s.expect(t)
+		}
+		if err == nil && e2e.HasWarning(st, controller.CableHeld) {
+			err = errors.New("cables are still held back")
+		}
+		if err == nil && !t.SeenAt.Equal(seen) {
+			seen, err = t.SeenAt, errors.New("the fabric has just been seen")
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	sight, err := s.leader.Check(ctx)
+	if err != nil {
+		return err
+	}
+	if err := sight.Reachable(); err != nil && os.Getenv("LAX") == "" {
+		return err
+	}
+	return nil
+}
+
+// change changes the fabric.
+func (s *site) change(ctx context.Context, e event, was *world, ports []place) error {
+	sim := s.first.Sim
+	var all []ibsim.Port
+	for _, p := range ports {
+		all = append(all, ibsim.Port{Node: p.Node, Port: p.Port})
+	}
+	switch e.Change {
+	case "":
+		return nil
+	case "pull", "spine-off", "leaf-off", "host-pull":
+		return sim.UnlinkAll(ctx, all)
+	case "plug", "spine-on", "leaf-on", "host-plug":
+		if len(all) == 0 {
+			return nil
+		}
+		return sim.RelinkAll(ctx, all)
+	case "miswire":
+		return s.swap(ctx, s.cross, true)
+	case "rewire":
+		return s.swap(ctx, was.cross, false)
+	}
+	for _, text := range e.Where {
+		p, err := parsePlace(text)
+		if err != nil {
+			return err
+		}
+		switch e.Change {
+		case "flap":
+			for range 2 {
+				err = errors.Join(err, sim.Unlink(ctx, p.Node, p.Port))
+				time.Sleep(60 * time.Millisecond)
+				err = errors.Join(err, sim.Relink(ctx, p.Node, p.Port))
+				time.Sleep(60 * time.Millisecond)
+			}
+		case "errors":
+			err = sim.SetCounter(ctx, p.Node, p.Port, "PortCounters.SymbolErrorCounter", uint64(len(text)*997))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// swap plugs two cables crosswise, or each into its own ports again.
+func (s *site) swap(ctx context.Context, at []place, crosswise bool) error {
+	sim := s.first.Sim
+	var far [2]place
+	for i, p := range at {
+		leaf, lane, err := s.cable(p)
+		if err != nil {
+			return err
+		}
+		if err := sim.Unlink(ctx, p.Node, p.Port); err != nil {
+			return err
+		}
+		far[i] = s.far(leaf, lane)
+	}
+	if crosswise {
+		far[0], far[1] = far[1], far[0]
+	}
+	for i, p := range at {
+		if err := sim.Link(ctx, p.Node, p.Port, far[i].Node, far[i].Port); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// disturb has the fabric change while somebody is disturbed who has to answer it.
+func (s *site) disturb(ctx context.Context, e event, act func() error) error {
+	switch e.With {
+	case "kill-forsd":
+		return s.around(ctx, e, act, func() error { return s.leader.KillForsd(ctx) }, s.leader.StartForsd)
+	case "kill-opensm":
+		kill := func() error {
+			s.leader.SM.Kill()
+			return nil
+		}
+		return s.around(ctx, e, act, kill, func() error { return s.leader.SM.Restart(ctx) })
+	case "hang-forsd":
+		pid := s.leader.Forsd.PID()
+		return s.around(ctx, e, act, func() error { return syscall.Kill(pid, syscall.SIGSTOP) }, func() error {
+			time.Sleep(2 * time.Second)
+			return syscall.Kill(pid, syscall.SIGCONT)
+		})
+	case "clock":
+		s.stepped += e.By
+		step := func() error { return os.WriteFile(s.clock, []byte(strconv.Itoa(s.stepped)), 0o644) }
+		return s.around(ctx, e, act, step, func() error { return nil })
+	case "disk-full":
+		return s.fullDisk(ctx, act)
+	case "handover":
+		return s.handover(ctx, e, act)
+	}
+	return fmt.Errorf("event %q: there is no such disturbance", e)
+}
+
+// around has the change come before the disturbance begins, or between its beginning and
+// its end.
+func (s *site) around(ctx context.Context, e event, act, begin, end func() error) error {
+	first, then := act, begin
+	if e.After < 0 {
+		first, then = begin, act
+	}
+	if err := first(); err != nil {
+		return err
+	}
+	select {
+	case <-time.After(e.After.Abs()):
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	if err := then(); err != nil {
+		return err
+	}
+	return end()
+}
+
+// fullDisk has the change come while the disk of the state directory takes nothing. The
+// plan that answers it holds all the same; then the disk is freed, and all is stored.
+func (s *site) fullDisk(ctx context.Context, act func() error) error {
+	filler := filepath.Join(s.leader.StateDir(), "filler")
+	if err := fill(filler); err != nil {
+		return err
+	}
+	if err := errors.Join(act(), s.settle(ctx), os.Remove(filler)); err != nil {
+		return err
+	}
+	return s.leader.Until(ctx, func() error {
+		st, err := s.leader.Client.Status(ctx)
+		if err == nil && e2e.HasWarning(st, "state-not-durable") {
+			err = fmt.Errorf("the disk is free, and the warnings are %v", st.Warnings)
+		}
+		return err
+	})
+}
+
+// fill leaves a file system no room.
+func fill(path string) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	for _, n := range []int{1 << 20, 1 << 12, 1} {
+		for err = nil; err == nil; {
+			_, err = f.Write(make([]byte, n))
+		}
+		if !errors.Is(err, syscall.ENOSPC) {
+			return err
+		}
+	}
+	return nil
+}
+
+// handover has the other manager be the master: the one that is ends, or comes back and
+// takes the mastership, for it has the higher priority.
+func (s *site) handover(ctx context.Context, e event, act func() error) error {
+	next := s.second
+	hand := func() error {
+		s.first.SM.Kill()
+		return nil
+	}
+	if s.leader == s.second {
+		next = s.first
+		hand = func() error { return s.first.SM.Restart(ctx) }
+	}
+	lead := func() error {
+		s.leader = next
+		err := next.Until(ctx, func() error {
+			st, err := next.Client.Status(ctx)
+			if err == nil && st.OpenSM.Standby {
+				err = errors.New("the other forsd does not lead")
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		if _, err := next.Settled(ctx, nil); err != nil {
+			return err
+		}
+		return next.SM.Sweep(ctx) // forsd may be done before its manager has dumped the fabric
+	}
+	return s.around(ctx, e, act, hand, lead)
+}
+
+// begin brings up the site, and takes the world from the fabric as it is then.
+func (s *site) begin(ctx context.Context, keep []int) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, errors.New("the site did not come up"))
+	defer cancel()
+	if s.second != nil {
+		if err := s.second.StartForsd(); err != nil {
+			return err
+		}
+		if _, err := s.second.Warned(ctx); err != nil { // it answers
+			return err
+		}
+	}
+	if err := s.first.Start(ctx); err != nil {
+		return err
+	}
+	if _, err := s.first.Settled(ctx, nil); err != nil {
+		return err
+	}
+	sight, err := s.first.Check(ctx)
+	if err != nil {
+		return err
+	}
+	s.world = newWorld(sight.Tree, keep...)
+	if s.second == nil {
+		return nil
+	}
+	if err := s.second.StartOpenSM(ctx); err != nil {
+		return err
+	}
+	return s.second.Until(ctx, func() error {
+		st, err := s.second.Client.Status(ctx)
+		if err == nil && (!st.OpenSM.Standby || !st.Ready) {
+			err = fmt.Errorf("the second forsd does not follow: %s %v", st.State, st.Warnings)
+		}
+		return err
+	})
+}

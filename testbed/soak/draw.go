@@ -1,0 +1,178 @@
+package main
+
+import (
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+// change draws a change of one kind; none where the world offers none.
+type change struct {
+	weight int
+	draw   func(*world, *rand.Rand) (event, bool)
+}
+
+// changes are in the order in which they are drawn: the same seed, the same events.
+var changes = []change{
+	{28, func(w *world, rng *rand.Rand) (event, bool) { return w.some(rng, "pull", 1, w.good) }},
+	{18, func(w *world, rng *rand.Rand) (event, bool) { return w.some(rng, "plug", 1, w.is(pulled)) }},
+	{6, func(w *world, rng *rand.Rand) (event, bool) { return w.some(rng, "pull", 2+rng.IntN(5), w.good) }},
+	{4, func(w *world, rng *rand.Rand) (event, bool) { return w.some(rng, "plug", 2+rng.IntN(9), w.is(pulled)) }},
+	{6, func(w *world, rng *rand.Rand) (event, bool) { return w.some(rng, "flap", 1, w.good) }},
+	{4, func(w *world, rng *rand.Rand) (event, bool) { return w.some(rng, "errors", 1, w.good) }},
+	{10, (*world).drawHost},
+	{4, (*world).drawSpine},
+	{4, (*world).drawLeaf},
+	{4, (*world).drawWires},
+	{4, func(*world, *rand.Rand) (event, bool) { return event{}, true }},
+}
+
+// disturbance is who is disturbed how often, in thousandths of the events.
+type disturbance struct {
+	name  string
+	share int
+}
+
+// disturbances for a site with one manager; a site with two has handovers as well.
+var disturbances = []disturbance{{"kill-forsd", 220}, {"kill-opensm", 60}, {"disk-full", 25}, {"clock", 25}, {"hang-forsd", 20}, {"handover", 30}}
+
+// draw draws an event that fits the world, and carries the world on. Disturbances that the
+// site does not have are left out.
+func (w *world) draw(rng *rand.Rand, without []string) event {
+	for {
+		e, ok := w.drawChange(rng)
+		if !ok {
+			continue
+		}
+		w.disturb(rng, &e, without)
+		was := w.clone()
+		if _, err := w.take(e); err != nil || !w.whole() || e.Change == "" && e.With == "" {
+			*w = *was
+			continue
+		}
+		return e
+	}
+}
+
+func (w *world) drawChange(rng *rand.Rand) (event, bool) {
+	total := 0
+	for _, c := range changes {
+		total += c.weight
+	}
+	n := rng.IntN(total)
+	for _, c := range changes {
+		if n -= c.weight; n < 0 {
+			return c.draw(w, rng)
+		}
+	}
+	panic("unreachable")
+}
+
+// disturb adds a disturbance to some events.
+func (w *world) disturb(rng *rand.Rand, e *event, without []string) {
+	n := rng.IntN(1000)
+	for _, d := range disturbances {
+		if n -= d.share; n >= 0 {
+			continue
+		}
+		if slices.Contains(without, d.name) {
+			return
+		}
+		e.With = d.name
+		// A plan is there within milliseconds, its tables within some hundreds.
+		e.After = time.Duration(rng.IntN(12)-3) * time.Duration(rng.IntN(40)) * time.Millisecond
+		if d.name == "clock" {
+			e.By = (1 + rng.IntN(7200)) * (1 - 2*rng.IntN(2))
+		}
+		return
+	}
+}
+
+// is accepts cables in a state.
+func (w *world) is(f fault) func(leaf, lane int) bool {
+	return func(leaf, lane int) bool { return w.cables[leaf][lane] == f }
+}
+
+// some draws so many cables, or what there is of them.
+func (w *world) some(rng *rand.Rand, name string, n int, fits func(leaf, lane int) bool) (event, bool) {
+	var all []string
+	for l := range w.leaves {
+		for k := range w.tree.Lanes {
+			if fits(l, k) {
+				all = append(all, w.port(l, k).String())
+			}
+		}
+	}
+	rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	return event{Change: name, Where: all[:min(n, len(all))]}, len(all) > 0
+}
+
+func (w *world) drawHost(rng *rand.Rand) (event, bool) {
+	h, off := rng.IntN(len(w.hosts)), 0
+	for _, is := range w.hosts {
+		if is {
+			off++
+		}
+	}
+	leaf := w.tree.Hosts[h].Leaf
+	if w.leaves[leaf] || slices.Contains(w.keep, leaf) {
+		return event{}, false
+	}
+	name := "host-pull"
+	if w.hosts[h] {
+		name = "host-plug"
+	} else if 10*off > len(w.hosts) {
+		return event{}, false
+	}
+	return event{Change: name, Where: []string{w.seat(h).String()}}, true
+}
+
+// drawSpine turns a spine off, or on again the one that is off.
+func (w *world) drawSpine(rng *rand.Rand) (event, bool) {
+	if s := slices.Index(w.spines, true); s >= 0 {
+		return event{Change: "spine-on", Where: []string{w.tree.Spines[s].Name}}, w.cross == nil
+	}
+	s := rng.IntN(len(w.spines))
+	return event{Change: "spine-off", Where: []string{w.tree.Spines[s].Name}}, w.cross == nil
+}
+
+// drawLeaf does so with leaves.
+func (w *world) drawLeaf(rng *rand.Rand) (event, bool) {
+	if l := slices.Index(w.leaves, true); l >= 0 {
+		return event{Change: "leaf-on", Where: []string{w.tree.Leaves[l].Name}}, w.cross == nil
+	}
+	l := rng.IntN(len(w.leaves))
+	return event{Change: "leaf-off", Where: []string{w.tree.Leaves[l].Name}}, w.cross == nil && !slices.Contains(w.keep, l)
+}
+
+// drawWires swaps two cables of different lanes, or puts those right that are swapped.
+func (w *world) drawWires(rng *rand.Rand) (event, bool) {
+	if w.cross != nil {
+		return event{Change: "rewire"}, true
+	}
+	e, ok := w.some(rng, "miswire", 2, w.good)
+	if !ok || len(e.Where) != 2 {
+		return e, false
+	}
+	var lanes [2]int
+	for i, text := range e.Where {
+		p, err := parsePlace(text)
+		if err != nil {
+			return e, false
+		}
+		if _, lanes[i], err = w.cable(p); err != nil {
+			return e, false
+		}
+	}
+	return e, w.tree.LaneOf[lanes[0]] != w.tree.LaneOf[lanes[1]]
+}
+
+func (w *world) clone() *world {
+	c := *w
+	c.cables = make([][]fault, len(w.cables))
+	for l := range w.cables {
+		c.cables[l] = slices.Clone(w.cables[l])
+	}
+	c.leaves, c.spines, c.hosts, c.cross = slices.Clone(w.leaves), slices.Clone(w.spines), slices.Clone(w.hosts), slices.Clone(w.cross)
+	return &c
+}

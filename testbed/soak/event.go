@@ -1,0 +1,80 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// event is a change of the fabric, and a disturbance of those who have to answer it.
+// Each may be missing. The text of an event is all that it takes to repeat it.
+type event struct {
+	Change string   // pull, plug, spine-off …; "" leaves the fabric as it is
+	Where  []string // cables and host ports as NODE/PORT, switches by name
+
+	With  string        // kill-forsd, kill-opensm …; "" disturbs nobody
+	After time.Duration // from the change to the disturbance; below 0 the disturbance comes first
+	By    int           // clock: how many seconds it steps
+}
+
+// String is such as "pull Leaf003/25 with kill-forsd 37ms".
+func (e event) String() string {
+	words := append([]string{e.Change}, e.Where...)
+	if e.Change == "" {
+		words[0] = "nothing"
+	}
+	if e.With != "" {
+		words = append(words, "with", e.With, e.After.String())
+		if e.By != 0 {
+			words = append(words, strconv.Itoa(e.By)+"s")
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// parseEvent reads what String wrote.
+func parseEvent(text string) (e event, err error) {
+	change, with, disturbed := strings.Cut(text, " with ")
+	words := strings.Fields(change)
+	if len(words) == 0 {
+		return e, fmt.Errorf("event %q: want a change", text)
+	}
+	if e.Change, e.Where = words[0], words[1:]; e.Change == "nothing" {
+		e.Change = ""
+	}
+	if !disturbed {
+		return e, nil
+	}
+	words = strings.Fields(with)
+	if len(words) < 2 || len(words) > 3 {
+		return e, fmt.Errorf("event %q: want a disturbance and its time, such as kill-forsd 37ms", text)
+	}
+	e.With = words[0]
+	if e.After, err = time.ParseDuration(words[1]); err != nil {
+		return e, fmt.Errorf("event %q: %w", text, err)
+	}
+	if len(words) == 3 {
+		if e.By, err = strconv.Atoi(strings.TrimSuffix(words[2], "s")); err != nil {
+			return e, fmt.Errorf("event %q: %w", text, err)
+		}
+	}
+	return e, nil
+}
+
+// place is a port of a switch, by name.
+type place struct {
+	Node string
+	Port int
+}
+
+func (p place) String() string { return p.Node + "/" + strconv.Itoa(p.Port) }
+
+func parsePlace(text string) (place, error) {
+	node, port, ok := strings.Cut(text, "/")
+	n, err := strconv.Atoi(port)
+	if !ok || err != nil {
+		return place{}, fmt.Errorf("%q: want NODE/PORT", text)
+	}
+	return place{node, n}, nil
+}

@@ -1,0 +1,311 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/topology"
+)
+
+// fault is what is amiss with a cable.
+type fault uint8
+
+const (
+	none fault = iota
+	pulled
+	miswired // its ends are plugged elsewhere
+)
+
+// world is the fabric as it should be after the events so far.
+type world struct {
+	tree   *topology.FatTree // healthy
+	lmc    uint8
+	cables [][]fault // [leaf][lane]
+	leaves []bool    // [leaf] off
+	spines []bool    // [spine] off
+	hosts  []bool    // [host] pulled
+	cross  []place   // the two leaf ports whose cables are swapped; nil for none
+	keep   []int     // leaves that hold a manager: they stay
+}
+
+func newWorld(tree *topology.FatTree, keep ...int) *world {
+	w := &world{tree: tree, leaves: make([]bool, len(tree.Leaves)), spines: make([]bool, len(tree.Spines)),
+		hosts: make([]bool, len(tree.Hosts)), keep: keep}
+	for range tree.Leaves {
+		w.cables = append(w.cables, make([]fault, tree.Lanes))
+	}
+	return w
+}
+
+// port is a leaf's port to a lane.
+func (w *world) port(leaf, lane int) place {
+	l := &w.tree.Leaves[leaf]
+	return place{l.Name, int(l.Cables[lane].LeafPort)}
+}
+
+// far is the spine's port of the same cable.
+func (w *world) far(leaf, lane int) place {
+	l := &w.tree.Leaves[leaf]
+	at := w.tree.Fabric.At(topology.PortRef{Node: l.Node, Port: l.Cables[lane].LeafPort})
+	return place{w.tree.Fabric.Nodes[at.Peer].Name, int(at.PeerPort)}
+}
+
+// seat is a host's port of its leaf.
+func (w *world) seat(host int) place {
+	h := &w.tree.Hosts[host]
+	return place{w.tree.Leaves[h.Leaf].Name, int(h.At.Port)}
+}
+
+// cable finds the cable at a leaf's port.
+func (w *world) cable(p place) (leaf, lane int, err error) {
+	for l := range w.tree.Leaves {
+		for k := range w.tree.Lanes {
+			if w.port(l, k) == p {
+				return l, k, nil
+			}
+		}
+	}
+	return 0, 0, fmt.Errorf("there is no cable at %v", p)
+}
+
+// good tells whether a lane's own cable carries data.
+func (w *world) good(leaf, lane int) bool {
+	return w.cables[leaf][lane] == none && !w.leaves[leaf] && !w.spines[w.tree.LaneOf[lane]]
+}
+
+// up tells whether a lane is there: by its own cable, or by one that is miswired and joins
+// the same leaf and spine, which is as good.
+func (w *world) up(leaf, lane int) bool { return w.good(leaf, lane) || w.twin(leaf, lane) }
+
+// twin tells whether a miswired cable joins the leaf to the spine of a lane.
+func (w *world) twin(leaf, lane int) bool {
+	if w.cross == nil {
+		return false
+	}
+	for i, p := range w.cross {
+		l, _, err := w.cable(p)
+		_, k, err2 := w.cable(w.cross[1-i])
+		if err == nil && err2 == nil && l == leaf && w.tree.LaneOf[k] == w.tree.LaneOf[lane] {
+			return true
+		}
+	}
+	return false
+}
+
+// plugged tells whether a cable is in its ports, at whatever rate.
+func (w *world) plugged(leaf, lane int) bool {
+	return w.cables[leaf][lane] != pulled && !w.leaves[leaf] && !w.spines[w.tree.LaneOf[lane]]
+}
+
+// whole tells whether enough is left: every two leaves that are there share a lane, and
+// none has lost more than half of its lanes.
+func (w *world) whole() bool {
+	for a := range w.leaves {
+		if w.leaves[a] {
+			continue
+		}
+		left := 0
+		for k := range w.tree.Lanes {
+			if w.up(a, k) {
+				left++
+			}
+		}
+		if 2*left < w.tree.Lanes {
+			return false
+		}
+		for b := range a {
+			if !w.leaves[b] && !w.share(a, b) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func (w *world) share(a, b int) bool {
+	for k := range w.tree.Lanes {
+		if w.up(a, k) && w.up(b, k) {
+			return true
+		}
+	}
+	return false
+}
+
+// take changes the world by an event, and refuses one that does not fit it. It returns the
+// ports whose cables are pulled or put back.
+func (w *world) take(e event) (ports []place, err error) {
+	switch e.Change {
+	case "", "errors", "flap":
+		return nil, nil
+	case "spine-off", "spine-on", "leaf-off", "leaf-on":
+		return w.turn(e)
+	case "host-pull", "host-plug":
+		return w.takeHost(e)
+	case "miswire", "rewire":
+		return nil, w.takeWires(e)
+	}
+	to := map[string]fault{"pull": pulled, "plug": none}
+	from := map[string]fault{"pull": none, "plug": pulled}
+	want, known := from[e.Change]
+	if !known || len(e.Where) == 0 {
+		return nil, fmt.Errorf("event %q: there is no such change", e)
+	}
+	for _, text := range e.Where {
+		p, err := parsePlace(text)
+		if err != nil {
+			return nil, err
+		}
+		leaf, lane, err := w.cable(p)
+		if err != nil {
+			return nil, err
+		}
+		if w.cables[leaf][lane] != want || !w.plugged(leaf, lane) && e.Change != "plug" {
+			return nil, fmt.Errorf("event %q: the cable at %v is not in the state for that", e, p)
+		}
+		w.cables[leaf][lane] = to[e.Change]
+		if !w.leaves[leaf] && !w.spines[w.tree.LaneOf[lane]] {
+			ports = append(ports, p)
+		}
+	}
+	return ports, nil
+}
+
+// turn switches a leaf or a spine off or on.
+func (w *world) turn(e event) (ports []place, err error) {
+	if len(e.Where) != 1 {
+		return nil, fmt.Errorf("event %q: want one switch", e)
+	}
+	name := e.Where[0]
+	s := slices.IndexFunc(w.tree.Spines, func(s topology.Spine) bool { return s.Name == name })
+	l := slices.IndexFunc(w.tree.Leaves, func(l topology.Leaf) bool { return l.Name == name })
+	off := e.Change == "spine-off" || e.Change == "leaf-off"
+	if w.cross != nil {
+		return nil, fmt.Errorf("event %q: cables are miswired", e)
+	}
+	add := func() {
+		for leaf := range w.leaves {
+			for lane := range w.tree.Lanes {
+				if (leaf == l || w.tree.LaneOf[lane] == s) && w.plugged(leaf, lane) {
+					ports = append(ports, w.port(leaf, lane))
+				}
+			}
+		}
+		for h := range w.hosts {
+			if w.tree.Hosts[h].Leaf == l && !w.hosts[h] && l >= 0 && !w.leaves[l] {
+				ports = append(ports, w.seat(h))
+			}
+		}
+	}
+	if off {
+		add()
+	}
+	switch {
+	case s >= 0 && w.spines[s] != off:
+		w.spines[s] = off
+	case l >= 0 && w.leaves[l] != off && !slices.Contains(w.keep, l):
+		w.leaves[l] = off
+	default:
+		return nil, fmt.Errorf("event %q: the switch is not in the state for that", e)
+	}
+	if !off {
+		add()
+	}
+	return ports, nil
+}
+
+// takeHost pulls a host's cable or puts it back.
+func (w *world) takeHost(e event) ([]place, error) {
+	off := e.Change == "host-pull"
+	for h := range w.hosts {
+		if p := w.seat(h); len(e.Where) == 1 && p.String() == e.Where[0] {
+			if w.hosts[h] == off || w.leaves[w.tree.Hosts[h].Leaf] {
+				break
+			}
+			w.hosts[h] = off
+			return []place{p}, nil
+		}
+	}
+	return nil, fmt.Errorf("event %q: the host is not in the state for that", e)
+}
+
+// takeWires swaps two cables, or puts them right.
+func (w *world) takeWires(e event) error {
+	if e.Change == "rewire" {
+		if w.cross == nil {
+			return fmt.Errorf("event %q: nothing is miswired", e)
+		}
+		for _, p := range w.cross {
+			leaf, lane, err := w.cable(p)
+			if err != nil {
+				return err
+			}
+			w.cables[leaf][lane] = none
+		}
+		w.cross = nil
+		return nil
+	}
+	if len(e.Where) != 2 || w.cross != nil {
+		return fmt.Errorf("event %q: want two cables, where none is miswired", e)
+	}
+	for _, text := range e.Where {
+		p, err := parsePlace(text)
+		if err != nil {
+			return err
+		}
+		leaf, lane, err := w.cable(p)
+		if err != nil {
+			return err
+		}
+		if !w.good(leaf, lane) {
+			return fmt.Errorf("event %q: the cable at %v is not up", e, p)
+		}
+		w.cables[leaf][lane] = miswired
+		w.cross = append(w.cross, p)
+	}
+	return nil
+}
+
+// picture is the fabric as the API should show it.
+type picture struct {
+	cables [][]string // [leaf][lane]
+	hosts  int        // attached
+}
+
+func (w *world) picture() (p picture) {
+	for l := range w.leaves {
+		states := make([]string, w.tree.Lanes)
+		for k := range states {
+			states[k] = "full"
+			if !w.twin(l, k) && (!w.plugged(l, k) || w.cables[l][k] == miswired) {
+				states[k] = "missing"
+			}
+		}
+		p.cables = append(p.cables, states)
+	}
+	for h, off := range w.hosts {
+		if !off && !w.leaves[w.tree.Hosts[h].Leaf] {
+			p.hosts++
+		}
+	}
+	return p
+}
+
+// expect accepts the fabric as the API shows it where it is as it should be.
+func (w *world) expect(t *api.Topology) error {
+	want := w.picture()
+	if len(t.Leaves) != len(want.cables) {
+		return fmt.Errorf("forsd shows %d leaves, not %d", len(t.Leaves), len(want.cables))
+	}
+	for l, states := range want.cables {
+		for k, state := range states {
+			if got := t.Leaves[l].Cables[k]; got != state {
+				return fmt.Errorf("the cable at %v is %s, and should be %s", w.port(l, k), got, state)
+			}
+		}
+	}
+	if len(t.Hosts) != want.hosts {
+		return fmt.Errorf("%d host ports are attached, and %d should be", len(t.Hosts), want.hosts)
+	}
+	return nil
+}
