@@ -51,7 +51,7 @@ func (s *site) carry(ctx context.Context, e event) error {
 	if err != nil {
 		return err
 	}
-	if len(ports) > 0 && reflect.DeepEqual(was.picture(), s.picture()) { // only a sweep tells that it has been seen
+	if e.moves() && reflect.DeepEqual(was.picture(), s.picture()) { // only a sweep tells that it has been seen
 		if err := s.leader.SM.Sweep(ctx); err != nil {
 			return err
 		}

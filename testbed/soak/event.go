@@ -18,6 +18,9 @@ type event struct {
 	By    int           // clock: how many seconds it steps
 }
 
+// moves tells whether cables are pulled or plugged in.
+func (e event) moves() bool { return e.Change != "" && e.Change != "errors" }
+
 // String is such as "pull Leaf003/25 with kill-forsd 37ms".
 func (e event) String() string {
 	words := append([]string{e.Change}, e.Where...)
