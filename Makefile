@@ -49,7 +49,7 @@ FUZZPACKAGES := clang libclang-rt-14-dev
 WITHOSM = $(wildcard /usr/include/infiniband/opensm/osm_event_plugin.h)
 CLIBS = $(if $(shell which $(CC) 2>/dev/null),mpi/libfors $(if $(shell which mpicc 2>/dev/null),mpi/libforsmpi) $(if $(WITHOSM),opensm/plugin))
 
-.PHONY: build lab page-test test vet demo testbed bench bench-opensm figures fuzz fuzz-c mpi-suites mutants lint race vulns dist packages packages-test vm-test install uninstall clean deps
+.PHONY: build lab page-test test vet demo testbed bench bench-opensm figures fuzz fuzz-c soak mpi-suites mutants lint race vulns dist packages packages-test vm-test install uninstall clean deps
 
 build:
 	$(if $(TAGS),CGO_ENABLED=1 $(GOBUILD) -tags $(TAGS),CGO_ENABLED=0 $(GOBUILD)) -o $(out)/ ./cmd/forsd ./cmd/forsctl
@@ -117,6 +117,16 @@ page-test: deps build
 	@node -e 'process.exit(+process.versions.node.split(".")[0] < 20)' || { echo 'page-test: the browser driver takes Node.js 20 or later, and this is older' >&2; exit 1; }
 	cd testbed/page && PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD=1 npm ci --no-audit --no-fund --loglevel=error
 	$(GO) run ./testbed/page $(PAGEFLAGS)
+
+# Random faults and repairs on a real OpenSM over a simulated fabric, each plan walked on
+# tables read back. FABRIC is spines x leaves; the log takes part in nothing but a repetition
+# by SOAKFLAGS='-replay soak.log'. It needs root, for small file systems of its own.
+SEED ?= 1
+EVENTS ?= 1000
+MODE ?= plugin
+FABRIC ?= 6x6
+soak: deps build
+	$(GO) run ./testbed/soak -seed $(SEED) -events $(EVENTS) -mode $(MODE) -fabric $(FABRIC) -plugin $(abspath $(out))/libforsosm.so $(SOAKFLAGS)
 
 # MPICH's own tests of all-to-all exchanges, with libforsmpi as without, under both MPIs.
 # Their source is Debian's, and does not stay.

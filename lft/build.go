@@ -14,8 +14,9 @@ import (
 // living lanes do not depend on the other lanes. Elsewhere a substitute lane takes its
 // place; it stays the same until it dies too or a lane before it in its own probe sequence
 // lives again. Spines go straight down. What has no up-then-down path is relayed by one
-// leaf (relay.go), or left out where that cannot help. No entry leads to a port that is
-// down. What the tree does not cover is routed up and down by rank (updown.go).
+// leaf (relay.go), or by others where that cannot help (complete.go), and left out only where
+// every way might end in a deadlock. No entry leads to a port that is down. What the tree
+// does not cover is routed up and down by rank (updown.go).
 //
 // It fails when the fabric does not hold together, such as LIDs given twice.
 func Build(t *topology.FatTree) (*Tables, error) { return BuildPinned(t, nil) }

@@ -51,6 +51,7 @@ func BuildPinned(t *topology.FatTree, pins *Pins, more ...Pin) (*Tables, error) 
 	if err := tables.pinSpines(t, pins, more); err != nil {
 		return nil, fmt.Errorf("build tables: %w", err)
 	}
+	complete(t, tables)
 	return tables, nil
 }
 

@@ -1,0 +1,264 @@
+package lft
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/forsd/forsd/topology"
+)
+
+// completion adds the entries that the rules of the tree leave out though cables lead on:
+// under heavy damage a switch may be reached by going down and up again at other leaves
+// than the relay leaf alone. Each such entry leads to a neighbour that has one for the LID;
+// it is added only where the channel dependency graph of all entries stays without a
+// cycle, so what cannot be added without the risk of a deadlock stays out.
+type completion struct {
+	fabric *topology.Fabric
+	tables *Tables
+	nodes  []int32 // [switch of the tables] node
+	of     []int32 // [node] switch of the tables, -1 for adapters
+	slow   map[topology.PortRef]bool
+	order  [][]uint8   // [switch] its ports to switches, those with most cables first
+	ports  int         // of the largest switch, port 0 included
+	after  [][4]uint64 // [channel] ports of the next switch that some LID goes on by
+	never  [][4]uint64 // [channel] those that would close a cycle
+	found  []bool      // work space of leads
+	ahead  []int       // its stack
+	added  []completed // in the round under way
+}
+
+type completed struct {
+	sw  int
+	out uint8
+}
+
+// complete completes tables. Cables held back from schedules are the last to be taken.
+func complete(t *topology.FatTree, tables *Tables) {
+	f := t.Fabric
+	parts, in := islands(f)
+	var c *completion
+	for i := range tables.Switches {
+		sw := &tables.Switches[i]
+		part := parts[f.Find(sw.GUID)]
+		if bytes.Count(sw.Out, []byte{NoPath}) > len(sw.Out)-in[part] {
+			c = newCompletion(t, tables)
+			break
+		}
+	}
+	if c == nil {
+		return
+	}
+	for _, kind := range []topology.Kind{topology.Switch, topology.Adapter, topology.Router} { // switches must be managed
+		for _, e := range f.EndPorts() {
+			if f.Nodes[e.Node].Kind != kind || e.LID == 0 {
+				continue
+			}
+			for lid := int(e.LID); lid < int(e.LID)+1<<e.LMC; lid++ {
+				for c.round(topology.LID(lid), parts, parts[e.Node]) {
+				}
+			}
+		}
+	}
+}
+
+// islands numbers the parts of a fabric that hang together, [node], and counts the LIDs in
+// each, [part]. No node in use is in part 0.
+func islands(f *topology.Fabric) (parts []int32, lids []int) {
+	parts, lids = make([]int32, len(f.Nodes)), make([]int, len(f.Nodes)+1)
+	var ahead []int32
+	for i := range parts {
+		if parts[i] != 0 || f.Nodes[i].Kind != topology.Switch {
+			continue
+		}
+		ahead = append(ahead, int32(i))
+		parts[i] = int32(i) + 1
+		for len(ahead) > 0 {
+			at := ahead[len(ahead)-1]
+			ahead = ahead[:len(ahead)-1]
+			for p := range f.Nodes[at].Ports {
+				if port := &f.Nodes[at].Ports[p]; port.Up() && parts[port.Peer] == 0 {
+					parts[port.Peer] = parts[at]
+					if f.Nodes[port.Peer].Kind == topology.Switch {
+						ahead = append(ahead, port.Peer)
+					}
+				}
+			}
+		}
+	}
+	for _, e := range f.EndPorts() {
+		if e.LID != 0 {
+			lids[parts[e.Node]] += 1 << e.LMC
+		}
+	}
+	return parts, lids
+}
+
+func newCompletion(t *topology.FatTree, tables *Tables) *completion {
+	f := t.Fabric
+	c := &completion{fabric: f, tables: tables, of: make([]int32, len(f.Nodes)), slow: map[topology.PortRef]bool{}}
+	for i := range c.of {
+		c.of[i] = -1
+	}
+	for i := range tables.Switches {
+		node := f.Find(tables.Switches[i].GUID)
+		c.nodes, c.of[node] = append(c.nodes, node), int32(i)
+		c.ports = max(c.ports, len(f.Nodes[node].Ports))
+	}
+	for l := range t.Leaves {
+		for _, cable := range t.Leaves[l].Cables {
+			if cable.State == topology.Degraded {
+				r := topology.PortRef{Node: t.Leaves[l].Node, Port: cable.LeafPort}
+				p := f.At(r)
+				c.slow[r], c.slow[topology.PortRef{Node: p.Peer, Port: p.PeerPort}] = true, true
+			}
+		}
+	}
+	c.sort()
+	c.after = make([][4]uint64, len(c.nodes)*c.ports)
+	c.never = make([][4]uint64, len(c.after))
+	c.found = make([]bool, len(c.after))
+	for _, lid := range LIDs(f) {
+		for s := range c.nodes {
+			if out := tables.Port(s, lid); out != NoPath {
+				if next := c.next(s, out); next >= 0 {
+					c.follow(s, out, tables.Port(next, lid))
+				}
+			}
+		}
+	}
+	return c
+}
+
+// sort fills order.
+func (c *completion) sort() {
+	c.order = make([][]uint8, len(c.nodes))
+	for s, node := range c.nodes {
+		for p := range min(len(c.fabric.Nodes[node].Ports), int(NoPath)) {
+			if c.next(s, uint8(p)) >= 0 {
+				c.order[s] = append(c.order[s], uint8(p))
+			}
+		}
+	}
+	cables := make([]int, len(c.nodes))
+	for s := range c.nodes {
+		cables[s] = len(c.order[s])
+	}
+	for s := range c.order {
+		slices.SortStableFunc(c.order[s], func(a, b uint8) int { return cables[c.next(s, b)] - cables[c.next(s, a)] })
+	}
+}
+
+// next is the switch that a switch's port leads to, -1 where it leads to none.
+func (c *completion) next(s int, port uint8) int {
+	ports := c.fabric.Nodes[c.nodes[s]].Ports
+	if port == 0 || int(port) >= len(ports) || !ports[port].Up() {
+		return -1
+	}
+	return int(c.of[ports[port].Peer])
+}
+
+func (c *completion) channel(s int, port uint8) int { return s*c.ports + int(port) }
+
+// follow notes that some LID leaves a switch by a port and the next one by out.
+func (c *completion) follow(s int, port, out uint8) {
+	if out != NoPath {
+		set(&c.after[c.channel(s, port)], out)
+	}
+}
+
+func set(bits *[4]uint64, n uint8)      { bits[n/64] |= 1 << (n % 64) }
+func has(bits *[4]uint64, n uint8) bool { return bits[n/64]&(1<<(n%64)) != 0 }
+
+// round adds the entries for a LID that lead to switches which had one before. It tells
+// whether there were any.
+func (c *completion) round(lid topology.LID, parts []int32, home int32) bool {
+	c.added = c.added[:0]
+	for s := range c.nodes {
+		if parts[c.nodes[s]] == home && c.tables.Port(s, lid) == NoPath {
+			if out := c.way(s, lid); out != NoPath {
+				c.added = append(c.added, completed{s, out})
+			}
+		}
+	}
+	for _, e := range c.added {
+		c.tables.Switches[e.sw].Out[lid] = e.out
+	}
+	return len(c.added) > 0
+}
+
+// way finds a port by which a LID may leave a switch: first where others go on in the same
+// way, then over the neighbours with most cables. So packets turn up again at few switches,
+// and the channels wait for each other as little as can be.
+func (c *completion) way(s int, lid topology.LID) uint8 {
+	for _, slow := range []bool{false, true} {
+		for _, known := range []bool{true, false} {
+			for _, p := range c.order[s] {
+				next := c.next(s, p)
+				out := c.tables.Port(next, lid)
+				if out == NoPath || c.slow[topology.PortRef{Node: c.nodes[s], Port: p}] != slow ||
+					known && c.next(next, out) >= 0 && !has(&c.after[c.channel(s, p)], out) {
+					continue
+				}
+				if c.mayFollow(s, p, next, out) && c.mayLead(s, p, lid) {
+					return p
+				}
+			}
+		}
+	}
+	return NoPath
+}
+
+// mayFollow tells whether a LID may go on from one channel to another without closing a
+// cycle, and notes that it does.
+func (c *completion) mayFollow(s int, port uint8, next int, out uint8) bool {
+	from, to := c.channel(s, port), c.channel(next, out)
+	switch {
+	case c.next(next, out) < 0 || has(&c.after[from], out):
+		return true // the LID is delivered there, or another one goes on so
+	case has(&c.never[from], out):
+		return false
+	case c.leads(to, from):
+		set(&c.never[from], out)
+		return false
+	}
+	set(&c.after[from], out)
+	return true
+}
+
+// mayLead tells whether switches that send a LID to a switch already, which had no entry
+// for it, may have it go on by a port.
+func (c *completion) mayLead(s int, out uint8, lid topology.LID) bool {
+	for from := range c.nodes {
+		if p := c.tables.Port(from, lid); p != NoPath && c.next(from, p) == s && !c.mayFollow(from, p, s, out) {
+			return false
+		}
+	}
+	return true
+}
+
+// leads tells whether the channels that follow on one include another.
+func (c *completion) leads(from, to int) bool {
+	clear(c.found)
+	c.ahead = append(c.ahead[:0], from)
+	for len(c.ahead) > 0 {
+		at := c.ahead[len(c.ahead)-1]
+		c.ahead = c.ahead[:len(c.ahead)-1]
+		if at == to {
+			return true
+		}
+		if c.found[at] {
+			continue
+		}
+		c.found[at] = true
+		next := c.next(at/c.ports, uint8(at%c.ports))
+		if next < 0 {
+			continue
+		}
+		for out := range c.ports {
+			if out <= int(NoPath) && has(&c.after[at], uint8(out)) {
+				c.ahead = append(c.ahead, c.channel(next, uint8(out)))
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,93 @@
+package lft
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/forsd/forsd/testbed/fabgen"
+	"github.com/forsd/forsd/topology"
+)
+
+// TestComplete takes up to six of ten cables out of trees. What hangs together is reached,
+// but for one entry in 500 at most, and the channels have no cycle.
+func TestComplete(t *testing.T) {
+	lacking, all, unmanaged := 0, 0, 0
+	for seed := range uint64(400) {
+		rng := rand.New(rand.NewPCG(seed, 5))
+		whole := fabgen.Generate(fabgen.Spec{Spines: 2 + rng.IntN(5), Leaves: 3 + rng.IntN(5), Hosts: []int{2}})
+		fabgen.AssignLIDs(whole, uint8(rng.IntN(3)))
+		base, err := topology.NewBaseline(whole)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := whole.Clone()
+		damage := rng.IntN(60)
+		for i := range f.Nodes {
+			for _, p := range f.Trunks(int32(i)) {
+				if rng.IntN(100) < damage {
+					f.Disconnect(topology.PortRef{Node: int32(i), Port: p})
+				}
+			}
+		}
+		tree, err := topology.Fit(f, base, nil)
+		if err != nil {
+			continue // too little is left for a tree
+		}
+		tables, err := Build(tree)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ringByHand(tables, tree.Fabric) {
+			t.Fatalf("seed %d: the channels wait for each other", seed)
+		}
+		for _, lid := range LIDs(tree.Fabric) {
+			home := homeOf(tree.Fabric, lid)
+			for _, s := range island(tree.Fabric, home) {
+				all++
+				if tables.Port(tables.Find(tree.Fabric.Nodes[s].GUID), lid) == NoPath {
+					lacking++
+					if h := &tree.Fabric.Nodes[home]; h.Kind == topology.Switch && h.LID() == lid {
+						unmanaged++
+					}
+				} else if _, err := tables.Trace(tree.Fabric, topology.PortRef{Node: s}, lid); err != nil {
+					t.Fatalf("seed %d: %v", seed, err)
+				}
+			}
+		}
+	}
+	t.Logf("%d of %d entries are left out, %d of them for switches", lacking, all, unmanaged)
+	if 500*lacking > all {
+		t.Errorf("%d of %d entries are left out though cables lead on, %d of them for switches", lacking, all, unmanaged)
+	}
+}
+
+// homeOf is the switch at which a LID is delivered.
+func homeOf(f *topology.Fabric, lid topology.LID) int32 {
+	for _, e := range f.EndPorts() {
+		if lid >= e.LID && int(lid) < int(e.LID)+1<<e.LMC {
+			if f.Nodes[e.Node].Kind == topology.Switch {
+				return e.Node
+			}
+			return f.At(e.PortRef).Peer
+		}
+	}
+	return topology.None
+}
+
+// island are the switches that cables join to one.
+func island(f *topology.Fabric, home int32) []int32 {
+	if home == topology.None {
+		return nil
+	}
+	found := []int32{home}
+	seen := map[int32]bool{home: true}
+	for i := 0; i < len(found); i++ {
+		for _, p := range f.Trunks(found[i]) {
+			if far := f.Nodes[found[i]].Ports[p].Peer; !seen[far] {
+				seen[far] = true
+				found = append(found, far)
+			}
+		}
+	}
+	return found
+}

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"context"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/forsd/forsd/testbed/e2e"
+	"github.com/forsd/forsd/testbed/fabgen"
+	"github.com/forsd/forsd/testbed/ibsim"
+	"github.com/forsd/forsd/topology"
+)
+
+// healthy is the world of a fabric with all its cables.
+func healthy(t *testing.T, spines, leaves int) *world {
+	t.Helper()
+	f := fabgen.Generate(fabgen.Spec{Spines: spines, Leaves: leaves, LMC: 3})
+	fabgen.AssignLIDs(f, 3)
+	b, err := topology.NewBaseline(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tree, err := topology.Fit(f, b, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return newWorld(tree, 0, leaves-1)
+}
+
+// TestDraw draws many events. The same seed gives the same; each can be read back from its
+// text, and carries a second world to the same state; no two leaves are ever cut off from
+// each other; and every kind of change and disturbance comes.
+func TestDraw(t *testing.T) {
+	for _, size := range [][2]int{{4, 4}, {6, 6}, {8, 5}} {
+		a, b, c := healthy(t, size[0], size[1]), healthy(t, size[0], size[1]), healthy(t, size[0], size[1])
+		r1, r2 := rand.New(rand.NewPCG(7, 19)), rand.New(rand.NewPCG(7, 19))
+		seen := map[string]int{}
+		for range 3000 {
+			e := a.draw(r1, nil)
+			if same := b.draw(r2, nil); e.String() != same.String() {
+				t.Fatalf("one seed gave %q and %q", e, same)
+			}
+			read, err := parseEvent(e.String())
+			if err != nil || read.String() != e.String() {
+				t.Fatalf("%q reads as %q: %v", e, read, err)
+			}
+			if _, err := c.take(read); err != nil {
+				t.Fatal(err)
+			}
+			if !c.whole() {
+				t.Fatalf("after %q too much is gone", e)
+			}
+			for l, states := range a.picture().cables {
+				if !slices.Equal(states, c.picture().cables[l]) {
+					t.Fatalf("after %q leaf %d is %v and %v", e, l, states, c.picture().cables[l])
+				}
+			}
+			seen[e.Change]++
+			seen[e.With]++
+		}
+		for _, kind := range []string{"pull", "plug", "flap", "errors", "host-pull", "host-plug", "spine-off", "spine-on", "leaf-off", "leaf-on", "miswire", "rewire",
+			"kill-forsd", "kill-opensm", "disk-full", "clock", "hang-forsd", "handover"} {
+			if seen[kind] < 20 {
+				t.Errorf("%v: %s came %d times in 3000 events", size, kind, seen[kind])
+			}
+		}
+	}
+}
+
+// TestBadEvents has a log that is no log refused.
+func TestBadEvents(t *testing.T) {
+	for _, text := range []string{"", "pull Leaf000/5 with kill-forsd", "pull Leaf000/5 with kill-forsd soon", "pull Leaf000/5 with clock 3ms x"} {
+		if e, err := parseEvent(text); err == nil {
+			t.Errorf("%q reads as %+v", text, e)
+		}
+	}
+	for _, text := range []string{"plug Leaf000/5", "pull Leaf009/5", "pull Leaf000", "spine-on Spine000", "leaf-off Leaf000", "rewire", "melt Leaf000/5"} {
+		e, err := parseEvent(text)
+		if err == nil {
+			_, err = healthy(t, 4, 4).take(e)
+		}
+		if err == nil {
+			t.Errorf("%q was taken", text)
+		}
+	}
+}
+
+// TestSoak carries out a few events, by the plugin and by files; see make soak.
+func TestSoak(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it starts OpenSM")
+	}
+	if err := ibsim.Available(); err != nil {
+		t.Skip(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	dir := t.TempDir()
+	forsd, err := e2e.Build(ctx, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plugin, err := e2e.BuildPlugin(ctx, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, mode := range []string{"plugin", "files"} {
+		t.Run(mode, func(t *testing.T) {
+			o := options{Seed: 4, Events: 20, Mode: mode, Fabric: "4x4", Without: "clock", Log: filepath.Join(t.TempDir(), "log"), Forsd: forsd, Plugin: plugin}
+			f, err := run(ctx, o)
+			if err != nil {
+				text, _ := os.ReadFile(o.Log)
+				t.Fatalf("%v\n%s", err, text)
+			}
+			if f.events != o.Events || f.plans == 0 {
+				t.Errorf("%d events and %d plans", f.events, f.plans)
+			}
+			f.print(t.Output())
+		})
+	}
+}
