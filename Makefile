@@ -119,8 +119,8 @@ page-test: deps build
 	$(GO) run ./testbed/page $(PAGEFLAGS)
 
 # Random faults and repairs on a real OpenSM over a simulated fabric, each plan walked on
-# tables read back. FABRIC is spines x leaves; the log takes part in nothing but a repetition
-# by SOAKFLAGS='-replay soak.log'. It needs root, for small file systems of its own.
+# tables read back. FABRIC is spines x leaves; SOAKFLAGS='-replay soak.log' repeats a run from
+# its log. It needs root, for small file systems of its own.
 SEED ?= 1
 EVENTS ?= 1000
 MODE ?= plugin
