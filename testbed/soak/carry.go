@@ -56,12 +56,12 @@ func (s *site) carry(ctx context.Context, e event) error {
 			return err
 		}
 	}
-	return s.settle(ctx)
+	return s.rest(ctx)
 }
 
-// settle waits until forsd is at rest on the fabric as it is, with no cable held back, and
+// rest waits until forsd is at rest on the fabric as it is, with no cable held back, and
 // judges the site.
-func (s *site) settle(ctx context.Context) error {
+func (s *site) rest(ctx context.Context) error {
 	var seen time.Time // of the fabric that was as it should be: forsd must be at rest on it a moment later
 	err := s.leader.Until(ctx, func() error {
 		st, err := s.leader.Settled(ctx, nil)
@@ -217,7 +217,7 @@ func (s *site) fullDisk(ctx context.Context, act func() error) error {
 	if err := fill(filler); err != nil {
 		return err
 	}
-	if err := errors.Join(act(), s.settle(ctx), os.Remove(filler)); err != nil {
+	if err := errors.Join(act(), s.rest(ctx), os.Remove(filler)); err != nil {
 		return err
 	}
 	return s.leader.Until(ctx, func() error {

@@ -15,7 +15,7 @@ import (
 // number stands for one plan for ever and that no reader sees the numbers go down.
 type watch struct {
 	mu     sync.Mutex
-	seen   map[uint64][sha256.Size]byte // [epoch] of its table, whoever handed it out
+	seen   map[uint64][sha256.Size]byte // [epoch] of its table, by any forsd
 	at     map[uint64]time.Time         // [epoch] when the first reader had it
 	broken error                        // the first violation
 }
