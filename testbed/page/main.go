@@ -35,8 +35,9 @@ func main() {
 	only := flag.String("only", "", "run the tests with this text in their names")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, *forsd, *plugin, *shots, *only, fabgen.Spec{Spines: *spines, Leaves: *leaves, LMC: 3}); err != nil {
+	err := run(ctx, *forsd, *plugin, *shots, *only, fabgen.Spec{Spines: *spines, Leaves: *leaves, LMC: 3})
+	stop()
+	if err != nil {
 		fmt.Fprintf(os.Stderr, "page: %v\n", err)
 		os.Exit(1)
 	}
