@@ -114,7 +114,7 @@ fuzz-c:
 # docs/figures makes the documents' pictures anew.
 page-test: deps build
 	@hack/deps.sh 'the page is tried in a browser' chromium $(if $(shell which npm 2>/dev/null),,nodejs npm)
-	@node -e 'process.exit(+process.versions.node.split(".")[0] < 20)' || { echo 'page-test: the browser driver takes Node.js 20 or later, and this is older' >&2; exit 1; }
+	@node -e 'process.exit(parseInt(process.versions.node) < 20 ? 1 : 0)' || { echo 'page-test: the browser driver takes Node.js 20 or later, and this is older' >&2; exit 1; }
 	cd testbed/page && PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD=1 npm ci --no-audit --no-fund --loglevel=error
 	$(GO) run ./testbed/page $(PAGEFLAGS)
 
