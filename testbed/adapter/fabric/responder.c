@@ -99,7 +99,14 @@ static void refuse(struct qp *q, enum nak why, enum ibv_wc_status here, const st
 		const struct ibv_wc wc = {.wr_id = q->taken->wr_id, .status = here, .opcode = IBV_WC_RECV, .qp_num = q->number};
 		complete(q->recv_cq, &wc, false);
 	}
+	/* what was asked for before is answered before, in order */
+	struct owed *const owed = q->owed, **last = q->owed_last;
+	q->owed = NULL;
 	fail_pair(q, IBV_WC_SUCCESS, t);
+	if (owed) {
+		q->owed = owed;
+		q->owed_last = last;
+	}
 	event(q->context, why == BAD_ACCESS ? IBV_EVENT_QP_ACCESS_ERR : IBV_EVENT_QP_REQ_ERR, q->cookie);
 	owe_nak(q, why, p->psn);
 	activate(q, t);
