@@ -18,11 +18,10 @@ const (
 	StandbyEntered                       // another manager is the master
 	SweepFailed                          // errors during initialization
 	OtherError                           // any other error
-	TrapReceived                         // a switch has told of a changed link; LID says which
 )
 
 var logKindNames = [...]string{"?", "subnet up", "engine used", "table file rejected", "routing failed",
-	"master entered", "standby entered", "sweep failed", "other error", "trap received"}
+	"master entered", "standby entered", "sweep failed", "other error"}
 
 // String is the kind in words.
 func (k LogKind) String() string {
@@ -36,7 +35,6 @@ func (k LogKind) String() string {
 type LogEvent struct {
 	Kind   LogKind
 	Engine string // of EngineUsed, such as file or minhop
-	LID    uint16 // of TrapReceived, the switch's own
 	Text   string // the line from after "->" on
 }
 
@@ -104,14 +102,6 @@ func ClassifyLog(line string) (event LogEvent, ok bool) {
 		event.Kind = RoutingFailed
 	case has("Errors during initialization"), has("ERRORS DURING INITIALIZATION"):
 		event.Kind = SweepFailed
-	case has("Received Generic Notice type:1 num:128 "):
-		event.Kind = TrapReceived
-		_, from, _ := strings.Cut(text, " from LID:")
-		lid, _, whole := strings.Cut(from, " ")
-		n, err := strconv.ParseUint(lid, 10, 16)
-		if event.LID = uint16(n); err != nil || !whole {
-			return LogEvent{}, false // a torn line
-		}
 	case has("'no_fallback'"), has("cannot build"), has("Received Generic Notice"), has("since we are exiting"):
 		return LogEvent{}, false // said at every start, followed by the outcome, traps, said at every end
 	case level&(levelError|logInfo) == levelError:

@@ -35,10 +35,6 @@ type Trap struct {
 	At  time.Time
 }
 
-// Overheard says that the manager has received a trap of a switch a short while ago, and
-// may have told of it or not.
-type Overheard struct{ LID topology.LID }
-
 // HeldBack says at which switches there are cables that are held back because they keep
 // bouncing: their traps may be ignored soon.
 type HeldBack struct{ Switches []topology.GUID }
@@ -76,7 +72,6 @@ func (SweepBegan) event()   {}
 func (SweepsUntold) event() {}
 func (Shown) event()        {}
 func (Trap) event()         {}
-func (Overheard) event()    {}
 func (HeldBack) event()     {}
 func (Noticed) event()      {}
 func (Said) event()         {}

@@ -102,8 +102,6 @@ func (l *Links) Step(now time.Time, e Event) []Action {
 		l.show(now, e)
 	case Trap:
 		l.trap(now, e)
-	case Overheard:
-		l.overheard(now, e)
 	case Said:
 		l.said(now, e)
 	case HeldBack:

@@ -32,9 +32,6 @@ func TestHistories(t *testing.T) {
 					m.trap(g)
 				}
 			},
-			"overheard": func(t *rapid.T) {
-				m.step(Overheard{m.whole.Nodes[rapid.IntRange(0, len(m.whole.Nodes)-1).Draw(t, "node")].LID()})
-			},
 			"sweep": func(t *rapid.T) {
 				if m.sweep == nil {
 					m.begin()

@@ -23,32 +23,13 @@ func (l *Links) trap(now time.Time, e Trap) {
 	if l.shown == nil || e.LID == 0 {
 		return
 	}
-	if g := l.switchAt(e.LID); g != 0 {
-		l.watch(g).trapped(now)
-		l.ask(now, g, e.At)
-	}
-}
-
-// overheard has a switch read whose trap the manager has received and, it seems, told
-// nobody of: OpenSM ignores a switch after some ten traps, and one that has just begun to
-// listen has not heard those.
-func (l *Links) overheard(now time.Time, e Overheard) {
-	if l.shown == nil || e.LID == 0 {
-		return
-	}
-	if g := l.switchAt(e.LID); g != 0 && now.Sub(l.watch(g).sign) > OverheardLate {
-		l.ask(now, g, now)
-	}
-}
-
-// switchAt is the switch with a LID of its own, 0 for none.
-func (l *Links) switchAt(lid topology.LID) topology.GUID {
 	for i := range l.shown.Nodes {
-		if n := &l.shown.Nodes[i]; n.Kind == topology.Switch && n.LID() == lid {
-			return n.GUID
+		if n := &l.shown.Nodes[i]; n.Kind == topology.Switch && n.LID() == e.LID {
+			l.watch(n.GUID).trapped(now)
+			l.ask(now, n.GUID, e.At)
+			return
 		}
 	}
-	return 0
 }
 
 // ask has a switch read. One that is being read is read again.

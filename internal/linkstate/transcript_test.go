@@ -121,8 +121,6 @@ func (s *stage) parse(t *testing.T, line string) Event {
 			e.At = s.now.Add(-duration(t, words[1]))
 		}
 		return e
-	case "overheard": // NAME
-		return Overheard{s.node(t, words[0]).LID()}
 	case "held":
 		e := HeldBack{}
 		for _, name := range words {

@@ -18,11 +18,7 @@ const (
 	Often      = 20 * time.Millisecond // between two readings of a switch that may be ignored
 	Spread     = 5 * time.Millisecond  // between any two such readings: many switches are read less often
 	Seldom     = time.Second           // between two readings of a switch that is merely looked after
-	// OverheardLate is by how much the news of a trap may be late that was overheard: a
-	// trap that was told within this time is taken for the same.
-	OverheardLate = 2 * time.Second
-
-	mostSilent = 6 // how often the pause doubles while a switch does not answer
+	mostSilent = 6                     // how often the pause doubles while a switch does not answer
 )
 
 // watched is what is known of a switch's own word.

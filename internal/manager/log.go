@@ -27,7 +27,7 @@ func (m *Manager) FollowLog(ctx context.Context) error {
 			}
 			cancel()
 		}()
-		l := opensm.LogFollower{Path: path, Poll: logEvery, Event: m.Logged, Report: func(err error) {
+		l := opensm.LogFollower{Path: path, Event: m.Logged, Report: func(err error) {
 			if err == nil {
 				m.Board.Health.Clear(LogUnreadable)
 				return
@@ -55,10 +55,6 @@ func (m *Manager) logPath() string {
 
 // Logged turns a line of OpenSM's log into a warning, or ends one.
 func (m *Manager) Logged(e opensm.LogEvent) {
-	if e.Kind == opensm.TrapReceived {
-		m.Trap(e.LID)
-		return
-	}
 	raise, ends := e.Effect()
 	for _, code := range ends {
 		m.Board.Health.Clear(code)

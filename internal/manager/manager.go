@@ -35,10 +35,6 @@ const findEvery = time.Minute
 // lookEvery is how often the manager's process is looked at.
 const lookEvery = 2 * time.Second
 
-// logEvery is how often OpenSM's log is looked at: it tells of traps that nobody else
-// tells of.
-const logEvery = 200 * time.Millisecond
-
 // Parts are what a manager is known by.
 type Parts struct {
 	Config  *config.OpenSM
@@ -48,9 +44,6 @@ type Parts struct {
 	Started time.Time // forsd
 	Doubt   func()    // called when the switches may have other tables than they were given
 	Watched bool      // forsd only watches: OpenSM is not signalled, and routes by its own means
-	// Trap is called when OpenSM's log tells that it has received a trap of a switch.
-	// It says so of those, too, that it tells nobody else of.
-	Trap func(switchLID uint16)
 }
 
 // Manager is the OpenSM next door.

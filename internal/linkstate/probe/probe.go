@@ -135,14 +135,6 @@ func (p *Probe) Install(ctx context.Context) error {
 	return nil
 }
 
-// Overheard passes on that the manager has received a trap, where the loop has the time.
-func (p *Probe) Overheard(lid topology.LID) {
-	select {
-	case p.Events <- linkstate.Overheard{LID: lid}:
-	default:
-	}
-}
-
 // tell tells the link state of something, by way of the loop.
 func (p *Probe) tell(ctx context.Context, e linkstate.Event) {
 	select {
