@@ -238,7 +238,7 @@ func TestThreeLevels(t *testing.T) {
 	shim := needs(t)
 	program := compile(t, "mpicc", "../../examples/eventbuilder.c")
 	const lmc = 2
-	x, before, sight := upOn(t, fabgen.GenerateTree(fabgen.TreeSpec{Pods: 4, Leaves: 3, Mids: 3, Tops: 3, Hosts: 3, LMC: lmc}), lmc)
+	x, _, sight := upOn(t, fabgen.GenerateTree(fabgen.TreeSpec{Pods: 4, Leaves: 3, Mids: 3, Tops: 3, Hosts: 3, LMC: lmc}), lmc)
 	// A cable to a top is dead already: the tree needs more than its base LIDs.
 	if err := x.Sim.Unlink(x.ctx, "Mid004", 3+1); err != nil {
 		t.Fatal(err)

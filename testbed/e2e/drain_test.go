@@ -9,15 +9,15 @@ import (
 	"github.com/forsd/forsd/phasetable"
 )
 
-// drainsAre waits until the drains are so many, all in a state.
-func (x *test) drainsAre(n int, state string) {
+// drained waits until the drains are so many, all of them safe to pull.
+func (x *test) drained(n int) {
 	x.Helper()
 	ctx, cancel := x.within()
 	defer cancel()
 	x.ok(x.Until(ctx, func() error {
 		all, err := x.Client.Drains(ctx)
-		if err == nil && (len(all) != n || slices.ContainsFunc(all, func(d api.Drain) bool { return d.State != state })) {
-			err = fmt.Errorf("wait for %d drains that are %s: %+v", n, state, all)
+		if err == nil && (len(all) != n || slices.ContainsFunc(all, func(d api.Drain) bool { return d.State != "safe" })) {
+			err = fmt.Errorf("wait for %d drains that are safe: %+v", n, all)
 		}
 		return err
 	}))
@@ -46,9 +46,9 @@ func TestDrainHandover(t *testing.T) {
 	x, y, healthy := pair(t, small())
 	_, err := x.Client.Drain(x.ctx, api.DrainRequest{Parts: []string{"Spine002"}, Reason: "fans"})
 	x.ok(err)
-	x.drainsAre(1, "safe")
+	x.drained(1)
 	y.follows(x)
-	y.drainsAre(1, "safe")
+	y.drained(1)
 	order, err := x.Client.Drain(x.ctx, api.DrainRequest{Parts: []string{"Leaf001/5"}})
 	x.ok(err)
 	if order.Cost.Phases != 24 {
@@ -58,7 +58,7 @@ func TestDrainHandover(t *testing.T) {
 	x.ok(x.KillForsd(x.ctx)) // amid the change, perhaps
 	x.SM.Kill()
 	y.until("it leads", func(st *api.Status) bool { return !st.OpenSM.Standby })
-	y.drainsAre(2, "safe")
+	y.drained(2)
 	st := y.settled(nil)
 	if n, m := y.sends(-1, 2), y.sends(1, 0); n+m > 0 || st.Phases != 24 {
 		t.Errorf("epoch %d of %d phases sends %d transfers over the spine and %d over the cable that are drained", st.Epoch, st.Phases, n, m)
@@ -82,5 +82,5 @@ func TestDrainHandover(t *testing.T) {
 	_, err = y.Client.Undrain(y.ctx, "Leaf001/5")
 	y.ok(err)
 	y.warned("cable-down") // it is still absent
-	y.drainsAre(1, "safe")
+	y.drained(1)
 }

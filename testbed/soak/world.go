@@ -20,13 +20,12 @@ const (
 // world is the fabric as it should be after the events so far.
 type world struct {
 	tree   *topology.FatTree // healthy
-	lmc    uint8
-	cables [][]fault // [leaf][lane]
-	leaves []bool    // [leaf] off
-	spines []bool    // [spine] off
-	hosts  []bool    // [host] pulled
-	cross  []place   // the two leaf ports whose cables are swapped; nil for none
-	keep   []int     // leaves that hold a manager: they stay
+	cables [][]fault         // [leaf][lane]
+	leaves []bool            // [leaf] off
+	spines []bool            // [spine] off
+	hosts  []bool            // [host] pulled
+	cross  []place           // the two leaf ports whose cables are swapped; nil for none
+	keep   []int             // leaves that hold a manager: they stay
 }
 
 func newWorld(tree *topology.FatTree, keep ...int) *world {
