@@ -210,7 +210,6 @@ void event(struct context *, enum ibv_event_type, uint64_t element);
 void serve(struct context *); /* a request on its socket */
 struct context *accept_context(int fd);
 void close_context(struct context *);
-int pass(int socket, const void *, size_t, const int *fds, unsigned n);
 extern int beacon_fd, bell_fd;
 extern struct beacon *beacon;
 

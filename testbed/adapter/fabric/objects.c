@@ -380,26 +380,6 @@ static int carry_out(struct context *c, struct request *r, const int *fds, struc
 	}
 }
 
-int pass(int socket, const void *data, size_t size, const int *fds, unsigned n)
-{
-	union {
-		struct cmsghdr align;
-		char space[CMSG_SPACE(2 * sizeof(int))];
-	} control = {0};
-	struct iovec v = {(void *)(uintptr_t)data, size};
-	struct msghdr m = {.msg_iov = &v, .msg_iovlen = 1};
-	if (n > 0) {
-		m.msg_control = control.space;
-		m.msg_controllen = CMSG_SPACE(n * sizeof(int));
-		struct cmsghdr *h = CMSG_FIRSTHDR(&m);
-		h->cmsg_level = SOL_SOCKET;
-		h->cmsg_type = SCM_RIGHTS;
-		h->cmsg_len = CMSG_LEN(n * sizeof(int));
-		memcpy(CMSG_DATA(h), fds, n * sizeof(int));
-	}
-	return sendmsg(socket, &m, MSG_NOSIGNAL) == (ssize_t)size ? 0 : -1;
-}
-
 void serve(struct context *c)
 {
 	struct request r;

@@ -9,9 +9,12 @@
 #ifndef SHARED_H
 #define SHARED_H
 
+#include <errno.h>
 #include <infiniband/verbs.h>
 #include <stdatomic.h>
 #include <stdint.h>
+#include <string.h>
+#include <sys/socket.h>
 
 /* Where the fabric's socket is, and the hosts whose adapters a process has: descriptions
  * or node GUIDs with commas between them. %r is its rank, %4r with leading zeros. */
@@ -147,5 +150,29 @@ struct answer {
 		char name[64];
 	} port;
 };
+
+/* pass sends data with up to two descriptors. */
+static inline int pass(int socket, const void *data, size_t size, const int *fds, unsigned n)
+{
+	union {
+		struct cmsghdr align;
+		char space[CMSG_SPACE(2 * sizeof(int))];
+	} control = {0};
+	struct iovec v = {(void *)(uintptr_t)data, size};
+	struct msghdr m = {.msg_iov = &v, .msg_iovlen = 1};
+	if (n > 0) {
+		m.msg_control = control.space;
+		m.msg_controllen = CMSG_SPACE(n * sizeof(int));
+		struct cmsghdr *h = CMSG_FIRSTHDR(&m);
+		h->cmsg_level = SOL_SOCKET;
+		h->cmsg_type = SCM_RIGHTS;
+		h->cmsg_len = CMSG_LEN(n * sizeof(int));
+		memcpy(CMSG_DATA(h), fds, n * sizeof(int));
+	}
+	ssize_t done;
+	while ((done = sendmsg(socket, &m, MSG_NOSIGNAL)) < 0 && errno == EINTR)
+		;
+	return done == (ssize_t)size ? 0 : -1;
+}
 
 #endif

@@ -35,25 +35,12 @@ int ask_on(int s, const struct request *r, struct answer *a, const int *given, u
 	union {
 		struct cmsghdr align;
 		char space[CMSG_SPACE(2 * sizeof(int))];
-	} control = {0};
-	struct iovec v = {(void *)(uintptr_t)r, sizeof *r};
-	struct msghdr m = {.msg_iov = &v, .msg_iovlen = 1};
-	if (n > 0) {
-		m.msg_control = control.space;
-		m.msg_controllen = CMSG_SPACE(n * sizeof(int));
-		struct cmsghdr *h = CMSG_FIRSTHDR(&m);
-		h->cmsg_level = SOL_SOCKET;
-		h->cmsg_type = SCM_RIGHTS;
-		h->cmsg_len = CMSG_LEN(n * sizeof(int));
-		memcpy(CMSG_DATA(h), given, n * sizeof(int));
-	}
+	} control;
+	struct iovec v = {a, sizeof *a};
+	struct msghdr m = {.msg_iov = &v, .msg_iovlen = 1, .msg_control = control.space, .msg_controllen = sizeof control};
 	ssize_t done;
-	while ((done = sendmsg(s, &m, MSG_NOSIGNAL)) < 0 && errno == EINTR)
-		;
-	if (done != sizeof *r)
+	if (pass(s, r, sizeof *r, given, n) < 0)
 		return EIO;
-	v = (struct iovec){a, sizeof *a};
-	m = (struct msghdr){.msg_iov = &v, .msg_iovlen = 1, .msg_control = control.space, .msg_controllen = sizeof control};
 	while ((done = recvmsg(s, &m, MSG_CMSG_CLOEXEC)) < 0 && errno == EINTR)
 		;
 	if (done != sizeof *a)

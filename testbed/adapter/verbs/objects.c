@@ -96,6 +96,21 @@ static uint32_t power(uint32_t n)
 	return p;
 }
 
+/* create asks the fabric for an object with its memory, and returns the object's handle; 0
+ * where it is refused, and then both are gone. */
+static uint32_t create(struct ibv_context *context, struct request *r, int fd, void *object, void *memory, size_t bytes)
+{
+	struct answer a;
+	const int failed = ask(context_of(context), r, &a, fd);
+	close(fd);
+	if (!failed)
+		return a.handle;
+	munmap(memory, bytes);
+	free(object);
+	errno = failed;
+	return 0;
+}
+
 VISIBLE struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context, struct ibv_comp_channel *channel, int vector)
 {
 	if (cqe < 1 || cqe > MAX_CQE || vector < 0)
@@ -114,16 +129,11 @@ VISIBLE struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void 
 	struct request r = {.operation = CREATE_CQ};
 	r.cq.cookie = (uintptr_t)&q->object;
 	r.cq.channel = channel ? CONTAINER(channel, struct channel, ibv)->handle : 0;
-	struct answer a;
-	const int failed = ask(context_of(context), &r, &a, fd);
-	close(fd);
-	if (failed) {
-		munmap(q->shared, q->bytes);
-		free(q);
-		return refused(failed);
-	}
-	q->handle = a.handle;
-	q->ibv = (struct ibv_cq){.context = context, .channel = channel, .cq_context = cq_context, .handle = a.handle, .cqe = (int)size};
+	const uint32_t handle = create(context, &r, fd, q, q->shared, q->bytes);
+	if (!handle)
+		return NULL;
+	q->handle = handle;
+	q->ibv = (struct ibv_cq){.context = context, .channel = channel, .cq_context = cq_context, .handle = handle, .cqe = (int)size};
 	pthread_mutex_init(&q->polling, NULL);
 	pthread_mutex_init(&q->ibv.mutex, NULL);
 	pthread_cond_init(&q->ibv.cond, NULL);
@@ -222,16 +232,11 @@ VISIBLE struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_at
 	struct request r = {.operation = CREATE_SRQ};
 	r.pair.cookie = (uintptr_t)&q->object;
 	r.pair.pd = pd->handle;
-	struct answer a;
-	const int failed = ask(context_of(pd->context), &r, &a, fd);
-	close(fd);
-	if (failed) {
-		munmap(q->shared, q->bytes);
-		free(q);
-		return refused(failed);
-	}
-	q->handle = a.handle;
-	q->ibv = (struct ibv_srq){.context = pd->context, .srq_context = attr->srq_context, .pd = pd, .handle = a.handle};
+	const uint32_t handle = create(pd->context, &r, fd, q, q->shared, q->bytes);
+	if (!handle)
+		return NULL;
+	q->handle = handle;
+	q->ibv = (struct ibv_srq){.context = pd->context, .srq_context = attr->srq_context, .pd = pd, .handle = handle};
 	pthread_mutex_init(&q->posting, NULL);
 	pthread_mutex_init(&q->ibv.mutex, NULL);
 	pthread_cond_init(&q->ibv.cond, NULL);
@@ -295,16 +300,11 @@ VISIBLE struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr 
 	r.pair.srq = init->srq ? srq_of(init->srq)->handle : 0;
 	r.pair.type = init->qp_type;
 	r.pair.signal_all = (uint32_t)init->sq_sig_all;
-	struct answer a;
-	const int failed = ask(context_of(pd->context), &r, &a, fd);
-	close(fd);
-	if (failed) {
-		munmap(q->shared, q->bytes);
-		free(q);
-		return refused(failed);
-	}
+	const uint32_t handle = create(pd->context, &r, fd, q, q->shared, q->bytes);
+	if (!handle)
+		return NULL;
 	q->ibv = (struct ibv_qp){.context = pd->context, .qp_context = init->qp_context, .pd = pd, .send_cq = init->send_cq, .recv_cq = init->recv_cq,
-		.srq = init->srq, .handle = a.handle, .qp_num = a.handle, .state = IBV_QPS_RESET, .qp_type = init->qp_type};
+		.srq = init->srq, .handle = handle, .qp_num = handle, .state = IBV_QPS_RESET, .qp_type = init->qp_type};
 	pthread_mutex_init(&q->sending, NULL);
 	pthread_mutex_init(&q->receiving, NULL);
 	pthread_mutex_init(&q->ibv.mutex, NULL);
