@@ -19,6 +19,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/forsd/forsd/sim"
 	"github.com/forsd/forsd/testbed/e2e"
 	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/testbed/ibsim"
@@ -227,13 +228,13 @@ func check(ctx context.Context, s *e2e.Site, st step, c costs) error {
 	if err != nil {
 		return err
 	}
-	if c[st.state].forsd, err = planOn(sight, plan); err != nil {
+	if c[st.state].forsd, err = sim.Run(sight.Tree.Fabric, sight.Tables, sim.RowsOf(plan)); err != nil {
 		return err
 	}
 	base, err := s.Client.BaseTable(ctx)
 	if err != nil {
 		return err
 	}
-	c[st.state].base, err = planOn(sight, base)
+	c[st.state].base, err = sim.Run(sight.Tree.Fabric, sight.Tables, sim.RowsOf(base))
 	return err
 }

@@ -13,7 +13,6 @@ import (
 
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/controller"
-	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/sim"
 	"github.com/forsd/forsd/testbed/e2e"
 	"github.com/forsd/forsd/testbed/ibsim"
@@ -113,20 +112,6 @@ func shiftOn(ctx context.Context, s *e2e.Site, whole *topology.Fabric) (*sim.Res
 		return nil, err
 	}
 	return sim.Run(sight.Tree.Fabric, sight.Tables, sim.LinearShift(sight.Tree))
-}
-
-// planOn simulates a published plan on the tables in sight.
-func planOn(s *e2e.Sight, plan *phasetable.View) (*sim.Result, error) {
-	var rows []sim.Row
-	for n := range plan.Servers() {
-		row := plan.Row(n)
-		for p := range row.Len() {
-			if x := row.At(p); x.SendTo != phasetable.Idle {
-				rows = append(rows, sim.Row{Phase: int32(p), DLID: x.DLID, Src: plan.Server(n).GUID, Dst: plan.Server(x.SendTo).GUID})
-			}
-		}
-	}
-	return sim.Run(s.Tree.Fabric, s.Tables, rows)
 }
 
 // show says what forsd saw and did, and how often.

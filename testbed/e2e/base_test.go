@@ -99,14 +99,9 @@ func (s *Sight) onBaseLIDs(plan *phasetable.View) (rows []sim.Row) {
 	for i := range s.Tree.Hosts {
 		base[s.Tree.Hosts[i].GUID] = s.Tree.Hosts[i].LID
 	}
-	for n := range plan.Servers() {
-		row := plan.Row(n)
-		for p := range row.Len() {
-			if x := row.At(p); x.SendTo != phasetable.Idle {
-				to := plan.Server(x.SendTo).GUID
-				rows = append(rows, sim.Row{Phase: int32(p), DLID: base[to], Src: plan.Server(n).GUID, Dst: to})
-			}
-		}
+	rows = sim.RowsOf(plan)
+	for i := range rows {
+		rows[i].DLID = base[rows[i].Dst]
 	}
 	return rows
 }

@@ -108,16 +108,7 @@ func shift(f *topology.Fabric, tables *lft.Tables) (float64, error) {
 
 // planned is that of a plan for base LIDs.
 func planned(f *topology.Fabric, tables *lft.Tables, plan *phasetable.View) (float64, error) {
-	var rows []sim.Row
-	for n := range plan.Servers() {
-		row := plan.Row(n)
-		for p := range row.Len() {
-			if x := row.At(p); x.SendTo != phasetable.Idle {
-				rows = append(rows, sim.Row{Phase: int32(p), DLID: x.DLID, Src: plan.Server(n).GUID, Dst: plan.Server(x.SendTo).GUID})
-			}
-		}
-	}
-	r, err := sim.Run(f, tables, rows)
+	r, err := sim.Run(f, tables, sim.RowsOf(plan))
 	if err != nil {
 		return 0, err
 	}
