@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// programs are the C texts of docs/mpi.md that use the library.
-func programs(t *testing.T) (phases, rtr string) {
+// documentedPrograms are the C texts of docs/mpi.md that use the library.
+func documentedPrograms(t *testing.T) (phases, rtr string) {
 	t.Helper()
 	doc, err := os.ReadFile("../../docs/mpi.md")
 	if err != nil {
@@ -34,7 +34,7 @@ func programs(t *testing.T) (phases, rtr string) {
 // TestDocumentedProgram compiles the document's program and compares what it
 // prints of one host with what Go reads.
 func TestDocumentedProgram(t *testing.T) {
-	text, _ := programs(t)
+	text, _ := documentedPrograms(t)
 	source := filepath.Join(t.TempDir(), "phases.c")
 	if err := os.WriteFile(source, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
@@ -64,7 +64,7 @@ func TestDocumentedProgram(t *testing.T) {
 // reliable connection checks: a packet's source LID is the one that the receiver
 // sends to.
 func TestDocumentedVerbs(t *testing.T) {
-	_, text := programs(t)
+	_, text := documentedPrograms(t)
 	source := filepath.Join(t.TempDir(), "rtr.c")
 	program := "#include <fors.h>\n#include \"testdata/verbs.h\"\n" + text + "#include \"testdata/connect.c\"\n"
 	if err := os.WriteFile(source, []byte(program), 0o600); err != nil {

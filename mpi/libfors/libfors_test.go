@@ -20,6 +20,7 @@ import (
 	"github.com/forsd/forsd/planner"
 	"github.com/forsd/forsd/podplan"
 	"github.com/forsd/forsd/testbed/fabgen"
+	"github.com/forsd/forsd/testbed/programs"
 	"github.com/forsd/forsd/topology"
 )
 
@@ -33,20 +34,15 @@ var (
 // sanitized builds the library under the sanitizers, once for all tests, and the
 // probe with it.
 var sanitized = sync.OnceValues(func() (*built, error) {
-	dir, err := os.MkdirTemp("", "libfors")
-	if err != nil {
-		return nil, err
-	}
-	scratch = dir
-	b := &built{dir: dir}
-	out, err := exec.Command("make", "-s", "-j2", "out="+dir, "CFLAGS="+strings.Join(sanitizers, " "), b.library()).CombinedOutput()
+	b := &built{dir: scratch}
+	out, err := exec.Command("make", "-s", "-j2", "out="+scratch, "CFLAGS="+strings.Join(sanitizers, " "), b.library()).CombinedOutput()
 	if err != nil {
 		return b, fmt.Errorf("make: %w\n%s", err, out)
 	}
 	return b, gcc(b.probe(), slices.Concat(sanitizers, strict, []string{"testdata/probe.c", b.library()})...)
 })
 
-// scratch is the directory of sanitized, once there is one.
+// scratch is the directory of sanitized.
 var scratch string
 
 // built is where a library and a probe were built.
@@ -83,13 +79,7 @@ func sources(t testing.TB) []string {
 	return files
 }
 
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if scratch != "" {
-		_ = os.RemoveAll(scratch)
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { programs.Scratch(m, &scratch) }
 
 // probe is a running testdata/probe.c.
 type probe struct {

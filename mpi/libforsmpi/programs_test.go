@@ -45,11 +45,11 @@ func began(logs [][]line) (n int) {
 // exchanges that they made by the plan.
 func TestPrograms(t *testing.T) {
 	for _, mpi := range []string{"", mpich} {
-		t.Run("MPI"+mpi, func(t *testing.T) { programs(t, mpi) })
+		t.Run("MPI"+mpi, func(t *testing.T) { runPrograms(t, mpi) })
 	}
 }
 
-func programs(t *testing.T, mpi string) {
+func runPrograms(t *testing.T, mpi string) {
 	shim := builtFor(t, mpi, "mpifort"+mpi)
 	const ranks = 6
 	table := small(t)

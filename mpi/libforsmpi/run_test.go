@@ -3,7 +3,6 @@ package libforsmpi
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,60 +14,32 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/forsd/forsd/testbed/built"
+	"github.com/forsd/forsd/testbed/programs"
 )
 
 // patience is how long a job may take on a machine under heavy load; none takes
 // a tenth of it by itself.
 const patience = 5 * time.Minute
 
-// scratch is where the shim and the programs are built; its path is short, as
-// Open MPI's sockets want it.
+// scratch is where the shim and the programs are built.
 var scratch string
 
-func TestMain(m *testing.M) {
-	dir, err := os.MkdirTemp("", "forsmpi")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	scratch = dir
-	code := m.Run()
-	_ = os.RemoveAll(dir)
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { programs.Scratch(m, &scratch) }
 
-// shim builds libforsmpi.so, once for all tests, as strictly as can be. It reads the
-// sources so that the go command runs the tests anew where one has changed.
+// shim builds libforsmpi.so, once for all tests, as strictly as can be.
 var shim = sync.OnceValues(func() (string, error) {
-	for _, pattern := range []string{"Makefile", "libforsmpi.map", "src/*", "testdata/*", "../../examples/*", "../libfors/fors.h", "../libfors/src/*"} {
-		files, err := filepath.Glob(pattern)
-		if err != nil || len(files) == 0 {
-			return "", fmt.Errorf("sources %s: %v, %w", pattern, files, err)
-		}
-		for _, f := range files {
-			if _, err := os.ReadFile(f); err != nil {
-				return "", err
-			}
-		}
+	if err := programs.Sources("Makefile", "libforsmpi.map", "src/*", "testdata/*", "../../examples/*", "../libfors/fors.h", "../libfors/src/*"); err != nil {
+		return "", err
 	}
-	cmd := exec.Command("make", "-s", "out="+scratch, "CFLAGS=-O2 -g -Werror")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("%s: %w\n%s", cmd, err, out)
-	}
-	return filepath.Join(scratch, "libforsmpi.so"), nil
+	return filepath.Join(scratch, "libforsmpi.so"), built.Make(context.Background(), "mpi/libforsmpi", scratch, "CFLAGS=-O2 -g -Werror")
 })
 
 // needs skips a test where what it runs is not installed, and returns the shim.
-func needs(t testing.TB, programs ...string) string {
+func needs(t testing.TB, names ...string) string {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("it starts Open MPI")
-	}
-	for _, p := range append(programs, "mpicc", "mpirun") {
-		if _, err := exec.LookPath(p); err != nil {
-			t.Skipf("%v: make deps installs it", err)
-		}
-	}
+	programs.Needs(t, append(names, "mpicc", "mpirun")...)
 	path, err := shim()
 	if err != nil {
 		t.Fatal(err)

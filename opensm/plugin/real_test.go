@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -12,8 +11,10 @@ import (
 
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/opensm"
+	"github.com/forsd/forsd/testbed/built"
 	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/testbed/ibsim"
+	"github.com/forsd/forsd/testbed/programs"
 	"github.com/forsd/forsd/testbed/routed"
 	"github.com/forsd/forsd/topology"
 )
@@ -21,31 +22,15 @@ import (
 // header is a header of OpenSM's that building the library takes.
 const header = "/usr/include/infiniband/opensm/osm_event_plugin.h"
 
+// scratch is where the library is built.
+var scratch string
+
+func TestMain(m *testing.M) { programs.Scratch(m, &scratch) }
+
 // library builds libforsosm.so once for all tests.
 var library = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "libforsosm-")
-	if err != nil {
-		return "", err
-	}
-	out, err := exec.Command("make", "-s", "CFLAGS=-O2 -g -Werror", "out="+dir).CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("build libforsosm: %w\n%s", err, out)
-	}
-	return filepath.Join(dir, "libforsosm.so"), nil
+	return filepath.Join(scratch, "libforsosm.so"), built.Make(context.Background(), "opensm/plugin", scratch, "CFLAGS=-O2 -g -Werror")
 })
-
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if built {
-		if path, err := library(); err == nil {
-			os.RemoveAll(filepath.Dir(path))
-		}
-	}
-	os.Exit(code)
-}
-
-// built tells whether a test has called library.
-var built bool
 
 // site is a simulated fabric under an OpenSM with the plugin, and forsd's end.
 type site struct {
@@ -104,7 +89,6 @@ func (s *site) table() string { return filepath.Join(s.dir, "forsd.lfts") }
 // start starts OpenSM with the plugin and an empty table file.
 func (s *site) start(o ibsim.OpenSMOptions) {
 	s.t.Helper()
-	built = true
 	path, err := library()
 	if err != nil {
 		s.t.Fatal(err)

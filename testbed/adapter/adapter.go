@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/testbed/built"
 	"github.com/forsd/forsd/topology"
 )
 
@@ -35,18 +36,11 @@ const devices = "/dev/infiniband"
 // the header files of libibverbs-dev, and must run within the module. Flags are the
 // compiler's; none means -O2 -g.
 func Build(ctx context.Context, dir string, flags ...string) error {
-	module, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}").Output()
-	if err != nil {
-		return fmt.Errorf("build the adapter: find the module: %w", err)
-	}
-	args := []string{"-s", "-C", filepath.Join(strings.TrimSpace(string(module)), "testbed", "adapter"), "out=" + dir}
+	var args []string
 	if len(flags) > 0 {
-		args = append(args, "CFLAGS="+strings.Join(flags, " "))
+		args = []string{"CFLAGS=" + strings.Join(flags, " ")}
 	}
-	if out, err := exec.CommandContext(ctx, "make", args...).CombinedOutput(); err != nil {
-		return fmt.Errorf("build the adapter: %w: %s", err, out)
-	}
-	return nil
+	return built.Make(ctx, "testbed/adapter", dir, args...)
 }
 
 // Options describe a fabric that carries data.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -16,59 +15,32 @@ import (
 
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/testbed/fabgen"
+	"github.com/forsd/forsd/testbed/programs"
 	"github.com/forsd/forsd/testbed/routed"
 	"github.com/forsd/forsd/topology"
 )
 
 var scratch string
 
-func TestMain(m *testing.M) {
-	dir, err := os.MkdirTemp("", "adapter")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	scratch = dir
-	code := m.Run()
-	_ = os.RemoveAll(dir)
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { programs.Scratch(m, &scratch) }
 
-// programs builds the library and the process, once for all tests, as strictly as can
-// be. It reads the sources so that the go command runs the tests anew where one has
-// changed.
-var programs = sync.OnceValues(func() (string, error) {
-	for _, pattern := range []string{"Makefile", "include/*", "fabric/*", "verbs/*", "testdata/*", "../../examples/*.c"} {
-		files, err := filepath.Glob(pattern)
-		if err != nil || len(files) == 0 {
-			return "", fmt.Errorf("sources %s: %v, %w", pattern, files, err)
-		}
-		for _, f := range files {
-			if _, err := os.ReadFile(f); err != nil {
-				return "", err
-			}
-		}
+// library builds the library and the process, once for all tests, as strictly as can be.
+var library = sync.OnceValue(func() error {
+	if err := programs.Sources("Makefile", "include/*", "fabric/*", "verbs/*", "testdata/*", "../../examples/*.c"); err != nil {
+		return err
 	}
-	return scratch, Build(context.Background(), scratch, "-O2", "-g", "-Werror")
+	return Build(context.Background(), scratch, "-O2", "-g", "-Werror")
 })
 
 // needs skips a test where what it runs is not installed, and returns where the library
 // is.
 func needs(t testing.TB, names ...string) string {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("it runs programs on a fabric")
-	}
-	for _, name := range append(names, "make", "cc") {
-		if _, err := exec.LookPath(name); err != nil {
-			t.Skipf("%v: make deps installs it", err)
-		}
-	}
-	dir, err := programs()
-	if err != nil {
+	programs.Needs(t, append(names, "make", "cc")...)
+	if err := library(); err != nil {
 		t.Fatal(err)
 	}
-	return dir
+	return scratch
 }
 
 // world is a fabric with tables.

@@ -5,11 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"syscall"
 
 	"github.com/forsd/forsd/testbed/ibsim"
 )
@@ -17,21 +14,8 @@ import (
 // Follower keeps a fabric's tables and links as those of a simulation are.
 type Follower struct {
 	fabric *Fabric
-	cmd    *exec.Cmd
-	stop   io.Closer
+	client *ibsim.Client
 	ended  chan struct{}
-	said   *os.File
-}
-
-// BuildFollower builds the program that Follow runs into the directory of the others.
-// It takes libibumad-dev, and must run within the module.
-func BuildFollower(ctx context.Context, dir string) error {
-	cmd := exec.CommandContext(ctx, "go", "build", "-tags", "umad", "-o", dir, "github.com/forsd/forsd/testbed/adapter/follow")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=1")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("build the follower: %w: %s", err, out)
-	}
-	return nil
 }
 
 // Follow has the fabric take tables and the states of links from the switches of a
@@ -39,36 +23,20 @@ func BuildFollower(ctx context.Context, dir string) error {
 // subnet file is the one that the fabric of Options was read from. It returns when all
 // has been read once.
 func (a *Fabric) Follow(ctx context.Context, sim *ibsim.Sim, host, subnet string) (*Follower, error) {
-	env, err := sim.Env(host)
-	if err != nil {
-		return nil, err
-	}
-	dir, err := os.MkdirTemp(a.dir, "follow-")
-	if err != nil {
-		return nil, err
-	}
-	f := &Follower{fabric: a, ended: make(chan struct{})}
-	if f.said, err = os.Create(filepath.Join(dir, "err")); err != nil {
-		return nil, err
-	}
 	data, err := os.ReadFile(subnet) // it may change before the program reads it
 	if err != nil {
 		return nil, err
 	}
-	copied := filepath.Join(dir, "subnet.lst")
+	copied := filepath.Join(a.dir, "subnet.lst")
 	if err := os.WriteFile(copied, data, 0o644); err != nil {
 		return nil, err
 	}
-	f.cmd = exec.Command(sim.Prefix()[0], append(sim.Prefix()[1:], filepath.Join(a.options.Programs, "follow"), copied)...)
-	f.cmd.Dir, f.cmd.Stderr, f.cmd.Env = dir, f.said, append(os.Environ(), env...)
-	f.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	in, e1 := f.cmd.StdinPipe()
-	out, e2 := f.cmd.StdoutPipe()
-	if err := errors.Join(e1, e2, f.cmd.Start()); err != nil {
+	client, err := sim.Attach(host, filepath.Join(a.options.Programs, "follow"), copied)
+	if err != nil {
 		return nil, err
 	}
-	f.stop = in
-	go f.carry(out)
+	f := &Follower{fabric: a, client: client, ended: make(chan struct{})}
+	go f.carry()
 	if err := f.Caught(ctx); err != nil {
 		return nil, errors.Join(err, f.Stop())
 	}
@@ -76,8 +44,8 @@ func (a *Fabric) Follow(ctx context.Context, sim *ibsim.Sim, host, subnet string
 }
 
 // carry takes what the program prints to the data fabric, line by line.
-func (f *Follower) carry(out io.Reader) {
-	lines := bufio.NewReader(out)
+func (f *Follower) carry() {
+	lines := bufio.NewReader(f.client.Out)
 	for {
 		line, err := lines.ReadBytes('\n')
 		if err != nil {
@@ -97,8 +65,7 @@ func (f *Follower) Caught(ctx context.Context) error {
 		select {
 		case <-more:
 		case <-f.ended:
-			said, _ := os.ReadFile(f.said.Name())
-			return fmt.Errorf("follow the simulation: the program has ended: %s", said)
+			return errors.New("follow the simulation: the program has ended")
 		case <-ctx.Done():
 			return fmt.Errorf("follow the simulation: %w", context.Cause(ctx))
 		}
@@ -108,7 +75,7 @@ func (f *Follower) Caught(ctx context.Context) error {
 
 // Stop ends the program after the round under way.
 func (f *Follower) Stop() error {
-	_ = f.stop.Close()
+	f.client.End()
 	<-f.ended
-	return errors.Join(f.cmd.Wait(), f.said.Close())
+	return f.client.Wait()
 }

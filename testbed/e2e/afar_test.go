@@ -11,6 +11,7 @@ import (
 
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/opensm"
+	"github.com/forsd/forsd/testbed/built"
 	"github.com/forsd/forsd/testbed/ibsim"
 )
 
@@ -51,7 +52,7 @@ func TestFromAfar(t *testing.T) {
 // TestTrapsFromAfar has forsd on another host than OpenSM, and look at the fabric by
 // itself so seldom that it must be told: by the traps that it has subscribed to.
 func TestTrapsFromAfar(t *testing.T) {
-	if _, err := os.Stat(umadHeader); err != nil {
+	if _, err := os.Stat(built.UmadHeader); err != nil {
 		t.Skipf("forsd cannot subscribe here: install libibumad-dev: %v", err)
 	}
 	o := small()

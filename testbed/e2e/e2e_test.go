@@ -14,6 +14,7 @@ import (
 	"github.com/forsd/forsd/opensm"
 	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/testbed/ibsim"
+	"github.com/forsd/forsd/testbed/programs"
 )
 
 // patience is how long a state may take to come on a machine under heavy load;
@@ -25,17 +26,7 @@ var (
 	program    = sync.OnceValues(func() (string, error) { return Build(context.Background(), programDir) })
 )
 
-func TestMain(m *testing.M) {
-	dir, err := os.MkdirTemp("", "forsd-e2e-")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	programDir = dir
-	code := m.Run()
-	_ = os.RemoveAll(dir)
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { programs.Scratch(m, &programDir) }
 
 // test is a site under test.
 type test struct {

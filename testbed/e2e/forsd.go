@@ -9,33 +9,13 @@ import (
 	"runtime"
 	"slices"
 	"syscall"
+
+	"github.com/forsd/forsd/testbed/built"
 )
 
-// umadHeader belongs to libibumad-dev.
-const umadHeader = "/usr/include/infiniband/umad.h"
-
-// Build builds forsd into a directory and returns the program's path; where
-// libibumad-dev is there, so that it reads the switches itself. It must run
-// within the module.
+// Build builds forsd into a directory and returns the program's path; see built.Program.
 func Build(ctx context.Context, dir string) (string, error) {
-	return build(ctx, dir, "github.com/forsd/forsd/cmd/forsd")
-}
-
-// build builds a program of the module.
-func build(ctx context.Context, dir, program string) (string, error) {
-	name := filepath.Join(dir, filepath.Base(program))
-	cmd := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-o", name)
-	if _, err := os.Stat(umadHeader); err == nil {
-		cmd.Args = append(cmd.Args, "-tags", "umad")
-		cmd.Env = append(os.Environ(), "CGO_ENABLED=1")
-	} else {
-		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	}
-	cmd.Args = append(cmd.Args, program)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build %s: %w: %s", filepath.Base(program), err, out)
-	}
-	return name, nil
+	return built.Program(ctx, dir, "cmd/forsd")
 }
 
 // Forsd is a running forsd, or one that has ended. The kernel kills it when this

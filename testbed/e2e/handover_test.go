@@ -13,6 +13,7 @@ import (
 
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/phasetable"
+	"github.com/forsd/forsd/testbed/built"
 	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/topology"
 )
@@ -144,7 +145,7 @@ func (c *cables) handover(leader, follower *test, healthy *Sight, epoch uint64, 
 // handed back. First nothing changes, and so no entry of a table does, and no
 // epoch; then cables are pulled and put back before, during and after each.
 func TestHandover(t *testing.T) {
-	if _, err := os.Stat(umadHeader); err != nil {
+	if _, err := os.Stat(built.UmadHeader); err != nil {
 		t.Skipf("the switches cannot be polled here: install libibumad-dev: %v", err)
 	}
 	x, y, healthy := pair(t, Options{Fabric: fabgen.Generate(fabgen.Spec{Spines: 8, Leaves: 6}), LMC: 3})

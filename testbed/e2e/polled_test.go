@@ -14,12 +14,13 @@ import (
 
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/phasetable"
+	"github.com/forsd/forsd/testbed/built"
 	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/topology"
 )
 
 var (
-	poller = sync.OnceValues(func() (string, error) { return BuildPoller(context.Background(), programDir) })
+	poller = sync.OnceValues(func() (string, error) { return built.Program(context.Background(), programDir, "testbed/e2e/poll") })
 	plugin = sync.OnceValues(func() (string, error) { return BuildPlugin(context.Background(), programDir) })
 )
 
@@ -46,7 +47,7 @@ const openSMHeader = "/usr/include/infiniband/opensm/osm_event_plugin.h"
 // but for the time from a pull to the plan that follows; and the entries of a lane
 // that lives never change. With FORS_LONG=1 it takes 20 cables of the LHCb fabric.
 func TestPolled(t *testing.T) {
-	if _, err := os.Stat(umadHeader); err != nil {
+	if _, err := os.Stat(built.UmadHeader); err != nil {
 		t.Skipf("the switches cannot be polled here: install libibumad-dev: %v", err)
 	}
 	o, pulls := Options{Fabric: fabgen.Generate(fabgen.Spec{Spines: 8, Leaves: 6}), LMC: 3}, 4

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/forsd/forsd/testbed/built"
 )
 
 // TestReadBackWays pulls and puts back a cable with forsd reading the switches
@@ -14,7 +16,7 @@ import (
 // it is told to use is not there. The tables are confirmed all the ways; how long
 // the first two take on the LHCb fabric is printed.
 func TestReadBackWays(t *testing.T) {
-	if _, err := os.Stat(umadHeader); err != nil {
+	if _, err := os.Stat(built.UmadHeader); err != nil {
 		t.Skipf("forsd cannot read switches itself here: install libibumad-dev: %v", err)
 	}
 	for _, c := range []struct {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/testbed/built"
 	"github.com/forsd/forsd/testbed/slurm"
 )
 
@@ -47,7 +48,7 @@ func startBatch(t *testing.T) *batch {
 	}
 	x, _ := up(t, 5*time.Minute, o)
 	bin, dir := t.TempDir(), t.TempDir()
-	ctl, err := build(x.ctx, bin, "github.com/forsd/forsd/cmd/forsctl")
+	ctl, err := built.Program(x.ctx, bin, "cmd/forsctl")
 	x.ok(err)
 	scripts, err := filepath.Abs("../../configs/slurm")
 	x.ok(err)

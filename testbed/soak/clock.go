@@ -8,6 +8,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+
+	"github.com/forsd/forsd/testbed/built"
 )
 
 // buildSteppable builds forsd with a clock that can be stepped: the same program, but that
@@ -18,7 +20,7 @@ func buildSteppable(ctx context.Context, dir, file string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	module, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}").Output()
+	module, err := built.Module(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -36,7 +38,7 @@ func buildSteppable(ctx context.Context, dir, file string) (string, error) {
 	main := fmt.Sprintf(stepper, file)
 	replace := map[string]string{
 		source: filepath.Join(dir, "time.go"),
-		filepath.Join(string(bytes.TrimSpace(module)), "cmd", "forsd", "stepped.go"): filepath.Join(dir, "stepped.go"),
+		filepath.Join(module, "cmd", "forsd", "stepped.go"): filepath.Join(dir, "stepped.go"),
 	}
 	overlay, err := json.Marshal(map[string]any{"Replace": replace})
 	if err != nil {
@@ -47,13 +49,7 @@ func buildSteppable(ctx context.Context, dir, file string) (string, error) {
 			return "", err
 		}
 	}
-	program := filepath.Join(dir, "forsd")
-	cmd := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-tags", "umad", "-overlay", filepath.Join(dir, "overlay.json"), "-o", program, "github.com/forsd/forsd/cmd/forsd")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=1")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build forsd with a clock that can be stepped: %w: %s", err, out)
-	}
-	return program, nil
+	return built.Program(ctx, dir, "cmd/forsd", "-overlay", filepath.Join(dir, "overlay.json"))
 }
 
 // stepper is added to the program: it takes what the file says.

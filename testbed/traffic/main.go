@@ -15,8 +15,6 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
-
-	"github.com/forsd/forsd/testbed/adapter"
 )
 
 // limit bounds the whole.
@@ -51,7 +49,7 @@ func show(ctx context.Context, o options) (err error) {
 	if o.shim, err = filepath.Abs(o.shim); err != nil {
 		return err
 	}
-	if err := errors.Join(adapter.Build(ctx, o.dir), adapter.BuildFollower(ctx, o.dir), o.compile(ctx)); err != nil {
+	if err := o.build(ctx); err != nil {
 		return err
 	}
 	fmt.Printf("FT(2;%d,%d), %d hosts, under a real OpenSM; a link carries %.1f MB/s, which stand for 200 Gb/s: 1 to %.0f.\n",

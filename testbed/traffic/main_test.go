@@ -3,14 +3,14 @@ package main
 import (
 	"context"
 	"errors"
-	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
 
-	"github.com/forsd/forsd/testbed/adapter"
+	"github.com/forsd/forsd/testbed/built"
 	"github.com/forsd/forsd/testbed/e2e"
 	"github.com/forsd/forsd/testbed/ibsim"
+	"github.com/forsd/forsd/testbed/programs"
 )
 
 // TestTraffic is make testbed on 16 hosts. Throughputs are a matter of the machine's
@@ -18,16 +18,9 @@ import (
 // in the middle, no packet is lost on tables at rest, and no exchange in step is faster
 // than the tables allow.
 func TestTraffic(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it starts OpenSM and Open MPI")
-	}
+	programs.Needs(t, "mpirun", "mpicc", "make")
 	if err := ibsim.Available(); err != nil {
 		t.Skip(err)
-	}
-	for _, program := range []string{"mpirun", "mpicc", "make"} {
-		if _, err := exec.LookPath(program); err != nil {
-			t.Skipf("%v: make deps installs it", err)
-		}
 	}
 	ctx, cancel := context.WithTimeoutCause(t.Context(), 10*time.Minute, errors.New("the test takes too long"))
 	defer cancel()
@@ -37,10 +30,10 @@ func TestTraffic(t *testing.T) {
 		t.Fatal(err)
 	}
 	o.shim = filepath.Join(o.dir, "libforsmpi.so")
-	if out, err := exec.CommandContext(ctx, "make", "-s", "-C", "../../mpi/libforsmpi", "out="+o.dir, o.shim).CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	if err := built.Make(ctx, "mpi/libforsmpi", o.dir, o.shim); err != nil {
+		t.Fatal(err)
 	}
-	if err := errors.Join(adapter.Build(ctx, o.dir), adapter.BuildFollower(ctx, o.dir), o.compile(ctx)); err != nil {
+	if err := o.build(ctx); err != nil {
 		t.Fatal(err)
 	}
 	seen := map[string]measurement{}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/testbed/adapter"
+	"github.com/forsd/forsd/testbed/built"
 	"github.com/forsd/forsd/topology"
 )
 
@@ -42,17 +43,18 @@ func (m *measurement) lost() uint64 {
 	return m.count.DeadPort + m.count.NoEntry + m.count.Loop + m.count.WrongLID
 }
 
-// compile builds the program that exchanges.
-func (o options) compile(ctx context.Context) error {
-	module, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}").Output()
+// build builds what exchanges, what carries the data, and what follows the simulation.
+func (o options) build(ctx context.Context) error {
+	module, err := built.Module(ctx)
 	if err != nil {
-		return fmt.Errorf("find the module: %w", err)
+		return err
 	}
-	source := filepath.Join(strings.TrimSpace(string(module)), "testbed", "adapter", "testdata", "exchange.c")
+	source := filepath.Join(module, "testbed", "adapter", "testdata", "exchange.c")
 	if out, err := exec.CommandContext(ctx, "mpicc", "-O2", "-o", o.program(), source).CombinedOutput(); err != nil {
 		return fmt.Errorf("build %s: %w: %s", source, err, out)
 	}
-	return nil
+	_, err = built.Program(ctx, o.dir, "testbed/adapter/follow")
+	return errors.Join(err, adapter.Build(ctx, o.dir))
 }
 
 func (o options) program() string { return filepath.Join(o.dir, "exchange") }

@@ -6,53 +6,22 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"io"
 	"os"
 	"time"
 
 	"github.com/forsd/forsd/opensm/umad"
 	"github.com/forsd/forsd/testbed/adapter"
+	"github.com/forsd/forsd/testbed/client"
 	"github.com/forsd/forsd/topology"
 )
 
 // pause is the time between two rounds, which leaves the simulator time for others.
 const pause = 50 * time.Millisecond
 
-func main() {
-	if err := run(os.Args[1]); err != nil {
-		fmt.Fprintf(os.Stderr, "follow: %v\n", err)
-		os.Exit(1)
-	}
-}
+func main() { client.Main(follow) }
 
-func run(path string) error {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return err
-	}
-	fabric, _, err := topology.Read(data)
-	if err != nil {
-		return err
-	}
-	local, err := umad.LocalPorts()
-	if err != nil {
-		return err
-	}
-	if len(local) == 0 {
-		return fmt.Errorf("there is no local port")
-	}
-	r, err := umad.Open(local[0], umad.Options{Timeout: 30 * time.Millisecond, Tries: 2})
-	if err != nil {
-		return err
-	}
-	ended := make(chan struct{})
-	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin)
-		close(ended)
-	}()
+func follow(ctx context.Context, r *umad.Reader, fabric *topology.Fabric, ended <-chan struct{}) error {
 	f := follower{reader: r, fabric: fabric, teller: adapter.NewTeller(os.Stdout, fabric)}
-	ctx := context.Background()
 	for {
 		if err := f.round(ctx); err != nil {
 			return err

@@ -6,52 +6,20 @@ package main
 import (
 	"context"
 	"encoding/gob"
-	"fmt"
-	"io"
 	"os"
 	"time"
 
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/opensm/umad"
+	"github.com/forsd/forsd/testbed/client"
 	"github.com/forsd/forsd/testbed/e2e"
 	"github.com/forsd/forsd/topology"
 )
 
-func main() {
-	if err := run(os.Args[1]); err != nil {
-		fmt.Fprintf(os.Stderr, "poll: %v\n", err)
-		os.Exit(1)
-	}
-}
+func main() { client.Main(poll) }
 
-func run(path string) error {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return err
-	}
-	fabric, _, err := topology.Read(data)
-	if err != nil {
-		return err
-	}
-	local, err := umad.LocalPorts()
-	if err != nil {
-		return err
-	}
-	if len(local) == 0 {
-		return fmt.Errorf("there is no local port")
-	}
-	// A switch whose cable is being pulled is not worth a wait: the next round
-	// comes at once.
-	r, err := umad.Open(local[0], umad.Options{Timeout: 30 * time.Millisecond, Tries: 2})
-	if err != nil {
-		return err
-	}
-	return poll(r, fabric)
-}
-
-func poll(r *umad.Reader, fabric *topology.Fabric) error {
+func poll(ctx context.Context, r *umad.Reader, fabric *topology.Fabric, ended <-chan struct{}) error {
 	out := gob.NewEncoder(os.Stdout)
-	ctx := context.Background()
 	last, err := read(ctx, r, fabric)
 	if err != nil {
 		return err
@@ -59,11 +27,6 @@ func poll(r *umad.Reader, fabric *topology.Fabric) error {
 	if err := out.Encode(last); err != nil {
 		return err
 	}
-	ended := make(chan struct{})
-	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin)
-		close(ended)
-	}()
 	var rounds []e2e.Round
 	for {
 		select {
