@@ -1,12 +1,13 @@
 package lft
 
 import (
+	"context"
 	"fmt"
 	"iter"
 	"runtime"
-	"sync"
-	"sync/atomic"
+	"slices"
 
+	"github.com/forsd/forsd/internal/parallel"
 	"github.com/forsd/forsd/topology"
 )
 
@@ -18,13 +19,13 @@ type Entry struct {
 }
 
 // BuildPods makes the tables of a fat tree of three levels for every LID in use, with the
-// entries that are pinned; pins may be nil. LID base+j of host α of a leaf is sent over
-// plane (α+j) mod M and, from another pod, over a lane of that plane by the number of the
-// leaf in its pod, or the next that lives at both ends. So undamaged trees of one LID a
-// host have the tables of D-mod-K routing (Zahavi, 2010). All other LIDs go up and down by
-// rank, see updown. It fails where the fabric does not hold together, or a pin leads to
-// a port that is down.
-func BuildPods(t *topology.PodTree, pins iter.Seq[Entry]) (*Tables, error) {
+// entries that are pinned; pins may be nil. The sequences are taken side by side, and no two
+// have an entry in common. LID base+j of host α of a leaf is sent over plane (α+j) mod M
+// and, from another pod, over a lane of that plane by the number of the leaf in its pod, or
+// the next that lives at both ends. So undamaged trees of one LID a host have the tables of
+// D-mod-K routing (Zahavi, 2010). All other LIDs go up and down by rank, see updown. It
+// fails where the fabric does not hold together, or a pin leads to a port that is down.
+func BuildPods(ctx context.Context, t *topology.PodTree, pins []iter.Seq[Entry]) (*Tables, error) {
 	if err := t.Fabric.Validate(); err != nil {
 		return nil, fmt.Errorf("build tables: %w", err)
 	}
@@ -33,29 +34,42 @@ func BuildPods(t *topology.PodTree, pins iter.Seq[Entry]) (*Tables, error) {
 	for i := range tables.Switches {
 		at[t.Fabric.Find(tables.Switches[i].GUID)] = tables.Switches[i].Out
 	}
+	workers := runtime.GOMAXPROCS(0)
 	u := ranked(t)
-	u.fill(at)
-	b := newPodBuilder(t, at)
-	var next atomic.Int32
-	var group sync.WaitGroup
-	for range runtime.GOMAXPROCS(0) {
-		group.Go(func() {
-			for i := int(next.Add(1) - 1); i < len(t.Hosts); i = int(next.Add(1) - 1) {
-				if h := &t.Hosts[i]; h.Leaf >= 0 && h.LID != 0 {
-					b.host(h)
-				}
-			}
-		})
-	}
-	group.Wait()
-	if pins == nil {
-		return tables, nil
-	}
-	for p := range pins {
-		if ports := t.Fabric.Nodes[p.Node].Ports; int(p.Port) >= len(ports) || !ports[p.Port].Up() || int(p.LID) >= len(at[p.Node]) {
-			return nil, fmt.Errorf("build tables: %s port %d is pinned for LID %d, and is down", t.Fabric.Nodes[p.Node].Label(), p.Port, p.LID)
+	if _, err := parallel.Each(ctx, len(u.homes), workers, func(int) func(int) error {
+		part := *u
+		part.down, part.dist = make([]int32, len(u.down)), make([]int32, len(u.dist))
+		return func(home int) error {
+			part.fillHome(int32(home), at)
+			return nil
 		}
-		at[p.Node][p.LID] = p.Port
+	}); err != nil {
+		return nil, err
+	}
+	b := newPodBuilder(t, at)
+	if _, err := parallel.Each(ctx, len(t.Leaves), workers, func(int) func(int) error {
+		part := *b
+		part.ports = make([]uint8, max(t.Planes, 1))
+		return func(l int) error {
+			part.home(l)
+			return nil
+		}
+	}); err != nil {
+		return nil, err
+	}
+	_, err := parallel.Each(ctx, len(pins), workers, func(int) func(int) error {
+		return func(i int) error {
+			for p := range pins[i] {
+				if ports := t.Fabric.Nodes[p.Node].Ports; int(p.Port) >= len(ports) || !ports[p.Port].Up() || int(p.LID) >= len(at[p.Node]) {
+					return fmt.Errorf("build tables: %s port %d is pinned for LID %d, and is down", t.Fabric.Nodes[p.Node].Label(), p.Port, p.LID)
+				}
+				at[p.Node][p.LID] = p.Port
+			}
+			return nil
+		}
+	})
+	if err != nil {
+		return nil, err
 	}
 	return tables, nil
 }
@@ -96,7 +110,14 @@ type podBuilder struct {
 	joined []bool    // [(p·pods + q)·planes + plane]
 	ofTop  [][]int   // [top] its lanes
 	ofMid  [][]int   // [index within a pod] its planes
+	hosts  [][]int   // [leaf] hosts with LIDs
+	lids   []turned  // of the leaf at hand
+	turns  int       // different turns of these
+	ports  []uint8   // by what decides about an entry at a switch
 }
+
+// turned is an LID with what decides about its entries.
+type turned struct{ lid, plane, turn int }
 
 func newPodBuilder(t *topology.PodTree, at [][]uint8) *podBuilder {
 	b := &podBuilder{PodTree: t, at: at, place: make([]int, len(t.Leaves)), joined: make([]bool, t.Pods*t.Pods*t.Planes),
@@ -119,55 +140,97 @@ func newPodBuilder(t *topology.PodTree, at [][]uint8) *podBuilder {
 	for j, m := range t.MidOf {
 		b.ofMid[m] = append(b.ofMid[m], j)
 	}
+	b.hosts = make([][]int, len(t.Leaves))
+	for i := range t.Hosts {
+		if h := &t.Hosts[i]; h.Leaf >= 0 && h.LID != 0 {
+			b.hosts[h.Leaf] = append(b.hosts[h.Leaf], i)
+		}
+	}
 	return b
 }
 
-// host fills in the entries of a host's LIDs.
-func (b *podBuilder) host(h *topology.Host) {
-	home := &b.Leaves[h.Leaf]
-	for o := range 1 << h.LMC {
-		lid, j := int(h.LID)+o, 0
-		turn := b.place[h.Leaf]
-		if b.Planes > 0 {
-			j, turn = (h.Alpha+o)%b.Planes, turn+(h.Alpha+o)/b.Planes
-		}
-		for l := range b.Leaves {
-			if leaf := &b.Leaves[l]; l != h.Leaf && leaf.Node != topology.None {
-				if port := b.fromLeaf(leaf, home, j); port != NoPath {
-					b.at[leaf.Node][lid] = port
-				}
+// home fills in the entries of the LIDs on a leaf.
+func (b *podBuilder) home(l int) {
+	home := &b.Leaves[l]
+	b.lids, b.turns = b.lids[:0], 1
+	for _, i := range b.hosts[l] {
+		h := &b.Hosts[i]
+		for o := range 1 << h.LMC {
+			x := turned{lid: int(h.LID) + o, turn: b.place[l]}
+			if b.Planes > 0 {
+				x.plane, x.turn = (h.Alpha+o)%b.Planes, x.turn+(h.Alpha+o)/b.Planes
 			}
+			b.lids, b.turns = append(b.lids, x), max(b.turns, x.turn-b.place[l]+1)
 		}
-		for m := range b.Mids {
-			if mid := &b.Mids[m]; mid.Node != topology.None {
-				if port := b.fromMid(m, home, j, turn); port != NoPath {
-					b.at[mid.Node][lid] = port
-				}
-			}
+	}
+	for from := range b.Leaves {
+		if leaf := &b.Leaves[from]; from != l && leaf.Node != topology.None {
+			b.leafPorts(leaf, home)
+			b.enter(leaf.Node, func(x turned) int { return x.plane })
 		}
-		for k := range b.Tops {
-			if b.Tops[k].Node != topology.None {
-				if port := b.fromTop(k, home, j, turn); port != NoPath {
-					b.at[b.Tops[k].Node][lid] = port
-				}
+	}
+	for m := range b.Mids {
+		if b.Mids[m].Node != topology.None {
+			planes := b.ofMid[m%b.MidsPerPod()]
+			for at := range len(planes) * b.turns {
+				b.port(at, b.fromMid(m, home, planes[at/b.turns], b.place[l]+at%b.turns))
 			}
+			b.enter(b.Mids[m].Node, func(x turned) int {
+				return max(0, slices.Index(planes, x.plane))*b.turns + x.turn - b.place[l]
+			})
+		}
+	}
+	for k := range b.Tops {
+		if b.Tops[k].Node == topology.None {
+			continue
+		}
+		if len(b.ofTop[k]) == 1 {
+			b.port(0, b.fromTop(k, home, 0, b.place[l]))
+			b.enter(b.Tops[k].Node, func(turned) int { return 0 })
+			continue
+		}
+		for i, x := range b.lids {
+			b.port(i, b.fromTop(k, home, x.plane, x.turn))
+		}
+		i := -1
+		b.enter(b.Tops[k].Node, func(turned) int { i++; return i })
+	}
+}
+
+// port notes a port.
+func (b *podBuilder) port(at int, port uint8) {
+	if at >= len(b.ports) {
+		b.ports = append(b.ports, make([]uint8, at)...)
+	}
+	b.ports[at] = port
+}
+
+// enter gives the LIDs at hand their entries at a switch.
+func (b *podBuilder) enter(node int32, of func(turned) int) {
+	out := b.at[node]
+	for _, x := range b.lids {
+		if port := b.ports[of(x)]; port != NoPath {
+			out[x.lid] = port
 		}
 	}
 }
 
-// fromLeaf is the port of a leaf towards another one: on plane j or the next that joins
-// them.
-func (b *podBuilder) fromLeaf(leaf, home *topology.PodLeaf, j int) uint8 {
-	for range b.Planes {
+// leafPorts notes the ports of a leaf towards another one, [plane]: on the plane or the next
+// that joins them.
+func (b *podBuilder) leafPorts(leaf, home *topology.PodLeaf) {
+	port := NoPath
+	b.ports[0] = port
+	for i := 2*b.Planes - 1; i >= 0; i-- {
+		j := i
+		if j >= b.Planes {
+			j -= b.Planes
+		}
 		if leaf.Cables[j].State == topology.Full && home.Cables[j].State == topology.Full &&
 			(leaf.Pod == home.Pod || b.joined[(leaf.Pod*b.Pods+home.Pod)*b.Planes+j]) {
-			return leaf.Cables[j].Port
+			port = leaf.Cables[j].Port
 		}
-		if j++; j == b.Planes {
-			j = 0
-		}
+		b.ports[j] = port
 	}
-	return NoPath
 }
 
 // arrives tells whether a mid has a cable to a leaf of its pod, and its port at the mid:

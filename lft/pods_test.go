@@ -34,7 +34,7 @@ func TestBuildPods(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			tables, err := lft.BuildPods(tree, nil)
+			tables, err := lft.BuildPods(t.Context(), tree, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

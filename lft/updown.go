@@ -21,6 +21,7 @@ type updown struct {
 	down  []int32                   // [node] cables of the shortest way down to the home at hand, unreached without one
 	dist  []int32                   // [node] cables of the shortest way up and down
 	slow  map[topology.PortRef]bool // ports of cables held back from schedules
+	ports [2][]uint8                // of ways
 }
 
 // hop is a cable of a switch.
@@ -113,13 +114,18 @@ func (u *updown) wire() {
 // for what is on such switches, and those of the tree that are empty.
 func (u *updown) fill(at [][]uint8) {
 	for home := range u.homes {
-		if len(u.homes[home]) == 0 {
-			continue
-		}
-		u.measure(int32(home), at)
-		for _, s := range u.order {
-			u.enter(s, int32(home), at[s])
-		}
+		u.fillHome(int32(home), at)
+	}
+}
+
+// fillHome fills the entries for what is on one switch.
+func (u *updown) fillHome(home int32, at [][]uint8) {
+	if len(u.homes[home]) == 0 {
+		return
+	}
+	u.measure(home, at)
+	for _, s := range u.order {
+		u.enter(s, home, at[s])
 	}
 }
 
@@ -225,7 +231,7 @@ func (u *updown) set(out []uint8, home int32, port func(lid int) uint8) {
 // ways lists the ports of a switch that begin a shortest way to the home at hand: those
 // at full rate, if there are any.
 func (u *updown) ways(s int32) []uint8 {
-	var full, slow []uint8
+	full, slow := u.ports[0][:0], u.ports[1][:0]
 	for _, h := range u.near[s] {
 		below := u.Rank[h.node] < u.Rank[s]
 		switch {
@@ -237,6 +243,7 @@ func (u *updown) ways(s int32) []uint8 {
 			full = append(full, h.port)
 		}
 	}
+	u.ports = [2][]uint8{full, slow}
 	if len(full) > 0 {
 		return full
 	}

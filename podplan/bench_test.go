@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"strings"
 	"testing"
 
 	"github.com/forsd/forsd/podplan"
@@ -42,9 +44,23 @@ func BenchmarkMake(b *testing.B) {
 				b.ReportMetric(r.Times.Plan.Seconds(), "s/plan")
 				b.ReportMetric(r.Times.Tables.Seconds(), "s/tables")
 				b.ReportMetric(r.Times.Verify.Seconds(), "s/verify")
+				b.ReportMetric(peak(b), "MB/peak")
 			}
 		})
 	}
+}
+
+// peak is the most memory that the process has had, in megabytes.
+func peak(b *testing.B) (mega float64) {
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		b.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(status), "VmHWM:")
+	if _, err := fmt.Sscan(rest, &mega); err != nil {
+		b.Fatal(err)
+	}
+	return mega / 1024
 }
 
 // BenchmarkRepair mends the plan of the 16-ary tree after one cable, without tables.

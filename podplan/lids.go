@@ -1,26 +1,20 @@
 package podplan
 
 import (
+	"context"
 	"fmt"
 	"iter"
+	"runtime"
 	"slices"
 
+	"github.com/forsd/forsd/internal/parallel"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/pods"
 	"github.com/forsd/forsd/topology"
 )
 
-// shiftWay is the way that the tables give the base LID of a host from another leaf while
+// laneTo is the lane that the tables give the base LID of a host from another pod while
 // nothing has failed.
-func (r *Result) shiftWay(a, h *topology.Host) int16 {
-	t := r.Tree
-	if t.Leaves[a.Leaf].Pod == t.Leaves[h.Leaf].Pod {
-		return int16(len(t.Lanes) + h.Alpha%t.Planes)
-	}
-	return r.laneTo(h)
-}
-
-// laneTo is the lane that the tables give the base LID of a host from another pod then.
 func (r *Result) laneTo(h *topology.Host) int16 {
 	t := r.Tree
 	j, place := h.Alpha%t.Planes, 0
@@ -84,14 +78,10 @@ type addresses struct {
 
 func (r *Result) newAddresses() *addresses {
 	t := r.Tree
-	x := &addresses{Result: r, have: lids(r.Tree), many: make([]bool, len(t.Tops)), lids: 1}
+	x := &addresses{Result: r, have: lids(r.Tree), many: severalLanes(t), lids: 1}
 	x.n = len(t.Servers) * x.have
 	x.leaf, x.mid = open[int8](len(r.shape.Leaves)*x.n), open[int16](len(t.Mids)*x.n)
 	x.top, x.down = open[int16](len(t.Tops)*x.n), open[int8](t.MidsPerPod()*x.n)
-	seen := make([]bool, len(t.Tops))
-	for _, l := range t.Lanes {
-		x.many[l.Top], seen[l.Top] = x.many[l.Top] || seen[l.Top], true
-	}
 	return x
 }
 
@@ -201,32 +191,58 @@ func (x *addresses) before(node int32, lid int) uint8 {
 	return lft.NoPath
 }
 
+// addressParts is how many parts of the servers get their LIDs side by side: what LIDs of
+// different servers do does not depend on each other.
+const addressParts = 16
+
 // address gives every transfer an LID whose entries may lead over its way. What finds none
 // is moved to a way that its LIDs allow, and where that is taken to another block.
-func (r *Result) address() error {
+func (r *Result) address(ctx context.Context) error {
 	p := r.Plan
 	x := r.newAddresses()
 	r.Offset = make([]uint8, len(p.To))
-	slots := int(p.First[len(p.First)-1])
-	var late []int
-	for b := range p.Blocks {
-		for a := range r.shape.Leaves {
-			for s := int(p.First[a]); s < int(p.First[a+1]); s++ {
-				at := b*slots + s
-				if p.To[at] == pods.Idle || p.Way[at] < 0 {
+	var late [addressParts][]int
+	var most [addressParts]int
+	n := len(r.Tree.Servers)
+	if _, err := parallel.Each(ctx, addressParts, runtime.GOMAXPROCS(0), func(int) func(int) error {
+		return func(i int) error {
+			part := *x
+			late[i] = part.addressPart(int32(n*i/addressParts), int32(n*(i+1)/addressParts))
+			most[i] = part.lids
+			return nil
+		}
+	}); err != nil {
+		return err
+	}
+	x.lids = slices.Max(most[:])
+	all := slices.Concat(late[:]...)
+	slices.Sort(all)
+	err := r.place(x, all)
+	r.LIDs = x.lids
+	return err
+}
+
+// addressPart does so for the transfers to some servers, and returns the slots of those that
+// find none.
+func (x *addresses) addressPart(first, end int32) (late []int) {
+	p := x.Plan
+	at := 0
+	for range p.Blocks {
+		for a := range x.shape.Leaves {
+			for last := at + int(p.First[a+1]-p.First[a]); at < last; at++ {
+				d := p.To[at]
+				if d < first || d >= end || p.Way[at] < 0 {
 					continue
 				}
-				if o := x.offset(a, p.To[at], p.Way[at]); o >= 0 {
-					r.Offset[at] = uint8(o)
+				if o := x.offset(a, d, p.Way[at]); o >= 0 {
+					x.Offset[at] = uint8(o)
 				} else {
 					late = append(late, at)
 				}
 			}
 		}
 	}
-	err := r.place(x, late)
-	r.LIDs = x.lids
-	return err
+	return late
 }
 
 // place puts units elsewhere that are in slots without a way that their LIDs allow.
@@ -292,43 +308,96 @@ func (r *Result) leafOf(slot int) int {
 	return a - 1
 }
 
-// entries lists the entries of tables that the plan needs.
-func (r *Result) entries() iter.Seq[lft.Entry] {
-	return func(yield func(lft.Entry) bool) {
-		t, p := r.Tree, r.Plan
-		slots := int(p.First[len(p.First)-1])
-		for b := range p.Blocks {
-			for a := range r.shape.Leaves {
-				from := &t.Leaves[t.Hosts[t.Servers[p.Base[a]]].Leaf]
-				for s := int(p.First[a]); s < int(p.First[a+1]); s++ {
-					at := b*slots + s
-					if p.To[at] == pods.Idle || p.Way[at] < 0 {
-						continue
-					}
-					h := &t.Hosts[t.Servers[p.To[at]]]
-					if !way(t, from, &t.Leaves[h.Leaf], p.Way[at], h.LID+topology.LID(r.Offset[at]), yield) {
-						return
-					}
+// entries lists the entries of tables that the plan needs and that may differ from those
+// of trees without a plan: a sequence for each pod that sends, and one for what tops and the
+// pods that receive must know besides.
+func (r *Result) entries() []iter.Seq[lft.Entry] {
+	x := r.newCrossings()
+	all := []iter.Seq[lft.Entry]{func(yield func(lft.Entry) bool) { r.units(0, len(r.shape.Leaves), x.down(yield)) }}
+	for first := 0; first < len(r.shape.Leaves); {
+		end := first
+		for end < len(r.shape.Leaves) && r.shape.Leaves[end].Pod == r.shape.Leaves[first].Pod {
+			end++
+		}
+		from, to := first, end
+		all = append(all, func(yield func(lft.Entry) bool) { r.units(from, to, x.up(yield)) })
+		first = end
+	}
+	return all
+}
+
+// units calls for each unit that some leaves send over cables, until that says no.
+func (r *Result) units(first, end int, unit func(from, to *topology.PodLeaf, way int16, lid topology.LID) bool) {
+	t, p := r.Tree, r.Plan
+	slots := int(p.First[len(p.First)-1])
+	for b := range p.Blocks {
+		for a := first; a < end; a++ {
+			from := &t.Leaves[t.Hosts[t.Servers[p.Base[a]]].Leaf]
+			for s := int(p.First[a]); s < int(p.First[a+1]); s++ {
+				at := b*slots + s
+				if p.To[at] == pods.Idle || p.Way[at] < 0 {
+					continue
+				}
+				h := &t.Hosts[t.Servers[p.To[at]]]
+				if !unit(from, &t.Leaves[h.Leaf], p.Way[at], h.LID+topology.LID(r.Offset[at])) {
+					return
 				}
 			}
 		}
 	}
 }
 
-// way lists the entries by which an LID goes from a leaf to another.
-func way(t *topology.PodTree, from, to *topology.PodLeaf, way int16, lid topology.LID, yield func(lft.Entry) bool) bool {
-	j := int(way) - len(t.Lanes)
-	if j < 0 {
+// crossings knows where LIDs have a choice on their way down.
+type crossings struct {
+	t    *topology.PodTree
+	many []bool // [top] whether it has several lanes
+	wide []bool // [index of a mid in its pod] whether it has several planes
+}
+
+func (r *Result) newCrossings() *crossings {
+	t := r.Tree
+	x := &crossings{t, severalLanes(t), make([]bool, t.MidsPerPod())}
+	seen := make([]bool, t.MidsPerPod())
+	for _, m := range t.MidOf {
+		x.wide[m], seen[m] = x.wide[m] || seen[m], true
+	}
+	return x
+}
+
+// severalLanes tells of each top whether it has several lanes.
+func severalLanes(t *topology.PodTree) []bool {
+	many, seen := make([]bool, len(t.Tops)), make([]bool, len(t.Tops))
+	for _, l := range t.Lanes {
+		many[l.Top], seen[l.Top] = many[l.Top] || seen[l.Top], true
+	}
+	return many
+}
+
+// up lists the entries by which an LID leaves a leaf, and its pod.
+func (x *crossings) up(yield func(lft.Entry) bool) func(from, to *topology.PodLeaf, way int16, lid topology.LID) bool {
+	t := x.t
+	return func(from, _ *topology.PodLeaf, way int16, lid topology.LID) bool {
+		j := int(way) - len(t.Lanes)
+		if j >= 0 {
+			return yield(lft.Entry{Node: from.Node, LID: lid, Port: from.Cables[j].Port})
+		}
 		j = t.Lanes[way].Plane
+		mid := t.Mid(from.Pod, j)
+		return yield(lft.Entry{Node: from.Node, LID: lid, Port: from.Cables[j].Port}) && yield(lft.Entry{Node: mid.Node, LID: lid, Port: mid.Cables[way].Port})
 	}
-	far := t.Mid(to.Pod, j)
-	if !yield(lft.Entry{Node: from.Node, LID: lid, Port: from.Cables[j].Port}) || !yield(lft.Entry{Node: far.Node, LID: lid, Port: to.Cables[j].PeerPort}) {
-		return false
+}
+
+// down lists those by which it comes to a pod, and to a leaf.
+func (x *crossings) down(yield func(lft.Entry) bool) func(from, to *topology.PodLeaf, way int16, lid topology.LID) bool {
+	t := x.t
+	return func(_, to *topology.PodLeaf, way int16, lid topology.LID) bool {
+		j := int(way) - len(t.Lanes)
+		if j < 0 {
+			j = t.Lanes[way].Plane
+			if top := t.Lanes[way].Top; x.many[top] && !yield(lft.Entry{Node: t.Tops[top].Node, LID: lid, Port: t.Mid(to.Pod, j).Cables[way].PeerPort}) {
+				return false
+			}
+		}
+		return !x.wide[t.MidOf[j]] || yield(lft.Entry{Node: t.Mid(to.Pod, j).Node, LID: lid, Port: to.Cables[j].PeerPort})
 	}
-	if int(way) >= len(t.Lanes) {
-		return true
-	}
-	mid := t.Mid(from.Pod, j)
-	return yield(lft.Entry{Node: mid.Node, LID: lid, Port: mid.Cables[way].Port}) &&
-		yield(lft.Entry{Node: t.Tops[t.Lanes[way].Top].Node, LID: lid, Port: far.Cables[way].PeerPort})
 }

@@ -8,6 +8,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
+	"runtime"
 	"time"
 
 	"github.com/forsd/forsd/fors"
@@ -127,7 +129,7 @@ func makePlan(ctx context.Context, t *topology.PodTree, plan planFunc, mayPin bo
 			return nil, err
 		}
 		if r.fixed = r.Plan.Engine == pods.Shift; !r.fixed {
-			last = r.address()
+			last = r.address(ctx)
 		}
 		if last == nil && (best == nil || r.Plan.Phases() < best.Plan.Phases()) {
 			best = r
@@ -166,12 +168,12 @@ type planFunc func(ctx context.Context, t *pods.Tree, group int) (*pods.Plan, er
 // finish builds the tables and verifies all.
 func (r *Result) finish(ctx context.Context) error {
 	start := time.Now()
-	entries := r.entries()
-	if r.fixed {
-		entries = nil
+	var entries []iter.Seq[lft.Entry]
+	if !r.fixed {
+		entries = r.entries()
 	}
 	var err error
-	if r.Tables, err = lft.BuildPods(r.Tree, entries); err != nil {
+	if r.Tables, err = lft.BuildPods(ctx, r.Tree, entries); err != nil {
 		return err
 	}
 	built := time.Now()
@@ -190,8 +192,8 @@ func (r *Result) finish(ctx context.Context) error {
 }
 
 // Route builds and verifies the tables of a tree that has no plan.
-func Route(t *topology.PodTree) (*lft.Tables, error) {
-	tables, err := lft.BuildPods(t, nil)
+func Route(ctx context.Context, t *topology.PodTree) (*lft.Tables, error) {
+	tables, err := lft.BuildPods(ctx, t, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -207,22 +209,22 @@ func (r *Result) Check(ctx context.Context, tables *lft.Tables) error {
 	if err != nil {
 		return err
 	}
-	row := r.NewRow()
-	var transfers []verify.Transfer
-	for phase := range r.Plan.Phases() {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		row.Fill(phase)
-		transfers = transfers[:0]
-		for s, d := range row.To {
-			if d != pods.Idle {
-				transfers = append(transfers, verify.Transfer{Src: int32(s), Dst: d, DLID: row.DLID[s]})
+	err = w.Phases(r.Plan.Phases(), runtime.GOMAXPROCS(0), func() func(int) ([]verify.Transfer, error) {
+		row := r.NewRow()
+		var transfers []verify.Transfer
+		return func(phase int) ([]verify.Transfer, error) {
+			row.Fill(phase)
+			transfers = transfers[:0]
+			for s, d := range row.To {
+				if d != pods.Idle {
+					transfers = append(transfers, verify.Transfer{Src: int32(s), Dst: d, DLID: row.DLID[s]})
+				}
 			}
+			return transfers, ctx.Err()
 		}
-		if err := w.Phase(transfers); err != nil {
-			return err
-		}
+	})
+	if err != nil {
+		return err
 	}
 	unreachable := make([][2]int32, len(r.Plan.Unreachable))
 	for i, p := range r.Plan.Unreachable {
@@ -242,7 +244,7 @@ func endPorts(t *topology.PodTree) []topology.EndPort {
 
 // Holds walks a published plan through tables. It fails where the plan's servers are not
 // the tree's.
-func Holds(t *topology.PodTree, tables *lft.Tables, plan *phasetable.View) error {
+func Holds(ctx context.Context, t *topology.PodTree, tables *lft.Tables, plan *phasetable.View) error {
 	if plan.Servers() != len(t.Servers) {
 		return fmt.Errorf("the plan has %d servers, the fabric %d", plan.Servers(), len(t.Servers))
 	}
@@ -258,34 +260,48 @@ func Holds(t *topology.PodTree, tables *lft.Tables, plan *phasetable.View) error
 	if err != nil {
 		return err
 	}
-	transfers := make([]verify.Transfer, 0, len(index))
-	for p := range plan.Phases() {
-		transfers = transfers[:0]
-		for s := range index {
-			if x := plan.At(s, p); x.SendTo != phasetable.Idle {
-				transfers = append(transfers, verify.Transfer{Src: index[s], Dst: index[x.SendTo], DLID: x.DLID})
+	err = w.Phases(plan.Phases(), runtime.GOMAXPROCS(0), func() func(int) ([]verify.Transfer, error) {
+		transfers := make([]verify.Transfer, 0, len(index))
+		return func(phase int) ([]verify.Transfer, error) {
+			transfers = transfers[:0]
+			for s := range index {
+				if x := plan.At(s, phase); x.SendTo != phasetable.Idle {
+					transfers = append(transfers, verify.Transfer{Src: index[s], Dst: index[x.SendTo], DLID: x.DLID})
+				}
 			}
+			return transfers, ctx.Err()
 		}
-		if err := w.Phase(transfers); err != nil {
-			return err
-		}
+	})
+	if err != nil {
+		return err
 	}
 	return w.Done(t, Unreachable(t))
 }
 
 // Row is what the servers do in one phase.
 type Row struct {
-	r    *Result
-	To   []int32 // [server] destination, pods.Idle without one
-	Way  []int16 // [server] lane; lanes + plane within a pod; −1 within a leaf
-	DLID []topology.LID
-	off  []uint8
+	r     *Result
+	To    []int32 // [server] destination, pods.Idle without one
+	Way   []int16 // [server] lane; lanes + plane within a pod; −1 within a leaf
+	DLID  []topology.LID
+	off   []uint8
+	lid   []topology.LID // [server] base LID
+	leaf  []int32        // [server]
+	lanes []int16        // [server] see laneTo, where the plan is the shift
 }
 
 // NewRow makes room for the rows of a plan.
 func (r *Result) NewRow() *Row {
 	n := len(r.Tree.Servers)
-	return &Row{r: r, To: make([]int32, n), Way: make([]int16, n), DLID: make([]topology.LID, n), off: make([]uint8, n)}
+	x := &Row{r: r, To: make([]int32, n), Way: make([]int16, n), DLID: make([]topology.LID, n), off: make([]uint8, n), lid: make([]topology.LID, n), leaf: make([]int32, n)}
+	for s, i := range r.Tree.Servers {
+		h := &r.Tree.Hosts[i]
+		x.lid[s], x.leaf[s] = h.LID, int32(h.Leaf)
+		if r.Plan.Engine == pods.Shift {
+			x.lanes = append(x.lanes, r.laneTo(h))
+		}
+	}
+	return x
 }
 
 // Fill fills the row with a phase.
@@ -296,12 +312,14 @@ func (x *Row) Fill(phase int) {
 		if x.DLID[s] = 0; d == pods.Idle {
 			continue
 		}
-		h := &r.Tree.Hosts[r.Tree.Servers[d]]
-		x.DLID[s] = h.LID
-		if a := &r.Tree.Hosts[r.Tree.Servers[s]]; a.Leaf != h.Leaf {
-			x.DLID[s] += topology.LID(x.off[s])
-			if r.Plan.Engine == pods.Shift {
-				x.Way[s] = r.shiftWay(a, h)
+		x.DLID[s] = x.lid[d]
+		if x.leaf[s] == x.leaf[d] {
+			continue
+		}
+		x.DLID[s] += topology.LID(x.off[s])
+		if x.lanes != nil {
+			if x.Way[s] = x.lanes[d]; r.Tree.Leaves[x.leaf[s]].Pod == r.Tree.Leaves[x.leaf[d]].Pod {
+				x.Way[s] = int16(len(r.Tree.Lanes) + r.Tree.Hosts[r.Tree.Servers[d]].Alpha%r.Tree.Planes)
 			}
 		}
 	}

@@ -1,11 +1,17 @@
 package podplan_test
 
 import (
+	"bytes"
 	"context"
+	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
+	"runtime"
+	"slices"
 	"testing"
 
+	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/podplan"
 	"github.com/forsd/forsd/pods"
 	"github.com/forsd/forsd/testbed/fabgen"
@@ -68,5 +74,75 @@ func TestMake(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestWorkers holds that the number of goroutines changes no byte of a plan and its tables.
+func TestWorkers(t *testing.T) {
+	for _, k := range []int{4, 8, 12} {
+		s := fabgen.KAry(k)
+		s.LMC = 2
+		tree := fitted(t, s, s.Draw(rand.New(rand.NewPCG(uint64(k), 4)), fabgen.Damage{LeafCables: 3, TopCables: 3})...)
+		var first []byte
+		for _, workers := range []int{1, 2, 4} {
+			before := runtime.GOMAXPROCS(workers)
+			r := made(t, tree)
+			runtime.GOMAXPROCS(before)
+			all, err := phasetable.Encode(r.Compact(1))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range r.Tables.Switches {
+				all = append(all, r.Tables.Switches[i].Out...)
+			}
+			if first == nil {
+				first = all
+			}
+			if !bytes.Equal(all, first) {
+				t.Errorf("k=%d: %d workers make another plan or other tables", k, workers)
+			}
+		}
+	}
+}
+
+// TestLIDs holds how many LIDs of a server plans of leaf groups need, and what fewer cost:
+// one while nothing has failed, two for one dead cable of any kind, four for up to 8 + 8, at
+// most a block over the least, with missing hosts too.
+func TestLIDs(t *testing.T) {
+	k, rounds := 8, 6
+	if os.Getenv("FORS_LONG") != "" {
+		k, rounds = 16, 60
+	}
+	rng := rand.New(rand.NewPCG(uint64(k), 2))
+	over := map[string]map[int]int{} // by blocks over the least
+	for round := range rounds {
+		for lmc, kinds := range [][]fabgen.Damage{{{}}, {{LeafCables: 1}, {TopCables: 1}},
+			{{LeafCables: rng.IntN(9), TopCables: rng.IntN(9)}, {LeafCables: 8, TopCables: 8}, {Mids: 1}, {Tops: 1}}} {
+			for _, damage := range kinds {
+				s := fabgen.KAry(k)
+				s.LMC = uint8(lmc)
+				missing := round % 3 * k / 4
+				for range missing {
+					s.Missing = append(s.Missing, [2]int{rng.IntN(s.Pods * s.Leaves), rng.IntN(s.Hosts)})
+				}
+				tree := fitted(t, s, s.Draw(rng, damage)...)
+				r := made(t, tree)
+				least := (r.Plan.LowerBound + r.Plan.Group - 1) / r.Plan.Group
+				if r.Plan.Engine == pods.Shift {
+					least = r.Plan.Blocks
+				}
+				what := fmt.Sprintf("LMC %d, %d hosts missing", lmc, missing)
+				if over[what] == nil {
+					over[what] = map[int]int{}
+				}
+				over[what][r.Plan.Blocks-least]++
+				if r.LIDs > 1<<lmc || r.Plan.Engine == pods.Routes || missing == 0 && r.Plan.Blocks > least+1 {
+					t.Errorf("k=%d, %s, %+v: %s, %d LIDs, %d blocks of %d, bound %d by %s", k, what, damage, r.Plan.Engine, r.LIDs, r.Plan.Blocks, r.Plan.Group, r.Plan.LowerBound, r.Plan.Certificate)
+				}
+			}
+		}
+	}
+	for _, what := range slices.Sorted(maps.Keys(over)) {
+		t.Logf("k=%d, %s: blocks over the least, and how often: %v", k, what, over[what])
 	}
 }

@@ -13,7 +13,7 @@ import (
 // LIDs alone: each unit goes to the first block in which its cables are free and its server
 // idles. It is longer than other plans, and takes any number of LIDs.
 func byRoutes(ctx context.Context, t *topology.PodTree, shape *pods.Tree) (*Result, error) {
-	tables, err := lft.BuildPods(t, nil)
+	tables, err := lft.BuildPods(ctx, t, nil)
 	if err != nil {
 		return nil, err
 	}

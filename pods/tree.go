@@ -175,15 +175,18 @@ func (p *Plan) Row(phase int, to []int32, way []int16, beside, picked []uint8) {
 	block, turn := phase/p.Group, phase%p.Group
 	slots := int(p.First[len(p.First)-1])
 	for leaf := range len(p.First) - 1 {
-		row := p.To[block*slots+int(p.First[leaf]) : block*slots+int(p.First[leaf+1])]
-		ways := p.Way[block*slots+int(p.First[leaf]) : block*slots+int(p.First[leaf+1])]
-		for s := p.Base[leaf]; s < p.Base[leaf+1]; s++ {
-			i := int(s - p.Base[leaf])
-			slot := i - i%p.Group + (i%p.Group+turn)%p.Group
-			if d := row[slot]; d != s {
-				to[s], way[s] = d, ways[slot]
-				if beside != nil {
-					picked[s] = beside[block*slots+int(p.First[leaf])+slot]
+		at, end := block*slots+int(p.First[leaf]), p.Base[leaf+1]
+		for first := p.Base[leaf]; first < end; first, at = first+int32(p.Group), at+p.Group {
+			slot := at + turn
+			for s := first; s < min(end, first+int32(p.Group)); s++ {
+				if d := p.To[slot]; d != s {
+					to[s], way[s] = d, p.Way[slot]
+					if beside != nil {
+						picked[s] = beside[slot]
+					}
+				}
+				if slot++; slot == at+p.Group {
+					slot = at
 				}
 			}
 		}

@@ -2,9 +2,11 @@ package verify
 
 import (
 	"cmp"
+	"runtime"
 	"slices"
 	"strings"
 
+	"github.com/forsd/forsd/internal/parallel"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/topology"
 )
@@ -27,21 +29,42 @@ func TablesByRank(f *topology.Fabric, rank []int32, tables *lft.Tables) error {
 	if n.bare >= 0 {
 		return violation(TableMissing, NoPhase, "switch %s has no table", &n.fabric.Nodes[n.nodes[n.bare]])
 	}
-	c := &delivery{network: n, must: n.upDown(rank), waits: make([]uint64, n.switches()*ports*words),
-		via: make([]channel, n.switches()), to: make([]place, n.switches())}
-	for lid := range n.owner {
-		if n.owner[lid] == nowhere || c.delivered(lid) {
-			continue
+	must := n.upDown(rank)
+	parts := make([]*delivery, runtime.GOMAXPROCS(0))
+	err := parallel.All((len(n.owner)+lidChunk-1)/lidChunk, len(parts), func(number int) func(int) error {
+		c := &delivery{network: n, must: must, waits: make([]uint64, n.switches()*ports*words),
+			via: make([]channel, n.switches()), to: make([]place, n.switches())}
+		parts[number] = c
+		return func(i int) error {
+			for lid := i * lidChunk; lid < min(len(n.owner), (i+1)*lidChunk); lid++ {
+				if n.owner[lid] == nowhere || c.delivered(lid) {
+					continue
+				}
+				if v := c.diagnose(lid); v != nil {
+					return v
+				}
+			}
+			return nil
 		}
-		if v := c.diagnose(lid); v != nil {
-			return v
+	})
+	if err != nil || parts[0] == nil {
+		return err
+	}
+	for _, c := range parts[1:] {
+		for i := range parts[0].waits {
+			if c != nil {
+				parts[0].waits[i] |= c.waits[i]
+			}
 		}
 	}
-	if v := c.acyclic(); v != nil {
+	if v := parts[0].acyclic(); v != nil {
 		return v
 	}
 	return nil
 }
+
+// lidChunk is how many LIDs a goroutine checks in a row.
+const lidChunk = 256
 
 // delivery is the state of a check of tables.
 type delivery struct {
@@ -74,22 +97,25 @@ func (n *network) upDown(rank []int32) []bool {
 	}
 	slices.SortStableFunc(order, func(a, b int32) int { return cmp.Compare(rank[n.nodes[a]], rank[n.nodes[b]]) })
 	must := make([]bool, count*count)
-	for home := range count {
-		row := must[home*count:][:count]
-		row[home] = true
-		for _, s := range order { // ways down, from their ends
-			if row[s] {
-				for _, u := range above[s] {
-					row[u] = true
+	_ = parallel.All(count, runtime.GOMAXPROCS(0), func(int) func(int) error { // no step fails
+		return func(home int) error {
+			row := must[home*count:][:count]
+			row[home] = true
+			for _, s := range order { // ways down, from their ends
+				if row[s] {
+					for _, u := range above[s] {
+						row[u] = true
+					}
 				}
 			}
-		}
-		for i := count - 1; i >= 0; i-- { // ways up to where they begin
-			for _, u := range above[order[i]] {
-				row[order[i]] = row[order[i]] || row[u]
+			for i := count - 1; i >= 0; i-- { // ways up to where they begin
+				for _, u := range above[order[i]] {
+					row[order[i]] = row[order[i]] || row[u]
+				}
 			}
+			return nil
 		}
-	}
+	})
 	return must
 }
 

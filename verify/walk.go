@@ -3,6 +3,7 @@ package verify
 import (
 	"fmt"
 
+	"github.com/forsd/forsd/internal/parallel"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/topology"
 )
@@ -13,7 +14,7 @@ import (
 type Walk struct {
 	*network
 	servers []topology.EndPort
-	end     []place  // [server]
+	ends    []end    // [server]
 	at      []int32  // [server] the switch that it is cabled to
 	seen    []uint64 // set of ordered pairs, source first
 	pairs   int
@@ -21,7 +22,27 @@ type Walk struct {
 	taken   []int32 // [channel] the last phase in which a transfer took it, plus one
 	busy    []int32 // [server] the last phase in which it received, plus one
 	sent    []int32 // [server] the last phase in which it sent, plus one
+	known   []trail // by switch and LID, as far as there is room; its length is a power of two
+	new     []trail // to be followed
 }
+
+// end is where a server receives, and its LIDs.
+type end struct {
+	at          place
+	lid, beyond int32
+}
+
+// trail is where an LID leads from a switch on.
+type trail struct {
+	key  uint64 // the switch, shifted by 32, and the LID, plus one; 0 where nothing is known
+	by   [mostKnown]channel
+	goal place // nowhere where it does not arrive over so many channels
+	n    int32 // channels
+}
+
+// mostKnown is the most channels between switches of a trail: those of a fat tree of three
+// levels.
+const mostKnown = 4
 
 // Transfer is what one server sends to another in a phase; servers are numbered as given
 // to NewWalk.
@@ -39,12 +60,17 @@ func NewWalk(f *topology.Fabric, tables *lft.Tables, servers []topology.EndPort)
 	n := newNetwork(f, tables)
 	w := &Walk{network: n, servers: servers, seen: make([]uint64, (len(servers)*len(servers)+63)/64), taken: make([]int32, len(n.next)),
 		busy: make([]int32, len(servers)), sent: make([]int32, len(servers))}
+	size := 1 << 8
+	for size < 4*len(servers) {
+		size *= 2
+	}
+	w.known = make([]trail, size)
 	for _, s := range servers {
 		port := f.At(s.PortRef)
 		if !port.Up() || n.switchOf[port.Peer] < 0 {
 			return nil, violation(BadRows, NoPhase, "%s has no cable to a switch", f.PortLabel(s.PortRef))
 		}
-		w.end = append(w.end, n.firstEnd[s.Node]+place(s.Port))
+		w.ends = append(w.ends, end{n.firstEnd[s.Node] + place(s.Port), int32(s.LID), min(int32(s.LID)+1<<s.LMC, int32(len(n.owner)))})
 		w.at = append(w.at, n.switchOf[port.Peer])
 	}
 	return w, nil
@@ -52,9 +78,13 @@ func NewWalk(f *topology.Fabric, tables *lft.Tables, servers []topology.EndPort)
 
 // Phase checks the next phase. The error is a *Violation.
 func (w *Walk) Phase(transfers []Transfer) error {
-	mark := int32(w.phase + 1)
+	w.learn(transfers)
 	for _, t := range transfers {
-		if v := w.follow(t, mark); v != nil {
+		v := w.follow(t)
+		if v == nil && !w.see(t.Src, t.Dst) {
+			v = violation(PairTwice, w.phase, "%s occurs again", w.pair(t.Src, t.Dst))
+		}
+		if v != nil {
 			return v
 		}
 	}
@@ -62,7 +92,116 @@ func (w *Walk) Phase(transfers []Transfer) error {
 	return nil
 }
 
-func (w *Walk) follow(t Transfer, mark int32) *Violation {
+// see counts a pair, and is false where it has occurred before.
+func (w *Walk) see(src, dst int32) bool {
+	bit := int(src)*len(w.servers) + int(dst)
+	if w.seen[bit>>6]>>(bit&63)&1 != 0 {
+		return false
+	}
+	w.seen[bit>>6] |= 1 << (bit & 63)
+	w.pairs++
+	return true
+}
+
+// chunk is how many phases a goroutine checks in a row: what they share is looked up once,
+// and the pairs of a source are counted together.
+const chunk = 96
+
+// Phases checks so many phases on several goroutines. Each calls rows for a function of its
+// own that tells the transfers of a phase; an error of that ends all. Otherwise the error is
+// that of Phase, phase after phase.
+func (w *Walk) Phases(phases, workers int, rows func() func(phase int) ([]Transfer, error)) error {
+	parts := make([]*Walk, max(1, workers))
+	err := parallel.All((phases+chunk-1)/chunk, len(parts), func(number int) func(int) error {
+		part, row, to := w.another(), rows(), make([]int32, chunk*len(w.servers))
+		parts[number] = part
+		return func(i int) error {
+			part.phase = w.phase + i*chunk
+			return part.check(min(chunk, phases-i*chunk), to, func(ph int) ([]Transfer, error) { return row(i*chunk + ph) })
+		}
+	})
+	if err == nil && w.join(parts) {
+		w.phase += phases
+		return nil
+	}
+	row := rows()
+	for ph := range phases { // for the first violation
+		transfers, err := row(ph)
+		if err == nil {
+			err = w.Phase(transfers)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return err
+}
+
+// another is the same walk with nothing seen.
+func (w *Walk) another() *Walk {
+	part := *w
+	part.seen, part.taken, part.known, part.new = make([]uint64, len(w.seen)), make([]int32, len(w.taken)), make([]trail, len(w.known)), nil
+	part.busy, part.sent, part.pairs = make([]int32, len(w.busy)), make([]int32, len(w.sent)), 0
+	return &part
+}
+
+// check checks some phases, and counts their pairs source after source, by to.
+func (w *Walk) check(phases int, to []int32, row func(phase int) ([]Transfer, error)) error {
+	n := len(w.servers)
+	for ph := range phases {
+		of := to[ph*n:][:n]
+		for s := range of {
+			of[s] = -1
+		}
+		transfers, err := row(ph)
+		if err != nil {
+			return err
+		}
+		w.learn(transfers)
+		for _, t := range transfers {
+			if v := w.follow(t); v != nil {
+				return v
+			}
+			of[t.Src] = t.Dst
+		}
+		w.phase++
+	}
+	for s := range n {
+		for ph := range phases {
+			if d := to[ph*n+s]; d >= 0 && !w.see(int32(s), d) {
+				return violation(PairTwice, NoPhase, "%s occurs again", w.pair(int32(s), d))
+			}
+		}
+	}
+	return nil
+}
+
+// join takes over the pairs that others have seen, unless one was seen twice.
+func (w *Walk) join(parts []*Walk) bool {
+	for i, word := range w.seen {
+		for _, p := range parts {
+			if p != nil && word&p.seen[i] != 0 {
+				return false
+			} else if p != nil {
+				word |= p.seen[i]
+			}
+		}
+	}
+	for _, p := range parts {
+		if p == nil {
+			continue
+		}
+		for i, word := range p.seen {
+			w.seen[i] |= word
+		}
+		w.pairs += p.pairs
+	}
+	return true
+}
+
+// follow checks one transfer, but for its pair.
+func (w *Walk) follow(t Transfer) *Violation {
+	mark := int32(w.phase + 1)
 	n := int32(len(w.servers))
 	if t.Src < 0 || t.Src >= n || t.Dst < 0 || t.Dst >= n || t.Src == t.Dst {
 		return violation(BadRows, w.phase, "a transfer from server %d to server %d: there are %d servers", t.Src, t.Dst, n)
@@ -74,17 +213,83 @@ func (w *Walk) follow(t Transfer, mark int32) *Violation {
 		return violation(ReceivesTwice, w.phase, "%s receives twice", w.name(t.Dst))
 	}
 	w.sent[t.Src], w.busy[t.Dst] = mark, mark
-	bit := int(t.Src)*int(n) + int(t.Dst)
-	if w.seen[bit>>6]>>(bit&63)&1 != 0 {
-		return violation(PairTwice, w.phase, "%s occurs again", w.pair(t.Src, t.Dst))
+	d := &w.ends[t.Dst]
+	if int32(t.DLID) < d.lid || int32(t.DLID) >= d.beyond {
+		return violation(WrongDLID, w.phase, "%s has DLID %d, which is none of the destination's", w.pair(t.Src, t.Dst), t.DLID)
 	}
-	w.seen[bit>>6] |= 1 << (bit & 63)
-	w.pairs++
-	lid := int(t.DLID)
-	if d := &w.servers[t.Dst]; lid < int(d.LID) || lid >= int(d.LID)+1<<d.LMC || lid >= len(w.owner) {
-		return violation(WrongDLID, w.phase, "%s has DLID %d, which is none of the destination's", w.pair(t.Src, t.Dst), lid)
+	way := w.find(w.at[t.Src], int32(t.DLID))
+	if way == nil {
+		w.learn([]Transfer{t})
+		way = w.find(w.at[t.Src], int32(t.DLID))
 	}
-	at, goal := w.at[t.Src], w.end[t.Dst]
+	if way.goal != d.at {
+		return w.step(t, mark)
+	}
+	for _, c := range way.by[:way.n] {
+		if w.taken[c] == mark {
+			return violation(LinkTwice, w.phase, "%s by LID %d takes %s, as another transfer does", w.pair(t.Src, t.Dst), t.DLID, w.portLabel(c))
+		}
+		w.taken[c] = mark
+	}
+	return nil
+}
+
+// slot is where a trail is kept if the slot beside it is not.
+func (w *Walk) slot(key uint64) uint64 {
+	return key * 0x9E3779B97F4A7C15 >> 32 & uint64(len(w.known)-1)
+}
+
+func trailKey(at, lid int32) uint64 { return uint64(at)<<32 | uint64(lid+1) }
+
+// find is the trail of an LID from a switch, nil where it is not known.
+func (w *Walk) find(at, lid int32) *trail {
+	key := trailKey(at, lid)
+	i := w.slot(key)
+	if w.known[i].key == key {
+		return &w.known[i]
+	}
+	if w.known[i^1].key == key {
+		return &w.known[i^1]
+	}
+	return nil
+}
+
+// learn finds the trails of transfers that are not known, all of them hop by hop: the
+// lookups of a hop do not wait for each other.
+func (w *Walk) learn(transfers []Transfer) {
+	w.new = w.new[:0]
+	for _, t := range transfers {
+		if uint(t.Src) < uint(len(w.at)) && int(t.DLID) < len(w.owner) && w.find(w.at[t.Src], int32(t.DLID)) == nil {
+			w.new = append(w.new, trail{key: trailKey(w.at[t.Src], int32(t.DLID)), goal: nowhere})
+		}
+	}
+	for hop := range mostKnown + 1 {
+		for i := range w.new {
+			x := &w.new[i]
+			if int(x.n) != hop {
+				continue // it has ended
+			}
+			at, lid := int32(x.key>>32), int(uint32(x.key))-1
+			if hop > 0 {
+				at = w.next[x.by[hop-1]]
+			}
+			c := w.through(at, lid)
+			if to := w.next[c]; to == w.owner[lid] {
+				x.goal = to
+			} else if w.isSwitch(to) && hop < mostKnown {
+				x.by[hop], x.n = c, x.n+1
+			}
+		}
+	}
+	for i := range w.new {
+		at := w.slot(w.new[i].key)
+		w.known[at^1], w.known[at] = w.known[at], w.new[i]
+	}
+}
+
+// step follows a transfer over any number of switches, and tells what is wrong.
+func (w *Walk) step(t Transfer, mark int32) *Violation {
+	lid, at, goal := int(t.DLID), w.at[t.Src], w.ends[t.Dst].at
 	for steps := 0; ; steps++ {
 		c := w.through(at, lid)
 		to := w.next[c]

@@ -21,7 +21,7 @@ func TestWalk(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tables, err := lft.BuildPods(tree, nil)
+	tables, err := lft.BuildPods(t.Context(), tree, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +30,7 @@ func TestWalk(t *testing.T) {
 	for i, h := range tree.Servers {
 		servers[i] = tree.Hosts[h].EndPort
 	}
-	walk := func(unreachable [][2]int32, spoil func(phases [][]verify.Transfer)) string {
+	walk := func(unreachable [][2]int32, spoil func(phases [][]verify.Transfer), workers int) string {
 		phases := make([][]verify.Transfer, n-1)
 		for p := range phases {
 			for s := range n {
@@ -41,9 +41,14 @@ func TestWalk(t *testing.T) {
 		spoil(phases)
 		w, err := verify.NewWalk(f, tables, servers)
 		for _, p := range phases {
-			if err == nil {
+			if err == nil && workers == 0 {
 				err = w.Phase(p)
 			}
+		}
+		if err == nil && workers > 0 {
+			err = w.Phases(len(phases), workers, func() func(int) ([]verify.Transfer, error) {
+				return func(phase int) ([]verify.Transfer, error) { return phases[phase], nil }
+			})
 		}
 		if err == nil {
 			err = w.Done(tree, unreachable)
@@ -81,8 +86,10 @@ func TestWalk(t *testing.T) {
 		{"an entry to the other plane", verify.LinkTwice, nil, func([][]verify.Transfer) { *entry("Leaf000", servers[15].LID) = 3 }},
 	} {
 		kept := *entry("Leaf000", servers[15].LID)
-		if got := walk(c.unreachable, c.spoil); got != c.want {
-			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		for workers := range 4 {
+			if got := walk(c.unreachable, c.spoil, workers); got != c.want {
+				t.Errorf("%s, %d workers: %q, want %q", c.name, workers, got, c.want)
+			}
 		}
 		*entry("Leaf000", servers[15].LID) = kept
 	}

@@ -32,3 +32,9 @@ func Each(ctx context.Context, n, goroutines int, worker func(number int) func(s
 	}
 	return n, nil
 }
+
+// All is Each for steps that take no context.
+func All(n, goroutines int, worker func(number int) func(step int) error) error {
+	_, err := Each(context.Background(), n, goroutines, worker)
+	return err
+}

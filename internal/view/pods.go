@@ -120,7 +120,7 @@ func (v *View) routePods(ctx context.Context, hold []controller.Lane, by planner
 	}
 	if err != nil {
 		r.NoPlan = err
-		r.Tables, err = podplan.Route(t)
+		r.Tables, err = podplan.Route(ctx, t)
 		return r, err
 	}
 	r.Tables, r.Plan = made.Tables, PodPlan{made}

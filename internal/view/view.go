@@ -437,7 +437,7 @@ func (v *View) Carries(tables *lft.Tables, plan *phasetable.View, hold []control
 		return routes.Check(plan.Table())
 	}
 	if v.Pods != nil {
-		return podplan.Holds(v.heldPods(hold), tables, plan)
+		return podplan.Holds(context.Background(), v.heldPods(hold), tables, plan)
 	}
 	rows, err := RowsOf(plan, v.Tree)
 	if err != nil {

@@ -208,7 +208,7 @@ func (s *Sight) want(ctx context.Context) (tables *lft.Tables, basePhases int, e
 // CheckPlan verifies a published plan on the tables in sight.
 func (s *Sight) CheckPlan(plan *phasetable.View) error {
 	if s.Pods != nil {
-		return podplan.Holds(s.Pods, s.Tables, plan)
+		return podplan.Holds(context.Background(), s.Pods, s.Tables, plan)
 	}
 	rows, err := s.rows(plan)
 	if err != nil {
