@@ -133,6 +133,11 @@ type LastEvent struct {
 	ReadBackMS   float64   `json:"read_back_ms"`
 }
 
+// EpochList is the answer to GET /v1/epochs: those that are kept, ascending.
+type EpochList struct {
+	Epochs []Epoch `json:"epochs"`
+}
+
 // Epoch is an epoch that is kept.
 type Epoch struct {
 	Epoch       uint64    `json:"epoch"`

@@ -173,7 +173,7 @@ func (c *Client) Topology(ctx context.Context) (*Topology, error) {
 
 // Epochs asks for the epochs that are kept, ascending.
 func (c *Client) Epochs(ctx context.Context) ([]Epoch, error) {
-	out, err := ask[struct{ Epochs []Epoch }](ctx, c, http.MethodGet, "/v1/epochs", nil)
+	out, err := ask[EpochList](ctx, c, http.MethodGet, "/v1/epochs", nil)
 	if err != nil {
 		return nil, err
 	}

@@ -41,6 +41,11 @@ type JobRequest struct {
 	SkipUnknown  bool     `json:"skip_unknown,omitempty"`   // leave out hosts that the fabric does not have, instead of refusing the job
 }
 
+// JobList is the answer to GET /v1/jobs, ascending by number.
+type JobList struct {
+	Jobs []Job `json:"jobs"`
+}
+
 // Job is a job with what its plan is in figures.
 type Job struct {
 	ID           uint64    `json:"id"` // the epoch of its first plan
@@ -148,9 +153,7 @@ func (s *service) handleJobs() {
 }
 
 func (s *service) listJobs(w http.ResponseWriter, r *http.Request) error {
-	return WriteJSON(w, r, struct {
-		Jobs []Job `json:"jobs"`
-	}{append([]Job{}, s.Jobs.Jobs()...)})
+	return WriteJSON(w, r, JobList{append([]Job{}, s.Jobs.Jobs()...)})
 }
 
 func (s *service) showJob(w http.ResponseWriter, r *http.Request) error {

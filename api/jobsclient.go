@@ -15,7 +15,7 @@ func jobPath(job, rest string) string { return "/v1/jobs/" + url.PathEscape(job)
 
 // Jobs asks for the jobs, ascending by number.
 func (c *Client) Jobs(ctx context.Context) ([]Job, error) {
-	out, err := ask[struct{ Jobs []Job }](ctx, c, http.MethodGet, "/v1/jobs", nil)
+	out, err := ask[JobList](ctx, c, http.MethodGet, "/v1/jobs", nil)
 	if err != nil {
 		return nil, err
 	}

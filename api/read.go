@@ -39,9 +39,7 @@ func (s *service) epochs(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return WriteJSON(w, r, struct {
-		Epochs []Epoch `json:"epochs"`
-	}{append([]Epoch{}, epochs...)})
+	return WriteJSON(w, r, EpochList{append([]Epoch{}, epochs...)})
 }
 
 // ofPlan is the endpoint that answers with what send makes of the plan in force of those

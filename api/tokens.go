@@ -23,14 +23,17 @@ type NewToken struct {
 	Secret string `json:"secret"`
 }
 
+// TokenList is the answer to GET /v1/tokens: those that are valid, by name.
+type TokenList struct {
+	Tokens []access.Token `json:"tokens"`
+}
+
 // DefaultTokenLife is how long a token is valid that says nothing of it.
 const DefaultTokenLife = 90 * 24 * time.Hour
 
 // listTokens answers GET /v1/tokens.
 func (s *service) listTokens(w http.ResponseWriter, r *http.Request) error {
-	return WriteJSON(w, r, struct {
-		Tokens []access.Token `json:"tokens"`
-	}{s.Access.Tokens.List(time.Now())})
+	return WriteJSON(w, r, TokenList{s.Access.Tokens.List(time.Now())})
 }
 
 // createToken answers POST /v1/tokens.
@@ -92,7 +95,7 @@ func (c *Client) CreateToken(ctx context.Context, q TokenRequest) (*NewToken, er
 
 // Tokens asks for the tokens that are valid, by name.
 func (c *Client) Tokens(ctx context.Context) ([]access.Token, error) {
-	out, err := ask[struct{ Tokens []access.Token }](ctx, c, http.MethodGet, "/v1/tokens", nil)
+	out, err := ask[TokenList](ctx, c, http.MethodGet, "/v1/tokens", nil)
 	if err != nil {
 		return nil, err
 	}

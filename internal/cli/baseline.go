@@ -3,12 +3,10 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
-	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/internal/command"
@@ -62,30 +60,19 @@ copy of the old baseline, in baselines below its state directory.`,
 			if err := ask(cmd, http.MethodGet, "/v1/baseline/preview", preview); err != nil {
 				return err
 			}
-			if dry && command.WantsJSON(cmd) {
-				return command.PrintJSON(cmd, preview)
-			}
-			if !command.WantsJSON(cmd) {
-				if err := printPreview(cmd, preview); err != nil || dry {
+			if dry || !command.WantsJSON(cmd) {
+				if err := command.Show(cmd, preview, func(w io.Writer) { printPreview(w, preview) }); err != nil || dry {
 					return err
 				}
 			}
-			if in, is := cmd.InOrStdin().(*os.File); is && !yes && term.IsTerminal(int(in.Fd())) {
-				fmt.Fprint(cmd.ErrOrStderr(), "accept this? [y/N] ")
-				var answer string
-				if _, err := fmt.Fscanln(in, &answer); err != nil || !strings.HasPrefix(strings.ToLower(answer), "y") {
-					return errors.New("nothing was changed")
-				}
+			if err := command.Confirm(cmd, "accept this?", yes); err != nil {
+				return err
 			}
 			change := &api.Change{}
 			if err := ask(cmd, http.MethodPost, "/v1/baseline/accept", change); err != nil {
 				return err
 			}
-			if command.WantsJSON(cmd) {
-				return command.PrintJSON(cmd, change)
-			}
-			_, err := fmt.Fprintln(cmd.OutOrStdout(), change.Text)
-			return err
+			return command.Show(cmd, change, func(w io.Writer) { fmt.Fprintln(w, change.Text) })
 		},
 	}
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "show what would change, and change nothing")
@@ -93,8 +80,7 @@ copy of the old baseline, in baselines below its state directory.`,
 	return cmd
 }
 
-func printPreview(cmd *cobra.Command, p *api.Preview) error {
-	out := cmd.OutOrStdout()
+func printPreview(out io.Writer, p *api.Preview) {
 	for _, d := range p.Deviations {
 		fmt.Fprintf(out, "now: %s\n", d)
 	}
@@ -102,8 +88,6 @@ func printPreview(cmd *cobra.Command, p *api.Preview) error {
 		fmt.Fprintf(out, "then: %s\n", c)
 	}
 	if len(p.Changes) == 0 {
-		_, err := fmt.Fprintln(out, "then: no lane, no index and no host changes its place; ports of cables may")
-		return err
+		fmt.Fprintln(out, "then: no lane, no index and no host changes its place; ports of cables may")
 	}
-	return nil
 }

@@ -3,13 +3,13 @@ package cli
 import (
 	"context"
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/forsd/forsd/api"
-	"github.com/forsd/forsd/internal/command"
 )
 
 func rerouteCommand() *cobra.Command {
@@ -21,7 +21,7 @@ them, and read them back, and waits until that is done. Where the plan in force
 is still the right one, the epoch stays.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return with(cmd, func(ctx context.Context, c *api.Client) error { return printChange(cmd)(c.Reroute(ctx)) })
+			return answer(cmd, func(ctx context.Context, c *api.Client) (*api.Change, error) { return c.Reroute(ctx) }, printChange)
 		},
 	}
 }
@@ -40,7 +40,7 @@ reason and exit code 1, where it does not hold any more; nothing changes then.`,
 			if err != nil || n == 0 {
 				return fmt.Errorf("%q is no epoch: want a number that forsctl epochs lists", args[0])
 			}
-			return with(cmd, func(ctx context.Context, c *api.Client) error { return printChange(cmd)(c.Rollback(ctx, n)) })
+			return answer(cmd, func(ctx context.Context, c *api.Client) (*api.Change, error) { return c.Rollback(ctx, n) }, printChange)
 		},
 	}
 }
@@ -61,15 +61,9 @@ keeps the warning configuration-refused until a reload succeeds.
 		Example: "  sudo forsctl reload --dry-run\n  sudo forsctl reload",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return with(cmd, func(ctx context.Context, c *api.Client) error {
-				out, err := c.Reload(ctx, api.ReloadRequest{DryRun: dry})
-				if err != nil {
-					return err
-				}
-				if command.WantsJSON(cmd) {
-					return command.PrintJSON(cmd, out)
-				}
-				w := command.NewTable(cmd.OutOrStdout())
+			return answer(cmd, func(ctx context.Context, c *api.Client) (*api.Reload, error) {
+				return c.Reload(ctx, api.ReloadRequest{DryRun: dry})
+			}, func(w io.Writer, out *api.Reload) {
 				fmt.Fprintf(w, "file\t%s is valid\n", out.File)
 				how := "in force now"
 				if dry {
@@ -84,7 +78,6 @@ keeps the warning configuration-refused until a reload succeeds.
 				if len(out.Changed)+len(out.Restart) == 0 {
 					fmt.Fprintln(w, "same\tforsd works by it already")
 				}
-				return w.Flush()
 			})
 		},
 	}
@@ -92,16 +85,5 @@ keeps the warning configuration-refused until a reload succeeds.
 	return cmd
 }
 
-// printChange returns what prints the answer to a change.
-func printChange(cmd *cobra.Command) func(*api.Change, error) error {
-	return func(c *api.Change, err error) error {
-		if err != nil {
-			return err
-		}
-		if command.WantsJSON(cmd) {
-			return command.PrintJSON(cmd, c)
-		}
-		_, err = fmt.Fprintf(cmd.OutOrStdout(), "epoch %d: %s\n", c.Epoch, c.Text)
-		return err
-	}
-}
+// printChange prints the answer to a change.
+func printChange(w io.Writer, c *api.Change) { fmt.Fprintf(w, "epoch %d: %s\n", c.Epoch, c.Text) }

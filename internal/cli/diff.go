@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -157,16 +158,14 @@ func diffFabrics(cmd *cobra.Command, a, b *compared) error {
 		}
 	}
 	changes := topology.Diff(a.fabric, b.fabric)
-	if command.WantsJSON(cmd) {
-		return differ(len(changes) == 0, command.PrintJSON(cmd, fabricDiff{len(changes) == 0, append([]topology.Change{}, changes...)}))
-	}
-	if len(changes) == 0 {
-		fmt.Fprintln(cmd.OutOrStdout(), "no difference")
-	}
-	for _, c := range changes {
-		fmt.Fprintln(cmd.OutOrStdout(), c.Text)
-	}
-	return differ(len(changes) == 0, nil)
+	return differ(len(changes) == 0, command.Show(cmd, fabricDiff{len(changes) == 0, append([]topology.Change{}, changes...)}, func(w io.Writer) {
+		if len(changes) == 0 {
+			fmt.Fprintln(w, "no difference")
+		}
+		for _, c := range changes {
+			fmt.Fprintln(w, c.Text)
+		}
+	}))
 }
 
 // differ ends the command after it has printed what it found.
@@ -178,19 +177,18 @@ func differ(equal bool, err error) error {
 }
 
 func diffTables(cmd *cobra.Command, d lft.Delta) error {
-	if command.WantsJSON(cmd) {
-		return differ(d == lft.Delta{}, command.PrintJSON(cmd, struct {
-			Equal bool `json:"equal"`
-			lft.Delta
-		}{d == lft.Delta{}, d}))
-	}
-	if d == (lft.Delta{}) {
-		fmt.Fprintln(cmd.OutOrStdout(), "no difference")
-		return nil
-	}
-	_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s on %s differ: %s of %d\n", command.Plural(d.Entries, "entry", "entries"),
-		command.Plural(d.Switches, "switch", "switches"), command.Plural(d.Blocks, "block", "blocks"), lft.Block)
-	return differ(false, err)
+	equal := d == lft.Delta{}
+	return differ(equal, command.Show(cmd, struct {
+		Equal bool `json:"equal"`
+		lft.Delta
+	}{equal, d}, func(w io.Writer) {
+		if equal {
+			fmt.Fprintln(w, "no difference")
+			return
+		}
+		fmt.Fprintf(w, "%s on %s differ: %s of %d\n", command.Plural(d.Entries, "entry", "entries"),
+			command.Plural(d.Switches, "switch", "switches"), command.Plural(d.Blocks, "block", "blocks"), lft.Block)
+	}))
 }
 
 // planDiff is what forsctl diff --json prints of two phase tables.
@@ -203,11 +201,9 @@ type planDiff struct {
 func diffPlans(cmd *cobra.Command, a, b *phasetable.View) error {
 	changes := phasetable.Changes(a, b)
 	d := planDiff{len(changes) == 0 && a.Phases() == b.Phases() && a.Servers() == b.Servers(), [2]int{a.Phases(), b.Phases()}, append([]phasetable.PairChange{}, changes...)}
-	if command.WantsJSON(cmd) {
-		return differ(d.Equal, command.PrintJSON(cmd, d))
-	}
-	_, err := fmt.Fprintf(cmd.OutOrStdout(), "phases  %d, then %d\npairs   %s\n", a.Phases(), b.Phases(), changedPairs(len(changes), b.Servers()))
-	return differ(d.Equal, err)
+	return differ(d.Equal, command.Show(cmd, d, func(w io.Writer) {
+		fmt.Fprintf(w, "phases\t%d, then %d\npairs\t%s\n", a.Phases(), b.Phases(), changedPairs(len(changes), b.Servers()))
+	}))
 }
 
 // changedPairs says how many pairs of so many servers have another destination LID.
@@ -251,10 +247,7 @@ func diffEpochs(cmd *cobra.Command, a, b uint64) error {
 			}
 		}
 		d.countPairs(ctx, c)
-		if command.WantsJSON(cmd) {
-			return differ(d.Equal, command.PrintJSON(cmd, d))
-		}
-		return differ(d.Equal, printEpochDiff(cmd, &d))
+		return differ(d.Equal, command.Show(cmd, d, func(w io.Writer) { printEpochDiff(w, &d) }))
 	})
 }
 
@@ -282,22 +275,17 @@ func findEpoch(list []api.Epoch, n uint64) (api.Epoch, error) {
 	return api.Epoch{}, fmt.Errorf("epoch %d is not kept: those from %d to %d are", n, list[0].Epoch, list[len(list)-1].Epoch)
 }
 
-func printEpochDiff(cmd *cobra.Command, d *epochDiff) error {
-	w := command.NewTable(cmd.OutOrStdout())
+func printEpochDiff(w io.Writer, d *epochDiff) {
 	fmt.Fprintf(w, "epoch\t%d\t%d\n", d.A.Epoch, d.B.Epoch)
 	fmt.Fprintf(w, "published\t%s\t%s\n", clock(d.A.PublishedAt), clock(d.B.PublishedAt))
 	fmt.Fprintf(w, "phases\t%d\t%d\n", d.A.Phases, d.B.Phases)
 	fmt.Fprintf(w, "bound\t%d\t%d\n", d.A.LowerBound, d.B.LowerBound)
 	fmt.Fprintf(w, "engine\t%s\t%s\n", d.A.Engine, d.B.Engine)
 	fmt.Fprintf(w, "fabric\t%.8s\t%.8s\n", d.A.TopologyHash, d.B.TopologyHash)
-	if err := w.Flush(); err != nil {
-		return err
-	}
 	if n := d.PairsChanged; n != nil && *n > 0 {
-		fmt.Fprintf(cmd.OutOrStdout(), "%s of servers have another destination LID\n", command.Plural(*n, "pair", "pairs"))
+		fmt.Fprintf(w, "%s of servers have another destination LID\n", command.Plural(*n, "pair", "pairs"))
 	}
 	for _, what := range d.What {
-		fmt.Fprintln(cmd.OutOrStdout(), what)
+		fmt.Fprintln(w, what)
 	}
-	return nil
 }

@@ -4,12 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
+	"io"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/internal/command"
@@ -96,35 +95,25 @@ func drain(ctx context.Context, cmd *cobra.Command, c *api.Client, q api.DrainRe
 	if err != nil {
 		return err
 	}
-	if dry && command.WantsJSON(cmd) {
-		return command.PrintJSON(cmd, preview)
-	}
-	if !command.WantsJSON(cmd) {
-		if err := printCost(cmd, preview); err != nil || dry {
+	if dry || !command.WantsJSON(cmd) {
+		if err := command.Show(cmd, preview, func(w io.Writer) { printCost(w, preview) }); err != nil || dry {
 			return err
 		}
 	}
-	if in, is := cmd.InOrStdin().(*os.File); is && !yes && term.IsTerminal(int(in.Fd())) {
-		fmt.Fprint(cmd.ErrOrStderr(), "drain this? [y/N] ")
-		var answer string
-		if _, err := fmt.Fscanln(in, &answer); err != nil || !strings.HasPrefix(strings.ToLower(answer), "y") {
-			return errors.New("nothing was changed")
-		}
+	if err := command.Confirm(cmd, "drain this?", yes); err != nil {
+		return err
 	}
 	q.DryRun = false
 	out, err := c.Drain(ctx, q)
 	if err != nil {
 		return err
 	}
-	if command.WantsJSON(cmd) {
-		return command.PrintJSON(cmd, out)
-	}
-	return printDrains(cmd, out.Drains)
+	return command.Show(cmd, out, func(w io.Writer) { printDrains(w, out.Drains) })
 }
 
 // printCost tells what drains cost.
-func printCost(cmd *cobra.Command, d *api.Drained) error {
-	out, c := cmd.OutOrStdout(), d.Cost
+func printCost(out io.Writer, d *api.Drained) {
+	c := d.Cost
 	for i := range d.Drains {
 		fmt.Fprintf(out, "takes out %s\n", d.Drains[i].Name)
 	}
@@ -142,7 +131,6 @@ func printCost(cmd *cobra.Command, d *api.Drained) error {
 	for _, j := range c.Jobs {
 		fmt.Fprintln(out, j)
 	}
-	return nil
 }
 
 func undrainCommand() *cobra.Command {
@@ -155,18 +143,10 @@ then on.`,
 		Example: "  forsctl undrain Spine012\n  forsctl undrain all",
 		Args:    cobra.MinimumNArgs(1), ValidArgsFunction: drainNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return with(cmd, func(ctx context.Context, c *api.Client) error {
-				out, err := c.Undrain(ctx, args...)
-				if err != nil {
-					return err
-				}
-				if command.WantsJSON(cmd) {
-					return command.PrintJSON(cmd, out)
-				}
+			return answer(cmd, func(ctx context.Context, c *api.Client) (*api.Drained, error) { return c.Undrain(ctx, args...) }, func(w io.Writer, out *api.Drained) {
 				for i := range out.Drains {
-					fmt.Fprintf(cmd.OutOrStdout(), "%s is given back\n", out.Drains[i].Name)
+					fmt.Fprintf(w, "%s is given back\n", out.Drains[i].Name)
 				}
-				return nil
 			})
 		},
 	}
@@ -201,10 +181,7 @@ returns when all that has begun are safe.`,
 							return ctx.Err()
 						}
 					}
-					if command.WantsJSON(cmd) {
-						return command.PrintJSON(cmd, api.Drained{Drains: all})
-					}
-					return printDrains(cmd, all)
+					return command.Show(cmd, api.Drained{Drains: all}, func(w io.Writer) { printDrains(w, all) })
 				}
 			})
 		},
@@ -214,14 +191,12 @@ returns when all that has begun are safe.`,
 }
 
 // printDrains prints drains as a table.
-func printDrains(cmd *cobra.Command, all []api.Drain) error {
-	out := cmd.OutOrStdout()
+func printDrains(w io.Writer, all []api.Drain) {
 	if len(all) == 0 {
-		_, err := fmt.Fprintln(out, "nothing is drained")
-		return err
+		fmt.Fprintln(w, "nothing is drained")
+		return
 	}
-	t := command.NewTable(out)
-	fmt.Fprintln(t, "PART\tSTATE\tSINCE\tUNTIL\tBY\tREASON")
+	fmt.Fprintln(w, "PART\tSTATE\tSINCE\tUNTIL\tBY\tREASON")
 	clock := func(at time.Time) string {
 		if at.IsZero() {
 			return "-"
@@ -239,15 +214,11 @@ func printDrains(cmd *cobra.Command, all []api.Drain) error {
 				since = d.At
 			}
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", d.Name, state, clock(since), clock(d.Until), orDash(d.By), orDash(d.Reason))
-	}
-	if err := t.Flush(); err != nil {
-		return err
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", d.Name, state, clock(since), clock(d.Until), orDash(d.By), orDash(d.Reason))
 	}
 	for i := range all {
 		for _, u := range all[i].Uses {
-			fmt.Fprintf(out, "%s: %s\n", all[i].Name, u)
+			fmt.Fprintf(w, "%s: %s\n", all[i].Name, u)
 		}
 	}
-	return nil
 }

@@ -3,12 +3,12 @@ package cli
 import (
 	"context"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/forsd/forsd/api"
-	"github.com/forsd/forsd/internal/command"
 )
 
 func epochsCommand() *cobra.Command {
@@ -18,23 +18,15 @@ func epochsCommand() *cobra.Command {
 		Example: "  forsctl epochs\n  forsctl diff 41 42",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return with(cmd, func(ctx context.Context, c *api.Client) error {
+			return answer(cmd, func(ctx context.Context, c *api.Client) (api.EpochList, error) {
 				list, err := c.Epochs(ctx)
-				if err != nil {
-					return err
-				}
-				if command.WantsJSON(cmd) {
-					return command.PrintJSON(cmd, struct {
-						Epochs []api.Epoch `json:"epochs"`
-					}{list})
-				}
-				w := command.NewTable(cmd.OutOrStdout())
+				return api.EpochList{Epochs: list}, err
+			}, func(w io.Writer, all api.EpochList) {
 				fmt.Fprintln(w, "epoch\tpublished\tphases\tbound\tengine\tfabric\twhy")
-				for i := range list {
-					x := &list[i]
+				for i := range all.Epochs {
+					x := &all.Epochs[i]
 					fmt.Fprintf(w, "%d\t%s\t%d\t%d\t%s\t%.8s\t%s\n", x.Epoch, clock(x.PublishedAt), x.Phases, x.LowerBound, x.Engine, x.TopologyHash, why(x))
 				}
-				return w.Flush()
 			})
 		},
 	}

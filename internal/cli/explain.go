@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 
@@ -39,10 +40,7 @@ tables that were read back from the switches. With --topology, --lfts and
 			if err != nil {
 				return err
 			}
-			if command.WantsJSON(cmd) {
-				return command.PrintJSON(cmd, e)
-			}
-			return printExplanation(cmd, e)
+			return command.Show(cmd, e, func(w io.Writer) { printExplanation(w, e) })
 		},
 	}
 	fabric.register(cmd)
@@ -87,8 +85,7 @@ func (f *fabricFlags) explain(lfts, plan, src, dst string) (*planner.Explanation
 	return e, nil
 }
 
-func printExplanation(cmd *cobra.Command, e *planner.Explanation) error {
-	w := command.NewTable(cmd.OutOrStdout())
+func printExplanation(w io.Writer, e *planner.Explanation) {
 	fmt.Fprintf(w, "from\t%s\tport GUID %s, LID %d, on %s\n", e.Src.Name, e.Src.GUID, e.Src.LID, e.Src.Leaf)
 	fmt.Fprintf(w, "to\t%s\tport GUID %s, LID %d, on %s\n", e.Dst.Name, e.Dst.GUID, e.Dst.LID, e.Dst.Leaf)
 	if e.Epoch > 0 {
@@ -104,5 +101,4 @@ func printExplanation(cmd *cobra.Command, e *planner.Explanation) error {
 	for i, h := range e.Hops {
 		fmt.Fprintf(w, "hop %d\t%s\tport %d → port %d, to %s\n", i+1, h.Switch, h.InPort, h.OutPort, h.To)
 	}
-	return w.Flush()
 }

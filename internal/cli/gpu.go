@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"strconv"
 	"time"
 
@@ -174,13 +175,10 @@ func (f *gpuScheduleFlags) run(cmd *cobra.Command) error {
 		return err
 	}
 	report := plan.Report(f.options.Model)
-	switch {
-	case command.WantsJSON(cmd):
-		return command.PrintJSON(cmd, report)
-	case f.out == "-" || f.programs == "-":
+	if (f.out == "-" || f.programs == "-") && !command.WantsJSON(cmd) {
 		return nil
 	}
-	return printExchange(cmd, report, elapsed)
+	return command.Show(cmd, report, func(w io.Writer) { printExchange(w, report, elapsed) })
 }
 
 // write writes the lists of all ranks in the forms asked for.
@@ -209,8 +207,7 @@ func (f *gpuScheduleFlags) write(cmd *cobra.Command, plan *gpu.Plan) error {
 }
 
 // printExchange shows people a plan.
-func printExchange(cmd *cobra.Command, r *gpu.Report, elapsed time.Duration) error {
-	w := command.NewTable(cmd.OutOrStdout())
+func printExchange(w io.Writer, r *gpu.Report, elapsed time.Duration) {
 	fmt.Fprintf(w, "cluster\t%s with %s each\n", command.Plural(r.Servers, "server", "servers"), command.Plural(r.GPUs, "GPU", "GPUs"))
 	fmt.Fprintf(w, "mode\t%s\n", modeText(r))
 	fmt.Fprintf(w, "length\t%d bytes a NIC, %s\n", r.Length, overText(r.Length, r.Bound))
@@ -220,7 +217,6 @@ func printExchange(cmd *cobra.Command, r *gpu.Report, elapsed time.Duration) err
 	fmt.Fprintf(w, "predicted\t%s: %s before, %s of stages, %s after; %s inside servers beside the stages\n",
 		command.MS(1000*p.Total), command.MS(1000*p.Before), command.MS(1000*p.Stages), command.MS(1000*p.After), command.MS(1000*p.Local))
 	fmt.Fprintf(w, "planned in\t%s, and carried out byte by byte: every message arrives\n", took(elapsed))
-	return w.Flush()
 }
 
 func modeText(r *gpu.Report) string {
@@ -279,11 +275,9 @@ more than the stage's length. It prints the first violation.`,
 			if found != nil {
 				return command.Violated{Err: fmt.Errorf("%s: %w", exchange, found)}
 			}
-			if command.WantsJSON(cmd) {
-				return command.PrintJSON(cmd, map[string]any{"ok": true, "stages": len(v.Lengths), "length": v.Length})
-			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "ok: every byte arrives once, in %s\n", command.Plural(len(v.Lengths), "stage", "stages"))
-			return err
+			return command.Show(cmd, map[string]any{"ok": true, "stages": len(v.Lengths), "length": v.Length}, func(w io.Writer) {
+				fmt.Fprintf(w, "ok: every byte arrives once, in %s\n", command.Plural(len(v.Lengths), "stage", "stages"))
+			})
 		},
 	}
 	f.register(cmd)

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
 	"time"
@@ -142,15 +143,12 @@ func (f *jobFlags) print(cmd *cobra.Command) func(*api.Job, error) error {
 		case f.id:
 			_, err = fmt.Fprintln(cmd.OutOrStdout(), j.ID)
 			return err
-		case command.WantsJSON(cmd):
-			return command.PrintJSON(cmd, j)
 		}
-		return printJob(cmd, j)
+		return command.Show(cmd, j, func(w io.Writer) { printJob(w, j) })
 	}
 }
 
-func printJob(cmd *cobra.Command, j *api.Job) error {
-	w := command.NewTable(cmd.OutOrStdout())
+func printJob(w io.Writer, j *api.Job) {
 	fmt.Fprintf(w, "job\t%d%s\n", j.ID, inBrackets(j.Name))
 	fmt.Fprintf(w, "epoch\t%d, published %s\n", j.Epoch, clock(j.PublishedAt))
 	fmt.Fprintf(w, "plan\t%d phases by engine %s (bound %d by %s, gap %d)\n", j.Phases, j.Engine, j.LowerBound, j.Certificate, j.Gap)
@@ -175,7 +173,6 @@ func printJob(cmd *cobra.Command, j *api.Job) error {
 	for _, x := range j.Warnings {
 		fmt.Fprintf(w, "warning\t%s: %s\n", x.Code, x.Text)
 	}
-	return w.Flush()
 }
 
 // ownLanes says which lanes a job has alone, "" for one that did not ask for any.
@@ -207,23 +204,15 @@ func jobListCommand() *cobra.Command {
 		Short:   "List the jobs",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return with(cmd, func(ctx context.Context, c *api.Client) error {
+			return answer(cmd, func(ctx context.Context, c *api.Client) (api.JobList, error) {
 				jobs, err := c.Jobs(ctx)
-				if err != nil {
-					return err
-				}
-				if command.WantsJSON(cmd) {
-					return command.PrintJSON(cmd, struct {
-						Jobs []api.Job `json:"jobs"`
-					}{append([]api.Job{}, jobs...)})
-				}
-				w := command.NewTable(cmd.OutOrStdout())
+				return api.JobList{Jobs: append([]api.Job{}, jobs...)}, err
+			}, func(w io.Writer, all api.JobList) {
 				fmt.Fprintln(w, "job\tname\tepoch\tservers\tphases\tbound\tbase LIDs\town lanes\tengine\tlease until\tremarks")
-				for i := range jobs {
-					j := &jobs[i]
+				for i := range all.Jobs {
+					j := &all.Jobs[i]
 					fmt.Fprintf(w, "%d\t%s\t%d\t%d\t%d\t%d\t%s\t%s\t%s\t%s\t%s\n", j.ID, orDash(j.Name), j.Epoch, j.Servers, j.Phases, j.LowerBound, basePhases(j), lanesOf(j), j.Engine, clock(j.Expires), remarks(j))
 				}
-				return w.Flush()
 			})
 		},
 	}
@@ -288,20 +277,18 @@ func jobRemoveCommand() *cobra.Command {
 		Args:  cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return with(cmd, func(ctx context.Context, c *api.Client) error {
-				ended := []*api.Job{}
+				ended := api.JobList{Jobs: []api.Job{}}
 				for _, name := range args {
 					j, err := c.RemoveJob(ctx, name)
 					if err != nil {
 						return err
 					}
-					if ended = append(ended, j); !command.WantsJSON(cmd) {
+					if ended.Jobs = append(ended.Jobs, *j); !command.WantsJSON(cmd) {
 						fmt.Fprintf(cmd.OutOrStdout(), "%s has ended\n", j)
 					}
 				}
 				if command.WantsJSON(cmd) {
-					return command.PrintJSON(cmd, struct {
-						Jobs []*api.Job `json:"jobs"`
-					}{ended})
+					return command.PrintJSON(cmd, ended)
 				}
 				return nil
 			})

@@ -297,13 +297,10 @@ func (f *liquidScheduleFlags) run(cmd *cobra.Command) error {
 	} else if t.traffic.Uniform() {
 		report.MBps = report.Throughput * t.network.Rate
 	}
-	switch {
-	case command.WantsJSON(cmd):
-		return command.PrintJSON(cmd, report)
-	case f.out == "-":
+	if f.out == "-" && !command.WantsJSON(cmd) {
 		return nil
 	}
-	return printLiquid(cmd, t, report, spent)
+	return command.Show(cmd, report, func(w io.Writer) { printLiquid(w, t, report, spent) })
 }
 
 // write checks the schedule on the tables, and writes it where --out says.
@@ -329,8 +326,7 @@ func (f *liquidScheduleFlags) write(cmd *cobra.Command, t *transfers, r *liquid.
 const mostSteps = 60
 
 // printLiquid shows people a schedule.
-func printLiquid(cmd *cobra.Command, t *transfers, r *liquid.Report, spent time.Duration) error {
-	w := command.NewTable(cmd.OutOrStdout())
+func printLiquid(w io.Writer, t *transfers, r *liquid.Report, spent time.Duration) {
 	fmt.Fprintf(w, "exchange\t%d transfers of %s", r.Transfers, command.Plural(r.Nodes, "node", "nodes"))
 	if r.ConflictEdges >= 0 {
 		fmt.Fprintf(w, "; %d edges in the conflict graph", r.ConflictEdges)
@@ -362,10 +358,9 @@ func printLiquid(cmd *cobra.Command, t *transfers, r *liquid.Report, spent time.
 		}
 	}
 	fmt.Fprintf(w, "found in\t%s, and verified\n", took(spent))
-	if err := w.Flush(); err != nil || t.routes != nil {
-		return err
+	if t.routes == nil {
+		printSteps(w, r)
 	}
-	return printSteps(cmd.OutOrStdout(), r)
 }
 
 // liquidVerdict says what is known of the schedule.
@@ -382,19 +377,16 @@ func liquidVerdict(r *liquid.Report) string {
 }
 
 // printSteps shows who sends to whom.
-func printSteps(w io.Writer, r *liquid.Report) error {
+func printSteps(w io.Writer, r *liquid.Report) {
 	if len(r.Schedule) > mostSteps {
-		_, err := fmt.Fprintln(w, "--json has the steps")
-		return err
+		fmt.Fprintln(w, "--json has the steps")
+		return
 	}
 	for i, step := range r.Schedule {
 		words := make([]string, len(step))
 		for j, p := range step {
 			words[j] = fmt.Sprintf("%d→%d", p[0], p[1])
 		}
-		if _, err := fmt.Fprintf(w, "%3d  %s\n", i, strings.Join(words, " ")); err != nil {
-			return err
-		}
+		fmt.Fprintf(w, "%3d  %s\n", i, strings.Join(words, " "))
 	}
-	return nil
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 
@@ -33,20 +34,17 @@ have few enough to count.`,
 			if err != nil {
 				return err
 			}
-			if command.WantsJSON(cmd) {
-				return command.PrintJSON(cmd, struct {
-					Version   int `json:"version"`
-					Transfers int `json:"transfers"`
-					Duration  int `json:"duration"`
-					liquid.Counts
-				}{1, t.traffic.Len(), t.traffic.Duration(), n})
-			}
-			w := command.NewTable(cmd.OutOrStdout())
-			fmt.Fprintf(w, "exchange\t%d transfers, Λ = %d\n", t.traffic.Len(), t.traffic.Duration())
-			fmt.Fprintf(w, "simultaneous sets\t%d, of them %d full\n", n.Simultaneous, n.Full)
-			fmt.Fprintf(w, "teams\t%d, of them %d full\n", n.Teams, n.FullTeams)
-			fmt.Fprintf(w, "skeletons\t%d\n", n.Skeletons)
-			return w.Flush()
+			return command.Show(cmd, struct {
+				Version   int `json:"version"`
+				Transfers int `json:"transfers"`
+				Duration  int `json:"duration"`
+				liquid.Counts
+			}{1, t.traffic.Len(), t.traffic.Duration(), n}, func(w io.Writer) {
+				fmt.Fprintf(w, "exchange\t%d transfers, Λ = %d\n", t.traffic.Len(), t.traffic.Duration())
+				fmt.Fprintf(w, "simultaneous sets\t%d, of them %d full\n", n.Simultaneous, n.Full)
+				fmt.Fprintf(w, "teams\t%d, of them %d full\n", n.Teams, n.FullTeams)
+				fmt.Fprintf(w, "skeletons\t%d\n", n.Skeletons)
+			})
 		},
 	}
 	in.register(cmd)

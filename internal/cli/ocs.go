@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
@@ -137,31 +138,22 @@ func (f *ocsFlags) run(cmd *cobra.Command, demand, out string) error {
 			return err
 		}
 	}
-	switch {
-	case command.WantsJSON(cmd):
-		return command.PrintJSON(cmd, r)
-	case out == "-":
+	if out == "-" {
 		return nil
 	}
-	return printSchedule(cmd, r, planned)
+	return command.Show(cmd, r, func(w io.Writer) { printSchedule(w, r, planned) })
 }
 
 // printSchedule shows people a schedule.
-func printSchedule(cmd *cobra.Command, r *ocs.Report, planned time.Duration) error {
-	out := cmd.OutOrStdout()
-	w := command.NewTable(out)
+func printSchedule(w io.Writer, r *ocs.Report, planned time.Duration) {
 	fmt.Fprintf(w, "makespan\t%.6g, by method %s; %s\n", r.Makespan, r.Method, timesBound(r.Makespan, r.LowerBound))
 	fmt.Fprintf(w, "lower bound\t%.6g; of the paper's theorems %.6g\n", r.LowerBound, r.PaperBound)
 	fmt.Fprintf(w, "configurations\t%d; at least %d permutations cover the demand\n", r.Configurations, r.Degree)
 	fmt.Fprintf(w, "planned in\t%s, and replayed\n\n", took(planned))
-	if err := w.Flush(); err != nil {
-		return err
-	}
 	fmt.Fprintln(w, "switch\tload\tconfigurations\tthe first weights")
 	for h, sw := range r.Switches {
 		fmt.Fprintf(w, "%d\t%.6g\t%d\t%s\n", h, sw.Load, len(sw.Configs), firstWeights(sw.Configs))
 	}
-	return w.Flush()
 }
 
 // timesBound says how long a makespan is for its bound.
@@ -221,11 +213,9 @@ knows nothing of how schedules are made. It prints the first violation.`,
 			if err := ocs.Replay(d, s); err != nil {
 				return command.Violated{Err: fmt.Errorf("%s: %w", schedule, err)}
 			}
-			if command.WantsJSON(cmd) {
-				return command.PrintJSON(cmd, map[string]any{"version": 1, "makespan": s.Makespan(), "configurations": s.Configurations()})
-			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s holds: %s carry all of %s by %.6g\n", schedule, command.Plural(s.Configurations(), "configuration", "configurations"), demand, s.Makespan())
-			return err
+			return command.Show(cmd, map[string]any{"version": 1, "makespan": s.Makespan(), "configurations": s.Configurations()}, func(w io.Writer) {
+				fmt.Fprintf(w, "%s holds: %s carry all of %s by %.6g\n", schedule, command.Plural(s.Configurations(), "configuration", "configurations"), demand, s.Makespan())
+			})
 		},
 	}
 	cmd.Flags().StringVar(&demand, "demand", "", "the matrix: CSV, NPY or JSON; - is standard input")
@@ -275,11 +265,9 @@ paper measured were not published, and these follow its description.`,
 			if err := writeOut(cmd, out, demandCSV(d)); err != nil || out == "-" {
 				return err
 			}
-			if command.WantsJSON(cmd) {
-				return command.PrintJSON(cmd, map[string]any{"version": 1, "workload": f.name, "racks": d.Racks(), "entries": d.Nonzeros(), "degree": d.Degree(), "width": d.Width()})
-			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: %d racks, %d pairs with demand, at most %d of a rack, which sum to %.4g at most\n", out, d.Racks(), d.Nonzeros(), d.Degree(), d.Width())
-			return err
+			return command.Show(cmd, map[string]any{"version": 1, "workload": f.name, "racks": d.Racks(), "entries": d.Nonzeros(), "degree": d.Degree(), "width": d.Width()}, func(w io.Writer) {
+				fmt.Fprintf(w, "%s: %d racks, %d pairs with demand, at most %d of a rack, which sum to %.4g at most\n", out, d.Racks(), d.Nonzeros(), d.Degree(), d.Width())
+			})
 		},
 	}
 	f.register(cmd, "benchmark")

@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"sync"
 	"time"
@@ -140,31 +141,27 @@ func carryOut(cmd *cobra.Command, run func(func(driver.Event)) error) ([]driver.
 }
 
 func printEvents(cmd *cobra.Command, events []driver.Event, executed bool) error {
-	if command.WantsJSON(cmd) {
-		list := make([]appliedConfig, len(events))
-		for i, e := range events {
-			list[i] = appliedConfig{e.Switch, e.Number, e.Due.Seconds(), e.For.Seconds(), e.Took.Seconds(), e.Overdue.Seconds(), e.Pairs}
-		}
-		return command.PrintJSON(cmd, map[string]any{"version": 1, "executed": executed, "configurations": list})
+	list := make([]appliedConfig, len(events))
+	for i, e := range events {
+		list[i] = appliedConfig{e.Switch, e.Number, e.Due.Seconds(), e.For.Seconds(), e.Took.Seconds(), e.Overdue.Seconds(), e.Pairs}
 	}
-	w := command.NewTable(cmd.OutOrStdout())
-	if executed {
-		fmt.Fprintln(w, "due\tswitch\tconfiguration\tfor\ttook\toverdue\tcross-connects")
-	} else {
-		fmt.Fprintln(w, "due\tswitch\tconfiguration\tfor\tcross-connects")
-	}
-	for _, e := range events {
-		fmt.Fprintf(w, "%v\t%s\t%d\t%v", e.Due.Round(time.Microsecond), e.Switch, e.Number, e.For.Round(time.Microsecond))
+	return command.Show(cmd, map[string]any{"version": 1, "executed": executed, "configurations": list}, func(w io.Writer) {
 		if executed {
-			fmt.Fprintf(w, "\t%v\t%v", e.Took.Round(time.Microsecond), e.Overdue.Round(time.Microsecond))
+			fmt.Fprintln(w, "due\tswitch\tconfiguration\tfor\ttook\toverdue\tcross-connects")
+		} else {
+			fmt.Fprintln(w, "due\tswitch\tconfiguration\tfor\tcross-connects")
 		}
-		fmt.Fprintf(w, "\t%s\n", pairsText(e.Pairs))
-	}
-	if err := w.Flush(); err != nil || executed {
-		return err
-	}
-	_, err := fmt.Fprintln(cmd.OutOrStdout(), "\nNothing was changed: --execute does.")
-	return err
+		for _, e := range events {
+			fmt.Fprintf(w, "%v\t%s\t%d\t%v", e.Due.Round(time.Microsecond), e.Switch, e.Number, e.For.Round(time.Microsecond))
+			if executed {
+				fmt.Fprintf(w, "\t%v\t%v", e.Took.Round(time.Microsecond), e.Overdue.Round(time.Microsecond))
+			}
+			fmt.Fprintf(w, "\t%s\n", pairsText(e.Pairs))
+		}
+		if !executed {
+			fmt.Fprintln(w, "\nNothing was changed: --execute does.")
+		}
+	})
 }
 
 // pairsText lists the first cross-connects.

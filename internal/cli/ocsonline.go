@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 
@@ -80,17 +81,14 @@ next. A period that is too short is reported, with exit code 1 in the end.`,
 }
 
 func printPeriods(cmd *cobra.Command, period float64, list []onlinePeriod) error {
-	if command.WantsJSON(cmd) {
-		return command.PrintJSON(cmd, map[string]any{"version": 1, "period": period, "periods": list})
-	}
-	w := command.NewTable(cmd.OutOrStdout())
-	fmt.Fprintln(w, "demand\tmakespan\tbound\tlate by\tleft over\tconfigurations\tkept\tplan")
-	for _, p := range list {
-		plan := "kept"
-		if p.Fresh {
-			plan = "new"
+	return command.Show(cmd, map[string]any{"version": 1, "period": period, "periods": list}, func(w io.Writer) {
+		fmt.Fprintln(w, "demand\tmakespan\tbound\tlate by\tleft over\tconfigurations\tkept\tplan")
+		for _, p := range list {
+			plan := "kept"
+			if p.Fresh {
+				plan = "new"
+			}
+			fmt.Fprintf(w, "%s\t%.6g\t%.6g\t%.4g\t%.4g\t%d\t%d\t%s\n", p.Demand, p.Makespan, p.LowerBound, p.Late, p.Backlog, p.Configurations, p.Kept, plan)
 		}
-		fmt.Fprintf(w, "%s\t%.6g\t%.6g\t%.4g\t%.4g\t%d\t%d\t%s\n", p.Demand, p.Makespan, p.LowerBound, p.Late, p.Backlog, p.Configurations, p.Kept, plan)
-	}
-	return w.Flush()
+	})
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 
@@ -56,13 +57,9 @@ func savePhases(cmd *cobra.Command, path string, data []byte, epoch uint64) erro
 	if err := writeOut(cmd, path, data); err != nil || path == "-" {
 		return err
 	}
-	if command.WantsJSON(cmd) {
-		return command.PrintJSON(cmd, struct {
-			Epoch uint64 `json:"epoch"`
-			File  string `json:"file"`
-			Bytes int    `json:"bytes"`
-		}{epoch, path, len(data)})
-	}
-	_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s: epoch %d, %d bytes\n", path, epoch, len(data))
-	return err
+	return command.Show(cmd, struct {
+		Epoch uint64 `json:"epoch"`
+		File  string `json:"file"`
+		Bytes int    `json:"bytes"`
+	}{epoch, path, len(data)}, func(w io.Writer) { fmt.Fprintf(w, "%s: epoch %d, %d bytes\n", path, epoch, len(data)) })
 }

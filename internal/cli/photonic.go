@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
@@ -159,13 +160,10 @@ func (f *photonicFlags) run(cmd *cobra.Command) error {
 			return err
 		}
 	}
-	switch {
-	case command.WantsJSON(cmd):
-		return command.PrintJSON(cmd, report)
-	case f.out == "-":
+	if f.out == "-" {
 		return nil
 	}
-	return f.print(cmd, report)
+	return command.Show(cmd, report, func(w io.Writer) { f.print(w, report) })
 }
 
 // micros prints a time in the unit that suits it.
@@ -177,8 +175,7 @@ func micros(t photonic.Time) string {
 }
 
 // print shows people a plan.
-func (f *photonicFlags) print(cmd *cobra.Command, r *photonic.Report) error {
-	w := command.NewTable(cmd.OutOrStdout())
+func (f *photonicFlags) print(w io.Writer, r *photonic.Report) {
 	fmt.Fprintf(w, "exchange\t%d GPUs, %s; R = %s, T = %s a message and hop\n", r.GPUs, command.Plural(r.Degree, "switch", "switches"), micros(r.ReconfigUS), micros(r.HopUS))
 	fmt.Fprintf(w, "plan\t%s on %s, by %s\n", command.Plural(r.Reconfigurations, "reconfiguration", "reconfigurations"), r.Family, r.Method)
 	fmt.Fprintf(w, "topologies\t%s\n", topologiesText(r.Topologies))
@@ -192,7 +189,6 @@ func (f *photonicFlags) print(cmd *cobra.Command, r *photonic.Report) error {
 			100*(1-float64(r.CostUS)/float64(b.CostUS)))
 	}
 	fmt.Fprintf(w, "planned in\t%s, and replayed: %d messages arrive after %d moves\n", took(f.planned), r.Messages, r.Moves)
-	return w.Flush()
 }
 
 // topologiesText tells what the switches are set to.
@@ -240,11 +236,9 @@ says. It prints the first violation.`,
 			} else if err != nil {
 				return command.Violated{Err: fmt.Errorf("%s: %w", file, err)}
 			}
-			if command.WantsJSON(cmd) {
-				return command.PrintJSON(cmd, map[string]any{"version": 1, "messages": r.Messages, "moves": r.Moves, "cost_us": r.Cost})
-			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s holds: %d messages arrive after %d moves, at a cost of %s\n", file, r.Messages, r.Moves, micros(r.Cost))
-			return err
+			return command.Show(cmd, map[string]any{"version": 1, "messages": r.Messages, "moves": r.Moves, "cost_us": r.Cost}, func(w io.Writer) {
+				fmt.Fprintf(w, "%s holds: %d messages arrive after %d moves, at a cost of %s\n", file, r.Messages, r.Moves, micros(r.Cost))
+			})
 		},
 	}
 	cmd.Flags().StringVar(&file, "plan", "", "file of forsctl photonic plan --out")

@@ -106,13 +106,29 @@ func (f *planFlags) run(cmd *cobra.Command) error {
 			return err
 		}
 	}
-	if command.WantsJSON(cmd) {
-		return command.PrintJSON(cmd, result.Report())
-	}
+	return command.Show(cmd, result.Report(), func(w io.Writer) { f.print(w, result) })
+}
+
+// print shows people the report, the warnings and the findings.
+func (f *planFlags) print(w io.Writer, r *planner.Result) {
 	if f.fabric.numbered {
-		fmt.Fprintf(cmd.OutOrStdout(), "note: the LIDs of %s leave no room for LMC %d; the plan and its tables are for LIDs numbered anew\n", f.fabric.topology, f.fabric.lmc)
+		fmt.Fprintf(w, "note: the LIDs of %s leave no room for LMC %d; the plan and its tables are for LIDs numbered anew\n", f.fabric.topology, f.fabric.lmc)
 	}
-	return printPlan(cmd, result, f.out)
+	report := r.Report()
+	printReport(w, &report)
+	fmt.Fprintf(w, "time\tplan %s, base plan %s, tables %s, verification %s\n", took(r.Times.Plan), took(r.Times.Base), took(r.Times.Tables), took(r.Times.Verify))
+	fmt.Fprintf(w, "written\t%s\n", f.out)
+	for _, warning := range append(r.Warnings, r.Notes...) {
+		fmt.Fprintf(w, "warning %s: %s\n", warning.Code, warning.Text)
+	}
+	if r.Base != nil && r.Base != r.Schedule {
+		for _, warning := range r.Base.Warnings {
+			fmt.Fprintf(w, "warning %s: %s\n", warning.Code, warning.Text)
+		}
+	}
+	for _, found := range r.Tree.Findings {
+		fmt.Fprintf(w, "fabric %s: %s\n", found.Code, found.Text)
+	}
 }
 
 // plan plans, from the plan of a directory if there is one.
@@ -128,30 +144,6 @@ func (f *planFlags) plan(ctx context.Context, tree *topology.FatTree, s planner.
 		return nil, fmt.Errorf("--from: %w: name a directory that forsctl plan has written, or its %s", err, planner.BinaryFile)
 	}
 	return planner.MakeFrom(ctx, tree, s, c.plan)
-}
-
-// printPlan shows people the report, the warnings and the findings.
-func printPlan(cmd *cobra.Command, r *planner.Result, out string) error {
-	report := r.Report()
-	w := command.NewTable(cmd.OutOrStdout())
-	printReport(w, &report)
-	fmt.Fprintf(w, "time\tplan %s, base plan %s, tables %s, verification %s\n", took(r.Times.Plan), took(r.Times.Base), took(r.Times.Tables), took(r.Times.Verify))
-	fmt.Fprintf(w, "written\t%s\n", out)
-	if err := w.Flush(); err != nil {
-		return err
-	}
-	for _, warning := range append(r.Warnings, r.Notes...) {
-		fmt.Fprintf(cmd.OutOrStdout(), "warning %s: %s\n", warning.Code, warning.Text)
-	}
-	if r.Base != nil && r.Base != r.Schedule {
-		for _, warning := range r.Base.Warnings {
-			fmt.Fprintf(cmd.OutOrStdout(), "warning %s: %s\n", warning.Code, warning.Text)
-		}
-	}
-	for _, f := range r.Tree.Findings {
-		fmt.Fprintf(cmd.OutOrStdout(), "fabric %s: %s\n", f.Code, f.Text)
-	}
-	return nil
 }
 
 // printReport prints the figures of a plan.

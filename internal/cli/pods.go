@@ -94,10 +94,12 @@ func (f *planFlags) planPods(cmd *cobra.Command, tree *topology.PodTree) error {
 		}
 	}
 	report := r.Report()
-	if command.WantsJSON(cmd) {
-		return command.PrintJSON(cmd, report)
-	}
-	w := command.NewTable(cmd.OutOrStdout())
+	return command.Show(cmd, report, func(w io.Writer) { f.printPods(w, r) })
+}
+
+// printPods shows people the report of a plan on three levels, the warnings and the findings.
+func (f *planFlags) printPods(w io.Writer, r *podplan.Result) {
+	report := r.Report()
 	fmt.Fprintf(w, "phases\t%d (bound %d by %s, gap %d)\n", report.Phases, report.LowerBound, report.Certificate, report.Gap)
 	fmt.Fprintf(w, "engine\t%s, in blocks of %s\n", report.Engine, command.Plural(report.Group, "phase", "phases"))
 	fmt.Fprintf(w, "servers\t%d on %d leaves in %d pods, %d planes, %d lanes, LMC %d\n", report.Servers, report.Leaves, report.Pods, report.Planes, report.Lanes, report.LMC)
@@ -105,16 +107,12 @@ func (f *planFlags) planPods(cmd *cobra.Command, tree *topology.PodTree) error {
 	fmt.Fprintf(w, "failures\t%d pairs unreachable\n", report.UnreachablePairs)
 	fmt.Fprintf(w, "time\tplan %s, tables %s, verification %s\n", took(r.Times.Plan), took(r.Times.Tables), took(r.Times.Verify))
 	fmt.Fprintf(w, "written\t%s\n", f.out)
-	if err := w.Flush(); err != nil {
-		return err
-	}
 	for _, warning := range r.Warnings {
-		fmt.Fprintf(cmd.OutOrStdout(), "warning %s: %s\n", warning.Code, warning.Text)
+		fmt.Fprintf(w, "warning %s: %s\n", warning.Code, warning.Text)
 	}
-	for _, finding := range tree.Findings {
-		fmt.Fprintf(cmd.OutOrStdout(), "fabric %s: %s\n", finding.Code, finding.Text)
+	for _, finding := range r.Tree.Findings {
+		fmt.Fprintf(w, "fabric %s: %s\n", finding.Code, finding.Text)
 	}
-	return nil
 }
 
 // verifyPods walks a plan of a fat tree of three levels through tables.
@@ -155,22 +153,15 @@ func verifyPods(cmd *cobra.Command, tree *topology.PodTree, tables *lft.Tables, 
 // printPods shows a fat tree of three levels.
 func printPods(cmd *cobra.Command, t *topology.PodTree) error {
 	leaf, mid := t.Subscription()
-	if command.WantsJSON(cmd) {
-		return command.PrintJSON(cmd, podShape{Levels: 3, Pods: t.Pods, Planes: t.Planes, Lanes: len(t.Lanes), Leaves: len(t.Leaves), Mids: len(t.Mids), Tops: len(t.Tops),
-			Servers: len(t.Servers), LeafSubscription: leaf, MidSubscription: mid, Findings: t.Findings})
-	}
-	out := cmd.OutOrStdout()
-	fmt.Fprintf(out, "three-level fat tree: %d pods, %d planes, %d lanes, %d leaves, %d mids, %d tops, %d servers\n", t.Pods, t.Planes, len(t.Lanes), len(t.Leaves), len(t.Mids), len(t.Tops), len(t.Servers))
-	fmt.Fprintf(out, "oversubscription: %.3g hosts for each cable of a leaf, %.3g cables to leaves for each to tops of a mid\n", leaf, mid)
-	w := command.NewTable(out)
-	podRows(w, t)
-	if err := w.Flush(); err != nil {
-		return err
-	}
-	for _, f := range t.Findings {
-		fmt.Fprintf(out, "%s: %s\n", f.Code, f.Text)
-	}
-	return nil
+	return command.Show(cmd, podShape{Levels: 3, Pods: t.Pods, Planes: t.Planes, Lanes: len(t.Lanes), Leaves: len(t.Leaves), Mids: len(t.Mids), Tops: len(t.Tops),
+		Servers: len(t.Servers), LeafSubscription: leaf, MidSubscription: mid, Findings: t.Findings}, func(w io.Writer) {
+		fmt.Fprintf(w, "three-level fat tree: %d pods, %d planes, %d lanes, %d leaves, %d mids, %d tops, %d servers\n", t.Pods, t.Planes, len(t.Lanes), len(t.Leaves), len(t.Mids), len(t.Tops), len(t.Servers))
+		fmt.Fprintf(w, "oversubscription: %.3g hosts for each cable of a leaf, %.3g cables to leaves for each to tops of a mid\n", leaf, mid)
+		podRows(w, t)
+		for _, f := range t.Findings {
+			fmt.Fprintf(w, "%s: %s\n", f.Code, f.Text)
+		}
+	})
 }
 
 // podShape is what forsctl topology --json prints of a fat tree of three levels.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -327,10 +328,10 @@ func (s *setup) systemctl(ctx context.Context, note string, args ...string) bool
 
 // report prints what was found, what changes, and what comes next.
 func (s *setup) report(cmd *cobra.Command, undo bool) error {
-	if command.WantsJSON(cmd) {
-		return command.PrintJSON(cmd, s)
-	}
-	w := cmd.OutOrStdout()
+	return command.Show(cmd, s, func(w io.Writer) { s.print(w, undo) })
+}
+
+func (s *setup) print(w io.Writer, undo bool) {
 	if s.Source != "" {
 		fmt.Fprintf(w, "fabric   %s: %s, %s, %s\n", s.Source, command.Plural(s.Hosts, "host port", "host ports"), command.Plural(s.Switches, "switch", "switches"), command.Plural(s.Lanes, "lane", "lanes"))
 	}
@@ -349,15 +350,14 @@ func (s *setup) report(cmd *cobra.Command, undo bool) error {
 	switch {
 	case s.Diff == "":
 		fmt.Fprintf(w, "\n%s is as forsd needs it.\n", s.Conf)
-		return nil
+		return
 	case !s.Written:
 		fmt.Fprintf(w, "\n%s\nNothing was written. Without --dry-run %s is changed so.\n", s.Diff, s.Conf)
-		return nil
+		return
 	}
 	next, back := "opensm forsd", "Back: forsctl setup --undo\n"
 	if undo {
 		next, back = "opensm", ""
 	}
 	fmt.Fprintf(w, "\n%s\n%s is written; as it was, it is in %s.\nNext: systemctl restart %s, in a maintenance window: LIDs and routes may change.\n%s", s.Diff, s.Conf, s.Backup, next, back)
-	return nil
 }

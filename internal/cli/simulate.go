@@ -71,12 +71,7 @@ can meet.`,
 			if err != nil {
 				return fmt.Errorf("%s on %s: %w", schedules[0], fabric.topology, err)
 			}
-			if command.WantsJSON(cmd) {
-				return command.PrintJSON(cmd, result)
-			}
-			w := command.NewTable(cmd.OutOrStdout())
-			printSimulation(w, result)
-			return w.Flush()
+			return command.Show(cmd, result, func(w io.Writer) { printSimulation(w, result) })
 		},
 	}
 	fabric.register(cmd)
@@ -129,22 +124,16 @@ func simulateTogether(cmd *cobra.Command, f *topology.Fabric, tables *lft.Tables
 	if err != nil {
 		return err
 	}
-	if command.WantsJSON(cmd) {
-		return command.PrintJSON(cmd, result)
-	}
-	w := command.NewTable(cmd.OutOrStdout())
-	fmt.Fprintln(w, "schedule\tservers\tphases\tthroughput alone\ttogether\tphases with conflicts alone\ttogether")
-	for i := range result.Schedules {
-		s := &result.Schedules[i]
-		fmt.Fprintf(w, "%s\t%d\t%d\t%.3f\t%.3f\t%.1f %%\t%.1f %%\n", s.Name, s.Alone.Servers, s.Alone.Phases, s.Alone.RelativeThroughput,
-			s.Together.RelativeThroughput, 100*s.Alone.ConflictShare, 100*s.Together.ConflictShare)
-	}
-	if err := w.Flush(); err != nil {
-		return err
-	}
-	fmt.Fprintln(w)
-	printSimulation(w, &result.Result)
-	return w.Flush()
+	return command.Show(cmd, result, func(w io.Writer) {
+		fmt.Fprintln(w, "schedule\tservers\tphases\tthroughput alone\ttogether\tphases with conflicts alone\ttogether")
+		for i := range result.Schedules {
+			s := &result.Schedules[i]
+			fmt.Fprintf(w, "%s\t%d\t%d\t%.3f\t%.3f\t%.1f %%\t%.1f %%\n", s.Name, s.Alone.Servers, s.Alone.Phases, s.Alone.RelativeThroughput,
+				s.Together.RelativeThroughput, 100*s.Alone.ConflictShare, 100*s.Together.ConflictShare)
+		}
+		fmt.Fprintln(w)
+		printSimulation(w, &result.Result)
+	})
 }
 
 // printSimulation shows people how many phases have which largest load.

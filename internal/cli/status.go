@@ -32,11 +32,7 @@ Exit code 1: a critical warning is in force; forsd cannot do its work.`,
 				if err != nil {
 					return err
 				}
-				if command.WantsJSON(cmd) {
-					err = command.PrintJSON(cmd, s)
-				} else {
-					err = printStatus(cmd.OutOrStdout(), s, all)
-				}
+				err = command.Show(cmd, s, func(w io.Writer) { printStatus(w, s, all) })
 				if n := count(s.Warnings, health.Critical); err == nil && n > 0 {
 					err = command.Violated{Err: fmt.Errorf("%s in force", command.Plural(n, "critical warning is", "critical warnings are"))}
 				}
@@ -64,8 +60,7 @@ const (
 )
 
 // printStatus is the people's summary.
-func printStatus(out io.Writer, s *api.Status, all bool) error {
-	w := command.NewTable(out)
+func printStatus(w io.Writer, s *api.Status, all bool) {
 	fmt.Fprintf(w, "forsd     \t%s, since %s\n", s.Version, clock(s.Started))
 	fmt.Fprintf(w, "state     \t%s\n", s.State)
 	switch {
@@ -84,13 +79,7 @@ func printStatus(out io.Writer, s *api.Status, all bool) error {
 		}
 		fmt.Fprintf(w, "fabric    \t%d servers on %d leaves, %d spines, %d lanes, LMC %d%s\n", s.Servers, s.Leaves, s.Spines, s.Lanes, s.LMC, kindText(s.FabricKind))
 	}
-	if err := w.Flush(); err != nil {
-		return err
-	}
-	if err := printWarnings(out, s.Warnings, all); err != nil {
-		return err
-	}
-	w = command.NewTable(out)
+	printWarnings(w, s.Warnings, all)
 	fmt.Fprintf(w, "OpenSM    \t%s\n", managerText(&s.OpenSM))
 	fmt.Fprintf(w, "source    \t%s\n", sourceText(&s.OpenSM))
 	if !s.Watches {
@@ -103,7 +92,6 @@ func printStatus(out io.Writer, s *api.Status, all bool) error {
 	if len(s.Baseline) > 0 {
 		fmt.Fprintf(w, "baseline  \t%s\n", some(s.Baseline, all))
 	}
-	return w.Flush()
 }
 
 // printWatched prints what a forsd that only watches has seen.
@@ -146,10 +134,10 @@ func short(text string) string {
 }
 
 // printWarnings prints the worst first: all in full, or the beginnings of some.
-func printWarnings(out io.Writer, warnings []health.Warning, all bool) error {
+func printWarnings(w io.Writer, warnings []health.Warning, all bool) {
 	if len(warnings) == 0 {
-		_, err := fmt.Fprintln(out, "no warnings")
-		return err
+		fmt.Fprintln(w, "no warnings")
+		return
 	}
 	cut := false
 	for i := range warnings {
@@ -162,20 +150,15 @@ func printWarnings(out io.Writer, warnings []health.Warning, all bool) error {
 			text = short(x.Text)
 			cut = cut || text != x.Text
 		}
-		if _, err := fmt.Fprintf(out, "%s: %s (%s, since %s)\n  %s\n", x.Severity, x.Title, x.Code, clock(x.Since), text); err != nil {
-			return err
-		}
+		fmt.Fprintf(w, "%s: %s (%s, since %s)\n  %s\n", x.Severity, x.Title, x.Code, clock(x.Since), text)
 	}
 	switch n := len(warnings) - mostWarnings; {
 	case all:
 	case n > 0:
-		_, err := fmt.Fprintf(out, "and %s: forsctl status --all\n", command.Plural(n, "more warning", "more warnings"))
-		return err
+		fmt.Fprintf(w, "and %s: forsctl status --all\n", command.Plural(n, "more warning", "more warnings"))
 	case cut:
-		_, err := fmt.Fprintln(out, "in full: forsctl status --all")
-		return err
+		fmt.Fprintln(w, "in full: forsctl status --all")
 	}
-	return nil
 }
 
 func managerText(o *api.OpenSM) string {

@@ -27,9 +27,7 @@ func TestStatusFitsOneScreen(t *testing.T) {
 		s.Warnings = append(s.Warnings, w)
 	}
 	var out strings.Builder
-	if err := printStatus(&out, s, false); err != nil {
-		t.Fatal(err)
-	}
+	printStatus(&out, s, false)
 	if n := strings.Count(out.String(), "\n"); n > 23 || !strings.Contains(out.String(), "and 36 more warnings: forsctl status --all\n") {
 		t.Errorf("%d lines:\n%s", n, out.String())
 	}
@@ -39,9 +37,7 @@ func TestStatusFitsOneScreen(t *testing.T) {
 		}
 	}
 	out.Reset()
-	if err := printStatus(&out, s, true); err != nil {
-		t.Fatal(err)
-	}
+	printStatus(&out, s, true)
 	if n := strings.Count(out.String(), "\n"); n < 360*39 {
 		t.Errorf("--all prints %d lines", n)
 	}
@@ -52,16 +48,15 @@ func TestStatusOfOneThatWatches(t *testing.T) {
 	s := &api.Status{State: "watching", Watches: true, Watched: &api.Watched{Plan: &api.Outlook{Summary: phasetable.Summarize("exact", 359, 359)},
 		Shift: &api.Exchange{Phases: 359, Mean: 2.05, Throughput: 0.488}, Error: "the switch does not answer"}}
 	var out strings.Builder
-	if err := printStatus(&out, s, false); err != nil {
-		t.Fatal(err)
-	}
+	printStatus(&out, s, false)
 	for _, want := range []string{"writes nothing and does not signal", "359 phases (bound 359, gap 0), engine exact; not published", "2.05 transfers", "0.488", "does not answer"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, out.String())
 		}
 	}
 	s.Watched = nil
-	if err := printStatus(&out, s, false); err != nil || !strings.Contains(out.String(), "none yet") {
-		t.Errorf("%v\n%s", err, out.String())
+	printStatus(&out, s, false)
+	if !strings.Contains(out.String(), "none yet") {
+		t.Errorf("%s", out.String())
 	}
 }

@@ -69,30 +69,18 @@ func tokenListCommand() *cobra.Command {
 		Example: "  forsctl token list",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return with(cmd, func(ctx context.Context, c *api.Client) error {
+			return answer(cmd, func(ctx context.Context, c *api.Client) (api.TokenList, error) {
 				tokens, err := c.Tokens(ctx)
-				if err != nil {
-					return err
+				return api.TokenList{Tokens: tokens}, err
+			}, func(w io.Writer, all api.TokenList) {
+				fmt.Fprintln(w, "name\trole\tcreated\texpires\tby")
+				for i := range all.Tokens {
+					t := &all.Tokens[i]
+					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", t.Name, t.Role, clock(t.Created), clock(t.Expires), t.By)
 				}
-				if command.WantsJSON(cmd) {
-					return command.PrintJSON(cmd, struct {
-						Tokens []access.Token `json:"tokens"`
-					}{tokens})
-				}
-				return printTokens(cmd.OutOrStdout(), tokens)
 			})
 		},
 	}
-}
-
-func printTokens(out io.Writer, tokens []access.Token) error {
-	w := command.NewTable(out)
-	fmt.Fprintln(w, "name\trole\tcreated\texpires\tby")
-	for i := range tokens {
-		t := &tokens[i]
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", t.Name, t.Role, clock(t.Created), clock(t.Expires), t.By)
-	}
-	return w.Flush()
 }
 
 func tokenRevokeCommand() *cobra.Command {
@@ -102,17 +90,8 @@ func tokenRevokeCommand() *cobra.Command {
 		Example: "  forsctl token revoke grafana",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return with(cmd, func(ctx context.Context, c *api.Client) error {
-				was, err := c.RevokeToken(ctx, args[0])
-				if err != nil {
-					return err
-				}
-				if command.WantsJSON(cmd) {
-					return command.PrintJSON(cmd, was)
-				}
-				fmt.Fprintf(cmd.OutOrStdout(), "token %s is revoked\n", was.Name)
-				return nil
-			})
+			return answer(cmd, func(ctx context.Context, c *api.Client) (*access.Token, error) { return c.RevokeToken(ctx, args[0]) },
+				func(w io.Writer, was *access.Token) { fmt.Fprintf(w, "token %s is revoked\n", was.Name) })
 		},
 	}
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -44,10 +45,7 @@ never by an empty one.`,
 				return err
 			}
 			show := func(t *api.Topology) error {
-				if command.WantsJSON(cmd) {
-					return command.PrintJSON(cmd, t)
-				}
-				return printTopology(cmd, t)
+				return command.Show(cmd, t, func(w io.Writer) { printTopology(w, t) })
 			}
 			if fabric.topology == "" {
 				return with(cmd, func(ctx context.Context, c *api.Client) error {
@@ -86,19 +84,17 @@ never by an empty one.`,
 	return cmd
 }
 
-func printTopology(cmd *cobra.Command, t *api.Topology) error {
-	out := cmd.OutOrStdout()
+func printTopology(w io.Writer, t *api.Topology) {
 	ways := t.Lanes // of a leaf
 	if t.Pods > 0 {
 		ways = t.Planes
-		fmt.Fprintf(out, "three-level fat tree: %d pods, %d planes, %d leaves, %d mids, %d tops, %d lanes, %d servers, %d bystanders\n", t.Pods, t.Planes, len(t.Leaves), len(t.Mids), len(t.Spines), t.Lanes, t.Servers, t.Bystanders)
+		fmt.Fprintf(w, "three-level fat tree: %d pods, %d planes, %d leaves, %d mids, %d tops, %d lanes, %d servers, %d bystanders\n", t.Pods, t.Planes, len(t.Leaves), len(t.Mids), len(t.Spines), t.Lanes, t.Servers, t.Bystanders)
 	} else {
-		fmt.Fprintf(out, "two-level fat tree: %d leaves, %d spines, %d lanes, %d servers, %d bystanders\n", len(t.Leaves), len(t.Spines), t.Lanes, t.Servers, t.Bystanders)
+		fmt.Fprintf(w, "two-level fat tree: %d leaves, %d spines, %d lanes, %d servers, %d bystanders\n", len(t.Leaves), len(t.Spines), t.Lanes, t.Servers, t.Bystanders)
 	}
 	if text := roleCounts(t.Roles); text != "" {
-		fmt.Fprintf(out, "host ports by role: %s\n", text)
+		fmt.Fprintf(w, "host ports by role: %s\n", text)
 	}
-	w := command.NewTable(out)
 	fmt.Fprintln(w, "leaf\tGUID\tservers\tlanes up")
 	for _, l := range t.Leaves {
 		fmt.Fprintf(w, "%s\t%s\t%d\t%d of %d%s\n", l.Name, l.GUID, l.Servers, l.LanesUp, ways, absent(l.Present))
@@ -113,13 +109,9 @@ func printTopology(cmd *cobra.Command, t *api.Topology) error {
 	for _, s := range t.Spines {
 		fmt.Fprintf(w, "%s\t%s\t%s%s\n", s.Name, s.GUID, laneRange(&s), absent(s.Present))
 	}
-	if err := w.Flush(); err != nil {
-		return err
-	}
 	for _, f := range t.Findings {
-		fmt.Fprintf(out, "%s: %s\n", f.Code, f.Text)
+		fmt.Fprintf(w, "%s: %s\n", f.Code, f.Text)
 	}
-	return nil
 }
 
 // roleCounts lists how many host ports have each role.

@@ -76,69 +76,55 @@ func printEvent(cmd *cobra.Command, e api.Event) error {
 
 // eventText is an event in words; of a kind that is not known, its data.
 func eventText(e api.Event) string {
-	switch e.Kind {
-	case api.KindEpoch:
-		var x api.Epoch
-		if json.Unmarshal(e.Data, &x) == nil {
-			return clock(x.PublishedAt) + "  epoch " + epochText(&x)
+	if say := eventTexts[e.Kind]; say != nil {
+		if text := say(e.Data); text != "" {
+			return text
 		}
-	case api.KindBase:
-		var x api.Epoch
-		if json.Unmarshal(e.Data, &x) == nil {
-			return clock(x.PublishedAt) + "  base LIDs " + epochText(&x)
-		}
-	case api.KindJob:
-		var x struct {
-			What string  `json:"what"`
-			Job  api.Job `json:"job"`
-		}
-		if json.Unmarshal(e.Data, &x) == nil {
-			return fmt.Sprintf("%s %s: epoch %d, %d servers, %d phases (bound %d), engine %s", &x.Job, x.What, x.Job.Epoch, x.Job.Servers, x.Job.Phases, x.Job.LowerBound, x.Job.Engine)
-		}
-	case api.KindLink:
-		var x topology.Change
-		if json.Unmarshal(e.Data, &x) == nil {
-			return "link  " + x.Text
-		}
-	case api.KindWarning:
-		var x struct {
-			health.Warning
-			Raised bool `json:"raised"`
-		}
-		if json.Unmarshal(e.Data, &x) == nil && x.Raised {
-			return fmt.Sprintf("%s  warning %s: %s", clock(x.Since), x.Code, x.Text)
-		} else if x.Code != "" {
-			return fmt.Sprintf("over  warning %s", x.Code)
-		}
-	case api.KindCable:
-		var x api.CableEvent
-		if json.Unmarshal(e.Data, &x) == nil {
-			return fmt.Sprintf("%s  cable  %s", clock(x.At), x.Text)
-		}
-	case api.KindDrain:
-		var x api.DrainEvent
-		if json.Unmarshal(e.Data, &x) == nil {
-			return fmt.Sprintf("drain  %s: %s", x.Drain.Name, x.What)
-		}
-	case api.KindOrder:
-		var x api.Order
-		if json.Unmarshal(e.Data, &x) == nil {
-			return fmt.Sprintf("order  %s, by %s: %s", x.What, x.By, x.Result)
-		}
-	case api.KindStart:
-		var x api.Start
-		if json.Unmarshal(e.Data, &x) == nil {
-			return "start  forsd " + x.Version + " was started"
-		}
-	case api.KindLead:
-		var x api.Takeover
-		if json.Unmarshal(e.Data, &x) == nil {
-			return takeoverText(&x)
-		}
-	case api.KindMissed:
-		return "missed  events were lost: ask for the status"
 	}
 	return e.Kind + "  " + string(e.Data)
+}
+
+// eventTexts say what happened, by the kind of the event, and "" for data that are not
+// those of the kind.
+var eventTexts = map[string]func(data json.RawMessage) string{
+	api.KindEpoch: of(func(x *api.Epoch) string { return clock(x.PublishedAt) + "  epoch " + epochText(x) }),
+	api.KindBase:  of(func(x *api.Epoch) string { return clock(x.PublishedAt) + "  base LIDs " + epochText(x) }),
+	api.KindJob: of(func(x *struct {
+		What string  `json:"what"`
+		Job  api.Job `json:"job"`
+	}) string {
+		return fmt.Sprintf("%s %s: epoch %d, %d servers, %d phases (bound %d), engine %s", &x.Job, x.What, x.Job.Epoch, x.Job.Servers, x.Job.Phases, x.Job.LowerBound, x.Job.Engine)
+	}),
+	api.KindLink: of(func(x *topology.Change) string { return "link  " + x.Text }),
+	api.KindWarning: of(func(x *struct {
+		health.Warning
+		Raised bool `json:"raised"`
+	}) string {
+		switch {
+		case x.Raised:
+			return fmt.Sprintf("%s  warning %s: %s", clock(x.Since), x.Code, x.Text)
+		case x.Code != "":
+			return fmt.Sprintf("over  warning %s", x.Code)
+		}
+		return ""
+	}),
+	api.KindCable:  of(func(x *api.CableEvent) string { return fmt.Sprintf("%s  cable  %s", clock(x.At), x.Text) }),
+	api.KindDrain:  of(func(x *api.DrainEvent) string { return fmt.Sprintf("drain  %s: %s", x.Drain.Name, x.What) }),
+	api.KindOrder:  of(func(x *api.Order) string { return fmt.Sprintf("order  %s, by %s: %s", x.What, x.By, x.Result) }),
+	api.KindStart:  of(func(x *api.Start) string { return "start  forsd " + x.Version + " was started" }),
+	api.KindLead:   of(takeoverText),
+	api.KindMissed: func(json.RawMessage) string { return "missed  events were lost: ask for the status" },
+}
+
+// of reads the data of an event.
+func of[T any](say func(*T) string) func(json.RawMessage) string {
+	return func(data json.RawMessage) string {
+		var x T
+		if json.Unmarshal(data, &x) != nil {
+			return ""
+		}
+		return say(&x)
+	}
 }
 
 // takeoverText says which of two forsd leads.

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -101,22 +100,18 @@ func (f *whatIf) ask(ctx context.Context, cmd *cobra.Command, c *api.Client, q a
 	if err != nil {
 		return err
 	}
-	if command.WantsJSON(cmd) {
-		return command.PrintJSON(cmd, forecast)
-	}
-	return printForecast(cmd.OutOrStdout(), forecast)
-}
-
-func printForecast(out io.Writer, f *api.Forecast) error {
 	var report planner.Report
-	if err := json.Unmarshal(f.Plan, &report); err != nil {
+	if err := json.Unmarshal(forecast.Plan, &report); err != nil {
 		return fmt.Errorf("read the plan in forsd's answer: %w", err)
 	}
+	return command.Show(cmd, forecast, func(w io.Writer) { printForecast(w, forecast, &report) })
+}
+
+func printForecast(w io.Writer, f *api.Forecast, report *planner.Report) {
 	for _, what := range f.What {
-		fmt.Fprintln(out, what)
+		fmt.Fprintln(w, what)
 	}
-	w := command.NewTable(out)
-	printReport(w, &report)
+	printReport(w, report)
 	fmt.Fprintf(w, "time\tplan %s\n", command.MS(1e3*report.PlanSeconds))
 	for _, code := range report.Warnings {
 		fmt.Fprintf(w, "warning\t%s\n", code)
@@ -124,10 +119,9 @@ func printForecast(out io.Writer, f *api.Forecast) error {
 	if f.Remaining != nil {
 		printRemaining(w, f.Remaining)
 	}
-	return w.Flush()
 }
 
-func printRemaining(w *tabwriter.Writer, r *api.Remaining) {
+func printRemaining(w io.Writer, r *api.Remaining) {
 	fmt.Fprintf(w, "remaining\t%d phases after %d of epoch %d (bound %d by %s, gap %d)\n", r.Phases, r.Done, r.Epoch, r.LowerBound, r.Certificate, r.Gap)
 	if r.Anew {
 		fmt.Fprintf(w, "transfers\tplanned anew, by engine %s\n", r.Engine)

@@ -3,6 +3,7 @@
 package command
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -50,11 +51,9 @@ func NewRoot(root *cobra.Command) *cobra.Command {
 		Short: "Print the version",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if WantsJSON(cmd) {
-				return PrintJSON(cmd, map[string]any{"version": 1, "program": root.Name(), "release": root.Version})
-			}
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s version %s\n", root.Name(), root.Version)
-			return err
+			return Show(cmd, map[string]any{"version": 1, "program": root.Name(), "release": root.Version}, func(w io.Writer) {
+				fmt.Fprintf(w, "%s version %s\n", root.Name(), root.Version)
+			})
 		},
 	})
 	return root
@@ -102,6 +101,37 @@ func PrintJSON(cmd *cobra.Command, v any) error {
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
 	return enc.Encode(v)
+}
+
+// Show prints v as JSON where --json was given, and else as text, in which columns that are
+// ended by tabs are aligned.
+func Show(cmd *cobra.Command, v any, text func(w io.Writer)) error {
+	if WantsJSON(cmd) {
+		return PrintJSON(cmd, v)
+	}
+	var out bytes.Buffer
+	w := NewTable(&out)
+	text(w)
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	_, err := out.WriteTo(cmd.OutOrStdout())
+	return err
+}
+
+// Confirm asks a question on a terminal, and fails where the answer is not yes. Elsewhere
+// nobody is there to answer, and the flag --yes answers beforehand.
+func Confirm(cmd *cobra.Command, question string, yes bool) error {
+	in, is := cmd.InOrStdin().(*os.File)
+	if !is || yes || !term.IsTerminal(int(in.Fd())) {
+		return nil
+	}
+	fmt.Fprintf(cmd.ErrOrStderr(), "%s [y/N] ", question)
+	var answer string
+	if _, err := fmt.Fscanln(in, &answer); err != nil || !strings.HasPrefix(strings.ToLower(answer), "y") {
+		return errors.New("nothing was changed")
+	}
+	return nil
 }
 
 // NewTable aligns columns that are ended by tabs.

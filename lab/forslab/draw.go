@@ -2,6 +2,7 @@ package forslab
 
 import (
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -75,9 +76,7 @@ func draw(cmd *cobra.Command, out string, only bool, sets []string) error {
 			return err
 		}
 	}
-	if command.WantsJSON(cmd) {
-		return command.PrintJSON(cmd, map[string]any{"version": 1, "out": out, "sets": sets})
-	}
-	_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s has the figures of %s\n", out, strings.Join(sets, ", "))
-	return err
+	return command.Show(cmd, map[string]any{"version": 1, "out": out, "sets": sets}, func(w io.Writer) {
+		fmt.Fprintf(w, "%s has the figures of %s\n", out, strings.Join(sets, ", "))
+	})
 }

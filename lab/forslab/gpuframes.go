@@ -2,6 +2,7 @@ package forslab
 
 import (
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -99,17 +100,13 @@ func (f *gpuFramesFlags) run(cmd *cobra.Command) error {
 		}
 	}
 	_ = bar.Finish()
-	if command.WantsJSON(cmd) {
-		return command.PrintJSON(cmd, map[string]any{"version": 1, "servers": f.Servers, "gpus_per_server": f.GPUs, "model": strings.ToLower(f.model),
-			"slots": f.Slots, "warmup": f.Warmup, "seeds": f.seeds, "frames": rows})
-	}
-	return f.print(cmd, rows)
+	return command.Show(cmd, map[string]any{"version": 1, "servers": f.Servers, "gpus_per_server": f.GPUs, "model": strings.ToLower(f.model),
+		"slots": f.Slots, "warmup": f.Warmup, "seeds": f.seeds, "frames": rows}, func(w io.Writer) { f.print(w, rows) })
 }
 
 // print shows people the mean lengths, a line for each rate. Where no frame has
 // ended, there is a dash.
-func (f *gpuFramesFlags) print(cmd *cobra.Command, rows []frameRow) error {
-	w := command.NewTable(cmd.OutOrStdout())
+func (f *gpuFramesFlags) print(w io.Writer, rows []frameRow) {
 	fmt.Fprint(w, "r0")
 	for _, scheme := range frameSchemes {
 		fmt.Fprintf(w, "\t%s", scheme.name)
@@ -129,5 +126,4 @@ func (f *gpuFramesFlags) print(cmd *cobra.Command, rows []frameRow) error {
 		}
 		fmt.Fprintln(w)
 	}
-	return w.Flush()
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -84,10 +85,7 @@ round-robin and random.`,
 				}
 			}
 			_ = bar.Finish()
-			if command.WantsJSON(cmd) {
-				return command.PrintJSON(cmd, out)
-			}
-			return out.print(cmd, n)
+			return command.Show(cmd, out, func(w io.Writer) { out.print(w, n) })
 		},
 	}
 	cmd.Flags().StringVar(&network, "network", "", "a network with static routes, in JSON")
@@ -133,8 +131,7 @@ func (o *liquidClasses) add(ctx context.Context, n *liquid.Network, c papers.Cla
 
 // print shows people the numbers of all classes together, and those without a
 // liquid schedule.
-func (o *liquidClasses) print(cmd *cobra.Command, n *liquid.Network) error {
-	w := command.NewTable(cmd.OutOrStdout())
+func (o *liquidClasses) print(w io.Writer, n *liquid.Network) {
 	all, quick, slowest, tenth := len(o.List), 0, 0.0, 0.1
 	sum := 0.0
 	by := map[string]int{}
@@ -158,5 +155,4 @@ func (o *liquidClasses) print(cmd *cobra.Command, n *liquid.Network) error {
 			fmt.Fprintf(w, "not liquid\t%v: %d steps, Λ = %d\n", c.Allocation, c.Steps, c.Duration)
 		}
 	}
-	return w.Flush()
 }

@@ -3,6 +3,7 @@ package forslab
 import (
 	"errors"
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 
@@ -60,7 +61,7 @@ paper's lower bound they are, for each number of switches and each δ: of the ma
 			if err != nil {
 				return err
 			}
-			return printComparisons(cmd, list)
+			return command.Show(cmd, map[string]any{"version": 1, "comparisons": list}, func(w io.Writer) { printComparisons(w, list) })
 		},
 	}
 	cmd.Flags().StringVar(&workload, "workload", "benchmark", "benchmark, gpt or moe")
@@ -131,11 +132,7 @@ func compare(cmd *cobra.Command, demands []*ocs.Demand, s int, δ float64, step 
 	return c, nil
 }
 
-func printComparisons(cmd *cobra.Command, list []comparison) error {
-	if command.WantsJSON(cmd) {
-		return command.PrintJSON(cmd, map[string]any{"version": 1, "comparisons": list})
-	}
-	w := command.NewTable(cmd.OutOrStdout())
+func printComparisons(w io.Writer, list []comparison) {
 	fmt.Fprintln(w, "switches\tdelta\tbound\tsharper\tbest\tfast\tless\teclipse\tto the bound: best\tfast\tless\teclipse")
 	for _, c := range list {
 		fmt.Fprintf(w, "%d\t%g\t%.4f\t%.4f", c.Switches, c.Delta, c.PaperBound, c.LowerBound)
@@ -148,7 +145,6 @@ func printComparisons(cmd *cobra.Command, list []comparison) error {
 		}
 		fmt.Fprintln(w)
 	}
-	return w.Flush()
 }
 
 func ocsReferenceCommand() *cobra.Command {
@@ -179,7 +175,7 @@ to the paper's bound and to the sharper one.`,
 			if err != nil {
 				return err
 			}
-			return printReference(cmd, seeds, best, rows)
+			return command.Show(cmd, map[string]any{"version": 1, "seeds": seeds, "rows": rows}, func(w io.Writer) { printReference(w, best, rows) })
 		},
 	}
 	cmd.Flags().IntVar(&seeds, "seeds", seeds, "random matrices, of seeds 1, 2, …")
@@ -187,11 +183,7 @@ to the paper's bound and to the sharper one.`,
 	return cmd
 }
 
-func printReference(cmd *cobra.Command, seeds int, best bool, rows []papers.ReferenceRow) error {
-	if command.WantsJSON(cmd) {
-		return command.PrintJSON(cmd, map[string]any{"version": 1, "seeds": seeds, "rows": rows})
-	}
-	w := command.NewTable(cmd.OutOrStdout())
+func printReference(w io.Writer, best bool, rows []papers.ReferenceRow) {
 	fmt.Fprint(w, "s\tδ\tSpectra/bound\treference\tbaseline/Spectra\treference\tEclipse/Spectra\treference\tby halves")
 	if best {
 		fmt.Fprint(w, "\tbest/bound\tbest/sharper bound")
@@ -207,7 +199,6 @@ func printReference(cmd *cobra.Command, seeds int, best bool, rows []papers.Refe
 		}
 		fmt.Fprintln(w)
 	}
-	return w.Flush()
 }
 
 // measured prints a mean and its standard error.

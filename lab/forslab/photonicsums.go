@@ -3,6 +3,7 @@ package forslab
 import (
 	"context"
 	"fmt"
+	"io"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -98,24 +99,21 @@ func printSums(cmd *cobra.Command, n int, rows []hopSums) error {
 		paper = max(paper, float64(r.Paper)/float64(r.Theorem1))
 		greedy = max(greedy, float64(r.Greedy)/float64(r.Theorem1))
 	}
-	if command.WantsJSON(cmd) {
-		return command.PrintJSON(cmd, map[string]any{"version": 1, "gpus": n, "sums": rows, "worst_ratio_paper": paper, "worst_ratio_greedy": greedy})
-	}
-	w := command.NewTable(cmd.OutOrStdout())
-	fmt.Fprint(w, "d\tpaper\tgreedy\ttheorem 1\tcarry\tbound with waiting")
-	if rows[0].Shifts > 0 {
-		fmt.Fprint(w, "\t--shifts")
-	}
-	fmt.Fprintln(w)
-	for _, r := range rows {
-		fmt.Fprintf(w, "%d\t%d\t%d\t%d\t%s\t%d", r.Topologies, r.Paper, r.Greedy, r.Theorem1, dash(r.Carry), r.CarryBound)
+	return command.Show(cmd, map[string]any{"version": 1, "gpus": n, "sums": rows, "worst_ratio_paper": paper, "worst_ratio_greedy": greedy}, func(w io.Writer) {
+		fmt.Fprint(w, "d\tpaper\tgreedy\ttheorem 1\tcarry\tbound with waiting")
 		if rows[0].Shifts > 0 {
-			fmt.Fprintf(w, "\t%s", dash(r.Shifts))
+			fmt.Fprint(w, "\t--shifts")
 		}
 		fmt.Fprintln(w)
-	}
-	fmt.Fprintf(w, "\nworst ratio to theorem 1\t%.3f by the paper's order, %.3f greedy\n", paper, greedy)
-	return w.Flush()
+		for _, r := range rows {
+			fmt.Fprintf(w, "%d\t%d\t%d\t%d\t%s\t%d", r.Topologies, r.Paper, r.Greedy, r.Theorem1, dash(r.Carry), r.CarryBound)
+			if rows[0].Shifts > 0 {
+				fmt.Fprintf(w, "\t%s", dash(r.Shifts))
+			}
+			fmt.Fprintln(w)
+		}
+		fmt.Fprintf(w, "\nworst ratio to theorem 1\t%.3f by the paper's order, %.3f greedy\n", paper, greedy)
+	})
 }
 
 // dash is a number, or a dash for none.

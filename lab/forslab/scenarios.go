@@ -3,7 +3,6 @@ package forslab
 import (
 	"fmt"
 	"io"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -100,37 +99,29 @@ type scenarioReport struct {
 }
 
 func printScenarios(cmd *cobra.Command, t scenario.Tree, results []scenario.Result) error {
-	if command.WantsJSON(cmd) {
-		return command.PrintJSON(cmd, scenarioReport{1, t.Spines, t.Leaves, t.Servers(), int(t.LMC()), results})
-	}
-	out := cmd.OutOrStdout()
-	fmt.Fprintf(out, "%s: %d servers on %d leaves, %d spines; throughput is (P−1)/phases\n\n", t, t.Servers(), t.Leaves, t.Spines)
-	if err := printPlans(out, results); err != nil || len(results) == 0 || results[0].Exchanges == nil {
-		return err
-	}
-	fmt.Fprintf(out, "\nTransfers on the busiest link of a phase, mean over the exchange, on tables read back from the switches;\nlinear shift on OpenSM's engines, forsd's plan on its own:\n\n")
-	if err := printLoads(out, results); err != nil {
-		return err
-	}
-	fmt.Fprintf(out, "\nGb/s of a server by the model, beside the paper's measurement of Ftree/Min-Hop and of FORS:\n\n")
-	return printGbps(out, results)
+	return command.Show(cmd, scenarioReport{1, t.Spines, t.Leaves, t.Servers(), int(t.LMC()), results}, func(w io.Writer) {
+		fmt.Fprintf(w, "%s: %d servers on %d leaves, %d spines; throughput is (P−1)/phases\n\n", t, t.Servers(), t.Leaves, t.Spines)
+		printPlans(w, results)
+		if len(results) == 0 || results[0].Exchanges == nil {
+			return
+		}
+		fmt.Fprintf(w, "\nTransfers on the busiest link of a phase, mean over the exchange, on tables read back from the switches;\nlinear shift on OpenSM's engines, forsd's plan on its own:\n\n")
+		printLoads(w, results)
+		fmt.Fprintf(w, "\nGb/s of a server by the model, beside the paper's measurement of Ftree/Min-Hop and of FORS:\n\n")
+		printGbps(w, results)
+	})
 }
 
 // printPlans prints what the plans are, and counts those over their bound. The
 // time stands last, so that it moves nothing.
-func printPlans(out io.Writer, results []scenario.Result) error {
-	w := command.NewTable(out)
+func printPlans(w io.Writer, results []scenario.Result) {
 	fmt.Fprintln(w, "scenario\tdead cables\tf\tm\tphases\tbound\tcertificate\tunreachable\tengine\tthroughput\tplanned in")
 	for i := range results {
 		r := &results[i]
 		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t%s\t%d\t%s\t%.3f\t%s\n", r.Scenario, r.DeadCables, r.BandwidthReduction, r.AffectedSpines,
 			r.Phases, r.LowerBound, r.Certificate, r.UnreachablePairs, r.Engine, r.Throughput, command.MS(1000*r.PlanSeconds))
 	}
-	if err := w.Flush(); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintf(out, "\n%s\n", overBound(results))
-	return err
+	fmt.Fprintf(w, "\n%s\n", overBound(results))
 }
 
 // overBound says how many plans are longer than their bounds, and by how much.
@@ -148,8 +139,7 @@ func overBound(results []scenario.Result) string {
 }
 
 // printLoads prints the mean of the largest link load for each engine.
-func printLoads(out io.Writer, results []scenario.Result) error {
-	w := command.NewTable(out)
+func printLoads(w io.Writer, results []scenario.Result) {
 	heading(w, results, "")
 	for i := range results {
 		fmt.Fprint(w, results[i].Scenario)
@@ -162,12 +152,10 @@ func printLoads(out io.Writer, results []scenario.Result) error {
 		}
 		fmt.Fprintln(w)
 	}
-	return w.Flush()
 }
 
 // printGbps prints the model's throughput beside the paper's.
-func printGbps(out io.Writer, results []scenario.Result) error {
-	w := command.NewTable(out)
+func printGbps(w io.Writer, results []scenario.Result) {
 	heading(w, results, "\tpaper: default\tpaper: FORS")
 	for i := range results {
 		r := &results[i]
@@ -177,10 +165,9 @@ func printGbps(out io.Writer, results []scenario.Result) error {
 		}
 		fmt.Fprintf(w, "\t%s\t%s\n", reported(r.Paper.Default), reported(r.Paper.FORS))
 	}
-	return w.Flush()
 }
 
-func heading(w *tabwriter.Writer, results []scenario.Result, more string) {
+func heading(w io.Writer, results []scenario.Result, more string) {
 	fmt.Fprint(w, "scenario")
 	for _, x := range results[0].Exchanges {
 		fmt.Fprintf(w, "\t%s", x.Engine)
