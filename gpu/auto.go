@@ -26,17 +26,22 @@ const (
 // time, the first of them where several have it.
 func (p *Planner) best(ctx context.Context, t *Traffic, o Options) (*Plan, error) {
 	model := o.Model.orDefault()
-	o.Mode = Bytes
-	if err := p.stretch(ctx, t, &o, model); err != nil {
+	chosen, err := p.choose(ctx, t, o)
+	if err != nil {
 		return nil, err
 	}
-	best, err := p.bytes(ctx, t, o)
+	best, err := p.bytes(ctx, t, chosen, -1)
 	if err != nil {
 		return nil, err
 	}
 	least := model.Predict(best)
-	for _, mode := range rivals(t, o.Grain, model, least) {
-		plan, err := p.units(ctx, t, Options{Mode: mode, Grain: o.Grain})
+	if t.Ranks() <= moveRanks {
+		if best, least, err = p.polish(ctx, t, chosen, best, least); err != nil {
+			return nil, err
+		}
+	}
+	for _, rival := range rivals(t, o, model, least) {
+		plan, err := p.Plan(ctx, t, rival)
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
@@ -50,25 +55,62 @@ func (p *Planner) best(ctx context.Context, t *Traffic, o Options) (*Plan, error
 	return best, nil
 }
 
-// rivals are the modes that may take less time than a plan of mode Bytes that takes
+// polish cuts the stages of a plan of mode Bytes shorter, as long as that takes less
+// time, where moves prolong it by more than a hundredth.
+func (p *Planner) polish(ctx context.Context, t *Traffic, o Options, best *Plan, least Times) (*Plan, Times, error) {
+	longest := int64(0)
+	for i := range best.Stages {
+		longest = max(longest, best.Stages[i].Length)
+	}
+	for range cuts {
+		if least.Before+least.Beside+least.After < least.Total/100 || longest < 2 {
+			break
+		}
+		longest = over(longest, 2)
+		o.MaxStage = longest
+		plan, err := p.bytes(ctx, t, o, -1)
+		if err != nil {
+			return nil, Times{}, err
+		}
+		times := o.Model.Predict(plan)
+		if times.Total >= least.Total {
+			break
+		}
+		best, least = plan, times
+	}
+	return best, least, nil
+}
+
+// rivals are the ways that may take less time than a plan of mode Bytes that takes
 // so much.
-func rivals(t *Traffic, grain int64, model Model, bytes Times) (modes []Mode) {
+func rivals(t *Traffic, o Options, model Model, bytes Times) (ways []Options) {
+	way := func(mode Mode) { ways = append(ways, Options{Mode: mode, Grain: o.Grain, Model: model}) }
+	if t.Ranks() <= moveRanks {
+		ways = append(ways, Options{Mode: Bytes, Grain: o.Grain, MaxStage: o.MaxStage, Model: model})
+	}
 	if t.Ranks() <= autoRanks {
-		return []Mode{Rails, MinMove, Paper, None}
+		if o.MaxStage == 0 {
+			for _, mode := range []Mode{Rails, MinMove, Paper, None} {
+				way(mode)
+			}
+		}
+		return ways
+	}
+	if o.MaxStage > 0 {
+		return ways
 	}
 	// Rails is shorter by n packets at most, and has more stages.
-	if gain := float64(int64(t.Servers)*max(1, grain)) / model.B2; gain >= model.Latency.Seconds() {
-		modes = append(modes, Rails)
+	if gain := float64(int64(t.Servers)*max(1, o.Grain)) / model.B2; gain >= model.Latency.Seconds() {
+		way(Rails)
 	}
 	if t.Ranks() <= moveRanks && t.leastMoved(model) < bytes.Total {
-		modes = append(modes, MinMove)
+		way(MinMove)
 	}
-	return modes
+	return ways
 }
 
 // leastMoved is about the least that a plan of mode MinMove takes: as many stages
-// as a GPU has partners in other servers, and moves of what the busiest GPUs have
-// above T*.
+// as a GPU has partners in other servers. The moves may take no time of their own.
 func (t *Traffic) leastMoved(model Model) float64 {
 	partners := make([]int64, len(t.Bytes))
 	for at, v := range t.Bytes {
@@ -76,56 +118,86 @@ func (t *Traffic) leastMoved(model Model) float64 {
 			partners[at] = 1
 		}
 	}
-	out, in := t.loads()
-	bound := t.Bound()
-	moved := max(0, slices.Max(out)-bound) + max(0, slices.Max(in)-bound)
-	return float64(bound)/model.B2 + float64(longest(t.Ranks(), partners))*model.Latency.Seconds() + float64(moved)/model.B1
+	return float64(t.Bound())/model.B2 + float64(longest(t.Ranks(), partners))*model.Latency.Seconds()
 }
 
-// stretch chooses the stretch, up to the one allowed, and the effort with which the
-// stages take the least time, of equals the first. A grain leaves no stretch to
-// choose. The length is known before the stages are, and there are no fewer of them
-// than a server has partners; so stages are made only as far as they may still take
-// the least time, the quickest to make first.
-func (p *Planner) stretch(ctx context.Context, t *Traffic, o *Options, model Model) error {
-	tried := stretches
-	switch at, listed := slices.BinarySearch(stretches, o.MaxStretch); {
-	case o.Grain > 1:
-		tried = stretches[:1]
-	case o.MaxStretch > 0 && listed:
-		tried = stretches[:at+1]
-	case o.MaxStretch > 0:
-		tried = append(slices.Clone(stretches[:at]), o.MaxStretch)
-	}
-	n, partners := t.Servers, t.partners()
-	var best Options
-	least := math.Inf(1)
-	for _, s := range slices.Backward(tried) {
-		o.MaxStretch = s
-		share, _, err := p.shares(ctx, t, *o)
-		if err != nil {
-			return err
+// choose chooses the stretch, up to the one allowed, the effort and the longest stage
+// with which mode Bytes is estimated to take the least time, of equals the first. A
+// grain leaves no stretch to choose. The length is known before the stages are, and
+// there are no fewer of them than a server has partners; so stages are made only as far
+// as they may still take the least time, the quickest to make first.
+func (p *Planner) choose(ctx context.Context, t *Traffic, o Options) (Options, error) {
+	o.Mode = Bytes
+	model := o.Model.orDefault()
+	s, partners := newServers(t), t.partners()
+	best, least := o, math.Inf(1)
+	for _, stretch := range slices.Backward(o.stretches()) {
+		o.MaxStretch = stretch
+		if _, err := s.round(ctx, o); err != nil {
+			return o, err
 		}
-		length := longest(n, share)
+		length := longest(t.Servers, s.rounded)
 		time := func(stages int64) float64 {
 			return float64(length)/model.B2 + float64(stages)*model.Latency.Seconds()
 		}
-		for _, o.Fewest = range []bool{true, false} {
+		for _, fewest := range []bool{true, false} {
 			if time(partners) > least {
 				continue
 			}
 			p.decomposer.MaxStages = sort.Search(1<<32, func(stages int) bool { return time(int64(stages)) > least }) - 1
-			lengths, _, err := p.serverStages(ctx, n, share, o.Fewest)
+			lengths, _, err := p.serverStages(ctx, s, fewest)
 			p.decomposer.MaxStages = 0
-			if err == nil && time(int64(len(lengths))) <= least {
-				best, least = *o, time(int64(len(lengths)))
-			} else if err != nil && !errors.Is(err, bipartite.ErrStages) {
-				return err
+			if errors.Is(err, bipartite.ErrStages) {
+				continue
+			}
+			if err != nil {
+				return o, err
+			}
+			longest, time := model.cut(lengths, o.MaxStage, s.pull())
+			if time <= least {
+				least, best = time, o
+				best.Fewest, best.MaxStage = fewest, longest
 			}
 		}
 	}
-	*o = best
-	return nil
+	return best, nil
+}
+
+// stretches are the stretches that the options leave to choose from.
+func (o *Options) stretches() []float64 {
+	switch at, listed := slices.BinarySearch(stretches, o.MaxStretch); {
+	case o.Grain > 1:
+		return stretches[:1]
+	case o.MaxStretch > 0 && listed:
+		return stretches[:at+1]
+	case o.MaxStretch > 0:
+		return append(slices.Clone(stretches[:at]), o.MaxStretch)
+	}
+	return stretches
+}
+
+// cuts is how many times Auto halves the longest stage, to have less to move before the
+// first and after the last.
+const cuts = 6
+
+// cut chooses the longest stage, at most so many bytes, 0 for any, with which stages are
+// estimated to take the least time.
+func (m Model) cut(lengths []int64, most int64, by pull) (longest int64, least float64) {
+	longest = most
+	_, least = m.arrange(lengths, most, by)
+	if len(lengths) == 0 {
+		return longest, least
+	}
+	for at, limit := 0, slices.Max(lengths); at < cuts && limit > 1; at++ {
+		limit = over(limit, 2)
+		if most > 0 && limit >= most {
+			continue
+		}
+		if _, time := m.arrange(lengths, limit, by); time < least {
+			longest, least = limit, time
+		}
+	}
+	return longest, least
 }
 
 // partners is how many other servers one sends to, or receives from, at most.

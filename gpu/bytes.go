@@ -8,24 +8,27 @@ import (
 )
 
 // bytes makes few long stages: each NIC of a server takes an equal share M_ij of
-// what the server has for another, rounded up to the grain, and M is decomposed
-// into weighted matchings of servers that all NICs follow, those of a number
-// sending to those of the same number.
-func (p *Planner) bytes(ctx context.Context, t *Traffic, o Options) (*Plan, error) {
-	share, grain, err := p.shares(ctx, t, o)
+// what the server has for another, M, rounded up to the grain, is decomposed into
+// weighted matchings of servers, and all NICs follow these, those of a number sending
+// to those of the same number. Where own is a server, not −1, only what it sends and
+// receives is planned.
+func (p *Planner) bytes(ctx context.Context, t *Traffic, o Options, own int) (*Plan, error) {
+	s := newServers(t)
+	grain, err := s.round(ctx, o)
 	if err != nil {
 		return nil, fmt.Errorf("mode %s: %w", Bytes, err)
 	}
-	weights, match, err := p.serverStages(ctx, t.Servers, share, o.Fewest)
+	weights, match, err := p.serverStages(ctx, s, o.Fewest)
 	if err != nil {
 		return nil, fmt.Errorf("mode %s: %w", Bytes, err)
 	}
-	w := turns{t.Servers, weights, match}
-	d, err := p.follow(ctx, t, w, share)
+	model := o.Model.orDefault()
+	order, _ := model.arrange(weights, o.MaxStage, s.pull())
+	d, err := p.follow(ctx, s, order, match, own)
 	if err != nil {
 		return nil, fmt.Errorf("mode %s: %w", Bytes, err)
 	}
-	plan := d.finish(t, Bytes, 1)
+	plan := d.finish(t, Bytes, 1, model)
 	plan.Grain = grain
 	return plan, nil
 }
@@ -38,30 +41,48 @@ func (p *Planner) ServerStages(ctx context.Context, t *Traffic, o Options) (leng
 	if err := o.check(); err != nil {
 		return nil, nil, err
 	}
-	share, _, err := p.shares(ctx, t, o)
-	if err != nil {
+	s := newServers(t)
+	if _, err := s.round(ctx, o); err != nil {
 		return nil, nil, err
 	}
-	return p.serverStages(ctx, t.Servers, share, o.Fewest)
+	return p.serverStages(ctx, s, o.Fewest)
 }
 
 // serverStages decomposes M.
-func (p *Planner) serverStages(ctx context.Context, n int, share []int64, fewest bool) (length []int64, match []int32, err error) {
+func (p *Planner) serverStages(ctx context.Context, s *servers, fewest bool) (length []int64, match []int32, err error) {
 	p.decomposer.Longest = fewest
 	defer func() { p.decomposer.Longest = false }()
-	return p.decomposer.Decompose(ctx, n, share)
+	return p.decomposer.Decompose(ctx, s.t.Servers, s.rounded)
 }
 
-// shares is M and the grain that it was rounded up to.
-func (p *Planner) shares(ctx context.Context, t *Traffic, o Options) (share []int64, grain int64, err error) {
-	exact := shares(t.Pairs(), int64(t.GPUs))
+// servers is what servers have for each other.
+type servers struct {
+	t       *Traffic
+	pairs   []int64 // W, [source][destination]
+	share   []int64 // M, what the NIC of number 0 sends of it
+	rounded []int64 // M, rounded up to a grain
+	out, in []int64 // [rank] bytes to and from other servers
+}
+
+func newServers(t *Traffic) *servers {
+	s := &servers{t: t, pairs: t.Pairs()}
+	s.share = shares(s.pairs, int64(t.GPUs))
+	s.out, s.in = t.loads()
+	return s
+}
+
+func (s *servers) pull() pull { return s.t.pull(s.out, s.in, longest(s.t.Servers, s.rounded)) }
+
+// round rounds M up as the options say, and returns the grain.
+func (s *servers) round(ctx context.Context, o Options) (grain int64, err error) {
 	grain = max(1, o.Grain)
 	if o.MaxStretch > 1 {
-		if grain, err = widest(ctx, t.Servers, exact, o.MaxStretch); err != nil {
-			return nil, 0, err
+		if grain, err = widest(ctx, s.t.Servers, s.share, o.MaxStretch); err != nil {
+			return 0, err
 		}
 	}
-	return rounded(exact, grain), grain, nil
+	s.rounded = rounded(s.share, grain)
+	return grain, nil
 }
 
 // widest is the largest of grains that fall by an eighth each with which the length
@@ -90,42 +111,65 @@ func rounded(x []int64, grain int64) []int64 {
 	return out
 }
 
-// follow has the NICs carry out matchings of servers, no NIC more than the share.
-func (p *Planner) follow(ctx context.Context, t *Traffic, w turns, share []int64) (*draft, error) {
-	n, m := t.Servers, t.GPUs
-	d := p.draft(t)
-	r := newRiders(t, d)
-	load := make([]int64, n*n*m) // [source][destination][NIC] bytes to be sent
-	room := make([]int64, m)
+// follow has the NICs carry out matchings of servers.
+func (p *Planner) follow(ctx context.Context, s *servers, order []stint, match []int32, own int) (*draft, error) {
+	n, m := s.t.Servers, s.t.GPUs
+	d := p.draft(s.t)
+	d.straight = true
+	// Two stages hide no moves to the NICs: these are spared then.
+	left, err := s.ride(ctx, d, own, len(order) <= 2)
+	if err != nil {
+		return nil, err
+	}
+	share := slices.Clone(s.share)
+	for _, stint := range order {
+		length := int64(0)
+		for i, j := range match[int(stint.turn)*n:][:n] {
+			at := i*n + int(j)
+			bytes := min(share[at], stint.length)
+			length = max(length, bytes)
+			share[at] -= bytes
+			if bytes == 0 || own >= 0 && own != i && own != int(j) {
+				continue
+			}
+			for nic := range m {
+				rest := &left[at*m+nic]
+				d.send(Rank(i*m+nic), Rank(int(j)*m+nic), min(*rest, bytes))
+				*rest -= min(*rest, bytes)
+			}
+		}
+		if length > 0 {
+			d.lengths = append(d.lengths, length)
+			d.ends = append(d.ends, len(d.lines))
+		}
+		if err := d.check(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return d, nil
+}
+
+// ride assigns what servers have for each other to NICs in equal shares, and returns
+// these, [source][destination][NIC].
+func (s *servers) ride(ctx context.Context, d *draft, own int, stay bool) ([]int64, error) {
+	n, m := s.t.Servers, s.t.GPUs
+	r := newRiders(s.t, d, s.out, s.in)
+	r.stay = stay
+	left := make([]int64, n*n*m)
 	for i := range n {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
 		for j := range n {
-			if i == j {
+			if own >= 0 && own != i && own != j || s.pairs[i*n+j] == 0 {
 				continue
 			}
-			for nic := range room {
-				room[nic] = share[i*n+j]
+			share := left[(i*n+j)*m:][:m]
+			for nic := range share {
+				share[nic] = evenly(s.pairs[i*n+j], int64(m), int64(nic))
 			}
-			r.ride(i, j, room)
-			for nic, v := range room {
-				load[(i*n+j)*m+nic] = v - r.room[nic]
-			}
+			r.ride(i, j, share)
 		}
 	}
-	for turn, weight := range w.weights {
-		for i, j := range w.match[turn*n : (turn+1)*n] {
-			for nic := range m {
-				left := &load[(i*n+int(j))*m+nic]
-				packets := min(*left, weight)
-				*left -= packets
-				d.send(Rank(i*m+nic), Rank(int(j)*m+nic), packets)
-			}
-		}
-		if err := d.next(ctx); err != nil {
-			return nil, err
-		}
-	}
-	return d, nil
+	return left, nil
 }

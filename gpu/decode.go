@@ -20,6 +20,9 @@ type View struct {
 // Decode checks data as a whole: the header, the checksum, the lengths and the
 // index. Program checks the section of a rank.
 func Decode(data []byte) (*View, error) {
+	if kind := magic[:len(magic)-1]; len(data) > len(kind) && string(data[:len(kind)]) == kind && data[len(kind)] != version {
+		return nil, fmt.Errorf("this exchange has version %d, and forsctl reads version %d: plan it anew", data[len(kind)], version)
+	}
 	if len(data) < headerSize || string(data[:len(magic)]) != magic {
 		return nil, fmt.Errorf("this is no exchange: want %d bytes at least that begin with %q", headerSize, magic)
 	}
@@ -84,10 +87,10 @@ func (v *View) Program(rank Rank) (*Program, error) {
 	}
 	first := rank - rank%Rank(v.GPUs)
 	for _, x := range []struct {
-		step          *Step
+		moves         *Moves
 		send, receive int64 // sizes of the buffers
 	}{{&p.Before, p.Input, p.NICSend}, {&p.After, p.NICRecv, p.Output}, {&p.Local, p.Input, p.Output}} {
-		x.step.Send, x.step.Receive = s.pieces(first, x.send), s.pieces(first, x.receive)
+		x.moves.Send, x.moves.Receive = s.moves(first, x.send), s.moves(first, x.receive)
 	}
 	p.Send, p.Receive = s.turns(first, p.NICSend), s.turns(first, p.NICRecv)
 	if s.err == nil && len(s.data) > 0 {
@@ -157,20 +160,25 @@ func (s *section) count(least int) int {
 	return int(n)
 }
 
-// pieces reads a list of pieces of a buffer, whose peers are in the server that
-// begins with a rank.
-func (s *section) pieces(first Rank, size int64) []Piece {
-	list := []Piece{}
-	end := int64(0)
-	for range s.count(3) {
+// moves reads a list of moves of a buffer, whose peers are in the server that begins
+// with a rank.
+func (s *section) moves(first Rank, size int64) []Move {
+	list := []Move{}
+	beside, end := int64(-1), int64(0)
+	for range s.count(4) {
+		beside += s.number()
 		x := s.piece(first, end, size)
-		if x.Peer >= first+Rank(s.v.GPUs) {
+		switch {
+		case s.err != nil:
+		case beside > int64(len(s.v.Lengths)):
+			s.fail(fmt.Errorf("there is no stage %d of %d to move beside", beside, len(s.v.Lengths)))
+		case x.Peer >= first+Rank(s.v.GPUs):
 			s.fail(fmt.Errorf("peer %d is not in the server of rank %d", x.Peer, first))
 		}
 		if s.err != nil {
 			return nil
 		}
-		list, end = append(list, x), x.Offset+x.Bytes
+		list, end = append(list, Move{int(beside), x}), x.Offset+x.Bytes
 	}
 	return list
 }

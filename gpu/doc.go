@@ -4,10 +4,11 @@
 // H. J. Chao, "Dynamic Hierarchical Birkhoff–von Neumann Decomposition for
 // All-to-All GPU Communication", and goes beyond it.
 //
-// A Plan moves bytes inside the servers first, so that no NIC has more than its
-// share, then sends them over the network in stages, in each of which a NIC sends
-// to at most one other and receives from at most one, and moves them to their
-// destinations inside the servers last. Four modes make plans:
+// A Plan sends bytes over the network in stages, in each of which a NIC sends to at
+// most one other and receives from at most one. So that no NIC has more than its share,
+// bytes are moved inside the servers to the NICs that send them, beside the stage
+// before, and from those that have received them to their destinations, beside the
+// stage after. Four modes make plans:
 //
 //   - Paper is the published scheme: each block of a server pair is balanced
 //     (Sec. IV) and decomposed, and the blocks take turns (Theorem 4).

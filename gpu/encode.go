@@ -9,7 +9,8 @@ import (
 // The binary form of an exchange, documented in docs/gpu.md: a header, the lengths
 // of the stages, an index, and one section a rank, which can be read by itself.
 const (
-	magic      = "FORSGPU\x01"
+	version    = 2
+	magic      = "FORSGPU\x02" // the last byte is the version
 	headerSize = 56
 	// Places in the header; all numbers have the lowest byte first.
 	atServers = 8  // uint32
@@ -67,13 +68,14 @@ func (p *Program) encode(out []byte, m int) []byte {
 		out = binary.AppendUvarint(out, uint64(size))
 	}
 	first := p.Rank - p.Rank%Rank(m)
-	for _, step := range []*Step{&p.Before, &p.After, &p.Local} {
-		for _, list := range [][]Piece{step.Send, step.Receive} {
+	for _, moves := range []*Moves{&p.Before, &p.After, &p.Local} {
+		for _, list := range [][]Move{moves.Send, moves.Receive} {
 			out = binary.AppendUvarint(out, uint64(len(list)))
-			end := int64(0)
+			beside, end := -1, int64(0)
 			for _, x := range list {
+				out = binary.AppendUvarint(out, uint64(x.Beside-beside))
 				out = x.encode(out, first, end)
-				end = x.Offset + x.Bytes
+				beside, end = x.Beside, x.Offset+x.Bytes
 			}
 		}
 	}

@@ -66,7 +66,7 @@ func TestExchangeOfBytes(t *testing.T) {
 			for destination := range ranks {
 				message := make([]byte, traffic.Bytes[source*ranks+destination])
 				for at := range message {
-					message[at] = byte(source*31 + destination*17 + at)
+					message[at] = byte(1 + (source*31+destination*17+at)%255)
 				}
 				input[source] = append(input[source], message...)
 				want[destination] = append(want[destination], message...)
@@ -76,9 +76,16 @@ func TestExchangeOfBytes(t *testing.T) {
 		for r, p := range programs {
 			send[r], receive[r], output[r] = make([]byte, p.NICSend), make([]byte, p.NICRecv), make([]byte, p.Output)
 		}
-		move(programs, input, send, func(p *Program) ([]Piece, []Piece) { return p.Before.Send, p.Before.Receive })
-		for stage := range v.Lengths {
-			at := func(list []Turn) (pieces []Piece) {
+		for stage := -1; stage <= len(v.Lengths); stage++ {
+			moves := func(list []Move) (pieces []Piece) {
+				for _, x := range list {
+					if x.Beside == stage {
+						pieces = append(pieces, x.Piece)
+					}
+				}
+				return pieces
+			}
+			turns := func(list []Turn) (pieces []Piece) {
 				for _, x := range list {
 					if x.Stage == stage {
 						pieces = append(pieces, x.Piece)
@@ -86,10 +93,22 @@ func TestExchangeOfBytes(t *testing.T) {
 				}
 				return pieces
 			}
-			move(programs, send, receive, func(p *Program) ([]Piece, []Piece) { return at(p.Send), at(p.Receive) })
+			var deliver []func()
+			for _, x := range []struct {
+				from, to [][]byte
+				lists    func(p *Program) (send, receive []Piece)
+			}{
+				{input, send, func(p *Program) ([]Piece, []Piece) { return moves(p.Before.Send), moves(p.Before.Receive) }},
+				{send, receive, func(p *Program) ([]Piece, []Piece) { return turns(p.Send), turns(p.Receive) }},
+				{receive, output, func(p *Program) ([]Piece, []Piece) { return moves(p.After.Send), moves(p.After.Receive) }},
+				{input, output, func(p *Program) ([]Piece, []Piece) { return moves(p.Local.Send), moves(p.Local.Receive) }},
+			} {
+				deliver = append(deliver, move(programs, x.from, x.to, x.lists))
+			}
+			for _, run := range deliver {
+				run()
+			}
 		}
-		move(programs, receive, output, func(p *Program) ([]Piece, []Piece) { return p.After.Send, p.After.Receive })
-		move(programs, input, output, func(p *Program) ([]Piece, []Piece) { return p.Local.Send, p.Local.Receive })
 		for r := range ranks {
 			if !bytes.Equal(output[r], want[r]) {
 				t.Fatalf("mode %s: rank %d has %v, want %v", mode, r, output[r], want[r])
@@ -98,9 +117,9 @@ func TestExchangeOfBytes(t *testing.T) {
 	}
 }
 
-// move has every rank send pieces of one buffer, and receive into another what its
-// peers send it, in their order.
-func move(programs []Program, from, to [][]byte, lists func(*Program) (send, receive []Piece)) {
+// move has every rank send pieces of one buffer, and returns what has them receive these
+// into another, in their order. What has been sent is gone.
+func move(programs []Program, from, to [][]byte, lists func(*Program) (send, receive []Piece)) func() {
 	ranks := len(programs)
 	mail := make([][]byte, ranks*ranks)
 	for r := range programs {
@@ -108,14 +127,17 @@ func move(programs []Program, from, to [][]byte, lists func(*Program) (send, rec
 		for _, x := range send {
 			box := &mail[r*ranks+int(x.Peer)]
 			*box = append(*box, from[r][x.Offset:x.Offset+x.Bytes]...)
+			clear(from[r][x.Offset : x.Offset+x.Bytes])
 		}
 	}
-	for r := range programs {
-		_, receive := lists(&programs[r])
-		for _, x := range receive {
-			box := &mail[int(x.Peer)*ranks+r]
-			copy(to[r][x.Offset:x.Offset+x.Bytes], (*box)[:x.Bytes])
-			*box = (*box)[x.Bytes:]
+	return func() {
+		for r := range programs {
+			_, receive := lists(&programs[r])
+			for _, x := range receive {
+				box := &mail[int(x.Peer)*ranks+r]
+				copy(to[r][x.Offset:x.Offset+x.Bytes], (*box)[:x.Bytes])
+				*box = (*box)[x.Bytes:]
+			}
 		}
 	}
 }

@@ -32,60 +32,67 @@ func (m Model) check() error {
 	return nil
 }
 
-// Times is what a plan is predicted to take.
+// Times is what a plan is predicted to take, in seconds.
 type Times struct {
-	Before float64 `json:"before"` // seconds, moves before the stages
-	Stages float64 `json:"stages"`
-	After  float64 `json:"after"`
-	Local  float64 `json:"local"` // what stays inside servers, which is sent beside the stages
-	Total  float64 `json:"total"` // Before + the longer of Stages and Local + After
+	Before float64 `json:"before"` // moves before the first stage
+	Stages float64 `json:"stages"` // the stages alone
+	Beside float64 `json:"beside"` // what moves beside the stages take longer than these
+	After  float64 `json:"after"`  // moves after the last stage
+	Local  float64 `json:"local"`  // what stays inside servers would take by itself; it is sent beside the stages
+	Total  float64 `json:"total"`  // Before + Stages + Beside + After
 }
 
-// Predict tells how long a plan takes: each part as long as the GPU or NIC with the
-// most bytes to send or to receive, and a latency each.
+// Predict tells how long a plan takes. The steps of a plan follow each other; a step
+// takes as long as its stage or the moves beside it, whichever take longer, and these
+// as long as the busiest GPU. A stage has a latency, and so have the moves of a step.
 func (m Model) Predict(p *Plan) Times {
 	m = m.orDefault()
-	ranks := p.Ranks()
-	latency := m.Latency.Seconds()
-	var before, after, local sums
-	for _, s := range []*sums{&before, &after, &local} {
-		s.out, s.in = make([]int64, ranks), make([]int64, ranks)
+	lengths := make([]int64, len(p.Stages))
+	for i := range lengths {
+		lengths[i] = p.Stages[i].Length
 	}
-	for at := range p.Segments {
-		s := &p.Segments[at]
-		before.add(s.Source, s.Out, s.Bytes)
-		after.add(s.In, s.Destination, s.Bytes)
-	}
+	t := m.times(lengths, p.Busiest)
+	loads := make([]int64, 2*p.Ranks())
+	most := int64(0)
 	for _, x := range p.Local {
-		local.add(x.Source, x.Destination, x.Bytes)
+		if x.Source != x.Destination {
+			loads[2*x.Source] += x.Bytes
+			loads[2*x.Destination+1] += x.Bytes
+			most = max(most, loads[2*x.Source], loads[2*x.Destination+1])
+		}
 	}
-	t := Times{
-		Before: before.seconds(m.B1, latency),
-		After:  after.seconds(m.B1, latency),
-		Local:  local.seconds(m.B1, latency),
-		Stages: float64(p.Length)/m.B2 + float64(len(p.Stages))*latency,
-	}
-	t.Total = t.Before + max(t.Stages, t.Local) + t.After
+	t.Local = m.moves(most)
 	return t
 }
 
-// sums is what ranks send and receive.
-type sums struct{ out, in []int64 }
-
-func (s *sums) add(from, to Rank, bytes int64) {
-	if from != to {
-		s.out[from] += bytes
-		s.in[to] += bytes
+// times is what stages of these lengths take, with moves of so many bytes of the
+// busiest GPU before, beside and after them, [step].
+func (m Model) times(lengths, busiest []int64) Times {
+	t := Times{Before: m.moves(busiest[0])}
+	t.Stages = m.stages(lengths)
+	for i, v := range lengths {
+		t.Beside += max(0, m.moves(busiest[i+1])-m.stage(v))
 	}
+	t.After = m.moves(busiest[len(lengths)+1])
+	t.Total = t.Before + t.Stages + t.Beside + t.After
+	return t
 }
 
-func (s *sums) seconds(bandwidth, latency float64) float64 {
-	most := int64(0)
-	for r := range s.out {
-		most = max(most, s.out[r], s.in[r])
+// stages is what stages take by themselves.
+func (m Model) stages(lengths []int64) float64 {
+	sum := int64(0)
+	for _, v := range lengths {
+		sum += v
 	}
-	if most == 0 {
+	return float64(sum)/m.B2 + float64(len(lengths))*m.Latency.Seconds()
+}
+
+func (m Model) stage(length int64) float64 { return float64(length)/m.B2 + m.Latency.Seconds() }
+
+// moves is what moves inside servers take where the busiest GPU has so many bytes.
+func (m Model) moves(bytes int64) float64 {
+	if bytes == 0 {
 		return 0
 	}
-	return float64(most)/bandwidth + latency
+	return float64(bytes)/m.B1 + m.Latency.Seconds()
 }

@@ -32,12 +32,15 @@ type Segment struct {
 }
 
 // Transfer is what one NIC sends to another in a stage: bytes of the stream
-// between the two, which is all segments with these NICs in the plan's order.
+// between the two, which is all segments with these NICs in the plan's order. It
+// begins Skip bytes into the segment of number Segment.
 type Transfer struct {
-	From   Rank  `json:"from"`
-	To     Rank  `json:"to"`
-	Offset int64 `json:"offset"` // from the stream's beginning
-	Bytes  int64 `json:"bytes"`
+	From    Rank  `json:"from"`
+	To      Rank  `json:"to"`
+	Offset  int64 `json:"offset"` // from the stream's beginning
+	Bytes   int64 `json:"bytes"`
+	Segment int   `json:"-"`
+	Skip    int64 `json:"-"`
 }
 
 // Stage is a step in which a NIC sends to at most one and receives from at most
@@ -47,13 +50,16 @@ type Stage struct {
 	Transfers []Transfer `json:"transfers"`
 }
 
-// Message is what one GPU has for another, or for itself.
-type Message struct {
+// Local is a stretch of a message that stays inside a server, or at its GPU, and
+// the stage that it is sent beside; −1 is before the first.
+type Local struct {
 	Source, Destination Rank
-	Bytes               int64
+	Offset, Bytes       int64 // from the message's beginning
+	Beside              int
 }
 
-// Plan is an exchange in stages.
+// Plan is an exchange in stages. What a stage sends moves to the NICs beside the
+// stage before it, and on to its destination beside the stage after it.
 type Plan struct {
 	Cluster
 	Mode     Mode
@@ -62,20 +68,26 @@ type Plan struct {
 	Length   int64 // of all stages, bytes a NIC
 	Stages   []Stage
 	Segments []Segment // by Out and In
-	Local    []Message // what stays inside servers, by source
-	// MovesBefore and MovesAfter are the bytes that change GPU inside a server,
-	// before the stages and after them, Local apart.
+	Local    []Local   // by Beside
+	// MovesBefore and MovesAfter are the bytes that change GPU inside a server, on
+	// the way to a NIC and from one, Local apart.
 	MovesBefore, MovesAfter int64
+	// Busiest is what the busiest GPU sends or receives inside its server, [step],
+	// in bytes: step 0 is before the stages, step s+1 beside stage s, and the last
+	// one after them.
+	Busiest []int64
 }
 
 // draft is a plan in the making: segments in any order, and stages whose transfers
 // have packets and no offsets yet.
 type draft struct {
 	c        Cluster
+	straight bool      // NICs send to those of the same number alone
 	most     int       // transfers
 	segments []Segment // Bytes and Offset are packets
 	lines    []Transfer
-	ends     []int // [stage] end of its transfers in lines
+	ends     []int   // [stage] end of its transfers in lines
+	lengths  []int64 // [stage] where known beforehand
 }
 
 // send appends a transfer to the stage being written.
@@ -95,6 +107,11 @@ func (d *draft) next(ctx context.Context) error {
 	if len(d.lines) > last {
 		d.ends = append(d.ends, len(d.lines))
 	}
+	return d.check(ctx)
+}
+
+// check fails where the plan has become too large, or ctx has ended.
+func (d *draft) check(ctx context.Context) error {
 	if len(d.lines) > d.most {
 		return fmt.Errorf("the plan has more than %d transfers: take a larger grain, or mode %s with a stretch", d.most, Bytes)
 	}
@@ -102,8 +119,8 @@ func (d *draft) next(ctx context.Context) error {
 }
 
 // finish makes the draft a plan of a traffic whose packets have grain bytes.
-func (d *draft) finish(t *Traffic, mode Mode, grain int64) *Plan {
-	p := &Plan{Cluster: d.c, Mode: mode, Grain: grain, Bound: t.Bound(), Segments: byStream(d.c.Ranks(), d.segments), Local: t.local()}
+func (d *draft) finish(t *Traffic, mode Mode, grain int64, m Model) *Plan {
+	p := &Plan{Cluster: d.c, Mode: mode, Grain: grain, Bound: t.Bound(), Segments: byStream(d.c.Ranks(), d.segments)}
 	d.measure(t, p.Segments, grain)
 	for at := range p.Segments {
 		s := &p.Segments[at]
@@ -119,35 +136,39 @@ func (d *draft) finish(t *Traffic, mode Mode, grain int64) *Plan {
 	first := 0
 	for i, end := range d.ends {
 		s := Stage{Transfers: d.lines[first:end:end]}
+		if d.lengths != nil {
+			s.Length = d.lengths[i]
+		}
 		for _, x := range s.Transfers {
 			s.Length = max(s.Length, x.Bytes)
 		}
 		p.Stages[i], first = s, end
 		p.Length += s.Length
 	}
+	p.overlap(t, m.orDefault())
 	return p
 }
 
 // measure gives the transfers their offsets, and bytes in place of packets. The
 // segments are in the order of streams, in packets of grain bytes.
 func (d *draft) measure(t *Traffic, segments []Segment, grain int64) {
-	ranks := d.c.Ranks()
 	streams := make([]struct {
 		segment int32 // at hand
 		done    int64 // packets of it
 		offset  int64 // bytes
-	}, ranks*ranks)
+	}, d.streams())
 	for at := range segments {
 		s := &segments[at]
 		if at == 0 || s.Out != segments[at-1].Out || s.In != segments[at-1].In {
-			streams[int(s.Out)*ranks+int(s.In)].segment = int32(at)
+			streams[d.stream(s.Out, s.In)].segment = int32(at)
 		}
 	}
 	for at := range d.lines {
 		x := &d.lines[at]
-		stream := &streams[int(x.From)*ranks+int(x.To)]
+		stream := &streams[d.stream(x.From, x.To)]
 		packets := x.Bytes
 		x.Bytes, x.Offset = 0, stream.offset
+		x.Segment, x.Skip = int(stream.segment), stream.done*grain
 		for packets > 0 {
 			s := &segments[stream.segment]
 			part := Segment{Source: s.Source, Destination: s.Destination, Offset: s.Offset + stream.done, Bytes: min(packets, s.Bytes-stream.done)}
@@ -159,6 +180,22 @@ func (d *draft) measure(t *Traffic, segments []Segment, grain int64) {
 		}
 		stream.offset += x.Bytes
 	}
+}
+
+// streams is how many pairs of NICs may have something for each other.
+func (d *draft) streams() int {
+	if d.straight {
+		return d.c.Servers * d.c.Ranks()
+	}
+	return d.c.Ranks() * d.c.Ranks()
+}
+
+// stream is the number of the stream from one NIC to another.
+func (d *draft) stream(from, to Rank) int {
+	if d.straight {
+		return int(from)*d.c.Servers + int(to)/d.c.GPUs
+	}
+	return int(from)*d.c.Ranks() + int(to)
 }
 
 // bytes is how many bytes a segment of packets has: a message's last packet may
@@ -195,20 +232,6 @@ func byStream(ranks int, segments []Segment) []Segment {
 		*place++
 	}
 	return segments
-}
-
-// local lists what stays inside servers.
-func (t *Traffic) local() []Message {
-	var list []Message
-	for source := range Rank(t.Ranks()) {
-		i := t.server(source)
-		for k, v := range t.row(source, i) {
-			if v > 0 {
-				list = append(list, Message{source, Rank(i*t.GPUs + k), v})
-			}
-		}
-	}
-	return list
 }
 
 // packets is the traffic in packets of grain bytes, rounded up.

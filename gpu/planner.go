@@ -35,7 +35,11 @@ type Options struct {
 	MaxStretch float64 `json:"max_stretch"`
 	// Fewest has mode Bytes look longer for fewer stages; Auto looks both ways.
 	Fewest bool `json:"fewest"`
-	// Model tells what a plan takes, for Auto. The zero value means DefaultModel.
+	// MaxStage, in mode Bytes, is the longest that a stage may be: longer ones are cut
+	// into equal parts, so that ranks need smaller buffers, and less is moved before
+	// the first stage and after the last. 0 means any length.
+	MaxStage int64 `json:"max_stage"`
+	// Model tells what a plan takes. The zero value means DefaultModel.
 	Model Model `json:"-"`
 }
 
@@ -45,6 +49,8 @@ func (o *Options) check() error {
 		return fmt.Errorf("grain %d: want 0 to %d bytes", o.Grain, int64(maxTotal))
 	case o.MaxStretch != 0 && !(o.MaxStretch >= 1 && o.MaxStretch <= 1000):
 		return fmt.Errorf("stretch %v: want 1 to 1000 times the least length", o.MaxStretch)
+	case o.MaxStage < 0:
+		return fmt.Errorf("stages of at most %d bytes: want at least 1, or 0 for any length", o.MaxStage)
 	case o.Grain > 1 && o.MaxStretch > 1:
 		return errors.New("grain and stretch both say how much lengths may be rounded up: give one of them")
 	}
@@ -64,7 +70,7 @@ func (p *Planner) Plan(ctx context.Context, t *Traffic, o Options) (*Plan, error
 	case "", Auto:
 		return p.best(ctx, t, o)
 	case Bytes:
-		return p.bytes(ctx, t, o)
+		return p.bytes(ctx, t, o, -1)
 	case Rails, MinMove, Paper, None:
 		return p.units(ctx, t, o)
 	}
@@ -76,6 +82,8 @@ func (p *Planner) units(ctx context.Context, t *Traffic, o Options) (*Plan, erro
 	switch {
 	case o.MaxStretch > 1:
 		return nil, fmt.Errorf("mode %s keeps to the length of its frames: a stretch is for mode %s", o.Mode, Bytes)
+	case o.MaxStage > 0:
+		return nil, fmt.Errorf("mode %s does not choose how long its stages are: a limit is for mode %s", o.Mode, Bytes)
 	case o.Fewest:
 		return nil, fmt.Errorf("mode %s does not choose how many stages it has: fewest is for mode %s", o.Mode, Bytes)
 	}
@@ -94,7 +102,7 @@ func (p *Planner) units(ctx context.Context, t *Traffic, o Options) (*Plan, erro
 	if err != nil {
 		return nil, fmt.Errorf("mode %s: %w", o.Mode, err)
 	}
-	return d.finish(t, o.Mode, grain), nil
+	return d.finish(t, o.Mode, grain, o.Model), nil
 }
 
 // draft is a plan of the traffic without anything, with room for its messages and

@@ -13,6 +13,7 @@ func (p *Planner) rails(ctx context.Context, t *Traffic) (*draft, error) {
 		return nil, err
 	}
 	d := p.draft(t)
+	d.straight = true
 	s := &slots{d: d, n: n, m: m, left: pairs, rail: make([]int64, n*n*m)}
 	for turn, weight := range w.weights {
 		if err := s.fill(ctx, w.match[turn*n:(turn+1)*n], weight); err != nil {
@@ -22,7 +23,8 @@ func (p *Planner) rails(ctx context.Context, t *Traffic) (*draft, error) {
 	if err := d.next(ctx); err != nil {
 		return nil, err
 	}
-	r := newRiders(t, d)
+	out, in := t.loads()
+	r := newRiders(t, d, out, in)
 	for i := range n {
 		if err := ctx.Err(); err != nil {
 			return nil, err

@@ -10,6 +10,7 @@ type Report struct {
 	Bound            int64     `json:"bound"`  // Eq. 26
 	MovesBefore      int64     `json:"moves_before"`
 	MovesAfter       int64     `json:"moves_after"`
+	NICBuffer        int64     `json:"nic_buffer"` // bytes of the largest buffer of a NIC, for sending or for receiving
 	PredictedSeconds float64   `json:"predicted_seconds"`
 	Predicted        Times     `json:"predicted"`
 	Stages           []Stage   `json:"stages"`
@@ -20,7 +21,16 @@ type Report struct {
 func (p *Plan) Report(m Model) *Report {
 	times := m.Predict(p)
 	return &Report{
-		Version: 1, Cluster: p.Cluster, Mode: p.Mode, Grain: p.Grain, Length: p.Length, Bound: p.Bound,
-		MovesBefore: p.MovesBefore, MovesAfter: p.MovesAfter, PredictedSeconds: times.Total, Predicted: times, Stages: p.Stages,
+		Version: 2, Cluster: p.Cluster, Mode: p.Mode, Grain: p.Grain, Length: p.Length, Bound: p.Bound,
+		MovesBefore: p.MovesBefore, MovesAfter: p.MovesAfter, NICBuffer: p.buffer(), PredictedSeconds: times.Total, Predicted: times, Stages: p.Stages,
 	}
+}
+
+// buffer is the size of the largest buffer of a NIC.
+func (p *Plan) buffer() (most int64) {
+	send, recv := p.halves(0, Rank(p.Ranks()))
+	for r := range send {
+		most = max(most, send[r][0]+send[r][1], recv[r][0]+recv[r][1])
+	}
+	return most
 }

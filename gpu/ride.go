@@ -14,12 +14,12 @@ type riders struct {
 	out, in    []int64 // [rank] packets to and from other servers
 	byOut      []int32 // [server][place] its GPUs by out, the most first
 	byIn       []int32 // [server][place] its GPUs by in, the most first
+	stay       bool    // at the GPUs that have them, as many as can
 	left, room []int64 // [GPU][GPU] packets not assigned yet; [NIC]
 }
 
-func newRiders(t *Traffic, d *draft) *riders {
-	r := &riders{t: t, d: d, left: make([]int64, t.GPUs*t.GPUs), room: make([]int64, t.GPUs)}
-	r.out, r.in = t.loads()
+func newRiders(t *Traffic, d *draft, out, in []int64) *riders {
+	r := &riders{t: t, d: d, out: out, in: in, left: make([]int64, t.GPUs*t.GPUs), room: make([]int64, t.GPUs)}
 	r.byOut, r.byIn = t.busiest(r.out), t.busiest(r.in)
 	return r
 }
@@ -59,7 +59,7 @@ func (r *riders) ride(i, j int, room []int64) {
 	}
 	senders, receivers := r.byOut[i*m:(i+1)*m], r.byIn[j*m:(j+1)*m]
 	for len(senders) > 0 || len(receivers) > 0 {
-		if len(receivers) == 0 || len(senders) > 0 && r.out[i*m+int(senders[0])] >= r.in[j*m+int(receivers[0])] {
+		if len(receivers) == 0 || len(senders) > 0 && (r.stay || r.out[i*m+int(senders[0])] >= r.in[j*m+int(receivers[0])]) {
 			l := int(senders[0])
 			senders = senders[1:]
 			for k := range m {

@@ -43,12 +43,14 @@ func TestReplayFindsChanges(t *testing.T) {
 		programs := must(plan.Programs(bg))
 		p := &programs[rng.IntN(len(programs))]
 		what := rng.IntN(13)
-		lists := []*[]Piece{&p.Before.Send, &p.Before.Receive, &p.After.Send, &p.After.Receive, &p.Local.Send, &p.Local.Receive}
+		lists := []*[]Move{&p.Before.Send, &p.Before.Receive, &p.After.Send, &p.After.Receive, &p.Local.Send, &p.Local.Receive}
 		turns := []*[]Turn{&p.Send, &p.Receive}
 		switch {
 		case what < 6:
 			list := lists[what]
-			if !spoil(rng, list, func(x *Piece) *Piece { return x }) {
+			if len(*list) > 0 && rng.IntN(4) == 0 {
+				(*list)[rng.IntN(len(*list))].Beside += 1 - 2*rng.IntN(2)
+			} else if !spoil(rng, list, func(x *Move) *Piece { return &x.Piece }) {
 				continue
 			}
 		case what < 8:
@@ -119,10 +121,8 @@ func TestReplayKnowsMessages(t *testing.T) {
 	if err := Replay(t.Context(), traffic, lengths(plan), programs); err != nil {
 		t.Fatal(err)
 	}
-	pieces := programs[0].Before.Send
-	if len(pieces) == 1 { // the input is copied as a whole: take it apart, turned round
-		programs[0].Before.Send = []Piece{{0, 8, 8}, {0, 0, 8}}
-	}
+	x := programs[0].Before.Send
+	x[0].Offset, x[1].Offset = x[1].Offset, x[0].Offset
 	if Replay(t.Context(), traffic, lengths(plan), programs) == nil {
 		t.Error("two messages that change places are not found")
 	}

@@ -105,11 +105,11 @@ func gpuScheduleCommand() *cobra.Command {
 	f := gpuScheduleFlags{options: gpu.Options{Model: gpu.DefaultModel}}
 	cmd := &cobra.Command{
 		Use:   "schedule --traffic FILE --gpus-per-server N",
-		Short: "Plan an exchange in stages, with moves inside the servers before and after",
-		Long: `Schedule plans what each GPU has for each other: which bytes move to another GPU of
-their server first, which NIC sends to which in each stage, and which bytes move on
-inside their server after that. The plan is carried out, byte by byte, before anything
-is printed.
+		Short: "Plan an exchange in stages, with moves inside the servers beside them",
+		Long: `Schedule plans what each GPU has for each other: which NIC sends to which in each
+stage, which bytes move to another GPU of their server beside the stage before, and
+which move on inside their server beside the stage after. The plan is carried out, byte
+by byte, before anything is printed.
 
 The modes: bytes makes few long stages, and fewer with --grain or --max-stretch; rails
 keeps to the length of the paper's Eq. 26 exactly; minmove does too and moves as little
@@ -129,6 +129,7 @@ lists of all ranks in a compact form that docs/gpu.md describes.`,
 	fs.StringVar((*string)(&f.options.Mode), "mode", string(gpu.Auto), "auto, bytes, rails, minmove, paper or none")
 	fs.Int64Var(&f.options.Grain, "grain", 0, "bytes to round a NIC's share up to (bytes), or of a packet, which is not divided (other modes)")
 	fs.Float64Var(&f.options.MaxStretch, "max-stretch", 0, "how many times the least length the stages may have, to be fewer: 1.05 for 5 % (bytes, auto)")
+	fs.Int64Var(&f.options.MaxStage, "max-stage", 0, "bytes that a stage may have at most, for smaller buffers: longer ones are cut (bytes, auto)")
 	fs.BoolVar(&f.options.Fewest, "fewest", false, "look longer for fewer stages (bytes; auto looks both ways)")
 	fs.Float64Var(&f.options.Model.B1, "b1", gpu.DefaultModel.B1, "bytes a second of a GPU inside its server")
 	fs.Float64Var(&f.options.Model.B2, "b2", gpu.DefaultModel.B2, "bytes a second of a NIC")
@@ -214,8 +215,9 @@ func printExchange(w io.Writer, r *gpu.Report, elapsed time.Duration) {
 	fmt.Fprintf(w, "stages\t%d\n", len(r.Stages))
 	fmt.Fprintf(w, "moved inside servers\t%d bytes before, %d after\n", r.MovesBefore, r.MovesAfter)
 	p := &r.Predicted
-	fmt.Fprintf(w, "predicted\t%s: %s before, %s of stages, %s after; %s inside servers beside the stages\n",
-		command.MS(1000*p.Total), command.MS(1000*p.Before), command.MS(1000*p.Stages), command.MS(1000*p.After), command.MS(1000*p.Local))
+	fmt.Fprintf(w, "buffers\t%d bytes at most to send from, or to receive into, over a NIC\n", r.NICBuffer)
+	fmt.Fprintf(w, "predicted\t%s: %s before the stages, %s of stages, %s waiting for moves beside them, %s after\n",
+		command.MS(1000*p.Total), command.MS(1000*p.Before), command.MS(1000*p.Stages), command.MS(1000*p.Beside), command.MS(1000*p.After))
 	fmt.Fprintf(w, "planned in\t%s, and carried out byte by byte: every message arrives\n", took(elapsed))
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/forsd/forsd/gpu"
 	"github.com/forsd/forsd/lab/baseline"
+	"github.com/forsd/forsd/lab/fast"
 )
 
 // gpuRows are the clusters that goals are stated for.
@@ -105,4 +106,23 @@ func patient(body func()) cost {
 		return cost{time: once}
 	}
 	return median(body)
+}
+
+// benchFAST compares what exchanges take with what FAST's plans take, as its paper
+// describes them, by one model of time. Exchanges are carried out byte by byte first.
+func benchFAST(out io.Writer) {
+	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(out, "\nGPU exchanges beside FAST (from its paper, not its program), predicted milliseconds by the model of docs/gpu.md")
+	fmt.Fprintln(w, "exchange\tbound\tforsd\twithout overlap\tFAST\tFAST/forsd\tstages\tFAST's\tplanned in\tFAST's\tNIC buffer, MB\twithout overlap\t")
+	slower := 0
+	for _, r := range fast.Rows(128) {
+		c := must(r.Compare(context.Background()))
+		if c.Seconds > c.FAST {
+			slower++
+		}
+		fmt.Fprintf(w, "%s\t%.3f\t%.3f\t%.3f\t%.3f\t%.3f\t%d\t%d\t%.1f\t%.1f\t%.1f\t%.1f\t\n", r.Name, 1e3*c.Bound, 1e3*c.Seconds, 1e3*c.Sequential, 1e3*c.FAST, c.FAST/c.Seconds,
+			c.Stages, c.FASTStages, ms(c.Planned), ms(c.FASTPlanned), float64(c.Buffer)/1e6, float64(c.Whole)/1e6)
+	}
+	w.Flush()
+	fmt.Fprintf(out, "slower than FAST: %d rows\n", slower)
 }

@@ -53,6 +53,7 @@ func main() {
 	benchBase(os.Stdout)
 	benchStay(os.Stdout)
 	benchGPU(os.Stdout, unit.time)
+	benchFAST(os.Stdout)
 	benchOCS(os.Stdout, unit.time)
 	benchPhotonic(os.Stdout, unit.time)
 	benchLiquid(os.Stdout, unit.time)

@@ -1,0 +1,95 @@
+package gpu
+
+import (
+	"cmp"
+	"slices"
+)
+
+// stint is a stage of servers: a matching, and for how many bytes it lasts.
+type stint struct {
+	turn   int32
+	length int64
+}
+
+// pull is how much the busiest GPUs move inside their servers for each byte of a
+// stage's length: to the NICs before the stage and from them after it.
+type pull struct{ before, after float64 }
+
+// pull estimates it from the loads of the ranks. A GPU that has more than its NIC may
+// send gives the rest to others; and of what is spread evenly, half moves on one side.
+func (t *Traffic) pull(out, in []int64, length int64) pull {
+	p := pull{.5, .5}
+	if length == 0 {
+		return p
+	}
+	most := func(loads []int64) (excess int64) {
+		for server := range slices.Chunk(loads, t.GPUs) {
+			sum := int64(0)
+			for _, v := range server {
+				sum += v
+			}
+			excess = max(excess, slices.Max(server)-sum/int64(t.GPUs))
+		}
+		return excess
+	}
+	p.before = max(p.before, float64(most(out))/float64(length))
+	p.after = max(p.after, float64(most(in))/float64(length))
+	return p
+}
+
+// arrange cuts stages of servers that are longer than most into equal parts, 0 for
+// none, and puts them into the order, of three, in which the moves beside them are
+// estimated to prolong them least: the longest first, last, or in the middle.
+func (m Model) arrange(lengths []int64, most int64, by pull) ([]stint, float64) {
+	var falling []stint
+	for turn, v := range lengths {
+		parts := int64(1)
+		if most > 0 {
+			parts = over(v, most)
+		}
+		for part := range parts {
+			falling = append(falling, stint{int32(turn), evenly(v, parts, part)})
+		}
+	}
+	slices.SortStableFunc(falling, func(a, b stint) int { return cmp.Compare(b.length, a.length) })
+	rising := slices.Clone(falling)
+	slices.Reverse(rising)
+	hill := make([]stint, 0, len(falling))
+	for at := len(falling) - 1; at >= 0; at-- {
+		if at%2 == 1 {
+			hill = append(hill, falling[at])
+		}
+	}
+	for at := 0; at < len(falling); at += 2 {
+		hill = append(hill, falling[at])
+	}
+	best, least := falling, m.estimate(falling, by)
+	for _, order := range [][]stint{hill, rising} {
+		if time := m.estimate(order, by); time < least {
+			best, least = order, time
+		}
+	}
+	return best, least
+}
+
+// evenly is the part of v of some number when v is divided into parts as equal as can
+// be, the larger ones first.
+func evenly(v, parts, part int64) int64 { return (v + parts - 1 - part) / parts }
+
+// estimate is about what stages take with the moves beside them.
+func (m Model) estimate(order []stint, by pull) float64 {
+	at := func(i int) float64 {
+		if i < 0 || i >= len(order) {
+			return 0
+		}
+		return float64(order[i].length)
+	}
+	sum := 0.0
+	latency := m.Latency.Seconds()
+	for i := -1; i <= len(order); i++ {
+		// The conversions keep processors from rounding once for both.
+		moved := float64(by.before*at(i+1)) + float64(by.after*at(i-1))
+		sum += max(at(i)/m.B2, moved/m.B1) + latency
+	}
+	return sum
+}

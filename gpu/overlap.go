@@ -1,0 +1,148 @@
+package gpu
+
+import "slices"
+
+// overlap lays what is moved inside servers beside the stages: to the NICs beside the
+// stage before, from them beside the stage after, and what stays inside servers
+// wherever there is room. It fills in Local and Busiest.
+func (p *Plan) overlap(t *Traffic, m Model) {
+	l := newLayer(t, 0, Rank(t.Ranks()))
+	steps := len(p.Stages) + 2
+	p.Busiest = make([]int64, steps)
+	for step := range steps {
+		// Stage number step moves to its NICs in this step, and on in the next but one.
+		if step < len(p.Stages) {
+			l.add(p, step)
+		}
+		room := int64(0)
+		if step > 0 && step <= len(p.Stages) {
+			room = m.beside(p.Stages[step-1].Length)
+		}
+		if step == min(steps-2, len(p.Stages)) {
+			room = maxTotal // whatever is left
+		}
+		p.Local = l.fill(p.Local, step, room)
+		p.Busiest[step] = l.end(step)
+	}
+}
+
+// beside is how many bytes a GPU moves inside its server while a stage lasts.
+func (m Model) beside(length int64) int64 {
+	return int64(min(float64(length)*m.B1/m.B2, maxTotal))
+}
+
+// layer measures what the GPUs from one rank up to another send and receive inside
+// their servers, step by step.
+type layer struct {
+	t           *Traffic
+	first, last Rank
+	loads       [3][]int64 // [step mod 3] of the GPUs: sent at 2r, received at 2r+1
+	waiting     []Local    // what stays inside servers and is not laid yet
+}
+
+func newLayer(t *Traffic, first, last Rank) *layer {
+	l := &layer{t: t, first: first, last: last, waiting: t.inside(first, last)}
+	for at := range l.loads {
+		l.loads[at] = make([]int64, 2*(last-first))
+	}
+	return l
+}
+
+// add adds what a stage's transfers have moved: in the step of the stage's number, and
+// in that after the stage.
+func (l *layer) add(p *Plan, stage int) {
+	before, after := l.loads[stage%3], l.loads[(stage+2)%3]
+	for at := range p.Stages[stage].Transfers {
+		x := &p.Stages[stage].Transfers[at]
+		for c := newCursor(p.Segments, x); c.next(); {
+			l.move(before, c.Source, c.Out, c.Bytes)
+			l.move(after, c.In, c.Destination, c.Bytes)
+		}
+	}
+}
+
+func (l *layer) move(loads []int64, from, to Rank, bytes int64) {
+	if from != to && from >= l.first && from < l.last {
+		loads[2*(from-l.first)] += bytes
+		loads[2*(to-l.first)+1] += bytes
+	}
+}
+
+// fill lays what stays inside servers into a step in which each GPU has room to send
+// and to receive so many bytes. What is laid is appended to a list.
+func (l *layer) fill(list []Local, step int, room int64) []Local {
+	loads := l.loads[step%3]
+	left := l.waiting[:0]
+	for _, x := range l.waiting {
+		out, in := &loads[2*(x.Source-l.first)], &loads[2*(x.Destination-l.first)+1]
+		now := x
+		now.Beside = step - 1
+		if x.Source != x.Destination {
+			now.Bytes = max(0, min(x.Bytes, room-*out, room-*in))
+			*out += now.Bytes
+			*in += now.Bytes
+		} else if room == 0 {
+			now.Bytes = 0 // a copy, which waits for the first stage
+		}
+		if now.Bytes > 0 {
+			list = append(list, now)
+		}
+		x.Offset += now.Bytes
+		if x.Bytes -= now.Bytes; x.Bytes > 0 {
+			left = append(left, x)
+		}
+	}
+	l.waiting = left
+	return list
+}
+
+// end is what the busiest GPU sends or receives in a step, which is over.
+func (l *layer) end(step int) int64 {
+	loads := l.loads[step%3]
+	most := slices.Max(loads)
+	clear(loads)
+	return most
+}
+
+// inside lists what stays in the servers of some ranks: first what GPUs have for
+// themselves, then for the next one of their server, and so on, so that each sends to
+// one and receives from one.
+func (t *Traffic) inside(first, last Rank) []Local {
+	var list []Local
+	m := t.GPUs
+	for shift := range m {
+		for source := first; source < last; source++ {
+			home := source - source%Rank(m)
+			destination := home + Rank((int(source-home)+shift)%m)
+			if v := t.Bytes[int(source)*t.Ranks()+int(destination)]; v > 0 {
+				list = append(list, Local{Source: source, Destination: destination, Bytes: v})
+			}
+		}
+	}
+	return list
+}
+
+// cursor goes through the stretches of messages that a transfer carries.
+type cursor struct {
+	Segment // the stretch at hand
+	list    []Segment
+	skip    int64
+	left    int64
+}
+
+func newCursor(segments []Segment, x *Transfer) cursor {
+	return cursor{list: segments[x.Segment:], skip: x.Skip, left: x.Bytes}
+}
+
+// next goes to the next stretch, if there is one.
+func (c *cursor) next() bool {
+	if c.left == 0 {
+		return false
+	}
+	c.Segment, c.list = c.list[0], c.list[1:]
+	c.Offset += c.skip
+	c.Bytes = min(c.Bytes-c.skip, c.left)
+	c.left -= c.Bytes
+	c.skip = 0
+	return true
+}
