@@ -22,6 +22,7 @@ import (
 	"github.com/forsd/forsd/internal/reload"
 	"github.com/forsd/forsd/internal/vault"
 	"github.com/forsd/forsd/internal/view"
+	"github.com/forsd/forsd/internal/webhook"
 	"github.com/forsd/forsd/internal/worker"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/phasetable"
@@ -71,6 +72,7 @@ type Parts struct {
 	Desk    *desk.Desk
 	Jobs    *jobs.Registry
 	History *history.History
+	Webhook *webhook.Hook
 	Cables  *cables.Room
 	OpenSM  func() api.OpenSM // the manager next door, and what tells of its fabric
 	Loop    Loop

@@ -67,6 +67,10 @@ func newMetrics(b *Backend) *Metrics {
 	gauge("forsd_unreachable_pairs", "Ordered pairs of servers that the plan in force leaves out.", ofEpoch(func(e *store.Epoch) float64 { return float64(e.Report.UnreachablePairs) }))
 	m.Registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "forsd_history_lost_total", Help: "Events that are missing in the history, because more came than could be stored."},
 		func() float64 { return float64(b.History.Lost()) }))
+	for result, count := range map[string]func() uint64{"sent": b.Webhook.Sent, "lost": b.Webhook.Lost} {
+		m.Registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "forsd_webhook_messages_total", Help: "Messages that the webhook has accepted, and that were given up.",
+			ConstLabels: prometheus.Labels{"result": result}}, func() float64 { return float64(count()) }))
+	}
 	gauge("forsd_history_bytes", "Size of the history's database.", func() float64 { return float64(b.History.Bytes()) })
 	gauge("forsd_jobs", "Jobs with a plan of their own.", func() float64 { return float64(len(b.Jobs.List())) })
 	count := func(is func(*jobs.Job) bool) func() float64 {

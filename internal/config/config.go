@@ -13,6 +13,7 @@ import (
 
 	"github.com/forsd/forsd/internal/cablehealth"
 	"github.com/forsd/forsd/internal/congestion"
+	"github.com/forsd/forsd/internal/health"
 	"github.com/forsd/forsd/planner"
 )
 
@@ -40,6 +41,7 @@ type Config struct {
 	Safety     Safety   `yaml:"safety" live:"yes"`
 	Retry      Retry    `yaml:"retry" live:"yes"`
 	History    History  `yaml:"history"`
+	Webhook    Webhook  `yaml:"webhook"`
 	Log        Log      `yaml:"log"`
 }
 
@@ -226,6 +228,14 @@ type History struct {
 	MaxMB  int           `yaml:"max_mb"` // of the database
 }
 
+// Webhook is the web service that is told of warnings.
+type Webhook struct {
+	URL        string   `yaml:"url"`         // or the path of a file that holds it; "" for none
+	SecretFile string   `yaml:"secret_file"` // the key of the signatures; "" for none
+	Template   string   `yaml:"template"`    // a name of webhook.Templates, or the path of a file
+	Severity   Severity `yaml:"severity"`    // the least that is sent
+}
+
 // Log is what is logged and how.
 type Log struct {
 	Level  LogLevel  `yaml:"level" live:"yes"`
@@ -282,6 +292,7 @@ func Default() *Config {
 		Safety:  Safety{MaxLoss: 0.5, Confirm: 30 * time.Second},
 		Retry:   Retry{First: time.Second, Max: time.Minute},
 		History: History{MaxAge: 90 * 24 * time.Hour, MaxMB: 256},
+		Webhook: Webhook{Template: "json", Severity: Severity(health.Degraded)},
 		Log:     Log{Level: LevelInfo, Format: FormatAuto},
 	}
 }

@@ -81,6 +81,7 @@ cables:
 safety: {max_loss: 1, confirm: 4s}
 retry: {first: 5s, max: 6s}
 history: {max_age: 1h, max_mb: 5}
+webhook: {url: /etc/u, secret_file: /etc/k, template: /etc/t, severity: critical}
 log: {level: debug, format: console}
 `
 
@@ -116,6 +117,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 		Safety:  Safety{MaxLoss: 1, Confirm: 4 * time.Second},
 		Retry:   Retry{First: 5 * time.Second, Max: 6 * time.Second},
 		History: History{MaxAge: time.Hour, MaxMB: 5},
+		Webhook: Webhook{URL: "/etc/u", SecretFile: "/etc/k", Template: "/etc/t", Severity: "critical"},
 		Log:     Log{Level: LevelDebug, Format: FormatConsole},
 	}
 	if d := cmp.Diff(want, got, byText); d != "" {
@@ -157,7 +159,7 @@ func TestProblems(t *testing.T) {
 		{"comment only", "# nothing\n", "c.yaml: version: is missing: write version: 1"},
 		{"other version", "version: 2", "c.yaml:1: version: 2 is not known: this forsd reads version 1"},
 		{"version as word", "version: one", `c.yaml:1: version: "one" is not a whole number`},
-		{"unknown key", "version: 1\n\nstatedir: /x\n", "c.yaml:3: statedir: is unknown: the keys here are version, mode, state_dir, keep_epochs, opensm, api, peer, planning, jobs, drains, damping, cables, safety, retry, history, log"},
+		{"unknown key", "version: 1\n\nstatedir: /x\n", "c.yaml:3: statedir: is unknown: the keys here are version, mode, state_dir, keep_epochs, opensm, api, peer, planning, jobs, drains, damping, cables, safety, retry, history, webhook, log"},
 		{"unknown key in group", "version: 1\nretry:\n  first: 2s\n  last: 3s\n", "c.yaml:4: retry.last: is unknown: the keys here are first, max"},
 		{"duplicate", "version: 1\nversion: 1\n", `c.yaml:2: is not YAML: mapping key "version" already defined at [1:1]`},
 		{"syntax", "version: 1\nlog: {level: info\n", "c.yaml:2: is not YAML: could not find flow mapping end token '}'"},
@@ -208,6 +210,9 @@ func TestProblems(t *testing.T) {
 		{"no authority", "version: 1\napi:\n  viewers: [\"cn:x\"]\n", "c.yaml:3: api.viewers: \"cn:x\" is of certificates: set api.tls.client_ca, by which they are verified"},
 		{"nobody", "version: 1\napi:\n  viewers: [\"@\"]\n", "c.yaml:3: api.viewers: \"@\" names nobody: want a user, @group, cn:NAME or ou:UNIT"},
 		{"no history", "version: 1\nhistory:\n  max_mb: 0\n", "c.yaml:3: history.max_mb: 0 is not a number of megabytes from 1 to 1048576"},
+		{"webhook without host", "version: 1\nwebhook: {url: 'https:///secret'}\n", "c.yaml:2: webhook.url: is not an address: want https://host/path, or the absolute path of a file that holds it"},
+		{"webhook's form", "version: 1\nwebhook: {template: xml}\n", `c.yaml:2: webhook.template: "xml" is neither discord, json, slack, teams, nor the absolute path of a file`},
+		{"webhook's severity", "version: 1\nwebhook: {severity: bad}\n", `c.yaml:2: webhook.severity: "bad" is not one of info, degraded, critical`},
 		{"order", "version: 1\nretry:\n  max: 500ms\n", "c.yaml:3: retry.max: 500ms is below retry.first, 1s"},
 		{"few epochs", "version: 1\nkeep_epochs: 1\n", "c.yaml:2: keep_epochs: 1 is too few: a rollback needs at least 2"},
 		{"no flaps", "version: 1\ndamping: {flaps: 0}\n", "c.yaml:2: damping.flaps: 0 is too few: want 1 or more"},

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"maps"
 	"net"
 	"net/url"
 	"path"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/forsd/forsd/internal/access"
+	"github.com/forsd/forsd/internal/webhook"
 )
 
 // maxSocketPath is the longest path of a Unix socket: sun_path of sockaddr_un
@@ -68,6 +70,7 @@ func (c *Config) problems() []Problem {
 	if c.History.MaxMB < 1 || c.History.MaxMB > maxHistoryMB {
 		v.add("history.max_mb", "%d is not a number of megabytes from 1 to %d", c.History.MaxMB, maxHistoryMB)
 	}
+	v.webhook(&c.Webhook)
 	return v.problems
 }
 
@@ -194,6 +197,18 @@ func (v *judge) tls(t *TLS) {
 		v.add("api.tls.certificate", "is missing: TLS takes api.tls.certificate and api.tls.key")
 	case t.Revoked != "" && t.ClientCA == "":
 		v.add("api.tls.revoked", "takes api.tls.client_ca, which has signed it")
+	}
+}
+
+func (v *judge) webhook(w *Webhook) {
+	if u, err := url.Parse(w.URL); w.URL != "" && !filepath.IsAbs(w.URL) && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "") {
+		v.add("webhook.url", "is not an address: want https://host/path, or the absolute path of a file that holds it") // it may be a secret
+	}
+	if w.SecretFile != "" {
+		v.file("webhook.secret_file", w.SecretFile)
+	}
+	if _, known := webhook.Templates[w.Template]; !known && !filepath.IsAbs(w.Template) {
+		v.add("webhook.template", "%q is neither %s, nor the absolute path of a file", w.Template, strings.Join(slices.Sorted(maps.Keys(webhook.Templates)), ", "))
 	}
 }
 

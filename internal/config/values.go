@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/forsd/forsd/internal/cablehealth"
+	"github.com/forsd/forsd/internal/health"
 )
 
 // Engine is the planner to use.
@@ -130,6 +131,14 @@ const (
 // UnmarshalText accepts the names of the choices.
 func (o *OtherFabrics) UnmarshalText(text []byte) error {
 	return oneOf(o, text, OtherRefuse, OtherLiquid)
+}
+
+// Severity is that of a warning.
+type Severity health.Severity
+
+// UnmarshalText accepts the names of the severities.
+func (s *Severity) UnmarshalText(text []byte) error {
+	return oneOf(s, text, Severity(health.Info), Severity(health.Degraded), Severity(health.Critical))
 }
 
 // oneOf sets dst to text if that is one of the values.

@@ -111,6 +111,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	}
 	run("api", server)
 	run("take traps", d.probe.WatchTraps)
+	run("send warnings", d.webhook.Run)
 	if d.cfg.Cables.Mode != config.CablesOff {
 		run("read the cables' counters", d.counters().Run)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/forsd/forsd/internal/reload"
 	"github.com/forsd/forsd/internal/standby"
 	"github.com/forsd/forsd/internal/vault"
+	"github.com/forsd/forsd/internal/webhook"
 	"github.com/forsd/forsd/opensm"
 	"github.com/forsd/forsd/planner"
 	"github.com/forsd/forsd/topology"
@@ -28,7 +29,7 @@ const (
 
 // kinds lists every kind of warning. docs/reference.md explains each.
 func kinds() []health.Warnable {
-	return slices.Concat(warnables, reload.Warnables(), opensm.Kinds(), history.Kinds())
+	return slices.Concat(warnables, reload.Warnables(), opensm.Kinds(), history.Kinds(), webhook.Kinds())
 }
 
 // warnables lists those that are not brought by their packages.

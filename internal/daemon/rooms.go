@@ -28,6 +28,7 @@ import (
 	"github.com/forsd/forsd/internal/standby"
 	"github.com/forsd/forsd/internal/standby/replica"
 	"github.com/forsd/forsd/internal/vault"
+	"github.com/forsd/forsd/internal/webhook"
 	"github.com/forsd/forsd/internal/worker"
 	"github.com/forsd/forsd/opensm"
 	"github.com/forsd/forsd/opensm/umad"
@@ -49,6 +50,7 @@ type rooms struct {
 	board    *board.Board // what everybody reads
 	history  *history.History
 	health   *health.Tracker
+	webhook  *webhook.Hook
 	store    *vault.Vault
 	jobs     *jobs.Registry
 	desk     *desk.Desk              // brings tables into the switches
@@ -75,6 +77,8 @@ func open(cfg *config.Config, version string, log *zap.Logger, notify func(strin
 	r.settings.Apply = r.reconfigure
 	r.reader = sync.OnceValue(r.newReader)
 	r.health = health.NewTracker(kinds(), r.warned)
+	hook := &cfg.Webhook
+	r.webhook = webhook.New(webhook.Settings{URL: hook.URL, Secret: hook.SecretFile, Template: hook.Template, Severity: health.Severity(hook.Severity), Version: version}, log, r.health)
 	events := api.NewEvents(keepEvents, r.started)
 	r.history = history.New(history.Settings{Path: filepath.Join(cfg.StateDir, "history.db"), MaxAge: cfg.History.MaxAge, MaxBytes: int64(cfg.History.MaxMB) << 20}, events.Run(), log, r.health)
 	events.KeepIn(r.history)
@@ -103,7 +107,7 @@ func open(cfg *config.Config, version string, log *zap.Logger, notify func(strin
 	}
 	r.cables = cables.New(cables.Parts{Settings: cfg.Cables.Health(), MaxCost: cfg.Cables.MaxCost, Congestion: cfg.Cables.Congestion, Log: log, Health: r.health, Say: r.board.Say}, cables.Kept{})
 	r.backend = backend.New(backend.Parts{Version: version, Started: r.started, Board: r.board, Store: r.store, Desk: r.desk, Jobs: r.jobs, Cables: r.cables,
-		History: r.history, OpenSM: r.openSM, Loop: commands{r}, Workers: r.workers, Planning: r.planning, Settings: r.settings, Watches: r.watches(),
+		History: r.history, Webhook: r.webhook, OpenSM: r.openSM, Loop: commands{r}, Workers: r.workers, Planning: r.planning, Settings: r.settings, Watches: r.watches(),
 		Drains: func() []drains.Drain { return *r.drained.Load() }})
 	return r, reissue, nil
 }
@@ -236,6 +240,7 @@ func (r *rooms) warned(w health.Warning, on bool) {
 	} else {
 		r.log.Warn(w.Title, zap.String("code", w.Code), zap.String("severity", string(w.Severity)), zap.String("text", w.Text))
 	}
+	r.webhook.Note(w, on)
 	r.board.Say(api.KindWarning, struct {
 		health.Warning
 		Raised bool `json:"raised"`

@@ -22,6 +22,12 @@ const (
 	Critical Severity = "critical"
 )
 
+// rank orders the severities, the worst first.
+var rank = map[Severity]int{Critical: 0, Degraded: 1, Info: 2}
+
+// AtLeast tells whether a severity is as bad as another, or worse.
+func (s Severity) AtLeast(other Severity) bool { return rank[s] <= rank[other] }
+
 // Warnable is a kind of warning.
 type Warnable struct {
 	Code     string
@@ -197,7 +203,6 @@ func (t *Tracker) List(now time.Time) []Warning {
 }
 
 func sortWarnings(ws []Warning) {
-	rank := map[Severity]int{Critical: 0, Degraded: 1, Info: 2}
 	slices.SortFunc(ws, func(a, b Warning) int {
 		if rank[a.Severity] != rank[b.Severity] {
 			return rank[a.Severity] - rank[b.Severity]

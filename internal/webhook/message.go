@@ -1,0 +1,107 @@
+package webhook
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/template"
+	"time"
+	"unicode/utf8"
+
+	"github.com/forsd/forsd/internal/health"
+)
+
+// What a message tells of: a warning that begins or has another text, one that is over, and
+// the start of forsd.
+const (
+	Raised  = "raised"
+	Over    = "over"
+	Started = "started"
+)
+
+// Message is what a template is filled in with, and what the template json sends.
+type Message struct {
+	ID       string          `json:"id"` // the same in each attempt
+	At       time.Time       `json:"at"`
+	Host     string          `json:"host"`  // that forsd runs on
+	State    string          `json:"state"` // raised, over or started
+	Code     string          `json:"code,omitempty"`
+	Severity health.Severity `json:"severity"`
+	Title    string          `json:"title"`
+	Text     string          `json:"text"`
+	Since    time.Time       `json:"since,omitzero"` // the warning is in force
+}
+
+// newID is an ID that no other message has.
+func newID() string { return "msg_" + rand.Text() }
+
+// Templates are the forms that chat systems want. Slack's is Mattermost's and
+// Rocket.Chat's, too; that of Teams is for its workflows.
+var Templates = map[string]string{
+	"json":    `{{json .}}`,
+	"slack":   `{"text": {{json (plain .Line)}}}`,
+	"discord": `{"content": {{json (plain .Line)}}, "allowed_mentions": {"parse": []}}`,
+	"teams": `{"type": "message", "attachments": [{"contentType": "application/vnd.microsoft.card.adaptive", "content": {
+"$schema": "http://adaptivecards.io/schemas/adaptive-card.json", "type": "AdaptiveCard", "version": "1.4",
+"body": [{"type": "TextBlock", "wrap": true, "text": {{json (plain .Line)}}}]}}]}`,
+}
+
+// mostText is how many characters of a text chat systems take.
+const mostText = 1500
+
+// Line is the message in one line.
+func (m Message) Line() string {
+	line := m.Title
+	switch m.State {
+	case Raised:
+		line = fmt.Sprintf("[%s] %s: %s (%s)", strings.ToUpper(string(m.Severity)), m.Title, m.Text, m.Code)
+	case Over:
+		line = fmt.Sprintf("[OVER] %s (%s)", m.Title, m.Code)
+	}
+	line = m.Host + " " + line
+	if utf8.RuneCountInString(line) > mostText {
+		line = string([]rune(line)[:mostText]) + " …"
+	}
+	return line
+}
+
+// functions are what templates may call. Names of nodes are in texts: plain keeps them from
+// calling people or leading them astray.
+var functions = template.FuncMap{
+	"json": func(v any) (string, error) {
+		var out bytes.Buffer
+		encoder := json.NewEncoder(&out)
+		encoder.SetEscapeHTML(false)
+		err := encoder.Encode(v)
+		return strings.TrimSpace(out.String()), err
+	},
+	"plain": strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "@", "@\u200b", "](", "] (").Replace,
+}
+
+// render fills a template in. It must make JSON.
+func (m Message) render(name string) ([]byte, error) {
+	text, known := Templates[name]
+	if !known {
+		raw, err := os.ReadFile(name)
+		if err != nil {
+			return nil, fmt.Errorf("read webhook.template: %w", err)
+		}
+		text = string(raw)
+	}
+	t, err := template.New(filepath.Base(name)).Funcs(functions).Parse(text)
+	var out bytes.Buffer
+	if err == nil {
+		err = t.Execute(&out, m)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("webhook.template: %w", err)
+	}
+	if !json.Valid(out.Bytes()) {
+		return nil, fmt.Errorf("webhook.template: %s does not make JSON: write texts as {{json .Text}}", name)
+	}
+	return out.Bytes(), nil
+}

@@ -1,0 +1,283 @@
+// Package webhook tells a web service of warnings, for sites that have no other alarms:
+// when each begins, has another text, and is over. Nobody waits for it: messages are
+// queued, and a goroutine of its own sends them one after the other.
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/forsd/forsd/internal/health"
+)
+
+// Failing is the code of the warning that messages are not accepted. It is not sent.
+const Failing = "webhook-failing"
+
+// Kinds is this warning.
+func Kinds() []health.Warnable {
+	return []health.Warnable{{Code: Failing, Severity: health.Degraded, Title: "The webhook does not accept warnings"}}
+}
+
+// Settings say where messages go, and which.
+type Settings struct {
+	URL      string          // or the path of a file that holds it; "" for none
+	Secret   string          // path of a file with the key of the signatures; "" for none
+	Template string          // a name of Templates, or the path of a file
+	Severity health.Severity // the least that is sent
+	Version  string          // of forsd
+}
+
+// limits are how often and how long is tried.
+type limits struct {
+	attempt    time.Duration // that one attempt may take
+	first, max time.Duration // between attempts; the time doubles
+	age        time.Duration // of a message that is still tried
+}
+
+// queueLength is how many messages wait. Where there are more, the oldest is lost.
+const queueLength = 256
+
+// Hook sends messages.
+type Hook struct {
+	Settings
+	limits
+	log    *zap.Logger
+	health *health.Tracker
+	host   string
+
+	client     *http.Client
+	queue      chan Message
+	sent, lost atomic.Uint64
+}
+
+// New is a webhook that Run serves.
+func New(s Settings, log *zap.Logger, h *health.Tracker) *Hook {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.MaxIdleConns = 1
+	return &Hook{Settings: s, limits: limits{10 * time.Second, time.Second, time.Minute, time.Hour}, log: log, health: h, host: host, queue: make(chan Message, queueLength),
+		client: &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
+}
+
+// Note takes in that a warning begins or is over, and does not wait.
+func (h *Hook) Note(w health.Warning, on bool) {
+	if h.URL == "" || w.Code == Failing || !w.Severity.AtLeast(h.Severity) {
+		return
+	}
+	state := Raised
+	if !on {
+		state = Over
+	}
+	h.put(Message{State: state, Code: w.Code, Severity: w.Severity, Title: w.Title, Text: w.Text, Since: w.Since})
+}
+
+// put queues a message in the place of the oldest where there are too many.
+func (h *Hook) put(m Message) {
+	m.ID, m.Host, m.At = newID(), h.host, time.Now()
+	for {
+		select {
+		case h.queue <- m:
+			return
+		default:
+		}
+		select {
+		case <-h.queue:
+			h.lost.Add(1)
+		default:
+		}
+	}
+}
+
+// Sent and Lost count the messages that were accepted, and that will not be.
+func (h *Hook) Sent() uint64 { return h.sent.Load() }
+
+// Lost counts the messages that were given up.
+func (h *Hook) Lost() uint64 { return h.lost.Load() }
+
+// Run sends messages until ctx ends, the first that forsd was started.
+func (h *Hook) Run(ctx context.Context) error {
+	if h.URL == "" {
+		return nil
+	}
+	h.put(Message{State: Started, Severity: health.Info, Title: "forsd " + h.Version + " was started", Text: "warnings will be sent here"})
+	for {
+		select {
+		case m := <-h.queue:
+			h.deliver(ctx, m)
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// deliver tries until a message is accepted, refused or too old.
+func (h *Hook) deliver(ctx context.Context, m Message) {
+	for wait := h.first; ; wait = min(2*wait, h.max) {
+		err := h.send(ctx, m)
+		if ctx.Err() != nil {
+			return
+		}
+		if err == nil {
+			h.sent.Add(1)
+			h.health.Clear(Failing)
+			return
+		}
+		var no *refusal
+		given := errors.As(err, &no)
+		if given && no.final || time.Since(m.At) > h.age {
+			h.lost.Add(1)
+			h.log.Error("a message for the webhook was given up", zap.String("code", m.Code), zap.Error(err))
+			h.warn(err)
+			return
+		}
+		h.warn(err)
+		if given {
+			wait = max(wait, min(no.after, h.max))
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// warn says that messages are not accepted.
+func (h *Hook) warn(err error) {
+	text := err.Error()
+	if n := h.Lost(); n > 0 {
+		text += fmt.Sprintf("; %d messages were lost", n)
+	}
+	h.health.Raise(Failing, text, time.Now())
+}
+
+// refusal is an answer that is not a success.
+type refusal struct {
+	text  string
+	final bool          // another attempt would be answered alike
+	after time.Duration // that the service wants to be left alone for
+}
+
+// Error says what was answered.
+func (r *refusal) Error() string { return r.text }
+
+// send makes one attempt. Its errors do not have the address in them, but for the host: the
+// rest may be a secret.
+func (h *Hook) send(ctx context.Context, m Message) error {
+	ctx, cancel := context.WithTimeout(ctx, h.attempt)
+	defer cancel()
+	address, err := h.address()
+	if err != nil {
+		return err
+	}
+	body, err := m.render(h.Template)
+	if err != nil {
+		return err
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, address.String(), bytes.NewReader(body))
+	if err != nil {
+		return fmt.Errorf("webhook.url cannot be asked: want https://host/path")
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("User-Agent", "forsd/"+h.Version)
+	if err := h.sign(r.Header, m.ID, time.Now(), body); err != nil {
+		return err
+	}
+	answer, err := h.client.Do(r)
+	if err != nil {
+		var in *url.Error
+		if errors.As(err, &in) {
+			err = in.Err
+		}
+		if errors.Is(err, context.DeadlineExceeded) {
+			return fmt.Errorf("%s did not answer within %s", address.Host, h.attempt)
+		}
+		return fmt.Errorf("%s cannot be asked: %w", address.Host, err)
+	}
+	defer answer.Body.Close()
+	_, _ = io.CopyN(io.Discard, answer.Body, 1<<16) // so that the connection can be used again
+	return judge(address.Host, answer)
+}
+
+// judge tells whether an answer is a success.
+func judge(host string, answer *http.Response) error {
+	code := answer.StatusCode
+	switch {
+	case code/100 == 2:
+		return nil
+	case code/100 == 3:
+		elsewhere := "elsewhere"
+		if to, err := answer.Location(); err == nil {
+			elsewhere = "to " + to.Scheme + "://" + to.Host
+		}
+		return &refusal{text: fmt.Sprintf("%s answers %s, and redirects %s: redirects are not followed, set webhook.url to where the service is", host, answer.Status, elsewhere), final: true}
+	case code == http.StatusRequestTimeout || code == http.StatusTooEarly || code == http.StatusTooManyRequests || code/100 == 5:
+		seconds, _ := strconv.Atoi(answer.Header.Get("Retry-After")) // 0 where it is missing or a date
+		return &refusal{text: fmt.Sprintf("%s answers %s", host, answer.Status), after: time.Duration(max(0, min(seconds, 3600))) * time.Second}
+	}
+	return &refusal{text: fmt.Sprintf("%s answers %s: check webhook.url, webhook.secret_file and webhook.template", host, answer.Status), final: true}
+}
+
+// address is where messages go now.
+func (h *Hook) address() (*url.URL, error) {
+	text := h.URL
+	if filepath.IsAbs(text) {
+		raw, err := os.ReadFile(text)
+		if err != nil {
+			return nil, fmt.Errorf("read webhook.url: %w", err)
+		}
+		text = strings.TrimSpace(string(raw))
+	}
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return nil, fmt.Errorf("webhook.url is not an address: want https://host/path, or the path of a file with that alone in it")
+	}
+	return u, nil
+}
+
+// sign signs a message as the specification Standard Webhooks (version 1.0.0) has it:
+// HMAC-SHA256 over its ID, the time and the body.
+func (h *Hook) sign(header http.Header, id string, at time.Time, body []byte) error {
+	stamp := strconv.FormatInt(at.Unix(), 10)
+	header.Set("Webhook-Id", id)
+	header.Set("Webhook-Timestamp", stamp)
+	if h.Secret == "" {
+		return nil
+	}
+	raw, err := os.ReadFile(h.Secret)
+	if err != nil {
+		return fmt.Errorf("read webhook.secret_file: %w", err)
+	}
+	key := bytes.TrimSpace(raw)
+	if coded, is := bytes.CutPrefix(key, []byte("whsec_")); is {
+		if key, err = base64.StdEncoding.DecodeString(string(coded)); err != nil {
+			return fmt.Errorf("%s: behind whsec_ there is no base64", h.Secret)
+		}
+	}
+	if len(key) == 0 {
+		return fmt.Errorf("%s is empty: want the key of the signatures, such as openssl rand -base64 32 makes", h.Secret)
+	}
+	mac := hmac.New(sha256.New, key)
+	fmt.Fprintf(mac, "%s.%s.%s", id, stamp, body)
+	header.Set("Webhook-Signature", "v1,"+base64.StdEncoding.EncodeToString(mac.Sum(nil)))
+	return nil
+}
