@@ -3,6 +3,7 @@ package configs
 import (
 	"encoding/json"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -97,6 +98,20 @@ func TestMonitoring(t *testing.T) {
 	for _, p := range board.Panels {
 		for _, q := range p.Targets {
 			check(p.Title, q.Expr)
+		}
+	}
+}
+
+// TestPromtool has Prometheus's and Alertmanager's own tools check and test the files.
+func TestPromtool(t *testing.T) {
+	for _, line := range [][]string{
+		{"promtool", "check", "config", "prometheus/prometheus.yml"},
+		{"promtool", "check", "rules", "prometheus/forsd.rules.yml"},
+		{"promtool", "test", "rules", "prometheus/forsd.rules.test.yml"},
+		{"amtool", "check-config", "alertmanager/alertmanager.yml"},
+	} {
+		if out, err := exec.Command(line[0], line[1:]...).CombinedOutput(); err != nil {
+			t.Errorf("%v: %v; make deps installs it\n%s", line, err, out)
 		}
 	}
 }

@@ -115,12 +115,12 @@ func (m *Manager) Look(ctx context.Context) {
 		m.Board.Health.Raise(Absent, text, time.Now())
 		return
 	}
-	m.Board.Health.Clear(Absent)
 	m.found(p)
 }
 
 // found takes note of OpenSM's process, and of its settings when it is a new one.
 func (m *Manager) found(p opensm.Process) {
+	m.Board.Health.Clear(Absent)
 	m.mu.Lock()
 	same := m.running && m.process.Same(p)
 	m.process, m.running = p, true

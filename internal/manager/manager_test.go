@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -106,6 +107,32 @@ func TestLook(t *testing.T) {
 	f.err = nil
 	m.Look(t.Context())
 	<-doubts // it may have been started anew
+}
+
+// TestSignalFinds holds that a warning of an absent OpenSM ends as well where a signal is
+// what finds its process.
+func TestSignalFinds(t *testing.T) {
+	m, f, _ := newManager(t)
+	m.Look(t.Context())
+	child := exec.CommandContext(t.Context(), "sh", "-c", "trap '' HUP; echo; exec sleep 60")
+	out, err := child.StdoutPipe()
+	if err == nil {
+		err = child.Start()
+	}
+	if err == nil {
+		_, err = out.Read(make([]byte, 1)) // it ignores the signal now
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = child.Process.Kill(); _ = child.Wait() }()
+	f.process, err = opensm.Inspect(child.Process.Pid)
+	if f.err = err; err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Signal(t.Context()); err != nil || !m.Running() || m.raised(Absent) {
+		t.Errorf("signalled: %v, running: %v, and the warning is in force: %v", err, m.Running(), m.raised(Absent))
+	}
 }
 
 // TestBringsTraps waits for the plugin, and for its return, as long as is reasonable.

@@ -260,7 +260,9 @@ func TestTooOld(t *testing.T) {
 	s.Close()
 	b := begin(t, s.URL, func(h *Hook) { h.age = 50 * time.Millisecond })
 	until(t, "the loss", func() bool { return b.Lost() == 1 })
-	until(t, "its text", func() bool { return strings.Contains(b.failing(), "cannot be asked") && strings.Contains(b.failing(), "1 messages were lost") })
+	until(t, "its text", func() bool {
+		return strings.Contains(b.failing(), "cannot be asked") && strings.Contains(b.failing(), "1 messages were lost")
+	})
 	b.keepsSecrets(t)
 }
 
@@ -272,13 +274,21 @@ func TestFilesLack(t *testing.T) {
 		good  string
 		says  string
 	}{
-		"no address":   {func(h *Hook) string { _ = os.Remove(h.URL); return h.URL }, s.URL + secretPath, "webhook.url"},
-		"no URL":       {func(h *Hook) string { _ = os.WriteFile(h.URL, []byte("T0PSECRET"), 0o600); return h.URL }, s.URL + secretPath, "not an address"},
-		"empty key":    {func(h *Hook) string { _ = os.WriteFile(h.Secret, []byte("\n"), 0o600); return h.Secret }, key, "is empty"},
-		"broken key":   {func(h *Hook) string { _ = os.WriteFile(h.Secret, []byte("whsec_T0PSECRET!"), 0o600); return h.Secret }, key, "no base64"},
-		"no template":  {func(h *Hook) string { h.Template = h.URL + ".t"; return h.Template }, `{"mine": {{json .Title}}}`, "webhook.template"},
-		"bad template": {func(h *Hook) string { h.Template = h.URL + ".t"; _ = os.WriteFile(h.Template, []byte("{{.Nothing}}"), 0o600); return h.Template }, `{}`, "Nothing"},
-		"no JSON":      {func(h *Hook) string { h.Template = h.URL + ".t"; _ = os.WriteFile(h.Template, []byte(`{"text": "{{.Text}}`), 0o600); return h.Template }, `{}`, "does not make JSON"},
+		"no address":  {func(h *Hook) string { _ = os.Remove(h.URL); return h.URL }, s.URL + secretPath, "webhook.url"},
+		"no URL":      {func(h *Hook) string { _ = os.WriteFile(h.URL, []byte("T0PSECRET"), 0o600); return h.URL }, s.URL + secretPath, "not an address"},
+		"empty key":   {func(h *Hook) string { _ = os.WriteFile(h.Secret, []byte("\n"), 0o600); return h.Secret }, key, "is empty"},
+		"broken key":  {func(h *Hook) string { _ = os.WriteFile(h.Secret, []byte("whsec_T0PSECRET!"), 0o600); return h.Secret }, key, "no base64"},
+		"no template": {func(h *Hook) string { h.Template = h.URL + ".t"; return h.Template }, `{"mine": {{json .Title}}}`, "webhook.template"},
+		"bad template": {func(h *Hook) string {
+			h.Template = h.URL + ".t"
+			_ = os.WriteFile(h.Template, []byte("{{.Nothing}}"), 0o600)
+			return h.Template
+		}, `{}`, "Nothing"},
+		"no JSON": {func(h *Hook) string {
+			h.Template = h.URL + ".t"
+			_ = os.WriteFile(h.Template, []byte(`{"text": "{{.Text}}`), 0o600)
+			return h.Template
+		}, `{}`, "does not make JSON"},
 	} {
 		var path string
 		b := begin(t, s.URL, func(h *Hook) { path = c.spoil(h) })
