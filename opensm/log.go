@@ -18,10 +18,12 @@ const (
 	StandbyEntered                       // another manager is the master
 	SweepFailed                          // errors during initialization
 	OtherError                           // any other error
+	TrapReceived                         // a switch says that a link of it has changed; LID says which
+	TrapTold                             // and OpenSM tells others of it, and sweeps: it ignores what it does not tell of
 )
 
 var logKindNames = [...]string{"?", "subnet up", "engine used", "table file rejected", "routing failed",
-	"master entered", "standby entered", "sweep failed", "other error"}
+	"master entered", "standby entered", "sweep failed", "other error", "trap received", "trap told"}
 
 // String is the kind in words.
 func (k LogKind) String() string {
@@ -35,6 +37,7 @@ func (k LogKind) String() string {
 type LogEvent struct {
 	Kind   LogKind
 	Engine string // of EngineUsed, such as file or minhop
+	LID    uint16 // of TrapReceived and TrapTold, the switch's own
 	Text   string // the line from after "->" on
 }
 
@@ -102,6 +105,16 @@ func ClassifyLog(line string) (event LogEvent, ok bool) {
 		event.Kind = RoutingFailed
 	case has("Errors during initialization"), has("ERRORS DURING INITIALIZATION"):
 		event.Kind = SweepFailed
+	case has("Received Generic Notice type:1 num:128 "):
+		event.Kind = TrapReceived
+		if event.LID, ok = lidIn(text, " from LID:"); !ok {
+			return LogEvent{}, false // a torn line
+		}
+	case has(`Reporting Urgent Notice "Link state change"`):
+		event.Kind = TrapTold
+		if event.LID, ok = lidIn(text, " from switch LID "); !ok {
+			return LogEvent{}, false
+		}
 	case has("'no_fallback'"), has("cannot build"), has("Received Generic Notice"), has("since we are exiting"):
 		return LogEvent{}, false // said at every start, followed by the outcome, traps, said at every end
 	case level&(levelError|logInfo) == levelError:
@@ -110,6 +123,17 @@ func ClassifyLog(line string) (event LogEvent, ok bool) {
 		return LogEvent{}, false
 	}
 	return event, true
+}
+
+// lidIn is the LID in a line behind some words; ok is false where the line is torn.
+func lidIn(text, words string) (lid uint16, ok bool) {
+	_, rest, _ := strings.Cut(text, words)
+	end := strings.IndexAny(rest, " ,")
+	if end < 0 {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(rest[:end], 10, 16)
+	return uint16(n), err == nil
 }
 
 // isEngineName tells whether s can be the name of a routing engine.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -33,6 +34,9 @@ var logLines = []struct{ line, want string }{
 	{"Nov 20 13:00:09 102127 [CECEA6C0] 0x01 -> ucast_mgr_route: file: cannot build fwd tables", ""},
 	{"Nov 20 13:00:09 102129 [CECEA6C0] 0x01 -> osm_ucast_mgr_process: No routing engine able to successfully configure  switch tables on current fabric", "routing failed"},
 	{"Nov 20 13:00:15 241639 [F33C46C0] 0x01 -> log_trap_info: Received Generic Notice type:4 num:144 (CapabilityMask) Producer:1 (Channel Adapter) from LID:10 TID:0x0000000000000000", ""},
+	{"Nov 20 13:00:15 241639 [F33C46C0] 0x01 -> log_trap_info: Received Generic Notice type:1 num:128 (Link state change) Producer:2 (Switch) from LID:34 TID:0x0000000000000000", "trap received 34"},
+	{"Nov 20 13:00:15 241639 [F33C46C0] 0x01 -> log_trap_info: Received Generic Notice type:1 num:128 (Link state change) Producer:2 (Switch) from LID:3", ""},
+	{"Nov 20 13:00:15 241645 [F33C46C0] 0x02 -> log_notice: Reporting Urgent Notice \"Link state change\" from switch LID 34, GUID 0x0000000000200000", "trap told 34"},
 	{"Nov 20 13:00:16 255733 [EFBBD6C0] 0x01 -> sm_mad_ctrl_rcv_callback: Ignoring received mad - since we are exiting", ""},
 	{"Nov 20 13:00:17 000001 [EFBBD6C0] 0x80 -> Errors during initialization", "sweep failed"},
 	{"Nov 20 13:00:17 000001 [EFBBD6C0] 0x01 -> osm_dump_qmap_to_file: cannot create file '/x/opensm-subnet.lst': Permission denied", "other error"},
@@ -46,6 +50,9 @@ func describeEvent(e LogEvent) string {
 	s := e.Kind.String()
 	if e.Engine != "" {
 		s += " " + e.Engine
+	}
+	if e.LID != 0 {
+		s += " " + strconv.Itoa(int(e.LID))
 	}
 	if e.Fallback() {
 		s += " fallback"

@@ -34,6 +34,7 @@ import (
 	"github.com/forsd/forsd/opensm/umad"
 	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/planner"
+	"github.com/forsd/forsd/topology"
 )
 
 // rooms are the daemon's parts. Each guards its own state, so that every goroutine may read
@@ -84,7 +85,7 @@ func open(cfg *config.Config, version string, log *zap.Logger, notify func(strin
 	events.KeepIn(r.history)
 	r.board = board.New(log, r.health, events, func() { r.peer.Desk.Ring() })
 	r.manager = manager.New(manager.Parts{Config: &cfg.OpenSM, Log: log, Board: r.board, Finder: finder(&cfg.OpenSM), Started: r.started, Watched: r.watches(),
-		Doubt: func() { r.tell(controller.TablesDoubted{}) }})
+		Doubt: func() { r.tell(controller.TablesDoubted{}) }, Overheard: func(lid uint16, told bool) { r.probe.Overheard(topology.LID(lid), told) }})
 	r.probe = probe.New(probe.Parts{Config: &cfg.OpenSM, Log: log, Board: r.board, Manager: r.manager, Reader: r.reader})
 	r.access = &api.Access{Limiter: &access.Limiter{}}
 	if err := r.openCertificates(); err != nil {

@@ -35,6 +35,13 @@ type Trap struct {
 	At  time.Time
 }
 
+// Overheard says that the manager's log tells of a trap of a switch: that it was received,
+// or that others are told of it.
+type Overheard struct {
+	LID  topology.LID
+	Told bool
+}
+
 // HeldBack says at which switches there are cables that are held back because they keep
 // bouncing: their traps may be ignored soon.
 type HeldBack struct{ Switches []topology.GUID }
@@ -72,6 +79,7 @@ func (SweepBegan) event()   {}
 func (SweepsUntold) event() {}
 func (Shown) event()        {}
 func (Trap) event()         {}
+func (Overheard) event()    {}
 func (HeldBack) event()     {}
 func (Noticed) event()      {}
 func (Said) event()         {}

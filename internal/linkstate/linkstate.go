@@ -40,7 +40,7 @@ type Links struct {
 	losses  []loss
 	reads   map[topology.GUID]*read // under way
 
-	disputes []dispute             // cables that are shown with two rates
+	disputes []dispute             // cables whose rate is in doubt
 	rates    map[end]topology.Rate // what switches have said of their ends
 
 	watches map[topology.GUID]*watched
@@ -102,6 +102,8 @@ func (l *Links) Step(now time.Time, e Event) []Action {
 		l.show(now, e)
 	case Trap:
 		l.trap(now, e)
+	case Overheard:
+		l.overheard(now, e)
 	case Said:
 		l.said(now, e)
 	case HeldBack:
@@ -129,11 +131,7 @@ func (l *Links) show(now time.Time, e Shown) {
 	l.shown = e.Fabric
 	l.placeManager()
 	l.reconcileLosses(now)
-	l.findDisputes()
-	for _, d := range l.disputes {
-		l.ask(now, d[0].node, now)
-		l.ask(now, d[1].node, now)
-	}
+	l.findDisputes(now)
 	seen := e.Seen
 	for _, sign := range []time.Time{l.trapped, l.began, now} {
 		if seen.IsZero() {
@@ -162,7 +160,7 @@ func (l *Links) reconcileLosses(now time.Time) {
 }
 
 // believed is the fabric shown without the cables that were lost, and with the rates that
-// switches say where it shows two.
+// switches say where these are in doubt.
 func (l *Links) believed() *topology.Fabric {
 	var lost []topology.PortRef
 	for _, x := range l.losses {

@@ -37,10 +37,28 @@ type picture struct {
 	told  int
 	has   []bool             // [cable]
 	rates [][2]topology.Rate // [cable] at its ends
+	since []time.Time        // [cable] when pictures began to have both ends low; zero where this one has not
 }
 
-// disputed tells whether the picture has two rates for a cable.
-func (p *picture) disputed(c int) bool { return p.has[c] && p.rates[c][0] != p.rates[c][1] }
+// disputed tells whether the picture leaves the rate of a cable in doubt.
+func (p *picture) disputed(c int) bool {
+	return p.has[c] && p.rates[c][0] != p.rates[c][1] || p.low(c)
+}
+
+// low tells whether the picture has both ends of a cable below those of another one.
+func (p *picture) low(c int) bool {
+	return p.has[c] && p.rates[c] == [2]topology.Rate{narrow, narrow} && slices.ContainsFunc(p.all(), func(r [2]topology.Rate) bool { return r[0] == whole || r[1] == whole })
+}
+
+// all lists the rates of the cables that the picture has.
+func (p *picture) all() (rates [][2]topology.Rate) {
+	for c, r := range p.rates {
+		if p.has[c] {
+			rates = append(rates, r)
+		}
+	}
+	return rates
+}
 
 // sweep is one of the manager's that is under way.
 type sweep struct {
@@ -62,6 +80,7 @@ type patience struct {
 	asked  time.Time
 	silent bool        // the last time
 	traps  []time.Time // while it could be read
+	heard  time.Time   // when the manager received a trap that it has told nobody of; zero for none
 	all    int
 }
 
@@ -90,6 +109,7 @@ type model struct {
 	manager topology.EndPort // the master's
 	leaf    topology.GUID    // where a switch has told that it is
 
+	rests    bool // sweeps read no rate wrong at both ends any more
 	looking  bool
 	wanted   bool      // a discovery is to follow the one under way
 	dueSwept time.Time // when one after a sweep is due
@@ -183,7 +203,9 @@ func (m *model) read(a Read) {
 		m.t.Fatalf("%v by LID %d, want ports %v", a, a.LID, want)
 	}
 	care := m.care[a.Switch]
-	if pause := m.now.Sub(care.asked); r.own && (pause < Often || pause < Seldom && (care.silent || care.all < ManyTraps && !slices.Contains(m.held, a.Switch))) {
+	if r.own && !care.heard.IsZero() && m.now.Sub(care.heard) >= Unheeded { // the manager ignores it
+		care.heard, care.traps, care.all = time.Time{}, append(care.traps, slices.Repeat([]time.Time{m.now}, ManyTraps)...), care.all+ManyTraps
+	} else if pause := m.now.Sub(care.asked); r.own && (pause < Often || pause < Seldom && (care.silent || care.all < ManyTraps && !slices.Contains(m.held, a.Switch))) {
 		m.t.Fatalf("%v is read after %v, without need", a.Switch, pause)
 	}
 	care.asked = m.now
@@ -257,6 +279,9 @@ func (m *model) trap(g topology.GUID) {
 	if care.all++; m.readable(g) {
 		care.traps = append(care.traps, m.now)
 	}
+	if len(m.shown) > 0 && m.links.Shown().Find(g) != topology.None {
+		care.heard = time.Time{}
+	}
 	m.step(Trap{m.whole.Nodes[m.whole.Find(g)].LID(), m.now})
 	switch {
 	case !m.readable(g):
@@ -265,6 +290,19 @@ func (m *model) trap(g topology.GUID) {
 	case m.reads[g] == nil:
 		m.t.Fatalf("a trap of %v, and it is not read", g)
 	}
+}
+
+// overheard has the manager's log tell of a trap.
+func (m *model) overheard(g topology.GUID, told bool) {
+	at := m.whole.Find(g)
+	if care := m.care[g]; len(m.shown) > 0 && m.links.Shown().Find(g) != topology.None && m.whole.Nodes[at].Kind == topology.Switch {
+		if told {
+			care.heard = time.Time{}
+		} else if care.heard.IsZero() {
+			care.heard = m.now
+		}
+	}
+	m.step(Overheard{m.whole.Nodes[at].LID(), told})
 }
 
 // visit has the sweep under way come by a cable.
@@ -277,7 +315,7 @@ func (s *sweep) visit(c int, state topology.PortState) {
 // show shows what a sweep has found. One that is over has brought up what it found
 // trained.
 func (m *model) show(swept bool) {
-	p := picture{told: m.history + 1, has: make([]bool, len(m.cables)), rates: make([][2]topology.Rate, len(m.cables))}
+	p := picture{told: m.history + 1, has: make([]bool, len(m.cables)), rates: make([][2]topology.Rate, len(m.cables)), since: make([]time.Time, len(m.cables))}
 	if m.told {
 		p.began = m.sweep.began
 	}
@@ -292,13 +330,21 @@ func (m *model) show(swept bool) {
 	}
 	f := m.whole.Clone()
 	misread := rapid.IntRange(0, 3*len(m.cables)).Draw(m.t, "misread")
+	both := !m.rests && rapid.Bool().Draw(m.t, "both")
 	for c := range m.cables {
 		for i, r := range m.cables[c].refs {
 			p.rates[c][i] = m.cables[c].rate
-			if misread == c && i == 0 {
+			if misread == c && (i == 0 || both) {
 				p.rates[c][i] = topology.Rate{Width: 5 - p.rates[c][i].Width, Speed: topology.HDR}
 			}
 			f.At(r).Rate = p.rates[c][i]
+		}
+	}
+	for c := range m.cables {
+		if p.low(c) {
+			if p.since[c] = m.now; len(m.shown) > 0 && m.last().low(c) {
+				p.since[c] = m.last().since[c]
+			}
 		}
 	}
 	if m.shown = append(m.shown, p); len(m.shown) == 1 {
@@ -317,8 +363,8 @@ func (m *model) show(swept bool) {
 			if !m.told && m.lost(c, x) && m.reads[x.node] == nil {
 				m.t.Fatalf("a dump contradicts switch %v, which is not asked", x.node)
 			}
-			if p.disputed(c) && m.reads[x.node] == nil {
-				m.t.Fatalf("switch %v is not asked for the rate of a cable that has two", x.node)
+			if p.disputed(c) && (!p.low(c) || m.now.Sub(p.since[c]) < Training || m.rate(c, 0) != narrow || m.rate(c, 1) != narrow) && m.reads[x.node] == nil {
+				m.t.Fatalf("switch %v is not asked for the rate of a cable that is in doubt", x.node)
 			}
 		}
 	}

@@ -25,7 +25,7 @@ func (m *model) lost(c int, x end) bool {
 }
 
 // rate is what is to be believed of one end of a cable that the last picture has: what it
-// shows, or what a switch has said since pictures show two rates.
+// shows, or what a switch has said since pictures leave it in doubt.
 func (m *model) rate(c, i int) topology.Rate {
 	said, known := m.rates[m.cables[c].ends[i]]
 	for at := len(m.shown) - 1; known && at >= 0 && m.shown[at].disputed(c); at-- {
@@ -78,13 +78,25 @@ func (m *model) check() {
 	}
 }
 
+// doubted tells whether the switch at an end of a cable is to be asked for its rate again.
+func (m *model) doubted(c, i int) bool {
+	if len(m.shown) == 0 || !m.last().disputed(c) {
+		return false
+	}
+	shown := m.last().rates[c]
+	if m.last().low(c) {
+		return m.now.Sub(m.last().since[c]) < Training && (m.rate(c, 0) == narrow || m.rate(c, 1) == narrow)
+	}
+	return m.rate(c, 0) != m.rate(c, 1) || m.rate(c, i).Below(shown[0]) || m.rate(c, i).Below(shown[1])
+}
+
 // cared checks that switches of which nobody may tell any more were read lately.
 func (m *model) cared() {
 	limits := map[topology.GUID]time.Duration{m.leaf: Seldom}
 	for c := range m.cables {
 		for i, x := range m.cables[c].ends {
 			contested := !m.told && m.lost(c, x)
-			if contested || len(m.shown) > 0 && m.last().disputed(c) && (m.rate(c, 0) != m.rate(c, 1) || m.rate(c, i).Below(m.last().rates[c][0]) || m.rate(c, i).Below(m.last().rates[c][1])) {
+			if contested || m.doubted(c, i) {
 				limits[m.cables[c].ends[i].node] = Seldom
 			}
 		}
@@ -94,6 +106,11 @@ func (m *model) cared() {
 		recent := slices.DeleteFunc(slices.Clone(care.traps), func(at time.Time) bool { return m.now.Sub(at) >= TrapMemory })
 		if len(recent) >= ManyTraps || slices.Contains(m.held, g) {
 			limits[g] = often
+		}
+	}
+	for g, care := range m.care {
+		if ago := m.now.Sub(care.heard); !care.heard.IsZero() && ago > Unheeded && m.readable(g) && m.reads[g] == nil && !care.silent {
+			m.t.Fatalf("the manager received a trap of switch %v %v ago and has told nobody, and the switch is not read", g, ago)
 		}
 	}
 	for g, limit := range limits {

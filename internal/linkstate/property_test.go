@@ -32,6 +32,9 @@ func TestHistories(t *testing.T) {
 					m.trap(g)
 				}
 			},
+			"overheard": func(t *rapid.T) {
+				m.overheard(m.whole.Nodes[rapid.IntRange(0, len(m.whole.Nodes)-1).Draw(t, "node")].GUID, rapid.IntRange(0, 2).Draw(t, "told") == 0)
+			},
 			"sweep": func(t *rapid.T) {
 				if m.sweep == nil {
 					m.begin()
@@ -92,7 +95,7 @@ func TestHistories(t *testing.T) {
 // believed as it is.
 func (m *model) comeToRest() {
 	m.now = m.now.Add(time.Millisecond)
-	m.told = true
+	m.told, m.rests = true, true
 	m.step(SweepsUntold{})
 	for range 2 {
 		m.now = m.now.Add(time.Millisecond)

@@ -2,22 +2,71 @@ package linkstate
 
 import (
 	"slices"
+	"time"
 
 	"github.com/forsd/forsd/topology"
 )
 
-// A manager may have read a port's width and speed before the link was trained, and shows
-// other ones at the two ends of a cable. A cable has one rate, so its switches are
-// asked, and what they say takes the place of what is shown while that contradicts
-// itself.
+// A manager may have read a port's width and speed before the link was trained, at one
+// end of a cable or at both. A cable has one rate. Where a sweep shows two, or one that is
+// below that of other cables, the switches at its ends are asked, and what they say takes
+// the place of what is shown while that is so.
 
-// dispute is a cable between switches with two rates, by its ends.
-type dispute [2]end
+// Training is how long the switches at a cable are asked that is shown below other cables:
+// by then a link is trained.
+const Training = 10 * time.Second
 
-// findDisputes finds the cables of the fabric shown that have two rates, forgets what was
-// said of others, and has the switches at their ends asked.
-func (l *Links) findDisputes() {
+// dispute is a cable between switches whose rate is in doubt.
+type dispute struct {
+	ends  [2]end
+	since time.Time // when both ends were first shown below other cables; zero where they differ
+}
+
+// findDisputes finds the cables of the fabric shown whose rate is in doubt, forgets what
+// was said of others, and has the switches at their ends asked.
+func (l *Links) findDisputes(now time.Time) {
+	before := l.disputes
 	l.disputes = nil
+	var most topology.Rate
+	l.eachTrunk(func(_ topology.PortRef, rate, back topology.Rate) {
+		for _, r := range []topology.Rate{rate, back} {
+			if !most.Known() || most.Below(r) {
+				most = r
+			}
+		}
+	})
+	l.eachTrunk(func(r topology.PortRef, rate, back topology.Rate) {
+		d := dispute{ends: [2]end{{l.shown.Nodes[r.Node].GUID, r.Port}, l.otherEnd(r)}}
+		switch {
+		case rate != back:
+		case rate.Below(most):
+			if d.since = now; !slices.ContainsFunc(before, d.same) {
+				break
+			}
+			if was := before[slices.IndexFunc(before, d.same)].since; !was.IsZero() {
+				d.since = was
+			}
+		default:
+			return
+		}
+		l.disputes = append(l.disputes, d)
+	})
+	for e := range l.rates {
+		if !l.disputed(e) {
+			delete(l.rates, e)
+		}
+	}
+	for _, d := range l.disputes {
+		if l.asksFor(d, now) {
+			l.ask(now, d.ends[0].node, now)
+			l.ask(now, d.ends[1].node, now)
+		}
+	}
+}
+
+// eachTrunk calls look for each cable between switches with known rates, from one of its
+// ends.
+func (l *Links) eachTrunk(look func(r topology.PortRef, rate, back topology.Rate)) {
 	for i := range l.shown.Nodes {
 		if l.shown.Nodes[i].Kind != topology.Switch {
 			continue
@@ -29,30 +78,47 @@ func (l *Links) findDisputes() {
 			}
 			port := l.shown.At(r)
 			back := l.shown.At(topology.PortRef{Node: port.Peer, Port: port.PeerPort})
-			if int32(i) < port.Peer && port.Rate != back.Rate && port.Rate.Known() && back.Rate.Known() {
-				l.disputes = append(l.disputes, dispute{{l.shown.Nodes[i].GUID, r.Port}, l.otherEnd(r)})
+			if int32(i) < port.Peer && port.Rate.Known() && back.Rate.Known() {
+				look(r, port.Rate, back.Rate)
 			}
-		}
-	}
-	for e := range l.rates {
-		if !l.disputed(e) {
-			delete(l.rates, e)
 		}
 	}
 }
 
-// disputed tells whether an end is one of a cable with two rates.
+// same tells whether both are about the same cable.
+func (d dispute) same(o dispute) bool { return d.ends == o.ends }
+
+// asksFor tells whether a sweep that shows a cable so has its switches asked: not where
+// they have confirmed that it is below others.
+func (l *Links) asksFor(d dispute, now time.Time) bool {
+	if d.since.IsZero() || now.Sub(d.since) < Training {
+		return true
+	}
+	for _, e := range d.ends {
+		r, _ := e.in(l.shown)
+		if said, known := l.rates[e]; known && said != l.shown.At(r).Rate {
+			return true
+		}
+	}
+	return false
+}
+
+// disputed tells whether an end is one of a cable whose rate is in doubt.
 func (l *Links) disputed(e end) bool {
-	return slices.ContainsFunc(l.disputes, func(d dispute) bool { return d[0] == e || d[1] == e })
+	return slices.ContainsFunc(l.disputes, func(d dispute) bool { return d.ends[0] == e || d.ends[1] == e })
 }
 
 // resolved tells whether both ends of a cable have said the same rate, and none that is
 // below what is shown of one of them: that end may have been trained since it was asked.
-func (l *Links) resolved(d dispute) bool {
-	a, saidA := l.rates[d[0]]
-	b, saidB := l.rates[d[1]]
-	for _, e := range d {
-		if r, there := e.in(l.shown); there && a.Below(l.shown.At(r).Rate) {
+// One that is shown below others has to be above that, or had its time to be trained.
+func (l *Links) resolved(d dispute, now time.Time) bool {
+	if !d.since.IsZero() && now.Sub(d.since) >= Training {
+		return true
+	}
+	a, saidA := l.rates[d.ends[0]]
+	b, saidB := l.rates[d.ends[1]]
+	for _, e := range d.ends {
+		if r, there := e.in(l.shown); there && (a.Below(l.shown.At(r).Rate) || !d.since.IsZero() && a == l.shown.At(r).Rate) {
 			return false
 		}
 	}

@@ -20,16 +20,36 @@ func (l *Links) trap(now time.Time, e Trap) {
 		l.trapped = e.At
 	}
 	l.discover(false)
-	if l.shown == nil || e.LID == 0 {
+	if g := l.switchAt(e.LID); g != 0 {
+		l.watch(g).trapped(now)
+		l.ask(now, g, e.At)
+	}
+}
+
+// overheard takes note of a trap that the manager has received, until others are told.
+func (l *Links) overheard(now time.Time, e Overheard) {
+	g := l.switchAt(e.LID)
+	if g == 0 {
 		return
 	}
+	if w := l.watch(g); e.Told {
+		w.unheeded = time.Time{}
+	} else if w.unheeded.IsZero() {
+		w.unheeded = now
+	}
+}
+
+// switchAt is the switch with a LID of its own, 0 for none.
+func (l *Links) switchAt(lid topology.LID) topology.GUID {
+	if l.shown == nil || lid == 0 {
+		return 0
+	}
 	for i := range l.shown.Nodes {
-		if n := &l.shown.Nodes[i]; n.Kind == topology.Switch && n.LID() == e.LID {
-			l.watch(n.GUID).trapped(now)
-			l.ask(now, n.GUID, e.At)
-			return
+		if n := &l.shown.Nodes[i]; n.Kind == topology.Switch && n.LID() == lid {
+			return n.GUID
 		}
 	}
+	return 0
 }
 
 // ask has a switch read. One that is being read is read again.

@@ -121,6 +121,8 @@ func (s *stage) parse(t *testing.T, line string) Event {
 			e.At = s.now.Add(-duration(t, words[1]))
 		}
 		return e
+	case "overheard", "told": // NAME
+		return Overheard{s.node(t, words[0]).LID(), word == "told"}
 	case "held":
 		e := HeldBack{}
 		for _, name := range words {

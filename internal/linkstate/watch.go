@@ -13,20 +13,23 @@ import (
 // into, the trap of a cable's other end is lost with the cable. So switches of which
 // nobody may tell any more are read regularly.
 const (
-	ManyTraps  = 8                     // traps in a row, from which on a switch is read often
-	TrapMemory = time.Minute           // how long after a trap or a loss the next one counts as in a row
-	Often      = 20 * time.Millisecond // between two readings of a switch that may be ignored
-	Spread     = 5 * time.Millisecond  // between any two such readings: many switches are read less often
-	Seldom     = time.Second           // between two readings of a switch that is merely looked after
-	mostSilent = 6                     // how often the pause doubles while a switch does not answer
+	ManyTraps  = 8                      // traps in a row, from which on a switch is read often
+	TrapMemory = time.Minute            // how long after a trap or a loss the next one counts as in a row
+	Often      = 20 * time.Millisecond  // between two readings of a switch that may be ignored
+	Spread     = 5 * time.Millisecond   // between any two such readings: many switches are read less often
+	Unheeded   = 300 * time.Millisecond // from a trap that the manager has received until it tells of it, or ignores it
+	Seldom     = time.Second            // between two readings of a switch that is merely looked after
+	mostSilent = 6                      // how often the pause doubles while a switch does not answer
 )
 
 // watched is what is known of a switch's own word.
 type watched struct {
-	traps  int       // in a row
-	sign   time.Time // the last trap, or loss that was found by reading
-	asked  time.Time // when it was read last
-	silent int       // readings in a row without an answer
+	traps int       // in a row
+	sign  time.Time // the last trap, or loss that was found by reading
+	asked time.Time // when it was read last
+	// unheeded is when a trap was received that nobody was told of so far; zero for none.
+	unheeded time.Time
+	silent   int // readings in a row without an answer
 }
 
 // noisy tells whether the manager may ignore the switch's traps.
@@ -50,7 +53,13 @@ func (w *watched) trapped(now time.Time) {
 		w.traps = 0
 	}
 	w.traps++
-	w.sign = now
+	w.sign, w.unheeded = now, time.Time{}
+}
+
+// ignored takes note that the manager ignores the switch.
+func (w *watched) ignored(now time.Time) {
+	w.traps = max(w.traps, ManyTraps)
+	w.sign, w.unheeded = now, time.Time{}
 }
 
 // due lists when switches are to be read that nobody may tell of: often those at cables
@@ -74,13 +83,18 @@ func (l *Links) due(now time.Time) map[topology.GUID]time.Time {
 	for g := range often {
 		due[g] = l.watch(g).asked.Add(max(Often, time.Duration(len(often))*Spread))
 	}
-	for _, g := range l.lookedAfter() {
+	for _, g := range l.lookedAfter(now) {
 		if _, is := due[g]; !is {
 			asked := l.watch(g).asked
 			if asked.Before(l.since) {
 				asked = l.since
 			}
 			due[g] = asked.Add(Seldom)
+		}
+	}
+	for g, w := range l.watches {
+		if !w.unheeded.IsZero() {
+			due[g] = earlier(due[g], w.unheeded.Add(Unheeded))
 		}
 	}
 	for g, at := range due {
@@ -96,7 +110,7 @@ func (l *Links) due(now time.Time) map[topology.GUID]time.Time {
 }
 
 // lookedAfter lists the switches that are read seldom.
-func (l *Links) lookedAfter() []topology.GUID {
+func (l *Links) lookedAfter(now time.Time) []topology.GUID {
 	after := []topology.GUID{l.leaf}
 	if l.began.IsZero() {
 		for _, x := range l.losses {
@@ -104,8 +118,8 @@ func (l *Links) lookedAfter() []topology.GUID {
 		}
 	}
 	for _, d := range l.disputes {
-		if !l.resolved(d) {
-			after = append(after, d[0].node, d[1].node)
+		if !l.resolved(d, now) {
+			after = append(after, d.ends[0].node, d.ends[1].node)
 		}
 	}
 	return after
@@ -131,6 +145,9 @@ func (l *Links) readDue(now time.Time) {
 	due := l.due(now)
 	for _, g := range slices.Sorted(maps.Keys(due)) {
 		if !now.Before(due[g]) {
+			if w := l.watch(g); !w.unheeded.IsZero() && now.Sub(w.unheeded) >= Unheeded {
+				w.ignored(now)
+			}
 			l.read(now, g, now, true)
 		}
 	}

@@ -27,7 +27,7 @@ func (m *Manager) FollowLog(ctx context.Context) error {
 			}
 			cancel()
 		}()
-		l := opensm.LogFollower{Path: path, Event: m.Logged, Report: func(err error) {
+		l := opensm.LogFollower{Path: path, Poll: logEvery, Event: m.Logged, Report: func(err error) {
 			if err == nil {
 				m.Board.Health.Clear(LogUnreadable)
 				return
@@ -53,8 +53,13 @@ func (m *Manager) logPath() string {
 	return opensm.DefaultLog
 }
 
-// Logged turns a line of OpenSM's log into a warning, or ends one.
+// Logged turns a line of OpenSM's log into a warning, or ends one, and passes on what it
+// says of traps.
 func (m *Manager) Logged(e opensm.LogEvent) {
+	if e.Kind == opensm.TrapReceived || e.Kind == opensm.TrapTold {
+		m.Overheard(e.LID, e.Kind == opensm.TrapTold)
+		return
+	}
 	raise, ends := e.Effect()
 	for _, code := range ends {
 		m.Board.Health.Clear(code)

@@ -35,6 +35,9 @@ const findEvery = time.Minute
 // lookEvery is how often the manager's process is looked at.
 const lookEvery = 2 * time.Second
 
+// logEvery is how often OpenSM's log is looked at: it tells of traps that OpenSM ignores.
+const logEvery = 200 * time.Millisecond
+
 // Parts are what a manager is known by.
 type Parts struct {
 	Config  *config.OpenSM
@@ -43,7 +46,10 @@ type Parts struct {
 	Finder  opensm.Finder
 	Started time.Time // forsd
 	Doubt   func()    // called when the switches may have other tables than they were given
-	Watched bool      // forsd only watches: OpenSM is not signalled, and routes by its own means
+	// Overheard is called when OpenSM's log says that it has received a trap about a link of
+	// a switch, and when it says that others are told of it.
+	Overheard func(switchLID uint16, told bool)
+	Watched   bool // forsd only watches: OpenSM is not signalled, and routes by its own means
 }
 
 // Manager is the OpenSM next door.

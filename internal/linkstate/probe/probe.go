@@ -135,6 +135,14 @@ func (p *Probe) Install(ctx context.Context) error {
 	return nil
 }
 
+// Overheard passes on what the manager's log says of a trap. Where the loop is busy for
+// long, the trap is dropped: nothing waits for a line of a log.
+func (p *Probe) Overheard(lid topology.LID, told bool) {
+	ctx, cancel := context.WithTimeout(context.Background(), readTimeout)
+	defer cancel()
+	p.tell(ctx, linkstate.Overheard{LID: lid, Told: told})
+}
+
 // tell tells the link state of something, by way of the loop.
 func (p *Probe) tell(ctx context.Context, e linkstate.Event) {
 	select {
