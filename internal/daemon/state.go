@@ -122,6 +122,11 @@ func (l *loop) fitBy(f *topology.Fabric, by *config.Planning) (*view.View, error
 
 // settled notes that plan and tables in force fit the fabric.
 func (l *loop) settled(ctx context.Context, a controller.Settled) {
+	if match, _ := l.desk.Match(); match {
+		if v := l.board.View(a.Fabric); v != nil {
+			l.actions.markRead(v, time.Now()) // tables that were there all along are not read back
+		}
+	}
 	marks, planned := l.board.Settled()
 	if planned && !a.Planless {
 		l.nowReady()

@@ -163,6 +163,22 @@ func TestChangeCountsOnce(t *testing.T) {
 	t.Error("no times were observed")
 }
 
+// TestBounce has a cable be back before the plan without it is made: no table changes and
+// none is read back, and the change tells all the same when the switches had its tables.
+func TestBounce(t *testing.T) {
+	d := readable(newDaemon(t))
+	whole := fabric(4, 4)
+	d.atRest(t, whole)
+	d.dumpSeen(t.Context(), dump(lacking(whole, 4, 1, 2)))
+	if d.core.State() != controller.Before {
+		t.Fatalf("a cable is lost, and the state is %v", d.core.State())
+	}
+	d.atRest(t, whole)
+	if e := d.backend.Status().LastEvent; e.ProgrammedMS <= 0 || e.ReadBackMS < e.ProgrammedMS {
+		t.Errorf("the cable is back: %+v", e)
+	}
+}
+
 // TestPlanAfterLoss gives the plan in force a number above all that may have been lost
 // with the machine, even where it stays the same; not so what a rollback chose, or
 // after a restart of forsd alone.
