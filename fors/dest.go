@@ -163,7 +163,8 @@ func (x *oneLID) alive(A, B, k int) bool {
 // of that size find room. So if leaf A has no way to share the servers out to its lanes
 // with less than C on one of them, there are n_A·C phases; and if what enters a leaf from
 // leaves with s servers or more cannot be shared out to lanes with less than C of these
-// on one, there are s·C. Lanes that are kept are a bound by themselves.
+// on one, there are s·C. It comes in multiples of the greatest common divisor of the other
+// leaves' servers. Lanes that are kept are a bound by themselves.
 func (x *oneLID) least(b Bounds) (phases int, by Certificate) {
 	phases, by = b.LowerBound, b.Certificate
 	x.eachCrowd(func(units *laneFlow, s int) {
@@ -180,7 +181,7 @@ func (x *oneLID) least(b Bounds) (phases int, by Certificate) {
 }
 
 // eachCrowd calls count for all that shares the links of a leaf: units of s transfers
-// each, or of s or more.
+// each, or of s or more, or what counts as several units.
 func (x *oneLID) eachCrowd(count func(units *laneFlow, s int)) {
 	sets := make([]LaneSet, x.leaves)
 	for A := range sets {
@@ -221,6 +222,15 @@ func (x *oneLID) eachCrowd(count func(units *laneFlow, s int)) {
 				}
 				return size
 			})
+		}
+		divisor := 0
+		for B, n := range x.size {
+			for n != 0 && B != A {
+				divisor, n = n, divisor%n
+			}
+		}
+		if divisor > 1 {
+			crowd(A, divisor, func(B int) int { return size * x.size[B] / divisor })
 		}
 	}
 }

@@ -86,9 +86,9 @@ func (s Settings) TablesFollow(t *topology.FatTree) (bool, error) {
 }
 
 // groups is how many LIDs of a server plans of the tree use where the lane is up
-// to each leaf, 0 where each lane has a LID of its own. Trees with parallel cables
-// need the latter: at a spine with several cables to a leaf the table knows the
-// destination alone. Of several LIDs the base LID is for the base plan, and the others
+// to each leaf, 0 where each lane has a LID of its own. At a spine with several cables
+// to a leaf the table knows the destination alone: trees with parallel cables that have
+// too few LIDs for their lanes use the base LID. Of several LIDs the base LID is for the base plan, and the others
 // for groups of senders (fors.PlanGroups); of two there is only one group to be had,
 // which is no better than the base plan.
 func (s Settings) groups(t *topology.FatTree) (int, error) {
@@ -98,8 +98,10 @@ func (s Settings) groups(t *topology.FatTree) (int, error) {
 	}
 	exact := s.Engine == "" || s.Engine == Auto || s.Engine == string(fors.Exact)
 	switch {
-	case len(t.Servers) == 0, s.LIDs == LaneLIDs, s.LIDs == AutoLIDs && (least >= t.Lanes || cabledTwice(t) || !exact):
+	case len(t.Servers) == 0, s.LIDs == LaneLIDs, s.LIDs == AutoLIDs && (least >= t.Lanes || !exact):
 		return 0, nil
+	case s.LIDs == AutoLIDs && cabledTwice(t):
+		return 1, nil
 	case s.LIDs == AutoLIDs:
 		return one(least), nil
 	case s.LIDs < 1:
@@ -148,6 +150,12 @@ func grouped(ctx context.Context, t *topology.FatTree, lids int, s Settings) (*S
 	}
 	if lids == 1 || s.LIDs == AutoLIDs {
 		one, err := oneLID(ctx, t, tree, s.given, lids == 1)
+		if cabledTwice(t) { // lanes that have LIDs of their own may do as well, and have no tables of their own
+			other, err2 := schedule(ctx, t, s)
+			if err != nil || err2 == nil && len(other.Plan.Unreachable) <= len(one.Unreachable) && other.Plan.Phases <= one.Phases {
+				return other, err2
+			}
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -167,6 +175,9 @@ func grouped(ctx context.Context, t *topology.FatTree, lids int, s Settings) (*S
 // stands alone. Where lanes stay, base LIDs stay spread for those who know of no plan.
 func oneLID(ctx context.Context, t *topology.FatTree, tree *fors.Tree, given []lft.Pin, alone bool) (*fors.Grouped, error) {
 	wish := fors.Wish{Via: baseLanes(t, tree, given), Keep: true}
+	if cabledTwice(t) {
+		wish.Spine, alone = t.LaneOf, false // lanes that are chosen anew do not go with spines
+	}
 	plan, err := fors.PlanOneLID(ctx, tree, wish)
 	if err != nil || !alone || len(given) > 0 || plan.LeastBy != fors.ByLID && plan.Phases == plan.LeastPhases {
 		return plan, err
