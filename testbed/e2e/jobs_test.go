@@ -8,19 +8,8 @@ import (
 
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/phasetable"
-	"github.com/forsd/forsd/planner"
 	"github.com/forsd/forsd/testbed/fabgen"
-	"github.com/forsd/forsd/topology"
 )
-
-// onJob is the sight with a job's servers alone as servers.
-func (s *Sight) onJob(plan *phasetable.View) *Sight {
-	var members []topology.GUID
-	for n := range plan.Servers() {
-		members = append(members, plan.Server(n).GUID)
-	}
-	return &Sight{Tree: planner.Restrict(s.Tree, members), Tables: s.Tables}
-}
 
 // newPlan waits for a plan of the job after the epoch seen, verifies it on the
 // tables that the switches hold at this moment, and returns it.
@@ -32,7 +21,7 @@ func (x *test) newPlan(job *api.Job, seen uint64) *phasetable.View {
 	x.ok(err)
 	sight, err := x.Look(ctx)
 	x.ok(err)
-	if err := sight.onJob(plan).CheckPlan(plan); err != nil {
+	if err := sight.CheckJob(plan); err != nil {
 		x.Errorf("%s, epoch %d, on the tables of its moment: %v", job, plan.Epoch(), err)
 	}
 	if plan.Job() != job.ID || plan.Epoch() <= seen {
@@ -47,7 +36,7 @@ func (x *test) checkJob(job *api.Job, servers int) *phasetable.View {
 	sight := x.check()
 	plan, err := x.Client.WaitJob(x.ctx, fmt.Sprint(job.ID), 0)
 	x.ok(err)
-	if err := sight.onJob(plan).CheckPlan(plan); err != nil {
+	if err := sight.CheckJob(plan); err != nil {
 		x.Errorf("%s, epoch %d, on the tables read back: %v", job, plan.Epoch(), err)
 	}
 	if plan.Servers() != servers {

@@ -50,7 +50,7 @@ func (x *test) apart(names ...string) {
 		base, err := phasetable.Decode(data)
 		x.ok(err)
 		for _, plan := range []*phasetable.View{pinned, base} {
-			if err := sight.onJob(plan).CheckPlan(plan); err != nil {
+			if err := sight.CheckJob(plan); err != nil {
 				x.Errorf("%s, plan %d, on the tables read back: %v", name, plan.Epoch(), err)
 			}
 			for s := range plan.Servers() {

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/planner"
@@ -167,7 +168,8 @@ func (s *Site) Check(ctx context.Context) (*Sight, error) {
 	return sight, nil
 }
 
-// hold takes out of the tree's schedules what forsd says that it keeps out of the plan.
+// hold takes out of the tree's schedules what forsd says that it keeps out of the plan:
+// cables, and the hosts of leaves that are drained.
 func (s *Site) hold(ctx context.Context, t *topology.FatTree) error {
 	all, err := s.Client.Cables(ctx)
 	if err != nil {
@@ -179,6 +181,20 @@ func (s *Site) hold(ctx context.Context, t *topology.FatTree) error {
 			t.Hold(leaf, c.Lane)
 		}
 	}
+	drains, err := s.Client.Drains(ctx)
+	if err != nil {
+		return err
+	}
+	for i := range t.Hosts {
+		h := &t.Hosts[i]
+		out := func(d api.Drain) bool {
+			return d.Kind == "leaf" && d.State != "scheduled" && d.GUID == t.Leaves[h.Leaf].GUID
+		}
+		if h.Leaf >= 0 && slices.ContainsFunc(drains, out) {
+			h.Server, h.Out = false, true
+		}
+	}
+	t.Servers = slices.DeleteFunc(t.Servers, func(i int) bool { return t.Hosts[i].Out })
 	return nil
 }
 
@@ -217,6 +233,15 @@ func (s *Sight) CheckPlan(plan *phasetable.View) error {
 	return verify.Plan(s.Tree, s.Tables, rows, planner.Unreachable(s.Tree, rows))
 }
 
+// CheckJob verifies the plan of a job, whose servers are some of those in sight.
+func (s *Sight) CheckJob(plan *phasetable.View) error {
+	var members []topology.GUID
+	for n := range plan.Servers() {
+		members = append(members, plan.Server(n).GUID)
+	}
+	return (&Sight{Tree: planner.Restrict(s.Tree, members), Tables: s.Tables}).CheckPlan(plan)
+}
+
 // rows are the rows of a published plan in the order of the tree's servers.
 func (s *Sight) rows(plan *phasetable.View) (verify.Rows, error) {
 	rows := verify.NewRows(len(s.Tree.Servers), plan.Phases())
@@ -249,32 +274,6 @@ func (s *Sight) rows(plan *phasetable.View) (verify.Rows, error) {
 		}
 	}
 	return rows, nil
-}
-
-// Reachable walks from every leaf to every LID of the fabric, on three levels to those of
-// hosts: tops may have no way up and down to them.
-func (s *Sight) Reachable() error {
-	lids := lft.LIDs(s.Tree.Fabric)
-	if s.Pods != nil {
-		lids = lids[:0]
-		for i := range s.Pods.Hosts {
-			for o := range 1 << s.Pods.Hosts[i].LMC {
-				lids = append(lids, s.Pods.Hosts[i].LID+topology.LID(o))
-			}
-		}
-	}
-	for l := range s.Tree.Leaves {
-		leaf := &s.Tree.Leaves[l]
-		if leaf.Node == topology.None {
-			continue
-		}
-		for _, lid := range lids {
-			if _, err := s.Tables.Trace(s.Tree.Fabric, topology.PortRef{Node: leaf.Node}, lid); err != nil {
-				return fmt.Errorf("from leaf %s: %w", leaf.Name, err)
-			}
-		}
-	}
-	return nil
 }
 
 // Unmoved compares the entries of both sights for every host that they share

@@ -44,7 +44,8 @@ type Options struct {
 	Pair bool
 
 	// Reports has forsd get the Reports that it subscribes to, as it does on a real
-	// adapter; see ibsim.Sim.EnvOpen. By the plugin it needs none.
+	// adapter; see ibsim.Sim.EnvOpen and, where Manager is nil, EnvBeside. By the plugin it
+	// needs none.
 	Reports bool
 
 	// Manager may change how OpenSM is started; nil changes nothing.
@@ -237,7 +238,7 @@ func (s *Site) StartOpenSM(ctx context.Context) (err error) {
 			o.PluginOptions += fmt.Sprintf(" deadline=%d", d.Milliseconds())
 		}
 	}
-	o.Rival = s.options.Pair
+	o.Rival = s.options.Pair || s.options.Reports
 	if s.options.Manager != nil {
 		s.options.Manager(&o)
 	}
@@ -285,7 +286,10 @@ func (s *Site) startForsd(config string) error {
 	}
 	env, err := s.Sim.Env(s.options.Host)
 	end := func() {}
-	if s.options.Reports {
+	switch {
+	case s.options.Reports && s.options.Manager == nil:
+		env, end, err = s.Sim.EnvBeside(s.options.Host)
+	case s.options.Reports:
 		env, end, err = s.Sim.EnvOpen(s.options.Host)
 	}
 	if err != nil {

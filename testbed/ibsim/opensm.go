@@ -142,7 +142,7 @@ func (m *OpenSM) launch(ctx context.Context) error {
 	}
 	var r *relay
 	if m.options.Rival {
-		if r, err = m.sim.newRelay(false); err != nil {
+		if r, err = m.sim.newRelay(m.options.Host, false, false); err != nil {
 			return err
 		}
 		cmd.Env = append(cmd.Env, "IBSIM_SOCKNAME="+r.name)

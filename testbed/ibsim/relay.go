@@ -22,13 +22,17 @@ import (
 //     that every trap of a standby stays under way; after four of them, which is
 //     max_wire_smps, the standby sends nothing any more.
 //   - What comes unasked, such as a Report, gets to a client that is no manager,
-//     where that is wanted.
+//     where that is wanted; beside a manager, the Reports that are for it do.
+//   - A client gets no answer to what another one before it has asked for. ibsim's library
+//     crashes where a datagram comes of a class that the client has not registered for yet,
+//     such as the subnet administrator's late answer to a forsd that was killed.
 //
 // One manager alone needs none of it: ibsim answers at once for everything else.
 type relay struct {
 	sim  *Sim
 	name string        // the client's IBSIM_SOCKNAME
 	open bool          // what comes unasked is for the client as well
+	host string        // where the client is
 	down *net.UnixConn // control messages of the client
 	up   *net.UnixConn // the same, to ibsim
 
@@ -40,6 +44,8 @@ type relay struct {
 	client  *net.UnixConn // MADs of the client, nil before it is connected
 	ibsim   *net.UnixConn // the same, to ibsim
 	pending map[transaction]request
+	beside  bool // Reports that come to a manager on the same host are for the client
+	asks    bool // it has asked the subnet administrator for something
 	closed  bool
 }
 
@@ -78,15 +84,17 @@ const (
 	madMethod      = packetMAD + 3
 	madTransaction = packetMAD + 8
 
+	methodReport      = 0x06
 	methodTrapRepress = 0x07
 	methodResponse    = 0x80
 	classSMP          = 0x01
+	classSubnAdm      = 0x03
 )
 
-// newRelay returns a relay for a client that is started with its name as
-// IBSIM_SOCKNAME; open says what its field does. It works until close.
-func (s *Sim) newRelay(open bool) (r *relay, err error) {
-	r = &relay{sim: s, name: socketName(), open: open, place: -1, pending: make(map[transaction]request), done: make(chan struct{})}
+// newRelay returns a relay for a client on a host that is started with its name as
+// IBSIM_SOCKNAME; open and beside say what their fields do. It works until close.
+func (s *Sim) newRelay(host string, open, beside bool) (r *relay, err error) {
+	r = &relay{sim: s, name: socketName(), open: open, beside: beside, host: host, place: -1, pending: make(map[transaction]request), done: make(chan struct{})}
 	if r.down, err = listenAt(r.name + ":ctl"); err == nil {
 		r.up, err = listenAt(r.name + ":up")
 	}
@@ -266,6 +274,7 @@ func (r *relay) sends(packet []byte) {
 	if method&methodResponse == 0 {
 		r.mu.Lock()
 		r.pending[of(packet)] = request{[packetSize]byte(packet), time.Now()}
+		r.asks = r.asks || packet[madClass] == classSubnAdm
 		r.mu.Unlock()
 	}
 	_, _ = r.ibsim.Write(packet) // a lost one times out
@@ -278,7 +287,29 @@ func (r *relay) receives(packet []byte) {
 	if (failed || packet[madMethod]&methodResponse != 0) && !r.answered(of(packet)) {
 		return
 	}
+	if packet[madClass] == classSubnAdm && packet[madMethod] == methodReport && r.sim.report(r.host, packet) {
+		return
+	}
 	_, _ = r.client.Write(packet) // it may have ended
+}
+
+// report hands a Report to the client beside the manager that it came to, if there is one.
+func (s *Sim) report(host string, packet []byte) (handed bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for r := range s.relays {
+		r.mu.Lock()
+		to := r.client
+		if !r.beside || !r.asks || r.host != host {
+			to = nil
+		}
+		r.mu.Unlock()
+		if to != nil {
+			_, _ = to.Write(packet)
+			handed = true
+		}
+	}
+	return handed
 }
 
 // answered takes a transaction off the list, if it is on it.

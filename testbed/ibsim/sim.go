@@ -291,10 +291,19 @@ func (s *Sim) Env(host string) ([]string, error) {
 // every MAD a detour. What the client starts for itself must be given Env. The
 // client is cut off when it, or the one that started it, calls end.
 func (s *Sim) EnvOpen(host string) (env []string, end func(), err error) {
+	return s.relayed(host, true, false)
+}
+
+// EnvBeside is EnvOpen for a client on the host of a manager, which is a Rival.
+func (s *Sim) EnvBeside(host string) (env []string, end func(), err error) {
+	return s.relayed(host, false, true)
+}
+
+func (s *Sim) relayed(host string, open, beside bool) (env []string, end func(), err error) {
 	if env, err = s.Env(host); err != nil {
 		return nil, nil, err
 	}
-	r, err := s.newRelay(true)
+	r, err := s.newRelay(host, open, beside)
 	if err != nil {
 		return nil, nil, err
 	}
