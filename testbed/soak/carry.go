@@ -11,7 +11,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/testbed/e2e"
 	"github.com/forsd/forsd/testbed/ibsim"
 )
@@ -24,9 +23,12 @@ type site struct {
 	*world
 	first, second *e2e.Site // the second is nil where there is one manager
 	leader        *e2e.Site
-	clock         string // the file by which the clock of forsd is stepped; "" for none
-	stepped       int    // seconds, so far
+	clock         clock
 	acted         time.Time
+	leases        map[string]lease // of jobs that were made, by name
+	counted       map[place]*count // of cables that have counted errors
+	unseen        bool             // the event leaves the fabric as forsd shows it: only a sweep tells that it has been seen
+	tail          map[string]int64 // how long the logs of the programs were before the event
 }
 
 // carry has an event happen, waits until forsd has done its work for it, and judges what
@@ -43,6 +45,7 @@ func (s *site) carry(ctx context.Context, e event) error {
 		s.acted = time.Now()
 		return s.change(ctx, e, was, ports)
 	}
+	s.unseen = e.moves() && reflect.DeepEqual(was.picture(), s.picture())
 	if e.With == "" {
 		err = act()
 	} else {
@@ -51,43 +54,7 @@ func (s *site) carry(ctx context.Context, e event) error {
 	if err != nil {
 		return err
 	}
-	if e.moves() && reflect.DeepEqual(was.picture(), s.picture()) { // only a sweep tells that it has been seen
-		if err := s.leader.SM.Sweep(ctx); err != nil {
-			return err
-		}
-	}
 	return s.rest(ctx)
-}
-
-// rest waits until forsd is at rest on the fabric as it is, with no cable held back, and
-// judges the site.
-func (s *site) rest(ctx context.Context) error {
-	var seen time.Time // of the fabric that was as it should be: forsd must be at rest on it a moment later
-	err := s.leader.Until(ctx, func() error {
-		st, err := s.leader.Settled(ctx, nil)
-		if err != nil {
-			return err
-		}
-		t, err := s.leader.Client.Topology(ctx)
-		if err == nil {
-			err = s.expect(t)
-		}
-		if err == nil && e2e.HasWarning(st, controller.CableHeld) {
-			err = errors.New("cables are still held back")
-		}
-		if err == nil && !t.SeenAt.Equal(seen) {
-			seen, err = t.SeenAt, errors.New("the fabric has just been seen")
-		}
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	sight, err := s.leader.Check(ctx)
-	if err != nil {
-		return err
-	}
-	return sight.Reachable()
 }
 
 // change changes the fabric.
@@ -111,6 +78,8 @@ func (s *site) change(ctx context.Context, e event, was *world, ports []place) e
 		return s.swap(ctx, s.cross, true)
 	case "rewire":
 		return s.swap(ctx, was.cross, false)
+	case "drain", "drain-for", "undrain", "release", "lease", "errors":
+		return s.order(ctx, e)
 	}
 	for _, text := range e.Where {
 		p, err := parsePlace(text)
@@ -119,20 +88,72 @@ func (s *site) change(ctx context.Context, e event, was *world, ports []place) e
 		}
 		switch e.Change {
 		case "flap":
-			for range 2 {
-				err = errors.Join(err, sim.Unlink(ctx, p.Node, p.Port))
-				time.Sleep(60 * time.Millisecond)
-				err = errors.Join(err, sim.Relink(ctx, p.Node, p.Port))
-				time.Sleep(60 * time.Millisecond)
-			}
-		case "errors":
-			err = sim.SetCounter(ctx, p.Node, p.Port, "PortCounters.SymbolErrorCounter", uint64(len(text)*997))
+			err = errors.Join(s.bounce(ctx, p), s.bounce(ctx, p))
+		case "slow":
+			err = errors.Join(s.width(ctx, p, 1), s.bounce(ctx, p))
+		case "fast":
+			err = errors.Join(s.width(ctx, p, 3), s.bounce(ctx, p))
 		}
 		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// bounce pulls a cable and puts it back.
+func (s *site) bounce(ctx context.Context, p place) error {
+	err := s.first.Sim.Unlink(ctx, p.Node, p.Port)
+	time.Sleep(60 * time.Millisecond)
+	err = errors.Join(err, s.first.Sim.Relink(ctx, p.Node, p.Port))
+	time.Sleep(60 * time.Millisecond)
+	return err
+}
+
+// width sets by which widths both ends of a cable may come up: 1 for 1x, 3 for 1x and 4x.
+// OpenSM is told to leave that alone (force_link_width 0).
+func (s *site) width(ctx context.Context, p place, enabled int) error {
+	leaf, lane, err := s.cable(p)
+	if err != nil {
+		return err
+	}
+	route := s.route(leaf)
+	far := s.far(leaf, lane)
+	for _, end := range []struct {
+		route string
+		port  int
+	}{{route, p.Port}, {fmt.Sprintf("%s,%d", route, p.Port), far.Port}} {
+		_, err = s.first.Sim.Run(ctx, s.manager(), "ibportstate", "-t", "100", "-D", end.route, strconv.Itoa(end.port), "width", strconv.Itoa(enabled))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// route is the directed route from the first manager to a leaf.
+func (s *site) route(leaf int) string {
+	const own = "0,1"
+	at := s.keep[0]
+	if leaf == at {
+		return own
+	}
+	for k := range s.tree.Lanes {
+		if s.plugged(at, k) && s.plugged(leaf, k) && s.cables[at][k] != miswired && s.cables[leaf][k] != miswired {
+			return fmt.Sprintf("%s,%d,%d", own, s.port(at, k).Port, s.far(leaf, k).Port)
+		}
+	}
+	return own
+}
+
+// manager is the host of the first manager.
+func (s *site) manager() string {
+	for h := range s.hosts {
+		if s.tree.Hosts[h].Leaf == s.keep[0] {
+			return s.tree.Hosts[h].Name
+		}
+	}
+	return ""
 }
 
 // swap plugs two cables crosswise, or each into its own ports again.
@@ -178,9 +199,16 @@ func (s *site) disturb(ctx context.Context, e event, act func() error) error {
 			return syscall.Kill(pid, syscall.SIGCONT)
 		})
 	case "clock":
-		s.stepped += e.By
-		step := func() error { return os.WriteFile(s.clock, []byte(strconv.Itoa(s.stepped)), 0o644) }
-		return s.around(ctx, e, act, step, func() error { return nil })
+		step := func() error {
+			s.clock.stepped += e.By
+			return s.clock.tell(e.By == 0)
+		}
+		return s.around(ctx, e, act, step, func() error {
+			if e.By == 0 {
+				time.Sleep(time.Second)
+			}
+			return s.clock.tell(false)
+		})
 	case "disk-full":
 		return s.fullDisk(ctx, act)
 	case "handover":
@@ -302,6 +330,9 @@ func (s *site) begin(ctx context.Context, keep []int) error {
 		return err
 	}
 	s.world = newWorld(sight.Tree, keep...)
+	if err := s.job(ctx, "steady", 24*time.Hour); err != nil {
+		return err
+	}
 	if s.second == nil {
 		return nil
 	}

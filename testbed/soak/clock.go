@@ -8,13 +8,37 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
+	"time"
 
 	"github.com/forsd/forsd/testbed/built"
 )
 
-// buildSteppable builds forsd with a clock that can be stepped: the same program, but that
-// what time.Now says of the day is moved by the seconds in a file, as an administrator or
-// NTP moves the clock of a host. What timers go by is not moved, as on a host.
+// clock is the clock of forsd, as far as it is set apart from that of the host.
+type clock struct {
+	file    string // by which forsd is told; "" where its clock is the host's
+	stepped int    // seconds, so far
+}
+
+// tell writes what forsd goes by: how many seconds its clock is ahead, and whether it stands.
+func (c *clock) tell(stands bool) error {
+	text := strconv.Itoa(c.stepped)
+	if stands {
+		text += " stands"
+	}
+	if err := os.WriteFile(c.file+".new", []byte(text), 0o644); err != nil {
+		return err
+	}
+	return os.Rename(c.file+".new", c.file)
+}
+
+// now is what forsd takes the time for.
+func (c *clock) now() time.Time { return time.Now().Add(time.Duration(c.stepped) * time.Second) }
+
+// buildSteppable builds forsd with a clock that can be stepped and stopped: the same program,
+// but that what time.Now says of the day is moved by the seconds in a file, as an
+// administrator or NTP moves the clock of a host, or stands where the file says so. What
+// timers go by is not moved, as on a host.
 func buildSteppable(ctx context.Context, dir, file string) (string, error) {
 	root, err := exec.CommandContext(ctx, "go", "env", "GOROOT").Output()
 	if err != nil {
@@ -30,11 +54,11 @@ func buildSteppable(ctx context.Context, dir, file string) (string, error) {
 		return "", err
 	}
 	const now = "func Now() Time {\n\tsec, nsec, mono := runtimeNow()\n"
-	moved := bytes.Replace(text, []byte(now), []byte(now+"\tsec += Stepped\n"), 1)
+	moved := bytes.Replace(text, []byte(now), []byte(now+"\tif Stands == 0 {\n\t\tsec += Stepped\n\t} else {\n\t\tsec, nsec = Stands, 0\n\t}\n"), 1)
 	if bytes.Equal(moved, text) {
 		return "", fmt.Errorf("%s: time.Now does not begin as expected: the clock cannot be stepped", source)
 	}
-	moved = append(moved, "\n// Stepped is how far the clock has been moved, in seconds.\nvar Stepped int64\n"...)
+	moved = append(moved, "\n// Stepped is how far the clock has been moved, in seconds, and Stands the time at which it stands, 0 where it goes.\nvar Stepped, Stands int64\n"...)
 	main := fmt.Sprintf(stepper, file)
 	replace := map[string]string{
 		source: filepath.Join(dir, "time.go"),
@@ -58,14 +82,22 @@ const stepper = `package main
 import (
 	"os"
 	"strconv"
+	"strings"
 	"time"
 )
 
 func init() {
 	step := func() {
 		text, _ := os.ReadFile(%q)
-		if n, err := strconv.ParseInt(string(text), 10, 64); err == nil {
-			time.Stepped = n
+		number, stands, _ := strings.Cut(string(text), " ")
+		n, err := strconv.ParseInt(number, 10, 64)
+		switch {
+		case err != nil || stands != "" && time.Stands != 0:
+			return
+		case stands != "":
+			time.Stands = time.Now().Unix()
+		default:
+			time.Stepped, time.Stands = n, 0
 		}
 	}
 	step()

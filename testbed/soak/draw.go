@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -19,7 +20,13 @@ var changes = []change{
 	{6, func(w *world, rng *rand.Rand) (event, bool) { return w.some(rng, "pull", 2+rng.IntN(5), w.good) }},
 	{4, func(w *world, rng *rand.Rand) (event, bool) { return w.some(rng, "plug", 2+rng.IntN(9), w.is(pulled)) }},
 	{6, func(w *world, rng *rand.Rand) (event, bool) { return w.some(rng, "flap", 1, w.good) }},
-	{4, func(w *world, rng *rand.Rand) (event, bool) { return w.some(rng, "errors", 1, w.good) }},
+	{4, (*world).drawErrors},
+	{3, (*world).drawRelease},
+	{4, func(w *world, rng *rand.Rand) (event, bool) { return w.some(rng, "slow", 1, w.good) }},
+	{3, func(w *world, rng *rand.Rand) (event, bool) { return w.some(rng, "fast", 1, w.is(slow)) }},
+	{6, (*world).drawDrain},
+	{5, (*world).drawUndrain},
+	{2, (*world).drawLease},
 	{10, (*world).drawHost},
 	{4, (*world).drawSpine},
 	{4, (*world).drawLeaf},
@@ -34,7 +41,7 @@ type disturbance struct {
 }
 
 // disturbances for a site with one manager; a site with two has handovers as well.
-var disturbances = []disturbance{{"kill-forsd", 220}, {"kill-opensm", 60}, {"disk-full", 25}, {"clock", 25}, {"hang-forsd", 20}, {"handover", 30}}
+var disturbances = []disturbance{{"kill-forsd", 240}, {"kill-opensm", 70}, {"disk-full", 32}, {"clock", 32}, {"hang-forsd", 20}, {"handover", 30}}
 
 // draw draws an event that fits the world, and carries the world on. Disturbances that the
 // site does not have are left out.
@@ -82,7 +89,13 @@ func (w *world) disturb(rng *rand.Rand, e *event, without []string) {
 		// A plan is there within milliseconds, its tables within some hundreds.
 		e.After = time.Duration(rng.IntN(12)-3) * time.Duration(rng.IntN(40)) * time.Millisecond
 		if d.name == "clock" {
-			e.By = (1 + rng.IntN(7200)) * (1 - 2*rng.IntN(2))
+			e.By = rng.IntN(7200) * (rng.IntN(3) - 1)
+		}
+		if e.orders() { // forsd must be there to take it
+			e.After = e.After.Abs()
+		}
+		if e.Change == "drain-for" { // it ends by the clock
+			e.By = max(e.By, 0)
 		}
 		return
 	}
@@ -105,6 +118,53 @@ func (w *world) some(rng *rand.Rand, name string, n int, fits func(leaf, lane in
 	}
 	rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	return event{Change: name, Where: all[:min(n, len(all))]}, len(all) > 0
+}
+
+// drawErrors has a cable count errors, of which one at a leaf and two in all may be isolated.
+func (w *world) drawErrors(rng *rand.Rand) (event, bool) {
+	return w.some(rng, "errors", 1, func(leaf, lane int) bool {
+		at := func(p place) bool { return p.Node == w.tree.Leaves[leaf].Name }
+		return w.free(leaf, lane) && len(w.bad) < 2 && !slices.ContainsFunc(w.bad, at)
+	})
+}
+
+func (w *world) drawRelease(rng *rand.Rand) (event, bool) {
+	if len(w.bad) == 0 {
+		return event{}, false
+	}
+	return event{Change: "release", Where: []string{w.bad[rng.IntN(len(w.bad))].String()}}, true
+}
+
+// drawDrain takes out a cable, a spine or a leaf, for a while or until it is given back.
+func (w *world) drawDrain(rng *rand.Rand) (e event, ok bool) {
+	kind := rng.IntN(6)
+	switch {
+	case len(w.drains) == 4:
+		return e, false
+	case kind == 0:
+		e.Where = []string{w.tree.Spines[rng.IntN(len(w.tree.Spines))].Name}
+	case kind == 1:
+		e.Where = []string{w.tree.Leaves[rng.IntN(len(w.tree.Leaves))].Name}
+	default:
+		e, ok = w.some(rng, "", 1, func(leaf, lane int) bool { return w.cables[leaf][lane] != miswired })
+		if !ok {
+			return e, false
+		}
+	}
+	e.Change = []string{"drain", "drain", "drain-for"}[rng.IntN(3)]
+	return e, !slices.Contains(w.drains, e.Where[0])
+}
+
+func (w *world) drawUndrain(rng *rand.Rand) (event, bool) {
+	if len(w.drains) == 0 {
+		return event{}, false
+	}
+	return event{Change: "undrain", Where: []string{w.drains[rng.IntN(len(w.drains))]}}, true
+}
+
+// drawLease makes a job whose lease ends after some seconds.
+func (w *world) drawLease(rng *rand.Rand) (event, bool) {
+	return event{Change: "lease", Where: []string{fmt.Sprintf("job%d", w.leases+1), fmt.Sprintf("%ds", 2+rng.IntN(20))}}, true
 }
 
 func (w *world) drawHost(rng *rand.Rand) (event, bool) {
@@ -150,7 +210,7 @@ func (w *world) drawWires(rng *rand.Rand) (event, bool) {
 	if w.cross != nil {
 		return event{Change: "rewire"}, true
 	}
-	e, ok := w.some(rng, "miswire", 2, w.good)
+	e, ok := w.some(rng, "miswire", 2, w.free)
 	if !ok || len(e.Where) != 2 {
 		return e, false
 	}
@@ -174,5 +234,6 @@ func (w *world) clone() *world {
 		c.cables[l] = slices.Clone(w.cables[l])
 	}
 	c.leaves, c.spines, c.hosts, c.cross = slices.Clone(w.leaves), slices.Clone(w.spines), slices.Clone(w.hosts), slices.Clone(w.cross)
+	c.drains, c.bad = slices.Clone(w.drains), slices.Clone(w.bad)
 	return &c
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -11,15 +12,20 @@ import (
 // Each may be missing. The text of an event is all that it takes to repeat it.
 type event struct {
 	Change string   // pull, plug, spine-off …; "" leaves the fabric as it is
-	Where  []string // cables and host ports as NODE/PORT, switches by name
+	Where  []string // cables and host ports as NODE/PORT, switches by name; a job and its lease
 
 	With  string        // kill-forsd, kill-opensm …; "" disturbs nobody
 	After time.Duration // from the change to the disturbance; below 0 the disturbance comes first
-	By    int           // clock: how many seconds it steps
+	By    int           // clock: how many seconds it steps; 0 stops it for a while
+}
+
+// orders tells whether an operator asks forsd for something.
+func (e event) orders() bool {
+	return slices.Contains([]string{"drain", "drain-for", "undrain", "release", "lease"}, e.Change)
 }
 
 // moves tells whether cables are pulled or plugged in.
-func (e event) moves() bool { return e.Change != "" && e.Change != "errors" }
+func (e event) moves() bool { return e.Change != "" && e.Change != "errors" && !e.orders() }
 
 // String is such as "pull Leaf003/25 with kill-forsd 37ms".
 func (e event) String() string {
@@ -29,7 +35,7 @@ func (e event) String() string {
 	}
 	if e.With != "" {
 		words = append(words, "with", e.With, e.After.String())
-		if e.By != 0 {
+		if e.With == "clock" {
 			words = append(words, strconv.Itoa(e.By)+"s")
 		}
 	}

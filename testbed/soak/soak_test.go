@@ -62,12 +62,50 @@ func TestDraw(t *testing.T) {
 			seen[e.Change]++
 			seen[e.With]++
 		}
-		for _, kind := range []string{"pull", "plug", "flap", "errors", "host-pull", "host-plug", "spine-off", "spine-on", "leaf-off", "leaf-on", "miswire", "rewire",
+		for _, kind := range []string{"pull", "plug", "flap", "errors", "release", "slow", "fast", "drain", "drain-for", "undrain", "lease", "host-pull", "host-plug", "spine-off", "spine-on", "leaf-off", "leaf-on", "miswire", "rewire",
 			"kill-forsd", "kill-opensm", "disk-full", "clock", "hang-forsd", "handover"} {
 			if seen[kind] < 20 {
 				t.Errorf("%v: %s came %d times in 3000 events", size, kind, seen[kind])
 			}
 		}
+	}
+}
+
+// TestReplay draws events, writes the log of their run, and reads it: the same events come,
+// in the same mode and on the same fabric, without the disturbances that are not wanted.
+func TestReplay(t *testing.T) {
+	o := options{Seed: 3, Events: 500, Mode: "files", Fabric: "4x5", Without: "handover", Log: filepath.Join(t.TempDir(), "log")}
+	drawn, err := source(o, healthy(t, 4, 5))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []event
+	log := o.head() + "\n"
+	for e, ok := drawn(); ok; e, ok = drawn() {
+		all = append(all, e)
+		log += e.String() + " # 31ms, 1 plans, the first after 12.0 ms\n#   changed at 10:00:00.000\n"
+	}
+	if err := os.WriteFile(o.Log, []byte(log), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	again := options{Replay: o.Log, Log: o.Log, Without: "clock"}
+	if err := again.takeHead(); err != nil || again.Mode != o.Mode || again.Fabric != o.Fabric || again.Log == o.Log {
+		t.Fatalf("%+v: %v", again, err)
+	}
+	read, err := source(again, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n, want := range all {
+		if want.With == "clock" {
+			want = event{Change: want.Change, Where: want.Where}
+		}
+		if e, ok := read(); !ok || e.String() != want.String() {
+			t.Fatalf("event %d is %q, and was %q", n+1, e, want)
+		}
+	}
+	if e, ok := read(); ok || len(all) != o.Events {
+		t.Fatalf("%d events, and one more: %q", len(all), e)
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/topology"
 )
 
@@ -15,6 +14,7 @@ const (
 	none fault = iota
 	pulled
 	miswired // its ends are plugged elsewhere
+	slow     // it runs at a lower width
 )
 
 // world is the fabric as it should be after the events so far.
@@ -25,6 +25,9 @@ type world struct {
 	spines []bool            // [spine] off
 	hosts  []bool            // [host] pulled
 	cross  []place           // the two leaf ports whose cables are swapped; nil for none
+	drains []string          // parts that an operator has taken out, as they were ordered
+	bad    []place           // cables whose errors have them isolated, by the leaf's port
+	leases int               // jobs that were made so far
 	keep   []int             // leaves that hold a manager: they stay
 }
 
@@ -68,14 +71,34 @@ func (w *world) cable(p place) (leaf, lane int, err error) {
 	return 0, 0, fmt.Errorf("there is no cable at %v", p)
 }
 
-// good tells whether a lane's own cable carries data.
+// good tells whether a lane's own cable carries data at its full rate.
 func (w *world) good(leaf, lane int) bool {
-	return w.cables[leaf][lane] == none && !w.leaves[leaf] && !w.spines[w.tree.LaneOf[lane]]
+	return w.cables[leaf][lane] == none && w.plugged(leaf, lane)
 }
 
-// up tells whether a lane is there: by its own cable, or by one that is miswired and joins
-// the same leaf and spine, which is as good.
-func (w *world) up(leaf, lane int) bool { return w.good(leaf, lane) || w.twin(leaf, lane) }
+// free tells whether that is so, and nobody keeps it out of the plan.
+func (w *world) free(leaf, lane int) bool { return w.good(leaf, lane) && !w.held(leaf, lane) }
+
+// held tells whether a lane is kept out of the plan by decision: it is drained or isolated.
+func (w *world) held(leaf, lane int) bool {
+	at := w.port(leaf, lane)
+	return w.out(leaf) || slices.Contains(w.bad, at) || slices.Contains(w.drains, at.String()) ||
+		slices.Contains(w.drains, w.tree.Spines[w.tree.LaneOf[lane]].Name)
+}
+
+// out tells whether a leaf is drained, and its hosts with it.
+func (w *world) out(leaf int) bool { return slices.Contains(w.drains, w.tree.Leaves[leaf].Name) }
+
+// joins tells whether a lane is there, at whatever rate: by its own cable, or by one that is
+// miswired and joins the same leaf and spine, which is as good.
+func (w *world) joins(leaf, lane int) bool {
+	return w.plugged(leaf, lane) && w.cables[leaf][lane] != miswired || w.twin(leaf, lane)
+}
+
+// plans tells whether plans may use a lane.
+func (w *world) plans(leaf, lane int) bool {
+	return (w.good(leaf, lane) || w.twin(leaf, lane)) && !w.held(leaf, lane)
+}
 
 // twin tells whether a miswired cable joins the leaf to the spine of a lane.
 func (w *world) twin(leaf, lane int) bool {
@@ -97,24 +120,24 @@ func (w *world) plugged(leaf, lane int) bool {
 	return w.cables[leaf][lane] != pulled && !w.leaves[leaf] && !w.spines[w.tree.LaneOf[lane]]
 }
 
-// whole tells whether enough is left: every two leaves that are there share a lane, and
-// none has lost more than half of its lanes.
+// whole tells whether enough is left: every two leaves that are there share a lane, every
+// two that are not drained one that plans may use, and none has lost more than half of
+// those.
 func (w *world) whole() bool {
 	for a := range w.leaves {
-		if w.leaves[a] {
-			continue
-		}
 		left := 0
 		for k := range w.tree.Lanes {
-			if w.up(a, k) {
+			if w.plans(a, k) {
 				left++
 			}
 		}
-		if 2*left < w.tree.Lanes {
+		if !w.leaves[a] && !w.out(a) && 2*left < w.tree.Lanes {
 			return false
 		}
 		for b := range a {
-			if !w.leaves[b] && !w.share(a, b) {
+			switch {
+			case w.leaves[a] || w.leaves[b]:
+			case !w.share(a, b, w.joins), !w.out(a) && !w.out(b) && !w.share(a, b, w.plans):
 				return false
 			}
 		}
@@ -122,20 +145,23 @@ func (w *world) whole() bool {
 	return true
 }
 
-func (w *world) share(a, b int) bool {
+func (w *world) share(a, b int, is func(leaf, lane int) bool) bool {
 	for k := range w.tree.Lanes {
-		if w.up(a, k) && w.up(b, k) {
+		if is(a, k) && is(b, k) {
 			return true
 		}
 	}
 	return false
 }
 
+// states are what changes of cables make of them, from what they were.
+var states = map[string][2]fault{"pull": {none, pulled}, "plug": {pulled, none}, "slow": {none, slow}, "fast": {slow, none}}
+
 // take changes the world by an event, and refuses one that does not fit it. It returns the
 // ports whose cables are pulled or put back.
 func (w *world) take(e event) (ports []place, err error) {
 	switch e.Change {
-	case "", "errors", "flap":
+	case "", "flap":
 		return nil, nil
 	case "spine-off", "spine-on", "leaf-off", "leaf-on":
 		return w.turn(e)
@@ -143,10 +169,10 @@ func (w *world) take(e event) (ports []place, err error) {
 		return w.takeHost(e)
 	case "miswire", "rewire":
 		return nil, w.takeWires(e)
+	case "drain", "drain-for", "undrain", "errors", "release", "lease":
+		return nil, w.takeOrder(e)
 	}
-	to := map[string]fault{"pull": pulled, "plug": none}
-	from := map[string]fault{"pull": none, "plug": pulled}
-	want, known := from[e.Change]
+	change, known := states[e.Change]
 	if !known || len(e.Where) == 0 {
 		return nil, fmt.Errorf("event %q: there is no such change", e)
 	}
@@ -159,10 +185,10 @@ func (w *world) take(e event) (ports []place, err error) {
 		if err != nil {
 			return nil, err
 		}
-		if w.cables[leaf][lane] != want || !w.plugged(leaf, lane) && e.Change != "plug" {
+		if w.cables[leaf][lane] != change[0] || !w.plugged(leaf, lane) && e.Change != "plug" {
 			return nil, fmt.Errorf("event %q: the cable at %v is not in the state for that", e, p)
 		}
-		w.cables[leaf][lane] = to[e.Change]
+		w.cables[leaf][lane] = change[1]
 		if !w.leaves[leaf] && !w.spines[w.tree.LaneOf[lane]] {
 			ports = append(ports, p)
 		}
@@ -256,55 +282,11 @@ func (w *world) takeWires(e event) error {
 		if err != nil {
 			return err
 		}
-		if !w.good(leaf, lane) {
+		if !w.free(leaf, lane) {
 			return fmt.Errorf("event %q: the cable at %v is not up", e, p)
 		}
 		w.cables[leaf][lane] = miswired
 		w.cross = append(w.cross, p)
-	}
-	return nil
-}
-
-// picture is the fabric as the API should show it.
-type picture struct {
-	cables [][]string // [leaf][lane]
-	hosts  int        // attached
-}
-
-func (w *world) picture() (p picture) {
-	for l := range w.leaves {
-		states := make([]string, w.tree.Lanes)
-		for k := range states {
-			states[k] = "full"
-			if !w.twin(l, k) && (!w.plugged(l, k) || w.cables[l][k] == miswired) {
-				states[k] = "missing"
-			}
-		}
-		p.cables = append(p.cables, states)
-	}
-	for h, off := range w.hosts {
-		if !off && !w.leaves[w.tree.Hosts[h].Leaf] {
-			p.hosts++
-		}
-	}
-	return p
-}
-
-// expect accepts the fabric as the API shows it where it is as it should be.
-func (w *world) expect(t *api.Topology) error {
-	want := w.picture()
-	if len(t.Leaves) != len(want.cables) {
-		return fmt.Errorf("forsd shows %d leaves, not %d", len(t.Leaves), len(want.cables))
-	}
-	for l, states := range want.cables {
-		for k, state := range states {
-			if got := t.Leaves[l].Cables[k]; got != state {
-				return fmt.Errorf("the cable at %v is %s, and should be %s", w.port(l, k), got, state)
-			}
-		}
-	}
-	if len(t.Hosts) != want.hosts {
-		return fmt.Errorf("%d host ports are attached, and %d should be", len(t.Hosts), want.hosts)
 	}
 	return nil
 }

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/phasetable"
+	"github.com/forsd/forsd/testbed/e2e"
+)
+
+// rest waits until forsd is at rest on the fabric as it is, with no cable held back for a
+// while, and judges the site.
+func (s *site) rest(ctx context.Context) error {
+	if s.unseen {
+		if err := s.leader.SM.Sweep(ctx); err != nil {
+			return err
+		}
+	}
+	var seen time.Time // of the fabric that was as it should be: forsd must be at rest on it a moment later
+	err := s.leader.Until(ctx, func() error {
+		if err := s.countErrors(ctx); err != nil {
+			return err
+		}
+		st, err := s.leader.Settled(ctx, nil)
+		if err != nil {
+			return err
+		}
+		t, err := s.leader.Client.Topology(ctx)
+		if err == nil {
+			err = s.expect(t)
+		}
+		if err == nil && e2e.HasWarning(st, controller.CableHeld) {
+			err = errors.New("cables are still held back")
+		}
+		if err == nil {
+			err = s.decided(ctx)
+		}
+		if err == nil && !t.SeenAt.Equal(seen) {
+			seen, err = t.SeenAt, errors.New("the fabric has just been seen")
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	sight, err := s.leader.Check(ctx)
+	if err != nil {
+		return err
+	}
+	if err := sight.Reachable(); err != nil {
+		return err
+	}
+	plan, err := s.leader.Client.Table(ctx)
+	if err == nil {
+		err = s.avoids(plan)
+	}
+	if err != nil {
+		return fmt.Errorf("epoch %d: %w", plan.Epoch(), err)
+	}
+	return s.judgeJobs(ctx, sight)
+}
+
+// decided accepts what forsd keeps out of the plan where it is what was ordered and what
+// errors have led to.
+func (s *site) decided(ctx context.Context) error {
+	all, err := s.leader.Client.Cables(ctx)
+	if err != nil {
+		return err
+	}
+	for _, c := range all.Cables {
+		at := place{c.Leaf.Name, int(c.Leaf.Port)}
+		leaf, lane, err := s.cable(at)
+		if err != nil || c.Link == "missing" || s.cables[leaf][lane] == miswired {
+			continue
+		}
+		if want := s.held(leaf, lane); c.Held != want {
+			return fmt.Errorf("whether the cable at %v is held out of the plan is %v, and should be %v: it is %s (%v; %s)", at, c.Held, want, c.State, c.Why, c.Refused)
+		}
+	}
+	drains, err := s.leader.Client.Drains(ctx)
+	if err != nil {
+		return err
+	}
+	var parts []string
+	for _, d := range drains {
+		parts = append(parts, s.part(d))
+		if d.State != "safe" {
+			return fmt.Errorf("%s is %s, and should be safe to pull: %v", s.part(d), d.State, d.Uses)
+		}
+	}
+	if want := slices.Sorted(slices.Values(s.drains)); !slices.Equal(slices.Sorted(slices.Values(parts)), want) {
+		return fmt.Errorf("drained are %v, and should be %v", parts, want)
+	}
+	return nil
+}
+
+// part names what is drained as events do.
+func (s *site) part(d api.Drain) string {
+	for i := range s.tree.Leaves {
+		if l := &s.tree.Leaves[i]; d.Kind == "cable" && l.GUID == d.GUID {
+			return place{l.Name, int(d.Port)}.String()
+		}
+	}
+	return d.Name
+}
+
+// avoids holds that a plan leads over nothing that is kept out of it.
+func (s *site) avoids(plan *phasetable.View) error {
+	for n := range plan.Servers() {
+		from := plan.Server(n).Leaf
+		if s.out(from) {
+			return fmt.Errorf("%s is in the plan, and its leaf is drained", plan.Server(n).Name)
+		}
+		row := plan.Row(n)
+		for p := range row.Len() {
+			t := row.At(p)
+			if t.SendTo == phasetable.Idle || t.Lane < 0 {
+				continue
+			}
+			for _, leaf := range []int{from, plan.Server(t.SendTo).Leaf} {
+				if s.held(leaf, t.Lane) && !s.twin(leaf, t.Lane) {
+					return fmt.Errorf("phase %d: %s sends over the cable at %v, which is kept out of the plan", p, plan.Server(n).Name, s.port(leaf, t.Lane))
+				}
+			}
+		}
+	}
+	return nil
+}

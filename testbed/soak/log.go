@@ -1,0 +1,122 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// head is the first line of a log: what it takes to repeat the run beside its events.
+func (o *options) head() string {
+	return fmt.Sprintf("# seed=%d events=%d mode=%s fabric=%s without=%s", o.Seed, o.Events, o.Mode, o.Fabric, o.Without)
+}
+
+// takeHead takes from the log that is repeated what its run was made of, but for the
+// disturbances to leave out.
+func (o *options) takeHead() error {
+	if o.Replay == "" {
+		return nil
+	}
+	text, err := os.ReadFile(o.Replay)
+	if err != nil {
+		return err
+	}
+	head, _, _ := strings.Cut(string(text), "\n")
+	if _, err := fmt.Sscanf(head, "# seed=%d events=%d mode=%s fabric=%s", &o.Seed, &o.Events, &o.Mode, &o.Fabric); err != nil {
+		return fmt.Errorf("%s does not begin with what the run was made of: %w", o.Replay, err)
+	}
+	if filepath.Clean(o.Log) == filepath.Clean(o.Replay) {
+		o.Log += ".again"
+	}
+	return nil
+}
+
+// source draws the events, or reads them.
+func source(o options, w *world) (func() (event, bool), error) {
+	without := strings.Split(o.Without, ",")
+	if o.Replay == "" {
+		rng, plan, n := rand.New(rand.NewPCG(o.Seed, 19)), w.clone(), 0
+		return func() (event, bool) {
+			if n++; n > o.Events {
+				return event{}, false
+			}
+			return plan.draw(rng, without), true
+		}, nil
+	}
+	file, err := os.Open(o.Replay)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	var all []event
+	lines := bufio.NewScanner(file)
+	for lines.Scan() {
+		text, _, _ := strings.Cut(lines.Text(), "#")
+		if text = strings.TrimSpace(text); text == "" {
+			continue
+		}
+		e, err := parseEvent(text)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", o.Replay, err)
+		}
+		if slices.Contains(without, e.With) {
+			e.With, e.After, e.By = "", 0, 0
+		}
+		all = append(all, e)
+	}
+	n := 0
+	return func() (event, bool) {
+		if n++; n > len(all) {
+			return event{}, false
+		}
+		return all[n-1], true
+	}, lines.Err()
+}
+
+// late is when the plan that answers a change comes so late that the log is to tell what
+// went on.
+const late = 200 * time.Millisecond
+
+// programLogs are the logs of the programs that lead.
+func (s *site) programLogs() []string {
+	return []string{filepath.Join(s.leader.Dir(), "forsd.log"), filepath.Join(s.leader.ManagerDir(), "opensm.log")}
+}
+
+// tails notes how long the logs of the programs are.
+func (s *site) tails() {
+	s.tail = map[string]int64{}
+	for _, path := range s.programLogs() {
+		if info, err := os.Stat(path); err == nil {
+			s.tail[path] = info.Size()
+		}
+	}
+}
+
+// since is what the programs have logged since the event began, and when it happened.
+func (s *site) since(acted time.Time) []string {
+	out := []string{"changed at " + acted.UTC().Format("15:04:05.000")}
+	for _, path := range s.programLogs() {
+		f, err := os.Open(path)
+		if err != nil {
+			continue
+		}
+		text, err := io.ReadAll(io.NewSectionReader(f, s.tail[path], 1<<20))
+		f.Close()
+		if err != nil {
+			continue
+		}
+		lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+		for i, line := range lines {
+			if i < 60 {
+				out = append(out, line[:min(len(line), 300)])
+			}
+		}
+	}
+	return out
+}
