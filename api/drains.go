@@ -26,10 +26,10 @@ type Undrain struct {
 
 // Drain is a part of the fabric that is taken out of the plan.
 type Drain struct {
-	Kind   string        `json:"kind"` // cable, spine or leaf
+	Kind   string        `json:"kind"` // cable, leaf or spine; on three levels cable, leaf, mid or top
 	Name   string        `json:"name"`
-	GUID   topology.GUID `json:"guid"`           // of the switch; of a cable, its leaf
-	Port   uint8         `json:"port,omitempty"` // of a cable, at its leaf
+	GUID   topology.GUID `json:"guid"`           // of the switch; of a cable, its lower end
+	Port   uint8         `json:"port,omitempty"` // of a cable, at its lower end
 	State  string        `json:"state"`          // scheduled, draining, or safe: it may be pulled
 	Since  time.Time     `json:"since"`          // of the state
 	At     time.Time     `json:"at,omitzero"`

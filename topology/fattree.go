@@ -100,6 +100,7 @@ type FatTree struct {
 	Findings []Finding
 	// Uncovered is what the tree does not cover.
 	Uncovered Uncovered
+	Pods      *PodTree // the tree of three levels of which this is PodTree.Exchange, nil otherwise
 }
 
 // LaneUp tells whether schedules may use the lane at the leaf.

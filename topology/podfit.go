@@ -95,7 +95,7 @@ func (t *podFitter) placeUppers() {
 			if mid.Node, mid.Name = find(mid.GUID, &b.Mids[m].Name); mid.Node != None {
 				t.midAt[mid.Node] = m
 			} else {
-				t.two.report(SpineDown, "switch %s (%s) of pod %d is absent", mid.Name, mid.GUID, mid.Pod)
+				t.two.reportAt(mid.GUID, 0, SpineDown, "switch %s (%s) of pod %d is absent", mid.Name, mid.GUID, mid.Pod)
 			}
 		}
 		t.Mids = append(t.Mids, mid)
@@ -105,7 +105,7 @@ func (t *podFitter) placeUppers() {
 		if top.Node, top.Name = find(top.GUID, &b.Tops[k].Name); top.Node != None {
 			t.topAt[top.Node] = k
 		} else {
-			t.two.report(SpineDown, "switch %s (%s) of the highest level is absent", top.Name, top.GUID)
+			t.two.reportAt(top.GUID, 0, SpineDown, "switch %s (%s) of the highest level is absent", top.Name, top.GUID)
 		}
 		t.Tops = append(t.Tops, top)
 	}
@@ -147,7 +147,7 @@ func (t *podFitter) placeLeaves() {
 		if leaf.Node != None {
 			leaf.Name, b.Leaves[l].Name = f.Nodes[leaf.Node].Label(), f.Nodes[leaf.Node].Name
 		} else {
-			t.two.report(LeafDown, "leaf %s (%s) is absent", leaf.Name, leaf.GUID)
+			t.two.reportAt(leaf.GUID, 0, LeafDown, "leaf %s (%s) is absent", leaf.Name, leaf.GUID)
 		}
 		t.Leaves = append(t.Leaves, leaf)
 	}
@@ -255,7 +255,7 @@ func (t *podFitter) plug(node int32, p int, c *UpCable) {
 	for _, rate := range []Rate{port.Rate, back.Rate} {
 		if rate.Below(t.rate) {
 			c.State = Degraded
-			t.two.report(CableDegraded, "the cable %s runs at %s instead of %s: no schedule uses it", t.Fabric.CableLabel(PortRef{node, uint8(p)}), rate, t.rate)
+			t.two.reportAt(t.Fabric.Nodes[node].GUID, uint8(p), CableDegraded, "the cable %s runs at %s instead of %s: no schedule uses it", t.Fabric.CableLabel(PortRef{node, uint8(p)}), rate, t.rate)
 			return
 		}
 	}
@@ -268,7 +268,7 @@ func (t *podFitter) down() {
 		for j, c := range leaf.Cables {
 			if mid := t.Mid(leaf.Pod, j); c.State == Missing && leaf.Node != None && mid.Node != None {
 				u := t.Baseline.Leaves[l].Uplinks[j]
-				t.two.report(CableDown, "the cable %s port %d – %s port %d is down", leaf.Name, u.LeafPort, mid.Name, u.SpinePort)
+				t.two.reportAt(leaf.GUID, u.LeafPort, CableDown, "the cable %s port %d – %s port %d is down", leaf.Name, u.LeafPort, mid.Name, u.SpinePort)
 			}
 		}
 	}
@@ -278,7 +278,7 @@ func (t *podFitter) down() {
 		for k, c := range mid.Cables {
 			if top := &t.Tops[t.Lanes[k].Top]; c.State == Missing && mid.Node != None && top.Node != None {
 				u := t.Baseline.Mids[m].Uplinks[k-first]
-				t.two.report(CableDown, "the cable %s port %d – %s port %d is down", mid.Name, u.LeafPort, top.Name, u.SpinePort)
+				t.two.reportAt(mid.GUID, u.LeafPort, CableDown, "the cable %s port %d – %s port %d is down", mid.Name, u.LeafPort, top.Name, u.SpinePort)
 			}
 		}
 	}

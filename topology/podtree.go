@@ -150,7 +150,7 @@ func (c *UpCable) hold() {
 // three levels.
 func (t *PodTree) Exchange() *FatTree {
 	two := &FatTree{Fabric: t.Fabric, Baseline: &Baseline{Pods: t.Baseline}, Hosts: t.Hosts, Servers: t.Servers, Routed: t.Routed, Rank: t.Rank, Findings: t.Findings,
-		Uncovered: t.Uncovered, Lanes: len(t.Lanes) + t.Planes}
+		Uncovered: t.Uncovered, Lanes: len(t.Lanes) + t.Planes, Pods: t}
 	for l := range t.Leaves {
 		leaf := &t.Leaves[l]
 		cables := make([]Cable, two.Lanes)

@@ -31,7 +31,6 @@ func Tasks() map[string]worker.Task {
 // Question asks for the plan of a tree, and for what remains of an exchange on it.
 type Question struct {
 	Tree     *topology.FatTree
-	Pods     *topology.PodTree // the tree, where it has three levels
 	Settings Settings
 	Epoch    uint64 // of the plan's table
 
@@ -76,7 +75,7 @@ func Forecast(ctx context.Context, p *worker.Pool, q *Question) (*api.Forecast, 
 
 // forecast is the task.
 func forecast(ctx context.Context, q *Question) (*forecasted, error) {
-	if q.Pods != nil {
+	if q.Tree.Pods != nil {
 		return forecastPods(ctx, q)
 	}
 	result, err := planner.Make(ctx, q.Tree, planner.Settings(q.Settings))
@@ -99,7 +98,7 @@ func forecast(ctx context.Context, q *Question) (*forecasted, error) {
 
 // forecastPods plans a tree of three levels.
 func forecastPods(ctx context.Context, q *Question) (*forecasted, error) {
-	result, err := podplan.Make(ctx, q.Pods, podplan.Settings{MaxUnreachable: q.Settings.MaxUnreachable})
+	result, err := podplan.Make(ctx, q.Tree.Pods, podplan.Settings{MaxUnreachable: q.Settings.MaxUnreachable})
 	if err != nil {
 		return nil, api.Refused("%v", err)
 	}

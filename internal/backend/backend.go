@@ -143,7 +143,7 @@ func (b *Backend) Topology() *api.Topology {
 	}
 	held := b.Board.HeldBack()
 	if v.Pods != nil {
-		t := api.NewPodTopology(v.HeldPods(held), v.Complete)
+		t := api.NewPodTopology(v.Held(held).Pods, v.Complete)
 		t.Kind = v.Kind.String()
 		return t
 	}
@@ -218,8 +218,8 @@ func (b *Backend) WhatIf(ctx context.Context, q api.WhatIf) (*api.Forecast, erro
 		return nil, api.Refused("%v", err)
 	}
 	held := b.Board.HeldBack()
-	ask := aside.Question{Tree: would.Held(held), Pods: would.HeldPods(held), Settings: aside.Settings(b.Planning), Epoch: b.Board.EpochNumber()}
-	if q.Done != nil && ask.Pods != nil {
+	ask := aside.Question{Tree: would.Held(held), Settings: aside.Settings(b.Planning), Epoch: b.Board.EpochNumber()}
+	if q.Done != nil && ask.Tree.Pods != nil {
 		return nil, api.Refused("what remains of an exchange is planned on fat trees of two levels alone")
 	}
 	if q.Done != nil {

@@ -50,8 +50,6 @@ func (b *Backend) drainable() (*view.View, error) {
 		return nil, errNoDump
 	case v.Kind == controller.OwnRoutes:
 		return nil, v.NoTree("nothing can be taken out of them")
-	case v.Pods != nil:
-		return nil, api.Refused("parts of fat trees of three levels cannot be drained yet")
 	}
 	return v, nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/forsd/forsd/internal/tiers"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/planner"
+	"github.com/forsd/forsd/topology"
 )
 
 // Interfaces is what the API serves; peers is what answers the other forsd.
@@ -96,7 +97,11 @@ func (b *Backend) showBaseline(*http.Request) (any, error) {
 
 // showCables answers /v1/cables.
 func (b *Backend) showCables(*http.Request) (any, error) {
-	return b.Cables.Answer(b.Board.Latest().TwoLevels(), b.Board.HeldBack()), nil
+	var tree *topology.FatTree
+	if v := b.Board.Latest(); v != nil {
+		tree = v.Tree
+	}
+	return b.Cables.Answer(tree, b.Board.HeldBack()), nil
 }
 
 // releaseCable answers POST /v1/cables/release.

@@ -62,9 +62,9 @@ type Room struct {
 
 // cable is what a tree has of a cable.
 type cable struct {
+	withheld.Link
 	id    cablehealth.Cable
 	label string
-	state topology.CableState
 	slow  string // why it is below its rate
 	gbps  float64
 }
@@ -136,41 +136,34 @@ func (r *Room) Withheld() (out []withheld.Cable) {
 	return out
 }
 
-// cableAt is the cable of a leaf's lane. It is false where the leaf never had one.
-func cableAt(t *topology.FatTree, l, k int) (cable, bool) {
-	leaf, spine := &t.Leaves[l], &t.Spines[t.LaneOf[k]]
-	c, want := leaf.Cables[k], topology.ParseRate(t.Baseline.Rate)
-	ports := topology.Uplink{LeafPort: c.LeafPort, SpinePort: c.SpinePort}
-	switch c.State {
-	case topology.NoCable:
-		return cable{}, false
-	case topology.Missing:
-		ports = t.Baseline.Leaves[l].Uplinks[k]
-	}
-	x := cable{id: cablehealth.Cable{Leaf: cablehealth.End{GUID: leaf.GUID, Port: ports.LeafPort}, Spine: cablehealth.End{GUID: spine.GUID, Port: ports.SpinePort}},
-		state: c.State, gbps: want.Gbps(), label: fmt.Sprintf("%s port %d – %s port %d", leaf.Name, ports.LeafPort, spine.Name, ports.SpinePort)}
-	if c.Usable() {
-		rate := t.Fabric.Nodes[leaf.Node].Ports[c.LeafPort].Rate
-		if rate.Known() {
-			x.gbps = rate.Gbps()
-		}
-		if c.State == topology.Degraded {
-			x.slow = fmt.Sprintf("it runs at %s instead of %s", rate, want)
-		}
-	}
-	return x, true
-}
-
-// cablesOf lists the cables of a tree, ascending.
+// cablesOf lists the cables of a tree.
 func cablesOf(t *topology.FatTree) []cable {
 	var out []cable
-	for l := range t.Leaves {
-		for k := range t.Lanes {
-			if c, is := cableAt(t, l, k); is {
-				out = append(out, c)
+	rate := t.Baseline.Rate
+	if t.Pods != nil {
+		rate = t.Pods.Baseline.Rate
+	}
+	want := topology.ParseRate(rate)
+	for _, l := range withheld.Links(t) {
+		x := cable{Link: l, id: cablehealth.Cable{Leaf: cablehealth.End{GUID: l.Leaf, Port: l.Port}, Spine: cablehealth.End{GUID: l.Upper.GUID, Port: l.Upper.Port}},
+			gbps: want.Gbps(), label: fmt.Sprintf("%s port %d – %s port %d", l.Lower.Name, l.Port, l.Upper.Name, l.Upper.Port)}
+		if l.State != topology.Missing {
+			rate := t.Fabric.Nodes[l.Lower.Node].Ports[l.Port].Rate
+			if rate.Known() {
+				x.gbps = rate.Gbps()
+			}
+			if l.State == topology.Degraded {
+				x.slow = fmt.Sprintf("it runs at %s instead of %s", rate, want)
 			}
 		}
+		out = append(out, x)
 	}
+	return out
+}
+
+// ascending lists them in the order of their ends.
+func ascending(t *topology.FatTree) []cable {
+	out := cablesOf(t)
 	slices.SortFunc(out, func(a, b cable) int { return cablehealth.Compare(a.id, b.id) })
 	return out
 }
@@ -184,13 +177,13 @@ func (r *Room) Seen(now time.Time, t *topology.FatTree) {
 	}
 	before := r.cables
 	r.cables, r.order = map[cablehealth.Cable]cable{}, nil
-	for _, c := range cablesOf(t) {
+	for _, c := range ascending(t) {
 		r.cables[c.id], r.order = c, append(r.order, c.id)
 		was, known := before[c.id]
-		switch up := c.state == topology.Full; {
-		case up && (!known || was.state != topology.Full):
+		switch up := c.State == topology.Full; {
+		case up && (!known || was.State != topology.Full):
 			r.monitor.Step(now, cablehealth.LinkUp{Cable: c.id})
-		case !up && (!known || was.state == topology.Full):
+		case !up && (!known || was.State == topology.Full):
 			r.monitor.Step(now, cablehealth.LinkDown{Cable: c.id, First: !known})
 		}
 	}
@@ -203,8 +196,8 @@ func Want(t *topology.FatTree) []portcounters.Switch {
 		return nil
 	}
 	ports := map[topology.GUID][]uint8{}
-	for _, c := range cablesOf(t) {
-		if c.state != topology.Missing {
+	for _, c := range ascending(t) {
+		if c.State != topology.Missing {
 			ports[c.id.Leaf.GUID] = append(ports[c.id.Leaf.GUID], c.id.Leaf.Port)
 			ports[c.id.Spine.GUID] = append(ports[c.id.Spine.GUID], c.id.Spine.Port)
 		}
@@ -224,7 +217,7 @@ func (r *Room) Round(now time.Time, read portcounters.Round, aside func(withheld
 	for _, id := range r.order {
 		c := r.cables[id]
 		x := cablehealth.Reading{Cable: id, Gbps: c.gbps, Slow: c.slow, Aside: aside(withheld.Cable{Leaf: id.Leaf.GUID, Port: id.Leaf.Port})}
-		if c.state != topology.Missing {
+		if c.State != topology.Missing {
 			for i, end := range []cablehealth.End{id.Leaf, id.Spine} {
 				if counters, is := read.Ports[portcounters.End{Switch: end.GUID, Port: end.Port}]; is {
 					x.Ends[i] = counted(&counters)

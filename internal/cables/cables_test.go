@@ -246,3 +246,78 @@ func TestUnread(t *testing.T) {
 		}
 	}
 }
+
+// TestThreeLevels follows the cables of leaves and of mids on three levels: both are read,
+// shown, and isolated when they are not well.
+func TestThreeLevels(t *testing.T) {
+	f := fabgen.GenerateTree(fabgen.KAry(4))
+	base, err := topology.NewPodBaseline(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pods, err := topology.FitPods(f, base, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tree := pods.Exchange()
+	ports := 0
+	for _, s := range Want(tree) {
+		ports += len(s.Ports)
+	}
+	if ports != 2*(16+16) {
+		t.Errorf("%d ports are wanted, there are 16 cables of leaves and 16 of mids", ports)
+	}
+	for _, c := range []struct {
+		node     string
+		port     uint8
+		far      string
+		index    int
+		withheld controller.Lane
+	}{{"Leaf003", 4, "Mid003", 1, controller.Lane{Leaf: 3, Lane: 1}}, {"Mid002", 3, "Top000", 0, controller.Lane{Leaf: 2, Lane: 2}}} {
+		set := cablehealth.Defaults()
+		set.Mode = cablehealth.Isolate
+		r := New(Parts{Settings: set, Log: zap.NewNop(), Health: health.NewTracker(nil, nil), Say: func(string, any) {}}, Kept{})
+		now := time.Unix(1e9, 0)
+		r.Seen(now, tree)
+		bad := withheld.Cable{Leaf: nodeOf(t, f, c.node), Port: c.port}
+		var book withheld.Book
+		for i := range uint64(60) {
+			now = now.Add(time.Minute)
+			round := portcounters.Round{Ended: now, Ports: map[portcounters.End]umad.PortCounters{}}
+			for _, s := range Want(tree) {
+				for _, p := range s.Ports {
+					end := umad.PortCounters{}
+					if s.GUID == bad.Leaf && p == bad.Port {
+						end.SymbolErrors = 1000 * i
+					}
+					round.Ports[portcounters.End{Switch: s.GUID, Port: p}] = end
+				}
+			}
+			o := r.Round(now, round, func(withheld.Cable) bool { return false })
+			for o.Weigh != nil {
+				o = r.Weighed(now, *o.Weigh, Cost{With: 1})
+			}
+			book.Set(withheld.Isolated, r.Withheld())
+		}
+		if lanes := book.Lanes(tree); !slices.Equal(lanes, []controller.Lane{c.withheld}) {
+			t.Errorf("%s/%d: lanes %v are isolated, want %v", c.node, c.port, lanes, c.withheld)
+		}
+		shown := r.Answer(tree, nil).Cables
+		at := slices.IndexFunc(shown, func(x api.Cable) bool { return x.Leaf.GUID == bad.Leaf && x.Leaf.Port == bad.Port })
+		if len(shown) != 32 || at < 0 || shown[at].Leaf.Name != c.node || shown[at].Spine.Name != c.far || shown[at].Lane != c.index || shown[at].State != string(cablehealth.Isolated) {
+			t.Errorf("%s/%d: %d cables are shown, this one as %+v", c.node, c.port, len(shown), shown[max(0, at)])
+		}
+	}
+}
+
+// nodeOf is the GUID of a node.
+func nodeOf(t *testing.T, f *topology.Fabric, name string) topology.GUID {
+	t.Helper()
+	for i := range f.Nodes {
+		if f.Nodes[i].Name == name {
+			return f.Nodes[i].GUID
+		}
+	}
+	t.Fatalf("there is no %s", name)
+	return 0
+}

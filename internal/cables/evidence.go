@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/internal/congestion"
 	"github.com/forsd/forsd/internal/health"
 	"github.com/forsd/forsd/internal/portcounters"
+	"github.com/forsd/forsd/internal/withheld"
 	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/topology"
 )
@@ -73,19 +75,13 @@ func (r *Room) Traffic(t *topology.FatTree, plan *phasetable.View, read portcoun
 // samples is what the ends have counted since the round before.
 func (w *traffic) samples(t *topology.FatTree, before *traffic) []congestion.Sample {
 	var out []congestion.Sample
-	for l := range t.Leaves {
-		for k := range t.Lanes {
-			c, is := cableAt(t, l, k)
-			if !is {
-				continue
-			}
-			for i, end := range []portcounters.End{{Switch: c.id.Leaf.GUID, Port: c.id.Leaf.Port}, {Switch: c.id.Spine.GUID, Port: c.id.Spine.Port}} {
-				last, was := before.ends[end]
-				this, is := w.ends[end]
-				if was && is {
-					data, wait := this.since(last)
-					out = append(out, congestion.Sample{Link: congestion.Link{Leaf: l, Lane: k, Up: i == 0}, Data: data, Wait: wait})
-				}
+	for _, c := range withheld.Links(t) {
+		for i, end := range []portcounters.End{{Switch: c.Lower.GUID, Port: c.Lower.Port}, {Switch: c.Upper.GUID, Port: c.Upper.Port}} {
+			last, was := before.ends[end]
+			this, is := w.ends[end]
+			if was && is {
+				data, wait := this.since(last)
+				out = append(out, congestion.Sample{Link: congestion.Link{Leaf: c.Lane.Leaf, Lane: c.Lane.Lane, Up: i == 0}, Data: data, Wait: wait})
 			}
 		}
 	}
@@ -94,9 +90,11 @@ func (w *traffic) samples(t *topology.FatTree, before *traffic) []congestion.Sam
 
 // ends names the two ends of a link, the one that sends first.
 func ends(t *topology.FatTree, l congestion.Link) (from, to string) {
-	c, _ := cableAt(t, l.Leaf, l.Lane)
-	from = fmt.Sprintf("%s port %d", t.Leaves[l.Leaf].Name, c.id.Leaf.Port)
-	to = fmt.Sprintf("%s port %d", t.Spines[t.LaneOf[l.Lane]].Name, c.id.Spine.Port)
+	for _, c := range withheld.Links(t) {
+		if c.Lane == (controller.Lane{Leaf: l.Leaf, Lane: l.Lane}) {
+			from, to = fmt.Sprintf("%s port %d", c.Lower.Name, c.Lower.Port), fmt.Sprintf("%s port %d", c.Upper.Name, c.Upper.Port)
+		}
+	}
 	if !l.Up {
 		from, to = to, from
 	}

@@ -76,24 +76,19 @@ func (r *Room) Answer(t *topology.FatTree, held []controller.Lane) *api.Cables {
 			out.Failed = append(out.Failed, fmt.Sprintf("%s: %v", n.Label(), s.round.Failed[n.GUID]))
 		}
 	}
-	for l := range t.Leaves {
-		for k := range t.Lanes {
-			if c, is := cableAt(t, l, k); is {
-				x := s.cable(t, l, k, c)
-				x.Held = slices.Contains(held, controller.Lane{Leaf: l, Lane: k})
-				out.Cables = append(out.Cables, x)
-			}
-		}
+	for _, c := range cablesOf(t) {
+		x := s.cable(c)
+		x.Held = slices.Contains(held, c.Lane)
+		out.Cables = append(out.Cables, x)
 	}
 	return out
 }
 
 // cable is a cable as the API shows it.
-func (s *shown) cable(t *topology.FatTree, leaf, lane int, c cable) api.Cable {
+func (s *shown) cable(c cable) api.Cable {
 	v, known := s.views[c.id]
-	spine := &t.Spines[t.LaneOf[lane]]
-	out := api.Cable{Leaf: api.CableEnd{GUID: c.id.Leaf.GUID, Name: t.Leaves[leaf].Name, Port: c.id.Leaf.Port}, Spine: api.CableEnd{GUID: c.id.Spine.GUID, Name: spine.Name, Port: c.id.Spine.Port},
-		Lane: lane, Link: linkNames[c.state], State: string(cablehealth.Good), Why: []string{}, Returns: []time.Time{}, History: []api.CableEvent{}}
+	out := api.Cable{Leaf: api.CableEnd{GUID: c.id.Leaf.GUID, Name: c.Lower.Name, Port: c.id.Leaf.Port}, Spine: api.CableEnd{GUID: c.id.Spine.GUID, Name: c.Upper.Name, Port: c.id.Spine.Port},
+		Lane: c.Index, Link: linkNames[c.State], State: string(cablehealth.Good), Why: []string{}, Returns: []time.Time{}, History: []api.CableEvent{}}
 	out.History = append(out.History, s.history[c.id]...)
 	if !known {
 		return out

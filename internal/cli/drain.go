@@ -20,10 +20,10 @@ func drainCommand() *cobra.Command {
 	var lasts time.Duration
 	cmd := &cobra.Command{
 		Use:   "drain PART...",
-		Short: "Take cables, spines or leaves out of the plan, to work on them",
-		Long: `Drain takes parts of the fabric out of the plan and then out of the tables: a spine or
-a leaf, by its description or GUID, or a cable between the two as SWITCH/PORT. It shows
-what that costs first, and on a terminal asks before it goes on. "forsctl drains" tells
+		Short: "Take cables or switches out of the plan, to work on them",
+		Long: `Drain takes parts of the fabric out of the plan and out of the tables: a spine or a leaf,
+on three levels a leaf, a mid or a top, by its description or GUID, or a cable between two
+of them as SWITCH/PORT. It shows what that costs first, and on a terminal asks before it goes on. "forsctl drains" tells
 when a part is safe to pull. From then on it may vanish and return without an alarm and
 without another plan, until "forsctl undrain" gives it back.
 

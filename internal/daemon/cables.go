@@ -37,7 +37,11 @@ func (d *Daemon) counters() *portcounters.Reader {
 		if d.board.StandsBy() && !d.watches() {
 			return nil
 		}
-		return cables.Want(d.board.Latest().TwoLevels())
+		v := d.board.Latest()
+		if v == nil {
+			return nil
+		}
+		return cables.Want(v.Tree)
 	}
 	r.Told = func(ctx context.Context, round portcounters.Round) {
 		// Where it is not taken the daemon ends.
@@ -49,7 +53,7 @@ func (d *Daemon) counters() *portcounters.Reader {
 // seen shows the cables of a fabric to those who follow their health.
 func (l care) seen(v *view.View) {
 	if l.cfg.Cables.Mode != config.CablesOff {
-		l.cables.Seen(time.Now(), v.TwoLevels())
+		l.cables.Seen(time.Now(), v.Tree)
 	}
 }
 
@@ -107,18 +111,15 @@ func (l care) weigh(ctx context.Context, c withheld.Cable) {
 // weighing is the lane of a cable, nil where the fabric has none; the lanes that are held back
 // for other reasons than that they are isolated; and those that are isolated.
 func (l care) weighing(v *view.View, c withheld.Cable) (lane *controller.Lane, others, isolated []controller.Lane) {
-	tree := v.TwoLevels()
-	if tree == nil {
+	if v == nil || v.Tree == nil {
 		return nil, nil, nil
 	}
-	for leaf := range tree.Leaves {
-		for k := range tree.Lanes {
-			if at, is := withheld.At(tree, leaf, k); is && at == c {
-				lane = &controller.Lane{Leaf: leaf, Lane: k}
-			}
+	for _, x := range withheld.Links(v.Tree) {
+		if x.Cable == c {
+			lane = &x.Lane
 		}
 	}
-	return lane, slices.Concat(l.core.Bouncing(), l.book.Lanes(tree, withheld.Drained)), l.book.Lanes(tree, withheld.Isolated)
+	return lane, slices.Concat(l.core.Bouncing(), l.book.Lanes(v.Tree, withheld.Drained)), l.book.Lanes(v.Tree, withheld.Isolated)
 }
 
 // release puts an isolated cable on probation.

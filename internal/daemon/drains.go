@@ -124,7 +124,7 @@ func (t turn) followDrains(ctx context.Context, why string) {
 func (t turn) lookAtDrains(ctx context.Context) {
 	v, e, on := t.board.Latest(), t.board.Current(), t.desk.Possible()
 	match, _ := t.desk.Match()
-	if v == nil || v.Tree == nil || v.Pods != nil || e == nil || !match || slices.Contains(on, nil) || t.core.State() != controller.Idle {
+	if v == nil || v.Tree == nil || e == nil || !match || slices.Contains(on, nil) || t.core.State() != controller.Idle {
 		return
 	}
 	plans, list, held := upkeep(t).plans(), t.drains.List(), t.core.Held()

@@ -49,7 +49,7 @@ func (l *loop) switchesSaid(ctx context.Context, first linkstate.Answer) {
 func (l *loop) heldBack(ctx context.Context, lanes []controller.Lane) {
 	var e linkstate.HeldBack
 	for _, c := range l.board.Latest().Cables(lanes) {
-		e.Switches = append(e.Switches, c.Leaf.GUID, c.Spine.GUID)
+		e.Switches = append(e.Switches, c.Lower.GUID, c.Upper.GUID)
 	}
 	l.observe(ctx, e)
 }

@@ -1,12 +1,18 @@
 package daemon
 
 import (
+	"net/http"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/internal/backend"
+	"github.com/forsd/forsd/internal/store"
+	"github.com/forsd/forsd/internal/view"
+	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/planner"
 	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/topology"
@@ -108,4 +114,80 @@ func (b *bench) accept() error {
 	_, err := b.d.backend.Accept(b.Context())
 	b.rests()
 	return err
+}
+
+// quiet holds that nothing is said to be absent.
+func quiet(s *site, when string) {
+	s.t.Helper()
+	for _, w := range s.health.List(time.Now()) {
+		if slices.Contains([]string{topology.SpineDown, topology.LeafDown, topology.CableDown, topology.CableDegraded, topology.HostAbsent}, w.Code) {
+			s.t.Errorf("%s: %+v", when, w)
+		}
+	}
+}
+
+// TestDrainsThreeLevels takes each kind of part of a tree of three levels out of the plan,
+// has it vanish and return, and gives it back.
+func TestDrainsThreeLevels(t *testing.T) {
+	spec := fabgen.KAry(4)
+	spec.LMC = 1
+	healthy := fabgen.GenerateTree(spec)
+	never := func(int) bool { return false }
+	plane := func(lane int) int { // lanes 0 to 3, two a plane, and those within pods
+		if lane >= 4 {
+			return lane - 4
+		}
+		return lane / 2
+	}
+	for _, c := range []struct {
+		part string
+		cut  func(leaf, lane int) bool
+		gone func(leaf int) bool
+	}{
+		{"Leaf001/4", func(leaf, lane int) bool { return leaf == 1 && plane(lane) == 1 }, never},
+		{"Mid003/4", func(leaf, lane int) bool { return leaf/2 == 1 && lane == 3 }, never},
+		{"Mid002", func(leaf, lane int) bool { return leaf/2 == 1 && plane(lane) == 0 }, never},
+		{"Top001", func(_, lane int) bool { return lane == 1 }, never},
+		{"Leaf002", func(leaf, _ int) bool { return leaf == 2 }, func(leaf int) bool { return leaf == 2 }},
+	} {
+		t.Run(c.part, func(t *testing.T) {
+			s := running(t, healthy, hasty)
+			before := s.board.Current()
+			if s.uses(c.cut, c.gone) == 0 {
+				t.Fatal("nothing leads over it at the start")
+			}
+			status, dry, text := s.order("/v1/drains", api.DrainRequest{Parts: []string{c.part}, DryRun: true})
+			if status != http.StatusOK || dry.Cost.PhasesNow != 15 || dry.Cost.Phases == 0 || len(*s.drained.Load()) != 0 {
+				t.Fatalf("a dry run: %d %s", status, text)
+			}
+			if status, _, text = s.order("/v1/drains", api.DrainRequest{Parts: []string{c.part}}); status != http.StatusOK {
+				t.Fatalf("%d %s", status, text)
+			}
+			s.drainsAre("safe", safe)
+			s.settles(func(*store.Epoch, *view.View) bool { return true })
+			drained := s.board.Current()
+			if n := s.uses(c.cut, c.gone); n > 0 || drained.Report.Phases != dry.Cost.Phases || drained.Epoch == before.Epoch {
+				t.Errorf("epoch %d after %d has %d phases, %d were foretold, and uses what is drained %d times", drained.Epoch, before.Epoch, drained.Report.Phases, dry.Cost.Phases, n)
+			}
+			quiet(s, "drained")
+			for i, f := range []*topology.Fabric{pulled(t, healthy, []string{c.part}), healthy} {
+				s.sweep(f)
+				s.rests(f)
+				if now := s.board.Current(); now.Epoch != drained.Epoch {
+					t.Errorf("pulled or put back (%d): epoch %d after %d, because of %v", i, now.Epoch, drained.Epoch, now.What)
+				}
+				quiet(s, "pulled or put back")
+				if !safe(*s.drained.Load()) {
+					t.Errorf("it is safe no more: %+v", *s.drained.Load())
+				}
+			}
+			if status, _, text = s.order("/v1/undrain", api.Undrain{Parts: []string{c.part}}); status != http.StatusOK {
+				t.Fatalf("%d %s", status, text)
+			}
+			s.settles(func(e *store.Epoch, _ *view.View) bool { return e.Epoch > drained.Epoch })
+			if n := len(phasetable.Changes(before.Plan, s.board.Current().Plan)); n > 0 || len(*s.drained.Load()) > 0 {
+				t.Errorf("given back, %d pairs have other lanes than before; drains %v", n, *s.drained.Load())
+			}
+		})
+	}
 }

@@ -117,7 +117,7 @@ func TestDecisionsTravel(t *testing.T) {
 func TestIsolatedTravels(t *testing.T) {
 	w := newTwins(t, fabric(4, 4))
 	w.follower.cables.Settings.Mode = cablehealth.Isolate
-	c, _ := withheld.At(w.leader.board.Latest().Tree, 1, 2)
+	c := w.leader.board.Latest().Cables([]controller.Lane{{Leaf: 1, Lane: 2}})[0].Cable
 	kept := &cables.Kept{Cables: []cables.KeptCable{{Cable: cablehealth.Cable{Leaf: cablehealth.End{GUID: c.Leaf, Port: c.Port}, Spine: cablehealth.End{GUID: 1, Port: 2}},
 		Record: cablehealth.Record{State: cablehealth.Isolated, Since: time.Now(), Why: []string{"errors"}}}}}
 	for _, what := range []*cables.Kept{kept, nil} {

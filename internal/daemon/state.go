@@ -43,7 +43,7 @@ func (l *loop) show(ctx context.Context, v *view.View, swept bool) {
 	l.board.Remember(v)
 	snapshot := controller.Snapshot{ID: v.ID, Kind: v.Kind, Why: v.Reason, Down: v.Down, Lost: v.Lost(l.board.Current(), l.board.Baseline())}
 	care{l}.seen(v)
-	if tree := v.TwoLevels(); tree != nil {
+	if tree := v.Tree; tree != nil {
 		if list := l.drains.List(); len(list) > 0 { // of a spine, cables to new leaves, too
 			l.book.Set(withheld.Drained, drains.Cables(tree, list))
 		}
@@ -81,12 +81,11 @@ func (l *loop) withhold(ctx context.Context, cause withheld.Cause, cables []with
 
 // inUse lists the lanes of a fabric that are withheld and would be in use otherwise.
 func (l care) inUse(v *view.View) []controller.Lane {
-	tree := v.TwoLevels()
-	if tree == nil {
+	if v == nil || v.Tree == nil {
 		return nil
 	}
 	bouncing := l.core.Bouncing()
-	return slices.DeleteFunc(l.book.Lanes(tree), func(x controller.Lane) bool { return slices.Contains(v.Down, x) || slices.Contains(bouncing, x) })
+	return slices.DeleteFunc(l.book.Lanes(v.Tree), func(x controller.Lane) bool { return slices.Contains(v.Down, x) || slices.Contains(bouncing, x) })
 }
 
 // showAgain shows the controller the fabric seen last with something decided about it.
@@ -100,7 +99,7 @@ func (l *loop) showAgain(ctx context.Context, v *view.View) {
 func (l *loop) heldCables() string {
 	var names []string
 	for _, c := range l.board.Latest().Cables(l.core.Bouncing()) {
-		names = append(names, fmt.Sprintf("%s port %d – %s", c.Leaf.Name, c.Port, c.Spine.Name))
+		names = append(names, fmt.Sprintf("%s port %d – %s", c.Lower.Name, c.Port, c.Upper.Name))
 	}
 	return "these cables keep bouncing and are not used for now: " + strings.Join(names, ", ")
 }

@@ -13,7 +13,7 @@ import (
 func TestWithheld(t *testing.T) {
 	d, f := readable(newDaemon(t)), fabric(4, 4)
 	d.atRest(t, f)
-	c, _ := withheld.At(d.board.Latest().Tree, 2, 1)
+	c := d.board.Latest().Cables([]controller.Lane{{Leaf: 2, Lane: 1}})[0].Cable
 	decide := func(text string, cables ...withheld.Cable) {
 		t.Helper()
 		before := d.board.EpochNumber()

@@ -1,5 +1,5 @@
 // Package drains keeps which parts of the fabric an operator has taken out of the plan to
-// work on them: cables, spines and leaves. Orders, and what plans and tables still use, go
+// work on them: cables and switches. Orders, and what plans and tables still use, go
 // in; what is to be withheld, and when a part is safe to pull, comes out. It is a pure state
 // machine like the controller: it starts no goroutine, and time is what the caller says it
 // is.
@@ -26,15 +26,17 @@ type Kind string
 // The kinds of parts.
 const (
 	Cable Kind = "cable"
-	Spine Kind = "spine"
+	Spine Kind = "spine" // of two levels
 	Leaf  Kind = "leaf"
+	Mid   Kind = "mid" // of three levels
+	Top   Kind = "top" // of three levels
 )
 
 // Part is a part of the fabric, by what outlasts its absence and a new baseline.
 type Part struct {
 	Kind Kind          `json:"kind"`
-	GUID topology.GUID `json:"guid"`           // of the switch; of a cable, its leaf
-	Port uint8         `json:"port,omitempty"` // of a cable, at its leaf
+	GUID topology.GUID `json:"guid"`           // of the switch; of a cable, its lower end
+	Port uint8         `json:"port,omitempty"` // of a cable, at its lower end
 }
 
 // String names the part for transcripts.

@@ -10,7 +10,7 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// Find finds the part that a text means, and its name: a spine or a leaf by its description
+// Find finds the part that a text means, and its name: a switch by its description
 // or GUID, or SWITCH/PORT for a cable between the two. Parts of the baseline that are
 // absent are found as well.
 func Find(t *topology.FatTree, spec string) (p Part, name string, err error) {
@@ -29,20 +29,16 @@ func Find(t *topology.FatTree, spec string) (p Part, name string, err error) {
 	if err != nil || port == 0 {
 		return p, "", fmt.Errorf("%q is no port of %s: a decimal number was expected", spec[slash+1:], at.name)
 	}
-	for l := range t.Leaves {
-		for k := range t.Lanes {
-			c, is := withheld.At(t, l, k)
-			spine := &t.Spines[t.LaneOf[k]]
-			up := t.Leaves[l].Cables[k].SpinePort
-			if !t.Leaves[l].Cables[k].Usable() {
-				up = t.Baseline.Leaves[l].Uplinks[k].SpinePort
-			}
-			if is && (at.kind == Leaf && c.Leaf == at.guid && c.Port == uint8(port) || at.kind == Spine && spine.GUID == at.guid && up == uint8(port)) {
-				return Part{Cable, c.Leaf, c.Port}, fmt.Sprintf("%s port %d – %s port %d", t.Leaves[l].Name, c.Port, spine.Name, up), nil
-			}
+	for _, x := range withheld.Links(t) {
+		if x.Lower.GUID == at.guid && x.Lower.Port == uint8(port) || x.Upper.GUID == at.guid && x.Upper.Port == uint8(port) {
+			return Part{Cable, x.Leaf, x.Port}, fmt.Sprintf("%s port %d – %s port %d", x.Lower.Name, x.Port, x.Upper.Name, x.Upper.Port), nil
 		}
 	}
-	return p, "", fmt.Errorf("port %d of %s has no cable between a leaf and a spine that plans could use", port, at.name)
+	between := "a leaf and a spine"
+	if t.Pods != nil {
+		between = "levels"
+	}
+	return p, "", fmt.Errorf("port %d of %s has no cable between %s that plans could use", port, at.name, between)
 }
 
 // node is a switch of the tree.
@@ -54,12 +50,23 @@ type node struct {
 
 // switches lists the switches of the tree, present or not.
 func switches(t *topology.FatTree) []node {
-	all := make([]node, 0, len(t.Leaves)+len(t.Spines))
+	var all []node
 	for i := range t.Leaves {
 		all = append(all, node{Leaf, t.Leaves[i].GUID, t.Leaves[i].Name})
 	}
+	upper := Spine
+	if t.Pods != nil {
+		upper = Top
+		for i := range t.Pods.Mids {
+			if m := &t.Pods.Mids[i]; m.GUID != 0 { // a pod may never have had it
+				all = append(all, node{Mid, m.GUID, m.Name})
+			}
+		}
+	}
 	for i := range t.Spines {
-		all = append(all, node{Spine, t.Spines[i].GUID, t.Spines[i].Name})
+		if t.Spines[i].GUID != 0 { // planes have none
+			all = append(all, node{upper, t.Spines[i].GUID, t.Spines[i].Name})
+		}
 	}
 	return all
 }
@@ -92,10 +99,14 @@ func unknown(t *topology.FatTree, name string) error {
 	}
 	for i := range t.Hosts {
 		if h := &t.Hosts[i]; h.Name == name || topology.SameHost(topology.FirstWord(h.Name), name) {
-			return fmt.Errorf("%s is a host: spines, leaves and the cables between them are drained", h.Name)
+			return fmt.Errorf("%s is a host: switches of the tree and the cables between them are drained", h.Name)
 		}
 	}
-	return fmt.Errorf("no spine and no leaf has the description or GUID %q%s", name, topology.DidYouMean(name, func(yield func(string) bool) {
+	none := "no spine and no leaf"
+	if t.Pods != nil {
+		none = "no leaf, mid or top"
+	}
+	return fmt.Errorf("%s has the description or GUID %q%s", none, name, topology.DidYouMean(name, func(yield func(string) bool) {
 		for _, s := range switches(t) {
 			if !yield(s.name) {
 				return
@@ -105,28 +116,22 @@ func unknown(t *topology.FatTree, name string) error {
 }
 
 // Cables lists the cables of a tree that the drains take out. A cable that was plugged into
-// another port of its leaf meanwhile is still the same.
+// another port of its lower switch meanwhile is still the same.
 func Cables(t *topology.FatTree, all []Drain) (out []withheld.Cable) {
-	for l := range t.Leaves {
-		for k := range t.Lanes {
-			c, is := withheld.At(t, l, k)
-			if is && slices.ContainsFunc(all, func(d Drain) bool { return d.Active() && d.takes(t, l, k, c) }) {
-				out = append(out, c)
-			}
+	for _, x := range withheld.Links(t) {
+		if slices.ContainsFunc(all, func(d Drain) bool { return d.Active() && d.takes(&x) }) {
+			out = append(out, x.Cable)
 		}
 	}
 	return out
 }
 
-// takes tells whether a drain takes out a cable, the lane k of leaf l.
-func (d *Drain) takes(t *topology.FatTree, l, k int, c withheld.Cable) bool {
-	switch d.Kind {
-	case Spine:
-		return t.Spines[t.LaneOf[k]].GUID == d.GUID
-	case Leaf:
-		return c.Leaf == d.GUID
+// takes tells whether a drain takes out a cable.
+func (d *Drain) takes(x *withheld.Link) bool {
+	if d.Kind == Cable {
+		return x.Leaf == d.GUID && (x.Port == d.Port || x.Meant == d.Port)
 	}
-	return c.Leaf == d.GUID && (c.Port == d.Port || t.Baseline.Leaves[l].Uplinks[k].LeafPort == d.Port)
+	return x.Lower.GUID == d.GUID || x.Upper.GUID == d.GUID
 }
 
 // Leaves lists the leaves whose hosts the drains take out.

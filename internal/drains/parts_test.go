@@ -10,6 +10,7 @@ import (
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/planner"
+	"github.com/forsd/forsd/podplan"
 	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/topology"
 )
@@ -191,10 +192,10 @@ func TestUses(t *testing.T) {
 		held.Leaves = slices.Clone(held.Leaves)
 		for l := range held.Leaves {
 			held.Leaves[l].Cables = slices.Clone(held.Leaves[l].Cables)
-			for k := range held.Lanes {
-				if c, is := withheld.At(whole, l, k); is && slices.Contains(Cables(whole, []Drain{d}), c) {
-					held.Hold(l, k)
-				}
+		}
+		for _, x := range withheld.Links(whole) {
+			if slices.Contains(Cables(whole, []Drain{d}), x.Cable) {
+				held.Hold(x.Lane.Leaf, x.Lane.Lane)
 			}
 		}
 		if d.Kind == Leaf {
@@ -220,6 +221,76 @@ func TestUses(t *testing.T) {
 		}
 		if got := Uses(whole, []*lft.Tables{without, tables}, []Plan{now}, []Drain{d})[d.Part]; d.Kind != Leaf && len(got) == 0 {
 			t.Errorf("%s: the switches may hold tables that lead over it", spec)
+		}
+	}
+}
+
+// TestThreeLevels finds the parts of a tree of three levels, and tells what leads over them
+// before the plan is made without them and after.
+func TestThreeLevels(t *testing.T) {
+	s := fabgen.KAry(4)
+	s.LMC = 1
+	f := fabgen.GenerateTree(s)
+	base, err := topology.NewPodBaseline(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pods, err := topology.FitPods(f, base, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole := pods.Exchange()
+	made := func(tree *topology.PodTree) (*lft.Tables, Plan) {
+		t.Helper()
+		r, err := podplan.Make(t.Context(), tree, podplan.Settings{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		table, err := phasetable.New(r.Compact(1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.Tables, Plan{Name: "the plan", View: table}
+	}
+	tables, plan := made(pods)
+	for _, c := range []struct {
+		spec   string
+		kind   Kind
+		cables int
+	}{{"Leaf001/4", Cable, 1}, {"Mid003/4", Cable, 1}, {"Mid002", Mid, 4}, {"Top001", Top, 4}, {"Leaf002", Leaf, 2}} {
+		d := out(t, whole, c.spec)
+		cables := Cables(whole, []Drain{d})
+		if d.Kind != c.kind || len(cables) != c.cables {
+			t.Errorf("%s: a %s with %d cables, want a %s with %d", c.spec, d.Kind, len(cables), c.kind, c.cables)
+		}
+		if uses := Uses(whole, []*lft.Tables{tables}, []Plan{plan}, []Drain{d})[d.Part]; len(uses) == 0 {
+			t.Errorf("%s: nothing leads over it, though nothing has changed", c.spec)
+		}
+		held := *pods
+		held.Leaves, held.Mids = slices.Clone(held.Leaves), slices.Clone(held.Mids)
+		for _, x := range withheld.Links(whole) {
+			if !slices.Contains(cables, x.Cable) || d.Kind == Leaf {
+				continue
+			}
+			if leaf, plane := x.Lane.Leaf, x.Lane.Lane; plane < held.Planes {
+				held.Leaves[leaf].Cables = slices.Clone(held.Leaves[leaf].Cables)
+				held.HoldLeaf(leaf, plane)
+			} else {
+				held.Mids[leaf].Cables = slices.Clone(held.Mids[leaf].Cables)
+				held.HoldMid(leaf, plane-held.Planes)
+			}
+		}
+		if d.Kind == Leaf {
+			held.Servers = slices.DeleteFunc(slices.Clone(held.Servers), func(i int) bool { return held.Hosts[i].Leaf == 2 })
+		}
+		later, without := made(&held)
+		if uses := Uses(whole, []*lft.Tables{later}, []Plan{without}, []Drain{d})[d.Part]; len(uses) != 0 {
+			t.Errorf("%s is drained, and %q", c.spec, uses)
+		}
+	}
+	for spec, want := range map[string]string{"Mid02": `no leaf, mid or top has the description or GUID "Mid02": did you mean "Mid002"?`, "Leaf001/1": "no cable between levels"} {
+		if _, _, err := Find(whole, spec); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", spec, err, want)
 		}
 	}
 }

@@ -75,15 +75,14 @@ func (u *walker) mark() {
 	for l := range u.tree.Leaves {
 		leaf := &u.tree.Leaves[l]
 		u.out[l] = slices.IndexFunc(u.active, func(d *Drain) bool { return d.Kind == Leaf && d.GUID == leaf.GUID })
-		for k, c := range leaf.Cables {
-			cable, _ := withheld.At(u.tree, l, k)
-			for i, d := range u.active {
-				if !c.Usable() || leaf.Node == topology.None || d.Kind == Leaf || !d.takes(u.tree, l, k, cable) {
-					continue
-				}
-				p := &f.Nodes[leaf.Node].Ports[c.LeafPort]
-				u.taken[leaf.Node][c.LeafPort] = append(u.taken[leaf.Node][c.LeafPort], i)
-				u.taken[p.Peer][p.PeerPort] = append(u.taken[p.Peer][p.PeerPort], i)
+	}
+	for _, x := range withheld.Links(u.tree) {
+		for i, d := range u.active {
+			if x.State == topology.Missing || d.Kind == Leaf || !d.takes(&x) {
+				continue
+			}
+			for _, end := range []withheld.End{x.Lower, x.Upper} {
+				u.taken[end.Node][end.Port] = append(u.taken[end.Node][end.Port], i)
 			}
 		}
 	}

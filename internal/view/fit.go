@@ -2,9 +2,11 @@ package view
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/internal/config"
+	"github.com/forsd/forsd/internal/withheld"
 	"github.com/forsd/forsd/planner"
 	"github.com/forsd/forsd/podplan"
 	"github.com/forsd/forsd/topology"
@@ -54,27 +56,10 @@ func carriesFirst(v *View, most float64) error {
 	return nil
 }
 
-// Cable is one between a leaf and a spine; of three levels also one between a mid and a
-// top, which stand in the places of these.
-type Cable struct {
-	Leaf  *topology.Leaf
-	Spine *topology.Spine
-	Port  uint8 // of the leaf
-}
-
 // Cables lists the cables of lanes, as far as the fabric is a tree that has them.
-func (v *View) Cables(lanes []controller.Lane) (all []Cable) {
-	if v == nil || v.Tree == nil {
+func (v *View) Cables(lanes []controller.Lane) []withheld.Link {
+	if v == nil || v.Tree == nil || len(lanes) == 0 {
 		return nil
 	}
-	if v.Pods != nil {
-		return v.podCables(lanes)
-	}
-	for _, l := range lanes {
-		if l.Leaf < len(v.Tree.Leaves) && l.Lane < v.Tree.Lanes {
-			leaf := &v.Tree.Leaves[l.Leaf]
-			all = append(all, Cable{leaf, &v.Tree.Spines[v.Tree.LaneOf[l.Lane]], leaf.Cables[l.Lane].LeafPort})
-		}
-	}
-	return all
+	return slices.DeleteFunc(withheld.Links(v.Tree), func(x withheld.Link) bool { return !slices.Contains(lanes, x.Lane) })
 }

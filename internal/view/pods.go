@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/internal/withheld"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/planner"
@@ -30,26 +31,42 @@ func newPods(f *topology.Fabric, b *topology.PodBaseline, exclude *regexp.Regexp
 		return nil, noServer(f)
 	}
 	v := &View{Kind: controller.ThreeLevels, Fabric: f, Tree: t.Exchange(), Pods: t, routed: &routed{}}
+	for _, x := range withheld.Links(v.Tree) {
+		if x.State == topology.Missing || x.State == topology.Degraded {
+			v.Down = append(v.Down, x.Lane)
+		}
+	}
+	slices.SortFunc(v.Down, controller.Compare)
+	v.ID = podIdentity(t)
+	return v, nil
+}
+
+// podIdentity is identity of a tree of three levels.
+func podIdentity(t *topology.PodTree) string {
 	le := binary.LittleEndian
-	facts := []byte(f.Hash())
-	note := func(g topology.GUID, cables []topology.UpCable, at controller.Lane) {
+	facts := []byte(t.Fabric.Hash())
+	note := func(g topology.GUID, cables []topology.UpCable) {
 		facts = le.AppendUint64(facts, uint64(g))
-		for k, c := range cables {
+		for _, c := range cables {
 			facts = append(facts, c.Port, c.PeerPort, byte(c.State))
-			if c.State == topology.Missing || c.State == topology.Degraded {
-				v.Down = append(v.Down, controller.Lane{Leaf: at.Leaf, Lane: at.Lane + k})
-			}
 		}
 	}
 	for l := range t.Leaves {
-		note(t.Leaves[l].GUID, t.Leaves[l].Cables, controller.Lane{Leaf: l})
+		note(t.Leaves[l].GUID, t.Leaves[l].Cables)
 	}
 	for m := range t.Mids {
-		note(t.Mids[m].GUID, t.Mids[m].Cables, controller.Lane{Leaf: m, Lane: t.Planes})
+		note(t.Mids[m].GUID, t.Mids[m].Cables)
 	}
-	slices.SortFunc(v.Down, controller.Compare)
-	v.ID = digest(withHosts(facts, t.Hosts))
-	return v, nil
+	return digest(withHosts(facts, t.Hosts))
+}
+
+// podsWithout is Without on three levels.
+func (v *View) podsWithout(leaves []topology.GUID) *View {
+	t := *v.Pods
+	t.Hosts, t.Servers = without(t.Hosts, func(leaf int) bool { return slices.Contains(leaves, t.Leaves[leaf].GUID) })
+	out := *v
+	out.Pods, out.Tree, out.ID, out.routed = &t, t.Exchange(), podIdentity(&t), &routed{}
+	return &out
 }
 
 // LIDs is how many LIDs of a server serve plans of the view: one for each lane, and on three
@@ -82,32 +99,6 @@ func (v *View) heldPods(lanes []controller.Lane) *topology.PodTree {
 		}
 	}
 	return &t
-}
-
-// podCables lists the cables that lanes of the controller are.
-func (v *View) podCables(lanes []controller.Lane) (all []Cable) {
-	t := v.Pods
-	for _, x := range lanes {
-		switch k := x.Lane - t.Planes; {
-		case k < 0 && x.Leaf < len(t.Leaves):
-			leaf := &t.Leaves[x.Leaf]
-			mid := t.Mid(leaf.Pod, x.Lane)
-			all = append(all, Cable{&topology.Leaf{Node: leaf.Node, GUID: leaf.GUID, Name: leaf.Name}, &topology.Spine{Node: mid.Node, GUID: mid.GUID, Name: mid.Name}, leaf.Cables[x.Lane].Port})
-		case k >= 0 && k < len(t.Lanes) && x.Leaf < len(t.Mids):
-			mid, top := &t.Mids[x.Leaf], &t.Tops[t.Lanes[k].Top]
-			all = append(all, Cable{&topology.Leaf{Node: mid.Node, GUID: mid.GUID, Name: mid.Name}, &topology.Spine{Node: top.Node, GUID: top.GUID, Name: top.Name}, mid.Cables[k].Port})
-		}
-	}
-	return all
-}
-
-// HeldPods is the tree of three levels with some cables taken out of plans, nil on other
-// fabrics.
-func (v *View) HeldPods(lanes []controller.Lane) *topology.PodTree {
-	if v.Pods == nil {
-		return nil
-	}
-	return v.heldPods(lanes)
 }
 
 // routePods makes the plan of the tree and the tables that carry it. Where there is no

@@ -135,23 +135,32 @@ func digest(facts []byte) string {
 
 // Without is the view with the hosts of some leaves out of all plans, those of jobs too.
 func (v *View) Without(leaves []topology.GUID) *View {
-	if v.Tree == nil || v.Pods != nil || len(leaves) == 0 {
+	if v.Tree == nil || len(leaves) == 0 {
 		return v
 	}
-	t := *v.Tree
-	t.Hosts, t.Servers = slices.Clone(t.Hosts), nil
-	for i := range t.Hosts {
-		h := &t.Hosts[i]
-		if h.Leaf >= 0 && slices.Contains(leaves, t.Leaves[h.Leaf].GUID) {
-			h.Server, h.Out = false, true
-		}
-		if h.Server {
-			t.Servers = append(t.Servers, i)
-		}
+	if v.Pods != nil {
+		return v.podsWithout(leaves)
 	}
+	t := *v.Tree
+	t.Hosts, t.Servers = without(t.Hosts, func(leaf int) bool { return slices.Contains(leaves, t.Leaves[leaf].GUID) })
 	out := *v
 	out.Tree, out.ID, out.routed = &t, identity(&t), &routed{}
 	return &out
+}
+
+// without takes the hosts of some leaves out of all plans.
+func without(hosts []topology.Host, out func(leaf int) bool) (all []topology.Host, servers []int) {
+	all = slices.Clone(hosts)
+	for i := range all {
+		h := &all[i]
+		if h.Leaf >= 0 && out(h.Leaf) {
+			h.Server, h.Out = false, true
+		}
+		if h.Server {
+			servers = append(servers, i)
+		}
+	}
+	return all, servers
 }
 
 // WithJobs is the view with the jobs that there are. Where base LIDs of some are routed,

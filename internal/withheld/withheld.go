@@ -10,25 +10,78 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// Cable is a cable of a lane by its leaf's end: the port that it is plugged into or, where
-// it is missing, the port that the baseline has for it. Unlike the numbers of lanes it
-// lasts when the baseline is accepted anew.
+// Cable is a cable between switches by its lower end, on two levels a leaf's: the port that
+// it is plugged into or, where it is missing, the port that the baseline has for it. Unlike
+// the numbers of lanes it lasts when the baseline is accepted anew.
 type Cable struct {
 	Leaf topology.GUID `json:"leaf"`
 	Port uint8         `json:"port"`
 }
 
-// At is the cable of a leaf's lane, both by index. It is false where the leaf never had
-// one.
-func At(t *topology.FatTree, leaf, lane int) (Cable, bool) {
-	c, port := t.Leaves[leaf].Cables[lane], uint8(0)
-	switch {
-	case c.Usable():
-		port = c.LeafPort
-	case c.State == topology.Missing:
-		port = t.Baseline.Leaves[leaf].Uplinks[lane].LeafPort
+// Link is a cable of a tree that plans can do without. On three levels it is one of a leaf or
+// one of a mid.
+type Link struct {
+	Cable
+	Lane         controller.Lane // as the controller counts it
+	Index        int             // of the leaf's lane or, on three levels, of the plane or lane
+	Lower, Upper End
+	State        topology.CableState
+	Meant        uint8 // port at the lower end by the baseline
+}
+
+// End is a switch with the port of a cable.
+type End struct {
+	Node int32 // topology.None while it is absent
+	GUID topology.GUID
+	Name string
+	Port uint8
+}
+
+// Links lists the cables of a tree that it has or, by the baseline, should have.
+func Links(t *topology.FatTree) (all []Link) {
+	add := func(lane controller.Lane, index int, lower, upper End, state topology.CableState, meant topology.Uplink) {
+		switch state {
+		case topology.NoCable:
+			return
+		case topology.Missing:
+			lower.Port, upper.Port = meant.LeafPort, meant.SpinePort
+		}
+		if lower.Port != 0 {
+			all = append(all, Link{Cable{lower.GUID, lower.Port}, lane, index, lower, upper, state, meant.LeafPort})
+		}
 	}
-	return Cable{t.Leaves[leaf].GUID, port}, port != 0
+	if t.Pods != nil {
+		podLinks(t.Pods, add)
+		return all
+	}
+	for l := range t.Leaves {
+		leaf := &t.Leaves[l]
+		for k, c := range leaf.Cables {
+			spine := &t.Spines[t.LaneOf[k]]
+			add(controller.Lane{Leaf: l, Lane: k}, k, End{leaf.Node, leaf.GUID, leaf.Name, c.LeafPort}, End{spine.Node, spine.GUID, spine.Name, c.SpinePort}, c.State, t.Baseline.Leaves[l].Uplinks[k])
+		}
+	}
+	return all
+}
+
+// podLinks does so on three levels. The controller's lanes are the planes of the leaves and,
+// after these, the lanes of the mids.
+func podLinks(t *topology.PodTree, add func(lane controller.Lane, index int, lower, upper End, state topology.CableState, meant topology.Uplink)) {
+	for l := range t.Leaves {
+		leaf := &t.Leaves[l]
+		for j, c := range leaf.Cables {
+			mid := t.Mid(leaf.Pod, j)
+			add(controller.Lane{Leaf: l, Lane: j}, j, End{leaf.Node, leaf.GUID, leaf.Name, c.Port}, End{mid.Node, mid.GUID, mid.Name, c.PeerPort}, c.State, t.Baseline.Leaves[l].Uplinks[j])
+		}
+	}
+	for m := range t.Mids {
+		mid := &t.Mids[m]
+		first, end := t.LanesOf(m)
+		for k := first; k < end; k++ {
+			c, top := mid.Cables[k], &t.Tops[t.Lanes[k].Top]
+			add(controller.Lane{Leaf: m, Lane: t.Planes + k}, k, End{mid.Node, mid.GUID, mid.Name, c.Port}, End{top.Node, top.GUID, top.Name, c.PeerPort}, c.State, t.Baseline.Mids[m].Uplinks[k-first])
+		}
+	}
 }
 
 // Cause is who decided.
@@ -65,13 +118,11 @@ func (b *Book) Lanes(t *topology.FatTree, causes ...Cause) []controller.Lane {
 		causes = []Cause{Isolated, Drained}
 	}
 	var out []controller.Lane
-	for l := range t.Leaves {
-		for k := range t.Lanes {
-			c, is := At(t, l, k)
-			if is && slices.ContainsFunc(causes, func(why Cause) bool { return b.Has(why, c) }) {
-				out = append(out, controller.Lane{Leaf: l, Lane: k})
-			}
+	for _, x := range Links(t) {
+		if slices.ContainsFunc(causes, func(why Cause) bool { return b.Has(why, x.Cable) }) {
+			out = append(out, x.Lane)
 		}
 	}
+	slices.SortFunc(out, controller.Compare)
 	return out
 }

@@ -9,6 +9,16 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
+// at is the cable of a lane of the controller.
+func at(t *topology.FatTree, leaf, lane int) Cable {
+	for _, x := range Links(t) {
+		if x.Lane == (controller.Lane{Leaf: leaf, Lane: lane}) {
+			return x.Cable
+		}
+	}
+	return Cable{}
+}
+
 // TestLanes gives the lanes of withheld cables by whatever cause, also while a cable is
 // missing, and after the baseline has been numbered afresh.
 func TestLanes(t *testing.T) {
@@ -30,8 +40,7 @@ func TestLanes(t *testing.T) {
 	if lanes := b.Lanes(tree); lanes != nil {
 		t.Errorf("an empty book has lanes %v", lanes)
 	}
-	one, _ := At(tree, 0, 1)
-	two, _ := At(tree, 1, 2)
+	one, two := at(tree, 0, 1), at(tree, 1, 2)
 	b.Set(Isolated, []Cable{one})
 	b.Set(Drained, []Cable{two, one, {Leaf: 77, Port: 1}})
 	want := []controller.Lane{{Leaf: 0, Lane: 1}, {Leaf: 1, Lane: 2}}
@@ -61,5 +70,42 @@ func TestLanes(t *testing.T) {
 	}
 	if lanes := b.Lanes(fit(f, fresh)); !slices.Equal(lanes, []controller.Lane{{Leaf: 1, Lane: 1}}) {
 		t.Errorf("after the lanes were numbered afresh: %v, want 1/1", lanes)
+	}
+}
+
+// TestThreeLevels gives the lanes of cables of leaves and of mids, also while one is missing.
+func TestThreeLevels(t *testing.T) {
+	f := fabgen.GenerateTree(fabgen.KAry(4))
+	base, err := topology.NewPodBaseline(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fit := func() *topology.FatTree {
+		t.Helper()
+		tree, err := topology.FitPods(f, base, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return tree.Exchange()
+	}
+	tree := fit()
+	if n := len(Links(tree)); n != 16+16 {
+		t.Errorf("%d cables, want those of 8 leaves and 8 mids, 2 each", n)
+	}
+	var b Book
+	b.Set(Drained, []Cable{at(tree, 3, 1), at(tree, 3, 2+2)}) // of leaf 3 to plane 1; of mid 3, of plane 1, over lane 2
+	want := []controller.Lane{{Leaf: 3, Lane: 1}, {Leaf: 3, Lane: 4}}
+	for _, fail := range []string{"", "Leaf003/4", "Mid003/3"} {
+		if fail != "" {
+			if f, err = topology.NewFabric(f.Clone().Nodes, f.SM); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := f.Fail(fail); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if lanes := b.Lanes(fit()); !slices.Equal(lanes, want) {
+			t.Errorf("after %q: lanes %v, want %v", fail, lanes, want)
+		}
 	}
 }
