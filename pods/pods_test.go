@@ -263,21 +263,19 @@ func TestBothKinds(t *testing.T) {
 }
 
 // TestSmallPatterns plans patterns of up to three dead cables of small trees, with
-// FORS_LONG=1 all of them, and holds how often and how far they are over the bound.
+// FORS_LONG=1 all of them: all are at the bound.
 func TestSmallPatterns(t *testing.T) {
 	for _, c := range []struct {
-		name      string
-		tree      func() *Tree
-		step      int
-		worst     int
-		shareOver float64 // more than one phase over the bound
+		name string
+		tree func() *Tree
+		step int
 	}{
-		{"2 of everything", func() *Tree { return regular(2, 2, 2, 2, 2) }, draws(7, 1), 1, 0},
-		{"k=4", func() *Tree { return kAry(4) }, draws(97, 1), 3, 0.01},
+		{"2 of everything", func() *Tree { return regular(2, 2, 2, 2, 2) }, draws(7, 1)},
+		{"k=4", func() *Tree { return kAry(4) }, draws(97, 1)},
 	} {
 		whole := c.tree()
 		planes, leafCables := whole.Planes(), len(whole.Leaves)*whole.Planes()
-		n, at, total, over := leafCables+len(whole.Up), 0, 0, map[int]int{}
+		n, at, total := leafCables+len(whole.Up), 0, 0
 		for x := range n * n * n {
 			a, b, d := x/n/n, x/n%n, x%n
 			if a > b || b > d || a == b && b != d {
@@ -295,21 +293,11 @@ func TestSmallPatterns(t *testing.T) {
 				}
 			}
 			total++
-			over[planned(t, tree, Singles).Gap()]++
-		}
-		t.Logf("%s: phases over the bound of %d patterns: %v", c.name, total, over)
-		many := 0
-		for gap, count := range over {
-			if gap > c.worst {
-				t.Errorf("%s: %d patterns are %d phases over the bound", c.name, count, gap)
-			}
-			if gap > 1 {
-				many += count
+			if p := planned(t, tree, Singles); p.Gap() > 0 {
+				t.Errorf("%s, dead %d %d %d: %d phases, bound %d by %s", c.name, a, b, d, p.Phases(), p.LowerBound, p.Certificate)
 			}
 		}
-		if share := float64(many) / float64(total); share > c.shareOver {
-			t.Errorf("%s: %.3f of the patterns are more than a phase over the bound", c.name, share)
-		}
+		t.Logf("%s: %d patterns", c.name, total)
 	}
 }
 

@@ -7,31 +7,54 @@ import (
 )
 
 // Small trees are so coarse that the colourings of pods and leaves may miss the bound where
-// a plan at it exists. There a search moves the transfers of a plan for single senders
-// about until one phase less will do, and again (tabu search, as in TabuCol of Hertz and
-// de Werra, 1987, with a way to choose besides the phase).
+// a plan at it exists. There the tree is planned in other orders of its parts, and a search
+// moves the transfers of each plan for single senders about until one phase less will do,
+// and again (tabu search, as in TabuCol of Hertz and de Werra, 1987, with a way to choose
+// besides the phase).
 
 const (
 	// squeezeTransfers is how many transfers a plan may have that is searched.
 	squeezeTransfers = 600
-	// squeezeMoves bounds the moves for each phase less.
-	squeezeMoves = 40_000
+	// squeezeOrders is in how many orders such a tree is planned, squeezeTries how often a
+	// phase less is searched for in each, and squeezeMoves how many moves that may take.
+	squeezeOrders = 40
+	squeezeTries  = 3
+	squeezeMoves  = 2000
 )
 
-// squeeze shortens a plan for single senders as far as it can within its moves.
+// squeeze shortens a plan for single senders as far as it can.
 func (x *instance) squeeze(ctx context.Context, p *Plan) (*Plan, error) {
-	if p == nil || p.Group != 1 || p.To == nil || p.Gap() <= 0 {
+	n := len(x.homeOf)
+	if p == nil || p.Group != 1 || p.To == nil || p.Gap() <= 0 || n*(n-1) > squeezeTransfers {
 		return p, nil
 	}
-	w := x.newSqueezer(p)
-	if len(w.all) > squeezeTransfers {
-		return p, nil
-	}
-	for p.Gap() > 0 {
-		if found, err := w.without(ctx); err != nil || !found {
-			return p, err
+	best, err := x.search(ctx, p)
+	rng := rand.New(rand.NewPCG(uint64(n), uint64(p.LowerBound)))
+	for order := 0; err == nil && best.Gap() > 0 && order < squeezeOrders; order++ {
+		var q *Plan
+		r := x.relabel(rng)
+		y := newInstance(r.Tree, 1, x.workers)
+		if q, err = y.podsFirst(ctx, p.Bounds); err == nil {
+			q, err = y.search(ctx, q)
 		}
-		p = w.plan(p)
+		if err == nil && q.Blocks < best.Blocks {
+			best = r.original(q, p)
+		}
+	}
+	return best, err
+}
+
+// search looks for plans of fewer phases.
+func (x *instance) search(ctx context.Context, p *Plan) (*Plan, error) {
+	w := x.newSqueezer(p)
+	for tries := 0; p.Gap() > 0 && tries < squeezeTries; tries++ {
+		found, err := w.without(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if found {
+			p, tries = w.plan(p), -1
+		}
 	}
 	return p, nil
 }
@@ -67,7 +90,7 @@ func (x *instance) newSqueezer(p *Plan) *squeezer {
 	n, planes, lanes := int32(len(x.homeOf)), int32(x.Planes()), int32(x.Lanes())
 	leaves := int32(len(x.Leaves))
 	out, up := 2*n, 2*n+2*leaves*planes
-	w := &squeezer{phases: int32(p.Blocks), most: up + 2*int32(x.Pods)*lanes, rng: rand.New(rand.NewPCG(uint64(n), uint64(p.LowerBound)))}
+	w := &squeezer{phases: int32(p.Blocks), most: up + 2*int32(x.Pods)*lanes, rng: rand.New(rand.NewPCG(uint64(n), uint64(p.Blocks)))}
 	slots := p.First[len(p.First)-1]
 	for at, d := range p.To {
 		s := int32(at) % slots
