@@ -68,7 +68,7 @@ func (k *jobPlans) of(id uint64, sub *topology.FatTree, on []*lft.Tables, plan f
 	k.mu.Lock()
 	known := k.made[id]
 	k.mu.Unlock()
-	if known.of == facts {
+	if known.plan != nil && known.of == facts { // a job without hosts depends on nothing
 		if same := known.plan.On(sub); same.Check(on...) == nil {
 			return same, nil
 		}
