@@ -1,11 +1,13 @@
 package gpu
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
 	"slices"
 	"sort"
+	"time"
 
 	"github.com/forsd/forsd/bipartite"
 )
@@ -13,6 +15,9 @@ import (
 // stretches are the stretches of mode Bytes that Auto tries, in order, the first
 // without.
 var stretches = []float64{1, 1.01, 1.02, 1.05, 1.1, 1.2, 1.5, 2}
+
+// likely is the stretch that is tried first where time is short.
+const likely = 1.02
 
 // Up to autoRanks GPUs, Auto tries the modes whose stages are of single NICs. Beyond,
 // these take long to make and have more stages than others; up to moveRanks it
@@ -22,25 +27,95 @@ const (
 	moveRanks = 512
 )
 
+// Outlook tells what planning longer may gain.
+type Outlook struct {
+	Complete bool    `json:"complete"`      // every way was tried
+	Least    float64 `json:"least_seconds"` // no plan takes less: Eq. 26, and a latency for each stage that there must be
+}
+
+// Worth tells whether a plan that takes so many seconds may gain more than the time spent
+// if as much is spent again.
+func (x Outlook) Worth(seconds float64, spent time.Duration) bool {
+	return !x.Complete && seconds-x.Least > spent.Seconds()
+}
+
+// Choose chooses the options with which mode Bytes is estimated to take the least time,
+// and tells how long that is. It tries other ways no longer than the budget, if there is
+// one. What it returns may be given to Plan and, by every rank, to Own; with a budget,
+// ranks that choose for themselves may come to different ends.
+func (p *Planner) Choose(ctx context.Context, t *Traffic, o Options) (Options, float64, Outlook, error) {
+	if err := t.check(); err != nil {
+		return o, 0, Outlook{}, err
+	}
+	if err := o.check(); err != nil {
+		return o, 0, Outlook{}, err
+	}
+	c := newClock(o.Budget)
+	s := newServers(t)
+	chosen, time, err := p.choose(ctx, s, o, c)
+	return chosen, time, c.outlook(s, o.Model.orDefault()), err
+}
+
+// clock tells when a budget is used up.
+type clock struct {
+	end   time.Time // zero for none
+	ended bool      // something was left out
+}
+
+func newClock(budget time.Duration) *clock {
+	if budget == 0 {
+		return &clock{}
+	}
+	return &clock{end: time.Now().Add(budget)}
+}
+
+// over tells whether what may take some time has to be left out.
+func (c *clock) over(may time.Duration) bool {
+	if !c.end.IsZero() && time.Now().Add(may).After(c.end) {
+		c.ended = true
+	}
+	return c.ended
+}
+
+// within is a context that ends with the budget.
+func (c *clock) within(ctx context.Context) (context.Context, context.CancelFunc) {
+	if c.end.IsZero() {
+		return ctx, func() {}
+	}
+	return context.WithDeadline(ctx, c.end)
+}
+
+func (c *clock) outlook(s *servers, m Model) Outlook {
+	n, gpus := s.t.Servers, int64(s.t.GPUs)
+	stages, bound := over(s.partners(), gpus), over(longest(n, s.pairs), gpus)
+	return Outlook{!c.ended, float64(bound)/m.B2 + float64(stages)*m.Latency.Seconds()}
+}
+
 // best makes plans in several modes and returns the one with the least predicted
 // time, the first of them where several have it.
 func (p *Planner) best(ctx context.Context, t *Traffic, o Options) (*Plan, error) {
-	model := o.Model.orDefault()
-	chosen, err := p.choose(ctx, t, o)
+	c, model := newClock(o.Budget), o.Model.orDefault()
+	s := newServers(t)
+	chosen, _, err := p.choose(ctx, s, o, c)
 	if err != nil {
 		return nil, err
 	}
+	start := time.Now()
 	best, err := p.bytes(ctx, t, chosen, -1)
 	if err != nil {
 		return nil, err
 	}
+	took := time.Since(start)
 	least := model.Predict(best)
 	if t.Ranks() <= moveRanks {
-		if best, least, err = p.polish(ctx, t, chosen, best, least); err != nil {
+		if best, least, err = p.polish(ctx, t, chosen, best, c, took); err != nil {
 			return nil, err
 		}
 	}
 	for _, rival := range rivals(t, o, model, least) {
+		if c.over(took) {
+			break
+		}
 		plan, err := p.Plan(ctx, t, rival)
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -52,18 +127,21 @@ func (p *Planner) best(ctx context.Context, t *Traffic, o Options) (*Plan, error
 			best, least = plan, times
 		}
 	}
+	outlook := c.outlook(s, model)
+	best.Outlook = &outlook
 	return best, nil
 }
 
 // polish cuts the stages of a plan of mode Bytes shorter, as long as that takes less
 // time, where moves prolong it by more than a hundredth.
-func (p *Planner) polish(ctx context.Context, t *Traffic, o Options, best *Plan, least Times) (*Plan, Times, error) {
-	longest := int64(0)
+func (p *Planner) polish(ctx context.Context, t *Traffic, o Options, best *Plan, c *clock, took time.Duration) (*Plan, Times, error) {
+	longest, model := int64(0), o.Model.orDefault()
+	least := model.Predict(best)
 	for i := range best.Stages {
 		longest = max(longest, best.Stages[i].Length)
 	}
 	for range cuts {
-		if least.Before+least.Beside+least.After < least.Total/100 || longest < 2 {
+		if least.Before+least.Beside+least.After < least.Total/100 || longest < 2 || c.over(took) {
 			break
 		}
 		longest = over(longest, 2)
@@ -72,7 +150,7 @@ func (p *Planner) polish(ctx context.Context, t *Traffic, o Options, best *Plan,
 		if err != nil {
 			return nil, Times{}, err
 		}
-		times := o.Model.Predict(plan)
+		times := model.Predict(plan)
 		if times.Total >= least.Total {
 			break
 		}
@@ -121,59 +199,68 @@ func (t *Traffic) leastMoved(model Model) float64 {
 	return float64(t.Bound())/model.B2 + float64(longest(t.Ranks(), partners))*model.Latency.Seconds()
 }
 
-// choose chooses the stretch, up to the one allowed, the effort and the longest stage
+// choose chooses as Choose does: the stretch, up to the one allowed, the effort and the longest stage
 // with which mode Bytes is estimated to take the least time, of equals the first. A
 // grain leaves no stretch to choose. The length is known before the stages are, and
 // there are no fewer of them than a server has partners; so stages are made only as far
 // as they may still take the least time, the quickest to make first.
-func (p *Planner) choose(ctx context.Context, t *Traffic, o Options) (Options, error) {
+func (p *Planner) choose(ctx context.Context, s *servers, o Options, c *clock) (Options, float64, error) {
 	o.Mode = Bytes
-	model := o.Model.orDefault()
-	s, partners := newServers(t), t.partners()
+	model, partners := o.Model.orDefault(), s.partners()
 	best, least := o, math.Inf(1)
-	for _, stretch := range slices.Backward(o.stretches()) {
+	limited, cancel := ctx, func() {}
+	defer func() { cancel() }()
+	for _, stretch := range o.stretches() {
 		o.MaxStretch = stretch
 		if _, err := s.round(ctx, o); err != nil {
-			return o, err
+			return o, 0, err
 		}
-		length := longest(t.Servers, s.rounded)
+		length := longest(s.t.Servers, s.rounded)
 		time := func(stages int64) float64 {
 			return float64(length)/model.B2 + float64(stages)*model.Latency.Seconds()
 		}
 		for _, fewest := range []bool{true, false} {
-			if time(partners) > least {
+			if time(partners) > least || least < math.Inf(1) && c.over(0) {
 				continue
 			}
 			p.decomposer.MaxStages = sort.Search(1<<32, func(stages int) bool { return time(int64(stages)) > least }) - 1
-			lengths, _, err := p.serverStages(ctx, s, fewest)
+			lengths, _, err := p.serverStages(limited, s, fewest)
 			p.decomposer.MaxStages = 0
-			if errors.Is(err, bipartite.ErrStages) {
+			if errors.Is(err, bipartite.ErrStages) || err != nil && ctx.Err() == nil && c.over(0) {
 				continue
 			}
 			if err != nil {
-				return o, err
+				return o, 0, err
 			}
 			longest, time := model.cut(lengths, o.MaxStage, s.pull())
 			if time <= least {
 				least, best = time, o
 				best.Fewest, best.MaxStage = fewest, longest
 			}
+			cancel() // of what was tried before; the first way always comes to its end
+			limited, cancel = c.within(ctx)
 		}
 	}
-	return best, nil
+	return best, least, nil
 }
 
-// stretches are the stretches that the options leave to choose from.
+// stretches are the stretches that the options leave to choose from, the quickest to plan
+// first; with a budget, first those that are most often the best.
 func (o *Options) stretches() []float64 {
+	list := slices.Clone(stretches)
 	switch at, listed := slices.BinarySearch(stretches, o.MaxStretch); {
 	case o.Grain > 1:
-		return stretches[:1]
+		list = list[:1]
 	case o.MaxStretch > 0 && listed:
-		return stretches[:at+1]
+		list = list[:at+1]
 	case o.MaxStretch > 0:
-		return append(slices.Clone(stretches[:at]), o.MaxStretch)
+		list = append(list[:at], o.MaxStretch)
 	}
-	return stretches
+	slices.Reverse(list)
+	if o.Budget > 0 {
+		slices.SortStableFunc(list, func(a, b float64) int { return cmp.Compare(math.Abs(a-likely), math.Abs(b-likely)) })
+	}
+	return list
 }
 
 // cuts is how many times Auto halves the longest stage, to have less to move before the
@@ -201,10 +288,10 @@ func (m Model) cut(lengths []int64, most int64, by pull) (longest int64, least f
 }
 
 // partners is how many other servers one sends to, or receives from, at most.
-func (t *Traffic) partners() int64 {
-	pairs := t.Pairs()
-	for at, v := range pairs {
-		pairs[at] = min(v, 1)
+func (s *servers) partners() int64 {
+	some := make([]int64, len(s.pairs))
+	for at, v := range s.pairs {
+		some[at] = min(v, 1)
 	}
-	return longest(t.Servers, pairs)
+	return longest(s.t.Servers, some)
 }

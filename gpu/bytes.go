@@ -28,6 +28,7 @@ func (p *Planner) bytes(ctx context.Context, t *Traffic, o Options, own int) (*P
 	if err != nil {
 		return nil, fmt.Errorf("mode %s: %w", Bytes, err)
 	}
+	d.bound = over(longest(t.Servers, s.pairs), int64(t.GPUs))
 	plan := d.finish(t, Bytes, 1, model)
 	plan.Grain = grain
 	return plan, nil
@@ -65,9 +66,25 @@ type servers struct {
 }
 
 func newServers(t *Traffic) *servers {
-	s := &servers{t: t, pairs: t.Pairs()}
-	s.share = shares(s.pairs, int64(t.GPUs))
-	s.out, s.in = t.loads()
+	n, m, ranks := t.Servers, t.GPUs, t.Ranks()
+	s := &servers{t: t, pairs: make([]int64, n*n), out: make([]int64, ranks), in: make([]int64, ranks)}
+	for source := range ranks {
+		i, row := source/m, t.Bytes[source*ranks:][:ranks]
+		for j := range n {
+			if i == j {
+				continue
+			}
+			sum := int64(0)
+			in := s.in[j*m:][:m]
+			for k, v := range row[j*m:][:m] {
+				sum += v
+				in[k] += v
+			}
+			s.pairs[i*n+j] += sum
+			s.out[source] += sum
+		}
+	}
+	s.share = shares(s.pairs, int64(m))
 	return s
 }
 
@@ -90,13 +107,37 @@ func (s *servers) round(ctx context.Context, o Options) (grain int64, err error)
 func widest(ctx context.Context, n int, share []int64, stretch float64) (int64, error) {
 	limit := float64(longest(n, share)) * stretch
 	grain := max(1, min(slices.Max(share), math.MaxInt64/4/int64(n))) // sums of rounded entries stay within 64 bits
-	for grain > 1 && float64(longest(n, rounded(share, grain))) > limit {
+	columns := make([]int64, n)
+	for grain > 1 && !fits(n, share, grain, limit, columns) {
 		if err := ctx.Err(); err != nil {
 			return 0, err
 		}
 		grain -= max(1, grain/8)
 	}
 	return grain, nil
+}
+
+// fits tells whether no row or column sum exceeds a limit when entries are rounded up to
+// a grain. It overwrites columns.
+func fits(n int, share []int64, grain int64, limit float64, columns []int64) bool {
+	clear(columns)
+	for row := range slices.Chunk(share, n) {
+		sum := int64(0)
+		for j, v := range row {
+			if v == 0 {
+				continue
+			}
+			v = over(v, grain) * grain
+			sum += v
+			if columns[j] += v; float64(columns[j]) > limit {
+				return false
+			}
+		}
+		if float64(sum) > limit {
+			return false
+		}
+	}
+	return true
 }
 
 // rounded is every entry rounded up to a multiple of the grain.
@@ -114,10 +155,10 @@ func rounded(x []int64, grain int64) []int64 {
 // follow has the NICs carry out matchings of servers.
 func (p *Planner) follow(ctx context.Context, s *servers, order []stint, match []int32, own int) (*draft, error) {
 	n, m := s.t.Servers, s.t.GPUs
-	d := p.draft(s.t)
+	d := p.draftFor(s.t, own, s.segments(own))
 	d.straight = true
 	// Two stages hide no moves to the NICs: these are spared then.
-	left, err := s.ride(ctx, d, own, len(order) <= 2)
+	left, err := s.ride(ctx, d, len(order) <= 2)
 	if err != nil {
 		return nil, err
 	}
@@ -132,8 +173,9 @@ func (p *Planner) follow(ctx context.Context, s *servers, order []stint, match [
 			if bytes == 0 || own >= 0 && own != i && own != int(j) {
 				continue
 			}
+			first := d.pair(i, int(j)) * m
 			for nic := range m {
-				rest := &left[at*m+nic]
+				rest := &left[first+nic]
 				d.send(Rank(i*m+nic), Rank(int(j)*m+nic), min(*rest, bytes))
 				*rest -= min(*rest, bytes)
 			}
@@ -149,22 +191,34 @@ func (p *Planner) follow(ctx context.Context, s *servers, order []stint, match [
 	return d, nil
 }
 
+// segments is about how many segments a plan for a server, or −1 for all, has.
+func (s *servers) segments(own int) int {
+	n, m := s.t.Servers, s.t.GPUs
+	pairs := 0
+	for at, v := range s.pairs {
+		if v > 0 && (own < 0 || at/n == own || at%n == own) {
+			pairs++
+		}
+	}
+	return pairs * (m*m + m)
+}
+
 // ride assigns what servers have for each other to NICs in equal shares, and returns
 // these, [source][destination][NIC].
-func (s *servers) ride(ctx context.Context, d *draft, own int, stay bool) ([]int64, error) {
+func (s *servers) ride(ctx context.Context, d *draft, stay bool) ([]int64, error) {
 	n, m := s.t.Servers, s.t.GPUs
 	r := newRiders(s.t, d, s.out, s.in)
 	r.stay = stay
-	left := make([]int64, n*n*m)
+	left := make([]int64, d.pairs()*m)
 	for i := range n {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
 		for j := range n {
-			if own >= 0 && own != i && own != j || s.pairs[i*n+j] == 0 {
+			if d.own >= 0 && d.own != i && d.own != j || s.pairs[i*n+j] == 0 {
 				continue
 			}
-			share := left[(i*n+j)*m:][:m]
+			share := left[d.pair(i, j)*m:][:m]
 			for nic := range share {
 				share[nic] = evenly(s.pairs[i*n+j], int64(m), int64(nic))
 			}

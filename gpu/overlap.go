@@ -4,9 +4,10 @@ import "slices"
 
 // overlap lays what is moved inside servers beside the stages: to the NICs beside the
 // stage before, from them beside the stage after, and what stays inside servers
-// wherever there is room. It fills in Local and Busiest.
-func (p *Plan) overlap(t *Traffic, m Model) {
-	l := newLayer(t, 0, Rank(t.Ranks()))
+// wherever there is room. It fills in Local and Busiest, for the ranks from one up to
+// another.
+func (p *Plan) overlap(t *Traffic, m Model, first, last Rank) {
+	l := newLayer(t, first, last)
 	steps := len(p.Stages) + 2
 	p.Busiest = make([]int64, steps)
 	for step := range steps {

@@ -76,12 +76,15 @@ type Plan struct {
 	// in bytes: step 0 is before the stages, step s+1 beside stage s, and the last
 	// one after them.
 	Busiest []int64
+	Outlook *Outlook // of mode Auto alone
 }
 
 // draft is a plan in the making: segments in any order, and stages whose transfers
 // have packets and no offsets yet.
 type draft struct {
 	c        Cluster
+	bound    int64     // Eq. 26
+	own      int       // server whose part is planned, −1 for all
 	straight bool      // NICs send to those of the same number alone
 	most     int       // transfers
 	segments []Segment // Bytes and Offset are packets
@@ -120,7 +123,7 @@ func (d *draft) check(ctx context.Context) error {
 
 // finish makes the draft a plan of a traffic whose packets have grain bytes.
 func (d *draft) finish(t *Traffic, mode Mode, grain int64, m Model) *Plan {
-	p := &Plan{Cluster: d.c, Mode: mode, Grain: grain, Bound: t.Bound(), Segments: byStream(d.c.Ranks(), d.segments)}
+	p := &Plan{Cluster: d.c, Mode: mode, Grain: grain, Bound: d.bound, Segments: byStream(d.c.Ranks(), d.segments)}
 	d.measure(t, p.Segments, grain)
 	for at := range p.Segments {
 		s := &p.Segments[at]
@@ -145,7 +148,11 @@ func (d *draft) finish(t *Traffic, mode Mode, grain int64, m Model) *Plan {
 		p.Stages[i], first = s, end
 		p.Length += s.Length
 	}
-	p.overlap(t, m.orDefault())
+	from, to := Rank(0), Rank(t.Ranks())
+	if d.own >= 0 {
+		from, to = Rank(d.own*t.GPUs), Rank((d.own+1)*t.GPUs)
+	}
+	p.overlap(t, m.orDefault(), from, to)
 	return p
 }
 
@@ -182,18 +189,37 @@ func (d *draft) measure(t *Traffic, segments []Segment, grain int64) {
 	}
 }
 
+// pairs is how many pairs of servers the plan is for.
+func (d *draft) pairs() int {
+	if d.own >= 0 {
+		return 2 * d.c.Servers
+	}
+	return d.c.Servers * d.c.Servers
+}
+
+// pair is the number of a pair of servers.
+func (d *draft) pair(i, j int) int {
+	switch d.own {
+	case i:
+		return j
+	case j:
+		return d.c.Servers + i
+	}
+	return i*d.c.Servers + j
+}
+
 // streams is how many pairs of NICs may have something for each other.
 func (d *draft) streams() int {
 	if d.straight {
-		return d.c.Servers * d.c.Ranks()
+		return d.pairs() * d.c.GPUs
 	}
 	return d.c.Ranks() * d.c.Ranks()
 }
 
 // stream is the number of the stream from one NIC to another.
 func (d *draft) stream(from, to Rank) int {
-	if d.straight {
-		return int(from)*d.c.Servers + int(to)/d.c.GPUs
+	if m := d.c.GPUs; d.straight {
+		return d.pair(int(from)/m, int(to)/m)*m + int(from)%m
 	}
 	return int(from)*d.c.Ranks() + int(to)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/forsd/forsd/bipartite"
 )
@@ -39,6 +40,10 @@ type Options struct {
 	// into equal parts, so that ranks need smaller buffers, and less is moved before
 	// the first stage and after the last. 0 means any length.
 	MaxStage int64 `json:"max_stage"`
+	// Budget is how long Auto and Choose try other ways; what is planned after that
+	// ends first. 0 means until all have been tried. With a budget, the plan depends on
+	// how fast the machine is.
+	Budget time.Duration `json:"-"`
 	// Model tells what a plan takes. The zero value means DefaultModel.
 	Model Model `json:"-"`
 }
@@ -49,6 +54,8 @@ func (o *Options) check() error {
 		return fmt.Errorf("grain %d: want 0 to %d bytes", o.Grain, int64(maxTotal))
 	case o.MaxStretch != 0 && !(o.MaxStretch >= 1 && o.MaxStretch <= 1000):
 		return fmt.Errorf("stretch %v: want 1 to 1000 times the least length", o.MaxStretch)
+	case o.Budget < 0:
+		return fmt.Errorf("a budget of %v: want a time, or 0 for none", o.Budget)
 	case o.MaxStage < 0:
 		return fmt.Errorf("stages of at most %d bytes: want at least 1, or 0 for any length", o.MaxStage)
 	case o.Grain > 1 && o.MaxStretch > 1:
@@ -102,22 +109,29 @@ func (p *Planner) units(ctx context.Context, t *Traffic, o Options) (*Plan, erro
 	if err != nil {
 		return nil, fmt.Errorf("mode %s: %w", o.Mode, err)
 	}
+	d.bound = t.Bound()
 	return d.finish(t, o.Mode, grain, o.Model), nil
 }
 
 // draft is a plan of the traffic without anything, with room for its messages and
 // some that are divided.
 func (p *Planner) draft(t *Traffic) *draft {
-	most, messages := p.MaxTransfers, 0
-	if most == 0 {
-		most = 1 << 25
-	}
+	messages := 0
 	for _, v := range t.Bytes {
 		if v > 0 {
 			messages++
 		}
 	}
-	return &draft{c: t.Cluster, most: most, segments: make([]Segment, 0, messages+messages/4)}
+	return p.draftFor(t, -1, messages+messages/4)
+}
+
+// draftFor is a plan for a server, or −1 for all, with room for so many segments.
+func (p *Planner) draftFor(t *Traffic, own, segments int) *draft {
+	most := p.MaxTransfers
+	if most == 0 {
+		most = 1 << 25
+	}
+	return &draft{c: t.Cluster, own: own, most: most, segments: make([]Segment, 0, segments)}
 }
 
 // turns are matchings of n rows and columns with weights: match[s*n+i] is the

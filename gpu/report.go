@@ -13,6 +13,7 @@ type Report struct {
 	NICBuffer        int64     `json:"nic_buffer"` // bytes of the largest buffer of a NIC, for sending or for receiving
 	PredictedSeconds float64   `json:"predicted_seconds"`
 	Predicted        Times     `json:"predicted"`
+	Outlook          *Outlook  `json:"outlook,omitempty"`
 	Stages           []Stage   `json:"stages"`
 	Programs         []Program `json:"programs,omitempty"`
 }
@@ -22,7 +23,7 @@ func (p *Plan) Report(m Model) *Report {
 	times := m.Predict(p)
 	return &Report{
 		Version: 2, Cluster: p.Cluster, Mode: p.Mode, Grain: p.Grain, Length: p.Length, Bound: p.Bound,
-		MovesBefore: p.MovesBefore, MovesAfter: p.MovesAfter, NICBuffer: p.buffer(), PredictedSeconds: times.Total, Predicted: times, Stages: p.Stages,
+		MovesBefore: p.MovesBefore, MovesAfter: p.MovesAfter, NICBuffer: p.buffer(), PredictedSeconds: times.Total, Predicted: times, Outlook: p.Outlook, Stages: p.Stages,
 	}
 }
 

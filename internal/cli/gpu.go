@@ -131,6 +131,7 @@ lists of all ranks in a compact form that docs/gpu.md describes.`,
 	fs.Float64Var(&f.options.MaxStretch, "max-stretch", 0, "how many times the least length the stages may have, to be fewer: 1.05 for 5 % (bytes, auto)")
 	fs.Int64Var(&f.options.MaxStage, "max-stage", 0, "bytes that a stage may have at most, for smaller buffers: longer ones are cut (bytes, auto)")
 	fs.BoolVar(&f.options.Fewest, "fewest", false, "look longer for fewer stages (bytes; auto looks both ways)")
+	fs.DurationVar(&f.options.Budget, "budget", 0, "how long to try other ways (auto); 0 tries them all. With a budget, the plan depends on the machine")
 	fs.Float64Var(&f.options.Model.B1, "b1", gpu.DefaultModel.B1, "bytes a second of a GPU inside its server")
 	fs.Float64Var(&f.options.Model.B2, "b2", gpu.DefaultModel.B2, "bytes a second of a NIC")
 	fs.DurationVar(&f.options.Model.Latency, "latency", gpu.DefaultModel.Latency, "what it takes to start a stage")
@@ -218,6 +219,9 @@ func printExchange(w io.Writer, r *gpu.Report, elapsed time.Duration) {
 	fmt.Fprintf(w, "buffers\t%d bytes at most to send from, or to receive into, over a NIC\n", r.NICBuffer)
 	fmt.Fprintf(w, "predicted\t%s: %s before the stages, %s of stages, %s waiting for moves beside them, %s after\n",
 		command.MS(1000*p.Total), command.MS(1000*p.Before), command.MS(1000*p.Stages), command.MS(1000*p.Beside), command.MS(1000*p.After))
+	if o := r.Outlook; o != nil && !o.Complete {
+		fmt.Fprintf(w, "planning longer\tmay gain %s at most: no plan takes less than %s\n", command.MS(1000*(p.Total-o.Least)), command.MS(1000*o.Least))
+	}
 	fmt.Fprintf(w, "planned in\t%s, and carried out byte by byte: every message arrives\n", took(elapsed))
 }
 

@@ -32,6 +32,7 @@ type gpuRequest struct {
 	B1       *float64  `json:"b1"` // bytes a second
 	B2       *float64  `json:"b2"`
 	Latency  string    `json:"latency"`  // such as "10us"
+	Budget   string    `json:"budget"`   // likewise
 	Programs bool      `json:"programs"` // answer with the lists of all ranks
 	Rank     *gpu.Rank `json:"rank"`     // or with that of one
 }
@@ -116,10 +117,16 @@ func (q *gpuRequest) options() (gpu.Options, error) {
 	if q.B2 != nil {
 		o.Model.B2 = *q.B2
 	}
-	if q.Latency != "" {
+	for _, x := range []struct {
+		name, text string
+		to         *time.Duration
+	}{{"latency", q.Latency, &o.Model.Latency}, {"budget", q.Budget, &o.Budget}} {
+		if x.text == "" {
+			continue
+		}
 		var err error
-		if o.Model.Latency, err = time.ParseDuration(q.Latency); err != nil {
-			return o, fmt.Errorf("latency %.100q: want a time such as \"10us\"", q.Latency)
+		if *x.to, err = time.ParseDuration(x.text); err != nil {
+			return o, fmt.Errorf("%s %.100q: want a time such as \"10us\"", x.name, x.text)
 		}
 	}
 	return o, nil

@@ -77,6 +77,7 @@ func TestGPUScheduleRefuses(t *testing.T) {
 		`{"traffic":[[0,1],[1,0]],"gpus_per_server":1,"grain":-1}`:                      "grain -1",
 		`{"traffic":[[0,1],[1,0]],"gpus_per_server":1,"max_stretch":0.1}`:               "stretch 0.1",
 		`{"traffic":[[0,1],[1,0]],"gpus_per_server":1,"latency":"soon"}`:                "want a time",
+		`{"traffic":[[0,1],[1,0]],"gpus_per_server":1,"budget":"long"}`:                 "want a time",
 		`{"traffic":[[0,1],[1,0]],"gpus_per_server":1,"b2":0}`:                          "bandwidths of 1 to 1e18",
 		`{"traffic":[[0,1],[1,0]],"gpus_per_server":1,"rank":2}`:                        "rank 2: want 0 to 1",
 		`{"traffic":[[0,1],[1,0]],"gpus_per_server":1,"unknown":2}`:                     "unknown",

@@ -82,6 +82,12 @@ func benchCluster(w io.Writer, c gpu.Cluster, goal float64, unit time.Duration) 
 		stages, length = int64(len(plan.Stages)), plan.Length
 	}))
 	row("exchange", "replay", "", patient(func() { check(gpu.Verify(context.Background(), t, plan)) }))
+	for _, o := range []gpu.Options{{Mode: gpu.Bytes}, {Mode: gpu.Bytes, MaxStretch: 1.05}} {
+		row("exchange", fmt.Sprintf("one rank's own program, stretch %v", max(1, o.MaxStretch)), map[int]string{8: "0.15", 128: "10"}[c.Servers], median(func() {
+			own := must(p.Own(context.Background(), t, 3, o))
+			count(own.Lengths)
+		}))
+	}
 	if c.Servers > 8 {
 		return
 	}

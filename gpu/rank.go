@@ -1,0 +1,44 @@
+package gpu
+
+import (
+	"context"
+	"fmt"
+)
+
+// Own is what one rank needs to know of an exchange: its program, and how long the
+// stages are.
+type Own struct {
+	Program
+	Lengths []int64 // [stage]
+}
+
+// Own plans as Plan does with the same options, mode Bytes, and makes the program of one
+// rank. Only the stages of servers are planned as a whole; of the rest, what the rank's
+// own server sends and receives. Choose tells the options that suit a traffic.
+func (p *Planner) Own(ctx context.Context, t *Traffic, rank Rank, o Options) (*Own, error) {
+	if err := t.check(); err != nil {
+		return nil, err
+	}
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	switch {
+	case rank < 0 || int(rank) >= t.Ranks():
+		return nil, fmt.Errorf("there is no rank %d: want 0 to %d", rank, t.Ranks()-1)
+	case o.Mode != Bytes:
+		return nil, fmt.Errorf("a rank plans for itself in mode %s alone, and the mode is %q: choose the options first", Bytes, o.Mode)
+	}
+	plan, err := p.bytes(ctx, t, o, t.server(rank))
+	if err != nil {
+		return nil, err
+	}
+	w := newWriter(plan, rank, rank+1)
+	if err := w.write(ctx); err != nil {
+		return nil, err
+	}
+	own := &Own{Program: w.programs[0], Lengths: make([]int64, len(plan.Stages))}
+	for i := range own.Lengths {
+		own.Lengths[i] = plan.Stages[i].Length
+	}
+	return own, nil
+}
