@@ -71,6 +71,7 @@ type addresses struct {
 	mid  []int16   // [mid·n + LID] lane upwards
 	top  []int16   // [top·n + LID] lane downwards, where the top has several to a mid
 	was  [][]uint8 // [node] the table before a repair, nil for none
+	sent [][]bool  // [node][block] whether the block changes anyway, by was
 	down []int8    // [index of a mid in its pod·n + LID] plane downwards, in the pod of the server
 	many []bool    // [top] whether it has several
 	lids int
@@ -143,6 +144,9 @@ func (x *addresses) offset(a int, d int32, way int16) int {
 	o, _ := x.cheapest(a, d, way)
 	if o >= 0 {
 		x.take(a, d, way, o)
+		if x.was != nil {
+			x.send(a, d, way, o)
+		}
 	}
 	return o
 }
@@ -165,22 +169,37 @@ func (x *addresses) cheapest(a int, d int32, way int16) (best, changed int) {
 	return best, changed
 }
 
-// changes counts the entries of a leaf and its mid that a way would change.
+// changes counts the blocks of tables that a way would change besides those that change
+// anyway, at a leaf and at its mid.
 func (x *addresses) changes(a int, d int32, way int16, o int) (n int) {
+	x.ports(a, d, way, o, func(node int32, lid int, port uint8) {
+		if x.before(node, lid) != port && !x.sent[node][lid/lft.Block] {
+			n++
+		}
+	})
+	return n
+}
+
+// send notes the blocks that change by a way.
+func (x *addresses) send(a int, d int32, way int16, o int) {
+	x.ports(a, d, way, o, func(node int32, lid int, port uint8) {
+		if x.before(node, lid) != port {
+			x.sent[node][lid/lft.Block] = true
+		}
+	})
+}
+
+// ports tells the entries of a leaf and its mid for a way.
+func (x *addresses) ports(a int, d int32, way int16, o int, entry func(node int32, lid int, port uint8)) {
 	t := x.Tree
-	h := &t.Hosts[t.Servers[d]]
-	from, lid := &t.Leaves[t.Hosts[t.Servers[x.Plan.Base[a]]].Leaf], int(h.LID)+o
+	from, lid := &t.Leaves[t.Hosts[t.Servers[x.Plan.Base[a]]].Leaf], int(t.Hosts[t.Servers[d]].LID)+o
 	j := int(way) - len(t.Lanes)
 	if j < 0 {
 		j = t.Lanes[way].Plane
-		if mid := t.Mid(from.Pod, j); x.before(mid.Node, lid) != mid.Cables[way].Port {
-			n++
-		}
+		mid := t.Mid(from.Pod, j)
+		entry(mid.Node, lid, mid.Cables[way].Port)
 	}
-	if x.before(from.Node, lid) != from.Cables[j].Port {
-		n++
-	}
-	return n
+	entry(from.Node, lid, from.Cables[j].Port)
 }
 
 // before is an entry of the tables before a repair.

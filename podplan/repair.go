@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/pods"
 	"github.com/forsd/forsd/topology"
 )
@@ -47,12 +48,7 @@ func (r *Result) mend(t *topology.PodTree) (*Result, error) {
 	}
 	x := out.newAddresses()
 	if r.Tables != nil {
-		x.was = make([][]uint8, len(t.Fabric.Nodes))
-		for i := range r.Tables.Switches {
-			if node := t.Fabric.Find(r.Tables.Switches[i].GUID); node != topology.None {
-				x.was[node] = r.Tables.Switches[i].Out
-			}
-		}
+		x.remember(r)
 	}
 	slots := int(p.First[len(p.First)-1])
 	var late []int
@@ -91,4 +87,69 @@ func (r *Result) home(d int32) int32 {
 		}
 	}
 	return r.homes[d]
+}
+
+// remember takes in the tables before, and which of their blocks change whatever ways are
+// chosen: those with entries that lead over a cable which has died, or to it from above.
+func (x *addresses) remember(r *Result) {
+	t, f := x.Tree, x.Tree.Fabric
+	x.was, x.sent = make([][]uint8, len(f.Nodes)), make([][]bool, len(f.Nodes))
+	for i := range r.Tables.Switches {
+		if node := f.Find(r.Tables.Switches[i].GUID); node != topology.None {
+			x.was[node] = r.Tables.Switches[i].Out
+			x.sent[node] = make([]bool, len(x.was[node])/lft.Block+2)
+		}
+	}
+	// over notes the blocks of a switch with entries that leave by a port, of some LIDs.
+	over := func(node int32, port uint8, lids []topology.LID) {
+		for _, lid := range lids {
+			if x.before(node, int(lid)) == port {
+				x.sent[node][int(lid)/lft.Block] = true
+			}
+		}
+	}
+	var all []topology.LID
+	onLeaf, inPod := make([][]topology.LID, len(t.Leaves)), make([][]topology.LID, t.Pods)
+	for i := range t.Hosts {
+		h := &t.Hosts[i]
+		for o := topology.LID(0); h.Leaf >= 0 && o < 1<<h.LMC; o++ {
+			all, onLeaf[h.Leaf] = append(all, h.LID+o), append(onLeaf[h.Leaf], h.LID+o)
+			inPod[t.Leaves[h.Leaf].Pod] = append(inPod[t.Leaves[h.Leaf].Pod], h.LID+o)
+		}
+	}
+	for l := range t.Leaves {
+		for j, c := range r.Tree.Leaves[l].Cables {
+			if c.State != topology.Full || t.LeafUp(l, j) {
+				continue
+			}
+			over(t.Leaves[l].Node, c.Port, all)
+			for i := range t.Leaves { // nothing of plane j leads there any more
+				if t.LeafUp(i, j) {
+					over(t.Leaves[i].Node, t.Leaves[i].Cables[j].Port, onLeaf[l])
+				}
+			}
+			for p := range t.Pods {
+				for _, up := range t.Mid(p, j).Cables {
+					if p != t.Leaves[l].Pod && up.State == topology.Full {
+						over(t.Mid(p, j).Node, up.Port, onLeaf[l])
+					}
+				}
+			}
+		}
+	}
+	for p := range t.Pods {
+		for k, lane := range t.Lanes {
+			c := r.Tree.Mid(p, lane.Plane).Cables[k]
+			if c.State != topology.Full || t.LaneUp(p, k) {
+				continue
+			}
+			over(t.Mid(p, lane.Plane).Node, c.Port, all)
+			for q := range t.Pods {
+				if q != p && t.LaneUp(q, k) {
+					mid := t.Mid(q, lane.Plane)
+					over(mid.Node, mid.Cables[k].Port, inPod[p])
+				}
+			}
+		}
+	}
 }

@@ -20,12 +20,11 @@ func (t *Tree) twoLevels() *fors.Tree {
 // than: by servers, each of which sends to all others; by leaf, what one has to send over
 // the cables that it has left; by pod, what one has to send over its cables to tops.
 func ComputeBounds(t *Tree) Bounds {
-	reach := newReach(t)
-	b := Bounds{Certificate: fors.ByServers, LowerBound: reach.mostPeers()}
 	x := newInstance(t, 1, 1)
+	b := Bounds{Certificate: fors.ByServers, LowerBound: x.mostPeers()}
 	c := cut{flow: &flow{}}
 	for a := range t.Leaves {
-		if n := reach.leafCut(&c, a, b.LowerBound); n > b.LowerBound {
+		if n := x.leafCut(&c, a, b.LowerBound); n > b.LowerBound {
 			b = Bounds{n, fors.ByLeaf}
 		}
 	}

@@ -34,8 +34,8 @@ func NewMover(p *Plan, t *Tree, out []int) *Mover {
 	for _, at := range out {
 		p.To[at], p.Way[at] = Idle, -1
 	}
+	m.blocks = m.unused(p.Blocks)
 	for b := range p.Blocks {
-		m.blocks = append(m.blocks, m.unused())
 		for leaf := range t.Leaves {
 			for s := p.First[leaf]; s < p.First[leaf+1]; s++ {
 				if at := b*m.slots + int(s); p.To[at] != Idle {
@@ -142,20 +142,26 @@ func (m *Mover) free(at int) {
 	m.To[at], m.Way[at] = Idle, -1
 }
 
-func (m *Mover) unused() usage {
-	leaves, planes, lanes := len(m.t.Leaves), m.t.Planes(), m.t.Lanes()
-	none := func(n int) []int32 {
-		s := make([]int32, n)
-		for i := range s {
-			s[i] = -1
-		}
-		return s
+// unused is so many blocks with nothing in use.
+func (m *Mover) unused(blocks int) []usage {
+	cables, lanes := len(m.t.Leaves)*m.t.Planes(), m.t.Pods*m.t.Lanes()
+	all := make([]int32, blocks*(2*cables+2*lanes+len(m.home)))
+	for i := range all {
+		all[i] = -1
 	}
-	return usage{none(leaves * planes), none(leaves * planes), none(m.t.Pods * lanes), none(m.t.Pods * lanes), none(len(m.home))}
+	take := func(n int) (part []int32) {
+		part, all = all[:n:n], all[n:]
+		return part
+	}
+	out := make([]usage, blocks)
+	for b := range out {
+		out[b] = usage{take(cables), take(cables), take(lanes), take(lanes), take(len(m.home))}
+	}
+	return out
 }
 
 func (m *Mover) addBlock() {
-	m.blocks = append(m.blocks, m.unused())
+	m.blocks = append(m.blocks, m.unused(1)...)
 	m.Blocks++
 	for range m.slots {
 		m.To, m.Way = append(m.To, Idle), append(m.Way, -1)
