@@ -25,8 +25,10 @@ type Pair struct {
 type Switch interface {
 	// Connected lists the cross-connects in force, in any order.
 	Connected(context.Context) ([]Pair, error)
-	// Connect makes these the only cross-connects, and returns when they are in force.
-	Connect(context.Context, []Pair) error
+	// Change takes away the cross-connects of some ingress ports and makes pairs, which
+	// may take ports from pairs that these ports had, and returns when they are in force.
+	// Others stay, and their light is not interrupted.
+	Change(ctx context.Context, remove []int, pairs []Pair) error
 }
 
 // Line is a switch of a schedule, with the ports that rack i sends into, Ingress[i],
@@ -56,34 +58,39 @@ type Event struct {
 	Due     time.Duration // when the circuits are to stand, after the start
 	For     time.Duration // how long
 	Pairs   []Pair
+	Kept    int           // of the pairs: those that stood before, and stayed through the change
 	Took    time.Duration // to change and to read back, 0 in a dry run
-	Overdue time.Duration // by how much they stood too late
+	Overdue time.Duration // by how much those that did not stand before stood too late
 }
 
-// Run carries a schedule out. unit is what 1 of the schedule's time takes. The
-// cross-connects of other ports stay as they are; where one of them holds a port
-// that the schedule needs, nothing is changed. Each change begins a δ before its
-// circuits are due, is read back, and is told in an Event, from one goroutine a
-// switch. The first failure ends all. The circuits of the last configurations
-// stay.
-func Run(ctx context.Context, s *ocs.Schedule, lines []Line, unit time.Duration, tell func(Event)) error {
+// Missed is the time for which circuits of the event should have stood, and did not,
+// summed over its pairs.
+func (e *Event) Missed() time.Duration {
+	return time.Duration(len(e.Pairs)-e.Kept) * min(e.Overdue, e.For)
+}
+
+// Run carries a schedule out, from the time start on. unit is what 1 of the schedule's
+// time takes. Each change begins a δ before its circuits are due, after a look at what is
+// connected: circuits that stay are not touched, cross-connects of other ports never, and
+// where one of these holds a port that is needed, or a circuit of the schedule is not as
+// Run made it, nothing is changed. What was changed is read back, and told in an Event,
+// from one goroutine a switch. The first failure ends all. The circuits of the last
+// configurations stay.
+func Run(ctx context.Context, s *ocs.Schedule, lines []Line, unit time.Duration, start time.Time, tell func(Event)) error {
 	if err := check(s, lines, unit); err != nil {
 		return err
 	}
-	others := make([][]Pair, len(lines))
 	for h := range lines {
-		var err error
-		if others[h], err = lines[h].others(ctx); err != nil {
+		if _, err := lines[h].own(ctx); err != nil {
 			return fmt.Errorf("switch %s: %w", lines[h].Name, err)
 		}
 	}
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	start := time.Now()
 	var all sync.WaitGroup
 	for h := range lines {
 		all.Go(func() {
-			if err := lines[h].run(ctx, s, h, start, unit, others[h], tell); err != nil {
+			if err := lines[h].run(ctx, s, h, start, unit, tell); err != nil {
 				stop(fmt.Errorf("switch %s: %w", lines[h].Name, err))
 			}
 		})
@@ -135,24 +142,27 @@ func check(s *ocs.Schedule, lines []Line, unit time.Duration) error {
 	return nil
 }
 
-// others are the cross-connects in force that are not of the racks' ingress ports.
-func (l *Line) others(ctx context.Context) ([]Pair, error) {
+// own are the racks' circuits in force, in the order of ingress ports. One of other ports
+// that holds a port which a rack receives from is an error.
+func (l *Line) own(ctx context.Context) ([]Pair, error) {
 	connected, err := l.Switch.Connected(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var list []Pair
 	for _, p := range connected {
-		if slices.Contains(l.Ingress, p.Ingress) {
-			continue
-		}
-		if slices.Contains(l.Egress, p.Egress) {
+		switch {
+		case slices.Contains(l.Ingress, p.Ingress):
+			list = append(list, p)
+		case slices.Contains(l.Egress, p.Egress):
 			return nil, fmt.Errorf("port %d, which a rack receives from, is connected to port %d, which no rack sends into: disconnect it first", p.Egress, p.Ingress)
 		}
-		list = append(list, p)
 	}
+	slices.SortFunc(list, byIngress)
 	return list, nil
 }
+
+func byIngress(a, b Pair) int { return a.Ingress - b.Ingress }
 
 // event is the plan of configuration c of switch h.
 func (l *Line) event(s *ocs.Schedule, h, c int, unit time.Duration) Event {
@@ -162,15 +172,31 @@ func (l *Line) event(s *ocs.Schedule, h, c int, unit time.Duration) Event {
 
 func scale(t float64, unit time.Duration) time.Duration { return time.Duration(t * float64(unit)) }
 
+// look is how long before a change Run looks at what is connected.
+const look = 50 * time.Millisecond
+
 // run carries out what switch h has to do.
-func (l *Line) run(ctx context.Context, s *ocs.Schedule, h int, start time.Time, unit time.Duration, others []Pair, tell func(Event)) error {
+func (l *Line) run(ctx context.Context, s *ocs.Schedule, h int, start time.Time, unit time.Duration, tell func(Event)) error {
+	var made []Pair
 	for c := range s.Switches[h].Configs {
 		e := l.event(s, h, c, unit)
-		if err := wait(ctx, start.Add(e.Due-scale(s.Delta, unit))); err != nil {
+		begin := start.Add(e.Due - scale(s.Delta, unit))
+		if err := wait(ctx, begin.Add(-look)); err != nil {
 			return err
 		}
+		have, err := l.own(ctx)
+		if err == nil && c > 0 && !slices.Equal(have, made) {
+			err = errors.New("the circuits are not as they were left: somebody else changes them")
+		}
+		if err == nil {
+			err = wait(ctx, begin)
+		}
 		began := time.Now()
-		if err := l.change(ctx, slices.Concat(others, e.Pairs)); err != nil {
+		if err == nil {
+			made = slices.SortedFunc(slices.Values(e.Pairs), byIngress)
+			e.Kept, err = l.change(ctx, have, made)
+		}
+		if err != nil {
 			return fmt.Errorf("configuration %d: %w", c, err)
 		}
 		now := time.Now()
@@ -180,22 +206,41 @@ func (l *Line) run(ctx context.Context, s *ocs.Schedule, h int, start time.Time,
 	return nil
 }
 
-// change makes cross-connects and reads them back.
-func (l *Line) change(ctx context.Context, want []Pair) error {
-	order := func(a, b Pair) int { return a.Ingress - b.Ingress }
-	slices.SortFunc(want, order)
-	if err := l.Switch.Connect(ctx, want); err != nil {
-		return err
+// change makes the circuits want of those in force, reads them back, and counts those
+// that stayed.
+func (l *Line) change(ctx context.Context, have, want []Pair) (kept int, err error) {
+	remove, pairs := difference(have, want)
+	kept = len(want) - len(pairs)
+	if len(remove)+len(pairs) == 0 {
+		return kept, nil
 	}
-	got, err := l.Switch.Connected(ctx)
+	if err := l.Switch.Change(ctx, remove, pairs); err != nil {
+		return 0, err
+	}
+	got, err := l.own(ctx)
 	if err != nil {
-		return fmt.Errorf("read back: %w", err)
+		return 0, fmt.Errorf("read back: %w", err)
 	}
-	slices.SortFunc(got, order)
 	if !slices.Equal(want, got) {
-		return errors.New("read back: the cross-connects are not those that were asked for")
+		return 0, errors.New("read back: the cross-connects are not those that were asked for")
 	}
-	return nil
+	return kept, nil
+}
+
+// difference is what leads from the circuits have to want: ingress ports that lose theirs,
+// and pairs to make.
+func difference(have, want []Pair) (remove []int, pairs []Pair) {
+	for _, p := range have {
+		if !slices.ContainsFunc(want, func(q Pair) bool { return q.Ingress == p.Ingress }) {
+			remove = append(remove, p.Ingress)
+		}
+	}
+	for _, p := range want {
+		if !slices.Contains(have, p) {
+			pairs = append(pairs, p)
+		}
+	}
+	return remove, pairs
 }
 
 // wait waits until a time or the end of the context.

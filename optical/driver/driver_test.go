@@ -32,16 +32,21 @@ func (f *fake) Connected(context.Context) ([]Pair, error) {
 	return slices.Clone(f.pairs), nil
 }
 
-func (f *fake) Connect(_ context.Context, pairs []Pair) error {
+func (f *fake) Change(_ context.Context, remove []int, pairs []Pair) error {
 	time.Sleep(f.takes)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.calls++; f.calls == f.fails {
 		return errors.New("a mirror is stuck")
 	}
-	if !f.lies {
-		f.pairs = slices.Clone(pairs)
+	if f.lies {
+		return nil
 	}
+	for _, p := range pairs {
+		remove = append(remove, p.Ingress)
+	}
+	f.pairs = slices.DeleteFunc(f.pairs, func(p Pair) bool { return slices.Contains(remove, p.Ingress) })
+	f.pairs = append(f.pairs, pairs...)
 	return nil
 }
 
@@ -70,23 +75,23 @@ func TestRun(t *testing.T) {
 		start := time.Now()
 		var mu sync.Mutex
 		var got []string
-		err := Run(t.Context(), twoSwitches(), lines(quick, slow), time.Second, func(e Event) {
+		err := Run(t.Context(), twoSwitches(), lines(quick, slow), time.Second, start, func(e Event) {
 			mu.Lock()
 			defer mu.Unlock()
-			got = append(got, fmt.Sprintf("%v: %s/%d due %v took %v overdue %v %v", time.Since(start), e.Switch, e.Number, e.Due, e.Took, e.Overdue, e.Pairs))
+			got = append(got, fmt.Sprintf("%v: %s/%d due %v took %v overdue %v %v kept %d missed %v", time.Since(start), e.Switch, e.Number, e.Due, e.Took, e.Overdue, e.Pairs, e.Kept, e.Missed()))
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
 		want := []string{
-			"50ms: s0/0 due 100ms took 50ms overdue 0s [{1 12} {2 13} {3 11}]",
-			"150ms: s1/0 due 100ms took 150ms overdue 50ms [{1 13} {2 11} {3 12}]",
-			"1.15s: s0/1 due 1.2s took 50ms overdue 0s [{1 13} {3 11}]",
+			"50ms: s0/0 due 100ms took 50ms overdue 0s [{1 12} {2 13} {3 11}] kept 0 missed 0s",
+			"150ms: s1/0 due 100ms took 150ms overdue 50ms [{1 13} {2 11} {3 12}] kept 0 missed 150ms",
+			"1.15s: s0/1 due 1.2s took 50ms overdue 0s [{1 13} {3 11}] kept 1 missed 0s",
 		}
 		if d := cmp.Diff(want, got); d != "" {
 			t.Errorf("events (-want +got):\n%s", d)
 		}
-		if d := cmp.Diff([]Pair{{1, 13}, {3, 11}, {7, 17}}, quick.pairs); d != "" {
+		if d := cmp.Diff([]Pair{{7, 17}, {3, 11}, {1, 13}}, quick.pairs); d != "" {
 			t.Errorf("in the end (-want +got):\n%s", d)
 		}
 	})
@@ -110,12 +115,46 @@ func TestRunFails(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), c.limit)
 			defer cancel()
 			good := &fake{takes: time.Millisecond}
-			err := Run(ctx, twoSwitches(), lines(good, c.bad), time.Second, func(Event) {})
+			err := Run(ctx, twoSwitches(), lines(good, c.bad), time.Second, time.Now(), func(Event) {})
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%v, want %q", err, c.want)
 			}
 			if good.calls != c.calls {
 				t.Errorf("%s: the other switch was changed %d times, want %d", c.want, good.calls, c.calls)
+			}
+		})
+	}
+}
+
+// TestOthersChange has somebody else make and change circuits while a schedule runs: those of
+// other ports stay; what takes a port of the schedule, or changes a circuit of it, ends it
+// before the next change.
+func TestOthersChange(t *testing.T) {
+	for _, c := range []struct {
+		does func(pairs []Pair) []Pair
+		want string
+		left []Pair
+	}{
+		{func(p []Pair) []Pair { return append(p, Pair{8, 18}) }, "", []Pair{{1, 13}, {3, 11}, {7, 17}, {8, 18}}},
+		{func(p []Pair) []Pair { return slices.DeleteFunc(p, func(p Pair) bool { return p.Ingress == 7 }) }, "", []Pair{{1, 13}, {3, 11}}},
+		{func(p []Pair) []Pair { p[1].Egress = 14; return p }, "configuration 1: the circuits are not as they were left", []Pair{{1, 14}, {2, 13}, {3, 11}, {7, 17}}},
+		{func(p []Pair) []Pair { return append(p[:3], Pair{9, 11}) }, "configuration 1: port 11, which a rack receives from, is connected to port 9", []Pair{{1, 12}, {2, 13}, {7, 17}, {9, 11}}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			sw := &fake{takes: time.Millisecond, pairs: []Pair{{7, 17}}}
+			go func() {
+				time.Sleep(500 * time.Millisecond)
+				sw.mu.Lock()
+				defer sw.mu.Unlock()
+				sw.pairs = c.does(sw.pairs)
+			}()
+			err := Run(t.Context(), twoSwitches(), lines(sw, &fake{}), time.Second, time.Now(), func(Event) {})
+			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+				t.Errorf("%v, want %q", err, c.want)
+			}
+			slices.SortFunc(sw.pairs, byIngress)
+			if d := cmp.Diff(c.left, sw.pairs); d != "" {
+				t.Errorf("in the end (-want +got):\n%s", d)
 			}
 		})
 	}

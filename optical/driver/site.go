@@ -22,14 +22,22 @@ type Site struct {
 // Entry is a switch of a site.
 type Entry struct {
 	Name         string `yaml:"name"`
-	Driver       string `yaml:"driver"` // polatis
+	Driver       string `yaml:"driver"` // Polatis or PolatisNetconf
 	URL          string `yaml:"url"`
 	Username     string `yaml:"username"`
 	PasswordFile string `yaml:"password_file"`
-	CAFile       string `yaml:"ca_file"` // of the switch's certificate; empty for the system's
-	Ingress      string `yaml:"ingress"` // the port that each rack sends into: 1-16 or 1,3,5
-	Egress       string `yaml:"egress"`  // the port that each rack receives from
+	CAFile       string `yaml:"ca_file"`     // of the switch's certificate; empty for the system's
+	KeyFile      string `yaml:"key_file"`    // SSH key, with or in place of a password
+	KnownHosts   string `yaml:"known_hosts"` // file with the SSH host key of the switch
+	Ingress      string `yaml:"ingress"`     // the port that each rack sends into: 1-16 or 1,3,5
+	Egress       string `yaml:"egress"`      // the port that each rack receives from
 }
+
+// The drivers that there are: of Polatis switches by RESTCONF, and by NETCONF.
+const (
+	Polatis        = "polatis"
+	PolatisNetconf = "polatis-netconf"
+)
 
 // ReadSite reads a site's file.
 func ReadSite(path string) (*Site, error) {
@@ -80,8 +88,30 @@ func (s *Site) check() error {
 }
 
 func (e *Entry) check() error {
-	if u, err := url.Parse(e.URL); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return fmt.Errorf("url is %q: want one such as https://192.0.2.1:8008", e.URL)
+	u, err := url.Parse(e.URL)
+	if err != nil || u.Host == "" {
+		u = &url.URL{}
+	}
+	switch e.Driver {
+	case Polatis:
+		if u.Scheme != "http" && u.Scheme != "https" {
+			return fmt.Errorf("url is %q: want one such as https://192.0.2.1:8008", e.URL)
+		}
+		if e.KeyFile != "" || e.KnownHosts != "" {
+			return errors.New("key_file and known_hosts are for driver " + PolatisNetconf)
+		}
+	case PolatisNetconf:
+		if u.Scheme != "ssh" {
+			return fmt.Errorf("url is %q: want one such as ssh://192.0.2.1:830", e.URL)
+		}
+		if e.CAFile != "" {
+			return errors.New("ca_file is for driver " + Polatis + ": give the file of SSH host keys as known_hosts")
+		}
+		if e.KnownHosts == "" {
+			return errors.New("known_hosts is missing: name a file with the SSH host key of the switch (ssh-keyscan makes one)")
+		}
+	default:
+		return fmt.Errorf("driver is %q: want %s or %s", e.Driver, Polatis, PolatisNetconf)
 	}
 	for _, x := range [][2]string{{"ingress", e.Ingress}, {"egress", e.Egress}} {
 		if _, err := Ports(x[1]); err != nil {

@@ -1,6 +1,6 @@
 // Package polatis drives HUBER+SUHNER Polatis optical circuit switches by RESTCONF
-// (RFC 8040): their cross-connects are the pairs of the YANG module optical-switch,
-// each an ingress and an egress port.
+// (RFC 8040) or NETCONF (RFC 6241): their cross-connects are the pairs of the YANG module
+// optical-switch, each an ingress and an egress port.
 package polatis
 
 import (
@@ -28,7 +28,7 @@ const (
 	timeout   = 10 * time.Second // of a request; a switch takes tens of milliseconds to move
 )
 
-// Switch is a Polatis switch.
+// Switch is a switch that is driven by RESTCONF.
 type Switch struct {
 	url                string
 	username, password string
@@ -48,16 +48,18 @@ func New(address, username, password string, client *http.Client) (*Switch, erro
 	return &Switch{url: strings.TrimSuffix(address, "/") + resource, username: username, password: password, client: client}, nil
 }
 
-// Open makes the driver of an entry of a site's file, with its password and
+// Open makes the driver of an entry of a site's file, with its password, key and
 // certificates.
-func Open(e *driver.Entry) (*Switch, error) {
+func Open(e *driver.Entry) (driver.Switch, error) {
+	if e.Driver == driver.PolatisNetconf {
+		return openNetconf(e)
+	}
 	password := ""
 	if e.PasswordFile != "" {
-		data, err := os.ReadFile(e.PasswordFile)
-		if err != nil {
-			return nil, fmt.Errorf("read the password of switch %s: %w", e.Name, err)
+		var err error
+		if password, err = readPassword(e); err != nil {
+			return nil, err
 		}
-		password = strings.TrimRight(string(data), "\r\n")
 	}
 	client := newClient(nil)
 	if e.CAFile != "" {
@@ -72,6 +74,14 @@ func Open(e *driver.Entry) (*Switch, error) {
 		client = newClient(&tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12})
 	}
 	return New(e.URL, e.Username, password, client)
+}
+
+func readPassword(e *driver.Entry) (string, error) {
+	data, err := os.ReadFile(e.PasswordFile)
+	if err != nil {
+		return "", fmt.Errorf("read the password of switch %s: %w", e.Name, err)
+	}
+	return strings.TrimRight(string(data), "\r\n"), nil
 }
 
 func newClient(t *tls.Config) *http.Client {
@@ -91,7 +101,7 @@ type container struct {
 
 // Connected lists the cross-connects in force.
 func (s *Switch) Connected(ctx context.Context) ([]driver.Pair, error) {
-	status, body, err := s.do(ctx, http.MethodGet, nil)
+	status, body, err := s.do(ctx, http.MethodGet, "", nil)
 	if err != nil {
 		return nil, err
 	}
@@ -109,16 +119,27 @@ func (s *Switch) Connected(ctx context.Context) ([]driver.Pair, error) {
 	return c.CrossConnects.Pair, nil
 }
 
-// Connect replaces all cross-connects in one request. Without any the resource is
-// deleted.
-func (s *Switch) Connect(ctx context.Context, pairs []driver.Pair) error {
-	method, payload := request(pairs)
-	status, body, err := s.do(ctx, method, payload)
+// Change takes away cross-connects one by one, and makes pairs in one request: a plain
+// patch (RFC 8040, section 4.6.1), which merges them into those that stay.
+func (s *Switch) Change(ctx context.Context, remove []int, pairs []driver.Pair) error {
+	for _, ingress := range remove {
+		status, body, err := s.do(ctx, http.MethodDelete, fmt.Sprintf("/pair=%d", ingress), nil)
+		if err != nil {
+			return err
+		}
+		if status/100 != 2 && status != http.StatusNotFound {
+			return refusal(fmt.Sprintf("take away the cross-connect of port %d", ingress), status, body)
+		}
+	}
+	if len(pairs) == 0 {
+		return nil
+	}
+	var c container
+	c.CrossConnects.Pair = pairs
+	payload, _ := json.Marshal(c) // integers alone
+	status, body, err := s.do(ctx, http.MethodPatch, "", payload)
 	if err != nil {
 		return err
-	}
-	if method == http.MethodDelete && status == http.StatusNotFound {
-		return nil
 	}
 	if status/100 != 2 {
 		return refusal("write the cross-connects", status, body)
@@ -126,20 +147,9 @@ func (s *Switch) Connect(ctx context.Context, pairs []driver.Pair) error {
 	return nil
 }
 
-// request is the method and body by which Connect makes the pairs.
-func request(pairs []driver.Pair) (method string, body []byte) {
-	if len(pairs) == 0 {
-		return http.MethodDelete, nil
-	}
-	var c container
-	c.CrossConnects.Pair = pairs
-	body, _ = json.Marshal(c) // integers alone
-	return http.MethodPut, body
-}
-
-// do sends a request and reads the answer.
-func (s *Switch) do(ctx context.Context, method string, payload []byte) (status int, body []byte, err error) {
-	req, err := http.NewRequestWithContext(ctx, method, s.url, bytes.NewReader(payload))
+// do sends a request about the cross-connects, or a part of them, and reads the answer.
+func (s *Switch) do(ctx context.Context, method, part string, payload []byte) (status int, body []byte, err error) {
+	req, err := http.NewRequestWithContext(ctx, method, s.url+part, bytes.NewReader(payload))
 	if err != nil {
 		return 0, nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -15,20 +16,23 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/forsd/forsd/optical/driver"
 	"github.com/forsd/forsd/optical/ocs"
 )
 
+const pairsPath = "/api/data/optical-switch:cross-connects"
+
 // restconf is a server of the module optical-switch that a switch of some ports
 // would have: ports up to half are ingress, the others egress. It answers no to
 // every request that RFC 8040 or the module does not allow.
 type restconf struct {
-	half int
-	mu   sync.Mutex
-	pair map[int]int // egress by ingress
-	puts int
-	fail func(r *http.Request) (int, string) // a status and body in place of the answer, 0 for none
+	half    int
+	mu      sync.Mutex
+	pair    map[int]int // egress by ingress
+	patches int
+	fail    func(r *http.Request) (int, string) // a status and body in place of the answer, 0 for none
 }
 
 func (s *restconf) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -45,18 +49,22 @@ func (s *restconf) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case user != "admin" || password != "secret":
 		s.no(w, http.StatusUnauthorized, "access-denied", "who are you")
-	case r.URL.Path != "/api/data/optical-switch:cross-connects" || r.URL.RawQuery != "":
-		s.no(w, http.StatusNotFound, "invalid-value", "no such resource")
 	case r.Header.Get("Accept") != "application/yang-data+json":
 		s.no(w, http.StatusNotAcceptable, "invalid-value", "JSON alone")
-	case r.Method == http.MethodGet:
+	case !strings.HasPrefix(r.URL.Path, pairsPath) || r.URL.RawQuery != "":
+		s.no(w, http.StatusNotFound, "invalid-value", "no such resource")
+	case r.Method == http.MethodGet && r.URL.Path == pairsPath:
 		s.get(w)
-	case r.Method == http.MethodPut:
-		s.put(w, r)
-	case r.Method == http.MethodDelete && len(s.pair) == 0:
-		s.no(w, http.StatusNotFound, "data-missing", "nothing is connected")
+	case r.Method == http.MethodPatch && r.URL.Path == pairsPath:
+		s.patch(w, r)
 	case r.Method == http.MethodDelete:
-		s.pair = nil
+		var ingress int
+		_, err := fmt.Sscanf(r.URL.Path, pairsPath+"/pair=%d", &ingress)
+		if _, there := s.pair[ingress]; err != nil || !there {
+			s.no(w, http.StatusNotFound, "data-missing", "nothing is connected there")
+			return
+		}
+		delete(s.pair, ingress)
 		w.WriteHeader(http.StatusNoContent)
 	default:
 		s.no(w, http.StatusMethodNotAllowed, "operation-not-supported", r.Method)
@@ -82,7 +90,8 @@ func (s *restconf) get(w http.ResponseWriter) {
 	fmt.Fprintf(w, `{"optical-switch:cross-connects":{"pair":[%s]}}`, strings.Join(list, ","))
 }
 
-func (s *restconf) put(w http.ResponseWriter, r *http.Request) {
+// patch merges pairs into those that stand.
+func (s *restconf) patch(w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get("Content-Type") != "application/yang-data+json" {
 		s.no(w, http.StatusUnsupportedMediaType, "invalid-value", "JSON alone")
 		return
@@ -92,17 +101,27 @@ func (s *restconf) put(w http.ResponseWriter, r *http.Request) {
 		s.no(w, http.StatusBadRequest, "malformed-message", fmt.Sprint(body, err))
 		return
 	}
-	pair, out := map[int]int{}, map[int]bool{}
+	pair, out := maps.Clone(s.pair), map[int]bool{}
+	if pair == nil {
+		pair = map[int]int{}
+	}
 	for _, p := range body["optical-switch:cross-connects"]["pair"] {
 		i, e := p["ingress"], p["egress"]
-		if _, twice := pair[i]; len(p) != 2 || i < 1 || i > s.half || e <= s.half || e > 2*s.half || twice || out[e] {
+		if len(p) != 2 || i < 1 || i > s.half || e <= s.half || e > 2*s.half {
 			s.no(w, http.StatusBadRequest, "invalid-value", fmt.Sprintf("ingress %d egress %d", i, e))
 			return
 		}
-		pair[i], out[e] = e, true
+		pair[i] = e
+	}
+	for i, e := range pair {
+		if out[e] {
+			s.no(w, http.StatusConflict, "operation-failed", fmt.Sprintf("ingress %d egress %d is taken", i, e))
+			return
+		}
+		out[e] = true
 	}
 	s.pair = pair
-	s.puts++
+	s.patches++
 	w.WriteHeader(http.StatusNoContent)
 }
 
@@ -118,7 +137,7 @@ func serve(t *testing.T, s *restconf) *Switch {
 	return sw
 }
 
-func connected(t *testing.T, sw *Switch) []driver.Pair {
+func connected(t *testing.T, sw driver.Switch) []driver.Pair {
 	t.Helper()
 	got, err := sw.Connected(t.Context())
 	if err != nil {
@@ -130,14 +149,41 @@ func connected(t *testing.T, sw *Switch) []driver.Pair {
 
 // TestConnect makes cross-connects, replaces them, and takes them all away, twice.
 func TestConnect(t *testing.T) {
-	sw := serve(t, &restconf{half: 8})
-	for _, want := range [][]driver.Pair{nil, {{Ingress: 1, Egress: 9}, {Ingress: 2, Egress: 16}}, {{Ingress: 2, Egress: 9}}, nil, nil} {
-		if err := sw.Connect(t.Context(), want); err != nil {
+	changes(t, serve(t, &restconf{half: 8}))
+}
+
+// changes has a switch of eight ingress ports, 1 to 8, and as many egress ports make
+// cross-connects, move them round, and take them away, twice.
+func changes(t *testing.T, sw driver.Switch) {
+	t.Helper()
+	type pairs = []driver.Pair
+	for _, c := range []struct {
+		remove []int
+		pairs  pairs
+		want   pairs
+	}{
+		{nil, pairs{{Ingress: 1, Egress: 9}, {Ingress: 2, Egress: 16}}, pairs{{Ingress: 1, Egress: 9}, {Ingress: 2, Egress: 16}}},
+		{nil, pairs{{Ingress: 1, Egress: 16}, {Ingress: 2, Egress: 9}}, pairs{{Ingress: 1, Egress: 16}, {Ingress: 2, Egress: 9}}},
+		{[]int{1}, pairs{{Ingress: 3, Egress: 16}}, pairs{{Ingress: 2, Egress: 9}, {Ingress: 3, Egress: 16}}},
+		{[]int{2}, nil, pairs{{Ingress: 3, Egress: 16}}},
+		{[]int{2, 3}, nil, pairs{}},
+		{[]int{3}, nil, pairs{}},
+	} {
+		if err := sw.Change(t.Context(), c.remove, c.pairs); err != nil {
 			t.Fatal(err)
 		}
-		if d := cmp.Diff(want, connected(t, sw)); d != "" {
+		if d := cmp.Diff(c.want, connected(t, sw), cmpopts.EquateEmpty()); d != "" {
 			t.Errorf("cross-connects (-want +got):\n%s", d)
 		}
+	}
+	if err := sw.Change(t.Context(), nil, pairs{{Ingress: 1, Egress: 2}}); err == nil {
+		t.Error("a pair that the switch cannot make: no error")
+	}
+	if err := sw.Change(t.Context(), nil, pairs{{Ingress: 1, Egress: 9}, {Ingress: 2, Egress: 9}}); err == nil {
+		t.Error("two pairs with one port: no error")
+	}
+	if got := connected(t, sw); len(got) != 0 {
+		t.Errorf("after changes that were refused %v are connected", got)
 	}
 }
 
@@ -159,15 +205,15 @@ func TestScheduleOnSwitches(t *testing.T) {
 			Ingress: []int{1, 2, 3, 4, 5, 6}, Egress: []int{14, 13, 12, 11, 10, 9}})
 	}
 	events := make(chan driver.Event, s.Configurations())
-	if err := driver.Run(t.Context(), s, lines, time.Microsecond, func(e driver.Event) { events <- e }); err != nil {
+	if err := driver.Run(t.Context(), s, lines, time.Microsecond, time.Now(), func(e driver.Event) { events <- e }); err != nil {
 		t.Fatal(err)
 	}
 	if len(events) != s.Configurations() {
 		t.Errorf("%d events, want %d", len(events), s.Configurations())
 	}
 	for h, server := range servers {
-		if server.puts != len(s.Switches[h].Configs) {
-			t.Errorf("switch %d was changed %d times, want %d", h, server.puts, len(s.Switches[h].Configs))
+		if server.patches != len(s.Switches[h].Configs) {
+			t.Errorf("switch %d was changed %d times, want %d", h, server.patches, len(s.Switches[h].Configs))
 		}
 		want := map[int]int{}
 		if h == 0 {
@@ -206,7 +252,7 @@ func TestRefusals(t *testing.T) {
 		}
 	}
 	sw := serve(t, &restconf{half: 8})
-	if err := sw.Connect(t.Context(), []driver.Pair{{Ingress: 1, Egress: 2}}); err == nil || !strings.Contains(err.Error(), "ingress 1 egress 2") {
+	if err := sw.Change(t.Context(), nil, []driver.Pair{{Ingress: 1, Egress: 2}}); err == nil || !strings.Contains(err.Error(), "ingress 1 egress 2") {
 		t.Errorf("a pair that the switch cannot make: %v", err)
 	}
 	if _, err := New("switch.example", "", "", nil); err == nil {
