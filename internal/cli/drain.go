@@ -79,10 +79,13 @@ func nextTime(text string, after time.Time) (time.Time, error) {
 	}
 	clock, err := time.Parse("15:04", text)
 	if err != nil {
+		clock, err = time.Parse(time.TimeOnly, text) // takes a fraction of the second as well
+	}
+	if err != nil {
 		return time.Time{}, fmt.Errorf("%q is no time: want such as 02:00, 2026-07-01 02:00, or 2026-07-01T02:00:00Z", text)
 	}
 	after = after.Local()
-	t := time.Date(after.Year(), after.Month(), after.Day(), clock.Hour(), clock.Minute(), 0, 0, time.Local)
+	t := time.Date(after.Year(), after.Month(), after.Day(), clock.Hour(), clock.Minute(), clock.Second(), clock.Nanosecond(), time.Local)
 	if !t.After(after) {
 		t = t.AddDate(0, 0, 1)
 	}

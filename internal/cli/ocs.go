@@ -26,10 +26,10 @@ does, so that the last of them is done early. Times and demands are in one unit,
 as the milliseconds that a circuit takes to carry an entry.`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			return errors.New("say what to do: schedule, replay, generate, online or apply")
+			return errors.New("say what to do: schedule, replay, generate, online, apply or timetable")
 		},
 	}
-	cmd.AddCommand(ocsScheduleCommand(), ocsReplayCommand(), ocsGenerateCommand(), ocsOnlineCommand(), ocsApplyCommand())
+	cmd.AddCommand(ocsScheduleCommand(), ocsReplayCommand(), ocsGenerateCommand(), ocsOnlineCommand(), ocsApplyCommand(), ocsTimetableCommand())
 	return cmd
 }
 

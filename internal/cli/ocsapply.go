@@ -23,24 +23,34 @@ type appliedConfig struct {
 	ForSeconds     float64       `json:"for_seconds"`
 	TookSeconds    float64       `json:"took_seconds,omitempty"`
 	OverdueSeconds float64       `json:"overdue_seconds,omitempty"`
+	Kept           int           `json:"kept,omitempty"`
 	Pairs          []driver.Pair `json:"pairs"`
 }
 
 func ocsApplyCommand() *cobra.Command {
-	var schedule, config string
+	var schedule, config, at string
 	var execute bool
+	var late time.Duration
 	cmd := &cobra.Command{
 		Use:   "apply --schedule FILE --config FILE [--execute]",
 		Short: "Carry a schedule out on real switches; without --execute only tell what would be done",
 		Long: `Apply connects the circuits of a schedule on the switches that a YAML file lists, each
 configuration when it is due, and reads every change back. It moves circuits and no
 data. Without --execute it changes nothing, and asks no switch: it tells which
-cross-connects it would make, and when. Cross-connects of ports that no rack has stay
-as they are, and the circuits of the last configurations stay in the end.
+cross-connects it would make, and when. Circuits that stay from one configuration to the
+next are not touched, cross-connects of ports that no rack has never, and the circuits of
+the last configurations stay in the end. Where somebody else changes a circuit of the
+schedule, or takes a port of it, apply stops before its next change.
+
+The exit status is 1 where something could not be done, and where a switch was slower
+than planned: racks that send by the schedule have then sent into circuits that did not
+stand, and the last line says how much of the traffic was carried.
 
 The file has the switches in the order of the schedule's, with the ports that rack 0,
 1, … sends into and receives from. Driver polatis is for HUBER+SUHNER Polatis switches,
-by RESTCONF:
+by RESTCONF; polatis-netconf is for the same by NETCONF over SSH, with url
+ssh://192.0.2.1:830, known_hosts (a file with the switch's host key), and key_file, a
+password_file, or both:
 
   version: 1
   unit: 1s                # what 1 of the schedule's time takes
@@ -54,18 +64,45 @@ by RESTCONF:
       ingress: 1-16
       egress: 17-32`,
 		Example: `  forsctl ocs apply --schedule schedule.json --config switches.yaml
-  forsctl ocs apply --schedule schedule.json --config switches.yaml --execute`,
+  forsctl ocs apply --schedule schedule.json --config switches.yaml --execute --at 02:00`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return applySchedule(cmd, schedule, config, execute) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if late < 0 {
+				return fmt.Errorf("--late %v: want 0 or more", late)
+			}
+			start, err := startTime(at)
+			if err != nil {
+				return err
+			}
+			return applySchedule(cmd, schedule, config, execute, start, late)
+		},
 	}
 	cmd.Flags().StringVar(&schedule, "schedule", "", "file of forsctl ocs schedule --out")
 	cmd.Flags().StringVar(&config, "config", "", "YAML file that lists the switches")
 	cmd.Flags().BoolVar(&execute, "execute", false, "change the switches")
+	cmd.Flags().StringVar(&at, "at", "", "when the schedule's time 0 is: 02:00, 02:00:00.5, or a date and time (default: now)")
+	cmd.Flags().DurationVar(&late, "late", time.Millisecond, "circuits that stand later than planned by no more than this are in time")
 	return cmd
 }
 
+// startTime reads --at.
+func startTime(at string) (time.Time, error) {
+	now := time.Now()
+	if at == "" {
+		return now, nil
+	}
+	start, err := nextTime(at, now)
+	if err != nil {
+		return now, fmt.Errorf("--at: %w", err)
+	}
+	if start.Before(now) {
+		return now, fmt.Errorf("--at: %s has passed", start.Format(time.RFC3339Nano))
+	}
+	return start, nil
+}
+
 // applySchedule tells what would be done, or does it.
-func applySchedule(cmd *cobra.Command, schedule, config string, execute bool) error {
+func applySchedule(cmd *cobra.Command, schedule, config string, execute bool, start time.Time, late time.Duration) error {
 	r, err := readSchedule(schedule)
 	if err != nil {
 		return err
@@ -93,7 +130,7 @@ func applySchedule(cmd *cobra.Command, schedule, config string, execute bool) er
 		return printEvents(cmd, events, false)
 	}
 	done, err := carryOut(cmd, func(tell func(driver.Event)) error {
-		return driver.Run(cmd.Context(), r.Schedule(), lines, unit, tell)
+		return driver.Run(cmd.Context(), r.Schedule(), lines, unit, start, tell)
 	})
 	if perr := printEvents(cmd, done, true); perr != nil {
 		return perr
@@ -101,7 +138,27 @@ func applySchedule(cmd *cobra.Command, schedule, config string, execute bool) er
 	if err != nil {
 		return command.Violated{Err: fmt.Errorf("%d of %s made: %w", len(done), command.Plural(len(events), "configuration", "configurations"), err)}
 	}
-	return nil
+	return inTime(done, unit, late)
+}
+
+// inTime is an error where circuits stood too late, by more than late.
+func inTime(done []driver.Event, unit, late time.Duration) error {
+	var planned, missed time.Duration
+	var worst driver.Event
+	for _, e := range done {
+		planned += time.Duration(len(e.Pairs)) * e.For
+		if e.Missed() > 0 && e.Overdue > late {
+			missed += e.Missed()
+			if e.Overdue > worst.Overdue {
+				worst = e
+			}
+		}
+	}
+	if missed == 0 {
+		return nil
+	}
+	return command.Violated{Err: fmt.Errorf("%.6g of %.6g carried: circuits stood too late, most those of configuration %d of switch %s, by %v; plan with a larger --delta",
+		float64(planned-missed)/float64(unit), float64(planned)/float64(unit), worst.Number, worst.Switch, worst.Overdue.Round(time.Microsecond))}
 }
 
 // openSwitches makes the drivers of a site's switches. A dry run needs no password.
@@ -109,9 +166,6 @@ func openSwitches(site *driver.Site, execute bool) ([]driver.Line, error) {
 	var lines []driver.Line
 	for i := range site.Switches {
 		e := &site.Switches[i]
-		if e.Driver != "polatis" {
-			return nil, fmt.Errorf("switch %s has driver %q: want polatis", e.Name, e.Driver)
-		}
 		var s driver.Switch
 		if execute {
 			var err error
@@ -143,7 +197,7 @@ func carryOut(cmd *cobra.Command, run func(func(driver.Event)) error) ([]driver.
 func printEvents(cmd *cobra.Command, events []driver.Event, executed bool) error {
 	list := make([]appliedConfig, len(events))
 	for i, e := range events {
-		list[i] = appliedConfig{e.Switch, e.Number, e.Due.Seconds(), e.For.Seconds(), e.Took.Seconds(), e.Overdue.Seconds(), e.Pairs}
+		list[i] = appliedConfig{e.Switch, e.Number, e.Due.Seconds(), e.For.Seconds(), e.Took.Seconds(), e.Overdue.Seconds(), e.Kept, e.Pairs}
 	}
 	return command.Show(cmd, map[string]any{"version": 1, "executed": executed, "configurations": list}, func(w io.Writer) {
 		if executed {

@@ -2,8 +2,8 @@ package cli
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -11,29 +11,51 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
-// store keeps what is put, and counts it: all that a switch's RESTCONF server need
+// store merges what is patched, and counts it: all that a switch's RESTCONF server need
 // do here. Package polatis tests the requests.
 type store struct {
-	mu   sync.Mutex
-	body []byte
-	puts int
+	mu      sync.Mutex
+	takes   time.Duration
+	egress  map[int]int // by ingress
+	patches int
 }
 
 func (s *store) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	type pair struct {
+		Ingress int `json:"ingress"`
+		Egress  int `json:"egress"`
+	}
+	var x struct {
+		C struct {
+			Pair []pair `json:"pair"`
+		} `json:"optical-switch:cross-connects"`
+	}
+	if r.Method == http.MethodPatch {
+		time.Sleep(s.takes)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch {
-	case r.Method == http.MethodPut:
-		s.body, _ = io.ReadAll(r.Body)
-		s.puts++
+	if r.Method == http.MethodPatch {
+		if err := json.NewDecoder(r.Body).Decode(&x); err != nil {
+			w.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		for _, p := range x.C.Pair {
+			s.egress[p.Ingress] = p.Egress
+		}
+		s.patches++
 		w.WriteHeader(http.StatusNoContent)
-	case s.body == nil:
-		w.WriteHeader(http.StatusNotFound)
-	default:
-		_, _ = w.Write(s.body)
+		return
 	}
+	for in, out := range s.egress {
+		x.C.Pair = append(x.C.Pair, pair{in, out})
+	}
+	_ = json.NewEncoder(w).Encode(x)
 }
 
 // TestApplyExecutes carries a schedule out on two servers.
@@ -54,6 +76,7 @@ func TestApplyExecutes(t *testing.T) {
 	site := "version: 1\nunit: 1ms\nswitches:\n"
 	var stores [2]store
 	for i := range stores {
+		stores[i].egress = map[int]int{}
 		server := httptest.NewServer(&stores[i])
 		defer server.Close()
 		site += fmt.Sprintf("  - {name: ocs-%d, driver: polatis, url: %q, ingress: 1-4, egress: 5-8}\n", i, server.URL)
@@ -61,14 +84,22 @@ func TestApplyExecutes(t *testing.T) {
 	if err := os.WriteFile(path("site.yaml"), []byte(site), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	out := forsctl("ocs", "apply", "--schedule", path("s.json"), "--config", path("site.yaml"), "--execute")
+	out := forsctl("ocs", "apply", "--schedule", path("s.json"), "--config", path("site.yaml"), "--execute", "--late", "1h")
 	if strings.Count(out, "ocs-0") != 1 || strings.Count(out, "ocs-1") != 3 || strings.Contains(out, "Nothing was changed") {
 		t.Errorf("it says:\n%s", out)
 	}
-	if stores[0].puts != 1 || stores[1].puts != 3 {
-		t.Errorf("the switches were changed %d and %d times, want 1 and 3", stores[0].puts, stores[1].puts)
+	if stores[0].patches != 1 || stores[1].patches != 3 {
+		t.Errorf("the switches were changed %d and %d times, want 1 and 3", stores[0].patches, stores[1].patches)
 	}
-	if want := `{"optical-switch:cross-connects":{"pair":[{"ingress":1,"egress":6},{"ingress":2,"egress":7},{"ingress":3,"egress":8},{"ingress":4,"egress":5}]}}`; string(stores[1].body) != want {
-		t.Errorf("switch 1 ends with %s, want %s", stores[1].body, want)
+	if d := cmp.Diff(map[int]int{1: 6, 2: 7, 3: 8, 4: 5}, stores[1].egress); d != "" {
+		t.Errorf("switch 1 in the end (-want +got):\n%s", d)
+	}
+
+	// A switch that takes longer than δ: what was sent meanwhile is lost.
+	stores[0].takes, stores[0].egress = 50*time.Millisecond, map[int]int{}
+	var shown, errs bytes.Buffer
+	code := Run([]string{"ocs", "apply", "--schedule", path("s.json"), "--config", path("site.yaml"), "--execute"}, &shown, &errs)
+	if code != 1 || !strings.Contains(errs.String(), "carried: circuits stood too late, most those of configuration 0 of switch ocs-0, by ") {
+		t.Errorf("exit %d: %s\n%s", code, &errs, &shown)
 	}
 }

@@ -2,6 +2,7 @@ package polatis
 
 import (
 	"bufio"
+	"context"
 	"crypto/ed25519"
 	"crypto/rand"
 	"encoding/pem"
@@ -248,4 +249,74 @@ func userName() string {
 		return "root"
 	}
 	return u.Username
+}
+
+// TestNetconfRefusals has the server know nobody, be another one, or answer nonsense.
+func TestNetconfRefusals(t *testing.T) {
+	const hi = `<hello xmlns="` + base + `"><capabilities><capability>urn:ietf:params:netconf:base:1.0</capability></capabilities></hello>` + endOfMessage
+	says := func(text ...string) func(ssh.Channel, net.Addr) {
+		return func(c ssh.Channel, _ net.Addr) {
+			in := bufio.NewReader(c)
+			for _, answer := range text {
+				if _, err := readMessage(in); err != nil {
+					return
+				}
+				_, _ = io.WriteString(c, answer)
+			}
+		}
+	}
+	stays := func(text ...string) func(ssh.Channel, net.Addr) {
+		return func(c ssh.Channel, from net.Addr) {
+			says(text...)(c, from)
+			_, _ = io.Copy(io.Discard, c)
+		}
+	}
+	same := func(*driver.Entry) {}
+	other := serveSSH(t, says(hi))
+	for _, c := range []struct {
+		netconf func(ssh.Channel, net.Addr)
+		spoil   func(e *driver.Entry)
+		want    string
+	}{
+		{says(hi), func(e *driver.Entry) { e.KeyFile, e.Username = "", "nobody" }, "check username, password_file, key_file and known_hosts"},
+		{says(hi), func(e *driver.Entry) { e.KnownHosts = other.entry.KnownHosts }, "known_hosts"},
+		{says("220 mail.example ESMTP" + endOfMessage), same, "this is no NETCONF server"},
+		{says(), same, "the switch ended the session"},
+		{says(hi), same, "the switch ended the session"},
+		{says(hi, "<rpc-reply"+endOfMessage), same, "XML syntax error"},
+		{says(hi, `<rpc-reply message-id="7" xmlns="`+base+`"><ok/></rpc-reply>`+endOfMessage), same, `the reply is to message "7", not to 1`},
+		{says(hi, `<rpc-reply message-id="1" xmlns="`+base+`"><rpc-error><error-severity>error</error-severity><error-tag>in-use</error-tag><error-message> port 9 is dark </error-message></rpc-error></rpc-reply>`+endOfMessage), same, "the switch answers in-use port 9 is dark"},
+		{stays(hi, strings.Repeat(" ", maxAnswer)+endOfMessage), same, "longer than"},
+		{stays(strings.Replace(hi, "1.0</cap", "1.1</cap", 1) + "\n#0\n\n##\n"), same, "want its length"},
+	} {
+		e := serveSSH(t, c.netconf).entry
+		c.spoil(&e)
+		sw := open(t, &e)
+		if _, err := sw.Connected(t.Context()); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v, want %q", err, c.want)
+		}
+	}
+	for _, spoil := range []func(e *driver.Entry){
+		func(e *driver.Entry) { e.KeyFile += "x" },
+		func(e *driver.Entry) { e.KeyFile = e.PasswordFile },
+		func(e *driver.Entry) { e.PasswordFile += "x" },
+		func(e *driver.Entry) { e.KnownHosts += "x" },
+		func(e *driver.Entry) { e.URL = "https://192.0.2.1" },
+	} {
+		bad := other.entry
+		spoil(&bad)
+		if _, err := Open(&bad); err == nil {
+			t.Errorf("%+v: no error", bad)
+		}
+	}
+}
+
+// TestNetconfHangs has a server that says nothing: a request ends with its context.
+func TestNetconfHangs(t *testing.T) {
+	e := serveSSH(t, func(c ssh.Channel, _ net.Addr) { _, _ = io.Copy(io.Discard, c) }).entry
+	ctx, cancel := context.WithTimeoutCause(t.Context(), 100*time.Millisecond, errors.New("the user gave up"))
+	defer cancel()
+	if _, err := open(t, &e).Connected(ctx); err == nil || !strings.Contains(err.Error(), "the user gave up") {
+		t.Errorf("%v, want that the user gave up", err)
+	}
 }
