@@ -21,6 +21,7 @@ func (b *Backend) Interfaces(peers http.Handler, readOverTCP bool) api.Config {
 		Mount: map[string]http.Handler{
 			"GET /v1/explain":          Answer(b.explain),
 			"GET /v1/baseline":         Answer(b.showBaseline),
+			"GET /v1/fabric":           Answer(b.showCabling),
 			"GET /v1/baseline/preview": Answer(b.previewAccept),
 			"GET /v1/cables":           Answer(b.showCables),
 			"GET /v1/drains":           Answer(func(*http.Request) (any, error) { return api.Drained{Drains: b.drains(nil)}, nil }),
@@ -93,6 +94,15 @@ func (b *Backend) showBaseline(*http.Request) (any, error) {
 		return nil, api.Errorf(http.StatusNotFound, api.CodeNotFound, "no fabric has been accepted yet: there is no baseline")
 	}
 	return base, nil
+}
+
+// showCabling answers /v1/fabric.
+func (b *Backend) showCabling(*http.Request) (any, error) {
+	v := b.Board.Latest()
+	if v == nil {
+		return nil, api.Errorf(http.StatusServiceUnavailable, api.CodeNoPlan, "no fabric has been seen yet")
+	}
+	return api.NewCabling(v.Fabric, v.SeenAt), nil
 }
 
 // showCables answers /v1/cables.

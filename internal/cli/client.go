@@ -20,7 +20,7 @@ import (
 )
 
 func daemonCommands() []*cobra.Command {
-	cmds := []*cobra.Command{statusCommand(), watchCommand(), epochsCommand(), historyCommand(), phasesCommand(), jobCommand(), slurmCommand(), cablesCommand(), whatIfCommand(), rerouteCommand(), rollbackCommand(), baselineCommand(), tokenCommand(), reloadCommand(), drainCommand(), undrainCommand(), drainsCommand()}
+	cmds := []*cobra.Command{statusCommand(), watchCommand(), epochsCommand(), historyCommand(), reportCommand(), phasesCommand(), jobCommand(), slurmCommand(), cablesCommand(), whatIfCommand(), rerouteCommand(), rollbackCommand(), baselineCommand(), tokenCommand(), reloadCommand(), drainCommand(), undrainCommand(), drainsCommand()}
 	for _, c := range cmds {
 		c.GroupID = "daemon"
 		if c.ValidArgsFunction == nil {

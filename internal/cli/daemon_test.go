@@ -92,6 +92,7 @@ func (d *fakeDaemon) listen(socket string) (*api.Server, error) {
 	}
 	return api.Listen(api.Config{Backend: d, Jobs: &fakeJobs{fakeDaemon: d}, Plans: d.plans, Events: d.events, Past: d,
 		Mount: map[string]http.Handler{"GET /v1/explain": d.handler(d.explain), "GET /v1/cables": d.handler(func(*http.Request) (any, error) { return cablesOf42(), nil }), "GET /v1/baseline": d.handler(d.baseline),
+			"GET /v1/fabric": d.handler(func(*http.Request) (any, error) { return api.NewCabling(d.result.Tree.Fabric, began), nil }),
 			"GET /v1/drains": d.handler(func(*http.Request) (any, error) { return api.Drained{Drains: fakeDrains("fans")}, nil }),
 			"GET /v1/baseline/preview": d.handler(func(*http.Request) (any, error) {
 				return api.Preview{Changes: []string{"1 spine forgotten: Spine003 (0x0000000000300003)"}, Deviations: []string{"spine Spine003 is absent"}}, nil

@@ -57,7 +57,7 @@ Exit code 0: nothing is wrong; 1: something is; 2: the input cannot be used.`,
 				err = check(func() error { return verify.Tables(tree, tables) },
 					func() error { return verify.Plan(tree, tables, rows, planner.Unreachable(tree, rows)) })
 			}
-			return report(cmd, verdict{Phases: rows.Phases, Servers: len(tree.Servers), Transfers: len(list.rows)}, err)
+			return passOn(cmd, verdict{Phases: rows.Phases, Servers: len(tree.Servers), Transfers: len(list.rows)}, err)
 		},
 	}
 	fabric.register(cmd)
@@ -76,8 +76,8 @@ func check(checks ...func() error) error {
 	return nil
 }
 
-// report prints the verdict, and passes a violation on for the exit code.
-func report(cmd *cobra.Command, v verdict, err error) error {
+// passOn prints the verdict, and passes a violation on for the exit code.
+func passOn(cmd *cobra.Command, v verdict, err error) error {
 	var bad command.Violated
 	if err != nil && !errors.As(err, &bad) {
 		return err

@@ -21,6 +21,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/forsd/forsd/internal/report"
 )
 
 const configs = "../../configs/"
@@ -229,8 +231,20 @@ func (x *test) dashboard() (all []string) {
 	return all
 }
 
+// report makes a report of the last hour.
+func (x *test) report(intended []report.Wanted) *report.Report {
+	x.Helper()
+	now := time.Now()
+	facts, err := report.Gather(x.ctx, x.Client, report.Span{From: now.Add(-time.Hour), To: now})
+	x.ok(err)
+	facts.Intended = intended
+	r, err := report.Make(facts)
+	x.ok(err)
+	return r
+}
+
 // TestMonitoring has Debian's Prometheus and Alertmanager watch a forsd by the files of
-// configs, and forsd's own webhook: a cable is pulled, and there is an alert; it is back,
+// configs, and forsd's own webhook, and makes reports: a cable is pulled, and there is an alert; it is back,
 // and the alert is over. Every query of the dashboard gives data, and promtool finds
 // nothing wrong with the metrics.
 func TestMonitoring(t *testing.T) {
@@ -246,6 +260,10 @@ func TestMonitoring(t *testing.T) {
 		return err
 	})
 	leaf, port := healthy.Tree.Leaves[1].Name, int(healthy.Tree.Leaves[1].Cables[2].LeafPort)
+	kept, err := os.ReadFile(x.SubnetFile())
+	x.ok(err)
+	intended, err := report.ReadIntended(kept)
+	x.ok(err)
 	pulled := time.Now()
 	x.ok(x.Sim.Unlink(x.ctx, leaf, port))
 	x.settled(Cable(1, 2, "missing"))
@@ -257,6 +275,9 @@ func TestMonitoring(t *testing.T) {
 		return err
 	})
 	t.Logf("pulled: Alertmanager has told of it after %v", time.Since(pulled).Round(100*time.Millisecond))
+	if r := x.report(intended); len(r.Intended.Differences) != 1 || r.Intended.Counts[report.Missing] != 1 || r.Baseline.Counts[report.Missing] != 1 {
+		t.Errorf("one cable is missing, and the report says %+v and %+v", r.Intended, r.Baseline)
+	}
 	x.ok(x.Sim.Relink(x.ctx, leaf, port))
 	back := time.Now()
 	x.settled(Cable(1, 2, "full"))
@@ -276,6 +297,11 @@ func TestMonitoring(t *testing.T) {
 			return nil
 		})
 	}
+	r := x.report(intended)
+	if worst := r.Cables[0]; len(r.Intended.Differences)+len(r.Baseline.Differences) > 0 || !strings.Contains(worst.Cable, fmt.Sprintf("%s port %d", leaf, port)) || worst.Faults != 1 || r.Cables[1].Faults != 0 || r.Faults.Count != 1 {
+		t.Errorf("one cable was down once, and the report says %+v %+v %+v %+v", r.Cables[:2], r.Faults, r.Intended, r.Baseline)
+	}
+	t.Logf("the report: %s was up for %.2f %% of %v, fault to plan %v ms", r.Cables[0].Cable, 100*r.Cables[0].Share, r.Period.To.Sub(r.Period.From).Round(time.Second), r.Faults.Median)
 	queries := x.dashboard()
 	for _, expr := range queries {
 		m.comes(func(ctx context.Context) error { _, err := m.query(ctx, expr); return err })

@@ -1,0 +1,204 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/topology"
+)
+
+// The kinds of differences.
+const (
+	Missing  = "missing"  // the cable is down or absent, and both its ports are free
+	Extra    = "extra"    // nobody wants it, and neither of its ports
+	Swapped  = "swapped"  // one of its ports, or both, has another cable
+	Degraded = "degraded" // it is below its rate
+)
+
+// Difference is a cable that is not as it is meant to be.
+type Difference struct {
+	Kind  string   `json:"kind"`           // missing, extra, swapped or degraded
+	Cable string   `json:"cable"`          // as it is meant to be; an extra one as it is
+	Now   []string `json:"now,omitempty"`  // what is in its ports, or its rate
+	Line  int      `json:"line,omitempty"` // of the file with the intended topology
+}
+
+// Comparison is the fabric against what it is meant to be.
+type Comparison struct {
+	Cables      int            `json:"cables"` // that are meant to be there
+	Counts      map[string]int `json:"counts"` // of differences, by kind
+	Differences []Difference   `json:"differences"`
+}
+
+// place is a port of the fabric. Of a node that is not there the name stands for it.
+type place struct {
+	node topology.GUID
+	name string
+	port uint8
+}
+
+// wiring is what is plugged in where.
+type wiring struct {
+	links  []api.Link
+	at     map[place]int              // the link at a port
+	named  map[string][]topology.GUID // the nodes of a name in small letters
+	byPort map[topology.GUID]place    // by the GUID of a host's port
+	nameOf map[topology.GUID]string
+}
+
+func newWiring(c *api.Cabling) *wiring {
+	w := &wiring{links: c.Links, at: map[place]int{}, named: map[string][]topology.GUID{}, byPort: map[topology.GUID]place{}, nameOf: map[topology.GUID]string{}}
+	for i := range c.Links {
+		for _, e := range []*api.LinkEnd{&c.Links[i].A, &c.Links[i].B} {
+			p := place{node: e.GUID, port: e.Port}
+			w.at[p] = i
+			if name := strings.ToLower(e.Name); name != "" && !slices.Contains(w.named[name], e.GUID) {
+				w.named[name] = append(w.named[name], e.GUID)
+			}
+			if w.nameOf[e.GUID] = e.Name; e.Host != 0 {
+				w.byPort[e.Host] = p
+			}
+		}
+	}
+	return w
+}
+
+// find is the port that an end means.
+func (w *wiring) find(e End) (place, error) {
+	if p, is := w.byPort[e.Host]; is && e.Host != 0 {
+		return p, nil
+	}
+	if e.GUID != 0 {
+		return place{node: e.GUID, port: e.Port}, nil
+	}
+	if e.Host != 0 {
+		return place{node: e.Host}, nil // it is not there
+	}
+	name := strings.ToLower(e.Name)
+	switch nodes := w.named[name]; len(nodes) {
+	case 0:
+		return place{name: name, port: e.Port}, nil
+	case 1:
+		return place{node: nodes[0], port: e.Port}, nil
+	default:
+		return place{}, fmt.Errorf("%d nodes are called %s, such as %s and %s: name them by their GUIDs", len(nodes), e.Name, nodes[0], nodes[1])
+	}
+}
+
+// text is a link in words.
+func (w *wiring) text(i int) string {
+	end := func(e *api.LinkEnd) End { return End{GUID: e.GUID, Name: e.Name, Port: e.Port} }
+	return (&Wanted{A: end(&w.links[i].A), B: end(&w.links[i].B)}).String()
+}
+
+// Compare compares what is plugged in with what is meant to be.
+func Compare(wanted []Wanted, c *api.Cabling) (*Comparison, error) {
+	w := newWiring(c)
+	out := &Comparison{Cables: len(wanted), Counts: map[string]int{Missing: 0, Extra: 0, Swapped: 0, Degraded: 0}, Differences: []Difference{}}
+	add := func(d Difference) {
+		out.Counts[d.Kind]++
+		out.Differences = append(out.Differences, d)
+	}
+	meant := map[place]bool{}
+	for i := range wanted {
+		x := &wanted[i]
+		a, err := w.find(x.A)
+		if err != nil {
+			return nil, fmt.Errorf("line %d: %w", x.Line, err)
+		}
+		b, err := w.find(x.B)
+		if err != nil {
+			return nil, fmt.Errorf("line %d: %w", x.Line, err)
+		}
+		meant[a], meant[b] = true, true
+		la, hasA := w.at[a]
+		lb, hasB := w.at[b]
+		d := Difference{Cable: x.String(), Line: x.Line}
+		switch {
+		case !hasA && !hasB:
+			d.Kind = Missing
+			add(d)
+		case hasA && hasB && la == lb && a != b:
+			if now := topology.ParseRate(w.links[la].Rate); x.Gbps > 0 && now.Known() && now.Gbps() < x.Gbps*0.9 { // speeds are rounded
+				d.Kind, d.Now = Degraded, []string{now.String()}
+				add(d)
+			}
+		default:
+			d.Kind = Swapped
+			if hasA {
+				d.Now = append(d.Now, w.text(la))
+			}
+			if hasB && (!hasA || la != lb) {
+				d.Now = append(d.Now, w.text(lb))
+			}
+			add(d)
+		}
+	}
+	for i := range w.links {
+		l := &w.links[i]
+		if !meant[place{node: l.A.GUID, port: l.A.Port}] && !meant[place{node: l.B.GUID, port: l.B.Port}] {
+			add(Difference{Kind: Extra, Cable: w.text(i)})
+		}
+	}
+	order := map[string]int{Missing: 0, Swapped: 1, Degraded: 2, Extra: 3}
+	slices.SortStableFunc(out.Differences, func(a, b Difference) int { return cmp.Compare(order[a.Kind], order[b.Kind]) })
+	return out, nil
+}
+
+// OfBaseline wants the cables of a baseline. Those of hosts are wanted at their leaf's
+// ports.
+func OfBaseline(b *topology.Baseline) (out []Wanted) {
+	add := func(lower, upper End, u topology.Uplink, rate string) {
+		if u.LeafPort == 0 {
+			return // there never was one
+		}
+		lower.Port, upper.Port = u.LeafPort, u.SpinePort
+		out = append(out, Wanted{A: lower, B: upper, Gbps: topology.ParseRate(rate).Gbps()})
+	}
+	hosts := func(leaf End, slots []topology.Slot) {
+		for _, s := range slots {
+			if s.GUID != 0 {
+				leaf.Port = s.LeafPort
+				out = append(out, Wanted{A: leaf, B: End{Host: s.GUID, Name: s.Name}})
+			}
+		}
+	}
+	if p := b.Pods; p != nil {
+		perPod := len(p.Mids) / max(1, p.Pods)
+		for m := range p.Mids {
+			n := 0
+			for _, lane := range p.Lanes {
+				if p.MidOf[lane.Plane] == m%perPod {
+					top := &p.Tops[lane.Top]
+					add(End{GUID: p.Mids[m].GUID, Name: p.Mids[m].Name}, End{GUID: top.GUID, Name: top.Name}, p.Mids[m].Uplinks[n], p.Rate)
+					n++
+				}
+			}
+		}
+		for i := range p.Leaves {
+			leaf := &p.Leaves[i]
+			at := End{GUID: leaf.GUID, Name: leaf.Name}
+			for plane, u := range leaf.Uplinks {
+				mid := &p.Mids[leaf.Pod*perPod+p.MidOf[plane]]
+				add(at, End{GUID: mid.GUID, Name: mid.Name}, u, p.Rate)
+			}
+			hosts(at, leaf.Slots)
+		}
+		return out
+	}
+	for i := range b.Leaves {
+		leaf, lane := &b.Leaves[i], 0
+		at := End{GUID: leaf.GUID, Name: leaf.Name}
+		for s := range b.Spines {
+			for range b.Spines[s].Cables {
+				add(at, End{GUID: b.Spines[s].GUID, Name: b.Spines[s].Name}, leaf.Uplinks[lane], b.Rate)
+				lane++
+			}
+		}
+		hosts(at, leaf.Slots)
+	}
+	return out
+}

@@ -1,0 +1,240 @@
+package report
+
+import (
+	"bytes"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/topology"
+)
+
+// End is where a cable is meant to be plugged in. What is known of the node is its GUID, its
+// name, or the GUID of a host's port.
+type End struct {
+	GUID, Host topology.GUID
+	Name       string
+	Port       uint8 // 0 where Host alone is known
+}
+
+// String is the end as people know it.
+func (e End) String() string {
+	name := e.Name
+	if name == "" {
+		name = max(e.GUID, e.Host).String()
+	}
+	if e.Port == 0 {
+		return name
+	}
+	return fmt.Sprintf("%s port %d", name, e.Port)
+}
+
+// Wanted is a cable that is meant to be there.
+type Wanted struct {
+	A, B End
+	Gbps float64 // 0 for any
+	Line int     // of the file that it is in, 0 for none
+}
+
+// String names both ends.
+func (w *Wanted) String() string { return w.A.String() + " – " + w.B.String() }
+
+// ReadIntended reads an intended topology: a CSV of cables as UFM's NDT has it, or the
+// output of ibnetdiscover or an opensm-subnet.lst that was kept. Errors of CSV say line and
+// column.
+func ReadIntended(data []byte) ([]Wanted, error) {
+	if fabric, _, err := topology.Read(data); err == nil {
+		return ofCabling(api.NewCabling(fabric, time.Time{})), nil
+	} else if !header.Match(data) {
+		return nil, fmt.Errorf("it is neither a CSV of cables, whose first line names the columns StartDevice, StartPort, EndDevice and EndPort, nor a topology: %w", err)
+	}
+	return readCSV(data)
+}
+
+// ofCabling wants what is there.
+func ofCabling(c *api.Cabling) (out []Wanted) {
+	end := func(e *api.LinkEnd) End { return End{e.GUID, e.Host, e.Name, e.Port} }
+	for i := range c.Links {
+		l := &c.Links[i]
+		out = append(out, Wanted{A: end(&l.A), B: end(&l.B), Gbps: topology.ParseRate(l.Rate).Gbps()})
+	}
+	return out
+}
+
+// header finds the line with the names of the columns.
+var header = regexp.MustCompile(`(?im)^.*(start[ _-]?device.*end|end[ _-]?device.*start)[ _-]?device.*$`)
+
+// The columns that are read; those behind them may be missing. The others are ignored.
+const (
+	startDevice = iota
+	startPort
+	endDevice
+	endPort
+	linkType
+	state
+	domain
+	speed
+)
+
+var columns = []string{"startdevice", "startport", "enddevice", "endport", "linktype", "state", "domain", "speed"}
+
+// table reads rows, whose columns may be in any order.
+type table struct {
+	*csv.Reader
+	at   []int // [column] its place, -1 for none
+	row  []string
+	used map[End]int // the line of the cable at an end
+}
+
+// readCSV reads a CSV of cables.
+func readCSV(data []byte) (out []Wanted, err error) {
+	r := csv.NewReader(bytes.NewReader(bytes.TrimPrefix(data, []byte("\ufeff"))))
+	r.FieldsPerRecord, r.TrimLeadingSpace = -1, true
+	t := &table{Reader: r, used: map[End]int{}}
+	for {
+		if t.row, err = r.Read(); errors.Is(err, io.EOF) {
+			break
+		}
+		var bad *csv.ParseError
+		if errors.As(err, &bad) {
+			return nil, fmt.Errorf("line %d, column %d: %w: put texts with commas or quotes into quotes, and double quotes within them", bad.Line, bad.Column, bad.Err)
+		} else if err != nil {
+			return nil, err
+		}
+		if t.at == nil {
+			if err := t.names(); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		w, err := t.cable()
+		if err != nil {
+			return nil, err
+		}
+		if w != nil {
+			out = append(out, *w)
+		}
+	}
+	if len(out) == 0 {
+		return nil, errors.New("there is no cable in it: want a row for each, with StartDevice, StartPort, EndDevice and EndPort")
+	}
+	return out, nil
+}
+
+// names reads the names of the columns. Lines before them are ignored.
+func (t *table) names() error {
+	if !header.MatchString(strings.Join(t.row, ",")) {
+		return nil
+	}
+	t.at = make([]int, len(columns))
+	for c, name := range columns {
+		t.at[c] = slices.IndexFunc(t.row, func(cell string) bool {
+			_, behind, found := strings.Cut(cell, "#Fields:")
+			if !found {
+				behind = cell
+			}
+			return strings.NewReplacer(" ", "", "_", "", "-", "", "#", "").Replace(strings.ToLower(behind)) == name
+		})
+		if t.at[c] < 0 && c <= endPort {
+			line, _ := t.FieldPos(0)
+			return fmt.Errorf("line %d: there is no column %s: the columns StartDevice, StartPort, EndDevice and EndPort must be named", line, name)
+		}
+	}
+	return nil
+}
+
+// cell is the text of a column, "" where it is missing.
+func (t *table) cell(column int) string {
+	if at := t.at[column]; at >= 0 && at < len(t.row) {
+		return strings.TrimSpace(t.row[at])
+	}
+	return ""
+}
+
+// wrong is an error at a column.
+func (t *table) wrong(column int, format string, args ...any) error {
+	line, at := t.FieldPos(min(max(t.at[column], 0), len(t.row)-1))
+	return fmt.Errorf("line %d, column %d: %s", line, at, fmt.Sprintf(format, args...))
+}
+
+// cable is that of the row, nil where it has none: it is blank, of another type than data,
+// disabled, or leads out of the fabric.
+func (t *table) cable() (*Wanted, error) {
+	is := func(column int, words ...string) bool {
+		cell := strings.ToLower(t.cell(column))
+		return cell == "" || slices.Contains(words, cell)
+	}
+	blank := !slices.ContainsFunc(t.row, func(cell string) bool { return strings.TrimSpace(cell) != "" })
+	if blank || strings.HasPrefix(t.row[0], "#") || !is(linkType, "data") || !is(state, "active") || !is(domain, "in-scope", "in scope") {
+		return nil, nil
+	}
+	w := &Wanted{}
+	w.Line, _ = t.FieldPos(0)
+	for _, x := range []struct {
+		end          *End
+		device, port int
+	}{{&w.A, startDevice, startPort}, {&w.B, endDevice, endPort}} {
+		name := t.cell(x.device)
+		if name == "" {
+			return nil, t.wrong(x.device, "there is no device: give its node description or GUID, or leave the line out")
+		}
+		if g, err := topology.ParseGUID(name); err == nil && strings.HasPrefix(name, "0x") {
+			x.end.GUID = g
+		} else {
+			x.end.Name = name
+		}
+		port, err := portNumber(t.cell(x.port))
+		if err != nil {
+			return nil, t.wrong(x.port, "%v", err)
+		}
+		x.end.Port = port
+		key := End{GUID: x.end.GUID, Name: strings.ToLower(x.end.Name), Port: port}
+		if before := t.used[key]; before != 0 {
+			return nil, t.wrong(x.port, "%s has the cable of line %d already: correct one of them", x.end, before)
+		}
+		t.used[key] = w.Line
+	}
+	if text := t.cell(speed); text != "" {
+		var err error
+		if w.Gbps, err = gbps(text); err != nil {
+			return nil, t.wrong(speed, "%v", err)
+		}
+	}
+	return w, nil
+}
+
+var portText = regexp.MustCompile(`(?i)^(?:port ?|p)?([0-9]{1,3})$`)
+
+// portNumber reads the number of a port, such as "Port 26".
+func portNumber(text string) (uint8, error) {
+	m := portText.FindStringSubmatch(text)
+	if m == nil {
+		return 0, fmt.Errorf("%.40q is not a port: want Port N or N; those of a director's blades are ports of its switches, which have names or GUIDs of their own", text)
+	}
+	n, err := strconv.ParseUint(m[1], 10, 8)
+	if err != nil || n < 1 || n > 254 {
+		return 0, fmt.Errorf("%.40q is not a port: want 1 to 254", text)
+	}
+	return uint8(n), nil
+}
+
+// gbps reads a speed: a name such as HDR or 4xHDR, or gigabits a second.
+func gbps(text string) (float64, error) {
+	for _, form := range []string{text, "4x" + strings.ToUpper(text)} {
+		if rate := topology.ParseRate(form); rate.Known() {
+			return rate.Gbps(), nil
+		}
+	}
+	number := strings.TrimRight(strings.ToLower(text), "gbps/ ")
+	if v, err := strconv.ParseFloat(number, 64); err == nil && v > 0 && v < 1e6 {
+		return v, nil
+	}
+	return 0, fmt.Errorf("%.40q is not a speed: want such as HDR, 4xHDR or 200, or nothing", text)
+}

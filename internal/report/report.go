@@ -1,0 +1,207 @@
+// Package report is a report of a fabric over a time: its cabling against the baseline and
+// against what an operator intends, how long cables were up, plans, and the time from a
+// fault to a plan. It makes JSON, and a page of HTML with pictures in it.
+package report
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/topology"
+)
+
+// Report is what a report says.
+type Report struct {
+	Made     time.Time   `json:"made"`
+	Version  string      `json:"version"` // of forsd
+	Period   Span        `json:"period"`  // what the history has of the one asked for
+	Status   *api.Status `json:"status"`
+	Baseline *Comparison `json:"baseline"`           // nil where there is none
+	Intended *Comparison `json:"intended,omitempty"` // nil where none is given
+	Cables   []Available `json:"cables"`             // between switches, of the baseline, the worst first
+	Plans    []Plan      `json:"plans"`              // published in the period
+	Faults   Percentiles `json:"fault_to_plan_ms"`
+	Matrix   *Matrix     `json:"-"`
+	Findings []string    `json:"findings"` // how the fabric deviates from the baseline, in words
+}
+
+// Plan is one that was published.
+type Plan struct {
+	api.Epoch
+	Gap     int     `json:"gap"`                // phases beyond the bound
+	AfterMS float64 `json:"after_ms,omitempty"` // since the first change of a cable that led to it was seen
+	Fault   bool    `json:"fault"`              // something went down
+}
+
+// Percentiles sum times up, in milliseconds.
+type Percentiles struct {
+	Count  int     `json:"count"`
+	Median float64 `json:"median"`
+	P99    float64 `json:"p99"`
+	Max    float64 `json:"max"`
+}
+
+// Matrix is the state of the cables between two levels of the tree.
+type Matrix struct {
+	Rows []Row
+}
+
+// Row is a switch with its cables upwards: full, degraded, missing or none.
+type Row struct {
+	Name   string
+	Cables []string
+}
+
+// Facts are what a report is made of.
+type Facts struct {
+	Now      time.Time
+	Period   Span // asked for
+	First    time.Time
+	Status   *api.Status
+	Topology *api.Topology
+	Cabling  *api.Cabling
+	Baseline *topology.Baseline // nil for none
+	Intended []Wanted           // nil for none
+	Entries  []api.HistoryEntry // from the period's begin to now, the oldest first
+}
+
+// Gather asks a forsd for the facts.
+func Gather(ctx context.Context, c *api.Client, period Span) (*Facts, error) {
+	f := &Facts{Now: time.Now(), Period: period}
+	var err error
+	if f.Status, err = c.Status(ctx); err != nil {
+		return nil, err
+	}
+	if f.Topology, err = c.Topology(ctx); err != nil {
+		return nil, err
+	}
+	if f.Cabling, err = c.Cabling(ctx); err != nil {
+		return nil, err
+	}
+	var raw json.RawMessage
+	if err := c.Call(ctx, "GET", "/v1/baseline", nil, &raw); err != nil {
+		return nil, err
+	}
+	if f.Baseline, err = topology.ReadBaseline(raw); err != nil {
+		return nil, err
+	}
+	first, err := c.History(ctx, api.HistoryQuery{Oldest: true, Limit: 1})
+	if err != nil {
+		return nil, err
+	}
+	if len(first.Entries) > 0 {
+		f.First = first.Entries[0].At
+	}
+	q := api.HistoryQuery{Kinds: []string{api.KindLink, api.KindEpoch, api.KindStart}, Since: period.From, Oldest: true, Limit: api.MostHistory}
+	for {
+		page, err := c.History(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		f.Entries = append(f.Entries, page.Entries...)
+		if q.Cursor = page.Next; q.Cursor == "" {
+			return f, nil
+		}
+	}
+}
+
+// Make makes a report.
+func Make(f *Facts) (*Report, error) {
+	period := f.Period
+	if f.First.After(period.From) && f.First.Before(f.Now) { // clocks are set back, too
+		period.From = f.First
+	}
+	if f.Now.Before(period.To) {
+		period.To = f.Now
+	}
+	if !period.To.After(period.From) {
+		return nil, fmt.Errorf("the history begins at %s, and the report is to end at %s: there is nothing in between", f.First.Format(time.RFC3339), period.To.Format(time.RFC3339))
+	}
+	r := &Report{Made: f.Now, Version: f.Status.Version, Period: period, Status: f.Status, Cables: []Available{}, Findings: []string{}}
+	var err error
+	if f.Baseline != nil {
+		wanted := OfBaseline(f.Baseline)
+		if r.Baseline, err = Compare(wanted, f.Cabling); err != nil {
+			return nil, fmt.Errorf("the baseline: %w", err)
+		}
+		r.Cables = availability(wanted, f.Cabling, f.Entries, period, f.Now)
+	}
+	if f.Intended != nil {
+		if r.Intended, err = Compare(f.Intended, f.Cabling); err != nil {
+			return nil, err
+		}
+	}
+	for _, x := range f.Topology.Findings {
+		r.Findings = append(r.Findings, x.Text)
+	}
+	r.Plans = plans(f.Entries, period)
+	r.Faults = percentiles(r.Plans)
+	r.Matrix = &Matrix{}
+	for i := range f.Topology.Leaves {
+		l := &f.Topology.Leaves[i]
+		r.Matrix.Rows = append(r.Matrix.Rows, Row{l.Name, l.Cables})
+	}
+	for i := range f.Topology.Mids {
+		m := &f.Topology.Mids[i]
+		r.Matrix.Rows = append(r.Matrix.Rows, Row{m.Name, m.Cables})
+	}
+	return r, nil
+}
+
+// within is how long before a plan the change may be that it follows from: more is the time
+// of something else, such as a cable that was held back.
+const within = 10 * time.Second
+
+// plans are those of a period, each with the time since what led to it.
+func plans(entries []api.HistoryEntry, p Span) []Plan {
+	out := []Plan{}
+	var since time.Time // of the first change since the last plan
+	fault := false
+	for i := range entries {
+		e := &entries[i]
+		switch e.Kind {
+		case api.KindStart:
+			since, fault = time.Time{}, false
+		case api.KindLink:
+			var c topology.Change
+			if json.Unmarshal(e.Data, &c) != nil {
+				continue
+			}
+			if since.IsZero() || e.At.Sub(since) > within {
+				since, fault = e.At, false
+			}
+			fault = fault || c.Kind == topology.ChangeCableDown || c.Kind == topology.ChangeNodeGone
+		case api.KindEpoch:
+			x := Plan{}
+			if json.Unmarshal(e.Data, &x.Epoch) != nil || e.At.After(p.To) {
+				continue
+			}
+			x.Gap = x.Phases - x.LowerBound
+			if after := e.At.Sub(since); !since.IsZero() && after <= within {
+				x.AfterMS, x.Fault = float64(after.Microseconds())/1e3, fault
+			}
+			since, fault = time.Time{}, false
+			out = append(out, x)
+		}
+	}
+	return out
+}
+
+// percentiles sums up the times of faults.
+func percentiles(all []Plan) (out Percentiles) {
+	var times []float64
+	for i := range all {
+		if all[i].Fault {
+			times = append(times, all[i].AfterMS)
+		}
+	}
+	slices.Sort(times)
+	if out.Count = len(times); out.Count > 0 {
+		out.Median, out.P99, out.Max = times[(out.Count-1)/2], times[(out.Count*99+99)/100-1], times[out.Count-1]
+	}
+	return out
+}
