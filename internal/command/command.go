@@ -89,6 +89,17 @@ func Run(root *cobra.Command, args []string, stdout, stderr io.Writer) int {
 	return Unusable
 }
 
+// Main runs a program without commands until it is done or interrupted, and ends the process.
+func Main(name string, run func(ctx context.Context) error) {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	err := run(ctx)
+	stop()
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
+		os.Exit(Failed)
+	}
+}
+
 // WantsJSON tells whether --json was given.
 func WantsJSON(cmd *cobra.Command) bool {
 	on, _ := cmd.Flags().GetBool("json")

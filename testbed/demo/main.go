@@ -14,11 +14,10 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
-	"syscall"
 	"time"
 
+	"github.com/forsd/forsd/internal/command"
 	"github.com/forsd/forsd/sim"
 	"github.com/forsd/forsd/testbed/e2e"
 	"github.com/forsd/forsd/testbed/fabgen"
@@ -36,13 +35,7 @@ func main() {
 	forsd := flag.String("forsd", "bin/forsd", "the forsd to show")
 	plugin := flag.String("plugin", "bin/libforsosm.so", "the plugin for OpenSM")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	err := run(ctx, *forsd, *plugin, *keep)
-	stop()
-	if err != nil {
-		fmt.Fprintf(os.Stderr, "demo: %v\n", err)
-		os.Exit(1)
-	}
+	command.Main("demo", func(ctx context.Context) error { return run(ctx, *forsd, *plugin, *keep) })
 }
 
 func run(ctx context.Context, forsd, plugin string, keep bool) (err error) {

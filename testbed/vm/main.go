@@ -16,13 +16,12 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"runtime"
 	"strings"
-	"syscall"
 	"time"
 
+	"github.com/forsd/forsd/internal/command"
 	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/testbed/ibsim"
 )
@@ -49,13 +48,7 @@ func main() {
 	flag.IntVar(&o.spines, "spines", 8, "spine switches, and hosts on each leaf")
 	flag.StringVar(&o.only, "only", "", "names of steps, separated by commas, that follow the installation; all of them where it is empty")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	err = o.run(ctx)
-	stop()
-	if err != nil {
-		fmt.Fprintf(os.Stderr, "vm: %v\n", err)
-		os.Exit(1)
-	}
+	command.Main("vm", o.run)
 }
 
 func (o *options) run(ctx context.Context) (err error) {

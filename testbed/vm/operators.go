@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -28,30 +27,20 @@ type entry struct {
 
 // logged waits for a line of forsd's in the journal with the fields asked for, and returns
 // the last one.
-func (s *site) logged(ctx context.Context, match string) (e entry, err error) {
-	err = until(ctx, "a line with "+match, func() error {
-		out, err := s.must(ctx, "journalctl -b -u forsd -n 1 -o json "+match)
-		if err == nil && out == "" {
-			err = errors.New("there is none")
+func (s *site) logged(ctx context.Context, match string) (e entry) {
+	s.until(ctx, "a line with "+match, func(try *site) {
+		if err := json.Unmarshal([]byte(try.must(ctx, "journalctl -b -u forsd -n 1 -o json "+match)), &e); err != nil {
+			try.fail("there is none: %w", err)
 		}
-		if err == nil {
-			err = json.Unmarshal([]byte(out), &e)
-		}
-		return err
 	})
-	return e, err
+	return e
 }
 
 // journal: systemd's journal has forsd's lines with their priorities and fields, and who
 // ordered what.
-func (s *site) journal(ctx context.Context) (string, error) {
-	before, err := s.status(ctx)
-	if err != nil {
-		return "", err
-	}
-	if err := s.all(ctx, "forsctl reroute", "! forsctl rollback 999999", "forsctl job create --nodes 'Hca000[1-4]' --name journal", "forsctl job rm journal"); err != nil {
-		return "", err
-	}
+func (s *site) journal(ctx context.Context) string {
+	before := s.status(ctx)
+	s.all(ctx, "forsctl reroute", "! forsctl rollback 999999", "forsctl job create --nodes 'Hca000[1-4]' --name journal", "forsctl job rm journal")
 	for _, c := range []struct {
 		match string
 		want  entry
@@ -63,91 +52,52 @@ func (s *site) journal(ctx context.Context) (string, error) {
 		{"'FORSD_ORDER=job create journal'", entry{Priority: "6", User: "root", UID: "0", Process: "forsctl"}},
 		{"'FORSD_ORDER=job rm journal'", entry{Priority: "6", User: "root", UID: "0", Process: "forsctl"}},
 	} {
-		got, err := s.logged(ctx, c.match)
-		if err != nil {
-			return "", err
-		}
+		got := s.logged(ctx, c.match)
 		w := c.want
 		if got.Unit != "forsd.service" || got.Priority != w.Priority || !strings.HasPrefix(got.Message, w.Message) || w.Severity != "" && got.Severity != w.Severity ||
 			w.Epoch != "" && got.Epoch != w.Epoch || w.User != "" && (got.User != w.User || got.UID != w.UID || got.Process != w.Process || got.PID == "") {
-			return "", fmt.Errorf("the line with %s is %+v, want %+v", c.match, got, w)
+			s.fail("the line with %s is %+v, want %+v", c.match, got, w)
 		}
 	}
-	return "priorities and fields of warnings, epochs and orders; each order with user and process", nil
+	return "priorities and fields of warnings, epochs and orders; each order with user and process"
 }
 
 // reload: a wrong configuration is refused and changes nothing, a good one counts at once;
 // forsd's process stays.
-func (s *site) reload(ctx context.Context) (string, error) {
-	if err := s.all(ctx, "cp /etc/forsd/forsd.yaml /root; systemctl show -P MainPID forsd >/root/pid; echo 'planing: {}' >>/etc/forsd/forsd.yaml", "! systemctl reload forsd"); err != nil {
-		return "", err
-	}
-	if err := s.says(ctx, "journalctl -b -u forsd -n 5", "planing: is unknown", "/etc/forsd/forsd.yaml:"); err != nil {
-		return "", err
-	}
-	if err := s.says(ctx, "forsctl reload; echo code $?", "planing: is unknown", "code 1"); err != nil {
-		return "", err
-	}
-	if _, err := s.await(ctx, "the warning", func(t *api.Status) bool { return inForce(t) && warns(t, "configuration-refused") }); err != nil {
-		return "", err
-	}
+func (s *site) reload(ctx context.Context) string {
+	s.all(ctx, "cp /etc/forsd/forsd.yaml /root; systemctl show -P MainPID forsd >/root/pid; echo 'planing: {}' >>/etc/forsd/forsd.yaml", "! systemctl reload forsd")
+	s.says(ctx, "journalctl -b -u forsd -n 5", "planing: is unknown", "/etc/forsd/forsd.yaml:")
+	s.says(ctx, "forsctl reload; echo code $?", "planing: is unknown", "code 1")
+	s.await(ctx, "the warning", func(t *api.Status) bool { return inForce(t) && warns(t, "configuration-refused") })
 	all := s.leaves * s.spines
 	const without = `sed 's/^  exclude: .*/  exclude: "^Hca0001"/; s/^keep_epochs: .*/keep_epochs: 9/' /root/forsd.yaml >/etc/forsd/forsd.yaml; grep -q '^  exclude: "^Hca0001"' /etc/forsd/forsd.yaml`
-	if err := s.all(ctx, without, "systemctl reload forsd"); err != nil {
-		return "", err
-	}
-	_, err := s.await(ctx, "a plan without a host", func(t *api.Status) bool {
+	s.all(ctx, without, "systemctl reload forsd")
+	s.await(ctx, "a plan without a host", func(t *api.Status) bool {
 		return inForce(t) && t.Servers == all-1 && warns(t, "configuration-waits") && !warns(t, "configuration-refused")
 	})
-	if err != nil {
-		return "", err
-	}
-	if err := s.all(ctx, "mv /root/forsd.yaml /etc/forsd/forsd.yaml; forsctl reload"); err != nil {
-		return "", err
-	}
-	if _, err := s.await(ctx, "a plan of all hosts", func(t *api.Status) bool { return inForce(t) && t.Servers == all && !warns(t, "configuration-waits") }); err != nil {
-		return "", err
-	}
-	if err := s.all(ctx, "[ $(systemctl show -P MainPID forsd) = $(cat /root/pid) ] && [ $(systemctl show -P ActiveState forsd) = active ]"); err != nil {
-		return "", err
-	}
-	return "a wrong file is refused and changes nothing, a good one is taken up; the process stays", s.verified(ctx)
+	s.all(ctx, "mv /root/forsd.yaml /etc/forsd/forsd.yaml; forsctl reload")
+	s.await(ctx, "a plan of all hosts", func(t *api.Status) bool { return inForce(t) && t.Servers == all && !warns(t, "configuration-waits") })
+	s.all(ctx, "[ $(systemctl show -P MainPID forsd) = $(cat /root/pid) ] && [ $(systemctl show -P ActiveState forsd) = active ]")
+	s.verified(ctx)
+	return "a wrong file is refused and changes nothing, a good one is taken up; the process stays"
 }
 
 // rights: those who lack rights are told what gives them these, and that does.
-func (s *site) rights(ctx context.Context) (string, error) {
-	if err := s.all(ctx, "useradd anna"); err != nil {
-		return "", err
-	}
-	if err := s.says(ctx, "runuser -u anna -- forsctl status; echo code $?", "user anna is not in the group forsd", "sudo usermod -aG forsd anna", "code 2"); err != nil {
-		return "", err
-	}
-	if err := s.all(ctx, "usermod -aG forsd anna", "runuser -u anna -- forsctl status || [ $? -eq 1 ]"); err != nil {
-		return "", err
-	}
-	if err := s.says(ctx, "runuser -u anna -- forsctl setup --conf /etc/opensm/new.conf --topology /var/log/opensm-subnet.lst", "user anna lacks write permission on /etc/opensm", "run it with sudo"); err != nil {
-		return "", err
-	}
-	if err := s.all(ctx, "chmod 700 /var/log"); err != nil {
-		return "", err
-	}
-	refused, err := s.await(ctx, "the warning of a directory that forsd cannot read", func(t *api.Status) bool { return warns(t, "dump-refused") })
-	if err != nil {
-		return "", err
-	}
+func (s *site) rights(ctx context.Context) string {
+	s.all(ctx, "useradd anna")
+	s.says(ctx, "runuser -u anna -- forsctl status; echo code $?", "user anna is not in the group forsd", "sudo usermod -aG forsd anna", "code 2")
+	s.all(ctx, "usermod -aG forsd anna", "runuser -u anna -- forsctl status || [ $? -eq 1 ]")
+	s.says(ctx, "runuser -u anna -- forsctl setup --conf /etc/opensm/new.conf --topology /var/log/opensm-subnet.lst", "user anna lacks write permission on /etc/opensm", "run it with sudo")
+	s.all(ctx, "chmod 700 /var/log")
+	refused := s.await(ctx, "the warning of a directory that forsd cannot read", func(t *api.Status) bool { return warns(t, "dump-refused") })
 	for _, w := range refused.Warnings {
 		if w.Code == "dump-refused" && !strings.Contains(w.Text, "user forsd lacks search permission on /var/log (drwx------, owner root, group root): run chmod o+x /var/log, or setfacl") {
-			return "", fmt.Errorf("the warning says %q", w.Text)
+			s.fail("the warning says %q", w.Text)
 		}
 	}
-	if err := s.says(ctx, "forsctl doctor", "user forsd lacks read and search permission on /var/log", "run chmod o+rx /var/log"); err != nil {
-		return "", err
-	}
-	if err := s.all(ctx, "chmod o+rx /var/log"); err != nil {
-		return "", err
-	}
-	if _, err := s.await(ctx, "the end of the warning", func(t *api.Status) bool { return inForce(t) && !warns(t, "dump-refused") }); err != nil {
-		return "", err
-	}
-	return "forsctl, forsd and doctor say who lacks what; what they advise gives it", s.all(ctx, "chmod 755 /var/log; userdel anna")
+	s.says(ctx, "forsctl doctor", "user forsd lacks read and search permission on /var/log", "run chmod o+rx /var/log")
+	s.all(ctx, "chmod o+rx /var/log")
+	s.await(ctx, "the end of the warning", func(t *api.Status) bool { return inForce(t) && !warns(t, "dump-refused") })
+	s.all(ctx, "chmod 755 /var/log; userdel anna")
+	return "forsctl, forsd and doctor say who lacks what; what they advise gives it"
 }

@@ -25,83 +25,96 @@ type site struct {
 	guest          *guest
 	leaves, spines int
 	done           int
+	// failed is what went wrong first. What is done to the site after that does nothing,
+	// so that steps read as what they do.
+	failed error
+}
+
+// fail says what is wrong.
+func (s *site) fail(format string, args ...any) {
+	if s.failed == nil {
+		s.failed = fmt.Errorf(format, args...)
+	}
 }
 
 // must runs a script that has to succeed.
-func (s *site) must(ctx context.Context, script string) (string, error) {
-	return s.guest.run(ctx, commandLimit, script)
+func (s *site) must(ctx context.Context, script string) (out string) {
+	if s.failed == nil {
+		out, s.failed = s.guest.run(ctx, commandLimit, script)
+	}
+	return out
 }
 
 // all runs scripts that have to succeed, one after the other.
-func (s *site) all(ctx context.Context, scripts ...string) error {
+func (s *site) all(ctx context.Context, scripts ...string) {
 	for _, script := range scripts {
-		if _, err := s.must(ctx, script); err != nil {
-			return err
-		}
+		s.must(ctx, script)
 	}
-	return nil
+}
+
+// boot restarts the guest.
+func (s *site) boot(ctx context.Context) {
+	if s.failed == nil {
+		s.failed = s.guest.reboot(ctx)
+	}
 }
 
 // says runs a script whose exit code does not matter, and fails where it does not print
 // all of the words.
-func (s *site) says(ctx context.Context, script string, words ...string) error {
+func (s *site) says(ctx context.Context, script string, words ...string) {
+	if s.failed != nil {
+		return
+	}
 	out, err := s.guest.run(ctx, commandLimit, script)
 	if bad := (*failed)(nil); err != nil && !errors.As(err, &bad) {
-		return err
+		s.failed = err
 	}
 	for _, word := range words {
 		if !strings.Contains(out, word) {
-			return fmt.Errorf("%q does not say %q:\n%s", script, word, out)
+			s.fail("%q does not say %q:\n%s", script, word, out)
 		}
 	}
-	return nil
 }
 
-// until waits for what a check asks for.
-func until(ctx context.Context, what string, check func() error) error {
-	deadline := time.Now().Add(waitLimit)
-	for {
-		err := check()
-		switch {
-		case err == nil:
-			return nil
-		case time.Now().After(deadline):
-			return fmt.Errorf("%s: not after %s: %w", what, waitLimit, err)
+// until tries a check until it does not fail.
+func (s *site) until(ctx context.Context, what string, check func(try *site)) {
+	for deadline := time.Now().Add(waitLimit); s.failed == nil; {
+		try := *s
+		check(&try)
+		if try.failed == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			s.fail("%s: not after %s: %w", what, waitLimit, try.failed)
 		}
 		select {
 		case <-time.After(500 * time.Millisecond):
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			s.failed = context.Cause(ctx)
 		}
 	}
 }
 
 // status asks forsd.
-func (s *site) status(ctx context.Context) (*api.Status, error) {
-	out, err := s.must(ctx, "forsctl status --json 2>/tmp/said || [ $? -eq 1 ] || { cat /tmp/said; exit 2; }")
-	if err != nil {
-		return nil, err
+func (s *site) status(ctx context.Context) *api.Status {
+	out := s.must(ctx, "forsctl status --json 2>/tmp/said || [ $? -eq 1 ] || { cat /tmp/said; exit 2; }")
+	status := &api.Status{LastEvent: &api.LastEvent{}}
+	if err := json.Unmarshal([]byte(out), status); err != nil {
+		s.fail("forsctl status --json: %w:\n%s", err, out)
 	}
-	var status api.Status
-	if err := json.Unmarshal([]byte(out), &status); err != nil {
-		return nil, fmt.Errorf("forsctl status --json: %w:\n%s", err, out)
-	}
-	return &status, nil
+	return status
 }
 
 // await waits for a state of forsd.
-func (s *site) await(ctx context.Context, what string, holds func(*api.Status) bool) (status *api.Status, err error) {
-	err = until(ctx, what, func() error {
-		if status, err = s.status(ctx); err != nil {
-			return err
-		}
-		if !holds(status) {
+func (s *site) await(ctx context.Context, what string, holds func(*api.Status) bool) *api.Status {
+	status := &api.Status{LastEvent: &api.LastEvent{}}
+	s.until(ctx, what, func(try *site) {
+		if status = try.status(ctx); !holds(status) {
 			text, _ := json.Marshal(status)
-			return fmt.Errorf("forsd is in this state: %s", text)
+			try.fail("forsd is in this state: %s", text)
 		}
-		return nil
 	})
-	return status, err
+	return status
 }
 
 // inForce holds where a plan is in force, on tables read back, by OpenSM's plugin.
@@ -116,8 +129,8 @@ func warns(t *api.Status, code string) bool {
 
 // verified reads fabric and tables by the diagnostic tools, and has the verifier walk
 // the plan in force through them.
-func (s *site) verified(ctx context.Context) error {
-	return s.all(ctx, scan+`forsctl phases --out /tmp/phases.bin
+func (s *site) verified(ctx context.Context) {
+	s.all(ctx, scan+`forsctl phases --out /tmp/phases.bin
 forsctl verify --topology /tmp/net --lfts /tmp/tables --phases /tmp/phases.bin`)
 }
 
@@ -129,40 +142,41 @@ cd /run/ibsim
 `
 
 // planned waits for a plan in force, and verifies it.
-func (s *site) planned(ctx context.Context) (*api.Status, error) {
-	status, err := s.await(ctx, "a plan in force", inForce)
-	if err != nil {
-		return nil, err
-	}
-	return status, s.verified(ctx)
+func (s *site) planned(ctx context.Context) *api.Status {
+	status := s.await(ctx, "a plan in force", inForce)
+	s.verified(ctx)
+	return status
 }
 
 // console has the simulator do something.
-func (s *site) console(ctx context.Context, command string) error {
-	_, err := s.must(ctx, fmt.Sprintf("echo '%s' >/run/ibsim/console", command))
-	return err
+func (s *site) console(ctx context.Context, command string) {
+	s.must(ctx, fmt.Sprintf("echo '%s' >/run/ibsim/console", command))
 }
 
 // cable is the first cable to a spine of a leaf, as the simulator names it.
 func (s *site) cable(leaf int) string { return fmt.Sprintf(`"Leaf%03d"[%d]`, leaf, s.spines+1) }
 
 // unpulled waits until a cable is gone from the plan, and from the tables in the leaf.
-func (s *site) pull(ctx context.Context, leaf int) error {
-	if err := s.console(ctx, "unlink "+s.cable(leaf)); err != nil {
-		return err
-	}
-	return until(ctx, "tables without the dead cable", func() error {
-		out, err := s.must(ctx, fmt.Sprintf(`cd /run/ibsim; set -a; . /etc/fabric.env; dump_fts -n | sed -n "/Leaf%03d/,/valid lids/p" | grep -c ' 0*%d :' || :`, leaf, s.spines+1))
-		if err == nil && strings.TrimSpace(out) != "0" {
-			err = fmt.Errorf("%s LIDs lead into the dead port of leaf %d", out, leaf)
+func (s *site) pull(ctx context.Context, leaf int) {
+	s.console(ctx, "unlink "+s.cable(leaf))
+	s.until(ctx, "tables without the dead cable", func(try *site) {
+		out := try.must(ctx, fmt.Sprintf(`cd /run/ibsim; set -a; . /etc/fabric.env; dump_fts -n | sed -n "/Leaf%03d/,/valid lids/p" | grep -c ' 0*%d :' || :`, leaf, s.spines+1))
+		if strings.TrimSpace(out) != "0" {
+			try.fail("%s LIDs lead into the dead port of leaf %d", out, leaf)
 		}
-		return err
 	})
 }
 
 // manager is the process of OpenSM.
-func (s *site) manager(ctx context.Context) (string, error) {
+func (s *site) manager(ctx context.Context) string {
 	return s.must(ctx, fmt.Sprintf("pid=$(systemctl show -P MainPID '%s'); [ \"$pid\" -gt 0 ] && echo $pid", opensm))
+}
+
+// untouched fails where OpenSM's process is another one than it was.
+func (s *site) untouched(ctx context.Context, was string) {
+	if is := s.manager(ctx); is != was {
+		s.fail("OpenSM was process %s and is %q", was, is)
+	}
 }
 
 // opensm is the one instance of OpenSM's unit.

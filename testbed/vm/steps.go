@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,11 +10,11 @@ import (
 	"github.com/forsd/forsd/api"
 )
 
-// step is something that happens to the site, and what has to be true afterwards. It
-// returns what is worth a line.
+// step is something that happens to the site, and what has to be true afterwards; see
+// site.failed. It returns what is worth a line.
 type step struct {
 	name string
-	do   func(*site, context.Context) (string, error)
+	do   func(*site, context.Context) string
 }
 
 // script is all steps in order: each finds a plan in force, and leaves one. The first
@@ -47,10 +46,10 @@ func (s *site) steps(ctx context.Context, only string) error {
 			continue
 		}
 		start := time.Now()
-		found, err := step.do(s, ctx)
-		if err != nil {
+		found := step.do(s, ctx)
+		if s.failed != nil {
 			fmt.Printf("%-22s %7.1f s  FAIL\n", step.name, time.Since(start).Seconds())
-			return fmt.Errorf("%s: %w", step.name, err)
+			return fmt.Errorf("%s: %w", step.name, s.failed)
 		}
 		fmt.Printf("%-22s %7.1f s  %s\n", step.name, time.Since(start).Seconds(), found)
 		s.done++
@@ -59,183 +58,108 @@ func (s *site) steps(ctx context.Context, only string) error {
 }
 
 // install makes a managed fabric of a fresh Debian in four commands.
-func (s *site) install(ctx context.Context) (string, error) {
-	if _, err := s.must(ctx, "systemctl is-system-running --wait || :; systemctl is-active ibsim && ! command -v forsd"); err != nil {
-		return "", err
-	}
+func (s *site) install(ctx context.Context) string {
+	s.must(ctx, "systemctl is-system-running --wait || :; systemctl is-active ibsim && ! command -v forsd")
 	begun := time.Now()
-	if err := s.all(ctx, "cd /media && apt-get -y -q install ./dist/*.deb"); err != nil {
-		return "", err
-	}
+	s.all(ctx, "cd /media && apt-get -y -q install ./dist/*.deb")
 	installed := time.Since(begun)
-	setup, err := s.must(ctx, "forsctl setup")
-	if err != nil {
-		return "", err
-	}
-	if err := s.all(ctx, "systemctl restart opensm forsd", "forsctl status || [ $? -eq 1 ]"); err != nil {
-		return "", err
-	}
-	status, err := s.await(ctx, "a plan in force", inForce)
-	if err != nil {
-		return "", err
-	}
+	setup := s.must(ctx, "forsctl setup")
+	s.all(ctx, "systemctl restart opensm forsd", "forsctl status || [ $? -eq 1 ]")
+	status := s.await(ctx, "a plan in force", inForce)
 	took := time.Since(begun)
-	if err := s.verified(ctx); err != nil {
-		return "", err
-	}
+	s.verified(ctx)
 	if status.Servers != s.leaves*s.spines {
-		return "", fmt.Errorf("the plan is of %d servers, and the fabric has %d", status.Servers, s.leaves*s.spines)
+		s.fail("the plan is of %d servers, and the fabric has %d", status.Servers, s.leaves*s.spines)
 	}
-	doctor, err := s.must(ctx, "cd /run/forsd; set -a; . /etc/fabric.env; forsctl doctor")
-	if err == nil {
-		err = s.says(ctx, "forsctl doctor", "OpenSM and forsd start at boot")
-	}
-	if err != nil {
-		return "", err
-	}
-	return fmt.Sprintf("four commands: %.1f s to the plan in force, %.1f s of it apt-get\n%s\n%s", took.Seconds(), installed.Seconds(), indent(setup), indent(doctor)), nil
+	doctor := s.must(ctx, "cd /run/forsd; set -a; . /etc/fabric.env; forsctl doctor")
+	s.says(ctx, "forsctl doctor", "OpenSM and forsd start at boot")
+	return fmt.Sprintf("four commands: %.1f s to the plan in force, %.1f s of it apt-get\n%s\n%s", took.Seconds(), installed.Seconds(), indent(setup), indent(doctor))
 }
 
 // indent puts text below a line of the report.
 func indent(text string) string { return "    " + strings.ReplaceAll(text, "\n", "\n    ") }
 
 // alone starts forsd while there is no subnet manager: what starts it does not wait.
-func (s *site) alone(ctx context.Context) (string, error) {
-	if err := s.all(ctx, "systemctl stop opensm forsd", "timeout 600 systemctl enable --now forsd", "forsctl status >/dev/null || [ $? -eq 1 ]", "systemctl restart opensm"); err != nil {
-		return "", err
-	}
-	_, err := s.planned(ctx)
-	return "systemctl enable --now forsd returns, the API answers", err
+func (s *site) alone(ctx context.Context) string {
+	s.all(ctx, "systemctl stop opensm forsd", "timeout 600 systemctl enable --now forsd", "forsctl status >/dev/null || [ $? -eq 1 ]", "systemctl restart opensm")
+	s.planned(ctx)
+	return "systemctl enable --now forsd returns, the API answers"
 }
 
 // reboot: the subnet is managed and a plan in force without a hand.
-func (s *site) reboot(ctx context.Context) (string, error) {
-	before, err := s.status(ctx)
-	if err != nil {
-		return "", err
-	}
+func (s *site) reboot(ctx context.Context) string {
+	before := s.status(ctx)
 	begun := time.Now()
-	if err := s.guest.reboot(ctx); err != nil {
-		return "", err
-	}
-	if out, err := s.must(ctx, "systemctl is-system-running --wait"); err != nil {
-		return "", fmt.Errorf("the boot: %s: %w", out, err)
-	}
+	s.boot(ctx)
+	s.must(ctx, "systemctl is-system-running --wait")
 	booted := time.Since(begun)
-	after, err := s.planned(ctx)
-	if err != nil {
-		return "", err
-	}
+	after := s.planned(ctx)
 	if after.Epoch < before.Epoch {
-		return "", fmt.Errorf("epoch %d is in force after the reboot, and was %d before", after.Epoch, before.Epoch)
+		s.fail("epoch %d is in force after the reboot, and was %d before", after.Epoch, before.Epoch)
 	}
-	return fmt.Sprintf("system running after %.1f s, plan in force after %.1f s", booted.Seconds(), time.Since(begun).Seconds()), nil
+	return fmt.Sprintf("system running after %.1f s, plan in force after %.1f s", booted.Seconds(), time.Since(begun).Seconds())
 }
 
 // cablePulled: a plan without the dead cable, tables without it, and back.
-func (s *site) cablePulled(ctx context.Context) (string, error) {
-	before, err := s.status(ctx)
-	if err != nil {
-		return "", err
-	}
-	if err := s.pull(ctx, 1); err != nil {
-		return "", err
-	}
-	down, err := s.await(ctx, "a plan without the cable", func(t *api.Status) bool {
+func (s *site) cablePulled(ctx context.Context) string {
+	before := s.status(ctx)
+	s.pull(ctx, 1)
+	down := s.await(ctx, "a plan without the cable", func(t *api.Status) bool {
 		return inForce(t) && t.Epoch > before.Epoch && warns(t, "cable-down")
 	})
-	if err != nil {
-		return "", err
-	}
-	if err := s.verified(ctx); err != nil {
-		return "", err
-	}
-	if err := s.mend(ctx, 1); err != nil {
-		return "", err
-	}
-	return fmt.Sprintf("published %.0f ms after the first sign, read back after %.0f ms", down.LastEvent.PublishedMS, down.LastEvent.ReadBackMS), nil
+	s.verified(ctx)
+	s.mend(ctx, 1)
+	return fmt.Sprintf("published %.0f ms after the first sign, read back after %.0f ms", down.LastEvent.PublishedMS, down.LastEvent.ReadBackMS)
 }
 
 // mend puts a cable back, and waits until it is in the plan.
-func (s *site) mend(ctx context.Context, leaf int) error {
-	if err := s.console(ctx, "relink "+s.cable(leaf)); err != nil {
-		return err
-	}
-	if _, err := s.await(ctx, "a plan with the cable", func(t *api.Status) bool { return inForce(t) && !warns(t, "cable-down") && len(t.Baseline) == 0 }); err != nil {
-		return err
-	}
-	return s.verified(ctx)
+func (s *site) mend(ctx context.Context, leaf int) {
+	s.console(ctx, "relink "+s.cable(leaf))
+	s.await(ctx, "a plan with the cable", func(t *api.Status) bool { return inForce(t) && !warns(t, "cable-down") && len(t.Baseline) == 0 })
+	s.verified(ctx)
 }
 
 // killForsd: systemd brings it back with the plan that it had.
-func (s *site) killForsd(ctx context.Context) (string, error) {
-	before, err := s.status(ctx)
-	if err != nil {
-		return "", err
-	}
-	manager, err := s.manager(ctx)
-	if err != nil {
-		return "", err
-	}
+func (s *site) killForsd(ctx context.Context) string {
+	before := s.status(ctx)
+	manager := s.manager(ctx)
 	begun := time.Now()
-	if err := s.all(ctx, "systemctl kill -s KILL forsd"); err != nil {
-		return "", err
-	}
-	if err := s.back(ctx, before); err != nil {
-		return "", err
-	}
-	if still, err := s.manager(ctx); err != nil || still != manager {
-		return "", errors.Join(fmt.Errorf("OpenSM was process %s and is %q", manager, still), err)
-	}
-	return fmt.Sprintf("back after %.1f s", time.Since(begun).Seconds()), nil
+	s.all(ctx, "systemctl kill -s KILL forsd")
+	s.back(ctx, before)
+	s.untouched(ctx, manager)
+	return fmt.Sprintf("back after %.1f s", time.Since(begun).Seconds())
 }
 
 // back waits until another forsd has a plan in force, not an older one.
-func (s *site) back(ctx context.Context, before *api.Status) error {
+func (s *site) back(ctx context.Context, before *api.Status) {
 	var after *api.Status
-	err := until(ctx, "forsd is back", func() (err error) { // it may not answer for a moment
-		if after, err = s.status(ctx); err == nil && (!inForce(after) || !after.Started.After(before.Started)) {
-			err = errors.New("it has not come back")
+	s.until(ctx, "forsd is back", func(try *site) { // it may not answer for a moment
+		if after = try.status(ctx); !inForce(after) || !after.Started.After(before.Started) {
+			try.fail("it has not come back")
 		}
-		return err
 	})
-	if err != nil {
-		return err
+	if s.failed == nil && after.Epoch < before.Epoch {
+		s.fail("epoch %d is in force, and was %d before", after.Epoch, before.Epoch)
 	}
-	if after.Epoch < before.Epoch {
-		return fmt.Errorf("epoch %d is in force, and was %d before", after.Epoch, before.Epoch)
-	}
-	return s.verified(ctx)
+	s.verified(ctx)
 }
 
 // killOpenSM: systemd brings it back, and the plugin finds forsd again.
-func (s *site) killOpenSM(ctx context.Context) (string, error) {
+func (s *site) killOpenSM(ctx context.Context) string {
 	var found []string
 	for _, signal := range []string{"KILL", "SEGV"} {
-		pid, err := s.manager(ctx)
-		if err != nil {
-			return "", err
-		}
+		pid := s.manager(ctx)
 		begun := time.Now()
-		if err := s.all(ctx, "systemctl kill -s "+signal+" '"+opensm+"'"); err != nil {
-			return "", err
-		}
-		err = until(ctx, "OpenSM is back", func() error {
-			now, err := s.manager(ctx)
-			if err == nil && now == pid {
-				err = errors.New("it has not come back")
+		s.all(ctx, "systemctl kill -s "+signal+" '"+opensm+"'")
+		s.until(ctx, "OpenSM is back", func(try *site) {
+			if try.manager(ctx) == pid {
+				try.fail("it has not come back")
 			}
-			return err
 		})
-		if err != nil {
-			return "", err
-		}
-		if _, err := s.planned(ctx); err != nil {
-			return "", err
-		}
+		s.planned(ctx)
 		found = append(found, fmt.Sprintf("SIG%s: back after %.1f s", signal, time.Since(begun).Seconds()))
 	}
-	return strings.Join(found, ", "), nil
+	return strings.Join(found, ", ")
 }
 
 // load is what goes on during an upgrade: readers of the plan, a job, and a cable that
@@ -245,184 +169,101 @@ systemd-run -q --unit=flap --collect sh -c 'while :; do echo unlink %[1]s; sleep
 forsctl job create --nodes Hca000[1-4] --name upgraded`
 
 // upgrade: from the previous packages under load, with OpenSM's process untouched.
-func (s *site) upgrade(ctx context.Context) (string, error) {
-	if err := s.all(ctx, "echo '# ours' >>/etc/forsd/forsd.yaml; cd /media && apt-get -y -q --allow-downgrades install ./previous/*.deb", "systemctl restart forsd opensm"); err != nil {
-		return "", fmt.Errorf("downgrade: %w", err)
-	}
-	before, err := s.planned(ctx)
-	if err != nil {
-		return "", fmt.Errorf("downgraded: %w", err)
-	}
-	manager, err := s.manager(ctx)
-	if err != nil {
-		return "", err
-	}
-	if err := s.all(ctx, fmt.Sprintf(load, s.cable(1)), "sleep 5; cd /media && apt-get -y -q install ./dist/*.deb", "systemctl stop load flap"); err != nil {
-		return "", err
-	}
-	if still, err := s.manager(ctx); err != nil || still != manager {
-		return "", errors.Join(fmt.Errorf("OpenSM was process %s and is %q", manager, still), err)
-	}
-	if err := s.mend(ctx, 1); err != nil {
-		return "", err
-	}
-	if err := s.back(ctx, before); err != nil {
-		return "", err
-	}
-	err = s.all(ctx, "grep -q '# ours' /etc/forsd/forsd.yaml && sed -i '/# ours/d' /etc/forsd/forsd.yaml",
+func (s *site) upgrade(ctx context.Context) string {
+	s.all(ctx, "echo '# ours' >>/etc/forsd/forsd.yaml; cd /media && apt-get -y -q --allow-downgrades install ./previous/*.deb", "systemctl restart forsd opensm")
+	before := s.planned(ctx)
+	manager := s.manager(ctx)
+	s.all(ctx, fmt.Sprintf(load, s.cable(1)), "sleep 5; cd /media && apt-get -y -q install ./dist/*.deb", "systemctl stop load flap")
+	s.untouched(ctx, manager)
+	s.mend(ctx, 1)
+	s.back(ctx, before)
+	s.all(ctx, "grep -q '# ours' /etc/forsd/forsd.yaml && sed -i '/# ours/d' /etc/forsd/forsd.yaml",
 		"grep -q 'libforsosm.so (deleted)' /proc/"+manager+"/maps", "forsctl job rm upgraded")
-	return "downgraded, upgraded under load; OpenSM's process stayed, job and settings too", err
+	return "downgraded, upgraded under load; OpenSM's process stayed, job and settings too"
 }
 
 // fullDisk: a dead cable leaves the tables though nothing can be stored.
-func (s *site) fullDisk(ctx context.Context) (string, error) {
+func (s *site) fullDisk(ctx context.Context) string {
 	const fill = `fallocate -l $(df --output=avail -B1 / | tail -n 1) /fill || :; dd if=/dev/zero bs=4096 >>/fill 2>/dev/null || :; ! echo something >/var/lib/forsd/x 2>/dev/null`
-	before, err := s.status(ctx)
-	if err != nil {
-		return "", err
-	}
-	if err := s.all(ctx, fill); err != nil {
-		return "", err
-	}
+	before := s.status(ctx)
+	s.all(ctx, fill)
 	begun := time.Now()
-	err = s.pull(ctx, 1)
+	s.pull(ctx, 1)
 	mended := time.Since(begun)
-	if err == nil {
-		_, err = s.await(ctx, "a plan that could not be stored", func(t *api.Status) bool { return warns(t, "state-not-durable") && t.Epoch > before.Epoch })
-	}
-	if err != nil {
-		return "", err
-	}
-	if err := s.all(ctx, "rm -f /fill /var/lib/forsd/x"); err != nil {
-		return "", err
-	}
-	full, err := s.await(ctx, "everything stored", func(t *api.Status) bool { return !warns(t, "state-not-durable") && inForce(t) })
-	if err != nil {
-		return "", err
-	}
-	if err := s.all(ctx, "systemctl restart forsd"); err != nil {
-		return "", err
-	}
-	if err := s.back(ctx, full); err != nil {
-		return "", err
-	}
-	return fmt.Sprintf("tables without the dead cable after %.1f s, epoch kept", mended.Seconds()), s.mend(ctx, 1)
+	s.await(ctx, "a plan that could not be stored", func(t *api.Status) bool { return warns(t, "state-not-durable") && t.Epoch > before.Epoch })
+	s.all(ctx, "rm -f /fill /var/lib/forsd/x")
+	full := s.await(ctx, "everything stored", func(t *api.Status) bool { return !warns(t, "state-not-durable") && inForce(t) })
+	s.all(ctx, "systemctl restart forsd")
+	s.back(ctx, full)
+	s.mend(ctx, 1)
+	return fmt.Sprintf("tables without the dead cable after %.1f s, epoch kept", mended.Seconds())
 }
 
 // noUmad: without the module the host boots, nothing fails, and doctor says what is
 // missing.
-func (s *site) noUmad(ctx context.Context) (string, error) {
-	if err := s.all(ctx, "mv /etc/modules-load.d/fabric.conf /root"); err != nil {
-		return "", err
-	}
-	if err := s.guest.reboot(ctx); err != nil {
-		return "", err
-	}
-	if err := s.all(ctx, "systemctl is-system-running --wait", "! systemctl is-active opensm && ! systemctl is-active forsd"); err != nil {
-		return "", err
-	}
-	if err := s.says(ctx, "forsctl doctor", "ib_umad"); err != nil {
-		return "", err
-	}
-	if err := s.all(ctx, "mv /root/fabric.conf /etc/modules-load.d; modprobe ib_umad; systemctl restart opensm forsd"); err != nil {
-		return "", err
-	}
-	_, err := s.planned(ctx)
-	return "the host boots; doctor names the module", err
+func (s *site) noUmad(ctx context.Context) string {
+	s.all(ctx, "mv /etc/modules-load.d/fabric.conf /root")
+	s.boot(ctx)
+	s.all(ctx, "systemctl is-system-running --wait", "! systemctl is-active opensm && ! systemctl is-active forsd")
+	s.says(ctx, "forsctl doctor", "ib_umad")
+	s.all(ctx, "mv /root/fabric.conf /etc/modules-load.d; modprobe ib_umad; systemctl restart opensm forsd")
+	s.planned(ctx)
+	return "the host boots; doctor names the module"
 }
 
 // wrongConfiguration: forsd says what is wrong once, and OpenSM routes on.
-func (s *site) wrongConfiguration(ctx context.Context) (string, error) {
-	manager, err := s.manager(ctx)
-	if err != nil {
-		return "", err
-	}
-	if err := s.all(ctx, "cp /etc/forsd/forsd.yaml /root; echo 'planing: {}' >>/etc/forsd/forsd.yaml", "! systemctl restart forsd",
-		"systemctl is-failed forsd; [ $(systemctl show -P NRestarts forsd) = 0 ] && [ $(systemctl show -P ExecMainStatus forsd) = 78 ]"); err != nil {
-		return "", err
-	}
+func (s *site) wrongConfiguration(ctx context.Context) string {
+	manager := s.manager(ctx)
+	s.all(ctx, "cp /etc/forsd/forsd.yaml /root; echo 'planing: {}' >>/etc/forsd/forsd.yaml", "! systemctl restart forsd",
+		"systemctl is-failed forsd; [ $(systemctl show -P NRestarts forsd) = 0 ] && [ $(systemctl show -P ExecMainStatus forsd) = 78 ]")
 	for _, script := range []string{"forsd --check", "journalctl -u forsd -n 20", "forsctl doctor"} {
-		if err := s.says(ctx, script, "planing", "forsd.yaml"); err != nil {
-			return "", err
-		}
+		s.says(ctx, script, "planing", "forsd.yaml")
 	}
-	if still, err := s.manager(ctx); err != nil || still != manager {
-		return "", errors.Join(fmt.Errorf("OpenSM was process %s and is %q", manager, still), err)
-	}
-	if err := s.all(ctx, "mv /root/forsd.yaml /etc/forsd/forsd.yaml; systemctl restart forsd"); err != nil {
-		return "", err
-	}
-	_, err = s.planned(ctx)
-	return "refused once, with the file and the key; OpenSM's process stayed", err
+	s.untouched(ctx, manager)
+	s.all(ctx, "mv /root/forsd.yaml /etc/forsd/forsd.yaml; systemctl restart forsd")
+	s.planned(ctx)
+	return "refused once, with the file and the key; OpenSM's process stayed"
 }
 
 // watchdog: a forsd that hangs is ended and started again.
-func (s *site) watchdog(ctx context.Context) (string, error) {
-	before, err := s.status(ctx)
-	if err != nil {
-		return "", err
-	}
+func (s *site) watchdog(ctx context.Context) string {
+	before := s.status(ctx)
 	begun := time.Now()
-	if err := s.all(ctx, "systemctl kill -s STOP forsd", "timeout 600 sh -c 'until journalctl -b -u forsd | grep -q \"Watchdog timeout\"; do sleep 1; done'"); err != nil {
-		return "", err
-	}
+	s.all(ctx, "systemctl kill -s STOP forsd", "timeout 600 sh -c 'until journalctl -b -u forsd | grep -q \"Watchdog timeout\"; do sleep 1; done'")
 	ended := time.Since(begun)
-	if err := s.back(ctx, before); err != nil {
-		return "", err
-	}
-	return fmt.Sprintf("ended after %.1f s, back after %.1f s", ended.Seconds(), time.Since(begun).Seconds()), nil
+	s.back(ctx, before)
+	return fmt.Sprintf("ended after %.1f s, back after %.1f s", ended.Seconds(), time.Since(begun).Seconds())
 }
 
 // remove: OpenSM goes on with the tables that it has; settings and state stay.
-func (s *site) remove(ctx context.Context) (string, error) {
-	manager, err := s.manager(ctx)
-	if err != nil {
-		return "", err
-	}
-	if err := s.says(ctx, "apt-get -y -q remove forsd", "forsctl setup --undo"); err != nil {
-		return "", err
-	}
-	if err := s.all(ctx, "! systemctl is-active forsd", "test -e /etc/forsd/forsd.yaml && test -e /var/lib/forsd/epochs"); err != nil {
-		return "", err
-	}
-	if still, err := s.manager(ctx); err != nil || still != manager {
-		return "", errors.Join(fmt.Errorf("OpenSM was process %s and is %q", manager, still), err)
-	}
-	if err := s.all(ctx, scan+"forsctl verify --topology /tmp/net --lfts /tmp/tables --phases /tmp/phases.bin"); err != nil {
-		return "", fmt.Errorf("after the removal: %w", err)
-	}
-	return "OpenSM's process stayed and routes on, settings and state stay too", nil
+func (s *site) remove(ctx context.Context) string {
+	manager := s.manager(ctx)
+	s.says(ctx, "apt-get -y -q remove forsd", "forsctl setup --undo")
+	s.all(ctx, "! systemctl is-active forsd", "test -e /etc/forsd/forsd.yaml && test -e /var/lib/forsd/epochs")
+	s.untouched(ctx, manager)
+	s.all(ctx, scan+"forsctl verify --topology /tmp/net --lfts /tmp/tables --phases /tmp/phases.bin")
+	return "OpenSM's process stayed and routes on, settings and state stay too"
 }
 
 // purge: nothing of forsd is left.
-func (s *site) purge(ctx context.Context) (string, error) {
-	if err := s.all(ctx, "forsctl setup --undo; systemctl restart opensm"); err != nil {
-		return "", err
-	}
-	err := until(ctx, "OpenSM routes by itself", func() error {
-		return s.all(ctx, scan+"! grep -q 'lmc [1-7]' /tmp/net && grep -q 'valid lids dumped' /tmp/tables")
+func (s *site) purge(ctx context.Context) string {
+	s.all(ctx, "forsctl setup --undo; systemctl restart opensm")
+	s.until(ctx, "OpenSM routes by itself", func(try *site) {
+		try.all(ctx, scan+"! grep -q 'lmc [1-7]' /tmp/net && grep -q 'valid lids dumped' /tmp/tables")
 	})
-	if err != nil {
-		return "", err
-	}
-	return "OpenSM routes by itself; nothing of forsd is left", s.all(ctx, "apt-get -y -q purge 'forsd*' forsctl 'libfors*'", "! test -e /var/lib/forsd && ! test -e /etc/forsd",
+	s.all(ctx, "apt-get -y -q purge 'forsd*' forsctl 'libfors*'", "! test -e /var/lib/forsd && ! test -e /etc/forsd",
 		`! find / -xdev \( -path /media -o -path /proc -o -path /var/lib/dpkg -o -path /etc/opensm -o -path '*/forsd.service.d' \) -prune -o -name '*fors[dcm]*' -print | grep .`)
+	return "OpenSM routes by itself; nothing of forsd is left"
 }
 
 // ansible: the role makes a managed fabric of a Debian without forsd, and a second run
 // changes nothing.
-func (s *site) ansible(ctx context.Context) (string, error) {
+func (s *site) ansible(ctx context.Context) string {
 	const play = `printf "[opensm]\\nlocalhost\\n" >/tmp/inventory; cd /media/ansible && LC_ALL=C.UTF-8 ansible-playbook -i /tmp/inventory -c local -e ansible_python_interpreter=/usr/bin/python3 -e ansible_become=false -e forsd_restart_opensm=true -e "{forsd_packages: [$(ls /media/dist/forsd_*.deb), $(ls /media/dist/forsctl_*.deb)]}" `
 	begun := time.Now()
-	if err := s.says(ctx, play+"site.yml", "failed=0"); err != nil {
-		return "", err
-	}
+	s.says(ctx, play+"site.yml", "failed=0")
 	first := time.Since(begun)
-	if _, err := s.planned(ctx); err != nil {
-		return "", err
-	}
-	if err := s.says(ctx, play+"site.yml", "changed=0", "failed=0"); err != nil {
-		return "", err
-	}
-	return fmt.Sprintf("plan in force after %.1f s; a second run changes nothing", first.Seconds()), nil
+	s.planned(ctx)
+	s.says(ctx, play+"site.yml", "changed=0", "failed=0")
+	return fmt.Sprintf("plan in force after %.1f s; a second run changes nothing", first.Seconds())
 }
