@@ -85,21 +85,22 @@ func (m *Monitor) judge(w *watched) []string {
 			over(m.set.Short, "%d packets received with errors, of %d sent", s.Received, other.Sent)
 		}
 		for _, t := range []struct {
-			n, most uint64
-			what    string
+			n    uint64
+			most int
+			what string
 		}{
 			{s.Recoveries, m.set.Recoveries, "link recoveries"}, {s.Integrity, m.set.Integrity, "local integrity errors"},
 			{s.Overruns, m.set.Overruns, "buffer overruns"}, {s.Discards, m.set.Discards, "packets discarded"},
 		} {
-			if t.n > t.most {
+			if t.n > uint64(t.most) {
 				over(m.set.Short, "%d %s, %d allowed", t.n, t.what, t.most)
 			}
 		}
-		if m.set.Waits > 0 && s.Wait > m.set.Waits {
+		if m.set.Waits > 0 && s.Wait > uint64(m.set.Waits) {
 			over(m.set.Short, "data waited for %d ticks, %d allowed", s.Wait, m.set.Waits)
 		}
 	}
-	if n := min(short[0].Downed, short[1].Downed); n > m.set.Downed {
+	if n := min(short[0].Downed, short[1].Downed); n > uint64(m.set.Downed) {
 		why = append(why, fmt.Sprintf("both ends: the link went down %d times, %d allowed within %s", n, m.set.Downed, m.set.Short))
 	}
 	if n := len(w.downs); n > m.set.Flaps {
@@ -113,7 +114,7 @@ func (m *Monitor) judge(w *watched) []string {
 
 // tested takes an isolated cable back once it has been without errors for its test time.
 func (m *Monitor) tested(now time.Time, c Cable, w *watched) {
-	w.Returns = slices.DeleteFunc(w.Returns, func(t time.Time) bool { return now.Sub(t) > m.set.Week })
+	w.Returns = slices.DeleteFunc(w.Returns, func(t time.Time) bool { return now.Sub(t) > m.set.ReturnsWithin })
 	test := m.set.Test << min(len(w.Returns), 10)
 	if w.up && len(w.Returns) < m.set.Returns && !now.Before(w.Clean.Add(test)) {
 		w.Returns = append(w.Returns, now)

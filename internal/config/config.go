@@ -23,13 +23,14 @@ const Version = 1
 // DefaultPath is where forsd looks for its configuration.
 const DefaultPath = "/etc/forsd/forsd.yaml"
 
-// Config is the whole configuration. The tag yaml of a field is its key in the file; what
-// has the tag live may change while forsd runs, see Config.With.
+// Config is the whole configuration. The tag yaml of a field is its key in the file, and one
+// lists the words that may be its value; what has the tag live may change while forsd runs,
+// see Config.With.
 type Config struct {
-	Version    int      `yaml:"version"`     // mandatory, Version
-	Mode       Mode     `yaml:"mode"`        // whether forsd does anything to OpenSM
-	StateDir   string   `yaml:"state_dir"`   // baseline, epochs: what survives a reboot
-	KeepEpochs int      `yaml:"keep_epochs"` // published plans kept for rollback
+	Version    int      `yaml:"version"`                 // mandatory, Version
+	Mode       Mode     `yaml:"mode" one:"manage watch"` // whether forsd does anything to OpenSM
+	StateDir   string   `yaml:"state_dir"`               // baseline, epochs: what survives a reboot
+	KeepEpochs int      `yaml:"keep_epochs"`             // published plans kept for rollback
 	OpenSM     OpenSM   `yaml:"opensm"`
 	API        API      `yaml:"api"`
 	Peer       Peer     `yaml:"peer"`
@@ -62,7 +63,7 @@ type OpenSM struct {
 	ReadbackTimeout time.Duration `yaml:"readback_timeout"`         // of either way of reading tables
 	LMC             LMC           `yaml:"lmc"`
 	Plugin          Plugin        `yaml:"plugin"`
-	Traps           Traps         `yaml:"traps"` // whether the switch that a trap names is read at once
+	Traps           Traps         `yaml:"traps" one:"auto off"` // whether the switch that a trap names is read at once
 	// The three for an OpenSM on another host. DiscoverCommand prints the fabric;
 	// empty means that OpenSM runs here. InstallCommand takes the table file to it;
 	// empty means that nobody does, and forsd gives advice.
@@ -77,7 +78,7 @@ func (c *OpenSM) Remote() bool { return len(c.DiscoverCommand) > 0 }
 // Plugin is forsd's end of the socket of OpenSM's plugin. Where the plugin is
 // connected, it tells what happens and asks for the tables; else files do.
 type Plugin struct {
-	Enabled Enabled `yaml:"enabled"` // auto listens, and warns that the plugin is not connected where opensm.conf names it
+	Enabled Enabled `yaml:"enabled" one:"auto on off"` // auto listens, and warns that the plugin is not connected where opensm.conf names it
 	Socket  string  `yaml:"socket"`
 }
 
@@ -114,12 +115,12 @@ type Peer struct {
 
 // Planning is how plans are made.
 type Planning struct {
-	Engine  Engine         `yaml:"engine"`
+	Engine  Engine         `yaml:"engine" one:"auto algorithm exact ilp"`
 	LIDs    planner.LIDs   `yaml:"lids"`               // of each server that plans use: auto, lanes, or a number
 	Exclude *regexp.Regexp `yaml:"exclude" live:"yes"` // host descriptions that take no part; nil excludes none
 	Roles   Roles          `yaml:"roles" live:"yes"`
 	// OtherFabrics is what to do with a fabric that is not a fat tree.
-	OtherFabrics OtherFabrics `yaml:"other_fabrics" live:"yes"`
+	OtherFabrics OtherFabrics `yaml:"other_fabrics" one:"refuse liquid" live:"yes"`
 	// MaxUnreachable is the share of the ordered pairs of servers that a plan may
 	// leave out, 0 to 1.
 	MaxUnreachable float64 `yaml:"max_unreachable"`
@@ -160,51 +161,13 @@ type Damping struct {
 }
 
 // Cables says when a cable counts as one that is not well, and what is done about it.
-// cablehealth.Settings explains the thresholds.
 type Cables struct {
-	Mode          CableMode     `yaml:"mode"`
-	Every         time.Duration `yaml:"every"`    // a round over the counters of all switches
-	MaxCost       int           `yaml:"max_cost"` // phases that all isolated cables together may cost
-	PerLeaf       int           `yaml:"per_leaf"` // isolated cables, at most
-	InAll         int           `yaml:"in_all"`   // 0: 10, or one in 200 of the cables
-	Test          time.Duration `yaml:"test"`
-	Probation     time.Duration `yaml:"probation"`
-	Returns       int           `yaml:"returns"`
-	ReturnsWithin time.Duration `yaml:"returns_within"`
-
-	Short    time.Duration `yaml:"short"`
-	ShortBER float64       `yaml:"short_ber"`
-	Long     time.Duration `yaml:"long"`
-	LongBER  float64       `yaml:"long_ber"`
-	Drops    float64       `yaml:"drops"`
-
-	Downed     int `yaml:"downed"`
-	Recoveries int `yaml:"recoveries"`
-	Integrity  int `yaml:"integrity"`
-	Overruns   int `yaml:"overruns"`
-	Discards   int `yaml:"discards"`
-	Waits      int `yaml:"waits"`
-	Flaps      int `yaml:"flaps"`
-
+	cablehealth.Settings
+	Every   time.Duration `yaml:"every"`    // a round over the counters of all switches
+	MaxCost int           `yaml:"max_cost"` // phases that all isolated cables together may cost
 	// Congestion is the share of the time that data may wait at a planned cable during an
 	// exchange before that is told; 0 for any.
 	Congestion float64 `yaml:"congestion"`
-}
-
-// Health is what the settings are to the monitor of the cables' health.
-func (c *Cables) Health() cablehealth.Settings {
-	return cablehealth.Settings{Mode: cablehealth.Mode(c.Mode), Short: c.Short, Long: c.Long, ShortBER: c.ShortBER, LongBER: c.LongBER, Drops: c.Drops,
-		Downed: uint64(c.Downed), Recoveries: uint64(c.Recoveries), Integrity: uint64(c.Integrity), Overruns: uint64(c.Overruns), Discards: uint64(c.Discards),
-		Waits: uint64(c.Waits), Flaps: c.Flaps, Test: c.Test, Probation: c.Probation, Returns: c.Returns, Week: c.ReturnsWithin, PerLeaf: c.PerLeaf, InAll: c.InAll}
-}
-
-// defaultCables are the defaults of the monitor.
-func defaultCables() Cables {
-	d := cablehealth.Defaults()
-	return Cables{Mode: CableMode(d.Mode), Every: time.Minute, PerLeaf: d.PerLeaf, InAll: d.InAll, Test: d.Test, Probation: d.Probation,
-		Returns: d.Returns, ReturnsWithin: d.Week, Short: d.Short, ShortBER: d.ShortBER, Long: d.Long, LongBER: d.LongBER, Drops: d.Drops,
-		Downed: int(d.Downed), Recoveries: int(d.Recoveries), Integrity: int(d.Integrity), Overruns: int(d.Overruns), Discards: int(d.Discards),
-		Waits: int(d.Waits), Flaps: d.Flaps, Congestion: congestion.Defaults().Share}
 }
 
 // Safety tells a mass failure from a subnet that is discovered by half: when
@@ -230,16 +193,16 @@ type History struct {
 
 // Webhook is the web service that is told of warnings.
 type Webhook struct {
-	URL        string   `yaml:"url"`         // or the path of a file that holds it; "" for none
-	SecretFile string   `yaml:"secret_file"` // the key of the signatures; "" for none
-	Template   string   `yaml:"template"`    // a name of webhook.Templates, or the path of a file
-	Severity   Severity `yaml:"severity"`    // the least that is sent
+	URL        string          `yaml:"url"`                                   // or the path of a file that holds it; "" for none
+	SecretFile string          `yaml:"secret_file"`                           // the key of the signatures; "" for none
+	Template   string          `yaml:"template"`                              // a name of webhook.Templates, or the path of a file
+	Severity   health.Severity `yaml:"severity" one:"info degraded critical"` // the least that is sent
 }
 
 // Log is what is logged and how.
 type Log struct {
-	Level  LogLevel  `yaml:"level" live:"yes"`
-	Format LogFormat `yaml:"format"`
+	Level  LogLevel  `yaml:"level" one:"debug info warn error" live:"yes"`
+	Format LogFormat `yaml:"format" one:"auto json console journal"`
 }
 
 // Default is the configuration of an empty file, new at each call.
@@ -288,11 +251,11 @@ func Default() *Config {
 			Flaps:       3,
 			Window:      2 * time.Minute,
 		},
-		Cables:  defaultCables(),
+		Cables:  Cables{Settings: cablehealth.Defaults(), Every: time.Minute, Congestion: congestion.Defaults().Share},
 		Safety:  Safety{MaxLoss: 0.5, Confirm: 30 * time.Second},
 		Retry:   Retry{First: time.Second, Max: time.Minute},
 		History: History{MaxAge: 90 * 24 * time.Hour, MaxMB: 256},
-		Webhook: Webhook{Template: "json", Severity: Severity(health.Degraded)},
+		Webhook: Webhook{Template: "json", Severity: health.Degraded},
 		Log:     Log{Level: LevelInfo, Format: FormatAuto},
 	}
 }

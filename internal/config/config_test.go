@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/forsd/forsd/internal/cablehealth"
 	"github.com/forsd/forsd/planner"
 )
 
@@ -111,9 +112,9 @@ func TestEveryKeyIsRead(t *testing.T) {
 		Jobs:    Jobs{BaseLIDs: planner.RouteNever, OwnLanes: true},
 		Drains:  Drains{Grace: 7 * time.Second},
 		Damping: Damping{HoldDown: time.Second, MaxHoldDown: time.Second, Flaps: 1, Window: 3 * time.Second},
-		Cables: Cables{Mode: CablesOff, Every: 2 * time.Second, MaxCost: 1, PerLeaf: 3, InAll: 4, Test: 5 * time.Second, Probation: 6 * time.Second,
+		Cables: Cables{Every: 2 * time.Second, MaxCost: 1, Congestion: 0.19, Settings: cablehealth.Settings{Mode: cablehealth.Off, PerLeaf: 3, InAll: 4, Test: 5 * time.Second, Probation: 6 * time.Second,
 			Returns: 7, ReturnsWithin: 8 * time.Second, Short: 9 * time.Second, ShortBER: 1e-10, Long: 11 * time.Second, LongBER: 1e-11, Drops: 1e-9,
-			Downed: 12, Recoveries: 13, Integrity: 14, Overruns: 15, Discards: 16, Waits: 17, Flaps: 18, Congestion: 0.19},
+			Downed: 12, Recoveries: 13, Integrity: 14, Overruns: 15, Discards: 16, Waits: 17, Flaps: 18}},
 		Safety:  Safety{MaxLoss: 1, Confirm: 4 * time.Second},
 		Retry:   Retry{First: 5 * time.Second, Max: 6 * time.Second},
 		History: History{MaxAge: time.Hour, MaxMB: 5},

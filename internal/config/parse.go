@@ -9,6 +9,7 @@ import (
 	"os"
 	"reflect"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -144,49 +145,45 @@ func (d *decoder) member(n ast.Node, line int, group, name string, dst reflect.V
 	if group != "" {
 		key = group + "." + name
 	}
-	field, known := fieldOf(dst, name)
-	if !known {
-		d.add(line, key, "is unknown: the keys here are %s", strings.Join(keysOf(dst.Type()), ", "))
+	all := fields(dst.Type())
+	i := slices.IndexFunc(all, func(f reflect.StructField) bool { return f.Tag.Get("yaml") == name })
+	if i < 0 {
+		var keys []string
+		for _, f := range all {
+			keys = append(keys, f.Tag.Get("yaml"))
+		}
+		d.add(line, key, "is unknown: the keys here are %s", strings.Join(keys, ", "))
 		return
 	}
+	field := dst.FieldByIndex(all[i].Index)
 	d.lines[key] = line
 	if isGroup(field.Type()) {
 		d.group(n, line, key, field)
-	} else if err := setValue(field, n); err != nil {
+	} else if err := setValue(field, all[i].Tag.Get("one"), n); err != nil {
 		d.add(line, key, "%v", err)
 	}
 }
 
-// fieldOf finds the field of a struct by its key.
-func fieldOf(s reflect.Value, key string) (reflect.Value, bool) {
-	for i := range s.NumField() {
-		if s.Type().Field(i).Tag.Get("yaml") == key {
-			return s.Field(i), true
-		}
-	}
-	return reflect.Value{}, false
-}
-
-// keysOf lists the keys of a struct in their order.
-func keysOf(t reflect.Type) []string {
-	keys := make([]string, t.NumField())
-	for i := range keys {
-		keys[i] = t.Field(i).Tag.Get("yaml")
-	}
-	return keys
+// fields lists the fields of a struct, and in place of an embedded struct its fields.
+func fields(t reflect.Type) []reflect.StructField {
+	return slices.DeleteFunc(reflect.VisibleFields(t), func(f reflect.StructField) bool { return f.Anonymous })
 }
 
 // isGroup tells whether a field is a group of keys and not a value.
 func isGroup(t reflect.Type) bool { return t.Kind() == reflect.Struct }
 
-// setValue reads a value. It leaves the field alone if it returns an error.
-func setValue(field reflect.Value, n ast.Node) error {
+// setValue reads a value, one of some words if there are any. It leaves the field alone if
+// it returns an error.
+func setValue(field reflect.Value, words string, n ast.Node) error {
 	if list, ok := field.Addr().Interface().(*[]string); ok {
 		return setList(list, n)
 	}
 	text, err := scalar(n)
 	if err != nil {
 		return err
+	}
+	if words != "" {
+		return setWord(field, text, strings.Fields(words))
 	}
 	switch dst := field.Addr().Interface().(type) {
 	case encoding.TextUnmarshaler:
@@ -244,6 +241,15 @@ func setList(dst *[]string, n ast.Node) error {
 		list[i] = text
 	}
 	*dst = list
+	return nil
+}
+
+// setWord reads one of some words.
+func setWord(dst reflect.Value, text string, words []string) error {
+	if !slices.Contains(words, text) {
+		return fmt.Errorf("%q is not one of %s", text, strings.Join(words, ", "))
+	}
+	dst.SetString(text)
 	return nil
 }
 

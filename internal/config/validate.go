@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/forsd/forsd/internal/access"
+	"github.com/forsd/forsd/internal/cablehealth"
 	"github.com/forsd/forsd/internal/webhook"
 )
 
@@ -47,7 +48,7 @@ func (c *Config) problems() []Problem {
 	if c.Mode == ModeWatch && c.Peer.Address != "" {
 		v.add("mode", "is watch, and there is a peer: a forsd that only watches takes over from nobody")
 	}
-	if c.Mode == ModeWatch && c.Cables.Mode == CablesIsolate {
+	if c.Mode == ModeWatch && c.Cables.Mode == cablehealth.Isolate {
 		v.add("cables.mode", "is isolate, and a forsd that only watches (mode: watch) isolates nothing: want report or off")
 	}
 	v.growing("damping.hold_down", c.Damping.HoldDown, "damping.max_hold_down", c.Damping.MaxHoldDown)

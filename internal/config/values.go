@@ -3,12 +3,7 @@ package config
 import (
 	"fmt"
 	"regexp"
-	"slices"
 	"strconv"
-	"strings"
-
-	"github.com/forsd/forsd/internal/cablehealth"
-	"github.com/forsd/forsd/internal/health"
 )
 
 // Engine is the planner to use.
@@ -22,11 +17,6 @@ const (
 	EngineILP       Engine = "ilp"
 )
 
-// UnmarshalText accepts the names of the engines.
-func (e *Engine) UnmarshalText(text []byte) error {
-	return oneOf(e, text, EngineAuto, EngineAlgorithm, EngineExact, EngineILP)
-}
-
 // Mode is what forsd does beside OpenSM.
 type Mode string
 
@@ -36,24 +26,6 @@ const (
 	ModeManage Mode = "manage"
 	ModeWatch  Mode = "watch"
 )
-
-// UnmarshalText accepts the names of the modes.
-func (m *Mode) UnmarshalText(text []byte) error { return oneOf(m, text, ModeManage, ModeWatch) }
-
-// CableMode is what is done about cables that are not well.
-type CableMode string
-
-// The modes.
-const (
-	CablesOff     = CableMode(cablehealth.Off)
-	CablesReport  = CableMode(cablehealth.Report)
-	CablesIsolate = CableMode(cablehealth.Isolate)
-)
-
-// UnmarshalText accepts the names of the modes.
-func (m *CableMode) UnmarshalText(text []byte) error {
-	return oneOf(m, text, CablesOff, CablesReport, CablesIsolate)
-}
 
 // LogLevel is the least severe level that is logged.
 type LogLevel string
@@ -65,11 +37,6 @@ const (
 	LevelWarn  LogLevel = "warn"
 	LevelError LogLevel = "error"
 )
-
-// UnmarshalText accepts the names of the levels.
-func (l *LogLevel) UnmarshalText(text []byte) error {
-	return oneOf(l, text, LevelDebug, LevelInfo, LevelWarn, LevelError)
-}
 
 // LogFormat is the form of the log.
 type LogFormat string
@@ -83,11 +50,6 @@ const (
 	FormatConsole LogFormat = "console"
 )
 
-// UnmarshalText accepts the names of the formats.
-func (f *LogFormat) UnmarshalText(text []byte) error {
-	return oneOf(f, text, FormatAuto, FormatJSON, FormatConsole, FormatJournal)
-}
-
 // Enabled is whether something is used.
 type Enabled string
 
@@ -97,11 +59,6 @@ const (
 	EnabledOn   Enabled = "on"
 	EnabledOff  Enabled = "off"
 )
-
-// UnmarshalText accepts the names of the choices.
-func (e *Enabled) UnmarshalText(text []byte) error {
-	return oneOf(e, text, EnabledAuto, EnabledOn, EnabledOff)
-}
 
 // Traps is where traps come from.
 type Traps string
@@ -113,11 +70,6 @@ const (
 	TrapsOff  Traps = "off"
 )
 
-// UnmarshalText accepts the names of the sources.
-func (t *Traps) UnmarshalText(text []byte) error {
-	return oneOf(t, text, TrapsAuto, TrapsOff)
-}
-
 // OtherFabrics is what to do with a fabric that is not a fat tree.
 type OtherFabrics string
 
@@ -127,32 +79,6 @@ const (
 	OtherRefuse OtherFabrics = "refuse"
 	OtherLiquid OtherFabrics = "liquid"
 )
-
-// UnmarshalText accepts the names of the choices.
-func (o *OtherFabrics) UnmarshalText(text []byte) error {
-	return oneOf(o, text, OtherRefuse, OtherLiquid)
-}
-
-// Severity is that of a warning.
-type Severity health.Severity
-
-// UnmarshalText accepts the names of the severities.
-func (s *Severity) UnmarshalText(text []byte) error {
-	return oneOf(s, text, Severity(health.Info), Severity(health.Degraded), Severity(health.Critical))
-}
-
-// oneOf sets dst to text if that is one of the values.
-func oneOf[T ~string](dst *T, text []byte, values ...T) error {
-	if !slices.Contains(values, T(text)) {
-		names := make([]string, len(values))
-		for i, v := range values {
-			names[i] = string(v)
-		}
-		return fmt.Errorf("%q is not one of %s", text, strings.Join(names, ", "))
-	}
-	*dst = T(text)
-	return nil
-}
 
 // LMC is the LID mask control of the host ports, 0 to MaxLMC, or AutoLMC.
 type LMC int8

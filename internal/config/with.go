@@ -23,9 +23,8 @@ func (c *Config) With(next *Config) (merged *Config, live, rest []string) {
 // merge sets the live fields of a struct to those of another, and tells of each field that
 // differs. All of a group is live where the group is.
 func merge(dst, src reflect.Value, prefix string, all bool, differs func(key string, live bool)) {
-	for i := range dst.NumField() {
-		tag := dst.Type().Field(i).Tag
-		a, b, key, live := dst.Field(i), src.Field(i), prefix+tag.Get("yaml"), all || tag.Get("live") != ""
+	for _, f := range fields(dst.Type()) {
+		a, b, key, live := dst.FieldByIndex(f.Index), src.FieldByIndex(f.Index), prefix+f.Tag.Get("yaml"), all || f.Tag.Get("live") != ""
 		if isGroup(a.Type()) {
 			merge(a, b, key+".", live, differs)
 			continue

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/internal/cablehealth"
 	"github.com/forsd/forsd/internal/cables"
-	"github.com/forsd/forsd/internal/config"
 	"github.com/forsd/forsd/internal/portcounters"
 	"github.com/forsd/forsd/internal/view"
 	"github.com/forsd/forsd/internal/withheld"
@@ -52,7 +52,7 @@ func (d *Daemon) counters() *portcounters.Reader {
 
 // seen shows the cables of a fabric to those who follow their health.
 func (l care) seen(v *view.View) {
-	if l.cfg.Cables.Mode != config.CablesOff {
+	if l.cfg.Cables.Mode != cablehealth.Off {
 		l.cables.Seen(time.Now(), v.Tree)
 	}
 }

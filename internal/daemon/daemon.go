@@ -15,6 +15,7 @@ import (
 
 	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/ilp"
+	"github.com/forsd/forsd/internal/cablehealth"
 	"github.com/forsd/forsd/internal/cables"
 	"github.com/forsd/forsd/internal/config"
 	"github.com/forsd/forsd/internal/drains"
@@ -112,7 +113,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	run("api", server)
 	run("take traps", d.probe.WatchTraps)
 	run("send warnings", d.webhook.Run)
-	if d.cfg.Cables.Mode != config.CablesOff {
+	if d.cfg.Cables.Mode != cablehealth.Off {
 		run("read the cables' counters", d.counters().Run)
 	}
 	if forPlugin != nil {

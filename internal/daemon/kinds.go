@@ -29,7 +29,7 @@ const (
 
 // kinds lists every kind of warning. docs/reference.md explains each.
 func kinds() []health.Warnable {
-	return slices.Concat(warnables, reload.Warnables(), opensm.Kinds(), history.Kinds(), webhook.Kinds())
+	return slices.Concat(warnables, reload.Kinds(), opensm.Kinds(), history.Kinds(), webhook.Kinds())
 }
 
 // warnables lists those that are not brought by their packages.

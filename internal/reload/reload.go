@@ -25,8 +25,8 @@ const (
 	Waiting = "configuration-waits"
 )
 
-// Warnables are the kinds of the warnings.
-func Warnables() []health.Warnable {
+// Kinds are these warnings.
+func Kinds() []health.Warnable {
 	return []health.Warnable{
 		{Code: Refused, Severity: health.Degraded, Title: "The changed configuration cannot be used"},
 		{Code: Waiting, Severity: health.Info, Title: "Changed settings count when forsd is restarted"},
