@@ -15,8 +15,9 @@ import (
 const (
 	// squeezeTransfers is how many transfers a plan may have that is searched.
 	squeezeTransfers = 600
-	// squeezeOrders is in how many orders such a tree is planned, squeezeTries how often a
-	// phase less is searched for in each, and squeezeMoves how many moves that may take.
+	// squeezeOrders is in how many orders such a tree is planned that is a phase over its
+	// bound, with more phases in as many times fewer; squeezeTries how often a phase less
+	// is searched for in each, and squeezeMoves how many moves that may take.
 	squeezeOrders = 40
 	squeezeTries  = 3
 	squeezeMoves  = 2000
@@ -30,7 +31,7 @@ func (x *instance) squeeze(ctx context.Context, p *Plan) (*Plan, error) {
 	}
 	best, err := x.search(ctx, p)
 	rng := rand.New(rand.NewPCG(uint64(n), uint64(p.LowerBound)))
-	for order := 0; err == nil && best.Gap() > 0 && order < squeezeOrders; order++ {
+	for order := 0; err == nil && best.Gap() > 0 && order*best.Gap() < squeezeOrders; order++ {
 		var q *Plan
 		r := x.relabel(rng)
 		y := newInstance(r.Tree, 1, x.workers)
