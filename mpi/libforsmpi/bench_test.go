@@ -15,7 +15,7 @@ func BenchmarkAlltoall(b *testing.B) {
 	shim := needs(b)
 	table := file(b, plan(b, fabgen.Spec{Spines: 6, Leaves: 6, LMC: 3}, cable{0, 0}))
 	j := job{ranks: 36, urgent: true, command: []string{compile(b, "mpicc", "../../examples/alltoall_bench.c"), "-n", "20", "256", "4096", "65536"}}
-	for _, sync := range []string{"none", "6", "2", "barrier"} {
+	for _, sync := range []string{"none", "links", "6", "barrier"} {
 		b.Run("sync="+sync, func(b *testing.B) {
 			sums := map[string]float64{}
 			for range b.N {

@@ -168,7 +168,8 @@ func (x *site) checked(plain, checked job, log string, n int, epoch uint64, sigh
 	epochs := checkEpochs(x, logs)
 	checkPairs(x, logs)
 	walked := checkLinks(x, logs, epoch, sight.Tree.Fabric, sight.Tables)
-	x.Logf("%d exchanges by epoch %d, %d transfers between servers", len(epochs[epoch]), epoch, walked)
+	waits := checkOrder(x, logs, epoch, sight.Tree.Fabric, sight.Tables)
+	x.Logf("%d exchanges by epoch %d, %d transfers between servers, %d waits", len(epochs[epoch]), epoch, walked, waits)
 	if len(epochs) != 1 || len(epochs[epoch]) < n*3/4 || walked < n*ranks {
 		x.Errorf("of %d exchanges, %d were by epoch %d with %d transfers between servers; epochs %v", n, len(epochs[epoch]), epoch, walked, len(epochs))
 	}

@@ -3,8 +3,10 @@ package libforsmpi
 import (
 	"encoding/csv"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -196,4 +198,76 @@ func checkLinks(t testing.TB, logs [][]line, epoch uint64, f *topology.Fabric, t
 		}
 	}
 	return walked
+}
+
+// checkOrder fails where a transfer begins before those of earlier phases on its links
+// have ended: links are those that a walk through forwarding tables takes. Servers that
+// send both, or receive the one and send the other, see to that by themselves. It looks at
+// exchanges in which all pairs have something to send, since the log lacks empty blocks,
+// and returns how many transfers it found to wait for others.
+func checkOrder(t testing.TB, logs [][]line, epoch uint64, f *topology.Fabric, tables *lft.Tables) (waits int) {
+	t.Helper()
+	type use struct {
+		src, dst    topology.GUID
+		begin, ends int64 // ends is 0 where nobody says it
+	}
+	type pair struct {
+		event
+		phase    int
+		src, dst topology.GUID
+	}
+	ended := map[pair]int64{}
+	for _, log := range logs {
+		for _, l := range log {
+			if p := (pair{event{l.comm, l.exchange}, l.phase, l.srcGUID, l.dstGUID}); l.what == "received" {
+				ended[p] = max(ended[p], l.time)
+			}
+		}
+	}
+	w := newWalker(f, tables)
+	pairs, servers := map[event]map[pair]bool{}, map[event]map[topology.GUID]bool{}
+	uses := map[event]map[topology.PortRef]map[int]use{}
+	for _, log := range logs {
+		for _, l := range log {
+			if l.what != "send" || l.epoch != epoch || l.srcGUID == l.dstGUID {
+				continue
+			}
+			e := event{l.comm, l.exchange}
+			if uses[e] == nil {
+				uses[e], pairs[e], servers[e] = map[topology.PortRef]map[int]use{}, map[pair]bool{}, map[topology.GUID]bool{}
+			}
+			pairs[e][pair{src: l.srcGUID, dst: l.dstGUID}], servers[e][l.srcGUID] = true, true
+			for _, port := range w.links(t, l) {
+				if uses[e][port] == nil {
+					uses[e][port] = map[int]use{}
+				}
+				u, had := uses[e][port][l.phase]
+				if !had || l.time < u.begin {
+					u.begin = l.time
+				}
+				u.src, u.dst, u.ends = l.srcGUID, l.dstGUID, ended[pair{e, l.phase, l.srcGUID, l.dstGUID}]
+				uses[e][port][l.phase] = u
+			}
+		}
+	}
+	for e, ports := range uses {
+		if n := len(servers[e]); len(pairs[e]) < n*(n-1) {
+			continue
+		}
+		for port, phases := range ports {
+			order := slices.Sorted(maps.Keys(phases))
+			for i := 1; i < len(order); i++ {
+				was, is := phases[order[i-1]], phases[order[i]]
+				if was.src == is.src || was.dst == is.src {
+					continue
+				}
+				waits++
+				if was.ends == 0 || is.begin < was.ends {
+					t.Fatalf("exchange %d, port %d of %s: phase %d begins %d ns before phase %d has ended", e.exchange, port.Port, f.Nodes[port.Node].Label(), order[i],
+						was.ends-is.begin, order[i-1])
+				}
+			}
+		}
+	}
+	return waits
 }

@@ -168,6 +168,8 @@ func TestSettings(t *testing.T) {
 		stderr string
 		begun  int // at least
 	}{
+		{"by links", nil, "^$", 100},
+		{"none", []string{"FORS_SYNC=none"}, "^$", 100},
 		{"barrier", []string{"FORS_SYNC=barrier"}, "^$", 100},
 		{"every third", []string{"FORS_SYNC=3"}, "^$", 100},
 		{"mistaken", []string{"FORS_SYNC=often"}, "^(libforsmpi: FORS_SYNC=often is not understood and ignored\n)$", 100},
@@ -199,6 +201,11 @@ func TestSettings(t *testing.T) {
 			}
 			if walked := checkLinks(t, logs, 42, made.Tree.Fabric, made.Tables); walked == 0 {
 				t.Error("nothing was sent from server to server")
+			}
+			if !strings.Contains(strings.Join(c.env, " "), "FORS_SYNC") {
+				if waits := checkOrder(t, logs, 42, made.Tree.Fabric, made.Tables); waits == 0 {
+					t.Error("no transfer waits for another")
+				}
 			}
 		})
 	}

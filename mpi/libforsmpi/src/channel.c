@@ -19,8 +19,8 @@
  */
 enum { MOST = 64 };
 
-/* The largest tag that any MPI has. */
-enum { LAST_TAG = 32767 };
+/* A communicator has two tags; 32767 is the largest that any MPI has. */
+enum { LAST_TAG = 32764 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct channel *all;
@@ -93,7 +93,7 @@ static int make_offer(MPI_Group group, struct offer *offer, struct channel **min
 	if (*mine) {
 		(*mine)->users++;
 		offer->id = (*mine)->id;
-		offer->tag = ++(*mine)->tag;
+		offer->tag = (*mine)->tag += 2;
 	}
 	if (channels < MOST)
 		offer->next = number();

@@ -103,8 +103,8 @@ static int introduce(struct comm *c)
 /* plan gets a communicator that has a channel ready for exchanges. */
 static int plan(struct comm *c)
 {
-	c->requests = calloc(2 * (size_t)c->size, sizeof(MPI_Request));
-	c->statuses = calloc(2 * (size_t)c->size, sizeof(MPI_Status));
+	c->requests = calloc(5 * (size_t)c->size, sizeof(MPI_Request));
+	c->statuses = calloc(5 * (size_t)c->size, sizeof(MPI_Status));
 	int failed = c->requests && c->statuses ? name(c) : MPI_ERR_NO_MEM;
 	if (!failed)
 		failed = introduce(c);

@@ -108,6 +108,20 @@ static int once(int *met, int peer, int g)
 	return peer;
 }
 
+/* links fills in who uses a link after whom. */
+static bool links(struct draft *d, const struct work *w)
+{
+	uint16_t *leaf = calloc((size_t)d->head.groups, sizeof *leaf);
+	for (int g = 0; leaf && g < d->head.groups; g++) {
+		struct fors_server server;
+		fors_server(w->table, w->server[g], &server);
+		leaf[g] = server.leaf;
+	}
+	const bool good = leaf && fm_links(d, leaf, fors_info(w->table)->lanes);
+	free(leaf);
+	return good;
+}
+
 /*
  * fill writes the rows of all groups. A format that lets a pair have several phases
  * does not make it exchange its blocks several times: the first of them counts, for
@@ -123,7 +137,8 @@ static void fill(struct draft *d, const struct work *w)
 			const struct fors_entry e = fors_entry(w->table, w->server[g], p);
 			const int to = once(w->sent, peer(w, e.send_to), g), from = once(w->heard, peer(w, e.recv_from), g);
 			if (to >= 0 || from >= 0)
-				d->row[rows++] = (struct row){.step = w->step_of[p], .phase = (int)p, .to = to, .from = from, .lane = e.lane, .dlid = e.dlid};
+				d->row[rows++] = (struct row){.step = w->step_of[p], .phase = (int)p, .to = to, .from = from, .lane = e.lane, .dlid = e.dlid,
+					.tell = {-1, -1, -1}, .wait = {-1, -1, -1}};
 		}
 	}
 	d->first[d->head.groups] = rows;
@@ -147,10 +162,10 @@ void fm_draft(struct draft *d, const fors_table *table, const struct identity *w
 	if (d->group && d->guid && d->first && w.server && w.group_of && w.step_of && w.sent && w.heard && group(d, &w, who, size)) {
 		number(d, &w);
 		d->row = calloc((size_t)d->head.groups * (size_t)d->head.steps + 1, sizeof *d->row);
-		if (d->row) {
+		if (d->row)
 			fill(d, &w);
+		if (d->row && (fm_settings()->sync != BY_LINKS || links(d, &w)))
 			d->head.reason = d->head.groups > 1 ? PLANNED : ONE_SERVER;
-		}
 	}
 	free(w.server);
 	free(w.group_of);

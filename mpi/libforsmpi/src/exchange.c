@@ -3,10 +3,10 @@
  *
  * First come the blocks that never leave a server. Then, in each step in which the
  * plan has a transfer for this rank's server, its processes send to all processes of
- * one server and receive from all of another, and a rank goes on when its own
- * messages of the step are through. Nobody waits in a circle: of the ranks that are
- * least far, each has its partners in the same step, or ahead with their messages
- * sent. What the plan lacks, pairs that share no lane, comes last.
+ * one server, when the links are free (links.c), and receive from all of another, and a
+ * rank goes on when its own messages of the step are through. Nobody waits in a circle:
+ * of the ranks that are least far, each has its partners in the same step, or ahead with
+ * their messages sent. What the plan lacks, pairs that share no lane, comes last.
  *
  * Blocks are sent and received as the program describes them, by its datatypes.
  */
@@ -82,11 +82,24 @@ static int save(struct run *x, int rank)
 	return PMPI_Sendrecv(b.at, b.count, b.type, x->c->rank, x->c->tag, x->base[rank], b.count, b.type, x->c->rank, x->c->tag, x->c->channel->comm, MPI_STATUS_IGNORE);
 }
 
+/*
+ * post_empty counts a message that carries nothing: an empty block is sent where its
+ * receiver tells others that the links are free, which they are when the sender has heard
+ * so itself.
+ */
+static int post_empty(struct run *x, int failed)
+{
+	x->pending += !failed;
+	return failed;
+}
+
 static int post_receive(struct run *x, int rank, const struct row *row)
 {
 	const struct block b = block_of(x->recv, rank);
 	MPI_Count bytes;
 	int failed = weigh(&b, &bytes);
+	if (!failed && bytes == 0 && row && row->tell[0] >= 0)
+		return post_empty(x, PMPI_Irecv(NULL, 0, MPI_BYTE, rank, x->c->tag, x->c->channel->comm, &x->c->requests[x->pending]));
 	if (failed || bytes == 0)
 		return failed;
 	if (x->in_place && !x->sent[rank] && (failed = save(x, rank)))
@@ -103,6 +116,8 @@ static int post_send(struct run *x, int rank, const struct row *row)
 	struct block b = block_of(x->send, rank);
 	MPI_Count bytes;
 	int failed = weigh(&b, &bytes);
+	if (!failed && bytes == 0 && row && row->heard)
+		return post_empty(x, PMPI_Isend(NULL, 0, MPI_BYTE, rank, x->c->tag, x->c->channel->comm, &x->c->requests[x->pending]));
 	if (failed || bytes == 0)
 		return failed;
 	if (x->in_place) {
@@ -130,16 +145,23 @@ static void abandon(struct run *x)
 	x->pending = 0;
 }
 
-/* finish waits for all that was posted. */
-static int finish(struct run *x)
+/* wait_for waits for the first of what was posted. */
+static int wait_for(struct run *x, int first)
 {
 	MPI_Status *statuses = x->c->statuses;
-	for (int i = 0; i < x->pending; i++)
+	for (int i = 0; i < first; i++)
 		statuses[i].MPI_ERROR = MPI_SUCCESS;
-	int failed = PMPI_Waitall(x->pending, x->c->requests, statuses);
-	for (int i = 0; i < x->pending && failed == MPI_ERR_IN_STATUS; i++)
+	int failed = PMPI_Waitall(first, x->c->requests, statuses);
+	for (int i = 0; i < first && failed == MPI_ERR_IN_STATUS; i++)
 		if (statuses[i].MPI_ERROR != MPI_SUCCESS && statuses[i].MPI_ERROR != MPI_ERR_PENDING)
 			failed = statuses[i].MPI_ERROR;
+	return failed;
+}
+
+/* finish waits for all of it. */
+static int finish(struct run *x)
+{
+	const int failed = wait_for(x, x->pending);
 	if (!failed)
 		x->pending = x->receives = 0;
 	return failed;
@@ -197,21 +219,58 @@ static int local(struct run *x)
 	return failed ? failed : finish(x);
 }
 
+/* hear waits for the news without which the links of a row's transfer may be in use. */
+static int hear(const struct run *x, const struct row *row)
+{
+	const struct comm *c = x->c;
+	int failed = MPI_SUCCESS;
+	for (int w = 0; w < LINKS; w++)
+		for (int i = 0; row->wait[w] >= 0 && i < members(c, row->wait[w]); i++)
+			for (int n = 0; n < row->news[w] && !failed; n++)
+				failed = PMPI_Recv(NULL, 0, MPI_BYTE, member(c, row->wait[w], i), c->tag + 1, c->channel->comm, MPI_STATUS_IGNORE);
+	return failed;
+}
+
+/* tell has those hear that a row has received who may send over its links now. */
+static int tell(struct run *x, const struct row *row)
+{
+	struct comm *c = x->c;
+	if (row->tell[0] < 0)
+		return MPI_SUCCESS;
+	int failed = wait_for(x, x->receives);
+	for (int i = 0; i < members(c, row->from) && !failed; i++)
+		fm_log(c, "received", &(struct transfer){.phase = row->phase, .src = member(c, row->from, i), .dst = c->rank, .lane = -1});
+	for (int w = 0; w < LINKS; w++)
+		for (int i = 0; row->tell[w] >= 0 && i < members(c, row->tell[w]) && !failed; i++) {
+			failed = PMPI_Isend(NULL, 0, MPI_BYTE, member(c, row->tell[w], i), c->tag + 1, c->channel->comm, &c->requests[x->pending]);
+			x->pending += !failed;
+		}
+	return failed;
+}
+
+/* transfer is what a row has this rank do. */
+static int transfer(struct run *x, const struct row *row)
+{
+	int failed = MPI_SUCCESS;
+	if (row->from >= 0)
+		failed = receive_group(x, row->from, row);
+	if (!failed)
+		failed = hear(x, row);
+	if (row->to >= 0 && !failed)
+		failed = send_group(x, row->to, row);
+	if (!failed)
+		failed = tell(x, row);
+	return failed ? failed : finish(x);
+}
+
 /* phases exchanges what the plan has. */
 static int phases(struct run *x)
 {
 	const struct schedule *s = &x->c->plan;
 	int failed = MPI_SUCCESS;
 	for (int step = 0, i = 0; step < s->head.steps && !failed; step++) {
-		if (i < s->rows && s->row[i].step == step) {
-			const struct row *row = &s->row[i++];
-			if (row->from >= 0)
-				failed = receive_group(x, row->from, row);
-			if (row->to >= 0 && !failed)
-				failed = send_group(x, row->to, row);
-			if (!failed)
-				failed = finish(x);
-		}
+		if (i < s->rows && s->row[i].step == step)
+			failed = transfer(x, &s->row[i++]);
 		if (!failed && s->head.sync > 0 && (step + 1) % s->head.sync == 0)
 			failed = PMPI_Barrier(x->c->user);
 	}

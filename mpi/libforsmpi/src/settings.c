@@ -33,9 +33,12 @@ static const char *variable(const char *name)
 static void read_settings(void)
 {
 	const char *text = variable("FORS_SYNC");
-	if (text && !strcmp(text, "barrier"))
+	settings.sync = BY_LINKS;
+	if (text && !strcmp(text, "none"))
+		settings.sync = 0;
+	else if (text && !strcmp(text, "barrier"))
 		settings.sync = 1;
-	else if (text && strcmp(text, "none"))
+	else if (text && strcmp(text, "links"))
 		whole("FORS_SYNC", text, &settings.sync);
 	if ((text = variable("FORS_MIN_BYTES")))
 		whole("FORS_MIN_BYTES", text, &settings.min_bytes);

@@ -8,6 +8,7 @@
  *	exchange.c         an exchange, step by step
  *	epoch.c            agreement on an epoch, at the boundary of an exchange
  *	draft.c            rank 0 finds the servers' rows in a table
+ *	links.c            ... and who uses a link after whom
  *	schedule.c         each rank gets its rows
  *	table.c            the table of this process, for communicators that it leads
  *	identity.c         the server that a process runs on
@@ -29,9 +30,12 @@
 
 enum { TEXT = 256 }; /* bytes of a message for people */
 
+/* Of FORS_SYNC: a transfer begins when those before it on its links have ended. */
+enum { BY_LINKS = -1 };
+
 /* The environment; docs/mpi.md has the meaning of each variable. */
 struct settings {
-	int sync;          /* FORS_SYNC: a barrier after so many phases, 0: none */
+	int sync;          /* FORS_SYNC: a barrier after so many phases, 0: none, BY_LINKS */
 	int min_bytes;     /* FORS_MIN_BYTES: MPI_Alltoall of smaller blocks is MPI's own */
 	bool pinned;       /* FORS_LIDS=pinned: the transport chooses LIDs as the plan has them */
 	bool verbose;      /* FORS_VERBOSE */
@@ -69,6 +73,9 @@ struct head {
 	int32_t reserved;
 };
 
+/* A transfer's links that others use too: from its leaf, to its peer's leaf, to its peer. */
+enum { LINKS = 3 };
+
 /* What the processes of one server do in one step. It is sent as it is. */
 struct row {
 	int32_t step;  /* 0 … steps − 1 */
@@ -76,6 +83,10 @@ struct row {
 	int32_t to;    /* group, or −1 */
 	int32_t from;  /* group, or −1 */
 	int32_t lane, dlid;
+	/* What keeps transfers of different steps apart, see links.c. */
+	int32_t tell[LINKS]; /* groups that hear when this one has received, or −1 */
+	int32_t heard;       /* whether the group that this one sends to tells others so */
+	int32_t wait[LINKS], news[LINKS]; /* groups that must have told so often more before this one sends, or −1 */
 };
 
 /*
@@ -110,7 +121,7 @@ struct channel {
 
 /*
  * fm_channel finds the channel of a communicator, or makes it; all its processes do
- * it together. *channel is NULL where none can be had. *tag is the communicator's own.
+ * it together. *channel is NULL where none can be had. *tag and the next one are the communicator's own.
  */
 int fm_channel(MPI_Comm user, int rank, struct channel **channel, int *tag);
 void fm_channel_release(struct channel *channel);
@@ -119,15 +130,15 @@ void fm_channel_release(struct channel *channel);
 struct comm {
 	MPI_Comm user;          /* collective calls of the shim go here, in the order of the program's */
 	struct channel *channel; /* messages go here; NULL: none was to be had */
-	int tag;
+	int tag;                /* of data; the next one is that of news of links */
 	int rank, size;
 	uint64_t id;            /* the same on all its ranks, and no other's in the job */
 	uint64_t exchange;      /* exchanges begun */
 	bool off;               /* exchanges are MPI's own, and stay so: there is no table, or no channel */
 	struct identity *who;   /* [rank] on rank 0 */
 	struct schedule plan;
-	MPI_Request *requests;  /* [2·size] */
-	MPI_Status *statuses;   /* [2·size] */
+	MPI_Request *requests;  /* [5·size]: those of a step */
+	MPI_Status *statuses;   /* [5·size] */
 	struct comm *next, *before; /* all of this process */
 };
 
@@ -168,6 +179,8 @@ struct draft {
 	int *first;      /* [group] its first row; one more at the end */
 	char text[TEXT]; /* why there is no plan */
 };
+/* fm_links fills in which links' transfers wait for each other; leaf is that of each group. */
+bool fm_links(struct draft *d, const uint16_t *leaf, uint32_t lanes);
 /* fm_draft plans for processes by a table; head.reason says whether it could. */
 void fm_draft(struct draft *d, const fors_table *table, const struct identity *who, int size);
 void fm_draft_free(struct draft *d);
