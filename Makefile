@@ -46,9 +46,11 @@ PACKAGES := ca-certificates g++ gcc gfortran git ibsim-utils ibverbs-utils infin
 # What fuzzing the C libraries takes beyond that.
 FUZZPACKAGES := clang libclang-rt-14-dev
 
-# The C libraries are built where there is a C compiler, MPI's, and OpenSM's headers.
+# The C libraries are built where there is a C compiler, MPI's, and the headers of verbs and
+# of OpenSM.
+WITHVERBS = $(wildcard /usr/include/infiniband/verbs.h)
 WITHOSM = $(wildcard /usr/include/infiniband/opensm/osm_event_plugin.h)
-CLIBS = $(if $(shell which $(CC) 2>/dev/null),mpi/libfors $(if $(shell which mpicc 2>/dev/null),mpi/libforsmpi) $(if $(WITHOSM),opensm/plugin))
+CLIBS = $(if $(shell which $(CC) 2>/dev/null),mpi/libfors $(if $(shell which mpicc 2>/dev/null),mpi/libforsmpi) $(if $(WITHVERBS),mpi/libforslanes) $(if $(WITHOSM),opensm/plugin))
 
 .PHONY: build lab page-test test vet demo testbed bench bench-opensm figures fuzz fuzz-c soak mpi-suites mutants lint race vulns dist packages packages-test vm-test install uninstall clean deps
 
@@ -62,7 +64,7 @@ lab:
 	$(GOBUILD) -o $(out)/ ./cmd/forslab
 
 # Tests that bring up whole sites, with programs that must keep up with time, run alone.
-SITES := mpi/libforsmpi testbed/adapter testbed/e2e testbed/soak testbed/traffic
+SITES := mpi/libforslanes mpi/libforsmpi testbed/adapter testbed/e2e testbed/soak testbed/traffic
 
 test: deps vet
 	$(GO) test $(TESTFLAGS) $$($(GO) list ./... | grep -v $(SITES:%=-e '/%$$'))
@@ -204,7 +206,7 @@ packages: deps
 	$(MAKE) install GOMODE=-buildmode=pie VERSION=$(RELEASE) out=$(abspath $(pkgdir))/bin prefix=/usr DESTDIR=$(STAGE)
 	packaging/stage $(STAGE) $(RELEASE)
 	FORMATS='$(FORMATS)' packaging/pack $(STAGE) $(RELEASE) $(GOARCH) $(pkgdir) $(NFPM)
-	$(GO) run ./packaging/sbom $(RELEASE) $$(date -u -d @$$SOURCE_DATE_EPOCH +%Y-%m-%d) $(addprefix $(STAGE)/usr/,bin/forsd bin/forsctl libexec/forsd/forsd-lpsolve lib/libforsosm.so lib/libfors.so.1 lib/libforsmpi.so lib/libforsmpi-mpich.so) >$(pkgdir)/forsd-$(RELEASE).cdx.json
+	$(GO) run ./packaging/sbom $(RELEASE) $$(date -u -d @$$SOURCE_DATE_EPOCH +%Y-%m-%d) $(addprefix $(STAGE)/usr/,bin/forsd bin/forsctl libexec/forsd/forsd-lpsolve lib/libforsosm.so lib/libfors.so.1 lib/libforsmpi.so lib/libforsmpi-mpich.so lib/libforslanes.so lib/libforslanes-nccl.so) >$(pkgdir)/forsd-$(RELEASE).cdx.json
 	rm -rf $(STAGE) $(pkgdir)/bin
 	cd $(pkgdir) && sha256sum $(addprefix *.,$(FORMATS) cdx.json) >SHA256SUMS.packages
 

@@ -29,9 +29,6 @@ import (
 // 200 Gb/s.
 const Rate = 20_000_000
 
-// devices is where UCX looks for the character device of an adapter.
-const devices = "/dev/infiniband"
-
 // Build builds the library and the process into a directory. It takes a C compiler and
 // the header files of libibverbs-dev, and must run within the module. Flags are the
 // compiler's; none means -O2 -g.
@@ -65,7 +62,7 @@ type Fabric struct {
 	mu      sync.Mutex
 	rounds  int           // answers to "done"
 	more    chan struct{} // closed at the next one
-	counted chan []string // lines of an answer to "count"
+	counted chan []string // lines of an answer to "count" or "flows"
 }
 
 // Start starts the process with the fabric as it is; no switch has a table yet.
@@ -180,17 +177,6 @@ func (a *Fabric) Socket() string { return filepath.Join(a.dir, "s") }
 // rank, %4r for that with leading zeros.
 func (a *Fabric) Env(host string) []string {
 	return []string{"LD_LIBRARY_PATH=" + a.options.Programs, "FORS_FABRIC=" + a.Socket(), "FORS_HOST=" + host}
-}
-
-// UCX prepares the machine for programs that use UCX, and returns the variables that
-// have it use reliable connections by verbs, and nothing else between processes. UCX
-// takes an adapter whose character device it finds; the library names one that is
-// everywhere, but the directory must be there.
-func UCX() ([]string, error) {
-	if err := os.MkdirAll(devices, 0o755); err != nil {
-		return nil, fmt.Errorf("UCX takes adapters only where there is a directory %s: make it as root: %w", devices, err)
-	}
-	return []string{"UCX_TLS=rc_v,self"}, nil
 }
 
 // Close ends the process.

@@ -36,19 +36,49 @@ type Counters struct {
 	Behind, Elapsed time.Duration
 }
 
-// Count reads the counters.
+// Count reads the counters. Of Count and Flows, one may run at a time.
 func (a *Fabric) Count(ctx context.Context) (*Counters, error) {
-	if err := a.tell(func() error { _, err := io.WriteString(a.in, "count\n"); return err }); err != nil {
+	lines, err := a.ask(ctx, "count")
+	if err != nil {
+		return nil, err
+	}
+	return parseCounters(lines)
+}
+
+// ask gives an order that is answered by lines.
+func (a *Fabric) ask(ctx context.Context, order string) ([]string, error) {
+	if err := a.tell(func() error { _, err := io.WriteString(a.in, order+"\n"); return err }); err != nil {
 		return nil, err
 	}
 	select {
 	case lines := <-a.counted:
-		return parseCounters(lines)
+		return lines, nil
 	case <-a.ended:
 		return nil, errGone
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
+}
+
+// Flow is the LIDs of packets.
+type Flow struct{ Src, Dst topology.LID }
+
+// Flows are the packets that adapters have sent since the last Clear.
+func (a *Fabric) Flows(ctx context.Context) (map[Flow]uint64, error) {
+	lines, err := a.ask(ctx, "flows")
+	if err != nil {
+		return nil, err
+	}
+	flows := make(map[Flow]uint64, len(lines))
+	for _, line := range lines {
+		var f Flow
+		var packets uint64
+		if !scans(line, "flow %d %d %d", &f.Src, &f.Dst, &packets) {
+			return nil, fmt.Errorf("flows of the data fabric: not understood: %s", line)
+		}
+		flows[f] = packets
+	}
+	return flows, nil
 }
 
 // Clear sets all counters to 0.

@@ -21,18 +21,16 @@ func exchange(t testing.TB) string {
 	return bin
 }
 
-// mpirun is Open MPI over UCX, unmodified, a rank on each of so many hosts.
-func (w *world) mpirun(ranks int, command ...string) *program {
+// mpirun runs a job.
+func (w *world) mpirun(ranks int, command ...string) string {
 	w.Helper()
-	ucx, err := UCX()
+	cmd, err := w.MPI(w.Context(), ranks, nil, command...)
 	w.must(err)
-	args := []string{"mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1",
-		"--mca", "pml", "ucx", "--mca", "osc", "^ucx", "--mca", "btl", "self", "-np", strconv.Itoa(ranks)}
-	env := append(w.Env("Hca%4r"), ucx...)
-	for _, e := range env {
-		args = append(args, "-x", e)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		w.Fatalf("%s: %v\n%s", cmd, err, out)
 	}
-	return w.start("Hca0000", append(ucx, "TMPDIR="+scratch, "HWLOC_HIDE_ERRORS=2"), append(args, command...)...)
+	return string(out)
 }
 
 // throughput is a line of the program of testdata, in bytes a second.
@@ -59,7 +57,7 @@ func TestMPI(t *testing.T) {
 	bin := exchange(t)
 	for _, way := range []string{"alltoall", "shift"} {
 		w.must(w.Clear())
-		said := w.wait(w.mpirun(n*n, bin, way, "65536", "3"))
+		said := w.mpirun(n*n, bin, way, "65536", "3")
 		c, err := w.Count(t.Context())
 		w.must(err)
 		t.Logf("%s%s: %.3f of a link; %s", said, way, throughput(t, said, way)/4e6, c.summary(w.fabric))

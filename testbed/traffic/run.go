@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -59,28 +58,18 @@ func (o options) build(ctx context.Context) error {
 
 func (o options) program() string { return filepath.Join(o.dir, "exchange") }
 
-// exchange is a job of unmodified Open MPI over UCX, a rank on each host. Its MPI_Alltoall
-// goes by pairs, which is a linear shift, whatever the size.
+// exchange is a job with a rank on each host.
 func (b *bed) exchange(ctx context.Context, env []string, way string, rounds int) (*exec.Cmd, *strings.Builder, error) {
-	ucx, err := adapter.UCX()
+	command := []string{b.o.program(), way, strconv.Itoa(b.o.bytes), strconv.Itoa(rounds)}
+	if b.o.urgent { // ranks that wait need no processor, and those that do not should have one
+		command = append([]string{"chrt", "--rr", "1"}, command...)
+	}
+	cmd, err := b.data.MPI(ctx, b.o.n*b.o.n, env, command...)
 	if err != nil {
 		return nil, nil, err
 	}
-	args := []string{"--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1", "--mca", "pml", "ucx",
-		"--mca", "osc", "^ucx", "--mca", "btl", "self",
-		"--mca", "coll_tuned_use_dynamic_rules", "1", "--mca", "coll_tuned_alltoall_algorithm", "2", "-np", strconv.Itoa(b.o.n * b.o.n)}
-	for _, e := range append(append(b.data.Env("Hca%4r"), ucx...), env...) {
-		args = append(args, "-x", e)
-	}
-	if b.o.urgent { // ranks that wait need no processor, and those that do not should have one
-		args = append(args, "chrt", "--rr", "1")
-	}
-	cmd := exec.CommandContext(ctx, "mpirun", append(args, b.o.program(), way, strconv.Itoa(b.o.bytes), strconv.Itoa(rounds))...)
 	var out strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, &out
-	cmd.Env = append(os.Environ(), "TMPDIR="+b.o.dir, "HWLOC_HIDE_ERRORS=2")
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
-	cmd.WaitDelay = 20 * time.Second
 	return cmd, &out, nil
 }
 

@@ -11,9 +11,9 @@
 #include <pthread.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "../../launch.h"
 #include "entry.h"
 
 typedef intptr_t word;
@@ -30,18 +30,6 @@ static bool foreign;
 
 static void *own(const char *name) { return dlsym(RTLD_DEFAULT, name); }
 
-/* first tells whether this is the first process of its job, as launchers say it. */
-static bool first(void)
-{
-	static const char *const ranks[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"};
-	for (size_t i = 0; i < sizeof ranks / sizeof *ranks; i++) {
-		const char *rank = getenv(ranks[i]);
-		if (rank && *rank)
-			return strcmp(rank, "0") == 0;
-	}
-	return true;
-}
-
 /* look finds out which MPI the program runs under. */
 static void look(void)
 {
@@ -56,7 +44,7 @@ static void look(void)
 		return;
 	alltoall = a, alltoallv = v, alltoallw = w, foreign = true;
 	version[strcspn(version, ",\n")] = 0;
-	if (first())
+	if (launched_first())
 		fm_say("it was built for %s, and the program runs under %.80s: exchanges go without a plan, by MPI's own algorithms", fm_built_for, version);
 }
 

@@ -100,6 +100,13 @@ extern struct lateness lateness;
 /* net.c */
 extern uint64_t bytes_per_second;
 extern uint64_t lost[4];
+/* Packets that adapters have sent, by LIDs. */
+struct flow {
+	uint16_t slid, dlid;
+	uint64_t packets;
+};
+enum { FLOWS = 1 << 17 };
+extern struct flow flows[FLOWS]; /* packets 0: unused */
 enum loss { DEAD_PORT, NO_ENTRY, TOO_MANY_HOPS, WRONG_LID };
 struct packet *new_packet(void);
 void free_packet(struct packet *);

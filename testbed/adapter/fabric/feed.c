@@ -11,6 +11,7 @@
  *	mtu BYTES			256 to 4096
  *	clear				counters
  *	count				prints counters, then "end"
+ *	flows				prints the packets that adapters have sent, by LIDs, then "end"
  *	done				prints "done"
  *
  * A line that it does not understand ends the process.
@@ -103,6 +104,7 @@ static void clear(void)
 	cleared = now();
 	memset(&lateness, 0, sizeof lateness);
 	memset(lost, 0, sizeof lost);
+	memset(flows, 0, sizeof flows);
 	for (unsigned i = 0; i < node_count; i++)
 		for (unsigned n = 1; n <= nodes[i]->ports; n++) {
 			struct port *p = &nodes[i]->port[n];
@@ -133,6 +135,15 @@ static void print_counters(void)
 				printf("port %u %u %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", i, n,
 					p->xmit_bytes, p->xmit_packets, p->rcv_bytes, p->rcv_packets, waited(p, t), p->discards);
 		}
+	printf("end\n");
+	fflush(stdout);
+}
+
+static void print_flows(void)
+{
+	for (unsigned i = 0; i < FLOWS; i++)
+		if (flows[i].packets)
+			printf("flow %u %u %" PRIu64 "\n", flows[i].slid, flows[i].dlid, flows[i].packets);
 	printf("end\n");
 	fflush(stdout);
 }
@@ -195,6 +206,10 @@ static bool obey(char *line, ns t)
 	}
 	if (!strcmp(line, "count")) {
 		print_counters();
+		return true;
+	}
+	if (!strcmp(line, "flows")) {
+		print_flows();
 		return true;
 	}
 	if (!strcmp(line, "done")) {

@@ -14,6 +14,7 @@
 
 uint64_t bytes_per_second = 20000000;
 uint64_t lost[4];
+struct flow flows[FLOWS];
 static struct packet *spare;
 
 struct packet *new_packet(void)
@@ -148,6 +149,18 @@ static void wake(void *argument, ns t)
 
 static ns duration(uint32_t bytes) { return (ns)bytes * 1000000000 / bytes_per_second; }
 
+/* count_flow counts a packet by its LIDs. */
+static void count_flow(const struct packet *p)
+{
+	uint32_t i = (p->slid * 0x9E3779B1U ^ p->dlid * 0x85EBCA6BU) >> 15, tries = 0;
+	while (flows[i].packets && (flows[i].slid != p->slid || flows[i].dlid != p->dlid)) {
+		if (++tries == FLOWS)
+			abort();
+		i = (i + 1) % FLOWS;
+	}
+	flows[i] = (struct flow){p->slid, p->dlid, flows[i].packets + 1};
+}
+
 /* pump sends what there is to send, if the link is free. */
 void pump(struct port *out, ns t)
 {
@@ -160,6 +173,8 @@ void pump(struct port *out, ns t)
 	struct packet *p = out->node->is_switch ? take(out, t) : compose(out, t);
 	if (!p)
 		return;
+	if (!out->node->is_switch)
+		count_flow(p);
 	const uint32_t bytes = p->length + HEADER_BYTES;
 	const ns takes = duration(bytes);
 	const bool to_itself = !out->node->is_switch && (uint16_t)(p->dlid - out->lid) >> out->lmc == 0;

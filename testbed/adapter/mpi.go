@@ -1,0 +1,48 @@
+package adapter
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// devices is where UCX looks for the character device of an adapter.
+const devices = "/dev/infiniband"
+
+// UCX prepares the machine for programs that use UCX, and returns the variables that
+// have it use reliable connections by verbs, and nothing else between processes. UCX
+// takes an adapter whose character device it finds; the library names one that is
+// everywhere, but the directory must be there.
+func UCX() ([]string, error) {
+	if err := os.MkdirAll(devices, 0o755); err != nil {
+		return nil, fmt.Errorf("UCX takes adapters only where there is a directory %s: make it as root: %w", devices, err)
+	}
+	return []string{"UCX_TLS=rc_v,self"}, nil
+}
+
+// MPI is a job of unmodified Open MPI over UCX, a rank on each of the first hosts, with
+// further variables. Its MPI_Alltoall goes by pairs, which is a linear shift, whatever the
+// size. When ctx ends, mpirun is asked to end it.
+func (a *Fabric) MPI(ctx context.Context, ranks int, env []string, command ...string) (*exec.Cmd, error) {
+	ucx, err := UCX()
+	if err != nil {
+		return nil, err
+	}
+	args := []string{"--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1", "--mca", "pml", "ucx",
+		"--mca", "osc", "^ucx", "--mca", "btl", "self",
+		"--mca", "coll_tuned_use_dynamic_rules", "1", "--mca", "coll_tuned_alltoall_algorithm", "2", "-np", strconv.Itoa(ranks)}
+	for _, e := range slices.Concat(a.Env("Hca%4r"), ucx, env) {
+		args = append(args, "-x", e)
+	}
+	cmd := exec.CommandContext(ctx, "mpirun", append(args, command...)...)
+	// What hwloc complains of, such as a container without /sys, is no output of ours.
+	// Open MPI's sockets want a short path.
+	cmd.Env = append(os.Environ(), "TMPDIR="+a.dir, "HWLOC_HIDE_ERRORS=2")
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = 20 * time.Second
+	return cmd, nil
+}
