@@ -201,7 +201,8 @@ func (b Jobs) admit(j *jobs.Job, lease time.Duration) error {
 		return api.Refused("there are %d jobs, as many as may be: remove those that are over (forsctl job list)", mostJobs)
 	}
 	now := time.Now()
-	j.Created, j.PublishedAt, j.Expires = now, now, now.Add(lease)
+	j.Created, j.PublishedAt = now, now
+	j.Renew(now, lease)
 	if err := b.Store.FromMemory(j.Epoch, b.Store.OnDisk(func() error { return b.Store.SaveJob(&j.Job) })); err != nil {
 		return err
 	}
@@ -221,7 +222,7 @@ func (b Jobs) RenewJob(ctx context.Context, name string, lease time.Duration) (r
 	defer func() { b.orderedJob(ctx, "job renew "+name, "has a lease of "+lease.String(), renewed, err) }()
 	return b.changeJob(ctx, name, func(j *jobs.Job) (*jobs.Job, error) {
 		next := *j
-		next.Expires = time.Now().Add(lease)
+		next.Renew(time.Now(), lease)
 		b.Store.NotStored(b.Store.OnDisk(func() error { return b.Store.SaveLease(&next.Job) }))
 		return &next, b.Backend.Jobs.Set(&next)
 	})

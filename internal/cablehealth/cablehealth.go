@@ -152,6 +152,21 @@ type Record struct {
 	Why     []string    `json:"why,omitempty"`     // the reasons for which it was isolated
 }
 
+// Moved is the record with its times as by gives them, to be stored and read back where the
+// clock may be set meanwhile.
+func (r Record) Moved(by func(time.Time) time.Time) Record {
+	for _, t := range []*time.Time{&r.Since, &r.Clean} {
+		if !t.IsZero() {
+			*t = by(*t)
+		}
+	}
+	r.Returns = slices.Clone(r.Returns)
+	for i := range r.Returns {
+		r.Returns[i] = by(r.Returns[i])
+	}
+	return r
+}
+
 // New watches no cable yet. The records are those of Records before a restart or a change
 // of settings; where cables are not isolated any more, those that were are suspect.
 func New(s Settings, records map[Cable]Record) *Monitor {

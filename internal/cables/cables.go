@@ -4,6 +4,8 @@
 package cables
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -16,6 +18,7 @@ import (
 	"github.com/forsd/forsd/internal/cablehealth"
 	"github.com/forsd/forsd/internal/health"
 	"github.com/forsd/forsd/internal/portcounters"
+	"github.com/forsd/forsd/internal/steady"
 	"github.com/forsd/forsd/internal/withheld"
 	"github.com/forsd/forsd/opensm/umad"
 	"github.com/forsd/forsd/topology"
@@ -56,6 +59,9 @@ type Room struct {
 	round   portcounters.Round  // the last one, without its counters
 	traffic traffic
 
+	kept     *Kept  // the last one
+	keptText []byte // of what it was made
+
 	shown   atomic.Pointer[shown]
 	decided [5]atomic.Uint64 // decisions by kind
 }
@@ -77,20 +83,21 @@ type Orders struct {
 	Weigh    *withheld.Cable  // what isolating it costs is to be told by Weighed; nil for none
 }
 
-// New follows cables whose records were kept by Keep.
-func New(parts Parts, kept Kept) *Room {
+// New follows cables of which nothing is known yet.
+func New(parts Parts) *Room {
 	r := &Room{Parts: parts}
-	r.Resume(kept)
+	r.Resume(time.Time{}, Kept{})
 	return r
 }
 
 // Resume begins with what was kept, by this forsd before a restart or by another one.
-func (r *Room) Resume(kept Kept) {
+func (r *Room) Resume(now time.Time, kept Kept) {
 	records := map[cablehealth.Cable]cablehealth.Record{}
+	today := func(t time.Time) time.Time { return kept.At.Time(now, t) }
 	r.history = map[cablehealth.Cable][]api.CableEvent{}
 	for _, k := range kept.Cables {
 		if k.Record.State != "" {
-			records[k.Cable] = k.Record
+			records[k.Cable] = k.Record.Moved(today)
 		}
 		r.history[k.Cable] = k.History
 	}
@@ -101,6 +108,7 @@ func (r *Room) Resume(kept Kept) {
 // Kept is what outlives a restart.
 type Kept struct {
 	Cables []KeptCable `json:"cables"`
+	At     steady.Mark `json:"at,omitzero"`
 }
 
 // KeptCable is what is kept of a cable.
@@ -110,8 +118,8 @@ type KeptCable struct {
 	History []api.CableEvent   `json:"history,omitempty"`
 }
 
-// Keep is what is to be kept; nil for nothing.
-func (r *Room) Keep() *Kept {
+// Keep is what is to be kept; nil for nothing. It is the same until something else is.
+func (r *Room) Keep(now time.Time) *Kept {
 	records, out := r.monitor.Records(), &Kept{}
 	for c := range r.history {
 		if _, there := records[c]; !there {
@@ -125,7 +133,13 @@ func (r *Room) Keep() *Kept {
 	if len(out.Cables) == 0 {
 		return nil
 	}
-	return out
+	if text, err := json.Marshal(out); err != nil || !bytes.Equal(text, r.keptText) {
+		r.kept, r.keptText, out.At = out, text, steady.Now(now)
+		for i := range out.Cables {
+			out.Cables[i].Record = out.Cables[i].Record.Moved(func(t time.Time) time.Time { return steady.Stored(now, t) })
+		}
+	}
+	return r.kept
 }
 
 // Withheld lists the cables that are isolated.

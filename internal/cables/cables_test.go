@@ -45,7 +45,7 @@ func newSite(t *testing.T, mode cablehealth.Mode) *site {
 	set := cablehealth.Defaults()
 	set.Mode = mode
 	x.Room = New(Parts{Settings: set, Log: zap.NewNop(), Health: health.NewTracker(nil, nil),
-		Say: func(kind string, data any) { x.events = append(x.events, kind+": "+data.(api.CableEvent).Text) }}, Kept{})
+		Say: func(kind string, data any) { x.events = append(x.events, kind+": "+data.(api.CableEvent).Text) }})
 	x.see(x.fabric)
 	return x
 }
@@ -166,8 +166,9 @@ func TestIsolate(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 
-	// All of it outlives a restart, and the way by which it is kept.
-	text, err := json.Marshal(x.Keep())
+	// All of it outlives a restart, and the way by which it is kept. The clock is set by five
+	// hours meanwhile: it is isolated no longer for that.
+	text, err := json.Marshal(x.Keep(x.now))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,9 +176,15 @@ func TestIsolate(t *testing.T) {
 	if err := json.Unmarshal(text, &kept); err != nil {
 		t.Fatal(err)
 	}
-	x.Resume(kept)
+	const step = 5 * time.Hour
+	x.now = x.now.Add(step)
+	x.Resume(x.now, kept)
 	x.see(x.fabric)
-	if again := x.Answer(x.tree(x.fabric), nil).Cables[5]; again.State != "isolated" || len(again.History) != 2 || !slices.Equal(x.Withheld(), []withheld.Cable{x.leafCable(1, 6)}) {
+	again := x.Answer(x.tree(x.fabric), nil).Cables[5]
+	if late := again.Since.Sub(c.Since) - step; late.Abs() > time.Minute {
+		t.Errorf("isolated since %v, %v after it was", again.Since, late)
+	}
+	if again.State != "isolated" || len(again.History) != 2 || !slices.Equal(x.Withheld(), []withheld.Cable{x.leafCable(1, 6)}) {
 		t.Errorf("after a restart: %+v", again)
 	}
 	if _, err := x.Release(x.now, "Leaf002/8"); err == nil || !strings.Contains(err.Error(), "not one of the 1 cables that are isolated") {
@@ -276,7 +283,7 @@ func TestThreeLevels(t *testing.T) {
 	}{{"Leaf003", 4, "Mid003", 1, controller.Lane{Leaf: 3, Lane: 1}}, {"Mid002", 3, "Top000", 0, controller.Lane{Leaf: 2, Lane: 2}}} {
 		set := cablehealth.Defaults()
 		set.Mode = cablehealth.Isolate
-		r := New(Parts{Settings: set, Log: zap.NewNop(), Health: health.NewTracker(nil, nil), Say: func(string, any) {}}, Kept{})
+		r := New(Parts{Settings: set, Log: zap.NewNop(), Health: health.NewTracker(nil, nil), Say: func(string, any) {}})
 		now := time.Unix(1e9, 0)
 		r.Seen(now, tree)
 		bad := withheld.Cable{Leaf: nodeOf(t, f, c.node), Port: c.port}

@@ -45,7 +45,7 @@ func (d *Daemon) counters() *portcounters.Reader {
 	}
 	r.Told = func(ctx context.Context, round portcounters.Round) {
 		// Where it is not taken the daemon ends.
-		_ = d.call(ctx, func(ctx context.Context, l *loop) { care{l}.read(ctx, round) })
+		_ = d.call(ctx, func(_ context.Context, l *loop) { care{l}.read(round) })
 	}
 	return r
 }
@@ -58,7 +58,7 @@ func (l care) seen(v *view.View) {
 }
 
 // read takes in a round over the counters.
-func (l care) read(ctx context.Context, round portcounters.Round) {
+func (l care) read(round portcounters.Round) {
 	if l.core.Standby() && !l.watches() {
 		return
 	}
@@ -69,26 +69,31 @@ func (l care) read(ctx context.Context, round portcounters.Round) {
 	}
 	l.cables.Traffic(v.TwoLevels(), plan, round)
 	drained := func(c withheld.Cable) bool { return l.book.Has(withheld.Drained, c) }
-	l.carryOut(ctx, l.cables.Round(time.Now(), round, drained))
+	l.carryOut(l.cables.Round(time.Now(), round, drained))
 }
 
-// carryOut carries out what was decided about cables.
-func (l care) carryOut(ctx context.Context, o cables.Orders) {
+// carryOut has carried out what was decided about cables, in the next turn.
+func (l care) carryOut(o cables.Orders) {
+	l.waiting = append(l.waiting, func(ctx context.Context, t turn) { t.carryOut(ctx, o) })
+}
+
+// carryOut stores what was decided about cables, and carries it out.
+func (t turn) carryOut(ctx context.Context, o cables.Orders) {
+	if t.MayLead() == nil {
+		t.keepCables()
+	}
 	if o.Withhold {
-		l.withhold(ctx, withheld.Isolated, o.Cables, o.Text)
+		t.withhold(ctx, withheld.Isolated, o.Cables, o.Text)
 	}
 	if o.Weigh != nil {
-		l.weigh(ctx, *o.Weigh)
-	}
-	if l.MayLead() == nil {
-		l.waiting = append(l.waiting, func(_ context.Context, t turn) { t.keepCables() })
+		care(t).weigh(ctx, *o.Weigh)
 	}
 }
 
 // keepCables stores what was decided about cables.
 func (t turn) keepCables() {
 	var what any
-	if kept := t.cables.Keep(); kept != nil {
+	if kept := t.cables.Keep(time.Now()); kept != nil {
 		what = kept
 	}
 	t.store.NotStored(t.store.Decide(cableDecisions, what))
@@ -104,7 +109,7 @@ func (l care) weigh(ctx context.Context, c withheld.Cable) {
 			cost = l.costs.Of(ctx, v, *lane, others, isolated)
 		}
 		// Where it is not taken the daemon ends.
-		_ = l.call(ctx, func(ctx context.Context, l *loop) { care{l}.carryOut(ctx, l.cables.Weighed(time.Now(), c, cost)) })
+		_ = l.call(ctx, func(_ context.Context, l *loop) { care{l}.carryOut(l.cables.Weighed(time.Now(), c, cost)) })
 	})
 }
 
@@ -122,11 +127,11 @@ func (l care) weighing(v *view.View, c withheld.Cable) (lane *controller.Lane, o
 	return lane, slices.Concat(l.core.Bouncing(), l.book.Lanes(v.Tree, withheld.Drained)), l.book.Lanes(v.Tree, withheld.Isolated)
 }
 
-// release puts an isolated cable on probation.
-func (l care) release(ctx context.Context, name string) error {
-	o, err := l.cables.Release(time.Now(), name)
+// release puts an isolated cable on probation: for good, when it returns.
+func (t turn) release(ctx context.Context, name string) error {
+	o, err := t.cables.Release(time.Now(), name)
 	if err == nil {
-		l.carryOut(ctx, o)
+		t.carryOut(ctx, o)
 	}
 	return err
 }
@@ -137,6 +142,6 @@ func (l care) resume() {
 	if err := l.store.Decision(cableDecisions, &kept); err != nil {
 		l.health.Raise(stateDamaged, err.Error(), time.Now())
 	}
-	l.cables.Resume(kept)
+	l.cables.Resume(time.Now(), kept)
 	l.book.Set(withheld.Isolated, l.cables.Withheld())
 }

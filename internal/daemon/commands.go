@@ -63,7 +63,7 @@ func (c commands) ReleaseCable(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	if cerr := c.call(ctx, func(ctx context.Context, l *loop) { err = care{l}.release(ctx, name) }); cerr != nil {
+	if cerr := c.between(ctx, func(ctx context.Context, t turn) { err = t.release(ctx, name) }); cerr != nil {
 		return cerr
 	}
 	return err

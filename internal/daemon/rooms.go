@@ -106,7 +106,7 @@ func open(cfg *config.Config, version string, log *zap.Logger, notify func(strin
 	if reissue, err = r.resume(); err != nil {
 		return nil, false, errors.Join(err, r.store.Close())
 	}
-	r.cables = cables.New(cables.Parts{Settings: cfg.Cables.Settings, MaxCost: cfg.Cables.MaxCost, Congestion: cfg.Cables.Congestion, Log: log, Health: r.health, Say: r.board.Say}, cables.Kept{})
+	r.cables = cables.New(cables.Parts{Settings: cfg.Cables.Settings, MaxCost: cfg.Cables.MaxCost, Congestion: cfg.Cables.Congestion, Log: log, Health: r.health, Say: r.board.Say})
 	r.backend = backend.New(backend.Parts{Version: version, Started: r.started, Board: r.board, Store: r.store, Desk: r.desk, Jobs: r.jobs, Cables: r.cables,
 		History: r.history, Webhook: r.webhook, OpenSM: r.openSM, Loop: commands{r}, Workers: r.workers, Planning: r.planning, Settings: r.settings, Watches: r.watches(),
 		Drains: func() []drains.Drain { return *r.drained.Load() }})

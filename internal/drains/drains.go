@@ -143,6 +143,11 @@ func (m *Machine) Step(now time.Time, e Event) []Action {
 	switch e := e.(type) {
 	case Load:
 		m.list, m.looked = slices.Clone(e.Drains), now // what is due waits for the next event: who only follows has none
+		for i := range m.list {
+			if d := &m.list[i]; d.Clear.After(now) {
+				d.Clear = now // the clock was set back since
+			}
+		}
 		m.do(Follow{})
 		return m.out
 	case Order:

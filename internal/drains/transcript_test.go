@@ -68,6 +68,9 @@ func (s *script) event(t *testing.T, words []string) Event {
 	case "restart":
 		kept := s.m.List()
 		s.m = New(settings())
+		if len(words) > 1 { // the clock was set meanwhile
+			s.now = s.now.Add(duration(t, words[1]))
+		}
 		return Load{kept}
 	case "tick":
 		s.now = s.now.Add(duration(t, words[1]))

@@ -30,6 +30,7 @@ type Job struct {
 	Plans *api.Plans // for those who wait for its next plan
 	Bases *api.Plans // the same for base LIDs; none is in force before tables are read back
 
+	due        time.Time      // when its lease ends, wherever the clock is set meanwhile
 	BaseReport planner.Report // of the plan for base LIDs in force
 	renumber   bool           // the next one gets a number of its own
 }
@@ -41,6 +42,12 @@ const (
 	JobDegraded     = "job-degraded"
 	JobSharesLanes  = "job-shares-lanes"
 )
+
+// Renew lets the job's lease end so long from now.
+func (j *Job) Renew(now time.Time, lasts time.Duration) {
+	j.Lease(now, lasts)
+	j.due = j.Expires
+}
 
 // Guids lists the port GUIDs of the members.
 func (j *Job) Guids() []topology.GUID {
@@ -151,6 +158,11 @@ func (r *Registry) Set(j *Job) error {
 	r.mu.Lock()
 	r.changed = true
 	at, known := slices.BinarySearchFunc(r.list, j.ID, func(j *Job, id uint64) int { return cmp.Compare(j.ID, id) })
+	if !j.due.Equal(j.Expires) && !(known && r.list[at].Expires.Equal(j.Expires) && r.list[at].Leased == j.Leased) {
+		j.due = j.Due(time.Now())
+	} else if known && !j.due.Equal(j.Expires) {
+		j.due = r.list[at].due
+	}
 	if known {
 		r.list = slices.Clone(r.list)
 		r.list[at] = j
@@ -168,7 +180,7 @@ func (r *Registry) Resume(reissue bool) (damaged, err error) {
 	jobs, damaged := r.Store.Jobs()
 	for _, j := range jobs {
 		if j.Stale || reissue { // nobody gets this plan before it is verified and published anew
-			r.list = append(r.list, &Job{Job: *j, Plans: &api.Plans{}, Bases: &api.Plans{}})
+			r.list = append(r.list, &Job{Job: *j, Plans: &api.Plans{}, Bases: &api.Plans{}, due: j.Due(time.Now())})
 			continue
 		}
 		if err := r.Set(&Job{Job: *j}); err != nil {
@@ -211,8 +223,8 @@ func (r *Registry) LeaseDue() (first time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, j := range r.list {
-		if first.IsZero() || j.Expires.Before(first) {
-			first = j.Expires
+		if first.IsZero() || j.due.Before(first) {
+			first = j.due
 		}
 	}
 	return first
@@ -221,7 +233,7 @@ func (r *Registry) LeaseDue() (first time.Time) {
 // EndLeases removes the jobs whose lease has ended.
 func (r *Registry) EndLeases(now time.Time) {
 	for _, j := range r.List() {
-		if !now.Before(j.Expires) {
+		if !now.Before(j.due) {
 			r.End(j, "expired")
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/google/renameio/v2"
 
 	"github.com/forsd/forsd/internal/sealed"
+	"github.com/forsd/forsd/internal/steady"
 	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/planner"
 )
@@ -31,6 +32,7 @@ type JobInfo struct {
 	Created      time.Time         `json:"created"`
 	PublishedAt  time.Time         `json:"published_at"`
 	Expires      time.Time         `json:"expires"`
+	Leased       steady.Mark       `json:"leased,omitzero"` // when the lease was given: it lasts as long wherever the clock is set
 	Report       planner.Report    `json:"report"`
 	Warnings     []planner.Warning `json:"warnings"`
 
@@ -38,6 +40,16 @@ type JobInfo struct {
 	Lanes     []planner.JobLane `json:"lanes,omitempty"`      // that it has alone
 	Routed    bool              `json:"routed,omitempty"`     // its base LIDs take lanes of its own plan
 	BaseEpoch uint64            `json:"base_epoch,omitempty"` // of the last plan for base LIDs; these count for themselves
+}
+
+// Lease lets the job's lease end so long from now.
+func (j *JobInfo) Lease(now time.Time, lasts time.Duration) {
+	j.Expires, j.Leased = now.Add(lasts), steady.Now(now)
+}
+
+// Due is when the lease ends, by the clock as it is now.
+func (j *JobInfo) Due(now time.Time) time.Time {
+	return j.Leased.Time(now, j.Expires)
 }
 
 // Planning is what planning must know of the job.

@@ -122,3 +122,21 @@ func TestJobStoreAfterCrash(t *testing.T) {
 		t.Error("the leftovers are still there")
 	}
 }
+
+// TestLeaseOverStep stores a job with its lease, sets the clock by hours and reads it back:
+// the lease lasts as long as it was given for.
+func TestLeaseOverStep(t *testing.T) {
+	s, v := newStore(t), tree(t)
+	j := jobOf(t, v, 1, 1)
+	j.Lease(time.Now(), time.Hour)
+	ok(t, s.SaveJob(j))
+	s = reopened(t, s)
+	for _, step := range []time.Duration{0, 3 * time.Hour, -3 * time.Hour} {
+		back, damaged := s.Jobs()
+		ok(t, damaged)
+		now := time.Now().Add(step)
+		if left := back[0].Due(now).Sub(now); left > time.Hour || left < time.Hour-time.Minute {
+			t.Errorf("the clock was set by %v: a lease of an hour lasts %v more", step, left)
+		}
+	}
+}

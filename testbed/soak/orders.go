@@ -74,12 +74,13 @@ func (w *world) isSwitch(name string) bool {
 // lease is when the lease of a job ends: not before the one, and at the other.
 type lease struct{ first, last time.Time }
 
-// job makes a job of the hosts of two leaves.
+// job makes a job of two hosts of each leaf: some of them are always there, for one that has
+// lost all keeps its last plan.
 func (s *site) job(ctx context.Context, name string, lasts time.Duration) error {
 	q := api.JobRequest{Name: name, LeaseSeconds: int64(lasts / time.Second), SkipUnknown: true}
 	for h := range s.hosts {
-		if leaf := s.tree.Hosts[h].Leaf; leaf == s.keep[0] || leaf == s.keep[0]+1 {
-			q.Hosts = append(q.Hosts, s.tree.Hosts[h].Name)
+		if x := &s.tree.Hosts[h]; x.Alpha < 2 {
+			q.Hosts = append(q.Hosts, x.Name)
 		}
 	}
 	began := time.Now()

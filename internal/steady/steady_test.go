@@ -1,0 +1,72 @@
+package steady
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+)
+
+// TestStep stores a time, sets the clock by some hours, and starts the process or the machine
+// anew: what was an hour away is an hour away, unless the machine was started anew.
+func TestStep(t *testing.T) {
+	since, boot := 5*time.Minute, "first"
+	was := up
+	up = func() (time.Duration, string) { return since, boot }
+	t.Cleanup(func() { up = was })
+	day := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	for _, c := range []struct {
+		name          string
+		step, passed  time.Duration
+		boot          string
+		left          time.Duration
+		sinceTheStart time.Duration
+	}{
+		{"nothing", 0, time.Minute, "first", 59 * time.Minute, 0},
+		{"forward", 2 * time.Hour, time.Minute, "first", 59 * time.Minute, 0},
+		{"back", -3 * time.Hour, time.Minute, "first", 59 * time.Minute, 0},
+		{"started anew", 0, 10 * time.Minute, "second", 50 * time.Minute, time.Minute},
+		{"another machine", 5 * time.Minute, 10 * time.Minute, "", 45 * time.Minute, 0},
+	} {
+		since, boot = 5*time.Minute, "first"
+		text, err := json.Marshal(Now(day))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var m Mark
+		if err := json.Unmarshal(text, &m); err != nil {
+			t.Fatal(err)
+		}
+		stored := Stored(day, day.Add(time.Hour))
+		now := day.Add(c.passed + c.step)
+		if since, boot = since+c.passed, c.boot; c.sinceTheStart != 0 {
+			since = c.sinceTheStart
+		}
+		if left := m.Time(now, stored).Sub(now); left != c.left {
+			t.Errorf("%s: %v are left, want %v", c.name, left, c.left)
+		}
+	}
+}
+
+// TestUp reads the clock that counts from the machine's start, which goes on.
+func TestUp(t *testing.T) {
+	first, boot := up()
+	time.Sleep(30 * time.Millisecond)
+	second, again := up()
+	if boot == "" || boot != again || second <= first || second-first > time.Minute {
+		t.Errorf("%v of %q, then %v of %q", first, boot, second, again)
+	}
+	if m := Now(time.Now()); m.Boot != boot || m.Up < second {
+		t.Errorf("%+v", m)
+	}
+}
+
+// TestStored has the times of day of a process whose clock was set within it: by the clock as
+// it is now, what has passed has passed.
+func TestStored(t *testing.T) {
+	began := time.Now()
+	time.Sleep(20 * time.Millisecond)
+	now := time.Now()
+	if stored := Stored(now, began); stored != stored.Round(0) || now.Round(0).Sub(stored) < 20*time.Millisecond {
+		t.Errorf("%v after %v is stored as %v", now, began, stored)
+	}
+}
