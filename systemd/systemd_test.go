@@ -1,6 +1,7 @@
 package systemd
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/forsd/forsd/internal/config"
+	"github.com/forsd/forsd/internal/worker"
 )
 
 // maxExposure is the worst exposure that forsd.service may have by
@@ -95,6 +97,28 @@ func TestUnitsAgreeWithDefaults(t *testing.T) {
 		if p.path != p.dir {
 			t.Errorf("the program uses %s, the unit provides %s", p.path, p.dir)
 		}
+	}
+}
+
+// TestMemoryFits holds that forsd, whose collector is told a limit, and all processes that
+// plan for others fit what the service may have.
+func TestMemoryFits(t *testing.T) {
+	size := func(name string) (bytes uint64) {
+		t.Helper()
+		m := regexp.MustCompile(`(?m)^(?:Environment=)?` + name + `=(\d+)Gi?B?$`).FindStringSubmatch(read(t, "forsd.service"))
+		if m == nil {
+			t.Fatalf("forsd.service does not set %s", name)
+		}
+		_, err := fmt.Sscan(m[1], &bytes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return bytes << 30
+	}
+	own, all, workers := size("GOMEMLIMIT"), size("MemoryMax"), worker.Defaults()
+	const mostWorkers = 2 // Defaults leaves a core free, and has two at most
+	if need := own + mostWorkers*workers.Memory; workers.Number > mostWorkers || need > all {
+		t.Errorf("forsd with %d bytes and %d processes with %d take %d, and the service may have %d", own, max(workers.Number, mostWorkers), workers.Memory, need, all)
 	}
 }
 

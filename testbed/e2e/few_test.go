@@ -23,14 +23,21 @@ func TestFewDescriptors(t *testing.T) {
 	t.Run("files", func(t *testing.T) { few(t, small()) })
 }
 
-func few(t *testing.T, o Options) {
+// overTCP has forsd listen on an address, too.
+func (o *Options) overTCP(t *testing.T) (address string) {
+	t.Helper()
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	address := free.Addr().String()
+	address = free.Addr().String()
 	_ = free.Close()
 	o.Config = fmt.Sprintf("  listen: %q\n%s", address, steady) // below api:
+	return address
+}
+
+func few(t *testing.T, o Options) {
+	address := o.overTCP(t)
 	x := newSite(t, 4*time.Minute, o)
 	limited := filepath.Join(x.Dir(), "limited")
 	x.ok(os.WriteFile(limited, fmt.Appendf(nil, "#!/bin/sh\nulimit -n %d\nexec %s \"$@\"\n", fewDescriptors, x.options.Forsd), 0o755))
@@ -77,5 +84,51 @@ func (x *test) idlers(address string, n int) {
 	x.Logf("%d connections wait, %d are refused; forsd has %d descriptors of %d", held, refused, len(files), fewDescriptors)
 	if held == 0 || refused == 0 || len(files) > fewDescriptors-64 {
 		x.Errorf("%d connections wait, %d are refused; forsd has %d descriptors of %d: want 64 for its own work", held, refused, len(files), fewDescriptors)
+	}
+}
+
+// hostileMB is what forsd may have had at its peak in TestHostileClients: some 130 MB on
+// this fabric, 96 MiB of bodies, and what the collector lets gather beside them.
+const hostileMB = 500
+
+// TestHostileClients has 300 clients ask for the tables and read nothing, and 50 send the
+// beginning of a large body, beside four that send all of it. forsd's memory stays bounded,
+// and a cable that is pulled meanwhile leaves the plan and the tables.
+func TestHostileClients(t *testing.T) {
+	o := byPlugin(t, lhcb())
+	address := o.overTCP(t)
+	x, healthy := up(t, 5*time.Minute, o)
+	send := func(parts ...string) {
+		c, err := net.Dial("tcp", address)
+		x.ok(err)
+		x.Cleanup(func() { _ = c.Close() })
+		_ = c.SetWriteDeadline(time.Now().Add(time.Second))
+		for _, p := range parts {
+			_, _ = io.WriteString(c, p) // it may be refused in the midst of it
+		}
+	}
+	const large = 60 << 20
+	post := fmt.Sprintf("POST /v1/liquid HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n", large)
+	for range 300 {
+		send("GET /v1/tables HTTP/1.1\r\nHost: localhost\r\n\r\n")
+	}
+	for range 4 {
+		send(post, strings.Repeat(" ", large))
+	}
+	for range 50 {
+		send(post, strings.Repeat(" ", 256<<10))
+	}
+	broken := false
+	st := x.settled(Cable(2, 1, x.toggle(healthy, 2, 1, &broken)))
+	x.check()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", x.Forsd.PID()))
+	x.ok(err)
+	_, rest, _ := strings.Cut(string(status), "VmHWM:")
+	kb := 0
+	_, err = fmt.Sscan(rest, &kb)
+	x.ok(err)
+	t.Logf("forsd has had %d MB; the plan came after %.1f ms, the tables after %.1f ms", kb/1024, st.LastEvent.PublishedMS, st.LastEvent.ProgrammedMS)
+	if kb/1024 > hostileMB {
+		t.Errorf("forsd has had %d MB, want at most %d", kb/1024, hostileMB)
 	}
 }
