@@ -59,6 +59,51 @@ func TestOddFabrics(t *testing.T) {
 	t.Log(seen)
 }
 
+// TestTwins has two adapters with one port GUID, and so with one LID: all others are planned
+// at the bound, and a warning names where both are plugged in.
+func TestTwins(t *testing.T) {
+	whole := fabgen.Generate(fabgen.Spec{Spines: 4, Leaves: 4, LMC: 2})
+	base, err := topology.NewBaseline(whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, known := range []bool{true, false} {
+		f := whole.Clone()
+		port := func(host int) *topology.Port {
+			return f.At(topology.PortRef{Node: f.Find(fabgen.HostGUID + topology.GUID(2*host)), Port: 1})
+		}
+		port(9).GUID, port(9).LID = port(2).GUID, port(2).LID
+		f, err := topology.NewFabric(f.Nodes, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := base
+		if !known {
+			if b, err = topology.NewBaseline(f); err != nil {
+				t.Fatal(err)
+			}
+		}
+		tree, err := topology.Fit(f, b, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := Make(context.Background(), tree, Settings{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := verify.Tables(tree, r.Tables); err != nil {
+			t.Error(err)
+		}
+		if len(tree.Servers) != 15 || r.Plan.Phases != r.Plan.LowerBound {
+			t.Errorf("%d servers, %d phases for a bound of %d", len(tree.Servers), r.Plan.Phases, r.Plan.LowerBound)
+		}
+		const want = "Hca0009 port 1 at Leaf002 port 2 has the port GUID 0x0000000000100005, as the one at Leaf000 port 3"
+		if text := finding(tree); !strings.Contains(text, want) {
+			t.Errorf("%q does not say %q", text, want)
+		}
+	}
+}
+
 func oddPlan(t *testing.T, name string, o *fabgen.OddFabric, f *topology.Fabric, base *topology.Baseline) bool {
 	t.Helper()
 	tree, err := topology.Fit(f, base, nil)

@@ -96,7 +96,8 @@ type Fabric struct {
 
 // NewFabric sorts the nodes by GUID, translates every Peer accordingly, and
 // checks the model: unique GUIDs, cables that agree at both ends, LID ranges
-// that neither overlap nor leave the unicast space. Nodes get the roles that they
+// that neither overlap nor leave the unicast space. Of adapters that have one port GUID
+// and one LID the first keeps the LID. Nodes get the roles that they
 // have by themselves; see SetRoles.
 func NewFabric(nodes []Node, sm GUID) (*Fabric, error) {
 	order := make([]int32, len(nodes))
@@ -121,11 +122,29 @@ func NewFabric(nodes []Node, sm GUID) (*Fabric, error) {
 		}
 	}
 	f := &Fabric{Nodes: sorted, SM: sm}
+	f.partTwins()
 	if err := f.Validate(); err != nil {
 		return f, err
 	}
 	f.SetRoles(Roles{})
 	return f, nil
+}
+
+// partTwins takes the LID from adapter ports that share it, and their port GUID, with an
+// earlier one: a manager knows a port by its GUID, and has given both the same. What they
+// are is told as of any host that does not take part.
+func (f *Fabric) partTwins() {
+	first := map[GUID]LID{}
+	for _, e := range f.EndPorts() {
+		if e.GUID == 0 || e.LID == 0 || f.Nodes[e.Node].Kind == Switch {
+			continue
+		}
+		if lid, twin := first[e.GUID]; twin && lid == e.LID {
+			f.At(e.PortRef).LID = 0
+		} else if !twin {
+			first[e.GUID] = e.LID
+		}
+	}
 }
 
 // String names the node as people know it: description and GUID.

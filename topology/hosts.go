@@ -1,6 +1,7 @@
 package topology
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
 	"sort"
@@ -35,6 +36,7 @@ func takesPart(h *Host, exclude *regexp.Regexp) bool {
 func (t *fitter) attached(exclude *regexp.Regexp) (onLeaf, onSpine []Host, present map[GUID]bool) {
 	f := t.Fabric
 	present = make(map[GUID]bool, len(f.Nodes))
+	holders := make(map[GUID]PortRef, len(f.Nodes))
 	for _, e := range f.EndPorts() {
 		n := &f.Nodes[e.Node]
 		port := f.At(e.PortRef)
@@ -52,7 +54,7 @@ func (t *fitter) attached(exclude *regexp.Regexp) (onLeaf, onSpine []Host, prese
 		case h.GUID == 0:
 			why = "has no port GUID"
 		case present[h.GUID]:
-			why = "has the port GUID of another host"
+			why = fmt.Sprintf("at %s has the port GUID %s, as the one at %s", f.PortLabel(h.At), h.GUID, f.PortLabel(holders[h.GUID]))
 		case h.LID == 0:
 			why = "has no LID yet"
 		}
@@ -66,10 +68,10 @@ func (t *fitter) attached(exclude *regexp.Regexp) (onLeaf, onSpine []Host, prese
 			t.Routed = append(t.Routed, h)
 		case h.Leaf >= 0:
 			onLeaf = append(onLeaf, h)
-			present[h.GUID] = true
+			present[h.GUID], holders[h.GUID] = true, h.At
 		default:
 			onSpine = append(onSpine, h)
-			present[h.GUID] = true
+			present[h.GUID], holders[h.GUID] = true, h.At
 		}
 	}
 	sort.SliceStable(onLeaf, func(a, b int) bool {
