@@ -3,6 +3,7 @@ package pods
 import (
 	"cmp"
 	"context"
+	"math/rand/v2"
 	"slices"
 )
 
@@ -11,6 +12,8 @@ const (
 	levelRounds = 60
 	// chaseWork is how many ways all searches of a spread may look at.
 	chaseWork = 1 << 24
+	// shakeWork is how many ways forced moves may look at.
+	shakeWork = 1 << 16
 	// mostUses is how many resources a way may use.
 	mostUses = 4
 )
@@ -84,7 +87,7 @@ func (s *spread) solve(ctx context.Context) bool {
 			break
 		}
 	}
-	return s.excess == 0 || s.relieve(ctx)
+	return s.excess == 0 || s.relieve(ctx) || s.shake(ctx)
 }
 
 // pour divides a demand by the room of the ways, what does not divide over the ways with
@@ -278,6 +281,56 @@ func (s *spread) chase(root int32) bool {
 		}
 	}
 	return false
+}
+
+// shake forces moves where no chain is left: of a resource that has too many units, one goes
+// to the way on which there is the least excess then, and may not come back at once.
+func (s *spread) shake(ctx context.Context) bool {
+	rng := rand.New(rand.NewPCG(uint64(len(s.y)), uint64(len(s.room))))
+	until := make([]int32, len(s.y)) // [way] the move before which no unit may come back to it
+	var over []int32
+	for work, move := shakeWork, int32(1); s.excess > 0 && work > 0 && ctx.Err() == nil; move++ {
+		over = over[:0]
+		for r := range s.room {
+			if s.load[r] > s.room[r] {
+				over = append(over, int32(r))
+			}
+		}
+		r := over[rng.IntN(len(over))]
+		users := s.users[s.begin[r]:s.begin[r+1]]
+		from, to, least, ties := int32(-1), int32(-1), int64(0), 0
+		for _, w := range users {
+			if s.y[w] == 0 {
+				continue
+			}
+			s.add(w, -1)
+			first, end := s.ways(s.of[w])
+			work -= int(end - first)
+			for v := first; v < end; v++ {
+				if v == w || until[v] > move {
+					continue
+				}
+				s.add(v, 1)
+				if x := s.excess; ties == 0 || x < least {
+					from, to, least, ties = w, v, x, 1
+				} else if x == least {
+					if ties++; rng.IntN(ties) == 0 {
+						from, to = w, v
+					}
+				}
+				s.add(v, -1)
+			}
+			s.add(w, 1)
+		}
+		work -= len(s.room)/8 + 1
+		if ties == 0 {
+			continue
+		}
+		s.add(from, -1)
+		s.add(to, 1)
+		until[from] = move + 5 + rng.Int32N(10)
+	}
+	return s.excess == 0
 }
 
 // overloads tells which resource a move from way w to way v would overload, −1 for none;
