@@ -46,7 +46,7 @@ type Times struct {
 // takes as long as its stage or the moves beside it, whichever take longer, and these
 // as long as the busiest GPU. A stage has a latency, and so have the moves of a step.
 func (m Model) Predict(p *Plan) Times {
-	m = m.orDefault()
+	m = m.orDefault().at(p.Site)
 	lengths := make([]int64, len(p.Stages))
 	for i := range lengths {
 		lengths[i] = p.Stages[i].Length
@@ -63,6 +63,14 @@ func (m Model) Predict(p *Plan) Times {
 	}
 	t.Local = m.moves(most)
 	return t
+}
+
+// at is the model of a site's channels, if there is a site.
+func (m Model) at(s *Places) Model {
+	if s != nil {
+		m.B2 *= float64(s.Unit) / float64(s.Speed)
+	}
+	return m
 }
 
 // times is what stages of these lengths take, with moves of so many bytes of the

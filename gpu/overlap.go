@@ -56,8 +56,8 @@ func (l *layer) add(p *Plan, stage int) {
 	for at := range p.Stages[stage].Transfers {
 		x := &p.Stages[stage].Transfers[at]
 		for c := newCursor(p.Segments, x); c.next(); {
-			l.move(before, c.Source, c.Out, c.Bytes)
-			l.move(after, c.In, c.Destination, c.Bytes)
+			l.move(before, p.home(c.Source), p.home(c.Out), c.Bytes)
+			l.move(after, p.home(c.In), p.home(c.Destination), c.Bytes)
 		}
 	}
 }

@@ -77,6 +77,19 @@ type Plan struct {
 	// one after them.
 	Busiest []int64
 	Outlook *Outlook // of mode Auto alone
+	// Site is what the servers have, and Certificate why no plan is shorter, of PlanSite
+	// alone.
+	Site        *Places
+	Certificate *Certificate
+}
+
+// home is the rank with the input and output of a rank's GPU: that itself, where all
+// servers are alike.
+func (p *Plan) home(r Rank) Rank {
+	if p.Site == nil {
+		return r
+	}
+	return p.Site.home(r)
 }
 
 // draft is a plan in the making: segments in any order, and stages whose transfers
@@ -84,6 +97,7 @@ type Plan struct {
 type draft struct {
 	c        Cluster
 	bound    int64     // Eq. 26
+	site     *Places   // nil where all servers are alike
 	own      int       // server whose part is planned, −1 for all
 	straight bool      // NICs send to those of the same number alone
 	most     int       // transfers
@@ -123,15 +137,15 @@ func (d *draft) check(ctx context.Context) error {
 
 // finish makes the draft a plan of a traffic whose packets have grain bytes.
 func (d *draft) finish(t *Traffic, mode Mode, grain int64, m Model) *Plan {
-	p := &Plan{Cluster: d.c, Mode: mode, Grain: grain, Bound: d.bound, Segments: byStream(d.c.Ranks(), d.segments)}
+	p := &Plan{Cluster: d.c, Mode: mode, Grain: grain, Bound: d.bound, Site: d.site, Segments: byStream(d.c.Ranks(), d.segments)}
 	d.measure(t, p.Segments, grain)
 	for at := range p.Segments {
 		s := &p.Segments[at]
 		s.Bytes, s.Offset = s.bytes(t, grain), s.Offset*grain
-		if s.Source != s.Out {
+		if p.home(s.Source) != p.home(s.Out) {
 			p.MovesBefore += s.Bytes
 		}
-		if s.Destination != s.In {
+		if p.home(s.Destination) != p.home(s.In) {
 			p.MovesAfter += s.Bytes
 		}
 	}

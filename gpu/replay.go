@@ -12,20 +12,22 @@ import (
 // by the stretches of messages that they belong to, so it takes no more time for large
 // messages than for small ones. It fails soon after ctx ends, too.
 func Replay(ctx context.Context, t *Traffic, lengths []int64, programs []Program) error {
-	_, err := carryOut(ctx, t, lengths, programs)
+	_, err := carryOut(ctx, t, lengths, programs, itself)
 	return err
 }
 
+func itself(r Rank) Rank { return r }
+
 // carryOut is Replay, and tells what the busiest GPU sends or receives inside its server,
-// [step].
-func carryOut(ctx context.Context, t *Traffic, lengths []int64, programs []Program) ([]int64, error) {
+// [step]. Ranks with one home are of one GPU.
+func carryOut(ctx context.Context, t *Traffic, lengths []int64, programs []Program, home func(Rank) Rank) ([]int64, error) {
 	if err := t.check(); err != nil {
 		return nil, err
 	}
 	if len(programs) != t.Ranks() {
 		return nil, fmt.Errorf("there are programs for %d ranks, want %d", len(programs), t.Ranks())
 	}
-	r := &replay{t: t, lengths: lengths, programs: programs}
+	r := &replay{t: t, lengths: lengths, programs: programs, home: home}
 	if err := r.load(ctx); err != nil {
 		return nil, err
 	}
@@ -47,8 +49,9 @@ type replay struct {
 	programs                  []Program
 	input, send, recv, output []buffer // [rank]
 	done                      []progress
-	moving                    []span     // of a transfer
-	mail                      [][]span   // [sender][receiver] under way inside a server
+	moving                    []span   // of a transfer
+	mail                      [][]span // [sender][receiver] under way inside a server
+	home                      func(Rank) Rank
 	loads                     [][2]int64 // [rank] bytes sent and received inside servers in this step
 	busiest                   []int64
 }
@@ -158,9 +161,9 @@ func (r *replay) exchange(kind, stage, first int, from, to []buffer) error {
 			if r.mail[l*m+peer], err = from[rank].get(x.Piece, r.mail[l*m+peer]); err != nil {
 				return fmt.Errorf("rank %d sends to rank %d: %w", rank, x.Peer, err)
 			}
-			if peer != l {
-				r.loads[rank][0] += x.Bytes
-				r.loads[x.Peer][1] += x.Bytes
+			if from, to := r.home(Rank(rank)), r.home(x.Peer); from != to {
+				r.loads[from][0] += x.Bytes
+				r.loads[to][1] += x.Bytes
 			}
 			busy = true
 		}

@@ -4,27 +4,36 @@ package gpu
 type Report struct {
 	Version int `json:"version"`
 	Cluster
-	Mode             Mode      `json:"mode"`
-	Grain            int64     `json:"grain"`
-	Length           int64     `json:"length"` // bytes a NIC
-	Bound            int64     `json:"bound"`  // Eq. 26
-	MovesBefore      int64     `json:"moves_before"`
-	MovesAfter       int64     `json:"moves_after"`
-	NICBuffer        int64     `json:"nic_buffer"` // bytes of the largest buffer of a NIC, for sending or for receiving
-	PredictedSeconds float64   `json:"predicted_seconds"`
-	Predicted        Times     `json:"predicted"`
-	Outlook          *Outlook  `json:"outlook,omitempty"`
-	Stages           []Stage   `json:"stages"`
-	Programs         []Program `json:"programs,omitempty"`
+	Mode             Mode     `json:"mode"`
+	Grain            int64    `json:"grain"`
+	Length           int64    `json:"length"` // bytes a NIC
+	Bound            int64    `json:"bound"`  // Eq. 26
+	MovesBefore      int64    `json:"moves_before"`
+	MovesAfter       int64    `json:"moves_after"`
+	NICBuffer        int64    `json:"nic_buffer"` // bytes of the largest buffer of a NIC, for sending or for receiving
+	PredictedSeconds float64  `json:"predicted_seconds"`
+	Predicted        Times    `json:"predicted"`
+	Outlook          *Outlook `json:"outlook,omitempty"`
+	// Of a site whose servers are not all alike: what each rank stands for, the speed of a
+	// channel, and why no plan is shorter.
+	Places      []Place      `json:"places,omitempty"`
+	Unit        int64        `json:"unit,omitempty"`
+	Certificate *Certificate `json:"certificate,omitempty"`
+	Stages      []Stage      `json:"stages"`
+	Programs    []Program    `json:"programs,omitempty"`
 }
 
 // Report sums the plan up, with what it takes by a model. Programs are left out.
 func (p *Plan) Report(m Model) *Report {
 	times := m.Predict(p)
-	return &Report{
+	r := &Report{
 		Version: 2, Cluster: p.Cluster, Mode: p.Mode, Grain: p.Grain, Length: p.Length, Bound: p.Bound,
 		MovesBefore: p.MovesBefore, MovesAfter: p.MovesAfter, NICBuffer: p.buffer(), PredictedSeconds: times.Total, Predicted: times, Outlook: p.Outlook, Stages: p.Stages,
 	}
+	if p.Site != nil {
+		r.Places, r.Unit, r.Certificate = p.Site.Place, p.Site.Unit, p.Certificate
+	}
+	return r
 }
 
 // buffer is the size of the largest buffer of a NIC.

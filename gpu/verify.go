@@ -42,7 +42,7 @@ func (v *View) Verify(ctx context.Context, t *Traffic) error {
 type summary struct{ length, bound, before, after int64 }
 
 func verify(ctx context.Context, t *Traffic, lengths []int64, programs []Program, says summary) ([]int64, error) {
-	busiest, err := carryOut(ctx, t, lengths, programs)
+	busiest, err := carryOut(ctx, t, lengths, programs, itself)
 	if err != nil {
 		return nil, err
 	}

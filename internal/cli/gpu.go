@@ -13,7 +13,6 @@ import (
 
 	"github.com/forsd/forsd/gpu"
 	"github.com/forsd/forsd/internal/command"
-	"github.com/forsd/forsd/internal/matrix"
 )
 
 func gpuCommand() *cobra.Command {
@@ -33,71 +32,11 @@ by replay, and generate traffic.`,
 	return cmd
 }
 
-// trafficFlags are the flags by which a command is given traffic.
-type trafficFlags struct {
-	traffic       string
-	routing       string
-	tokenBytes    int64
-	back          bool
-	gpusPerServer int
-}
-
-func (f *trafficFlags) register(cmd *cobra.Command) {
-	fs := cmd.Flags()
-	fs.StringVar(&f.traffic, "traffic", "", "matrix of bytes, a row for each sending GPU: CSV, NPY or JSON; - is standard input")
-	fs.StringVar(&f.routing, "routing", "", "instead: matrix of tokens, a row for each GPU and a column for each expert")
-	fs.Int64Var(&f.tokenBytes, "token-bytes", 0, "bytes of a token, with --routing")
-	fs.BoolVar(&f.back, "return", false, "plan the way back, with --routing: from the experts to where the tokens came from")
-	fs.IntVar(&f.gpusPerServer, "gpus-per-server", 0, "GPUs, and NICs, of a server")
-}
-
-// read reads the traffic.
-func (f *trafficFlags) read(cmd *cobra.Command) (*gpu.Traffic, error) {
-	file, what := f.traffic, "traffic"
-	switch {
-	case f.traffic != "" && f.routing != "":
-		return nil, errors.New("--traffic and --routing are both given: one of them says what is to be sent")
-	case f.traffic == "" && f.routing == "":
-		return nil, errors.New("--traffic is missing: name a matrix of bytes (CSV, NPY or JSON), or - for standard input")
-	case f.routing != "":
-		file, what = f.routing, "routing"
-	case f.tokenBytes != 0 || f.back:
-		return nil, errors.New("--token-bytes and --return go with --routing, and --traffic is of bytes already")
-	}
-	if f.gpusPerServer < 1 {
-		return nil, fmt.Errorf("--gpus-per-server %d: say how many GPUs a server has", f.gpusPerServer)
-	}
-	o := matrix.Options{Square: f.traffic != "", Integer: true, MaxSide: gpu.MaxRanks}
-	if f.routing != "" {
-		o.MaxSide = 0
-	}
-	m, err := command.ReadMatrix(cmd, file, o)
-	if err != nil {
-		return nil, err
-	}
-	c, err := gpu.Of(m.Rows, f.gpusPerServer)
-	if err != nil {
-		return nil, fmt.Errorf("--%s %s with --gpus-per-server %d: %w", what, file, f.gpusPerServer, err)
-	}
-	var t *gpu.Traffic
-	if f.traffic != "" {
-		t, err = gpu.FromEntries(c, m.Data)
-	} else {
-		t, err = gpu.FromRouting(c, m.Cols, m.Data, f.tokenBytes)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("--%s %s: %w", what, file, err)
-	}
-	if f.back {
-		t = t.Transpose()
-	}
-	return t, nil
-}
-
 // gpuScheduleFlags are the flags of forsctl gpu schedule.
 type gpuScheduleFlags struct {
 	trafficFlags
 	options       gpu.Options
+	site          siteFlags
 	out, programs string
 }
 
@@ -125,6 +64,7 @@ lists of all ranks in a compact form that docs/gpu.md describes.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
 	f.register(cmd)
+	f.site.register(cmd)
 	fs := cmd.Flags()
 	fs.StringVar((*string)(&f.options.Mode), "mode", string(gpu.Auto), "auto, bytes, rails, minmove, paper or none")
 	fs.Int64Var(&f.options.Grain, "grain", 0, "bytes to round a NIC's share up to (bytes), or of a packet, which is not divided (other modes)")
@@ -152,20 +92,38 @@ func (f *gpuScheduleFlags) run(cmd *cobra.Command) error {
 	if f.out != "" && f.out == f.programs {
 		return fmt.Errorf("--out and --programs both write to %s: give each a file of its own", f.out)
 	}
+	site, err := f.site.read(&f.trafficFlags)
+	if err != nil {
+		return err
+	}
 	t, err := f.read(cmd)
 	if err != nil {
 		return err
 	}
+	if site == nil {
+		if site, err = f.site.uniform(t.Cluster); err != nil {
+			return err
+		}
+	}
 	var elapsed time.Duration
-	plan, err := command.UnlessStopped(cmd.Context(), func() (*gpu.Plan, error) {
+	plan, err := command.UnlessStopped(cmd.Context(), func() (plan *gpu.Plan, err error) {
 		var planner gpu.Planner
 		start := time.Now()
-		plan, err := planner.Plan(cmd.Context(), t, f.options)
+		if site != nil {
+			plan, err = planner.PlanSite(cmd.Context(), site, t.Bytes, f.options)
+		} else {
+			plan, err = planner.Plan(cmd.Context(), t, f.options)
+		}
 		if err != nil {
 			return nil, err
 		}
 		elapsed = time.Since(start)
-		if err := gpu.Verify(cmd.Context(), t, plan); err != nil {
+		if site != nil {
+			err = gpu.VerifySite(cmd.Context(), site, t.Bytes, plan)
+		} else {
+			err = gpu.Verify(cmd.Context(), t, plan)
+		}
+		if err != nil {
 			return nil, fmt.Errorf("the plan fails its replay, which is a fault of forsctl: %w", err)
 		}
 		return plan, nil
@@ -206,41 +164,6 @@ func (f *gpuScheduleFlags) write(cmd *cobra.Command, plan *gpu.Plan) error {
 		return err
 	}
 	return writeOut(cmd, f.programs, append(list, '\n'))
-}
-
-// printExchange shows people a plan.
-func printExchange(w io.Writer, r *gpu.Report, elapsed time.Duration) {
-	fmt.Fprintf(w, "cluster\t%s with %s each\n", command.Plural(r.Servers, "server", "servers"), command.Plural(r.GPUs, "GPU", "GPUs"))
-	fmt.Fprintf(w, "mode\t%s\n", modeText(r))
-	fmt.Fprintf(w, "length\t%d bytes a NIC, %s\n", r.Length, overText(r.Length, r.Bound))
-	fmt.Fprintf(w, "stages\t%d\n", len(r.Stages))
-	fmt.Fprintf(w, "moved inside servers\t%d bytes before, %d after\n", r.MovesBefore, r.MovesAfter)
-	p := &r.Predicted
-	fmt.Fprintf(w, "buffers\t%d bytes at most to send from, or to receive into, over a NIC\n", r.NICBuffer)
-	fmt.Fprintf(w, "predicted\t%s: %s before the stages, %s of stages, %s waiting for moves beside them, %s after\n",
-		command.MS(1000*p.Total), command.MS(1000*p.Before), command.MS(1000*p.Stages), command.MS(1000*p.Beside), command.MS(1000*p.After))
-	if o := r.Outlook; o != nil && !o.Complete {
-		fmt.Fprintf(w, "planning longer\tmay gain %s at most: no plan takes less than %s\n", command.MS(1000*(p.Total-o.Least)), command.MS(1000*o.Least))
-	}
-	fmt.Fprintf(w, "planned in\t%s, and carried out byte by byte: every message arrives\n", took(elapsed))
-}
-
-func modeText(r *gpu.Report) string {
-	if r.Grain > 1 {
-		return fmt.Sprintf("%s, grain %d", r.Mode, r.Grain)
-	}
-	return string(r.Mode)
-}
-
-// overText compares a length with its bound.
-func overText(length, bound int64) string {
-	switch {
-	case length <= bound:
-		return "the least there can be"
-	case bound == 0 || length-bound < bound/1000:
-		return fmt.Sprintf("%d more than the bound of %d", length-bound, bound)
-	}
-	return fmt.Sprintf("%.1f %% over the bound of %d", 100*float64(length-bound)/float64(bound), bound)
 }
 
 func gpuReplayCommand() *cobra.Command {

@@ -25,6 +25,8 @@ type Options struct {
 	Square  bool
 	Integer bool // whole numbers up to 2^53, which float64 holds exactly
 	MaxSide int  // most rows and most columns; 0 means DefaultMaxSide
+	MaxRows int  // most rows, where there may be more of them than columns
+	None    bool // −1 stands for nothing
 }
 
 // DefaultMaxSide bounds the rows and columns of a matrix whose reader sets no
@@ -114,11 +116,11 @@ func FromRows(rows [][]float64, o Options) (*Dense, error) {
 
 // append adds a row.
 func (m *Dense) append(row []float64, o Options) error {
-	switch side := o.maxSide(); {
-	case m.Rows == side:
-		return tooLarge("rows", o)
-	case len(row) > side:
-		return tooLarge("columns", o)
+	switch {
+	case m.Rows == o.maxRows():
+		return tooLarge("rows", o.maxRows())
+	case len(row) > o.maxSide():
+		return tooLarge("columns", o.maxSide())
 	case m.Rows > 0 && len(row) != m.Cols:
 		return fmt.Errorf("row %d has %d columns and row 1 has %d: every row needs as many", m.Rows+1, len(row), m.Cols)
 	}
@@ -127,8 +129,10 @@ func (m *Dense) append(row []float64, o Options) error {
 	return nil
 }
 
-func tooLarge(what string, o Options) error {
-	return fmt.Errorf("it has more than %d %s: that is the most that is taken", o.maxSide(), what)
+func (o Options) maxRows() int { return max(o.MaxRows, o.maxSide()) }
+
+func tooLarge(what string, most int) error {
+	return fmt.Errorf("it has more than %d %s: that is the most that is taken", most, what)
 }
 
 // check judges the shape and every entry.
@@ -136,10 +140,10 @@ func (m *Dense) check(o Options) error {
 	switch {
 	case m.Rows == 0 || m.Cols == 0:
 		return errors.New("the matrix is empty: want at least one row and one column")
-	case m.Rows > o.maxSide():
-		return tooLarge("rows", o)
+	case m.Rows > o.maxRows():
+		return tooLarge("rows", o.maxRows())
 	case m.Cols > o.maxSide():
-		return tooLarge("columns", o)
+		return tooLarge("columns", o.maxSide())
 	case o.Square && m.Rows != m.Cols:
 		return fmt.Errorf("the matrix has %d rows and %d columns: want as many rows as columns", m.Rows, m.Cols)
 	}
@@ -156,6 +160,8 @@ func objection(v float64, o Options) string {
 	switch {
 	case math.IsNaN(v) || math.IsInf(v, 0):
 		return "want a finite number"
+	case v == -1 && o.None:
+		return ""
 	case v < 0:
 		return "want zero or more"
 	case o.Integer && v != math.Trunc(v):

@@ -123,8 +123,8 @@ func parseNPYHeader(head string, o Options) (*npyArray, error) {
 			continue
 		}
 		n, err := strconv.Atoi(side)
-		if err != nil || n > o.maxSide() {
-			return nil, tooLarge("rows or columns", o)
+		if err != nil || n > o.maxRows() || len(sides) > 0 && n > o.maxSide() {
+			return nil, tooLarge("rows or columns", o.maxSide())
 		}
 		sides = append(sides, n)
 	}

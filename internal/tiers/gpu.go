@@ -28,6 +28,10 @@ type gpuRequest struct {
 	TokenBytes    int64       `json:"token_bytes"`
 	Return        bool        `json:"return"`
 	GPUsPerServer int         `json:"gpus_per_server"`
+	Site          *gpu.Site   `json:"site"`      // what each server has, in place of gpus_per_server
+	BadNICs       []string    `json:"bad_nics"`  // or what has failed: "SERVER:NIC", "SERVER:NIC:PERCENT"
+	DeadGPUs      []string    `json:"dead_gpus"` // "SERVER:GPU"
+	Rails         bool        `json:"rails"`
 	gpu.Options
 	B1       *float64  `json:"b1"` // bytes a second
 	B2       *float64  `json:"b2"`
@@ -48,18 +52,29 @@ func planGPU(ctx context.Context, q *gpuRequest) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if q.Rank != nil && (*q.Rank < 0 || int(*q.Rank) >= t.Ranks()) {
-		return nil, fmt.Errorf("rank %d: want 0 to %d", *q.Rank, t.Ranks()-1)
-	}
-	p := gpu.Planner{MaxTransfers: gpuTransfers}
-	plan, err := p.Plan(ctx, t, o)
+	site, err := q.site(t.Cluster)
 	if err != nil {
 		return nil, err
 	}
-	if err := gpu.Verify(ctx, t, plan); ctx.Err() != nil {
+	p := gpu.Planner{MaxTransfers: gpuTransfers}
+	var plan *gpu.Plan
+	verify := func() error { return gpu.Verify(ctx, t, plan) }
+	if site != nil {
+		plan, err = p.PlanSite(ctx, site, t.Bytes, o)
+		verify = func() error { return gpu.VerifySite(ctx, site, t.Bytes, plan) }
+	} else {
+		plan, err = p.Plan(ctx, t, o)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := verify(); ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	} else if err != nil {
 		return nil, api.Errorf(http.StatusInternalServerError, api.CodeInternal, "the plan fails its replay, which is a fault of forsd: %v", err)
+	}
+	if q.Rank != nil && (*q.Rank < 0 || int(*q.Rank) >= plan.Ranks()) {
+		return nil, fmt.Errorf("rank %d: want 0 to %d", *q.Rank, plan.Ranks()-1)
 	}
 	report := plan.Report(o.Model)
 	if q.Programs || q.Rank != nil {
@@ -71,6 +86,20 @@ func planGPU(ctx context.Context, q *gpuRequest) (any, error) {
 		report.Programs = report.Programs[*q.Rank : *q.Rank+1]
 	}
 	return report, nil
+}
+
+// site is what the servers of a cluster have, where they are not all alike.
+func (q *gpuRequest) site(c gpu.Cluster) (*gpu.Site, error) {
+	failed := len(q.BadNICs)+len(q.DeadGPUs) > 0 || q.Rails
+	switch {
+	case q.Site != nil && failed:
+		return nil, errors.New("site says what each server has: bad_nics, dead_gpus and rails do not go with it")
+	case q.Site != nil || !failed:
+		return q.Site, nil
+	}
+	site := c.Uniform()
+	site.Rails = q.Rails
+	return site, site.Fail(q.BadNICs, q.DeadGPUs)
 }
 
 // traffic reads the matrix of a request.
@@ -92,6 +121,9 @@ func (q *gpuRequest) traffic() (*gpu.Traffic, error) {
 	m, err := matrix.FromRows(rows, matrix.Options{Square: !routed, Integer: true})
 	if err != nil {
 		return nil, err
+	}
+	if q.Site != nil && q.GPUsPerServer == 0 {
+		q.GPUsPerServer = 1 // a matrix of as many GPUs as the site has
 	}
 	c, err := gpu.Of(m.Rows, q.GPUsPerServer)
 	if err != nil {

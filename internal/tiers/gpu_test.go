@@ -59,8 +59,27 @@ func TestGPUSchedule(t *testing.T) {
 	}
 }
 
+// TestGPUSite plans around what has failed, and proves the bound.
+func TestGPUSite(t *testing.T) {
+	for _, body := range []string{
+		`{"traffic":[[0,0,8,0],[0,0,0,8],[1,0,0,0],[0,1,0,0]],"gpus_per_server":2,"bad_nics":["0:1"]}`,
+		`{"traffic":[[0,0,8,0],[0,0,0,8],[1,0,0,0],[0,1,0,0]],"site":{"servers":[{"gpus":2,"nics":[{"gpu":0,"speed":4}]},{"gpus":2,"nics":[{"gpu":1,"speed":4},{"gpu":1,"speed":4}]}]}}`,
+	} {
+		w := askGPU(t, body)
+		var r gpu.Report
+		ok(t, json.Unmarshal(w.Body.Bytes(), &r))
+		if w.Code != 200 || r.Bound != 16 || r.Length != 16 || r.Certificate == nil || r.Certificate.Channels != 1 || len(r.Places) == 0 {
+			t.Errorf("%s: %d %s", body, w.Code, w.Body)
+		}
+	}
+}
+
 func TestGPUScheduleRefuses(t *testing.T) {
 	for body, want := range map[string]string{
+		`{"traffic":[[0,1],[1,0]],"gpus_per_server":1,"bad_nics":["0:0"]}`:       "no NIC that works",
+		`{"traffic":[[0,1],[1,0]],"gpus_per_server":1,"dead_gpus":["0"]}`:        "want SERVER:GPU",
+		`{"traffic":[[0,1],[1,0]],"site":{"servers":[]}}`:                        "a site of no servers",
+		`{"traffic":[[0,1],[1,0]],"site":{"servers":[{"gpus":2}]},"rails":true}`: "do not go with it",
 		``:                          "the request has no body",
 		`{"gpus_per_server":1}`:     "traffic is missing",
 		`{"traffic":[[0,1],[1,0]]}`: "gpus_per_server: 0 GPUs per server",

@@ -1,0 +1,248 @@
+package gpu
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Site is a cluster whose servers need not be alike: GPUs and NICs are missing or dead,
+// NICs are slower than others, or GPUs have several.
+type Site struct {
+	Servers []Server `json:"servers"`
+	// Rails says that NICs reach only those of their own rail in other servers.
+	Rails bool `json:"rails,omitempty"`
+}
+
+// Server is a server of a site.
+type Server struct {
+	GPUs     int   `json:"gpus"`
+	DeadGPUs []int `json:"dead_gpus,omitempty"` // they have no traffic, and their NICs cannot be used
+	NICs     []NIC `json:"nics"`
+}
+
+// NIC is a network interface of a server.
+type NIC struct {
+	GPU   int   `json:"gpu"`            // in whose memory its buffers are
+	Speed int64 `json:"speed"`          // in any unit, the same for all; 0 where it is dead
+	Rail  int   `json:"rail,omitempty"` // with Site.Rails
+}
+
+// Uniform is a site of servers that are alike, with a NIC of speed 1 for each GPU, on the
+// rail of its number.
+func (c Cluster) Uniform() *Site {
+	s := &Site{Servers: make([]Server, c.Servers)}
+	for i := range s.Servers {
+		s.Servers[i].GPUs = c.GPUs
+		for l := range c.GPUs {
+			s.Servers[i].NICs = append(s.Servers[i].NICs, NIC{GPU: l, Speed: 1, Rail: l})
+		}
+	}
+	return s
+}
+
+// Fail has parts of a uniform site fail. A NIC is SERVER:NIC, and SERVER:NIC:PERCENT of
+// what it was where it is slower; a GPU is SERVER:GPU. Speeds are percent then.
+func (s *Site) Fail(nics, gpus []string) error {
+	for i := range s.Servers {
+		for k := range s.Servers[i].NICs {
+			s.Servers[i].NICs[k].Speed *= 100
+		}
+	}
+	for _, text := range nics {
+		x, err := numbers(text, 2, 3)
+		if err != nil {
+			return fmt.Errorf("NIC %q: %w: want SERVER:NIC where it is dead, SERVER:NIC:PERCENT where it is slower", text, err)
+		}
+		if x[0] >= len(s.Servers) || x[1] >= len(s.Servers[x[0]].NICs) {
+			return fmt.Errorf("NIC %q: there are %d servers with %d NICs, counted from 0", text, len(s.Servers), len(s.Servers[0].NICs))
+		}
+		speed := 0
+		if len(x) == 3 {
+			speed = x[2]
+		}
+		if speed > 100 {
+			return fmt.Errorf("NIC %q: want 0 to 100 percent", text)
+		}
+		s.Servers[x[0]].NICs[x[1]].Speed = int64(speed)
+	}
+	for _, text := range gpus {
+		x, err := numbers(text, 2, 2)
+		if err != nil {
+			return fmt.Errorf("GPU %q: %w: want SERVER:GPU", text, err)
+		}
+		if x[0] >= len(s.Servers) || x[1] >= s.Servers[x[0]].GPUs {
+			return fmt.Errorf("GPU %q: there are %d servers with %d GPUs, counted from 0", text, len(s.Servers), s.Servers[0].GPUs)
+		}
+		s.Servers[x[0]].DeadGPUs = append(s.Servers[x[0]].DeadGPUs, x[1])
+	}
+	return nil
+}
+
+// numbers reads numbers between colons.
+func numbers(text string, least, most int) ([]int, error) {
+	parts := strings.Split(text, ":")
+	if len(parts) < least || len(parts) > most {
+		return nil, fmt.Errorf("%d numbers", len(parts))
+	}
+	list := make([]int, len(parts))
+	for i, part := range parts {
+		v, err := strconv.ParseUint(part, 10, 16)
+		if err != nil {
+			return nil, fmt.Errorf("%q is no number", part)
+		}
+		list[i] = int(v)
+	}
+	return list, nil
+}
+
+// GPUs is how many the site has, dead ones among them.
+func (s *Site) GPUs() (sum int) {
+	for i := range s.Servers {
+		sum += s.Servers[i].GPUs
+	}
+	return sum
+}
+
+// Speed is that of the fastest NIC that works.
+func (s *Site) Speed() (most int64) {
+	for i := range s.Servers {
+		for _, x := range s.Servers[i].NICs {
+			most = max(most, x.Speed)
+		}
+	}
+	return most
+}
+
+// equal tells whether all NICs that work are as fast.
+func (s *Site) equal() bool {
+	for i := range s.Servers {
+		for _, x := range s.Servers[i].NICs {
+			if x.Speed != 0 && x.Speed != s.Speed() {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func (s *Site) check() error {
+	if len(s.Servers) == 0 {
+		return fmt.Errorf("a site of no servers: want one at least")
+	}
+	for i := range s.Servers {
+		x := &s.Servers[i]
+		if x.GPUs < 1 || x.GPUs > MaxRanks {
+			return fmt.Errorf("server %d has %d GPUs: want 1 to %d", i, x.GPUs, MaxRanks)
+		}
+		for _, g := range x.DeadGPUs {
+			if g < 0 || g >= x.GPUs {
+				return fmt.Errorf("server %d: GPU %d is dead, and there are %d", i, g, x.GPUs)
+			}
+		}
+		for k, nic := range x.NICs {
+			if nic.GPU < 0 || nic.GPU >= x.GPUs || nic.Speed < 0 || nic.Speed > 1e12 || nic.Rail < 0 {
+				return fmt.Errorf("server %d: NIC %d is of GPU %d, with speed %d on rail %d: want one of %d GPUs, a speed of 0 to 1e12, and no rail below 0", i, k, nic.GPU, nic.Speed, nic.Rail, x.GPUs)
+			}
+		}
+	}
+	return nil
+}
+
+// Place is a part of a site that does as a rank of a uniform cluster does: a GPU, a channel
+// of a NIC, or both.
+type Place struct {
+	Server int `json:"server"`
+	GPU    int `json:"gpu"`            // in whose memory its buffers are; −1 for a place that is not used
+	NIC    int `json:"nic"`            // −1 for none
+	Home   int `json:"home"`           // the GPU's first place, which has its input and output
+	Rail   int `json:"rail,omitempty"` // of the NIC
+}
+
+// Places is a site as a uniform cluster of places. A NIC has as many channels as its speed
+// has units; each sends to one other at a time.
+type Places struct {
+	Cluster
+	Rails bool
+	Unit  int64   // speed of a channel
+	Speed int64   // of the fastest NIC
+	Place []Place // [rank]
+	first []int   // [GPU of the site] its first place
+}
+
+// Places lays a site out in channels that are a given part of the fastest NIC: parts
+// channels for that, fewer for slower ones, whose rest of a channel is not used.
+func (s *Site) Places(parts int64) (*Places, error) {
+	if err := s.check(); err != nil {
+		return nil, err
+	}
+	p := &Places{Rails: s.Rails, Unit: max(1, s.Speed()/max(1, parts)), Speed: max(1, s.Speed())}
+	var servers [][]Place
+	for i := range s.Servers {
+		servers = append(servers, s.Servers[i].places(i, p.Unit))
+		p.GPUs = max(p.GPUs, len(servers[i]))
+	}
+	p.Servers = len(servers)
+	if err := p.check(); err != nil {
+		return nil, fmt.Errorf("channels of speed %d: %w", p.Unit, err)
+	}
+	for i, list := range servers {
+		for _, x := range list {
+			if x.Home += i * p.GPUs; x.Home == len(p.Place) {
+				p.first = append(p.first, x.Home)
+			}
+			p.Place = append(p.Place, x)
+		}
+		for len(p.Place) < (i+1)*p.GPUs {
+			p.Place = append(p.Place, Place{Server: i, GPU: -1, NIC: -1, Home: len(p.Place)})
+		}
+	}
+	return p, nil
+}
+
+// places are those of a server, its GPUs in order, with homes counted from its first.
+func (x *Server) places(server int, unit int64) []Place {
+	var list []Place
+	for g := range x.GPUs {
+		home := len(list)
+		if !slices.Contains(x.DeadGPUs, g) {
+			for k, nic := range x.NICs {
+				for range nic.Speed / unit {
+					if nic.GPU == g {
+						list = append(list, Place{server, g, k, home, nic.Rail})
+					}
+				}
+			}
+		}
+		if len(list) == home {
+			list = append(list, Place{Server: server, GPU: g, NIC: -1, Home: home})
+		}
+	}
+	return list
+}
+
+// home is the place with the input and output of a place's GPU.
+func (p *Places) home(r Rank) Rank { return Rank(p.Place[r].Home) }
+
+// Traffic is what the GPUs of a site have for each other, [source][destination], as
+// traffic of its places. Dead GPUs must have none.
+func (s *Site) Traffic(p *Places, bytes []int64) (*Traffic, error) {
+	n := len(p.first)
+	if len(bytes) != n*n {
+		return nil, fmt.Errorf("%d entries are not a matrix of the site's %d GPUs", len(bytes), n)
+	}
+	t, err := NewTraffic(p.Cluster)
+	if err != nil {
+		return nil, err
+	}
+	for at, v := range bytes {
+		for _, g := range []int{at / n, at % n} {
+			if x := p.Place[p.first[g]]; v > 0 && slices.Contains(s.Servers[x.Server].DeadGPUs, x.GPU) {
+				return nil, fmt.Errorf("GPU %d, number %d of server %d, is dead and has traffic: %d bytes from GPU %d to GPU %d", g, x.GPU, x.Server, v, at/n, at%n)
+			}
+		}
+		t.Bytes[p.first[at/n]*t.Ranks()+p.first[at%n]] = v
+	}
+	return t, t.check()
+}

@@ -1,0 +1,223 @@
+package gpu
+
+import (
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// anySite draws servers with unequal numbers of GPUs and of NICs, dead and slower ones among
+// them.
+func anySite(t *rapid.T) *Site {
+	s := &Site{Servers: make([]Server, rapid.IntRange(1, 6).Draw(t, "servers"))}
+	for i := range s.Servers {
+		x := &s.Servers[i]
+		x.GPUs = rapid.IntRange(1, 4).Draw(t, "GPUs")
+		for g := range x.GPUs {
+			if rapid.IntRange(0, 9).Draw(t, "dies") == 0 {
+				x.DeadGPUs = append(x.DeadGPUs, g)
+			}
+			for range rapid.IntRange(0, 2).Draw(t, "NICs") {
+				x.NICs = append(x.NICs, NIC{GPU: g, Speed: rapid.Int64Range(0, 4).Draw(t, "speed"), Rail: g})
+			}
+		}
+	}
+	return s
+}
+
+// siteBytes draws what the living GPUs of a site have for each other; those of servers
+// without a NIC only inside.
+func siteBytes(t *rapid.T, s *Site, p *Places) []int64 {
+	channels := p.channels()
+	var server, number []int
+	for i := range s.Servers {
+		for g := range s.Servers[i].GPUs {
+			server, number = append(server, i), append(number, g)
+		}
+	}
+	n := len(server)
+	bytes := make([]int64, n*n)
+	most := rapid.SampledFrom([]int64{1, 5, 1000, 1 << 30}).Draw(t, "most")
+	for at := range bytes {
+		a, b := at/n, at%n
+		dead := slices.Contains(s.Servers[server[a]].DeadGPUs, number[a]) || slices.Contains(s.Servers[server[b]].DeadGPUs, number[b])
+		if dead || server[a] != server[b] && (channels[server[a]] == 0 || channels[server[b]] == 0) {
+			continue
+		}
+		bytes[at] = rapid.Int64Range(0, most).Draw(t, "bytes")
+	}
+	return bytes
+}
+
+// Whatever is dead, slower or missing, the plan has the length of the bound, which the
+// certificate proves, and every byte arrives over NICs that work.
+func TestPlanSite(t *testing.T) {
+	var p Planner
+	rapid.Check(t, func(t *rapid.T) {
+		s := anySite(t)
+		bytes := siteBytes(t, s, must(s.Places(mostParts)))
+		plan, err := p.PlanSite(t.Context(), s, bytes, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := VerifySite(t.Context(), s, bytes, plan); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// The next frame after NICs have died one after the other: the same traffic is planned at
+// the bound of what is left, and the dead carry nothing. What only a dead NIC could carry,
+// or a dead GPU would have to send, is refused.
+func TestFramesAfterFailures(t *testing.T) {
+	s := Cluster{4, 3}.Uniform()
+	traffic := uniform(Cluster{4, 3}, 1)
+	var p Planner
+	last := int64(0)
+	for _, dead := range [][2]int{{-1, 0}, {2, 0}, {2, 1}, {0, 2}} {
+		if dead[0] >= 0 {
+			s.Servers[dead[0]].NICs[dead[1]].Speed = 0
+		}
+		plan, err := p.PlanSite(t.Context(), s, traffic.Bytes, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := VerifySite(t.Context(), s, traffic.Bytes, plan); err != nil {
+			t.Fatal(err)
+		}
+		if dead[0] < 0 && plan.Bound != traffic.Bound() || plan.Bound < last {
+			t.Errorf("after %v: bound %d, before %d, Eq. 26 of all %d", dead, plan.Bound, last, traffic.Bound())
+		}
+		last = plan.Bound
+		// The same plan on the site before the failure was as good, and is found now.
+		s.Servers[1].NICs[1].Speed = 0
+		if VerifySite(t.Context(), s, traffic.Bytes, plan) == nil {
+			t.Errorf("after %v: NIC 1 of server 1 is dead, and what it sends is not found", dead)
+		}
+		s.Servers[1].NICs[1].Speed = 1
+	}
+	s.Servers[2].NICs[2].Speed = 0
+	if _, err := p.PlanSite(t.Context(), s, traffic.Bytes, Options{}); err == nil {
+		t.Error("server 2 has no NIC, and what it sends is planned")
+	}
+	s.Servers[2].NICs[2].Speed = 1
+	s.Servers[0].DeadGPUs = []int{1}
+	if _, err := p.PlanSite(t.Context(), s, traffic.Bytes, Options{}); err == nil {
+		t.Error("GPU 1 of server 0 is dead, and what it has is planned")
+	}
+}
+
+// Slower NICs are used as far as finer channels allow: one of half the speed of four others
+// carries half as much, and one NIC of five times the speed carries all of a server alone.
+func TestSlowNICs(t *testing.T) {
+	s := Cluster{2, 4}.Uniform()
+	for i := range s.Servers {
+		for k := range s.Servers[i].NICs {
+			s.Servers[i].NICs[k].Speed = 2
+		}
+	}
+	s.Servers[0].NICs[3].Speed = 1
+	traffic := must(NewTraffic(Cluster{2, 4}))
+	traffic.Bytes[4] = 7 << 30
+	var p Planner
+	plan := must(p.PlanSite(t.Context(), s, traffic.Bytes, Options{}))
+	if err := VerifySite(t.Context(), s, traffic.Bytes, plan); err != nil {
+		t.Fatal(err)
+	}
+	if plan.Site.Unit != 1 || plan.Length != 1<<30 {
+		t.Errorf("channels of %d of 2, length %d: want 7 GiB over 7 channels of 1", plan.Site.Unit, plan.Length)
+	}
+	if got, want := DefaultModel.Predict(plan).Stages, float64(1<<30)/(DefaultModel.B2/2); got < want || got > want*1.01 {
+		t.Errorf("%v s of stages, want %v", got, want)
+	}
+}
+
+// A plan that says more than is so is found.
+func TestVerifySiteFinds(t *testing.T) {
+	s := Cluster{4, 2}.Uniform()
+	s.Servers[1].NICs[0].Speed = 0
+	traffic := uniform(Cluster{4, 2}, 3)
+	var p Planner
+	for what, spoil := range map[string]func(p *Plan){
+		"length":             func(p *Plan) { p.Length-- },
+		"bound":              func(p *Plan) { p.Bound-- },
+		"busiest":            func(p *Plan) { p.Busiest[1]++ },
+		"no certificate":     func(p *Plan) { p.Certificate = nil },
+		"another server":     func(p *Plan) { p.Certificate.Server = (p.Certificate.Server + 1) % 4 },
+		"fewer channels":     func(p *Plan) { p.Certificate.Channels-- },
+		"more bytes":         func(p *Plan) { p.Certificate.Bytes++ },
+		"other direction":    func(p *Plan) { p.Certificate.Receives = !p.Certificate.Receives },
+		"a NIC of another":   func(p *Plan) { p.Site.Place[0].GPU = 1 },
+		"a NIC that is dead": func(p *Plan) { p.Site.Place[2].NIC = 0 },
+		"a GPU left out":     func(p *Plan) { p.Site.Place[7].GPU = 0 },
+		"longer units":       func(p *Plan) { p.Site.Unit = 2 },
+	} {
+		plan := must(p.PlanSite(t.Context(), s, traffic.Bytes, Options{}))
+		if err := VerifySite(t.Context(), s, traffic.Bytes, plan); err != nil {
+			t.Fatal(err)
+		}
+		spoil(plan)
+		if VerifySite(t.Context(), s, traffic.Bytes, plan) == nil {
+			t.Errorf("%s: not found", what)
+		}
+	}
+}
+
+// Where NICs reach those of their rail alone, plans are within a thousandth of a bound that
+// prices prove, whatever has failed.
+func TestRails(t *testing.T) {
+	var p Planner
+	rapid.Check(t, func(t *rapid.T) {
+		c := Cluster{rapid.IntRange(2, 8).Draw(t, "servers"), rapid.IntRange(1, 8).Draw(t, "GPUs")}
+		s := c.Uniform()
+		s.Rails = true
+		for range rapid.IntRange(0, c.Ranks()/3).Draw(t, "failures") {
+			s.Servers[rapid.IntRange(0, c.Servers-1).Draw(t, "server")].NICs[rapid.IntRange(0, c.GPUs-1).Draw(t, "NIC")].Speed = 0
+		}
+		traffic := must(NewTraffic(c))
+		most := rapid.SampledFrom([]int64{1, 1000, 1 << 30}).Draw(t, "most")
+		for at := range traffic.Bytes {
+			traffic.Bytes[at] = rapid.Int64Range(0, most).Draw(t, "bytes")
+		}
+		plan, err := p.PlanSite(t.Context(), s, traffic.Bytes, Options{})
+		if err != nil {
+			t.Skip(err)
+		}
+		if err := VerifySite(t.Context(), s, traffic.Bytes, plan); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// A rail that two servers have alone: server 2 has two NICs, and everything comes in over
+// one of them. Prices prove it, and no others are believed.
+func TestRailsNeedPrices(t *testing.T) {
+	s := Cluster{3, 2}.Uniform()
+	s.Rails = true
+	s.Servers[0].NICs[0].Speed, s.Servers[1].NICs[0].Speed = 0, 0
+	traffic := must(NewTraffic(Cluster{3, 2}))
+	traffic.Bytes[0*6+4], traffic.Bytes[2*6+5] = 1<<30, 1<<30
+	var p Planner
+	plan := must(p.PlanSite(t.Context(), s, traffic.Bytes, Options{}))
+	if err := VerifySite(t.Context(), s, traffic.Bytes, plan); err != nil {
+		t.Fatal(err)
+	}
+	if plan.Bound != 2<<30 || plan.Length != 2<<30 || len(plan.Certificate.Prices) == 0 {
+		t.Errorf("length %d, bound %d, certificate %+v: want 2 GiB, which prices prove", plan.Length, plan.Bound, plan.Certificate)
+	}
+	prices := plan.Certificate.Prices
+	for what, list := range map[string][]Price{
+		"another rail": {{2, 0, true, 1}}, "another server": {{0, 1, true, 1}}, "no price": {{2, 1, true, 0}},
+		"a price twice": append(slices.Clone(prices), prices...), "all": {{2, 0, true, 1}, {2, 1, true, 1}},
+	} {
+		plan.Certificate.Prices = list
+		if VerifySite(t.Context(), s, traffic.Bytes, plan) == nil {
+			t.Errorf("%s: %+v is believed", what, list)
+		}
+	}
+	s.Servers[2].NICs[1].Speed = 0
+	if _, err := p.PlanSite(t.Context(), s, traffic.Bytes, Options{}); err == nil {
+		t.Error("no rail joins servers 0 and 2, and what they have is planned")
+	}
+}

@@ -1,0 +1,227 @@
+package gpu
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/big"
+	"slices"
+)
+
+// VerifySite does as Verify does, with the plan of a site whose GPUs have so many bytes for
+// each other, [source][destination]. It holds every place to what the site has, every
+// transfer to NICs that work and reach each other, and the certificate to the bytes and to
+// the length.
+func VerifySite(ctx context.Context, s *Site, bytes []int64, p *Plan) error {
+	v := &siteVerifier{s: s, p: p.Site}
+	if v.p == nil || p.Certificate == nil {
+		return fmt.Errorf("the plan is not of a site, or has no certificate")
+	}
+	if err := v.places(); err != nil {
+		return err
+	}
+	t, err := v.traffic(bytes)
+	if err != nil {
+		return err
+	}
+	programs, err := p.Programs(ctx)
+	if err != nil {
+		return err
+	}
+	for r := range programs {
+		for _, x := range programs[r].Send {
+			if err := v.reach(Rank(r), x.Peer); err != nil {
+				return err
+			}
+		}
+	}
+	lengths := make([]int64, len(p.Stages))
+	length := int64(0)
+	for i := range p.Stages {
+		lengths[i] = p.Stages[i].Length
+		length += lengths[i]
+	}
+	busiest, err := carryOut(ctx, t, lengths, programs, v.home)
+	if err != nil {
+		return err
+	}
+	if length != p.Length || !slices.Equal(busiest, p.Busiest) {
+		return fmt.Errorf("the plan says that it has length %d and moves %d, and it has %d and moves %d", p.Length, p.Busiest, length, busiest)
+	}
+	if len(p.Certificate.Prices) > 0 {
+		return v.prices(t, p)
+	}
+	return v.certificate(bytes, p)
+}
+
+type siteVerifier struct {
+	s    *Site
+	p    *Places
+	gpus [][]Rank // [server][GPU] its first place
+}
+
+func (v *siteVerifier) home(r Rank) Rank {
+	if x := v.p.Place[r]; x.GPU >= 0 {
+		return v.gpus[x.Server][x.GPU]
+	}
+	return r
+}
+
+// places tells whether the places are what the site has: every GPU once or more, no NIC
+// with more channels than its speed has units, none of a dead GPU.
+func (v *siteVerifier) places() error {
+	if len(v.p.Place) != v.p.Ranks() || v.p.Servers != len(v.s.Servers) || v.p.Unit < 1 {
+		return fmt.Errorf("%d places of unit %d are not %d servers with %d each", len(v.p.Place), v.p.Unit, len(v.s.Servers), v.p.GPUs)
+	}
+	used := map[[2]int]int64{}
+	for i := range v.s.Servers {
+		x := &v.s.Servers[i]
+		gpus := make([]Rank, x.GPUs)
+		for g := range gpus {
+			gpus[g] = -1
+		}
+		for r := i * v.p.GPUs; r < (i+1)*v.p.GPUs; r++ {
+			place := v.p.Place[r]
+			if place.Server != i || place.GPU < -1 || place.GPU >= x.GPUs || place.NIC >= len(x.NICs) || place.GPU < 0 && place.NIC >= 0 {
+				return fmt.Errorf("place %d of server %d is %+v", r, i, place)
+			}
+			if place.GPU >= 0 && gpus[place.GPU] < 0 {
+				gpus[place.GPU] = Rank(r)
+			}
+			if place.NIC < 0 {
+				continue
+			}
+			nic := x.NICs[place.NIC]
+			used[[2]int{i, place.NIC}] += v.p.Unit
+			if nic.GPU != place.GPU || slices.Contains(x.DeadGPUs, place.GPU) || used[[2]int{i, place.NIC}] > nic.Speed || v.s.Rails && nic.Rail != place.Rail {
+				return fmt.Errorf("place %d of server %d, %+v, uses more than there is of NIC %d, %+v", r, i, place, place.NIC, nic)
+			}
+		}
+		if slices.Contains(gpus, -1) {
+			return fmt.Errorf("server %d: GPU %d has no place", i, slices.Index(gpus, -1))
+		}
+		v.gpus = append(v.gpus, gpus)
+	}
+	return nil
+}
+
+// traffic puts the GPUs' bytes at their first places.
+func (v *siteVerifier) traffic(bytes []int64) (*Traffic, error) {
+	all := slices.Concat(v.gpus...)
+	if len(bytes) != len(all)*len(all) {
+		return nil, fmt.Errorf("%d entries are not a matrix of %d GPUs", len(bytes), len(all))
+	}
+	t := &Traffic{v.p.Cluster, make([]int64, v.p.Ranks()*v.p.Ranks())}
+	for at, x := range bytes {
+		t.Bytes[int(all[at/len(all)])*v.p.Ranks()+int(all[at%len(all)])] = x
+	}
+	return t, t.check()
+}
+
+// reach tells whether one place's NIC may send to another's.
+func (v *siteVerifier) reach(from, to Rank) error {
+	if from < 0 || to < 0 || int(from) >= len(v.p.Place) || int(to) >= len(v.p.Place) {
+		return fmt.Errorf("place %d sends to place %d, which is not there", from, to)
+	}
+	x, y := v.p.Place[from], v.p.Place[to]
+	if x.NIC < 0 || y.NIC < 0 {
+		return fmt.Errorf("place %d sends to place %d, and one of them has no NIC", from, to)
+	}
+	if a, b := v.s.Servers[x.Server].NICs[x.NIC].Rail, v.s.Servers[y.Server].NICs[y.NIC].Rail; v.s.Rails && a != b {
+		return fmt.Errorf("place %d sends to place %d, from rail %d to rail %d", from, to, a, b)
+	}
+	return nil
+}
+
+// certificate tells whether no plan can be shorter, by the bytes and channels that the
+// certificate names.
+func (v *siteVerifier) certificate(bytes []int64, p *Plan) error {
+	c := *p.Certificate
+	if c.Server < 0 || c.Server >= len(v.s.Servers) {
+		return fmt.Errorf("the certificate is of server %d", c.Server)
+	}
+	var server []int // [GPU]
+	for i := range v.s.Servers {
+		for range v.s.Servers[i].GPUs {
+			server = append(server, i)
+		}
+	}
+	sum, channels := int64(0), int64(0)
+	for at, x := range bytes {
+		from, to := server[at/len(server)], server[at%len(server)]
+		if from != to && (c.Receives && to == c.Server || !c.Receives && from == c.Server) {
+			sum += x
+		}
+	}
+	x := &v.s.Servers[c.Server]
+	for _, nic := range x.NICs {
+		if !slices.Contains(x.DeadGPUs, nic.GPU) {
+			channels += nic.Speed / v.p.Unit
+		}
+	}
+	if sum != c.Bytes || sum > 0 && (channels != c.Channels || (sum+channels-1)/channels != p.Bound) || sum == 0 && p.Bound != 0 {
+		return fmt.Errorf("the certificate %+v does not prove a bound of %d: there are %d bytes and %d channels", c, p.Bound, sum, channels)
+	}
+	return v.near(p)
+}
+
+// near tells whether the length is the bound, or, where NICs reach those of their rail
+// alone, at most a thousandth and a byte for each server more.
+func (v *siteVerifier) near(p *Plan) error {
+	if n := int64(v.p.Servers); p.Length < p.Bound || p.Length > p.Bound && (!v.s.Rails || p.Length-p.Bound > p.Bound/1000+n) {
+		return fmt.Errorf("the plan has length %d, and its bound is %d", p.Length, p.Bound)
+	}
+	return nil
+}
+
+// prices tells whether no plan can be shorter, by the prices of the certificate: each byte
+// is sent and received on some rail, at the price of both ends there at least, and in a plan
+// of length T all NICs together earn at most T times their channels' prices.
+func (v *siteVerifier) prices(t *Traffic, p *Plan) error {
+	type end struct {
+		server, rail int
+		receives     bool
+	}
+	price, channels := map[end]int64{}, map[end]int64{}
+	rails := map[int]bool{}
+	for i := range v.s.Servers {
+		x := &v.s.Servers[i]
+		for _, nic := range x.NICs {
+			if count := nic.Speed / v.p.Unit; count > 0 && !slices.Contains(x.DeadGPUs, nic.GPU) {
+				channels[end{i, nic.Rail, false}] += count
+				channels[end{i, nic.Rail, true}] += count
+				rails[nic.Rail] = true
+			}
+		}
+	}
+	for _, x := range p.Certificate.Prices {
+		at := end{x.Server, x.Rail, x.Receives}
+		if x.Price <= 0 || price[at] != 0 {
+			return fmt.Errorf("the certificate has the price %+v, below 1 or twice", x)
+		}
+		price[at] = x.Price
+	}
+	earned, cost := new(big.Int), new(big.Int)
+	for at, x := range price {
+		earned.Add(earned, new(big.Int).Mul(big.NewInt(x), big.NewInt(channels[at])))
+	}
+	for at, bytes := range t.Bytes {
+		i, j := at/t.Ranks()/t.GPUs, at%t.Ranks()/t.GPUs
+		if i == j || bytes == 0 {
+			continue
+		}
+		least := int64(math.MaxInt64)
+		for rail := range rails {
+			out, in := end{i, rail, false}, end{j, rail, true}
+			if channels[out] > 0 && channels[in] > 0 {
+				least = min(least, price[out]+price[in])
+			}
+		}
+		cost.Add(cost, new(big.Int).Mul(big.NewInt(bytes), big.NewInt(least)))
+	}
+	// The bound is proved where a length of one less would earn less than the cost.
+	if new(big.Int).Mul(earned, big.NewInt(p.Bound-1)).Cmp(cost) >= 0 {
+		return fmt.Errorf("the prices of the certificate do not prove a bound of %d", p.Bound)
+	}
+	return v.near(p)
+}

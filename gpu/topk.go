@@ -1,0 +1,105 @@
+package gpu
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Once is to what a token is sent no more than once.
+type Once string
+
+// A token is sent to each of its experts; once to a GPU, however many of its experts are
+// there; or once to a server, whose GPU that gets it hands it on to the others itself.
+const (
+	ToExpert Once = "expert"
+	ToGPU    Once = "gpu"
+	ToServer Once = "server"
+)
+
+// Placement says on which GPUs each expert is, [expert]: several where it is redundant.
+type Placement [][]Rank
+
+// Blocks places experts in blocks: with twice as many as GPUs, GPU 0 has the first two.
+func (c Cluster) Blocks(experts int) (Placement, error) {
+	if experts < c.Ranks() || experts%c.Ranks() != 0 {
+		return nil, fmt.Errorf("%d experts on %d GPUs: want as many on each, one at least", experts, c.Ranks())
+	}
+	p := make(Placement, experts)
+	for e := range p {
+		p[e] = []Rank{Rank(e / (experts / c.Ranks()))}
+	}
+	return p, nil
+}
+
+func (p Placement) check(c Cluster) error {
+	for e, list := range p {
+		if len(list) == 0 {
+			return fmt.Errorf("expert %d is on no GPU", e)
+		}
+		for _, r := range list {
+			if r < 0 || int(r) >= c.Ranks() {
+				return fmt.Errorf("expert %d is on GPU %d: want 0 to %d", e, r, c.Ranks()-1)
+			}
+		}
+	}
+	return nil
+}
+
+// nearest is where a token of a GPU finds an expert: on the GPU itself, in its server, or on
+// the GPUs that have it in turn.
+func (p Placement) nearest(c Cluster, expert int, source Rank, token int) Rank {
+	list := p[expert]
+	if slices.Contains(list, source) {
+		return source
+	}
+	for _, r := range list {
+		if c.server(r) == c.server(source) {
+			return r
+		}
+	}
+	return list[token%len(list)]
+}
+
+// FromTopK makes traffic of the experts that routers choose for tokens, [token][choice],
+// those of GPU 0 first, as many of each GPU; −1 is none. A token has so many bytes; the
+// traffic of the way back is the transpose.
+func FromTopK(c Cluster, chosen []float64, choices int, p Placement, once Once, tokenBytes int64) (*Traffic, error) {
+	t, err := NewTraffic(c)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.check(c); err != nil {
+		return nil, err
+	}
+	tokens := len(chosen) / max(1, choices)
+	switch {
+	case choices < 1 || len(chosen) != tokens*choices || tokens%c.Ranks() != 0:
+		return nil, fmt.Errorf("%d tokens with %d choices are not as many for each of %d GPUs", tokens, choices, c.Ranks())
+	case tokenBytes < 1 || tokenBytes > 1<<30:
+		return nil, fmt.Errorf("%d bytes a token: want 1 to %d", tokenBytes, 1<<30)
+	case once != ToExpert && once != ToGPU && once != ToServer:
+		return nil, fmt.Errorf("a token is sent once to each %q: want %q, %q or %q", once, ToExpert, ToGPU, ToServer)
+	}
+	each := tokens / c.Ranks()
+	var sent []Rank
+	for token := range tokens {
+		source := Rank(token / each)
+		sent = sent[:0]
+		for k, v := range chosen[token*choices : (token+1)*choices] {
+			if v == -1 {
+				continue
+			}
+			if v < 0 || v >= float64(len(p)) || v != float64(int(v)) {
+				return nil, fmt.Errorf("token %d, choice %d is expert %v: want 0 to %d, or -1 for none", token, k, v, len(p)-1)
+			}
+			to := p.nearest(c, int(v), source, token)
+			if !slices.ContainsFunc(sent, func(r Rank) bool {
+				return once == ToGPU && r == to || once == ToServer && c.server(r) == c.server(to)
+			}) {
+				sent = append(sent, to)
+				t.Bytes[int(source)*c.Ranks()+int(to)] += tokenBytes
+			}
+		}
+	}
+	return t, t.check()
+}

@@ -1,0 +1,79 @@
+package gpu
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// Choices and counts of the same tokens give the same traffic, and a token that is sent
+// once to each GPU or server counts once there.
+func TestFromTopK(t *testing.T) {
+	c := Cluster{3, 2}
+	const experts, tokens, choices = 12, 50, 3
+	rng := rand.New(rand.NewPCG(1, 1))
+	chosen := make([]float64, c.Ranks()*tokens*choices)
+	counts := make([]float64, c.Ranks()*experts)
+	gpus, servers := make([]int64, 36), make([]int64, 36)
+	for token := range c.Ranks() * tokens {
+		source := token / tokens
+		seen, reached := map[int]bool{}, map[int]bool{}
+		for k, expert := range rng.Perm(experts)[:choices] {
+			if rng.IntN(10) == 0 {
+				chosen[token*choices+k] = -1
+				continue
+			}
+			chosen[token*choices+k] = float64(expert)
+			counts[source*experts+expert]++
+			to := expert / 2
+			if !seen[to] {
+				gpus[source*6+to] += 10
+			}
+			if !reached[to/2] {
+				servers[source*6+to] += 10
+			}
+			seen[to], reached[to/2] = true, true
+		}
+	}
+	p := must(c.Blocks(experts))
+	for once, want := range map[Once][]int64{ToExpert: must(FromRouting(c, experts, counts, 10)).Bytes, ToGPU: gpus, ToServer: servers} {
+		if d := cmp.Diff(want, must(FromTopK(c, chosen, choices, p, once, 10)).Bytes); d != "" {
+			t.Errorf("once to each %s (−want +got): %s", once, d)
+		}
+	}
+	// A redundant expert: at home, in the server, then in turn.
+	p = Placement{{1, 4}}
+	got := must(FromTopK(c, make([]float64, 12), 1, p, ToExpert, 1))
+	want := make([]int64, 36)
+	want[0*6+1], want[1*6+1], want[4*6+4], want[5*6+4] = 2, 2, 2, 2
+	for _, source := range []int{2, 3} {
+		want[source*6+1], want[source*6+4] = 1, 1
+	}
+	if d := cmp.Diff(want, got.Bytes); d != "" {
+		t.Errorf("a redundant expert (−want +got): %s", d)
+	}
+}
+
+func TestFromTopKRefuses(t *testing.T) {
+	c := Cluster{2, 1}
+	p := Placement{{0}, {1}}
+	for what, f := range map[string]func() (*Traffic, error){
+		"an expert too many": func() (*Traffic, error) { return FromTopK(c, []float64{0, 2}, 1, p, ToGPU, 1) },
+		"a fraction":         func() (*Traffic, error) { return FromTopK(c, []float64{0, .5}, 1, p, ToGPU, 1) },
+		"-2":                 func() (*Traffic, error) { return FromTopK(c, []float64{0, -2}, 1, p, ToGPU, 1) },
+		"a token too many":   func() (*Traffic, error) { return FromTopK(c, []float64{0, 1, 1}, 1, p, ToGPU, 1) },
+		"no choices":         func() (*Traffic, error) { return FromTopK(c, nil, 0, p, ToGPU, 1) },
+		"no bytes":           func() (*Traffic, error) { return FromTopK(c, []float64{0, 1}, 1, p, ToGPU, 0) },
+		"once to what":       func() (*Traffic, error) { return FromTopK(c, []float64{0, 1}, 1, p, "rack", 1) },
+		"no GPU":             func() (*Traffic, error) { return FromTopK(c, []float64{0, 1}, 1, Placement{{0}, {}}, ToGPU, 1) },
+		"GPU 2":              func() (*Traffic, error) { return FromTopK(c, []float64{0, 1}, 1, Placement{{0}, {2}}, ToGPU, 1) },
+	} {
+		if _, err := f(); err == nil {
+			t.Errorf("%s: no error", what)
+		}
+	}
+	if _, err := c.Blocks(3); err == nil {
+		t.Error("3 experts on 2 GPUs are placed")
+	}
+}
