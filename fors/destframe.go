@@ -2,7 +2,6 @@ package fors
 
 import (
 	"context"
-	"slices"
 
 	"github.com/forsd/forsd/bipartite"
 )
@@ -233,7 +232,7 @@ func (g *destFrame) fill() {
 		pour(outs.first[A], outs.first[A+1], ins.first[A], ins.first[A+1])
 	}
 	pour(0, int32(g.n), 0, int32(g.n))
-	slices.SortStableFunc(g.arcs, func(a, b bipartite.Arc) int { return int(a.Left - b.Left) })
+	g.arcs = bipartite.ByLeft(g.n, g.arcs)
 }
 
 // watch numbers the servers and the links that have several in-bins.

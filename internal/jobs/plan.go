@@ -6,13 +6,12 @@ import (
 	"maps"
 	"runtime"
 	"strconv"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
 
 	"github.com/forsd/forsd/internal/health"
+	"github.com/forsd/forsd/internal/parallel"
 	"github.com/forsd/forsd/internal/store"
 	"github.com/forsd/forsd/internal/view"
 	"github.com/forsd/forsd/planner"
@@ -37,17 +36,12 @@ func (r *Registry) Plan(ctx context.Context, plan MemberPlanner, final, reissue 
 		return nil
 	}
 	plans, errs := make([]view.Proposal, len(jobs)), make([]error, len(jobs))
-	var next atomic.Int64
-	var group sync.WaitGroup
-	for range min(len(jobs), runtime.GOMAXPROCS(0)) {
-		group.Go(func() {
-			for i := int(next.Add(1)) - 1; i < len(jobs); i = int(next.Add(1)) - 1 {
-				plans[i], errs[i] = planJob(jobs[i], plan, final)
-			}
-		})
-	}
-	group.Wait()
-	if ctx.Err() != nil {
+	if _, err := parallel.Each(ctx, len(jobs), runtime.GOMAXPROCS(0), func(int) func(int) error {
+		return func(i int) error {
+			plans[i], errs[i] = planJob(jobs[i], plan, final)
+			return ctx.Err()
+		}
+	}); err != nil {
 		return nil // they are planned for the fabric that has been seen since
 	}
 	var out []Planned

@@ -22,16 +22,11 @@ const decisionsFile = "decisions.json"
 
 // Decisions reads what was decided, nothing where nothing was.
 func (s *Store) Decisions() (Decisions, error) {
-	data, err := os.ReadFile(filepath.Join(s.dir, decisionsFile))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
 	var out Decisions
-	if err == nil {
-		err = sealed.Decode(data, &out)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", decisionsFile, err)
+	if err := readSealed(s.dir, decisionsFile, &out); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
 	}
 	for name, text := range out { // as it was before it was laid out to be read
 		var plain bytes.Buffer

@@ -11,11 +11,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/google/renameio/v2"
 
+	"github.com/forsd/forsd/internal/parallel"
 	"github.com/forsd/forsd/internal/sealed"
 	"github.com/forsd/forsd/internal/steady"
 	"github.com/forsd/forsd/phasetable"
@@ -137,17 +137,9 @@ func (s *Store) SaveJobs(list []*Job) (err error) {
 	if err = s.here(); err != nil {
 		return fmt.Errorf("save jobs: %w", err)
 	}
-	errs, places := make([]error, len(list)), make(chan struct{}, flushes)
-	var group sync.WaitGroup
-	for i, j := range list {
-		places <- struct{}{}
-		group.Go(func() {
-			errs[i] = s.writeJob(j)
-			<-places
-		})
-	}
-	group.Wait()
-	err = errors.Join(errs...)
+	err = parallel.All(len(list), flushes, func(int) func(int) error {
+		return func(i int) error { return s.writeJob(list[i]) }
+	})
 	for _, j := range list {
 		if err == nil {
 			err = os.Rename(s.jobs.hidden(j.ID), s.jobs.path(jobVersion{j.ID, j.Epoch}))

@@ -2,14 +2,13 @@ package figures
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"sync"
 
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 
+	"github.com/forsd/forsd/internal/parallel"
 	"github.com/forsd/forsd/lab/chart"
 	"github.com/forsd/forsd/lab/papers"
 	"github.com/forsd/forsd/optical/ocs"
@@ -103,13 +102,12 @@ func measureFlows(ctx context.Context, step chart.Step) (*chart.Table, error) {
 // addMakespans adds a row of mean makespans. Every schedule is replayed.
 func addMakespans(ctx context.Context, t *chart.Table, fields []any, workload string, flows, s int, δ float64) error {
 	var of [ocsMatrices][]float64
-	var errs [ocsMatrices]error
-	var all sync.WaitGroup
-	for seed := range of {
-		all.Go(func() { of[seed], errs[seed] = makespans(ctx, workload, flows, s, δ, uint64(seed)+1) })
-	}
-	all.Wait()
-	if err := errors.Join(errs[:]...); err != nil {
+	if _, err := parallel.Each(ctx, len(of), len(of), func(int) func(int) error {
+		return func(seed int) (err error) {
+			of[seed], err = makespans(ctx, workload, flows, s, δ, uint64(seed)+1)
+			return err
+		}
+	}); err != nil {
 		return err
 	}
 	sums := make([]float64, len(ocsWays)+2)

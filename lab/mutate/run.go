@@ -11,8 +11,9 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
+
+	"github.com/forsd/forsd/internal/parallel"
 )
 
 // switches is the file that each spoilt package gets: which mistake is made, and what
@@ -182,22 +183,12 @@ func (b *built) command(binary string, n int) (*exec.Cmd, context.CancelFunc) {
 // runAll tells the fate of every mistake.
 func (b *built) runAll(workers int) ([]fate, error) {
 	fates := make([]fate, len(b.p.mutants))
-	errs := make([]error, len(fates))
-	next := make(chan int)
-	var group sync.WaitGroup
-	for range max(1, workers) {
-		group.Go(func() {
-			for i := range next {
-				fates[i], errs[i] = b.run(i + 1)
-			}
-		})
-	}
-	for i := range fates {
-		next <- i
-	}
-	close(next)
-	group.Wait()
-	return fates, errors.Join(errs...)
+	return fates, parallel.All(len(fates), workers, func(int) func(int) error {
+		return func(i int) (err error) {
+			fates[i], err = b.run(i + 1)
+			return err
+		}
+	})
 }
 
 // run tells the fate of the n-th mistake.

@@ -5,8 +5,8 @@ import (
 	"math"
 	"runtime"
 	"slices"
-	"sync"
 
+	"github.com/forsd/forsd/internal/parallel"
 	"github.com/forsd/forsd/optical/ocs"
 )
 
@@ -60,37 +60,19 @@ func ReferenceSteps(seeds int) int { return seeds * len(referenceRows) }
 // default steps, over so many random matrices, of seeds 1, 2, …, and calls step,
 // from several goroutines, after each case of each.
 func Reference(ctx context.Context, seeds int, others []ocs.Method, step func()) ([]ReferenceRow, error) {
-	type job struct{ row, seed int }
-	jobs := make(chan job)
-	got := make([][]Ratios, len(referenceRows))
-	errs := make([][]error, len(referenceRows))
-	for r := range got {
-		got[r], errs[r] = make([]Ratios, seeds), make([]error, seeds)
-	}
-	var workers sync.WaitGroup
-	for range runtime.GOMAXPROCS(0) {
-		workers.Go(func() {
-			for j := range jobs {
-				got[j.row][j.seed], errs[j.row][j.seed] = referenceRows[j.row].measure(ctx, uint64(j.seed)+1, others)
-				step()
-			}
-		})
-	}
-	for r := range got {
-		for seed := range seeds {
-			jobs <- job{r, seed}
-		}
-	}
-	close(jobs)
-	workers.Wait()
 	rows := slices.Clone(referenceRows)
-	for r := range rows {
-		for _, err := range errs[r] {
-			if err != nil {
-				return nil, err
-			}
+	got := make([]Ratios, len(rows)*seeds) // [row][seed]
+	if _, err := parallel.Each(ctx, len(got), runtime.GOMAXPROCS(0), func(int) func(int) error {
+		return func(i int) (err error) {
+			got[i], err = rows[i/seeds].measure(ctx, uint64(i%seeds)+1, others)
+			step()
+			return err
 		}
-		rows[r].Got, rows[r].Error = means(got[r])
+	}); err != nil {
+		return nil, err
+	}
+	for r := range rows {
+		rows[r].Got, rows[r].Error = means(got[r*seeds : (r+1)*seeds])
 	}
 	return rows, nil
 }
