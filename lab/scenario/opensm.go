@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"github.com/forsd/forsd/opensm"
 	"github.com/forsd/forsd/planner"
 	"github.com/forsd/forsd/sim"
+	"github.com/forsd/forsd/testbed/e2e"
 	"github.com/forsd/forsd/testbed/ibsim"
 	"github.com/forsd/forsd/topology"
 	"github.com/forsd/forsd/verify"
@@ -68,107 +70,92 @@ func (o *Options) measure(ctx context.Context, s *Scenario) ([]Exchange, error) 
 // exchange brings up the damaged fabric and an OpenSM of its own, so that no
 // engine sees what another one left in the switches.
 func (o *Options) exchange(ctx context.Context, s *Scenario, engine string) (x *Exchange, err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, measureLimit, fmt.Errorf("it took longer than %v", measureLimit))
-	defer cancel()
 	fabric := o.Tree.Fabric(0)
 	base, err := topology.NewBaseline(fabric)
 	if err != nil {
 		return nil, err
 	}
 	s.Damage(o.Tree, fabric)
-	simulation, err := ibsim.Start(ctx, ibsim.Options{Fabric: fabric})
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, simulation.Close()) }()
-	b := &bed{sim: simulation, base: base}
+	by := e2e.Options{Fabric: fabric, Engine: engine}
 	if engine == Forsd {
-		return b.plan(ctx, o.Tree.LMC())
+		by.Engine, by.LMC = "file,no_fallback", o.Tree.LMC()
 	}
-	return b.shift(ctx, engine)
+	err = onOpenSM(ctx, by, func(ctx context.Context, site *e2e.Site) (err error) {
+		if engine == Forsd {
+			x, err = plan(ctx, site, base)
+		} else {
+			x, err = shift(ctx, site, base, engine)
+		}
+		return err
+	})
+	return x, err
 }
 
-// host is where OpenSM and the tools run: the first server.
-const host = "Hca0000"
-
-// bed is a simulated fabric with its OpenSM.
-type bed struct {
-	sim  *ibsim.Sim
-	sm   *ibsim.OpenSM
-	base *topology.Baseline // of the undamaged fabric
-}
-
-// start starts OpenSM and waits for the end of its first sweep.
-func (b *bed) start(ctx context.Context, o ibsim.OpenSMOptions) (err error) {
-	o.Host = host
-	if b.sm, err = b.sim.StartOpenSM(ctx, o); err != nil {
+// onOpenSM does something on a fabric that OpenSM has just brought up from a cold start.
+func onOpenSM(ctx context.Context, o e2e.Options, do func(context.Context, *e2e.Site) error) (err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, measureLimit, fmt.Errorf("it took longer than %v", measureLimit))
+	defer cancel()
+	site, err := e2e.New(ctx, o)
+	if err != nil {
 		return err
 	}
-	_, _, err = b.sm.WaitLog(ctx, ibsim.SubnetUp, 0)
-	return err
+	defer func() { err = errors.Join(err, site.Close()) }()
+	if err := errors.Join(os.MkdirAll(filepath.Dir(site.TableFile()), 0o755), os.WriteFile(site.TableFile(), nil, 0o644)); err != nil {
+		return err
+	}
+	if err := site.StartOpenSM(ctx); err != nil {
+		return err
+	}
+	if _, _, err := site.SM.WaitLog(ctx, ibsim.SubnetUp, 0); err != nil {
+		return err
+	}
+	return do(ctx, site)
 }
 
 // shift runs the linear shift on the tables of an engine. LMC 0 is OpenSM's
 // default, and all that ftree accepts.
-func (b *bed) shift(ctx context.Context, engine string) (*Exchange, error) {
-	if err := b.start(ctx, ibsim.OpenSMOptions{RoutingEngine: engine}); err != nil {
-		return nil, err
-	}
-	used, err := b.used()
+func shift(ctx context.Context, site *e2e.Site, base *topology.Baseline, engine string) (*Exchange, error) {
+	used, err := usedBy(site.SM)
 	if err != nil {
 		return nil, err
 	}
-	tree, tables, err := b.look(ctx)
+	sight, err := site.LookBy(ctx, base)
 	if err != nil {
 		return nil, err
 	}
-	return run(tree, tables, sim.LinearShift(tree), engine, used)
+	return run(sight.Tree, sight.Tables, sim.LinearShift(sight.Tree), engine, used)
 }
 
 // plan has OpenSM load forsd's tables, and runs forsd's plan on what the switches
 // then hold.
-func (b *bed) plan(ctx context.Context, lmc uint8) (*Exchange, error) {
-	file := filepath.Join(b.sim.Dir(), "lfts.dump")
-	if err := os.WriteFile(file, nil, 0o644); err != nil {
-		return nil, err
-	}
-	if err := b.start(ctx, ibsim.OpenSMOptions{LMC: lmc, RoutingEngine: "file,no_fallback", LFTsFile: file}); err != nil {
-		return nil, err
-	}
-	tree, err := b.tree()
+func plan(ctx context.Context, site *e2e.Site, base *topology.Baseline) (*Exchange, error) {
+	before, err := site.LookBy(ctx, base)
 	if err != nil {
 		return nil, err
 	}
-	made, err := planner.Make(ctx, tree, anyPlan)
+	made, err := planner.Make(ctx, before.Tree, anyPlan)
 	if err != nil {
 		return nil, err
 	}
-	if err := load(ctx, b.sm, made.Tables, file, tree.Fabric); err != nil {
+	var text bytes.Buffer
+	err = made.Tables.Write(&text, lft.OwnersOf(before.Tree.Fabric))
+	if err := errors.Join(err, os.WriteFile(site.TableFile(), text.Bytes(), 0o644)); err != nil {
 		return nil, err
 	}
-	tree, tables, err := b.look(ctx)
+	if err := site.SM.Sweep(ctx); err != nil {
+		return nil, err
+	}
+	sight, err := site.LookBy(ctx, base)
 	if err != nil {
 		return nil, err
 	}
-	if err := lft.Compare(made.Tables, tables, lft.LIDs(tree.Fabric)); err != nil {
+	if err := lft.Compare(made.Tables, sight.Tables, lft.LIDs(sight.Tree.Fabric)); err != nil {
 		return nil, fmt.Errorf("tables read back: %w", err)
 	}
-	if err := made.Check(tables); err != nil {
+	if err := made.Check(sight.Tables); err != nil {
 		return nil, fmt.Errorf("on tables read back: %w", err)
 	}
-	return run(tree, tables, transfers(tree, &made.Rows), Forsd, Forsd)
-}
-
-// load writes the table file and has OpenSM program it.
-func load(ctx context.Context, sm *ibsim.OpenSM, tables *lft.Tables, path string, f *topology.Fabric) error {
-	file, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	if err := errors.Join(tables.Write(file, lft.OwnersOf(f)), file.Close()); err != nil {
-		return err
-	}
-	return sm.Sweep(ctx)
+	return run(sight.Tree, sight.Tables, transfers(sight.Tree, &made.Rows), Forsd, Forsd)
 }
 
 // transfers are the rows of a plan by GUID.
@@ -206,9 +193,9 @@ func run(t *topology.FatTree, tables *lft.Tables, rows []sim.Row, engine, used s
 	return x, nil
 }
 
-// used is the engine that OpenSM says it has taken the tables from.
-func (b *bed) used() (string, error) {
-	log, err := b.sm.Log()
+// usedBy is the engine that OpenSM says it has taken the tables from.
+func usedBy(sm *ibsim.OpenSM) (string, error) {
+	log, err := sm.Log()
 	if err != nil {
 		return "", err
 	}
@@ -219,81 +206,23 @@ func (b *bed) used() (string, error) {
 		}
 	}
 	if used == "" {
-		return "", fmt.Errorf("%s does not say which routing engine made the tables: this OpenSM words it differently", b.sm.LogFile())
+		return "", fmt.Errorf("%s does not say which routing engine made the tables: this OpenSM words it differently", sm.LogFile())
 	}
 	return used, nil
-}
-
-// look reads the fabric out of OpenSM's files and the tables out of the switches.
-func (b *bed) look(ctx context.Context) (*topology.FatTree, *lft.Tables, error) {
-	tree, err := b.tree()
-	if err != nil {
-		return nil, nil, err
-	}
-	tables, err := b.read(ctx)
-	return tree, tables, err
-}
-
-// read reads the tables out of the switches.
-func (b *bed) read(ctx context.Context) (*lft.Tables, error) {
-	text, err := b.sim.Run(ctx, host, "dump_fts", "-n")
-	if err != nil {
-		return nil, err
-	}
-	return lft.ReadBytes(text)
 }
 
 // Routed has an OpenSM bring a fabric up by an engine, from a cold start. It returns the
 // fabric as OpenSM sees it, the tables in the switches, and the engine that made them.
 func Routed(ctx context.Context, f *topology.Fabric, engine string) (seen *topology.Fabric, tables *lft.Tables, used string, err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, measureLimit, fmt.Errorf("it took longer than %v", measureLimit))
-	defer cancel()
-	simulation, err := ibsim.Start(ctx, ibsim.Options{Fabric: f})
-	if err != nil {
-		return nil, nil, "", err
-	}
-	defer func() { err = errors.Join(err, simulation.Close()) }()
-	b := &bed{sim: simulation}
-	if err := b.start(ctx, ibsim.OpenSMOptions{RoutingEngine: engine}); err != nil {
-		return nil, nil, "", err
-	}
-	if used, err = b.used(); err != nil {
-		return nil, nil, "", err
-	}
-	if seen, err = b.fabric(); err != nil {
-		return nil, nil, "", err
-	}
-	tables, err = b.read(ctx)
+	err = onOpenSM(ctx, e2e.Options{Fabric: f, Engine: engine}, func(ctx context.Context, site *e2e.Site) (err error) {
+		if used, err = usedBy(site.SM); err != nil {
+			return err
+		}
+		if seen, err = site.Fabric(ctx); err != nil {
+			return err
+		}
+		tables, err = site.ReadTables(ctx)
+		return err
+	})
 	return seen, tables, used, err
-}
-
-// tree is the fabric as OpenSM dumped it, with servers and lanes numbered as on the
-// undamaged one.
-func (b *bed) tree() (*topology.FatTree, error) {
-	f, err := b.fabric()
-	if err != nil {
-		return nil, err
-	}
-	return topology.Fit(f, b.base, nil)
-}
-
-// fabric is the one that OpenSM dumped at the end of the sweep.
-func (b *bed) fabric() (*topology.Fabric, error) {
-	dump, err := os.ReadFile(filepath.Join(b.sm.Dir(), "opensm-subnet.lst"))
-	if err != nil {
-		return nil, err
-	}
-	f, err := topology.ReadSubnetLst(dump)
-	if err != nil {
-		return nil, err
-	}
-	lids, err := os.ReadFile(filepath.Join(b.sm.Dir(), "guid2lid"))
-	if err != nil {
-		return nil, err
-	}
-	ranges, err := topology.ReadGUID2LID(lids)
-	if err != nil {
-		return nil, err
-	}
-	return f, f.ApplyGUID2LID(ranges)
 }
