@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/forsd/forsd/topology"
@@ -86,6 +87,9 @@ var cableStates = map[topology.CableState]string{
 
 // NewTopology describes a fat tree.
 func NewTopology(t *topology.FatTree, seenAt time.Time) *Topology {
+	if t.Pods != nil {
+		return newPodTopology(t.Pods, seenAt)
+	}
 	out := &Topology{Hash: t.Fabric.Hash(), SeenAt: seenAt, Lanes: t.Lanes, Servers: len(t.Servers),
 		Bystanders: len(t.Hosts) - len(t.Servers), Findings: append([]topology.Finding{}, t.Findings...),
 		Leaves: make([]Leaf, len(t.Leaves)), Spines: make([]Spine, len(t.Spines)), Hosts: []Host{},
@@ -104,12 +108,12 @@ func NewTopology(t *topology.FatTree, seenAt time.Time) *Topology {
 		s := &t.Spines[i]
 		out.Spines[i] = Spine{s.GUID, s.Name, s.Node != topology.None, switchLID(t, s.Node), s.First, s.Cables}
 	}
-	out.hosts(t.Hosts, t.Routed, func(h *topology.Host) string { return label(t.Spines[h.Spine].Name, t.Spines[h.Spine].GUID) })
+	out.hosts(t.Hosts, t.Routed, func(h *topology.Host) string { return cmp.Or(t.Spines[h.Spine].Name, t.Spines[h.Spine].GUID.String()) })
 	return out
 }
 
-// NewPodTopology describes a fat tree of three levels; its spines are the tops.
-func NewPodTopology(t *topology.PodTree, seenAt time.Time) *Topology {
+// newPodTopology describes a fat tree of three levels; its spines are the tops.
+func newPodTopology(t *topology.PodTree, seenAt time.Time) *Topology {
 	two := t.Exchange()
 	out := &Topology{Hash: t.Fabric.Hash(), SeenAt: seenAt, Pods: t.Pods, Planes: t.Planes, Lanes: len(t.Lanes), Servers: len(t.Servers),
 		Bystanders: len(t.Hosts) - len(t.Servers), Findings: append([]topology.Finding{}, t.Findings...),
@@ -170,7 +174,7 @@ func (out *Topology) hosts(attached, routed []topology.Host, upper func(*topolog
 func (out *Topology) newHost(h *topology.Host, upper func(*topology.Host) string) Host {
 	x := Host{GUID: h.GUID, Name: h.Name, LID: h.LID, LMC: h.LMC, Alpha: h.Alpha, Server: h.Server, Role: h.Role}
 	if h.Leaf >= 0 {
-		x.Leaf = label(out.Leaves[h.Leaf].Name, out.Leaves[h.Leaf].GUID)
+		x.Leaf = cmp.Or(out.Leaves[h.Leaf].Name, out.Leaves[h.Leaf].GUID.String())
 	} else if h.Spine >= 0 {
 		x.Spine = upper(h)
 	}
@@ -210,12 +214,4 @@ func switchLID(t *topology.FatTree, node int32) topology.LID {
 		return 0
 	}
 	return t.Fabric.Nodes[node].LID()
-}
-
-// label is the name, or the GUID of what has none.
-func label(name string, g topology.GUID) string {
-	if name == "" {
-		return g.String()
-	}
-	return name
 }

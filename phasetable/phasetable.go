@@ -41,6 +41,16 @@ type ServerEntry struct {
 	Name string        // host description
 }
 
+// Directory lists servers, which are hosts by their indices, as phase tables have them.
+func Directory(hosts []topology.Host, servers []int) []ServerEntry {
+	out := make([]ServerEntry, len(servers))
+	for s, i := range servers {
+		h := &hosts[i]
+		out[s] = ServerEntry{GUID: h.GUID, LID: h.LID, LMC: h.LMC, Leaf: h.Leaf, Name: h.Name}
+	}
+	return out
+}
+
 // Table is a plan bound to the LIDs of a fabric. To, Lane and DLID are indexed
 // [phase·len(Servers)+source].
 type Table struct {

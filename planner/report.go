@@ -146,13 +146,8 @@ func affectedSpines(t *topology.FatTree) int {
 // Table is the schedule as the phase table that ranks read.
 func (s *Schedule) Table(epoch uint64) *phasetable.Table {
 	t := s.Tree
-	out := &phasetable.Table{Epoch: epoch, TopologyHash: t.Fabric.Hash(), Phases: s.Rows.Phases, Lanes: t.Lanes,
+	return &phasetable.Table{Epoch: epoch, TopologyHash: t.Fabric.Hash(), Phases: s.Rows.Phases, Lanes: t.Lanes, Servers: phasetable.Directory(t.Hosts, t.Servers),
 		To: s.Rows.To, Lane: s.Rows.Lane, DLID: s.Rows.DLID}
-	for _, i := range t.Servers {
-		h := &t.Hosts[i]
-		out.Servers = append(out.Servers, phasetable.ServerEntry{GUID: h.GUID, LID: h.LID, LMC: h.LMC, Leaf: h.Leaf, Name: h.Name})
-	}
-	return out
 }
 
 // The files that WriteDir writes.
@@ -170,34 +165,43 @@ const (
 // base.bin where there is a plan for base LIDs, and, last, plan.json into dir, which
 // it creates.
 func (r *Result) WriteDir(dir string) error {
+	var base *phasetable.Table
+	if r.Base != nil {
+		base = r.Base.Table(0)
+	}
+	return WriteFiles(dir, r.Table(0), base, r.Tables, r.Tree.Fabric, r.Plan.Unreachable, r.Report())
+}
+
+// WriteFiles writes the files of WriteDir for any plan. There is none of a base plan that is
+// nil, and no CSV file of a plan without rows.
+func WriteFiles(dir string, plan, base *phasetable.Table, tables *lft.Tables, f *topology.Fabric, unreachable []fors.Pair, report any) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	report, err := json.MarshalIndent(r.Report(), "", "  ")
+	files, err := tableFiles(plan, PhasesFile, BinaryFile)
 	if err != nil {
 		return err
 	}
-	table := r.Table(0)
-	files, err := tableFiles(table, PhasesFile, BinaryFile)
-	if err != nil {
-		return err
-	}
-	if r.Base != nil {
-		more, err := tableFiles(r.Base.Table(0), BaseFile, BaseBinaryFile)
+	if base != nil {
+		more, err := tableFiles(base, BaseFile, BaseBinaryFile)
 		if err != nil {
 			return err
 		}
 		files = append(files, more...)
 	}
-	var tables, cut bytes.Buffer
-	if err := r.Tables.Write(&tables, lft.OwnersOf(r.Tree.Fabric)); err != nil {
+	var dump, cut bytes.Buffer
+	if err := tables.Write(&dump, lft.OwnersOf(f)); err != nil {
 		return err
 	}
 	cut.WriteString("src_guid,dst_guid\n")
-	for _, p := range r.Plan.Unreachable {
-		fmt.Fprintf(&cut, "%s,%s\n", table.Servers[p.Src].GUID, table.Servers[p.Dst].GUID)
+	for _, p := range unreachable {
+		fmt.Fprintf(&cut, "%s,%s\n", plan.Servers[p.Src].GUID, plan.Servers[p.Dst].GUID)
 	}
-	files = append(files, file{UnreachableFile, cut.Bytes()}, file{TablesFile, tables.Bytes()}, file{ReportFile, append(report, '\n')})
+	text, err := json.MarshalIndent(report, "", "  ")
+	if err != nil {
+		return err
+	}
+	files = append(files, file{UnreachableFile, cut.Bytes()}, file{TablesFile, dump.Bytes()}, file{ReportFile, append(text, '\n')})
 	for _, f := range files {
 		if err := os.WriteFile(filepath.Join(dir, f.name), f.data, 0o644); err != nil {
 			return err
@@ -212,11 +216,11 @@ type file struct {
 	data []byte
 }
 
-// tableFiles is a phase table as CSV and in binary form.
+// tableFiles is a phase table as CSV, where it has rows, and in binary form.
 func tableFiles(table *phasetable.Table, csv, binary string) ([]file, error) {
 	data, err := phasetable.Encode(table)
-	if err != nil {
-		return nil, err
+	if err != nil || table.Blocks != nil || table.Shift != nil {
+		return []file{{binary, data}}, err
 	}
 	var text bytes.Buffer
 	if err := phasetable.WriteCSV(&text, table); err != nil {

@@ -1,14 +1,8 @@
 package podplan
 
 import (
-	"bytes"
-	"encoding/json"
-	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 
-	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/planner"
 	"github.com/forsd/forsd/pods"
@@ -57,12 +51,12 @@ func (r *Result) Report() Report {
 // one.
 const MostListed = 2048
 
-// Table is Rows for up to MostListed servers.
-func (r *Result) Table(epoch uint64) (*phasetable.Table, error) {
-	if n := len(r.Tree.Servers); n > MostListed {
-		return nil, fmt.Errorf("%d servers: transfers are written out for up to %d", n, MostListed)
+// Table is the plan under a number: with rows as far as these may be listed.
+func (r *Result) Table(epoch uint64) *phasetable.Table {
+	if len(r.Tree.Servers) > MostListed {
+		return r.Compact(epoch)
 	}
-	return r.Rows(epoch), nil
+	return r.Rows(epoch)
 }
 
 // Rows is the plan with a row for each phase. The lane of a transfer within a pod is that
@@ -71,7 +65,7 @@ func (r *Result) Rows(epoch uint64) *phasetable.Table {
 	t, n := r.Tree, len(r.Tree.Servers)
 	phases := r.Plan.Phases()
 	out := &phasetable.Table{Epoch: epoch, TopologyHash: t.Fabric.Hash(), Phases: phases, Lanes: len(t.Lanes) + t.Planes,
-		Servers: r.directory(), To: make([]int32, n*phases), Lane: make([]int16, n*phases), DLID: make([]topology.LID, n*phases)}
+		Servers: phasetable.Directory(t.Hosts, t.Servers), To: make([]int32, n*phases), Lane: make([]int16, n*phases), DLID: make([]topology.LID, n*phases)}
 	row := r.NewRow()
 	for p := range phases {
 		row.Fill(p)
@@ -91,7 +85,7 @@ func (r *Result) Rows(epoch uint64) *phasetable.Table {
 // small part of the room where groups are large.
 func (r *Result) Compact(epoch uint64) *phasetable.Table {
 	t, p := r.Tree, r.Plan
-	out := &phasetable.Table{Epoch: epoch, TopologyHash: t.Fabric.Hash(), Lanes: len(t.Lanes) + t.Planes, Servers: r.directory()}
+	out := &phasetable.Table{Epoch: epoch, TopologyHash: t.Fabric.Hash(), Lanes: len(t.Lanes) + t.Planes, Servers: phasetable.Directory(t.Hosts, t.Servers)}
 	if p.Engine == pods.Shift {
 		out.Shift = &phasetable.Shift{Places: p.Places}
 		for s, i := range t.Servers {
@@ -122,74 +116,16 @@ func (r *Result) Compact(epoch uint64) *phasetable.Table {
 	return out
 }
 
-// directory lists the servers as phase tables have them.
-func (r *Result) directory() (out []phasetable.ServerEntry) {
-	for _, i := range r.Tree.Servers {
-		h := &r.Tree.Hosts[i]
-		out = append(out, phasetable.ServerEntry{GUID: h.GUID, LID: h.LID, LMC: h.LMC, Leaf: h.Leaf, Name: h.Name})
-	}
-	return out
-}
-
 // WriteDir writes the files of a plan into dir, which it creates: those of
 // planner.Result.WriteDir, base.csv and base.bin where all transfers go to base LIDs, and
 // plan.json at last. Of more than MostListed servers there are no CSV files, and phases.bin
 // is Compact.
 func (r *Result) WriteDir(dir string) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
+	table, base := r.Table(0), (*phasetable.Table)(nil)
+	if r.LIDs == 1 && len(r.Tree.Servers) <= MostListed {
+		base = table
 	}
-	write := func(name string, data []byte) error { return os.WriteFile(filepath.Join(dir, name), data, 0o644) }
-	if len(r.Tree.Servers) > MostListed {
-		data, err := phasetable.Encode(r.Compact(0))
-		if err != nil {
-			return err
-		}
-		if err := write(planner.BinaryFile, data); err != nil {
-			return err
-		}
-	} else {
-		table, err := r.Table(0)
-		if err != nil {
-			return err
-		}
-		data, err := phasetable.Encode(table)
-		if err != nil {
-			return err
-		}
-		var text bytes.Buffer
-		if err := phasetable.WriteCSV(&text, table); err != nil {
-			return err
-		}
-		files := map[string][]byte{planner.PhasesFile: text.Bytes(), planner.BinaryFile: data}
-		if r.LIDs == 1 {
-			files[planner.BaseFile], files[planner.BaseBinaryFile] = text.Bytes(), data
-		}
-		for name, data := range files {
-			if err := write(name, data); err != nil {
-				return err
-			}
-		}
-	}
-	var tables, cut bytes.Buffer
-	if err := r.Tables.Write(&tables, lft.OwnersOf(r.Tree.Fabric)); err != nil {
-		return err
-	}
-	cut.WriteString("src_guid,dst_guid\n")
-	for _, p := range r.Plan.Unreachable {
-		fmt.Fprintf(&cut, "%s,%s\n", r.Tree.Hosts[r.Tree.Servers[p.Src]].GUID, r.Tree.Hosts[r.Tree.Servers[p.Dst]].GUID)
-	}
-	report, err := json.MarshalIndent(r.Report(), "", "  ")
-	if err != nil {
-		return err
-	}
-	if err := write(planner.UnreachableFile, cut.Bytes()); err != nil {
-		return err
-	}
-	if err := write(planner.TablesFile, tables.Bytes()); err != nil {
-		return err
-	}
-	return write(planner.ReportFile, append(report, '\n'))
+	return planner.WriteFiles(dir, table, base, r.Tables, r.Tree.Fabric, r.Plan.Unreachable, r.Report())
 }
 
 // Unreachable lists the pairs of servers that have no way to each other, in order.

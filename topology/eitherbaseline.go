@@ -47,7 +47,7 @@ func Recognise(f *Fabric) (*Baseline, error) {
 	case podsErr == nil:
 		return &Baseline{Pods: pods}, nil
 	case errors.As(podsErr, &three) && strings.HasPrefix(three.Where, "cable "):
-		return nil, &NotFatTree{two.Where, fmt.Sprintf("%s; nor is it one of three levels: %s %s", two.Why, three.Where, three.Why)}
+		return nil, &NotFatTree{two.Where, fmt.Sprintf("%s; nor one of three levels: %s %s", two.Why, three.Where, three.Why)}
 	case errors.As(podsErr, &three):
 		return nil, err
 	}

@@ -141,13 +141,7 @@ func (b *Backend) Topology() *api.Topology {
 	if v.Kind == controller.OwnRoutes {
 		return v.Topology()
 	}
-	held := b.Board.HeldBack()
-	if v.Pods != nil {
-		t := api.NewPodTopology(v.Held(held).Pods, v.Complete)
-		t.Kind = v.Kind.String()
-		return t
-	}
-	t := api.NewTopology(v.Held(held), v.Complete)
+	t := api.NewTopology(v.Held(b.Board.HeldBack()), v.Complete)
 	t.Kind = v.Kind.String()
 	return t
 }

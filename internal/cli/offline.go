@@ -96,33 +96,6 @@ func (f *lmcFlag) apply(fabric *topology.Fabric, path string, source topology.So
 	return nil
 }
 
-// load loads a fat tree of two levels.
-func (f *fabricFlags) load() (*topology.FatTree, error) { return seen(f, f.base, topology.Fit) }
-
-// seen reads the fabric, applies --fail, and fits it to the baseline that it had before.
-func seen[B, T any](f *fabricFlags, base func(*topology.Fabric) (*B, error), fit func(*topology.Fabric, *B, *regexp.Regexp) (*T, error)) (*T, error) {
-	fabric, err := f.read()
-	if err != nil {
-		return nil, err
-	}
-	b, err := base(fabric)
-	if err != nil {
-		return nil, err
-	}
-	if err := f.damage(fabric); err != nil {
-		return nil, err
-	}
-	exclude, err := f.excluded()
-	if err != nil {
-		return nil, err
-	}
-	tree, err := fit(fabric, b, exclude)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", f.topology, err)
-	}
-	return tree, nil
-}
-
 // excluded is the expression of --exclude, nil where it is not given.
 func (f *fabricFlags) excluded() (*regexp.Regexp, error) {
 	if f.exclude == "" {
@@ -199,7 +172,7 @@ func (f *fabricFlags) damage(fabric *topology.Fabric) error {
 // base reads the baseline, or takes the fabric for it.
 func (f *fabricFlags) base(fabric *topology.Fabric) (*topology.Baseline, error) {
 	if f.baseline == "" {
-		base, err := topology.NewBaseline(fabric)
+		base, err := topology.Recognise(fabric)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", f.topology, err)
 		}

@@ -1,12 +1,10 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -18,57 +16,33 @@ import (
 	"github.com/forsd/forsd/verify"
 )
 
-// eitherTree loads a fat tree of two levels or of three: one of the two is nil. Three are
-// looked for where there are not two, or where the baseline says so.
-func (f *fabricFlags) eitherTree() (*topology.FatTree, *topology.PodTree, error) {
-	base, err := f.podBase()
-	if err == nil && base == nil {
-		tree, err := f.load()
-		var other *topology.NotFatTree
-		if !errors.As(err, &other) || f.baseline != "" {
-			return tree, nil, err
-		}
-		pods, podsErr := f.loadPods(nil)
-		if errors.As(podsErr, &other) && strings.HasPrefix(other.Where, "cable ") {
-			return nil, nil, fmt.Errorf("%w; nor one of three levels: %s %s", err, other.Where, other.Why)
-		}
-		if errors.As(podsErr, &other) {
-			return nil, nil, err
-		}
-		return nil, pods, podsErr
-	}
+// eitherTree loads a fat tree of two levels or of three: one of the two is nil. It is the
+// fabric after --fail, fitted to the baseline that it had before.
+func (f *fabricFlags) eitherTree() (tree *topology.FatTree, pods *topology.PodTree, err error) {
+	fabric, err := f.read()
 	if err != nil {
 		return nil, nil, err
 	}
-	pods, err := f.loadPods(base)
-	return nil, pods, err
-}
-
-// podBase reads the baseline if it is given and of three levels, and is nil otherwise.
-func (f *fabricFlags) podBase() (*topology.PodBaseline, error) {
-	if f.baseline == "" {
-		return nil, nil
-	}
-	data, err := command.ReadPath(f.baseline, command.MaxText)
-	if err != nil || !topology.HasPods(data) {
-		return nil, err
-	}
-	base, err := topology.ReadPodBaseline(data)
+	base, err := f.base(fabric)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", f.baseline, err)
+		return nil, nil, err
 	}
-	return base, nil
-}
-
-// loadPods loads a fat tree of three levels, seen through a baseline or, without one,
-// through what the topology shows before --fail.
-func (f *fabricFlags) loadPods(base *topology.PodBaseline) (*topology.PodTree, error) {
-	return seen(f, func(fabric *topology.Fabric) (*topology.PodBaseline, error) {
-		if base != nil {
-			return base, nil
-		}
-		return topology.NewPodBaseline(fabric)
-	}, topology.FitPods)
+	if err := f.damage(fabric); err != nil {
+		return nil, nil, err
+	}
+	exclude, err := f.excluded()
+	if err != nil {
+		return nil, nil, err
+	}
+	if base.Pods != nil {
+		pods, err = topology.FitPods(fabric, base.Pods, exclude)
+	} else {
+		tree, err = topology.Fit(fabric, base, exclude)
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", f.topology, err)
+	}
+	return tree, pods, nil
 }
 
 // planPods plans a fat tree of three levels, writes the files and prints the report.

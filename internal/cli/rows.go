@@ -101,12 +101,7 @@ func (p *phases) table(t *topology.FatTree) (*phasetable.View, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &phasetable.Table{Epoch: p.epoch, Phases: rows.Phases, Lanes: t.Lanes, To: rows.To, Lane: rows.Lane, DLID: rows.DLID}
-	for _, i := range t.Servers {
-		h := &t.Hosts[i]
-		out.Servers = append(out.Servers, phasetable.ServerEntry{GUID: h.GUID, LID: h.LID, LMC: h.LMC, Leaf: h.Leaf, Name: h.Name})
-	}
-	view, err := phasetable.New(out)
+	view, err := phasetable.New(&phasetable.Table{Epoch: p.epoch, Phases: rows.Phases, Lanes: t.Lanes, Servers: phasetable.Directory(t.Hosts, t.Servers), To: rows.To, Lane: rows.Lane, DLID: rows.DLID})
 	if err != nil {
 		return nil, command.Violated{Err: err}
 	}

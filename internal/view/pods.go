@@ -126,14 +126,6 @@ func (v *View) routePods(ctx context.Context, hold []controller.Lane, by planner
 // PodPlan is a plan on a fat tree of three levels.
 type PodPlan struct{ *podplan.Result }
 
-// Table is the plan under a number: with rows as far as these may be listed.
-func (p PodPlan) Table(epoch uint64) *phasetable.Table {
-	if len(p.Tree.Servers) > podplan.MostListed {
-		return p.Compact(epoch)
-	}
-	return p.Rows(epoch)
-}
-
 // Cautions are the warnings of the plan.
 func (p PodPlan) Cautions() []planner.Warning { return p.Warnings }
 
