@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -12,10 +13,7 @@ import (
 // back with Last-Event-ID gets what it missed. The first thing sent is the ID of
 // the latest event without one, so that a client that saw none can come back.
 func (s *service) events(w http.ResponseWriter, r *http.Request) error {
-	last := r.Header.Get("Last-Event-ID")
-	if last == "" {
-		last = r.URL.Query().Get("last_event_id")
-	}
+	last := cmp.Or(r.Header.Get("Last-Event-ID"), r.URL.Query().Get("last_event_id"))
 	h := w.Header()
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("Cache-Control", "no-store")

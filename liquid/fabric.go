@@ -1,6 +1,7 @@
 package liquid
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -131,9 +132,7 @@ func (r *Routes) rates() []float64 {
 			fastest = max(fastest, rate)
 		}
 	}
-	if fastest == 0 {
-		fastest = 1
-	}
+	fastest = cmp.Or(fastest, 1)
 	for l, rate := range rates {
 		if rate == 0 {
 			rates[l] = fastest

@@ -1,6 +1,7 @@
 package liquid
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -75,9 +76,7 @@ func (r *Result) Optimal() bool { return r.Liquid || r.NoLiquid && len(r.Schedul
 // What was found before the context's end depends on nothing but the traffic and the
 // options.
 func Make(ctx context.Context, t *Traffic, o Options) (*Result, error) {
-	if o.Method == "" {
-		o.Method = MethodAuto
-	}
+	o.Method = cmp.Or(o.Method, MethodAuto)
 	if !slices.Contains(Methods, o.Method) {
 		return nil, fmt.Errorf("make a schedule: there is no method %q: want %s", o.Method, methodNames())
 	}
@@ -85,9 +84,7 @@ func Make(ctx context.Context, t *Traffic, o Options) (*Result, error) {
 		return nil, fmt.Errorf("make a schedule: %d links times %d steps are more than the %d that fit into memory: schedule fewer transfers at once",
 			t.Links(), t.Duration(), maxPlaces)
 	}
-	if o.Nodes == 0 {
-		o.Nodes = DefaultNodes
-	}
+	o.Nodes = cmp.Or(o.Nodes, DefaultNodes)
 	if o.Moves == 0 {
 		o.Moves = DefaultMoves
 	}

@@ -1,6 +1,7 @@
 package liquid
 
 import (
+	"cmp"
 	_ "embed" // of the paper's test bed
 	"encoding/json"
 	"fmt"
@@ -93,10 +94,7 @@ func (n *Network) setLinks(f *networkFile) error {
 		if l.MBps < 0 {
 			return fmt.Errorf("links: link %d has speed %g: a speed is positive", i, l.MBps)
 		}
-		rate := l.MBps
-		if rate == 0 {
-			rate = f.LinkMBps
-		}
+		rate := cmp.Or(l.MBps, f.LinkMBps)
 		if rate == 0 {
 			rate = 1
 		}

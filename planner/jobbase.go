@@ -221,15 +221,6 @@ const (
 	RouteAlways Policy = "always"
 )
 
-// UnmarshalText reads a policy.
-func (p *Policy) UnmarshalText(text []byte) error {
-	switch *p = Policy(text); *p {
-	case RouteAuto, RouteNever, RouteAlways:
-		return nil
-	}
-	return fmt.Errorf("%q is not one of auto, never and always", text)
-}
-
 // WorthRouting tells whether the base LIDs of a job are to be routed by its own plan, where
 // they go by the fixed one now, or by none (nil): by policy auto if that is long, or takes
 // lanes that another job has alone. A job on one leaf has nothing to route.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,12 +35,7 @@ func daemonCommands() []*cobra.Command {
 const defaultSocket = "/run/forsd/forsd.sock"
 
 // defaultServer is forsd's socket, unless the environment names another place.
-func defaultServer() string {
-	if s := os.Getenv("FORSD_SERVER"); s != "" {
-		return s
-	}
-	return defaultSocket
-}
+func defaultServer() string { return cmp.Or(os.Getenv("FORSD_SERVER"), defaultSocket) }
 
 // dial returns a client of the forsd that --server names.
 func dial(cmd *cobra.Command) (*api.Client, error) {

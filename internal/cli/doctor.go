@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 
 	"github.com/spf13/cobra"
@@ -98,23 +99,15 @@ func (d *doctor) report(cmd *cobra.Command) error {
 		}
 	}
 	d.OK = failed == 0
-	if command.WantsJSON(cmd) {
-		if err := command.PrintJSON(cmd, d.diagnosis); err != nil {
-			return err
-		}
-	} else {
-		w := command.NewTable(cmd.OutOrStdout())
+	err := command.Show(cmd, d.diagnosis, func(w io.Writer) {
 		for _, f := range d.Checks {
 			fmt.Fprintf(w, "%s\t%s\t%s\n", f.Grade, f.Check, f.Text)
 		}
-		if err := w.Flush(); err != nil {
-			return err
-		}
+	})
+	if err == nil && failed > 0 {
+		err = command.Violated{Err: fmt.Errorf("%s of %d failed", command.Plural(failed, "check", "checks"), len(d.Checks))}
 	}
-	if failed > 0 {
-		return command.Violated{Err: fmt.Errorf("%s of %d failed", command.Plural(failed, "check", "checks"), len(d.Checks))}
-	}
-	return nil
+	return err
 }
 
 // checkConfig reads forsd.yaml; the other checks go on with the defaults where

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -200,8 +201,8 @@ func (d *doctor) checkDevices(devices []rdma.Device, err error) {
 
 // checkPort describes a port and tells whether tables can be read back by it.
 func (d *doctor) checkPort(device *rdma.Device, p *rdma.Port) bool {
-	text := fmt.Sprintf("%s port %d (%s, firmware %s) is %s, %s, %s", device.Name, p.Number, p.LinkLayer, orNone(device.Firmware), p.State, p.PhysState, p.Rate)
-	text += fmt.Sprintf(", LID %d, umad node %s, issm node %s", p.LID, orNone(p.Umad), orNone(p.ISSM))
+	text := fmt.Sprintf("%s port %d (%s, firmware %s) is %s, %s, %s", device.Name, p.Number, p.LinkLayer, cmp.Or(device.Firmware, "none"), p.State, p.PhysState, p.Rate)
+	text += fmt.Sprintf(", LID %d, umad node %s, issm node %s", p.LID, cmp.Or(p.Umad, "none"), cmp.Or(p.ISSM, "none"))
 	switch {
 	case p.State != "ACTIVE":
 		d.note("rdma", warn, "%s: check its cable, and that a subnet manager runs", text)
@@ -221,12 +222,4 @@ func (d *doctor) checkPort(device *rdma.Device, p *rdma.Port) bool {
 	}
 	d.note("rdma", good, "%s", text)
 	return true
-}
-
-// orNone is the text, or "none".
-func orNone(s string) string {
-	if s == "" {
-		return "none"
-	}
-	return s
 }

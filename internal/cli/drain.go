@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -217,7 +218,7 @@ func printDrains(w io.Writer, all []api.Drain) {
 				since = d.At
 			}
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", d.Name, state, clock(since), clock(d.Until), orDash(d.By), orDash(d.Reason))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", d.Name, state, clock(since), clock(d.Until), cmp.Or(d.By, "-"), cmp.Or(d.Reason, "-"))
 	}
 	for i := range all {
 		for _, u := range all[i].Uses {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -120,9 +121,7 @@ func (f *jobFlags) readHosts(cmd *cobra.Command, q *api.JobRequest) error {
 		q.Hosts = append(q.Hosts, h.Name)
 		most = max(most, h.Slots)
 	}
-	if q.RanksPerHost == 0 {
-		q.RanksPerHost = most
-	}
+	q.RanksPerHost = cmp.Or(q.RanksPerHost, most)
 	return nil
 }
 
@@ -211,7 +210,7 @@ func jobListCommand() *cobra.Command {
 				fmt.Fprintln(w, "job\tname\tepoch\tservers\tphases\tbound\tbase LIDs\town lanes\tengine\tlease until\tremarks")
 				for i := range all.Jobs {
 					j := &all.Jobs[i]
-					fmt.Fprintf(w, "%d\t%s\t%d\t%d\t%d\t%d\t%s\t%s\t%s\t%s\t%s\n", j.ID, orDash(j.Name), j.Epoch, j.Servers, j.Phases, j.LowerBound, basePhases(j), lanesOf(j), j.Engine, clock(j.Expires), remarks(j))
+					fmt.Fprintf(w, "%d\t%s\t%d\t%d\t%d\t%d\t%s\t%s\t%s\t%s\t%s\n", j.ID, cmp.Or(j.Name, "-"), j.Epoch, j.Servers, j.Phases, j.LowerBound, basePhases(j), lanesOf(j), j.Engine, clock(j.Expires), remarks(j))
 				}
 			})
 		},
@@ -237,13 +236,6 @@ func lanesOf(j *api.Job) string {
 	return "-"
 }
 
-func orDash(text string) string {
-	if text == "" {
-		return "-"
-	}
-	return text
-}
-
 // remarks says in a word or two what is wrong with a job.
 func remarks(j *api.Job) string {
 	var out []string
@@ -253,7 +245,7 @@ func remarks(j *api.Job) string {
 	for _, w := range j.Warnings {
 		out = append(out, w.Code)
 	}
-	return orDash(strings.Join(out, ", "))
+	return cmp.Or(strings.Join(out, ", "), "-")
 }
 
 func jobShowCommand() *cobra.Command {

@@ -129,7 +129,7 @@ type Planning struct {
 // Jobs says what exchanges among some of the servers get.
 type Jobs struct {
 	// BaseLIDs says when the base LIDs of a job's hosts are routed by the job's own plan.
-	BaseLIDs planner.Policy `yaml:"base_lids"`
+	BaseLIDs planner.Policy `yaml:"base_lids" one:"auto never always"`
 	// OwnLanes gives every job lanes that no other job uses, also where it does not ask.
 	OwnLanes bool `yaml:"own_lanes" live:"yes"`
 }

@@ -105,9 +105,7 @@ func start(q api.HistoryQuery) (from place, err error) {
 // page reads the entries of each kind in their order, and merges them.
 func (db *database) page(ctx context.Context, q api.HistoryQuery) (*api.HistoryPage, error) {
 	out := &api.HistoryPage{Entries: []api.HistoryEntry{}}
-	if q.Limit == 0 {
-		q.Limit = 100
-	}
+	q.Limit = cmp.Or(q.Limit, 100)
 	kinds, err := db.kinds(ctx, q.Kinds)
 	if err != nil {
 		return nil, err

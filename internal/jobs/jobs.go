@@ -93,9 +93,7 @@ func (j *Job) Label() string { return (&api.Job{ID: j.ID, Name: j.Name}).String(
 func (j *Job) Planned(p view.Proposal, n uint64) (*Job, error) {
 	next := *j
 	next.Epoch, next.Report, next.Warnings, next.Stale = n, p.Report(), p.Cautions(), false
-	if next.ID == 0 {
-		next.ID = n
-	}
+	next.ID = cmp.Or(next.ID, n)
 	table := p.Table(n)
 	table.Job = next.ID
 	var err error

@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"cmp"
 	"os"
 
 	"github.com/forsd/forsd/topology"
@@ -17,11 +18,8 @@ const mostNames = 16 << 20
 // belong; nil where there is none. It is read anew each time: it is small, and may change.
 func (m *Manager) NodeNames() topology.NodeNames {
 	m.mu.Lock()
-	path := m.settings.NodeNames
+	path := cmp.Or(m.settings.NodeNames, defaultNodeNames)
 	m.mu.Unlock()
-	if path == "" {
-		path = defaultNodeNames
-	}
 	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() || info.Size() > mostNames {
 		return nil
 	}

@@ -1,6 +1,7 @@
 package plugin
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -54,9 +55,7 @@ type Server struct {
 
 // Listen binds the socket.
 func Listen(c Config) (*Server, error) {
-	if c.Path == "" {
-		c.Path = DefaultPath
-	}
+	c.Path = cmp.Or(c.Path, DefaultPath)
 	if c.Mode == 0 {
 		c.Mode = 0o600
 	}

@@ -1,6 +1,7 @@
 package ocs
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -16,9 +17,7 @@ func Workload(name string, racks, flows int, seed uint64) (*Demand, error) {
 		if w.Name != name {
 			continue
 		}
-		if racks == 0 {
-			racks = w.Racks
-		}
+		racks = cmp.Or(racks, w.Racks)
 		if flows == 0 {
 			flows = w.Flows
 		}

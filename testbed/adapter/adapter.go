@@ -8,6 +8,7 @@ package adapter
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -67,12 +68,7 @@ type Fabric struct {
 
 // Start starts the process with the fabric as it is; no switch has a table yet.
 func Start(o Options) (*Fabric, error) {
-	if o.Rate == 0 {
-		o.Rate = Rate
-	}
-	if o.MTU == 0 {
-		o.MTU = 4096
-	}
+	o.Rate, o.MTU = cmp.Or(o.Rate, Rate), cmp.Or(o.MTU, 4096)
 	a := &Fabric{options: o, ended: make(chan struct{}), more: make(chan struct{}), counted: make(chan []string, 1)}
 	var err error
 	if a.dir, err = os.MkdirTemp("", "data"); err != nil { // a short path: sockets want it

@@ -36,11 +36,7 @@ func (t *Teller) Describe() error {
 		if n.Kind == topology.Switch {
 			kind = "switch"
 		}
-		name := n.Name
-		if name == "" {
-			name = n.GUID.String()
-		}
-		fmt.Fprintf(t.out, "node %s %x %d %s\n", kind, uint64(n.GUID), len(n.Ports)-1, name)
+		fmt.Fprintf(t.out, "node %s %x %d %s\n", kind, uint64(n.GUID), len(n.Ports)-1, n.Label())
 	}
 	for i := range t.fabric.Nodes {
 		n := &t.fabric.Nodes[i]

@@ -4,6 +4,7 @@
 package fabgen
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 
@@ -56,9 +57,7 @@ func (s *Spec) missing(leaf, slot int) bool {
 // Spine000…; host slot α of a leaf is on leaf port α+1, the uplinks follow.
 // LIDs are dense: switches first, then hosts, aligned to 2^LMC.
 func Generate(s Spec) *topology.Fabric {
-	if s.Cables == 0 {
-		s.Cables = 1
-	}
+	s.Cables = cmp.Or(s.Cables, 1)
 	if s.Rate == (topology.Rate{}) {
 		s.Rate = topology.Rate{Width: 4, Speed: topology.HDR}
 	}

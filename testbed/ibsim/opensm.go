@@ -2,6 +2,7 @@ package ibsim
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -90,10 +91,7 @@ func (s *Sim) StartOpenSM(ctx context.Context, o OpenSMOptions) (*OpenSM, error)
 // conf is the text of opensm.conf.
 func (m *OpenSM) conf() []byte {
 	o := &m.options
-	flags := o.LogFlags
-	if flags == 0 {
-		flags = 0x03
-	}
+	flags := cmp.Or(o.LogFlags, 0x03)
 	conf := map[string]string{
 		"lmc":             strconv.Itoa(int(o.LMC)),
 		"log_flags":       fmt.Sprintf("0x%02x", flags),
