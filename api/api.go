@@ -155,6 +155,7 @@ type Epoch struct {
 // Done for what remains of an exchange.
 type WhatIf struct {
 	Fail  []string  `json:"fail"`            // a node, or node/port
+	AsIs  bool      `json:"as_is,omitempty"` // nothing fails: the plan that a reroute would make
 	Done  *Progress `json:"done,omitempty"`  // how far an exchange has come
 	Epoch uint64    `json:"epoch,omitempty"` // the plan that the exchange runs, 0 for the one in force
 	Job   string    `json:"job,omitempty"`   // the job whose exchange it is, by number or name

@@ -67,7 +67,7 @@ func (s *service) whatIf(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	switch {
-	case len(q.Fail) == 0 && q.Done == nil:
+	case len(q.Fail) == 0 && q.Done == nil && !q.AsIs:
 		return BadRequest(`nothing to fail: want {"fail": ["Spine012", "Leaf007/31"]}, and {"done": 120} or {"done": "33%%"} for what remains of an exchange`)
 	case q.Job != "" && q.Done == nil:
 		return BadRequest(`job %.100q without done: say how far its exchange has come, {"job": %.100q, "done": 12}`, q.Job, q.Job)

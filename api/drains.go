@@ -21,7 +21,8 @@ type DrainRequest struct {
 
 // Undrain gives parts back.
 type Undrain struct {
-	Parts []string `json:"parts"` // as in DrainRequest, or "all"
+	Parts  []string `json:"parts"`             // as in DrainRequest, or "all"
+	DryRun bool     `json:"dry_run,omitempty"` // say what plan there would be, and do nothing
 }
 
 // Drain is a part of the fabric that is taken out of the plan.
@@ -47,11 +48,12 @@ type DrainedCable struct {
 	Port uint8         `json:"port"`
 }
 
-// DrainCost is what drains cost the exchange, beside what is drained already.
+// DrainCost is what the exchange is with an order about drains carried out, beside what is
+// drained already.
 type DrainCost struct {
-	Phases           int      `json:"phases"` // with them
+	Phases           int      `json:"phases"` // with it
 	PhasesNow        int      `json:"phases_now"`
-	LowerBound       int      `json:"lower_bound"`       // with them
+	LowerBound       int      `json:"lower_bound"`       // with it
 	UnreachablePairs int      `json:"unreachable_pairs"` // that no plan has a way for then
 	Hosts            []string `json:"hosts"`             // that leave all plans: those of leaves
 	Jobs             []string `json:"jobs"`              // that lose hosts
@@ -60,7 +62,7 @@ type DrainCost struct {
 // Drained is the answer to a DrainRequest and an Undrain.
 type Drained struct {
 	Drains []Drain    `json:"drains"`         // that the request names
-	Cost   *DrainCost `json:"cost,omitempty"` // nil where parts are given back
+	Cost   *DrainCost `json:"cost,omitempty"` // nil where parts were given back
 }
 
 // DrainEvent is the data of an event of the kind KindDrain.
@@ -85,5 +87,5 @@ func (c *Client) Drain(ctx context.Context, q DrainRequest) (*Drained, error) {
 
 // Undrain gives parts back.
 func (c *Client) Undrain(ctx context.Context, parts ...string) (*Drained, error) {
-	return ask[Drained](ctx, c, http.MethodPost, "/v1/undrain", Undrain{parts})
+	return ask[Drained](ctx, c, http.MethodPost, "/v1/undrain", Undrain{Parts: parts})
 }

@@ -39,6 +39,7 @@ type JobRequest struct {
 	LeaseSeconds int64    `json:"lease_seconds,omitempty"`  // 0 means DefaultLease
 	OwnLanes     bool     `json:"own_lanes,omitempty"`      // lanes that no other job uses
 	SkipUnknown  bool     `json:"skip_unknown,omitempty"`   // leave out hosts that the fabric does not have, instead of refusing the job
+	DryRun       bool     `json:"dry_run,omitempty"`        // say what its plan would be, and do nothing
 }
 
 // JobList is the answer to GET /v1/jobs, ascending by number.

@@ -2,6 +2,7 @@ package topology
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -30,7 +31,8 @@ func (f *Fabric) Fail(spec string) (what string, err error) {
 }
 
 // findNode returns the node with this description or GUID, or the host of this name,
-// None when there is none. Descriptions win over GUIDs, and these over host names.
+// None when there is none. Descriptions win over GUIDs, which may be of a port, and these
+// over host names.
 func (f *Fabric) findNode(name string) (int32, error) {
 	for _, means := range []func(*Node) bool{
 		func(n *Node) bool { return n.Name == name && name != "" },
@@ -41,7 +43,12 @@ func (f *Fabric) findNode(name string) (int32, error) {
 		}
 	}
 	if g, err := ParseGUID(name); err == nil {
-		return f.Find(g), nil
+		if node := f.Find(g); node != None {
+			return node, nil
+		}
+		return int32(slices.IndexFunc(f.Nodes, func(n Node) bool {
+			return n.Kind == Adapter && slices.ContainsFunc(n.Ports, func(p Port) bool { return p.GUID == g })
+		})), nil
 	}
 	return named(f, name, func(n *Node) bool { return n.Kind == Adapter && SameHost(FirstWord(n.Name), name) })
 }

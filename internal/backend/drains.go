@@ -133,7 +133,7 @@ func later(a, b time.Time) time.Time {
 
 // cost plans the fabric without the parts, beside those that are out already.
 func (b *Backend) cost(ctx context.Context, v *view.View, orders []drains.Drain) (*api.DrainCost, error) {
-	list := b.Drains()
+	list := slices.Clone(b.Drains())
 	for _, d := range orders {
 		d.State = drains.Draining
 		list = append(slices.DeleteFunc(list, func(old drains.Drain) bool { return old.Part == d.Part }), d)
@@ -152,28 +152,53 @@ func (b *Backend) cost(ctx context.Context, v *view.View, orders []drains.Drain)
 			out.Jobs = append(out.Jobs, fmt.Sprintf("%s loses %d of its hosts", j.Label(), n))
 		}
 	}
+	return out, b.foresee(ctx, out, next, b.Board.HeldBack(), list)
+}
+
+// returned plans the fabric as it is once parts are given back. A cable that is held back
+// for another reason too counts as given back.
+func (b *Backend) returned(ctx context.Context, v *view.View, parts []drains.Part) (*api.DrainCost, error) {
+	ends := func(d drains.Drain) bool { return slices.Contains(parts, d.Part) }
+	left := slices.DeleteFunc(slices.Clone(b.Drains()), ends)
+	over := slices.DeleteFunc(slices.Clone(b.Drains()), func(d drains.Drain) bool { return !ends(d) })
+	next, err := view.New(v.Fabric, v.Tree.Baseline, b.Settings.Now().Planning.Exclude)
+	if err != nil {
+		return nil, api.Refused("%v", err)
+	}
+	next = next.Without(drains.Leaves(left))
+	var book withheld.Book
+	book.Set(withheld.Drained, drains.Cables(next.Tree, over))
+	given := book.Lanes(next.Tree)
+	held := slices.DeleteFunc(slices.Clone(b.Board.HeldBack()), func(x controller.Lane) bool { return slices.Contains(given, x) })
+	out := &api.DrainCost{Hosts: []string{}, Jobs: []string{}}
+	return out, b.foresee(ctx, out, next, held, left)
+}
+
+// foresee plans a fabric beside what is held back and what is drained.
+func (b *Backend) foresee(ctx context.Context, out *api.DrainCost, next *view.View, held []controller.Lane, list []drains.Drain) error {
 	if len(next.Tree.Servers) == 0 {
-		return nil, api.Refused("no server would be left")
+		return api.Refused("no server would be left")
 	}
 	var book withheld.Book
 	book.Set(withheld.Drained, drains.Cables(next.Tree, list))
-	hold := slices.Concat(b.Board.HeldBack(), book.Lanes(next.Tree))
+	hold := slices.Concat(held, book.Lanes(next.Tree))
 	forecast, err := aside.Forecast(ctx, b.Workers, &aside.Question{Tree: next.Held(hold), Settings: aside.Settings(b.Planning), Epoch: b.Board.EpochNumber()})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	var plan planner.Report
 	if err := json.Unmarshal(forecast.Plan, &plan); err != nil {
-		return nil, err
+		return err
 	}
 	out.Phases, out.LowerBound, out.UnreachablePairs = plan.Phases, plan.LowerBound, plan.UnreachablePairs
 	if e := b.Board.Current(); e != nil {
 		out.PhasesNow = e.Report.Phases
 	}
-	return out, nil
+	return nil
 }
 
-// undrain answers POST /v1/undrain.
+// undrain answers POST /v1/undrain: gives parts back or, with dry_run, says what plan there
+// would be then.
 func (b *Backend) undrain(r *http.Request) (any, error) {
 	var q api.Undrain
 	if err := decode(r, &q); err != nil {
@@ -197,6 +222,14 @@ func (b *Backend) undrain(r *http.Request) (any, error) {
 		return nil, api.BadRequest(`nothing to give back: want {"parts": ["Spine012", "Leaf007/31"]}, or "all"`)
 	}
 	out := api.Drained{Drains: b.drains(parts)}
+	if q.DryRun {
+		api.Told(r.Context()) // nothing was ordered
+		v, err := b.drainable()
+		if err == nil {
+			out.Cost, err = b.returned(r.Context(), v, parts)
+		}
+		return out, err
+	}
 	err := b.Loop.Drain(r.Context(), events...)
 	b.Ordered(r.Context(), "undrain "+strings.Join(q.Parts, ", "), "given back", err)
 	return out, waited(err)

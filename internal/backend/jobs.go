@@ -96,7 +96,13 @@ func (b Jobs) basis(now Ground) (*basis, error) {
 // be planned on tables that are being replaced, such as a host that has just come,
 // waits for the new ones.
 func (b Jobs) CreateJob(ctx context.Context, q api.JobRequest) (created *api.Job, err error) {
-	defer func() { b.orderedJob(ctx, "job create "+q.Name, "is planned", created, err) }()
+	defer func() {
+		if q.DryRun {
+			api.Told(ctx) // nothing was ordered
+			return
+		}
+		b.orderedJob(ctx, "job create "+q.Name, "is planned", created, err)
+	}()
 	for {
 		var was *basis
 		if cerr := b.Loop.Between(ctx, func(now Ground) { was, err = b.basis(now) }); cerr != nil {
@@ -115,6 +121,11 @@ func (b Jobs) CreateJob(ctx context.Context, q api.JobRequest) (created *api.Job
 		}
 		if err != nil {
 			return nil, err
+		}
+		if q.DryRun {
+			detail := j.Detail()
+			detail.ID, detail.Epoch, detail.Unknown = 0, 0, unknown // no number was given
+			return detail, b.room(q.Name)
 		}
 		stale := false
 		cerr := b.Loop.Between(ctx, func(ground Ground) {
@@ -189,16 +200,24 @@ func (b Jobs) planNew(ctx context.Context, q api.JobRequest, g *basis) (j *jobs.
 // mostJobs is how many jobs there may be: all of them are planned anew after a failure.
 const mostJobs = 1024
 
-// admit makes a planned job durable and puts it in force. It runs while no action
-// is under way.
-func (b Jobs) admit(j *jobs.Job, lease time.Duration) error {
-	if j.Name != "" {
-		if other, err := b.Backend.Jobs.Find(j.Name); err == nil {
+// room tells whether there may be one more job, with this name.
+func (b Jobs) room(name string) error {
+	if name != "" {
+		if other, err := b.Backend.Jobs.Find(name); err == nil {
 			return api.Refused("%s has this name already: remove it, or take another name", other.Label())
 		}
 	}
 	if len(b.Backend.Jobs.List()) >= mostJobs {
 		return api.Refused("there are %d jobs, as many as may be: remove those that are over (forsctl job list)", mostJobs)
+	}
+	return nil
+}
+
+// admit makes a planned job durable and puts it in force. It runs while no action
+// is under way.
+func (b Jobs) admit(j *jobs.Job, lease time.Duration) error {
+	if err := b.room(j.Name); err != nil {
+		return err
 	}
 	now := time.Now()
 	j.Created, j.PublishedAt = now, now

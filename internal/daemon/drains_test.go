@@ -256,3 +256,27 @@ func TestDrainRequests(t *testing.T) {
 		t.Errorf("%d parts are drained all the same", n)
 	}
 }
+
+// TestDrainPreviews asks what draining and giving back would cost: neither changes what is
+// drained, and giving back costs what the fabric cost before.
+func TestDrainPreviews(t *testing.T) {
+	s := running(t, fabric(4, 4), hasty)
+	before := s.board.Current().Report.Phases
+	_, first, text := s.order("/v1/drains", api.DrainRequest{Parts: []string{"Leaf001"}})
+	if first.Cost == nil {
+		t.Fatal(text)
+	}
+	s.drainsAre("safe", func(all []drains.Drain) bool { return len(all) == 1 && safe(all) })
+	for path, q := range map[string]any{"/v1/drains": api.DrainRequest{Parts: []string{"Leaf001"}, DryRun: true}, "/v1/undrain": api.Undrain{Parts: []string{"Leaf001"}, DryRun: true}} {
+		status, out, text := s.order(path, q)
+		if all := *s.drained.Load(); status != http.StatusOK || out.Cost == nil || len(all) != 1 || all[0].Name != "Leaf001" {
+			t.Fatalf("%s: %d %s; drained: %+v", path, status, text, all)
+		}
+		if want := map[string]int{"/v1/drains": first.Cost.Phases, "/v1/undrain": before}[path]; out.Cost.Phases != want {
+			t.Errorf("%s would give %d phases, want %d", path, out.Cost.Phases, want)
+		}
+	}
+	if status, _, text := s.order("/v1/undrain", api.Undrain{Parts: []string{"Leaf001"}}); status != http.StatusOK {
+		t.Errorf("given back: %d %s", status, text)
+	}
+}

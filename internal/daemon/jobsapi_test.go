@@ -39,14 +39,21 @@ func TestJobRequests(t *testing.T) {
 	d = readable(newDaemon(t))
 	d.atRest(t, fabric(4, 4))
 	b = d.serving(t)
+	would, err := b.CreateJob(t.Context(), api.JobRequest{Name: "a", Hosts: names(0, 2), DryRun: true})
+	if ok(t, err); would.ID != 0 || would.Servers != 3 || would.Phases == 0 || len(b.Jobs()) != 0 {
+		t.Errorf("a job that was only asked about: %+v, %d jobs", would, len(b.Jobs()))
+	}
 	j, err := b.CreateJob(t.Context(), api.JobRequest{Name: "a", Hosts: names(0, 2), RanksPerHost: 3, LeaseSeconds: 60})
 	ok(t, err)
 	if j.ID != 2 || j.Servers != 3 || j.RanksPerHost != 3 || len(j.Hosts) != 3 || j.Expires.Sub(j.Created) != time.Minute {
 		t.Errorf("%+v", j)
 	}
 	for want, q := range map[string]api.JobRequest{api.CodeRefused: {Name: "a", Hosts: names(3, 4)}, api.CodeBadRequest: {Hosts: []string{"nobody"}}} {
-		if _, err := b.CreateJob(t.Context(), q); code(err) != want {
-			t.Errorf("%+v: %v, want %s", q, err, want)
+		for range 2 {
+			if _, err := b.CreateJob(t.Context(), q); code(err) != want {
+				t.Errorf("%+v: %v, want %s", q, err, want)
+			}
+			q.DryRun = true
 		}
 	}
 	j, err = b.RenewJob(t.Context(), "a", time.Hour)
