@@ -117,8 +117,8 @@ fuzz-c:
 # The page in Debian's Chromium, against a forsd beside OpenSM on a simulated fabric: each
 # view, changes while it is open, orders, the keyboard, axe. Only this target takes Node.js,
 # which runs the browser's driver (Playwright) and axe at the versions of package-lock.json;
-# nothing of it is in a program or a package. PAGEFLAGS are those of testbed/page; -shots
-# docs/figures makes the documents' pictures anew.
+# nothing of it is in a program or a package. PAGEFLAGS are those of testbed/page: -shots
+# docs/figures makes the documents' pictures anew, -large tries one more large fabric.
 page-test: deps build
 	@hack/deps.sh 'the page is tried in a browser' chromium $(if $(shell which npm 2>/dev/null),,nodejs npm)
 	@node -e 'process.exit(parseInt(process.versions.node) < 20 ? 1 : 0)' || { echo 'page-test: the browser driver takes Node.js 20 or later, and this is older' >&2; exit 1; }

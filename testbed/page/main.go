@@ -1,6 +1,8 @@
 // Command page drives forsd's page in a browser: it starts a real forsd beside a real OpenSM
 // on a simulated fabric, opens a port to forsd's socket as an operator's tunnel would, and
-// runs page.test.mjs against it, which may pull cables and end forsd by a port of its own.
+// runs a file of tests against it, which may pull cables and end forsd by a port of its own.
+// There are three rounds: all that the page does on a small fat tree of two levels, the
+// matrices of one of three levels, and a large fabric.
 package main
 
 import (
@@ -24,18 +26,57 @@ import (
 	"github.com/forsd/forsd/internal/access"
 	"github.com/forsd/forsd/testbed/e2e"
 	"github.com/forsd/forsd/testbed/fabgen"
+	"github.com/forsd/forsd/topology"
 )
 
+// round is a fabric, and what is tried on it.
+type round struct {
+	name   string // that of the file of tests
+	fabric *topology.Fabric
+	lmc    uint8
+	env    []string
+}
+
+// tree is a round on a fat tree of two levels, with an LMC for all lanes or, where there are
+// not as many LIDs, the largest.
+func tree(name string, leaves, spines int) round {
+	spec := fabgen.Spec{Spines: spines, Leaves: leaves}
+	for 1<<spec.LMC < spines && leaves*spines<<(spec.LMC+1) < 0xb000 { // LIDs of unicast end at 0xbfff
+		spec.LMC++
+	}
+	return round{name, fabgen.Generate(spec), spec.LMC, []string{"LEAVES=" + strconv.Itoa(leaves), "SPINES=" + strconv.Itoa(spines)}}
+}
+
+// options are what the command line says.
+type options struct {
+	forsd, plugin, shots, looks, only string
+	stay                              bool
+}
+
 func main() {
-	forsd := flag.String("forsd", "bin/forsd", "the forsd to show")
-	plugin := flag.String("plugin", "bin/libforsosm.so", "the plugin for OpenSM")
-	shots := flag.String("shots", "", "directory for screenshots; empty for none")
-	spines := flag.Int("spines", 8, "spines of the fabric")
-	leaves := flag.Int("leaves", 6, "leaves of the fabric")
-	only := flag.String("only", "", "run the tests with this text in their names")
+	var o options
+	flag.StringVar(&o.forsd, "forsd", "bin/forsd", "the forsd to show")
+	flag.StringVar(&o.plugin, "plugin", "bin/libforsosm.so", "the plugin for OpenSM")
+	flag.StringVar(&o.shots, "shots", "", "directory for the documents' pictures; empty for none")
+	flag.StringVar(&o.looks, "looks", "", "directory for pictures of every view in every look; empty for none")
+	flag.StringVar(&o.only, "only", "", "run the tests with this text in their names")
+	flag.BoolVar(&o.stay, "stay", false, "run no tests: print where the page is, and keep the fabric until an interrupt")
+	name := flag.String("round", "", "run this round alone: page, pods or large")
+	more := flag.Bool("large", false, "try a fabric of 32 leaves by 32 spines too")
 	flag.Parse()
+	rounds := []round{tree("page", 6, 8),
+		{"pods", fabgen.GenerateTree(fabgen.TreeSpec{Pods: 4, Leaves: 3, Mids: 2, Tops: 2, Hosts: 4}), 1, nil},
+		tree("large", 64, 32)}
+	if *more {
+		rounds = append(rounds, tree("large", 32, 32))
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	err := run(ctx, *forsd, *plugin, *shots, *only, fabgen.Spec{Spines: *spines, Leaves: *leaves, LMC: 3})
+	var err error
+	for i := range rounds {
+		if *name == "" || *name == rounds[i].name {
+			err = errors.Join(err, o.run(ctx, &rounds[i]))
+		}
+	}
 	stop()
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "page: %v\n", err)
@@ -43,14 +84,13 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, forsd, plugin, shots, only string, spec fabgen.Spec) (err error) {
+// run tries a round.
+func (o *options) run(ctx context.Context, r *round) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
 	defer cancel()
-	for 1<<spec.LMC < spec.Spines {
-		spec.LMC++
-	}
-	site, err := e2e.New(ctx, e2e.Options{Fabric: fabgen.Generate(spec), LMC: spec.LMC, Forsd: forsd, Plugin: plugin,
-		Config: "damping: {flaps: 1000}\nretry: {first: 100ms, max: 1s}\n"})
+	site, err := e2e.New(ctx, e2e.Options{Fabric: r.fabric, LMC: r.lmc, Forsd: o.forsd, Plugin: o.plugin,
+		Conf:   map[string]string{"honor_guid2lid_file": "TRUE"},
+		Config: "damping: {flaps: 1000}\nretry: {first: 100ms, max: 1s}\ncables: {every: 1s, short: 5s}\n"})
 	if err != nil {
 		return err
 	}
@@ -69,25 +109,29 @@ func run(ctx context.Context, forsd, plugin, shots, only string, spec fabgen.Spe
 	if err != nil {
 		return err
 	}
-	dir, err := os.Getwd()
-	if err != nil {
-		return err
+	if o.stay {
+		fmt.Printf("the page is at http://%s/; http://%s/?do=pull&node=Leaf002&port=12 pulls a cable, plug puts it back\n", page, control)
+		<-ctx.Done()
+		return nil
 	}
-	if shots != "" {
-		if shots, err = filepath.Abs(shots); err != nil {
+	for _, dir := range []*string{&o.shots, &o.looks} {
+		if *dir == "" {
+			continue
+		}
+		if *dir, err = filepath.Abs(*dir); err != nil {
 			return err
 		}
 	}
-	args := []string{"--test"}
-	if only != "" {
-		args = append(args, "--test-name-pattern", only)
+	args := []string{"--test", "--test-reporter", "spec"}
+	if o.only != "" {
+		args = append(args, "--test-name-pattern", o.only)
 	}
-	test := exec.CommandContext(ctx, "node", append(args, "page.test.mjs")...)
-	test.Dir = filepath.Join(dir, "testbed", "page")
+	test := exec.CommandContext(ctx, "node", append(args, r.name+".test.mjs")...)
+	test.Dir = filepath.Join("testbed", "page")
 	test.Cancel = func() error { return test.Process.Signal(syscall.SIGTERM) }
 	test.WaitDelay = 10 * time.Second
 	test.Stdout, test.Stderr = os.Stdout, os.Stderr
-	test.Env = append(os.Environ(), "PAGE=http://"+page, "CONTROL=http://"+control, "SHOTS="+shots, "LEAVES="+strconv.Itoa(spec.Leaves), "SPINES="+strconv.Itoa(spec.Spines))
+	test.Env = append(append(os.Environ(), "PAGE=http://"+page, "CONTROL=http://"+control, "SHOTS="+o.shots, "LOOKS="+o.looks), r.env...)
 	return test.Run()
 }
 
@@ -159,6 +203,8 @@ func (b *bench) do(ctx context.Context, what, node, port string) (any, error) {
 		return time.Now().UnixMilli(), b.Sim.Unlink(ctx, node, n)
 	case "plug":
 		return time.Now().UnixMilli(), b.Sim.Relink(ctx, node, n)
+	case "count":
+		return "counted", b.Sim.SetCounter(ctx, node, n, "PortCounters.SymbolErrorCounter", 40)
 	case "kill":
 		return "killed", b.KillForsd(ctx)
 	case "start":

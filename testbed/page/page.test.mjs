@@ -1,209 +1,337 @@
-// Drives the page in Debian's Chromium: testbed/page starts this with a forsd to ask.
-import { test as limited, before, after, afterEach } from "node:test";
+// Drives the page in Debian's Chromium: testbed/page starts this with a forsd to ask, beside
+// OpenSM on a fat tree of two levels.
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
-import { chromium } from "playwright-core";
+import { test, open, go, shot, look, control, accessible, narrow, cell, tab, text, find, state, choose, watched, pulled, noise, PAGE, SPINES } from "./lib.mjs";
 
-const { PAGE, CONTROL, SHOTS, LEAVES, SPINES } = process.env;
-const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-const leaf = "Leaf002", port = Number(SPINES) + 1 + 3; // to the spine of lane 3
-const hosts = Number(SPINES);
+const views = ["now", "fabric", "plan", "history", "jobs"];
+const leaf = "Leaf002", lane = 3, port = Number(SPINES) + 1 + lane, cable = `${leaf} port ${port} – Spine003 port 3`;
+const host = (n) => `Hca${String(n).padStart(4, "0")}`;
+const hosts = Number(SPINES); // on a leaf
 
-const test = (name, f) => limited(name, { timeout: 90_000 }, f);
+const looks = { light: {}, dark: { colorScheme: "dark" }, phone: { viewport: { width: 390, height: 800 } }, wall: { viewport: { width: 3840, height: 2160 } } };
 
-let browser, page, errors, elsewhere;
+const button = (p, name) => p.getByRole("button", { name, exact: true });
 
-const control = async (q) => {
-  const r = await fetch(CONTROL + "/?" + new URLSearchParams(q));
-  assert.ok(r.ok, await r.clone().text());
-  return r.json();
-};
+let page;
 
-async function open(options = {}) {
-  const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, reducedMotion: "reduce", ...options });
-  const p = await context.newPage();
-  p.on("console", (m) => { if (m.type() === "error") errors.push(m.text()); });
-  p.on("pageerror", (e) => errors.push(String(e)));
-  p.on("request", (r) => { if (!r.url().startsWith(PAGE)) elsewhere.push(r.url()); });
-  return p;
-}
-
-const go = async (p, view) => {
-  await p.goto(`${PAGE}/#/${view}`);
-  await p.waitForFunction((name) => document.querySelector("main h1")?.textContent.toLowerCase() === name, view);
-};
-
-const shot = async (p, name) => { if (SHOTS) await p.screenshot({ path: `${SHOTS}/${name}.png` }); };
-
-async function accessible(p, what) {
-  // The check is run by the debugger, beside the page's own policy.
-  await p.evaluate(axe + "; 0");
-  const found = await p.evaluate(async () => (await window.axe.run(document, { resultTypes: ["violations"] })).violations.map((v) => `${v.id}: ${v.help}: ${v.nodes.slice(0, 3).map((n) => n.html.slice(0, 160)).join(" | ")}`));
-  assert.deepEqual(found, [], what);
-}
-
-before(async () => {
-  browser = await chromium.launch({ executablePath: process.env.CHROMIUM || "/usr/bin/chromium", args: ["--no-sandbox", "--disable-dev-shm-usage"] });
-  errors = []; elsewhere = [];
+test("the policy lets in no script or style of the page's own text, and all of it is small", async () => {
   page = await open();
-});
-
-after(async () => { await browser?.close(); });
-
-afterEach(() => {
-  assert.deepEqual(errors, [], "errors in the browser's console");
-  assert.deepEqual(elsewhere, [], "requests to elsewhere");
-});
-
-test("the policy lets nothing in from elsewhere, and no script or style of the page's own text", async () => {
-  const r = await fetch(PAGE + "/");
-  const policy = r.headers.get("content-security-policy");
+  let bytes = 0, files = 0;
+  const seen = await page.context().newCDPSession(page);
+  await seen.send("Network.enable");
+  const names = new Map();
+  seen.on("Network.responseReceived", (e) => names.set(e.requestId, e.response.url));
+  seen.on("Network.loadingFinished", (e) => { if (!names.get(e.requestId).includes("/v1/")) { bytes += e.encodedDataLength; files++; } });
+  const r = await page.goto(PAGE + "/");
+  await page.waitForSelector("main h1");
+  const policy = r.headers()["content-security-policy"];
   assert.match(policy, /default-src 'none'/);
   assert.doesNotMatch(policy, /unsafe/);
-  let bytes = 0;
-  for (const name of ["", ...(await r.text()).matchAll(/"\/(page\/[^"]+)"/g)].map((m) => Array.isArray(m) ? m[1] : m)) bytes += (await (await fetch(`${PAGE}/${name}`)).arrayBuffer()).byteLength;
-  assert.ok(bytes < 300_000);
+  await page.waitForTimeout(200);
+  console.log(`${files} files, ${bytes} bytes over the wire`);
+  assert.ok(files >= 12 && bytes < 300_000, `${files} files, ${bytes} bytes`);
 });
 
-for (const view of ["now", "fabric", "plan", "history", "jobs"]) {
-  test(`${view}: is drawn, and axe finds nothing, light and dark and on a phone`, async () => {
-    for (const [name, options] of Object.entries({ light: {}, dark: { colorScheme: "dark" }, phone: { viewport: { width: 390, height: 800 } }, wall: { viewport: { width: 2560, height: 1440 } } })) {
+for (const view of views) {
+  test(`${view}: axe finds nothing and nothing is too wide, light and dark, on a phone and on a wall`, async () => {
+    for (const [name, options] of Object.entries(looks)) {
       const p = await open(options);
       await go(p, view);
-      await p.waitForFunction(() => !document.querySelector("#phase-text") || document.querySelector("#phase-text").textContent !== "");
-      await accessible(p, `${view}, ${name}`);
-      if (name === "light" || view === "fabric" && name === "dark") await shot(p, name === "light" ? view : view + "-dark");
-      const wide = await p.evaluate(() => document.documentElement.scrollWidth > document.documentElement.clientWidth + 1);
-      assert.ok(!wide || name === "phone" && view !== "now", `${view} is wider than the window (${name})`);
+      if (view === "plan") await text(p, "#pinned-text", /busiest carries/);
+      if (view === "fabric") { await find(p, `${leaf}/${port}`); await text(p, "#cost", /^Without/); }
+      if (name !== "wall") await accessible(p, `${view}, ${name}`);
+      await narrow(p, `${view}, ${name}`);
+      await look(p, `${view}-${name}`);
       await p.context().close();
     }
   });
 }
 
 test("a cable that is pulled shows within a second, without a reload", async () => {
-  const now = await open();
+  const now = await open(), marks = [];
+  for (const p of [now, page]) await watched(p, marks);
   await go(now, "now");
+  await page.reload();
   await go(page, "fabric");
-  const cell = page.locator(`[aria-label^="${leaf} port ${port} "]`);
-  await cell.waitFor();
-  assert.equal(await cell.getAttribute("data-state"), "up");
-  const begun = performance.now();
-  await control({ do: "pull", node: leaf, port });
-  await page.waitForSelector(`[aria-label^="${leaf} port ${port} "][data-state="missing"]`, { timeout: 20_000 });
-  const cellAfter = performance.now() - begun;
-  await now.waitForSelector('[data-code="cable-down"]', { timeout: 20_000 });
-  const warningAfter = performance.now() - begun;
-  await now.waitForFunction((what) => document.querySelector("#waterfall")?.previousElementSibling.textContent.includes(what), `${leaf} port ${port}`, { timeout: 20_000 });
-  console.log(`cell ${Math.round(cellAfter)} ms, warning ${Math.round(warningAfter)} ms, last change ${Math.round(performance.now() - begun)} ms after the cable was pulled`);
-  assert.match(await now.locator('[data-code="cable-down"]').textContent(), /What to do: Replace it/);
-  await control({ do: "rest" });
-  await shot(page, "fabric-cable");
-  await shot(now, "now-cable");
+  await find(page, `${leaf}/${port}`);
+  await text(page, "#cost", /^Without this cable/);
+  const before = await cell(page, 2, lane);
+  await pulled(page, now, marks, leaf, port, cable);
+  assert.notEqual((await cell(page, 2, lane)).colour, before.colour, "the cell has the colour of a cable that is up");
+  await page.locator(`#bad button:text-is("${cable}")`).waitFor();
+  assert.match(await now.locator("[data-code=cable-down]").textContent(), /What to do: Replace it/);
+  await text(now, "#waterfall", /read back.*ms/);
+  await shot(now, "now");
+  await now.locator("[data-code=cable-down] a", { hasText: leaf }).click();
+  await state(now, "missing");
   await control({ do: "plug", node: leaf, port });
-  await page.waitForSelector(`[aria-label^="${leaf} port ${port} "][data-state="up"]`, { timeout: 30_000 });
+  await state(page, "up");
   await control({ do: "rest" });
   await now.context().close();
 });
 
-test("a click tells what losing a cable, and a spine, would cost", async () => {
+test("a click tells what losing a cable, a switch, a host would cost", async () => {
   await go(page, "fabric");
-  await page.locator("[data-cell]").nth(2).click();
-  await page.getByRole("button", { name: "What would losing it cost?" }).click();
-  await page.waitForFunction(() => /Without this cable: \d+ phases/.test(document.querySelector("#about").textContent), null, { timeout: 20_000 });
+  await choose(page, 1, 2);
+  await text(page, "#about h2", /^Cable Leaf001 port \d+ – Spine002/);
+  await text(page, "#cost", /^Without this cable: \d+ phases \(bound \d+\)/);
   await shot(page, "fabric-whatif");
-  await page.getByRole("button", { name: "Spine003", exact: true }).click();
-  await page.getByRole("button", { name: "What would losing it cost?" }).click();
-  await page.waitForFunction(() => /Without this spine: \d+ phases/.test(document.querySelector("#about").textContent), null, { timeout: 20_000 });
+  await find(page, "Spine003");
+  await text(page, "#about h2", /^Spine Spine003/);
+  await text(page, "#cost", /^Without this spine: \d+ phases/);
+  await find(page, "Leaf004");
+  await text(page, "#about h3", /Hosts \(\d+\)/);
+  await button(page, host(4 * hosts + 1)).click();
+  await text(page, "#about h2", new RegExp(`^Host ${host(4 * hosts + 1)}`));
+  await text(page, "#cost", /^Without this host: \d+ phases.* 1 server is lost/);
 });
 
-test("an operator drains a cable with a preview, and gives it back", async () => {
+test("errors and load are shown by colour, and a key says what it means", async () => {
   await go(page, "fabric");
-  const cell = page.locator(`[aria-label^="${leaf} port ${port} "]`);
-  await cell.click();
-  await page.getByRole("button", { name: "Drain …" }).click();
-  await page.waitForSelector("dialog[open]");
-  assert.match(await page.locator("dialog").textContent(), /The plan has \d+ phases without it/);
+  await page.locator("#find").fill("");
+  await page.locator("#show").selectOption("load");
+  await text(page, "#legend", /packets sent a second/);
+  await page.locator("#show").selectOption("errors");
+  await text(page, "#legend", /errors counted lately/);
+  const before = await cell(page, 5, 1);
+  await control({ do: "count", node: "Leaf005", port: Number(SPINES) + 2 });
+  for (let n = 0; n < 40; n++) {
+    const { cables } = await (await fetch(PAGE + "/v1/cables")).json();
+    if (cables.some((c) => c.leaf.counted.symbol_errors >= 40)) break;
+    await page.waitForTimeout(250);
+  }
+  await go(page, "now");
+  await go(page, "fabric");
+  await text(page, "#legend", /0 to 40 on a cable/);
+  for (let n = 0; n < 40 && (await cell(page, 5, 1)).colour === before.colour; n++) await page.waitForTimeout(50);
+  assert.notEqual((await cell(page, 5, 1)).colour, before.colour);
+  await choose(page, 5, 1);
+  await text(page, "#about", /symbol errors\s*40\s*0/);
+  await page.locator("#show").selectOption("state");
+  await text(page, "#legend", /\d+ up/);
+});
+
+test("an operator drains a cable with a preview, and gives it back with one", async () => {
+  await go(page, "fabric");
+  await find(page, `${leaf}/${port}`);
+  await button(page, "Drain …").click();
+  await text(page, "dialog", /The plan would have \d+ phases \(bound \d+\)/);
+  await accessible(page, "preview of a drain");
+  await page.locator("#reason").fill("to be cleaned");
   await shot(page, "drain");
-  await page.getByRole("button", { name: "Drain", exact: true }).click();
-  await page.waitForSelector(`[aria-label^="${leaf} port ${port} "][data-state="drained"]`, { timeout: 20_000 });
-  await page.getByRole("button", { name: "Close" }).click();
+  await button(page, "Drain").click();
+  await text(page, "dialog", /is being drained/);
+  await button(page, "Close").click();
+  await state(page, "drained");
+  await text(page, "#drain", /safe to pull since.*to be cleaned/);
   await control({ do: "rest" });
-  await page.locator(`[aria-label^="${leaf} port ${port} "]`).click();
-  await page.waitForSelector("#drain");
-  await page.getByRole("button", { name: "Undrain" }).click();
-  await page.waitForSelector(`[aria-label^="${leaf} port ${port} "][data-state="up"]`, { timeout: 30_000 });
-  await page.getByRole("button", { name: "Close" }).click();
+  await button(page, "Undrain …").click();
+  await text(page, "dialog", /The plan would have \d+ phases \(bound \d+\)/);
+  await button(page, "Undrain").click();
+  await text(page, "dialog", /goes back/);
+  await button(page, "Close").click();
+  await state(page, "up");
   await control({ do: "rest" });
 });
 
-test("the plan is played through, and the way of a transfer shown", async () => {
+test("the plan is played through beside the one for base LIDs, and the way of a transfer shown", async () => {
   await go(page, "plan");
-  const text = () => page.locator("#phase-text").textContent();
-  await page.waitForFunction(() => /busiest link carries 1\./.test(document.querySelector("#phase-text")?.textContent));
-  const first = await text();
+  await text(page, "#pinned-text", /busiest carries 1\./);
+  await text(page, "#base-text", /Phase \d+ of \d+/);
   await page.locator("#phase").fill("3");
-  await page.waitForFunction((was) => document.querySelector("#phase-text").textContent !== was, first);
-  assert.match(await text(), /Phase 3 of/);
-  await page.locator('[name="src"]').fill("Hca0000");
-  await page.locator('[name="dst"]').fill(`Hca${String(2 * hosts + 1).padStart(4, "0")}`);
-  await page.getByRole("button", { name: "Show the way" }).click();
+  await text(page, "#pinned-text", /^Phase 3 of/);
+  await page.locator("#speed").selectOption("100");
+  await button(page, "Play").click();
+  await text(page, "#pinned-text", /^Phase 6 of/);
+  await button(page, "Play").click();
+  await page.locator("#phase").fill("6");
+  const played = await page.locator("#phase").inputValue();
+  assert.ok(Number(played) >= 6);
+  const at = await cell(page, 1, 1, "pinned-loads");
+  await page.mouse.move(at.x, at.y);
+  await text(page, "#load", /Leaf001, Spine001: \d up, \d down/);
+  await page.locator("[name=src]").fill(host(0));
+  await page.locator("[name=dst]").fill(host(2 * hosts + 1));
+  await button(page, "Show the way").click();
   await page.waitForSelector("#way table");
   assert.equal(await page.locator("#way tbody tr").count(), 3);
+  assert.match(await page.locator("#way").textContent(), /phase\d+.*lane\d.*sends to LID\d+.*by base LIDsphase \d+/);
+  await shot(page, "plan");
 });
 
-test("the history has what happened, and epochs are compared", async () => {
+test("the history has what happened; epochs are compared; a rollback has a preview", async () => {
   await go(page, "history");
   await page.waitForSelector('#entries [data-kind="link"]');
+  assert.ok(await page.locator(".timeline .mark").count() > 5);
+  await shot(page, "history");
+  await page.locator(".timeline .mark.link").first().click({ force: true });
+  await page.waitForSelector("#entries tr.marked");
   await page.locator("#kind").selectOption("order");
-  await page.waitForFunction(() => [...document.querySelectorAll("#entries tr")].every((r) => r.dataset.kind === "order") && document.querySelector("#entries tr"));
-  assert.match(await page.locator("#entries").textContent(), /drain/);
+  await page.waitForFunction(() => document.querySelector("#entries tr") && [...document.querySelectorAll("#entries tr")].every((r) => r.dataset.kind === "order"));
+  await text(page, "#entries", /drain .*by /);
+  await page.locator("#kind").selectOption("");
   await page.locator("#compare").click();
-  await page.waitForFunction(() => /ordered pairs of servers another/.test(document.querySelector("#compared").textContent));
+  await text(page, "#compared", /gives \d+ of \d+ ordered pairs of servers another/);
+  const old = page.getByRole("button", { name: /^Roll back to epoch/ }).last();
+  await old.click();
+  await text(page, "dialog", /Its plan of \d+ phases.*ordered pairs of servers/);
+  await button(page, "Roll back").click();
+  await text(page, "dialog", /is in force again/);
+  await button(page, "Close").click();
+  await control({ do: "rest" });
 });
 
-test("a viewer is shown no orders, and refused one", async () => {
-  const secret = await control({ do: "token" });
-  const p = await open();
+test("jobs are created with a preview, show who shares, and are renewed and ended", async () => {
+  await go(page, "jobs");
+  for (const [name, first] of [["alpha", 0], ["beta", 3]]) {
+    await page.locator("[name=hosts]").fill([0, 1, 2, hosts, hosts + 1, hosts + 2].map((n) => host(first + n)).join(" "));
+    await page.locator("[name=name]").fill(name);
+    await button(page, "Create …").click();
+    await text(page, "dialog", /Its 6 servers would exchange in \d+ phases/);
+    await button(page, "Create").click();
+    await text(page, "dialog", new RegExp(`${name} is planned`));
+    await button(page, "Close").click();
+  }
+  await text(page, "#job", /beta.*Who shares its cables.*alpha, on Leaf000; Leaf001/);
+  await accessible(page, "a job");
+  await shot(page, "jobs");
+  await button(page, "Renew alpha").click();
+  await button(page, "Renew").click();
+  await text(page, "dialog", /The lease of alpha ends/);
+  await button(page, "Close").click();
+  for (const name of ["alpha", "beta"]) {
+    await button(page, `End ${name}`).click();
+    await button(page, "End it").click();
+    await text(page, "dialog", /has ended/);
+    await button(page, "Close").click();
+  }
+  await text(page, "main", /No job has a plan/);
+});
+
+test("orders of the first view have a preview: reroute, and the baseline", async () => {
+  await go(page, "now");
+  await button(page, "Reroute …").click();
+  await text(page, "dialog", /made anew would have \d+ phases/);
+  await button(page, "Reroute").click();
+  await text(page, "dialog", /planned, programmed and read back anew/, 60_000);
+  await button(page, "Close").click();
+  await button(page, "Accept the baseline …").click();
+  await text(page, "dialog", /nothing changes/);
+  await button(page, "Accept").click();
+  await text(page, "dialog", /Close/);
+  await page.waitForFunction(() => !/Under way/.test(document.querySelector("dialog").textContent));
+  await button(page, "Close").click();
+  await control({ do: "rest" });
+});
+
+test("a viewer is told what a viewer may, is shown no orders, and refused one", async () => {
+  const secret = await control({ do: "token" }), p = await open();
   await p.addInitScript((t) => sessionStorage.setItem("token", t), secret);
-  await go(p, "now");
-  assert.match(await p.locator("#who").textContent(), /viewer/);
-  assert.equal(await p.getByRole("button", { name: "Reroute …" }).count(), 0);
-  const status = await p.evaluate(async () => (await fetch("/v1/reroute", { method: "POST", headers: { Authorization: "Bearer " + sessionStorage.getItem("token") } })).status);
-  assert.equal(status, 403);
-  errors = errors.filter((e) => !/403/.test(e)); // the browser reports the refusal that was asked for
+  for (const view of views) {
+    await go(p, view);
+    if (view === "fabric") { await find(p, `${leaf}/${port}`); await text(p, "#cost", /^Without/); }
+    const orders = await p.evaluate(() => [...document.querySelectorAll("button")].map((b) => b.textContent).filter((x) => x.includes("…")));
+    assert.deepEqual(orders, [], view); // what orders is named with three dots
+  }
+  assert.match(await p.locator("#who").textContent(), /viewer, may look, and ask what would be/);
+  const status = await p.evaluate(async () => Promise.all(["reroute", "rollback", "drains", "jobs", "baseline/accept"].map(async (what) => (await fetch("/v1/" + what, { method: "POST", body: "{}", headers: { Authorization: "Bearer " + sessionStorage.getItem("token") } })).status)));
+  assert.deepEqual(status, [403, 403, 403, 403, 403]);
+  noise.errors = noise.errors.filter((e) => !/403/.test(e)); // the browser reports the refusals that were asked for
   await p.context().close();
 });
 
-test("all of it works by the keyboard", async () => {
+test("every view and every order is reached by the keyboard alone", async () => {
   const p = await open();
   await go(p, "now");
   await p.keyboard.press("Tab");
   assert.equal(await p.evaluate(() => document.activeElement.className), "skip");
-  for (let i = 0; i < 10 && await p.evaluate(() => document.activeElement.hash) !== "#/fabric"; i++) await p.keyboard.press("Tab");
-  await p.keyboard.press("Enter");
-  await p.waitForSelector("#matrix");
-  for (let i = 0; i < 200 && !await p.evaluate(() => document.activeElement.dataset.cell); i++) await p.keyboard.press("Tab");
+  for (const view of [...views.slice(1), "now"]) {
+    await p.evaluate(() => document.querySelector(".skip").focus());
+    await tab(p, `document.activeElement.hash === "#/${view}"`, 8);
+    await p.keyboard.press("Enter");
+    await p.waitForFunction((v) => document.querySelector("main h1").textContent.toLowerCase() === v, view);
+    assert.equal(await p.evaluate(() => document.activeElement.id), "main", view);
+  }
+  // Orders of the first view: opened, and left by Escape with the focus back.
+  for (const name of ["Reroute …", "Accept the baseline …"]) {
+    await tab(p, `document.activeElement.textContent === "${name}"`);
+    await p.keyboard.press("Enter");
+    await p.waitForSelector("dialog[open] form");
+    await p.keyboard.press("Escape");
+    await p.waitForFunction((name) => !document.querySelector("dialog").open && document.activeElement.textContent === name, name);
+  }
+  // The matrix: arrows walk, Enter chooses, the cost is told, and a drain can be ordered.
+  await go(p, "fabric");
+  await tab(p, `document.activeElement.getAttribute("role") === "gridcell"`);
   await p.keyboard.press("ArrowDown");
   await p.keyboard.press("ArrowRight");
+  assert.match(await p.evaluate(() => document.activeElement.getAttribute("aria-label")), /^Leaf001 port \d+ – Spine001 port 2: up$/);
   await p.keyboard.press("Enter");
-  await p.waitForFunction(() => /Leaf001 port/.test(document.querySelector("#about").textContent));
-  for (let i = 0; i < 20 && !/cost/.test(await p.evaluate(() => document.activeElement.textContent)); i++) await p.keyboard.press("Tab");
+  await text(p, "#cost", /^Without this cable: \d+ phases/);
+  await tab(p, `document.activeElement.textContent === "Drain …"`);
   await p.keyboard.press("Enter");
-  await p.waitForFunction(() => /Without this cable: \d+ phases/.test(document.querySelector("#about").textContent), null, { timeout: 20_000 });
+  await p.waitForSelector("dialog[open] form");
+  await tab(p, `document.activeElement.textContent === "Drain"`, 6);
+  await p.keyboard.press("Enter");
+  await text(p, "dialog", /is being drained/);
+  await p.keyboard.press("Enter");
+  await text(p, "#drain", /safe to pull/);
+  await control({ do: "rest" });
+  await tab(p, `document.activeElement.textContent === "Undrain …"`, 200);
+  await p.keyboard.press("Enter");
+  await p.waitForSelector("dialog[open] form");
+  await tab(p, `document.activeElement.textContent === "Undrain"`, 6);
+  await p.keyboard.press("Enter");
+  await text(p, "dialog", /goes back/);
+  await p.keyboard.press("Enter");
+  await control({ do: "rest" });
+  // Names are reached from the first row and column; zoom by + and 0.
+  await p.evaluate(() => document.querySelector(".cursor").focus());
+  for (let i = 0; i < 3; i++) await p.keyboard.press("ArrowLeft");
+  assert.match(await p.evaluate(() => document.activeElement.getAttribute("aria-label")), /^leaf Leaf00\d$/);
+  const size = () => p.evaluate(() => document.querySelector("#matrix .inner").offsetHeight);
+  const fitted = await size();
+  await p.keyboard.press("+");
+  assert.ok(await size() > fitted);
+  await p.keyboard.press("0");
+  assert.equal(await size(), fitted);
+  // Plan, history and jobs.
+  await go(p, "plan");
+  await tab(p, `document.activeElement.id === "phase"`);
+  await p.keyboard.press("ArrowRight");
+  await text(p, "#pinned-text", /^Phase \d+ of/);
+  await tab(p, `document.activeElement.name === "src"`);
+  await p.keyboard.type(host(0));
+  await p.keyboard.press("Tab");
+  await p.keyboard.type(host(hosts));
+  await p.keyboard.press("Enter");
+  await p.waitForSelector("#way table");
+  await go(p, "history");
+  await tab(p, `document.activeElement.getAttribute("aria-label")?.startsWith("Roll back to epoch")`);
+  await p.keyboard.press("Enter");
+  await p.waitForSelector("dialog[open] form");
+  await p.keyboard.press("Escape");
+  await go(p, "jobs");
+  await tab(p, `document.activeElement.name === "hosts"`);
+  await p.keyboard.type(`${host(0)} ${host(hosts)}`);
+  await tab(p, `document.activeElement.textContent === "Create …"`, 6);
+  await p.keyboard.press("Enter");
+  await text(p, "dialog", /would exchange in/);
+  await p.keyboard.press("Escape");
   await p.context().close();
 });
 
 test("a connection that is lost is said to be, and comes back", async () => {
   await go(page, "now");
-  const was = errors;
-  errors = [];
+  const was = noise.errors;
+  noise.errors = [];
   await control({ do: "kill" });
-  await page.waitForFunction(() => /No connection/.test(document.querySelector("#link").textContent), null, { timeout: 20_000 });
-  await shot(page, "lost");
+  await text(page, "#link", /No connection/);
+  await accessible(page, "without a connection");
+  await look(page, "lost");
   await control({ do: "start" });
-  await page.waitForFunction(() => /Connected again/.test(document.querySelector("#link").textContent), null, { timeout: 30_000 });
+  await text(page, "#link", /Connected again/, 30_000);
   await page.waitForFunction(() => !document.querySelector("main").classList.contains("stale"), null, { timeout: 30_000 });
   await control({ do: "rest" });
-  errors = was.concat(errors.filter((e) => !/net::ERR_|Failed to fetch/.test(e))); // the browser reports each attempt
+  noise.errors = was.concat(noise.errors.filter((e) => !/net::ERR_|Failed to fetch/.test(e))); // the browser reports each attempt
 });

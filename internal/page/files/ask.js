@@ -20,14 +20,21 @@ export async function ask(path, { method = "GET", body, signal } = {}) {
   return data;
 }
 
-// follow hands on events until it is stopped. Where the connection is lost it says so, and
-// comes back where it was.
+let last = ""; // the event that was heard last
+
+const silence = 40_000; // forsd says something every 15 seconds
+
+// follow hands on events until it is stopped. Where the connection is lost, or silent for
+// too long, it says so, and comes back where it was.
 export function follow({ on, connected, lost }) {
-  let last = "", stopped = false, pause = 250;
-  const controller = new AbortController();
+  let stopped = false, pause = 250, controller;
   (async () => {
     while (!stopped) {
+      let quiet = 0;
+      controller = new AbortController();
+      const heard = () => { clearTimeout(quiet); quiet = setTimeout(() => controller.abort(), silence); };
       try {
+        heard();
         const r = await fetch("/v1/events", { signal: controller.signal, cache: "no-store", credentials: "omit", headers: headers(last ? { "Last-Event-ID": last } : {}) });
         if (!r.ok) throw new Refusal(r.status, "", `forsd answers ${r.status}`);
         connected();
@@ -36,7 +43,8 @@ export function follow({ on, connected, lost }) {
         let rest = "";
         for (;;) {
           const { value, done } = await reader.read();
-          if (done) break;
+          if (done) throw new Error("forsd ended the stream");
+          heard();
           rest += value;
           const parts = rest.split("\n\n");
           rest = parts.pop();
@@ -51,9 +59,11 @@ export function follow({ on, connected, lost }) {
           }
         }
       } catch (err) {
-        if (stopped) return;
+        if (err instanceof Refusal && err.status < 500) pause = 5000; // the view says what is refused
+        else if (!stopped) lost();
       }
-      lost();
+      clearTimeout(quiet);
+      if (stopped) return;
       await new Promise((done) => setTimeout(done, pause));
       pause = Math.min(pause * 2, 5000);
     }

@@ -1,180 +1,190 @@
-// The fabric as a matrix: leaves by lanes, and every cable is a cell.
-import { h, put, clock, facts, table } from "./dom.js";
+// The fabric as a matrix in which every cable is a cell.
+import { h, put, renew, keep, pick, table } from "./dom.js";
+import { Matrix } from "./matrix.js";
+import { fabric, states, find, become, summarize } from "./model.js";
+import { aboutCable, aboutGroup, aboutHost, aboutNode } from "./about.js";
 
 export const title = "Fabric";
 
-const kept = { size: "", find: "", at: [0, 0], chosen: null, epoch: 0, costs: new Map() };
-let last = new Map();
-let taken = new Map(); // drains by the leaf's end of a cable
+const kept = { show: "state", matrix: "", find: "", nth: -1, chosen: null, argument: "" };
+let m = null, matrix = null, site = null, base = { hash: "", data: null };
 
-const sign = { up: "", held: "h", drained: "d", isolated: "i", suspect: "?", probation: "p", degraded: "~", missing: "×", none: "" };
-
-// stateOf is one word for a cable, and the class of its cell.
-export function stateOf(c) {
-  if (c.link === "missing") return "missing";
-  if (c.state === "isolated" || c.state === "probation") return c.state;
-  if (taken.has(spec(c))) return "drained";
-  if (c.held) return "held";
-  if (c.link === "degraded") return "degraded";
-  return c.state === "suspect" ? "suspect" : "up";
+// paint draws a cable: its colour and sign, or how much it has counted.
+function paint(ctx, x, y, s, c, at) {
+  const heat = kept.show === "errors" ? Math.log1p(c.errors) / Math.log1p(Math.max(1, m.mostErrors)) : kept.show === "load" ? c.load / (m.mostLoad || 1) : 0;
+  const edge = s > 8 ? 1 : 0.5, plain = c.state_ === "up" || kept.show !== "state" && c.state_ !== "missing";
+  if (c.state_ !== "up") ctx.globalAlpha = 1; // what is not well is seen whatever is searched for
+  ctx.fillStyle = at.colour(kept.show === "state" ? c.state_ : c.state_ === "missing" ? "missing" : "card");
+  ctx.fillRect(x + edge, y + edge, s - 2 * edge, s - 2 * edge);
+  if (heat > 0 && c.state_ !== "missing") {
+    const was = ctx.globalAlpha;
+    ctx.globalAlpha = was * (0.12 + 0.88 * heat);
+    ctx.fillStyle = at.colour(kept.show === "errors" ? "hot" : "use");
+    ctx.fillRect(x + edge, y + edge, s - 2 * edge, s - 2 * edge);
+    ctx.globalAlpha = was;
+  }
+  if (!plain) {
+    ctx.strokeStyle = ctx.fillStyle = at.colour("on-" + c.state_) || at.colour("text");
+    if (c.state_ === "missing") cross(ctx, x, y, s); else if (s >= 10) sign(ctx, x, y, s, states[c.state_][0]);
+  }
+  const chosen = kept.chosen?.cable?.key;
+  if (chosen && chosen === c.key) {
+    ctx.globalAlpha = 1;
+    ctx.lineWidth = 2;
+    ctx.strokeStyle = at.colour("text");
+    ctx.strokeRect(x + 1, y + 1, s - 2, s - 2);
+  }
 }
 
-// cellsOf is the matrix: for each leaf what is known of the cable of each lane, null for none.
-function cellsOf(t, cables) {
-  const by = new Map(cables.map((c) => [c.leaf.guid + " " + c.lane, c]));
-  return t.leaves.map((leaf) => leaf.cables.map((link, lane) => {
-    if (link === "none") return null;
-    const c = by.get(leaf.guid + " " + lane);
-    return c || { leaf: { guid: leaf.guid, name: leaf.name, port: 0 }, spine: { name: spineOf(t, lane)?.name || "", port: 0 }, lane, link, state: "good", held: false, why: [], history: [] };
-  }));
+function cross(ctx, x, y, s) {
+  const a = s * 0.28;
+  ctx.lineWidth = Math.max(1, s / 10);
+  ctx.beginPath();
+  ctx.moveTo(x + a, y + a); ctx.lineTo(x + s - a, y + s - a); ctx.moveTo(x + s - a, y + a); ctx.lineTo(x + a, y + s - a);
+  ctx.stroke();
 }
 
-const spineOf = (t, lane) => t.spines.find((s) => lane >= s.first_lane && lane < s.first_lane + s.lanes);
-const label = (c) => `${c.leaf.name} port ${c.leaf.port} – ${c.spine.name} port ${c.spine.port}`;
-const spec = (c) => `${c.leaf.guid}/${c.leaf.port}`;
-
-// whatIf asks what losing something would cost; the answer stays until the next epoch.
-function whatIf(site, what, part) {
-  if (kept.costs.has(part)) return h("p", { role: "status" }, kept.costs.get(part));
-  const button = h("button", { onclick: () => button.replaceWith(cost(site, what, part)) }, "What would losing it cost?");
-  return button;
+function sign(ctx, x, y, s, text) {
+  ctx.font = `bold ${Math.round(s * 0.62)}px system-ui, sans-serif`;
+  ctx.textAlign = "center";
+  ctx.fillText(text, x + s / 2, y + s / 2 + 0.5);
+  ctx.textAlign = "left";
 }
 
-function cost(site, what, part) {
-  const out = h("p", { role: "status" }, "forsd plans it …"), fail = [part];
-  (async () => {
-    try {
-      const f = await site.ask("/v1/whatif", { method: "POST", body: { fail } });
-      const p = f.plan, was = site.status.phases;
-      kept.costs.set(part, `Without ${what}: ${p.phases} phases (bound ${p.lower_bound}), now ${was}` + (p.phases > was ? `: ${(100 * (p.phases - was) / was).toFixed(1)} % longer.` : ": no longer.") +
-        (p.unreachable_pairs ? ` ${p.unreachable_pairs} pairs of servers are left without a lane.` : "") + ` ${p.servers} servers take part.`);
-      put(out, kept.costs.get(part));
-    } catch (err) { put(out, err.message); }
-  })();
-  return out;
+const shown = () => m.matrices.find((x) => x.id === kept.matrix) || m.matrices[0];
+
+function choose(what) {
+  kept.chosen = what.line ? (m.byKey.has(what.line.key) ? { node: what.line } : null) : what.cell ? (what.cell.group ? { group: what.cell } : { cable: what.cell }) : what;
+  if (kept.find && (what.line || what.cell)) { // a click ends the search
+    kept.find = document.getElementById("find").value = "";
+    searched();
+  }
+  about();
+  matrix?.redraw();
 }
 
-const counters = (end) => Object.entries(end.counted || {}).filter(([k, v]) => typeof v === "number" && v > 0 && k !== "over_seconds" && k !== "packets_sent").map(([k, v]) => `${k.replaceAll("_", " ")} ${v}`).join(", ") || "no errors";
-
-function aboutCable(site, panel, c) {
-  put(panel, h("h2", {}, label(c)), facts("Cable", [["state", stateOf(c)], ["link", c.link], ["lane", c.lane], ["health", c.state + (c.since ? ", since " + clock(c.since) : "")],
-    [c.leaf.name, counters(c.leaf)], [c.spine.name, counters(c.spine)], ...(c.why || []).map((w) => ["why", w])]),
-    (c.history || []).length ? h("ul", {}, c.history.map((x) => h("li", {}, clock(x.at), " ", x.text))) : null,
-    h("div", { class: "bar" }, site.may("viewer") && c.link !== "missing" ? whatIf(site, "this cable", spec(c)) : null,
-      h("a", { href: "#/history/" + encodeURIComponent(`${c.leaf.name}/${c.leaf.port}`) }, "Its history"),
-      site.may("operator") && c.state === "isolated" ? h("button", { onclick: () => site.confirm("Put the cable back", h("p", {}, `${label(c)} carries traffic again, and is watched.`), "Put it back",
-        () => site.run("Put the cable back", () => site.ask("/v1/cables/release", { method: "POST", body: { cable: spec(c) } }))) }, "Put it back …") : null,
-      ...drains(site, label(c), spec(c), taken.get(spec(c)))));
+// about fills the panel with what is known of what is chosen.
+function about() {
+  const out = document.getElementById("about");
+  if (!out || !m) return;
+  const { cable, node, group, host } = kept.chosen || {};
+  const now = cable ? m.cables.get(cable.key) : node ? m.byKey.get(node.key) : group ? m.matrices[0].cells[group.pod]?.[group.plane] : host ? m.hosts.find((x) => x.guid === host.guid) : null;
+  renew(out, !now ? h("p", { class: "faint" }, "Choose a cable, a name, or search: what is known of it is shown here, with what losing it would cost.")
+    : cable ? aboutCable(site, m, now) : node ? aboutNode(site, m, now, choose) : group ? aboutGroup(site, m, now, choose) : aboutHost(site, m, now, choose));
 }
 
-// drains are the orders that take something out of the plan to be worked on, and give it
-// back, with what is left on the way to that.
-function drains(site, what, part, d) {
-  const out = d ? [h("span", { id: "drain" }, d.state === "safe" ? `drained: safe to pull since ${clock(d.since)}` : `drain: ${d.state}` + (d.uses.length ? `, still used by ${d.uses.join(", ")}` : ""))] : [];
-  if (!site.may("operator")) return out;
-  const order = (path, body) => site.ask(path, { method: "POST", body: { parts: [part], ...body } });
-  if (d) return [...out, h("button", { onclick: () => site.run("Undrain", () => order("/v1/undrain").then(() => ({ text: `${what} goes back into the plan, tables first.` }))) }, "Undrain")];
-  return [h("button", { onclick: async () => {
-    let c;
-    try { c = (await order("/v1/drains", { dry_run: true })).cost; } catch (err) { site.show("Drain", h("p", { role: "alert" }, err.message)); return; }
-    site.confirm("Drain " + what, [h("p", {}, `The plan has ${c.phases} phases without it, and ${c.phases_now} now.` + (c.unreachable_pairs ? ` ${c.unreachable_pairs} pairs of servers have no way left.` : "")),
-      c.hosts?.length ? h("p", {}, `These hosts leave all plans: ${c.hosts.join(", ")}.`) : null, c.jobs?.length ? h("p", {}, `These jobs lose hosts: ${c.jobs.join(", ")}.`) : null,
-      h("p", {}, "The plan avoids it first, then the tables; when it is safe to pull, its cells say so.")].filter(Boolean), "Drain", () => site.run("Drain", () => order("/v1/drains").then(() => ({ text: `${what} is being drained.` }))));
-  } }, "Drain …")];
+// go chooses what a search has found, and has the matrix show it.
+function go(x) {
+  choose(x);
+  const leaf = x.host && m.nodes.find((n) => n.name === x.host.leaf);
+  const rows = (of) => of.rows.findIndex((r) => r.key === (x.node?.key || leaf?.key)), cols = (of) => of.cols.findIndex((c) => c.key === x.node?.key);
+  for (const of of [shown(), ...m.matrices]) {
+    let at = [rows(of), cols(of)];
+    if (x.cable) of.cells.forEach((row, r) => row.forEach((c, k) => { if (c?.key === x.cable.key) at = [r, k]; }));
+    if (at[0] < 0 && at[1] < 0) continue;
+    if (of !== shown()) { kept.matrix = of.id; place(); document.getElementById("which").value = of.id; }
+    matrix.go(at[0], x.cable ? at[1] : at[0] >= 0 ? -1 : at[1]);
+    return;
+  }
 }
 
-function aboutNode(site, panel, t, node, kind, cells) {
-  const hosts = kind === "leaf" ? t.hosts.filter((x) => x.leaf === (node.name || node.guid)) : [];
-  const mine = cells.flat().filter((c) => c && (kind === "leaf" ? c.leaf.guid === node.guid : c.spine.name === node.name));
-  put(panel, h("h2", {}, node.name || node.guid), facts(kind === "leaf" ? "Leaf" : "Spine", [["GUID", node.guid], ["LID", node.lid || "–"], ["there", node.present ? "yes" : "no"],
-    ["cables up", `${mine.filter((c) => stateOf(c) === "up").length} of ${mine.length}`], ...(kind === "leaf" ? [["servers", node.servers]] : [])]),
-    h("div", { class: "bar" }, site.may("viewer") && node.present ? whatIf(site, "this " + kind, node.guid) : null, h("a", { href: "#/history/" + encodeURIComponent(node.name || node.guid) }, "Its history"), ...drains(site, node.name || node.guid, node.guid, [...taken.values()].find((d) => d.guid === node.guid && !d.port))),
-    hosts.length ? table(`Hosts (${hosts.length})`, ["name", "LIDs", "index", "role"], hosts.map((x) => [x.name, `${x.lid}–${x.lid + (1 << x.lmc) - 1}`, x.alpha, x.server ? "server" : x.role])) : null);
+// searched dims what the search has not found.
+function searched() {
+  const all = find(m, kept.find);
+  const keys = new Set(all.flatMap((x) => x.node ? [x.node.key] : x.cable ? [x.cable.lower.guid, x.cable.upper.guid] : m.nodes.filter((n) => n.name === x.host.leaf).map((n) => n.key)));
+  matrix.found = !kept.find || !keys.size || shown().id === "pods" ? null : (a, b) => keys.has(a.key) || b !== undefined && keys.has(b.key);
+  put(document.getElementById("hits"), kept.find ? `${all.length} found` : "");
+  matrix.redraw();
+  return all;
 }
 
-// walk moves among the cells by the arrow keys; one cell at a time is in the order of Tab.
-function walk(grid, e) {
-  const [r, c] = kept.at, step = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0], Home: [0, -1e6], End: [0, 1e6], PageUp: [-8, 0], PageDown: [8, 0] }[e.key];
-  if (!step || !e.target.dataset.cell) return;
+function submit(e) {
   e.preventDefault();
-  const rows = grid.tBodies[0].rows, row = Math.max(0, Math.min(rows.length - 1, r + step[0])), col = Math.max(0, Math.min(rows[row].cells.length - 2, c + step[1]));
-  grid.querySelector('button[tabindex="0"][data-cell]')?.setAttribute("tabindex", "-1");
-  kept.at = [row, col];
-  const b = rows[row].cells[col + 1].firstElementChild;
-  b.setAttribute("tabindex", "0");
-  b.focus();
+  kept.find = e.target.find.value;
+  const all = searched();
+  if (all.length) { kept.nth = (kept.nth + 1) % all.length; go(all[kept.nth]); put(document.getElementById("hits"), `${kept.nth + 1} of ${all.length}`); }
 }
 
-const legend = () => h("p", { class: "faint" }, "Signs: an empty cell is up, × missing, ~ degraded, h held back, d drained, i isolated, p on probation, ? suspect.");
-
-// told marks the cable that an event tells of at once; all is asked for again after it.
-export function told(kind, data) {
-  if (kind !== "link") return;
-  const [, label, what] = JSON.parse(data).text?.match(/^(.* port \d+ – .* port \d+) (went down|came up)$/) || [];
-  const cell = label && document.querySelector(`#matrix [aria-label^="${CSS.escape(label)}: "]`);
-  if (!cell) return;
-  const state = what === "came up" ? "up" : "missing";
-  cell.className = state;
-  cell.dataset.state = state;
-  cell.textContent = sign[state];
-  cell.setAttribute("aria-label", `${label}: ${state}`);
-  cell.title = `${label}: ${state}`;
+function place() {
+  const x = shown();
+  matrix.inner.setAttribute("aria-label", `Cables: ${x.name}`);
+  matrix.set({ id: x.id, rows: x.rows, cols: x.cols, cell: (r, c) => x.cells[r][c] });
 }
 
-export async function draw(site, argument, fresh) {
-  const [t, health, drained] = await Promise.all([site.ask("/v1/topology"), site.ask("/v1/cables").catch(() => ({ cables: [] })), site.ask("/v1/drains").catch(() => ({ drains: [] }))]);
-  taken = new Map(drained.drains.flatMap((d) => (d.cables || []).map((c) => [c.leaf + "/" + c.port, d])));
-  if (!t.leaves?.length || !t.leaves[0].cables) return [h("h1", {}, "Fabric"), h("p", {}, t.why || `This fabric (${t.kind}) has no matrix of leaves and lanes; forsctl topology shows it.`), hostList(t)];
-  const cells = cellsOf(t, health.cables || []);
-  const panel = h("aside", { class: "panel", id: "about", "aria-live": "polite" }, h("p", { class: "faint" }, "Choose a cable, a leaf or a spine."));
-  if (kept.epoch !== site.status.epoch) { kept.epoch = site.status.epoch; kept.costs.clear(); }
-  const tell = (what) => {
-    const [kind, key] = what, node = (kind === "leaf" ? t.leaves : t.spines).find((x) => x.guid === key), cell = kind === "cable" && cells.flat().find((c) => c && spec(c) === key);
-    if (cell) aboutCable(site, panel, cell); else if (node) aboutNode(site, panel, t, node, kind, cells);
-  };
-  const choose = (...what) => { kept.chosen = what; tell(what); };
-  const states = new Map();
-  const grid = h("table", { class: "matrix", id: "matrix", "aria-label": `Cables of ${t.leaves.length} leaves by ${t.lanes} lanes` },
-    h("thead", {}, h("tr", {}, h("td", {}), [...Array(t.lanes).keys()].map((lane) => {
-      const s = spineOf(t, lane);
-      return h("th", { scope: "col" }, s ? h("button", { "data-name": s.name.toLowerCase(), onclick: () => choose("spine", s.guid) }, s.name) : null);
-    }))),
-    h("tbody", {}, t.leaves.map((leaf, r) => h("tr", {}, h("th", { scope: "row" }, h("button", { "data-name": leaf.name.toLowerCase(), onclick: () => choose("leaf", leaf.guid) }, leaf.name)),
-      cells[r].map((c, k) => {
-        if (!c) return h("td", {}, h("button", { class: "none", disabled: true, tabindex: "-1", "data-cell": "" }));
-        const state = stateOf(c), key = r + " " + k;
-        states.set(key, state);
-        const news = fresh && last.has(key) && last.get(key) !== state;
-        return h("td", {}, h("button", { class: state + (news ? " fresh" : ""), "data-cell": key, "data-state": state, "aria-label": `${label(c)}: ${state}`, title: `${label(c)}: ${state}`, tabindex: kept.at[0] === r && kept.at[1] === k ? "0" : "-1",
-          onclick: () => { kept.at = [r, k]; choose("cable", spec(c)); } }, sign[state]));
-      })))));
-  grid.addEventListener("keydown", (e) => walk(grid, e));
-  last = states;
+// count says how many cables are in which state, which is the legend too.
+function legend() {
+  if (kept.show !== "state") {
+    const text = kept.show === "errors" ? `errors counted lately, both ends: 0 to ${m.mostErrors} on a cable` : `packets sent a second, the busier end: 0 to ${Math.round(m.mostLoad)}`;
+    return [h("li", {}, h("span", { class: `ramp ${kept.show}` }), ` ${text}`)];
+  }
   const counts = {};
-  for (const s of states.values()) counts[s] = (counts[s] || 0) + 1;
-  const scroll = h("div", { class: "scroll " + kept.size, tabindex: "0", role: "region", "aria-label": "Matrix of cables" }, grid);
-  const find = () => {
-    for (const b of grid.querySelectorAll("th button")) b.classList.toggle("dim", kept.find !== "" && !b.dataset.name.includes(kept.find));
-    for (const [i, row] of [...grid.tBodies[0].rows].entries()) row.hidden = kept.find !== "" && !matches(t, i, kept.find);
-  };
-  if (kept.find) find();
-  const focused = document.activeElement?.dataset?.cell;
-  const was = document.querySelector(".scroll"), top = was?.scrollTop, left = was?.scrollLeft;
-  queueMicrotask(() => {
-    if (top || left) scroll.scrollTo(left, top);
-    if (focused) grid.querySelector(`[data-cell="${focused}"]`)?.focus({ preventScroll: true });
-  });
-  if (kept.chosen) tell(kept.chosen);
-  return [h("h1", {}, "Fabric"), h("div", { class: "bar" },
-    h("label", {}, "Find ", h("input", { type: "search", id: "find", value: kept.find, placeholder: "leaf, spine, host", oninput: (e) => { kept.find = e.target.value.trim().toLowerCase(); find(); } })),
-    h("label", {}, "Size ", h("select", { id: "size", onchange: (e) => { kept.size = e.target.value; scroll.className = "scroll " + kept.size; } }, [["small", "small"], ["", "medium"], ["large", "large"]].map(([v, n]) => h("option", { value: v, selected: v === kept.size }, n)))),
-    h("span", { id: "counts" }, Object.entries(counts).map(([s, n]) => `${n} ${s}`).join(", "))), legend(), h("div", { class: "split" }, scroll, panel)];
+  for (const c of m.cables.values()) counts[c.state_] = (counts[c.state_] || 0) + 1;
+  return Object.entries(states).filter(([s]) => s === "up" || counts[s]).reverse().map(([s, [mark, text]]) => h("li", { title: text, "data-count": s }, h("span", { class: "swatch " + s }, mark), ` ${counts[s] || 0} ${s}`));
 }
 
-// matches tells whether a leaf, one of its hosts, or a spine has a text in its name.
-function matches(t, i, text) {
-  const leaf = t.leaves[i];
-  return leaf.name.toLowerCase().includes(text) || t.spines.some((s) => s.name.toLowerCase().includes(text)) || t.hosts.some((x) => x.leaf === leaf.name && x.name.toLowerCase().includes(text));
+// notUp is a list of the cables that are not simply up: what matters, and what is read out.
+function notUp() {
+  const bad = [...m.cables.values()].filter((c) => c.state_ !== "up"), most = 200;
+  if (!bad.length) return [h("h2", {}, "Cables to look at"), h("p", {}, `None: all ${m.cables.size} are up.`)];
+  return [h("h2", {}, `Cables to look at (${bad.length})`), table(bad.length > most ? `The first ${most}` : "All of them", ["cable", "state", "why"], bad.slice(0, most).map((c) =>
+    [h("button", { class: "link", "data-cable": c.key, onclick: () => { choose({ cable: c }); go({ cable: c }); } }, c.name), [h("span", { class: "swatch " + c.state_ }, states[c.state_][0]), ` ${c.state_}`], c.why[0] || c.drain?.reason || ""]))];
 }
 
-const hostList = (t) => table(`Hosts (${t.hosts.length})`, ["name", "GUID", "LID", "leaf"], t.hosts.map((x) => [x.name, x.guid, x.lid, x.leaf || x.spine || "–"]));
+function refresh() {
+  m.mostErrors = Math.max(0, ...[...m.cables.values()].map((c) => c.errors));
+  m.mostLoad = Math.max(0, ...[...m.cables.values()].map((c) => c.load));
+  put(document.getElementById("legend"), legend());
+  put(document.getElementById("bad"), notUp());
+  matrix?.redraw();
+  matrix?.showCursor(false);
+}
+
+// told shows what an event tells of a cable at once; all is asked for again after it.
+export function told(kind, data) {
+  if (kind !== "link" || !m) return;
+  const { kind: what, at, peer } = JSON.parse(data);
+  const state = { "cable-down": "missing", "cable-up": "up" }[what];
+  const c = state && (m.cables.get(`${at.node}/${at.port}`) || m.cables.get(`${peer?.node}/${peer?.port}`));
+  if (!c || state === "up" && c.state_ !== "missing") return;
+  become(c, state);
+  for (const g of m.matrices[0].cells.flat()) if (g?.group && (g.down.includes(c) || g.up.includes(c))) summarize(g);
+  refresh();
+  about();
+}
+
+export async function draw(s, argument) {
+  site = s;
+  const [t, health, drained] = await Promise.all([s.ask("/v1/topology"), s.ask("/v1/cables").catch(() => ({ cables: [] })), s.ask("/v1/drains").catch(() => ({ drains: [] }))]);
+  if (t.pods && base.hash !== t.topology_hash + t.findings.length) base = { hash: t.topology_hash + t.findings.length, data: await s.ask("/v1/baseline").catch(() => null) };
+  m = fabric(t, health.cables || [], drained.drains, base.data);
+  if (!m.matrices.length) return [h("h1", {}, "Fabric"), h("p", {}, t.why || `This fabric (${t.kind}) has no matrix of leaves and lanes.`), table(`Hosts (${t.hosts.length})`, ["name", "GUID", "LID", "switch"], t.hosts.slice(0, 1000).map((x) => [x.name, x.guid, x.lid, x.leaf || x.spine || "–"]))];
+  if (argument && argument !== kept.argument) { kept.find = argument; kept.nth = -1; }
+  return [h("h1", {}, "Fabric"),
+    h("form", { class: "bar", onsubmit: submit, role: "search" },
+      h("label", {}, "Find ", h("input", { type: "search", id: "find", name: "find", value: kept.find, placeholder: "switch, host, or Leaf007/31", oninput: (e) => { kept.find = e.target.value; kept.nth = -1; searched(); } })), h("button", {}, "Next"), h("span", { id: "hits", role: "status" }),
+      h("label", {}, "Show ", pick({ id: "show", onchange: (e) => { kept.show = e.target.value; refresh(); } }, [["state", "state"], ["errors", "errors"], ["load", "load"]], kept.show)),
+      m.matrices.length > 1 ? h("label", {}, "of ", pick({ id: "which", onchange: (e) => { kept.matrix = e.target.value; place(); searched(); } }, m.matrices.map((x) => [x.id, x.name]), shown().id)) : null,
+      h("span", { class: "together" }, h("button", { type: "button", "aria-label": "Smaller cells", onclick: () => matrix.zoom(0.8) }, "−"), h("button", { type: "button", "aria-label": "Larger cells", onclick: () => matrix.zoom(1.25) }, "+"), h("button", { type: "button", onclick: () => matrix.zoom(0) }, "Fit"))),
+    h("ul", { id: "legend", class: "legend", "data-keep": "" }),
+    h("div", { class: "split" },
+      h("div", {}, keep("matrix", (e) => {
+        matrix ??= new Matrix({ label: "Cables", paint, choose, point: (text) => put(document.getElementById("pointed"), text || pointing) });
+        e.append(matrix.element);
+      }), h("p", { id: "pointed", class: "faint", "data-keep": "" }, pointing)),
+      h("aside", { class: "panel", id: "about", "aria-live": "polite", "aria-label": "What is chosen", "data-keep": "" })),
+    h("section", { id: "bad", "data-keep": "" })];
+}
+
+const pointing = "A cell is a cable. The arrow keys walk, Enter chooses, + and − zoom, 0 fits.";
+
+// drawn has the matrix and the panel show what was asked for.
+export function drawn(argument) {
+  if (!m?.matrices.length) return;
+  place();
+  refresh();
+  if (argument && argument !== kept.argument) {
+    kept.argument = argument;
+    const [first] = searched();
+    if (first) go(first);
+  } else about();
+}
