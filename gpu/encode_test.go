@@ -77,21 +77,11 @@ func TestExchangeOfBytes(t *testing.T) {
 			send[r], receive[r], output[r] = make([]byte, p.NICSend), make([]byte, p.NICRecv), make([]byte, p.Output)
 		}
 		for stage := -1; stage <= len(v.Lengths); stage++ {
-			moves := func(list []Move) (pieces []Piece) {
-				for _, x := range list {
-					if x.Beside == stage {
-						pieces = append(pieces, x.Piece)
-					}
-				}
-				return pieces
+			moves := func(list []Move) []Piece {
+				return piecesOf(list, stage, func(x Move) (int, Piece) { return x.Beside, x.Piece })
 			}
-			turns := func(list []Turn) (pieces []Piece) {
-				for _, x := range list {
-					if x.Stage == stage {
-						pieces = append(pieces, x.Piece)
-					}
-				}
-				return pieces
+			turns := func(list []Turn) []Piece {
+				return piecesOf(list, stage, func(x Turn) (int, Piece) { return x.Stage, x.Piece })
 			}
 			var deliver []func()
 			for _, x := range []struct {
@@ -115,6 +105,16 @@ func TestExchangeOfBytes(t *testing.T) {
 			}
 		}
 	}
+}
+
+// piecesOf is the pieces of a list that belong to a stage.
+func piecesOf[T any](list []T, stage int, of func(T) (int, Piece)) (pieces []Piece) {
+	for _, x := range list {
+		if at, piece := of(x); at == stage {
+			pieces = append(pieces, piece)
+		}
+	}
+	return pieces
 }
 
 // move has every rank send pieces of one buffer, and returns what has them receive these

@@ -115,11 +115,11 @@ func (s *Site) Speed() (most int64) {
 	return most
 }
 
-// equal tells whether all NICs that work are as fast.
-func (s *Site) equal() bool {
+// exact tells whether the speeds of all NICs are multiples of a channel's.
+func (s *Site) exact(unit int64) bool {
 	for i := range s.Servers {
 		for _, x := range s.Servers[i].NICs {
-			if x.Speed != 0 && x.Speed != s.Speed() {
+			if x.Speed%unit != 0 {
 				return false
 			}
 		}

@@ -65,13 +65,9 @@ func (p *Planner) PlanSite(ctx context.Context, s *Site, bytes []int64, o Option
 	if o.Mode != "" && o.Mode != Auto && o.Mode != Bytes || o.Grain > 1 || o.MaxStretch > 1 {
 		return nil, fmt.Errorf("a site whose servers are not all alike is planned in mode %s, at its bound: there is no other mode, no grain and no stretch for it", Bytes)
 	}
-	parts := int64(mostParts)
-	if s.equal() {
-		parts = 1
-	}
 	var best *Plan
 	var failed error
-	for part := int64(1); part <= parts; part++ {
+	for part := int64(1); part <= mostParts; part++ {
 		plan, err := p.planParts(ctx, s, part, bytes, o)
 		if ctx.Err() != nil {
 			return nil, err
@@ -80,6 +76,9 @@ func (p *Planner) PlanSite(ctx context.Context, s *Site, bytes []int64, o Option
 			failed = err // so coarse that a server has no channel, or so fine that there are too many
 		} else if best == nil || o.Model.Predict(plan).Total < o.Model.Predict(best).Total {
 			best = plan
+		}
+		if s.exact(max(1, s.Speed()/part)) {
+			break // finer channels use no more
 		}
 	}
 	if best == nil {
