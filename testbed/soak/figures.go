@@ -15,7 +15,8 @@ type figures struct {
 	kinds  map[string]int // [change or disturbance]
 	events int
 	plans  int
-	times  []time.Duration // from an undisturbed change of the fabric to its plan, at a reader
+	lost   []time.Duration // from an undisturbed loss to the plan without it, at a reader
+	back   []time.Duration // the same for what comes back, for which tables are needed first
 	began  time.Time
 }
 
@@ -32,8 +33,12 @@ func (f *figures) add(e event, took time.Duration, plans int) {
 	if e.With != "" {
 		f.kinds["with "+e.With]++
 	}
-	if e.With == "" && plans > 0 && !slices.Contains([]string{"", "errors", "miswire", "rewire", "flap"}, e.Change) {
-		f.times = append(f.times, took)
+	switch {
+	case e.With != "" || plans == 0:
+	case slices.Contains([]string{"pull", "host-pull", "spine-off", "leaf-off"}, e.Change):
+		f.lost = append(f.lost, took)
+	case slices.Contains([]string{"plug", "host-plug", "spine-on", "leaf-on"}, e.Change):
+		f.back = append(f.back, took)
 	}
 }
 
@@ -45,10 +50,17 @@ func (f *figures) print(w io.Writer) {
 	}
 	fmt.Fprintf(w, "FT(2;%s) by %s, seed %d: %d events in %v, %d plans.\n", strings.ReplaceAll(f.Fabric, "x", ","), f.Mode, f.Seed, f.events, time.Since(f.began).Round(time.Second), f.plans)
 	fmt.Fprintf(w, "Events: %s.\n", strings.Join(kinds, ", "))
-	if n := len(f.times); n > 0 {
-		slices.Sort(f.times)
-		ms := func(i int) float64 { return float64(f.times[i].Microseconds()) / 1000 }
-		fmt.Fprintf(w, "From a change to its plan at a reader, ms, %d undisturbed changes: median %.1f, 95 %% within %.1f, 99 %% within %.1f, worst %.1f.\n",
-			n, ms(n/2), ms(n*95/100), ms(n*99/100), ms(n-1))
+	for _, t := range []struct {
+		what  string
+		times []time.Duration
+	}{{"losses", f.lost}, {"returns", f.back}} {
+		n := len(t.times)
+		if n == 0 {
+			continue
+		}
+		slices.Sort(t.times)
+		ms := func(i int) float64 { return float64(t.times[i].Microseconds()) / 1000 }
+		fmt.Fprintf(w, "From a change to its plan at a reader, ms, %d undisturbed %s: median %.1f, 95 %% within %.1f, 99 %% within %.1f, worst %.1f.\n",
+			n, t.what, ms(n/2), ms(n*95/100), ms(n*99/100), ms(n-1))
 	}
 }

@@ -76,8 +76,8 @@ func (s *site) decided(ctx context.Context) error {
 	for _, c := range all.Cables {
 		at := place{c.Leaf.Name, int(c.Leaf.Port)}
 		leaf, lane, err := s.cable(at)
-		if err != nil || c.Link == "missing" || s.cables[leaf][lane] == miswired {
-			continue
+		if err != nil || c.Link == "missing" || s.cables[leaf][lane] != none {
+			continue // no plan could use it
 		}
 		if want := s.held(leaf, lane); c.Held != want {
 			return fmt.Errorf("whether the cable at %v is held out of the plan is %v, and should be %v: it is %s (%v; %s)", at, c.Held, want, c.State, c.Why, c.Refused)

@@ -147,7 +147,11 @@ func (s *site) order(ctx context.Context, e event) error {
 			return err
 		},
 		"release": func() error {
-			_, err := c.ReleaseCable(ctx, e.Where[0])
+			p, err := parsePlace(e.Where[0])
+			if c := s.counted[p]; err == nil && c != nil { // what it counted last has been read by then
+				time.Sleep(time.Until(c.at.Add(2 * time.Second)))
+			}
+			_, err = c.ReleaseCable(ctx, e.Where[0])
 			return err
 		},
 		"lease": func() error {
