@@ -1,6 +1,7 @@
 // Command traffic has unmodified Open MPI exchange data over a simulated fabric, through
 // the tables that a real OpenSM programmed: on min-hop, and by forsd with its shim for
-// MPI. A cable is pulled while an exchange runs. It prints the throughputs beside what
+// MPI, to base LIDs and on lanes. A cable is pulled while an exchange runs, then others
+// die, and a spine. It prints the throughputs beside what
 // sim predicts from the tables, and fails where they differ by more than 5 % or the
 // simulation could not keep up. It is make testbed.
 package main
@@ -11,6 +12,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"syscall"
@@ -21,14 +23,20 @@ import (
 const limit = 20 * time.Minute
 
 func main() {
-	o := options{tell: printRow, urgent: os.Getuid() == 0}
+	if err := urgent(); err != nil {
+		fmt.Fprintf(os.Stderr, "traffic: %v\n", err)
+		os.Exit(1)
+	}
+	o := options{tell: printRow}
 	flag.IntVar(&o.n, "n", 6, "leaves, spines and hosts of a leaf: FT(2;n,n)")
 	flag.Int64Var(&o.rate, "rate", 2_000_000, "bytes a second that stand for a link's 200 Gb/s")
-	flag.IntVar(&o.bytes, "bytes", 256<<10, "what each host sends to each other")
+	flag.IntVar(&o.bytes, "bytes", 512<<10, "what each host sends to each other")
 	flag.IntVar(&o.rounds, "rounds", 1, "exchanges of which the median counts")
+	flag.IntVar(&o.upTo, "states", 4, "so many of: healthy, a dead cable, three dead cables, a dead spine")
 	flag.StringVar(&o.only, "only", "", "one kind of tables: min-hop or forsd; none means both")
 	flag.StringVar(&o.forsd, "forsd", "bin/forsd", "the forsd to show")
 	flag.StringVar(&o.shim, "shim", "bin/libforsmpi.so", "its shim for Open MPI")
+	flag.StringVar(&o.lanes, "lanes", "bin/libforslanes.so", "its library for lanes")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	err := show(ctx, o)
@@ -39,6 +47,25 @@ func main() {
 	}
 }
 
+// urgent starts the program again with real-time priority, as root, so that other work on
+// the machine slows down neither ranks nor what routes their packets. All that it starts
+// inherits it.
+func urgent() error {
+	const begun = "TRAFFIC_URGENT"
+	if os.Getuid() != 0 || os.Getenv(begun) != "" {
+		return nil
+	}
+	program, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	chrt, err := exec.LookPath("chrt")
+	if err != nil {
+		return err
+	}
+	return syscall.Exec(chrt, append([]string{"chrt", "--rr", "1", program}, os.Args[1:]...), append(os.Environ(), begun+"=1"))
+}
+
 func show(ctx context.Context, o options) (err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it took longer than %v", limit))
 	defer cancel()
@@ -46,8 +73,10 @@ func show(ctx context.Context, o options) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(o.dir)) }()
-	if o.shim, err = filepath.Abs(o.shim); err != nil {
-		return err
+	for _, path := range []*string{&o.shim, &o.lanes} { // ranks load them
+		if *path, err = filepath.Abs(*path); err != nil {
+			return err
+		}
 	}
 	if err := o.build(ctx); err != nil {
 		return err
@@ -60,7 +89,7 @@ func show(ctx context.Context, o options) (err error) {
 	for _, way := range []struct {
 		name string
 		run  func(context.Context, options) ([]measurement, error)
-	}{{"min-hop", minHop}, {"forsd", byForsd}} {
+	}{{"min-hop", measureMinHop}, {"forsd", measureForsd}} {
 		if o.only != "" && o.only != way.name {
 			continue
 		}
@@ -77,8 +106,8 @@ func show(ctx context.Context, o options) (err error) {
 const tolerance = 0.05
 
 const (
-	head = "%-9s %-14s %-20s %9s %9s %7s %9s %9s %8s %5s\n"
-	row  = "%-9s %-14s %-20s %9.3f %9.3f %6.1f%% %9.3f %9v %7.1f%% %5d\n"
+	head = "%-9s %-18s %-14s %9s %9s %8s %8s %9s %8s %5s\n"
+	row  = "%-9s %-18s %-14s %9.3f %9.3f %8s %8.3f %9v %7.1f%% %5d\n"
 )
 
 func printHead() {
@@ -89,18 +118,22 @@ func printHead() {
 func (m *measurement) off() float64 { return m.measured/m.predicted - 1 }
 
 func printRow(m measurement) {
-	fmt.Printf(row, m.tables, m.state, m.exchange, m.predicted, m.measured, 100*m.off(), m.waited, m.count.Late.Round(time.Microsecond), 100*m.behind(), m.lost())
+	off := fmt.Sprintf("%.1f%%", 100*m.off())
+	if m.exchange.loose {
+		off = "-"
+	}
+	fmt.Printf(row, m.tables, m.state, m.exchange.name, m.predicted, m.measured, off, m.waited, m.count.Late.Round(time.Microsecond), 100*m.behind(), m.lost())
 }
 
 // judgeAll says what is not as predicted.
 func judgeAll(all []measurement) error {
 	var errs []error
 	for _, m := range all {
-		if off := m.off(); off > tolerance || off < -tolerance {
-			errs = append(errs, fmt.Errorf("%s, %s, %s: %.3f, and %.3f is predicted", m.tables, m.state, m.exchange, m.measured, m.predicted))
+		if off := m.off(); !m.exchange.loose && (off > tolerance || off < -tolerance) {
+			errs = append(errs, fmt.Errorf("%s, %s, %s: %.3f, and %.3f is predicted", m.tables, m.state, m.exchange.name, m.measured, m.predicted))
 		}
 		if m.behind() > 0.01 {
-			errs = append(errs, fmt.Errorf("%s, %s, %s: the simulation was behind for %v of %v: lower the rate", m.tables, m.state, m.exchange, m.count.Behind, m.count.Elapsed))
+			errs = append(errs, fmt.Errorf("%s, %s, %s: the simulation was behind for %v of %v: lower the rate", m.tables, m.state, m.exchange.name, m.count.Behind, m.count.Elapsed))
 		}
 	}
 	return errors.Join(errs...)

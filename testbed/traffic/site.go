@@ -19,16 +19,11 @@ import (
 // FT(2;8,8).
 const lmc = 3
 
-// The cable that is pulled.
-const (
-	leaf = 1
-	lane = 2
-)
-
 // bed is a simulated fabric under OpenSM, with a fabric for data that follows it.
 type bed struct {
 	*e2e.Site
 	data   *adapter.Fabric
+	fabric *topology.Fabric // whose nodes the counters name
 	follow *adapter.Follower
 	o      options
 }
@@ -53,6 +48,7 @@ func bring(ctx context.Context, o options, s e2e.Options, begin func(*e2e.Site) 
 	if err != nil {
 		return nil, err
 	}
+	b.fabric = f
 	if b.data, err = adapter.Start(adapter.Options{Programs: o.dir, Fabric: f, Rate: o.rate, MTU: mtu}); err != nil {
 		return nil, err
 	}
@@ -72,31 +68,22 @@ func (b *bed) end() (err error) {
 	return errors.Join(err, b.Close())
 }
 
-// pull pulls the cable.
-func (b *bed) pull(ctx context.Context) error {
-	return b.Sim.Unlink(ctx, fmt.Sprintf("Leaf%03d", leaf), b.o.n+1+lane)
-}
-
-// state is the fabric as it is, with its tables as they were read from the switches.
-func (b *bed) state(ctx context.Context) (*topology.Fabric, *lft.Tables, error) {
-	f, err := b.Fabric(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	tables, err := b.ReadTables(ctx)
-	return f, tables, err
-}
-
-// shift is the share of the links' throughput that a linear shift with a pause for all
-// after each phase has on tables, in the order of the hosts.
-func shift(f *topology.Fabric, tables *lft.Tables) (float64, error) {
-	var hosts []topology.EndPort
-	for _, e := range f.EndPorts() {
-		if f.Nodes[e.Node].Kind == topology.Adapter {
-			hosts = append(hosts, e)
+// predict is the share of the links' throughput that a plan has on tables in phases; or,
+// where there is none, a linear shift in the order of the hosts.
+func predict(f *topology.Fabric, tables *lft.Tables, plan *phasetable.View) (float64, error) {
+	var rows []sim.Row
+	if plan != nil {
+		rows = sim.RowsOf(plan)
+	} else {
+		var hosts []topology.EndPort
+		for _, e := range f.EndPorts() {
+			if f.Nodes[e.Node].Kind == topology.Adapter {
+				hosts = append(hosts, e)
+			}
 		}
+		rows = sim.HostShift(hosts)
 	}
-	r, err := sim.Run(f, tables, sim.HostShift(hosts))
+	r, err := sim.Run(f, tables, rows)
 	if err != nil {
 		return 0, err
 	}
@@ -106,17 +93,17 @@ func shift(f *topology.Fabric, tables *lft.Tables) (float64, error) {
 	return r.RelativeThroughput, nil
 }
 
-// planned is that of a plan for base LIDs.
-func planned(f *topology.Fabric, tables *lft.Tables, plan *phasetable.View) (float64, error) {
-	r, err := sim.Run(f, tables, sim.RowsOf(plan))
-	if err != nil {
-		return 0, err
-	}
-	return r.RelativeThroughput, nil
+// minHop is OpenSM's own routing.
+type minHop struct{ b *bed }
+
+func (m minHop) settled(ctx context.Context, _ state) error { return m.b.SM.Sweep(ctx) }
+
+func (m minHop) exchanges(context.Context) ([]exchange, error) {
+	return []exchange{{name: "shift in step", way: "shift"}, {name: "MPI_Alltoall", way: "alltoall", loose: true}}, nil
 }
 
-// minHop measures on OpenSM's own tables.
-func minHop(ctx context.Context, o options) (all []measurement, err error) {
+// measureMinHop measures on OpenSM's own tables.
+func measureMinHop(ctx context.Context, o options) (all []measurement, err error) {
 	b, err := bring(ctx, o, e2e.Options{Engine: "minhop"}, func(s *e2e.Site) error {
 		if err := s.StartOpenSM(ctx); err != nil {
 			return err
@@ -128,13 +115,34 @@ func minHop(ctx context.Context, o options) (all []measurement, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, b.end()) }()
-	return b.states(ctx, "min-hop", nil, func(ctx context.Context) (*phasetable.View, error) {
-		return nil, b.SM.Sweep(ctx)
-	})
+	return b.measureAll(ctx, "min-hop", minHop{b})
 }
 
-// byForsd measures on the tables of forsd, MPI_Alltoall by its shim.
-func byForsd(ctx context.Context, o options) (all []measurement, err error) {
+// byForsd is forsd's routing, with MPI_Alltoall by its shim, and by lanes as well.
+type byForsd struct{ b *bed }
+
+func (r byForsd) settled(ctx context.Context, s state) error {
+	_, err := r.b.Settled(ctx, r.b.shown(s))
+	return err
+}
+
+func (r byForsd) exchanges(ctx context.Context) ([]exchange, error) {
+	base, err := r.b.Client.BaseTable(ctx)
+	if err != nil {
+		return nil, err
+	}
+	pinned, err := r.b.Client.Table(ctx)
+	if err != nil {
+		return nil, err
+	}
+	o := r.b.o
+	env := []string{"FORSD_TABLE=unix:" + r.b.Socket(), "FORS_SERVER=Hca%4r"}
+	return []exchange{{name: "by the plan", way: "alltoall", plan: base, env: append([]string{"LD_PRELOAD=" + o.shim}, env...)},
+		{name: "on lanes", way: "alltoall", plan: pinned, env: append([]string{"LD_PRELOAD=" + o.shim + ":" + o.lanes, "FORS_LIDS=pinned"}, env...)}}, nil
+}
+
+// measureForsd measures on the tables of forsd.
+func measureForsd(ctx context.Context, o options) (all []measurement, err error) {
 	b, err := bring(ctx, o, e2e.Options{Forsd: o.forsd}, func(s *e2e.Site) error {
 		if err := s.Start(ctx); err != nil {
 			return err
@@ -146,13 +154,5 @@ func byForsd(ctx context.Context, o options) (all []measurement, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, b.end()) }()
-	shim := []string{"LD_PRELOAD=" + o.shim, "FORSD_TABLE=unix:" + b.Socket(), "FORS_SERVER=Hca%4r", "FORS_SYNC=1"}
-	want := "full"
-	return b.states(ctx, "forsd", shim, func(ctx context.Context) (*phasetable.View, error) {
-		if _, err := b.Settled(ctx, e2e.Cable(leaf, lane, want)); err != nil {
-			return nil, err
-		}
-		want = "missing"
-		return b.Client.BaseTable(ctx)
-	})
+	return b.measureAll(ctx, "forsd", byForsd{b})
 }

@@ -1,0 +1,189 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/phasetable"
+	"github.com/forsd/forsd/testbed/e2e"
+	"github.com/forsd/forsd/topology"
+)
+
+// state is what has been done to the healthy fabric.
+type state struct {
+	name string
+	dead []cable // cables that are dead
+	gone bool    // the first spine is gone
+}
+
+// cable is one between a leaf and the spine of a lane.
+type cable struct{ leaf, lane int }
+
+// states are those that are measured, in this order. The first cable is pulled in the
+// middle of an exchange.
+func (o options) states() []state {
+	first := cable{1, 2}
+	all := []state{{name: "healthy"}, {name: "a dead cable", dead: []cable{first}},
+		{name: "three dead cables", dead: []cable{first, {0, o.n - 1}, {o.n - 1, 1}}}, {name: "a dead spine", gone: true}}
+	return all[:o.upTo]
+}
+
+// exchange is one that is measured.
+type exchange struct {
+	name, way string           // way is that of testdata/exchange.c
+	env       []string         // what the ranks have beside
+	plan      *phasetable.View // what they follow; nil for a linear shift
+	// loose exchanges have no phases that ranks keep: their throughput is said beside what
+	// the same transfers have in phases, and not judged by it.
+	loose bool
+}
+
+// routes is what routes a fabric, and the exchanges that there are on its tables.
+type routes interface {
+	// settled waits until the fabric is routed as it is in a state.
+	settled(context.Context, state) error
+	exchanges(context.Context) ([]exchange, error)
+}
+
+// measureAll measures all exchanges in all states.
+func (b *bed) measureAll(ctx context.Context, tables string, by routes) (all []measurement, err error) {
+	var was state
+	for _, s := range b.o.states() {
+		if s.name == "a dead cable" {
+			if err := b.midRun(ctx, by, s); err != nil {
+				return nil, fmt.Errorf("a cable pulled in the middle: %w", err)
+			}
+		} else if err := b.change(ctx, was, s); err != nil {
+			return nil, err
+		}
+		was = s
+		if err := errors.Join(by.settled(ctx, s), b.follow.Caught(ctx)); err != nil {
+			return nil, fmt.Errorf("%s: %w", s.name, err)
+		}
+		f, switches, err := b.state(ctx)
+		if err != nil {
+			return nil, err
+		}
+		exchanges, err := by.exchanges(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, x := range exchanges {
+			m, err := b.measure(ctx, measurement{tables: tables, state: s.name, exchange: x}, f, switches)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, m)
+			b.o.tell(m)
+		}
+	}
+	return all, nil
+}
+
+// state is the fabric as it is, with its tables as they were read from the switches.
+func (b *bed) state(ctx context.Context) (*topology.Fabric, *lft.Tables, error) {
+	f, err := b.Fabric(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	tables, err := b.ReadTables(ctx)
+	return f, tables, err
+}
+
+// change brings the fabric from one state to another.
+func (b *bed) change(ctx context.Context, was, is state) (err error) {
+	lost := map[cable]bool{}
+	for _, c := range was.dead {
+		lost[c] = true
+	}
+	for _, c := range is.dead {
+		if !lost[c] {
+			err = errors.Join(err, b.Sim.Unlink(ctx, leafName(c.leaf), b.o.n+1+c.lane))
+		}
+		delete(lost, c)
+	}
+	for c := range lost {
+		err = errors.Join(err, b.Sim.Relink(ctx, leafName(c.leaf), b.o.n+1+c.lane))
+	}
+	if is.gone && !was.gone {
+		err = errors.Join(err, b.Sim.UnlinkNode(ctx, spineName(0)))
+	}
+	return err
+}
+
+func leafName(i int) string  { return fmt.Sprintf("Leaf%03d", i) }
+func spineName(i int) string { return fmt.Sprintf("Spine%03d", i) }
+
+// shown accepts a fabric that is in a state.
+func (b *bed) shown(s state) func(*api.Topology) error {
+	return func(t *api.Topology) error {
+		dead := map[cable]bool{}
+		for _, c := range s.dead {
+			dead[c] = true
+		}
+		for l := range b.o.n {
+			for k := range b.o.n {
+				want := "full"
+				if dead[cable{l, k}] {
+					want = "missing"
+				}
+				if s.gone && k == 0 {
+					continue
+				}
+				if err := e2e.Cable(l, k, want)(t); err != nil {
+					return err
+				}
+			}
+		}
+		return e2e.SpinePresent(0, !s.gone)(t)
+	}
+}
+
+// midRun brings the fabric into a state in the middle of an exchange, which must go on to
+// the end.
+func (b *bed) midRun(ctx context.Context, by routes, s state) error {
+	exchanges, err := by.exchanges(ctx)
+	if err != nil {
+		return err
+	}
+	x := exchanges[len(exchanges)-1]
+	cmd, out, err := b.job(ctx, x, 2)
+	if err != nil {
+		return err
+	}
+	if err := b.data.Clear(); err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	for enough := false; !enough; { // until a good part of the data is on its way
+		c, err := b.data.Count(ctx)
+		if err != nil {
+			return err
+		}
+		var sent uint64
+		for _, p := range c.Ports {
+			sent += p.RcvData
+		}
+		enough = sent > uint64(3*b.o.n*b.o.n*b.o.n*b.o.n*b.o.bytes)
+		select {
+		case err := <-ended:
+			_, err = judge(cmd, out.String(), err)
+			return errors.Join(err, errors.New("it ended too early"))
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+	if err := b.change(ctx, state{}, s); err != nil {
+		return err
+	}
+	err = <-ended
+	_, err = judge(cmd, out.String(), err)
+	return err
+}
