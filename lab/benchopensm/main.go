@@ -4,7 +4,8 @@
 // sweep by the plugin, and the same while forsd is stopped. They run side by side,
 // and take turns in having a cable pulled and put back, so that what else the
 // machine does hits them alike. What OpenSM does is seen in the datagrams that it
-// sends and by its events; see tap.c.
+// sends and by its events; see tap.c. With -history it compares forsd in OpenSM's sweep with
+// its history and without.
 package main
 
 import (
@@ -14,6 +15,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 	"time"
 )
@@ -25,11 +27,12 @@ func main() {
 	failures := flag.Int("failures", 10, "how many cables are pulled in each way")
 	forsd := flag.String("forsd", "bin/forsd", "the forsd to measure")
 	plugin := flag.String("plugin", "bin/libforsosm.so", "the plugin to measure")
+	history := flag.Bool("history", false, "compare the plugin with the history and without it, and nothing else")
 	raw := flag.Bool("raw", false, "print every failure as well")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("the benchmark took longer than %v", limit))
-	err := run(ctx, *failures, *forsd, *plugin, *raw)
+	err := run(ctx, *failures, *forsd, *plugin, *raw, *history)
 	cancel()
 	stop()
 	if err != nil {
@@ -38,7 +41,7 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, failures int, forsd, plugin string, raw bool) (err error) {
+func run(ctx context.Context, failures int, forsd, plugin string, raw, history bool) (err error) {
 	if failures < 1 || failures > cables {
 		return fmt.Errorf("-failures %d: 1 to %d cables can be pulled", failures, cables)
 	}
@@ -51,12 +54,15 @@ func run(ctx context.Context, failures int, forsd, plugin string, raw bool) (err
 	if err != nil {
 		return err
 	}
-	ways, err := start(ctx, dir, library, forsd, plugin)
+	ways, err := start(ctx, dir, library, kinds(forsd, plugin, history))
 	defer func() { err = errors.Join(err, closeAll(ways)) }()
 	if err != nil {
 		return err
 	}
 	for n := range failures {
+		if history {
+			slices.Reverse(ways) // each comes first as often as the other
+		}
 		for _, w := range ways {
 			if err := w.fail(ctx, n); err != nil {
 				return fmt.Errorf("%s, failure %d: %w", w.name, n+1, err)
@@ -66,6 +72,10 @@ func run(ctx context.Context, failures int, forsd, plugin string, raw bool) (err
 			}
 		}
 	}
-	report(os.Stdout, ways)
+	if history {
+		compare(os.Stdout, ways)
+	} else {
+		report(os.Stdout, ways)
+	}
 	return nil
 }

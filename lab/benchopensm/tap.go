@@ -34,12 +34,12 @@ func buildTap(ctx context.Context, dir string) (string, error) {
 	return library, nil
 }
 
-// kind is what a record of the tap tells of.
-type kind uint32
+// deed is what a record of the tap tells of.
+type deed uint32
 
 // The kinds, as tap.c numbers them.
 const (
-	trap       kind = iota + 1 // received; the detail is its number
+	trap       deed = iota + 1 // received; the detail is its number
 	sweep                      // a heavy sweep begins
 	discovered                 // the fabric is discovered
 	engine                     // the routing engine is called
@@ -51,7 +51,7 @@ const (
 // record tells when something happened in OpenSM.
 type record struct {
 	at     time.Time
-	kind   kind
+	kind   deed
 	detail uint32
 }
 
@@ -110,7 +110,7 @@ func (t *tap) since(n int) []record {
 	for ; n < t.length(); n++ {
 		b := t.memory[tapHead+n*tapRecord:]
 		out = append(out, record{time.Unix(0, int64(binary.LittleEndian.Uint64(b))),
-			kind(binary.LittleEndian.Uint32(b[8:])), binary.LittleEndian.Uint32(b[12:])})
+			deed(binary.LittleEndian.Uint32(b[8:])), binary.LittleEndian.Uint32(b[12:])})
 	}
 	return out
 }

@@ -34,6 +34,7 @@ const (
 	byMinHop = "min-hop"
 	byFiles  = "files"
 	byPlugin = "plugin"
+	bare     = "plugin, no history"
 )
 
 // way is a way to route the fabric, at work on one of its own.
@@ -59,17 +60,25 @@ type timeline struct {
 	blocks     int           // of tables, sent
 }
 
+// kind is a way that is to be started.
+type kind struct {
+	name    string
+	options e2e.Options
+}
+
+// kinds are the ways to compare.
+func kinds(forsd, plugin string, history bool) []kind {
+	by := kind{byPlugin, e2e.Options{Forsd: forsd, Plugin: plugin}}
+	if history {
+		return []kind{by, {bare, by.options}}
+	}
+	return []kind{{byMinHop, e2e.Options{Engine: "minhop"}}, {byFiles, e2e.Options{Forsd: forsd, Traps: "off"}}, by}
+}
+
 // start brings up the fabric in every way.
-func start(ctx context.Context, dir, library, forsd, plugin string) (ways []*way, err error) {
+func start(ctx context.Context, dir, library string, kinds []kind) (ways []*way, err error) {
 	fabric := fabgen.Generate(fabgen.Spec{Spines: spines, Leaves: leaves})
-	for _, k := range []struct {
-		name    string
-		options e2e.Options
-	}{
-		{byMinHop, e2e.Options{Engine: "minhop"}},
-		{byFiles, e2e.Options{Forsd: forsd, Traps: "off"}},
-		{byPlugin, e2e.Options{Forsd: forsd, Plugin: plugin}},
-	} {
+	for _, k := range kinds {
 		w := &way{name: k.name}
 		ways = append(ways, w)
 		o := k.options
@@ -84,6 +93,9 @@ func start(ctx context.Context, dir, library, forsd, plugin string) (ways []*way
 		}
 	}
 	last := ways[len(ways)-1]
+	if last.name != byPlugin {
+		return ways, nil
+	}
 	return append(ways, &way{name: last.name + ", forsd stopped", site: last.site, tap: last.tap, stopped: true}), nil
 }
 
@@ -91,6 +103,12 @@ func start(ctx context.Context, dir, library, forsd, plugin string) (ways []*way
 func (w *way) start(ctx context.Context, o e2e.Options) (err error) {
 	if w.site, err = e2e.New(ctx, o); err != nil {
 		return err
+	}
+	if w.name == bare {
+		// Where the database should be there is a directory: nothing is stored.
+		if err := os.MkdirAll(filepath.Join(w.site.StateDir(), "history.db"), 0o755); err != nil {
+			return err
+		}
 	}
 	if o.Forsd == "" {
 		if err := w.site.StartOpenSM(ctx); err != nil {

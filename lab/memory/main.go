@@ -1,7 +1,8 @@
 // Command memory measures what memory forsd has beside an OpenSM on FT(2;32,32), simulated
 // by ibsim: at rest after its start, and while cables die and return one after another.
 // Several programs take turns, each from an empty state directory, so that what else the
-// machine does hits them alike.
+// machine does hits them alike. With -idle it measures one program at rest: memory and
+// processor time without history, with it, and with a page open.
 package main
 
 import (
@@ -30,9 +31,16 @@ func main() {
 	programs := flag.String("forsd", "bin/forsd", "the programs to measure, with commas between them")
 	starts := flag.Int("starts", 5, "how often each is started")
 	failures := flag.Int("failures", 0, "how many cables die and return in each start")
+	idle := flag.Duration("idle", 0, "measure the first program at rest for so long instead, without history, with it, and with a page open")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	err := run(ctx, strings.Split(*programs, ","), *starts, *failures)
+	names := strings.Split(*programs, ",")
+	var err error
+	if *idle > 0 {
+		err = measureIdle(ctx, names[0], *starts, *idle)
+	} else {
+		err = run(ctx, names, *starts, *failures)
+	}
 	stop()
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "memory: %v\n", err)
@@ -82,8 +90,7 @@ func run(ctx context.Context, programs []string, starts, failures int) error {
 func measure(ctx context.Context, program string, failures int) (found []int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
-	site, err := e2e.New(ctx, e2e.Options{Fabric: fabgen.Generate(fabgen.Spec{Spines: spines, Leaves: leaves}), Forsd: program, LMC: 5,
-		Traps: "off", Config: "damping: {flaps: 1000}\n", Conf: map[string]string{"sweep_interval": "600", "honor_guid2lid_file": "TRUE"}})
+	site, err := e2e.New(ctx, options(program))
 	if err != nil {
 		return nil, err
 	}
@@ -95,8 +102,8 @@ func measure(ctx context.Context, program string, failures int) (found []int, er
 		return nil, err
 	}
 	look := func(key string) {
-		mb, lookErr := resident(site.Forsd.PID(), key)
-		found, err = append(found, mb), errors.Join(err, lookErr)
+		kb, lookErr := resident(site.Forsd.PID(), key)
+		found, err = append(found, kb/1024), errors.Join(err, lookErr)
 	}
 	settled := time.Now()
 	for _, m := range moments {
@@ -127,15 +134,21 @@ func measure(ctx context.Context, program string, failures int) (found []int, er
 	return found, err
 }
 
-// resident is a figure of a process's status, in MB.
-func resident(pid int, key string) (mb int, err error) {
+// options are the site that is measured.
+func options(program string) e2e.Options {
+	return e2e.Options{Fabric: fabgen.Generate(fabgen.Spec{Spines: spines, Leaves: leaves}), Forsd: program, LMC: 5,
+		Traps: "off", Config: "damping: {flaps: 1000}\n", Conf: map[string]string{"sweep_interval": "600", "honor_guid2lid_file": "TRUE"}}
+}
+
+// resident is a figure of a process's status, in kB.
+func resident(pid int, key string) (kb int, err error) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		return 0, err
 	}
 	_, rest, _ := strings.Cut(string(status), key)
-	if _, err = fmt.Sscan(rest, &mb); err != nil {
+	if _, err = fmt.Sscan(rest, &kb); err != nil {
 		return 0, fmt.Errorf("%s of process %d: %w", key, pid, err)
 	}
-	return mb / 1024, nil
+	return kb, nil
 }
