@@ -128,6 +128,16 @@ func (c *Client) Call(ctx context.Context, method, path string, in, out any) err
 	return c.call(ctx, method, path, in, out, maxPhases)
 }
 
+// Get asks for an answer as it is, of at most 1 GiB.
+func (c *Client) Get(ctx context.Context, path string) ([]byte, error) {
+	resp, err := c.do(ctx, http.MethodGet, path, nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	return c.read(resp, maxPhases)
+}
+
 // call is Call for an answer of at most so many bytes.
 func (c *Client) call(ctx context.Context, method, path string, in, out any, most int64) error {
 	var body []byte

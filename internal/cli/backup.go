@@ -83,11 +83,38 @@ left out, and named. Plans are not kept: forsd makes them anew. Run it as root.`
 	return cmd
 }
 
+// archive is a tar archive, compressed by gzip, in the making.
+type archive struct {
+	bytes.Buffer
+	zip  *gzip.Writer
+	tape *tar.Writer
+}
+
+func newArchive() *archive {
+	a := &archive{}
+	a.zip = gzip.NewWriter(&a.Buffer)
+	a.tape = tar.NewWriter(a.zip)
+	return a
+}
+
+// add adds a file.
+func (a *archive) add(name string, data []byte, mode fs.FileMode, at time.Time) error {
+	err := a.tape.WriteHeader(&tar.Header{Name: name, Mode: int64(mode.Perm()), Size: int64(len(data)), ModTime: at})
+	if err == nil {
+		_, err = a.tape.Write(data)
+	}
+	return err
+}
+
+// end is all of it.
+func (a *archive) end() ([]byte, error) {
+	err := errors.Join(a.tape.Close(), a.zip.Close())
+	return a.Bytes(), err
+}
+
 // pack makes an archive of the files that are there, and says which are not.
 func pack(cmd *cobra.Command, files []keptFile) ([]byte, error) {
-	var archive bytes.Buffer
-	zip := gzip.NewWriter(&archive)
-	tape := tar.NewWriter(zip)
+	out := newArchive()
 	kept := 0
 	for _, f := range files {
 		data, err := os.ReadFile(f.path)
@@ -102,11 +129,7 @@ func pack(cmd *cobra.Command, files []keptFile) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		head := &tar.Header{Name: f.name, Mode: int64(info.Mode().Perm()), Size: int64(len(data)), ModTime: info.ModTime()}
-		if err := tape.WriteHeader(head); err != nil {
-			return nil, err
-		}
-		if _, err := tape.Write(data); err != nil {
+		if err := out.add(f.name, data, info.Mode(), info.ModTime()); err != nil {
 			return nil, err
 		}
 		kept++
@@ -114,10 +137,7 @@ func pack(cmd *cobra.Command, files []keptFile) ([]byte, error) {
 	if kept == 0 {
 		return nil, errors.New("there is nothing to back up: name forsd's configuration by --config")
 	}
-	if err := errors.Join(tape.Close(), zip.Close()); err != nil {
-		return nil, err
-	}
-	return archive.Bytes(), nil
+	return out.end()
 }
 
 func restoreCommand() *cobra.Command {

@@ -13,7 +13,7 @@ import (
 )
 
 func offlineCommands() []*cobra.Command {
-	cmds := []*cobra.Command{planCommand(), verifyCommand(), simulateCommand(), topologyCommand(), explainCommand(), diffCommand(), gpuCommand(), ocsCommand(), liquidCommand(), photonicCommand(), doctorCommand(), backupCommand(), restoreCommand(), setupCommand()}
+	cmds := []*cobra.Command{planCommand(), verifyCommand(), simulateCommand(), topologyCommand(), explainCommand(), diffCommand(), gpuCommand(), ocsCommand(), liquidCommand(), photonicCommand(), doctorCommand(), backupCommand(), restoreCommand(), supportCommand(), setupCommand()}
 	for _, c := range cmds {
 		c.GroupID = "offline"
 	}

@@ -1,0 +1,224 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/internal/config"
+	"github.com/forsd/forsd/internal/scrub"
+	"github.com/forsd/forsd/opensm"
+)
+
+// What a part of a bundle may take.
+const (
+	partWithin = 20 * time.Second
+	mostOfFile = 32 << 20 // the end of a longer file
+	mostOfLog  = 4 << 20
+)
+
+// told are the endpoints that a bundle has the answers of.
+var told = []string{"status", "topology", "fabric", "cables", "drains", "jobs", "epochs", "baseline", "whoami"}
+
+// bundle is a support bundle in the making.
+type bundle struct {
+	*archive
+	ctx     context.Context
+	clean   *scrub.Cleaner
+	now     time.Time
+	missing strings.Builder // what could not be had, and why
+}
+
+func supportCommand() *cobra.Command {
+	var path, out string
+	cmd := &cobra.Command{
+		Use:   "support --out FILE",
+		Short: "Gather what those who help need to know, without secrets",
+		Long: `Support writes one archive with what forsd says of itself, the settings of forsd
+and OpenSM, OpenSM's dump and the end of its log, the journal of both for two days,
+and what doctor finds. What cannot be had is named in missing.txt.
+
+Tokens, keys, the address and the key of the webhook and OpenSM's management keys are
+not in it: in texts [removed] stands in their place. Names of hosts and users are.
+Run it as root to have everything.`,
+		Example: "  sudo forsctl support --out forsd-support.tar.gz",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := checkOut(cmd, "out", out, "the archive"); err != nil {
+				return err
+			}
+			c, err := config.Load(path)
+			if err != nil {
+				c = config.Default() // why is among what doctor finds
+			}
+			token, _ := cmd.Flags().GetString("token-file")
+			b := &bundle{archive: newArchive(), ctx: cmd.Context(), now: time.Now(), clean: scrub.New(secrets(path, token)...)}
+			b.gather(cmd, path, c)
+			b.put("missing.txt", []byte(b.missing.String()))
+			data, err := b.end()
+			if err != nil {
+				return err
+			}
+			if out == "-" {
+				return writeOut(cmd, out, data)
+			}
+			if err := writeSecret(out, data); err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(cmd.ErrOrStderr(), "forsctl: wrote %s (%d kB): look at it before you send it\n", out, len(data)>>10)
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&path, "config", config.DefaultPath, "forsd's configuration")
+	cmd.Flags().StringVar(&out, "out", "", "the archive to write, - for standard output")
+	return cmd
+}
+
+// named finds what the settings name that is secret: addresses, and the paths of files. It
+// reads settings with mistakes in them, too.
+var named = regexp.MustCompile(`\b(?:url|secret_file|key):\s*["']?((?:/|https?://)[^\s"',}]+)`)
+
+// secrets are the texts that are known to be secret.
+func secrets(settings, token string) (all []string) {
+	raw, _ := os.ReadFile(settings) // what cannot be read is named in missing.txt
+	files := []string{token}
+	for _, m := range named.FindAllStringSubmatch(string(raw), -1) {
+		if filepath.IsAbs(m[1]) {
+			files = append(files, m[1])
+		} else {
+			all = append(all, m[1])
+		}
+	}
+	for _, path := range files {
+		if text, err := os.ReadFile(path); err == nil {
+			all = append(all, string(text))
+		}
+	}
+	return all
+}
+
+// gather adds everything.
+func (b *bundle) gather(cmd *cobra.Command, path string, c *config.Config) {
+	b.put("about.txt", fmt.Appendf(nil, "forsctl %s\n%s\n%s/%s\n", Version, b.now.Format(time.RFC3339), runtime.GOOS, runtime.GOARCH))
+	b.ask(cmd)
+	for _, f := range []struct {
+		name, path string
+		most       int64
+	}{
+		{"forsd.yaml", path, mostOfFile}, {"opensm.conf", c.OpenSM.Conf, mostOfFile},
+		{"guid2lid", filepath.Join(c.OpenSM.CacheDir, opensm.GUID2LIDFile), mostOfFile},
+		{"opensm-subnet.lst", filepath.Join(c.OpenSM.DumpDir, "opensm-subnet.lst"), mostOfFile}, {"opensm.log", c.OpenSM.Log, mostOfLog},
+	} {
+		if f.path != "" {
+			b.file(f.name, f.path, f.most)
+		}
+	}
+	b.run("doctor.txt", os.Args[0], "doctor", "--config", path)
+	b.run("journal-forsd.txt", "journalctl", "--no-pager", "-u", "forsd", "--since", "-2d", "-n", "50000")
+	b.run("journal-opensm.txt", "journalctl", "--no-pager", "-u", c.OpenSM.Unit, "--since", "-2d", "-n", "50000")
+	b.run("units.txt", "systemctl", "--no-pager", "status", "forsd", c.OpenSM.Unit)
+	b.run("kernel.txt", "uname", "-a")
+}
+
+// put adds a text without its secrets.
+func (b *bundle) put(name string, text []byte) {
+	if err := b.add("forsd-support/"+name, b.clean.Text(text), 0o600, b.now); err != nil {
+		b.miss(name, err)
+	}
+}
+
+// miss notes that something could not be had.
+func (b *bundle) miss(name string, err error) {
+	fmt.Fprintf(&b.missing, "%s: %v\n", name, err)
+}
+
+// ask adds what forsd says of itself.
+func (b *bundle) ask(cmd *cobra.Command) {
+	c, err := dial(cmd)
+	if err != nil {
+		b.miss("forsd", err)
+		return
+	}
+	defer c.Close()
+	get := func(name, path string) {
+		ctx, cancel := context.WithTimeout(b.ctx, partWithin)
+		defer cancel()
+		text, err := c.Get(ctx, path)
+		if err != nil {
+			b.miss(name, err)
+			return
+		}
+		b.put(name, text)
+	}
+	for _, name := range told {
+		get(name+".json", "/v1/"+name)
+	}
+	get("metrics.txt", "/metrics")
+	b.history(c)
+}
+
+// history adds the newest events.
+func (b *bundle) history(c *api.Client) {
+	ctx, cancel := context.WithTimeout(b.ctx, partWithin)
+	defer cancel()
+	entries, err := readHistory(ctx, c, api.HistoryQuery{}, 5000)
+	if err != nil {
+		b.miss("history.csv", err)
+		return
+	}
+	var text strings.Builder
+	if err := historyCSV(&text, entries); err != nil {
+		b.miss("history.csv", err)
+		return
+	}
+	b.put("history.csv", []byte(text.String()))
+}
+
+// file adds a file, of a longer one the end.
+func (b *bundle) file(name, path string, most int64) {
+	f, err := os.Open(path)
+	if err != nil {
+		b.miss(name, err)
+		return
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err == nil && info.Size() > most {
+		_, _ = f.Seek(info.Size()-most, io.SeekStart) // else it is read from the start
+	}
+	text, err := io.ReadAll(io.LimitReader(f, most))
+	if err != nil {
+		b.miss(name, err)
+		return
+	}
+	b.put(name, text)
+}
+
+// run adds what a command prints.
+func (b *bundle) run(name string, line ...string) {
+	ctx, cancel := context.WithTimeout(b.ctx, partWithin)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, line[0], line[1:]...)
+	cmd.WaitDelay = time.Second
+	text, err := cmd.CombinedOutput()
+	var failed *exec.ExitError
+	if err != nil && !errors.As(err, &failed) { // doctor and systemctl exit with what they found
+		b.miss(name, err)
+		return
+	}
+	if int64(len(text)) > mostOfFile {
+		text = slices.Concat([]byte("[cut off]\n"), text[int64(len(text))-mostOfFile:])
+	}
+	b.put(name, text)
+}

@@ -1,0 +1,89 @@
+// Package scrub takes secrets out of texts that are shown to others.
+package scrub
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/url"
+	"regexp"
+	"strings"
+)
+
+// Removed stands in the place of a secret.
+const Removed = "[removed]"
+
+// shortest is the length of a text that is taken for a secret: shorter ones are in other
+// words, too.
+const shortest = 6
+
+// Cleaner removes known secrets, and what looks like one.
+type Cleaner struct{ known *strings.Replacer }
+
+// New is a cleaner that knows secrets: texts of one line or more, or addresses, whose host
+// may be told. Each line is a secret by itself, since logs break texts.
+func New(secrets ...string) *Cleaner {
+	var pairs []string
+	add := func(secret, instead string) {
+		if len(secret) < shortest {
+			return
+		}
+		pairs = append(pairs, secret, instead)
+		if text, err := json.Marshal(secret); err == nil { // as it is in JSON
+			pairs = append(pairs, strings.Trim(string(text), `"`), instead)
+		}
+	}
+	for _, s := range secrets {
+		for line := range strings.Lines(strings.TrimSpace(s)) {
+			line = strings.TrimSpace(line)
+			if strings.HasPrefix(line, "-----") {
+				continue // the frame of a key
+			}
+			if u, err := url.Parse(line); err == nil && u.Host != "" {
+				add(line, u.Scheme+"://"+u.Hostname()+"/"+Removed)
+				add(strings.TrimPrefix(u.RequestURI(), "/"), Removed) // logs may have the path alone
+				if u.User != nil {
+					add(u.User.String(), Removed)
+				}
+				continue
+			}
+			add(line, Removed)
+			add(strings.TrimPrefix(line, "whsec_"), Removed)
+		}
+	}
+	return &Cleaner{strings.NewReplacer(pairs...)}
+}
+
+// The forms of secrets, and what stands for each.
+var forms = []struct {
+	form    *regexp.Regexp
+	instead string
+}{
+	{regexp.MustCompile(`(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----.*?(-----END [A-Z0-9 ]*PRIVATE KEY-----|\z)`), Removed},
+	{regexp.MustCompile(`whsec_[A-Za-z0-9+/=_-]+`), Removed},
+	{regexp.MustCompile(`(?i)\b(authorization|proxy-authorization|cookie|set-cookie|x-api-key|x-auth-token)("?\s*[:=]\s*)[^\r\n]+`), "$1$2" + Removed},
+	{regexp.MustCompile(`(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{8,}`), "$1 " + Removed},
+	{regexp.MustCompile(`://[^/\s@"']+@`), "://" + Removed + "@"},
+	{regexp.MustCompile(`(?i)https://(hooks\.slack\.com|(?:ptb\.|canary\.)?discord(?:app)?\.com/api/webhooks|[a-z0-9.-]*webhook\.office\.com|[a-z0-9.-]*logic\.azure\.com|[a-z0-9.-]*powerplatform\.com)[^\s"'<>]*`), "https://$1/" + Removed},
+	{regexp.MustCompile(`(?i)(\burl["']?\s*:\s*["']?https?://[^/\s"',}]+)/[^\s"',}]*`), "$1/" + Removed},
+	{regexp.MustCompile(`(?i)([?&](?:token|key|sig|signature|secret|password|access_token)=)[^&\s"']+`), "${1}" + Removed},
+	// Keys of OpenSM, and settings of that kind in any file. A path is not a secret.
+	{regexp.MustCompile(`(?im)^(\s*#?\s*"?[\w.-]*(?:m_key|sm_key|sa_key|vs_key|cc_key|n2n_key|password|passwd|passphrase|secret|token|community)"?\s*[:= ]\s*)[^\s/][^\r\n]*$`), "${1}" + Removed},
+	{regexp.MustCompile(`(?i)\b((?:m_?key|sm_?key|sa_?key|password|passwd|passphrase|secret)["']?\s*[:=]\s*["']?)[^\s"',;/][^\s"',;]*`), "${1}" + Removed},
+}
+
+// token is one of forsd's. Names of metrics begin alike, and have no capital letters.
+var token = regexp.MustCompile(`forsd_[A-Za-z0-9_-]{40,}`)
+
+// Text is a text without its secrets.
+func (c *Cleaner) Text(text []byte) []byte {
+	out := []byte(c.known.Replace(string(text)))
+	for _, f := range forms {
+		out = f.form.ReplaceAll(out, []byte(f.instead))
+	}
+	return token.ReplaceAllFunc(out, func(found []byte) []byte {
+		if bytes.Equal(found, bytes.ToLower(found)) {
+			return found
+		}
+		return []byte("forsd_" + Removed)
+	})
+}
