@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -364,6 +366,64 @@ func TestStreamForm(t *testing.T) {
 		want := "retry: 1000\nid: " + run + "-0\n\nid: " + run + "-1\nevent: link\ndata: \"a\\nb\"\n\n: still here\n\n"
 		if diff := cmp.Diff(want, w); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
+		}
+	})
+}
+
+// TestCrowd has many streams wait for events: the first are woken at once and the others
+// within a time that grows with their number, none is forgotten while events come amid
+// that, and nothing is left of those that have gone.
+func TestCrowd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const all = 3000
+		s := NewEvents(64, time.Now())
+		ctx, leave := context.WithCancel(t.Context())
+		var streams sync.WaitGroup
+		var mu sync.Mutex
+		seen := map[uint64][]time.Duration{} // by event: when the streams knew it
+		begin := time.Now()
+		for range all {
+			streams.Go(func() {
+				for at := uint64(0); ctx.Err() == nil; {
+					wait, cancel := context.WithTimeout(ctx, keepAlive)
+					_, next := s.wait(wait, at)
+					cancel()
+					mu.Lock()
+					for ; at < next; at++ {
+						seen[at+1] = append(seen[at+1], time.Since(begin))
+					}
+					mu.Unlock()
+				}
+			})
+		}
+		time.Sleep(100*keepAlive + keepAlive/2) // they have come back many times
+		begin = time.Now()
+		say := func() {
+			if err := s.Publish(KindLink, nil); err != nil {
+				t.Error(err)
+			}
+		}
+		say()
+		synctest.Wait()
+		mu.Lock()
+		if n := len(seen[1]); n != mostNear {
+			t.Errorf("%d are woken at once", n)
+		}
+		mu.Unlock()
+		time.Sleep(lateAfter / 2)
+		say() // it is told with the first
+		time.Sleep(50 * time.Millisecond)
+		say() // amid the waking
+		time.Sleep(2 * time.Second)
+		leave()
+		streams.Wait()
+		for n, most := range map[uint64]time.Duration{1: 450 * time.Millisecond, 2: 450 * time.Millisecond, 3: 900 * time.Millisecond} {
+			if len(seen[n]) != all || slices.Max(seen[n]) > most {
+				t.Errorf("event %d was told to %d, the last after %v", n, len(seen[n]), slices.Max(seen[n]))
+			}
+		}
+		if len(s.late) != 0 || s.near != 0 || s.waking {
+			t.Errorf("%d wait still, %d near, waking %v", len(s.late), s.near, s.waking)
 		}
 	})
 }

@@ -177,6 +177,11 @@ func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	for name, value := range policy {
 		w.Header().Set(name, value)
 	}
+	if len(r.TransferEncoding) > 0 {
+		// Where a length is given as well, a proxy may think that the request ends elsewhere:
+		// what follows is not read (RFC 9112, section 6.3).
+		w.Header().Set("Connection", "close")
+	}
 	err := s.strange(r)
 	if err != nil {
 		s.refuse(RefusedStranger)

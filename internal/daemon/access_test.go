@@ -2,16 +2,10 @@ package daemon
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"fmt"
 	"io"
-	"math/big"
 	"net"
 	"net/http"
 	"os"
@@ -31,64 +25,14 @@ import (
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/internal/access"
 	"github.com/forsd/forsd/internal/config"
+	"github.com/forsd/forsd/testbed/authority"
 )
-
-// authority signs certificates for a test.
-type authority struct {
-	key    *ecdsa.PrivateKey
-	cert   *x509.Certificate
-	serial int64
-}
-
-func newAuthority(t *testing.T, name string) *authority {
-	t.Helper()
-	a := &authority{}
-	var err error
-	a.key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	ok(t, err)
-	own := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign}
-	raw, err := x509.CreateCertificate(rand.Reader, own, own, &a.key.PublicKey, a.key)
-	ok(t, err)
-	a.cert, err = x509.ParseCertificate(raw)
-	ok(t, err)
-	return a
-}
-
-// issue signs a certificate for a name, which is valid until then.
-func (a *authority) issue(t *testing.T, name string, until time.Time, units ...string) (pair tls.Certificate, certificate, key []byte) {
-	t.Helper()
-	a.serial++
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	ok(t, err)
-	c := &x509.Certificate{SerialNumber: big.NewInt(100 + a.serial), Subject: pkix.Name{CommonName: name, OrganizationalUnit: units}, NotBefore: time.Now().Add(-time.Hour), NotAfter: until,
-		DNSNames: []string{"fabric.example.org"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth}}
-	raw, err := x509.CreateCertificate(rand.Reader, c, a.cert, &private.PublicKey, a.key)
-	ok(t, err)
-	der, err := x509.MarshalECPrivateKey(private)
-	ok(t, err)
-	certificate, key = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw}), pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der})
-	pair, err = tls.X509KeyPair(certificate, key)
-	ok(t, err)
-	return pair, certificate, key
-}
-
-// revoke writes a list of revoked certificates.
-func (a *authority) revoke(t *testing.T, path string, serials ...int64) {
-	t.Helper()
-	list := &x509.RevocationList{Number: big.NewInt(time.Now().UnixNano()), ThisUpdate: time.Now().Add(-time.Minute), NextUpdate: time.Now().Add(time.Hour)}
-	for _, n := range serials {
-		list.RevokedCertificateEntries = append(list.RevokedCertificateEntries, x509.RevocationListEntry{SerialNumber: big.NewInt(n), RevocationTime: time.Now()})
-	}
-	raw, err := x509.CreateRevocationList(rand.Reader, list, a.cert, a.key)
-	ok(t, err, os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: "X509 CRL", Bytes: raw}), 0o600))
-}
 
 // guarded is a forsd with roles, on a socket, over TCP and over TLS.
 type guarded struct {
 	*Daemon
 	dir         string
-	ca          *authority
+	ca          *authority.Authority
 	socket      string
 	plain, safe string // addresses
 	logs        *observer.ObservedLogs
@@ -109,24 +53,24 @@ func freeAddress(t *testing.T) string {
 // guard starts forsd with roles, and nothing else: no OpenSM is there.
 func guard(t *testing.T) *guarded {
 	t.Helper()
-	g := &guarded{dir: t.TempDir(), ca: newAuthority(t, "authority"), plain: freeAddress(t), safe: freeAddress(t)}
+	g := &guarded{dir: t.TempDir(), ca: authority.New(t, "authority"), plain: freeAddress(t), safe: freeAddress(t)}
 	for at := g.dir; at != "/tmp" && at != "/"; at = filepath.Dir(at) {
 		_ = os.Chmod(at, 0o755) // other users reach the socket
 	}
 	g.socket = filepath.Join(g.dir, "s")
-	_, cert, key := g.ca.issue(t, "forsd", time.Now().Add(time.Hour))
+	_, cert, key := g.ca.Issue(t, "forsd", time.Now().Add(time.Hour))
 	file := func(name string, text []byte) string {
 		path := filepath.Join(g.dir, name)
 		ok(t, os.WriteFile(path, text, 0o600))
 		return path
 	}
-	g.ca.revoke(t, filepath.Join(g.dir, "crl.pem"))
+	g.ca.Revoke(t, filepath.Join(g.dir, "crl.pem"))
 	cfg := config.Default()
 	cfg.StateDir, cfg.OpenSM.LFTsFile = filepath.Join(g.dir, "state"), filepath.Join(g.dir, "lfts.dump")
 	cfg.OpenSM.DumpDir, cfg.OpenSM.CacheDir, cfg.OpenSM.PIDFile, cfg.OpenSM.Plugin.Socket = g.dir, g.dir, filepath.Join(g.dir, "pid"), filepath.Join(g.dir, "p")
 	cfg.API.Socket, cfg.API.SocketMode, cfg.API.Listen, cfg.API.Names = g.socket, 0o666, g.plain, []string{"fabric.example.org"}
 	cfg.API.TLS = config.TLS{Listen: g.safe, Certificate: file("cert.pem", cert), Key: file("key.pem", key),
-		ClientCA: file("ca.pem", pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: g.ca.cert.Raw})), Revoked: filepath.Join(g.dir, "crl.pem")}
+		ClientCA: file("ca.pem", g.ca.PEM()), Revoked: filepath.Join(g.dir, "crl.pem")}
 	cfg.API.Administrators = []string{"cn:administrator", fmt.Sprint(adminUID)}
 	cfg.API.Operators = []string{"ou:operators", fmt.Sprint("@", operatorUID)}
 	cfg.API.Viewers = []string{"cn:viewer", fmt.Sprint(viewerUID)}
@@ -211,7 +155,7 @@ func (g *guarded) bySocket(uid int, role access.Role) *way {
 // overTLS asks over TLS, by certificates, a token, or neither.
 func (g *guarded) overTLS(role access.Role, token string, show ...tls.Certificate) *way {
 	roots := x509.NewCertPool()
-	roots.AddCert(g.ca.cert)
+	roots.AddCert(g.ca.Certificate)
 	w := &way{name: "TLS", url: "https://" + g.safe, token: token, role: role, known: http.StatusUnauthorized,
 		http: &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{RootCAs: roots, Certificates: show}}}}
 	if role > access.Nobody || len(show) > 0 {
@@ -257,7 +201,7 @@ func TestAccess(t *testing.T) {
 	g := guard(t)
 	g.access.Limiter = nil // all of it is refused too often
 	issue := func(name string, units ...string) tls.Certificate {
-		pair, _, _ := g.ca.issue(t, name, time.Now().Add(time.Hour), units...)
+		pair, _, _ := g.ca.Issue(t, name, time.Now().Add(time.Hour), units...)
 		return pair
 	}
 	plain := func(token string, role access.Role) *way {
@@ -336,13 +280,13 @@ func TestAccess(t *testing.T) {
 // authority, and lets forsd have new ones while it runs.
 func TestCertificates(t *testing.T) {
 	g := guard(t)
-	pair := func(a *authority, name string, until time.Time) (tls.Certificate, int64) {
-		p, _, _ := a.issue(t, name, until)
-		return p, 100 + a.serial
+	pair := func(a *authority.Authority, name string, until time.Time) (tls.Certificate, int64) {
+		p, _, _ := a.Issue(t, name, until)
+		return p, a.Serial
 	}
 	good, serial := pair(g.ca, "viewer", time.Now().Add(time.Hour))
 	old, _ := pair(g.ca, "viewer", time.Now().Add(-time.Minute))
-	foreign, _ := pair(newAuthority(t, "another"), "administrator", time.Now().Add(time.Hour))
+	foreign, _ := pair(authority.New(t, "another"), "administrator", time.Now().Add(time.Hour))
 	short, _ := pair(g.ca, "viewer", time.Now().Add(2*time.Second))
 	w, brief := g.overTLS(access.Viewer, "", good), g.overTLS(access.Viewer, "", short)
 	for name, x := range map[string]*way{"good": w, "short-lived": brief} {
@@ -356,7 +300,7 @@ func TestCertificates(t *testing.T) {
 		}
 	}
 	// On the same connection: one is revoked, the other expires.
-	g.ca.revoke(t, filepath.Join(g.dir, "crl.pem"), serial)
+	g.ca.Revoke(t, filepath.Join(g.dir, "crl.pem"), serial)
 	became := func(x *way, path string, want int) {
 		t.Helper()
 		var status int
@@ -371,8 +315,8 @@ func TestCertificates(t *testing.T) {
 	became(w, "/v1/status", http.StatusUnauthorized)
 	became(brief, "/v1/status", http.StatusUnauthorized)
 	// A new certificate is shown to those who connect from now on, and a broken one is not.
-	next := newAuthority(t, "next")
-	_, cert, key := next.issue(t, "forsd", time.Now().Add(time.Hour))
+	next := authority.New(t, "next")
+	_, cert, key := next.Issue(t, "forsd", time.Now().Add(time.Hour))
 	ok(t, os.WriteFile(filepath.Join(g.dir, "key.pem"), []byte("broken"), 0o600))
 	time.Sleep(1200 * time.Millisecond)
 	fresh, _ := pair(g.ca, "viewer", time.Now().Add(time.Hour))
@@ -386,7 +330,7 @@ func TestCertificates(t *testing.T) {
 	}
 	ok(t, os.WriteFile(filepath.Join(g.dir, "cert.pem"), cert, 0o600), os.WriteFile(filepath.Join(g.dir, "key.pem"), key, 0o600))
 	roots := x509.NewCertPool()
-	roots.AddCert(next.cert)
+	roots.AddCert(next.Certificate)
 	for range 100 {
 		c, err := tls.Dial("tcp", g.safe, &tls.Config{RootCAs: roots})
 		if err == nil {

@@ -242,6 +242,27 @@ func TestResume(t *testing.T) {
 	}
 }
 
+// TestNoteCosts holds that an event costs no memory on the way into the queue, nor where the
+// queue is full: that is all of the history that is on the path from a trap to a plan.
+func TestNoteCosts(t *testing.T) {
+	h := New(settings(t), "x", zap.NewNop(), nil)
+	e := api.Event{ID: "x-1", Kind: api.KindLink, Data: json.RawMessage(`{}`)}
+	at := time.Now()
+	if n := testing.AllocsPerRun(2*queueLength, func() { h.Note(e, at) }); n != 0 || h.Lost() == 0 {
+		t.Errorf("%v allocations for an event, %d were lost", n, h.Lost())
+	}
+}
+
+// BenchmarkNote is what the history takes of the time from a trap to a plan, for each event.
+func BenchmarkNote(b *testing.B) {
+	h := New(settings(b), "x", zap.NewNop(), nil)
+	e := api.Event{ID: "x-1", Kind: api.KindLink, Data: json.RawMessage(`{}`)}
+	for b.Loop() {
+		h.Note(e, time.Now())
+		<-h.queue
+	}
+}
+
 // TestNobodyWaits notes events while nobody stores them.
 func TestNobodyWaits(t *testing.T) {
 	x := New(settings(t), "x", zap.NewNop(), health.NewTracker(Kinds(), nil))

@@ -43,6 +43,10 @@ type Options struct {
 	// takes the plugin.
 	Pair bool
 
+	// TLS is by what the two forsd of a pair know each other; without it they speak by their
+	// sockets.
+	TLS *[2]Secure
+
 	// Reports has forsd get the Reports that it subscribes to, as it does on a real
 	// adapter; see ibsim.Sim.EnvOpen and, where Manager is nil, EnvBeside. By the plugin it
 	// needs none.
@@ -51,6 +55,10 @@ type Options struct {
 	// Manager may change how OpenSM is started; nil changes nothing.
 	Manager func(*ibsim.OpenSMOptions)
 }
+
+// Secure is where a forsd listens for TLS, and by which files. Its certificate is of the
+// name forsd.
+type Secure struct{ Listen, Certificate, Key, CA string }
 
 // Site is a simulated fabric, and what runs on it. Nothing is started but the
 // fabric; forsd and OpenSM may come in any order.
@@ -195,6 +203,10 @@ opensm:
   dump_command: [{{range $i, $w := .Dump}}{{if $i}}, {{end}}{{quote $w}}{{end}}]
 api:
   socket: {{quote .Socket}}
+{{- with .TLS}}
+  tls: {listen: {{quote .Listen}}, certificate: {{quote .Certificate}}, key: {{quote .Key}}, client_ca: {{quote .CA}}}
+  viewers: ["cn:forsd"]
+{{- end}}
 {{- if .Peer}}
 peer: {address: {{quote .Peer}}}
 {{- end}}
@@ -214,12 +226,20 @@ func (s *Site) writeConfig(path, pidFile string) error {
 	if s.options.Pair {
 		peer = filepath.Join(s.other(), "forsd.sock")
 	}
+	var own *Secure
+	if by := s.options.TLS; by != nil {
+		n := 0
+		if s.second != "" {
+			n = 1
+		}
+		own, peer = &by[n], "https://"+by[1-n].Listen
+	}
 	dump := append(append([]string{"env"}, env...), s.Sim.Prefix()...)
 	var text strings.Builder
 	err = configText.Execute(&text, map[string]any{
 		"State": s.StateDir(), "Manager": s.ManagerDir(), "Socket": s.Socket(),
 		"Conf": filepath.Join(s.ManagerDir(), "opensm.conf"), "Log": filepath.Join(s.ManagerDir(), "opensm.log"),
-		"Tables": s.TableFile(), "PID": pidFile, "LMC": cmp.Or(s.options.LMCKey, "auto"), "Umad": cmp.Or(s.options.Umad, "auto"), "Dump": append(dump, "dump_fts", "-n"), "Plugin": plugin, "Traps": cmp.Or(s.options.Traps, "auto"), "Peer": peer, "More": s.options.Config,
+		"Tables": s.TableFile(), "PID": pidFile, "LMC": cmp.Or(s.options.LMCKey, "auto"), "Umad": cmp.Or(s.options.Umad, "auto"), "Dump": append(dump, "dump_fts", "-n"), "Plugin": plugin, "Traps": cmp.Or(s.options.Traps, "auto"), "Peer": peer, "TLS": own, "More": s.options.Config,
 	})
 	if err != nil {
 		return err
