@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -100,7 +99,7 @@ func openPage(ctx context.Context, site *e2e.Site) error {
 	socket := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", site.Socket())
 	}}}
-	for _, path := range []string{"/", "/v1/whoami", "/v1/status", "/v1/topology", "/v1/cables", "/v1/drains", "/v1/events"} {
+	read := func(path string) error {
 		r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://forsd"+path, nil)
 		if err != nil {
 			return err
@@ -109,14 +108,17 @@ func openPage(ctx context.Context, site *e2e.Site) error {
 		if err != nil {
 			return err
 		}
-		if strings.HasSuffix(path, "events") {
-			go func() { _, _ = io.Copy(io.Discard, answer.Body); _ = answer.Body.Close() }() // until ctx ends
-			continue
+		defer answer.Body.Close()
+		if _, err = io.Copy(io.Discard, answer.Body); err == nil && answer.StatusCode != http.StatusOK {
+			err = fmt.Errorf("%s: %s", path, answer.Status)
 		}
-		_, err = io.Copy(io.Discard, answer.Body)
-		if err = errors.Join(err, answer.Body.Close()); err != nil || answer.StatusCode != http.StatusOK {
-			return fmt.Errorf("%s: %s: %w", path, answer.Status, err)
+		return err
+	}
+	for _, path := range []string{"/", "/v1/whoami", "/v1/status", "/v1/topology", "/v1/cables", "/v1/drains"} {
+		if err := read(path); err != nil {
+			return err
 		}
 	}
+	go func() { _ = read("/v1/events") }() // until ctx ends
 	return nil
 }
