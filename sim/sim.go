@@ -307,11 +307,18 @@ func (r *runner) cable(link int32) string {
 	return r.f.CableLabel(topology.PortRef{Node: int32(node), Port: uint8(link - r.first[node])})
 }
 
+// Duration is what the exchange takes, in units of an undisturbed transfer.
+func (r *Result) Duration() (sum int) {
+	for _, m := range r.PerPhaseMax {
+		sum += m
+	}
+	return sum
+}
+
 func (r *runner) summarise() {
 	res := &r.result
-	sum, busy, conflicts := 0, 0, 0
+	sum, busy, conflicts := res.Duration(), 0, 0
 	for _, m := range res.PerPhaseMax {
-		sum += m
 		if m > 0 {
 			busy++
 		}

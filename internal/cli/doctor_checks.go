@@ -141,11 +141,7 @@ func (d *doctor) checkReading() {
 		d.note("reader", warn, "forsd cannot read the switches itself, and a command does, which takes several times as long: %v", own)
 	}
 	name := d.config.OpenSM.DumpCommand[0]
-	path, err := exec.LookPath(name)
-	if err != nil && !strings.Contains(name, "/") {
-		// Debian's diagnostics are in sbin, which a user's PATH may lack.
-		path, err = exec.LookPath("/usr/sbin/" + name)
-	}
+	path, err := findProgram(name)
 	if err != nil {
 		d.note("readback", fail, "there is no command %s, which reads tables out of the switches: install infiniband-diags, or set opensm.dump_command in forsd.yaml", name)
 		return
@@ -155,6 +151,16 @@ func (d *doctor) checkReading() {
 		return
 	}
 	d.note("readback", good, "tables are read back by %s", path)
+}
+
+// findProgram finds a program in PATH, or in /usr/sbin, where Debian has its diagnostics and
+// which a user's PATH may lack.
+func findProgram(name string) (string, error) {
+	path, err := exec.LookPath(name)
+	if err != nil && !strings.Contains(name, "/") {
+		return exec.LookPath("/usr/sbin/" + name)
+	}
+	return path, err
 }
 
 // fabric is the fabric that OpenSM dumped last, nil if it cannot be read.

@@ -73,10 +73,7 @@ func (d *doctor) checkFromAfar() {
 		if len(command) == 0 {
 			continue
 		}
-		path, err := exec.LookPath(command[0])
-		if err != nil && !strings.Contains(command[0], "/") {
-			path, err = exec.LookPath("/usr/sbin/" + command[0])
-		}
+		path, err := findProgram(command[0])
 		if err != nil {
 			d.note("command", fail, "there is no command %s", command[0])
 			continue

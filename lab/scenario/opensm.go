@@ -182,11 +182,10 @@ func run(t *topology.FatTree, tables *lft.Tables, rows []sim.Row, engine, used s
 	if err != nil {
 		return nil, err
 	}
-	x := &Exchange{Engine: engine, Used: used, Mean: r.Mean, Max: r.Max, Throughput: r.RelativeThroughput, Lost: r.Lost}
+	x := &Exchange{Engine: engine, Used: used, Mean: r.Mean, Max: r.Max, Throughput: r.RelativeThroughput, Lost: r.Lost, Duration: r.Duration()}
 	for _, most := range r.PerPhaseMax {
 		if most > 0 {
 			x.Phases++
-			x.Duration += most
 		}
 	}
 	x.Gbps = Gbps(r.Servers, x.Phases, x.Duration)

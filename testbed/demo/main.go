@@ -206,7 +206,7 @@ func walk(ctx context.Context, s *e2e.Site, st step, c costs) (t times, err erro
 		return t, err
 	}
 	show(st.title, status, fmt.Sprintf("%s published; %s of OpenSM, %d with tables that forsd gave",
-		plural(int(status.Epoch-before.Epoch), "plan"), plural(bytes.Count(log[from:], []byte(ibsim.SubnetUp)), "sweep"),
+		command.Plural(int(status.Epoch-before.Epoch), "plan", "plans"), command.Plural(bytes.Count(log[from:], []byte(ibsim.SubnetUp)), "sweep", "sweeps"),
 		bytes.Count(log[from:], []byte("fors tables configured"))))
 	return timesOf(status, began), nil
 }

@@ -178,13 +178,6 @@ func printTimes(steps []step, files, plugin []times) {
 	w.Flush()
 }
 
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}
-
 func shorten(s string, most int) string {
 	if r := []rune(s); len(r) > most {
 		return string(r[:most]) + "…"
@@ -199,16 +192,8 @@ func printCosts(c costs) {
 	fmt.Fprintln(w, "fabric\tmin-hop + linear shift\tforsd\tforsd, base LIDs\tthroughput by min-hop\tby forsd\tby forsd, base LIDs\tgain\t")
 	for _, state := range states {
 		x := c[state]
-		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%.1f %%\t%.1f %%\t%.1f %%\t× %.2f\t\n", state, sum(x.minhop.PerPhaseMax), sum(x.forsd.PerPhaseMax), sum(x.base.PerPhaseMax),
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%.1f %%\t%.1f %%\t%.1f %%\t× %.2f\t\n", state, x.minhop.Duration(), x.forsd.Duration(), x.base.Duration(),
 			100*x.minhop.RelativeThroughput, 100*x.forsd.RelativeThroughput, 100*x.base.RelativeThroughput, x.forsd.RelativeThroughput/x.minhop.RelativeThroughput)
 	}
 	w.Flush()
-}
-
-func sum(xs []int) int {
-	total := 0
-	for _, x := range xs {
-		total += x
-	}
-	return total
 }

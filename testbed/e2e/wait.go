@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/internal/health"
 )
 
 // pollEvery is the time between two looks at what cannot be waited for.
@@ -100,12 +102,7 @@ func (s *Site) Warned(ctx context.Context, codes ...string) (st *api.Status, err
 
 // HasWarning tells whether a warning is in force.
 func HasWarning(st *api.Status, code string) bool {
-	for _, w := range st.Warnings {
-		if w.Code == code {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(st.Warnings, func(w health.Warning) bool { return w.Code == code })
 }
 
 // Cable accepts a fabric in which a leaf's cable of a lane is in a state, as the

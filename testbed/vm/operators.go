@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/testbed/e2e"
 )
 
 // entry is a line of the journal, as far as the steps look at it.
@@ -68,15 +69,17 @@ func (s *site) reload(ctx context.Context) string {
 	s.all(ctx, "cp /etc/forsd/forsd.yaml /root; systemctl show -P MainPID forsd >/root/pid; echo 'planing: {}' >>/etc/forsd/forsd.yaml", "! systemctl reload forsd")
 	s.says(ctx, "journalctl -b -u forsd -n 5", "planing: is unknown", "/etc/forsd/forsd.yaml:")
 	s.says(ctx, "forsctl reload; echo code $?", "planing: is unknown", "code 1")
-	s.await(ctx, "the warning", func(t *api.Status) bool { return inForce(t) && warns(t, "configuration-refused") })
+	s.await(ctx, "the warning", func(t *api.Status) bool { return inForce(t) && e2e.HasWarning(t, "configuration-refused") })
 	all := s.leaves * s.spines
 	const without = `sed 's/^  exclude: .*/  exclude: "^Hca0001"/; s/^keep_epochs: .*/keep_epochs: 9/' /root/forsd.yaml >/etc/forsd/forsd.yaml; grep -q '^  exclude: "^Hca0001"' /etc/forsd/forsd.yaml`
 	s.all(ctx, without, "systemctl reload forsd")
 	s.await(ctx, "a plan without a host", func(t *api.Status) bool {
-		return inForce(t) && t.Servers == all-1 && warns(t, "configuration-waits") && !warns(t, "configuration-refused")
+		return inForce(t) && t.Servers == all-1 && e2e.HasWarning(t, "configuration-waits") && !e2e.HasWarning(t, "configuration-refused")
 	})
 	s.all(ctx, "mv /root/forsd.yaml /etc/forsd/forsd.yaml; forsctl reload")
-	s.await(ctx, "a plan of all hosts", func(t *api.Status) bool { return inForce(t) && t.Servers == all && !warns(t, "configuration-waits") })
+	s.await(ctx, "a plan of all hosts", func(t *api.Status) bool {
+		return inForce(t) && t.Servers == all && !e2e.HasWarning(t, "configuration-waits")
+	})
 	s.all(ctx, "[ $(systemctl show -P MainPID forsd) = $(cat /root/pid) ] && [ $(systemctl show -P ActiveState forsd) = active ]")
 	s.verified(ctx)
 	return "a wrong file is refused and changes nothing, a good one is taken up; the process stays"
@@ -89,7 +92,7 @@ func (s *site) rights(ctx context.Context) string {
 	s.all(ctx, "usermod -aG forsd anna", "runuser -u anna -- forsctl status || [ $? -eq 1 ]")
 	s.says(ctx, "runuser -u anna -- forsctl setup --conf /etc/opensm/new.conf --topology /var/log/opensm-subnet.lst", "user anna lacks write permission on /etc/opensm", "run it with sudo")
 	s.all(ctx, "chmod 700 /var/log")
-	refused := s.await(ctx, "the warning of a directory that forsd cannot read", func(t *api.Status) bool { return warns(t, "dump-refused") })
+	refused := s.await(ctx, "the warning of a directory that forsd cannot read", func(t *api.Status) bool { return e2e.HasWarning(t, "dump-refused") })
 	for _, w := range refused.Warnings {
 		if w.Code == "dump-refused" && !strings.Contains(w.Text, "user forsd lacks search permission on /var/log (drwx------, owner root, group root): run chmod o+x /var/log, or setfacl") {
 			s.fail("the warning says %q", w.Text)
@@ -97,7 +100,7 @@ func (s *site) rights(ctx context.Context) string {
 	}
 	s.says(ctx, "forsctl doctor", "user forsd lacks read and search permission on /var/log", "run chmod o+rx /var/log")
 	s.all(ctx, "chmod o+rx /var/log")
-	s.await(ctx, "the end of the warning", func(t *api.Status) bool { return inForce(t) && !warns(t, "dump-refused") })
+	s.await(ctx, "the end of the warning", func(t *api.Status) bool { return inForce(t) && !e2e.HasWarning(t, "dump-refused") })
 	s.all(ctx, "chmod 755 /var/log; userdel anna")
 	return "forsctl, forsd and doctor say who lacks what; what they advise gives it"
 }

@@ -5,12 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/forsd/forsd/api"
-	"github.com/forsd/forsd/internal/health"
 )
 
 // Limits on commands and on what is waited for; a guest in software on a busy machine
@@ -120,11 +118,6 @@ func (s *site) await(ctx context.Context, what string, holds func(*api.Status) b
 // inForce holds where a plan is in force, on tables read back, by OpenSM's plugin.
 func inForce(t *api.Status) bool {
 	return t.Ready && t.OpenSM.Running && t.OpenSM.Plugin != nil && t.OpenSM.TablesMatch
-}
-
-// warns tells whether a warning is in force.
-func warns(t *api.Status, code string) bool {
-	return slices.ContainsFunc(t.Warnings, func(w health.Warning) bool { return w.Code == code })
 }
 
 // verified reads fabric and tables by the diagnostic tools, and has the verifier walk

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/testbed/e2e"
 )
 
 // step is something that happens to the site, and what has to be true afterwards; see
@@ -105,7 +106,7 @@ func (s *site) cablePulled(ctx context.Context) string {
 	before := s.status(ctx)
 	s.pull(ctx, 1)
 	down := s.await(ctx, "a plan without the cable", func(t *api.Status) bool {
-		return inForce(t) && t.Epoch > before.Epoch && warns(t, "cable-down")
+		return inForce(t) && t.Epoch > before.Epoch && e2e.HasWarning(t, "cable-down")
 	})
 	s.verified(ctx)
 	s.mend(ctx, 1)
@@ -115,7 +116,9 @@ func (s *site) cablePulled(ctx context.Context) string {
 // mend puts a cable back, and waits until it is in the plan.
 func (s *site) mend(ctx context.Context, leaf int) {
 	s.console(ctx, "relink "+s.cable(leaf))
-	s.await(ctx, "a plan with the cable", func(t *api.Status) bool { return inForce(t) && !warns(t, "cable-down") && len(t.Baseline) == 0 })
+	s.await(ctx, "a plan with the cable", func(t *api.Status) bool {
+		return inForce(t) && !e2e.HasWarning(t, "cable-down") && len(t.Baseline) == 0
+	})
 	s.verified(ctx)
 }
 
@@ -190,9 +193,9 @@ func (s *site) fullDisk(ctx context.Context) string {
 	begun := time.Now()
 	s.pull(ctx, 1)
 	mended := time.Since(begun)
-	s.await(ctx, "a plan that could not be stored", func(t *api.Status) bool { return warns(t, "state-not-durable") && t.Epoch > before.Epoch })
+	s.await(ctx, "a plan that could not be stored", func(t *api.Status) bool { return e2e.HasWarning(t, "state-not-durable") && t.Epoch > before.Epoch })
 	s.all(ctx, "rm -f /fill /var/lib/forsd/x")
-	full := s.await(ctx, "everything stored", func(t *api.Status) bool { return !warns(t, "state-not-durable") && inForce(t) })
+	full := s.await(ctx, "everything stored", func(t *api.Status) bool { return !e2e.HasWarning(t, "state-not-durable") && inForce(t) })
 	s.all(ctx, "systemctl restart forsd")
 	s.back(ctx, full)
 	s.mend(ctx, 1)
