@@ -112,6 +112,25 @@ func TestDecisionsTravel(t *testing.T) {
 	}
 }
 
+// TestDecisionOutlastsTakeover has a forsd lead again that has decided something which the
+// other one never heard of, as where it was killed just then: it keeps to its word.
+func TestDecisionOutlastsTakeover(t *testing.T) {
+	f := fabric(4, 4)
+	w := newTwins(t, f)
+	for i, d := range []*Daemon{w.leader, w.follower} {
+		ok(t, d.between(t.Context(), func(context.Context, turn) { ok(t, d.store.Decide("others", i)) }))
+		w.sync(t, "")
+	}
+	ok(t, w.follower.between(t.Context(), func(context.Context, turn) { ok(t, w.follower.store.Decide("others", 7)) }))
+	w.leader.managerIs(t, false)
+	w.takeOver(t, f)
+	got := 0
+	ok(t, w.follower.between(t.Context(), func(context.Context, turn) { ok(t, w.follower.store.Decision("others", &got)) }))
+	if got != 7 {
+		t.Errorf("7 was decided last, and %d is in force", got)
+	}
+}
+
 // TestIsolatedTravels has a follower keep the cables out of the plan that the leader has
 // isolated, and no longer than that.
 func TestIsolatedTravels(t *testing.T) {

@@ -91,6 +91,11 @@ func (t turn) state() *replica.State {
 // daemon that takes over plans when its own manager has found the fabric, and not before.
 func (t turn) adopt(ctx context.Context) error {
 	r := t.said
+	if own := t.store.Decisions(); t.standby.Role() == standby.TakesOver && r.Last <= t.store.Last() && r.Decisions.Serial() < own.Serial() {
+		later := *r // the other one has not led since this one decided the rest
+		later.Decisions = own
+		r = &later
+	}
 	if err := t.state().Keep(r); err != nil {
 		return err
 	}

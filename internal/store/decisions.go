@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 
 	"github.com/google/renameio/v2"
 
@@ -17,6 +18,19 @@ import (
 // Decisions are what was decided about parts of the fabric, by the name of who decides:
 // JSON that only they know.
 type Decisions map[string]json.RawMessage
+
+// decisionsSerial is the name under which decisions are counted, so that the later of two
+// sets is known.
+const decisionsSerial = "serial"
+
+// Serial is how many decisions led to these.
+func (d Decisions) Serial() (n uint64) {
+	_ = json.Unmarshal(d[decisionsSerial], &n) // those of old have none, and are the earliest
+	return n
+}
+
+// Count notes that one more was decided.
+func (d Decisions) Count() { d[decisionsSerial] = strconv.AppendUint(nil, d.Serial()+1, 10) }
 
 const decisionsFile = "decisions.json"
 

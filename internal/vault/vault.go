@@ -114,6 +114,7 @@ func (v *Vault) Decide(name string, what any) error {
 		}
 		all[name] = text
 	}
+	all.Count()
 	v.TakeDecisions(all)
 	return nil
 }
