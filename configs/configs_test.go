@@ -40,7 +40,9 @@ func keysOf(t reflect.Type, prefix string) []string {
 	var keys []string
 	for i := range t.NumField() {
 		key := prefix + t.Field(i).Tag.Get("yaml")
-		if t.Field(i).Type.Kind() == reflect.Struct {
+		if t.Field(i).Anonymous { // its keys are those of the group that it is in
+			keys = append(keys, keysOf(t.Field(i).Type, prefix)...)
+		} else if t.Field(i).Type.Kind() == reflect.Struct {
 			keys = append(keys, keysOf(t.Field(i).Type, key+".")...)
 		} else {
 			keys = append(keys, key)
