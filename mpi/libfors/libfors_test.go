@@ -177,15 +177,11 @@ func (p *probe) contains(command, want string) {
 // first leaf.
 func plan(t testing.TB, spines, leaves, dead int, lmc uint8) *phasetable.Table {
 	t.Helper()
-	fabric := fabgen.Generate(fabgen.Spec{Spines: spines, Leaves: leaves, LMC: lmc})
-	base, err := topology.NewBaseline(fabric)
-	if err != nil {
-		t.Fatal(err)
+	lost := make([][2]int, dead) // of the first leaf
+	for lane := range lost {
+		lost[lane][1] = lane
 	}
-	for p := range dead {
-		fabric.Disconnect(topology.PortRef{Node: fabric.Find(fabgen.LeafGUID), Port: uint8(spines + 1 + p)})
-	}
-	tree, err := topology.Fit(fabric, base, nil)
+	tree, err := fabgen.Damaged(fabgen.Spec{Spines: spines, Leaves: leaves, LMC: lmc}, lost...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -64,15 +64,7 @@ func provider() string { return filepath.Join(scratch, "libforslanes-nccl.so") }
 // plan is a plan for a fat tree of which cables are dead, by leaf and lane.
 func plan(t testing.TB, spec fabgen.Spec, dead ...[2]int) (*topology.Fabric, *planner.Result) {
 	t.Helper()
-	fabric := fabgen.Generate(spec)
-	base, err := topology.NewBaseline(fabric)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range dead {
-		fabric.Disconnect(topology.PortRef{Node: fabric.Find(fabgen.LeafGUID + topology.GUID(c[0])), Port: uint8(spec.Spines + 1 + c[1])})
-	}
-	tree, err := topology.Fit(fabric, base, nil)
+	tree, err := fabgen.Damaged(spec, dead...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +72,7 @@ func plan(t testing.TB, spec fabgen.Spec, dead ...[2]int) (*topology.Fabric, *pl
 	if err != nil {
 		t.Fatal(err)
 	}
-	return fabric, made
+	return tree.Fabric, made
 }
 
 // table writes a phase table into a file, and returns a view of it.

@@ -8,7 +8,6 @@ import (
 
 	"github.com/forsd/forsd/planner"
 	"github.com/forsd/forsd/testbed/fabgen"
-	"github.com/forsd/forsd/topology"
 )
 
 // cable names a cable by its leaf and its lane.
@@ -17,15 +16,11 @@ type cable struct{ leaf, lane int }
 // plan is a true plan: for a fat tree with dead cables.
 func plan(t testing.TB, spec fabgen.Spec, dead ...cable) *planner.Result {
 	t.Helper()
-	fabric := fabgen.Generate(spec)
-	base, err := topology.NewBaseline(fabric)
-	if err != nil {
-		t.Fatal(err)
+	lost := make([][2]int, len(dead))
+	for i, c := range dead {
+		lost[i] = [2]int{c.leaf, c.lane}
 	}
-	for _, c := range dead {
-		fabric.Disconnect(topology.PortRef{Node: fabric.Find(fabgen.LeafGUID + topology.GUID(c.leaf)), Port: uint8(spec.Spines + 1 + c.lane)})
-	}
-	tree, err := topology.Fit(fabric, base, nil)
+	tree, err := fabgen.Damaged(spec, lost...)
 	if err != nil {
 		t.Fatal(err)
 	}
