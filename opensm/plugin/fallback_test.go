@@ -32,8 +32,8 @@ func TestFallsBack(t *testing.T) {
 	stop := s.serve()
 	s.start(ibsim.OpenSMOptions{LMC: 2, PluginOptions: fmt.Sprintf("socket=%s deadline=200", s.socket)})
 	fabric := s.installed()
-	stop()
 	good := s.otherTables(fabric)
+	stop()
 	lines := 1 // of the plugin's in the log: its first success
 
 	for _, c := range []struct {
@@ -128,12 +128,13 @@ func (s *site) complaints() []string {
 	return said
 }
 
-// installed sweeps until the fabric that it returns has tables of forsd's.
+// installed sweeps until the fabric that it returns has tables of forsd's. OpenSM is at rest
+// then: a sweep is asked for only when the one before, that of OpenSM's start too, has ended.
 func (s *site) installed() *topology.Fabric {
 	s.t.Helper()
 	next[Connected](s)
-	var pid = s.m.PID()
-	for pid != 0 {
+	s.up()
+	for {
 		if err := s.m.Signal(syscall.SIGHUP); err != nil {
 			s.t.Fatal(err)
 		}
@@ -144,10 +145,10 @@ func (s *site) installed() *topology.Fabric {
 		}
 		s.t.Logf("not installed: %+v", outcome)
 	}
-	return nil
 }
 
-// otherTables writes a table file that differs from what forsd would give.
+// otherTables writes a table file that differs from what forsd gives, and has given: the
+// switches hold forsd's tables as long as it is there.
 func (s *site) otherTables(f *topology.Fabric) *lft.Tables {
 	s.t.Helper()
 	b, err := topology.NewBaseline(f)
