@@ -14,10 +14,10 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"slices"
-	"syscall"
 	"time"
+
+	"github.com/forsd/forsd/internal/command"
 )
 
 // limit bounds the whole run.
@@ -30,15 +30,11 @@ func main() {
 	history := flag.Bool("history", false, "compare the plugin with the history and without it, and nothing else")
 	raw := flag.Bool("raw", false, "print every failure as well")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("the benchmark took longer than %v", limit))
-	err := run(ctx, *failures, *forsd, *plugin, *raw, *history)
-	cancel()
-	stop()
-	if err != nil {
-		fmt.Fprintf(os.Stderr, "bench-opensm: %v\n", err)
-		os.Exit(1)
-	}
+	command.Main("bench-opensm", func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("the benchmark took longer than %v", limit))
+		defer cancel()
+		return run(ctx, *failures, *forsd, *plugin, *raw, *history)
+	})
 }
 
 func run(ctx context.Context, failures int, forsd, plugin string, raw, history bool) (err error) {

@@ -105,8 +105,7 @@ func (w *way) start(ctx context.Context, o e2e.Options) (err error) {
 		return err
 	}
 	if w.name == bare {
-		// Where the database should be there is a directory: nothing is stored.
-		if err := os.MkdirAll(filepath.Join(w.site.StateDir(), "history.db"), 0o755); err != nil {
+		if err := w.site.WithoutHistory(); err != nil {
 			return err
 		}
 	}

@@ -55,15 +55,12 @@ func (x *idler) measure(ctx context.Context, program string, rest time.Duration)
 		return err
 	}
 	defer func() { err = errors.Join(err, site.Close()) }()
-	if !x.history { // where the database should be there is a directory: nothing is stored
-		if err := os.MkdirAll(filepath.Join(site.StateDir(), "history.db"), 0o755); err != nil {
+	if !x.history {
+		if err := site.WithoutHistory(); err != nil {
 			return err
 		}
 	}
-	if err := site.Start(ctx); err != nil {
-		return err
-	}
-	if _, err := site.Settled(ctx, nil); err != nil {
+	if err := site.Up(ctx); err != nil {
 		return err
 	}
 	if x.page {

@@ -11,13 +11,12 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"slices"
 	"strings"
-	"syscall"
 	"text/tabwriter"
 	"time"
 
+	"github.com/forsd/forsd/internal/command"
 	"github.com/forsd/forsd/testbed/e2e"
 	"github.com/forsd/forsd/testbed/fabgen"
 )
@@ -33,19 +32,13 @@ func main() {
 	failures := flag.Int("failures", 0, "how many cables die and return in each start")
 	idle := flag.Duration("idle", 0, "measure the first program at rest for so long instead, without history, with it, and with a page open")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	names := strings.Split(*programs, ",")
-	var err error
-	if *idle > 0 {
-		err = measureIdle(ctx, names[0], *starts, *idle)
-	} else {
-		err = run(ctx, names, *starts, *failures)
-	}
-	stop()
-	if err != nil {
-		fmt.Fprintf(os.Stderr, "memory: %v\n", err)
-		os.Exit(1)
-	}
+	command.Main("memory", func(ctx context.Context) error {
+		if *idle > 0 {
+			return measureIdle(ctx, names[0], *starts, *idle)
+		}
+		return run(ctx, names, *starts, *failures)
+	})
 }
 
 func run(ctx context.Context, programs []string, starts, failures int) error {
@@ -95,10 +88,7 @@ func measure(ctx context.Context, program string, failures int) (found []int, er
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, site.Close()) }()
-	if err := site.Start(ctx); err != nil {
-		return nil, err
-	}
-	if _, err := site.Settled(ctx, nil); err != nil {
+	if err := site.Up(ctx); err != nil {
 		return nil, err
 	}
 	look := func(key string) {

@@ -163,10 +163,7 @@ func files(ctx context.Context, o e2e.Options, steps []step) (all []times, err e
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	if err := s.Start(ctx); err != nil {
-		return nil, err
-	}
-	if _, err := s.Settled(ctx, nil); err != nil {
+	if err := s.Up(ctx); err != nil {
 		return nil, err
 	}
 	for _, st := range steps {

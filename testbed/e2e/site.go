@@ -286,6 +286,21 @@ func (s *Site) Start(ctx context.Context) error {
 	return s.StartOpenSM(ctx)
 }
 
+// Up is Start, and waits until forsd is at rest.
+func (s *Site) Up(ctx context.Context) error {
+	if err := s.Start(ctx); err != nil {
+		return err
+	}
+	_, err := s.Settled(ctx, nil)
+	return err
+}
+
+// WithoutHistory has forsd store no history: where its database should be there is a
+// directory.
+func (s *Site) WithoutHistory() error {
+	return os.MkdirAll(filepath.Join(s.StateDir(), "history.db"), 0o755)
+}
+
 // StartForsdBlind starts forsd on a configuration that lets it find no OpenSM:
 // it can do everything but signal.
 func (s *Site) StartForsdBlind() error {
