@@ -8,19 +8,11 @@ import (
 )
 
 func TestNewTopology(t *testing.T) {
-	f := fabgen.Generate(fabgen.Spec{Spines: 3, Leaves: 4, LMC: 2})
-	baseline, err := topology.NewBaseline(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	whole, err := topology.Fit(f, baseline, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	whole := fabgen.Damaged(t, fabgen.Spec{Spines: 3, Leaves: 4, LMC: 2})
 	leaf := &whole.Leaves[1]
-	lost := f.Clone()
+	lost := whole.Fabric.Clone()
 	lost.Disconnect(topology.PortRef{Node: leaf.Node, Port: leaf.Cables[2].LeafPort})
-	tree, err := topology.Fit(lost, baseline, nil)
+	tree, err := topology.Fit(lost, whole.Baseline, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,19 +15,7 @@ import (
 // tree fits the fabric to its own baseline after the change, which can be nil.
 func tree(t testing.TB, f *topology.Fabric, change func(*topology.Fabric)) *topology.FatTree {
 	t.Helper()
-	b, err := topology.NewBaseline(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if change != nil {
-		f = f.Clone()
-		change(f)
-	}
-	ft, err := topology.Fit(f, b, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return ft
+	return fabgen.Fitted(t, f.Clone(), change)
 }
 
 // fataler is a test of testing or of rapid.

@@ -16,24 +16,6 @@ import (
 	"github.com/forsd/forsd/verify"
 )
 
-// damaged is a fabric seen through the baseline of the whole one, without some
-// cables, each as leaf and lane.
-func damaged(t interface{ Fatal(...any) }, spec fabgen.Spec, cables ...[2]int) *topology.FatTree {
-	f := fabgen.Generate(spec)
-	whole, err := topology.NewBaseline(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range cables {
-		f.Disconnect(topology.PortRef{Node: f.Find(fabgen.LeafGUID + topology.GUID(c[0])), Port: uint8(spec.HostsOn(c[0]) + 1 + c[1])})
-	}
-	ft, err := topology.Fit(f, whole, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return ft
-}
-
 // drawCables draws different cables.
 func drawCables(rng *rand.Rand, spec fabgen.Spec, count int) (cables [][2]int) {
 	for len(cables) < count {
@@ -105,7 +87,7 @@ func TestBaseTable(t *testing.T) {
 		{"two of a leaf", ft16, [][2]int{{7, 10}, {7, 13}}, 275, 288, 60},
 		{"a spine", ft16, spine(16, 10), 256, 256, 240},
 	} {
-		r, err := Make(bg, damaged(t, c.spec, c.dead...), Settings{})
+		r, err := Make(bg, fabgen.Damaged(t, c.spec, c.dead...), Settings{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -139,7 +121,7 @@ func TestBaseParallel(t *testing.T) {
 		{"both cables of a leaf to a spine", [][2]int{{7, 10}, {7, 11}}, 380, 68},
 		{"nine", drawCables(rand.New(rand.NewPCG(9, 2021)), wide, 9), 380, 294},
 	} {
-		r, err := Make(bg, damaged(t, spec, c.dead...), Settings{})
+		r, err := Make(bg, fabgen.Damaged(t, spec, c.dead...), Settings{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -158,7 +140,7 @@ func TestBaseParallel(t *testing.T) {
 // notices, and that a second failure changes no entry of a living lane.
 func TestBaseTables(t *testing.T) {
 	spec := fabgen.Spec{Spines: 16, Leaves: 16, LMC: 4}
-	ft := damaged(t, spec, [2]int{7, 10}, [2]int{3, 2})
+	ft := fabgen.Damaged(t, spec, [2]int{7, 10}, [2]int{3, 2})
 	r, err := Make(bg, ft, Settings{})
 	if err != nil {
 		t.Fatal(err)
@@ -197,7 +179,7 @@ func TestBaseNeverWorse(t *testing.T) {
 	spec := fabgen.Spec{Spines: 20, Leaves: 18, LMC: 5}
 	for i := range share(1000, 6) {
 		rng := rand.New(rand.NewPCG(uint64(i), 40))
-		r, err := Make(bg, damaged(t, spec, drawCables(rng, spec, 1+(7*i)%40)...), Settings{})
+		r, err := Make(bg, fabgen.Damaged(t, spec, drawCables(rng, spec, 1+(7*i)%40)...), Settings{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -220,7 +202,7 @@ func TestBaseBalance(t *testing.T) {
 		minHop int
 	}{{"healthy", nil, 359}, {"a cable", [][2]int{{7, 10}}, 698}, {"the demo's nine", demoCables(), 823}} {
 		for lmc := range uint8(6) {
-			ft := damaged(t, fabgen.Spec{Spines: 20, Leaves: 18, LMC: lmc}, dead.cables...)
+			ft := fabgen.Damaged(t, fabgen.Spec{Spines: 20, Leaves: 18, LMC: lmc}, dead.cables...)
 			for _, lids := range []LIDs{AutoLIDs, 1, 2, 4, 8, 16, 20, 32} {
 				if lids > 1<<lmc || lmc > 0 && lmc < 5 && lids > 0 && lids != 1<<lmc && !long() {
 					continue
@@ -245,7 +227,7 @@ func TestBaseBalance(t *testing.T) {
 // old.
 func TestCrowded(t *testing.T) {
 	spec := fabgen.Spec{Spines: 8, Leaves: 6, LMC: 3, Hosts: []int{8, 2, 2, 2, 2, 2}}
-	ft := damaged(t, spec)
+	ft := fabgen.Damaged(t, spec)
 	r, err := Make(bg, ft, Settings{})
 	if err != nil || len(r.Notes) > 0 || r.Base.Plan.Phases != 17 {
 		t.Errorf("%v, %d phases for base LIDs, warnings %v", err, r.Base.Plan.Phases, r.Notes)
@@ -263,7 +245,7 @@ func TestCrowded(t *testing.T) {
 		t.Errorf("by a baseline of old: %d phases for base LIDs, warnings %v", r.Base.Plan.Phases, r.Notes)
 	}
 	spec.Hosts = []int{8, 8, 8, 7, 7, 8}
-	if r, err = Make(bg, damaged(t, spec, [2]int{1, 1}), Settings{}); err != nil || len(r.Notes) > 0 {
+	if r, err = Make(bg, fabgen.Damaged(t, spec, [2]int{1, 1}), Settings{}); err != nil || len(r.Notes) > 0 {
 		t.Errorf("on even leaves: %v, %v", r.Notes, err)
 	}
 }
@@ -276,7 +258,7 @@ func TestTwentyLIDs(t *testing.T) {
 		dead   [][2]int
 		phases int
 	}{{nil, 359}, {[][2]int{{7, 10}}, 359}, {[][2]int{{7, 10}, {7, 13}}, 378}} {
-		r, err := Make(bg, damaged(t, fabgen.Spec{Spines: 20, Leaves: 18, LMC: 5}, c.dead...), Settings{LIDs: 20})
+		r, err := Make(bg, fabgen.Damaged(t, fabgen.Spec{Spines: 20, Leaves: 18, LMC: 5}, c.dead...), Settings{LIDs: 20})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -87,18 +87,11 @@ func TestPlanJobWithFewLIDs(t *testing.T) {
 func TestPlanJobRandomly(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		spec := fabgen.Spec{Spines: rapid.IntRange(2, 5).Draw(t, "spines"), Leaves: rapid.IntRange(2, 5).Draw(t, "leaves"), LMC: uint8(rapid.IntRange(0, 3).Draw(t, "lmc"))}
-		f := fabgen.Generate(spec)
-		base, err := topology.NewBaseline(f)
-		if err != nil {
-			t.Fatal(err)
-		}
+		var dead [][2]int
 		for range rapid.IntRange(0, 3).Draw(t, "dead") {
-			f.Disconnect(topology.PortRef{Node: f.Find(fabgen.LeafGUID + topology.GUID(rapid.IntRange(0, spec.Leaves-1).Draw(t, "leaf"))), Port: uint8(spec.Spines + 1 + rapid.IntRange(0, spec.Spines-1).Draw(t, "lane"))})
+			dead = append(dead, [2]int{rapid.IntRange(0, spec.Leaves-1).Draw(t, "leaf"), rapid.IntRange(0, spec.Spines-1).Draw(t, "lane")})
 		}
-		ft, err := topology.Fit(f, base, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ft := fabgen.Damaged(t, spec, dead...)
 		r, err := Make(bg, ft, Settings{})
 		if err != nil {
 			t.Skip(err)
@@ -172,15 +165,7 @@ func TestFindMembers(t *testing.T) {
 			at++
 		}
 	}
-	base, err := topology.NewBaseline(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	f.Disconnect(topology.PortRef{Node: gone, Port: 1})
-	ft, err := topology.Fit(f, base, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ft := fabgen.Fitted(t, f, func(f *topology.Fabric) { f.Disconnect(topology.PortRef{Node: gone, Port: 1}) })
 	first := &ft.Hosts[0]
 	for _, name := range []string{"node001 mlx5_0", first.GUID.String(), fmt.Sprint(first.LID), fmt.Sprint(first.LID + 1)} {
 		m, err := FindMembers(ft, []string{name})

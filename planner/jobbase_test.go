@@ -94,7 +94,7 @@ func TestJobsSideBySide(t *testing.T) {
 	spec, without := fabgen.Spec{Spines: 20, Leaves: 18, LMC: 5}, 0
 	for seed := range uint64(share(8, 2)) {
 		rng := rand.New(rand.NewPCG(seed, 16))
-		ft := damaged(t, spec, drawCables(rng, spec, int(seed%2)*9)...)
+		ft := fabgen.Damaged(t, spec, drawCables(rng, spec, int(seed%2)*9)...)
 		jobs := startJobs(t, ft, 320, rng)
 		s := Settings{Jobs: jobs}
 		if !s.MayRoute(ft) {
@@ -153,7 +153,7 @@ func TestJobsSideBySide(t *testing.T) {
 // alone, and no other, and that tables are as without a memory.
 func TestRoutedJobsRemembered(t *testing.T) {
 	spec := fabgen.Spec{Spines: 20, Leaves: 18, LMC: 5}
-	ft := damaged(t, spec)
+	ft := fabgen.Damaged(t, spec)
 	jobs := startJobs(t, ft, 320, rand.New(rand.NewPCG(2, 16)))
 	s := Settings{Jobs: jobs, Memory: &Memory{}}
 	before, err := Route(t.Context(), Moves(ft, jobs), s)
@@ -162,7 +162,7 @@ func TestRoutedJobsRemembered(t *testing.T) {
 	}
 	leaf, lane := 5, 7
 	holder := holders(ft, jobs)[leaf*ft.Lanes+lane]
-	cut := Moves(damaged(t, spec, [2]int{leaf, lane}), jobs)
+	cut := Moves(fabgen.Damaged(t, spec, [2]int{leaf, lane}), jobs)
 	after, err := Route(t.Context(), cut, s)
 	if err != nil {
 		t.Fatal(err)
@@ -189,7 +189,7 @@ func (j *Job) name() string { return fmt.Sprintf("job %d of %d hosts", j.ID, len
 // lanes: the fabric's plan then goes over what they leave.
 func TestRoutedOnOneLID(t *testing.T) {
 	for _, lmc := range []uint8{0, 2, 3} {
-		ft := damaged(t, fabgen.Spec{Spines: 6, Leaves: 6, LMC: lmc}, [2]int{1, 2})
+		ft := fabgen.Damaged(t, fabgen.Spec{Spines: 6, Leaves: 6, LMC: lmc}, [2]int{1, 2})
 		jobs := []Job{{ID: 1, Members: every(ft, 2), Routed: true}, {ID: 2, Members: every(ft, 1)[1:2], Routed: true}}
 		s := Settings{Jobs: jobs}
 		if !s.MayRoute(ft) {
@@ -209,7 +209,7 @@ func TestRoutedOnOneLID(t *testing.T) {
 		}
 	}
 	for _, spec := range []fabgen.Spec{{Spines: 8, Leaves: 6, LMC: 3}, {Spines: 3, Cables: 2, Leaves: 6, LMC: 3, Hosts: []int{6}}} {
-		if (Settings{}).MayRoute(damaged(t, spec)) {
+		if (Settings{}).MayRoute(fabgen.Damaged(t, spec)) {
 			t.Errorf("base LIDs may be routed on %+v", spec)
 		}
 	}
@@ -223,7 +223,7 @@ func TestJobFixed(t *testing.T) {
 		rng := rand.New(rand.NewPCG(uint64(dead), 103))
 		worst := 1.0
 		for range share(100, 4) {
-			ft := damaged(t, spec, drawCables(rng, spec, dead)...)
+			ft := fabgen.Damaged(t, spec, drawCables(rng, spec, dead)...)
 			tables, err := lft.Build(ft)
 			if err != nil {
 				t.Fatal(err)

@@ -96,15 +96,7 @@ func held(t *topology.FatTree, leaf, lane int) {
 
 // BenchmarkPlan plans FT(2;20,18) with a dead cable, anew and as it is remembered.
 func BenchmarkPlan(b *testing.B) {
-	f := fabgen.Generate(fabgen.Spec{Spines: 20, Leaves: 18, LMC: 5})
-	base, err := topology.NewBaseline(f)
-	if err != nil {
-		b.Fatal(err)
-	}
-	whole, err := topology.Fit(f, base, nil)
-	if err != nil {
-		b.Fatal(err)
-	}
+	whole := fabgen.Damaged(b, fabgen.Spec{Spines: 20, Leaves: 18, LMC: 5})
 	held(whole, 7, 11)
 	for name, s := range map[string]Settings{"anew": {}, "remembered": {Memory: &Memory{}}} {
 		b.Run(name, func(b *testing.B) {

@@ -29,19 +29,11 @@ var bg = context.Background()
 // baseline of the whole.
 func tree(t *testing.T, s fabgen.Spec, dead ...uint8) *topology.FatTree {
 	t.Helper()
-	f := fabgen.Generate(s)
-	base, err := topology.NewBaseline(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, p := range dead {
-		f.Disconnect(topology.PortRef{Node: f.Find(fabgen.LeafGUID), Port: p})
-	}
-	ft, err := topology.Fit(f, base, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return ft
+	return fabgen.Fitted(t, fabgen.Generate(s), func(f *topology.Fabric) {
+		for _, p := range dead {
+			f.Disconnect(topology.PortRef{Node: f.Find(fabgen.LeafGUID), Port: p})
+		}
+	})
 }
 
 func codes(ws []Warning) (out []string) {
@@ -79,17 +71,7 @@ func TestEngines(t *testing.T) {
 
 // TestAlgorithmInsists holds that the paper's path is not replaced silently.
 func TestAlgorithmInsists(t *testing.T) {
-	f := fabgen.Generate(fabgen.Spec{Spines: 6, Leaves: 4, LMC: 3})
-	base, err := topology.NewBaseline(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	f.Disconnect(topology.PortRef{Node: f.Find(fabgen.LeafGUID), Port: 7})
-	f.Disconnect(topology.PortRef{Node: f.Find(fabgen.LeafGUID + 1), Port: 8})
-	ft, err := topology.Fit(f, base, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ft := fabgen.Damaged(t, fabgen.Spec{Spines: 6, Leaves: 4, LMC: 3}, [2]int{0, 0}, [2]int{1, 1})
 	if _, err := Make(bg, ft, Settings{Engine: "algorithm"}); err == nil || !strings.Contains(err.Error(), "m = 2 lanes, and the bandwidth reduction is f = 1") {
 		t.Errorf("m > f gave %v", err)
 	}
@@ -112,15 +94,7 @@ func TestFewLIDs(t *testing.T) {
 // TestBystanderBeyondLanes holds that a bystander which pushes α beyond the
 // lanes does not lengthen the exchange.
 func TestBystanderBeyondLanes(t *testing.T) {
-	f := fabgen.Generate(fabgen.Spec{Spines: 4, Leaves: 3, Hosts: []int{5, 4, 4}, LMC: 2})
-	base, err := topology.NewBaseline(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ft, err := topology.Fit(f, base, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ft := fabgen.Damaged(t, fabgen.Spec{Spines: 4, Leaves: 3, Hosts: []int{5, 4, 4}, LMC: 2})
 	for n, i := range ft.Servers {
 		if ft.Hosts[i].Leaf == 0 && ft.Hosts[i].Alpha == 0 {
 			ft.Servers = append(ft.Servers[:n:n], ft.Servers[n+1:]...)

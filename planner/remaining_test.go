@@ -39,7 +39,7 @@ func TestRemaining(t *testing.T) {
 	} {
 		for _, engine := range []string{Auto, "exact"} {
 			t.Run(name+"/"+engine, func(t *testing.T) {
-				before, after := changed(t, spec, c.before), changed(t, spec, c.after)
+				before, after := fabgen.Fitted(t, fabgen.Generate(spec), c.before), fabgen.Fitted(t, fabgen.Generate(spec), c.after)
 				r, err := Make(bg, before, Settings{Engine: engine, MaxUnreachable: new(1.0)})
 				if err != nil {
 					t.Fatal(err)
@@ -83,7 +83,7 @@ func TestRemainingLHCb(t *testing.T) {
 		}
 	}
 	for _, engine := range []string{Auto, "exact"} {
-		r, err := Make(bg, changed(t, spec, nil), Settings{Engine: engine})
+		r, err := Make(bg, fabgen.Damaged(t, spec), Settings{Engine: engine})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -92,7 +92,7 @@ func TestRemainingLHCb(t *testing.T) {
 			"Leaf000/21": cable(0, 21), "Leaf007/31": cable(7, 31), "Leaf017/40": cable(17, 40),
 			"Spine000": spine(0), "Spine012": spine(12), "Spine019": spine(19),
 		} {
-			after := changed(t, spec, lose)
+			after := fabgen.Fitted(t, fabgen.Generate(spec), lose)
 			for _, percent := range []int{0, 25, 50, 75, 95} {
 				rest, err := Remaining(bg, after, old, percent*old.Phases()/100)
 				if err != nil {
@@ -129,24 +129,6 @@ func everyPairOnce(first verify.Rows, done int, rest verify.Rows) error {
 	return nil
 }
 
-// changed is a generated fabric against its whole self as baseline.
-func changed(t *testing.T, s fabgen.Spec, change func(*topology.Fabric)) *topology.FatTree {
-	t.Helper()
-	f := fabgen.Generate(s)
-	base, err := topology.NewBaseline(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if change != nil {
-		change(f)
-	}
-	ft, err := topology.Fit(f, base, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return ft
-}
-
 // TestRemainingFewLIDs plans what remains of a plan with tables of its own: on
 // tables with one LID a lane, without the pairs that have none on a living lane.
 func TestRemainingFewLIDs(t *testing.T) {
@@ -154,11 +136,11 @@ func TestRemainingFewLIDs(t *testing.T) {
 	cable := func(port uint8) func(*topology.Fabric) {
 		return func(f *topology.Fabric) { f.Disconnect(topology.PortRef{Node: f.Find(fabgen.LeafGUID), Port: port}) }
 	}
-	r, err := Make(bg, changed(t, spec, cable(7)), Settings{})
+	r, err := Make(bg, fabgen.Fitted(t, fabgen.Generate(spec), cable(7)), Settings{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	after := changed(t, spec, cable(8))
+	after := fabgen.Fitted(t, fabgen.Generate(spec), cable(8))
 	rest, err := Remaining(bg, after, viewOf(t, r), r.Plan.Phases/2)
 	if err != nil {
 		t.Fatal(err)
@@ -202,14 +184,7 @@ func TestRemainingRefuses(t *testing.T) {
 // tables and verification.
 func BenchmarkRemaining(b *testing.B) {
 	f := fabgen.Generate(fabgen.Spec{Spines: 20, Leaves: 18, LMC: 5})
-	base, err := topology.NewBaseline(f)
-	if err != nil {
-		b.Fatal(err)
-	}
-	ft, err := topology.Fit(f, base, nil)
-	if err != nil {
-		b.Fatal(err)
-	}
+	ft := fabgen.Fitted(b, f)
 	for _, engine := range []string{Auto, "exact"} {
 		r, err := Make(bg, ft, Settings{Engine: engine})
 		if err != nil {
@@ -218,7 +193,7 @@ func BenchmarkRemaining(b *testing.B) {
 		old := viewOf(b, r)
 		g := f.Clone()
 		g.Disconnect(topology.PortRef{Node: g.Find(fabgen.LeafGUID), Port: 21})
-		hurt, err := topology.Fit(g, base, nil)
+		hurt, err := topology.Fit(g, ft.Baseline, nil)
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -20,18 +20,7 @@ import (
 // builds its tables.
 func fabric(t testing.TB, spec fabgen.Spec, change func(*topology.Fabric)) (*topology.FatTree, *lft.Tables) {
 	t.Helper()
-	f := fabgen.Generate(spec)
-	b, err := topology.NewBaseline(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if change != nil {
-		change(f)
-	}
-	ft, err := topology.Fit(f, b, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ft := fabgen.Fitted(t, fabgen.Generate(spec), change)
 	tables, err := lft.Build(ft)
 	if err != nil {
 		t.Fatal(err)

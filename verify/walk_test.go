@@ -12,15 +12,8 @@ import (
 
 // TestWalk walks the linear shift of a tree of three levels, and the same with a mistake.
 func TestWalk(t *testing.T) {
-	f := fabgen.GenerateTree(fabgen.KAry(4))
-	base, err := topology.NewPodBaseline(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	tree, err := topology.FitPods(f, base, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tree := fabgen.FittedPods(t, fabgen.GenerateTree(fabgen.KAry(4)))
+	f := tree.Fabric
 	tables, err := lft.BuildPods(t.Context(), tree, nil)
 	if err != nil {
 		t.Fatal(err)

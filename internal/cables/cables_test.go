@@ -257,16 +257,8 @@ func TestUnread(t *testing.T) {
 // TestThreeLevels follows the cables of leaves and of mids on three levels: both are read,
 // shown, and isolated when they are not well.
 func TestThreeLevels(t *testing.T) {
-	f := fabgen.GenerateTree(fabgen.KAry(4))
-	base, err := topology.NewPodBaseline(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pods, err := topology.FitPods(f, base, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	tree := pods.Exchange()
+	tree := fabgen.FittedPods(t, fabgen.GenerateTree(fabgen.KAry(4))).Exchange()
+	f := tree.Fabric
 	ports := 0
 	for _, s := range Want(tree) {
 		ports += len(s.Ports)

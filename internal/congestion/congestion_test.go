@@ -9,26 +9,12 @@ import (
 	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/planner"
 	"github.com/forsd/forsd/testbed/fabgen"
-	"github.com/forsd/forsd/topology"
 )
 
 // planned is the plan of FT(2;6,6), with cables failed.
 func planned(t *testing.T, fail ...string) *phasetable.View {
 	t.Helper()
-	f := fabgen.Generate(fabgen.Spec{Spines: 6, Leaves: 6, LMC: 3})
-	base, err := topology.NewBaseline(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, spec := range fail {
-		if _, err := f.Fail(spec); err != nil {
-			t.Fatal(err)
-		}
-	}
-	tree, err := topology.Fit(f, base, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tree := fabgen.Fitted(t, fabgen.Generate(fabgen.Spec{Spines: 6, Leaves: 6, LMC: 3}), fabgen.Fails(t, fail...))
 	r, err := planner.Make(context.Background(), tree, planner.Settings{})
 	if err != nil {
 		t.Fatal(err)

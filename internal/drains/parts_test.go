@@ -16,37 +16,14 @@ import (
 )
 
 // fitted is a fabric seen through the baseline of FT(2;4,3).
-func fitted(t *testing.T, change func(*topology.Fabric)) *topology.FatTree {
+func fitted(t *testing.T, changes ...func(*topology.Fabric)) *topology.FatTree {
 	t.Helper()
-	f := fabgen.Generate(fabgen.Spec{Spines: 4, Leaves: 3, LMC: 2})
-	base, err := topology.NewBaseline(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if change != nil {
-		change(f)
-	}
-	tree, err := topology.Fit(f, base, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return tree
-}
-
-// fails takes something away.
-func fails(t *testing.T, what ...string) func(*topology.Fabric) {
-	return func(f *topology.Fabric) {
-		for _, w := range what {
-			if _, err := f.Fail(w); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
+	return fabgen.Fitted(t, fabgen.Generate(fabgen.Spec{Spines: 4, Leaves: 3, LMC: 2}), changes...)
 }
 
 // TestFind finds parts by all names, present or absent, and says what is wrong with others.
 func TestFind(t *testing.T) {
-	whole, cut := fitted(t, nil), fitted(t, fails(t, "Spine002", "Leaf001/5"))
+	whole, cut := fitted(t), fitted(t, fabgen.Fails(t, "Spine002", "Leaf001/5"))
 	twin := fitted(t, func(f *topology.Fabric) { f.Nodes[f.Find(fabgen.LeafGUID+1)].Name = "Leaf000" })
 	for _, c := range []struct {
 		tree       *topology.FatTree
@@ -93,7 +70,7 @@ func out(t *testing.T, tree *topology.FatTree, spec string) Drain {
 // TestCables lists what drains take out, also of a cable that was moved, and nothing of
 // those that are to come.
 func TestCables(t *testing.T) {
-	whole := fitted(t, nil)
+	whole := fitted(t)
 	cable, spine, leaf := out(t, whole, "Leaf001/6"), out(t, whole, "Spine003"), out(t, whole, "Leaf002")
 	at := func(l int, ports ...uint8) (all []withheld.Cable) {
 		for _, p := range ports {
@@ -121,7 +98,7 @@ func TestCables(t *testing.T) {
 		{moved, []Drain{cable}, at(1, 9)},
 		{whole, []Drain{spine}, slices.Concat(at(0, 8), at(1, 8), at(2, 8))},
 		{whole, []Drain{leaf, cable}, slices.Concat(at(1, 6), at(2, 5, 6, 7, 8))},
-		{fitted(t, fails(t, "Spine003", "Leaf001/6")), []Drain{spine, cable}, slices.Concat(at(0, 8), at(1, 6, 8), at(2, 8))},
+		{fitted(t, fabgen.Fails(t, "Spine003", "Leaf001/6")), []Drain{spine, cable}, slices.Concat(at(0, 8), at(1, 6, 8), at(2, 8))},
 	} {
 		if got := Cables(c.tree, c.all); !slices.Equal(got, c.want) {
 			t.Errorf("%v: %v, want %v", c.all, got, c.want)
@@ -134,7 +111,7 @@ func TestCables(t *testing.T) {
 
 // TestQuiet leaves out what drains explain, and nothing else.
 func TestQuiet(t *testing.T) {
-	whole := fitted(t, nil)
+	whole := fitted(t)
 	cable, spine, leaf := out(t, whole, "Leaf001/6"), out(t, whole, "Spine003"), out(t, whole, "Leaf002")
 	codes := func(all []topology.Finding) (out []string) {
 		for _, f := range all {
@@ -155,7 +132,7 @@ func TestQuiet(t *testing.T) {
 		{[]string{"Leaf001/1"}, []Drain{leaf, cable}, []string{topology.HostAbsent}},
 		{[]string{"Leaf002/8"}, nil, []string{topology.CableDown}},
 	} {
-		tree := fitted(t, fails(t, c.what...))
+		tree := fitted(t, fabgen.Fails(t, c.what...))
 		if got := codes(Quiet(tree, c.all, tree.Findings)); !slices.Equal(got, c.want) {
 			t.Errorf("%v fail, %v are out: %v, want %v", c.what, c.all, got, c.want)
 		}
@@ -172,7 +149,7 @@ func TestQuiet(t *testing.T) {
 // TestUses finds what plans and tables lead over, and nothing where plans and tables were
 // made without the parts.
 func TestUses(t *testing.T) {
-	whole := fitted(t, nil)
+	whole := fitted(t)
 	made := func(tree *topology.FatTree) (*lft.Tables, *phasetable.View) {
 		t.Helper()
 		r, err := planner.Make(t.Context(), tree, planner.Settings{})
@@ -231,14 +208,7 @@ func TestThreeLevels(t *testing.T) {
 	s := fabgen.KAry(4)
 	s.LMC = 1
 	f := fabgen.GenerateTree(s)
-	base, err := topology.NewPodBaseline(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pods, err := topology.FitPods(f, base, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	pods := fabgen.FittedPods(t, f)
 	whole := pods.Exchange()
 	made := func(tree *topology.PodTree) (*lft.Tables, Plan) {
 		t.Helper()

@@ -6,7 +6,6 @@ import (
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/planner"
 	"github.com/forsd/forsd/testbed/fabgen"
-	"github.com/forsd/forsd/topology"
 )
 
 // TestJobWithoutHosts asks for the plan of a job that has lost all its hosts, such as those
@@ -14,14 +13,7 @@ import (
 func TestJobWithoutHosts(t *testing.T) {
 	f := fabgen.Generate(fabgen.Spec{Spines: 4, Leaves: 4, LMC: 2})
 	fabgen.AssignLIDs(f, 2)
-	base, err := topology.NewBaseline(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	tree, err := topology.Fit(f, base, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tree := fabgen.Fitted(t, f)
 	tables, err := lft.Build(tree)
 	if err != nil {
 		t.Fatal(err)

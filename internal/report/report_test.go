@@ -256,16 +256,9 @@ func TestAvailability(t *testing.T) {
 func facts(t testing.TB) *Facts {
 	f := fabgen.Generate(fabgen.Spec{Spines: 4, Leaves: 3, LMC: 2})
 	f.Nodes[f.Find(fabgen.LeafGUID)].Name = `<img src="http://evil/x">&"]]>`
-	base, err := topology.NewBaseline(f)
-	if err != nil {
-		t.Fatal(err)
-	}
 	g := f.Clone()
-	g.Disconnect(topology.PortRef{Node: g.Find(fabgen.LeafGUID), Port: 6})
-	tree, err := topology.Fit(g, base, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tree := fabgen.Fitted(t, g, fabgen.Fails(t, fabgen.LeafGUID.String()+"/6"))
+	base := tree.Baseline
 	event := func(kind string, after time.Duration, data any) api.HistoryEntry {
 		raw, _ := json.Marshal(data)
 		return api.HistoryEntry{Event: api.Event{Kind: kind, Data: raw}, At: now.Add(-time.Hour + after)}

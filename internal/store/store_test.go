@@ -30,12 +30,7 @@ func tree(t *testing.T) *topology.FatTree { return treeOf(t, 4, 3) }
 
 func treeOf(t *testing.T, spines, leaves int) *topology.FatTree {
 	t.Helper()
-	f := fabgen.Generate(fabgen.Spec{Spines: spines, Leaves: leaves, LMC: 2})
-	base, err := topology.NewBaseline(f)
-	ok(t, err)
-	v, err := topology.Fit(f, base, nil)
-	ok(t, err)
-	return v
+	return fabgen.Damaged(t, fabgen.Spec{Spines: spines, Leaves: leaves, LMC: 2})
 }
 
 // planned makes an epoch of a verified plan.

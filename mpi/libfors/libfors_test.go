@@ -181,10 +181,7 @@ func plan(t testing.TB, spines, leaves, dead int, lmc uint8) *phasetable.Table {
 	for lane := range lost {
 		lost[lane][1] = lane
 	}
-	tree, err := fabgen.Damaged(fabgen.Spec{Spines: spines, Leaves: leaves, LMC: lmc}, lost...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tree := fabgen.Damaged(t, fabgen.Spec{Spines: spines, Leaves: leaves, LMC: lmc}, lost...)
 	made, err := planner.Make(context.Background(), tree, planner.Settings{})
 	if err != nil {
 		t.Fatal(err)

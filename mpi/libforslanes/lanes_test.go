@@ -64,10 +64,7 @@ func provider() string { return filepath.Join(scratch, "libforslanes-nccl.so") }
 // plan is a plan for a fat tree of which cables are dead, by leaf and lane.
 func plan(t testing.TB, spec fabgen.Spec, dead ...[2]int) (*topology.Fabric, *planner.Result) {
 	t.Helper()
-	tree, err := fabgen.Damaged(spec, dead...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tree := fabgen.Damaged(t, spec, dead...)
 	made, err := planner.Make(context.Background(), tree, planner.Settings{})
 	if err != nil {
 		t.Fatal(err)

@@ -20,10 +20,7 @@ func plan(t testing.TB, spec fabgen.Spec, dead ...cable) *planner.Result {
 	for i, c := range dead {
 		lost[i] = [2]int{c.leaf, c.lane}
 	}
-	tree, err := fabgen.Damaged(spec, lost...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tree := fabgen.Damaged(t, spec, lost...)
 	anything := 1.0 // plans that leave out many pairs are looked at, too
 	made, err := planner.Make(context.Background(), tree, planner.Settings{MaxUnreachable: &anything})
 	if err != nil {

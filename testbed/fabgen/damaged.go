@@ -2,16 +2,65 @@ package fabgen
 
 import "github.com/forsd/forsd/topology"
 
+// Test is a test of testing or of rapid.
+type Test interface {
+	Helper()
+	Fatal(...any)
+}
+
 // Damaged is what is left of a fat tree of two levels when cables are dead, each by the
 // number of its leaf and its lane.
-func Damaged(s Spec, dead ...[2]int) (*topology.FatTree, error) {
-	fabric := Generate(s)
-	base, err := topology.NewBaseline(fabric)
+func Damaged(t Test, s Spec, dead ...[2]int) *topology.FatTree {
+	t.Helper()
+	return Fitted(t, Generate(s), func(f *topology.Fabric) {
+		for _, c := range dead {
+			f.Disconnect(topology.PortRef{Node: f.Find(LeafGUID + topology.GUID(c[0])), Port: uint8(s.HostsOn(c[0]) + 1 + c[1])})
+		}
+	})
+}
+
+// Fitted is a fat tree of two levels seen, after changes to its fabric, through the baseline
+// of what it was before.
+func Fitted(t Test, f *topology.Fabric, changes ...func(*topology.Fabric)) *topology.FatTree {
+	t.Helper()
+	base, err := topology.NewBaseline(f)
 	if err != nil {
-		return nil, err
+		t.Fatal(err)
 	}
-	for _, c := range dead {
-		fabric.Disconnect(topology.PortRef{Node: fabric.Find(LeafGUID + topology.GUID(c[0])), Port: uint8(s.Spines + 1 + c[1])})
+	for _, change := range changes {
+		if change != nil {
+			change(f)
+		}
 	}
-	return topology.Fit(fabric, base, nil)
+	tree, err := topology.Fit(f, base, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tree
+}
+
+// FittedPods is a fat tree of three levels seen through its own baseline.
+func FittedPods(t Test, f *topology.Fabric) *topology.PodTree {
+	t.Helper()
+	base, err := topology.NewPodBaseline(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tree, err := topology.FitPods(f, base, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tree
+}
+
+// Fails are changes that take nodes and cables out, each as topology.Fabric.Fail names them.
+func Fails(t Test, what ...string) func(*topology.Fabric) {
+	return func(f *topology.Fabric) {
+		t.Helper()
+		for _, w := range what {
+			if _, err := f.Fail(w); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
 }
