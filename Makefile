@@ -50,7 +50,7 @@ FUZZPACKAGES := clang libclang-rt-14-dev
 # of OpenSM.
 WITHVERBS = $(wildcard /usr/include/infiniband/verbs.h)
 WITHOSM = $(wildcard /usr/include/infiniband/opensm/osm_event_plugin.h)
-CLIBS = $(if $(shell which $(CC) 2>/dev/null),mpi/libfors $(if $(shell which mpicc 2>/dev/null),mpi/libforsmpi) $(if $(WITHVERBS),mpi/libforslanes) $(if $(WITHOSM),opensm/plugin))
+CLIBS = $(if $(shell which $(CC) 2>/dev/null),mpi/libfors gpu/libforgpu $(if $(shell which mpicc 2>/dev/null),mpi/libforsmpi) $(if $(WITHVERBS),mpi/libforslanes) $(if $(WITHOSM),opensm/plugin))
 
 .PHONY: build lab page-test test vet demo testbed bench bench-opensm figures fuzz fuzz-c soak mpi-suites mutants lint race vulns dist packages packages-test vm-test install uninstall clean deps
 
@@ -93,7 +93,7 @@ testbed: deps build
 bench:
 	$(GO) run ./lab/bench
 	$(GO) test -run '^$$' -bench '^BenchmarkJob$$' -benchtime 20x ./internal/daemon
-	$(GO) test -run '^$$' -bench . -benchtime 3x ./mpi/libfors ./mpi/libforsmpi
+	$(GO) test -run '^$$' -bench . -benchtime 3x ./mpi/libfors ./mpi/libforsmpi ./gpu/libforgpu
 
 # What follows on a pulled cable under min-hop, with forsd watching files, and with
 # its plugin in OpenSM.
@@ -206,7 +206,7 @@ packages: deps
 	$(MAKE) install GOMODE=-buildmode=pie VERSION=$(RELEASE) out=$(abspath $(pkgdir))/bin prefix=/usr DESTDIR=$(STAGE)
 	packaging/stage $(STAGE) $(RELEASE)
 	FORMATS='$(FORMATS)' packaging/pack $(STAGE) $(RELEASE) $(GOARCH) $(pkgdir) $(NFPM)
-	$(GO) run ./packaging/sbom $(RELEASE) $$(date -u -d @$$SOURCE_DATE_EPOCH +%Y-%m-%d) $(addprefix $(STAGE)/usr/,bin/forsd bin/forsctl libexec/forsd/forsd-lpsolve lib/libforsosm.so lib/libfors.so.1 lib/libforsmpi.so lib/libforsmpi-mpich.so lib/libforslanes.so lib/libforslanes-nccl.so) >$(pkgdir)/forsd-$(RELEASE).cdx.json
+	$(GO) run ./packaging/sbom $(RELEASE) $$(date -u -d @$$SOURCE_DATE_EPOCH +%Y-%m-%d) $(addprefix $(STAGE)/usr/,bin/forsd bin/forsctl libexec/forsd/forsd-lpsolve lib/libforsosm.so lib/libfors.so.1 lib/libforgpu.so.1 lib/libforsmpi.so lib/libforsmpi-mpich.so lib/libforslanes.so lib/libforslanes-nccl.so) >$(pkgdir)/forsd-$(RELEASE).cdx.json
 	rm -rf $(STAGE) $(pkgdir)/bin
 	cd $(pkgdir) && sha256sum $(addprefix *.,$(FORMATS) cdx.json) >SHA256SUMS.packages
 

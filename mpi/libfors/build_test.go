@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -15,70 +14,31 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/forsd/forsd/phasetable"
+	"github.com/forsd/forsd/testbed/programs"
 )
 
 var update = flag.Bool("update", false, "write the seeds of the fuzz targets")
 
-// output runs a command and returns what it prints.
-func output(t testing.TB, command string, args ...string) string {
-	t.Helper()
-	cmd := exec.Command(command, args...)
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%s: %v\n%s", cmd, err, out)
-	}
-	return string(out)
-}
-
-// interfaceOf lists the functions that a header exports.
-func interfaceOf(t testing.TB) []string {
-	t.Helper()
-	header, err := os.ReadFile("fors.h")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var names []string
-	for _, m := range regexp.MustCompile(`(?m)^FORS_API [^(]*?(fors_\w+)\(`).FindAllSubmatch(header, -1) {
-		names = append(names, string(m[1]))
-	}
-	slices.Sort(names)
-	if len(names) < 10 {
-		t.Fatalf("fors.h exports %v", names)
-	}
-	return names
-}
+const library programs.CLibrary = "fors"
 
 // TestInstalled builds and installs the library, and uses it as a program does
 // that knows of it from pkg-config.
 func TestInstalled(t *testing.T) {
 	dir := t.TempDir()
 	out, root := filepath.Join(dir, "out"), filepath.Join(dir, "root")
-	output(t, "make", "-s", "CFLAGS=-O1 -Werror", "out="+out, "DESTDIR="+root, "prefix=/opt/fors", "install")
+	programs.Output(t, "make", "-s", "CFLAGS=-O1 -Werror", "out="+out, "DESTDIR="+root, "prefix=/opt/fors", "install")
 	lib := filepath.Join(root, "opt/fors/lib")
 
-	var exported []string
-	for line := range strings.Lines(output(t, "nm", "-D", "--defined-only", filepath.Join(lib, "libfors.so"))) {
-		if name, _, _ := strings.Cut(strings.Fields(line)[2], "@"); !strings.HasPrefix(name, "FORS_1.") {
-			exported = append(exported, name)
-		}
-	}
-	slices.Sort(exported)
-	if d := cmp.Diff(interfaceOf(t), exported); d != "" {
-		t.Errorf("functions (-fors.h +libfors.so):\n%s", d)
-	}
-	if dynamic := output(t, "readelf", "-d", filepath.Join(lib, "libfors.so")); !strings.Contains(dynamic, "soname: [libfors.so.1]") ||
-		strings.Count(dynamic, "(NEEDED)") != strings.Count(dynamic, "[libc.so") {
-		t.Errorf("dynamic section:\n%s", dynamic)
-	}
+	library.CheckExports(t, lib)
 
 	t.Setenv("PKG_CONFIG_PATH", filepath.Join(lib, "pkgconfig"))
 	t.Setenv("PKG_CONFIG_SYSROOT_DIR", root)
-	flags := strings.Fields(output(t, "pkg-config", "--cflags", "--libs", "fors"))
+	flags := strings.Fields(programs.Output(t, "pkg-config", "--cflags", "--libs", "fors"))
 	data, view := encode(t, plan(t, 4, 3, 0, 2))
 	path := write(t, data)
 	for name, extra := range map[string][]string{"shared": flags, "static": {flags[0], filepath.Join(lib, "libfors.a")}} {
 		bin := filepath.Join(dir, name)
-		output(t, "gcc", slices.Concat([]string{"-std=c11", "-D_GNU_SOURCE", "-o", bin, "testdata/probe.c"}, extra, []string{"-Wl,-rpath," + lib})...)
+		programs.Output(t, "gcc", slices.Concat([]string{"-std=c11", "-D_GNU_SOURCE", "-o", bin, "testdata/probe.c"}, extra, []string{"-Wl,-rpath," + lib})...)
 		p := run(t, bin)
 		p.contains("open "+path, "epoch 42 ")
 		if d := cmp.Diff(wantDump(view), p.do("dump")); d != "" {
@@ -87,22 +47,17 @@ func TestInstalled(t *testing.T) {
 	}
 	embedded(t, root, flags[0])
 	pythonExample(t, lib, path, view)
-	output(t, "make", "-s", "DESTDIR="+root, "prefix=/opt/fors", "uninstall")
-	_ = filepath.Walk(root, func(path string, info os.FileInfo, err error) error {
-		if err != nil || !info.IsDir() {
-			t.Errorf("uninstall leaves %s behind: %v", path, err)
-		}
-		return nil
-	})
+	programs.Output(t, "make", "-s", "DESTDIR="+root, "prefix=/opt/fors", "uninstall")
+	programs.CheckNothingLeft(t, root)
 }
 
 // embedded takes the static library into a shared one, whose functions it is none of.
 func embedded(t *testing.T, root, include string) {
 	t.Helper()
 	path, prefix := filepath.Join(t.TempDir(), "own.so"), filepath.Join(root, "opt/fors")
-	output(t, "gcc", "-shared", "-fPIC", "-x", "c", include, "testdata/own.c", "-x", "none", filepath.Join(prefix, "lib/libfors.a"),
+	programs.Output(t, "gcc", "-shared", "-fPIC", "-x", "c", include, "testdata/own.c", "-x", "none", filepath.Join(prefix, "lib/libfors.a"),
 		"-Wl,--version-script="+filepath.Join(prefix, "share/fors/private.map"), "-o", path)
-	if names := output(t, "nm", "-D", "--defined-only", path); !strings.Contains(names, "T own_phases") || strings.Contains(names, "fors_") {
+	if names := programs.Output(t, "nm", "-D", "--defined-only", path); !strings.Contains(names, "T own_phases") || strings.Contains(names, "fors_") {
 		t.Errorf("a library with libfors.a in it exports\n%s", names)
 	}
 }
@@ -129,43 +84,9 @@ func pythonExample(t *testing.T, lib, path string, view *phasetable.View) {
 	}
 }
 
-// TestHeaderAlone compiles the header strictly, as C and as C++.
-func TestHeaderAlone(t *testing.T) {
-	for _, language := range [][]string{{"c", "-std=c11"}, {"c", "-std=c2x"}, {"c++", "-std=c++11"}} {
-		output(t, "gcc", "-x", language[0], language[1], "-pedantic", "-Wall", "-Wextra", "-Wconversion", "-Werror", "-fsyntax-only", "fors.h")
-	}
-}
+func TestHeaderAlone(t *testing.T) { library.CheckHeader(t) }
 
-// TestManPage checks that the man page knows every function and every code, and
-// nothing that there is not.
-func TestManPage(t *testing.T) {
-	page, err := os.ReadFile("fors.3")
-	if err != nil {
-		t.Fatal(err)
-	}
-	header, err := os.ReadFile("fors.h")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, pattern := range []string{`\bfors_[a-z]+(?:_[a-z]+)*\b`, `\bFORS_E[A-Z]+\b`} {
-		find := regexp.MustCompile(pattern)
-		inPage := strings.Fields(strings.Join(find.FindAllString(string(page), -1), " "))
-		for _, name := range inPage {
-			if !bytes.Contains(header, []byte(name)) {
-				t.Errorf("fors.3 speaks of %s, which fors.h does not have", name)
-			}
-		}
-		wanted := find.FindAllString(string(header), -1)
-		if pattern[2] == 'f' {
-			wanted = interfaceOf(t)
-		}
-		for _, name := range wanted {
-			if !slices.Contains(inPage, name) {
-				t.Errorf("fors.3 does not speak of %s", name)
-			}
-		}
-	}
-}
+func TestManPage(t *testing.T) { library.CheckPage(t) }
 
 // seeds are inputs of the fuzz targets, by name of the target and of the seed.
 func seeds(t testing.TB) map[string][]byte {
@@ -231,7 +152,7 @@ func TestFuzzSeeds(t *testing.T) {
 	}
 	for target, files := range byTarget {
 		bin := compile(t, slices.Concat(sanitizers, []string{"../../hack/replay.c", "fuzz/" + target + ".c", b.library()})...)
-		if out := output(t, bin, files...); out != fmt.Sprintf("%d inputs\n", len(files)) {
+		if out := programs.Output(t, bin, files...); out != fmt.Sprintf("%d inputs\n", len(files)) {
 			t.Errorf("%s: %s", target, out)
 		}
 	}
@@ -245,7 +166,7 @@ func BenchmarkLibrary(b *testing.B) {
 	path := write(b, data)
 	var text string
 	for b.Loop() {
-		text = output(b, bin, path)
+		text = programs.Output(b, bin, path)
 	}
 	b.ReportMetric(float64(len(data)), "table-bytes")
 	for line := range strings.Lines(text) {

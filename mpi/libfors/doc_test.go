@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/forsd/forsd/testbed/programs"
 )
 
 // documentedPrograms are the C texts of docs/mpi.md that use the library.
@@ -78,7 +80,7 @@ func TestDocumentedVerbs(t *testing.T) {
 	for dead := range 3 {
 		data, view := encode(t, plan(t, 6, 6, dead, 3))
 		n := view.Servers()
-		if got, want := output(t, bin, write(t, data)), fmt.Sprintf("%d connections\n", n*(n-1)); got != want {
+		if got, want := programs.Output(t, bin, write(t, data)), fmt.Sprintf("%d connections\n", n*(n-1)); got != want {
 			t.Errorf("%d dead cables: %swant %s", dead, got, want)
 		}
 	}

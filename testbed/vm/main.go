@@ -117,7 +117,7 @@ func (o *options) image(ctx context.Context, packages []string) error {
 			return fmt.Errorf("read %s: %w", p, err)
 		}
 		for line := range strings.Lines(string(needs)) {
-			if !strings.Contains(line, "libfors1 (=") { // one of ours
+			if !strings.Contains(line, "libfors1 (=") && !strings.Contains(line, "libforgpu1 (=") { // one of ours
 				sum.Write([]byte(line))
 			}
 		}

@@ -254,7 +254,7 @@ func (s *site) purge(ctx context.Context) string {
 	s.until(ctx, "OpenSM routes by itself", func(try *site) {
 		try.all(ctx, scan+"! grep -q 'lmc [1-7]' /tmp/net && grep -q 'valid lids dumped' /tmp/tables")
 	})
-	s.all(ctx, "apt-get -y -q purge 'forsd*' forsctl 'libfors*'", "! test -e /var/lib/forsd && ! test -e /etc/forsd",
+	s.all(ctx, "apt-get -y -q purge 'forsd*' forsctl 'libfors*' 'libforgpu*'", "! test -e /var/lib/forsd && ! test -e /etc/forsd",
 		`! find / -xdev \( -path /media -o -path /proc -o -path /var/lib/dpkg -o -path /etc/opensm -o -path '*/forsd.service.d' \) -prune -o -name '*fors[dcm]*' -print | grep .`)
 	return "OpenSM routes by itself; nothing of forsd is left"
 }

@@ -1,0 +1,108 @@
+package libforgpu
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/forsd/forsd/gpu"
+	"github.com/forsd/forsd/testbed/programs"
+)
+
+const library programs.CLibrary = "forgpu"
+
+func TestHeaderAlone(t *testing.T) { library.CheckHeader(t) }
+
+func TestManPage(t *testing.T) { library.CheckPage(t) }
+
+// Planners in several threads come to what one in one thread does, and share nothing.
+func TestThreads(t *testing.T) {
+	if err := programs.Sources("src/*", "testdata/*.c"); err != nil {
+		t.Fatal(err)
+	}
+	sources, err := filepath.Glob("src/*.c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	bin := filepath.Join(t.TempDir(), "threads")
+	programs.Output(t, "gcc", append([]string{"-std=c11", "-D_GNU_SOURCE", "-O1", "-g", "-fsanitize=thread", "-I.", "-o", bin, "testdata/threads.c"}, sources...)...)
+	if out := programs.Output(t, bin); out != "the same\n" {
+		t.Error(out)
+	}
+}
+
+// The library is installed, used as a program does that knows of it from pkg-config, and
+// from Python, and goes again.
+func TestInstalled(t *testing.T) {
+	dir := t.TempDir()
+	out, root := filepath.Join(dir, "out"), filepath.Join(dir, "root")
+	programs.Output(t, "make", "-s", "CFLAGS=-O1 -Werror", "out="+out, "DESTDIR="+root, "prefix=/opt/fors", "install")
+	prefix := filepath.Join(root, "opt/fors")
+	lib := filepath.Join(prefix, "lib")
+	library.CheckExports(t, lib)
+
+	t.Setenv("PKG_CONFIG_PATH", filepath.Join(lib, "pkgconfig"))
+	t.Setenv("PKG_CONFIG_SYSROOT_DIR", root)
+	bin := filepath.Join(dir, "threads")
+	flags := strings.Fields(programs.Output(t, "pkg-config", "--cflags", "--libs", "forgpu"))
+	programs.Output(t, "gcc", append([]string{"-std=c11", "-D_GNU_SOURCE", "-o", bin, "testdata/threads.c", "-Wl,-rpath," + lib}, flags...)...)
+	if out := programs.Output(t, bin); out != "the same\n" {
+		t.Error(out)
+	}
+	python(t, prefix)
+	programs.Output(t, "make", "-s", "DESTDIR="+root, "prefix=/opt/fors", "uninstall")
+	programs.CheckNothingLeft(t, root)
+}
+
+// python runs the example and a test of the module, on the library installed below a prefix.
+func python(t *testing.T, prefix string) {
+	t.Helper()
+	t.Setenv("LD_LIBRARY_PATH", filepath.Join(prefix, "lib"))
+	t.Setenv("PYTHONPATH", filepath.Join(prefix, "share/forgpu"))
+	t.Setenv("PYTHONDONTWRITEBYTECODE", "1")
+	cluster, rank := gpu.Cluster{Servers: 3, GPUs: 2}, gpu.Rank(3)
+	traffic, err := gpu.Generate(cluster, gpu.MoE, 1<<20, .8, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows []string
+	for r := range cluster.Ranks() {
+		rows = append(rows, strings.Trim(strings.Join(strings.Fields(fmt.Sprint(traffic.Bytes[r*cluster.Ranks():][:cluster.Ranks()])), ","), "[]"))
+	}
+	path := filepath.Join(t.TempDir(), "traffic.csv")
+	if err := os.WriteFile(path, []byte(strings.Join(rows, "\n")+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var p gpu.Planner
+	o, seconds, outlook, err := p.Choose(t.Context(), traffic, gpu.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	own, err := p.Own(t.Context(), traffic, rank, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := fmt.Sprintf("%d stages, %.1f us, at least %.1f\ninput %d, output %d, NIC sends from %d, receives into %d\n",
+		len(own.Lengths), seconds*1e6, outlook.Least*1e6, own.Input, own.Output, own.NICSend, own.NICRecv)
+	text := programs.Output(t, "python3", "../../examples/gpu_plan.py", path, "2", "3")
+	if !strings.HasPrefix(text, want) {
+		t.Errorf("gpu_plan.py prints\n%s\nwant\n%s", text, want)
+	}
+	for _, x := range own.Send {
+		if !strings.Contains(text, fmt.Sprintf("stage %d: ", x.Stage)) || !strings.Contains(text, fmt.Sprintf("%d to rank %d", x.Bytes, x.Peer)) {
+			t.Errorf("gpu_plan.py does not say that %d bytes go to rank %d in stage %d:\n%s", x.Bytes, x.Peer, x.Stage, text)
+		}
+	}
+	_, section := wanted(t, &p, traffic, rank, o)
+	got := programs.Output(t, "python3", "testdata/module.py", path, "2", "3", fmt.Sprint(o.MaxStretch), fmt.Sprint(o.MaxStage), fmt.Sprint(map[bool]int{true: 1}[o.Fewest]))
+	if got != fmt.Sprintf("%x\n", section) {
+		t.Errorf("forgpu.py's section is %s, want %x", got, section)
+	}
+	refused := exec.Command("python3", "../../examples/gpu_plan.py", path, "2", "9")
+	if out, err := refused.CombinedOutput(); err == nil || !strings.Contains(string(out), "there is no rank 9") {
+		t.Errorf("gpu_plan.py says of rank 9: %s", out)
+	}
+}
