@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/google/renameio/v2"
@@ -30,6 +31,8 @@ type numbers struct {
 	broken   error    // why what is stored of numbers cannot be read
 	clock    uint64   // from which time in milliseconds on that is the next number; 0 where numbers count up
 	noted    note     // what the files beside say
+
+	synced sync.WaitGroup // bringing the files beside to disk
 }
 
 // HighestNumber is above all numbers that are given: they count up from 1, or from the
@@ -143,16 +146,24 @@ type note struct {
 	Given    uint64 `json:"given"`    // numbers up to it may have been given from memory; 0 for none
 }
 
-// write keeps a note in every file beside that takes it, and tells whether one did.
+// write keeps a note in every file beside that takes it, and tells whether one did. It
+// outlasts this process at once, and the machine soon: see synced.
 func (s *numbers) write(n note) bool {
 	s.noted = n
 	text, err := json.Marshal(n)
 	if err != nil {
 		return false
 	}
+	s.synced.Wait()
 	kept := false
 	for _, path := range s.beside {
-		kept = renameio.WriteFile(path, append(text, '\n'), 0o644) == nil || kept
+		next := path + ".new"
+		if os.WriteFile(next, append(text, '\n'), 0o644) != nil || os.Rename(next, path) != nil {
+			_ = os.Remove(next)
+			continue
+		}
+		kept = true
+		s.synced.Go(func() { _ = syncPath(path) })
 	}
 	return kept
 }
@@ -182,22 +193,36 @@ func (s *numbers) takeNotes() {
 // ErrNumber says that a number cannot be made safe: Next is another one from now on.
 var ErrNumber = errors.New("nowhere can be kept that the number was given")
 
+// givenAhead is for how many numbers of the clock Give writes a note, an hour of them: plans
+// wait for that.
+const givenAhead = 3_600_000
+
 // Give has a number count as given whose bearer could not be stored, and is in force from
 // memory. It came from Next, and is safe from then on: no restart of forsd, nor of the
 // machine, gives it to another plan.
 func (s *numbers) Give(n uint64) error {
+	if n <= s.last { // with another one
+		return nil
+	}
+	least, most := s.promised, s.promised
+	if n+promiseAhead/2 > s.promised { // the clock's are next
+		least = max(n, milliseconds())
+		most = least + givenAhead
+	}
+	said := least <= s.noted.Given || s.write(note{s.promised, most})
 	switch {
-	case n <= s.last: // with another one
 	case s.clock != 0 && n >= s.clock:
 		// The clock sees to it that no other plan has it. The file is for those after
 		// it to be higher.
-		s.write(note{s.noted.Promised, n})
-	case n <= s.noted.Given:
-	case n <= s.promised && s.write(note{s.promised, s.promised}):
+		s.synced.Wait()
+	case said && n <= s.promised:
 		// The promise is for a machine that fails, and the file for a process that does.
 	default:
 		s.clock = milliseconds()
 		return ErrNumber
+	}
+	if !said {
+		s.noted.Given = 0
 	}
 	s.last = max(s.last, n)
 	return nil

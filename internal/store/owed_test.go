@@ -67,6 +67,32 @@ func TestGive(t *testing.T) {
 	}
 }
 
+// TestGiveAhead gives numbers of the clock where the disk takes nothing for long: the file
+// beside is not written for each, and numbers after a crash are above them all.
+func TestGiveAhead(t *testing.T) {
+	dir, v := t.TempDir(), tree(t)
+	beside := filepath.Join(dir, "beside")
+	s := besides(t, dir)
+	ok(t, s.save(planned(t, v, 1), 20), os.RemoveAll(s.dir), s.Give(2))
+	if err := s.Give(s.promised + 1); !errors.Is(err, ErrNumber) {
+		t.Fatalf("a number that was not promised is safe: %v", err)
+	}
+	text, err := os.ReadFile(beside)
+	ok(t, err, os.Remove(beside))
+	last := uint64(0)
+	for range 3 {
+		last = s.Next()
+		ok(t, s.Give(last))
+		if _, err := os.Stat(beside); err == nil {
+			t.Error("the file beside is written for each number")
+		}
+	}
+	ok(t, os.WriteFile(beside, text, 0o644), s.Close())
+	if s = besides(t, dir); s.Next() <= last {
+		t.Errorf("after %d the next number is %d", last, s.Next())
+	}
+}
+
 // TestLostState starts on a state directory that is empty, or older than what was given by
 // the file beside it: numbers go on above.
 func TestLostState(t *testing.T) {
