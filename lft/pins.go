@@ -73,15 +73,19 @@ func (tables *Tables) pinSpines(t *topology.FatTree, pins *Pins, more []Pin) err
 		spine int
 		lid   topology.LID
 	}
-	taken := map[place]int{}
+	taken, pinned := map[place]int{}, map[Pin]bool{}
 	served := make([]bool, len(t.Leaves))
 	for _, i := range t.Servers {
 		served[t.Hosts[i].Leaf] = true
 	}
-	carries := func(lane, to int) bool { // from servers to a leaf
+	for _, p := range all {
+		pinned[Pin{p.Leaf, p.Host, p.LID, 0}] = true
+	}
+	carries := func(own int, p Pin) bool { // its own lane has the LID from servers to the host's leaf
+		to := t.Hosts[p.Host].Leaf
 		for l := range t.Leaves {
-			if l != to && served[l] && t.LaneUp(l, lane) {
-				return t.LaneUp(to, lane)
+			if l != to && served[l] && t.LaneUp(l, own) && !pinned[Pin{l, p.Host, p.LID, 0}] {
+				return t.LaneUp(to, own)
 			}
 		}
 		return false
@@ -90,7 +94,7 @@ func (tables *Tables) pinSpines(t *topology.FatTree, pins *Pins, more []Pin) err
 		h := &t.Hosts[p.Host]
 		at, own := place{t.LaneOf[p.Lane], h.LID + topology.LID(p.LID)}, t.LIDLane(h, p.LID)
 		k, again := taken[at]
-		if !again && t.LaneOf[own] == at.spine && carries(own, h.Leaf) {
+		if !again && t.LaneOf[own] == at.spine && carries(own, p) {
 			k, again = own, true
 		}
 		if again && k != p.Lane {

@@ -179,6 +179,10 @@ func oneLID(ctx context.Context, t *topology.FatTree, tree *fors.Tree, given []l
 		wish.Spine, alone = t.LaneOf, false // lanes that are chosen anew do not go with spines
 	}
 	plan, err := fors.PlanOneLID(ctx, tree, wish)
+	if err != nil && ctx.Err() == nil && wish.Spine != nil {
+		toAll(tree, wish)
+		plan, err = fors.PlanOneLID(ctx, tree, wish)
+	}
 	if err != nil || !alone || len(given) > 0 || plan.LeastBy != fors.ByLID && plan.Phases == plan.LeastPhases {
 		return plan, err
 	}
@@ -188,6 +192,96 @@ func oneLID(ctx context.Context, t *topology.FatTree, tree *fors.Tree, given []l
 		return free, err
 	}
 	return plan, nil
+}
+
+// toAll gives base LIDs other lanes where theirs do not lead to them from all leaves: for a
+// server each spine has one lane, the same for all leaves.
+func toAll(tree *fors.Tree, wish fors.Wish) {
+	n, d := tree.Servers(), 0
+	for B, slots := range tree.Slots {
+		load := make([]int, tree.Lanes) // transfers to leaf B
+		for range slots {
+			c := cover{tree, wish.Spine, load, B, make([]int, len(tree.Slots)), make([]bool, tree.Lanes), map[int]bool{}, 1 << 10}
+			own := wish.Via[(B+1)%len(tree.Slots)*n+d]
+			if !(tree.Up[B][own] && c.with(int(own))) && !c.rest() {
+				return // one of its own servers is out of reach, and so it stays
+			}
+			for A := range tree.Slots {
+				wish.Via[A*n+d] = fors.Local
+				for k := range tree.Lanes {
+					if k = (k + int(own)) % tree.Lanes; A != B && c.taken[k] && tree.Up[A][k] {
+						wish.Via[A*n+d] = fors.Lane(k)
+						load[k] += len(tree.Slots[A])
+						break
+					}
+				}
+			}
+			d++
+		}
+	}
+}
+
+// cover looks for lanes to leaf B, one of a spine at most, by which all leaves reach a server
+// there.
+type cover struct {
+	tree    *fors.Tree
+	spine   []int // [lane]
+	load    []int // [lane]
+	B       int
+	reached []int        // [leaf] by how many of the lanes
+	taken   []bool       // [lane]
+	used    map[int]bool // spines
+	work    int          // lanes that may still be tried
+}
+
+// with takes a lane, and others for what that does not reach.
+func (c *cover) with(k int) bool {
+	c.mark(k, 1)
+	if c.rest() {
+		return true
+	}
+	c.mark(k, -1)
+	return false
+}
+
+func (c *cover) mark(k, by int) {
+	c.taken[k], c.used[c.spine[k]] = by > 0, by > 0
+	for A, up := range c.tree.Up {
+		if up[k] {
+			c.reached[A] += by
+		}
+	}
+}
+
+// rest takes lanes for the leaves that are not reached, first for one that has the fewest to
+// choose from, and of these first those that carry the least.
+func (c *cover) rest() bool {
+	var few []int
+	left := false
+	for A := range c.tree.Slots {
+		if A == c.B || c.reached[A] > 0 {
+			continue
+		}
+		var lanes []int
+		for k := range c.tree.Lanes {
+			if c.tree.Up[A][k] && c.tree.Up[c.B][k] && !c.used[c.spine[k]] {
+				lanes = append(lanes, k)
+			}
+		}
+		if !left || len(lanes) < len(few) {
+			few, left = lanes, true
+		}
+	}
+	slices.SortStableFunc(few, func(a, b int) int { return c.load[a] - c.load[b] })
+	for _, k := range few {
+		if c.work--; c.work < 0 {
+			return false
+		}
+		if c.with(k) {
+			return true
+		}
+	}
+	return !left
 }
 
 // baseLanes is the lane that every leaf with servers sends to each base LID on, on

@@ -153,8 +153,8 @@ func TestLIDsFallback(t *testing.T) {
 }
 
 // unevenServers draws a tree with 15 servers, unevenly spread from the start or because
-// hosts have gone since the baseline, and one LID a server.
-func unevenServers(t *testing.T, rng *rand.Rand, dead bool) (*topology.FatTree, fabgen.Spec) {
+// hosts have gone since the baseline, one LID a server, and so many dead cables.
+func unevenServers(t *testing.T, rng *rand.Rand, dead int) (*topology.FatTree, fabgen.Spec) {
 	t.Helper()
 	const servers = 15
 	leaves := 2 + rng.IntN(5)
@@ -179,9 +179,11 @@ func unevenServers(t *testing.T, rng *rand.Rand, dead bool) (*topology.FatTree, 
 			f.Disconnect(topology.PortRef{Node: f.Find(fabgen.LeafGUID + topology.GUID(at%leaves)), Port: uint8(1 + at/leaves)})
 		}
 	}
-	leaf := f.Find(fabgen.LeafGUID + topology.GUID(rng.IntN(leaves)))
-	if ports := f.Trunks(leaf); dead && len(ports) > 1 {
-		f.Disconnect(topology.PortRef{Node: leaf, Port: ports[rng.IntN(len(ports))]})
+	for range max(1, dead) {
+		leaf := f.Find(fabgen.LeafGUID + topology.GUID(rng.IntN(leaves)))
+		if ports := f.Trunks(leaf); dead > 0 && len(ports) > 1 {
+			f.Disconnect(topology.PortRef{Node: leaf, Port: ports[rng.IntN(len(ports))]})
+		}
 	}
 	ft, err := topology.Fit(f, base, nil)
 	if err != nil {
@@ -192,16 +194,15 @@ func unevenServers(t *testing.T, rng *rand.Rand, dead bool) (*topology.FatTree, 
 
 // TestUnevenServers plans 15 servers with one LID each, also over parallel cables. Where
 // nothing is dead and no leaf has more servers than lanes the plan reaches its bound, and
-// elsewhere it comes near. Pairs are left out only with a dead cable where a spine has
-// several to a leaf: its table knows the destination alone.
+// elsewhere it comes near. No pair is left out.
 func TestUnevenServers(t *testing.T) {
 	n := 150
 	if os.Getenv("FORS_LONG") != "" {
 		n = 5000
 	}
-	over, worst, parted := 0, 1.0, 0
+	over, worst := 0, 1.0
 	for seed := range n {
-		rng, dead := rand.New(rand.NewPCG(uint64(seed), 15)), seed%2 == 1
+		rng, dead := rand.New(rand.NewPCG(uint64(seed), 15)), seed%2
 		ft, spec := unevenServers(t, rng, dead)
 		r, err := Make(bg, ft, Settings{MaxUnreachable: new(1.0)})
 		if err != nil {
@@ -212,20 +213,77 @@ func TestUnevenServers(t *testing.T) {
 			most = max(most, len(slots))
 		}
 		switch phases := r.Plan.Phases; {
-		case len(r.Plan.Unreachable) > 0 && dead && spec.Cables > 1:
-			parted++
-			continue
-		case len(r.Plan.Unreachable) > 0 || phases > r.least && !dead && most <= ft.Lanes:
+		case len(r.Plan.Unreachable) > 0 || phases > r.least && dead == 0 && most <= ft.Lanes:
 			t.Errorf("seed %d, %+v: %d phases by %s, the bound is %d; %d pairs are left out", seed, spec, phases, r.Plan.Engine, r.least, len(r.Plan.Unreachable))
 		case phases > r.least:
 			over++
 			worst = max(worst, float64(phases)/float64(r.least))
 		}
 	}
-	t.Logf("%d of %d plans over their bound, the worst %.3f times as long; %d leave pairs out", over, n, worst, parted)
-	if 20*over > n || worst > 1.5 || 10*parted > n {
-		t.Errorf("%d of %d plans over their bound, the worst %.3f times as long; %d leave pairs out", over, n, worst, parted)
+	t.Logf("%d of %d plans over their bound, the worst %.3f times as long", over, n, worst)
+	if 20*over > n || worst > 1.5 {
+		t.Errorf("%d of %d plans over their bound, the worst %.3f times as long", over, n, worst)
 	}
+}
+
+// TestFewCables takes several cables away where a spine has more than one to a leaf and
+// servers have one LID. A pair is left out only where no choice of a cable of each spine
+// leads to the server from all the leaves that share a lane with its leaf.
+func TestFewCables(t *testing.T) {
+	n := 200
+	if os.Getenv("FORS_LONG") != "" {
+		n = 5000
+	}
+	cut := 0
+	for seed := range n {
+		rng := rand.New(rand.NewPCG(uint64(seed), 16))
+		ft, spec := unevenServers(t, rng, 2+rng.IntN(5))
+		r, err := Make(bg, ft, Settings{MaxUnreachable: new(1.0)})
+		if err != nil {
+			t.Fatalf("seed %d, %+v: %v", seed, spec, err)
+		}
+		if len(r.Plan.Unreachable) == 0 || len(ft.Spines) > 4 {
+			continue
+		}
+		tree, must := forsTree(ft), 0
+		for B, slots := range tree.Slots {
+			if !mayAllReach(tree, ft.LaneOf, B) {
+				must += len(slots)
+			}
+		}
+		if cut++; must == 0 {
+			t.Errorf("seed %d, %+v: %d pairs are left out, and need not be", seed, spec, len(r.Plan.Unreachable))
+		}
+	}
+	t.Logf("%d of %d plans leave pairs out", cut, n)
+}
+
+// mayAllReach tells whether a choice of a lane of each spine leads to leaf B from all leaves.
+func mayAllReach(tree *fors.Tree, spine []int, B int) bool {
+	var try func(k int, taken map[int]int) bool
+	try = func(k int, taken map[int]int) bool {
+		if k < tree.Lanes {
+			if _, has := taken[spine[k]]; !has && tree.Up[B][k] {
+				taken[spine[k]] = k
+				if try(k+1, taken) {
+					return true
+				}
+				delete(taken, spine[k])
+			}
+			return try(k+1, taken)
+		}
+		for A := range tree.Slots {
+			reached := A == B
+			for _, k := range taken {
+				reached = reached || tree.Up[A][k]
+			}
+			if !reached {
+				return false
+			}
+		}
+		return true
+	}
+	return try(0, map[int]int{})
 }
 
 // TestLIDsText reads back what is written, and refuses the rest.
