@@ -240,7 +240,7 @@ func (h *besideDisk) step() {
 		h.settle()
 	case n == 4:
 		first := h.r.IntN(12)
-		j, err := h.tryMake("", names(first, first+2))
+		j, err := h.tryMake(api.JobRequest{Hosts: names(first, first+2), LeaseSeconds: 3600})
 		var none *api.Error
 		if errors.As(err, &none) && none.Code == api.CodeNoPlan {
 			return

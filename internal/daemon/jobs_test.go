@@ -99,16 +99,16 @@ func holds(t *testing.T, v *view.View, j *jobs.Job, tables *lft.Tables) {
 // make creates a job without the loop, which the test stands for.
 func (d *Daemon) make(t *testing.T, name string, hosts []string) *jobs.Job {
 	t.Helper()
-	j, err := d.tryMake(name, hosts)
+	j, err := d.tryMake(api.JobRequest{Name: name, Hosts: hosts, RanksPerHost: 1, LeaseSeconds: 3600})
 	ok(t, err)
 	return d.job(t, strconv.FormatUint(j.ID, 10))
 }
 
-// tryMake is make where it may be refused.
-func (d *Daemon) tryMake(name string, hosts []string) (j *api.Job, err error) {
+// tryMake is make for any request, which may be refused.
+func (d *Daemon) tryMake(q api.JobRequest) (j *api.Job, err error) {
 	done := make(chan struct{})
 	go func() {
-		j, err = backend.Jobs{Backend: d.backend}.CreateJob(context.Background(), api.JobRequest{Name: name, Hosts: hosts, RanksPerHost: 1, LeaseSeconds: 3600})
+		j, err = backend.Jobs{Backend: d.backend}.CreateJob(context.Background(), q)
 		close(done)
 	}()
 	for {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -78,6 +79,31 @@ func TestJobRequests(t *testing.T) {
 				t.Errorf("job %q that was removed: %v", name, err)
 			}
 		}
+	}
+}
+
+// TestJobsAreLimited has as many jobs as there may be: one more is refused, also where it is
+// only asked about, until one has ended.
+func TestJobsAreLimited(t *testing.T) {
+	d := readable(newDaemon(t))
+	d.atRest(t, fabric(4, 4))
+	first := d.make(t, "", names(0, 1))
+	for n := range uint64(1022) {
+		next := *first
+		next.ID, next.Plans, next.Bases = 1<<40+n, nil, nil
+		ok(t, d.jobs.Set(&next))
+	}
+	d.make(t, "the last", names(0, 1))
+	var e *api.Error
+	for _, dry := range []bool{false, true} {
+		_, err := d.tryMake(api.JobRequest{Name: "one more", Hosts: names(0, 1), DryRun: dry})
+		if !errors.As(err, &e) || e.Code != api.CodeRefused || !strings.Contains(e.Text, "there are 1024 jobs, as many as may be") {
+			t.Errorf("one more than there may be, as a question %v: %v", dry, err)
+		}
+	}
+	d.jobs.End(first, "removed")
+	if d.make(t, "one more", names(0, 1)); len(d.jobs.List()) != 1024 {
+		t.Errorf("%d jobs", len(d.jobs.List()))
 	}
 }
 

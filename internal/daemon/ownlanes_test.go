@@ -1,12 +1,10 @@
 package daemon
 
 import (
-	"context"
 	"strings"
 	"testing"
 
 	"github.com/forsd/forsd/api"
-	"github.com/forsd/forsd/internal/backend"
 	"github.com/forsd/forsd/internal/jobs"
 	"github.com/forsd/forsd/internal/view"
 	"github.com/forsd/forsd/phasetable"
@@ -19,22 +17,7 @@ import (
 // ask has a job created while nothing else happens, and lets tables follow.
 func (d *Daemon) ask(t *testing.T, f *topology.Fabric, q api.JobRequest) *jobs.Job {
 	t.Helper()
-	var j *api.Job
-	var err error
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		j, err = backend.Jobs{Backend: d.backend}.CreateJob(context.Background(), q)
-	}()
-	for running := true; running; {
-		select {
-		case call := <-d.calls:
-			call(t.Context(), d.loop)
-			d.giveTurns(t.Context())
-		case <-done:
-			running = false
-		}
-	}
+	j, err := d.tryMake(q)
 	ok(t, err)
 	d.rest(t, f)
 	return d.job(t, j.Name)
