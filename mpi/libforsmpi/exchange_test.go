@@ -38,30 +38,35 @@ func up(t *testing.T, n int) (*site, *api.Status, *e2e.Sight) {
 // upOn does so on any fabric.
 func upOn(t *testing.T, fabric *topology.Fabric, lmc uint8) (*site, *api.Status, *e2e.Sight) {
 	t.Helper()
+	x := bare(t, e2e.Options{Fabric: fabric, LMC: lmc})
+	x.ok(x.Start(x.ctx))
+	st, sight := x.rest(nil)
+	return x, st, sight
+}
+
+// bare is a site on which nothing is started.
+func bare(t *testing.T, o e2e.Options) *site {
+	t.Helper()
 	if err := ibsim.Available(); err != nil {
 		t.Skip(err)
 	}
-	path, err := forsd()
-	if err != nil {
+	var err error
+	if o.Forsd, err = forsd(); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeoutCause(t.Context(), 2*patience, errors.New("the test takes too long"))
 	t.Cleanup(cancel)
-	s, err := e2e.New(ctx, e2e.Options{Fabric: fabric, Forsd: path, LMC: lmc, Config: "damping: {flaps: 1000}\ndrains: {grace: 1s}\n"})
+	o.Config = "damping: {flaps: 1000}\ndrains: {grace: 1s}\n"
+	s, err := e2e.New(ctx, o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	x := &site{t, s, ctx, "unix:" + s.Socket()}
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	if err := s.Start(ctx); err != nil {
-		t.Fatal(err)
-	}
-	st, sight := x.rest(nil)
-	return x, st, sight
+	return &site{t, s, ctx, "unix:" + s.Socket()}
 }
 
 // rest waits until forsd is at rest on a fabric that want accepts, and checks it.

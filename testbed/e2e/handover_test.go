@@ -24,13 +24,7 @@ func pair(t *testing.T, o Options) (x, y *test, healthy *Sight) {
 	o = byPlugin(t, o)
 	o.Pair, o.Conf, o.Config = true, map[string]string{"sm_priority": "10"}, steady
 	x = newSite(t, 10*time.Minute, o)
-	host := ""
-	for _, n := range o.Fabric.Nodes {
-		if n.Kind == topology.Adapter {
-			host = n.GUID.String() // the last one; the first has the other manager
-		}
-	}
-	second, err := x.Second(host, map[string]string{"sm_priority": "5"})
+	second, err := x.Second(map[string]string{"sm_priority": "5"})
 	x.ok(err)
 	y = &test{t, second, x.ctx}
 	t.Cleanup(func() {

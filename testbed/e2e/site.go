@@ -80,12 +80,7 @@ const mark = "-2"
 // are in a temporary directory that goes with it.
 func New(ctx context.Context, o Options) (*Site, error) {
 	if o.Host == "" {
-		for i := range o.Fabric.Nodes {
-			if n := &o.Fabric.Nodes[i]; n.Kind == topology.Adapter {
-				o.Host = n.GUID.String()
-				break
-			}
-		}
+		o.Host = adapters(o.Fabric)[0]
 	}
 	for _, path := range []*string{&o.Forsd, &o.Plugin} {
 		if *path == "" {
@@ -113,12 +108,23 @@ func New(ctx context.Context, o Options) (*Site, error) {
 	return s, nil
 }
 
+// adapters lists the adapters of a fabric by their GUIDs.
+func adapters(f *topology.Fabric) (guids []string) {
+	for i := range f.Nodes {
+		if n := &f.Nodes[i]; n.Kind == topology.Adapter {
+			guids = append(guids, n.GUID.String())
+		}
+	}
+	return guids
+}
+
 // Second is a second manager with a forsd of its own on the fabric of a site that
-// was made with Pair: at another host, with other settings in opensm.conf. Its
+// was made with Pair: at the last adapter, with other settings in opensm.conf. Its
 // simulation ends with the first site.
-func (s *Site) Second(host string, conf map[string]string) (*Site, error) {
+func (s *Site) Second(conf map[string]string) (*Site, error) {
 	o := s.options
-	o.Host, o.Conf, o.Tables = host, conf, ""
+	all := adapters(o.Fabric)
+	o.Host, o.Conf, o.Tables = all[len(all)-1], conf, ""
 	second := &Site{Sim: s.Sim, options: o, second: mark}
 	return second, second.prepare()
 }

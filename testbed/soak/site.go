@@ -12,7 +12,6 @@ import (
 
 	"github.com/forsd/forsd/testbed/e2e"
 	"github.com/forsd/forsd/testbed/fabgen"
-	"github.com/forsd/forsd/topology"
 )
 
 // settings have forsd's patience in seconds where an operator's would be minutes.
@@ -76,13 +75,7 @@ func start(ctx context.Context, o *options) (s *site, end func() error, err erro
 	s.leader = s.first
 	keep := []int{0}
 	if options.Pair {
-		last := fabric.Nodes[0].GUID
-		for i := range fabric.Nodes {
-			if n := &fabric.Nodes[i]; n.Kind == topology.Adapter {
-				last = n.GUID
-			}
-		}
-		if s.second, err = s.first.Second(last.String(), conf("5")); err != nil {
+		if s.second, err = s.first.Second(conf("5")); err != nil {
 			return nil, nil, err
 		}
 		closers = append(closers, s.second.Close)
