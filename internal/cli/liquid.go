@@ -275,17 +275,16 @@ func (f *liquidScheduleFlags) run(cmd *cobra.Command) error {
 	start := time.Now()
 	ctx, cancel := context.WithTimeout(cmd.Context(), f.time)
 	defer cancel()
+	done := command.Working(cmd, "scheduling")
 	result, err := liquid.Make(ctx, t.traffic, f.options)
-	if err != nil {
+	done()
+	if result == nil {
 		return err
-	}
-	if err := cmd.Context().Err(); err != nil {
-		return context.Cause(cmd.Context())
 	}
 	spent := time.Since(start)
 	report := liquid.NewReport(t.traffic, result)
-	if f.compare {
-		if report.Compare, err = liquid.Others(cmd.Context(), t.traffic, f.options.Seed); err != nil {
+	if f.compare && cmd.Context().Err() == nil {
+		if report.Compare, err = liquid.Others(cmd.Context(), t.traffic, f.options.Seed); err != nil && cmd.Context().Err() == nil {
 			return err
 		}
 	}
@@ -297,10 +296,12 @@ func (f *liquidScheduleFlags) run(cmd *cobra.Command) error {
 	} else if t.traffic.Uniform() {
 		report.MBps = report.Throughput * t.network.Rate
 	}
-	if f.out == "-" && !command.WantsJSON(cmd) {
-		return nil
+	if f.out != "-" || command.WantsJSON(cmd) {
+		if err := command.Show(cmd, report, func(w io.Writer) { printLiquid(w, t, report, spent) }); err != nil {
+			return err
+		}
 	}
-	return command.Show(cmd, report, func(w io.Writer) { printLiquid(w, t, report, spent) })
+	return command.Interrupted(cmd)
 }
 
 // write checks the schedule on the tables, and writes it where --out says.

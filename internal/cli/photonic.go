@@ -133,22 +133,23 @@ func (f *photonicFlags) run(cmd *cobra.Command) error {
 		return err
 	}
 	start := time.Now()
+	done := command.Working(cmd, "planning")
 	plan, err := photonic.Make(cmd.Context(), f.instance, f.options)
-	if err != nil {
+	f.planned = time.Since(start)
+	if plan == nil || err != nil && cmd.Context().Err() == nil {
+		done()
 		return err
 	}
-	f.planned = time.Since(start)
 	var baselines []photonic.Baseline
-	if f.baselines {
-		if baselines, err = photonic.Baselines(cmd.Context(), f.instance); err != nil {
-			return err
-		}
+	if f.baselines && err == nil {
+		baselines, err = photonic.Baselines(cmd.Context(), f.instance)
 	}
-	report, err := photonic.NewReport(cmd.Context(), f.instance, plan, baselines)
-	switch {
-	case cmd.Context().Err() != nil:
-		return context.Cause(cmd.Context())
-	case err != nil:
+	done()
+	if err != nil && cmd.Context().Err() == nil {
+		return err
+	}
+	report, err := photonic.NewReport(context.WithoutCancel(cmd.Context()), f.instance, plan, baselines)
+	if err != nil {
 		return fmt.Errorf("the plan fails its replay, which is a fault of forsctl: %w", err)
 	}
 	if f.out != "" {
@@ -160,10 +161,12 @@ func (f *photonicFlags) run(cmd *cobra.Command) error {
 			return err
 		}
 	}
-	if f.out == "-" {
-		return nil
+	if f.out != "-" {
+		if err := command.Show(cmd, report, func(w io.Writer) { f.print(w, report) }); err != nil {
+			return err
+		}
 	}
-	return command.Show(cmd, report, func(w io.Writer) { f.print(w, report) })
+	return command.Interrupted(cmd)
 }
 
 // micros prints a time in the unit that suits it.

@@ -32,8 +32,8 @@ func planPhotonic(ctx context.Context, q *photonic.Request) (any, error) {
 		return nil, err
 	}
 	baselines, err := photonic.Baselines(ctx, in)
-	if err != nil {
+	if err != nil && ctx.Err() == nil {
 		return nil, err
 	}
-	return photonic.NewReport(ctx, in, plan, baselines)
+	return photonic.NewReport(context.WithoutCancel(ctx), in, plan, baselines)
 }

@@ -75,6 +75,9 @@ func (t tier) task(ctx context.Context, in *bufio.Reader) ([]byte, error) {
 		return nil, err
 	}
 	answer, err := t.plan(ctx, body, &g)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return nil, err
+	}
 	if err != nil {
 		var e *api.Error
 		if !errors.As(err, &e) {

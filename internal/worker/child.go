@@ -12,9 +12,11 @@ import (
 	"runtime/debug"
 	"strconv"
 	"syscall"
+	"time"
 )
 
-// Task reads a request and makes the answer, in a process of its own.
+// Task reads a request and makes the answer, in a process of its own. Its context has a
+// deadline: a task that has an answer by then, if not the best, gives it.
 type Task func(ctx context.Context, in *bufio.Reader) ([]byte, error)
 
 // nice is the priority of a worker, of 0 to 19: far behind the program's own.
@@ -24,7 +26,7 @@ const nice = 10
 // unless the process is one that a pool has started: then it runs the task, and the
 // process ends.
 func Main(tasks map[string]Task) {
-	if len(os.Args) != 3 || os.Args[0] != title {
+	if len(os.Args) != 4 || os.Args[0] != title {
 		return
 	}
 	if err := work(tasks[os.Args[1]]); err != nil {
@@ -40,6 +42,12 @@ func work(task Task) error {
 	if err != nil || task == nil {
 		return fmt.Errorf("%v: no such task", os.Args)
 	}
+	within, err := time.ParseDuration(os.Args[3])
+	if err != nil {
+		return fmt.Errorf("%v: no time", os.Args)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), within)
+	defer cancel()
 	if err := confine(memory); err != nil {
 		return err
 	}
@@ -47,10 +55,10 @@ func work(task Task) error {
 		_, _ = io.Copy(io.Discard, os.NewFile(3, "leash"))
 		os.Exit(1)
 	}()
-	answer, err := task(context.Background(), bufio.NewReader(os.Stdin))
+	answer, err := task(ctx, bufio.NewReader(os.Stdin))
 	o := outcome{Size: int64(len(answer))}
 	if err != nil && !errors.As(err, &o.Refusal) {
-		o.Text = err.Error()
+		o.Late, o.Text = errors.Is(err, context.DeadlineExceeded), err.Error()
 	}
 	if err := gob.NewEncoder(os.Stdout).Encode(&o); err != nil {
 		return err

@@ -76,6 +76,7 @@ func NewPool(l Limits) *Pool {
 type outcome struct {
 	Size    int64
 	Refusal *api.Error
+	Late    bool   // it ended at its deadline without an answer
 	Text    string // of another error
 }
 
@@ -90,6 +91,8 @@ func (o *outcome) error() error {
 	switch {
 	case o.Refusal != nil:
 		return o.Refusal
+	case o.Late:
+		return ErrTime
 	case o.Text != "":
 		return errors.New(o.Text)
 	}
@@ -108,7 +111,8 @@ func (p *Pool) Run(ctx context.Context, task string, send func(io.Writer) error,
 	defer func() { <-p.turns }()
 	// This program, also where its file has been replaced since it was started.
 	cmd := exec.CommandContext(ctx, "/proc/self/exe")
-	cmd.Args = []string{title, task, strconv.FormatUint(p.limits.Memory, 10)}
+	end, _ := ctx.Deadline()
+	cmd.Args = []string{title, task, strconv.FormatUint(p.limits.Memory, 10), forTask(time.Until(end)).String()}
 	cmd.Env = []string{"GOTRACEBACK=single"}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a group of its own, whose priority it lowers
 	var last lastWords
@@ -121,11 +125,11 @@ func (p *Pool) Run(ctx context.Context, task string, send func(io.Writer) error,
 	if err != nil {
 		return errors.Join(err, in.Close())
 	}
-	leash, end, err := os.Pipe()
+	leash, held, err := os.Pipe()
 	if err != nil {
 		return errors.Join(err, in.Close(), out.Close())
 	}
-	defer end.Close() // the process ends with this one, however that ends
+	defer held.Close() // the process ends with this one, however that ends
 	cmd.ExtraFiles = []*os.File{leash}
 	err = cmd.Start()
 	_ = leash.Close()
@@ -159,6 +163,10 @@ func (p *Pool) Run(ctx context.Context, task string, send func(io.Writer) error,
 	}
 	return fmt.Errorf("task %s: %w: %s", task, errors.Join(err, notSent, ended), last.String())
 }
+
+// forTask is how much of the time that is left a task may take: the rest is for its
+// process to start, to check its answer and to hand it over.
+func forTask(left time.Duration) time.Duration { return max(left/10*9, time.Millisecond) }
 
 // turn waits until there is room for one more process.
 func (p *Pool) turn(ctx context.Context) error {

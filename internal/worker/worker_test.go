@@ -23,6 +23,14 @@ var tasks = map[string]Task{
 	"refuse": func(context.Context, *bufio.Reader) ([]byte, error) {
 		return nil, fmt.Errorf("wrapped: %w", api.Errorf(http.StatusTeapot, "short", "and stout"))
 	},
+	"deadline": func(ctx context.Context, _ *bufio.Reader) ([]byte, error) {
+		<-ctx.Done()
+		return []byte("the best so far"), nil
+	},
+	"late": func(ctx context.Context, _ *bufio.Reader) ([]byte, error) {
+		<-ctx.Done()
+		return nil, fmt.Errorf("plan: %w", ctx.Err())
+	},
 	"fail":  func(context.Context, *bufio.Reader) ([]byte, error) { return nil, errors.New("it cannot be done") },
 	"panic": func(context.Context, *bufio.Reader) ([]byte, error) { panic("at once") },
 	"sleep": func(context.Context, *bufio.Reader) ([]byte, error) { time.Sleep(time.Hour); return nil, nil },
@@ -73,6 +81,24 @@ func run(ctx context.Context, p *Pool, task, request string) (string, error) {
 
 func small() Limits {
 	return Limits{Number: 2, Waiting: 1, Time: time.Minute, Memory: 512 << 20}
+}
+
+// TestDeadline gives a task a deadline that leaves it time to answer.
+func TestDeadline(t *testing.T) {
+	l := small()
+	l.Time = 5 * time.Second
+	ctx := t.Context()
+	if got, err := run(ctx, NewPool(l), "deadline", ""); err != nil || got != "the best so far" {
+		t.Errorf("%q, %v", got, err)
+	}
+	if _, err := run(ctx, NewPool(l), "late", ""); !errors.Is(err, ErrTime) {
+		t.Errorf("without an answer: %v", err)
+	}
+	for left, want := range map[time.Duration]time.Duration{time.Minute: 54 * time.Second, -time.Second: time.Millisecond} {
+		if got := forTask(left); got != want {
+			t.Errorf("of %v a task has %v, want %v", left, got, want)
+		}
+	}
 }
 
 func TestAnswers(t *testing.T) {

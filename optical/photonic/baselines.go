@@ -66,7 +66,7 @@ func Baselines(ctx context.Context, in *Instance) ([]Baseline, error) {
 // messages that are left (linear assignment), and sends every message over a link
 // of its own, k permutations of like size at a time.
 func planMatchings(ctx context.Context, in *Instance) (*Plan, error) {
-	n, k := in.GPUs, in.Degree
+	n := in.GPUs
 	const scale = 1 << 30           // of the longest message
 	const taken = scale * MaxVaried // no pair is taken a second time
 	cost := make([]int64, n*n)
@@ -97,6 +97,28 @@ func planMatchings(ctx context.Context, in *Instance) (*Plan, error) {
 			cost[u*n+int(v)] = taken
 		}
 	}
+	return matched(ctx, in, rows, longest)
+}
+
+// planShifts is a plan that is there at once: a link of its own for every pair, by shifts.
+func planShifts(ctx context.Context, in *Instance) (*Plan, error) {
+	n := in.GPUs
+	rows, longest := make([][]int32, n-1), make([]Time, n-1)
+	for i := range rows {
+		rows[i] = make([]int32, n)
+		for u := range n {
+			v := (u + i + 1) % n
+			rows[i][u] = int32(v)
+			longest[i] = max(longest[i], in.Link.Time(in.size(u, v)))
+		}
+	}
+	return matched(ctx, in, rows, longest)
+}
+
+// matched sends every message over a link of its own, k permutations of like size, the time
+// of their longest messages, at a time.
+func matched(ctx context.Context, in *Instance, rows [][]int32, longest []Time) (*Plan, error) {
+	n, k := in.GPUs, in.Degree
 	order := make([]int, n-1)
 	for i := range order {
 		order[i] = i

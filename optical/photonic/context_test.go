@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -59,6 +60,51 @@ func endEarly(t *testing.T, in *Instance, methods []Method, fewest int) {
 		again, err := work(t.Context())
 		if d := cmp.Diff(want, again); err != nil || d != "" {
 			t.Errorf("%s, degree %d, made again: %v %s", name, in.Degree, err, d)
+		}
+	}
+}
+
+// TestBestSoFar ends planning early and late: what it has by then holds, and costs no less
+// than the plan of a search that was not ended. Half of the way there is a plan.
+func TestBestSoFar(t *testing.T) {
+	sizes := make([]int64, 8*8)
+	for i := range sizes {
+		if i/8 != i%8 {
+			sizes[i] = int64(1 + i*i%97)
+		}
+	}
+	for i, in := range []*Instance{one(8, 1, 5), one(8, 2, 5), one(8, 1, 5), one(8, 2, 5)} {
+		if i >= 2 {
+			in.Sizes = sizes
+		}
+		for _, m := range []Method{Paper, Greedy, Carry, Auto} {
+			o := Options{Method: m, Relabel: true}
+			all := &asked.Context{Context: bg, Most: 1 << 40}
+			final, err := Make(all, in, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range 6 {
+				ctx := &asked.Context{Context: bg, Most: all.Asked() * i / 6}
+				p, err := Make(ctx, in, o)
+				switch {
+				case !errors.Is(err, asked.ErrEnough):
+					t.Errorf("%s, degree %d, %d of 6: %v", m, in.Degree, i, err)
+				case p == nil && i > 3:
+					t.Errorf("%s, degree %d, %d of 6: no plan", m, in.Degree, i)
+				case p != nil && p.Cost < final.Cost:
+					t.Errorf("%s, degree %d, %d of 6: cost %d, and %d in the end", m, in.Degree, i, p.Cost, final.Cost)
+				case p != nil:
+					if _, err := Replay(bg, in, p); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+			late, cancel := context.WithDeadline(bg, time.Now())
+			if p, err := Make(late, in, o); p != nil && err != nil {
+				t.Errorf("%s: a deadline is said to be a failure: %v", m, err)
+			}
+			cancel()
 		}
 	}
 }

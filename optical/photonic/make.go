@@ -1,7 +1,9 @@
 package photonic
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -25,7 +27,9 @@ type Options struct {
 
 // Make plans an exchange, and has Replay check the plan. It fails where the
 // instance or the options make no sense, or where the method has no plan with as
-// many reconfigurations as are asked for, and soon after ctx ends.
+// many reconfigurations as are asked for. Soon after ctx ends it returns the cheapest
+// plan so far, and fails where it has none yet; where ctx was cancelled, ctx.Err() comes
+// beside the plan.
 func Make(ctx context.Context, in *Instance, o Options) (*Plan, error) {
 	if err := in.Check(); err != nil {
 		return nil, err
@@ -43,9 +47,12 @@ func Make(ctx context.Context, in *Instance, o Options) (*Plan, error) {
 		return &Plan{GPUs: in.GPUs, Degree: in.Degree, Method: o.Method, Family: "none"}, nil
 	}
 	o.packed = o.Method != Paper
-	best, err := climbAll(ctx, in, o)
-	if err != nil {
-		return nil, err
+	best, ended := climbAll(ctx, in, o)
+	if ended != nil && best == nil && in.Sizes != nil && o.Method == Auto && o.Family == "" && (o.Reconfigurations == 0 || o.Reconfigurations == in.direct()) {
+		best, _ = planShifts(context.WithoutCancel(ctx), in)
+	}
+	if ended != nil && best == nil {
+		return nil, ended
 	}
 	if best == nil {
 		with := "any number of"
@@ -55,10 +62,22 @@ func Make(ctx context.Context, in *Instance, o Options) (*Plan, error) {
 		return nil, fmt.Errorf("method %s has no plan of %d GPUs, degree %d, with %s reconfigurations%s: ask for fewer, or another family", o.Method, in.GPUs, in.Degree, with, among(o.Family))
 	}
 	best.LowerBound = in.Bound(o.Reconfigurations, o.Method == Carry || o.Method == Auto)
-	if _, err := Replay(ctx, in, best); err != nil {
+	if ended == nil {
+		_, err := Replay(ctx, in, best)
+		if ended = ctx.Err(); ended == nil && err != nil {
+			return nil, fmt.Errorf("the plan is wrong, which is a fault of the planner: %w", err)
+		}
+	}
+	if ended == nil {
+		return best, nil
+	}
+	if _, err := Replay(context.WithoutCancel(ctx), in, best); err != nil {
 		return nil, fmt.Errorf("the plan is wrong, which is a fault of the planner: %w", err)
 	}
-	return best, nil
+	if errors.Is(ended, context.DeadlineExceeded) {
+		return best, nil
+	}
+	return best, ended
 }
 
 // among names a family in an error.
@@ -71,7 +90,8 @@ func among(family string) string {
 
 // climbAll is the cheapest plan of all ladders of a method. Where sizes differ, Auto
 // takes the best of all methods, and of the alternatives. Plans with waiting come
-// before others that they mostly beat, which then end early.
+// before others that they mostly beat, which then end early. With an error comes the
+// cheapest plan so far, as from climb.
 func climbAll(ctx context.Context, in *Instance, o Options) (*Plan, error) {
 	if o.Method != Auto || in.Sizes == nil {
 		return climb(ctx, in, o, nil)
@@ -89,7 +109,7 @@ func climbAll(ctx context.Context, in *Instance, o Options) (*Plan, error) {
 	}{{Carry, true}, {Paper, false}, {Greedy, true}} {
 		o.Method, o.packed = way.method, way.packed
 		if best, err = climb(ctx, in, o, best); err != nil {
-			return nil, err
+			return best, err
 		}
 	}
 	if o.Reconfigurations > 1 {
@@ -98,7 +118,7 @@ func climbAll(ctx context.Context, in *Instance, o Options) (*Plan, error) {
 	if o.Family == "" {
 		p, err := planLargest(ctx, in, best)
 		if err != nil {
-			return nil, err
+			return best, err
 		}
 		best = cheaper(best, p)
 	}
@@ -125,10 +145,9 @@ func climb(ctx context.Context, in *Instance, o Options, best *Plan) (*Plan, err
 			known = best.Cost
 		}
 		p, err := explore(ctx, in, l, o, newLimit(in, l, o, known))
-		if err != nil {
-			return nil, err
+		if best = cheaper(best, p); err != nil {
+			return best, err
 		}
-		best = cheaper(best, p)
 	}
 	return best, nil
 }
@@ -187,19 +206,20 @@ func longest(in *Instance, l ladder) int {
 
 // explore climbs a ladder to the number of topologies that costs least, as far as
 // a lower cost is possible, and plans there. It returns nil where the ladder does
-// not reach the number that is forced, or has nothing to offer.
+// not reach the number that is forced, or has nothing to offer. Where ctx ends, the best
+// number until then is planned, beside the error.
 func explore(ctx context.Context, in *Instance, l ladder, o Options, limit *limit) (*Plan, error) {
 	if in.Sizes != nil {
 		return exploreSizes(ctx, in, l, o, limit)
 	}
 	best, least := 0, Time(0)
+	var ended error
 	for d := 1; d <= limit.last && !limit.over(d, least); d++ {
-		if err := ctx.Err(); err != nil {
-			return nil, err
+		if ended = ctx.Err(); ended != nil {
+			break
 		}
-		if ok, err := l.next(ctx); err != nil {
-			return nil, err
-		} else if !ok {
+		var ok bool
+		if ok, ended = l.next(ctx); ended != nil || !ok {
 			break
 		}
 		if d < limit.first {
@@ -214,11 +234,15 @@ func explore(ctx context.Context, in *Instance, l ladder, o Options, limit *limi
 		}
 	}
 	if best == 0 {
-		return nil, nil
+		return nil, ended
 	}
 	p, err := l.plan(ctx, best)
-	if err != nil || p == nil {
-		return nil, err
+	if err != nil {
+		ended = err
+		p, err = l.plan(context.WithoutCancel(ctx), best)
 	}
-	return p.finish(in), nil
+	if err != nil || p == nil {
+		return nil, cmp.Or(ended, err)
+	}
+	return p.finish(in), ended
 }

@@ -147,25 +147,25 @@ const (
 
 // exploreSizes is explore for messages of many sizes: it climbs all of the ladder,
 // judges the plans by their busiest links, and makes the best in full, with and
-// without other places of GPUs.
+// without other places of GPUs. Where ctx ends, the best so far comes with the error.
 func exploreSizes(ctx context.Context, in *Instance, l ladder, o Options, limit *limit) (*Plan, error) {
 	var list []rough
+	var ended error
 	least := Time(0)
 	for d := 1; d <= limit.last && !limit.over(d, least); d++ {
-		if err := ctx.Err(); err != nil {
-			return nil, err
+		if ended = ctx.Err(); ended != nil {
+			break
 		}
-		if ok, err := l.next(ctx); err != nil {
-			return nil, err
-		} else if !ok {
+		var ok bool
+		if ok, ended = l.next(ctx); ended != nil || !ok {
 			break
 		}
 		if d < limit.first || l.sum() >= far {
 			continue
 		}
-		cost, err := estimate(ctx, in, l, d, o)
-		if err != nil {
-			return nil, err
+		var cost Time
+		if cost, ended = estimate(ctx, in, l, d, o); ended != nil {
+			break
 		}
 		list = append(list, rough{d, cost})
 		slices.SortStableFunc(list, func(a, b rough) int { return cmp.Compare(a.cost, b.cost) })
@@ -174,22 +174,36 @@ func exploreSizes(ctx context.Context, in *Instance, l ladder, o Options, limit 
 	}
 	var best *Plan
 	for _, r := range list {
+		if ended != nil {
+			break
+		}
 		if best != nil && float64(r.cost)*(1-relabelGain) >= float64(best.Cost) {
 			continue
 		}
-		p, err := l.plan(ctx, r.topologies)
-		if err != nil {
-			return nil, err
-		}
-		if p == nil {
+		var p *Plan
+		if p, ended = l.plan(ctx, r.topologies); p == nil {
 			continue
 		}
-		if p, err = p.finish(in).inFull(ctx, in, o, limit.known); err != nil {
-			return nil, err
+		if p, ended = p.finish(in).inFull(ctx, in, o, limit.known); ended == nil {
+			best = cheaper(best, p)
 		}
-		best = cheaper(best, p)
 	}
-	return best, nil
+	if ended != nil && best == nil {
+		return roughest(ctx, in, l, list, ended)
+	}
+	return best, ended
+}
+
+// roughest is the plan that promises most, as it is, where ctx has ended.
+func roughest(ctx context.Context, in *Instance, l ladder, list []rough, ended error) (*Plan, error) {
+	if len(list) == 0 {
+		return nil, ended
+	}
+	p, err := l.plan(context.WithoutCancel(ctx), list[0].topologies)
+	if err != nil || p == nil {
+		return nil, cmp.Or(err, ended)
+	}
+	return p.finish(in), ended
 }
 
 // inFull is the cheapest way to carry out a plan of rounds: as it is or chunk by
