@@ -54,6 +54,7 @@ func readDemand(cmd *cobra.Command, path string) (*ocs.Demand, error) {
 type ocsFlags struct {
 	options ocs.Options
 	refine  string
+	from    string
 }
 
 func (f *ocsFlags) register(cmd *cobra.Command) {
@@ -72,6 +73,13 @@ func (f *ocsFlags) read(cmd *cobra.Command) (ocs.Options, error) {
 	o := f.options
 	if !cmd.Flags().Changed("switches") {
 		return o, errors.New("--switches is missing: say how many work in parallel")
+	}
+	if f.from != "" {
+		r, err := readSchedule(f.from)
+		if err != nil {
+			return o, err
+		}
+		o.From = r.Schedule()
 	}
 	return o, o.Refine(f.refine)
 }
@@ -99,6 +107,7 @@ printed: that of the paper's theorems, and a sharper one that counts configurati
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd, demand, out) },
 	}
 	f.register(cmd)
+	cmd.Flags().StringVar(&f.from, "from", "", "file of an earlier schedule for best to begin with: for no more demand the new one is never longer")
 	cmd.Flags().StringVar(&demand, "demand", "", "square matrix, a row for each sending rack: CSV, NPY or JSON; - is standard input")
 	cmd.Flags().StringVar(&out, "out", "", "write the schedule to this file, as JSON; - is standard output")
 	return cmd
@@ -120,8 +129,10 @@ func (f *ocsFlags) run(cmd *cobra.Command, demand, out string) error {
 		return err
 	}
 	start := time.Now()
+	done := command.Working(cmd, "planning")
 	s, err := ocs.Make(cmd.Context(), d, o)
-	if err != nil {
+	done()
+	if s == nil {
 		return err
 	}
 	planned := time.Since(start)
@@ -138,10 +149,12 @@ func (f *ocsFlags) run(cmd *cobra.Command, demand, out string) error {
 			return err
 		}
 	}
-	if out == "-" {
-		return nil
+	if out != "-" {
+		if err := command.Show(cmd, r, func(w io.Writer) { printSchedule(w, r, planned) }); err != nil {
+			return err
+		}
 	}
-	return command.Show(cmd, r, func(w io.Writer) { printSchedule(w, r, planned) })
+	return command.Interrupted(cmd)
 }
 
 // printSchedule shows people a schedule.

@@ -13,11 +13,11 @@ import (
 	"github.com/forsd/forsd/optical/ocs"
 )
 
-// The limits of POST /v1/optical/ocs: a matrix with numbers of 18 digits, and a
-// search of some seconds.
+// The limits of POST /v1/optical/ocs: a matrix with numbers of 18 digits, a
+// schedule, and a search of some seconds.
 const (
 	ocsRacks  = 1024
-	ocsBody   = 20 * ocsRacks * ocsRacks
+	ocsBody   = 30 * ocsRacks * ocsRacks
 	ocsSteps  = 10_000_000
 	ocsBudget = 10 * time.Second
 )
@@ -26,8 +26,9 @@ const (
 type ocsRequest struct {
 	Demand [][]float64 `json:"demand"` // [sending rack][receiving rack]
 	ocs.Options
-	Within string `json:"budget"` // such as "250ms"
-	Refine string `json:"refine"` // greedy or lp
+	Within string      `json:"budget"` // such as "250ms"
+	Refine string      `json:"refine"` // greedy or lp
+	From   *ocs.Report `json:"from"`   // an answer before, for best to begin with
 }
 
 // planOCS answers POST /v1/optical/ocs, as forsctl ocs schedule --json does. The
@@ -65,6 +66,9 @@ func (q *ocsRequest) options() (ocs.Options, error) {
 	o.Method = cmp.Or(o.Method, ocs.Best)
 	if q.Steps > ocsSteps {
 		return o, fmt.Errorf("%d steps: this takes %d at most, and forsctl more", q.Steps, ocsSteps)
+	}
+	if q.From != nil {
+		o.From = q.From.Schedule()
 	}
 	if q.Within != "" {
 		var err error

@@ -17,6 +17,8 @@ func TestOCSRequests(t *testing.T) {
 		{`{` + fig3 + `,"switches":2,"delta":0.01,"method":"fast","no_equalize":true,"refine":"lp"}`, 200, `"makespan":0.62,`},
 		{`{` + fig3 + `,"switches":2,"delta":0.01,"steps":100}`, 200, `"method":"best",`},
 		{`{` + fig3 + `,"switches":2,"delta":0.01,"budget":"1ms"}`, 200, `"makespan":0.525,`},
+		{`{` + fig3 + `,"switches":2,"delta":0.01,"from":{"version":1,"racks":4,"delta":0.01,"switches":[{"load":0.525,"configs":[]}]}}`, 200, `"makespan":0.525,`},
+		{`{` + fig3 + `,"switches":2,"delta":0.01,"from":{"racks":5}}`, 400, "for 5 racks"},
 		{`{"demand":[[7,0],[0,7]],"switches":2,"delta":1}`, 200, `"makespan":0,`},
 		{`{"switches":2}`, 400, "demand is missing"},
 		{`{` + fig3 + `}`, 400, "0 switches"},

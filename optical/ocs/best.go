@@ -21,10 +21,11 @@ type search struct {
 // with, until it is as short as the bound. Small demands it schedules exactly.
 func (o Options) best(ctx context.Context, d *Demand) (*cover, *plan, error) {
 	b := &candidates{o: o, bound: Bound(d, o.Switches, o.Delta).Sharp}
-	if err := b.begin(ctx, d); err != nil {
+	b.first(d)
+	if err := b.begin(ctx, d); err != nil && ctx.Err() == nil {
 		return nil, nil, err
 	}
-	if b.done() {
+	if b.done() || ctx.Err() != nil {
 		return b.cover, b.plan, nil
 	}
 	within, cancel := ctx, context.CancelFunc(func() {})
@@ -66,12 +67,17 @@ func (b *candidates) offer(c *cover, p *plan) {
 
 // begin makes the schedules of all methods, as far as they may be the shortest.
 func (b *candidates) begin(ctx context.Context, d *Demand) error {
+	if b.o.From != nil {
+		if err := b.from(ctx, d, b.o.From); err != nil {
+			return err
+		}
+	}
 	c, err := b.o.spectra(ctx, d)
 	if err != nil {
 		return err
 	}
 	b.start(c)
-	for _, by := range variants {
+	for _, by := range d.allVariants() {
 		if b.done() {
 			return nil
 		}
@@ -169,7 +175,7 @@ const looks = 64
 
 // DefaultSteps is the number of steps of Best where neither steps nor a time are
 // given: a quarter of a second on a machine of 2024, where there are few permutations.
-func DefaultSteps(racks int) int { return max(1000, 8_000_000/max(racks, 1)) }
+func DefaultSteps(racks int) int { return max(8000, 8_000_000/max(racks, 1)) }
 
 // look packs the permutations as they are now and keeps them if they are the best.
 func (b *search) look() {

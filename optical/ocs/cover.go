@@ -1,6 +1,10 @@
 package ocs
 
-import "math"
+import (
+	"context"
+	"math"
+	"slices"
+)
 
 // cover is a set of weighted permutations, each with the entries that it carries.
 type cover struct {
@@ -51,6 +55,30 @@ func (c *cover) addColumns(column []int32, weight float64) {
 	c.weight, c.column, c.entry = append(c.weight, weight), append(c.column, column), append(c.entry, entry)
 }
 
+// onto covers another demand of as many racks by the same permutations, and by others for
+// entries that are in none of them.
+func (c *cover) onto(ctx context.Context, d *Demand) (*cover, error) {
+	out := newCover(d, len(c.weight))
+	uncovered := slices.Repeat([]bool{true}, len(d.to))
+	for i, column := range c.column {
+		out.addColumns(column, c.weight[i])
+		for _, e := range out.entry[i] {
+			if e >= 0 {
+				uncovered[e] = false
+			}
+		}
+	}
+	more, err := decompose(ctx, d.only(uncovered))
+	if err != nil {
+		return nil, err
+	}
+	for i, column := range more.column {
+		out.addColumns(column, more.weight[i])
+	}
+	out.refine()
+	return out, nil
+}
+
 // carried returns what the permutations carry of each entry, which may be more
 // than the demand.
 func (c *cover) carried() []float64 {
@@ -63,6 +91,16 @@ func (c *cover) carried() []float64 {
 		}
 	}
 	return sums
+}
+
+// covers tells whether the permutations carry all demand, as Replay counts it.
+func (c *cover) covers() bool {
+	for e, x := range c.carried() {
+		if x < c.d.amount[e]*(1-tolerance) {
+			return false
+		}
+	}
+	return true
 }
 
 // refine raises the weights one after the other until the permutations cover D

@@ -20,18 +20,38 @@ func decompose(ctx context.Context, d *Demand) (*cover, error) {
 type variant struct {
 	step  float64 // of levels, 0 for none
 	share float64 // of the entries that a permutation is the first to cover: these may be larger than its weight
+	split float64 // of the median entry: what is left of an entry, if it is more, counts as an entry; 0 for never
 }
 
 // variants are those by which Best decomposes demands beside the published one. Where
 // lines differ in their numbers of entries, or entries are sums of two flows, the least
 // entry of a permutation says nothing of the others, and one beyond a quarter of them
-// does; what larger entries have left is for the permutations that follow.
-var variants = []variant{{1.25, 0.25}, {2, 0.25}, {1.25, 0.1}, {2, 0.5}}
+// does; what larger entries have left is for the permutations that follow. What a sum has
+// left must count as an entry, or none of them has room for it.
+var variants = []variant{{1.25, 0.25, 0.5}, {2, 0.25, 0.5}, {1.25, 0.1, 0.5}, {1.25, 0.25, 0}, {2, 0.5, 0}}
+
+// moreVariants are tried where a decomposition is quick: which of all leads to a short
+// schedule is a matter of chance, to a part.
+var moreVariants = []variant{{1.25, 0.25, 0.4}, {1.25, 0.25, 0.6}, {2, 0.25, 0.6}, {1.25, 0.1, 0}}
+
+// mostForMore is up to how many entries, times permutations, a decomposition is quick.
+const mostForMore = 1 << 20
+
+// allVariants are those by which Best decomposes a demand.
+func (d *Demand) allVariants() []variant {
+	if len(d.to)*d.Degree() > mostForMore {
+		return variants
+	}
+	return slices.Concat(variants, moreVariants)
+}
 
 // decomposeBy is decompose by a variant.
 func decomposeBy(ctx context.Context, d *Demand, by variant) (*cover, error) {
 	m := newPeeler(d)
-	m.share = by.share
+	m.share, m.least = by.share, math.Inf(1)
+	if by.split > 0 && len(d.amount) > 0 {
+		m.least = by.split * slices.Sorted(slices.Values(d.amount))[len(d.amount)/2]
+	}
 	if by.step > 0 {
 		m.levels = d.levels(by.step)
 	}
@@ -64,6 +84,7 @@ type peeler struct {
 	levels    []level
 	done      int       // permutations made
 	share     float64   // see variant
+	least     float64   // what is left of an entry that is so large is one of its own
 	first     []float64 // scratch: what is left of entries covered for the first time
 }
 
@@ -160,6 +181,7 @@ func (p *peeler) next(ctx context.Context) (pick []int32, α float64, err error)
 	if err != nil {
 		return nil, 0, err // ctx has ended: a matching covers all vertices of largest degree (König)
 	}
+	degree := p.degree()
 	p.done++
 	p.first = p.first[:0]
 	for _, e := range pick {
@@ -174,10 +196,11 @@ func (p *peeler) next(ctx context.Context) (pick []int32, α float64, err error)
 			continue
 		}
 		p.rest[e] -= α
-		if p.uncovered[e] {
+		j := p.d.to[e]
+		if p.uncovered[e] && (p.rest[e] < p.least || p.row[i] == degree || p.col[j] == degree) {
 			p.uncovered[e] = false
 			p.row[i]--
-			p.col[p.d.to[e]]--
+			p.col[j]--
 		}
 	}
 	return pick, α, nil

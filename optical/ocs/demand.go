@@ -108,6 +108,20 @@ func (d *Demand) entry(i int, j int32) int32 {
 	return -1
 }
 
+// only is the demand without the entries that are not wanted.
+func (d *Demand) only(wanted []bool) *Demand {
+	out := &Demand{n: d.n, start: make([]int32, 1, d.n+1)}
+	for i := range d.n {
+		for e := d.start[i]; e < d.start[i+1]; e++ {
+			if wanted[e] {
+				out.from, out.to, out.amount = append(out.from, d.from[e]), append(out.to, d.to[e]), append(out.amount, d.amount[e])
+			}
+		}
+		out.start = append(out.start, int32(len(out.to)))
+	}
+	return out
+}
+
 // lines lists the nonzero amounts of the n rows, then of the n columns.
 func (d *Demand) lines() [][]float64 {
 	lines := make([][]float64, 2*d.n)

@@ -53,16 +53,11 @@ func split(d *Demand, s int) []*Demand {
 	}
 	subs := make([]*Demand, s)
 	for h := range subs {
-		sub := &Demand{n: d.n, start: make([]int32, 1, d.n+1)}
-		for i := range d.n {
-			for e := d.start[i]; e < d.start[i+1]; e++ {
-				if owner[e] == h {
-					sub.from, sub.to, sub.amount = append(sub.from, d.from[e]), append(sub.to, d.to[e]), append(sub.amount, d.amount[e])
-				}
-			}
-			sub.start = append(sub.start, int32(len(sub.to)))
+		wanted := make([]bool, len(owner))
+		for e := range owner {
+			wanted[e] = owner[e] == h
 		}
-		subs[h] = sub
+		subs[h] = d.only(wanted)
 	}
 	return subs
 }

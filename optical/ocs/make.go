@@ -40,6 +40,11 @@ type Options struct {
 	// out depends on the machine.
 	Budget time.Duration `json:"-"`
 
+	// From is a schedule for Best to begin with, such as of a demand before. Where it
+	// carries the demand on as many switches with this delay or a longer one, what comes
+	// out is never longer.
+	From *Schedule `json:"-"`
+
 	LP         bool `json:"-"`           // Fast and Best: weights by linear programming rather than greedily
 	NoEqualize bool `json:"no_equalize"` // Fast and Eclipse: leave Equalize out
 	Levels     int  `json:"-"`           // Eclipse: levels of weights that are tried; 0 is a search by halves
@@ -78,6 +83,8 @@ func (o Options) checkMethod() error {
 		return fmt.Errorf("steps or a budget bound the search of method best: method %s has none", cmp.Or(o.Method, Fast))
 	case o.LP && !fast && o.Method != Best:
 		return fmt.Errorf("weights by linear programming are for methods fast and best, not for %s", o.Method)
+	case o.From != nil && o.Method != Best:
+		return fmt.Errorf("method best begins with a schedule, method %s does not", cmp.Or(o.Method, Fast))
 	case o.NoEqualize && !fast && o.Method != Eclipse:
 		return fmt.Errorf("equalize is left out of methods fast and eclipse, not of %s", o.Method)
 	case o.Levels != 0 && o.Method != Eclipse:
@@ -88,8 +95,8 @@ func (o Options) checkMethod() error {
 
 // Make schedules a demand. A demand of zeros gives a schedule without
 // configurations. It fails where options are out of range, and with ctx.Err() soon
-// after ctx ends. A deadline ends the search of Best, and is no failure once that has
-// begun; where ctx is cancelled then, the best schedule so far comes with the error.
+// after ctx ends; but Best always has a schedule. A deadline is no failure of Best, and
+// where ctx is cancelled the best schedule so far comes with the error.
 func Make(ctx context.Context, d *Demand, o Options) (*Schedule, error) {
 	if err := o.check(); err != nil {
 		return nil, err

@@ -97,33 +97,10 @@ func (l *Online) withBacklog(d *Demand) (*Demand, error) {
 // keep covers a demand by the permutations that there are, with others for what is
 // in none of them.
 func (l *Online) keep(ctx context.Context, d *Demand) (*cover, *plan, error) {
-	c := newCover(d, len(l.cover.weight))
-	uncovered := slices.Repeat([]bool{true}, len(d.to))
-	for i, column := range l.cover.column {
-		c.addColumns(column, l.cover.weight[i])
-		for _, e := range c.entry[i] {
-			if e >= 0 {
-				uncovered[e] = false
-			}
-		}
-	}
-	rest := &Demand{n: d.n, start: make([]int32, 1, d.n+1)}
-	for i := range d.n {
-		for e := d.start[i]; e < d.start[i+1]; e++ {
-			if uncovered[e] {
-				rest.from, rest.to, rest.amount = append(rest.from, d.from[e]), append(rest.to, d.to[e]), append(rest.amount, d.amount[e])
-			}
-		}
-		rest.start = append(rest.start, int32(len(rest.to)))
-	}
-	more, err := decompose(ctx, rest)
+	c, err := l.cover.onto(ctx, d)
 	if err != nil {
 		return nil, nil, err
 	}
-	for i, column := range more.column {
-		c.addColumns(column, more.weight[i])
-	}
-	c.refine()
 	return c, l.reuse(c), nil
 }
 

@@ -1,9 +1,12 @@
 package ocs
 
 import (
+	"math"
 	"math/rand/v2"
 	"os"
 	"testing"
+
+	"pgregory.net/rapid"
 )
 
 // entries are those of a demand, row by row.
@@ -65,7 +68,7 @@ func TestThinned(t *testing.T) {
 		for _, s := range []int{2, 4} {
 			o := Options{Switches: s, Delta: 0.01, Method: Best}
 			whole := mustMake(t, full, o).Makespan()
-			for how, most := range map[string]float64{"idle rack": 1.05, "one in a hundred": 1.05, "diagonal": 1.05, "idle receiver": 1.07} {
+			for how, most := range map[string]float64{"idle rack": 1.03, "one in a hundred": 1.03, "diagonal": 1.03, "idle receiver": 1.05} {
 				d := thinned(t, full, how, rand.New(rand.NewPCG(seed, 5)))
 				best := mustMake(t, d, o)
 				if err := Replay(d, best); err != nil {
@@ -76,14 +79,32 @@ func TestThinned(t *testing.T) {
 				if ratio > most {
 					t.Errorf("seed %d, %d switches, %s: %v times the bound, want at most %v", seed, s, how, ratio, most)
 				}
-				if how != "idle receiver" {
-					sum, runs = sum+ratio, runs+1
-				}
+				sum, runs = sum+ratio, runs+1
 			}
 		}
 	}
-	if mean := sum / runs; mean > 1.03 {
-		t.Errorf("but for idle receivers %v times the bound on average, want at most 1.03", mean)
+	if mean := sum / runs; mean > 1.025 {
+		t.Errorf("%v times the bound on average, want at most 1.025", mean)
+	}
+}
+
+// TestSpectraThinned tells what the published method makes of missing entries.
+func TestSpectraThinned(t *testing.T) {
+	least, most := 9.0, 0.0
+	for seed := range uint64(5) {
+		full, err := Workload("benchmark", 100, 0, seed+1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, how := range []string{"idle rack", "one in a hundred", "diagonal", "idle receiver"} {
+			d := thinned(t, full, how, rand.New(rand.NewPCG(seed, 5)))
+			ratio := mustMake(t, d, Options{Switches: 4, Delta: 0.01}).Makespan() / Bound(d, 4, 0.01).Sharp
+			least, most = min(least, ratio), max(most, ratio)
+		}
+	}
+	t.Logf("%.3f to %.3f times the bound", least, most)
+	if least < 1 || most < 1.3 {
+		t.Errorf("%v to %v times the bound: docs/papers.md says otherwise", least, most)
 	}
 }
 
@@ -113,6 +134,105 @@ func TestSmallerDemand(t *testing.T) {
 				t.Errorf("run %d: with less demand it takes %v, with more %v", run, after, before)
 			}
 			before = after
+		}
+	}
+}
+
+// TestFromIsNeverLonger holds that less demand never takes longer where Best begins with a
+// schedule of more, and that the new schedule carries it.
+func TestFromIsNeverLonger(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		d := drawDemand(t)
+		o := drawOptions(t, d)
+		o.Method, o.Steps = Best, rapid.IntRange(1, 300).Draw(t, "steps")
+		s := mustMake(t, d, o)
+		for range 3 {
+			x := d.entries()
+			for i := range x {
+				x[i] *= rapid.SampledFrom([]float64{0, 0.5, 0.999, 1}).Draw(t, "share")
+			}
+			var err error
+			if d, err = NewDemand(d.n, x); err != nil {
+				t.Fatal(err)
+			}
+			o.From = s
+			less := mustMake(t, d, o)
+			if err := Replay(d, less); err != nil {
+				t.Fatal(err)
+			}
+			if less.Makespan() > s.Makespan() {
+				t.Fatalf("with less demand it takes %v, with more %v", less.Makespan(), s.Makespan())
+			}
+			o.Delta *= rapid.SampledFrom([]float64{0.5, 1}).Draw(t, "delta")
+			s = less
+		}
+	})
+}
+
+// TestFromAnything begins with schedules that do not carry the demand, and refuses those
+// that are none.
+func TestFromAnything(t *testing.T) {
+	d, err := Workload("benchmark", 12, 5, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := Workload("benchmark", 12, 5, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := Options{Switches: 2, Delta: 0.01, Method: Best, Steps: 100}
+	alone := mustMake(t, d, o).Makespan()
+	for _, s := range []int{1, 2, 4} {
+		o.From = mustMake(t, other, Options{Switches: s, Delta: 0.02})
+		got := mustMake(t, d, o)
+		if err := Replay(d, got); err != nil {
+			t.Fatal(err)
+		}
+		if got.Makespan() > alone*1.1 {
+			t.Errorf("from a schedule of %d switches %v, alone %v", s, got.Makespan(), alone)
+		}
+	}
+	for _, spoil := range []func(s *Schedule){
+		func(s *Schedule) { s.Racks = 11 },
+		func(s *Schedule) { s.Switches[0].Configs[0].Permutation[1] = 99 },
+		func(s *Schedule) { s.Switches[1].Configs[0].Weight = math.Inf(1) },
+	} {
+		o.From = mustMake(t, other, Options{Switches: 2, Delta: 0.02})
+		spoil(o.From)
+		if _, err := Make(bg, d, o); err == nil {
+			t.Error("no error")
+		}
+	}
+}
+
+// TestManyRacks holds Best to the bound on sites of a thousand racks and more, whole and
+// with some entries missing. FORS_LONG=1 takes 4096 racks as well.
+func TestManyRacks(t *testing.T) {
+	sizes := []int{1024}
+	if os.Getenv("FORS_LONG") != "" {
+		sizes = []int{1024, 2048, 4096}
+	}
+	for _, n := range sizes {
+		full, err := Workload("benchmark", n, 0, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, how := range []string{"none", "idle rack", "one in a hundred", "diagonal"} {
+			if how != "one in a hundred" && n == 1024 && len(sizes) == 1 {
+				continue
+			}
+			d := thinned(t, full, how, rand.New(rand.NewPCG(1, 5)))
+			for _, s := range []int{2, 4}[2-min(2, len(sizes)):] {
+				best := mustMake(t, d, Options{Switches: s, Delta: 0.01, Method: Best})
+				if err := Replay(d, best); err != nil {
+					t.Fatal(err)
+				}
+				ratio := best.Makespan() / Bound(d, s, 0.01).Sharp
+				t.Logf("%d racks, %d switches, missing %s: %.4f times the bound", n, s, how, ratio)
+				if ratio > 1.05 {
+					t.Errorf("%d racks, %d switches, missing %s: %v times the bound, want at most 1.05", n, s, how, ratio)
+				}
+			}
 		}
 	}
 }

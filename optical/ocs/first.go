@@ -1,0 +1,45 @@
+package ocs
+
+import (
+	"cmp"
+	"math/bits"
+	"slices"
+)
+
+// first is the schedule that is there at once, however little time there is: entries, the
+// largest first, each go into the first permutation with room in their row and column.
+func (b *candidates) first(d *Demand) {
+	c := firstFit(d)
+	b.offer(c, pack(c.weight, b.o.Switches, b.o.Delta))
+}
+
+func firstFit(d *Demand) *cover {
+	order := make([]int32, len(d.to))
+	for e := range order {
+		order[e] = int32(e)
+	}
+	slices.SortStableFunc(order, func(a, b int32) int { return cmp.Compare(d.amount[b], d.amount[a]) })
+	words := (2*d.Degree() + 63) / 64
+	used := make([]uint64, 2*d.n*words) // [row, then column] permutations with an entry of it
+	var picks [][]int32
+	var weights []float64
+	for _, e := range order {
+		row, col := used[int(d.from[e])*words:][:words], used[(d.n+int(d.to[e]))*words:][:words]
+		w := 0
+		for row[w]|col[w] == ^uint64(0) {
+			w++
+		}
+		i := bits.TrailingZeros64(^(row[w] | col[w]))
+		row[w] |= 1 << i
+		col[w] |= 1 << i
+		if i += w << 6; i == len(picks) {
+			picks, weights = append(picks, slices.Repeat([]int32{-1}, d.n)), append(weights, d.amount[e])
+		}
+		picks[i][d.from[e]] = e
+	}
+	c := newCover(d, len(picks))
+	for i, pick := range picks {
+		c.add(pick, weights[i])
+	}
+	return c
+}
