@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 )
 
@@ -75,55 +74,6 @@ type Events struct {
 	awaited
 	ring []Event // event n is at n mod len
 	last uint64  // number of the latest event; they count from 1
-
-	near   int                    // streams that the next event wakes at once
-	late   map[chan struct{}]bool // those that are woken after them, a few at a time
-	waking bool                   // a goroutine does
-}
-
-// How streams are woken: the first at once, and where there are more the others later, so
-// many in a millisecond. Thousands that woke at the same moment would stand in the way of
-// the plan that is being made.
-const (
-	mostNear  = 64
-	lateAfter = 30 * time.Millisecond
-	lateEach  = 8
-)
-
-// awaited guards what others wait for.
-type awaited struct {
-	mu      sync.Mutex
-	changed chan struct{} // closed at the next change; nil while nobody waits
-}
-
-// announce wakes those who wait. The lock is held.
-func (a *awaited) announce() {
-	if a.changed != nil {
-		close(a.changed)
-		a.changed = nil
-	}
-}
-
-// await looks under the lock, now and after each change, until what is looked for is
-// there. The error is that of ctx, which ended first.
-func (a *awaited) await(ctx context.Context, there func() bool) error {
-	for {
-		a.mu.Lock()
-		if there() {
-			a.mu.Unlock()
-			return nil
-		}
-		if a.changed == nil {
-			a.changed = make(chan struct{})
-		}
-		changed := a.changed
-		a.mu.Unlock()
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
 }
 
 // NewEvents returns a ring of the latest size events. Started tells this run's
@@ -153,34 +103,7 @@ func (s *Events) Publish(kind string, data any) error {
 		s.archive.Note(e, time.Now())
 	}
 	s.announce()
-	s.near = 0
-	if len(s.late) > 0 && !s.waking {
-		s.waking = true
-		go s.wakeLate()
-	}
 	return nil
-}
-
-// wakeLate wakes the streams that wait apart, until all of them know the latest event.
-func (s *Events) wakeLate() {
-	for again := true; again; {
-		time.Sleep(lateAfter)
-		s.mu.Lock()
-		streams, upTo := s.late, s.last
-		s.late = nil // who comes back waits for the next event
-		s.mu.Unlock()
-		woken := 0
-		for c := range streams {
-			close(c)
-			if woken++; woken%lateEach == 0 {
-				time.Sleep(time.Millisecond)
-			}
-		}
-		s.mu.Lock()
-		again = s.last > upTo && len(s.late) > 0
-		s.waking = again
-		s.mu.Unlock()
-	}
 }
 
 // id names the event with number n; number 0 is before the first.
@@ -239,43 +162,14 @@ func (s *Events) inRing(id string) bool {
 // last of them. Where the ring has overtaken n they begin with one of kind
 // KindMissed. When ctx ends first it returns none.
 func (s *Events) wait(ctx context.Context, n uint64) (events []Event, last uint64) {
-	for {
-		s.mu.Lock()
+	last = n
+	_ = s.await(ctx, func() bool {
 		if n < s.last {
-			defer s.mu.Unlock()
-			return s.since(n), s.last
+			events, last = s.since(n), s.last
 		}
-		woken := s.place()
-		s.mu.Unlock()
-		select {
-		case <-woken:
-		case <-ctx.Done():
-			s.mu.Lock()
-			delete(s.late, woken)
-			if woken == s.changed {
-				s.near--
-			}
-			s.mu.Unlock()
-			return nil, n
-		}
-	}
-}
-
-// place is what a stream waits for. The lock is held.
-func (s *Events) place() chan struct{} {
-	if s.near < mostNear {
-		s.near++
-		if s.changed == nil {
-			s.changed = make(chan struct{})
-		}
-		return s.changed
-	}
-	c := make(chan struct{})
-	if s.late == nil {
-		s.late = map[chan struct{}]bool{}
-	}
-	s.late[c] = true
-	return c
+		return n < s.last
+	})
+	return events, last
 }
 
 // since copies the events after number n that the ring still has.

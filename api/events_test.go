@@ -427,3 +427,45 @@ func TestCrowd(t *testing.T) {
 		}
 	})
 }
+
+// TestHold has many wait for a plan and for events: while forsd works on a change the first
+// know at once, and the others when OpenSM has its tables, or after some seconds.
+func TestHold(t *testing.T) {
+	for held, most := range map[time.Duration]time.Duration{0: 450 * time.Millisecond, 500 * time.Millisecond: 950 * time.Millisecond, time.Hour: mostHeld + 450*time.Millisecond} {
+		synctest.Test(t, func(t *testing.T) {
+			const all = 3000
+			s := NewEvents(64, time.Now())
+			var streams sync.WaitGroup
+			var mu sync.Mutex
+			var seen []time.Duration
+			begin := time.Now()
+			for range all {
+				streams.Go(func() {
+					_, _ = s.wait(t.Context(), 0)
+					mu.Lock()
+					defer mu.Unlock()
+					seen = append(seen, time.Since(begin))
+				})
+			}
+			synctest.Wait()
+			s.Hold(held > 0)
+			if err := s.Publish(KindLink, nil); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(min(held, mostHeld-time.Millisecond))
+			synctest.Wait()
+			mu.Lock()
+			n := len(seen)
+			mu.Unlock()
+			s.Hold(held > mostHeld)
+			streams.Wait()
+			if last := slices.Max(seen); n != mostNear || last > most || last < held && last < mostHeld {
+				t.Errorf("held for %v: %d knew it at once, the last after %v", held, n, last)
+			}
+			time.Sleep(time.Second)
+			if len(s.late) != 0 || s.near != 0 || s.waking {
+				t.Errorf("%d wait still, %d near, waking %v", len(s.late), s.near, s.waking)
+			}
+		})
+	}
+}

@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"net/http"
-	"strings"
 	"time"
 )
 
@@ -22,14 +22,14 @@ func (s *service) events(w http.ResponseWriter, r *http.Request) error {
 	if r.Method == http.MethodHead {
 		return nil
 	}
-	at, known, gone := s.Events.resume(r.Context(), last, func(events []Event) bool { return out.send(formatAll(events)) })
+	at, known, gone := s.Events.resume(r.Context(), last, func(events []Event) bool { return out.send("", events...) })
 	if gone {
 		return nil
 	}
 	if !out.send(fmt.Sprintf("retry: 1000\nid: %s\n\n", s.Events.id(at))) {
 		return nil
 	}
-	if !known && !out.send(format(s.Events.missed(at))) {
+	if !known && !out.send("", s.Events.missed(at)) {
 		return nil
 	}
 	for r.Context().Err() == nil {
@@ -37,29 +37,15 @@ func (s *service) events(w http.ResponseWriter, r *http.Request) error {
 		events, next := s.Events.wait(ctx, at)
 		cancel()
 		at = next
-		text := ": still here\n\n"
-		if len(events) > 0 {
-			text = formatAll(events)
+		text := ""
+		if len(events) == 0 {
+			text = ": still here\n\n"
 		}
-		if r.Context().Err() != nil || !s.stillMay(r, readers) || !out.send(text) {
+		if r.Context().Err() != nil || !s.stillMay(r, readers) || !out.send(text, events...) {
 			return nil
 		}
 	}
 	return nil
-}
-
-// format is the event as the stream carries it. JSON has no line breaks.
-func format(e Event) string {
-	return fmt.Sprintf("id: %s\nevent: %s\ndata: %s\n\n", e.ID, e.Kind, e.Data)
-}
-
-// formatAll is events one after the other.
-func formatAll(events []Event) string {
-	var b strings.Builder
-	for _, e := range events {
-		b.WriteString(format(e))
-	}
-	return b.String()
 }
 
 // stream is an answer that goes on.
@@ -68,12 +54,15 @@ type stream struct {
 	rc *http.ResponseController
 }
 
-// send writes text at once; it is false when the client is gone or does not
-// read.
-func (s *stream) send(text string) bool {
+// send writes text and events at once; it is false when the client is gone or does not read.
+// Nothing is put together in memory: thousands of streams may have many events to write. JSON
+// has no line breaks.
+func (s *stream) send(text string, events ...Event) bool {
 	_ = s.rc.SetWriteDeadline(time.Now().Add(writeWithin)) // a recorder in tests has no deadlines
-	if _, err := s.w.Write([]byte(text)); err != nil {
-		return false
+	_, err := io.WriteString(s.w, text)
+	for i := 0; i < len(events) && err == nil; i++ {
+		e := &events[i]
+		_, err = fmt.Fprintf(s.w, "id: %s\nevent: %s\ndata: %s\n\n", e.ID, e.Kind, e.Data)
 	}
-	return s.rc.Flush() == nil
+	return err == nil && s.rc.Flush() == nil
 }

@@ -296,11 +296,13 @@ func (b *Board) IsReady() bool {
 	return b.ready
 }
 
-// Show notes what the controller is at.
+// Show notes what the controller is at. Where there are many subscribers, most hear of what
+// happens when OpenSM has been given the tables for it.
 func (b *Board) Show(s controller.State, held []controller.Lane, standby bool) {
 	b.mu.Lock()
-	defer b.mu.Unlock()
 	b.state, b.held, b.standby = s, held, standby
+	b.mu.Unlock()
+	b.Events.Hold(s >= controller.Before && s <= controller.Sweeping)
 }
 
 // HeldBack lists the cables held back, because they keep bouncing or by decision.

@@ -117,7 +117,7 @@ func (x *test) pull(load *Sight, cables int) (times []float64) {
 // carried, the others are told so, memory is bounded, operators are answered, and plans are
 // published. How long the plans take with them and without is printed.
 func TestWatchers(t *testing.T) {
-	const wanted, cables = 10_000, 6
+	const wanted, cables = 10_000, 8
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
 		t.Fatal(err)
@@ -149,8 +149,11 @@ func TestWatchers(t *testing.T) {
 	c.leave()
 	x.until("they have left", func(st *api.Status) bool { return st.Ready })
 	after := x.pull(healthy, cables)
-	t.Logf("from the first sign to the plan, medians of %d in ms: %.1f without them, %.1f with them, %.1f when they have left; with them at most %.1f",
-		cables, before[cables/2], with[cables/2], after[cables/2], with[cables-1])
+	said := ""
+	for n, times := range [][]float64{before, with, after} {
+		said += fmt.Sprintf("; %s %.1f (%.1f to %.1f)", []string{"without them", "with them", "when they have left"}[n], times[cables/2], times[0], times[cables-1])
+	}
+	t.Logf("from the first sign to the plan in ms, medians of %d, the least and the most%s", cables, said)
 	a, err := http.NewRequestWithContext(context.Background(), http.MethodGet, "http://"+forsd+"/healthz", nil)
 	x.ok(err)
 	answer, err := http.DefaultClient.Do(a)
