@@ -2,11 +2,17 @@ package daemon
 
 import (
 	"context"
+	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"modernc.org/sqlite"
+
 	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/internal/store"
+	"github.com/forsd/forsd/internal/view"
 )
 
 // TestHistoryOutlastsForsd runs forsd twice: the second one has what the first one did, and
@@ -40,4 +46,50 @@ func TestHistoryOutlastsForsd(t *testing.T) {
 		stop()
 		ok(t, <-ended)
 	}
+}
+
+// TestHistoryBlocks has the database of the history block from the start on: cables die, and
+// their plans are published all the same, before anything is stored. What has happened
+// meanwhile is stored later, in order.
+func TestHistoryBlocks(t *testing.T) {
+	asked, free := make(chan struct{}), make(chan struct{})
+	release := sync.OnceFunc(func() { close(free) })
+	defer release()
+	healthy := fabric(4, 4)
+	s := running(t, healthy, func(d *Daemon) {
+		path, first := filepath.Join(d.cfg.StateDir, "history.db"), sync.OnceFunc(func() { close(asked) })
+		sqlite.RegisterConnectionHook(func(_ sqlite.ExecQuerierContext, source string) error {
+			if strings.Contains(source, path) {
+				first()
+				<-free
+			}
+			return nil
+		})
+	})
+	<-asked // and it has its answer only below
+	const failures = 3
+	for k := range failures {
+		s.sweep(lacking(healthy, 4, k, k))
+		s.settles(func(_ *store.Epoch, v *view.View) bool {
+			return len(v.Down) == 1 && v.Down[0].Leaf == k
+		})
+	}
+	last := s.board.EpochNumber()
+	if n := s.history.Bytes(); n != 0 || last < 1+failures {
+		t.Errorf("%d bytes are stored, and the last plan is number %d", n, last)
+	}
+	release()
+	var page *api.HistoryPage
+	for range 500 {
+		var err error
+		if page, err = s.history.History(t.Context(), api.HistoryQuery{Kinds: []string{api.KindEpoch}, Oldest: true}); err == nil && uint64(len(page.Entries)) >= last {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	if page == nil || uint64(len(page.Entries)) != last || s.history.Lost() != 0 {
+		t.Fatalf("of %d epochs the history has %+v, and lost %d events", last, page, s.history.Lost())
+	}
+	s.cancel()
+	ok(t, <-s.ended)
 }
