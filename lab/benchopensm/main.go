@@ -5,7 +5,8 @@
 // and take turns in having a cable pulled and put back, so that what else the
 // machine does hits them alike. What OpenSM does is seen in the datagrams that it
 // sends and by its events; see tap.c. With -history it compares forsd in OpenSM's sweep with
-// its history and without.
+// its history and without: each cable is a pair of times, and what is told of them is the
+// ratio of Hodges and Lehmann with its range.
 package main
 
 import (
@@ -21,7 +22,7 @@ import (
 )
 
 // limit bounds the whole run.
-const limit = 15 * time.Minute
+const limit = 30 * time.Minute
 
 func main() {
 	failures := flag.Int("failures", 10, "how many cables are pulled in each way")
@@ -38,8 +39,8 @@ func main() {
 }
 
 func run(ctx context.Context, failures int, forsd, plugin string, raw, history bool) (err error) {
-	if failures < 1 || failures > cables {
-		return fmt.Errorf("-failures %d: 1 to %d cables can be pulled", failures, cables)
+	if failures < 1 {
+		return fmt.Errorf("-failures %d: one cable at least has to be pulled", failures)
 	}
 	dir, err := os.MkdirTemp("", "bench-opensm-")
 	if err != nil {
@@ -69,9 +70,8 @@ func run(ctx context.Context, failures int, forsd, plugin string, raw, history b
 		}
 	}
 	if history {
-		compare(os.Stdout, ways)
-	} else {
-		report(os.Stdout, ways)
+		return compare(os.Stdout, ways)
 	}
+	report(os.Stdout, ways)
 	return nil
 }

@@ -60,7 +60,7 @@ type record struct {
 const (
 	tapHead   = 16
 	tapRecord = 16
-	tapRoom   = 1 << 18
+	tapRoom   = 1 << 22
 )
 
 // tap is the file that a tap writes, mapped into memory.

@@ -15,19 +15,20 @@ import (
 	"github.com/forsd/forsd/testbed/fabgen"
 )
 
-// The fabric, and how many different cables cable gives.
-const (
-	leaves, spines = 18, 20
-	cables         = 180
-)
+// The fabric.
+const leaves, spines = 18, 20
 
-// cable is the one that the nth failure takes. Lane k is at port spines+1+k of
+// cable is the one that the nth failure takes; there are 180. Lane k is at port spines+1+k of
 // every leaf.
 func cable(n int) (leaf, lane int) { return (5*n + 3) % leaves, (7*n + 4) % spines }
 
 // rest is how long OpenSM must have been quiet for a change to be over, longer
-// than forsd ever takes to go on to its next step.
-const rest = 400 * time.Millisecond
+// than forsd ever takes to go on to its next step. Where only the time to the plan is looked
+// at, it is as long as forsd takes to store a change in its history.
+const (
+	rest      = 400 * time.Millisecond
+	shortRest = 150 * time.Millisecond
+)
 
 // The names of the ways.
 const (
@@ -42,6 +43,7 @@ type way struct {
 	name         string
 	site         *e2e.Site
 	tap          *tap
+	rest         time.Duration
 	stopped      bool       // forsd is, while cables are pulled and put back
 	pulled, back []timeline // by failure
 
@@ -64,22 +66,23 @@ type timeline struct {
 type kind struct {
 	name    string
 	options e2e.Options
+	rest    time.Duration
 }
 
 // kinds are the ways to compare.
 func kinds(forsd, plugin string, history bool) []kind {
-	by := kind{byPlugin, e2e.Options{Forsd: forsd, Plugin: plugin}}
+	by := e2e.Options{Forsd: forsd, Plugin: plugin}
 	if history {
-		return []kind{by, {bare, by.options}}
+		return []kind{{byPlugin, by, shortRest}, {bare, by, shortRest}}
 	}
-	return []kind{{byMinHop, e2e.Options{Engine: "minhop"}}, {byFiles, e2e.Options{Forsd: forsd, Traps: "off"}}, by}
+	return []kind{{byMinHop, e2e.Options{Engine: "minhop"}, rest}, {byFiles, e2e.Options{Forsd: forsd, Traps: "off"}, rest}, {byPlugin, by, rest}}
 }
 
 // start brings up the fabric in every way.
 func start(ctx context.Context, dir, library string, kinds []kind) (ways []*way, err error) {
 	fabric := fabgen.Generate(fabgen.Spec{Spines: spines, Leaves: leaves})
 	for _, k := range kinds {
-		w := &way{name: k.name}
+		w := &way{name: k.name, rest: k.rest}
 		ways = append(ways, w)
 		o := k.options
 		o.Fabric, o.LMC, o.Config = fabric, 5, "damping: {flaps: 1000}\n"
@@ -96,7 +99,7 @@ func start(ctx context.Context, dir, library string, kinds []kind) (ways []*way,
 	if last.name != byPlugin {
 		return ways, nil
 	}
-	return append(ways, &way{name: last.name + ", forsd stopped", site: last.site, tap: last.tap, stopped: true}), nil
+	return append(ways, &way{name: last.name + ", forsd stopped", site: last.site, tap: last.tap, rest: last.rest, stopped: true}), nil
 }
 
 // start brings the site up and waits until it is at rest.
@@ -113,7 +116,7 @@ func (w *way) start(ctx context.Context, o e2e.Options) (err error) {
 		if err := w.site.StartOpenSM(ctx); err != nil {
 			return err
 		}
-		return w.tap.quiet(ctx, 0, rest)
+		return w.tap.quiet(ctx, 0, w.rest)
 	}
 	if err := w.site.Start(ctx); err != nil {
 		return err
@@ -136,7 +139,7 @@ func (w *way) subscribe(ctx context.Context) {
 // settled waits until a change is over. forsd is not asked before OpenSM is
 // quiet: the benchmark must not take part.
 func (w *way) settled(ctx context.Context, n int, seen func(*api.Topology) error) error {
-	if err := w.tap.quiet(ctx, n, rest); err != nil {
+	if err := w.tap.quiet(ctx, n, w.rest); err != nil {
 		return err
 	}
 	if w.site.Forsd == nil {
@@ -157,7 +160,7 @@ func (w *way) fail(ctx context.Context, n int) error {
 		}
 		from, began := w.tap.length(), time.Now()
 		if err = act(ctx, fmt.Sprintf("Leaf%03d", leaf), spines+1+lane); err == nil {
-			err = w.tap.quiet(ctx, from, rest)
+			err = w.tap.quiet(ctx, from, w.rest)
 		}
 		t = w.timeline(began, from)
 		if w.stopped {
