@@ -9,7 +9,9 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"sync/atomic"
 	"text/tabwriter"
 	"time"
 
@@ -24,6 +26,8 @@ type idler struct {
 	name          string
 	history, page bool
 	mb, cpu       []float64 // by start: resident memory, and the share of a core in percent
+	files         int       // of the page, and their bytes over the wire
+	weight        int64
 }
 
 // measureIdle measures a program at rest for a time: without history, with it, and with a
@@ -44,7 +48,12 @@ func measureIdle(ctx context.Context, program string, starts int, rest time.Dura
 		slices.Sort(x.cpu)
 		fmt.Fprintf(w, "%s\t%.1f\t%.3f\t\n", x.name, x.mb[starts/2], x.cpu[starts/2])
 	}
-	return w.Flush()
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	last := all[len(all)-1]
+	fmt.Printf("the page: %d files, %d bytes over the wire, loaded once\n", last.files, last.weight)
+	return nil
 }
 
 func (x *idler) measure(ctx context.Context, program string, rest time.Duration) (err error) {
@@ -64,7 +73,7 @@ func (x *idler) measure(ctx context.Context, program string, rest time.Duration)
 		return err
 	}
 	if x.page {
-		if err := openPage(ctx, site); err != nil {
+		if x.files, x.weight, err = openPage(ctx, site); err != nil {
 			return err
 		}
 	}
@@ -90,32 +99,80 @@ func runtimeOf(pid int) (sum time.Duration) {
 	return sum
 }
 
-// openPage asks for what the page asks for when it is opened, and keeps its stream of events
-// open until ctx ends. At rest the page asks for nothing else.
-func openPage(ctx context.Context, site *e2e.Site) error {
+// refresh is how often a page that is open asks again, where nothing happens.
+const refresh = 15 * time.Second
+
+// file finds the page's files in one another.
+var file = regexp.MustCompile(`(?:/page/|"\./)([a-z]+\.[a-z]+)`)
+
+// counted counts what is read of a connection.
+type counted struct {
+	net.Conn
+	bytes *atomic.Int64
+}
+
+func (c counted) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	c.bytes.Add(int64(n))
+	return n, err
+}
+
+// openPage does what a browser with the view of the fabric does, until ctx ends: it loads
+// the page's files, follows the events, and asks again from time to time. It returns how many
+// files there are, and their weight in bytes over the wire.
+func openPage(ctx context.Context, site *e2e.Site) (files int, weight int64, err error) {
+	var read atomic.Int64
 	socket := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, "unix", site.Socket())
+		c, err := (&net.Dialer{}).DialContext(ctx, "unix", site.Socket())
+		return counted{c, &read}, err
 	}}}
-	read := func(path string) error {
+	get := func(path string) ([]byte, error) {
 		r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://forsd"+path, nil)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		answer, err := socket.Do(r)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		defer answer.Body.Close()
-		if _, err = io.Copy(io.Discard, answer.Body); err == nil && answer.StatusCode != http.StatusOK {
+		text, err := io.ReadAll(answer.Body)
+		if err == nil && answer.StatusCode != http.StatusOK {
 			err = fmt.Errorf("%s: %s", path, answer.Status)
+		}
+		return text, err
+	}
+	for paths := []string{"/"}; files < len(paths); files++ {
+		text, err := get(paths[files])
+		if err != nil {
+			return 0, 0, err
+		}
+		for _, m := range file.FindAllSubmatch(text, -1) {
+			if path := "/page/" + string(m[1]); !slices.Contains(paths, path) {
+				paths = append(paths, path)
+			}
+		}
+	}
+	weight = read.Load()
+	ask := func(paths ...string) (err error) {
+		for _, path := range paths {
+			_, again := get(path)
+			err = errors.Join(err, again)
 		}
 		return err
 	}
-	for _, path := range []string{"/", "/v1/whoami", "/v1/status", "/v1/topology", "/v1/cables", "/v1/drains"} {
-		if err := read(path); err != nil {
-			return err
-		}
+	if err := ask("/v1/whoami"); err != nil {
+		return 0, 0, err
 	}
-	go func() { _ = read("/v1/events") }() // until ctx ends
-	return nil
+	go func() { _ = ask("/v1/events") }() // until ctx ends
+	go func() {
+		for ctx.Err() == nil {
+			_ = ask("/v1/status", "/v1/topology", "/v1/cables", "/v1/drains")
+			select {
+			case <-time.After(refresh):
+			case <-ctx.Done():
+			}
+		}
+	}()
+	return files, weight, nil
 }
