@@ -1,8 +1,8 @@
 // Command page drives forsd's page in a browser: it starts a real forsd beside a real OpenSM
 // on a simulated fabric, opens a port to forsd's socket as an operator's tunnel would, and
 // runs a file of tests against it, which may pull cables and end forsd by a port of its own.
-// There are three rounds: all that the page does on a small fat tree of two levels, the
-// matrices of one of three levels, and a large fabric.
+// There are four rounds: all that the page does on a small fat tree of two levels, every state
+// that a cable can have, the matrices of a tree of three levels, and a large fabric.
 package main
 
 import (
@@ -35,6 +35,23 @@ type round struct {
 	fabric *topology.Fabric
 	lmc    uint8
 	env    []string
+	config string // of forsd
+}
+
+const (
+	steady = "damping: {flaps: 1000}\ncables: {every: 1s, short: 5s}\n"
+	strict = "damping: {flaps: 2, hold_down: 10m}\ncables: {mode: isolate, max_cost: 100, per_leaf: 1, every: 500ms, short: 1m, long: 2m, test: 10m, probation: 10m}\n"
+)
+
+// states is a round on a tree of which a cable has a quarter of its width.
+func states(leaves, spines int) round {
+	r := tree("states", leaves, spines)
+	at := topology.PortRef{Node: r.fabric.Find(fabgen.LeafGUID), Port: uint8(2 * spines)}
+	far, rate := r.fabric.At(at), r.fabric.At(at).Rate
+	rate.Width = 1
+	r.fabric.Connect(at, topology.PortRef{Node: far.Peer, Port: far.PeerPort}, rate)
+	r.config = strict
+	return r
 }
 
 // tree is a round on a fat tree of two levels, with an LMC for all lanes or, where there are
@@ -44,7 +61,7 @@ func tree(name string, leaves, spines int) round {
 	for 1<<spec.LMC < spines && leaves*spines<<(spec.LMC+1) < 0xb000 { // LIDs of unicast end at 0xbfff
 		spec.LMC++
 	}
-	return round{name, fabgen.Generate(spec), spec.LMC, []string{"LEAVES=" + strconv.Itoa(leaves), "SPINES=" + strconv.Itoa(spines)}}
+	return round{name, fabgen.Generate(spec), spec.LMC, []string{"LEAVES=" + strconv.Itoa(leaves), "SPINES=" + strconv.Itoa(spines)}, steady}
 }
 
 // options are what the command line says.
@@ -61,11 +78,11 @@ func main() {
 	flag.StringVar(&o.looks, "looks", "", "directory for pictures of every view in every look; empty for none")
 	flag.StringVar(&o.only, "only", "", "run the tests with this text in their names")
 	flag.BoolVar(&o.stay, "stay", false, "run no tests: print where the page is, and keep the fabric until an interrupt")
-	name := flag.String("round", "", "run this round alone: page, pods or large")
+	name := flag.String("round", "", "run this round alone: page, states, pods or large")
 	more := flag.Bool("large", false, "try a fabric of 32 leaves by 32 spines too")
 	flag.Parse()
-	rounds := []round{tree("page", 6, 8),
-		{"pods", fabgen.GenerateTree(fabgen.TreeSpec{Pods: 4, Leaves: 3, Mids: 2, Tops: 2, Hosts: 4}), 1, nil},
+	rounds := []round{tree("page", 6, 8), states(8, 8),
+		{"pods", fabgen.GenerateTree(fabgen.TreeSpec{Pods: 4, Leaves: 3, Mids: 2, Tops: 2, Hosts: 4}), 1, nil, steady},
 		tree("large", 64, 32)}
 	if *more {
 		rounds = append(rounds, tree("large", 32, 32))
@@ -90,7 +107,7 @@ func (o *options) run(ctx context.Context, r *round) (err error) {
 	defer cancel()
 	site, err := e2e.New(ctx, e2e.Options{Fabric: r.fabric, LMC: r.lmc, Forsd: o.forsd, Plugin: o.plugin,
 		Conf:   map[string]string{"honor_guid2lid_file": "TRUE"},
-		Config: "damping: {flaps: 1000}\nretry: {first: 100ms, max: 1s}\ncables: {every: 1s, short: 5s}\n"})
+		Config: "retry: {first: 100ms, max: 1s}\n" + r.config})
 	if err != nil {
 		return err
 	}

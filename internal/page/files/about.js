@@ -34,6 +34,9 @@ export function cost(site, what, part) {
   return out;
 }
 
+// gone is that of a cable that has just been lost: what was asked of it is not asked any more.
+function gone() { asking?.stop.abort(); asking = null; return null; }
+
 const words = { symbol_errors: "symbol errors", packets_sent: "packets sent", wait: "ticks of waiting" };
 
 // counters is a table of what both ends have counted, without what neither has.
@@ -42,15 +45,16 @@ function counters(c) {
   const over = c.lower.counted?.over_seconds;
   if (!over) return h("p", { class: "faint" }, "Its counters have not been read.");
   if (!kinds.length) return h("p", {}, `No errors and no traffic in the last ${Math.round(over)} s.`);
-  return table(`Counted in the last ${Math.round(over)} s`, ["", c.lower.name, c.upper.name], kinds.map((k) => [words[k] || k.replaceAll("_", " "), c.lower.counted[k], c.upper.counted[k]]));
+  return table(`Counted in the last ${Math.round(over)} s`, ["counter", c.lower.name, c.upper.name], kinds.map((k) => [words[k] || k.replaceAll("_", " "), c.lower.counted[k], c.upper.counted[k]]));
 }
 
-const link = { full: "active at full width and speed", degraded: "active below its width or speed", missing: "down" };
+// linkOf is how a link is. forsd shows one that is kept out of the plan as degraded.
+const linkOf = (c) => ({ full: "active at full width and speed", missing: "down" })[c.link] || (["isolated", "drained", "held"].includes(c.state_) ? "active, and kept out of the plan" : "active below its width or speed");
 
 export function aboutCable(site, m, c) {
   return [h("h2", {}, `Cable ${c.name}`), h("p", { class: "state" }, h("span", { class: "swatch " + c.state_ }, states[c.state_][0]), ` ${c.state_}: ${states[c.state_][1]}`),
-    c.state_ === "missing" ? null : cost(site, "this cable", c.key),
-    facts([["link", link[c.link] || c.link], c.lane !== undefined && ["lane", c.lane], c.plane !== undefined && ["plane", c.plane],
+    c.state_ === "missing" ? gone() : cost(site, "this cable", c.key),
+    facts([["link", linkOf(c)], c.lane !== undefined && ["lane", c.lane], c.plane !== undefined && ["plane", c.plane],
       ["health", [c.state, c.since ? [" since ", when(c.since)] : null]], c.refused && ["stays in the plan", c.refused], ...c.why.map((w) => ["why", w])]),
     counters(c),
     c.history.length ? [h("h3", {}, "Decisions"), h("ul", {}, c.history.map((x) => h("li", {}, when(x.at), " ", x.text)))] : null,

@@ -161,7 +161,7 @@ export async function draw(s, argument) {
   if (argument && argument !== kept.argument) { kept.find = argument; kept.nth = -1; }
   return [h("h1", {}, "Fabric"),
     h("form", { class: "bar", onsubmit: submit, role: "search" },
-      h("label", {}, "Find ", h("input", { type: "search", id: "find", name: "find", value: kept.find, placeholder: "switch, host, or Leaf007/31", oninput: (e) => { kept.find = e.target.value; kept.nth = -1; searched(); } })), h("button", {}, "Next"), h("span", { id: "hits", role: "status" }),
+      h("label", {}, "Find ", h("input", { type: "search", id: "find", name: "find", size: 28, value: kept.find, placeholder: "switch, host, or Leaf007/31", oninput: (e) => { kept.find = e.target.value; kept.nth = -1; searched(); } })), h("button", {}, "Next"), h("span", { id: "hits", role: "status" }),
       h("label", {}, "Show ", pick({ id: "show", onchange: (e) => { kept.show = e.target.value; refresh(); } }, [["state", "state"], ["errors", "errors"], ["load", "load"]], kept.show)),
       m.matrices.length > 1 ? h("label", {}, "of ", pick({ id: "which", onchange: (e) => { kept.matrix = e.target.value; place(); searched(); } }, m.matrices.map((x) => [x.id, x.name]), shown().id)) : null,
       h("span", { class: "together" }, h("button", { type: "button", "aria-label": "Smaller cells", onclick: () => matrix.zoom(0.8) }, "−"), h("button", { type: "button", "aria-label": "Larger cells", onclick: () => matrix.zoom(1.25) }, "+"), h("button", { type: "button", onclick: () => matrix.zoom(0) }, "Fit"))),
