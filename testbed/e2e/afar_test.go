@@ -45,6 +45,7 @@ func afar(t *testing.T, every string, o Options) *test {
 // TestFromAfar has forsd on another host than OpenSM. What it promises is the same.
 // No trap gets there, so the fabric is looked at often.
 func TestFromAfar(t *testing.T) {
+	t.Parallel()
 	x := afar(t, "200ms", small())
 	x.comesAndGoes()
 }
@@ -52,6 +53,7 @@ func TestFromAfar(t *testing.T) {
 // TestTrapsFromAfar has forsd on another host than OpenSM, and look at the fabric by
 // itself so seldom that it must be told: by the traps that it has subscribed to.
 func TestTrapsFromAfar(t *testing.T) {
+	t.Parallel()
 	if _, err := os.Stat(built.UmadHeader); err != nil {
 		t.Skipf("forsd cannot subscribe here: install libibumad-dev: %v", err)
 	}

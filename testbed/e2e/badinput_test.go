@@ -17,6 +17,7 @@ import (
 // epoch and the tables in force stay, and a warning says why nothing happens.
 // The next sweep puts that right.
 func TestDumpSpoiled(t *testing.T) {
+	t.Parallel()
 	x, before := up(t, 5*time.Minute, small())
 	whole, err := os.ReadFile(x.SubnetFile())
 	x.ok(err)
@@ -85,6 +86,7 @@ func TestManagerCutOff(t *testing.T) {
 // TestMassDisappearance pulls the cables of all hosts but two at once: that is
 // not believed at once, and is when it lasts.
 func TestMassDisappearance(t *testing.T) {
+	t.Parallel()
 	o := small()
 	o.Config = steady + "safety: {max_loss: 0.5, confirm: 3s}\n"
 	x, before := up(t, 5*time.Minute, o)

@@ -132,8 +132,10 @@ func minHop(t *testing.T, lmc uint8) map[string]int {
 // spread over the cables; and a linear shift on them takes no longer than on OpenSM's own
 // tables.
 func TestBaseLIDs(t *testing.T) {
+	t.Parallel()
 	for _, lmc := range []uint8{5, 3} {
 		t.Run(fmt.Sprintf("LMC %d", lmc), func(t *testing.T) {
+			t.Parallel()
 			plain := minHop(t, lmc)
 			o := lhcb()
 			o.LMC = lmc

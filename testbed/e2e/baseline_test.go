@@ -15,6 +15,7 @@ import (
 // TestBaseline lets things disappear, return, arrive and move, one after the
 // other. Nobody else's entries may change, and the status says what happened.
 func TestBaseline(t *testing.T) {
+	t.Parallel()
 	x := newSite(t, 8*time.Minute, small())
 	x.ok(x.Sim.Unlink(x.ctx, "Leaf001", 4), // a free port
 		x.Sim.Unlink(x.ctx, "Leaf003", 2)) // the newcomer's, until it arrives

@@ -86,6 +86,7 @@ func (x *test) uses(leaf, lane int) bool {
 // one leaf one is isolated, for a second one would cost phases, or where these may be paid
 // two, the most that may be at one leaf.
 func TestCableHealth(t *testing.T) {
+	t.Parallel()
 	t.Run("files", func(t *testing.T) {
 		o := lhcb()
 		o.Config = steady + "cables: {mode: isolate, " + hurried + "}\n"
@@ -99,6 +100,7 @@ func TestCableHealth(t *testing.T) {
 }
 
 func healthOnSite(t *testing.T, o Options, most int, because string) {
+	t.Parallel()
 	x, healthy := up(t, 5*time.Minute, o)
 	x.read()
 	x.becomes(7, 3, "good")
@@ -190,6 +192,7 @@ func (x *test) storm(healthy *Sight, leaf, most int, because string) {
 
 // TestCableReport changes nothing but what is told, by default.
 func TestCableReport(t *testing.T) {
+	t.Parallel()
 	o := small()
 	o.Config = steady + "cables: {" + hurried + "}\n"
 	x, healthy := up(t, 3*time.Minute, o)

@@ -23,6 +23,7 @@ import (
 // counters at their greatest value. After each round those cables are isolated that the
 // rules, written down on their own, isolate by what was read. FORS_LONG has 20 sites.
 func TestCableHistories(t *testing.T) {
+	t.Parallel()
 	n := 2
 	if os.Getenv("FORS_LONG") != "" {
 		n = 20

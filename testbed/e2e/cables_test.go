@@ -20,6 +20,7 @@ import (
 // published for each event. The pairs that must have other LIDs then, and no others:
 // those of the dead lane, and all have those of before when it is back.
 func TestCableFailures(t *testing.T) {
+	t.Parallel()
 	x, healthy := up(t, 10*time.Minute, lhcb())
 	rng := rand.New(rand.NewPCG(20, 18))
 	before, err := x.Client.Table(x.ctx)

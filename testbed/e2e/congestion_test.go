@@ -12,6 +12,7 @@ import (
 // them other traffic besides, for which data waits: the warning names that cable and the
 // direction, and how much it was; and it ends with that traffic.
 func TestPlanCongested(t *testing.T) {
+	t.Parallel()
 	o := small()
 	o.Config = steady + "cables: {every: 2s}\n"
 	x, healthy := up(t, 4*time.Minute, o)

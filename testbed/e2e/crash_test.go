@@ -15,6 +15,7 @@ import (
 // TestForsdKilled kills forsd by SIGKILL at random moments after a cable of a
 // spine or of a host was pulled or put back, and starts it again: see crashes.
 func TestForsdKilled(t *testing.T) {
+	t.Parallel()
 	t.Run("FT(2;8,6)", func(t *testing.T) {
 		crashes(t, 45, Options{Fabric: fabgen.Generate(fabgen.Spec{Spines: 8, Leaves: 6}), LMC: 3, Config: steady})
 	})
@@ -27,6 +28,7 @@ func TestForsdKilled(t *testing.T) {
 // must come back to the same epoch and leave the table file alone, and cannot
 // signal OpenSM, for it is given a configuration that does not let it.
 func crashes(t *testing.T, times int, o Options) {
+	t.Parallel()
 	x, s := up(t, 10*time.Minute, o)
 	rng := rand.New(rand.NewPCG(9, uint64(times)))
 	leaves, lanes := len(s.Tree.Leaves), s.Tree.Lanes
@@ -155,6 +157,7 @@ func (x *test) files() map[string]fileID {
 // TestOpenSMKilled kills OpenSM and starts it again, with the fabric unchanged
 // and changed meanwhile, and then restarts it in good order.
 func TestOpenSMKilled(t *testing.T) {
+	t.Parallel()
 	x, s := up(t, 5*time.Minute, small())
 	restart := func() {
 		x.ok(x.SM.Restart(x.ctx))

@@ -16,15 +16,17 @@ import (
 // is stored when the disk takes it. The disk of the table file may be full too, and by the
 // plugin read-only.
 func TestDisk(t *testing.T) {
-	o := small()
+	t.Parallel()
+	site := small
 	if os.Getenv("FORS_LONG") != "" {
-		o = lhcb()
+		site = lhcb
 	}
-	t.Run("files", func(t *testing.T) { disks(t, o) })
-	t.Run("plugin", func(t *testing.T) { disks(t, byPlugin(t, o)) })
+	t.Run("files", func(t *testing.T) { disks(t, site()) })
+	t.Run("plugin", func(t *testing.T) { disks(t, byPlugin(t, site())) })
 }
 
 func disks(t *testing.T, o Options) {
+	t.Parallel()
 	x := newSite(t, 8*time.Minute, o)
 	state, tables := x.StateDir(), filepath.Dir(x.TableFile())
 	for _, dir := range []string{state, tables} {

@@ -39,7 +39,8 @@ type test struct {
 // cable often, and tries again quickly.
 const steady = "damping: {flaps: 1000}\nretry: {first: 100ms, max: 1s}\n"
 
-// newSite simulates a site; nothing is started on it.
+// newSite simulates a site; nothing is started on it. Sites mostly wait, so that tests which
+// hold nothing to a time, and no manager to another one's patience, run beside one another.
 func newSite(t *testing.T, limit time.Duration, o Options) *test {
 	t.Helper()
 	if testing.Short() {

@@ -55,6 +55,7 @@ func (x *test) createJob(name string, hosts ...string) *api.Job {
 // TestJobs takes two jobs through a cable pulled and put back, a crash of forsd, and
 // a host that vanishes: each of their plans holds on what the switches have.
 func TestJobs(t *testing.T) {
+	t.Parallel()
 	x, healthy := up(t, 5*time.Minute, small())
 	near := x.createJob("near", "Hca0000", "Hca0002", "Hca0004", "Hca0005", "Hca0009")
 	far := x.createJob("far", "Hca0008", "Hca0010", "Hca0012", "Hca0014")

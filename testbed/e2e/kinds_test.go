@@ -14,6 +14,7 @@ import (
 // In each it asks for everything that changes a plan, restarts OpenSM, and kills
 // forsd: what is published holds on the tables and the fabric that are there.
 func TestKindsOfFabrics(t *testing.T) {
+	t.Parallel()
 	const spines, leaves = 3, 4
 	o := byPlugin(t, Options{Fabric: fabgen.Generate(fabgen.Spec{Spines: spines, Leaves: leaves}), LMC: 2, Engine: "fors,dfsssp",
 		Config: steady + "planning: {other_fabrics: liquid}\nsafety: {confirm: 1s}\n"})

@@ -12,6 +12,7 @@ import (
 // OpenSM go on when the next forsd is up. The answer is not for that one, and does it no
 // harm: it has registered for nothing of the kind yet.
 func TestLateAnswer(t *testing.T) {
+	t.Parallel()
 	o := small()
 	o.Reports = true
 	x, _ := up(t, 5*time.Minute, o)

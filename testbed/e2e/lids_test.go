@@ -18,6 +18,7 @@ import (
 // back, tables change with the plan, and both are checked. What is published
 // holds on the tables of its moment.
 func TestOneLID(t *testing.T) {
+	t.Parallel()
 	o := lhcb()
 	o.LMC = 0
 	x, whole := up(t, 5*time.Minute, o)

@@ -16,6 +16,7 @@ import (
 // schedules the exchange on the tables in the switches, does so anew when a cable
 // dies, and writes none.
 func TestOtherFabric(t *testing.T) {
+	t.Parallel()
 	fabric := fabgen.Dragonfly(5, 4, 1)
 	x := newSite(t, 3*time.Minute, Options{Fabric: fabric, Engine: "dfsssp", Config: steady + "planning: {other_fabrics: liquid}\n"})
 	x.ok(x.Start(x.ctx))

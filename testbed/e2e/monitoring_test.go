@@ -248,6 +248,7 @@ func (x *test) report(intended []report.Wanted) *report.Report {
 // and the alert is over. Every query of the dashboard gives data, and promtool finds
 // nothing wrong with the metrics.
 func TestMonitoring(t *testing.T) {
+	t.Parallel()
 	o, forsd, hook := small(), freeAddress(t), newInbox(t)
 	o.Config = "  listen: " + forsd + "\n" + steady + "webhook: {url: '" + hook.URL + "'}\n"
 	x, healthy := up(t, 5*time.Minute, o)

@@ -15,6 +15,7 @@ import (
 // and a host behind them on a leaf: forsd plans and writes tables for all of it, one
 // warning names what the tree does not cover, and a dead cable is routed around.
 func TestPartlyCovered(t *testing.T) {
+	t.Parallel()
 	for _, way := range []string{"plugin", "files"} {
 		t.Run(way, func(t *testing.T) {
 			f := fabgen.WithAggregation(fabgen.WithChain(fabgen.Generate(fabgen.Spec{Spines: 4, Leaves: 4, LMC: 2}), "Leaf002", 2))

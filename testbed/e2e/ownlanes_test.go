@@ -79,6 +79,7 @@ func (x *test) apart(names ...string) {
 // kills forsd, and puts the cable back: no lane is ever used by both, and the job that
 // the cable does not matter to keeps its plans.
 func TestOwnLanes(t *testing.T) {
+	t.Parallel()
 	x, healthy := up(t, 5*time.Minute, Options{Fabric: fabgen.Generate(fabgen.Spec{Spines: 6, Leaves: 4}), LMC: 3})
 	var names [2][]string
 	for i := range 16 {

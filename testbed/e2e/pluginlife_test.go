@@ -20,6 +20,7 @@ func TestForsdKilledBesidePlugin(t *testing.T) {
 // unchanged and changed meanwhile. forsd knows by the connection, not by its look at
 // the processes every two seconds.
 func TestOpenSMKilledWithPlugin(t *testing.T) {
+	t.Parallel()
 	x, s := up(t, 5*time.Minute, byPlugin(t, small()))
 	x.managerKilled(s, x.restarted, func(st *api.Status) bool {
 		return st.OpenSM.Plugin == nil && st.OpenSM.Source != api.SourcePlugin
@@ -44,6 +45,7 @@ func (x *test) restarted() {
 // TestOpenSMAway leaves forsd without OpenSM until it has taken to a subscription for
 // traps, and starts OpenSM again, several times: forsd lives, and follows.
 func TestOpenSMAway(t *testing.T) {
+	t.Parallel()
 	x, s := up(t, 5*time.Minute, byPlugin(t, small()))
 	broken := false
 	for range 2 {

@@ -22,6 +22,7 @@ import (
 // for each lane by files.
 // FORS_LONG=1 has trees of 128 hosts, and one of 1024.
 func TestThreeLevels(t *testing.T) {
+	t.Parallel()
 	halved := fabgen.TreeSpec{Pods: 3, Leaves: 3, Mids: 2, Tops: 2, Hosts: 4}
 	trees := map[string]fabgen.TreeSpec{"2 to 1, 36 hosts": halved}
 	long := os.Getenv("FORS_LONG") != ""
@@ -39,6 +40,7 @@ func TestThreeLevels(t *testing.T) {
 }
 
 func threeLevels(t *testing.T, spec fabgen.TreeSpec, plugin bool) {
+	t.Parallel()
 	o := Options{Fabric: fabgen.GenerateTree(spec), LMC: 2, Config: steady}
 	if plugin && spec.Mids*spec.Tops <= 4 {
 		o.LMC = 1

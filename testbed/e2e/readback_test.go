@@ -16,6 +16,7 @@ import (
 // it is told to use is not there. The tables are confirmed all the ways; how long
 // the first two take on the LHCb fabric is printed.
 func TestReadBackWays(t *testing.T) {
+	t.Parallel()
 	if _, err := os.Stat(built.UmadHeader); err != nil {
 		t.Skipf("forsd cannot read switches itself here: install libibumad-dev: %v", err)
 	}

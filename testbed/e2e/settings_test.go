@@ -14,6 +14,7 @@ import (
 // TestWrongSettings starts OpenSM with settings that defeat forsd, and waits for
 // the warnings that say so.
 func TestWrongSettings(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name   string
 		change func(o *Options)
@@ -39,6 +40,7 @@ func TestWrongSettings(t *testing.T) {
 // allowed it reroutes the fabric by another engine, which must be noticed, and
 // mended by the next file; without, it keeps the old tables, and says so.
 func TestFallback(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ engine, code string }{
 		{"file", opensm.EngineFallback},
 		{"file,no_fallback", opensm.FileRejected},

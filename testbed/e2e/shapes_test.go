@@ -11,6 +11,7 @@ import (
 // TestShapes brings up fabrics that are not the textbook's, and takes a cable
 // out of each.
 func TestShapes(t *testing.T) {
+	t.Parallel()
 	population := make([]int, 18)
 	for l := range population {
 		population[l] = []int{20, 18, 16}[l%3]

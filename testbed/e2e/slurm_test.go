@@ -155,6 +155,7 @@ func (b *batch) all(told map[string]string, job string) {
 
 // TestSlurm takes jobs of a real Slurm through what happens to them.
 func TestSlurm(t *testing.T) {
+	t.Parallel()
 	b := startBatch(t)
 	b.ends()
 	b.parts()

@@ -17,6 +17,7 @@ import (
 // TestFirstStart brings a site up where no table file exists, in both orders.
 // OpenSM does not come up before forsd has installed an empty file.
 func TestFirstStart(t *testing.T) {
+	t.Parallel()
 	t.Run("forsd first", func(t *testing.T) {
 		x := newSite(t, 4*time.Minute, small())
 		x.ok(x.StartForsd())
@@ -66,6 +67,7 @@ func (x *test) comesUp() {
 // same OpenSM, whose table file the first one writes. It must refuse, and the first must
 // go on as if nothing had been.
 func TestSecondDaemon(t *testing.T) {
+	t.Parallel()
 	x, _ := up(t, 4*time.Minute, small())
 	text, err := os.ReadFile(x.ConfigFile())
 	x.ok(err)

@@ -13,6 +13,7 @@ import (
 // TestWatching has a forsd that only watches beside an OpenSM of its own ways: a cable dies,
 // forsd shows a plan without it, and has written and signalled nothing.
 func TestWatching(t *testing.T) {
+	t.Parallel()
 	o := small()
 	o.Engine, o.Config, o.Tables = "minhop", "mode: watch\n", "(null)"
 	x := newSite(t, 3*time.Minute, o)
