@@ -123,7 +123,7 @@ func (s *site) width(ctx context.Context, p place, enabled int) error {
 		route string
 		port  int
 	}{{route, p.Port}, {fmt.Sprintf("%s,%d", route, p.Port), far.Port}} {
-		_, err = s.first.Sim.Run(ctx, s.manager(), "ibportstate", "-t", "100", "-D", end.route, strconv.Itoa(end.port), "width", strconv.Itoa(enabled))
+		_, err = s.first.Sim.Run(ctx, s.manager(), "ibportstate", "-t", "1000", "-D", end.route, strconv.Itoa(end.port), "width", strconv.Itoa(enabled))
 		if err != nil {
 			return err
 		}

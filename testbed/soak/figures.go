@@ -30,7 +30,12 @@ func (f *figures) add(e event, took time.Duration, plans int) {
 	if name != "" {
 		f.kinds[name]++
 	}
-	if e.With != "" {
+	switch {
+	case e.With == "clock" && e.By == 0:
+		f.kinds["with clock standing"]++
+	case e.With == "clock":
+		f.kinds["with clock stepped"]++
+	case e.With != "":
 		f.kinds["with "+e.With]++
 	}
 	switch {
@@ -42,14 +47,9 @@ func (f *figures) add(e event, took time.Duration, plans int) {
 	}
 }
 
-// print prints the figures as the documentation has them.
-func (f *figures) print(w io.Writer) {
-	var kinds []string
-	for _, k := range slices.Sorted(maps.Keys(f.kinds)) {
-		kinds = append(kinds, fmt.Sprintf("%s %d", k, f.kinds[k]))
-	}
-	fmt.Fprintf(w, "FT(2;%s) by %s, seed %d: %d events in %v, %d plans.\n", strings.ReplaceAll(f.Fabric, "x", ","), f.Mode, f.Seed, f.events, time.Since(f.began).Round(time.Second), f.plans)
-	fmt.Fprintf(w, "Events: %s.\n", strings.Join(kinds, ", "))
+// print prints the figures as the documentation has them, each line behind a mark.
+func (f *figures) print(w io.Writer, mark string) {
+	fmt.Fprintf(w, "%sFT(2;%s) by %s, seed %d: %d events in %v, %d plans.\n", mark, strings.ReplaceAll(f.Fabric, "x", ","), f.Mode, f.Seed, f.events, time.Since(f.began).Round(time.Second), f.plans)
 	for _, t := range []struct {
 		what  string
 		times []time.Duration
@@ -60,7 +60,12 @@ func (f *figures) print(w io.Writer) {
 		}
 		slices.Sort(t.times)
 		ms := func(i int) float64 { return float64(t.times[i].Microseconds()) / 1000 }
-		fmt.Fprintf(w, "From a change to its plan at a reader, ms, %d undisturbed %s: median %.1f, 95 %% within %.1f, 99 %% within %.1f, worst %.1f.\n",
-			n, t.what, ms(n/2), ms(n*95/100), ms(n*99/100), ms(n-1))
+		fmt.Fprintf(w, "%sFrom a change to its plan at a reader, ms, %d undisturbed %s: median %.1f, 95 %% within %.1f, 99 %% within %.1f, worst %.1f.\n",
+			mark, n, t.what, ms(n/2), ms(n*95/100), ms(n*99/100), ms(n-1))
 	}
+	var kinds []string
+	for _, k := range slices.Sorted(maps.Keys(f.kinds)) {
+		kinds = append(kinds, fmt.Sprintf("%s %d", k, f.kinds[k]))
+	}
+	fmt.Fprintf(w, "%sEvents: %s.\n", mark, strings.Join(kinds, ", "))
 }

@@ -98,9 +98,8 @@ func (s *site) tails() {
 	}
 }
 
-// since is what the programs have logged since the event began, and when it happened.
-func (s *site) since(acted time.Time) []string {
-	out := []string{"changed at " + acted.UTC().Format("15:04:05.000")}
+// since is what the programs have logged since the event began.
+func (s *site) since() (out []string) {
 	for _, path := range s.programLogs() {
 		f, err := os.Open(path)
 		if err != nil {

@@ -54,7 +54,7 @@ func main() {
 	}
 	stop()
 	if f != nil {
-		f.print(os.Stdout)
+		f.print(os.Stdout, "")
 	}
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "soak: %v\n", err)
@@ -88,6 +88,7 @@ func run(ctx context.Context, o options) (f *figures, err error) {
 		go w.follow(watching, s.second.Client)
 	}
 	f = &figures{options: o, kinds: map[string]int{}, began: time.Now()}
+	defer func() { f.print(log, "# ") }()
 	for n := 1; ; n++ {
 		e, ok := next()
 		if !ok {
@@ -98,12 +99,12 @@ func run(ctx context.Context, o options) (f *figures, err error) {
 		err := s.carry(ctx, e)
 		took, plans, broken := w.since(s.acted)
 		if err = errors.Join(err, broken); err != nil {
-			fmt.Fprintf(log, " # violated: %s\n", strings.ReplaceAll(err.Error(), "\n", "; "))
+			fmt.Fprintf(log, " # %s violated: %s\n", s.acted.UTC().Format("15:04:05.000"), strings.ReplaceAll(err.Error(), "\n", "; "))
 			return f, fmt.Errorf("event %d, %s: %w; the log is %s, and those of the programs are in %s", n, e, err, o.Log, keepLogs(s))
 		}
-		fmt.Fprintf(log, " # %v, %d plans, the first after %.1f ms\n", time.Since(s.acted).Round(time.Millisecond), plans, float64(took.Microseconds())/1000)
+		fmt.Fprintf(log, " # %s %v, %d plans, the first after %.1f ms\n", s.acted.UTC().Format("15:04:05.000"), time.Since(s.acted).Round(time.Millisecond), plans, float64(took.Microseconds())/1000)
 		if f.add(e, took, plans); plans > 0 && took > late {
-			for _, line := range s.since(s.acted) {
+			for _, line := range s.since() {
 				fmt.Fprintf(log, "#   %s\n", line)
 			}
 		}

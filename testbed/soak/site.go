@@ -112,7 +112,7 @@ func ownDisk(dir string) (unmount func() error, err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
-	if err := syscall.Mount("forsd", dir, "tmpfs", 0, "size=64m"); err != nil {
+	if err := syscall.Mount("forsd", dir, "tmpfs", 0, "size=256m"); err != nil {
 		return nil, fmt.Errorf("mount a small file system, which takes root: %w", err)
 	}
 	return func() error { return syscall.Unmount(dir, syscall.MNT_DETACH) }, nil

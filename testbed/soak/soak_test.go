@@ -71,6 +71,23 @@ func TestDraw(t *testing.T) {
 	}
 }
 
+// TestDisturbances holds that 1000 events of a seed disturb as often as the release process
+// asks for.
+func TestDisturbances(t *testing.T) {
+	for seed := range uint64(10) {
+		f := &figures{kinds: map[string]int{}}
+		w, rng := healthy(t, 6, 6), rand.New(rand.NewPCG(seed, 19))
+		for range 1000 {
+			f.add(w.draw(rng, nil), 0, 0)
+		}
+		for kind, least := range map[string]int{"with kill-forsd": 200, "with kill-opensm": 50, "with disk-full": 20, "with clock stepped": 20, "with clock standing": 5, "with handover": 10, "with hang-forsd": 5} {
+			if f.kinds[kind] < least {
+				t.Errorf("seed %d: %s came %d times, want %d", seed, kind, f.kinds[kind], least)
+			}
+		}
+	}
+}
+
 // TestReplay draws events, writes the log of their run, and reads it: the same events come,
 // in the same mode and on the same fabric, without the disturbances that are not wanted.
 func TestReplay(t *testing.T) {
@@ -83,7 +100,7 @@ func TestReplay(t *testing.T) {
 	log := o.head() + "\n"
 	for e, ok := drawn(); ok; e, ok = drawn() {
 		all = append(all, e)
-		log += e.String() + " # 31ms, 1 plans, the first after 12.0 ms\n#   changed at 10:00:00.000\n"
+		log += e.String() + " # 10:00:00.000 31ms, 1 plans, the first after 12.0 ms\n#   SUBNET UP\n"
 	}
 	if err := os.WriteFile(o.Log, []byte(log), 0o644); err != nil {
 		t.Fatal(err)
@@ -155,5 +172,5 @@ func TestSoak(t *testing.T) {
 	if f.events != o.Events || f.plans == 0 {
 		t.Errorf("%d events and %d plans", f.events, f.plans)
 	}
-	f.print(t.Output())
+	f.print(t.Output(), "")
 }
