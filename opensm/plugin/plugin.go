@@ -61,7 +61,7 @@ type Sight struct {
 
 // Event is one of Connected, Disconnected, Mastership, Trap, SweepStart,
 // Discovered, Outcome, RoutingDone and SubnetUp. At is when it happened in
-// OpenSM's process.
+// OpenSM's process, by the monotonic clock of this one.
 type Event interface{ event() }
 
 type (

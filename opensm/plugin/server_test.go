@@ -100,9 +100,13 @@ func (f *forsdEnd) connect() *client {
 	return c
 }
 
-// message is a whole message.
+// message is a whole message, of long ago.
 func message(k kind, body []byte) []byte {
-	return finish(append(newFrame(k, time.Unix(1, 2)), body...))
+	return messageAt(time.Unix(1, 2), k, body)
+}
+
+func messageAt(at time.Time, k kind, body []byte) []byte {
+	return finish(append(newFrame(k, at), body...))
 }
 
 func (c *client) send(k kind, body []byte) {
@@ -220,7 +224,7 @@ func TestEvents(t *testing.T) {
 	f := startEnd(t, nil)
 	c := f.connect()
 	want := fabric(t, 5)
-	at := time.Unix(1, 2)
+	at := time.Time{}
 	c.send(kindSweep, nil)
 	c.send(kindTrap, append([]byte{128, 0, 7, 0, 3, 1, 0, 0}, words(0x300001)...))
 	c.send(kindFabric, fabricBody(t, 3, want))
@@ -230,15 +234,33 @@ func TestEvents(t *testing.T) {
 	c.send(kindUp, words(3))
 	c.send(kindState, []byte{2})
 	c.conn.Close()
+	untimed := cmp.Transformer("", func(time.Time) time.Time { return at }) // TestClockStepped looks at them
 	sight := Sight{Generation: 3, Fabric: want}
 	for _, e := range []Event{SweepStart{at}, Trap{at, TrapLinkState, 0x300001, 7, 3}, Discovered{at, sight}, Outcome{at, 9, Wrong, "why"},
 		RoutingDone{at, true, true, "fors"}, SubnetUp{at, sight}, Mastership{at, Standby}} {
-		if d := cmp.Diff(e, <-f.events); d != "" {
+		if d := cmp.Diff(e, <-f.events, untimed); d != "" {
 			t.Errorf("%T (-want +got):\n%s", e, d)
 		}
 	}
 	if gone := (<-f.events).(Disconnected); !errors.Is(gone.Err, io.EOF) {
 		t.Errorf("%+v", gone)
+	}
+}
+
+// TestClockStepped holds that the times of events are by the clock that goes on evenly,
+// wherever the clock of the day was when the plugin sent them.
+func TestClockStepped(t *testing.T) {
+	f := startEnd(t, nil)
+	c := f.connect()
+	for _, ahead := range []time.Duration{-time.Hour, -2 * time.Second, 0, 2 * time.Second, time.Hour} {
+		before := time.Now()
+		if _, err := c.conn.Write(messageAt(before.Add(ahead), kindSweep, nil)); err != nil {
+			t.Fatal(err)
+		}
+		at := (<-f.events).(SweepStart).At
+		if after := time.Now(); at.Before(before.Add(-time.Millisecond)) || at.After(after.Add(time.Millisecond)) || at.Round(0) == at {
+			t.Errorf("sent between %v and %v by a clock %v ahead: happened at %v", before, after, ahead, at)
+		}
 	}
 }
 

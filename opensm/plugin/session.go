@@ -48,6 +48,7 @@ func (e *session) run(ctx context.Context, state State) {
 		if f, err = readFrame(r); err != nil {
 			break
 		}
+		f.at = happened(f.at, time.Now())
 		if err = e.handle(ctx, f); err != nil {
 			err = fmt.Errorf("read message %#x of OpenSM's plugin: %w", uint8(f.kind), err)
 		}
@@ -57,6 +58,22 @@ func (e *session) run(ctx context.Context, state State) {
 	cancel()
 	e.answers.Wait()
 	tell(Disconnected{At: time.Now(), Err: err})
+}
+
+// stale is the age from which on a message is rather taken for one from before the clock was
+// stepped.
+const stale = time.Second
+
+// happened is when something happened by forsd's own monotonic clock, which can be compared
+// with times that forsd took itself, wherever the clock of the day is set meanwhile. Said is
+// when it happened by the clock of the day, and now is when forsd was told. Where the clock has
+// been stepped between, or stands, it happened now.
+func happened(said, now time.Time) time.Time {
+	age := now.Round(0).Sub(said)
+	if age < 0 || age > stale {
+		age = 0
+	}
+	return now.Add(-age)
 }
 
 func appendWelcome(buf []byte) []byte {
