@@ -15,7 +15,8 @@ import (
 const pollEvery = 20 * time.Millisecond
 
 // Until waits until look is satisfied, which says what it still misses. It ends
-// with ctx, and when forsd does.
+// with ctx, and when forsd does. What a look that ctx cut short missed is not told,
+// unless it was the first.
 func (s *Site) Until(ctx context.Context, look func() error) error {
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
@@ -23,10 +24,14 @@ func (s *Site) Until(ctx context.Context, look func() error) error {
 	if s.Forsd != nil {
 		ended = s.Forsd.Done()
 	}
+	var missing error
 	for {
-		missing := look()
-		if missing == nil {
+		now := look()
+		if now == nil {
 			return nil
+		}
+		if missing == nil || ctx.Err() == nil {
+			missing = now
 		}
 		select {
 		case <-tick.C:
