@@ -78,7 +78,7 @@ func (s *site) change(ctx context.Context, e event, was *world, ports []place) e
 		return s.swap(ctx, s.cross, true)
 	case "rewire":
 		return s.swap(ctx, was.cross, false)
-	case "drain", "drain-for", "undrain", "release", "lease", "errors":
+	case "drain", "drain-for", "undrain", "release", "lease":
 		return s.order(ctx, e)
 	}
 	for _, text := range e.Where {
@@ -93,6 +93,9 @@ func (s *site) change(ctx context.Context, e event, was *world, ports []place) e
 			err = errors.Join(s.width(ctx, p, 1), s.bounce(ctx, p))
 		case "fast":
 			err = errors.Join(s.width(ctx, p, 3), s.bounce(ctx, p))
+		case "errors":
+			s.counted[p] = &count{n: s.counted[p].value()}
+			err = s.count(ctx, p, s.counted[p])
 		}
 		if err != nil {
 			return err

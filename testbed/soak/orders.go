@@ -161,14 +161,6 @@ func (s *site) order(ctx context.Context, e event) error {
 			}
 			return s.job(ctx, e.Where[0], lasts)
 		},
-		"errors": func() error {
-			p, err := parsePlace(e.Where[0])
-			if err == nil {
-				s.counted[p] = &count{n: s.counted[p].value()}
-				err = s.countErrors(ctx)
-			}
-			return err
-		},
 	}
 	return s.leader.Until(ctx, ask[e.Change])
 }
@@ -203,13 +195,18 @@ func (s *site) countErrors(ctx context.Context) error {
 		if c.ended {
 			continue
 		}
-		if c.n += 40; c.n > 60_000 { // the counter has 16 bits
-			c.n = 0
-		}
-		c.at = time.Now()
-		if err := s.first.Sim.SetCounter(ctx, p.Node, p.Port, "PortCounters.SymbolErrorCounter", c.n); err != nil {
+		if err := s.count(ctx, p, c); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// count has a cable count more errors.
+func (s *site) count(ctx context.Context, p place, c *count) error {
+	if c.n += 40; c.n > 60_000 { // the counter has 16 bits
+		c.n = 0
+	}
+	c.at = time.Now()
+	return s.first.Sim.SetCounter(ctx, p.Node, p.Port, "PortCounters.SymbolErrorCounter", c.n)
 }

@@ -118,7 +118,8 @@ func ownDisk(dir string) (unmount func() error, err error) {
 	return func() error { return syscall.Unmount(dir, syscall.MNT_DETACH) }, nil
 }
 
-// keepLogs copies the logs of the programs to where they outlive the run.
+// keepLogs copies the logs of the programs to where they outlive the run. Each forsd is
+// ended first by the signal that has it log where its goroutines are.
 func keepLogs(s *site) string {
 	dir, err := os.MkdirTemp("", "forsd-soak-logs-")
 	if err != nil {
@@ -127,6 +128,12 @@ func keepLogs(s *site) string {
 	for i, one := range []*e2e.Site{s.first, s.second} {
 		if one == nil {
 			continue
+		}
+		if one.Forsd != nil && syscall.Kill(one.Forsd.PID(), syscall.SIGQUIT) == nil {
+			select {
+			case <-one.Forsd.Done():
+			case <-time.After(10 * time.Second):
+			}
 		}
 		for _, path := range []string{filepath.Join(one.Dir(), "forsd.log"), filepath.Join(one.ManagerDir(), "opensm.log")} {
 			text, err := os.ReadFile(path)
