@@ -36,6 +36,9 @@ func (l upkeep) resume() error {
 	err := l.store.Decision(drainsDecided, &stored)
 	if err == nil {
 		l.drains.Step(time.Now(), drains.Load{Drains: stored}) // the view that comes follows
+		if len(stored) == 0 {
+			l.book.Set(withheld.Drained, nil)
+		}
 	}
 	l.show()
 	return err

@@ -14,6 +14,7 @@ import (
 	"github.com/forsd/forsd/internal/backend"
 	"github.com/forsd/forsd/internal/cablehealth"
 	"github.com/forsd/forsd/internal/cables"
+	"github.com/forsd/forsd/internal/drains"
 	"github.com/forsd/forsd/internal/standby"
 	"github.com/forsd/forsd/internal/standby/replica"
 	"github.com/forsd/forsd/internal/store"
@@ -154,6 +155,23 @@ func TestIsolatedTravels(t *testing.T) {
 			}
 			if held := f.core.Held(); what != nil && !slices.Equal(held, []controller.Lane{{Leaf: 1, Lane: 2}}) {
 				t.Errorf("the follower plans ahead with %v held back", held)
+			}
+		}))
+	}
+}
+
+// TestDrainedTravels has a follower keep out of the plan what the leader has drained, and no
+// longer than that, also where the last drain was given back just before it leads.
+func TestDrainedTravels(t *testing.T) {
+	w := newTwins(t, fabric(4, 4))
+	c := w.leader.board.Latest().Cables([]controller.Lane{{Leaf: 1, Lane: 2}})[0].Cable
+	drain := drains.Drain{Part: drains.Part{Kind: drains.Cable, GUID: c.Leaf, Port: c.Port}, Name: "Leaf001/7", State: drains.Safe}
+	for _, list := range [][]drains.Drain{{drain}, nil} {
+		ok(t, w.leader.between(t.Context(), func(context.Context, turn) { ok(t, w.leader.store.Decide(drainsDecided, list)) }))
+		w.sync(t, "")
+		ok(t, w.follower.between(t.Context(), func(_ context.Context, f turn) {
+			if f.book.Has(withheld.Drained, c) != (list != nil) || len(f.core.Held()) != len(list) {
+				t.Errorf("drained are %v, and the follower plans ahead with %v held back", list, f.core.Held())
 			}
 		}))
 	}
