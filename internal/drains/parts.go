@@ -117,9 +117,14 @@ func unknown(t *topology.FatTree, name string) error {
 
 // Cables lists the cables of a tree that the drains take out. A cable that was plugged into
 // another port of its lower switch meanwhile is still the same.
+// One whose port has another cable now is not: that one is in its own right.
 func Cables(t *topology.FatTree, all []Drain) (out []withheld.Cable) {
-	for _, x := range withheld.Links(t) {
-		if slices.ContainsFunc(all, func(d Drain) bool { return d.Active() && d.takes(&x) }) {
+	links := withheld.Links(t)
+	for _, x := range links {
+		instead := func(y withheld.Link) bool {
+			return x.State == topology.Missing && y.Cable == x.Cable && y.State != topology.Missing
+		}
+		if slices.ContainsFunc(all, func(d Drain) bool { return d.Active() && d.takes(&x) }) && !slices.ContainsFunc(links, instead) {
 			out = append(out, x.Cable)
 		}
 	}

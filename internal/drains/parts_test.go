@@ -87,12 +87,22 @@ func TestCables(t *testing.T) {
 		last := uint8(len(f.Nodes[leaf].Ports) - 1)
 		f.Connect(topology.PortRef{Node: leaf, Port: last}, topology.PortRef{Node: f.Find(fabgen.SpineGUID + 1), Port: 2}, f.Nodes[leaf].Ports[5].Rate)
 	})
+	miswired := fitted(t, func(f *topology.Fabric) { // port 6 of Leaf001 leads to Spine003
+		leaf := f.Find(fabgen.LeafGUID + 1)
+		rate := f.Nodes[leaf].Ports[6].Rate
+		f.Disconnect(topology.PortRef{Node: leaf, Port: 6})
+		f.Disconnect(topology.PortRef{Node: leaf, Port: 8})
+		f.Connect(topology.PortRef{Node: leaf, Port: 6}, topology.PortRef{Node: f.Find(fabgen.SpineGUID + 3), Port: 2}, rate)
+	})
+	other := out(t, whole, "Spine001")
 	for _, c := range []struct {
 		tree *topology.FatTree
 		all  []Drain
 		want []withheld.Cable
 	}{
 		{whole, nil, nil},
+		{miswired, []Drain{other}, slices.Concat(at(0, 6), at(2, 6))},
+		{miswired, []Drain{spine}, slices.Concat(at(0, 8), at(1, 6), at(2, 8))},
 		{whole, []Drain{later}, nil},
 		{whole, []Drain{cable}, at(1, 6)},
 		{moved, []Drain{cable}, at(1, 9)},
