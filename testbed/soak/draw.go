@@ -28,7 +28,7 @@ var changes = []change{
 	{5, (*world).drawUndrain},
 	{2, (*world).drawLease},
 	{10, (*world).drawHost},
-	{4, (*world).drawSpine},
+	{5, (*world).drawSpine},
 	{4, (*world).drawLeaf},
 	{4, (*world).drawWires},
 	{4, func(*world, *rand.Rand) (event, bool) { return event{}, true }},
@@ -55,12 +55,22 @@ func (w *world) draw(rng *rand.Rand, without []string) event {
 		}
 		w.disturb(rng, &e, without)
 		was := w.clone()
-		if _, err := w.take(e); err != nil || !w.whole() || e.Change == "" && e.With == "" {
+		if _, err := w.take(e); err != nil || !w.whole() || !w.during(e).whole() || e.Change == "" && e.With == "" {
 			*w = *was
 			continue
 		}
 		return e
 	}
+}
+
+// during is the world before what an event does has ended by itself.
+func (w *world) during(e event) *world {
+	if e.Change != "drain-for" {
+		return w
+	}
+	c := w.clone()
+	c.drains = append(c.drains, e.Where...)
+	return c
 }
 
 func (w *world) drawChange(rng *rand.Rand) (event, bool) {

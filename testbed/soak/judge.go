@@ -127,7 +127,7 @@ func (s *site) avoids(plan *phasetable.View) error {
 				continue
 			}
 			for _, leaf := range []int{from, plan.Server(t.SendTo).Leaf} {
-				if s.held(leaf, t.Lane) && !s.twin(leaf, t.Lane) {
+				if s.held(leaf, t.Lane) {
 					return fmt.Errorf("phase %d: %s sends over the cable at %v, which is kept out of the plan", p, plan.Server(n).Name, s.port(leaf, t.Lane))
 				}
 			}

@@ -31,6 +31,7 @@ type options struct {
 	Replay  string // a log whose events are repeated; "" draws them
 	Log     string // where the log goes
 	Without string // disturbances to leave out, separated by commas
+	Pause   string // no event begins while there is such a file
 	Forsd   string // "" builds one
 	Plugin  string
 }
@@ -44,6 +45,7 @@ func main() {
 	flag.StringVar(&o.Replay, "replay", "", "repeat the events of this log, on its fabric and in its mode")
 	flag.StringVar(&o.Log, "log", "soak.log", "the log to write")
 	flag.StringVar(&o.Without, "without", "", "disturbances to leave out: kill-forsd,kill-opensm,disk-full,clock,hang-forsd,handover")
+	flag.StringVar(&o.Pause, "pause", "", "begin no event while there is such a file")
 	flag.StringVar(&o.Plugin, "plugin", "bin/libforsosm.so", "the plugin for OpenSM")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
@@ -94,6 +96,7 @@ func run(ctx context.Context, o options) (f *figures, err error) {
 		if !ok {
 			return f, nil
 		}
+		o.pause(ctx)
 		fmt.Fprintf(log, "%s", e)
 		s.tails()
 		err := s.carry(ctx, e)
@@ -108,5 +111,15 @@ func run(ctx context.Context, o options) (f *figures, err error) {
 				fmt.Fprintf(log, "#   %s\n", line)
 			}
 		}
+	}
+}
+
+// pause waits while others need the machine.
+func (o *options) pause(ctx context.Context) {
+	for o.Pause != "" && ctx.Err() == nil {
+		if _, err := os.Stat(o.Pause); err != nil {
+			return
+		}
+		time.Sleep(200 * time.Millisecond)
 	}
 }

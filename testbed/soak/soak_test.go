@@ -9,6 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/internal/drains"
+	"github.com/forsd/forsd/internal/withheld"
 	"github.com/forsd/forsd/testbed/e2e"
 	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/testbed/ibsim"
@@ -69,6 +72,96 @@ func TestDraw(t *testing.T) {
 			}
 		}
 	}
+}
+
+// fabric is the fabric as the events have left it, as OpenSM's dump would show it.
+func (w *world) fabric() *topology.Fabric {
+	f := w.tree.Fabric.Clone()
+	end := func(p place) topology.PortRef {
+		n := slices.IndexFunc(f.Nodes, func(n topology.Node) bool { return n.Name == p.Node })
+		return topology.PortRef{Node: int32(n), Port: uint8(p.Port)}
+	}
+	var gone, cross []topology.PortRef
+	for l := range w.leaves {
+		for k := range w.tree.Lanes {
+			here, there := end(w.port(l, k)), end(w.far(l, k))
+			switch {
+			case !w.plugged(l, k):
+				gone = append(gone, here)
+			case w.cables[l][k] == slow:
+				f.At(here).Rate, f.At(there).Rate = topology.Rate{Width: 1, Speed: f.At(here).Rate.Speed}, topology.Rate{Width: 1, Speed: f.At(there).Rate.Speed}
+			}
+		}
+	}
+	for _, p := range w.cross {
+		leaf, lane, _ := w.cable(p)
+		cross = append(cross, end(p), end(w.far(leaf, lane)))
+	}
+	if cross != nil {
+		for i, other := range []int{3, 2, 1, 0} {
+			f.At(cross[i]).Peer, f.At(cross[i]).PeerPort = cross[other].Node, cross[other].Port
+		}
+	}
+	for h, off := range w.hosts {
+		if off || w.leaves[w.tree.Hosts[h].Leaf] {
+			gone = append(gone, end(w.seat(h)))
+		}
+	}
+	f = f.Without(gone...)
+	f.Nodes = slices.Clone(f.Nodes)
+	return f
+}
+
+// TestPicture holds that the fabric which the campaign expects after each event is that which
+// the baseline makes of it, with what is drained and isolated held back.
+func TestPicture(t *testing.T) {
+	for _, size := range [][2]int{{4, 4}, {6, 5}} {
+		for seed := range uint64(4) {
+			w, rng := healthy(t, size[0], size[1]), rand.New(rand.NewPCG(seed, 19))
+			for n := range 1000 {
+				e := w.draw(rng, nil)
+				if err := w.expect(api.NewTopology(w.seen(t), time.Time{})); err != nil {
+					t.Fatalf("%v, seed %d, event %d, %v: %v", size, seed, n+1, e, err)
+				}
+			}
+		}
+	}
+}
+
+// seen is the fabric as forsd sees it through its baseline.
+func (w *world) seen(t *testing.T) *topology.FatTree {
+	t.Helper()
+	tree, err := topology.Fit(w.fabric(), w.tree.Baseline, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list []drains.Drain
+	for _, name := range w.drains {
+		d := drains.Drain{State: drains.Safe, Part: drains.Part{Kind: drains.Cable}}
+		at, err := parsePlace(name)
+		if err != nil {
+			at, d.Kind = place{Node: name}, drains.Leaf
+		}
+		d.Port = uint8(at.Port)
+		for i := range w.tree.Fabric.Nodes {
+			if n := &w.tree.Fabric.Nodes[i]; n.Name == at.Node {
+				d.GUID = n.GUID
+			}
+		}
+		list = append(list, d)
+	}
+	var book withheld.Book
+	book.Set(withheld.Drained, drains.Cables(tree, list))
+	var bad []withheld.Cable
+	for _, p := range w.bad {
+		l := slices.IndexFunc(w.tree.Leaves, func(l topology.Leaf) bool { return l.Name == p.Node })
+		bad = append(bad, withheld.Cable{Leaf: w.tree.Leaves[l].GUID, Port: uint8(p.Port)})
+	}
+	book.Set(withheld.Isolated, bad)
+	for _, x := range book.Lanes(tree) {
+		tree.Hold(x.Leaf, x.Lane)
+	}
+	return tree
 }
 
 // TestDisturbances holds that 1000 events of a seed disturb as often as the release process

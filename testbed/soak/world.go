@@ -79,10 +79,11 @@ func (w *world) good(leaf, lane int) bool {
 // free tells whether that is so, and nobody keeps it out of the plan.
 func (w *world) free(leaf, lane int) bool { return w.good(leaf, lane) && !w.held(leaf, lane) }
 
-// held tells whether a lane is kept out of the plan by decision: it is drained or isolated.
+// held tells whether a lane is kept out of the plan by decision: it is drained, whichever
+// cable it has, or its own cable is isolated.
 func (w *world) held(leaf, lane int) bool {
 	at := w.port(leaf, lane)
-	return w.out(leaf) || slices.Contains(w.bad, at) || slices.Contains(w.drains, at.String()) ||
+	return w.out(leaf) || slices.Contains(w.bad, at) && !w.twin(leaf, lane) || slices.Contains(w.drains, at.String()) ||
 		slices.Contains(w.drains, w.tree.Spines[w.tree.LaneOf[lane]].Name)
 }
 
@@ -100,9 +101,10 @@ func (w *world) plans(leaf, lane int) bool {
 	return (w.good(leaf, lane) || w.twin(leaf, lane)) && !w.held(leaf, lane)
 }
 
-// twin tells whether a miswired cable joins the leaf to the spine of a lane.
+// twin tells whether a miswired cable joins the leaf to the spine of a lane and has the lane:
+// its own cable is not in its ports.
 func (w *world) twin(leaf, lane int) bool {
-	if w.cross == nil {
+	if w.cross == nil || w.plugged(leaf, lane) && w.cables[leaf][lane] != miswired {
 		return false
 	}
 	for i, p := range w.cross {
