@@ -162,12 +162,15 @@ func (w *way) fail(ctx context.Context, n int) error {
 		if err = act(ctx, fmt.Sprintf("Leaf%03d", leaf), spines+1+lane); err == nil {
 			err = w.tap.quiet(ctx, from, w.rest)
 		}
-		t = w.timeline(began, from)
 		if w.stopped {
+			t = w.timeline(began, from)
 			err = errors.Join(err, syscall.Kill(w.site.Forsd.PID(), syscall.SIGCONT))
 		}
 		if err == nil {
 			err = w.settled(ctx, from, e2e.Cable(leaf, lane, state))
+		}
+		if !w.stopped {
+			t = w.timeline(began, from) // a plan may have come after OpenSM's last datagram
 		}
 		return t, err
 	}
