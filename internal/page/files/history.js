@@ -99,7 +99,7 @@ export async function draw(site, argument) {
     h("form", { class: "bar", role: "search", onsubmit: (e) => { e.preventDefault(); kept.about = e.target.about.value.trim(); again(); } },
       h("label", {}, "Time ", pick({ id: "since", onchange: (e) => { kept.since = e.target.value; again(); } }, spans, kept.since)),
       h("label", {}, "Kind ", pick({ id: "kind", onchange: (e) => { kept.kind = e.target.value; again(); } }, [["", "all"], ...kinds.map((k) => [k, k])], kept.kind)),
-      h("label", {}, "About ", h("input", { name: "about", type: "search", value: kept.about, placeholder: "Leaf007/31, a switch, a warning" })), h("button", {}, "Show")),
+      h("label", {}, "About ", h("input", { name: "about", type: "search", size: 28, value: kept.about, placeholder: "Leaf007/31, a switch, a warning" })), h("button", {}, "Show")),
     refused ? h("p", { role: "alert" }, refused) : null,
     h("section", { id: "line", "aria-hidden": "true" }, line(entries)),
     h("div", { class: "wide high", tabindex: "0", role: "region", "aria-label": "What has happened" }, h("table", { class: "list" }, h("caption", {}, "Over restarts of forsd, the newest first"), h("thead", {}, h("tr", {}, ["time", "kind", "what"].map((x) => h("th", { scope: "col" }, x)))),
