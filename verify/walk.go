@@ -103,6 +103,12 @@ func (w *Walk) see(src, dst int32) bool {
 	return true
 }
 
+// Again lets all pairs occur again, in an exchange that serves them bit by bit.
+func (w *Walk) Again() {
+	clear(w.seen)
+	w.pairs = 0
+}
+
 // chunk is how many phases a goroutine checks in a row: what they share is looked up once,
 // and the pairs of a source are counted together.
 const chunk = 96

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -41,8 +42,8 @@ func build(way, compiler string, flags ...string) (string, error) {
 		return "", err
 	}
 	bin := filepath.Join(scratch, "carry-"+way)
-	args := append(flags, "-std=c11", "-D_GNU_SOURCE", "-O1", "-g", "-Wall", "-Wextra", "-Wshadow", "-Werror", "-ffp-contract=off", "-I../libforgpu", "-o", bin, "src/"+way+".c", "src/run.c", "src/carry.c")
-	if out, err := exec.Command(compiler, append(args, library...)...).CombinedOutput(); err != nil {
+	args := slices.Concat(flags, library, []string{"-std=c11", "-D_GNU_SOURCE", "-O1", "-g", "-Wall", "-Wextra", "-Wshadow", "-Werror", "-ffp-contract=off", "-I../libforgpu", "-o", bin, "src/" + way + ".c", "src/run.c", "src/carry.c"})
+	if out, err := exec.Command(compiler, args...).CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%s: %w\n%s", compiler, err, out)
 	}
 	return bin, nil

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/forsd/forsd/gpu"
+	"github.com/forsd/forsd/gpu/lanes"
 	"github.com/forsd/forsd/internal/command"
 )
 
@@ -37,6 +38,7 @@ type gpuScheduleFlags struct {
 	trafficFlags
 	options       gpu.Options
 	site          siteFlags
+	lanes         lanesFlags
 	out, programs string
 }
 
@@ -55,16 +57,22 @@ keeps to the length of the paper's Eq. 26 exactly; minmove does too and moves as
 as that allows inside servers; paper is the published scheme; none moves nothing. auto,
 the default, takes that with the least predicted time.
 
+With --fabric, the stages are pinned on the lanes of the fat tree that joins the NICs:
+the answer of --json says for each transfer which LID it is sent to. Where cables are
+dead (--fail), stages are cut into parts in which each cable carries one transfer each way.
+
 Every rank may plan for itself: the same input gives the same plan. --out writes the
 lists of all ranks in a compact form that docs/gpu.md describes.`,
 		Example: `  forsctl gpu schedule --traffic bytes.csv --gpus-per-server 8
   forsctl gpu schedule --routing tokens.npy --token-bytes 14336 --gpus-per-server 8 --out exchange.bin
-  forsctl gpu schedule --traffic bytes.csv --gpus-per-server 8 --mode bytes --max-stretch 1.05 --json`,
+  forsctl gpu schedule --traffic bytes.csv --gpus-per-server 8 --mode bytes --max-stretch 1.05 --json
+  forsctl gpu schedule --traffic bytes.csv --gpus-per-server 8 --fabric opensm-subnet.lst --lmc 3 --fail Leaf007/31 --json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
 	f.register(cmd)
 	f.site.register(cmd)
+	f.lanes.register(cmd)
 	fs := cmd.Flags()
 	fs.StringVar((*string)(&f.options.Mode), "mode", string(gpu.Auto), "auto, bytes, rails, minmove, paper or none")
 	fs.Int64Var(&f.options.Grain, "grain", 0, "bytes to round a NIC's share up to (bytes), or of a packet, which is not divided (other modes)")
@@ -106,6 +114,7 @@ func (f *gpuScheduleFlags) run(cmd *cobra.Command) error {
 		}
 	}
 	var elapsed time.Duration
+	var pinned *lanes.Plan
 	plan, err := command.UnlessStopped(cmd.Context(), func() (plan *gpu.Plan, err error) {
 		var planner gpu.Planner
 		start := time.Now()
@@ -126,7 +135,8 @@ func (f *gpuScheduleFlags) run(cmd *cobra.Command) error {
 		if err != nil {
 			return nil, fmt.Errorf("the plan fails its replay, which is a fault of forsctl: %w", err)
 		}
-		return plan, nil
+		pinned, err = f.lanes.pin(cmd.Context(), plan, f.options.Model)
+		return plan, err
 	})
 	if err != nil {
 		return err
@@ -138,7 +148,12 @@ func (f *gpuScheduleFlags) run(cmd *cobra.Command) error {
 	if (f.out == "-" || f.programs == "-") && !command.WantsJSON(cmd) {
 		return nil
 	}
-	return command.Show(cmd, report, func(w io.Writer) { printExchange(w, report, elapsed) })
+	return command.Show(cmd, exchangeReport{report, pinned}, func(w io.Writer) {
+		printExchange(w, report, elapsed)
+		if pinned != nil {
+			printLanes(w, pinned, len(report.Stages))
+		}
+	})
 }
 
 // write writes the lists of all ranks in the forms asked for.

@@ -1,0 +1,109 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/forsd/forsd/gpu"
+	"github.com/forsd/forsd/gpu/lanes"
+	"github.com/forsd/forsd/internal/command"
+	"github.com/forsd/forsd/planner"
+	"github.com/forsd/forsd/topology"
+)
+
+// lanesFlags are the flags by which gpu schedule is told of the fabric between the NICs.
+type lanesFlags struct {
+	fabric fabricFlags
+	nics   string
+}
+
+func (f *lanesFlags) register(cmd *cobra.Command) {
+	fs := cmd.Flags()
+	fs.StringVar(&f.fabric.topology, "fabric", "", "the fat tree that joins the NICs, to pin stages on its lanes: output of ibnetdiscover, or an opensm-subnet.lst")
+	fs.StringArrayVar(&f.fabric.fail, "fail", nil, "with --fabric: take a node (description or GUID) or a cable (NODE/PORT) out; repeatable")
+	fs.StringVar(&f.nics, "nics", "", "with --fabric: the hosts that are the NICs, a line each, server by server (default: all hosts, in the order of forsctl topology)")
+	f.fabric.lmcFlag.register(cmd)
+}
+
+// pin pins a plan on the fabric's lanes and checks it on the tables of the fabric's plan. There
+// is nothing to pin without --fabric.
+func (f *lanesFlags) pin(ctx context.Context, p *gpu.Plan, m gpu.Model) (*lanes.Plan, error) {
+	if f.fabric.topology == "" {
+		if f.nics != "" || len(f.fabric.fail) > 0 {
+			return nil, errors.New("--nics and --fail go with --fabric: name the fabric that joins the NICs")
+		}
+		return nil, nil
+	}
+	tree, pods, err := f.fabric.eitherTree()
+	if err != nil {
+		return nil, err
+	}
+	if pods != nil {
+		return nil, fmt.Errorf("--fabric %s: it is a fat tree of three levels, and stages are pinned on those of two", f.fabric.topology)
+	}
+	nics, err := f.hosts(p, tree)
+	if err != nil {
+		return nil, err
+	}
+	routed, err := planner.Route(ctx, tree, planner.Settings{})
+	if err != nil {
+		return nil, err
+	}
+	pinned, err := lanes.Pin(ctx, p, m, tree, nics)
+	if err != nil {
+		return nil, fmt.Errorf("--fabric %s: %w", f.fabric.topology, err)
+	}
+	if err := pinned.Verify(p, tree, routed.Tables); err != nil {
+		return nil, fmt.Errorf("the plan fails its check on the fabric's tables, which is a fault of forsctl: %w", err)
+	}
+	return pinned, nil
+}
+
+// hosts are the NICs of the servers, as numbers in the tree's hosts.
+func (f *lanesFlags) hosts(p *gpu.Plan, tree *topology.FatTree) ([]int, error) {
+	if f.nics == "" {
+		want := p.Ranks()
+		if p.Site != nil {
+			want = len(tree.Servers)
+		}
+		if len(tree.Servers) != want {
+			return nil, fmt.Errorf("--fabric %s: it has %d hosts, and the exchange %d NICs: name these by --nics", f.fabric.topology, len(tree.Servers), want)
+		}
+		return tree.Servers, nil
+	}
+	data, err := readFile("nics", f.nics, "a file with the hosts that are the NICs")
+	if err != nil {
+		return nil, err
+	}
+	var list []int
+	for _, name := range strings.Fields(string(data)) {
+		at := slices.IndexFunc(tree.Hosts, func(h topology.Host) bool { return h.Name == name || h.GUID.String() == name })
+		if at < 0 {
+			return nil, fmt.Errorf("--nics %s: %s is not a host of the fabric: want names or GUIDs as forsctl topology --json has them", f.nics, name)
+		}
+		list = append(list, at)
+	}
+	return list, nil
+}
+
+// exchangeReport is what gpu schedule answers.
+type exchangeReport struct {
+	*gpu.Report
+	Fabric *lanes.Plan `json:"fabric,omitempty"`
+}
+
+// printLanes shows people how a plan lies on a fabric.
+func printLanes(w io.Writer, p *lanes.Plan, stages int) {
+	out := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	defer out.Flush()
+	fmt.Fprintf(out, "fabric\t%s: %s in %s, %s; %d bytes a NIC, %s\n", command.Plural(p.Lanes, "lane", "lanes"), command.Plural(stages, "stage", "stages"),
+		command.Plural(len(p.Parts), "part", "parts"), command.MS(1000*p.Seconds), p.Length, overText(p.Length, p.Bound))
+	fmt.Fprintf(out, "\tevery transfer followed over the tables: no cable carries two of a part\n")
+}
