@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"regexp"
 	"testing"
 	"time"
 
@@ -12,7 +13,6 @@ import (
 // them other traffic besides, for which data waits: the warning names that cable and the
 // direction, and how much it was; and it ends with that traffic.
 func TestPlanCongested(t *testing.T) {
-	t.Parallel()
 	o := small()
 	o.Config = steady + "cables: {every: 2s}\n"
 	x, healthy := up(t, 4*time.Minute, o)
@@ -51,14 +51,14 @@ func TestPlanCongested(t *testing.T) {
 			}
 		}
 	}
-	until("other traffic is told of", true, func(st *api.Status) bool { return HasWarning(st, health.PlanCongested) })
-	st, err := x.Client.Status(x.ctx)
-	x.ok(err)
-	var texts []string
-	for _, w := range st.Warnings {
-		texts = append(texts, w.Text)
-	}
-	x.said(texts, "Leaf002 port 6 to Spine001 port 3: data waited for", "times its part of the exchange, so other traffic of some")
-	t.Log(texts)
+	told := regexp.MustCompile(`Leaf002 port 6 to Spine001 port 3: data waited for .* times its part of the exchange, so other traffic of some`)
+	until("other traffic is told of", true, func(st *api.Status) bool { // a round may find counters that are not all set
+		for _, w := range st.Warnings {
+			if w.Code == health.PlanCongested && told.MatchString(w.Text) {
+				return true
+			}
+		}
+		return false
+	})
 	until("the warning ends", false, func(st *api.Status) bool { return !HasWarning(st, health.PlanCongested) })
 }
