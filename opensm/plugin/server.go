@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"net"
 	"os"
-	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -21,8 +20,6 @@ import (
 type Config struct {
 	Path string      // of the socket; its directory must exist; empty means DefaultPath
 	Mode fs.FileMode // of the socket; 0 means 0600
-	// Users are those, beside root and the own user, whose OpenSM is served.
-	Users []uint32
 	// Tables answers a request. It gets a context that ends at the deadline, when
 	// the plugin has gone on, at the next request and with the connection; an error
 	// declines. The tables must not be changed afterwards: the next ones are sent as
@@ -190,7 +187,7 @@ func (s *Server) userOf(conn *net.UnixConn) (uint32, error) {
 	if err = errors.Join(err, failed); err != nil {
 		return 0, fmt.Errorf("look who is there: %w", err)
 	}
-	if cred.Uid != 0 && cred.Uid != uint32(os.Geteuid()) && !slices.Contains(s.config.Users, cred.Uid) {
+	if cred.Uid != 0 && cred.Uid != uint32(os.Geteuid()) {
 		return 0, fmt.Errorf("process %d is of user %d: only OpenSM's user may connect", cred.Pid, cred.Uid)
 	}
 	return cred.Uid, nil
