@@ -8,12 +8,7 @@ import (
 
 // bruteBounds evaluates the definitions over every subset of the lanes.
 func bruteBounds(t *Tree) Bounds {
-	var leafOf []int
-	for leaf, slots := range t.Slots {
-		for range slots {
-			leafOf = append(leafOf, leaf)
-		}
-	}
+	leafOf := leavesOf(t)
 	usable := func(s, d int) (mask int) { // lanes from server s to server d
 		for k := range t.Lanes {
 			if t.Up[leafOf[s]][k] && t.Up[leafOf[d]][k] && (t.Closed == nil || !t.Closed(Server(d), Lane(k))) {

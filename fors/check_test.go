@@ -12,12 +12,7 @@ var bg = context.Background()
 // checkPlan is the tests' own reading of what a plan must be. It uses the
 // definition of Tree and Plan and no function of the package.
 func checkPlan(t *Tree, p *Plan) error {
-	leafOf := []int{}
-	for leaf, slots := range t.Slots {
-		for range slots {
-			leafOf = append(leafOf, leaf)
-		}
-	}
+	leafOf := leavesOf(t)
 	P := len(leafOf)
 	if p.Servers != P || len(p.To) != P*p.Phases || len(p.Lane) != P*p.Phases {
 		return fmt.Errorf("plan of %d servers, %d phases, %d and %d entries for a tree of %d servers",

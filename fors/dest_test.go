@@ -243,14 +243,7 @@ func TestOneLIDDamagedJobs(t *testing.T) {
 // and with one that must.
 func TestOneLIDProperty(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "tree"), 3))
-		tree := randomTree(rng)
-		if rapid.Bool().Draw(rt, "thin") {
-			populate(tree, rng)
-		}
-		if tree.Servers() == 0 {
-			rt.Skip("no server")
-		}
+		tree, rng := drawServed(rt, 3)
 		var w Wish
 		switch rapid.IntRange(0, 3).Draw(rt, "wish") {
 		case 1:

@@ -2,7 +2,6 @@ package fors
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -18,12 +17,7 @@ func checkGrouped(t *Tree, p *Grouped, lids int) error {
 	if p.LIDs > lids || p.Phases < p.LeastPhases {
 		return fmt.Errorf("%d LIDs of %d, %d phases of at least %d", p.LIDs, lids, p.Phases, p.LeastPhases)
 	}
-	leafOf := []int{}
-	for leaf, slots := range t.Slots {
-		for range slots {
-			leafOf = append(leafOf, leaf)
-		}
-	}
+	leafOf := leavesOf(t)
 	lanes := map[[3]int]Lane{} // leaf, destination, group
 	for i, d := range p.To {
 		if s := i % p.Servers; d != Idle && p.Lane[i] != Local {
@@ -105,14 +99,7 @@ func TestGroupsRandomFailures(t *testing.T) {
 // TestGroupsProperty plans random trees with leaves of any size, also of none.
 func TestGroupsProperty(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "tree"), 3))
-		tree := randomTree(rng)
-		if rapid.Bool().Draw(rt, "thin") {
-			populate(tree, rng)
-		}
-		if tree.Servers() == 0 {
-			rt.Skip("no server")
-		}
+		tree, _ := drawServed(rt, 3)
 		q := rapid.IntRange(1, 14).Draw(rt, "lids")
 		p, err := PlanGroups(bg, tree, q)
 		if err != nil {

@@ -13,12 +13,7 @@ import (
 // phases as checkPhase reads them, and each pair of want in one of them or, where
 // no lane leads there, in the list of unreachable ones.
 func checkRemainder(t *Tree, p *Plan, want func(s, d Server) bool) error {
-	leafOf := []int{}
-	for leaf, slots := range t.Slots {
-		for range slots {
-			leafOf = append(leafOf, leaf)
-		}
-	}
+	leafOf := leavesOf(t)
 	P := len(leafOf)
 	if p.Servers != P || len(p.To) != P*p.Phases || len(p.Lane) != P*p.Phases || p.Gap() < 0 {
 		return fmt.Errorf("%d phases of %d servers, %d entries, bound %d", p.Phases, p.Servers, len(p.To), p.LowerBound)
@@ -274,12 +269,7 @@ func TestPlanPairs(t *testing.T) {
 
 // naivePairBound goes through all sets of lanes.
 func naivePairBound(t *Tree, pairs *PairSet) int {
-	var leafOf []int
-	for leaf, slots := range t.Slots {
-		for range slots {
-			leafOf = append(leafOf, leaf)
-		}
-	}
+	leafOf := leavesOf(t)
 	lanes := func(s, d int) (set int) {
 		for k := range t.Lanes {
 			if t.Up[leafOf[s]][k] && t.Up[leafOf[d]][k] && (t.Closed == nil || !t.Closed(Server(d), Lane(k))) {

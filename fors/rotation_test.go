@@ -28,12 +28,7 @@ func lanesOf(p *Plan) []Lane {
 // changes counts the pairs of different leaves, those whose lane is another one than in
 // lanes, and those of them whose lane there is down.
 func changes(tree *Tree, lanes []Lane, p *Plan) (pairs, changed, must int) {
-	leaf := []int{}
-	for l, slots := range tree.Slots {
-		for range slots {
-			leaf = append(leaf, l)
-		}
-	}
+	leaf := leavesOf(tree)
 	for i, k := range lanesOf(p) {
 		if k < 0 {
 			continue

@@ -13,28 +13,29 @@ import (
 
 // These tests hold the statements of docs/planner.md that no other test holds.
 
+// drawServed draws a tree with servers, and what else is random.
+func drawServed(rt *rapid.T, stream uint64) (*Tree, *rand.Rand) {
+	rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "tree"), stream))
+	tree := randomTree(rng)
+	if rapid.Bool().Draw(rt, "thin") {
+		populate(tree, rng)
+	}
+	if tree.Servers() == 0 {
+		rt.Skip("no server")
+	}
+	return tree, rng
+}
+
 // TestCap holds that in every phase as many transfers enter a leaf as leave it,
 // and at most c_A = ⌈e_A/Φ⌉, e_A being the leaf's inter-leaf transfers.
 func TestCap(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "tree"), 5))
-		tree := randomTree(rng)
-		if rapid.Bool().Draw(rt, "thin") {
-			populate(tree, rng)
-		}
-		if tree.Servers() == 0 {
-			rt.Skip("no server")
-		}
+		tree, _ := drawServed(rt, 5)
 		p, err := PlanExact(bg, tree)
 		if err != nil {
 			rt.Fatal(err)
 		}
-		var leafOf []int
-		for leaf, slots := range tree.Slots {
-			for range slots {
-				leafOf = append(leafOf, leaf)
-			}
-		}
+		leafOf := leavesOf(tree)
 		leaves := len(tree.Slots)
 		total := make([]int, leaves) // e_A
 		out, in := make([][]int, p.Phases), make([][]int, p.Phases)

@@ -55,23 +55,9 @@ func TestRules(t *testing.T) {
 			drop := rapid.IntRange(0, len(in.Blocks.To)-1).Draw(rt, "drop")
 			in.Blocks.To[drop] = Idle
 		}
-		data, err := Encode(in)
-		if err != nil {
-			rt.Fatal(err)
-		}
-		v, err := Decode(data)
-		if err != nil {
-			rt.Fatal(err)
-		}
+		v := mustDecode(rt, mustEncode(rt, in))
 		rows := v.Table()
-		plain, err := Encode(rows) // which checks that sends and receives mirror each other
-		if err != nil {
-			rt.Fatal(err)
-		}
-		other, err := Decode(plain)
-		if err != nil {
-			rt.Fatal(err)
-		}
+		other := mustDecode(rt, mustEncode(rt, rows)) // which checks that sends and receives mirror each other
 		base := true
 		for s := range v.Servers() {
 			row, want := v.Row(s), other.Row(s)

@@ -42,14 +42,7 @@ func TestRoundTrip(t *testing.T) {
 func TestRowsMirror(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		in := anyTable(rt)
-		data, err := Encode(in)
-		if err != nil {
-			rt.Fatal(err)
-		}
-		v, err := Decode(data)
-		if err != nil {
-			rt.Fatal(err)
-		}
+		v := mustDecode(rt, mustEncode(rt, in))
 		n := len(in.Servers)
 		for s := range n {
 			row := v.Row(s)
@@ -75,14 +68,7 @@ func TestRowsMirror(t *testing.T) {
 func TestFind(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		in := anyTable(rt)
-		data, err := Encode(in)
-		if err != nil {
-			rt.Fatal(err)
-		}
-		v, err := Decode(data)
-		if err != nil {
-			rt.Fatal(err)
-		}
+		v := mustDecode(rt, mustEncode(rt, in))
 		owner := map[topology.LID]int{}
 		for s, e := range in.Servers {
 			for j := range 1 << e.LMC {

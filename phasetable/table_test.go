@@ -3,7 +3,6 @@ package phasetable
 import (
 	"fmt"
 	"math/rand/v2"
-	"testing"
 
 	"github.com/forsd/forsd/topology"
 
@@ -82,7 +81,7 @@ func anyTable(rt *rapid.T) *Table {
 	return t
 }
 
-func mustEncode(t testing.TB, table *Table) []byte {
+func mustEncode(t rapid.TB, table *Table) []byte {
 	t.Helper()
 	data, err := Encode(table)
 	if err != nil {
@@ -91,7 +90,7 @@ func mustEncode(t testing.TB, table *Table) []byte {
 	return data
 }
 
-func mustDecode(t testing.TB, data []byte) *View {
+func mustDecode(t rapid.TB, data []byte) *View {
 	t.Helper()
 	v, err := Decode(data)
 	if err != nil {
