@@ -5,11 +5,13 @@ package libforslanes
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -97,8 +99,11 @@ type caller struct {
 	port      string // see verbs.c
 	table     string
 	env       []string
-	library   string // where it looks verbs up; "": it has libforslanes preloaded
-	untouched bool   // nothing is preloaded
+	library   string   // where it looks verbs up; "": it has libforslanes preloaded
+	untouched bool     // nothing is preloaded
+	check     []string // goes before the command
+	first     string   // preloaded before the library
+	dir       string   // where both were built; "" means scratch
 }
 
 // on is the port of a server.
@@ -114,7 +119,9 @@ func (c caller) run(t testing.TB, orders ...string) (out, stderr string) {
 // answered does so too, and calls a function with each line that it prints.
 func (c caller) answered(t testing.TB, orders []string, each func(string)) (out, stderr string) {
 	t.Helper()
-	cmd := exec.Command(filepath.Join(scratch, "caller"))
+	dir := cmp.Or(c.dir, scratch)
+	command := append(slices.Clone(c.check), filepath.Join(dir, "caller"))
+	cmd := exec.Command(command[0], command[1:]...)
 	if c.library != "" {
 		cmd.Args = append(cmd.Args, c.library)
 	}
@@ -128,7 +135,7 @@ func (c caller) answered(t testing.TB, orders []string, each func(string)) (out,
 		cmd.Env = append(cmd.Env, "FORSD_TABLE="+c.table)
 	}
 	if c.library == "" && !c.untouched {
-		cmd.Env = append(cmd.Env, "LD_PRELOAD="+preload())
+		cmd.Env = append(cmd.Env, "LD_PRELOAD="+c.first+" "+filepath.Join(dir, "libforslanes.so"))
 	}
 	cmd.Env = append(cmd.Env, c.env...)
 	var said, errs strings.Builder

@@ -86,3 +86,24 @@ func TestShares(t *testing.T) {
 		})
 	}
 }
+
+// TestBothWays has two hosts read from each other over one connection. The second one asks
+// while it answers the first: it does not wait until the first has everything.
+func TestBothWays(t *testing.T) {
+	w := up(t, small, 50_000)
+	const length = 60_000 // 1.2 s
+	a, b := w.puppet("Hca0000"), w.puppet("Hca0003")
+	x, y := a.pair(8, "own"), b.pair(8, "own")
+	join(a, b, x, y, 0, lasting)
+	w.must(w.Clear())
+	a.does("read %d 1 0 %d %d %d 0", x.i, length, b.address, b.key)
+	for w.sent(3)[0] < 2*4096 {
+		time.Sleep(time.Millisecond)
+	}
+	b.does("read %d 1 0 %d %d %d 0", y.i, length, a.address, a.key)
+	a.expect(success)
+	if sent := w.sent(0)[0]; sent < 2*4096 {
+		t.Errorf("when the first has read %d bytes, the second one has had %.0f", length, sent)
+	}
+	b.expect(success)
+}

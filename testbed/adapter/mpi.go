@@ -17,11 +17,17 @@ const devices = "/dev/infiniband"
 // have it use reliable connections by verbs, and nothing else between processes. UCX
 // takes an adapter whose character device it finds; the library names one that is
 // everywhere, but the directory must be there.
+//
+// A process of UCX has two threads with a lock between them, a spinlock by default. Where
+// many processes share few processors, the thread that holds it often waits for a
+// processor, and the other one spins for as long: with 36 processes on two, nearly all of
+// the processors' time went there, connections took more than the 30 s of UCX_UD_TIMEOUT,
+// and UCX gave up ("UD endpoint: unhandled timeout error"). With a mutex it sleeps.
 func UCX() ([]string, error) {
 	if err := os.MkdirAll(devices, 0o755); err != nil {
 		return nil, fmt.Errorf("UCX takes adapters only where there is a directory %s: make it as root: %w", devices, err)
 	}
-	return []string{"UCX_TLS=rc_v,self"}, nil
+	return []string{"UCX_TLS=rc_v,self", "UCX_USE_MT_MUTEX=y"}, nil
 }
 
 // MPI is a job of unmodified Open MPI over UCX, a rank on each of the first hosts, with

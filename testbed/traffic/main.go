@@ -27,10 +27,10 @@ func main() {
 		fmt.Fprintf(os.Stderr, "traffic: %v\n", err)
 		os.Exit(1)
 	}
-	o := options{tell: printRow}
+	o := options{tell: printRow, quick: true}
 	flag.IntVar(&o.n, "n", 6, "leaves, spines and hosts of a leaf: FT(2;n,n)")
 	flag.Int64Var(&o.rate, "rate", 2_000_000, "bytes a second that stand for a link's 200 Gb/s")
-	flag.IntVar(&o.bytes, "bytes", 512<<10, "what each host sends to each other")
+	flag.IntVar(&o.bytes, "bytes", 1<<20, "what each host sends to each other")
 	flag.IntVar(&o.rounds, "rounds", 1, "exchanges of which the median counts")
 	flag.IntVar(&o.upTo, "states", 4, "so many of: healthy, a dead cable, three dead cables, a dead spine")
 	flag.StringVar(&o.only, "only", "", "one kind of tables: min-hop or forsd; none means both")

@@ -18,7 +18,8 @@ import (
 
 type options struct {
 	n, bytes, rounds   int
-	upTo               int // so many states
+	upTo               int  // so many states
+	quick              bool // connections miss lost packets soon; OpenSM must be as quick
 	rate               int64
 	only               string // one kind of tables
 	forsd, shim, lanes string
@@ -61,8 +62,8 @@ func (o options) build(ctx context.Context) error {
 func (o options) program() string { return filepath.Join(o.dir, "exchange") }
 
 // job is an exchange with a rank on each host.
-func (b *bed) job(ctx context.Context, x exchange, rounds int) (*exec.Cmd, *strings.Builder, error) {
-	cmd, err := b.data.MPI(ctx, b.o.n*b.o.n, x.env, b.o.program(), x.way, strconv.Itoa(b.o.bytes), strconv.Itoa(rounds))
+func (b *bed) job(ctx context.Context, x exchange, bytes, rounds int) (*exec.Cmd, *strings.Builder, error) {
+	cmd, err := b.data.MPI(ctx, b.o.n*b.o.n, x.env, b.o.program(), x.way, strconv.Itoa(bytes), strconv.Itoa(rounds))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -87,32 +88,39 @@ func judge(cmd *exec.Cmd, out string, err error) (throughput float64, _ error) {
 
 // measure runs an exchange and counts.
 func (b *bed) measure(ctx context.Context, m measurement, f *topology.Fabric, switches *lft.Tables) (measurement, error) {
-	var err error
-	if m.predicted, err = predict(f, switches, m.exchange.plan); err != nil {
+	r, err := simulate(f, switches, m.exchange.plan)
+	if err != nil {
 		return m, err
 	}
-	cmd, out, err := b.job(ctx, m.exchange, b.o.rounds)
+	m.predicted = r.RelativeThroughput
+	cmd, out, err := b.job(ctx, m.exchange, b.o.bytes, b.o.rounds)
 	if err != nil {
 		return m, err
 	}
 	if err := b.data.Clear(); err != nil {
 		return m, err
 	}
-	err = cmd.Run()
-	got, failed := judge(cmd, out.String(), err)
+	err = b.finish(ctx, &m, cmd, out, cmd.Run())
+	return m, err
+}
+
+// finish takes what a job has measured, which ended by itself or with an error, and what
+// was counted meanwhile.
+func (b *bed) finish(ctx context.Context, m *measurement, cmd *exec.Cmd, out *strings.Builder, ended error) (err error) {
+	got, failed := judge(cmd, out.String(), ended)
 	if m.count, err = b.data.Count(ctx); err != nil {
-		return m, errors.Join(failed, err)
+		return errors.Join(failed, err)
 	}
 	if failed != nil {
-		return m, fmt.Errorf("%w; lost packets: %d for dead ports, %d without entry, %d in loops, %d at other hosts", failed, m.count.DeadPort, m.count.NoEntry,
+		return fmt.Errorf("%w; lost packets: %d for dead ports, %d without entry, %d in loops, %d at other hosts", failed, m.count.DeadPort, m.count.NoEntry,
 			m.count.Loop, m.count.WrongLID)
 	}
 	if err := b.data.Publish(ctx, b.Sim, m.count); err != nil {
-		return m, err
+		return err
 	}
 	m.measured = got / float64(b.o.rate) / efficiency
 	m.waited = b.waits(m.count)
-	return m, nil
+	return nil
 }
 
 // waits are the waits for links between switches beside the time in which they were busy.

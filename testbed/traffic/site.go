@@ -68,9 +68,9 @@ func (b *bed) end() (err error) {
 	return errors.Join(err, b.Close())
 }
 
-// predict is the share of the links' throughput that a plan has on tables in phases; or,
-// where there is none, a linear shift in the order of the hosts.
-func predict(f *topology.Fabric, tables *lft.Tables, plan *phasetable.View) (float64, error) {
+// simulate counts what a plan has on tables, phase by phase; or, where there is none, a
+// linear shift in the order of the hosts.
+func simulate(f *topology.Fabric, tables *lft.Tables, plan *phasetable.View) (*sim.Result, error) {
 	var rows []sim.Row
 	if plan != nil {
 		rows = sim.RowsOf(plan)
@@ -84,13 +84,10 @@ func predict(f *topology.Fabric, tables *lft.Tables, plan *phasetable.View) (flo
 		rows = sim.HostShift(hosts)
 	}
 	r, err := sim.Run(f, tables, rows)
-	if err != nil {
-		return 0, err
+	if err == nil && r.Lost > 0 {
+		err = fmt.Errorf("tables lose %d transfers: %s", r.Lost, r.FirstLost)
 	}
-	if r.Lost > 0 {
-		return 0, fmt.Errorf("tables lose %d transfers: %s", r.Lost, r.FirstLost)
-	}
-	return r.RelativeThroughput, nil
+	return r, err
 }
 
 // minHop is OpenSM's own routing.

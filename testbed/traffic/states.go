@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/lft"
@@ -54,16 +53,16 @@ func (b *bed) measureAll(ctx context.Context, tables string, by routes) (all []m
 	var was state
 	for _, s := range b.o.states() {
 		if s.name == "a dead cable" {
-			if err := b.midRun(ctx, by, s); err != nil {
-				return nil, fmt.Errorf("a cable pulled in the middle: %w", err)
+			m, err := b.midRun(ctx, tables, by, s)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", pulled, err)
 			}
-		} else if err := b.change(ctx, was, s); err != nil {
+			all = append(all, m)
+			b.o.tell(m)
+		} else if err := errors.Join(b.change(ctx, was, s), b.settled(ctx, by, s)); err != nil {
 			return nil, err
 		}
 		was = s
-		if err := errors.Join(by.settled(ctx, s), b.follow.Caught(ctx)); err != nil {
-			return nil, fmt.Errorf("%s: %w", s.name, err)
-		}
 		f, switches, err := b.state(ctx)
 		if err != nil {
 			return nil, err
@@ -82,6 +81,14 @@ func (b *bed) measureAll(ctx context.Context, tables string, by routes) (all []m
 		}
 	}
 	return all, nil
+}
+
+// settled waits until the fabric is routed as it is in a state, and the data go that way.
+func (b *bed) settled(ctx context.Context, by routes, s state) error {
+	if err := errors.Join(by.settled(ctx, s), b.follow.Caught(ctx)); err != nil {
+		return fmt.Errorf("%s: %w", s.name, err)
+	}
+	return nil
 }
 
 // state is the fabric as it is, with its tables as they were read from the switches.
@@ -141,49 +148,4 @@ func (b *bed) shown(s state) func(*api.Topology) error {
 		}
 		return e2e.SpinePresent(0, !s.gone)(t)
 	}
-}
-
-// midRun brings the fabric into a state in the middle of an exchange, which must go on to
-// the end.
-func (b *bed) midRun(ctx context.Context, by routes, s state) error {
-	exchanges, err := by.exchanges(ctx)
-	if err != nil {
-		return err
-	}
-	x := exchanges[len(exchanges)-1]
-	cmd, out, err := b.job(ctx, x, 2)
-	if err != nil {
-		return err
-	}
-	if err := b.data.Clear(); err != nil {
-		return err
-	}
-	if err := cmd.Start(); err != nil {
-		return err
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
-	for enough := false; !enough; { // until a good part of the data is on its way
-		c, err := b.data.Count(ctx)
-		if err != nil {
-			return err
-		}
-		var sent uint64
-		for _, p := range c.Ports {
-			sent += p.RcvData
-		}
-		enough = sent > uint64(3*b.o.n*b.o.n*b.o.n*b.o.n*b.o.bytes)
-		select {
-		case err := <-ended:
-			_, err = judge(cmd, out.String(), err)
-			return errors.Join(err, errors.New("it ended too early"))
-		case <-time.After(50 * time.Millisecond):
-		}
-	}
-	if err := b.change(ctx, state{}, s); err != nil {
-		return err
-	}
-	err = <-ended
-	_, err = judge(cmd, out.String(), err)
-	return err
 }

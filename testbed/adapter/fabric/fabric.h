@@ -198,6 +198,7 @@ struct qp {
 	/* As a responder. */
 	uint32_t expected, since_ack;
 	bool naked, receiving;
+	bool answered; /* its last packet was an answer */
 	uint32_t filled; /* bytes of the message that is being received */
 	struct recv_slot *taken; /* room for one */
 	struct owed *owed, **owed_last;

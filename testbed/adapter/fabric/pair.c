@@ -107,11 +107,13 @@ struct packet *next_packet(struct qp *q, ns t, bool *blocked)
 		*blocked = q->on_the_way >= FLOW_PACKETS;
 		return *blocked ? NULL : next_datagram(q, t);
 	}
-	struct packet *p = next_answer(q);
+	/* Requests and answers take turns: the answer to a long read holds up no request. */
+	struct packet *p = q->answered ? next_request(q, t, blocked) : next_answer(q);
 	if (!p)
-		p = next_request(q, t, blocked);
+		p = q->answered ? next_answer(q) : next_request(q, t, blocked);
 	if (!p)
 		return NULL;
+	q->answered = p->kind >= ACK;
 	p->origin = q->number;
 	p->qpn = q->attr.dest_qp_num;
 	p->dlid = q->attr.ah_attr.dlid;
