@@ -63,6 +63,15 @@ func (b *board) addStep(c uint8) {
 	b.k++
 }
 
+// dropStep takes the last step away, which must be empty.
+func (b *board) dropStep() {
+	b.k--
+	b.class = b.class[:b.k]
+	for i := range b.t.rates {
+		b.open[i*b.words+b.k/64] &^= 1 << (b.k % 64)
+	}
+}
+
 // roomFor is the steps that transfer x may use and in which all its links are
 // free. The answer is overwritten by the next.
 func (b *board) roomFor(x Transfer) []uint64 {

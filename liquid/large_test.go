@@ -8,22 +8,30 @@ import (
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/liquid"
 	"github.com/forsd/forsd/testbed/fabgen"
+	"github.com/forsd/forsd/topology"
 )
 
 // tree is FT(2;20,18) with 360 hosts, without the cables of leaf 0 to the first
 // spines, on tables of base LIDs.
 func tree(t testing.TB, lost int) *liquid.Routes {
 	t.Helper()
-	var dead [][2]int
-	for lane := range lost {
-		dead = append(dead, [2]int{0, lane})
+	f := fabgen.Generate(fabgen.Spec{Spines: 20, Leaves: 18})
+	base, err := topology.NewBaseline(f)
+	if err != nil {
+		t.Fatal(err)
 	}
-	fitted := fabgen.Damaged(t, fabgen.Spec{Spines: 20, Leaves: 18}, dead...)
+	for i := range lost {
+		f.Disconnect(topology.PortRef{Node: f.Find(fabgen.LeafGUID), Port: uint8(21 + i)})
+	}
+	fitted, err := topology.Fit(f, base, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
 	tables, err := lft.Build(fitted)
 	if err != nil {
 		t.Fatal(err)
 	}
-	routes, err := liquid.Trace(fitted.Fabric, tables, liquid.Hosts(fitted.Fabric), nil)
+	routes, err := liquid.Trace(f, tables, liquid.Hosts(f), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

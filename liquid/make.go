@@ -58,15 +58,17 @@ type Result struct {
 	// NoLiquid tells that the search has ended without a liquid schedule: there is
 	// none.
 	NoLiquid bool
-	// Bound is the number of steps that no schedule is below: Λ, or Λ+1 where
-	// NoLiquid.
+	// Bound is the number of steps that no schedule is below: Λ, or more where NoLiquid.
 	Bound int
-	Nodes int64 // transfers that the search has tried
-	Moves int64 // transfers that the colouring has moved
+	// Orbits is of how many orbits of transfers the schedule was made, 0 where no
+	// symmetry was used.
+	Orbits int
+	Nodes  int64 // transfers that the search has tried
+	Moves  int64 // transfers that the colouring has moved
 }
 
-// Optimal tells whether the schedule is known to be the shortest there is: liquid,
-// or one step longer where no liquid one exists.
+// Optimal tells whether the schedule is known to be the shortest there is: liquid, or as
+// long as the bound where no liquid one exists.
 func (r *Result) Optimal() bool { return r.Liquid || r.NoLiquid && len(r.Schedule) == r.Bound }
 
 // Make schedules the traffic, and verifies what it returns. When the context's

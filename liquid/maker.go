@@ -13,6 +13,8 @@ type maker struct {
 	t *Traffic
 	o Options
 	r *Result
+
+	quotient bool // the traffic is of orbits, whose symmetries were used
 }
 
 // run makes the schedule. The first fit comes first: it is the answer when nothing
@@ -63,7 +65,7 @@ func (m *maker) attempt(ctx context.Context) {
 	}
 }
 
-// auto searches a little, colours with Λ steps, searches for as long as it may,
+// auto searches a little, tries the orbits of a symmetry, colours with Λ steps, searches for as long as it may,
 // and then colours with more steps. What a colouring leaves over gets steps of its own,
 // so that there is an answer whenever time is up.
 func (m *maker) auto(ctx context.Context) {
@@ -75,6 +77,9 @@ func (m *maker) auto(ctx context.Context) {
 		m.search(ctx, s, first)
 	}
 	if m.done(ctx) {
+		return
+	}
+	if m.symmetric(ctx); m.done(ctx) {
 		return
 	}
 	large := m.t.Len() > maxSearched
@@ -91,7 +96,31 @@ func (m *maker) auto(ctx context.Context) {
 	if s != nil && !m.done(ctx) && !m.r.NoLiquid {
 		m.search(ctx, s, m.o.Nodes-first)
 	}
-	m.colourUp(ctx, c)
+	if m.colourUp(ctx, c); !m.done(ctx) {
+		m.prove(ctx)
+	}
+}
+
+// symmetric schedules the orbits of a symmetry of the traffic, if it has one.
+func (m *maker) symmetric(ctx context.Context) {
+	if m.quotient {
+		return
+	}
+	within, cancel := half(ctx)
+	defer cancel()
+	o := m.t.orbits(within)
+	if o == nil {
+		return
+	}
+	q := &maker{t: o.quotient, o: m.o, r: &Result{Bound: o.quotient.Duration()}, quotient: true}
+	q.attempt(within)
+	m.r.Nodes, m.r.Moves = m.r.Nodes+q.r.Nodes, m.r.Moves+q.r.Moves
+	if q.r.Schedule != nil {
+		had := m.r.Schedule
+		if m.offer(q.r.Method, o.whole(q.r.Schedule)); had == nil || len(m.r.Schedule) < len(had) {
+			m.r.Orbits = len(o.members)
+		}
+	}
 }
 
 // searchable tells whether the traffic is one to search.
@@ -107,7 +136,7 @@ func (m *maker) offer(by Method, s Schedule) {
 	if s == nil || m.r.Schedule != nil && m.compare(s, m.r.Schedule) >= 0 {
 		return
 	}
-	m.r.Schedule, m.r.Method = s, by
+	m.r.Schedule, m.r.Method, m.r.Orbits = s, by, 0
 	m.r.Liquid = len(s) == m.t.Duration() && (m.t.Uniform() || m.t.Time(s) <= m.t.TimeBound()*(1+1e-9))
 }
 

@@ -179,14 +179,8 @@ func TestOtherShapes(t *testing.T) {
 				f, tables := programmed(t, c.fabric, engine)
 				routes, r, shift := schedule(t, f, tables)
 				t.Log(row(c.name, engine, routes, r, shift))
-				// All links of a torus in one direction are bottlenecks under dor; see
-				// TestTorusHasLiquid.
-				over, borne := len(r.Schedule)-routes.Traffic.Duration(), 0
-				if engine == "dor" {
-					borne = 8
-				}
-				if over > borne {
-					t.Errorf("%d steps over Λ, want at most %d", over, borne)
+				if over := len(r.Schedule) - routes.Traffic.Duration(); over > 0 {
+					t.Errorf("%d steps over Λ, want none", over)
 				}
 			})
 		}

@@ -27,6 +27,7 @@ type Report struct {
 	NoLiquid bool    `json:"no_liquid_schedule"` // proven
 	Optimal  bool    `json:"optimal"`            // no schedule has fewer steps
 	Method   Method  `json:"method"`
+	Orbits   int     `json:"orbits,omitempty"` // of transfers, which the method scheduled in place of these
 	Searched int64   `json:"search_nodes"`
 	Moves    int64   `json:"colouring_moves"`
 	// Time and TimeBound are in units of a transfer at the highest speed, where
@@ -57,7 +58,7 @@ type Host struct {
 func NewReport(t *Traffic, r *Result) *Report {
 	out := &Report{Version: 1, Transfers: t.Len(), ConflictEdges: t.ConflictEdges(), Bottlenecks: len(t.Bottlenecks()), Duration: t.Duration(),
 		LiquidThroughput: t.LiquidThroughput(), Throughput: r.Schedule.Throughput(), Steps: len(r.Schedule), Gap: len(r.Schedule) - t.Duration(),
-		Liquid: r.Liquid, NoLiquid: r.NoLiquid, Optimal: r.Optimal(), Method: r.Method, Searched: r.Nodes, Moves: r.Moves, Schedule: [][][2]int32{}}
+		Liquid: r.Liquid, NoLiquid: r.NoLiquid, Optimal: r.Optimal(), Method: r.Method, Orbits: r.Orbits, Searched: r.Nodes, Moves: r.Moves, Schedule: [][][2]int32{}}
 	seen := make(map[int32]bool)
 	for _, p := range t.pairs {
 		seen[p.Src], seen[p.Dst] = true, true

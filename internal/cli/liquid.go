@@ -345,6 +345,9 @@ func printLiquid(w io.Writer, t *transfers, r *liquid.Report, spent time.Duratio
 		fmt.Fprintf(w, "%s\t%d transfers at %g: at least %d steps that slow\n", name, b.Transfers, b.Rate, b.Steps)
 	}
 	fmt.Fprintf(w, "schedule\t%s by %s: %s\n", command.Plural(r.Steps, "step", "steps"), r.Method, liquidVerdict(r))
+	if r.Orbits > 0 {
+		fmt.Fprintf(w, "symmetry\tof %d orbits of transfers\n", r.Orbits)
+	}
 	fmt.Fprintf(w, "throughput\t%.4g links", r.Throughput)
 	if r.MBps > 0 {
 		fmt.Fprintf(w, ", %.1f MB/s", r.MBps)
@@ -370,7 +373,7 @@ func liquidVerdict(r *liquid.Report) string {
 	case r.Liquid:
 		return "liquid"
 	case r.NoLiquid && r.Optimal:
-		return "there is no liquid one, so none is shorter"
+		return "there is no liquid one, and none is shorter"
 	case r.NoLiquid:
 		return fmt.Sprintf("there is no liquid one; this is the best found, %d over Λ", r.Gap)
 	}

@@ -1,0 +1,252 @@
+package liquid
+
+import (
+	"cmp"
+	"context"
+	"math/rand/v2"
+	"slices"
+)
+
+// orbits are what a symmetry of a traffic makes of it. A permutation of the nodes that
+// carries the paths of transfers onto paths of transfers carries the traffic onto itself.
+// Where no two transfers of an orbit share a link, it is enough to schedule the orbits over
+// the orbits of links, which have the same Λ: those of a step share no link either.
+type orbits struct {
+	members  [][]Transfer // [orbit]
+	quotient *Traffic     // a transfer an orbit
+}
+
+// mostSymmetric bounds the nodes among which a symmetry is looked for.
+const mostSymmetric = 1024
+
+// orbits finds a symmetry of many steps, nil where it knows none: the nodes in their order
+// are taken for a grid of blocks, which is shifted along a side or a diagonal. Switches of
+// a torus are such blocks of hosts.
+func (t *Traffic) orbits(ctx context.Context) *orbits {
+	nodes, place := t.nodes()
+	n := len(nodes)
+	if !t.Uniform() || n < 2 || n > mostSymmetric {
+		return nil
+	}
+	s := &symmetries{t: t, n: int32(n), place: place, at: slices.Repeat([]Transfer{-1}, n*n)}
+	for x := range t.pairs {
+		src, dst := s.places(Transfer(x))
+		if s.at[src*s.n+dst] >= 0 {
+			return nil // two transfers of a pair: which goes where?
+		}
+		s.at[src*s.n+dst] = Transfer(x)
+	}
+	s.hashLinks()
+	for _, g := range grids(n) {
+		if ctx.Err() != nil {
+			return nil
+		}
+		if o := s.try(g); o != nil {
+			return o
+		}
+	}
+	return nil
+}
+
+// nodes lists those that send or receive, and the place of each in the list.
+func (t *Traffic) nodes() (nodes []int32, place map[int32]int32) {
+	for _, p := range t.pairs {
+		nodes = append(nodes, p.Src, p.Dst)
+	}
+	slices.Sort(nodes)
+	nodes = slices.Compact(nodes)
+	place = make(map[int32]int32, len(nodes))
+	for i, n := range nodes {
+		place[n] = int32(i)
+	}
+	return nodes, place
+}
+
+// grid is rows × columns of blocks, shifted down and right.
+type grid struct{ rows, columns, block, down, right int }
+
+// order is after how many shifts everything is where it was.
+func (g grid) order() int {
+	a, b := 1, 1
+	if g.down > 0 {
+		a = g.rows
+	}
+	if g.right > 0 {
+		b = g.columns
+	}
+	x, y := a, b
+	for y > 0 {
+		x, y = y, x%y
+	}
+	return a / x * b
+}
+
+// to is where a shift puts a node.
+func (g grid) to(node int32) int32 {
+	block := int(node) / g.block
+	i, j := (block/g.columns+g.down)%g.rows, (block%g.columns+g.right)%g.columns
+	return int32((i*g.columns+j)*g.block + int(node)%g.block)
+}
+
+// grids lists those of so many nodes, the longest orders first.
+func grids(n int) (list []grid) {
+	for block := 1; block < n; block++ {
+		for rows := 1; n%block == 0 && rows <= n/block; rows++ {
+			columns := n / block / rows
+			if rows*columns*block != n {
+				continue
+			}
+			for _, shift := range [][2]int{{1, 1}, {1, columns - 1}, {1, 0}} {
+				if rows > 1 && (shift[1] == 0 || columns > 1) {
+					list = append(list, grid{rows, columns, block, shift[0], shift[1]})
+				}
+			}
+			if columns > 1 && rows > 1 {
+				list = append(list, grid{rows, columns, block, 0, 1})
+			}
+		}
+	}
+	slices.SortStableFunc(list, func(a, b grid) int { return cmp.Compare(b.order(), a.order()) })
+	return list
+}
+
+// symmetries tries permutations of the nodes.
+type symmetries struct {
+	t      *Traffic
+	n      int32
+	place  map[int32]int32
+	at     []Transfer      // [place of the source·n + that of the destination] −1 without one
+	hash   []uint64        // [transfer]
+	linked map[uint64]Link // by the sum of its transfers' hashes
+	twin   []bool          // [link] another one has the same transfers, and stands for it
+}
+
+func (s *symmetries) places(x Transfer) (src, dst int32) {
+	p := s.t.pairs[x]
+	return s.place[p.Src], s.place[p.Dst]
+}
+
+// hashLinks knows links by who uses them.
+func (s *symmetries) hashLinks() {
+	rng := rand.New(rand.NewPCG(22, 0))
+	s.hash = make([]uint64, s.t.Len())
+	for x := range s.hash {
+		s.hash[x] = rng.Uint64()
+	}
+	s.linked, s.twin = make(map[uint64]Link, s.t.links), make([]bool, s.t.links)
+	for l := range s.twin {
+		sum := uint64(0)
+		for _, x := range s.t.Users(Link(l)) {
+			sum += s.hash[x]
+		}
+		if _, known := s.linked[sum]; known {
+			s.twin[l] = true
+			continue
+		}
+		s.linked[sum] = Link(l)
+	}
+}
+
+// try makes the orbits of a shift, nil where it is no symmetry, or transfers of an orbit
+// share a link.
+func (s *symmetries) try(g grid) *orbits {
+	next, shift := make([]Transfer, s.t.Len()), make([]int32, s.n)
+	for i := range shift {
+		shift[i] = g.to(int32(i))
+	}
+	to := make([]Link, s.t.links)
+	for l := range to {
+		sum := uint64(0)
+		for _, x := range s.t.Users(Link(l)) {
+			src, dst := s.places(x)
+			if next[x] = s.at[shift[src]*s.n+shift[dst]]; next[x] < 0 {
+				return nil
+			}
+			sum += s.hash[next[x]]
+		}
+		var known bool
+		if to[l], known = s.linked[sum]; !known {
+			return nil
+		}
+	}
+	return s.orbitsOf(next, to)
+}
+
+// orbitsOf makes the orbits of transfers and links, nil where an orbit is in its own way.
+func (s *symmetries) orbitsOf(next []Transfer, to []Link) *orbits {
+	t := s.t
+	of, length := make([]int32, t.links), []int(nil) // [link] its orbit; [orbit of links]
+	for l := range of {
+		of[l] = -1
+	}
+	for l := range of {
+		if s.twin[l] || of[l] >= 0 {
+			continue
+		}
+		n := 0
+		for m := Link(l); of[m] < 0; m = to[m] {
+			of[m] = int32(len(length))
+			n++
+		}
+		length = append(length, n)
+	}
+	o := &orbits{}
+	seen := make([]bool, t.Len())
+	var pairs []Pair
+	var paths [][]Link
+	for x := range seen {
+		if seen[x] {
+			continue
+		}
+		var members []Transfer
+		for y := Transfer(x); !seen[y]; y = next[y] {
+			seen[y] = true
+			members = append(members, y)
+		}
+		path := s.quotientPath(Transfer(x), of, length, len(members))
+		if path == nil {
+			return nil
+		}
+		o.members, pairs, paths = append(o.members, members), append(pairs, t.pairs[x]), append(paths, path)
+	}
+	q, err := NewTraffic(len(length), pairs, paths)
+	if err != nil || q.Duration() != t.Duration() {
+		return nil
+	}
+	o.quotient = q
+	return o
+}
+
+// quotientPath is the orbits of a transfer's links, nil where its orbit, of so many members,
+// is in its own way: two of its links are of an orbit, or one comes back earlier than it.
+func (s *symmetries) quotientPath(x Transfer, of []int32, length []int, members int) []Link {
+	links := s.t.Path(x)
+	path := make([]Link, 0, len(links))
+	for _, l := range links {
+		if s.twin[l] {
+			continue
+		}
+		if length[of[l]] != members {
+			return nil
+		}
+		path = append(path, Link(of[l]))
+	}
+	slices.Sort(path)
+	for i := 1; i < len(path); i++ {
+		if path[i] == path[i-1] {
+			return nil
+		}
+	}
+	return path
+}
+
+// whole is the schedule of all transfers by one of the orbits.
+func (o *orbits) whole(s Schedule) Schedule {
+	out := make(Schedule, len(s))
+	for i, step := range s {
+		for _, x := range step {
+			out[i] = append(out[i], o.members[x]...)
+		}
+	}
+	return out
+}
