@@ -27,9 +27,7 @@ type Report struct {
 	NoLiquid bool    `json:"no_liquid_schedule"` // proven
 	Optimal  bool    `json:"optimal"`            // no schedule has fewer steps
 	Method   Method  `json:"method"`
-	Orbits   int     `json:"orbits,omitempty"` // of transfers, which the method scheduled in place of these
-	Searched int64   `json:"search_nodes"`
-	Moves    int64   `json:"colouring_moves"`
+	Effort
 	// Time and TimeBound are in units of a transfer at the highest speed, where
 	// speeds differ; Speeds says how many steps there must be for each.
 	Time      float64 `json:"time,omitempty"`
@@ -47,6 +45,13 @@ type Report struct {
 	Schedule [][][2]int32 `json:"schedule"`
 }
 
+// Effort is how a schedule was come by.
+type Effort struct {
+	Orbits   int   `json:"orbits,omitempty"` // of transfers, which the method scheduled in place of these
+	Searched int64 `json:"search_nodes"`
+	Moves    int64 `json:"colouring_moves"`
+}
+
 // Host is a host port of a running fabric.
 type Host struct {
 	GUID topology.GUID `json:"guid"` // of the port
@@ -58,7 +63,7 @@ type Host struct {
 func NewReport(t *Traffic, r *Result) *Report {
 	out := &Report{Version: 1, Transfers: t.Len(), ConflictEdges: t.ConflictEdges(), Bottlenecks: len(t.Bottlenecks()), Duration: t.Duration(),
 		LiquidThroughput: t.LiquidThroughput(), Throughput: r.Schedule.Throughput(), Steps: len(r.Schedule), Gap: len(r.Schedule) - t.Duration(),
-		Liquid: r.Liquid, NoLiquid: r.NoLiquid, Optimal: r.Optimal(), Method: r.Method, Orbits: r.Orbits, Searched: r.Nodes, Moves: r.Moves, Schedule: [][][2]int32{}}
+		Liquid: r.Liquid, NoLiquid: r.NoLiquid, Optimal: r.Optimal(), Method: r.Method, Effort: Effort{r.Orbits, r.Nodes, r.Moves}, Schedule: [][][2]int32{}}
 	seen := make(map[int32]bool)
 	for _, p := range t.pairs {
 		seen[p.Src], seen[p.Dst] = true, true
