@@ -20,11 +20,13 @@ type Entry struct {
 
 // BuildPods makes the tables of a fat tree of three levels for every LID in use, with the
 // entries that are pinned; pins may be nil. The sequences are taken side by side, and no two
-// have an entry in common. LID base+j of host α of a leaf is sent over plane (α+j) mod M
-// and, from another pod, over a lane of that plane by the number of the leaf in its pod, or
-// the next that lives at both ends. So undamaged trees of one LID a host have the tables of
-// D-mod-K routing (Zahavi, 2010). All other LIDs go up and down by rank, see updown. It
-// fails where the fabric does not hold together, or a pin leads to a port that is down.
+// have an entry in common. The base LID of host α of a leaf is sent over plane α mod M and,
+// from another pod, over a lane of that plane by the number of the leaf in its pod, or the
+// next that lives at both ends. So undamaged trees of one LID a host have the tables of
+// D-mod-K routing (Zahavi, 2010). Other LIDs of leaves and their hosts are laid out by
+// leafLIDs, and mids that have lost a leaf may relay what goes there (podRelay). All else
+// goes up and down by rank, see updown. It fails where the fabric does not hold together,
+// or a pin leads to a port that is down.
 func BuildPods(ctx context.Context, t *topology.PodTree, pins []iter.Seq[Entry]) (*Tables, error) {
 	if err := t.Fabric.Validate(); err != nil {
 		return nil, fmt.Errorf("build tables: %w", err)
@@ -49,7 +51,7 @@ func BuildPods(ctx context.Context, t *topology.PodTree, pins []iter.Seq[Entry])
 	b := newPodBuilder(t, at)
 	if _, err := parallel.Each(ctx, len(t.Leaves), workers, func(int) func(int) error {
 		part := *b
-		part.ports = make([]uint8, max(t.Planes, 1))
+		part.ports, part.down = make([]uint8, max(t.Planes, 1)), make([]arrival, t.Planes)
 		return func(l int) error {
 			part.home(l)
 			return nil
@@ -110,14 +112,14 @@ type podBuilder struct {
 	joined []bool    // [(p·pods + q)·planes + plane]
 	ofTop  [][]int   // [top] its lanes
 	ofMid  [][]int   // [index within a pod] its planes
+	all    []int     // the planes
 	hosts  [][]int   // [leaf] hosts with LIDs
+	relay  int       // the index of the mids that relay, −1 for none
 	lids   []turned  // of the leaf at hand
 	turns  int       // different turns of these
+	down   []arrival // [plane] how its mids come to the leaf at hand
 	ports  []uint8   // by what decides about an entry at a switch
 }
-
-// turned is an LID with what decides about its entries.
-type turned struct{ lid, plane, turn int }
 
 func newPodBuilder(t *topology.PodTree, at [][]uint8) *podBuilder {
 	b := &podBuilder{PodTree: t, at: at, place: make([]int, len(t.Leaves)), joined: make([]bool, t.Pods*t.Pods*t.Planes),
@@ -138,7 +140,7 @@ func newPodBuilder(t *topology.PodTree, at [][]uint8) *podBuilder {
 		}
 	}
 	for j, m := range t.MidOf {
-		b.ofMid[m] = append(b.ofMid[m], j)
+		b.ofMid[m], b.all = append(b.ofMid[m], j), append(b.all, j)
 	}
 	b.hosts = make([][]int, len(t.Leaves))
 	for i := range t.Hosts {
@@ -146,27 +148,27 @@ func newPodBuilder(t *topology.PodTree, at [][]uint8) *podBuilder {
 			b.hosts[h.Leaf] = append(b.hosts[h.Leaf], i)
 		}
 	}
+	b.relay = b.relaying()
 	return b
 }
 
-// home fills in the entries of the LIDs on a leaf.
+// home fills in the entries of the LIDs on a leaf, and of its own.
 func (b *podBuilder) home(l int) {
 	home := &b.Leaves[l]
-	b.lids, b.turns = b.lids[:0], 1
-	for _, i := range b.hosts[l] {
-		h := &b.Hosts[i]
-		for o := range 1 << h.LMC {
-			x := turned{lid: int(h.LID) + o, turn: b.place[l]}
-			if b.Planes > 0 {
-				x.plane, x.turn = (h.Alpha+o)%b.Planes, x.turn+(h.Alpha+o)/b.Planes
-			}
-			b.lids, b.turns = append(b.lids, x), max(b.turns, x.turn-b.place[l]+1)
-		}
+	if home.Node == topology.None {
+		return
 	}
+	b.leafLIDs(l)
+	b.arrive(l)
 	for from := range b.Leaves {
 		if leaf := &b.Leaves[from]; from != l && leaf.Node != topology.None {
 			b.leafPorts(leaf, home)
-			b.enter(leaf.Node, func(x turned) int { return x.plane })
+			b.enter(leaf.Node, func(x turned) int {
+				if x.ring != nil {
+					return x.ring[(from+l)%len(x.ring)]
+				}
+				return x.plane
+			})
 		}
 	}
 	for m := range b.Mids {
@@ -233,27 +235,12 @@ func (b *podBuilder) leafPorts(leaf, home *topology.PodLeaf) {
 	}
 }
 
-// arrives tells whether a mid has a cable to a leaf of its pod, and its port at the mid:
-// that of plane j if it is one of the mid's, or of another.
-func (b *podBuilder) arrives(planes []int, home *topology.PodLeaf, j int) (port uint8, ok bool) {
-	for _, x := range planes {
-		if c := &home.Cables[x]; c.State == topology.Full && (!ok || x == j) {
-			port, ok = c.PeerPort, true
-		}
-	}
-	return port, ok
-}
-
 // fromMid is the port of a mid towards a leaf: down, or up over the turn's lane of plane j
 // or the next that lives at both pods.
 func (b *podBuilder) fromMid(m int, home *topology.PodLeaf, j, turn int) uint8 {
 	mid, planes := &b.Mids[m], b.ofMid[m%b.MidsPerPod()]
-	down, ok := b.arrives(planes, home, j)
-	if !ok {
-		return NoPath
-	}
-	if mid.Pod == home.Pod {
-		return down
+	if mid.Pod == home.Pod || b.down[j].state == topology.NoCable {
+		return b.down[j].port
 	}
 	first := 0
 	for i, x := range planes {
@@ -276,22 +263,15 @@ func (b *podBuilder) fromMid(m int, home *topology.PodLeaf, j, turn int) uint8 {
 // fromTop is the port of a top towards a leaf: over the lane that mids would choose, if it
 // is one of the top's, or the first that leads there.
 func (b *podBuilder) fromTop(top int, home *topology.PodLeaf, j, turn int) uint8 {
-	port := NoPath
+	port, best := NoPath, topology.NoCable
 	for _, k := range b.ofTop[top] {
 		x := b.Lanes[k].Plane
-		c := &b.Mid(home.Pod, x).Cables[k]
-		if c.State != topology.Full {
+		c, state := &b.Mid(home.Pod, x).Cables[k], b.down[x].state
+		if c.State != topology.Full || state == topology.NoCable {
 			continue
 		}
-		if _, ok := b.arrives(b.ofMid[b.MidOf[x]], home, j); !ok {
-			continue
-		}
-		lanes := b.First[x+1] - b.First[x]
-		if x == j && k == b.First[x]+turn%lanes {
-			return c.PeerPort
-		}
-		if port == NoPath {
-			port = c.PeerPort
+		if state > best || state == best && x == j && k == b.First[x]+turn%(b.First[x+1]-b.First[x]) {
+			port, best = c.PeerPort, state
 		}
 	}
 	return port

@@ -44,7 +44,7 @@ func (r *Result) pin() bool {
 		h := &t.Hosts[t.Servers[p.To[i]]]
 		found := false
 		for o := 0; o < have && !found; o++ {
-			j, turn := (h.Alpha+o)%t.Planes, place[h.Leaf]+(h.Alpha+o)/t.Planes
+			j, turn := (h.Alpha+o)%t.Planes, place[h.Leaf]+h.Alpha/t.Planes+o/t.Planes
 			k := lanes + j
 			if int(way) < lanes {
 				k = t.First[j] + turn%max(1, t.First[j+1]-t.First[j])
@@ -264,7 +264,10 @@ func (x *addresses) addressPart(first, end int32) (late []int) {
 	return late
 }
 
-// place puts units elsewhere that are in slots without a way that their LIDs allow.
+// place puts units elsewhere that are in slots without a way that their LIDs allow. A repair
+// takes new blocks rather than change more of the tables, as long as the plan exceeds its
+// bound by no more than one part in as many as there are planes: what a dead cable of a leaf
+// costs in any case.
 func (r *Result) place(x *addresses, late []int) error {
 	p := r.Plan
 	slots := int(p.First[len(p.First)-1])
@@ -273,6 +276,7 @@ func (r *Result) place(x *addresses, late []int) error {
 		to[i] = p.To[at]
 	}
 	m := pods.NewMover(p, r.shape, late)
+	limit := p.LowerBound * (r.Tree.Planes + 1) / (max(1, r.Tree.Planes) * p.Group)
 	for i, was := range late {
 		a := r.leafOf(was % slots)
 		ways, kept := r.waysOf(x, a, to[i])
@@ -281,8 +285,10 @@ func (r *Result) place(x *addresses, late []int) error {
 			return fmt.Errorf("the LMC gives %d LIDs to a host, too few to reach %s from all leaves over the cables that are left", x.have, h.Name)
 		}
 		at, from, now := -1, -1, -1
-		if kept > 0 {
-			at = m.Try(was, to[i], ways[:kept])
+		if kept > 0 && kept < len(ways) {
+			if at, from, now = m.Try(was, to[i], ways[:kept]); at < 0 && p.Blocks < limit {
+				at, from, now = m.Put(was, to[i], ways[:kept])
+			}
 		}
 		if at < 0 {
 			at, from, now = m.Put(was, to[i], ways)

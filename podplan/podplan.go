@@ -55,6 +55,8 @@ type Result struct {
 	shape *pods.Tree
 	homes []int32 // [server] its leaf; see home
 	fixed bool    // the tables follow from the tree alone
+	// changes is how the plan differs from the one that it was made from, nil without one.
+	changes *Changes
 }
 
 // Times says what each stage took.

@@ -48,7 +48,7 @@ func (r *Result) mend(t *topology.PodTree) (*Result, error) {
 	}
 	x := out.newAddresses()
 	if r.Tables != nil {
-		x.remember(r)
+		x.remember(r.Tables)
 	}
 	slots := int(p.First[len(p.First)-1])
 	var late []int
@@ -90,16 +90,35 @@ func (r *Result) home(d int32) int32 {
 }
 
 // remember takes in the tables before, and which of their blocks change whatever ways are
-// chosen: those with entries that lead over a cable which has died, or to it from above.
-func (x *addresses) remember(r *Result) {
-	t, f := x.Tree, x.Tree.Fabric
+// chosen: those with entries that lead to a dead port, or see stranded.
+func (x *addresses) remember(tables *lft.Tables) {
+	f := x.Tree.Fabric
 	x.was, x.sent = make([][]uint8, len(f.Nodes)), make([][]bool, len(f.Nodes))
-	for i := range r.Tables.Switches {
-		if node := f.Find(r.Tables.Switches[i].GUID); node != topology.None {
-			x.was[node] = r.Tables.Switches[i].Out
-			x.sent[node] = make([]bool, len(x.was[node])/lft.Block+2)
+	for i := range tables.Switches {
+		node, out := f.Find(tables.Switches[i].GUID), tables.Switches[i].Out
+		if node == topology.None {
+			continue
+		}
+		x.was[node], x.sent[node] = out, make([]bool, len(out)/lft.Block+2)
+		var dead [256]bool
+		some := false
+		for p := range f.Nodes[node].Ports {
+			dead[uint8(p)] = p != 0 && !f.Nodes[node].Ports[p].Up()
+			some = some || dead[uint8(p)]
+		}
+		for lid := 0; some && lid < len(out); lid++ {
+			if dead[out[lid]] {
+				x.sent[node][lid/lft.Block] = true
+			}
 		}
 	}
+	x.stranded()
+}
+
+// stranded notes the blocks with entries that lead to a switch from which no way at full rate
+// goes up and then down.
+func (x *addresses) stranded() {
+	t := x.Tree
 	// over notes the blocks of a switch with entries that leave by a port, of some LIDs.
 	over := func(node int32, port uint8, lids []topology.LID) {
 		for _, lid := range lids {
@@ -118,36 +137,27 @@ func (x *addresses) remember(r *Result) {
 		}
 	}
 	for l := range t.Leaves {
-		for j, c := range r.Tree.Leaves[l].Cables {
-			if c.State != topology.Full || t.LeafUp(l, j) {
-				continue
+		for j, c := range t.Leaves[l].Cables {
+			if c.State == topology.Degraded {
+				over(t.Leaves[l].Node, c.Port, all)
 			}
-			over(t.Leaves[l].Node, c.Port, all)
-			for i := range t.Leaves { // nothing of plane j leads there any more
+			for i := 0; c.State != topology.Full && i < len(t.Leaves); i++ { // nothing of plane j leads there any more
 				if t.LeafUp(i, j) {
 					over(t.Leaves[i].Node, t.Leaves[i].Cables[j].Port, onLeaf[l])
-				}
-			}
-			for p := range t.Pods {
-				for _, up := range t.Mid(p, j).Cables {
-					if p != t.Leaves[l].Pod && up.State == topology.Full {
-						over(t.Mid(p, j).Node, up.Port, onLeaf[l])
-					}
 				}
 			}
 		}
 	}
 	for p := range t.Pods {
 		for k, lane := range t.Lanes {
-			c := r.Tree.Mid(p, lane.Plane).Cables[k]
-			if c.State != topology.Full || t.LaneUp(p, k) {
-				continue
+			mid := t.Mid(p, lane.Plane)
+			c := mid.Cables[k]
+			if c.State == topology.Degraded {
+				over(mid.Node, c.Port, all)
 			}
-			over(t.Mid(p, lane.Plane).Node, c.Port, all)
-			for q := range t.Pods {
-				if q != p && t.LaneUp(q, k) {
-					mid := t.Mid(q, lane.Plane)
-					over(mid.Node, mid.Cables[k].Port, inPod[p])
+			for q := 0; c.State != topology.Full && q < t.Pods; q++ {
+				if t.LaneUp(q, k) {
+					over(t.Mid(q, lane.Plane).Node, t.Mid(q, lane.Plane).Cables[k].Port, inPod[p])
 				}
 			}
 		}

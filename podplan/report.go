@@ -27,6 +27,7 @@ type Report struct {
 	Warnings     []string `json:"warnings"`
 	PlanSeconds  float64  `json:"plan_seconds"`
 	TopologyHash string   `json:"topology_hash"`
+	*Changes              // nil where the plan was made from no other one
 }
 
 // Report sums the plan up. The warnings are codes, the fabric's findings among them.
@@ -44,7 +45,7 @@ func (r *Result) Report() Report {
 	return Report{Version: 1, Levels: 3, Summary: phasetable.Summarize(string(p.Engine), p.Phases(), p.LowerBound),
 		Proof:   phasetable.Proof{UnreachablePairs: len(p.Unreachable), Certificate: string(p.Certificate)},
 		Servers: len(t.Servers), Pods: t.Pods, Leaves: len(t.Leaves), Planes: t.Planes, Lanes: len(t.Lanes), LMC: lmc, LIDs: r.LIDs, Group: p.Group, Blocks: p.Blocks,
-		Warnings: slices.Compact(codes), PlanSeconds: r.Times.Plan.Seconds(), TopologyHash: t.Fabric.Hash()}
+		Warnings: slices.Compact(codes), PlanSeconds: r.Times.Plan.Seconds(), TopologyHash: t.Fabric.Hash(), Changes: r.changes}
 }
 
 // MostListed is how many servers a plan may have whose transfers are written out one by

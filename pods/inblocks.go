@@ -30,6 +30,16 @@ func (t *Tree) Lives(a, b int, way int16) bool {
 	return A.Up[j] && B.Up[j]
 }
 
+// WholeShift is the linear shift of the servers as if nothing of the tree were dead, nil
+// where that is not free of conflicts.
+func WholeShift(t *Tree) *Plan {
+	whole := &Tree{Pods: t.Pods, First: t.First, Leaves: slices.Clone(t.Leaves), Up: slices.Repeat([]bool{true}, len(t.Up))}
+	for a := range whole.Leaves {
+		whole.Leaves[a].Up = slices.Repeat([]bool{true}, len(whole.Leaves[a].Up))
+	}
+	return shift(whole, ComputeBounds(whole))
+}
+
 // InBlocks is a copy of the plan with a destination and a way in each slot, also where the
 // plan is a rule: in block b of the shift a leaf sends to the one b places on, and each of
 // its slots to one server there. That takes a phase more than the rule.

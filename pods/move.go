@@ -56,25 +56,25 @@ func (m *Mover) Put(was int, to int32, ways []int16) (at, from, now int) {
 	if ways == nil {
 		ways = m.all
 	}
-	if at := m.Try(was, to, ways); at >= 0 {
-		return at, -1, -1
-	}
-	own := was / m.slots
-	leaf, first := m.groupOf(was)
-	if at, from, now = m.displace(own, leaf, first, to, ways); at >= 0 {
+	if at, from, now = m.Try(was, to, ways); at >= 0 {
 		return at, from, now
 	}
+	leaf, first := m.groupOf(was)
 	m.addBlock()
 	return m.fitIn(m.Blocks-1, leaf, first, to, ways), -1, -1
 }
 
-// Try does so without moving others and without a new block: −1 where it does not fit.
-func (m *Mover) Try(was int, to int32, ways []int16) (at int) {
+// Try does so without a new block: at is −1 where it does not fit.
+func (m *Mover) Try(was int, to int32, ways []int16) (at, from, now int) {
+	own := was / m.slots
 	leaf, first := m.groupOf(was)
-	if at := m.fitIn(was/m.slots, leaf, first, to, ways); at >= 0 {
-		return at
+	if at = m.fitIn(own, leaf, first, to, ways); at < 0 {
+		at = m.fitAny(leaf, first, to, ways)
 	}
-	return m.fitAny(leaf, first, to, ways)
+	if at >= 0 {
+		return at, -1, -1
+	}
+	return m.displace(own, leaf, first, to, ways)
 }
 
 // groupOf is the leaf of a slot, and the first slot of its group.
@@ -105,15 +105,12 @@ func (m *Mover) displace(block, leaf, first int, to int32, ways []int16) (at, fr
 		if (int(way) >= lanes) != (m.t.Leaves[leaf].Pod == m.t.Leaves[b].Pod) || !m.t.Lives(leaf, b, way) {
 			continue
 		}
-		j := int(way) - lanes
+		other, j := int32(-1), int(way)-lanes
 		if j < 0 {
 			j = int(m.planeOf[way])
+			other = max(u.rise[m.t.Leaves[leaf].Pod*lanes+int(way)], u.fall[m.t.Leaves[b].Pod*lanes+int(way)])
 		}
-		other := u.in[b*planes+j]
-		if other < 0 {
-			other = u.out[leaf*planes+j]
-		}
-		if other < 0 || m.To[other] == to {
+		if other = max(other, u.in[b*planes+j], u.out[leaf*planes+j]); other < 0 || m.To[other] == to {
 			continue
 		}
 		d, kept := m.To[other], m.Way[other]

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/forsd/forsd/internal/command"
+	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/planner"
 	"github.com/forsd/forsd/topology"
 )
@@ -37,8 +38,8 @@ leave out more than --max-unreachable of the pairs of servers is refused, and
 nothing is written.
 
 With --from, pairs of servers keep the lanes and LIDs that they have by the plan in a
-directory, where these live and the plan gets no longer, and plan.json counts those
-that do not: pairs_changed. "forsctl diff --json DIR DIR" lists them.
+directory, where these live and, on two levels, the plan gets no longer, and plan.json
+counts those that do not: pairs_changed. "forsctl diff --json DIR DIR" lists them.
 
 With --lmc and a fabric of a smaller LMC, LIDs are numbered anew, as OpenSM would do:
 so plan shows what another LMC would give, and whether there are enough LIDs.
@@ -51,7 +52,9 @@ have to send over all their cables together, by linear programming.
 
 A fat tree of three levels is planned too. Its bounds may also be proved by pod: what
 one has to send over its cables to the highest level. --engine and --lids are for two
-levels alone. Transfers are written out for up to 2048 servers.`,
+levels alone. Transfers are written out for up to 2048 servers. With --from, the plan
+in the directory is repaired on its tables, and one is made anew: that which changes
+fewer blocks of tables is written, though it may be the longer one, and both are told.`,
 		Example: `  forsctl plan --topology ibnetdiscover.txt --out plan
   forsctl plan --topology opensm-subnet.lst --lmc 5 --fail Leaf007/31 --fail Spine010 --out plan
   forsctl plan --topology ibnetdiscover.txt --from plan --fail Leaf007/31 --out hurt`,
@@ -136,6 +139,15 @@ func (f *planFlags) plan(ctx context.Context, tree *topology.FatTree, s planner.
 	if f.from == "" {
 		return planner.Make(ctx, tree, s)
 	}
+	old, err := f.readFrom()
+	if err != nil {
+		return nil, err
+	}
+	return planner.MakeFrom(ctx, tree, s, old)
+}
+
+// readFrom reads the plan of --from.
+func (f *planFlags) readFrom() (*phasetable.View, error) {
 	c, err := readCompared(f.from)
 	if err == nil && c.plan == nil {
 		err = fmt.Errorf("%s is %s", f.from, c.kind)
@@ -143,7 +155,7 @@ func (f *planFlags) plan(ctx context.Context, tree *topology.FatTree, s planner.
 	if err != nil {
 		return nil, fmt.Errorf("--from: %w: name a directory that forsctl plan has written, or its %s", err, planner.BinaryFile)
 	}
-	return planner.MakeFrom(ctx, tree, s, c.plan)
+	return c.plan, nil
 }
 
 // printReport prints the figures of a plan.

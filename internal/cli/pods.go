@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -11,6 +13,7 @@ import (
 	"github.com/forsd/forsd/internal/command"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/phasetable"
+	"github.com/forsd/forsd/planner"
 	"github.com/forsd/forsd/podplan"
 	"github.com/forsd/forsd/topology"
 	"github.com/forsd/forsd/verify"
@@ -55,7 +58,7 @@ func (f *planFlags) planPods(cmd *cobra.Command, tree *topology.PodTree) error {
 			return fmt.Errorf("--%s is for fat trees of two levels: leave it out", flag)
 		}
 	}
-	r, err := podplan.Make(cmd.Context(), tree, podplan.Settings{MaxUnreachable: &f.mayLeaveOut})
+	r, err := f.makePods(cmd.Context(), tree, podplan.Settings{MaxUnreachable: &f.mayLeaveOut})
 	if err != nil {
 		return err
 	}
@@ -71,11 +74,41 @@ func (f *planFlags) planPods(cmd *cobra.Command, tree *topology.PodTree) error {
 	return command.Show(cmd, report, func(w io.Writer) { f.printPods(w, r) })
 }
 
+// makePods plans, from the plan of a directory if there is one.
+func (f *planFlags) makePods(ctx context.Context, tree *topology.PodTree, s podplan.Settings) (*podplan.Result, error) {
+	if f.from == "" {
+		return podplan.Make(ctx, tree, s)
+	}
+	plan, err := f.readFrom()
+	if err != nil {
+		return nil, err
+	}
+	dir := f.from
+	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
+		dir = filepath.Dir(dir)
+	}
+	c, err := readCompared(filepath.Join(dir, planner.TablesFile))
+	if err == nil && c.tables == nil {
+		err = fmt.Errorf("%s is %s", filepath.Join(dir, planner.TablesFile), c.kind)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("--from: %w: on three levels a plan starts from its tables too, which forsctl plan has written beside it", err)
+	}
+	return podplan.MakeFrom(ctx, tree, s, plan, c.tables)
+}
+
 // printPods shows people the report of a plan on three levels, the warnings and the findings.
 func (f *planFlags) printPods(w io.Writer, r *podplan.Result) {
 	report := r.Report()
 	fmt.Fprintf(w, "phases\t%d (bound %d by %s, gap %d)\n", report.Phases, report.LowerBound, report.Certificate, report.Gap)
 	fmt.Fprintf(w, "engine\t%s, in blocks of %s\n", report.Engine, command.Plural(report.Group, "phase", "phases"))
+	if c := report.Changes; c != nil {
+		how := "made anew"
+		if c.Repaired {
+			how = fmt.Sprintf("repaired; made anew: %d phases, %d blocks", c.AnewPhases, c.AnewChanged)
+		}
+		fmt.Fprintf(w, "changes\t%s; %d of %d blocks of tables; %s\n", changedPairs(c.PairsChanged, report.Servers), c.BlocksChanged, c.TableBlocks, how)
+	}
 	fmt.Fprintf(w, "servers\t%d on %d leaves in %d pods, %d planes, %d lanes, LMC %d\n", report.Servers, report.Leaves, report.Pods, report.Planes, report.Lanes, report.LMC)
 	fmt.Fprintf(w, "LIDs\t%d a server\n", report.LIDs)
 	fmt.Fprintf(w, "failures\t%d pairs unreachable\n", report.UnreachablePairs)

@@ -1,0 +1,56 @@
+package lft
+
+import (
+	"slices"
+
+	"github.com/forsd/forsd/topology"
+)
+
+// turned is an LID with what decides about its entries.
+type turned struct {
+	lid, plane, turn int
+	ring             []int // of a leaf's own LID: the planes that other leaves take in turn
+}
+
+// leafLIDs lays out the LIDs of a leaf and of its hosts, so that all that have one plane lie
+// in one block of the tables: where the leaf loses a cable, every other leaf changes that
+// block alone. Base LIDs have the planes of D-mod-K routing. LID base+j has the plane j
+// places on in the ring of the planes that base LIDs on the leaf in the same block have, and
+// the next lane after each turn of the ring. The LID of the leaf itself has planes of the
+// same ring. Where a host has an LID for every lane the ring has all planes, and each LID
+// another lane.
+func (b *podBuilder) leafLIDs(l int) {
+	b.lids, b.turns = b.lids[:0], 1
+	if b.Planes == 0 {
+		return
+	}
+	for _, i := range b.hosts[l] {
+		h := &b.Hosts[i]
+		ring := b.ring(l, h.LID, h.LMC)
+		first := slices.Index(ring, h.Alpha%b.Planes)
+		for o := range 1 << h.LMC {
+			turn := h.Alpha/b.Planes + o/len(ring)
+			b.lids = append(b.lids, turned{lid: int(h.LID) + o, plane: ring[(first+o)%len(ring)], turn: b.place[l] + turn})
+			b.turns = max(b.turns, turn+1)
+		}
+	}
+	if own := b.Fabric.Nodes[b.Leaves[l].Node].LID(); own != 0 {
+		ring := b.ring(l, own, 0)
+		b.lids = append(b.lids, turned{int(own), ring[0], b.place[l], ring})
+	}
+}
+
+// ring lists the planes for an LID on a leaf: those of the base LIDs in its block, and all
+// where there is none, or where 2^lmc LIDs are enough for all lanes.
+func (b *podBuilder) ring(l int, lid topology.LID, lmc uint8) (planes []int) {
+	for _, i := range b.hosts[l] {
+		h := &b.Hosts[i]
+		if j := h.Alpha % b.Planes; h.LID/Block == lid/Block && 1<<lmc < len(b.Lanes) && !slices.Contains(planes, j) {
+			planes = append(planes, j)
+		}
+	}
+	if len(planes) > 0 {
+		return planes
+	}
+	return b.all
+}

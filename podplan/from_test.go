@@ -1,0 +1,68 @@
+package podplan_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/phasetable"
+	"github.com/forsd/forsd/podplan"
+	"github.com/forsd/forsd/testbed/fabgen"
+)
+
+// TestMakeFrom plans from plans as they are written, with rows and in blocks, failure after
+// failure: shifts, leaf groups, and single senders with an LID for each lane. What MakeFrom
+// counts is what differs, it is never more than by a plan made anew, and where nothing fails
+// nothing changes.
+func TestMakeFrom(t *testing.T) {
+	repaired := 0
+	for i, s := range []fabgen.TreeSpec{
+		{Pods: 4, Leaves: 2, Mids: 2, Tops: 2, Hosts: 2, LMC: 5}, fabgen.KAry(6), fabgen.KAry(8),
+		{Pods: 4, Leaves: 4, Mids: 4, Tops: 4, Hosts: 4, LMC: 2, Missing: [][2]int{{0, 1}, {5, 0}}},
+	} {
+		if s.LMC == 0 {
+			s.LMC = 2
+		}
+		rng := rand.New(rand.NewPCG(3, uint64(i)))
+		var fail []string
+		r := made(t, fitted(t, s))
+		for _, one := range s.Draw(rng, fabgen.Damage{LeafCables: 2, TopCables: 1}) {
+			table := r.Compact(1)
+			if len(fail) == 1 {
+				table = r.Rows(1)
+			}
+			data, err := phasetable.Encode(table)
+			if err != nil {
+				t.Fatal(err)
+			}
+			old, err := phasetable.Decode(data)
+			if err != nil {
+				t.Fatal(err)
+			}
+			same, err := podplan.MakeFrom(context.Background(), fitted(t, s, fail...), podplan.Settings{MaxUnreachable: &all}, old, r.Tables)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c := same.Report().Changes; c.PairsChanged != 0 || c.BlocksChanged != 0 || same.Plan.Phases() != r.Plan.Phases() {
+				t.Errorf("%+v, %v, from itself: %+v, %d phases, then %d", s, fail, c, r.Plan.Phases(), same.Plan.Phases())
+			}
+			fail = append(fail, one)
+			next, err := podplan.MakeFrom(context.Background(), fitted(t, s, fail...), podplan.Settings{MaxUnreachable: &all}, old, r.Tables)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c := next.Report().Changes
+			if d := lft.Changes(r.Tables, next.Tables); d.Blocks != c.BlocksChanged || c.BlocksChanged > c.AnewChanged || c.TableBlocks <= c.BlocksChanged {
+				t.Errorf("%+v, %v: %d blocks change, and the report has %+v", s, fail, d.Blocks, c)
+			}
+			if c.Repaired {
+				repaired++
+			}
+			r = next
+		}
+	}
+	if repaired < 9 {
+		t.Errorf("%d of 12 plans are repaired", repaired)
+	}
+}
