@@ -168,28 +168,19 @@ func unevenServers(t *testing.T, rng *rand.Rand, dead int) (*topology.FatTree, f
 			spec.Hosts[rng.IntN(leaves)]++
 		}
 	}
-	f := fabgen.Generate(spec)
-	base, err := topology.NewBaseline(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	f = f.Clone()
-	if gone > 0 {
-		for _, at := range rng.Perm(spec.Hosts[0] * leaves)[:gone] {
-			f.Disconnect(topology.PortRef{Node: f.Find(fabgen.LeafGUID + topology.GUID(at%leaves)), Port: uint8(1 + at/leaves)})
+	return fabgen.Fitted(t, fabgen.Generate(spec), func(f *topology.Fabric) {
+		if gone > 0 {
+			for _, at := range rng.Perm(spec.Hosts[0] * leaves)[:gone] {
+				f.Disconnect(topology.PortRef{Node: f.Find(fabgen.LeafGUID + topology.GUID(at%leaves)), Port: uint8(1 + at/leaves)})
+			}
 		}
-	}
-	for range max(1, dead) {
-		leaf := f.Find(fabgen.LeafGUID + topology.GUID(rng.IntN(leaves)))
-		if ports := f.Trunks(leaf); dead > 0 && len(ports) > 1 {
-			f.Disconnect(topology.PortRef{Node: leaf, Port: ports[rng.IntN(len(ports))]})
+		for range max(1, dead) {
+			leaf := f.Find(fabgen.LeafGUID + topology.GUID(rng.IntN(leaves)))
+			if ports := f.Trunks(leaf); dead > 0 && len(ports) > 1 {
+				f.Disconnect(topology.PortRef{Node: leaf, Port: ports[rng.IntN(len(ports))]})
+			}
 		}
-	}
-	ft, err := topology.Fit(f, base, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return ft, spec
+	}), spec
 }
 
 // TestUnevenServers plans 15 servers with one LID each, also over parallel cables. Where
@@ -316,16 +307,7 @@ func TestLIDsText(t *testing.T) {
 
 // BenchmarkLIDs plans FT(2;20,18) with one dead cable, by LIDs of a server.
 func BenchmarkLIDs(b *testing.B) {
-	f := fabgen.Generate(fabgen.Spec{Spines: 20, Leaves: 18, LMC: 5})
-	base, err := topology.NewBaseline(f)
-	if err != nil {
-		b.Fatal(err)
-	}
-	f.Disconnect(topology.PortRef{Node: f.Find(fabgen.LeafGUID), Port: 21})
-	ft, err := topology.Fit(f, base, nil)
-	if err != nil {
-		b.Fatal(err)
-	}
+	ft := fabgen.Damaged(b, fabgen.Spec{Spines: 20, Leaves: 18, LMC: 5}, [2]int{0, 0})
 	for _, lids := range []LIDs{1, 2, 4, LaneLIDs} {
 		b.Run(lids.String(), func(b *testing.B) {
 			b.ReportAllocs()
