@@ -10,7 +10,7 @@ import (
 // later, so many in a millisecond. Thousands that woke at the same moment would stand in the
 // way of the plan that is being made, and of the tables that are handed over.
 const (
-	mostNear  = 32
+	mostNear  = 16
 	lateAfter = 30 * time.Millisecond
 	lateEach  = 8
 	mostHeld  = 5 * time.Second // that Hold keeps any of them waiting
