@@ -10,7 +10,7 @@ import (
 // make room for others.
 func (m *Monitor) round(now time.Time, e Round) {
 	if e.All != nil {
-		m.forget(e.All)
+		m.forget(now, e.All)
 	}
 	if m.set.Mode == Off {
 		return
@@ -51,10 +51,14 @@ func (m *Monitor) round(now time.Time, e Round) {
 	}
 }
 
-// forget drops the cables that are not among all.
-func (m *Monitor) forget(all []Cable) {
+// forget drops the cables that are not among all. One that is isolated stays until another
+// cable has its port: it may come back, and has not become better by then.
+func (m *Monitor) forget(now time.Time, all []Cable) {
 	m.order = slices.DeleteFunc(m.order, func(c Cable) bool {
 		_, stays := slices.BinarySearchFunc(all, c, Compare)
+		if w := m.cables[c]; !stays && w.State == Isolated && !slices.ContainsFunc(all, func(x Cable) bool { return x.Leaf == c.Leaf }) {
+			w.Clean, stays = now, true
+		}
 		if !stays {
 			delete(m.cables, c)
 		}
