@@ -158,7 +158,7 @@ func (w *world) drawDrain(rng *rand.Rand) (e event, ok bool) {
 	case kind == 1:
 		e.Where = []string{w.tree.Leaves[rng.IntN(len(w.tree.Leaves))].Name}
 	default:
-		e, ok = w.some(rng, "", 1, func(leaf, lane int) bool { return w.cables[leaf][lane] != miswired })
+		e, ok = w.some(rng, "", 1, func(leaf, lane int) bool { return w.cables[leaf][lane] != miswired && !w.twin(leaf, lane) })
 		if !ok {
 			return e, false
 		}
