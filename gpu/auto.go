@@ -92,33 +92,32 @@ func (c *clock) outlook(s *servers, m Model) Outlook {
 }
 
 // best makes plans in several modes and returns the one with the least predicted
-// time, the first of them where several have it.
+// time, the first of them where several have it. Where ctx ends amid that, it returns the
+// best until then with the error of ctx.
 func (p *Planner) best(ctx context.Context, t *Traffic, o Options) (*Plan, error) {
 	c, model := newClock(o.Budget), o.Model.orDefault()
 	s := newServers(t)
-	chosen, _, err := p.choose(ctx, s, o, c)
-	if err != nil {
-		return nil, err
+	chosen, seconds, ended := p.choose(ctx, s, o, c)
+	if ended != nil && math.IsInf(seconds, 1) {
+		return nil, ended
 	}
 	start := time.Now()
-	best, err := p.bytes(ctx, t, chosen, -1)
+	best, err := p.bytes(context.WithoutCancel(ctx), t, chosen, -1)
 	if err != nil {
 		return nil, err
 	}
 	took := time.Since(start)
 	least := model.Predict(best)
-	if t.Ranks() <= moveRanks {
-		if best, least, err = p.polish(ctx, t, chosen, best, c, took); err != nil {
-			return nil, err
-		}
+	if ended == nil && t.Ranks() <= moveRanks {
+		best, least, ended = p.polish(ctx, t, chosen, best, c, took)
 	}
 	for _, rival := range rivals(t, o, model, least) {
-		if c.over(took) {
+		if ended != nil || c.over(took) {
 			break
 		}
 		plan, err := p.Plan(ctx, t, rival)
-		if err := ctx.Err(); err != nil {
-			return nil, err
+		if ended = ctx.Err(); ended != nil {
+			break
 		}
 		if err != nil {
 			continue // it has too many transfers, and would take longest
@@ -127,13 +126,15 @@ func (p *Planner) best(ctx context.Context, t *Traffic, o Options) (*Plan, error
 			best, least = plan, times
 		}
 	}
+	c.ended = c.ended || ended != nil
 	outlook := c.outlook(s, model)
 	best.Outlook = &outlook
-	return best, nil
+	return best, ended
 }
 
 // polish cuts the stages of a plan of mode Bytes shorter, as long as that takes less
-// time, where moves prolong it by more than a hundredth.
+// time, where moves prolong it by more than a hundredth. The plan is valid beside an error,
+// too.
 func (p *Planner) polish(ctx context.Context, t *Traffic, o Options, best *Plan, c *clock, took time.Duration) (*Plan, Times, error) {
 	longest, model := int64(0), o.Model.orDefault()
 	least := model.Predict(best)
@@ -148,7 +149,7 @@ func (p *Planner) polish(ctx context.Context, t *Traffic, o Options, best *Plan,
 		o.MaxStage = longest
 		plan, err := p.bytes(ctx, t, o, -1)
 		if err != nil {
-			return nil, Times{}, err
+			return best, least, err
 		}
 		times := model.Predict(plan)
 		if times.Total >= least.Total {
@@ -203,7 +204,8 @@ func (t *Traffic) leastMoved(model Model) float64 {
 // with which mode Bytes is estimated to take the least time, of equals the first. A
 // grain leaves no stretch to choose. The length is known before the stages are, and
 // there are no fewer of them than a server has partners; so stages are made only as far
-// as they may still take the least time, the quickest to make first.
+// as they may still take the least time, the quickest to make first. Beside an error it
+// returns the best until then, which takes no finite time where there is none.
 func (p *Planner) choose(ctx context.Context, s *servers, o Options, c *clock) (Options, float64, error) {
 	o.Mode = Bytes
 	model, partners := o.Model.orDefault(), s.partners()
@@ -213,7 +215,7 @@ func (p *Planner) choose(ctx context.Context, s *servers, o Options, c *clock) (
 	for _, stretch := range o.stretches() {
 		o.MaxStretch = stretch
 		if _, err := s.round(ctx, o); err != nil {
-			return o, 0, err
+			return best, least, err
 		}
 		length := longest(s.t.Servers, s.rounded)
 		time := func(stages int64) float64 {
@@ -230,7 +232,7 @@ func (p *Planner) choose(ctx context.Context, s *servers, o Options, c *clock) (
 				continue
 			}
 			if err != nil {
-				return o, 0, err
+				return best, least, err
 			}
 			longest, time := model.cut(lengths, o.MaxStage, s.pull())
 			if time <= least {

@@ -65,7 +65,8 @@ func (o *Options) check() error {
 }
 
 // Plan makes a plan of a traffic. It fails where the traffic or the options make no
-// sense, where the plan has too many transfers, and soon after ctx ends.
+// sense, where the plan has too many transfers, and soon after ctx ends; mode Auto returns
+// the best plan until then beside the error of ctx, if there is one.
 func (p *Planner) Plan(ctx context.Context, t *Traffic, o Options) (*Plan, error) {
 	if err := t.check(); err != nil {
 		return nil, err

@@ -57,7 +57,8 @@ const mostParts = 8
 // PlanSite plans what the GPUs of a site have for each other, [source][destination], in
 // stages of channels whose lengths sum up to the bound. Where NICs are not all as fast, it
 // takes the channels with which the plan takes the least time: finer ones use more of what
-// slower NICs have. The model's B2 is the speed of the fastest NIC.
+// slower NICs have. The model's B2 is the speed of the fastest NIC. Where ctx ends, it
+// returns the best plan until then, if there is one, beside the error of ctx.
 func (p *Planner) PlanSite(ctx context.Context, s *Site, bytes []int64, o Options) (*Plan, error) {
 	if err := s.check(); err != nil {
 		return nil, err
@@ -70,7 +71,7 @@ func (p *Planner) PlanSite(ctx context.Context, s *Site, bytes []int64, o Option
 	for part := int64(1); part <= mostParts; part++ {
 		plan, err := p.planParts(ctx, s, part, bytes, o)
 		if ctx.Err() != nil {
-			return nil, err
+			return best, ctx.Err()
 		}
 		if err != nil {
 			failed = err // so coarse that a server has no channel, or so fine that there are too many

@@ -57,3 +57,36 @@ func endAll(t *testing.T, name string, fewest int, work func(context.Context) (a
 		}
 	}
 }
+
+// Wherever the context of mode Auto ends once there is a plan, the best until then comes with
+// the error: it passes, and knows that something is left to be tried. At the end it takes
+// about as long as the best of all.
+func TestBestUntilThen(t *testing.T) {
+	traffic := uniform(Cluster{6, 4}, 1)
+	var p Planner
+	best := DefaultModel.Predict(must(p.Plan(t.Context(), traffic, Options{}))).Total
+	cut, last := 0, 0.0
+	for most := 0; ; most++ {
+		plan, err := p.Plan(&asked.Context{Context: t.Context(), Most: most}, traffic, Options{})
+		if err == nil {
+			break
+		}
+		if plan == nil {
+			if cut > 0 {
+				t.Fatalf("ended after %d askings there is no plan any more", most)
+			}
+			continue
+		}
+		if err := Verify(t.Context(), traffic, plan); err != nil {
+			t.Fatal(err)
+		}
+		total := DefaultModel.Predict(plan).Total
+		if plan.Outlook == nil || plan.Outlook.Complete || total < plan.Outlook.Least {
+			t.Fatalf("ended after %d askings: %v s, the best %v s, %+v", most, total, best, plan.Outlook)
+		}
+		cut, last = cut+1, total
+	}
+	if cut < 10 || last > 1.1*best {
+		t.Errorf("%d plans came before the end, the last of %v s, the best takes %v s", cut, last, best)
+	}
+}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -113,31 +114,13 @@ func (f *gpuScheduleFlags) run(cmd *cobra.Command) error {
 			return err
 		}
 	}
-	var elapsed time.Duration
 	var pinned *lanes.Plan
-	plan, err := command.UnlessStopped(cmd.Context(), func() (plan *gpu.Plan, err error) {
-		var planner gpu.Planner
-		start := time.Now()
-		if site != nil {
-			plan, err = planner.PlanSite(cmd.Context(), site, t.Bytes, f.options)
-		} else {
-			plan, err = planner.Plan(cmd.Context(), t, f.options)
-		}
-		if err != nil {
-			return nil, err
-		}
-		elapsed = time.Since(start)
-		if site != nil {
-			err = gpu.VerifySite(cmd.Context(), site, t.Bytes, plan)
-		} else {
-			err = gpu.Verify(cmd.Context(), t, plan)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("the plan fails its replay, which is a fault of forsctl: %w", err)
-		}
-		pinned, err = f.lanes.pin(cmd.Context(), plan, f.options.Model)
-		return plan, err
-	})
+	done := command.Working(cmd, "planning")
+	plan, elapsed, err := f.plan(cmd.Context(), t, site)
+	if err == nil {
+		pinned, err = f.lanes.pin(context.WithoutCancel(cmd.Context()), plan, f.options.Model)
+	}
+	done()
 	if err != nil {
 		return err
 	}
@@ -145,21 +128,46 @@ func (f *gpuScheduleFlags) run(cmd *cobra.Command) error {
 		return err
 	}
 	report := plan.Report(f.options.Model)
-	if (f.out == "-" || f.programs == "-") && !command.WantsJSON(cmd) {
-		return nil
+	if (f.out != "-" && f.programs != "-") || command.WantsJSON(cmd) {
+		err = command.Show(cmd, exchangeReport{report, pinned}, func(w io.Writer) {
+			printExchange(w, report, elapsed)
+			if pinned != nil {
+				printLanes(w, pinned, len(report.Stages))
+			}
+		})
 	}
-	return command.Show(cmd, exchangeReport{report, pinned}, func(w io.Writer) {
-		printExchange(w, report, elapsed)
-		if pinned != nil {
-			printLanes(w, pinned, len(report.Stages))
-		}
-	})
+	return cmp.Or(err, command.Interrupted(cmd))
+}
+
+// plan plans and carries the plan out, and tells how long planning took. Where ctx ends amid
+// planning, it takes the best plan until then.
+func (f *gpuScheduleFlags) plan(ctx context.Context, t *gpu.Traffic, site *gpu.Site) (plan *gpu.Plan, elapsed time.Duration, err error) {
+	var planner gpu.Planner
+	start := time.Now()
+	if site != nil {
+		plan, err = planner.PlanSite(ctx, site, t.Bytes, f.options)
+	} else {
+		plan, err = planner.Plan(ctx, t, f.options)
+	}
+	if elapsed = time.Since(start); plan == nil || err != nil && ctx.Err() == nil {
+		return nil, 0, err
+	}
+	ctx = context.WithoutCancel(ctx)
+	if site != nil {
+		err = gpu.VerifySite(ctx, site, t.Bytes, plan)
+	} else {
+		err = gpu.Verify(ctx, t, plan)
+	}
+	if err != nil {
+		return nil, 0, fmt.Errorf("the plan fails its replay, which is a fault of forsctl: %w", err)
+	}
+	return plan, elapsed, nil
 }
 
 // write writes the lists of all ranks in the forms asked for.
 func (f *gpuScheduleFlags) write(cmd *cobra.Command, plan *gpu.Plan) error {
 	if f.out != "" {
-		data, err := plan.Encode(cmd.Context())
+		data, err := plan.Encode(context.WithoutCancel(cmd.Context()))
 		if err != nil {
 			return err
 		}
@@ -170,7 +178,7 @@ func (f *gpuScheduleFlags) write(cmd *cobra.Command, plan *gpu.Plan) error {
 	if f.programs == "" {
 		return nil
 	}
-	programs, err := plan.Programs(cmd.Context())
+	programs, err := plan.Programs(context.WithoutCancel(cmd.Context()))
 	if err != nil {
 		return err
 	}

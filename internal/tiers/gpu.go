@@ -65,12 +65,11 @@ func planGPU(ctx context.Context, q *gpuRequest) (any, error) {
 	} else {
 		plan, err = p.Plan(ctx, t, o)
 	}
-	if err != nil {
+	if err != nil && (plan == nil || !errors.Is(ctx.Err(), context.DeadlineExceeded)) {
 		return nil, err
 	}
-	if err := verify(); ctx.Err() != nil {
-		return nil, context.Cause(ctx)
-	} else if err != nil {
+	ctx = context.WithoutCancel(ctx) // what is left of the time is for the best plan until then
+	if err := verify(); err != nil {
 		return nil, api.Errorf(http.StatusInternalServerError, api.CodeInternal, "the plan fails its replay, which is a fault of forsd: %v", err)
 	}
 	if q.Rank != nil && (*q.Rank < 0 || int(*q.Rank) >= plan.Ranks()) {
