@@ -107,3 +107,33 @@ func TestBothWays(t *testing.T) {
 	}
 	b.expect(success)
 }
+
+// TestGap has packets lost in the middle of the answer to a read: it goes on from there,
+// and is not sent again for each packet that comes after the gap.
+func TestGap(t *testing.T) {
+	w := up(t, small, 50_000)
+	const length = 60_000 // 1.2 s
+	a, b := w.puppet("Hca0000"), w.puppet("Hca0003")
+	x, y := a.pair(8, "own"), b.pair(8, "own")
+	join(a, b, x, y, 0, lasting)
+	pulled := w.fabric.Clone()
+	leaf := &pulled.Nodes[pulled.Nodes[pulled.Find(fabgen.HostGUID+2*3)].Ports[1].Peer]
+	leaf.Ports[w.tables.Port(w.tables.Find(leaf.GUID), topology.LID(x.lid))].State = topology.Down
+	arrived := func(bytes float64) {
+		for w.sent(3)[0] < bytes {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	w.must(w.Clear())
+	a.does("read %d 1 0 %d %d %d 0", x.i, length, b.address, b.key)
+	arrived(2 * 4096)
+	w.must(w.SetLinks(pulled))
+	arrived(4 * 4096)
+	w.must(w.SetLinks(w.fabric))
+	a.expect(success)
+	if sent := w.sent(3)[0]; sent < length+4096 || sent > 2*length+4*4096 {
+		t.Errorf("of %d bytes %.0f were sent", length, sent)
+	}
+	a.does("read %d 2 0 8 %d %d 0", x.i, b.address, b.key) // after all that was on its way
+	a.expect(success)
+}

@@ -27,7 +27,7 @@ func main() {
 		fmt.Fprintf(os.Stderr, "traffic: %v\n", err)
 		os.Exit(1)
 	}
-	o := options{tell: printRow, quick: true}
+	o := options{tell: printRow}
 	flag.IntVar(&o.n, "n", 6, "leaves, spines and hosts of a leaf: FT(2;n,n)")
 	flag.Int64Var(&o.rate, "rate", 2_000_000, "bytes a second that stand for a link's 200 Gb/s")
 	flag.IntVar(&o.bytes, "bytes", 1<<20, "what each host sends to each other")

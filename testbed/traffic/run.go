@@ -18,8 +18,7 @@ import (
 
 type options struct {
 	n, bytes, rounds   int
-	upTo               int  // so many states
-	quick              bool // connections miss lost packets soon; OpenSM must be as quick
+	upTo               int // so many states
 	rate               int64
 	only               string // one kind of tables
 	forsd, shim, lanes string

@@ -192,6 +192,7 @@ struct qp {
 	uint32_t next_psn, acked;
 	struct posted *posted; /* [slot] */
 	uint32_t reading;      /* reads and atomics between una and cur */
+	bool missing; /* an answer was, and has been asked for again */
 	ns deadline, not_before;
 	uint8_t retries, rnr_retries;
 

@@ -217,6 +217,6 @@ void reset_pair(struct qp *q)
 	}
 	q->owed_last = &q->owed;
 	q->offset = q->reading = q->since_ack = q->filled = q->atomic_count = 0;
-	q->naked = q->receiving = false;
+	q->naked = q->receiving = q->missing = false;
 	q->deadline = q->not_before = 0;
 }

@@ -42,6 +42,7 @@ static void expire(void *argument, ns t)
 	else {
 		q->retries--;
 		q->deadline = 0;
+		q->missing = false;
 		start_over(q);
 		activate(q, t);
 	}
@@ -297,11 +298,14 @@ void answered(struct qp *q, struct packet *p, ns t)
 			q->retries = q->attr.retry_cnt;
 			q->rnr_retries = q->attr.rnr_retry;
 			q->deadline = 0;
+			q->missing = false;
 			if (outstanding(q))
 				await(q, t);
 		}
-		if (!whole)
+		if (!whole && !q->missing) { /* once: all that comes before what is asked for again is as far ahead */
+			q->missing = true;
 			start_over(q);
+		}
 	}
 	if (atomic_load(&q->shared->state) == IBV_QPS_RTS)
 		activate(q, t);

@@ -217,10 +217,25 @@ static bool do_atomic(struct qp *q, const struct packet *p, ns t)
 	return true;
 }
 
+/* give_up drops the answers to reads from a PSN on: they are asked for again. */
+static void give_up(struct qp *q, uint32_t psn)
+{
+	for (struct owed **at = &q->owed, *o; (o = *at);) {
+		if (o->kind == READ_ANSWER && (int32_t)(o->psn - psn) >= 0) {
+			*at = o->next;
+			free(o);
+		} else
+			at = &o->next;
+	}
+	for (q->owed_last = &q->owed; *q->owed_last;)
+		q->owed_last = &(*q->owed_last)->next;
+}
+
 /* again answers a request that has been carried out before. */
 static void again(struct qp *q, const struct packet *p)
 {
 	if (p->kind == READ) {
+		give_up(q, p->psn);
 		if (read_allowed(q, p))
 			owe_read(q, p);
 	} else if (p->kind == ATOMIC) {
