@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"time"
 
@@ -55,6 +56,7 @@ type ocsFlags struct {
 	options ocs.Options
 	refine  string
 	from    string
+	dead    []string
 }
 
 func (f *ocsFlags) register(cmd *cobra.Command) {
@@ -74,6 +76,13 @@ func (f *ocsFlags) read(cmd *cobra.Command) (ocs.Options, error) {
 	if !cmd.Flags().Changed("switches") {
 		return o, errors.New("--switches is missing: say how many work in parallel")
 	}
+	for _, name := range f.dead {
+		ports, err := deadPorts(name)
+		if err != nil {
+			return o, err
+		}
+		o.DeadPorts = append(o.DeadPorts, ports...)
+	}
 	if f.from != "" {
 		r, err := readSchedule(f.from)
 		if err != nil {
@@ -82,6 +91,25 @@ func (f *ocsFlags) read(cmd *cobra.Command) (ocs.Options, error) {
 		o.From = r.Schedule()
 	}
 	return o, o.Refine(f.refine)
+}
+
+// deadPorts reads one --dead-port.
+func deadPorts(name string) ([]ocs.Port, error) {
+	where, which, _ := strings.Cut(name, ":")
+	rack, way, _ := strings.Cut(which, ":")
+	h, errH := strconv.Atoi(where)
+	r, errR := strconv.Atoi(rack)
+	sends, receives := ocs.Port{Switch: h, Rack: r}, ocs.Port{Switch: h, Rack: r, Receives: true}
+	switch {
+	case errH != nil || errR != nil:
+	case way == "":
+		return []ocs.Port{sends, receives}, nil
+	case way == "sends":
+		return []ocs.Port{sends}, nil
+	case way == "receives":
+		return []ocs.Port{receives}, nil
+	}
+	return nil, fmt.Errorf("--dead-port %.40q: want SWITCH:RACK, SWITCH:RACK:sends or SWITCH:RACK:receives", name)
 }
 
 func ocsScheduleCommand() *cobra.Command {
@@ -107,6 +135,8 @@ printed: that of the paper's theorems, and a sharper one that counts configurati
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd, demand, out) },
 	}
 	f.register(cmd)
+	cmd.Flags().IntSliceVar(&f.options.DeadSwitches, "dead-switch", nil, "number of a switch, from 0, that is dead; repeatable")
+	cmd.Flags().StringArrayVar(&f.dead, "dead-port", nil, "SWITCH:RACK whose ports there are dead, or SWITCH:RACK:sends or SWITCH:RACK:receives for one of them; repeatable")
 	cmd.Flags().StringVar(&f.from, "from", "", "file of an earlier schedule for best to begin with: for no more demand the new one is never longer")
 	cmd.Flags().StringVar(&demand, "demand", "", "square matrix, a row for each sending rack: CSV, NPY or JSON; - is standard input")
 	cmd.Flags().StringVar(&out, "out", "", "write the schedule to this file, as JSON; - is standard output")

@@ -40,11 +40,12 @@ type Line struct {
 	Egress  []int
 }
 
-// pairs are the cross-connects of a permutation. A rack needs none to itself.
-func (l *Line) pairs(permutation []int32) []Pair {
+// pairs are the cross-connects of a permutation on switch h. A rack needs none to itself,
+// and dead ports have none.
+func (l *Line) pairs(s *ocs.Schedule, h int, permutation []int32) []Pair {
 	list := make([]Pair, 0, len(permutation))
 	for i, j := range permutation {
-		if int(j) != i {
+		if int(j) != i && s.Joins(h, i, int(j)) {
 			list = append(list, Pair{l.Ingress[i], l.Egress[j]})
 		}
 	}
@@ -167,7 +168,7 @@ func byIngress(a, b Pair) int { return a.Ingress - b.Ingress }
 // event is the plan of configuration c of switch h.
 func (l *Line) event(s *ocs.Schedule, h, c int, unit time.Duration) Event {
 	x := s.Switches[h].Configs[c]
-	return Event{Switch: l.Name, Number: c, Due: scale(x.Start, unit), For: scale(x.Weight, unit), Pairs: l.pairs(x.Permutation)}
+	return Event{Switch: l.Name, Number: c, Due: scale(x.Start, unit), For: scale(x.Weight, unit), Pairs: l.pairs(s, h, x.Permutation)}
 }
 
 func scale(t float64, unit time.Duration) time.Duration { return time.Duration(t * float64(unit)) }

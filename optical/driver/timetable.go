@@ -31,6 +31,12 @@ func Timetable(s *ocs.Schedule, rack int, unit time.Duration, whole bool) ([]Slo
 			if x.To == rack { // a rack needs no circuit to itself
 				x.To, x.From = -1, -1
 			}
+			if x.To >= 0 && !s.Joins(h, rack, x.To) {
+				x.To = -1
+			}
+			if x.From >= 0 && !s.Joins(h, x.From, rack) {
+				x.From = -1
+			}
 			if last := len(slots) - 1; whole && last >= first && slots[last].To == x.To && slots[last].From == x.From {
 				slots[last].End = x.End
 				continue
@@ -38,7 +44,7 @@ func Timetable(s *ocs.Schedule, rack int, unit time.Duration, whole bool) ([]Slo
 			slots = append(slots, x)
 		}
 	}
-	slots = slices.DeleteFunc(slots, func(x Slot) bool { return x.To < 0 })
+	slots = slices.DeleteFunc(slots, func(x Slot) bool { return x.To < 0 && x.From < 0 })
 	slices.SortStableFunc(slots, func(a, b Slot) int { return int(a.Begin - b.Begin) })
 	return slots, nil
 }

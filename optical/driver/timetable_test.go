@@ -76,3 +76,40 @@ func TestTimetablesCarry(t *testing.T) {
 		}
 	}
 }
+
+// TestDeadPorts holds that a dead port has no cross-connect, and neither of the racks that
+// it would join a circuit in its timetable.
+func TestDeadPorts(t *testing.T) {
+	d, err := ocs.NewDemand(3, []float64{0, 2, 1, 1, 0, 2, 2, 1, 0})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dead := ocs.Port{Switch: 0, Rack: 1}
+	s, err := ocs.Make(t.Context(), d, ocs.Options{Switches: 2, Delta: 0.1, Method: ocs.Best, Damage: ocs.Damage{DeadPorts: []ocs.Port{dead}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := []Line{{Name: "a", Ingress: []int{1, 2, 3}, Egress: []int{4, 5, 6}}, {Name: "b", Ingress: []int{1, 2, 3}, Egress: []int{4, 5, 6}}}
+	events, err := DryRun(s, lines, time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range events {
+		for _, p := range e.Pairs {
+			if e.Switch == "a" && p.Ingress == 2 {
+				t.Errorf("%+v on switch a: that port is dead", p)
+			}
+		}
+	}
+	for rack := range 3 {
+		slots, err := Timetable(s, rack, time.Second, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, x := range slots {
+			if x.Switch == 0 && (rack == 1 && x.To >= 0 || x.From == 1) {
+				t.Errorf("rack %d: %+v over a dead port", rack, x)
+			}
+		}
+	}
+}

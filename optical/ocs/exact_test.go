@@ -3,7 +3,10 @@ package ocs
 import (
 	"math"
 	"math/rand/v2"
+	"os"
+	"syscall"
 	"testing"
+	"time"
 )
 
 // shortest is the least makespan of all schedules of a small demand: for every set of
@@ -212,12 +215,55 @@ func TestSmallExactly(t *testing.T) {
 	}
 }
 
+// many is a number of random inputs, 1000 with FORS_LONG=1.
+func many(few int) int {
+	if os.Getenv("FORS_LONG") != "" {
+		return 1000
+	}
+	return few
+}
+
+// TestSmallEnds holds that the search of up to 4 racks and 4 switches goes through all
+// schedules, or ends at the bound, within the programmes that it may solve by default, and
+// tells how much processor time the longest took.
+func TestSmallEnds(t *testing.T) {
+	rng := rand.New(rand.NewPCG(22, 4))
+	var longest time.Duration
+	atBound, runs := 0, many(25)
+	for run := range runs {
+		d := small(t, rng, 2+rng.IntN(3), []float64{1, 0.7}[run%2])
+		o := Options{Switches: 1 + rng.IntN(4), Delta: []float64{0, 0.001, 0.01, 0.1, 1}[run%5], Method: Best}
+		b := &candidates{o: o, bound: Bound(d, o.Switches, o.Delta).Sharp}
+		begun := used()
+		if err := b.begin(bg, d); err != nil {
+			t.Fatal(err)
+		}
+		if b.done() {
+			atBound++
+			continue
+		}
+		if _, _, all := exactly(bg, d, o, b.makespan, b.bound); !all {
+			t.Errorf("run %d: %d racks, %d switches, δ %v: not all schedules were tried", run, d.n, o.Switches, o.Delta)
+		}
+		longest = max(longest, used()-begun)
+	}
+	t.Logf("%d of %d at the bound at once; the longest search took %v", atBound, runs, longest)
+}
+
+// used is the processor time of the process.
+func used() time.Duration {
+	var u syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
+	return time.Duration(u.Utime.Nano())
+}
+
 // TestBestNeverLoses compares Best with every other method on demands of many kinds,
 // and with the bound.
 func TestBestNeverLoses(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 1))
 	atBound := 0
-	for run := range 60 {
+	runs := many(60)
+	for run := range runs {
 		d := small(t, rng, 2+rng.IntN(14), []float64{0.2, 0.5, 1}[run%3])
 		o := Options{Switches: 1 + rng.IntN(6), Delta: []float64{0, 0.001, 0.01, 0.1, 1}[run%5], Method: Best, Steps: 500}
 		best, err := Make(bg, d, o)
@@ -243,15 +289,16 @@ func TestBestNeverLoses(t *testing.T) {
 			atBound++
 		}
 	}
-	t.Logf("%d of 60 at the bound", atBound)
+	t.Logf("%d of %d at the bound", atBound, runs)
 }
 
 // TestEclipseEnds runs Eclipse where a change costs nothing, or hardly anything: each
 // permutation finishes an entry at least.
 func TestEclipseEnds(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 2))
-	for _, δ := range []float64{0, 1e-300, 1e-12, 1e-6} {
-		for n := 2; n < 24; n += 3 {
+	for range many(8) / 8 {
+		for _, n := range []int{2, 5, 8, 11, 14, 17, 20, 23} {
+			δ := []float64{0, 0, 1e-300, 1e-12, 1e-6}[rng.IntN(5)]
 			d := small(t, rng, n, 0.8)
 			for _, levels := range []int{0, 7} {
 				s, err := Make(bg, d, Options{Switches: 2, Delta: δ, Method: Eclipse, Levels: levels})

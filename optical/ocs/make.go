@@ -45,6 +45,8 @@ type Options struct {
 	// out is never longer.
 	From *Schedule `json:"-"`
 
+	Damage // what of the switches is out of order
+
 	LP         bool `json:"-"`           // Fast and Best: weights by linear programming rather than greedily
 	NoEqualize bool `json:"no_equalize"` // Fast and Eclipse: leave Equalize out
 	Levels     int  `json:"-"`           // Eclipse: levels of weights that are tried; 0 is a search by halves
@@ -100,6 +102,9 @@ func (o Options) checkMethod() error {
 func Make(ctx context.Context, d *Demand, o Options) (*Schedule, error) {
 	if err := o.check(); err != nil {
 		return nil, err
+	}
+	if !o.None() {
+		return o.makeDamaged(ctx, d)
 	}
 	c, p, err := o.plan(ctx, d)
 	if err != nil {

@@ -2,6 +2,7 @@ package ocs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -39,6 +40,9 @@ const KeepCost = 0.03
 func NewOnline(o Options, period float64) (*Online, error) {
 	if err := o.check(); err != nil {
 		return nil, err
+	}
+	if !o.None() {
+		return nil, errors.New("dead switches and ports are for schedules of one matrix: give the number of switches that are left")
 	}
 	if o.Method == Less || o.Method == Eclipse {
 		return nil, fmt.Errorf("method %s: periods are scheduled by fast or best", o.Method)

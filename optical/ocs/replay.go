@@ -3,12 +3,14 @@ package ocs
 import (
 	"fmt"
 	"math"
+	"slices"
 )
 
 // Replay runs a schedule circuit by circuit and tells the first thing that is wrong
 // with it: a configuration that is no permutation, or begins before the one before
 // has ended and δ has passed, a load that is not the end of the last one, or a
-// demand that is not carried. It knows nothing of how schedules are made.
+// demand that is not carried, for dead ports carry nothing. It knows nothing of how
+// schedules are made.
 func Replay(d *Demand, s *Schedule) error {
 	n := d.Racks()
 	if s.Racks != n {
@@ -30,7 +32,10 @@ func Replay(d *Demand, s *Schedule) error {
 		if s.Standing != nil {
 			standing = s.Standing[h]
 		}
-		if err := replaySwitch(&s.Switches[h], n, s.Delta, slack, standing, carried); err != nil {
+		if slices.Contains(s.DeadSwitches, h) && len(s.Switches[h].Configs) > 0 {
+			return fmt.Errorf("switch %d is dead, and has configurations", h)
+		}
+		if err := replaySwitch(s, h, slack, standing, carried); err != nil {
 			return fmt.Errorf("switch %d: %w", h, err)
 		}
 	}
@@ -45,7 +50,19 @@ func Replay(d *Demand, s *Schedule) error {
 }
 
 // replaySwitch replays one switch and adds what it carries to carried, [from·n+to].
-func replaySwitch(sw *Switch, n int, δ, slack float64, standing []int32, carried []float64) error {
+func replaySwitch(s *Schedule, h int, slack float64, standing []int32, carried []float64) error {
+	sw, n, δ := &s.Switches[h], s.Racks, s.Delta
+	sends, receives := make([]bool, n), make([]bool, n) // dead
+	for _, p := range s.DeadPorts {
+		if p.Rack < 0 || p.Rack >= n {
+			return fmt.Errorf("a port of rack %d is dead: there are %d racks", p.Rack, n)
+		}
+		if p.Switch == h && p.Receives {
+			receives[p.Rack] = true
+		} else if p.Switch == h {
+			sends[p.Rack] = true
+		}
+	}
 	now := 0.0
 	for c, x := range sw.Configs {
 		if err := permutes(x.Permutation, n); err != nil {
@@ -62,7 +79,9 @@ func replaySwitch(sw *Switch, n int, δ, slack float64, standing []int32, carrie
 			return fmt.Errorf("configuration %d stands from %v, but the one before it ends at %v and changing takes %v", c, x.Start, now, wait)
 		}
 		for i, j := range x.Permutation {
-			carried[i*n+int(j)] += x.Weight
+			if !sends[i] && !receives[j] {
+				carried[i*n+int(j)] += x.Weight
+			}
 		}
 		now, standing = x.Start+x.Weight, x.Permutation
 	}

@@ -21,6 +21,7 @@ type Report struct {
 	Degree         int      `json:"degree"`      // fewest permutations that cover the demand
 	Configurations int      `json:"configurations"`
 	Switches       []Switch `json:"switches"`
+	Damage                  // what of the switches was out of order
 }
 
 // NewReport replays a schedule and reports it. It fails where the replay does.
@@ -28,14 +29,14 @@ func NewReport(d *Demand, s *Schedule, m Method) (*Report, error) {
 	if err := Replay(d, s); err != nil {
 		return nil, fmt.Errorf("the schedule of method %s does not hold: %w", m, err)
 	}
-	b := Bound(d, len(s.Switches), s.Delta)
+	b := s.Damage.Bound(d, len(s.Switches), s.Delta)
 	return &Report{Version: 1, Method: m, Racks: s.Racks, Delta: s.Delta, Makespan: s.Makespan(), LowerBound: b.Sharp, PaperBound: b.Paper,
-		Degree: d.Degree(), Configurations: s.Configurations(), Switches: s.Switches}, nil
+		Degree: d.Degree(), Configurations: s.Configurations(), Switches: s.Switches, Damage: s.Damage}, nil
 }
 
 // Schedule is the schedule reported.
 func (r *Report) Schedule() *Schedule {
-	return &Schedule{Racks: r.Racks, Delta: r.Delta, Switches: r.Switches}
+	return &Schedule{Racks: r.Racks, Delta: r.Delta, Switches: r.Switches, Damage: r.Damage}
 }
 
 // ReadReport reads a report. Whether the schedule holds is for Check and Replay to

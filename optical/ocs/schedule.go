@@ -23,6 +23,8 @@ type Schedule struct {
 	// Standing are the permutations that the switches hold when the schedule begins,
 	// nil where a switch holds none. A first configuration that equals it needs no δ.
 	Standing [][]int32
+
+	Damage // what of the switches is out of order
 }
 
 // Makespan is the largest load (Eq. 4).

@@ -1,0 +1,228 @@
+package ocs
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/forsd/forsd/bipartite"
+)
+
+// Port is a port of a switch that a rack sends into or receives from.
+type Port struct {
+	Switch   int  `json:"switch"`
+	Rack     int  `json:"rack"`
+	Receives bool `json:"receives,omitempty"` // the rack receives from it
+}
+
+// Damage is what of the switches is out of order.
+type Damage struct {
+	DeadSwitches []int  `json:"dead_switches,omitempty"`
+	DeadPorts    []Port `json:"dead_ports,omitempty"`
+}
+
+// None tells whether everything is in order.
+func (g *Damage) None() bool { return len(g.DeadSwitches)+len(g.DeadPorts) == 0 }
+
+// Joins tells whether light goes from rack i to rack j on a switch that joins them.
+func (g *Damage) Joins(h, i, j int) bool {
+	return !slices.Contains(g.DeadSwitches, h) && !slices.Contains(g.DeadPorts, Port{h, i, false}) && !slices.Contains(g.DeadPorts, Port{h, j, true})
+}
+
+// check tells what is wrong with a damage of s switches and n racks.
+func (g *Damage) check(s, n int) error {
+	for _, h := range g.DeadSwitches {
+		if h < 0 || h >= s {
+			return fmt.Errorf("dead switch %d: there are switches 0 to %d", h, s-1)
+		}
+	}
+	for _, p := range g.DeadPorts {
+		if p.Switch < 0 || p.Switch >= s || p.Rack < 0 || p.Rack >= n {
+			return fmt.Errorf("dead port of rack %d on switch %d: there are racks 0 to %d and switches 0 to %d", p.Rack, p.Switch, n-1, s-1)
+		}
+	}
+	return nil
+}
+
+// alive lists the switches of s that are not dead.
+func (g *Damage) alive(s int) (list []int) {
+	for h := range s {
+		if !slices.Contains(g.DeadSwitches, h) {
+			list = append(list, h)
+		}
+	}
+	return list
+}
+
+// Bound bounds the makespan on what is left of s switches: theorem 1 for each row, column
+// and entry with as many switches as can carry it, and what holds where only switches are
+// dead.
+func (g *Damage) Bound(d *Demand, s int, δ float64) Bounds {
+	alive := g.alive(s)
+	b := Bound(d, len(alive), δ)
+	if len(g.DeadPorts) == 0 {
+		return b
+	}
+	dead := map[Port]bool{}
+	for _, p := range g.DeadPorts {
+		dead[p] = true
+	}
+	count := func(ok func(h int) bool) (n int) {
+		for _, h := range alive {
+			if ok(h) {
+				n++
+			}
+		}
+		return n
+	}
+	for l, line := range d.lines() {
+		if n := count(func(h int) bool { return !dead[Port{h, l % d.n, l >= d.n}] }); len(line) > 0 && n < len(alive) {
+			b.Sharp = max(b.Sharp, theorem1(line, n, δ))
+		}
+	}
+	for e, x := range d.amount {
+		n := count(func(h int) bool { return !dead[Port{h, int(d.from[e]), false}] && !dead[Port{h, int(d.to[e]), true}] })
+		if n < len(alive) {
+			b.Sharp = max(b.Sharp, theorem1([]float64{x}, n, δ))
+		}
+	}
+	return b
+}
+
+// makeDamaged schedules a demand on what is left of the switches. It does without all
+// switches with a dead port, or takes a schedule for all that are alive, and carries what
+// dead ports have kept back by permutations more; the shorter is the answer.
+func (o Options) makeDamaged(ctx context.Context, d *Demand) (*Schedule, error) {
+	if err := o.Damage.check(o.Switches, d.n); err != nil {
+		return nil, err
+	}
+	if o.From != nil {
+		return nil, errors.New("a schedule to begin with is for switches that are all in order")
+	}
+	alive := o.alive(o.Switches)
+	if len(alive) == 0 {
+		return nil, errors.New("all switches are dead")
+	}
+	for e, j := range d.to {
+		if !slices.ContainsFunc(alive, func(h int) bool { return o.Joins(h, int(d.from[e]), int(j)) }) {
+			return nil, fmt.Errorf("no switch can carry what rack %d has for rack %d: on each a port of them is dead", d.from[e], j)
+		}
+	}
+	whole := slices.DeleteFunc(slices.Clone(alive), func(h int) bool {
+		return slices.ContainsFunc(o.DeadPorts, func(p Port) bool { return p.Switch == h })
+	})
+	var best *Schedule
+	var ended error
+	for _, on := range [][]int{whole, alive} {
+		if len(on) == 0 || best != nil && (len(whole) == len(alive) || ended != nil) {
+			continue
+		}
+		s, err := o.on(ctx, d, on)
+		if s == nil {
+			return best, err
+		}
+		if err == nil && len(on) > len(whole) {
+			err = s.addKeptBack(ctx, d, alive)
+		}
+		if err != nil && len(on) > len(whole) {
+			s = nil // it does not carry all yet
+		}
+		ended = err
+		if s != nil && (best == nil || s.Makespan() < best.Makespan()) {
+			best = s
+		}
+	}
+	return best, ended
+}
+
+// on schedules a demand on some of the switches, as if these were in order.
+func (o Options) on(ctx context.Context, d *Demand, switches []int) (*Schedule, error) {
+	all := &Schedule{Racks: d.n, Delta: o.Delta, Switches: make([]Switch, o.Switches), Damage: o.Damage}
+	for h := range all.Switches {
+		all.Switches[h].Configs = []Config{}
+	}
+	o.Switches, o.Damage = len(switches), Damage{}
+	s, err := Make(ctx, d, o)
+	if s == nil {
+		return nil, err
+	}
+	for i, h := range switches {
+		all.Switches[h] = s.Switches[i]
+	}
+	return all, err
+}
+
+// addKeptBack carries what dead ports have kept back: matchings of the largest demand that
+// is left, each on the switch that ends first of those that can carry some of it.
+func (s *Schedule) addKeptBack(ctx context.Context, d *Demand, alive []int) error {
+	rest := slices.Clone(d.amount)
+	for h := range s.Switches {
+		for _, c := range s.Switches[h].Configs {
+			for i, j := range c.Permutation {
+				if e := d.entry(i, j); e >= 0 && s.Joins(h, i, int(j)) {
+					rest[e] -= c.Weight
+				}
+			}
+		}
+	}
+	weight, by := make([]int64, len(rest)), scale(d)
+	var weigher bipartite.Weigher
+	for {
+		order := slices.Clone(alive)
+		slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(s.Switches[a].Load, s.Switches[b].Load) })
+		most, left := int64(0), false
+		h := -1
+		for _, h = range order {
+			for e, x := range rest {
+				weight[e] = 0
+				if x > tolerance*d.amount[e] {
+					left = true
+					if s.Joins(h, int(d.from[e]), int(d.to[e])) {
+						weight[e] = max(1, int64(x*by))
+					}
+				}
+				most = max(most, weight[e])
+			}
+			if most > 0 {
+				break
+			}
+		}
+		if !left {
+			return nil
+		}
+		pick, err := weigher.Match(ctx, d.n, d.start, d.to, weight)
+		if err != nil {
+			return err
+		}
+		s.add(d, h, len(alive), pick, rest, weight)
+	}
+}
+
+// add has a switch of s carry its share of what is left of the entries picked, or all of it
+// where that is little.
+func (s *Schedule) add(d *Demand, h, switches int, pick []int32, rest []float64, weight []int64) {
+	const little, least = 4, 100 // δ, and a share of the largest demand
+	α := 0.0
+	for i, e := range pick {
+		if e >= 0 && weight[e] == 0 {
+			pick[i] = -1
+		} else if e >= 0 {
+			α = max(α, rest[e])
+		}
+	}
+	if share := α / float64(switches); share > max(little*s.Delta, slices.Max(d.amount)/least) {
+		α = share
+	}
+	for _, e := range pick {
+		if e >= 0 {
+			rest[e] = max(0, rest[e]-α)
+		}
+	}
+	c := newCover(d, 1)
+	c.add(pick, α)
+	sw := &s.Switches[h]
+	x := Config{Permutation: c.column[0], Start: sw.Load + s.Delta, Weight: α}
+	sw.Configs, sw.Load = append(sw.Configs, x), x.Start+α
+}
