@@ -40,11 +40,12 @@ func keysOf(t reflect.Type, prefix string) []string {
 	var keys []string
 	for i := range t.NumField() {
 		key := prefix + t.Field(i).Tag.Get("yaml")
-		if t.Field(i).Anonymous { // its keys are those of the group that it is in
-			keys = append(keys, keysOf(t.Field(i).Type, prefix)...)
-		} else if t.Field(i).Type.Kind() == reflect.Struct {
-			keys = append(keys, keysOf(t.Field(i).Type, key+".")...)
-		} else {
+		switch f := t.Field(i); {
+		case f.Anonymous: // its keys are those of the group that it is in
+			keys = append(keys, keysOf(f.Type, prefix)...)
+		case f.Type.Kind() == reflect.Struct:
+			keys = append(keys, keysOf(f.Type, key+".")...)
+		default:
 			keys = append(keys, key)
 		}
 	}

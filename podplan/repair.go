@@ -3,6 +3,7 @@ package podplan
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/forsd/forsd/lft"
@@ -42,10 +43,8 @@ func (r *Result) mend(t *topology.PodTree) (*Result, error) {
 	if r.Offset == nil {
 		out.Offset = make([]uint8, len(p.To))
 	}
-	p.Bounds, p.Unreachable = pods.ComputeBounds(shape), pods.Unreachable(shape)
-	if len(p.Unreachable) > 0 || len(r.Plan.Unreachable) > 0 {
-		return nil, ErrOther
-	}
+	var bounds sync.WaitGroup // which nothing asks for before it is clear what stays
+	bounds.Go(func() { p.Bounds, p.Unreachable = pods.ComputeBounds(shape), pods.Unreachable(shape) })
 	x := out.newAddresses()
 	if r.Tables != nil {
 		x.remember(r.Tables)
@@ -67,6 +66,9 @@ func (r *Result) mend(t *topology.PodTree) (*Result, error) {
 				}
 			}
 		}
+	}
+	if bounds.Wait(); len(p.Unreachable) > 0 || len(r.Plan.Unreachable) > 0 {
+		return nil, ErrOther
 	}
 	if err := out.place(x, late); err != nil {
 		return nil, err
