@@ -10,7 +10,8 @@ import (
 	"github.com/forsd/forsd/testbed/ibsim"
 )
 
-// TestKindsOfFabrics rewires a tree under OpenSM into a ring of its leaves, and back.
+// TestKindsOfFabrics rewires a tree into a ring of its leaves, and back, while OpenSM is
+// down: a switch whose cables are moved while OpenSM 3.3.23 discovers it may crash OpenSM.
 // In each it asks for everything that changes a plan, restarts OpenSM, and kills
 // forsd: what is published holds on the tables and the fabric that are there.
 func TestKindsOfFabrics(t *testing.T) {
@@ -23,6 +24,7 @@ func TestKindsOfFabrics(t *testing.T) {
 	leaf := func(l int) string { return fmt.Sprintf("Leaf%03d", l%leaves) }
 	// rewire pulls the cables out of the leaves' ports to switches, and plugs others in.
 	rewire := func(plug func(l int) error) {
+		x.SM.Stop(x.ctx)
 		var ports []ibsim.Port
 		for l := range leaves {
 			for k := range spines {
@@ -33,6 +35,8 @@ func TestKindsOfFabrics(t *testing.T) {
 		for l := range leaves {
 			x.ok(plug(l))
 		}
+		x.ok(x.SM.Restart(x.ctx))
+		x.restartedManager()
 	}
 	for round, kind := range []string{"fat-tree", "own-routes", "fat-tree", "own-routes"} {
 		switch {

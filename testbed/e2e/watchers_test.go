@@ -96,10 +96,15 @@ func (x *test) rss() (kb int) {
 }
 
 // pull pulls cables one after the other and puts each back, and returns how long forsd had
-// from the first sign of each loss to the published plan, in milliseconds and in order.
+// from the first sign of each loss to the published plan, in milliseconds and in order. With
+// FORS_LONG all who watch have been told of the change before when a cable is pulled; else
+// many are told meanwhile.
 func (x *test) pull(load *Sight, cables int) (times []float64) {
 	x.Helper()
 	for n := range cables {
+		if os.Getenv("FORS_LONG") != "" {
+			time.Sleep(3 * time.Second)
+		}
 		leaf, lane := n%len(load.Tree.Leaves), (3*n+1)%load.Tree.Lanes
 		at := load.Tree.Leaves[leaf]
 		port := int(at.Cables[lane].LeafPort)
