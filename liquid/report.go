@@ -64,11 +64,8 @@ func NewReport(t *Traffic, r *Result) *Report {
 	out := &Report{Version: 1, Transfers: t.Len(), ConflictEdges: t.ConflictEdges(), Bottlenecks: len(t.Bottlenecks()), Duration: t.Duration(),
 		LiquidThroughput: t.LiquidThroughput(), Throughput: r.Schedule.Throughput(), Steps: len(r.Schedule), Gap: len(r.Schedule) - t.Duration(),
 		Liquid: r.Liquid, NoLiquid: r.NoLiquid, Optimal: r.Optimal(), Method: r.Method, Effort: Effort{r.Orbits, r.Nodes, r.Moves}, Schedule: [][][2]int32{}}
-	seen := make(map[int32]bool)
-	for _, p := range t.pairs {
-		seen[p.Src], seen[p.Dst] = true, true
-	}
-	out.Nodes = len(seen)
+	nodes, _ := t.nodes()
+	out.Nodes = len(nodes)
 	if !t.Uniform() {
 		out.Time, out.TimeBound, out.Speeds = t.Time(r.Schedule), t.TimeBound(), t.Bounds()
 	}
