@@ -65,6 +65,27 @@ func (m Model) Predict(p *Plan) Times {
 	return t
 }
 
+// Step is when a step of a plan begins and what its stage and the moves beside that take,
+// in seconds. The first and the last step have no stage.
+type Step struct{ Begin, Stage, Moves float64 }
+
+// Steps tells when each step of a plan is predicted to be: before the stages, each stage,
+// and after them.
+func (m Model) Steps(p *Plan) []Step {
+	m = m.orDefault().at(p.Site)
+	steps := make([]Step, len(p.Busiest))
+	begin := 0.0
+	for i, busiest := range p.Busiest {
+		s := Step{Begin: begin, Moves: m.moves(busiest)}
+		if i > 0 && i <= len(p.Stages) {
+			s.Stage = m.stage(p.Stages[i-1].Length)
+		}
+		steps[i] = s
+		begin += max(s.Stage, s.Moves)
+	}
+	return steps
+}
+
 // at is the model of a site's channels, if there is a site.
 func (m Model) at(s *Places) Model {
 	if s != nil {

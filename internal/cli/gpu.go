@@ -15,6 +15,7 @@ import (
 	"github.com/forsd/forsd/gpu"
 	"github.com/forsd/forsd/gpu/lanes"
 	"github.com/forsd/forsd/internal/command"
+	"github.com/forsd/forsd/internal/svg"
 )
 
 func gpuCommand() *cobra.Command {
@@ -41,6 +42,7 @@ type gpuScheduleFlags struct {
 	site          siteFlags
 	lanes         lanesFlags
 	out, programs string
+	svg           svgFlag
 }
 
 func gpuScheduleCommand() *cobra.Command {
@@ -86,6 +88,7 @@ lists of all ranks in a compact form that docs/gpu.md describes.`,
 	fs.DurationVar(&f.options.Model.Latency, "latency", gpu.DefaultModel.Latency, "what it takes to start a stage")
 	fs.StringVar(&f.out, "out", "", "write the lists of all ranks to this file, in binary; - is standard output")
 	fs.StringVar(&f.programs, "programs", "", "write the lists of all ranks to this file, as JSON; - is standard output")
+	f.svg.register(cmd, "when stages are and what each NIC sends")
 	return cmd
 }
 
@@ -100,6 +103,9 @@ func (f *gpuScheduleFlags) run(cmd *cobra.Command) error {
 	}
 	if f.out != "" && f.out == f.programs {
 		return fmt.Errorf("--out and --programs both write to %s: give each a file of its own", f.out)
+	}
+	if err := f.svg.check(cmd, f.out, f.programs); err != nil {
+		return err
 	}
 	site, err := f.site.read(&f.trafficFlags)
 	if err != nil {
@@ -127,8 +133,11 @@ func (f *gpuScheduleFlags) run(cmd *cobra.Command) error {
 	if err := f.write(cmd, plan); err != nil {
 		return err
 	}
+	if err := f.svg.draw(cmd, func() *svg.Chart { return gpuChart(plan, f.options.Model) }); err != nil {
+		return err
+	}
 	report := plan.Report(f.options.Model)
-	if (f.out != "-" && f.programs != "-") || command.WantsJSON(cmd) {
+	if (f.out != "-" && f.programs != "-" && !f.svg.prints()) || command.WantsJSON(cmd) {
 		err = command.Show(cmd, exchangeReport{report, pinned}, func(w io.Writer) {
 			printExchange(w, report, elapsed)
 			if pinned != nil {

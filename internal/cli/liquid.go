@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/forsd/forsd/internal/command"
 	"github.com/forsd/forsd/internal/hostlist"
+	"github.com/forsd/forsd/internal/svg"
 	"github.com/forsd/forsd/liquid"
 	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/topology"
@@ -64,6 +66,14 @@ type transfers struct {
 	traffic *liquid.Traffic
 	network *liquid.Network // or
 	routes  *liquid.Routes
+}
+
+// linkName is the name of a link for people.
+func (t *transfers) linkName(l liquid.Link) string {
+	if t.routes != nil {
+		return t.routes.LinkName(l)
+	}
+	return cmp.Or(t.network.Links[l], fmt.Sprintf("link %d", l))
 }
 
 // read reads the input.
@@ -213,6 +223,7 @@ type liquidScheduleFlags struct {
 	time    time.Duration
 	compare bool
 	out     string
+	svg     svgFlag
 }
 
 func liquidScheduleCommand() *cobra.Command {
@@ -247,6 +258,7 @@ what is faster goes along where it has room.`,
 	fs.Uint64Var(&f.options.Seed, "seed", 0, "of everything random")
 	fs.BoolVar(&f.compare, "compare", false, "print the steps of dsatur, round-robin and random too")
 	fs.StringVar(&f.out, "out", "", "write the schedule of a fabric to this file, as phases.csv; - is standard output")
+	f.svg.register(cmd, "which steps use which links")
 	return cmd
 }
 
@@ -267,6 +279,9 @@ func (f *liquidScheduleFlags) run(cmd *cobra.Command) error {
 		if f.network != "" {
 			return errors.New("--out is for a fabric: --json has the schedule of a network")
 		}
+	}
+	if err := f.svg.check(cmd, f.out); err != nil {
+		return err
 	}
 	t, err := f.read(cmd)
 	if err != nil {
@@ -296,7 +311,10 @@ func (f *liquidScheduleFlags) run(cmd *cobra.Command) error {
 	} else if t.traffic.Uniform() {
 		report.MBps = report.Throughput * t.network.Rate
 	}
-	if f.out != "-" || command.WantsJSON(cmd) {
+	if err := f.svg.draw(cmd, func() *svg.Chart { return liquidChart(t.traffic, report, result.Schedule, t.linkName) }); err != nil {
+		return err
+	}
+	if f.out != "-" && !f.svg.prints() || command.WantsJSON(cmd) {
 		if err := command.Show(cmd, report, func(w io.Writer) { printLiquid(w, t, report, spent) }); err != nil {
 			return err
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/forsd/forsd/internal/command"
 	"github.com/forsd/forsd/internal/matrix"
+	"github.com/forsd/forsd/internal/svg"
 	"github.com/forsd/forsd/optical/ocs"
 )
 
@@ -57,6 +58,7 @@ type ocsFlags struct {
 	refine  string
 	from    string
 	dead    []string
+	svg     svgFlag
 }
 
 func (f *ocsFlags) register(cmd *cobra.Command) {
@@ -140,6 +142,7 @@ printed: that of the paper's theorems, and a sharper one that counts configurati
 	cmd.Flags().StringVar(&f.from, "from", "", "file of an earlier schedule for best to begin with: for no more demand the new one is never longer")
 	cmd.Flags().StringVar(&demand, "demand", "", "square matrix, a row for each sending rack: CSV, NPY or JSON; - is standard input")
 	cmd.Flags().StringVar(&out, "out", "", "write the schedule to this file, as JSON; - is standard output")
+	f.svg.register(cmd, "what each switch does when")
 	return cmd
 }
 
@@ -153,6 +156,9 @@ func (f *ocsFlags) run(cmd *cobra.Command, demand, out string) error {
 		if err := checkOut(cmd, "out", out, "the schedule"); err != nil {
 			return err
 		}
+	}
+	if err := f.svg.check(cmd, out); err != nil {
+		return err
 	}
 	d, err := readDemand(cmd, demand)
 	if err != nil {
@@ -179,7 +185,10 @@ func (f *ocsFlags) run(cmd *cobra.Command, demand, out string) error {
 			return err
 		}
 	}
-	if out != "-" {
+	if err := f.svg.draw(cmd, func() *svg.Chart { return ocsChart(r) }); err != nil {
+		return err
+	}
+	if out != "-" && !f.svg.prints() {
 		if err := command.Show(cmd, r, func(w io.Writer) { printSchedule(w, r, planned) }); err != nil {
 			return err
 		}
@@ -235,6 +244,7 @@ func readSchedule(path string) (*ocs.Report, error) {
 
 func ocsReplayCommand() *cobra.Command {
 	var demand, schedule string
+	var drawn svgFlag
 	cmd := &cobra.Command{
 		Use:   "replay --demand FILE --schedule FILE",
 		Short: "Carry a schedule out, circuit by circuit, and check that all is carried",
@@ -244,6 +254,9 @@ knows nothing of how schedules are made. It prints the first violation.`,
 		Example: `  forsctl ocs replay --demand D.csv --schedule schedule.json`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := drawn.check(cmd); err != nil {
+				return err
+			}
 			d, err := readDemand(cmd, demand)
 			if err != nil {
 				return err
@@ -256,6 +269,9 @@ knows nothing of how schedules are made. It prints the first violation.`,
 			if err := ocs.Replay(d, s); err != nil {
 				return command.Violated{Err: fmt.Errorf("%s: %w", schedule, err)}
 			}
+			if err := drawn.draw(cmd, func() *svg.Chart { return ocsChart(r) }); err != nil || drawn.prints() {
+				return err
+			}
 			return command.Show(cmd, map[string]any{"version": 1, "makespan": s.Makespan(), "configurations": s.Configurations()}, func(w io.Writer) {
 				fmt.Fprintf(w, "%s holds: %s carry all of %s by %.6g\n", schedule, command.Plural(s.Configurations(), "configuration", "configurations"), demand, s.Makespan())
 			})
@@ -263,6 +279,7 @@ knows nothing of how schedules are made. It prints the first violation.`,
 	}
 	cmd.Flags().StringVar(&demand, "demand", "", "the matrix: CSV, NPY or JSON; - is standard input")
 	cmd.Flags().StringVar(&schedule, "schedule", "", "file of forsctl ocs schedule --out")
+	drawn.register(cmd, "what each switch does when")
 	return cmd
 }
 

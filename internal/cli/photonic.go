@@ -12,6 +12,7 @@ import (
 
 	"github.com/forsd/forsd/internal/command"
 	"github.com/forsd/forsd/internal/matrix"
+	"github.com/forsd/forsd/internal/svg"
 	"github.com/forsd/forsd/optical/photonic"
 )
 
@@ -37,6 +38,7 @@ type photonicFlags struct {
 	baselines  bool
 	matrixFile string
 	out        string
+	svg        svgFlag
 	given      func(flag string) bool
 	instance   *photonic.Instance
 	options    photonic.Options
@@ -89,6 +91,7 @@ messages have short ways, unless --relabel=false.`,
 	fs.StringVar(&f.matrixFile, "matrix", "", "matrix of bytes, a row a sending GPU, in place of --sizes and --message-mb")
 	fs.BoolVar(&f.baselines, "baselines", true, "plan the alternatives too: static, direct links, largest messages first")
 	fs.StringVar(&f.out, "out", "", "write the plan with every hop to this file, as JSON; - is standard output")
+	f.svg.register(cmd, "what each switch is set to when, and the links in use")
 	return cmd
 }
 
@@ -129,6 +132,9 @@ func (f *photonicFlags) run(cmd *cobra.Command) error {
 			return err
 		}
 	}
+	if err := f.svg.check(cmd, f.out); err != nil {
+		return err
+	}
 	if err := f.read(cmd); err != nil {
 		return err
 	}
@@ -161,7 +167,10 @@ func (f *photonicFlags) run(cmd *cobra.Command) error {
 			return err
 		}
 	}
-	if f.out != "-" {
+	if err := f.svg.draw(cmd, func() *svg.Chart { return photonicChart(f.instance, plan) }); err != nil {
+		return err
+	}
+	if f.out != "-" && !f.svg.prints() {
 		if err := command.Show(cmd, report, func(w io.Writer) { f.print(w, report) }); err != nil {
 			return err
 		}
@@ -215,6 +224,7 @@ func topologiesText(list []photonic.Topology) string {
 
 func photonicReplayCommand() *cobra.Command {
 	var file string
+	var drawn svgFlag
 	cmd := &cobra.Command{
 		Use:   "replay --plan FILE",
 		Short: "Carry out a plan hop by hop and check that every chunk arrives",
@@ -225,6 +235,9 @@ says. It prints the first violation.`,
 		Example: `  forsctl photonic replay --plan plan.json`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := drawn.check(cmd); err != nil {
+				return err
+			}
 			data, err := readFile("plan", file, "a file of forsctl photonic plan --out")
 			if err != nil {
 				return err
@@ -239,11 +252,15 @@ says. It prints the first violation.`,
 			} else if err != nil {
 				return command.Violated{Err: fmt.Errorf("%s: %w", file, err)}
 			}
+			if err := drawn.draw(cmd, func() *svg.Chart { return photonicChart(in, plan) }); err != nil || drawn.prints() {
+				return err
+			}
 			return command.Show(cmd, map[string]any{"version": 1, "messages": r.Messages, "moves": r.Moves, "cost_us": r.Cost}, func(w io.Writer) {
 				fmt.Fprintf(w, "%s holds: %d messages arrive after %d moves, at a cost of %s\n", file, r.Messages, r.Moves, micros(r.Cost))
 			})
 		},
 	}
 	cmd.Flags().StringVar(&file, "plan", "", "file of forsctl photonic plan --out")
+	drawn.register(cmd, "what each switch is set to when, and the links in use")
 	return cmd
 }
