@@ -30,6 +30,7 @@ type Options struct {
 // Cluster is a running Slurm.
 type Cluster struct {
 	dir     string
+	spool   string // of the slurmds
 	daemons []*exec.Cmd
 }
 
@@ -48,14 +49,20 @@ func Available() error {
 
 // Start starts a cluster, and waits until its nodes are idle.
 func Start(ctx context.Context, o Options) (*Cluster, error) {
-	c := &Cluster{dir: o.Dir}
-	if err := c.configure(o); err != nil {
+	// A slurmstepd has a socket there, whose path, of 107 bytes at most, has the name of the
+	// node in it, and that of the step.
+	spool, err := os.MkdirTemp("", "slurm")
+	if err != nil {
 		return nil, err
+	}
+	c := &Cluster{dir: o.Dir, spool: spool}
+	if err := c.configure(o); err != nil {
+		return nil, errors.Join(err, c.Close())
 	}
 	path := func(name string) string { return filepath.Join(c.dir, name) }
 	key := bytes.Repeat([]byte("not secret "), 12)
 	if err := os.WriteFile(path("munge.key"), key, 0o600); err != nil {
-		return nil, err
+		return nil, errors.Join(err, c.Close())
 	}
 	lines := [][]string{
 		{"munged", "--foreground", "--force", "--num-threads=1", "--key-file=" + path("munge.key"), "--socket=" + path("munge"),
@@ -138,10 +145,8 @@ TaskProlog=%[1]s/task_prolog.sh
 	if err := os.WriteFile(c.conf(), []byte(text.String()), 0o644); err != nil {
 		return err
 	}
-	// A slurmd puts a socket with its node's name into its directory: a path with the name
-	// twice would be too long.
 	for i := range o.Nodes {
-		own := fmt.Sprintf("Include %s\nSlurmdSpoolDir=%s/%d\n", c.conf(), c.dir, i)
+		own := fmt.Sprintf("Include %s\nSlurmdSpoolDir=%s/%d\n", c.conf(), c.spool, i) // %n would have the node's name twice
 		if err := os.WriteFile(c.nodeConf(i), []byte(own), 0o644); err != nil {
 			return err
 		}
@@ -258,5 +263,5 @@ func (c *Cluster) Close() error {
 	for i := len(c.daemons) - 1; i >= 0; i-- {
 		_ = syscall.Kill(-c.daemons[i].Process.Pid, syscall.SIGKILL) // it may have ended
 	}
-	return nil
+	return os.RemoveAll(c.spool)
 }
