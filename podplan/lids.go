@@ -236,7 +236,8 @@ func (r *Result) address(ctx context.Context) error {
 	x.lids = slices.Max(most[:])
 	all := slices.Concat(late[:]...)
 	slices.Sort(all)
-	err := r.place(x, all)
+	to := r.takeOut(all)
+	err := r.place(x, pods.NewMover(p, r.shape), all, to)
 	r.LIDs = x.lids
 	return err
 }
@@ -244,38 +245,37 @@ func (r *Result) address(ctx context.Context) error {
 // addressPart does so for the transfers to some servers, and returns the slots of those that
 // find none.
 func (x *addresses) addressPart(first, end int32) (late []int) {
-	p := x.Plan
-	at := 0
-	for range p.Blocks {
-		for a := range x.shape.Leaves {
-			for last := at + int(p.First[a+1]-p.First[a]); at < last; at++ {
-				d := p.To[at]
-				if d < first || d >= end || p.Way[at] < 0 {
-					continue
-				}
-				if o := x.offset(a, d, p.Way[at]); o >= 0 {
-					x.Offset[at] = uint8(o)
-				} else {
-					late = append(late, at)
-				}
-			}
+	x.crossing(func(at, a int, d int32) {
+		if d < first || d >= end {
+			return
 		}
-	}
+		if o := x.offset(a, d, x.Plan.Way[at]); o >= 0 {
+			x.Offset[at] = uint8(o)
+		} else {
+			late = append(late, at)
+		}
+	})
 	return late
 }
 
-// place puts units elsewhere that are in slots without a way that their LIDs allow. A repair
+// takeOut takes the units out of some slots, each as block·slots + slot, and returns their
+// servers.
+func (r *Result) takeOut(late []int) []int32 {
+	to := make([]int32, len(late))
+	for i, at := range late {
+		to[i] = r.Plan.To[at]
+		r.Plan.To[at], r.Plan.Way[at] = pods.Idle, -1
+	}
+	return to
+}
+
+// place puts units elsewhere that were in slots without a way that their LIDs allow. A repair
 // takes new blocks rather than change more of the tables, as long as the plan exceeds its
 // bound by no more than one part in as many as there are planes: what a dead cable of a leaf
 // costs in any case.
-func (r *Result) place(x *addresses, late []int) error {
+func (r *Result) place(x *addresses, m *pods.Mover, late []int, to []int32) error {
 	p := r.Plan
 	slots := int(p.First[len(p.First)-1])
-	to := make([]int32, len(late))
-	for i, at := range late {
-		to[i] = p.To[at]
-	}
-	m := pods.NewMover(p, r.shape, late)
 	limit := p.LowerBound * (r.Tree.Planes + 1) / (max(1, r.Tree.Planes) * p.Group)
 	for i, was := range late {
 		a := r.leafOf(was % slots)

@@ -43,39 +43,48 @@ func (r *Result) mend(t *topology.PodTree) (*Result, error) {
 	if r.Offset == nil {
 		out.Offset = make([]uint8, len(p.To))
 	}
-	var bounds sync.WaitGroup // which nothing asks for before it is clear what stays
-	bounds.Go(func() { p.Bounds, p.Unreachable = pods.ComputeBounds(shape), pods.Unreachable(shape) })
+	var late []int
+	out.crossing(func(at, a int, d int32) {
+		if !shape.Lives(a, int(out.home(d)), p.Way[at]) {
+			late = append(late, at)
+		}
+	})
+	to := out.takeOut(late)
+	var m *pods.Mover
+	var beside sync.WaitGroup
+	beside.Go(func() {
+		m = pods.NewMover(p, shape)
+		p.Bounds, p.Unreachable = pods.ComputeBounds(shape), pods.Unreachable(shape)
+	})
 	x := out.newAddresses()
 	if r.Tables != nil {
 		x.remember(r.Tables)
 	}
-	slots := int(p.First[len(p.First)-1])
-	var late []int
-	for b := range p.Blocks {
-		for a := range shape.Leaves {
-			for s := int(p.First[a]); s < int(p.First[a+1]); s++ {
-				at := b*slots + s
-				d := p.To[at]
-				if d == pods.Idle || p.Way[at] < 0 {
-					continue
-				}
-				if to := int(out.home(d)); shape.Lives(a, to, p.Way[at]) {
-					x.take(a, d, p.Way[at], int(out.Offset[at]))
-				} else {
-					late = append(late, at)
-				}
-			}
-		}
-	}
-	if bounds.Wait(); len(p.Unreachable) > 0 || len(r.Plan.Unreachable) > 0 {
+	out.crossing(func(at, a int, d int32) { x.take(a, d, p.Way[at], int(out.Offset[at])) })
+	if beside.Wait(); len(p.Unreachable) > 0 || len(r.Plan.Unreachable) > 0 {
 		return nil, ErrOther
 	}
-	if err := out.place(x, late); err != nil {
+	if err := out.place(x, m, late, to); err != nil {
 		return nil, err
 	}
 	out.LIDs = x.lids
 	out.Times.Plan = time.Since(start)
 	return out, nil
+}
+
+// crossing calls for each unit that crosses cables, with its slot as block·slots + slot, its
+// leaf and its server.
+func (r *Result) crossing(unit func(at, a int, d int32)) {
+	at := 0
+	for range r.Plan.Blocks {
+		for a := range r.shape.Leaves {
+			for end := at + int(r.Plan.First[a+1]-r.Plan.First[a]); at < end; at++ {
+				if r.Plan.To[at] != pods.Idle && r.Plan.Way[at] >= 0 {
+					unit(at, a, r.Plan.To[at])
+				}
+			}
+		}
+	}
 }
 
 // home is the leaf of a server, as the plan numbers leaves.
