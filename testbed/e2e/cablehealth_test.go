@@ -200,11 +200,17 @@ func TestCableReport(t *testing.T) {
 	before, err := x.Client.Status(x.ctx)
 	x.ok(err)
 	leaf, spine := healthy.Tree.Leaves[1], healthy.Tree.Spines[2]
-	x.count(leaf.Name, leaf.Cables[0].LeafPort, "PortCounters.SymbolErrorCounter", 1000)
-	x.count(spine.Name, leaf.Cables[2].SpinePort, "PortCounters.PortRcvErrors", 10)
-	x.becomes(1, 0, "suspect")
-	x.becomes(1, 2, "suspect")
-	st := x.warned(health.Suspect)
+	errors, st := uint64(0), before
+	for began := time.Now(); x.healthOf(1, 0).State != "suspect" || x.healthOf(1, 2).State != "suspect" || !HasWarning(st, health.Suspect); {
+		if errors += 1000; errors > 60_000 || time.Since(began) > patience {
+			x.Fatalf("%d errors, and no two cables are suspect: %v", errors, st.Warnings)
+		}
+		x.count(leaf.Name, leaf.Cables[0].LeafPort, "PortCounters.SymbolErrorCounter", errors)
+		x.count(spine.Name, leaf.Cables[2].SpinePort, "PortCounters.PortRcvErrors", errors/100)
+		x.read()
+		st, err = x.Client.Status(x.ctx)
+		x.ok(err)
+	}
 	x.read()
 	if st.Epoch != before.Epoch || HasWarning(st, health.Isolated) || HasWarning(st, health.NotIsolated) || !x.uses(1, 0) || !x.uses(1, 2) {
 		t.Errorf("epoch %d after %d, %v", st.Epoch, before.Epoch, st.Warnings)
