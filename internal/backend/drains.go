@@ -235,20 +235,14 @@ func (b *Backend) undrain(r *http.Request) (any, error) {
 	return out, waited(err)
 }
 
-// drained finds the drains that a text means: their parts by name or GUID as for a drain,
-// or as lists of drains show them.
-func (b *Backend) drained(spec string) (out []drains.Part, err error) {
-	part, tree := drains.Part{}, (*topology.FatTree)(nil)
+// drained finds the drains that a text means.
+func (b *Backend) drained(spec string) ([]drains.Part, error) {
+	var tree *topology.FatTree
 	if v, err := b.drainable(); err == nil {
 		tree = v.Tree
-		part, _, _ = drains.Find(tree, spec)
 	}
 	list := b.Drains()
-	for i := range list {
-		if d := &list[i]; spec == "all" || d.Part == part || d.Named(spec) {
-			out = append(out, d.Part)
-		}
-	}
+	out := drains.Meant(tree, list, spec)
 	if len(out) == 0 && spec != "all" {
 		return nil, api.Errorf(http.StatusNotFound, api.CodeNotFound, "%.200q is not drained%s", spec, topology.DidYouMean(spec, func(yield func(string) bool) {
 			for i := range list {

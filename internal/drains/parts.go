@@ -31,14 +31,14 @@ func Find(t *topology.FatTree, spec string) (p Part, name string, err error) {
 	}
 	for _, x := range withheld.Links(t) {
 		if x.Lower.GUID == at.guid && x.Lower.Port == uint8(port) || x.Upper.GUID == at.guid && x.Upper.Port == uint8(port) {
-			return Part{Cable, x.Leaf, x.Port}, fmt.Sprintf("%s port %d – %s port %d", x.Lower.Name, x.Port, x.Upper.Name, x.Upper.Port), nil
+			return Part{Cable, x.Leaf, x.Port}, fmt.Sprint(x.Lower.Name, portOf, x.Port, between, x.Upper.Name, portOf, x.Upper.Port), nil
 		}
 	}
-	between := "a leaf and a spine"
+	of := "a leaf and a spine"
 	if t.Pods != nil {
-		between = "levels"
+		of = "levels"
 	}
-	return p, "", fmt.Errorf("port %d of %s has no cable between %s that plans could use", port, at.name, between)
+	return p, "", fmt.Errorf("port %d of %s has no cable between %s that plans could use", port, at.name, of)
 }
 
 // node is a switch of the tree.

@@ -57,6 +57,46 @@ func TestFind(t *testing.T) {
 	}
 }
 
+// TestMeant finds drains by all names, also those of cables whose lane another cable has.
+func TestMeant(t *testing.T) {
+	whole := fitted(t)
+	cable, other, leaf := out(t, whole, "Leaf001/6"), out(t, whole, "Leaf002/7"), out(t, whole, "Leaf001")
+	crossed := fitted(t, fabgen.Fails(t, "Leaf001/6"), func(f *topology.Fabric) { // and Leaf001 leads to Spine001 from the port to Spine003
+		leaf, spine := f.Find(fabgen.LeafGUID+1), f.Find(fabgen.SpineGUID+1)
+		rate := f.Nodes[leaf].Ports[8].Rate
+		f.Disconnect(topology.PortRef{Node: leaf, Port: 8})
+		f.Disconnect(topology.PortRef{Node: spine, Port: 3})
+		f.Connect(topology.PortRef{Node: leaf, Port: 8}, topology.PortRef{Node: spine, Port: 3}, rate)
+	})
+	if _, _, err := Find(crossed, "Leaf001/6"); err == nil {
+		t.Error("the port that has no cable has one")
+	}
+	all := []Drain{cable, other, leaf}
+	for _, c := range []struct {
+		tree *topology.FatTree
+		text string
+		want []Part
+	}{
+		{whole, "all", []Part{cable.Part, other.Part, leaf.Part}},
+		{whole, "Leaf001/6", []Part{cable.Part}},
+		{whole, "Spine001/2", []Part{cable.Part}},
+		{crossed, "Leaf001/6", []Part{cable.Part}},
+		{crossed, "Spine001/2", []Part{cable.Part}},
+		{nil, "Leaf001/6", []Part{cable.Part}},
+		{nil, "Leaf001 port 6 – Spine001 port 2", []Part{cable.Part}},
+		{nil, "0x0000000000200001/6", []Part{cable.Part}},
+		{nil, "0x0000000000200001", []Part{leaf.Part}},
+		{crossed, "Leaf001", []Part{leaf.Part}},
+		{crossed, "Leaf001/5", nil},
+		{whole, "Leaf000", nil},
+		{whole, "", nil},
+	} {
+		if got := Meant(c.tree, all, c.text); !slices.Equal(got, c.want) {
+			t.Errorf("%q: %v, want %v", c.text, got, c.want)
+		}
+	}
+}
+
 // out is a drain of a part that is out.
 func out(t *testing.T, tree *topology.FatTree, spec string) Drain {
 	t.Helper()

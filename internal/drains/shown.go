@@ -2,10 +2,12 @@ package drains
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/topology"
 )
 
 // Drained is the code of the warning that tells which parts are out.
@@ -17,14 +19,38 @@ func (d *Drain) Shown() api.Drain {
 		At: d.At, Until: d.Until, Reason: d.Reason, By: d.By, Uses: append([]string{}, d.Uses...)}
 }
 
-// Named tells whether a text is the drain's own name, or the GUIDs of its part.
-func (d *Drain) Named(text string) bool {
-	guids := d.GUID.String()
-	if d.Kind == Cable {
-		guids += fmt.Sprintf("/%d", d.Port)
+// Meant lists those of the drains that a text means: all, a part of a tree as for Find, a
+// drain by its name, or the GUIDs of its part. A cable that none of these finds goes by
+// the ends that it had when it was drained: its lane may have another cable now.
+func Meant(t *topology.FatTree, all []Drain, text string) (out []Part) {
+	part := Part{}
+	if t != nil {
+		part, _, _ = Find(t, text)
 	}
-	return text == d.Name || text == guids
+	end := text
+	if slash := strings.LastIndexByte(text, '/'); slash >= 0 {
+		end = text[:slash] + portOf + text[slash+1:]
+	}
+	for _, means := range []func(d *Drain) bool{
+		func(d *Drain) bool {
+			return text == "all" || d.Part == part || text == d.Name || text == d.GUID.String() && d.Kind != Cable || d.Kind == Cable && text == fmt.Sprintf("%s/%d", d.GUID, d.Port)
+		},
+		func(d *Drain) bool { return d.Kind == Cable && slices.Contains(strings.Split(d.Name, between), end) },
+	} {
+		for i := range all {
+			if means(&all[i]) {
+				out = append(out, all[i].Part)
+			}
+		}
+		if out != nil {
+			break
+		}
+	}
+	return out
 }
+
+// What the name of a cable has between its ends, and an end between switch and port.
+const between, portOf = " – ", " port "
 
 // Text says how a part that is out stands.
 func (d *Drain) Text() string {
