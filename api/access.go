@@ -199,21 +199,22 @@ func Told(ctx context.Context) {
 }
 
 // tell tells of an order that its endpoint has not told of, and of one that was refused.
-func (s *service) tell(ctx context.Context, r *http.Request, status int, err error) {
+func (s *service) tell(ctx context.Context, r *http.Request, answer *statusWriter) {
 	if o, is := ctx.Value(orderKey{}).(*order); s.Ordered == nil || is && o.told {
 		return
 	}
 	result := ""
-	if err == nil {
-		result = http.StatusText(status)
+	if answer.err == nil {
+		result = http.StatusText(answer.status)
 	}
-	s.Ordered(ctx, r.Method+" "+r.URL.Path, result, err)
+	s.Ordered(ctx, r.Method+" "+r.URL.Path, result, answer.err)
 }
 
-// statusWriter notes the status of an answer.
+// statusWriter notes what was answered.
 type statusWriter struct {
 	http.ResponseWriter
 	status int
+	err    error // that was answered
 }
 
 // WriteHeader notes the status.

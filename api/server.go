@@ -151,7 +151,7 @@ func (s *service) handle(need access.Role, pattern string, answer endpoint) {
 	s.roles[pattern] = need
 	orders := need >= operators && !strings.HasPrefix(pattern, "GET ")
 	s.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
-		out := &statusWriter{w, http.StatusOK}
+		out := &statusWriter{ResponseWriter: w, status: http.StatusOK}
 		if orders {
 			r = r.WithContext(context.WithValue(withEpoch(r.Context(), s.Plans), orderKey{}, &order{}))
 		}
@@ -167,7 +167,7 @@ func (s *service) handle(need access.Role, pattern string, answer endpoint) {
 			WriteError(out, err)
 		}
 		if orders {
-			s.tell(r.Context(), r, out.status, err)
+			s.tell(r.Context(), r, out)
 		}
 	})
 }
@@ -234,6 +234,9 @@ func (r *refusal) Write(p []byte) (int, error) { return len(p), nil }
 // WriteError answers with an error as every endpoint does; mounted handlers use
 // it too.
 func WriteError(w http.ResponseWriter, err error) {
+	if out, is := w.(*statusWriter); is {
+		out.err = err
+	}
 	var e *Error
 	if !errors.As(err, &e) {
 		e = Errorf(http.StatusInternalServerError, CodeInternal, "%v", err)

@@ -54,6 +54,7 @@ func TestOrders(t *testing.T) {
 		{"job renew eve", "job 2 has a lease of 1h0m0s", func() error { _, err := c.RenewJob(ctx, "eve", time.Hour); return err }},
 		{"job rm eve", "job 2 has ended", func() error { _, err := c.RemoveJob(ctx, "eve"); return err }},
 		{"baseline accept", "the fabric as it is now is the baseline", func() error { return c.Call(ctx, "POST", "/v1/baseline/accept", nil, &api.Change{}) }},
+		{"POST /v1/undrain", `refused: "Spine009" is not drained`, func() error { _, err := c.Undrain(ctx, "Spine009"); return err }},
 		{"reload", "changed [], restart needed for []", func() error { _, err := c.Reload(ctx, api.ReloadRequest{}); return err }},
 	} {
 		if err := o.do(); (err != nil) != strings.HasPrefix(o.result, "refused") {
