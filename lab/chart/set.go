@@ -4,6 +4,7 @@ package chart
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,7 +14,8 @@ import (
 )
 
 // Set is a set of numbers with the figures that show them. The numbers are in
-// NAME.csv, and no time of a clock is among them.
+// NAME.csv, and no time of a clock is among them. A set without Measure has its numbers
+// from elsewhere, and is drawn where they are.
 type Set struct {
 	Name    string
 	Measure func(context.Context, Step) (*Table, error)
@@ -34,6 +36,12 @@ type Figure struct {
 // Make measures the set and draws its figures into a directory, which it makes
 // where it is missing.
 func (s *Set) Make(ctx context.Context, dir string, step Step) error {
+	if s.Measure == nil {
+		if _, err := os.Stat(s.numbers(dir)); errors.Is(err, os.ErrNotExist) {
+			return nil
+		}
+		return s.Draw(dir)
+	}
 	t, err := s.Measure(ctx, step)
 	if err != nil {
 		return fmt.Errorf("%s: %w", s.Name, err)

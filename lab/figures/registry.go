@@ -24,6 +24,7 @@ var sets = []*chart.Set{
 	&ocsDelta,
 	&ocsFlows,
 	&ocsGantt,
+	&testbed,
 }
 
 // Names lists the sets.

@@ -17,6 +17,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"github.com/forsd/forsd/lab/chart"
 )
 
 // limit bounds the whole.
@@ -33,14 +35,18 @@ func main() {
 	flag.IntVar(&o.bytes, "bytes", 1<<20, "what each host sends to each other")
 	flag.IntVar(&o.rounds, "rounds", 1, "exchanges of which the median counts")
 	flag.IntVar(&o.upTo, "states", 4, "so many of: healthy, a dead cable, three dead cables, a dead spine")
+	numbers := flag.String("csv", "", "a file for the numbers, from which forslab draws them")
 	flag.StringVar(&o.only, "only", "", "one kind of tables: min-hop or forsd; none means both")
 	flag.StringVar(&o.forsd, "forsd", "bin/forsd", "the forsd to show")
 	flag.StringVar(&o.shim, "shim", "bin/libforsmpi.so", "its shim for Open MPI")
 	flag.StringVar(&o.lanes, "lanes", "bin/libforslanes.so", "its library for lanes")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	err := show(ctx, o)
+	all, err := show(ctx, o)
 	stop()
+	if *numbers != "" {
+		err = errors.Join(err, os.WriteFile(*numbers, encode(all), 0o644))
+	}
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "traffic: %v\n", err)
 		os.Exit(1)
@@ -66,26 +72,26 @@ func urgent() error {
 	return syscall.Exec(chrt, append([]string{"chrt", "--rr", "1", program}, os.Args[1:]...), append(os.Environ(), begun+"=1"))
 }
 
-func show(ctx context.Context, o options) (err error) {
+// show measures and prints; what it has measured until an error is there as well.
+func show(ctx context.Context, o options) (all []measurement, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it took longer than %v", limit))
 	defer cancel()
 	if o.dir, err = os.MkdirTemp("", "traffic"); err != nil {
-		return err
+		return nil, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(o.dir)) }()
 	for _, path := range []*string{&o.shim, &o.lanes} { // ranks load them
 		if *path, err = filepath.Abs(*path); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	if err := o.build(ctx); err != nil {
-		return err
+		return nil, err
 	}
 	fmt.Printf("FT(2;%d,%d), %d hosts, under a real OpenSM; a link carries %.1f MB/s, which stand for 200 Gb/s: 1 to %.0f.\n",
 		o.n, o.n, o.n*o.n, float64(o.rate)/1e6, 25e9/float64(o.rate))
 	fmt.Printf("Each host sends %d bytes to each other; median of %d.\n\n", o.bytes, o.rounds)
 	printHead()
-	var all []measurement
 	for _, way := range []struct {
 		name string
 		run  func(context.Context, options) ([]measurement, error)
@@ -94,12 +100,12 @@ func show(ctx context.Context, o options) (err error) {
 			continue
 		}
 		seen, err := way.run(ctx, o)
-		if err != nil {
-			return fmt.Errorf("%s: %w", way.name, err)
-		}
 		all = append(all, seen...)
+		if err != nil {
+			return all, fmt.Errorf("%s: %w", way.name, err)
+		}
 	}
-	return judgeAll(all)
+	return all, judgeAll(all)
 }
 
 // tolerance is by how much a throughput may differ from what is predicted.
@@ -123,6 +129,15 @@ func printRow(m measurement) {
 		off = "-"
 	}
 	fmt.Printf(row, m.tables, m.state, m.exchange.name, m.predicted, m.measured, off, m.waited, m.count.Late.Round(time.Microsecond), 100*m.behind(), m.lost())
+}
+
+// encode has the measurements as CSV. The bound is 0 where it is not known.
+func encode(all []measurement) []byte {
+	out := chart.NewTable("tables", "state", "exchange", "bound", "predicted", "measured", "waited", "behind", "lost")
+	for _, m := range all {
+		out.Add(m.tables, m.state, m.exchange.name, m.exchange.bound, m.predicted, m.measured, m.waited, m.behind(), m.lost())
+	}
+	return out.Encode()
 }
 
 // judgeAll says what is not as predicted.

@@ -27,6 +27,7 @@ func (b *bed) midRun(ctx context.Context, tables string, by routes, s state) (m 
 	}
 	exchanges = slices.DeleteFunc(exchanges, func(x exchange) bool { return x.loose })
 	m = measurement{tables: tables, state: pulled, exchange: exchanges[len(exchanges)-1]}
+	m.exchange.bound = 0 // the fabric changes
 	fabric, before, err := b.state(ctx)
 	if err != nil {
 		return m, err

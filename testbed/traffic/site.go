@@ -132,10 +132,15 @@ func (r byForsd) exchanges(ctx context.Context) ([]exchange, error) {
 	if err != nil {
 		return nil, err
 	}
+	status, err := r.b.Client.Status(ctx)
+	if err != nil {
+		return nil, err
+	}
 	o := r.b.o
+	bound := float64(o.n*o.n-1) / float64(status.LowerBound)
 	env := []string{"FORSD_TABLE=unix:" + r.b.Socket(), "FORS_SERVER=Hca%4r"}
-	return []exchange{{name: "by the plan", way: "alltoall", plan: base, env: append([]string{"LD_PRELOAD=" + o.shim}, env...)},
-		{name: "on lanes", way: "alltoall", plan: pinned, env: append([]string{"LD_PRELOAD=" + o.shim + ":" + o.lanes, "FORS_LIDS=pinned"}, env...)}}, nil
+	return []exchange{{name: "by the plan", way: "alltoall", plan: base, bound: bound, env: append([]string{"LD_PRELOAD=" + o.shim}, env...)},
+		{name: "on lanes", way: "alltoall", plan: pinned, bound: bound, env: append([]string{"LD_PRELOAD=" + o.shim + ":" + o.lanes, "FORS_LIDS=pinned"}, env...)}}, nil
 }
 
 // measureForsd measures on the tables of forsd.

@@ -39,6 +39,9 @@ type exchange struct {
 	// loose exchanges have no phases that ranks keep: their throughput is said beside what
 	// the same transfers have in phases, and not judged by it.
 	loose bool
+	// bound is what no exchange in phases exceeds on the fabric as it is, where forsd has
+	// told it; 0 otherwise.
+	bound float64
 }
 
 // routes is what routes a fabric, and the exchanges that there are on its tables.
@@ -55,26 +58,26 @@ func (b *bed) measureAll(ctx context.Context, tables string, by routes) (all []m
 		if s.name == "a dead cable" {
 			m, err := b.midRun(ctx, tables, by, s)
 			if err != nil {
-				return nil, fmt.Errorf("%s: %w", pulled, err)
+				return all, fmt.Errorf("%s: %w", pulled, err)
 			}
 			all = append(all, m)
 			b.o.tell(m)
 		} else if err := errors.Join(b.change(ctx, was, s), b.settled(ctx, by, s)); err != nil {
-			return nil, err
+			return all, err
 		}
 		was = s
 		f, switches, err := b.state(ctx)
 		if err != nil {
-			return nil, err
+			return all, err
 		}
 		exchanges, err := by.exchanges(ctx)
 		if err != nil {
-			return nil, err
+			return all, err
 		}
 		for _, x := range exchanges {
 			m, err := b.measure(ctx, measurement{tables: tables, state: s.name, exchange: x}, f, switches)
 			if err != nil {
-				return nil, err
+				return all, err
 			}
 			all = append(all, m)
 			b.o.tell(m)
