@@ -85,7 +85,7 @@ demo: deps build
 	$(GO) run ./testbed/demo $(if $(KEEP),-keep)
 
 # Unmodified Open MPI on a simulated fabric that carries data: throughputs beside what the
-# tables allow. Some fifteen minutes; the machine should have nothing else to do. TESTBEDFLAGS
+# tables allow. Some ten minutes; the machine should have nothing else to do. TESTBEDFLAGS
 # are those of testbed/traffic.
 testbed: deps build
 	$(GO) run ./testbed/traffic -forsd $(out)/forsd -shim $(out)/libforsmpi.so -lanes $(out)/libforslanes.so $(TESTBEDFLAGS)

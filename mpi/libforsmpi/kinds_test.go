@@ -2,6 +2,7 @@ package libforsmpi
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 )
@@ -67,5 +68,38 @@ func TestOtherMPI(t *testing.T) {
 		if out != without || !strings.HasPrefix(stderr, want) || strings.Count(stderr, "\n") != 1 {
 			t.Errorf("%v prints %q, without the shim %q, and errors %q, not %q", command, out, without, stderr, want)
 		}
+	}
+}
+
+// TestLater has exchanges by other functions than those of MPI 3 that wait. Those of large
+// counts go by the plan. Those that return at once and persistent ones are MPI's own, and
+// give the right results beside the shim.
+func TestLater(t *testing.T) {
+	table := small(t)
+	for _, c := range []struct {
+		mpi, kind string
+		planned   bool
+	}{{"", "later", false}, {mpich, "later", false}, {mpich, "persistent", false}, {mpich, "large", true}} {
+		t.Run(c.kind+c.mpi, func(t *testing.T) {
+			shim := builtFor(t, c.mpi)
+			plain := job{mpi: c.mpi, ranks: 4, mca: linear, command: []string{compile(t, "mpicc"+c.mpi, "testdata/exchanges.c"), "3", "40", c.kind}}
+			want, _ := plain.run(t)
+			log := t.TempDir()
+			out, stderr := plain.with(shim, table, "FORS_LOG="+log).run(t)
+			if out != want || !strings.HasSuffix(out, "differences: 0\n") || stderr != "" {
+				t.Errorf("it prints %q, without the shim %q, and errors %q", out, want, stderr)
+			}
+			if !c.planned {
+				if files, _ := os.ReadDir(log); len(files) > 0 {
+					t.Errorf("exchanges were logged: %v", files)
+				}
+				return
+			}
+			logs := readLogs(t, log, plain.ranks)
+			checkPairs(t, logs)
+			if n := began(logs); n < 50 {
+				t.Errorf("%d exchanges were begun by the plan", n)
+			}
+		})
 	}
 }

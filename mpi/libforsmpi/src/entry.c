@@ -20,12 +20,19 @@ typedef intptr_t word;
 typedef int seven(word, word, word, word, word, word, word);
 typedef int nine(word, word, word, word, word, word, word, word, word);
 
+/* What an exchange is carried out by. */
+struct functions {
+	seven *alltoall;
+	nine *alltoallv, *alltoallw;
+};
 extern seven fm_alltoall;
 extern nine fm_alltoallv, fm_alltoallw;
-
-/* What an exchange is carried out by. */
-static seven *alltoall = fm_alltoall;
-static nine *alltoallv = fm_alltoallv, *alltoallw = fm_alltoallw;
+static struct functions now = {fm_alltoall, fm_alltoallv, fm_alltoallw};
+#ifdef LARGE_COUNTS
+extern seven fm_alltoall_c;
+extern nine fm_alltoallv_c, fm_alltoallw_c;
+static struct functions large = {fm_alltoall_c, fm_alltoallv_c, fm_alltoallw_c};
+#endif
 static bool foreign;
 
 static void *own(const char *name) { return dlsym(RTLD_DEFAULT, name); }
@@ -38,11 +45,13 @@ static void look(void)
 	int (*tell)(char *, int *) = (int (*)(char *, int *))(uintptr_t)own("PMPI_Get_library_version");
 	if (!tell || tell(version, &length) != 0 || !fm_other_mpi(version))
 		return;
-	seven *const a = (seven *)(uintptr_t)own("PMPI_Alltoall");
-	nine *const v = (nine *)(uintptr_t)own("PMPI_Alltoallv"), *const w = (nine *)(uintptr_t)own("PMPI_Alltoallw");
-	if (!a || !v || !w)
+	const struct functions of = {(seven *)(uintptr_t)own("PMPI_Alltoall"), (nine *)(uintptr_t)own("PMPI_Alltoallv"), (nine *)(uintptr_t)own("PMPI_Alltoallw")};
+	if (!of.alltoall || !of.alltoallv || !of.alltoallw)
 		return;
-	alltoall = a, alltoallv = v, alltoallw = w, foreign = true;
+	now = of, foreign = true;
+#ifdef LARGE_COUNTS /* which an older MPI does not have, nor do its programs call them */
+	large = (struct functions){(seven *)(uintptr_t)own("PMPI_Alltoall_c"), (nine *)(uintptr_t)own("PMPI_Alltoallv_c"), (nine *)(uintptr_t)own("PMPI_Alltoallw_c")};
+#endif
 	version[strcspn(version, ",\n")] = 0;
 	if (launched_first())
 		fm_say("it was built for %s, and the program runs under %.80s: exchanges go without a plan, by MPI's own algorithms", fm_built_for, version);
@@ -55,20 +64,24 @@ bool fm_foreign(void)
 	return foreign;
 }
 
-EXPORTED int MPI_Alltoall(word a, word b, word c, word d, word e, word f, word g)
-{
-	fm_foreign();
-	return alltoall(a, b, c, d, e, f, g);
-}
+#define SEVEN(name, function)                                             \
+	EXPORTED int name(word a, word b, word c, word d, word e, word f, word g) \
+	{                                                                         \
+		fm_foreign();                                                         \
+		return (function)(a, b, c, d, e, f, g);                               \
+	}
+#define NINE(name, function)                                                              \
+	EXPORTED int name(word a, word b, word c, word d, word e, word f, word g, word h, word i) \
+	{                                                                                         \
+		fm_foreign();                                                                         \
+		return (function)(a, b, c, d, e, f, g, h, i);                                         \
+	}
 
-EXPORTED int MPI_Alltoallv(word a, word b, word c, word d, word e, word f, word g, word h, word i)
-{
-	fm_foreign();
-	return alltoallv(a, b, c, d, e, f, g, h, i);
-}
-
-EXPORTED int MPI_Alltoallw(word a, word b, word c, word d, word e, word f, word g, word h, word i)
-{
-	fm_foreign();
-	return alltoallw(a, b, c, d, e, f, g, h, i);
-}
+SEVEN(MPI_Alltoall, now.alltoall)
+NINE(MPI_Alltoallv, now.alltoallv)
+NINE(MPI_Alltoallw, now.alltoallw)
+#ifdef LARGE_COUNTS
+SEVEN(MPI_Alltoall_c, large.alltoall)
+NINE(MPI_Alltoallv_c, large.alltoallv)
+NINE(MPI_Alltoallw_c, large.alltoallw)
+#endif

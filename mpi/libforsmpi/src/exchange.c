@@ -18,7 +18,7 @@
 /* A block of an exchange: what one rank has for another. */
 struct block {
 	void *at;
-	int count;
+	amount count;
 	MPI_Datatype type;
 };
 
@@ -39,12 +39,13 @@ static void *moved(void *at, MPI_Aint bytes) { return (void *)((uintptr_t)at + (
 
 static struct block block_of(const struct side *s, int rank)
 {
-	switch (s->shape) {
-	case UNIFORM: return (struct block){moved(s->buffer, (MPI_Aint)rank * s->count * s->extent), s->count, s->type};
-	case COUNTS: return (struct block){moved(s->buffer, s->displs[rank] * s->extent), s->counts[rank], s->type};
-	case TYPES: break;
-	}
-	return (struct block){moved(s->buffer, s->displs[rank]), s->counts[rank], s->types[rank]};
+	if (s->shape == UNIFORM)
+		return (struct block){moved(s->buffer, (MPI_Aint)rank * s->count * s->extent), s->count, s->type};
+	const amount count = s->counts ? s->counts[rank] : (amount)s->large_counts[rank];
+	const MPI_Aint displ = s->displs ? s->displs[rank] : s->large_displs[rank];
+	if (s->shape == COUNTS)
+		return (struct block){moved(s->buffer, displ * s->extent), count, s->type};
+	return (struct block){moved(s->buffer, displ), count, s->types[rank]};
 }
 
 /* weigh tells the bytes of a block. */
@@ -79,7 +80,7 @@ static int save(struct run *x, int rank)
 	if (!(x->saved[rank] = malloc((size_t)length)))
 		return MPI_ERR_NO_MEM;
 	x->base[rank] = moved(x->saved[rank], -low);
-	return PMPI_Sendrecv(b.at, b.count, b.type, x->c->rank, x->c->tag, x->base[rank], b.count, b.type, x->c->rank, x->c->tag, x->c->channel->comm, MPI_STATUS_IGNORE);
+	return COUNTED(PMPI_Sendrecv)(b.at, b.count, b.type, x->c->rank, x->c->tag, x->base[rank], b.count, b.type, x->c->rank, x->c->tag, x->c->channel->comm, MPI_STATUS_IGNORE);
 }
 
 /*
@@ -106,7 +107,7 @@ static int post_receive(struct run *x, int rank, const struct row *row)
 		return failed;
 	const struct transfer t = {row ? row->phase : -1, rank, x->c->rank, -1, 0, bytes};
 	fm_log(x->c, "receive", &t);
-	failed = PMPI_Irecv(b.at, b.count, b.type, rank, x->c->tag, x->c->channel->comm, &x->c->requests[x->pending]);
+	failed = COUNTED(PMPI_Irecv)(b.at, b.count, b.type, rank, x->c->tag, x->c->channel->comm, &x->c->requests[x->pending]);
 	x->pending += !failed;
 	return failed;
 }
@@ -127,7 +128,7 @@ static int post_send(struct run *x, int rank, const struct row *row)
 	}
 	const struct transfer t = {row ? row->phase : -1, x->c->rank, rank, row ? row->lane : -1, row ? row->dlid : 0, bytes};
 	fm_log(x->c, "send", &t);
-	failed = PMPI_Isend(b.at, b.count, b.type, rank, x->c->tag, x->c->channel->comm, &x->c->requests[x->pending]);
+	failed = COUNTED(PMPI_Isend)(b.at, b.count, b.type, rank, x->c->tag, x->c->channel->comm, &x->c->requests[x->pending]);
 	x->pending += !failed;
 	return failed;
 }
@@ -205,7 +206,7 @@ static int keep(const struct run *x)
 	if (x->in_place || (s.count == 0 && r.count == 0))
 		return MPI_SUCCESS;
 	const MPI_Datatype st = s.count == 0 ? MPI_BYTE : s.type, rt = r.count == 0 ? MPI_BYTE : r.type;
-	return PMPI_Sendrecv(s.at, s.count, st, x->c->rank, x->c->tag, r.at, r.count, rt, x->c->rank, x->c->tag, x->c->channel->comm, MPI_STATUS_IGNORE);
+	return COUNTED(PMPI_Sendrecv)(s.at, s.count, st, x->c->rank, x->c->tag, r.at, r.count, rt, x->c->rank, x->c->tag, x->c->channel->comm, MPI_STATUS_IGNORE);
 }
 
 /* local exchanges the blocks that stay on this rank's server. */

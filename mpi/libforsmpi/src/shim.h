@@ -149,13 +149,24 @@ struct comm {
  */
 int fm_comm(MPI_Comm user, struct comm **c);
 
+/* MPI 4 has functions of large counts, which take all others as well. */
+#if MPI_VERSION >= 4
+#define COUNTED(function) function##_c
+typedef MPI_Count amount;
+#else
+#define COUNTED(function) function
+typedef int amount;
+#endif
+
 /* One side of an exchange, as MPI's functions are given it. */
 enum shape { UNIFORM, COUNTS, TYPES }; /* of MPI_Alltoall, MPI_Alltoallv, MPI_Alltoallw */
 struct side {
 	enum shape shape;
 	void *buffer;
-	int count;                 /* UNIFORM */
-	const int *counts, *displs; /* COUNTS, TYPES */
+	amount count;              /* UNIFORM */
+	const int *counts, *displs; /* COUNTS, TYPES; NULL where these are large */
+	const MPI_Count *large_counts;
+	const MPI_Aint *large_displs;
 	MPI_Datatype type;         /* UNIFORM, COUNTS */
 	const MPI_Datatype *types; /* TYPES */
 	MPI_Aint extent;           /* of type; fm_exchange sets it */
@@ -218,5 +229,13 @@ int fm_alltoallv(const void *sendbuf, const int sendcounts[], const int sdispls[
 	void *recvbuf, const int recvcounts[], const int rdispls[], MPI_Datatype recvtype, MPI_Comm comm);
 int fm_alltoallw(const void *sendbuf, const int sendcounts[], const int sdispls[], const MPI_Datatype sendtypes[],
 	void *recvbuf, const int recvcounts[], const int rdispls[], const MPI_Datatype recvtypes[], MPI_Comm comm);
+#if MPI_VERSION >= 4
+int fm_alltoall_c(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype,
+	void *recvbuf, MPI_Count recvcount, MPI_Datatype recvtype, MPI_Comm comm);
+int fm_alltoallv_c(const void *sendbuf, const MPI_Count sendcounts[], const MPI_Aint sdispls[], MPI_Datatype sendtype,
+	void *recvbuf, const MPI_Count recvcounts[], const MPI_Aint rdispls[], MPI_Datatype recvtype, MPI_Comm comm);
+int fm_alltoallw_c(const void *sendbuf, const MPI_Count sendcounts[], const MPI_Aint sdispls[], const MPI_Datatype sendtypes[],
+	void *recvbuf, const MPI_Count recvcounts[], const MPI_Aint rdispls[], const MPI_Datatype recvtypes[], MPI_Comm comm);
+#endif
 
 #endif

@@ -53,53 +53,74 @@ static int planned(MPI_Comm user, const struct side *recv, struct comm **c)
 	return MPI_SUCCESS;
 }
 
-/* run runs it by the plan, and reports errors as MPI would: on the user's communicator. */
-static int run(struct comm *c, struct side *send, struct side *recv)
+/*
+ * by_plan runs an exchange by the plan where there is one, and sets *left where it is
+ * MPI's. It reports errors as MPI would: on the user's communicator.
+ */
+static int by_plan(struct side send, struct side recv, MPI_Comm user, bool *left)
 {
-	const int failed = fm_exchange(c, send, recv, send->buffer == MPI_IN_PLACE);
-	if (failed)
-		PMPI_Comm_call_errhandler(c->user, failed);
+	struct comm *c;
+	int failed = planned(user, &recv, &c);
+	*left = !failed && !c;
+	if (failed || !c)
+		return failed;
+	if ((failed = fm_exchange(c, &send, &recv, send.buffer == MPI_IN_PLACE)))
+		PMPI_Comm_call_errhandler(user, failed);
 	return failed;
 }
 
 int fm_alltoall(const void *sendbuf, int sendcount, MPI_Datatype sendtype,
 	void *recvbuf, int recvcount, MPI_Datatype recvtype, MPI_Comm comm)
 {
-	struct side send = {.shape = UNIFORM, .buffer = (void *)(uintptr_t)sendbuf, .count = sendcount, .type = sendtype};
-	struct side recv = {.shape = UNIFORM, .buffer = recvbuf, .count = recvcount, .type = recvtype};
-	struct comm *c;
-	const int failed = planned(comm, &recv, &c);
-	if (failed)
-		return failed;
-	if (!c)
-		return PMPI_Alltoall(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);
-	return run(c, &send, &recv);
+	bool left;
+	const int failed = by_plan((struct side){.shape = UNIFORM, .buffer = (void *)(uintptr_t)sendbuf, .count = sendcount, .type = sendtype},
+		(struct side){.shape = UNIFORM, .buffer = recvbuf, .count = recvcount, .type = recvtype}, comm, &left);
+	return left ? PMPI_Alltoall(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm) : failed;
 }
 
 int fm_alltoallv(const void *sendbuf, const int sendcounts[], const int sdispls[], MPI_Datatype sendtype,
 	void *recvbuf, const int recvcounts[], const int rdispls[], MPI_Datatype recvtype, MPI_Comm comm)
 {
-	struct side send = {.shape = COUNTS, .buffer = (void *)(uintptr_t)sendbuf, .counts = sendcounts, .displs = sdispls, .type = sendtype};
-	struct side recv = {.shape = COUNTS, .buffer = recvbuf, .counts = recvcounts, .displs = rdispls, .type = recvtype};
-	struct comm *c;
-	const int failed = planned(comm, &recv, &c);
-	if (failed)
-		return failed;
-	if (!c)
-		return PMPI_Alltoallv(sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm);
-	return run(c, &send, &recv);
+	bool left;
+	const int failed = by_plan((struct side){.shape = COUNTS, .buffer = (void *)(uintptr_t)sendbuf, .counts = sendcounts, .displs = sdispls, .type = sendtype},
+		(struct side){.shape = COUNTS, .buffer = recvbuf, .counts = recvcounts, .displs = rdispls, .type = recvtype}, comm, &left);
+	return left ? PMPI_Alltoallv(sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm) : failed;
 }
 
 int fm_alltoallw(const void *sendbuf, const int sendcounts[], const int sdispls[], const MPI_Datatype sendtypes[],
 	void *recvbuf, const int recvcounts[], const int rdispls[], const MPI_Datatype recvtypes[], MPI_Comm comm)
 {
-	struct side send = {.shape = TYPES, .buffer = (void *)(uintptr_t)sendbuf, .counts = sendcounts, .displs = sdispls, .types = sendtypes};
-	struct side recv = {.shape = TYPES, .buffer = recvbuf, .counts = recvcounts, .displs = rdispls, .types = recvtypes};
-	struct comm *c;
-	const int failed = planned(comm, &recv, &c);
-	if (failed)
-		return failed;
-	if (!c)
-		return PMPI_Alltoallw(sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm);
-	return run(c, &send, &recv);
+	bool left;
+	const int failed = by_plan((struct side){.shape = TYPES, .buffer = (void *)(uintptr_t)sendbuf, .counts = sendcounts, .displs = sdispls, .types = sendtypes},
+		(struct side){.shape = TYPES, .buffer = recvbuf, .counts = recvcounts, .displs = rdispls, .types = recvtypes}, comm, &left);
+	return left ? PMPI_Alltoallw(sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm) : failed;
 }
+
+#if MPI_VERSION >= 4
+int fm_alltoall_c(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype,
+	void *recvbuf, MPI_Count recvcount, MPI_Datatype recvtype, MPI_Comm comm)
+{
+	bool left;
+	const int failed = by_plan((struct side){.shape = UNIFORM, .buffer = (void *)(uintptr_t)sendbuf, .count = sendcount, .type = sendtype},
+		(struct side){.shape = UNIFORM, .buffer = recvbuf, .count = recvcount, .type = recvtype}, comm, &left);
+	return left ? PMPI_Alltoall_c(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm) : failed;
+}
+
+int fm_alltoallv_c(const void *sendbuf, const MPI_Count sendcounts[], const MPI_Aint sdispls[], MPI_Datatype sendtype,
+	void *recvbuf, const MPI_Count recvcounts[], const MPI_Aint rdispls[], MPI_Datatype recvtype, MPI_Comm comm)
+{
+	bool left;
+	const int failed = by_plan((struct side){.shape = COUNTS, .buffer = (void *)(uintptr_t)sendbuf, .large_counts = sendcounts, .large_displs = sdispls, .type = sendtype},
+		(struct side){.shape = COUNTS, .buffer = recvbuf, .large_counts = recvcounts, .large_displs = rdispls, .type = recvtype}, comm, &left);
+	return left ? PMPI_Alltoallv_c(sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm) : failed;
+}
+
+int fm_alltoallw_c(const void *sendbuf, const MPI_Count sendcounts[], const MPI_Aint sdispls[], const MPI_Datatype sendtypes[],
+	void *recvbuf, const MPI_Count recvcounts[], const MPI_Aint rdispls[], const MPI_Datatype recvtypes[], MPI_Comm comm)
+{
+	bool left;
+	const int failed = by_plan((struct side){.shape = TYPES, .buffer = (void *)(uintptr_t)sendbuf, .large_counts = sendcounts, .large_displs = sdispls, .types = sendtypes},
+		(struct side){.shape = TYPES, .buffer = recvbuf, .large_counts = recvcounts, .large_displs = rdispls, .types = recvtypes}, comm, &left);
+	return left ? PMPI_Alltoallw_c(sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm) : failed;
+}
+#endif

@@ -1,10 +1,10 @@
 /*
  * exchange: how long an all-to-all takes, of BYTES a pair of ranks, median of ROUNDS:
- * by MPI_Alltoall, or as a linear shift in which all wait for each other after each
- * phase. An exchange of a 16th of the bytes goes before them, in which the ranks connect.
+ * by MPI_Alltoall, by MPI_Ialltoall with a wait, or as a linear shift in which all wait
+ * for each other after each phase. An exchange of a 16th of the bytes goes before them, in which the ranks connect.
  * Every byte that arrives is checked.
  *
- *	exchange alltoall|shift BYTES ROUNDS
+ *	exchange alltoall|ialltoall|shift BYTES ROUNDS
  */
 #include <mpi.h>
 #include <stdio.h>
@@ -55,7 +55,7 @@ int main(int argc, char **argv)
 	MPI_Init(&argc, &argv);
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &size);
-	const int shifts = argc > 1 && !strcmp(argv[1], "shift");
+	const char *way = argc > 1 ? argv[1] : "alltoall";
 	const int whole = argc > 2 ? atoi(argv[2]) : 65536;
 	const int rounds = argc > 3 ? atoi(argv[3]) : 3;
 	out = malloc((size_t)size * whole);
@@ -69,9 +69,13 @@ int main(int argc, char **argv)
 		fill(r);
 		MPI_Barrier(MPI_COMM_WORLD);
 		double t = -MPI_Wtime(), longest;
-		if (shifts)
+		if (!strcmp(way, "shift"))
 			shift();
-		else
+		else if (!strcmp(way, "ialltoall")) {
+			MPI_Request request;
+			MPI_Ialltoall(out, bytes, MPI_BYTE, in, bytes, MPI_BYTE, MPI_COMM_WORLD, &request);
+			MPI_Wait(&request, MPI_STATUS_IGNORE);
+		} else
 			MPI_Alltoall(out, bytes, MPI_BYTE, in, bytes, MPI_BYTE, MPI_COMM_WORLD);
 		t += MPI_Wtime();
 		MPI_Allreduce(&t, &longest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
@@ -82,7 +86,7 @@ int main(int argc, char **argv)
 	MPI_Reduce(&wrong, &all, 1, MPI_LONG, MPI_SUM, 0, MPI_COMM_WORLD);
 	if (rank == 0) {
 		qsort(took, (size_t)rounds, sizeof *took, ascending);
-		printf("%s: %.6f s, %.0f bytes/s\n", shifts ? "shift" : "alltoall", took[rounds / 2], (double)bytes * (size - 1) / took[rounds / 2]);
+		printf("%s: %.6f s, %.0f bytes/s\n", way, took[rounds / 2], (double)bytes * (size - 1) / took[rounds / 2]);
 	}
 	if (rank == 0)
 		printf("wrong bytes: %ld\n", all);
