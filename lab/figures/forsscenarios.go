@@ -56,7 +56,6 @@ func addScenario(ctx context.Context, t *chart.Table, s scenario.Scenario) error
 	return nil
 }
 
-
 // gbpsAxis is that of both figures.
 var gbpsAxis = axis{"throughput of a server by the model, Gb/s", 160, 20}
 

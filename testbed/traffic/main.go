@@ -7,6 +7,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"flag"
@@ -17,8 +18,6 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
-
-	"github.com/forsd/forsd/lab/chart"
 )
 
 // limit bounds the whole.
@@ -36,6 +35,7 @@ func main() {
 	flag.IntVar(&o.rounds, "rounds", 1, "exchanges of which the median counts")
 	flag.IntVar(&o.upTo, "states", 4, "so many of: healthy, a dead cable, three dead cables, a dead spine")
 	numbers := flag.String("csv", "", "a file for the numbers, from which forslab draws them")
+	flag.BoolVar(&o.later, "later", false, "under forsd MPI_Ialltoall with a wait as well, which the shim leaves to MPI")
 	flag.StringVar(&o.only, "only", "", "one kind of tables: min-hop or forsd; none means both")
 	flag.StringVar(&o.forsd, "forsd", "bin/forsd", "the forsd to show")
 	flag.StringVar(&o.shim, "shim", "bin/libforsmpi.so", "its shim for Open MPI")
@@ -133,11 +133,12 @@ func printRow(m measurement) {
 
 // encode has the measurements as CSV. The bound is 0 where it is not known.
 func encode(all []measurement) []byte {
-	out := chart.NewTable("tables", "state", "exchange", "bound", "predicted", "measured", "waited", "behind", "lost")
+	var out bytes.Buffer
+	fmt.Fprintln(&out, "tables,state,exchange,bound,predicted,measured,waited,behind,lost")
 	for _, m := range all {
-		out.Add(m.tables, m.state, m.exchange.name, m.exchange.bound, m.predicted, m.measured, m.waited, m.behind(), m.lost())
+		fmt.Fprintf(&out, "%s,%s,%s,%.4f,%.4f,%.4f,%.4f,%.4f,%d\n", m.tables, m.state, m.exchange.name, m.exchange.bound, m.predicted, m.measured, m.waited, m.behind(), m.lost())
 	}
-	return out.Encode()
+	return out.Bytes()
 }
 
 // judgeAll says what is not as predicted.

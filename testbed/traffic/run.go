@@ -21,6 +21,7 @@ type options struct {
 	upTo               int // so many states
 	rate               int64
 	only               string // one kind of tables
+	later              bool   // MPI_Ialltoall as well
 	forsd, shim, lanes string
 	dir                string // of what was built
 	tell               func(measurement)

@@ -139,8 +139,13 @@ func (r byForsd) exchanges(ctx context.Context) ([]exchange, error) {
 	o := r.b.o
 	bound := float64(o.n*o.n-1) / float64(status.LowerBound)
 	env := []string{"FORSD_TABLE=unix:" + r.b.Socket(), "FORS_SERVER=Hca%4r"}
-	return []exchange{{name: "by the plan", way: "alltoall", plan: base, bound: bound, env: append([]string{"LD_PRELOAD=" + o.shim}, env...)},
-		{name: "on lanes", way: "alltoall", plan: pinned, bound: bound, env: append([]string{"LD_PRELOAD=" + o.shim + ":" + o.lanes, "FORS_LIDS=pinned"}, env...)}}, nil
+	lanes := append([]string{"LD_PRELOAD=" + o.shim + ":" + o.lanes, "FORS_LIDS=pinned"}, env...)
+	var all []exchange
+	if o.later {
+		all = append(all, exchange{name: "MPI_Ialltoall", way: "ialltoall", plan: pinned, bound: bound, env: lanes, loose: true})
+	}
+	return append(all, exchange{name: "by the plan", way: "alltoall", plan: base, bound: bound, env: append([]string{"LD_PRELOAD=" + o.shim}, env...)},
+		exchange{name: "on lanes", way: "alltoall", plan: pinned, bound: bound, env: lanes}), nil
 }
 
 // measureForsd measures on the tables of forsd.
