@@ -57,11 +57,33 @@ func (l care) seen(v *view.View) {
 	}
 }
 
-// read takes in a round over the counters.
+// span is a time.
+type span struct{ from, until time.Time }
+
+// unnoticed is how long a change of the fabric may be there before it is noticed, but for
+// traps that are lost.
+const unnoticed = time.Second
+
+// unsettled notes that a change is under way. Counters are read by LIDs, over the tables that
+// switches hold: while these do not fit the cables, and while LIDs move, another switch may
+// answer.
+func (l *loop) unsettled(now time.Time) {
+	if l.unrest.from.IsZero() {
+		l.unrest.from = now
+	}
+	l.unrest.until = now
+}
+
+// read takes in a round over the counters, without what was read amid a change.
 func (l care) read(round portcounters.Round) {
 	if l.core.Standby() && !l.watches() {
 		return
 	}
+	if now := time.Now(); l.core.State() != controller.Idle {
+		l.unsettled(now)
+	}
+	round.Forget(l.unrest.from.Add(-unnoticed), l.unrest.until)
+	l.unrest = span{}
 	v := l.board.Latest()
 	var plan *phasetable.View
 	if e := l.board.Current(); e != nil && v.TwoLevels() != nil {

@@ -12,7 +12,12 @@ import (
 	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/internal/cablehealth"
 	"github.com/forsd/forsd/internal/cables"
+	"github.com/forsd/forsd/internal/portcounters"
+	"github.com/forsd/forsd/internal/store"
+	"github.com/forsd/forsd/internal/view"
 	"github.com/forsd/forsd/internal/withheld"
+	"github.com/forsd/forsd/opensm/umad"
+	"github.com/forsd/forsd/topology"
 )
 
 // TestReleaseIsKept gives an isolated cable back at an operator's word. Once that is
@@ -41,5 +46,47 @@ func TestReleaseIsKept(t *testing.T) {
 	ok(t, w.leader.backend.Loop.ReleaseCable(t.Context(), fmt.Sprintf("%s/%d", v.Tree.Leaves[1].Name, c.Port)))
 	if text := stored(); strings.Contains(text, `"isolated"`) || !strings.Contains(text, "probation") {
 		t.Errorf("once it is released, stored is %s", text)
+	}
+}
+
+// TestCountersAmidChange takes nothing from counters that were read while a change was under
+// way, or shortly before it was noticed.
+func TestCountersAmidChange(t *testing.T) {
+	s := running(t, fabric(4, 4))
+	s.settles(func(*store.Epoch, *view.View) bool { return true })
+	v := s.board.Latest()
+	want := cables.Want(v.Tree)
+	round := func(asked time.Time, symbols uint64) (suspect int) {
+		t.Helper()
+		r := portcounters.Round{Began: asked, Ended: time.Now(), Asked: map[topology.GUID]time.Time{}, Ports: map[portcounters.End]umad.PortCounters{}}
+		for _, w := range want {
+			r.Asked[w.GUID] = asked
+			for _, p := range w.Ports {
+				r.Ports[portcounters.End{Switch: w.GUID, Port: p}] = umad.PortCounters{SymbolErrors: symbols}
+			}
+		}
+		ok(t, s.call(s.ctx, func(_ context.Context, l *loop) { care{l}.read(r) }))
+		for _, c := range s.backend.Cables.Answer(v.Tree, nil).Cables {
+			if c.State == "suspect" {
+				suspect++
+			}
+		}
+		return suspect
+	}
+	round(time.Now(), 0)
+	before := time.Now()
+	_, err := s.backend.Reroute(s.ctx)
+	ok(t, err)
+	for _, asked := range []time.Time{before.Add(-unnoticed / 2), before.Add(time.Since(before) / 2)} {
+		if n := round(asked, 1_000_000); n != 0 {
+			t.Errorf("%d cables are suspect by what was read amid a change", n)
+		}
+		before = time.Now()
+		_, err := s.backend.Reroute(s.ctx)
+		ok(t, err)
+	}
+	round(time.Now(), 1_000_000)
+	if n := round(time.Now(), 2_000_000); n != 16 {
+		t.Errorf("%d of 16 cables are suspect by what was read at rest", n)
 	}
 }

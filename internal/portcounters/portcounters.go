@@ -5,6 +5,7 @@ package portcounters
 import (
 	"context"
 	"errors"
+	"maps"
 	"time"
 
 	"go.uber.org/zap"
@@ -41,10 +42,19 @@ type End struct {
 // Round is what a round has read.
 type Round struct {
 	Began, Ended time.Time
-	Busy         time.Duration // of it spent on reading
+	Busy         time.Duration               // of it spent on reading
+	Asked        map[topology.GUID]time.Time // when switches that were read were asked
 	Ports        map[End]umad.PortCounters
 	Failed       map[topology.GUID]error // why switches were not read
 	Err          error                   // why none was read
+}
+
+// Forget drops what switches have said that were asked from a time until another one.
+func (r *Round) Forget(from, until time.Time) {
+	maps.DeleteFunc(r.Ports, func(e End, _ umad.PortCounters) bool {
+		asked, known := r.Asked[e.Switch]
+		return known && !asked.Before(from) && !asked.After(until)
+	})
 }
 
 // counting reads counters by a local port.
@@ -105,7 +115,7 @@ func (r *Reader) Run(ctx context.Context) error {
 
 // round reads a round, which takes as long as rounds do. It tells whether ctx has ended.
 func (r *Reader) round(ctx context.Context, want []Switch) (round Round, ended bool) {
-	round = Round{Began: time.Now(), Ports: map[End]umad.PortCounters{}, Failed: map[topology.GUID]error{}}
+	round = Round{Began: time.Now(), Asked: map[topology.GUID]time.Time{}, Ports: map[End]umad.PortCounters{}, Failed: map[topology.GUID]error{}}
 	for i := range want {
 		began := time.Now()
 		if round.Err == nil {
@@ -133,6 +143,7 @@ func (r *Reader) read(ctx context.Context, s *Switch, round *Round) error {
 	}
 	limited, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
+	round.Asked[s.GUID] = time.Now()
 	got, err := r.port.Read(limited, []umad.Wanted{{LID: s.LID, Ports: s.Ports}})
 	switch {
 	case err != nil && limited.Err() == nil:

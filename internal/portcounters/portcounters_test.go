@@ -105,6 +105,10 @@ func TestRounds(t *testing.T) {
 		if n := log.FilterMessageSnippet("not read").Len(); n != 1 {
 			t.Errorf("told %d times of a switch that does not answer", n)
 		}
+		round.Forget(round.Began.Add(9*time.Second), round.Began.Add(10*time.Second))
+		if len(round.Ports) != 4 || round.Ports[End{2, 3}].SymbolErrors != 0 || round.Ports[End{3, 3}].SymbolErrors == 0 {
+			t.Errorf("after the switch that was asked after 10 s is forgotten: %+v", round.Ports)
+		}
 		f.failing = nil
 		<-rounds
 		if round = <-rounds; len(round.Ports) != 8 || log.FilterMessageSnippet("read again").Len() != 1 || f.opened != 1 {
