@@ -61,8 +61,9 @@ func (p Placement) nearest(c Cluster, expert int, source Rank, token int) Rank {
 }
 
 // FromTopK makes traffic of the experts that routers choose for tokens, [token][choice],
-// those of GPU 0 first, as many of each GPU; −1 is none. A token has so many bytes; the
-// traffic of the way back is the transpose.
+// those of GPU 0 first, as many of each GPU; −1 is none. With as many choices as experts,
+// all of them 0 or 1, it is a map instead, [token][expert], with 1 where a token goes. A
+// token has so many bytes; the traffic of the way back is the transpose.
 func FromTopK(c Cluster, chosen []float64, choices int, p Placement, once Once, tokenBytes int64) (*Traffic, error) {
 	t, err := NewTraffic(c)
 	if err != nil {
@@ -81,13 +82,17 @@ func FromTopK(c Cluster, chosen []float64, choices int, p Placement, once Once, 
 		return nil, fmt.Errorf("a token is sent once to each %q: want %q, %q or %q", once, ToExpert, ToGPU, ToServer)
 	}
 	each := tokens / c.Ranks()
+	marked := choices == len(p) && choices > 2 && !slices.ContainsFunc(chosen, func(v float64) bool { return v != 0 && v != 1 })
 	var sent []Rank
 	for token := range tokens {
 		source := Rank(token / each)
 		sent = sent[:0]
 		for k, v := range chosen[token*choices : (token+1)*choices] {
-			if v == -1 {
+			if v == -1 || marked && v == 0 {
 				continue
+			}
+			if marked {
+				v = float64(k)
 			}
 			if v < 0 || v >= float64(len(p)) || v != float64(int(v)) {
 				return nil, fmt.Errorf("token %d, choice %d is expert %v: want 0 to %d, or -1 for none", token, k, v, len(p)-1)

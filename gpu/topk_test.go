@@ -42,6 +42,16 @@ func TestFromTopK(t *testing.T) {
 			t.Errorf("once to each %s (−want +got): %s", once, d)
 		}
 	}
+	// The same as a map of 0 and 1.
+	marks := make([]float64, c.Ranks()*tokens*experts)
+	for at, v := range chosen {
+		if v >= 0 {
+			marks[at/choices*experts+int(v)] = 1
+		}
+	}
+	if d := cmp.Diff(gpus, must(FromTopK(c, marks, experts, p, ToGPU, 10)).Bytes); d != "" {
+		t.Errorf("as a map (−want +got): %s", d)
+	}
 	// A redundant expert: at home, in the server, then in turn.
 	p = Placement{{1, 4}}
 	got := must(FromTopK(c, make([]float64, 12), 1, p, ToExpert, 1))

@@ -47,6 +47,40 @@ type Plan struct {
 	host []int // [rank] in the tree's hosts, −1 for none
 }
 
+// Report is a plan for programs and people, with how it lies on a fabric.
+type Report struct {
+	*gpu.Report
+	Fabric *Plan `json:"fabric,omitempty"`
+}
+
+// NICs finds the hosts of a tree that are the NICs of a plan, by names or GUIDs, server by
+// server; without names they are all servers of the tree, in its order.
+func NICs(p *gpu.Plan, tree *topology.FatTree, names []string) ([]int, error) {
+	if len(names) == 0 {
+		want := p.Ranks()
+		if p.Site != nil {
+			want = len(tree.Servers)
+		}
+		if len(tree.Servers) != want {
+			return nil, fmt.Errorf("it has %d hosts, and the exchange %d NICs: name these", len(tree.Servers), want)
+		}
+		return tree.Servers, nil
+	}
+	number := make(map[string]int, 2*len(tree.Hosts))
+	for at, h := range tree.Hosts {
+		number[h.Name], number[h.GUID.String()] = at, at
+	}
+	list := make([]int, len(names))
+	for i, name := range names {
+		at, ok := number[name]
+		if !ok {
+			return nil, fmt.Errorf("%.100s is not a host of the fabric: want names or GUIDs as forsctl topology --json has them", name)
+		}
+		list[i] = at
+	}
+	return list, nil
+}
+
 // Pin pins a plan on the lanes of a tree. nics are the hosts, numbers in tree.Hosts, that
 // are the NICs of server 0, of server 1, and so on, as many of each.
 func Pin(ctx context.Context, p *gpu.Plan, m gpu.Model, tree *topology.FatTree, nics []int) (*Plan, error) {

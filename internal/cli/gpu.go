@@ -14,6 +14,7 @@ import (
 
 	"github.com/forsd/forsd/gpu"
 	"github.com/forsd/forsd/gpu/lanes"
+	"github.com/forsd/forsd/gpu/mscclpp"
 	"github.com/forsd/forsd/internal/command"
 	"github.com/forsd/forsd/internal/svg"
 )
@@ -43,6 +44,7 @@ type gpuScheduleFlags struct {
 	lanes         lanesFlags
 	out, programs string
 	svg           svgFlag
+	mscclpp       string
 }
 
 func gpuScheduleCommand() *cobra.Command {
@@ -89,22 +91,26 @@ lists of all ranks in a compact form that docs/gpu.md describes.`,
 	fs.StringVar(&f.out, "out", "", "write the lists of all ranks to this file, in binary; - is standard output")
 	fs.StringVar(&f.programs, "programs", "", "write the lists of all ranks to this file, as JSON; - is standard output")
 	f.svg.register(cmd, "when stages are and what each NIC sends")
+	fs.StringVar(&f.mscclpp, "mscclpp", "", "write an execution plan of MSCCL++ for all ranks to this file; - is standard output")
 	return cmd
 }
 
 // run plans, carries the plan out, and prints it.
 func (f *gpuScheduleFlags) run(cmd *cobra.Command) error {
-	for _, x := range [][2]string{{"out", f.out}, {"programs", f.programs}} {
-		if x[1] != "" {
-			if err := checkOut(cmd, x[0], x[1], "the ranks' lists"); err != nil {
-				return err
-			}
+	written := map[string]string{}
+	for _, x := range [][2]string{{"out", f.out}, {"programs", f.programs}, {"mscclpp", f.mscclpp}} {
+		if x[1] == "" {
+			continue
 		}
+		if err := checkOut(cmd, x[0], x[1], "the ranks' lists"); err != nil {
+			return err
+		}
+		if other, ok := written[x[1]]; ok {
+			return fmt.Errorf("--%s and --%s both write to %s: give each a file of its own", other, x[0], x[1])
+		}
+		written[x[1]] = x[0]
 	}
-	if f.out != "" && f.out == f.programs {
-		return fmt.Errorf("--out and --programs both write to %s: give each a file of its own", f.out)
-	}
-	if err := f.svg.check(cmd, f.out, f.programs); err != nil {
+	if err := f.svg.check(cmd, f.out, f.programs, f.mscclpp); err != nil {
 		return err
 	}
 	site, err := f.site.read(&f.trafficFlags)
@@ -130,18 +136,22 @@ func (f *gpuScheduleFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	if err := f.write(cmd, plan); err != nil {
+	chunk, err := f.write(cmd, plan)
+	if err != nil {
 		return err
 	}
 	if err := f.svg.draw(cmd, func() *svg.Chart { return gpuChart(plan, f.options.Model) }); err != nil {
 		return err
 	}
 	report := plan.Report(f.options.Model)
-	if (f.out != "-" && f.programs != "-" && !f.svg.prints()) || command.WantsJSON(cmd) {
-		err = command.Show(cmd, exchangeReport{report, pinned}, func(w io.Writer) {
+	if (f.out != "-" && f.programs != "-" && f.mscclpp != "-" && !f.svg.prints()) || command.WantsJSON(cmd) {
+		err = command.Show(cmd, lanes.Report{Report: report, Fabric: pinned}, func(w io.Writer) {
 			printExchange(w, report, elapsed)
 			if pinned != nil {
 				printLanes(w, pinned, len(report.Stages))
+			}
+			if f.mscclpp != "" {
+				fmt.Fprintf(w, "plan of MSCCL++       %s, in chunks of %d bytes\n", f.mscclpp, chunk)
 			}
 		})
 	}
@@ -173,29 +183,40 @@ func (f *gpuScheduleFlags) plan(ctx context.Context, t *gpu.Traffic, site *gpu.S
 	return plan, elapsed, nil
 }
 
-// write writes the lists of all ranks in the forms asked for.
-func (f *gpuScheduleFlags) write(cmd *cobra.Command, plan *gpu.Plan) error {
-	if f.out != "" {
-		data, err := plan.Encode(context.WithoutCancel(cmd.Context()))
+// write writes the lists of all ranks in the forms asked for, and returns how many bytes a
+// chunk of MSCCL++ has.
+func (f *gpuScheduleFlags) write(cmd *cobra.Command, plan *gpu.Plan) (chunk int64, err error) {
+	ctx := context.WithoutCancel(cmd.Context())
+	for _, x := range []struct {
+		file string
+		data func() ([]byte, error)
+	}{
+		{f.out, func() ([]byte, error) { return plan.Encode(ctx) }},
+		{f.programs, func() ([]byte, error) {
+			programs, err := plan.Programs(ctx)
+			if err != nil {
+				return nil, err
+			}
+			list, err := json.Marshal(programs)
+			return append(list, '\n'), err
+		}},
+		{f.mscclpp, func() (data []byte, err error) {
+			data, chunk, err = mscclpp.Encode(ctx, plan)
+			return data, err
+		}},
+	} {
+		if x.file == "" {
+			continue
+		}
+		data, err := x.data()
 		if err != nil {
-			return err
+			return 0, err
 		}
-		if err := writeOut(cmd, f.out, data); err != nil {
-			return err
+		if err := writeOut(cmd, x.file, data); err != nil {
+			return 0, err
 		}
 	}
-	if f.programs == "" {
-		return nil
-	}
-	programs, err := plan.Programs(context.WithoutCancel(cmd.Context()))
-	if err != nil {
-		return err
-	}
-	list, err := json.Marshal(programs)
-	if err != nil {
-		return err
-	}
-	return writeOut(cmd, f.programs, append(list, '\n'))
+	return chunk, nil
 }
 
 func gpuReplayCommand() *cobra.Command {

@@ -2,9 +2,13 @@ package cli
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/forsd/forsd/gpu"
@@ -84,6 +88,57 @@ func TestGPUScheduleJSON(t *testing.T) {
 		}
 		if sent != between || length != r.Length {
 			t.Errorf("mode %s: %d bytes in stages of %d, want %d in %d", mode, sent, length, between, r.Length)
+		}
+	}
+}
+
+// TestGPUTopKShapes plans the same choices in the shapes that people save.
+func TestGPUTopKShapes(t *testing.T) {
+	// Two GPUs with two tokens each, two choices of four experts.
+	choices := []uint16{0, 3, 2, 3, 0, 1, 1, 0}
+	bfloat := []uint16{0, 0x4040, 0x4000, 0x4040, 0, 0x3f80, 0x3f80, 0}
+	array := func(descr, shape string, entries ...[]uint16) []byte {
+		out := []byte("\x93NUMPY\x01\x00")
+		head := fmt.Sprintf("{'descr': '%s', 'fortran_order': False, 'shape': (%s), }\n", descr, shape)
+		out = append(binary.LittleEndian.AppendUint16(out, uint16(len(head))), head...)
+		for _, v := range slices.Concat(entries...) {
+			out = binary.LittleEndian.AppendUint16(out, v)
+		}
+		return out
+	}
+	file := filepath.Join(t.TempDir(), "topk.npy")
+	run := func(data []byte, args ...string) (string, string) {
+		t.Helper()
+		if err := os.WriteFile(file, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var out, messages bytes.Buffer
+		Run(append([]string{"gpu", "schedule", "--topk", file, "--servers", "2", "--gpus-per-server", "1", "--experts", "4", "--token-bytes", "16", "--programs", "-"}, args...), &out, &messages)
+		return out.String(), messages.String()
+	}
+	want, _ := run(array("<u2", "4, 2", choices))
+	if want == "" {
+		t.Fatal("no plan")
+	}
+	others := make([]uint16, len(choices))
+	for what, got := range map[string]func() (string, string){
+		"a GPU each":     func() (string, string) { return run(array("<u2", "2, 2, 2", choices)) },
+		"bfloat16":       func() (string, string) { return run(array("<V2", "4, 2", bfloat)) },
+		"a layer":        func() (string, string) { return run(array("<i2", "3, 4, 2", others, choices, others), "--slice", "1") },
+		"the last layer": func() (string, string) { return run(array("<i2", "2, 4, 2", others, choices), "--slice", "1") },
+	} {
+		if out, messages := got(); out != want {
+			t.Errorf("%s: %s%s\nwant %s", what, out, messages, want)
+		}
+	}
+	for message, got := range map[string]func() (string, string){
+		"the array has 3 × 4 rows: say by --slice which layer or step is meant": func() (string, string) {
+			return run(array("<i2", "3, 4, 2", others, choices, others))
+		},
+		"--slice 3: the array has 3": func() (string, string) { return run(array("<i2", "3, 4, 2", others, choices, others), "--slice", "3") },
+	} {
+		if _, messages := got(); !strings.Contains(messages, message) {
+			t.Errorf("want %q: %s", message, messages)
 		}
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -68,35 +67,24 @@ func (f *lanesFlags) pin(ctx context.Context, p *gpu.Plan, m gpu.Model) (*lanes.
 
 // hosts are the NICs of the servers, as numbers in the tree's hosts.
 func (f *lanesFlags) hosts(p *gpu.Plan, tree *topology.FatTree) ([]int, error) {
-	if f.nics == "" {
-		want := p.Ranks()
-		if p.Site != nil {
-			want = len(tree.Servers)
+	var names []string
+	if f.nics != "" {
+		data, err := readFile("nics", f.nics, "a file with the hosts that are the NICs")
+		if err != nil {
+			return nil, err
 		}
-		if len(tree.Servers) != want {
-			return nil, fmt.Errorf("--fabric %s: it has %d hosts, and the exchange %d NICs: name these by --nics", f.fabric.topology, len(tree.Servers), want)
+		if names = strings.Fields(string(data)); len(names) == 0 {
+			return nil, fmt.Errorf("--nics %s: there is no host in it", f.nics)
 		}
-		return tree.Servers, nil
 	}
-	data, err := readFile("nics", f.nics, "a file with the hosts that are the NICs")
+	list, err := lanes.NICs(p, tree, names)
+	if err != nil && f.nics != "" {
+		return nil, fmt.Errorf("--nics %s: %w", f.nics, err)
+	}
 	if err != nil {
-		return nil, err
-	}
-	var list []int
-	for _, name := range strings.Fields(string(data)) {
-		at := slices.IndexFunc(tree.Hosts, func(h topology.Host) bool { return h.Name == name || h.GUID.String() == name })
-		if at < 0 {
-			return nil, fmt.Errorf("--nics %s: %s is not a host of the fabric: want names or GUIDs as forsctl topology --json has them", f.nics, name)
-		}
-		list = append(list, at)
+		return nil, fmt.Errorf("--fabric %s: %w by --nics", f.fabric.topology, err)
 	}
 	return list, nil
-}
-
-// exchangeReport is what gpu schedule answers.
-type exchangeReport struct {
-	*gpu.Report
-	Fabric *lanes.Plan `json:"fabric,omitempty"`
 }
 
 // printLanes shows people how a plan lies on a fabric.

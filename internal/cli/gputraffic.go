@@ -20,6 +20,7 @@ type trafficFlags struct {
 	placement     string
 	once          string
 	servers       int
+	slice         int
 	tokenBytes    int64
 	back          bool
 	gpusPerServer int
@@ -29,11 +30,12 @@ func (f *trafficFlags) register(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	fs.StringVar(&f.traffic, "traffic", "", "matrix of bytes, a row for each sending GPU: CSV, NPY or JSON; - is standard input")
 	fs.StringVar(&f.routing, "routing", "", "instead: matrix of tokens, a row for each GPU and a column for each expert")
-	fs.StringVar(&f.topk, "topk", "", "instead: experts chosen, a row for each token, those of GPU 0 first, -1 for none; with --servers and --experts")
+	fs.StringVar(&f.topk, "topk", "", "instead: experts chosen, a row for each token, those of GPU 0 first, -1 for none, or a column of 0 and 1 for each expert; with --servers and --experts")
 	fs.IntVar(&f.experts, "experts", 0, "experts, with --topk, in blocks on the GPUs")
 	fs.StringVar(&f.placement, "placement", "", "with --topk, in place of --experts: a row of GPUs for each expert, several where it is redundant, -1 for none")
 	fs.StringVar(&f.once, "once", string(gpu.ToGPU), "with --topk: send a token once to each expert, gpu or server")
 	fs.IntVar(&f.servers, "servers", 0, "servers, with --topk")
+	fs.IntVar(&f.slice, "slice", -1, "of an NPY array of three dimensions, with --routing and --topk: which layer or step, from 0 on (default, with --topk: the first dimension is the GPUs)")
 	fs.Int64Var(&f.tokenBytes, "token-bytes", 0, "bytes of a token, with --routing and --topk")
 	fs.BoolVar(&f.back, "return", false, "plan the way back, with --routing and --topk: from the experts to where the tokens came from")
 	fs.IntVar(&f.gpusPerServer, "gpus-per-server", 0, "GPUs, and NICs, of a server")
@@ -53,17 +55,20 @@ func (f *trafficFlags) read(cmd *cobra.Command) (*gpu.Traffic, error) {
 		return nil, errors.New("--traffic is missing: name a matrix of bytes (CSV, NPY or JSON), or - for standard input")
 	case f.routing != "":
 		file, what = f.routing, "routing"
-	case f.tokenBytes != 0 || f.back:
-		return nil, errors.New("--token-bytes and --return go with --routing, and --traffic is of bytes already")
+	case f.tokenBytes != 0 || f.back || f.slice >= 0:
+		return nil, errors.New("--token-bytes, --return and --slice go with --routing and --topk, and --traffic is of bytes already")
 	}
 	if f.gpusPerServer < 1 {
 		return nil, fmt.Errorf("--gpus-per-server %d: say how many GPUs a server has", f.gpusPerServer)
 	}
 	o := matrix.Options{Square: f.traffic != "", Integer: true, MaxSide: gpu.MaxRanks}
 	if f.routing != "" {
-		o.MaxSide = 0
+		o.MaxSide, o.MaxRows, o.Slices = 0, maxTokens, true
 	}
 	m, err := command.ReadMatrix(cmd, file, o)
+	if err == nil {
+		err = f.cut(m, 0)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +102,10 @@ func (f *trafficFlags) readTopK(cmd *cobra.Command) (*gpu.Traffic, error) {
 	if (f.experts > 0) == (f.placement != "") {
 		return nil, errors.New("--topk needs either --experts, in blocks, or --placement, a file that says where they are")
 	}
-	m, err := command.ReadMatrix(cmd, f.topk, matrix.Options{Integer: true, None: true, MaxRows: maxTokens})
+	m, err := command.ReadMatrix(cmd, f.topk, matrix.Options{Integer: true, None: true, MaxRows: maxTokens, Slices: true})
+	if err == nil {
+		err = f.cut(m, f.servers*f.gpusPerServer)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -122,6 +130,25 @@ func (f *trafficFlags) readTopK(cmd *cobra.Command) (*gpu.Traffic, error) {
 		t = t.Transpose()
 	}
 	return t, nil
+}
+
+// cut leaves of an array of three dimensions the slice asked for, or the whole where it has
+// one for each GPU.
+func (f *trafficFlags) cut(m *matrix.Dense, gpus int) error {
+	switch {
+	case f.slice < 0 && (m.Slices == 0 || m.Slices == gpus):
+		return nil
+	case m.Slices == 0:
+		return fmt.Errorf("--slice %d: the matrix has two dimensions, and a slice is of three", f.slice)
+	case f.slice < 0:
+		return fmt.Errorf("the array has %d × %d rows: say by --slice which layer or step is meant", m.Slices, m.Rows/m.Slices)
+	case f.slice >= m.Slices:
+		return fmt.Errorf("--slice %d: the array has %d", f.slice, m.Slices)
+	}
+	rows := m.Rows / m.Slices
+	m.Data = m.Data[f.slice*rows*m.Cols : (f.slice+1)*rows*m.Cols]
+	m.Rows, m.Slices = rows, 0
+	return nil
 }
 
 // readPlacement reads the GPUs of each expert.

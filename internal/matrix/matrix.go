@@ -17,6 +17,7 @@ import (
 type Dense struct {
 	Rows, Cols int
 	Data       []float64 // [row*Cols+column]
+	Slices     int       // of an array of three dimensions, one below the other in Rows; else 0
 }
 
 // Options say what a matrix must be beyond finite, not negative, and with at
@@ -27,6 +28,7 @@ type Options struct {
 	MaxSide int  // most rows and most columns; 0 means DefaultMaxSide
 	MaxRows int  // most rows, where there may be more of them than columns
 	None    bool // −1 stands for nothing
+	Slices  bool // NPY may have three dimensions
 }
 
 // DefaultMaxSide bounds the rows and columns of a matrix whose reader sets no
@@ -57,8 +59,9 @@ func ReadFile(path string, o Options) (*Dense, error) {
 // one or two dimensions of integers, reals or booleans in either byte order; of
 // one dimension it is a matrix with one row. JSON is an array of rows,
 // [[0, 1], [2, 0]], or an object whose "matrix" is one. Everything else is CSV:
-// a row a line, fields apart by commas, lines that begin with # are comments.
-// name stands in errors.
+// a row a line, fields apart by commas, tabs, semicolons or blanks, lines that begin
+// with # are comments. A first line without numbers is a header; where it is there,
+// rows may begin with a name. name stands in errors.
 func Read(r io.Reader, name string, o Options) (*Dense, error) {
 	b := bufio.NewReaderSize(r, 1<<16)
 	parse, err := recognise(b)

@@ -44,6 +44,11 @@ func TestRead(t *testing.T) {
 		"CSV":                 {"1,2,3\n4,.5,6\n", want},
 		"CSV with blanks":     {"# GPUs\n\n 1, 2 ,3\r\n4,5e-1, 6", want},
 		"CSV of spreadsheets": {"\xef\xbb\xbf1,2,3\n4,0.5,6\n", want},
+		"CSV with a header":   {"a,b,c\n1,2,3\n4,.5,6\n", want},
+		"CSV with names":      {"# of step 3\n,0,1,2\n0,1,2,3\n1,4,.5,6\n", want},
+		"names of both":       {"from;a;b;c\nx;1;2;3\ny;4;.5;6\n", want},
+		"tabs":                {"a\tb\tc\r\n1\t2\t3\r\n4\t.5\t6\r\n", want},
+		"numpy.savetxt":       {"1.000000000000000000e+00 2.0e+00 3\n4 5e-1  6 \n", want},
 		"JSON":                {" [[1, 2, 3], [4, 0.5, 6]]\n", want},
 		"JSON object":         {`{"matrix": [[1,2,3],[4,0.5,6]]}`, want},
 		"NPY reals":           {npy("<f8", "False", "2, 3", []float64{1, 2, 3, 4, .5, 6}), want},
@@ -52,6 +57,8 @@ func TestRead(t *testing.T) {
 		"NPY integers":        {npy("<i8", "False", "2, 2", []int64{1, 2, 3, 200}), whole},
 		"NPY bytes":           {npy("|u1", "False", "2, 2", []uint8{1, 2, 3, 200}), whole},
 		"NPY short":           {npy(">i2", "True", "2, 2", []int16{1, 3, 2, 200}), whole},
+		"NPY halves":          {npy("<f2", "False", "2, 3", []uint16{0x3c00, 0x4000, 0x4200, 0x4400, 0x3800, 0x4600}), want},
+		"NPY bfloat16":        {npy("<V2", "False", "2, 3", []uint16{0x3f80, 0x4000, 0x4040, 0x4080, 0x3f00, 0x40c0}), want},
 		"NPY of version 3":    {version3(npy("<u4", "False", "2, 2", []uint32{1, 2, 3, 200})), whole},
 		"NPY, one dimension":  {npy("|b1", "False", "2,", []bool{true, false}), &matrix.Dense{Rows: 1, Cols: 2, Data: []float64{1, 0}}},
 	} {
@@ -60,6 +67,36 @@ func TestRead(t *testing.T) {
 			t.Error(err)
 		} else if diff := cmp.Diff(c.want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// Arrays of three dimensions are slices one below the other, in either order of the entries.
+func TestSlices(t *testing.T) {
+	want := &matrix.Dense{Rows: 4, Cols: 3, Slices: 2}
+	byFirst := make([]int32, 12)
+	for at := range 12 {
+		want.Data = append(want.Data, float64(at))
+		slice, row, column := at/6, at/3%2, at%3
+		byFirst[slice+2*(row+2*column)] = int32(at)
+	}
+	for order, entries := range map[string][]int32{"False": {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}, "True": byFirst} {
+		got, err := matrix.Read(strings.NewReader(npy("<i4", order, "2, 2, 3", entries)), order, matrix.Options{Slices: true})
+		if err != nil {
+			t.Error(err)
+		} else if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("fortran_order %s (-want +got):\n%s", order, diff)
+		}
+	}
+}
+
+// Every half is what the hardware's rule for reals says.
+func TestHalves(t *testing.T) {
+	for bits := range uint16(0x7c00) {
+		got, err := matrix.Read(strings.NewReader(npy("<f2", "False", "1,", []uint16{bits})), "half", matrix.Options{})
+		want := float64(math.Float32frombits(uint32(bits)<<13)) * math.Ldexp(1, 112) // the exponent's bias is 127 in place of 15
+		if err != nil || got.Data[0] != want {
+			t.Fatalf("%#x is %v, want %v: %v", bits, got, want, err)
 		}
 	}
 }
@@ -104,7 +141,16 @@ func TestBad(t *testing.T) {
 		{`{"m": [[1]]}`, square, `read m: the object has a key m: want "matrix" alone, once`},
 		{`{}`, square, `read m: the object has no "matrix": want an array of rows there`},
 		{npy("<c8", "False", "1, 1"), square, "read m: its entries are not plain numbers: want integers, reals or booleans (save it with astype)"},
-		{npy("<f2", "False", "1, 1"), square, "read m: its entries are of type f2, which is not read: use float64 (astype)"},
+		{npy("<V4", "False", "1, 1"), square, "read m: its entries are of type V4, which is not read: use float64 (astype)"},
+		{npy("<V2", "False", "1, 2", []uint16{0x437f, 0x4380}), whole, "read m: row 1, column 2 is 256, and numbers of 16 bits of this kind are whole up to 255 alone: save integers (astype(int32))"},
+		{npy("<f2", "False", "1, 2", []uint16{0x67ff, 0x6800}), whole, "read m: row 1, column 2 is 2048, and numbers of 16 bits of this kind are whole up to 2047 alone: save integers (astype(int32))"},
+		{npy("<f2", "False", "1, 2", []uint16{0x7c00, 0}), whole, "read m: row 1, column 1 is +Inf: want a finite number"},
+		{npy("<f2", "False", "1, 2", []uint16{0x7c01, 0}), whole, "read m: row 1, column 1 is NaN: want a finite number"},
+		{npy("<f8", "False", "1, 1, 1, 1"), matrix.Options{Slices: true}, "read m: the array has 4 dimensions: want 2 or 3"},
+		{npy("<f8", "False", "3000, 3000, 1"), matrix.Options{Slices: true}, "read m: it has more than 4096 rows or columns: that is the most that is taken"},
+		{"a,b\n1,x\n", square, "read m: line 2, column 2: \"x\" is not a number"},
+		{"1,b\n1,2\n", square, "read m: line 1, column 2: \"b\" is not a number"},
+		{"a\tb\n1\n", matrix.Options{Square: true}, "read m: line 2: row 1 has 1 columns and the header 2"},
 		{npy("<f8", "False", "1, 1, 1"), square, "read m: the array has 3 dimensions: want 2"},
 		{npy("<f8", "False", "0, 0"), square, "read m: the matrix is empty: want at least one row and one column"},
 		{npy("<f8", "False", "1000000, 1000000"), square, "read m: it has more than 4096 rows or columns: that is the most that is taken"},

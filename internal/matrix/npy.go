@@ -21,7 +21,7 @@ const (
 )
 
 var (
-	npyDescr   = regexp.MustCompile(`'descr'\s*:\s*'([<>|=])([biuf])([1248])'`)
+	npyDescr   = regexp.MustCompile(`'descr'\s*:\s*'([<>|=])([biufV])([1248])'`)
 	npyFortran = regexp.MustCompile(`'fortran_order'\s*:\s*(True|False)`)
 	npyShape   = regexp.MustCompile(`'shape'\s*:\s*\(([0-9, ]*)\)`)
 )
@@ -29,13 +29,14 @@ var (
 // npyArray is what a header says.
 type npyArray struct {
 	order      binary.ByteOrder
-	kind       byte // b, i, u, f: boolean, integer, unsigned, real
+	kind       byte // b, i, u, f, V: boolean, integer, unsigned, real, bfloat16
 	size       int  // bytes of an entry
-	fortran    bool // columns one after another
-	rows, cols int
+	fortran    bool // the first index runs fastest
+	slices     int  // of three dimensions; else 0
+	rows, cols int  // of all slices
 }
 
-// parseNPY reads an array of one or two dimensions.
+// parseNPY reads an array of one or two dimensions, or three where that is asked for.
 func parseNPY(b *bufio.Reader, o Options) (*Dense, error) {
 	head, err := readNPYHeader(b)
 	if err != nil {
@@ -45,12 +46,14 @@ func parseNPY(b *bufio.Reader, o Options) (*Dense, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Dense{Rows: a.rows, Cols: a.cols, Data: make([]float64, a.rows*a.cols)}
+	m := &Dense{Rows: a.rows, Cols: a.cols, Data: make([]float64, a.rows*a.cols), Slices: a.slices}
 	entry := make([]byte, a.size)
 	for k := range m.Data {
 		at := k
 		if a.fortran {
-			at = k%a.rows*a.cols + k/a.rows
+			n := max(a.slices, 1)
+			rest := k / n // row of the slice, then column
+			at = (k%n*(a.rows/n)+rest%(a.rows/n))*a.cols + rest/(a.rows/n)
 		}
 		if _, err := io.ReadFull(b, entry); err != nil {
 			return nil, fmt.Errorf("it ends after %d of %d entries: it was cut off", k, len(m.Data))
@@ -58,6 +61,9 @@ func parseNPY(b *bufio.Reader, o Options) (*Dense, error) {
 		v, exact := a.value(entry)
 		if !exact {
 			return nil, fmt.Errorf("row %d, column %d is more than 2^53: float64 does not hold it exactly", at/a.cols+1, at%a.cols+1)
+		}
+		if most := a.whole(); o.Integer && v >= most && !math.IsInf(v, 0) {
+			return nil, fmt.Errorf("row %d, column %d is %v, and numbers of 16 bits of this kind are whole up to %v alone: save integers (astype(int32))", at/a.cols+1, at%a.cols+1, v, most-1)
 		}
 		m.Data[at] = v
 	}
@@ -114,29 +120,53 @@ func parseNPYHeader(head string, o Options) (*npyArray, error) {
 	if descr[1] == ">" {
 		a.order = binary.BigEndian
 	}
-	if (a.kind == 'b' && a.size != 1) || (a.kind == 'f' && a.size < 4) {
+	if (a.kind == 'b' && a.size != 1) || (a.kind == 'f' && a.size < 2) || (a.kind == 'V' && a.size != 2) {
 		return nil, fmt.Errorf("its entries are of type %s%s, which is not read: use float64 (astype)", descr[2], descr[3])
 	}
+	return a, a.shape(shape[1], o)
+}
+
+// shape reads the lengths of the sides.
+func (a *npyArray) shape(text string, o Options) error {
 	var sides []int
-	for side := range strings.SplitSeq(shape[1], ",") {
+	for side := range strings.SplitSeq(text, ",") {
 		if side = strings.TrimSpace(side); side == "" {
 			continue
 		}
 		n, err := strconv.Atoi(side)
-		if err != nil || n > o.maxRows() || len(sides) > 0 && n > o.maxSide() {
-			return nil, tooLarge("rows or columns", o.maxSide())
+		if err != nil || n > o.maxRows() {
+			return tooLarge("rows or columns", o.maxSide())
 		}
 		sides = append(sides, n)
 	}
-	switch len(sides) {
-	case 1:
+	switch {
+	case len(sides) == 1:
 		a.rows, a.cols = 1, sides[0]
-	case 2:
+	case len(sides) == 2:
 		a.rows, a.cols = sides[0], sides[1]
+	case len(sides) == 3 && o.Slices:
+		a.slices, a.rows, a.cols = sides[0], sides[0]*sides[1], sides[2]
+	case o.Slices:
+		return fmt.Errorf("the array has %d dimensions: want 2 or 3", len(sides))
 	default:
-		return nil, fmt.Errorf("the array has %d dimensions: want 2", len(sides))
+		return fmt.Errorf("the array has %d dimensions: want 2", len(sides))
 	}
-	return a, nil
+	if a.rows > o.maxRows() || a.cols > o.maxSide() {
+		return tooLarge("rows or columns", o.maxSide())
+	}
+	return nil
+}
+
+// whole is the first whole number beyond which entries of 16 bits do not hold each; of other
+// kinds there is none here.
+func (a *npyArray) whole() float64 {
+	switch {
+	case a.kind == 'V':
+		return 1 << 8
+	case a.kind == 'f' && a.size == 2:
+		return 1 << 11
+	}
+	return math.Inf(1)
 }
 
 // value is an entry, and whether float64 holds it exactly.
@@ -153,8 +183,13 @@ func (a *npyArray) value(entry []byte) (float64, bool) {
 		bits = a.order.Uint64(entry)
 	}
 	switch a.kind {
+	case 'V': // the upper half of a real of 32 bits
+		return float64(math.Float32frombits(uint32(bits) << 16)), true
 	case 'f':
-		if a.size == 4 {
+		switch a.size {
+		case 2:
+			return half(bits), true
+		case 4:
 			return float64(math.Float32frombits(uint32(bits))), true
 		}
 		return math.Float64frombits(bits), true
@@ -164,4 +199,23 @@ func (a *npyArray) value(entry []byte) (float64, bool) {
 		return float64(v), v <= maxInteger
 	}
 	return float64(bits), bits <= maxInteger
+}
+
+// half is a real of 16 bits: a sign, 5 bits of exponent, 10 of fraction.
+func half(bits uint64) float64 {
+	v, exponent, fraction := 0.0, int(bits>>10&31), float64(bits&1023)
+	switch exponent {
+	case 0:
+		v = math.Ldexp(fraction, -24)
+	case 31:
+		if v = math.Inf(1); fraction != 0 {
+			v = math.NaN()
+		}
+	default:
+		v = math.Ldexp(1024+fraction, exponent-25)
+	}
+	if bits>>15&1 == 1 {
+		v = -v
+	}
+	return v
 }

@@ -8,15 +8,19 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 )
 
 // parseCSV reads a row a line.
 func parseCSV(b *bufio.Reader, o Options) (*Dense, error) {
+	comma := separator(b)
 	r := csv.NewReader(&lines{r: b, most: maxNumber * (o.maxSide() + 1000)})
-	r.Comment, r.FieldsPerRecord, r.ReuseRecord = '#', -1, true
+	r.Comma, r.Comment, r.FieldsPerRecord, r.ReuseRecord = comma, '#', -1, true
+	r.TrimLeadingSpace = comma == ' ' || comma == '\t'
 	m, row := &Dense{}, []float64(nil)
+	first, header, named := true, 0, false // header is how many fields it has
 	for {
 		fields, err := r.Read()
 		if errors.Is(err, io.EOF) {
@@ -25,8 +29,27 @@ func parseCSV(b *bufio.Reader, o Options) (*Dense, error) {
 		if err != nil {
 			return nil, err // it names the line
 		}
+		if n := len(fields) - 1; n > 0 && r.TrimLeadingSpace && fields[n] == "" {
+			fields = fields[:n] // blanks at the end
+		}
+		if first {
+			// An empty first field stands above the names, or numbers, of the rows.
+			first, named = false, len(fields) > 1 && strings.TrimSpace(fields[0]) == ""
+			if named || !slices.ContainsFunc(fields, isNumber) {
+				header = len(fields)
+				continue
+			}
+		}
+		named = named || header > 0 && m.Rows == 0 && !isNumber(fields[0])
+		if header > 0 && m.Rows == 0 && len(fields) != header {
+			line, _ := r.FieldPos(0)
+			return nil, fmt.Errorf("line %d: row 1 has %d columns and the header %d", line, len(fields), header)
+		}
 		row = row[:0]
 		for i, field := range fields {
+			if named && i == 0 {
+				continue
+			}
 			v, err := strconv.ParseFloat(strings.TrimSpace(field), 64)
 			if err != nil {
 				line, _ := r.FieldPos(i)
@@ -39,6 +62,31 @@ func parseCSV(b *bufio.Reader, o Options) (*Dense, error) {
 			return nil, fmt.Errorf("line %d: %w", line, err)
 		}
 	}
+}
+
+// isNumber tells whether a field is a number, if one out of range.
+func isNumber(field string) bool {
+	_, err := strconv.ParseFloat(strings.TrimSpace(field), 64)
+	return err == nil || errors.Is(err, strconv.ErrRange)
+}
+
+// separator is what stands between the fields of the first line that is no comment: the
+// first of these that is there.
+func separator(b *bufio.Reader) rune {
+	head, _ := b.Peek(b.Size())
+	for line := range bytes.Lines(head) {
+		line = bytes.TrimSpace(line)
+		if len(line) == 0 || line[0] == '#' {
+			continue
+		}
+		for _, c := range ",\t; " {
+			if bytes.ContainsRune(line, c) {
+				return c
+			}
+		}
+		break
+	}
+	return ','
 }
 
 // maxNumber is how many bytes of a line of CSV there may be for each column, and for
