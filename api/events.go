@@ -23,6 +23,7 @@ const (
 	KindEpoch   = "epoch"
 	KindBase    = "base"
 	KindDrain   = "drain" // see DrainEvent
+	KindGPU     = "gpu"   // a session of GPU exchanges: see GPUEvent
 	KindJob     = "job"
 	KindLink    = "link"
 	KindOrder   = "order" // an operator's: see Order

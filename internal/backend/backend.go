@@ -17,9 +17,11 @@ import (
 	"github.com/forsd/forsd/internal/cables"
 	"github.com/forsd/forsd/internal/delivery/desk"
 	"github.com/forsd/forsd/internal/drains"
+	"github.com/forsd/forsd/internal/frames"
 	"github.com/forsd/forsd/internal/history"
 	"github.com/forsd/forsd/internal/jobs"
 	"github.com/forsd/forsd/internal/reload"
+	"github.com/forsd/forsd/internal/tiers"
 	"github.com/forsd/forsd/internal/vault"
 	"github.com/forsd/forsd/internal/view"
 	"github.com/forsd/forsd/internal/webhook"
@@ -89,12 +91,18 @@ type Backend struct {
 	Parts
 	Metrics *Metrics
 	Watched atomic.Pointer[api.Watched] // what was seen last where forsd only watches
+	Frames  *frames.Room                // sessions of GPU exchanges
 	tables  tablesText
+	tiers   map[string]http.Handler // planners of the other tiers
 }
 
 // New is a backend.
 func New(parts Parts) *Backend {
 	b := &Backend{Parts: parts}
+	b.tiers = tiers.Handlers(b.Workers, b.Routes)
+	b.Frames = frames.New(b.tiers["POST /v1/gpu/schedule"], tiers.GPUBody, func(e api.GPUEvent) {
+		_ = b.Board.Events.Publish(api.KindGPU, e) // it has a form in JSON
+	})
 	b.Metrics = newMetrics(b)
 	return b
 }
@@ -123,13 +131,18 @@ func (b *Backend) TablesMatch() (match bool, readAt time.Time) {
 	return match || b.Board.OwnRoutes() && b.Desk.InSwitches() != nil, readAt
 }
 
-// Routes is the fabric with the tables that were read back last, nil where there are
-// none.
-func (b *Backend) Routes() (*topology.Fabric, *lft.Tables) {
-	if v := b.Board.Latest(); v != nil {
-		return v.Fabric, b.Desk.InSwitches()
+// Routes is the fabric, its tree without the cables that are held back, nil where it is not
+// a fat tree of two levels, and the tables that were read back last, nil where there are none.
+func (b *Backend) Routes() (*topology.Fabric, *topology.FatTree, *lft.Tables) {
+	v := b.Board.Latest()
+	if v == nil {
+		return nil, nil, nil
 	}
-	return nil, nil
+	tree := v.TwoLevels()
+	if tree != nil {
+		tree = v.Held(b.Board.HeldBack())
+	}
+	return v.Fabric, tree, b.Desk.InSwitches()
 }
 
 // Topology is the fabric as last seen.

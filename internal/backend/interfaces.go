@@ -9,7 +9,6 @@ import (
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/internal/page"
-	"github.com/forsd/forsd/internal/tiers"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/planner"
 	"github.com/forsd/forsd/topology"
@@ -38,7 +37,9 @@ func (b *Backend) Interfaces(peers http.Handler, readOverTCP bool) api.Config {
 			"POST /v1/drains":         Answer(b.drain),
 			"POST /v1/undrain":        Answer(b.undrain),
 		}}
-	maps.Copy(c.Mount, tiers.Handlers(b.Workers, b.Routes))
+	maps.Copy(c.Mount, b.tiers)
+	maps.Copy(c.Mount, b.Frames.Readers())
+	maps.Copy(c.Local, b.Frames.Operators())
 	return c
 }
 

@@ -116,6 +116,17 @@ func newMetrics(b *Backend) *Metrics {
 			return n
 		}))
 	}
+	gauge("forsd_gpu_sessions", "Sessions of GPU exchanges.", func() float64 {
+		n, _, _ := b.Frames.Counts()
+		return float64(n)
+	})
+	for result, count := range map[string]func() uint64{
+		"planned": func() uint64 { _, n, _ := b.Frames.Counts(); return n },
+		"refused": func() uint64 { _, _, n := b.Frames.Counts(); return n },
+	} {
+		m.Registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "forsd_gpu_frames_total", Help: "Frames of GPU sessions.",
+			ConstLabels: prometheus.Labels{"result": result}}, func() float64 { return float64(count()) }))
+	}
 	gauge("forsd_tables_match", "1 when the tables read back last are those planned.", func() float64 {
 		match, _ := b.TablesMatch()
 		return truth(match)

@@ -1,6 +1,7 @@
 package tiers
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,14 +10,15 @@ import (
 
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/gpu"
+	"github.com/forsd/forsd/gpu/lanes"
 	"github.com/forsd/forsd/internal/matrix"
 )
 
 // The limits of POST /v1/gpu/schedule: a matrix of the most GPUs with numbers of 13
-// digits, and an answer that a client can take in.
+// digits (GPUBody), and an answer that a client can take in.
 const (
 	gpuRanks     = 1024
-	gpuBody      = 14 * gpuRanks * gpuRanks
+	GPUBody      = 14 * gpuRanks * gpuRanks
 	gpuTransfers = 1 << 20
 )
 
@@ -39,11 +41,26 @@ type gpuRequest struct {
 	Budget   string    `json:"budget"`   // likewise
 	Programs bool      `json:"programs"` // answer with the lists of all ranks
 	Rank     *gpu.Rank `json:"rank"`     // or with that of one
+	Fabric   bool      `json:"fabric"`   // pin the stages on the lanes of forsd's own fabric
+	NICs     []string  `json:"nics"`     // its hosts that are the NICs, server by server; all of them if empty
+}
+
+// treeForGPUs is the tree and its tables, where a request may ask for them.
+func treeForGPUs(routes Routes, body []byte) (g ground) {
+	if bytes.Contains(body, []byte(`"fabric"`)) {
+		_, g.Tree, g.Tables = routes()
+	}
+	return g
+}
+
+// planGPUOn reads a request.
+func planGPUOn(ctx context.Context, body []byte, g *ground) (any, error) {
+	return read(g.planGPU)(ctx, body, g)
 }
 
 // planGPU answers POST /v1/gpu/schedule, as forsctl gpu schedule --json does. The
 // plan is carried out before it is answered with.
-func planGPU(ctx context.Context, q *gpuRequest) (any, error) {
+func (g *ground) planGPU(ctx context.Context, q *gpuRequest) (any, error) {
 	t, err := q.traffic()
 	if err != nil {
 		return nil, err
@@ -75,7 +92,10 @@ func planGPU(ctx context.Context, q *gpuRequest) (any, error) {
 	if q.Rank != nil && (*q.Rank < 0 || int(*q.Rank) >= plan.Ranks()) {
 		return nil, fmt.Errorf("rank %d: want 0 to %d", *q.Rank, plan.Ranks()-1)
 	}
-	report := plan.Report(o.Model)
+	report := lanes.Report{Report: plan.Report(o.Model)}
+	if report.Fabric, err = g.pin(ctx, q, plan, o.Model); err != nil {
+		return nil, err
+	}
 	if q.Programs || q.Rank != nil {
 		if report.Programs, err = plan.Programs(ctx); err != nil {
 			return nil, err
@@ -85,6 +105,35 @@ func planGPU(ctx context.Context, q *gpuRequest) (any, error) {
 		report.Programs = report.Programs[*q.Rank : *q.Rank+1]
 	}
 	return report, nil
+}
+
+// pin pins a plan on the lanes of forsd's own fabric where that is asked for, and checks it
+// on the tables that the switches have.
+func (g *ground) pin(ctx context.Context, q *gpuRequest, plan *gpu.Plan, m gpu.Model) (*lanes.Plan, error) {
+	switch {
+	case !q.Fabric && q.NICs != nil:
+		return nil, errors.New("nics go with fabric: they are hosts of forsd's own fabric")
+	case !q.Fabric:
+		return nil, nil
+	case g.Tree == nil:
+		return nil, api.Refused("forsd's fabric is not a fat tree of two levels, or has not been seen yet: there are no lanes to pin stages on")
+	case g.Tables == nil:
+		return nil, api.Errorf(http.StatusServiceUnavailable, api.CodeNoPlan, "the tables of the switches have not been read back yet")
+	}
+	nics, err := lanes.NICs(plan, g.Tree, q.NICs)
+	if err != nil && len(q.NICs) == 0 {
+		return nil, fmt.Errorf("fabric: %w by nics", err)
+	} else if err != nil {
+		return nil, fmt.Errorf("nics: %w", err)
+	}
+	pinned, err := lanes.Pin(ctx, plan, m, g.Tree, nics)
+	if err != nil {
+		return nil, err
+	}
+	if err := pinned.Verify(plan, g.Tree, g.Tables); err != nil {
+		return nil, api.Errorf(http.StatusServiceUnavailable, api.CodeNoPlan, "the tables that the switches have do not carry this exchange, as while they change: %v", err)
+	}
+	return pinned, nil
 }
 
 // site is what the servers of a cluster have, where they are not all alike.

@@ -101,7 +101,7 @@ func TestGPUScheduleRefuses(t *testing.T) {
 		`{"traffic":[[0,1],[1,0]],"gpus_per_server":1,"rank":2}`:                        "rank 2: want 0 to 1",
 		`{"traffic":[[0,1],[1,0]],"gpus_per_server":1,"unknown":2}`:                     "unknown",
 		`{"traffic":[` + strings.Repeat("[0],", gpuRanks) + `[0]],"gpus_per_server":1}`: "1025 GPUs: this takes 1024 at most",
-		`{"traffic":[` + strings.Repeat(" ", gpuBody) + `[0]],"gpus_per_server":1}`:     "longer than",
+		`{"traffic":[` + strings.Repeat(" ", GPUBody) + `[0]],"gpus_per_server":1}`:     "longer than",
 	} {
 		if w := askGPU(t, body); w.Code < 400 || w.Code >= 500 || !strings.Contains(w.Body.String(), want) {
 			t.Errorf("%.100s: %d %s, want an error with %q", body, w.Code, w.Body, want)

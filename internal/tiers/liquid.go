@@ -55,6 +55,12 @@ func (n *nodeName) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
+// fabricForLiquid is the fabric, whose tables say where its transfers go.
+func fabricForLiquid(routes Routes, _ []byte) (g ground) {
+	g.Fabric, _, g.Tables = routes()
+	return g
+}
+
 // planLiquidOn reads a request.
 func planLiquidOn(ctx context.Context, body []byte, g *ground) (any, error) {
 	return read(g.planLiquid)(ctx, body, g)

@@ -19,29 +19,31 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// Routes are the fabric that forsd looks after, with its tables as they were read
-// back last; the tables are nil where there are none.
-type Routes func() (*topology.Fabric, *lft.Tables)
+// Routes are the fabric that forsd looks after: the tree that plans are made for, nil where
+// it is not a fat tree of two levels, and the tables as they were read back last, nil where
+// there are none.
+type Routes func() (*topology.Fabric, *topology.FatTree, *lft.Tables)
 
-// ground is the fabric and its tables where a schedule for them may be wanted.
+// ground is what a schedule for forsd's own fabric needs.
 type ground struct {
 	Fabric *topology.Fabric
+	Tree   *topology.FatTree
 	Tables *lft.Tables
 }
 
 // tier is a planner: a request of at most so many bytes in, an answer as JSON out.
 type tier struct {
 	limit  int64
-	routes bool // it may be asked about forsd's own fabric
+	ground func(routes Routes, body []byte) ground // what it needs of forsd's own fabric; nil for nothing
 	plan   func(ctx context.Context, body []byte, g *ground) (any, error)
 }
 
 // tiers are the planners by ServeMux pattern.
 var tiers = map[string]tier{
-	"POST /v1/gpu/schedule":     {limit: gpuBody, plan: read(planGPU)},
+	"POST /v1/gpu/schedule":     {limit: GPUBody, ground: treeForGPUs, plan: planGPUOn},
 	"POST /v1/optical/ocs":      {limit: ocsBody, plan: read(planOCS)},
 	"POST /v1/optical/photonic": {limit: photonicRequest, plan: read(planPhotonic)},
-	"POST /v1/liquid":           {limit: liquidBody, routes: true, plan: planLiquidOn},
+	"POST /v1/liquid":           {limit: liquidBody, ground: fabricForLiquid, plan: planLiquidOn},
 }
 
 // read is a planner that reads the body of a request first.
@@ -98,8 +100,8 @@ func Handlers(p *worker.Pool, routes Routes) map[string]http.Handler {
 			body, err := api.ReadBody(r, t.limit)
 			if err == nil {
 				var g ground
-				if t.routes {
-					g.Fabric, g.Tables = routes()
+				if t.ground != nil {
+					g = t.ground(routes, body)
 				}
 				err = answer(w, r, p, pattern, &g, body)
 			}

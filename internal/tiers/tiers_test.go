@@ -26,7 +26,7 @@ var pool = worker.NewPool(worker.Defaults())
 
 // handler is an endpoint of a forsd that knows no fabric.
 func handler(pattern string) http.Handler {
-	return Handlers(pool, func() (*topology.Fabric, *lft.Tables) { return nil, nil })[pattern]
+	return Handlers(pool, func() (*topology.Fabric, *topology.FatTree, *lft.Tables) { return nil, nil, nil })[pattern]
 }
 
 // ask posts a body to a handler and returns the answer's status and body.

@@ -1,0 +1,189 @@
+package frames
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/gpu"
+	"github.com/forsd/forsd/internal/tiers"
+	"github.com/forsd/forsd/internal/worker"
+	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/topology"
+)
+
+func TestMain(m *testing.M) {
+	worker.Main(tiers.Tasks())
+	os.Exit(m.Run())
+}
+
+// site is a room behind its endpoints, and what it has told.
+type site struct {
+	*Room
+	mux    *http.ServeMux
+	single http.Handler // plans without a session
+	told   []string
+}
+
+func newSite() *site {
+	x := &site{mux: http.NewServeMux()}
+	x.single = tiers.Handlers(worker.NewPool(worker.Defaults()), func() (*topology.Fabric, *topology.FatTree, *lft.Tables) { return nil, nil, nil })["POST /v1/gpu/schedule"]
+	x.Room = New(x.single, tiers.GPUBody, func(e api.GPUEvent) { x.told = append(x.told, e.What+": "+e.Text) })
+	for _, all := range []map[string]http.Handler{x.Readers(), x.Operators()} {
+		for pattern, h := range all {
+			x.mux.Handle(pattern, h)
+		}
+	}
+	return x
+}
+
+// ask asks an endpoint, and reads its answer where that is of use.
+func (x *site) ask(t *testing.T, h http.Handler, request, body string, want int, out any) *httptest.ResponseRecorder {
+	t.Helper()
+	method, path, _ := strings.Cut(request, " ")
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader(body)))
+	if w.Code != want {
+		t.Fatalf("%s %s: %d %s, want %d", request, body, w.Code, w.Body, want)
+	}
+	if out != nil {
+		if err := json.Unmarshal(w.Body.Bytes(), out); err != nil {
+			t.Fatalf("%s: %v: %s", request, err, w.Body)
+		}
+	}
+	return w
+}
+
+const traffic = `"traffic":[[0,0,8,4],[0,0,2,8],[1,0,0,0],[0,1,0,0]]`
+
+// Frames of a session are planned as by themselves, a NIC that fails changes the next one,
+// and all of it is remembered, told of and counted.
+func TestSession(t *testing.T) {
+	x := newSite()
+	var s api.GPUSession
+	x.ask(t, x.mux, "POST /v1/gpu/sessions", `{"name":"moe","servers":2,"gpus_per_server":2,"mode":"bytes","b2":1e9}`, 200, &s)
+	if s.ID != 1 || s.Name != "moe" || s.Planned != 0 {
+		t.Errorf("%+v", s)
+	}
+	alone := x.ask(t, x.single, "POST /", `{"gpus_per_server":2,"mode":"bytes","b2":1e9,"rank":1,`+traffic+`}`, 200, nil)
+	for n := range 2 {
+		w := x.ask(t, x.mux, "POST /v1/gpu/sessions/1/frames", `{"rank":1,`+traffic+`}`, 200, nil)
+		if w.Header().Get("Forsd-Frame") != fmt.Sprint(n+1) || !bytes.Equal(w.Body.Bytes(), alone.Body.Bytes()) {
+			t.Errorf("frame %s: %s\nwant %s", w.Header().Get("Forsd-Frame"), w.Body, alone.Body)
+		}
+	}
+	x.ask(t, x.mux, "POST /v1/gpu/sessions/1/failures", `{"bad_nics":["0:1"]}`, 200, &s)
+	var r gpu.Report
+	x.ask(t, x.mux, "POST /v1/gpu/sessions/1/frames", `{`+traffic+`}`, 200, &r)
+	if r.Length != 22 || r.Certificate == nil || r.Certificate.Server != 0 {
+		t.Errorf("with one NIC of server 0 the length is %d, by %+v", r.Length, r.Certificate)
+	}
+	x.ask(t, x.mux, "POST /v1/gpu/sessions/1/frames", `{"traffic":[[1]]}`, 400, nil)
+	x.ask(t, x.mux, "POST /v1/gpu/sessions/1/failures", `{}`, 200, nil)
+	x.ask(t, x.mux, "POST /v1/gpu/sessions/1/frames", `{`+traffic+`}`, 200, &r)
+	x.ask(t, x.mux, "GET /v1/gpu/sessions/1", "", 200, &s)
+	var lengths []int64
+	var bad []string
+	for _, f := range s.Frames {
+		lengths, bad = append(lengths, f.Length), append(bad, fmt.Sprint(f.Number, f.BadNICs))
+		if f.PredictedSeconds <= 0 || f.PlanningSeconds <= 0 || f.Mode != "bytes" || f.Bound < 1 {
+			t.Errorf("frame %+v", f)
+		}
+	}
+	if d := cmp.Diff([]int64{11, 11, 22, 11}, lengths); d != "" || s.Planned != 4 || s.Refused != 1 {
+		t.Errorf("%d planned, %d refused, lengths (−want +got):\n%s", s.Planned, s.Refused, d)
+	}
+	if d := cmp.Diff([]string{"1 []", "2 []", "3 [0:1]", "5 []"}, bad); d != "" {
+		t.Errorf("failures (−want +got):\n%s", d)
+	}
+	x.ask(t, x.mux, "DELETE /v1/gpu/sessions/1", "", 200, nil)
+	x.ask(t, x.mux, "GET /v1/gpu/sessions/1", "", 404, nil)
+	want := []string{
+		"opened: GPU session 1 (moe) was opened, of 4 GPUs",
+		"failures: GPU session 1 (moe): from now on frames are planned with bad NICs 0:1",
+		"replanned: GPU session 1 (moe): frame 3, with bad NICs 0:1, sends 22 bytes a NIC in ",
+		"failures: GPU session 1 (moe): from now on frames are planned with all NICs and GPUs",
+		"replanned: GPU session 1 (moe): frame 5, with all NICs and GPUs, sends 11 bytes a NIC in ",
+		"ended: GPU session 1 (moe) has ended",
+	}
+	for i, text := range want {
+		if i >= len(x.told) || !strings.HasPrefix(x.told[i], text) {
+			t.Fatalf("told: %q\nwant %q", x.told, want)
+		}
+	}
+	if n, planned, refused := x.Counts(); n != 0 || planned != 4 || refused != 1 {
+		t.Errorf("counted: %d sessions, %d and %d frames", n, planned, refused)
+	}
+}
+
+// What makes no sense is refused when it is said, not with the next frame.
+func TestRefuses(t *testing.T) {
+	x := newSite()
+	x.ask(t, x.mux, "POST /v1/gpu/sessions", `{"servers":2,"gpus_per_server":2}`, 200, nil)
+	for request, want := range map[string]string{
+		`POST /v1/gpu/sessions {"servers":2,"gpus_per_server":2,"mode":"wild"}`:        `there is no mode \"wild\"`,
+		`POST /v1/gpu/sessions {"servers":2,"gpus_per_server":2,"fabrik":true}`:        "unknown field",
+		`POST /v1/gpu/sessions {"servers":2,"gpus_per_server":2,"fabric":true}`:        "is not a fat tree of two levels, or has not been seen yet",
+		`POST /v1/gpu/sessions {"servers":2,"gpus_per_server":2,"bad_nics":["2:0"]}`:   "there are 2 servers with 2 NICs",
+		`POST /v1/gpu/sessions {"servers":2,"gpus_per_server":2,` + traffic + `}`:      "traffic comes with each frame",
+		`POST /v1/gpu/sessions {"servers":2000,"gpus_per_server":2}`:                   "with 1024 GPUs at most",
+		`POST /v1/gpu/sessions {"servers":4611686018427387905,"gpus_per_server":4}`:    "with 1024 GPUs at most",
+		`POST /v1/gpu/sessions {"servers":"2","gpus_per_server":2}`:                    "cannot unmarshal string",
+		`POST /v1/gpu/sessions {"name":"` + strings.Repeat("x", 65) + `","servers":2}`: "the name has more than 64 bytes",
+		`POST /v1/gpu/sessions null`:                                      "want an object",
+		`POST /v1/gpu/sessions/1/failures {"bad_nics":["0:2"]}`:           "there are 2 servers with 2 NICs",
+		`POST /v1/gpu/sessions/1/failures {"nics":["0:1"]}`:               "unknown field",
+		`POST /v1/gpu/sessions/7/failures {}`:                             "there is no session",
+		`POST /v1/gpu/sessions/1/frames {"mode":"bytes","traffic":[[0]]}`: "does not come with a frame",
+		`POST /v1/gpu/sessions/1/frames {"traffic":[[0,1],[1,0],[0]]}`:    "has 1 columns",
+		`POST /v1/gpu/sessions/x/frames {"traffic":[[0,1],[1,0]]}`:        "there is no session",
+		`GET /v1/gpu/sessions/-1 `:                                        "there is no session",
+		`DELETE /v1/gpu/sessions/99 `:                                     "there is no session",
+	} {
+		where, body, _ := strings.Cut(request, " {")
+		if body != "" {
+			body = "{" + body
+		} else if rest, is := strings.CutSuffix(where, " null"); is {
+			where, body = rest, "null"
+		}
+		method, path, _ := strings.Cut(strings.TrimSpace(where), " ")
+		w := httptest.NewRecorder()
+		x.mux.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader(body)))
+		if w.Code < 400 || w.Code == 500 || !strings.Contains(w.Body.String(), want) {
+			t.Errorf("%.100s: %d %s\nwant %s", request, w.Code, w.Body, want)
+		}
+	}
+}
+
+// There are so many sessions and remembered frames and no more, and those that nobody asks
+// for end.
+func TestLimits(t *testing.T) {
+	x := newSite()
+	for range mostSessions {
+		x.ask(t, x.mux, "POST /v1/gpu/sessions", `{"servers":2,"gpus_per_server":1}`, 200, nil)
+	}
+	x.ask(t, x.mux, "POST /v1/gpu/sessions", `{"servers":2,"gpus_per_server":1}`, 503, nil)
+	x.sessions[3].Asked = time.Now().Add(-mostIdle)
+	x.sessions[5].Asked = time.Now().Add(-mostIdle + time.Minute)
+	var all api.GPUSessions
+	x.ask(t, x.mux, "GET /v1/gpu/sessions", "", 200, &all)
+	if len(all.Sessions) != mostSessions-1 || x.told[len(x.told)-1] != "ended: GPU session 4 has ended: no frame for 1h0m0s" {
+		t.Errorf("%d sessions; %q", len(all.Sessions), x.told[len(x.told)-1])
+	}
+	s := &session{}
+	for n := range uint64(mostFrames + 5) {
+		s.note(api.GPUFrame{Number: n}, true, false)
+	}
+	if len(s.Frames) != mostFrames || s.Frames[0].Number != 5 {
+		t.Errorf("%d frames from %d on", len(s.Frames), s.Frames[0].Number)
+	}
+}

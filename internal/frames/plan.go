@@ -1,0 +1,266 @@
+package frames
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/forsd/forsd/api"
+)
+
+// ofFrame are the fields of a plan's request that come with each frame.
+var ofFrame = []string{"traffic", "routing", "token_bytes", "return", "programs", "rank"}
+
+// open opens a session: the body has the fields of a plan's request but those of frames, and
+// name and servers. It is tried on an exchange of nothing first.
+func (r *Room) open(req *http.Request) (any, error) {
+	settings, err := fields(req, openingBody)
+	if err != nil {
+		return nil, err
+	}
+	var q struct {
+		Name    string `json:"name"`
+		Servers int    `json:"servers"`
+		GPUs    int    `json:"gpus_per_server"`
+		api.GPUFailures
+		Site *struct {
+			Servers []struct {
+				GPUs int `json:"gpus"`
+			} `json:"servers"`
+		} `json:"site"`
+	}
+	for _, name := range ofFrame {
+		if _, is := settings[name]; is {
+			return nil, api.BadRequest("%s comes with each frame", name)
+		}
+	}
+	all, err := json.Marshal(settings)
+	if err == nil {
+		err = json.Unmarshal(all, &q)
+	}
+	if err != nil {
+		return nil, api.BadRequest("%v", err)
+	}
+	ranks := q.Servers * q.GPUs
+	if q.Site != nil {
+		ranks = 0
+		for _, s := range q.Site.Servers {
+			ranks += s.GPUs
+		}
+	}
+	const mostRanks = 1024
+	switch {
+	case len(q.Name) > mostName:
+		return nil, api.BadRequest("the name has more than %d bytes", mostName)
+	case q.Site == nil && (q.Servers < 1 || q.GPUs < 1 || q.Servers > mostRanks || q.GPUs > mostRanks) || ranks < 1 || ranks > mostRanks:
+		return nil, api.BadRequest(`want {"servers": 8, "gpus_per_server": 8}, or a site, with %d GPUs at most`, mostRanks)
+	}
+	delete(settings, "name")
+	delete(settings, "servers")
+	if err := r.room(); err != nil {
+		return nil, err
+	}
+	if err := r.try(req, settings, ranks); err != nil {
+		return nil, err
+	}
+	s := &session{settings: settings, ranks: ranks}
+	s.Name, s.Opened, s.Asked, s.BadNICs, s.DeadGPUs = q.Name, time.Now(), time.Now(), list(q.BadNICs), list(q.DeadGPUs)
+	unlock := r.lock()
+	if len(r.sessions) == mostSessions {
+		unlock()
+		return nil, errFull
+	}
+	r.last++
+	s.ID = r.last
+	r.sessions = append(r.sessions, s)
+	out := s.summary()
+	unlock()
+	r.tell(api.GPUEvent{What: "opened", Session: out, Text: fmt.Sprintf("%s was opened, of %d GPUs", label(&out), ranks)})
+	return out, nil
+}
+
+var errFull = api.Busy("there are %d sessions, the most that there may be: end one", mostSessions)
+
+// room tells whether there is room for a session.
+func (r *Room) room() error {
+	defer r.lock()()
+	if len(r.sessions) == mostSessions {
+		return errFull
+	}
+	return nil
+}
+
+// fields reads the fields of a request.
+func fields(req *http.Request, most int64) (map[string]json.RawMessage, error) {
+	body, err := api.ReadBody(req, most)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]json.RawMessage{}
+	if err := api.Decode(body, &out); err != nil {
+		return nil, err
+	}
+	if out == nil {
+		return nil, api.BadRequest("want an object")
+	}
+	return out, nil
+}
+
+// try plans an exchange of nothing, which finds settings that make no sense.
+func (r *Room) try(req *http.Request, settings map[string]json.RawMessage, ranks int) error {
+	row := "[" + strings.TrimSuffix(strings.Repeat("0,", ranks), ",") + "]"
+	zero := "[" + strings.TrimSuffix(strings.Repeat(row+",", ranks), ",") + "]"
+	w := &nobody{header: http.Header{}}
+	seen := &head{ResponseWriter: w, status: http.StatusOK}
+	if err := r.ask(seen, req, settings, map[string]json.RawMessage{"traffic": json.RawMessage(zero)}); err != nil {
+		return err
+	}
+	if seen.status == http.StatusOK {
+		return nil
+	}
+	var e api.Error
+	if err := json.Unmarshal(seen.text, &e); err != nil {
+		return err
+	}
+	return api.Errorf(seen.status, e.Code, "%s", e.Text)
+}
+
+// nobody takes an answer that nobody reads.
+type nobody struct{ header http.Header }
+
+func (n *nobody) Header() http.Header         { return n.header }
+func (n *nobody) Write(p []byte) (int, error) { return len(p), nil }
+func (n *nobody) WriteHeader(int)             {}
+
+// head passes an answer on, and remembers how it begins.
+type head struct {
+	http.ResponseWriter
+	status int
+	text   []byte
+}
+
+// mostHead is how much of an answer is remembered: what a plan takes stands before its stages.
+const mostHead = 4096
+
+// WriteHeader notes the status.
+func (h *head) WriteHeader(status int) {
+	h.status = status
+	h.ResponseWriter.WriteHeader(status)
+}
+
+// Write notes the beginning.
+func (h *head) Write(p []byte) (int, error) {
+	h.text = append(h.text, p[:min(len(p), mostHead-len(h.text))]...)
+	return h.ResponseWriter.Write(p)
+}
+
+// ask has a plan made of settings and the fields of a frame.
+func (r *Room) ask(w http.ResponseWriter, req *http.Request, settings, frame map[string]json.RawMessage) error {
+	for k, v := range settings {
+		if _, is := frame[k]; !is {
+			frame[k] = v
+		}
+	}
+	body, err := json.Marshal(frame)
+	if err != nil {
+		return err
+	}
+	req = req.Clone(req.Context())
+	req.Body, req.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	r.plan.ServeHTTP(w, req)
+	return nil
+}
+
+// frame plans the next frame of a session. The answer is that of a single exchange; the
+// header Forsd-Frame has the frame's number.
+func (r *Room) frame(w http.ResponseWriter, req *http.Request) {
+	api.Told(req.Context()) // frames are too many to be orders in the history
+	x, err := fields(req, r.most)
+	for name := range x {
+		if err == nil && !slices.Contains(ofFrame, name) {
+			err = api.BadRequest("%.40q does not come with a frame: want traffic or routing, token_bytes, return, programs, rank; the rest is the session's", name)
+		}
+	}
+	if err != nil {
+		api.WriteError(w, err)
+		return
+	}
+	unlock := r.lock()
+	s, err := r.find(req)
+	if err != nil {
+		unlock()
+		api.WriteError(w, err)
+		return
+	}
+	s.number++
+	f := api.GPUFrame{Number: s.number, At: time.Now(), BadNICs: s.BadNICs, DeadGPUs: s.DeadGPUs}
+	settings, changed := s.settings, s.changed
+	s.changed = false
+	unlock()
+	w.Header().Set("Forsd-Frame", strconv.FormatUint(f.Number, 10))
+	seen := &head{ResponseWriter: w, status: http.StatusOK}
+	if err = r.ask(seen, req, settings, x); err != nil {
+		api.WriteError(seen, err)
+	}
+	f.PlanningSeconds = time.Since(f.At).Seconds()
+	good := seen.status == http.StatusOK && summaryOf(&f, seen.text)
+	unlock = r.lock()
+	s.note(f, good, changed)
+	if good {
+		r.planned++
+	} else {
+		r.refused++
+	}
+	out := s.summary()
+	unlock()
+	if good && changed {
+		r.tell(api.GPUEvent{What: "replanned", Session: out, Frame: &f, Text: fmt.Sprintf("%s: frame %d, with %s, sends %d bytes a NIC in %.3g ms",
+			label(&out), f.Number, failed(&api.GPUFailures{BadNICs: f.BadNICs, DeadGPUs: f.DeadGPUs}), f.Length, 1000*f.PredictedSeconds)})
+	}
+}
+
+// note remembers a frame.
+func (s *session) note(f api.GPUFrame, good, changed bool) {
+	if !good {
+		s.Refused++
+		s.changed = s.changed || changed
+		return
+	}
+	s.Planned++
+	if len(s.Frames) == mostFrames {
+		s.Frames = slices.Clone(s.Frames[1:])
+	}
+	s.Frames = append(s.Frames, f)
+}
+
+// summaryOf reads the figures of a plan out of the beginning of an answer, and tells whether they
+// are all there.
+func summaryOf(f *api.GPUFrame, text []byte) bool {
+	want := map[string]any{"mode": &f.Mode, "length": &f.Length, "bound": &f.Bound, "predicted_seconds": &f.PredictedSeconds}
+	d := json.NewDecoder(bytes.NewReader(text))
+	if _, err := d.Token(); err != nil {
+		return false
+	}
+	for len(want) > 0 && d.More() {
+		key, err := d.Token()
+		if err != nil {
+			return false
+		}
+		name, _ := key.(string)
+		to, is := want[name]
+		if !is {
+			to = new(json.RawMessage)
+		}
+		if d.Decode(to) != nil {
+			return false
+		}
+		delete(want, name)
+	}
+	return len(want) == 0
+}
