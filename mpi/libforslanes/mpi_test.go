@@ -1,10 +1,17 @@
 package libforslanes
 
 import (
+	"cmp"
+	"context"
+	"errors"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/testbed/adapter"
@@ -56,6 +63,97 @@ func TestOpenMPI(t *testing.T) {
 		}
 		t.Logf("%s: %s%d pairs, %d on other lanes than those of base LIDs", transport, out, pairs, moved)
 	}
+}
+
+// TestPrograms runs the programs of ibverbs-utils and perftest between two servers with the
+// library preloaded: without a table they send to base LIDs, as without it, and by a table
+// over the lane of the pair, by connections and by datagrams.
+func TestPrograms(t *testing.T) {
+	needs(t, "ibv_rc_pingpong", "ibv_ud_pingpong", "ib_write_bw", "ib_read_lat")
+	fabric, made := plan(t, fabgen.Spec{Spines: 4, Leaves: 3, LMC: 2}, [2]int{0, 0})
+	path := filepath.Join(t.TempDir(), "phases.bin")
+	v := table(t, path, made.Table(42))
+	a, b := moved(t, v)
+	if err := adapter.Build(t.Context(), scratch); err != nil {
+		t.Fatal(err)
+	}
+	data, err := adapter.Start(adapter.Options{Programs: scratch, Fabric: fabric})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := data.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	if err := data.SetTables(made.Tables); err != nil {
+		t.Fatal(err)
+	}
+	port := strconv.Itoa(20000 + os.Getpid()%2000)
+	for _, command := range [][]string{{"ibv_rc_pingpong", "-c", "-n", "20"}, {"ibv_ud_pingpong", "-c", "-n", "20"}, {"ib_write_bw", "-n", "20", "-F", "-d", "sim0"},
+		{"ib_read_lat", "-n", "20", "-F", "-d", "sim0"}} {
+		for _, named := range []string{"", path} {
+			if err := data.Clear(); err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+			run := func(server int, args ...string) (*exec.Cmd, *strings.Builder) {
+				args = append(append(slices.Clone(command), "-p", port), args...)
+				cmd, out := exec.CommandContext(ctx, args[0], args[1:]...), &strings.Builder{}
+				cmd.Env = append(append(os.Environ(), data.Env(v.Server(server).Name)...), "LD_PRELOAD="+preload(), "FORSD_TABLE="+cmp.Or(named, path+"x"))
+				cmd.Stdout, cmd.Stderr = out, out
+				if err := cmd.Start(); err != nil {
+					t.Fatal(err)
+				}
+				return cmd, out
+			}
+			server, said := run(a)
+			if err := adapter.Listening(ctx, port); err != nil {
+				t.Fatalf("%v: %s", err, said)
+			}
+			client, answer := run(b, "localhost")
+			if err := errors.Join(client.Wait(), server.Wait()); err != nil {
+				t.Errorf("%v: %v\n%s\n%s", command, err, said, answer)
+			}
+			cancel()
+			flows, err := data.Flows(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := map[adapter.Flow]bool{{Src: v.Server(a).LID, Dst: v.Server(b).LID}: true, {Src: v.Server(b).LID, Dst: v.Server(a).LID}: true}
+			if named != "" {
+				want = map[adapter.Flow]bool{lane(v, a, b): true, lane(v, b, a): true}
+			}
+			if len(flows) != 2 {
+				t.Errorf("%v, table %q: packets of %d flows, want 2", command, named, len(flows))
+			}
+			for f := range flows {
+				if !want[f] {
+					t.Errorf("%v, table %q: packets from LID %d to %d, want %v", command, named, f.Src, f.Dst, want)
+				}
+			}
+		}
+	}
+}
+
+// lane has the LIDs of the lane of a pair.
+func lane(v *phasetable.View, src, dst int) adapter.Flow {
+	p, _ := v.FindPair(src, dst)
+	return adapter.Flow{Src: v.Server(src).LID + topology.LID(p.SrcPathBits), Dst: p.DLID}
+}
+
+// moved is a pair whose lane is not that of base LIDs, neither way.
+func moved(t *testing.T, v *phasetable.View) (a, b int) {
+	t.Helper()
+	for a := range v.Servers() {
+		for b := range v.Servers() {
+			if l := lane(v, a, b); a != b && l.Dst != v.Server(b).LID && l.Src != v.Server(a).LID {
+				return a, b
+			}
+		}
+	}
+	t.Fatal("every pair has a base LID")
+	return 0, 0
 }
 
 // onLanes holds that the packets between servers have the LIDs of the lanes that a table

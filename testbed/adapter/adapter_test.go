@@ -3,7 +3,6 @@ package adapter
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"regexp"
@@ -132,29 +131,10 @@ func (w *world) between(server, client string, command ...string) (string, strin
 	port := strconv.Itoa(18000 + os.Getpid()%2000)
 	command = append(command, "-p", port)
 	s := w.start(server, nil, command...)
-	w.must(listening(w.Context(), port))
+	w.must(Listening(w.Context(), port))
 	c := w.start(client, nil, append(command, "localhost")...)
 	said := w.wait(c)
 	return w.wait(s), said
-}
-
-// listening waits until something listens on a TCP port, without connecting: that would
-// be taken for the client.
-func listening(ctx context.Context, port string) error {
-	n, err := strconv.Atoi(port)
-	if err != nil {
-		return err
-	}
-	entry := regexp.MustCompile(fmt.Sprintf(`(?m)^ *\d+: [0-9A-F]+:%04X [0-9A-F:]+ 0A `, n))
-	for ctx.Err() == nil {
-		for _, file := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
-			if table, err := os.ReadFile(file); err == nil && entry.Match(table) {
-				return nil
-			}
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
-	return ctx.Err()
 }
 
 // TestPingpong runs the examples of ibverbs-utils between two hosts of different leaves.
