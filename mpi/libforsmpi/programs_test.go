@@ -11,6 +11,7 @@ import (
 	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/planner"
 	"github.com/forsd/forsd/testbed/fabgen"
+	"github.com/forsd/forsd/testbed/programs"
 	"github.com/forsd/forsd/topology"
 )
 
@@ -92,7 +93,7 @@ func runPrograms(t *testing.T, mpi string) {
 func TestExports(t *testing.T) {
 	ours := regexp.MustCompile(`^(MPI_Alltoall[vw]?|mpi_alltoall[vw]?(_|__|_f08_)?|MPI_ALLTOALL[VW]?)$`)
 	found := map[string]bool{}
-	for line := range strings.Lines(output(t, "nm", "-D", "--defined-only", needs(t, "nm"))) {
+	for line := range strings.Lines(programs.Output(t, "nm", "-D", "--defined-only", needs(t, "nm"))) {
 		name := strings.Fields(line)[2]
 		if found[name] = true; !ours.MatchString(name) {
 			t.Errorf("it exports %s", name)
@@ -235,8 +236,8 @@ func TestBaseLIDs(t *testing.T) {
 func TestSanitizers(t *testing.T) {
 	needs(t)
 	dir := filepath.Join(scratch, "sanitized")
-	output(t, "make", "-s", "out="+dir, "CFLAGS=-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all")
-	asan := strings.TrimSpace(output(t, "gcc", "-print-file-name=libasan.so"))
+	programs.Output(t, "make", "-s", "out="+dir, "CFLAGS=-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all")
+	asan := strings.TrimSpace(programs.Output(t, "gcc", "-print-file-name=libasan.so"))
 	preload := asan + ":" + filepath.Join(dir, "libforsmpi.so") // the sanitizer's library must come first
 	table := small(t)
 	for _, c := range []struct {

@@ -47,17 +47,6 @@ func needs(t testing.TB, names ...string) string {
 	return path
 }
 
-// output runs a command and returns what it prints.
-func output(t testing.TB, command string, args ...string) string {
-	t.Helper()
-	cmd := exec.Command(command, args...)
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%s: %v\n%s", cmd, err, out)
-	}
-	return string(out)
-}
-
 // compile builds a program of sources and flags by one of an MPI's compilers.
 func compile(t testing.TB, compiler string, args ...string) string {
 	t.Helper()
@@ -77,7 +66,7 @@ func compile(t testing.TB, compiler string, args ...string) string {
 			warnings = append(warnings, "-fallow-argument-mismatch")
 		}
 	}
-	output(t, compiler, slices.Concat([]string{flag, "-g", "-O1", "-o", bin.Name()}, warnings, args)...)
+	programs.Output(t, compiler, slices.Concat([]string{flag, "-g", "-O1", "-o", bin.Name()}, warnings, args)...)
 	return bin.Name()
 }
 

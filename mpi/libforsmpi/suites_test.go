@@ -18,6 +18,7 @@ import (
 
 	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/testbed/fabgen"
+	"github.com/forsd/forsd/testbed/programs"
 )
 
 // suiteConf is what MPICH's configure would find out.
@@ -153,7 +154,7 @@ func TestSuites(t *testing.T) {
 			var objects []string
 			for _, util := range []string{"mtest", "mtest_common", "mtest_thread", "dtypes"} {
 				objects = append(objects, filepath.Join(scratch, util+mpi+".o"))
-				output(t, "mpicc"+mpi, "-w", "-c", "-I"+include, "-I"+filepath.Join(dir, "include"), "-o", objects[len(objects)-1], filepath.Join(dir, "util", util+".c"))
+				programs.Output(t, "mpicc"+mpi, "-w", "-c", "-I"+include, "-I"+filepath.Join(dir, "include"), "-o", objects[len(objects)-1], filepath.Join(dir, "util", util+".c"))
 			}
 			for _, c := range suiteTests(t, dir) {
 				program := filepath.Join(scratch, c.name+mpi)
