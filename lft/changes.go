@@ -10,6 +10,17 @@ import (
 // Block is the number of entries that a subnet manager sends at a time.
 const Block = 64
 
+// Blocks is the number of blocks that a table reaches into.
+func Blocks(out []uint8) int { return (len(out) + Block - 1) / Block }
+
+// Blocks is the number of blocks that all tables reach into.
+func (t *Tables) Blocks() (n int) {
+	for i := range t.Switches {
+		n += Blocks(t.Switches[i].Out)
+	}
+	return n
+}
+
 // Delta counts what differs between two sets of tables.
 type Delta struct {
 	Switches int `json:"switches"` // switches with a difference

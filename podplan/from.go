@@ -27,8 +27,8 @@ func MakeFrom(ctx context.Context, t *topology.PodTree, s Settings, old *phaseta
 	if err != nil {
 		return nil, err
 	}
-	c := &Changes{AnewPhases: r.Plan.Phases(), AnewChanged: lft.Changes(tables, r.Tables).Blocks}
-	c.BlocksChanged = c.AnewChanged
+	anew := lft.Changes(tables, r.Tables).Blocks
+	c := &Changes{AnewPhases: r.Plan.Phases(), AnewChanged: anew, BlocksChanged: anew, TableBlocks: r.Tables.Blocks()}
 	if was := adopt(t, old, tables); was != nil {
 		again, err := was.Repair(ctx, t)
 		if ctx.Err() != nil {
@@ -40,9 +40,6 @@ func MakeFrom(ctx context.Context, t *topology.PodTree, s Settings, old *phaseta
 				r, c.BlocksChanged, c.Repaired = again, n, true
 			}
 		}
-	}
-	for i := range r.Tables.Switches {
-		c.TableBlocks += (len(r.Tables.Switches[i].Out) + lft.Block - 1) / lft.Block
 	}
 	now, err := phasetable.New(r.Table(0))
 	if err != nil {

@@ -39,10 +39,7 @@ func TestRepair(t *testing.T) {
 					t.Fatal(err)
 				}
 				d := lft.Changes(r.Tables, again.Tables)
-				blocks := 0
-				for i := range r.Tables.Switches {
-					blocks += (len(r.Tables.Switches[i].Out) + lft.Block - 1) / lft.Block
-				}
+				blocks := r.Tables.Blocks()
 				least := leastBlocks(again.Tree, r.Tables)
 				t.Logf("LMC %d, %v, then %s: %d phases, then %d, bound %d; %d of %d blocks, at least %d, %d entries; planning took %v", lmc, before, one, r.Plan.Phases(), again.Plan.Phases(),
 					again.Plan.LowerBound, d.Blocks, blocks, least, d.Entries, again.Times.Plan)
@@ -98,10 +95,7 @@ func TestRepairBlocks(t *testing.T) {
 			return tree
 		}
 		whole := made(t, fit())
-		blocks, most, phases := 0, map[string]int{}, 0
-		for i := range whole.Tables.Switches {
-			blocks += (len(whole.Tables.Switches[i].Out) + lft.Block - 1) / lft.Block
-		}
+		blocks, most, phases := whole.Tables.Blocks(), map[string]int{}, 0
 		for i := n; i < 2048; i += step {
 			kind, spec := "Leaf", fmt.Sprintf("Leaf%03d/%d", i/16, 9+i/2%8)
 			if i%2 == 1 {

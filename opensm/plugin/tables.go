@@ -36,9 +36,6 @@ func block(out []uint8, b int, spare *[lft.Block]byte) []byte {
 	return spare[:]
 }
 
-// blocks is the number of blocks that a table reaches into.
-func blocks(out []uint8) int { return (len(out) + lft.Block - 1) / lft.Block }
-
 // sumOf is the sum of a whole set of tables, as the protocol defines it.
 func sumOf(t *lft.Tables) uint64 {
 	sum := uint64(fnvOffset)
@@ -47,7 +44,7 @@ func sumOf(t *lft.Tables) uint64 {
 	for i := range t.Switches {
 		s := &t.Switches[i]
 		word(uint64(s.GUID))
-		for b := range blocks(s.Out) {
+		for b := range lft.Blocks(s.Out) {
 			ports := block(s.Out, b, &spare)
 			if bytes.Equal(ports, emptyBlock) {
 				continue
@@ -145,7 +142,7 @@ func appendTable(buf []byte, s *lft.Table, before []uint8) []byte {
 	buf = append(buf, 0, 0)
 	n := uint16(0)
 	var spare, old [lft.Block]byte
-	for b := range max(blocks(s.Out), blocks(before)) {
+	for b := range max(lft.Blocks(s.Out), lft.Blocks(before)) {
 		ports := block(s.Out, b, &spare)
 		if bytes.Equal(ports, block(before, b, &old)) {
 			continue
