@@ -7,7 +7,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -278,39 +277,4 @@ func viewOf(t testing.TB, r *Result) *phasetable.View {
 		t.Fatal(err)
 	}
 	return view
-}
-
-// TestReportDocumented holds that docs/api.md has a row for each field of plan.json
-// and for no other.
-func TestReportDocumented(t *testing.T) {
-	text, err := os.ReadFile("../docs/api.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, rest, found := strings.Cut(string(text), "| Field of `plan.json` | |\n|---|---|\n")
-	if !found {
-		t.Fatal("docs/api.md has no table of the fields of plan.json")
-	}
-	table, _, _ := strings.Cut(rest, "\n\n")
-	var documented, fields []string
-	for row := range strings.Lines(table) {
-		names := strings.Split(row, "|")[1]
-		for i, name := range strings.Split(names, "`") {
-			if i%2 != 0 {
-				documented = append(documented, name)
-			}
-		}
-	}
-	for prefix, report := range map[string]reflect.Type{"": reflect.TypeFor[Report](), "base.": reflect.TypeFor[BaseReport]()} {
-		for _, f := range reflect.VisibleFields(report) {
-			if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); !f.Anonymous {
-				fields = append(fields, prefix+name)
-			}
-		}
-	}
-	slices.Sort(documented)
-	slices.Sort(fields)
-	if diff := cmp.Diff(fields, documented); diff != "" {
-		t.Errorf("fields of plan.json (-) and those that docs/api.md has (+):\n%s", diff)
-	}
 }
