@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -89,9 +88,7 @@ func (f *lanesFlags) hosts(p *gpu.Plan, tree *topology.FatTree) ([]int, error) {
 
 // printLanes shows people how a plan lies on a fabric.
 func printLanes(w io.Writer, p *lanes.Plan, stages int) {
-	out := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
-	defer out.Flush()
-	fmt.Fprintf(out, "fabric\t%s: %s in %s, %s; %d bytes a NIC, %s\n", command.Plural(p.Lanes, "lane", "lanes"), command.Plural(stages, "stage", "stages"),
+	fmt.Fprintf(w, "fabric\t%s: %s in %s, %s; %d bytes a NIC, %s\n", command.Plural(p.Lanes, "lane", "lanes"), command.Plural(stages, "stage", "stages"),
 		command.Plural(len(p.Parts), "part", "parts"), command.MS(1000*p.Seconds), p.Length, overText(p.Length, p.Bound))
-	fmt.Fprintf(out, "\tevery transfer followed over the tables: no cable carries two of a part\n")
+	fmt.Fprintf(w, "\tevery transfer followed over the tables: no cable carries two of a part\n")
 }
