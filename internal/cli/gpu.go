@@ -140,21 +140,17 @@ func (f *gpuScheduleFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	if err := f.svg.draw(cmd, func() *svg.Chart { return gpuChart(plan, f.options.Model) }); err != nil {
-		return err
-	}
 	report := plan.Report(f.options.Model)
-	if (f.out != "-" && f.programs != "-" && f.mscclpp != "-" && !f.svg.prints()) || command.WantsJSON(cmd) {
-		err = command.Show(cmd, lanes.Report{Report: report, Fabric: pinned}, func(w io.Writer) {
-			printExchange(w, report, elapsed)
-			if pinned != nil {
-				printLanes(w, pinned, len(report.Stages))
-			}
-			if f.mscclpp != "" {
-				fmt.Fprintf(w, "plan of MSCCL++       %s, in chunks of %d bytes\n", f.mscclpp, chunk)
-			}
-		})
-	}
+	chart := func() *svg.Chart { return gpuChart(plan, f.options.Model) }
+	err = f.svg.show(cmd, f.out != "-" && f.programs != "-" && f.mscclpp != "-", chart, lanes.Report{Report: report, Fabric: pinned}, func(w io.Writer) {
+		printExchange(w, report, elapsed)
+		if pinned != nil {
+			printLanes(w, pinned, len(report.Stages))
+		}
+		if f.mscclpp != "" {
+			fmt.Fprintf(w, "plan of MSCCL++       %s, in chunks of %d bytes\n", f.mscclpp, chunk)
+		}
+	})
 	return cmp.Or(err, command.Interrupted(cmd))
 }
 

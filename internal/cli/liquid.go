@@ -311,15 +311,9 @@ func (f *liquidScheduleFlags) run(cmd *cobra.Command) error {
 	} else if t.traffic.Uniform() {
 		report.MBps = report.Throughput * t.network.Rate
 	}
-	if err := f.svg.draw(cmd, func() *svg.Chart { return liquidChart(t.traffic, report, result.Schedule, t.linkName) }); err != nil {
-		return err
-	}
-	if f.out != "-" && !f.svg.prints() || command.WantsJSON(cmd) {
-		if err := command.Show(cmd, report, func(w io.Writer) { printLiquid(w, t, report, spent) }); err != nil {
-			return err
-		}
-	}
-	return command.Interrupted(cmd)
+	chart := func() *svg.Chart { return liquidChart(t.traffic, report, result.Schedule, t.linkName) }
+	err = f.svg.show(cmd, f.out != "-", chart, report, func(w io.Writer) { printLiquid(w, t, report, spent) })
+	return cmp.Or(err, command.Interrupted(cmd))
 }
 
 // write checks the schedule on the tables, and writes it where --out says.

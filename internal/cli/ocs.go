@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -152,10 +153,8 @@ func (f *ocsFlags) run(cmd *cobra.Command, demand, out string) error {
 	if err != nil {
 		return err
 	}
-	if out != "" {
-		if err := checkOut(cmd, "out", out, "the schedule"); err != nil {
-			return err
-		}
+	if err := checkOut(cmd, "out", out, "the schedule"); out != "" && err != nil {
+		return err
 	}
 	if err := f.svg.check(cmd, out); err != nil {
 		return err
@@ -185,15 +184,8 @@ func (f *ocsFlags) run(cmd *cobra.Command, demand, out string) error {
 			return err
 		}
 	}
-	if err := f.svg.draw(cmd, func() *svg.Chart { return ocsChart(r) }); err != nil {
-		return err
-	}
-	if out != "-" && !f.svg.prints() {
-		if err := command.Show(cmd, r, func(w io.Writer) { printSchedule(w, r, planned) }); err != nil {
-			return err
-		}
-	}
-	return command.Interrupted(cmd)
+	err = f.svg.show(cmd, out != "-", func() *svg.Chart { return ocsChart(r) }, r, func(w io.Writer) { printSchedule(w, r, planned) })
+	return cmp.Or(err, command.Interrupted(cmd))
 }
 
 // printSchedule shows people a schedule.
@@ -269,10 +261,8 @@ knows nothing of how schedules are made. It prints the first violation.`,
 			if err := ocs.Replay(d, s); err != nil {
 				return command.Violated{Err: fmt.Errorf("%s: %w", schedule, err)}
 			}
-			if err := drawn.draw(cmd, func() *svg.Chart { return ocsChart(r) }); err != nil || drawn.prints() {
-				return err
-			}
-			return command.Show(cmd, map[string]any{"version": 1, "makespan": s.Makespan(), "configurations": s.Configurations()}, func(w io.Writer) {
+			report := map[string]any{"version": 1, "makespan": s.Makespan(), "configurations": s.Configurations()}
+			return drawn.show(cmd, true, func() *svg.Chart { return ocsChart(r) }, report, func(w io.Writer) {
 				fmt.Fprintf(w, "%s holds: %s carry all of %s by %.6g\n", schedule, command.Plural(s.Configurations(), "configuration", "configurations"), demand, s.Makespan())
 			})
 		},

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -127,10 +128,8 @@ func (f *photonicFlags) read(cmd *cobra.Command) error {
 
 // run plans, replays, and prints.
 func (f *photonicFlags) run(cmd *cobra.Command) error {
-	if f.out != "" {
-		if err := checkOut(cmd, "out", f.out, "the plan"); err != nil {
-			return err
-		}
+	if err := checkOut(cmd, "out", f.out, "the plan"); f.out != "" && err != nil {
+		return err
 	}
 	if err := f.svg.check(cmd, f.out); err != nil {
 		return err
@@ -167,15 +166,8 @@ func (f *photonicFlags) run(cmd *cobra.Command) error {
 			return err
 		}
 	}
-	if err := f.svg.draw(cmd, func() *svg.Chart { return photonicChart(f.instance, plan) }); err != nil {
-		return err
-	}
-	if f.out != "-" && !f.svg.prints() {
-		if err := command.Show(cmd, report, func(w io.Writer) { f.print(w, report) }); err != nil {
-			return err
-		}
-	}
-	return command.Interrupted(cmd)
+	err = f.svg.show(cmd, f.out != "-", func() *svg.Chart { return photonicChart(f.instance, plan) }, report, func(w io.Writer) { f.print(w, report) })
+	return cmp.Or(err, command.Interrupted(cmd))
 }
 
 // micros prints a time in the unit that suits it.
@@ -252,10 +244,8 @@ says. It prints the first violation.`,
 			} else if err != nil {
 				return command.Violated{Err: fmt.Errorf("%s: %w", file, err)}
 			}
-			if err := drawn.draw(cmd, func() *svg.Chart { return photonicChart(in, plan) }); err != nil || drawn.prints() {
-				return err
-			}
-			return command.Show(cmd, map[string]any{"version": 1, "messages": r.Messages, "moves": r.Moves, "cost_us": r.Cost}, func(w io.Writer) {
+			report := map[string]any{"version": 1, "messages": r.Messages, "moves": r.Moves, "cost_us": r.Cost}
+			return drawn.show(cmd, true, func() *svg.Chart { return photonicChart(in, plan) }, report, func(w io.Writer) {
 				fmt.Fprintf(w, "%s holds: %d messages arrive after %d moves, at a cost of %s\n", file, r.Messages, r.Moves, micros(r.Cost))
 			})
 		},

@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -34,15 +35,18 @@ func (f svgFlag) check(cmd *cobra.Command, others ...string) error {
 	return checkOut(cmd, "svg", string(f), "the drawing")
 }
 
-// prints tells whether the drawing is printed in place of a report.
-func (f svgFlag) prints() bool { return f == "-" }
-
-// draw writes the chart, if it is asked for.
-func (f svgFlag) draw(cmd *cobra.Command, chart func() *svg.Chart) error {
-	if f == "" {
+// show writes the chart, if it is asked for, and prints the report where standard output is
+// free.
+func (f svgFlag) show(cmd *cobra.Command, free bool, chart func() *svg.Chart, report any, text func(w io.Writer)) error {
+	if f != "" {
+		if err := writeOut(cmd, string(f), chart().Encode()); err != nil {
+			return err
+		}
+	}
+	if !free || f == "-" {
 		return nil
 	}
-	return writeOut(cmd, string(f), chart().Encode())
+	return command.Show(cmd, report, text)
 }
 
 // mostRows are the NICs or links that a drawing has.
