@@ -148,14 +148,12 @@ type note struct {
 
 // write keeps a note in every file beside that takes it, and tells whether one did. It
 // outlasts this process at once, and the machine soon: see synced.
-func (s *numbers) write(n note) bool {
-	s.noted = n
+func (s *numbers) write(n note) (kept bool) {
 	text, err := json.Marshal(n)
 	if err != nil {
 		return false
 	}
 	s.synced.Wait()
-	kept := false
 	for _, path := range s.beside {
 		next := path + ".new"
 		if os.WriteFile(next, append(text, '\n'), 0o644) != nil || os.Rename(next, path) != nil {
@@ -164,6 +162,9 @@ func (s *numbers) write(n note) bool {
 		}
 		kept = true
 		s.synced.Go(func() { _ = syncPath(path) })
+	}
+	if kept {
+		s.noted = n
 	}
 	return kept
 }
@@ -220,9 +221,6 @@ func (s *numbers) Give(n uint64) error {
 	default:
 		s.clock = milliseconds()
 		return ErrNumber
-	}
-	if !said {
-		s.noted.Given = 0
 	}
 	s.last = max(s.last, n)
 	return nil
