@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 )
@@ -19,21 +20,20 @@ const (
 // awaited guards what others wait for.
 type awaited struct {
 	mu      sync.Mutex
-	changed chan struct{}          // closed at the next change; nil while nobody waits
-	near    int                    // how many wait for that
-	late    map[chan struct{}]bool // those that are woken after them
-	waking  bool                   // a goroutine wakes them
-	news    bool                   // there was a change since it began
-	held    chan struct{}          // closed when they may be woken again; nil while they may
+	waiting []chan struct{} // for the next change, as they came: each is closed to wake who waits
+	late    []chan struct{} // for their turn, after a change
+	waking  bool            // a goroutine wakes them
+	held    chan struct{}   // closed when they may be woken again; nil while they may
 }
 
 // announce wakes those who wait. The lock is held.
 func (a *awaited) announce() {
-	if a.changed != nil {
-		close(a.changed)
-		a.changed, a.near = nil, 0
+	near := min(mostNear, len(a.waiting))
+	for _, c := range a.waiting[:near] {
+		close(c)
 	}
-	a.news = true
+	a.late = append(a.late, a.waiting[near:]...)
+	a.waiting = nil
 	if len(a.late) > 0 && !a.waking {
 		a.waking = true
 		go a.wakeLate()
@@ -54,26 +54,24 @@ func (a *awaited) Hold(on bool) {
 	}
 }
 
-// wakeLate wakes those who wait apart, until all of them know of the latest change.
+// wakeLate wakes those who are late, until all of them know of the latest change.
 func (a *awaited) wakeLate() {
 	for again := true; again; {
 		time.Sleep(lateAfter)
 		a.mu.Lock()
 		late := a.late
-		a.late, a.news = nil, false // who comes back waits for the next change
+		a.late = nil
 		a.mu.Unlock()
 		limit, stop := context.WithTimeout(context.Background(), mostHeld)
-		woken := 0
-		for c := range late {
-			if woken%lateEach == 0 {
-				a.pause(limit)
+		for some := range slices.Chunk(late, lateEach) {
+			a.pause(limit)
+			for _, c := range some {
+				close(c)
 			}
-			close(c)
-			woken++
 		}
 		stop()
 		a.mu.Lock()
-		again = a.news && len(a.late) > 0
+		again = len(a.late) > 0
 		a.waking = again
 		a.mu.Unlock()
 	}
@@ -102,40 +100,18 @@ func (a *awaited) await(ctx context.Context, there func() bool) error {
 			a.mu.Unlock()
 			return nil
 		}
-		woken := a.place()
+		woken := make(chan struct{})
+		a.waiting = append(a.waiting, woken)
 		a.mu.Unlock()
 		select {
 		case <-woken:
 		case <-ctx.Done():
-			a.leave(woken)
+			a.mu.Lock()
+			if i := slices.Index(a.waiting, woken); i >= 0 { // soon found: the first to come are the first to go
+				a.waiting = slices.Delete(a.waiting, i, i+1)
+			}
+			a.mu.Unlock()
 			return ctx.Err()
 		}
-	}
-}
-
-// place is what somebody waits for. The lock is held.
-func (a *awaited) place() chan struct{} {
-	if a.near < mostNear {
-		a.near++
-		if a.changed == nil {
-			a.changed = make(chan struct{})
-		}
-		return a.changed
-	}
-	c := make(chan struct{})
-	if a.late == nil {
-		a.late = map[chan struct{}]bool{}
-	}
-	a.late[c] = true
-	return c
-}
-
-// leave gives a place back.
-func (a *awaited) leave(place chan struct{}) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	delete(a.late, place)
-	if place == a.changed {
-		a.near--
 	}
 }

@@ -422,8 +422,8 @@ func TestCrowd(t *testing.T) {
 				t.Errorf("event %d was told to %d, the last after %v", n, len(seen[n]), slices.Max(seen[n]))
 			}
 		}
-		if len(s.late) != 0 || s.near != 0 || s.waking {
-			t.Errorf("%d wait still, %d near, waking %v", len(s.late), s.near, s.waking)
+		if len(s.late) != 0 || len(s.waiting) != 0 || s.waking {
+			t.Errorf("%d are late still, %d wait, waking %v", len(s.late), len(s.waiting), s.waking)
 		}
 	})
 }
@@ -463,8 +463,8 @@ func TestHold(t *testing.T) {
 				t.Errorf("held for %v: %d knew it at once, the last after %v", held, n, last)
 			}
 			time.Sleep(time.Second)
-			if len(s.late) != 0 || s.near != 0 || s.waking {
-				t.Errorf("%d wait still, %d near, waking %v", len(s.late), s.near, s.waking)
+			if len(s.late) != 0 || len(s.waiting) != 0 || s.waking {
+				t.Errorf("%d are late still, %d wait, waking %v", len(s.late), len(s.waiting), s.waking)
 			}
 		})
 	}
