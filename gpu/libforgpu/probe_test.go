@@ -37,7 +37,7 @@ var (
 // build builds the library and the probe with flags.
 func build(name, flags string) (string, error) {
 	dir := filepath.Join(scratch, name)
-	if err := programs.Sources("src/*", "*.h", "testdata/*.c", "Makefile"); err != nil {
+	if err := programs.Sources("src/*", "*.h", "testdata/*.c", "Makefile", "../../hack/clibrary.mk"); err != nil {
 		return "", err
 	}
 	probe := filepath.Join(dir, "probe")
