@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"time"
 )
@@ -117,15 +118,11 @@ func load(f Files) (*loaded, error) {
 
 // readCertificates reads all certificates of a PEM file.
 func readCertificates(path string) (out []*x509.Certificate, err error) {
-	rest, err := os.ReadFile(path)
+	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("read certificates: %w", err)
 	}
-	for {
-		var block *pem.Block
-		if block, rest = pem.Decode(rest); block == nil {
-			break
-		}
+	for block, rest := pem.Decode(data); block != nil; block, rest = pem.Decode(rest) {
 		c, err := x509.ParseCertificate(block.Bytes)
 		if err != nil {
 			return nil, fmt.Errorf("read certificates %s: %w", path, err)
@@ -140,29 +137,18 @@ func readCertificates(path string) (out []*x509.Certificate, err error) {
 
 // readRevoked reads lists of revoked certificates, each signed by one of the authorities.
 func (l *loaded) readRevoked(path string, authorities []*x509.Certificate) error {
-	rest, err := os.ReadFile(path)
+	data, err := os.ReadFile(path)
 	if err != nil {
 		return err
 	}
 	lists := 0
-	for {
-		var block *pem.Block
-		if block, rest = pem.Decode(rest); block == nil {
-			break
-		}
+	for block, rest := pem.Decode(data); block != nil; block, rest = pem.Decode(rest) {
 		list, err := x509.ParseRevocationList(block.Bytes)
 		if err != nil {
 			return err
 		}
-		err = errors.New("no authority has signed it")
-		for _, a := range authorities {
-			if list.CheckSignatureFrom(a) == nil {
-				err = nil
-				break
-			}
-		}
-		if err != nil {
-			return err
+		if !slices.ContainsFunc(authorities, func(a *x509.Certificate) bool { return list.CheckSignatureFrom(a) == nil }) {
+			return errors.New("no authority has signed it")
 		}
 		lists++
 		for _, e := range list.RevokedCertificateEntries {
