@@ -1,0 +1,60 @@
+package board
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/controller"
+)
+
+// TestShow has many subscribers in every state of the controller: from when a plan is being
+// made until OpenSM has been given its tables, most hear of nothing. When that is over all do.
+func TestShow(t *testing.T) {
+	for state := controller.Idle; state <= controller.Backoff; state++ {
+		synctest.Test(t, func(t *testing.T) {
+			b := New(nil, nil, api.NewEvents(64, time.Now()), func() {})
+			h := api.Handler(api.Config{Events: b.Events}, false)
+			ctx, leave := context.WithCancel(t.Context())
+			var streams sync.WaitGroup
+			var answers [100]httptest.ResponseRecorder
+			for i := range answers {
+				answers[i] = *httptest.NewRecorder()
+				streams.Go(func() {
+					h.ServeHTTP(&answers[i], httptest.NewRequestWithContext(ctx, http.MethodGet, "http://forsd/v1/events", nil))
+				})
+			}
+			told := func() (n int) {
+				time.Sleep(time.Second)
+				synctest.Wait()
+				for i := range answers {
+					n += strings.Count(answers[i].Body.String(), "event: "+api.KindLink)
+				}
+				return n
+			}
+			told()
+			b.Show(state, nil, false)
+			b.Say(api.KindLink, nil)
+			want := len(answers)
+			switch state {
+			case controller.Before, controller.Publishing, controller.Writing, controller.Signalling, controller.Sweeping:
+				want = 16
+			}
+			if n := told(); n != want {
+				t.Errorf("%v: %d of %d have been told, want %d", state, n, len(answers), want)
+			}
+			b.Show(controller.Idle, nil, false)
+			if n := told(); n != len(answers) {
+				t.Errorf("after %v: %d of %d have been told", state, n, len(answers))
+			}
+			leave()
+			streams.Wait()
+		})
+	}
+}
