@@ -33,12 +33,6 @@ type Outlook struct {
 	Least    float64 `json:"least_seconds"` // no plan takes less: Eq. 26, and a latency for each stage that there must be
 }
 
-// Worth tells whether a plan that takes so many seconds may gain more than the time spent
-// if as much is spent again.
-func (x Outlook) Worth(seconds float64, spent time.Duration) bool {
-	return !x.Complete && seconds-x.Least > spent.Seconds()
-}
-
 // Choose chooses the options with which mode Bytes is estimated to take the least time,
 // and tells how long that is. It tries other ways no longer than the budget, if there is
 // one. What it returns may be given to Plan and, by every rank, to Own; with a budget,

@@ -130,40 +130,6 @@ func (t *Traffic) Pairs() []int64 {
 // receives, spread over its NICs, rounded up.
 func (t *Traffic) Bound() int64 { return over(longest(t.Servers, t.Pairs()), int64(t.GPUs)) }
 
-// BlockBound is Eq. 11 for the blocks as they are: the length of Theorem 4's
-// frames without balancing.
-func (t *Traffic) BlockBound() int64 {
-	n, m := t.Servers, t.GPUs
-	scale := make([]int64, n*n)
-	column := make([]int64, m)
-	for i := range n {
-		for j := range n {
-			if i == j {
-				continue
-			}
-			clear(column)
-			for l := range m {
-				sum := int64(0)
-				for k, v := range t.row(Rank(i*m+l), j) {
-					sum += v
-					column[k] += v
-				}
-				scale[i*n+j] = max(scale[i*n+j], sum)
-			}
-			for _, sum := range column {
-				scale[i*n+j] = max(scale[i*n+j], sum)
-			}
-		}
-	}
-	return longest(n, scale)
-}
-
-// BalancedBound is Eq. 11 for balanced blocks, Δ_ij = ⌈W_ij/m⌉: the length of the
-// published scheme's frames.
-func (t *Traffic) BalancedBound() int64 {
-	return longest(t.Servers, shares(t.Pairs(), int64(t.GPUs)))
-}
-
 // longest is the largest row or column sum of a matrix of n rows.
 func longest(n int, x []int64) int64 {
 	_, _, most := bipartite.Sums(n, x)

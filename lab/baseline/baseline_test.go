@@ -45,6 +45,10 @@ func TestBaselines(t *testing.T) {
 				}
 				busiest = max(busiest, row, column)
 			}
+			paper, err := new(gpu.Planner).Plan(t.Context(), traffic, gpu.Options{Mode: gpu.Paper})
+			if err != nil {
+				t.Fatal(err)
+			}
 			flat, err := FlatKoenig(traffic, 1<<20)
 			if err != nil {
 				t.Fatal(err)
@@ -57,7 +61,7 @@ func TestBaselines(t *testing.T) {
 			}{
 				"flat BvN":   {c.Ranks(), matrix, FlatBvN(traffic), busiest},
 				"flat König": {c.Ranks(), matrix, flat, busiest},
-				"padded":     {c.Servers, Servers(traffic), Padded(c.Servers, Servers(traffic)), traffic.BalancedBound()},
+				"padded":     {c.Servers, Servers(traffic), Padded(c.Servers, Servers(traffic)), paper.Length},
 			} {
 				if err := check(x.n, x.matrix, x.stages); err != nil {
 					t.Errorf("%s, %s of %+v: %v", name, pattern, c, err)

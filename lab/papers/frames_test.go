@@ -10,7 +10,7 @@ import (
 	"github.com/forsd/forsd/gpu"
 )
 
-// What the simulation counts is what the bounds say of the same packets.
+// A frame is as long in the simulation as a plan for the same packets.
 func TestArrivals(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 0))
 	for range 2000 {
@@ -30,12 +30,13 @@ func TestArrivals(t *testing.T) {
 			a.columns[(i*n+j)*m+k]++
 			traffic.Bytes[(i*m+l)*n*m+j*m+k]++
 		}
-		for _, x := range []struct {
-			mode gpu.Mode
-			want int64
-		}{{gpu.Rails, traffic.Bound()}, {gpu.Paper, traffic.BalancedBound()}, {gpu.None, traffic.BlockBound()}} { // Paper changes the pairs
-			if got := a.length(x.mode); got != x.want {
-				t.Fatalf("mode %s: a frame of %d slots, want %d", x.mode, got, x.want)
+		for _, mode := range []gpu.Mode{gpu.Rails, gpu.Paper, gpu.None} { // Paper changes the pairs
+			plan, err := new(gpu.Planner).Plan(t.Context(), traffic, gpu.Options{Mode: mode})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := a.length(mode); got != plan.Length {
+				t.Fatalf("mode %s: a frame of %d slots, want %d", mode, got, plan.Length)
 			}
 		}
 	}
