@@ -16,7 +16,6 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"strconv"
 	"syscall"
@@ -24,6 +23,7 @@ import (
 
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/internal/access"
+	"github.com/forsd/forsd/internal/command"
 	"github.com/forsd/forsd/testbed/e2e"
 	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/topology"
@@ -87,18 +87,14 @@ func main() {
 	if *more {
 		rounds = append(rounds, tree("large", 32, 32))
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	var err error
-	for i := range rounds {
-		if *name == "" || *name == rounds[i].name {
-			err = errors.Join(err, o.run(ctx, &rounds[i]))
+	command.Main("page", func(ctx context.Context) (err error) {
+		for i := range rounds {
+			if *name == "" || *name == rounds[i].name {
+				err = errors.Join(err, o.run(ctx, &rounds[i]))
+			}
 		}
-	}
-	stop()
-	if err != nil {
-		fmt.Fprintf(os.Stderr, "page: %v\n", err)
-		os.Exit(1)
-	}
+		return err
+	})
 }
 
 // run tries a round.

@@ -16,10 +16,10 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 	"time"
+
+	"github.com/forsd/forsd/internal/command"
 )
 
 // options are what a run is made of.
@@ -48,20 +48,16 @@ func main() {
 	flag.StringVar(&o.Pause, "pause", "", "begin no event while there is such a file")
 	flag.StringVar(&o.Plugin, "plugin", "bin/libforsosm.so", "the plugin for OpenSM")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	err := o.takeHead()
-	var f *figures
-	if err == nil {
-		f, err = run(ctx, o)
-	}
-	stop()
-	if f != nil {
-		f.print(os.Stdout, "")
-	}
-	if err != nil {
-		fmt.Fprintf(os.Stderr, "soak: %v\n", err)
-		os.Exit(1)
-	}
+	command.Main("soak", func(ctx context.Context) error {
+		if err := o.takeHead(); err != nil {
+			return err
+		}
+		f, err := run(ctx, o)
+		if f != nil {
+			f.print(os.Stdout, "")
+		}
+		return err
+	})
 }
 
 // run carries out the events. The figures are those up to the first violation, which is
