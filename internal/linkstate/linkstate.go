@@ -146,16 +146,15 @@ func (l *Links) show(now time.Time, e Shown) {
 
 // reconcileLosses forgets the losses that the fabric shown says all about: those that
 // it lacks as well, and those that it knows better of, because its sweep began later.
-// Where it contradicts and nobody knows when its sweep began, the switch is asked again.
+// Where it contradicts all the same the switch is asked again: the manager may have looked
+// anew amid its sweep, or nobody knows when that began.
 func (l *Links) reconcileLosses(now time.Time) {
 	l.losses = slices.DeleteFunc(l.losses, func(x loss) bool {
 		_, there := x.end.in(l.shown)
 		return !there || l.began.After(x.asked)
 	})
-	if l.began.IsZero() {
-		for _, x := range l.losses {
-			l.ask(now, x.end.node, now)
-		}
+	for _, x := range l.losses {
+		l.ask(now, x.end.node, now)
 	}
 }
 

@@ -95,8 +95,7 @@ func (m *model) cared() {
 	limits := map[topology.GUID]time.Duration{m.leaf: Seldom}
 	for c := range m.cables {
 		for i, x := range m.cables[c].ends {
-			contested := !m.told && m.lost(c, x)
-			if contested || m.doubted(c, i) {
+			if m.lost(c, x) || m.doubted(c, i) {
 				limits[m.cables[c].ends[i].node] = Seldom
 			}
 		}

@@ -112,10 +112,8 @@ func (l *Links) due(now time.Time) map[topology.GUID]time.Time {
 // lookedAfter lists the switches that are read seldom.
 func (l *Links) lookedAfter(now time.Time) []topology.GUID {
 	after := []topology.GUID{l.leaf}
-	if l.began.IsZero() {
-		for _, x := range l.losses {
-			after = append(after, x.end.node)
-		}
+	for _, x := range l.losses {
+		after = append(after, x.end.node)
 	}
 	for _, d := range l.disputes {
 		if !l.resolved(d, now) {
