@@ -35,6 +35,6 @@ a command prints one JSON object on standard output; messages go to standard err
 		Version: Version,
 	})
 	root.AddCommand(scenariosCommand(), gpuFramesCommand(), liquidClassesCommand(), ocsCompareCommand(), ocsReferenceCommand(),
-		photonicSumsCommand(), drawCommand())
+		photonicSumsCommand(), photonicSequencesCommand(), drawCommand())
 	return root
 }

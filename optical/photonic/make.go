@@ -94,7 +94,11 @@ func among(family string) string {
 // cheapest plan so far, as from climb.
 func climbAll(ctx context.Context, in *Instance, o Options) (*Plan, error) {
 	if o.Method != Auto || in.Sizes == nil {
-		return climb(ctx, in, o, nil)
+		best, err := climb(ctx, in, o, nil)
+		if o.Method == Auto && o.Family == "" && o.Reconfigurations == 0 {
+			best = cheaper(best, planLeftover(in, best))
+		}
+		return best, err
 	}
 	var best *Plan
 	var err error

@@ -1,0 +1,77 @@
+package photonic
+
+import "testing"
+
+// TestDigits replays exchanges by digits of all small sizes: they carry all in as many phases as
+// there are digits where a reconfiguration costs nothing, and none where it costs most.
+func TestDigits(t *testing.T) {
+	for n := 2; n <= 90; n++ {
+		for _, k := range []int{1, 2, 3, 4} {
+			for _, base := range []int{2, 3} {
+				if base == 3 && k%2 == 1 {
+					continue
+				}
+				phases := 0
+				for w := 1; w < n; w *= base {
+					phases++
+				}
+				for _, r := range []float64{0, 5, 1e6} {
+					in := one(n, k, r)
+					p, err := Digits(in, base)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if _, err := Replay(bg, in, p); err != nil {
+						t.Fatalf("%d GPUs, %d switches, base %d: %v", n, k, base, err)
+					}
+					if d := len(p.Topologies); r == 0 && d != phases && n > 4 || r == 1e6 && d != 1 || d > phases {
+						t.Errorf("%d GPUs, %d switches, base %d, R = %v: %d topologies of %d phases", n, k, base, r, d, phases)
+					}
+				}
+			}
+		}
+	}
+	// 81 GPUs: four phases, in each of which 27 messages go each way.
+	in := one(81, 2, 0)
+	if p, err := Digits(in, 3); err != nil || p.HopSum != 4*27 {
+		t.Errorf("ReTri of 81 GPUs: %v, %v", p, err)
+	}
+	// 64 GPUs: six phases of 32 messages.
+	in = one(64, 1, 0)
+	if p, err := Digits(in, 2); err != nil || p.HopSum != 6*32 {
+		t.Errorf("Bruck of 64 GPUs: %v, %v", p, err)
+	}
+	if _, err := Digits(one(9, 1, 0), 3); err == nil {
+		t.Error("ReTri on one switch: no error")
+	}
+}
+
+// TestLeftover replays direct links whose last ones share all switches, for messages of any
+// number of chunks: they cost less than whole messages, and no less than the bound.
+func TestLeftover(t *testing.T) {
+	for n := 3; n <= 24; n++ {
+		for k := 2; k <= 7; k++ {
+			for _, bytes := range []int64{1000, 1500, 2000, 7001, 8000} {
+				in := one(n, k, 0.25)
+				in.Message = bytes
+				p := planLeftover(in, nil)
+				if (p == nil) != ((n-1)%k == 0) {
+					t.Fatalf("%d GPUs, %d switches: plan %v", n, k, p)
+				}
+				if p == nil {
+					continue
+				}
+				if _, err := Replay(bg, in, p); err != nil {
+					t.Fatalf("%d GPUs, %d switches, %d bytes: %v", n, k, bytes, err)
+				}
+				whole := Time(in.direct()) * (in.Reconfig + in.T())
+				if bound := in.Bound(0, true); p.Cost > whole || p.Cost < bound {
+					t.Errorf("%d GPUs, %d switches, %d bytes: %v, by whole messages %v, bound %v", n, k, bytes, p.Cost, whole, bound)
+				}
+				if again := planLeftover(in, p); again != nil && again.Cost >= p.Cost {
+					t.Errorf("%d GPUs, %d switches: a plan of no use", n, k)
+				}
+			}
+		}
+	}
+}
