@@ -34,7 +34,8 @@ func ocsOnlineCommand() *cobra.Command {
 		Long: `Online schedules matrices one after the other, each in its period. It keeps the
 permutations of the period before where they still serve, begins with the circuits
 that stand, which takes no δ, and carries what a period was too short for over to the
-next. A period that is too short is reported, with exit code 1 in the end.`,
+next. A period that is too short is reported, with exit code 1 in the end. Ctrl-C prints
+the periods until then, the last one by the best schedule so far.`,
 		Example: `  forsctl ocs online --demand D1.csv --demand D2.csv --switches 4 --delta 0.01 --period 0.4`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -56,7 +57,12 @@ next. A period that is too short is reported, with exit code 1 in the end.`,
 				if err != nil {
 					return err
 				}
+				done := command.Working(cmd, "planning "+name)
 				p, err := l.Next(cmd.Context(), d)
+				done()
+				if err != nil && cmd.Context().Err() != nil {
+					break
+				}
 				if err != nil {
 					return fmt.Errorf("%s: %w", name, err)
 				}
@@ -64,8 +70,14 @@ next. A period that is too short is reported, with exit code 1 in the end.`,
 					late++
 				}
 				list = append(list, onlinePeriod{name, p.Schedule.Makespan(), p.Bounds.Sharp, p.Late, p.Backlog, p.Fresh, p.Kept, p.Schedule.Configurations(), p.Schedule.Switches})
+				if cmd.Context().Err() != nil {
+					break
+				}
 			}
 			if err := printPeriods(cmd, period, list); err != nil {
+				return err
+			}
+			if err := command.Interrupted(cmd); err != nil {
 				return err
 			}
 			if late > 0 {

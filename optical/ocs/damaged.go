@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 
 	"github.com/forsd/forsd/bipartite"
@@ -123,11 +124,12 @@ func (o Options) makeDamaged(ctx context.Context, d *Demand) (*Schedule, error) 
 		if s == nil {
 			return best, err
 		}
-		if err == nil && len(on) > len(whole) {
-			err = s.addKeptBack(ctx, d, alive)
-		}
-		if err != nil && len(on) > len(whole) {
+		switch {
+		case len(on) == len(whole):
+		case err != nil:
 			s = nil // it does not carry all yet
+		default:
+			s, err = s.addKeptBack(ctx, d, alive)
 		}
 		ended = err
 		if s != nil && (best == nil || s.Makespan() < best.Makespan()) {
@@ -154,9 +156,35 @@ func (o Options) on(ctx context.Context, d *Demand, switches []int) (*Schedule, 
 	return all, err
 }
 
-// addKeptBack carries what dead ports have kept back: matchings of the largest demand that
+// tries is how many ways to give the parts of a schedule to switches are tried.
+const tries = 24
+
+// addKeptBack is the shortest of schedules that carry what dead ports have kept back as well,
+// over some ways to give the parts of s to the switches. Where ctx ends it is the shortest
+// so far, nil if there is none.
+func (s *Schedule) addKeptBack(ctx context.Context, d *Demand, alive []int) (best *Schedule, err error) {
+	rng := rand.New(rand.NewPCG(1, 0))
+	part := slices.Clone(alive)
+	for range tries {
+		t := &Schedule{Racks: s.Racks, Delta: s.Delta, Switches: slices.Clone(s.Switches), Damage: s.Damage}
+		for i, h := range alive {
+			t.Switches[h] = s.Switches[part[i]]
+			t.Switches[h].Configs = slices.Clip(t.Switches[h].Configs)
+		}
+		if err := t.carryKeptBack(ctx, d, alive); err != nil {
+			return best, err
+		}
+		if best == nil || t.Makespan() < best.Makespan() {
+			best = t
+		}
+		rng.Shuffle(len(part), func(i, j int) { part[i], part[j] = part[j], part[i] })
+	}
+	return best, nil
+}
+
+// carryKeptBack carries what dead ports have kept back: matchings of the largest demand that
 // is left, each on the switch that ends first of those that can carry some of it.
-func (s *Schedule) addKeptBack(ctx context.Context, d *Demand, alive []int) error {
+func (s *Schedule) carryKeptBack(ctx context.Context, d *Demand, alive []int) error {
 	rest := slices.Clone(d.amount)
 	for h := range s.Switches {
 		for _, c := range s.Switches[h].Configs {
@@ -167,6 +195,7 @@ func (s *Schedule) addKeptBack(ctx context.Context, d *Demand, alive []int) erro
 			}
 		}
 	}
+	share := s.shares(d, alive, rest)
 	weight, by := make([]int64, len(rest)), scale(d)
 	var weigher bipartite.Weigher
 	for {
@@ -196,24 +225,38 @@ func (s *Schedule) addKeptBack(ctx context.Context, d *Demand, alive []int) erro
 		if err != nil {
 			return err
 		}
-		s.add(d, h, len(alive), pick, rest, weight)
+		s.add(d, h, pick, rest, share, weight)
 	}
 }
 
-// add has a switch of s carry its share of what is left of the entries picked, or all of it
-// where that is little.
-func (s *Schedule) add(d *Demand, h, switches int, pick []int32, rest []float64, weight []int64) {
+// shares are what a switch is to carry of what is left of an entry: as much as the others
+// that can, or all where that is little.
+func (s *Schedule) shares(d *Demand, alive []int, rest []float64) []float64 {
 	const little, least = 4, 100 // δ, and a share of the largest demand
+	share := slices.Clone(rest)
+	for e, x := range rest {
+		can := 0
+		for _, h := range alive {
+			if s.Joins(h, int(d.from[e]), int(d.to[e])) {
+				can++
+			}
+		}
+		if part := x / float64(max(1, can)); part > max(little*s.Delta, slices.Max(d.amount)/least) {
+			share[e] = part
+		}
+	}
+	return share
+}
+
+// add has a switch carry its share of the entries picked.
+func (s *Schedule) add(d *Demand, h int, pick []int32, rest, share []float64, weight []int64) {
 	α := 0.0
 	for i, e := range pick {
 		if e >= 0 && weight[e] == 0 {
 			pick[i] = -1
 		} else if e >= 0 {
-			α = max(α, rest[e])
+			α = max(α, min(rest[e], share[e]))
 		}
-	}
-	if share := α / float64(switches); share > max(little*s.Delta, slices.Max(d.amount)/least) {
-		α = share
 	}
 	for _, e := range pick {
 		if e >= 0 {

@@ -54,7 +54,8 @@ func NewOnline(o Options, period float64) (*Online, error) {
 }
 
 // Next schedules the next period's demand and what the one before left over. Every
-// matrix has as many racks as the first.
+// matrix has as many racks as the first. Where ctx ends, the period is that of the best
+// schedule so far, if there is one.
 func (l *Online) Next(ctx context.Context, d *Demand) (*Period, error) {
 	if l.racks == 0 {
 		l.racks, l.backlog = d.n, make([]float64, d.n*d.n)
@@ -74,11 +75,13 @@ func (l *Online) Next(ctx context.Context, d *Demand) (*Period, error) {
 	s := l.layOut(c, plan)
 	if l.cover != nil {
 		kept, keptPlan, err := l.keep(ctx, all)
-		if err != nil {
+		switch {
+		case err != nil && ctx.Err() == nil:
 			return nil, err
-		}
-		if t := l.layOut(kept, keptPlan); t.Makespan() <= s.Makespan()*(1+KeepCost) {
-			c, plan, s, p.Fresh = kept, keptPlan, t, false
+		case err == nil:
+			if t := l.layOut(kept, keptPlan); t.Makespan() <= s.Makespan()*(1+KeepCost) {
+				c, plan, s, p.Fresh = kept, keptPlan, t, false
+			}
 		}
 	}
 	c, plan = compact(c, plan)

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/forsd/forsd/testbed/asked"
 )
 
 // served is what a schedule carries of a demand until the period ends, by the
@@ -165,6 +167,34 @@ func TestUnusableOnline(t *testing.T) {
 	}{{Options{}, 1}, {Options{Switches: 1}, 0}, {Options{Switches: 1}, math.NaN()}, {Options{Switches: 1, Method: Less}, 1}} {
 		if _, err := NewOnline(c.o, c.period); err == nil {
 			t.Errorf("%+v: no error", c)
+		}
+	}
+}
+
+// TestOnlineInterrupted ends the context amid periods: what there is by then carries all.
+func TestOnlineInterrupted(t *testing.T) {
+	var demands []*Demand
+	for seed := range uint64(2) {
+		d, err := Workload("benchmark", 16, 5, seed+1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		demands = append(demands, d)
+	}
+	for _, most := range []int{0, 3, 40, 400} {
+		l, err := NewOnline(Options{Switches: 2, Delta: 0.01, Method: Best, Steps: 2000}, 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := l.Next(bg, demands[0]); err != nil {
+			t.Fatal(err)
+		}
+		p, err := l.Next(&asked.Context{Context: bg, Most: most}, demands[1])
+		if err != nil || p == nil {
+			t.Fatalf("ended after %d: %v", most, err)
+		}
+		if err := Replay(demands[1], p.Schedule); err != nil {
+			t.Errorf("ended after %d: %v", most, err)
 		}
 	}
 }

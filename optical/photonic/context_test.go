@@ -108,3 +108,37 @@ func TestBestSoFar(t *testing.T) {
 		}
 	}
 }
+
+// TestLongerIsNeverCostlier ends planning ever later: no plan costs more than one that was
+// there earlier, and there is always one once there has been one.
+func TestLongerIsNeverCostlier(t *testing.T) {
+	sizes := make([]int64, 8*8)
+	for i := range sizes {
+		if i/8 != i%8 {
+			sizes[i] = int64(1 + i*i%97*(1+i%5*40))
+		}
+	}
+	for i, in := range []*Instance{one(9, 1, 5), one(9, 2, 5), one(8, 1, 0.5), one(8, 2, 0.5), one(8, 3, 50)} {
+		if i >= 2 {
+			in.Sizes = sizes
+		}
+		for _, m := range []Method{Paper, Greedy, Carry, Auto} {
+			o := Options{Method: m, Relabel: true}
+			all := &asked.Context{Context: bg, Most: 1 << 40}
+			if _, err := Make(all, in, o); err != nil {
+				t.Fatal(err)
+			}
+			last := Time(0)
+			step := max(1, all.Asked()/150)
+			for most := 0; most <= all.Asked(); most += step {
+				p, _ := Make(&asked.Context{Context: bg, Most: most}, in, o)
+				if p == nil && last > 0 || p != nil && last > 0 && p.Cost > last {
+					t.Errorf("instance %d by %s, ended after %d of %d: plan %v, after a cost of %v", i, m, most, all.Asked(), p != nil, last)
+				}
+				if p != nil {
+					last = p.Cost
+				}
+			}
+		}
+	}
+}
