@@ -14,8 +14,8 @@ import (
 	"github.com/forsd/forsd/gpu"
 )
 
-// alignment is how many bytes MSCCL++ copies at a time.
-const alignment = 16
+// Alignment is how many bytes MSCCL++ copies at a time.
+const Alignment = 16
 
 // file is a plan of MSCCL++. Indices and sizes of buffers are in chunks.
 type file struct {
@@ -111,11 +111,11 @@ func Encode(ctx context.Context, p *gpu.Plan) (data []byte, chunkBytes int64, er
 		return nil, 0, err
 	}
 	unit := common(programs)
-	if unit%alignment != 0 {
+	if unit%Alignment != 0 {
 		return nil, 0, fmt.Errorf("this plan cuts messages at multiples of %d bytes, and MSCCL++ copies %d at a time: "+
-			"make messages multiples of %d bytes, %d for each GPU of a server, and plan with such a grain", unit, alignment, alignment*p.GPUs, alignment)
+			"make messages multiples of %d bytes, %d for each GPU of a server, and plan with such a grain", unit, Alignment, Alignment*p.GPUs, Alignment)
 	}
-	f := &file{Collective: "alltoall", Protocol: "Simple", GPUs: make([]*device, len(programs)), Threads: 1024, Alignment: alignment}
+	f := &file{Collective: "alltoall", Protocol: "Simple", GPUs: make([]*device, len(programs)), Threads: 1024, Alignment: Alignment}
 	steps := puts(programs, p.GPUs, len(p.Stages), unit)
 	for r := range programs {
 		if err := ctx.Err(); err != nil {
@@ -157,7 +157,7 @@ func common(programs []gpu.Program) int64 {
 		}
 	}
 	if unit == 0 {
-		return alignment // nothing is sent
+		return Alignment // nothing is sent
 	}
 	return unit
 }

@@ -126,6 +126,9 @@ func (f *gpuScheduleFlags) run(cmd *cobra.Command) error {
 			return err
 		}
 	}
+	if o := &f.options; f.mscclpp != "" && o.Grain == 0 && o.MaxStretch == 0 && (o.Mode == gpu.Auto || o.Mode == gpu.Bytes) && site == nil {
+		o.Grain = int64(mscclpp.Alignment * t.GPUs) // auto would take one that MSCCL++ cannot copy
+	}
 	var pinned *lanes.Plan
 	done := command.Working(cmd, "planning")
 	plan, elapsed, err := f.plan(cmd.Context(), t, site)
