@@ -135,9 +135,10 @@ FABRIC ?= 6x6
 soak: deps build
 	$(GO) run ./testbed/soak -seed $(SEED) -events $(EVENTS) -mode $(MODE) -fabric $(FABRIC) -plugin $(abspath $(out))/libforsosm.so $(SOAKFLAGS)
 
-# MPICH's own tests of all-to-all exchanges, with libforsmpi as without, under both MPIs.
-# Their source is Debian's, and does not stay.
+# Tests of others that exchange all to all, with libforsmpi as without, under both MPIs:
+# MPICH's, FFTW's, HPC Challenge. Their sources are Debian's, and do not stay.
 mpi-suites: deps
+	@hack/deps.sh 'programs of others are tried with the shim' hpcc
 	GO=$(GO) hack/mpi-suites
 
 # Mistakes in the pure state machines that their own tests do not find.

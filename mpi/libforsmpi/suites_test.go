@@ -138,7 +138,7 @@ func epochs(t *testing.T) (path string) {
 // test/mpi MPICH_TESTS names, under both MPIs, with the shim as without, by a plan for
 // base LIDs whose epoch keeps changing.
 func TestSuites(t *testing.T) {
-	dir := os.Getenv("MPICH_TESTS")
+	dir := named(t, "MPICH_TESTS", "MPICH's tests")
 	include := t.TempDir()
 	if err := os.WriteFile(filepath.Join(include, "mpitestconf.h"), []byte(suiteConf), 0o644); err != nil {
 		t.Fatal(err)
