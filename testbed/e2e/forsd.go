@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"slices"
 	"syscall"
+	"time"
 
 	"github.com/forsd/forsd/testbed/built"
 )
@@ -27,13 +28,46 @@ type Forsd struct {
 }
 
 // startForsd starts the program by the command prefix and with the further
-// variables env; its log goes to forsd.log in dir, behind what is there.
-func startForsd(prefix, env []string, program, config, dir string) (*Forsd, error) {
+// variables env; its log goes to forsd.log in dir, behind what is there. ibsim's client
+// library reads datagrams before it has made itself ready for them, and may crash a program
+// by that before this has begun: it is started again.
+func startForsd(prefix, env []string, program, config, dir string) (f *Forsd, err error) {
 	log, err := os.OpenFile(filepath.Join(dir, "forsd.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
 		return nil, err
 	}
 	defer log.Close()
+	size := func() int64 {
+		info, err := log.Stat()
+		if err != nil {
+			return -1
+		}
+		return info.Size()
+	}
+	for range 3 {
+		before := size()
+		if f, err = launchForsd(prefix, env, program, config, dir, log); err != nil || !f.crashes(func() bool { return size() != before }) {
+			break
+		}
+	}
+	return f, err
+}
+
+// crashes tells whether the process is ended by a segmentation fault within a second, and
+// before it has said anything.
+func (f *Forsd) crashes(spoken func() bool) bool {
+	for until := time.Now().Add(time.Second); time.Now().Before(until) && !spoken(); {
+		select {
+		case <-f.done:
+			status, is := f.cmd.ProcessState.Sys().(syscall.WaitStatus)
+			return is && status.Signaled() && status.Signal() == syscall.SIGSEGV && !spoken()
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+	return false
+}
+
+func launchForsd(prefix, env []string, program, config, dir string, log *os.File) (*Forsd, error) {
 	line := append(slices.Clone(prefix), program, "-config", config)
 	cmd := exec.Command(line[0], line[1:]...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, log, log
