@@ -57,21 +57,31 @@ func (l care) seen(v *view.View) {
 	}
 }
 
-// span is a time.
-type span struct{ from, until time.Time }
+// unrest is when the fabric changed, and until when plan and tables did not fit it.
+// Counters are read by LIDs, over the tables that switches hold: while these do not fit the
+// cables, and while LIDs move, another switch may answer.
+type unrest struct {
+	from, until time.Time
+	open        bool // it goes on
+}
 
 // unnoticed is how long a change of the fabric may be there before it is noticed, but for
 // traps that are lost.
 const unnoticed = time.Second
 
-// unsettled notes that a change is under way. Counters are read by LIDs, over the tables that
-// switches hold: while these do not fit the cables, and while LIDs move, another switch may
-// answer.
-func (l *loop) unsettled(now time.Time) {
-	if l.unrest.from.IsZero() {
-		l.unrest.from = now
+// begins notes that the fabric has changed.
+func (u *unrest) begins(now time.Time) {
+	if u.from.IsZero() {
+		u.from = now
 	}
-	l.unrest.until = now
+	u.until, u.open = now, true
+}
+
+// goesOn notes the time, and whether plan and tables fit the fabric again.
+func (u *unrest) goesOn(now time.Time, idle bool) {
+	if u.open {
+		u.until, u.open = now, !idle
+	}
 }
 
 // read takes in a round over the counters, without what was read amid a change.
@@ -79,11 +89,14 @@ func (l care) read(round portcounters.Round) {
 	if l.core.Standby() && !l.watches() {
 		return
 	}
-	if now := time.Now(); l.core.State() != controller.Idle {
-		l.unsettled(now)
-	}
+	now := time.Now()
+	l.unrest.goesOn(now, false)
 	round.Forget(l.unrest.from.Add(-unnoticed), l.unrest.until)
-	l.unrest = span{}
+	if l.unrest.open {
+		l.unrest.from = now
+	} else {
+		l.unrest = unrest{}
+	}
 	v := l.board.Latest()
 	var plan *phasetable.View
 	if e := l.board.Current(); e != nil && v.TwoLevels() != nil {

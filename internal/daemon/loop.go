@@ -40,7 +40,7 @@ type loop struct {
 	changed  bool                          // a change has settled since it was looked at drains
 	shown    bool                          // the fabric on the board was seen here, since this forsd last ceased to lead
 	raw      *topology.Fabric              // the fabric believed last, without the names and roles that the settings give
-	unrest   span                          // a change was under way, since the last round over the counters
+	unrest   unrest                        // since the last round over the counters
 }
 
 // run works until ctx ends. One action at a time is under way; the controller sees to
@@ -101,11 +101,9 @@ func (l *loop) wake() time.Time {
 
 // step gives the controller an event and carries out what it answers.
 func (l *loop) step(ctx context.Context, e controller.Event) {
-	now, before := time.Now(), l.core.State()
+	now := time.Now()
 	actions := l.core.Step(now, e)
-	if before != controller.Idle || l.core.State() != controller.Idle {
-		l.unsettled(now)
-	}
+	l.unrest.goesOn(now, l.core.State() == controller.Idle)
 	for _, a := range actions {
 		l.log.Debug("action", zap.Stringer("action", a), zap.Stringer("state", l.core.State()))
 		switch a := a.(type) {

@@ -40,6 +40,9 @@ func (l *loop) dumpSeen(ctx context.Context, s opensm.Snapshot) {
 // show has the controller see a view, at the end of a sweep or before.
 func (l *loop) show(ctx context.Context, v *view.View, swept bool) {
 	l.shown = true
+	if last := l.board.Latest(); last == nil || last.ID != v.ID {
+		l.unrest.begins(time.Now())
+	}
 	l.board.Remember(v)
 	snapshot := controller.Snapshot{ID: v.ID, Kind: v.Kind, Why: v.Reason, Down: v.Down, Lost: v.Lost(l.board.Current(), l.board.Baseline())}
 	care{l}.seen(v)

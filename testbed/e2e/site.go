@@ -68,6 +68,8 @@ type Site struct {
 	Forsd  *Forsd        // nil before StartForsd
 	Client *api.Client
 
+	Overruns int // how often Until has started forsd again; see Forsd.Overrun
+
 	options Options
 	second  string // in the names of its directories; "" for the first site of a simulation
 	dir     string // of forsd's files

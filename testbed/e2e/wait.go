@@ -15,7 +15,8 @@ import (
 const pollEvery = 20 * time.Millisecond
 
 // Until waits until look is satisfied, which says what it still misses. It ends
-// with ctx, and when forsd does. What a look that ctx cut short missed is not told,
+// with ctx, and when forsd does; one that ibsim's client library has ended is started
+// again. What a look that ctx cut short missed is not told,
 // unless it was the first.
 func (s *Site) Until(ctx context.Context, look func() error) error {
 	tick := time.NewTicker(pollEvery)
@@ -36,6 +37,14 @@ func (s *Site) Until(ctx context.Context, look func() error) error {
 		select {
 		case <-tick.C:
 		case <-ended:
+			if s.Forsd.Overrun() {
+				if err := s.StartForsd(); err != nil {
+					return err
+				}
+				s.Overruns++
+				ended = s.Forsd.Done()
+				continue
+			}
 			return fmt.Errorf("forsd has ended (%v) before: %w", s.Forsd.cmd.ProcessState, missing)
 		case <-ctx.Done():
 			return fmt.Errorf("%w: %w", context.Cause(ctx), missing)

@@ -15,9 +15,11 @@ type figures struct {
 	kinds  map[string]int // [change or disturbance]
 	events int
 	plans  int
-	lost   []time.Duration // from an undisturbed loss to the plan without it, at a reader
-	back   []time.Duration // the same for what comes back, for which tables are needed first
-	began  time.Time
+	// overruns is how often ibsim's client library has ended forsd; see e2e.Forsd.Overrun.
+	overruns int
+	lost     []time.Duration // from an undisturbed loss to the plan without it, at a reader
+	back     []time.Duration // the same for what comes back, for which tables are needed first
+	began    time.Time
 }
 
 func (f *figures) add(e event, took time.Duration, plans int) {
@@ -50,6 +52,9 @@ func (f *figures) add(e event, took time.Duration, plans int) {
 // print prints the figures as the documentation has them, each line behind a mark.
 func (f *figures) print(w io.Writer, mark string) {
 	fmt.Fprintf(w, "%sFT(2;%s) by %s, seed %d: %d events in %v, %d plans.\n", mark, strings.ReplaceAll(f.Fabric, "x", ","), f.Mode, f.Seed, f.events, time.Since(f.began).Round(time.Second), f.plans)
+	if f.overruns > 0 {
+		fmt.Fprintf(w, "%sibsim's client library has ended forsd %d times.\n", mark, f.overruns)
+	}
 	for _, t := range []struct {
 		what  string
 		times []time.Duration

@@ -96,6 +96,9 @@ func run(ctx context.Context, o options) (f *figures, err error) {
 		fmt.Fprintf(log, "%s", e)
 		s.tails()
 		err := s.carry(ctx, e)
+		if f.overruns = s.first.Overruns; s.second != nil {
+			f.overruns += s.second.Overruns
+		}
 		took, plans, broken := w.since(s.acted)
 		if err = errors.Join(err, broken); err != nil {
 			fmt.Fprintf(log, " # %s violated: %s\n", s.acted.UTC().Format("15:04:05.000"), strings.ReplaceAll(err.Error(), "\n", "; "))
