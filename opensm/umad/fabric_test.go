@@ -86,14 +86,12 @@ func (s *site) write(t testing.TB, tables *lft.Tables) error {
 // read takes the fabric from the manager's files, and plans tables for it.
 func (s *site) read(t testing.TB, guid2lid string) {
 	t.Helper()
-	data, err := os.ReadFile(s.dump)
+	var err error
+	if s.fabric, err = whole(s.dump); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(guid2lid)
 	if err != nil {
-		t.Fatal(err)
-	}
-	if s.fabric, _, err = topology.Read(data); err != nil {
-		t.Fatal(err)
-	}
-	if data, err = os.ReadFile(guid2lid); err != nil {
 		t.Fatal(err)
 	}
 	ranges, err := topology.ReadGUID2LID(data)

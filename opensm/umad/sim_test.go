@@ -58,13 +58,23 @@ type (
 	}
 )
 
+// whole reads a fabric that the manager may be writing.
+func whole(path string) (f *topology.Fabric, err error) {
+	for until := time.Now().Add(10 * time.Second); time.Now().Before(until); time.Sleep(10 * time.Millisecond) {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return nil, err
+		}
+		if f, _, err = topology.Read(data); !errors.Is(err, topology.ErrIncomplete) {
+			return f, err
+		}
+	}
+	return nil, fmt.Errorf("%s is not complete after 10 s", path)
+}
+
 // serve carries out orders from standard input.
 func serve(path string) error {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return err
-	}
-	f, _, err := topology.Read(data)
+	f, err := whole(path)
 	if err != nil {
 		return err
 	}
