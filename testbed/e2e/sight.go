@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/lft"
@@ -112,6 +113,9 @@ func (s *Site) dumped(ctx context.Context) error {
 // ReadTables reads the tables out of the switches.
 func (s *Site) ReadTables(ctx context.Context) (*lft.Tables, error) {
 	text, err := s.Sim.Run(ctx, s.options.Host, "dump_fts", "-n")
+	for tries := 1; err != nil && tries < 3 && strings.Contains(err.Error(), "Failed to resolve self"); tries++ { // ibsim has not answered it at all
+		text, err = s.Sim.Run(ctx, s.options.Host, "dump_fts", "-n")
+	}
 	if err != nil {
 		return nil, err
 	}
