@@ -277,14 +277,16 @@ func (r *Room) Weighed(now time.Time, c withheld.Cable, w Cost) Orders {
 }
 
 // Release puts an isolated cable on probation, at an operator's word. It is named by
-// either end.
+// either end, also while another cable has its place in the fabric.
 func (r *Room) Release(now time.Time, name string) (Orders, error) {
+	names := map[topology.GUID]string{} // of switches
+	for _, c := range r.cables {
+		names[c.Lower.GUID], names[c.Upper.GUID] = c.Lower.Name, c.Upper.Name
+	}
 	isolated := r.monitor.Isolated()
 	for _, id := range isolated {
-		c := r.cables[id]
-		for i, label := range strings.Split(c.label, " – ") {
-			end := []cablehealth.End{id.Leaf, id.Spine}[i]
-			if port := fmt.Sprintf("/%d", end.Port); name == strings.Replace(label, " port ", "/", 1) || name == end.GUID.String()+port {
+		for _, end := range []cablehealth.End{id.Leaf, id.Spine} {
+			if port := fmt.Sprintf("/%d", end.Port); name == names[end.GUID]+port || name == end.GUID.String()+port {
 				return r.carryOut(r.monitor.Step(now, cablehealth.Release{Cable: id})), nil
 			}
 		}

@@ -190,6 +190,15 @@ func TestIsolate(t *testing.T) {
 	if _, err := x.Release(x.now, "Leaf002/8"); err == nil || !strings.Contains(err.Error(), "not one of the 1 cables that are isolated") {
 		t.Errorf("a cable that is not isolated is released: %v", err)
 	}
+	// It is pulled, and another cable of its leaf has its place in the fabric.
+	crossed := x.fabric.Clone()
+	leaf, spine := crossed.Find(fabgen.LeafGUID+1), crossed.Find(fabgen.SpineGUID+1)
+	rate := crossed.Nodes[leaf].Ports[8].Rate
+	for _, end := range []topology.PortRef{{Node: leaf, Port: 6}, {Node: leaf, Port: 8}, {Node: spine, Port: 3}} {
+		crossed.Disconnect(end)
+	}
+	crossed.Connect(topology.PortRef{Node: leaf, Port: 8}, topology.PortRef{Node: spine, Port: 3}, rate)
+	x.see(crossed)
 	o, err = x.Release(x.now, "Spine001/2")
 	if err != nil || !o.Withhold || len(o.Cables) != 0 {
 		t.Errorf("released: %+v, %v", o, err)
