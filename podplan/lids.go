@@ -236,8 +236,7 @@ func (r *Result) address(ctx context.Context) error {
 	x.lids = slices.Max(most[:])
 	all := slices.Concat(late[:]...)
 	slices.Sort(all)
-	to := r.takeOut(all)
-	err := r.place(x, pods.NewMover(p, r.shape), all, to)
+	err := r.place(x, all)
 	r.LIDs = x.lids
 	return err
 }
@@ -258,24 +257,18 @@ func (x *addresses) addressPart(first, end int32) (late []int) {
 	return late
 }
 
-// takeOut takes the units out of some slots, each as block·slots + slot, and returns their
-// servers.
-func (r *Result) takeOut(late []int) []int32 {
-	to := make([]int32, len(late))
-	for i, at := range late {
-		to[i] = r.Plan.To[at]
-		r.Plan.To[at], r.Plan.Way[at] = pods.Idle, -1
-	}
-	return to
-}
-
-// place puts units elsewhere that were in slots without a way that their LIDs allow. A repair
+// place puts units elsewhere that are in slots without a way that their LIDs allow. A repair
 // takes new blocks rather than change more of the tables, as long as the plan exceeds its
 // bound by no more than one part in as many as there are planes: what a dead cable of a leaf
 // costs in any case.
-func (r *Result) place(x *addresses, m *pods.Mover, late []int, to []int32) error {
+func (r *Result) place(x *addresses, late []int) error {
 	p := r.Plan
 	slots := int(p.First[len(p.First)-1])
+	to := make([]int32, len(late))
+	for i, at := range late {
+		to[i] = p.To[at]
+	}
+	m := pods.NewMover(p, r.shape, late)
 	limit := p.LowerBound * (r.Tree.Planes + 1) / (max(1, r.Tree.Planes) * p.Group)
 	for i, was := range late {
 		a := r.leafOf(was % slots)

@@ -43,28 +43,24 @@ func (r *Result) mend(t *topology.PodTree) (*Result, error) {
 	if r.Offset == nil {
 		out.Offset = make([]uint8, len(p.To))
 	}
-	var late []int
-	out.crossing(func(at, a int, d int32) {
-		if !shape.Lives(a, int(out.home(d)), p.Way[at]) {
-			late = append(late, at)
-		}
-	})
-	to := out.takeOut(late)
-	var m *pods.Mover
-	var beside sync.WaitGroup
-	beside.Go(func() {
-		m = pods.NewMover(p, shape)
-		p.Bounds, p.Unreachable = pods.ComputeBounds(shape), pods.Unreachable(shape)
-	})
+	var bounds sync.WaitGroup // which nothing asks for before it is clear what stays
+	bounds.Go(func() { p.Bounds, p.Unreachable = pods.ComputeBounds(shape), pods.Unreachable(shape) })
 	x := out.newAddresses()
 	if r.Tables != nil {
 		x.remember(r.Tables)
 	}
-	out.crossing(func(at, a int, d int32) { x.take(a, d, p.Way[at], int(out.Offset[at])) })
-	if beside.Wait(); len(p.Unreachable) > 0 || len(r.Plan.Unreachable) > 0 {
+	var late []int
+	out.crossing(func(at, a int, d int32) {
+		if shape.Lives(a, int(out.home(d)), p.Way[at]) {
+			x.take(a, d, p.Way[at], int(out.Offset[at]))
+		} else {
+			late = append(late, at)
+		}
+	})
+	if bounds.Wait(); len(p.Unreachable) > 0 || len(r.Plan.Unreachable) > 0 {
 		return nil, ErrOther
 	}
-	if err := out.place(x, m, late, to); err != nil {
+	if err := out.place(x, late); err != nil {
 		return nil, err
 	}
 	out.LIDs = x.lids

@@ -19,8 +19,9 @@ type usage struct {
 	heard      []int32 // [server]
 }
 
-// NewMover begins to move units of a plan in blocks on a tree.
-func NewMover(p *Plan, t *Tree) *Mover {
+// NewMover begins to move units of a plan in blocks on a tree; those of the slots given,
+// each as block·slots + slot, are taken out at once.
+func NewMover(p *Plan, t *Tree, out []int) *Mover {
 	m := &Mover{Plan: p, t: t, planeOf: t.planeOf(), slots: int(p.First[len(p.First)-1])}
 	for a := range t.Leaves {
 		for range t.Leaves[a].Slots {
@@ -29,6 +30,9 @@ func NewMover(p *Plan, t *Tree) *Mover {
 	}
 	for k := range t.Lanes() + t.Planes() {
 		m.all = append(m.all, int16(k))
+	}
+	for _, at := range out {
+		p.To[at], p.Way[at] = Idle, -1
 	}
 	m.blocks = m.unused(p.Blocks)
 	for b := range p.Blocks {
