@@ -256,6 +256,26 @@ func WriteError(w http.ResponseWriter, err error) {
 	_, _ = w.Write(append(body, '\n')) // the client is gone if this fails
 }
 
+// Answer turns a function of a request into a handler: []byte is sent as it is,
+// everything else as JSON.
+func Answer(f func(r *http.Request) (any, error)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		v, err := f(r)
+		if err != nil {
+			WriteError(w, err)
+			return
+		}
+		if raw, ok := v.([]byte); ok {
+			w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+			_, _ = w.Write(raw) // the client has gone; nobody is left to tell
+			return
+		}
+		if err := WriteJSON(w, r, v); err != nil {
+			WriteError(w, err)
+		}
+	})
+}
+
 // WriteJSON answers with a value. Few answers are made at a time, so that the process
 // has time for its own work, and each is counted until the client has taken it.
 func WriteJSON(w http.ResponseWriter, r *http.Request, v any) error {

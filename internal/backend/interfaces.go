@@ -18,49 +18,29 @@ import (
 func (b *Backend) Interfaces(peers http.Handler, readOverTCP bool) api.Config {
 	c := api.Config{Backend: b, Jobs: Jobs{b}, Plans: b.Board.Plans, Bases: b.Board.Bases, Events: b.Board.Events, Past: b.History, Page: page.Handler(), Metrics: b.Metrics.Handler(), ReadOverTCP: readOverTCP,
 		Mount: map[string]http.Handler{
-			"GET /v1/explain":          Answer(b.explain),
-			"GET /v1/baseline":         Answer(b.showBaseline),
-			"GET /v1/fabric":           Answer(b.showCabling),
-			"GET /v1/baseline/preview": Answer(b.previewAccept),
-			"GET /v1/cables":           Answer(b.showCables),
-			"GET /v1/drains":           Answer(func(*http.Request) (any, error) { return api.Drained{Drains: b.drains(nil)}, nil }),
-			"GET /v1/tables":           Answer(func(*http.Request) (any, error) { return b.Tables() }),
+			"GET /v1/explain":          api.Answer(b.explain),
+			"GET /v1/baseline":         api.Answer(b.showBaseline),
+			"GET /v1/fabric":           api.Answer(b.showCabling),
+			"GET /v1/baseline/preview": api.Answer(b.previewAccept),
+			"GET /v1/cables":           api.Answer(b.showCables),
+			"GET /v1/drains":           api.Answer(func(*http.Request) (any, error) { return api.Drained{Drains: b.drains(nil)}, nil }),
+			"GET /v1/tables":           api.Answer(func(*http.Request) (any, error) { return b.Tables() }),
 			"GET /v1/replica":          peers,
 		},
 		Ordered: b.Ordered, Refused: b.Metrics.Refused,
 		Admin: map[string]http.Handler{
-			"POST /v1/reload":          Answer(b.reload),
-			"POST /v1/baseline/accept": Answer(func(r *http.Request) (any, error) { return b.Accept(r.Context()) }),
+			"POST /v1/reload":          api.Answer(b.reload),
+			"POST /v1/baseline/accept": api.Answer(func(r *http.Request) (any, error) { return b.Accept(r.Context()) }),
 		},
 		Local: map[string]http.Handler{
-			"POST /v1/cables/release": Answer(b.releaseCable),
-			"POST /v1/drains":         Answer(b.drain),
-			"POST /v1/undrain":        Answer(b.undrain),
+			"POST /v1/cables/release": api.Answer(b.releaseCable),
+			"POST /v1/drains":         api.Answer(b.drain),
+			"POST /v1/undrain":        api.Answer(b.undrain),
 		}}
 	maps.Copy(c.Mount, b.tiers)
 	maps.Copy(c.Mount, b.Frames.Readers())
 	maps.Copy(c.Local, b.Frames.Operators())
 	return c
-}
-
-// Answer turns a function of a request into a handler: []byte is sent as it is,
-// everything else as JSON.
-func Answer(f func(r *http.Request) (any, error)) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		v, err := f(r)
-		if err != nil {
-			api.WriteError(w, err)
-			return
-		}
-		if raw, ok := v.([]byte); ok {
-			w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-			_, _ = w.Write(raw) // the client has gone; nobody is left to tell
-			return
-		}
-		if err := api.WriteJSON(w, r, v); err != nil {
-			api.WriteError(w, err)
-		}
-	})
 }
 
 // explain answers /v1/explain?src=…&dst=…: the phase, the lane and every hop of

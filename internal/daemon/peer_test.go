@@ -95,12 +95,12 @@ func newTwins(t *testing.T, f *topology.Fabric) *twins {
 	w.leader.atRest(t, f)
 	follower := w.follower
 	back := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		backend.Answer(follower.peer.Desk.Answer).ServeHTTP(w, r)
+		api.Answer(follower.peer.Desk.Answer).ServeHTTP(w, r)
 	}))
 	t.Cleanup(back.Close)
 	w.leader.join(t, back.URL, true)
 	w.leader.serving(t)
-	w.api = httptest.NewServer(backend.Answer(w.leader.peer.Desk.Answer))
+	w.api = httptest.NewServer(api.Answer(w.leader.peer.Desk.Answer))
 	t.Cleanup(w.api.Close)
 	w.follower.join(t, w.api.URL, false)
 	w.follower.stepStandby(t.Context(), standby.Start{})
@@ -443,7 +443,7 @@ func TestPeerLost(t *testing.T) {
 	w.api.CloseClientConnections()
 	w.api.Close()
 	wait("it does not miss the peer", raised)
-	server := httptest.NewUnstartedServer(backend.Answer(w.leader.peer.Desk.Answer))
+	server := httptest.NewUnstartedServer(api.Answer(w.leader.peer.Desk.Answer))
 	listener, err := net.Listen("tcp", address)
 	ok(t, err)
 	server.Listener = listener

@@ -184,7 +184,7 @@ func (r *rooms) listen() (func(context.Context) error, error) {
 
 // interfaces is what the API serves.
 func (r *rooms) interfaces() api.Config {
-	c := r.backend.Interfaces(backend.Answer(r.peer.Desk.Answer), r.cfg.API.ReadOverTCP)
+	c := r.backend.Interfaces(api.Answer(r.peer.Desk.Answer), r.cfg.API.ReadOverTCP)
 	c.Names, c.Access = r.cfg.API.Names, r.access
 	return c
 }

@@ -55,32 +55,19 @@ func New(plan http.Handler, most int64, tell func(api.GPUEvent)) *Room {
 // Readers are the endpoints that change nothing, Operators those that do, by their patterns.
 func (r *Room) Readers() map[string]http.Handler {
 	return map[string]http.Handler{
-		"GET /v1/gpu/sessions":           answers(r.list),
-		"GET /v1/gpu/sessions/{session}": answers(r.show),
+		"GET /v1/gpu/sessions":           api.Answer(r.list),
+		"GET /v1/gpu/sessions/{session}": api.Answer(r.show),
 	}
 }
 
 // Operators are the endpoints that change something.
 func (r *Room) Operators() map[string]http.Handler {
 	return map[string]http.Handler{
-		"POST /v1/gpu/sessions":                    answers(r.open),
-		"POST /v1/gpu/sessions/{session}/failures": answers(r.fail),
+		"POST /v1/gpu/sessions":                    api.Answer(r.open),
+		"POST /v1/gpu/sessions/{session}/failures": api.Answer(r.fail),
 		"POST /v1/gpu/sessions/{session}/frames":   http.HandlerFunc(r.frame),
-		"DELETE /v1/gpu/sessions/{session}":        answers(r.end),
+		"DELETE /v1/gpu/sessions/{session}":        api.Answer(r.end),
 	}
-}
-
-// answers sends what a function returns.
-func answers(f func(req *http.Request) (any, error)) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		v, err := f(req)
-		if err == nil {
-			err = api.WriteJSON(w, req, v)
-		}
-		if err != nil {
-			api.WriteError(w, err)
-		}
-	})
 }
 
 // Counts is how many sessions there are, and how many frames were planned and refused.
