@@ -25,10 +25,12 @@ type Pin struct {
 }
 
 // BuildPinned makes tables as Build does, but for the entries that are pinned; pins
-// may be nil, and where there are more, these count. It fails, too, where a pinned lane
-// is not Full at both leaves, and where the server has no such LID. Where the lane's spine
-// has several cables to a leaf, it has the LID down the cable of that lane, whatever it
-// came by; so it fails where others come to the LID by another lane of the spine.
+// may be nil, and where there are more, these count. Entries that only complete tables
+// depend on all others, lest packets wait in a ring, and so on the pins. It fails, too,
+// where a pinned lane is not Full at both leaves, and where the server has no such LID.
+// Where the lane's spine has several cables to a leaf, it has the LID down the cable of
+// that lane, whatever it came by; so it fails where others come to the LID by another
+// lane of the spine.
 func BuildPinned(t *topology.FatTree, pins *Pins, more ...Pin) (*Tables, error) {
 	if err := t.Fabric.Validate(); err != nil {
 		return nil, fmt.Errorf("build tables: %w", err)
