@@ -100,7 +100,7 @@ type Backend struct {
 func New(parts Parts) *Backend {
 	b := &Backend{Parts: parts}
 	b.tiers = tiers.Handlers(b.Workers, b.Routes)
-	b.Frames = frames.New(b.tiers["POST /v1/gpu/schedule"], tiers.GPUBody, func(e api.GPUEvent) {
+	b.Frames = frames.New(tiers.Planner(b.Workers, b.Routes, tiers.GPU), func(e api.GPUEvent) {
 		_ = b.Board.Events.Publish(api.KindGPU, e) // it has a form in JSON
 	})
 	b.Metrics = newMetrics(b)

@@ -1,6 +1,6 @@
 // Package frames keeps sessions of GPU exchanges: a cluster and how it wants its plans, what
 // of it has failed, and the frames that were planned for it, one after the other. The plans
-// are made by the endpoint that plans single exchanges.
+// are those of single exchanges.
 package frames
 
 import (
@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/internal/tiers"
 )
 
 // The limits of sessions.
@@ -27,8 +28,7 @@ const (
 
 // Room is the sessions that there are.
 type Room struct {
-	plan http.Handler // of POST /v1/gpu/schedule
-	most int64        // bytes of a frame
+	plan tiers.Plan // of an exchange
 	tell func(api.GPUEvent)
 
 	mu               sync.Mutex
@@ -46,11 +46,8 @@ type session struct {
 	changed  bool   // other NICs have failed since the last frame
 }
 
-// New is a room whose frames of at most so many bytes the handler plans. tell is told of what
-// becomes of sessions.
-func New(plan http.Handler, most int64, tell func(api.GPUEvent)) *Room {
-	return &Room{plan: plan, most: most, tell: tell}
-}
+// New is a room whose frames plan plans. tell is told of what becomes of sessions.
+func New(plan tiers.Plan, tell func(api.GPUEvent)) *Room { return &Room{plan: plan, tell: tell} }
 
 // Readers are the endpoints that change nothing, Operators those that do, by their patterns.
 func (r *Room) Readers() map[string]http.Handler {

@@ -36,8 +36,10 @@ type site struct {
 
 func newSite() *site {
 	x := &site{mux: http.NewServeMux()}
-	x.single = tiers.Handlers(worker.NewPool(worker.Defaults()), func() (*topology.Fabric, *topology.FatTree, *lft.Tables) { return nil, nil, nil })["POST /v1/gpu/schedule"]
-	x.Room = New(x.single, tiers.GPUBody, func(e api.GPUEvent) { x.told = append(x.told, e.What+": "+e.Text) })
+	pool := worker.NewPool(worker.Defaults())
+	none := func() (*topology.Fabric, *topology.FatTree, *lft.Tables) { return nil, nil, nil }
+	x.single = tiers.Handlers(pool, none)[tiers.GPU]
+	x.Room = New(tiers.Planner(pool, none, tiers.GPU), func(e api.GPUEvent) { x.told = append(x.told, e.What+": "+e.Text) })
 	for _, all := range []map[string]http.Handler{x.Readers(), x.Operators()} {
 		for pattern, h := range all {
 			x.mux.Handle(pattern, h)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -12,6 +13,8 @@ import (
 	"time"
 
 	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/internal/tiers"
+	"github.com/forsd/forsd/internal/worker"
 )
 
 // ofFrame are the fields of a plan's request that come with each frame.
@@ -116,72 +119,23 @@ func fields(req *http.Request, most int64) (map[string]json.RawMessage, error) {
 func (r *Room) try(req *http.Request, settings map[string]json.RawMessage, ranks int) error {
 	row := "[" + strings.TrimSuffix(strings.Repeat("0,", ranks), ",") + "]"
 	zero := "[" + strings.TrimSuffix(strings.Repeat(row+",", ranks), ",") + "]"
-	w := &nobody{header: http.Header{}}
-	seen := &head{ResponseWriter: w, status: http.StatusOK}
-	if err := r.ask(seen, req, settings, map[string]json.RawMessage{"traffic": json.RawMessage(zero)}); err != nil {
-		return err
-	}
-	if seen.status == http.StatusOK {
-		return nil
-	}
-	var e api.Error
-	if err := json.Unmarshal(seen.text, &e); err != nil {
-		return err
-	}
-	return api.Errorf(seen.status, e.Code, "%s", e.Text)
-}
-
-// nobody takes an answer that nobody reads.
-type nobody struct{ header http.Header }
-
-func (n *nobody) Header() http.Header         { return n.header }
-func (n *nobody) Write(p []byte) (int, error) { return len(p), nil }
-func (n *nobody) WriteHeader(int)             {}
-
-// head passes an answer on, and remembers how it begins.
-type head struct {
-	http.ResponseWriter
-	status int
-	text   []byte
-}
-
-// mostHead is how much of an answer is remembered: what a plan takes stands before its stages.
-const mostHead = 4096
-
-// WriteHeader notes the status.
-func (h *head) WriteHeader(status int) {
-	h.status = status
-	h.ResponseWriter.WriteHeader(status)
-}
-
-// Write notes the beginning.
-func (h *head) Write(p []byte) (int, error) {
-	h.text = append(h.text, p[:min(len(p), mostHead-len(h.text))]...)
-	return h.ResponseWriter.Write(p)
-}
-
-// ask has a plan made of settings and the fields of a frame.
-func (r *Room) ask(w http.ResponseWriter, req *http.Request, settings, frame map[string]json.RawMessage) error {
-	for k, v := range settings {
-		if _, is := frame[k]; !is {
-			frame[k] = v
-		}
-	}
-	body, err := json.Marshal(frame)
+	x := map[string]json.RawMessage{"traffic": json.RawMessage(zero)}
+	maps.Copy(x, settings)
+	body, err := json.Marshal(x)
 	if err != nil {
 		return err
 	}
-	req = req.Clone(req.Context())
-	req.Body, req.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
-	r.plan.ServeHTTP(w, req)
-	return nil
+	return r.plan(req.Context(), body, func(a *worker.Answer) error {
+		_, err := io.Copy(io.Discard, a)
+		return err
+	})
 }
 
 // frame plans the next frame of a session. The answer is that of a single exchange; the
 // header Forsd-Frame has the frame's number.
 func (r *Room) frame(w http.ResponseWriter, req *http.Request) {
 	api.Told(req.Context()) // frames are too many to be orders in the history
-	x, err := fields(req, r.most)
+	x, err := fields(req, tiers.GPUBody)
 	for name := range x {
 		if err == nil && !slices.Contains(ofFrame, name) {
 			err = api.BadRequest("%.40q does not come with a frame: want traffic or routing, token_bytes, return, programs, rank; the rest is the session's", name)
@@ -204,12 +158,14 @@ func (r *Room) frame(w http.ResponseWriter, req *http.Request) {
 	s.changed = false
 	unlock()
 	w.Header().Set("Forsd-Frame", strconv.FormatUint(f.Number, 10))
-	seen := &head{ResponseWriter: w, status: http.StatusOK}
-	if err = r.ask(seen, req, settings, x); err != nil {
-		api.WriteError(seen, err)
+	good := false
+	maps.Copy(x, settings) // which has no field of a frame
+	if body, err := json.Marshal(x); err != nil {
+		api.WriteError(w, err)
+	} else {
+		r.plan.Answer(w, req, body, func(head []byte) { good = summaryOf(&f, head) })
 	}
 	f.PlanningSeconds = time.Since(f.At).Seconds()
-	good := seen.status == http.StatusOK && summaryOf(&f, seen.text)
 	unlock = r.lock()
 	s.note(f, good, changed)
 	if good {

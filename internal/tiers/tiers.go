@@ -38,9 +38,12 @@ type tier struct {
 	plan   func(ctx context.Context, body []byte, g *ground) (any, error)
 }
 
+// GPU is the pattern of the planner of GPU clusters.
+const GPU = "POST /v1/gpu/schedule"
+
 // tiers are the planners by ServeMux pattern.
 var tiers = map[string]tier{
-	"POST /v1/gpu/schedule":     {limit: GPUBody, ground: treeForGPUs, plan: planGPUOn},
+	GPU:                         {limit: GPUBody, ground: treeForGPUs, plan: planGPUOn},
 	"POST /v1/optical/ocs":      {limit: ocsBody, plan: read(planOCS)},
 	"POST /v1/optical/photonic": {limit: photonicRequest, plan: read(planPhotonic)},
 	"POST /v1/liquid":           {limit: liquidBody, ground: fabricForLiquid, plan: planLiquidOn},
@@ -91,47 +94,64 @@ func (t tier) task(ctx context.Context, in *bufio.Reader) ([]byte, error) {
 	return append(out, '\n'), err
 }
 
-// Handlers are the endpoints by ServeMux pattern: each request is planned in a process
-// of the pool. routes is for schedules of forsd's own fabric.
-func Handlers(p *worker.Pool, routes Routes) map[string]http.Handler {
-	handlers := map[string]http.Handler{}
-	for pattern, t := range tiers {
-		handlers[pattern] = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			body, err := api.ReadBody(r, t.limit)
+// Plan has a process of a pool plan what the body of a request asks for, and hands its answer
+// over. Its errors are those that the request is answered with.
+type Plan func(ctx context.Context, body []byte, take func(*worker.Answer) error) error
+
+// Planner is the planner of an endpoint, by ServeMux pattern. routes is for schedules of
+// forsd's own fabric.
+func Planner(p *worker.Pool, routes Routes, pattern string) Plan {
+	t := tiers[pattern]
+	return func(ctx context.Context, body []byte, take func(*worker.Answer) error) error {
+		var g ground
+		if t.ground != nil {
+			g = t.ground(routes, body)
+		}
+		return worker.Refusal(p.Run(ctx, pattern, func(in io.Writer) error {
+			err := gob.NewEncoder(in).Encode(&g)
 			if err == nil {
-				var g ground
-				if t.ground != nil {
-					g = t.ground(routes, body)
-				}
-				err = answer(w, r, p, pattern, &g, body)
+				_, err = in.Write(body)
 			}
-			if err != nil {
-				api.WriteError(w, err)
-			}
-		})
+			return err
+		}, take))
 	}
-	return handlers
 }
 
-// answer has a process plan and passes its answer on. A client that asked and has got
-// half of it sees by its length that it ended early.
-func answer(w http.ResponseWriter, r *http.Request, p *worker.Pool, task string, g *ground, body []byte) error {
+// mostHead is how much of an answer Answer shows: what a plan takes stands before its stages.
+const mostHead = 4096
+
+// Answer answers a request with what is planned for body, and shows how that begins. A client
+// that has got half of it sees by its length that it ended early.
+func (plan Plan) Answer(w http.ResponseWriter, r *http.Request, body []byte, begins func(head []byte)) {
 	begun := false
-	err := p.Run(r.Context(), task, func(in io.Writer) error {
-		err := gob.NewEncoder(in).Encode(g)
-		if err == nil {
-			_, err = in.Write(body)
-		}
-		return err
-	}, func(a *worker.Answer) error {
+	err := plan(r.Context(), body, func(a *worker.Answer) error {
+		answer := bufio.NewReaderSize(a, mostHead)
+		head, _ := answer.Peek(mostHead) // all of a short one
+		begins(head)
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Content-Length", strconv.FormatInt(a.Size, 10))
 		begun = true
-		_, err := io.Copy(w, a)
+		_, err := io.Copy(w, answer)
 		return err
 	})
-	if begun {
-		return nil // it is too late for an error, and the client may have gone
+	if err != nil && !begun { // then it is too late for an error, and the client may have gone
+		api.WriteError(w, err)
 	}
-	return worker.Refusal(err)
+}
+
+// Handlers are the endpoints by ServeMux pattern.
+func Handlers(p *worker.Pool, routes Routes) map[string]http.Handler {
+	handlers := map[string]http.Handler{}
+	for pattern, t := range tiers {
+		plan := Planner(p, routes, pattern)
+		handlers[pattern] = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			body, err := api.ReadBody(r, t.limit)
+			if err != nil {
+				api.WriteError(w, err)
+				return
+			}
+			plan.Answer(w, r, body, func([]byte) {})
+		})
+	}
+	return handlers
 }
