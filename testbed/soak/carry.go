@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"strconv"
 	"syscall"
 	"time"
@@ -28,6 +29,7 @@ type site struct {
 	leases        map[string]lease // of jobs that were made, by name
 	counted       map[place]*count // of cables that have counted errors
 	unseen        bool             // the event leaves the fabric as forsd shows it: only a sweep tells that it has been seen
+	outdated      bool             // OpenSM may have read widths before they changed, and keeps them; forsd asks the switches
 	tail          map[string]int64 // how long the logs of the programs were before the event
 }
 
@@ -45,6 +47,7 @@ func (s *site) carry(ctx context.Context, e event) error {
 		s.acted = time.Now()
 		return s.change(ctx, e, was, ports)
 	}
+	s.outdated = e.Change == "slow" || e.Change == "fast"
 	s.unseen = e.moves() && reflect.DeepEqual(was.picture(), s.picture())
 	if e.With == "" {
 		err = act()
@@ -90,9 +93,9 @@ func (s *site) change(ctx context.Context, e event, was *world, ports []place) e
 		case "flap":
 			err = errors.Join(s.bounce(ctx, p), s.bounce(ctx, p))
 		case "slow":
-			err = errors.Join(s.width(ctx, p, 1), s.bounce(ctx, p))
+			err = s.train(ctx, p, "1X")
 		case "fast":
-			err = errors.Join(s.width(ctx, p, 3), s.bounce(ctx, p))
+			err = s.train(ctx, p, "1X or 4X")
 		case "errors":
 			s.counted[p] = &count{n: s.counted[p].value()}
 			err = s.count(ctx, p, s.counted[p])
@@ -113,26 +116,47 @@ func (s *site) bounce(ctx context.Context, p place) error {
 	return err
 }
 
-// width sets by which widths both ends of a cable may come up: 1 for 1x, 3 for 1x and 4x.
-// OpenSM is told to leave that alone (force_link_width 0).
-func (s *site) width(ctx context.Context, p place, enabled int) error {
+// train sets by which widths both ends of a cable may come up, and has it come up. OpenSM is
+// told to leave that alone (force_link_width 0), but whenever it sets a port it writes what
+// it read there last: where that was before, all is done again.
+func (s *site) train(ctx context.Context, p place, widths string) error {
 	leaf, lane, err := s.cable(p)
 	if err != nil {
 		return err
 	}
+	enabled := map[string]string{"1X": "1", "1X or 4X": "3"}[widths]
 	route := s.route(leaf)
-	far := s.far(leaf, lane)
-	for _, end := range []struct {
-		route string
-		port  int
-	}{{route, p.Port}, {fmt.Sprintf("%s,%d", route, p.Port), far.Port}} {
-		_, err = s.first.Sim.Run(ctx, s.manager(), "ibportstate", "-t", "1000", "-D", end.route, strconv.Itoa(end.port), "width", strconv.Itoa(enabled))
-		if err != nil {
+	ends := [][2]string{{route, strconv.Itoa(p.Port)}, {fmt.Sprintf("%s,%d", route, p.Port), strconv.Itoa(s.far(leaf, lane).Port)}}
+	ask := func(end [2]string, what ...string) ([]byte, error) {
+		return s.first.Sim.Run(ctx, s.manager(), "ibportstate", append([]string{"-t", "1000", "-D", end[0], end[1]}, what...)...)
+	}
+	for done := false; !done; {
+		for _, end := range ends {
+			if _, err := ask(end, "width", enabled); err != nil {
+				return err
+			}
+		}
+		if err := s.bounce(ctx, p); err != nil {
 			return err
+		}
+		time.Sleep(200 * time.Millisecond) // a sweep that had begun before may set ports
+		done = true
+		for _, end := range ends {
+			out, err := ask(end, "query")
+			if err != nil {
+				return err
+			}
+			now := enabledWidths.FindSubmatch(out)
+			if now == nil {
+				return fmt.Errorf("ibportstate tells of no widths of %s/%d", p.Node, p.Port)
+			}
+			done = done && string(now[1]) == widths
 		}
 	}
 	return nil
 }
+
+var enabledWidths = regexp.MustCompile(`Switch PortInfo:(?s:.*?)LinkWidthEnabled:\.*([^\n]+)\n`)
 
 // route is the directed route from the first manager to a leaf.
 func (s *site) route(leaf int) string {

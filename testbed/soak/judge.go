@@ -49,6 +49,11 @@ func (s *site) rest(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if s.outdated {
+		if err := s.leader.SM.Sweep(ctx); err != nil {
+			return err
+		}
+	}
 	sight, err := s.leader.Check(ctx)
 	if err != nil {
 		return err
