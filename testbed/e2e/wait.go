@@ -21,10 +21,6 @@ const pollEvery = 20 * time.Millisecond
 func (s *Site) Until(ctx context.Context, look func() error) error {
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
-	var ended <-chan struct{}
-	if s.Forsd != nil {
-		ended = s.Forsd.Done()
-	}
 	var missing error
 	for {
 		now := look()
@@ -34,6 +30,10 @@ func (s *Site) Until(ctx context.Context, look func() error) error {
 		if missing == nil || ctx.Err() == nil {
 			missing = now
 		}
+		var ended <-chan struct{}
+		if s.Forsd != nil {
+			ended = s.Forsd.Done() // look may have started it again
+		}
 		select {
 		case <-tick.C:
 		case <-ended:
@@ -42,7 +42,6 @@ func (s *Site) Until(ctx context.Context, look func() error) error {
 					return err
 				}
 				s.Overruns++
-				ended = s.Forsd.Done()
 				continue
 			}
 			return fmt.Errorf("forsd has ended (%v) before: %w", s.Forsd.cmd.ProcessState, missing)
