@@ -136,9 +136,9 @@ soak: deps build
 	$(GO) run ./testbed/soak -seed $(SEED) -events $(EVENTS) -mode $(MODE) -fabric $(FABRIC) -plugin $(abspath $(out))/libforsosm.so $(SOAKFLAGS)
 
 # Tests of others that exchange all to all, with libforsmpi as without, under both MPIs:
-# MPICH's, FFTW's, HPC Challenge. Their sources are Debian's, and do not stay.
+# MPICH's, FFTW's, mpi4py's, HPC Challenge. Their sources are Debian's, and do not stay.
 mpi-suites: deps
-	@hack/deps.sh 'programs of others are tried with the shim' hpcc
+	@hack/deps.sh 'programs of others are tried with the shim' hpcc python3-mpi4py
 	GO=$(GO) hack/mpi-suites
 
 # Mistakes in the pure state machines that their own tests do not find.

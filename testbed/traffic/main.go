@@ -21,7 +21,11 @@ import (
 )
 
 // limit bounds the whole.
-const limit = 20 * time.Minute
+const limit = 40 * time.Minute
+
+// together is what links carry that two processors keep up with: the bytes a second that
+// all hosts send.
+const together = 72_000_000
 
 func main() {
 	if err := urgent(); err != nil {
@@ -30,7 +34,7 @@ func main() {
 	}
 	o := options{tell: printRow}
 	flag.IntVar(&o.n, "n", 6, "leaves, spines and hosts of a leaf: FT(2;n,n)")
-	flag.Int64Var(&o.rate, "rate", 2_000_000, "bytes a second that stand for a link's 200 Gb/s")
+	flag.Int64Var(&o.rate, "rate", 0, "bytes a second that stand for a link's 200 Gb/s; 0 has all hosts together send 72 MB/s")
 	flag.IntVar(&o.bytes, "bytes", 1<<20, "what each host sends to each other")
 	flag.IntVar(&o.rounds, "rounds", 1, "exchanges of which the median counts")
 	flag.IntVar(&o.upTo, "states", 4, "so many of: healthy, a dead cable, three dead cables, a dead spine")
@@ -41,6 +45,9 @@ func main() {
 	flag.StringVar(&o.shim, "shim", "bin/libforsmpi.so", "its shim for Open MPI")
 	flag.StringVar(&o.lanes, "lanes", "bin/libforslanes.so", "its library for lanes")
 	flag.Parse()
+	if o.rate == 0 {
+		o.rate = together / int64(o.n*o.n)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	all, err := show(ctx, o)
 	stop()
