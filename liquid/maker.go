@@ -101,24 +101,41 @@ func (m *maker) auto(ctx context.Context) {
 	}
 }
 
-// symmetric schedules the orbits of a symmetry of the traffic, if it has one.
+// symmetric schedules the orbits of a symmetry of the traffic, if it has one: of one shift,
+// then of several together, by which there are fewer orbits. Both are searched before more
+// is tried.
 func (m *maker) symmetric(ctx context.Context) {
 	if m.quotient {
 		return
 	}
 	within, cancel := half(ctx)
 	defer cancel()
-	o := m.t.orbits(within)
-	if o == nil {
+	list := m.t.orbits(within)
+	if len(list) > 1 {
+		search := m.o
+		search.Method = MethodSearch
+		for i, less := range []int64{16, 2} { // a shift alone has a schedule soon, or hardly ever
+			search.Nodes = m.o.Nodes / less
+			m.scheduleOrbits(within, list[i], search)
+		}
+	}
+	for _, o := range list {
+		m.scheduleOrbits(within, o, m.o)
+	}
+}
+
+// scheduleOrbits offers a schedule of orbits, unless the one at hand is the shortest.
+func (m *maker) scheduleOrbits(ctx context.Context, of *orbits, o Options) {
+	if m.done(ctx) {
 		return
 	}
-	q := &maker{t: o.quotient, o: m.o, r: &Result{Bound: o.quotient.Duration()}, quotient: true}
-	q.attempt(within)
+	q := &maker{t: of.quotient, o: o, r: &Result{Bound: of.quotient.Duration()}, quotient: true}
+	q.attempt(ctx)
 	m.r.Nodes, m.r.Moves = m.r.Nodes+q.r.Nodes, m.r.Moves+q.r.Moves
 	if q.r.Schedule != nil {
 		had := m.r.Schedule
-		if m.offer(q.r.Method, o.whole(q.r.Schedule)); had == nil || len(m.r.Schedule) < len(had) {
-			m.r.Orbits = len(o.members)
+		if m.offer(q.r.Method, of.whole(q.r.Schedule)); had == nil || len(m.r.Schedule) < len(had) {
+			m.r.Orbits = len(of.members)
 		}
 	}
 }

@@ -72,10 +72,28 @@ func TestTorus(t *testing.T) {
 // that share none in the quotient, and that traffics without symmetry have no orbits.
 func TestOrbits(t *testing.T) {
 	traffic := torus(t, 4, 4, 2)
-	o := traffic.orbits(t.Context())
-	if o == nil {
-		t.Fatal("no symmetry")
+	list := traffic.orbits(t.Context())
+	if len(list) != 2 || len(list[1].members) >= len(list[0].members) {
+		t.Fatalf("%d symmetries: want one shift, and more shifts with fewer orbits", len(list))
 	}
+	for _, o := range list {
+		checkOrbits(t, traffic, o)
+	}
+	pairs, paths := traffic.pairs[1:], [][]Link(nil)
+	for x := 1; x < traffic.Len(); x++ {
+		paths = append(paths, traffic.Path(Transfer(x)))
+	}
+	less, err := NewTraffic(traffic.Links(), pairs, paths)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if less.orbits(t.Context()) != nil {
+		t.Error("a symmetry without one of the transfers")
+	}
+}
+
+func checkOrbits(t *testing.T, traffic *Traffic, o *orbits) {
+	t.Helper()
 	members := 0
 	for a := range o.members {
 		members += len(o.members[a])
@@ -94,17 +112,6 @@ func TestOrbits(t *testing.T) {
 	}
 	if members != traffic.Len() || o.quotient.Duration() != traffic.Duration() {
 		t.Errorf("%d members, Λ = %d: want %d and %d", members, o.quotient.Duration(), traffic.Len(), traffic.Duration())
-	}
-	pairs, paths := traffic.pairs[1:], [][]Link(nil)
-	for x := 1; x < traffic.Len(); x++ {
-		paths = append(paths, traffic.Path(Transfer(x)))
-	}
-	less, err := NewTraffic(traffic.Links(), pairs, paths)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if less.orbits(t.Context()) != nil {
-		t.Error("a symmetry without one of the transfers")
 	}
 }
 

@@ -19,10 +19,11 @@ type orbits struct {
 // mostSymmetric bounds the nodes among which a symmetry is looked for.
 const mostSymmetric = 1024
 
-// orbits finds a symmetry of many steps, nil where it knows none: the nodes in their order
+// orbits finds a symmetry of many steps, none where it knows none: the nodes in their order
 // are taken for a grid of blocks, which is shifted along a side or a diagonal. Switches of
-// a torus are such blocks of hosts.
-func (t *Traffic) orbits(ctx context.Context) *orbits {
+// a torus are such blocks of hosts. Second come the orbits of that shift and of others
+// together, by which there are fewer still.
+func (t *Traffic) orbits(ctx context.Context) []*orbits {
 	nodes, place := t.nodes()
 	n := len(nodes)
 	if !t.Uniform() || n < 2 || n > mostSymmetric {
@@ -41,11 +42,45 @@ func (t *Traffic) orbits(ctx context.Context) *orbits {
 		if ctx.Err() != nil {
 			return nil
 		}
-		if o := s.try(g); o != nil {
-			return o
+		first := s.carry(g)
+		if first == nil {
+			continue
+		}
+		if o := s.orbitsOf(first); o != nil {
+			if more := s.with(ctx, g, first, o); more != o {
+				return []*orbits{o, more}
+			}
+			return []*orbits{o}
 		}
 	}
 	return nil
+}
+
+// mostParts is into how many parts a side is cut at most to shift by one of them.
+const mostParts = 7
+
+// with adds shifts by a part of the sides of a grid to one, where there are fewer orbits
+// then.
+func (s *symmetries) with(ctx context.Context, g grid, first *carried, o *orbits) *orbits {
+	by := []*carried{first}
+	for parts := 2; parts <= mostParts; parts++ {
+		for _, shift := range [][2]int{{1, 0}, {0, 1}, {1, 1}, {1, parts - 1}} {
+			if g.rows*shift[0]%parts != 0 || g.columns*shift[1]%parts != 0 || ctx.Err() != nil {
+				continue
+			}
+			h := s.carry(grid{g.rows, g.columns, g.block, g.rows * shift[0] / parts, g.columns * shift[1] / parts})
+			if h == nil {
+				continue
+			}
+			by = append(by, h)
+			if fewer := s.orbitsOf(by...); fewer != nil && len(fewer.members) < len(o.members) {
+				o = fewer
+				continue
+			}
+			by = by[:len(by)-1]
+		}
+	}
+	return o
 }
 
 // nodes lists those that send or receive, and the place of each in the list.
@@ -147,48 +182,56 @@ func (s *symmetries) hashLinks() {
 	}
 }
 
-// try makes the orbits of a shift, nil where it is no symmetry, or transfers of an orbit
-// share a link.
-func (s *symmetries) try(g grid) *orbits {
-	next, shift := make([]Transfer, s.t.Len()), make([]int32, s.n)
+// carried is where a symmetry carries transfers and links.
+type carried struct {
+	next []Transfer
+	to   []Link
+}
+
+// carry is what a shift does, nil where it is no symmetry.
+func (s *symmetries) carry(g grid) *carried {
+	shift := make([]int32, s.n)
 	for i := range shift {
 		shift[i] = g.to(int32(i))
 	}
-	to := make([]Link, s.t.links)
-	for l := range to {
+	c := &carried{make([]Transfer, s.t.Len()), make([]Link, s.t.links)}
+	for l := range c.to {
 		sum := uint64(0)
 		for _, x := range s.t.Users(Link(l)) {
 			src, dst := s.places(x)
-			if next[x] = s.at[shift[src]*s.n+shift[dst]]; next[x] < 0 {
+			if c.next[x] = s.at[shift[src]*s.n+shift[dst]]; c.next[x] < 0 {
 				return nil
 			}
-			sum += s.hash[next[x]]
+			sum += s.hash[c.next[x]]
 		}
 		var known bool
-		if to[l], known = s.linked[sum]; !known {
+		if c.to[l], known = s.linked[sum]; !known {
 			return nil
 		}
 	}
-	return s.orbitsOf(next, to)
+	return c
 }
 
-// orbitsOf makes the orbits of transfers and links, nil where an orbit is in its own way.
-func (s *symmetries) orbitsOf(next []Transfer, to []Link) *orbits {
+// orbitsOf makes the orbits of transfers and links of some symmetries together, nil where an
+// orbit is in its own way.
+func (s *symmetries) orbitsOf(by ...*carried) *orbits {
 	t := s.t
-	of, length := make([]int32, t.links), []int(nil) // [link] its orbit; [orbit of links]
-	for l := range of {
-		of[l] = -1
-	}
+	of, length := slices.Repeat([]int32{-1}, t.links), []int(nil) // [link] its orbit; [orbit of links]
 	for l := range of {
 		if s.twin[l] || of[l] >= 0 {
 			continue
 		}
-		n := 0
-		for m := Link(l); of[m] < 0; m = to[m] {
-			of[m] = int32(len(length))
-			n++
+		of[l] = int32(len(length))
+		orbit := []Link{Link(l)}
+		for i := 0; i < len(orbit); i++ {
+			for _, c := range by {
+				if m := c.to[orbit[i]]; of[m] < 0 {
+					of[m] = of[l]
+					orbit = append(orbit, m)
+				}
+			}
 		}
-		length = append(length, n)
+		length = append(length, len(orbit))
 	}
 	o := &orbits{}
 	seen := make([]bool, t.Len())
@@ -198,10 +241,15 @@ func (s *symmetries) orbitsOf(next []Transfer, to []Link) *orbits {
 		if seen[x] {
 			continue
 		}
-		var members []Transfer
-		for y := Transfer(x); !seen[y]; y = next[y] {
-			seen[y] = true
-			members = append(members, y)
+		seen[x] = true
+		members := []Transfer{Transfer(x)}
+		for i := 0; i < len(members); i++ {
+			for _, c := range by {
+				if y := c.next[members[i]]; !seen[y] {
+					seen[y] = true
+					members = append(members, y)
+				}
+			}
 		}
 		path := s.quotientPath(Transfer(x), of, length, len(members))
 		if path == nil {
