@@ -4,15 +4,17 @@ import "time"
 
 // GPUSession is a run of exchanges of a GPU cluster, planned one after the other.
 type GPUSession struct {
-	ID       uint64     `json:"id"`
-	Name     string     `json:"name"`
-	Opened   time.Time  `json:"opened"`
-	Asked    time.Time  `json:"asked"`    // last
-	BadNICs  []string   `json:"bad_nics"` // as in POST /v1/gpu/schedule
-	DeadGPUs []string   `json:"dead_gpus"`
-	Planned  uint64     `json:"planned"` // frames
-	Refused  uint64     `json:"refused"`
-	Frames   []GPUFrame `json:"frames,omitempty"` // the latest, where a session is asked for by itself
+	ID            uint64     `json:"id"`
+	Name          string     `json:"name"`
+	GPUs          int        `json:"gpus"`            // in all
+	GPUsPerServer int        `json:"gpus_per_server"` // 0 where a site says what each server has
+	Opened        time.Time  `json:"opened"`
+	Asked         time.Time  `json:"asked"`    // last
+	BadNICs       []string   `json:"bad_nics"` // as in POST /v1/gpu/schedule
+	DeadGPUs      []string   `json:"dead_gpus"`
+	Planned       uint64     `json:"planned"` // frames
+	Refused       uint64     `json:"refused"`
+	Frames        []GPUFrame `json:"frames,omitempty"` // the latest, where a session is asked for by itself
 }
 
 // GPUFrame is a frame that was planned.

@@ -1,10 +1,14 @@
 package daemon
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"path/filepath"
 	"testing"
+	"time"
 
+	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/gpu/lanes"
 	"github.com/forsd/forsd/internal/tiers"
 	"github.com/forsd/forsd/testbed/fabgen"
@@ -62,4 +66,38 @@ func TestGPUOnTheFabric(t *testing.T) {
 			t.Errorf("%s: %d %.300s, want %d", extra, status, answer, want)
 		}
 	}
+}
+
+// TestGPUSessionsOutlastARestart: a job goes on with its session at the next forsd, with what
+// had failed.
+func TestGPUSessionsOutlastARestart(t *testing.T) {
+	s := running(t, fabric(2, 2))
+	c, err := api.Dial(filepath.Join(s.dir, "s"))
+	ok(t, err)
+	defer c.Close()
+	var session api.GPUSession
+	var r lanes.Report
+	frame := map[string]any{"traffic": [][]int{{0, 0, 8, 4}, {0, 0, 2, 8}, {1, 0, 0, 0}, {0, 1, 0, 0}}}
+	ok(t, c.Call(s.ctx, "POST", "/v1/gpu/sessions", map[string]any{"servers": 2, "gpus_per_server": 2}, &session),
+		c.Call(s.ctx, "POST", "/v1/gpu/sessions/1/failures", api.GPUFailures{BadNICs: []string{"0:1"}}, &session),
+		c.Call(s.ctx, "POST", "/v1/gpu/sessions/1/frames", frame, &r))
+	s.cancel()
+	ok(t, <-s.ended)
+
+	again := daemonIn(t, s.dir)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- again.Run(ctx) }()
+	_, err = c.Status(ctx)
+	for ; err != nil && ctx.Err() == nil; _, err = c.Status(ctx) {
+		time.Sleep(50 * time.Millisecond) // it does not listen yet
+	}
+	ok(t, c.Call(ctx, "POST", "/v1/gpu/sessions/1/frames", frame, &r),
+		c.Call(ctx, "GET", "/v1/gpu/sessions/1", nil, &session))
+	if r.Length != 22 || session.Planned != 2 || len(session.Frames) != 2 || session.Frames[1].Number != 2 || len(session.BadNICs) != 1 {
+		t.Errorf("after a restart a frame has the length %d, and the session is %+v", r.Length, session)
+	}
+	cancel()
+	ok(t, <-ended)
 }

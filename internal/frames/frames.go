@@ -30,6 +30,9 @@ const (
 type Room struct {
 	plan tiers.Plan // of an exchange
 	tell func(api.GPUEvent)
+	file string // that keeps the sessions; "" for none
+
+	saving sync.Mutex // of the file; taken before mu
 
 	mu               sync.Mutex
 	sessions         []*session // by ID
@@ -40,10 +43,9 @@ type Room struct {
 // session is one of them; the room's lock is for it too.
 type session struct {
 	api.GPUSession
-	settings map[string]json.RawMessage // fields of the requests
-	ranks    int
-	number   uint64 // of the last frame
-	changed  bool   // other NICs have failed since the last frame
+	Settings map[string]json.RawMessage `json:"settings"` // fields of the requests
+	Number   uint64                     `json:"number"`   // of the last frame
+	Changed  bool                       `json:"changed"`  // other NICs have failed since the last frame
 }
 
 // New is a room whose frames plan plans. tell is told of what becomes of sessions.
@@ -88,7 +90,7 @@ func (r *Room) lock() (unlock func()) {
 	return func() {
 		r.mu.Unlock()
 		for _, s := range idle {
-			r.tell(api.GPUEvent{What: "ended", Session: s, Text: fmt.Sprintf("%s has ended: no frame for %v", label(&s), mostIdle)})
+			r.changed(api.GPUEvent{What: "ended", Session: s, Text: fmt.Sprintf("%s has ended: no frame for %v", label(&s), mostIdle)})
 		}
 	}
 }
@@ -151,7 +153,7 @@ func (r *Room) end(req *http.Request) (any, error) {
 	r.sessions = slices.DeleteFunc(r.sessions, func(x *session) bool { return x == s })
 	out := s.summary()
 	unlock()
-	r.tell(api.GPUEvent{What: "ended", Session: out, Text: label(&out) + " has ended"})
+	r.changed(api.GPUEvent{What: "ended", Session: out, Text: label(&out) + " has ended"})
 	return out, nil
 }
 
@@ -171,9 +173,9 @@ func (r *Room) fail(req *http.Request) (any, error) {
 		unlock()
 		return nil, err
 	}
-	settings, ranks := with(s.settings, &q), s.ranks
+	settings, gpus := with(s.Settings, &q), s.GPUs
 	unlock()
-	if err := r.try(req, settings, ranks); err != nil {
+	if err := r.try(req, settings, gpus); err != nil {
 		return nil, err
 	}
 	unlock = r.lock()
@@ -181,10 +183,10 @@ func (r *Room) fail(req *http.Request) (any, error) {
 		unlock()
 		return nil, err
 	}
-	s.settings, s.BadNICs, s.DeadGPUs, s.changed = settings, list(q.BadNICs), list(q.DeadGPUs), true
+	s.Settings, s.BadNICs, s.DeadGPUs, s.Changed = settings, list(q.BadNICs), list(q.DeadGPUs), true
 	out := s.summary()
 	unlock()
-	r.tell(api.GPUEvent{What: "failures", Session: out, Text: fmt.Sprintf("%s: from now on frames are planned with %s", label(&out), failed(&q))})
+	r.changed(api.GPUEvent{What: "failures", Session: out, Text: fmt.Sprintf("%s: from now on frames are planned with %s", label(&out), failed(&q))})
 	return out, nil
 }
 

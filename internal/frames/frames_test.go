@@ -3,18 +3,22 @@ package frames
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/gpu"
+	"github.com/forsd/forsd/internal/sealed"
 	"github.com/forsd/forsd/internal/tiers"
 	"github.com/forsd/forsd/internal/worker"
 	"github.com/forsd/forsd/lft"
@@ -124,6 +128,69 @@ func TestSession(t *testing.T) {
 	}
 	if n, planned, refused := x.Counts(); n != 0 || planned != 4 || refused != 1 {
 		t.Errorf("counted: %d sessions, %d and %d frames", n, planned, refused)
+	}
+}
+
+// A forsd that is started again goes on with the sessions of the one before, and with its
+// numbers, unless their file is damaged: then no new session has the number of a lost one.
+func TestRestart(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "sessions.json")
+	start := func() (*site, error) {
+		x := newSite()
+		return x, x.Keep(file)
+	}
+	x, err := start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		x.ask(t, x.mux, "POST /v1/gpu/sessions", `{"name":"moe","servers":2,"gpus_per_server":2}`, 200, nil)
+	}
+	x.ask(t, x.mux, "DELETE /v1/gpu/sessions/3", "", 200, nil)
+	x.ask(t, x.mux, "POST /v1/gpu/sessions/1/frames", `{`+traffic+`}`, 200, nil)
+	x.ask(t, x.mux, "POST /v1/gpu/sessions/2/failures", `{"bad_nics":["0:1"]}`, 200, nil)
+	x.ask(t, x.mux, "POST /v1/gpu/sessions/1/frames", `{`+traffic+`}`, 200, nil)
+	x.sessions[0].Asked = time.Now().Add(-mostIdle + time.Minute)
+	if err := x.Save(); err != nil {
+		t.Fatal(err)
+	}
+	var before, after api.GPUSession
+	x.ask(t, x.mux, "GET /v1/gpu/sessions/1", "", 200, &before)
+	if x, err = start(); err != nil {
+		t.Fatal(err)
+	}
+	x.ask(t, x.mux, "GET /v1/gpu/sessions/1", "", 200, &after)
+	if d := cmp.Diff(before, after, cmpopts.IgnoreFields(before, "Asked")); d != "" || len(after.Frames) != 2 || after.GPUs != 4 {
+		t.Errorf("session 1 before and after (−want +got):\n%s", d)
+	}
+	if w := x.ask(t, x.mux, "POST /v1/gpu/sessions/1/frames", `{`+traffic+`}`, 200, nil); w.Header().Get("Forsd-Frame") != "3" {
+		t.Errorf("the frame after two has the number %s", w.Header().Get("Forsd-Frame"))
+	}
+	var r gpu.Report
+	x.ask(t, x.mux, "POST /v1/gpu/sessions/2/frames", `{`+traffic+`}`, 200, &r)
+	if r.Length != 22 || len(x.told) != 1 || !strings.HasPrefix(x.told[0], "replanned: GPU session 2 (moe): frame 1, with bad NICs 0:1") {
+		t.Errorf("with one NIC of server 0 the length is %d; told: %q", r.Length, x.told)
+	}
+	x.ask(t, x.mux, "GET /v1/gpu/sessions/3", "", 404, nil)
+	x.ask(t, x.mux, "POST /v1/gpu/sessions", `{"servers":2,"gpus_per_server":1}`, 200, &after)
+	if after.ID != 4 {
+		t.Errorf("the session after 3 has the number %d", after.ID)
+	}
+
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, bytes.Replace(text, []byte("moe"), []byte("mob"), 1), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if x, err = start(); !errors.Is(err, sealed.ErrDamaged) {
+		t.Errorf("a damaged file: %v", err)
+	}
+	x.file = filepath.Join(t.TempDir(), "none", "sessions.json")
+	x.ask(t, x.mux, "POST /v1/gpu/sessions", `{"servers":2,"gpus_per_server":1}`, 200, &after)
+	if after.ID <= 4 || !strings.Contains(x.told[0], "a restart of forsd would forget that: ") {
+		t.Errorf("after the loss of four sessions, session %d: %q", after.ID, x.told)
 	}
 }
 

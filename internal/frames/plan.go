@@ -72,8 +72,9 @@ func (r *Room) open(req *http.Request) (any, error) {
 	if err := r.try(req, settings, ranks); err != nil {
 		return nil, err
 	}
-	s := &session{settings: settings, ranks: ranks}
-	s.Name, s.Opened, s.Asked, s.BadNICs, s.DeadGPUs = q.Name, time.Now(), time.Now(), list(q.BadNICs), list(q.DeadGPUs)
+	now := time.Now()
+	s := &session{Settings: settings, GPUSession: api.GPUSession{Name: q.Name, GPUs: ranks, GPUsPerServer: q.GPUs,
+		Opened: now, Asked: now, BadNICs: list(q.BadNICs), DeadGPUs: list(q.DeadGPUs)}}
 	unlock := r.lock()
 	if len(r.sessions) == mostSessions {
 		unlock()
@@ -84,7 +85,7 @@ func (r *Room) open(req *http.Request) (any, error) {
 	r.sessions = append(r.sessions, s)
 	out := s.summary()
 	unlock()
-	r.tell(api.GPUEvent{What: "opened", Session: out, Text: fmt.Sprintf("%s was opened, of %d GPUs", label(&out), ranks)})
+	r.changed(api.GPUEvent{What: "opened", Session: out, Text: fmt.Sprintf("%s was opened, of %d GPUs", label(&out), ranks)})
 	return out, nil
 }
 
@@ -152,10 +153,10 @@ func (r *Room) frame(w http.ResponseWriter, req *http.Request) {
 		api.WriteError(w, err)
 		return
 	}
-	s.number++
-	f := api.GPUFrame{Number: s.number, At: time.Now(), BadNICs: s.BadNICs, DeadGPUs: s.DeadGPUs}
-	settings, changed := s.settings, s.changed
-	s.changed = false
+	s.Number++
+	f := api.GPUFrame{Number: s.Number, At: time.Now(), BadNICs: s.BadNICs, DeadGPUs: s.DeadGPUs}
+	settings, changed := s.Settings, s.Changed
+	s.Changed = false
 	unlock()
 	w.Header().Set("Forsd-Frame", strconv.FormatUint(f.Number, 10))
 	good := false
@@ -185,7 +186,7 @@ func (r *Room) frame(w http.ResponseWriter, req *http.Request) {
 func (s *session) note(f api.GPUFrame, good, changed bool) {
 	if !good {
 		s.Refused++
-		s.changed = s.changed || changed
+		s.Changed = s.Changed || changed
 		return
 	}
 	s.Planned++
