@@ -66,6 +66,27 @@ func checkOut(cmd *cobra.Command, flag, path, what string) error {
 	return nil
 }
 
+// output is a file that a flag names for something, "" for none.
+type output struct{ flag, path, what string }
+
+// checkOuts is checkOut for outputs that need not be: each is to have a place of its own.
+func checkOuts(cmd *cobra.Command, outs ...output) error {
+	for i, x := range outs {
+		if x.path == "" {
+			continue
+		}
+		if err := checkOut(cmd, x.flag, x.path, x.what); err != nil {
+			return err
+		}
+		for _, other := range outs[:i] {
+			if other.path == x.path {
+				return fmt.Errorf("--%s and --%s both write to %s: give each a file of its own", other.flag, x.flag, x.path)
+			}
+		}
+	}
+	return nil
+}
+
 // writeOut writes data to standard output where path is -, and else to a file,
 // which it replaces in one step. What is no file, such as /dev/null or a pipe, is
 // written into.

@@ -26,13 +26,13 @@ func gpuCommand() *cobra.Command {
 		Long: `The commands of gpu work on clusters of two tiers: servers with as many NICs as
 GPUs and a fast switch inside, and a network between them. They plan exchanges in
 stages, in each of which a NIC sends to one other and receives from one, check plans
-by replay, and generate traffic.`,
+by replay, and generate traffic. Those of gpu session have a running forsd plan.`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			return errors.New("say what to do: schedule, replay or generate")
+			return errors.New("say what to do: schedule, replay, generate or session")
 		},
 	}
-	cmd.AddCommand(gpuScheduleCommand(), gpuReplayCommand(), gpuGenerateCommand())
+	cmd.AddCommand(gpuScheduleCommand(), gpuReplayCommand(), gpuGenerateCommand(), gpuSessionCommand())
 	return cmd
 }
 
@@ -48,7 +48,7 @@ type gpuScheduleFlags struct {
 }
 
 func gpuScheduleCommand() *cobra.Command {
-	f := gpuScheduleFlags{options: gpu.Options{Model: gpu.DefaultModel}}
+	var f gpuScheduleFlags
 	cmd := &cobra.Command{
 		Use:   "schedule --traffic FILE --gpus-per-server N",
 		Short: "Plan an exchange in stages, with moves inside the servers beside them",
@@ -78,16 +78,8 @@ lists of all ranks in a compact form that docs/gpu.md describes.`,
 	f.register(cmd)
 	f.site.register(cmd)
 	f.lanes.register(cmd)
+	registerOptions(cmd, &f.options)
 	fs := cmd.Flags()
-	fs.StringVar((*string)(&f.options.Mode), "mode", string(gpu.Auto), "auto, bytes, rails, minmove, paper or none")
-	fs.Int64Var(&f.options.Grain, "grain", 0, "bytes to round a NIC's share up to (bytes), or of a packet, which is not divided (other modes)")
-	fs.Float64Var(&f.options.MaxStretch, "max-stretch", 0, "how many times the least length the stages may have, to be fewer: 1.05 for 5 % (bytes, auto)")
-	fs.Int64Var(&f.options.MaxStage, "max-stage", 0, "bytes that a stage may have at most, for smaller buffers: longer ones are cut (bytes, auto)")
-	fs.BoolVar(&f.options.Fewest, "fewest", false, "look longer for fewer stages (bytes; auto looks both ways)")
-	fs.DurationVar(&f.options.Budget, "budget", 0, "how long to try other ways (auto); 0 tries them all. With a budget, the plan depends on the machine")
-	fs.Float64Var(&f.options.Model.B1, "b1", gpu.DefaultModel.B1, "bytes a second of a GPU inside its server")
-	fs.Float64Var(&f.options.Model.B2, "b2", gpu.DefaultModel.B2, "bytes a second of a NIC")
-	fs.DurationVar(&f.options.Model.Latency, "latency", gpu.DefaultModel.Latency, "what it takes to start a stage")
 	fs.StringVar(&f.out, "out", "", "write the lists of all ranks to this file, in binary; - is standard output")
 	fs.StringVar(&f.programs, "programs", "", "write the lists of all ranks to this file, as JSON; - is standard output")
 	f.svg.register(cmd, "when stages are and what each NIC sends")
@@ -95,22 +87,24 @@ lists of all ranks in a compact form that docs/gpu.md describes.`,
 	return cmd
 }
 
+// registerOptions registers the flags that say how a plan is made, with their defaults.
+func registerOptions(cmd *cobra.Command, o *gpu.Options) {
+	fs := cmd.Flags()
+	fs.StringVar((*string)(&o.Mode), "mode", string(gpu.Auto), "auto, bytes, rails, minmove, paper or none")
+	fs.Int64Var(&o.Grain, "grain", 0, "bytes to round a NIC's share up to (bytes), or of a packet, which is not divided (other modes)")
+	fs.Float64Var(&o.MaxStretch, "max-stretch", 0, "how many times the least length the stages may have, to be fewer: 1.05 for 5 % (bytes, auto)")
+	fs.Int64Var(&o.MaxStage, "max-stage", 0, "bytes that a stage may have at most, for smaller buffers: longer ones are cut (bytes, auto)")
+	fs.BoolVar(&o.Fewest, "fewest", false, "look longer for fewer stages (bytes; auto looks both ways)")
+	fs.DurationVar(&o.Budget, "budget", 0, "how long to try other ways (auto); 0 tries them all. With a budget, the plan depends on the machine")
+	fs.Float64Var(&o.Model.B1, "b1", gpu.DefaultModel.B1, "bytes a second of a GPU inside its server")
+	fs.Float64Var(&o.Model.B2, "b2", gpu.DefaultModel.B2, "bytes a second of a NIC")
+	fs.DurationVar(&o.Model.Latency, "latency", gpu.DefaultModel.Latency, "what it takes to start a stage")
+}
+
 // run plans, carries the plan out, and prints it.
 func (f *gpuScheduleFlags) run(cmd *cobra.Command) error {
-	written := map[string]string{}
-	for _, x := range [][2]string{{"out", f.out}, {"programs", f.programs}, {"mscclpp", f.mscclpp}} {
-		if x[1] == "" {
-			continue
-		}
-		if err := checkOut(cmd, x[0], x[1], "the ranks' lists"); err != nil {
-			return err
-		}
-		if other, ok := written[x[1]]; ok {
-			return fmt.Errorf("--%s and --%s both write to %s: give each a file of its own", other, x[0], x[1])
-		}
-		written[x[1]] = x[0]
-	}
-	if err := f.svg.check(cmd, f.out, f.programs, f.mscclpp); err != nil {
+	const lists = "the ranks' lists"
+	if err := checkOuts(cmd, output{"out", f.out, lists}, output{"programs", f.programs, lists}, output{"mscclpp", f.mscclpp, lists}, f.svg.output()); err != nil {
 		return err
 	}
 	site, err := f.site.read(&f.trafficFlags)

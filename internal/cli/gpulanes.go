@@ -64,17 +64,27 @@ func (f *lanesFlags) pin(ctx context.Context, p *gpu.Plan, m gpu.Model) (*lanes.
 	return pinned, nil
 }
 
+// readNICs reads --nics; without it there are none.
+func readNICs(file string) ([]string, error) {
+	if file == "" {
+		return nil, nil
+	}
+	data, err := readFile("nics", file, "a file with the hosts that are the NICs")
+	if err != nil {
+		return nil, err
+	}
+	names := strings.Fields(string(data))
+	if len(names) == 0 {
+		return nil, fmt.Errorf("--nics %s: there is no host in it", file)
+	}
+	return names, nil
+}
+
 // hosts are the NICs of the servers, as numbers in the tree's hosts.
 func (f *lanesFlags) hosts(p *gpu.Plan, tree *topology.FatTree) ([]int, error) {
-	var names []string
-	if f.nics != "" {
-		data, err := readFile("nics", f.nics, "a file with the hosts that are the NICs")
-		if err != nil {
-			return nil, err
-		}
-		if names = strings.Fields(string(data)); len(names) == 0 {
-			return nil, fmt.Errorf("--nics %s: there is no host in it", f.nics)
-		}
+	names, err := readNICs(f.nics)
+	if err != nil {
+		return nil, err
 	}
 	list, err := lanes.NICs(p, tree, names)
 	if err != nil && f.nics != "" {

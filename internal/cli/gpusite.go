@@ -24,9 +24,14 @@ type siteFlags struct {
 func (f *siteFlags) register(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	fs.StringVar(&f.file, "site", "", "what each server has, as JSON (docs/gpu.md), in place of --gpus-per-server")
+	fs.BoolVar(&f.rails, "rails", false, "NICs reach only those of their own number in other servers")
+	f.registerFailures(cmd)
+}
+
+func (f *siteFlags) registerFailures(cmd *cobra.Command) {
+	fs := cmd.Flags()
 	fs.StringSliceVar(&f.nics, "bad-nic", nil, "a NIC that is dead, SERVER:NIC, or slower, SERVER:NIC:PERCENT, counted from 0; may be repeated")
 	fs.StringSliceVar(&f.gpus, "dead-gpu", nil, "a GPU that is dead, SERVER:GPU: it has no traffic, and its NIC cannot be used; may be repeated")
-	fs.BoolVar(&f.rails, "rails", false, "NICs reach only those of their own number in other servers")
 }
 
 // read reads --site; without it there is none. The traffic is read as that of so many GPUs

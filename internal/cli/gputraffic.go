@@ -27,6 +27,13 @@ type trafficFlags struct {
 }
 
 func (f *trafficFlags) register(cmd *cobra.Command) {
+	f.registerInput(cmd)
+	cmd.Flags().IntVar(&f.servers, "servers", 0, "servers, with --topk")
+	cmd.Flags().IntVar(&f.gpusPerServer, "gpus-per-server", 0, "GPUs, and NICs, of a server")
+}
+
+// registerInput leaves out the flags that say what cluster the traffic is of.
+func (f *trafficFlags) registerInput(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	fs.StringVar(&f.traffic, "traffic", "", "matrix of bytes, a row for each sending GPU: CSV, NPY or JSON; - is standard input")
 	fs.StringVar(&f.routing, "routing", "", "instead: matrix of tokens, a row for each GPU and a column for each expert")
@@ -34,11 +41,9 @@ func (f *trafficFlags) register(cmd *cobra.Command) {
 	fs.IntVar(&f.experts, "experts", 0, "experts, with --topk, in blocks on the GPUs")
 	fs.StringVar(&f.placement, "placement", "", "with --topk, in place of --experts: a row of GPUs for each expert, several where it is redundant, -1 for none")
 	fs.StringVar(&f.once, "once", string(gpu.ToGPU), "with --topk: send a token once to each expert, gpu or server")
-	fs.IntVar(&f.servers, "servers", 0, "servers, with --topk")
 	fs.IntVar(&f.slice, "slice", -1, "of an NPY array of three dimensions, with --routing and --topk: which layer or step, from 0 on (default, with --topk: the first dimension is the GPUs)")
 	fs.Int64Var(&f.tokenBytes, "token-bytes", 0, "bytes of a token, with --routing and --topk")
 	fs.BoolVar(&f.back, "return", false, "plan the way back, with --routing and --topk: from the experts to where the tokens came from")
-	fs.IntVar(&f.gpusPerServer, "gpus-per-server", 0, "GPUs, and NICs, of a server")
 }
 
 // read reads the traffic.

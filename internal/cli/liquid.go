@@ -272,16 +272,11 @@ func (f *liquidScheduleFlags) run(cmd *cobra.Command) error {
 	case !slices.Contains(liquid.Methods, f.options.Method):
 		return fmt.Errorf("--method %q: want auto, search, colouring, dsatur, round-robin, random or first-fit", f.options.Method)
 	}
-	if f.out != "" {
-		if err := checkOut(cmd, "out", f.out, "the schedule"); err != nil {
-			return err
-		}
-		if f.network != "" {
-			return errors.New("--out is for a fabric: --json has the schedule of a network")
-		}
-	}
-	if err := f.svg.check(cmd, f.out); err != nil {
+	if err := checkOuts(cmd, output{"out", f.out, "the schedule"}, f.svg.output()); err != nil {
 		return err
+	}
+	if f.out != "" && f.network != "" {
+		return errors.New("--out is for a fabric: --json has the schedule of a network")
 	}
 	t, err := f.read(cmd)
 	if err != nil {

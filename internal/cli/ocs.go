@@ -153,10 +153,7 @@ func (f *ocsFlags) run(cmd *cobra.Command, demand, out string) error {
 	if err != nil {
 		return err
 	}
-	if err := checkOut(cmd, "out", out, "the schedule"); out != "" && err != nil {
-		return err
-	}
-	if err := f.svg.check(cmd, out); err != nil {
+	if err := checkOuts(cmd, output{"out", out, "the schedule"}, f.svg.output()); err != nil {
 		return err
 	}
 	d, err := readDemand(cmd, demand)
@@ -246,7 +243,7 @@ knows nothing of how schedules are made. It prints the first violation.`,
 		Example: `  forsctl ocs replay --demand D.csv --schedule schedule.json`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := drawn.check(cmd); err != nil {
+			if err := checkOuts(cmd, drawn.output()); err != nil {
 				return err
 			}
 			d, err := readDemand(cmd, demand)

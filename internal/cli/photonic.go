@@ -128,10 +128,7 @@ func (f *photonicFlags) read(cmd *cobra.Command) error {
 
 // run plans, replays, and prints.
 func (f *photonicFlags) run(cmd *cobra.Command) error {
-	if err := checkOut(cmd, "out", f.out, "the plan"); f.out != "" && err != nil {
-		return err
-	}
-	if err := f.svg.check(cmd, f.out); err != nil {
+	if err := checkOuts(cmd, output{"out", f.out, "the plan"}, f.svg.output()); err != nil {
 		return err
 	}
 	if err := f.read(cmd); err != nil {
@@ -227,7 +224,7 @@ says. It prints the first violation.`,
 		Example: `  forsctl photonic replay --plan plan.json`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := drawn.check(cmd); err != nil {
+			if err := checkOuts(cmd, drawn.output()); err != nil {
 				return err
 			}
 			data, err := readFile("plan", file, "a file of forsctl photonic plan --out")

@@ -24,16 +24,8 @@ func (f *svgFlag) register(cmd *cobra.Command, what string) {
 	cmd.Flags().StringVar((*string)(f), "svg", "", "draw the schedule to this file, as SVG: "+what+"; - is standard output")
 }
 
-// check tells whether the drawing has a place of its own beside the other outputs.
-func (f svgFlag) check(cmd *cobra.Command, others ...string) error {
-	if f == "" {
-		return nil
-	}
-	if slices.Contains(others, string(f)) {
-		return fmt.Errorf("--svg %s: something else is written there", f)
-	}
-	return checkOut(cmd, "svg", string(f), "the drawing")
-}
+// output is the drawing among the outputs of a command.
+func (f svgFlag) output() output { return output{"svg", string(f), "the drawing"} }
 
 // show writes the chart, if it is asked for, and prints the report where standard output is
 // free.
