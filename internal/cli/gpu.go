@@ -124,7 +124,7 @@ func (f *gpuScheduleFlags) run(cmd *cobra.Command) error {
 		o.Grain = int64(mscclpp.Alignment * t.GPUs) // auto would take one that MSCCL++ cannot copy
 	}
 	var pinned *lanes.Plan
-	done := command.Working(cmd, "planning")
+	done := command.Searching(cmd, "planning")
 	plan, elapsed, err := f.plan(cmd.Context(), t, site)
 	if err == nil {
 		pinned, err = f.lanes.pin(context.WithoutCancel(cmd.Context()), plan, f.options.Model)
@@ -201,7 +201,9 @@ func (f *gpuScheduleFlags) write(cmd *cobra.Command, plan *gpu.Plan) (chunk int6
 		if x.file == "" {
 			continue
 		}
+		done := command.Working(cmd, "making the ranks' lists")
 		data, err := x.data()
+		done()
 		if err != nil {
 			return 0, err
 		}
@@ -240,10 +242,12 @@ more than the stage's length. It prints the first violation.`,
 			if v.Cluster != t.Cluster {
 				return command.Violated{Err: fmt.Errorf("%s is for %d servers of %d GPUs, the traffic for %d of %d", exchange, v.Servers, v.GPUs, t.Servers, t.GPUs)}
 			}
+			done := command.Working(cmd, "carrying it out")
 			found, err := command.UnlessStopped(cmd.Context(), func() (error, error) {
 				found := v.Verify(cmd.Context(), t)
 				return found, context.Cause(cmd.Context())
 			})
+			done()
 			if err != nil {
 				return err
 			}

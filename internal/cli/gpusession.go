@@ -277,7 +277,10 @@ func (f *sessionFrameFlags) run(cmd *cobra.Command, session string) error {
 	start := time.Now()
 	return with(cmd, func(ctx context.Context, c *api.Client) error {
 		var r lanes.Report
-		if err := c.Call(ctx, http.MethodPost, sessionPath(session, "/frames"), frame, &r); err != nil {
+		done := command.Working(cmd, "planning")
+		err := c.Call(ctx, http.MethodPost, sessionPath(session, "/frames"), frame, &r)
+		done()
+		if err != nil {
 			return err
 		}
 		elapsed := time.Since(start)

@@ -285,18 +285,21 @@ func (f *liquidScheduleFlags) run(cmd *cobra.Command) error {
 	start := time.Now()
 	ctx, cancel := context.WithTimeout(cmd.Context(), f.time)
 	defer cancel()
-	done := command.Working(cmd, "scheduling")
+	done := command.Searching(cmd, "scheduling")
 	result, err := liquid.Make(ctx, t.traffic, f.options)
-	done()
+	spent := time.Since(start)
 	if result == nil {
+		done()
 		return err
 	}
-	spent := time.Since(start)
 	report := liquid.NewReport(t.traffic, result)
+	err = nil // of the time that is up
 	if f.compare && cmd.Context().Err() == nil {
-		if report.Compare, err = liquid.Others(cmd.Context(), t.traffic, f.options.Seed); err != nil && cmd.Context().Err() == nil {
-			return err
-		}
+		report.Compare, err = liquid.Others(cmd.Context(), t.traffic, f.options.Seed)
+	}
+	done()
+	if err != nil && cmd.Context().Err() == nil {
+		return err
 	}
 	if t.routes != nil {
 		report.AddRoutes(t.routes)

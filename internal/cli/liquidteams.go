@@ -30,7 +30,9 @@ have few enough to count.`,
 			if err != nil {
 				return err
 			}
+			done := command.Working(cmd, "counting")
 			n, err := liquid.Count(cmd.Context(), t.traffic, limit)
+			done()
 			if err != nil {
 				return err
 			}

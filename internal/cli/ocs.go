@@ -161,7 +161,7 @@ func (f *ocsFlags) run(cmd *cobra.Command, demand, out string) error {
 		return err
 	}
 	start := time.Now()
-	done := command.Working(cmd, "planning")
+	done := command.Searching(cmd, "planning")
 	s, err := ocs.Make(cmd.Context(), d, o)
 	done()
 	if s == nil {

@@ -57,7 +57,7 @@ the periods until then, the last one by the best schedule so far.`,
 				if err != nil {
 					return err
 				}
-				done := command.Working(cmd, "planning "+name)
+				done := command.Searching(cmd, "planning "+name)
 				p, err := l.Next(cmd.Context(), d)
 				done()
 				if err != nil && cmd.Context().Err() != nil {

@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -43,6 +45,8 @@ counts those that do not: pairs_changed. "forsctl diff --json DIR DIR" lists the
 
 With --lmc and a fabric of a smaller LMC, LIDs are numbered anew, as OpenSM would do:
 so plan shows what another LMC would give, and whether there are enough LIDs.
+
+--engine ilp may take a minute. Ctrl-C takes the plan of auto instead, with exit code 1.
 
 The bound is a number of phases that no plan can beat. The gap is
 the number of phases by which the plan is longer.
@@ -97,7 +101,14 @@ func (f *planFlags) run(cmd *cobra.Command) error {
 	if len(tree.Servers) == 0 {
 		return fmt.Errorf("%s: no host takes part in the exchange: let --exclude leave some", f.fabric.topology)
 	}
-	result, err := f.plan(cmd.Context(), tree, planner.Settings{Engine: f.engine, LIDs: use, MaxUnreachable: &f.mayLeaveOut})
+	settings := planner.Settings{Engine: f.engine, LIDs: use, MaxUnreachable: &f.mayLeaveOut}
+	done := command.Searching(cmd, "planning")
+	result, err := f.plan(cmd.Context(), tree, settings)
+	if errors.Is(err, context.Canceled) { // what there was until then is auto's plan
+		settings.Engine = planner.Auto
+		result, err = f.plan(context.WithoutCancel(cmd.Context()), tree, settings)
+	}
+	done()
 	if err != nil {
 		return err
 	}
@@ -109,7 +120,8 @@ func (f *planFlags) run(cmd *cobra.Command) error {
 			return err
 		}
 	}
-	return command.Show(cmd, result.Report(), func(w io.Writer) { f.print(w, result) })
+	err = command.Show(cmd, result.Report(), func(w io.Writer) { f.print(w, result) })
+	return cmp.Or(err, command.Interrupted(cmd))
 }
 
 // print shows people the report, the warnings and the findings.

@@ -58,7 +58,9 @@ func (f *planFlags) planPods(cmd *cobra.Command, tree *topology.PodTree) error {
 			return fmt.Errorf("--%s is for fat trees of two levels: leave it out", flag)
 		}
 	}
+	done := command.Working(cmd, "planning")
 	r, err := f.makePods(cmd.Context(), tree, podplan.Settings{MaxUnreachable: &f.mayLeaveOut})
+	done()
 	if err != nil {
 		return err
 	}

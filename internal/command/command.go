@@ -73,6 +73,9 @@ func Run(root *cobra.Command, args []string, stdout, stderr io.Writer) int {
 	if err == nil {
 		return OK
 	}
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		err = Violated{errors.New("interrupted before there was anything to show")}
+	}
 	if of, unknown := strings.CutPrefix(err.Error(), "unknown command "); unknown {
 		_, of, _ = strings.Cut(of, " for ")
 		of, _, _ = strings.Cut(strings.Trim(of, `"`), `"`)

@@ -11,18 +11,25 @@ import (
 	"golang.org/x/term"
 )
 
+// Searching is Working for what has something to show when it is interrupted.
+func Searching(cmd *cobra.Command, what string) (done func()) {
+	return tell(cmd, what, "; Ctrl-C takes the best so far")
+}
+
 // Working tells on standard error, where that is a terminal, what is being done and for how
 // long, from the first second on. done ends that and takes the line away.
-func Working(cmd *cobra.Command, what string) (done func()) {
+func Working(cmd *cobra.Command, what string) (done func()) { return tell(cmd, what, "") }
+
+func tell(cmd *cobra.Command, what, hint string) (done func()) {
 	w := Raw(cmd.ErrOrStderr())
 	if f, isFile := w.(*os.File); !isFile || !term.IsTerminal(int(f.Fd())) {
 		return func() {}
 	}
-	return working(w, what)
+	return working(w, what, hint)
 }
 
 // working writes a line to a terminal each second, over the one before.
-func working(w io.Writer, what string) (done func()) {
+func working(w io.Writer, what, hint string) (done func()) {
 	stop, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -37,7 +44,7 @@ func working(w io.Writer, what string) (done func()) {
 				return
 			case <-tick.C:
 				seconds++
-				fmt.Fprintf(w, "\r\x1b[K%s: %d s; Ctrl-C takes the best so far", what, seconds)
+				fmt.Fprintf(w, "\r\x1b[K%s: %d s%s", what, seconds, hint)
 			}
 		}
 	}()

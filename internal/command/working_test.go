@@ -22,7 +22,7 @@ func TestWorking(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			var out bytes.Buffer
-			done := working(&out, "planning")
+			done := working(&out, "planning", "; Ctrl-C takes the best so far")
 			time.Sleep(c.after)
 			done()
 			if out.String() != c.want {
