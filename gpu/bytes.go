@@ -157,6 +157,9 @@ func (p *Planner) follow(ctx context.Context, s *servers, order []stint, match [
 	n, m := s.t.Servers, s.t.GPUs
 	d := p.draftFor(s.t, own, s.segments(own))
 	d.straight = true
+	if own >= 0 { // of all, how many there are is not known well
+		d.lines = make([]Transfer, 0, 2*m*len(order))
+	}
 	// Two stages hide no moves to the NICs: these are spared then.
 	left, err := s.ride(ctx, d, len(order) <= 2)
 	if err != nil {
