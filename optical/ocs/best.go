@@ -15,6 +15,10 @@ type search struct {
 	δ     float64
 	cover *cover
 	plan  *plan
+
+	saved  *state  // before the last kick, nil where it is not on trial
+	since  int     // the step of that
+	before float64 // how long saved takes
 }
 
 // best takes the shortest schedule of the other methods, and improves what they began
@@ -160,13 +164,24 @@ func (b *search) run(ctx context.Context, steps int, budget time.Duration, bound
 		}
 		b.x.pair(p, q)
 		if i%period == 0 {
-			if b.look(); b.plan.makespan() <= bound*(1+tolerance) {
+			t := b.look()
+			if b.plan.makespan() <= bound*(1+tolerance) {
 				return
 			}
 			b.x.overflow(b.δ)
+			switch {
+			case b.saved == nil || t < b.before:
+				b.kick(i, t)
+			case i-b.since >= patience*k*k:
+				b.x.restore(b.saved)
+				b.kick(i, b.before)
+			}
 		}
 	}
-	b.look()
+	if t := b.look(); b.saved != nil && t >= b.before {
+		b.x.restore(b.saved)
+	}
+	b.saved = nil
 }
 
 // looks is how often the search looks what the permutations are worth, where there
@@ -177,14 +192,29 @@ const looks = 64
 // given: a quarter of a second on a machine of 2024, where there are few permutations.
 func DefaultSteps(racks int) int { return max(8000, 8_000_000/max(racks, 1)) }
 
-// look packs the permutations as they are now and keeps them if they are the best.
-func (b *search) look() {
+// patience is how often a kick lets each two permutations meet before it is given up.
+const patience = 5
+
+// kick makes a kick, of a state that takes so long.
+func (b *search) kick(step int, makespan float64) {
+	b.saved, b.since, b.before = b.x.save(), step, makespan
+	if !b.x.kick() {
+		b.x.restore(b.saved)
+		b.saved = nil
+	}
+}
+
+// look packs the permutations as they are now, keeps them if they are the best, and
+// returns how long they take.
+func (b *search) look() float64 {
 	c := b.x.cover()
 	c.refine()
 	c.prune()
-	if p := pack(c.weight, b.s, b.δ); p.makespan() < b.plan.makespan() {
+	p := pack(c.weight, b.s, b.δ)
+	if p.makespan() < b.plan.makespan() {
 		b.cover, b.plan = c, p
 	}
+	return p.makespan()
 }
 
 // overflow adds a permutation that carries the peaks of others, so that their

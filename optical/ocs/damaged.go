@@ -126,6 +126,9 @@ func (o Options) makeDamaged(ctx context.Context, d *Demand) (*Schedule, error) 
 		}
 		switch {
 		case len(on) == len(whole):
+			if err == nil && len(whole) < len(alive) {
+				s, err = s.relieve(ctx, d, whole, alive)
+			}
 		case err != nil:
 			s = nil // it does not carry all yet
 		default:
@@ -228,6 +231,54 @@ func (s *Schedule) carryKeptBack(ctx context.Context, d *Demand, alive []int) er
 		s.add(d, h, pick, rest, share, weight)
 	}
 }
+
+// relieve shortens a schedule on the switches that are whole by what the others can do: the
+// racks with dead ports need no more than some of the weights, and what the rest lacks with
+// these, or with weights between, is carried by all. Where ctx ends it is the shortest so far.
+func (s *Schedule) relieve(ctx context.Context, d *Demand, whole, alive []int) (*Schedule, error) {
+	wanted := make([]bool, len(d.to)) // entries that not all can carry
+	for e, i := range d.from {
+		wanted[e] = slices.ContainsFunc(alive, func(h int) bool { return !s.Joins(h, int(i), int(d.to[e])) })
+	}
+	all, few := newCover(d, 0), newCover(d.only(wanted), 0)
+	number := map[*int32]int{} // pieces of a permutation share it
+	for _, h := range whole {
+		for _, c := range s.Switches[h].Configs {
+			part, known := number[&c.Permutation[0]]
+			if !known {
+				part = len(all.weight)
+				number[&c.Permutation[0]] = part
+				all.addColumns(c.Permutation, 0)
+				few.addColumns(c.Permutation, 0)
+			}
+			all.weight[part] += c.Weight
+			few.weight[part] += c.Weight
+		}
+	}
+	few.refine()
+	best := s
+	for share := 1; share <= reliefs; share++ {
+		t := &Schedule{Racks: s.Racks, Delta: s.Delta, Switches: slices.Clone(s.Switches), Damage: s.Damage}
+		c := newCover(d, len(all.weight))
+		for i, α := range all.weight {
+			c.addColumns(all.column[i], α+(few.weight[i]-α)*float64(share)/reliefs)
+		}
+		c.prune()
+		for i, sw := range pack(c.weight, len(whole), s.Delta).schedule(c).Switches {
+			t.Switches[whole[i]] = sw
+		}
+		if err := t.carryKeptBack(ctx, d, alive); err != nil {
+			return best, err
+		}
+		if t.Makespan() < best.Makespan() {
+			best = t
+		}
+	}
+	return best, nil
+}
+
+// reliefs is how many ways to relieve are tried.
+const reliefs = 8
 
 // shares are what a switch is to carry of what is left of an entry: as much as the others
 // that can, or all where that is little.
