@@ -6,9 +6,11 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -127,6 +129,10 @@ func sleeper(t *testing.T, name string) (pid int, heard func() string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// A signal that the tests ignore, as under nohup, a shell cannot trap.
+	hups := make(chan os.Signal, 1)
+	signal.Notify(hups, syscall.SIGHUP)
+	defer signal.Stop(hups)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
