@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"time"
 
 	"github.com/google/renameio/v2"
@@ -24,17 +23,12 @@ type kept struct {
 // now on. The error says that they are lost.
 func (r *Room) Keep(file string) error {
 	r.file = file
-	text, err := os.ReadFile(file)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
 	var k kept
-	if err == nil {
-		err = sealed.Decode(text, &k)
-	}
-	if err != nil {
+	if err := sealed.ReadFile(file, &k); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	} else if err != nil {
 		r.last = uint64(time.Now().Unix()) // so that no client takes another's session for its own
-		return fmt.Errorf("%s: %w", file, err)
+		return err
 	}
 	r.last = k.Last
 	for i := range k.Sessions {

@@ -8,7 +8,10 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 )
 
 const (
@@ -38,6 +41,18 @@ func Open(text []byte) ([]byte, error) {
 		return nil, ErrDamaged
 	}
 	return append(bytes.Clone(text[:at]), "\n}\n"...), nil
+}
+
+// ReadFile decodes a file. The error names it, and is fs.ErrNotExist where there is none.
+func ReadFile(path string, into any) error {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	if err := Decode(text, into); err != nil {
+		return fmt.Errorf("%s: %w", filepath.Base(path), err)
+	}
+	return nil
 }
 
 // Decode reads a text as Open does, all of it, into a value. A member that this has not is

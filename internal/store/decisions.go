@@ -37,7 +37,7 @@ const decisionsFile = "decisions.json"
 // Decisions reads what was decided, nothing where nothing was.
 func (s *Store) Decisions() (Decisions, error) {
 	var out Decisions
-	if err := readSealed(s.dir, decisionsFile, &out); errors.Is(err, fs.ErrNotExist) {
+	if err := sealed.ReadFile(filepath.Join(s.dir, decisionsFile), &out); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	} else if err != nil {
 		return nil, err

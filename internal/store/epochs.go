@@ -183,7 +183,7 @@ func (dir epochs) Epochs() []EpochInfo {
 	var out []EpochInfo
 	for _, n := range dir.kept() {
 		var info EpochInfo
-		if readSealed(dir.path(n), epochInfo, &info) == nil {
+		if sealed.ReadFile(filepath.Join(dir.path(n), epochInfo), &info) == nil {
 			out = append(out, info)
 		}
 	}

@@ -190,7 +190,7 @@ func syncPlan(dir, info string) error {
 
 // readPlan reads what is told of a plan, and the plan.
 func readPlan(dir, name string, info any) (*phasetable.View, error) {
-	if err := readSealed(dir, name, info); err != nil {
+	if err := sealed.ReadFile(filepath.Join(dir, name), info); err != nil {
 		return nil, err
 	}
 	data, err := os.ReadFile(filepath.Join(dir, planFile))
@@ -198,19 +198,6 @@ func readPlan(dir, name string, info any) (*phasetable.View, error) {
 		return nil, err
 	}
 	return phasetable.Decode(data)
-}
-
-// readSealed reads a JSON file that was sealed, or written before files were. A member
-// that nobody knows is damage.
-func readSealed(dir, name string, into any) error {
-	data, err := os.ReadFile(filepath.Join(dir, name))
-	if err != nil {
-		return err
-	}
-	if err := sealed.Decode(data, into); err != nil {
-		return fmt.Errorf("%s: %w", name, err)
-	}
-	return nil
 }
 
 // syncPath brings a file or a directory to disk.
