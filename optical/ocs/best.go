@@ -15,10 +15,13 @@ type search struct {
 	δ     float64
 	cover *cover
 	plan  *plan
+}
 
-	saved  *state  // before the last kick, nil where it is not on trial
-	since  int     // the step of that
-	before float64 // how long saved takes
+// trial is a kick that may be taken back.
+type trial struct {
+	was   *state  // before it
+	took  float64 // how long that takes
+	since int     // the step of the kick
 }
 
 // best takes the shortest schedule of the other methods, and improves what they began
@@ -151,6 +154,7 @@ func newSearch(c *cover, o Options) *search {
 // them is as short as the bound.
 func (b *search) run(ctx context.Context, steps int, budget time.Duration, bound float64) {
 	end := time.Now().Add(budget)
+	var on *trial
 	period := max(len(b.x.weight), steps/looks) // a look costs about as much as a step of each
 	for i := 1; budget > 0 || i <= steps; i++ {
 		if i%16 == 0 && (ctx.Err() != nil || budget > 0 && !time.Now().Before(end)) {
@@ -170,18 +174,17 @@ func (b *search) run(ctx context.Context, steps int, budget time.Duration, bound
 			}
 			b.x.overflow(b.δ)
 			switch {
-			case b.saved == nil || t < b.before:
-				b.kick(i, t)
-			case i-b.since >= patience*k*k:
-				b.x.restore(b.saved)
-				b.kick(i, b.before)
+			case on == nil || t < on.took:
+				on = b.kick(i, t)
+			case i-on.since >= patience*k*k:
+				b.x.restore(on.was)
+				on = b.kick(i, on.took)
 			}
 		}
 	}
-	if t := b.look(); b.saved != nil && t >= b.before {
-		b.x.restore(b.saved)
+	if t := b.look(); on != nil && t >= on.took {
+		b.x.restore(on.was)
 	}
-	b.saved = nil
 }
 
 // looks is how often the search looks what the permutations are worth, where there
@@ -195,13 +198,14 @@ func DefaultSteps(racks int) int { return max(8000, 8_000_000/max(racks, 1)) }
 // patience is how often a kick lets each two permutations meet before it is given up.
 const patience = 5
 
-// kick makes a kick, of a state that takes so long.
-func (b *search) kick(step int, makespan float64) {
-	b.saved, b.since, b.before = b.x.save(), step, makespan
+// kick tries a kick, of a state that takes so long; nil where there is none.
+func (b *search) kick(step int, makespan float64) *trial {
+	t := &trial{b.x.save(), makespan, step}
 	if !b.x.kick() {
-		b.x.restore(b.saved)
-		b.saved = nil
+		b.x.restore(t.was)
+		return nil
 	}
+	return t
 }
 
 // look packs the permutations as they are now, keeps them if they are the best, and

@@ -213,17 +213,22 @@ func (x *exchanger) orient(a, b int, β float64) {
 		if i+1 < len(x.chains) {
 			ofA, ofB = x.ofA[c.a:x.chains[i+1].a], x.ofB[c.b:x.chains[i+1].b]
 		}
-		for _, e := range ofA {
-			x.drop(a, e)
-		}
-		for _, e := range ofB {
-			x.drop(b, e)
-		}
-		for _, e := range ofA {
-			x.put(b, e)
-		}
-		for _, e := range ofB {
-			x.put(a, e)
-		}
+		x.swap(a, b, ofA, ofB)
+	}
+}
+
+// swap gives entries of a to b, and of b to a.
+func (x *exchanger) swap(a, b int, ofA, ofB []int32) {
+	for _, e := range ofA {
+		x.drop(a, e)
+	}
+	for _, e := range ofB {
+		x.drop(b, e)
+	}
+	for _, e := range ofA {
+		x.put(b, e)
+	}
+	for _, e := range ofB {
+		x.put(a, e)
 	}
 }

@@ -203,17 +203,10 @@ func (x *exchanger) turn(a, b int, row int32) {
 	x.follow(b, a, row)
 	more := x.weight[a] - x.weight[b]
 	for _, f := range x.ofA {
-		x.drop(b, f)
 		x.carried[f] += more
 	}
 	for _, f := range x.ofB {
-		x.drop(a, f)
 		x.carried[f] -= more
 	}
-	for _, f := range x.ofA {
-		x.put(a, f)
-	}
-	for _, f := range x.ofB {
-		x.put(b, f)
-	}
+	x.swap(b, a, x.ofA, x.ofB)
 }
