@@ -3,6 +3,7 @@ package fors
 import (
 	"context"
 	"math"
+	"slices"
 )
 
 // removeClashes exchanges slots along alternating paths until no server and no link has
@@ -41,7 +42,7 @@ func (g *destFrame) removeClashes(ctx context.Context, budget *int, most int) (b
 			continue
 		}
 		g.walk(p, q, v)
-		g.recount(p, q, p, q)
+		g.recount(p, q)
 		g.swap(p, q)
 		tabu[at] = turn + 8 + int32(g.draw(16))
 		queue = g.clashing(p, g.clashing(q, append(queue, at)))
@@ -66,7 +67,7 @@ func (g *destFrame) exchange(at int32, tabu []int32, turn int32) (slot int, bin 
 		}
 		for v := g.ends[inward].first[B]; v < g.ends[inward].first[B+1]; v++ {
 			unit := g.unit[p*g.n+int(v)]
-			if unit < 0 || g.watched[0][unit] != int32(x) && g.watched[1][unit] != int32(x) {
+			if unit < 0 || !slices.Contains(g.watched[unit][:], int32(x)) {
 				continue
 			}
 			g.walk(p, q, v)
@@ -92,8 +93,8 @@ func (g *destFrame) clashing(slot int, queue []int32) []int32 {
 		if unit < 0 {
 			continue
 		}
-		for _, w := range g.watched {
-			if x := w[unit]; x >= 0 {
+		for _, x := range g.watched[unit] {
+			if x >= 0 {
 				if at := slot*len(g.leafOfW) + int(x); g.heard[at] > 1 {
 					queue = append(queue, int32(at))
 				}
@@ -129,33 +130,71 @@ func (g *destFrame) walk(p, q int, start int32) {
 	}
 }
 
-// gain is by how many clashes there are more once the path is exchanged.
+// gain is by how many clashes there are more once slots p and q exchange the path.
 func (g *destFrame) gain(p, q int) int {
 	was := g.clash
-	g.recount(p, q, p, q)
+	g.recount(p, q)
 	gain := g.clash - was
-	g.recount(p, q, q, p)
+	heardP, heardQ := g.heardIn(p), g.heardIn(q)
+	for _, x := range g.crossing[0] {
+		heardP[x]++
+		heardQ[x]--
+	}
+	for _, x := range g.crossing[1] {
+		heardP[x]--
+		heardQ[x]++
+	}
+	g.clash = was
 	return gain
 }
 
-// recount counts what the path has of slots p and q, which counts there as from and
-// to, the other way round.
-func (g *destFrame) recount(p, q, from, to int) {
+// recount counts what slots p and q have once they exchange the path, and keeps what
+// crosses from p to q, and what from q to p.
+func (g *destFrame) recount(p, q int) {
 	unitP, unitQ := g.unit[p*g.n:][:g.n], g.unit[q*g.n:][:g.n]
+	heardP, heardQ := g.heardIn(p), g.heardIn(q)
+	toQ, toP, clash := g.crossing[0][:0], g.crossing[1][:0], g.clash
 	for _, v := range g.path {
-		a, b := unitP[v], unitQ[v]
-		if a == b {
-			continue
+		a, b := [2]int32{-1, -1}, [2]int32{-1, -1}
+		if unit := unitP[v]; unit >= 0 {
+			a = g.watched[unit]
 		}
-		if a >= 0 {
-			g.leave(from, a)
-			g.enter(to, a)
+		if unit := unitQ[v]; unit >= 0 {
+			b = g.watched[unit]
 		}
-		if b >= 0 {
-			g.leave(to, b)
-			g.enter(from, b)
+		for i := range a {
+			if a[i] == b[i] {
+				continue
+			}
+			if x := a[i]; x >= 0 {
+				clash += cross(&heardP[x], &heardQ[x])
+				toQ = append(toQ, x)
+			}
+			if x := b[i]; x >= 0 {
+				clash += cross(&heardQ[x], &heardP[x])
+				toP = append(toP, x)
+			}
 		}
 	}
+	g.crossing[0], g.crossing[1], g.clash = toQ, toP, clash
+}
+
+// cross counts a transfer in another slot, and returns by how many clashes there are more.
+func cross(from, to *uint16) (more int) {
+	if *from > 1 {
+		more--
+	}
+	if *to > 0 {
+		more++
+	}
+	*from--
+	*to++
+	return more
+}
+
+// heardIn is the row of a slot.
+func (g *destFrame) heardIn(slot int) []uint16 {
+	return g.heard[slot*len(g.leafOfW):][:len(g.leafOfW)]
 }
 
 // swap exchanges the edges of the path.

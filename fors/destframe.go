@@ -17,22 +17,23 @@ import (
 // watched: in a slot it may have two transfers.
 type destFrame struct {
 	*laning
-	ends    [2]bins // out-bins, in-bins
-	inBin   []int32 // [server·lanes + lane] in-bin, −1 where nothing travels
-	n       int     // vertices of either side
-	arcs    []bipartite.Arc
-	runs    []run      // what the edges between two bins are
-	runOf   []int32    // [left·n + right] the first of their runs, −1 for none
-	left    []int32    // [slot·n + right] left vertex, −1 for none in a loose graph
-	right   []int32    // [slot·n + left] right vertex, −1 likewise
-	unit    []int32    // [slot·n + right] what is sent, leaf·servers + server, −1 for nothing
-	watched [2][]int32 // [unit] the watched server, the watched link, −1 for none
-	leafOfW []int32    // [watched] its leaf
-	heard   []uint16   // [slot·watched] transfers
-	clash   int        // Σ (heard − 1) over those of 2 and more
-	budget  int        // steps along alternating paths that may still be taken
-	path    []int32    // right vertices of the one at hand
-	random  uint64
+	ends     [2]bins // out-bins, in-bins
+	inBin    []int32 // [server·lanes + lane] in-bin, −1 where nothing travels
+	n        int     // vertices of either side
+	arcs     []bipartite.Arc
+	runs     []run      // what the edges between two bins are
+	runOf    []int32    // [left·n + right] the first of their runs, −1 for none
+	left     []int32    // [slot·n + right] left vertex, −1 for none in a loose graph
+	right    []int32    // [slot·n + left] right vertex, −1 likewise
+	unit     []int32    // [slot·n + right] what is sent, leaf·servers + server, −1 for nothing
+	watched  [][2]int32 // [unit] the watched server, the watched link, −1 for none
+	leafOfW  []int32    // [watched] its leaf
+	heard    []uint16   // [slot·watched] transfers
+	clash    int        // Σ (heard − 1) over those of 2 and more
+	budget   int        // steps along alternating paths that may still be taken
+	path     []int32    // right vertices of the one at hand
+	crossing [2][]int32 // the watched with a transfer that leaves one slot for the other, and back
+	random   uint64
 }
 
 // run is a number of edges for one unit.
@@ -265,13 +266,11 @@ func (g *destFrame) watch() {
 			link[i] = number(B)
 		}
 	}
-	for i := range g.watched {
-		g.watched[i] = make([]int32, len(g.via))
-	}
+	g.watched = make([][2]int32, len(g.via))
 	for unit, k := range g.via {
-		g.watched[0][unit], g.watched[1][unit] = server[unit%servers], -1
+		g.watched[unit] = [2]int32{server[unit%servers], -1}
 		if k >= 0 {
-			g.watched[1][unit] = link[int(g.leafOf[unit%servers])*g.lanes+int(k)]
+			g.watched[unit][1] = link[int(g.leafOf[unit%servers])*g.lanes+int(k)]
 		}
 	}
 	g.heard = make([]uint16, g.slots*len(g.leafOfW))
@@ -307,8 +306,8 @@ func (g *destFrame) pickUnit(slot int, head int32) int32 {
 			continue
 		}
 		heard := uint16(0)
-		for _, w := range g.watched {
-			if x := w[r.unit]; x >= 0 {
+		for _, x := range g.watched[r.unit] {
+			if x >= 0 {
 				heard += g.heard[slot*len(g.leafOfW)+int(x)]
 			}
 		}
@@ -327,8 +326,8 @@ func (g *destFrame) pickUnit(slot int, head int32) int32 {
 
 // enter counts a unit in a slot.
 func (g *destFrame) enter(slot int, unit int32) {
-	for _, w := range g.watched {
-		if x := w[unit]; x >= 0 {
+	for _, x := range g.watched[unit] {
+		if x >= 0 {
 			at := &g.heard[slot*len(g.leafOfW)+int(x)]
 			if *at > 0 {
 				g.clash++
@@ -340,8 +339,8 @@ func (g *destFrame) enter(slot int, unit int32) {
 
 // leave takes a unit out of the count of a slot.
 func (g *destFrame) leave(slot int, unit int32) {
-	for _, w := range g.watched {
-		if x := w[unit]; x >= 0 {
+	for _, x := range g.watched[unit] {
+		if x >= 0 {
 			at := &g.heard[slot*len(g.leafOfW)+int(x)]
 			if *at--; *at > 0 {
 				g.clash--
@@ -352,8 +351,8 @@ func (g *destFrame) leave(slot int, unit int32) {
 
 // clashes tells whether a unit of a slot is not alone at its server and on its link.
 func (g *destFrame) clashes(slot int, unit int32) bool {
-	for _, w := range g.watched {
-		if x := w[unit]; x >= 0 && g.heard[slot*len(g.leafOfW)+int(x)] > 1 {
+	for _, x := range g.watched[unit] {
+		if x >= 0 && g.heard[slot*len(g.leafOfW)+int(x)] > 1 {
 			return true
 		}
 	}
