@@ -3,6 +3,7 @@ package fors
 import (
 	"context"
 	"fmt"
+	"slices"
 )
 
 // blocks plans in blocks of g phases, as many as the largest leaf has servers. In a
@@ -39,7 +40,7 @@ func (l *laning) planBlocks(ctx context.Context, g int, loose bool, seed uint64,
 		return nil, fmt.Errorf("set the blocks: %w", err)
 	}
 	if f.random = seed; loose {
-		f.loosen()
+		f.loosen(slices.Repeat([]int{g}, l.leaves))
 	}
 	if settled, err := f.removeClashes(ctx, budget, blockWork); !settled || err != nil {
 		return nil, err
@@ -47,58 +48,11 @@ func (l *laning) planBlocks(ctx context.Context, g int, loose bool, seed uint64,
 	s := &destSeats{laning: l, slots: l.slots, local: make([][]trip, l.leaves)}
 	s.trips, _ = f.trips()
 	for A := range l.leaves {
-		if !s.turnIn(A, g) {
+		if s.ride(A, g, 1) != nil {
 			return nil, nil
 		}
 	}
 	return s.rotate(g), nil
-}
-
-// turnIn finds each server of leaf A a block for its same-leaf transfers: one in
-// which it hears nothing else, and in which its leaf has fewer than g destinations.
-func (s *destSeats) turnIn(A, g int) bool {
-	size := s.size[A]
-	free := make([]int, s.slots)
-	for slot := range free {
-		free[slot] = g
-	}
-	for _, t := range s.trips[A] {
-		free[t.slot]--
-	}
-	hears := s.hears(A)
-	in := make([][]int, s.slots) // [block] servers that have it
-	for i := range size {
-		if !seatTurn(i, size, free, hears, in, make([]bool, s.slots)) {
-			return false
-		}
-	}
-	for slot, these := range in {
-		for _, i := range these {
-			s.local[A] = append(s.local[A], trip{int32(slot), int32(s.base[A]) + int32(i)})
-		}
-	}
-	return true
-}
-
-// seatTurn gives server i a block, and moves others to make room (Kuhn 1955).
-func seatTurn(i, size int, free []int, hears []bool, in [][]int, seen []bool) bool {
-	for slot := range in {
-		if seen[slot] || hears[slot*size+i] || free[slot] <= 0 {
-			continue
-		}
-		seen[slot] = true
-		if len(in[slot]) < free[slot] {
-			in[slot] = append(in[slot], i)
-			return true
-		}
-		for at, other := range in[slot] {
-			if seatTurn(other, size, free, hears, in, seen) {
-				in[slot][at] = i
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // rotate writes the plan: the servers of a leaf take turns at the destinations that

@@ -70,7 +70,9 @@ func (g *destFrame) exchange(at int32, tabu []int32, turn int32) (slot int, bin 
 			if unit < 0 || !slices.Contains(g.watched[unit][:], int32(x)) {
 				continue
 			}
-			g.walk(p, q, v)
+			if !g.walk(p, q, v) {
+				continue
+			}
 			gain := g.gain(p, q)
 			if gain < 0 {
 				return q, v
@@ -105,18 +107,20 @@ func (g *destFrame) clashing(slot int, queue []int32) []int32 {
 }
 
 // walk goes along the alternating path of the edges of two slots through a right
-// vertex, which is a cycle unless the graph is loose.
-func (g *destFrame) walk(p, q int, start int32) {
+// vertex, which is a cycle unless the graph is loose. It is false where a leaf would send
+// more in a slot than it may, were the path exchanged.
+func (g *destFrame) walk(p, q int, start int32) bool {
 	leftP, leftQ := g.left[p*g.n:][:g.n], g.left[q*g.n:][:g.n]
 	rightP, rightQ := g.right[p*g.n:][:g.n], g.right[q*g.n:][:g.n]
-	g.path = append(g.path[:0], start)
+	g.path, g.more = append(g.path[:0], start), [2]int32{-1, -1}
 	defer func() { g.budget -= len(g.path) }()
 	for u := leftP[start]; u >= 0; u = leftP[g.path[len(g.path)-1]] {
 		v := rightQ[u]
 		if v == start {
-			return
+			return true
 		}
 		if v < 0 {
+			g.more[1] = g.ends[outward].leaf[u]
 			break
 		}
 		g.path = append(g.path, v)
@@ -124,10 +128,20 @@ func (g *destFrame) walk(p, q int, start int32) {
 	last := start
 	for u := leftQ[last]; u >= 0; u = leftQ[last] {
 		if last = rightP[u]; last < 0 {
+			g.more[0] = g.ends[outward].leaf[u]
 			break
 		}
 		g.path = append(g.path, last)
 	}
+	if g.more[0] == g.more[1] {
+		g.more = [2]int32{-1, -1}
+	}
+	for i, slot := range [2]int{p, q} {
+		if A := g.more[i]; A >= 0 && int(g.sends[slot*g.leaves+int(A)]) >= g.most[A] {
+			return false
+		}
+	}
+	return true
 }
 
 // gain is by how many clashes there are more once slots p and q exchange the path.
@@ -220,15 +234,29 @@ func (g *destFrame) swap(p, q int) {
 			rightQ[u] = v
 		}
 	}
+	for i, A := range g.more {
+		if A >= 0 {
+			to, from := p, q
+			if i == 1 {
+				to, from = q, p
+			}
+			g.sends[to*g.leaves+int(A)]++
+			g.sends[from*g.leaves+int(A)]--
+		}
+	}
 }
 
-// loosen takes out the edges that stand for no transfer.
-func (g *destFrame) loosen() {
+// loosen takes out the edges that stand for no transfer: paths are short without them.
+// From then on each leaf may send as many transfers in a slot as most says.
+func (g *destFrame) loosen(most []int) {
+	g.most, g.sends = most, make([]uint16, g.slots*g.leaves)
 	for slot := range g.slots {
 		left, right, units := g.left[slot*g.n:][:g.n], g.right[slot*g.n:][:g.n], g.unit[slot*g.n:][:g.n]
 		for v, unit := range units {
 			if unit < 0 {
 				right[left[v]], left[v] = -1, -1
+			} else {
+				g.sends[slot*g.leaves+int(unit)/len(g.leafOf)]++
 			}
 		}
 	}

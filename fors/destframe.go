@@ -31,7 +31,10 @@ type destFrame struct {
 	heard    []uint16   // [slot·watched] transfers
 	clash    int        // Σ (heard − 1) over those of 2 and more
 	budget   int        // steps along alternating paths that may still be taken
+	most     []int      // [leaf] transfers that it may send in a slot of a loose graph
+	sends    []uint16   // [slot·leaves + leaf] those that it sends there
 	path     []int32    // right vertices of the one at hand
+	more     [2]int32   // the leaf that sends one more in either slot once the path is exchanged, −1 for none
 	crossing [2][]int32 // the watched with a transfer that leaves one slot for the other, and back
 	random   uint64
 }

@@ -28,6 +28,9 @@ func (x *oneLID) phases(ctx context.Context, phases int, budget *int) (*Grouped,
 	if err := g.colour(ctx); err != nil {
 		return nil, fmt.Errorf("set the phases: %w", err)
 	}
+	if phases > len(x.leafOf) {
+		g.loosen(x.size) // each server idles in two phases or more: there is room for same-leaf transfers
+	}
 	if _, err := g.removeClashes(ctx, budget, phaseWork); err != nil {
 		return nil, err
 	}
@@ -35,8 +38,8 @@ func (x *oneLID) phases(ctx context.Context, phases int, budget *int) (*Grouped,
 	var late []trip
 	s.trips, late = g.trips()
 	s.add(late)
-	for A := range s.leaves {
-		s.ride(A)
+	for A, size := range s.size {
+		s.addRides(A, s.ride(A, size, size-1))
 	}
 	return s.plan(ctx)
 }
@@ -130,33 +133,69 @@ func (s *destSeats) add(late []trip) {
 	}
 }
 
-// ride puts the same-leaf transfers of leaf A into slots in which their receivers
-// hear nothing else and servers are left that send nothing else.
-func (s *destSeats) ride(A int) {
-	size, slots := s.size[A], s.slots
-	hears, sends := s.hears(A), make([]int, slots)
+// ride gives each server of leaf A so many slots for same-leaf transfers, in which it
+// hears nothing else and its leaf sends fewer than most transfers. It returns the servers that
+// find no slot, as often as they find none.
+func (s *destSeats) ride(A, most, each int) (left []int) {
+	r := rides{size: s.size[A], hears: s.hears(A), room: slices.Repeat([]int{most}, s.slots), in: make([][]int, s.slots), seen: make([]int, s.slots)}
 	for _, t := range s.trips[A] {
-		sends[t.slot]++
+		r.room[t.slot]--
 	}
-	need := make([]int, size)
-	for i := range need {
-		need[i] = size - 1
-	}
-	for slot := 0; slices.Max(need) > 0; slot++ {
-		free := size
-		if slot < slots {
-			free -= sends[slot]
-		} else {
-			s.slots = slot + 1
-		}
-		for i := range need {
-			if free > 0 && need[i] > 0 && (slot >= slots || !hears[slot*size+i]) {
-				s.local[A] = append(s.local[A], trip{int32(slot), int32(s.base[A]) + int32(i)})
-				need[i]--
-				free--
+	for range each {
+		for i := range r.size {
+			if r.turn++; !r.seat(i) {
+				left = append(left, i)
 			}
 		}
 	}
+	for slot, servers := range r.in {
+		for _, i := range servers {
+			s.local[A] = append(s.local[A], trip{int32(slot), int32(s.base[A]) + int32(i)})
+		}
+	}
+	return left
+}
+
+// addRides gives slots of their own to what ride has left.
+func (s *destSeats) addRides(A int, left []int) {
+	first, given := int32(s.slots), make([]int32, s.size[A])
+	for _, i := range left {
+		s.local[A] = append(s.local[A], trip{first + given[i], int32(s.base[A]) + int32(i)})
+		given[i]++
+	}
+	s.slots += int(slices.Max(given))
+	slices.SortStableFunc(s.local[A], func(a, b trip) int { return int(a.slot - b.slot) })
+}
+
+// rides are the same-leaf transfers of a leaf.
+type rides struct {
+	size  int
+	hears []bool  // [slot·size + server] what other leaves send
+	room  []int   // [slot] transfers
+	in    [][]int // [slot] servers that have it
+	seen  []int   // [slot] the turn that looked at it last
+	turn  int
+}
+
+// seat gives server i one more slot, and moves others to make room (Kuhn 1955).
+func (r *rides) seat(i int) bool {
+	for slot, servers := range r.in {
+		if r.seen[slot] == r.turn || r.hears[slot*r.size+i] || r.room[slot] <= 0 || slices.Contains(servers, i) {
+			continue
+		}
+		r.seen[slot] = r.turn
+		if len(servers) < r.room[slot] {
+			r.in[slot] = append(servers, i)
+			return true
+		}
+		for at, other := range servers {
+			if r.seat(other) {
+				r.in[slot][at] = i
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // plan gives the transfers their senders.
