@@ -192,6 +192,30 @@ func allocate(tree *Tree, servers int, rng *rand.Rand) *Tree {
 	return job
 }
 
+// TestOneLIDHeavyDamage plans FT(2;20,18) with up to half of its cables dead and up to a
+// third of its servers missing, and once more when another cable dies.
+func TestOneLIDHeavyDamage(t *testing.T) {
+	over, worst, n := 0, 1.0, share(1000, 20)
+	for i := range n {
+		rng := rand.New(rand.NewPCG(uint64(i), 180))
+		tree := randomFailures(fullTree(20, 18), 40+rng.IntN(140), uint64(i))
+		tree = allocate(tree, 240+rng.IntN(121), rng)
+		p, _, _ := planOneLIDChecked(t, tree, Wish{})
+		w := Wish{Via: p.Via}
+		q, _, _ := planOneLIDChecked(t, randomFailures(tree, 1, uint64(n+i)), w)
+		for _, p := range []*Grouped{p, q} {
+			if p.Phases > p.LeastPhases {
+				over++
+				worst = max(worst, float64(p.Phases)/float64(p.LeastPhases))
+			}
+		}
+	}
+	t.Logf("%d of %d plans over their bound, the worst %.3f times as long", over, 2*n, worst)
+	if worst > 1.06 {
+		t.Errorf("a plan takes %.3f times its bound", worst)
+	}
+}
+
 // TestOneLIDTheorem holds that one LID a server suffices for P−1 phases on an
 // undamaged tree, for any set of servers.
 func TestOneLIDTheorem(t *testing.T) {
@@ -326,6 +350,7 @@ func BenchmarkOneLID(b *testing.B) {
 		{"1F", func(t *Tree) { t.cutCables(7, 10) }},
 		{"9F", demoCables},
 		{"spine", func(t *Tree) { t.cutSpines(10) }},
+		{"60F", func(t *Tree) { *t = *allocate(randomFailures(t, 60, 1), 323, rand.New(rand.NewPCG(0, 5))) }},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			tree := fullTree(20, 18)
