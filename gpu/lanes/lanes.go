@@ -53,6 +53,28 @@ type Report struct {
 	Fabric *Plan `json:"fabric,omitempty"`
 }
 
+// Request asks for a schedule over HTTP. Its fields are the flags of forsctl gpu schedule.
+type Request struct {
+	Traffic       [][]float64 `json:"traffic,omitempty"` // bytes, [source][destination]
+	Routing       [][]float64 `json:"routing,omitempty"` // or tokens, [GPU][expert]
+	TokenBytes    int64       `json:"token_bytes,omitempty"`
+	Return        bool        `json:"return,omitempty"`
+	GPUsPerServer int         `json:"gpus_per_server,omitempty"`
+	Site          *gpu.Site   `json:"site,omitempty"`      // what each server has, in place of gpus_per_server
+	BadNICs       []string    `json:"bad_nics,omitempty"`  // or what has failed: "SERVER:NIC", "SERVER:NIC:PERCENT"
+	DeadGPUs      []string    `json:"dead_gpus,omitempty"` // "SERVER:GPU"
+	Rails         bool        `json:"rails,omitempty"`
+	gpu.Options
+	B1       *float64  `json:"b1,omitempty"` // bytes a second
+	B2       *float64  `json:"b2,omitempty"`
+	Latency  string    `json:"latency,omitempty"`  // such as "10us"
+	Budget   string    `json:"budget,omitempty"`   // likewise
+	Programs bool      `json:"programs,omitempty"` // answer with the lists of all ranks
+	Rank     *gpu.Rank `json:"rank,omitempty"`     // or with that of one
+	Fabric   bool      `json:"fabric,omitempty"`   // pin the stages on the lanes of forsd's own fabric
+	NICs     []string  `json:"nics,omitempty"`     // its hosts that are the NICs, server by server; all of them if empty
+}
+
 // NICs finds the hosts of a tree that are the NICs of a plan, by names or GUIDs, server by
 // server; without names they are all servers of the tree, in its order.
 func NICs(p *gpu.Plan, tree *topology.FatTree, names []string) ([]int, error) {

@@ -16,7 +16,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/forsd/forsd/api"
-	"github.com/forsd/forsd/gpu"
 	"github.com/forsd/forsd/gpu/lanes"
 	"github.com/forsd/forsd/internal/command"
 )
@@ -37,7 +36,9 @@ and end where nobody asks for them during an hour.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(sessionOpenCommand(), sessionListCommand(), sessionShowCommand(), sessionFrameCommand(), sessionFailCommand(), sessionEndCommand())
+	cmd.AddCommand(sessionOpenCommand(), sessionListCommand(),
+		sessionCommand("show", "Show a session with its latest frames", http.MethodGet), sessionFrameCommand(), sessionFailCommand(),
+		sessionCommand("end", "End a session", http.MethodDelete))
 	return cmd
 }
 
@@ -48,19 +49,9 @@ func sessionPath(session, rest string) string {
 
 // sessionOpening is the body of POST /v1/gpu/sessions.
 type sessionOpening struct {
-	Name          string    `json:"name"`
-	Servers       int       `json:"servers"`
-	GPUsPerServer int       `json:"gpus_per_server"`
-	Site          *gpu.Site `json:"site,omitempty"`
-	api.GPUFailures
-	Rails bool `json:"rails"`
-	gpu.Options
-	B1      float64  `json:"b1"`
-	B2      float64  `json:"b2"`
-	Latency string   `json:"latency"`
-	Budget  string   `json:"budget"`
-	Fabric  bool     `json:"fabric"`
-	NICs    []string `json:"nics,omitempty"`
+	Name    string `json:"name"`
+	Servers int    `json:"servers"`
+	lanes.Request
 }
 
 func sessionOpenCommand() *cobra.Command {
@@ -85,7 +76,7 @@ is planned first, which finds mistakes.`,
 				return err
 			}
 			q.BadNICs, q.DeadGPUs, q.Rails = site.nics, site.gpus, site.rails
-			q.B1, q.B2, q.Latency, q.Budget = q.Model.B1, q.Model.B2, q.Model.Latency.String(), q.Options.Budget.String()
+			q.B1, q.B2, q.Latency, q.Budget = &q.Model.B1, &q.Model.B2, q.Model.Latency.String(), q.Options.Budget.String()
 			return askSession(cmd, http.MethodPost, "/v1/gpu/sessions", q, id)
 		},
 	}
@@ -97,12 +88,8 @@ is planned first, which finds mistakes.`,
 	fs.StringVar(&q.Name, "name", "", "what people call the session")
 	fs.BoolVar(&q.Fabric, "fabric", false, "pin the stages on the lanes of the fabric that forsd looks after")
 	fs.StringVar(&nics, "nics", "", "with --fabric: the hosts that are the NICs, a line each, server by server (default: all hosts, in the order of forsctl topology)")
-	idFlag(cmd, &id)
+	fs.BoolVar(&id, "id", false, "print the session's number and nothing else")
 	return cmd
-}
-
-func idFlag(cmd *cobra.Command, id *bool) {
-	cmd.Flags().BoolVar(id, "id", false, "print the session's number and nothing else")
 }
 
 // askSession sends a request that is answered with a session, and prints this.
@@ -180,13 +167,14 @@ var sessionIDs = names(func(ctx context.Context, c *api.Client) (out []cobra.Com
 	return out
 })
 
-func sessionShowCommand() *cobra.Command {
+// sessionCommand asks for one session and prints it.
+func sessionCommand(use, short, method string) *cobra.Command {
 	return &cobra.Command{
-		Use: "show SESSION", ValidArgsFunction: atMost(1, sessionIDs),
-		Short: "Show a session with its latest frames",
+		Use: use + " SESSION", ValidArgsFunction: atMost(1, sessionIDs),
+		Short: short,
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return askSession(cmd, http.MethodGet, sessionPath(args[0], ""), nil, false)
+			return askSession(cmd, method, sessionPath(args[0], ""), nil, false)
 		},
 	}
 }
@@ -211,17 +199,6 @@ next frame is planned around it.`,
 	site.registerFailures(cmd)
 	cmd.Flags().BoolVar(&none, "none", false, "all NICs and GPUs are well again")
 	return cmd
-}
-
-func sessionEndCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: "end SESSION", ValidArgsFunction: atMost(1, sessionIDs),
-		Short: "End a session",
-		Args:  cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return askSession(cmd, http.MethodDelete, sessionPath(args[0], ""), nil, false)
-		},
-	}
 }
 
 // sessionFrameFlags are the flags of forsctl gpu session frame.

@@ -22,28 +22,8 @@ const (
 	gpuTransfers = 1 << 20
 )
 
-// gpuRequest is the body of POST /v1/gpu/schedule. Its fields are the flags of
-// forsctl gpu schedule.
-type gpuRequest struct {
-	Traffic       [][]float64 `json:"traffic"` // bytes, [source][destination]
-	Routing       [][]float64 `json:"routing"` // or tokens, [GPU][expert]
-	TokenBytes    int64       `json:"token_bytes"`
-	Return        bool        `json:"return"`
-	GPUsPerServer int         `json:"gpus_per_server"`
-	Site          *gpu.Site   `json:"site"`      // what each server has, in place of gpus_per_server
-	BadNICs       []string    `json:"bad_nics"`  // or what has failed: "SERVER:NIC", "SERVER:NIC:PERCENT"
-	DeadGPUs      []string    `json:"dead_gpus"` // "SERVER:GPU"
-	Rails         bool        `json:"rails"`
-	gpu.Options
-	B1       *float64  `json:"b1"` // bytes a second
-	B2       *float64  `json:"b2"`
-	Latency  string    `json:"latency"`  // such as "10us"
-	Budget   string    `json:"budget"`   // likewise
-	Programs bool      `json:"programs"` // answer with the lists of all ranks
-	Rank     *gpu.Rank `json:"rank"`     // or with that of one
-	Fabric   bool      `json:"fabric"`   // pin the stages on the lanes of forsd's own fabric
-	NICs     []string  `json:"nics"`     // its hosts that are the NICs, server by server; all of them if empty
-}
+// gpuRequest is the body of POST /v1/gpu/schedule.
+type gpuRequest struct{ lanes.Request }
 
 // treeForGPUs is the tree and its tables, where a request may ask for them.
 func treeForGPUs(routes Routes, body []byte) (g ground) {

@@ -14,10 +14,9 @@ import (
 // pollEvery is the time between two looks at what cannot be waited for.
 const pollEvery = 20 * time.Millisecond
 
-// Until waits until look is satisfied, which says what it still misses. It ends
-// with ctx, and when forsd does; one that ibsim's client library has ended is started
-// again. What a look that ctx cut short missed is not told,
-// unless it was the first.
+// Until waits until look is satisfied, which says what it still misses. It ends with ctx,
+// and when forsd does; one that ibsim's client library has ended is started again. What a
+// look that ctx cut short missed is not told, unless it was the first.
 func (s *Site) Until(ctx context.Context, look func() error) error {
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
