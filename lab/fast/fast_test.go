@@ -1,6 +1,7 @@
 package fast
 
 import (
+	"os"
 	"testing"
 	"time"
 
@@ -43,9 +44,13 @@ func TestSeconds(t *testing.T) {
 }
 
 // TestNotSlower: package gpu's plans take no longer than FAST's, by one model, with either
-// of FAST's ways; and the plans are carried out.
+// of FAST's ways; and the plans are carried out. With FORS_LONG=1 up to 128 servers.
 func TestNotSlower(t *testing.T) {
-	for _, row := range Rows(16) {
+	most := 16
+	if os.Getenv("FORS_LONG") != "" {
+		most = 128
+	}
+	for _, row := range Rows(most) {
 		c, err := row.Compare(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -53,6 +58,7 @@ func TestNotSlower(t *testing.T) {
 		if c.Seconds > c.FAST {
 			t.Errorf("%s: %.3f ms, FAST's plan takes %.3f ms", row.Name, 1e3*c.Seconds, 1e3*c.FAST)
 		}
+		t.Logf("%s: %.3f ms, FAST %.3f ms, %.3f times", row.Name, 1e3*c.Seconds, 1e3*c.FAST, c.FAST/c.Seconds)
 		if c.Seconds > c.Sequential {
 			t.Errorf("%s: %.3f ms, and %.3f ms without overlap", row.Name, 1e3*c.Seconds, 1e3*c.Sequential)
 		}
