@@ -89,9 +89,15 @@ func (p *plan) equalize() {
 // pack seeks the least makespan T at which fit finds room for every permutation.
 // It is never worse than lpt with equalize.
 func pack(weights []float64, s int, δ float64) *plan {
+	whole := lpt(weights, s, δ)
+	whole.balance()
 	best := lpt(weights, s, δ)
 	best.equalize()
+	best.balance()
 	order := longestFirst(weights)
+	if whole.makespan() <= best.makespan() {
+		best = whole
+	}
 	low, high := (sum(weights)+δ*float64(max(s, len(weights))))/float64(s), best.makespan()
 	for range 24 {
 		t := (low + high) / 2
@@ -108,6 +114,7 @@ func pack(weights []float64, s int, δ float64) *plan {
 			break
 		}
 	}
+	best.balance()
 	return best
 }
 

@@ -15,12 +15,13 @@ type search struct {
 	δ     float64
 	cover *cover
 	plan  *plan
+	least float64 // the least worth of a cover so far
 }
 
 // trial is a kick that may be taken back.
 type trial struct {
 	was   *state  // before it
-	took  float64 // how long that takes
+	worth float64 // of that
 	since int     // the step of the kick
 }
 
@@ -116,39 +117,41 @@ func (b *candidates) start(c *cover) {
 	b.offer(c, pack(c.weight, b.o.Switches, b.o.Delta))
 }
 
-// mostStarts is from how many covers searches begin.
-const mostStarts = 4
+// rounds say from how many covers searches begin, and how many go on, each for one part in
+// so many of the effort.
+var rounds = []struct{ searches, part int }{{10, 40}, {4, 16}, {1, 2}}
 
-// improve searches from the covers whose plans are the shortest, for an eighth of the
-// effort each, and then from the one that has come furthest.
+// improve searches from the covers whose plans are the shortest, and goes on with those
+// that have come furthest.
 func (b *candidates) improve(ctx context.Context) {
 	var searches []*search
 	for _, c := range b.starts {
-		if len(c.weight) > 1 {
+		if len(c.weight) > 1 && !slices.ContainsFunc(searches, func(s *search) bool { return slices.Equal(s.cover.weight, c.weight) }) {
 			searches = append(searches, newSearch(c, b.o))
 		}
 	}
-	shortest := func(x, y *search) int { return cmp.Compare(x.plan.makespan(), y.plan.makespan()) }
-	slices.SortStableFunc(searches, shortest)
-	searches = searches[:min(len(searches), mostStarts)]
 	steps, budget := cmp.Or(b.o.Steps, DefaultSteps(b.cover.d.n)), b.o.Budget
-	for i, s := range searches {
-		if b.done() {
-			return
-		}
-		s.run(ctx, steps/8, budget/8, b.bound)
-		b.offer(s.cover, s.plan)
-		if i == len(searches)-1 && !b.done() {
-			first := slices.MinFunc(searches, shortest)
-			first.run(ctx, steps-steps/8*len(searches), budget-budget/8*time.Duration(len(searches)), b.bound)
-			b.offer(first.cover, first.plan)
+	for _, r := range rounds {
+		slices.SortStableFunc(searches, func(x, y *search) int { return cmp.Compare(x.plan.makespan(), y.plan.makespan()) })
+		searches = searches[:min(len(searches), r.searches)]
+		for _, s := range searches {
+			if b.done() {
+				return
+			}
+			s.run(ctx, steps/r.part, budget/time.Duration(r.part), b.bound)
+			b.offer(s.cover, s.plan)
 		}
 	}
 }
 
 func newSearch(c *cover, o Options) *search {
-	return &search{x: newExchanger(c, 1), s: o.Switches, δ: o.Delta, cover: c, plan: pack(c.weight, o.Switches, o.Delta)}
+	s := &search{x: newExchanger(c, 1), s: o.Switches, δ: o.Delta, cover: c, plan: packSplit(c.weight, o.Switches, o.Delta)}
+	s.least = s.worth(c)
+	return s
 }
+
+// worth is what a cover's plan would take on all switches together if it were even.
+func (b *search) worth(c *cover) float64 { return sum(c.weight) + b.δ*float64(len(c.weight)) }
 
 // run improves the permutations within a number of steps or a time, until a plan of
 // them is as short as the bound.
@@ -174,15 +177,15 @@ func (b *search) run(ctx context.Context, steps int, budget time.Duration, bound
 			}
 			b.x.overflow(b.δ)
 			switch {
-			case on == nil || t < on.took:
+			case on == nil || t < on.worth:
 				on = b.kick(i, t)
 			case i-on.since >= patience*k*k:
 				b.x.restore(on.was)
-				on = b.kick(i, on.took)
+				on = b.kick(i, on.worth)
 			}
 		}
 	}
-	if t := b.look(); on != nil && t >= on.took {
+	if t := b.look(); on != nil && t >= on.worth {
 		b.x.restore(on.was)
 	}
 }
@@ -198,9 +201,9 @@ func DefaultSteps(racks int) int { return max(8000, 8_000_000/max(racks, 1)) }
 // patience is how often a kick lets each two permutations meet before it is given up.
 const patience = 5
 
-// kick tries a kick, of a state that takes so long; nil where there is none.
-func (b *search) kick(step int, makespan float64) *trial {
-	t := &trial{b.x.save(), makespan, step}
+// kick tries a kick, of a state of some worth; nil where there is none.
+func (b *search) kick(step int, worth float64) *trial {
+	t := &trial{b.x.save(), worth, step}
 	if !b.x.kick() {
 		b.x.restore(t.was)
 		return nil
@@ -209,16 +212,20 @@ func (b *search) kick(step int, makespan float64) *trial {
 }
 
 // look packs the permutations as they are now, keeps them if they are the best, and
-// returns how long they take.
+// returns what they are worth.
 func (b *search) look() float64 {
 	c := b.x.cover()
 	c.refine()
 	c.prune()
-	p := pack(c.weight, b.s, b.δ)
-	if p.makespan() < b.plan.makespan() {
+	worth := b.worth(c)
+	by := pack
+	if worth < b.least {
+		b.least, by = worth, packSplit
+	}
+	if p := by(c.weight, b.s, b.δ); p.makespan() < b.plan.makespan() {
 		b.cover, b.plan = c, p
 	}
-	return p.makespan()
+	return worth
 }
 
 // overflow adds a permutation that carries the peaks of others, so that their

@@ -21,6 +21,7 @@ type variant struct {
 	step  float64 // of levels, 0 for none
 	share float64 // of the entries that a permutation is the first to cover: these may be larger than its weight
 	split float64 // of the median entry: what is left of an entry, if it is more, counts as an entry; 0 for never
+	extra int     // permutations beyond the degree, for what sums leave and for peaks
 }
 
 // variants are those by which Best decomposes demands beside the published one. Where
@@ -28,11 +29,12 @@ type variant struct {
 // entry of a permutation says nothing of the others, and one beyond a quarter of them
 // does; what larger entries have left is for the permutations that follow. What a sum has
 // left must count as an entry, or none of them has room for it.
-var variants = []variant{{1.25, 0.25, 0.5}, {2, 0.25, 0.5}, {1.25, 0.1, 0.5}, {1.25, 0.25, 0}, {2, 0.5, 0}}
+var variants = []variant{{1.25, 0.25, 0.5, 0}, {2, 0.25, 0.5, 0}, {1.25, 0.1, 0.5, 0}, {1.25, 0.25, 0, 0}, {2, 0.5, 0, 0}}
 
 // moreVariants are tried where a decomposition is quick: which of all leads to a short
 // schedule is a matter of chance, to a part.
-var moreVariants = []variant{{1.25, 0.25, 0.4}, {1.25, 0.25, 0.6}, {2, 0.25, 0.6}, {1.25, 0.1, 0}}
+var moreVariants = []variant{{1.25, 0.1, 0.5, 1}, {1.25, 0.05, 0.5, 0}, {1.25, 0.05, 0.5, 1}, {1.25, 0.15, 0.5, 0}, {1.25, 0.1, 0.5, 2}, {1.25, 0.1, 0.5, 3},
+	{1.25, 0.25, 0.5, 1}, {1.25, 0.25, 0.5, 2}, {1.25, 0.25, 0.4, 0}, {1.25, 0.25, 0.6, 0}, {2, 0.25, 0.6, 0}, {1.25, 0.1, 0, 0}}
 
 // mostForMore is up to how many entries, times permutations, a decomposition is quick.
 const mostForMore = 1 << 20
@@ -55,8 +57,9 @@ func decomposeBy(ctx context.Context, d *Demand, by variant) (*cover, error) {
 	if by.step > 0 {
 		m.levels = d.levels(by.step)
 	}
-	c := newCover(d, m.degree())
-	for m.degree() > 0 {
+	m.left = m.degree() + by.extra
+	c := newCover(d, m.left)
+	for m.left > 0 {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
@@ -83,9 +86,10 @@ type peeler struct {
 	weigher   bipartite.Weigher
 	levels    []level
 	done      int       // permutations made
+	left      int       // permutations to be made
 	share     float64   // see variant
 	least     float64   // what is left of an entry that is so large is one of its own
-	first     []float64 // scratch: what is left of entries covered for the first time
+	first     []float64 // scratch of remaining
 }
 
 // level is some entries that so many permutations are to cover.
@@ -144,6 +148,7 @@ func newPeeler(d *Demand) *peeler {
 		p.row[d.from[e]]++
 		p.col[d.to[e]]++
 	}
+	p.left = p.degree()
 	return p
 }
 
@@ -181,13 +186,14 @@ func (p *peeler) next(ctx context.Context) (pick []int32, α float64, err error)
 	if err != nil {
 		return nil, 0, err // ctx has ended: a matching covers all vertices of largest degree (König)
 	}
-	degree := p.degree()
+	degree := p.left
 	p.done++
-	p.first = p.first[:0]
-	for _, e := range pick {
-		if e >= 0 && p.uncovered[e] {
-			p.first = append(p.first, p.rest[e])
-		}
+	p.left--
+	if p.remaining(pick, true); len(p.first) == 0 {
+		p.remaining(pick, false) // all is covered, and some entries have more
+	}
+	if len(p.first) == 0 {
+		return pick, 0, nil
 	}
 	slices.Sort(p.first)
 	α = max(0, p.first[int(p.share*float64(len(p.first)))])
@@ -206,11 +212,22 @@ func (p *peeler) next(ctx context.Context) (pick []int32, α float64, err error)
 	return pick, α, nil
 }
 
+// remaining lists what is left of the entries picked: of those that no permutation has
+// covered yet, or of all that have something left.
+func (p *peeler) remaining(pick []int32, uncovered bool) {
+	p.first = p.first[:0]
+	for _, e := range pick {
+		if e >= 0 && (uncovered && p.uncovered[e] || !uncovered && p.rest[e] > 0) {
+			p.first = append(p.first, p.rest[e])
+		}
+	}
+}
+
 // demand sets what the next permutation must cover: the lines with most entries that
 // no permutation has covered yet, and those with as many of a level as there are
 // permutations left for it, by such an entry.
 func (p *peeler) demand(levels []level) {
-	degree := p.degree()
+	degree := p.left
 	row, col := make([]float64, p.d.n), make([]float64, p.d.n) // what an entry must be above
 	for i := range p.row {
 		row[i], col[i] = -math.MaxFloat64, -math.MaxFloat64

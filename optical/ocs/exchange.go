@@ -198,13 +198,18 @@ func (x *exchanger) follow(a, b int, first int32) (closed bool) {
 	}
 }
 
-// orient turns the chains that need more of b than a, and half of those that
-// both weights, of which β is the smaller, would do for either way.
+// apart is how often a chain that both weights would do for gets its larger side to the
+// smaller weight. It is less than a half: so peaks gather where the weight is large, and
+// the other comes down.
+const apart = 0.25
+
+// orient turns the chains that need more of b than a, and those that both weights, of
+// which β is the smaller, would do for as chance has it.
 func (x *exchanger) orient(a, b int, β float64) {
 	for i, c := range x.chains {
 		turn := c.needB > c.needA
 		if max(c.needA, c.needB) <= β {
-			turn = x.random.Uint64()&1 == 0
+			turn = turn != (x.random.Float64() < apart)
 		}
 		if !turn {
 			continue
