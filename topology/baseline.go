@@ -170,7 +170,7 @@ func (b *Baseline) clone() *Baseline {
 // ports by leaf port. What the tree does not cover is left out. A fabric that is not
 // such a tree gives a *NotFatTree, one that is not brought up yet a *NotYet.
 func NewBaseline(f *Fabric) (*Baseline, error) {
-	if err := f.broughtUp(); err != nil {
+	if err := f.BroughtUp(); err != nil {
 		return nil, err
 	}
 	c, err := findCore(f)

@@ -54,9 +54,9 @@ func (f *Fabric) neighbours() []neighbours {
 	return out
 }
 
-// broughtUp tells whether the subnet manager has come so far that the fabric can be
+// BroughtUp tells whether the subnet manager has come so far that the fabric can be
 // judged: half of the cables are active, and half of the hosts have LIDs.
-func (f *Fabric) broughtUp() error {
+func (f *Fabric) BroughtUp() error {
 	cables, active, hosts, lids := 0, 0, 0, 0
 	for i := range f.Nodes {
 		n := &f.Nodes[i]

@@ -23,7 +23,7 @@ type fitter struct {
 // A fabric that the subnet manager has not brought up yet gives a *NotYet, one that
 // has been wired into something else a *NotFatTree.
 func Fit(f *Fabric, b *Baseline, exclude *regexp.Regexp) (*FatTree, error) {
-	if err := f.broughtUp(); err != nil {
+	if err := f.BroughtUp(); err != nil {
 		return nil, err
 	}
 	t := fit(f, b, exclude)

@@ -19,7 +19,7 @@ type podFitter struct {
 // surplus cables wait for the baseline to be accepted anew. A cable that fits no plane is
 // not used, and is reported. A fabric that is another one by now gives a *NotFatTree.
 func FitPods(f *Fabric, b *PodBaseline, exclude *regexp.Regexp) (*PodTree, error) {
-	if err := f.broughtUp(); err != nil {
+	if err := f.BroughtUp(); err != nil {
 		return nil, err
 	}
 	t := fitPods(f, b, exclude)

@@ -8,7 +8,7 @@ import "slices"
 // a tree gives a *NotFatTree with the switch or cable that does not fit, one that is not
 // brought up yet a *NotYet.
 func NewPodBaseline(f *Fabric) (*PodBaseline, error) {
-	if err := f.broughtUp(); err != nil {
+	if err := f.BroughtUp(); err != nil {
 		return nil, err
 	}
 	c, err := findPods(f)

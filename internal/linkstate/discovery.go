@@ -41,12 +41,16 @@ func (l *Links) discover(swept bool) {
 	}
 }
 
-// looked takes note that the discovery under way is over, however it went.
-func (l *Links) looked(now time.Time) {
+// looked takes note that the discovery under way is over, however it went. A fabric that the
+// manager is bringing up is looked at soon again: nobody tells when that is done.
+func (l *Links) looked(now time.Time, unfinished bool) {
 	k := &l.look
 	again, swept := k.again, k.swept
 	k.under, k.again, k.swept = false, false, false
 	k.due = now.Add(l.set.DiscoverEvery)
+	if unfinished {
+		k.due = now.Add(min(l.set.DiscoverEvery, SweepDelay))
+	}
 	if again {
 		l.discover(swept)
 	}

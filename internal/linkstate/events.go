@@ -72,7 +72,9 @@ type Port struct {
 type SweepOrdered struct{}
 
 // Looked answers Discover: the discovery is over, and what it has found was shown.
-type Looked struct{}
+type Looked struct {
+	Unfinished bool // it has found a fabric that the manager has not brought up yet
+}
 
 func (Tick) event()         {}
 func (SweepBegan) event()   {}

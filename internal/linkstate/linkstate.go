@@ -113,7 +113,7 @@ func (l *Links) Step(now time.Time, e Event) []Action {
 	case SweepOrdered:
 		l.look.ordered = now.Add(SweepDelay)
 	case Looked:
-		l.looked(now)
+		l.looked(now, e.Unfinished)
 	}
 	l.readDue(now)
 	l.discoverDue(now)

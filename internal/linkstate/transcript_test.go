@@ -136,7 +136,7 @@ func (s *stage) parse(t *testing.T, line string) Event {
 	case "ordered":
 		return SweepOrdered{}
 	case "looked":
-		return Looked{}
+		return Looked{Unfinished: rest == "unfinished"}
 	}
 	t.Fatalf("unknown event %q", line)
 	return nil

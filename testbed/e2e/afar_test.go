@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -35,7 +34,13 @@ func afar(t *testing.T, every string, o Options) *test {
 	afar := strings.Replace(string(config), "\nopensm:\n", fmt.Sprintf("\nopensm:\n  discover_command: %s\n  discover_every: %s\n  install_command: [%q]\n", discover, every, push), 1)
 	x.ok(os.WriteFile(x.ConfigFile(), []byte(afar), 0o644))
 
-	x.ok(x.StartOpenSM(x.ctx), x.StartForsd())
+	if o.Reports { // forsd is there first, and finds a fabric that nobody has brought up
+		x.ok(x.StartForsd())
+		x.logSays("the subnet manager has not finished")
+		x.ok(x.StartOpenSM(x.ctx))
+	} else {
+		x.ok(x.StartOpenSM(x.ctx), x.StartForsd())
+	}
 	if st := x.settled(nil); st.OpenSM.Source != api.SourceDiscovery || st.OpenSM.Running {
 		t.Errorf("the status says %+v", st.OpenSM)
 	}
@@ -60,14 +65,20 @@ func TestTrapsFromAfar(t *testing.T) {
 	o := small()
 	o.Reports = true
 	x := afar(t, "1h", o)
+	x.logSays("traps are taken from the subnet administrator")
+	x.comesAndGoes()
+}
+
+// logSays waits until forsd's log has a text.
+func (x *test) logSays(text string) {
+	x.Helper()
 	x.ok(x.Until(x.ctx, func() error {
 		log, err := os.ReadFile(filepath.Join(x.Dir(), "forsd.log"))
-		if err == nil && !strings.Contains(string(log), "traps are taken from the subnet administrator") {
-			err = errors.New("forsd has not subscribed to traps")
+		if err == nil && !strings.Contains(string(log), text) {
+			err = fmt.Errorf("forsd's log does not say %q", text)
 		}
 		return err
 	}))
-	x.comesAndGoes()
 }
 
 // comesAndGoes pulls cables and puts them back, and checks the site after each.

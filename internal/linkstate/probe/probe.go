@@ -111,16 +111,18 @@ func (p *Probe) Discover(ctx context.Context, a linkstate.Discover) {
 	if ctx.Err() != nil {
 		return
 	}
+	var looked linkstate.Looked
 	if err != nil {
 		p.Board.Health.Raise(DiscoveryFailed, err.Error(), time.Now())
 	} else {
 		p.Board.Health.Clear(DiscoveryFailed)
+		looked.Unfinished = f.BroughtUp() != nil
 		select {
 		case p.Discovered <- opensm.Snapshot{Fabric: f, SeenAt: at, CompleteAt: time.Now(), Swept: a.Swept}:
 		case <-ctx.Done():
 		}
 	}
-	p.tell(ctx, linkstate.Looked{})
+	p.tell(ctx, looked)
 }
 
 // Install brings the table file to the host of the manager. Without a command for that,
