@@ -48,11 +48,25 @@ func longestFirst(weights []float64) []int {
 	return order
 }
 
+// whole is a piece for each permutation.
+func whole(weights []float64) []piece {
+	pieces := make([]piece, len(weights))
+	for i, α := range weights {
+		pieces[i] = piece{i, α}
+	}
+	return pieces
+}
+
 // lpt gives the permutations, longest first, to the least loaded switch (Alg. 3).
-func lpt(weights []float64, s int, δ float64) *plan {
+func lpt(weights []float64, s int, δ float64) *plan { return place(whole(weights), s, δ) }
+
+// place gives pieces, the longest first, to the least loaded switch.
+func place(pieces []piece, s int, δ float64) *plan {
 	p := newPlan(s, δ)
-	for _, i := range longestFirst(weights) {
-		p.put(least(p.load), i, weights[i])
+	order := slices.Clone(pieces)
+	slices.SortStableFunc(order, func(a, b piece) int { return cmp.Compare(b.weight, a.weight) })
+	for _, x := range order {
+		p.put(least(p.load), x.part, x.weight)
 	}
 	return p
 }
@@ -89,15 +103,13 @@ func (p *plan) equalize() {
 // pack seeks the least makespan T at which fit finds room for every permutation.
 // It is never worse than lpt with equalize.
 func pack(weights []float64, s int, δ float64) *plan {
-	whole := lpt(weights, s, δ)
-	whole.balance()
-	best := lpt(weights, s, δ)
+	unsplit, best := lpt(weights, s, δ), lpt(weights, s, δ)
+	unsplit.balance()
 	best.equalize()
-	best.balance()
-	order := longestFirst(weights)
-	if whole.makespan() <= best.makespan() {
-		best = whole
+	if best.balance(); unsplit.makespan() <= best.makespan() {
+		best = unsplit
 	}
+	order := longestFirst(weights)
 	low, high := (sum(weights)+δ*float64(max(s, len(weights))))/float64(s), best.makespan()
 	for range 24 {
 		t := (low + high) / 2

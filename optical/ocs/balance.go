@@ -122,10 +122,7 @@ const (
 func packSplit(weights []float64, s int, δ float64) *plan {
 	best := pack(weights, s, δ)
 	rng := rand.New(rand.NewPCG(1, 0))
-	var pieces []piece
-	for i, α := range weights {
-		pieces = append(pieces, piece{i, α})
-	}
+	pieces := whole(weights)
 	for more := 0; more <= min(s-1, mostMore) && len(weights) <= mostAnnealed && (sum(weights)+δ*float64(len(pieces)))/float64(s) < best.makespan(); more++ {
 		var shortest *plan
 		with := pieces
@@ -149,17 +146,6 @@ func packSplit(weights []float64, s int, δ float64) *plan {
 		}
 	}
 	return best
-}
-
-// place gives pieces, the longest first, to the least loaded switch.
-func place(pieces []piece, s int, δ float64) *plan {
-	p := newPlan(s, δ)
-	order := slices.Clone(pieces)
-	slices.SortStableFunc(order, func(a, b piece) int { return cmp.Compare(b.weight, a.weight) })
-	for _, x := range order {
-		p.put(least(p.load), x.part, x.weight)
-	}
-	return p
 }
 
 // moves is how many moves anneal tries for each piece.

@@ -186,7 +186,7 @@ func (p *peeler) next(ctx context.Context) (pick []int32, α float64, err error)
 	if err != nil {
 		return nil, 0, err // ctx has ended: a matching covers all vertices of largest degree (König)
 	}
-	degree := p.left
+	left := p.left
 	p.done++
 	p.left--
 	if p.remaining(pick, true); len(p.first) == 0 {
@@ -203,7 +203,7 @@ func (p *peeler) next(ctx context.Context) (pick []int32, α float64, err error)
 		}
 		p.rest[e] -= α
 		j := p.d.to[e]
-		if p.uncovered[e] && (p.rest[e] < p.least || p.row[i] == degree || p.col[j] == degree) {
+		if p.uncovered[e] && (p.rest[e] < p.least || p.row[i] == left || p.col[j] == left) {
 			p.uncovered[e] = false
 			p.row[i]--
 			p.col[j]--
@@ -227,12 +227,11 @@ func (p *peeler) remaining(pick []int32, uncovered bool) {
 // no permutation has covered yet, and those with as many of a level as there are
 // permutations left for it, by such an entry.
 func (p *peeler) demand(levels []level) {
-	degree := p.left
 	row, col := make([]float64, p.d.n), make([]float64, p.d.n) // what an entry must be above
 	for i := range p.row {
 		row[i], col[i] = -math.MaxFloat64, -math.MaxFloat64
-		p.critical.Left[i] = p.row[i] == degree
-		p.critical.Right[i] = p.col[i] == degree
+		p.critical.Left[i] = p.row[i] == p.left
+		p.critical.Right[i] = p.col[i] == p.left
 	}
 	for _, l := range slices.Backward(levels) {
 		left := l.first - p.done
