@@ -80,22 +80,19 @@ password_file, or both:
 	cmd.Flags().StringVar(&schedule, "schedule", "", "file of forsctl ocs schedule --out")
 	cmd.Flags().StringVar(&config, "config", "", "YAML file that lists the switches")
 	cmd.Flags().BoolVar(&execute, "execute", false, "change the switches")
-	cmd.Flags().StringVar(&at, "at", "", "when the schedule's time 0 is: 02:00, 02:00:00.5, or a date and time (default: now)")
+	cmd.Flags().StringVar(&at, "at", "", "when the schedule's time 0 is: 02:00, 02:00:00.5, or a date and time (default: as soon as all switches have answered)")
 	cmd.Flags().DurationVar(&late, "late", time.Millisecond, "circuits that stand later than planned by no more than this are in time")
 	return cmd
 }
 
-// startTime reads --at.
+// startTime reads --at; it is zero where that is empty.
 func startTime(at string) (time.Time, error) {
 	now := time.Now()
-	if at == "" {
-		return now, nil
-	}
 	start, err := nextTime(at, now)
 	if err != nil {
 		return now, fmt.Errorf("--at: %w", err)
 	}
-	if start.Before(now) {
+	if at != "" && start.Before(now) {
 		return now, fmt.Errorf("--at: %s has passed", start.Format(time.RFC3339Nano))
 	}
 	return start, nil
@@ -136,6 +133,9 @@ func applySchedule(cmd *cobra.Command, schedule, config string, execute bool, st
 		return perr
 	}
 	if err != nil {
+		if cmd.Context().Err() != nil {
+			err = errors.New("interrupted: what was made stays")
+		}
 		return command.Violated{Err: fmt.Errorf("%d of %s made: %w", len(done), command.Plural(len(events), "configuration", "configurations"), err)}
 	}
 	return inTime(done, unit, late)

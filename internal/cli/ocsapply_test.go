@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -23,6 +24,7 @@ type store struct {
 	takes   time.Duration
 	egress  map[int]int // by ingress
 	patches int
+	patched func() // is called after a patch, where it is set
 }
 
 func (s *store) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -50,6 +52,9 @@ func (s *store) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		s.patches++
 		w.WriteHeader(http.StatusNoContent)
+		if s.patched != nil {
+			s.patched()
+		}
 		return
 	}
 	for in, out := range s.egress {
@@ -100,6 +105,18 @@ func TestApplyExecutes(t *testing.T) {
 	var shown, errs bytes.Buffer
 	code := Run([]string{"ocs", "apply", "--schedule", path("s.json"), "--config", path("site.yaml"), "--execute"}, &shown, &errs)
 	if code != 1 || !strings.Contains(errs.String(), "carried: circuits stood too late, most those of configuration 0 of switch ocs-0, by ") {
+		t.Errorf("exit %d: %s\n%s", code, &errs, &shown)
+	}
+
+	// Interrupted: what was made until then is told.
+	stores[0].takes, stores[0].egress = 0, map[int]int{}
+	if err := os.WriteFile(path("site.yaml"), []byte(strings.Replace(site, "1ms", "1h", 1)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	stores[0].patched = func() { _ = syscall.Kill(syscall.Getpid(), syscall.SIGINT) }
+	errs.Reset()
+	code = Run([]string{"ocs", "apply", "--schedule", path("s.json"), "--config", path("site.yaml"), "--execute"}, &shown, &errs)
+	if code != 1 || !strings.Contains(errs.String(), " of 4 configurations made: interrupted") {
 		t.Errorf("exit %d: %s\n%s", code, &errs, &shown)
 	}
 }

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -38,12 +37,9 @@ the times are those of the clock, to the microsecond.`,
   forsctl ocs timetable --schedule schedule.json --rack 3 --unit 10ms --at 02:00 --json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			var start time.Time
-			if at != "" {
-				var err error
-				if start, err = startTime(at); err != nil {
-					return err
-				}
+			start, err := startTime(at)
+			if err != nil {
+				return err
 			}
 			r, err := readSchedule(schedule)
 			if err != nil {
@@ -52,12 +48,9 @@ the times are those of the clock, to the microsecond.`,
 			if err := r.Check(); err != nil {
 				return command.Violated{Err: fmt.Errorf("%s: %w", schedule, err)}
 			}
-			if unit <= 0 {
-				return errors.New("--unit: say what 1 of the schedule's time takes, such as 1s")
-			}
 			slots, err := driver.Timetable(r.Schedule(), rack, unit, whole)
 			if err != nil {
-				return fmt.Errorf("--rack: %w", err)
+				return err
 			}
 			return printTimetable(cmd, slots, rack, start)
 		},

@@ -70,21 +70,28 @@ func (e *Event) Missed() time.Duration {
 	return time.Duration(len(e.Pairs)-e.Kept) * min(e.Overdue, e.For)
 }
 
-// Run carries a schedule out, from the time start on. unit is what 1 of the schedule's
-// time takes. Each change begins a δ before its circuits are due, after a look at what is
-// connected: circuits that stay are not touched, cross-connects of other ports never, and
-// where one of these holds a port that is needed, or a circuit of the schedule is not as
-// Run made it, nothing is changed. What was changed is read back, and told in an Event,
-// from one goroutine a switch. The first failure ends all. The circuits of the last
-// configurations stay.
+// Run carries a schedule out, from the time start on, or where that is zero as soon as all
+// switches have answered. unit is what 1 of the schedule's time takes. Each change begins a δ
+// before its circuits are due, after a look at what is connected: circuits that stay are not
+// touched, cross-connects of other ports never, and where one of these holds a port of a
+// rack, or a circuit of the schedule is not as Run made it, nothing is changed. What was
+// changed is read back, and told in an Event, from one goroutine a switch. The first failure
+// ends all. The circuits of the last configurations stay. Switches without configurations,
+// such as dead ones, are not asked.
 func Run(ctx context.Context, s *ocs.Schedule, lines []Line, unit time.Duration, start time.Time, tell func(Event)) error {
 	if err := check(s, lines, unit); err != nil {
 		return err
 	}
 	for h := range lines {
+		if len(s.Switches[h].Configs) == 0 {
+			continue
+		}
 		if _, err := lines[h].own(ctx); err != nil {
 			return fmt.Errorf("switch %s: %w", lines[h].Name, err)
 		}
+	}
+	if start.IsZero() {
+		start = time.Now().Add(look)
 	}
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -115,16 +122,24 @@ func DryRun(s *ocs.Schedule, lines []Line, unit time.Duration) ([]Event, error) 
 	return events, nil
 }
 
-// check tells what keeps a schedule from being carried out on these switches.
-func check(s *ocs.Schedule, lines []Line, unit time.Duration) error {
+// checkUnit tells what keeps the times of a schedule from being those of a clock.
+func checkUnit(s *ocs.Schedule, unit time.Duration) error {
 	if unit <= 0 {
 		return fmt.Errorf("a unit of %v: say what 1 of the schedule's time takes, such as 1s", unit)
 	}
-	if len(lines) != len(s.Switches) {
-		return fmt.Errorf("the schedule has %d switches, %d are there", len(s.Switches), len(lines))
-	}
 	if t := s.Makespan() * float64(unit); t > float64(365*24*time.Hour) {
 		return fmt.Errorf("a makespan of %v with a unit of %v is longer than a year: choose a smaller unit", s.Makespan(), unit)
+	}
+	return nil
+}
+
+// check tells what keeps a schedule from being carried out on these switches.
+func check(s *ocs.Schedule, lines []Line, unit time.Duration) error {
+	if err := checkUnit(s, unit); err != nil {
+		return err
+	}
+	if len(lines) != len(s.Switches) {
+		return fmt.Errorf("the schedule has %d switches, %d are there", len(s.Switches), len(lines))
 	}
 	for _, l := range lines {
 		for _, x := range []struct {
@@ -143,8 +158,8 @@ func check(s *ocs.Schedule, lines []Line, unit time.Duration) error {
 	return nil
 }
 
-// own are the racks' circuits in force, in the order of ingress ports. One of other ports
-// that holds a port which a rack receives from is an error.
+// own are the racks' circuits in force, in the order of ingress ports. A circuit between a
+// rack's port and another is somebody else's, and an error.
 func (l *Line) own(ctx context.Context) ([]Pair, error) {
 	connected, err := l.Switch.Connected(ctx)
 	if err != nil {
@@ -152,10 +167,13 @@ func (l *Line) own(ctx context.Context) ([]Pair, error) {
 	}
 	var list []Pair
 	for _, p := range connected {
+		sends, receives := slices.Contains(l.Ingress, p.Ingress), slices.Contains(l.Egress, p.Egress)
 		switch {
-		case slices.Contains(l.Ingress, p.Ingress):
+		case sends && receives:
 			list = append(list, p)
-		case slices.Contains(l.Egress, p.Egress):
+		case sends:
+			return nil, fmt.Errorf("port %d, which a rack sends into, is connected to port %d, which no rack receives from: disconnect it first", p.Ingress, p.Egress)
+		case receives:
 			return nil, fmt.Errorf("port %d, which a rack receives from, is connected to port %d, which no rack sends into: disconnect it first", p.Egress, p.Ingress)
 		}
 	}
@@ -173,8 +191,13 @@ func (l *Line) event(s *ocs.Schedule, h, c int, unit time.Duration) Event {
 
 func scale(t float64, unit time.Duration) time.Duration { return time.Duration(t * float64(unit)) }
 
-// look is how long before a change Run looks at what is connected.
-const look = 50 * time.Millisecond
+// look is how long before a change Run looks at what is connected. wake is how long before a
+// change that it has waited for for longer it does so once more: the switch may have ended
+// the session meanwhile, and a new one takes time.
+const (
+	look = 50 * time.Millisecond
+	wake = 2 * time.Second
+)
 
 // run carries out what switch h has to do.
 func (l *Line) run(ctx context.Context, s *ocs.Schedule, h int, start time.Time, unit time.Duration, tell func(Event)) error {
@@ -182,6 +205,14 @@ func (l *Line) run(ctx context.Context, s *ocs.Schedule, h int, start time.Time,
 	for c := range s.Switches[h].Configs {
 		e := l.event(s, h, c, unit)
 		begin := start.Add(e.Due - scale(s.Delta, unit))
+		if time.Until(begin) > wake {
+			if err := wait(ctx, begin.Add(-wake)); err != nil {
+				return err
+			}
+			if _, err := l.own(ctx); err != nil {
+				return fmt.Errorf("configuration %d: %w", c, err)
+			}
+		}
 		if err := wait(ctx, begin.Add(-look)); err != nil {
 			return err
 		}

@@ -24,11 +24,20 @@ type fake struct {
 	fails int // the change that fails, from 1; 0 for none
 	lies  bool
 	calls int
+
+	answers time.Duration // how long it takes to tell what is connected
+	ends    time.Duration // after which a session ends; 0 for never
+	asked   time.Time
 }
 
 func (f *fake) Connected(context.Context) ([]Pair, error) {
+	time.Sleep(f.answers)
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.ends > 0 && time.Since(f.asked) > f.ends {
+		time.Sleep(300 * time.Millisecond) // a new one
+	}
+	f.asked = time.Now()
 	return slices.Clone(f.pairs), nil
 }
 
@@ -109,6 +118,7 @@ func TestRunFails(t *testing.T) {
 		{&fake{fails: 1, takes: 5 * time.Millisecond}, time.Hour, "switch s1: configuration 0: a mirror is stuck", 1},
 		{&fake{lies: true, takes: 5 * time.Millisecond}, time.Hour, "switch s1: configuration 0: read back", 1},
 		{&fake{pairs: []Pair{{9, 12}}}, time.Hour, "switch s1: port 12, which a rack receives from, is connected to port 9", 0},
+		{&fake{pairs: []Pair{{2, 19}}}, time.Hour, "switch s1: port 2, which a rack sends into, is connected to port 19", 0},
 		{&fake{}, time.Second, "deadline", 1},
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -137,7 +147,8 @@ func TestOthersChange(t *testing.T) {
 	}{
 		{func(p []Pair) []Pair { return append(p, Pair{8, 18}) }, "", []Pair{{1, 13}, {3, 11}, {7, 17}, {8, 18}}},
 		{func(p []Pair) []Pair { return slices.DeleteFunc(p, func(p Pair) bool { return p.Ingress == 7 }) }, "", []Pair{{1, 13}, {3, 11}}},
-		{func(p []Pair) []Pair { p[1].Egress = 14; return p }, "configuration 1: the circuits are not as they were left", []Pair{{1, 14}, {2, 13}, {3, 11}, {7, 17}}},
+		{func(p []Pair) []Pair { return slices.Delete(p, 2, 3) }, "configuration 1: the circuits are not as they were left", []Pair{{1, 12}, {3, 11}, {7, 17}}},
+		{func(p []Pair) []Pair { p[1].Egress = 14; return p }, "configuration 1: port 1, which a rack sends into, is connected to port 14", []Pair{{1, 14}, {2, 13}, {3, 11}, {7, 17}}},
 		{func(p []Pair) []Pair { return append(p[:3], Pair{9, 11}) }, "configuration 1: port 11, which a rack receives from, is connected to port 9", []Pair{{1, 12}, {2, 13}, {7, 17}, {9, 11}}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -158,6 +169,41 @@ func TestOthersChange(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestRunNow begins when the switches have answered, however long that takes, so that none is
+// late for it; a switch without configurations is not asked.
+func TestRunNow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := twoSwitches()
+		s.Switches[1].Configs, s.DeadSwitches = nil, []int{1}
+		slow := &fake{takes: 50 * time.Millisecond, answers: 40 * time.Millisecond}
+		list := lines(slow, nil)
+		list[1].Switch = nil
+		var overdue []time.Duration
+		if err := Run(t.Context(), s, list, time.Second, time.Time{}, func(e Event) { overdue = append(overdue, e.Overdue) }); err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff([]time.Duration{0, 0}, overdue); d != "" {
+			t.Errorf("overdue (-want +got):\n%s", d)
+		}
+	})
+}
+
+// TestRunWakes has a switch that ends its sessions after a minute, and takes a while to begin
+// one: no change waits for that.
+func TestRunWakes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sw := &fake{takes: 50 * time.Millisecond, ends: time.Minute}
+		err := Run(t.Context(), twoSwitches(), lines(sw, &fake{}), time.Second, time.Now().Add(12*time.Hour), func(e Event) {
+			if e.Overdue > 0 {
+				t.Errorf("configuration %d of %s overdue by %v", e.Number, e.Switch, e.Overdue)
+			}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	})
 }
 
 // TestDryRun lists the events in the order of time and touches no switch.

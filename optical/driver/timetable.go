@@ -20,6 +20,9 @@ type Slot struct {
 // through a change of the switch are one slot where whole is set: their light is not
 // interrupted. Otherwise each configuration is a slot of its own.
 func Timetable(s *ocs.Schedule, rack int, unit time.Duration, whole bool) ([]Slot, error) {
+	if err := checkUnit(s, unit); err != nil {
+		return nil, err
+	}
 	if rack < 0 || rack >= s.Racks {
 		return nil, fmt.Errorf("there is no rack %d: the schedule has racks 0 to %d", rack, s.Racks-1)
 	}

@@ -79,9 +79,15 @@ type crossConnects struct {
 	Edits   []edit   `xml:"pair"`
 }
 
-// Connected lists the cross-connects in force.
+// Connected lists the cross-connects in force. A switch may have ended a session of before, so
+// that a new one is tried as well: the request changes nothing.
 func (n *Netconf) Connected(ctx context.Context) ([]driver.Pair, error) {
-	answer, err := n.request(ctx, `<get-config><source><running/></source><filter type="subtree"><cross-connects xmlns="`+namespace+`"/></filter></get-config>`)
+	const get = `<get-config><source><running/></source><filter type="subtree"><cross-connects xmlns="` + namespace + `"/></filter></get-config>`
+	again := n.session != nil
+	answer, err := n.request(ctx, get)
+	if err != nil && again && n.session == nil && ctx.Err() == nil {
+		answer, err = n.request(ctx, get)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read the cross-connects: %w", err)
 	}

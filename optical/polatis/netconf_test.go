@@ -251,9 +251,11 @@ func userName() string {
 	return u.Username
 }
 
+// hi begins a session of a server.
+const hi = `<hello xmlns="` + base + `"><capabilities><capability>urn:ietf:params:netconf:base:1.0</capability></capabilities></hello>` + endOfMessage
+
 // TestNetconfRefusals has the server know nobody, be another one, or answer nonsense.
 func TestNetconfRefusals(t *testing.T) {
-	const hi = `<hello xmlns="` + base + `"><capabilities><capability>urn:ietf:params:netconf:base:1.0</capability></capabilities></hello>` + endOfMessage
 	says := func(text ...string) func(ssh.Channel, net.Addr) {
 		return func(c ssh.Channel, _ net.Addr) {
 			in := bufio.NewReader(c)
@@ -307,6 +309,26 @@ func TestNetconfRefusals(t *testing.T) {
 		spoil(&bad)
 		if _, err := Open(&bad); err == nil {
 			t.Errorf("%+v: no error", bad)
+		}
+	}
+}
+
+// TestNetconfEnds has a server end each session after an answer: what is connected is asked in
+// a new one.
+func TestNetconfEnds(t *testing.T) {
+	s := serveSSH(t, func(c ssh.Channel, _ net.Addr) {
+		in := bufio.NewReader(c)
+		for _, answer := range []string{hi, `<rpc-reply message-id="1" xmlns="` + base + `"><data/></rpc-reply>` + endOfMessage} {
+			if _, err := readMessage(in); err != nil {
+				return
+			}
+			_, _ = io.WriteString(c, answer)
+		}
+	})
+	sw := open(t, &s.entry)
+	for n := range 3 {
+		if _, err := sw.Connected(t.Context()); err != nil {
+			t.Errorf("session %d: %v", n, err)
 		}
 	}
 }
