@@ -189,7 +189,7 @@ func (f *photonicFlags) print(w io.Writer, r *photonic.Report) {
 		fmt.Fprintf(w, "%s\t%s with %s; the plan takes %.1f %% less\n", b.Name, micros(b.CostUS), command.Plural(b.Reconfigurations, "reconfiguration", "reconfigurations"),
 			100*(1-float64(r.CostUS)/float64(b.CostUS)))
 	}
-	fmt.Fprintf(w, "planned in\t%s, and replayed: %d messages arrive after %d moves\n", took(f.planned), r.Messages, r.Moves)
+	fmt.Fprintf(w, "planned in\t%s, and replayed: %s after %s\n", took(f.planned), command.Plural(r.Messages, "message arrives", "messages arrive"), command.Plural(int(r.Moves), "move", "moves"))
 }
 
 // topologiesText tells what the switches are set to.
@@ -243,7 +243,7 @@ says. It prints the first violation.`,
 			}
 			report := map[string]any{"version": 1, "messages": r.Messages, "moves": r.Moves, "cost_us": r.Cost}
 			return drawn.show(cmd, true, func() *svg.Chart { return photonicChart(in, plan) }, report, func(w io.Writer) {
-				fmt.Fprintf(w, "%s holds: %d messages arrive after %d moves, at a cost of %s\n", file, r.Messages, r.Moves, micros(r.Cost))
+				fmt.Fprintf(w, "%s holds: %s after %s, at a cost of %s\n", file, command.Plural(r.Messages, "message arrives", "messages arrive"), command.Plural(int(r.Moves), "move", "moves"), micros(r.Cost))
 			})
 		},
 	}

@@ -44,7 +44,7 @@ func Make(ctx context.Context, in *Instance, o Options) (*Plan, error) {
 		return nil, fmt.Errorf("%d reconfigurations: want from 1 to %d, at which every pair has a link of its own, or 0 to choose", d, in.direct())
 	}
 	if in.empty() {
-		return &Plan{GPUs: in.GPUs, Degree: in.Degree, Method: o.Method, Family: "none"}, nil
+		return &Plan{GPUs: in.GPUs, Degree: in.Degree, Method: o.Method, Family: "none", Topologies: []Topology{}}, nil
 	}
 	o.packed = o.Method != Paper
 	best, ended := climbAll(ctx, in, o)

@@ -46,9 +46,15 @@ func Replay(ctx context.Context, in *Instance, p *Plan) (*Replayed, error) {
 	if err != nil {
 		return nil, err
 	}
+	sum := r.Cost
 	r.Cost += Time(len(p.Topologies)) * in.Reconfig
-	if r.Cost != p.Cost {
+	switch {
+	case r.Cost != p.Cost:
 		return nil, fmt.Errorf("the plan states a cost of %g µs, and takes %g", p.Cost.US(), r.Cost.US())
+	case sum != p.Sum || float64(sum)/float64(in.T()) != p.HopSum:
+		return nil, fmt.Errorf("the plan states %g µs of transfers and a hop sum of %g, and has %g and %g", p.Sum.US(), p.HopSum, sum.US(), float64(sum)/float64(in.T()))
+	case p.LowerBound > p.Cost:
+		return nil, fmt.Errorf("the plan states a lower bound of %g µs, and takes %g", p.LowerBound.US(), p.Cost.US())
 	}
 	return r, nil
 }
