@@ -58,12 +58,9 @@ const (
 
 // Encode writes the chart as SVG.
 func (c *Chart) Encode() []byte {
-	d := &drawing{Chart: c, x: 1, left: margin, row: min(tall, most/float64(max(1, len(c.Rows))))}
+	d := &drawing{Chart: c, left: margin, row: min(tall, most/float64(max(1, len(c.Rows))))}
 	for _, r := range c.Rows {
 		d.left = max(d.left, 2*margin+letter*float64(letters(shorten(r.Label))))
-	}
-	if c.End > 0 {
-		d.x = (width - margin - d.left) / c.End
 	}
 	d.top = 3*margin + 2*line
 	d.head()
@@ -79,12 +76,19 @@ func (c *Chart) Encode() []byte {
 type drawing struct {
 	*Chart
 	text      bytes.Buffer
-	x         float64 // pixels of 1 on the axis
 	left, top float64 // of the first row
 	row       float64 // height
 }
 
 func (d *drawing) printf(format string, args ...any) { fmt.Fprintf(&d.text, format, args...) }
+
+// length is that of v on the axis. It divides first: the reciprocal of End may be infinite.
+func (d *drawing) length(v float64) float64 {
+	if d.End > 0 {
+		v /= d.End
+	}
+	return v * (width - margin - d.left)
+}
 
 // bottom is the lower edge of the rows.
 func (d *drawing) bottom() float64 { return d.top + d.row*float64(len(d.Rows)) }
@@ -130,19 +134,19 @@ func (d *drawing) bars(i int) {
 	}
 	gap := min(1.5, d.row/8)
 	for _, b := range r.Bars {
-		w := (b.To - b.From) * d.x
+		x, w := d.left+d.length(b.From), d.length(b.To-b.From)
 		class, shade := "bar", ""
 		if b.Shade > 0 {
 			class, shade = "cell", ` fill-opacity="`+number(b.Shade)+`"`
 		}
-		d.printf(`<rect class="%s k%d"%s x="%s" y="%s" width="%s" height="%s"`, class, b.Kind%Colours, shade, number(d.left+b.From*d.x), number(y+gap), number(w), number(d.row-2*gap))
+		d.printf(`<rect class="%s k%d"%s x="%s" y="%s" width="%s" height="%s"`, class, b.Kind%Colours, shade, number(x), number(y+gap), number(w), number(d.row-2*gap))
 		if b.Tip == "" {
 			d.printf("/>\n")
 		} else {
 			d.printf("><title>%s</title></rect>\n", escape(b.Tip))
 		}
 		if b.Label != "" && shade == "" && d.row >= line && letter*float64(letters(b.Label))+8 <= w {
-			d.label(d.left+(b.From+b.To)/2*d.x, y+d.row/2+4, "in"+strconv.Itoa(b.Kind%Colours), b.Label)
+			d.label(x+w/2, y+d.row/2+4, "in"+strconv.Itoa(b.Kind%Colours), b.Label)
 		}
 	}
 }
@@ -159,7 +163,7 @@ func (d *drawing) axis() {
 			break
 		}
 		text := strconv.FormatFloat(at, 'g', 6, 64)
-		x, half := d.left+at*d.x, letter*float64(letters(text))/2
+		x, half := d.left+d.length(at), letter*float64(letters(text))/2
 		d.printf(`<path class="rule" d="M%s %sv5"/>`+"\n", number(x), number(y))
 		if x = min(x, width-2-half); x-half > last {
 			d.label(x, y+line+3, "mid", text)

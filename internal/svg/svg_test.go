@@ -143,23 +143,40 @@ func TestNothingOverlaps(t *testing.T) {
 			}
 			c.Rows, c.End = append(c.Rows, r), max(c.End, at)
 		}
-		p := read(t, c.Encode())
-		for i, a := range p.texts {
-			if a.left < 0 || a.right > p.width || a.top < 0 || a.bottom > p.height {
-				t.Fatalf("%v is not within %v × %v", a, p.width, p.height)
-			}
-			for _, b := range p.texts[i+1:] {
-				if a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom {
-					t.Fatalf("%v and %v overlap", a, b)
-				}
-			}
-		}
-		last := map[float64]float64{}
-		for _, b := range p.bars {
-			if b.left < 0 || b.right > p.width || b.bottom > p.height || b.left < last[b.top]-0.02 {
-				t.Fatalf("%v meets %v, or is not within %v × %v", b, last[b.top], p.width, p.height)
-			}
-			last[b.top] = b.right
-		}
+		nothingOverlaps(t, &c)
 	})
+}
+
+// TestExtremes: the shortest and the longest axis that there are fit into the picture, with
+// their bars in proportion.
+func TestExtremes(t *testing.T) {
+	for _, end := range []float64{math.SmallestNonzeroFloat64 * 2, 1e-305, 1e-5, math.MaxFloat64} {
+		c := Chart{End: end, Rows: []Row{{"", []Bar{{0, end / 2, 0, 0, "half", ""}, {end / 2, end, 1, 0, "half", ""}}}}}
+		if p := nothingOverlaps(t, &c); math.Abs(p.bars[0].right-p.bars[1].left) > 0.02 || p.bars[1].right < p.width-margin-0.02 {
+			t.Errorf("an axis to %v has the bars %v", end, p.bars)
+		}
+	}
+}
+
+// nothingOverlaps holds what TestNothingOverlaps says on the picture of a chart.
+func nothingOverlaps(t interface{ Fatalf(string, ...any) }, c *Chart) *picture {
+	p := read(t, c.Encode())
+	for i, a := range p.texts {
+		if a.left < 0 || a.right > p.width || a.top < 0 || a.bottom > p.height {
+			t.Fatalf("%v is not within %v × %v", a, p.width, p.height)
+		}
+		for _, b := range p.texts[i+1:] {
+			if a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom {
+				t.Fatalf("%v and %v overlap", a, b)
+			}
+		}
+	}
+	last := map[float64]float64{}
+	for _, b := range p.bars {
+		if b.left < 0 || b.right > p.width || b.bottom > p.height || b.left < last[b.top]-0.02 {
+			t.Fatalf("%v meets %v, or is not within %v × %v", b, last[b.top], p.width, p.height)
+		}
+		last[b.top] = b.right
+	}
+	return p
 }
