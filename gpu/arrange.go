@@ -2,6 +2,7 @@ package gpu
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 )
 
@@ -37,15 +38,22 @@ func (t *Traffic) pull(out, in []int64, length int64) pull {
 	return p
 }
 
+// mostStints is how many parts stages are cut into at most.
+const mostStints = 1 << 20
+
 // arrange cuts stages of servers that are longer than most into equal parts, 0 for
 // none, and puts them into the order, of three, in which the moves beside them are
-// estimated to prolong them least: the longest first, last, or in the middle.
-func (m Model) arrange(lengths []int64, most int64, by pull) ([]stint, float64) {
+// estimated to prolong them least: the longest first, last, or in the middle. It fails
+// where there are too many parts.
+func (m Model) arrange(lengths []int64, most int64, by pull) ([]stint, float64, error) {
 	var falling []stint
 	for turn, v := range lengths {
 		parts := int64(1)
 		if most > 0 {
 			parts = over(v, most)
+		}
+		if most > 0 && parts > mostStints-int64(len(falling)) {
+			return nil, 0, fmt.Errorf("stages of at most %d bytes are too many: want %d at most", most, mostStints)
 		}
 		for part := range parts {
 			falling = append(falling, stint{int32(turn), evenly(v, parts, part)})
@@ -69,7 +77,7 @@ func (m Model) arrange(lengths []int64, most int64, by pull) ([]stint, float64) 
 			best, least = order, time
 		}
 	}
-	return best, least
+	return best, least, nil
 }
 
 // evenly is the part of v of some number when v is divided into parts as equal as can

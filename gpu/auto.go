@@ -143,7 +143,7 @@ func (p *Planner) polish(ctx context.Context, t *Traffic, o Options, best *Plan,
 		o.MaxStage = longest
 		plan, err := p.bytes(ctx, t, o, -1)
 		if err != nil {
-			return best, least, err
+			return best, least, ctx.Err() // or the stages are too many
 		}
 		times := model.Predict(plan)
 		if times.Total >= least.Total {
@@ -228,7 +228,10 @@ func (p *Planner) choose(ctx context.Context, s *servers, o Options, c *clock) (
 			if err != nil {
 				return best, least, err
 			}
-			longest, time := model.cut(lengths, o.MaxStage, s.pull())
+			longest, time, err := model.cut(lengths, o.MaxStage, s.pull())
+			if err != nil {
+				return best, least, err
+			}
 			if time <= least {
 				least, best = time, o
 				best.Fewest, best.MaxStage = fewest, longest
@@ -265,22 +268,25 @@ const cuts = 6
 
 // cut chooses the longest stage, at most so many bytes, 0 for any, with which stages are
 // estimated to take the least time.
-func (m Model) cut(lengths []int64, most int64, by pull) (longest int64, least float64) {
+func (m Model) cut(lengths []int64, most int64, by pull) (longest int64, least float64, err error) {
 	longest = most
-	_, least = m.arrange(lengths, most, by)
-	if len(lengths) == 0 {
-		return longest, least
+	if _, least, err = m.arrange(lengths, most, by); err != nil || len(lengths) == 0 {
+		return longest, least, err
 	}
 	for at, limit := 0, slices.Max(lengths); at < cuts && limit > 1; at++ {
 		limit = over(limit, 2)
 		if most > 0 && limit >= most {
 			continue
 		}
-		if _, time := m.arrange(lengths, limit, by); time < least {
+		_, time, err := m.arrange(lengths, limit, by)
+		if err != nil {
+			break // shorter ones are more
+		}
+		if time < least {
 			longest, least = limit, time
 		}
 	}
-	return longest, least
+	return longest, least, nil
 }
 
 // partners is how many other servers one sends to, or receives from, at most.

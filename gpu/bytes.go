@@ -23,7 +23,10 @@ func (p *Planner) bytes(ctx context.Context, t *Traffic, o Options, own int) (*P
 		return nil, fmt.Errorf("mode %s: %w", Bytes, err)
 	}
 	model := o.Model.orDefault()
-	order, _ := model.arrange(weights, o.MaxStage, s.pull())
+	order, _, err := model.arrange(weights, o.MaxStage, s.pull())
+	if err != nil {
+		return nil, fmt.Errorf("mode %s: %w", Bytes, err)
+	}
 	d, err := p.follow(ctx, s, order, match, own)
 	if err != nil {
 		return nil, fmt.Errorf("mode %s: %w", Bytes, err)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+	"time"
 )
 
 // uniform is traffic of up to 1 MiB for each pair of GPUs of different servers.
@@ -99,6 +100,39 @@ func TestBytesPlans(t *testing.T) {
 			if (o.Mode == Rails || o.Mode == MinMove) && o.Grain == 0 && plan.Length != plan.Bound {
 				t.Errorf("%s: length %d, want %d", what, plan.Length, plan.Bound)
 			}
+		}
+	}
+}
+
+// Stages that would be cut into millions are refused, soon and in little memory. Where Auto
+// itself cuts, it leaves off in time: a grain far above all messages makes stages long, and a
+// limit of transfers is soon reached.
+func TestManyStages(t *testing.T) {
+	var p Planner
+	c := Cluster{2, 1}
+	long := &Traffic{c, []int64{0, 1 << 50, 0, 0}}
+	for _, mode := range []Mode{Bytes, Auto} {
+		if _, err := p.Plan(t.Context(), long, Options{Mode: mode, MaxStage: 1}); err == nil {
+			t.Errorf("mode %s: 2^50 stages are planned", mode)
+		}
+	}
+	site := c.Uniform()
+	if _, err := p.PlanSite(t.Context(), site, long.Bytes, Options{MaxStage: 1}); err == nil {
+		t.Error("of a site, 2^50 stages are planned")
+	}
+	traffic := uniform(Cluster{4, 4}, 2)
+	model := Model{B1: 60e9, B2: 50e9, Latency: time.Microsecond} // moves take long, so stages are cut
+	for _, x := range []struct {
+		grain     int64
+		transfers int
+	}{{1 << 50, 0}, {0, 200}} {
+		p.MaxTransfers = x.transfers
+		plan, err := p.Plan(t.Context(), traffic, Options{Grain: x.grain, Model: model})
+		if err != nil {
+			t.Fatalf("%+v: %v", x, err)
+		}
+		if err := Verify(t.Context(), traffic, plan); err != nil {
+			t.Error(err)
 		}
 	}
 }

@@ -105,6 +105,7 @@ func TestOptionsRefuses(t *testing.T) {
 	var p Planner
 	for _, o := range []Options{
 		{Mode: "other"}, {Grain: -1}, {MaxStretch: .5}, {MaxStretch: math.NaN()}, {Grain: 2, MaxStretch: 2}, {Mode: Rails, MaxStretch: 2}, {Mode: MinMove, Fewest: true},
+		{MaxStage: -1}, {MaxStage: math.MaxInt64}, {Mode: Bytes, MaxStage: math.MaxInt64},
 		{Model: Model{B1: -1, B2: 1}}, {Model: Model{B1: 1}}, {Model: Model{B1: 1, B2: 1e-300}}, {Model: Model{B1: 1, B2: math.Inf(1)}}, {Model: Model{B1: 1, B2: 1, Latency: -1}},
 	} {
 		if _, err := p.Plan(t.Context(), traffic, o); err == nil {

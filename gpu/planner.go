@@ -56,8 +56,8 @@ func (o *Options) check() error {
 		return fmt.Errorf("stretch %v: want 1 to 1000 times the least length", o.MaxStretch)
 	case o.Budget < 0:
 		return fmt.Errorf("a budget of %v: want a time, or 0 for none", o.Budget)
-	case o.MaxStage < 0:
-		return fmt.Errorf("stages of at most %d bytes: want at least 1, or 0 for any length", o.MaxStage)
+	case o.MaxStage < 0 || o.MaxStage > maxTotal:
+		return fmt.Errorf("stages of at most %d bytes: want 1 to %d, or 0 for any length", o.MaxStage, int64(maxTotal))
 	case o.Grain > 1 && o.MaxStretch > 1:
 		return errors.New("grain and stretch both say how much lengths may be rounded up: give one of them")
 	}

@@ -135,7 +135,10 @@ func (p *Planner) planPlaces(ctx context.Context, s *Places, t *Traffic, o Optio
 		return nil, err
 	}
 	out, in := t.loads()
-	order, _ := o.Model.arrange(weights, o.MaxStage, t.pull(out, in, bound))
+	order, _, err := o.Model.arrange(weights, o.MaxStage, t.pull(out, in, bound))
+	if err != nil {
+		return nil, err
+	}
 	d := p.draft(t)
 	d.bound, d.site = bound, s
 	w.assign(t, d)

@@ -50,7 +50,7 @@ enum forgpu_code {
 	FORGPU_EINVAL = -1,  /* an argument is NULL or out of range */
 	FORGPU_ENOMEM = -2,  /* no memory */
 	FORGPU_ETRAFFIC = -3, /* an entry of the traffic is below 0, or there is too much of it */
-	FORGPU_ELARGE = -4,  /* the plan has too many transfers */
+	FORGPU_ELARGE = -4,  /* max_stage is so small that there are over 2^20 stages */
 };
 
 struct forgpu_error {

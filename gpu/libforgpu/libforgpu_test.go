@@ -191,6 +191,7 @@ func TestRefuses(t *testing.T) {
 		"grain and stretch":      {request{Servers: 2, GPUs: 2, Options: options{Grain: 2, MaxStretch: 2}}, whole, -1},
 		"a negative stage":       {request{Servers: 2, GPUs: 2, Options: options{MaxStage: -1}}, whole, -1},
 		"stages of a byte":       {request{Servers: 2, GPUs: 1, Options: options{MaxStage: 1}}, []int64{0, 1 << 50, 0, 0}, -4},
+		"a stage too large":      {request{Servers: 2, GPUs: 2, Options: options{MaxStage: math.MaxInt64}}, whole, -1},
 		"half a model":           {request{Servers: 2, GPUs: 2, Options: options{B1: 1}}, whole, -1},
 		"a field to come":        {request{Servers: 2, GPUs: 2, Options: options{Reserved: 1}}, whole, -1},
 		"a budget below 0":       {request{Choose: 1, Servers: 2, GPUs: 2, Budget: -1}, whole, -1},

@@ -75,7 +75,9 @@ static int cut_stages(struct forgpu_planner *p, int64_t top, int64_t *chosen, do
 		limit = over(limit, 2);
 		if (top > 0 && limit >= top)
 			continue;
-		if ((code = arrange(p, limit, &time)) == FORGPU_OK && time < *seconds) {
+		if ((code = arrange(p, limit, &time)) == FORGPU_ELARGE)
+			return FORGPU_OK; /* shorter ones are more */
+		if (code == FORGPU_OK && time < *seconds) {
 			*chosen = limit;
 			*seconds = time;
 		}

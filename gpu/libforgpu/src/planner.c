@@ -63,8 +63,8 @@ static int check_options(const struct forgpu_options *o, struct forgpu_error *er
 		return fail(err, FORGPU_EINVAL, "grain %lld: want 0 to %lld bytes", (long long)o->grain, (long long)FORGPU_MAX_BYTES);
 	if (o->max_stretch != 0 && !(o->max_stretch >= 1 && o->max_stretch <= 1000))
 		return fail(err, FORGPU_EINVAL, "stretch %g: want 1 to 1000 times the least length", o->max_stretch);
-	if (o->max_stage < 0)
-		return fail(err, FORGPU_EINVAL, "stages of at most %lld bytes: want at least 1, or 0 for any length", (long long)o->max_stage);
+	if (o->max_stage < 0 || o->max_stage > FORGPU_MAX_BYTES)
+		return fail(err, FORGPU_EINVAL, "stages of at most %lld bytes: want 1 to %lld, or 0 for any length", (long long)o->max_stage, (long long)FORGPU_MAX_BYTES);
 	if (o->grain > 1 && o->max_stretch > 1)
 		return fail(err, FORGPU_EINVAL, "grain and stretch both say how much lengths may be rounded up: give one of them");
 	if (!(o->b1 >= 1 && o->b1 <= 1e18) || !(o->b2 >= 1 && o->b2 <= 1e18) || o->latency < 0)

@@ -203,13 +203,15 @@ static int lay_out_stints(struct forgpu_planner *p, size_t count)
 	return FORGPU_OK;
 }
 
+enum { MOST_STINTS = 1 << 20 };
+
 int arrange(struct forgpu_planner *p, int64_t longest_stage, double *seconds)
 {
 	const struct decomposer *d = &p->decomposer;
 	int64_t count = 0;
 	for (size_t turn = 0; turn < d->stages; turn++) {
 		count += longest_stage > 0 ? over(d->weights[turn], longest_stage) : 1;
-		if (count > 1 << 25)
+		if (longest_stage > 0 && count > MOST_STINTS)
 			return FORGPU_ELARGE;
 	}
 	if (lay_out_stints(p, (size_t)count) < 0)
