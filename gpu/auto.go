@@ -116,6 +116,9 @@ func (p *Planner) best(ctx context.Context, t *Traffic, o Options) (*Plan, error
 		if err != nil {
 			continue // it has too many transfers, and would take longest
 		}
+		if o.MaxStretch > 0 && float64(plan.Length) > o.MaxStretch*float64(longest(t.Servers, s.share)) {
+			continue
+		}
 		if times := model.Predict(plan); times.Total < least.Total {
 			best, least = plan, times
 		}

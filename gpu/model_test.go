@@ -100,6 +100,25 @@ func TestAutoMovesLittle(t *testing.T) {
 	}
 }
 
+// A mode whose plan is longer than the stretch allows is not taken, though it takes less time
+// where moves are slow.
+func TestAutoKeepsToTheStretch(t *testing.T) {
+	traffic := must(NewTraffic(Cluster{2, 4}))
+	for source := range 8 {
+		traffic.Bytes[source*8+3] = 1 << 20
+	}
+	var p Planner
+	for _, stretch := range []float64{1, 1.5, 3, 5} {
+		plan := must(p.Plan(t.Context(), traffic, Options{MaxStretch: stretch, Model: Model{B1: 1e9, B2: 50e9, Latency: time.Millisecond}}))
+		if float64(plan.Length) > stretch*float64(plan.Bound) {
+			t.Errorf("stretch %v: mode %s has length %d, and the bound is %d", stretch, plan.Mode, plan.Length, plan.Bound)
+		}
+		if stretch == 5 && plan.Length != 4*plan.Bound {
+			t.Errorf("nothing was to be left out: mode %s, length %d, bound %d", plan.Mode, plan.Length, plan.Bound)
+		}
+	}
+}
+
 func TestOptionsRefuses(t *testing.T) {
 	traffic := uniform(Cluster{2, 2}, 1)
 	var p Planner
