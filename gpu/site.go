@@ -115,6 +115,28 @@ func (s *Site) Speed() (most int64) {
 	return most
 }
 
+// finest is how many channels the fastest NIC has where every server has one, of its fastest
+// NIC that works, or every NIC that works, with rails.
+func (s *Site) finest() int64 {
+	slowest := s.Speed()
+	for i := range s.Servers {
+		fastest := int64(0)
+		for _, x := range s.Servers[i].NICs {
+			if x.Speed == 0 || slices.Contains(s.Servers[i].DeadGPUs, x.GPU) {
+				continue
+			}
+			fastest = max(fastest, x.Speed)
+			if s.Rails {
+				slowest = min(slowest, x.Speed)
+			}
+		}
+		if fastest > 0 {
+			slowest = min(slowest, fastest)
+		}
+	}
+	return over(s.Speed(), max(1, slowest))
+}
+
 // exact tells whether the speeds of all NICs are multiples of a channel's.
 func (s *Site) exact(unit int64) bool {
 	for i := range s.Servers {
@@ -142,8 +164,8 @@ func (s *Site) check() error {
 			}
 		}
 		for k, nic := range x.NICs {
-			if nic.GPU < 0 || nic.GPU >= x.GPUs || nic.Speed < 0 || nic.Speed > 1e12 || nic.Rail < 0 {
-				return fmt.Errorf("server %d: NIC %d is of GPU %d, with speed %d on rail %d: want one of %d GPUs, a speed of 0 to 1e12, and no rail below 0", i, k, nic.GPU, nic.Speed, nic.Rail, x.GPUs)
+			if nic.GPU < 0 || nic.GPU >= x.GPUs || nic.Speed < 0 || nic.Speed > 1e12 || nic.Rail < 0 || nic.Rail >= MaxRanks {
+				return fmt.Errorf("server %d: NIC %d is of GPU %d, with speed %d on rail %d: want one of %d GPUs, a speed of 0 to 1e12, and a rail of 0 to %d", i, k, nic.GPU, nic.Speed, nic.Rail, x.GPUs, MaxRanks-1)
 			}
 		}
 	}

@@ -133,6 +133,32 @@ func TestSlowNICs(t *testing.T) {
 	}
 }
 
+// A server whose only NIC is ever so slow takes part, and its speed is the bound.
+func TestVerySlowNIC(t *testing.T) {
+	var p Planner
+	for _, percent := range []int64{12, 10, 1} {
+		for _, rails := range []bool{false, true} {
+			s := Cluster{3, 1}.Uniform()
+			for i := range s.Servers {
+				s.Servers[i].NICs[0].Speed = 100
+			}
+			s.Rails = rails
+			s.Servers[1].NICs[0].Speed = percent
+			traffic := uniform(Cluster{3, 1}, 5)
+			plan, err := p.PlanSite(t.Context(), s, traffic.Bytes, Options{})
+			if err != nil {
+				t.Fatalf("%d percent, rails %v: %v", percent, rails, err)
+			}
+			if err := VerifySite(t.Context(), s, traffic.Bytes, plan); err != nil {
+				t.Error(err)
+			}
+			if plan.Certificate.Server != 1 || plan.Certificate.Channels != 1 {
+				t.Errorf("%d percent, rails %v: certificate %+v, want one channel of server 1", percent, rails, plan.Certificate)
+			}
+		}
+	}
+}
+
 // A plan that says more than is so is found.
 func TestVerifySiteFinds(t *testing.T) {
 	s := Cluster{4, 2}.Uniform()
@@ -188,6 +214,30 @@ func TestRails(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
+}
+
+// Amounts that reals do not hold exactly are planned at their bound, and rails that no site has
+// are refused before there is memory for them.
+func TestRailsAtTheirLimits(t *testing.T) {
+	s := Cluster{2, 1}.Uniform()
+	s.Rails = true
+	bytes := []int64{0, 1<<55 + 1, 1, 0}
+	var p Planner
+	plan := must(p.PlanSite(t.Context(), s, bytes, Options{}))
+	if err := VerifySite(t.Context(), s, bytes, plan); err != nil || plan.Bound != bytes[1] {
+		t.Errorf("bound %d, want %d: %v", plan.Bound, bytes[1], err)
+	}
+	s.Servers[0].NICs[0].Rail, s.Servers[1].NICs[0].Rail = MaxRanks, MaxRanks
+	if _, err := p.PlanSite(t.Context(), s, bytes, Options{}); err == nil {
+		t.Errorf("rail %d is planned", MaxRanks)
+	}
+	const servers = 256
+	many := Cluster{servers, 1}.Uniform()
+	many.Rails = true
+	many.Servers[0].NICs[0].Rail = MaxRanks - 1
+	if _, err := p.PlanSite(t.Context(), many, make([]int64, servers*servers), Options{}); err == nil {
+		t.Errorf("%d rails of %d servers are planned", MaxRanks, servers)
+	}
 }
 
 // A rail that two servers have alone: server 2 has two NICs, and everything comes in over

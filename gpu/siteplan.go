@@ -57,8 +57,9 @@ const mostParts = 8
 // PlanSite plans what the GPUs of a site have for each other, [source][destination], in
 // stages of channels whose lengths sum up to the bound. Where NICs are not all as fast, it
 // takes the channels with which the plan takes the least time: finer ones use more of what
-// slower NICs have. The model's B2 is the speed of the fastest NIC. Where ctx ends, it
-// returns the best plan until then, if there is one, beside the error of ctx.
+// slower NICs have, and still finer ones are taken where a server has no channel otherwise.
+// The model's B2 is the speed of the fastest NIC. Where ctx ends, it returns the best plan
+// until then, if there is one, beside the error of ctx.
 func (p *Planner) PlanSite(ctx context.Context, s *Site, bytes []int64, o Options) (*Plan, error) {
 	if err := s.check(); err != nil {
 		return nil, err
@@ -68,7 +69,11 @@ func (p *Planner) PlanSite(ctx context.Context, s *Site, bytes []int64, o Option
 	}
 	var best *Plan
 	var failed error
-	for part := int64(1); part <= mostParts; part++ {
+	finest := s.finest()
+	for part := int64(1); part <= mostParts || best == nil && part <= finest; part++ {
+		if part > mostParts {
+			part = finest
+		}
 		plan, err := p.planParts(ctx, s, part, bytes, o)
 		if ctx.Err() != nil {
 			return best, ctx.Err()
@@ -119,7 +124,7 @@ func (p *Planner) planPlaces(ctx context.Context, s *Places, t *Traffic, o Optio
 		if err != nil {
 			return nil, err
 		}
-		divided, proved, prices := f.divide()
+		divided, proved, prices := f.divide(bound)
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}

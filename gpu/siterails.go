@@ -42,9 +42,14 @@ const (
 	railLengths   = 12
 )
 
+// mostShares is how many shares of pairs of servers on rails there are at most: 512 MiB of them.
+const mostShares = 1 << 26
+
 func newSplit(ctx context.Context, s *Places, pairs []int64, length int64) (*split, error) {
 	f := &split{ctx: ctx, n: s.Servers, pairs: pairs, length: float64(length)}
-	f.rails, f.whole = s.perRail()
+	if f.rails, f.whole = s.perRail(); f.rails > mostShares/f.n/f.n {
+		return nil, fmt.Errorf("%d rails of %d servers: want %d at most, numbered from 0", f.rails, f.n, mostShares/f.n/f.n)
+	}
 	f.channels = make([]float64, len(f.whole))
 	for at, c := range f.whole {
 		f.channels[at] = float64(c)
@@ -194,8 +199,7 @@ func railBound(n, rails int, pairs, channels []int64, list []Price) int64 {
 
 // divide finds the shares, the length that is proved, and by which prices; none where the
 // length that was given is proved by itself.
-func (f *split) divide() (shares [][]int64, bound int64, proof []Price) {
-	bound = int64(f.length)
+func (f *split) divide(bound int64) (shares [][]int64, proved int64, proof []Price) {
 	for range railLengths {
 		if f.fit() <= f.length*railTolerance {
 			break
