@@ -104,7 +104,8 @@ func NICs(p *gpu.Plan, tree *topology.FatTree, names []string) ([]int, error) {
 }
 
 // Pin pins a plan on the lanes of a tree. nics are the hosts, numbers in tree.Hosts, that
-// are the NICs of server 0, of server 1, and so on, as many of each.
+// are the NICs of server 0, of server 1, and so on, as many of each. Stages that are left when
+// ctx ends are cut into as few parts as can be, and no other ways are tried.
 func Pin(ctx context.Context, p *gpu.Plan, m gpu.Model, tree *topology.FatTree, nics []int) (*Plan, error) {
 	host, err := hosts(p, tree, nics)
 	if err != nil {
@@ -118,7 +119,7 @@ func Pin(ctx context.Context, p *gpu.Plan, m gpu.Model, tree *topology.FatTree, 
 			}
 		}
 	}
-	plan := &Plan{Lanes: tree.Lanes, Hosts: make([]string, len(host)), host: host}
+	plan := &Plan{Lanes: tree.Lanes, Hosts: make([]string, len(host)), Parts: []Part{}, host: host}
 	for r, h := range host {
 		if h >= 0 {
 			plan.Hosts[r] = tree.Hosts[h].Name
@@ -223,10 +224,11 @@ func (x *Plan) Verify(p *gpu.Plan, tree *topology.FatTree, tables *lft.Tables) e
 func carries(parts []Part, stage int, s *gpu.Stage, done map[[2]gpu.Rank]int64) error {
 	carried := map[[2]gpu.Rank]int64{}
 	for i := range parts {
+		if parts[i].Stage != stage {
+			continue
+		}
 		for _, t := range parts[i].Transfers {
-			if parts[i].Stage == stage {
-				carried[[2]gpu.Rank{t.From, t.To}] += t.Bytes
-			}
+			carried[[2]gpu.Rank{t.From, t.To}] += t.Bytes
 		}
 	}
 	for _, t := range s.Transfers {

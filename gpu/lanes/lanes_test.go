@@ -12,6 +12,7 @@ import (
 	"github.com/forsd/forsd/gpu"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/planner"
+	"github.com/forsd/forsd/testbed/asked"
 	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/topology"
 )
@@ -142,6 +143,40 @@ func TestDeadCable(t *testing.T) {
 		if float64(x.Length) > (1+.03*float64(len(dead)))*float64(x.Bound) {
 			t.Errorf("%v dead: %d bytes, and the bound is %d", dead, x.Length, x.Bound)
 		}
+	}
+}
+
+// Where its context ends, Pin tries no other ways for the stages that are left, and what comes
+// of it is valid; so is an exchange of nothing.
+func TestPinEnds(t *testing.T) {
+	tree := fabgen.Damaged(t, fabgen.Spec{Spines: 8, Leaves: 4, LMC: 3}, [2]int{0, 3})
+	routed, err := planner.Route(t.Context(), tree, planner.Settings{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pin := func(ctx context.Context, bytes int64) *Plan {
+		plan, nics := uniform(t, tree, 8, bytes)
+		x, err := Pin(ctx, plan, gpu.DefaultModel, tree, nics)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := x.Verify(plan, tree, routed.Tables); err != nil {
+			t.Fatal(err)
+		}
+		return x
+	}
+	ctx := &asked.Context{Context: t.Context(), Most: 1 << 20}
+	whole := pin(ctx, 70_000_000)
+	last := whole.Seconds
+	for _, most := range []int{ctx.Asked() / 2, 0} {
+		x := pin(&asked.Context{Context: t.Context(), Most: most}, 70_000_000)
+		if x.Seconds <= last {
+			t.Errorf("ended after %d of %d: %v s, with more tried %v s", most, ctx.Asked(), x.Seconds, last)
+		}
+		last = x.Seconds
+	}
+	if x := pin(t.Context(), 0); x.Parts == nil {
+		t.Error("the parts of an exchange of nothing are null in JSON, and no list")
 	}
 }
 

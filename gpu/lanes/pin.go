@@ -54,11 +54,14 @@ func (x *pinner) stage(ctx context.Context, number int, s *gpu.Stage) (best []Pa
 	}
 	least, tried := 0.0, map[int64]bool{}
 	for _, parts := range x.cuts(bound > s.Length) {
+		if best != nil && ctx.Err() != nil {
+			break // the first way is the quickest to find
+		}
 		if parts = min(parts, s.Length); tried[parts] {
 			continue
 		}
 		tried[parts] = true
-		list, err := x.parts(ctx, number, jobs, over(s.Length, parts))
+		list, err := x.parts(context.WithoutCancel(ctx), number, jobs, over(s.Length, parts))
 		if err != nil {
 			return nil, 0, err
 		}
@@ -66,6 +69,9 @@ func (x *pinner) stage(ctx context.Context, number int, s *gpu.Stage) (best []Pa
 		if best == nil || time < least {
 			best, least = list, time
 		}
+	}
+	for i := range best {
+		slices.SortFunc(best[i].Transfers, func(a, b Transfer) int { return cmp.Compare(a.From, b.From) })
 	}
 	return best, bound, nil
 }
@@ -124,7 +130,6 @@ func (x *pinner) parts(ctx context.Context, stage int, all []job, most int64) (p
 			j := &jobs[0]
 			return nil, fmt.Errorf("no lane that lives joins %s and %s", x.tree.Hosts[x.host[j.From]].Name, x.tree.Hosts[x.host[j.To]].Name)
 		}
-		slices.SortFunc(part.Transfers, func(a, b Transfer) int { return cmp.Compare(a.From, b.From) })
 		parts = append(parts, part)
 		jobs = slices.DeleteFunc(jobs, func(j job) bool { return j.left == 0 })
 	}

@@ -127,7 +127,7 @@ func (f *gpuScheduleFlags) run(cmd *cobra.Command) error {
 	done := command.Searching(cmd, "planning")
 	plan, elapsed, err := f.plan(cmd.Context(), t, site)
 	if err == nil {
-		pinned, err = f.lanes.pin(context.WithoutCancel(cmd.Context()), plan, f.options.Model)
+		pinned, err = f.lanes.pin(cmd.Context(), plan, f.options.Model)
 	}
 	done()
 	if err != nil {

@@ -50,7 +50,7 @@ func (f *lanesFlags) pin(ctx context.Context, p *gpu.Plan, m gpu.Model) (*lanes.
 	if err != nil {
 		return nil, err
 	}
-	routed, err := planner.Route(ctx, tree, planner.Settings{})
+	routed, err := planner.Route(context.WithoutCancel(ctx), tree, planner.Settings{})
 	if err != nil {
 		return nil, err
 	}

@@ -65,6 +65,7 @@ func (g *ground) planGPU(ctx context.Context, q *gpuRequest) (any, error) {
 	if err != nil && (plan == nil || !errors.Is(ctx.Err(), context.DeadlineExceeded)) {
 		return nil, err
 	}
+	pinning := ctx
 	ctx = context.WithoutCancel(ctx) // what is left of the time is for the best plan until then
 	if err := verify(); err != nil {
 		return nil, api.Errorf(http.StatusInternalServerError, api.CodeInternal, "the plan fails its replay, which is a fault of forsd: %v", err)
@@ -73,7 +74,7 @@ func (g *ground) planGPU(ctx context.Context, q *gpuRequest) (any, error) {
 		return nil, fmt.Errorf("rank %d: want 0 to %d", *q.Rank, plan.Ranks()-1)
 	}
 	report := lanes.Report{Report: plan.Report(o.Model)}
-	if report.Fabric, err = g.pin(ctx, q, plan, o.Model); err != nil {
+	if report.Fabric, err = g.pin(pinning, q, plan, o.Model); err != nil {
 		return nil, err
 	}
 	if q.Programs || q.Rank != nil {

@@ -13,6 +13,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/forsd/forsd/gpu"
+	"github.com/forsd/forsd/gpu/lanes"
+	"github.com/forsd/forsd/planner"
+	"github.com/forsd/forsd/testbed/asked"
+	"github.com/forsd/forsd/testbed/fabgen"
 )
 
 // askGPU posts a body to /v1/gpu/schedule.
@@ -71,6 +75,32 @@ func TestGPUSite(t *testing.T) {
 		if w.Code != 200 || r.Bound != 16 || r.Length != 16 || r.Certificate == nil || r.Certificate.Channels != 1 || len(r.Places) == 0 {
 			t.Errorf("%s: %d %s", body, w.Code, w.Body)
 		}
+	}
+}
+
+// TestGPUPinnedInTime ends a request while its stages are pinned: the plan that it has is
+// answered, pinned in fewer ways.
+func TestGPUPinnedInTime(t *testing.T) {
+	tree := fabgen.Damaged(t, fabgen.Spec{Spines: 4, Leaves: 4, LMC: 2}, [2]int{0, 3})
+	routed, err := planner.Route(t.Context(), tree, planner.Settings{})
+	ok(t, err)
+	g := &ground{Fabric: tree.Fabric, Tree: tree, Tables: routed.Tables}
+	q := &gpuRequest{lanes.Request{GPUsPerServer: 4, Options: gpu.Options{Mode: gpu.Bytes}}}
+	for i := range 16 {
+		q.Traffic = append(q.Traffic, slices.Repeat([]float64{float64(1_000_000 * (i + 1))}, 16))
+	}
+	pinned := func(fabric bool, most int) (*lanes.Plan, int) {
+		t.Helper()
+		q.Fabric = fabric
+		ctx := &asked.Context{Context: t.Context(), Most: most}
+		answer, err := g.planGPU(ctx, q)
+		ok(t, err)
+		return answer.(lanes.Report).Fabric, ctx.Asked()
+	}
+	_, planned := pinned(false, 1<<20)
+	whole, _ := pinned(true, 1<<20)
+	if ended, _ := pinned(true, planned); ended.Seconds <= whole.Seconds {
+		t.Errorf("pinned in %v s, and when there is no time in %v s", whole.Seconds, ended.Seconds)
 	}
 }
 
