@@ -288,6 +288,13 @@ func TestReplayRefuses(t *testing.T) {
 		{"stands for 0", func(s *Schedule) { s.Switches[0].Configs[0].Weight = 0 }},
 		{"stands for NaN", func(s *Schedule) { s.Switches[0].Configs[0].Weight = math.NaN() }},
 		{"load is said to be", func(s *Schedule) { s.Switches[0].Load *= 1.001 }},
+		{"is carried", func(s *Schedule) { // however long it takes
+			s.Switches = []Switch{{Configs: []Config{{Permutation: []int32{0, 1, 2, 3, 4, 5, 6, 7}, Start: s.Delta, Weight: 1e12}}, Load: s.Delta + 1e12}}
+		}},
+		{"switch 1: configuration 0 stands from 0", func(s *Schedule) {
+			s.Switches[0] = Switch{Configs: []Config{{Permutation: []int32{0, 1, 2, 3, 4, 5, 6, 7}, Start: s.Delta, Weight: 1e12}}, Load: s.Delta + 1e12}
+			s.Switches[1].Configs[0].Start = 0
+		}},
 		{"1 permutations stand", func(s *Schedule) { s.Standing = make([][]int32, 1) }},
 	} {
 		s := mustMake(t, d, Options{Switches: 2, Delta: 0.01})

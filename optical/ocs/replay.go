@@ -19,13 +19,10 @@ func Replay(d *Demand, s *Schedule) error {
 	if s.Standing != nil && len(s.Standing) != len(s.Switches) {
 		return fmt.Errorf("%d permutations stand on %d switches", len(s.Standing), len(s.Switches))
 	}
-	slack := 0.0 // what rounding may amount to
-	for i := range n {
-		for j := range n {
-			slack = max(slack, d.At(i, j))
-		}
+	dust := 0.0 // an amount that may be left over from rounding
+	for _, amount := range d.amount {
+		dust = max(dust, 1e-12*amount)
 	}
-	slack = 1e-9 * max(slack, s.Makespan())
 	carried := make([]float64, n*n)
 	for h := range s.Switches {
 		var standing []int32
@@ -35,13 +32,13 @@ func Replay(d *Demand, s *Schedule) error {
 		if slices.Contains(s.DeadSwitches, h) && len(s.Switches[h].Configs) > 0 {
 			return fmt.Errorf("switch %d is dead, and has configurations", h)
 		}
-		if err := replaySwitch(s, h, slack, standing, carried); err != nil {
+		if err := replaySwitch(s, h, standing, carried); err != nil {
 			return fmt.Errorf("switch %d: %w", h, err)
 		}
 	}
 	for i := range n {
 		for j := range n {
-			if want := d.At(i, j); i != j && carried[i*n+j] < want-slack {
+			if want := d.At(i, j); i != j && carried[i*n+j] < want-max(rounding*want, dust) {
 				return fmt.Errorf("from rack %d to rack %d %v of %v is carried", i, j, carried[i*n+j], want)
 			}
 		}
@@ -49,8 +46,11 @@ func Replay(d *Demand, s *Schedule) error {
 	return nil
 }
 
+// rounding is the share of a time or an amount that rounding may come to.
+const rounding = 1e-9
+
 // replaySwitch replays one switch and adds what it carries to carried, [from·n+to].
-func replaySwitch(s *Schedule, h int, slack float64, standing []int32, carried []float64) error {
+func replaySwitch(s *Schedule, h int, standing []int32, carried []float64) error {
 	sw, n, δ := &s.Switches[h], s.Racks, s.Delta
 	sends, receives := make([]bool, n), make([]bool, n) // dead
 	for _, p := range s.DeadPorts {
@@ -75,7 +75,7 @@ func replaySwitch(s *Schedule, h int, slack float64, standing []int32, carried [
 		if same(x.Permutation, standing) {
 			wait = 0
 		}
-		if !(x.Start >= now+wait-slack) {
+		if !(x.Start >= (now+wait)*(1-rounding)) {
 			return fmt.Errorf("configuration %d stands from %v, but the one before it ends at %v and changing takes %v", c, x.Start, now, wait)
 		}
 		for i, j := range x.Permutation {
@@ -85,7 +85,7 @@ func replaySwitch(s *Schedule, h int, slack float64, standing []int32, carried [
 		}
 		now, standing = x.Start+x.Weight, x.Permutation
 	}
-	if math.Abs(sw.Load-now) > slack {
+	if !(math.Abs(sw.Load-now) <= rounding*now) {
 		return fmt.Errorf("its load is said to be %v and ends at %v", sw.Load, now)
 	}
 	return nil
