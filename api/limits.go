@@ -48,29 +48,50 @@ func (b *budget) reserve(ctx context.Context, n int64) bool {
 	return true
 }
 
+// has tells whether so many bytes are free.
+func (b *budget) has(n int64) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return n <= b.free
+}
+
 // ReadBody reads the body of a request of at most limit bytes. Its bytes are counted
 // before they are read, until the request has been answered: where all requests
-// together have too many, it is refused. Its errors are those of the API.
+// together have too many, it is refused. What has not come is not counted, for a slow
+// client would keep others from the memory. Its errors are those of the API.
 func ReadBody(r *http.Request, limit int64) ([]byte, error) {
 	n := r.ContentLength
+	tooLong := Errorf(http.StatusRequestEntityTooLarge, CodeTooLarge, "the request is longer than %d bytes", limit)
+	busy := Busy("other requests fill the memory for requests: ask again later")
 	if n > limit {
-		return nil, Errorf(http.StatusRequestEntityTooLarge, CodeTooLarge, "the request is longer than %d bytes", limit)
+		return nil, tooLong
+	} else if n > smallBody && !bodies.has(n) {
+		return nil, busy
 	} else if n < 0 {
 		n = limit // it does not say how long it is
 	}
-	if n > smallBody && !bodies.reserve(r.Context(), n) {
-		return nil, Busy("other requests fill the memory for requests: ask again later")
-	}
-	body := make([]byte, n)
-	have, err := io.ReadFull(r.Body, body)
-	body = body[:have]
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) && r.ContentLength < 0 {
-		return body, nil
-	} else if err != nil {
-		return nil, BadRequest("read request: %v", err)
+	body := make([]byte, 0, min(n, smallBody))
+	counted := int64(0)
+	for {
+		have, err := io.ReadFull(r.Body, body[len(body):cap(body)])
+		body = body[:len(body)+have]
+		if (errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)) && r.ContentLength < 0 {
+			return body, nil
+		} else if err != nil {
+			return nil, BadRequest("read request: %v", err)
+		}
+		if int64(len(body)) == n {
+			break
+		}
+		next := min(n, 4*int64(cap(body)))
+		if !bodies.reserve(r.Context(), next-counted) {
+			return nil, busy
+		}
+		counted = next
+		body = append(make([]byte, 0, next), body...)
 	}
 	if more, _ := r.Body.Read(make([]byte, 1)); more > 0 {
-		return nil, Errorf(http.StatusRequestEntityTooLarge, CodeTooLarge, "the request is longer than %d bytes", limit)
+		return nil, tooLong
 	}
 	return body, nil
 }

@@ -50,19 +50,48 @@ func TestBodiesAreCounted(t *testing.T) {
 	}
 	refused(read(t.Context(), strings.NewReader(strings.Repeat("x", 60_000)), 80_000), CodeBusy)
 	refused(read(t.Context(), strings.NewReader(strings.Repeat("x", 90_000)), 80_000), CodeTooLarge)
-	// One that does not say how long it is counts as the longest.
-	refused(read(t.Context(), io.MultiReader(strings.NewReader("x")), 80_000), CodeBusy)
+	// One that does not say how long it is counts by what has come.
+	refused(read(t.Context(), io.MultiReader(strings.NewReader(strings.Repeat("x", 60_000))), 80_000), CodeBusy)
 	if err := read(t.Context(), strings.NewReader(strings.Repeat("x", smallBody)), 80_000); err != nil {
 		t.Errorf("a small body: %v", err)
 	}
 	answered()
 	for range 1000 { // the bytes come back in a goroutine
-		if err := read(t.Context(), io.MultiReader(strings.NewReader(strings.Repeat("x", 1000))), 80_000); err == nil {
+		if err := read(t.Context(), io.MultiReader(strings.NewReader(strings.Repeat("x", 60_000))), 80_000); err == nil {
 			return
 		}
 		time.Sleep(time.Millisecond)
 	}
 	t.Error("the bytes of an answered request are not given back")
+}
+
+// TestSlowBodies holds that requests of which little has come leave the memory to others.
+func TestSlowBodies(t *testing.T) {
+	room(t, &bodies, 100_000)
+	for range 3 {
+		slow, send := io.Pipe()
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", slow)
+		r.ContentLength = 90_000
+		ended := make(chan error, 1)
+		go func() {
+			_, err := ReadBody(r, 90_000)
+			_ = slow.Close()
+			ended <- err
+		}()
+		if _, err := send.Write([]byte("x")); err != nil {
+			t.Fatal(<-ended)
+		}
+		defer func() {
+			_ = send.Close()
+			if err := <-ended; err == nil {
+				t.Error("a byte of 90,000: no error")
+			}
+		}()
+	}
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", strings.NewReader(strings.Repeat("x", 60_000)))
+	if body, err := ReadBody(r, 90_000); err != nil || len(body) != 60_000 {
+		t.Errorf("%d bytes, %v", len(body), err)
+	}
 }
 
 // TestBodiesWithoutLength reads bodies that do not say how long they are.
