@@ -49,7 +49,7 @@ func TestPhotonicRequests(t *testing.T) {
 // when its time is up.
 func TestTierTurns(t *testing.T) {
 	l := worker.Defaults()
-	l.Number = 1
+	l.Number, l.Brief = 1, 0
 	p := worker.NewPool(l)
 	h := Handlers(p, nil)["POST /v1/optical/photonic"]
 	occupied, leave := context.WithCancel(t.Context())

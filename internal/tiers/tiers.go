@@ -120,22 +120,36 @@ func Planner(p *worker.Pool, routes Routes, pattern string) Plan {
 // mostHead is how much of an answer Answer shows: what a plan takes stands before its stages.
 const mostHead = 4096
 
+// mostKept is the longest answer whose process does not wait for the client to take it.
+const mostKept = 16 << 20
+
 // Answer answers a request with what is planned for body, and shows how that begins. A client
 // that has got half of it sees by its length that it ended early.
 func (plan Plan) Answer(w http.ResponseWriter, r *http.Request, body []byte, begins func(head []byte)) {
 	begun := false
-	err := plan(r.Context(), body, func(a *worker.Answer) error {
+	begin := func(size int64) {
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Content-Length", strconv.FormatInt(size, 10))
+		begun = true
+	}
+	var kept []byte
+	err := plan(r.Context(), body, func(a *worker.Answer) (err error) {
 		answer := bufio.NewReaderSize(a, mostHead)
 		head, _ := answer.Peek(mostHead) // all of a short one
 		begins(head)
-		w.Header().Set("Content-Type", "application/json")
-		w.Header().Set("Content-Length", strconv.FormatInt(a.Size, 10))
-		begun = true
-		_, err := io.Copy(w, answer)
+		if a.Size <= mostKept && api.Keep(r, a.Size) {
+			kept, err = io.ReadAll(answer)
+			return err
+		}
+		begin(a.Size)
+		_, err = io.Copy(w, answer)
 		return err
 	})
 	if err != nil && !begun { // then it is too late for an error, and the client may have gone
 		api.WriteError(w, err)
+	} else if !begun {
+		begin(int64(len(kept)))
+		_, _ = w.Write(kept) // the client has gone if this fails
 	}
 }
 

@@ -7,6 +7,7 @@ package worker
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/gob"
 	"errors"
@@ -31,13 +32,14 @@ const title = "forsd-worker"
 type Limits struct {
 	Number  int           // processes at a time
 	Waiting int           // requests that wait for one; more are refused at once
+	Brief   time.Duration // for which one that waits is tried in one process more
 	Time    time.Duration // of a request, with the wait for its turn
 	Memory  uint64        // bytes of a process
 }
 
 // Defaults leave a core to the program itself.
 func Defaults() Limits {
-	return Limits{Number: min(2, max(1, runtime.NumCPU()-1)), Waiting: 16, Time: time.Minute, Memory: 2 << 30}
+	return Limits{Number: min(2, max(1, runtime.NumCPU()-1)), Waiting: 16, Brief: time.Second, Time: time.Minute, Memory: 2 << 30}
 }
 
 // The errors of Run that are no fault of the task.
@@ -64,12 +66,13 @@ func Refusal(err error) error {
 type Pool struct {
 	limits  Limits
 	turns   chan struct{}
+	brief   chan struct{} // the turn in the process more
 	waiting atomic.Int64
 }
 
 // NewPool makes a pool. The program's main function must begin with Main.
 func NewPool(l Limits) *Pool {
-	return &Pool{limits: l, turns: make(chan struct{}, l.Number)}
+	return &Pool{limits: l, turns: make(chan struct{}, l.Number), brief: make(chan struct{}, min(1, l.Brief))}
 }
 
 // outcome is what a process answers before the answer itself.
@@ -105,10 +108,65 @@ func (o *outcome) error() error {
 func (p *Pool) Run(ctx context.Context, task string, send func(io.Writer) error, receive func(*Answer) error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, p.limits.Time, ErrTime)
 	defer cancel()
-	if err := p.turn(ctx); err != nil {
-		return err
+	select {
+	case p.turns <- struct{}{}:
+	default:
+		if err := p.wait(ctx, task, send, receive); !errors.Is(err, errAgain) {
+			return err
+		}
 	}
 	defer func() { <-p.turns }()
+	return p.process(ctx, task, send, receive)
+}
+
+// errAgain says that a request has got a turn, and is to be done from the beginning.
+var errAgain = errors.New("it takes longer than others should wait")
+
+// wait waits for a turn, of which errAgain tells. Where long requests have them all, short
+// ones need not wait for these: each is tried for a short time in a process more, and waits
+// on if that is not enough.
+func (p *Pool) wait(ctx context.Context, task string, send func(io.Writer) error, receive func(*Answer) error) error {
+	defer p.waiting.Add(-1)
+	if p.waiting.Add(1) > int64(p.limits.Waiting) {
+		return ErrBusy
+	}
+	select {
+	case p.turns <- struct{}{}:
+		return errAgain
+	case p.brief <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	if err := p.try(ctx, task, send, receive); !errors.Is(err, errAgain) {
+		return err
+	}
+	select {
+	case p.turns <- struct{}{}:
+		return errAgain
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// try has a task run for a short time.
+func (p *Pool) try(ctx context.Context, task string, send func(io.Writer) error, receive func(*Answer) error) error {
+	defer func() { <-p.brief }()
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	timer := time.AfterFunc(p.limits.Brief, func() { end(errAgain) })
+	defer timer.Stop()
+	return p.process(ctx, task, send, func(a *Answer) error {
+		if !timer.Stop() {
+			return errAgain
+		}
+		return receive(a)
+	})
+}
+
+// process has a process run a task.
+func (p *Pool) process(ctx context.Context, task string, send func(io.Writer) error, receive func(*Answer) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	// This program, also where its file has been replaced since it was started.
 	cmd := exec.CommandContext(ctx, "/proc/self/exe")
 	end, _ := ctx.Deadline()
@@ -134,7 +192,7 @@ func (p *Pool) Run(ctx context.Context, task string, send func(io.Writer) error,
 	err = cmd.Start()
 	_ = leash.Close()
 	if err != nil {
-		return fmt.Errorf("start a process for task %s: %w", task, err)
+		return cmp.Or(context.Cause(ctx), fmt.Errorf("start a process for task %s: %w", task, err))
 	}
 	sent := make(chan error, 1)
 	go func() { sent <- errors.Join(send(in), in.Close()) }()
@@ -167,25 +225,6 @@ func (p *Pool) Run(ctx context.Context, task string, send func(io.Writer) error,
 // forTask is how much of the time that is left a task may take: the rest is for its
 // process to start, to check its answer and to hand it over.
 func forTask(left time.Duration) time.Duration { return max(left/10*9, time.Millisecond) }
-
-// turn waits until there is room for one more process.
-func (p *Pool) turn(ctx context.Context) error {
-	select {
-	case p.turns <- struct{}{}:
-		return nil
-	default:
-	}
-	defer p.waiting.Add(-1)
-	if p.waiting.Add(1) > int64(p.limits.Waiting) {
-		return ErrBusy
-	}
-	select {
-	case p.turns <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
 
 // lastWords keeps the beginning of what a process says of its end.
 type lastWords struct{ bytes.Buffer }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -33,6 +34,17 @@ var tasks = map[string]Task{
 	"fail":  func(context.Context, *bufio.Reader) ([]byte, error) { return nil, errors.New("it cannot be done") },
 	"panic": func(context.Context, *bufio.Reader) ([]byte, error) { panic("at once") },
 	"sleep": func(context.Context, *bufio.Reader) ([]byte, error) { time.Sleep(time.Hour); return nil, nil },
+	// The second time, by a file that the request names, it is quick.
+	"again": func(_ context.Context, in *bufio.Reader) ([]byte, error) {
+		name, err := io.ReadAll(in)
+		if err != nil {
+			return nil, err
+		}
+		if err := os.Mkdir(string(name), 0o700); err == nil {
+			time.Sleep(time.Hour)
+		}
+		return []byte("done"), nil
+	},
 	"eat": func(context.Context, *bufio.Reader) ([]byte, error) {
 		var all [][]byte
 		for {
@@ -197,6 +209,47 @@ func TestTurns(t *testing.T) {
 	}
 	if answer, err := run(t.Context(), p, "echo", "free"); err != nil || answer != "free" {
 		t.Errorf("with turns free again: %q, %v", answer, err)
+	}
+}
+
+// TestBrief holds that short requests do not wait for long ones, and that a long one which was
+// tried beside another is done when its turn comes.
+func TestBrief(t *testing.T) {
+	l := small()
+	l.Number, l.Waiting, l.Brief = 1, 4, 2*time.Second
+	p := NewPool(l)
+	ctx, end := context.WithCancel(t.Context())
+	ended := make(chan error, 2)
+	go func() {
+		_, err := run(ctx, p, "sleep", "")
+		ended <- err
+	}()
+	for len(p.turns) == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	began := filepath.Join(t.TempDir(), "began")
+	go func() {
+		answer, err := run(t.Context(), p, "again", began)
+		if err == nil && answer != "done" {
+			err = errors.New(answer)
+		}
+		ended <- err
+	}()
+	for len(p.brief) == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	if answer, err := run(t.Context(), p, "echo", "short"); err != nil || answer != "short" {
+		t.Errorf("behind two long requests: %q, %v", answer, err)
+	}
+	if _, err := os.Stat(began); err != nil {
+		t.Error(err)
+	}
+	end()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("the first long request: %v", err)
+	}
+	if err := <-ended; err != nil {
+		t.Errorf("the second long request: %v", err)
 	}
 }
 
