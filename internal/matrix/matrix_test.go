@@ -48,6 +48,7 @@ func TestRead(t *testing.T) {
 		"CSV with names":      {"# of step 3\n,0,1,2\n0,1,2,3\n1,4,.5,6\n", want},
 		"names of both":       {"from;a;b;c\nx;1;2;3\ny;4;.5;6\n", want},
 		"tabs":                {"a\tb\tc\r\n1\t2\t3\r\n4\t.5\t6\r\n", want},
+		"tabs with names":     {"\t0\t1\t2\n0\t1\t2\t3\n1\t4\t.5\t6\t\n", want},
 		"numpy.savetxt":       {"1.000000000000000000e+00 2.0e+00 3\n4 5e-1  6 \n", want},
 		"JSON":                {" [[1, 2, 3], [4, 0.5, 6]]\n", want},
 		"JSON object":         {`{"matrix": [[1,2,3],[4,0.5,6]]}`, want},

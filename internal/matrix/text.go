@@ -18,7 +18,7 @@ func parseCSV(b *bufio.Reader, o Options) (*Dense, error) {
 	comma := separator(b)
 	r := csv.NewReader(&lines{r: b, most: maxNumber * (o.maxSide() + 1000)})
 	r.Comma, r.Comment, r.FieldsPerRecord, r.ReuseRecord = comma, '#', -1, true
-	r.TrimLeadingSpace = comma == ' ' || comma == '\t'
+	r.TrimLeadingSpace = comma == ' ' // of tabs, one at the beginning stands behind an empty field
 	m, row := &Dense{}, []float64(nil)
 	first, header, named := true, 0, false // header is how many fields it has
 	for {
@@ -29,7 +29,7 @@ func parseCSV(b *bufio.Reader, o Options) (*Dense, error) {
 		if err != nil {
 			return nil, err // it names the line
 		}
-		if n := len(fields) - 1; n > 0 && r.TrimLeadingSpace && fields[n] == "" {
+		if n := len(fields) - 1; n > 0 && (comma == ' ' || comma == '\t') && fields[n] == "" {
 			fields = fields[:n] // blanks at the end
 		}
 		if first {
