@@ -42,21 +42,36 @@ func (c Cluster) Uniform() *Site {
 	return s
 }
 
-// Fail has parts of a uniform site fail. A NIC is SERVER:NIC, and SERVER:NIC:PERCENT of
-// what it was where it is slower; a GPU is SERVER:GPU. Speeds are percent then.
+// Without is a site, or where it is nil that of a cluster, on rails or not, without what has failed
+// of it: see Fail. It is nil where servers are alike and well, and NICs reach all others.
+func Without(s *Site, c Cluster, rails bool, nics, gpus []string) (*Site, error) {
+	switch failed := len(nics)+len(gpus) > 0; {
+	case s == nil && (failed || rails):
+		s = c.Uniform()
+		s.Rails = rails
+	case !failed:
+		return s, nil
+	}
+	return s, s.Fail(nics, gpus)
+}
+
+// Fail has parts of a site fail. A NIC is SERVER:NIC, and SERVER:NIC:PERCENT of what it was
+// where it is slower; a GPU is SERVER:GPU. Speeds are counted in hundredths of the unit then.
 func (s *Site) Fail(nics, gpus []string) error {
+	if err := s.check(); err != nil {
+		return err
+	}
+	percent := make([][]int64, len(s.Servers)) // [server][NIC]
 	for i := range s.Servers {
-		for k := range s.Servers[i].NICs {
-			s.Servers[i].NICs[k].Speed *= 100
-		}
+		percent[i] = slices.Repeat([]int64{100}, len(s.Servers[i].NICs))
 	}
 	for _, text := range nics {
 		x, err := numbers(text, 2, 3)
 		if err != nil {
 			return fmt.Errorf("NIC %q: %w: want SERVER:NIC where it is dead, SERVER:NIC:PERCENT where it is slower", text, err)
 		}
-		if x[0] >= len(s.Servers) || x[1] >= len(s.Servers[x[0]].NICs) {
-			return fmt.Errorf("NIC %q: there are %d servers with %d NICs, counted from 0", text, len(s.Servers), len(s.Servers[0].NICs))
+		if x[0] >= len(s.Servers) || x[1] >= len(percent[x[0]]) {
+			return fmt.Errorf("NIC %q is not there: servers, of which there are %d, and their NICs are counted from 0", text, len(s.Servers))
 		}
 		speed := 0
 		if len(x) == 3 {
@@ -65,7 +80,12 @@ func (s *Site) Fail(nics, gpus []string) error {
 		if speed > 100 {
 			return fmt.Errorf("NIC %q: want 0 to 100 percent", text)
 		}
-		s.Servers[x[0]].NICs[x[1]].Speed = int64(speed)
+		percent[x[0]][x[1]] = int64(speed)
+	}
+	for i := range s.Servers {
+		for k := range s.Servers[i].NICs {
+			s.Servers[i].NICs[k].Speed *= percent[i][k]
+		}
 	}
 	for _, text := range gpus {
 		x, err := numbers(text, 2, 2)
@@ -73,7 +93,7 @@ func (s *Site) Fail(nics, gpus []string) error {
 			return fmt.Errorf("GPU %q: %w: want SERVER:GPU", text, err)
 		}
 		if x[0] >= len(s.Servers) || x[1] >= s.Servers[x[0]].GPUs {
-			return fmt.Errorf("GPU %q: there are %d servers with %d GPUs, counted from 0", text, len(s.Servers), s.Servers[0].GPUs)
+			return fmt.Errorf("GPU %q is not there: servers, of which there are %d, and their GPUs are counted from 0", text, len(s.Servers))
 		}
 		s.Servers[x[0]].DeadGPUs = append(s.Servers[x[0]].DeadGPUs, x[1])
 	}
@@ -164,8 +184,8 @@ func (s *Site) check() error {
 			}
 		}
 		for k, nic := range x.NICs {
-			if nic.GPU < 0 || nic.GPU >= x.GPUs || nic.Speed < 0 || nic.Speed > 1e12 || nic.Rail < 0 || nic.Rail >= MaxRanks {
-				return fmt.Errorf("server %d: NIC %d is of GPU %d, with speed %d on rail %d: want one of %d GPUs, a speed of 0 to 1e12, and a rail of 0 to %d", i, k, nic.GPU, nic.Speed, nic.Rail, x.GPUs, MaxRanks-1)
+			if nic.GPU < 0 || nic.GPU >= x.GPUs || nic.Speed < 0 || nic.Speed > 1e14 || nic.Rail < 0 || nic.Rail >= MaxRanks {
+				return fmt.Errorf("server %d: NIC %d is of GPU %d, with speed %d on rail %d: want one of %d GPUs, a speed of 0 to 1e14, and a rail of 0 to %d", i, k, nic.GPU, nic.Speed, nic.Rail, x.GPUs, MaxRanks-1)
 			}
 		}
 	}

@@ -115,10 +115,8 @@ func (f *gpuScheduleFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	if site == nil {
-		if site, err = f.site.uniform(t.Cluster); err != nil {
-			return err
-		}
+	if site, err = gpu.Without(site, t.Cluster, f.site.rails, f.site.nics, f.site.gpus); err != nil {
+		return err
 	}
 	if o := &f.options; f.mscclpp != "" && o.Grain == 0 && o.MaxStretch == 0 && (o.Mode == gpu.Auto || o.Mode == gpu.Bytes) && site == nil {
 		o.Grain = int64(mscclpp.Alignment * t.GPUs) // auto would take one that MSCCL++ cannot copy

@@ -40,8 +40,8 @@ func (f *siteFlags) read(t *trafficFlags) (*gpu.Site, error) {
 	switch {
 	case f.file == "":
 		return nil, nil
-	case len(f.nics)+len(f.gpus) > 0 || f.rails || t.gpusPerServer != 0:
-		return nil, errors.New("--site says what each server has: --gpus-per-server, --bad-nic, --dead-gpu and --rails do not go with it")
+	case f.rails || t.gpusPerServer != 0:
+		return nil, errors.New("--site says what each server has: --gpus-per-server and --rails do not go with it")
 	}
 	data, err := readFile("site", f.file, "a file that says what each server has")
 	if err != nil {
@@ -55,16 +55,6 @@ func (f *siteFlags) read(t *trafficFlags) (*gpu.Site, error) {
 	}
 	t.gpusPerServer = 1 // a matrix of as many GPUs as it has
 	return site, nil
-}
-
-// uniform is the site that the other flags say; there is none without them.
-func (f *siteFlags) uniform(c gpu.Cluster) (*gpu.Site, error) {
-	if len(f.nics)+len(f.gpus) == 0 && !f.rails {
-		return nil, nil
-	}
-	site := c.Uniform()
-	site.Rails = f.rails
-	return site, site.Fail(f.nics, f.gpus)
 }
 
 // printSite shows people what a plan is for and why none is shorter.

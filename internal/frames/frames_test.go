@@ -194,6 +194,24 @@ func TestRestart(t *testing.T) {
 	}
 }
 
+// A NIC of a session of unequal servers fails as any other.
+func TestFailureOfASite(t *testing.T) {
+	x := newSite()
+	x.ask(t, x.mux, "POST /v1/gpu/sessions", `{"site":{"servers":[{"gpus":2,"nics":[{"gpu":0,"speed":400},{"gpu":1,"speed":400}]},{"gpus":1,"nics":[{"gpu":0,"speed":400},{"gpu":0,"speed":400}]}]}}`, 200, nil)
+	var lengths []int64
+	for _, failed := range []string{`{}`, `{"bad_nics":["1:1"]}`, `{"bad_nics":["1:0:0","1:1:50"]}`, `{}`} {
+		x.ask(t, x.mux, "POST /v1/gpu/sessions/1/failures", failed, 200, nil)
+		var r gpu.Report
+		x.ask(t, x.mux, "POST /v1/gpu/sessions/1/frames", `{"traffic":[[0,0,80],[0,0,20],[60,0,0]]}`, 200, &r)
+		lengths = append(lengths, r.Length)
+	}
+	if d := cmp.Diff([]int64{50, 100, 100, 50}, lengths); d != "" {
+		t.Errorf("lengths (−want +got):\n%s", d)
+	}
+	x.ask(t, x.mux, "POST /v1/gpu/sessions/1/failures", `{"bad_nics":["1:2"]}`, 400, nil)
+	x.ask(t, x.mux, "POST /v1/gpu/sessions/1/failures", `{"dead_gpus":["1:1"]}`, 400, nil)
+}
+
 // What makes no sense is refused when it is said, not with the next frame.
 func TestRefuses(t *testing.T) {
 	x := newSite()
@@ -202,14 +220,15 @@ func TestRefuses(t *testing.T) {
 		`POST /v1/gpu/sessions {"servers":2,"gpus_per_server":2,"mode":"wild"}`:        `there is no mode \"wild\"`,
 		`POST /v1/gpu/sessions {"servers":2,"gpus_per_server":2,"fabrik":true}`:        "unknown field",
 		`POST /v1/gpu/sessions {"servers":2,"gpus_per_server":2,"fabric":true}`:        "is not a fat tree of two levels, or has not been seen yet",
-		`POST /v1/gpu/sessions {"servers":2,"gpus_per_server":2,"bad_nics":["2:0"]}`:   "there are 2 servers with 2 NICs",
+		`POST /v1/gpu/sessions {"servers":2,"gpus_per_server":2,"bad_nics":["2:0"]}`:   `is not there: servers, of which there are 2,`,
 		`POST /v1/gpu/sessions {"servers":2,"gpus_per_server":2,` + traffic + `}`:      "traffic comes with each frame",
 		`POST /v1/gpu/sessions {"servers":2000,"gpus_per_server":2}`:                   "with 1024 GPUs at most",
 		`POST /v1/gpu/sessions {"servers":4611686018427387905,"gpus_per_server":4}`:    "with 1024 GPUs at most",
 		`POST /v1/gpu/sessions {"servers":"2","gpus_per_server":2}`:                    "cannot unmarshal string",
 		`POST /v1/gpu/sessions {"name":"` + strings.Repeat("x", 65) + `","servers":2}`: "the name has more than 64 bytes",
+		`POST /v1/gpu/sessions {"name":"a\nb","servers":2,"gpus_per_server":2}`:        "or control characters",
 		`POST /v1/gpu/sessions null`:                                      "want an object",
-		`POST /v1/gpu/sessions/1/failures {"bad_nics":["0:2"]}`:           "there are 2 servers with 2 NICs",
+		`POST /v1/gpu/sessions/1/failures {"bad_nics":["0:2"]}`:           `is not there: servers, of which there are 2,`,
 		`POST /v1/gpu/sessions/1/failures {"nics":["0:1"]}`:               "unknown field",
 		`POST /v1/gpu/sessions/7/failures {}`:                             "there is no session",
 		`POST /v1/gpu/sessions/1/frames {"mode":"bytes","traffic":[[0]]}`: "does not come with a frame",

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/internal/tiers"
@@ -59,8 +60,8 @@ func (r *Room) open(req *http.Request) (any, error) {
 	}
 	const mostRanks = 1024
 	switch {
-	case len(q.Name) > mostName:
-		return nil, api.BadRequest("the name has more than %d bytes", mostName)
+	case len(q.Name) > mostName || strings.ContainsFunc(q.Name, unicode.IsControl):
+		return nil, api.BadRequest("the name has more than %d bytes, or control characters", mostName)
 	case q.Site == nil && (q.Servers < 1 || q.GPUs < 1 || q.Servers > mostRanks || q.GPUs > mostRanks) || ranks < 1 || ranks > mostRanks:
 		return nil, api.BadRequest(`want {"servers": 8, "gpus_per_server": 8}, or a site, with %d GPUs at most`, mostRanks)
 	}

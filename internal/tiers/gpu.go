@@ -119,16 +119,10 @@ func (g *ground) pin(ctx context.Context, q *gpuRequest, plan *gpu.Plan, m gpu.M
 
 // site is what the servers of a cluster have, where they are not all alike.
 func (q *gpuRequest) site(c gpu.Cluster) (*gpu.Site, error) {
-	failed := len(q.BadNICs)+len(q.DeadGPUs) > 0 || q.Rails
-	switch {
-	case q.Site != nil && failed:
-		return nil, errors.New("site says what each server has: bad_nics, dead_gpus and rails do not go with it")
-	case q.Site != nil || !failed:
-		return q.Site, nil
+	if q.Site != nil && q.Rails {
+		return nil, errors.New("site says what each server has: rails does not go with it")
 	}
-	site := c.Uniform()
-	site.Rails = q.Rails
-	return site, site.Fail(q.BadNICs, q.DeadGPUs)
+	return gpu.Without(q.Site, c, q.Rails, q.BadNICs, q.DeadGPUs)
 }
 
 // traffic reads the matrix of a request.
