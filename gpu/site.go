@@ -219,6 +219,9 @@ func (s *Site) Places(parts int64) (*Places, error) {
 	if err := s.check(); err != nil {
 		return nil, err
 	}
+	if parts > MaxRanks {
+		return nil, fmt.Errorf("a NIC is so slow beside the fastest that this one would be %d channels: want %d at most", parts, MaxRanks)
+	}
 	p := &Places{Rails: s.Rails, Unit: max(1, s.Speed()/max(1, parts)), Speed: max(1, s.Speed())}
 	var servers [][]Place
 	for i := range s.Servers {

@@ -2,6 +2,7 @@ package gpu
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -154,6 +155,10 @@ func TestVerySlowNIC(t *testing.T) {
 			}
 			if plan.Certificate.Server != 1 || plan.Certificate.Channels != 1 {
 				t.Errorf("%d percent, rails %v: certificate %+v, want one channel of server 1", percent, rails, plan.Certificate)
+			}
+			s.Servers[0].NICs[0].Speed = 1e12
+			if _, err := p.PlanSite(t.Context(), s, traffic.Bytes, Options{}); err == nil || !strings.Contains(err.Error(), "so slow beside the fastest") {
+				t.Errorf("%d percent beside 1e12: %v", percent, err)
 			}
 		}
 	}
