@@ -120,6 +120,10 @@ func TestGPUTopKShapes(t *testing.T) {
 	if want == "" {
 		t.Fatal("no plan")
 	}
+	once, _ := run(array("<u2", "8, 1", choices))
+	if out, messages := run(array("<u2", "8,", choices)); once == "" || out != once {
+		t.Errorf("one choice a token, in one dimension: %s%s\nwant %s", out, messages, once)
+	}
 	others := make([]uint16, len(choices))
 	for what, got := range map[string]func() (string, string){
 		"a GPU each":     func() (string, string) { return run(array("<u2", "2, 2, 2", choices)) },

@@ -107,7 +107,7 @@ func (f *trafficFlags) readTopK(cmd *cobra.Command) (*gpu.Traffic, error) {
 	if (f.experts > 0) == (f.placement != "") {
 		return nil, errors.New("--topk needs either --experts, in blocks, or --placement, a file that says where they are")
 	}
-	m, err := command.ReadMatrix(cmd, f.topk, matrix.Options{Integer: true, None: true, MaxRows: maxTokens, Slices: true})
+	m, err := command.ReadMatrix(cmd, f.topk, matrix.Options{Integer: true, None: true, MaxRows: maxTokens, Slices: true, Column: true})
 	if err == nil {
 		err = f.cut(m, f.servers*f.gpusPerServer)
 	}

@@ -29,6 +29,7 @@ type Options struct {
 	MaxRows int  // most rows, where there may be more of them than columns
 	None    bool // −1 stands for nothing
 	Slices  bool // NPY may have three dimensions
+	Column  bool // NPY of one dimension is a column, not a row
 }
 
 // DefaultMaxSide bounds the rows and columns of a matrix whose reader sets no
@@ -57,7 +58,7 @@ func ReadFile(path string, o Options) (*Dense, error) {
 
 // Read reads a matrix in the format that its first bytes show. NPY is an array of
 // one or two dimensions of integers, reals or booleans in either byte order; of
-// one dimension it is a matrix with one row. JSON is an array of rows,
+// one dimension it is a matrix with one row, or column. JSON is an array of rows,
 // [[0, 1], [2, 0]], or an object whose "matrix" is one. Everything else is CSV:
 // a row a line, fields apart by commas, tabs, semicolons or blanks, lines that begin
 // with # are comments. A first line without numbers is a header; where it is there,

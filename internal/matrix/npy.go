@@ -140,6 +140,8 @@ func (a *npyArray) shape(text string, o Options) error {
 		sides = append(sides, n)
 	}
 	switch {
+	case len(sides) == 1 && o.Column:
+		a.rows, a.cols = sides[0], 1
 	case len(sides) == 1:
 		a.rows, a.cols = 1, sides[0]
 	case len(sides) == 2:
