@@ -37,6 +37,12 @@ class Options(ctypes.Structure):
                 ("b1", ctypes.c_double), ("b2", ctypes.c_double), ("latency", ctypes.c_int64),
                 ("fewest", ctypes.c_int32), ("reserved", ctypes.c_int32)]
 
+    def __init__(self, **options):
+        unknown = options.keys() - {name for name, _ in self._fields_}
+        if unknown:
+            raise TypeError(f"there is no option {min(unknown)}")
+        super().__init__(**options)
+
     def keywords(self):
         """The options as arguments of Planner.plan."""
         return {name: getattr(self, name) for name, _ in self._fields_ if name != "reserved" and getattr(self, name)}
@@ -102,12 +108,18 @@ class Program:
         return [Piece(x.stage, x.peer, x.offset, x.bytes) for x in (_Piece * (len(data) // ctypes.sizeof(_Piece))).from_buffer_copy(data)]
 
 
+def _whole(value):
+    if int(value) != value:
+        raise ValueError(f"traffic of {value} bytes: want whole numbers")
+    return int(value)
+
+
 def _matrix(traffic, ranks):
     """The traffic as memory of the library: a pointer, and what keeps it alive."""
     try:
         view = memoryview(traffic)
     except TypeError:
-        view = memoryview(array.array("q", [int(v) for row in traffic for v in row]))
+        view = memoryview(array.array("q", [_whole(v) for row in traffic for v in row]))
     if view.itemsize != 8 or view.format.lstrip("@=<") not in ("q", "l"):
         raise TypeError(f"traffic of type {view.format!r}: want 64-bit integers")
     if not view.c_contiguous or view.nbytes != 8 * ranks * ranks:

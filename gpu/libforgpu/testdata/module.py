@@ -30,13 +30,19 @@ chosen, outlook = planner.choose(flat, servers, gpus, budget=1000.0)
 assert outlook.complete and outlook.least <= outlook.seconds and chosen.max_stretch == options["max_stretch"]
 
 for traffic, error in ((array.array("i", [1] * len(flat)), TypeError), (array.array("d", flat), TypeError), (flat[1:], ValueError),
-                       ([[-1] * len(rows)] * len(rows), forgpu.Error)):
+                       ([[-1] * len(rows)] * len(rows), forgpu.Error), ([[0.5] * len(rows)] * len(rows), ValueError)):
     try:
         planner.plan(traffic, servers, gpus, rank)
     except error as err:
         assert not isinstance(err, forgpu.Error) or err.code == -3, err
     else:
         raise AssertionError(f"{traffic!r} is taken")
+try:
+    planner.plan(flat, servers, gpus, rank, stretch=1.05)
+except TypeError as err:
+    assert "stretch" in str(err), err
+else:
+    raise AssertionError("an option that there is not is taken")
 try:
     p.unheard
 except AttributeError:
