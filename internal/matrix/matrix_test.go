@@ -49,6 +49,8 @@ func TestRead(t *testing.T) {
 		"names of both":       {"from;a;b;c\nx;1;2;3\ny;4;.5;6\n", want},
 		"tabs":                {"a\tb\tc\r\n1\t2\t3\r\n4\t.5\t6\r\n", want},
 		"tabs with names":     {"\t0\t1\t2\n0\t1\t2\t3\n1\t4\t.5\t6\t\n", want},
+		"a column with names": {"\tx\r\n0\t3\r\n1\t4\r\n", &matrix.Dense{Rows: 2, Cols: 1, Data: []float64{3, 4}}},
+		"a column":            {" 3\n 4 \n", &matrix.Dense{Rows: 2, Cols: 1, Data: []float64{3, 4}}},
 		"numpy.savetxt":       {"1.000000000000000000e+00 2.0e+00 3\n4 5e-1  6 \n", want},
 		"JSON":                {" [[1, 2, 3], [4, 0.5, 6]]\n", want},
 		"JSON object":         {`{"matrix": [[1,2,3],[4,0.5,6]]}`, want},

@@ -75,8 +75,7 @@ func isNumber(field string) bool {
 func separator(b *bufio.Reader) rune {
 	head, _ := b.Peek(b.Size())
 	for line := range bytes.Lines(head) {
-		line = bytes.TrimSpace(line)
-		if len(line) == 0 || line[0] == '#' {
+		if text := bytes.TrimSpace(line); len(text) == 0 || text[0] == '#' {
 			continue
 		}
 		for _, c := range ",\t; " {
