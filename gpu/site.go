@@ -135,23 +135,32 @@ func (s *Site) Speed() (most int64) {
 	return most
 }
 
-// finest is how many channels the fastest NIC has where every server has one, of its fastest
-// NIC that works, or every NIC that works, with rails.
+// finest is how many channels the fastest NIC has where every two servers that NICs join have
+// one each that join them.
 func (s *Site) finest() int64 {
-	slowest := s.Speed()
+	fastest := make([]map[int]int64, len(s.Servers)) // [server] NIC that works, by rail
 	for i := range s.Servers {
-		fastest := int64(0)
+		fastest[i] = map[int]int64{}
 		for _, x := range s.Servers[i].NICs {
-			if x.Speed == 0 || slices.Contains(s.Servers[i].DeadGPUs, x.GPU) {
-				continue
-			}
-			fastest = max(fastest, x.Speed)
+			rail := 0
 			if s.Rails {
-				slowest = min(slowest, x.Speed)
+				rail = x.Rail
+			}
+			if !slices.Contains(s.Servers[i].DeadGPUs, x.GPU) {
+				fastest[i][rail] = max(fastest[i][rail], x.Speed)
 			}
 		}
-		if fastest > 0 {
-			slowest = min(slowest, fastest)
+	}
+	slowest := s.Speed()
+	for i, a := range fastest {
+		for _, b := range fastest[:i] {
+			best := int64(0)
+			for rail, speed := range a {
+				best = max(best, min(speed, b[rail]))
+			}
+			if best > 0 {
+				slowest = min(slowest, best)
+			}
 		}
 	}
 	return over(s.Speed(), max(1, slowest))

@@ -164,6 +164,22 @@ func TestVerySlowNIC(t *testing.T) {
 	}
 }
 
+// Channels are no finer than the rails need that two servers have alone: there would be too many.
+func TestVerySlowRail(t *testing.T) {
+	c := Cluster{8, 4}
+	s := c.Uniform()
+	s.Rails = true
+	if err := s.Fail([]string{"0:0", "0:1", "0:2", "0:3:10", "5:1:1"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	traffic := uniform(c, 5)
+	var p Planner
+	plan := must(p.PlanSite(t.Context(), s, traffic.Bytes, Options{}))
+	if err := VerifySite(t.Context(), s, traffic.Bytes, plan); err != nil || plan.Site.Unit != 10 {
+		t.Errorf("channels of %d percent: %v", plan.Site.Unit, err)
+	}
+}
+
 // A plan that says more than is so is found.
 func TestVerifySiteFinds(t *testing.T) {
 	s := Cluster{4, 2}.Uniform()

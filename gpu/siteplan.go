@@ -69,11 +69,7 @@ func (p *Planner) PlanSite(ctx context.Context, s *Site, bytes []int64, o Option
 	}
 	var best *Plan
 	var failed error
-	finest := s.finest()
-	for part := int64(1); part <= mostParts || best == nil && part <= finest; part++ {
-		if part > mostParts {
-			part = finest
-		}
+	for part, finest := int64(1), int64(mostParts); part <= finest; part++ {
 		plan, err := p.planParts(ctx, s, part, bytes, o)
 		if ctx.Err() != nil {
 			return best, ctx.Err()
@@ -85,6 +81,10 @@ func (p *Planner) PlanSite(ctx context.Context, s *Site, bytes []int64, o Option
 		}
 		if s.exact(max(1, s.Speed()/part)) {
 			break // finer channels use no more
+		}
+		if part == mostParts && best == nil {
+			finest = s.finest()
+			part = max(part, finest-1)
 		}
 	}
 	if best == nil {
