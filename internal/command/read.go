@@ -47,6 +47,7 @@ func tooLong(name string, most int64) error {
 // ReadMatrix reads a matrix from a file, or from standard input where path is -, for
 // which it waits no longer than until the program is interrupted.
 func ReadMatrix(cmd *cobra.Command, path string, o matrix.Options) (*matrix.Dense, error) {
+	defer Working(cmd, "reading "+path)()
 	return UnlessStopped(cmd.Context(), func() (*matrix.Dense, error) {
 		if path == "-" {
 			return matrix.Read(cmd.InOrStdin(), "standard input", o)
