@@ -74,7 +74,7 @@ func (s *Site) check() error {
 	if len(s.Switches) == 0 {
 		return errors.New("switches is empty: list the switches, in the order of the schedule's")
 	}
-	names := map[string]bool{}
+	names, ports := map[string]bool{}, map[string]string{}
 	for i, e := range s.Switches {
 		if e.Name == "" || names[e.Name] {
 			return fmt.Errorf("switch %d has the name %q: give each a name of its own", i+1, e.Name)
@@ -82,6 +82,16 @@ func (s *Site) check() error {
 		names[e.Name] = true
 		if err := e.check(); err != nil {
 			return fmt.Errorf("switch %s: %w", e.Name, err)
+		}
+		for _, x := range [][2]string{{"ingress", e.Ingress}, {"egress", e.Egress}} {
+			list, _ := Ports(x[1]) // checked just now
+			for _, p := range list {
+				port := fmt.Sprintf("%s port %d of %s", x[0], p, strings.TrimSuffix(e.URL, "/"))
+				if other := ports[port]; other != "" && other != e.Name {
+					return fmt.Errorf("switches %s and %s both have %s", other, e.Name, port)
+				}
+				ports[port] = e.Name
+			}
 		}
 	}
 	return nil

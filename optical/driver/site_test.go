@@ -55,6 +55,7 @@ func TestParseSiteRefuses(t *testing.T) {
 		{"1-3", "1-65535,1-65535", "more than 65535 ports"},
 		{"switches:", "switches: []\nmore:", "unknown field"},
 		{"unit:", "unit", "switches.yaml:"},
+		{"11, 10\n", "11, 10\n  - {name: ocs-2, driver: polatis, url: 'https://192.0.2.1:8008/', ingress: 2-4, egress: 12-14}\n", "switches ocs-1 and ocs-2 both have ingress port 2 of https://192.0.2.1:8008"},
 	} {
 		bad := strings.Replace(site, c.from, c.to, 1)
 		if _, err := ParseSite([]byte(bad), "switches.yaml"); err == nil || !strings.Contains(err.Error(), c.want) {
