@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -52,19 +53,14 @@ the periods until then, the last one by the best schedule so far.`,
 			}
 			var list []onlinePeriod
 			late := 0
+			var failed error
 			for _, name := range demands {
-				d, err := readDemand(cmd, name)
-				if err != nil {
-					return err
+				p, err := nextPeriod(cmd, l, name)
+				if err != nil && cmd.Context().Err() == nil {
+					failed = err
 				}
-				done := command.Searching(cmd, "planning "+name)
-				p, err := l.Next(cmd.Context(), d)
-				done()
-				if err != nil && cmd.Context().Err() != nil {
+				if err != nil {
 					break
-				}
-				if err != nil {
-					return fmt.Errorf("%s: %w", name, err)
 				}
 				if p.Late > 0 {
 					late++
@@ -74,10 +70,13 @@ the periods until then, the last one by the best schedule so far.`,
 					break
 				}
 			}
+			if failed != nil && len(list) == 0 {
+				return failed
+			}
 			if err := printPeriods(cmd, period, list); err != nil {
 				return err
 			}
-			if err := command.Interrupted(cmd); err != nil {
+			if err := cmp.Or(failed, command.Interrupted(cmd)); err != nil {
 				return err
 			}
 			if late > 0 {
@@ -90,6 +89,20 @@ the periods until then, the last one by the best schedule so far.`,
 	cmd.Flags().StringArrayVar(&demands, "demand", nil, "matrix of a period, in turn; repeatable")
 	cmd.Flags().Float64Var(&period, "period", 0, "what a period takes, in the demands' unit")
 	return cmd
+}
+
+// nextPeriod schedules the matrix of a file.
+func nextPeriod(cmd *cobra.Command, l *ocs.Online, name string) (*ocs.Period, error) {
+	d, err := readDemand(cmd, name)
+	if err != nil {
+		return nil, err
+	}
+	defer command.Searching(cmd, "planning "+name)()
+	p, err := l.Next(cmd.Context(), d)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return p, nil
 }
 
 func printPeriods(cmd *cobra.Command, period float64, list []onlinePeriod) error {
