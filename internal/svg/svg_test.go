@@ -150,7 +150,7 @@ func TestNothingOverlaps(t *testing.T) {
 // TestExtremes: the shortest and the longest axis that there are fit into the picture, with
 // their bars in proportion.
 func TestExtremes(t *testing.T) {
-	for _, end := range []float64{math.SmallestNonzeroFloat64 * 2, 1e-305, 1e-5, math.MaxFloat64} {
+	for _, end := range []float64{math.SmallestNonzeroFloat64 * 2, 4e-306, 1e-5, math.MaxFloat64} {
 		c := Chart{End: end, Rows: []Row{{"", []Bar{{0, end / 2, 0, 0, "half", ""}, {end / 2, end, 1, 0, "half", ""}}}}}
 		if p := nothingOverlaps(t, &c); math.Abs(p.bars[0].right-p.bars[1].left) > 0.02 || p.bars[1].right < p.width-margin-0.02 {
 			t.Errorf("an axis to %v has the bars %v", end, p.bars)
