@@ -67,11 +67,12 @@ func ReadBody(r *http.Request, limit int64) ([]byte, error) {
 	n := r.ContentLength
 	tooLong := Errorf(http.StatusRequestEntityTooLarge, CodeTooLarge, "the request is longer than %d bytes", limit)
 	busy := Busy("other requests fill the memory for requests: ask again later")
-	if n > limit {
+	switch {
+	case n > limit:
 		return nil, tooLong
-	} else if n > smallBody && !bodies.has(n) {
+	case n > smallBody && !bodies.has(n):
 		return nil, busy
-	} else if n < 0 {
+	case n < 0:
 		n = limit // it does not say how long it is
 	}
 	body := make([]byte, 0, min(n, smallBody))
