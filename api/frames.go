@@ -1,33 +1,45 @@
 package api
 
-import "time"
+import (
+	"time"
+
+	"github.com/forsd/forsd/optical/ocs"
+)
+
+// Session is what all sessions have: plans that are made one after the other.
+type Session struct {
+	ID      uint64    `json:"id"`
+	Name    string    `json:"name"`
+	Opened  time.Time `json:"opened"`
+	Asked   time.Time `json:"asked"`   // last
+	Planned uint64    `json:"planned"` // frames
+	Refused uint64    `json:"refused"`
+}
+
+// Frame is what all frames of sessions have.
+type Frame struct {
+	Number          uint64    `json:"number"` // from 1
+	At              time.Time `json:"at"`
+	PlanningSeconds float64   `json:"planning_seconds"` // the wait for a turn included
+}
 
 // GPUSession is a run of exchanges of a GPU cluster, planned one after the other.
 type GPUSession struct {
-	ID            uint64     `json:"id"`
-	Name          string     `json:"name"`
-	GPUs          int        `json:"gpus"`            // in all
-	GPUsPerServer int        `json:"gpus_per_server"` // 0 where a site says what each server has
-	Opened        time.Time  `json:"opened"`
-	Asked         time.Time  `json:"asked"`    // last
-	BadNICs       []string   `json:"bad_nics"` // as in POST /v1/gpu/schedule
-	DeadGPUs      []string   `json:"dead_gpus"`
-	Planned       uint64     `json:"planned"` // frames
-	Refused       uint64     `json:"refused"`
-	Frames        []GPUFrame `json:"frames,omitempty"` // the latest, where a session is asked for by itself
+	Session
+	GPUs          int `json:"gpus"`            // in all
+	GPUsPerServer int `json:"gpus_per_server"` // 0 where a site says what each server has
+	GPUFailures
+	Frames []GPUFrame `json:"frames,omitempty"` // the latest, where a session is asked for by itself
 }
 
 // GPUFrame is a frame that was planned.
 type GPUFrame struct {
-	Number           uint64    `json:"number"` // from 1
-	At               time.Time `json:"at"`
-	Mode             string    `json:"mode"`
-	Length           int64     `json:"length"` // bytes a NIC
-	Bound            int64     `json:"bound"`
-	PredictedSeconds float64   `json:"predicted_seconds"`
-	PlanningSeconds  float64   `json:"planning_seconds"` // the wait for a turn included
-	BadNICs          []string  `json:"bad_nics"`
-	DeadGPUs         []string  `json:"dead_gpus"`
+	Frame
+	Mode             string  `json:"mode"`
+	Length           int64   `json:"length"` // bytes a NIC
+	Bound            int64   `json:"bound"`
+	PredictedSeconds float64 `json:"predicted_seconds"`
+	GPUFailures
 }
 
 // GPUSessions is the answer of GET /v1/gpu/sessions.
@@ -37,7 +49,7 @@ type GPUSessions struct {
 
 // GPUFailures is what has failed of a cluster: all of it, in place of what was named before.
 type GPUFailures struct {
-	BadNICs  []string `json:"bad_nics"`
+	BadNICs  []string `json:"bad_nics"` // as in POST /v1/gpu/schedule
 	DeadGPUs []string `json:"dead_gpus"`
 }
 
@@ -46,5 +58,42 @@ type GPUEvent struct {
 	What    string     `json:"what"` // opened, failures, replanned or ended
 	Session GPUSession `json:"session"`
 	Frame   *GPUFrame  `json:"frame,omitempty"` // the first one planned after a change of the failures
+	Text    string     `json:"text"`
+}
+
+// OCSSession is a run of matrices for optical circuit switches, one a period.
+type OCSSession struct {
+	Session
+	Racks    int     `json:"racks"`
+	Switches int     `json:"switches"`
+	Delta    float64 `json:"delta"`
+	Period   float64 `json:"period"`
+	ocs.Damage
+	Periods []OCSPeriod `json:"periods,omitempty"` // the latest, where a session is asked for by itself
+}
+
+// OCSPeriod is a period that was planned.
+type OCSPeriod struct {
+	Frame
+	Makespan       float64 `json:"makespan"`
+	LowerBound     float64 `json:"lower_bound"`
+	Late           float64 `json:"late"`
+	Backlog        float64 `json:"backlog"`
+	Fresh          bool    `json:"fresh"` // made anew
+	Kept           int     `json:"kept"`
+	Configurations int     `json:"configurations"`
+	ocs.Damage
+}
+
+// OCSSessions is the answer of GET /v1/optical/ocs/sessions.
+type OCSSessions struct {
+	Sessions []OCSSession `json:"sessions"`
+}
+
+// OCSEvent is the data of an event of the kind KindOCS.
+type OCSEvent struct {
+	What    string     `json:"what"` // opened, failures, replanned or ended
+	Session OCSSession `json:"session"`
+	Period  *OCSPeriod `json:"period,omitempty"` // the first one planned after a change of the failures
 	Text    string     `json:"text"`
 }

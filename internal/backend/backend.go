@@ -91,7 +91,8 @@ type Backend struct {
 	Parts
 	Metrics *Metrics
 	Watched atomic.Pointer[api.Watched] // what was seen last where forsd only watches
-	Frames  *frames.Room                // sessions of GPU exchanges
+	GPUs    *frames.GPUs                // sessions of GPU exchanges
+	OCS     *frames.OCS                 // and of optical circuit switches
 	tables  tablesText
 	tiers   map[string]http.Handler // planners of the other tiers
 }
@@ -100,8 +101,14 @@ type Backend struct {
 func New(parts Parts) *Backend {
 	b := &Backend{Parts: parts}
 	b.tiers = tiers.Handlers(b.Workers, b.Routes)
-	b.Frames = frames.New(tiers.Planner(b.Workers, b.Routes, tiers.GPU), func(e api.GPUEvent) {
-		_ = b.Board.Events.Publish(api.KindGPU, e) // it has a form in JSON
+	plan := func(pattern string) func(*[]byte) tiers.Plan {
+		return func(state *[]byte) tiers.Plan { return tiers.PlannerAfter(b.Workers, b.Routes, pattern, state) }
+	}
+	b.GPUs = frames.New(frames.OfGPUs(), plan(tiers.GPU), func(what string, s *api.GPUSession, f *api.GPUFrame, text string) {
+		_ = b.Board.Events.Publish(api.KindGPU, api.GPUEvent{What: what, Session: *s, Frame: f, Text: text}) // it has a form in JSON
+	})
+	b.OCS = frames.New(frames.OfOCS(), plan(tiers.OCSPeriod), func(what string, s *api.OCSSession, p *api.OCSPeriod, text string) {
+		_ = b.Board.Events.Publish(api.KindOCS, api.OCSEvent{What: what, Session: *s, Period: p, Text: text}) // it has a form in JSON
 	})
 	b.Metrics = newMetrics(b)
 	return b

@@ -38,8 +38,10 @@ func (b *Backend) Interfaces(peers http.Handler, readOverTCP bool) api.Config {
 			"POST /v1/undrain":        api.Answer(b.undrain),
 		}}
 	maps.Copy(c.Mount, b.tiers)
-	maps.Copy(c.Mount, b.Frames.Readers())
-	maps.Copy(c.Local, b.Frames.Operators())
+	maps.Copy(c.Mount, b.GPUs.Readers())
+	maps.Copy(c.Local, b.GPUs.Operators())
+	maps.Copy(c.Mount, b.OCS.Readers())
+	maps.Copy(c.Local, b.OCS.Operators())
 	return c
 }
 

@@ -96,7 +96,12 @@ func (d *fakeDaemon) listen(socket string) (*api.Server, error) {
 		}
 	}
 	none := func() (*topology.Fabric, *topology.FatTree, *lft.Tables) { return nil, nil, nil }
-	room := frames.New(tiers.Planner(worker.NewPool(worker.Defaults()), none, tiers.GPU), func(api.GPUEvent) {})
+	pool := worker.NewPool(worker.Defaults())
+	plan := func(pattern string) func(*[]byte) tiers.Plan {
+		return func(state *[]byte) tiers.Plan { return tiers.PlannerAfter(pool, none, pattern, state) }
+	}
+	gpus := frames.New(frames.OfGPUs(), plan(tiers.GPU), func(string, *api.GPUSession, *api.GPUFrame, string) {})
+	switches := frames.New(frames.OfOCS(), plan(tiers.OCSPeriod), func(string, *api.OCSSession, *api.OCSPeriod, string) {})
 	config := api.Config{Backend: d, Jobs: &fakeJobs{fakeDaemon: d}, Plans: d.plans, Events: d.events, Past: d,
 		Mount: map[string]http.Handler{"GET /v1/explain": d.handler(d.explain), "GET /v1/cables": d.handler(func(*http.Request) (any, error) { return cablesOf42(), nil }), "GET /v1/baseline": d.handler(d.baseline),
 			"GET /v1/fabric": d.handler(func(*http.Request) (any, error) { return api.NewCabling(d.result.Tree.Fabric, began), nil }),
@@ -107,8 +112,10 @@ func (d *fakeDaemon) listen(socket string) (*api.Server, error) {
 		Local: map[string]http.Handler{"POST /v1/baseline/accept": d.handler(func(*http.Request) (any, error) {
 			return api.Change{Epoch: 42, Text: "the fabric as it is now is the baseline"}, nil
 		}), "POST /v1/reload": d.handler(reloaded), "POST /v1/drains": d.handler(drained), "POST /v1/undrain": d.handler(undrained), "POST /v1/cables/release": d.handler(released)}}
-	maps.Copy(config.Mount, room.Readers())
-	maps.Copy(config.Local, room.Operators())
+	maps.Copy(config.Mount, gpus.Readers())
+	maps.Copy(config.Local, gpus.Operators())
+	maps.Copy(config.Mount, switches.Readers())
+	maps.Copy(config.Local, switches.Operators())
 	return api.Listen(config, api.Listeners{Socket: socket, Mode: 0o600, Log: log.Default()})
 }
 

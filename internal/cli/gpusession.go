@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -36,16 +35,17 @@ and end where nobody asks for them during an hour.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(sessionOpenCommand(), sessionListCommand(),
-		sessionCommand("show", "Show a session with its latest frames", http.MethodGet), sessionFrameCommand(), sessionFailCommand(),
-		sessionCommand("end", "End a session", http.MethodDelete))
+	cmd.AddCommand(sessionOpenCommand(), ofGPUs.listCommand(),
+		ofGPUs.command("show", "Show a session with its latest frames", http.MethodGet), sessionFrameCommand(), sessionFailCommand(),
+		ofGPUs.command("end", "End a session", http.MethodDelete))
 	return cmd
 }
 
-// sessionPath is the path of a session, given by its number.
-func sessionPath(session, rest string) string {
-	return "/v1/gpu/sessions/" + url.PathEscape(session) + rest
-}
+// ofGPUs are the sessions of GPU exchanges.
+var ofGPUs = sessions[api.GPUSession]{path: "/v1/gpu/sessions", head: func(s *api.GPUSession) *api.Session { return &s.Session },
+	size: "GPUs", print: printSession, about: func(s *api.GPUSession) (size int, failed string) {
+		return s.GPUs, failedText(s.BadNICs, s.DeadGPUs)
+	}}
 
 // sessionOpening is the body of POST /v1/gpu/sessions.
 type sessionOpening struct {
@@ -77,7 +77,7 @@ is planned first, which finds mistakes.`,
 			}
 			q.BadNICs, q.DeadGPUs, q.Rails = site.nics, site.gpus, site.rails
 			q.B1, q.B2, q.Latency, q.Budget = &q.Model.B1, &q.Model.B2, q.Model.Latency.String(), q.Options.Budget.String()
-			return askSession(cmd, http.MethodPost, "/v1/gpu/sessions", q, id)
+			return ofGPUs.ask(cmd, http.MethodPost, "", "", q, id)
 		},
 	}
 	site.register(cmd)
@@ -90,21 +90,6 @@ is planned first, which finds mistakes.`,
 	fs.StringVar(&nics, "nics", "", "with --fabric: the hosts that are the NICs, a line each, server by server (default: all hosts, in the order of forsctl topology)")
 	fs.BoolVar(&id, "id", false, "print the session's number and nothing else")
 	return cmd
-}
-
-// askSession sends a request that is answered with a session, and prints this.
-func askSession(cmd *cobra.Command, method, path string, in any, id bool) error {
-	return with(cmd, func(ctx context.Context, c *api.Client) error {
-		var s api.GPUSession
-		if err := c.Call(ctx, method, path, in, &s); err != nil {
-			return err
-		}
-		if id {
-			_, err := fmt.Fprintln(cmd.OutOrStdout(), s.ID)
-			return err
-		}
-		return command.Show(cmd, s, func(w io.Writer) { printSession(w, &s) })
-	})
 }
 
 func printSession(w io.Writer, s *api.GPUSession) {
@@ -135,55 +120,11 @@ func failedText(nics, gpus []string) string {
 	return cmp.Or(strings.Join(all, ", "), "-")
 }
 
-func sessionListCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:     "list",
-		Aliases: []string{"ls"},
-		Short:   "List the sessions",
-		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return answer(cmd, gpuSessions, func(w io.Writer, all api.GPUSessions) {
-				fmt.Fprintln(w, "session\tname\tGPUs\tplanned\trefused\tasked for last\tfailed")
-				for i := range all.Sessions {
-					s := &all.Sessions[i]
-					fmt.Fprintf(w, "%d\t%s\t%d\t%d\t%d\t%s\t%s\n", s.ID, cmp.Or(s.Name, "-"), s.GPUs, s.Planned, s.Refused, clock(s.Asked), failedText(s.BadNICs, s.DeadGPUs))
-				}
-			})
-		},
-	}
-}
-
-func gpuSessions(ctx context.Context, c *api.Client) (all api.GPUSessions, err error) {
-	return all, c.Call(ctx, http.MethodGet, "/v1/gpu/sessions", nil, &all)
-}
-
-// sessionIDs completes sessions.
-var sessionIDs = names(func(ctx context.Context, c *api.Client) (out []cobra.Completion) {
-	all, _ := gpuSessions(ctx, c)
-	for i := range all.Sessions {
-		s := &all.Sessions[i]
-		out = append(out, cobra.CompletionWithDesc(fmt.Sprint(s.ID), strings.TrimSpace(fmt.Sprintf("%s %d GPUs", s.Name, s.GPUs))))
-	}
-	return out
-})
-
-// sessionCommand asks for one session and prints it.
-func sessionCommand(use, short, method string) *cobra.Command {
-	return &cobra.Command{
-		Use: use + " SESSION", ValidArgsFunction: atMost(1, sessionIDs),
-		Short: short,
-		Args:  cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return askSession(cmd, method, sessionPath(args[0], ""), nil, false)
-		},
-	}
-}
-
 func sessionFailCommand() *cobra.Command {
 	var site siteFlags
 	var none bool
 	cmd := &cobra.Command{
-		Use: "fail SESSION --bad-nic SERVER:NIC… | --dead-gpu SERVER:GPU… | --none", ValidArgsFunction: atMost(1, sessionIDs),
+		Use: "fail SESSION --bad-nic SERVER:NIC… | --dead-gpu SERVER:GPU… | --none", ValidArgsFunction: atMost(1, ofGPUs.ids()),
 		Short: "Say what has failed, all of it",
 		Long: `Fail says what has failed of a session's cluster, in place of what was named before. The
 next frame is planned around it.`,
@@ -193,7 +134,7 @@ next frame is planned around it.`,
 			if none == (len(site.nics)+len(site.gpus) > 0) {
 				return errors.New("say by --bad-nic and --dead-gpu what has failed, or by --none that all is well again")
 			}
-			return askSession(cmd, http.MethodPost, sessionPath(args[0], "/failures"), api.GPUFailures{BadNICs: site.nics, DeadGPUs: site.gpus}, false)
+			return ofGPUs.ask(cmd, http.MethodPost, args[0], "/failures", api.GPUFailures{BadNICs: site.nics, DeadGPUs: site.gpus}, false)
 		},
 	}
 	site.registerFailures(cmd)
@@ -211,7 +152,7 @@ type sessionFrameFlags struct {
 func sessionFrameCommand() *cobra.Command {
 	var f sessionFrameFlags
 	cmd := &cobra.Command{
-		Use: "frame SESSION --traffic FILE", ValidArgsFunction: atMost(1, sessionIDs),
+		Use: "frame SESSION --traffic FILE", ValidArgsFunction: atMost(1, ofGPUs.ids()),
 		Short: "Plan the next exchange of a session",
 		Long: `Frame has forsd plan what each GPU has for each other now, on the session's cluster
 without what has failed of it. Input and answer are those of forsctl gpu schedule.`,
@@ -235,7 +176,7 @@ func (f *sessionFrameFlags) run(cmd *cobra.Command, session string) error {
 		return errors.New("--rank goes with --programs: name a file for the rank's lists")
 	}
 	var s api.GPUSession
-	if err := ask(cmd, http.MethodGet, sessionPath(session, ""), &s); err != nil {
+	if err := ask(cmd, http.MethodGet, ofGPUs.of(session, ""), &s); err != nil {
 		return err
 	}
 	f.gpusPerServer = max(1, s.GPUsPerServer)
@@ -255,7 +196,7 @@ func (f *sessionFrameFlags) run(cmd *cobra.Command, session string) error {
 	return with(cmd, func(ctx context.Context, c *api.Client) error {
 		var r lanes.Report
 		done := command.Working(cmd, "planning")
-		err := c.Call(ctx, http.MethodPost, sessionPath(session, "/frames"), frame, &r)
+		err := c.Call(ctx, http.MethodPost, ofGPUs.of(session, "/frames"), frame, &r)
 		done()
 		if err != nil {
 			return err

@@ -29,10 +29,10 @@ does, so that the last of them is done early. Times and demands are in one unit,
 as the milliseconds that a circuit takes to carry an entry.`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			return errors.New("say what to do: schedule, replay, generate, online, apply or timetable")
+			return errors.New("say what to do: schedule, replay, generate, online, session, apply or timetable")
 		},
 	}
-	cmd.AddCommand(ocsScheduleCommand(), ocsReplayCommand(), ocsGenerateCommand(), ocsOnlineCommand(), ocsApplyCommand(), ocsTimetableCommand())
+	cmd.AddCommand(ocsScheduleCommand(), ocsReplayCommand(), ocsGenerateCommand(), ocsOnlineCommand(), ocsSessionCommand(), ocsApplyCommand(), ocsTimetableCommand())
 	return cmd
 }
 
@@ -73,18 +73,20 @@ func (f *ocsFlags) register(cmd *cobra.Command) {
 	fs.BoolVar(&f.options.NoEqualize, "no-equalize", false, "leave the published Equalize out (fast, eclipse)")
 }
 
+func (f *ocsFlags) registerDamage(cmd *cobra.Command) {
+	cmd.Flags().IntSliceVar(&f.options.DeadSwitches, "dead-switch", nil, "number of a switch, from 0, that is dead; repeatable")
+	cmd.Flags().StringArrayVar(&f.dead, "dead-port", nil, "SWITCH:RACK whose ports there are dead, or SWITCH:RACK:sends or SWITCH:RACK:receives for one of them; repeatable")
+}
+
 // read makes options of the flags.
 func (f *ocsFlags) read(cmd *cobra.Command) (ocs.Options, error) {
 	o := f.options
 	if !cmd.Flags().Changed("switches") {
 		return o, errors.New("--switches is missing: say how many work in parallel")
 	}
-	for _, name := range f.dead {
-		ports, err := deadPorts(name)
-		if err != nil {
-			return o, err
-		}
-		o.DeadPorts = append(o.DeadPorts, ports...)
+	var err error
+	if o.DeadPorts, err = f.deadPorts(); err != nil {
+		return o, err
 	}
 	if f.from != "" {
 		r, err := readSchedule(f.from)
@@ -94,6 +96,18 @@ func (f *ocsFlags) read(cmd *cobra.Command) (ocs.Options, error) {
 		o.From = r.Schedule()
 	}
 	return o, o.Refine(f.refine)
+}
+
+// deadPorts reads all of --dead-port.
+func (f *ocsFlags) deadPorts() (all []ocs.Port, err error) {
+	for _, name := range f.dead {
+		ports, err := deadPorts(name)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, ports...)
+	}
+	return all, nil
 }
 
 // deadPorts reads one --dead-port.
@@ -138,8 +152,7 @@ printed: that of the paper's theorems, and a sharper one that counts configurati
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd, demand, out) },
 	}
 	f.register(cmd)
-	cmd.Flags().IntSliceVar(&f.options.DeadSwitches, "dead-switch", nil, "number of a switch, from 0, that is dead; repeatable")
-	cmd.Flags().StringArrayVar(&f.dead, "dead-port", nil, "SWITCH:RACK whose ports there are dead, or SWITCH:RACK:sends or SWITCH:RACK:receives for one of them; repeatable")
+	f.registerDamage(cmd)
 	cmd.Flags().StringVar(&f.from, "from", "", "file of an earlier schedule for best to begin with: for no more demand the new one is never longer")
 	cmd.Flags().StringVar(&demand, "demand", "", "square matrix, a row for each sending rack: CSV, NPY or JSON; - is standard input")
 	cmd.Flags().StringVar(&out, "out", "", "write the schedule to this file, as JSON; - is standard output")

@@ -86,6 +86,7 @@ the periods until then, the last one by the best schedule so far.`,
 		},
 	}
 	f.register(cmd)
+	f.registerDamage(cmd)
 	cmd.Flags().StringArrayVar(&demands, "demand", nil, "matrix of a period, in turn; repeatable")
 	cmd.Flags().Float64Var(&period, "period", 0, "what a period takes, in the demands' unit")
 	return cmd
@@ -109,11 +110,15 @@ func printPeriods(cmd *cobra.Command, period float64, list []onlinePeriod) error
 	return command.Show(cmd, map[string]any{"version": 1, "period": period, "periods": list}, func(w io.Writer) {
 		fmt.Fprintln(w, "demand\tmakespan\tbound\tlate by\tleft over\tconfigurations\tkept\tplan")
 		for _, p := range list {
-			plan := "kept"
-			if p.Fresh {
-				plan = "new"
-			}
-			fmt.Fprintf(w, "%s\t%.6g\t%.6g\t%.4g\t%.4g\t%d\t%d\t%s\n", p.Demand, p.Makespan, p.LowerBound, p.Late, p.Backlog, p.Configurations, p.Kept, plan)
+			fmt.Fprintf(w, "%s\t%.6g\t%.6g\t%.4g\t%.4g\t%d\t%d\t%s\n", p.Demand, p.Makespan, p.LowerBound, p.Late, p.Backlog, p.Configurations, p.Kept, keptText(p.Fresh))
 		}
 	})
+}
+
+// keptText says how a period was planned.
+func keptText(fresh bool) string {
+	if fresh {
+		return "new"
+	}
+	return "kept"
 }

@@ -68,9 +68,9 @@ func TestGPUOnTheFabric(t *testing.T) {
 	}
 }
 
-// TestGPUSessionsOutlastARestart: a job goes on with its session at the next forsd, with what
+// TestSessionsOutlastARestart: a job goes on with its session at the next forsd, with what
 // had failed.
-func TestGPUSessionsOutlastARestart(t *testing.T) {
+func TestSessionsOutlastARestart(t *testing.T) {
 	s := running(t, fabric(2, 2))
 	c, err := api.Dial(filepath.Join(s.dir, "s"))
 	ok(t, err)
@@ -81,6 +81,13 @@ func TestGPUSessionsOutlastARestart(t *testing.T) {
 	ok(t, c.Call(s.ctx, "POST", "/v1/gpu/sessions", map[string]any{"servers": 2, "gpus_per_server": 2}, &session),
 		c.Call(s.ctx, "POST", "/v1/gpu/sessions/1/failures", api.GPUFailures{BadNICs: []string{"0:1"}}, &session),
 		c.Call(s.ctx, "POST", "/v1/gpu/sessions/1/frames", frame, &r))
+	const periods = "/v1/optical/ocs/sessions"
+	var run api.OCSSession
+	var p tiers.PeriodReport
+	matrix := map[string]any{"demand": [][]float64{{0, 1, 2}, {2, 0, 1}, {1, 2, 0}}}
+	ok(t, c.Call(s.ctx, "POST", periods, map[string]any{"racks": 3, "switches": 2, "delta": 0.01, "period": 9}, &run),
+		c.Call(s.ctx, "POST", periods+"/1/failures", map[string]any{"dead_switches": []int{1}}, &run),
+		c.Call(s.ctx, "POST", periods+"/1/periods", matrix, &p))
 	s.cancel()
 	ok(t, <-s.ended)
 
@@ -97,6 +104,11 @@ func TestGPUSessionsOutlastARestart(t *testing.T) {
 		c.Call(ctx, "GET", "/v1/gpu/sessions/1", nil, &session))
 	if r.Length != 22 || session.Planned != 2 || len(session.Frames) != 2 || session.Frames[1].Number != 2 || len(session.BadNICs) != 1 {
 		t.Errorf("after a restart a frame has the length %d, and the session is %+v", r.Length, session)
+	}
+	ok(t, c.Call(ctx, "POST", periods+"/1/periods", matrix, &p),
+		c.Call(ctx, "GET", periods+"/1", nil, &run))
+	if p.Fresh || p.Kept != 2 || len(p.Switches[1].Configs) != 0 || run.Planned != 2 || len(run.Periods) != 2 || len(run.DeadSwitches) != 1 {
+		t.Errorf("after a restart a period is %+v, and the session %+v", p, run)
 	}
 	cancel()
 	ok(t, <-ended)

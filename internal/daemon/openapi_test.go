@@ -18,6 +18,7 @@ import (
 
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/internal/access"
+	"github.com/forsd/forsd/optical/ocs"
 )
 
 var writeSchemas = flag.Bool("openapi", false, "write the schemas of docs/openapi.yaml anew")
@@ -54,7 +55,7 @@ func TestOpenAPIHasEveryEndpoint(t *testing.T) {
 // TestOpenAPIHasEveryField holds the schemas to the types that the server answers with.
 func TestOpenAPIHasEveryField(t *testing.T) {
 	s := schemas{known: map[reflect.Type]bool{}}
-	for _, v := range []any{api.Status{}, api.Topology{}, api.Cabling{}, api.ServerPlan{}, api.PlanChanges{}, api.PlanPhase{}, api.Epoch{}, api.Change{}, api.WhatIf{}, api.Forecast{}, api.Job{}, api.JobRequest{}, api.Preview{}, api.DrainRequest{}, api.Undrain{}, api.Drained{}, api.Caller{}, access.Token{}, api.TokenRequest{}, api.NewToken{}, api.Cables{}, api.CableEvent{}, api.GPUSessions{}, api.GPUFailures{}, api.GPUEvent{}, api.ReleaseRequest{}, api.HistoryPage{}, api.Reload{}, api.ReloadRequest{}, api.Error{}} {
+	for _, v := range []any{api.Status{}, api.Topology{}, api.Cabling{}, api.ServerPlan{}, api.PlanChanges{}, api.PlanPhase{}, api.Epoch{}, api.Change{}, api.WhatIf{}, api.Forecast{}, api.Job{}, api.JobRequest{}, api.Preview{}, api.DrainRequest{}, api.Undrain{}, api.Drained{}, api.Caller{}, access.Token{}, api.TokenRequest{}, api.NewToken{}, api.Cables{}, api.CableEvent{}, api.GPUSessions{}, api.GPUFailures{}, api.GPUEvent{}, api.OCSSessions{}, api.OCSEvent{}, ocs.Damage{}, api.ReleaseRequest{}, api.HistoryPage{}, api.Reload{}, api.ReloadRequest{}, api.Error{}} {
 		s.object(reflect.TypeOf(v))
 	}
 	slices.Sort(s.list)

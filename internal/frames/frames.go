@@ -1,15 +1,15 @@
-// Package frames keeps sessions of GPU exchanges: a cluster and how it wants its plans, what
-// of it has failed, and the frames that were planned for it, one after the other. The plans
-// are those of single exchanges.
+// Package frames keeps sessions: a cluster of GPUs, or optical circuit switches, and how plans
+// are wanted for it, what of it has failed, and the frames that were planned for it, one after
+// the other: exchanges, or periods.
 package frames
 
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -26,156 +26,192 @@ const (
 	openingBody  = 256 << 10 // bytes: a site of the most GPUs
 )
 
-// Room is the sessions that there are.
-type Room struct {
-	plan tiers.Plan // of an exchange
-	tell func(api.GPUEvent)
+// Sort is what sessions of one sort are: S a session as the API has it, F a frame, X what may
+// have failed.
+type Sort[S, F, X any] struct {
+	path, frames string   // of the sessions, and of the frames of one
+	header       string   // of an answer, with the number of the frame
+	name, frame  string   // in words
+	ofFrame      []string // the fields of a plan's request that come with each frame
+	body         int64    // of a frame, in bytes
+	follows      bool     // frames go on from the one before: there is one at a time
+
+	session func(*S) (*api.Session, *X, *[]F)
+	of      func(*F) (*api.Frame, *X)
+	open    func(settings map[string]json.RawMessage, text []byte) (s S, about string, err error)
+	nothing func(*S) (field string, side int) // a matrix of zeros
+	figures func(*F) map[string]any           // by their names in the answer
+	tidy    func(*X)                          // makes lists that JSON shows as such
+	failed  func(*X) string                   // in words
+	result  func(*F) string                   // in words
+}
+
+// Room is the sessions of a sort that there are.
+type Room[S, F, X any] struct {
+	Sort[S, F, X]
+	plan func(state *[]byte) tiers.Plan // of a frame
+	tell func(what string, s *S, f *F, text string)
 	file string // that keeps the sessions; "" for none
 
 	saving sync.Mutex // of the file; taken before mu
 
 	mu               sync.Mutex
-	sessions         []*session // by ID
+	sessions         []*session[S] // by ID
 	last             uint64
 	planned, refused uint64 // frames
 }
 
 // session is one of them; the room's lock is for it too.
-type session struct {
-	api.GPUSession
+type session[S any] struct {
+	Shown    S                          `json:"session"`
 	Settings map[string]json.RawMessage `json:"settings"` // fields of the requests
 	Number   uint64                     `json:"number"`   // of the last frame
-	Changed  bool                       `json:"changed"`  // other NICs have failed since the last frame
+	Changed  bool                       `json:"changed"`  // other parts have failed since the last frame
+	State    []byte                     `json:"state"`    // that the next frame goes on from
+	busy     bool                       // where frames follow each other: one is being planned
 }
 
 // New is a room whose frames plan plans. tell is told of what becomes of sessions.
-func New(plan tiers.Plan, tell func(api.GPUEvent)) *Room { return &Room{plan: plan, tell: tell} }
+func New[S, F, X any](sort Sort[S, F, X], plan func(state *[]byte) tiers.Plan, tell func(what string, s *S, f *F, text string)) *Room[S, F, X] {
+	return &Room[S, F, X]{Sort: sort, plan: plan, tell: tell}
+}
 
 // Readers are the endpoints that change nothing, Operators those that do, by their patterns.
-func (r *Room) Readers() map[string]http.Handler {
+func (r *Room[S, F, X]) Readers() map[string]http.Handler {
 	return map[string]http.Handler{
-		"GET /v1/gpu/sessions":           api.Answer(r.list),
-		"GET /v1/gpu/sessions/{session}": api.Answer(r.show),
+		"GET " + r.path:                api.Answer(r.list),
+		"GET " + r.path + "/{session}": api.Answer(r.show),
 	}
 }
 
 // Operators are the endpoints that change something.
-func (r *Room) Operators() map[string]http.Handler {
+func (r *Room[S, F, X]) Operators() map[string]http.Handler {
 	return map[string]http.Handler{
-		"POST /v1/gpu/sessions":                    api.Answer(r.open),
-		"POST /v1/gpu/sessions/{session}/failures": api.Answer(r.fail),
-		"POST /v1/gpu/sessions/{session}/frames":   http.HandlerFunc(r.frame),
-		"DELETE /v1/gpu/sessions/{session}":        api.Answer(r.end),
+		"POST " + r.path:                            api.Answer(r.opening),
+		"POST " + r.path + "/{session}/failures":    api.Answer(r.fail),
+		"POST " + r.path + "/{session}/" + r.frames: http.HandlerFunc(r.next),
+		"DELETE " + r.path + "/{session}":           api.Answer(r.end),
 	}
 }
 
 // Counts is how many sessions there are, and how many frames were planned and refused.
-func (r *Room) Counts() (sessions int, planned, refused uint64) {
+func (r *Room[S, F, X]) Counts() (sessions int, planned, refused uint64) {
 	defer r.lock()()
 	return len(r.sessions), r.planned, r.refused
 }
 
 // lock takes the lock and ends the sessions that nobody has asked for long; what it returns
 // gives the lock back and tells of them.
-func (r *Room) lock() (unlock func()) {
+func (r *Room[S, F, X]) lock() (unlock func()) {
 	r.mu.Lock()
-	var idle []api.GPUSession
-	r.sessions = slices.DeleteFunc(r.sessions, func(s *session) bool {
-		if time.Since(s.Asked) < mostIdle {
+	var idle []S
+	r.sessions = slices.DeleteFunc(r.sessions, func(s *session[S]) bool {
+		if time.Since(r.head(&s.Shown).Asked) < mostIdle {
 			return false
 		}
-		idle = append(idle, s.summary())
+		idle = append(idle, r.summary(s))
 		return true
 	})
 	return func() {
 		r.mu.Unlock()
 		for _, s := range idle {
-			r.changed(api.GPUEvent{What: "ended", Session: s, Text: fmt.Sprintf("%s has ended: no frame for %v", label(&s), mostIdle)})
+			r.changed("ended", &s, fmt.Sprintf(" has ended: no %s for %v", r.frame, mostIdle))
 		}
 	}
 }
 
 // find is the session of a request, which counts as asked for.
-func (r *Room) find(req *http.Request) (*session, error) {
+func (r *Room[S, F, X]) find(req *http.Request) (*session[S], error) {
 	text := req.PathValue("session")
 	id, err := strconv.ParseUint(text, 10, 64)
-	i := slices.IndexFunc(r.sessions, func(s *session) bool { return s.ID == id })
+	i := slices.IndexFunc(r.sessions, func(s *session[S]) bool { return r.head(&s.Shown).ID == id })
 	if err != nil || i < 0 {
 		return nil, api.Errorf(http.StatusNotFound, api.CodeNotFound, "there is no session %.40q: it may have ended", text)
 	}
-	r.sessions[i].Asked = time.Now()
+	r.head(&r.sessions[i].Shown).Asked = time.Now()
 	return r.sessions[i], nil
 }
 
+// head is what a session has of all.
+func (r *Room[S, F, X]) head(s *S) *api.Session {
+	h, _, _ := r.session(s)
+	return h
+}
+
 // summary is a session without its frames.
-func (s *session) summary() api.GPUSession {
-	out := s.GPUSession
-	out.Frames = nil
+func (r *Room[S, F, X]) summary(s *session[S]) S {
+	out := s.Shown
+	_, _, list := r.session(&out)
+	*list = nil
 	return out
 }
 
 // label names a session in words.
-func label(s *api.GPUSession) string {
-	if s.Name == "" {
-		return fmt.Sprintf("GPU session %d", s.ID)
+func (r *Room[S, F, X]) label(s *S) string {
+	h := r.head(s)
+	if h.Name == "" {
+		return fmt.Sprintf("%s %d", r.name, h.ID)
 	}
-	return fmt.Sprintf("GPU session %d (%s)", s.ID, s.Name)
+	return fmt.Sprintf("%s %d (%s)", r.name, h.ID, h.Name)
 }
 
-func (r *Room) list(*http.Request) (any, error) {
+func (r *Room[S, F, X]) list(*http.Request) (any, error) {
 	defer r.lock()()
-	out := api.GPUSessions{Sessions: []api.GPUSession{}}
+	list := []S{}
 	for _, s := range r.sessions {
-		out.Sessions = append(out.Sessions, s.summary())
+		list = append(list, r.summary(s))
 	}
-	return out, nil
+	return map[string][]S{"sessions": list}, nil
 }
 
-func (r *Room) show(req *http.Request) (any, error) {
+func (r *Room[S, F, X]) show(req *http.Request) (any, error) {
 	defer r.lock()()
 	s, err := r.find(req)
 	if err != nil {
 		return nil, err
 	}
-	out := s.GPUSession
-	out.Frames = slices.Clone(s.Frames)
-	return out, nil
+	return s.Shown, nil // its frames are never changed in place
 }
 
 // end ends a session.
-func (r *Room) end(req *http.Request) (any, error) {
+func (r *Room[S, F, X]) end(req *http.Request) (any, error) {
 	unlock := r.lock()
 	s, err := r.find(req)
 	if err != nil {
 		unlock()
 		return nil, err
 	}
-	r.sessions = slices.DeleteFunc(r.sessions, func(x *session) bool { return x == s })
-	out := s.summary()
+	r.sessions = slices.DeleteFunc(r.sessions, func(x *session[S]) bool { return x == s })
+	out := r.summary(s)
 	unlock()
-	r.changed(api.GPUEvent{What: "ended", Session: out, Text: label(&out) + " has ended"})
+	r.changed("ended", &out, " has ended")
 	return out, nil
 }
 
 // fail notes what has failed. It is tried on an exchange of nothing first.
-func (r *Room) fail(req *http.Request) (any, error) {
+func (r *Room[S, F, X]) fail(req *http.Request) (any, error) {
 	body, err := api.ReadBody(req, openingBody)
 	if err != nil {
 		return nil, err
 	}
-	var q api.GPUFailures
+	var q X
 	if err := api.Decode(body, &q); err != nil {
 		return nil, err
 	}
+	r.tidy(&q)
 	unlock := r.lock()
 	s, err := r.find(req)
 	if err != nil {
 		unlock()
 		return nil, err
 	}
-	settings, gpus := with(s.Settings, &q), s.GPUs
+	settings, err := with(s.Settings, &q)
+	shown := s.Shown
 	unlock()
-	if err := r.try(req, settings, gpus); err != nil {
+	if err != nil {
+		return nil, err
+	}
+	if err := r.try(req, settings, &shown); err != nil {
 		return nil, err
 	}
 	unlock = r.lock()
@@ -183,43 +219,22 @@ func (r *Room) fail(req *http.Request) (any, error) {
 		unlock()
 		return nil, err
 	}
-	s.Settings, s.BadNICs, s.DeadGPUs, s.Changed = settings, list(q.BadNICs), list(q.DeadGPUs), true
-	out := s.summary()
+	_, failures, _ := r.session(&s.Shown)
+	s.Settings, *failures, s.Changed = settings, q, true
+	out := r.summary(s)
 	unlock()
-	r.changed(api.GPUEvent{What: "failures", Session: out, Text: fmt.Sprintf("%s: from now on frames are planned with %s", label(&out), failed(&q))})
+	r.changed("failures", &out, fmt.Sprintf(": from now on %ss are planned with %s", r.frame, r.failed(&q)))
 	return out, nil
 }
 
-// with is settings with other failures.
-func with(settings map[string]json.RawMessage, q *api.GPUFailures) map[string]json.RawMessage {
-	out := map[string]json.RawMessage{}
-	for k, v := range settings {
-		out[k] = v
+// with is settings with other failures, given by lists.
+func with(settings map[string]json.RawMessage, failures any) (map[string]json.RawMessage, error) {
+	text, err := json.Marshal(failures)
+	if err != nil {
+		return nil, err
 	}
-	for k, v := range map[string][]string{"bad_nics": q.BadNICs, "dead_gpus": q.DeadGPUs} {
-		if delete(out, k); len(v) > 0 {
-			out[k], _ = json.Marshal(v) // strings have a form in JSON
-		}
-	}
-	return out
+	out := maps.Clone(settings)
+	delete(out, "dead_switches") // left out where they are empty
+	delete(out, "dead_ports")
+	return out, json.Unmarshal(text, &out)
 }
-
-// failed says in words what has failed.
-func failed(q *api.GPUFailures) string {
-	var parts []string
-	for what, names := range map[string][]string{"bad NICs ": q.BadNICs, "dead GPUs ": q.DeadGPUs} {
-		if len(names) > 8 {
-			parts = append(parts, fmt.Sprintf("%d %s", len(names), strings.TrimSpace(what)))
-		} else if len(names) > 0 {
-			parts = append(parts, what+strings.Join(names, ", "))
-		}
-	}
-	if len(parts) == 0 {
-		return "all NICs and GPUs"
-	}
-	slices.Sort(parts)
-	return strings.Join(parts, " and ")
-}
-
-// list is a list that JSON shows as one.
-func list(names []string) []string { return append([]string{}, names...) }

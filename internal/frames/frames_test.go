@@ -32,7 +32,8 @@ func TestMain(m *testing.M) {
 
 // site is a room behind its endpoints, and what it has told.
 type site struct {
-	*Room
+	*GPUs
+	ocs    *OCS
 	mux    *http.ServeMux
 	single http.Handler // plans without a session
 	told   []string
@@ -43,8 +44,16 @@ func newSite() *site {
 	pool := worker.NewPool(worker.Defaults())
 	none := func() (*topology.Fabric, *topology.FatTree, *lft.Tables) { return nil, nil, nil }
 	x.single = tiers.Handlers(pool, none)[tiers.GPU]
-	x.Room = New(tiers.Planner(pool, none, tiers.GPU), func(e api.GPUEvent) { x.told = append(x.told, e.What+": "+e.Text) })
-	for _, all := range []map[string]http.Handler{x.Readers(), x.Operators()} {
+	plan := func(pattern string) func(*[]byte) tiers.Plan {
+		return func(state *[]byte) tiers.Plan { return tiers.PlannerAfter(pool, none, pattern, state) }
+	}
+	x.GPUs = New(OfGPUs(), plan(tiers.GPU), func(what string, _ *api.GPUSession, _ *api.GPUFrame, text string) {
+		x.told = append(x.told, what+": "+text)
+	})
+	x.ocs = New(OfOCS(), plan(tiers.OCSPeriod), func(what string, _ *api.OCSSession, _ *api.OCSPeriod, text string) {
+		x.told = append(x.told, what+": "+text)
+	})
+	for _, all := range []map[string]http.Handler{x.Readers(), x.Operators(), x.ocs.Readers(), x.ocs.Operators()} {
 		for pattern, h := range all {
 			x.mux.Handle(pattern, h)
 		}
@@ -150,7 +159,7 @@ func TestRestart(t *testing.T) {
 	x.ask(t, x.mux, "POST /v1/gpu/sessions/1/frames", `{`+traffic+`}`, 200, nil)
 	x.ask(t, x.mux, "POST /v1/gpu/sessions/2/failures", `{"bad_nics":["0:1"]}`, 200, nil)
 	x.ask(t, x.mux, "POST /v1/gpu/sessions/1/frames", `{`+traffic+`}`, 200, nil)
-	x.sessions[0].Asked = time.Now().Add(-mostIdle + time.Minute)
+	x.sessions[0].Shown.Asked = time.Now().Add(-mostIdle + time.Minute)
 	if err := x.Save(); err != nil {
 		t.Fatal(err)
 	}
@@ -260,18 +269,18 @@ func TestLimits(t *testing.T) {
 		x.ask(t, x.mux, "POST /v1/gpu/sessions", `{"servers":2,"gpus_per_server":1}`, 200, nil)
 	}
 	x.ask(t, x.mux, "POST /v1/gpu/sessions", `{"servers":2,"gpus_per_server":1}`, 503, nil)
-	x.sessions[3].Asked = time.Now().Add(-mostIdle)
-	x.sessions[5].Asked = time.Now().Add(-mostIdle + time.Minute)
+	x.sessions[3].Shown.Asked = time.Now().Add(-mostIdle)
+	x.sessions[5].Shown.Asked = time.Now().Add(-mostIdle + time.Minute)
 	var all api.GPUSessions
 	x.ask(t, x.mux, "GET /v1/gpu/sessions", "", 200, &all)
 	if len(all.Sessions) != mostSessions-1 || x.told[len(x.told)-1] != "ended: GPU session 4 has ended: no frame for 1h0m0s" {
 		t.Errorf("%d sessions; %q", len(all.Sessions), x.told[len(x.told)-1])
 	}
-	s := &session{}
+	s := &session[api.GPUSession]{}
 	for n := range uint64(mostFrames + 5) {
-		s.note(api.GPUFrame{Number: n}, true, false)
+		x.note(s, api.GPUFrame{Frame: api.Frame{Number: n}}, true, false)
 	}
-	if len(s.Frames) != mostFrames || s.Frames[0].Number != 5 {
-		t.Errorf("%d frames from %d on", len(s.Frames), s.Frames[0].Number)
+	if list := s.Shown.Frames; len(list) != mostFrames || list[0].Number != 5 {
+		t.Errorf("%d frames from %d on", len(list), list[0].Number)
 	}
 }

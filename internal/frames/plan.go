@@ -14,35 +14,23 @@ import (
 	"unicode"
 
 	"github.com/forsd/forsd/api"
-	"github.com/forsd/forsd/internal/tiers"
 	"github.com/forsd/forsd/internal/worker"
 )
 
-// ofFrame are the fields of a plan's request that come with each frame.
-var ofFrame = []string{"traffic", "routing", "token_bytes", "return", "programs", "rank"}
-
-// open opens a session: the body has the fields of a plan's request but those of frames, and
-// name and servers. It is tried on an exchange of nothing first.
-func (r *Room) open(req *http.Request) (any, error) {
+// opening opens a session: the body has the fields of a plan's request but those of frames,
+// a name, and what the sort takes. It is tried on nothing first.
+func (r *Room[S, F, X]) opening(req *http.Request) (any, error) {
 	settings, err := fields(req, openingBody)
 	if err != nil {
 		return nil, err
 	}
-	var q struct {
-		Name    string `json:"name"`
-		Servers int    `json:"servers"`
-		GPUs    int    `json:"gpus_per_server"`
-		api.GPUFailures
-		Site *struct {
-			Servers []struct {
-				GPUs int `json:"gpus"`
-			} `json:"servers"`
-		} `json:"site"`
-	}
-	for _, name := range ofFrame {
+	for _, name := range r.ofFrame {
 		if _, is := settings[name]; is {
-			return nil, api.BadRequest("%s comes with each frame", name)
+			return nil, api.BadRequest("%s comes with each %s", name, r.frame)
 		}
+	}
+	var q struct {
+		Name string `json:"name"`
 	}
 	all, err := json.Marshal(settings)
 	if err == nil {
@@ -51,49 +39,43 @@ func (r *Room) open(req *http.Request) (any, error) {
 	if err != nil {
 		return nil, api.BadRequest("%v", err)
 	}
-	ranks := q.Servers * q.GPUs
-	if q.Site != nil {
-		ranks = 0
-		for _, s := range q.Site.Servers {
-			ranks += s.GPUs
-		}
-	}
-	const mostRanks = 1024
-	switch {
-	case len(q.Name) > mostName || strings.ContainsFunc(q.Name, unicode.IsControl):
+	if len(q.Name) > mostName || strings.ContainsFunc(q.Name, unicode.IsControl) {
 		return nil, api.BadRequest("the name has more than %d bytes, or control characters", mostName)
-	case q.Site == nil && (q.Servers < 1 || q.GPUs < 1 || q.Servers > mostRanks || q.GPUs > mostRanks) || ranks < 1 || ranks > mostRanks:
-		return nil, api.BadRequest(`want {"servers": 8, "gpus_per_server": 8}, or a site, with %d GPUs at most`, mostRanks)
 	}
 	delete(settings, "name")
-	delete(settings, "servers")
+	shown, about, err := r.open(settings, all)
+	if err != nil {
+		return nil, err
+	}
 	if err := r.room(); err != nil {
 		return nil, err
 	}
-	if err := r.try(req, settings, ranks); err != nil {
+	if err := r.try(req, settings, &shown); err != nil {
 		return nil, err
 	}
+	_, failures, _ := r.session(&shown)
+	r.tidy(failures)
 	now := time.Now()
-	s := &session{Settings: settings, GPUSession: api.GPUSession{Name: q.Name, GPUs: ranks, GPUsPerServer: q.GPUs,
-		Opened: now, Asked: now, BadNICs: list(q.BadNICs), DeadGPUs: list(q.DeadGPUs)}}
+	*r.head(&shown) = api.Session{Name: q.Name, Opened: now, Asked: now}
+	s := &session[S]{Settings: settings, Shown: shown}
 	unlock := r.lock()
 	if len(r.sessions) == mostSessions {
 		unlock()
 		return nil, errFull
 	}
 	r.last++
-	s.ID = r.last
+	r.head(&s.Shown).ID = r.last
 	r.sessions = append(r.sessions, s)
-	out := s.summary()
+	out := r.summary(s)
 	unlock()
-	r.changed(api.GPUEvent{What: "opened", Session: out, Text: fmt.Sprintf("%s was opened, of %d GPUs", label(&out), ranks)})
+	r.changed("opened", &out, " was opened, "+about)
 	return out, nil
 }
 
 var errFull = api.Busy("there are %d sessions, the most that there may be: end one", mostSessions)
 
 // room tells whether there is room for a session.
-func (r *Room) room() error {
+func (r *Room[S, F, X]) room() error {
 	defer r.lock()()
 	if len(r.sessions) == mostSessions {
 		return errFull
@@ -117,30 +99,31 @@ func fields(req *http.Request, most int64) (map[string]json.RawMessage, error) {
 	return out, nil
 }
 
-// try plans an exchange of nothing, which finds settings that make no sense.
-func (r *Room) try(req *http.Request, settings map[string]json.RawMessage, ranks int) error {
-	row := "[" + strings.TrimSuffix(strings.Repeat("0,", ranks), ",") + "]"
-	zero := "[" + strings.TrimSuffix(strings.Repeat(row+",", ranks), ",") + "]"
-	x := map[string]json.RawMessage{"traffic": json.RawMessage(zero)}
+// try plans a frame of nothing, which finds settings that make no sense.
+func (r *Room[S, F, X]) try(req *http.Request, settings map[string]json.RawMessage, s *S) error {
+	field, side := r.nothing(s)
+	row := "[" + strings.TrimSuffix(strings.Repeat("0,", side), ",") + "]"
+	zero := "[" + strings.TrimSuffix(strings.Repeat(row+",", side), ",") + "]"
+	x := map[string]json.RawMessage{field: json.RawMessage(zero)}
 	maps.Copy(x, settings)
 	body, err := json.Marshal(x)
 	if err != nil {
 		return err
 	}
-	return r.plan(req.Context(), body, func(a *worker.Answer) error {
+	return r.plan(new([]byte))(req.Context(), body, func(a *worker.Answer) error {
 		_, err := io.Copy(io.Discard, a)
 		return err
 	})
 }
 
-// frame plans the next frame of a session. The answer is that of a single exchange; the
-// header Forsd-Frame has the frame's number.
-func (r *Room) frame(w http.ResponseWriter, req *http.Request) {
+// next plans the next frame of a session. The answer is that of a single plan; a header has
+// the frame's number.
+func (r *Room[S, F, X]) next(w http.ResponseWriter, req *http.Request) {
 	api.Told(req.Context()) // frames are too many to be orders in the history
-	x, err := fields(req, tiers.GPUBody)
+	x, err := fields(req, r.body)
 	for name := range x {
-		if err == nil && !slices.Contains(ofFrame, name) {
-			err = api.BadRequest("%.40q does not come with a frame: want traffic or routing, token_bytes, return, programs, rank; the rest is the session's", name)
+		if err == nil && !slices.Contains(r.ofFrame, name) {
+			err = api.BadRequest("%.40q does not come with a %s: want %s; the rest is the session's", name, r.frame, strings.Join(r.ofFrame, ", "))
 		}
 	}
 	if err != nil {
@@ -149,58 +132,65 @@ func (r *Room) frame(w http.ResponseWriter, req *http.Request) {
 	}
 	unlock := r.lock()
 	s, err := r.find(req)
+	if err == nil && s.busy {
+		err = api.Refused("a %s of %s is being planned: the next one goes on from it", r.frame, r.label(&s.Shown))
+	}
 	if err != nil {
 		unlock()
 		api.WriteError(w, err)
 		return
 	}
 	s.Number++
-	f := api.GPUFrame{Number: s.Number, At: time.Now(), BadNICs: s.BadNICs, DeadGPUs: s.DeadGPUs}
-	settings, changed := s.Settings, s.Changed
+	s.busy = r.follows
+	var f F
+	h, failures := r.of(&f)
+	_, now, _ := r.session(&s.Shown)
+	*h, *failures = api.Frame{Number: s.Number, At: time.Now()}, *now
+	settings, changed, state := s.Settings, s.Changed, s.State
 	s.Changed = false
 	unlock()
-	w.Header().Set("Forsd-Frame", strconv.FormatUint(f.Number, 10))
+	w.Header().Set(r.header, strconv.FormatUint(h.Number, 10))
 	good := false
 	maps.Copy(x, settings) // which has no field of a frame
 	if body, err := json.Marshal(x); err != nil {
 		api.WriteError(w, err)
 	} else {
-		r.plan.Answer(w, req, body, func(head []byte) { good = summaryOf(&f, head) })
+		r.plan(&state).Answer(w, req, body, func(head []byte) { good = summaryOf(r.figures(&f), head) })
 	}
-	f.PlanningSeconds = time.Since(f.At).Seconds()
+	h.PlanningSeconds = time.Since(h.At).Seconds()
 	unlock = r.lock()
-	s.note(f, good, changed)
-	if good {
+	if s.busy = false; good {
+		s.State = state
 		r.planned++
 	} else {
 		r.refused++
 	}
-	out := s.summary()
+	r.note(s, f, good, changed)
+	out := r.summary(s)
 	unlock()
 	if good && changed {
-		r.tell(api.GPUEvent{What: "replanned", Session: out, Frame: &f, Text: fmt.Sprintf("%s: frame %d, with %s, sends %d bytes a NIC in %.3g ms",
-			label(&out), f.Number, failed(&api.GPUFailures{BadNICs: f.BadNICs, DeadGPUs: f.DeadGPUs}), f.Length, 1000*f.PredictedSeconds)})
+		r.tell("replanned", &out, &f, fmt.Sprintf("%s: %s %d, with %s, %s", r.label(&out), r.frame, h.Number, r.failed(failures), r.result(&f)))
 	}
 }
 
 // note remembers a frame.
-func (s *session) note(f api.GPUFrame, good, changed bool) {
+func (r *Room[S, F, X]) note(s *session[S], f F, good, changed bool) {
+	h, _, list := r.session(&s.Shown)
 	if !good {
-		s.Refused++
+		h.Refused++
 		s.Changed = s.Changed || changed
 		return
 	}
-	s.Planned++
-	if len(s.Frames) == mostFrames {
-		s.Frames = slices.Clone(s.Frames[1:])
+	h.Planned++
+	if len(*list) == mostFrames {
+		*list = slices.Clone((*list)[1:])
 	}
-	s.Frames = append(s.Frames, f)
+	*list = append(*list, f)
 }
 
 // summaryOf reads the figures of a plan out of the beginning of an answer, and tells whether they
 // are all there.
-func summaryOf(f *api.GPUFrame, text []byte) bool {
-	want := map[string]any{"mode": &f.Mode, "length": &f.Length, "bound": &f.Bound, "predicted_seconds": &f.PredictedSeconds}
+func summaryOf(want map[string]any, text []byte) bool {
 	d := json.NewDecoder(bytes.NewReader(text))
 	if _, err := d.Token(); err != nil {
 		return false

@@ -1,8 +1,10 @@
 package tiers
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"encoding/gob"
 	"errors"
 	"fmt"
 	"net/http"
@@ -34,18 +36,11 @@ type ocsRequest struct {
 // planOCS answers POST /v1/optical/ocs, as forsctl ocs schedule --json does. The
 // schedule is replayed before it is answered with.
 func planOCS(ctx context.Context, q *ocsRequest) (any, error) {
-	if q.Demand == nil {
-		return nil, errors.New(`demand is missing: want {"demand": [[0, 1], [2, 0]], "switches": 1, "delta": 0.01}`)
-	}
 	o, err := q.options()
 	if err != nil {
 		return nil, err
 	}
-	m, err := matrix.FromRows(q.Demand, matrix.Options{Square: true, MaxSide: ocsRacks})
-	if err != nil {
-		return nil, err
-	}
-	d, err := ocs.NewDemand(m.Rows, m.Data)
+	d, err := q.demand()
 	if err != nil {
 		return nil, err
 	}
@@ -53,11 +48,94 @@ func planOCS(ctx context.Context, q *ocsRequest) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := ocs.NewReport(d, s, o.Method)
+	return report(d, s, o.Method)
+}
+
+// report replays a schedule and reports it.
+func report(d *ocs.Demand, s *ocs.Schedule, m ocs.Method) (*ocs.Report, error) {
+	r, err := ocs.NewReport(d, s, m)
 	if err != nil {
 		return nil, api.Errorf(http.StatusInternalServerError, api.CodeInternal, "this is a fault of forsd: %v", err)
 	}
 	return r, nil
+}
+
+// demand reads the matrix of a request.
+func (q *ocsRequest) demand() (*ocs.Demand, error) {
+	if q.Demand == nil {
+		return nil, errors.New(`demand is missing: want {"demand": [[0, 1], [2, 0]], "switches": 1, "delta": 0.01}`)
+	}
+	m, err := matrix.FromRows(q.Demand, matrix.Options{Square: true, MaxSide: ocsRacks})
+	if err != nil {
+		return nil, err
+	}
+	return ocs.NewDemand(m.Rows, m.Data)
+}
+
+// OCSPeriod plans the next period of a session. What its answer has beyond a schedule is
+// that of ocs.Period.
+const OCSPeriod = "period of optical circuit switches"
+
+// periodRequest is what is asked for a period: what POST /v1/optical/ocs takes, the length
+// of a period and, so that no other matrix comes, the racks.
+type periodRequest struct {
+	ocsRequest
+	Racks  int     `json:"racks"`
+	Period float64 `json:"period"`
+}
+
+// PeriodReport is a schedule of a period.
+type PeriodReport struct {
+	Late    float64 `json:"late"`
+	Backlog float64 `json:"backlog"`
+	Fresh   bool    `json:"fresh"`
+	Kept    int     `json:"kept"`
+	ocs.Report
+}
+
+// planPeriod plans a period on from a state, and leaves the next one there.
+func planPeriod(ctx context.Context, body []byte, state *[]byte) (any, error) {
+	var q periodRequest
+	if err := api.Decode(body, &q); err != nil {
+		return nil, err
+	}
+	o, err := q.options()
+	if err != nil {
+		return nil, err
+	}
+	if q.From != nil {
+		return nil, errors.New("a period begins with the one before: leave from out")
+	}
+	d, err := q.demand()
+	if err != nil {
+		return nil, err
+	}
+	if d.Racks() != q.Racks {
+		return nil, fmt.Errorf("the matrix has %d racks, the session %d", d.Racks(), q.Racks)
+	}
+	l, err := ocs.NewOnline(o, q.Period)
+	if err != nil {
+		return nil, err
+	}
+	if len(*state) > 0 {
+		if err := gob.NewDecoder(bytes.NewReader(*state)).Decode(&l.State); err != nil {
+			return nil, err
+		}
+	}
+	p, err := l.Next(ctx, d)
+	if err != nil {
+		return nil, err
+	}
+	r, err := report(p.Demand, p.Schedule, o.Method)
+	if err != nil {
+		return nil, err
+	}
+	var next bytes.Buffer
+	if err := gob.NewEncoder(&next).Encode(&l.State); err != nil {
+		return nil, err
+	}
+	*state = next.Bytes()
+	return &PeriodReport{p.Late, p.Backlog, p.Fresh, p.Kept, *r}, nil
 }
 
 // options reads how a request wants its schedule to be made.

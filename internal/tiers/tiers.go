@@ -6,11 +6,13 @@ package tiers
 import (
 	"bufio"
 	"context"
+	"encoding/binary"
 	"encoding/gob"
 	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 
 	"github.com/forsd/forsd/api"
@@ -29,11 +31,12 @@ type ground struct {
 	Fabric *topology.Fabric
 	Tree   *topology.FatTree
 	Tables *lft.Tables
+	State  []byte // what a plan goes on from, and leaves for the next
 }
 
 // tier is a planner: a request of at most so many bytes in, an answer as JSON out.
 type tier struct {
-	limit  int64
+	limit  int64                                   // 0 where it has no endpoint
 	ground func(routes Routes, body []byte) ground // what it needs of forsd's own fabric; nil for nothing
 	plan   func(ctx context.Context, body []byte, g *ground) (any, error)
 }
@@ -45,6 +48,7 @@ const GPU = "POST /v1/gpu/schedule"
 var tiers = map[string]tier{
 	GPU:                         {limit: GPUBody, ground: treeForGPUs, plan: planGPUOn},
 	"POST /v1/optical/ocs":      {limit: ocsBody, plan: read(planOCS)},
+	OCSPeriod:                   {plan: func(ctx context.Context, body []byte, g *ground) (any, error) { return planPeriod(ctx, body, &g.State) }},
 	"POST /v1/optical/photonic": {limit: photonicRequest, plan: read(planPhotonic)},
 	"POST /v1/liquid":           {limit: liquidBody, ground: fabricForLiquid, plan: planLiquidOn},
 }
@@ -91,7 +95,10 @@ func (t tier) task(ctx context.Context, in *bufio.Reader) ([]byte, error) {
 		return nil, err
 	}
 	out, err := json.Marshal(answer)
-	return append(out, '\n'), err
+	if err != nil {
+		return nil, err
+	}
+	return slices.Concat(binary.BigEndian.AppendUint64(nil, uint64(len(g.State))), g.State, out, []byte{'\n'}), nil
 }
 
 // Plan has a process of a pool plan what the body of a request asks for, and hands its answer
@@ -101,9 +108,18 @@ type Plan func(ctx context.Context, body []byte, take func(*worker.Answer) error
 // Planner is the planner of an endpoint, by ServeMux pattern. routes is for schedules of
 // forsd's own fabric.
 func Planner(p *worker.Pool, routes Routes, pattern string) Plan {
+	return func(ctx context.Context, body []byte, take func(*worker.Answer) error) error {
+		var none []byte // for each request by itself
+		return PlannerAfter(p, routes, pattern, &none)(ctx, body, take)
+	}
+}
+
+// PlannerAfter is a planner that goes on from a state. Where a plan is answered with, what
+// the next one is to go on from takes its place.
+func PlannerAfter(p *worker.Pool, routes Routes, pattern string, state *[]byte) Plan {
 	t := tiers[pattern]
 	return func(ctx context.Context, body []byte, take func(*worker.Answer) error) error {
-		var g ground
+		g := ground{State: *state}
 		if t.ground != nil {
 			g = t.ground(routes, body)
 		}
@@ -113,7 +129,18 @@ func Planner(p *worker.Pool, routes Routes, pattern string) Plan {
 				_, err = in.Write(body)
 			}
 			return err
-		}, take))
+		}, func(a *worker.Answer) error {
+			var size [8]byte
+			if _, err := io.ReadFull(a, size[:]); err != nil {
+				return err
+			}
+			next := make([]byte, binary.BigEndian.Uint64(size[:]))
+			if _, err := io.ReadFull(a, next); err != nil {
+				return err
+			}
+			*state = next
+			return take(&worker.Answer{Size: a.Size - int64(len(size)+len(next)), Reader: a.Reader})
+		}))
 	}
 }
 
@@ -157,6 +184,9 @@ func (plan Plan) Answer(w http.ResponseWriter, r *http.Request, body []byte, beg
 func Handlers(p *worker.Pool, routes Routes) map[string]http.Handler {
 	handlers := map[string]http.Handler{}
 	for pattern, t := range tiers {
+		if t.limit == 0 {
+			continue
+		}
 		plan := Planner(p, routes, pattern)
 		handlers[pattern] = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			body, err := api.ReadBody(r, t.limit)

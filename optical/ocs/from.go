@@ -11,8 +11,6 @@ func (b *candidates) from(ctx context.Context, d *Demand, s *Schedule) error {
 	if s.Racks != d.n {
 		return fmt.Errorf("the schedule to begin with is for %d racks, the demand has %d", s.Racks, d.n)
 	}
-	c, p := newCover(d, 0), newPlan(b.o.Switches, b.o.Delta)
-	number := map[string]int{}
 	for h := range s.Switches {
 		for i, x := range s.Switches[h].Configs {
 			if err := permutes(x.Permutation, d.n); err != nil {
@@ -21,19 +19,9 @@ func (b *candidates) from(ctx context.Context, d *Demand, s *Schedule) error {
 			if !(x.Weight > 0) || x.Weight > maxTime {
 				return fmt.Errorf("the schedule to begin with: switch %d, configuration %d stands for %v: want more than 0", h, i, x.Weight)
 			}
-			key := fmt.Sprint(x.Permutation)
-			part, known := number[key]
-			if !known {
-				part = len(c.weight)
-				number[key] = part
-				c.addColumns(x.Permutation, 0)
-			}
-			c.weight[part] += x.Weight
-			if h < len(p.pieces) {
-				p.put(h, part, x.Weight)
-			}
 		}
 	}
+	c, p := parts(d, s.Switches, b.o.Switches, b.o.Delta)
 	if len(s.Switches) <= b.o.Switches && c.covers() {
 		b.offer(c, p)
 	}
@@ -44,4 +32,26 @@ func (b *candidates) from(ctx context.Context, d *Demand, s *Schedule) error {
 	c.prune()
 	b.start(c)
 	return nil
+}
+
+// parts are the permutations of what switches did, and the plan of the first so many.
+func parts(d *Demand, did []Switch, switches int, δ float64) (*cover, *plan) {
+	c, p := newCover(d, 0), newPlan(switches, δ)
+	number := map[string]int{}
+	for h := range did {
+		for _, x := range did[h].Configs {
+			key := fmt.Sprint(x.Permutation)
+			part, known := number[key]
+			if !known {
+				part = len(c.weight)
+				number[key] = part
+				c.addColumns(x.Permutation, 0)
+			}
+			c.weight[part] += x.Weight
+			if h < switches {
+				p.put(h, part, x.Weight)
+			}
+		}
+	}
+	return c, p
 }

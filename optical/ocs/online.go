@@ -13,19 +13,24 @@ import (
 // with the circuits that stand, which takes no δ; and it carries over what a period
 // was too short for.
 type Online struct {
-	o       Options
-	period  float64
-	racks   int // 0 before the first matrix
-	cover   *cover
-	plan    *plan
-	stands  [][]int32 // [switch] what it holds, nil for nothing
-	backlog []float64 // [from·racks+to] demand left over
+	o      Options
+	period float64
+	State
+}
+
+// State is what a scheduler of periods goes on from.
+type State struct {
+	Racks   int       // 0 before the first matrix
+	Last    []Switch  // what each switch did in the period before
+	Stands  [][]int32 // [switch] what it holds, nil for nothing
+	Backlog []float64 // [from·racks+to] demand left over
 }
 
 // Period is what Online says of a period.
 type Period struct {
 	Schedule *Schedule
-	Bounds   Bounds  // of the matrix with what was left over, with nothing standing
+	Demand   *Demand // the matrix with what was left over
+	Bounds   Bounds  // of Demand, with nothing standing
 	Fresh    bool    // made anew: what there was could not be kept at KeepCost
 	Kept     int     // configurations that the switch had in the period before
 	Late     float64 // how much longer than the period the schedule takes, 0 if it is not
@@ -36,13 +41,10 @@ type Period struct {
 const KeepCost = 0.03
 
 // NewOnline makes a scheduler of periods. The options are those of Make, with Fast
-// or Best for what is made anew.
+// or Best for what is made anew. Where ports are dead, every period is made anew.
 func NewOnline(o Options, period float64) (*Online, error) {
 	if err := o.check(); err != nil {
 		return nil, err
-	}
-	if !o.None() {
-		return nil, errors.New("dead switches and ports are for schedules of one matrix: give the number of switches that are left")
 	}
 	if o.Method == Less || o.Method == Eclipse {
 		return nil, fmt.Errorf("method %s: periods are scheduled by fast or best", o.Method)
@@ -50,51 +52,75 @@ func NewOnline(o Options, period float64) (*Online, error) {
 	if !(period > 0) || math.IsInf(period, 0) {
 		return nil, fmt.Errorf("a period of %v: want a finite number above zero", period)
 	}
-	return &Online{o: o, period: period, stands: make([][]int32, o.Switches)}, nil
+	return &Online{o: o, period: period, State: State{Stands: make([][]int32, o.Switches)}}, nil
 }
 
 // Next schedules the next period's demand and what the one before left over. Every
 // matrix has as many racks as the first. Where ctx ends, the period is that of the best
 // schedule so far, if there is one.
 func (l *Online) Next(ctx context.Context, d *Demand) (*Period, error) {
-	if l.racks == 0 {
-		l.racks, l.backlog = d.n, make([]float64, d.n*d.n)
+	if l.Racks == 0 {
+		l.Racks, l.Backlog = d.n, make([]float64, d.n*d.n)
 	}
-	if d.n != l.racks {
-		return nil, fmt.Errorf("the matrix has %d racks, those before had %d", d.n, l.racks)
+	if d.n != l.Racks {
+		return nil, fmt.Errorf("the matrix has %d racks, those before had %d", d.n, l.Racks)
 	}
 	all, err := l.withBacklog(d)
 	if err != nil {
 		return nil, err
 	}
-	p := &Period{Bounds: Bound(all, l.o.Switches, l.o.Delta), Fresh: true}
-	c, plan, err := l.o.plan(ctx, all)
+	if err := l.o.Damage.check(l.o.Switches, d.n); err != nil {
+		return nil, err
+	}
+	if len(l.o.alive(l.o.Switches)) == 0 {
+		return nil, errors.New("all switches are dead")
+	}
+	p := &Period{Demand: all, Bounds: l.o.Damage.Bound(all, l.o.Switches, l.o.Delta), Fresh: true}
+	for _, h := range l.o.DeadSwitches {
+		l.Stands[h] = nil // nobody knows what it holds when it is back
+	}
+	s, err := l.anew(ctx, all)
 	if err != nil {
 		return nil, err
 	}
-	s := l.layOut(c, plan)
-	if l.cover != nil {
-		kept, keptPlan, err := l.keep(ctx, all)
+	if l.Last != nil && len(l.o.DeadPorts) == 0 {
+		kept, err := l.keep(ctx, all)
 		switch {
 		case err != nil && ctx.Err() == nil:
 			return nil, err
-		case err == nil:
-			if t := l.layOut(kept, keptPlan); t.Makespan() <= s.Makespan()*(1+KeepCost) {
-				c, plan, s, p.Fresh = kept, keptPlan, t, false
-			}
+		case err == nil && kept.Makespan() <= s.Makespan()*(1+KeepCost):
+			s, p.Fresh = kept, false
 		}
 	}
-	c, plan = compact(c, plan)
-	p.Schedule, p.Kept = s, l.common(c, plan)
+	p.Schedule, p.Kept = s, l.common(s)
 	p.Late = max(0, s.Makespan()-l.period)
 	p.Backlog = l.serve(all, s)
-	l.cover, l.plan = c, plan
+	l.Last = s.Switches
 	return p, nil
+}
+
+// anew schedules a demand without regard to the period before.
+func (l *Online) anew(ctx context.Context, d *Demand) (*Schedule, error) {
+	if len(l.o.DeadPorts) > 0 {
+		s, err := l.o.makeDamaged(ctx, d)
+		if s == nil {
+			return nil, err
+		}
+		s.Standing = slices.Clone(l.Stands)
+		return s, nil
+	}
+	o := l.o
+	o.Switches, o.Damage = len(l.o.alive(l.o.Switches)), Damage{}
+	c, plan, err := o.plan(ctx, d)
+	if err != nil {
+		return nil, err
+	}
+	return l.layOut(c, plan), nil
 }
 
 // withBacklog adds what was left over to a demand.
 func (l *Online) withBacklog(d *Demand) (*Demand, error) {
-	entries := slices.Clone(l.backlog)
+	entries := slices.Clone(l.Backlog)
 	for e, x := range d.amount {
 		entries[int(d.from[e])*d.n+int(d.to[e])] += x
 	}
@@ -103,44 +129,54 @@ func (l *Online) withBacklog(d *Demand) (*Demand, error) {
 
 // keep covers a demand by the permutations that there are, with others for what is
 // in none of them.
-func (l *Online) keep(ctx context.Context, d *Demand) (*cover, *plan, error) {
-	c, err := l.cover.onto(ctx, d)
+func (l *Online) keep(ctx context.Context, d *Demand) (*Schedule, error) {
+	was, plan := parts(d, l.Last, len(l.Last), l.o.Delta)
+	c, err := was.onto(ctx, d)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	return c, l.reuse(c), nil
+	return l.layOut(c, l.reuse(c, plan)), nil
 }
 
-// reuse gives the permutations to the switches that had them, in the same shares,
-// the new ones to the least loaded, and equalizes.
-func (l *Online) reuse(c *cover) *plan {
-	p := newPlan(l.o.Switches, l.o.Delta)
-	for h, pieces := range l.plan.pieces {
-		for _, x := range pieces {
+// reuse gives the permutations to the switches that had them by a plan and are alive, in
+// the same shares, the others to the least loaded, and equalizes.
+func (l *Online) reuse(c *cover, was *plan) *plan {
+	alive := l.o.alive(l.o.Switches)
+	had := make([]float64, len(c.weight)) // by switches that are alive
+	for _, h := range alive {
+		for _, x := range was.pieces[h] {
+			had[x.part] += x.weight
+		}
+	}
+	p := newPlan(len(alive), l.o.Delta)
+	for i, h := range alive {
+		for _, x := range was.pieces[h] {
 			if α := c.weight[x.part]; α > 0 {
-				p.put(h, x.part, α*x.weight/l.cover.weight[x.part])
+				p.put(i, x.part, α*x.weight/had[x.part])
 			}
 		}
 	}
-	for i := len(l.cover.weight); i < len(c.weight); i++ {
-		if c.weight[i] > 0 {
-			p.put(least(p.load), i, c.weight[i])
+	for part, α := range c.weight {
+		if α > 0 && had[part] == 0 {
+			p.put(least(p.load), part, α)
 		}
 	}
 	p.equalize()
 	return p
 }
 
-// layOut orders the pieces of each switch: the one that stands first, without δ,
-// and the longest last, so that it stands when the next period begins.
+// layOut orders the pieces of each switch that is alive: the one that stands first,
+// without δ, and the longest last, so that it stands when the next period begins.
 func (l *Online) layOut(c *cover, p *plan) *Schedule {
-	s := &Schedule{Racks: c.d.n, Delta: p.δ, Switches: make([]Switch, len(p.pieces)), Standing: slices.Clone(l.stands)}
-	for h, pieces := range p.pieces {
+	s := &Schedule{Racks: c.d.n, Delta: p.δ, Switches: make([]Switch, l.o.Switches), Standing: slices.Clone(l.Stands), Damage: l.o.Damage}
+	for h := range s.Switches {
+		s.Switches[h].Configs = []Config{}
+	}
+	for i, h := range l.o.alive(l.o.Switches) {
 		sw := &s.Switches[h]
-		sw.Configs = []Config{}
-		for _, x := range ordered(pieces, c, l.stands[h]) {
+		for _, x := range ordered(p.pieces[i], c, l.Stands[h]) {
 			start := sw.Load + p.δ
-			if len(sw.Configs) == 0 && slices.Equal(c.column[x.part], l.stands[h]) {
+			if len(sw.Configs) == 0 && slices.Equal(c.column[x.part], l.Stands[h]) {
 				start = 0
 			}
 			sw.Configs = append(sw.Configs, Config{Permutation: c.column[x.part], Start: start, Weight: x.weight})
@@ -172,32 +208,11 @@ func ordered(pieces []piece, c *cover, stands []int32) []piece {
 	return list
 }
 
-// compact leaves out permutations that no switch has.
-func compact(c *cover, p *plan) (*cover, *plan) {
-	number := make([]int, len(c.weight)) // from 1
-	kept := newCover(c.d, len(c.weight))
-	for _, pieces := range p.pieces {
-		for i := range pieces {
-			x := &pieces[i]
-			if number[x.part] == 0 {
-				kept.weight = append(kept.weight, c.weight[x.part])
-				kept.column, kept.entry = append(kept.column, c.column[x.part]), append(kept.entry, c.entry[x.part])
-				number[x.part] = len(kept.weight)
-			}
-			x.part = number[x.part] - 1
-		}
-	}
-	return kept, p
-}
-
-// common counts the pieces whose switch had their permutation before.
-func (l *Online) common(c *cover, p *plan) (n int) {
-	if l.cover == nil {
-		return 0
-	}
-	for h, pieces := range p.pieces {
-		for _, x := range pieces {
-			if slices.ContainsFunc(l.plan.pieces[h], func(y piece) bool { return slices.Equal(c.column[x.part], l.cover.column[y.part]) }) {
+// common counts the configurations that their switch had before.
+func (l *Online) common(s *Schedule) (n int) {
+	for h := range l.Last {
+		for _, x := range s.Switches[h].Configs {
+			if slices.ContainsFunc(l.Last[h].Configs, func(y Config) bool { return same(x.Permutation, y.Permutation) }) {
 				n++
 			}
 		}
@@ -208,23 +223,25 @@ func (l *Online) common(c *cover, p *plan) (n int) {
 // serve runs the schedule until the period ends, notes what then stands and what is
 // left over, and returns the sum of that.
 func (l *Online) serve(d *Demand, s *Schedule) (left float64) {
-	carried := make([]float64, len(l.backlog))
+	carried := make([]float64, len(l.Backlog))
 	for h := range s.Switches {
 		for _, x := range s.Switches[h].Configs {
 			if x.Start >= l.period {
 				break
 			}
-			l.stands[h] = x.Permutation
+			l.Stands[h] = x.Permutation
 			for i, j := range x.Permutation {
-				carried[i*d.n+int(j)] += min(x.Weight, l.period-x.Start)
+				if l.o.None() || l.o.Joins(h, i, int(j)) {
+					carried[i*d.n+int(j)] += min(x.Weight, l.period-x.Start)
+				}
 			}
 		}
 	}
-	clear(l.backlog)
+	clear(l.Backlog)
 	for e, x := range d.amount {
 		at := int(d.from[e])*d.n + int(d.to[e])
 		if rest := x - carried[at]; rest > tolerance*x {
-			l.backlog[at] = rest
+			l.Backlog[at] = rest
 			left += rest
 		}
 	}

@@ -198,3 +198,73 @@ func TestOnlineInterrupted(t *testing.T) {
 		}
 	}
 }
+
+// TestOnlineDamaged has switches and ports fail and come back between periods: each
+// schedule holds without what is dead, circuits of the other switches are kept where no
+// port is dead, and what is carried by then is what is not left over.
+func TestOnlineDamaged(t *testing.T) {
+	d, err := Workload("benchmark", 20, 6, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const period = 0.9
+	var state State
+	left := make([]float64, 20*20)
+	for i, c := range []struct {
+		g     Damage
+		keeps bool
+	}{{Damage{}, false}, {Damage{DeadSwitches: []int{1}}, true}, {Damage{DeadSwitches: []int{1}}, true}, {Damage{}, false},
+		{Damage{DeadSwitches: []int{0}, DeadPorts: []Port{{1, 3, false}, {2, 4, true}}}, false}, {Damage{}, false}} {
+		l, err := NewOnline(Options{Switches: 3, Delta: 0.001, Damage: c.g}, period)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i > 0 {
+			l.State = state
+		}
+		for e := range left {
+			left[e] += d.At(e/20, e%20)
+		}
+		all, err := NewDemand(20, left)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := l.Next(bg, d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, on := range []*Demand{all, p.Demand} {
+			if err := Replay(on, p.Schedule); err != nil {
+				t.Fatalf("period %d: %v", i, err)
+			}
+		}
+		if len(p.Schedule.DeadSwitches) != len(c.g.DeadSwitches) || len(p.Schedule.DeadPorts) != len(c.g.DeadPorts) || p.Fresh == c.keeps || c.keeps && p.Kept == 0 {
+			t.Errorf("period %d, with %+v: kept %d, fresh %v, damage %+v", i, c.g, p.Kept, p.Fresh, p.Schedule.Damage)
+		}
+		for h, sw := range p.Schedule.Switches {
+			for _, x := range sw.Configs {
+				for from, to := range x.Permutation {
+					if e := from*20 + int(to); c.g.Joins(h, from, int(to)) {
+						left[e] = max(0, left[e]-max(0, min(x.Weight, period-x.Start)))
+					}
+				}
+			}
+		}
+		for e, x := range left {
+			if math.Abs(x-l.Backlog[e]) > 1e-9 {
+				t.Fatalf("period %d: %v is left over of entry %d, said to be %v", i, x, e, l.Backlog[e])
+			}
+			left[e] = l.Backlog[e]
+		}
+		state = l.State
+	}
+	for _, g := range []Damage{{DeadSwitches: []int{0}}, {DeadSwitches: []int{7}}} {
+		l, err := NewOnline(Options{Switches: 1, Delta: 0.001, Damage: g}, period)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p, err := l.Next(bg, d); err == nil {
+			t.Errorf("%+v: %+v", g, p)
+		}
+	}
+}

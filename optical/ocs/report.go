@@ -22,6 +22,8 @@ type Report struct {
 	Configurations int      `json:"configurations"`
 	Switches       []Switch `json:"switches"`
 	Damage                  // what of the switches was out of order
+
+	Standing [][]int32 `json:"standing,omitempty"` // in periods: what the switches held before
 }
 
 // NewReport replays a schedule and reports it. It fails where the replay does.
@@ -31,12 +33,12 @@ func NewReport(d *Demand, s *Schedule, m Method) (*Report, error) {
 	}
 	b := s.Damage.Bound(d, len(s.Switches), s.Delta)
 	return &Report{Version: 1, Method: m, Racks: s.Racks, Delta: s.Delta, Makespan: s.Makespan(), LowerBound: b.Sharp, PaperBound: b.Paper,
-		Degree: d.Degree(), Configurations: s.Configurations(), Switches: s.Switches, Damage: s.Damage}, nil
+		Degree: d.Degree(), Configurations: s.Configurations(), Switches: s.Switches, Damage: s.Damage, Standing: s.Standing}, nil
 }
 
 // Schedule is the schedule reported.
 func (r *Report) Schedule() *Schedule {
-	return &Schedule{Racks: r.Racks, Delta: r.Delta, Switches: r.Switches, Damage: r.Damage}
+	return &Schedule{Racks: r.Racks, Delta: r.Delta, Switches: r.Switches, Damage: r.Damage, Standing: r.Standing}
 }
 
 // ReadReport reads a report. Whether the schedule holds is for Check and Replay to
