@@ -102,11 +102,7 @@ func damageText(g *ocs.Damage) string {
 		all = append(all, fmt.Sprint("switch ", h))
 	}
 	for _, p := range g.DeadPorts {
-		way := "sends"
-		if p.Receives {
-			way = "receives"
-		}
-		all = append(all, fmt.Sprintf("port %d:%d:%s", p.Switch, p.Rack, way))
+		all = append(all, "port "+p.String())
 	}
 	return cmp.Or(strings.Join(all, ", "), "-")
 }

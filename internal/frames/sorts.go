@@ -91,11 +91,7 @@ func OfOCS() Sort[api.OCSSession, api.OCSPeriod, ocs.Damage] {
 		failed: func(x *ocs.Damage) string {
 			var ports []string
 			for _, p := range x.DeadPorts {
-				way := "sends"
-				if p.Receives {
-					way = "receives"
-				}
-				ports = append(ports, fmt.Sprintf("%d:%d:%s", p.Switch, p.Rack, way))
+				ports = append(ports, p.String())
 			}
 			var switches []string
 			for _, h := range x.DeadSwitches {

@@ -18,6 +18,14 @@ type Port struct {
 	Receives bool `json:"receives,omitempty"` // the rack receives from it
 }
 
+// String names a port as --dead-port does.
+func (p Port) String() string {
+	if p.Receives {
+		return fmt.Sprintf("%d:%d:receives", p.Switch, p.Rack)
+	}
+	return fmt.Sprintf("%d:%d:sends", p.Switch, p.Rack)
+}
+
 // Damage is what of the switches is out of order.
 type Damage struct {
 	DeadSwitches []int  `json:"dead_switches,omitempty"`
