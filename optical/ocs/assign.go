@@ -48,25 +48,11 @@ func longestFirst(weights []float64) []int {
 	return order
 }
 
-// whole is a piece for each permutation.
-func whole(weights []float64) []piece {
-	pieces := make([]piece, len(weights))
-	for i, α := range weights {
-		pieces[i] = piece{i, α}
-	}
-	return pieces
-}
-
 // lpt gives the permutations, longest first, to the least loaded switch (Alg. 3).
-func lpt(weights []float64, s int, δ float64) *plan { return place(whole(weights), s, δ) }
-
-// place gives pieces, the longest first, to the least loaded switch.
-func place(pieces []piece, s int, δ float64) *plan {
+func lpt(weights []float64, s int, δ float64) *plan {
 	p := newPlan(s, δ)
-	order := slices.Clone(pieces)
-	slices.SortStableFunc(order, func(a, b piece) int { return cmp.Compare(b.weight, a.weight) })
-	for _, x := range order {
-		p.put(least(p.load), x.part, x.weight)
+	for _, i := range longestFirst(weights) {
+		p.put(least(p.load), i, weights[i])
 	}
 	return p
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"math"
 	"math/bits"
-	"math/rand/v2"
 	"slices"
 )
 
@@ -108,107 +107,4 @@ func (p *plan) shift(g, h int) bool {
 		}
 	}
 	return false
-}
-
-// packSplit splits mostMore permutations at most, each one of the first mostSplit, and
-// leaves plans of more than mostAnnealed permutations to pack.
-const (
-	mostMore     = 3
-	mostSplit    = 12
-	mostAnnealed = 64
-)
-
-// packSplit is pack, and tries which permutations to split in two, with pieces placed anew.
-func packSplit(weights []float64, s int, δ float64) *plan {
-	best := pack(weights, s, δ)
-	rng := rand.New(rand.NewPCG(1, 0))
-	pieces := whole(weights)
-	for more := 0; more <= min(s-1, mostMore) && len(weights) <= mostAnnealed && (sum(weights)+δ*float64(len(pieces)))/float64(s) < best.makespan(); more++ {
-		var shortest *plan
-		with := pieces
-		for i := range pieces[:min(len(pieces), mostSplit)] {
-			half := slices.Clone(pieces)
-			if more > 0 {
-				half[i].weight /= 2
-				half = append(half, half[i])
-			} else if i > 0 {
-				break
-			}
-			p := place(half, s, δ)
-			p.anneal(rng)
-			if p.balance(); shortest == nil || p.makespan() < shortest.makespan() {
-				shortest, with = p, half
-			}
-		}
-		pieces = with
-		if shortest.makespan() < best.makespan() {
-			best = shortest
-		}
-	}
-	return best
-}
-
-// moves is how many moves anneal tries for each piece.
-const moves = 100
-
-// anneal moves pieces between switches, and swaps them, at random: what makes loads more
-// even, and at first some of the rest.
-func (p *plan) anneal(rng *rand.Rand) {
-	s, count := len(p.load), 0
-	for _, of := range p.pieces {
-		count += len(of)
-	}
-	if s < 2 {
-		return
-	}
-	heat := sum(p.load) / float64(count) / 4
-	for left := moves * count; left > 0; left-- {
-		g, h := rng.IntN(s), rng.IntN(s-1)
-		if h >= g {
-			h++
-		}
-		a, b := rng.IntN(len(p.pieces[g])+1)-1, rng.IntN(len(p.pieces[h])+1)-1
-		by := 0.0 // goes from g to h
-		if a >= 0 {
-			by += p.pieces[g][a].weight + p.δ
-		}
-		if b >= 0 {
-			by -= p.pieces[h][b].weight + p.δ
-		}
-		worse := by * (by - (p.load[g] - p.load[h]))
-		t := heat * float64(left) / float64(moves*count)
-		if t *= t; worse > t || !p.move(g, a, h, b) {
-			continue
-		}
-		p.load[g], p.load[h] = p.load[g]-by, p.load[h]+by
-	}
-	for h, of := range p.pieces {
-		p.load[h] = p.loadOf(of)
-	}
-}
-
-// move has two switches swap pieces, or one give its own where the other's is −1, and tells
-// whether it did: not where one has a piece of the same permutation.
-func (p *plan) move(g, a, h, b int) bool {
-	has := func(h, part, but int) bool {
-		for i, x := range p.pieces[h] {
-			if i != but && x.part == part {
-				return true
-			}
-		}
-		return false
-	}
-	switch {
-	case a < 0 && b < 0, a >= 0 && has(h, p.pieces[g][a].part, b), b >= 0 && has(g, p.pieces[h][b].part, a):
-		return false
-	case a >= 0 && b >= 0:
-		p.pieces[g][a], p.pieces[h][b] = p.pieces[h][b], p.pieces[g][a]
-	case a >= 0:
-		p.pieces[h] = append(p.pieces[h], p.pieces[g][a])
-		p.pieces[g] = slices.Delete(p.pieces[g], a, a+1)
-	default:
-		p.pieces[g] = append(p.pieces[g], p.pieces[h][b])
-		p.pieces[h] = slices.Delete(p.pieces[h], b, b+1)
-	}
-	return true
 }

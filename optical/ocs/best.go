@@ -15,7 +15,6 @@ type search struct {
 	δ     float64
 	cover *cover
 	plan  *plan
-	least float64 // the least worth of a cover so far
 }
 
 // trial is a kick that may be taken back.
@@ -85,7 +84,7 @@ func (b *candidates) begin(ctx context.Context, d *Demand) error {
 		return err
 	}
 	b.start(c)
-	for _, by := range d.allVariants() {
+	for _, by := range variants {
 		if b.done() {
 			return nil
 		}
@@ -117,41 +116,88 @@ func (b *candidates) start(c *cover) {
 	b.offer(c, pack(c.weight, b.o.Switches, b.o.Delta))
 }
 
-// rounds say from how many covers searches begin, and how many go on, each for one part in
-// so many of the effort.
-var rounds = []struct{ searches, part int }{{10, 40}, {4, 16}, {1, 2}}
+// rounds say how many searches begin, and go on, and with what part of the steps: 0 for
+// none. Where pieces are apart, each becomes a permutation of its own before.
+var rounds = []struct {
+	searches, part int
+	apart          bool
+}{{3, 0, false}, {2, 16, true}, {1, 2, true}}
 
-// improve searches from the covers whose plans are the shortest, and goes on with those
-// that have come furthest.
+// improve searches from the lightest covers, and goes on with those whose plans are the
+// shortest.
 func (b *candidates) improve(ctx context.Context) {
+	if b.o.Budget > 0 {
+		within, cancel := context.WithTimeout(ctx, b.o.Budget)
+		defer cancel()
+		ctx = within
+	}
+	slices.SortStableFunc(b.starts, func(x, y *cover) int { return cmp.Compare(x.worth(b.o.Delta), y.worth(b.o.Delta)) })
 	var searches []*search
 	for _, c := range b.starts {
-		if len(c.weight) > 1 && !slices.ContainsFunc(searches, func(s *search) bool { return slices.Equal(s.cover.weight, c.weight) }) {
+		if len(searches) < rounds[0].searches && len(c.weight) > 1 && !slices.ContainsFunc(searches, func(s *search) bool { return slices.Equal(s.cover.weight, c.weight) }) {
 			searches = append(searches, newSearch(c, b.o))
 		}
 	}
-	steps, budget := cmp.Or(b.o.Steps, DefaultSteps(b.cover.d.n)), b.o.Budget
+	steps, k := cmp.Or(b.o.Steps, DefaultSteps(b.cover.d.n)), newColourer(b.cover.d)
 	for _, r := range rounds {
-		slices.SortStableFunc(searches, func(x, y *search) int { return cmp.Compare(x.plan.makespan(), y.plan.makespan()) })
 		searches = searches[:min(len(searches), r.searches)]
 		for _, s := range searches {
-			if b.done() {
+			if r.apart {
+				s.apart()
+			}
+			if r.part > 0 {
+				s.run(ctx, steps/r.part, b.o.Budget/time.Duration(r.part), b.bound)
+			}
+			s.settle(ctx, k)
+			b.offer(s.cover, s.plan)
+			if b.done() || ctx.Err() != nil {
 				return
 			}
-			s.run(ctx, steps/r.part, budget/time.Duration(r.part), b.bound)
-			b.offer(s.cover, s.plan)
 		}
+		slices.SortStableFunc(searches, func(x, y *search) int { return cmp.Compare(x.plan.makespan(), y.plan.makespan()) })
 	}
 }
 
-func newSearch(c *cover, o Options) *search {
-	s := &search{x: newExchanger(c, 1), s: o.Switches, δ: o.Delta, cover: c, plan: packSplit(c.weight, o.Switches, o.Delta)}
-	s.least = s.worth(c)
-	return s
+// apart makes each piece of the plan a permutation of its own.
+func (b *search) apart() {
+	c, p := newCover(b.cover.d, 0), newPlan(b.s, b.δ)
+	for h, of := range b.plan.pieces {
+		for _, x := range of {
+			p.put(h, len(c.weight), x.weight)
+			c.weight, c.column, c.entry = append(c.weight, x.weight), append(c.column, b.cover.column[x.part]), append(c.entry, b.cover.entry[x.part])
+		}
+	}
+	b.begin(c, p)
 }
 
-// worth is what a cover's plan would take on all switches together if it were even.
-func (b *search) worth(c *cover) float64 { return sum(c.weight) + b.δ*float64(len(c.weight)) }
+// settle looks for permutations of less weight, and gives them to the switches anew.
+func (b *search) settle(ctx context.Context, k *colourer) {
+	b.keep(b.cover)
+	if c := k.lighten(ctx, b.cover); c != b.cover && b.keep(c) {
+		b.begin(b.cover, b.plan)
+	}
+}
+
+// keep makes the best plan of a cover, and keeps both if they are the best.
+func (b *search) keep(c *cover) bool {
+	p := pack(c.weight, b.s, b.δ)
+	shorter := p.makespan() < b.plan.makespan()
+	if shorter {
+		b.cover, b.plan = c, p
+	}
+	return shorter
+}
+
+// begin has the search go on from a cover.
+func (b *search) begin(c *cover, p *plan) {
+	b.x, b.cover, b.plan = newExchanger(c, 1), c, p
+}
+
+func newSearch(c *cover, o Options) *search {
+	b := &search{s: o.Switches, δ: o.Delta}
+	b.begin(c, pack(c.weight, o.Switches, o.Delta))
+	return b
+}
 
 // run improves the permutations within a number of steps or a time, until a plan of
 // them is as short as the bound.
@@ -217,15 +263,10 @@ func (b *search) look() float64 {
 	c := b.x.cover()
 	c.refine()
 	c.prune()
-	worth := b.worth(c)
-	by := pack
-	if worth < b.least {
-		b.least, by = worth, packSplit
-	}
-	if p := by(c.weight, b.s, b.δ); p.makespan() < b.plan.makespan() {
+	if p := pack(c.weight, b.s, b.δ); p.makespan() < b.plan.makespan() {
 		b.cover, b.plan = c, p
 	}
-	return worth
+	return c.worth(b.δ)
 }
 
 // overflow adds a permutation that carries the peaks of others, so that their

@@ -12,6 +12,16 @@ type Bounds struct {
 	Sharp float64 `json:"sharp"` // never below Paper
 }
 
+// sorted are the entries of each row and column, the largest first.
+func (d *Demand) sorted() [][]float64 {
+	lines := d.lines()
+	for i, line := range lines {
+		lines[i] = slices.Clone(line)
+		slices.SortFunc(lines[i], func(a, b float64) int { return cmp.Compare(b, a) })
+	}
+	return lines
+}
+
 // Bound bounds the makespan of a demand on s switches with reconfiguration delay δ,
 // which are such as Make takes.
 //
@@ -22,11 +32,7 @@ func Bound(d *Demand, s int, δ float64) Bounds {
 	if len(d.to) == 0 {
 		return Bounds{}
 	}
-	lines := d.lines()
-	for i, line := range lines {
-		lines[i] = slices.Clone(line)
-		slices.SortFunc(lines[i], func(a, b float64) int { return cmp.Compare(b, a) })
-	}
+	lines := d.sorted()
 	var b Bounds
 	for _, x := range lines {
 		if len(x) > 0 {
@@ -71,10 +77,8 @@ func theorem2(x []float64, s int, δ float64) float64 {
 //     occupies βT of the switches' time, else x + βδ; with more configurations it is
 //     x + (β+1)δ. What the entries of a line occupy sums to sT at most.
 //   - C is at least the sum of β over any line.
-//   - Of a line with k entries, C − k at most are split over configurations. So the
-//     r-th largest weight of all is at least its (r + C − k)-th largest entry. The
-//     weights sum to that for all lines at once, and to the sum of any line, and
-//     with Cδ to sT at most.
+//   - The weights sum to what is least for all lines at once, see weights, and with Cδ to
+//     sT at most.
 //
 // It halves the interval between a T that fails one of these and one that fails
 // none.
@@ -151,21 +155,47 @@ func (c *counter) possible(t float64) bool {
 	}
 }
 
-// weights is the least sum that C weights can have, by the third condition. From
-// twice the degree on every entry may be split.
+// weights is the least sum that C weights can have. Of a line with k entries, all but the
+// r − (C − k) largest take one of the C each at least. So these have r at most, and the r
+// largest weights sum to no less. The others are at least what leastWeights says. From twice
+// the degree on every entry may be split.
 func (c *counter) weights(C int) float64 {
 	if C >= 2*c.degree {
 		return c.width
 	}
 	for len(c.least) <= C-c.degree {
-		top := make([]float64, c.degree)
-		split := c.degree + len(c.least)
-		for _, x := range c.lines {
-			for r := split - len(x); r < len(x); r++ {
-				top[r-split+len(x)] = max(top[r-split+len(x)], x[r])
+		count := c.degree + len(c.least)
+		least := leastWeights(c.lines, count)
+		first := make([]float64, count+1) // [r] what the r largest sum to
+		for _, line := range c.lines {
+			sum := 0.0
+			for i, x := range line {
+				sum += x
+				r := count - len(line) + i + 1
+				first[r] = max(first[r], sum)
 			}
 		}
-		c.least = append(c.least, max(c.width, sum(top)))
+		most, others := 0.0, 0.0
+		for r := count; r >= 0; r-- {
+			most = max(most, first[r]+others)
+			if r > 0 {
+				others += least[r-1]
+			}
+		}
+		c.least = append(c.least, most)
 	}
 	return c.least[C-c.degree]
+}
+
+// leastWeights are the least that C weights can be, the largest first: of a line with k
+// entries, C − k at most are split over permutations, so that its r-th largest weight is at
+// least the (r + C − k)-th largest entry. Entries are sorted, the largest first.
+func leastWeights(lines [][]float64, C int) []float64 {
+	least := make([]float64, C)
+	for _, line := range lines {
+		for r := C - len(line); r < len(line); r++ {
+			least[r-C+len(line)] = max(least[r-C+len(line)], line[r])
+		}
+	}
+	return least
 }

@@ -125,6 +125,9 @@ func (c *cover) refine() {
 	}
 }
 
+// worth is what a plan would take on all switches together if it were even.
+func (c *cover) worth(δ float64) float64 { return sum(c.weight) + δ*float64(len(c.weight)) }
+
 // prune takes out the permutations without a weight.
 func (c *cover) prune() {
 	kept := 0

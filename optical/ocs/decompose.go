@@ -16,9 +16,8 @@ func decompose(ctx context.Context, d *Demand) (*cover, error) {
 	return decomposeBy(ctx, d, variant{})
 }
 
-// variant is a way to decompose.
+// variant is a way to decompose: by levels, or as published where it is zero.
 type variant struct {
-	step  float64 // of levels, 0 for none
 	share float64 // of the entries that a permutation is the first to cover: these may be larger than its weight
 	split float64 // of the median entry: what is left of an entry, if it is more, counts as an entry; 0 for never
 	extra int     // permutations beyond the degree, for what sums leave and for peaks
@@ -26,26 +25,10 @@ type variant struct {
 
 // variants are those by which Best decomposes demands beside the published one. Where
 // lines differ in their numbers of entries, or entries are sums of two flows, the least
-// entry of a permutation says nothing of the others, and one beyond a quarter of them
+// entry of a permutation says nothing of the others, and one beyond a share of them
 // does; what larger entries have left is for the permutations that follow. What a sum has
 // left must count as an entry, or none of them has room for it.
-var variants = []variant{{1.25, 0.25, 0.5, 0}, {2, 0.25, 0.5, 0}, {1.25, 0.1, 0.5, 0}, {1.25, 0.25, 0, 0}, {2, 0.5, 0, 0}}
-
-// moreVariants are tried where a decomposition is quick: which of all leads to a short
-// schedule is a matter of chance, to a part.
-var moreVariants = []variant{{1.25, 0.1, 0.5, 1}, {1.25, 0.05, 0.5, 0}, {1.25, 0.05, 0.5, 1}, {1.25, 0.15, 0.5, 0}, {1.25, 0.1, 0.5, 2}, {1.25, 0.1, 0.5, 3},
-	{1.25, 0.25, 0.5, 1}, {1.25, 0.25, 0.5, 2}, {1.25, 0.25, 0.4, 0}, {1.25, 0.25, 0.6, 0}, {2, 0.25, 0.6, 0}, {1.25, 0.1, 0, 0}}
-
-// mostForMore is up to how many entries, times permutations, a decomposition is quick.
-const mostForMore = 1 << 20
-
-// allVariants are those by which Best decomposes a demand.
-func (d *Demand) allVariants() []variant {
-	if len(d.to)*d.Degree() > mostForMore {
-		return variants
-	}
-	return slices.Concat(variants, moreVariants)
-}
+var variants = []variant{{0.25, 0.5, 0}, {0.1, 0.5, 0}, {0.25, 0, 0}, {0.1, 0.5, 1}, {0.1, 0.5, 2}, {0.1, 0.5, 3}}
 
 // decomposeBy is decompose by a variant.
 func decomposeBy(ctx context.Context, d *Demand, by variant) (*cover, error) {
@@ -54,8 +37,8 @@ func decomposeBy(ctx context.Context, d *Demand, by variant) (*cover, error) {
 	if by.split > 0 && len(d.amount) > 0 {
 		m.least = by.split * slices.Sorted(slices.Values(d.amount))[len(d.amount)/2]
 	}
-	if by.step > 0 {
-		m.levels = d.levels(by.step)
+	if by != (variant{}) {
+		m.levels = d.levels()
 	}
 	m.left = m.degree() + by.extra
 	c := newCover(d, m.left)
@@ -106,13 +89,16 @@ func (l *level) permutations(rest float64) int {
 	return max(1, int(math.Ceil((rest-l.above)/l.unit)))
 }
 
+// step is by what factor levels differ at least.
+const step = 1.25
+
 // levels says which entries belong into the first permutations. Let w_r be the largest
 // of all lines' r-th largest entries. No line has more than r entries above w_{r+1}, so
 // that the first r permutations may have them all; then the weights of the others need
 // be no more than w_{r+1}. Where a line lacks an entry, matchings of the largest demand
 // alone do not see to it: the entries that they take there are missing later, and one
 // permutation more is heavy. There is a level wherever w falls by a step, a factor.
-func (d *Demand) levels(step float64) (out []level) {
+func (d *Demand) levels() (out []level) {
 	var w []float64
 	for _, line := range d.lines() {
 		x := slices.Clone(line)

@@ -76,6 +76,9 @@ func (x *exchanger) drop(i int, e int32) { x.row[i][x.d.from[e]], x.col[i][x.d.t
 // need is what an entry needs beyond what carries it.
 func (x *exchanger) need(e int32) float64 { return x.d.amount[e] - x.carried[e] }
 
+// spared tells whether what carries an entry is enough.
+func (x *exchanger) spared(e int32) bool { return x.need(e) <= x.dust && x.carried[e] > x.dust }
+
 // pair gives the entries of permutations a and b to the two anew. The sum of their
 // weights never rises.
 func (x *exchanger) pair(a, b int) {
@@ -120,10 +123,10 @@ func (x *exchanger) release(a, b int) {
 		if f >= 0 {
 			x.carried[f] -= β
 		}
-		if e >= 0 && x.need(e) <= x.dust {
+		if e >= 0 && x.spared(e) {
 			x.drop(a, e)
 		}
-		if f >= 0 && x.need(f) <= x.dust {
+		if f >= 0 && x.spared(f) {
 			x.drop(b, f)
 		}
 	}

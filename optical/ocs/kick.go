@@ -64,9 +64,13 @@ func (x *exchanger) raise(p int, by float64) {
 func (x *exchanger) releaseAll() {
 	for p, α := range x.weight {
 		for _, e := range x.row[p] {
-			if e >= 0 && x.need(e)+α <= x.dust {
+			if e < 0 {
+				continue
+			}
+			if x.carried[e] -= α; x.spared(e) {
 				x.drop(p, e)
-				x.carried[e] -= α
+			} else {
+				x.carried[e] += α
 			}
 		}
 	}
