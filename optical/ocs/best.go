@@ -121,10 +121,10 @@ func (b *candidates) start(c *cover) {
 var rounds = []struct {
 	searches, part int
 	apart          bool
-}{{3, 0, false}, {2, 16, true}, {1, 2, true}}
+}{{4, 0, false}, {2, 16, true}, {1, 1, true}}
 
-// improve searches from the lightest covers, and goes on with those whose plans are the
-// shortest.
+// improve searches from the lightest covers, one of so many permutations each, and goes on
+// with those whose plans are the shortest.
 func (b *candidates) improve(ctx context.Context) {
 	if b.o.Budget > 0 {
 		within, cancel := context.WithTimeout(ctx, b.o.Budget)
@@ -134,7 +134,7 @@ func (b *candidates) improve(ctx context.Context) {
 	slices.SortStableFunc(b.starts, func(x, y *cover) int { return cmp.Compare(x.worth(b.o.Delta), y.worth(b.o.Delta)) })
 	var searches []*search
 	for _, c := range b.starts {
-		if len(searches) < rounds[0].searches && len(c.weight) > 1 && !slices.ContainsFunc(searches, func(s *search) bool { return slices.Equal(s.cover.weight, c.weight) }) {
+		if len(searches) < rounds[0].searches && len(c.weight) > 1 && !slices.ContainsFunc(searches, func(s *search) bool { return len(s.cover.weight) == len(c.weight) }) {
 			searches = append(searches, newSearch(c, b.o))
 		}
 	}
@@ -148,7 +148,7 @@ func (b *candidates) improve(ctx context.Context) {
 			if r.part > 0 {
 				s.run(ctx, steps/r.part, b.o.Budget/time.Duration(r.part), b.bound)
 			}
-			s.settle(ctx, k)
+			s.lighten(ctx, k)
 			b.offer(s.cover, s.plan)
 			if b.done() || ctx.Err() != nil {
 				return
@@ -170,8 +170,8 @@ func (b *search) apart() {
 	b.begin(c, p)
 }
 
-// settle looks for permutations of less weight, and gives them to the switches anew.
-func (b *search) settle(ctx context.Context, k *colourer) {
+// lighten looks for permutations of less weight, and gives them to the switches anew.
+func (b *search) lighten(ctx context.Context, k *colourer) {
 	b.keep(b.cover)
 	if c := k.lighten(ctx, b.cover); c != b.cover && b.keep(c) {
 		b.begin(b.cover, b.plan)
@@ -241,7 +241,7 @@ func (b *search) run(ctx context.Context, steps int, budget time.Duration, bound
 const looks = 64
 
 // DefaultSteps is the number of steps of Best where neither steps nor a time are
-// given: some two thirds of a second on a machine of 2024, where there are few permutations.
+// given: some half of a second on a machine of 2024, where there are few permutations.
 func DefaultSteps(racks int) int { return max(8000, 8_000_000/max(racks, 1)) }
 
 // patience is how often a kick lets each two permutations meet before it is given up.

@@ -16,8 +16,8 @@
 //
 // The method Fast is the paper's: Decompose D into as many permutations as it has
 // entries in its fullest row or column, Schedule them by longest processing time
-// first, Equalize the loads. Best exchanges entries between two permutations at a
-// time along alternating chains, adds permutations that take the peaks of others
-// where δ is small, and packs with splitting. Less and Eclipse are what the paper
-// compares with.
+// first, Equalize the loads. Best colours D by permutations that weigh next to the least
+// that so many can, exchanges entries between two at a time along alternating chains, adds
+// permutations that take the peaks of others where δ is small, and packs with splitting.
+// Less and Eclipse are what the paper compares with.
 package ocs
