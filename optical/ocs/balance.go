@@ -2,81 +2,56 @@ package ocs
 
 import (
 	"cmp"
-	"math"
-	"math/bits"
 	"slices"
 )
 
-// mostShared is of how many pieces all ways to divide them between two switches are tried,
-// and mostPartners with how many switches the most loaded one may share.
-const (
-	mostShared   = 10
-	mostPartners = 8
-)
+// mostPartners is with how many switches the most loaded one may exchange pieces.
+const mostPartners = 8
 
-// balance divides the pieces of the most loaded switch and of another anew between the
-// two, as long as the larger load of the two falls.
+// balance moves pieces between the most loaded switch and another, as long as the larger
+// load of the two falls.
 func (p *plan) balance() {
 	partners := make([]int, len(p.load))
-	for range 4 * len(p.load) {
+	for range 16 * len(p.load) {
 		for h := range partners {
 			partners[h] = h
 		}
 		slices.SortStableFunc(partners, func(a, b int) int { return cmp.Compare(p.load[a], p.load[b]) })
 		top := most(p.load)
-		if !slices.ContainsFunc(partners[:min(len(partners), mostPartners)], func(h int) bool { return h != top && (p.share(top, h) || p.shift(top, h)) }) {
+		if !slices.ContainsFunc(partners[:min(len(partners), mostPartners)], func(h int) bool { return h != top && (p.swap(top, h) || p.shift(top, h)) }) {
 			return
 		}
 	}
 }
 
-// share divides the lightest pieces of two switches between the two so that the larger
-// load is least, and tells whether that is less than it was. Pieces of a permutation that
-// both have stay where they are.
-func (p *plan) share(g, h int) bool {
-	var movable []piece
-	pair := [2]int{g, h}
-	var kept [2][]piece
-	for i, of := range pair {
-		for _, x := range p.pieces[of] {
-			if slices.ContainsFunc(p.pieces[pair[1-i]], func(y piece) bool { return y.part == x.part }) {
-				kept[i] = append(kept[i], x)
-			} else {
-				movable = append(movable, x)
+// swap has the more loaded switch g give a piece to h, or change it for one of h's, whichever
+// makes the larger load least, and tells whether that is less than it was.
+func (p *plan) swap(g, h int) bool {
+	a, b, least := -1, -1, p.load[g]*(1-1e-6)
+	for i, x := range p.pieces[g] {
+		if slices.ContainsFunc(p.pieces[h], func(y piece) bool { return y.part == x.part }) {
+			continue
+		}
+		for j := -1; j < len(p.pieces[h]); j++ {
+			by := x.weight + p.δ
+			if j >= 0 {
+				by -= p.pieces[h][j].weight + p.δ
+			}
+			if load := max(p.load[g]-by, p.load[h]+by); load < least && (j < 0 || !slices.ContainsFunc(p.pieces[g], func(y piece) bool { return y.part == p.pieces[h][j].part })) {
+				a, b, least = i, j, load
 			}
 		}
 	}
-	slices.SortStableFunc(movable, func(a, b piece) int { return cmp.Compare(a.weight, b.weight) })
-	for _, x := range movable[min(len(movable), mostShared):] {
-		i := 0
-		if slices.Contains(p.pieces[h], x) {
-			i = 1
-		}
-		kept[i] = append(kept[i], x)
-	}
-	movable = movable[:min(len(movable), mostShared)]
-	loadG, loadH := p.loadOf(kept[0]), p.loadOf(kept[1])+p.loadOf(movable)
-	least, way := math.Inf(1), 0
-	var sums [1 << mostShared]float64 // [way] of the pieces that g gets
-	for w := range 1 << len(movable) {
-		if w > 0 {
-			bit := w & -w
-			sums[w] = sums[w-bit] + p.δ + movable[bits.TrailingZeros(uint(w))].weight
-		}
-		if load := max(loadG+sums[w], loadH-sums[w]); load < least {
-			least, way = load, w
-		}
-	}
-	if least >= max(p.load[g], p.load[h])*(1-1e-6) {
+	if a < 0 {
 		return false
 	}
-	for i, x := range movable {
-		to := 1 - way>>i&1
-		kept[to] = append(kept[to], x)
+	if b >= 0 {
+		p.pieces[g][a], p.pieces[h][b] = p.pieces[h][b], p.pieces[g][a]
+	} else {
+		p.pieces[h] = append(p.pieces[h], p.pieces[g][a])
+		p.pieces[g] = slices.Delete(p.pieces[g], a, a+1)
 	}
-	for i, of := range pair {
-		p.pieces[of], p.load[of] = kept[i], p.loadOf(kept[i])
-	}
+	p.load[g], p.load[h] = p.loadOf(p.pieces[g]), p.loadOf(p.pieces[h])
 	return true
 }
 
