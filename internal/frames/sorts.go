@@ -11,11 +11,11 @@ import (
 	"github.com/forsd/forsd/optical/ocs"
 )
 
-// GPUs are the rooms of sessions of GPU exchanges, OCS those of optical circuit switches.
-type (
-	GPUs = Room[api.GPUSession, api.GPUFrame, api.GPUFailures]
-	OCS  = Room[api.OCSSession, api.OCSPeriod, ocs.Damage]
-)
+// GPUs are the sessions of GPU exchanges.
+type GPUs = Room[api.GPUSession, api.GPUFrame, api.GPUFailures]
+
+// OCS are the sessions of optical circuit switches.
+type OCS = Room[api.OCSSession, api.OCSPeriod, ocs.Damage]
 
 // OfGPUs are sessions of GPU exchanges.
 func OfGPUs() Sort[api.GPUSession, api.GPUFrame, api.GPUFailures] {
