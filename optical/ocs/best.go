@@ -263,9 +263,7 @@ func (b *search) look() float64 {
 	c := b.x.cover()
 	c.refine()
 	c.prune()
-	if p := pack(c.weight, b.s, b.δ); p.makespan() < b.plan.makespan() {
-		b.cover, b.plan = c, p
-	}
+	b.keep(c)
 	return c.worth(b.δ)
 }
 

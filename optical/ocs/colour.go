@@ -67,7 +67,6 @@ func (k *colourer) colour(ctx context.Context, weights []float64) *cover {
 	if k.splitParts(ctx) != nil {
 		return nil
 	}
-	k.sort()
 	c := newCover(k.d, len(weights))
 	for r, α := range k.weights {
 		pick, err := k.next(ctx, r)
@@ -154,7 +153,7 @@ type division struct {
 
 // splitParts splits parts as long as lines have more permutations than parts: at a time one
 // of a line at most, so that what splits gain adds up, and of all such choices one that
-// gains most.
+// gains most. In the end parts are in the order of their rows.
 func (k *colourer) splitParts(ctx context.Context) error {
 	for {
 		var to, index []int32
@@ -337,8 +336,8 @@ func (k *colourer) lighten(ctx context.Context, c *cover) *cover {
 		was, from := sum(c.weight), c.weight
 		floors := k.floors(from)
 		more := (was - sum(floors)) / float64(len(from))
-		for i := range 2 * len(nearer) {
-			share, flat := nearer[i/2], i%2 == 1
+		for at := range 2 * len(nearer) {
+			share, flat := nearer[at/2], at%2 == 1
 			weights := slices.Clone(floors)
 			for i, α := range from {
 				if flat {
@@ -351,7 +350,7 @@ func (k *colourer) lighten(ctx context.Context, c *cover) *cover {
 			if to == nil {
 				return c
 			}
-			if to.prune(); to.worth(0) < c.worth(0) {
+			if to.prune(); sum(to.weight) < sum(c.weight) {
 				c = to
 			}
 		}
@@ -366,9 +365,7 @@ func (k *colourer) floors(weights []float64) []float64 {
 	least := leastWeights(k.sorted, len(weights))
 	out := make([]float64, len(weights))
 	for r, i := range longestFirst(weights) {
-		if r < len(least) {
-			out[i] = min(least[r], weights[i])
-		}
+		out[i] = min(least[r], weights[i])
 	}
 	return out
 }

@@ -1,7 +1,6 @@
 package ocs
 
 import (
-	"cmp"
 	"context"
 	"math"
 	"slices"
@@ -100,9 +99,7 @@ const step = 1.25
 // permutation more is heavy. There is a level wherever w falls by a step, a factor.
 func (d *Demand) levels() (out []level) {
 	var w []float64
-	for _, line := range d.lines() {
-		x := slices.Clone(line)
-		slices.SortFunc(x, func(a, b float64) int { return cmp.Compare(b, a) })
+	for _, x := range d.sorted() {
 		for r, v := range x {
 			if r == len(w) {
 				w = append(w, 0)
