@@ -33,6 +33,7 @@ type Sort[S, F, X any] struct {
 	header       string   // of an answer, with the number of the frame
 	name, frame  string   // in words
 	ofFrame      []string // the fields of a plan's request that come with each frame
+	ofFailures   []string // those of X
 	body         int64    // of a frame, in bytes
 	follows      bool     // frames go on from the one before: there is one at a time
 
@@ -188,7 +189,7 @@ func (r *Room[S, F, X]) end(req *http.Request) (any, error) {
 	return out, nil
 }
 
-// fail notes what has failed. It is tried on an exchange of nothing first.
+// fail notes what has failed. It is tried on nothing first.
 func (r *Room[S, F, X]) fail(req *http.Request) (any, error) {
 	body, err := api.ReadBody(req, openingBody)
 	if err != nil {
@@ -205,7 +206,7 @@ func (r *Room[S, F, X]) fail(req *http.Request) (any, error) {
 		unlock()
 		return nil, err
 	}
-	settings, err := with(s.Settings, &q)
+	settings, err := r.with(s.Settings, &q)
 	shown := s.Shown
 	unlock()
 	if err != nil {
@@ -227,14 +228,15 @@ func (r *Room[S, F, X]) fail(req *http.Request) (any, error) {
 	return out, nil
 }
 
-// with is settings with other failures, given by lists.
-func with(settings map[string]json.RawMessage, failures any) (map[string]json.RawMessage, error) {
+// with is settings with other failures.
+func (r *Room[S, F, X]) with(settings map[string]json.RawMessage, failures *X) (map[string]json.RawMessage, error) {
 	text, err := json.Marshal(failures)
 	if err != nil {
 		return nil, err
 	}
 	out := maps.Clone(settings)
-	delete(out, "dead_switches") // left out where they are empty
-	delete(out, "dead_ports")
+	for _, name := range r.ofFailures {
+		delete(out, name) // failures may leave it out
+	}
 	return out, json.Unmarshal(text, &out)
 }

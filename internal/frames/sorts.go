@@ -21,7 +21,7 @@ type OCS = Room[api.OCSSession, api.OCSPeriod, ocs.Damage]
 func OfGPUs() Sort[api.GPUSession, api.GPUFrame, api.GPUFailures] {
 	return Sort[api.GPUSession, api.GPUFrame, api.GPUFailures]{
 		path: "/v1/gpu/sessions", frames: "frames", header: "Forsd-Frame", name: "GPU session", frame: "frame",
-		ofFrame: []string{"traffic", "routing", "token_bytes", "return", "programs", "rank"}, body: tiers.GPUBody,
+		ofFrame: []string{"traffic", "routing", "token_bytes", "return", "programs", "rank"}, ofFailures: []string{"bad_nics", "dead_gpus"}, body: tiers.GPUBody,
 		session: func(s *api.GPUSession) (*api.Session, *api.GPUFailures, *[]api.GPUFrame) {
 			return &s.Session, &s.GPUFailures, &s.Frames
 		},
@@ -76,7 +76,7 @@ func openGPUs(settings map[string]json.RawMessage, text []byte) (s api.GPUSessio
 func OfOCS() Sort[api.OCSSession, api.OCSPeriod, ocs.Damage] {
 	return Sort[api.OCSSession, api.OCSPeriod, ocs.Damage]{
 		path: "/v1/optical/ocs/sessions", frames: "periods", header: "Forsd-Period", name: "OCS session", frame: "period",
-		ofFrame: []string{"demand"}, body: 30 * mostRacks * mostRacks, follows: true,
+		ofFrame: []string{"demand"}, ofFailures: []string{"dead_switches", "dead_ports"}, body: 30 * mostRacks * mostRacks, follows: true,
 		session: func(s *api.OCSSession) (*api.Session, *ocs.Damage, *[]api.OCSPeriod) {
 			return &s.Session, &s.Damage, &s.Periods
 		},
