@@ -108,17 +108,20 @@ func nextPeriod(cmd *cobra.Command, l *ocs.Online, name string) (*ocs.Period, er
 
 func printPeriods(cmd *cobra.Command, period float64, list []onlinePeriod) error {
 	return command.Show(cmd, map[string]any{"version": 1, "period": period, "periods": list}, func(w io.Writer) {
-		fmt.Fprintln(w, "demand\tmakespan\tbound\tlate by\tleft over\tconfigurations\tkept\tplan")
+		fmt.Fprintln(w, "demand\t"+periodFigures)
 		for _, p := range list {
-			fmt.Fprintf(w, "%s\t%.6g\t%.6g\t%.4g\t%.4g\t%d\t%d\t%s\n", p.Demand, p.Makespan, p.LowerBound, p.Late, p.Backlog, p.Configurations, p.Kept, keptText(p.Fresh))
+			fmt.Fprintf(w, "%s\t%s\n", p.Demand, periodText(p.Makespan, p.LowerBound, p.Late, p.Backlog, p.Configurations, p.Kept, p.Fresh))
 		}
 	})
 }
 
-// keptText says how a period was planned.
-func keptText(fresh bool) string {
+// periodFigures are the heads of the columns of periodText.
+const periodFigures = "makespan\tbound\tlate by\tleft over\tconfigurations\tkept\tplan"
+
+func periodText(makespan, bound, late, backlog float64, configurations, kept int, fresh bool) string {
+	plan := "kept"
 	if fresh {
-		return "new"
+		plan = "new"
 	}
-	return "kept"
+	return fmt.Sprintf("%.6g\t%.6g\t%.4g\t%.4g\t%d\t%d\t%s", makespan, bound, late, backlog, configurations, kept, plan)
 }
