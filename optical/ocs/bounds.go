@@ -22,8 +22,8 @@ func (d *Demand) sorted() [][]float64 {
 	return lines
 }
 
-// Bound bounds the makespan of a demand on s switches with reconfiguration delay δ,
-// which are such as Make takes.
+// Bound bounds the makespan of a demand on s switches with reconfiguration delay δ.
+// What Make refuses, such as no switch, has no schedule: its bounds are infinite.
 //
 // Paper is theorem 1, (w + δ·max(k, s))/s for a row or column of sum w and k
 // entries, and theorem 2, where k = s. Sharp counts configurations for the whole
@@ -31,6 +31,9 @@ func (d *Demand) sorted() [][]float64 {
 func Bound(d *Demand, s int, δ float64) Bounds {
 	if len(d.to) == 0 {
 		return Bounds{}
+	}
+	if (Options{Switches: s, Delta: δ}).check() != nil {
+		return Bounds{Paper: math.Inf(1), Sharp: math.Inf(1)}
 	}
 	lines := d.sorted()
 	var b Bounds

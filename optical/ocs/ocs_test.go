@@ -147,6 +147,37 @@ func TestNothingToDo(t *testing.T) {
 	}
 }
 
+// TestBoundsOfNoSchedule: what Make refuses has infinite bounds, unless there is nothing to
+// carry.
+func TestBoundsOfNoSchedule(t *testing.T) {
+	some, err := NewDemand(2, []float64{0, 1, 2, 0})
+	if err != nil {
+		t.Fatal(err)
+	}
+	none, err := NewDemand(2, make([]float64, 4))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		s int
+		δ float64
+	}{{0, .1}, {-1, .1}, {MaxSwitches + 1, .1}, {2, -1}, {2, math.NaN()}, {2, math.Inf(1)}} {
+		if _, err := Make(bg, some, Options{Switches: c.s, Delta: c.δ}); err == nil {
+			t.Errorf("%v: Make takes it", c)
+		}
+		if b := Bound(some, c.s, c.δ); !math.IsInf(b.Paper, 1) || !math.IsInf(b.Sharp, 1) {
+			t.Errorf("%v: %v", c, b)
+		}
+		if b := Bound(none, c.s, c.δ); b != (Bounds{}) {
+			t.Errorf("%v, of nothing: %v", c, b)
+		}
+	}
+	g := Damage{DeadSwitches: []int{0, 1}, DeadPorts: []Port{{0, 1, false}}}
+	if b := g.Bound(some, 2, .1); !math.IsInf(b.Sharp, 1) {
+		t.Errorf("all switches dead: %v", b)
+	}
+}
+
 func TestUnusableInput(t *testing.T) {
 	for _, c := range []struct {
 		n       int
