@@ -121,12 +121,14 @@ func (f *gpuScheduleFlags) run(cmd *cobra.Command) error {
 	if o := &f.options; f.mscclpp != "" && o.Grain == 0 && o.MaxStretch == 0 && (o.Mode == gpu.Auto || o.Mode == gpu.Bytes) && site == nil {
 		o.Grain = int64(mscclpp.Alignment * t.GPUs) // auto would take one that MSCCL++ cannot copy
 	}
-	var pinned *lanes.Plan
-	done := command.Searching(cmd, "planning")
+	done := command.Searching(cmd, "planning", f.options.Mode == gpu.Auto && site == nil)
 	plan, elapsed, err := f.plan(cmd.Context(), t, site)
-	if err == nil {
-		pinned, err = f.lanes.pin(cmd.Context(), plan, f.options.Model)
+	done()
+	if err != nil {
+		return err
 	}
+	done = command.Searching(cmd, "planning", true)
+	pinned, err := f.lanes.pin(cmd.Context(), plan, f.options.Model)
 	done()
 	if err != nil {
 		return err

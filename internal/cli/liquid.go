@@ -285,7 +285,7 @@ func (f *liquidScheduleFlags) run(cmd *cobra.Command) error {
 	start := time.Now()
 	ctx, cancel := context.WithTimeout(cmd.Context(), f.time)
 	defer cancel()
-	done := command.Searching(cmd, "scheduling")
+	done := command.Searching(cmd, "scheduling", true)
 	result, err := liquid.Make(ctx, t.traffic, f.options)
 	spent := time.Since(start)
 	if result == nil {

@@ -98,6 +98,9 @@ func (f *ocsFlags) read(cmd *cobra.Command) (ocs.Options, error) {
 	return o, o.Refine(f.refine)
 }
 
+// keeps tells whether there is a schedule at any time of planning.
+func (f *ocsFlags) keeps() bool { return f.options.Method == ocs.Best && len(f.dead) == 0 }
+
 // deadPorts reads all of --dead-port.
 func (f *ocsFlags) deadPorts() (all []ocs.Port, err error) {
 	for _, name := range f.dead {
@@ -174,7 +177,7 @@ func (f *ocsFlags) run(cmd *cobra.Command, demand, out string) error {
 		return err
 	}
 	start := time.Now()
-	done := command.Searching(cmd, "planning")
+	done := command.Searching(cmd, "planning", f.keeps())
 	s, err := ocs.Make(cmd.Context(), d, o)
 	done()
 	if s == nil {

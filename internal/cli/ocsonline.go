@@ -55,7 +55,7 @@ the periods until then, the last one by the best schedule so far.`,
 			late := 0
 			var failed error
 			for _, name := range demands {
-				p, err := nextPeriod(cmd, l, name)
+				p, err := f.nextPeriod(cmd, l, name)
 				if err != nil && cmd.Context().Err() == nil {
 					failed = err
 				}
@@ -93,12 +93,12 @@ the periods until then, the last one by the best schedule so far.`,
 }
 
 // nextPeriod schedules the matrix of a file.
-func nextPeriod(cmd *cobra.Command, l *ocs.Online, name string) (*ocs.Period, error) {
+func (f *ocsFlags) nextPeriod(cmd *cobra.Command, l *ocs.Online, name string) (*ocs.Period, error) {
 	d, err := readDemand(cmd, name)
 	if err != nil {
 		return nil, err
 	}
-	defer command.Searching(cmd, "planning "+name)()
+	defer command.Searching(cmd, "planning "+name, f.keeps())()
 	p, err := l.Next(cmd.Context(), d)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)

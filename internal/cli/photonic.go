@@ -135,7 +135,7 @@ func (f *photonicFlags) run(cmd *cobra.Command) error {
 		return err
 	}
 	start := time.Now()
-	done := command.Searching(cmd, "planning")
+	done := command.Searching(cmd, "planning", true)
 	plan, err := photonic.Make(cmd.Context(), f.instance, f.options)
 	f.planned = time.Since(start)
 	if plan == nil || err != nil && cmd.Context().Err() == nil {

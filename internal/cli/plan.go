@@ -102,7 +102,7 @@ func (f *planFlags) run(cmd *cobra.Command) error {
 		return fmt.Errorf("%s: no host takes part in the exchange: let --exclude leave some", f.fabric.topology)
 	}
 	settings := planner.Settings{Engine: f.engine, LIDs: use, MaxUnreachable: &f.mayLeaveOut}
-	done := command.Searching(cmd, "planning")
+	done := command.Searching(cmd, "planning", f.engine != planner.Auto) // auto would begin again
 	result, err := f.plan(cmd.Context(), tree, settings)
 	if errors.Is(err, context.Canceled) { // what there was until then is auto's plan
 		settings.Engine = planner.Auto

@@ -3,18 +3,15 @@ package command
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
-	"os"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
-	"unsafe"
 
 	"github.com/spf13/cobra"
 
 	"github.com/forsd/forsd/internal/matrix"
+	"github.com/forsd/forsd/testbed/programs"
 )
 
 // TestReadMatrixStops waits for standard input no longer than until the program is
@@ -34,7 +31,7 @@ func TestReadMatrixStops(t *testing.T) {
 
 // TestReadMatrixTells tells on a terminal that it reads for longer than a second.
 func TestReadMatrixTells(t *testing.T) {
-	master, terminal := pty(t)
+	master, terminal := programs.Terminal(t)
 	cmd := &cobra.Command{}
 	cmd.SetContext(t.Context())
 	cmd.SetErr(terminal)
@@ -55,28 +52,6 @@ func TestReadMatrixTells(t *testing.T) {
 	if text := <-told; !strings.Contains(text, "reading -: 1 s") {
 		t.Errorf("it tells %q", text)
 	}
-}
-
-// pty is a terminal and what is behind it.
-func pty(t *testing.T) (master, terminal *os.File) {
-	t.Helper()
-	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = master.Close() })
-	var n, locked int32
-	for request, value := range map[uintptr]*int32{syscall.TIOCGPTN: &n, syscall.TIOCSPTLCK: &locked} {
-		if _, _, errno := syscall.Syscall(syscall.SYS_IOCTL, master.Fd(), request, uintptr(unsafe.Pointer(value))); errno != 0 {
-			t.Fatal(errno)
-		}
-	}
-	terminal, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|syscall.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = terminal.Close() })
-	return master, terminal
 }
 
 // TestReadAtMost reads files that are no longer than they may be.

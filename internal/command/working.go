@@ -11,22 +11,23 @@ import (
 	"golang.org/x/term"
 )
 
-// Searching is Working for what has something to show when it is interrupted.
-func Searching(cmd *cobra.Command, what string) (done func()) {
-	return tell(cmd, what, "; Ctrl-C takes the best so far")
-}
-
-// Working tells on standard error, where that is a terminal, what is being done and for how
-// long, from the first second on. done ends that and takes the line away.
-func Working(cmd *cobra.Command, what string) (done func()) { return tell(cmd, what, "") }
-
-func tell(cmd *cobra.Command, what, hint string) (done func()) {
+// Searching is Working for what may have something to show when it is interrupted: keeps
+// tells whether it has.
+func Searching(cmd *cobra.Command, what string, keeps bool) (done func()) {
 	w := Raw(cmd.ErrOrStderr())
 	if f, isFile := w.(*os.File); !isFile || !term.IsTerminal(int(f.Fd())) {
 		return func() {}
 	}
+	hint := ""
+	if keeps {
+		hint = "; Ctrl-C takes the best so far"
+	}
 	return working(w, what, hint)
 }
+
+// Working tells on standard error, where that is a terminal, what is being done and for how
+// long, from the first second on. done ends that and takes the line away.
+func Working(cmd *cobra.Command, what string) (done func()) { return Searching(cmd, what, false) }
 
 // working writes a line to a terminal each second, over the one before.
 func working(w io.Writer, what, hint string) (done func()) {
