@@ -33,11 +33,6 @@ func treeForGPUs(routes Routes, body []byte) (g ground) {
 	return g
 }
 
-// planGPUOn reads a request.
-func planGPUOn(ctx context.Context, body []byte, g *ground) (any, error) {
-	return read(g.planGPU)(ctx, body, g)
-}
-
 // planGPU answers POST /v1/gpu/schedule, as forsctl gpu schedule --json does. The
 // plan is carried out before it is answered with.
 func (g *ground) planGPU(ctx context.Context, q *gpuRequest) (any, error) {

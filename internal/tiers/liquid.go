@@ -61,11 +61,6 @@ func fabricForLiquid(routes Routes, _ []byte) (g ground) {
 	return g
 }
 
-// planLiquidOn reads a request.
-func planLiquidOn(ctx context.Context, body []byte, g *ground) (any, error) {
-	return read(g.planLiquid)(ctx, body, g)
-}
-
 // planLiquid answers POST /v1/liquid, as forsctl liquid schedule --json does. The
 // schedule is verified before it is answered with, on a fabric by walking every
 // transfer through its tables.

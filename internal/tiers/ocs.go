@@ -35,7 +35,7 @@ type ocsRequest struct {
 
 // planOCS answers POST /v1/optical/ocs, as forsctl ocs schedule --json does. The
 // schedule is replayed before it is answered with.
-func planOCS(ctx context.Context, q *ocsRequest) (any, error) {
+func (*ground) planOCS(ctx context.Context, q *ocsRequest) (any, error) {
 	o, err := q.options()
 	if err != nil {
 		return nil, err
@@ -94,11 +94,7 @@ type PeriodReport struct {
 }
 
 // planPeriod plans a period on from a state, and leaves the next one there.
-func planPeriod(ctx context.Context, body []byte, state *[]byte) (any, error) {
-	var q periodRequest
-	if err := api.Decode(body, &q); err != nil {
-		return nil, err
-	}
+func (g *ground) planPeriod(ctx context.Context, q *periodRequest) (any, error) {
 	o, err := q.options()
 	if err != nil {
 		return nil, err
@@ -117,8 +113,8 @@ func planPeriod(ctx context.Context, body []byte, state *[]byte) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(*state) > 0 {
-		if err := gob.NewDecoder(bytes.NewReader(*state)).Decode(&l.State); err != nil {
+	if len(g.State) > 0 {
+		if err := gob.NewDecoder(bytes.NewReader(g.State)).Decode(&l.State); err != nil {
 			return nil, err
 		}
 	}
@@ -134,7 +130,7 @@ func planPeriod(ctx context.Context, body []byte, state *[]byte) (any, error) {
 	if err := gob.NewEncoder(&next).Encode(&l.State); err != nil {
 		return nil, err
 	}
-	*state = next.Bytes()
+	g.State = next.Bytes()
 	return &PeriodReport{p.Late, p.Backlog, p.Fresh, p.Kept, *r}, nil
 }
 

@@ -13,7 +13,7 @@ const photonicRequest = 18 * photonic.MaxVaried * photonic.MaxVaried
 
 // planPhotonic answers POST /v1/optical/photonic, as forsctl photonic plan --json
 // does.
-func planPhotonic(ctx context.Context, q *photonic.Request) (any, error) {
+func (*ground) planPhotonic(ctx context.Context, q *photonic.Request) (any, error) {
 	var side int
 	var entries []float64
 	if q.Matrix != nil {

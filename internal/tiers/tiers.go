@@ -46,21 +46,21 @@ const GPU = "POST /v1/gpu/schedule"
 
 // tiers are the planners by ServeMux pattern.
 var tiers = map[string]tier{
-	GPU:                         {limit: GPUBody, ground: treeForGPUs, plan: planGPUOn},
-	"POST /v1/optical/ocs":      {limit: ocsBody, plan: read(planOCS)},
-	OCSPeriod:                   {plan: func(ctx context.Context, body []byte, g *ground) (any, error) { return planPeriod(ctx, body, &g.State) }},
-	"POST /v1/optical/photonic": {limit: photonicRequest, plan: read(planPhotonic)},
-	"POST /v1/liquid":           {limit: liquidBody, ground: fabricForLiquid, plan: planLiquidOn},
+	GPU:                         {limit: GPUBody, ground: treeForGPUs, plan: read((*ground).planGPU)},
+	"POST /v1/optical/ocs":      {limit: ocsBody, plan: read((*ground).planOCS)},
+	OCSPeriod:                   {plan: read((*ground).planPeriod)},
+	"POST /v1/optical/photonic": {limit: photonicRequest, plan: read((*ground).planPhotonic)},
+	"POST /v1/liquid":           {limit: liquidBody, ground: fabricForLiquid, plan: read((*ground).planLiquid)},
 }
 
 // read is a planner that reads the body of a request first.
-func read[Q any](plan func(context.Context, *Q) (any, error)) func(context.Context, []byte, *ground) (any, error) {
-	return func(ctx context.Context, body []byte, _ *ground) (any, error) {
+func read[Q any](plan func(*ground, context.Context, *Q) (any, error)) func(context.Context, []byte, *ground) (any, error) {
+	return func(ctx context.Context, body []byte, g *ground) (any, error) {
 		var q Q
 		if err := api.Decode(body, &q); err != nil {
 			return nil, err
 		}
-		return plan(ctx, &q)
+		return plan(g, ctx, &q)
 	}
 }
 
