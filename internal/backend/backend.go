@@ -101,13 +101,10 @@ type Backend struct {
 func New(parts Parts) *Backend {
 	b := &Backend{Parts: parts}
 	b.tiers = tiers.Handlers(b.Workers, b.Routes)
-	plan := func(pattern string) func(*[]byte) tiers.Plan {
-		return func(state *[]byte) tiers.Plan { return tiers.PlannerAfter(b.Workers, b.Routes, pattern, state) }
-	}
-	b.GPUs = frames.New(frames.OfGPUs(), plan(tiers.GPU), func(what string, s *api.GPUSession, f *api.GPUFrame, text string) {
+	b.GPUs = frames.New(frames.OfGPUs(), b.Workers, b.Routes, func(what string, s *api.GPUSession, f *api.GPUFrame, text string) {
 		_ = b.Board.Events.Publish(api.KindGPU, api.GPUEvent{What: what, Session: *s, Frame: f, Text: text}) // it has a form in JSON
 	})
-	b.OCS = frames.New(frames.OfOCS(), plan(tiers.OCSPeriod), func(what string, s *api.OCSSession, p *api.OCSPeriod, text string) {
+	b.OCS = frames.New(frames.OfOCS(), b.Workers, b.Routes, func(what string, s *api.OCSSession, p *api.OCSPeriod, text string) {
 		_ = b.Board.Events.Publish(api.KindOCS, api.OCSEvent{What: what, Session: *s, Period: p, Text: text}) // it has a form in JSON
 	})
 	b.Metrics = newMetrics(b)

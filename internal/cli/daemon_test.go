@@ -13,7 +13,6 @@ import (
 	"github.com/forsd/forsd/internal/cablehealth"
 	"github.com/forsd/forsd/internal/frames"
 	"github.com/forsd/forsd/internal/health"
-	"github.com/forsd/forsd/internal/tiers"
 	"github.com/forsd/forsd/internal/worker"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/phasetable"
@@ -97,11 +96,8 @@ func (d *fakeDaemon) listen(socket string) (*api.Server, error) {
 	}
 	none := func() (*topology.Fabric, *topology.FatTree, *lft.Tables) { return nil, nil, nil }
 	pool := worker.NewPool(worker.Defaults())
-	plan := func(pattern string) func(*[]byte) tiers.Plan {
-		return func(state *[]byte) tiers.Plan { return tiers.PlannerAfter(pool, none, pattern, state) }
-	}
-	gpus := frames.New(frames.OfGPUs(), plan(tiers.GPU), func(string, *api.GPUSession, *api.GPUFrame, string) {})
-	switches := frames.New(frames.OfOCS(), plan(tiers.OCSPeriod), func(string, *api.OCSSession, *api.OCSPeriod, string) {})
+	gpus := frames.New(frames.OfGPUs(), pool, none, func(string, *api.GPUSession, *api.GPUFrame, string) {})
+	switches := frames.New(frames.OfOCS(), pool, none, func(string, *api.OCSSession, *api.OCSPeriod, string) {})
 	config := api.Config{Backend: d, Jobs: &fakeJobs{fakeDaemon: d}, Plans: d.plans, Events: d.events, Past: d,
 		Mount: map[string]http.Handler{"GET /v1/explain": d.handler(d.explain), "GET /v1/cables": d.handler(func(*http.Request) (any, error) { return cablesOf42(), nil }), "GET /v1/baseline": d.handler(d.baseline),
 			"GET /v1/fabric": d.handler(func(*http.Request) (any, error) { return api.NewCabling(d.result.Tree.Fabric, began), nil }),

@@ -15,6 +15,7 @@ import (
 
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/internal/tiers"
+	"github.com/forsd/forsd/internal/worker"
 )
 
 // The limits of sessions.
@@ -29,13 +30,14 @@ const (
 // Sort is what sessions of one sort are: S a session as the API has it, F a frame, X what may
 // have failed.
 type Sort[S, F, X any] struct {
-	path, frames string   // of the sessions, and of the frames of one
-	header       string   // of an answer, with the number of the frame
-	name, frame  string   // in words
-	ofFrame      []string // the fields of a plan's request that come with each frame
-	ofFailures   []string // those of X
-	body         int64    // of a frame, in bytes
-	follows      bool     // frames go on from the one before: there is one at a time
+	path        string
+	planner     string   // of frames, as tiers has it
+	header      string   // of an answer, with the number of the frame
+	name, frame string   // in words
+	ofFrame     []string // the fields of a plan's request that come with each frame
+	ofFailures  []string // those of X
+	body        int64    // of a frame, in bytes
+	follows     bool     // frames go on from the one before: there is one at a time
 
 	session func(*S) (*api.Session, *X, *[]F)
 	of      func(*F) (*api.Frame, *X)
@@ -72,8 +74,10 @@ type session[S any] struct {
 	busy     bool                       // where frames follow each other: one is being planned
 }
 
-// New is a room whose frames plan plans. tell is told of what becomes of sessions.
-func New[S, F, X any](sort Sort[S, F, X], plan func(state *[]byte) tiers.Plan, tell func(what string, s *S, f *F, text string)) *Room[S, F, X] {
+// New is a room whose frames are planned by a pool's processes, on routes where they are
+// pinned. tell is told of what becomes of sessions.
+func New[S, F, X any](sort Sort[S, F, X], pool *worker.Pool, routes tiers.Routes, tell func(what string, s *S, f *F, text string)) *Room[S, F, X] {
+	plan := func(state *[]byte) tiers.Plan { return tiers.Planner(pool, routes, sort.planner, state) }
 	return &Room[S, F, X]{Sort: sort, plan: plan, tell: tell}
 }
 
@@ -88,10 +92,10 @@ func (r *Room[S, F, X]) Readers() map[string]http.Handler {
 // Operators are the endpoints that change something.
 func (r *Room[S, F, X]) Operators() map[string]http.Handler {
 	return map[string]http.Handler{
-		"POST " + r.path:                            api.Answer(r.opening),
-		"POST " + r.path + "/{session}/failures":    api.Answer(r.fail),
-		"POST " + r.path + "/{session}/" + r.frames: http.HandlerFunc(r.next),
-		"DELETE " + r.path + "/{session}":           api.Answer(r.end),
+		"POST " + r.path:                                 api.Answer(r.opening),
+		"POST " + r.path + "/{session}/failures":         api.Answer(r.fail),
+		"POST " + r.path + "/{session}/" + r.frame + "s": http.HandlerFunc(r.next),
+		"DELETE " + r.path + "/{session}":                api.Answer(r.end),
 	}
 }
 

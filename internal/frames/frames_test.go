@@ -44,13 +44,10 @@ func newSite() *site {
 	pool := worker.NewPool(worker.Defaults())
 	none := func() (*topology.Fabric, *topology.FatTree, *lft.Tables) { return nil, nil, nil }
 	x.single = tiers.Handlers(pool, none)[tiers.GPU]
-	plan := func(pattern string) func(*[]byte) tiers.Plan {
-		return func(state *[]byte) tiers.Plan { return tiers.PlannerAfter(pool, none, pattern, state) }
-	}
-	x.GPUs = New(OfGPUs(), plan(tiers.GPU), func(what string, _ *api.GPUSession, _ *api.GPUFrame, text string) {
+	x.GPUs = New(OfGPUs(), pool, none, func(what string, _ *api.GPUSession, _ *api.GPUFrame, text string) {
 		x.told = append(x.told, what+": "+text)
 	})
-	x.ocs = New(OfOCS(), plan(tiers.OCSPeriod), func(what string, _ *api.OCSSession, _ *api.OCSPeriod, text string) {
+	x.ocs = New(OfOCS(), pool, none, func(what string, _ *api.OCSSession, _ *api.OCSPeriod, text string) {
 		x.told = append(x.told, what+": "+text)
 	})
 	for _, all := range []map[string]http.Handler{x.Readers(), x.Operators(), x.ocs.Readers(), x.ocs.Operators()} {

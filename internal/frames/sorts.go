@@ -20,7 +20,7 @@ type OCS = Room[api.OCSSession, api.OCSPeriod, ocs.Damage]
 // OfGPUs are sessions of GPU exchanges.
 func OfGPUs() Sort[api.GPUSession, api.GPUFrame, api.GPUFailures] {
 	return Sort[api.GPUSession, api.GPUFrame, api.GPUFailures]{
-		path: "/v1/gpu/sessions", frames: "frames", header: "Forsd-Frame", name: "GPU session", frame: "frame",
+		path: "/v1/gpu/sessions", planner: tiers.GPU, header: "Forsd-Frame", name: "GPU session", frame: "frame",
 		ofFrame: []string{"traffic", "routing", "token_bytes", "return", "programs", "rank"}, ofFailures: []string{"bad_nics", "dead_gpus"}, body: tiers.GPUBody,
 		session: func(s *api.GPUSession) (*api.Session, *api.GPUFailures, *[]api.GPUFrame) {
 			return &s.Session, &s.GPUFailures, &s.Frames
@@ -75,7 +75,7 @@ func openGPUs(settings map[string]json.RawMessage, text []byte) (s api.GPUSessio
 // OfOCS are sessions of optical circuit switches.
 func OfOCS() Sort[api.OCSSession, api.OCSPeriod, ocs.Damage] {
 	return Sort[api.OCSSession, api.OCSPeriod, ocs.Damage]{
-		path: "/v1/optical/ocs/sessions", frames: "periods", header: "Forsd-Period", name: "OCS session", frame: "period",
+		path: "/v1/optical/ocs/sessions", planner: tiers.OCSPeriod, header: "Forsd-Period", name: "OCS session", frame: "period",
 		ofFrame: []string{"demand"}, ofFailures: []string{"dead_switches", "dead_ports"}, body: 30 * mostRacks * mostRacks, follows: true,
 		session: func(s *api.OCSSession) (*api.Session, *ocs.Damage, *[]api.OCSPeriod) {
 			return &s.Session, &s.Damage, &s.Periods
@@ -89,15 +89,7 @@ func OfOCS() Sort[api.OCSSession, api.OCSPeriod, ocs.Damage] {
 		},
 		tidy: func(*ocs.Damage) {}, // left out where they are empty
 		failed: func(x *ocs.Damage) string {
-			var ports []string
-			for _, p := range x.DeadPorts {
-				ports = append(ports, p.String())
-			}
-			var switches []string
-			for _, h := range x.DeadSwitches {
-				switches = append(switches, fmt.Sprint(h))
-			}
-			return failed("all switches and ports", words("dead ports", ports), words("dead switches", switches))
+			return failed("all switches and ports", words("dead ports", x.DeadPorts), words("dead switches", x.DeadSwitches))
 		},
 		result: func(f *api.OCSPeriod) string {
 			return fmt.Sprintf("takes %.6g, %d configurations kept", f.Makespan, f.Kept)
@@ -120,12 +112,16 @@ func openOCS(_ map[string]json.RawMessage, text []byte) (s api.OCSSession, about
 }
 
 // words are some parts in words, "" for none.
-func words(what string, names []string) string {
+func words[T any](what string, parts []T) string {
 	switch {
-	case len(names) == 0:
+	case len(parts) == 0:
 		return ""
-	case len(names) > 8:
-		return fmt.Sprintf("%d %s", len(names), what)
+	case len(parts) > 8:
+		return fmt.Sprintf("%d %s", len(parts), what)
+	}
+	names := make([]string, len(parts))
+	for i, x := range parts {
+		names[i] = fmt.Sprint(x)
 	}
 	return what + " " + strings.Join(names, ", ")
 }

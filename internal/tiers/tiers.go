@@ -105,18 +105,10 @@ func (t tier) task(ctx context.Context, in *bufio.Reader) ([]byte, error) {
 // over. Its errors are those that the request is answered with.
 type Plan func(ctx context.Context, body []byte, take func(*worker.Answer) error) error
 
-// Planner is the planner of an endpoint, by ServeMux pattern. routes is for schedules of
-// forsd's own fabric.
-func Planner(p *worker.Pool, routes Routes, pattern string) Plan {
-	return func(ctx context.Context, body []byte, take func(*worker.Answer) error) error {
-		var none []byte // for each request by itself
-		return PlannerAfter(p, routes, pattern, &none)(ctx, body, take)
-	}
-}
-
-// PlannerAfter is a planner that goes on from a state. Where a plan is answered with, what
-// the next one is to go on from takes its place.
-func PlannerAfter(p *worker.Pool, routes Routes, pattern string, state *[]byte) Plan {
+// Planner is a planner by its name: that of an endpoint is its ServeMux pattern. routes is
+// for schedules of forsd's own fabric. A plan goes on from the state, and where it is answered
+// with, what the next one is to go on from takes its place.
+func Planner(p *worker.Pool, routes Routes, pattern string, state *[]byte) Plan {
 	t := tiers[pattern]
 	return func(ctx context.Context, body []byte, take func(*worker.Answer) error) error {
 		g := ground{State: *state}
@@ -187,14 +179,13 @@ func Handlers(p *worker.Pool, routes Routes) map[string]http.Handler {
 		if t.limit == 0 {
 			continue
 		}
-		plan := Planner(p, routes, pattern)
 		handlers[pattern] = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			body, err := api.ReadBody(r, t.limit)
 			if err != nil {
 				api.WriteError(w, err)
 				return
 			}
-			plan.Answer(w, r, body, func([]byte) {})
+			Planner(p, routes, pattern, new([]byte)).Answer(w, r, body, func([]byte) {})
 		})
 	}
 	return handlers
