@@ -38,6 +38,7 @@ func TestInterrupted(t *testing.T) {
 		{"ocs schedule --demand D --switches 2 --delta 0.01 --steps 1000000000 --dead-port 0:1 --dead-port 1:2", false},
 		{"ocs schedule --demand D --switches 4 --delta 0.01 --method eclipse", false},
 		{"ocs online --demand D --switches 4 --delta 0.01 --period 9 --steps 1000000000", true},
+		{"ocs online --demand D --switches 4 --delta 0.01 --period 9 --method fast", false},
 		{"gpu schedule --traffic T --gpus-per-server 8 --mode minmove", false},
 	} {
 		t.Run(c.args, func(t *testing.T) {

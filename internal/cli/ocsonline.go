@@ -56,10 +56,8 @@ the periods until then, the last one by the best schedule so far.`,
 			var failed error
 			for _, name := range demands {
 				p, err := f.nextPeriod(cmd, l, name)
-				if err != nil && cmd.Context().Err() == nil {
-					failed = err
-				}
 				if err != nil {
+					failed = err
 					break
 				}
 				if p.Late > 0 {
@@ -70,13 +68,13 @@ the periods until then, the last one by the best schedule so far.`,
 					break
 				}
 			}
-			if failed != nil && len(list) == 0 {
+			if len(list) == 0 {
 				return failed
 			}
 			if err := printPeriods(cmd, period, list); err != nil {
 				return err
 			}
-			if err := cmp.Or(failed, command.Interrupted(cmd)); err != nil {
+			if err := cmp.Or(command.Interrupted(cmd), failed); err != nil {
 				return err
 			}
 			if late > 0 {
