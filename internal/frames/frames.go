@@ -240,7 +240,7 @@ func (r *Room[S, F, X]) with(settings map[string]json.RawMessage, failures *X) (
 	}
 	out := maps.Clone(settings)
 	for _, name := range r.ofFailures {
-		delete(out, name) // failures may leave it out
+		out[name] = json.RawMessage("null") // failures may leave it out; spellings with capitals come before it, and it counts
 	}
 	return out, json.Unmarshal(text, &out)
 }

@@ -84,6 +84,23 @@ func TestPeriods(t *testing.T) {
 	}
 }
 
+// What the opening said had failed is well again, also where it wrote the field with capitals,
+// as JSON allows.
+func TestWellAgain(t *testing.T) {
+	for _, field := range []string{"dead_switches", "Dead_Switches"} {
+		x := newSite()
+		x.ask(t, x.mux, "POST "+ocsPath, `{"racks":4,"switches":3,"delta":0.01,"period":2,"`+field+`":[1]}`, 200, nil)
+		for _, dead := range []int{1, 0} {
+			var r tiers.PeriodReport
+			x.ask(t, x.mux, "POST "+ocsPath+"/1/periods", matrix, 200, &r)
+			if len(r.DeadSwitches) != dead {
+				t.Errorf("%s: dead are %v, want %d", field, r.DeadSwitches, dead)
+			}
+			x.ask(t, x.mux, "POST "+ocsPath+"/1/failures", `{}`, 200, nil)
+		}
+	}
+}
+
 // One period is planned at a time, for the next one goes on from it: others are refused, and
 // no demand is lost or counted twice.
 func TestPeriodsAtOnce(t *testing.T) {
