@@ -139,9 +139,9 @@ func planFrame[A any](cmd *cobra.Command, path string, q any, file string, keep 
 		}
 		elapsed := time.Since(start)
 		if file != "" {
-			text, err := json.Marshal(keep(&a))
+			data, err := json.Marshal(keep(&a))
 			if err == nil {
-				err = writeOut(cmd, file, append(text, '\n'))
+				err = writeOut(cmd, file, append(data, '\n'))
 			}
 			if err != nil || file == "-" {
 				return err
