@@ -14,7 +14,8 @@ type maker struct {
 	o Options
 	r *Result
 
-	quotient bool // the traffic is of orbits, whose symmetries were used
+	quotient bool     // the traffic is of orbits, whose symmetries were used
+	begun    Schedule // the most steps that a search has had before it ended without a schedule
 }
 
 // run makes the schedule. The first fit comes first: it is the answer when nothing
@@ -79,7 +80,8 @@ func (m *maker) auto(ctx context.Context) {
 	if m.done(ctx) {
 		return
 	}
-	if m.symmetric(ctx); m.done(ctx) {
+	m.symmetric(ctx)
+	if m.complete(ctx); m.done(ctx) {
 		return
 	}
 	large := m.t.Len() > maxSearched
@@ -132,6 +134,9 @@ func (m *maker) scheduleOrbits(ctx context.Context, of *orbits, o Options) {
 	q := &maker{t: of.quotient, o: o, r: &Result{Bound: of.quotient.Duration()}, quotient: true}
 	q.attempt(ctx)
 	m.r.Nodes, m.r.Moves = m.r.Nodes+q.r.Nodes, m.r.Moves+q.r.Moves
+	if len(q.begun) > len(m.begun) {
+		m.begun = of.whole(q.begun)
+	}
 	if q.r.Schedule != nil {
 		had := m.r.Schedule
 		if m.offer(q.r.Method, of.whole(q.r.Schedule)); had == nil || len(m.r.Schedule) < len(had) {
@@ -142,7 +147,11 @@ func (m *maker) scheduleOrbits(ctx context.Context, of *orbits, o Options) {
 
 // searchable tells whether the traffic is one to search.
 func (m *maker) searchable(ctx context.Context) bool {
-	return !m.done(ctx) && m.t.Uniform() && m.t.Len() > 0 && m.t.Len() <= maxSearched
+	most := maxSearched
+	if m.quotient {
+		most = maxOrbits
+	}
+	return !m.done(ctx) && m.t.Uniform() && m.t.Len() > 0 && m.t.Len() <= most
 }
 
 // done tells whether nothing better can be found, or time is up.
@@ -183,8 +192,49 @@ func (m *maker) search(ctx context.Context, s *searcher, nodes int64) {
 		m.offer(MethodSearch, s.schedule())
 	case none:
 		m.r.NoLiquid, m.r.Bound = true, m.t.Duration()+1
+	case undecided:
+		if len(s.mostAt) > len(m.begun) {
+			m.begun = s.schedule()
+		}
 	}
 	m.r.Nodes = s.nodes
+}
+
+// complete adds steps to those that a search has had, for the transfers that are left: they
+// are few, and a colouring of them alone leaves the steps that are as full as they can be.
+func (m *maker) complete(ctx context.Context) {
+	if m.done(ctx) || m.quotient || len(m.begun) == 0 {
+		return
+	}
+	begun := make([]bool, m.t.Len())
+	for _, step := range m.begun {
+		for _, x := range step {
+			begun[x] = true
+		}
+	}
+	var rest []Transfer
+	for x, done := range begun {
+		if !done {
+			rest = append(rest, Transfer(x))
+		}
+	}
+	within, cancel := half(ctx)
+	defer cancel()
+	o := m.o
+	o.Method, o.Moves = MethodColouring, o.Moves/16
+	t := m.t.only(rest)
+	q := &maker{t: t, o: o, r: &Result{Bound: t.Duration()}}
+	q.attempt(within)
+	if q.r.Schedule == nil {
+		return
+	}
+	for _, step := range q.r.Schedule {
+		for i, x := range step {
+			step[i] = rest[x]
+		}
+	}
+	m.r.Moves += q.r.Moves
+	m.offer(MethodColouring, append(m.begun, q.r.Schedule...))
 }
 
 // newColouring prepares a colouring with the given number of steps. It begins

@@ -7,9 +7,12 @@ import (
 	"slices"
 )
 
-// maxSearched bounds the transfers of a traffic that is searched, for the search
-// keeps the conflict graph as a matrix of bits.
-const maxSearched = 8192
+// maxSearched bounds the transfers of a traffic that is searched, and maxOrbits those that
+// stand for orbits, for the search keeps the conflict graph as a matrix of bits.
+const (
+	maxSearched = 8192
+	maxOrbits   = 32768
+)
 
 // verdict is how a search ended.
 type verdict uint8
@@ -35,6 +38,8 @@ type searcher struct {
 	load    []int32     // [link] of the traffic that remains
 	weights [][]float32 // [depth] of transfers
 	ends    []int       // [depth] length of team after that step
+	most    []Transfer  // the most steps that an attempt has had, one after the other
+	mostAt  []int       // [depth] length of most after that step
 	failed  map[string]struct{}
 }
 
@@ -87,6 +92,10 @@ func (s *searcher) attempt(ctx context.Context) bool {
 // attempt does.
 func (s *searcher) step(ctx context.Context, depth int) bool {
 	left := s.t.Duration() - depth
+	if depth > len(s.mostAt) {
+		s.mostAt = append(s.mostAt[:0], s.ends[:depth]...)
+		s.most = append(s.most[:0], s.team[:s.ends[depth-1]]...)
+	}
 	if left == 0 {
 		return true // all loads are 0, for each step has taken one from the largest
 	}
@@ -175,12 +184,12 @@ func (s *searcher) key(b bitset) string {
 	return string(key)
 }
 
-// schedule is what the search has found.
+// schedule is the most steps that an attempt has had, all of them once one is found.
 func (s *searcher) schedule() Schedule {
-	steps := make(Schedule, 0, s.t.Duration())
+	steps := make(Schedule, 0, len(s.mostAt))
 	begin := 0
-	for _, end := range s.ends {
-		step := slices.Clone(s.team[begin:end])
+	for _, end := range s.mostAt {
+		step := slices.Clone(s.most[begin:end])
 		slices.Sort(step)
 		steps = append(steps, step)
 		begin = end

@@ -20,22 +20,23 @@ type orbits struct {
 const mostSymmetric = 1024
 
 // orbits finds a symmetry of many steps, none where it knows none: the nodes in their order
-// are taken for a grid of blocks, which is shifted along a side or a diagonal. Switches of
-// a torus are such blocks of hosts. Second come the orbits of that shift and of others
-// together, by which there are fewer still.
+// are taken for a grid of blocks, which is shifted along a side or a diagonal, by one or by
+// two, where routes differ from one to the next. Switches of a torus are such blocks of
+// hosts. Second come the orbits of that shift and of others together, by which there are
+// fewer still.
 func (t *Traffic) orbits(ctx context.Context) []*orbits {
 	nodes, place := t.nodes()
 	n := len(nodes)
 	if !t.Uniform() || n < 2 || n > mostSymmetric {
 		return nil
 	}
-	s := &symmetries{t: t, n: int32(n), place: place, at: slices.Repeat([]Transfer{-1}, n*n)}
-	for x := range t.pairs {
-		src, dst := s.places(Transfer(x))
-		if s.at[src*s.n+dst] >= 0 {
+	s := &symmetries{t: t, n: int32(n), ends: make([]Pair, t.Len()), at: slices.Repeat([]Transfer{-1}, n*n)}
+	for x, p := range t.pairs {
+		e := Pair{place[p.Src], place[p.Dst]}
+		if s.at[e.Src*s.n+e.Dst] >= 0 {
 			return nil // two transfers of a pair: which goes where?
 		}
-		s.at[src*s.n+dst] = Transfer(x)
+		s.ends[x], s.at[e.Src*s.n+e.Dst] = e, Transfer(x)
 	}
 	s.hashLinks()
 	for _, g := range grids(n) {
@@ -102,18 +103,16 @@ type grid struct{ rows, columns, block, down, right int }
 
 // order is after how many shifts everything is where it was.
 func (g grid) order() int {
-	a, b := 1, 1
-	if g.down > 0 {
-		a = g.rows
+	a, b := g.rows/divisor(g.rows, g.down), g.columns/divisor(g.columns, g.right)
+	return a / divisor(a, b) * b
+}
+
+// divisor is the greatest common one.
+func divisor(a, b int) int {
+	for b > 0 {
+		a, b = b, a%b
 	}
-	if g.right > 0 {
-		b = g.columns
-	}
-	x, y := a, b
-	for y > 0 {
-		x, y = y, x%y
-	}
-	return a / x * b
+	return a
 }
 
 // to is where a shift puts a node.
@@ -123,21 +122,20 @@ func (g grid) to(node int32) int32 {
 	return int32((i*g.columns+j)*g.block + int(node)%g.block)
 }
 
-// grids lists those of so many nodes, the longest orders first.
+// grids lists those of so many nodes, the longest orders first, of equals those shifted by one.
 func grids(n int) (list []grid) {
-	for block := 1; block < n; block++ {
-		for rows := 1; n%block == 0 && rows <= n/block; rows++ {
-			columns := n / block / rows
-			if rows*columns*block != n {
-				continue
-			}
-			for _, shift := range [][2]int{{1, 1}, {1, columns - 1}, {1, 0}} {
-				if rows > 1 && (shift[1] == 0 || columns > 1) {
-					list = append(list, grid{rows, columns, block, shift[0], shift[1]})
+	for by := 1; by <= 2; by++ {
+		for block := 1; block < n; block++ {
+			for rows := 1; n%block == 0 && rows <= n/block; rows++ {
+				columns := n / block / rows
+				if rows*columns*block != n {
+					continue
 				}
-			}
-			if columns > 1 && rows > 1 {
-				list = append(list, grid{rows, columns, block, 0, 1})
+				for _, shift := range [][2]int{{by, by}, {by, columns - by}, {by, 0}, {0, by}} {
+					if rows > max(shift[0], 1) && columns > shift[1] && shift[1] >= 0 {
+						list = append(list, grid{rows, columns, block, shift[0], shift[1]})
+					}
+				}
 			}
 		}
 	}
@@ -149,16 +147,12 @@ func grids(n int) (list []grid) {
 type symmetries struct {
 	t      *Traffic
 	n      int32
-	place  map[int32]int32
+	ends   []Pair          // [transfer] places of its nodes
 	at     []Transfer      // [place of the source·n + that of the destination] −1 without one
 	hash   []uint64        // [transfer]
 	linked map[uint64]Link // by the sum of its transfers' hashes
 	twin   []bool          // [link] another one has the same transfers, and stands for it
-}
-
-func (s *symmetries) places(x Transfer) (src, dst int32) {
-	p := s.t.pairs[x]
-	return s.place[p.Src], s.place[p.Dst]
+	order  []Link          // rare loads first: they soon tell what is no symmetry
 }
 
 // hashLinks knows links by who uses them.
@@ -180,6 +174,12 @@ func (s *symmetries) hashLinks() {
 		}
 		s.linked[sum] = Link(l)
 	}
+	alike := make([]int, s.t.Duration()+1) // [load] links
+	for l := range s.twin {
+		s.order = append(s.order, Link(l))
+		alike[s.t.Load(Link(l))]++
+	}
+	slices.SortStableFunc(s.order, func(l, m Link) int { return cmp.Compare(alike[s.t.Load(l)], alike[s.t.Load(m)]) })
 }
 
 // carried is where a symmetry carries transfers and links.
@@ -195,11 +195,11 @@ func (s *symmetries) carry(g grid) *carried {
 		shift[i] = g.to(int32(i))
 	}
 	c := &carried{make([]Transfer, s.t.Len()), make([]Link, s.t.links)}
-	for l := range c.to {
+	for _, l := range s.order {
 		sum := uint64(0)
-		for _, x := range s.t.Users(Link(l)) {
-			src, dst := s.places(x)
-			if c.next[x] = s.at[shift[src]*s.n+shift[dst]]; c.next[x] < 0 {
+		for _, x := range s.t.Users(l) {
+			e := s.ends[x]
+			if c.next[x] = s.at[shift[e.Src]*s.n+shift[e.Dst]]; c.next[x] < 0 {
 				return nil
 			}
 			sum += s.hash[c.next[x]]
