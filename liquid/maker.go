@@ -104,8 +104,8 @@ func (m *maker) auto(ctx context.Context) {
 }
 
 // symmetric schedules the orbits of a symmetry of the traffic, if it has one: of one shift,
-// then of several together, by which there are fewer orbits. Both are searched before more
-// is tried.
+// of several together, by which there are fewer orbits, and with half a turn. All are
+// searched before more is tried.
 func (m *maker) symmetric(ctx context.Context) {
 	if m.quotient {
 		return
@@ -116,7 +116,8 @@ func (m *maker) symmetric(ctx context.Context) {
 	if len(list) > 1 {
 		search := m.o
 		search.Method = MethodSearch
-		for i, less := range []int64{16, 2} { // a shift alone has a schedule soon, or hardly ever
+		// A shift alone, or with all else, has a schedule soon, or hardly ever.
+		for i, less := range []int64{16, 2, 16}[:len(list)] {
 			search.Nodes = m.o.Nodes / less
 			m.scheduleOrbits(within, list[i], search)
 		}

@@ -3,6 +3,7 @@ package liquid
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -64,6 +65,7 @@ func TestTorus(t *testing.T) {
 		{8, 8, 4, false, 1 << 20, 8160, 0},
 		{8, 8, 4, true, 1 << 21, 16320, 0},
 		{8, 8, 2, true, 1 << 18, 0, 4},
+		{8, 8, 1, true, 1 << 20, 252, 0},
 	} {
 		traffic := torus(t, c.rows, c.columns, c.hosts, c.parity)
 		r, err := Make(t.Context(), traffic, Options{Nodes: c.nodes, Moves: 2000})
@@ -84,13 +86,21 @@ func TestTorus(t *testing.T) {
 // TestOrbits holds that no two transfers of an orbit share a link, nor those of two orbits
 // that share none in the quotient, and that traffics without symmetry have no orbits.
 func TestOrbits(t *testing.T) {
-	traffic := torus(t, 4, 4, 2, false)
-	list := traffic.orbits(t.Context())
-	if len(list) != 2 || len(list[1].members) >= len(list[0].members) {
-		t.Fatalf("%d symmetries: want one shift, and more shifts with fewer orbits", len(list))
-	}
-	for _, o := range list {
-		checkOrbits(t, traffic, o)
+	var traffic *Traffic
+	for _, parity := range []bool{true, false} {
+		traffic = torus(t, 8, 8, 1, parity)
+		var lengths []int
+		for _, o := range traffic.orbits(t.Context()) {
+			checkOrbits(t, traffic, o)
+			lengths = append(lengths, len(o.members[0]))
+		}
+		want := []int{8, 16} // a shift, more shifts
+		if parity {
+			want = []int{4, 8, 16} // and half a turn
+		}
+		if !slices.Equal(lengths, want) {
+			t.Errorf("parity %v: orbits of %v transfers, want %v", parity, lengths, want)
+		}
 	}
 	pairs, paths := traffic.pairs[1:], [][]Link(nil)
 	for x := 1; x < traffic.Len(); x++ {

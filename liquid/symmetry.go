@@ -22,8 +22,8 @@ const mostSymmetric = 1024
 // orbits finds a symmetry of many steps, none where it knows none: the nodes in their order
 // are taken for a grid of blocks, which is shifted along a side or a diagonal, by one or by
 // two, where routes differ from one to the next. Switches of a torus are such blocks of
-// hosts. Second come the orbits of that shift and of others together, by which there are
-// fewer still.
+// hosts. Next come the orbits of that shift and of others together, and with half a turn
+// of the grid, by which there are fewer still.
 func (t *Traffic) orbits(ctx context.Context) []*orbits {
 	nodes, place := t.nodes()
 	n := len(nodes)
@@ -48,10 +48,7 @@ func (t *Traffic) orbits(ctx context.Context) []*orbits {
 			continue
 		}
 		if o := s.orbitsOf(first); o != nil {
-			if more := s.with(ctx, g, first, o); more != o {
-				return []*orbits{o, more}
-			}
-			return []*orbits{o}
+			return s.with(ctx, g, first, o)
 		}
 	}
 	return nil
@@ -60,28 +57,31 @@ func (t *Traffic) orbits(ctx context.Context) []*orbits {
 // mostParts is into how many parts a side is cut at most to shift by one of them.
 const mostParts = 7
 
-// with adds shifts by a part of the sides of a grid to one, where there are fewer orbits
-// then.
-func (s *symmetries) with(ctx context.Context, g grid, first *carried, o *orbits) *orbits {
-	by := []*carried{first}
-	for parts := 2; parts <= mostParts; parts++ {
-		for _, shift := range [][2]int{{1, 0}, {0, 1}, {1, 1}, {1, parts - 1}} {
-			if g.rows*shift[0]%parts != 0 || g.columns*shift[1]%parts != 0 || ctx.Err() != nil {
-				continue
+// with lists the orbits of a shift, those of it and shifts by a part of the sides together,
+// and those of all these and half a turn, as far as there are fewer each time.
+func (s *symmetries) with(ctx context.Context, g grid, first *carried, o *orbits) []*orbits {
+	list, by := []*orbits{o}, []*carried{first}
+	add := func(h grid) {
+		if c := s.carry(h); c != nil {
+			if fewer := s.orbitsOf(append(by, c)...); fewer != nil && len(fewer.members) < len(o.members) {
+				o, by = fewer, append(by, c)
 			}
-			h := s.carry(grid{g.rows, g.columns, g.block, g.rows * shift[0] / parts, g.columns * shift[1] / parts})
-			if h == nil {
-				continue
-			}
-			by = append(by, h)
-			if fewer := s.orbitsOf(by...); fewer != nil && len(fewer.members) < len(o.members) {
-				o = fewer
-				continue
-			}
-			by = by[:len(by)-1]
 		}
 	}
-	return o
+	for parts := 2; parts <= mostParts; parts++ {
+		for _, shift := range [][2]int{{1, 0}, {0, 1}, {1, 1}, {1, parts - 1}} {
+			if g.rows*shift[0]%parts == 0 && g.columns*shift[1]%parts == 0 && ctx.Err() == nil {
+				add(grid{rows: g.rows, columns: g.columns, block: g.block, down: g.rows * shift[0] / parts, right: g.columns * shift[1] / parts})
+			}
+		}
+	}
+	list = append(list, o)
+	for _, shift := range [][2]int{{0, 0}, {0, 1}, {1, 0}, {1, 1}} {
+		if ctx.Err() == nil {
+			add(grid{rows: g.rows, columns: g.columns, block: g.block, down: shift[0], right: shift[1], turned: true})
+		}
+	}
+	return slices.Compact(append(list, o))
 }
 
 // nodes lists those that send or receive, and the place of each in the list.
@@ -99,7 +99,10 @@ func (t *Traffic) nodes() (nodes []int32, place map[int32]int32) {
 }
 
 // grid is rows × columns of blocks, shifted down and right.
-type grid struct{ rows, columns, block, down, right int }
+type grid struct {
+	rows, columns, block, down, right int
+	turned                            bool // by half a turn, before it is shifted
+}
 
 // order is after how many shifts everything is where it was.
 func (g grid) order() int {
@@ -118,7 +121,11 @@ func divisor(a, b int) int {
 // to is where a shift puts a node.
 func (g grid) to(node int32) int32 {
 	block := int(node) / g.block
-	i, j := (block/g.columns+g.down)%g.rows, (block%g.columns+g.right)%g.columns
+	i, j := block/g.columns, block%g.columns
+	if g.turned {
+		i, j = g.rows-i, g.columns-j
+	}
+	i, j = (i+g.down)%g.rows, (j+g.right)%g.columns
 	return int32((i*g.columns+j)*g.block + int(node)%g.block)
 }
 
@@ -133,7 +140,7 @@ func grids(n int) (list []grid) {
 				}
 				for _, shift := range [][2]int{{by, by}, {by, columns - by}, {by, 0}, {0, by}} {
 					if rows > max(shift[0], 1) && columns > shift[1] && shift[1] >= 0 {
-						list = append(list, grid{rows, columns, block, shift[0], shift[1]})
+						list = append(list, grid{rows: rows, columns: columns, block: block, down: shift[0], right: shift[1]})
 					}
 				}
 			}
