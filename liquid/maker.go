@@ -104,23 +104,26 @@ func (m *maker) auto(ctx context.Context) {
 }
 
 // symmetric schedules the orbits of a symmetry of the traffic, if it has one: of one shift,
-// of several together, by which there are fewer orbits, and with half a turn. All are
-// searched before more is tried.
+// then of more and more together, by which there are fewer orbits. All are searched before
+// more is tried.
 func (m *maker) symmetric(ctx context.Context) {
 	if m.quotient {
 		return
 	}
 	within, cancel := half(ctx)
 	defer cancel()
-	list := m.t.orbits(within)
-	if len(list) > 1 {
-		search := m.o
-		search.Method = MethodSearch
-		// A shift alone, or with all else, has a schedule soon, or hardly ever.
-		for i, less := range []int64{16, 2, 16}[:len(list)] {
-			search.Nodes = m.o.Nodes / less
-			m.scheduleOrbits(within, list[i], search)
+	search := m.o
+	search.Method = MethodSearch
+	var list []*orbits
+	for o := range m.t.orbits(within) {
+		search.Nodes = m.o.Nodes / 16
+		if len(list) == 1 { // one shift, and all there is, have a schedule soon, or hardly ever
+			search.Nodes = m.o.Nodes / 2
 		}
+		if m.scheduleOrbits(within, o, search); m.done(within) {
+			return
+		}
+		list = append(list, o)
 	}
 	for _, o := range list {
 		m.scheduleOrbits(within, o, m.o)

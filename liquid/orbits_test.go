@@ -9,20 +9,16 @@ import (
 	"pgregory.net/rapid"
 )
 
-// torus is the exchange of all hosts of a torus with dimension-order routes: along a row
-// first, the shorter way; half way round upwards, or by parity: from every other switch of
-// the ring downwards. Hosts are numbered switch by switch.
-func torus(t rapid.TB, rows, columns, hosts int, parity bool) *Traffic {
+// torus is the exchange of all hosts of a torus with dimension-order routes: along the first
+// side first, the shorter way; half way round upwards, or by parity: from every other switch
+// of the ring downwards. Hosts are numbered switch by switch.
+func torus(t rapid.TB, sides []int, hosts int, parity bool) *Traffic {
 	t.Helper()
-	switches := rows * columns
-	n := switches * hosts
-	link := func(i, j, way int) Link { return Link(2*n + 4*(i*columns+j) + way) }
-	way := func(from, to, side int) (step, direction, hops int) {
-		if up := (to - from + side) % side; 2*up < side || 2*up == side && !(parity && from%2 == 1) {
-			return 1, 0, up
-		}
-		return side - 1, 1, (from - to + side) % side
+	switches := 1
+	for _, side := range sides {
+		switches *= side
 	}
+	n := switches * hosts
 	var pairs []Pair
 	var paths [][]Link
 	for s := range n {
@@ -30,22 +26,24 @@ func torus(t rapid.TB, rows, columns, hosts int, parity bool) *Traffic {
 			if s == d {
 				continue
 			}
-			i, j := s/hosts/columns, s/hosts%columns
 			path := []Link{Link(s), Link(n + d)}
-			step, direction, hops := way(j, d/hosts%columns, columns)
-			for range hops {
-				path = append(path, link(i, j, direction))
-				j = (j + step) % columns
-			}
-			step, direction, hops = way(i, d/hosts/columns, rows)
-			for range hops {
-				path = append(path, link(i, j, 2+direction))
-				i = (i + step) % rows
+			at, below := s/hosts, 1
+			for dim, side := range sides {
+				from := at / below % side
+				hops, step, way := (d/hosts/below%side-from+side)%side, 1, 0
+				if 2*hops > side || 2*hops == side && parity && from%2 == 1 {
+					hops, step, way = side-hops, side-1, 1
+				}
+				for range hops {
+					path = append(path, Link(2*n+2*(len(sides)*at+dim)+way))
+					at += ((at/below+step)%side - at/below%side) * below
+				}
+				below *= side
 			}
 			pairs, paths = append(pairs, Pair{int32(s), int32(d)}), append(paths, path)
 		}
 	}
-	x, err := NewTraffic(2*n+4*switches, pairs, paths)
+	x, err := NewTraffic(2*n+2*len(sides)*switches, pairs, paths)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,18 +54,20 @@ func torus(t rapid.TB, rows, columns, hosts int, parity bool) *Traffic {
 // no clock decides: liquid, or few steps more.
 func TestTorus(t *testing.T) {
 	for _, c := range []struct {
-		rows, columns, hosts int
-		parity               bool
-		nodes                int64
-		orbits, gap          int
+		sides       []int
+		hosts       int
+		parity      bool
+		nodes       int64
+		orbits, gap int
 	}{
-		{6, 6, 2, false, 1 << 20, 852, 0},
-		{8, 8, 4, false, 1 << 20, 8160, 0},
-		{8, 8, 4, true, 1 << 21, 16320, 0},
-		{8, 8, 2, true, 1 << 18, 0, 4},
-		{8, 8, 1, true, 1 << 20, 252, 0},
+		{[]int{6, 6}, 2, false, 1 << 20, 852, 0},
+		{[]int{8, 8}, 4, false, 1 << 20, 8160, 0},
+		{[]int{8, 8}, 4, true, 1 << 21, 16320, 0},
+		{[]int{8, 8}, 2, true, 1 << 17, 0, 4},
+		{[]int{8, 8}, 1, true, 1 << 20, 252, 0},
+		{[]int{4, 4, 4}, 2, true, 1 << 18, 254, 0},
 	} {
-		traffic := torus(t, c.rows, c.columns, c.hosts, c.parity)
+		traffic := torus(t, c.sides, c.hosts, c.parity)
 		r, err := Make(t.Context(), traffic, Options{Nodes: c.nodes, Moves: 2000})
 		if err != nil {
 			t.Fatal(err)
@@ -75,10 +75,10 @@ func TestTorus(t *testing.T) {
 		if err := Verify(traffic, r.Schedule); err != nil {
 			t.Fatal(err)
 		}
-		t.Logf("%d×%d, %d hosts each, parity %v: %d transfers, Λ = %d, %d steps by %s, orbits %d, %d nodes, %d moves", c.rows, c.columns, c.hosts, c.parity,
+		t.Logf("%v, %d hosts each, parity %v: %d transfers, Λ = %d, %d steps by %s, orbits %d, %d nodes, %d moves", c.sides, c.hosts, c.parity,
 			traffic.Len(), traffic.Duration(), len(r.Schedule), r.Method, r.Orbits, r.Nodes, r.Moves)
 		if gap := len(r.Schedule) - traffic.Duration(); gap > c.gap || r.Orbits != c.orbits {
-			t.Errorf("%d×%d, %d hosts each, parity %v: %d steps over Λ by %d orbits, want %d by %d", c.rows, c.columns, c.hosts, c.parity, gap, r.Orbits, c.gap, c.orbits)
+			t.Errorf("%v, %d hosts each, parity %v: %d steps over Λ by %d orbits, want %d by %d", c.sides, c.hosts, c.parity, gap, r.Orbits, c.gap, c.orbits)
 		}
 	}
 }
@@ -88,15 +88,15 @@ func TestTorus(t *testing.T) {
 func TestOrbits(t *testing.T) {
 	var traffic *Traffic
 	for _, parity := range []bool{true, false} {
-		traffic = torus(t, 8, 8, 1, parity)
+		traffic = torus(t, []int{8, 8}, 1, parity)
 		var lengths []int
-		for _, o := range traffic.orbits(t.Context()) {
+		for o := range traffic.orbits(t.Context()) {
 			checkOrbits(t, traffic, o)
 			lengths = append(lengths, len(o.members[0]))
 		}
 		want := []int{8, 16} // a shift, more shifts
 		if parity {
-			want = []int{4, 8, 16} // and half a turn
+			want = []int{4, 8, 16, 32} // half a turn, and a side of its own turned
 		}
 		if !slices.Equal(lengths, want) {
 			t.Errorf("parity %v: orbits of %v transfers, want %v", parity, lengths, want)
@@ -110,7 +110,7 @@ func TestOrbits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if less.orbits(t.Context()) != nil {
+	for range less.orbits(t.Context()) {
 		t.Error("a symmetry without one of the transfers")
 	}
 }
@@ -120,7 +120,7 @@ func TestOrbits(t *testing.T) {
 func TestTorusCutOff(t *testing.T) {
 	completed := 0
 	rapid.Check(t, func(t *rapid.T) {
-		traffic := torus(t, rapid.IntRange(1, 4).Draw(t, "rows"), rapid.IntRange(2, 6).Draw(t, "columns"), rapid.IntRange(1, 2).Draw(t, "hosts"), rapid.Bool().Draw(t, "parity"))
+		traffic := torus(t, rapid.SliceOfN(rapid.IntRange(1, 4), 1, 3).Draw(t, "sides"), rapid.IntRange(1, 2).Draw(t, "hosts"), rapid.Bool().Draw(t, "parity"))
 		m := &maker{t: traffic, o: Options{Moves: 320}, r: &Result{Bound: traffic.Duration()}}
 		m.search(context.Background(), newSearcher(traffic, 0), rapid.Int64Range(1, 2000).Draw(t, "nodes"))
 		if len(m.begun) == 0 {

@@ -3,6 +3,7 @@ package liquid
 import (
 	"cmp"
 	"context"
+	"iter"
 	"math/rand/v2"
 	"slices"
 )
@@ -22,66 +23,76 @@ const mostSymmetric = 1024
 // orbits finds a symmetry of many steps, none where it knows none: the nodes in their order
 // are taken for a grid of blocks, which is shifted along a side or a diagonal, by one or by
 // two, where routes differ from one to the next. Switches of a torus are such blocks of
-// hosts. Next come the orbits of that shift and of others together, and with half a turn
-// of the grid, by which there are fewer still.
-func (t *Traffic) orbits(ctx context.Context) []*orbits {
-	nodes, place := t.nodes()
-	n := len(nodes)
-	if !t.Uniform() || n < 2 || n > mostSymmetric {
-		return nil
-	}
-	s := &symmetries{t: t, n: int32(n), ends: make([]Pair, t.Len()), at: slices.Repeat([]Transfer{-1}, n*n)}
-	for x, p := range t.pairs {
-		e := Pair{place[p.Src], place[p.Dst]}
-		if s.at[e.Src*s.n+e.Dst] >= 0 {
-			return nil // two transfers of a pair: which goes where?
+// hosts. Next come the orbits of that shift and of others together, by which there are
+// fewer.
+func (t *Traffic) orbits(ctx context.Context) iter.Seq[*orbits] {
+	return func(yield func(*orbits) bool) {
+		s := newSymmetries(t)
+		if s == nil {
+			return
 		}
-		s.ends[x], s.at[e.Src*s.n+e.Dst] = e, Transfer(x)
-	}
-	s.hashLinks()
-	for _, g := range grids(n) {
-		if ctx.Err() != nil {
-			return nil
-		}
-		first := s.carry(g)
-		if first == nil {
-			continue
-		}
-		if o := s.orbitsOf(first); o != nil {
-			return s.with(ctx, g, first, o)
+		for _, g := range grids(int(s.n)) {
+			if ctx.Err() != nil {
+				return
+			}
+			first := s.carry(g)
+			if first == nil {
+				continue
+			}
+			if o := s.orbitsOf(first); o != nil {
+				if yield(o) {
+					s.with(ctx, g, first, o, yield)
+				}
+				return
+			}
 		}
 	}
-	return nil
 }
 
 // mostParts is into how many parts a side is cut at most to shift by one of them.
 const mostParts = 7
 
-// with lists the orbits of a shift, those of it and shifts by a part of the sides together,
-// and those of all these and half a turn, as far as there are fewer each time.
-func (s *symmetries) with(ctx context.Context, g grid, first *carried, o *orbits) []*orbits {
-	list, by := []*orbits{o}, []*carried{first}
-	add := func(h grid) {
-		if c := s.carry(h); c != nil {
-			if fewer := s.orbitsOf(append(by, c)...); fewer != nil && len(fewer.members) < len(o.members) {
-				o, by = fewer, append(by, c)
+// with yields the orbits of a shift and shifts by a part of the sides together, those of all
+// these and half a turn, and those of shifts and half turns of other grids as well, as far
+// as there are fewer each time.
+func (s *symmetries) with(ctx context.Context, g grid, first *carried, o *orbits, yield func(*orbits) bool) {
+	at := func(down, right int, turned bool) grid { return grid{g.rows, g.columns, g.block, down, right, turned} }
+	var parts, others []grid
+	for n := 2; n <= mostParts; n++ {
+		for _, shift := range [][2]int{{1, 0}, {0, 1}, {1, 1}, {1, n - 1}} {
+			if g.rows*shift[0]%n == 0 && g.columns*shift[1]%n == 0 {
+				parts = append(parts, at(g.rows*shift[0]/n, g.columns*shift[1]/n, false))
 			}
 		}
 	}
-	for parts := 2; parts <= mostParts; parts++ {
-		for _, shift := range [][2]int{{1, 0}, {0, 1}, {1, 1}, {1, parts - 1}} {
-			if g.rows*shift[0]%parts == 0 && g.columns*shift[1]%parts == 0 && ctx.Err() == nil {
-				add(grid{rows: g.rows, columns: g.columns, block: g.block, down: g.rows * shift[0] / parts, right: g.columns * shift[1] / parts})
+	turns := []grid{at(0, 0, true), at(0, 1, true), at(1, 0, true), at(1, 1, true)}
+	for _, h := range grids(int(s.n)) {
+		others = append(others, h)
+		h.turned = true
+		others = append(others, h)
+	}
+	by := []*carried{first}
+	for _, more := range [][]grid{parts, turns, others} {
+		had := o
+		for _, h := range more {
+			if ctx.Err() != nil {
+				return
 			}
+			c := s.carry(h)
+			if c == nil {
+				continue
+			}
+			by = append(by, c)
+			if fewer := s.orbitsOf(by...); fewer != nil && len(fewer.members) < len(o.members) {
+				o = fewer
+				continue
+			}
+			by = by[:len(by)-1]
+		}
+		if o != had && !yield(o) {
+			return
 		}
 	}
-	list = append(list, o)
-	for _, shift := range [][2]int{{0, 0}, {0, 1}, {1, 0}, {1, 1}} {
-		if ctx.Err() == nil {
-			add(grid{rows: g.rows, columns: g.columns, block: g.block, down: shift[0], right: shift[1], turned: true})
-		}
-	}
-	return slices.Compact(append(list, o))
 }
 
 // nodes lists those that send or receive, and the place of each in the list.
@@ -140,7 +151,7 @@ func grids(n int) (list []grid) {
 				}
 				for _, shift := range [][2]int{{by, by}, {by, columns - by}, {by, 0}, {0, by}} {
 					if rows > max(shift[0], 1) && columns > shift[1] && shift[1] >= 0 {
-						list = append(list, grid{rows: rows, columns: columns, block: block, down: shift[0], right: shift[1]})
+						list = append(list, grid{rows, columns, block, shift[0], shift[1], false})
 					}
 				}
 			}
@@ -160,6 +171,25 @@ type symmetries struct {
 	linked map[uint64]Link // by the sum of its transfers' hashes
 	twin   []bool          // [link] another one has the same transfers, and stands for it
 	order  []Link          // rare loads first: they soon tell what is no symmetry
+}
+
+// newSymmetries prepares a traffic, nil where it is not one for symmetries.
+func newSymmetries(t *Traffic) *symmetries {
+	nodes, place := t.nodes()
+	n := len(nodes)
+	if !t.Uniform() || n < 2 || n > mostSymmetric {
+		return nil
+	}
+	s := &symmetries{t: t, n: int32(n), ends: make([]Pair, t.Len()), at: slices.Repeat([]Transfer{-1}, n*n)}
+	for x, p := range t.pairs {
+		e := Pair{place[p.Src], place[p.Dst]}
+		if s.at[e.Src*s.n+e.Dst] >= 0 {
+			return nil // two transfers of a pair: which goes where?
+		}
+		s.ends[x], s.at[e.Src*s.n+e.Dst] = e, Transfer(x)
+	}
+	s.hashLinks()
+	return s
 }
 
 // hashLinks knows links by who uses them.
