@@ -3,6 +3,7 @@ package ocs
 import (
 	"cmp"
 	"context"
+	"math/rand/v2"
 	"slices"
 	"time"
 )
@@ -15,13 +16,6 @@ type search struct {
 	δ     float64
 	cover *cover
 	plan  *plan
-}
-
-// trial is a kick that may be taken back.
-type trial struct {
-	was   *state  // before it
-	worth float64 // of that
-	since int     // the step of the kick
 }
 
 // best takes the shortest schedule of the other methods, and improves what they began
@@ -117,14 +111,11 @@ func (b *candidates) start(c *cover) {
 }
 
 // rounds say how many searches begin, and go on, and with what part of the steps: 0 for
-// none. Where pieces are apart, each becomes a permutation of its own before.
-var rounds = []struct {
-	searches, part int
-	apart          bool
-}{{4, 0, false}, {2, 16, true}, {1, 1, true}}
+// none.
+var rounds = []struct{ searches, part int }{{4, 0}, {2, 16}}
 
-// improve searches from the lightest covers, one of so many permutations each, and goes on
-// with those whose plans are the shortest.
+// improve searches from the lightest covers, one of so many permutations each, goes on with
+// those whose plans are the shortest, and varies the best.
 func (b *candidates) improve(ctx context.Context) {
 	if b.o.Budget > 0 {
 		within, cancel := context.WithTimeout(ctx, b.o.Budget)
@@ -138,24 +129,72 @@ func (b *candidates) improve(ctx context.Context) {
 			searches = append(searches, newSearch(c, b.o))
 		}
 	}
-	steps, k := cmp.Or(b.o.Steps, DefaultSteps(b.cover.d.n)), newColourer(b.cover.d)
+	k := newColourer(b.cover.d)
 	for _, r := range rounds {
 		searches = searches[:min(len(searches), r.searches)]
 		for _, s := range searches {
-			if r.apart {
-				s.apart()
-			}
-			if r.part > 0 {
-				s.run(ctx, steps/r.part, b.o.Budget/time.Duration(r.part), b.bound)
-			}
-			s.lighten(ctx, k)
-			b.offer(s.cover, s.plan)
-			if b.done() || ctx.Err() != nil {
+			if b.turn(ctx, s, k, r.part) {
 				return
 			}
 		}
 		slices.SortStableFunc(searches, func(x, y *search) int { return cmp.Compare(x.plan.makespan(), y.plan.makespan()) })
 	}
+	if len(searches) == 0 {
+		return
+	}
+	best, random := searches[0], rand.New(rand.NewPCG(1, 0))
+	for range min(mostVariations, worthVarying/max(1, k.effort(len(best.cover.weight)))) {
+		s := best.vary(ctx, k, b.o, random)
+		if s == nil {
+			break
+		}
+		if b.turn(ctx, s, k, 0) || b.turn(ctx, s, k, 64) {
+			return
+		}
+		if s.plan.makespan() < best.plan.makespan() {
+			best = s
+		}
+	}
+	b.turn(ctx, best, k, 2)
+}
+
+// turn has a search go on with a part of the steps, and tells whether there is nothing more
+// to do.
+func (b *candidates) turn(ctx context.Context, s *search, k *colourer, part int) bool {
+	if part > 0 {
+		s.apart()
+		s.run(ctx, cmp.Or(b.o.Steps, DefaultSteps(b.cover.d.n))/part, b.o.Budget/time.Duration(part), b.bound)
+	}
+	s.lighten(ctx, k)
+	b.offer(s.cover, s.plan)
+	return b.done() || ctx.Err() != nil
+}
+
+// How often the best search is varied: less where colouring takes long.
+const (
+	mostVariations = 16
+	worthVarying   = 3 << 20
+)
+
+// vary begins a search with permutations of other weights: nearer by chance to the least
+// that they can be, and in one case of two with a permutation more.
+func (b *search) vary(ctx context.Context, k *colourer, o Options, random *rand.Rand) *search {
+	weights := k.floors(b.cover.weight)
+	mean := sum(b.cover.weight) / float64(len(weights))
+	for i, α := range b.cover.weight {
+		weights[i] += (α-weights[i])*random.Float64() + 0.1*mean*random.Float64()
+	}
+	if random.IntN(2) == 0 {
+		weights = append(weights, mean*random.Float64())
+	}
+	c := k.colour(ctx, weights)
+	if c == nil {
+		return nil
+	}
+	if c.prune(); len(c.weight) < 2 {
+		return nil
+	}
+	return newSearch(c, o)
 }
 
 // apart makes each piece of the plan a permutation of its own.
@@ -172,7 +211,6 @@ func (b *search) apart() {
 
 // lighten looks for permutations of less weight, and gives them to the switches anew.
 func (b *search) lighten(ctx context.Context, k *colourer) {
-	b.keep(b.cover)
 	if c := k.lighten(ctx, b.cover); c != b.cover && b.keep(c) {
 		b.begin(b.cover, b.plan)
 	}
@@ -203,7 +241,6 @@ func newSearch(c *cover, o Options) *search {
 // them is as short as the bound.
 func (b *search) run(ctx context.Context, steps int, budget time.Duration, bound float64) {
 	end := time.Now().Add(budget)
-	var on *trial
 	period := max(len(b.x.weight), steps/looks) // a look costs about as much as a step of each
 	for i := 1; budget > 0 || i <= steps; i++ {
 		if i%16 == 0 && (ctx.Err() != nil || budget > 0 && !time.Now().Before(end)) {
@@ -217,23 +254,13 @@ func (b *search) run(ctx context.Context, steps int, budget time.Duration, bound
 		}
 		b.x.pair(p, q)
 		if i%period == 0 {
-			t := b.look()
-			if b.plan.makespan() <= bound*(1+tolerance) {
+			if b.look(); b.plan.makespan() <= bound*(1+tolerance) {
 				return
 			}
 			b.x.overflow(b.δ)
-			switch {
-			case on == nil || t < on.worth:
-				on = b.kick(i, t)
-			case i-on.since >= patience*k*k:
-				b.x.restore(on.was)
-				on = b.kick(i, on.worth)
-			}
 		}
 	}
-	if t := b.look(); on != nil && t >= on.worth {
-		b.x.restore(on.was)
-	}
+	b.look()
 }
 
 // looks is how often the search looks what the permutations are worth, where there
@@ -244,27 +271,12 @@ const looks = 64
 // given: some half of a second on a machine of 2024, where there are few permutations.
 func DefaultSteps(racks int) int { return max(8000, 8_000_000/max(racks, 1)) }
 
-// patience is how often a kick lets each two permutations meet before it is given up.
-const patience = 5
-
-// kick tries a kick, of a state of some worth; nil where there is none.
-func (b *search) kick(step int, worth float64) *trial {
-	t := &trial{b.x.save(), worth, step}
-	if !b.x.kick() {
-		b.x.restore(t.was)
-		return nil
-	}
-	return t
-}
-
-// look packs the permutations as they are now, keeps them if they are the best, and
-// returns what they are worth.
-func (b *search) look() float64 {
+// look packs the permutations as they are now, and keeps them if they are the best.
+func (b *search) look() {
 	c := b.x.cover()
 	c.refine()
 	c.prune()
 	b.keep(c)
-	return c.worth(b.δ)
 }
 
 // overflow adds a permutation that carries the peaks of others, so that their

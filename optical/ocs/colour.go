@@ -315,49 +315,44 @@ func (k *colourer) next(ctx context.Context, r int) ([]int32, error) {
 	return pick, nil
 }
 
-// mostColoured is up to how many levels of divisions a cover is coloured anew.
+// effort is what a colouring by so many permutations takes, in levels of divisions.
+func (k *colourer) effort(count int) int { return len(k.d.to) * count * count }
+
+// mostColoured is up to what effort, more where entries may be split, a cover is coloured anew.
 const mostColoured = 1 << 26
 
-// nearer are how near to the least that they can be lighten sets weights.
-var nearer = []float64{1, 0.6, 0.3}
+// nearer are weights that lighten tries: by a share of what each is more than the least that
+// it can be, and of what all are on average.
+var nearer = []struct{ own, even float64 }{{1, 0}, {0, 1}, {0.6, 0}}
 
-// worthAnother is the share of all weights for which lighten goes on.
+// worthAnother is the share of all weights for which lighten begins again.
 const worthAnother = 3e-3
 
-// lighten seeks covers of as many permutations that weigh less, until that is worth little:
-// nearer to the least that they can weigh, by a share of what each weighs more or of what
-// all do.
+// lighten seeks covers of as many permutations that weigh less, by weights nearer to the
+// least that they can be, until that is worth little.
 func (k *colourer) lighten(ctx context.Context, c *cover) *cover {
-	count := len(c.weight)
-	if len(c.d.to)*count*count*(count-k.degree+1) > mostColoured {
+	if count := len(c.weight); k.effort(count)*(count-k.degree+1) > mostColoured {
 		return c
 	}
-	for {
-		was, from := sum(c.weight), c.weight
-		floors := k.floors(from)
-		more := (was - sum(floors)) / float64(len(from))
-		for at := range 2 * len(nearer) {
-			share, flat := nearer[at/2], at%2 == 1
-			weights := slices.Clone(floors)
-			for i, α := range from {
-				if flat {
-					weights[i] += share * more
-				} else {
-					weights[i] += share * (α - floors[i])
-				}
-			}
-			to := k.colour(ctx, weights)
-			if to == nil {
-				return c
-			}
-			if to.prune(); sum(to.weight) < sum(c.weight) {
-				c = to
-			}
+	for at := 0; at < len(nearer); at++ {
+		was, weights := sum(c.weight), k.floors(c.weight)
+		more := (was - sum(weights)) / float64(len(weights))
+		for i, α := range c.weight {
+			weights[i] += nearer[at].own*(α-weights[i]) + nearer[at].even*more
 		}
-		if sum(c.weight) > was*(1-worthAnother) {
-			return c
+		to := k.colour(ctx, weights)
+		if to == nil {
+			break
+		}
+		to.prune()
+		if now := sum(to.weight); now < was {
+			c = to
+			if now < was*(1-worthAnother) {
+				at = -1
+			}
 		}
 	}
+	return c
 }
 
 // floors are the least that the weights of so many permutations can be, each by its rank.
