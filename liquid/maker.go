@@ -232,13 +232,8 @@ func (m *maker) complete(ctx context.Context) {
 	if q.r.Schedule == nil {
 		return
 	}
-	for _, step := range q.r.Schedule {
-		for i, x := range step {
-			step[i] = rest[x]
-		}
-	}
 	m.r.Moves += q.r.Moves
-	m.offer(MethodColouring, append(m.begun, q.r.Schedule...))
+	m.offer(MethodColouring, append(m.begun, q.r.Schedule.of(rest)...))
 }
 
 // newColouring prepares a colouring with the given number of steps. It begins

@@ -83,11 +83,16 @@ func (t *Traffic) inPhases(ctx context.Context, phases int, phase func(Transfer)
 		if steps == nil {
 			return nil
 		}
-		for _, step := range steps {
-			for i, x := range step {
-				step[i] = members[x]
-			}
-			s = append(s, step)
+		s = append(s, steps.of(members)...)
+	}
+	return s
+}
+
+// of numbers the transfers of only some members as the whole traffic does.
+func (s Schedule) of(members []Transfer) Schedule {
+	for _, step := range s {
+		for i, x := range step {
+			step[i] = members[x]
 		}
 	}
 	return s
