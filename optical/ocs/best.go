@@ -8,10 +8,9 @@ import (
 	"time"
 )
 
-// search is the state of the method Best: the permutations under improvement, and
-// the best plan so far with the permutations that it is made of.
+// search is the state of the method Best: the best plan so far with the permutations that
+// it is made of.
 type search struct {
-	x     *exchanger
 	s     int
 	δ     float64
 	cover *cover
@@ -45,11 +44,11 @@ func (o Options) best(ctx context.Context, d *Demand) (*cover, *plan, error) {
 	return b.cover, b.plan, nil
 }
 
-// candidates is the best schedule so far, and the covers from which searches begin.
+// candidates is the best schedule so far, and the searches that may go on.
 type candidates struct {
 	o        Options
 	bound    float64
-	starts   []*cover
+	starts   []*search
 	cover    *cover
 	plan     *plan
 	makespan float64
@@ -103,11 +102,12 @@ func (b *candidates) begin(ctx context.Context, d *Demand) error {
 
 // start has a search begin with a cover.
 func (b *candidates) start(c *cover) {
-	b.starts = append(b.starts, c)
+	x := newSearch(c, b.o)
+	b.starts = append(b.starts, x)
 	p := lpt(c.weight, b.o.Switches, b.o.Delta)
 	p.equalize()
 	b.offer(c, p)
-	b.offer(c, pack(c.weight, b.o.Switches, b.o.Delta))
+	b.offer(c, x.plan)
 }
 
 // rounds say how many searches begin, and go on, and with what part of the steps: 0 for
@@ -122,11 +122,11 @@ func (b *candidates) improve(ctx context.Context) {
 		defer cancel()
 		ctx = within
 	}
-	slices.SortStableFunc(b.starts, func(x, y *cover) int { return cmp.Compare(x.worth(b.o.Delta), y.worth(b.o.Delta)) })
+	slices.SortStableFunc(b.starts, func(x, y *search) int { return cmp.Compare(x.cover.worth(x.δ), y.cover.worth(y.δ)) })
 	var searches []*search
-	for _, c := range b.starts {
-		if len(searches) < rounds[0].searches && len(c.weight) > 1 && !slices.ContainsFunc(searches, func(s *search) bool { return len(s.cover.weight) == len(c.weight) }) {
-			searches = append(searches, newSearch(c, b.o))
+	for _, x := range b.starts {
+		if len(searches) < rounds[0].searches && len(x.cover.weight) > 1 && !slices.ContainsFunc(searches, func(y *search) bool { return len(y.cover.weight) == len(x.cover.weight) }) {
+			searches = append(searches, x)
 		}
 	}
 	k := newColourer(b.cover.d)
@@ -206,61 +206,52 @@ func (b *search) apart() {
 			c.weight, c.column, c.entry = append(c.weight, x.weight), append(c.column, b.cover.column[x.part]), append(c.entry, b.cover.entry[x.part])
 		}
 	}
-	b.begin(c, p)
+	b.cover, b.plan = c, p
 }
 
 // lighten looks for permutations of less weight, and gives them to the switches anew.
 func (b *search) lighten(ctx context.Context, k *colourer) {
-	if c := k.lighten(ctx, b.cover); c != b.cover && b.keep(c) {
-		b.begin(b.cover, b.plan)
+	if c := k.lighten(ctx, b.cover); c != b.cover {
+		b.keep(c)
 	}
 }
 
 // keep makes the best plan of a cover, and keeps both if they are the best.
-func (b *search) keep(c *cover) bool {
-	p := pack(c.weight, b.s, b.δ)
-	shorter := p.makespan() < b.plan.makespan()
-	if shorter {
+func (b *search) keep(c *cover) {
+	if p := pack(c.weight, b.s, b.δ); p.makespan() < b.plan.makespan() {
 		b.cover, b.plan = c, p
 	}
-	return shorter
-}
-
-// begin has the search go on from a cover.
-func (b *search) begin(c *cover, p *plan) {
-	b.x, b.cover, b.plan = newExchanger(c, 1), c, p
 }
 
 func newSearch(c *cover, o Options) *search {
-	b := &search{s: o.Switches, δ: o.Delta}
-	b.begin(c, pack(c.weight, o.Switches, o.Delta))
-	return b
+	return &search{o.Switches, o.Delta, c, pack(c.weight, o.Switches, o.Delta)}
 }
 
 // run improves the permutations within a number of steps or a time, until a plan of
 // them is as short as the bound.
 func (b *search) run(ctx context.Context, steps int, budget time.Duration, bound float64) {
 	end := time.Now().Add(budget)
-	period := max(len(b.x.weight), steps/looks) // a look costs about as much as a step of each
+	x := newExchanger(b.cover, 1)
+	period := max(len(x.weight), steps/looks) // a look costs about as much as a step of each
 	for i := 1; budget > 0 || i <= steps; i++ {
 		if i%16 == 0 && (ctx.Err() != nil || budget > 0 && !time.Now().Before(end)) {
 			break
 		}
-		k := len(b.x.weight)
-		p := b.x.random.IntN(k)
-		q := b.x.random.IntN(k - 1)
+		k := len(x.weight)
+		p := x.random.IntN(k)
+		q := x.random.IntN(k - 1)
 		if q >= p {
 			q++
 		}
-		b.x.pair(p, q)
+		x.pair(p, q)
 		if i%period == 0 {
-			if b.look(); b.plan.makespan() <= bound*(1+tolerance) {
+			if b.look(x); b.plan.makespan() <= bound*(1+tolerance) {
 				return
 			}
-			b.x.overflow(b.δ)
+			x.overflow(b.δ)
 		}
 	}
-	b.look()
+	b.look(x)
 }
 
 // looks is how often the search looks what the permutations are worth, where there
@@ -272,8 +263,8 @@ const looks = 64
 func DefaultSteps(racks int) int { return max(8000, 8_000_000/max(racks, 1)) }
 
 // look packs the permutations as they are now, and keeps them if they are the best.
-func (b *search) look() {
-	c := b.x.cover()
+func (b *search) look(x *exchanger) {
+	c := x.cover()
 	c.refine()
 	c.prune()
 	b.keep(c)

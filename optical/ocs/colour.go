@@ -143,6 +143,25 @@ func (k *colourer) sort() {
 	slices.SortStableFunc(k.parts, func(a, b part) int { return cmp.Compare(k.d.from[a.entry], k.d.from[b.entry]) })
 }
 
+// edges is the graph of rows and columns whose edges are parts, which are in the order of
+// their rows: those of a weight that is not negative. index is which part an edge is.
+func (k *colourer) edges(weigh func(i int) int64) (start, to, index []int32, weight []int64) {
+	start = make([]int32, k.d.n+1)
+	for i, p := range k.parts {
+		w := weigh(i)
+		if w < 0 {
+			continue
+		}
+		row, column := k.lines(p)
+		start[row+1]++
+		to, index, weight = append(to, int32(column-k.d.n)), append(index, int32(i)), append(weight, w)
+	}
+	for i := range k.d.n {
+		start[i+1] += start[i]
+	}
+	return start, to, index, weight
+}
+
 // division is a part as two or three, by their levels; all but the last are as large as
 // the weights of their levels. The gain is in urgency.
 type division struct {
@@ -156,25 +175,17 @@ type division struct {
 // gains most. In the end parts are in the order of their rows.
 func (k *colourer) splitParts(ctx context.Context) error {
 	for {
-		var to, index []int32
-		var gain []int64
-		var how []division
-		start := make([]int32, k.d.n+1)
 		k.sort()
-		for i, p := range k.parts {
-			x := k.division(p)
-			if g := int64(fineness * x.gain); g > 0 {
-				row, column := k.lines(p)
-				start[row+1]++
-				to, index = append(to, int32(column-k.d.n)), append(index, int32(i))
-				gain, how = append(gain, g), append(how, x)
+		how := make([]division, len(k.parts))
+		start, to, index, gain := k.edges(func(i int) int64 {
+			how[i] = k.division(k.parts[i])
+			if g := int64(fineness * how[i].gain); g > 0 {
+				return g
 			}
-		}
+			return -1
+		})
 		if len(to) == 0 {
 			return ctx.Err()
-		}
-		for i := range k.d.n {
-			start[i+1] += start[i]
 		}
 		matched, err := k.weigher.Match(ctx, k.d.n, start, to, gain)
 		if err != nil {
@@ -182,7 +193,7 @@ func (k *colourer) splitParts(ctx context.Context) error {
 		}
 		for _, e := range matched {
 			if e >= 0 {
-				k.split(int(index[e]), how[e])
+				k.split(int(index[e]), how[index[e]])
 			}
 		}
 	}
@@ -283,22 +294,16 @@ func (k *colourer) next(ctx context.Context, r int) ([]int32, error) {
 			c.Right = append(c.Right, full)
 		}
 	}
-	var to, index []int32
-	var weight []int64
-	start := make([]int32, n+1)
-	for i, p := range k.parts {
+	start, to, index, weight := k.edges(func(i int) int64 {
+		p := k.parts[i]
 		if p.taken {
-			continue
+			return -1
 		}
 		row, column := k.lines(p)
-		start[row+1]++
-		to, index = append(to, int32(column-n)), append(index, int32(i))
-		weight = append(weight, int64(fineness*(k.relief[row][p.level]+k.relief[column][p.level])))
-		c.ForLeft, c.ForRight = append(c.ForLeft, true), append(c.ForRight, true)
-	}
-	for i := range n {
-		start[i+1] += start[i]
-	}
+		return int64(fineness * (k.relief[row][p.level] + k.relief[column][p.level]))
+	})
+	c.ForLeft = slices.Repeat([]bool{true}, len(to))
+	c.ForRight = c.ForLeft
 	matched, err := k.weigher.Cover(ctx, n, start, to, weight, c)
 	if err != nil {
 		return nil, err
