@@ -38,10 +38,9 @@ func TestShares(t *testing.T) {
 		{"apart", []int{4, 5}, []int{1, 1}, []float64{0.5, 0.5}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			w := up(t, fabgen.Spec{Spines: 4, Leaves: 2, LMC: 2}, 0)
+			w := up(t, fabgen.Spec{Spines: 4, Leaves: 2, LMC: 2}, 2_000_000)
 			peers := map[int]*puppet{}
 			var flows []*puppet
-			var first *puppet
 			for h, to := range c.to {
 				a := w.puppet(hostName(h))
 				if peers[to] == nil {
@@ -55,14 +54,21 @@ func TestShares(t *testing.T) {
 						a.does("write %d %d 0 %d %d %d 0", x.i, 1000*k+id, memory, peers[to].address, peers[to].key)
 					}
 				}
-				if h == 0 {
-					first = a
+			}
+			carried := func(least float64) []float64 {
+				for range withinRetryTime {
+					if bytes := w.sent(0, 1); min(bytes[0], bytes[1]) >= least {
+						return bytes
+					}
+					time.Sleep(time.Millisecond)
 				}
+				t.Fatalf("of two hosts that send, one does not come to %.0f bytes: %.0f", least, w.sent(0, 1))
+				return nil
 			}
 			w.must(w.Clear())
-			w.must(w.Sync(t.Context()))
-			first.poll(40, withinRetryTime)
-			bytes := w.sent(0, 1)
+			carried(4096) // both have begun; alone, each would take 4 s
+			w.must(w.Clear())
+			bytes := carried(128 * 4096)
 			count, err := w.Count(t.Context())
 			w.must(err)
 			sum := bytes[0] + bytes[1]
