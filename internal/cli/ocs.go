@@ -84,6 +84,9 @@ func (f *ocsFlags) read(cmd *cobra.Command) (ocs.Options, error) {
 	if !cmd.Flags().Changed("switches") {
 		return o, errors.New("--switches is missing: say how many work in parallel")
 	}
+	if o.Method == "" {
+		return o, errors.New("--method is empty: leave it out for best")
+	}
 	var err error
 	if o.DeadPorts, err = f.deadPorts(); err != nil {
 		return o, err
