@@ -20,14 +20,16 @@ const burstSize = 9
 
 // TestBurst pulls nine random cables of the LHCb fabric at once, and puts them
 // back. The plan for either has as many phases as the bound, and holds on the
-// tables read back. All traps reach OpenSM before its sweep gets to the switches,
-// so forsd sees the whole burst at once, and one plan answers it. Only where OpenSM
-// was so slow to sweep, or ibsim to pull, that it sees the rest later, there
-// are two; that must stay the exception. With FORS_LONG=1 it does so 30 times.
+// tables read back. There are no more plans than moments at which forsd has seen
+// something new, and one plan knows of every cable. All traps reach OpenSM before its
+// sweep gets to the switches, so that it shows the whole burst at once, unless the
+// machine is so busy that it sees the rest later. With FORS_LONG=1, on a machine that has
+// nothing else to do, there are 30 rounds, and at most 3 bursts have more than one plan.
 func TestBurst(t *testing.T) {
 	x, healthy := up(t, 10*time.Minute, lhcb())
 	rounds, split := 2, 0
-	if os.Getenv("FORS_LONG") != "" {
+	long := os.Getenv("FORS_LONG") != ""
+	if long {
 		rounds = 30
 	}
 	rng := rand.New(rand.NewPCG(9, 360))
@@ -58,7 +60,7 @@ func TestBurst(t *testing.T) {
 			t.Errorf("cables %v are back: %d phases by %s, warnings %v", cables, st.Phases, st.Engine, st.Warnings)
 		}
 	}
-	if split > max(1, rounds/10) {
+	if long && split > rounds/10 {
 		t.Errorf("%d of %d bursts took more than one plan", split, 2*rounds)
 	}
 	x.noRoutingErrors()
