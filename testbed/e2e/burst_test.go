@@ -24,7 +24,9 @@ const burstSize = 9
 // something new, and one plan knows of every cable. All traps reach OpenSM before its
 // sweep gets to the switches, so that it shows the whole burst at once, unless the
 // machine is so busy that it sees the rest later. With FORS_LONG=1, on a machine that has
-// nothing else to do, there are 30 rounds, and at most 3 bursts have more than one plan.
+// nothing else to do, there are 30 rounds, and in at most one of the first four a burst
+// takes more than one plan. Later most switches have sent so many traps that OpenSM may
+// ignore them: forsd reads them in turn, and sees a burst in parts.
 func TestBurst(t *testing.T) {
 	x, healthy := up(t, 10*time.Minute, lhcb())
 	rounds, split := 2, 0
@@ -33,7 +35,7 @@ func TestBurst(t *testing.T) {
 		rounds = 30
 	}
 	rng := rand.New(rand.NewPCG(9, 360))
-	for range rounds {
+	for round := range rounds {
 		cables, ports := draw(rng, healthy.Tree)
 		var lanes []int
 		for _, c := range cables {
@@ -42,9 +44,8 @@ func TestBurst(t *testing.T) {
 
 		st, plans := x.burst(cables, "missing", func() error { return x.Sim.UnlinkAll(x.ctx, ports) })
 		x.unmoved(healthy, x.check(), lanes...)
-		if plans > 1 {
-			split++
-		} else if len(st.LastEvent.What) != len(cables) {
+		several := plans > 1
+		if !several && len(st.LastEvent.What) != len(cables) {
 			t.Errorf("cables %v: one plan, though its dump showed only %q", cables, st.LastEvent.What)
 		}
 		if !HasWarning(st, topology.CableDown) {
@@ -53,15 +54,15 @@ func TestBurst(t *testing.T) {
 
 		st, plans = x.burst(cables, "full", func() error { return x.Sim.RelinkAll(x.ctx, ports) })
 		x.unmoved(healthy, x.check())
-		if plans > 1 {
+		if (several || plans > 1) && round < 4 {
 			split++
 		}
 		if st.Phases != 359 || st.Engine != "shift" || HasWarning(st, topology.CableDown) {
 			t.Errorf("cables %v are back: %d phases by %s, warnings %v", cables, st.Phases, st.Engine, st.Warnings)
 		}
 	}
-	if long && split > rounds/10 {
-		t.Errorf("%d of %d bursts took more than one plan", split, 2*rounds)
+	if long && split > 1 {
+		t.Errorf("in %d of the first 4 rounds a burst took more than one plan", split)
 	}
 	x.noRoutingErrors()
 }
