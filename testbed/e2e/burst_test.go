@@ -18,7 +18,7 @@ import (
 // burstSize is how many cables a burst takes.
 const burstSize = 9
 
-// heeded is for how many rounds OpenSM heeds the traps of most switches.
+// heeded is for how many rounds OpenSM reacts to the traps of most switches.
 const heeded = 4
 
 // TestBurst pulls nine random cables of the LHCb fabric at once, and puts them
