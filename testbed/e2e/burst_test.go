@@ -28,7 +28,7 @@ const heeded = 4
 // was so slow to sweep, or ibsim to pull, that it sees the rest later, there
 // are two; that must stay the exception. With FORS_LONG=1 it does so 30 times. After
 // a few rounds most switches have sent so many traps that OpenSM may ignore them: forsd
-// reads them in turn then, and sees a burst in parts.
+// reads them itself then, ahead of the sweep that shows the rest.
 func TestBurst(t *testing.T) {
 	x, healthy := up(t, 10*time.Minute, lhcb())
 	rounds, split := 2, 0
