@@ -59,7 +59,7 @@ func (c *Controller) planned(now time.Time, e Planned) {
 	switch {
 	case e.Err == "" && !e.Same:
 		c.enter(next)
-		c.do(Publish{Fabric: c.work.ID, Kind: c.work.Kind})
+		c.do(Publish{Fabric: c.work})
 	case e.Err == "":
 		c.afterPublish(now, next)
 	case next == Publishing:
@@ -122,7 +122,7 @@ func (c *Controller) afterPublish(now time.Time, s State) {
 // finish ends the work: plan and tables in force fit the fabric.
 func (c *Controller) finish(now time.Time) {
 	if c.behind != "" {
-		c.do(Settled{Fabric: c.work.ID, Planless: c.noPlan})
+		c.do(Settled{Fabric: c.work, Planless: c.noPlan})
 		c.fail(now, TablesFailed, c.behind) // it is written again
 		return
 	}
@@ -137,7 +137,7 @@ func (c *Controller) finish(now time.Time) {
 	}
 	c.done = true
 	c.enter(Idle)
-	c.do(Settled{Fabric: c.work.ID, Planless: c.noPlan})
+	c.do(Settled{Fabric: c.work, Planless: c.noPlan})
 	switch {
 	case c.Doubts():
 		c.wait(Suspect, now.Add(c.set.Confirm))
@@ -227,11 +227,11 @@ func (c *Controller) mismatch(now time.Time, difference string) {
 }
 
 func (c *Controller) planAfter() {
-	p := Plan{Fabric: c.work.ID, Kind: c.work.Kind, Avoid: c.held, Hold: c.held, Final: true}
+	p := Plan{Fabric: c.work, Avoid: c.held, Hold: c.held, Final: true}
 	if c.behind != "" { // the file may bring back tables without the lanes that are closed
 		_, p.Avoid = c.Ground()
 	}
-	if p.Kind == OwnRoutes { // there is no signal that a reroute is for
+	if p.Fabric.Kind == OwnRoutes { // there is no signal that a reroute is for
 		p.Anew, c.force = c.force, false
 	}
 	c.enter(After)

@@ -132,6 +132,9 @@ func (c *Controller) seen(now time.Time, s Snapshot, swept bool) {
 		c.enter(Idle)
 	}
 	same := c.work != nil && c.work.ID == s.ID
+	if same {
+		c.work = c.latest // names may have changed
+	}
 	switch c.state {
 	case Idle:
 		if !c.settled() {
@@ -227,7 +230,7 @@ func (c *Controller) begin(_ time.Time) {
 	c.tellHeld(c.Bouncing())
 	if c.standby {
 		c.enter(Before)
-		c.do(Plan{Fabric: c.work.ID, Kind: c.work.Kind, Avoid: c.held, Hold: c.held, Ahead: true})
+		c.do(Plan{Fabric: c.work, Avoid: c.held, Hold: c.held, Ahead: true})
 		return
 	}
 	if !c.known {
@@ -236,7 +239,7 @@ func (c *Controller) begin(_ time.Time) {
 	}
 	c.enter(Before)
 	fabric, avoid := c.Ground()
-	c.do(Plan{Fabric: fabric, Kind: c.work.Kind, Avoid: avoid, Hold: c.held})
+	c.do(Plan{Fabric: fabric, Avoid: avoid, Hold: c.held})
 }
 
 // follow starts work on a fabric whose routes are the manager's: its tables are read
@@ -257,17 +260,14 @@ func (c *Controller) follow() {
 	}
 }
 
-// Ground is what a plan made now is for: the fabric worked on, empty before the
+// Ground is what a plan made now is for: the fabric worked on, nil before the
 // first and while its routes are the manager's and have not been read, and the lanes
 // that such a plan must avoid for it to hold on every table that the switches may have.
-func (c *Controller) Ground() (fabric string, avoid []Lane) {
-	if c.work == nil {
-		return "", nil
+func (c *Controller) Ground() (fabric *Snapshot, avoid []Lane) {
+	if c.work == nil || c.work.Kind == OwnRoutes && c.confirmedID == "" {
+		return nil, nil
 	}
-	if c.work.Kind == OwnRoutes {
-		return c.confirmedID, nil
-	}
-	return c.work.ID, union(c.held, minus(c.closed, c.work.Down))
+	return c.work, union(c.held, minus(c.closed, c.work.Down))
 }
 
 // write has the tables written. From now on the manager may load them at any
@@ -277,7 +277,7 @@ func (c *Controller) write() {
 	c.done = false
 	c.closed = union(c.closed, union(c.work.Down, c.held))
 	c.enter(Writing)
-	c.do(Write{Fabric: c.work.ID, Kind: c.work.Kind, Hold: c.held})
+	c.do(Write{Fabric: c.work, Hold: c.held})
 }
 
 func (c *Controller) readBack() {
@@ -285,7 +285,7 @@ func (c *Controller) readBack() {
 		c.confirmedID = "" // they are what the manager made of them
 	}
 	c.enter(Reading)
-	c.do(ReadBack{Fabric: c.work.ID, Kind: c.work.Kind, Hold: c.held})
+	c.do(ReadBack{Fabric: c.work, Hold: c.held})
 }
 
 // overtaken restarts the work when a different fabric was seen meanwhile.

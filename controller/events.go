@@ -98,8 +98,7 @@ type Action interface{ String() string }
 // Ahead says that nobody will get the plan: tables in force are not known. Anew says
 // that an operator asked for it, and that what a rollback chose gives way.
 type Plan struct {
-	Fabric string
-	Kind   Kind
+	Fabric *Snapshot
 	Avoid  []Lane
 	Hold   []Lane
 	Final  bool
@@ -108,16 +107,12 @@ type Plan struct {
 }
 
 // Publish makes the last plan the one in force, under a new epoch.
-type Publish struct {
-	Fabric string
-	Kind   Kind
-}
+type Publish struct{ Fabric *Snapshot }
 
 // Write builds, verifies and writes the tables of the fabric, with the lanes of
 // Hold left to fallback traffic.
 type Write struct {
-	Fabric string
-	Kind   Kind
+	Fabric *Snapshot
 	Hold   []Lane
 }
 
@@ -128,15 +123,14 @@ type Signal struct{}
 // the fabric. Where its routes are the manager's, any tables match: the plan that
 // follows is for them.
 type ReadBack struct {
-	Fabric string
-	Kind   Kind
+	Fabric *Snapshot
 	Hold   []Lane
 }
 
 // Settled says that the tables in force fit the fabric, and the plan in force,
 // too, unless Planless says that none could be made. It has no answer.
 type Settled struct {
-	Fabric   string
+	Fabric   *Snapshot
 	Planless bool
 }
 
@@ -195,7 +189,7 @@ const (
 
 // String prints the action as the transcripts show it.
 func (a Plan) String() string {
-	s := "plan " + a.Fabric + a.Kind.of()
+	s := "plan " + a.Fabric.String()
 	if a.Final {
 		s += " final"
 	}
@@ -212,23 +206,23 @@ func (a Plan) String() string {
 }
 
 // String prints the action as the transcripts show it.
-func (a Publish) String() string { return "publish " + a.Fabric + a.Kind.of() }
+func (a Publish) String() string { return "publish " + a.Fabric.String() }
 
 // String prints the action as the transcripts show it.
-func (a Write) String() string { return "write " + a.Fabric + a.Kind.of() + holding(a.Hold) }
+func (a Write) String() string { return "write " + a.Fabric.String() + holding(a.Hold) }
 
 // String prints the action as the transcripts show it.
 func (a Signal) String() string { return "signal" }
 
 // String prints the action as the transcripts show it.
-func (a ReadBack) String() string { return "read-back " + a.Fabric + a.Kind.of() + holding(a.Hold) }
+func (a ReadBack) String() string { return "read-back " + a.Fabric.String() + holding(a.Hold) }
 
 // String prints the action as the transcripts show it.
 func (a Settled) String() string {
 	if a.Planless {
-		return "settled " + a.Fabric + " without a plan"
+		return "settled " + a.Fabric.ID + " without a plan"
 	}
-	return "settled " + a.Fabric
+	return "settled " + a.Fabric.ID
 }
 
 // String prints the action as the transcripts show it.

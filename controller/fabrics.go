@@ -9,10 +9,19 @@ type Snapshot struct {
 	Why  string  // why it is not a fat tree, empty where it is one
 	Down []Lane  // lanes that no schedule can use, ascending
 	Lost float64 // share of the servers in force that are missing from it
+	View any     // what the daemon knows it by; actions hand it back
 	// Withheld are the lanes that are to stay out of the plan by decision: cables that are
 	// to be maintained, or that are not well. They carry what has no other way, and the
 	// plan in force is without them once Held lists them and the controller is Idle.
 	Withheld []Lane
+}
+
+// String is the fabric's ID, with its kind where that is not the common one.
+func (s *Snapshot) String() string {
+	if s.Kind == FatTree {
+		return s.ID
+	}
+	return s.ID + " (" + s.Kind.String() + ")"
 }
 
 // fabrics are the fabric seen last, the one that is worked on, and what cables did from

@@ -18,11 +18,3 @@ var kindNames = [...]string{"fat-tree", "partly-covered", "own-routes", "three-l
 
 // String is the kind's name, as the API shows it.
 func (k Kind) String() string { return kindNames[k] }
-
-// of is the kind in the text of an action, where it is not the common one.
-func (k Kind) of() string {
-	if k == FatTree {
-		return ""
-	}
-	return " (" + k.String() + ")"
-}

@@ -74,7 +74,7 @@ func (m *model) step(e Event) {
 		switch a := a.(type) {
 		case Warn, Clear:
 		case Settled:
-			m.settled = a.Fabric
+			m.settled = a.Fabric.ID
 		default:
 			if m.due != nil {
 				m.t.Fatalf("asked for %q while %q has no answer", a, m.due)
@@ -99,7 +99,7 @@ func (m *model) check(a Action) {
 			m.t.Fatalf("%s while fabric %s has routes of its own", a, m.c.work.ID)
 		}
 	case Publish:
-		if a.Kind == OwnRoutes {
+		if a.Fabric.Kind == OwnRoutes {
 			if !m.on.equal(m.switches) {
 				m.t.Fatalf("%s is for tables %v, and the switches hold %v", a, m.on, m.switches)
 			}
@@ -114,13 +114,13 @@ func (m *model) check(a Action) {
 			}
 		}
 	case Write:
-		if a.Kind == OwnRoutes {
+		if a.Fabric.Kind == OwnRoutes {
 			m.t.Fatalf("%s: its routes are the manager's", a)
 		}
 		if !m.matched || m.planFailed || m.used == nil {
 			return
 		}
-		for _, l := range m.tables(a.Fabric, a.Hold).closed {
+		for _, l := range m.tables(a.Fabric.ID, a.Hold).closed {
 			if slices.Contains(m.used, l) && !slices.Contains(m.switches.closed, l) {
 				m.t.Fatalf("%s closes lane %s, which the plan in force uses", a, l)
 			}
@@ -145,7 +145,7 @@ func (m *model) answer(bad bool) {
 	}
 	switch a := a.(type) {
 	case Plan:
-		if a.Kind == OwnRoutes {
+		if a.Fabric.Kind == OwnRoutes {
 			m.candidate, m.on = nil, tablesOf{}
 			if m.read != nil { // else mastership has changed, and nothing follows
 				m.on = *m.read
@@ -154,7 +154,7 @@ func (m *model) answer(bad bool) {
 			return
 		}
 		m.on = tablesOf{}
-		m.candidate = minus(minus(modelLanes, m.tables(a.Fabric, nil).closed), a.Avoid)
+		m.candidate = minus(minus(modelLanes, m.tables(a.Fabric.ID, nil).closed), a.Avoid)
 		for _, l := range m.candidate {
 			if !a.Ahead && m.read != nil && slices.Contains(m.read.closed, l) {
 				failed = "it does not hold on the tables read back"
@@ -168,7 +168,7 @@ func (m *model) answer(bad bool) {
 		}
 		m.step(Published{failed})
 	case Write:
-		next := m.tables(a.Fabric, a.Hold)
+		next := m.tables(a.Fabric.ID, a.Hold)
 		changed := !next.equal(m.file)
 		if !bad || m.now.Unix()%2 == 0 { // a failure before or after the rename
 			m.file = next
@@ -183,16 +183,16 @@ func (m *model) answer(bad bool) {
 		}
 		read := m.switches
 		m.read = &read
-		if a.Kind == OwnRoutes {
+		if a.Fabric.Kind == OwnRoutes {
 			m.matched = false
 			m.step(ReadBackDone{Match: true})
 			return
 		}
 		unwritten := ""
-		if want := m.tables(a.Fabric, a.Hold); !want.equal(m.file) {
+		if want := m.tables(a.Fabric.ID, a.Hold); !want.equal(m.file) {
 			unwritten = "the file holds others"
 		}
-		match := m.tables(a.Fabric, a.Hold).equal(m.switches)
+		match := m.tables(a.Fabric.ID, a.Hold).equal(m.switches)
 		m.matched = m.matched || match && !outdated
 		m.step(ReadBackDone{Match: match, Unwritten: unwritten})
 	default:
@@ -341,4 +341,19 @@ func (m *model) comeToRest() {
 		}
 	}
 	m.t.Fatalf("does not settle: state %s, settled on %q", m.c.State(), m.settled)
+}
+
+// TestActionsCarryLatestView shows a fabric again while it is worked on, under other names:
+// what follows is for the view seen last.
+func TestActionsCarryLatestView(t *testing.T) {
+	c := New(Settings{MaxLoss: 0.5})
+	c.Step(time.Unix(0, 0), Seen{Snapshot{ID: "A", View: "first"}})
+	c.Step(time.Unix(1, 0), Seen{Snapshot{ID: "A", View: "second"}})
+	actions := c.Step(time.Unix(2, 0), Written{})
+	if len(actions) != 1 {
+		t.Fatalf("actions %v", actions)
+	}
+	if read, is := actions[0].(ReadBack); !is || read.Fabric.View != "second" {
+		t.Errorf("%s, for %+v", actions[0], read.Fabric)
+	}
 }

@@ -46,8 +46,12 @@ func (c *script) say(t *testing.T, cmd string, out *strings.Builder) {
 	var e Event
 	switch word {
 	case "ground":
+		name := ""
 		fabric, avoid := c.Ground()
-		fmt.Fprintf(out, "ground %s avoiding %v\n", fabric, avoid)
+		if fabric != nil {
+			name = fabric.ID
+		}
+		fmt.Fprintf(out, "ground %s avoiding %v\n", name, avoid)
 		return
 	case "wait":
 		d, err := time.ParseDuration(rest)

@@ -56,7 +56,7 @@ type Loop interface {
 
 // Ground is what a plan can be made for now.
 type Ground struct {
-	Fabric   string            // its ID
+	View     *view.View        // nil before the first, and while its routes are not known
 	Avoid    []controller.Lane // that no plan may use
 	Sweeping bool              // other tables are on their way into the switches
 }

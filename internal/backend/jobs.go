@@ -62,18 +62,17 @@ func (b Jobs) JobBases(name string) (*api.Plans, error) {
 // basis is what a job's plan is made for: a fabric with some lanes left out, the
 // tables that the switches may hold, and the number that the plan will have.
 type basis struct {
-	fabric string
+	view   *view.View
 	avoid  []controller.Lane
 	tables []*lft.Tables
 	next   uint64 // by the clock, perhaps
 	last   uint64 // given before it
 
-	view   *view.View
 	better <-chan struct{} // closed when the tables that are to come are there; nil where none are
 }
 
 func (g *basis) equal(h *basis) bool {
-	return g.fabric == h.fabric && slices.Equal(g.avoid, h.avoid) && slices.Equal(g.tables, h.tables) && g.last == h.last
+	return g.view.ID == h.view.ID && slices.Equal(g.avoid, h.avoid) && slices.Equal(g.tables, h.tables) && g.last == h.last
 }
 
 // basis is what a job can be planned for now. It runs while no action is under way.
@@ -81,7 +80,7 @@ func (b Jobs) basis(now Ground) (*basis, error) {
 	if err := b.Loop.MayLead(); err != nil {
 		return nil, err
 	}
-	g := &basis{fabric: now.Fabric, avoid: now.Avoid, tables: b.Desk.Possible(), next: b.Store.Next(), last: b.Store.Last(), view: b.Board.View(now.Fabric)}
+	g := &basis{view: now.View, avoid: now.Avoid, tables: b.Desk.Possible(), next: b.Store.Next(), last: b.Store.Last()}
 	if g.view == nil || b.Board.Current() == nil || slices.Contains(g.tables, nil) {
 		return nil, api.Errorf(http.StatusServiceUnavailable, api.CodeNoPlan, "no verified plan is in force yet: jobs are planned once the fabric is")
 	}

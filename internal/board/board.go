@@ -48,13 +48,9 @@ type Board struct {
 	marks       Times              // of the change worked on or settled last
 }
 
-// keepViews is how many fabrics are remembered: the one in force, the one worked
-// on, the latest, and some that an operator may ask about.
-const keepViews = 6
-
-// keepRouted is how many of them keep their tables and plans: the latest, and the one
+// keepViews is how many fabrics keep their tables and plans: the latest, and the one
 // before, which is often the next.
-const keepRouted = 2
+const keepViews = 2
 
 // New is a board without anything on it.
 func New(log *zap.Logger, h *health.Tracker, events *api.Events, told func()) *Board {
@@ -107,8 +103,7 @@ func (b *Board) WhatOf(v *view.View) []string {
 	return b.marks.What
 }
 
-// Remember keeps a view for the actions that will name it, and says what is new
-// in it.
+// Remember makes a view the latest, and says what is new in it.
 func (b *Board) Remember(v *view.View) {
 	b.mu.Lock()
 	var previous *view.View
@@ -124,10 +119,8 @@ func (b *Board) Remember(v *view.View) {
 	}
 	b.views = append(b.views, v)
 	if len(b.views) > keepViews {
+		b.views[0].LetGo()
 		b.views = slices.Delete(b.views, 0, 1)
-	}
-	if n := len(b.views); n > keepRouted {
-		b.views[n-1-keepRouted].LetGo()
 	}
 	var changes []topology.Change
 	if previous == nil || previous.ID != v.ID {
@@ -165,18 +158,6 @@ func (b *Board) Decided(v *view.View, text string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.marks = Times{view: v.ID, seen: time.Now(), What: []string{text}}
-}
-
-// View is the remembered view with this ID, nil if it is forgotten.
-func (b *Board) View(id string) *view.View {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, v := range b.views {
-		if v.ID == id {
-			return v
-		}
-	}
-	return nil
 }
 
 // Latest is the view seen last, nil before the first.

@@ -77,10 +77,7 @@ func (x *actions) signal(ctx context.Context) error {
 // readBack reads the tables out of the switches and compares them with those of
 // the fabric. The plan that follows is verified on what was read.
 func (x *actions) readBack(ctx context.Context, a controller.ReadBack) controller.Event {
-	v := x.board.View(a.Fabric)
-	if v == nil {
-		return controller.ReadBackDone{Err: press.ErrForgotten.Error()}
-	}
+	v := view.Of(a.Fabric)
 	swept := time.Now()
 	x.desk.Reading()
 	got, whole, err := x.reader().Tables(ctx, v.Fabric)
@@ -91,7 +88,7 @@ func (x *actions) readBack(ctx context.Context, a controller.ReadBack) controlle
 	if err != nil {
 		return controller.ReadBackDone{Err: err.Error()}
 	}
-	if a.Kind == controller.OwnRoutes {
+	if v.Kind == controller.OwnRoutes {
 		x.desk.Read(got, false) // none were ordered
 		x.markRead(v, swept)
 		return controller.ReadBackDone{Match: true}

@@ -149,7 +149,7 @@ func TestAhead(t *testing.T) {
 	f := lacking(healthy, 5, 2, 1)
 	a := prepare(t, d, f)
 	v := d.see(t, f)
-	d.planAndPublish(t, controller.Plan{Fabric: v.ID})
+	d.planAndPublish(t, controller.Plan{Fabric: v.Snapshot()})
 	if a.view.ID != v.ID || string(a.epoch.Plan.Bytes()) != string(d.board.Current().Plan.Bytes()) {
 		t.Errorf("prepared for fabric %s, seen %s; equal tables: %v", a.view.ID, v.ID, string(a.epoch.Plan.Bytes()) == string(d.board.Current().Plan.Bytes()))
 	}

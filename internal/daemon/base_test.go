@@ -55,14 +55,14 @@ func TestBasePlan(t *testing.T) {
 	}
 
 	v := d.see(t, lacking(healthy, 4, 1, 2))
-	d.planAndPublish(t, controller.Plan{Fabric: v.ID, Avoid: v.Down})
+	d.planAndPublish(t, controller.Plan{Fabric: v.Snapshot(), Avoid: v.Down})
 	if now := d.board.Bases.Current(); now.Epoch != first.Epoch() {
 		t.Errorf("base plan %d is in force before its tables are, want %d", now.Epoch, first.Epoch())
 	}
 	tables, err := tablesOf(v, nil)
 	ok(t, err)
 	d.desk.Read(tables, true)
-	if e := d.actions.press.Plan(context.Background(), controller.Plan{Fabric: v.ID, Final: true}).(controller.Planned); e.Err != "" {
+	if e := d.actions.press.Plan(context.Background(), controller.Plan{Fabric: v.Snapshot(), Final: true}).(controller.Planned); e.Err != "" {
 		t.Fatal(e.Err)
 	} else if !e.Same {
 		ok(t, d.actions.press.Publish(context.Background()))
@@ -80,7 +80,7 @@ func TestBasePlan(t *testing.T) {
 		t.Errorf("base plan %d is stored, want %d", stored.Epoch(), second.Epoch())
 	}
 
-	d.actions.press.PublishBase(context.Background(), v, controller.Plan{Fabric: v.ID, Final: true})
+	d.actions.press.PublishBase(context.Background(), v, controller.Plan{Fabric: v.Snapshot(), Final: true})
 	if again := d.board.Bases.Current(); again.Epoch != second.Epoch() {
 		t.Errorf("the same plan is published as %d, and was %d", again.Epoch, second.Epoch())
 	}

@@ -22,7 +22,7 @@ func BenchmarkPublish(b *testing.B) {
 	for i := 0; b.Loop(); i++ {
 		d.board.Forget() // tables are made anew, as for a failure never seen before
 		v := d.see(b, damaged[i%2])
-		d.planAndPublish(b, controller.Plan{Fabric: v.ID})
+		d.planAndPublish(b, controller.Plan{Fabric: v.Snapshot()})
 		stations["planned"] += d.board.Change().Since(d.board.Change().Planned)
 		stations["verified"] += d.board.Change().Since(d.board.Change().Verified)
 		stations["published"] += d.board.Change().Since(d.board.Change().Published)

@@ -73,7 +73,11 @@ func (c commands) ReleaseCable(ctx context.Context, name string) error {
 func (c commands) Between(ctx context.Context, f func(backend.Ground)) error {
 	return c.between(ctx, func(_ context.Context, t turn) {
 		fabric, avoid := t.core.Ground()
-		f(backend.Ground{Fabric: fabric, Avoid: avoid, Sweeping: t.core.State() == controller.Sweeping})
+		g := backend.Ground{Avoid: avoid, Sweeping: t.core.State() == controller.Sweeping}
+		if fabric != nil {
+			g.View = view.Of(fabric)
+		}
+		f(g)
 	})
 }
 
@@ -87,7 +91,7 @@ func (l *loop) rollback(n uint64) error {
 		return fmt.Errorf("a change is being worked on (%s): try again when it has settled", s)
 	}
 	v, tables := l.board.Latest(), l.desk.InSwitches()
-	if fabric, _ := l.core.Ground(); v == nil || tables == nil || v.Kind == controller.OwnRoutes && v.ID != fabric {
+	if fabric, _ := l.core.Ground(); v == nil || tables == nil || v.Kind == controller.OwnRoutes && (fabric == nil || v.ID != fabric.ID) {
 		return fmt.Errorf("the tables in force are not known yet")
 	}
 	old, err := l.store.LoadEpoch(n)

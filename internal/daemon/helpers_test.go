@@ -144,7 +144,7 @@ func (d *Daemon) see(t testing.TB, f *topology.Fabric) *view.View {
 func (d *Daemon) bringUp(t testing.TB, f *topology.Fabric) *view.View {
 	t.Helper()
 	v := d.see(t, f)
-	if _, err := d.actions.press.Write(context.Background(), controller.Write{Fabric: v.ID}); err != nil {
+	if _, err := d.actions.press.Write(context.Background(), controller.Write{Fabric: v.Snapshot()}); err != nil {
 		t.Fatal(err)
 	}
 	tables, err := tablesOf(v, nil)
@@ -152,7 +152,7 @@ func (d *Daemon) bringUp(t testing.TB, f *topology.Fabric) *view.View {
 		t.Fatal(err)
 	}
 	d.desk.Read(tables, true)
-	d.planAndPublish(t, controller.Plan{Fabric: v.ID, Final: true})
+	d.planAndPublish(t, controller.Plan{Fabric: v.Snapshot(), Final: true})
 	return v
 }
 

@@ -84,13 +84,13 @@ func TestJobsOvertaken(t *testing.T) {
 	before, overtaken := s.jobs.List()[0], lackingSome(healthy, 4, 4, 1, 2)
 	ok(t, s.between(s.ctx, func(_ context.Context, _ turn) {
 		v := s.see(t, overtaken)
-		if e := s.actions.carryOut(s.ctx, s.ctx, controller.Plan{Fabric: v.ID}).(controller.Planned); e.Err != "" {
+		if e := s.actions.carryOut(s.ctx, s.ctx, controller.Plan{Fabric: v.Snapshot()}).(controller.Planned); e.Err != "" {
 			t.Error(e.Err)
 		}
 		gone, cancel := context.WithCancel(s.ctx)
 		cancel()
-		published := s.actions.carryOut(s.ctx, gone, controller.Publish{Fabric: v.ID}).(controller.Published)
-		written := s.actions.carryOut(s.ctx, gone, controller.Write{Fabric: v.ID}).(controller.Written)
+		published := s.actions.carryOut(s.ctx, gone, controller.Publish{Fabric: v.Snapshot()}).(controller.Published)
+		written := s.actions.carryOut(s.ctx, gone, controller.Write{Fabric: v.Snapshot()}).(controller.Written)
 		signalled := s.actions.carryOut(s.ctx, gone, controller.Signal{}).(controller.Signalled)
 		if published.Err != "" || written.Err != "" || !written.Changed || signalled.Err != "" || s.board.Current().Fabric != v.ID || s.jobs.List()[0] != before {
 			t.Errorf("%v, %v, %v; the plan in force is for %s, that of the job is %d, and was %d", published, written, signalled, s.board.Current().Fabric, s.jobs.List()[0].Epoch, before.Epoch)

@@ -286,7 +286,7 @@ func TestJobsLagBehind(t *testing.T) {
 	d.make(t, "a", names(0, 7))
 	cut := lacking(healthy, 4, 0, 2)
 	v := d.see(t, cut)
-	if e := d.actions.press.Plan(context.Background(), controller.Plan{Fabric: v.ID}).(controller.Planned); e.Err != "" {
+	if e := d.actions.press.Plan(context.Background(), controller.Plan{Fabric: v.Snapshot()}).(controller.Planned); e.Err != "" {
 		t.Fatal(e.Err)
 	}
 	ends, end := context.WithCancel(context.Background())

@@ -155,8 +155,8 @@ func TestJobOfNewcomer(t *testing.T) {
 	j, err := b.CreateJob(t.Context(), api.JobRequest{Hosts: []string{"Hca0000", "Hca0006"}})
 	ok(t, err)
 	ok(t, d.between(t.Context(), func(_ context.Context, _ turn) {
-		id, avoid := d.core.Ground()
-		v := d.board.View(id)
+		fabric, avoid := d.core.Ground()
+		v := view.Of(fabric)
 		members, _, err := v.Members([]string{"Hca0000", "Hca0005"}, false)
 		ok(t, err)
 		asked := jobs.Job{Job: store.Job{JobInfo: store.JobInfo{Members: members}}}

@@ -27,17 +27,17 @@ func TestTablesFirst(t *testing.T) {
 
 	cut := d.see(t, lacking(healthy, 4, 3, 0))
 	for range 2 { // before the tables are written, and before they are read back
-		if e := d.actions.press.Plan(context.Background(), controller.Plan{Fabric: cut.ID}).(controller.Planned); e.Err == "" {
+		if e := d.actions.press.Plan(context.Background(), controller.Plan{Fabric: cut.Snapshot()}).(controller.Planned); e.Err == "" {
 			t.Error("a plan passed whose tables may not be in the switches")
 		}
-		if _, err := d.actions.press.Write(context.Background(), controller.Write{Fabric: cut.ID}); err != nil {
+		if _, err := d.actions.press.Write(context.Background(), controller.Write{Fabric: cut.Snapshot()}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	tables, err := tablesOf(cut, nil)
 	ok(t, err)
 	d.desk.Read(tables, true)
-	d.planAndPublish(t, controller.Plan{Fabric: cut.ID, Final: true})
+	d.planAndPublish(t, controller.Plan{Fabric: cut.Snapshot(), Final: true})
 	if err := d.rollback(1); err == nil || !strings.Contains(err.Error(), "lane") {
 		t.Errorf("the plan for other tables was put in force again: %v", err)
 	}
@@ -45,13 +45,13 @@ func TestTablesFirst(t *testing.T) {
 	ok(t, d.store.Close())
 	d = daemonIn(t, dir)
 	cut = d.see(t, lacking(healthy, 4, 3, 0))
-	if changed, err := d.actions.press.Write(context.Background(), controller.Write{Fabric: cut.ID}); changed || err != nil {
+	if changed, err := d.actions.press.Write(context.Background(), controller.Write{Fabric: cut.Snapshot()}); changed || err != nil {
 		t.Errorf("after a restart: the table file changed: %v, %v", changed, err)
 	}
 	tables, err = tablesOf(cut, nil)
 	ok(t, err)
 	d.desk.Read(tables, true)
-	if e := d.actions.press.Plan(context.Background(), controller.Plan{Fabric: cut.ID, Final: true}).(controller.Planned); e.Err != "" || !e.Same {
+	if e := d.actions.press.Plan(context.Background(), controller.Plan{Fabric: cut.Snapshot(), Final: true}).(controller.Planned); e.Err != "" || !e.Same {
 		t.Errorf("after a restart: %+v, want the plan in force", e)
 	}
 }
@@ -67,7 +67,7 @@ func TestTablesFirstHolding(t *testing.T) {
 		t.Errorf("plan and tables were made twice: %v", err)
 	}
 	d.desk.Read(r.Tables, true)
-	d.planAndPublish(t, controller.Plan{Fabric: v.ID, Avoid: hold, Hold: hold, Final: true})
+	d.planAndPublish(t, controller.Plan{Fabric: v.Snapshot(), Avoid: hold, Hold: hold, Final: true})
 	rows, err := view.RowsOf(d.board.Current().Plan, v.Tree)
 	ok(t, err)
 	for i, lane := range rows.Lane {

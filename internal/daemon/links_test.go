@@ -99,16 +99,16 @@ func TestPrepare(t *testing.T) {
 	d := newDaemon(t)
 	healthy := fabric(4, 4)
 	whole := d.bringUp(t, healthy)
-	d.settled(t.Context(), controller.Settled{})
+	d.settled(t.Context(), controller.Settled{Fabric: whole.Snapshot()})
 	d.finish()
 	if made, ended := d.planning.Memory.PrepareLosses(t.Context(), whole.Tree, d.planning, func() bool { return true }); made > 0 || !ended {
 		t.Errorf("%d plans for a dead cable were not prepared", made)
 	}
 	v := d.see(t, lacking(healthy, 4, 1, 2))
-	d.planAndPublish(t, controller.Plan{Fabric: v.ID})
+	d.planAndPublish(t, controller.Plan{Fabric: v.Snapshot()})
 	other := newDaemon(t)
 	other.bringUp(t, healthy)
-	other.planAndPublish(t, controller.Plan{Fabric: other.see(t, lacking(healthy, 4, 1, 2)).ID})
+	other.planAndPublish(t, controller.Plan{Fabric: other.see(t, lacking(healthy, 4, 1, 2)).Snapshot()})
 	if string(d.board.Current().Plan.Bytes()) != string(other.board.Current().Plan.Bytes()) {
 		t.Error("the plan prepared is another one")
 	}

@@ -44,7 +44,8 @@ func (l *loop) show(ctx context.Context, v *view.View, swept bool) {
 		l.unrest.begins(time.Now())
 	}
 	l.board.Remember(v)
-	snapshot := controller.Snapshot{ID: v.ID, Kind: v.Kind, Why: v.Reason, Down: v.Down, Lost: v.Lost(l.board.Current(), l.board.Baseline())}
+	snapshot := *v.Snapshot()
+	snapshot.Lost = v.Lost(l.board.Current(), l.board.Baseline())
 	care{l}.seen(v)
 	if tree := v.Tree; tree != nil {
 		if list := l.drains.List(); len(list) > 0 { // of a spine, cables to new leaves, too
@@ -125,9 +126,7 @@ func (l *loop) fitBy(f *topology.Fabric, by *config.Planning) (*view.View, error
 // settled notes that plan and tables in force fit the fabric.
 func (l *loop) settled(ctx context.Context, a controller.Settled) {
 	if match, _ := l.desk.Match(); match {
-		if v := l.board.View(a.Fabric); v != nil {
-			l.actions.markRead(v, time.Now()) // tables that were there all along are not read back
-		}
+		l.actions.markRead(view.Of(a.Fabric), time.Now()) // tables that were there all along are not read back
 	}
 	marks, planned := l.board.Settled()
 	if planned && !a.Planless {
@@ -139,11 +138,11 @@ func (l *loop) settled(ctx context.Context, a controller.Settled) {
 	}
 	l.changed = true
 	if marks.Settled {
-		l.log.Info("settled again", zap.String("fabric", a.Fabric), zap.Uint64("epoch", l.board.EpochNumber()))
+		l.log.Info("settled again", zap.String("fabric", a.Fabric.ID), zap.Uint64("epoch", l.board.EpochNumber()))
 		return
 	}
 	l.backend.Metrics.Observe(marks)
-	l.log.Info("settled", zap.String("fabric", a.Fabric), zap.Uint64("epoch", l.board.EpochNumber()), zap.Strings("what", marks.What),
+	l.log.Info("settled", zap.String("fabric", a.Fabric.ID), zap.Uint64("epoch", l.board.EpochNumber()), zap.Strings("what", marks.What),
 		zap.Duration("to_plan", marks.Since(marks.Verified)), zap.Duration("to_publish", marks.Since(marks.Published)),
 		zap.Duration("to_tables", marks.Since(marks.ReadBack)))
 }

@@ -205,7 +205,7 @@ func (d *Daemon) sees(t *testing.T, v *view.View) {
 // publishes plans and publishes the fabric last seen.
 func (d *Daemon) publishes(t *testing.T) {
 	t.Helper()
-	if done := d.actions.press.Plan(context.Background(), controller.Plan{Fabric: d.board.Latest().ID, Final: true}).(controller.Planned); done.Err != "" || done.Same {
+	if done := d.actions.press.Plan(context.Background(), controller.Plan{Fabric: d.board.Latest().Snapshot(), Final: true}).(controller.Planned); done.Err != "" || done.Same {
 		t.Fatalf("the plan came out as %+v", done)
 	}
 	ok(t, d.actions.press.Publish(context.Background()))
@@ -244,7 +244,7 @@ func TestRollback(t *testing.T) {
 		t.Error("the rollback is not the plan that it repeats")
 	}
 	// It stays while the fabric does, and no longer.
-	if done := d.actions.press.Plan(context.Background(), controller.Plan{Fabric: v.ID, Final: true}).(controller.Planned); !done.Same {
+	if done := d.actions.press.Plan(context.Background(), controller.Plan{Fabric: v.Snapshot(), Final: true}).(controller.Planned); !done.Same {
 		t.Errorf("on the same fabric: %+v", done)
 	}
 	d.sees(t, without(t, v, "Leaf002/7"))
@@ -257,7 +257,7 @@ func TestWhatOfAChange(t *testing.T) {
 	d := newDaemon(t)
 	whole := fabric(3, 3)
 	first := d.bringUp(t, whole)
-	d.settled(context.Background(), controller.Settled{Fabric: first.ID})
+	d.settled(context.Background(), controller.Settled{Fabric: first.Snapshot()})
 	one := lacking(whole, 3, 0, 1)
 	two := lacking(one, 3, 2, 0)
 	for _, c := range []struct {
@@ -276,7 +276,7 @@ func TestWhatOfAChange(t *testing.T) {
 			t.Errorf("what (-want +got):\n%s", diff)
 		}
 		if c.settles {
-			d.settled(context.Background(), controller.Settled{Fabric: v.ID})
+			d.settled(context.Background(), controller.Settled{Fabric: v.Snapshot()})
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/internal/config"
+	"github.com/forsd/forsd/internal/view"
 	"github.com/forsd/forsd/internal/watching"
 	"github.com/forsd/forsd/lft"
 )
@@ -33,8 +34,8 @@ func untouched(cfg *config.Config) *config.Config {
 
 // look compares the plan of a fabric with OpenSM's tables.
 func (x *actions) look(ctx context.Context, a controller.Plan) {
-	v := x.board.View(a.Fabric)
-	if !x.watches() || v == nil || v.Tree == nil {
+	v := view.Of(a.Fabric)
+	if !x.watches() || v.Tree == nil {
 		return
 	}
 	x.backend.Watched.Store(watching.Look(ctx, v, x.planning, func(ctx context.Context) (*lft.Tables, error) {

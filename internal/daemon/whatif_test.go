@@ -72,7 +72,7 @@ func TestWhatRemains(t *testing.T) {
 	}
 
 	cut := d.see(t, lacking(healthy, 4, 1, 2))
-	d.planAndPublish(t, controller.Plan{Fabric: cut.ID})
+	d.planAndPublish(t, controller.Plan{Fabric: cut.Snapshot()})
 	forecast, err = ask(first.Epoch) // on the tables of before, with the cable dead
 	ok(t, err)
 	if r := forecast.Remaining; r.Epoch != first.Epoch || r.Done != 6 || r.Gap != 0 || len(forecast.What) != 0 {
@@ -88,7 +88,7 @@ func TestWhatRemains(t *testing.T) {
 	ok(t, err)
 
 	// The cable is back, the tables that do without it may be in the switches.
-	if _, err := d.actions.press.Write(context.Background(), controller.Write{Fabric: cut.ID}); err != nil {
+	if _, err := d.actions.press.Write(context.Background(), controller.Write{Fabric: cut.Snapshot()}); err != nil {
 		t.Fatal(err)
 	}
 	d.see(t, healthy)

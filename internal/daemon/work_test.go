@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -26,18 +27,18 @@ func TestPlanOnWrittenTables(t *testing.T) {
 	healthy := fabric(4, 4)
 	whole := d.bringUp(t, healthy)
 	cut := d.see(t, lacking(healthy, 4, 1, 2))
-	d.planAndPublish(t, controller.Plan{Fabric: cut.ID})
-	if changed, err := d.actions.press.Write(context.Background(), controller.Write{Fabric: cut.ID}); !changed || err != nil {
+	d.planAndPublish(t, controller.Plan{Fabric: cut.Snapshot()})
+	if changed, err := d.actions.press.Write(context.Background(), controller.Write{Fabric: cut.Snapshot()}); !changed || err != nil {
 		t.Fatal(changed, err)
 	}
-	if e := d.actions.press.Plan(context.Background(), controller.Plan{Fabric: whole.ID}).(controller.Planned); e.Err == "" {
+	if e := d.actions.press.Plan(context.Background(), controller.Plan{Fabric: whole.Snapshot()}).(controller.Planned); e.Err == "" {
 		t.Error("a plan passed that uses a lane which the table file does not carry")
 	}
 	avoid := []controller.Lane{{Leaf: 1, Lane: 2}}
-	if e := d.actions.press.Plan(context.Background(), controller.Plan{Fabric: whole.ID, Avoid: avoid}).(controller.Planned); e.Err != "" || !e.Same {
+	if e := d.actions.press.Plan(context.Background(), controller.Plan{Fabric: whole.Snapshot(), Avoid: avoid}).(controller.Planned); e.Err != "" || !e.Same {
 		t.Errorf("the plan without the lane: %+v, want the one in force", e)
 	}
-	if changed, err := d.actions.press.Write(context.Background(), controller.Write{Fabric: whole.ID}); !changed || err != nil {
+	if changed, err := d.actions.press.Write(context.Background(), controller.Write{Fabric: whole.Snapshot()}); !changed || err != nil {
 		t.Fatal(changed, err)
 	}
 	tables, err := tablesOf(whole, nil)
@@ -45,7 +46,7 @@ func TestPlanOnWrittenTables(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.desk.Read(tables, true)
-	if e := d.actions.press.Plan(context.Background(), controller.Plan{Fabric: whole.ID, Final: true}).(controller.Planned); e.Err != "" || e.Same {
+	if e := d.actions.press.Plan(context.Background(), controller.Plan{Fabric: whole.Snapshot(), Final: true}).(controller.Planned); e.Err != "" || e.Same {
 		t.Errorf("the plan with the lane, after the read-back: %+v", e)
 	}
 }
@@ -145,7 +146,7 @@ func TestChangeCountsOnce(t *testing.T) {
 	d := newDaemon(t)
 	v := d.bringUp(t, fabric(4, 4))
 	for range 3 {
-		d.settled(context.Background(), controller.Settled{Fabric: v.ID})
+		d.settled(context.Background(), controller.Settled{Fabric: v.Snapshot()})
 	}
 	families, err := d.backend.Metrics.Registry.Gather()
 	ok(t, err)
@@ -213,5 +214,41 @@ func TestPlanAfterLoss(t *testing.T) {
 	chosen := d.board.EpochNumber()
 	if d, _ = again(d, "a third"); d.board.EpochNumber() != chosen {
 		t.Errorf("epoch %d is in force, and a rollback chose %d", d.board.EpochNumber(), chosen)
+	}
+}
+
+// TestDoubtedFabricsPass has a cable die, and fabrics that OpenSM has discovered by half
+// pass while the plan for it is made: the plan is published, and its tables follow.
+func TestDoubtedFabricsPass(t *testing.T) {
+	d := readable(newDaemon(t))
+	healthy := fabric(4, 4)
+	d.atRest(t, healthy)
+	before := d.board.EpochNumber()
+	cut := lacking(healthy, 4, 1, 2)
+	d.dumpSeen(t.Context(), dump(cut))
+	for i := range 8 {
+		half := cut.Clone()
+		for host := range 12 {
+			if host != i {
+				_, err := half.Fail(fmt.Sprintf("Hca%04d", host))
+				ok(t, err)
+			}
+		}
+		if d.dumpSeen(t.Context(), dump(half)); !d.core.Doubts() {
+			t.Fatal("a fabric discovered by half is believed")
+		}
+	}
+	for d.core.State() != controller.Sweeping {
+		d.step(t.Context(), d.next(t.Context(), t))
+		if text := d.warning(controller.TablesFailed); text != "" {
+			t.Fatal(text)
+		}
+	}
+	d.drive(t, cut)
+	if n := d.board.EpochNumber(); n <= before {
+		t.Errorf("epoch %d is in force, and was before", n)
+	}
+	if match, _ := d.desk.Match(); !match {
+		t.Error("the switches do not hold the tables of the plan in force")
 	}
 }

@@ -61,10 +61,6 @@ func (p *Press) Reissue(on bool) {
 // Reissues tells whether the plan in force is to get a number of its own.
 func (p *Press) Reissues() bool { return p.reissue }
 
-// ErrForgotten says that too many fabrics were seen since. The controller takes
-// up the latest.
-var ErrForgotten = errors.New("the fabric has been forgotten: newer ones were seen")
-
 // Plan makes and verifies the plan that the controller asks for.
 func (p *Press) Plan(ctx context.Context, a controller.Plan) controller.Event {
 	err := p.makePlan(ctx, a)
@@ -94,10 +90,7 @@ func (p *Press) Plan(ctx context.Context, a controller.Plan) controller.Event {
 // makePlan leaves the plan as the candidate, which tells whether the one in force
 // stays.
 func (p *Press) makePlan(ctx context.Context, a controller.Plan) error {
-	v := p.Board.View(a.Fabric)
-	if v == nil {
-		return ErrForgotten
-	}
+	v := view.Of(a.Fabric)
 	if a.Final && !a.Anew && !p.reissue && p.pinnedHolds(v) {
 		p.candidate = candidate{view: v, same: true}
 		return nil
@@ -311,10 +304,7 @@ func (p *Press) Put(e *store.Epoch, info store.EpochInfo) error {
 
 // Write brings the tables up to date that OpenSM loads, if they are not.
 func (p *Press) Write(ctx context.Context, a controller.Write) (changed bool, err error) {
-	v := p.Board.View(a.Fabric)
-	if v == nil {
-		return false, ErrForgotten
-	}
+	v := view.Of(a.Fabric)
 	r, err := v.Route(ctx, a.Hold, p.Planning)
 	if err != nil {
 		return false, err

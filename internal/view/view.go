@@ -197,6 +197,14 @@ func Bare(id string) string {
 	return id
 }
 
+// Snapshot is the view as the controller sees it.
+func (v *View) Snapshot() *controller.Snapshot {
+	return &controller.Snapshot{ID: v.ID, Kind: v.Kind, Why: v.Reason, Down: v.Down, View: v}
+}
+
+// Of is the view that an action of the controller is for.
+func Of(s *controller.Snapshot) *View { return s.View.(*View) }
+
 // TwoLevels is the tree where it has two levels, nil for any other fabric and no view.
 func (v *View) TwoLevels() *topology.FatTree {
 	if v == nil || v.Pods != nil {
