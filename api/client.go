@@ -75,8 +75,8 @@ func (c *Client) do(ctx context.Context, method, path string, body []byte, heade
 	if c.token != "" {
 		r.Header.Set("Authorization", "Bearer "+c.token)
 	}
-	if len(body) > 0 {
-		r.Header.Set("Content-Type", "application/json")
+	if method == http.MethodPost {
+		r.Header.Set("Content-Type", mediaJSON)
 	}
 	resp, err := c.http.Do(r)
 	if err != nil {

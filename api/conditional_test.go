@@ -147,7 +147,7 @@ func TestSlowClients(t *testing.T) {
 		within        time.Duration
 	}{
 		{"header", "GET /v1/status HTTP/1.1\r\nHost: [::1]\r\nX-Slow: ", 6 * time.Second},
-		{"body", "POST /v1/rollback HTTP/1.1\r\nHost: [::1]\r\nContent-Length: 10\r\n\r\n{", 31 * time.Second},
+		{"body", "POST /v1/rollback HTTP/1.1\r\nHost: [::1]\r\nContent-Type: application/json\r\nContent-Length: 10\r\n\r\n{", 31 * time.Second},
 		{"body of a mounted handler", "POST /v1/slow HTTP/1.1\r\nHost: [::1]\r\nContent-Length: 10\r\n\r\n{", 31 * time.Second},
 		{"idle", "GET /healthz HTTP/1.1\r\nHost: [::1]\r\n\r\n", 61 * time.Second},
 	} {

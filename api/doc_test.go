@@ -61,12 +61,7 @@ func answerCurl(t *testing.T, line string) (method, target, answer string) {
 	t.Helper()
 	line, pretty := strings.CutSuffix(line, " | jq .")
 	method = "GET"
-	var body string
-	data := func(text string) {
-		if body = text; method == "GET" {
-			method = "POST"
-		}
-	}
+	var body, kind string
 	args := argument.FindAllString(strings.TrimPrefix(line, "$ curl "), -1)
 	for i := 0; i < len(args); i++ {
 		switch arg := strings.Trim(args[i], "'"); arg {
@@ -76,9 +71,9 @@ func answerCurl(t *testing.T, line string) (method, target, answer string) {
 		case "-X":
 			i++
 			method = args[i]
-		case "-d":
+		case "--json":
 			i++
-			data(strings.Trim(args[i], "'"))
+			method, body, kind = "POST", strings.Trim(args[i], "'"), mediaJSON
 		default:
 			u, err := url.Parse(arg)
 			if err != nil || u.Host != "forsd" {
@@ -93,7 +88,9 @@ func answerCurl(t *testing.T, line string) (method, target, answer string) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second) // ends the event stream
 		defer cancel()
 		w := httptest.NewRecorder()
-		Handler(s.Config, false).ServeHTTP(w, httptest.NewRequestWithContext(ctx, method, target, strings.NewReader(body)))
+		r := httptest.NewRequestWithContext(ctx, method, target, strings.NewReader(body))
+		r.Header.Set("Content-Type", kind)
+		Handler(s.Config, false).ServeHTTP(w, r)
 		answer = w.Body.String()
 	})
 	if pretty {

@@ -155,6 +155,9 @@ func newSite(t testing.TB) *site {
 // request sends a request to a handler; header holds pairs of name and value.
 func request(h http.Handler, method, target, body string, header ...string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(method, target, strings.NewReader(body))
+	if method == http.MethodPost {
+		r.Header.Set("Content-Type", mediaJSON)
+	}
 	for i := 0; i < len(header); i += 2 {
 		r.Header.Add(header[i], header[i+1])
 	}

@@ -60,7 +60,7 @@ func sendPlan(w http.ResponseWriter, r *http.Request, plans *Plans) error {
 	if p == nil {
 		return err
 	}
-	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Type", mediaJSON)
 	return send(w, p.document)
 }
 

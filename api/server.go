@@ -160,6 +160,8 @@ func (s *service) handle(need access.Role, pattern string, answer endpoint) {
 		if err != nil {
 			s.refuse(RefusedRole)
 			s.held(caller.key())
+		} else if err = simple(r); err != nil && need >= viewers {
+			s.refuse(RefusedStranger)
 		} else {
 			err = answer(out, r)
 		}
@@ -245,7 +247,7 @@ func WriteError(w http.ResponseWriter, err error) {
 	for _, stale := range []string{"ETag", "Content-Disposition", "Content-Length"} {
 		w.Header().Del(stale)
 	}
-	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Type", mediaJSON)
 	if e.Status == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", "Bearer")
 	}
@@ -288,7 +290,7 @@ func WriteJSON(w http.ResponseWriter, r *http.Request, v any) error {
 	if !answers.reserve(r.Context(), int64(len(body))) {
 		return Busy("other clients have not taken their answers yet: ask again later")
 	}
-	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Type", mediaJSON)
 	_, _ = w.Write(append(body, '\n')) // the client is gone if this fails
 	return nil
 }

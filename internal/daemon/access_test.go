@@ -171,6 +171,9 @@ func (w *way) ask(t *testing.T, method, path string) (int, string) {
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, method, w.url+path, nil)
 	ok(t, err)
+	if method == http.MethodPost {
+		r.Header.Set("Content-Type", "application/json")
+	}
 	if w.token != "" {
 		r.Header.Set("Authorization", "Bearer "+w.token)
 	}

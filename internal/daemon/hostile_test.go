@@ -75,6 +75,7 @@ func (b *besieged) ask(method, path, body string) (int, string) {
 	if err != nil {
 		return 0, err.Error()
 	}
+	q.Header.Set("Content-Type", "application/json")
 	a, err := client.Do(q)
 	if err != nil {
 		return 0, err.Error()

@@ -60,7 +60,7 @@ func (w *raw) answers(t *testing.T, text string) (all []int, closed bool) {
 }
 
 // smuggled is what an attacker wants to have taken for a request of its own.
-const smuggled = "POST /v1/reroute HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n"
+const smuggled = "POST /v1/reroute HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 0\r\n\r\n"
 
 // TestSmuggled sends requests of which a proxy and a server may disagree where they end, on
 // the socket, over TCP and over TLS. Each has one answer at most, and what is behind it is
@@ -68,7 +68,7 @@ const smuggled = "POST /v1/reroute HTTP/1.1\r\nHost: localhost\r\nContent-Length
 func TestSmuggled(t *testing.T) {
 	g := guard(t)
 	post := func(headers, body string) string {
-		return "POST /v1/whatif HTTP/1.1\r\nHost: localhost\r\n" + headers + "\r\n" + body
+		return "POST /v1/whatif HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n" + headers + "\r\n" + body
 	}
 	chunked := "0\r\n\r\n" + smuggled
 	size := fmt.Sprintf("Content-Length: %d\r\n", len(chunked))
@@ -95,7 +95,7 @@ func TestSmuggled(t *testing.T) {
 		"zero in value":            post("X: a\x00b\r\n"+size, chunked),
 		"space in name":            post("X Y: a\r\n"+size, chunked),
 		"no name":                  post(": a\r\n"+size, chunked),
-		"no host":                  "POST /v1/whatif HTTP/1.1\r\n" + size + "\r\n" + chunked,
+		"no host":                  "POST /v1/whatif HTTP/1.1\r\nContent-Type: application/json\r\n" + size + "\r\n" + chunked,
 		"two hosts":                post("Host: evil.example\r\n"+size, chunked),
 		"another host in the line": "GET http://evil.example/v1/status HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n" + smuggled,
 		"no method":                " /v1/status HTTP/1.1\r\nHost: localhost\r\n\r\n" + smuggled,

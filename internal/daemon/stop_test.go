@@ -96,7 +96,7 @@ func TestStops(t *testing.T) {
 	cut := lacking(f, 8, 1, 2)
 	get := func(path string) string { return "GET " + path + " HTTP/1.1\r\nHost: localhost\r\n\r\n" }
 	post := func(path, body string, length int) string {
-		return fmt.Sprintf("POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s", path, length, body)
+		return fmt.Sprintf("POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", path, length, body)
 	}
 	held := make(chan struct{})
 	defer close(held)

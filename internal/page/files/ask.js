@@ -12,7 +12,7 @@ export class Refusal extends Error {
 }
 
 export async function ask(path, { method = "GET", body, signal } = {}) {
-  const r = await fetch(path, { method, signal, cache: "no-store", credentials: "omit", headers: headers(body ? { "Content-Type": "application/json" } : {}), body: body ? JSON.stringify(body) : undefined });
+  const r = await fetch(path, { method, signal, cache: "no-store", credentials: "omit", headers: headers(method === "POST" ? { "Content-Type": "application/json" } : {}), body: body ? JSON.stringify(body) : undefined });
   const text = await r.text();
   let data = null;
   try { data = text ? JSON.parse(text) : null; } catch { /* not JSON */ }
