@@ -47,14 +47,15 @@ type Status struct {
 	FabricKind   string    `json:"fabric_kind,omitempty"` // of the fabric seen last: fat-tree, partly-covered, three-levels or own-routes
 	phasetable.Summary
 	phasetable.Size
-	Base      *Epoch           `json:"base,omitempty"` // the plan for base LIDs in force, nil for none
-	OpenSM    OpenSM           `json:"opensm"`
-	LastEvent *LastEvent       `json:"last_event,omitempty"`
-	Warnings  []health.Warning `json:"warnings"`
-	Baseline  []string         `json:"baseline"`          // how the fabric deviates from its baseline
-	Drains    []Drain          `json:"drains,omitempty"`  // parts that are taken out to be worked on
-	Watched   *Watched         `json:"watched,omitempty"` // what a forsd that only watches has seen last; nil for any other, and before the first fabric
-	Watches   bool             `json:"watches,omitempty"` // forsd only watches (mode: watch): it writes nothing and signals nobody
+	Base            *Epoch           `json:"base,omitempty"` // the plan for base LIDs in force, nil for none
+	phasetable.Load                  // of the tables read back last, 0 before that
+	OpenSM          OpenSM           `json:"opensm"`
+	LastEvent       *LastEvent       `json:"last_event,omitempty"`
+	Warnings        []health.Warning `json:"warnings"`
+	Baseline        []string         `json:"baseline"`          // how the fabric deviates from its baseline
+	Drains          []Drain          `json:"drains,omitempty"`  // parts that are taken out to be worked on
+	Watched         *Watched         `json:"watched,omitempty"` // what a forsd that only watches has seen last; nil for any other, and before the first fabric
+	Watches         bool             `json:"watches,omitempty"` // forsd only watches (mode: watch): it writes nothing and signals nobody
 }
 
 // Preview is the answer of /v1/baseline/preview: what accepting the fabric as the baseline

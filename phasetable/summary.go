@@ -35,3 +35,10 @@ type Size struct {
 	Lanes   int `json:"lanes"`
 	LMC     int `json:"lmc"`
 }
+
+// Load is what an exchange by base LIDs meets whose programs post all of it at once; 0 where
+// it is not known.
+type Load struct {
+	BusiestCable int `json:"busiest_cable,omitempty"` // transfers over the directed cable that has most of them
+	FairShare    int `json:"fair_share,omitempty"`    // as many some cable has with any tables
+}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/forsd/forsd/fors"
 	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/topology"
 )
 
@@ -19,7 +20,8 @@ const (
 	BaseLIDsCrowded   = "base-lids-crowded"
 )
 
-// crowding is how many fair shares of base LIDs a cable may have without a warning.
+// crowding is how many fair shares of an exchange by base LIDs a cable may carry without a
+// warning.
 const crowding = 1.3
 
 // planBase plans the complete exchange for programs that send to base LIDs. Every
@@ -113,32 +115,20 @@ func (s *Schedule) bounded(b fors.Bounds) {
 	}
 }
 
-// crowded warns where base LIDs crowd on a cable so much that an exchange over it takes
-// longer than over all of its leaf's cables.
-func crowded(t *topology.FatTree, tables *lft.Tables) []Warning {
-	b := tables.BaseLIDs(t)
-	if b.Ratio() <= crowding {
-		return nil
+// weigh counts what the tables' busiest cable carries of an exchange by base LIDs, and warns
+// where other tables would have it carry much less.
+func (r *Result) weigh(t *topology.FatTree) ([]Warning, error) {
+	fair, _, err := fors.LeastOneLID(forsTree(t))
+	if err != nil {
+		return nil, err
 	}
-	hosts, on, leaves := 0, 0, map[int]bool{}
-	for i := range t.Hosts {
-		if leaf := t.Hosts[i].Leaf; leaf >= 0 {
-			hosts++
-			leaves[leaf] = true
-			if leaf == b.Leaf {
-				on++
-			}
-		}
+	most := r.Tables.Busiest(t)
+	r.Load = phasetable.Load{BusiestCable: most.Transfers, FairShare: fair}
+	if float64(most.Transfers) <= crowding*float64(fair) {
+		return nil, nil
 	}
-	way := "leave"
-	if !b.Up {
-		on, way = (hosts-on)/max(1, len(leaves)-1), "arrive at" // that send to each base LID, on average
-	}
-	if float64(on*b.Busiest) <= crowding*max(float64(hosts-1), float64(on)*b.Fair) {
-		return nil
-	}
-	return []Warning{{Code: BaseLIDsCrowded, Text: fmt.Sprintf("%d base LIDs %s %s over its cable to %s, where a fair share of its cables is %.1f: hosts that know no other LIDs are slowed down there",
-		b.Busiest, way, t.Leaves[b.Leaf].Name, t.Spines[t.LaneOf[b.Lane]].Name, b.Fair)}}
+	return []Warning{{Code: BaseLIDsCrowded, Text: fmt.Sprintf("an exchange by base LIDs has %d transfers over the cable %s, where other tables may do with %d: programs that know no other LIDs are slowed down there",
+		most.Transfers, t.Fabric.CableLabel(most.From), fair)}}, nil
 }
 
 // onBaseLIDs tells whether all transfers go to base LIDs.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/forsd/forsd/fors"
 	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/topology"
 	"github.com/forsd/forsd/verify"
 )
@@ -73,6 +74,7 @@ type Result struct {
 	// Jobs are the plans for base LIDs of the jobs that are routed, by number, verified too.
 	Jobs   map[uint64]*Schedule
 	Tables *lft.Tables
+	Load   phasetable.Load // of the tables
 	Times  Times
 	// Notes are warnings that are of no plan.
 	Notes []Warning
@@ -124,7 +126,9 @@ func Make(ctx context.Context, t *topology.FatTree, s Settings) (*Result, error)
 func Route(ctx context.Context, t *topology.FatTree, s Settings) (*Result, error) {
 	if s.mayPlan(t) != nil {
 		r, err := new(Result), error(nil)
-		r.Tables, r.Times, err = route(ctx, t, nil)
+		if r.Tables, r.Times, err = route(ctx, t, nil); err == nil {
+			_, err = r.weigh(t)
+		}
 		return r, err
 	}
 	return begin(ctx, t, s)
@@ -190,7 +194,11 @@ func carried(ctx context.Context, t *topology.FatTree, s *Schedule, jobs routed)
 		r.Times.Plan = s.Took
 	}
 	r.Jobs = jobs.on(r.Tables)
-	r.Notes = append(r.Notes, crowded(t, r.Tables)...)
+	crowded, err := r.weigh(t)
+	if err != nil {
+		return nil, err
+	}
+	r.Notes = append(r.Notes, crowded...)
 	r.Times.Base = took
 	r.Times.Verify += time.Since(checked)
 	return r, nil

@@ -23,9 +23,10 @@ type Report struct {
 	BandwidthReduction int  `json:"bandwidth_reduction"`
 	AffectedSpines     int  `json:"affected_spines"`
 	phasetable.Proof
-	Warnings     []string `json:"warnings"`
-	PlanSeconds  float64  `json:"plan_seconds"`
-	TopologyHash string   `json:"topology_hash"`
+	phasetable.Load          // of the tables, whatever the plan
+	Warnings        []string `json:"warnings"`
+	PlanSeconds     float64  `json:"plan_seconds"`
+	TopologyHash    string   `json:"topology_hash"`
 	// PairsChanged counts the ordered pairs of servers that have another destination LID
 	// than by the plan that it was made from; nil where there was none.
 	PairsChanged *int `json:"pairs_changed,omitempty"`
@@ -53,7 +54,7 @@ func (r *Result) Report() Report {
 	}
 	slices.Sort(report.Warnings)
 	report.Warnings = slices.Compact(report.Warnings)
-	report.Base, report.PairsChanged = r.Base.baseReport(), r.changed
+	report.Load, report.Base, report.PairsChanged = r.Load, r.Base.baseReport(), r.changed
 	return report
 }
 

@@ -63,6 +63,8 @@ func newMetrics(b *Backend) *Metrics {
 	}
 	gauge("forsd_base_phases", "Phases of the plan for base LIDs in force, 0 for none.", ofBase(func(e *api.Epoch) float64 { return float64(e.Phases) }))
 	gauge("forsd_base_lower_bound_phases", "Least possible number of phases for base LIDs, as far as it is proved.", ofBase(func(e *api.Epoch) float64 { return float64(e.LowerBound) }))
+	gauge("forsd_busiest_cable_transfers", "Transfers of a whole exchange by base LIDs over the directed cable that has most of them, 0 while it is not known.", func() float64 { return float64(b.Board.Load().BusiestCable) })
+	gauge("forsd_fair_share_transfers", "Transfers that some cable has with any tables for base LIDs.", func() float64 { return float64(b.Board.Load().FairShare) })
 	gauge("forsd_servers", "Servers of the plan in force.", ofEpoch(func(e *store.Epoch) float64 { return float64(e.Report.Servers) }))
 	gauge("forsd_unreachable_pairs", "Ordered pairs of servers that the plan in force leaves out.", ofEpoch(func(e *store.Epoch) float64 { return float64(e.Report.UnreachablePairs) }))
 	m.Registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "forsd_history_lost_total", Help: "Events that are missing in the history, because more came than could be stored."},

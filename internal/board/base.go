@@ -30,6 +30,20 @@ func (b *Board) SetBase(plan *phasetable.View, report planner.Report, warnings [
 	return nil
 }
 
+// SetLoad says what the tables read back have the busiest cable carry.
+func (b *Board) SetLoad(l phasetable.Load) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.load = l
+}
+
+// Load is what SetLoad said last.
+func (b *Board) Load() phasetable.Load {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.load
+}
+
 // NoBase ends the plan for base LIDs in force.
 func (b *Board) NoBase(warnings []planner.Warning) {
 	b.Health.Set("base", warnings, time.Now())

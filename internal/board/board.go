@@ -42,6 +42,7 @@ type Board struct {
 	baseInForce *api.Epoch         // the plan for base LIDs, nil for none
 	basePlan    *phasetable.View   // the last one, in force or not
 	baseReport  planner.Report     // of the one published last
+	load        phasetable.Load    // of the tables read back last
 	rest        chan struct{}      // closed and replaced when the controller comes to rest
 	views       []*view.View       // the last ones seen, newest last
 	rested      *view.View         // the one before what the marks tell of
@@ -336,7 +337,7 @@ func (b *Board) Status() api.Status {
 		s.Epoch, s.PublishedAt, s.TopologyHash = e.Epoch, e.PublishedAt, r.TopologyHash
 		s.Summary, s.Size, s.PairsChanged = r.Summary, r.Size, e.PairsChanged
 	}
-	s.Base = b.baseInForce
+	s.Base, s.Load = b.baseInForce, b.load
 	if n := len(b.views); n > 0 {
 		v := b.views[n-1]
 		s.OpenSM.DumpedAt = v.Complete

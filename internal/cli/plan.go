@@ -170,11 +170,19 @@ func (f *planFlags) readFrom() (*phasetable.View, error) {
 	return c.plan, nil
 }
 
+// loadText is what an exchange in no order meets.
+func loadText(l phasetable.Load) string {
+	return fmt.Sprintf("%d transfers by base LIDs over the busiest cable, at least %d with any tables", l.BusiestCable, l.FairShare)
+}
+
 // printReport prints the figures of a plan.
 func printReport(w io.Writer, r *planner.Report) {
 	fmt.Fprintf(w, "phases\t%d (bound %d by %s, gap %d)\n", r.Phases, r.LowerBound, r.Certificate, r.Gap)
 	if b := r.Base; b != nil {
 		fmt.Fprintf(w, "base LIDs\t%d phases (bound %d by %s, gap %d), %d entries moved\n", b.Phases, b.LowerBound, b.Certificate, b.Gap, b.Moved)
+	}
+	if r.FairShare > 0 {
+		fmt.Fprintf(w, "all at once\t%s\n", loadText(r.Load))
 	}
 	fmt.Fprintf(w, "engine\t%s\n", r.Engine)
 	if n := r.PairsChanged; n != nil {

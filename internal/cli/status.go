@@ -77,6 +77,9 @@ func printStatus(w io.Writer, s *api.Status, all bool) {
 		if b := s.Base; b != nil {
 			fmt.Fprintf(w, "base LIDs \t%d phases (bound %d), number %d\n", b.Phases, b.LowerBound, b.Epoch)
 		}
+		if s.FairShare > 0 {
+			fmt.Fprintf(w, "all at once\t%s\n", loadText(s.Load))
+		}
 		fmt.Fprintf(w, "fabric    \t%d servers on %d leaves, %d spines, %d lanes, LMC %d%s\n", s.Servers, s.Leaves, s.Spines, s.Lanes, s.LMC, kindText(s.FabricKind))
 	}
 	printWarnings(w, s.Warnings, all)

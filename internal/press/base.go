@@ -28,6 +28,9 @@ func (p *Press) PublishBase(ctx context.Context, v *view.View, a controller.Plan
 		return
 	}
 	r, err := v.Route(ctx, a.Hold, p.Planning)
+	if err == nil {
+		p.Board.SetLoad(r.Load)
+	}
 	if err == nil && r.Base != nil {
 		err = r.Base.Check(p.Desk.Possible()...)
 	}

@@ -61,6 +61,7 @@ type Routes struct {
 	NoPlan error                        // why there is none though tables follow from plans
 	Base   Carried                      // for programs that send to base LIDs, nil for none
 	Jobs   map[uint64]*planner.Schedule // for base LIDs, of the jobs that are routed
+	Load   phasetable.Load              // of the tables
 	Notes  []planner.Warning            // about the tables and the base plan
 }
 
@@ -278,7 +279,7 @@ func (v *View) route(ctx context.Context, hold []controller.Lane, by planner.Set
 	if err != nil {
 		return r, err
 	}
-	r = Routes{Tables: made.Tables, Jobs: made.Jobs, Notes: made.Notes}
+	r = Routes{Tables: made.Tables, Jobs: made.Jobs, Load: made.Load, Notes: made.Notes}
 	if made.Schedule != nil {
 		r.Plan = TreePlan{made.Schedule}
 	}

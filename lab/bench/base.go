@@ -41,7 +41,7 @@ func benchBase(out io.Writer) {
 				moved = b.Moved
 			}
 			spent := median(func() { must(planner.Route(context.Background(), tree, planner.Settings{})) })
-			fmt.Fprintf(w, "%d\t%s\t%d\t%d\t%d\t%.2f\t%d\t%.1f\t\n", lmc, d.name, made.Base.Plan.Phases, made.Base.Plan.LowerBound, shift.Duration(), made.Tables.BaseLIDs(tree).Ratio(), moved, ms(spent.time))
+			fmt.Fprintf(w, "%d\t%s\t%d\t%d\t%d\t%.2f\t%d\t%.1f\t\n", lmc, d.name, made.Base.Plan.Phases, made.Base.Plan.LowerBound, shift.Duration(), float64(made.Load.BusiestCable)/float64(made.Load.FairShare), moved, ms(spent.time))
 		}
 	}
 	w.Flush()

@@ -16,6 +16,7 @@ function cards(s) {
     card("Epoch", s.epoch || "none", s.epoch ? ["published ", when(s.published_at), s.pairs_changed ? `, ${s.pairs_changed} pairs of servers changed` : ""] : null),
     card("Phases", s.phases || "–", s.epoch ? bound(s) : null),
     card("Phases, base LIDs", s.base?.phases || "–", s.base ? `${bound(s.base)}, number ${s.base.epoch}` : "no plan for base LIDs"),
+    card("All at once", s.fair_share ? `${s.busiest_cable} transfers` : "–", s.fair_share ? `over the busiest cable by base LIDs, at least ${s.fair_share} with any tables` : null),
     card("Fabric", `${s.servers} servers`, `${s.leaves} leaves, ${s.spines} spines, ${s.lanes} lanes, LMC ${s.lmc}${s.fabric_kind ? ", " + s.fabric_kind : ""}`),
     card("OpenSM", o.running ? "running" : "not running", o.standby ? "another subnet manager is the master; its forsd leads" : "this forsd leads"));
 }
