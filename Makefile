@@ -56,6 +56,7 @@ CLIBS = $(if $(shell which $(CC) 2>/dev/null),mpi/libfors gpu/libforgpu $(if $(s
 
 build:
 	$(if $(TAGS),CGO_ENABLED=1 $(GOBUILD) -tags $(TAGS),CGO_ENABLED=0 $(GOBUILD)) -o $(out)/ ./cmd/forsd ./cmd/forsctl
+	CGO_ENABLED=0 $(GOBUILD) -o $(out)/ ./cmd/forsplan
 	$(if $(WITHILP),$(LPSOLVE) $(GOBUILD) -tags lpsolve -o $(out)/ ./cmd/forsd-lpsolve)
 	$(foreach lib,$(CLIBS),$(MAKE) -C $(lib) out=$(abspath $(out)) all &&) true
 
@@ -217,7 +218,7 @@ deps:
 # An existing configuration stays.
 install: build
 	install -d $(addprefix $(DESTDIR),$(bindir) $(libexecdir) $(unitdir)/opensm@.service.d $(sysusersdir) $(udevdir) $(docdir)/figures $(docdir)/examples $(docdir)/slurm $(docdir)/prometheus $(docdir)/alertmanager $(docdir)/grafana $(bashdir) $(zshdir) $(sysconfdir)/forsd)
-	install -m 755 $(out)/forsd $(out)/forsctl $(DESTDIR)$(bindir)
+	install -m 755 $(out)/forsd $(out)/forsctl $(out)/forsplan $(DESTDIR)$(bindir)
 	$(if $(WITHILP),install -m 755 $(out)/forsd-lpsolve $(DESTDIR)$(libexecdir))
 	sed -e 's|/usr/bin/|$(bindir)/|' -e 's|/etc/forsd|$(sysconfdir)/forsd|' -e 's|/usr/share/doc/forsd|$(docdir)|' -e '1,3d' \
 		systemd/forsd.service >$(DESTDIR)$(unitdir)/forsd.service
@@ -233,16 +234,15 @@ install: build
 	install -m 644 $(wildcard examples/*.c examples/*.py) $(DESTDIR)$(docdir)/examples
 	test -e $(DESTDIR)$(sysconfdir)/forsd/forsd.yaml || install -m 644 configs/forsd.yaml $(DESTDIR)$(sysconfdir)/forsd
 	$(foreach lib,$(CLIBS),$(MAKE) -C $(lib) out=$(abspath $(out)) prefix=$(prefix) DESTDIR=$(DESTDIR) install &&) true
-	umask 022 && $(out)/forsctl completion bash >$(DESTDIR)$(bashdir)/forsctl
-	umask 022 && $(out)/forsctl completion zsh >$(DESTDIR)$(zshdir)/_forsctl
+	umask 022 && for p in forsctl forsplan; do $(out)/$$p completion bash >$(DESTDIR)$(bashdir)/$$p && $(out)/$$p completion zsh >$(DESTDIR)$(zshdir)/_$$p || exit 1; done
 	@echo 'Next: append $(docdir)/opensm.conf.fragment to opensm.conf, then'
 	@echo '  ldconfig && systemd-sysusers && udevadm control --reload && udevadm trigger -s infiniband_mad &&'
 	@echo '  systemctl daemon-reload && systemctl restart opensm && systemctl enable --now forsd'
 
 # The configuration and the state stay.
 uninstall:
-	rm -f $(addprefix $(DESTDIR),$(bindir)/forsd $(bindir)/forsctl $(unitdir)/forsd.service $(unitdir)/opensm@.service.d/forsd.conf \
-		$(sysusersdir)/forsd.conf $(udevdir)/70-forsd.rules $(bashdir)/forsctl $(zshdir)/_forsctl)
+	rm -f $(addprefix $(DESTDIR),$(bindir)/forsd $(bindir)/forsctl $(bindir)/forsplan $(unitdir)/forsd.service $(unitdir)/opensm@.service.d/forsd.conf \
+		$(sysusersdir)/forsd.conf $(udevdir)/70-forsd.rules $(bashdir)/forsctl $(bashdir)/forsplan $(zshdir)/_forsctl $(zshdir)/_forsplan)
 	$(foreach lib,$(CLIBS),$(MAKE) -C $(lib) prefix=$(prefix) DESTDIR=$(DESTDIR) uninstall &&) true
 	rm -rf $(DESTDIR)$(docdir) $(DESTDIR)$(libexecdir)
 

@@ -21,7 +21,7 @@ type View struct {
 // index. Program checks the section of a rank.
 func Decode(data []byte) (*View, error) {
 	if kind := magic[:len(magic)-1]; len(data) > len(kind) && string(data[:len(kind)]) == kind && data[len(kind)] != version {
-		return nil, fmt.Errorf("this exchange has version %d, and forsctl reads version %d: plan it anew", data[len(kind)], version)
+		return nil, fmt.Errorf("this exchange has version %d, and this program reads version %d: plan it anew", data[len(kind)], version)
 	}
 	if len(data) < headerSize || string(data[:len(magic)]) != magic {
 		return nil, fmt.Errorf("this is no exchange: want %d bytes at least that begin with %q", headerSize, magic)

@@ -1,6 +1,6 @@
 package gpu
 
-// Report is a plan for programs and people: what forsctl and the API print.
+// Report is a plan for programs and people: what forsplan prints.
 type Report struct {
 	Version int `json:"version"`
 	Cluster

@@ -29,27 +29,6 @@ type CutPair struct {
 	Reason error
 }
 
-// Hosts lists the host ports of a fabric that can take part in an exchange: those
-// of adapters that take part by their role, with a cable that is up and with a LID, switch by switch in
-// ascending order of GUID and then by port of the switch, which is the order of
-// round-robin.
-func Hosts(f *topology.Fabric) []topology.EndPort {
-	var hosts []topology.EndPort
-	for _, e := range f.EndPorts() {
-		if f.Nodes[e.Node].Role.TakesPart() && e.LID != 0 && f.At(e.PortRef).Up() {
-			hosts = append(hosts, e)
-		}
-	}
-	slices.SortStableFunc(hosts, func(a, b topology.EndPort) int {
-		pa, pb := f.At(a.PortRef), f.At(b.PortRef)
-		if pa.Peer != pb.Peer {
-			return int(pa.Peer) - int(pb.Peer)
-		}
-		return int(pa.PeerPort) - int(pb.PeerPort)
-	})
-	return hosts
-}
-
 // Trace takes the paths of pairs of hosts, by their base LIDs, from forwarding
 // tables. Nil pairs mean that each host sends to each other one. Links are the
 // directed cables of the fabric, with the speeds that they run at; where the

@@ -27,7 +27,7 @@ func small(t *testing.T) (*topology.Fabric, *lft.Tables) {
 // the tables that knows only their entries.
 func TestPathsAreTheTables(t *testing.T) {
 	f, tables := small(t)
-	routes, err := liquid.Trace(f, tables, liquid.Hosts(f), nil)
+	routes, err := liquid.Trace(f, tables, f.ConnectedHosts(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +58,7 @@ func TestPathsAreTheTables(t *testing.T) {
 // TestCutPairs leaves out what the tables do not join, and says why.
 func TestCutPairs(t *testing.T) {
 	f, tables := small(t)
-	hosts := liquid.Hosts(f)
+	hosts := f.ConnectedHosts()
 	leaf := tables.Find(fabgen.LeafGUID)
 	tables.Switches[leaf].Out[hosts[8].LID] = lft.NoPath // of leaf 0 to the last host
 	tables.Switches[leaf].Out[hosts[1].LID] = 1          // to its neighbour
@@ -79,7 +79,7 @@ func TestCutPairs(t *testing.T) {
 func TestTraceRefuses(t *testing.T) {
 	f, tables := small(t)
 	for _, p := range []liquid.Pair{{Src: 0, Dst: 0}, {Src: 0, Dst: 9}, {Src: -1, Dst: 0}} {
-		if _, err := liquid.Trace(f, tables, liquid.Hosts(f), []liquid.Pair{p}); err == nil {
+		if _, err := liquid.Trace(f, tables, f.ConnectedHosts(), []liquid.Pair{p}); err == nil {
 			t.Errorf("pair %v was taken", p)
 		}
 	}
@@ -92,7 +92,7 @@ func TestSpeedsOfCables(t *testing.T) {
 	slow := topology.PortRef{Node: f.Find(fabgen.LeafGUID), Port: 4}
 	f.At(slow).Rate = topology.Rate{Width: 1, Speed: topology.HDR}
 	f.Nodes[f.Find(fabgen.LeafGUID+1)].Ports[4].Rate = topology.Rate{}
-	routes, err := liquid.Trace(f, tables, liquid.Hosts(f), nil)
+	routes, err := liquid.Trace(f, tables, f.ConnectedHosts(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +132,7 @@ func TestSpeedsOfCables(t *testing.T) {
 // TestCheckFindsFaults breaks a phase table in every way there is.
 func TestCheckFindsFaults(t *testing.T) {
 	f, tables := small(t)
-	routes, err := liquid.Trace(f, tables, liquid.Hosts(f), nil)
+	routes, err := liquid.Trace(f, tables, f.ConnectedHosts(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,7 +184,7 @@ func TestDirectory(t *testing.T) {
 	f.Nodes[f.Find(fabgen.HostGUID+2)].Name = "node001 mlx5_0"
 	f.Nodes[f.Find(fabgen.HostGUID+4)].Name = "node002 mlx5_0"
 	f.Nodes[f.Find(fabgen.HostGUID+6)].Name = "node002 mlx5_1"
-	hosts := liquid.Hosts(f)
+	hosts := f.ConnectedHosts()
 	d := liquid.NewDirectory(f, hosts)
 	for name, want := range map[string]int32{"Hca0000": 0, "node001": 1, "node001 mlx5_0": 1, "node002 mlx5_1": 3, "0x100005": 2, "0x0000000000100004": 2} {
 		if got, err := d.Find(name); err != nil || got != want {

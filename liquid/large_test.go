@@ -31,7 +31,7 @@ func tree(t testing.TB, lost int) *liquid.Routes {
 	if err != nil {
 		t.Fatal(err)
 	}
-	routes, err := liquid.Trace(f, tables, liquid.Hosts(f), nil)
+	routes, err := liquid.Trace(f, tables, f.ConnectedHosts(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

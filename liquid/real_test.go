@@ -91,7 +91,7 @@ func readBack(ctx context.Context, s *ibsim.Sim, m *ibsim.OpenSM) (*topology.Fab
 // schedule schedules all to all, and verifies it on the tables.
 func schedule(t *testing.T, f *topology.Fabric, tables *lft.Tables) (*liquid.Routes, *liquid.Result, int) {
 	t.Helper()
-	routes, err := liquid.Trace(f, tables, liquid.Hosts(f), nil)
+	routes, err := liquid.Trace(f, tables, f.ConnectedHosts(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

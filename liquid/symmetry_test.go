@@ -18,7 +18,7 @@ import (
 func TestTorusHasLiquid(t *testing.T) {
 	needOpenSM(t)
 	f, tables := programmed(t, fabgen.Torus(side, side, 2), "dor")
-	routes, err := liquid.Trace(f, tables, liquid.Hosts(f), nil)
+	routes, err := liquid.Trace(f, tables, f.ConnectedHosts(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -61,7 +61,7 @@ func linksHold(t *testing.T, dir string) {
 
 func TestInstall(t *testing.T) {
 	out, dest := t.TempDir(), t.TempDir()
-	for _, name := range []string{"forsd", "forsctl", "forsd-lpsolve"} {
+	for _, name := range []string{"forsd", "forsctl", "forsplan", "forsd-lpsolve"} {
 		if err := os.WriteFile(filepath.Join(out, name), []byte("#!/bin/sh\necho \"$@\"\n"), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -71,12 +71,14 @@ func TestInstall(t *testing.T) {
 		"etc/forsd/forsd.yaml",
 		"opt/forsd/bin/forsctl",
 		"opt/forsd/bin/forsd",
+		"opt/forsd/bin/forsplan",
 		"opt/forsd/lib/systemd/system/forsd.service",
 		"opt/forsd/lib/systemd/system/opensm@.service.d/forsd.conf",
 		"opt/forsd/lib/sysusers.d/forsd.conf",
 		"opt/forsd/lib/udev/rules.d/70-forsd.rules",
 		"opt/forsd/libexec/forsd/forsd-lpsolve",
 		"opt/forsd/share/bash-completion/completions/forsctl",
+		"opt/forsd/share/bash-completion/completions/forsplan",
 		"opt/forsd/share/doc/forsd/LICENSE",
 		"opt/forsd/share/doc/forsd/alertmanager/alertmanager.yml",
 		"opt/forsd/share/doc/forsd/forsd.yaml",
@@ -90,6 +92,7 @@ func TestInstall(t *testing.T) {
 		"opt/forsd/share/doc/forsd/slurm/prolog.sh",
 		"opt/forsd/share/doc/forsd/slurm/task_prolog.sh",
 		"opt/forsd/share/zsh/site-functions/_forsctl",
+		"opt/forsd/share/zsh/site-functions/_forsplan",
 	}
 	if d := cmp.Diff(want, filesIn(t, dest)); d != "" {
 		t.Errorf("installed (-want +got):\n%s", d)

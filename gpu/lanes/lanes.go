@@ -53,7 +53,7 @@ type Report struct {
 	Fabric *Plan `json:"fabric,omitempty"`
 }
 
-// Request asks for a schedule over HTTP. Its fields are the flags of forsctl gpu schedule.
+// Request asks for a schedule over HTTP. Its fields are the flags of forsplan gpu schedule.
 type Request struct {
 	Traffic       [][]float64 `json:"traffic,omitempty"` // bytes, [source][destination]
 	Routing       [][]float64 `json:"routing,omitempty"` // or tokens, [GPU][expert]

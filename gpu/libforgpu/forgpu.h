@@ -62,7 +62,7 @@ struct forgpu_error {
 #define FORGPU_MAX_RANKS 2048
 #define FORGPU_MAX_BYTES ((int64_t)1 << 60)
 
-/* How a plan is made. Zeros mean what forsctl does without a flag, in mode "bytes". All
+/* How a plan is made. Zeros mean what forsplan does without a flag, in mode "bytes". All
  * ranks must plan with the same. */
 struct forgpu_options {
 	int64_t grain;      /* what the bytes of a NIC for a pair of servers are rounded up to */

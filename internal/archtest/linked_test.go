@@ -26,7 +26,7 @@ func linked(t *testing.T, program string) []string {
 // they would not start without.
 func TestProgramsLinkNoLaboratory(t *testing.T) {
 	forbidden := append([]string{module + "lab/", module + "testbed/", "testing", "github.com/draffensperger/golp"}, drawing...)
-	for _, program := range []string{"forsd", "forsctl"} {
+	for _, program := range []string{"forsd", "forsctl", "forsplan"} {
 		for _, path := range linked(t, program) {
 			for _, bad := range forbidden {
 				if strings.HasPrefix(path, bad) {
@@ -46,5 +46,24 @@ func TestProgramsLinkNoLaboratory(t *testing.T) {
 	}
 	if !found {
 		t.Errorf("forslab does not link %s: the list of what draws is out of date", drawing[0])
+	}
+}
+
+// TestProgramsLinkTheirOwn holds that what plans GPU clusters, circuit switches and networks
+// of any shape is in forsplan, not in forsctl, and that forsplan has nothing of the daemon.
+func TestProgramsLinkTheirOwn(t *testing.T) {
+	daemon := []string{"controller", "opensm", "internal/daemon", "internal/backend", "internal/board", "internal/store", "internal/config", "internal/history", "internal/linkstate", "internal/delivery", "internal/cli"}
+	for program, forbidden := range map[string][]string{
+		"forsctl":  {"gpu", "liquid", "optical/driver", "optical/photonic", "internal/forsplan"},
+		"forsplan": daemon,
+	} {
+		for _, path := range linked(t, program) {
+			ours, is := strings.CutPrefix(path, module)
+			for _, bad := range forbidden {
+				if is && (ours == bad || strings.HasPrefix(ours, bad+"/")) {
+					t.Errorf("%s links %s", program, path)
+				}
+			}
+		}
 	}
 }

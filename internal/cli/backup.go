@@ -64,7 +64,7 @@ left out, and named. Plans are not kept: forsd makes them anew. Run it as root.`
 		Example: "  sudo forsctl backup --out forsd-$(date +%F).tar.gz",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := checkOut(cmd, "out", out, "the archive"); err != nil {
+			if err := command.CheckOutput(cmd, command.Output{Flag: "out", Path: out, What: "the archive"}); err != nil {
 				return err
 			}
 			c, err := stateConfig(cmd, path)
@@ -75,7 +75,7 @@ left out, and named. Plans are not kept: forsd makes them anew. Run it as root.`
 			if err != nil {
 				return err
 			}
-			return writeOut(cmd, out, data)
+			return command.WriteOut(cmd, out, data)
 		},
 	}
 	cmd.Flags().StringVar(&path, "config", config.DefaultPath, "forsd's configuration; the default one may be absent")

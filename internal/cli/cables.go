@@ -136,7 +136,7 @@ func (f *cablesFlags) print(out io.Writer, all *api.Cables, chosen []api.Cable) 
 	case all.Unread != "":
 		read = "counters are not read: " + all.Unread
 	case !all.ReadAt.IsZero():
-		read = "counters were read last at " + clock(all.ReadAt)
+		read = "counters were read last at " + command.Clock(all.ReadAt)
 	}
 	fmt.Fprintf(out, "%s: %d good, %d suspect, %d isolated, %d on probation; mode %s; %s\n",
 		command.Plural(len(all.Cables), "cable", "cables"), count["good"], count["suspect"], count["isolated"], count["probation"], all.Mode, read)
@@ -177,7 +177,7 @@ func since(t time.Time) string {
 	if t.IsZero() {
 		return "-"
 	}
-	return clock(t)
+	return command.Clock(t)
 }
 
 // cableWhy is why a cable is as it is.
@@ -198,6 +198,6 @@ func detail(out io.Writer, c *api.Cable) {
 			e.Name, e.Port, time.Duration(n.OverSeconds*float64(time.Second)).Round(time.Second), n.Symbols, n.Recoveries, n.Downed, n.Received, n.Discards, n.Integrity, n.Overruns, n.Sent, n.Wait)
 	}
 	for _, h := range c.History {
-		fmt.Fprintf(out, "  %s  %s\n", clock(h.At), h.Text)
+		fmt.Fprintf(out, "  %s  %s\n", command.Clock(h.At), h.Text)
 	}
 }

@@ -3,15 +3,12 @@
 package cli
 
 import (
-	"fmt"
 	"io"
-	"os"
-	"time"
 
-	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
 
 	"github.com/forsd/forsd/internal/command"
+	"github.com/forsd/forsd/internal/fabricflags"
 )
 
 // Version is set at link time.
@@ -46,68 +43,19 @@ command prints one JSON object on standard output; messages go to standard error
 	return root
 }
 
-// readFile reads a file named by a flag, which must be given.
-func readFile(flag, path, what string) ([]byte, error) {
-	if path == "" {
-		return nil, fmt.Errorf("--%s is missing: name %s", flag, what)
+func offlineCommands() []*cobra.Command {
+	cmds := []*cobra.Command{planCommand(), verifyCommand(), simulateCommand(), topologyCommand(), explainCommand(), diffCommand(), doctorCommand(), backupCommand(), restoreCommand(), supportCommand(), setupCommand()}
+	for _, c := range cmds {
+		c.GroupID = "offline"
 	}
-	return command.ReadPath(path, command.MaxFile)
+	return cmds
 }
 
-// checkOut tells what is wrong with the path that a flag names for what, where -
-// is standard output.
-func checkOut(cmd *cobra.Command, flag, path, what string) error {
-	switch {
-	case path == "":
-		return fmt.Errorf("--%s is missing: name a file for %s, or - for standard output", flag, what)
-	case path == "-" && command.WantsJSON(cmd):
-		return fmt.Errorf("--json and --%s - both want standard output: name a file for %s", flag, what)
+// registerFabric adds the flags of a fabric to a command. --fail is completed by what a
+// running forsd knows.
+func registerFabric(f *fabricflags.Fabric, cmd *cobra.Command) {
+	f.Register(cmd)
+	if err := cmd.RegisterFlagCompletionFunc("fail", failureNames); err != nil {
+		panic(err) // the flag is not the one above
 	}
-	return nil
-}
-
-// output is a file that a flag names for something, "" for none.
-type output struct{ flag, path, what string }
-
-// checkOuts is checkOut for outputs that need not be: each is to have a place of its own.
-func checkOuts(cmd *cobra.Command, outs ...output) error {
-	for i, x := range outs {
-		if x.path == "" {
-			continue
-		}
-		if err := checkOut(cmd, x.flag, x.path, x.what); err != nil {
-			return err
-		}
-		for _, other := range outs[:i] {
-			if other.path == x.path {
-				return fmt.Errorf("--%s and --%s both write to %s: give each a file of its own", other.flag, x.flag, x.path)
-			}
-		}
-	}
-	return nil
-}
-
-// writeOut writes data to standard output where path is -, and else to a file,
-// which it replaces in one step. What is no file, such as /dev/null or a pipe, is
-// written into.
-func writeOut(cmd *cobra.Command, path string, data []byte) error {
-	if path == "-" {
-		_, err := command.Raw(cmd.OutOrStdout()).Write(data)
-		return err
-	}
-	if at, err := os.Stat(path); err == nil && !at.Mode().IsRegular() {
-		return os.WriteFile(path, data, 0o644)
-	}
-	return renameio.WriteFile(path, data, 0o644)
-}
-
-// took prints a duration as ms does.
-func took(d time.Duration) string { return command.MS(float64(d.Microseconds()) / 1000) }
-
-// clock prints a time of day in local time, "never" for the zero time.
-func clock(t time.Time) string {
-	if t.IsZero() {
-		return "never"
-	}
-	return t.Local().Format("2006-01-02 15:04:05")
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/internal/command"
 	"github.com/forsd/forsd/topology"
 )
 
@@ -101,7 +102,7 @@ var jobNames = names(func(ctx context.Context, c *api.Client) (out []cobra.Compl
 var epochNames = names(func(ctx context.Context, c *api.Client) (out []cobra.Completion) {
 	list, _ := c.Epochs(ctx)
 	for i := range list {
-		out = append(out, cobra.CompletionWithDesc(fmt.Sprint(list[i].Epoch), fmt.Sprintf("%d phases, published %s", list[i].Phases, clock(list[i].PublishedAt))))
+		out = append(out, cobra.CompletionWithDesc(fmt.Sprint(list[i].Epoch), fmt.Sprintf("%d phases, published %s", list[i].Phases, command.Clock(list[i].PublishedAt))))
 	}
 	return out
 })

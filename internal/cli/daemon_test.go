@@ -4,17 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"log"
-	"maps"
 	"net/http"
 	"strconv"
 	"time"
 
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/internal/cablehealth"
-	"github.com/forsd/forsd/internal/frames"
 	"github.com/forsd/forsd/internal/health"
-	"github.com/forsd/forsd/internal/worker"
-	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/planner"
 	"github.com/forsd/forsd/testbed/fabgen"
@@ -94,10 +90,6 @@ func (d *fakeDaemon) listen(socket string) (*api.Server, error) {
 			return nil, err
 		}
 	}
-	none := func() (*topology.Fabric, *topology.FatTree, *lft.Tables) { return nil, nil, nil }
-	pool := worker.NewPool(worker.Defaults())
-	gpus := frames.New(frames.OfGPUs(), pool, none, func(string, *api.GPUSession, *api.GPUFrame, string) {})
-	switches := frames.New(frames.OfOCS(), pool, none, func(string, *api.OCSSession, *api.OCSPeriod, string) {})
 	config := api.Config{Backend: d, Jobs: &fakeJobs{fakeDaemon: d}, Plans: d.plans, Events: d.events, Past: d,
 		Mount: map[string]http.Handler{"GET /v1/explain": d.handler(d.explain), "GET /v1/cables": d.handler(func(*http.Request) (any, error) { return cablesOf42(), nil }), "GET /v1/baseline": d.handler(d.baseline),
 			"GET /v1/fabric": d.handler(func(*http.Request) (any, error) { return api.NewCabling(d.result.Tree.Fabric, began), nil }),
@@ -108,10 +100,6 @@ func (d *fakeDaemon) listen(socket string) (*api.Server, error) {
 		Local: map[string]http.Handler{"POST /v1/baseline/accept": d.handler(func(*http.Request) (any, error) {
 			return api.Change{Epoch: 42, Text: "the fabric as it is now is the baseline"}, nil
 		}), "POST /v1/reload": d.handler(reloaded), "POST /v1/drains": d.handler(drained), "POST /v1/undrain": d.handler(undrained), "POST /v1/cables/release": d.handler(released)}}
-	maps.Copy(config.Mount, gpus.Readers())
-	maps.Copy(config.Local, gpus.Operators())
-	maps.Copy(config.Mount, switches.Readers())
-	maps.Copy(config.Local, switches.Operators())
 	return api.Listen(config, api.Listeners{Socket: socket, Mode: 0o600, Log: log.Default()})
 }
 

@@ -277,7 +277,7 @@ func findEpoch(list []api.Epoch, n uint64) (api.Epoch, error) {
 
 func printEpochDiff(w io.Writer, d *epochDiff) {
 	fmt.Fprintf(w, "epoch\t%d\t%d\n", d.A.Epoch, d.B.Epoch)
-	fmt.Fprintf(w, "published\t%s\t%s\n", clock(d.A.PublishedAt), clock(d.B.PublishedAt))
+	fmt.Fprintf(w, "published\t%s\t%s\n", command.Clock(d.A.PublishedAt), command.Clock(d.B.PublishedAt))
 	fmt.Fprintf(w, "phases\t%d\t%d\n", d.A.Phases, d.B.Phases)
 	fmt.Fprintf(w, "bound\t%d\t%d\n", d.A.LowerBound, d.B.LowerBound)
 	fmt.Fprintf(w, "engine\t%s\t%s\n", d.A.Engine, d.B.Engine)

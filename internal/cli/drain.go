@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"time"
 
@@ -38,14 +37,14 @@ run on them send without a plan: end these before the leaf is pulled.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			q := api.DrainRequest{Parts: args, Reason: reason, DryRun: true}
 			var err error
-			if q.At, err = nextTime(at, time.Now()); err != nil {
+			if q.At, err = command.NextTime(at, time.Now()); err != nil {
 				return fmt.Errorf("--at: %w", err)
 			}
 			begin := q.At
 			if begin.IsZero() {
 				begin = time.Now()
 			}
-			if q.Until, err = nextTime(until, begin); err != nil {
+			if q.Until, err = command.NextTime(until, begin); err != nil {
 				return fmt.Errorf("--until: %w", err)
 			}
 			if lasts < 0 || lasts > 0 && until != "" {
@@ -64,55 +63,6 @@ run on them send without a plan: end these before the leaf is pulled.`,
 	f.DurationVar(&lasts, "for", 0, "give the parts back after so long, such as 2h")
 	f.StringVar(&reason, "reason", "", "what it is for, for others to read")
 	return cmd
-}
-
-// nextTime is a time as operators write it: the next one after a time where it has no date.
-func nextTime(text string, after time.Time) (time.Time, error) {
-	if text == "" {
-		return time.Time{}, nil
-	}
-	if t, err := time.Parse(time.RFC3339, text); err == nil {
-		return t, nil
-	}
-	for _, form := range []string{time.DateTime, "2006-01-02 15:04"} {
-		if t, err := time.Parse(form, text); err == nil {
-			return local(t)
-		}
-	}
-	clock, err := time.Parse("15:04", text)
-	if err != nil {
-		clock, err = time.Parse(time.TimeOnly, text) // takes a fraction of the second as well
-	}
-	if err != nil {
-		return time.Time{}, fmt.Errorf("%q is no time: want such as 02:00, 2026-07-01 02:00, or 2026-07-01T02:00:00Z", text)
-	}
-	after = after.Local()
-	t := time.Date(after.Year(), after.Month(), after.Day(), clock.Hour(), clock.Minute(), clock.Second(), clock.Nanosecond(), time.UTC)
-	if after.Format(clockTime) >= t.Format(clockTime) {
-		t = t.AddDate(0, 0, 1)
-	}
-	return local(t)
-}
-
-// clockTime is a time as local clocks show it; such texts are in the order of time.
-const clockTime = "2006-01-02T15:04:05.000000000"
-
-// local is the time at which clocks here show what t shows in UTC. It fails where they never
-// do, or twice, because they are put forward or back.
-func local(t time.Time) (time.Time, error) {
-	shown := t.Format(clockTime)
-	var found []time.Time
-	for _, near := range []time.Duration{-24 * time.Hour, 24 * time.Hour} { // before a change, and after
-		_, offset := t.Add(near).In(time.Local).Zone()
-		u := t.Add(-time.Duration(offset) * time.Second).Local()
-		if u.Format(clockTime) == shown && !slices.ContainsFunc(found, u.Equal) {
-			found = append(found, u)
-		}
-	}
-	if times := len(found); times != 1 {
-		return time.Time{}, fmt.Errorf("clocks here show %s %d times: give the difference to UTC as well, such as 2026-07-01T02:00:00+02:00", t.Format(time.DateTime), times)
-	}
-	return found[0], nil
 }
 
 // drain shows what drains cost, asks, and orders them.

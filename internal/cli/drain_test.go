@@ -3,10 +3,6 @@ package cli
 import (
 	"encoding/json"
 	"net/http"
-	"strings"
-	"testing"
-	"time"
-	_ "time/tzdata"
 
 	"github.com/forsd/forsd/api"
 )
@@ -35,39 +31,4 @@ func undrained(r *http.Request) (any, error) {
 
 func fakeDrains(reason string) []api.Drain {
 	return []api.Drain{{Kind: "spine", Name: "Spine003", GUID: 0x300003, State: "draining", Since: began, Reason: reason, By: "root", Uses: []string{"the plan sends 3 transfers over it"}}}
-}
-
-// TestNextTime reads times of clocks that are put forward and back.
-func TestNextTime(t *testing.T) {
-	zurich, err := time.LoadLocation("Europe/Zurich")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func(l *time.Location) { time.Local = l }(time.Local)
-	time.Local = zurich
-	for _, c := range []struct{ after, text, want string }{
-		{"2027-03-27T12:00:00+01:00", "12:00", "2027-03-28T12:00:00+02:00"},
-		{"2027-03-27T12:00:00+01:00", "12:00:00.25", "2027-03-27T12:00:00.25+01:00"},
-		{"2027-03-28T01:59:00+01:00", "03:00", "2027-03-28T03:00:00+02:00"},
-		{"2027-03-28T03:10:00+02:00", "02:30", "2027-03-29T02:30:00+02:00"},
-		{"2027-03-28T01:59:00+01:00", "02:30", "show 2027-03-28 02:30:00 0 times"},
-		{"2027-10-31T01:00:00+02:00", "03:00", "2027-10-31T03:00:00+01:00"},
-		{"2027-10-31T02:40:00+02:00", "02:30", "2027-11-01T02:30:00+01:00"},
-		{"2027-01-01T00:00:00Z", "2027-10-31 02:30", "show 2027-10-31 02:30:00 2 times"},
-		{"2027-01-01T00:00:00Z", "2027-10-31T02:30:00+02:00", "2027-10-31T02:30:00+02:00"},
-		{"2027-01-01T00:00:00Z", "2027-07-01 02:00:00.5", "2027-07-01T02:00:00.5+02:00"},
-	} {
-		after, err := time.Parse(time.RFC3339, c.after)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, err := nextTime(c.text, after)
-		text := got.In(zurich).Format(time.RFC3339Nano)
-		if err != nil {
-			text = err.Error()
-		}
-		if text != c.want && !(err != nil && strings.Contains(text, c.want)) {
-			t.Errorf("%s after %s: %s, want %s", c.text, c.after, text, c.want)
-		}
-	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/internal/command"
 )
 
 func epochsCommand() *cobra.Command {
@@ -25,7 +26,7 @@ func epochsCommand() *cobra.Command {
 				fmt.Fprintln(w, "epoch\tpublished\tphases\tbound\tengine\tfabric\twhy")
 				for i := range all.Epochs {
 					x := &all.Epochs[i]
-					fmt.Fprintf(w, "%d\t%s\t%d\t%d\t%s\t%.8s\t%s\n", x.Epoch, clock(x.PublishedAt), x.Phases, x.LowerBound, x.Engine, x.TopologyHash, why(x))
+					fmt.Fprintf(w, "%d\t%s\t%d\t%d\t%s\t%.8s\t%s\n", x.Epoch, command.Clock(x.PublishedAt), x.Phases, x.LowerBound, x.Engine, x.TopologyHash, why(x))
 				}
 			})
 		},

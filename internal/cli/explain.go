@@ -9,11 +9,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/forsd/forsd/internal/command"
+	"github.com/forsd/forsd/internal/fabricflags"
 	"github.com/forsd/forsd/planner"
 )
 
 func explainCommand() *cobra.Command {
-	var fabric fabricFlags
+	var fabric fabricflags.Fabric
 	var lfts, phases string
 	cmd := &cobra.Command{
 		Use:   "explain SRC DST",
@@ -31,8 +32,8 @@ tables that were read back from the switches. With --topology, --lfts and
 		RunE: func(cmd *cobra.Command, args []string) error {
 			e := &planner.Explanation{}
 			var err error
-			if fabric.topology != "" || lfts != "" || phases != "" {
-				e, err = fabric.explain(lfts, phases, args[0], args[1])
+			if fabric.Topology != "" || lfts != "" || phases != "" {
+				e, err = explained(&fabric, lfts, phases, args[0], args[1])
 			} else {
 				q := url.Values{"src": args[:1], "dst": args[1:]}
 				err = ask(cmd, http.MethodGet, "/v1/explain?"+q.Encode(), e)
@@ -43,22 +44,22 @@ tables that were read back from the switches. With --topology, --lfts and
 			return command.Show(cmd, e, func(w io.Writer) { printExplanation(w, e) })
 		},
 	}
-	fabric.register(cmd)
+	registerFabric(&fabric, cmd)
 	cmd.Flags().StringVar(&lfts, "lfts", "", "forwarding tables: lfts.dump, opensm-lfts.dump, or the output of dump_fts")
 	cmd.Flags().StringVar(&phases, "phases", "", "the plan: phases.csv or phases.bin")
 	return cmd
 }
 
-// explain follows a transfer of a plan in files.
-func (f *fabricFlags) explain(lfts, plan, src, dst string) (*planner.Explanation, error) {
-	tree, pods, err := f.eitherTree()
+// explained follows a transfer of a plan in files.
+func explained(f *fabricflags.Fabric, lfts, plan, src, dst string) (*planner.Explanation, error) {
+	tree, pods, err := f.EitherTree()
 	if err != nil {
 		return nil, err
 	}
 	if pods != nil {
 		tree = pods.Exchange()
 	}
-	tables, err := readTables(lfts)
+	tables, err := fabricflags.ReadTables(lfts)
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +69,7 @@ func (f *fabricFlags) explain(lfts, plan, src, dst string) (*planner.Explanation
 	}
 	table, err := list.table(tree)
 	if err != nil {
-		return nil, fmt.Errorf("%s on %s: %w", plan, f.topology, err)
+		return nil, fmt.Errorf("%s on %s: %w", plan, f.Topology, err)
 	}
 	s, err := table.Find(src)
 	if err != nil {

@@ -118,9 +118,9 @@ func printHistory(cmd *cobra.Command, entries []api.HistoryEntry, asCSV bool) er
 	}
 	for i := range entries {
 		e := &entries[i]
-		line := clock(e.At) + "  " + historyText(e)
+		line := command.Clock(e.At) + "  " + historyText(e)
 		if !e.Ended.IsZero() {
-			line += " (until " + clock(e.Ended) + ")"
+			line += " (until " + command.Clock(e.Ended) + ")"
 		}
 		if _, err := fmt.Fprintln(cmd.OutOrStdout(), line); err != nil {
 			return err

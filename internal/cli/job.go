@@ -148,8 +148,8 @@ func (f *jobFlags) print(cmd *cobra.Command) func(*api.Job, error) error {
 }
 
 func printJob(w io.Writer, j *api.Job) {
-	fmt.Fprintf(w, "job\t%d%s\n", j.ID, inBrackets(j.Name))
-	fmt.Fprintf(w, "epoch\t%d, published %s\n", j.Epoch, clock(j.PublishedAt))
+	fmt.Fprintf(w, "job\t%d%s\n", j.ID, command.InBrackets(j.Name))
+	fmt.Fprintf(w, "epoch\t%d, published %s\n", j.Epoch, command.Clock(j.PublishedAt))
 	fmt.Fprintf(w, "plan\t%d phases by engine %s (bound %d by %s, gap %d)\n", j.Phases, j.Engine, j.LowerBound, j.Certificate, j.Gap)
 	if b := j.Base; b != nil {
 		way := "as the tables route them"
@@ -162,7 +162,7 @@ func printJob(w io.Writer, j *api.Job) {
 		fmt.Fprintf(w, "lanes\t%s\n", own)
 	}
 	fmt.Fprintf(w, "servers\t%d of %s, %s each\n", j.Servers, command.Plural(len(j.Hosts), "host", "hosts"), command.Plural(j.RanksPerHost, "rank", "ranks"))
-	fmt.Fprintf(w, "lease\tuntil %s\n", clock(j.Expires))
+	fmt.Fprintf(w, "lease\tuntil %s\n", command.Clock(j.Expires))
 	if len(j.Unknown) > 0 {
 		fmt.Fprintf(w, "unknown\t%s: left out\n", hostlist.Compress(j.Unknown))
 	}
@@ -189,13 +189,6 @@ func ownLanes(j *api.Job) string {
 	return ""
 }
 
-func inBrackets(name string) string {
-	if name == "" {
-		return ""
-	}
-	return " (" + name + ")"
-}
-
 func jobListCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "list",
@@ -210,7 +203,7 @@ func jobListCommand() *cobra.Command {
 				fmt.Fprintln(w, "job\tname\tepoch\tservers\tphases\tbound\tbase LIDs\town lanes\tengine\tlease until\tremarks")
 				for i := range all.Jobs {
 					j := &all.Jobs[i]
-					fmt.Fprintf(w, "%d\t%s\t%d\t%d\t%d\t%d\t%s\t%s\t%s\t%s\t%s\n", j.ID, cmp.Or(j.Name, "-"), j.Epoch, j.Servers, j.Phases, j.LowerBound, basePhases(j), lanesOf(j), j.Engine, clock(j.Expires), remarks(j))
+					fmt.Fprintf(w, "%d\t%s\t%d\t%d\t%d\t%d\t%s\t%s\t%s\t%s\t%s\n", j.ID, cmp.Or(j.Name, "-"), j.Epoch, j.Servers, j.Phases, j.LowerBound, basePhases(j), lanesOf(j), j.Engine, command.Clock(j.Expires), remarks(j))
 				}
 			})
 		},
@@ -318,7 +311,7 @@ the binary table that ranks map into memory, or with --csv the same transfers as
 text. FILE - is standard output.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkOut(cmd, "out", out, "the phase table"); err != nil {
+			if err := command.CheckOutput(cmd, command.Output{Flag: "out", Path: out, What: "the phase table"}); err != nil {
 				return err
 			}
 			return with(cmd, func(ctx context.Context, c *api.Client) error {

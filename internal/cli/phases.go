@@ -23,7 +23,7 @@ text. FILE - is standard output.`,
 		Example: "  forsctl phases --out phases.bin\n  forsctl phases --csv --out - | head",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := checkOut(cmd, "out", path, "the phase table"); err != nil {
+			if err := command.CheckOutput(cmd, command.Output{Flag: "out", Path: path, What: "the phase table"}); err != nil {
 				return err
 			}
 			return with(cmd, func(ctx context.Context, c *api.Client) error {
@@ -54,7 +54,7 @@ func fetchPhases(ctx context.Context, c *api.Client, csv bool) ([]byte, uint64, 
 
 // savePhases writes the table and says what it is.
 func savePhases(cmd *cobra.Command, path string, data []byte, epoch uint64) error {
-	if err := writeOut(cmd, path, data); err != nil || path == "-" {
+	if err := command.WriteOut(cmd, path, data); err != nil || path == "-" {
 		return err
 	}
 	return command.Show(cmd, struct {

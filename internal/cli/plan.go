@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/forsd/forsd/internal/command"
+	"github.com/forsd/forsd/internal/fabricflags"
 	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/planner"
 	"github.com/forsd/forsd/topology"
@@ -18,7 +19,7 @@ import (
 
 // planFlags are the flags of forsctl plan.
 type planFlags struct {
-	fabric        fabricFlags
+	fabric        fabricflags.Fabric
 	engine        string
 	lids          string
 	mayLeaveOut   float64
@@ -65,8 +66,8 @@ fewer blocks of tables is written, though it may be the longer one, and both are
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
-	f.fabric.register(cmd)
-	f.fabric.anew = true
+	registerFabric(&f.fabric, cmd)
+	f.fabric.Renumber = true
 	cmd.Flags().StringVar(&f.engine, "engine", planner.Auto, "auto, algorithm, exact or ilp")
 	if err := cmd.RegisterFlagCompletionFunc("engine", cobra.FixedCompletions(planner.Engines, cobra.ShellCompDirectiveNoFileComp)); err != nil {
 		panic(err) // the flag is not the one above
@@ -91,7 +92,7 @@ func (f *planFlags) run(cmd *cobra.Command) error {
 	if !(f.mayLeaveOut >= 0 && f.mayLeaveOut <= 1) {
 		return fmt.Errorf("--max-unreachable %v: want a share from 0 to 1", f.mayLeaveOut)
 	}
-	tree, pods, err := f.fabric.eitherTree()
+	tree, pods, err := f.fabric.EitherTree()
 	if err != nil {
 		return err
 	}
@@ -99,7 +100,7 @@ func (f *planFlags) run(cmd *cobra.Command) error {
 		return f.planPods(cmd, pods)
 	}
 	if len(tree.Servers) == 0 {
-		return fmt.Errorf("%s: no host takes part in the exchange: let --exclude leave some", f.fabric.topology)
+		return fmt.Errorf("%s: no host takes part in the exchange: let --exclude leave some", f.fabric.Topology)
 	}
 	settings := planner.Settings{Engine: f.engine, LIDs: use, MaxUnreachable: &f.mayLeaveOut}
 	done := command.Searching(cmd, "planning", f.engine != planner.Auto) // auto would begin again
@@ -126,12 +127,12 @@ func (f *planFlags) run(cmd *cobra.Command) error {
 
 // print shows people the report, the warnings and the findings.
 func (f *planFlags) print(w io.Writer, r *planner.Result) {
-	if f.fabric.numbered {
-		fmt.Fprintf(w, "note: the LIDs of %s leave no room for LMC %d; the plan and its tables are for LIDs numbered anew\n", f.fabric.topology, f.fabric.lmc)
+	if f.fabric.Numbered {
+		fmt.Fprintf(w, "note: the LIDs of %s leave no room for LMC %d; the plan and its tables are for LIDs numbered anew\n", f.fabric.Topology, f.fabric.Value)
 	}
 	report := r.Report()
 	printReport(w, &report)
-	fmt.Fprintf(w, "time\tplan %s, base plan %s, tables %s, verification %s\n", took(r.Times.Plan), took(r.Times.Base), took(r.Times.Tables), took(r.Times.Verify))
+	fmt.Fprintf(w, "time\tplan %s, base plan %s, tables %s, verification %s\n", command.Took(r.Times.Plan), command.Took(r.Times.Base), command.Took(r.Times.Tables), command.Took(r.Times.Verify))
 	fmt.Fprintf(w, "written\t%s\n", f.out)
 	for _, warning := range append(r.Warnings, r.Notes...) {
 		fmt.Fprintf(w, "warning %s: %s\n", warning.Code, warning.Text)

@@ -19,39 +19,10 @@ import (
 	"github.com/forsd/forsd/verify"
 )
 
-// eitherTree loads a fat tree of two levels or of three: one of the two is nil. It is the
-// fabric after --fail, fitted to the baseline that it had before.
-func (f *fabricFlags) eitherTree() (tree *topology.FatTree, pods *topology.PodTree, err error) {
-	fabric, err := f.read()
-	if err != nil {
-		return nil, nil, err
-	}
-	base, err := f.base(fabric)
-	if err != nil {
-		return nil, nil, err
-	}
-	if err := f.damage(fabric); err != nil {
-		return nil, nil, err
-	}
-	exclude, err := f.excluded()
-	if err != nil {
-		return nil, nil, err
-	}
-	if base.Pods != nil {
-		pods, err = topology.FitPods(fabric, base.Pods, exclude)
-	} else {
-		tree, err = topology.Fit(fabric, base, exclude)
-	}
-	if err != nil {
-		return nil, nil, fmt.Errorf("%s: %w", f.topology, err)
-	}
-	return tree, pods, nil
-}
-
 // planPods plans a fat tree of three levels, writes the files and prints the report.
 func (f *planFlags) planPods(cmd *cobra.Command, tree *topology.PodTree) error {
 	if len(tree.Servers) == 0 {
-		return fmt.Errorf("%s: no host takes part in the exchange: let --exclude leave some", f.fabric.topology)
+		return fmt.Errorf("%s: no host takes part in the exchange: let --exclude leave some", f.fabric.Topology)
 	}
 	for _, flag := range []string{"engine", "lids"} {
 		if cmd.Flags().Changed(flag) {
@@ -114,7 +85,7 @@ func (f *planFlags) printPods(w io.Writer, r *podplan.Result) {
 	fmt.Fprintf(w, "servers\t%d on %d leaves in %d pods, %d planes, %d lanes, LMC %d\n", report.Servers, report.Leaves, report.Pods, report.Planes, report.Lanes, report.LMC)
 	fmt.Fprintf(w, "LIDs\t%d a server\n", report.LIDs)
 	fmt.Fprintf(w, "failures\t%d pairs unreachable\n", report.UnreachablePairs)
-	fmt.Fprintf(w, "time\tplan %s, tables %s, verification %s\n", took(r.Times.Plan), took(r.Times.Tables), took(r.Times.Verify))
+	fmt.Fprintf(w, "time\tplan %s, tables %s, verification %s\n", command.Took(r.Times.Plan), command.Took(r.Times.Tables), command.Took(r.Times.Verify))
 	fmt.Fprintf(w, "written\t%s\n", f.out)
 	for _, warning := range r.Warnings {
 		fmt.Fprintf(w, "warning %s: %s\n", warning.Code, warning.Text)

@@ -34,7 +34,7 @@ Exit code 1: the cabling is not as intended.`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !command.WantsJSON(cmd) {
-				if err := checkOut(cmd, "out", out, "the report"); err != nil {
+				if err := command.CheckOutput(cmd, command.Output{Flag: "out", Path: out, What: "the report"}); err != nil {
 					return err
 				}
 			}
@@ -101,5 +101,5 @@ func writeReport(cmd *cobra.Command, r *report.Report, out string) error {
 	if err := r.WriteHTML(&page); err != nil {
 		return err
 	}
-	return writeOut(cmd, out, page.Bytes())
+	return command.WriteOut(cmd, out, page.Bytes())
 }

@@ -4,10 +4,7 @@ import (
 	"bytes"
 	"fmt"
 
-	"github.com/spf13/cobra"
-
 	"github.com/forsd/forsd/internal/command"
-	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/topology"
 	"github.com/forsd/forsd/verify"
@@ -21,7 +18,7 @@ type phases struct {
 
 // readPhases reads a plan from phases.csv or phases.bin, recognised by content.
 func readPhases(flag, path string) (*phases, error) {
-	data, err := readFile(flag, path, "a phases.csv or phases.bin")
+	data, err := command.ReadFlag(flag, path, "a phases.csv or phases.bin")
 	if err != nil {
 		return nil, err
 	}
@@ -106,35 +103,4 @@ func (p *phases) table(t *topology.FatTree) (*phasetable.View, error) {
 		return nil, command.Violated{Err: err}
 	}
 	return view, nil
-}
-
-// readTablesOf reads the forwarding tables of a fabric that was read from from. It
-// refuses those that cannot be of that fabric, and remarks on standard error where
-// there is doubt.
-func readTablesOf(cmd *cobra.Command, f *topology.Fabric, from, path string) (*lft.Tables, error) {
-	tables, err := readTables(path)
-	if err != nil {
-		return nil, err
-	}
-	doubts, err := tables.Misfit(f)
-	if err != nil {
-		return nil, fmt.Errorf("%s is not of the fabric of %s: %w", path, from, err)
-	}
-	for _, doubt := range doubts {
-		fmt.Fprintf(cmd.ErrOrStderr(), "forsctl: %s on %s: %s\n", path, from, doubt)
-	}
-	return tables, nil
-}
-
-// readTables reads forwarding tables in any form that package lft knows.
-func readTables(path string) (*lft.Tables, error) {
-	data, err := readFile("lfts", path, "a file with forwarding tables (lfts.dump, opensm-lfts.dump or the output of dump_fts)")
-	if err != nil {
-		return nil, err
-	}
-	tables, err := lft.ReadBytes(data)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return tables, nil
 }

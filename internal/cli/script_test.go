@@ -6,16 +6,14 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/forsd/forsd/internal/tiers"
-	"github.com/forsd/forsd/internal/worker"
+	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/testbed/programs"
 )
 
 func TestMain(m *testing.M) {
-	worker.Main(tiers.Tasks())
 	testscript.Main(m, map[string]func(){
 		"forsctl": func() { os.Exit(Run(os.Args[1:], os.Stdout, os.Stderr)) },
-		"fabgen":  fabgenMain,
+		"fabgen":  fabgen.Main,
 		"spoil":   spoilMain,
 	})
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/forsd/forsd/internal/command"
+	"github.com/forsd/forsd/internal/fabricflags"
 	"github.com/forsd/forsd/lft"
-	"github.com/forsd/forsd/liquid"
 	"github.com/forsd/forsd/sim"
 	"github.com/forsd/forsd/topology"
 )
@@ -21,7 +21,7 @@ const (
 )
 
 func simulateCommand() *cobra.Command {
-	var fabric fabricFlags
+	var fabric fabricflags.Fabric
 	var lfts string
 	var schedules []string
 	cmd := &cobra.Command{
@@ -56,11 +56,11 @@ can meet.`,
 			rows := make([][]sim.Row, len(schedules))
 			for i, schedule := range schedules {
 				var err error
-				if f, rows[i], err = fabric.scheduled(schedule); err != nil {
+				if f, rows[i], err = scheduled(&fabric, schedule); err != nil {
 					return err
 				}
 			}
-			tables, err := readTablesOf(cmd, f, fabric.topology, lfts)
+			tables, err := fabricflags.ReadTablesOf(cmd, f, fabric.Topology, lfts)
 			if err != nil {
 				return err
 			}
@@ -69,12 +69,12 @@ can meet.`,
 			}
 			result, err := sim.Run(f, tables, rows[0])
 			if err != nil {
-				return fmt.Errorf("%s on %s: %w", schedules[0], fabric.topology, err)
+				return fmt.Errorf("%s on %s: %w", schedules[0], fabric.Topology, err)
 			}
 			return command.Show(cmd, result, func(w io.Writer) { printSimulation(w, result) })
 		},
 	}
-	fabric.register(cmd)
+	registerFabric(&fabric, cmd)
 	cmd.Flags().StringVar(&lfts, "lfts", "", "forwarding tables: lfts.dump, opensm-lfts.dump, or the output of dump_fts")
 	cmd.Flags().StringArrayVar(&schedules, "schedule", nil, "linear-shift, or a phases.csv or phases.bin; repeatable")
 	return cmd
@@ -82,12 +82,12 @@ can meet.`,
 
 // scheduled reads the fabric and the schedule. Only the linear shift needs a fat
 // tree: a schedule from a file names its servers.
-func (f *fabricFlags) scheduled(schedule string) (*topology.Fabric, []sim.Row, error) {
+func scheduled(f *fabricflags.Fabric, schedule string) (*topology.Fabric, []sim.Row, error) {
 	switch schedule {
 	case "":
 		return nil, nil, fmt.Errorf("--schedule is missing: want linear-shift, host-shift, or a phases.csv or phases.bin")
 	case linearShift:
-		tree, pods, err := f.eitherTree()
+		tree, pods, err := f.EitherTree()
 		if err != nil {
 			return nil, nil, err
 		}
@@ -96,15 +96,15 @@ func (f *fabricFlags) scheduled(schedule string) (*topology.Fabric, []sim.Row, e
 		}
 		return tree.Fabric, sim.LinearShift(tree), nil
 	}
-	fabric, err := f.read()
+	fabric, err := f.Read()
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := f.damage(fabric); err != nil {
+	if err := f.Damage(fabric); err != nil {
 		return nil, nil, err
 	}
 	if schedule == hostShift {
-		hosts, err := f.without(fabric, liquid.Hosts(fabric))
+		hosts, err := f.Without(fabric, fabric.ConnectedHosts())
 		return fabric, sim.HostShift(hosts), err
 	}
 	p, err := readPhases("schedule", schedule)

@@ -104,7 +104,7 @@ func (s *slurmFlags) write(cmd *cobra.Command, b *topology.Baseline, aside map[t
 	for _, note := range notes {
 		fmt.Fprintf(cmd.ErrOrStderr(), "forsctl: %s\n", note)
 	}
-	return writeOut(cmd, s.out, slurmFormats[s.format](leaves))
+	return command.WriteOut(cmd, s.out, slurmFormats[s.format](leaves))
 }
 
 // slurmSwitches lists the leaves that have nodes. A node is the first word of a

@@ -164,3 +164,14 @@ func setEntry(lines []string, name, lid, port string) ([]string, error) {
 	}
 	return out, nil
 }
+
+// numbers reads decimals between separators.
+func numbers(text, separator string) []int {
+	var out []int
+	for _, s := range strings.Split(text, separator) {
+		if n, err := strconv.Atoi(s); err == nil {
+			out = append(out, n)
+		}
+	}
+	return out
+}

@@ -61,7 +61,7 @@ const (
 
 // printStatus is the people's summary.
 func printStatus(w io.Writer, s *api.Status, all bool) {
-	fmt.Fprintf(w, "forsd     \t%s, since %s\n", s.Version, clock(s.Started))
+	fmt.Fprintf(w, "forsd     \t%s, since %s\n", s.Version, command.Clock(s.Started))
 	fmt.Fprintf(w, "state     \t%s\n", s.State)
 	switch {
 	case s.Watches:
@@ -69,7 +69,7 @@ func printStatus(w io.Writer, s *api.Status, all bool) {
 	case s.Epoch == 0:
 		fmt.Fprintf(w, "epoch     \tnone yet\n")
 	default:
-		fmt.Fprintf(w, "epoch     \t%d, published %s\n", s.Epoch, clock(s.PublishedAt))
+		fmt.Fprintf(w, "epoch     \t%d, published %s\n", s.Epoch, command.Clock(s.PublishedAt))
 		fmt.Fprintf(w, "plan      \t%d phases (bound %d, gap %d), engine %s\n", s.Phases, s.LowerBound, s.Gap, s.Engine)
 		if n := s.PairsChanged; n > 0 {
 			fmt.Fprintf(w, "since last\t%s\n", changedPairs(n, s.Servers))
@@ -106,7 +106,7 @@ func printWatched(w io.Writer, x *api.Watched) {
 	}
 	if p := x.Plan; p != nil {
 		fmt.Fprintf(w, "plan      \t%d phases (bound %d, gap %d), engine %s; not published\n", p.Phases, p.LowerBound, p.Gap, p.Engine)
-		fmt.Fprintf(w, "fabric    \t%d servers on %d leaves, %d spines, %d lanes, LMC %d, planned %s\n", p.Servers, p.Leaves, p.Spines, p.Lanes, p.LMC, clock(x.At))
+		fmt.Fprintf(w, "fabric    \t%d servers on %d leaves, %d spines, %d lanes, LMC %d, planned %s\n", p.Servers, p.Leaves, p.Spines, p.Lanes, p.LMC, command.Clock(x.At))
 	}
 	if e := x.Shift; e != nil {
 		fmt.Fprintf(w, "exchange  \tlinear shift on OpenSM's tables: %.2f transfers on the busiest link of a phase on average, relative throughput %.3f\n", e.Mean, e.Throughput)
@@ -153,7 +153,7 @@ func printWarnings(w io.Writer, warnings []health.Warning, all bool) {
 			text = short(x.Text)
 			cut = cut || text != x.Text
 		}
-		fmt.Fprintf(w, "%s: %s (%s, since %s)\n  %s\n", x.Severity, x.Title, x.Code, clock(x.Since), text)
+		fmt.Fprintf(w, "%s: %s (%s, since %s)\n  %s\n", x.Severity, x.Title, x.Code, command.Clock(x.Since), text)
 	}
 	switch n := len(warnings) - mostWarnings; {
 	case all:
@@ -176,7 +176,7 @@ func managerText(o *api.OpenSM) string {
 		text += ", reads " + o.TablesFile
 	}
 	if !o.DumpedAt.IsZero() {
-		text += ", last seen " + clock(o.DumpedAt)
+		text += ", last seen " + command.Clock(o.DumpedAt)
 	}
 	return text
 }
@@ -198,7 +198,7 @@ func sourceText(o *api.OpenSM) string {
 		api.SourceDiscovery:    "discovery from this host",
 	}[o.Source]
 	if p := o.Plugin; p != nil {
-		text += fmt.Sprintf(", connected %s (%s, %s, waits %s for tables)", clock(p.Since), p.Version, p.State, command.MS(p.DeadlineMS))
+		text += fmt.Sprintf(", connected %s (%s, %s, waits %s for tables)", command.Clock(p.Since), p.Version, p.State, command.MS(p.DeadlineMS))
 	}
 	if o.Standby {
 		text += "; standby: nothing is published or written"
@@ -211,14 +211,14 @@ func tablesText(o *api.OpenSM) string {
 	case o.ReadBackAt.IsZero():
 		return "not read back yet"
 	case o.TablesMatch:
-		return "as planned, read back " + clock(o.ReadBackAt)
+		return "as planned, read back " + command.Clock(o.ReadBackAt)
 	}
-	return "not as planned, read back " + clock(o.ReadBackAt)
+	return "not as planned, read back " + command.Clock(o.ReadBackAt)
 }
 
 // eventTimes lists what has happened since the event was seen.
 func eventTimes(e *api.LastEvent) string {
-	parts := []string{"seen " + clock(e.SeenAt)}
+	parts := []string{"seen " + command.Clock(e.SeenAt)}
 	for _, s := range []struct {
 		what  string
 		after float64

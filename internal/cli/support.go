@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/internal/command"
 	"github.com/forsd/forsd/internal/config"
 	"github.com/forsd/forsd/internal/scrub"
 	"github.com/forsd/forsd/opensm"
@@ -56,7 +57,7 @@ Run it as root to have everything.`,
 		Example: "  sudo forsctl support --out forsd-support.tar.gz",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := checkOut(cmd, "out", out, "the archive"); err != nil {
+			if err := command.CheckOutput(cmd, command.Output{Flag: "out", Path: out, What: "the archive"}); err != nil {
 				return err
 			}
 			c, err := config.Load(path)
@@ -72,7 +73,7 @@ Run it as root to have everything.`,
 				return err
 			}
 			if out == "-" {
-				return writeOut(cmd, out, data)
+				return command.WriteOut(cmd, out, data)
 			}
 			if err := writeSecret(out, data); err != nil {
 				return err

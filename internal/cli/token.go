@@ -47,11 +47,11 @@ func tokenCreateCommand() *cobra.Command {
 				if command.WantsJSON(cmd) {
 					return command.PrintJSON(cmd, made)
 				}
-				fmt.Fprintf(cmd.ErrOrStderr(), "token %s, role %s, until %s:\n", made.Name, made.Role, clock(made.Expires))
+				fmt.Fprintf(cmd.ErrOrStderr(), "token %s, role %s, until %s:\n", made.Name, made.Role, command.Clock(made.Expires))
 				if out != "" && out != "-" {
 					return writeSecret(out, []byte(made.Secret+"\n"))
 				}
-				return writeOut(cmd, "-", []byte(made.Secret+"\n"))
+				return command.WriteOut(cmd, "-", []byte(made.Secret+"\n"))
 			})
 		},
 	}
@@ -76,7 +76,7 @@ func tokenListCommand() *cobra.Command {
 				fmt.Fprintln(w, "name\trole\tcreated\texpires\tby")
 				for i := range all.Tokens {
 					t := &all.Tokens[i]
-					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", t.Name, t.Role, clock(t.Created), clock(t.Expires), t.By)
+					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", t.Name, t.Role, command.Clock(t.Created), command.Clock(t.Expires), t.By)
 				}
 			})
 		},

@@ -13,10 +13,11 @@ import (
 
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/internal/command"
+	"github.com/forsd/forsd/internal/fabricflags"
 )
 
 func topologyCommand() *cobra.Command {
-	var fabric fabricFlags
+	var fabric fabricflags.Fabric
 	var slurm slurmFlags
 	cmd := &cobra.Command{
 		Use:   "topology [--topology FILE] [--format slurm|slurm-conf]",
@@ -40,14 +41,14 @@ never by an empty one.`,
 			if err := slurm.check(cmd); err != nil {
 				return err
 			}
-			exclude, err := fabric.excluded()
+			exclude, err := fabric.Excluded()
 			if err != nil {
 				return err
 			}
 			show := func(t *api.Topology) error {
 				return command.Show(cmd, t, func(w io.Writer) { printTopology(w, t) })
 			}
-			if fabric.topology == "" {
+			if fabric.Topology == "" {
 				return with(cmd, func(ctx context.Context, c *api.Client) error {
 					if slurm.format != "" {
 						base, aside, err := askBaseline(ctx, c)
@@ -63,7 +64,7 @@ never by an empty one.`,
 					return show(t)
 				})
 			}
-			tree, pods, err := fabric.eitherTree()
+			tree, pods, err := fabric.EitherTree()
 			if err != nil {
 				return err
 			}
@@ -79,7 +80,7 @@ never by an empty one.`,
 			return show(api.NewTopology(tree, time.Time{}))
 		},
 	}
-	fabric.register(cmd)
+	registerFabric(&fabric, cmd)
 	slurm.register(cmd)
 	return cmd
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/forsd/forsd/internal/command"
+	"github.com/forsd/forsd/internal/fabricflags"
 	"github.com/forsd/forsd/planner"
 	"github.com/forsd/forsd/verify"
 )
@@ -22,7 +23,7 @@ type verdict struct {
 }
 
 func verifyCommand() *cobra.Command {
-	var fabric fabricFlags
+	var fabric fabricflags.Fabric
 	var lfts, plan string
 	cmd := &cobra.Command{
 		Use:   "verify --topology FILE --lfts FILE --phases FILE",
@@ -37,11 +38,11 @@ Exit code 0: nothing is wrong; 1: something is; 2: the input cannot be used.`,
   dump_fts -n | forsctl verify --topology ibnetdiscover.txt --lfts /dev/stdin --phases plan/phases.bin`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			tree, pods, err := fabric.eitherTree()
+			tree, pods, err := fabric.EitherTree()
 			if err != nil {
 				return err
 			}
-			tables, err := readTables(lfts)
+			tables, err := fabricflags.ReadTables(lfts)
 			if err != nil {
 				return err
 			}
@@ -60,7 +61,7 @@ Exit code 0: nothing is wrong; 1: something is; 2: the input cannot be used.`,
 			return passOn(cmd, verdict{Phases: rows.Phases, Servers: len(tree.Servers), Transfers: len(list.rows)}, err)
 		},
 	}
-	fabric.register(cmd)
+	registerFabric(&fabric, cmd)
 	cmd.Flags().StringVar(&lfts, "lfts", "", "forwarding tables: lfts.dump, opensm-lfts.dump, or the output of dump_fts")
 	cmd.Flags().StringVar(&plan, "phases", "", "the plan: phases.csv or phases.bin")
 	return cmd

@@ -87,8 +87,8 @@ func eventText(e api.Event) string {
 // eventTexts say what happened, by the kind of the event, and "" for data that are not
 // those of the kind.
 var eventTexts = map[string]func(data json.RawMessage) string{
-	api.KindEpoch: of(func(x *api.Epoch) string { return clock(x.PublishedAt) + "  epoch " + epochText(x) }),
-	api.KindBase:  of(func(x *api.Epoch) string { return clock(x.PublishedAt) + "  base LIDs " + epochText(x) }),
+	api.KindEpoch: of(func(x *api.Epoch) string { return command.Clock(x.PublishedAt) + "  epoch " + epochText(x) }),
+	api.KindBase:  of(func(x *api.Epoch) string { return command.Clock(x.PublishedAt) + "  base LIDs " + epochText(x) }),
 	api.KindJob: of(func(x *struct {
 		What string  `json:"what"`
 		Job  api.Job `json:"job"`
@@ -102,13 +102,13 @@ var eventTexts = map[string]func(data json.RawMessage) string{
 	}) string {
 		switch {
 		case x.Raised:
-			return fmt.Sprintf("%s  warning %s: %s", clock(x.Since), x.Code, x.Text)
+			return fmt.Sprintf("%s  warning %s: %s", command.Clock(x.Since), x.Code, x.Text)
 		case x.Code != "":
 			return fmt.Sprintf("over  warning %s", x.Code)
 		}
 		return ""
 	}),
-	api.KindCable:  of(func(x *api.CableEvent) string { return fmt.Sprintf("%s  cable  %s", clock(x.At), x.Text) }),
+	api.KindCable:  of(func(x *api.CableEvent) string { return fmt.Sprintf("%s  cable  %s", command.Clock(x.At), x.Text) }),
 	api.KindDrain:  of(func(x *api.DrainEvent) string { return fmt.Sprintf("drain  %s: %s", x.Drain.Name, x.What) }),
 	api.KindGPU:    of(func(x *api.GPUEvent) string { return "gpu  " + x.Text }),
 	api.KindOCS:    of(func(x *api.OCSEvent) string { return "ocs  " + x.Text }),

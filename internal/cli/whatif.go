@@ -72,7 +72,7 @@ func (f *whatIf) query(cmd *cobra.Command) (q api.WhatIf, err error) {
 	case f.epoch != 0 && f.done == "":
 		return q, fmt.Errorf("--done is missing: say how many phases of epoch %d have run", f.epoch)
 	case f.csv || f.out != "":
-		if err := checkOut(cmd, "out", f.out, "the phases"); err != nil {
+		if err := command.CheckOutput(cmd, command.Output{Flag: "out", Path: f.out, What: "the phases"}); err != nil {
 			return q, err
 		}
 	}
@@ -92,7 +92,7 @@ func (f *whatIf) ask(ctx context.Context, cmd *cobra.Command, c *api.Client, q a
 		if err != nil {
 			return err
 		}
-		if err := writeOut(cmd, f.out, data); err != nil || f.out == "-" {
+		if err := command.WriteOut(cmd, f.out, data); err != nil || f.out == "-" {
 			return err
 		}
 	}

@@ -33,7 +33,7 @@ func treeForGPUs(routes Routes, body []byte) (g ground) {
 	return g
 }
 
-// planGPU answers POST /v1/gpu/schedule, as forsctl gpu schedule --json does. The
+// planGPU answers POST /v1/gpu/schedule, as forsplan gpu schedule --json does. The
 // plan is carried out before it is answered with.
 func (g *ground) planGPU(ctx context.Context, q *gpuRequest) (any, error) {
 	t, err := q.traffic()

@@ -61,7 +61,7 @@ func fabricForLiquid(routes Routes, _ []byte) (g ground) {
 	return g
 }
 
-// planLiquid answers POST /v1/liquid, as forsctl liquid schedule --json does. The
+// planLiquid answers POST /v1/liquid, as forsplan liquid schedule --json does. The
 // schedule is verified before it is answered with, on a fabric by walking every
 // transfer through its tables.
 func (g *ground) planLiquid(ctx context.Context, q *liquidRequest) (any, error) {
@@ -156,7 +156,7 @@ func (g *ground) fabricTraffic(q *liquidRequest, words [][2]string) (*liquid.Tra
 	if tables == nil {
 		return nil, nil, api.Errorf(http.StatusNotFound, api.CodeNotFound, "no tables have been read back yet: give a network, or ask later")
 	}
-	hosts := liquid.Hosts(f)
+	hosts := f.ConnectedHosts()
 	var err error
 	if q.Hosts != nil {
 		if hosts, err = liquid.NewDirectory(f, hosts).Only(q.Hosts); err != nil {

@@ -33,7 +33,7 @@ type ocsRequest struct {
 	From   *ocs.Report `json:"from"`   // an answer before, for best to begin with
 }
 
-// planOCS answers POST /v1/optical/ocs, as forsctl ocs schedule --json does. The
+// planOCS answers POST /v1/optical/ocs, as forsplan ocs schedule --json does. The
 // schedule is replayed before it is answered with.
 func (*ground) planOCS(ctx context.Context, q *ocsRequest) (any, error) {
 	o, err := q.options()

@@ -11,7 +11,7 @@ import (
 // numbers of 16 digits.
 const photonicRequest = 18 * photonic.MaxVaried * photonic.MaxVaried
 
-// planPhotonic answers POST /v1/optical/photonic, as forsctl photonic plan --json
+// planPhotonic answers POST /v1/optical/photonic, as forsplan photonic plan --json
 // does.
 func (*ground) planPhotonic(ctx context.Context, q *photonic.Request) (any, error) {
 	var side int

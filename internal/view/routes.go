@@ -72,7 +72,7 @@ type routesPlan struct {
 func NewOwnRoutes(f *topology.Fabric, exclude *regexp.Regexp, reason string) *View {
 	v := &View{ID: "liquid-" + f.Hash()[:16], Kind: controller.OwnRoutes, Fabric: f, routed: &routed{},
 		Reason: "exchanges are scheduled on the routes that OpenSM has, and no tables are written: " + reason}
-	v.hosts = slices.DeleteFunc(liquid.Hosts(f), func(h topology.EndPort) bool { return exclude != nil && exclude.MatchString(f.Nodes[h.Node].Name) })
+	v.hosts = slices.DeleteFunc(f.ConnectedHosts(), func(h topology.EndPort) bool { return exclude != nil && exclude.MatchString(f.Nodes[h.Node].Name) })
 	return v
 }
 
@@ -116,7 +116,7 @@ func (v *View) JobOnRoutes(ctx context.Context, members []topology.GUID, tables 
 	for _, g := range members {
 		wanted[g] = true
 	}
-	hosts := slices.DeleteFunc(liquid.Hosts(v.Fabric), func(h topology.EndPort) bool { return !wanted[h.GUID] })
+	hosts := slices.DeleteFunc(v.Fabric.ConnectedHosts(), func(h topology.EndPort) bool { return !wanted[h.GUID] })
 	if len(hosts) == 0 {
 		return nil, planner.ErrNoMember
 	}
@@ -230,7 +230,7 @@ func (v *View) Topology() *api.Topology {
 	for _, h := range v.hosts {
 		taking[h.GUID] = true
 	}
-	for _, h := range liquid.Hosts(v.Fabric) {
+	for _, h := range v.Fabric.ConnectedHosts() {
 		out.Hosts = append(out.Hosts, api.Host{GUID: h.GUID, Name: v.Fabric.Nodes[h.Node].Name, LID: h.LID, LMC: h.LMC, Server: taking[h.GUID]})
 	}
 	out.Bystanders = len(out.Hosts) - out.Servers

@@ -368,7 +368,7 @@ func (v *View) Findings() []health.Finding {
 func (v *View) present() map[topology.GUID]bool {
 	present := make(map[topology.GUID]bool, len(v.Fabric.Nodes))
 	if v.Tree == nil {
-		for _, h := range liquid.Hosts(v.Fabric) {
+		for _, h := range v.Fabric.ConnectedHosts() {
 			present[h.GUID] = true
 		}
 		return present
@@ -475,7 +475,7 @@ func (v *View) Members(names []string, skip bool) (members []planner.Member, unk
 		}
 		return planner.FindKnownMembers(v.Tree, names)
 	}
-	directory := liquid.NewDirectory(v.Fabric, liquid.Hosts(v.Fabric))
+	directory := liquid.NewDirectory(v.Fabric, v.Fabric.ConnectedHosts())
 	if skip {
 		names = slices.DeleteFunc(slices.Clone(names), func(name string) bool {
 			_, err := directory.Find(name)

@@ -70,5 +70,5 @@ func deadCables(n int) *liquid.Traffic {
 		f.Disconnect(topology.PortRef{Node: f.Find(fabgen.LeafGUID), Port: uint8(21 + i)})
 	}
 	tables := must(lft.Build(must(topology.Fit(f, base, nil))))
-	return must(liquid.Trace(f, tables, liquid.Hosts(f), nil)).Traffic
+	return must(liquid.Trace(f, tables, f.ConnectedHosts(), nil)).Traffic
 }

@@ -50,7 +50,7 @@ func benchPods(out io.Writer) {
 				f, _ := damaged(0)
 				seen, tables, used, err := scenario.Routed(context.Background(), f, engine)
 				check(err)
-				routes := must(liquid.Trace(seen, tables, liquid.Hosts(seen), nil))
+				routes := must(liquid.Trace(seen, tables, seen.ConnectedHosts(), nil))
 				var r *liquid.Result
 				m := patient(func() { r = must(liquid.Make(context.Background(), routes.Traffic, liquid.Options{Moves: 50_000})) })
 				fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%d\t%d\t%.1f\t\n", s.name, dead, engine, used, len(r.Schedule), r.Bound, ms(m.time))

@@ -17,7 +17,7 @@ func liquidTopologiesCommand() *cobra.Command {
 		Use:   "liquid-topologies",
 		Short: "Schedule all-to-all on the topologies of papers about collectives",
 		Long: `Liquid-topologies builds topologies on which others have scheduled collectives, chooses
-static routes for an all-to-all exchange, and schedules it as forsctl liquid does. It
+static routes for an all-to-all exchange, and schedules it as forsplan liquid does. It
 prints the bound over all routes that is known, Λ for the routes, and what the schedule
 takes, in transfers over the slowest link; beside it Dsatur, round-robin, and what was
 published. All schedules are verified.`,

@@ -26,7 +26,7 @@ var Methods = []Method{Fast, Best, Less, Eclipse}
 // MaxSwitches is the most switches that are scheduled in parallel.
 const MaxSwitches = 1024
 
-// Options say how to schedule: the flags of forsctl ocs schedule, and members of the
+// Options say how to schedule: the flags of forsplan ocs schedule, and members of the
 // request for the same.
 type Options struct {
 	Switches int     `json:"switches"` // s

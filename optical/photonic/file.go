@@ -30,7 +30,7 @@ func Decode(data []byte) (*Instance, *Plan, error) {
 	dec.DisallowUnknownFields()
 	var f file
 	if err := dec.Decode(&f); err != nil {
-		return nil, nil, fmt.Errorf("it is no plan of forsctl photonic plan --out: %w", err)
+		return nil, nil, fmt.Errorf("it is no plan of forsplan photonic plan --out: %w", err)
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
 		return nil, nil, errors.New("something follows the plan")

@@ -1,5 +1,5 @@
 // Command man writes the manual pages into a directory, below man1, man5 and man8: those of
-// forsctl's commands from what they say of themselves, that of forsd.yaml from the file
+// the commands of forsctl and forsplan from what they say of themselves, that of forsd.yaml from the file
 // with every setting and its default.
 package main
 
@@ -9,7 +9,10 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"github.com/forsd/forsd/internal/cli"
+	"github.com/forsd/forsd/internal/forsplan"
 )
 
 func main() {
@@ -29,10 +32,11 @@ func write(dir, version, date string) error {
 			return err
 		}
 	}
-	cli.Version = version
-	root := cli.Command()
-	if err := commands(root, filepath.Join(dir, "man1"), version, date); err != nil {
-		return err
+	cli.Version, forsplan.Version = version, version
+	for _, root := range []*cobra.Command{cli.Command(), forsplan.Command()} {
+		if err := commands(root, filepath.Join(dir, "man1"), version, date); err != nil {
+			return err
+		}
 	}
 	settings, err := os.ReadFile("configs/forsd.yaml")
 	if err != nil {

@@ -1,0 +1,85 @@
+package command
+
+import (
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/google/renameio/v2"
+	"github.com/spf13/cobra"
+)
+
+// ReadFlag reads the file that a flag names, which must be given; what says in words which
+// file that is.
+func ReadFlag(flag, path, what string) ([]byte, error) {
+	if path == "" {
+		return nil, fmt.Errorf("--%s is missing: name %s", flag, what)
+	}
+	return ReadPath(path, MaxFile)
+}
+
+// Output is a file that a flag names for something; its path is "" where the flag is not
+// given, and - for standard output.
+type Output struct{ Flag, Path, What string }
+
+// CheckOutput says what is wrong with the path of an output that must be given.
+func CheckOutput(cmd *cobra.Command, o Output) error {
+	switch {
+	case o.Path == "":
+		return fmt.Errorf("--%s is missing: name a file for %s, or - for standard output", o.Flag, o.What)
+	case o.Path == "-" && WantsJSON(cmd):
+		return fmt.Errorf("--json and --%s - both want standard output: name a file for %s", o.Flag, o.What)
+	}
+	return nil
+}
+
+// CheckOutputs checks outputs that may be left out. No two of them may have the same path.
+func CheckOutputs(cmd *cobra.Command, outs ...Output) error {
+	for i, x := range outs {
+		if x.Path == "" {
+			continue
+		}
+		if err := CheckOutput(cmd, x); err != nil {
+			return err
+		}
+		for _, other := range outs[:i] {
+			if other.Path == x.Path {
+				return fmt.Errorf("--%s and --%s both write to %s: give each a file of its own", other.Flag, x.Flag, x.Path)
+			}
+		}
+	}
+	return nil
+}
+
+// WriteOut writes data to standard output where path is -, and otherwise to a file, which it
+// replaces in one step. A path that is not a regular file, such as /dev/null or a pipe, is
+// written into.
+func WriteOut(cmd *cobra.Command, path string, data []byte) error {
+	if path == "-" {
+		_, err := Raw(cmd.OutOrStdout()).Write(data)
+		return err
+	}
+	if at, err := os.Stat(path); err == nil && !at.Mode().IsRegular() {
+		return os.WriteFile(path, data, 0o644)
+	}
+	return renameio.WriteFile(path, data, 0o644)
+}
+
+// Took prints a duration as MS does.
+func Took(d time.Duration) string { return MS(float64(d.Microseconds()) / 1000) }
+
+// Clock prints a time in local time, "never" for the zero time.
+func Clock(t time.Time) string {
+	if t.IsZero() {
+		return "never"
+	}
+	return t.Local().Format("2006-01-02 15:04:05")
+}
+
+// InBrackets appends a name, where it is not empty: " (name)".
+func InBrackets(name string) string {
+	if name == "" {
+		return ""
+	}
+	return " (" + name + ")"
+}

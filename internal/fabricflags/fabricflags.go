@@ -1,0 +1,230 @@
+// Package fabricflags gives commands the flags by which they are told a fabric, and reads
+// the dumps that these name: the fabric, its baseline, its forwarding tables.
+package fabricflags
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/forsd/forsd/internal/command"
+	"github.com/forsd/forsd/topology"
+)
+
+// Fabric is a fabric as flags describe it.
+type Fabric struct {
+	LMC
+	Topology string   // a file
+	Baseline string   // a file
+	Exclude  string   // a regular expression
+	Fail     []string // as topology.Fabric.Fail reads them
+	roles    []string
+	names    string
+}
+
+// Register adds all of the flags to a command.
+func (f *Fabric) Register(cmd *cobra.Command) {
+	fs := cmd.Flags()
+	fs.StringVar(&f.Topology, "topology", "", "output of ibnetdiscover, or an opensm-subnet.lst")
+	fs.StringVar(&f.Baseline, "baseline", "", "what the fabric is meant to be (default: what the topology shows before --fail)")
+	fs.StringArrayVar(&f.Fail, "fail", nil, "take a node (description or GUID) or a cable (NODE/PORT) out; repeatable")
+	fs.StringVar(&f.names, "node-name-map", "", "a node-name map, as OpenSM and the diagnostic tools read it")
+	fs.StringVar(&f.Exclude, "exclude", "", "regular expression of host descriptions that take no part in the exchange")
+	fs.StringArrayVar(&f.roles, "role", nil, "ROLE=REGEX: hosts with such descriptions are of that role, which is aggregation, gateway, storage or management, and take no part; repeatable")
+	f.LMC.Register(cmd)
+}
+
+// LMC is the host ports' LMC as flags describe it.
+type LMC struct {
+	flags    *pflag.FlagSet
+	Value    int
+	guid2lid string
+	Renumber bool // Read may number LIDs again for the LMC of --lmc
+	Numbered bool // Read has numbered them
+}
+
+// Register adds --lmc and --guid2lid to a command.
+func (f *LMC) Register(cmd *cobra.Command) {
+	f.flags = cmd.Flags()
+	f.flags.StringVar(&f.guid2lid, "guid2lid", "", "OpenSM's guid2lid file, where the topology does not tell the LMC")
+	f.flags.IntVar(&f.Value, "lmc", 0, "the host ports' LMC, where the topology does not tell it")
+}
+
+// IgnoreUnlessGiven has Read do without the LMC where no flag tells it, for what needs base
+// LIDs alone.
+func (f *LMC) IgnoreUnlessGiven() error {
+	if f.flags.Changed("lmc") || f.guid2lid != "" {
+		return nil
+	}
+	return f.flags.Set("lmc", "0")
+}
+
+// apply gives the fabric, read from path, the LMC of the flags.
+func (f *LMC) apply(fabric *topology.Fabric, path string, source topology.Source) error {
+	given := f.flags.Changed("lmc")
+	switch {
+	case f.guid2lid != "" && given:
+		return fmt.Errorf("--lmc and --guid2lid are both given: one of them tells the LMC")
+	case f.guid2lid != "":
+		data, err := command.ReadPath(f.guid2lid, command.MaxText)
+		if err != nil {
+			return err
+		}
+		ranges, err := topology.ReadGUID2LID(data)
+		if err != nil {
+			return fmt.Errorf("%s: %w", f.guid2lid, err)
+		}
+		if err := fabric.ApplyGUID2LID(ranges); err != nil {
+			return fmt.Errorf("%s on %s: %w", f.guid2lid, path, err)
+		}
+	case given && (f.Value < 0 || f.Value > topology.MaxLMC):
+		return fmt.Errorf("--lmc %d: want a number from 0 to %d", f.Value, topology.MaxLMC)
+	case given && f.Renumber:
+		var err error
+		if f.Numbered, err = topology.PretendLMC(fabric, uint8(f.Value)); err != nil {
+			return fmt.Errorf("--lmc %d on %s: %w", f.Value, path, err)
+		}
+	case given:
+		if err := fabric.SetLMC(uint8(f.Value)); err != nil {
+			return fmt.Errorf("--lmc %d on %s: %w", f.Value, path, err)
+		}
+	case source == topology.SourceSubnetLst:
+		return fmt.Errorf("%s does not tell the LMC: give --lmc N or --guid2lid FILE", path)
+	}
+	return nil
+}
+
+// Excluded is the expression of --exclude, nil where it is not given.
+func (f *Fabric) Excluded() (*regexp.Regexp, error) {
+	if f.Exclude == "" {
+		return nil, nil
+	}
+	exclude, err := regexp.Compile(f.Exclude)
+	if err != nil {
+		return nil, fmt.Errorf("--exclude: %w: want a regular expression such as ^login", err)
+	}
+	return exclude, nil
+}
+
+// Read reads the topology as it is in the file, with its LMC.
+func (f *Fabric) Read() (*topology.Fabric, error) {
+	data, err := command.ReadFlag("topology", f.Topology, "a file with the output of ibnetdiscover, or an opensm-subnet.lst")
+	if err != nil {
+		return nil, err
+	}
+	fabric, source, err := topology.Read(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", f.Topology, err)
+	}
+	if err := f.apply(fabric, f.Topology, source); err != nil {
+		return nil, err
+	}
+	var names topology.NodeNames
+	if f.names != "" {
+		text, err := command.ReadPath(f.names, command.MaxText)
+		if err != nil {
+			return nil, err
+		}
+		names = topology.ReadNodeNames(text)
+	}
+	fabric = topology.Named(fabric, names)
+	return fabric, f.setRoles(fabric)
+}
+
+// setRoles gives the nodes the roles of --role.
+func (f *Fabric) setRoles(fabric *topology.Fabric) error {
+	var roles topology.Roles
+	for _, flag := range f.roles {
+		name, text, _ := strings.Cut(flag, "=")
+		pattern, err := regexp.Compile(text)
+		if err != nil {
+			return fmt.Errorf("--role %s: %w", name, err)
+		}
+		switch name {
+		case topology.AggregationNode.String():
+			roles.Aggregation = pattern
+		case topology.GatewayNode.String():
+			roles.Gateway = pattern
+		case topology.StorageNode.String():
+			roles.Storage = pattern
+		case topology.ManagementNode.String():
+			roles.Management = pattern
+		default:
+			return fmt.Errorf("--role %s: want aggregation, gateway, storage or management, then = and a regular expression", flag)
+		}
+	}
+	fabric.SetRoles(roles)
+	return nil
+}
+
+// Damage takes out what --fail names.
+func (f *Fabric) Damage(fabric *topology.Fabric) error {
+	for _, spec := range f.Fail {
+		if _, err := fabric.Fail(spec); err != nil {
+			return fmt.Errorf("--%w", err)
+		}
+	}
+	return nil
+}
+
+// Base reads the baseline, or takes the fabric for it.
+func (f *Fabric) Base(fabric *topology.Fabric) (*topology.Baseline, error) {
+	if f.Baseline == "" {
+		base, err := topology.Recognise(fabric)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", f.Topology, err)
+		}
+		return base, nil
+	}
+	data, err := command.ReadPath(f.Baseline, command.MaxText)
+	if err != nil {
+		return nil, err
+	}
+	base, err := topology.ReadBaseline(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w: want a baseline as forsctl plan --write-baseline writes it", f.Baseline, err)
+	}
+	return base, nil
+}
+
+// EitherTree loads a fat tree of two levels or of three: one of the two is nil. It is the
+// fabric after --fail, fitted to the baseline that it had before.
+func (f *Fabric) EitherTree() (tree *topology.FatTree, pods *topology.PodTree, err error) {
+	fabric, err := f.Read()
+	if err != nil {
+		return nil, nil, err
+	}
+	base, err := f.Base(fabric)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := f.Damage(fabric); err != nil {
+		return nil, nil, err
+	}
+	exclude, err := f.Excluded()
+	if err != nil {
+		return nil, nil, err
+	}
+	if base.Pods != nil {
+		pods, err = topology.FitPods(fabric, base.Pods, exclude)
+	} else {
+		tree, err = topology.Fit(fabric, base, exclude)
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", f.Topology, err)
+	}
+	return tree, pods, nil
+}
+
+// Without leaves out the hosts that --exclude names.
+func (f *Fabric) Without(fabric *topology.Fabric, hosts []topology.EndPort) ([]topology.EndPort, error) {
+	exclude, err := f.Excluded()
+	if err != nil || exclude == nil {
+		return hosts, err
+	}
+	return slices.DeleteFunc(hosts, func(h topology.EndPort) bool { return exclude.MatchString(fabric.Nodes[h.Node].Name) }), nil
+}

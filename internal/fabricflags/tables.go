@@ -1,0 +1,42 @@
+package fabricflags
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/forsd/forsd/internal/command"
+	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/topology"
+)
+
+// ReadTablesOf reads the forwarding tables of a fabric that was read from from. It
+// refuses those that cannot be of that fabric, and remarks on standard error where
+// there is doubt.
+func ReadTablesOf(cmd *cobra.Command, f *topology.Fabric, from, path string) (*lft.Tables, error) {
+	tables, err := ReadTables(path)
+	if err != nil {
+		return nil, err
+	}
+	doubts, err := tables.Misfit(f)
+	if err != nil {
+		return nil, fmt.Errorf("%s is not of the fabric of %s: %w", path, from, err)
+	}
+	for _, doubt := range doubts {
+		fmt.Fprintf(cmd.ErrOrStderr(), "%s: %s on %s: %s\n", cmd.Root().Name(), path, from, doubt)
+	}
+	return tables, nil
+}
+
+// ReadTables reads forwarding tables in any form that package lft knows.
+func ReadTables(path string) (*lft.Tables, error) {
+	data, err := command.ReadFlag("lfts", path, "a file with forwarding tables (lfts.dump, opensm-lfts.dump or the output of dump_fts)")
+	if err != nil {
+		return nil, err
+	}
+	tables, err := lft.ReadBytes(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return tables, nil
+}

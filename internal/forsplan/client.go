@@ -1,0 +1,64 @@
+package forsplan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/internal/command"
+)
+
+// with runs f with a client of the service that --server names, and sorts its error into the
+// exit codes: a refusal is a failed check; a question that makes no sense, or is about what
+// does not exist, is unusable input.
+func with(cmd *cobra.Command, f func(context.Context, *api.Client) error) error {
+	addr, _ := cmd.Flags().GetString("server")
+	c, err := api.Dial(addr)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	err = f(cmd.Context(), c)
+	var e *api.Error
+	if errors.As(err, &e) && e.Status != http.StatusBadRequest && e.Status != http.StatusNotFound {
+		return command.Violated{Err: err}
+	}
+	return err
+}
+
+// answer asks the service and shows its answer.
+func answer[T any](cmd *cobra.Command, ask func(context.Context, *api.Client) (T, error), text func(w io.Writer, answer T)) error {
+	return with(cmd, func(ctx context.Context, c *api.Client) error {
+		a, err := ask(ctx, c)
+		if err != nil {
+			return err
+		}
+		return command.Show(cmd, a, func(w io.Writer) { text(w, a) })
+	})
+}
+
+// ids completes the argument SESSION, which a shell waits a second for.
+func (x *sessions[S, F]) ids(cmd *cobra.Command, args []string, _ string) (out []cobra.Completion, _ cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	ctx, cancel := context.WithTimeout(cmd.Context(), time.Second)
+	defer cancel()
+	cmd.SetContext(ctx)
+	_ = with(cmd, func(ctx context.Context, c *api.Client) error { // without an answer nothing is completed
+		all, err := x.all(ctx, c)
+		for _, s := range all["sessions"] {
+			h, _ := x.parts(&s)
+			size, _, _ := x.about(&s)
+			out = append(out, cobra.CompletionWithDesc(fmt.Sprint(h.ID), fmt.Sprintf("%s, %d %s", h.Name, size, x.size)))
+		}
+		return err
+	})
+	return out, cobra.ShellCompDirectiveNoFileComp
+}

@@ -1,0 +1,358 @@
+package forsplan
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/forsd/forsd/internal/command"
+	"github.com/forsd/forsd/internal/matrix"
+	"github.com/forsd/forsd/internal/svg"
+	"github.com/forsd/forsd/optical/ocs"
+)
+
+func ocsCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "ocs",
+		Short: "Schedule traffic matrices on parallel optical circuit switches",
+		Long: `The commands of ocs work on racks that are joined by parallel optical circuit
+switches: each connects every rack to one other at a time and takes a while, δ, to
+change. They turn a matrix of what each rack has for each other into what every switch
+does, so that the last of them is done early. Times and demands are in one unit, such
+as the milliseconds that a circuit takes to carry an entry.`,
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			return errors.New("say what to do: schedule, replay, generate, online, session, apply or timetable")
+		},
+	}
+	cmd.AddCommand(ocsScheduleCommand(), ocsReplayCommand(), ocsGenerateCommand(), ocsOnlineCommand(), ocsSessionCommand(), ocsApplyCommand(), ocsTimetableCommand())
+	return cmd
+}
+
+// readDemand reads a demand matrix from a file, or from standard input where path
+// is -.
+func readDemand(cmd *cobra.Command, path string) (*ocs.Demand, error) {
+	if path == "" {
+		return nil, errors.New("--demand is missing: name a matrix (CSV, NPY or JSON), or - for standard input")
+	}
+	m, err := command.ReadMatrix(cmd, path, matrix.Options{Square: true, MaxSide: ocs.MaxRacks})
+	if err != nil {
+		return nil, err
+	}
+	d, err := ocs.NewDemand(m.Rows, m.Data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return d, nil
+}
+
+// ocsFlags are the flags by which a schedule is asked for.
+type ocsFlags struct {
+	options ocs.Options
+	refine  string
+	from    string
+	dead    []string
+	svg     svgFlag
+}
+
+func (f *ocsFlags) register(cmd *cobra.Command) {
+	fs := cmd.Flags()
+	fs.IntVar(&f.options.Switches, "switches", 0, "s: switches that work in parallel")
+	fs.Float64Var(&f.options.Delta, "delta", 0, "δ: what a reconfiguration takes, in the demand's unit")
+	fs.StringVar((*string)(&f.options.Method), "method", string(ocs.Best), "best, fast (as published), less or eclipse")
+	fs.IntVar(&f.options.Steps, "steps", 0, "bound the search of best by steps (default: 8,000,000 over the number of racks, about 0.25 s)")
+	fs.DurationVar(&f.options.Budget, "budget", 0, "bound the search of best by the clock instead: what comes out depends on the machine")
+	fs.StringVar(&f.refine, "refine", "greedy", "weights of fast and best: greedy, or lp for linear programming")
+	fs.BoolVar(&f.options.NoEqualize, "no-equalize", false, "leave the published Equalize out (fast, eclipse)")
+}
+
+func (f *ocsFlags) registerDamage(cmd *cobra.Command) {
+	cmd.Flags().IntSliceVar(&f.options.DeadSwitches, "dead-switch", nil, "number of a switch, from 0, that is dead; repeatable")
+	cmd.Flags().StringArrayVar(&f.dead, "dead-port", nil, "SWITCH:RACK whose ports there are dead, or SWITCH:RACK:sends or SWITCH:RACK:receives for one of them; repeatable")
+}
+
+// read makes options of the flags.
+func (f *ocsFlags) read(cmd *cobra.Command) (ocs.Options, error) {
+	o := f.options
+	if !cmd.Flags().Changed("switches") {
+		return o, errors.New("--switches is missing: say how many work in parallel")
+	}
+	if o.Method == "" {
+		return o, errors.New("--method is empty: leave it out for best")
+	}
+	var err error
+	if o.DeadPorts, err = f.deadPorts(); err != nil {
+		return o, err
+	}
+	if f.from != "" {
+		r, err := readSchedule(f.from)
+		if err != nil {
+			return o, err
+		}
+		o.From = r.Schedule()
+	}
+	return o, o.Refine(f.refine)
+}
+
+// keeps tells whether there is a schedule at any time of planning.
+func (f *ocsFlags) keeps() bool { return f.options.Method == ocs.Best && len(f.dead) == 0 }
+
+// deadPorts reads all of --dead-port.
+func (f *ocsFlags) deadPorts() (all []ocs.Port, err error) {
+	for _, name := range f.dead {
+		ports, err := deadPorts(name)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, ports...)
+	}
+	return all, nil
+}
+
+// deadPorts reads one --dead-port.
+func deadPorts(name string) ([]ocs.Port, error) {
+	where, which, _ := strings.Cut(name, ":")
+	rack, way, _ := strings.Cut(which, ":")
+	h, errH := strconv.Atoi(where)
+	r, errR := strconv.Atoi(rack)
+	sends, receives := ocs.Port{Switch: h, Rack: r}, ocs.Port{Switch: h, Rack: r, Receives: true}
+	switch {
+	case errH != nil || errR != nil:
+	case way == "":
+		return []ocs.Port{sends, receives}, nil
+	case way == "sends":
+		return []ocs.Port{sends}, nil
+	case way == "receives":
+		return []ocs.Port{receives}, nil
+	}
+	return nil, fmt.Errorf("--dead-port %.40q: want SWITCH:RACK, SWITCH:RACK:sends or SWITCH:RACK:receives", name)
+}
+
+func ocsScheduleCommand() *cobra.Command {
+	var f ocsFlags
+	var demand, out string
+	cmd := &cobra.Command{
+		Use:   "schedule --demand FILE --switches S --delta D",
+		Short: "Plan what each switch connects, and when, to carry a matrix",
+		Long: `Schedule covers the matrix by permutations and gives them to the switches. The
+schedule is replayed, circuit by circuit, before anything is printed.
+
+The methods: fast is the published one (Decompose, Schedule, Equalize); best, the
+default, begins with that and searches on, and is never worse; less and eclipse are
+what the paper compares with. The same input gives the same schedule, unless --budget
+bounds the search by the clock.
+
+What a rack sends to itself needs no switch and is left out. Two lower bounds are
+printed: that of the paper's theorems, and a sharper one that counts configurations.`,
+		Example: `  forsplan ocs schedule --demand D.csv --switches 4 --delta 0.01
+  forsplan ocs schedule --demand D.npy --switches 8 --delta 0.04 --budget 250ms --json
+  forsplan ocs schedule --demand D.json --switches 2 --delta 0.01 --method fast --out schedule.json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd, demand, out) },
+	}
+	f.register(cmd)
+	f.registerDamage(cmd)
+	cmd.Flags().StringVar(&f.from, "from", "", "file of an earlier schedule for best to begin with: for no more demand the new one is never longer")
+	cmd.Flags().StringVar(&demand, "demand", "", "square matrix, a row for each sending rack: CSV, NPY or JSON; - is standard input")
+	cmd.Flags().StringVar(&out, "out", "", "write the schedule to this file, as JSON; - is standard output")
+	f.svg.register(cmd, "what each switch does when")
+	return cmd
+}
+
+// run schedules, replays, and prints.
+func (f *ocsFlags) run(cmd *cobra.Command, demand, out string) error {
+	o, err := f.read(cmd)
+	if err != nil {
+		return err
+	}
+	if err := command.CheckOutputs(cmd, command.Output{Flag: "out", Path: out, What: "the schedule"}, f.svg.output()); err != nil {
+		return err
+	}
+	d, err := readDemand(cmd, demand)
+	if err != nil {
+		return err
+	}
+	start := time.Now()
+	done := command.Searching(cmd, "planning", f.keeps())
+	s, err := ocs.Make(cmd.Context(), d, o)
+	done()
+	if s == nil {
+		return err
+	}
+	planned := time.Since(start)
+	r, err := ocs.NewReport(d, s, o.Method)
+	if err != nil {
+		return fmt.Errorf("this is a fault of forsplan: %w", err)
+	}
+	if out != "" {
+		data, err := json.Marshal(r)
+		if err != nil {
+			return err
+		}
+		if err := command.WriteOut(cmd, out, append(data, '\n')); err != nil {
+			return err
+		}
+	}
+	err = f.svg.show(cmd, out != "-", func() *svg.Chart { return ocsChart(r) }, r, func(w io.Writer) { printSchedule(w, r, planned) })
+	return cmp.Or(err, command.Interrupted(cmd))
+}
+
+// printSchedule shows people a schedule.
+func printSchedule(w io.Writer, r *ocs.Report, planned time.Duration) {
+	fmt.Fprintf(w, "makespan\t%.6g, by method %s; %s\n", r.Makespan, r.Method, timesBound(r.Makespan, r.LowerBound))
+	fmt.Fprintf(w, "lower bound\t%.6g; of the paper's theorems %.6g\n", r.LowerBound, r.PaperBound)
+	fmt.Fprintf(w, "configurations\t%d; at least %d permutations cover the demand\n", r.Configurations, r.Degree)
+	fmt.Fprintf(w, "planned in\t%s, and replayed\n\n", command.Took(planned))
+	fmt.Fprintln(w, "switch\tload\tconfigurations\tthe first weights")
+	for h, sw := range r.Switches {
+		fmt.Fprintf(w, "%d\t%.6g\t%d\t%s\n", h, sw.Load, len(sw.Configs), firstWeights(sw.Configs))
+	}
+}
+
+// timesBound says how long a makespan is for its bound.
+func timesBound(makespan, bound float64) string {
+	if bound == 0 {
+		return "there is nothing to carry"
+	}
+	return fmt.Sprintf("%.4f times the bound", makespan/bound)
+}
+
+func firstWeights(list []ocs.Config) string {
+	const most = 6
+	var words []string
+	for i, c := range list {
+		if i == most {
+			words = append(words, "…")
+			break
+		}
+		words = append(words, fmt.Sprintf("%.4g", c.Weight))
+	}
+	return strings.Join(words, " ")
+}
+
+// readSchedule reads a schedule from a file that --schedule names.
+func readSchedule(path string) (*ocs.Report, error) {
+	data, err := command.ReadFlag("schedule", path, "a file of forsplan ocs schedule --out")
+	if err != nil {
+		return nil, err
+	}
+	r, err := ocs.ReadReport(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return r, nil
+}
+
+func ocsReplayCommand() *cobra.Command {
+	var demand, schedule string
+	var drawn svgFlag
+	cmd := &cobra.Command{
+		Use:   "replay --demand FILE --schedule FILE",
+		Short: "Carry a schedule out, circuit by circuit, and check that all is carried",
+		Long: `Replay checks that every configuration is a permutation, that a δ passes before each,
+that the loads are what they are said to be, and that all of the demand is carried. It
+knows nothing of how schedules are made. It prints the first violation.`,
+		Example: `  forsplan ocs replay --demand D.csv --schedule schedule.json`,
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := command.CheckOutputs(cmd, drawn.output()); err != nil {
+				return err
+			}
+			d, err := readDemand(cmd, demand)
+			if err != nil {
+				return err
+			}
+			r, err := readSchedule(schedule)
+			if err != nil {
+				return err
+			}
+			s := r.Schedule()
+			if err := ocs.Replay(d, s); err != nil {
+				return command.Violated{Err: fmt.Errorf("%s: %w", schedule, err)}
+			}
+			report := map[string]any{"version": 1, "makespan": s.Makespan(), "configurations": s.Configurations()}
+			return drawn.show(cmd, true, func() *svg.Chart { return ocsChart(r) }, report, func(w io.Writer) {
+				fmt.Fprintf(w, "%s holds: %s carry all of %s by %.6g\n", schedule, command.Plural(s.Configurations(), "configuration", "configurations"), demand, s.Makespan())
+			})
+		},
+	}
+	cmd.Flags().StringVar(&demand, "demand", "", "the matrix: CSV, NPY or JSON; - is standard input")
+	cmd.Flags().StringVar(&schedule, "schedule", "", "file of forsplan ocs schedule --out")
+	drawn.register(cmd, "what each switch does when")
+	return cmd
+}
+
+// workloadFlags are the flags by which a matrix is generated.
+type workloadFlags struct {
+	name         string
+	racks, flows int
+}
+
+func (f *workloadFlags) register(cmd *cobra.Command, name string) {
+	cmd.Flags().StringVar(&f.name, "workload", name, "benchmark, gpt or moe")
+	cmd.Flags().IntVar(&f.racks, "racks", 0, "racks (default: the paper's)")
+	cmd.Flags().IntVar(&f.flows, "flows", 0, "flows of a rack (default: the paper's)")
+}
+
+// demand generates the matrix of a seed.
+func (f *workloadFlags) demand(seed uint64) (*ocs.Demand, error) {
+	return ocs.Workload(f.name, f.racks, f.flows, seed)
+}
+
+func ocsGenerateCommand() *cobra.Command {
+	var f workloadFlags
+	var seed uint64
+	var out string
+	cmd := &cobra.Command{
+		Use:   "generate --workload NAME --out FILE",
+		Short: "Write a matrix of one of the paper's three workloads",
+		Long: `Generate writes a matrix as CSV. benchmark is the field's: the sum of random
+permutations, of 16 four large ones and twelve small, with a little noise. gpt is
+sparse and skewed as the traffic of a GPT model with three kinds of parallelism, and
+moe dense and nearly uniform as that of a model with experts; the matrices that the
+paper measured were not published, and these follow its description.`,
+		Example: `  forsplan ocs generate --workload benchmark --seed 7 --out D.csv`,
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := command.CheckOutput(cmd, command.Output{Flag: "out", Path: out, What: "the matrix"}); err != nil {
+				return err
+			}
+			d, err := f.demand(seed)
+			if err != nil {
+				return err
+			}
+			if err := command.WriteOut(cmd, out, demandCSV(d)); err != nil || out == "-" {
+				return err
+			}
+			return command.Show(cmd, map[string]any{"version": 1, "workload": f.name, "racks": d.Racks(), "entries": d.Nonzeros(), "degree": d.Degree(), "width": d.Width()}, func(w io.Writer) {
+				fmt.Fprintf(w, "%s: %d racks, %d pairs with demand, at most %d of a rack, which sum to %.4g at most\n", out, d.Racks(), d.Nonzeros(), d.Degree(), d.Width())
+			})
+		},
+	}
+	f.register(cmd, "benchmark")
+	cmd.Flags().Uint64Var(&seed, "seed", 1, "seed of the random numbers")
+	cmd.Flags().StringVar(&out, "out", "", "file to write; - is standard output")
+	return cmd
+}
+
+// demandCSV writes a matrix that reads as the same numbers.
+func demandCSV(d *ocs.Demand) []byte {
+	var out []byte
+	for i := range d.Racks() {
+		for j := range d.Racks() {
+			if j > 0 {
+				out = append(out, ',')
+			}
+			out = fmt.Append(out, d.At(i, j))
+		}
+		out = append(out, '\n')
+	}
+	return out
+}
