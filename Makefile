@@ -41,7 +41,7 @@ TAGS     = $(if $(WITHUMAD),umad)
 # tools, compilers and checkers for the C libraries, Open MPI, programs that exchange data
 # by verbs (ibverbs-utils, perftest), Prometheus and its Alertmanager, a NETCONF server, Slurm,
 # systemd's checkers for the units.
-PACKAGES := ca-certificates g++ gcc gfortran git ibsim-utils ibverbs-utils infiniband-diags libc6-dev libibumad-dev libibverbs-dev liblpsolve55-dev libmpich-dev libopenmpi-dev libopensm-dev lp-solve make man-db mpich munge netconfd openmpi-bin opensm perftest pkgconf prometheus prometheus-alertmanager python3 slurm-client slurmctld slurmd systemd valgrind
+PACKAGES := ca-certificates g++ gcc gfortran git ibsim-utils ibutils ibverbs-utils infiniband-diags libc6-dev libibumad-dev libibverbs-dev liblpsolve55-dev libmpich-dev libopenmpi-dev libopensm-dev lp-solve make man-db mpich munge netconfd openmpi-bin opensm perftest pkgconf prometheus prometheus-alertmanager python3 slurm-client slurmctld slurmd systemd valgrind
 
 # What fuzzing the C libraries takes beyond that.
 FUZZPACKAGES := clang libclang-rt-14-dev

@@ -73,7 +73,7 @@ func polled(t *testing.T, pulls int, o Options) {
 	tree := healthy.Tree
 	p, err := x.Poll(program, tree.Hosts[len(tree.Hosts)-1].Name)
 	x.ok(err)
-	j := judge{test: x, moments: []moment{{at: time.Now(), lane: -1, tree: tree}}, tables: p.First, lanes: lanesOf(tree), read: map[topology.GUID]time.Time{}}
+	j := onlooker{test: x, moments: []moment{{at: time.Now(), lane: -1, tree: tree}}, tables: p.First, lanes: lanesOf(tree), read: map[topology.GUID]time.Time{}}
 	for n := range pulls {
 		// Neither the poller's own leaf, nor the spine by which it finds its way.
 		leaf, lane := n%(len(tree.Leaves)-1), 1+3*n%(tree.Lanes-1)
@@ -109,7 +109,7 @@ type published struct {
 }
 
 // takePlans reads the epochs that are new; forsd does not keep all of them.
-func (j *judge) takePlans() {
+func (j *onlooker) takePlans() {
 	j.Helper()
 	dirs, err := filepath.Glob(filepath.Join(j.StateDir(), "epochs", "[0-9]*"))
 	j.ok(err)
@@ -149,7 +149,7 @@ func lanesOf(tree *topology.FatTree) map[topology.LID]int {
 }
 
 // judge goes through what was polled.
-type judge struct {
+type onlooker struct {
 	*test
 	moments []moment
 	plans   []published
@@ -164,7 +164,7 @@ type judge struct {
 
 // round takes a round's changes in, and verifies the plan in force on what is
 // there now.
-func (j *judge) round(r Round) {
+func (j *onlooker) round(r Round) {
 	j.Helper()
 	for _, c := range r.Changes {
 		j.changed++
@@ -200,7 +200,7 @@ func (j *judge) round(r Round) {
 // mayChange tells whether a lane's entries in a switch may have changed since that
 // was read last: its cable was pulled or put back, or the switch is the spine of one
 // that was.
-func (j *judge) mayChange(at topology.GUID, lane int, until time.Time) bool {
+func (j *onlooker) mayChange(at topology.GUID, lane int, until time.Time) bool {
 	from := max(0, latest(len(j.moments), func(i int) bool { return !j.moments[i].at.After(j.read[at]) }))
 	return slices.ContainsFunc(j.moments[from:], func(m moment) bool {
 		return m.lane >= 0 && !m.at.After(until) && (m.lane == lane || m.tree.Spines[m.tree.LaneOf[m.lane]].GUID == at)
@@ -222,7 +222,7 @@ func latest(n int, good func(int) bool) int {
 
 // report fails where too little was seen for a judgement, and logs how long the
 // dead lanes were in force.
-func (j *judge) report(rounds, pulls int) {
+func (j *onlooker) report(rounds, pulls int) {
 	j.Helper()
 	var gaps []float64
 	for _, m := range j.moments {

@@ -27,6 +27,7 @@ type Sight struct {
 	Tree   *topology.FatTree // of three levels, PodTree.Exchange
 	Pods   *topology.PodTree // of three levels; nil of two
 	Tables *lft.Tables       // read out of the switches
+	Dump   []byte            // the same as dump_fts has printed it
 }
 
 // Look takes a sight.
@@ -67,7 +68,10 @@ func (s *Site) through(ctx context.Context, f *topology.Fabric, base *topology.B
 	if err != nil {
 		return nil, err
 	}
-	sight.Tables, err = s.ReadTables(ctx)
+	if sight.Dump, err = s.dumpTables(ctx); err != nil {
+		return nil, err
+	}
+	sight.Tables, err = lft.ReadBytes(sight.Dump)
 	return sight, err
 }
 
@@ -112,14 +116,23 @@ func (s *Site) dumped(ctx context.Context) error {
 
 // ReadTables reads the tables out of the switches.
 func (s *Site) ReadTables(ctx context.Context) (*lft.Tables, error) {
-	text, err := s.Sim.Run(ctx, s.options.Host, "dump_fts", "-n")
-	for tries := 1; err != nil && tries < 3 && strings.Contains(err.Error(), "Failed to resolve self"); tries++ { // ibsim has not answered it at all
-		text, err = s.Sim.Run(ctx, s.options.Host, "dump_fts", "-n")
-	}
+	text, err := s.dumpTables(ctx)
 	if err != nil {
 		return nil, err
 	}
 	return lft.ReadBytes(text)
+}
+
+// dumpTables has dump_fts print the tables.
+func (s *Site) dumpTables(ctx context.Context) ([]byte, error) { return s.tool(ctx, "dump_fts", "-n") }
+
+// tool runs a diagnostic tool, again where ibsim has not answered it at all.
+func (s *Site) tool(ctx context.Context, name string, args ...string) (text []byte, err error) {
+	text, err = s.Sim.Run(ctx, s.options.Host, name, args...)
+	for tries := 1; err != nil && tries < 3 && strings.Contains(err.Error(), "Failed to resolve self"); tries++ {
+		text, err = s.Sim.Run(ctx, s.options.Host, name, args...)
+	}
+	return text, err
 }
 
 // Check holds the site against what forsd promises of one at rest: the switches
@@ -156,20 +169,19 @@ func (s *Site) Check(ctx context.Context) (*Sight, error) {
 	if err := sight.CheckPlan(plan); err != nil {
 		return nil, fmt.Errorf("epoch %d on the tables read back: %w", plan.Epoch(), err)
 	}
-	if basePhases == 0 {
-		return sight, nil
+	if basePhases > 0 {
+		base, err := s.Client.BaseTable(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("the plan for base LIDs: %w", err)
+		}
+		if err := sight.CheckPlan(base); err != nil {
+			return nil, fmt.Errorf("base plan %d on the tables read back: %w", base.Epoch(), err)
+		}
+		if base.Phases() != basePhases {
+			return nil, fmt.Errorf("base plan %d has %d phases, want %d", base.Epoch(), base.Phases(), basePhases)
+		}
 	}
-	base, err := s.Client.BaseTable(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("the plan for base LIDs: %w", err)
-	}
-	if err := sight.CheckPlan(base); err != nil {
-		return nil, fmt.Errorf("base plan %d on the tables read back: %w", base.Epoch(), err)
-	}
-	if base.Phases() != basePhases {
-		return nil, fmt.Errorf("base plan %d has %d phases, want %d", base.Epoch(), base.Phases(), basePhases)
-	}
-	return sight, nil
+	return sight, s.judge(ctx, sight)
 }
 
 // hold takes out of the tree's schedules what forsd says that it keeps out of the plan:

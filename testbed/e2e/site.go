@@ -18,6 +18,7 @@ import (
 
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/testbed/ibsim"
+	"github.com/forsd/forsd/testbed/judge"
 	"github.com/forsd/forsd/topology"
 )
 
@@ -68,6 +69,8 @@ type Site struct {
 	Forsd  *Forsd        // nil before StartForsd
 	Client *api.Client
 
+	Judge *judge.Site // a second site's is the same
+
 	Overruns int // how often Until has started forsd again; see Forsd.Overrun
 
 	options Options
@@ -103,7 +106,7 @@ func New(ctx context.Context, o Options) (*Site, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Site{Sim: sim, options: o}
+	s := &Site{Sim: sim, Judge: &judge.Site{}, options: o}
 	if err := s.prepare(); err != nil {
 		return nil, errors.Join(err, sim.Close())
 	}
@@ -127,7 +130,7 @@ func (s *Site) Second(conf map[string]string) (*Site, error) {
 	o := s.options
 	all := adapters(o.Fabric)
 	o.Host, o.Conf, o.Tables = all[len(all)-1], conf, ""
-	second := &Site{Sim: s.Sim, options: o, second: mark}
+	second := &Site{Sim: s.Sim, Judge: s.Judge, options: o, second: mark}
 	return second, second.prepare()
 }
 

@@ -1,0 +1,79 @@
+package judge
+
+import (
+	"math/rand/v2"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// TestApart holds that the judge is made of the standard library and itself.
+func TestApart(t *testing.T) {
+	out, err := exec.Command("go", "list", "-deps", ".").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := 0
+	for p := range strings.FieldsSeq(string(out)) {
+		if first, _, _ := strings.Cut(p, "/"); !strings.Contains(first, ".") {
+			continue
+		}
+		if own++; !strings.HasSuffix(p, "/testbed/judge") {
+			t.Errorf("the judge needs %s", p)
+		}
+	}
+	if own == 0 {
+		t.Error("go list does not show the judge itself")
+	}
+}
+
+// TestIbdmchk has ibdmchk accept good tables, and find what is wrong with others.
+func TestIbdmchk(t *testing.T) {
+	if _, err := exec.LookPath("ibdmchk"); err != nil {
+		t.Skip("ibutils is not installed")
+	}
+	rng := rand.New(rand.NewPCG(34, 2))
+	ask := func(s *site, after int) error {
+		f, err := ReadFabric(s.discovered)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tables, err := ReadTables(s.tables)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f.Ibdmchk(t.Context(), tables, after)
+	}
+	sites := []*site{onTwo(t), onThree(t, 0), onThree(t, 2)}
+	for len(sites) < 40 {
+		draw := drawTwo
+		if rng.IntN(2) == 0 {
+			draw = drawThree
+		}
+		if s := draw(t, rng); s != nil && s.answers[byLanes]["unreachable_pairs"] == 0.0 {
+			sites = append(sites, s)
+		}
+	}
+	for _, s := range sites {
+		for after := range 2 {
+			if err := ask(s, after); err != nil {
+				t.Errorf("%s: %v", s.name, err)
+			}
+		}
+	}
+	s := onTwo(t)
+	s.table(func(at Tables) { at[spines][s.lid(3)+1] = 2 })
+	if err := ask(s, 0); err != nil {
+		t.Error(err)
+	}
+	if err := ask(s, 1); err == nil || !strings.Contains(err.Error(), "-E-") {
+		t.Errorf("with an entry that leads to another leaf: %v", err)
+	}
+	for _, c := range faults {
+		if s := onTwo(t); strings.HasPrefix(c.name, "ways depend") {
+			if c.spoil(s); ask(s, 0) == nil {
+				t.Errorf("%s", c.name)
+			}
+		}
+	}
+}

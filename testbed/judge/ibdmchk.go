@@ -1,0 +1,103 @@
+package judge
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+)
+
+// Ibdmchk has ibdmchk, of Debian's ibutils, judge tables: whether every adapter is reached
+// from every other, and whether packets can wait for each other for ever. It knows one LID
+// a port, and gets for each port the LID that is so many after its base LID, where the port
+// has as many.
+func (f *Fabric) Ibdmchk(ctx context.Context, t Tables, after int) error {
+	dir, err := os.MkdirTemp("", "ibdmchk-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	text, adapters := f.subnet(after, f.unread(t))
+	args := []string{"-l", "0"}
+	for _, file := range []struct {
+		flag string
+		text []byte
+	}{{"-s", text}, {"-f", f.fdbs(t)}, {"-m", nil}} {
+		path := filepath.Join(dir, file.flag)
+		if err := os.WriteFile(path, file.text, 0o644); err != nil {
+			return err
+		}
+		args = append(args, file.flag, path)
+	}
+	// Where switches have ports without cables it comes to its verdict, and crashes when it
+	// frees its memory then: its words count, and not how it ends.
+	out, err := exec.CommandContext(ctx, "ibdmchk", args...).CombinedOutput()
+	if scanned := fmt.Sprintf("Scanned:%d CA to CA paths", adapters*(adapters-1)); bytes.Contains(out, []byte("-E-")) ||
+		!bytes.Contains(out, []byte(scanned)) || !bytes.Contains(out, []byte("no credit loops found")) {
+		return fmt.Errorf("ibdmchk, with LIDs %d after the base LIDs: %w; want %s and no credit loops: %s", after, err, scanned, told.FindAll(out, 5))
+	}
+	return nil
+}
+
+// told are the words of ibdmchk that tell of its verdict.
+var told = regexp.MustCompile(`(?m)^(?:-E-|-I- Scanned).*$`)
+
+// subnet is the fabric as OpenSM's subnet.lst has it, and how many ports of adapters that
+// has: one whose LID has entries that were not read is left out.
+func (f *Fabric) subnet(after, unread int) (text []byte, adapters int) {
+	var out bytes.Buffer
+	for i := range f.nodes {
+		for p := range f.nodes[i].ports {
+			at := end{i, p}
+			if f.at(at).peer < 0 {
+				continue
+			}
+			lid, here := f.half(at, after)
+			far, there := f.half(end{f.at(at).peer, f.at(at).peerPort}, after)
+			if unread > 0 && (lid == unread || far == unread) {
+				continue
+			}
+			fmt.Fprintf(&out, "%s%sPHY=4x LOG=ACT SPD=10\n", here, there)
+			if f.nodes[i].kind != 'S' {
+				adapters++
+			}
+		}
+	}
+	return out.Bytes(), adapters
+}
+
+// half is one end of a cable there, and its LID.
+func (f *Fabric) half(at end, after int) (lid int, text string) {
+	n := &f.nodes[at.node]
+	kind, own := "CA", &n.ports[at.port]
+	if n.kind == 'S' {
+		kind, own = "SW", &n.ports[0]
+	}
+	lid = own.lid
+	if after < 1<<own.lmc {
+		lid += after
+	}
+	return lid, fmt.Sprintf("{ %s Ports:%02x SystemGUID:%016x NodeGUID:%016x PortGUID:%016x VenID:000002C9 DevID:5A440000 Rev:000000A1 {%s} LID:%04x PN:%02x } ",
+		kind, len(n.ports)-1, n.guid, n.guid, own.guid, n.name, lid, at.port)
+}
+
+// fdbs are tables as OpenSM wrote them when ibdmchk was made.
+func (f *Fabric) fdbs(t Tables) []byte {
+	var out bytes.Buffer
+	for i := range f.nodes {
+		if f.nodes[i].kind != 'S' {
+			continue
+		}
+		fmt.Fprintf(&out, "osm_ucast_mgr_dump_ucast_routes: Switch 0x%016x\nLID    : Port : Hops : Optimal\n", f.nodes[i].guid)
+		for lid, port := range t[f.nodes[i].guid] {
+			if port != noEntry && f.owner[lid].node >= 0 {
+				fmt.Fprintf(&out, "0x%04X : %03d  : 00   : yes\n", lid, port)
+			}
+		}
+		out.WriteByte('\n')
+	}
+	return out.Bytes()
+}

@@ -1,0 +1,339 @@
+package judge
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+)
+
+// Plan is what forsd publishes of a plan: the figures of plan.json, and the lines of
+// phases.csv.
+type Plan struct {
+	Epoch       uint64 `json:"epoch"`
+	Engine      string `json:"engine"`
+	Phases      int    `json:"phases"`
+	LowerBound  int    `json:"lower_bound"`
+	Gap         int    `json:"gap"`
+	Certificate string `json:"certificate"`
+	Servers     int    `json:"servers"`
+	Lanes       int    `json:"lanes"` // 0 where transfers have none
+	Levels      int    `json:"levels"`
+	Blocks      int    `json:"blocks"` // of Group phases each, where the plan is made of such
+	Group       int    `json:"group"`
+	Unreachable int    `json:"unreachable_pairs"`
+
+	Base bool       `json:"-"` // for programs that send to base LIDs
+	Rows []Transfer `json:"-"`
+}
+
+// Transfer is a line of phases.csv.
+type Transfer struct {
+	Phase      int
+	Src, Dst   uint64 // GUIDs of ports
+	Lane, DLID int
+}
+
+// ReadPlan reads plan.json and phases.csv.
+func ReadPlan(figures, csv []byte) (*Plan, error) {
+	p := &Plan{}
+	if err := json.Unmarshal(figures, p); err != nil {
+		return nil, fmt.Errorf("plan.json: %w", err)
+	}
+	var err error
+	p.Rows, err = ReadCSV(csv)
+	return p, err
+}
+
+// ReadCSV reads phases.csv.
+func ReadCSV(csv []byte) (rows []Transfer, err error) {
+	lines := bufio.NewScanner(bytes.NewReader(csv))
+	for n := 1; lines.Scan(); n++ {
+		if n == 1 && lines.Text() == "phase,src_guid,dst_guid,lane,dlid" {
+			continue
+		}
+		field := strings.Split(lines.Text(), ",")
+		if n == 1 || len(field) != 5 {
+			return nil, fmt.Errorf("phases.csv line %d is not a transfer: %q", n, lines.Text())
+		}
+		t := Transfer{number(field[0]), hex(field[1]), hex(field[2]), number(field[3]), number(field[4])}
+		if written := fmt.Sprintf("%d,0x%016x,0x%016x,%d,%d", t.Phase, t.Src, t.Dst, t.Lane, t.DLID); written != lines.Text() || t.Phase < 0 {
+			return nil, fmt.Errorf("phases.csv line %d is not a transfer: %q", n, lines.Text())
+		}
+		rows = append(rows, t)
+	}
+	if !bytes.HasSuffix(csv, []byte("\n")) {
+		return nil, fmt.Errorf("phases.csv ends within a line")
+	}
+	return rows, lines.Err()
+}
+
+// examination is a plan on its way through the tables.
+type examination struct {
+	*Fabric
+	tables  Tables
+	plan    *Plan
+	unread  int
+	index   map[uint64]int // [GUID of a server's port] its number
+	servers []uint64
+	met     []bool           // [source·servers + destination]
+	lanes   map[[2]int]int   // [lower switch, lane] the lower end of the lane's cable
+	cables  map[int]int      // [that end] the lane
+	busy    map[int]Transfer // [channel] which transfer of the phase takes it
+	used    map[int]bool     // [channel]
+}
+
+// Plan judges a plan among some servers, named by the GUIDs of their ports, on tables. In a
+// phase a server sends to one other at most, and receives from one at most; a transfer goes
+// to a LID of its destination, which the tables deliver, over cables between switches that
+// are fast enough and not kept out of plans, and no other transfer of the phase takes one of
+// them in the same direction; its lane names its cables. Every ordered pair occurs once, or
+// has no way up and down. The figures are those of the transfers, and a bound is not above
+// them, nor below what the cables of one leaf or one pod allow. It returns the channels that
+// the plan uses.
+func (f *Fabric) Plan(t Tables, servers []uint64, p *Plan) (used map[int]bool, err error) {
+	x := &examination{Fabric: f, tables: t, plan: p, unread: f.unread(t), index: map[uint64]int{}, servers: servers, met: make([]bool, len(servers)*len(servers)),
+		lanes: map[[2]int]int{}, cables: map[int]int{}, busy: map[int]Transfer{}, used: map[int]bool{}}
+	for i, s := range servers {
+		if _, ok := f.ports[s]; !ok {
+			return nil, fmt.Errorf("server %016x was not discovered", s)
+		}
+		x.index[s] = i
+	}
+	last := -1
+	rows := slices.Clone(p.Rows)
+	slices.SortStableFunc(rows, func(a, b Transfer) int { return a.Phase - b.Phase })
+	for _, r := range rows {
+		if r.Phase != last {
+			clear(x.busy)
+		}
+		if err := x.transfer(r); err != nil {
+			return nil, fmt.Errorf("phase %d, %s to %s by LID %d: %w", r.Phase, x.name(r.Src), x.name(r.Dst), r.DLID, err)
+		}
+		last = r.Phase
+	}
+	left, err := x.missing()
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case p.Phases != last+1 && (p.Phases != p.Blocks*p.Group || p.Phases-(last+1) >= p.Group): // a block may end in phases in which nothing is sent
+		return nil, fmt.Errorf("the plan is said to have %d phases, and has transfers in %d", p.Phases, last+1)
+	case p.Servers != len(servers):
+		return nil, fmt.Errorf("the plan is said to have %d servers, and should have %d", p.Servers, len(servers))
+	case p.Unreachable != len(left):
+		return nil, fmt.Errorf("the plan is said to leave out %d pairs, and leaves out %d", p.Unreachable, len(left))
+	case p.Gap != p.Phases-p.LowerBound || p.Gap < 0:
+		return nil, fmt.Errorf("the plan is said to have %d phases, a bound of %d and a gap of %d", p.Phases, p.LowerBound, p.Gap)
+	}
+	return x.used, x.bound(left)
+}
+
+// transfer judges one transfer.
+func (x *examination) transfer(r Transfer) error {
+	s, ok := x.index[r.Src]
+	d, ok2 := x.index[r.Dst]
+	if !ok || !ok2 || s == d {
+		return fmt.Errorf("these are not two servers of the exchange")
+	}
+	if pair := s*len(x.servers) + d; x.met[pair] {
+		return fmt.Errorf("the pair occurs again")
+	} else {
+		x.met[pair] = true
+	}
+	here, there := x.ports[r.Src], x.ports[r.Dst]
+	if err := x.take(r, ^here.channel(), "sends"); err != nil {
+		return err
+	}
+	if err := x.take(r, there.channel(), "receives"); err != nil {
+		return err
+	}
+	first := x.at(there).lid
+	if r.DLID < first || r.DLID >= first+1<<x.at(there).lmc || x.plan.Base && r.DLID != first {
+		return fmt.Errorf("the LID is not the destination's: it has %d, and %d in all", first, 1<<x.at(there).lmc)
+	}
+	local := x.home(here) == x.home(there)
+	switch {
+	case x.plan.Lanes == 0 && r.Lane != -1, x.plan.Lanes > 0 && local != (r.Lane == -1):
+		return fmt.Errorf("lane %d, of %d", r.Lane, x.plan.Lanes)
+	case x.plan.Lanes > 0 && local && r.DLID != first:
+		return fmt.Errorf("both are at one leaf, and the LID is not the base LID %d", first)
+	case r.DLID == x.unread:
+		return nil
+	}
+	way, err := x.way(x.home(here), r.DLID)
+	if err != nil {
+		return err
+	}
+	if x.plan.Lanes > 0 && local && len(way) > 0 {
+		return fmt.Errorf("both are at one leaf, and the way leads over %s", x.label(way[0]))
+	}
+	for _, c := range way {
+		if !x.usable(ofChannel(c)) {
+			return fmt.Errorf("the way leads over %s, which is slow, or kept out of plans", x.label(c))
+		}
+		if err := x.take(r, c, "a cable on the way carries"); err != nil {
+			return err
+		}
+		x.used[c] = true
+	}
+	if x.plan.Lanes > 0 && !local {
+		return x.lane(r.Lane, way)
+	}
+	return nil
+}
+
+// take has a transfer take a channel, or an end at a server, in its phase.
+func (x *examination) take(r Transfer, channel int, does string) error {
+	if other, ok := x.busy[channel]; ok {
+		return fmt.Errorf("%s another transfer in this phase, %s to %s", does, x.name(other.Src), x.name(other.Dst))
+	}
+	x.busy[channel] = r
+	return nil
+}
+
+// way is the channels between switches by which a LID comes from a switch to its owner.
+func (x *examination) way(at, lid int) (way []int, err error) {
+	for range x.nodes {
+		c, to, err := x.hop(x.tables, at, lid)
+		if err != nil {
+			return nil, err
+		}
+		if to == x.owner[lid] {
+			return way, nil
+		}
+		way, at = append(way, c), to.node
+	}
+	return nil, fmt.Errorf("the way goes round in a circle over %s", x.label(way[len(way)-1]))
+}
+
+// lane judges that a lane is a cable at each switch below the highest of a way: the same for
+// all transfers of the lane that leave there or come back, and for no other lane. On three
+// levels a way may come down by another cable of the same two switches.
+func (x *examination) lane(lane int, way []int) error {
+	if len(way)%2 != 0 {
+		return fmt.Errorf("the way has %d cables between switches, and does not go up and down", len(way))
+	}
+	down := x.at(ofChannel(way[len(way)/2]))
+	lowers := []int{way[len(way)/2-1], end{down.peer, down.peerPort}.channel()}
+	if x.plan.Levels == 3 {
+		lowers = lowers[:1]
+	}
+	for _, lower := range lowers {
+		at := [2]int{ofChannel(lower).node, lane}
+		if c, ok := x.lanes[at]; ok && c != lower {
+			return fmt.Errorf("lane %d is the cable at %s, and the way leads over that at %s", lane, x.label(c), x.label(lower))
+		}
+		if k, ok := x.cables[lower]; ok && k != lane {
+			return fmt.Errorf("the cable at %s is that of lane %d, and of lane %d", x.label(lower), k, lane)
+		}
+		x.lanes[at], x.cables[lower] = lower, lane
+	}
+	return nil
+}
+
+// missing is the pairs that do not occur. Each must be without a way, where switches that
+// several cables join are seen as joined while all these can be used: a lane is one of them,
+// and one that is dead at either end is of no use.
+func (x *examination) missing() (left [][2]int, err error) {
+	reach := map[int][]bool{}
+	for s := range x.servers {
+		for d := range x.servers {
+			if s == d || x.met[s*len(x.servers)+d] {
+				continue
+			}
+			from, to := x.home(x.ports[x.servers[s]]), x.home(x.ports[x.servers[d]])
+			if reach[to] == nil {
+				reach[to] = x.upDown(to, x.whole)
+			}
+			if reach[to][from] {
+				return nil, fmt.Errorf("%s sends nothing to %s, and there is a way", x.name(x.servers[s]), x.name(x.servers[d]))
+			}
+			left = append(left, [2]int{s, d})
+		}
+	}
+	return left, nil
+}
+
+// bound judges the bound that a plan is said to have. The servers of a leaf, or of a pod,
+// send all that is for others over the cables that lead out of it.
+func (x *examination) bound(left [][2]int) error {
+	n := len(x.servers)
+	peers := slices.Repeat([]int{n - 1}, n)
+	for _, pair := range left {
+		peers[pair[0]]--
+	}
+	least := 0
+	if n > 0 {
+		least = slices.Max(peers)
+	}
+	if x.plan.Certificate == "servers" && x.plan.LowerBound != least {
+		return fmt.Errorf("the bound is %d by the servers, and they send to %d others", x.plan.LowerBound, least)
+	}
+	for _, below := range []int{1, 2} {
+		part := x.parts(below)
+		inside, demand, room := map[int]int{}, map[int]int{}, map[int]int{}
+		for _, s := range x.servers {
+			inside[part[x.home(x.ports[s])]]++
+		}
+		for p, k := range inside {
+			demand[p] = k * (n - k)
+		}
+		for _, pair := range left {
+			if p := part[x.home(x.ports[x.servers[pair[0]]])]; p != part[x.home(x.ports[x.servers[pair[1]]])] {
+				demand[p]--
+			}
+		}
+		for i := range x.nodes {
+			for p := range x.nodes[i].ports {
+				if at := (end{i, p}); x.usable(at) && part[i] != part[x.at(at).peer] {
+					room[part[i]]++
+				}
+			}
+		}
+		for p, d := range demand {
+			if d > 0 && room[p] > 0 {
+				least = max(least, int(math.Ceil(float64(d)/float64(room[p]))))
+			}
+		}
+	}
+	if x.plan.LowerBound < least {
+		return fmt.Errorf("the bound is %d by %q, and no plan has fewer than %d phases", x.plan.LowerBound, x.plan.Certificate, least)
+	}
+	return nil
+}
+
+// parts numbers the parts that the switches of levels below a level hang together in: leaves
+// below level 1, and pods below level 2. Other switches are each a part of their own.
+func (f *Fabric) parts(below int) []int {
+	part := make([]int, len(f.nodes))
+	for i := range part {
+		part[i] = -1
+	}
+	for i := range f.nodes {
+		if part[i] >= 0 {
+			continue
+		}
+		part[i] = i
+		for queue := []int{i}; len(queue) > 0 && f.rank[i] < below; queue = queue[1:] {
+			for _, p := range f.nodes[queue[0]].ports {
+				if p.peer >= 0 && f.rank[p.peer] < below && part[p.peer] < 0 {
+					part[p.peer] = i
+					queue = append(queue, p.peer)
+				}
+			}
+		}
+	}
+	return part
+}
+
+// name is that of a server.
+func (f *Fabric) name(guid uint64) string {
+	if at, ok := f.ports[guid]; ok {
+		return f.label(at.channel())
+	}
+	return fmt.Sprintf("%016x", guid)
+}
