@@ -18,6 +18,7 @@ type Access struct {
 	Tokens       *access.Tokens
 	Certificates *access.Certificates // nil without TLS
 	Limiter      *access.Limiter      // nil for no limit by client
+	Peer         string               // host of the other forsd, which its certificate is for; "" for none
 }
 
 // via is the kind of a listener.
@@ -78,6 +79,7 @@ func (s *service) identify(r *http.Request) (*Caller, error) {
 		}
 		if shown != nil {
 			c.Way, c.User, c.Role = WayCertificate, shown.Subject.CommonName, s.Access.Lists.OfCertificate(shown)
+			c.Peer = s.Access.Peer != "" && shown.VerifyHostname(s.Access.Peer) == nil
 		}
 	}
 	secret, has := bearer(r)
@@ -90,7 +92,7 @@ func (s *service) identify(r *http.Request) (*Caller, error) {
 	}
 	if s.Access != nil && s.Access.Tokens != nil {
 		if t, valid := s.Access.Tokens.Find(secret, time.Now()); valid {
-			c.Way, c.User, c.Role = WayToken, t.Name, t.Role
+			c.Way, c.User, c.Role, c.Peer = WayToken, t.Name, t.Role, false
 			return &c, nil
 		}
 	}
@@ -136,6 +138,17 @@ func (s *service) permit(need access.Role, c *Caller) error {
 		return unauthorized("forsd does not know who asks: show a certificate of a client, or a token (Authorization: Bearer …)")
 	}
 	return Errorf(http.StatusForbidden, CodeForbidden, "%s has the role %s, and this takes the role %s: see api.administrators, api.operators and api.viewers in forsd.yaml", c, c.Role, need)
+}
+
+// forOtherForsd lets the other forsd in, and says to another certificate what it takes.
+func forOtherForsd(c *Caller, refused error) error {
+	switch {
+	case c.Peer:
+		return nil
+	case c.Way != WayCertificate:
+		return refused
+	}
+	return Errorf(http.StatusForbidden, CodeForbidden, "this is for the other forsd, which is known over TLS by a certificate for the host of peer.address: %s is not", c)
 }
 
 // key names a client, for what it may ask in a time.

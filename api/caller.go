@@ -25,6 +25,7 @@ type Caller struct {
 	PID     int32       `json:"pid,omitempty"`
 	Process string      `json:"process,omitempty"`
 	From    string      `json:"from,omitempty"` // address, over TCP
+	Peer    bool        `json:"peer,omitempty"` // it is the other forsd
 
 	groups []uint32
 }

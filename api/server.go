@@ -29,6 +29,9 @@ type Config struct {
 	// Local holds further handlers that change something: they take an operator, and are
 	// like those of Mount otherwise. Admin holds those that take an administrator.
 	Local, Admin map[string]http.Handler
+	// Peer answers GET /v1/replica, which the other forsd asks: it takes that one, or an
+	// administrator.
+	Peer http.Handler
 	// Access is by what callers are known; without it all who may write to the Unix socket
 	// may do everything.
 	Access *Access
@@ -128,8 +131,14 @@ func newService(c Config, via via) *service {
 	for pattern, h := range c.Admin {
 		s.handle(admins, pattern, mounted(h))
 	}
+	if c.Peer != nil {
+		s.handle(admins, forPeer, mounted(c.Peer))
+	}
 	return s
 }
+
+// forPeer is the endpoint of the other forsd.
+const forPeer = "GET /v1/replica"
 
 // endpoint answers a request, or returns the error to answer with as long as it
 // has written nothing.
@@ -157,6 +166,9 @@ func (s *service) handle(need access.Role, pattern string, answer endpoint) {
 		}
 		caller := callerOf(r.Context())
 		err := s.permit(need, caller)
+		if err != nil && pattern == forPeer {
+			err = forOtherForsd(caller, err)
+		}
 		if err != nil {
 			s.refuse(RefusedRole)
 			s.held(caller.key())

@@ -14,8 +14,8 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// Interfaces is what the API serves; peers is what answers the other forsd.
-func (b *Backend) Interfaces(peers http.Handler, readOverTCP bool) api.Config {
+// Interfaces is what the API serves.
+func (b *Backend) Interfaces(readOverTCP bool) api.Config {
 	c := api.Config{Backend: b, Jobs: Jobs{b}, Plans: b.Board.Plans, Bases: b.Board.Bases, Events: b.Board.Events, Past: b.History, Page: page.Handler(), Metrics: b.Metrics.Handler(), ReadOverTCP: readOverTCP,
 		Mount: map[string]http.Handler{
 			"GET /v1/explain":          api.Answer(b.explain),
@@ -25,7 +25,6 @@ func (b *Backend) Interfaces(peers http.Handler, readOverTCP bool) api.Config {
 			"GET /v1/cables":           api.Answer(b.showCables),
 			"GET /v1/drains":           api.Answer(func(*http.Request) (any, error) { return api.Drained{Drains: b.drains(nil)}, nil }),
 			"GET /v1/tables":           api.Answer(func(*http.Request) (any, error) { return b.Tables() }),
-			"GET /v1/replica":          peers,
 		},
 		Ordered: b.Ordered, Refused: b.Metrics.Refused,
 		Admin: map[string]http.Handler{

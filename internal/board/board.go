@@ -28,7 +28,6 @@ type Board struct {
 	Plans  *api.Plans
 	Bases  *api.Plans // those for base LIDs
 	Events *api.Events
-	told   func() // called when something was said
 
 	mu          sync.Mutex // guards what follows
 	state       controller.State
@@ -54,8 +53,8 @@ type Board struct {
 const keepViews = 2
 
 // New is a board without anything on it.
-func New(log *zap.Logger, h *health.Tracker, events *api.Events, told func()) *Board {
-	return &Board{log: log, Health: h, Plans: &api.Plans{}, Bases: &api.Plans{}, Events: events, told: told, rest: make(chan struct{})}
+func New(log *zap.Logger, h *health.Tracker, events *api.Events) *Board {
+	return &Board{log: log, Health: h, Plans: &api.Plans{}, Bases: &api.Plans{}, Events: events, rest: make(chan struct{})}
 }
 
 // Times are the stations of a change, from the first sign of a new dump on.
@@ -233,7 +232,6 @@ func (b *Board) Say(kind string, data any) {
 	if err := b.Events.Publish(kind, data); err != nil {
 		b.log.Error("event lost", zap.String("kind", kind), zap.Error(err))
 	}
-	b.told()
 }
 
 // StandsBy tells whether another manager is the master.

@@ -19,7 +19,7 @@ import (
 func TestShow(t *testing.T) {
 	for state := controller.Idle; state <= controller.Backoff; state++ {
 		synctest.Test(t, func(t *testing.T) {
-			b := New(nil, nil, api.NewEvents(64, time.Now()), func() {})
+			b := New(nil, nil, api.NewEvents(64, time.Now()))
 			h := api.Handler(api.Config{Events: b.Events}, false)
 			ctx, leave := context.WithCancel(t.Context())
 			var streams sync.WaitGroup

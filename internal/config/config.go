@@ -109,7 +109,7 @@ type TLS struct {
 // Peer is the forsd beside another subnet manager of the same fabric. The one
 // whose manager is the master leads; the other one follows it.
 type Peer struct {
-	Address string        `yaml:"address"` // http://host:port, or the path of its socket; "" for none
+	Address string        `yaml:"address"` // https://host:port, or the path of its socket; "" for none
 	Timeout time.Duration `yaml:"timeout"` // what a takeover waits for its state
 }
 

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"net/url"
 	"path/filepath"
 	"strings"
 	"time"
@@ -18,6 +19,9 @@ const accessIncomplete = "access-incomplete"
 // openAccess reads by what callers are known.
 func (r *rooms) openAccess() {
 	c := &r.cfg.API
+	if u, err := url.Parse(r.cfg.Peer.Address); err == nil {
+		r.access.Peer = u.Hostname()
+	}
 	var unknown []string
 	r.access.Lists, unknown = access.Compile(access.Rules{Administrators: c.Administrators, Operators: c.Operators, Viewers: c.Viewers})
 	if len(unknown) > 0 {

@@ -51,7 +51,7 @@ func freeAddress(t *testing.T) string {
 }
 
 // guard starts forsd with roles, and nothing else: no OpenSM is there.
-func guard(t *testing.T) *guarded {
+func guard(t *testing.T, set ...func(*config.Config)) *guarded {
 	t.Helper()
 	g := &guarded{dir: t.TempDir(), ca: authority.New(t, "authority"), plain: freeAddress(t), safe: freeAddress(t)}
 	for at := g.dir; at != "/tmp" && at != "/"; at = filepath.Dir(at) {
@@ -74,6 +74,9 @@ func guard(t *testing.T) *guarded {
 	cfg.API.Administrators = []string{"cn:administrator", fmt.Sprint(adminUID)}
 	cfg.API.Operators = []string{"ou:operators", fmt.Sprint("@", operatorUID)}
 	cfg.API.Viewers = []string{"cn:viewer", fmt.Sprint(viewerUID)}
+	for _, f := range set {
+		f(cfg)
+	}
 	core, logs := observer.New(zapcore.DebugLevel)
 	g.logs = logs
 	var err error

@@ -76,6 +76,7 @@ func (in *inbox) between(ctx context.Context, f func(context.Context, turn)) err
 	run := func(ctx context.Context, t turn) {
 		if claimed.CompareAndSwap(false, true) {
 			f(ctx, t)
+			t.showPeer() // before the caller goes on
 			close(done)
 		}
 	}

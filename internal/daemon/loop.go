@@ -80,6 +80,7 @@ func (l *loop) run(ctx context.Context) {
 			}
 		}
 		l.giveTurns(ctx)
+		l.showPeer()
 		if wake := l.wake(); !wake.IsZero() {
 			timer.Reset(max(0, time.Until(wake)))
 		}

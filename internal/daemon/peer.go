@@ -24,7 +24,9 @@ func (l *loop) mastership(ctx context.Context, master bool) {
 // stepStandby gives the machine an event and carries out what it answers, but adopting the
 // other forsd's state, which is a turn's.
 func (l *loop) stepStandby(ctx context.Context, e standby.Event) (adopt bool) {
-	for _, a := range l.standby.Step(time.Now(), e) {
+	all := l.standby.Step(time.Now(), e)
+	l.showPeer() // before a question goes out or a number is given
+	for _, a := range all {
 		switch a := a.(type) {
 		case standby.Ask:
 			l.peer.Put(a)
@@ -43,6 +45,19 @@ func (l *loop) stepStandby(ctx context.Context, e standby.Event) (adopt bool) {
 	return adopt
 }
 
+// showPeer shows the other forsd the state, which may be handed out between two actions only.
+func (l *loop) showPeer() {
+	if !l.peer.Exists() {
+		return
+	}
+	leads, claim := l.standby.Role() == standby.Leads, l.standby.Claim()
+	if t, rests := l.atRest(); rests {
+		l.peer.Desk.Show(t.state().Now(leads, claim))
+	} else {
+		l.peer.Desk.Begins(leads, claim)
+	}
+}
+
 // lead begins to lead. In doubt the plan in force, which might be older than what ranks
 // have, is published under a number of its own even if it stays.
 func (l *loop) lead(ctx context.Context, a standby.Lead) {
@@ -56,7 +71,6 @@ func (l *loop) lead(ctx context.Context, a standby.Lead) {
 		l.board.Say(api.KindLead, api.Takeover{Leads: true, Why: a.Doubt, Epoch: l.board.EpochNumber()})
 	}
 	l.step(ctx, controller.Mastership{Master: true})
-	l.peer.Desk.Ring()
 	if !l.peer.Exists() || !l.shown {
 		return
 	}
@@ -82,5 +96,4 @@ func (l *loop) follow(ctx context.Context, a standby.Follow) {
 	l.giveUp()
 	l.waiting = append(l.waiting, func(_ context.Context, t turn) { t.forgetTables() }) // an action under way may need them
 	l.step(ctx, controller.Mastership{Master: false})
-	l.peer.Desk.Ring()
 }

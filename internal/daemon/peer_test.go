@@ -40,7 +40,7 @@ func (d *Daemon) join(t *testing.T, url string, leads bool) {
 	p, err := replica.Dial(url, api.Credentials{})
 	ok(t, err)
 	t.Cleanup(p.Client.Close)
-	p.Desk.State = d.answerPeer
+	p.Desk.Claimed = d.peerClaims
 	d.actions.press.Paired = true
 	d.standby = standby.New(standby.Settings{Peer: url, TakeoverWait: 5 * time.Second, Salt: rand.Uint32()})
 	if d.peer = p; !leads {

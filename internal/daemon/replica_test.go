@@ -46,7 +46,7 @@ func TestFollowAfterReboot(t *testing.T) {
 	w.sync(t, "")
 	w.same(t)
 	var brief *replica.Replica
-	ok(t, w.follower.between(t.Context(), func(ctx context.Context, at turn) { brief = at.answerPeer(ctx, standby.Ask{Brief: true}) }))
+	ok(t, w.follower.between(t.Context(), func(_ context.Context, at turn) { brief = at.state().Now(false, 0).Replica(standby.Ask{Brief: true}) }))
 	ok(t, w.leader.told(t, brief))
 	if w.leader.board.StandsBy() {
 		t.Error("the leader takes numbers that were promised for numbers that were given")

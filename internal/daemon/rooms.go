@@ -83,7 +83,7 @@ func open(cfg *config.Config, version string, log *zap.Logger, notify func(strin
 	events := api.NewEvents(keepEvents, r.started)
 	r.history = history.New(history.Settings{Path: filepath.Join(cfg.StateDir, "history.db"), MaxAge: cfg.History.MaxAge, MaxBytes: int64(cfg.History.MaxMB) << 20}, events.Run(), log, r.health)
 	events.KeepIn(r.history)
-	r.board = board.New(log, r.health, events, func() { r.peer.Desk.Ring() })
+	r.board = board.New(log, r.health, events)
 	r.manager = manager.New(manager.Parts{Config: &cfg.OpenSM, Log: log, Board: r.board, Finder: finder(&cfg.OpenSM), Started: r.started, Watched: r.watches(),
 		Doubt: func() { r.tell(controller.TablesDoubted{}) }, Overheard: func(lid uint16, told bool) { r.probe.Overheard(topology.LID(lid), told) }})
 	r.probe = probe.New(probe.Parts{Config: &cfg.OpenSM, Log: log, Board: r.board, Manager: r.manager, Reader: r.reader})
@@ -94,7 +94,7 @@ func open(cfg *config.Config, version string, log *zap.Logger, notify func(strin
 	if r.peer, err = replica.Dial(cfg.Peer.Address, r.credentials()); err != nil {
 		return nil, false, err
 	}
-	r.peer.Desk.State = r.answerPeer
+	r.peer.Desk.Claimed = r.peerClaims
 	r.openAccess()
 	r.jobs = &jobs.Registry{Log: log, Board: r.board}
 	if r.store, err = vault.Open(cfg, log, r.board, r.jobs.Stored); err != nil {
@@ -190,8 +190,9 @@ func (r *rooms) listen() (func(context.Context) error, error) {
 
 // interfaces is what the API serves.
 func (r *rooms) interfaces() api.Config {
-	c := r.backend.Interfaces(api.Answer(r.peer.Desk.Answer), r.cfg.API.ReadOverTCP)
+	c := r.backend.Interfaces(r.cfg.API.ReadOverTCP)
 	c.Names, c.Access = r.cfg.API.Names, r.access
+	c.Peer = api.Answer(r.peer.Answer)
 	return c
 }
 
@@ -262,8 +263,7 @@ func (r *rooms) askPeer(ctx context.Context) error {
 	})
 }
 
-// answerPeer answers the other forsd, between two actions.
-func (r *rooms) answerPeer(ctx context.Context, q standby.Ask) (out *replica.Replica, err error) {
-	err = r.between(ctx, func(ctx context.Context, t turn) { out = t.answerPeer(ctx, q) })
-	return out, err
+// peerClaims takes note, between two actions, that the other forsd takes over.
+func (r *rooms) peerClaims(ctx context.Context, claim uint64) error {
+	return r.between(ctx, func(ctx context.Context, t turn) { t.stand(ctx, standby.Asked{Claim: claim}) })
 }

@@ -76,13 +76,7 @@ func (t turn) peerSays(ctx context.Context, serial uint64, r *replica.Replica, e
 	t.stand(ctx, standby.Answered{Serial: serial, Word: r.Word(), Own: own, Err: controller.Text(err)})
 }
 
-// answerPeer is what the other forsd that asks is to know.
-func (t turn) answerPeer(ctx context.Context, q standby.Ask) *replica.Replica {
-	t.stand(ctx, standby.Asked{Claim: q.Claim})
-	return t.state().Replica(t.standby.Role() == standby.Leads, t.standby.Claim(), q)
-}
-
-// state is what one forsd hands the other.
+// state is the state that one forsd hands the other.
 func (t turn) state() *replica.State {
 	return &replica.State{Board: t.board, Store: t.store, Jobs: t.jobs, KeepEpochs: t.cfg.KeepEpochs}
 }

@@ -39,7 +39,7 @@ func newManager(t *testing.T) (*Manager, *finder, chan struct{}) {
 		kinds = append(kinds, health.Warnable{Code: code, Severity: health.Critical, Title: code})
 	}
 	tracker := health.NewTracker(append(kinds, opensm.Kinds()...), func(health.Warning, bool) {})
-	b := board.New(zap.NewNop(), tracker, api.NewEvents(1, time.Now()), func() {})
+	b := board.New(zap.NewNop(), tracker, api.NewEvents(1, time.Now()))
 	c := config.Default().OpenSM
 	c.Conf = filepath.Join(t.TempDir(), "opensm.conf")
 	c.Plugin.Socket = filepath.Join(t.TempDir(), "socket")

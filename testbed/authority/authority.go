@@ -50,14 +50,15 @@ func New(t testing.TB, name string) *Authority {
 	return a
 }
 
-// Issue signs a certificate for a name, which is valid until then.
+// Issue signs a certificate for a name, and for it as a host of example.org, which is valid
+// until then.
 func (a *Authority) Issue(t testing.TB, name string, until time.Time, units ...string) (pair tls.Certificate, certificate, key []byte) {
 	t.Helper()
 	a.Serial++
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	ok(t, err)
 	c := &x509.Certificate{SerialNumber: big.NewInt(a.Serial), Subject: pkix.Name{CommonName: name, OrganizationalUnit: units}, NotBefore: time.Now().Add(-time.Hour), NotAfter: until,
-		DNSNames: []string{"fabric.example.org"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth}}
+		DNSNames: []string{"fabric.example.org", name + ".example.org"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth}}
 	raw, err := x509.CreateCertificate(rand.Reader, c, a.Certificate, &private.PublicKey, a.key)
 	ok(t, err)
 	der, err := x509.MarshalECPrivateKey(private)

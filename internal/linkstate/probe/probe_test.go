@@ -25,7 +25,7 @@ func newProbe() *Probe {
 	kinds := []health.Warnable{{Code: DiscoveryFailed, Severity: health.Critical}, {Code: TrapsMissing, Severity: health.Info}}
 	tracker := health.NewTracker(kinds, func(health.Warning, bool) {})
 	c := config.Default().OpenSM
-	return New(Parts{Config: &c, Log: zap.NewNop(), Board: board.New(zap.NewNop(), tracker, api.NewEvents(1, time.Now()), func() {}),
+	return New(Parts{Config: &c, Log: zap.NewNop(), Board: board.New(zap.NewNop(), tracker, api.NewEvents(1, time.Now())),
 		Reader: func() *opensm.Switches { return &opensm.Switches{Port: "off"} }})
 }
 

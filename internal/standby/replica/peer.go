@@ -3,6 +3,7 @@ package replica
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"sync"
 
 	"github.com/forsd/forsd/api"
@@ -33,6 +34,14 @@ func Dial(address string, as api.Credentials) (*Peer, error) {
 
 // Exists tells whether there is one.
 func (p *Peer) Exists() bool { return p.Client != nil }
+
+// Answer answers its questions.
+func (p *Peer) Answer(r *http.Request) (any, error) {
+	if !p.Exists() {
+		return nil, api.Refused("there is no other forsd: peer.address is not set")
+	}
+	return p.Desk.Answer(r)
+}
 
 // Put has a question asked, in place of one that has not been asked yet.
 func (p *Peer) Put(a standby.Ask) {

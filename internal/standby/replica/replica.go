@@ -113,44 +113,57 @@ func Ask(ctx context.Context, c *api.Client, a standby.Ask) (*Replica, error) {
 	return r, nil
 }
 
-const (
-	// longest is the longest wait for another replica.
-	longest = time.Minute
-	// look is how late a change may be that no event tells of, such as a lease that was
-	// renewed.
-	look = time.Second
-)
+// longest is the longest wait for another replica.
+const longest = time.Minute
 
-// Desk answers the other daemon.
+// Desk answers the other daemon, from what it was shown last: a question is not the loop's
+// work, except where the other daemon takes over.
 type Desk struct {
-	// State is the state now, or why it cannot be had.
-	State func(context.Context, standby.Ask) (*Replica, error)
+	// Claimed has the daemon take note that the other one takes over, and show the state after
+	// that.
+	Claimed func(ctx context.Context, claim uint64) error
 
-	mu   sync.Mutex
-	news chan struct{} // closed when there is something new; nil while nobody waits
+	mu    sync.Mutex // guards what follows
+	shown *Snapshot
+	news  chan struct{} // closed when another one is shown; nil while none waits
 }
 
-// Ring tells those who wait that there is something new.
-func (d *Desk) Ring() {
+// Show has questions answered from a snapshot.
+func (d *Desk) Show(n *Snapshot) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if n.same(d.shown) {
+		return
+	}
+	d.shown = n
 	if d.news != nil {
 		close(d.news)
 		d.news = nil
 	}
 }
 
-// next is closed when there is something new.
-func (d *Desk) next() <-chan struct{} {
+// Begins says that the daemon begins to lead, or to take over, amid an action.
+func (d *Desk) Begins(leads bool, claim uint64) {
+	d.mu.Lock()
+	shown := d.shown
+	d.mu.Unlock()
+	if shown != nil {
+		d.Show(shown.beginning(leads, claim))
+	}
+}
+
+// look is the snapshot shown last, nil before the first, and a channel that is closed when
+// there is another one.
+func (d *Desk) look() (*Snapshot, <-chan struct{}) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.news == nil {
 		d.news = make(chan struct{})
 	}
-	return d.news
+	return d.shown, d.news
 }
 
-// Answer answers /v1/replica?have=TAG&wait=SECONDS: what the asker does not have, as
+// Answer answers /v1/replica?have=TAG&wait=SECONDS: all that the asker does not have, as
 // soon as there is something. brief=1 leaves everything out but whether this daemon
 // leads. claim=N says that the asker is taking over.
 func (d *Desk) Answer(r *http.Request) (any, error) {
@@ -158,24 +171,27 @@ func (d *Desk) Answer(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	late := time.NewTimer(q.Wait)
-	defer late.Stop()
-	tick := time.NewTicker(look)
-	defer tick.Stop()
-	for {
-		rung := d.next()
-		out, err := d.State(r.Context(), q)
-		if err != nil {
+	if q.Claim != 0 {
+		if err := d.Claimed(r.Context(), q.Claim); err != nil {
 			return nil, err
 		}
-		if out.Tag != q.Have || q.Wait == 0 {
-			return out, nil
+	}
+	late := time.NewTimer(q.Wait)
+	defer late.Stop()
+	for {
+		now, news := d.look()
+		var out *Replica
+		if now != nil {
+			if out = now.Replica(q); out.Tag != q.Have || q.Wait == 0 {
+				return out, nil
+			}
 		}
 		select {
-		case <-rung:
-		case <-tick.C:
+		case <-news:
 		case <-late.C:
-			return out, nil
+			if out != nil {
+				return out, nil
+			}
 		case <-r.Context().Done():
 			return nil, r.Context().Err()
 		}

@@ -42,11 +42,7 @@ func TestOddAnswers(t *testing.T) {
 // TestQuestions holds the two ends of the question together.
 func TestQuestions(t *testing.T) {
 	var got standby.Ask
-	d := &Desk{State: func(_ context.Context, q standby.Ask) (*Replica, error) {
-		got = q
-		return &Replica{Tag: "new", Whole: true}, nil
-	}}
-	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { _, _ = d.Answer(r) }))
+	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got, _ = question(r) }))
 	defer s.Close()
 	c, err := api.Dial(s.URL)
 	if err != nil {
@@ -59,48 +55,85 @@ func TestQuestions(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{"wait=soon", "wait=-1", "wait=65536", "claim=-1", "claim=18446744073709551616"} {
-		if _, err := d.Answer(httptest.NewRequest(http.MethodGet, "/?"+bad, nil)); err == nil || !strings.Contains(err.Error(), bad) {
+		if _, err := (&Desk{}).Answer(httptest.NewRequest(http.MethodGet, "/?"+bad, nil)); err == nil || !strings.Contains(err.Error(), bad) {
 			t.Errorf("%s: %v", bad, err)
 		}
 	}
 }
 
-// TestWaits answers as soon as there is something new, and at the latest when the time
-// that was asked for has passed.
+// shown is a snapshot in which numbers up to one were given.
+func shown(leads bool, last uint64) *Snapshot {
+	n := &Snapshot{leads: leads, last: last}
+	n.tag = n.hash
+	return n
+}
+
+// TestWaits answers as soon as something new is shown, and at the latest when the time that
+// was asked for has passed. Before anything is shown, it waits for that.
 func TestWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tag := "old"
-		d := &Desk{State: func(context.Context, standby.Ask) (*Replica, error) { return &Replica{Tag: tag}, nil }}
+		old := shown(true, 1).Replica(standby.Ask{}).Tag
 		for _, c := range []struct {
 			wait    string
-			happens time.Duration // when something does, and whether the bell rings
-			rings   bool
+			happens time.Duration // when something is shown
+			what    *Snapshot
 			want    time.Duration
 		}{
-			{"10", time.Hour, false, 10 * time.Second},
-			{"10", 2500 * time.Millisecond, true, 2500 * time.Millisecond},
-			{"10", 2500 * time.Millisecond, false, 3 * time.Second},
-			{"3600", 2 * time.Hour, false, time.Minute},
-			{"0", time.Hour, false, 0},
+			{"10", time.Hour, shown(true, 2), 10 * time.Second},
+			{"10", 2500 * time.Millisecond, shown(true, 2), 2500 * time.Millisecond},
+			{"10", 2500 * time.Millisecond, shown(false, 1), 2500 * time.Millisecond},
+			{"10", 2500 * time.Millisecond, shown(true, 1), 10 * time.Second}, // nothing new
+			{"3600", 2 * time.Hour, shown(true, 2), time.Minute},
+			{"0", time.Hour, shown(true, 2), 0},
 		} {
-			tag = "old"
+			d := &Desk{}
+			d.Show(shown(true, 1))
 			began := time.Now()
-			timer := time.AfterFunc(c.happens, func() {
-				tag = "new"
-				if c.rings {
-					d.Ring()
-				}
-			})
-			out, err := d.Answer(httptest.NewRequest(http.MethodGet, "/?have=old&wait="+c.wait, nil))
-			if took := time.Since(began); err != nil || took != c.want || out.(*Replica).Tag != tag {
+			timer := time.AfterFunc(c.happens, func() { d.Show(c.what) })
+			out, err := d.Answer(httptest.NewRequest(http.MethodGet, "/?have="+old+"&wait="+c.wait, nil))
+			if took := time.Since(began); err != nil || took != c.want {
 				t.Errorf("wait=%s, news after %v: %v after %v, want it after %v", c.wait, c.happens, err, took, c.want)
+			} else if news := out.(*Replica).Tag != old; news != (c.want == c.happens) {
+				t.Errorf("wait=%s, news after %v: news %t", c.wait, c.happens, news)
 			}
 			timer.Stop()
 		}
+		d := &Desk{}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, err := d.Answer(httptest.NewRequestWithContext(ctx, http.MethodGet, "/?have="+tag+"&wait=10", nil)); err == nil {
-			t.Error("who asked has gone, and gets an answer")
+		if _, err := d.Answer(httptest.NewRequestWithContext(ctx, http.MethodGet, "/?wait=10", nil)); err == nil {
+			t.Error("the asker has gone, and gets an answer")
+		}
+		time.AfterFunc(time.Second, func() { d.Show(shown(true, 1)) })
+		if out, err := d.Answer(httptest.NewRequest(http.MethodGet, "/", nil)); err != nil || out.(*Replica).Last != 1 {
+			t.Errorf("before anything is shown: %+v, %v", out, err)
 		}
 	})
+}
+
+// TestBegins holds what is said amid an action: a daemon that begins to lead or to take over
+// says so at once, one that ceases to lead only when no action is under way.
+func TestBegins(t *testing.T) {
+	d := &Desk{}
+	d.Begins(true, 0)
+	if now, _ := d.look(); now != nil {
+		t.Error("there is a state before the first")
+	}
+	for _, c := range []struct {
+		was, leads bool
+		claim      uint64
+		want       Replica
+	}{
+		{false, true, 0, Replica{Leads: true, Last: 7}},
+		{false, false, 5, Replica{Claim: 5, Last: 7}},
+		{true, false, 0, Replica{Leads: true, Last: 7}},
+		{true, false, 5, Replica{Leads: true, Claim: 5, Last: 7}},
+	} {
+		d.Show(shown(c.was, 7))
+		d.Begins(c.leads, c.claim)
+		now, _ := d.look()
+		if r := now.Replica(standby.Ask{Brief: true}); r.Leads != c.want.Leads || r.Claim != c.want.Claim || r.Last != c.want.Last {
+			t.Errorf("leads %t, then %t with claim %d: %+v", c.was, c.leads, c.claim, r)
+		}
+	}
 }

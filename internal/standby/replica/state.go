@@ -2,15 +2,11 @@ package replica
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/forsd/forsd/internal/board"
 	"github.com/forsd/forsd/internal/jobs"
-	"github.com/forsd/forsd/internal/standby"
 	"github.com/forsd/forsd/internal/store"
 	"github.com/forsd/forsd/internal/vault"
 	"github.com/forsd/forsd/phasetable"
@@ -18,65 +14,13 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// State is what one forsd hands the other, and what it takes over from it. Both are done
-// between two actions of the controller.
+// State is the state that one forsd hands the other (Now), and takes over from it (Keep).
+// Both are done between two actions of the controller.
 type State struct {
 	Board      *board.Board
 	Store      *vault.Vault
 	Jobs       *jobs.Registry
 	KeepEpochs int
-}
-
-// Replica answers a question with the state now.
-func (s *State) Replica(leads bool, claim uint64, q standby.Ask) *Replica {
-	onBase, report := s.Board.BasePlan()
-	out := &Replica{Leads: leads, Claim: claim, Last: s.Store.Last()}
-	e, v, base, jobs := s.Board.Current(), s.Board.Latest(), s.Board.Baseline(), s.Jobs.List()
-	h := sha256.New()
-	fmt.Fprintln(h, out.Leads, q.Brief)
-	if !q.Brief {
-		fmt.Fprintln(h, out.Last)
-		if base != nil {
-			h.Write(base.Encode())
-		}
-		if v != nil {
-			fmt.Fprintln(h, v.ID)
-		}
-		if e != nil {
-			fmt.Fprintln(h, e.Epoch)
-		}
-		if onBase != nil {
-			fmt.Fprintln(h, "base", onBase.Epoch())
-		}
-		for _, name := range slices.Sorted(maps.Keys(s.Store.Decisions())) {
-			fmt.Fprintf(h, "decided %s %s\n", name, s.Store.Decisions()[name])
-		}
-		for _, j := range jobs {
-			fmt.Fprintln(h, j.ID, j.Epoch, j.Expires.UnixNano(), j.BaseEpoch, j.Routed, len(j.Lanes))
-		}
-	}
-	out.Tag = hex.EncodeToString(h.Sum(nil)[:8])
-	if q.Brief || out.Tag == q.Have {
-		return out
-	}
-	out.Whole, out.Baseline, out.Decisions = true, base, s.Store.Decisions()
-	if v != nil {
-		out.Fabric = v.Fabric
-	}
-	if e != nil {
-		out.Epoch = &Kept[store.EpochInfo]{About: e.EpochInfo, Table: e.Plan.Bytes()}
-	}
-	if onBase != nil {
-		out.BaseLIDs = &Kept[planner.Report]{About: report, Table: onBase.Bytes()}
-	}
-	for _, j := range jobs {
-		kept := Kept[store.JobInfo]{About: j.JobInfo, Table: j.Plan.Bytes()}
-		if j.Base != nil {
-			kept.Base = j.Base.Bytes()
-		}
-		out.Jobs = append(out.Jobs, kept)
-	}
-	return out
 }
 
 // Keep makes the state that another forsd has led with this one's: durable first, then
