@@ -216,7 +216,6 @@ api:
   socket: {{quote .Socket}}
 {{- with .TLS}}
   tls: {listen: {{quote .Listen}}, certificate: {{quote .Certificate}}, key: {{quote .Key}}, client_ca: {{quote .CA}}}
-  viewers: ["cn:forsd"]
 {{- end}}
 {{- if .Peer}}
 peer: {address: {{quote .Peer}}}
