@@ -28,7 +28,7 @@ const (
 // neighbours counts what a switch's active cables lead to.
 type neighbours struct {
 	hosts    int     // end ports of adapters and routers, those of aggregation nodes apart
-	switches []int32 // one per cable, in port order
+	switches []int32 // one per cable to another switch, in port order
 }
 
 func (f *Fabric) neighbours() []neighbours {
@@ -39,7 +39,7 @@ func (f *Fabric) neighbours() []neighbours {
 		}
 		for p := range f.Nodes[i].Ports {
 			port := &f.Nodes[i].Ports[p]
-			if !port.Up() {
+			if !port.Up() || port.Peer == int32(i) {
 				continue
 			}
 			switch f.Nodes[port.Peer].Role {

@@ -36,6 +36,17 @@ func ParseGUID(s string) (GUID, error) {
 // means "none assigned".
 type LID uint16
 
+// permissiveLID is what a port without an LID answers to; some tools print it as its LID.
+const permissiveLID LID = 0xFFFF
+
+// assigned is an LID as a file tells it, 0 for none.
+func assigned(lid LID) LID {
+	if lid == permissiveLID {
+		return 0
+	}
+	return lid
+}
+
 // MaxUnicastLID is the last unicast LID; multicast begins after it.
 const MaxUnicastLID LID = 0xBFFF
 

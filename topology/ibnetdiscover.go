@@ -6,26 +6,31 @@ import (
 )
 
 // ReadIbnetdiscover reads what ibnetdiscover prints, with or without grouping
-// by chassis, external port numbers and the details of --full. Descriptions
+// by chassis, external port numbers and the details of --full; and what ibdiagnet
+// writes as ibdiagnet2.ibnetdiscover, with the labels of ports. Descriptions
 // are taken from a node's own block. Comments may be missing: LIDs and LMCs are
 // then 0 and rates unknown. The states of ports are not in the output: a port
 // with a cable counts as Active. Fabric.SM stays 0.
+//
+// Lines of other programs before the first line of the output and after the last one,
+// such as errors and a prompt, are ignored, and so are tabs that a terminal has lost.
 //
 // Every cable is printed at both its ends. One that is printed at one end only,
 // a peer without a block of its own, no cable at all, and a last line without its
 // newline mean that the output was cut off: the error wraps ErrIncomplete.
 func ReadIbnetdiscover(data []byte) (*Fabric, error) {
-	if len(data) > 0 && data[len(data)-1] != '\n' {
-		return nil, fmt.Errorf("read ibnetdiscover: the last line has no end: %w", ErrIncomplete)
-	}
 	r := ndReader{index: make(map[GUID]int32)}
-	for len(data) > 0 {
+	for more := true; more; {
+		var line []byte
 		r.number++
-		end := bytes.IndexByte(data, '\n')
-		if err := r.line(bytes.TrimSuffix(data[:end], carriageReturn)); err != nil {
-			return nil, fmt.Errorf("read ibnetdiscover line %d: %w", r.number, err)
+		line, data, more = bytes.Cut(data, newline)
+		line = bytes.TrimRight(line, "\r")
+		if !more && lineKind(line) > silentLine {
+			return nil, fmt.Errorf("read ibnetdiscover: the last line has no end: %w", ErrIncomplete)
 		}
-		data = data[end+1:]
+		if err := r.line(line); err != nil {
+			return nil, fmt.Errorf("read ibnetdiscover line %w", err)
+		}
 	}
 	if len(r.cables) == 0 {
 		return nil, fmt.Errorf("read ibnetdiscover: no cable is described: %w", ErrIncomplete)
@@ -57,22 +62,24 @@ func lineKind(line []byte) ndLine {
 	if len(trimmed) == 0 || trimmed[0] == '#' {
 		return silentLine
 	}
-	begins := func(words ...string) bool {
+	begins := func(behind string, words ...string) bool {
 		for _, w := range words {
-			if bytes.HasPrefix(line, []byte(w)) {
+			if rest, is := bytes.CutPrefix(line, []byte(w)); is && (behind == "" || len(rest) > 0 && bytes.IndexByte([]byte(behind), rest[0]) >= 0) {
 				return true
 			}
 		}
 		return false
 	}
 	switch {
-	case begins("["):
-		return portLine
-	case begins("vendid=", "devid=", "sysimgguid=", "switchguid=", "caguid=", "rtguid="):
+	case begins("0123456789", "["):
+		if end := bytes.IndexByte(line, ']'); end < 0 || end+1 == len(line) || bytes.IndexByte([]byte("\"([ \t"), line[end+1]) >= 0 {
+			return portLine
+		}
+	case begins("", "vendid=", "devid=", "sysimgguid=", "switchguid=", "caguid=", "rtguid="):
 		return idLine
-	case begins("Switch\t", "Ca\t", "Rt\t", "Switch ", "Ca ", "Rt "):
+	case begins("\t 0123456789", "Switch", "Ca", "Rt"):
 		return nodeLine
-	case begins("Chassis ", "Non-Chassis Nodes", "Hostname: "):
+	case begins("", "Chassis ", "Non-Chassis Nodes", "Hostname: "):
 		return silentLine
 	}
 	return unknownLine
@@ -96,7 +103,9 @@ type ndReader struct {
 	index  map[GUID]int32
 	cables []ndCable
 	slab   []Port
-	number int // of the present line
+	number int   // of the present line
+	begun  bool  // whether there was a line of ibnetdiscover
+	stray  error // the first line behind that which is not one
 
 	current        int32 // the node whose ports are listed
 	open           bool  // whether there is one
@@ -106,18 +115,31 @@ type ndReader struct {
 	guidOf         Kind
 }
 
-func (r *ndReader) line(line []byte) error {
-	switch lineKind(line) {
-	case silentLine:
-		return nil
-	case idLine:
-		return r.id(line)
-	case nodeLine:
-		return r.node(line)
-	case portLine:
-		return r.port(line)
+func (r *ndReader) line(line []byte) (err error) {
+	kind := lineKind(line)
+	if kind > silentLine && r.stray != nil {
+		return r.stray
 	}
-	return fmt.Errorf("%s is no line of ibnetdiscover", quote(line))
+	switch kind {
+	case idLine:
+		err = r.id(line)
+	case nodeLine:
+		err = r.node(line)
+	case portLine:
+		err = r.port(line)
+	case unknownLine:
+		if r.begun && r.stray == nil {
+			r.stray = fmt.Errorf("%d: %s is not a line of ibnetdiscover, and there are more of these behind it: take it out", r.number, quote(line))
+		}
+		return nil
+	default:
+		return nil
+	}
+	r.begun = true
+	if err != nil {
+		return fmt.Errorf("%d: %w", r.number, err)
+	}
+	return nil
 }
 
 // id reads the lines that begin a node's block.
@@ -248,7 +270,7 @@ func (r *ndReader) port(line []byte) error {
 }
 
 // ndPort reads a port number with what may follow it: [1], [1][ext 3],
-// [1](100001), [1][ext 3] (100001).
+// [1](100001), [1][ext 3] (100001), and with labels [1](1/1/1), [1](1/1/1)(100001).
 func ndPort(c *cursor) (number int, guid GUID) {
 	c.lit("[")
 	number = c.decimal(255, "a port number")
@@ -257,8 +279,11 @@ func ndPort(c *cursor) (number int, guid GUID) {
 		c.decimal(1<<16, "an external port number")
 		c.lit("]")
 	}
-	c.spaces()
-	if c.has("(") {
+	for c.spaces(); c.has("("); c.spaces() {
+		if end := bytes.IndexByte(c.rest, ')'); end > 0 && bytes.IndexByte(c.rest[:end], '/') > 0 {
+			c.rest = c.rest[end+1:] // a label
+			continue
+		}
 		guid = GUID(c.hex(16, "a port GUID"))
 		c.lit(")")
 	}
@@ -315,7 +340,7 @@ func (f *ndFields) read(text, line []byte) error {
 	for c.spaces(); c.ok() && len(c.rest) > 0; c.spaces() {
 		switch {
 		case c.has("lid "):
-			f.lid = LID(c.decimal(0xFFFF, "a LID"))
+			f.lid = assigned(LID(c.decimal(0xFFFF, "a LID")))
 		case c.has("lmc "):
 			f.lmc = uint8(c.decimal(MaxLMC, "an LMC from 0 to 7"))
 		default:

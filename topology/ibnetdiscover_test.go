@@ -56,7 +56,7 @@ func TestReadIbnetdiscoverRefuses(t *testing.T) {
 		{"port-listed-twice.ibnetdiscover", false, `read ibnetdiscover line 7: Leaf000 (0x0000000000200000) port 1 is listed twice`},
 		{"port-out-of-range.ibnetdiscover", false, `read ibnetdiscover line 7: port 5 is not on Leaf000 (0x0000000000200000) (4 ports)`},
 		{"trailing-text.ibnetdiscover", false, "read ibnetdiscover line 5: expected \"#\" at column 32, before `and \"Leaf000\" base port 0 lid 1 lmc 0`"},
-		{"unknown-line.ibnetdiscover", false, "read ibnetdiscover line 2: `devices=0` is no line of ibnetdiscover"},
+		{"unknown-line.ibnetdiscover", false, "read ibnetdiscover line 2: `devices=0` is not a line of ibnetdiscover, and there are more of these behind it: take it out"},
 		{"wrong-block.ibnetdiscover", false, "read ibnetdiscover line 20: `Ca\t1 \"H-0000000000100002\"\t\t# \"Hca0001\"` is not the node that its block began with"},
 		{"wrong-kind.ibnetdiscover", false, `read ibnetdiscover line 7: Hca0001 (0x0000000000100002) is a channel adapter, not a router`},
 	})

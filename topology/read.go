@@ -19,7 +19,9 @@ type Source uint8
 const (
 	SourceUnknown       Source = iota
 	SourceIbnetdiscover        // the output of ibnetdiscover: tells the LMC, not the manager
-	SourceSubnetLst            // OpenSM's opensm-subnet.lst: tells the manager, not the LMC
+	SourceSubnetLst            // OpenSM's opensm-subnet.lst: tells the manager, not the LMC; ibdiagnet2.lst: neither
+	SourceDBCSV                // ibdiagnet2.db_csv: tells both
+	SourceTopo                 // a topology file of ibdm: tells neither; GUIDs and LIDs are made up
 )
 
 // String is the kind's name as operators know it.
@@ -29,51 +31,61 @@ func (s Source) String() string {
 		return "ibnetdiscover"
 	case SourceSubnetLst:
 		return "opensm-subnet.lst"
+	case SourceDBCSV:
+		return "ibdiagnet2.db_csv"
+	case SourceTopo:
+		return "topology file of ibdm"
 	}
 	return "unknown file"
 }
 
-// Read reads a fabric from the output of ibnetdiscover or from an
-// opensm-subnet.lst, whichever data is by its first line that is neither empty
-// nor a comment.
+// Read reads a fabric from the output of ibnetdiscover, an opensm-subnet.lst, a file of
+// ibdiagnet or a topology file of ibdm, whichever data is by its first line that one of
+// them begins with.
 func Read(data []byte) (*Fabric, Source, error) {
 	if len(data) == 0 {
 		return nil, SourceUnknown, fmt.Errorf("read topology: the file is empty: %w", ErrIncomplete)
 	}
-	switch kind, line, text := recognise(data); kind {
-	case SourceIbnetdiscover:
-		f, err := ReadIbnetdiscover(data)
+	kind, line, text := recognise(data)
+	readers := map[Source]func([]byte) (*Fabric, error){SourceIbnetdiscover: ReadIbnetdiscover, SourceSubnetLst: ReadSubnetLst, SourceDBCSV: ReadDBCSV, SourceTopo: ReadTopo}
+	if read := readers[kind]; read != nil {
+		f, err := read(data)
 		return f, kind, err
-	case SourceSubnetLst:
-		f, err := ReadSubnetLst(data)
-		return f, kind, err
-	default:
-		if text == nil {
-			return nil, kind, fmt.Errorf("read topology: no line but comments: expected the output of ibnetdiscover or an opensm-subnet.lst")
-		}
-		return nil, kind, fmt.Errorf("read topology line %d: expected the output of ibnetdiscover or an opensm-subnet.lst, not %s", line, quote(text))
 	}
+	const expected = "expected the output of ibnetdiscover or an opensm-subnet.lst, ibdiagnet2.lst, ibdiagnet2.db_csv or .topo file"
+	if text == nil {
+		return nil, kind, fmt.Errorf("read topology: no line but comments: %s", expected)
+	}
+	return nil, kind, fmt.Errorf("read topology line %d: %s, not %s", line, expected, quote(text))
 }
 
-// recognise tells a file's kind by its first telling line, and returns that
-// line with its number; no line when there is none.
+// recognise finds a file's kind by its first line that begins one of them. Where there is
+// none, it returns the first line that is neither empty nor a comment, with its number.
 func recognise(data []byte) (kind Source, number int, line []byte) {
+	at := 0
 	for more := true; more; {
-		number++
-		line, data, more = bytes.Cut(data, newline)
-		switch trimmed := bytes.TrimSpace(line); {
+		var text []byte
+		at++
+		text, data, more = bytes.Cut(data, newline)
+		switch trimmed := bytes.TrimSpace(text); {
 		case bytes.HasPrefix(trimmed, []byte("# Topology file: generated on ")):
-			return SourceIbnetdiscover, number, line
+			return SourceIbnetdiscover, at, text
 		case len(trimmed) == 0 || trimmed[0] == '#':
-		case bytes.HasPrefix(line, []byte("{ ")):
-			return SourceSubnetLst, number, line
-		case lineKind(line) != unknownLine:
-			return SourceIbnetdiscover, number, line
-		default:
-			return SourceUnknown, number, line
+			continue
+		case bytes.HasPrefix(text, []byte("{ ")):
+			return SourceSubnetLst, at, text
+		case bytes.HasPrefix(text, sectionStart):
+			return SourceDBCSV, at, text
+		case topoCable.Match(trimmed):
+			return SourceTopo, at, text
+		case lineKind(text) > silentLine:
+			return SourceIbnetdiscover, at, text
+		}
+		if line == nil {
+			number, line = at, text
 		}
 	}
-	return SourceUnknown, number, nil
+	return SourceUnknown, number, line
 }
 
 var (

@@ -81,8 +81,8 @@ var madeBy = regexp.MustCompile(`(?m)VenID:\w+ DevID:\w+ |vendid=\w+\n|devid=\w+
 
 func TestReadRefuses(t *testing.T) {
 	checkBad(t, "*.txt", func(data []byte) error { _, _, err := topology.Read(data); return err }, []badInput{
-		{"comment.txt", false, `read topology: no line but comments: expected the output of ibnetdiscover or an opensm-subnet.lst`},
-		{"neither.txt", false, "read topology line 3: expected the output of ibnetdiscover or an opensm-subnet.lst, not `Unicast lids [0x1-0x2fff] of switch Lid 64 guid 0x0000000000`…"},
+		{"comment.txt", false, `read topology: no line but comments: expected the output of ibnetdiscover or an opensm-subnet.lst, ibdiagnet2.lst, ibdiagnet2.db_csv or .topo file`},
+		{"neither.txt", false, "read topology line 3: expected the output of ibnetdiscover or an opensm-subnet.lst, ibdiagnet2.lst, ibdiagnet2.db_csv or .topo file, not `Unicast lids [0x1-0x2fff] of switch Lid 64 guid 0x0000000000`…"},
 		{"nothing.txt", true, `read topology: the file is empty`},
 	})
 }

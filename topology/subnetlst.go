@@ -23,6 +23,9 @@ import (
 // some of its hosts, or everything but some of its hosts (spines that have lost
 // all other cables count as hosts here); the next reading puts
 // it right.
+//
+// ibdiagnet writes the same lines as ibdiagnet2.lst, each cable from one end, between
+// comments that tell who writes and where the file ends.
 func ReadSubnetLst(data []byte) (*Fabric, error) {
 	if len(data) == 0 {
 		return nil, fmt.Errorf("read opensm-subnet.lst: no line yet: %w", ErrIncomplete)
@@ -31,14 +34,24 @@ func ReadSubnetLst(data []byte) (*Fabric, error) {
 		return nil, fmt.Errorf("read opensm-subnet.lst: the last line has no end: %w", ErrIncomplete)
 	}
 	r := lstReader{index: make(map[GUID]int32, 512)}
+	diag, closed := false, false
 	for number := 1; len(data) > 0; number++ {
 		end := bytes.IndexByte(data, '\n')
-		if err := r.line(bytes.TrimSuffix(data[:end], carriageReturn)); err != nil {
+		line := bytes.TrimSuffix(data[:end], carriageReturn)
+		data = data[end+1:]
+		if len(line) == 0 || line[0] == '#' {
+			diag = diag || bytes.Contains(line, ibdiagnetOpens)
+			closed = closed || bytes.HasPrefix(line, ibdiagnetCloses)
+			continue
+		}
+		if err := r.line(line); err != nil {
 			return nil, fmt.Errorf("read opensm-subnet.lst line %d: %w", number, err)
 		}
-		data = data[end+1:]
 	}
-	if err := r.bothEnds(); err != nil {
+	if diag && !closed {
+		return nil, fmt.Errorf("read ibdiagnet2.lst: the line %q that ends it is not there: %w", ibdiagnetCloses, ErrIncomplete)
+	}
+	if err := r.bothEnds(diag); err != nil {
 		return nil, fmt.Errorf("read opensm-subnet.lst: %w", err)
 	}
 	f, err := NewFabric(r.nodes, r.manager())
@@ -156,7 +169,7 @@ func (e *lstEnd) head(c *cursor) {
 // tail reads an end from behind its description.
 func (e *lstEnd) tail(c *cursor) {
 	c.lit("} LID:")
-	e.lid = LID(c.hex(4, "a LID of four hexadecimal digits"))
+	e.lid = assigned(LID(c.hex(4, "a LID of four hexadecimal digits")))
 	c.lit(" PN:")
 	e.number = uint8(c.hex(2, "a port number"))
 	c.lit(" } ")
@@ -296,15 +309,21 @@ func (r *lstReader) manager() GUID {
 	return r.marked[0]
 }
 
-// bothEnds finds a cable that was printed from one end only.
-func (r *lstReader) bothEnds() error {
+// bothEnds finds a cable that was printed from one end only, or adds its other end where
+// once is all that is printed.
+func (r *lstReader) bothEnds(once bool) error {
 	for i := range r.nodes {
 		for p := range r.nodes[i].Ports {
 			port := &r.nodes[i].Ports[p]
 			if port.Peer == None {
 				continue
 			}
-			if peer := &r.nodes[port.Peer]; peer.Ports[port.PeerPort].Peer == None {
+			peer := &r.nodes[port.Peer]
+			switch back := &peer.Ports[port.PeerPort]; {
+			case back.Peer != None:
+			case once:
+				back.Peer, back.PeerPort, back.Rate, back.State = int32(i), uint8(p), port.Rate, port.State
+			default:
 				return fmt.Errorf("cable %s port %d – %s port %d is printed from its first end only: %w",
 					r.nodes[i].Label(), p, peer.Label(), port.PeerPort, ErrIncomplete)
 			}

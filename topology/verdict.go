@@ -54,7 +54,7 @@ func (c *core) sameSide(int) error {
 	for i := range c.Nodes {
 		for p := range c.Nodes[i].Ports {
 			port := &c.Nodes[i].Ports[p]
-			if c.sides[i] != noSide && port.Up() && c.sides[port.Peer] == c.sides[i] {
+			if c.sides[i] != noSide && port.Up() && port.Peer != int32(i) && c.sides[port.Peer] == c.sides[i] {
 				names := map[side]string{leafSide: "leaves", spineSide: "spines"}
 				return &NotFatTree{"cable " + c.CableLabel(PortRef{int32(i), uint8(p)}), "joins two " + names[c.sides[i]]}
 			}

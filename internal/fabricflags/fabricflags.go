@@ -29,7 +29,7 @@ type Fabric struct {
 // Register adds all of the flags to a command.
 func (f *Fabric) Register(cmd *cobra.Command) {
 	fs := cmd.Flags()
-	fs.StringVar(&f.Topology, "topology", "", "output of ibnetdiscover, or an opensm-subnet.lst")
+	fs.StringVar(&f.Topology, "topology", "", "output of ibnetdiscover, an opensm-subnet.lst, a file of ibdiagnet (ibnetdiscover, lst, db_csv) or a .topo file")
 	fs.StringVar(&f.Baseline, "baseline", "", "what the fabric is meant to be (default: what the topology shows before --fail)")
 	fs.StringArrayVar(&f.Fail, "fail", nil, "take a node (description or GUID) or a cable (NODE/PORT) out; repeatable")
 	fs.StringVar(&f.names, "node-name-map", "", "a node-name map, as OpenSM and the diagnostic tools read it")
@@ -83,7 +83,7 @@ func (f *LMC) apply(fabric *topology.Fabric, path string, source topology.Source
 		}
 	case given && (f.Value < 0 || f.Value > topology.MaxLMC):
 		return fmt.Errorf("--lmc %d: want a number from 0 to %d", f.Value, topology.MaxLMC)
-	case given && f.Renumber:
+	case given && (f.Renumber || source == topology.SourceTopo):
 		var err error
 		if f.Numbered, err = topology.PretendLMC(fabric, uint8(f.Value)); err != nil {
 			return fmt.Errorf("--lmc %d on %s: %w", f.Value, path, err)
@@ -112,7 +112,7 @@ func (f *Fabric) Excluded() (*regexp.Regexp, error) {
 
 // Read reads the topology as it is in the file, with its LMC.
 func (f *Fabric) Read() (*topology.Fabric, error) {
-	data, err := command.ReadFlag("topology", f.Topology, "a file with the output of ibnetdiscover, or an opensm-subnet.lst")
+	data, err := command.ReadFlag("topology", f.Topology, "a file with the output of ibnetdiscover, an opensm-subnet.lst, or a file of ibdiagnet")
 	if err != nil {
 		return nil, err
 	}

@@ -22,8 +22,8 @@ func SubnetLst(f *topology.Fabric) []byte {
 			if port.Peer == topology.None {
 				continue
 			}
-			lstEnd(&out, f, topology.PortRef{Node: i, Port: uint8(p)}, 6)
-			lstEnd(&out, f, topology.PortRef{Node: port.Peer, Port: port.PeerPort}, 8)
+			lstEnd(&out, f, topology.PortRef{Node: i, Port: uint8(p)}, 6, 16)
+			lstEnd(&out, f, topology.PortRef{Node: port.Peer, Port: port.PeerPort}, 8, 16)
 			fmt.Fprintf(&out, "PHY=%s LOG=%s SPD=%s\n", lstWidth(port.Rate.Width), lstState[port.State], lstSpeed(port.Rate.Speed))
 		}
 	}
@@ -67,7 +67,7 @@ func lstSpeed(s topology.Speed) string {
 
 // lstEnd prints one end of a cable; OpenSM pads the vendor of the near end to
 // six digits and that of the far end to eight, and shifts devices by 16 bits.
-func lstEnd(out *bytes.Buffer, f *topology.Fabric, r topology.PortRef, vendorDigits int) {
+func lstEnd(out *bytes.Buffer, f *topology.Fabric, r topology.PortRef, vendorDigits, shift int) {
 	n := &f.Nodes[r.Node]
 	kind := map[topology.Kind]string{topology.Switch: "SW", topology.Adapter: "CA", topology.Router: "Rt"}[n.Kind]
 	if n.GUID == f.SM && f.SM != 0 && (n.Kind == topology.Switch || r.Port == firstCable(n)) {
@@ -75,7 +75,7 @@ func lstEnd(out *bytes.Buffer, f *topology.Fabric, r topology.PortRef, vendorDig
 	}
 	own := f.At(owner(f, r))
 	fmt.Fprintf(out, "{ %s Ports:%02X SystemGUID:%016x NodeGUID:%016x PortGUID:%016x VenID:%0*X DevID:%04X Rev:%08X {%s} LID:%04X PN:%02X } ",
-		kind, len(n.Ports)-1, uint64(n.System), uint64(n.GUID), uint64(own.GUID), vendorDigits, n.Vendor, n.Device<<16, 0xA1, n.Name, uint16(own.LID), r.Port)
+		kind, len(n.Ports)-1, uint64(n.System), uint64(n.GUID), uint64(own.GUID), vendorDigits, n.Vendor, n.Device<<shift, 0xA1, n.Name, uint16(own.LID), r.Port)
 }
 
 // firstCable is a node's first port with a cable, 0 when it has none.
