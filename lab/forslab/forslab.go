@@ -34,7 +34,7 @@ Exit code 0: done; 2: the input cannot be used, or the measurement failed. With 
 a command prints one JSON object on standard output; messages go to standard error.`,
 		Version: Version,
 	})
-	root.AddCommand(scenariosCommand(), gpuFramesCommand(), liquidClassesCommand(), liquidTopologiesCommand(), ocsCompareCommand(), ocsReferenceCommand(),
+	root.AddCommand(scenariosCommand(), packetsCommand(), gpuFramesCommand(), liquidClassesCommand(), liquidTopologiesCommand(), ocsCompareCommand(), ocsReferenceCommand(),
 		photonicSumsCommand(), photonicSequencesCommand(), drawCommand())
 	return root
 }
