@@ -179,16 +179,20 @@ func (s *service) admit(key string) (end func(), err error) {
 	end, ok := s.Access.Limiter.Begin(key, time.Now())
 	if !ok {
 		s.refuse(RefusedRate)
-		return nil, Busy("this client asks too often, has too much under way, or was refused too often: ask again later")
+		return nil, Busy("this client asks too often, or has too much under way: ask again later")
 	}
 	return end, nil
 }
 
-// held counts against a client that it was refused.
-func (s *service) held(key string) {
-	if s.Access != nil && s.Access.Limiter != nil {
-		s.Access.Limiter.Refused(key, time.Now())
+// turnedAway is the answer to a client that may not do a thing. One that tries too often is told
+// to wait, and not told of.
+func (s *service) turnedAway(r *http.Request, key string, err error) error {
+	if s.Access == nil || s.Access.Limiter == nil || s.Access.Limiter.Refused(key, time.Now()) {
+		return err
 	}
+	Told(r.Context())
+	s.refuse(RefusedRate)
+	return Busy("this client was refused too often: ask again later")
 }
 
 // stillMay tells whether a caller may go on with what takes long: a token may have been

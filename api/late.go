@@ -3,40 +3,51 @@ package api
 import (
 	"errors"
 	"fmt"
-	"log"
 	"net"
 	"sync"
 	"syscall"
 	"time"
 )
 
-// lateEvery is how often an address that is not there is tried again.
+// lateEvery is how often an address that cannot be listened on is tried again.
 const lateEvery = 2 * time.Second
 
-// lateListener listens on an address that this machine does not have yet, as soon as it has.
+// lateListener listens on an address as soon as that can be done: the machine may not have it
+// yet, or another program may listen there. Neither is a reason for forsd to end.
 type lateListener struct {
-	addr   string
-	log    *log.Logger
+	addr string
+	note func(error) // told why it does not listen, and nil when it does
+
 	mu     sync.Mutex // guards what follows
 	bound  net.Listener
 	closed chan struct{}
 }
 
-// listenTCP listens on an address; where the machine does not have it yet, later.
-func listenTCP(addr string, l *log.Logger) (net.Listener, error) {
+// listenTCP listens on an address, now or later.
+func listenTCP(addr string, note func(error)) net.Listener {
 	bound, err := net.Listen("tcp", addr)
-	var name *net.DNSError
-	if errors.Is(err, syscall.EADDRNOTAVAIL) || errors.As(err, &name) && name.IsTemporary {
-		if l == nil {
-			l = log.Default()
-		}
-		l.Printf("%v: trying again every %s", err, lateEvery)
-		return &lateListener{addr: addr, log: l, closed: make(chan struct{})}, nil
+	if err == nil {
+		return bound
 	}
+	note(whyNot(err))
+	return &lateListener{addr: addr, note: note, closed: make(chan struct{})}
+}
+
+// whyNot says what to do where an address cannot be listened on.
+func whyNot(err error) error {
 	if errors.Is(err, syscall.EADDRINUSE) {
-		err = fmt.Errorf("%w: another program listens there, which ss -ltnp names: end it, or set api.listen to another port", err)
+		return fmt.Errorf("%w: another program listens there, which ss -ltnp names: end it, or set another port", err)
 	}
-	return bound, err
+	return err
+}
+
+// CanListen tells why an address cannot be listened on now.
+func CanListen(addr string) error {
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return whyNot(err)
+	}
+	return l.Close()
 }
 
 // Accept waits for the address, and then for a connection.
@@ -51,7 +62,7 @@ func (l *lateListener) Accept() (net.Conn, error) {
 		if next, err := net.Listen("tcp", l.addr); err == nil && !l.adopt(next) {
 			return nil, net.ErrClosed
 		} else if err == nil {
-			l.log.Printf("listening on %s now", l.addr)
+			l.note(nil)
 			continue
 		}
 		select {
@@ -68,7 +79,7 @@ func (l *lateListener) adopt(next net.Listener) bool {
 	defer l.mu.Unlock()
 	select {
 	case <-l.closed:
-		_ = next.Close() // nobody has used it
+		_ = next.Close() // it has not been used
 		return false
 	default:
 	}

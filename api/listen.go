@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"log"
 	"net"
@@ -21,6 +20,9 @@ type Listeners struct {
 	TCP    string      // host:port, empty for none: without TLS, for reading
 	TLS    string      // host:port, empty for none; it takes Config.Access.Certificates
 	Log    *log.Logger // what goes wrong with connections; nil for the standard logger
+	// Note is told of a setting whose address cannot be listened on, which is tried again, and
+	// with nil when it can; nil for a service without addresses.
+	Note func(setting string, err error)
 }
 
 // Server serves an API on its listeners.
@@ -37,8 +39,11 @@ type Server struct {
 // shutdownWithin is how long answers under way may go on after the end.
 const shutdownWithin = 500 * time.Millisecond
 
-// Listen binds the listeners.
+// Listen binds the listeners: the socket at once, addresses as soon as that can be done.
 func Listen(c Config, l Listeners) (*Server, error) {
+	if l.Note == nil {
+		l.Note = func(string, error) {}
+	}
 	socket, err := socket.Listen(l.Socket, l.Mode)
 	if err != nil {
 		return nil, err
@@ -46,21 +51,11 @@ func Listen(c Config, l Listeners) (*Server, error) {
 	ctx, stop := context.WithCancel(context.Background())
 	s := &Server{socket: socket, stop: stop, unix: httpServer(ctx, Handler(c, false), l.Log)}
 	if l.TCP != "" {
-		if s.tcp, err = listenTCP(l.TCP, l.Log); err != nil {
-			stop()
-			return nil, errors.Join(fmt.Errorf("listen for HTTP: %w", err), socket.Close())
-		}
+		s.tcp = listenTCP(l.TCP, func(err error) { l.Note("api.listen", err) })
 		s.remote = httpServer(ctx, Handler(c, true), l.Log)
 	}
 	if l.TLS != "" {
-		if s.tls, err = listenTCP(l.TLS, l.Log); err != nil {
-			stop()
-			err = errors.Join(fmt.Errorf("listen for HTTP over TLS: %w", err), socket.Close())
-			if s.tcp != nil {
-				err = errors.Join(err, s.tcp.Close())
-			}
-			return nil, err
-		}
+		s.tls = listenTCP(l.TLS, func(err error) { l.Note("api.tls.listen", err) })
 		s.secure = httpServer(ctx, newService(c, byTLS), l.Log)
 		s.secure.TLSConfig = c.Access.TLS()
 	}
@@ -70,8 +65,11 @@ func Listen(c Config, l Listeners) (*Server, error) {
 // httpServer is a server whose clients cannot hold it up: headers, bodies and
 // answers have deadlines, which long polls and streams lift for themselves.
 func httpServer(ctx context.Context, h http.Handler, l *log.Logger) *http.Server {
+	protocols := &http.Protocols{}
+	protocols.SetHTTP1(true) // with HTTP/2 bodies would be kept before they are counted
 	return &http.Server{
 		Handler:           h,
+		Protocols:         protocols,
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       writeWithin,
 		WriteTimeout:      writeWithin,

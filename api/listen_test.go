@@ -105,7 +105,6 @@ func TestListenRefuses(t *testing.T) {
 		{Listeners{Socket: file, Mode: 0o600}, "there is a file that is no socket"},
 		{Listeners{Socket: filepath.Join(dir, "none", "forsd.sock"), Mode: 0o600}, "create its directory first"},
 		{Listeners{Socket: filepath.Join(dir, strings.Repeat("x", 120)), Mode: 0o600}, "listen on"},
-		{Listeners{Socket: filepath.Join(dir, "forsd.sock"), Mode: 0o600, TCP: "nowhere:-1"}, "listen for HTTP"},
 	} {
 		if _, err := Listen(newSite(t).Config, c.l); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: error %v, want one with %q", c.l, err, c.want)

@@ -171,11 +171,11 @@ func (s *service) handle(need access.Role, pattern string, answer endpoint) {
 		}
 		if err != nil {
 			s.refuse(RefusedRole)
-			s.held(caller.key())
+			err = s.turnedAway(r, caller.key(), err)
 		} else if err = simple(r); err != nil && need >= viewers {
 			s.refuse(RefusedStranger)
 		} else {
-			err = answer(out, r)
+			err = s.admitted(answer)(out, r)
 		}
 		if err != nil {
 			WriteError(out, err)
@@ -203,19 +203,8 @@ func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	caller, err := s.identify(r)
-	key := keyOf(r.RemoteAddr)
-	if err == nil {
-		key = caller.key()
-	}
-	end, busy := s.admit(key)
-	if busy != nil {
-		WriteError(w, busy)
-		return
-	}
-	defer end()
 	if err != nil {
-		s.held(key)
-		WriteError(w, err)
+		WriteError(w, s.turnedAway(r, keyOf(r.RemoteAddr), err))
 		return
 	}
 	r = r.WithContext(context.WithValue(r.Context(), callerKey{}, caller))
@@ -224,15 +213,33 @@ func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.mux.ServeHTTP(w, r)
 		return
 	}
+	if err := s.admitted(func(w http.ResponseWriter, r *http.Request) error { return unknown(w, r, h) })(w, r); err != nil {
+		WriteError(w, err)
+	}
+}
+
+// admitted is an endpoint for those who do not ask too often.
+func (s *service) admitted(answer endpoint) endpoint {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		end, busy := s.admit(callerOf(r.Context()).key())
+		if busy != nil {
+			return busy
+		}
+		defer end()
+		return answer(w, r)
+	}
+}
+
+// unknown answers a request that no endpoint is for, which a handler of the mux has refused.
+func unknown(w http.ResponseWriter, r *http.Request, h http.Handler) error {
 	refusal := refusal{header: http.Header{}}
 	h.ServeHTTP(&refusal, r)
 	if refusal.status == http.StatusMethodNotAllowed {
 		allowed := refusal.header.Get("Allow")
 		w.Header().Set("Allow", allowed)
-		WriteError(w, Errorf(refusal.status, CodeMethodNotAllowed, "%s is not allowed on %s: use %s", r.Method, r.URL.Path, allowed))
-		return
+		return Errorf(refusal.status, CodeMethodNotAllowed, "%s is not allowed on %s: use %s", r.Method, r.URL.Path, allowed)
 	}
-	WriteError(w, Errorf(http.StatusNotFound, CodeNotFound, "there is nothing at %s: docs/api.md lists the endpoints", r.URL.Path))
+	return Errorf(http.StatusNotFound, CodeNotFound, "there is nothing at %s: docs/api.md lists the endpoints", r.URL.Path)
 }
 
 // refusal catches the mux's own answer to what it does not know.

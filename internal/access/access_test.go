@@ -79,14 +79,19 @@ func TestLimiter(t *testing.T) {
 	if asks("a") {
 		t.Error("a second gives more than it should")
 	}
-	for range refusalsAtOnce {
-		l.Refused("c", now)
+	for i := range refusalsAtOnce {
+		if !l.Refused("c", now) {
+			t.Errorf("refusal %d is not told of", i)
+		}
 	}
-	if asks("c") {
-		t.Error("a client that was refused so often may ask")
+	if l.Refused("c", now) {
+		t.Error("all refusals are told of")
 	}
-	if now = now.Add(2 * time.Second); !asks("c") {
-		t.Error("it may not ask any more")
+	if !asks("c") {
+		t.Error("a client that was refused so often may not ask")
+	}
+	if now = now.Add(2 * time.Second); !l.Refused("c", now) {
+		t.Error("no refusal is told of any more")
 	}
 	var ends []func()
 	for range mostUnderWay {

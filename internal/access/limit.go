@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// Limiter bounds how often each client asks, and is refused, and how many of its requests
-// are under way. Clients that have not asked for long are forgotten, so its memory is
+// Limiter bounds how often each client asks, how many of its requests are under way, and how
+// many of its refusals are told of. A refusal does not count as asking, for all ranks of a host
+// are one client: what one of its users may not do keeps none of them from their plan. Clients that have not asked for long are forgotten, so its memory is
 // bounded.
 type Limiter struct {
 	mu      sync.Mutex // guards what follows
@@ -49,14 +50,12 @@ func (b *bucket) take(now time.Time, most, aSecond float64) bool {
 	return true
 }
 
-// Begin tells whether a client may ask now; its request ends with end. A client that was
-// refused too often may not ask either.
+// Begin reports whether a client may ask now; its request ends with end.
 func (l *Limiter) Begin(key string, now time.Time) (end func(), ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	c := l.client(key, now)
-	refused := c.refusals
-	if c.underWay >= mostUnderWay || !refused.take(now, refusalsAtOnce, refusalsASecond) || !c.requests.take(now, requestsAtOnce, requestsASecond) {
+	if c.underWay >= mostUnderWay || !c.requests.take(now, requestsAtOnce, requestsASecond) {
 		return nil, false
 	}
 	c.underWay++
@@ -67,11 +66,12 @@ func (l *Limiter) Begin(key string, now time.Time) (end func(), ok bool) {
 	}, true
 }
 
-// Refused counts that a client was refused for what it may not do.
-func (l *Limiter) Refused(key string, now time.Time) {
+// Refused counts that a client was refused something that it may not do, and reports whether
+// that is to be told of.
+func (l *Limiter) Refused(key string, now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.client(key, now).refusals.take(now, refusalsAtOnce, refusalsASecond)
+	return l.client(key, now).refusals.take(now, refusalsAtOnce, refusalsASecond)
 }
 
 // client is what a client has left. Where there are too many, those go that have nothing

@@ -1,6 +1,7 @@
 package access
 
 import (
+	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
@@ -19,8 +20,9 @@ type Files struct {
 	Revoked          string // a list of revoked certificates (CRL); "" for none
 }
 
-// Certificates are those files as they are now. They are read anew when one has changed;
-// where that fails, what was read before stays.
+// Certificates are those files as they are now. They are read again when one has changed. A
+// file that cannot be used leaves in force what was read of it before; before any could be
+// read, none is shown and none is accepted.
 type Certificates struct {
 	files Files
 	note  func(error) // what is wrong, once for each change; nil where all is well again
@@ -37,26 +39,33 @@ type stamp struct {
 	size int64
 }
 
-// loaded is what the files say.
+// loaded is what the files say. All but the chains stays as it is.
 type loaded struct {
-	certificate tls.Certificate
+	certificate *tls.Certificate // nil before one could be read
 	leaf        *x509.Certificate
-	clients     *x509.CertPool
+	authorities []*x509.Certificate
+	clients     *x509.CertPool // nil where no client may show a certificate
+	lists       []*x509.RevocationList
 	revoked     map[string]bool // issuer and serial number
+
+	mu     sync.Mutex                                  // guards what follows
+	chains map[[sha256.Size]byte][][]*x509.Certificate // that were verified, by the certificates shown
 }
 
-// lookEvery is how often it is looked whether the files have changed.
-const lookEvery = time.Second
+const (
+	lookEvery  = time.Second // how often it is looked whether the files have changed
+	mostChains = 4096        // that are kept
+)
 
-// LoadCertificates reads the files. Note is told what is wrong with them later on.
-func LoadCertificates(files Files, note func(error)) (*Certificates, error) {
+// LoadCertificates reads the files. Note is told what is wrong with them, now and later on.
+func LoadCertificates(files Files, note func(error)) *Certificates {
 	c := &Certificates{files: files, note: note}
-	now, err := load(files)
-	if err != nil {
-		return nil, err
+	var err error
+	c.looked, c.stamps = time.Now(), c.stat()
+	if c.now, err = load(files, &loaded{}); err != nil {
+		note(err)
 	}
-	c.now, c.stamps, c.looked = now, c.stat(), time.Now()
-	return c, nil
+	return c
 }
 
 func (c *Certificates) stat() (out [4]stamp) {
@@ -76,44 +85,52 @@ func (c *Certificates) current() *loaded {
 		return c.now
 	}
 	c.looked = time.Now()
-	stamps := c.stat()
-	if stamps == c.stamps {
-		return c.now
+	if stamps := c.stat(); stamps != c.stamps {
+		c.stamps = stamps
+		var err error
+		c.now, err = load(c.files, c.now)
+		c.note(err)
 	}
-	c.stamps = stamps
-	next, err := load(c.files)
-	if err == nil {
-		c.now = next
-	}
-	c.note(err)
 	return c.now
 }
 
-func load(f Files) (*loaded, error) {
-	out := &loaded{revoked: map[string]bool{}}
-	var err error
-	if out.certificate, err = tls.LoadX509KeyPair(f.Certificate, f.Key); err != nil {
-		return nil, fmt.Errorf("read the certificate %s and its key %s: %w", f.Certificate, f.Key, err)
+// load reads each of the files by itself, so that an authority that is taken out is out though
+// another file is damaged.
+func load(f Files, before *loaded) (*loaded, error) {
+	out := &loaded{certificate: before.certificate, leaf: before.leaf, authorities: before.authorities, clients: before.clients,
+		lists: before.lists, chains: map[[sha256.Size]byte][][]*x509.Certificate{}}
+	pair, err := tls.LoadX509KeyPair(f.Certificate, f.Key)
+	if err != nil {
+		err = fmt.Errorf("read the certificate %s and its key %s: %w", f.Certificate, f.Key, err)
+	} else {
+		out.certificate, out.leaf = &pair, pair.Leaf
 	}
-	if out.leaf, err = x509.ParseCertificate(out.certificate.Certificate[0]); err != nil {
-		return nil, fmt.Errorf("read the certificate %s: %w", f.Certificate, err)
-	}
-	var authorities []*x509.Certificate
 	if f.ClientCA != "" {
-		if authorities, err = readCertificates(f.ClientCA); err != nil {
-			return nil, err
-		}
-		out.clients = x509.NewCertPool()
-		for _, a := range authorities {
-			out.clients.AddCert(a)
+		authorities, bad := readCertificates(f.ClientCA)
+		if err = errors.Join(err, bad); bad == nil {
+			out.authorities, out.clients = authorities, x509.NewCertPool()
+			for _, a := range authorities {
+				out.clients.AddCert(a)
+			}
 		}
 	}
 	if f.Revoked != "" {
-		if err := out.readRevoked(f.Revoked, authorities); err != nil {
-			return nil, fmt.Errorf("read the revoked certificates %s: %w", f.Revoked, err)
+		lists, bad := readRevoked(f.Revoked, out.authorities)
+		switch {
+		case bad == nil:
+			out.lists = lists
+		case before.lists == nil:
+			out.clients = nil // not before it is known which are revoked
+		}
+		err = errors.Join(err, bad)
+	}
+	out.revoked = map[string]bool{}
+	for _, list := range out.lists {
+		for _, e := range list.RevokedCertificateEntries {
+			out.revoked[string(list.RawIssuer)+"/"+e.SerialNumber.String()] = true
 		}
 	}
-	return out, nil
+	return out, err
 }
 
 // readCertificates reads all certificates of a PEM file.
@@ -136,36 +153,40 @@ func readCertificates(path string) (out []*x509.Certificate, err error) {
 }
 
 // readRevoked reads lists of revoked certificates, each signed by one of the authorities.
-func (l *loaded) readRevoked(path string, authorities []*x509.Certificate) error {
+func readRevoked(path string, authorities []*x509.Certificate) (lists []*x509.RevocationList, err error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return err
+		return nil, fmt.Errorf("read the revoked certificates: %w", err)
 	}
-	lists := 0
 	for block, rest := pem.Decode(data); block != nil; block, rest = pem.Decode(rest) {
 		list, err := x509.ParseRevocationList(block.Bytes)
 		if err != nil {
-			return err
+			return nil, fmt.Errorf("read the revoked certificates %s: %w", path, err)
 		}
 		if !slices.ContainsFunc(authorities, func(a *x509.Certificate) bool { return list.CheckSignatureFrom(a) == nil }) {
-			return errors.New("no authority has signed it")
+			return nil, fmt.Errorf("read the revoked certificates %s: no authority of the clients has signed the list of %s", path, list.Issuer)
 		}
-		lists++
-		for _, e := range list.RevokedCertificateEntries {
-			l.revoked[string(list.RawIssuer)+"/"+e.SerialNumber.String()] = true
-		}
+		lists = append(lists, list)
 	}
-	if lists == 0 {
-		return errors.New("there is no list in it")
+	if len(lists) == 0 {
+		return nil, fmt.Errorf("read the revoked certificates %s: there is no list in it", path)
 	}
-	return nil
+	return lists, nil
 }
 
-// Server is how the listener speaks TLS. Clients may show a certificate, and need not.
+// errNoCertificate ends a handshake while there is none.
+var errNoCertificate = errors.New("forsd has no certificate that can be used")
+
+// Server is how the listener speaks TLS. Clients may show a certificate, and need not. It
+// speaks HTTP/1.1 alone: with HTTP/2 a client would have forsd keep a body before it is asked
+// for.
 func (c *Certificates) Server() *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS12, GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
 		now := c.current()
-		config := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{now.certificate}, NextProtos: []string{"h2", "http/1.1"}}
+		if now.certificate == nil {
+			return nil, errNoCertificate
+		}
+		config := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{*now.certificate}, NextProtos: []string{"http/1.1"}}
 		if now.clients != nil {
 			config.ClientAuth, config.ClientCAs = tls.VerifyClientCertIfGiven, now.clients
 		}
@@ -176,24 +197,70 @@ func (c *Certificates) Server() *tls.Config {
 // Client is how forsd asks the other one: by the same certificates, which the other one's
 // must be of as well.
 func (c *Certificates) Client() *tls.Config {
-	return &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: c.current().clients,
-		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &c.current().certificate, nil }}
+	return &tls.Config{MinVersion: tls.VersionTLS12,
+		InsecureSkipVerify: true, // VerifyConnection does it, by the authorities of now
+		VerifyConnection: func(s tls.ConnectionState) error {
+			_, err := s.PeerCertificates[0].Verify(x509.VerifyOptions{DNSName: s.ServerName, Roots: c.current().clients, Intermediates: pool(s.PeerCertificates[1:])})
+			return err
+		},
+		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			if now := c.current(); now.certificate != nil {
+				return now.certificate, nil
+			}
+			return nil, errNoCertificate
+		}}
 }
 
-// Verified is the certificate that a client has shown, nil for none. A connection may
-// outlast its certificate, so it is looked at for each request.
+func pool(list []*x509.Certificate) *x509.CertPool {
+	out := x509.NewCertPool()
+	for _, c := range list {
+		out.AddCert(c)
+	}
+	return out
+}
+
+// Verified is the certificate that a client has shown, nil for none. A connection may outlast
+// its certificate and the authority that has signed it, so both are looked at for each
+// request.
 func (c *Certificates) Verified(state *tls.ConnectionState, at time.Time) (*x509.Certificate, error) {
-	if state == nil || len(state.VerifiedChains) == 0 {
+	now := c.current()
+	if state == nil || len(state.PeerCertificates) == 0 || now.clients == nil {
 		return nil, nil
 	}
-	now := c.current()
+	shown := state.PeerCertificates
+	chains, err := now.verify(shown, at)
+	if err != nil {
+		return nil, fmt.Errorf("the certificate of %s does not hold: %w", shown[0].Subject, err)
+	}
 	var why error
-	for _, chain := range state.VerifiedChains {
+	for _, chain := range chains {
 		if why = now.holds(chain, at); why == nil {
-			return chain[0], nil
+			return shown[0], nil
 		}
 	}
 	return nil, why
+}
+
+// verify is the chains from certificates shown to the authorities.
+func (l *loaded) verify(shown []*x509.Certificate, at time.Time) ([][]*x509.Certificate, error) {
+	h := sha256.New()
+	for _, c := range shown {
+		h.Write(c.Raw)
+	}
+	key := [sha256.Size]byte(h.Sum(nil))
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if chains, known := l.chains[key]; known {
+		return chains, nil
+	}
+	chains, err := shown[0].Verify(x509.VerifyOptions{Roots: l.clients, Intermediates: pool(shown[1:]), CurrentTime: at, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
+	if err == nil {
+		if len(l.chains) >= mostChains {
+			clear(l.chains)
+		}
+		l.chains[key] = chains
+	}
+	return chains, err
 }
 
 // holds tells why a chain of certificates does not hold now.
@@ -209,5 +276,26 @@ func (l *loaded) holds(chain []*x509.Certificate, at time.Time) error {
 	return nil
 }
 
-// Names tells whether the certificate of forsd is for a host.
-func (c *Certificates) Names(host string) bool { return c.current().leaf.VerifyHostname(host) == nil }
+// Names reports whether the certificate of forsd is for a host.
+func (c *Certificates) Names(host string) bool {
+	leaf := c.current().leaf
+	return leaf != nil && leaf.VerifyHostname(host) == nil
+}
+
+// Terms are how long the certificates and lists hold.
+func (c *Certificates) Terms() []Term {
+	now := c.current()
+	var out []Term
+	if now.leaf != nil {
+		out = append(out, Term{"certificate", "the certificate of " + now.leaf.Subject.String() + " in " + c.files.Certificate, now.leaf.NotBefore, now.leaf.NotAfter})
+	}
+	for _, a := range now.authorities {
+		out = append(out, Term{"client_ca", "the authority " + a.Subject.String() + " in " + c.files.ClientCA, a.NotBefore, a.NotAfter})
+	}
+	for _, l := range now.lists {
+		if !l.NextUpdate.IsZero() {
+			out = append(out, Term{"revoked", "the list of revoked certificates of " + l.Issuer.String() + " in " + c.files.Revoked, l.ThisUpdate, l.NextUpdate})
+		}
+	}
+	return out
+}

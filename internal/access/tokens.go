@@ -100,7 +100,7 @@ func (t *Tokens) Create(name string, role Role, life time.Duration, by string, n
 		return "", made, ErrRole
 	case life <= 0 || life > MostLife:
 		return "", made, ErrLife
-	case slices.ContainsFunc(t.list, func(s stored) bool { return s.Name == name }):
+	case slices.ContainsFunc(t.list, func(s stored) bool { return s.Name == name && now.Before(s.Expires) }):
 		return "", made, ErrTaken
 	case len(t.list) >= MostTokens:
 		return "", made, ErrMany
@@ -109,7 +109,7 @@ func (t *Tokens) Create(name string, role Role, life time.Duration, by string, n
 	_, _ = rand.Read(random) // it does not fail
 	secret = prefix + base64.RawURLEncoding.EncodeToString(random)
 	made = Token{Name: name, Role: role, Created: now.UTC().Truncate(time.Second), Expires: now.Add(life).UTC().Truncate(time.Second), By: by}
-	next := append(slices.Clone(t.list), stored{made, hash(secret)})
+	next := append(slices.DeleteFunc(slices.Clone(t.list), func(s stored) bool { return s.Name == name }), stored{made, hash(secret)})
 	if err := t.write(next); err != nil {
 		return "", made, err
 	}
@@ -136,7 +136,9 @@ func (t *Tokens) List(now time.Time) []Token {
 	t.prune(now)
 	out := []Token{}
 	for _, s := range t.list {
-		out = append(out, s.Token)
+		if now.Before(s.Expires) {
+			out = append(out, s.Token)
+		}
 	}
 	slices.SortFunc(out, func(a, b Token) int { return strings.Compare(a.Name, b.Name) })
 	return out
@@ -155,9 +157,23 @@ func (t *Tokens) Find(secret string, now time.Time) (Token, bool) {
 	return Token{}, false
 }
 
-// prune forgets what has expired. The file forgets it when it is written next.
+// told is how long a token that has expired is told of, unless it is revoked or made again.
+const told = near
+
+// prune forgets what has expired long ago. The file forgets it when it is written next.
 func (t *Tokens) prune(now time.Time) {
-	t.list = slices.DeleteFunc(slices.Clone(t.list), func(s stored) bool { return !now.Before(s.Expires) })
+	t.list = slices.DeleteFunc(slices.Clone(t.list), func(s stored) bool { return !now.Before(s.Expires.Add(told)) })
+}
+
+// Terms are how long the tokens hold, also of those that have expired lately.
+func (t *Tokens) Terms(now time.Time) (out []Term) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.prune(now)
+	for _, s := range t.list {
+		out = append(out, Term{"token", "the token " + s.Name, s.Created, s.Expires})
+	}
+	return out
 }
 
 // write replaces the file, and then the list.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/internal/access"
 	"github.com/forsd/forsd/internal/aside"
 	"github.com/forsd/forsd/internal/board"
 	"github.com/forsd/forsd/internal/cables"
@@ -84,6 +85,7 @@ type Parts struct {
 	Drains   func() []drains.Drain // that there are
 	Planning planner.Settings
 	Settings *reload.Settings // that may change while forsd runs
+	Terms    func(now time.Time) []access.Term
 }
 
 // Backend answers the API.

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/internal/access"
 	"github.com/forsd/forsd/internal/board"
 	"github.com/forsd/forsd/internal/cablehealth"
 	"github.com/forsd/forsd/internal/cables"
@@ -168,7 +169,7 @@ func newMetrics(b *Backend) *Metrics {
 			return float64(n)
 		}))
 	}
-	m.Registry.MustRegister(inForce{b.Board.Health}, m.stations, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.Registry.MustRegister(inForce{b.Board.Health}, terms(b.Terms), m.stations, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
 
@@ -189,6 +190,27 @@ func (c inForce) Collect(out chan<- prometheus.Metric) {
 			told[w.Code] = true
 			out <- prometheus.MustNewConstMetric(warningInForce, prometheus.GaugeValue, 1, w.Code, string(w.Severity))
 		}
+	}
+}
+
+// terms tells when the first of each kind expires.
+type terms func(now time.Time) []access.Term
+
+var expires = prometheus.NewDesc("forsd_expires_timestamp_seconds", "When the first certificate, client authority, list of revoked certificates, token or lease expires.", []string{"kind"}, nil)
+
+// Describe names the metric.
+func (terms) Describe(out chan<- *prometheus.Desc) { out <- expires }
+
+// Collect tells of the kinds that there are.
+func (f terms) Collect(out chan<- prometheus.Metric) {
+	first := map[string]time.Time{}
+	for _, t := range f(time.Now()) {
+		if at, has := first[t.Kind]; !has || t.Until.Before(at) {
+			first[t.Kind] = t.Until
+		}
+	}
+	for kind, at := range first {
+		out <- prometheus.MustNewConstMetric(expires, prometheus.GaugeValue, float64(at.Unix()), kind)
 	}
 }
 

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"context"
 	"net/url"
 	"path/filepath"
 	"strings"
@@ -10,11 +11,9 @@ import (
 
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/internal/access"
+	"github.com/forsd/forsd/internal/config"
 	"github.com/forsd/forsd/internal/health"
 )
-
-// accessIncomplete warns that somebody may not do what was meant.
-const accessIncomplete = "access-incomplete"
 
 // openAccess reads by what callers are known.
 func (r *rooms) openAccess() {
@@ -36,22 +35,67 @@ func (r *rooms) openAccess() {
 	}
 }
 
-// openCertificates reads forsd's certificates, without which it does not begin where it
-// is to have some.
-func (r *rooms) openCertificates() (err error) {
-	c := &r.cfg.API
-	if c.TLS.Certificate == "" {
-		return nil
+// openCertificates reads forsd's certificates.
+func (r *rooms) openCertificates() {
+	if files := certificateFiles(r.cfg); files.Certificate != "" {
+		r.access.Certificates = access.LoadCertificates(files, func(err error) {
+			if err != nil {
+				r.incomplete("certificates", strings.ReplaceAll(err.Error(), "\n", "; ")+": what was read before stays in use")
+				return
+			}
+			r.log.Info("the certificates were read again")
+			r.incomplete("certificates", "")
+		})
 	}
-	r.access.Certificates, err = access.LoadCertificates(access.Files{Certificate: c.TLS.Certificate, Key: c.TLS.Key, ClientCA: c.TLS.ClientCA, Revoked: c.TLS.Revoked}, func(err error) {
-		if err != nil {
-			r.incomplete("certificates", err.Error()+": those of before stay in use")
-			return
+}
+
+// certificateFiles are the files of the TLS listener.
+func certificateFiles(c *config.Config) access.Files {
+	t := &c.API.TLS
+	return access.Files{Certificate: t.Certificate, Key: t.Key, ClientCA: t.ClientCA, Revoked: t.Revoked}
+}
+
+// listening warns of an address that cannot be listened on, or takes that back.
+func (r *rooms) listening(setting string, err error) {
+	var found []health.Finding
+	if err != nil {
+		found = []health.Finding{{Code: access.ListenerDown, Text: setting + ": " + err.Error() + "; it is tried again"}}
+	} else {
+		r.log.Info("listening", zap.String("setting", setting))
+	}
+	r.health.Set("listener "+setting, found, time.Now())
+}
+
+// terms are how long certificates, tokens and leases hold.
+func (r *rooms) terms(now time.Time) (out []access.Term) {
+	if r.access.Certificates != nil {
+		out = r.access.Certificates.Terms()
+	}
+	out = append(out, r.access.Tokens.Terms(now)...)
+	for _, j := range r.jobs.List() {
+		from := j.Leased.Day
+		if from.IsZero() {
+			from = j.Created
 		}
-		r.log.Info("the certificates were read anew")
-		r.incomplete("certificates", "")
-	})
-	return err
+		out = append(out, access.Term{Kind: "lease", Name: "the lease of " + j.Label(), From: from, Until: j.Due(now)})
+	}
+	return out
+}
+
+// judgeEvery is how often it is looked whether something expires.
+const judgeEvery = time.Minute
+
+// judgeTerms warns of all that has expired or will soon.
+func (r *rooms) judgeTerms(ctx context.Context) error {
+	for {
+		now := time.Now()
+		r.health.Set("terms", access.Judge(r.terms(now), now), now)
+		select {
+		case <-time.After(judgeEvery):
+		case <-ctx.Done():
+			return nil
+		}
+	}
 }
 
 // incomplete warns of what is wrong with one of the ways in which callers are known, or
@@ -59,8 +103,8 @@ func (r *rooms) openCertificates() (err error) {
 func (r *rooms) incomplete(source, text string) {
 	var found []health.Finding
 	if text != "" {
-		r.log.Error("somebody may not do what was meant", zap.String("because", text))
-		found = []health.Finding{{Code: accessIncomplete, Text: text}}
+		r.log.Error("somebody may not do as was meant", zap.String("because", text))
+		found = []health.Finding{{Code: access.Incomplete, Text: text}}
 	}
 	r.health.Set("access "+source, found, time.Now())
 }

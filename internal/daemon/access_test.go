@@ -329,7 +329,7 @@ func TestCertificates(t *testing.T) {
 	became(g.overTLS(access.Viewer, "", fresh), "/v1/status", http.StatusOK)
 	found := false
 	for _, x := range g.health.List(time.Now()) {
-		found = found || x.Code == accessIncomplete
+		found = found || x.Code == access.Incomplete
 	}
 	if !found {
 		t.Error("a key that cannot be read is not told of")

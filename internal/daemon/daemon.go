@@ -111,6 +111,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 		run("follow OpenSM's log", d.manager.FollowLog)
 	}
 	run("api", server)
+	run("follow terms", d.judgeTerms)
 	run("take traps", d.probe.WatchTraps)
 	run("send warnings", d.webhook.Run)
 	if d.cfg.Cables.Mode != cablehealth.Off {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/internal/access"
 	"github.com/forsd/forsd/internal/cables"
 	"github.com/forsd/forsd/internal/drains"
 	"github.com/forsd/forsd/internal/health"
@@ -29,7 +30,7 @@ const (
 
 // kinds lists every kind of warning. docs/reference.md explains each.
 func kinds() []health.Warnable {
-	return slices.Concat(warnables, reload.Kinds(), opensm.Kinds(), history.Kinds(), webhook.Kinds())
+	return slices.Concat(warnables, reload.Kinds(), opensm.Kinds(), history.Kinds(), webhook.Kinds(), access.Kinds())
 }
 
 // warnables lists those that are not brought by their packages.
@@ -81,7 +82,6 @@ var warnables = []health.Warnable{
 	{Code: controller.ReadBackFailed, Severity: health.Critical, Title: "The switches' tables could not be read"},
 	{Code: controller.TablesStale, Severity: health.Critical, Title: "The switches hold other tables than those planned"},
 
-	{Code: accessIncomplete, Severity: health.Degraded, Title: "Somebody may not do what was meant"},
 	{Code: drains.Drained, Severity: health.Info, Title: "Parts of the fabric are drained"},
 
 	{Code: vault.StateNotDurable, Severity: health.Critical, Title: "The state cannot be stored"},

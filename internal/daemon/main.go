@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"slices"
 	"syscall"
 
 	systemd "github.com/coreos/go-systemd/v22/daemon"
@@ -69,7 +70,11 @@ func Main(args []string, version string) int {
 			what = "there is no such file, the defaults hold"
 		}
 		fmt.Printf("%s: %s\n", *path, what)
-		return exitOK
+		broken, expiring := Problems(cfg)
+		for _, p := range slices.Concat(broken, expiring) {
+			fmt.Fprintf(os.Stderr, "%s: forsd would work, but: %s\n", *path, p)
+		}
+		return min(len(broken), exitFailed)
 	}
 	// The heap is small, and a collection amid a failure costs more than memory.
 	debug.SetGCPercent(gcPercent)

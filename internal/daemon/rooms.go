@@ -88,9 +88,7 @@ func open(cfg *config.Config, version string, log *zap.Logger, notify func(strin
 		Doubt: func() { r.tell(controller.TablesDoubted{}) }, Overheard: func(lid uint16, told bool) { r.probe.Overheard(topology.LID(lid), told) }})
 	r.probe = probe.New(probe.Parts{Config: &cfg.OpenSM, Log: log, Board: r.board, Manager: r.manager, Reader: r.reader})
 	r.access = &api.Access{Limiter: &access.Limiter{}}
-	if err := r.openCertificates(); err != nil {
-		return nil, false, err
-	}
+	r.openCertificates()
 	if r.peer, err = replica.Dial(cfg.Peer.Address, r.credentials()); err != nil {
 		return nil, false, err
 	}
@@ -109,7 +107,7 @@ func open(cfg *config.Config, version string, log *zap.Logger, notify func(strin
 	r.cables = cables.New(cables.Parts{Settings: cfg.Cables.Settings, MaxCost: cfg.Cables.MaxCost, Congestion: cfg.Cables.Congestion, Log: log, Health: r.health, Say: r.board.Say})
 	r.backend = backend.New(backend.Parts{Version: version, Started: r.started, Board: r.board, Store: r.store, Desk: r.desk, Jobs: r.jobs, Cables: r.cables,
 		History: r.history, Webhook: r.webhook, OpenSM: r.openSM, Loop: commands{r}, Workers: r.workers, Planning: r.planning, Settings: r.settings, Watches: r.watches(),
-		Drains: func() []drains.Drain { return *r.drained.Load() }})
+		Drains: func() []drains.Drain { return *r.drained.Load() }, Terms: r.terms})
 	if err := r.backend.GPUs.Keep(filepath.Join(cfg.StateDir, "gpu-sessions.json")); err != nil {
 		log.Error("the GPU sessions of before are lost", zap.Error(err))
 	}
@@ -181,7 +179,7 @@ func finder(c *config.OpenSM) opensm.Finder {
 
 // listen binds the API and returns what serves it.
 func (r *rooms) listen() (func(context.Context) error, error) {
-	s, err := api.Listen(r.interfaces(), api.Listeners{Socket: r.cfg.API.Socket, Mode: r.cfg.API.SocketMode, TCP: r.cfg.API.Listen, TLS: r.cfg.API.TLS.Listen, Log: zap.NewStdLog(r.log)})
+	s, err := api.Listen(r.interfaces(), api.Listeners{Socket: r.cfg.API.Socket, Mode: r.cfg.API.SocketMode, TCP: r.cfg.API.Listen, TLS: r.cfg.API.TLS.Listen, Log: zap.NewStdLog(r.log), Note: r.listening})
 	if err != nil {
 		return nil, err
 	}

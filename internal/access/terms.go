@@ -1,0 +1,66 @@
+package access
+
+import (
+	"time"
+
+	"github.com/forsd/forsd/internal/health"
+)
+
+// The codes of the warnings about terms, and about what cannot be used.
+const (
+	Incomplete     = "access-incomplete"
+	ListenerDown   = "listener-down"
+	ExpiresSoon    = "expires-soon"    // in 30 days
+	ExpiresShortly = "expires-shortly" // in 7 days
+	Expired        = "expired"
+)
+
+// Kinds are the kinds of these warnings.
+func Kinds() []health.Warnable {
+	return []health.Warnable{
+		{Code: Incomplete, Severity: health.Degraded, Title: "Somebody may not do what was meant"},
+		{Code: ListenerDown, Severity: health.Degraded, Title: "The API does not listen everywhere"},
+		{Code: ExpiresSoon, Severity: health.Info, Title: "Something expires within 30 days"},
+		{Code: ExpiresShortly, Severity: health.Degraded, Title: "Something expires within 7 days"},
+		{Code: Expired, Severity: health.Degraded, Title: "Something has expired"},
+	}
+}
+
+// Term is how long something holds.
+type Term struct {
+	Kind        string // for the metric: certificate, client_ca, revoked, token or lease
+	Name        string // in words
+	From, Until time.Time
+}
+
+const (
+	day  = 24 * time.Hour
+	soon = 30 * day
+	near = 7 * day
+)
+
+// Judge says what is wrong with a term: "" for nothing. What was made for less than 30 days, or
+// 7, expires as it was meant to, and warns when it has.
+func (t Term) Judge(now time.Time) (code, text string) {
+	left, life := t.Until.Sub(now), t.Until.Sub(t.From)
+	at := t.Until.UTC().Format("2006-01-02 15:04 UTC")
+	switch {
+	case left <= 0:
+		return Expired, t.Name + " has expired at " + at + ": renew or remove it"
+	case left <= near && life > near:
+		return ExpiresShortly, t.Name + " expires at " + at + ": renew or remove it"
+	case left <= soon && life > soon:
+		return ExpiresSoon, t.Name + " expires at " + at + ": renew or remove it"
+	}
+	return "", ""
+}
+
+// Judge finds all that is wrong with terms.
+func Judge(terms []Term, now time.Time) (out []health.Finding) {
+	for _, t := range terms {
+		if code, text := t.Judge(now); code != "" {
+			out = append(out, health.Finding{Code: code, Text: text})
+		}
+	}
+	return out
+}
