@@ -71,6 +71,7 @@ Exit code 1: something fails.`,
 				addr = given
 			}
 			d.checkDaemon(addr)
+			d.checkAccess()
 			d.checkManager()
 			d.checkBoot()
 			d.checkUser(user)

@@ -1,0 +1,60 @@
+package cli
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/internal/access"
+	"github.com/forsd/forsd/internal/health"
+)
+
+// checkAccess looks whether the API is served as it is meant to be, and whether what clients
+// are known by holds: as a running forsd says, or by the files that it would start with.
+func (d *doctor) checkAccess() {
+	before := len(d.Checks)
+	if d.status != nil {
+		for _, w := range d.status.Warnings {
+			if slices.ContainsFunc(access.Kinds(), func(k health.Warnable) bool { return k.Code == w.Code }) {
+				d.expires(w.Code, w.Text)
+			}
+		}
+	} else {
+		d.wouldServe()
+	}
+	if len(d.Checks) == before {
+		d.note("access", good, "nothing of the API's certificates and tokens expires soon, and its addresses can be listened on")
+	}
+}
+
+// wouldServe looks at the files and addresses of the API where forsd does not run.
+func (d *doctor) wouldServe() {
+	c := &d.config.API
+	if c.TLS.Certificate != "" {
+		files := access.Files{Certificate: c.TLS.Certificate, Key: c.TLS.Key, ClientCA: c.TLS.ClientCA, Revoked: c.TLS.Revoked}
+		certificates := access.LoadCertificates(files, func(err error) {
+			d.note(access.Incomplete, fail, "%s", strings.ReplaceAll(err.Error(), "\n", "; "))
+		})
+		for _, f := range access.Judge(certificates.Terms(), time.Now()) {
+			d.expires(f.Code, f.Text)
+		}
+	}
+	for _, x := range []struct{ setting, address string }{{"api.listen", c.Listen}, {"api.tls.listen", c.TLS.Listen}} {
+		if x.address == "" {
+			continue
+		}
+		if err := api.CanListen(x.address); err != nil {
+			d.note(access.ListenerDown, fail, "%s: %v", x.setting, err)
+		}
+	}
+}
+
+// expires adds a line for a warning about access: what has expired fails.
+func (d *doctor) expires(code, text string) {
+	g := warn
+	if code == access.Expired {
+		g = fail
+	}
+	d.note(code, g, "%s", text)
+}
