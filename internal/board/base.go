@@ -53,7 +53,15 @@ func (b *Board) NoBase(warnings []planner.Warning) {
 	b.Bases.Withdraw()
 }
 
-// LastBase is the plan for base LIDs published last by this process.
+// ResumeBase takes up the plan for base LIDs that is stored, nil if there is none. It is not
+// in force before it is verified.
+func (b *Board) ResumeBase(plan *phasetable.View) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.basePlan = plan
+}
+
+// LastBase is the plan for base LIDs published last, nil for none.
 func (b *Board) LastBase() *phasetable.View {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -39,12 +39,12 @@ func New(cfg *config.Config, version string, log *zap.Logger, notify func(string
 		return nil, fmt.Errorf("planning.engine is ilp: %w", ilp.ErrNotBuiltIn)
 	}
 	cfg = untouched(cfg)
-	r, reissue, err := open(cfg, version, log, notify)
+	r, err := open(cfg, version, log, notify)
 	if err != nil {
 		return nil, err
 	}
 	x := &actions{rooms: r, press: press.New(press.Parts{Log: log, Board: r.board, Store: r.store, Desk: r.desk, Jobs: r.jobs, Planning: r.planning,
-		KeepEpochs: cfg.KeepEpochs, Paired: r.peer.Exists()}, reissue)}
+		KeepEpochs: cfg.KeepEpochs, Paired: r.peer.Exists()})}
 	l := &loop{rooms: r, core: controller.New(controllerSettings(cfg)), links: linkstate.New(probe.Settings(&cfg.OpenSM)), actions: x,
 		standby: standby.New(standby.Settings{Peer: cfg.Peer.Address, TakeoverWait: cfg.Peer.Timeout, Salt: rand.Uint32()}), giveUp: func() {},
 		costs:  cables.Costs{Workers: r.workers, Planning: r.planning},

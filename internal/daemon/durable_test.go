@@ -151,12 +151,18 @@ type besideDisk struct {
 	r      *rand.Rand
 	dir    string
 	disk   *disk
-	given  map[[2]uint64]string // tables by number and job, 0 for the fabric's
-	last   uint64               // highest number given to the fabric's plan
-	fabric *topology.Fabric     // healthy
-	alone  bool                 // nothing can be written beside the state directory either
+	given  map[series]map[uint64]string // tables by number
+	last   map[series]uint64            // the highest number given
+	fabric *topology.Fabric             // healthy
+	alone  bool                         // nothing can be written beside the state directory either
 	now    *topology.Fabric
 	log    []string
+}
+
+// series are plans whose numbers readers compare.
+type series struct {
+	job  uint64 // 0 for the fabric
+	base bool   // plans for base LIDs
 }
 
 func (h *besideDisk) note(format string, args ...any) {
@@ -177,27 +183,30 @@ func (h *besideDisk) start() {
 // look checks what is given out: no number is ever given twice, nor one below another.
 func (h *besideDisk) look() {
 	h.t.Helper()
-	if p := h.board.Plans.Current(); p != nil {
-		h.take(p.Epoch, 0, p.Table.Bytes())
-		if p.Epoch < h.last && !h.alone {
-			h.fail("epoch %d is given out after %d", p.Epoch, h.last)
-		}
-		h.last = p.Epoch
-	}
+	h.take(series{}, h.board.Plans)
+	h.take(series{base: true}, h.board.Bases)
 	for _, j := range h.jobs.List() {
-		if p := j.Plans.Current(); p != nil {
-			h.take(p.Epoch, j.ID, p.Table.Bytes())
-		}
+		h.take(series{job: j.ID}, j.Plans)
+		h.take(series{job: j.ID, base: true}, j.Bases)
 	}
 }
 
-func (h *besideDisk) take(number, job uint64, table []byte) {
+func (h *besideDisk) take(of series, plans *api.Plans) {
 	h.t.Helper()
-	key := [2]uint64{number, job} // a job's plan may bear the number of the fabric's
-	if before, known := h.given[key]; known && before != string(table) {
-		h.fail("number %d (job %d) is given to two plans", number, job)
+	p := plans.Current()
+	if p == nil {
+		return
 	}
-	h.given[key] = string(table)
+	if h.given[of] == nil {
+		h.given[of] = map[uint64]string{}
+	}
+	if before, known := h.given[of][p.Epoch]; known && before != string(p.Table.Bytes()) {
+		h.fail("number %d of %+v is given to two plans", p.Epoch, of)
+	}
+	if p.Epoch < h.last[of] && !h.alone {
+		h.fail("number %d of %+v is given out after %d", p.Epoch, of, h.last[of])
+	}
+	h.given[of][p.Epoch], h.last[of] = string(p.Table.Bytes()), p.Epoch
 }
 
 // settle has the fabric as it is be planned, which no disk may keep from it.
@@ -332,6 +341,56 @@ func (h *besideDisk) mend() {
 	h.settle()
 }
 
+// newBesideDisk is a forsd that has settled.
+func newBesideDisk(t *testing.T, seed int, alone bool) *besideDisk {
+	t.Helper()
+	dir := t.TempDir()
+	state := filepath.Join(dir, "state")
+	ok(t, os.Mkdir(state+".away", 0o755))
+	h := &besideDisk{t: t, r: rand.New(rand.NewPCG(uint64(seed), 1)), dir: dir, disk: newDisk(t, state), given: map[series]map[uint64]string{}, last: map[series]uint64{}, fabric: fabric(4, 4), alone: alone}
+	h.now = h.fabric
+	if alone {
+		ok(t, os.MkdirAll(filepath.Join(dir, "s.numbers", "x"), 0o755), os.MkdirAll(filepath.Join(dir, "lfts.dump.numbers", "x"), 0o755))
+	}
+	h.start()
+	h.settle()
+	return h
+}
+
+// TestCableOverFullDisk has a cable leave and return while the disk is full. Neither after
+// that nor after a kill does any plan have a number below the one that it had.
+func TestCableOverFullDisk(t *testing.T) {
+	for _, stored := range []bool{true, false} {
+		for _, alone := range []bool{true, false} {
+			if alone && !stored {
+				continue // what was in force from memory is nowhere to be known of
+			}
+			h := newBesideDisk(t, 0, alone)
+			_, err := h.tryMake(api.JobRequest{Hosts: names(0, 5), LeaseSeconds: 3600})
+			ok(t, err)
+			h.settle()
+			h.alone = false // and yet numbers are not to go back
+			h.disk.fail("full")
+			for _, now := range []*topology.Fabric{lacking(h.fabric, 4, 0, 2), h.fabric} {
+				h.now = now
+				h.settle()
+			}
+			if len(h.last) != 4 {
+				t.Fatalf("numbers of %d kinds of plans were given, want those of the fabric and of a job, each with plans for base LIDs", len(h.last))
+			}
+			if stored {
+				h.mend()
+			} else {
+				h.kill()
+				h.disk.mend()
+				h.start()
+				h.settle()
+			}
+			h.kill()
+		}
+	}
+}
+
 // TestDisk has the state directory be full, read-only, gone, empty or another one, and its
 // files damaged, in random histories of a fabric that fails and of a forsd that is killed.
 // Plans and tables follow the fabric all the same; no number is given to two plans, and none
@@ -343,16 +402,7 @@ func TestDisk(t *testing.T) {
 	}
 	for seed := range cases {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			dir := t.TempDir()
-			state := filepath.Join(dir, "state")
-			ok(t, os.Mkdir(state+".away", 0o755))
-			h := &besideDisk{t: t, r: rand.New(rand.NewPCG(uint64(seed), 1)), dir: dir, disk: newDisk(t, state), given: map[[2]uint64]string{}, fabric: fabric(4, 4)}
-			h.now = h.fabric
-			if h.alone = seed%4 == 3; h.alone {
-				ok(t, os.MkdirAll(filepath.Join(dir, "s.numbers", "x"), 0o755), os.MkdirAll(filepath.Join(dir, "lfts.dump.numbers", "x"), 0o755))
-			}
-			h.start()
-			h.settle()
+			h := newBesideDisk(t, seed, seed%4 == 3)
 			for range 14 {
 				h.step()
 			}

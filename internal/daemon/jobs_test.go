@@ -295,7 +295,7 @@ func TestJobsLagBehind(t *testing.T) {
 	d = readable(daemonIn(t, dir))
 	d.atRest(t, cut)
 	j := d.job(t, "a")
-	if d.board.EpochNumber() != 3 || j.Epoch != 4 {
+	if d.board.EpochNumber() != 3 || j.Epoch <= 3 {
 		t.Errorf("the fabric has epoch %d, the job %d", d.board.EpochNumber(), j.Epoch)
 	}
 	holds(t, d.board.Latest(), j, d.desk.InSwitches())

@@ -22,6 +22,7 @@ import (
 	"github.com/forsd/forsd/internal/standby/replica"
 	"github.com/forsd/forsd/internal/store"
 	"github.com/forsd/forsd/internal/view"
+	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/topology"
 	"github.com/forsd/forsd/verify"
 )
@@ -400,6 +401,13 @@ func TestReplicaDamaged(t *testing.T) {
 		"job table": func(r *replica.Replica) { r.Jobs[0].Table[len(r.Jobs[0].Table)-1] ^= 1 },
 		"fabric":    func(r *replica.Replica) { r.Fabric.Nodes[0].Ports[1].Peer = -7 },
 		"numbers":   func(r *replica.Replica) { r.Last = 0 },
+		"base plan": func(r *replica.Replica) {
+			plan, err := phasetable.Decode(r.BaseLIDs.Table)
+			ok(t, err)
+			plan, err = plan.Numbered(1<<63, plan.TopologyHash())
+			ok(t, err)
+			r.BaseLIDs.Table = plan.Bytes()
+		},
 	} {
 		r, err := replica.Ask(t.Context(), w.follower.peer.Client, standby.Ask{})
 		ok(t, err)

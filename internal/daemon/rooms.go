@@ -72,7 +72,7 @@ type rooms struct {
 const keepEvents = 1024
 
 // open sets the rooms up, and goes on from what is stored.
-func open(cfg *config.Config, version string, log *zap.Logger, notify func(string)) (r *rooms, reissue bool, err error) {
+func open(cfg *config.Config, version string, log *zap.Logger, notify func(string)) (r *rooms, err error) {
 	r = &rooms{cfg: cfg, version: version, log: log, started: time.Now(), notify: notify, inbox: newInbox(), planning: planning(cfg), workers: worker.NewPool(worker.Defaults())}
 	r.settings = reload.New(cfg, r.started)
 	r.settings.Apply = r.reconfigure
@@ -90,19 +90,19 @@ func open(cfg *config.Config, version string, log *zap.Logger, notify func(strin
 	r.access = &api.Access{Limiter: &access.Limiter{}}
 	r.openCertificates()
 	if r.peer, err = replica.Dial(cfg.Peer.Address, r.credentials()); err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	r.peer.Desk.Claimed = r.peerClaims
 	r.openAccess()
 	r.jobs = &jobs.Registry{Log: log, Board: r.board}
 	if r.store, err = vault.Open(cfg, log, r.board, r.jobs.Stored); err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	r.jobs.Store = r.store
 	r.board.Plans.Stored = r.storedPlan
 	r.board.Say(api.KindStart, api.Start{Version: version})
-	if reissue, err = r.resume(); err != nil {
-		return nil, false, errors.Join(err, r.store.Close())
+	if err := r.resume(); err != nil {
+		return nil, errors.Join(err, r.store.Close())
 	}
 	r.cables = cables.New(cables.Parts{Settings: cfg.Cables.Settings, MaxCost: cfg.Cables.MaxCost, Congestion: cfg.Cables.Congestion, Log: log, Health: r.health, Say: r.board.Say})
 	r.backend = backend.New(backend.Parts{Version: version, Started: r.started, Board: r.board, Store: r.store, Desk: r.desk, Jobs: r.jobs, Cables: r.cables,
@@ -114,7 +114,7 @@ func open(cfg *config.Config, version string, log *zap.Logger, notify func(strin
 	if err := r.backend.OCS.Keep(filepath.Join(cfg.StateDir, "ocs-sessions.json")); err != nil {
 		log.Error("the OCS sessions of before are lost", zap.Error(err))
 	}
-	return r, reissue, nil
+	return r, nil
 }
 
 // storedPlan is the plan of an epoch that is kept on disk.
@@ -126,9 +126,8 @@ func (r *rooms) storedPlan(n uint64) (*phasetable.View, error) {
 	return e.Plan, nil
 }
 
-// resume goes on from what is stored. It tells whether the plan in force is to get a number
-// of its own.
-func (r *rooms) resume() (reissue bool, err error) {
+// resume goes on from what is stored.
+func (r *rooms) resume() error {
 	base, lost := r.store.Baseline()
 	gone := base == nil && lost != nil
 	r.board.Resume(base, lost != nil && !gone, gone) // a copy goes where it belongs with the next plan
@@ -137,19 +136,21 @@ func (r *rooms) resume() (reissue bool, err error) {
 		lost = nil
 	}
 	current, damaged := r.store.Current()
-	reissue = r.store.Passed() > r.store.Last() && (current == nil || current.RollbackOf == 0) // what a rollback chose stays
 	// Where a later epoch was in force, or may have been, this one may use what has died
-	// since: nobody gets it before it is verified and published anew.
-	if current != nil && damaged == nil && !reissue {
+	// since: nobody gets it before it is verified and published anew. What a rollback chose
+	// stays.
+	if current != nil && damaged == nil && (current.Epoch > r.store.Passed() || current.RollbackOf != 0) {
 		if err := r.board.SetCurrent(current); err != nil {
-			return false, err
+			return err
 		}
 	}
-	skipped, err := r.jobs.Resume(reissue)
+	onBase, damagedBase := r.store.Base()
+	r.board.ResumeBase(onBase)
+	skipped, err := r.jobs.Resume()
 	if err != nil {
-		return false, err
+		return err
 	}
-	if damaged = errors.Join(lost, damaged, skipped, r.store.ResumeDecisions(), r.store.Broken()); damaged != nil {
+	if damaged = errors.Join(lost, damaged, damagedBase, skipped, r.store.ResumeDecisions(), r.store.Broken()); damaged != nil {
 		r.health.Raise(stateDamaged, damaged.Error(), r.started)
 	}
 	r.store.ShowDurability()
@@ -161,7 +162,7 @@ func (r *rooms) resume() (reissue bool, err error) {
 	if r.desk.Fresh() {
 		r.log.Info("installed an empty table file", zap.String("path", r.cfg.OpenSM.LFTsFile))
 	}
-	return reissue, nil
+	return nil
 }
 
 // planning is how plans are made, with a memory of plans made ahead.

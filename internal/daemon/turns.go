@@ -97,9 +97,6 @@ func (t turn) adopt(ctx context.Context) error {
 	if err := upkeep(t).resume(); err != nil {
 		return err
 	}
-	if r.Last > t.store.Passed() {
-		t.actions.press.Reissue(false) // whatever was lost here is older than what the other one has
-	}
 	if t.standby.Role() == standby.TakesOver {
 		return nil
 	}

@@ -181,7 +181,7 @@ func TestBounce(t *testing.T) {
 }
 
 // TestPlanAfterLoss gives the plan in force a number above all that may have been lost
-// with the machine, even where it stays the same; not so what a rollback chose, or
+// with the machine, even where it stays the same, as what a rollback chose does; not so
 // after a restart of forsd alone.
 func TestPlanAfterLoss(t *testing.T) {
 	dir, f := t.TempDir(), fabric(4, 4)
@@ -211,9 +211,14 @@ func TestPlanAfterLoss(t *testing.T) {
 		t.Errorf("after the machine failed epoch %d is in force, %d were promised", e.Epoch, last)
 	}
 	ok(t, d.rollback(first.Epoch))
-	chosen := d.board.EpochNumber()
-	if d, _ = again(d, "a third"); d.board.EpochNumber() != chosen {
-		t.Errorf("epoch %d is in force, and a rollback chose %d", d.board.EpochNumber(), chosen)
+	chosen := d.board.Current()
+	d, last = again(d, "a third")
+	if e := d.board.Current(); e.Epoch != last+1 || e.RollbackOf != first.Epoch || !view.SameRows(e.Plan, d.board.Latest().Tree, rows) {
+		t.Errorf("epoch %d is in force, of the rollback to %d, and %d were promised; a rollback to %d chose %d", e.Epoch, e.RollbackOf, last, first.Epoch, chosen.Epoch)
+	}
+	chosen = d.board.Current()
+	if d, _ = again(d, ""); d.board.EpochNumber() != chosen.Epoch {
+		t.Errorf("epoch %d is in force after a restart, and was %d", d.board.EpochNumber(), chosen.Epoch)
 	}
 }
 

@@ -1,7 +1,6 @@
 package jobs
 
 import (
-	"bytes"
 	"fmt"
 	"slices"
 	"strings"
@@ -34,54 +33,38 @@ func (r *Registry) Changed() bool {
 	return was
 }
 
-// WithBase is the job with another plan for base LIDs, under a number of its own unless it
-// is the one published last. Numbers only grow, and are not below the job's epoch.
-func (j *Job) WithBase(table *phasetable.Table, report planner.Report) (*Job, error) {
-	next, t := *j, *table
-	if t.Job, t.Epoch = j.ID, j.BaseEpoch; j.Base != nil {
-		t.TopologyHash = j.Base.TopologyHash() // a plan that stays, stays as it is
-	}
-	plan, err := phasetable.New(&t)
-	if err != nil {
-		return nil, err
-	}
-	if next.renumber = false; j.Base == nil || j.renumber || !bytes.Equal(plan.Bytes(), j.Base.Bytes()) {
-		t.Epoch, t.TopologyHash = max(j.Epoch, j.BaseEpoch+1), table.TopologyHash
-		if plan, err = phasetable.New(&t); err != nil {
-			return nil, err
-		}
-	}
-	next.Base, next.BaseEpoch, next.BaseReport = plan, t.Epoch, report
-	return &next, nil
-}
-
-// RenumberBases says whether the next plans of jobs for base LIDs get numbers of their own,
-// even where they stay the same.
-func (r *Registry) RenumberBases(on bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.list = slices.Clone(r.list)
-	for i, j := range r.list {
-		next := *j
-		next.renumber = on
-		r.list[i] = &next
-	}
-}
-
-// SetBase puts a plan of a job for base LIDs in force for everybody who asks, unless it is.
+// SetBase puts a plan of a job for base LIDs in force, if it is not. It has a new number
+// unless it is the one published last.
 func (r *Registry) SetBase(id uint64, table *phasetable.Table, report planner.Report) error {
-	return r.change(id, func(j *Job) (*Job, error) {
-		if now := j.Bases.Current(); now != nil && now.Epoch == j.BaseEpoch {
-			if same, err := j.WithBase(table, report); err != nil || same.BaseEpoch == j.BaseEpoch {
-				return nil, err
-			}
+	j := r.byID(id)
+	if j == nil {
+		return nil // it has ended
+	}
+	next, last := *j, j.Base
+	if last != nil {
+		var err error
+		if last, err = last.Numbered(j.BaseEpoch, table.TopologyHash); err != nil {
+			return err
 		}
-		next, err := j.WithBase(table, report)
-		if err != nil {
-			return nil, err
-		}
-		return next, r.PublishBase(next)
+	}
+	t := *table
+	t.Job = id
+	var err error
+	next.Base, err = r.Store.PutBase(t, last, r.Store.After(j.Epoch, j.BaseEpoch), func(plan *phasetable.View) error {
+		next.Base, next.BaseEpoch = plan, plan.Epoch()
+		return r.Store.SaveLease(&next.Job)
 	})
+	switch now := j.Bases.Current(); {
+	case err != nil:
+		return err
+	case next.Base == last:
+		if next.Base = j.Base; now != nil && now.Epoch == j.BaseEpoch {
+			return nil
+		}
+	}
+	next.BaseEpoch, next.BaseReport = next.Base.Epoch(), report
+	r.replace(&next)
+	return r.PublishBase(&next)
 }
 
 // PublishBase has everybody who asks get the job's plan for base LIDs.
@@ -132,15 +115,20 @@ func (r *Registry) change(id uint64, change func(*Job) (*Job, error)) error {
 		return err
 	}
 	r.Store.NotStored(r.Store.OnDisk(func() error { return r.Store.SaveLease(&next.Job) }))
+	r.replace(next)
+	return nil
+}
+
+// replace makes another value of a job known.
+func (r *Registry) replace(next *Job) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.list = slices.Clone(r.list)
 	for i := range r.list {
-		if r.list[i].ID == id {
+		if r.list[i].ID == next.ID {
 			r.list[i], r.changed = next, true
 		}
 	}
-	return nil
 }
 
 func (r *Registry) byID(id uint64) *Job {

@@ -32,7 +32,6 @@ type Job struct {
 
 	due        time.Time      // when its lease ends, wherever the clock is set meanwhile
 	BaseReport planner.Report // of the plan for base LIDs in force
-	renumber   bool           // the next one gets a number of its own
 }
 
 // The warnings about jobs.
@@ -172,12 +171,15 @@ func (r *Registry) Set(j *Job) error {
 	return nil
 }
 
-// Resume goes on with the jobs that are stored. Where the plan in force is to get a
-// number of its own, so are theirs.
-func (r *Registry) Resume(reissue bool) (damaged, err error) {
+// Resume takes up the jobs that are stored. If a later plan of a job may have been in force,
+// its plans are not given out before they are verified and published again.
+func (r *Registry) Resume() (damaged, err error) {
 	jobs, damaged := r.Store.Jobs()
 	for _, j := range jobs {
-		if j.Stale || reissue { // nobody gets this plan before it is verified and published anew
+		if j.Stale {
+			j.Base = nil // so may a later one of these
+		}
+		if j.Stale || j.Epoch <= r.Store.Passed() {
 			r.list = append(r.list, &Job{Job: *j, Plans: &api.Plans{}, Bases: &api.Plans{}, due: j.Due(time.Now())})
 			continue
 		}

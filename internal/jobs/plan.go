@@ -27,10 +27,10 @@ type Planned struct {
 }
 
 // Plan plans every job, side by side, and returns those whose plan is another than
-// the one in force, or that get a number of their own anyway. A plan that does not hold on
+// the one in force, or that are to have another number. A plan that does not hold on
 // all tables that the switches may hold is left for after the read-back; one that fails
 // then (final) is a warning, and the old one stays.
-func (r *Registry) Plan(ctx context.Context, plan MemberPlanner, final, reissue bool) []Planned {
+func (r *Registry) Plan(ctx context.Context, plan MemberPlanner, final bool) []Planned {
 	jobs := r.List()
 	if len(jobs) == 0 {
 		return nil
@@ -54,7 +54,7 @@ func (r *Registry) Plan(ctx context.Context, plan MemberPlanner, final, reissue 
 			trouble[j.ID] = health.Finding{Code: JobPlanFailed, Text: errs[i].Error()}
 		case errs[i] != nil:
 			r.Log.Info("no plan of a job holds on the tables in force, the tables come first", zap.Uint64("job", j.ID), zap.Error(errs[i]))
-		case reissue || j.Plans.Current() == nil || !plans[i].Is(j.Plan, &j.Report):
+		case j.Epoch <= r.Store.Passed() || j.Plans.Current() == nil || !plans[i].Is(j.Plan, &j.Report):
 			out = append(out, Planned{j, plans[i]})
 		}
 	}
@@ -90,18 +90,21 @@ func (r *Registry) Publish(plans []Planned, n uint64) error {
 	r.Store.KeepBaseline()
 	var list []*Job
 	var stored []*store.Job
-	for _, p := range plans {
-		j, err := r.Find(strconv.FormatUint(p.job.ID, 10)) // as it is now
-		if err != nil {
-			return err
+	if err := r.Store.Put(n, func(n uint64) error {
+		list, stored = nil, nil
+		for _, p := range plans {
+			j, err := r.Find(strconv.FormatUint(p.job.ID, 10)) // as it is now
+			if err != nil {
+				return err
+			}
+			if j, err = j.Planned(p.plan, n); err != nil {
+				return err
+			}
+			j.PublishedAt = time.Now()
+			list, stored = append(list, j), append(stored, &j.Job)
 		}
-		if j, err = j.Planned(p.plan, n); err != nil {
-			return err
-		}
-		j.PublishedAt = time.Now()
-		list, stored = append(list, j), append(stored, &j.Job)
-	}
-	if err := r.Store.FromMemory(n, r.Store.OnDisk(func() error { return r.Store.SaveJobs(stored) })); err != nil {
+		return nil
+	}, func() error { return r.Store.SaveJobs(stored) }); err != nil {
 		return err
 	}
 	for _, j := range list {

@@ -48,45 +48,20 @@ func (p *Press) PublishBase(ctx context.Context, v *view.View, a controller.Plan
 }
 
 // putBase puts a plan for base LIDs in force under a number of its own, unless it is the
-// one published last. Numbers only grow, and are not below the epoch in force.
+// one published last.
 func (p *Press) putBase(t *phasetable.Table, report planner.Report, warnings []planner.Warning) {
-	last, t2 := p.lastBase(), *t
-	t2.Epoch = p.Board.EpochNumber()
+	last, before := p.Board.LastBase(), uint64(0)
 	if last != nil {
-		t2.Epoch = last.Epoch()
+		before = last.Epoch()
 	}
-	plan, err := phasetable.New(&t2)
-	same := err == nil && last != nil && !p.rebase && bytes.Equal(plan.Bytes(), last.Bytes())
-	if err == nil && last != nil && !same {
-		t2.Epoch = max(p.Board.EpochNumber(), last.Epoch()+1)
-		plan, err = phasetable.New(&t2)
-	}
+	plan, err := p.Store.PutBase(*t, last, p.Store.After(p.Board.EpochNumber(), before), p.Store.SaveBase)
 	if e := p.Board.Current(); err == nil && e != nil && bytes.Equal(plan.Bytes(), e.Plan.Bytes()) {
 		plan = e.Plan // megabytes, and the same
-	}
-	if err == nil && !same {
-		if err := p.Store.OnDisk(func() error { return p.Store.SaveBase(plan) }); err != nil {
-			p.Log.Error("the plan for base LIDs is not stored", zap.Error(err))
-		}
 	}
 	if err == nil {
 		err = p.Board.SetBase(plan, report, warnings)
 	}
 	if err != nil {
 		p.Log.Error("the plan for base LIDs is not published", zap.Error(err))
-		return
 	}
-	p.rebase = false
-}
-
-// lastBase is the plan for base LIDs that was published last, nil for none.
-func (p *Press) lastBase() *phasetable.View {
-	if last := p.Board.LastBase(); last != nil {
-		return last
-	}
-	last, err := p.Store.Base()
-	if err != nil {
-		p.Log.Warn("the plan for base LIDs published last cannot be read; numbers go on from the epoch in force", zap.Error(err))
-	}
-	return last
 }

@@ -20,10 +20,9 @@ import (
 // aheadOfTables is what plans of jobs are made for before the fabric's tables have been
 // read back.
 type aheadOfTables struct {
-	view    *view.View
-	asked   controller.Plan
-	number  uint64 // of the fabric's plan, if that was published for it
-	reissue bool   // jobs get plans of that number anyway
+	view   *view.View
+	asked  controller.Plan
+	number uint64 // of the fabric's plan, if that was published for it
 }
 
 // JobsAhead plans the jobs for the fabric whose tables were ordered, or could not be: many
@@ -36,12 +35,9 @@ func (p *Press) JobsAhead(ctx context.Context) {
 	}
 	p.ahead = nil
 	if a.number == 0 { // the fabric's plan has stayed
-		a.number = max(p.Store.Next(), p.Board.EpochNumber())
+		a.number = p.Store.Next()
 	}
-	reissue := p.reissue
-	p.reissue = reissue || a.reissue
 	plans, err := p.planJobs(ctx, a.view, a.asked)
-	p.reissue = reissue
 	if err == nil && ctx.Err() == nil {
 		err = p.Jobs.Publish(plans, a.number)
 	}

@@ -43,23 +43,10 @@ type Press struct {
 	candidate candidate // the last verified plan, not published yet
 	untouched jobPlans  // plans of jobs, while what they depend on stays
 	ahead     *aheadOfTables
-	reissue   bool // the plan in force gets a number of its own
-	rebase    bool // so does the next plan for base LIDs
 }
 
-// New is a press. Where it is to reissue, the plan in force gets a number of its own.
-func New(parts Parts, reissue bool) *Press { return &Press{Parts: parts, reissue: reissue} }
-
-// Reissue says whether the plan in force is to be published under a number of its own,
-// even where it stays the same, and plans for base LIDs with it: others may have been
-// published that are lost here.
-func (p *Press) Reissue(on bool) {
-	p.reissue, p.rebase = on, on
-	p.Jobs.RenumberBases(on)
-}
-
-// Reissues tells whether the plan in force is to get a number of its own.
-func (p *Press) Reissues() bool { return p.reissue }
+// New is a press.
+func New(parts Parts) *Press { return &Press{Parts: parts} }
 
 // Plan makes and verifies the plan that the controller asks for.
 func (p *Press) Plan(ctx context.Context, a controller.Plan) controller.Event {
@@ -91,8 +78,9 @@ func (p *Press) Plan(ctx context.Context, a controller.Plan) controller.Event {
 // stays.
 func (p *Press) makePlan(ctx context.Context, a controller.Plan) error {
 	v := view.Of(a.Fabric)
-	if a.Final && !a.Anew && !p.reissue && p.pinnedHolds(v) {
-		p.candidate = candidate{view: v, same: true}
+	if a.Final && !a.Anew && p.pinnedHolds(v) {
+		p.candidate = candidate{view: v, pinned: p.Board.Current()}
+		p.candidate.same = p.candidate.pinned.Epoch > p.Store.Passed()
 		return nil
 	}
 	plan := p.planForTables
@@ -111,7 +99,7 @@ func (p *Press) makePlan(ctx context.Context, a controller.Plan) error {
 	}
 	p.Board.Mark(v, c.planned, func(t *board.Times) *time.Time { return &t.Planned })
 	p.Board.Mark(v, c.verified, func(t *board.Times) *time.Time { return &t.Verified })
-	if c.same = p.inForceIs(c.plan) && !p.reissue; c.same {
+	if c.same = p.inForceIs(c.plan); c.same {
 		p.Board.PlanWarnings(c.plan.Cautions())
 		c = candidate{view: v, same: true}
 	}
@@ -206,10 +194,10 @@ func (p *Press) pinnedHolds(v *view.View) bool {
 	return e != nil && e.RollbackOf != 0 && view.Bare(e.Fabric) == v.Bare() && v.Carries(p.Desk.InSwitches(), e.Plan, nil) == nil
 }
 
-// inForceIs tells whether the epoch in force is this very plan.
+// inForceIs tells whether the epoch in force is this very plan, and its number may stay.
 func (p *Press) inForceIs(x view.Proposal) bool {
 	e := p.Board.Current()
-	return e != nil && x.Is(e.Plan, &e.Report)
+	return e != nil && e.Epoch > p.Store.Passed() && x.Is(e.Plan, &e.Report)
 }
 
 // Publish puts the last plan in force. For tables read back, jobs are planned then, and
@@ -228,9 +216,8 @@ func (p *Press) Publish(ctx context.Context) error {
 	}
 	if n = max(n, p.Board.EpochNumber()); !c.asked.Final {
 		if p.ahead != nil {
-			p.ahead.number, p.ahead.reissue = n, p.reissue
+			p.ahead.number = n
 		}
-		p.reissue = false
 		return nil
 	}
 	if !c.same {
@@ -246,7 +233,6 @@ func (p *Press) Publish(ctx context.Context) error {
 		return err
 	}
 	p.publishJobBases(ctx, c.view, c.asked)
-	p.reissue = false
 	return nil
 }
 
@@ -263,11 +249,18 @@ func (p *Press) planJobs(ctx context.Context, v *view.View, a controller.Plan) (
 		}
 		on = p.tablesFor(a, r.Tables)
 	}
-	return p.Jobs.Plan(ctx, p.forMembers(ctx, v, a.Avoid, on), a.Final, p.reissue), nil
+	return p.Jobs.Plan(ctx, p.forMembers(ctx, v, a.Avoid, on), a.Final), nil
 }
 
 // publishFabric puts the plan of the fabric in force under the number n.
 func (p *Press) publishFabric(c candidate, n uint64) error {
+	if c.pinned != nil {
+		plan, err := c.pinned.Plan.Numbered(n, c.pinned.Report.TopologyHash)
+		if err != nil {
+			return err
+		}
+		return p.Put(p.Epoch(plan), c.pinned.EpochInfo)
+	}
 	e := c.epoch
 	if e == nil {
 		plan, err := phasetable.New(c.plan.Table(n))
@@ -415,12 +408,13 @@ func (p *Press) pairsChanged(plan *phasetable.View) int {
 // candidate is a verified plan and what it was made for. Where the plan is new,
 // epoch may be it with its table, which is written already then.
 type candidate struct {
-	view  *view.View
-	plan  view.Proposal
-	epoch *store.Epoch
-	asked controller.Plan // what the controller asked for
-	same  bool            // the plan in force stays
-	jobs  []jobs.Planned  // where it stays: those of jobs that do not
+	view   *view.View
+	plan   view.Proposal
+	epoch  *store.Epoch
+	pinned *store.Epoch    // the one in force, which a rollback chose and which still holds
+	asked  controller.Plan // what the controller asked for
+	same   bool            // the plan in force stays
+	jobs   []jobs.Planned  // where it stays: those of jobs that do not
 
 	planned, verified time.Time
 }

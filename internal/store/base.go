@@ -13,15 +13,23 @@ import (
 	"github.com/forsd/forsd/planner"
 )
 
-// The plan for base LIDs that was published last is kept beside the epochs, so that its
-// number is known: numbers of base plans count for themselves, and none is given to two.
+// The last plan for base LIDs is stored, so that the same plan has the same number after a
+// restart.
 
-// SaveBase keeps a plan for base LIDs in place of the one before.
-func (s *Store) SaveBase(plan *phasetable.View) error {
-	if err := s.here(); err != nil {
-		return fmt.Errorf("save base plan %d: %w", plan.Epoch(), err)
+// SaveBase makes a plan for base LIDs durable and replaces the last one. A crash before it
+// returns leaves one of the two.
+func (s *Store) SaveBase(plan *phasetable.View) (err error) {
+	defer s.oweWhere(&err)
+	if err = s.here(); err == nil {
+		err = s.saveGiven(plan.Epoch())
 	}
-	if err := renameio.WriteFile(filepath.Join(s.dir, planner.BaseBinaryFile), plan.Bytes(), 0o644); err != nil {
+	if err == nil {
+		err = renameio.WriteFile(filepath.Join(s.dir, planner.BaseBinaryFile), plan.Bytes(), 0o644)
+	}
+	if err == nil {
+		err = syncPath(s.dir)
+	}
+	if err != nil {
 		return fmt.Errorf("save base plan %d: %w", plan.Epoch(), err)
 	}
 	return nil

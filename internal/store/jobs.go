@@ -39,7 +39,7 @@ type JobInfo struct {
 	OwnLanes  bool              `json:"own_lanes,omitempty"`  // asked for
 	Lanes     []planner.JobLane `json:"lanes,omitempty"`      // that it has alone
 	Routed    bool              `json:"routed,omitempty"`     // its base LIDs take lanes of its own plan
-	BaseEpoch uint64            `json:"base_epoch,omitempty"` // of the last plan for base LIDs; these count for themselves
+	BaseEpoch uint64            `json:"base_epoch,omitempty"` // of the last plan for base LIDs
 }
 
 // Lease lets the job's lease end so long from now.
@@ -71,7 +71,7 @@ type Job struct {
 
 const (
 	jobInfo  = "job.json"
-	lastFile = "last" // the highest number that a removed job had
+	lastFile = "last" // the highest number that a removed job had, or a plan for base LIDs
 )
 
 // jobVersion names a directory of a job: one for each plan, of which the highest
@@ -217,6 +217,9 @@ func (s *Store) SaveLease(j *Job) (err error) {
 	if err != nil {
 		return err
 	}
+	if err = s.saveGiven(j.BaseEpoch); err != nil {
+		return fmt.Errorf("save the plan for base LIDs of job %d: %w", j.ID, err)
+	}
 	dir := s.jobs.path(jobVersion{j.ID, j.Epoch})
 	if j.Base != nil {
 		if err := renameio.WriteFile(filepath.Join(dir, planner.BaseBinaryFile), j.Base.Bytes(), 0o644); err != nil {
@@ -243,6 +246,15 @@ func (s *Store) RemoveJob(id uint64) (err error) {
 		return fmt.Errorf("remove job %d: %w", id, err)
 	}
 	return syncPath(string(s.jobs))
+}
+
+// saveGiven records the number n of a plan whose file name does not contain it.
+func (s *Store) saveGiven(n uint64) error {
+	if n <= s.last {
+		return nil
+	}
+	s.last = n
+	return s.saveLast()
 }
 
 // saveLast writes down that numbers up to s.last were given.

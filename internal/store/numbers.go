@@ -21,11 +21,16 @@ import (
 // force then, which may be the one before, is to be published again under a number
 // above them all: ranks may have the lost one, and it may use what has died since.
 
-// numbers says which numbers were given to epochs and jobs' plans, and which may have been.
+// All plans have their numbers from one row: epochs, plans of jobs, and plans for base LIDs.
+// A plan that does not change keeps its number if that is above Passed. Any other plan takes
+// the number After the plan that it is published with, or the Next one.
+
+// numbers are those given to plans, and those that may have been given.
 type numbers struct {
 	dir      string   // the state directory
 	beside   []string // files outside of it that tell which numbers were given
-	last     uint64   // highest number known to be given to an epoch or a job's plan, usable or not
+	last     uint64   // highest number known to be given to a plan, usable or not
+	others   uint64   // highest number that may have been given before this process, or by another forsd
 	passed   uint64   // highest number that may have been given before the machine failed, 0 if it has not
 	promised uint64   // highest number that may be given before more are promised
 	broken   error    // why what is stored of numbers cannot be read
@@ -39,11 +44,11 @@ type numbers struct {
 // time in milliseconds. One that is not leaves no room to count on.
 const HighestNumber = 1 << 53
 
-// Last is the highest number that is known to be given to an epoch or a job's plan,
-// whether that is kept or not.
+// Last is the highest number that is known to be given to a plan, whether that is kept or
+// not.
 func (s *numbers) Last() uint64 { return s.last }
 
-// Next is the number for the next epoch, or plan of a job. Where neither the state
+// Next is the number for the next plan. Where neither the state
 // directory nor a file beside it can keep what was given, it is the clock's, in
 // milliseconds, which no restart comes to again.
 func (s *numbers) Next() uint64 {
@@ -56,13 +61,34 @@ func (s *numbers) Next() uint64 {
 
 func milliseconds() uint64 { return uint64(time.Now().UnixMilli()) }
 
-// Raise has all numbers up to n count as given, by whomever. A crash forgets that, until
-// a higher number or the removal of a job is stored.
-func (s *numbers) Raise(n uint64) { s.last = max(s.last, n) }
+// After is the number for a plan that is published with plan n and replaces plan last of its
+// own kind, 0 for the first: n, or the next number if a plan of its kind may have had n.
+func (s *numbers) After(n, last uint64) uint64 {
+	if n > max(last, s.others) {
+		return n
+	}
+	return max(s.Next(), last+1)
+}
 
-// Passed is the highest number that may have been given before the machine failed, 0
-// if it has not. Where that is above Last, the epoch in force may not be the last that
-// was published.
+// Raise counts all numbers up to n as given by another forsd. If n is above Passed, its
+// plans are later than those lost here. A crash forgets n, until a higher number or the
+// removal of a job is stored.
+func (s *numbers) Raise(n uint64) {
+	s.last, s.others = max(s.last, n), max(s.others, n)
+	if n > s.passed {
+		s.passed = 0
+	}
+}
+
+// PassOver counts all numbers up to n as given to unknown plans.
+func (s *numbers) PassOver(n uint64) {
+	s.Raise(n)
+	s.passed = max(s.passed, n)
+}
+
+// Passed is the highest number that an unknown plan may have, such as a plan lost with the
+// machine; 0 if all are known. Readers may have that plan: a known plan up to this number
+// may not be the last of its kind.
 func (s *numbers) Passed() uint64 { return s.passed }
 
 // Broken says why the promise that is stored cannot be read, nil where it can: numbers
@@ -199,12 +225,9 @@ var ErrNumber = errors.New("nowhere can be kept that the number was given")
 const givenAhead = 3_600_000
 
 // Give has a number count as given whose bearer could not be stored, and is in force from
-// memory. It came from Next, and is safe from then on: no restart of forsd, nor of the
+// memory. It came from Next or After, and is safe from then on: no restart of forsd, nor of the
 // machine, gives it to another plan.
 func (s *numbers) Give(n uint64) error {
-	if n <= s.last { // with another one
-		return nil
-	}
 	least, most := s.promised, s.promised
 	if n+promiseAhead/2 > s.promised { // the clock's are next
 		least = max(n, milliseconds())

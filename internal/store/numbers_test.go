@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/forsd/forsd/planner"
 )
 
 // TestPromise loses an epoch with the machine: its number is not given again. After an
@@ -67,5 +69,39 @@ func TestPromiseBroken(t *testing.T) {
 	ok(t, os.Mkdir(filepath.Join(s.dir, promiseFile), 0o755))
 	if err := s.Reveal(planned(t, v, 1)); err == nil || len(s.epochs.kept()) != 0 {
 		t.Errorf("epoch 1 appeared without a promise: %v", err)
+	}
+}
+
+// TestOneRow gives numbers to epochs, jobs and plans for base LIDs: one shares the number of
+// the plan that it goes with where no plan before it may have had that.
+func TestOneRow(t *testing.T) {
+	s, v := newStore(t), tree(t)
+	ok(t, s.save(planned(t, v, 1), 20))
+	if n := s.After(1, 0); n != 1 {
+		t.Errorf("the first plan for base LIDs goes with epoch 1, and has the number %d", n)
+	}
+	if n := s.After(1, 1); n != 2 {
+		t.Errorf("the second one has the number %d", n)
+	}
+	ok(t, s.SaveBase(planned(t, v, 2).Plan))
+	if s.Next() != 3 {
+		t.Errorf("number %d follows 2, which a plan for base LIDs has", s.Next())
+	}
+	for range 2 {
+		s = reopened(t, s)
+		if n := s.After(1, 0); n != 3 || s.Next() != 3 {
+			t.Errorf("after a restart, number %d may have been given: %d", n, s.Next())
+		}
+		ok(t, os.RemoveAll(filepath.Join(s.dir, planner.BaseBinaryFile)))
+	}
+	if n := s.After(1, 9); n != 10 {
+		t.Errorf("number %d follows 9", n)
+	}
+	s.PassOver(20)
+	if s.Next() != 21 || s.Passed() != 20 || s.After(20, 2) != 21 || s.After(21, 2) != 21 {
+		t.Errorf("numbers up to 20 may have been given, and next are %d and %d", s.Next(), s.After(20, 2))
+	}
+	if s.Raise(21); s.Passed() != 0 || s.After(21, 2) != 22 {
+		t.Errorf("another forsd has given 21, and up to %d are passed over", s.Passed())
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/forsd/forsd/phasetable"
+	"github.com/forsd/forsd/planner"
 	"github.com/forsd/forsd/topology"
 )
 
@@ -63,6 +65,9 @@ func (s *Store) Look(now State) {
 	if now.Baseline != nil {
 		paths = append(paths, filepath.Join(s.dir, baselineFile))
 	}
+	if now.Base != nil {
+		paths = append(paths, filepath.Join(s.dir, planner.BaseBinaryFile))
+	}
 	if now.Epoch != nil {
 		paths = append(paths, s.epochs.path(now.Epoch.Epoch))
 	}
@@ -84,6 +89,7 @@ func (s *Store) Look(now State) {
 type State struct {
 	Baseline *topology.Baseline // nil for none, or one that is not to be stored
 	Epoch    *Epoch             // nil for none
+	Base     *phasetable.View   // the plan for base LIDs published last, nil for none
 	Jobs     []*Job
 	// Decisions are what was decided about parts of the fabric.
 	Decisions Decisions
@@ -126,6 +132,11 @@ func (s *Store) restore(now State, keep int) error {
 	}
 	if err := s.restoreEpoch(now.Epoch, keep); err != nil {
 		return err
+	}
+	if now.Base != nil {
+		if err := s.SaveBase(now.Base); err != nil {
+			return err
+		}
 	}
 	if err := s.restoreJobs(now.Jobs); err != nil {
 		return err

@@ -137,12 +137,13 @@ func TestRestore(t *testing.T) {
 		"another":       func(dir string) { ok(t, os.Rename(dir, dir+".old"), os.Mkdir(dir, 0o755)) },
 		"without epoch": func(dir string) { ok(t, os.RemoveAll(filepath.Join(dir, "epochs", "0000000002"))) },
 		"without jobs":  func(dir string) { ok(t, os.RemoveAll(filepath.Join(dir, "jobs", "0000000003-0000000003"))) },
+		"no base plan":  func(dir string) { ok(t, os.Remove(filepath.Join(dir, planner.BaseBinaryFile))) },
 		"no baseline":   func(dir string) { ok(t, os.Remove(filepath.Join(dir, baselineFile))) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStore(t)
-			now := State{Baseline: v.Baseline, Epoch: planned(t, v, 2), Jobs: []*Job{job(3, 3), job(4, 5)}}
-			ok(t, s.SaveBaseline(v.Baseline), s.save(planned(t, v, 1), 20), s.save(now.Epoch, 20))
+			now := State{Baseline: v.Baseline, Epoch: planned(t, v, 2), Base: planned(t, v, 7).Plan, Jobs: []*Job{job(3, 3), job(4, 5)}}
+			ok(t, s.SaveBaseline(v.Baseline), s.save(planned(t, v, 1), 20), s.save(now.Epoch, 20), s.SaveBase(now.Base))
 			for _, j := range append(slices.Clone(now.Jobs), job(6, 6)) {
 				ok(t, s.SaveJob(j))
 			}
@@ -152,7 +153,7 @@ func TestRestore(t *testing.T) {
 			}
 			ok(t, s.Restore(now, 20), s.Owed())
 			last := s.Last()
-			if s = reopened(t, s); s.Last() != last || last != 6 {
+			if s = reopened(t, s); s.Last() != last || last != 7 {
 				t.Errorf("the last number was %d, and is %d", last, s.Last())
 			}
 			base, damaged := s.Baseline()
@@ -161,6 +162,11 @@ func TestRestore(t *testing.T) {
 			ok(t, damaged)
 			jobs, damaged := s.Jobs()
 			ok(t, damaged)
+			onBase, damaged := s.Base()
+			ok(t, damaged)
+			if string(onBase.Bytes()) != string(now.Base.Bytes()) {
+				t.Errorf("plan %d for base LIDs is stored, want %d", onBase.Epoch(), now.Base.Epoch())
+			}
 			if diff := cmp.Diff(now.Baseline, base); diff != "" || e.Epoch != 2 || string(e.Plan.Bytes()) != string(now.Epoch.Plan.Bytes()) || len(jobs) != 2 {
 				t.Errorf("epoch %d, %d jobs, baseline %s", e.Epoch, len(jobs), diff)
 			}

@@ -63,6 +63,7 @@ func Open(dir string, beside ...string) (*Store, error) {
 		s.clock = milliseconds()
 	}
 	s.last = s.highest()
+	s.others = s.last
 	s.broken = s.takePromise()
 	s.takeNotes()
 	return s, nil

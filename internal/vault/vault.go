@@ -18,6 +18,7 @@ import (
 	"github.com/forsd/forsd/internal/health"
 	"github.com/forsd/forsd/internal/rights"
 	"github.com/forsd/forsd/internal/store"
+	"github.com/forsd/forsd/phasetable"
 )
 
 // This file is for a state directory that takes nothing: its disk is full, read-only or
@@ -131,7 +132,7 @@ func (v *Vault) TakeDecisions(all store.Decisions) {
 
 // state is all that is in force, and is to be stored.
 func (v *Vault) state() store.State {
-	s := store.State{Epoch: v.board.Current()}
+	s := store.State{Epoch: v.board.Current(), Base: v.board.LastBase()}
 	s.Baseline, _ = v.board.ToStore()
 	s.Jobs, s.Decisions = v.jobs(), v.decisions
 	return s
@@ -172,16 +173,47 @@ func (v *Vault) OnDisk(save func() error) error {
 // Reveal has an epoch outlast this process, or makes it safe to have it in force from
 // memory: perhaps under another number.
 func (v *Vault) Reveal(e *store.Epoch) (*store.Epoch, error) {
-	err := v.FromMemory(e.Epoch, v.OnDisk(func() error { return v.Store.Reveal(e) }))
+	err := v.Put(e.Epoch, func(n uint64) error {
+		if n == e.Epoch {
+			return nil
+		}
+		plan, err := e.Plan.Numbered(n, e.Plan.TopologyHash())
+		e = &store.Epoch{EpochInfo: e.EpochInfo, Plan: plan}
+		e.Epoch = n
+		return err
+	}, func() error { return v.Store.Reveal(e) })
+	return e, err
+}
+
+// Put encodes something under the number n and saves it. If the disk fails, it is in force
+// from memory, under the next number if n cannot be made safe.
+func (v *Vault) Put(n uint64, encode func(n uint64) error, save func() error) error {
+	if err := encode(n); err != nil {
+		return err
+	}
+	err := v.FromMemory(n, v.OnDisk(save))
 	if !errors.Is(err, store.ErrNumber) {
-		return e, err
+		return err
 	}
-	again := &store.Epoch{EpochInfo: e.EpochInfo}
-	again.Epoch = v.Next()
-	if again.Plan, err = e.Plan.Numbered(again.Epoch, e.Plan.TopologyHash()); err != nil {
-		return nil, err
+	n = v.Next()
+	return errors.Join(encode(n), v.Give(n))
+}
+
+// PutBase saves a plan for base LIDs under the number n and returns it. It returns the last
+// one if that is the same plan and may keep its number.
+func (v *Vault) PutBase(t phasetable.Table, last *phasetable.View, n uint64, save func(*phasetable.View) error) (plan *phasetable.View, err error) {
+	encode := func(n uint64) (err error) {
+		t.Epoch = n
+		plan, err = phasetable.New(&t)
+		return err
 	}
-	return again, v.Give(again.Epoch)
+	if last != nil && last.Epoch() > v.Passed() {
+		if err := encode(last.Epoch()); err != nil || bytes.Equal(plan.Bytes(), last.Bytes()) {
+			return last, err
+		}
+	}
+	err = v.Put(n, encode, func() error { return save(plan) })
+	return plan, err
 }
 
 // FromMemory has something be in force under the number n whether it could be stored or

@@ -65,7 +65,7 @@ func (r *Replica) check() error {
 		highest = max(highest, r.Epoch.About.Epoch)
 	}
 	for i := range r.Jobs {
-		highest = max(highest, r.Jobs[i].About.ID, r.Jobs[i].About.Epoch)
+		highest = max(highest, r.Jobs[i].About.ID, r.Jobs[i].About.Epoch, r.Jobs[i].About.BaseEpoch)
 	}
 	switch {
 	case highest > store.HighestNumber:

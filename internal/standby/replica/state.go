@@ -40,7 +40,7 @@ func (s *State) Keep(r *Replica) error {
 			return err
 		}
 	}
-	if err := s.keepBase(r.BaseLIDs); err != nil {
+	if err := s.keepBase(r.BaseLIDs, r.Last); err != nil {
 		return err
 	}
 	if err := s.keepJobs(r.Jobs); err != nil {
@@ -70,7 +70,7 @@ func (s *State) keepEpoch(k *Kept[store.EpochInfo]) error {
 }
 
 // keepBase takes over the plan for base LIDs in force, under the same number.
-func (s *State) keepBase(k *Kept[planner.Report]) error {
+func (s *State) keepBase(k *Kept[planner.Report], last uint64) error {
 	if k == nil {
 		s.Board.NoBase(nil)
 		return nil
@@ -78,6 +78,9 @@ func (s *State) keepBase(k *Kept[planner.Report]) error {
 	plan, err := phasetable.Decode(k.Table)
 	if err != nil {
 		return fmt.Errorf("the plan for base LIDs: %w", err)
+	}
+	if plan.Epoch() > last {
+		return fmt.Errorf("the plan for base LIDs has the number %d, and numbers up to %d were given", plan.Epoch(), last)
 	}
 	if old, _ := s.Board.BasePlan(); old != nil && bytes.Equal(old.Bytes(), k.Table) {
 		return nil
