@@ -19,6 +19,7 @@ import (
 	"github.com/forsd/forsd/internal/drains"
 	"github.com/forsd/forsd/internal/jobs"
 	"github.com/forsd/forsd/internal/standby"
+	"github.com/forsd/forsd/internal/standby/replica"
 	"github.com/forsd/forsd/internal/store"
 	"github.com/forsd/forsd/internal/vault"
 	"github.com/forsd/forsd/internal/view"
@@ -111,7 +112,7 @@ func TestJobsAreLimited(t *testing.T) {
 // for as long as it may.
 func TestJobWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := &loop{rooms: &rooms{inbox: newInbox(), board: &board.Board{}, jobs: &jobs.Registry{Board: &board.Board{}}, store: &vault.Vault{Store: &store.Store{}}},
+		d := &loop{rooms: &rooms{inbox: newInbox(), board: &board.Board{}, jobs: &jobs.Registry{Board: &board.Board{}}, store: &vault.Vault{Store: &store.Store{}}, peer: &replica.Peer{}},
 			core: controller.New(controller.Settings{}), standby: standby.New(standby.Settings{}), drains: drains.New(drains.Settings{})}
 		d.core.Step(time.Now(), controller.Seen{Snapshot: controller.Snapshot{ID: "a"}}) // it has tables to write
 		go func() {
