@@ -359,13 +359,6 @@ func (b *Board) Change() Times {
 	return b.marks
 }
 
-// Forget forgets the fabrics seen.
-func (b *Board) Forget() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.views = nil
-}
-
 // OwnRoutes tells whether the fabric seen last is one that OpenSM routes by itself.
 func (b *Board) OwnRoutes() bool {
 	v := b.Latest()
