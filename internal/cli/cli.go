@@ -44,7 +44,7 @@ command prints one JSON object on standard output; messages go to standard error
 }
 
 func offlineCommands() []*cobra.Command {
-	cmds := []*cobra.Command{planCommand(), verifyCommand(), simulateCommand(), topologyCommand(), explainCommand(), diffCommand(), doctorCommand(), backupCommand(), restoreCommand(), supportCommand(), setupCommand()}
+	cmds := []*cobra.Command{planCommand(), verifyCommand(), simulateCommand(), routesCommand(), topologyCommand(), explainCommand(), diffCommand(), doctorCommand(), backupCommand(), restoreCommand(), supportCommand(), setupCommand()}
 	for _, c := range cmds {
 		c.GroupID = "offline"
 	}
