@@ -14,21 +14,30 @@ import (
 // What all requests together may hold in memory. Both are of the process, as its
 // memory is: there is one service in it, on two listeners.
 var (
-	bodies  = budget{free: 96 << 20}  // requests' bodies, but for those of smallBody bytes
-	answers = budget{free: 256 << 20} // answers made for one client
+	bodies  = budget{free: 96 << 20, kept: 8 << 20}   // requests' bodies, but for those of smallBody bytes
+	answers = budget{free: 256 << 20, kept: 64 << 20} // answers made for one client
 )
 
-// making has a place for each answer that is being made.
+// making has a place for each answer that is being made for others than operators.
 var making = make(chan struct{}, max(1, runtime.NumCPU()-1))
 
 // smallBody is what a body may have that is taken in any case: an operator's request
 // comes through while others fill the memory for bodies.
 const smallBody = 16 << 10
 
-// budget is a number of bytes that requests share.
+// budget is a number of bytes that requests share. A part is kept for operators: those of
+// others do not use that up.
 type budget struct {
-	mu   sync.Mutex
-	free int64
+	mu         sync.Mutex
+	free, kept int64
+}
+
+// allows reports whether a request may take so many bytes. The lock is held.
+func (b *budget) allows(ctx context.Context, n int64) bool {
+	if c := callerOf(ctx); c != nil && c.Role < operators {
+		n += b.kept
+	}
+	return n <= b.free
 }
 
 // reserve takes so many bytes until ctx ends, which for that of a request is when it has
@@ -36,7 +45,7 @@ type budget struct {
 func (b *budget) reserve(ctx context.Context, n int64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if n > b.free {
+	if !b.allows(ctx, n) {
 		return false
 	}
 	b.free -= n
@@ -52,11 +61,11 @@ func (b *budget) reserve(ctx context.Context, n int64) bool {
 // whether there were so many.
 func Keep(r *http.Request, n int64) bool { return answers.reserve(r.Context(), n) }
 
-// has tells whether so many bytes are free.
-func (b *budget) has(n int64) bool {
+// has reports whether a request may take so many bytes.
+func (b *budget) has(ctx context.Context, n int64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return n <= b.free
+	return b.allows(ctx, n)
 }
 
 // ReadBody reads the body of a request of at most limit bytes. Its bytes are counted
@@ -70,7 +79,7 @@ func ReadBody(r *http.Request, limit int64) ([]byte, error) {
 	switch {
 	case n > limit:
 		return nil, tooLong
-	case n > smallBody && !bodies.has(n):
+	case n > smallBody && !bodies.has(r.Context(), n):
 		return nil, busy
 	case n < 0:
 		n = limit // it does not say how long it is

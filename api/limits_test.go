@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/forsd/forsd/internal/access"
 )
 
 // room lets requests and answers hold so many bytes for the time of a test.
@@ -179,5 +181,27 @@ func TestConnectionsAreBounded(t *testing.T) {
 	<-accepted
 	if len(l.room) != 2 {
 		t.Errorf("%d places are taken, want 2", len(l.room))
+	}
+}
+
+// TestKeptForOperators has viewers take all the memory that they may: an operator's request has
+// some left, and its answer is made while theirs wait for their turn.
+func TestKeptForOperators(t *testing.T) {
+	as := func(role access.Role) context.Context {
+		return context.WithValue(t.Context(), callerKey{}, &Caller{Role: role})
+	}
+	b := &budget{free: 100, kept: 30}
+	if b.has(as(viewers), 71) || !b.reserve(as(viewers), 70) || b.reserve(as(viewers), 1) {
+		t.Error("viewers take more or less than they may")
+	}
+	if b.has(as(operators), 31) || !b.reserve(as(operators), 30) {
+		t.Error("an operator has less than is kept")
+	}
+	for range cap(making) {
+		making <- struct{}{}
+		defer func() { <-making }()
+	}
+	if body, err := made(as(operators), "x"); err != nil || string(body) != `"x"` {
+		t.Errorf("%s, %v", body, err)
 	}
 }

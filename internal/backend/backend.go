@@ -79,7 +79,7 @@ type Parts struct {
 	Cables  *cables.Room
 	OpenSM  func() api.OpenSM // the manager next door, and what tells of its fabric
 	Loop    Loop
-	Workers *worker.Pool
+	Workers worker.Pools
 	Watches bool // forsd only watches
 
 	Drains   func() []drains.Drain // that there are
@@ -102,11 +102,11 @@ type Backend struct {
 // New is a backend.
 func New(parts Parts) *Backend {
 	b := &Backend{Parts: parts}
-	b.tiers = tiers.Handlers(b.Workers, b.Routes)
-	b.GPUs = frames.New(frames.OfGPUs(), b.Workers, b.Routes, func(what string, s *api.GPUSession, f *api.GPUFrame, text string) {
+	b.tiers = tiers.Handlers(b.Workers.Others, b.Routes)
+	b.GPUs = frames.New(frames.OfGPUs(), b.Workers.Others, b.Routes, func(what string, s *api.GPUSession, f *api.GPUFrame, text string) {
 		_ = b.Board.Events.Publish(api.KindGPU, api.GPUEvent{What: what, Session: *s, Frame: f, Text: text}) // it has a form in JSON
 	})
-	b.OCS = frames.New(frames.OfOCS(), b.Workers, b.Routes, func(what string, s *api.OCSSession, p *api.OCSPeriod, text string) {
+	b.OCS = frames.New(frames.OfOCS(), b.Workers.Others, b.Routes, func(what string, s *api.OCSSession, p *api.OCSPeriod, text string) {
 		_ = b.Board.Events.Publish(api.KindOCS, api.OCSEvent{What: what, Session: *s, Period: p, Text: text}) // it has a form in JSON
 	})
 	b.Metrics = newMetrics(b)
@@ -240,7 +240,7 @@ func (b *Backend) WhatIf(ctx context.Context, q api.WhatIf) (*api.Forecast, erro
 			return nil, err
 		}
 	}
-	forecast, err := aside.Forecast(ctx, b.Workers, &ask)
+	forecast, err := aside.Forecast(ctx, b.Workers.Questions(ctx), &ask)
 	if err != nil {
 		return nil, err
 	}

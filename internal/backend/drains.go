@@ -15,6 +15,7 @@ import (
 	"github.com/forsd/forsd/internal/drains"
 	"github.com/forsd/forsd/internal/view"
 	"github.com/forsd/forsd/internal/withheld"
+	"github.com/forsd/forsd/internal/worker"
 	"github.com/forsd/forsd/planner"
 	"github.com/forsd/forsd/topology"
 )
@@ -73,7 +74,11 @@ func (b *Backend) drain(r *http.Request) (any, error) {
 		return nil, err
 	}
 	out := api.Drained{}
-	if out.Cost, err = b.cost(r.Context(), v, orders); err != nil {
+	pool := b.Workers.Orders
+	if q.DryRun {
+		pool = b.Workers.Questions(r.Context())
+	}
+	if out.Cost, err = b.cost(r.Context(), pool, v, orders); err != nil {
 		return nil, err
 	}
 	parts := make([]drains.Part, len(orders))
@@ -132,7 +137,7 @@ func later(a, b time.Time) time.Time {
 }
 
 // cost plans the fabric without the parts, beside those that are out already.
-func (b *Backend) cost(ctx context.Context, v *view.View, orders []drains.Drain) (*api.DrainCost, error) {
+func (b *Backend) cost(ctx context.Context, pool *worker.Pool, v *view.View, orders []drains.Drain) (*api.DrainCost, error) {
 	list := slices.Clone(b.Drains())
 	for _, d := range orders {
 		d.State = drains.Draining
@@ -152,7 +157,7 @@ func (b *Backend) cost(ctx context.Context, v *view.View, orders []drains.Drain)
 			out.Jobs = append(out.Jobs, fmt.Sprintf("%s loses %d of its hosts", j.Label(), n))
 		}
 	}
-	return out, b.foresee(ctx, out, next, b.Board.HeldBack(), list)
+	return out, b.foresee(ctx, pool, out, next, b.Board.HeldBack(), list)
 }
 
 // returned plans the fabric as it is once parts are given back. A cable that is held back
@@ -171,18 +176,18 @@ func (b *Backend) returned(ctx context.Context, v *view.View, parts []drains.Par
 	given := book.Lanes(next.Tree)
 	held := slices.DeleteFunc(slices.Clone(b.Board.HeldBack()), func(x controller.Lane) bool { return slices.Contains(given, x) })
 	out := &api.DrainCost{Hosts: []string{}, Jobs: []string{}}
-	return out, b.foresee(ctx, out, next, held, left)
+	return out, b.foresee(ctx, b.Workers.Questions(ctx), out, next, held, left)
 }
 
 // foresee plans a fabric beside what is held back and what is drained.
-func (b *Backend) foresee(ctx context.Context, out *api.DrainCost, next *view.View, held []controller.Lane, list []drains.Drain) error {
+func (b *Backend) foresee(ctx context.Context, pool *worker.Pool, out *api.DrainCost, next *view.View, held []controller.Lane, list []drains.Drain) error {
 	if len(next.Tree.Servers) == 0 {
 		return api.Refused("no server would be left")
 	}
 	var book withheld.Book
 	book.Set(withheld.Drained, drains.Cables(next.Tree, list))
 	hold := slices.Concat(held, book.Lanes(next.Tree))
-	forecast, err := aside.Forecast(ctx, b.Workers, &aside.Question{Tree: next.Held(hold), Settings: aside.Settings(b.Planning), Epoch: b.Board.EpochNumber()})
+	forecast, err := aside.Forecast(ctx, pool, &aside.Question{Tree: next.Held(hold), Settings: aside.Settings(b.Planning), Epoch: b.Board.EpochNumber()})
 	if err != nil {
 		return err
 	}

@@ -178,7 +178,11 @@ func (b Jobs) planNew(ctx context.Context, q api.JobRequest, g *basis) (j *jobs.
 		j, err = j.Planned(p, g.next)
 		return j, unknown, err
 	}
-	p, err := aside.PlanJob(ctx, b.Workers, &aside.NewJob{Tree: g.view.Held(g.avoid), Settings: aside.Settings(b.Planning), Members: j.Guids(), Tables: g.tables, Number: g.next,
+	pool := b.Workers.Orders
+	if q.DryRun {
+		pool = b.Workers.Questions(ctx)
+	}
+	p, err := aside.PlanJob(ctx, pool, &aside.NewJob{Tree: g.view.Held(g.avoid), Settings: aside.Settings(b.Planning), Members: j.Guids(), Tables: g.tables, Number: g.next,
 		Jobs: b.Backend.Jobs.Planning(), OwnLanes: own})
 	if err != nil {
 		return nil, nil, err

@@ -348,6 +348,32 @@ func TestCertificates(t *testing.T) {
 	t.Error("the new certificate is not shown")
 }
 
+// TestOneProtocol speaks HTTP/1.1 alone: with HTTP/2 a client would have forsd keep what it
+// sends before it is read.
+func TestOneProtocol(t *testing.T) {
+	g := guard(t)
+	roots := x509.NewCertPool()
+	roots.AddCert(g.ca.Certificate)
+	c, err := tls.Dial("tcp", g.safe, &tls.Config{RootCAs: roots, NextProtos: []string{"h2", "http/1.1"}})
+	ok(t, err)
+	defer c.Close()
+	if p := c.ConnectionState().NegotiatedProtocol; p != "http/1.1" {
+		t.Errorf("%q over TLS", p)
+	}
+	if c, err := tls.Dial("tcp", g.safe, &tls.Config{RootCAs: roots, NextProtos: []string{"h2"}}); err == nil {
+		_ = c.Close()
+		t.Error("HTTP/2 over TLS")
+	}
+	plain, err := net.Dial("tcp", g.plain)
+	ok(t, err)
+	defer plain.Close()
+	_, err = io.WriteString(plain, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
+	ok(t, err)
+	if answer, _ := io.ReadAll(plain); !strings.HasPrefix(string(answer), "HTTP/1.1 ") {
+		t.Errorf("over TCP: %q", answer)
+	}
+}
+
 // drained is closed when there is nothing more to read.
 func drained(r io.Reader) <-chan struct{} {
 	ended := make(chan struct{})

@@ -47,7 +47,7 @@ func New(cfg *config.Config, version string, log *zap.Logger, notify func(string
 		KeepEpochs: cfg.KeepEpochs, Paired: r.peer.Exists()})}
 	l := &loop{rooms: r, core: controller.New(controllerSettings(cfg)), links: linkstate.New(probe.Settings(&cfg.OpenSM)), actions: x,
 		standby: standby.New(standby.Settings{Peer: cfg.Peer.Address, TakeoverWait: cfg.Peer.Timeout, Salt: rand.Uint32()}), giveUp: func() {},
-		costs:  cables.Costs{Workers: r.workers, Planning: r.planning},
+		costs:  cables.Costs{Workers: r.workers.Orders, Planning: r.planning},
 		drains: drains.New(drains.Settings{Grace: cfg.Drains.Grace, Look: drainLook})}
 	if err := (upkeep{l}).resume(); err != nil {
 		r.health.Raise(stateDamaged, err.Error(), r.started)

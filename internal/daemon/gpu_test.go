@@ -20,7 +20,7 @@ func TestGPUOnTheFabric(t *testing.T) {
 	d := readable(newDaemon(t))
 	f := fabgen.Generate(fabgen.Spec{Spines: 4, Leaves: 4, LMC: 2})
 	d.atRest(t, f)
-	h := tiers.Handlers(d.workers, d.backend.Routes)["POST /v1/gpu/schedule"]
+	h := tiers.Handlers(d.workers.Others, d.backend.Routes)["POST /v1/gpu/schedule"]
 	rows := ""
 	for source := range 16 {
 		row := ""

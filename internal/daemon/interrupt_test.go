@@ -140,7 +140,7 @@ func TestFailureWhileOthersCompute(t *testing.T) {
 	for range 3 {
 		alone = append(alone, after(t, healthy, cut, func(*site) {}))
 		beside = append(beside, after(t, healthy, cut, func(s *site) {
-			h := tiers.Handlers(s.workers, s.backend.Routes)["POST /v1/liquid"]
+			h := tiers.Handlers(s.workers.Others, s.backend.Routes)["POST /v1/liquid"]
 			for range 2 {
 				s.work.Go(func() {
 					if status, answer := ask(s.ctx, h, `{"time":"30s"}`); s.ctx.Err() == nil {

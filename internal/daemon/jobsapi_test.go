@@ -161,7 +161,7 @@ func TestJobOfNewcomer(t *testing.T) {
 		members, _, err := v.Members([]string{"Hca0000", "Hca0005"}, false)
 		ok(t, err)
 		asked := jobs.Job{Job: store.Job{JobInfo: store.JobInfo{Members: members}}}
-		if p, err := aside.PlanJob(t.Context(), d.workers, &aside.NewJob{Tree: v.Held(avoid), Settings: aside.Settings(d.planning),
+		if p, err := aside.PlanJob(t.Context(), d.workers.Orders, &aside.NewJob{Tree: v.Held(avoid), Settings: aside.Settings(d.planning),
 			Members: asked.Guids(), Tables: d.desk.Possible(), Number: d.store.Next()}); err == nil {
 			t.Errorf("amid the sweep the newcomer is in %s", p.Report)
 		}

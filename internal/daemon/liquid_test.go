@@ -182,7 +182,7 @@ func TestOtherFabrics(t *testing.T) {
 	if now, err := os.ReadFile(d.cfg.OpenSM.LFTsFile); err != nil || len(now) == 0 || slices.Equal(now, held) {
 		t.Errorf("the tables are not those of the test any more (%v)", err)
 	}
-	if status, answer := ask(t.Context(), tiers.Handlers(d.workers, d.backend.Routes)["POST /v1/liquid"], `{}`); status != 200 || !strings.Contains(answer, `"transfers":132`) {
+	if status, answer := ask(t.Context(), tiers.Handlers(d.workers.Others, d.backend.Routes)["POST /v1/liquid"], `{}`); status != 200 || !strings.Contains(answer, `"transfers":132`) {
 		t.Errorf("POST /v1/liquid: %d %.200s", status, answer)
 	}
 

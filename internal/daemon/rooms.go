@@ -63,7 +63,7 @@ type rooms struct {
 	planning planner.Settings        // how plans are made
 	backend  *backend.Backend        // answers the API
 	access   *api.Access             // by what its callers are known
-	workers  *worker.Pool            // plans what others ask for
+	workers  worker.Pools            // plan what others ask for
 	drained  atomic.Pointer[[]drains.Drain]
 	work     sync.WaitGroup // what was begun beside the loop
 }
@@ -73,7 +73,7 @@ const keepEvents = 1024
 
 // open sets the rooms up, and goes on from what is stored.
 func open(cfg *config.Config, version string, log *zap.Logger, notify func(string)) (r *rooms, err error) {
-	r = &rooms{cfg: cfg, version: version, log: log, started: time.Now(), notify: notify, inbox: newInbox(), planning: planning(cfg), workers: worker.NewPool(worker.Defaults())}
+	r = &rooms{cfg: cfg, version: version, log: log, started: time.Now(), notify: notify, inbox: newInbox(), planning: planning(cfg), workers: worker.NewPools()}
 	r.settings = reload.New(cfg, r.started)
 	r.settings.Apply = r.reconfigure
 	r.reader = sync.OnceValue(r.newReader)

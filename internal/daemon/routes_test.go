@@ -13,7 +13,7 @@ import (
 func TestLiquidOnTheFabric(t *testing.T) {
 	d := readable(newDaemon(t))
 	d.atRest(t, fabgen.Generate(fabgen.Spec{Spines: 4, Leaves: 4, LMC: 2}))
-	h := tiers.Handlers(d.workers, d.backend.Routes)["POST /v1/liquid"]
+	h := tiers.Handlers(d.workers.Others, d.backend.Routes)["POST /v1/liquid"]
 	for _, c := range []struct {
 		body                    string
 		status, transfers, most int

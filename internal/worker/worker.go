@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/internal/access"
 )
 
 // title is what a process of this package is called in lists of processes.
@@ -73,6 +74,28 @@ type Pool struct {
 // NewPool makes a pool. The program's main function must begin with Main.
 func NewPool(l Limits) *Pool {
 	return &Pool{limits: l, turns: make(chan struct{}, l.Number), brief: make(chan struct{}, min(1, l.Brief))}
+}
+
+// Pools are pools of their own for each kind of asker: none waits for a turn of another's.
+type Pools struct {
+	Orders    *Pool // of what changes something
+	Operators *Pool // of their questions
+	Others    *Pool // of all other questions
+}
+
+// NewPools makes pools with a process at a time each, and one more for short requests.
+func NewPools() Pools {
+	l := Defaults()
+	l.Number = 1
+	return Pools{NewPool(l), NewPool(l), NewPool(l)}
+}
+
+// Questions is the pool for the question of a request.
+func (p *Pools) Questions(ctx context.Context) *Pool {
+	if c := api.CallerOf(ctx); c != nil && c.Role < access.Operator {
+		return p.Others
+	}
+	return p.Operators
 }
 
 // outcome is what a process answers before the answer itself.
