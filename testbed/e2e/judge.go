@@ -8,35 +8,26 @@ import (
 	"github.com/forsd/forsd/testbed/judge"
 )
 
-// judge has the judge that knows nothing of forsd's packages look at the site, on the tables
-// in sight.
+// judge has the judge that knows nothing of forsd's packages look at the site, by the
+// tables in sight and by the fabric that ibnetdiscover shows.
 func (s *Site) judge(ctx context.Context, sight *Sight) error {
-	f, t, err := s.Judged(ctx, sight)
-	if err == nil {
-		err = s.Judge.Judge(ctx, s.Socket(), f, t)
-	}
-	if err != nil {
-		return fmt.Errorf("the second judge: %w", err)
-	}
-	return nil
-}
-
-// Judged is the fabric as ibnetdiscover shows it, compared with the one that the site began
-// with, and the tables in sight, in the judge's form.
-func (s *Site) Judged(ctx context.Context, sight *Sight) (*judge.Fabric, judge.Tables, error) {
 	discovered, err := s.tool(ctx, "ibnetdiscover")
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
 	whole, err := judge.ReadFabric(fabgen.Ibnetdiscover(s.options.Fabric))
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
-	f, err := judge.ReadFabric(discovered)
-	if err != nil {
-		return nil, nil, err
+	if sight.Outside, err = judge.ReadFabric(discovered); err != nil {
+		return err
 	}
-	f.As(whole)
-	t, err := judge.ReadTables(sight.Dump)
-	return f, t, err
+	sight.Outside.As(whole)
+	if sight.Entries, err = judge.ReadTables(sight.Dump); err != nil {
+		return err
+	}
+	if err := s.Judge.Judge(ctx, s.Socket(), sight.Outside, sight.Entries); err != nil {
+		return fmt.Errorf("the second judge: %w", err)
+	}
+	return nil
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/planner"
 	"github.com/forsd/forsd/podplan"
+	"github.com/forsd/forsd/testbed/judge"
 	"github.com/forsd/forsd/topology"
 	"github.com/forsd/forsd/verify"
 )
@@ -28,6 +29,11 @@ type Sight struct {
 	Pods   *topology.PodTree // of three levels; nil of two
 	Tables *lft.Tables       // read out of the switches
 	Dump   []byte            // the same as dump_fts has printed it
+
+	// Outside and Entries are fabric and tables in the form of the judge, which has accepted
+	// the site; nil before Check.
+	Outside *judge.Fabric
+	Entries judge.Tables
 }
 
 // Look takes a sight.

@@ -24,6 +24,8 @@ type site struct {
 	*world
 	first, second *e2e.Site // the second is nil where there is one manager
 	leader        *e2e.Site
+	lids          int // of each host
+	judged        int // how often the site was judged: ibdmchk is given other LIDs each time
 	clock         clock
 	acted         time.Time
 	leases        map[string]lease // of jobs that were made, by name

@@ -61,6 +61,12 @@ func (s *site) rest(ctx context.Context) error {
 	if err := sight.Reachable(); err != nil {
 		return err
 	}
+	for _, after := range []int{0, s.judged % s.lids} {
+		if err := sight.Outside.Ibdmchk(ctx, sight.Entries, after); err != nil {
+			return err
+		}
+	}
+	s.judged++
 	plan, err := s.leader.Client.Table(ctx)
 	if err == nil {
 		err = s.avoids(plan)

@@ -50,7 +50,7 @@ func start(ctx context.Context, o *options) (s *site, end func() error, err erro
 			err = errors.Join(err, down())
 		}
 	}()
-	s = &site{leases: map[string]lease{}, counted: map[place]*count{}}
+	s = &site{lids: 1 << spec.LMC, leases: map[string]lease{}, counted: map[place]*count{}}
 	if err := s.programs(ctx, o, dir); err != nil {
 		return nil, nil, err
 	}
@@ -71,6 +71,7 @@ func start(ctx context.Context, o *options) (s *site, end func() error, err erro
 	if s.first, err = e2e.New(ctx, options); err != nil {
 		return nil, nil, err
 	}
+	s.first.Judge.Everyone = true
 	closers = append(closers, s.first.Close)
 	s.leader = s.first
 	keep := []int{0}
