@@ -119,24 +119,23 @@ func (c *exchange) lane(ph, s int) *Violation {
 			return violation(NotLocal, ph, "%s stays on leaf %s and has lane %d: want %d", c.name(ph, s), c.label(src.at), lane, Local)
 		case lid != int(dst.lid):
 			return violation(WrongDLID, ph, "%s stays on leaf %s: want the base LID %d", c.name(ph, s), c.label(src.at), dst.lid)
-		case len(way) != 1:
-			return violation(WrongLane, ph, "%s leaves the leaf that both are on: %s", c.name(ph, s), c.wayLabel(way))
 		}
-		return nil
+		return violation(WrongLane, ph, "%s leaves the leaf that both are on: %s", c.name(ph, s), c.wayLabel(way))
 	}
 	lanes := c.tree.Lanes
 	if lane < 0 || lane >= lanes {
 		return violation(NotLocal, ph, "%s goes from leaf %s to leaf %s and has lane %d: want 0 to %d", c.name(ph, s), c.label(src.at), c.label(dst.at), lane, lanes-1)
 	}
-	up, down := c.up[int(src.leaf)*lanes+lane].by, c.down[int(dst.leaf)*lanes+lane].by
+	rise, fall := c.up[int(src.leaf)*lanes+lane], c.down[int(dst.leaf)*lanes+lane]
 	for _, end := range [...]struct {
-		ch channel
+		hop
 		at int32
-	}{{up, src.at}, {down, dst.at}} {
-		if end.ch < 0 {
+	}{{rise, src.at}, {fall, dst.at}} {
+		if end.hop == noHop {
 			return violation(LaneDown, ph, "%s has lane %d, which is not up at full rate at leaf %s", c.name(ph, s), lane, c.label(end.at))
 		}
 	}
+	up, down := rise.by, fall.by
 	if len(way) != 3 || way[0] != up || way[1] != down {
 		return violation(WrongLane, ph, "%s has lane %d, which is %s, then %s: the tables lead over %s", c.name(ph, s), lane, c.portLabel(up), c.portLabel(down), c.wayLabel(way))
 	}

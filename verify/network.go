@@ -39,20 +39,17 @@ type network struct {
 // newNetwork flattens the fabric and its tables.
 func newNetwork(f *topology.Fabric, tables *lft.Tables) *network {
 	n := &network{fabric: f, bare: -1, switchOf: make([]int32, len(f.Nodes)), firstEnd: make([]place, len(f.Nodes))}
-	count := 0
 	for i := range f.Nodes {
 		n.switchOf[i] = -1
 		if f.Nodes[i].Kind == topology.Switch {
-			count++
+			n.switchOf[i] = int32(len(n.nodes))
+			n.nodes = append(n.nodes, int32(i))
 		}
 	}
-	n.nodes = make([]int32, 0, count)
-	end := place(count)
+	end := place(len(n.nodes))
 	for i := range f.Nodes {
 		n.firstEnd[i] = end
 		if f.Nodes[i].Kind == topology.Switch {
-			n.switchOf[i] = int32(len(n.nodes))
-			n.nodes = append(n.nodes, int32(i))
 			end++
 		} else {
 			end += place(len(f.Nodes[i].Ports))
@@ -74,7 +71,7 @@ func (n *network) wire() {
 		row := n.next[s*ports : (s+1)*ports]
 		row[0] = n.firstEnd[node]
 		for p := range n.fabric.Nodes[node].Ports {
-			if port := &n.fabric.Nodes[node].Ports[p]; p > 0 && p != int(lft.NoPath) && port.Up() {
+			if port := &n.fabric.Nodes[node].Ports[p]; p != int(lft.NoPath) && port.Up() {
 				if to := n.switchOf[port.Peer]; to >= 0 {
 					row[p] = to
 				} else {
@@ -89,17 +86,17 @@ func (n *network) wire() {
 // switch, or is a switch's own.
 func (n *network) own() {
 	ends := n.fabric.EndPorts()
-	last := 0
+	size := 0
 	for _, e := range ends {
-		last = max(last, int(e.LID)+1<<e.LMC-1)
+		size = max(size, int(e.LID)+1<<e.LMC)
 	}
-	n.owner, n.home = make([]place, last+1), make([]int32, last+1)
+	n.owner, n.home = make([]place, size), make([]int32, size)
 	for i := range n.owner {
 		n.owner[i], n.home[i] = nowhere, -1
 	}
 	for _, e := range ends {
 		home := n.switchOf[e.Node]
-		if port := n.fabric.At(e.PortRef); home < 0 && port.Up() {
+		if port := n.fabric.At(e.PortRef); port.Up() { // a switch's own port has no cable
 			home = n.switchOf[port.Peer]
 		}
 		if e.LID == 0 || home < 0 {
@@ -150,11 +147,8 @@ func (n *network) portLabel(c channel) string {
 	return fmt.Sprintf("%s port %d", n.label(c>>portBits), c&(ports-1))
 }
 
-// placeLabel names a place.
+// placeLabel names an end port.
 func (n *network) placeLabel(p place) string {
-	if n.isSwitch(p) {
-		return n.label(p)
-	}
 	for node := len(n.firstEnd) - 1; node >= 0; node-- {
 		if n.firstEnd[node] <= p {
 			return n.fabric.PortLabel(topology.PortRef{Node: int32(node), Port: uint8(p - n.firstEnd[node])})

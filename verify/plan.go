@@ -100,18 +100,17 @@ type exchange struct {
 	tree     *topology.FatTree
 	rows     Rows
 	servers  []server
-	up, down []hop    // [leaf][lane] over a Full cable up to the spine and down from it; by −1 and to nowhere otherwise
-	arrives  []int16  // [slot of a destination's LID] the lane, plus one, by which it is known to arrive from the spine on
-	received []int32  // [server] the last phase in which it received, plus one
-	taken    []int32  // [channel] the last phase in which a transfer took it, plus one
-	seen     []uint64 // set of ordered pairs, source first
-	pairs    int      // the size of seen
+	up, down []hop   // [leaf][lane] over a Full cable up to the spine and down from it; by −1 and to nowhere otherwise
+	arrives  []int16 // [slot of a destination's LID] the lane, plus one, by which it is known to arrive from the spine on
+	received []int32 // [server] the last phase in which it received, plus one
+	taken    []int32 // [channel] the last phase in which a transfer took it, plus one
+	seen     pairs
 }
 
 func newExchange(t *topology.FatTree, n *network, r Rows) *exchange {
 	count := len(t.Servers)
 	c := &exchange{network: n, tree: t, rows: r, servers: make([]server, count), received: make([]int32, count),
-		taken: make([]int32, len(n.next)), seen: make([]uint64, (count*count+63)/64)}
+		taken: make([]int32, len(n.next)), seen: newPairs(count)}
 	slots := int32(0)
 	for i, h := range t.Servers {
 		host := &t.Hosts[h]
@@ -135,7 +134,6 @@ func newExchange(t *topology.FatTree, n *network, r Rows) *exchange {
 }
 
 func (c *exchange) run(unreachable [][2]int32) *Violation {
-	count, r := len(c.servers), &c.rows
 	if v := c.malformed(); v != nil {
 		return v
 	}
@@ -144,19 +142,20 @@ func (c *exchange) run(unreachable [][2]int32) *Violation {
 			return v
 		}
 	}
-	for ph := range r.Phases {
+	for ph := range c.rows.Phases {
 		if s := c.phase(ph); s >= 0 {
 			return c.diagnose(ph, s, unreachable)
 		}
 	}
-	if c.pairs == count*(count-1) {
-		return nil
+	if s, d, ok := c.seen.missing(); ok {
+		return violation(PairMissing, NoPhase, "%s is in no phase", c.pairLabel(s, d))
 	}
-	return c.firstMissing()
+	return nil
 }
 
 // phase checks one row and returns the first source whose transfer is not as it
-// should be, or −1. What it reads is in locals: through c, all of it would be loaded
+// should be, or −1. The links between a server and its leaf need no mark: the server
+// sends and receives once. What it reads is in locals: through c, all of it would be loaded
 // again after every mark.
 func (c *exchange) phase(ph int) int {
 	count, mark := len(c.servers), int32(ph+1)
@@ -176,7 +175,7 @@ func (c *exchange) phase(ph int) int {
 			return s
 		}
 		received[d] = mark
-		if !c.see(s*count + int(d)) {
+		if !c.seen.see(int32(s), d) {
 			return s
 		}
 		a := src.at<<portBits | channel(out[src.at][lid])
@@ -191,7 +190,7 @@ func (c *exchange) phase(ph int) int {
 			return s
 		}
 		rise, fall := &up[int(src.leaf)*lanes+k], &down[int(dst.leaf)*lanes+k]
-		if a != rise.by || fall.by < 0 || rise.to != fall.by>>portBits {
+		if a != rise.by || *fall == noHop || rise.to != fall.by>>portBits {
 			return s
 		}
 		if known := &arrives[dst.slot+int32(lid)-dst.lid]; *known != lane[s]+1 {
@@ -215,18 +214,6 @@ func (c *exchange) arrivesBy(down *hop, lid int, end place) bool {
 	return c.through(down.by>>portBits, lid) == down.by && c.isSwitch(down.to) && c.next[c.through(down.to, lid)] == end
 }
 
-// see adds a pair to the set and is false when it was there. The links between
-// a server and its leaf need no mark: the server sends and receives once.
-func (c *exchange) see(bit int) bool {
-	word, mask := &c.seen[bit>>6], uint64(1)<<(bit&63)
-	if *word&mask != 0 {
-		return false
-	}
-	*word |= mask
-	c.pairs++
-	return true
-}
-
 // checkUnreachable tells what is wrong with the claim that a pair has no path,
 // and counts the pair as settled.
 func (c *exchange) checkUnreachable(pair [2]int32) *Violation {
@@ -246,7 +233,7 @@ func (c *exchange) checkUnreachable(pair [2]int32) *Violation {
 				c.pairLabel(pair[0], pair[1]), k, c.label(src.at), c.label(dst.at))
 		}
 	}
-	if !c.see(int(pair[0])*count + int(pair[1])) {
+	if !c.seen.see(pair[0], pair[1]) {
 		return violation(PairTwice, NoPhase, "%s is called unreachable twice", c.pairLabel(pair[0], pair[1]))
 	}
 	return nil
@@ -258,19 +245,7 @@ func (c *exchange) open(s, d int32, lane int) bool {
 	src, dst, lanes := &c.servers[s], &c.servers[d], c.tree.Lanes
 	host := &c.tree.Hosts[c.tree.Servers[d]]
 	first := ((lane-host.Alpha-host.First)%lanes + lanes) % lanes
-	return c.up[int(src.leaf)*lanes+lane].by >= 0 && c.up[int(dst.leaf)*lanes+lane].by >= 0 && first < int(dst.lids)
-}
-
-// firstMissing finds the first pair that occurs nowhere.
-func (c *exchange) firstMissing() *Violation {
-	for s := range c.servers {
-		for d := range c.servers {
-			if bit := s*len(c.servers) + d; s != d && c.seen[bit>>6]>>(bit&63)&1 == 0 {
-				return violation(PairMissing, NoPhase, "%s is in no phase", c.pairLabel(int32(s), int32(d)))
-			}
-		}
-	}
-	return nil
+	return c.up[int(src.leaf)*lanes+lane] != noHop && c.up[int(dst.leaf)*lanes+lane] != noHop && first < int(dst.lids)
 }
 
 // serverLabel names a server by its port.

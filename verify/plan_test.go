@@ -151,6 +151,48 @@ func TestPlanRefuses(t *testing.T) {
 			// Server 1 takes lane 0 to server 5 as server 0 does to server 4.
 			f.rows.Lane[at(f, 3, 1)], f.rows.DLID[at(f, 3, 1)] = 0, host(f, 5).LID+3
 		}, []string{"the link Leaf000 port 5 – Spine000 port 1 carries both Hca0000 port 1 → Hca0004 port 1 by LID 24 and Hca0001 port 1 → Hca0005 port 1 by LID 31"}},
+		{"two transfers on a link up alone", LinkTwice, 3, func(f *fixture) {
+			// Server 1 takes lane 0 to server 9 of leaf 2, whose own transfers of the phase are left out.
+			f.rows.To[at(f, 3, 1)], f.rows.Lane[at(f, 3, 1)], f.rows.DLID[at(f, 3, 1)] = 9, 0, host(f, 9).LID+3
+		}, []string{"the link Leaf000 port 5 – Spine000 port 1 carries both Hca0000 port 1 → Hca0004 port 1 by LID 24 and Hca0001 port 1 → Hca0009 port 1 by LID 47"}},
+		{"two transfers on a link down alone", LinkTwice, 3, func(f *fixture) {
+			f.rows.To[at(f, 3, 8)], f.rows.Lane[at(f, 3, 8)], f.rows.DLID[at(f, 3, 8)] = 7, 0, host(f, 7).LID+1
+			f.rows.To[at(f, 3, 3)] = Idle
+		}, []string{"the link Spine000 port 2 – Leaf001 port 5 carries both Hca0000 port 1 → Hca0004 port 1 by LID 24 and Hca0008 port 1 → Hca0007 port 1 by LID 37"}},
+		{"an idle server that has had the link", LinkTwice, 3, func(f *fixture) {
+			f.rows.To[at(f, 3, 0)] = Idle
+			f.rows.Lane[at(f, 3, 2)], f.rows.DLID[at(f, 3, 2)] = 1, host(f, 6).LID+3
+		}, []string{"carries both Hca0001 port 1 → Hca0005 port 1 by LID 28 and Hca0002 port 1 → Hca0006 port 1 by LID 35"}},
+		{"the next server's LID, delivered here", WrongDLID, 0, func(f *fixture) {
+			*out(f.ft, f.tables, leaf1, host(f, 5).LID) = 1
+			f.rows.Lane[at(f, 0, 3)], f.rows.DLID[at(f, 0, 3)] = 1, host(f, 5).LID
+		}, []string{"Hca0003 port 1 → Hca0004 port 1 by LID 28: the LIDs of Hca0004 port 1 are 24–27"}},
+		{"a LID before the destination's, delivered here", WrongDLID, 0, func(f *fixture) {
+			*out(f.ft, f.tables, leaf1, host(f, 4).LID-1) = 1
+			for _, sw := range []topology.GUID{leaf0, spine0} {
+				*out(f.ft, f.tables, sw, host(f, 4).LID-1) = *out(f.ft, f.tables, sw, host(f, 4).LID)
+			}
+			f.rows.DLID[at(f, 0, 3)] = host(f, 4).LID - 1
+		}, []string{"Hca0003 port 1 → Hca0004 port 1 by LID 23"}},
+		{"wrong DLID to the first server", WrongDLID, 0, func(f *fixture) {
+			f.rows.DLID[at(f, 0, 11)] = 7
+		}, []string{"Hca0011 port 1 → Hca0000 port 1 by LID 7: the LIDs of Hca0000 port 1 are 8–11"}},
+		{"wrong lane from the last leaf", WrongLane, 0, func(f *fixture) {
+			f.rows.Lane[at(f, 0, 11)] = 2
+		}, []string{"Hca0011 port 1 → Hca0000 port 1 by LID 8 has lane 2, which is Leaf002 port 7, then Spine002 port 1: the tables lead over Leaf002 port 5, Spine000 port 1, Leaf000 port 1"}},
+		{"lane beyond the tree from the last leaf", NotLocal, 0, func(f *fixture) {
+			f.rows.Lane[at(f, 0, 11)] = 4
+		}, []string{"has lane 4: want 0 to 3"}},
+		{"an entry that leads to another spine, once a lane of the LID is known", NoEntry, 3, func(f *fixture) {
+			// Server 0 has sent by lane 2 to the LID by which server 8 sends by lane 0, over a
+			// spine that has no entry.
+			lid := host(f, 4).LID + 2
+			f.rows.Lane[at(f, 0, 3)], f.rows.DLID[at(f, 0, 3)] = 2, lid
+			*out(f.ft, f.tables, leaf0+2, lid) = 5
+			*out(f.ft, f.tables, spine0, lid) = lft.NoPath
+			f.rows.To[at(f, 3, 0)], f.rows.To[at(f, 7, 8)], f.rows.To[at(f, 3, 8)] = Idle, Idle, 4
+			f.rows.Lane[at(f, 3, 8)], f.rows.DLID[at(f, 3, 8)] = 0, lid
+		}, []string{"Hca0008 port 1 → Hca0004 port 1 by LID 26 is lost: Spine000 has no entry for it"}},
 		{"receives twice", ReceivesTwice, 3, func(f *fixture) {
 			f.rows.To[at(f, 3, 1)], f.rows.DLID[at(f, 3, 1)] = 4, host(f, 4).LID+1
 		}, []string{"Hca0004 port 1 receives from both Hca0000 port 1 and Hca0001 port 1"}},
@@ -236,7 +278,7 @@ func TestPlanRefuses(t *testing.T) {
 		}, []string{"Hca0003 port 1 → Hca0004 port 1 is called unreachable and has a transfer"}},
 		{"unreachable beyond the servers", BadRows, NoPhase, func(f *fixture) {
 			f.unreachable = [][2]int32{{0, 12}}
-		}, []string{"there are 12 servers"}},
+		}, []string{"the unreachable pair of servers 0 and 12: there are 12 servers"}},
 		{"sends to itself", BadRows, 3, func(f *fixture) {
 			f.rows.To[at(f, 3, 0)] = 0
 		}, []string{"Hca0000 port 1 sends to server 0"}},
@@ -246,6 +288,12 @@ func TestPlanRefuses(t *testing.T) {
 		{"sends to a negative server", BadRows, 3, func(f *fixture) {
 			f.rows.To[at(f, 3, 0)] = -2
 		}, []string{"sends to server -2"}},
+		{"unreachable before the servers", BadRows, NoPhase, func(f *fixture) {
+			f.unreachable = [][2]int32{{-1, 3}}
+		}, []string{"the unreachable pair of servers -1 and 3: there are 12 servers"}},
+		{"fewer phases than none", BadRows, NoPhase, func(f *fixture) {
+			f.rows = Rows{Phases: -1}
+		}, []string{"-1 phases of 12 servers"}},
 		{"short rows", BadRows, NoPhase, func(f *fixture) {
 			f.rows.Lane = f.rows.Lane[1:]
 		}, []string{"11 phases of 12 servers need 132 elements: there are 132 destinations, 131 lanes, 132 DLIDs"}},
@@ -283,7 +331,19 @@ func TestPutRefuses(t *testing.T) {
 	}
 	refused(t, r.Put(ft, 1, 0, 3, 0, 8), SendsTwice, 1, "Hca0000 port 1 sends to both Hca0002 port 1 and Hca0003 port 1")
 	refused(t, r.Put(ft, 3, 0, 3, 0, 8), BadRows, 3, "the plan has 3 phases")
-	refused(t, r.Put(ft, 0, 0, 4, 0, 8), BadRows, 0, "there are 4 servers")
+	if err := r.Put(ft, 2, 3, 0, 1, 9); err != nil || r.To[11] != 0 || r.Lane[11] != 1 || r.DLID[11] != 9 {
+		t.Errorf("%v %v", r, err)
+	}
+	refused(t, r.Put(ft, -1, 0, 3, 0, 8), BadRows, -1, "the plan has 3 phases")
+	for _, pair := range [][2]int{{0, 4}, {0, -1}, {4, 0}, {-1, 0}} {
+		refused(t, r.Put(ft, 0, pair[0], pair[1], 0, 8), BadRows, 0, "there are 4 servers")
+	}
+	if v := violation(LinkTwice, 0, "x"); v.Error() != "phase 0: x (link-twice)" {
+		t.Error(v)
+	}
+	if v := violation(Loop, NoPhase, "x"); v.Error() != "x (loop)" {
+		t.Error(v)
+	}
 }
 
 func TestPlanReportsFirst(t *testing.T) {

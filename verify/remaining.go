@@ -87,7 +87,7 @@ func (c *exchange) countPast(past Past) (*history, *Violation) {
 			if !here || !there {
 				continue
 			}
-			if !c.see(int(s)*count + int(d)) {
+			if !c.seen.see(s, d) {
 				return nil, violation(PairTwice, ph, "%s has had its transfer twice in what is done", c.pairLabel(s, d))
 			}
 			h.at[int(s)*count+int(d)] = int32(ph + 1)

@@ -2,6 +2,7 @@ package verify
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/forsd/forsd/lft"
@@ -167,6 +168,16 @@ func TestTablesRefuses(t *testing.T) {
 		{"misdelivered", Misdelivered, func(f *fixture) {
 			*out(f.ft, f.tables, leaf1, 20) = 2
 		}, []string{"Leaf001 delivers LID 20 of Hca0003 port 1 to Hca0004 port 1 by port 2"}},
+		{"misdelivered to the first host", Misdelivered, func(f *fixture) {
+			*out(f.ft, f.tables, leaf0, 9) = 2
+			*out(f.ft, f.tables, leaf0, 12) = 1
+		}, []string{"Leaf000 delivers LID 9 of Hca0000 port 1 to Hca0001 port 1 by port 2"}},
+		{"another's LID to the first host", Misdelivered, func(f *fixture) {
+			*out(f.ft, f.tables, leaf0, 12) = 1
+		}, []string{"Leaf000 delivers LID 12 of Hca0001 port 1 to Hca0000 port 1 by port 1"}},
+		{"no table of two switches, one of them the first", TableMissing, func(f *fixture) {
+			f.tables.Switches = f.tables.Switches[2:]
+		}, []string{"switch Leaf000 (0x0000000000200000) has no table"}},
 		{"port 0 for another's LID", Misdelivered, func(f *fixture) {
 			*out(f.ft, f.tables, leaf1, 20) = 0
 		}, []string{"Leaf001 delivers LID 20 of Hca0003 port 1 to Leaf001 by port 0"}},
@@ -189,7 +200,11 @@ func TestTablesRefuses(t *testing.T) {
 				t.Fatal(err)
 			}
 			test.change(f)
-			refused(t, Tables(f.ft, f.tables), test.code, NoPhase, test.words...)
+			err := Tables(f.ft, f.tables)
+			refused(t, err, test.code, NoPhase, test.words...)
+			if n := strings.Count(err.Error(), " waits for "); test.code == Deadlock && (n != 4 || strings.HasSuffix(err.Error(), ", (deadlock)")) {
+				t.Errorf("%d channels in %q, want 4", n, err)
+			}
 			if slowTables(f.ft, f.tables) == nil {
 				t.Error("the reference walker accepts it")
 			}
@@ -210,4 +225,113 @@ func TestTablesRefusesTwoRelays(t *testing.T) {
 		*out(ft, tables, ft.Spines[i].GUID, lid) = ft.Leaves[leaf].Cables[i].SpinePort
 	}
 	refused(t, Tables(ft, tables), Deadlock, NoPhase)
+}
+
+// TestTablesCutOff has the first switch be without a cable to others: entries for what the
+// others have must be there all the same, and those for it need not.
+func TestTablesCutOff(t *testing.T) {
+	ft := tree(t, fabgen.Spec{Spines: 2, Leaves: 3, LMC: 1}, [2]int{0, 0}, [2]int{0, 1})
+	tables := naiveTables(ft)
+	if err := Tables(ft, tables); err != nil {
+		t.Fatal(err)
+	}
+	lid := ft.Hosts[ft.Servers[4]].LID
+	*out(ft, tables, fabgen.LeafGUID+1, lid) = lft.NoPath
+	refused(t, Tables(ft, tables), LIDMissing, NoPhase, "Leaf001 has no entry for LID")
+}
+
+// TestTablesManyPorts finds a ring over ports with high numbers, and takes the entry 255 for
+// none where a switch has so many ports.
+func TestTablesManyPorts(t *testing.T) {
+	ft := tree(t, fabgen.Spec{Spines: 3, Leaves: 70, Hosts: []int{1}, LMC: 2})
+	tables := naiveTables(ft)
+	if err := Tables(ft, tables); err != nil {
+		t.Fatal(err)
+	}
+	host := &ft.Hosts[ft.Servers[5]]
+	// Leaves 63 and 64 are at ports 64 and 65 of spines.
+	for j := range 1 << host.LMC {
+		switch ft.LIDLane(host, j) {
+		case 1:
+			*out(ft, tables, fabgen.SpineGUID, host.LID+topology.LID(j)) = 64
+		case 0:
+			*out(ft, tables, fabgen.SpineGUID+1, host.LID+topology.LID(j)) = 65
+		}
+	}
+	refused(t, Tables(ft, tables), Deadlock, NoPhase, "Spine000 port 64 waits for Leaf063 port 3", "Spine001 port 65 waits for Leaf064 port 2")
+
+	ft = tree(t, fabgen.Spec{Spines: 1, Leaves: 255, Hosts: []int{1}})
+	if ft.Fabric.At(topology.PortRef{Node: ft.Spines[0].Node, Port: 255}).Peer < 0 {
+		t.Fatal("the spine has no cable at port 255")
+	}
+	n := newNetwork(ft.Fabric, naiveTables(ft))
+	s := n.switchOf[ft.Spines[0].Node]
+	if n.next[s<<portBits|255] != nowhere || n.next[s<<portBits|254] == nowhere {
+		t.Error("the entry 255 leads over a cable")
+	}
+}
+
+// TestTablesByRank gives ranks to a row of switches, the upper ones with the lower GUIDs.
+func TestTablesByRank(t *testing.T) {
+	const n = 5
+	ask := func(lift func(switches []int32), spoil func(tables *lft.Tables)) error {
+		f, tables, _ := chain(t, n)
+		rank := make([]int32, len(f.Nodes))
+		lift(rank[:n])
+		spoil(tables)
+		return TablesByRank(f, rank, tables)
+	}
+	// A way leads up and then down over the switch with the lowest GUID, S0, which is on top.
+	top := func(r []int32) { copy(r, []int32{4, 3, 2, 1, 0}) }
+	none := func(*lft.Tables) {}
+	if err := ask(top, none); err != nil {
+		t.Error(err)
+	}
+	refused(t, ask(top, func(x *lft.Tables) { x.Switches[4].Out[100] = lft.NoPath }), LIDMissing, NoPhase, "S4 has no entry for LID 100 of H0 port 1")
+	refused(t, ask(top, func(x *lft.Tables) { x.Switches[0].Out[108] = lft.NoPath }), LIDMissing, NoPhase, "S0 has no entry for LID 108 of H4 port 1")
+	refused(t, ask(top, func(x *lft.Tables) { x.Switches[1].Out[100] = lft.NoPath }), LIDMissing, NoPhase, "S1 has no entry for LID 100 of H0 port 1")
+	// Over S2 alone, with the ends on top, nothing leads up and down from S0 to S4.
+	without := func(x *lft.Tables) {
+		for _, lid := range []int{5, 108, 109} {
+			x.Switches[0].Out[lid], x.Switches[1].Out[lid] = lft.NoPath, lft.NoPath
+		}
+	}
+	valley := func(r []int32) { copy(r, []int32{2, 1, 0, 1, 2}) }
+	if err := ask(valley, without); err != nil {
+		t.Error(err)
+	}
+	if err := ask(func(r []int32) { copy(r, []int32{0, 0, 1, 2, 3}) }, func(x *lft.Tables) { // S0 and S1 are on one level
+		for lid := range x.Switches[0].Out {
+			if lid != 1 && lid != 100 && lid != 101 {
+				x.Switches[0].Out[lid] = lft.NoPath
+			}
+		}
+		for i := 1; i < n; i++ {
+			for _, lid := range []int{1, 100, 101} {
+				x.Switches[i].Out[lid] = lft.NoPath
+			}
+		}
+	}); err != nil {
+		t.Error(err)
+	}
+	// The other way round every two are joined by ways up and down.
+	peak := func(r []int32) { copy(r, []int32{0, 1, 2, 1, 0}) }
+	if err := ask(peak, none); err != nil {
+		t.Error(err)
+	}
+	refused(t, ask(peak, without), LIDMissing, NoPhase, "S0 has no entry for LID 5 of S4")
+}
+
+// TestSwitchesFirst has the switches have the lowest GUIDs, so that the first node is one.
+func TestSwitchesFirst(t *testing.T) {
+	f, tables, servers := chain(t, 4)
+	rank := []int32{0, 1, 1, 0, 0, 0, 0, 0}
+	tables.Switches[0].Out[102] = 0
+	err := TablesByRank(f, rank, tables)
+	refused(t, err, Misdelivered, NoPhase, "S0 delivers LID 102 of H1 port 1 to S0 by port 0")
+	w, err := NewWalk(f, tables, servers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused(t, w.Phase([]Transfer{{0, 1, 102}}), WrongDestination, 0, "comes to S0")
 }

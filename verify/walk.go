@@ -2,6 +2,7 @@ package verify
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/forsd/forsd/internal/parallel"
 	"github.com/forsd/forsd/lft"
@@ -14,10 +15,9 @@ import (
 type Walk struct {
 	*network
 	servers []topology.EndPort
-	ends    []end    // [server]
-	at      []int32  // [server] the switch that it is cabled to
-	seen    []uint64 // set of ordered pairs, source first
-	pairs   int
+	ends    []end   // [server]
+	at      []int32 // [server] the switch that it is cabled to
+	seen    pairs
 	phase   int
 	taken   []int32 // [channel] the last phase in which a transfer took it, plus one
 	busy    []int32 // [server] the last phase in which it received, plus one
@@ -58,7 +58,7 @@ const mostSwitches = 64
 // switch.
 func NewWalk(f *topology.Fabric, tables *lft.Tables, servers []topology.EndPort) (*Walk, error) {
 	n := newNetwork(f, tables)
-	w := &Walk{network: n, servers: servers, seen: make([]uint64, (len(servers)*len(servers)+63)/64), taken: make([]int32, len(n.next)),
+	w := &Walk{network: n, servers: servers, seen: newPairs(len(servers)), taken: make([]int32, len(n.next)),
 		busy: make([]int32, len(servers)), sent: make([]int32, len(servers))}
 	size := 1 << 8
 	for size < 4*len(servers) {
@@ -81,7 +81,7 @@ func (w *Walk) Phase(transfers []Transfer) error {
 	w.learn(transfers)
 	for _, t := range transfers {
 		v := w.follow(t)
-		if v == nil && !w.see(t.Src, t.Dst) {
+		if v == nil && !w.seen.see(t.Src, t.Dst) {
 			v = violation(PairTwice, w.phase, "%s occurs again", w.pair(t.Src, t.Dst))
 		}
 		if v != nil {
@@ -92,21 +92,9 @@ func (w *Walk) Phase(transfers []Transfer) error {
 	return nil
 }
 
-// see counts a pair, and is false where it has occurred before.
-func (w *Walk) see(src, dst int32) bool {
-	bit := int(src)*len(w.servers) + int(dst)
-	if w.seen[bit>>6]>>(bit&63)&1 != 0 {
-		return false
-	}
-	w.seen[bit>>6] |= 1 << (bit & 63)
-	w.pairs++
-	return true
-}
-
 // Again lets all pairs occur again, in an exchange that serves them bit by bit.
 func (w *Walk) Again() {
-	clear(w.seen)
-	w.pairs = 0
+	w.seen = newPairs(len(w.servers))
 }
 
 // chunk is how many phases a goroutine checks in a row: what they share is looked up once,
@@ -146,8 +134,8 @@ func (w *Walk) Phases(phases, workers int, rows func() func(phase int) ([]Transf
 // another is the same walk with nothing seen.
 func (w *Walk) another() *Walk {
 	part := *w
-	part.seen, part.taken, part.known, part.new = make([]uint64, len(w.seen)), make([]int32, len(w.taken)), make([]trail, len(w.known)), nil
-	part.busy, part.sent, part.pairs = make([]int32, len(w.busy)), make([]int32, len(w.sent)), 0
+	part.seen.bits, part.taken, part.known, part.new = make([]uint64, len(w.seen.bits)), make([]int32, len(w.taken)), make([]trail, len(w.known)), nil
+	part.busy, part.sent = make([]int32, len(w.busy)), make([]int32, len(w.sent))
 	return &part
 }
 
@@ -174,7 +162,7 @@ func (w *Walk) check(phases int, to []int32, row func(phase int) ([]Transfer, er
 	}
 	for s := range n {
 		for ph := range phases {
-			if d := to[ph*n+s]; d >= 0 && !w.see(int32(s), d) {
+			if d := to[ph*n+s]; d >= 0 && !w.seen.see(int32(s), d) {
 				return violation(PairTwice, NoPhase, "%s occurs again", w.pair(int32(s), d))
 			}
 		}
@@ -184,24 +172,17 @@ func (w *Walk) check(phases int, to []int32, row func(phase int) ([]Transfer, er
 
 // join takes over the pairs that others have seen, unless one was seen twice.
 func (w *Walk) join(parts []*Walk) bool {
-	for i, word := range w.seen {
-		for _, p := range parts {
-			if p != nil && word&p.seen[i] != 0 {
-				return false
-			} else if p != nil {
-				word |= p.seen[i]
-			}
-		}
-	}
+	parts = slices.DeleteFunc(parts, func(p *Walk) bool { return p == nil })
+	all := slices.Clone(w.seen.bits)
 	for _, p := range parts {
-		if p == nil {
-			continue
+		for i, word := range p.seen.bits {
+			if all[i]&word != 0 {
+				return false
+			}
+			all[i] |= word
 		}
-		for i, word := range p.seen {
-			w.seen[i] |= word
-		}
-		w.pairs += p.pairs
 	}
+	w.seen.bits = all
 	return true
 }
 
@@ -231,7 +212,12 @@ func (w *Walk) follow(t Transfer) *Violation {
 	if way.goal != d.at {
 		return w.step(t, mark)
 	}
-	for _, c := range way.by[:way.n] {
+	return w.occupy(t, way.by[:way.n], mark)
+}
+
+// occupy marks the channels of a transfer, unless another one of the phase has one of them.
+func (w *Walk) occupy(t Transfer, way []channel, mark int32) *Violation {
+	for _, c := range way {
 		if w.taken[c] == mark {
 			return violation(LinkTwice, w.phase, "%s by LID %d takes %s, as another transfer does", w.pair(t.Src, t.Dst), t.DLID, w.portLabel(c))
 		}
@@ -293,16 +279,18 @@ func (w *Walk) learn(transfers []Transfer) {
 	}
 }
 
-// step follows a transfer over any number of switches, and tells what is wrong.
+// step follows a transfer over any number of switches, and names the fault if it does not
+// arrive.
 func (w *Walk) step(t Transfer, mark int32) *Violation {
 	lid, at, goal := int(t.DLID), w.at[t.Src], w.ends[t.Dst].at
-	for steps := 0; ; steps++ {
+	var way []channel
+	for {
 		c := w.through(at, lid)
 		to := w.next[c]
 		switch {
 		case to == goal:
-			return nil
-		case steps == mostSwitches:
+			return w.occupy(t, way, mark)
+		case len(way) == mostSwitches:
 			return violation(Loop, w.phase, "%s by LID %d goes over more than %d switches", w.pair(t.Src, t.Dst), lid, mostSwitches)
 		case c&(ports-1) == channel(lft.NoPath):
 			return violation(NoEntry, w.phase, "%s: %s has no entry for LID %d", w.pair(t.Src, t.Dst), w.label(at), lid)
@@ -311,10 +299,8 @@ func (w *Walk) step(t Transfer, mark int32) *Violation {
 			return violation(DownPort, w.phase, "%s by LID %d: %s", w.pair(t.Src, t.Dst), lid, why)
 		case !w.isSwitch(to):
 			return violation(WrongDestination, w.phase, "%s by LID %d comes to %s", w.pair(t.Src, t.Dst), lid, w.placeLabel(to))
-		case w.taken[c] == mark:
-			return violation(LinkTwice, w.phase, "%s by LID %d takes %s, as another transfer does", w.pair(t.Src, t.Dst), lid, w.portLabel(c))
 		}
-		w.taken[c] = mark
+		way = append(way, c)
 		at = to
 	}
 }
@@ -322,28 +308,17 @@ func (w *Walk) step(t Transfer, mark int32) *Violation {
 // Done checks that every ordered pair has occurred once, or is called unreachable and has
 // no way in the tree over cables that are up at full rate.
 func (w *Walk) Done(t *topology.PodTree, unreachable [][2]int32) error {
-	n := len(w.servers)
 	for _, u := range unreachable {
-		bit := int(u[0])*n + int(u[1])
-		if w.seen[bit>>6]>>(bit&63)&1 != 0 {
+		if !w.seen.see(u[0], u[1]) {
 			return violation(PairTwice, NoPhase, "%s is called unreachable, and occurs or is called so twice", w.pair(u[0], u[1]))
 		}
 		a, b := w.leaf(t, u[0]), w.leaf(t, u[1])
 		if a == nil || b == nil || a == b || wayBetween(t, a, b) {
 			return violation(NotUnreachable, NoPhase, "%s is called unreachable, and has a way", w.pair(u[0], u[1]))
 		}
-		w.seen[bit>>6] |= 1 << (bit & 63)
-		w.pairs++
 	}
-	if w.pairs == n*(n-1) {
-		return nil
-	}
-	for s := range n {
-		for d := range n {
-			if bit := s*n + d; s != d && w.seen[bit>>6]>>(bit&63)&1 == 0 {
-				return violation(PairMissing, NoPhase, "%s is in no phase", w.pair(int32(s), int32(d)))
-			}
-		}
+	if s, d, ok := w.seen.missing(); ok {
+		return violation(PairMissing, NoPhase, "%s is in no phase", w.pair(s, d))
 	}
 	return nil
 }

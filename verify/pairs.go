@@ -1,0 +1,36 @@
+package verify
+
+import "math/bits"
+
+// pairs is a set of ordered pairs of servers. A server and itself count as seen.
+type pairs struct {
+	n    int
+	bits []uint64 // [source·n + destination]
+}
+
+func newPairs(n int) pairs {
+	p := pairs{n, make([]uint64, (n*n+63)/64)}
+	for s := range n {
+		p.see(int32(s), int32(s))
+	}
+	return p
+}
+
+// see adds a pair, and is false if it has been added before.
+func (p *pairs) see(s, d int32) bool {
+	bit := int(s)*p.n + int(d)
+	word, mask := &p.bits[bit>>6], uint64(1)<<(bit&63)
+	fresh := *word&mask == 0
+	*word |= mask
+	return fresh
+}
+
+// missing is the first pair that has not been added; ok is false if there is none.
+func (p *pairs) missing() (s, d int32, ok bool) {
+	for i, word := range p.bits {
+		if bit := i<<6 + bits.TrailingZeros64(^word); ^word != 0 && bit < p.n*p.n {
+			return int32(bit / p.n), int32(bit % p.n), true
+		}
+	}
+	return 0, 0, false
+}
