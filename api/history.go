@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -122,6 +123,35 @@ func (q *HistoryQuery) values() url.Values {
 		v.Set("limit", strconv.Itoa(q.Limit))
 	}
 	return v
+}
+
+// mostEntries bounds the entries that AllHistory reads, which are held in memory.
+const mostEntries = 100_000
+
+// AllHistory reads entries page by page, at most so many, all for 0. It fails where there are
+// more than 100000, and where the pages do not go on.
+func (c *Client) AllHistory(ctx context.Context, q HistoryQuery, most int) ([]HistoryEntry, error) {
+	all, seen := []HistoryEntry{}, map[string]bool{}
+	for {
+		q.Limit = MostHistory
+		if most > 0 {
+			q.Limit = min(q.Limit, most-len(all))
+		}
+		page, err := c.History(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, page.Entries[:min(q.Limit, len(page.Entries))]...)
+		switch q.Cursor = page.Next; {
+		case q.Cursor == "" || most > 0 && len(all) >= most:
+			return all, nil
+		case seen[q.Cursor] || len(page.Entries) == 0:
+			return nil, fmt.Errorf("the history of forsd at %s does not go on at %.40q: is there a forsd at that address?", c.addr, q.Cursor)
+		case len(all) >= mostEntries:
+			return nil, fmt.Errorf("there are more than %d entries: ask for less, by the time, the kind or the number", mostEntries)
+		}
+		seen[q.Cursor] = true
+	}
 }
 
 // History asks for a page of what has happened.

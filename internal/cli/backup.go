@@ -10,10 +10,11 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"os/user"
 	"path/filepath"
+	"strconv"
 	"time"
 
-	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
 
 	"github.com/forsd/forsd/api"
@@ -23,8 +24,9 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// maxKept bounds a file of an archive.
-const maxKept = 256 << 20
+// maxKept bounds all that an archive holds: the baseline and guid2lid of the largest fabrics
+// are some megabytes.
+const maxKept = 64 << 20
 
 // keptFile is a file that a backup holds.
 type keptFile struct {
@@ -39,6 +41,8 @@ func keptFiles(path string, c *config.Config) []keptFile {
 		{name: "forsd.yaml", path: path},
 		{name: "baseline.json", path: filepath.Join(c.StateDir, "baseline.json")},
 		{name: "promised.json", path: filepath.Join(c.StateDir, "promised.json"), ifAbsent: true}, // numbers never go back
+		{name: "decisions.json", path: filepath.Join(c.StateDir, "decisions.json")},
+		{name: "tokens.json", path: filepath.Join(c.StateDir, "tokens.json"), ifAbsent: true}, // none that was revoked since is valid again
 		{name: "opensm.conf", path: c.OpenSM.Conf, manager: true},
 		{name: "guid2lid", path: filepath.Join(c.OpenSM.CacheDir, opensm.GUID2LIDFile), manager: true},
 	}
@@ -58,9 +62,11 @@ func backupCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "backup --out FILE",
 		Short: "Keep forsd's configuration and baseline, and OpenSM's settings and LIDs",
-		Long: `Backup writes forsd.yaml, the baseline, the numbers promised, opensm.conf and
-OpenSM's guid2lid into a tar archive, compressed by gzip. Files that are not there are
-left out, and named. Plans are not kept: forsd makes them anew. Run it as root.`,
+		Long: `Backup writes forsd.yaml, the baseline, the numbers promised, drains and decisions
+about cables, tokens (their hashes), opensm.conf and OpenSM's guid2lid into a tar archive,
+compressed by gzip. Files that are not there are left out, and named. Plans and jobs are
+not kept: forsd makes plans again. Run it as root. The archive is for its owner alone, as
+opensm.conf may hold the M_Key, and forsd.yaml the address of a webhook.`,
 		Example: "  sudo forsctl backup --out forsd-$(date +%F).tar.gz",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -75,7 +81,10 @@ left out, and named. Plans are not kept: forsd makes them anew. Run it as root.`
 			if err != nil {
 				return err
 			}
-			return command.WriteOut(cmd, out, data)
+			if at, err := os.Stat(out); out == "-" || err == nil && !at.Mode().IsRegular() {
+				return command.WriteOut(cmd, out, data)
+			}
+			return writeSecret(out, data)
 		},
 	}
 	cmd.Flags().StringVar(&path, "config", config.DefaultPath, "forsd's configuration; the default one may be absent")
@@ -97,9 +106,10 @@ func newArchive() *archive {
 	return a
 }
 
-// add adds a file.
-func (a *archive) add(name string, data []byte, mode fs.FileMode, at time.Time) error {
-	err := a.tape.WriteHeader(&tar.Header{Name: name, Mode: int64(mode.Perm()), Size: int64(len(data)), ModTime: at})
+// add adds a file under the name that its header has.
+func (a *archive) add(head *tar.Header, data []byte) error {
+	head.Size = int64(len(data))
+	err := a.tape.WriteHeader(head)
 	if err == nil {
 		_, err = a.tape.Write(data)
 	}
@@ -129,7 +139,12 @@ func pack(cmd *cobra.Command, files []keptFile) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := out.add(f.name, data, info.Mode(), info.ModTime()); err != nil {
+		head, err := tar.FileInfoHeader(info, "") // with its mode, and the names of its owner and group
+		if err != nil {
+			return nil, err
+		}
+		head.Name = f.name
+		if err := out.add(head, data); err != nil {
 			return nil, err
 		}
 		kept++
@@ -146,9 +161,11 @@ func restoreCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "restore FILE",
 		Short: "Put back what forsctl backup has kept",
-		Long: `Restore puts forsd.yaml and the baseline of an archive in place, while forsd is
-stopped. Each file that it replaces stays beside it, with .before-restore at its end.
-Numbers promised are put back only where there are none, for they never go back.
+		Long: `Restore puts forsd.yaml, the baseline, drains and decisions about cables of an archive
+in place, while forsd is stopped, with the permissions that they had. Each file that it
+replaces stays there, with .before-restore at the end of its name.
+Numbers promised and tokens are put back only if there are none: numbers never go back,
+and a token that was revoked since stays revoked.
 With --opensm it puts back opensm.conf and guid2lid, too: stop OpenSM for that.`,
 		Example: "  sudo systemctl stop forsd\n  sudo forsctl restore forsd-2026-11-20.tar.gz --dry-run\n  sudo forsctl restore forsd-2026-11-20.tar.gz\n  sudo systemctl start forsd",
 		Args:    cobra.ExactArgs(1),
@@ -157,7 +174,7 @@ With --opensm it puts back opensm.conf and guid2lid, too: stop OpenSM for that.`
 			if err != nil {
 				return err
 			}
-			c, err := restoredConfig(cmd, path, content["forsd.yaml"])
+			c, err := restoredConfig(cmd, path, content["forsd.yaml"].data)
 			if err != nil {
 				return fmt.Errorf("%s: forsd.yaml: %w", args[0], err)
 			}
@@ -165,11 +182,11 @@ With --opensm it puts back opensm.conf and guid2lid, too: stop OpenSM for that.`
 				return err
 			}
 			for _, f := range keptFiles(path, c) {
-				data, there := content[f.name]
+				x, there := content[f.name]
 				if !there || f.manager && !manager {
 					continue
 				}
-				if err := putBack(cmd, f, data, dry); err != nil {
+				if err := putBack(cmd, f, x, dry); err != nil {
 					return err
 				}
 			}
@@ -205,43 +222,75 @@ func stopped(ctx context.Context, c *config.Config) error {
 	return nil
 }
 
-// unpack reads an archive, and checks the baseline in it.
-func unpack(path string) (map[string][]byte, error) {
-	data, err := command.ReadPath(path, maxKept)
+// content is a file of an archive.
+type content struct {
+	data        []byte
+	mode        fs.FileMode
+	user, group string
+}
+
+// unpack reads an archive, and checks the baseline in it. It reads no more than an archive of
+// forsctl backup can have, however well that is compressed.
+func unpack(path string) (map[string]content, error) {
+	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	zip, err := gzip.NewReader(bytes.NewReader(data))
+	defer f.Close()
+	zip, err := gzip.NewReader(f)
 	if err != nil {
 		return nil, fmt.Errorf("%s is not an archive of forsctl backup: %w", path, err)
 	}
-	content := map[string][]byte{}
-	for tape := tar.NewReader(zip); ; {
+	known := map[string]bool{}
+	for _, k := range keptFiles("", config.Default()) {
+		known[k.name] = true
+	}
+	out := map[string]content{}
+	left := &io.LimitedReader{R: zip, N: maxKept}
+	for tape := tar.NewReader(left); ; {
 		head, err := tape.Next()
-		if errors.Is(err, io.EOF) {
-			break
+		switch {
+		case errors.Is(err, io.EOF):
+			return out, checkBaseline(path, out["baseline.json"].data)
+		case err == nil && !known[head.Name]:
+			err = fmt.Errorf("it holds %.80q", head.Name)
+		case err == nil && head.Size > maxKept:
+			err = errTooLarge
+		}
+		x := content{}
+		if err == nil {
+			x = content{mode: head.FileInfo().Mode().Perm(), user: head.Uname, group: head.Gname}
+			x.data, err = io.ReadAll(tape)
+		}
+		if err != nil && left.N == 0 {
+			err = errTooLarge
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s is not an archive of forsctl backup, or is cut off: %w", path, err)
 		}
-		if content[head.Name], err = io.ReadAll(io.LimitReader(tape, maxKept)); err != nil {
-			return nil, fmt.Errorf("%s, %s: %w", path, head.Name, err)
-		}
+		out[head.Name] = x
 	}
-	if base := content["baseline.json"]; base != nil {
-		if _, err := topology.ReadBaseline(base); err != nil {
-			return nil, fmt.Errorf("%s, baseline.json: %w", path, err)
-		}
+}
+
+var errTooLarge = fmt.Errorf("it holds more than %d MiB", maxKept>>20)
+
+// checkBaseline checks the baseline of an archive, if it has one.
+func checkBaseline(path string, base []byte) error {
+	if base == nil {
+		return nil
 	}
-	return content, nil
+	if _, err := topology.ReadBaseline(base); err != nil {
+		return fmt.Errorf("%s, baseline.json: %w", path, err)
+	}
+	return nil
 }
 
 // putBack puts a file in place, and keeps the one that was there.
-func putBack(cmd *cobra.Command, f keptFile, data []byte, dry bool) error {
+func putBack(cmd *cobra.Command, f keptFile, x content, dry bool) error {
 	out := cmd.OutOrStdout()
 	old, err := os.ReadFile(f.path)
 	switch {
-	case err == nil && bytes.Equal(old, data):
+	case err == nil && bytes.Equal(old, x.data):
 		_, err = fmt.Fprintf(out, "same      %s\n", f.path)
 		return err
 	case err == nil && f.ifAbsent:
@@ -252,15 +301,7 @@ func putBack(cmd *cobra.Command, f keptFile, data []byte, dry bool) error {
 	}
 	replaced := err == nil
 	if !dry {
-		if replaced {
-			err = renameio.WriteFile(f.path+".before-restore", old, 0o644)
-		} else {
-			err = os.MkdirAll(filepath.Dir(f.path), 0o755)
-		}
-		if err != nil {
-			return err
-		}
-		if err := putFile(f.path, data); err != nil {
+		if err := x.put(f.path, old, replaced); err != nil {
 			return err
 		}
 	}
@@ -272,16 +313,46 @@ func putBack(cmd *cobra.Command, f keptFile, data []byte, dry bool) error {
 	return err
 }
 
-// putFile writes a file for whom the one there, or else its directory, belongs to.
-func putFile(path string, data []byte) error {
-	owner, err := os.Stat(path)
-	if err != nil {
-		if owner, err = os.Stat(filepath.Dir(path)); err != nil {
+// put writes the file with the permissions and for the owner that it had. One that is there
+// stays under another name, and so do its permissions and owner if fewer may read it.
+func (x *content) put(path string, old []byte, replaces bool) error {
+	if !replaces {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			return err
 		}
+		if err := writeAs(path, x.data, x.mode); err != nil {
+			return err
+		}
+		return x.own(path)
 	}
-	if err := renameio.WriteFile(path, data, 0o644); err != nil {
+	was, err := os.Stat(path)
+	if err != nil {
 		return err
 	}
-	return sameOwner(path, owner)
+	now, aside := was.Mode().Perm(), path+".before-restore"
+	if err := writeAs(aside, old, now); err != nil {
+		return err
+	}
+	err = errors.Join(sameOwner(aside, was), writeAs(path, x.data, now&x.mode))
+	if err != nil || x.mode&^now == 0 {
+		return errors.Join(err, x.own(path))
+	}
+	return errors.Join(os.Chmod(path, now), sameOwner(path, was))
+}
+
+// own gives a file to the owner and the group that it had, by their names, or to those of its
+// directory.
+func (x *content) own(path string) error {
+	u, uerr := user.Lookup(x.user)
+	g, gerr := user.LookupGroup(x.group)
+	if uerr != nil || gerr != nil || os.Getuid() != 0 {
+		dir, err := os.Stat(filepath.Dir(path))
+		if err != nil {
+			return err
+		}
+		return sameOwner(path, dir)
+	}
+	uid, _ := strconv.Atoi(u.Uid) // of Linux, both are numbers
+	gid, _ := strconv.Atoi(g.Gid)
+	return os.Chown(path, uid, gid)
 }

@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
+	"io/fs"
 	"os"
 	"strings"
 
@@ -58,6 +59,17 @@ func credentials(cmd *cobra.Command) (out api.Credentials, err error) {
 }
 
 // writeSecret writes a file that only its owner may read.
-func writeSecret(path string, data []byte) error {
-	return renameio.WriteFile(path, data, 0o600, renameio.IgnoreUmask())
+func writeSecret(path string, data []byte) error { return writeAs(path, data, 0o600) }
+
+// writeAs writes a file with permissions of its own, whatever those of the file that it replaces.
+func writeAs(path string, data []byte, mode fs.FileMode) error {
+	f, err := renameio.NewPendingFile(path, renameio.WithStaticPermissions(mode))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Cleanup() }() // nothing is left once it has replaced the other
+	if _, err := f.Write(data); err != nil {
+		return err
+	}
+	return f.CloseAtomicallyReplace()
 }

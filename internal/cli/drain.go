@@ -71,6 +71,9 @@ func drain(ctx context.Context, cmd *cobra.Command, c *api.Client, q api.DrainRe
 	if err != nil {
 		return err
 	}
+	if preview.Cost == nil {
+		return errors.New("the answer does not say what it would cost: is there a forsd of this version at that address?")
+	}
 	if dry || !command.WantsJSON(cmd) {
 		if err := command.Show(cmd, preview, func(w io.Writer) { printCost(w, preview) }); err != nil || dry {
 			return err

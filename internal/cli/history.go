@@ -5,6 +5,7 @@ import (
 	"encoding/csv"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -62,7 +63,7 @@ name or GUID, and the code of a warning.`,
 	f.StringVar(&q.By, "by", "", "who ordered it, by name")
 	f.StringVar(&since, "since", "", "from this time on")
 	f.StringVar(&until, "until", "", "before this time")
-	f.IntVar(&most, "limit", most, "the newest so many (0: all)")
+	f.IntVar(&most, "limit", most, "the newest so many (0: all, up to 100000)")
 	f.BoolVar(&asCSV, "csv", false, "print CSV: time, kind, id, ended, text")
 	_ = cmd.RegisterFlagCompletionFunc("kind", cobra.FixedCompletions([]string{api.KindEpoch, api.KindBase, api.KindJob, api.KindLink, api.KindWarning, api.KindOrder, api.KindLead, api.KindStart}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
@@ -85,27 +86,11 @@ func moment(text string, now time.Time) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%q is no time: want such as 2026-07-01, \"2026-07-01 08:00\", or 36h for that long ago", text)
 }
 
-// readHistory reads the newest entries, all of them for 0, page by page, the oldest first.
+// readHistory reads the newest entries, all of them for 0, the oldest first.
 func readHistory(ctx context.Context, c *api.Client, q api.HistoryQuery, most int) ([]api.HistoryEntry, error) {
-	all := []api.HistoryEntry{}
-	for {
-		q.Limit = api.MostHistory
-		if most > 0 {
-			q.Limit = min(q.Limit, most-len(all))
-		}
-		page, err := c.History(ctx, q)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, page.Entries...)
-		if q.Cursor = page.Next; q.Cursor == "" || len(all) == most {
-			break
-		}
-	}
-	for i, j := 0, len(all)-1; i < j; i, j = i+1, j-1 {
-		all[i], all[j] = all[j], all[i]
-	}
-	return all, nil
+	all, err := c.AllHistory(ctx, q, most)
+	slices.Reverse(all)
+	return all, err
 }
 
 // printHistory prints entries in one of three forms.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"archive/tar"
 	"context"
 	"errors"
 	"fmt"
@@ -135,7 +136,7 @@ func (b *bundle) gather(cmd *cobra.Command, path string, c *config.Config) {
 
 // put adds a text without its secrets.
 func (b *bundle) put(name string, text []byte) {
-	if err := b.add("forsd-support/"+name, b.clean.Text(text), 0o600, b.now); err != nil {
+	if err := b.add(&tar.Header{Name: "forsd-support/" + name, Mode: 0o600, ModTime: b.now}, b.clean.Text(text)); err != nil {
 		b.miss(name, err)
 	}
 }

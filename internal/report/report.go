@@ -96,17 +96,8 @@ func Gather(ctx context.Context, c *api.Client, period Span) (*Facts, error) {
 	if len(first.Entries) > 0 {
 		f.First = first.Entries[0].At
 	}
-	q := api.HistoryQuery{Kinds: []string{api.KindLink, api.KindEpoch, api.KindStart}, Since: period.From, Oldest: true, Limit: api.MostHistory}
-	for {
-		page, err := c.History(ctx, q)
-		if err != nil {
-			return nil, err
-		}
-		f.Entries = append(f.Entries, page.Entries...)
-		if q.Cursor = page.Next; q.Cursor == "" {
-			return f, nil
-		}
-	}
+	f.Entries, err = c.AllHistory(ctx, api.HistoryQuery{Kinds: []string{api.KindLink, api.KindEpoch, api.KindStart}, Since: period.From, Oldest: true}, 0)
+	return f, err
 }
 
 // Make makes a report.
