@@ -23,8 +23,6 @@ const (
 	KindEpoch   = "epoch"
 	KindBase    = "base"
 	KindDrain   = "drain" // see DrainEvent
-	KindGPU     = "gpu"   // a session of GPU exchanges: see GPUEvent
-	KindOCS     = "ocs"   // a session of optical circuit switches: see OCSEvent
 	KindJob     = "job"
 	KindLink    = "link"
 	KindOrder   = "order" // an operator's: see Order

@@ -42,7 +42,7 @@ func TestSocketFile(t *testing.T) {
 		t.Errorf("mode %v, want %v", info.Mode(), want)
 	}
 	_, err = Listen(newSite(t).Config, Listeners{Socket: path, Mode: 0o660})
-	if err == nil || !strings.Contains(err.Error(), "is forsd running already?") {
+	if err == nil || !strings.Contains(err.Error(), "is this program running already?") {
 		t.Errorf("a second server: error %v", err)
 	}
 	if err := stop(); err != nil {

@@ -73,12 +73,12 @@ func (b *Baseline) slots() iter.Seq[*BaselineLeaf] {
 	}
 }
 
-// Hosts lists the host ports of the baseline.
-func (b *Baseline) Hosts() iter.Seq[GUID] {
-	return func(yield func(GUID) bool) {
+// Hosts lists the host ports of the baseline, leaf by leaf.
+func (b *Baseline) Hosts() iter.Seq[Slot] {
+	return func(yield func(Slot) bool) {
 		for l := range b.slots() {
 			for _, s := range l.Slots {
-				if s.GUID != 0 && !yield(s.GUID) {
+				if s.GUID != 0 && !yield(s) {
 					return
 				}
 			}

@@ -3,6 +3,7 @@ package lanes
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -17,12 +18,28 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
+// request asks for the lanes of a plan whose rank r has the host nics[r] of a tree.
+func request(plan *gpu.Plan, tree *topology.FatTree, nics []int) *Request {
+	q := &Request{BytesPerSecond: gpu.DefaultModel.B2, LatencySeconds: gpu.DefaultModel.Latency.Seconds()}
+	for _, h := range nics {
+		q.Hosts = append(q.Hosts, tree.Hosts[h].Name)
+	}
+	for i := range plan.Stages {
+		var stage Stage
+		for _, t := range plan.Stages[i].Transfers {
+			stage = append(stage, Send{int32(t.From), int32(t.To), t.Offset, t.Bytes})
+		}
+		q.Stages = append(q.Stages, stage)
+	}
+	return q
+}
+
 // naive follows the transfers of every part by lft.Trace, and counts them on every cable.
-func naive(x *Plan, f *topology.Fabric, tree *topology.FatTree, tables *lft.Tables) error {
+func naive(x *Plan, host []int, f *topology.Fabric, tree *topology.FatTree, tables *lft.Tables) error {
 	for i, part := range x.Parts {
 		taken := map[string]bool{}
 		for _, t := range part.Transfers {
-			hops, err := tables.Trace(f, tree.Hosts[x.host[t.From]].PortRef, t.DLID)
+			hops, err := tables.Trace(f, tree.Hosts[host[t.From]].PortRef, t.DLID)
 			if err != nil {
 				return err
 			}
@@ -80,17 +97,17 @@ func TestPin(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		x, err := Pin(t.Context(), plan, gpu.DefaultModel, tree, nics)
+		x, err := Pin(t.Context(), request(plan, tree, nics), tree)
 		if err != nil {
 			if len(dead) > 0 && strings.Contains(err.Error(), "no lane that lives") {
 				return
 			}
 			t.Fatal(err)
 		}
-		if err := x.Verify(plan, tree, routed.Tables); err != nil {
+		if err := x.Verify(request(plan, tree, nics), tree, routed.Tables); err != nil {
 			t.Fatal(err)
 		}
-		if err := naive(x, tree.Fabric, tree, routed.Tables); err != nil {
+		if err := naive(x, nics, tree.Fabric, tree, routed.Tables); err != nil {
 			t.Fatal(err)
 		}
 		if x.Length < x.Bound || x.Bound < plan.Length || len(dead) == 0 && (x.Length != plan.Length || len(x.Parts) != len(plan.Stages)) {
@@ -128,7 +145,7 @@ func TestDeadCable(t *testing.T) {
 	for _, dead := range [][][2]int{nil, {{0, 3}}, {{0, 3}, {2, 5}}} {
 		tree := fabgen.Damaged(t, fabgen.Spec{Spines: 8, Leaves: 4, LMC: 3}, dead...)
 		plan, nics := uniform(t, tree, 8, 70_000_000)
-		x, err := Pin(t.Context(), plan, gpu.DefaultModel, tree, nics)
+		x, err := Pin(t.Context(), request(plan, tree, nics), tree)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -136,7 +153,7 @@ func TestDeadCable(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := x.Verify(plan, tree, routed.Tables); err != nil {
+		if err := x.Verify(request(plan, tree, nics), tree, routed.Tables); err != nil {
 			t.Fatal(err)
 		}
 		t.Logf("%d dead: %d stages of %d bytes, %d parts of %d, bound %d", len(dead), len(plan.Stages), plan.Length, len(x.Parts), x.Length, x.Bound)
@@ -156,11 +173,11 @@ func TestPinEnds(t *testing.T) {
 	}
 	pin := func(ctx context.Context, bytes int64) *Plan {
 		plan, nics := uniform(t, tree, 8, bytes)
-		x, err := Pin(ctx, plan, gpu.DefaultModel, tree, nics)
+		x, err := Pin(ctx, request(plan, tree, nics), tree)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := x.Verify(plan, tree, routed.Tables); err != nil {
+		if err := x.Verify(request(plan, tree, nics), tree, routed.Tables); err != nil {
 			t.Fatal(err)
 		}
 		return x
@@ -191,7 +208,7 @@ func TestVerifyFinds(t *testing.T) {
 	tried := 0
 	for change := range 7 {
 		for part := range 1000 {
-			x, err := Pin(t.Context(), plan, gpu.DefaultModel, tree, nics)
+			x, err := Pin(t.Context(), request(plan, tree, nics), tree)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -209,7 +226,7 @@ func TestVerifyFinds(t *testing.T) {
 			case 1:
 				one.Offset++
 			case 2:
-				one.DLID = tree.Hosts[x.host[one.From]].LID
+				one.DLID = tree.Hosts[nics[one.From]].LID
 			case 3:
 				p.Transfers = slices.Delete(p.Transfers, first, first+1)
 			case 4:
@@ -218,15 +235,15 @@ func TestVerifyFinds(t *testing.T) {
 				p.Stage++
 			case 6: // the lane of another transfer of the same leaf
 				other := slices.IndexFunc(p.Transfers, func(t Transfer) bool {
-					return t.Lane >= 0 && t.From != one.From && tree.Hosts[x.host[t.From]].Leaf == tree.Hosts[x.host[one.From]].Leaf
+					return t.Lane >= 0 && t.From != one.From && tree.Hosts[nics[t.From]].Leaf == tree.Hosts[nics[one.From]].Leaf
 				})
 				if other < 0 {
 					continue
 				}
-				one.DLID, _ = tree.DLID(&tree.Hosts[x.host[one.To]], p.Transfers[other].Lane)
+				one.DLID, _ = tree.DLID(&tree.Hosts[nics[one.To]], p.Transfers[other].Lane)
 			}
 			tried++
-			if x.Verify(plan, tree, routed.Tables) == nil {
+			if x.Verify(request(plan, tree, nics), tree, routed.Tables) == nil {
 				t.Fatalf("change %d of part %d is not found", change, part)
 			}
 		}
@@ -241,14 +258,30 @@ func TestPinRefuses(t *testing.T) {
 	tree := fabgen.Damaged(t, fabgen.Spec{Spines: 4, Leaves: 4, LMC: 1})
 	plan, nics := uniform(t, tree, 4, 1000)
 	slices.Reverse(nics)
-	for want, nics := range map[string][]int{"too few LIDs": nics, "want one for each": make([]int, 16), "as many of each": nics[:15], "is not in the fabric": nics[:8]} {
-		if _, err := Pin(t.Context(), plan, gpu.DefaultModel, tree, nics); err == nil || !strings.Contains(err.Error(), want) {
+	for want, nics := range map[string][]int{"too few LIDs": nics, "want one for each": make([]int, 16), "want ranks of 0 to 7": nics[:8]} {
+		if _, err := Pin(t.Context(), request(plan, tree, nics), tree); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("want %q: %v", want, err)
+		}
+	}
+	for want, change := range map[string]func(q *Request){
+		"is not a host of the fabric": func(q *Request) { q.Hosts[1] = "none" },
+		"that have hosts":             func(q *Request) { q.Hosts[q.Stages[0][0].To] = "" },
+		"has no transfer":             func(q *Request) { q.Stages[0] = nil },
+		"to one other and to receive": func(q *Request) { q.Stages[0] = append(q.Stages[0], q.Stages[0][0]) },
+		"want 1 to 2^61 bytes":        func(q *Request) { q.Stages[0][0].Bytes = 0 },
+		"from 0 to 2^61":              func(q *Request) { q.Stages[0][0].Offset = -1 },
+		"want bytes_per_second":       func(q *Request) { q.BytesPerSecond = 0 },
+		"latency_seconds":             func(q *Request) { q.LatencySeconds = math.NaN() },
+	} {
+		q := request(plan, tree, nics)
+		change(q)
+		if _, err := Pin(t.Context(), q, tree); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want %q: %v", want, err)
 		}
 	}
 	cut := fabgen.Damaged(t, fabgen.Spec{Spines: 2, Leaves: 3, LMC: 1}, [2]int{0, 0}, [2]int{1, 1})
 	plan, nics = uniform(t, cut, 2, 1000)
-	if _, err := Pin(t.Context(), plan, gpu.DefaultModel, cut, nics); err == nil || !strings.Contains(err.Error(), "no lane that lives") {
+	if _, err := Pin(t.Context(), request(plan, cut, nics), cut); err == nil || !strings.Contains(err.Error(), "no lane that lives") {
 		t.Errorf("leaves without a common lane: %v", err)
 	}
 }

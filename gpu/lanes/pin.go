@@ -7,22 +7,22 @@ import (
 	"slices"
 
 	"github.com/forsd/forsd/bipartite"
-	"github.com/forsd/forsd/gpu"
 	"github.com/forsd/forsd/topology"
 )
 
 // pinner pins stages.
 type pinner struct {
 	tree    *topology.FatTree
-	host    []int // [rank]
-	model   gpu.Model
-	living  []int // [leaf] lanes
+	host    []int   // [rank]
+	rate    float64 // bytes a second
+	latency float64 // seconds of a part
+	living  []int   // [leaf] lanes
 	weigher bipartite.Weigher
 }
 
 // job is a transfer of a stage: its leaves, and what is left of it.
 type job struct {
-	gpu.Transfer
+	Send
 	out, in int // leaves
 	left    int64
 	lane    int // in the part at hand, −1 on a leaf, none where it waits
@@ -32,11 +32,11 @@ const none = -2
 
 // stage pins a stage whole, or cut into parts that use all lanes of the leaf that has too
 // few, whichever takes less time. The bound is what the busiest leaf's lanes allow.
-func (x *pinner) stage(ctx context.Context, number int, s *gpu.Stage) (best []Part, bound int64, err error) {
-	jobs := make([]job, len(s.Transfers))
+func (x *pinner) stage(ctx context.Context, number int, s Stage) (best []Part, bound int64, err error) {
+	jobs := make([]job, len(s))
 	out, in := make([]int64, len(x.living)), make([]int64, len(x.living))
-	for i, t := range s.Transfers {
-		j := job{Transfer: t, out: x.tree.Hosts[x.host[t.From]].Leaf, in: x.tree.Hosts[x.host[t.To]].Leaf}
+	for i, t := range s {
+		j := job{Send: t, out: x.tree.Hosts[x.host[t.From]].Leaf, in: x.tree.Hosts[x.host[t.To]].Leaf}
 		if j.out < 0 || j.in < 0 {
 			return nil, 0, fmt.Errorf("%s or %s is on no leaf: its lanes are not planned", x.tree.Hosts[x.host[t.From]].Name, x.tree.Hosts[x.host[t.To]].Name)
 		}
@@ -46,22 +46,23 @@ func (x *pinner) stage(ctx context.Context, number int, s *gpu.Stage) (best []Pa
 		}
 		jobs[i] = j
 	}
-	bound = s.Length
+	length := s.Length()
+	bound = length
 	for leaf, lanes := range x.living {
 		if busy := max(out[leaf], in[leaf]); busy > 0 && lanes > 0 {
 			bound = max(bound, over(busy, int64(lanes)))
 		}
 	}
 	least, tried := 0.0, map[int64]bool{}
-	for _, parts := range x.cuts(bound > s.Length) {
+	for _, parts := range x.cuts(bound > length) {
 		if best != nil && ctx.Err() != nil {
 			break // the first way is the quickest to find
 		}
-		if parts = min(parts, s.Length); tried[parts] {
+		if parts = min(parts, length); tried[parts] {
 			continue
 		}
 		tried[parts] = true
-		list, err := x.parts(context.WithoutCancel(ctx), number, jobs, over(s.Length, parts))
+		list, err := x.parts(context.WithoutCancel(ctx), number, jobs, over(length, parts))
 		if err != nil {
 			return nil, 0, err
 		}
@@ -92,7 +93,7 @@ func (x *pinner) cuts(short bool) []int64 {
 
 func (x *pinner) time(parts []Part) (seconds float64) {
 	for i := range parts {
-		seconds += float64(parts[i].Length)/x.model.B2 + x.model.Latency.Seconds()
+		seconds += float64(parts[i].Length)/x.rate + x.latency
 	}
 	return seconds
 }
@@ -113,7 +114,7 @@ func (x *pinner) parts(ctx context.Context, stage int, all []job, most int64) (p
 			if j.lane == none {
 				continue
 			}
-			t := Transfer{From: j.From, To: j.To, Offset: j.Offset + j.Bytes - j.left, Bytes: min(j.left, most), Lane: j.lane}
+			t := Transfer{Send: Send{From: j.From, To: j.To, Offset: j.Offset + j.Bytes - j.left, Bytes: min(j.left, most)}, Lane: j.lane}
 			to := &x.tree.Hosts[x.host[j.To]]
 			open := true
 			if t.DLID = to.LID; j.lane >= 0 {

@@ -2,6 +2,7 @@ package archtest
 
 import (
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -49,21 +50,50 @@ func TestProgramsLinkNoLaboratory(t *testing.T) {
 	}
 }
 
-// TestProgramsLinkTheirOwn holds that what plans GPU clusters, circuit switches and networks
-// of any shape is in forsplan, not in forsctl, and that forsplan has nothing of the daemon.
+// apart says what programs and packages must not link or import: our packages, with those
+// below them.
+var apart = map[string][]string{
+	// What routes plans no GPU cluster and no circuit switch, but for the lanes of stages that
+	// are planned elsewhere, and networks of any shape only on routes that OpenSM has.
+	"cmd/forsd":   {"gpu", "optical", "internal/forsplan", "internal/sessions", "internal/nics", "internal/matrix", "internal/svg"},
+	"cmd/forsctl": {"gpu", "liquid", "optical", "internal/forsplan", "internal/sessions", "internal/nics", "internal/matrix", "internal/svg"},
+	// The planners know nothing of forsd.
+	"cmd/forsplan": daemon,
+	"gpu":          beyondFabrics,
+	"gpu/mscclpp":  beyondFabrics,
+	"gpu/lanes":    beyondFabrics,
+	"liquid":       beyondFabrics,
+	"optical":      beyondFabrics,
+}
+
+var (
+	daemon = []string{"controller", "opensm", "internal/aside", "internal/backend", "internal/board", "internal/cables", "internal/cli", "internal/config", "internal/daemon",
+		"internal/delivery", "internal/drains", "internal/history", "internal/jobs", "internal/linkstate", "internal/manager", "internal/press", "internal/standby", "internal/store", "internal/vault", "internal/view", "internal/worker"}
+	beyondFabrics = []string{"api", "cmd", "controller", "internal/forsplan", "internal/sessions", "opensm"}
+)
+
+// TestProgramsLinkTheirOwn holds programs and planners apart.
 func TestProgramsLinkTheirOwn(t *testing.T) {
-	daemon := []string{"controller", "opensm", "internal/daemon", "internal/backend", "internal/board", "internal/store", "internal/config", "internal/history", "internal/linkstate", "internal/delivery", "internal/cli"}
-	for program, forbidden := range map[string][]string{
-		"forsctl":  {"gpu", "liquid", "optical/driver", "optical/photonic", "internal/forsplan"},
-		"forsplan": daemon,
-	} {
-		for _, path := range linked(t, program) {
+	below := func(path string, dirs []string) bool {
+		return slices.ContainsFunc(dirs, func(dir string) bool { return path == dir || strings.HasPrefix(path, dir+"/") })
+	}
+	for of, forbidden := range apart {
+		out, err := exec.Command("go", "list", "-deps", "-tags", "umad", module+of+"/...").Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := 0
+		for _, path := range strings.Fields(string(out)) {
 			ours, is := strings.CutPrefix(path, module)
-			for _, bad := range forbidden {
-				if is && (ours == bad || strings.HasPrefix(ours, bad+"/")) {
-					t.Errorf("%s links %s", program, path)
-				}
+			switch {
+			case !is, below(ours, []string{of}):
+				found++
+			case below(ours, forbidden) && !(of == "cmd/forsd" && ours == "gpu/lanes"):
+				t.Errorf("%s links %s", of, ours)
 			}
+		}
+		if found == 0 {
+			t.Errorf("there is no %s", of)
 		}
 	}
 }

@@ -21,11 +21,12 @@ import (
 const (
 	forecastTask = "what-if"
 	jobTask      = "job"
+	lanesTask    = "lanes"
 )
 
 // Tasks are what processes of a pool do for this package.
 func Tasks() map[string]worker.Task {
-	return map[string]worker.Task{forecastTask: worker.Of(forecast), jobTask: worker.Of(planJob)}
+	return map[string]worker.Task{forecastTask: worker.Of(forecast), jobTask: worker.Of(planJob), lanesTask: worker.Of(pin)}
 }
 
 // Question asks for the plan of a tree, and for what remains of an exchange on it.

@@ -18,16 +18,13 @@ import (
 	"github.com/forsd/forsd/internal/cables"
 	"github.com/forsd/forsd/internal/delivery/desk"
 	"github.com/forsd/forsd/internal/drains"
-	"github.com/forsd/forsd/internal/frames"
 	"github.com/forsd/forsd/internal/history"
 	"github.com/forsd/forsd/internal/jobs"
 	"github.com/forsd/forsd/internal/reload"
-	"github.com/forsd/forsd/internal/tiers"
 	"github.com/forsd/forsd/internal/vault"
 	"github.com/forsd/forsd/internal/view"
 	"github.com/forsd/forsd/internal/webhook"
 	"github.com/forsd/forsd/internal/worker"
-	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/planner"
 	"github.com/forsd/forsd/topology"
@@ -93,22 +90,12 @@ type Backend struct {
 	Parts
 	Metrics *Metrics
 	Watched atomic.Pointer[api.Watched] // what was seen last where forsd only watches
-	GPUs    *frames.GPUs                // sessions of GPU exchanges
-	OCS     *frames.OCS                 // and of optical circuit switches
 	tables  tablesText
-	tiers   map[string]http.Handler // planners of the other tiers
 }
 
 // New is a backend.
 func New(parts Parts) *Backend {
 	b := &Backend{Parts: parts}
-	b.tiers = tiers.Handlers(b.Workers.Others, b.Routes)
-	b.GPUs = frames.New(frames.OfGPUs(), b.Workers.Others, b.Routes, func(what string, s *api.GPUSession, f *api.GPUFrame, text string) {
-		_ = b.Board.Events.Publish(api.KindGPU, api.GPUEvent{What: what, Session: *s, Frame: f, Text: text}) // it has a form in JSON
-	})
-	b.OCS = frames.New(frames.OfOCS(), b.Workers.Others, b.Routes, func(what string, s *api.OCSSession, p *api.OCSPeriod, text string) {
-		_ = b.Board.Events.Publish(api.KindOCS, api.OCSEvent{What: what, Session: *s, Period: p, Text: text}) // it has a form in JSON
-	})
 	b.Metrics = newMetrics(b)
 	return b
 }
@@ -135,20 +122,6 @@ func (b *Backend) Status() api.Status {
 func (b *Backend) TablesMatch() (match bool, readAt time.Time) {
 	match, readAt = b.Desk.Match()
 	return match || b.Board.OwnRoutes() && b.Desk.InSwitches() != nil, readAt
-}
-
-// Routes is the fabric, its tree without the cables that are held back, nil where it is not
-// a fat tree of two levels, and the tables that were read back last, nil where there are none.
-func (b *Backend) Routes() (*topology.Fabric, *topology.FatTree, *lft.Tables) {
-	v := b.Board.Latest()
-	if v == nil {
-		return nil, nil, nil
-	}
-	tree := v.TwoLevels()
-	if tree != nil {
-		tree = v.Held(b.Board.HeldBack())
-	}
-	return v.Fabric, tree, b.Desk.InSwitches()
 }
 
 // Topology is the fabric as last seen.

@@ -2,7 +2,6 @@ package backend
 
 import (
 	"bytes"
-	"maps"
 	"net/http"
 	"sync"
 
@@ -21,6 +20,8 @@ func (b *Backend) Interfaces(readOverTCP bool) api.Config {
 			"GET /v1/explain":          api.Answer(b.explain),
 			"GET /v1/baseline":         api.Answer(b.showBaseline),
 			"GET /v1/fabric":           api.Answer(b.showCabling),
+			"GET /v1/hosts":            api.Answer(b.hostPorts),
+			"POST /v1/gpu/lanes":       api.Answer(b.pinOnLanes),
 			"GET /v1/baseline/preview": api.Answer(b.previewAccept),
 			"GET /v1/cables":           api.Answer(b.showCables),
 			"GET /v1/drains":           api.Answer(func(*http.Request) (any, error) { return api.Drained{Drains: b.drains(nil)}, nil }),
@@ -36,11 +37,6 @@ func (b *Backend) Interfaces(readOverTCP bool) api.Config {
 			"POST /v1/drains":         api.Answer(b.drain),
 			"POST /v1/undrain":        api.Answer(b.undrain),
 		}}
-	maps.Copy(c.Mount, b.tiers)
-	maps.Copy(c.Mount, b.GPUs.Readers())
-	maps.Copy(c.Local, b.GPUs.Operators())
-	maps.Copy(c.Mount, b.OCS.Readers())
-	maps.Copy(c.Local, b.OCS.Operators())
 	return c
 }
 
@@ -78,11 +74,14 @@ func (b *Backend) showBaseline(*http.Request) (any, error) {
 	return base, nil
 }
 
+// errNoFabric answers what needs a fabric.
+var errNoFabric = api.Errorf(http.StatusServiceUnavailable, api.CodeNoPlan, "no fabric has been seen yet")
+
 // showCabling answers /v1/fabric.
 func (b *Backend) showCabling(*http.Request) (any, error) {
 	v := b.Board.Latest()
 	if v == nil {
-		return nil, api.Errorf(http.StatusServiceUnavailable, api.CodeNoPlan, "no fabric has been seen yet")
+		return nil, errNoFabric
 	}
 	return api.NewCabling(v.Fabric, v.SeenAt), nil
 }

@@ -119,25 +119,6 @@ func newMetrics(b *Backend) *Metrics {
 			return n
 		}))
 	}
-	for _, x := range []struct {
-		sessions, frames, of, are string
-		counts                    func() (sessions int, planned, refused uint64)
-	}{
-		{"forsd_gpu_sessions", "forsd_gpu_frames_total", "Sessions of GPU exchanges.", "Frames of GPU sessions.", b.GPUs.Counts},
-		{"forsd_ocs_sessions", "forsd_ocs_periods_total", "Sessions of optical circuit switches.", "Periods of OCS sessions.", b.OCS.Counts},
-	} {
-		gauge(x.sessions, x.of, func() float64 {
-			n, _, _ := x.counts()
-			return float64(n)
-		})
-		for result, count := range map[string]func() uint64{
-			"planned": func() uint64 { _, n, _ := x.counts(); return n },
-			"refused": func() uint64 { _, _, n := x.counts(); return n },
-		} {
-			m.Registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: x.frames, Help: x.are,
-				ConstLabels: prometheus.Labels{"result": result}}, func() float64 { return float64(count()) }))
-		}
-	}
 	gauge("forsd_tables_match", "1 when the tables read back last are those planned.", func() float64 {
 		match, _ := b.TablesMatch()
 		return truth(match)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/internal/command"
+	"github.com/forsd/forsd/internal/credentials"
 	"github.com/forsd/forsd/internal/rights"
 )
 
@@ -37,10 +38,20 @@ const defaultSocket = "/run/forsd/forsd.sock"
 // defaultServer is forsd's socket, unless the environment names another place.
 func defaultServer() string { return cmp.Or(os.Getenv("FORSD_SERVER"), defaultSocket) }
 
+// credentialFlags adds the flags by which forsctl is known over TLS, and knows forsd.
+func credentialFlags(root *cobra.Command) {
+	f, files := root.PersistentFlags(), credentials.FromEnvironment()
+	f.String("ca", files.CA, "PEM `file` of the authorities for https (environment FORSD_CA; default those of the system)")
+	f.String("cert", files.Cert, "PEM `file` of a certificate to show over https (environment FORSD_CERT)")
+	f.String("key", files.Key, "PEM `file` of its key (environment FORSD_KEY)")
+	f.String("token-file", files.Token, "`file` with a token (environment FORSD_TOKEN_FILE)")
+}
+
 // dial returns a client of the forsd that --server names.
 func dial(cmd *cobra.Command) (*api.Client, error) {
 	addr, _ := cmd.Flags().GetString("server")
-	as, err := credentials(cmd)
+	flag := func(name string) string { v, _ := cmd.Flags().GetString(name); return v }
+	as, err := credentials.Files{CA: flag("ca"), Cert: flag("cert"), Key: flag("key"), Token: flag("token-file")}.Read()
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,8 @@ import (
 	"io/fs"
 	"os"
 	"syscall"
+
+	"github.com/google/renameio/v2"
 )
 
 // sameOwner gives a file to the owner of another one.
@@ -12,4 +14,20 @@ func sameOwner(path string, of fs.FileInfo) error {
 		return os.Chown(path, int(stat.Uid), int(stat.Gid))
 	}
 	return nil
+}
+
+// writeSecret writes a file that only its owner may read.
+func writeSecret(path string, data []byte) error { return writeAs(path, data, 0o600) }
+
+// writeAs writes a file with permissions of its own, whatever those of the file that it replaces.
+func writeAs(path string, data []byte, mode fs.FileMode) error {
+	f, err := renameio.NewPendingFile(path, renameio.WithStaticPermissions(mode))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Cleanup() }() // nothing is left once it has replaced the other
+	if _, err := f.Write(data); err != nil {
+		return err
+	}
+	return f.CloseAtomicallyReplace()
 }

@@ -110,8 +110,6 @@ var eventTexts = map[string]func(data json.RawMessage) string{
 	}),
 	api.KindCable:  of(func(x *api.CableEvent) string { return fmt.Sprintf("%s  cable  %s", command.Clock(x.At), x.Text) }),
 	api.KindDrain:  of(func(x *api.DrainEvent) string { return fmt.Sprintf("drain  %s: %s", x.Drain.Name, x.What) }),
-	api.KindGPU:    of(func(x *api.GPUEvent) string { return "gpu  " + x.Text }),
-	api.KindOCS:    of(func(x *api.OCSEvent) string { return "ocs  " + x.Text }),
 	api.KindOrder:  of(func(x *api.Order) string { return fmt.Sprintf("order  %s, by %s: %s", x.What, x.By, x.Result) }),
 	api.KindStart:  of(func(x *api.Start) string { return "start  forsd " + x.Version + " was started" }),
 	api.KindLead:   of(takeoverText),

@@ -5,10 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-
-	"github.com/spf13/cobra"
-
-	"github.com/forsd/forsd/internal/matrix"
 )
 
 // How many bytes a file may have that is read as a whole.
@@ -42,18 +38,6 @@ func ReadAtMost(r io.Reader, most int64, name string) ([]byte, error) {
 
 func tooLong(name string, most int64) error {
 	return fmt.Errorf("read %s: it has more than %d bytes: is it the right file?", name, most)
-}
-
-// ReadMatrix reads a matrix from a file, or from standard input where path is -, for
-// which it waits no longer than until the program is interrupted.
-func ReadMatrix(cmd *cobra.Command, path string, o matrix.Options) (*matrix.Dense, error) {
-	defer Working(cmd, "reading "+path)()
-	return UnlessStopped(cmd.Context(), func() (*matrix.Dense, error) {
-		if path == "-" {
-			return matrix.Read(cmd.InOrStdin(), "standard input", o)
-		}
-		return matrix.ReadFile(path, o)
-	})
 }
 
 // UnlessStopped returns what work does, or an error as soon as the program is

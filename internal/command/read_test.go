@@ -3,56 +3,9 @@ package command
 import (
 	"context"
 	"errors"
-	"io"
 	"strings"
 	"testing"
-	"time"
-
-	"github.com/spf13/cobra"
-
-	"github.com/forsd/forsd/internal/matrix"
-	"github.com/forsd/forsd/testbed/programs"
 )
-
-// TestReadMatrixStops waits for standard input no longer than until the program is
-// interrupted.
-func TestReadMatrixStops(t *testing.T) {
-	silent, end := io.Pipe()
-	defer end.Close()
-	ctx, cancel := context.WithCancel(t.Context())
-	cmd := &cobra.Command{}
-	cmd.SetContext(ctx)
-	cmd.SetIn(silent)
-	cancel()
-	if m, err := ReadMatrix(cmd, "-", matrix.Options{}); !errors.Is(err, context.Canceled) {
-		t.Errorf("interrupted: %v, %v", m, err)
-	}
-}
-
-// TestReadMatrixTells tells on a terminal that it reads for longer than a second.
-func TestReadMatrixTells(t *testing.T) {
-	master, terminal := programs.Terminal(t)
-	cmd := &cobra.Command{}
-	cmd.SetContext(t.Context())
-	cmd.SetErr(terminal)
-	in, send := io.Pipe()
-	cmd.SetIn(in)
-	told := make(chan string, 1)
-	go func() {
-		text := make([]byte, 100)
-		n, _ := master.Read(text)
-		told <- string(text[:n])
-		_, _ = io.WriteString(send, "1\n")
-		_ = send.Close()
-	}()
-	time.AfterFunc(10*time.Second, func() { _ = send.CloseWithError(errors.New("nothing is told")) })
-	if _, err := ReadMatrix(cmd, "-", matrix.Options{}); err != nil {
-		t.Fatal(err)
-	}
-	if text := <-told; !strings.Contains(text, "reading -: 1 s") {
-		t.Errorf("it tells %q", text)
-	}
-}
 
 // TestReadAtMost reads files that are no longer than they may be.
 func TestReadAtMost(t *testing.T) {

@@ -136,9 +136,6 @@ func (d *Daemon) Run(ctx context.Context) error {
 			d.log.Error("OpenSM has the tables, but the file that it loads without forsd has not", zap.Error(err))
 		}
 		group.Wait()
-		if err := errors.Join(d.backend.GPUs.Save(), d.backend.OCS.Save()); err != nil {
-			d.log.Error("the last frames of sessions are not stored", zap.Error(err))
-		}
 		stopKeeping()
 		if err := <-kept; err != nil {
 			d.log.Error("the end of the history is not stored", zap.Error(err))

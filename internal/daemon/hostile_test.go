@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/forsd/forsd/testbed/fabgen"
 )
 
 // besieged is a forsd without a subnet manager, in a process of its own with few
@@ -37,10 +39,12 @@ func asForsd() {
 	os.Exit(Main([]string{"-config", path}, "test"))
 }
 
-// besiege starts forsd, with more in its environment, and waits until it answers.
-func besiege(t *testing.T, env ...string) *besieged {
+// besiege starts forsd on the dump of a fat tree, with more in its environment, and waits until
+// it answers.
+func besiege(t *testing.T, spines, leaves int, env ...string) *besieged {
 	t.Helper()
-	dir := t.TempDir()
+	dir, f := t.TempDir(), fabric(spines, leaves)
+	ok(t, os.WriteFile(filepath.Join(dir, "guid2lid"), fabgen.GUID2LID(f), 0o644), os.WriteFile(filepath.Join(dir, "opensm-subnet.lst"), fabgen.SubnetLst(f), 0o644))
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	ok(t, err)
 	b := &besieged{socket: filepath.Join(dir, "s"), tcp: free.Addr().String()}
@@ -58,7 +62,7 @@ api: {socket: %[1]s/s, listen: "%[2]s"}
 	t.Cleanup(func() { _ = cmd.Wait() })
 	b.pid = cmd.Process.Pid
 	for range 1000 {
-		if status, _ := b.ask(http.MethodGet, "/healthz", ""); status == http.StatusOK {
+		if status, _ := b.ask(http.MethodGet, "/v1/topology", ""); status == http.StatusOK {
 			return b
 		}
 		time.Sleep(10 * time.Millisecond)
@@ -112,27 +116,26 @@ const mostMB = 400
 
 // TestHostileBodies sends what is large, and what is large and never comes.
 func TestHostileBodies(t *testing.T) {
-	b := besiege(t)
+	b := besiege(t, 4, 4)
 	junk := "[" + strings.Repeat(" ", 60<<20) + "]"
 	var clients sync.WaitGroup
 	for range 4 {
 		clients.Go(func() {
-			if status, answer := b.ask(http.MethodPost, "/v1/liquid", junk); status != http.StatusBadRequest && status != http.StatusServiceUnavailable && status != 0 {
+			if status, answer := b.ask(http.MethodPost, "/v1/gpu/lanes", junk); status != http.StatusBadRequest && status != http.StatusServiceUnavailable && status != 0 {
 				t.Errorf("60 MB of nothing: %d %.200s", status, answer)
 			}
 		})
 	}
 	clients.Wait()
 	for range 50 {
-		b.begin(t, "POST /v1/liquid HTTP/1.1\r\nHost: localhost\r\nContent-Length: 62914560\r\n\r\n"+strings.Repeat(" ", 256<<10))
+		b.begin(t, "POST /v1/gpu/lanes HTTP/1.1\r\nHost: localhost\r\nContent-Length: 62914560\r\n\r\n"+strings.Repeat(" ", 256<<10))
 	}
 	for _, c := range []struct {
 		method, path, body string
 		status             int
 	}{
 		{http.MethodGet, "/v1/status", "", http.StatusOK},
-		{http.MethodPost, "/v1/whatif", `{"fail":["Spine001"]}`, http.StatusConflict},
-		{http.MethodPost, "/v1/optical/photonic", `{"gpus":8}`, http.StatusOK},
+		{http.MethodPost, "/v1/whatif", `{"fail":["Spine001"]}`, http.StatusOK},
 	} {
 		if status, answer := b.ask(c.method, c.path, c.body); status != c.status {
 			t.Errorf("%s beside bodies that do not come: %d %.200s, want %d", c.path, status, answer, c.status)
@@ -148,7 +151,7 @@ func TestHostileBodies(t *testing.T) {
 // TestHostileConnections opens more connections than there are descriptors, which wait
 // for a plan that does not come.
 func TestHostileConnections(t *testing.T) {
-	b := besiege(t)
+	b := besiege(t, 4, 4)
 	held, told := 0, 0
 	for range 400 {
 		c := b.begin(t, "GET /v1/plan HTTP/1.1\r\nHost: localhost\r\nPrefer: wait=300\r\n\r\n")
@@ -170,18 +173,22 @@ func TestHostileConnections(t *testing.T) {
 	if status, answer := b.ask(http.MethodGet, "/v1/status", ""); status != http.StatusOK {
 		t.Errorf("on the Unix socket: %d %.200s", status, answer)
 	}
-	if status, answer := b.ask(http.MethodPost, "/v1/optical/photonic", `{"gpus":8}`); status != http.StatusOK {
+	if status, answer := b.ask(http.MethodPost, "/v1/whatif", `{"fail":["Spine001"]}`); status != http.StatusOK {
 		t.Errorf("a plan in a process of its own: %d %.200s", status, answer)
 	}
 }
 
 // TestHostilePlans asks for more plans than there are processes.
 func TestHostilePlans(t *testing.T) {
-	b := besiege(t)
-	const body = `{"gpus":1024,"degree":4,"reconfig_us":100}` // takes many seconds
+	b := besiege(t, 32, 32)
+	const body = `{"fail":["Spine001"]}` // takes a while on a fabric of so many hosts
 	var clients []net.Conn
 	for range 30 {
-		clients = append(clients, b.begin(t, fmt.Sprintf("POST /v1/optical/photonic HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s", len(body), body)))
+		c, err := net.Dial("unix", b.socket)
+		ok(t, err)
+		_, err = fmt.Fprintf(c, "POST /v1/whatif HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+		ok(t, err)
+		clients = append(clients, c)
 	}
 	for range 100 {
 		if n := workersOf(b.pid); n > 2 {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"maps"
 	"os"
 	"os/signal"
 	"runtime/debug"
@@ -22,7 +21,6 @@ import (
 	"github.com/forsd/forsd/internal/journal"
 	"github.com/forsd/forsd/internal/reload"
 	"github.com/forsd/forsd/internal/rights"
-	"github.com/forsd/forsd/internal/tiers"
 	"github.com/forsd/forsd/internal/worker"
 )
 
@@ -42,7 +40,7 @@ const gcPercent = 400
 // Main runs forsd with the arguments until it is told to end by SIGINT or
 // SIGTERM, and returns its exit code.
 func Main(args []string, version string) int {
-	worker.Main(tasks())
+	worker.Main(aside.Tasks())
 	flags := flag.NewFlagSet("forsd", flag.ContinueOnError)
 	path := flags.String("config", config.DefaultPath, "configuration `file`; the default one may be absent")
 	check := flags.Bool("check", false, "check the configuration and end")
@@ -100,13 +98,6 @@ func Main(args []string, version string) int {
 		return exitFailed
 	}
 	return exitOK
-}
-
-// tasks are what processes of the daemon's pool do.
-func tasks() map[string]worker.Task {
-	all := tiers.Tasks()
-	maps.Copy(all, aside.Tasks())
-	return all
 }
 
 // loadConfig reads the configuration; only the default file may be absent, and is not

@@ -4,11 +4,12 @@ import (
 	"os"
 	"testing"
 
+	"github.com/forsd/forsd/internal/aside"
 	"github.com/forsd/forsd/internal/worker"
 )
 
 func TestMain(m *testing.M) {
-	worker.Main(tasks())
+	worker.Main(aside.Tasks())
 	asForsd()
 	os.Exit(m.Run())
 }

@@ -148,7 +148,7 @@ func TestHangup(t *testing.T) {
 			}
 		}
 	}
-	b := besiege(t, "NOTIFY_SOCKET="+socket)
+	b := besiege(t, 4, 4, "NOTIFY_SOCKET="+socket)
 	hears("READY=1", "STATUS=")
 	client, err := api.Dial(b.socket)
 	ok(t, err)

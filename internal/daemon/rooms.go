@@ -108,12 +108,6 @@ func open(cfg *config.Config, version string, log *zap.Logger, notify func(strin
 	r.backend = backend.New(backend.Parts{Version: version, Started: r.started, Board: r.board, Store: r.store, Desk: r.desk, Jobs: r.jobs, Cables: r.cables,
 		History: r.history, Webhook: r.webhook, OpenSM: r.openSM, Loop: commands{r}, Workers: r.workers, Planning: r.planning, Settings: r.settings, Watches: r.watches(),
 		Drains: func() []drains.Drain { return *r.drained.Load() }, Terms: r.terms})
-	if err := r.backend.GPUs.Keep(filepath.Join(cfg.StateDir, "gpu-sessions.json")); err != nil {
-		log.Error("the GPU sessions of before are lost", zap.Error(err))
-	}
-	if err := r.backend.OCS.Keep(filepath.Join(cfg.StateDir, "ocs-sessions.json")); err != nil {
-		log.Error("the OCS sessions of before are lost", zap.Error(err))
-	}
 	return r, nil
 }
 

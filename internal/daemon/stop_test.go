@@ -124,7 +124,6 @@ func TestStops(t *testing.T) {
 		{"others have it compute", func(s *site) {
 			for range 3 {
 				s.asks("s", post("/v1/whatif", `{"fail":["Spine003"]}`, 21))
-				s.asks("s", post("/v1/liquid", "{}", 2))
 			}
 			time.Sleep(20 * time.Millisecond)
 		}},

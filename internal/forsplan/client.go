@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,17 +16,23 @@ import (
 	"github.com/forsd/forsd/internal/command"
 )
 
-// with runs f with a client of the service that --server names, and sorts its error into the
-// exit codes: a refusal is a failed check; a question that makes no sense, or is about what
+// with runs f with a client of the forsplan serve that --socket names, and sorts its error into
+// the exit codes: a refusal is a failed check; a question that makes no sense, or is about what
 // does not exist, is unusable input.
 func with(cmd *cobra.Command, f func(context.Context, *api.Client) error) error {
-	addr, _ := cmd.Flags().GetString("server")
-	c, err := api.Dial(addr)
+	path, err := socketOf(cmd)
+	if err != nil {
+		return err
+	}
+	c, err := api.Dial(path)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
 	err = f(cmd.Context(), c)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
+		return fmt.Errorf("forsplan serve does not run on %s: start it, or name its socket by --socket", path)
+	}
 	var e *api.Error
 	if errors.As(err, &e) && e.Status != http.StatusBadRequest && e.Status != http.StatusNotFound {
 		return command.Violated{Err: err}
@@ -44,7 +52,7 @@ func answer[T any](cmd *cobra.Command, ask func(context.Context, *api.Client) (T
 }
 
 // ids completes the argument SESSION, which a shell waits a second for.
-func (x *sessions[S, F]) ids(cmd *cobra.Command, args []string, _ string) (out []cobra.Completion, _ cobra.ShellCompDirective) {
+func (x *sessionKind[S, F]) ids(cmd *cobra.Command, args []string, _ string) (out []cobra.Completion, _ cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}

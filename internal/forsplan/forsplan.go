@@ -3,9 +3,7 @@
 package forsplan
 
 import (
-	"cmp"
 	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -29,14 +27,14 @@ func Command() *cobra.Command {
 		Long: `forsplan plans exchanges of data, and checks plans, on four kinds of networks: servers
 with several GPUs and NICs (gpu), parallel optical circuit switches (ocs), GPUs that are
 joined by such switches alone (photonic), and networks of any shape with the routes that
-they have (liquid). It works on files.
+they have (liquid). Commands work on files, but for those of session, which ask a
+forsplan serve to plan one exchange after the other.
 
 Exit code 0: done, and nothing is wrong; 1: what was checked is wrong, or the request was
 refused; 2: the input cannot be used, or the service cannot be reached. With --json a
 command prints one JSON object on standard output; messages go to standard error.`,
 		Version: Version,
 	})
-	root.PersistentFlags().String("server", cmp.Or(os.Getenv("FORSD_SERVER"), "/run/forsd/forsd.sock"), "address of forsd, for the commands of session: a socket path, http://host:port or https://host:port (environment FORSD_SERVER)")
-	root.AddCommand(gpuCommand(), ocsCommand(), photonicCommand(), liquidCommand())
+	root.AddCommand(gpuCommand(), ocsCommand(), photonicCommand(), liquidCommand(), serveCommand())
 	return root
 }

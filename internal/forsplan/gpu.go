@@ -13,9 +13,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/forsd/forsd/gpu"
-	"github.com/forsd/forsd/gpu/lanes"
 	"github.com/forsd/forsd/gpu/mscclpp"
 	"github.com/forsd/forsd/internal/command"
+	"github.com/forsd/forsd/internal/nics"
 	"github.com/forsd/forsd/internal/svg"
 )
 
@@ -115,6 +115,13 @@ func (f *gpuScheduleFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+	servers := t.Servers
+	if site != nil {
+		servers = len(site.Servers)
+	}
+	if err := f.lanes.ask(cmd, servers, &f.site.nics); err != nil {
+		return err
+	}
 	if site, err = gpu.Without(site, t.Cluster, f.site.rails, f.site.nics, f.site.gpus); err != nil {
 		return err
 	}
@@ -139,7 +146,7 @@ func (f *gpuScheduleFlags) run(cmd *cobra.Command) error {
 	}
 	report := plan.Report(f.options.Model)
 	chart := func() *svg.Chart { return gpuChart(plan, f.options.Model) }
-	err = f.svg.show(cmd, f.out != "-" && f.programs != "-" && f.mscclpp != "-", chart, lanes.Report{Report: report, Fabric: pinned}, func(w io.Writer) {
+	err = f.svg.show(cmd, f.out != "-" && f.programs != "-" && f.mscclpp != "-", chart, nics.Report{Report: report, Fabric: pinned}, func(w io.Writer) {
 		printExchange(w, report, elapsed)
 		if pinned != nil {
 			printLanes(w, pinned, len(report.Stages))

@@ -13,41 +13,103 @@ import (
 	"github.com/forsd/forsd/gpu/lanes"
 	"github.com/forsd/forsd/internal/command"
 	"github.com/forsd/forsd/internal/fabricflags"
+	"github.com/forsd/forsd/internal/nics"
 	"github.com/forsd/forsd/planner"
-	"github.com/forsd/forsd/topology"
 )
 
-// lanesFlags are the flags by which gpu schedule is told of the fabric between the NICs.
+// lanesFlags are the flags by which gpu schedule is told of the fabric between the NICs: in a
+// file, or by a forsd that looks after it.
 type lanesFlags struct {
 	fabric fabricflags.Fabric
+	forsd  string
 	nics   string
+
+	live    nics.Fabric
+	cluster *nics.Cluster // nil without --forsd
 }
 
 func (f *lanesFlags) register(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	fs.StringVar(&f.fabric.Topology, "fabric", "", "the fat tree that joins the NICs, to pin stages on its lanes: output of ibnetdiscover, or an opensm-subnet.lst")
 	fs.StringArrayVar(&f.fabric.Fail, "fail", nil, "with --fabric: take a node (description or GUID) or a cable (NODE/PORT) out; repeatable")
-	fs.StringVar(&f.nics, "nics", "", "with --fabric: the hosts that are the NICs, a line each, server by server (default: all hosts, in the order of forsctl topology)")
+	registerForsd(cmd, &f.forsd)
+	fs.StringVar(&f.nics, "nics", "", "with --fabric or --forsd: the hosts that are the NICs, a line each, server by server (default: all hosts, in the order of forsctl topology)")
 	f.fabric.LMC.Register(cmd)
 }
 
-// pin pins a plan on the fabric's lanes and checks it on the tables of the fabric's plan. There
-// is nothing to pin without --fabric.
+// ask asks the forsd of --forsd for the NICs of so many servers, and adds those that are down
+// to the ones of other flags.
+func (f *lanesFlags) ask(cmd *cobra.Command, servers int, bad *[]string) error {
+	switch {
+	case f.forsd == "" && f.fabric.Topology == "" && (f.nics != "" || len(f.fabric.Fail) > 0):
+		return errors.New("--nics and --fail go with --fabric: name the fabric that joins the NICs")
+	case f.forsd == "":
+		return nil
+	case f.fabric.Topology != "":
+		return errors.New("--fabric and --forsd are both given: one of them says what joins the NICs")
+	}
+	names, err := readNICs(f.nics)
+	if err != nil {
+		return err
+	}
+	if f.live, err = dialForsd(f.forsd); err != nil {
+		return err
+	}
+	if f.cluster, err = f.live.Cluster(cmd.Context(), names, servers); err != nil {
+		return fmt.Errorf("--forsd %s: %w", f.forsd, err)
+	}
+	for _, note := range f.cluster.Notes {
+		fmt.Fprintf(cmd.ErrOrStderr(), "forsplan: %s\n", note)
+	}
+	*bad = append(*bad, f.cluster.Bad...)
+	return nil
+}
+
+// pin pins a plan on the lanes of the fabric and checks it on its tables, nil without a fabric.
 func (f *lanesFlags) pin(ctx context.Context, p *gpu.Plan, m gpu.Model) (*lanes.Plan, error) {
-	if f.fabric.Topology == "" {
-		if f.nics != "" || len(f.fabric.Fail) > 0 {
-			return nil, errors.New("--nics and --fail go with --fabric: name the fabric that joins the NICs")
+	switch {
+	case f.cluster != nil:
+		pinned, err := f.live.Pin(context.WithoutCancel(ctx), f.cluster, p, m)
+		if err != nil {
+			return nil, fmt.Errorf("--forsd %s: %w", f.forsd, err)
 		}
+		return pinned, nil
+	case f.fabric.Topology == "":
 		return nil, nil
 	}
+	pinned, err := f.pinOffline(ctx, p, m)
+	if err != nil {
+		return nil, fmt.Errorf("--fabric %s: %w", f.fabric.Topology, err)
+	}
+	return pinned, nil
+}
+
+// pinOffline pins a plan on the fabric of a file, with the tables of forsd's plan for it.
+func (f *lanesFlags) pinOffline(ctx context.Context, p *gpu.Plan, m gpu.Model) (*lanes.Plan, error) {
 	tree, pods, err := f.fabric.EitherTree()
 	if err != nil {
 		return nil, err
 	}
 	if pods != nil {
-		return nil, fmt.Errorf("--fabric %s: it is a fat tree of three levels, and stages are pinned on those of two", f.fabric.Topology)
+		return nil, errors.New("it is a fat tree of three levels, and stages are pinned on those of two")
 	}
-	nics, err := f.hosts(p, tree)
+	hosts, err := readNICs(f.nics)
+	if err != nil {
+		return nil, err
+	}
+	if len(hosts) == 0 {
+		for _, s := range tree.Servers {
+			hosts = append(hosts, tree.Hosts[s].GUID.String())
+		}
+		want := p.Ranks()
+		if p.Site != nil {
+			want = len(hosts)
+		}
+		if len(hosts) != want {
+			return nil, fmt.Errorf("it has %d hosts, and the exchange %d NICs: name these by --nics", len(hosts), want)
+		}
+	}
+	q, err := nics.Request(p, m, hosts)
 	if err != nil {
 		return nil, err
 	}
@@ -55,12 +117,12 @@ func (f *lanesFlags) pin(ctx context.Context, p *gpu.Plan, m gpu.Model) (*lanes.
 	if err != nil {
 		return nil, err
 	}
-	pinned, err := lanes.Pin(ctx, p, m, tree, nics)
+	pinned, err := lanes.Pin(ctx, q, tree)
 	if err != nil {
-		return nil, fmt.Errorf("--fabric %s: %w", f.fabric.Topology, err)
+		return nil, err
 	}
-	if err := pinned.Verify(p, tree, routed.Tables); err != nil {
-		return nil, fmt.Errorf("the plan fails its check on the fabric's tables, which is a fault of forsplan: %w", err)
+	if err := pinned.Verify(q, tree, routed.Tables); err != nil {
+		return nil, fmt.Errorf("the plan fails its check on the tables, which is a fault of forsplan: %w", err)
 	}
 	return pinned, nil
 }
@@ -79,22 +141,6 @@ func readNICs(file string) ([]string, error) {
 		return nil, fmt.Errorf("--nics %s: there is no host in it", file)
 	}
 	return names, nil
-}
-
-// hosts are the NICs of the servers, as numbers in the tree's hosts.
-func (f *lanesFlags) hosts(p *gpu.Plan, tree *topology.FatTree) ([]int, error) {
-	names, err := readNICs(f.nics)
-	if err != nil {
-		return nil, err
-	}
-	list, err := lanes.NICs(p, tree, names)
-	if err != nil && f.nics != "" {
-		return nil, fmt.Errorf("--nics %s: %w", f.nics, err)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("--fabric %s: %w by --nics", f.fabric.Topology, err)
-	}
-	return list, nil
 }
 
 // printLanes shows people how a plan lies on a fabric.

@@ -12,33 +12,35 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/forsd/forsd/api"
-	"github.com/forsd/forsd/gpu/lanes"
 	"github.com/forsd/forsd/internal/command"
+	"github.com/forsd/forsd/internal/nics"
+	"github.com/forsd/forsd/internal/sessions"
 )
 
 // ofGPUs are the sessions of GPU exchanges.
-var ofGPUs = sessions[api.GPUSession, api.GPUFrame]{path: "/v1/gpu/sessions", frame: "frame", size: "GPUs", figures: "mode\tlength\tpredicted",
-	parts: func(s *api.GPUSession) (*api.Session, []api.GPUFrame) { return &s.Session, s.Frames },
-	about: func(s *api.GPUSession) (size int, line, failed string) {
+var ofGPUs = sessionKind[sessions.GPUSession, sessions.GPUFrame]{path: "/v1/gpu/sessions", frame: "frame", size: "GPUs", figures: "mode\tlength\tpredicted",
+	parts: func(s *sessions.GPUSession) (*sessions.Session, []sessions.GPUFrame) { return &s.Session, s.Frames },
+	about: func(s *sessions.GPUSession) (size int, line, failed string) {
 		return s.GPUs, "cluster\t" + command.Plural(s.GPUs, "GPU", "GPUs"), gpuFailuresText(&s.GPUFailures)
 	},
-	row: func(f *api.GPUFrame) (_ *api.Frame, figures, failed string) {
+	row: func(f *sessions.GPUFrame) (_ *sessions.Frame, figures, failed string) {
 		return &f.Frame, fmt.Sprintf("%s\t%d, %s\t%s", f.Mode, f.Length, overText(f.Length, f.Bound), command.MS(1000*f.PredictedSeconds)), gpuFailuresText(&f.GPUFailures)
 	}}
 
 // gpuFailuresText lists what has failed of a cluster.
-func gpuFailuresText(x *api.GPUFailures) string {
+func gpuFailuresText(x *sessions.GPUFailures) string {
 	return failedText(eachOf("NIC ", x.BadNICs), eachOf("GPU ", x.DeadGPUs))
 }
 
 func gpuSessionCommand() *cobra.Command {
 	return ofGPUs.group(&cobra.Command{
-		Short: "Have forsd plan the exchanges of a job, one after the other",
-		Long: `A session is a cluster whose exchanges (frames) a running forsd plans one after the
+		Short: "Plan the exchanges of a job, one after the other, by a forsplan that runs",
+		Long: `A session is a cluster whose exchanges (frames) forsplan serve plans one after the
 other: what does not change is said once, and what fails in between is planned around
-from the next frame on. Sessions are named by number. They outlast a restart of forsd,
-and end where nobody asks for them during an hour.`,
-		Example: `  id=$(forsplan gpu session open --servers 8 --gpus-per-server 8 --name moe --id)
+from the next frame on. Sessions are named by number. They end when they have not been
+asked for during an hour.`,
+		Example: `  forsplan serve &
+  id=$(forsplan gpu session open --servers 8 --gpus-per-server 8 --name moe --id)
   forsplan gpu session frame $id --traffic bytes.csv --programs frame.json
   forsplan gpu session fail $id --bad-nic 3:5
   forsplan gpu session show $id
@@ -50,7 +52,7 @@ and end where nobody asks for them during an hour.`,
 type sessionOpening struct {
 	Name    string `json:"name"`
 	Servers int    `json:"servers"`
-	lanes.Request
+	sessions.GPURequest
 }
 
 func sessionOpenCommand() *cobra.Command {
@@ -59,9 +61,9 @@ func sessionOpenCommand() *cobra.Command {
 	var nics string
 	cmd := &cobra.Command{
 		Use: "open --servers N --gpus-per-server N | --site FILE",
-		Long: `Open has forsd keep a cluster and how its exchanges are to be planned: the flags of
-forsplan gpu schedule but those of the traffic and of the answer. An exchange of nothing
-is planned first, which finds mistakes.`,
+		Long: `Open takes a cluster and how its exchanges are to be planned: the flags of forsplan gpu
+schedule but those of the traffic and of the answer. An exchange of nothing is planned
+first, which finds mistakes.`,
 		Example: "  forsplan gpu session open --servers 8 --gpus-per-server 8 --name moe --max-stretch 1.05",
 	}
 	site.register(cmd)
@@ -69,7 +71,7 @@ is planned first, which finds mistakes.`,
 	fs := cmd.Flags()
 	fs.IntVar(&q.Servers, "servers", 0, "servers")
 	fs.IntVar(&q.GPUsPerServer, "gpus-per-server", 0, "GPUs, and NICs, of a server")
-	fs.BoolVar(&q.Fabric, "fabric", false, "pin the stages on the lanes of the fabric that forsd looks after")
+	fs.BoolVar(&q.Fabric, "fabric", false, "the NICs are hosts of the fabric that the forsd of forsplan serve --forsd looks after: plan around those that are down, and pin the stages on its lanes")
 	fs.StringVar(&nics, "nics", "", "with --fabric: the hosts that are the NICs, a line each, server by server (default: all hosts, in the order of forsctl topology)")
 	return ofGPUs.opening(cmd, &q.Name, func() (_ any, err error) {
 		cluster := trafficFlags{gpusPerServer: q.GPUsPerServer}
@@ -93,7 +95,7 @@ next frame is planned around it.`,
 	}
 	site.registerFailures(cmd)
 	return ofGPUs.failing(cmd, "--bad-nic and --dead-gpu", "all NICs and GPUs", func() (q any, some bool, err error) {
-		return api.GPUFailures{BadNICs: site.nics, DeadGPUs: site.gpus}, len(site.nics)+len(site.gpus) > 0, nil
+		return sessions.GPUFailures{BadNICs: site.nics, DeadGPUs: site.gpus}, len(site.nics)+len(site.gpus) > 0, nil
 	})
 }
 
@@ -109,7 +111,7 @@ func sessionFrameCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "frame SESSION --traffic FILE",
 		Short: "Plan the next exchange of a session",
-		Long: `Frame has forsd plan what each GPU has for each other now, on the session's cluster
+		Long: `Frame plans what each GPU has for each other now, on the session's cluster
 without what has failed of it. Input and answer are those of forsplan gpu schedule.`,
 		Example: "  forsplan gpu session frame 1 --traffic bytes.csv --programs frame.json",
 		RunE:    func(cmd *cobra.Command, args []string) error { return f.run(cmd, args[0]) },
@@ -129,7 +131,7 @@ func (f *sessionFrameFlags) run(cmd *cobra.Command, session string) error {
 	if f.rank >= 0 && f.programs == "" {
 		return errors.New("--rank goes with --programs: name a file for the rank's lists")
 	}
-	var s api.GPUSession
+	var s sessions.GPUSession
 	if err := with(cmd, func(ctx context.Context, c *api.Client) error {
 		return c.Call(ctx, http.MethodGet, ofGPUs.of(session, ""), nil, &s)
 	}); err != nil {
@@ -148,12 +150,12 @@ func (f *sessionFrameFlags) run(cmd *cobra.Command, session string) error {
 	if f.rank >= 0 {
 		frame["rank"] = f.rank
 	}
-	lists := func(r *lanes.Report) any {
+	lists := func(r *nics.Report) any {
 		list := r.Programs
 		r.Programs = nil
 		return list
 	}
-	return planFrame(cmd, ofGPUs.of(session, "/frames"), frame, f.programs, lists, func(w io.Writer, r *lanes.Report, elapsed time.Duration) {
+	return planFrame(cmd, ofGPUs.of(session, "/frames"), frame, f.programs, lists, func(w io.Writer, r *nics.Report, elapsed time.Duration) {
 		printExchange(w, r.Report, elapsed)
 		if r.Fabric != nil {
 			printLanes(w, r.Fabric, len(r.Stages))

@@ -7,7 +7,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/forsd/forsd/gpu"
-	"github.com/forsd/forsd/internal/command"
 	"github.com/forsd/forsd/internal/matrix"
 )
 
@@ -70,7 +69,7 @@ func (f *trafficFlags) read(cmd *cobra.Command) (*gpu.Traffic, error) {
 	if f.routing != "" {
 		o.MaxSide, o.MaxRows, o.Slices = 0, maxTokens, true
 	}
-	m, err := command.ReadMatrix(cmd, file, o)
+	m, err := matrix.ReadInput(cmd, file, o)
 	if err == nil {
 		err = f.cut(m, 0)
 	}
@@ -107,7 +106,7 @@ func (f *trafficFlags) readTopK(cmd *cobra.Command) (*gpu.Traffic, error) {
 	if (f.experts > 0) == (f.placement != "") {
 		return nil, errors.New("--topk needs either --experts, in blocks, or --placement, a file that says where they are")
 	}
-	m, err := command.ReadMatrix(cmd, f.topk, matrix.Options{Integer: true, None: true, MaxRows: maxTokens, Slices: true, Column: true})
+	m, err := matrix.ReadInput(cmd, f.topk, matrix.Options{Integer: true, None: true, MaxRows: maxTokens, Slices: true, Column: true})
 	if err == nil {
 		err = f.cut(m, f.servers*f.gpusPerServer)
 	}
@@ -158,7 +157,7 @@ func (f *trafficFlags) cut(m *matrix.Dense, gpus int) error {
 
 // readPlacement reads the GPUs of each expert.
 func readPlacement(cmd *cobra.Command, file string) (gpu.Placement, error) {
-	m, err := command.ReadMatrix(cmd, file, matrix.Options{Integer: true, None: true})
+	m, err := matrix.ReadInput(cmd, file, matrix.Options{Integer: true, None: true})
 	if err != nil {
 		return nil, err
 	}

@@ -42,7 +42,7 @@ func readDemand(cmd *cobra.Command, path string) (*ocs.Demand, error) {
 	if path == "" {
 		return nil, errors.New("--demand is missing: name a matrix (CSV, NPY or JSON), or - for standard input")
 	}
-	m, err := command.ReadMatrix(cmd, path, matrix.Options{Square: true, MaxSide: ocs.MaxRacks})
+	m, err := matrix.ReadInput(cmd, path, matrix.Options{Square: true, MaxSide: ocs.MaxRacks})
 	if err != nil {
 		return nil, err
 	}

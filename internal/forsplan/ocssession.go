@@ -7,19 +7,18 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/internal/command"
-	"github.com/forsd/forsd/internal/tiers"
+	"github.com/forsd/forsd/internal/sessions"
 	"github.com/forsd/forsd/optical/ocs"
 )
 
 // ofOCS are the sessions of optical circuit switches.
-var ofOCS = sessions[api.OCSSession, api.OCSPeriod]{path: "/v1/optical/ocs/sessions", frame: "period", size: "switches", figures: periodFigures,
-	parts: func(s *api.OCSSession) (*api.Session, []api.OCSPeriod) { return &s.Session, s.Periods },
-	about: func(s *api.OCSSession) (size int, line, failed string) {
+var ofOCS = sessionKind[sessions.OCSSession, sessions.OCSPeriod]{path: "/v1/optical/ocs/sessions", frame: "period", size: "switches", figures: periodFigures,
+	parts: func(s *sessions.OCSSession) (*sessions.Session, []sessions.OCSPeriod) { return &s.Session, s.Periods },
+	about: func(s *sessions.OCSSession) (size int, line, failed string) {
 		return s.Switches, fmt.Sprintf("switches\t%d, of %s, δ %g, a period of %g", s.Switches, command.Plural(s.Racks, "rack", "racks"), s.Delta, s.Period), damageText(&s.Damage)
 	},
-	row: func(p *api.OCSPeriod) (f *api.Frame, figures, failed string) {
+	row: func(p *sessions.OCSPeriod) (f *sessions.Frame, figures, failed string) {
 		return &p.Frame, periodText(p.Makespan, p.LowerBound, p.Late, p.Backlog, p.Configurations, p.Kept, p.Fresh), damageText(&p.Damage)
 	}}
 
@@ -30,12 +29,13 @@ func damageText(g *ocs.Damage) string {
 
 func ocsSessionCommand() *cobra.Command {
 	return ofOCS.group(&cobra.Command{
-		Short: "Have forsd schedule a matrix a period, one after the other",
-		Long: `A session is switches whose matrices a running forsd schedules period by period, as
+		Short: "Schedule a matrix a period, one after the other, by a forsplan that runs",
+		Long: `A session is switches whose matrices forsplan serve schedules period by period, as
 forsplan ocs online does: circuits are kept from one period to the next, and what fails in
-between is planned around. Sessions are named by number. They outlast a restart of forsd,
-and end where nobody asks for them during an hour.`,
-		Example: `  id=$(forsplan ocs session open --racks 100 --switches 4 --delta 0.01 --period 0.4 --id)
+between is planned around. Sessions are named by number. They end when they have not been
+asked for during an hour.`,
+		Example: `  forsplan serve &
+  id=$(forsplan ocs session open --racks 100 --switches 4 --delta 0.01 --period 0.4 --id)
   forsplan ocs session period $id --demand D.csv --out schedule.json
   forsplan ocs session fail $id --dead-switch 2
   forsplan ocs session show $id
@@ -106,8 +106,8 @@ func ocsSessionPeriodCommand() *cobra.Command {
 					rows[i] = append(rows[i], d.At(i, j))
 				}
 			}
-			keep := func(r *tiers.PeriodReport) any { return r.Report }
-			return planFrame(cmd, ofOCS.of(args[0], "/periods"), map[string]any{"demand": rows}, out, keep, func(w io.Writer, r *tiers.PeriodReport, _ time.Duration) {
+			keep := func(r *sessions.PeriodReport) any { return r.Report }
+			return planFrame(cmd, ofOCS.of(args[0], "/periods"), map[string]any{"demand": rows}, out, keep, func(w io.Writer, r *sessions.PeriodReport, _ time.Duration) {
 				fmt.Fprintln(w, periodFigures)
 				fmt.Fprintln(w, periodText(r.Makespan, r.LowerBound, r.Late, r.Backlog, r.Configurations, r.Kept, r.Fresh))
 			})

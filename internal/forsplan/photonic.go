@@ -113,7 +113,7 @@ func (f *photonicFlags) read(cmd *cobra.Command) error {
 			return errors.New("--matrix is given, and --sizes or --message-mb as well: the matrix has all sizes")
 		}
 		f.Sizes, f.MessageMB = "", 0
-		m, err := command.ReadMatrix(cmd, f.matrixFile, matrix.Options{Square: true, MaxSide: photonic.MaxVaried})
+		m, err := matrix.ReadInput(cmd, f.matrixFile, matrix.Options{Square: true, MaxSide: photonic.MaxVaried})
 		if err != nil {
 			return err
 		}

@@ -16,21 +16,23 @@ import (
 
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/internal/command"
+	"github.com/forsd/forsd/internal/sessions"
 )
 
-// sessions are those of a sort, at a forsd: S is one as the API has it, F a frame of it.
-type sessions[S, F any] struct {
+// sessionKind is the commands for sessions of a kind: S is one as the API has it, F a frame
+// of it.
+type sessionKind[S, F any] struct {
 	path    string
 	frame   string // in words
 	size    string // what about counts
 	figures string // of a frame: the heads of their columns
-	parts   func(*S) (*api.Session, []F)
+	parts   func(*S) (*sessions.Session, []F)
 	about   func(*S) (size int, line, failed string) // line says of what it is
-	row     func(*F) (f *api.Frame, figures, failed string)
+	row     func(*F) (f *sessions.Frame, figures, failed string)
 }
 
 // of is the path of a session, given by its number, or of all.
-func (x *sessions[S, F]) of(session, rest string) string {
+func (x *sessionKind[S, F]) of(session, rest string) string {
 	if session == "" {
 		return x.path
 	}
@@ -38,7 +40,7 @@ func (x *sessions[S, F]) of(session, rest string) string {
 }
 
 // ask sends a request that is answered with a session, and prints this.
-func (x *sessions[S, F]) ask(cmd *cobra.Command, method, session, rest string, in any, id bool) error {
+func (x *sessionKind[S, F]) ask(cmd *cobra.Command, method, session, rest string, in any, id bool) error {
 	return with(cmd, func(ctx context.Context, c *api.Client) error {
 		var s S
 		if err := c.Call(ctx, method, x.of(session, rest), in, &s); err != nil {
@@ -53,7 +55,7 @@ func (x *sessions[S, F]) ask(cmd *cobra.Command, method, session, rest string, i
 }
 
 // print shows people a session.
-func (x *sessions[S, F]) print(w io.Writer, s *S) {
+func (x *sessionKind[S, F]) print(w io.Writer, s *S) {
 	h, frames := x.parts(s)
 	_, line, failed := x.about(s)
 	fmt.Fprintf(w, "session\t%d%s\n", h.ID, command.InBrackets(h.Name))
@@ -71,14 +73,15 @@ func (x *sessions[S, F]) print(w io.Writer, s *S) {
 }
 
 // all asks for all sessions.
-func (x *sessions[S, F]) all(ctx context.Context, c *api.Client) (all map[string][]S, err error) {
+func (x *sessionKind[S, F]) all(ctx context.Context, c *api.Client) (all map[string][]S, err error) {
 	return all, c.Call(ctx, http.MethodGet, x.path, nil, &all)
 }
 
 // group completes the command that has those of the sessions below it.
-func (x *sessions[S, F]) group(cmd, open, plan, fail *cobra.Command) *cobra.Command {
+func (x *sessionKind[S, F]) group(cmd, open, plan, fail *cobra.Command) *cobra.Command {
 	cmd.Use, cmd.Args = "session", cobra.NoArgs
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	socketFlag(cmd)
 	cmd.AddCommand(open, x.listCommand(), x.command("show", "Show a session with its latest "+x.frame+"s", http.MethodGet),
 		x.ofOne(plan), fail, x.command("end", "End a session", http.MethodDelete))
 	return cmd
@@ -86,7 +89,7 @@ func (x *sessions[S, F]) group(cmd, open, plan, fail *cobra.Command) *cobra.Comm
 
 // opening completes the command that opens a session: read makes the request of its flags,
 // and name is where it has that of --name.
-func (x *sessions[S, F]) opening(cmd *cobra.Command, name *string, read func() (any, error)) *cobra.Command {
+func (x *sessionKind[S, F]) opening(cmd *cobra.Command, name *string, read func() (any, error)) *cobra.Command {
 	var id bool
 	cmd.Short, cmd.Args = "Open a session", cobra.NoArgs
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -103,7 +106,7 @@ func (x *sessions[S, F]) opening(cmd *cobra.Command, name *string, read func() (
 
 // failing completes the command that says what has failed: read makes the request of its
 // flags, and tells whether these name anything.
-func (x *sessions[S, F]) failing(cmd *cobra.Command, flags, well string, read func() (q any, some bool, err error)) *cobra.Command {
+func (x *sessionKind[S, F]) failing(cmd *cobra.Command, flags, well string, read func() (q any, some bool, err error)) *cobra.Command {
 	var none bool
 	cmd.Short = "Say what has failed, all of it"
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -120,7 +123,7 @@ func (x *sessions[S, F]) failing(cmd *cobra.Command, flags, well string, read fu
 }
 
 // ofOne has a command take one session.
-func (x *sessions[S, F]) ofOne(cmd *cobra.Command) *cobra.Command {
+func (x *sessionKind[S, F]) ofOne(cmd *cobra.Command) *cobra.Command {
 	cmd.Args, cmd.ValidArgsFunction = cobra.ExactArgs(1), x.ids
 	return cmd
 }
@@ -151,7 +154,7 @@ func planFrame[A any](cmd *cobra.Command, path string, q any, file string, keep 
 	})
 }
 
-func (x *sessions[S, F]) listCommand() *cobra.Command {
+func (x *sessionKind[S, F]) listCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "list",
 		Aliases: []string{"ls"},
@@ -171,7 +174,7 @@ func (x *sessions[S, F]) listCommand() *cobra.Command {
 }
 
 // command asks for one session and prints it.
-func (x *sessions[S, F]) command(use, short, method string) *cobra.Command {
+func (x *sessionKind[S, F]) command(use, short, method string) *cobra.Command {
 	return x.ofOne(&cobra.Command{
 		Use:   use + " SESSION",
 		Short: short,

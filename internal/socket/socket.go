@@ -87,7 +87,7 @@ func removeStale(path string) error {
 	}
 	conn, err := net.DialTimeout("unix", path, time.Second)
 	if err == nil {
-		return errors.Join(errors.New("another process listens there: is forsd running already?"), conn.Close())
+		return errors.Join(errors.New("another process listens there: is this program running already?"), conn.Close())
 	}
 	if !errors.Is(err, syscall.ECONNREFUSED) {
 		return fmt.Errorf("cannot tell whether somebody listens there: %w", err)

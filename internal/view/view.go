@@ -343,8 +343,8 @@ func (v *View) Lost(e *store.Epoch, b *topology.Baseline) float64 {
 			count(e.Plan.Server(s).GUID)
 		}
 	} else if b != nil {
-		for g := range b.Hosts() {
-			count(g)
+		for h := range b.Hosts() {
+			count(h.GUID)
 		}
 	}
 	if total == 0 {

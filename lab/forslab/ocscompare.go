@@ -77,7 +77,7 @@ paper's lower bound they are, for each number of switches and each δ: of the ma
 // readDemand reads a demand matrix from a file, or from standard input where path
 // is -.
 func readDemand(cmd *cobra.Command, path string) (*ocs.Demand, error) {
-	m, err := command.ReadMatrix(cmd, path, matrix.Options{Square: true, MaxSide: ocs.MaxRacks})
+	m, err := matrix.ReadInput(cmd, path, matrix.Options{Square: true, MaxSide: ocs.MaxRacks})
 	if err != nil {
 		return nil, err
 	}

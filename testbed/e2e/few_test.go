@@ -108,7 +108,7 @@ func TestHostileClients(t *testing.T) {
 		}
 	}
 	const large = 60 << 20
-	post := fmt.Sprintf("POST /v1/liquid HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n", large)
+	post := fmt.Sprintf("POST /v1/gpu/lanes HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n", large)
 	for range 300 {
 		send("GET /v1/tables HTTP/1.1\r\nHost: localhost\r\n\r\n")
 	}

@@ -5,8 +5,8 @@ export const title = "History";
 
 const kept = { kind: "", about: "", since: "", argument: "", older: [], next: "", mark: "" };
 const size = 200;
-const kinds = ["epoch", "base", "link", "cable", "drain", "warning", "order", "job", "gpu", "ocs", "takeover", "start"];
-const groups = [["epochs", ["epoch", "base"]], ["cables", ["link", "cable", "drain"]], ["warnings", ["warning"]], ["orders", ["order", "job", "gpu", "ocs"]], ["forsd", ["start", "takeover"]]];
+const kinds = ["epoch", "base", "link", "cable", "drain", "warning", "order", "job", "takeover", "start"];
+const groups = [["epochs", ["epoch", "base"]], ["cables", ["link", "cable", "drain"]], ["warnings", ["warning"]], ["orders", ["order", "job"]], ["forsd", ["start", "takeover"]]];
 const spans = [["", "all that is shown"], [3600, "the last hour"], [86400, "the last day"], [604800, "the last week"]];
 
 // words is an entry in words.

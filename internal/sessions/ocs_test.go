@@ -1,4 +1,4 @@
-package frames
+package sessions
 
 import (
 	"fmt"
@@ -10,19 +10,17 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/forsd/forsd/api"
-	"github.com/forsd/forsd/internal/tiers"
 	"github.com/forsd/forsd/optical/ocs"
 )
 
 const (
 	ocsPath = "/v1/optical/ocs/sessions"
 	opening = `{"name":"pods","racks":4,"switches":3,"delta":0.01,"period":2}`
-	matrix  = `{"demand":[[0,0.61,0.3,0.1],[0.1,0,0.61,0.3],[0.3,0.1,0,0.61],[0.61,0.3,0.1,0]]}`
+	demands = `{"demand":[[0,0.61,0.3,0.1],[0.1,0,0.61,0.3],[0.3,0.1,0,0.61],[0.61,0.3,0.1,0]]}`
 )
 
 // holds replays a period's schedule by itself.
-func holds(t *testing.T, r *tiers.PeriodReport, scale float64) {
+func holds(t *testing.T, r *PeriodReport, scale float64) {
 	t.Helper()
 	row := []float64{0, 0.61, 0.3, 0.1, 0.1, 0, 0.61, 0.3, 0.3, 0.1, 0, 0.61, 0.61, 0.3, 0.1, 0}
 	for i := range row {
@@ -41,46 +39,42 @@ func holds(t *testing.T, r *tiers.PeriodReport, scale float64) {
 // dead, until all is well again.
 func TestPeriods(t *testing.T) {
 	x := newSite()
-	x.ask(t, x.mux, "POST "+ocsPath, opening, 200, nil)
+	x.ask(t, "POST "+ocsPath, opening, 200, nil)
 	var plans []string
 	for _, g := range []string{"", `{}`, `{"dead_switches":[1]}`, ``, `{"dead_ports":[{"switch":0,"rack":2}]}`, `{}`} {
 		if g != "" {
-			x.ask(t, x.mux, "POST "+ocsPath+"/1/failures", g, 200, nil)
+			x.ask(t, "POST "+ocsPath+"/1/failures", g, 200, nil)
 		}
-		var r tiers.PeriodReport
-		w := x.ask(t, x.mux, "POST "+ocsPath+"/1/periods", matrix, 200, &r)
+		var r PeriodReport
+		w := x.ask(t, "POST "+ocsPath+"/1/periods", demands, 200, &r)
 		holds(t, &r, 1)
 		if len(r.DeadSwitches) > 0 && len(r.Switches[1].Configs) > 0 {
 			t.Errorf("the dead switch has %v", r.Switches[1].Configs)
 		}
-		plans = append(plans, fmt.Sprint(w.Header().Get("Forsd-Period"), " ", r.Fresh, r.Kept > 0, len(r.DeadSwitches), len(r.DeadPorts)))
+		plans = append(plans, fmt.Sprint(w.Header().Get("Forsplan-Period"), " ", r.Fresh, r.Kept > 0, len(r.DeadSwitches), len(r.DeadPorts)))
 	}
 	if d := cmp.Diff([]string{"1 true false 0 0", "2 false true 0 0", "3 false true 1 0", "4 false true 1 0", "5 true true 0 1", "6 false true 0 0"}, plans); d != "" {
 		t.Errorf("periods (−want +got):\n%s", d)
 	}
-	x.ask(t, x.mux, "POST "+ocsPath+"/1/periods", `{"demand":[[0,1],[1,0]]}`, 400, nil)
-	var s api.OCSSession
-	x.ask(t, x.mux, "GET "+ocsPath+"/1", "", 200, &s)
+	x.ask(t, "POST "+ocsPath+"/1/periods", `{"demand":[[0,1],[1,0]]}`, 400, nil)
+	var s OCSSession
+	x.ask(t, "GET "+ocsPath+"/1", "", 200, &s)
 	if s.Planned != 6 || s.Refused != 1 || len(s.Periods) != 6 || len(s.Periods[2].DeadSwitches) != 1 || s.Periods[5].Makespan <= 0 || s.Periods[5].LowerBound <= 0 || s.Periods[5].PlanningSeconds <= 0 || s.Periods[5].Configurations < 3 {
 		t.Errorf("%+v", s)
 	}
-	x.ask(t, x.mux, "DELETE "+ocsPath+"/1", "", 200, nil)
+	x.ask(t, "DELETE "+ocsPath+"/1", "", 200, nil)
 	want := []string{
-		"opened: OCS session 1 (pods) was opened, of 3 switches and 4 racks",
-		"failures: OCS session 1 (pods): from now on periods are planned with all switches and ports",
-		"replanned: OCS session 1 (pods): period 2, with all switches and ports, takes ",
-		"failures: OCS session 1 (pods): from now on periods are planned with dead switches 1",
-		"replanned: OCS session 1 (pods): period 3, with dead switches 1, takes ",
-		"failures: OCS session 1 (pods): from now on periods are planned with dead ports 0:2:sends",
-		"replanned: OCS session 1 (pods): period 5, with dead ports 0:2:sends, takes ",
+		"OCS session 1 (pods) was opened, of 3 switches and 4 racks",
+		"OCS session 1 (pods): from now on periods are planned with all switches and ports",
+		"OCS session 1 (pods): from now on periods are planned with dead switches 1",
+		"OCS session 1 (pods): period 3, with dead switches 1, takes ",
+		"OCS session 1 (pods): from now on periods are planned with dead ports 0:2:sends",
+		"OCS session 1 (pods): period 5, with dead ports 0:2:sends, takes ",
 	}
 	for i, text := range want {
 		if i >= len(x.told) || !strings.HasPrefix(x.told[i], text) {
 			t.Fatalf("told: %q\nwant %q", x.told, want)
 		}
-	}
-	if n, planned, refused := x.ocs.Counts(); n != 0 || planned != 6 || refused != 1 {
-		t.Errorf("counted: %d sessions, %d and %d periods", n, planned, refused)
 	}
 }
 
@@ -89,14 +83,14 @@ func TestPeriods(t *testing.T) {
 func TestWellAgain(t *testing.T) {
 	for _, field := range []string{"dead_switches", "Dead_Switches"} {
 		x := newSite()
-		x.ask(t, x.mux, "POST "+ocsPath, `{"racks":4,"switches":3,"delta":0.01,"period":2,"`+field+`":[1]}`, 200, nil)
+		x.ask(t, "POST "+ocsPath, `{"racks":4,"switches":3,"delta":0.01,"period":2,"`+field+`":[1]}`, 200, nil)
 		for _, dead := range []int{1, 0} {
-			var r tiers.PeriodReport
-			x.ask(t, x.mux, "POST "+ocsPath+"/1/periods", matrix, 200, &r)
+			var r PeriodReport
+			x.ask(t, "POST "+ocsPath+"/1/periods", demands, 200, &r)
 			if len(r.DeadSwitches) != dead {
 				t.Errorf("%s: dead are %v, want %d", field, r.DeadSwitches, dead)
 			}
-			x.ask(t, x.mux, "POST "+ocsPath+"/1/failures", `{}`, 200, nil)
+			x.ask(t, "POST "+ocsPath+"/1/failures", `{}`, 200, nil)
 		}
 	}
 }
@@ -105,13 +99,13 @@ func TestWellAgain(t *testing.T) {
 // no demand is lost or counted twice.
 func TestPeriodsAtOnce(t *testing.T) {
 	x := newSite()
-	x.ask(t, x.mux, "POST "+ocsPath, `{"racks":4,"switches":3,"delta":0.01,"period":0.0001}`, 200, nil)
+	x.ask(t, "POST "+ocsPath, `{"racks":4,"switches":3,"delta":0.01,"period":0.0001}`, 200, nil)
 	codes := make([]int, 4)
 	var all sync.WaitGroup
 	for i := range codes {
 		all.Go(func() {
 			w := httptest.NewRecorder()
-			x.mux.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "POST", ocsPath+"/1/periods", strings.NewReader(matrix)))
+			x.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "POST", ocsPath+"/1/periods", strings.NewReader(demands)))
 			codes[i] = w.Code
 		})
 	}
@@ -126,35 +120,35 @@ func TestPeriodsAtOnce(t *testing.T) {
 			t.Errorf("codes %v", codes)
 		}
 	}
-	var r tiers.PeriodReport
-	x.ask(t, x.mux, "POST "+ocsPath+"/1/periods", matrix, 200, &r)
+	var r PeriodReport
+	x.ask(t, "POST "+ocsPath+"/1/periods", demands, 200, &r)
 	holds(t, &r, planned*0.999) // nothing was carried in so short a period
 	if want := 4 * 1.01 * planned; r.Backlog < 0.99*want || r.Backlog > want {
 		t.Errorf("after %v periods %v is left over, of %v", planned, r.Backlog, want)
 	}
-	x.ocs.sessions[0].busy = true
-	x.ask(t, x.mux, "POST "+ocsPath+"/1/periods", matrix, 409, nil)
+	x.switches.sessions[0].busy = true
+	x.ask(t, "POST "+ocsPath+"/1/periods", demands, 409, nil)
 }
 
-// A forsd that ended in order goes on with circuits and what was left over; after a crash
+// A server that ended in order goes on with circuits and what was left over; after a crash
 // the next period takes nothing for standing.
 func TestPeriodsAfterARestart(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "sessions.json")
 	start := func() *site {
 		x := newSite()
-		if err := x.ocs.Keep(file); err != nil {
+		if err := x.Keep(file); err != nil {
 			t.Fatal(err)
 		}
 		return x
 	}
 	x := start()
-	x.ask(t, x.mux, "POST "+ocsPath, opening, 200, nil)
-	period := func(x *site) (r tiers.PeriodReport) {
-		x.ask(t, x.mux, "POST "+ocsPath+"/1/periods", matrix, 200, &r)
+	x.ask(t, "POST "+ocsPath, opening, 200, nil)
+	period := func(x *site) (r PeriodReport) {
+		x.ask(t, "POST "+ocsPath+"/1/periods", demands, 200, &r)
 		return r
 	}
 	period(x)
-	if err := x.ocs.Save(); err != nil {
+	if err := x.Save(); err != nil {
 		t.Fatal(err)
 	}
 	want := period(x)
@@ -169,14 +163,14 @@ func TestPeriodsAfterARestart(t *testing.T) {
 
 func TestRefusesPeriods(t *testing.T) {
 	x := newSite()
-	x.ask(t, x.mux, "POST "+ocsPath, opening, 200, nil)
+	x.ask(t, "POST "+ocsPath, opening, 200, nil)
 	for _, c := range [][3]string{
 		{"", `{"racks":4,"switches":0,"period":1}`, "0 switches"},
 		{"", `{"racks":4,"switches":1}`, "a period of 0"},
 		{"", `{"racks":513,"switches":1,"period":1}`, "with 512 racks at most"},
 		{"", `{"racks":4,"switches":1,"period":1,"method":"less"}`, "periods are scheduled by fast or best"},
 		{"", `{"racks":4,"switches":1,"period":1,"demand":[[0]]}`, "demand comes with each period"},
-		{"", `{"racks":4,"switches":1,"period":1,"from":{"racks":4}}`, "leave from out"},
+		{"", `{"racks":4,"switches":1,"period":1,"from":{"racks":4}}`, "unknown field"},
 		{"", `{"racks":4,"switches":1,"period":1,"State":""}`, "unknown field"},
 		{"/1/failures", `{"dead_switches":[3]}`, "dead switch 3"},
 		{"/1/failures", `{"dead_switches":[0,1,2]}`, "all switches are dead"},
@@ -185,10 +179,10 @@ func TestRefusesPeriods(t *testing.T) {
 		{"/1/periods", `{"demand":[[0,-1],[1,0]]}`, "-1"},
 		{"/1/periods", `{"delta":1}`, "does not come with a period"},
 		{"/1/periods", `[`, ""},
-		{"/2/periods", matrix, "there is no session"},
+		{"/2/periods", demands, "there is no session"},
 	} {
 		w := httptest.NewRecorder()
-		x.mux.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "POST", ocsPath+c[0], strings.NewReader(c[1])))
+		x.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "POST", ocsPath+c[0], strings.NewReader(c[1])))
 		if w.Code < 400 || w.Code >= 500 || !strings.Contains(w.Body.String(), c[2]) {
 			t.Errorf("%v: %d %s", c, w.Code, w.Body)
 		}

@@ -1,4 +1,4 @@
-package api
+package sessions
 
 import (
 	"time"
@@ -20,7 +20,7 @@ type Session struct {
 type Frame struct {
 	Number          uint64    `json:"number"` // from 1
 	At              time.Time `json:"at"`
-	PlanningSeconds float64   `json:"planning_seconds"` // the wait for a turn included
+	PlanningSeconds float64   `json:"planning_seconds"` // with the wait for a turn
 }
 
 // GPUSession is a run of exchanges of a GPU cluster, planned one after the other.
@@ -49,16 +49,8 @@ type GPUSessions struct {
 
 // GPUFailures is what has failed of a cluster: all of it, in place of what was named before.
 type GPUFailures struct {
-	BadNICs  []string `json:"bad_nics"` // as in POST /v1/gpu/schedule
+	BadNICs  []string `json:"bad_nics"` // as --bad-nic of forsplan gpu schedule
 	DeadGPUs []string `json:"dead_gpus"`
-}
-
-// GPUEvent is the data of an event of the kind KindGPU.
-type GPUEvent struct {
-	What    string     `json:"what"` // opened, failures, replanned or ended
-	Session GPUSession `json:"session"`
-	Frame   *GPUFrame  `json:"frame,omitempty"` // the first one planned after a change of the failures
-	Text    string     `json:"text"`
 }
 
 // OCSSession is a run of matrices for optical circuit switches, one a period.
@@ -79,7 +71,7 @@ type OCSPeriod struct {
 	LowerBound     float64 `json:"lower_bound"`
 	Late           float64 `json:"late"`
 	Backlog        float64 `json:"backlog"`
-	Fresh          bool    `json:"fresh"` // made anew
+	Fresh          bool    `json:"fresh"` // not made from the one before
 	Kept           int     `json:"kept"`
 	Configurations int     `json:"configurations"`
 	ocs.Damage
@@ -88,12 +80,4 @@ type OCSPeriod struct {
 // OCSSessions is the answer of GET /v1/optical/ocs/sessions.
 type OCSSessions struct {
 	Sessions []OCSSession `json:"sessions"`
-}
-
-// OCSEvent is the data of an event of the kind KindOCS.
-type OCSEvent struct {
-	What    string     `json:"what"` // opened, failures, replanned or ended
-	Session OCSSession `json:"session"`
-	Period  *OCSPeriod `json:"period,omitempty"` // the first one planned after a change of the failures
-	Text    string     `json:"text"`
 }

@@ -1,11 +1,9 @@
-package tiers
+package sessions
 
 import (
 	"encoding/json"
 	"fmt"
 	"net/http/httptest"
-	"os"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -13,18 +11,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/forsd/forsd/gpu"
-	"github.com/forsd/forsd/gpu/lanes"
-	"github.com/forsd/forsd/planner"
-	"github.com/forsd/forsd/testbed/asked"
-	"github.com/forsd/forsd/testbed/fabgen"
 )
 
-// askGPU posts a body to /v1/gpu/schedule.
-func askGPU(t *testing.T, body string) *httptest.ResponseRecorder {
+// askGPU plans a request without a session, and returns its status and its answer.
+func askGPU(t *testing.T, body string) (int, string) {
 	t.Helper()
+	a, err := newSite().planGPU(t.Context(), []byte(body), nil)
 	w := httptest.NewRecorder()
-	handler("POST /v1/gpu/schedule").ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "POST", "/v1/gpu/schedule", strings.NewReader(body)))
-	return w
+	write(w, a, err)
+	return w.Code, w.Body.String()
 }
 
 // TestGPUSchedule carries out what is answered.
@@ -38,12 +33,12 @@ func TestGPUSchedule(t *testing.T) {
 	for _, mode := range []gpu.Mode{"", gpu.Bytes, gpu.Rails, gpu.MinMove, gpu.Paper, gpu.None} {
 		body, err := json.Marshal(map[string]any{"traffic": rows, "gpus_per_server": 4, "mode": mode, "programs": true})
 		ok(t, err)
-		w := askGPU(t, string(body))
-		if again := askGPU(t, string(body)); w.Code != 200 || again.Body.String() != w.Body.String() {
-			t.Fatalf("mode %s: %d %s; asked again, the answer is %s", mode, w.Code, w.Body, again.Body)
+		status, text := askGPU(t, string(body))
+		if _, again := askGPU(t, string(body)); status != 200 || again != text {
+			t.Fatalf("mode %s: %d %s; asked again, the answer is %s", mode, status, text, again)
 		}
 		var r gpu.Report
-		ok(t, json.Unmarshal(w.Body.Bytes(), &r))
+		ok(t, json.Unmarshal([]byte(text), &r))
 		lengths, total := []int64{}, int64(0)
 		for _, s := range r.Stages {
 			lengths = append(lengths, s.Length)
@@ -56,8 +51,10 @@ func TestGPUSchedule(t *testing.T) {
 	}
 	// One rank's own lists are those that it has among all.
 	all, one := gpu.Report{}, gpu.Report{}
-	ok(t, json.Unmarshal(askGPU(t, `{"routing":[[1,2],[3,4]],"token_bytes":5,"return":true,"gpus_per_server":1,"programs":true}`).Body.Bytes(), &all))
-	ok(t, json.Unmarshal(askGPU(t, `{"routing":[[1,2],[3,4]],"token_bytes":5,"return":true,"gpus_per_server":1,"rank":1}`).Body.Bytes(), &one))
+	_, text := askGPU(t, `{"routing":[[1,2],[3,4]],"token_bytes":5,"return":true,"gpus_per_server":1,"programs":true}`)
+	ok(t, json.Unmarshal([]byte(text), &all))
+	_, text = askGPU(t, `{"routing":[[1,2],[3,4]],"token_bytes":5,"return":true,"gpus_per_server":1,"rank":1}`)
+	ok(t, json.Unmarshal([]byte(text), &one))
 	if len(all.Programs) != 2 || len(one.Programs) != 1 || cmp.Diff(all.Programs[1], one.Programs[0]) != "" || one.Programs[0].Input != 10+20 {
 		t.Errorf("of %+v, rank 1 has %+v", all.Programs, one.Programs)
 	}
@@ -69,38 +66,12 @@ func TestGPUSite(t *testing.T) {
 		`{"traffic":[[0,0,8,0],[0,0,0,8],[1,0,0,0],[0,1,0,0]],"gpus_per_server":2,"bad_nics":["0:1"]}`,
 		`{"traffic":[[0,0,8,0],[0,0,0,8],[1,0,0,0],[0,1,0,0]],"site":{"servers":[{"gpus":2,"nics":[{"gpu":0,"speed":4}]},{"gpus":2,"nics":[{"gpu":1,"speed":4},{"gpu":1,"speed":4}]}]}}`,
 	} {
-		w := askGPU(t, body)
+		status, text := askGPU(t, body)
 		var r gpu.Report
-		ok(t, json.Unmarshal(w.Body.Bytes(), &r))
-		if w.Code != 200 || r.Bound != 16 || r.Length != 16 || r.Certificate == nil || r.Certificate.Channels != 1 || len(r.Places) == 0 {
-			t.Errorf("%s: %d %s", body, w.Code, w.Body)
+		ok(t, json.Unmarshal([]byte(text), &r))
+		if status != 200 || r.Bound != 16 || r.Length != 16 || r.Certificate == nil || r.Certificate.Channels != 1 || len(r.Places) == 0 {
+			t.Errorf("%s: %d %s", body, status, text)
 		}
-	}
-}
-
-// TestGPUPinnedInTime ends a request while its stages are pinned: the plan that it has is
-// answered, pinned in fewer ways.
-func TestGPUPinnedInTime(t *testing.T) {
-	tree := fabgen.Damaged(t, fabgen.Spec{Spines: 4, Leaves: 4, LMC: 2}, [2]int{0, 3})
-	routed, err := planner.Route(t.Context(), tree, planner.Settings{})
-	ok(t, err)
-	g := &ground{Fabric: tree.Fabric, Tree: tree, Tables: routed.Tables}
-	q := &gpuRequest{lanes.Request{GPUsPerServer: 4, Options: gpu.Options{Mode: gpu.Bytes}}}
-	for i := range 16 {
-		q.Traffic = append(q.Traffic, slices.Repeat([]float64{float64(1_000_000 * (i + 1))}, 16))
-	}
-	pinned := func(fabric bool, most int) (*lanes.Plan, int) {
-		t.Helper()
-		q.Fabric = fabric
-		ctx := &asked.Context{Context: t.Context(), Most: most}
-		answer, err := g.planGPU(ctx, q)
-		ok(t, err)
-		return answer.(lanes.Report).Fabric, ctx.Asked()
-	}
-	_, planned := pinned(false, 1<<20)
-	whole, _ := pinned(true, 1<<20)
-	if ended, _ := pinned(true, planned); ended.Seconds <= whole.Seconds {
-		t.Errorf("pinned in %v s, and when there is no time in %v s", whole.Seconds, ended.Seconds)
 	}
 }
 
@@ -130,11 +101,10 @@ func TestGPUScheduleRefuses(t *testing.T) {
 		`{"traffic":[[0,1],[1,0]],"gpus_per_server":1,"b2":0}`:                          "bandwidths of 1 to 1e18",
 		`{"traffic":[[0,1],[1,0]],"gpus_per_server":1,"rank":2}`:                        "rank 2: want 0 to 1",
 		`{"traffic":[[0,1],[1,0]],"gpus_per_server":1,"unknown":2}`:                     "unknown",
-		`{"traffic":[` + strings.Repeat("[0],", gpuRanks) + `[0]],"gpus_per_server":1}`: "1025 GPUs: this takes 1024 at most",
-		`{"traffic":[` + strings.Repeat(" ", GPUBody) + `[0]],"gpus_per_server":1}`:     "longer than",
+		`{"traffic":[` + strings.Repeat("[0],", gpuRanks) + `[0]],"gpus_per_server":1}`: "1025 GPUs: a session takes 1024 at most",
 	} {
-		if w := askGPU(t, body); w.Code < 400 || w.Code >= 500 || !strings.Contains(w.Body.String(), want) {
-			t.Errorf("%.100s: %d %s, want an error with %q", body, w.Code, w.Body, want)
+		if status, text := askGPU(t, body); status < 400 || status >= 500 || !strings.Contains(text, want) {
+			t.Errorf("%.100s: %d %s, want an error with %q", body, status, text, want)
 		}
 	}
 	// A plan of too many transfers for an answer.
@@ -144,21 +114,16 @@ func TestGPUScheduleRefuses(t *testing.T) {
 	for row := range slices.Chunk(traffic.Bytes, traffic.Ranks()) {
 		rows = append(rows, strings.Join(strings.Fields(fmt.Sprint(row)), ","))
 	}
-	w := askGPU(t, `{"traffic":[`+strings.Join(rows, ",")+`],"gpus_per_server":8,"mode":"paper"}`)
-	if w.Code != 400 || !strings.Contains(w.Body.String(), "more than 1048576 transfers: take a larger grain") {
-		t.Errorf("a plan with a million transfers: %d %.300s", w.Code, w.Body)
+	status, text := askGPU(t, `{"traffic":[`+strings.Join(rows, ",")+`],"gpus_per_server":8,"mode":"paper"}`)
+	if status != 400 || !strings.Contains(text, "more than 1048576 transfers: take a larger grain") {
+		t.Errorf("a plan with a million transfers: %d %.300s", status, text)
 	}
 }
 
-// TestGPUDocument asks the example of docs/gpu.md.
-func TestGPUDocument(t *testing.T) {
-	doc, err := os.ReadFile("../../docs/gpu.md")
-	ok(t, err)
-	m := regexp.MustCompile("(?s)/v1/gpu/schedule -d '([^']*)'( \\| jq \\.)?\n(.*?)```").FindSubmatch(doc)
-	if m == nil {
-		t.Fatal("docs/gpu.md has no example of POST /v1/gpu/schedule")
-	}
-	if got := askGPU(t, string(m[1])).Body.String(); got != string(m[3]) {
-		t.Errorf("docs/gpu.md is not what forsd answers (-document +answer):\n%s", cmp.Diff(string(m[3]), got))
+// ok fails the test where there is an error.
+func ok(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -1,11 +1,10 @@
-package frames
+package sessions
 
 import (
 	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -16,54 +15,29 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/gpu"
+	"github.com/forsd/forsd/internal/nics"
 	"github.com/forsd/forsd/internal/sealed"
-	"github.com/forsd/forsd/internal/tiers"
-	"github.com/forsd/forsd/internal/worker"
-	"github.com/forsd/forsd/lft"
-	"github.com/forsd/forsd/topology"
 )
 
-func TestMain(m *testing.M) {
-	worker.Main(tiers.Tasks())
-	os.Exit(m.Run())
-}
-
-// site is a room behind its endpoints, and what it has told.
+// site is a server, and what it has logged.
 type site struct {
-	*GPUs
-	ocs    *OCS
-	mux    *http.ServeMux
-	single http.Handler // plans without a session
-	told   []string
+	*Server
+	told []string
 }
 
 func newSite() *site {
-	x := &site{mux: http.NewServeMux()}
-	pool := worker.NewPool(worker.Defaults())
-	none := func() (*topology.Fabric, *topology.FatTree, *lft.Tables) { return nil, nil, nil }
-	x.single = tiers.Handlers(pool, none)[tiers.GPU]
-	x.GPUs = New(OfGPUs(), pool, none, func(what string, _ *api.GPUSession, _ *api.GPUFrame, text string) {
-		x.told = append(x.told, what+": "+text)
-	})
-	x.ocs = New(OfOCS(), pool, none, func(what string, _ *api.OCSSession, _ *api.OCSPeriod, text string) {
-		x.told = append(x.told, what+": "+text)
-	})
-	for _, all := range []map[string]http.Handler{x.Readers(), x.Operators(), x.ocs.Readers(), x.ocs.Operators()} {
-		for pattern, h := range all {
-			x.mux.Handle(pattern, h)
-		}
-	}
+	x := &site{}
+	x.Server = New(nics.Fabric{}, func(text string) { x.told = append(x.told, text) })
 	return x
 }
 
 // ask asks an endpoint, and reads its answer where that is of use.
-func (x *site) ask(t *testing.T, h http.Handler, request, body string, want int, out any) *httptest.ResponseRecorder {
+func (x *site) ask(t *testing.T, request, body string, want int, out any) *httptest.ResponseRecorder {
 	t.Helper()
 	method, path, _ := strings.Cut(request, " ")
 	w := httptest.NewRecorder()
-	h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader(body)))
+	x.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader(body)))
 	if w.Code != want {
 		t.Fatalf("%s %s: %d %s, want %d", request, body, w.Code, w.Body, want)
 	}
@@ -81,28 +55,35 @@ const traffic = `"traffic":[[0,0,8,4],[0,0,2,8],[1,0,0,0],[0,1,0,0]]`
 // and all of it is remembered, told of and counted.
 func TestSession(t *testing.T) {
 	x := newSite()
-	var s api.GPUSession
-	x.ask(t, x.mux, "POST /v1/gpu/sessions", `{"name":"moe","servers":2,"gpus_per_server":2,"mode":"bytes","b2":1e9}`, 200, &s)
+	var s GPUSession
+	x.ask(t, "POST /v1/gpu/sessions", `{"name":"moe","servers":2,"gpus_per_server":2,"mode":"bytes","b2":1e9}`, 200, &s)
 	if s.ID != 1 || s.Name != "moe" || s.Planned != 0 {
 		t.Errorf("%+v", s)
 	}
-	alone := x.ask(t, x.single, "POST /", `{"gpus_per_server":2,"mode":"bytes","b2":1e9,"rank":1,`+traffic+`}`, 200, nil)
+	alone, err := x.planGPU(t.Context(), []byte(`{"gpus_per_server":2,"mode":"bytes","b2":1e9,"rank":1,`+traffic+`}`), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := json.Marshal(alone)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for n := range 2 {
-		w := x.ask(t, x.mux, "POST /v1/gpu/sessions/1/frames", `{"rank":1,`+traffic+`}`, 200, nil)
-		if w.Header().Get("Forsd-Frame") != fmt.Sprint(n+1) || !bytes.Equal(w.Body.Bytes(), alone.Body.Bytes()) {
-			t.Errorf("frame %s: %s\nwant %s", w.Header().Get("Forsd-Frame"), w.Body, alone.Body)
+		w := x.ask(t, "POST /v1/gpu/sessions/1/frames", `{"rank":1,`+traffic+`}`, 200, nil)
+		if w.Header().Get("Forsplan-Frame") != fmt.Sprint(n+1) || w.Body.String() != string(want)+"\n" {
+			t.Errorf("frame %s: %s\nwant %s", w.Header().Get("Forsplan-Frame"), w.Body, want)
 		}
 	}
-	x.ask(t, x.mux, "POST /v1/gpu/sessions/1/failures", `{"bad_nics":["0:1"]}`, 200, &s)
+	x.ask(t, "POST /v1/gpu/sessions/1/failures", `{"bad_nics":["0:1"]}`, 200, &s)
 	var r gpu.Report
-	x.ask(t, x.mux, "POST /v1/gpu/sessions/1/frames", `{`+traffic+`}`, 200, &r)
+	x.ask(t, "POST /v1/gpu/sessions/1/frames", `{`+traffic+`}`, 200, &r)
 	if r.Length != 22 || r.Certificate == nil || r.Certificate.Server != 0 {
 		t.Errorf("with one NIC of server 0 the length is %d, by %+v", r.Length, r.Certificate)
 	}
-	x.ask(t, x.mux, "POST /v1/gpu/sessions/1/frames", `{"traffic":[[1]]}`, 400, nil)
-	x.ask(t, x.mux, "POST /v1/gpu/sessions/1/failures", `{}`, 200, nil)
-	x.ask(t, x.mux, "POST /v1/gpu/sessions/1/frames", `{`+traffic+`}`, 200, &r)
-	x.ask(t, x.mux, "GET /v1/gpu/sessions/1", "", 200, &s)
+	x.ask(t, "POST /v1/gpu/sessions/1/frames", `{"traffic":[[1]]}`, 400, nil)
+	x.ask(t, "POST /v1/gpu/sessions/1/failures", `{}`, 200, nil)
+	x.ask(t, "POST /v1/gpu/sessions/1/frames", `{`+traffic+`}`, 200, &r)
+	x.ask(t, "GET /v1/gpu/sessions/1", "", 200, &s)
 	var lengths []int64
 	var bad []string
 	for _, f := range s.Frames {
@@ -117,27 +98,24 @@ func TestSession(t *testing.T) {
 	if d := cmp.Diff([]string{"1 []", "2 []", "3 [0:1]", "5 []"}, bad); d != "" {
 		t.Errorf("failures (−want +got):\n%s", d)
 	}
-	x.ask(t, x.mux, "DELETE /v1/gpu/sessions/1", "", 200, nil)
-	x.ask(t, x.mux, "GET /v1/gpu/sessions/1", "", 404, nil)
-	want := []string{
-		"opened: GPU session 1 (moe) was opened, of 4 GPUs",
-		"failures: GPU session 1 (moe): from now on frames are planned with bad NICs 0:1",
-		"replanned: GPU session 1 (moe): frame 3, with bad NICs 0:1, sends 22 bytes a NIC in ",
-		"failures: GPU session 1 (moe): from now on frames are planned with all NICs and GPUs",
-		"replanned: GPU session 1 (moe): frame 5, with all NICs and GPUs, sends 11 bytes a NIC in ",
-		"ended: GPU session 1 (moe) has ended",
+	x.ask(t, "DELETE /v1/gpu/sessions/1", "", 200, nil)
+	x.ask(t, "GET /v1/gpu/sessions/1", "", 404, nil)
+	told := []string{
+		"GPU session 1 (moe) was opened, of 4 GPUs",
+		"GPU session 1 (moe): from now on frames are planned with bad NICs 0:1",
+		"GPU session 1 (moe): frame 3, with bad NICs 0:1, sends 22 bytes a NIC in ",
+		"GPU session 1 (moe): from now on frames are planned with all NICs and GPUs",
+		"GPU session 1 (moe): frame 5, with all NICs and GPUs, sends 11 bytes a NIC in ",
+		"GPU session 1 (moe) has ended",
 	}
-	for i, text := range want {
+	for i, text := range told {
 		if i >= len(x.told) || !strings.HasPrefix(x.told[i], text) {
-			t.Fatalf("told: %q\nwant %q", x.told, want)
+			t.Fatalf("told: %q\nwant %q", x.told, told)
 		}
-	}
-	if n, planned, refused := x.Counts(); n != 0 || planned != 4 || refused != 1 {
-		t.Errorf("counted: %d sessions, %d and %d frames", n, planned, refused)
 	}
 }
 
-// A forsd that is started again goes on with the sessions of the one before, and with its
+// A server that is started again goes on with the sessions of the one before, and with its
 // numbers, unless their file is damaged: then no new session has the number of a lost one.
 func TestRestart(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "sessions.json")
@@ -150,35 +128,35 @@ func TestRestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 3 {
-		x.ask(t, x.mux, "POST /v1/gpu/sessions", `{"name":"moe","servers":2,"gpus_per_server":2}`, 200, nil)
+		x.ask(t, "POST /v1/gpu/sessions", `{"name":"moe","servers":2,"gpus_per_server":2}`, 200, nil)
 	}
-	x.ask(t, x.mux, "DELETE /v1/gpu/sessions/3", "", 200, nil)
-	x.ask(t, x.mux, "POST /v1/gpu/sessions/1/frames", `{`+traffic+`}`, 200, nil)
-	x.ask(t, x.mux, "POST /v1/gpu/sessions/2/failures", `{"bad_nics":["0:1"]}`, 200, nil)
-	x.ask(t, x.mux, "POST /v1/gpu/sessions/1/frames", `{`+traffic+`}`, 200, nil)
-	x.sessions[0].Shown.Asked = time.Now().Add(-mostIdle + time.Minute)
+	x.ask(t, "DELETE /v1/gpu/sessions/3", "", 200, nil)
+	x.ask(t, "POST /v1/gpu/sessions/1/frames", `{`+traffic+`}`, 200, nil)
+	x.ask(t, "POST /v1/gpu/sessions/2/failures", `{"bad_nics":["0:1"]}`, 200, nil)
+	x.ask(t, "POST /v1/gpu/sessions/1/frames", `{`+traffic+`}`, 200, nil)
+	x.gpus.sessions[0].Shown.Asked = time.Now().Add(-mostIdle + time.Minute)
 	if err := x.Save(); err != nil {
 		t.Fatal(err)
 	}
-	var before, after api.GPUSession
-	x.ask(t, x.mux, "GET /v1/gpu/sessions/1", "", 200, &before)
+	var before, after GPUSession
+	x.ask(t, "GET /v1/gpu/sessions/1", "", 200, &before)
 	if x, err = start(); err != nil {
 		t.Fatal(err)
 	}
-	x.ask(t, x.mux, "GET /v1/gpu/sessions/1", "", 200, &after)
+	x.ask(t, "GET /v1/gpu/sessions/1", "", 200, &after)
 	if d := cmp.Diff(before, after, cmpopts.IgnoreFields(before, "Asked")); d != "" || len(after.Frames) != 2 || after.GPUs != 4 {
 		t.Errorf("session 1 before and after (−want +got):\n%s", d)
 	}
-	if w := x.ask(t, x.mux, "POST /v1/gpu/sessions/1/frames", `{`+traffic+`}`, 200, nil); w.Header().Get("Forsd-Frame") != "3" {
-		t.Errorf("the frame after two has the number %s", w.Header().Get("Forsd-Frame"))
+	if w := x.ask(t, "POST /v1/gpu/sessions/1/frames", `{`+traffic+`}`, 200, nil); w.Header().Get("Forsplan-Frame") != "3" {
+		t.Errorf("the frame after two has the number %s", w.Header().Get("Forsplan-Frame"))
 	}
 	var r gpu.Report
-	x.ask(t, x.mux, "POST /v1/gpu/sessions/2/frames", `{`+traffic+`}`, 200, &r)
-	if r.Length != 22 || len(x.told) != 1 || !strings.HasPrefix(x.told[0], "replanned: GPU session 2 (moe): frame 1, with bad NICs 0:1") {
+	x.ask(t, "POST /v1/gpu/sessions/2/frames", `{`+traffic+`}`, 200, &r)
+	if r.Length != 22 || len(x.told) != 1 || !strings.HasPrefix(x.told[0], "GPU session 2 (moe): frame 1, with bad NICs 0:1") {
 		t.Errorf("with one NIC of server 0 the length is %d; told: %q", r.Length, x.told)
 	}
-	x.ask(t, x.mux, "GET /v1/gpu/sessions/3", "", 404, nil)
-	x.ask(t, x.mux, "POST /v1/gpu/sessions", `{"servers":2,"gpus_per_server":1}`, 200, &after)
+	x.ask(t, "GET /v1/gpu/sessions/3", "", 404, nil)
+	x.ask(t, "POST /v1/gpu/sessions", `{"servers":2,"gpus_per_server":1}`, 200, &after)
 	if after.ID != 4 {
 		t.Errorf("the session after 3 has the number %d", after.ID)
 	}
@@ -193,9 +171,9 @@ func TestRestart(t *testing.T) {
 	if x, err = start(); !errors.Is(err, sealed.ErrDamaged) {
 		t.Errorf("a damaged file: %v", err)
 	}
-	x.file = filepath.Join(t.TempDir(), "none", "sessions.json")
-	x.ask(t, x.mux, "POST /v1/gpu/sessions", `{"servers":2,"gpus_per_server":1}`, 200, &after)
-	if after.ID <= 4 || !strings.Contains(x.told[0], "a restart of forsd would forget that: ") {
+	x.path = filepath.Join(t.TempDir(), "none", "sessions.json")
+	x.ask(t, "POST /v1/gpu/sessions", `{"servers":2,"gpus_per_server":1}`, 200, &after)
+	if after.ID <= 4 || !strings.Contains(x.told[0], "a restart would forget that: ") {
 		t.Errorf("after the loss of four sessions, session %d: %q", after.ID, x.told)
 	}
 }
@@ -203,29 +181,29 @@ func TestRestart(t *testing.T) {
 // A NIC of a session of unequal servers fails as any other.
 func TestFailureOfASite(t *testing.T) {
 	x := newSite()
-	x.ask(t, x.mux, "POST /v1/gpu/sessions", `{"site":{"servers":[{"gpus":2,"nics":[{"gpu":0,"speed":400},{"gpu":1,"speed":400}]},{"gpus":1,"nics":[{"gpu":0,"speed":400},{"gpu":0,"speed":400}]}]}}`, 200, nil)
+	x.ask(t, "POST /v1/gpu/sessions", `{"site":{"servers":[{"gpus":2,"nics":[{"gpu":0,"speed":400},{"gpu":1,"speed":400}]},{"gpus":1,"nics":[{"gpu":0,"speed":400},{"gpu":0,"speed":400}]}]}}`, 200, nil)
 	var lengths []int64
 	for _, failed := range []string{`{}`, `{"bad_nics":["1:1"]}`, `{"bad_nics":["1:0:0","1:1:50"]}`, `{}`} {
-		x.ask(t, x.mux, "POST /v1/gpu/sessions/1/failures", failed, 200, nil)
+		x.ask(t, "POST /v1/gpu/sessions/1/failures", failed, 200, nil)
 		var r gpu.Report
-		x.ask(t, x.mux, "POST /v1/gpu/sessions/1/frames", `{"traffic":[[0,0,80],[0,0,20],[60,0,0]]}`, 200, &r)
+		x.ask(t, "POST /v1/gpu/sessions/1/frames", `{"traffic":[[0,0,80],[0,0,20],[60,0,0]]}`, 200, &r)
 		lengths = append(lengths, r.Length)
 	}
 	if d := cmp.Diff([]int64{50, 100, 100, 50}, lengths); d != "" {
 		t.Errorf("lengths (−want +got):\n%s", d)
 	}
-	x.ask(t, x.mux, "POST /v1/gpu/sessions/1/failures", `{"bad_nics":["1:2"]}`, 400, nil)
-	x.ask(t, x.mux, "POST /v1/gpu/sessions/1/failures", `{"dead_gpus":["1:1"]}`, 400, nil)
+	x.ask(t, "POST /v1/gpu/sessions/1/failures", `{"bad_nics":["1:2"]}`, 400, nil)
+	x.ask(t, "POST /v1/gpu/sessions/1/failures", `{"dead_gpus":["1:1"]}`, 400, nil)
 }
 
-// What makes no sense is refused when it is said, not with the next frame.
+// Nonsense is refused when it is said, not with the next frame.
 func TestRefuses(t *testing.T) {
 	x := newSite()
-	x.ask(t, x.mux, "POST /v1/gpu/sessions", `{"servers":2,"gpus_per_server":2}`, 200, nil)
+	x.ask(t, "POST /v1/gpu/sessions", `{"servers":2,"gpus_per_server":2}`, 200, nil)
 	for request, want := range map[string]string{
 		`POST /v1/gpu/sessions {"servers":2,"gpus_per_server":2,"mode":"wild"}`:        `there is no mode \"wild\"`,
 		`POST /v1/gpu/sessions {"servers":2,"gpus_per_server":2,"fabrik":true}`:        "unknown field",
-		`POST /v1/gpu/sessions {"servers":2,"gpus_per_server":2,"fabric":true}`:        "is not a fat tree of two levels, or has not been seen yet",
+		`POST /v1/gpu/sessions {"servers":2,"gpus_per_server":2,"fabric":true}`:        "was started without --forsd",
 		`POST /v1/gpu/sessions {"servers":2,"gpus_per_server":2,"bad_nics":["2:0"]}`:   `is not there: servers, of which there are 2,`,
 		`POST /v1/gpu/sessions {"servers":2,"gpus_per_server":2,` + traffic + `}`:      "traffic comes with each frame",
 		`POST /v1/gpu/sessions {"servers":2000,"gpus_per_server":2}`:                   "with 1024 GPUs at most",
@@ -233,6 +211,7 @@ func TestRefuses(t *testing.T) {
 		`POST /v1/gpu/sessions {"servers":"2","gpus_per_server":2}`:                    "cannot unmarshal string",
 		`POST /v1/gpu/sessions {"name":"` + strings.Repeat("x", 65) + `","servers":2}`: "the name has more than 64 bytes",
 		`POST /v1/gpu/sessions {"name":"a\nb","servers":2,"gpus_per_server":2}`:        "or control characters",
+		`POST /v1/gpu/sessions {"name":"` + strings.Repeat(" ", openingBody) + `"}`:    "longer than",
 		`POST /v1/gpu/sessions null`:                                      "want an object",
 		`POST /v1/gpu/sessions/1/failures {"bad_nics":["0:2"]}`:           `is not there: servers, of which there are 2,`,
 		`POST /v1/gpu/sessions/1/failures {"nics":["0:1"]}`:               "unknown field",
@@ -251,7 +230,7 @@ func TestRefuses(t *testing.T) {
 		}
 		method, path, _ := strings.Cut(strings.TrimSpace(where), " ")
 		w := httptest.NewRecorder()
-		x.mux.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader(body)))
+		x.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader(body)))
 		if w.Code < 400 || w.Code == 500 || !strings.Contains(w.Body.String(), want) {
 			t.Errorf("%.100s: %d %s\nwant %s", request, w.Code, w.Body, want)
 		}
@@ -263,19 +242,19 @@ func TestRefuses(t *testing.T) {
 func TestLimits(t *testing.T) {
 	x := newSite()
 	for range mostSessions {
-		x.ask(t, x.mux, "POST /v1/gpu/sessions", `{"servers":2,"gpus_per_server":1}`, 200, nil)
+		x.ask(t, "POST /v1/gpu/sessions", `{"servers":2,"gpus_per_server":1}`, 200, nil)
 	}
-	x.ask(t, x.mux, "POST /v1/gpu/sessions", `{"servers":2,"gpus_per_server":1}`, 503, nil)
-	x.sessions[3].Shown.Asked = time.Now().Add(-mostIdle)
-	x.sessions[5].Shown.Asked = time.Now().Add(-mostIdle + time.Minute)
-	var all api.GPUSessions
-	x.ask(t, x.mux, "GET /v1/gpu/sessions", "", 200, &all)
-	if len(all.Sessions) != mostSessions-1 || x.told[len(x.told)-1] != "ended: GPU session 4 has ended: no frame for 1h0m0s" {
+	x.ask(t, "POST /v1/gpu/sessions", `{"servers":2,"gpus_per_server":1}`, 503, nil)
+	x.gpus.sessions[3].Shown.Asked = time.Now().Add(-mostIdle)
+	x.gpus.sessions[5].Shown.Asked = time.Now().Add(-mostIdle + time.Minute)
+	var all GPUSessions
+	x.ask(t, "GET /v1/gpu/sessions", "", 200, &all)
+	if len(all.Sessions) != mostSessions-1 || x.told[len(x.told)-1] != "GPU session 4 has ended: no frame for 1h0m0s" {
 		t.Errorf("%d sessions; %q", len(all.Sessions), x.told[len(x.told)-1])
 	}
-	s := &session[api.GPUSession]{}
+	s := &session[GPUSession]{}
 	for n := range uint64(mostFrames + 5) {
-		x.note(s, api.GPUFrame{Frame: api.Frame{Number: n}}, true, false)
+		x.gpus.note(s, GPUFrame{Frame: Frame{Number: n}}, true)
 	}
 	if list := s.Shown.Frames; len(list) != mostFrames || list[0].Number != 5 {
 		t.Errorf("%d frames from %d on", len(list), list[0].Number)

@@ -1,9 +1,10 @@
-// Package frames keeps sessions: a cluster of GPUs, or optical circuit switches, and how plans
-// are wanted for it, what of it has failed, and the frames that were planned for it, one after
-// the other: exchanges, or periods.
-package frames
+// Package sessions serves sessions over HTTP: a cluster of GPUs, or optical circuit switches,
+// with how plans are wanted for it, what of it has failed, and the frames that were planned for
+// it, one after the other: exchanges, or periods.
+package sessions
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -14,8 +15,6 @@ import (
 	"time"
 
 	"github.com/forsd/forsd/api"
-	"github.com/forsd/forsd/internal/tiers"
-	"github.com/forsd/forsd/internal/worker"
 )
 
 // The limits of sessions.
@@ -27,11 +26,10 @@ const (
 	openingBody  = 256 << 10 // bytes: a site of the most GPUs
 )
 
-// Sort is what sessions of one sort are: S a session as the API has it, F a frame, X what may
-// have failed.
-type Sort[S, F, X any] struct {
+// kind is what sessions of one kind are: S a session as the API has it, F a frame, X what may
+// have failed, A the answer to a frame.
+type kind[S, F, X, A any] struct {
 	path        string
-	planner     string   // of frames, as tiers has it
 	header      string   // of an answer, with the number of the frame
 	name, frame string   // in words
 	ofFrame     []string // the fields of a plan's request that come with each frame
@@ -39,29 +37,27 @@ type Sort[S, F, X any] struct {
 	body        int64    // of a frame, in bytes
 	follows     bool     // frames go on from the one before: there is one at a time
 
-	session func(*S) (*api.Session, *X, *[]F)
-	of      func(*F) (*api.Frame, *X)
+	session func(*S) (*Session, *X, *[]F)
+	of      func(*F) (*Frame, *X)
 	open    func(settings map[string]json.RawMessage, text []byte) (s S, about string, err error)
 	nothing func(*S) (field string, side int) // a matrix of zeros
-	figures func(*F) map[string]any           // by their names in the answer
-	tidy    func(*X)                          // makes lists that JSON shows as such
-	failed  func(*X) string                   // in words
-	result  func(*F) string                   // in words
+	// plan plans what the body of a request asks for, on from a state, in whose place it leaves
+	// that of the next frame.
+	plan    func(ctx context.Context, body []byte, state *[]byte) (*A, error)
+	figures func(*F, *A)    // takes those of an answer
+	tidy    func(*X)        // makes lists that JSON shows as such
+	failed  func(*X) string // in words
+	result  func(*F) string // in words
 }
 
-// Room is the sessions of a sort that there are.
-type Room[S, F, X any] struct {
-	Sort[S, F, X]
-	plan func(state *[]byte) tiers.Plan // of a frame
-	tell func(what string, s *S, f *F, text string)
-	file string // that keeps the sessions; "" for none
+// room is the sessions of a kind.
+type room[S, F, X, A any] struct {
+	kind[S, F, X, A]
+	server *Server
 
-	saving sync.Mutex // of the file; taken before mu
-
-	mu               sync.Mutex
-	sessions         []*session[S] // by ID
-	last             uint64
-	planned, refused uint64 // frames
+	mu       sync.Mutex
+	sessions []*session[S] // by ID
+	last     uint64
 }
 
 // session is one of them; the room's lock is for it too.
@@ -69,45 +65,24 @@ type session[S any] struct {
 	Shown    S                          `json:"session"`
 	Settings map[string]json.RawMessage `json:"settings"` // fields of the requests
 	Number   uint64                     `json:"number"`   // of the last frame
-	Changed  bool                       `json:"changed"`  // other parts have failed since the last frame
+	Failed   string                     `json:"failed"`   // when the last frame was planned, in words
 	State    []byte                     `json:"state"`    // that the next frame goes on from
 	busy     bool                       // where frames follow each other: one is being planned
 }
 
-// New is a room whose frames are planned by a pool's processes, on routes where they are
-// pinned. tell is told of what becomes of sessions.
-func New[S, F, X any](sort Sort[S, F, X], pool *worker.Pool, routes tiers.Routes, tell func(what string, s *S, f *F, text string)) *Room[S, F, X] {
-	plan := func(state *[]byte) tiers.Plan { return tiers.Planner(pool, routes, sort.planner, state) }
-	return &Room[S, F, X]{Sort: sort, plan: plan, tell: tell}
+// endpoints adds those of the room.
+func (r *room[S, F, X, A]) endpoints(mux *http.ServeMux) {
+	mux.Handle("GET "+r.path, answer(r.list))
+	mux.Handle("POST "+r.path, answer(r.opening))
+	mux.Handle("GET "+r.path+"/{session}", answer(r.show))
+	mux.Handle("DELETE "+r.path+"/{session}", answer(r.end))
+	mux.Handle("POST "+r.path+"/{session}/failures", answer(r.fail))
+	mux.HandleFunc("POST "+r.path+"/{session}/"+r.frame+"s", r.next)
 }
 
-// Readers are the endpoints that change nothing, Operators those that do, by their patterns.
-func (r *Room[S, F, X]) Readers() map[string]http.Handler {
-	return map[string]http.Handler{
-		"GET " + r.path:                api.Answer(r.list),
-		"GET " + r.path + "/{session}": api.Answer(r.show),
-	}
-}
-
-// Operators are the endpoints that change something.
-func (r *Room[S, F, X]) Operators() map[string]http.Handler {
-	return map[string]http.Handler{
-		"POST " + r.path:                                 api.Answer(r.opening),
-		"POST " + r.path + "/{session}/failures":         api.Answer(r.fail),
-		"POST " + r.path + "/{session}/" + r.frame + "s": http.HandlerFunc(r.next),
-		"DELETE " + r.path + "/{session}":                api.Answer(r.end),
-	}
-}
-
-// Counts is how many sessions there are, and how many frames were planned and refused.
-func (r *Room[S, F, X]) Counts() (sessions int, planned, refused uint64) {
-	defer r.lock()()
-	return len(r.sessions), r.planned, r.refused
-}
-
-// lock takes the lock and ends the sessions that nobody has asked for long; what it returns
-// gives the lock back and tells of them.
-func (r *Room[S, F, X]) lock() (unlock func()) {
+// lock takes the lock and ends the sessions that were not asked for during mostIdle. The
+// function that it returns gives the lock back, and has these logged.
+func (r *room[S, F, X, A]) lock() (unlock func()) {
 	r.mu.Lock()
 	var idle []S
 	r.sessions = slices.DeleteFunc(r.sessions, func(s *session[S]) bool {
@@ -120,13 +95,13 @@ func (r *Room[S, F, X]) lock() (unlock func()) {
 	return func() {
 		r.mu.Unlock()
 		for _, s := range idle {
-			r.changed("ended", &s, fmt.Sprintf(" has ended: no %s for %v", r.frame, mostIdle))
+			r.changed(&s, fmt.Sprintf(" has ended: no %s for %v", r.frame, mostIdle))
 		}
 	}
 }
 
 // find is the session of a request, which counts as asked for.
-func (r *Room[S, F, X]) find(req *http.Request) (*session[S], error) {
+func (r *room[S, F, X, A]) find(req *http.Request) (*session[S], error) {
 	text := req.PathValue("session")
 	id, err := strconv.ParseUint(text, 10, 64)
 	i := slices.IndexFunc(r.sessions, func(s *session[S]) bool { return r.head(&s.Shown).ID == id })
@@ -138,13 +113,13 @@ func (r *Room[S, F, X]) find(req *http.Request) (*session[S], error) {
 }
 
 // head is what a session has of all.
-func (r *Room[S, F, X]) head(s *S) *api.Session {
+func (r *room[S, F, X, A]) head(s *S) *Session {
 	h, _, _ := r.session(s)
 	return h
 }
 
 // summary is a session without its frames.
-func (r *Room[S, F, X]) summary(s *session[S]) S {
+func (r *room[S, F, X, A]) summary(s *session[S]) S {
 	out := s.Shown
 	_, _, list := r.session(&out)
 	*list = nil
@@ -152,7 +127,7 @@ func (r *Room[S, F, X]) summary(s *session[S]) S {
 }
 
 // label names a session in words.
-func (r *Room[S, F, X]) label(s *S) string {
+func (r *room[S, F, X, A]) label(s *S) string {
 	h := r.head(s)
 	if h.Name == "" {
 		return fmt.Sprintf("%s %d", r.name, h.ID)
@@ -160,7 +135,7 @@ func (r *Room[S, F, X]) label(s *S) string {
 	return fmt.Sprintf("%s %d (%s)", r.name, h.ID, h.Name)
 }
 
-func (r *Room[S, F, X]) list(*http.Request) (any, error) {
+func (r *room[S, F, X, A]) list(*http.Request) (any, error) {
 	defer r.lock()()
 	list := []S{}
 	for _, s := range r.sessions {
@@ -169,7 +144,7 @@ func (r *Room[S, F, X]) list(*http.Request) (any, error) {
 	return map[string][]S{"sessions": list}, nil
 }
 
-func (r *Room[S, F, X]) show(req *http.Request) (any, error) {
+func (r *room[S, F, X, A]) show(req *http.Request) (any, error) {
 	defer r.lock()()
 	s, err := r.find(req)
 	if err != nil {
@@ -179,7 +154,7 @@ func (r *Room[S, F, X]) show(req *http.Request) (any, error) {
 }
 
 // end ends a session.
-func (r *Room[S, F, X]) end(req *http.Request) (any, error) {
+func (r *room[S, F, X, A]) end(req *http.Request) (any, error) {
 	unlock := r.lock()
 	s, err := r.find(req)
 	if err != nil {
@@ -189,18 +164,18 @@ func (r *Room[S, F, X]) end(req *http.Request) (any, error) {
 	r.sessions = slices.DeleteFunc(r.sessions, func(x *session[S]) bool { return x == s })
 	out := r.summary(s)
 	unlock()
-	r.changed("ended", &out, " has ended")
+	r.changed(&out, " has ended")
 	return out, nil
 }
 
 // fail notes what has failed. It is tried on nothing first.
-func (r *Room[S, F, X]) fail(req *http.Request) (any, error) {
-	body, err := api.ReadBody(req, openingBody)
+func (r *room[S, F, X, A]) fail(req *http.Request) (any, error) {
+	body, err := readBody(req, openingBody)
 	if err != nil {
 		return nil, err
 	}
 	var q X
-	if err := api.Decode(body, &q); err != nil {
+	if err := decode(body, &q); err != nil {
 		return nil, err
 	}
 	r.tidy(&q)
@@ -225,15 +200,15 @@ func (r *Room[S, F, X]) fail(req *http.Request) (any, error) {
 		return nil, err
 	}
 	_, failures, _ := r.session(&s.Shown)
-	s.Settings, *failures, s.Changed = settings, q, true
+	s.Settings, *failures = settings, q
 	out := r.summary(s)
 	unlock()
-	r.changed("failures", &out, fmt.Sprintf(": from now on %ss are planned with %s", r.frame, r.failed(&q)))
+	r.changed(&out, fmt.Sprintf(": from now on %ss are planned with %s", r.frame, r.failed(&q)))
 	return out, nil
 }
 
 // with is settings with other failures.
-func (r *Room[S, F, X]) with(settings map[string]json.RawMessage, failures *X) (map[string]json.RawMessage, error) {
+func (r *room[S, F, X, A]) with(settings map[string]json.RawMessage, failures *X) (map[string]json.RawMessage, error) {
 	text, err := json.Marshal(failures)
 	if err != nil {
 		return nil, err

@@ -1,10 +1,8 @@
-package frames
+package sessions
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
 	"slices"
@@ -14,12 +12,11 @@ import (
 	"unicode"
 
 	"github.com/forsd/forsd/api"
-	"github.com/forsd/forsd/internal/worker"
 )
 
 // opening opens a session: the body has the fields of a plan's request but those of frames,
-// a name, and what the sort takes. It is tried on nothing first.
-func (r *Room[S, F, X]) opening(req *http.Request) (any, error) {
+// a name, and what the kind takes. It is tried on nothing first.
+func (r *room[S, F, X, A]) opening(req *http.Request) (any, error) {
 	settings, err := fields(req, openingBody)
 	if err != nil {
 		return nil, err
@@ -56,8 +53,8 @@ func (r *Room[S, F, X]) opening(req *http.Request) (any, error) {
 	_, failures, _ := r.session(&shown)
 	r.tidy(failures)
 	now := time.Now()
-	*r.head(&shown) = api.Session{Name: q.Name, Opened: now, Asked: now}
-	s := &session[S]{Settings: settings, Shown: shown}
+	*r.head(&shown) = Session{Name: q.Name, Opened: now, Asked: now}
+	s := &session[S]{Settings: settings, Shown: shown, Failed: r.failed(failures)}
 	unlock := r.lock()
 	if len(r.sessions) == mostSessions {
 		unlock()
@@ -68,14 +65,14 @@ func (r *Room[S, F, X]) opening(req *http.Request) (any, error) {
 	r.sessions = append(r.sessions, s)
 	out := r.summary(s)
 	unlock()
-	r.changed("opened", &out, " was opened, "+about)
+	r.changed(&out, " was opened, "+about)
 	return out, nil
 }
 
 var errFull = api.Busy("there are %d sessions, the most that there may be: end one", mostSessions)
 
-// room tells whether there is room for a session.
-func (r *Room[S, F, X]) room() error {
+// room says whether there is room for a session.
+func (r *room[S, F, X, A]) room() error {
 	defer r.lock()()
 	if len(r.sessions) == mostSessions {
 		return errFull
@@ -85,12 +82,12 @@ func (r *Room[S, F, X]) room() error {
 
 // fields reads the fields of a request.
 func fields(req *http.Request, most int64) (map[string]json.RawMessage, error) {
-	body, err := api.ReadBody(req, most)
+	body, err := readBody(req, most)
 	if err != nil {
 		return nil, err
 	}
 	out := map[string]json.RawMessage{}
-	if err := api.Decode(body, &out); err != nil {
+	if err := decode(body, &out); err != nil {
 		return nil, err
 	}
 	if out == nil {
@@ -100,7 +97,7 @@ func fields(req *http.Request, most int64) (map[string]json.RawMessage, error) {
 }
 
 // try plans a frame of nothing, which finds settings that make no sense.
-func (r *Room[S, F, X]) try(req *http.Request, settings map[string]json.RawMessage, s *S) error {
+func (r *room[S, F, X, A]) try(req *http.Request, settings map[string]json.RawMessage, s *S) error {
 	field, side := r.nothing(s)
 	row := "[" + strings.TrimSuffix(strings.Repeat("0,", side), ",") + "]"
 	zero := "[" + strings.TrimSuffix(strings.Repeat(row+",", side), ",") + "]"
@@ -110,16 +107,13 @@ func (r *Room[S, F, X]) try(req *http.Request, settings map[string]json.RawMessa
 	if err != nil {
 		return err
 	}
-	return r.plan(new([]byte))(req.Context(), body, func(a *worker.Answer) error {
-		_, err := io.Copy(io.Discard, a)
-		return err
-	})
+	_, err = r.plan(req.Context(), body, new([]byte))
+	return err
 }
 
-// next plans the next frame of a session. The answer is that of a single plan; a header has
-// the frame's number.
-func (r *Room[S, F, X]) next(w http.ResponseWriter, req *http.Request) {
-	api.Told(req.Context()) // frames are too many to be orders in the history
+// next plans the next frame of a session. The answer is that of a plan without a session; a
+// header has the frame's number.
+func (r *room[S, F, X, A]) next(w http.ResponseWriter, req *http.Request) {
 	x, err := fields(req, r.body)
 	for name := range x {
 		if err == nil && !slices.Contains(r.ofFrame, name) {
@@ -127,7 +121,7 @@ func (r *Room[S, F, X]) next(w http.ResponseWriter, req *http.Request) {
 		}
 	}
 	if err != nil {
-		api.WriteError(w, err)
+		write(w, nil, err)
 		return
 	}
 	unlock := r.lock()
@@ -137,7 +131,7 @@ func (r *Room[S, F, X]) next(w http.ResponseWriter, req *http.Request) {
 	}
 	if err != nil {
 		unlock()
-		api.WriteError(w, err)
+		write(w, nil, err)
 		return
 	}
 	s.Number++
@@ -145,70 +139,48 @@ func (r *Room[S, F, X]) next(w http.ResponseWriter, req *http.Request) {
 	var f F
 	h, failures := r.of(&f)
 	_, now, _ := r.session(&s.Shown)
-	*h, *failures = api.Frame{Number: s.Number, At: time.Now()}, *now
-	settings, changed, state := s.Settings, s.Changed, s.State
-	s.Changed = false
+	*h, *failures = Frame{Number: s.Number, At: time.Now()}, *now
+	settings, state := s.Settings, s.State
 	unlock()
 	w.Header().Set(r.header, strconv.FormatUint(h.Number, 10))
-	good := false
 	maps.Copy(x, settings) // which has no field of a frame
-	if body, err := json.Marshal(x); err != nil {
-		api.WriteError(w, err)
-	} else {
-		r.plan(&state).Answer(w, req, body, func(head []byte) { good = summaryOf(r.figures(&f), head) })
+	var a *A
+	body, err := json.Marshal(x)
+	if err == nil {
+		a, err = r.plan(req.Context(), body, &state)
+	}
+	if err == nil {
+		r.figures(&f, a)
 	}
 	h.PlanningSeconds = time.Since(h.At).Seconds()
 	unlock = r.lock()
-	if s.busy = false; good {
+	if s.busy = false; err == nil {
 		s.State = state
-		r.planned++
-	} else {
-		r.refused++
 	}
-	r.note(s, f, good, changed)
+	changed := r.note(s, f, err == nil)
 	out := r.summary(s)
 	unlock()
-	if good && changed {
-		r.tell("replanned", &out, &f, fmt.Sprintf("%s: %s %d, with %s, %s", r.label(&out), r.frame, h.Number, r.failed(failures), r.result(&f)))
+	if changed {
+		r.server.log(fmt.Sprintf("%s: %s %d, with %s, %s", r.label(&out), r.frame, h.Number, r.failed(failures), r.result(&f)))
 	}
+	write(w, a, err)
 }
 
-// note remembers a frame.
-func (r *Room[S, F, X]) note(s *session[S], f F, good, changed bool) {
+// note remembers a frame, and tells whether it was planned with other failures than the one
+// before.
+func (r *room[S, F, X, A]) note(s *session[S], f F, good bool) (changed bool) {
 	h, _, list := r.session(&s.Shown)
 	if !good {
 		h.Refused++
-		s.Changed = s.Changed || changed
-		return
+		return false
 	}
 	h.Planned++
 	if len(*list) == mostFrames {
 		*list = slices.Clone((*list)[1:])
 	}
 	*list = append(*list, f)
-}
-
-// summaryOf reads the figures of a plan out of the beginning of an answer, and tells whether they
-// are all there.
-func summaryOf(want map[string]any, text []byte) bool {
-	d := json.NewDecoder(bytes.NewReader(text))
-	if _, err := d.Token(); err != nil {
-		return false
-	}
-	for len(want) > 0 && d.More() {
-		key, err := d.Token()
-		if err != nil {
-			return false
-		}
-		name, _ := key.(string)
-		to, is := want[name]
-		if !is {
-			to = new(json.RawMessage)
-		}
-		if d.Decode(to) != nil {
-			return false
-		}
-		delete(want, name)
-	}
-	return len(want) == 0
+	_, failures := r.of(&f)
+	before := s.Failed
+	s.Failed = r.failed(failures)
+	return s.Failed != before
 }

@@ -1,0 +1,36 @@
+package aside
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/gpu/lanes"
+	"github.com/forsd/forsd/internal/worker"
+	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/topology"
+)
+
+// Pinning asks for the lanes of an exchange between GPUs.
+type Pinning struct {
+	Request lanes.Request
+	Tree    *topology.FatTree
+	Tables  *lft.Tables // that the switches have
+}
+
+// Pin pins the exchange on the lanes of the tree, and checks it on the tables.
+func Pin(ctx context.Context, p *worker.Pool, q *Pinning) (*lanes.Plan, error) {
+	return worker.Call[Pinning, lanes.Plan](ctx, p, lanesTask, q)
+}
+
+// pin is the task.
+func pin(ctx context.Context, q *Pinning) (*lanes.Plan, error) {
+	plan, err := lanes.Pin(ctx, &q.Request, q.Tree)
+	if err != nil {
+		return nil, api.BadRequest("%v", err)
+	}
+	if err := plan.Verify(&q.Request, q.Tree, q.Tables); err != nil {
+		return nil, api.Errorf(http.StatusServiceUnavailable, api.CodeNoPlan, "the tables that the switches have do not carry this exchange, as while they change: %v", err)
+	}
+	return plan, nil
+}

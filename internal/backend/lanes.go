@@ -1,0 +1,97 @@
+package backend
+
+import (
+	"net/http"
+
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/gpu/lanes"
+	"github.com/forsd/forsd/internal/aside"
+	"github.com/forsd/forsd/topology"
+)
+
+// The limits of POST /v1/gpu/lanes.
+const (
+	lanesBody      = 64 << 20
+	lanesTransfers = 1 << 20
+)
+
+// hostPorts answers GET /v1/hosts.
+func (b *Backend) hostPorts(*http.Request) (any, error) {
+	v := b.Board.Latest()
+	if v == nil {
+		return nil, errNoFabric
+	}
+	out := api.HostPorts{Hosts: []api.HostPort{}}
+	if tree := v.TwoLevels(); tree != nil {
+		out.Lanes = tree.Lanes
+	}
+	f, exclude := v.Fabric, b.Settings.Now().Planning.Exclude
+	rate, fastest := map[topology.GUID]float64{}, 0.0
+	for _, h := range f.ConnectedHosts() {
+		rate[h.GUID] = f.At(h.PortRef).Rate.Gbps()
+		fastest = max(fastest, rate[h.GUID])
+	}
+	elsewhere := map[topology.GUID]bool{} // ports of adapters that take no part
+	for _, e := range f.EndPorts() {
+		elsewhere[e.GUID] = !f.Nodes[e.Node].Role.TakesPart()
+	}
+	add := func(guid topology.GUID, name string) {
+		if elsewhere[guid] || exclude != nil && exclude.MatchString(name) {
+			return
+		}
+		gbps, up := rate[guid]
+		percent := 100 // also where the rate is not known
+		if gbps > 0 {
+			percent = int(100 * gbps / fastest)
+		} else if !up {
+			percent = 0
+		}
+		out.Hosts = append(out.Hosts, api.HostPort{GUID: guid, Name: name, Percent: percent})
+	}
+	if v.Tree == nil {
+		for _, h := range f.ConnectedHosts() {
+			add(h.GUID, f.Nodes[h.Node].Name)
+		}
+		return out, nil
+	}
+	for slot := range v.Tree.Baseline.Hosts() {
+		add(slot.GUID, slot.Name)
+	}
+	return out, nil
+}
+
+// pinOnLanes answers POST /v1/gpu/lanes: the stages of an exchange between GPUs on the lanes
+// of the fabric as it is, without those that are held back.
+func (b *Backend) pinOnLanes(r *http.Request) (any, error) {
+	body, err := api.ReadBody(r, lanesBody)
+	if err != nil {
+		return nil, err
+	}
+	var q aside.Pinning
+	if err := api.Decode(body, &q.Request); err != nil {
+		return nil, err
+	}
+	if n := transfers(&q.Request); n > lanesTransfers {
+		return nil, api.BadRequest("%d transfers: this takes %d at most", n, lanesTransfers)
+	}
+	v := b.Board.Latest()
+	if v == nil {
+		return nil, errNoFabric
+	}
+	if q.Tree = v.TwoLevels(); q.Tree == nil {
+		return nil, api.Refused("the fabric is not a fat tree of two levels: there are no lanes to pin stages on")
+	}
+	q.Tree, q.Tables = v.Held(b.Board.HeldBack()), b.Desk.InSwitches()
+	if q.Tables == nil {
+		return nil, api.Errorf(http.StatusServiceUnavailable, api.CodeNoPlan, "the tables of the switches have not been read back yet")
+	}
+	return aside.Pin(r.Context(), b.Workers.Questions(r.Context()), &q)
+}
+
+// transfers counts those of all stages.
+func transfers(q *lanes.Request) (n int) {
+	for _, stage := range q.Stages {
+		n += len(stage)
+	}
+	return n
+}

@@ -1,0 +1,59 @@
+// Package credentials reads the files by which a client is known to a forsd over TLS, and
+// knows it.
+package credentials
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/internal/command"
+)
+
+// Files are paths, each "" for none.
+type Files struct {
+	CA    string // PEM, of the authorities; those of the system where it is not given
+	Cert  string // PEM
+	Key   string // PEM
+	Token string
+}
+
+// FromEnvironment are the files that FORSD_CA, FORSD_CERT, FORSD_KEY and FORSD_TOKEN_FILE name.
+func FromEnvironment() Files {
+	return Files{CA: os.Getenv("FORSD_CA"), Cert: os.Getenv("FORSD_CERT"), Key: os.Getenv("FORSD_KEY"), Token: os.Getenv("FORSD_TOKEN_FILE")}
+}
+
+// Read reads the files. Its errors name them as the flags --ca, --cert, --key and --token-file.
+func (f Files) Read() (out api.Credentials, err error) {
+	if f.Token != "" {
+		text, err := command.ReadPath(f.Token, 1<<10)
+		if err != nil {
+			return out, fmt.Errorf("--token-file: %w", err)
+		}
+		out.Token = strings.TrimSpace(string(text))
+	}
+	if f.CA+f.Cert+f.Key == "" {
+		return out, nil
+	}
+	out.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
+	if f.CA != "" {
+		text, err := command.ReadPath(f.CA, command.MaxFile)
+		if err != nil {
+			return out, fmt.Errorf("--ca: %w", err)
+		}
+		if out.TLS.RootCAs = x509.NewCertPool(); !out.TLS.RootCAs.AppendCertsFromPEM(text) {
+			return out, fmt.Errorf("--ca %s: there is no certificate in it", f.CA)
+		}
+	}
+	if f.Cert != "" || f.Key != "" {
+		pair, err := tls.LoadX509KeyPair(f.Cert, f.Key)
+		if err != nil {
+			return out, fmt.Errorf("--cert and --key: %w", err)
+		}
+		out.TLS.Certificates = []tls.Certificate{pair}
+	}
+	return out, nil
+}

@@ -1,0 +1,129 @@
+// Package nics makes hosts of a fabric the NICs of a GPU cluster: it asks a forsd for the
+// ports that are down, so that exchanges are planned around them, and for the lanes on which
+// the stages of a plan are free of conflict.
+package nics
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/gpu"
+	"github.com/forsd/forsd/gpu/lanes"
+)
+
+// Report is a plan for programs and people, with how it lies on a fabric.
+type Report struct {
+	*gpu.Report
+	Fabric *lanes.Plan `json:"fabric,omitempty"`
+}
+
+// Cluster is the NICs of a cluster's servers, as many of each.
+type Cluster struct {
+	Hosts []string // names or port GUIDs, server by server
+	Bad   []string // those that are down or slower, as gpu.Site.Fail reads them
+	Notes []string // what is to be said of them
+	Lanes int      // of the fabric; 0 where stages cannot be pinned on lanes
+}
+
+// Fabric is what a forsd looks after.
+type Fabric struct{ Client *api.Client }
+
+// Cluster finds hosts by their names or port GUIDs; without names all hosts of the fabric are
+// the NICs, in its order, also those that are down. Where stages can be pinned on lanes, a
+// slower NIC is noted and counts as any other: pinned transfers have a whole NIC.
+func (f Fabric) Cluster(ctx context.Context, names []string, servers int) (*Cluster, error) {
+	all, err := f.Client.HostPorts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	number, count := map[string]int{}, map[string]int{}
+	for i, h := range all.Hosts {
+		number[h.Name], number[h.GUID.String()] = i, i
+		count[h.Name]++
+	}
+	c := &Cluster{Hosts: names, Lanes: all.Lanes}
+	if len(names) == 0 {
+		for _, h := range all.Hosts {
+			c.Hosts = append(c.Hosts, h.GUID.String())
+		}
+	}
+	if servers < 1 || len(c.Hosts) == 0 || len(c.Hosts)%servers != 0 {
+		return nil, fmt.Errorf("%d NICs of %d servers: want as many of each: name the hosts that are the NICs", len(c.Hosts), servers)
+	}
+	each := len(c.Hosts) / servers
+	for i, name := range c.Hosts {
+		at, is := number[name]
+		switch {
+		case !is:
+			return nil, fmt.Errorf("%.100s is not a host of the fabric: want names or port GUIDs of hosts that take part in exchanges", name)
+		case count[name] > 1:
+			return nil, fmt.Errorf("%d hosts are called %.100s: name this one by its port GUID", count[name], name)
+		}
+		h := &all.Hosts[at]
+		nic := fmt.Sprintf("%d:%d", i/each, i%each)
+		switch {
+		case h.Percent == 0:
+			c.Bad = append(c.Bad, nic)
+			c.Notes = append(c.Notes, fmt.Sprintf("NIC %s, %s, is down and is planned around", nic, h.Name))
+		case h.Percent < 100 && c.Lanes > 0:
+			c.Notes = append(c.Notes, fmt.Sprintf("NIC %s, %s, runs at %d %% of the fastest, and its transfers will take longer than predicted", nic, h.Name, h.Percent))
+		case h.Percent < 100:
+			c.Bad = append(c.Bad, fmt.Sprintf("%s:%d", nic, h.Percent))
+			c.Notes = append(c.Notes, fmt.Sprintf("NIC %s, %s, runs at %d %% of the fastest and is given less", nic, h.Name, h.Percent))
+		}
+	}
+	if c.Lanes == 0 {
+		c.Notes = append(c.Notes, "the fabric is not a fat tree of two levels: stages are not pinned on lanes")
+	}
+	return c, nil
+}
+
+// Pin asks for the lanes of a plan's stages, nil where the fabric has none.
+func (f Fabric) Pin(ctx context.Context, c *Cluster, p *gpu.Plan, m gpu.Model) (*lanes.Plan, error) {
+	if c.Lanes == 0 {
+		return nil, nil
+	}
+	q, err := Request(p, m, c.Hosts)
+	if err != nil {
+		return nil, err
+	}
+	pinned := &lanes.Plan{}
+	if err := f.Client.Call(ctx, http.MethodPost, "/v1/gpu/lanes", q, pinned); err != nil {
+		return nil, err
+	}
+	if err := pinned.Carries(q); err != nil {
+		return nil, fmt.Errorf("the answer of forsd to /v1/gpu/lanes is wrong: %w", err)
+	}
+	return pinned, nil
+}
+
+// Request asks for the lanes of a plan whose NICs are hosts, server by server.
+func Request(p *gpu.Plan, m gpu.Model, hosts []string) (*lanes.Request, error) {
+	if len(hosts)%p.Servers != 0 {
+		return nil, fmt.Errorf("%d NICs of %d servers: want as many of each", len(hosts), p.Servers)
+	}
+	each := len(hosts) / p.Servers
+	q := &lanes.Request{Hosts: make([]string, p.Ranks()), Stages: []lanes.Stage{}, BytesPerSecond: m.B2, LatencySeconds: m.Latency.Seconds()}
+	for r := range q.Hosts {
+		server, nic := r/p.GPUs, r%p.GPUs
+		if p.Site != nil {
+			nic = p.Site.Place[r].NIC
+		}
+		switch {
+		case nic >= each:
+			return nil, fmt.Errorf("NIC %d of server %d is not in the fabric: there are %d of each server", nic, server, each)
+		case nic >= 0:
+			q.Hosts[r] = hosts[server*each+nic]
+		}
+	}
+	for i := range p.Stages {
+		var stage lanes.Stage
+		for _, t := range p.Stages[i].Transfers {
+			stage = append(stage, lanes.Send{From: int32(t.From), To: int32(t.To), Offset: t.Offset, Bytes: t.Bytes})
+		}
+		q.Stages = append(q.Stages, stage)
+	}
+	return q, nil
+}

@@ -1,0 +1,74 @@
+package sessions
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+
+	"github.com/forsd/forsd/api"
+)
+
+// fault is the error of what must not happen.
+func fault(format string, args ...any) error {
+	return api.Errorf(http.StatusInternalServerError, api.CodeInternal, "this is a fault of forsplan: "+format, args...)
+}
+
+// readBody reads the body of a request.
+func readBody(r *http.Request, most int64) ([]byte, error) {
+	body, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, most))
+	if long := (*http.MaxBytesError)(nil); errors.As(err, &long) {
+		return nil, api.Errorf(http.StatusRequestEntityTooLarge, api.CodeTooLarge, "the request is longer than %d bytes", most)
+	} else if err != nil {
+		return nil, api.BadRequest("read request: %v", err)
+	}
+	return body, nil
+}
+
+// decode reads a JSON object that has no other fields than v.
+func decode(body []byte, v any) error {
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.DisallowUnknownFields()
+	if err := d.Decode(v); errors.Is(err, io.EOF) {
+		return api.BadRequest("the request has no body: want a JSON object")
+	} else if err != nil {
+		return api.BadRequest("read request: %v", err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return api.BadRequest("read request: something follows the JSON object")
+	}
+	return nil
+}
+
+// answer is the handler of a function of a request.
+func answer(f func(*http.Request) (any, error)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		v, err := f(r)
+		write(w, v, err)
+	})
+}
+
+// write answers with a value as JSON, or with an error. An error that is not the API's is a
+// planner's, about what it was asked.
+func write(w http.ResponseWriter, v any, err error) {
+	status := http.StatusOK
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		err = api.Refused("planning did not end within %v: ask for less, or use a command of forsplan that works on files", planTime)
+	}
+	if err != nil {
+		var e *api.Error
+		if !errors.As(err, &e) {
+			e = api.BadRequest("%v", err)
+		}
+		v, status = e, e.Status
+	}
+	body, err := json.Marshal(v)
+	if err != nil {
+		body, status = []byte(err.Error()), http.StatusInternalServerError
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(append(body, '\n')) // the client has gone if this fails
+}

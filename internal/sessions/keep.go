@@ -1,0 +1,95 @@
+package sessions
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"github.com/google/renameio/v2"
+
+	"github.com/forsd/forsd/internal/sealed"
+)
+
+// kept is what the file has of a room.
+type kept[S any] struct {
+	Last     uint64       `json:"last"` // number given
+	Sessions []session[S] `json:"sessions"`
+}
+
+// file is what is kept over a restart.
+type file struct {
+	GPU kept[GPUSession] `json:"gpu"`
+	OCS kept[OCSSession] `json:"ocs"`
+}
+
+// Keep goes on with the sessions of a file, if it exists, and stores them there from now on.
+// The error says that they are lost.
+func (s *Server) Keep(path string) error {
+	s.path = path
+	var f file
+	if err := sealed.ReadFile(path, &f); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	} else if err != nil {
+		// So that no client takes another's session for its own.
+		s.gpus.last, s.switches.last = uint64(time.Now().Unix()), uint64(time.Now().Unix())
+		return err
+	}
+	s.gpus.resume(f.GPU)
+	s.switches.resume(f.OCS)
+	return s.save(false)
+}
+
+// resume goes on with sessions, for which the time that they were kept does not count.
+func (r *room[S, F, X, A]) resume(k kept[S]) {
+	r.last = k.Last
+	for i := range k.Sessions {
+		r.head(&k.Sessions[i].Shown).Asked = time.Now()
+		r.sessions = append(r.sessions, &k.Sessions[i])
+	}
+}
+
+// Save stores the sessions, before the program ends. They are stored also when one is opened
+// or ends and when other things have failed, but not with each frame, which does not wait for
+// a disk.
+func (s *Server) Save() error { return s.save(true) }
+
+// save stores the sessions, and the states that their next frames go on from only if the
+// program ends: after a crash these would be old.
+func (s *Server) save(states bool) error {
+	if s.path == "" {
+		return nil
+	}
+	s.saving.Lock()
+	defer s.saving.Unlock()
+	text, err := json.Marshal(file{s.gpus.kept(states), s.switches.kept(states)})
+	if err != nil {
+		return err
+	}
+	return renameio.WriteFile(s.path, sealed.Seal(text), 0o600)
+}
+
+func (r *room[S, F, X, A]) kept(states bool) kept[S] {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	k := kept[S]{Last: r.last}
+	for _, s := range r.sessions {
+		x := *s
+		if !states {
+			x.State = nil
+		}
+		k.Sessions = append(k.Sessions, x)
+	}
+	return k
+}
+
+// changed stores the sessions and logs what has become of one. Where the disk takes nothing,
+// that is in force from memory.
+func (r *room[S, F, X, A]) changed(s *S, text string) {
+	text = r.label(s) + text
+	if err := r.server.save(false); err != nil {
+		text += fmt.Sprintf("; a restart would forget that: %v", err)
+	}
+	r.server.log(text)
+}
