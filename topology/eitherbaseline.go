@@ -46,6 +46,8 @@ func Recognise(f *Fabric) (*Baseline, error) {
 	switch {
 	case podsErr == nil:
 		return &Baseline{Pods: pods}, nil
+	case errors.As(podsErr, &three) && strings.HasSuffix(three.Why, tooDeep):
+		return nil, three
 	case errors.As(podsErr, &three) && strings.HasPrefix(three.Where, "cable "):
 		return nil, &NotFatTree{two.Where, fmt.Sprintf("%s; nor one of three levels: %s %s", two.Why, three.Where, three.Why)}
 	case errors.As(podsErr, &three):

@@ -1,11 +1,6 @@
 package topology
 
-import (
-	"fmt"
-	"slices"
-
-	"github.com/forsd/forsd/bipartite"
-)
+import "slices"
 
 // The levels of a tree of three.
 const (
@@ -24,42 +19,68 @@ type podCore struct {
 	class   []int   // [node] of a mid: its index within its pod
 	pods    int
 	classes int
+	stray   *NotFatTree // the first cable that is left out
+	strays  int         // such cables
+}
+
+// strayShare is the share of the cables, one in so many, that may be on no way from level to
+// level: they are miswired, and the fabric is a fat tree for all that.
+const strayShare = 10
+
+// leaveOut takes the cables between two switches out of near.
+func (c *podCore) leaveOut(r PortRef, why string) {
+	i, j := r.Node, c.At(r).Peer
+	if c.stray == nil {
+		c.stray = &NotFatTree{"cable " + c.CableLabel(r), why}
+	}
+	c.strays += len(c.near[i].switches)
+	c.near[i].switches = slices.DeleteFunc(c.near[i].switches, func(k int32) bool { return k == j })
+	c.near[j].switches = slices.DeleteFunc(c.near[j].switches, func(k int32) bool { return k == i })
+	c.strays -= len(c.near[i].switches)
 }
 
 // findPods finds the tree of three levels in a fabric. A few switches with hosts may be
 // mids or tops: where the first reading finds no tree, those with few hosts are not
 // leaves.
 func findPods(f *Fabric) (*podCore, error) {
-	near := f.neighbours()
+	c, err := newPodCore(f, 1)
 	most := 0
-	for i := range near {
-		most = max(most, near[i].hosts)
+	for _, n := range c.near {
+		most = max(most, n.hosts)
 	}
-	c, err := newPodCore(f, near, 1)
 	if err == nil || most < 4 {
 		return c, err
 	}
-	if other, otherErr := newPodCore(f, near, most/2); otherErr == nil {
+	if other, otherErr := newPodCore(f, most/2); otherErr == nil {
 		return other, nil
 	}
 	return c, err
 }
 
-// newPodCore finds it if every switch with so many hosts is a leaf.
-func newPodCore(f *Fabric, near []neighbours, hosts int) (*podCore, error) {
-	c := &podCore{Fabric: f, near: near, level: make([]uint8, len(f.Nodes)), pod: make([]int, len(f.Nodes)), class: make([]int, len(f.Nodes))}
+// newPodCore finds it if every switch with so many hosts is a leaf. Cables that are on no way
+// from level to level are left out as long as they are few.
+func newPodCore(f *Fabric, hosts int) (*podCore, error) {
+	c := &podCore{Fabric: f, near: f.neighbours(), level: make([]uint8, len(f.Nodes)), pod: make([]int, len(f.Nodes)), class: make([]int, len(f.Nodes))}
 	c.setLevels(hosts)
 	if !slices.Contains(c.level, topLevel) {
-		return nil, &NotFatTree{"the fabric", "has no switch above those that join leaves: there are not three levels"}
+		return c, &NotFatTree{"the fabric", "has no switch above those that join leaves: there are not three levels"}
+	}
+	cables := 0
+	for i := range c.near {
+		cables += len(c.near[i].switches)
 	}
 	if err := c.setPods(); err != nil {
-		return nil, err
+		return c, err
 	}
 	c.bareLeaves()
 	if err := c.setClasses(); err != nil {
-		return nil, err
+		return c, err
 	}
-	return c, c.strayCables()
+	c.strayCables()
+	if strayShare*2*c.strays > cables {
+		return c, c.stray
+	}
+	return c, c.fourLevels()
 }
 
 // setLevels tells leaves, mids and tops apart. A mid has cables to leaves, at least as
@@ -100,15 +121,35 @@ func (c *podCore) setLevels(hosts int) {
 	}
 }
 
-// mids lists the different mids that a switch has cables to.
-func (c *podCore) mids(i int32) []int32 {
+// toMids lists the mids that a switch has cables to, in order, one for each cable.
+func (c *podCore) toMids(i int32) []int32 {
 	var mids []int32
 	for _, j := range c.near[i].switches {
-		if c.level[j] == midLevel && !slices.Contains(mids, j) {
+		if c.level[j] == midLevel {
 			mids = append(mids, j)
 		}
 	}
+	slices.Sort(mids)
 	return mids
+}
+
+// mids lists the different ones.
+func (c *podCore) mids(i int32) []int32 { return slices.Compact(c.toMids(i)) }
+
+// overlap counts what two lists in order have in common.
+func overlap(a, b []int32) int {
+	n := 0
+	for len(a) > 0 && len(b) > 0 {
+		switch {
+		case a[0] < b[0]:
+			a = a[1:]
+		case a[0] > b[0]:
+			b = b[1:]
+		default:
+			n, a, b = n+1, a[1:], b[1:]
+		}
+	}
+	return n
 }
 
 // setPods finds the pods: leaves are of one pod that share more than half of the mids of
@@ -121,7 +162,7 @@ func (c *podCore) setPods() error {
 		c.pod[i], c.class[i] = -1, -1
 		if c.level[i] == leafLevel {
 			leaves = append(leaves, int32(i))
-			parent[int32(i)], of[int32(i)] = int32(i), c.mids(int32(i))
+			parent[int32(i)], of[int32(i)] = int32(i), c.toMids(int32(i))
 		}
 	}
 	root := func(i int32) int32 {
@@ -132,18 +173,14 @@ func (c *podCore) setPods() error {
 	}
 	for x, a := range leaves {
 		for _, b := range leaves[:x] {
-			shared := 0
-			for _, m := range of[a] {
-				if slices.Contains(of[b], m) {
-					shared++
-				}
-			}
+			shared := overlap(of[a], of[b])
 			if shared > 0 && 2*shared > min(len(of[a]), len(of[b])) {
 				ra, rb := root(a), root(b)
 				parent[max(ra, rb)] = min(ra, rb)
 			}
 		}
 	}
+	c.joinSingles(leaves, of, root, func(a, b int32) { parent[max(a, b)] = min(a, b) })
 	for _, a := range leaves {
 		if len(of[a]) == 0 {
 			c.level[a] = noLevel // on its own
@@ -156,13 +193,50 @@ func (c *podCore) setPods() error {
 			c.pod[a] = c.pod[r]
 		}
 	}
-	if err := c.placeMids(); err != nil {
-		return err
-	}
+	c.placeMids()
 	if c.dropStranded(); c.pods < 2 {
 		return &NotFatTree{"the fabric", "has leaves that all share switches: there are not three levels"}
 	}
 	return nil
+}
+
+// joinSingles puts leaves that are alone, and have half of their mids in common with a pod,
+// into the pod with which they have the most, the smaller of equals: one of their cables
+// is miswired.
+func (c *podCore) joinSingles(leaves []int32, of map[int32][]int32, root func(int32) int32, join func(leaf, pod int32)) {
+	size := map[int32]int{}
+	for _, a := range leaves {
+		size[root(a)]++
+	}
+	for _, a := range leaves {
+		if size[a] != 1 || root(a) != a {
+			continue
+		}
+		shared, mids := map[int32]int{}, map[int32][]int32{} // [pod] cables of a to its mids, and these
+		for _, b := range leaves {
+			if b != a {
+				mids[root(b)] = append(mids[root(b)], of[b]...)
+			}
+		}
+		for pod, its := range mids {
+			for _, m := range of[a] {
+				if slices.Contains(its, m) {
+					shared[pod]++
+				}
+			}
+		}
+		best := None
+		for _, b := range leaves {
+			if r := root(b); r == b && r != a && 2*shared[r] >= len(of[a]) && shared[r] > 0 &&
+				(best == None || shared[r] > shared[best] || shared[r] == shared[best] && size[r] < size[best]) {
+				best = r
+			}
+		}
+		if best != None {
+			join(a, best)
+			size[min(a, best)], size[max(a, best)] = size[best]+1, 0
+		}
+	}
 }
 
 // dropStranded leaves out pods without a cable to a top: switches in a row that hang on
@@ -192,27 +266,28 @@ func (c *podCore) dropStranded() {
 	}
 }
 
-// placeMids puts the mids into pods, and finds cables between pods below the tops.
-func (c *podCore) placeMids() error {
+// placeMids puts the mids into pods, and leaves out cables between pods below the tops.
+func (c *podCore) placeMids() {
+	mids := make([]int, c.pods)
+	for _, ties := range []bool{false, true} {
+		for i := range c.Nodes {
+			if c.level[i] != midLevel || c.pod[i] >= 0 {
+				continue
+			}
+			if p, sure := c.vote(int32(i), mids); sure || ties {
+				c.pod[i] = p
+				mids[p]++
+			}
+		}
+	}
 	for i := range c.Nodes {
 		if c.level[i] != midLevel {
 			continue
 		}
-		votes := make([]int, c.pods)
-		for _, j := range c.near[i].switches {
-			if c.level[j] == leafLevel {
-				votes[c.pod[j]]++
-			}
-		}
-		for p := range votes {
-			if c.pod[i] < 0 || votes[p] > votes[c.pod[i]] {
-				c.pod[i] = p
-			}
-		}
 		for p := range c.Nodes[i].Ports {
 			port := &c.Nodes[i].Ports[p]
 			if port.Up() && c.level[port.Peer] == leafLevel && c.pod[port.Peer] != c.pod[i] {
-				return &NotFatTree{"cable " + c.CableLabel(PortRef{int32(i), uint8(p)}), "joins a leaf to a switch of another pod"}
+				c.leaveOut(PortRef{int32(i), uint8(p)}, "joins a leaf to a switch of another pod")
 			}
 		}
 	}
@@ -220,11 +295,33 @@ func (c *podCore) placeMids() error {
 		for p := range c.Nodes[i].Ports {
 			port := &c.Nodes[i].Ports[p]
 			if c.level[i] == topLevel && port.Up() && c.level[port.Peer] == leafLevel {
-				return &NotFatTree{"cable " + c.CableLabel(PortRef{int32(i), uint8(p)}), "joins a leaf to a switch of the highest level"}
+				c.leaveOut(PortRef{int32(i), uint8(p)}, "joins a leaf to a switch of the highest level")
 			}
 		}
 	}
-	return nil
+}
+
+// vote is the pod to which most cables of a mid lead that go to leaves; of equals, the one
+// that has the fewest mids, and it is not sure.
+func (c *podCore) vote(i int32, mids []int) (pod int, sure bool) {
+	votes := make([]int, c.pods)
+	for _, j := range c.near[i].switches {
+		if c.level[j] == leafLevel {
+			votes[c.pod[j]]++
+		}
+	}
+	for p := range votes {
+		if votes[p] > votes[pod] || votes[p] == votes[pod] && mids[p] < mids[pod] {
+			pod = p
+		}
+	}
+	equal := 0
+	for p := range votes {
+		if votes[p] == votes[pod] {
+			equal++
+		}
+	}
+	return pod, equal == 1
 }
 
 // bareLeaves finds leaves without hosts: switches with cables to several mids of one pod
@@ -255,159 +352,4 @@ func (c *podCore) tops(mid int32) []int32 {
 	}
 	slices.Sort(tops)
 	return tops
-}
-
-// setClasses finds which mids of the pods go together: those that tops join, and of one
-// pod where a top serves several planes, those that share the most tops.
-func (c *podCore) setClasses() error {
-	part := make([]int32, len(c.Nodes)) // [node] of mids and tops that cables join, the lowest node
-	for i := range part {
-		part[i] = int32(i)
-	}
-	root := func(i int32) int32 {
-		for part[i] != i {
-			i = part[i]
-		}
-		return i
-	}
-	for i := range c.Nodes {
-		if c.level[i] == midLevel {
-			for _, t := range c.tops(int32(i)) {
-				a, b := root(int32(i)), root(t)
-				part[max(a, b)] = min(a, b)
-			}
-		}
-	}
-	var classes [][]int32 // [class] its mids, None for pods that have none
-	for r := range c.Nodes {
-		inPods, mids := make([][]int32, c.pods), 0
-		for i := r; i < len(c.Nodes); i++ {
-			if c.level[i] == midLevel && root(int32(i)) == int32(r) {
-				inPods[c.pod[i]] = append(inPods[c.pod[i]], int32(i))
-				mids++
-			}
-		}
-		if mids == 0 {
-			continue
-		}
-		found, err := c.align(inPods)
-		if err != nil {
-			return err
-		}
-		classes = append(classes, found...)
-	}
-	classes = c.mergeClasses(classes)
-	c.classes = len(classes)
-	for k, mids := range classes {
-		for _, i := range mids {
-			if i != None {
-				c.class[i] = k
-			}
-		}
-	}
-	return nil
-}
-
-// align orders the mids of a part, given by pod, into classes with a mid of each pod:
-// the pod with the most begins, and every other pod shares as many tops as it can.
-func (c *podCore) align(inPods [][]int32) ([][]int32, error) {
-	first := 0
-	for p := range inPods {
-		if len(inPods[p]) > len(inPods[first]) {
-			first = p
-		}
-	}
-	n := len(inPods[first])
-	classes, seen := make([][]int32, n), make([]map[int32]int, n) // [class][pod]; [class] tops, and of how many pods
-	for k := range classes {
-		classes[k], seen[k] = make([]int32, c.pods), map[int32]int{}
-		for p := range classes[k] {
-			classes[k][p] = None
-		}
-	}
-	put := func(k, p int, mid int32) {
-		classes[k][p] = mid
-		for _, t := range c.tops(mid) {
-			seen[k][t]++
-		}
-	}
-	for k, mid := range inPods[first] {
-		put(k, first, mid)
-	}
-	var a bipartite.Assigner
-	for p := range inPods {
-		if p == first || len(inPods[p]) == 0 {
-			continue
-		}
-		cost := make([]int64, n*n)
-		for x, mid := range inPods[p] {
-			for k := range n {
-				for _, t := range c.tops(mid) {
-					cost[x*n+k] -= int64(seen[k][t])
-				}
-			}
-		}
-		columns, _, err := a.Assign(n, cost)
-		if err != nil {
-			return nil, fmt.Errorf("match the switches of two pods: %w", err)
-		}
-		for x, mid := range inPods[p] {
-			put(int(columns[x]), p, mid)
-		}
-	}
-	return classes, nil
-}
-
-// mergeClasses makes one of classes that have no pod in common while there are more than
-// a pod has mids: damage has taken a plane apart, and nothing tells which parts were one.
-func (c *podCore) mergeClasses(classes [][]int32) [][]int32 {
-	most, mids := 0, make([]int, c.pods)
-	for _, of := range classes {
-		for p, i := range of {
-			if i != None {
-				mids[p]++
-				most = max(most, mids[p])
-			}
-		}
-	}
-	for a := 0; a < len(classes) && len(classes) > most; a++ {
-		for b := a + 1; b < len(classes) && len(classes) > most; b++ {
-			apart := true
-			for p := range classes[a] {
-				apart = apart && (classes[a][p] == None || classes[b][p] == None)
-			}
-			if apart {
-				for p, i := range classes[b] {
-					if i != None {
-						classes[a][p] = i
-					}
-				}
-				classes = slices.Delete(classes, b, b+1)
-				b--
-			}
-		}
-	}
-	return classes
-}
-
-// strayCables finds a cable from a mid to a top that serves the mid's plane in few pods,
-// and another plane in more than twice as many.
-func (c *podCore) strayCables() error {
-	for i := range c.Nodes {
-		if c.level[i] != topLevel {
-			continue
-		}
-		pods, most := make([]int, c.classes), 0
-		for _, m := range c.mids(int32(i)) {
-			pods[c.class[m]]++
-			most = max(most, pods[c.class[m]])
-		}
-		for p := range c.Nodes[i].Ports {
-			port := &c.Nodes[i].Ports[p]
-			if port.Up() && c.level[port.Peer] == midLevel && 2*pods[c.class[port.Peer]] < most {
-				return &NotFatTree{"cable " + c.CableLabel(PortRef{port.Peer, port.PeerPort}), "fits no plane: its switch of the highest level serves other switches of the pods"}
-			}
-		}
-	}
-	return nil
 }

@@ -1,6 +1,7 @@
 package topology_test
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -132,54 +133,119 @@ func TestPodDamage(t *testing.T) {
 	}
 }
 
-// TestPodMiswired holds that a cable that fits no plane is refused by name in a new
-// baseline, and reported and left alone beside an old one.
-func TestPodMiswired(t *testing.T) {
-	f := fabgen.GenerateTree(fabgen.KAry(8))
-	port := func(name string, p uint8) topology.PortRef {
-		for i := range f.Nodes {
-			if f.Nodes[i].Name == name {
-				return topology.PortRef{Node: int32(i), Port: p}
+// miswire draws two cables between the same two levels and exchanges their upper ends, so
+// that they lead to another pod or another plane, or moves one there. It returns the cables
+// as they are then, nil where the draw gives none such.
+func miswire(f *topology.Fabric, rng *rand.Rand, base *topology.PodBaseline) (wrong []topology.PortRef) {
+	perPod := len(base.Mids) / base.Pods
+	planes := map[topology.GUID]int{} // of a top, one of its planes
+	for _, l := range base.Lanes {
+		planes[base.Tops[l.Top].GUID] = base.MidOf[l.Plane]
+	}
+	var ends []topology.PortRef // lower ends
+	var group []int             // what the upper end is meant to be in
+	leaves := rng.IntN(2) == 0
+	note := func(g topology.GUID, u topology.Uplink, of int) {
+		if u.LeafPort != 0 {
+			ends, group = append(ends, topology.PortRef{Node: f.Find(g), Port: u.LeafPort}), append(group, of)
+		}
+	}
+	if leaves {
+		for i := range base.Leaves {
+			for _, u := range base.Leaves[i].Uplinks {
+				note(base.Leaves[i].GUID, u, base.Leaves[i].Pod)
 			}
 		}
-		t.Fatal(name)
-		return topology.PortRef{}
-	}
-	base, err := topology.NewPodBaseline(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range []struct {
-		name           string
-		a, b, c, d     topology.PortRef // two cables, whose far ends are exchanged
-		where, finding string
-	}{
-		{"two cables to tops of other planes", port("Mid000", 5), port("Top000", 1), port("Mid001", 5), port("Top004", 1), "Mid00", "fits no plane"},
-		{"two cables of leaves of two pods", port("Leaf000", 5), port("Mid000", 1), port("Leaf004", 5), port("Mid004", 1), "Leaf00", "fits no plane"},
-	} {
-		g := f.Clone()
-		g.Disconnect(c.a)
-		g.Disconnect(c.c)
-		g.Connect(c.a, c.d, topology.ParseRate(base.Rate))
-		g.Connect(c.c, c.b, topology.ParseRate(base.Rate))
-		_, err := topology.NewPodBaseline(g)
-		var no *topology.NotFatTree
-		if err == nil || !strings.Contains(err.Error(), c.where) || !strings.Contains(err.Error(), "cable") {
-			t.Errorf("%s: %v (%T)", c.name, err, no)
+	} else {
+		for m := range base.Mids {
+			for _, u := range base.Mids[m].Uplinks {
+				note(base.Mids[m].GUID, u, m%perPod)
+			}
 		}
-		tree, err := topology.FitPods(g, base, nil)
+	}
+	x, y := rng.IntN(len(ends)), rng.IntN(len(ends))
+	if group[x] == group[y] {
+		return nil
+	}
+	a, c := ends[x], ends[y]
+	b, d := topology.PortRef{Node: f.At(a).Peer, Port: f.At(a).PeerPort}, topology.PortRef{Node: f.At(c).Peer, Port: f.At(c).PeerPort}
+	f.Disconnect(a)
+	f.Disconnect(c)
+	rate := topology.ParseRate(base.Rate)
+	f.Connect(a, d, rate)
+	wrong = append(wrong, a)
+	if rng.IntN(2) == 0 {
+		f.Connect(c, b, rate)
+		wrong = append(wrong, c)
+	}
+	return wrong
+}
+
+// TestPodMiswired: a cable to another pod or another plane is named and left alone, in a new
+// baseline as beside an old one, and the rest is as it was.
+func TestPodMiswired(t *testing.T) {
+	rng := rand.New(rand.NewPCG(32, 1))
+	for n := range 300 {
+		spec := fabgen.KAry(4 + 2*rng.IntN(3))
+		if rng.IntN(2) == 0 {
+			spec = fabgen.TreeSpec{Pods: 3 + rng.IntN(4), Leaves: 3 + rng.IntN(3), Mids: 2 + rng.IntN(3), Tops: 2 + rng.IntN(3), Hosts: 1 + rng.IntN(3), LeafCables: 1 + rng.IntN(2)}
+		}
+		f := fabgen.GenerateTree(spec)
+		base, err := topology.NewPodBaseline(f)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if text := fmt.Sprint(tree.Findings); len(tree.Uncovered.Cables) != 2 || !strings.Contains(text, c.finding) {
-			t.Errorf("%s: %d cables uncovered, findings %s", c.name, len(tree.Uncovered.Cables), text)
+		whole := podTree(t, f)
+		g := f.Clone()
+		wrong := miswire(g, rng, base)
+		if wrong == nil || spec.Mids == 2 && spec.Leaves == 2 && len(wrong) == 2 {
+			continue // two readings are alike
+		}
+		fresh, err := topology.NewPodBaseline(g)
+		if err != nil {
+			t.Errorf("%d: %+v: %v", n, spec, err)
+			continue
+		}
+		for what, b := range map[string]*topology.PodBaseline{"a new baseline": fresh, "the old baseline": base} {
+			tree, err := topology.FitPods(g, b, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			leaves, mids := ups(tree)
+			wholeLeaves, wholeMids := ups(whole)
+			lost := wholeLeaves + wholeMids - leaves - mids
+			if tree.Pods != whole.Pods || tree.Planes != whole.Planes || len(tree.Lanes) != len(whole.Lanes) || len(tree.Servers) != len(whole.Servers) || len(tree.Uncovered.Cables) != len(wrong) || lost > 2 {
+				t.Errorf("%d: %+v: by %s %d pods, %d planes, %d lanes, %d servers, %d cables fewer, uncovered %+v; %d cables are wrong", n, spec, what, tree.Pods, tree.Planes, len(tree.Lanes), len(tree.Servers), lost, tree.Uncovered, len(wrong))
+			}
+			for _, r := range wrong {
+				if what == "a new baseline" && spec.Mids == 2 && len(wrong) == 2 {
+					break // which of a leaf's two cables is wrong cannot be told
+				}
+				peer := topology.PortRef{Node: g.At(r).Peer, Port: g.At(r).PeerPort}
+				if text := fmt.Sprint(tree.Findings); !strings.Contains(text, g.CableLabel(r)+" fits no plane") && !strings.Contains(text, g.CableLabel(peer)+" fits no plane") {
+					t.Errorf("%d: by %s the cable %s is not named: %s", n, what, g.CableLabel(r), text)
+				}
+			}
 		}
 	}
 	if _, err := topology.NewPodBaseline(fabgen.Generate(fabgen.Spec{Spines: 4, Leaves: 6})); err == nil {
 		t.Error("a tree of two levels is taken for one of three")
 	}
-	if _, err := topology.NewPodBaseline(fabgen.Torus(4, 4, 2)); err == nil {
-		t.Error("a torus is taken for a tree of three levels")
+	for _, side := range []int{3, 4, 5, 6} {
+		if _, err := topology.NewPodBaseline(fabgen.Torus(side, side, 2)); err == nil {
+			t.Errorf("a torus of %d × %d is taken for a tree of three levels", side, side)
+		}
+	}
+}
+
+// TestFourLevels: a tree of four levels is called one.
+func TestFourLevels(t *testing.T) {
+	for _, k := range []int{2, 3, 4} {
+		_, err := topology.Recognise(fabgen.FourLevels(k))
+		var not *topology.NotFatTree
+		if !errors.As(err, &not) || !strings.Contains(err.Error(), "four levels or more") {
+			t.Errorf("%d hosts a leaf: %v", k, err)
+		}
 	}
 }
 
