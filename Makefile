@@ -52,7 +52,7 @@ WITHVERBS = $(wildcard /usr/include/infiniband/verbs.h)
 WITHOSM = $(wildcard /usr/include/infiniband/opensm/osm_event_plugin.h)
 CLIBS = $(if $(shell which $(CC) 2>/dev/null),mpi/libfors gpu/libforgpu $(if $(shell which mpicc 2>/dev/null),mpi/libforsmpi) $(if $(WITHVERBS),mpi/libforslanes) $(if $(WITHOSM),opensm/plugin))
 
-.PHONY: build lab page-test test vet demo testbed bench bench-opensm figures fuzz fuzz-c soak mpi-suites mutants lint race vulns dist packages packages-test vm-test install uninstall clean deps
+.PHONY: build lab page-test test vet demo dumps testbed bench bench-opensm figures fuzz fuzz-c soak mpi-suites mutants lint race vulns dist packages packages-test vm-test install uninstall clean deps
 
 build:
 	$(if $(TAGS),CGO_ENABLED=1 $(GOBUILD) -tags $(TAGS),CGO_ENABLED=0 $(GOBUILD)) -o $(out)/ ./cmd/forsd ./cmd/forsctl
@@ -65,7 +65,7 @@ lab:
 	$(GOBUILD) -o $(out)/ ./cmd/forslab
 
 # Tests that bring up whole sites, with programs that must keep up with time, run alone.
-SITES := mpi/libforslanes mpi/libforsmpi testbed/adapter testbed/e2e testbed/soak testbed/traffic
+SITES := mpi/libforslanes mpi/libforsmpi testbed/adapter testbed/dumps testbed/e2e testbed/soak testbed/traffic
 
 test: deps vet
 	$(GO) test $(TESTFLAGS) $$($(GO) list ./... | grep -v $(SITES:%=-e '/%$$'))
@@ -135,6 +135,12 @@ MODE ?= plugin
 FABRIC ?= 6x6
 soak: deps build
 	$(GO) run ./testbed/soak -seed $(SEED) -events $(EVENTS) -mode $(MODE) -fabric $(FABRIC) -plugin $(abspath $(out))/libforsosm.so $(SOAKFLAGS)
+
+# Every dump of a fabric below DUMPS through read, plan, verify and failures, and through
+# OpenSM on a simulated fabric: one table of forsd beside OpenSM's engines.
+dumps: deps
+	@[ -d '$(DUMPS)' ] || { echo 'dumps: give a directory of dumps: make dumps DUMPS=DIR' >&2; exit 1; }
+	FORS_DUMPS=$(abspath $(DUMPS)) $(GO) test -count 1 -v -timeout 30m -run TestDumps ./testbed/dumps
 
 # Tests of others that exchange all to all, with libforsmpi as without, under both MPIs:
 # MPICH's, FFTW's, mpi4py's, HPC Challenge. Their sources are Debian's, and do not stay.

@@ -1,0 +1,234 @@
+package dumps
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io/fs"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"text/tabwriter"
+
+	"github.com/forsd/forsd/planner"
+	"github.com/forsd/forsd/testbed/fabgen"
+	"github.com/forsd/forsd/testbed/ibsim"
+	"github.com/forsd/forsd/topology"
+)
+
+// failures is how many cables fail, one at a time.
+const failures = 20
+
+// row is a line of the table.
+type row struct {
+	name     string
+	*planned        // nil where the fabric is not planned
+	why      string // it is not
+	worst    [2]int // the longest plan for base LIDs after a failure, and its bound
+	cut      int    // failures that cut hosts off
+	routed   []routed
+}
+
+// TestLookAlikes runs fabrics of a generator.
+func TestLookAlikes(t *testing.T) {
+	if err := ibsim.Available(); err != nil {
+		t.Fatal(err)
+	}
+	const seed = 1
+	alike := fabgen.LookAlikes(seed)
+	runAll(t, slices.Sorted(maps.Keys(alike)), func(name string) *topology.Fabric { return alike[name] })
+}
+
+// runAll runs fabrics side by side, and shows the table.
+func runAll(t *testing.T, names []string, fabric func(name string) *topology.Fabric) {
+	rows := make([]*row, len(names))
+	t.Run("fabrics", func(t *testing.T) {
+		for i, name := range names {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				rows[i] = &row{name: name}
+				rows[i].run(t, fabric(name))
+			})
+		}
+	})
+	show(t, rows)
+}
+
+// TestDumps runs every dump of the directory FORS_DUMPS; other files are named and left out.
+// Files that hold one fabric are run once.
+func TestDumps(t *testing.T) {
+	dir := os.Getenv("FORS_DUMPS")
+	if dir == "" {
+		t.Skip("FORS_DUMPS names no directory of dumps")
+	}
+	if err := ibsim.Available(); err != nil {
+		t.Fatal(err)
+	}
+	fabrics, first := map[string]*topology.Fabric{}, map[string]string{} // by name; by hash, the name
+	var names []string
+	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		name, _ := filepath.Rel(dir, path)
+		f, source, err := topology.Read(data)
+		switch {
+		case source == topology.SourceUnknown:
+			t.Logf("%s is not a dump of a fabric", name)
+			return nil
+		case err != nil:
+			t.Errorf("%s: %v", name, err)
+			return nil
+		}
+		f.SM = 0
+		if same := first[f.Hash()]; same != "" {
+			t.Logf("%s holds the fabric of %s", name, same)
+			return nil
+		}
+		first[f.Hash()], fabrics[name] = name, f
+		names = append(names, name)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(names) == 0 {
+		t.Fatalf("there is no dump in %s", dir)
+	}
+	runAll(t, names, func(name string) *topology.Fabric { return fabrics[name] })
+}
+
+// run plans a fabric, has cables fail, and has OpenSM route it.
+func (r *row) run(t *testing.T, f *topology.Fabric) {
+	base, err := topology.Recognise(f)
+	if err != nil {
+		if r.why = err.Error(); !errors.As(err, new(*topology.NotFatTree)) {
+			t.Error(err)
+		}
+		return
+	}
+	whole, err := plan(t.Context(), f, f, base, t.TempDir(), nil)
+	if err != nil {
+		t.Fatalf("as it is: %v", err)
+	}
+	r.fail(t, f, base, whole)
+	r.compare(t, f)
+}
+
+// fail has cables fail one at a time.
+func (r *row) fail(t *testing.T, f *topology.Fabric, base *topology.Baseline, whole *planned) {
+	sum := fnv.New64()
+	sum.Write([]byte(f.Hash()))
+	rng := rand.New(rand.NewPCG(sum.Sum64(), 1))
+	for range failures {
+		g := f.Clone()
+		cable := failure(g, rng)
+		label := f.CableLabel(cable)
+		g.Disconnect(cable)
+		p, err := plan(t.Context(), g, f, base, t.TempDir(), whole)
+		switch {
+		case errors.As(err, new(*planner.TooManyUnreachable)) && parts(g) > parts(f):
+			r.cut++
+		case err != nil:
+			t.Errorf("without the cable %s: %v", label, err)
+		case p.base-p.bound > r.worst[0]-r.worst[1] || r.worst[0] == 0:
+			r.worst = [2]int{p.base, p.bound}
+		}
+	}
+}
+
+// parts counts the parts of a fabric that no cable joins.
+func parts(f *topology.Fabric) int {
+	seen, n := make([]bool, len(f.Nodes)), 0
+	for i := range f.Nodes {
+		if seen[i] {
+			continue
+		}
+		n++
+		seen[i] = true
+		for queue := []int32{int32(i)}; len(queue) > 0; queue = queue[1:] {
+			for p := range f.Nodes[queue[0]].Ports {
+				if j := f.Nodes[queue[0]].Ports[p].Peer; j != topology.None && !seen[j] {
+					seen[j] = true
+					queue = append(queue, j)
+				}
+			}
+		}
+	}
+	return n
+}
+
+// compare has OpenSM bring the fabric up, plans it as OpenSM sees it, where that has other
+// hosts than the dump, and walks the tables of all.
+func (r *row) compare(t *testing.T, f *topology.Fabric) {
+	engines, err := route(t.Context(), f, func(seen *topology.Fabric) (servers []uint64, err error) {
+		base, err := topology.Recognise(seen)
+		if err != nil {
+			return nil, err
+		}
+		r.planned, err = plan(t.Context(), seen, seen, base, t.TempDir(), nil)
+		if err != nil {
+			return nil, err
+		}
+		return r.servers, nil
+	})
+	if err != nil {
+		t.Errorf("by OpenSM: %v", err)
+		r.planned, r.why = nil, err.Error()
+		return
+	}
+	r.routed = engines
+	for _, e := range engines {
+		if e.loads.Unreachable > r.loads.Unreachable {
+			continue // what it cuts off makes the rest look good
+		}
+		if e.loads.InStep < r.base || r.base == 0 {
+			t.Logf("%s is better in step: %d, and the plan for base LIDs has %d phases", e.engine, e.loads.InStep, r.base)
+		}
+		if e.loads.AtOnce < r.loads.AtOnce {
+			t.Logf("%s is better at once: %d on the busiest cable, and %d by forsd's tables", e.engine, e.loads.AtOnce, r.loads.AtOnce)
+		}
+	}
+}
+
+// after tells what failures did.
+func (r *row) after() string {
+	text := fmt.Sprintf("%d (%d)", r.worst[0], r.worst[1])
+	if r.cut > 0 {
+		text = fmt.Sprintf("%d of %d cut hosts off", r.cut, failures)
+	}
+	return text
+}
+
+// show prints the table.
+func show(t *testing.T, rows []*row) {
+	var out bytes.Buffer
+	w := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)
+	fmt.Fprint(w, "\nfabric\tlevels\tservers\tleft out\tphases\tbound\tbusiest\tafter a failure")
+	for _, e := range engines {
+		fmt.Fprintf(w, "\t%s", e)
+	}
+	fmt.Fprintln(w)
+	for _, r := range rows {
+		if r.planned == nil {
+			fmt.Fprintf(w, "%s\t%s\n", r.name, r.why)
+			continue
+		}
+		p := r.planned
+		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%d\t%d\t%s", r.name, p.kind, len(p.servers), p.away, p.base, p.bound, p.loads.AtOnce, r.after())
+		for _, e := range r.routed {
+			fmt.Fprintf(w, "\t%s", e.text(p.loads.Unreachable))
+		}
+		fmt.Fprintln(w)
+	}
+	w.Flush()
+	t.Logf("Programs that send to base LIDs. forsd: phases of the plan and their bound, transfers on the busiest cable at once, phases (bound) of the worst of %d failures. Engines of OpenSM: time of the shift in phases / busiest cable; = for one that took min-hop instead.\n%s", failures, &out)
+}

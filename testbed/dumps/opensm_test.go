@@ -1,0 +1,120 @@
+package dumps
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+
+	"github.com/forsd/forsd/testbed/ibsim"
+	"github.com/forsd/forsd/testbed/judge"
+	"github.com/forsd/forsd/topology"
+)
+
+// engines are those of OpenSM that forsd is compared with.
+var engines = []string{"minhop", "updn", "ftree", "dfsssp"}
+
+// routed is what an engine of OpenSM makes of a fabric.
+type routed struct {
+	engine string
+	by     string // the engine that OpenSM took: another one where this cannot route the fabric
+	loads  *judge.Loads
+}
+
+// text is its cell of the table, where so many pairs cannot be reached.
+func (r *routed) text(unreachable int) string {
+	text := fmt.Sprintf("%d / %d", r.loads.InStep, r.loads.AtOnce)
+	if r.by != r.engine {
+		text += " ="
+	}
+	if n := r.loads.Unreachable - unreachable; n != 0 {
+		text += fmt.Sprintf(" (%+d pairs cut off)", n)
+	}
+	return text
+}
+
+// simulable is a fabric as ibsim can simulate it: it gives port p of an adapter the GUID of
+// the node plus p.
+func simulable(f *topology.Fabric) *topology.Fabric {
+	g := f.Clone()
+	for i := range g.Nodes {
+		n := &g.Nodes[i]
+		for p := range n.Ports {
+			switch {
+			case n.Kind != topology.Switch && p > 0:
+				n.Ports[p].GUID = n.GUID + topology.GUID(p)
+			case n.Kind == topology.Switch && p == 0:
+				n.Ports[p].GUID = n.GUID
+			}
+		}
+	}
+	return g
+}
+
+// route has an OpenSM route a simulated fabric by each engine, and walks the exchange of the
+// servers that a function finds in the fabric as OpenSM sees it.
+func route(ctx context.Context, f *topology.Fabric, find func(*topology.Fabric) ([]uint64, error)) ([]routed, error) {
+	f = simulable(f)
+	sim, err := ibsim.Start(ctx, ibsim.Options{Fabric: f})
+	if err != nil {
+		return nil, err
+	}
+	defer sim.Close()
+	var host topology.GUID
+	for i := range f.Nodes {
+		if n := &f.Nodes[i]; n.Kind == topology.Adapter && n.Role != topology.AggregationNode && len(n.Ports) > 1 && n.Ports[1].Connected() {
+			host = n.GUID
+		}
+	}
+	var out []routed
+	var servers []uint64
+	for _, engine := range engines {
+		seen, tables, by, err := routeBy(ctx, sim, host, engine)
+		if err == nil && len(out) == 0 {
+			servers, err = find(seen)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", engine, err)
+		}
+		now, t, err := read(seen, tables)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", engine, err)
+		}
+		loads, err := now.Loads(t, servers)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", engine, err)
+		}
+		out = append(out, routed{engine, by, loads})
+	}
+	return out, nil
+}
+
+var configured = regexp.MustCompile(`(\S+) tables configured on all switches`)
+
+// routeBy has OpenSM route by an engine: the fabric that it sees, the file with its tables,
+// and the engine that it took.
+func routeBy(ctx context.Context, sim *ibsim.Sim, host topology.GUID, engine string) (f *topology.Fabric, tables, by string, err error) {
+	m, err := sim.StartOpenSM(ctx, ibsim.OpenSMOptions{Host: host.String(), RoutingEngine: engine, LogFlags: 0x43})
+	if err != nil {
+		return nil, "", "", err
+	}
+	defer m.Kill()
+	if _, _, err := m.WaitLog(ctx, ibsim.SubnetUp, 0); err != nil {
+		return nil, "", "", err
+	}
+	dump, err := os.ReadFile(filepath.Join(m.Dir(), "opensm-subnet.lst"))
+	if err != nil {
+		return nil, "", "", err
+	}
+	log, err := m.Log()
+	if err != nil {
+		return nil, "", "", err
+	}
+	said := configured.FindSubmatch(log)
+	if said == nil {
+		return nil, "", "", fmt.Errorf("OpenSM does not say by which engine it routes")
+	}
+	f, err = topology.ReadSubnetLst(dump)
+	return f, filepath.Join(m.Dir(), "opensm-lfts.dump"), string(said[1]), err
+}
