@@ -214,7 +214,7 @@ packages: deps
 	$(MAKE) install GOMODE=-buildmode=pie VERSION=$(RELEASE) out=$(abspath $(pkgdir))/bin prefix=/usr DESTDIR=$(STAGE)
 	packaging/stage $(STAGE) $(RELEASE)
 	FORMATS='$(FORMATS)' packaging/pack $(STAGE) $(RELEASE) $(GOARCH) $(pkgdir) $(NFPM)
-	$(GO) run ./packaging/sbom $(RELEASE) $$(date -u -d @$$SOURCE_DATE_EPOCH +%Y-%m-%d) $(addprefix $(STAGE)/usr/,bin/forsd bin/forsctl libexec/forsd/forsd-lpsolve lib/libforsosm.so lib/libfors.so.1 lib/libforgpu.so.1 lib/libforsmpi.so lib/libforsmpi-mpich.so lib/libforslanes.so lib/libforslanes-nccl.so) >$(pkgdir)/forsd-$(RELEASE).cdx.json
+	$(GO) run ./packaging/sbom $(RELEASE) $$(date -u -d @$$SOURCE_DATE_EPOCH +%Y-%m-%d) $(addprefix $(STAGE)/usr/,bin/forsd bin/forsctl bin/forsplan libexec/forsd/forsd-lpsolve lib/libforsosm.so lib/libfors.so.1 lib/libforgpu.so.1 lib/libforsmpi.so lib/libforsmpi-mpich.so lib/libforslanes.so lib/libforslanes-nccl.so) >$(pkgdir)/forsd-$(RELEASE).cdx.json
 	rm -rf $(STAGE) $(pkgdir)/bin
 	cd $(pkgdir) && sha256sum $(addprefix *.,$(FORMATS) cdx.json) >SHA256SUMS.packages
 

@@ -141,7 +141,7 @@ func newSite(t testing.TB) *site {
 	s.Config = Config{Backend: &s.fake, Jobs: newFakeJobs(t, &s.fake), Plans: &Plans{}, Events: NewEvents(8, started), Past: &s.fake, ReadOverTCP: true,
 		Names:   []string{"example.com"}, // where httptest asks
 		Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "forsd_epoch 42") }),
-		Mount: map[string]http.Handler{"POST /v1/gpu/schedule": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		Mount: map[string]http.Handler{"POST /v1/gpu/lanes": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			fmt.Fprintln(w, `{"frames":1}`)
 		})},
 		Local: map[string]http.Handler{"POST /v1/baseline/accept": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -22,7 +22,7 @@ type Config struct {
 	Metrics http.Handler // of /metrics; nil for none
 	Page    http.Handler // of / and /page/, for browsers; nil for none
 	// Mount holds further handlers by ServeMux pattern, such as
-	// "POST /v1/gpu/schedule". They compute and must change nothing: they are
+	// "POST /v1/gpu/lanes". They compute and must change nothing: they are
 	// open to all who may read, bound the bodies that they take themselves, and
 	// have as long as a change may take.
 	Mount map[string]http.Handler

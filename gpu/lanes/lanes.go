@@ -37,7 +37,7 @@ func (s Stage) Length() (most int64) {
 
 // Request asks for the lanes of an exchange.
 type Request struct {
-	Hosts  []string `json:"hosts"` // [rank] name or port GUID of its NIC, "" where it has none
+	Hosts  []string `json:"hosts"` // [rank] name or port GUID of its NIC, "" for a rank without one
 	Stages []Stage  `json:"stages"`
 	// What a part takes: the bytes of its largest transfer at so many a second, and a latency.
 	BytesPerSecond float64 `json:"bytes_per_second"`
@@ -70,7 +70,7 @@ type Plan struct {
 	Parts   []Part   `json:"parts"`
 }
 
-// check says what of a request makes no sense.
+// check finds mistakes in a request.
 func (q *Request) check() error {
 	if !(q.BytesPerSecond > 0 && q.BytesPerSecond <= 1e18) || !(q.LatencySeconds >= 0 && q.LatencySeconds <= 1e9) {
 		return errors.New("want bytes_per_second of up to 1e18 and latency_seconds of 0 to 1e9")

@@ -22,7 +22,7 @@ func ReadFlag(flag, path, what string) ([]byte, error) {
 // given, and - for standard output.
 type Output struct{ Flag, Path, What string }
 
-// CheckOutput says what is wrong with the path of an output that must be given.
+// CheckOutput checks the path of an output that must be given.
 func CheckOutput(cmd *cobra.Command, o Output) error {
 	switch {
 	case o.Path == "":
@@ -76,7 +76,7 @@ func Clock(t time.Time) string {
 	return t.Local().Format("2006-01-02 15:04:05")
 }
 
-// InBrackets appends a name, where it is not empty: " (name)".
+// InBrackets is a name to append, unless it is empty: " (name)".
 func InBrackets(name string) string {
 	if name == "" {
 		return ""

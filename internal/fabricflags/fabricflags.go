@@ -98,7 +98,7 @@ func (f *LMC) apply(fabric *topology.Fabric, path string, source topology.Source
 	return nil
 }
 
-// Excluded is the expression of --exclude, nil where it is not given.
+// Excluded is the expression of --exclude, nil if it is not given.
 func (f *Fabric) Excluded() (*regexp.Regexp, error) {
 	if f.Exclude == "" {
 		return nil, nil

@@ -92,7 +92,7 @@ func serve(cmd *cobra.Command, state, forsd string) (err error) {
 	s := sessions.New(fabric, log)
 	if state != "" {
 		if err := s.Keep(state); err != nil {
-			log(fmt.Sprintf("the sessions of before are lost: %v", err))
+			log(fmt.Sprintf("earlier sessions are lost: %v", err))
 		}
 	}
 	l, err := socket.Listen(path, 0o600)

@@ -15,7 +15,7 @@ import (
 )
 
 // opening opens a session: the body has the fields of a plan's request but those of frames,
-// a name, and what the kind takes. It is tried on nothing first.
+// a name, and the fields of the kind. It is tried on nothing first.
 func (r *room[S, F, X, A]) opening(req *http.Request) (any, error) {
 	settings, err := fields(req, openingBody)
 	if err != nil {
@@ -71,7 +71,7 @@ func (r *room[S, F, X, A]) opening(req *http.Request) (any, error) {
 
 var errFull = api.Busy("there are %d sessions, the most that there may be: end one", mostSessions)
 
-// room says whether there is room for a session.
+// room fails if there are as many sessions as there may be.
 func (r *room[S, F, X, A]) room() error {
 	defer r.lock()()
 	if len(r.sessions) == mostSessions {
@@ -166,8 +166,8 @@ func (r *room[S, F, X, A]) next(w http.ResponseWriter, req *http.Request) {
 	write(w, a, err)
 }
 
-// note remembers a frame, and tells whether it was planned with other failures than the one
-// before.
+// note remembers a frame. The frame is changed if it was planned with other failures than the
+// one before.
 func (r *room[S, F, X, A]) note(s *session[S], f F, good bool) (changed bool) {
 	h, _, list := r.session(&s.Shown)
 	if !good {

@@ -128,7 +128,7 @@ func planOf(ctx context.Context, t *gpu.Traffic, site *gpu.Site, o gpu.Options) 
 	return plan, nil
 }
 
-// cluster asks for the hosts that are the NICs of a request, none where it is not about a
+// cluster asks for the hosts that are the NICs of a request, and none if it is not about a
 // fabric.
 func (s *Server) cluster(ctx context.Context, q *GPURequest, servers int) (*nics.Cluster, error) {
 	switch {
@@ -146,7 +146,7 @@ func (s *Server) cluster(ctx context.Context, q *GPURequest, servers int) (*nics
 	return c, unreached(err)
 }
 
-// site is what the servers of a cluster have, where they are not all alike.
+// site is what the servers of a cluster have, if they are not all alike.
 func (q *GPURequest) site(c gpu.Cluster, down []string) (*gpu.Site, error) {
 	if q.Site != nil && q.Rails {
 		return nil, errors.New("site says what each server has: rails does not go with it")

@@ -11,7 +11,7 @@ import (
 	"github.com/forsd/forsd/api"
 )
 
-// fault is the error of what must not happen.
+// fault is an error that must not happen.
 func fault(format string, args ...any) error {
 	return api.Errorf(http.StatusInternalServerError, api.CodeInternal, "this is a fault of forsplan: "+format, args...)
 }

@@ -25,7 +25,7 @@ type file struct {
 }
 
 // Keep goes on with the sessions of a file, if it exists, and stores them there from now on.
-// The error says that they are lost.
+// With an error they are lost.
 func (s *Server) Keep(path string) error {
 	s.path = path
 	var f file

@@ -16,7 +16,7 @@ const planTime = time.Minute
 
 // Server is the sessions of one program, and their endpoints.
 type Server struct {
-	fabric nics.Fabric // without a client where there is none
+	fabric nics.Fabric // its client is nil without a forsd
 	log    func(text string)
 	mux    *http.ServeMux
 	turns  chan struct{} // of requests that plan

@@ -19,8 +19,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Operations are the operations of a description, as "GET /path" with what its field x-role
-// says.
+// Operations are the operations of a description, as "GET /path", with their fields
+// x-role.
 func Operations(t *testing.T, file string) (roles map[string]string) {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -44,7 +44,7 @@ func Operations(t *testing.T, file string) (roles map[string]string) {
 	return roles
 }
 
-// Names are how schemas are called where they are not called as their types.
+// Names are how schemas are called if not as their types.
 type Names struct {
 	Schemas  map[reflect.Type]string // of types that have a form of their own
 	Prefixes map[string]string       // of the types of a package, by its name
