@@ -278,3 +278,39 @@ func viewOf(t testing.TB, r *Result) *phasetable.View {
 	}
 	return view
 }
+
+// TestFilesHaveNumbers: a plan in files has a number of its own, the same each time, and its
+// successor has another one, by which programs that read the file take it up.
+func TestFilesHaveNumbers(t *testing.T) {
+	number := func(dead ...[2]int) (numbers [2]uint64) {
+		r, err := Make(t.Context(), fabgen.Damaged(t, fabgen.Spec{Spines: 4, Leaves: 3, LMC: 2}, dead...), Settings{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir := t.TempDir()
+		if err := r.WriteDir(dir); err != nil {
+			t.Fatal(err)
+		}
+		for i, name := range []string{BinaryFile, BaseBinaryFile} {
+			data, err := os.ReadFile(filepath.Join(dir, name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			view, err := phasetable.Decode(data)
+			if err != nil {
+				t.Fatal(err)
+			}
+			numbers[i] = view.Epoch()
+		}
+		return numbers
+	}
+	healthy, again, damaged := number(), number(), number([2]int{0, 1})
+	if healthy != again {
+		t.Errorf("the same plan has numbers %d and %d", healthy, again)
+	}
+	for i := range healthy {
+		if healthy[i] == 0 || damaged[i] == 0 || healthy[i] == damaged[i] || healthy[i] >= 1<<53 {
+			t.Errorf("plans have numbers %d and %d", healthy, damaged)
+		}
+	}
+}

@@ -2,6 +2,8 @@ package planner
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -217,15 +219,24 @@ type file struct {
 	data []byte
 }
 
-// tableFiles is a phase table as CSV, where it has rows, and in binary form.
-func tableFiles(table *phasetable.Table, csv, binary string) ([]file, error) {
+// tableFiles is a phase table as CSV, where it has rows, and in binary form. Programs that
+// read a file take up another table by its number, so the number is drawn from the content:
+// another plan has another one, and the same plan the same bytes.
+func tableFiles(table *phasetable.Table, csv, bin string) ([]file, error) {
 	data, err := phasetable.Encode(table)
+	if err == nil && table.Epoch == 0 {
+		sum := sha256.Sum256(data)
+		numbered := *table
+		numbered.Epoch = max(1, binary.LittleEndian.Uint64(sum[:])>>16) // exact in JSON
+		table = &numbered
+		data, err = phasetable.Encode(table)
+	}
 	if err != nil || table.Blocks != nil || table.Shift != nil {
-		return []file{{binary, data}}, err
+		return []file{{bin, data}}, err
 	}
 	var text bytes.Buffer
 	if err := phasetable.WriteCSV(&text, table); err != nil {
 		return nil, err
 	}
-	return []file{{csv, text.Bytes()}, {binary, data}}, nil
+	return []file{{csv, text.Bytes()}, {bin, data}}, nil
 }
