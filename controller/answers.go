@@ -54,6 +54,7 @@ func (c *Controller) planned(now time.Time, e Planned) {
 			c.clear(FabricRefused)
 		}
 		c.noPlan, c.refusal = false, ""
+		c.blind = c.blind && next == Publishing
 		c.clear(PlanFailed, LiquidFailed)
 	}
 	switch {
@@ -67,7 +68,7 @@ func (c *Controller) planned(now time.Time, e Planned) {
 		// The tables come first then.
 		c.write()
 	default:
-		if c.behind == "" {
+		if c.behind == "" && c.stale == "" {
 			c.planless(e)
 		}
 		c.finish(now)
@@ -124,6 +125,10 @@ func (c *Controller) finish(now time.Time) {
 	if c.behind != "" {
 		c.do(Settled{Fabric: c.work, Planless: c.noPlan})
 		c.fail(now, TablesFailed, c.behind) // it is written again
+		return
+	}
+	if c.stale != "" {
+		c.mismatch(now)
 		return
 	}
 	c.failures, c.misreads = 0, 0
@@ -209,18 +214,22 @@ func (c *Controller) wasRead(now time.Time, e ReadBackDone) {
 		c.warn(TablesFailed, e.Unwritten)
 		c.planAfter()
 	default:
-		c.mismatch(now, e.Difference)
+		c.confirmedID, c.stale = "", "the switches do not hold the tables planned: "+e.Difference
+		if c.misreads++; c.blind {
+			c.planAfter() // the manager may hang, and the plan may not use the entries that differ
+		} else {
+			c.mismatch(now)
+		}
 	}
 }
 
-// mismatch deals with tables that are not those planned. The first time the
-// manager may simply not have been told, or the dump may stem from the sweep
-// before: it is told again. After that it is a failure.
-func (c *Controller) mismatch(now time.Time, difference string) {
-	c.confirmedID = ""
-	c.misreads++
-	if c.misreads > 1 {
-		c.fail(now, TablesStale, "the switches do not hold the tables planned: "+difference)
+// mismatch has the manager load the tables again that the switches do not hold. The first
+// time it may simply not have been told, or the dump may stem from the sweep before. After
+// that it is a failure.
+func (c *Controller) mismatch(now time.Time) {
+	text := c.stale
+	if c.stale = ""; c.misreads > 1 {
+		c.fail(now, TablesStale, text)
 		return
 	}
 	c.again()
@@ -228,7 +237,7 @@ func (c *Controller) mismatch(now time.Time, difference string) {
 
 func (c *Controller) planAfter() {
 	p := Plan{Fabric: c.work, Avoid: c.held, Hold: c.held, Final: true}
-	if c.behind != "" { // the file may bring back tables without the lanes that are closed
+	if c.behind != "" || c.stale != "" { // the file may bring back tables without the lanes that are closed
 		_, p.Avoid = c.Ground()
 	}
 	if p.Fabric.Kind == OwnRoutes { // there is no signal that a reroute is for

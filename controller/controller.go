@@ -59,6 +59,8 @@ type Controller struct {
 	refusal   string // the fabric that is refused because of its plan, empty for none
 	reread    bool   // in Backoff: the table file is whole, a new dump is worth a read-back
 	behind    string // why the table file lacks the tables that the switches hold; "" where it does not
+	blind     bool   // no plan has been verified on tables read back since New
+	stale     string // while a plan is made for them: how the tables read back differ from those planned
 	misreads  int    // read-backs in a row that did not match
 	failures  int    // failures in a row, for the back-off
 	lastAudit time.Time
@@ -69,7 +71,7 @@ type Controller struct {
 
 // New returns an idle controller that knows no fabric.
 func New(s Settings) *Controller {
-	return &Controller{set: s, fabrics: fabrics{flaps: flaps{seen: map[Lane]*flap{}}, maxLoss: s.MaxLoss}, outbox: outbox{raised: map[string]bool{}}}
+	return &Controller{set: s, blind: true, fabrics: fabrics{flaps: flaps{seen: map[Lane]*flap{}}, maxLoss: s.MaxLoss}, outbox: outbox{raised: map[string]bool{}}}
 }
 
 // Wake is when the controller wants a Tick at the latest; zero for never.
@@ -221,7 +223,7 @@ func (c *Controller) audit(now time.Time) {
 // begin starts work on the latest fabric. Its plan comes before its tables,
 // unless it is not known which tables the switches hold.
 func (c *Controller) begin(_ time.Time) {
-	c.work, c.held, c.done, c.misreads, c.behind = c.latest, c.holding(c.latest), false, 0, ""
+	c.work, c.held, c.done, c.misreads, c.behind, c.stale = c.latest, c.holding(c.latest), false, 0, "", ""
 	if c.work.Kind == OwnRoutes {
 		c.follow()
 		return
@@ -356,6 +358,9 @@ func (c *Controller) fail(now time.Time, code, text string) {
 		return
 	case c.Doubts():
 		c.wait(Suspect, now.Add(c.set.Confirm))
+		return
+	case c.blind && code == SweepTimeout:
+		c.readBack() // the plan may hold on the tables as they are
 		return
 	}
 	c.reread = code != TablesFailed && code != PublishFailed

@@ -100,11 +100,22 @@ func (l *loop) wake() time.Time {
 	return slices.MinFunc(due, time.Time.Compare)
 }
 
+// verified tells whether an event says that the plan in force holds on all tables that the
+// switches may hold.
+func verified(e controller.Event) bool {
+	planned, _ := e.(controller.Planned)
+	published, is := e.(controller.Published)
+	return planned.Same && planned.Err == "" || is && published.Err == ""
+}
+
 // step gives the controller an event and carries out what it answers.
 func (l *loop) step(ctx context.Context, e controller.Event) {
 	now := time.Now()
 	actions := l.core.Step(now, e)
 	l.unrest.goesOn(now, l.core.State() == controller.Idle)
+	if verified(e) && !l.core.Standby() {
+		l.nowReady()
+	}
 	for _, a := range actions {
 		l.log.Debug("action", zap.Stringer("action", a), zap.Stringer("state", l.core.State()))
 		switch a := a.(type) {

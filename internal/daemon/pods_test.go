@@ -2,6 +2,8 @@ package daemon
 
 import (
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +14,7 @@ import (
 	"github.com/forsd/forsd/internal/backend"
 	"github.com/forsd/forsd/internal/store"
 	"github.com/forsd/forsd/internal/view"
+	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/planner"
 	"github.com/forsd/forsd/testbed/fabgen"
@@ -189,5 +192,58 @@ func TestDrainsThreeLevels(t *testing.T) {
 				t.Errorf("given back, %d pairs have other lanes than before; drains %v", n, *s.drained.Load())
 			}
 		})
+	}
+}
+
+// TestStaleAtStart starts forsd where the switches hold entries that are not planned, as
+// amid a sweep in which a cable has returned, and the manager does not sweep for long: the
+// plan in force holds on these tables, and every reader has it. A plan that does not hold
+// waits for the tables.
+func TestStaleAtStart(t *testing.T) {
+	cut := failing(t, fabgen.GenerateTree(fabgen.KAry(4)), "Top001/3")
+	for _, used := range []bool{false, true} {
+		dir := t.TempDir()
+		d := readable(daemonIn(t, dir))
+		d.atRest(t, cut)
+		tables := d.desk.InSwitches()
+		before, onBase := d.board.Current(), d.board.Bases.Current()
+		ok(t, d.store.Close())
+		top := slices.Clone(tables.Switches[tables.Find(fabgen.TopGUID+1)].Out)
+		stale := &lft.Tables{Switches: slices.Clone(tables.Switches)}
+		stale.Switches[tables.Find(fabgen.TopGUID+1)].Out = top
+		changed := 0
+		for lid := range top {
+			if used && top[lid] == 1 {
+				top[lid], changed = 2, changed+1
+			} else if !used && lid > 0 && top[lid] == lft.NoPath {
+				top[lid], changed = 3, changed+1
+			}
+		}
+		if changed == 0 {
+			t.Fatal("all entries are planned")
+		}
+		file := filepath.Join(dir, "stale")
+		f, err := os.Create(file)
+		ok(t, err, stale.Write(f, nil), f.Close())
+
+		d = readable(daemonIn(t, dir))
+		d.cfg.OpenSM.DumpCommand = []string{"cat", file}
+		d.dumpSeen(t.Context(), dump(cut))
+		for d.core.State() != controller.Sweeping {
+			d.step(t.Context(), d.next(t.Context(), t))
+		}
+		now := d.board.Bases.Current()
+		if used {
+			if now != nil || d.board.IsReady() {
+				t.Error("a plan is in force that does not hold on the tables")
+			}
+			continue
+		}
+		if e := d.board.Current(); e == nil || e.Epoch != before.Epoch || !d.board.IsReady() {
+			t.Errorf("the plan in force was epoch %d, and is %+v; ready: %v", before.Epoch, e, d.board.IsReady())
+		}
+		if now == nil || now.Epoch != onBase.Epoch {
+			t.Errorf("the plan for base LIDs in force was %d, and is %+v", onBase.Epoch, now)
+		}
 	}
 }

@@ -130,7 +130,6 @@ func (l *loop) settled(ctx context.Context, a controller.Settled) {
 	}
 	marks, planned := l.board.Settled()
 	if planned && !a.Planless {
-		l.nowReady()
 		l.notify(fmt.Sprintf("STATUS=epoch %d is in force", l.board.EpochNumber()))
 	}
 	if v, held := l.board.Latest(), l.board.HeldBack(); v != nil && v.Tree != nil {
