@@ -3,6 +3,7 @@ package report
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -44,7 +45,7 @@ type place struct {
 type wiring struct {
 	links  []api.Link
 	at     map[place]int              // the link at a port
-	named  map[string][]topology.GUID // the nodes of a name in small letters
+	named  map[string][]topology.GUID // the nodes of a description, and of a device's name, as nameKey has it
 	byPort map[topology.GUID]place    // by the GUID of a host's port
 	nameOf map[topology.GUID]string
 }
@@ -55,8 +56,14 @@ func newWiring(c *api.Cabling) *wiring {
 		for _, e := range []*api.LinkEnd{&c.Links[i].A, &c.Links[i].B} {
 			p := place{node: e.GUID, port: e.Port}
 			w.at[p] = i
-			if name := strings.ToLower(e.Name); name != "" && !slices.Contains(w.named[name], e.GUID) {
-				w.named[name] = append(w.named[name], e.GUID)
+			names := []string{e.Name}
+			if d := ofDevice(e.Name); d != nil {
+				names = append(names, d.name+d.board)
+			}
+			for _, name := range names {
+				if name = nameKey(name); name != "" && !slices.Contains(w.named[name], e.GUID) {
+					w.named[name] = append(w.named[name], e.GUID)
+				}
 			}
 			if w.nameOf[e.GUID] = e.Name; e.Host != 0 {
 				w.byPort[e.Host] = p
@@ -64,6 +71,39 @@ func newWiring(c *api.Cabling) *wiring {
 		}
 	}
 	return w
+}
+
+// device is what the description of a switch says of the device that it is in.
+type device struct {
+	name  string
+	board string // of a director: such as /L16/U2
+}
+
+var (
+	deviceName = regexp.MustCompile(`^(?:[^;]*;)?([^:;]+):[^:/]+(?:(/[LS][0-9]+)/U([0-9]+)|/U1)$`)
+	padded     = regexp.MustCompile(`/([ls])0+([0-9])`)
+)
+
+// ofDevice takes a description such as "MF0;core-1:MCS8500/L16/U2" or "MF0;rack-1:MQM8700/U1"
+// apart; nil where it has another form.
+func ofDevice(description string) *device {
+	m := deviceName.FindStringSubmatch(description)
+	switch {
+	case m == nil:
+		return nil
+	case m[2] == "":
+		return &device{name: m[1]}
+	}
+	return &device{m[1], m[2] + "/U" + m[3]}
+}
+
+// nameKey is a name as it is compared: in small letters, boards without leading zeros.
+func nameKey(name string) string { return padded.ReplaceAllString(strings.ToLower(name), "/$1$2") }
+
+// inside tells whether a link is within a director, where nobody plugs cables.
+func (w *wiring) inside(i int) bool {
+	a, b := ofDevice(w.links[i].A.Name), ofDevice(w.links[i].B.Name)
+	return a != nil && b != nil && a.board != "" && b.board != "" && strings.EqualFold(a.name, b.name)
 }
 
 // find is the port that an end means.
@@ -77,7 +117,7 @@ func (w *wiring) find(e End) (place, error) {
 	if e.Host != 0 {
 		return place{node: e.Host}, nil // it is not there
 	}
-	name := strings.ToLower(e.Name)
+	name := nameKey(e.Name)
 	switch nodes := w.named[name]; len(nodes) {
 	case 0:
 		return place{name: name, port: e.Port}, nil
@@ -117,13 +157,16 @@ func Compare(wanted []Wanted, c *api.Cabling) (*Comparison, error) {
 		la, hasA := w.at[a]
 		lb, hasB := w.at[b]
 		d := Difference{Cable: x.String(), Line: x.Line}
+		if x.Rival > 0 {
+			d.Now = []string{fmt.Sprintf("line %d of the file wants another cable in one of its ports", x.Rival)}
+		}
 		switch {
 		case !hasA && !hasB:
 			d.Kind = Missing
 			add(d)
 		case hasA && hasB && la == lb && a != b:
 			if now := topology.ParseRate(w.links[la].Rate); x.Gbps > 0 && now.Known() && now.Gbps() < x.Gbps*0.9 { // speeds are rounded
-				d.Kind, d.Now = Degraded, []string{now.String()}
+				d.Kind, d.Now = Degraded, append(d.Now, now.String())
 				add(d)
 			}
 		default:
@@ -139,7 +182,7 @@ func Compare(wanted []Wanted, c *api.Cabling) (*Comparison, error) {
 	}
 	for i := range w.links {
 		l := &w.links[i]
-		if !meant[place{node: l.A.GUID, port: l.A.Port}] && !meant[place{node: l.B.GUID, port: l.B.Port}] {
+		if !w.inside(i) && !meant[place{node: l.A.GUID, port: l.A.Port}] && !meant[place{node: l.B.GUID, port: l.B.Port}] {
 			add(Difference{Kind: Extra, Cable: w.text(i)})
 		}
 	}

@@ -41,6 +41,8 @@ type Wanted struct {
 	A, B End
 	Gbps float64 // 0 for any
 	Line int     // of the file that it is in, 0 for none
+	// Rival is the line of an earlier cable that wants one of the ports, too, 0 for none.
+	Rival int
 }
 
 // String names both ends.
@@ -177,7 +179,8 @@ func (t *table) cable() (*Wanted, error) {
 	}
 	w := &Wanted{}
 	w.Line, _ = t.FieldPos(0)
-	for _, x := range []struct {
+	var keys [2]End
+	for i, x := range []struct {
 		end          *End
 		device, port int
 	}{{&w.A, startDevice, startPort}, {&w.B, endDevice, endPort}} {
@@ -185,21 +188,30 @@ func (t *table) cable() (*Wanted, error) {
 		if name == "" {
 			return nil, t.wrong(x.device, "there is no device: give its node description or GUID, or leave the line out")
 		}
-		if g, err := topology.ParseGUID(name); err == nil && strings.HasPrefix(name, "0x") {
-			x.end.GUID = g
-		} else {
-			x.end.Name = name
-		}
-		port, err := portNumber(t.cell(x.port))
+		board, port, err := portNumber(t.cell(x.port))
 		if err != nil {
 			return nil, t.wrong(x.port, "%v", err)
 		}
 		x.end.Port = port
-		key := End{GUID: x.end.GUID, Name: strings.ToLower(x.end.Name), Port: port}
-		if before := t.used[key]; before != 0 {
-			return nil, t.wrong(x.port, "%s has the cable of line %d already: correct one of them", x.end, before)
+		if g, err := topology.ParseGUID(name); err == nil && strings.HasPrefix(name, "0x") {
+			x.end.GUID = g
+		} else {
+			x.end.Name = name + board
 		}
-		t.used[key] = w.Line
+		keys[i] = End{GUID: x.end.GUID, Name: strings.ToLower(x.end.Name), Port: port}
+	}
+	if before := t.used[keys[0]]; before != 0 && before == t.used[keys[1]] && keys[0] != keys[1] {
+		return nil, nil // told at its other end, too
+	}
+	if keys[0] == keys[1] {
+		return nil, t.wrong(endPort, "the cable joins %s to itself", w.A)
+	}
+	for _, key := range keys {
+		if before := t.used[key]; before != 0 {
+			w.Rival = before
+		} else {
+			t.used[key] = w.Line
+		}
 	}
 	if text := t.cell(speed); text != "" {
 		var err error
@@ -210,22 +222,31 @@ func (t *table) cable() (*Wanted, error) {
 	return w, nil
 }
 
-var portText = regexp.MustCompile(`(?i)^(?:port ?|p)?([0-9]{1,3})$`)
+var (
+	portText  = regexp.MustCompile(`(?i)^(?:port ?|p)?([0-9]{1,3})$`)
+	bladeText = regexp.MustCompile(`(?i)^blade ?([0-9]{1,3})[_ ]port ?([0-9]{1,2})/([0-9]{1,3})$`)
+)
 
-// portNumber reads the number of a port, such as "Port 26".
-func portNumber(text string) (uint8, error) {
-	m := portText.FindStringSubmatch(text)
-	if m == nil {
-		return 0, fmt.Errorf("%.40q is not a port: want Port N or N; those of a director's blades are ports of its switches, which have names or GUIDs of their own", text)
+// portNumber reads the number of a port, such as "Port 26". A port of a director, such as
+// "Blade 16_Port 2/20", is one of the switch that is called /L16/U2 behind its name.
+func portNumber(text string) (board string, port uint8, err error) {
+	digits := ""
+	if m := bladeText.FindStringSubmatch(text); m != nil {
+		board, digits = fmt.Sprintf("/L%s/U%s", m[1], m[2]), m[3]
+	} else if m := portText.FindStringSubmatch(text); m != nil {
+		digits = m[1]
+	} else {
+		return "", 0, fmt.Errorf("%.40q is not a port: want Port N, N, or of a director Blade N_Port N/N, its board, the chip there and its port", text)
 	}
-	n, err := strconv.ParseUint(m[1], 10, 8)
+	n, err := strconv.ParseUint(digits, 10, 8)
 	if err != nil || n < 1 || n > 254 {
-		return 0, fmt.Errorf("%.40q is not a port: want 1 to 254", text)
+		return "", 0, fmt.Errorf("%.40q is not a port: want 1 to 254", text)
 	}
-	return uint8(n), nil
+	return board, uint8(n), nil
 }
 
-// gbps reads a speed: a name such as HDR or 4xHDR, or gigabits a second.
+// gbps reads a speed: a name such as HDR or 4xHDR, or gigabits a second, or megabits, which
+// are thousands.
 func gbps(text string) (float64, error) {
 	for _, form := range []string{text, "4x" + strings.ToUpper(text)} {
 		if rate := topology.ParseRate(form); rate.Known() {
@@ -233,7 +254,10 @@ func gbps(text string) (float64, error) {
 		}
 	}
 	number := strings.TrimRight(strings.ToLower(text), "gbps/ ")
-	if v, err := strconv.ParseFloat(number, 64); err == nil && v > 0 && v < 1e6 {
+	if v, err := strconv.ParseFloat(number, 64); err == nil && v > 0 && v < 1e7 {
+		if v >= 2500 {
+			v /= 1000
+		}
 		return v, nil
 	}
 	return 0, fmt.Errorf("%.40q is not a speed: want such as HDR, 4xHDR or 200, or nothing", text)

@@ -155,13 +155,13 @@ func TestBadInput(t *testing.T) {
 		"no column":     {"StartDevice,EndDevice,EndPort\n", "line 1: there is no column startport: the columns"},
 		"no cable":      {head, "there is no cable in it"},
 		"no device":     {head + "\nLeaf1,Port 1,,Port 2\n", "line 3, column 14: there is no device: give its node description or GUID"},
-		"no port":       {head + "Leaf1,Port one,Spine1,Port 2\n", `line 2, column 7: "Port one" is not a port: want Port N or N`},
-		"director":      {head + "Leaf1,1,Dir1,Blade 2_Port 1/1\n", "line 2, column 14: \"Blade 2_Port 1/1\" is not a port"},
+		"no port":       {head + "Leaf1,Port one,Spine1,Port 2\n", `line 2, column 7: "Port one" is not a port: want Port N, N, or of a director Blade N_Port N/N`},
+		"director":      {head + "Leaf1,1,Dir1,Blade 2_Port 1\n", "line 2, column 14: \"Blade 2_Port 1\" is not a port"},
 		"big port":      {head + "Leaf1,999,Spine1,1\n", "want 1 to 254"},
 		"port zero":     {head + "Leaf1,0,Spine1,1\n", "want 1 to 254"},
 		"cut off":       {head + "Leaf1,1,Spine1\n", "line 2, column"},
 		"quotes":        {head + "Leaf\"1,1,Spine1,1\n", "line 2, column 5: bare \" in non-quoted-field: put texts with commas or quotes into quotes"},
-		"twice":         {head + "Leaf1,1,Spine1,1\nSpine1,P1,Leaf2,1\n", "line 3, column 8: Spine1 port 1 has the cable of line 2 already: correct one of them"},
+		"itself":        {head + "Leaf1,1,LEAF1,P1\n", "line 2, column 15: the cable joins Leaf1 port 1 to itself"},
 		"speed":         {head + "Leaf1,1,Spine1,1,fast\n", `line 2, column 18: "fast" is not a speed: want such as HDR, 4xHDR or 200`},
 		"only disabled": {"StartDevice,StartPort,EndDevice,EndPort,State\nLeaf1,1,,,Disabled\n", "there is no cable in it"},
 	} {
@@ -195,6 +195,57 @@ func TestForms(t *testing.T) {
 		}
 	}
 	if c := compare(t, "StartDevice,StartPort,EndDevice,EndPort,Speed\nLeaf000,3,Spine000,1,NDR\nLeaf000,9,Spine000,9,\n", f); c.Counts[Degraded] != 1 || c.Counts[Missing] != 1 {
+		t.Errorf("%+v", c)
+	}
+}
+
+// TestDirectors reads an NDT file as UFM's tests have them: devices by their names, ports of
+// directors by board and chip, every cable from both ends, speeds in megabits a second.
+func TestDirectors(t *testing.T) {
+	f := fabgen.Directors(1)
+	port := func(n *topology.Node, p uint8) string {
+		d := ofDevice(n.Name)
+		if d == nil {
+			t.Fatalf("%q is not the name of a device", n.Name)
+		}
+		name := strings.ToUpper(d.name)
+		var board, chip int
+		if _, err := fmt.Sscanf(d.board, "/L%d/U%d", &board, &chip); err == nil {
+			return fmt.Sprintf("%s,Blade %02d_Port %d/%d", name, board, chip, p)
+		}
+		return fmt.Sprintf("%s,Port %d", name, p)
+	}
+	ndt, cables, hosts := "rack,#Fields:StartDevice,StartPort,EndDevice,EndPort,LinkType,Speed\n", 0, 0
+	for i := range f.Nodes {
+		n := &f.Nodes[i]
+		for p := range n.Ports {
+			x := &n.Ports[p]
+			switch {
+			case !x.Connected() || n.Kind != topology.Switch:
+			case f.Nodes[x.Peer].Kind != topology.Switch:
+				hosts++
+			case n.GUID < fabgen.MidGUID || f.Nodes[x.Peer].GUID < fabgen.MidGUID: // the rest is within directors
+				ndt += fmt.Sprintf("1,%s,%s,Data,200000\n", port(n, uint8(p)), port(&f.Nodes[x.Peer], x.PeerPort))
+				cables++
+			}
+		}
+	}
+	c := compare(t, ndt, f)
+	if c.Cables != cables/2 || c.Counts[Missing]+c.Counts[Swapped]+c.Counts[Degraded] != 0 || c.Counts[Extra] != hosts {
+		t.Errorf("%d of %d cables, %d hosts: %+v", c.Cables, cables/2, hosts, c.Counts)
+	}
+	fabgen.Fails(t, "MF0;rack-02:MQM8700/U1/6")(f)
+	c = compare(t, ndt, f)
+	if len(c.Differences) == 0 || c.Counts[Missing] != 1 || c.Differences[0].Cable != "RACK-02 port 6 – CORE-1/L01/U2 port 2" {
+		t.Errorf("%+v", c)
+	}
+}
+
+// TestRivals: where two rows want one port, one of them differs, and says why.
+func TestRivals(t *testing.T) {
+	f := fabgen.Generate(fabgen.Spec{Spines: 2, Leaves: 2})
+	c := compare(t, "StartDevice,StartPort,EndDevice,EndPort\nLeaf000,3,Spine000,1\nLeaf001,3,Spine000,1\n", f)
+	if c.Counts[Swapped] != 1 || c.Differences[0].Line != 3 || c.Differences[0].Now[0] != "line 2 of the file wants another cable in one of its ports" {
 		t.Errorf("%+v", c)
 	}
 }
@@ -321,6 +372,7 @@ func TestReport(t *testing.T) {
 // FuzzReadIntended reads anything without a panic.
 func FuzzReadIntended(f *testing.F) {
 	f.Add([]byte("StartDevice,StartPort,EndDevice,EndPort,Speed\nLeaf1,Port 1,Spine1,2,HDR\n"))
+	f.Add([]byte("#StartDevice,StartPort,EndDevice,EndPort\nRACK-1,Port 21,CORE-1,Blade 16_Port 2/20\nCORE-1,Blade 16_Port 2/20,RACK-1,Port 21\n"))
 	f.Add([]byte("rack #,#Fields:StartDevice,StartPort,EndDevice,EndPort\n,0x1,1,0x2,2\n\"a\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if wanted, err := ReadIntended(data); err == nil && len(wanted) > 0 {
