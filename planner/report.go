@@ -25,6 +25,8 @@ type Report struct {
 	BandwidthReduction int  `json:"bandwidth_reduction"`
 	AffectedSpines     int  `json:"affected_spines"`
 	phasetable.Proof
+	// UncoveredPairs are those of hosts that the tree does not cover, beside UnreachablePairs.
+	UncoveredPairs  int      `json:"uncovered_pairs"`
 	phasetable.Load          // of the tables, whatever the plan
 	Warnings        []string `json:"warnings"`
 	PlanSeconds     float64  `json:"plan_seconds"`
@@ -102,7 +104,7 @@ func (s *Schedule) Report() Report {
 	leaves, spines := present(t)
 	summary, proof := Summary(p)
 	return Report{Version: 1, Summary: summary, Size: phasetable.Size{Servers: p.Servers, Leaves: leaves, Spines: spines, Lanes: t.Lanes, LMC: lmc}, LIDs: s.LIDs,
-		BandwidthReduction: p.Reduction, AffectedSpines: affectedSpines(t), Proof: proof,
+		BandwidthReduction: p.Reduction, AffectedSpines: affectedSpines(t), Proof: proof, UncoveredPairs: t.Uncovered.Pairs(p.Servers),
 		Warnings: slices.Compact(codes), PlanSeconds: s.Took.Seconds(), TopologyHash: t.Fabric.Hash()}
 }
 

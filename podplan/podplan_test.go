@@ -147,3 +147,17 @@ func TestLIDs(t *testing.T) {
 		t.Logf("k=%d, %s: blocks over the least, and how often: %v", k, what, over[what])
 	}
 }
+
+// TestUncoveredPairs: hosts on mids and tops are in no plan, and are counted.
+func TestUncoveredPairs(t *testing.T) {
+	for _, at := range []string{"Mid003", "Top005"} {
+		f := fabgen.WithChain(fabgen.GenerateTree(fabgen.KAry(8)), at, 0)
+		r, err := podplan.Make(t.Context(), fabgen.FittedPods(t, f), podplan.Settings{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if report := r.Report(); report.Servers != 128 || report.UncoveredPairs != 2*128 || report.UnreachablePairs != 0 {
+			t.Errorf("a host on %s: %d servers, %d pairs not covered", at, report.Servers, report.UncoveredPairs)
+		}
+	}
+}

@@ -15,19 +15,21 @@ type Report struct {
 	Levels  int `json:"levels"` // 3
 	phasetable.Summary
 	phasetable.Proof
-	Servers      int      `json:"servers"`
-	Pods         int      `json:"pods"`
-	Leaves       int      `json:"leaves"`
-	Planes       int      `json:"planes"`
-	Lanes        int      `json:"lanes"`
-	LMC          int      `json:"lmc"`
-	LIDs         int      `json:"lids"`  // of each server that the plan uses
-	Group        int      `json:"group"` // senders of a leaf that share ways, in blocks of as many phases
-	Blocks       int      `json:"blocks"`
-	Warnings     []string `json:"warnings"`
-	PlanSeconds  float64  `json:"plan_seconds"`
-	TopologyHash string   `json:"topology_hash"`
-	*Changes              // nil where the plan was made from no other one
+	// UncoveredPairs are those of hosts that the tree does not cover, beside UnreachablePairs.
+	UncoveredPairs int      `json:"uncovered_pairs"`
+	Servers        int      `json:"servers"`
+	Pods           int      `json:"pods"`
+	Leaves         int      `json:"leaves"`
+	Planes         int      `json:"planes"`
+	Lanes          int      `json:"lanes"`
+	LMC            int      `json:"lmc"`
+	LIDs           int      `json:"lids"`  // of each server that the plan uses
+	Group          int      `json:"group"` // senders of a leaf that share ways, in blocks of as many phases
+	Blocks         int      `json:"blocks"`
+	Warnings       []string `json:"warnings"`
+	PlanSeconds    float64  `json:"plan_seconds"`
+	TopologyHash   string   `json:"topology_hash"`
+	*Changes                // nil where the plan was made from no other one
 }
 
 // Report sums the plan up. The warnings are codes, the fabric's findings among them.
@@ -43,8 +45,8 @@ func (r *Result) Report() Report {
 		lmc++
 	}
 	return Report{Version: 1, Levels: 3, Summary: phasetable.Summarize(string(p.Engine), p.Phases(), p.LowerBound),
-		Proof:   phasetable.Proof{UnreachablePairs: len(p.Unreachable), Certificate: string(p.Certificate)},
-		Servers: len(t.Servers), Pods: t.Pods, Leaves: len(t.Leaves), Planes: t.Planes, Lanes: len(t.Lanes), LMC: lmc, LIDs: r.LIDs, Group: p.Group, Blocks: p.Blocks,
+		Proof:          phasetable.Proof{UnreachablePairs: len(p.Unreachable), Certificate: string(p.Certificate)},
+		UncoveredPairs: t.Uncovered.Pairs(len(t.Servers)), Servers: len(t.Servers), Pods: t.Pods, Leaves: len(t.Leaves), Planes: t.Planes, Lanes: len(t.Lanes), LMC: lmc, LIDs: r.LIDs, Group: p.Group, Blocks: p.Blocks,
 		Warnings: slices.Compact(codes), PlanSeconds: r.Times.Plan.Seconds(), TopologyHash: t.Fabric.Hash(), Changes: r.changes}
 }
 

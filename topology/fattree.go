@@ -76,6 +76,10 @@ const (
 	HostNew       = "host-new"
 	HostReplaced  = "host-replaced"
 	PartlyCovered = "partly-covered"
+	// LeafBinds: a leaf with few cables makes every exchange longer than the others need.
+	LeafBinds = "leaf-binds"
+	// FewSpineCables: most leaves have many hosts for each cable, as rails without spines.
+	FewSpineCables = "few-spine-cables"
 )
 
 // FatTree is a fabric seen through its baseline. Leaves, spines and lanes are

@@ -46,7 +46,20 @@ func fit(f *Fabric, b *Baseline, exclude *regexp.Regexp) *fitter {
 	t.placeHosts(exclude)
 	t.rank()
 	t.uncovered()
+	t.Findings = append(t.Findings, tight(loads(t.Hosts, t.Servers, len(t.Leaves), func(l int) (string, int) {
+		return t.Leaves[l].Name, meant(b.Leaves[l].Uplinks)
+	}))...)
 	return t
+}
+
+// meant counts the uplinks that a baseline has.
+func meant(uplinks []Uplink) (n int) {
+	for _, u := range uplinks {
+		if u != (Uplink{}) {
+			n++
+		}
+	}
+	return n
 }
 
 // strange tells whether the fabric may have become another one: most of its cables are

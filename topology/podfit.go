@@ -355,5 +355,7 @@ func (t *podFitter) uncover() {
 		}
 		t.two.report(PartlyCovered, "%s", t.two.uncoveredWith(cables))
 	}
-	t.Uncovered, t.Findings = *u, t.two.Findings
+	t.Uncovered, t.Findings = *u, append(t.two.Findings, tight(loads(t.Hosts, t.Servers, len(t.Leaves), func(l int) (string, int) {
+		return t.Leaves[l].Name, meant(t.Baseline.Leaves[l].Uplinks)
+	}))...)
 }

@@ -63,6 +63,10 @@ type UncoveredHost struct {
 	Why string // such as "is behind switch Odd01"
 }
 
+// Pairs counts the ordered pairs of hosts that are not in an exchange of so many servers
+// because the tree does not cover one of them.
+func (u *Uncovered) Pairs(servers int) int { return len(u.Hosts) * (len(u.Hosts) - 1 + 2*servers) }
+
 // Empty tells whether the tree covers the whole fabric.
 func (u *Uncovered) Empty() bool {
 	return len(u.Switches) == 0 && len(u.Hosts) == 0 && len(u.Cables) == 0

@@ -193,5 +193,13 @@ func printReport(w io.Writer, r *planner.Report) {
 	if r.LIDs > 0 {
 		fmt.Fprintf(w, "LIDs\t%s a server; the tables follow from the plan\n", r.LIDs)
 	}
-	fmt.Fprintf(w, "failures\tf = %d, m = %d spines affected, %d pairs unreachable\n", r.BandwidthReduction, r.AffectedSpines, r.UnreachablePairs)
+	fmt.Fprintf(w, "failures\tf = %d, m = %d spines affected, %d pairs unreachable%s\n", r.BandwidthReduction, r.AffectedSpines, r.UnreachablePairs, notCovered(r.UncoveredPairs))
+}
+
+// notCovered counts pairs of hosts outside the tree, where there are any.
+func notCovered(pairs int) string {
+	if pairs == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", %d pairs of hosts outside the tree", pairs)
 }

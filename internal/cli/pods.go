@@ -84,7 +84,7 @@ func (f *planFlags) printPods(w io.Writer, r *podplan.Result) {
 	}
 	fmt.Fprintf(w, "servers\t%d on %d leaves in %d pods, %d planes, %d lanes, LMC %d\n", report.Servers, report.Leaves, report.Pods, report.Planes, report.Lanes, report.LMC)
 	fmt.Fprintf(w, "LIDs\t%d a server\n", report.LIDs)
-	fmt.Fprintf(w, "failures\t%d pairs unreachable\n", report.UnreachablePairs)
+	fmt.Fprintf(w, "failures\t%d pairs unreachable%s\n", report.UnreachablePairs, notCovered(report.UncoveredPairs))
 	fmt.Fprintf(w, "time\tplan %s, tables %s, verification %s\n", command.Took(r.Times.Plan), command.Took(r.Times.Tables), command.Took(r.Times.Verify))
 	fmt.Fprintf(w, "written\t%s\n", f.out)
 	for _, warning := range r.Warnings {

@@ -47,6 +47,8 @@ var warnables = []health.Warnable{
 	{Code: topology.HostMoved, Severity: health.Info, Title: "Hosts moved to another leaf"},
 	{Code: topology.HostNew, Severity: health.Info, Title: "Hosts are new"},
 	{Code: topology.HostReplaced, Severity: health.Info, Title: "Host adapters were replaced"},
+	{Code: topology.LeafBinds, Severity: health.Info, Title: "Every exchange waits for leaves with few cables"},
+	{Code: topology.FewSpineCables, Severity: health.Degraded, Title: "Leaves have few cables to spines"},
 	{Code: topology.PartlyCovered, Severity: health.Degraded, Title: "The fat tree does not cover all of the fabric"},
 
 	{Code: cables.Suspect, Severity: health.Degraded, Title: "Cables are not well"},

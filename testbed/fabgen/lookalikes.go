@@ -114,7 +114,7 @@ func Directors(seed uint64) *topology.Fabric {
 
 // LoginLeaf is a tree with one more leaf, of a few service hosts, that has two cables only.
 func LoginLeaf(seed uint64) *topology.Fabric {
-	f := Generate(Spec{Spines: 6, Leaves: 7, Hosts: []int{6, 6, 6, 6, 6, 6, 5}, Shuffle: seed | 1})
+	f := Generate(Spec{Spines: 6, Leaves: 7, Hosts: []int{6, 6, 6, 6, 6, 6, 4}, Shuffle: seed | 1})
 	i := f.Find(LeafGUID + 6)
 	cables := 0
 	for p := range f.Nodes[i].Ports {
