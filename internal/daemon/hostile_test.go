@@ -33,6 +33,12 @@ func asForsd() {
 		return
 	}
 	few := syscall.Rlimit{Cur: 256, Max: 256}
+	if files := os.Getenv("FORSD_TEST_FILES"); files != "" {
+		if _, err := fmt.Sscan(files, &few.Cur); err != nil {
+			panic(err)
+		}
+		few.Max = few.Cur
+	}
 	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &few); err != nil {
 		panic(err)
 	}
@@ -45,14 +51,21 @@ func besiege(t *testing.T, spines, leaves int, env ...string) *besieged {
 	t.Helper()
 	dir, f := t.TempDir(), fabric(spines, leaves)
 	ok(t, os.WriteFile(filepath.Join(dir, "guid2lid"), fabgen.GUID2LID(f), 0o644), os.WriteFile(filepath.Join(dir, "opensm-subnet.lst"), fabgen.SubnetLst(f), 0o644))
+	return besiegeIn(t, dir, "", env...)
+}
+
+// besiegeIn is besiege in a folder, with more settings of OpenSM.
+func besiegeIn(t *testing.T, dir, manager string, env ...string) *besieged {
+	t.Helper()
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	ok(t, err)
 	b := &besieged{socket: filepath.Join(dir, "s"), tcp: free.Addr().String()}
 	ok(t, free.Close(), os.WriteFile(filepath.Join(dir, "forsd.yaml"), fmt.Appendf(nil, `version: 1
 state_dir: %[1]s/state
-opensm: {dump_dir: %[1]s, cache_dir: %[1]s, lfts_file: %[1]s/lfts.dump, pid_file: %[1]s/pid, plugin: {socket: %[1]s/p}}
+opensm:
+  {dump_dir: %[1]s, cache_dir: %[1]s, lfts_file: %[1]s/lfts.dump, pid_file: %[1]s/pid, plugin: {socket: %[1]s/p}%[3]s}
 api: {socket: %[1]s/s, listen: "%[2]s"}
-`, dir, b.tcp), 0o644))
+`, dir, b.tcp, manager), 0o644))
 	cmd := exec.CommandContext(t.Context(), "/proc/self/exe")
 	cmd.Env = append(os.Environ(), "FORSD_TEST_CONFIG="+filepath.Join(dir, "forsd.yaml"), "NOTIFY_SOCKET=")
 	cmd.Env = append(cmd.Env, env...)
@@ -99,12 +112,16 @@ func (b *besieged) begin(t *testing.T, text string) net.Conn {
 	return c
 }
 
-// peak is the most memory that forsd has had, in MB.
-func (b *besieged) peak(t *testing.T) (mb int) {
+// resident is the memory that forsd has, in MB, and its peak the most that it has had.
+func (b *besieged) resident(t *testing.T) int { return b.memory(t, "VmRSS:") }
+
+func (b *besieged) peak(t *testing.T) int { return b.memory(t, "VmHWM:") }
+
+func (b *besieged) memory(t *testing.T, which string) (mb int) {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", b.pid))
 	ok(t, err)
-	_, rest, _ := strings.Cut(string(status), "VmHWM:")
+	_, rest, _ := strings.Cut(string(status), which)
 	_, err = fmt.Sscan(rest, &mb)
 	ok(t, err)
 	return mb / 1024

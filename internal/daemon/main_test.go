@@ -11,5 +11,6 @@ import (
 func TestMain(m *testing.M) {
 	worker.Main(aside.Tasks())
 	asForsd()
+	asLoad()
 	os.Exit(m.Run())
 }

@@ -1,0 +1,310 @@
+package daemon
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/internal/access"
+	"github.com/forsd/forsd/testbed/fabgen"
+	"github.com/forsd/forsd/topology"
+)
+
+// load is what the clients of an endpoint do, in a process of their own that comes after forsd,
+// as clients on other machines would.
+type load struct {
+	Network, Address, Request string
+	Kind                      string // idle, slow or rude
+	Clients                   int
+}
+
+// asLoad has the test's program be clients where begin has started it, until its input ends.
+func asLoad() {
+	text := os.Getenv("FORSD_TEST_LOAD")
+	if text == "" {
+		return
+	}
+	var l load
+	if err := json.Unmarshal([]byte(text), &l); err != nil {
+		panic(err)
+	}
+	_ = syscall.Setpriority(syscall.PRIO_PGRP, 0, 19)
+	begun := make(chan struct{}, l.Clients)
+	for range l.Clients {
+		go l.client(begun)
+	}
+	for range l.Clients {
+		<-begun
+	}
+	fmt.Println("begun")
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	os.Exit(0)
+}
+
+// client asks once and is idle, asks and does not read the answer, or asks again and again and
+// leaves in the midst of the answer every other time.
+func (l *load) client(begun chan<- struct{}) {
+	buf := make([]byte, 16<<10)
+	for i := 0; ; i++ {
+		c, err := net.Dial(l.Network, l.Address)
+		if err == nil {
+			if l.Kind == "slow" {
+				if r, is := c.(interface{ SetReadBuffer(n int) error }); is {
+					_ = r.SetReadBuffer(4096)
+				}
+			}
+			_, err = io.WriteString(c, l.Request)
+		}
+		if i == 0 {
+			begun <- struct{}{}
+		}
+		switch {
+		case err != nil:
+			time.Sleep(10 * time.Millisecond)
+		case l.Kind == "idle":
+			_, _ = io.Copy(io.Discard, c)
+		case l.Kind == "slow":
+			for range 600 {
+				time.Sleep(time.Second)
+				if _, err := c.Read(buf[:1]); err != nil {
+					break
+				}
+			}
+		case i%2 == 0:
+			_, _ = c.Read(buf)
+		default:
+			_ = c.SetReadDeadline(time.Now().Add(time.Second))
+			_, _ = io.CopyBuffer(io.Discard, c, buf)
+		}
+		if c != nil {
+			_ = c.Close()
+		}
+	}
+}
+
+// begin starts the clients, and returns what ends them.
+func (l load) begin(t *testing.T) (end func()) {
+	t.Helper()
+	text, err := json.Marshal(l)
+	ok(t, err)
+	cmd := exec.CommandContext(t.Context(), "/proc/self/exe")
+	cmd.Env = append(os.Environ(), "FORSD_TEST_LOAD="+string(text))
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	in, err := cmd.StdinPipe()
+	ok(t, err)
+	out, err := cmd.StdoutPipe()
+	ok(t, err, cmd.Start())
+	_, err = io.ReadFull(out, make([]byte, len("begun\n")))
+	ok(t, err)
+	return func() { _, _ = in.Close(), cmd.Wait() }
+}
+
+// loaded is a forsd in a process of its own, beside a manager, whose endpoints are put under
+// load.
+type loaded struct {
+	*besieged
+	t      *testing.T
+	dir    string
+	spec   fabgen.Spec
+	whole  *topology.Fabric
+	client *api.Client // of root
+	viewer string      // a token
+	job    string
+	pulled int // cables so far
+}
+
+// newLoaded starts it on a fabric and waits for its plan.
+func newLoaded(t *testing.T, spec fabgen.Spec) *loaded {
+	t.Helper()
+	whole := fabgen.Generate(spec)
+	dir := t.TempDir()
+	ok(t, os.WriteFile(filepath.Join(dir, "opensm"), []byte(openSMScript), 0o755), os.WriteFile(filepath.Join(dir, "guid2lid"), fabgen.GUID2LID(whole), 0o644),
+		os.WriteFile(filepath.Join(dir, "fabric.lst"), fabgen.SubnetLst(whole), 0o644))
+	manager := exec.CommandContext(t.Context(), "./opensm")
+	manager.Dir, manager.SysProcAttr = dir, &syscall.SysProcAttr{Setpgid: true}
+	manager.Cancel = func() error { return syscall.Kill(-manager.Process.Pid, syscall.SIGKILL) }
+	says, err := manager.StdoutPipe()
+	ok(t, err, manager.Start())
+	t.Cleanup(func() { _ = manager.Wait() })
+	_, err = io.ReadFull(says, make([]byte, len("trapped\n")))
+	ok(t, err, os.WriteFile(filepath.Join(dir, "pid"), []byte(strconv.Itoa(manager.Process.Pid)), 0o644))
+	l := &loaded{t: t, dir: dir, whole: whole, spec: spec,
+		besieged: besiegeIn(t, dir, fmt.Sprintf(", umad: off, dump_command: [cat, %s/lfts.dump]", dir), "FORSD_TEST_FILES=16384")}
+	l.client, err = api.Dial(l.socket)
+	ok(t, err)
+	t.Cleanup(l.client.Close)
+	l.settled()
+	made, err := l.client.CreateToken(t.Context(), api.TokenRequest{Name: "viewer", Role: access.Viewer})
+	ok(t, err)
+	l.viewer = made.Secret
+	job, err := l.client.CreateJob(t.Context(), api.JobRequest{Hosts: names(0, 2)})
+	ok(t, err)
+	l.job = strconv.FormatUint(job.ID, 10)
+	return l
+}
+
+// settled waits until all work is done, and returns the epoch in force.
+func (l *loaded) settled() uint64 {
+	l.t.Helper()
+	for range 3000 {
+		if s, err := l.client.Status(l.t.Context()); err == nil && s.Ready && s.State == "idle" {
+			return s.Epoch
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	l.t.Fatal("forsd does not settle")
+	return 0
+}
+
+// figures are those of forsd for a time.
+type figures struct {
+	median, worst, plan time.Duration // of the loop's answers, and of the plan for a pulled cable or its return
+	mb                  int           // in use
+}
+
+// measure asks the loop so often, and pulls a cable or puts it back.
+func (l *loaded) measure(probes int) (f figures) {
+	l.t.Helper()
+	var took []time.Duration
+	for range probes {
+		began := time.Now()
+		if _, err := l.client.RemoveJob(l.t.Context(), "none"); err == nil || !strings.Contains(err.Error(), "none") {
+			l.t.Fatalf("the loop answers %v", err)
+		}
+		took = append(took, time.Since(began))
+		time.Sleep(2 * time.Millisecond)
+	}
+	slices.Sort(took)
+	f.median, f.worst = took[len(took)/2], took[len(took)-1]
+	l.pulled++ // another one each time, for one that comes and goes is held back
+	cut := lacking(l.whole, l.spec.Spines, l.pulled%l.spec.Leaves, l.pulled%l.spec.Spines)
+	for _, next := range []*topology.Fabric{cut, l.whole} {
+		before := l.settled()
+		text := fabgen.SubnetLst(next)
+		ok(l.t, os.WriteFile(filepath.Join(l.dir, "fabric.lst"), text, 0o644))
+		began := time.Now()
+		ok(l.t, os.WriteFile(filepath.Join(l.dir, "opensm-subnet.lst"), text, 0o644))
+		l.next(before)
+		if next == cut {
+			f.plan = time.Since(began)
+		}
+	}
+	l.settled()
+	f.mb = l.resident(l.t)
+	return f
+}
+
+// next waits until another epoch is in force, as a rank does.
+func (l *loaded) next(than uint64) {
+	l.t.Helper()
+	r, err := http.NewRequestWithContext(l.t.Context(), http.MethodGet, "http://forsd/v1/plan/phases?format=binary", nil)
+	ok(l.t, err)
+	r.Header.Set("If-None-Match", fmt.Sprintf("%q", fmt.Sprint(than)))
+	r.Header.Set("Prefer", "wait=60")
+	a, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(context.Context, string, string) (net.Conn, error) { return net.Dial("unix", l.socket) }}}).Do(r)
+	ok(l.t, err, a.Body.Close())
+	if a.StatusCode != http.StatusOK {
+		l.t.Fatalf("no epoch after %d: %s", than, a.Status)
+	}
+}
+
+// request is what clients of an endpoint send.
+func (l *loaded) request(pattern string, role access.Role) load {
+	method, path, _ := strings.Cut(pattern, " ")
+	path = strings.NewReplacer("{server...}", "0", "{job}", l.job, "{file}", "app.js", "{token}", "none", "{$}", "", "{server}", "0").Replace(path)
+	out := load{Network: "tcp", Address: l.tcp}
+	body, headers := "", "Host: localhost\r\n"
+	if role >= access.Viewer { // others than viewers are refused
+		out.Network, out.Address = "unix", l.socket
+		headers += "Authorization: Bearer " + l.viewer + "\r\n"
+	}
+	switch {
+	case pattern == "POST /v1/whatif":
+		body = `{"fail":["Spine002"]}`
+	case method == "POST":
+		body = "{}"
+	case strings.Contains(path, "/plan") || strings.HasSuffix(path, "/phases"):
+		headers += "Prefer: wait=60\r\n"
+	}
+	if path == "/v1/explain" {
+		path += "?src=0&dst=1"
+	}
+	out.Request = fmt.Sprintf("%s %s HTTP/1.1\r\n%sContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", method, path, headers, len(body), body)
+	return out
+}
+
+// TestEndpointsUnderLoad has many clients at each endpoint, idle, slow and rude ones: the loop
+// answers, a pulled cable gets its plan, and the memory stays bounded. With FORS_LONG it is all
+// endpoints and 1000 clients, and what takes more than twice of the quiet figure fails; the
+// table is that of docs/reliability.md.
+func TestEndpointsUnderLoad(t *testing.T) {
+	clients, probes, spec := 60, 20, fabgen.Spec{Spines: 4, Leaves: 4}
+	few := []string{"GET /v1/plan/phases", "GET /v1/events", "POST /v1/whatif", "POST /v1/reroute", "GET /v1/replica"}
+	long := os.Getenv("FORS_LONG") != ""
+	if long {
+		clients, probes, spec = 1000, 200, fabgen.Spec{Spines: 20, Leaves: 18}
+	}
+	endpoints := api.Endpoints(newDaemon(t).interfaces())
+	patterns := few
+	if long {
+		patterns = slices.Sorted(func(yield func(string) bool) {
+			for p := range endpoints {
+				if !yield(p) {
+					return
+				}
+			}
+		})
+	}
+	var table bytes.Buffer
+	fmt.Fprintf(&table, "| Endpoint | Clients | Loop: median, worst | Plan for a pulled cable | Memory |\n|---|---|---|---|---|\n")
+	for _, pattern := range patterns {
+		t.Run(strings.ReplaceAll(pattern, "/", "."), func(t *testing.T) {
+			l := newLoaded(t, spec)
+			quiet := l.measure(probes)
+			row := func(who string, f figures) {
+				fmt.Fprintf(&table, "| `%s` | %s | %s, %s ms | %s ms | %d MB |\n", pattern, who, millis(f.median), millis(f.worst), millis(f.plan), f.mb)
+			}
+			row("none", quiet)
+			for _, kind := range []string{"idle", "slow", "rude"} {
+				q := l.request(pattern, endpoints[pattern])
+				q.Kind, q.Clients = kind, clients
+				end := q.begin(t)
+				f := l.measure(probes)
+				end()
+				row(fmt.Sprint(clients, " ", kind), f)
+				for what, x := range map[string][2]float64{"the loop's median": {f.median.Seconds(), quiet.median.Seconds()}, "its worst": {f.worst.Seconds(), quiet.worst.Seconds()},
+					"the plan": {f.plan.Seconds(), quiet.plan.Seconds()}, "the memory": {float64(f.mb), float64(quiet.mb)}} {
+					if long && x[0] > 2*x[1] {
+						t.Errorf("%s: %s is %.1f times the quiet one", kind, what, x[0]/cmp.Or(x[1], 1))
+					}
+				}
+				if f.mb > mostMB {
+					t.Errorf("%s: forsd has %d MB, want at most %d", kind, f.mb, mostMB)
+				}
+			}
+		})
+	}
+	t.Logf("%d clients\n%s", clients, table.String())
+	if name := os.Getenv("FORS_TABLE"); name != "" {
+		ok(t, os.WriteFile(name, table.Bytes(), 0o644))
+	}
+}
+
+func millis(d time.Duration) string {
+	return strconv.FormatFloat(float64(d.Microseconds())/1e3, 'f', 1, 64)
+}
