@@ -1,9 +1,11 @@
 package api
 
 import (
+	"encoding/json"
 	"errors"
 	"net/http"
 	"strconv"
+	"sync"
 
 	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/topology"
@@ -31,7 +33,31 @@ func (s *service) topology(w http.ResponseWriter, r *http.Request) error {
 	if t == nil {
 		return Errorf(http.StatusServiceUnavailable, CodeNoTopology, "no fabric has been seen yet: is OpenSM running, and does it write its dump?")
 	}
-	return WriteJSON(w, r, t)
+	body, err := s.shown.of(t)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", mediaJSON)
+	return send(w, body)
+}
+
+// shown is the topology as JSON, made once for all who ask.
+type shown struct {
+	mu   sync.Mutex // guards what follows
+	t    *Topology
+	body []byte
+}
+
+func (s *shown) of(t *Topology) (body []byte, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.t != t {
+		if body, err = json.Marshal(t); err != nil {
+			return nil, err
+		}
+		s.t, s.body = t, append(body, '\n')
+	}
+	return s.body, nil
 }
 
 func (s *service) epochs(w http.ResponseWriter, r *http.Request) error {

@@ -61,6 +61,7 @@ type service struct {
 	mux   *http.ServeMux
 	via   via
 	roles map[string]access.Role // that the endpoints take, by their patterns
+	shown shown
 }
 
 // Endpoints tells what role each endpoint of an API takes, by its pattern.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -91,6 +92,7 @@ type Backend struct {
 	Metrics *Metrics
 	Watched atomic.Pointer[api.Watched] // what was seen last where forsd only watches
 	tables  tablesText
+	seen    seen
 }
 
 // New is a backend.
@@ -124,18 +126,34 @@ func (b *Backend) TablesMatch() (match bool, readAt time.Time) {
 	return match || b.Board.OwnRoutes() && b.Desk.InSwitches() != nil, readAt
 }
 
-// Topology is the fabric as last seen.
+// seen is the fabric as it is shown, and what it was made of.
+type seen struct {
+	mu   sync.Mutex // guards what follows
+	of   *view.View
+	held []controller.Lane
+	t    *api.Topology
+}
+
+// Topology is the fabric as last seen: the same for all who ask until something changes.
 func (b *Backend) Topology() *api.Topology {
-	v := b.Board.Latest()
+	v, held := b.Board.Latest(), b.Board.HeldBack()
 	if v == nil {
 		return nil
 	}
-	if v.Kind == controller.OwnRoutes {
-		return v.Topology()
+	s := &b.seen
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.of == v && slices.Equal(s.held, held):
+		return s.t
+	case v.Kind == controller.OwnRoutes:
+		s.t = v.Topology()
+	default:
+		s.t = api.NewTopology(v.Held(held), v.Complete)
+		s.t.Kind = v.Kind.String()
 	}
-	t := api.NewTopology(v.Held(b.Board.HeldBack()), v.Complete)
-	t.Kind = v.Kind.String()
-	return t
+	s.of, s.held = v, held
+	return s.t
 }
 
 // Epochs lists the epochs that are kept.
@@ -193,6 +211,11 @@ func (b *Backend) WhatIf(ctx context.Context, q api.WhatIf) (*api.Forecast, erro
 	if v.Kind == controller.OwnRoutes {
 		return nil, v.NoTree("what OpenSM would route after a failure cannot be foretold")
 	}
+	leave, err := b.Workers.Questions(ctx).Enter() // to prepare the question takes time, too
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
 	f := v.Fabric.Clone()
 	for _, spec := range q.Fail {
 		if _, err := f.Fail(spec); err != nil {

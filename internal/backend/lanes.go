@@ -67,6 +67,11 @@ func (b *Backend) pinOnLanes(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	leave, err := b.Workers.Questions(r.Context()).Enter()
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
 	var q aside.Pinning
 	if err := api.Decode(body, &q.Request); err != nil {
 		return nil, err

@@ -11,6 +11,7 @@ import (
 	"github.com/forsd/forsd/internal/cables"
 	"github.com/forsd/forsd/internal/drains"
 	"github.com/forsd/forsd/internal/linkstate"
+	"github.com/forsd/forsd/internal/press"
 	"github.com/forsd/forsd/internal/standby"
 	"github.com/forsd/forsd/internal/standby/replica"
 	"github.com/forsd/forsd/internal/withheld"
@@ -77,6 +78,7 @@ func (l *loop) run(ctx context.Context) {
 			l.notify("WATCHDOG=1")
 			if !l.core.Busy() {
 				l.store.LookAtDisk()
+				go press.Release()
 			}
 		}
 		l.giveTurns(ctx)

@@ -3,6 +3,7 @@ package press
 import (
 	"context"
 	"runtime"
+	"runtime/debug"
 	"runtime/metrics"
 
 	"github.com/forsd/forsd/controller"
@@ -21,18 +22,22 @@ func (p *Parts) PrepareAhead(ctx context.Context, v *view.View, held []controlle
 		_, ended = p.Planning.Memory.PrepareLosses(ctx, v.Held(held), p.Planning, latest)
 	}
 	if ended {
-		collect()
+		collect(runtime.GC)
 	}
 }
+
+// Release gives memory back to the system that clients have left, which is garbage while nothing
+// happens.
+func Release() { collect(debug.FreeOSMemory) }
 
 // collect collects garbage where a quarter of what may gather has: now, and not amid the next
 // change. To do so after each change would take long beside thousands of watchers, whose
 // memory is looked through.
-func collect() {
+func collect(by func()) {
 	heap := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/memory/classes/heap/objects:bytes"}, {Name: "/gc/heap/goal:bytes"}}
 	metrics.Read(heap)
 	live, now, goal := heap[0].Value.Uint64(), heap[1].Value.Uint64(), heap[2].Value.Uint64()
 	if now > live+(goal-live)/4 {
-		runtime.GC()
+		by()
 	}
 }

@@ -19,14 +19,18 @@ import (
 // deadline: a task that has an answer by then, if not the best, gives it.
 type Task func(ctx context.Context, in *bufio.Reader) ([]byte, error)
 
-// nice is the priority of a worker, of 0 to 19: far behind the program's own.
-const nice = 10
+// The priorities of workers, of 0 to 19: far behind the program's own, and those of questions
+// behind all else on the machine.
+const (
+	niceOrders    = 10
+	niceQuestions = 19
+)
 
 // Main is the first thing that a program with a pool does. It returns at once,
 // unless the process is one that a pool has started: then it runs the task, and the
 // process ends.
 func Main(tasks map[string]Task) {
-	if len(os.Args) != 4 || os.Args[0] != title {
+	if len(os.Args) != 5 || os.Args[0] != title {
 		return
 	}
 	if err := work(tasks[os.Args[1]]); err != nil {
@@ -48,7 +52,11 @@ func work(task Task) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()
-	if err := confine(memory); err != nil {
+	nice, err := strconv.Atoi(os.Args[4])
+	if err != nil {
+		return fmt.Errorf("%v: no priority", os.Args)
+	}
+	if err := confine(memory, nice); err != nil {
 		return err
 	}
 	go func() { // until the pool's process has ended
@@ -69,7 +77,7 @@ func work(task Task) error {
 
 // confine gives the process its limits. All its threads are in its process group, and
 // threads to come inherit the priority; what cannot have one is no reason to fail.
-func confine(memory uint64) error {
+func confine(memory uint64, nice int) error {
 	_ = syscall.Setpriority(syscall.PRIO_PGRP, 0, nice)
 	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0o644)
 	for resource, most := range map[int]uint64{syscall.RLIMIT_DATA: memory, syscall.RLIMIT_CORE: 0} {

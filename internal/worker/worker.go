@@ -36,11 +36,12 @@ type Limits struct {
 	Brief   time.Duration // for which one that waits is tried in one process more
 	Time    time.Duration // of a request, with the wait for its turn
 	Memory  uint64        // bytes of a process
+	Nice    int           // the priority of a process, of 0 to 19
 }
 
 // Defaults leave a core to the program itself.
 func Defaults() Limits {
-	return Limits{Number: min(2, max(1, runtime.NumCPU()-1)), Waiting: 16, Brief: time.Second, Time: time.Minute, Memory: 2 << 30}
+	return Limits{Number: min(2, max(1, runtime.NumCPU()-1)), Waiting: 16, Brief: time.Second, Time: time.Minute, Memory: 2 << 30, Nice: niceOrders}
 }
 
 // The errors of Run that are no fault of the task.
@@ -69,6 +70,7 @@ type Pool struct {
 	turns   chan struct{}
 	brief   chan struct{} // the turn in the process more
 	waiting atomic.Int64
+	inside  atomic.Int64 // askers that have entered
 }
 
 // NewPool makes a pool. The program's main function must begin with Main.
@@ -87,7 +89,9 @@ type Pools struct {
 func NewPools() Pools {
 	l := Defaults()
 	l.Number = 1
-	return Pools{NewPool(l), NewPool(l), NewPool(l)}
+	questions := l
+	questions.Nice = niceQuestions
+	return Pools{NewPool(l), NewPool(questions), NewPool(questions)}
 }
 
 // Questions is the pool for the question of a request.
@@ -96,6 +100,17 @@ func (p *Pools) Questions(ctx context.Context) *Pool {
 		return p.Others
 	}
 	return p.Operators
+}
+
+// Enter lets in as many askers as can have a turn or wait for one: the question of one more need
+// not be prepared. They leave when they have their answers.
+func (p *Pool) Enter() (leave func(), err error) {
+	leave = func() { p.inside.Add(-1) }
+	if p.inside.Add(1) > int64(cap(p.turns)+p.limits.Waiting) {
+		leave()
+		return nil, Refusal(ErrBusy)
+	}
+	return leave, nil
 }
 
 // outcome is what a process answers before the answer itself.
@@ -193,7 +208,7 @@ func (p *Pool) process(ctx context.Context, task string, send func(io.Writer) er
 	// This program, also where its file has been replaced since it was started.
 	cmd := exec.CommandContext(ctx, "/proc/self/exe")
 	end, _ := ctx.Deadline()
-	cmd.Args = []string{title, task, strconv.FormatUint(p.limits.Memory, 10), forTask(time.Until(end)).String()}
+	cmd.Args = []string{title, task, strconv.FormatUint(p.limits.Memory, 10), forTask(time.Until(end)).String(), strconv.Itoa(p.limits.Nice)}
 	cmd.Env = []string{"GOTRACEBACK=single"}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a group of its own, whose priority it lowers
 	var last lastWords

@@ -91,7 +91,7 @@ func run(ctx context.Context, p *Pool, task, request string) (string, error) {
 }
 
 func small() Limits {
-	return Limits{Number: 2, Waiting: 1, Time: time.Minute, Memory: 512 << 20}
+	return Limits{Number: 2, Waiting: 1, Time: time.Minute, Memory: 512 << 20, Nice: niceOrders}
 }
 
 // TestDeadline gives a task a deadline that leaves it time to answer.
@@ -140,11 +140,11 @@ func TestLowPriority(t *testing.T) {
 		t.Fatal(err)
 	}
 	for line := range strings.Lines(answer) {
-		if got, _ := strconv.Atoi(strings.Fields(line)[0]); got < nice {
+		if got, _ := strconv.Atoi(strings.Fields(line)[0]); got < niceOrders {
 			t.Errorf("a thread has the priority %s", line)
 		}
 	}
-	if mine, err := syscall.Getpriority(syscall.PRIO_PROCESS, 0); err != nil || strings.HasPrefix(answer, fmt.Sprint(20-mine, " ")) && 20-mine < nice {
+	if mine, err := syscall.Getpriority(syscall.PRIO_PROCESS, 0); err != nil || strings.HasPrefix(answer, fmt.Sprint(20-mine, " ")) && 20-mine < niceOrders {
 		t.Errorf("the program's own priority is %d (%v)", 20-mine, err)
 	}
 }
