@@ -4,13 +4,19 @@ import (
 	"context"
 	"crypto/tls"
 	"net/http"
+	"net/http/httptest"
 	"os"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/internal/access"
+	"github.com/forsd/forsd/internal/backend"
 	"github.com/forsd/forsd/internal/config"
+	"github.com/forsd/forsd/internal/standby/replica"
 )
 
 // TestPeerAlone answers GET /v1/replica to the other forsd, which its certificate names, and to
@@ -86,4 +92,43 @@ func TestReplicaBesideLoop(t *testing.T) {
 	if status := <-claimed; status != http.StatusOK {
 		t.Errorf("a claim is answered with %d", status)
 	}
+}
+
+// TestIdlePolls has many questions of the other forsd wait for news: the loop has nothing to do
+// with them, and all are answered when there are some.
+func TestIdlePolls(t *testing.T) {
+	polls := 200
+	if os.Getenv("FORS_LONG") != "" {
+		polls = 2000
+	}
+	w := newTwins(t, fabric(4, 4))
+	d := w.leader
+	r := w.sync(t, "")
+	answers := func() (median, worst time.Duration) {
+		var took []time.Duration
+		for range 200 {
+			began := time.Now()
+			ok(t, d.call(t.Context(), func(context.Context, *loop) {}))
+			took = append(took, time.Since(began))
+			time.Sleep(5 * time.Millisecond)
+		}
+		slices.Sort(took)
+		return took[len(took)/2], took[len(took)-1]
+	}
+	median, worst := answers()
+	t.Logf("quiet: the loop answers within %v, %v at worst", median, worst)
+	var asked sync.WaitGroup
+	for range polls {
+		asked.Go(func() {
+			out, err := d.peer.Desk.Answer(httptest.NewRequest(http.MethodGet, "/?wait=60&have="+r.Tag, nil))
+			if err != nil || out.(*replica.Replica).Tag == r.Tag {
+				t.Errorf("%v, %v", out, err)
+			}
+		})
+	}
+	median, worst = answers()
+	t.Logf("%d polls: the loop answers within %v, %v at worst", polls, median, worst)
+	_, err := backend.Jobs{Backend: d.backend}.CreateJob(t.Context(), api.JobRequest{Hosts: names(0, 2)})
+	ok(t, err)
+	asked.Wait()
 }

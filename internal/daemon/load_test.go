@@ -207,7 +207,7 @@ func (l *loaded) measure(probes int) (f figures) {
 	}
 	l.settled()
 	if os.Getenv("FORS_LONG") != "" {
-		time.Sleep(max(0, 2*watchdogEvery-time.Since(start))) // garbage is collected once in a while
+		time.Sleep(max(0, watchdogEvery+time.Second-time.Since(start))) // garbage is collected once in a while
 	}
 	f.mb = l.resident(l.t)
 	return f
