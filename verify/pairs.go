@@ -32,5 +32,5 @@ func (p *pairs) missing() (s, d int32, ok bool) {
 			return int32(bit / p.n), int32(bit % p.n), true
 		}
 	}
-	return 0, 0, false
+	return s, d, false
 }

@@ -78,7 +78,7 @@ func TestPlanAcceptsDamage(t *testing.T) {
 		t.Error(err)
 	}
 	refused(t, Plan(ft, tables, rows, unreachable[1:]), PairMissing, NoPhase, "Hca0000 port 1 → Hca0003 port 1 is in no phase")
-	refused(t, Plan(ft, tables, rows, append(slices.Clone(unreachable), unreachable[4])), PairTwice, NoPhase, "is called unreachable twice")
+	refused(t, Plan(ft, tables, rows, append(slices.Clone(unreachable), unreachable[4])), PairTwice, NoPhase, "Hca0001 port 1 → Hca0004 port 1 is called unreachable twice")
 }
 
 // A destination with too few LIDs is out of reach of the lanes it has no LID
@@ -160,7 +160,7 @@ func TestPlanRefuses(t *testing.T) {
 			f.rows.To[at(f, 3, 3)] = Idle
 		}, []string{"the link Spine000 port 2 – Leaf001 port 5 carries both Hca0000 port 1 → Hca0004 port 1 by LID 24 and Hca0008 port 1 → Hca0007 port 1 by LID 37"}},
 		{"an idle server that has had the link", LinkTwice, 3, func(f *fixture) {
-			f.rows.To[at(f, 3, 0)] = Idle
+			f.rows.To[at(f, 3, 0)], f.rows.DLID[at(f, 3, 0)] = Idle, host(f, 5).LID
 			f.rows.Lane[at(f, 3, 2)], f.rows.DLID[at(f, 3, 2)] = 1, host(f, 6).LID+3
 		}, []string{"carries both Hca0001 port 1 → Hca0005 port 1 by LID 28 and Hca0002 port 1 → Hca0006 port 1 by LID 35"}},
 		{"the next server's LID, delivered here", WrongDLID, 0, func(f *fixture) {
@@ -269,7 +269,7 @@ func TestPlanRefuses(t *testing.T) {
 		}, []string{"Hca0000 port 1 → Hca0004 port 1 is called unreachable: lane 0 is up at both leaves, Leaf000 and Leaf001"}},
 		{"unreachable on one leaf", NotUnreachable, NoPhase, func(f *fixture) {
 			f.unreachable = [][2]int32{{0, 1}}
-		}, []string{"both are on leaf Leaf000"}},
+		}, []string{"Hca0000 port 1 → Hca0001 port 1 is called unreachable: both are on leaf Leaf000"}},
 		{"unreachable and sent", NotUnreachable, 0, func(f *fixture) {
 			for k := range f.ft.Lanes {
 				f.ft.Hold(0, k)

@@ -87,7 +87,7 @@ func TestRemainingRefuses(t *testing.T) {
 		"unreachable from before":         {func(_ *Past, _ *Rows, u *[][2]int32) { *u = append(*u, [2]int32{-1, 0}) }, BadRows, NoPhase, ""},
 		"unreachable before":              {func(_ *Past, _ *Rows, u *[][2]int32) { *u = append(*u, [2]int32{0, -1}) }, BadRows, NoPhase, ""},
 		"a server beyond":                 {func(_ *Past, r *Rows, _ *[][2]int32) { r.To[11] = 12 }, BadRows, 0, ""},
-		"rows that lack destinations":     {func(_ *Past, r *Rows, _ *[][2]int32) { r.To = r.To[:len(r.To)-12] }, BadRows, NoPhase, "there are 60 destinations"},
+		"rows that lack destinations":     {func(_ *Past, r *Rows, _ *[][2]int32) { r.To = slices.Clip(r.To[:len(r.To)-12]) }, BadRows, NoPhase, "there are 60 destinations"},
 		"a past to one before all":        {func(p *Past, _ *Rows, _ *[][2]int32) { p.Rows.To[0] = -2 }, BadRows, 0, "has sent to server -2"},
 		"a past to itself":                {func(p *Past, _ *Rows, _ *[][2]int32) { p.Rows.To[3] = 3 }, BadRows, 0, "has sent to server 3"},
 		"fewer done than none":            {func(p *Past, _ *Rows, _ *[][2]int32) { p.Done = -1 }, BadRows, NoPhase, "-1 phases are done"},

@@ -31,7 +31,7 @@ func TablesByRank(f *topology.Fabric, rank []int32, tables *lft.Tables) error {
 	}
 	must := n.upDown(rank)
 	parts := make([]*delivery, runtime.GOMAXPROCS(0))
-	err := parallel.All((len(n.owner)+lidChunk-1)/lidChunk, len(parts), func(number int) func(int) error {
+	err := parallel.All(len(n.owner)/lidChunk+1, len(parts), func(number int) func(int) error {
 		c := &delivery{network: n, must: must, waits: make([]uint64, n.switches()*ports*words),
 			via: make([]channel, n.switches()), to: make([]place, n.switches())}
 		parts[number] = c

@@ -2,6 +2,7 @@ package verify
 
 import (
 	"fmt"
+	"math/bits"
 	"slices"
 
 	"github.com/forsd/forsd/internal/parallel"
@@ -60,11 +61,7 @@ func NewWalk(f *topology.Fabric, tables *lft.Tables, servers []topology.EndPort)
 	n := newNetwork(f, tables)
 	w := &Walk{network: n, servers: servers, seen: newPairs(len(servers)), taken: make([]int32, len(n.next)),
 		busy: make([]int32, len(servers)), sent: make([]int32, len(servers))}
-	size := 1 << 8
-	for size < 4*len(servers) {
-		size *= 2
-	}
-	w.known = make([]trail, size)
+	w.known = make([]trail, 1<<bits.Len(uint(4*len(servers)+1)))
 	for _, s := range servers {
 		port := f.At(s.PortRef)
 		if !port.Up() || n.switchOf[port.Peer] < 0 {
@@ -78,14 +75,12 @@ func NewWalk(f *topology.Fabric, tables *lft.Tables, servers []topology.EndPort)
 
 // Phase checks the next phase. The error is a *Violation.
 func (w *Walk) Phase(transfers []Transfer) error {
-	w.learn(transfers)
+	if v := w.followAll(transfers); v != nil {
+		return v
+	}
 	for _, t := range transfers {
-		v := w.follow(t)
-		if v == nil && !w.seen.see(t.Src, t.Dst) {
-			v = violation(PairTwice, w.phase, "%s occurs again", w.pair(t.Src, t.Dst))
-		}
-		if v != nil {
-			return v
+		if !w.seen.see(t.Src, t.Dst) {
+			return violation(PairTwice, w.phase, "%s occurs again", w.pair(t.Src, t.Dst))
 		}
 	}
 	w.phase++
@@ -106,11 +101,10 @@ const chunk = 96
 // that of Phase, phase after phase.
 func (w *Walk) Phases(phases, workers int, rows func() func(phase int) ([]Transfer, error)) error {
 	parts := make([]*Walk, max(1, workers))
-	err := parallel.All((phases+chunk-1)/chunk, len(parts), func(number int) func(int) error {
+	err := parallel.All(phases/chunk+1, len(parts), func(number int) func(int) error {
 		part, row, to := w.another(), rows(), make([]int32, chunk*len(w.servers))
 		parts[number] = part
 		return func(i int) error {
-			part.phase = w.phase + i*chunk
 			return part.check(min(chunk, phases-i*chunk), to, func(ph int) ([]Transfer, error) { return row(i*chunk + ph) })
 		}
 	})
@@ -151,11 +145,10 @@ func (w *Walk) check(phases int, to []int32, row func(phase int) ([]Transfer, er
 		if err != nil {
 			return err
 		}
-		w.learn(transfers)
+		if v := w.followAll(transfers); v != nil {
+			return v
+		}
 		for _, t := range transfers {
-			if v := w.follow(t); v != nil {
-				return v
-			}
 			of[t.Src] = t.Dst
 		}
 		w.phase++
@@ -184,6 +177,17 @@ func (w *Walk) join(parts []*Walk) bool {
 	}
 	w.seen.bits = all
 	return true
+}
+
+// followAll checks the transfers of a phase, but for their pairs.
+func (w *Walk) followAll(transfers []Transfer) *Violation {
+	w.learn(transfers)
+	for _, t := range transfers {
+		if v := w.follow(t); v != nil {
+			return v
+		}
+	}
+	return nil
 }
 
 // follow checks one transfer, but for its pair.
@@ -313,7 +317,7 @@ func (w *Walk) Done(t *topology.PodTree, unreachable [][2]int32) error {
 			return violation(PairTwice, NoPhase, "%s is called unreachable, and occurs or is called so twice", w.pair(u[0], u[1]))
 		}
 		a, b := w.leaf(t, u[0]), w.leaf(t, u[1])
-		if a == nil || b == nil || a == b || wayBetween(t, a, b) {
+		if a == b || wayBetween(t, a, b) {
 			return violation(NotUnreachable, NoPhase, "%s is called unreachable, and has a way", w.pair(u[0], u[1]))
 		}
 	}
@@ -323,7 +327,7 @@ func (w *Walk) Done(t *topology.PodTree, unreachable [][2]int32) error {
 	return nil
 }
 
-// leaf is the leaf of a server.
+// leaf is the leaf of a server of the tree.
 func (w *Walk) leaf(t *topology.PodTree, s int32) *topology.PodLeaf {
 	for l := range t.Leaves {
 		if t.Leaves[l].Node == w.nodes[w.at[s]] {

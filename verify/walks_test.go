@@ -1,11 +1,13 @@
 package verify
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/forsd/forsd/lft"
@@ -310,6 +312,128 @@ func TestWalkWords(t *testing.T) {
 			}
 		}
 		*entry("Leaf000", lid) = kept
+	}
+}
+
+// TestTrails holds that the ways of a phase are known after it, but for few that others have
+// driven out, and are right.
+func TestTrails(t *testing.T) {
+	w := shiftOn(t, 8)
+	x, err := NewWalk(w.tree.Fabric, w.tables, w.servers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := 0
+	for _, phase := range w.phases {
+		if err := x.Phase(phase); err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range phase {
+			at, lid := x.at[p.Src], int32(p.DLID)
+			trail := x.find(at, lid)
+			if trail == nil {
+				continue
+			}
+			known++
+			var way []channel
+			for c := x.through(at, int(lid)); x.isSwitch(x.next[c]); c = x.through(x.next[c], int(lid)) {
+				way = append(way, c)
+			}
+			if trail.goal != x.ends[p.Dst].at || !slices.Equal(trail.by[:trail.n], way) {
+				t.Fatalf("%v: %+v, want %v", p, trail, way)
+			}
+		}
+	}
+	if all := len(w.phases) * len(w.servers); 100*known < 80*all {
+		t.Errorf("%d of %d ways are known", known, all)
+	}
+}
+
+// TestWaysWithinPods has a pair of one pod called unreachable whose mids have lost all tops.
+func TestWaysWithinPods(t *testing.T) {
+	f := fabgen.GenerateTree(fabgen.KAry(4))
+	base, err := topology.NewPodBaseline(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fabgen.Fails(t, "Mid000/3", "Mid000/4", "Mid001/3", "Mid001/4")(f)
+	w := &walked{}
+	if w.tree, err = topology.FitPods(f, base, nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, h := range w.tree.Servers {
+		w.servers = append(w.servers, w.tree.Hosts[h].EndPort)
+	}
+	if w.tables, err = lft.BuildPods(t.Context(), w.tree, nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		pair [2]int32
+		code string
+	}{{[2]int32{0, 1}, NotUnreachable}, {[2]int32{0, 2}, NotUnreachable}, {[2]int32{0, 4}, PairMissing}, {[2]int32{4, 8}, NotUnreachable}} {
+		w.unreachable = [][2]int32{c.pair}
+		refused(t, w.fast(0), c.code, NoPhase)
+	}
+}
+
+// TestPhases has two goroutines check a part of a plan each: a pair that occurs in both parts
+// is found, an error of rows ends the check, and phases are counted on.
+func TestPhases(t *testing.T) {
+	w := shiftOn(t, 8)
+	check := func(rows func(phase int) ([]Transfer, error)) (*Walk, error) {
+		x, err := NewWalk(w.tree.Fabric, w.tables, w.servers)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var both sync.WaitGroup
+		both.Add(2)
+		turns := 0
+		return x, x.Phases(len(w.phases), 2, func() func(int) ([]Transfer, error) {
+			turns++
+			first := turns <= 2
+			return func(phase int) ([]Transfer, error) {
+				if first {
+					first = false
+					both.Done()
+					both.Wait()
+				}
+				return rows(phase)
+			}
+		})
+	}
+	row := func(phase int) ([]Transfer, error) { return w.phases[phase], nil }
+	x, err := check(row)
+	if err != nil || x.Done(w.tree, nil) != nil {
+		t.Fatal(err, x.Done(w.tree, nil))
+	}
+	if err := x.Done(w.tree, [][2]int32{{3, 7}}); fmt.Sprint(err) != "Hca0003 port 1 → Hca0007 port 1 is called unreachable, and occurs or is called so twice (pair-twice)" {
+		t.Error(err)
+	}
+	if err := x.Phase(w.phases[0]); fmt.Sprint(err) != "phase 127: Hca0000 port 1 → Hca0001 port 1 occurs again (pair-twice)" {
+		t.Error(err)
+	}
+	if x, err = check(func(phase int) ([]Transfer, error) {
+		if phase == 100 {
+			return w.phases[3][1:], nil
+		}
+		return w.phases[phase], nil
+	}); fmt.Sprint(err) != "phase 100: Hca0001 port 1 → Hca0005 port 1 occurs again (pair-twice)" {
+		t.Error(err)
+	}
+	if _, err = check(func(phase int) ([]Transfer, error) {
+		if phase == 100 {
+			return nil, errors.New("spoilt")
+		}
+		return w.phases[phase], nil
+	}); fmt.Sprint(err) != "spoilt" {
+		t.Error(err)
+	}
+	x, err = check(func(phase int) ([]Transfer, error) { return w.phases[phase][min(phase, 1):], nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := x.Done(w.tree, [][2]int32{{0, 9}}); fmt.Sprint(err) != "Hca0000 port 1 → Hca0009 port 1 is called unreachable, and has a way (not-unreachable)" {
+		t.Error(err)
 	}
 }
 
