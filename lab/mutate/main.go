@@ -3,7 +3,7 @@
 // against each, and prints the mistakes that survive them and the score: the share
 // that the tests find.
 //
-//	go run ./lab/mutate [-min 90] [-files REGEXP] PACKAGE [FLAGS OF THE TEST BINARY]
+//	go run ./lab/mutate [-min 90] [-files REGEXP] [-lines FROM-TO] PACKAGE [FLAGS OF THE TEST BINARY]
 //
 // All mistakes are compiled into one test binary, behind a switch that the
 // environment sets, so that a mistake costs a run of the tests and no build. A
@@ -25,6 +25,11 @@ import (
 func main() {
 	minimum := flag.Float64("min", 0, "fail below this score, in percent")
 	files := flag.String("files", "", "make mistakes in the files alone whose names match this regular expression")
+	var first, last int
+	flag.Func("lines", "make mistakes in these lines alone, as in 17-20", func(text string) error {
+		_, err := fmt.Sscanf(text, "%d-%d", &first, &last)
+		return err
+	})
 	workers := flag.Int("p", 2, "runs of the tests at a time")
 	list := flag.Bool("list", false, "print the mistakes and run nothing")
 	flag.Usage = func() {
@@ -36,7 +41,7 @@ func main() {
 		flag.Usage()
 		os.Exit(2)
 	}
-	score, err := mutate(flag.Arg(0), *files, *workers, *list, flag.Args()[1:])
+	score, err := mutate(flag.Arg(0), *files, [2]int{first, last}, *workers, *list, flag.Args()[1:])
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "mutate:", err)
 		os.Exit(1)
@@ -47,8 +52,9 @@ func main() {
 	}
 }
 
-// mutate prints what survives in a package, and returns the score.
-func mutate(pattern, files string, workers int, list bool, args []string) (score float64, err error) {
+// mutate prints the mistakes that survive in a package, in lines if the last of them is not
+// 0, and returns the score.
+func mutate(pattern, files string, lines [2]int, workers int, list bool, args []string) (score float64, err error) {
 	wanted, err := regexp.Compile(files)
 	if err != nil {
 		return 0, fmt.Errorf("-files: %w", err)
@@ -74,13 +80,16 @@ func mutate(pattern, files string, workers int, list bool, args []string) (score
 	if err != nil {
 		return 0, err
 	}
-	fates, err := b.runAll(workers)
+	fates, err := b.runAll(workers, func(m *mutant) bool { return lines[1] == 0 || m.at.Line >= lines[0] && m.at.Line <= lines[1] })
 	if err != nil {
 		return 0, err
 	}
-	var late, found int
+	var late, found, made int
 	var alive []*mutant
 	for i, f := range fates {
+		if f != unmade {
+			made++
+		}
 		switch f {
 		case survived:
 			alive = append(alive, &p.mutants[i])
@@ -97,12 +106,12 @@ func mutate(pattern, files string, workers int, list bool, args []string) (score
 	for _, m := range alive {
 		fmt.Println(m)
 	}
-	score = 100 * float64(found) / float64(max(1, len(fates)))
-	fmt.Printf("%s: %d of %d mistakes found, %d of them by running out of time: %.1f %% (%s)\n", p.path, found, len(fates), late, score, time.Since(began).Round(time.Second))
+	score = 100 * float64(found) / float64(max(1, made))
+	fmt.Printf("%s: %d of %d mistakes found, %d of them by running out of time: %.1f %% (%s)\n", p.path, found, made, late, score, time.Since(began).Round(time.Second))
 	for _, kind := range kinds {
 		of := 0
 		for i := range p.mutants {
-			if p.mutants[i].kind == kind {
+			if p.mutants[i].kind == kind && fates[i] != unmade {
 				of++
 			}
 		}

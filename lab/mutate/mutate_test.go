@@ -24,7 +24,7 @@ func TestFates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fates, err := b.runAll(2)
+	fates, err := b.runAll(2, func(*mutant) bool { return true })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +66,7 @@ func TestRefused(t *testing.T) {
 		"./testdata/failing":  "fail without a mistake",
 		"./testdata/mistyped": "string",
 	} {
-		if _, err := mutate(pattern, "", 1, false, nil); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := mutate(pattern, "", [2]int{}, 1, false, nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", pattern, err, want)
 		}
 	}

@@ -99,6 +99,7 @@ const (
 	survived fate = iota
 	killed
 	timedOut
+	unmade // it was not asked for
 )
 
 // built is a test binary with all mistakes in it.
@@ -180,11 +181,15 @@ func (b *built) command(binary string, n int) (*exec.Cmd, context.CancelFunc) {
 	return cmd, cancel
 }
 
-// runAll tells the fate of every mistake.
-func (b *built) runAll(workers int) ([]fate, error) {
+// runAll tells the fate of every mistake that is wanted.
+func (b *built) runAll(workers int, wanted func(m *mutant) bool) ([]fate, error) {
 	fates := make([]fate, len(b.p.mutants))
 	return fates, parallel.All(len(fates), workers, func(int) func(int) error {
 		return func(i int) (err error) {
+			if !wanted(&b.p.mutants[i]) {
+				fates[i] = unmade
+				return nil
+			}
 			fates[i], err = b.run(i + 1)
 			return err
 		}
