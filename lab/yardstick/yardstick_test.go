@@ -1,0 +1,69 @@
+package yardstick
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "keep the figures that have become better; worse ones fail all the same")
+
+const kept = "testdata/figures.csv"
+
+// TestNoWorse compares the figures of all fabrics with those that are kept.
+func TestNoWorse(t *testing.T) {
+	data, err := os.ReadFile(kept)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSuffix(string(data), "\n"), "\n")
+	if head := "number," + strings.Join(Names, ","); lines[0] != head || len(lines) != Fabrics+1 {
+		t.Fatalf("%s has %d lines under %q, want %d under %q", kept, len(lines)-1, lines[0], Fabrics, head)
+	}
+	out, better := lines[0]+"\n", 0
+	for n := range Fabrics {
+		was := make([]int, len(Names))
+		if number := scan(lines[n+1], was); number != n {
+			t.Fatalf("%s line %d is of fabric %d", kept, n+2, number)
+		}
+		name, is, err := Measure(t.Context(), t, n)
+		if err != nil {
+			t.Errorf("fabric %d, %s: %v", n, name, err)
+			continue
+		}
+		for i, what := range Names {
+			worse := is[i] > was[i] && was[i] != None
+			if strings.HasSuffix(what, "bound") {
+				worse = is[i] < was[i]
+			}
+			switch {
+			case worse || is[i] == None && was[i] != None:
+				t.Errorf("fabric %d, %s: %s is %d, and was %d", n, name, what, is[i], was[i])
+			case is[i] != was[i]:
+				better++
+				was[i] = is[i]
+			}
+		}
+		out += fmt.Sprintf("%d,%s\n", n, strings.Trim(strings.ReplaceAll(fmt.Sprint(was), " ", ","), "[]"))
+	}
+	if better > 0 {
+		t.Logf("%d figures have become better", better)
+	}
+	if *update && !t.Failed() {
+		if err := os.WriteFile(kept, []byte(out), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// scan reads a line of figures.
+func scan(line string, figures []int) (number int) {
+	text := strings.Split(line, ",")
+	fmt.Sscan(text[0], &number)
+	for i := range figures {
+		fmt.Sscan(text[i+1], &figures[i])
+	}
+	return number
+}
