@@ -8,26 +8,32 @@ import (
 	"github.com/forsd/forsd/testbed/judge"
 )
 
-// judge has the judge that knows nothing of forsd's packages look at the site, by the
-// tables in sight and by the fabric that ibnetdiscover shows.
-func (s *Site) judge(ctx context.Context, sight *Sight) error {
+// Judged has the judge that knows nothing of forsd's packages look at the site, by tables as
+// dump_fts has printed them and by the fabric that ibnetdiscover shows. It returns both in
+// the judge's form. Without a dump the tables are read out of the switches.
+func (s *Site) Judged(ctx context.Context, dump []byte) (f *judge.Fabric, t judge.Tables, err error) {
+	if dump == nil {
+		if dump, err = s.dumpTables(ctx); err != nil {
+			return nil, nil, err
+		}
+	}
 	discovered, err := s.tool(ctx, "ibnetdiscover")
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	whole, err := judge.ReadFabric(fabgen.Ibnetdiscover(s.options.Fabric))
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
-	if sight.Outside, err = judge.ReadFabric(discovered); err != nil {
-		return err
+	if f, err = judge.ReadFabric(discovered); err != nil {
+		return nil, nil, err
 	}
-	sight.Outside.As(whole)
-	if sight.Entries, err = judge.ReadTables(sight.Dump); err != nil {
-		return err
+	f.As(whole)
+	if t, err = judge.ReadTables(dump); err != nil {
+		return nil, nil, err
 	}
-	if err := s.Judge.Judge(ctx, s.Socket(), sight.Outside, sight.Entries); err != nil {
-		return fmt.Errorf("the second judge: %w", err)
+	if err := s.Judge.Judge(ctx, s.Socket(), f, t); err != nil {
+		return nil, nil, fmt.Errorf("the second judge: %w", err)
 	}
-	return nil
+	return f, t, nil
 }

@@ -187,7 +187,8 @@ func (s *Site) Check(ctx context.Context) (*Sight, error) {
 			return nil, fmt.Errorf("base plan %d has %d phases, want %d", base.Epoch(), base.Phases(), basePhases)
 		}
 	}
-	return sight, s.judge(ctx, sight)
+	sight.Outside, sight.Entries, err = s.Judged(ctx, sight.Dump)
+	return sight, err
 }
 
 // hold takes out of the tree's schedules what forsd says that it keeps out of the plan:

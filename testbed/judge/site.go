@@ -286,7 +286,7 @@ func (v *visit) job(path string) (used map[int]bool, err error) {
 		return nil, fmt.Errorf("%s has epoch %d and %d servers, and its plan %d and %d", path, j.Epoch, j.Servers, p.Epoch, p.Servers)
 	}
 	b, _, err := v.plan(servers, path+"/plan", path+"/phases", true)
-	if err == nil && (j.Base == nil || j.Base.Epoch != b.Epoch) {
+	if err == nil && (j.Base == nil && b.Epoch != p.Epoch || j.Base != nil && j.Base.Epoch != b.Epoch) { // the plan itself may be one for base LIDs
 		err = fmt.Errorf("%s has base plan %v, and number %d is in force", path, j.Base, b.Epoch)
 	}
 	if errors.Is(err, errNone) {

@@ -27,7 +27,7 @@ type options struct {
 	Seed    uint64
 	Events  int
 	Mode    string // files, or plugin with two managers
-	Fabric  string // spines x leaves
+	Fabric  string // spines x leaves, or 4-ary
 	Replay  string // a log whose events are repeated; "" draws them
 	Log     string // where the log goes
 	Without string // disturbances to leave out, separated by commas
@@ -41,18 +41,26 @@ func main() {
 	flag.Uint64Var(&o.Seed, "seed", 1, "of the random events")
 	flag.IntVar(&o.Events, "events", 100, "how many there are")
 	flag.StringVar(&o.Mode, "mode", "plugin", "how forsd and OpenSM meet: plugin or files")
-	flag.StringVar(&o.Fabric, "fabric", "6x6", "spines x leaves; as many hosts on a leaf as there are spines")
+	flag.StringVar(&o.Fabric, "fabric", "6x6", "spines x leaves, with as many hosts on a leaf as there are spines; or 4-ary, a tree of three levels")
 	flag.StringVar(&o.Replay, "replay", "", "repeat the events of this log, on its fabric and in its mode")
 	flag.StringVar(&o.Log, "log", "soak.log", "the log to write")
 	flag.StringVar(&o.Without, "without", "", "disturbances to leave out: kill-forsd,kill-opensm,disk-full,clock,hang-forsd,handover")
 	flag.StringVar(&o.Pause, "pause", "", "begin no event while there is such a file")
+	flag.StringVar(&o.Forsd, "forsd", "", "a forsd to take in place of one built now, whose clock is then the host's")
 	flag.StringVar(&o.Plugin, "plugin", "bin/libforsosm.so", "the plugin for OpenSM")
 	flag.Parse()
 	command.Main("soak", func(ctx context.Context) error {
 		if err := o.takeHead(); err != nil {
 			return err
 		}
-		f, err := run(ctx, o)
+		var f *figures
+		var err error
+		var k int
+		if n, _ := fmt.Sscanf(o.Fabric, "%d-ary", &k); n == 1 {
+			f, err = runPods(ctx, o, k)
+		} else {
+			f, err = run(ctx, o)
+		}
 		if f != nil {
 			f.print(os.Stdout, "")
 		}
