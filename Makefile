@@ -52,7 +52,7 @@ WITHVERBS = $(wildcard /usr/include/infiniband/verbs.h)
 WITHOSM = $(wildcard /usr/include/infiniband/opensm/osm_event_plugin.h)
 CLIBS = $(if $(shell which $(CC) 2>/dev/null),mpi/libfors gpu/libforgpu $(if $(shell which mpicc 2>/dev/null),mpi/libforsmpi) $(if $(WITHVERBS),mpi/libforslanes) $(if $(WITHOSM),opensm/plugin))
 
-.PHONY: build lab page-test test vet demo dumps testbed bench bench-opensm figures fuzz fuzz-c soak mpi-suites mutants lint race vulns dist packages packages-test vm-test install uninstall clean deps
+.PHONY: build lab page-test test vet demo dumps testbed bench bench-opensm figures fuzz fuzz-c soak mpi-suites mutants planted lint race vulns dist packages packages-test vm-test install uninstall clean deps
 
 build:
 	$(if $(TAGS),CGO_ENABLED=1 $(GOBUILD) -tags $(TAGS),CGO_ENABLED=0 $(GOBUILD)) -o $(out)/ ./cmd/forsd ./cmd/forsctl
@@ -148,9 +148,16 @@ mpi-suites: deps
 	@hack/deps.sh 'programs of others are tried with the shim' hpcc python3-mpi4py
 	GO=$(GO) hack/mpi-suites
 
-# Mistakes in the pure state machines that their own tests do not find.
+# Mistakes in the pure state machines and in the verifier that their own tests do not find.
 mutants:
 	$(foreach package,controller internal/delivery internal/linkstate internal/standby,$(GO) run ./lab/mutate -min 90 ./$(package) -rapid.checks=300 &&) true
+	$(GO) run ./lab/mutate -min 95 ./verify -rapid.checks=60
+	$(GO) run ./lab/mutate -min 85 ./phasetable -rapid.checks=50
+
+# Faults planted in forsd, and which nets catch them: each is caught by two or more.
+# PLANTEDFLAGS are those of lab/planted; -without judge takes a net away.
+planted: deps
+	$(GO) run ./lab/planted $(PLANTEDFLAGS)
 
 # Tools at fixed versions, from the Go module proxy; the first run builds them.
 GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
