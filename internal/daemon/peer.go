@@ -63,7 +63,7 @@ func (l *loop) showPeer() {
 func (l *loop) lead(ctx context.Context, a standby.Lead) {
 	if a.Doubt != "" {
 		l.log.Warn("the other forsd cannot be asked for its last plan: the next epoch is numbered by the clock", zap.String("peer", l.peer.Address), zap.String("because", a.Doubt))
-		l.store.PassOver(a.Above)
+		l.store.PassOver(a.Over(l.store.Last()))
 	}
 	if l.peer.Exists() {
 		l.log.Info("forsd leads", zap.Uint64("epoch", l.board.EpochNumber()), zap.Uint64("last", l.store.Last()))

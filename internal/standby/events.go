@@ -41,7 +41,8 @@ type Word struct {
 	Leads bool
 	Claim uint64 // of the takeover under way, 0 for none
 	Numbers
-	Whole bool // its state came with it
+	Whole bool  // its state came with it
+	Clock int64 // of its host when it answered, in milliseconds since 1970; 0 if it is not known
 }
 
 // Numbers are those of a daemon's plans.
@@ -75,11 +76,28 @@ type Ask struct {
 type Adopt struct{}
 
 // Lead begins to lead. With a doubt the other one may have published since: all
-// numbers up to Above count as given, and the plan in force is published anew. It has
+// numbers up to Above count as given, and the plan in force is published again. It has
 // no answer.
 type Lead struct {
 	Doubt string
 	Above uint64
+	Slot  uint64 // of this daemon in a block of numbers
+}
+
+// Blocks of numbers have a slot for each daemon, so that two which do not hear each other
+// give different numbers.
+const (
+	blockBits = 24
+	slotBits  = 12
+)
+
+// Over is the highest number that may have been given, if this daemon knows of numbers up to
+// last. If these are above the clock's, a block is left for those that it does not know of.
+func (a Lead) Over(last uint64) uint64 {
+	if a.Above <= last {
+		return (last>>blockBits+2)<<blockBits + a.Slot<<slotBits
+	}
+	return a.Above
 }
 
 // Follow ceases to lead, or to take over. It has no answer.

@@ -12,12 +12,12 @@ import (
 	"github.com/forsd/forsd/testbed/histories"
 )
 
-// grid is the step of the world's time. The clock of one host is half a step ahead of
-// the other's: two takeovers in doubt are further apart then than the numbers of the
-// plans that a history publishes. Closer together they could give a number twice.
+// grid is the step of the world's time. The clock of one host is ahead of the other's, and
+// what this one says of its clock takes half a step to arrive: so two takeovers in doubt are
+// further apart than the numbers of the plans that a history publishes. Closer together they
+// could give a number twice.
 const (
 	grid    = 100 * time.Millisecond
-	ahead   = grid / 2
 	mostPut = 45 // plans of a history
 )
 
@@ -32,10 +32,15 @@ type world struct {
 	made    map[uint64]int // the plan of each number given
 	plans   int
 
-	slow   time.Duration // what a message may take
-	lossy  bool
-	cut    bool
-	faults bool // anything has gone wrong so far
+	ahead time.Duration // one clock of the other
+	fast  int           // whose that is
+	top   uint64        // the highest number given
+
+	untimed bool          // a daemon led in doubt that did not know which clock is ahead
+	slow    time.Duration // what a message may take
+	lossy   bool
+	cut     bool
+	faults  bool // anything has gone wrong so far
 
 	led, doubts, both int // leads begun: all, in doubt, while the other one led
 }
@@ -56,6 +61,7 @@ type node struct {
 	put      time.Time // when it is
 	anew     bool      // the plan in force is to be published anew
 	doubt    bool      // it led in doubt last
+	timed    bool      // it knows which clock is ahead
 	queue    []Event   // they wait until nothing is being published
 	held     *flight   // the other one's question, kept until there is news
 	answer   *flight   // being taken in
@@ -65,7 +71,7 @@ type node struct {
 // flight is a question or an answer on its way.
 type flight struct {
 	to       *node
-	at       time.Time // when it arrives
+	sent, at time.Time // when it arrives
 	question *Ask
 	restart  int // of the asker, when it asked
 	answer   Answered
@@ -76,6 +82,8 @@ type flight struct {
 func newWorld(t *rapid.T) *world {
 	w := &world{t: t, now: time.UnixMilli(1_800_000_000_000), made: map[uint64]int{},
 		dice: rand.New(rand.NewSource(rapid.Int64Range(0, 1<<20).Draw(t, "dice")))}
+	w.ahead = grid/2 + rapid.SampledFrom([]time.Duration{0, 10 * grid, time.Minute, 365 * 24 * time.Hour}).Draw(t, "ahead")
+	w.fast = rapid.IntRange(0, 1).Draw(t, "fast")
 	for i := range w.nodes {
 		w.nodes[i] = &node{w: w, id: i}
 	}
@@ -88,11 +96,17 @@ func newWorld(t *rapid.T) *world {
 func (n *node) other() *node { return n.w.nodes[1-n.id] }
 
 // clock is the host's.
-func (n *node) clock() time.Time { return n.w.now.Add(time.Duration(n.id) * ahead) }
+func (n *node) clock() time.Time {
+	if n.id == n.w.fast {
+		return n.w.now.Add(n.w.ahead)
+	}
+	return n.w.now
+}
 
 // start starts the daemon with what is stored. The plugin says what its manager is.
 func (n *node) start() {
-	n.up, n.own, n.plan = true, n.stored, n.kept
+	n.up, n.own, n.plan, n.timed = true, n.stored, n.kept, n.id == n.w.fast
+	n.told = n.stored.Last
 	n.restarts++
 	n.m = New(Settings{Peer: "other", TakeoverWait: time.Second, Salt: uint32(n.id)})
 	n.step(Start{})
@@ -157,6 +171,7 @@ func (n *node) take(e Event) {
 		heard := n.m.open && f.answer.Serial == n.m.serial // it has not been given up
 		if heard {
 			n.told = max(n.told, f.answer.Word.Last)
+			n.timed = n.timed || f.answer.Err == "" && n.w.now.Sub(f.sent) == 0
 		}
 		behind := heard && n.m.Role() == Leads && f.answer.Word.Last > n.own.Last
 		n.answer = f
@@ -186,10 +201,13 @@ func (n *node) lead(a Lead, was Role) {
 		return
 	}
 	n.w.doubts++
+	n.own.Last, n.anew = a.Over(n.own.Last), n.own.Epoch != 0
+	if n.w.untimed = n.w.untimed || !n.timed; !n.w.untimed && n.own.Last < n.w.top {
+		n.w.t.Fatalf("%d leads in doubt above %d, and number %d was given", n.id, n.own.Last, n.w.top)
+	}
 	if !n.w.faults {
 		n.w.t.Fatalf("nothing has gone wrong, and %d leads in doubt: %s", n.id, a.Doubt)
 	}
-	n.own.Last, n.anew = max(n.own.Last, a.Above), n.own.Epoch != 0
 	n.publish(grid, true)
 }
 
@@ -234,7 +252,7 @@ func (n *node) published() {
 	if number <= n.told {
 		n.w.t.Fatalf("%d gives number %d, and has heard of %d", n.id, number, n.told)
 	}
-	n.w.made[number] = n.w.plans
+	n.w.made[number], n.w.top = n.w.plans, max(n.w.top, number)
 	n.putting, n.own.Last = 0, number
 	n.stored, n.kept = n.own, n.plan
 	n.reply()
@@ -243,7 +261,7 @@ func (n *node) published() {
 
 // word is what a daemon says of itself.
 func (n *node) word(q *Ask) Word {
-	w := Word{Leads: n.m.Role() == Leads, Claim: n.m.Claim(), Numbers: n.own}
+	w := Word{Leads: n.m.Role() == Leads, Claim: n.m.Claim(), Numbers: n.own, Clock: n.clock().Add(-grid / 2).UnixMilli()}
 	w.Tag = fmt.Sprint(w.Leads, q.Brief)
 	if !q.Brief {
 		w.Tag = fmt.Sprint(w.Tag, n.own)
@@ -271,6 +289,7 @@ func (n *node) reply() {
 
 // send has a message arrive, late or never. A host that has no daemon says so.
 func (w *world) send(f *flight) {
+	f.sent = w.now
 	f.at = w.now.Add(time.Duration(w.dice.Int63n(int64(w.slow/grid)+1)) * grid)
 	if w.cut || w.lossy && w.dice.Intn(4) == 0 {
 		w.faults = true
@@ -346,8 +365,9 @@ func (w *world) manager(i int, master bool) {
 
 // TestTwo has two daemons live through random histories. Never do both lead but where
 // one began in doubt; none leads whose manager is not the master; no number is given
-// to two plans; a daemon gives no number that is not above all that it has heard of, and
-// hands out no plan older than the one before; who hears of higher numbers yields; a
+// to two plans, and in doubt none below another, however far the clocks are apart, while those
+// that lead in doubt have heard the other's clock; a daemon gives no number that is not above
+// all that it has heard of since its start, and hands out no plan older than the one before; who hears of higher numbers yields; a
 // takeover is in doubt only if something has gone wrong. And when all goes well again,
 // the one beside the master leads, and the other one has what it has.
 func TestTwo(t *testing.T) {

@@ -5,7 +5,7 @@
 // A daemon leads only while its manager is the subnet's master, and begins when the
 // other one has said that it leads no more. Where the other one cannot be asked, or
 // leads as well because both managers are masters, it begins in doubt after
-// Settings.TakeoverWait: under numbers by the clock, which are above all that were
+// Settings.TakeoverWait: under numbers by the clocks of both, which are above all that were
 // given before. docs/architecture.md has the invariants.
 package standby
 
@@ -54,6 +54,7 @@ type Machine struct {
 	claim    uint64    // of this takeover; the lower of two goes first
 	heard    uint64    // the highest claim known
 	given    uint64    // the highest number that the other one has told of
+	ahead    int64     // milliseconds that its clock is ahead of this one at least, 0 if it is behind
 	deadline time.Time // of this takeover
 	late     string    // why it begins in doubt at its deadline
 
@@ -170,13 +171,16 @@ func (m *Machine) takeOver(now time.Time) {
 	m.askAnew(now)
 }
 
-// lead begins to lead. In doubt the next number is the time in milliseconds: no
-// number given before is higher, for none of them has been ahead of the clock; what
-// the other one has told of is not, either, should its clock be ahead of this one.
+// lead begins to lead. In doubt the next number is the time in milliseconds by the clock
+// that is ahead of the two: no number given before is higher, as none was ahead of that
+// clock. If that clock was set back, known numbers may be higher: then numbers
+// are left out for those that the other one has given since: see Over.
 func (m *Machine) lead(now time.Time, doubt string) {
 	a := Lead{Doubt: doubt}
 	if doubt != "" {
-		a.Above = max(uint64(now.UnixMilli())-1, m.given)
+		a.Slot = uint64(m.set.Salt % (1 << (blockBits - slotBits)))
+		a.Above = uint64(now.UnixMilli()+m.ahead) - 1
+		a.Above = a.Over(m.given)
 	}
 	m.role = Leads
 	m.do(a)
@@ -238,6 +242,9 @@ func (m *Machine) answered(now time.Time, e Answered) {
 	}
 	m.heard = max(m.heard, e.Word.Claim)
 	m.given = max(m.given, e.Word.Last)
+	if e.Word.Clock != 0 {
+		m.ahead = max(m.ahead, e.Word.Clock-now.UnixMilli())
+	}
 	m.have = e.Word.Tag
 	switch m.role {
 	case Follows:

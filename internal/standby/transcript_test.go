@@ -18,7 +18,7 @@ import (
 //	manager master|standby
 //	wait DURATION
 //	asked claim=N
-//	answer [serial=N] [tag=T] [leads] [whole] [claim=N] [last=N] [epoch=N] [own=LAST/EPOCH]
+//	answer [serial=N] [tag=T] [leads] [whole] [claim=N] [last=N] [epoch=N] [clock=MS] [own=LAST/EPOCH]
 //	fail [serial=N]              the answer is the error in the lines below
 //	adopted                      with the error in the lines below, if any
 func TestTranscripts(t *testing.T) {
@@ -71,7 +71,7 @@ func (s *script) event(t *testing.T, d *datadriven.TestData) Event {
 		e := Answered{Serial: s.m.serial, Err: d.Input}
 		e.Word.Leads, e.Word.Whole = d.HasArg("leads"), d.HasArg("whole")
 		var own string
-		for key, into := range map[string]any{"serial": &e.Serial, "tag": &e.Word.Tag, "claim": &e.Word.Claim, "last": &e.Word.Last, "epoch": &e.Word.Epoch, "own": &own} {
+		for key, into := range map[string]any{"serial": &e.Serial, "tag": &e.Word.Tag, "claim": &e.Word.Claim, "last": &e.Word.Last, "epoch": &e.Word.Epoch, "clock": &e.Word.Clock, "own": &own} {
 			d.MaybeScanArgs(t, key, into)
 		}
 		if own != "" {

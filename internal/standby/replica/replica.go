@@ -26,7 +26,8 @@ type Replica struct {
 	Tag   string `json:"tag"`             // another one whenever something else here is
 	Leads bool   `json:"leads"`           // the manager next door is the master
 	Claim uint64 `json:"claim,omitempty"` // of the takeover under way, 0 for none
-	Last  uint64 `json:"last"`            // the highest number known to be given to an epoch or a job's plan
+	Last  uint64 `json:"last"`            // the highest number known to be given to a plan
+	Clock int64  `json:"clock,omitempty"` // of the host, in milliseconds since 1970
 
 	// What follows is left out where the asking forsd has it.
 	Whole    bool                   `json:"whole"`
@@ -48,7 +49,7 @@ type Kept[T any] struct {
 
 // Word is what it says to the machine of the daemon that asked.
 func (r *Replica) Word() standby.Word {
-	w := standby.Word{Tag: r.Tag, Leads: r.Leads, Claim: r.Claim, Whole: r.Whole, Numbers: standby.Numbers{Last: r.Last}}
+	w := standby.Word{Tag: r.Tag, Leads: r.Leads, Claim: r.Claim, Whole: r.Whole, Numbers: standby.Numbers{Last: r.Last}, Clock: r.Clock}
 	if r.Epoch != nil {
 		w.Epoch = r.Epoch.About.Epoch
 	}
@@ -68,6 +69,8 @@ func (r *Replica) check() error {
 		highest = max(highest, r.Jobs[i].About.ID, r.Jobs[i].About.Epoch, r.Jobs[i].About.BaseEpoch)
 	}
 	switch {
+	case r.Clock > store.HighestNumber:
+		return fmt.Errorf("it says that its clock is at %d ms since 1970: no clock is", r.Clock)
 	case highest > store.HighestNumber:
 		return fmt.Errorf("it says that a plan has the number %d: no forsd gives such numbers", highest)
 	case r.Whole && highest > r.Last:

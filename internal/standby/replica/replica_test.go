@@ -22,6 +22,7 @@ func TestOddAnswers(t *testing.T) {
 		"job":             `{"tag":"a","leads":true,"last":5,"whole":true,"jobs":[{"about":{"id":6,"epoch":6}}]}`,
 		"later job":       `{"tag":"a","leads":true,"last":5,"whole":true,"jobs":[{"about":{"id":5,"epoch":6}}]}`,
 		"job's base plan": `{"tag":"a","leads":true,"last":5,"whole":true,"jobs":[{"about":{"id":5,"epoch":5,"base_epoch":6}}]}`,
+		"clock":           `{"tag":"a","leads":true,"last":5,"whole":true,"clock":9223372036854775807}`,
 		"no state":        `{"tag":"a","leads":true,"last":5}`,
 	} {
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(text)) }))

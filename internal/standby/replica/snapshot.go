@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/forsd/forsd/internal/jobs"
 	"github.com/forsd/forsd/internal/standby"
@@ -86,7 +87,7 @@ func (n *Snapshot) hash() string {
 
 // Replica answers a question.
 func (n *Snapshot) Replica(q standby.Ask) *Replica {
-	out := &Replica{Leads: n.leads, Claim: n.claim, Last: n.last, Tag: fmt.Sprintf("%t", n.leads)}
+	out := &Replica{Leads: n.leads, Claim: n.claim, Last: n.last, Tag: fmt.Sprintf("%t", n.leads), Clock: time.Now().UnixMilli()}
 	if !q.Brief {
 		out.Tag += "-" + n.tag()
 	}
