@@ -51,7 +51,11 @@ func (f *figures) add(e event, took time.Duration, plans int) {
 
 // print prints the figures as the documentation has them, each line behind a mark.
 func (f *figures) print(w io.Writer, mark string) {
-	fmt.Fprintf(w, "%sFT(2;%s) by %s, seed %d: %d events in %v, %d plans.\n", mark, strings.ReplaceAll(f.Fabric, "x", ","), f.Mode, f.Seed, f.events, time.Since(f.began).Round(time.Second), f.plans)
+	name := f.Fabric
+	if m0, m1, ok := strings.Cut(name, "x"); ok {
+		name = fmt.Sprintf("FT(2;%s,%s)", m0, m1)
+	}
+	fmt.Fprintf(w, "%s%s by %s, seed %d: %d events in %v, %d plans.\n", mark, name, f.Mode, f.Seed, f.events, time.Since(f.began).Round(time.Second), f.plans)
 	if f.overruns > 0 {
 		fmt.Fprintf(w, "%sibsim's client library has ended forsd %d times.\n", mark, f.overruns)
 	}

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/forsd/forsd/internal/command"
+	"github.com/forsd/forsd/testbed/e2e"
 )
 
 // options are what a run is made of.
@@ -53,19 +54,21 @@ func main() {
 		if err := o.takeHead(); err != nil {
 			return err
 		}
-		var f *figures
-		var err error
-		var k int
-		if n, _ := fmt.Sscanf(o.Fabric, "%d-ary", &k); n == 1 {
-			f, err = runPods(ctx, o, k)
-		} else {
-			f, err = run(ctx, o)
-		}
+		f, err := o.carryOut(ctx)
 		if f != nil {
 			f.print(os.Stdout, "")
 		}
 		return err
 	})
+}
+
+// carryOut carries out the events on the fabric that is asked for.
+func (o options) carryOut(ctx context.Context) (*figures, error) {
+	var k int
+	if n, _ := fmt.Sscanf(o.Fabric, "%d-ary", &k); n == 1 {
+		return runPods(ctx, o, k)
+	}
+	return run(ctx, o)
 }
 
 // run carries out the events. The figures are those up to the first violation, which is
@@ -86,12 +89,14 @@ func run(ctx context.Context, o options) (f *figures, err error) {
 	}
 	defer func() { err = errors.Join(err, log.Close()) }()
 	fmt.Fprintln(log, o.head())
-	w := newWatch()
+	w, base := newWatch(), newWatch()
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
-	go w.follow(watching, s.first.Client)
-	if s.second != nil {
-		go w.follow(watching, s.second.Client)
+	for _, one := range []*e2e.Site{s.first, s.second} {
+		if one != nil {
+			go w.follow(watching, one.Client)
+			go base.followBase(watching, one.Client)
+		}
 	}
 	f = &figures{options: o, kinds: map[string]int{}, began: time.Now()}
 	defer func() { f.print(log, "# ") }()
@@ -108,7 +113,8 @@ func run(ctx context.Context, o options) (f *figures, err error) {
 			f.overruns += s.second.Overruns
 		}
 		took, plans, broken := w.since(s.acted)
-		if err = errors.Join(err, broken); err != nil {
+		_, _, brokenBase := base.since(s.acted)
+		if err = errors.Join(err, broken, brokenBase); err != nil {
 			fmt.Fprintf(log, " # %s violated: %s\n", s.acted.UTC().Format("15:04:05.000"), strings.ReplaceAll(err.Error(), "\n", "; "))
 			return f, fmt.Errorf("event %d, %s: %w; the log is %s, and those of the programs are in %s", n, e, err, o.Log, keepLogs(s))
 		}

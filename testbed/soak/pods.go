@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/podplan"
 	"github.com/forsd/forsd/testbed/e2e"
 	"github.com/forsd/forsd/testbed/fabgen"
@@ -75,10 +76,11 @@ func runPods(ctx context.Context, o options, k int) (f *figures, err error) {
 	if err := s.rest(ctx); err != nil {
 		return nil, fmt.Errorf("at the start: %w", err)
 	}
-	w, rng := newWatch(), rand.New(rand.NewPCG(o.Seed, 19))
+	w, base, rng := newWatch(), newWatch(), rand.New(rand.NewPCG(o.Seed, 19))
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
 	go w.follow(watching, s.Client)
+	go base.followBase(watching, s.Client)
 	f = &figures{options: o, kinds: map[string]int{}, began: time.Now()}
 	defer func() { f.print(log, "# ") }()
 	for n := range o.Events {
@@ -88,7 +90,8 @@ func runPods(ctx context.Context, o options, k int) (f *figures, err error) {
 			err = s.rest(ctx)
 		}
 		took, plans, broken := w.since(began)
-		if err = errors.Join(err, broken); err != nil {
+		_, _, brokenBase := base.since(began)
+		if err = errors.Join(err, broken, brokenBase); err != nil {
 			return f, fmt.Errorf("event %d, %s: %w; the log is %s", n+1, e, err, o.Log)
 		}
 		fmt.Fprintf(log, "%s # %v, %d plans\n", e, time.Since(began).Round(time.Millisecond), plans)
@@ -201,28 +204,29 @@ func (s *podSite) joined(dead []ibsim.Port, drained []string) bool {
 	return podplan.Settings{MaxUnreachable: &none}.MayPlan(tree) == nil
 }
 
+// seen accepts the fabric as forsd shows it if the cables are missing that should be.
+func (s *podSite) seen(t *api.Topology) error {
+	missing := 0
+	for _, l := range t.Leaves {
+		missing += strings.Count(strings.Join(l.Cables, " "), "missing")
+	}
+	for _, m := range t.Mids {
+		missing += strings.Count(strings.Join(m.Cables, " "), "missing")
+	}
+	if missing != len(s.dead) {
+		return fmt.Errorf("%d cables are missing, and %d should be", missing, len(s.dead))
+	}
+	return nil
+}
+
 // rest waits until forsd is at rest on the fabric as it is, and has the site judged.
 func (s *podSite) rest(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("it took longer than %v", patience))
 	defer cancel()
+	if _, err := s.Settled(ctx, s.seen); err != nil {
+		return err
+	}
 	err := s.Until(ctx, func() error {
-		if _, err := s.Settled(ctx, nil); err != nil {
-			return err
-		}
-		t, err := s.Client.Topology(ctx)
-		if err != nil {
-			return err
-		}
-		missing := 0
-		for _, l := range t.Leaves {
-			missing += strings.Count(strings.Join(l.Cables, " "), "missing")
-		}
-		for _, m := range t.Mids {
-			missing += strings.Count(strings.Join(m.Cables, " "), "missing")
-		}
-		if missing != len(s.dead) {
-			return fmt.Errorf("%d cables are missing, and %d should be", missing, len(s.dead))
-		}
 		drains, err := s.Client.Drains(ctx)
 		if err == nil && len(drains) != len(s.drained) {
 			err = fmt.Errorf("%d parts are drained, and %d should be", len(drains), len(s.drained))
@@ -232,8 +236,14 @@ func (s *podSite) rest(ctx context.Context) error {
 				err = fmt.Errorf("%s is %s: %v", d.Name, d.State, d.Uses)
 			}
 		}
+		if st, err2 := s.Client.Status(ctx); err == nil && err2 == nil && e2e.HasWarning(st, controller.CableHeld) {
+			err = errors.New("cables are still held back")
+		}
 		return err
 	})
+	if err == nil {
+		_, err = s.Settled(ctx, s.seen)
+	}
 	if err != nil {
 		return err
 	}

@@ -237,7 +237,7 @@ func TestBadEvents(t *testing.T) {
 	}
 }
 
-// TestSoak carries out a few events by the plugin; see make soak.
+// TestSoak carries out a few events by the plugin, on two levels and on three; see make soak.
 func TestSoak(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it starts OpenSM")
@@ -245,7 +245,7 @@ func TestSoak(t *testing.T) {
 	if err := ibsim.Available(); err != nil {
 		t.Skip(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
 	defer cancel()
 	dir := t.TempDir()
 	forsd, err := e2e.Build(ctx, dir)
@@ -256,14 +256,17 @@ func TestSoak(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := options{Seed: 4, Events: 20, Mode: "plugin", Fabric: "4x4", Without: "clock", Log: filepath.Join(dir, "log"), Forsd: forsd, Plugin: plugin}
-	f, err := run(ctx, o)
-	if err != nil {
-		text, _ := os.ReadFile(o.Log)
-		t.Fatalf("%v\n%s", err, text)
+	for _, o := range []options{{Seed: 4, Events: 20, Fabric: "4x4"}, {Seed: 5, Events: 10, Fabric: "4-ary"}} {
+		o.Mode, o.Without, o.Forsd, o.Plugin = "plugin", "clock", forsd, plugin
+		o.Log = filepath.Join(dir, o.Fabric)
+		f, err := o.carryOut(ctx)
+		if err != nil {
+			text, _ := os.ReadFile(o.Log)
+			t.Fatalf("%v\n%s", err, text)
+		}
+		if f.events != o.Events || f.plans == 0 {
+			t.Errorf("%s: %d events and %d plans", o.Fabric, f.events, f.plans)
+		}
+		f.print(t.Output(), "")
 	}
-	if f.events != o.Events || f.plans == 0 {
-		t.Errorf("%d events and %d plans", f.events, f.plans)
-	}
-	f.print(t.Output(), "")
 }

@@ -43,6 +43,17 @@ func (w *watch) follow(ctx context.Context, c *api.Client) {
 	}
 }
 
+// followBase reads the plans for base LIDs of one forsd until ctx ends; they have numbers of
+// their own.
+func (w *watch) followBase(ctx context.Context, c *api.Client) {
+	for last := uint64(0); ctx.Err() == nil; time.Sleep(50 * time.Millisecond) {
+		if table, err := c.BaseTable(ctx); err == nil {
+			w.take(time.Now(), table.Epoch(), last, table)
+			last = max(last, table.Epoch())
+		}
+	}
+}
+
 func (w *watch) take(now time.Time, epoch, last uint64, table *phasetable.View) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
