@@ -127,7 +127,7 @@ page-test: deps build
 	$(GO) run ./testbed/page $(PAGEFLAGS)
 
 # Random faults and repairs on a real OpenSM over a simulated fabric, each plan walked on
-# tables read back. FABRIC is spines x leaves; SOAKFLAGS='-replay soak.log' repeats a run from
+# tables read back. FABRIC is spines x leaves, or 4-ary for three levels; SOAKFLAGS='-replay soak.log' repeats a run from
 # its log. It needs root, for small file systems of its own.
 SEED ?= 1
 EVENTS ?= 1000
