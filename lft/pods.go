@@ -32,10 +32,7 @@ func BuildPods(ctx context.Context, t *topology.PodTree, pins []iter.Seq[Entry])
 		return nil, fmt.Errorf("build tables: %w", err)
 	}
 	tables := newTables(t.Fabric)
-	at := make([][]uint8, len(t.Fabric.Nodes))
-	for i := range tables.Switches {
-		at[t.Fabric.Find(tables.Switches[i].GUID)] = tables.Switches[i].Out
-	}
+	at := tables.ByNode(t.Fabric)
 	workers := runtime.GOMAXPROCS(0)
 	u := ranked(t)
 	if _, err := parallel.Each(ctx, len(u.homes), workers, func(int) func(int) error {
@@ -59,21 +56,39 @@ func BuildPods(ctx context.Context, t *topology.PodTree, pins []iter.Seq[Entry])
 	}); err != nil {
 		return nil, err
 	}
-	_, err := parallel.Each(ctx, len(pins), workers, func(int) func(int) error {
+	if err := tables.Pin(ctx, t.Fabric, pins); err != nil {
+		return nil, err
+	}
+	return tables, nil
+}
+
+// Pin sets entries. The sequences are taken side by side, and no two have an entry in common.
+// It fails where one leads to a port that is down.
+func (t *Tables) Pin(ctx context.Context, f *topology.Fabric, pins []iter.Seq[Entry]) error {
+	at := t.ByNode(f)
+	_, err := parallel.Each(ctx, len(pins), runtime.GOMAXPROCS(0), func(int) func(int) error {
 		return func(i int) error {
 			for p := range pins[i] {
-				if ports := t.Fabric.Nodes[p.Node].Ports; int(p.Port) >= len(ports) || !ports[p.Port].Up() || int(p.LID) >= len(at[p.Node]) {
-					return fmt.Errorf("build tables: %s port %d is pinned for LID %d, and is down", t.Fabric.Nodes[p.Node].Label(), p.Port, p.LID)
+				if ports := f.Nodes[p.Node].Ports; int(p.Port) >= len(ports) || !ports[p.Port].Up() || int(p.LID) >= len(at[p.Node]) {
+					return fmt.Errorf("build tables: %s port %d is pinned for LID %d, and is down", f.Nodes[p.Node].Label(), p.Port, p.LID)
 				}
 				at[p.Node][p.LID] = p.Port
 			}
 			return nil
 		}
 	})
-	if err != nil {
-		return nil, err
+	return err
+}
+
+// ByNode lists the tables by the index of the node in a fabric, nil for what has none.
+func (t *Tables) ByNode(f *topology.Fabric) [][]uint8 {
+	at := make([][]uint8, len(f.Nodes))
+	for i := range t.Switches {
+		if node := f.Find(t.Switches[i].GUID); node != topology.None {
+			at[node] = t.Switches[i].Out
+		}
 	}
-	return tables, nil
+	return at
 }
 
 // ranked routes a whole fabric up and down by rank.

@@ -65,15 +65,14 @@ func (r *Result) pin() bool {
 // addresses says what switches do with the LIDs of servers: −1 where that is open.
 type addresses struct {
 	*Result
-	n    int       // LIDs of all servers
-	have int       // LIDs of a server
-	leaf []int8    // [leaf of the plan·n + LID] plane
-	mid  []int16   // [mid·n + LID] lane upwards
-	top  []int16   // [top·n + LID] lane downwards, where the top has several to a mid
-	was  [][]uint8 // [node] the table before a repair, nil for none
-	sent [][]bool  // [node][block] whether the block changes anyway, by was
-	down []int8    // [index of a mid in its pod·n + LID] plane downwards, in the pod of the server
-	many []bool    // [top] whether it has several
+	n    int     // LIDs of all servers
+	have int     // LIDs of a server
+	from int     // the first of them that may be used
+	leaf []int8  // [leaf of the plan·n + LID] plane
+	mid  []int16 // [mid·n + LID] lane upwards
+	top  []int16 // [top·n + LID] lane downwards, where the top has several to a mid
+	down []int8  // [index of a mid in its pod·n + LID] plane downwards, in the pod of the server
+	many []bool  // [top] whether it has several
 	lids int
 }
 
@@ -117,11 +116,6 @@ func (x *addresses) fits(a int, d int32, way int16, o int) bool {
 	return at < 0 || int(at) == j
 }
 
-// midOf is the mid of a leaf's pod on a plane.
-func (x *addresses) midOf(a, j int) int {
-	return x.shape.Leaves[a].Pod*x.Tree.MidsPerPod() + x.Tree.MidOf[j]
-}
-
 // take gives LID o of server d a way from a leaf.
 func (x *addresses) take(a int, d int32, way int16, o int) {
 	t := x.Tree
@@ -138,76 +132,15 @@ func (x *addresses) take(a int, d int32, way int16, o int) {
 	x.lids = max(x.lids, o+1)
 }
 
-// offset finds the LID for a way that changes the fewest entries, and gives it to it; −1
-// where there is none.
+// offset finds the first LID that may have a way, and gives it to it; −1 if none may.
 func (x *addresses) offset(a int, d int32, way int16) int {
-	o, _ := x.cheapest(a, d, way)
-	if o >= 0 {
-		x.take(a, d, way, o)
-		if x.was != nil {
-			x.send(a, d, way, o)
-		}
-	}
-	return o
-}
-
-// cheapest is the LID for a way that changes the fewest entries of the tables before, the
-// first of equals, and how many; −1 where there is none.
-func (x *addresses) cheapest(a int, d int32, way int16) (best, changed int) {
-	best = -1
 	for o := range x.have {
-		if !x.fits(a, d, way, o) {
-			continue
-		}
-		if x.was == nil {
-			return o, 0
-		}
-		if n := x.changes(a, d, way, o); best < 0 || n < changed {
-			best, changed = o, n
+		if x.fits(a, d, way, o) {
+			x.take(a, d, way, o)
+			return o
 		}
 	}
-	return best, changed
-}
-
-// changes counts the blocks of tables that a way would change besides those that change
-// anyway, at a leaf and at its mid.
-func (x *addresses) changes(a int, d int32, way int16, o int) (n int) {
-	x.ports(a, d, way, o, func(node int32, lid int, port uint8) {
-		if x.before(node, lid) != port && !x.sent[node][lid/lft.Block] {
-			n++
-		}
-	})
-	return n
-}
-
-// send notes the blocks that change by a way.
-func (x *addresses) send(a int, d int32, way int16, o int) {
-	x.ports(a, d, way, o, func(node int32, lid int, port uint8) {
-		if x.before(node, lid) != port {
-			x.sent[node][lid/lft.Block] = true
-		}
-	})
-}
-
-// ports tells the entries of a leaf and its mid for a way.
-func (x *addresses) ports(a int, d int32, way int16, o int, entry func(node int32, lid int, port uint8)) {
-	t := x.Tree
-	from, lid := &t.Leaves[t.Hosts[t.Servers[x.Plan.Base[a]]].Leaf], int(t.Hosts[t.Servers[d]].LID)+o
-	j := int(way) - len(t.Lanes)
-	if j < 0 {
-		j = t.Lanes[way].Plane
-		mid := t.Mid(from.Pod, j)
-		entry(mid.Node, lid, mid.Cables[way].Port)
-	}
-	entry(from.Node, lid, from.Cables[j].Port)
-}
-
-// before is an entry of the tables before a repair.
-func (x *addresses) before(node int32, lid int) uint8 {
-	if lid < len(x.was[node]) {
-		return x.was[node][lid]
-	}
-	return lft.NoPath
+	return -1
 }
 
 // addressParts is how many parts of the servers get their LIDs side by side: what LIDs of
@@ -215,10 +148,14 @@ func (x *addresses) before(node int32, lid int) uint8 {
 const addressParts = 16
 
 // address gives every transfer an LID whose entries may lead over its way. What finds none
-// is moved to a way that its LIDs allow, and where that is taken to another block.
-func (r *Result) address(ctx context.Context) error {
+// is moved to a way that its LIDs allow, and where that is taken to another block. Base
+// LIDs keep the ways of the plan for them, if one is given.
+func (r *Result) address(ctx context.Context, base *Result) error {
 	p := r.Plan
 	x := r.newAddresses()
+	if base != nil {
+		base.crossing(func(at, a int, d int32) { x.take(a, d, base.Plan.Way[at], 0) })
+	}
 	r.Offset = make([]uint8, len(p.To))
 	var late [addressParts][]int
 	var most [addressParts]int
@@ -257,10 +194,7 @@ func (x *addresses) addressPart(first, end int32) (late []int) {
 	return late
 }
 
-// place puts units elsewhere that are in slots without a way that their LIDs allow. A repair
-// takes new blocks rather than change more of the tables, as long as the plan exceeds its
-// bound by no more than one part in as many as there are planes: what a dead cable of a leaf
-// costs in any case.
+// place puts units elsewhere that are in slots without a way that their LIDs allow.
 func (r *Result) place(x *addresses, late []int) error {
 	p := r.Plan
 	slots := int(p.First[len(p.First)-1])
@@ -269,23 +203,14 @@ func (r *Result) place(x *addresses, late []int) error {
 		to[i] = p.To[at]
 	}
 	m := pods.NewMover(p, r.shape, late)
-	limit := p.LowerBound * (r.Tree.Planes + 1) / (max(1, r.Tree.Planes) * p.Group)
 	for i, was := range late {
 		a := r.leafOf(was % slots)
-		ways, kept := r.waysOf(x, a, to[i])
+		ways := r.waysOf(x, a, to[i])
 		if len(ways) == 0 {
 			h := &r.Tree.Hosts[r.Tree.Servers[to[i]]]
 			return fmt.Errorf("the LMC gives %d LIDs to a host, too few to reach %s from all leaves over the cables that are left", x.have, h.Name)
 		}
-		at, from, now := -1, -1, -1
-		if kept > 0 && kept < len(ways) {
-			if at, from, now = m.Try(was, to[i], ways[:kept]); at < 0 && p.Blocks < limit {
-				at, from, now = m.Put(was, to[i], ways[:kept])
-			}
-		}
-		if at < 0 {
-			at, from, now = m.Put(was, to[i], ways)
-		}
+		at, from, now := m.Put(was, to[i], ways)
 		for len(r.Offset) < len(p.To) {
 			r.Offset = append(r.Offset, 0)
 		}
@@ -300,24 +225,50 @@ func (r *Result) place(x *addresses, late []int) error {
 	return nil
 }
 
-// waysOf lists the ways from a leaf to a server that its LIDs allow, those first that change
-// the fewest entries. kept is how many of them change none.
-func (r *Result) waysOf(x *addresses, a int, to int32) (ways []int16, kept int) {
+// waysOf lists the ways from a leaf to a server that its LIDs allow.
+func (r *Result) waysOf(x *addresses, a int, to int32) (ways []int16) {
 	b, lanes := int(r.home(to)), len(r.Tree.Lanes)
 	within := r.shape.Leaves[a].Pod == r.shape.Leaves[b].Pod
-	cost := make([]int8, lanes+r.Tree.Planes)
-	for way := range cost {
-		if (way >= lanes) != within || !r.shape.Lives(a, b, int16(way)) {
+	for way := range int16(lanes + r.Tree.Planes) {
+		if (int(way) >= lanes) != within || !r.shape.Lives(a, b, way) {
 			continue
 		}
-		if o, n := x.cheapest(a, to, int16(way)); o >= 0 {
-			if ways, cost[way] = append(ways, int16(way)), int8(n); n == 0 {
-				kept++
+		for o := range x.have {
+			if x.fits(a, to, way, o) {
+				ways = append(ways, way)
+				break
 			}
 		}
 	}
-	slices.SortStableFunc(ways, func(v, w int16) int { return int(cost[v]) - int(cost[w]) })
-	return ways, kept
+	return ways
+}
+
+// crossing calls for each unit that crosses cables, with its slot as block·slots + slot, its
+// leaf and its server.
+func (r *Result) crossing(unit func(at, a int, d int32)) {
+	at := 0
+	for range r.Plan.Blocks {
+		for a := range r.shape.Leaves {
+			for end := at + int(r.Plan.First[a+1]-r.Plan.First[a]); at < end; at++ {
+				if r.Plan.To[at] != pods.Idle && r.Plan.Way[at] >= 0 {
+					unit(at, a, r.Plan.To[at])
+				}
+			}
+		}
+	}
+}
+
+// home is the leaf of a server, as the plan numbers leaves.
+func (r *Result) home(d int32) int32 {
+	if r.homes == nil {
+		r.homes = make([]int32, len(r.Tree.Servers))
+		for a := range r.shape.Leaves {
+			for s := r.Plan.Base[a]; s < r.Plan.Base[a+1]; s++ {
+				r.homes[s] = int32(a)
+			}
+		}
+	}
+	return r.homes[d]
 }
 
 // leafOf is the leaf of a slot.
@@ -329,16 +280,22 @@ func (r *Result) leafOf(slot int) int {
 // entries lists the entries of tables that the plan needs and that may differ from those
 // of trees without a plan: a sequence for each pod that sends, and one for what tops and the
 // pods that receive must know besides.
-func (r *Result) entries() []iter.Seq[lft.Entry] {
+func (r *Result) entries() []iter.Seq[lft.Entry] { return r.byPod(r.units) }
+
+// senders calls for each unit that some leaves send over cables, until that says no.
+type senders func(first, end int, unit func(from, to *topology.PodLeaf, way int16, lid topology.LID) bool)
+
+// byPod lists the entries of units.
+func (r *Result) byPod(units senders) []iter.Seq[lft.Entry] {
 	x := r.newCrossings()
-	all := []iter.Seq[lft.Entry]{func(yield func(lft.Entry) bool) { r.units(0, len(r.shape.Leaves), x.down(yield)) }}
+	all := []iter.Seq[lft.Entry]{func(yield func(lft.Entry) bool) { units(0, len(r.shape.Leaves), x.down(yield)) }}
 	for first := 0; first < len(r.shape.Leaves); {
 		end := first
 		for end < len(r.shape.Leaves) && r.shape.Leaves[end].Pod == r.shape.Leaves[first].Pod {
 			end++
 		}
 		from, to := first, end
-		all = append(all, func(yield func(lft.Entry) bool) { r.units(from, to, x.up(yield)) })
+		all = append(all, func(yield func(lft.Entry) bool) { units(from, to, x.up(yield)) })
 		first = end
 	}
 	return all

@@ -15,28 +15,30 @@ type Report struct {
 	Levels  int `json:"levels"` // 3
 	phasetable.Summary
 	phasetable.Proof
+	phasetable.Load
 	// UncoveredPairs are those of hosts that the tree does not cover, beside UnreachablePairs.
-	UncoveredPairs int      `json:"uncovered_pairs"`
-	Servers        int      `json:"servers"`
-	Pods           int      `json:"pods"`
-	Leaves         int      `json:"leaves"`
-	Planes         int      `json:"planes"`
-	Lanes          int      `json:"lanes"`
-	LMC            int      `json:"lmc"`
-	LIDs           int      `json:"lids"`  // of each server that the plan uses
-	Group          int      `json:"group"` // senders of a leaf that share ways, in blocks of as many phases
-	Blocks         int      `json:"blocks"`
-	Warnings       []string `json:"warnings"`
-	PlanSeconds    float64  `json:"plan_seconds"`
-	TopologyHash   string   `json:"topology_hash"`
-	*Changes                // nil where the plan was made from no other one
+	UncoveredPairs int                 `json:"uncovered_pairs"`
+	Servers        int                 `json:"servers"`
+	Pods           int                 `json:"pods"`
+	Leaves         int                 `json:"leaves"`
+	Planes         int                 `json:"planes"`
+	Lanes          int                 `json:"lanes"`
+	LMC            int                 `json:"lmc"`
+	LIDs           int                 `json:"lids"`  // of each server that the plan uses
+	Group          int                 `json:"group"` // senders of a leaf that share ways, in blocks of as many phases
+	Blocks         int                 `json:"blocks"`
+	Warnings       []string            `json:"warnings"`
+	PlanSeconds    float64             `json:"plan_seconds"`
+	TopologyHash   string              `json:"topology_hash"`
+	Base           *planner.BaseReport `json:"base,omitempty"` // nil if none was found
+	*Changes                           // nil where the plan was made from no other one
 }
 
 // Report sums the plan up. The warnings are codes, the fabric's findings among them.
 func (r *Result) Report() Report {
 	p, t := r.Plan, r.Tree
 	codes := []string{}
-	for _, w := range slices.Concat(r.Warnings, t.Findings) {
+	for _, w := range slices.Concat(r.Warnings, r.Notes, t.Findings) {
 		codes = append(codes, w.Code)
 	}
 	slices.Sort(codes)
@@ -44,7 +46,16 @@ func (r *Result) Report() Report {
 	for 1<<lmc < lids(t) {
 		lmc++
 	}
-	return Report{Version: 1, Levels: 3, Summary: phasetable.Summarize(string(p.Engine), p.Phases(), p.LowerBound),
+	var base *planner.BaseReport
+	if b := r.Base; b != nil {
+		short := []string{}
+		for _, w := range b.Warnings {
+			short = append(short, w.Code)
+		}
+		base = &planner.BaseReport{Summary: phasetable.Summarize(string(b.Plan.Engine), b.Plan.Phases(), b.Plan.LowerBound),
+			Proof: phasetable.Proof{UnreachablePairs: len(b.Plan.Unreachable), Certificate: string(b.Plan.Certificate)}, Moved: b.moved, Warnings: short, PlanSeconds: b.Times.Plan.Seconds()}
+	}
+	return Report{Version: 1, Levels: 3, Base: base, Load: r.Load, Summary: phasetable.Summarize(string(p.Engine), p.Phases(), p.LowerBound),
 		Proof:          phasetable.Proof{UnreachablePairs: len(p.Unreachable), Certificate: string(p.Certificate)},
 		UncoveredPairs: t.Uncovered.Pairs(len(t.Servers)), Servers: len(t.Servers), Pods: t.Pods, Leaves: len(t.Leaves), Planes: t.Planes, Lanes: len(t.Lanes), LMC: lmc, LIDs: r.LIDs, Group: p.Group, Blocks: p.Blocks,
 		Warnings: slices.Compact(codes), PlanSeconds: r.Times.Plan.Seconds(), TopologyHash: t.Fabric.Hash(), Changes: r.changes}
@@ -120,13 +131,13 @@ func (r *Result) Compact(epoch uint64) *phasetable.Table {
 }
 
 // WriteDir writes the files of a plan into dir, which it creates: those of
-// planner.Result.WriteDir, base.csv and base.bin where all transfers go to base LIDs, and
+// planner.Result.WriteDir, base.csv and base.bin for base LIDs, and
 // plan.json at last. Of more than MostListed servers there are no CSV files, and phases.bin
 // is Compact.
 func (r *Result) WriteDir(dir string) error {
 	table, base := r.Table(0), (*phasetable.Table)(nil)
-	if r.LIDs == 1 && len(r.Tree.Servers) <= MostListed {
-		base = table
+	if r.Base != nil && len(r.Tree.Servers) <= MostListed {
+		base = r.Base.Table(0)
 	}
 	return planner.WriteFiles(dir, table, base, r.Tables, r.Tree.Fabric, r.Plan.Unreachable, r.Report())
 }

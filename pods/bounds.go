@@ -36,6 +36,15 @@ func ComputeBounds(t *Tree) Bounds {
 	return b
 }
 
+// OneLID are bounds of plans that send all to base LIDs, given those of any plan: a leaf sends
+// to a server over one plane.
+func OneLID(t *Tree, any Bounds) Bounds {
+	if least, by, err := fors.LeastOneLID(t.twoLevels()); err == nil && least > any.LowerBound {
+		return Bounds{least, by}
+	}
+	return any
+}
+
 // cut finds the least number of phases in which transfers pass lanes, of which those of
 // one kind may use the same, one a phase and lane.
 type cut struct {

@@ -2,19 +2,6 @@ package pods
 
 import "slices"
 
-// SameServers tells whether two trees have the same leaves, servers, planes and lanes.
-func SameServers(a, b *Tree) bool {
-	if a.Pods != b.Pods || len(a.Leaves) != len(b.Leaves) || !slices.Equal(a.First, b.First) {
-		return false
-	}
-	for i := range a.Leaves {
-		if a.Leaves[i].Pod != b.Leaves[i].Pod || !slices.Equal(a.Leaves[i].Slots, b.Leaves[i].Slots) {
-			return false
-		}
-	}
-	return true
-}
-
 // Lives tells whether a way between two leaves is alive.
 func (t *Tree) Lives(a, b int, way int16) bool {
 	A, B, lanes := &t.Leaves[a], &t.Leaves[b], t.Lanes()
@@ -30,14 +17,14 @@ func (t *Tree) Lives(a, b int, way int16) bool {
 	return A.Up[j] && B.Up[j]
 }
 
-// WholeShift is the linear shift of the servers as if nothing of the tree were dead, nil
-// where that is not free of conflicts.
+// WholeShift is the linear shift of the servers as if nothing of the tree were dead, without
+// bounds; nil where that is not free of conflicts.
 func WholeShift(t *Tree) *Plan {
 	whole := &Tree{Pods: t.Pods, First: t.First, Leaves: slices.Clone(t.Leaves), Up: slices.Repeat([]bool{true}, len(t.Up))}
 	for a := range whole.Leaves {
 		whole.Leaves[a].Up = slices.Repeat([]bool{true}, len(whole.Leaves[a].Up))
 	}
-	return shift(whole, ComputeBounds(whole))
+	return shift(whole, Bounds{})
 }
 
 // InBlocks is a copy of the plan with a destination and a way in each slot, also where the

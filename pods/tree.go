@@ -7,6 +7,7 @@ package pods
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/forsd/forsd/fors"
 )
@@ -61,6 +62,11 @@ func (t *Tree) validate() error {
 		}
 	}
 	return nil
+}
+
+// Damaged tells whether a cable is dead that a leaf with servers or a pod may have.
+func (t *Tree) Damaged() bool {
+	return slices.Contains(t.Up, false) || slices.ContainsFunc(t.Leaves, func(l Leaf) bool { return slices.Contains(l.Up, false) })
 }
 
 // laneUp tells whether a pod's cable of a lane lives.

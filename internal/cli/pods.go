@@ -65,7 +65,7 @@ func (f *planFlags) makePods(ctx context.Context, tree *topology.PodTree, s podp
 		err = fmt.Errorf("%s is %s", filepath.Join(dir, planner.TablesFile), c.kind)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("--from: %w: on three levels a plan starts from its tables too, which forsctl plan has written beside it", err)
+		return nil, fmt.Errorf("--from: %w: on three levels tables are compared too, which forsctl plan has written beside it", err)
 	}
 	return podplan.MakeFrom(ctx, tree, s, plan, c.tables)
 }
@@ -74,20 +74,24 @@ func (f *planFlags) makePods(ctx context.Context, tree *topology.PodTree, s podp
 func (f *planFlags) printPods(w io.Writer, r *podplan.Result) {
 	report := r.Report()
 	fmt.Fprintf(w, "phases\t%d (bound %d by %s, gap %d)\n", report.Phases, report.LowerBound, report.Certificate, report.Gap)
+	if b := report.Base; b != nil {
+		fmt.Fprintf(w, "base LIDs\t%d phases (bound %d by %s, gap %d), %d entries moved\n", b.Phases, b.LowerBound, b.Certificate, b.Gap, b.Moved)
+		fmt.Fprintf(w, "all at once\t%s\n", loadText(report.Load))
+	}
 	fmt.Fprintf(w, "engine\t%s, in blocks of %s\n", report.Engine, command.Plural(report.Group, "phase", "phases"))
 	if c := report.Changes; c != nil {
-		how := "made anew"
-		if c.Repaired {
-			how = fmt.Sprintf("repaired; made anew: %d phases, %d blocks", c.AnewPhases, c.AnewChanged)
-		}
-		fmt.Fprintf(w, "changes\t%s; %d of %d blocks of tables; %s\n", changedPairs(c.PairsChanged, report.Servers), c.BlocksChanged, c.TableBlocks, how)
+		fmt.Fprintf(w, "changes\t%s; %d of %d blocks of tables\n", changedPairs(c.PairsChanged, report.Servers), c.BlocksChanged, c.TableBlocks)
 	}
 	fmt.Fprintf(w, "servers\t%d on %d leaves in %d pods, %d planes, %d lanes, LMC %d\n", report.Servers, report.Leaves, report.Pods, report.Planes, report.Lanes, report.LMC)
 	fmt.Fprintf(w, "LIDs\t%d a server\n", report.LIDs)
 	fmt.Fprintf(w, "failures\t%d pairs unreachable%s\n", report.UnreachablePairs, notCovered(report.UncoveredPairs))
 	fmt.Fprintf(w, "time\tplan %s, tables %s, verification %s\n", command.Took(r.Times.Plan), command.Took(r.Times.Tables), command.Took(r.Times.Verify))
 	fmt.Fprintf(w, "written\t%s\n", f.out)
-	for _, warning := range r.Warnings {
+	warnings := slices.Concat(r.Warnings, r.Notes)
+	if r.Base != nil {
+		warnings = append(warnings, r.Base.Warnings...)
+	}
+	for _, warning := range warnings {
 		fmt.Fprintf(w, "warning %s: %s\n", warning.Code, warning.Text)
 	}
 	for _, finding := range r.Tree.Findings {

@@ -86,10 +86,18 @@ func (b *bench) rests() {
 	b.Helper()
 	for {
 		var s controller.State
-		ok(b.T, b.d.call(b.Context(), func(_ context.Context, _ *loop) { s = b.d.core.State() }))
+		weighed := true
+		ok(b.T, b.d.call(b.Context(), func(_ context.Context, l *loop) {
+			s = b.d.core.State()
+			if v := l.board.Latest(); v != nil && v.AtOnce {
+				weighed = l.weighed == v.ID
+			}
+		}))
 		switch s {
 		case controller.Idle, controller.Suspect:
-			return
+			if weighed {
+				return
+			}
 		case controller.Sweeping:
 			b.sweep()
 		case controller.Backoff:

@@ -41,6 +41,7 @@ type loop struct {
 	changed  bool                          // a change has settled since it was looked at drains
 	shown    bool                          // the fabric on the board was seen here, since this forsd last ceased to lead
 	raw      *topology.Fabric              // the fabric believed last, without the names and roles that the settings give
+	weighed  string                        // the ID of the view for which a better plan was looked for last
 	unrest   unrest                        // since the last round over the counters
 }
 

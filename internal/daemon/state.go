@@ -120,7 +120,10 @@ func (l *loop) fitBy(f *topology.Fabric, by *config.Planning) (*view.View, error
 	if err != nil {
 		return nil, err
 	}
-	return upkeep{l}.without(v), nil
+	if v = (upkeep{l}).without(v); l.board.Current() != nil && !l.core.Standby() { // at a start there is time
+		v = v.After(l.board.Latest(), func(t *topology.FatTree) []controller.Lane { return l.book.Lanes(t) })
+	}
+	return v, nil
 }
 
 // settled notes that plan and tables in force fit the fabric.
@@ -133,7 +136,12 @@ func (l *loop) settled(ctx context.Context, a controller.Settled) {
 		l.notify(fmt.Sprintf("STATUS=epoch %d is in force", l.board.EpochNumber()))
 	}
 	if v, held := l.board.Latest(), l.board.HeldBack(); v != nil && v.Tree != nil {
-		l.work.Go(func() { l.actions.press.PrepareAhead(ctx, v, held) })
+		l.work.Go(func() {
+			better := l.actions.press.PrepareAhead(ctx, v, held)
+			if v.AtOnce {
+				_ = l.between(ctx, func(ctx context.Context, t turn) { t.improve(ctx, v, better) })
+			}
+		})
 	}
 	l.changed = true
 	if marks.Settled {
@@ -144,6 +152,13 @@ func (l *loop) settled(ctx context.Context, a controller.Settled) {
 	l.log.Info("settled", zap.String("fabric", a.Fabric.ID), zap.Uint64("epoch", l.board.EpochNumber()), zap.Strings("what", marks.What),
 		zap.Duration("to_plan", marks.Since(marks.Verified)), zap.Duration("to_publish", marks.Since(marks.Published)),
 		zap.Duration("to_tables", marks.Since(marks.ReadBack)))
+}
+
+// improve goes on to a better plan, if one was found and nothing has changed.
+func (t turn) improve(ctx context.Context, v, better *view.View) {
+	if t.weighed = v.ID; better != nil && t.board.Latest().ID == v.ID && !t.board.StandsBy() {
+		t.showAgain(ctx, better)
+	}
 }
 
 // nowReady notes that a verified plan is in force.

@@ -110,7 +110,9 @@ func (p *Press) makePlan(ctx context.Context, a controller.Plan) error {
 // planWithTables takes the plan that the tables follow from, if it holds on all
 // tables that the switches may hold: before its tables are there it does so only
 // where they do not change what it uses. Lanes to avoid beyond those held back
-// need no plan of their own, for no other plan would hold.
+// need no plan of their own, for no other plan would hold. On three levels a plan on the
+// entries that all of these tables have in common takes its place until then, if the one in
+// force is broken.
 func (p *Press) planWithTables(ctx context.Context, v *view.View, a controller.Plan) (c candidate, err error) {
 	r, err := v.Route(ctx, a.Hold, p.Planning)
 	if err != nil {
@@ -124,7 +126,12 @@ func (p *Press) planWithTables(ctx context.Context, v *view.View, a controller.P
 	}
 	c = candidate{view: v, plan: r.Plan, planned: time.Now()}
 	if !a.Final {
-		err = r.Plan.Check(p.tablesFor(a, r.Tables)...)
+		on := p.tablesFor(a, r.Tables)
+		if err = r.Plan.Check(on...); err != nil && p.broken(v, a) {
+			if bridge, berr := v.Bridge(ctx, a.Hold, on...); berr == nil {
+				c.plan, err = bridge, nil
+			}
+		}
 		c.verified = time.Now()
 		return c, err
 	}
@@ -132,6 +139,13 @@ func (p *Press) planWithTables(ctx context.Context, v *view.View, a controller.P
 	err = r.Plan.Check(p.tablesFor(a, r.Tables)...)
 	c.verified, c.epoch = time.Now(), (<-staged).of(r.Plan)
 	return c, err
+}
+
+// broken reports if the plan in force does not arrive on the tables in force, on three levels:
+// then any plan that holds before new tables is better.
+func (p *Press) broken(v *view.View, a controller.Plan) bool {
+	e, tables := p.Board.Current(), p.Desk.InSwitches()
+	return v.Pods != nil && !a.Ahead && e != nil && tables != nil && v.Carries(tables, e.Plan, a.Hold) != nil
 }
 
 // planForTables plans for tables that carry any plan. Planning and the tables

@@ -60,13 +60,51 @@ func podIdentity(t *topology.PodTree) string {
 	return digest(withHosts(facts, t.Hosts))
 }
 
+// Stage is a view of three levels with plan and tables for at once, or for good: those may
+// differ, so the ID does.
+func (v *View) Stage(atOnce bool) *View {
+	out := *v
+	if out.ID, out.AtOnce = v.Bare(), atOnce; atOnce {
+		out.ID += "+at-once"
+	}
+	if out.ID != v.ID {
+		out.routed = &routed{}
+	}
+	return &out
+}
+
+// After is the view as it is planned for first, while a plan is in force for the one before:
+// on three levels, if other cables may be used than before, the part of the plan that lives
+// comes at once, and a new one later. Withheld lists the lanes that are kept out of plans.
+func (v *View) After(last *View, withheld func(*topology.FatTree) []controller.Lane) *View {
+	if v.Pods == nil || last == nil || last.Pods == nil {
+		return v
+	}
+	unused := func(v *View) []controller.Lane {
+		all := slices.Concat(v.Down, withheld(v.Tree))
+		slices.SortFunc(all, controller.Compare)
+		return slices.Compact(all)
+	}
+	return v.Stage(last.AtOnce || !slices.Equal(unused(last), unused(v)))
+}
+
+// Bridge plans on the entries that tables have in common, by all LIDs of the servers.
+func (v *View) Bridge(ctx context.Context, hold []controller.Lane, tables ...*lft.Tables) (Proposal, error) {
+	r, err := podplan.On(ctx, v.heldPods(hold), lft.Common(tables...))
+	if err != nil {
+		return nil, err
+	}
+	p := PodPlan{r}
+	return p, p.Check(tables...)
+}
+
 // podsWithout is Without on three levels.
 func (v *View) podsWithout(leaves []topology.GUID) *View {
 	t := *v.Pods
 	t.Hosts, t.Servers = without(t.Hosts, func(leaf int) bool { return slices.Contains(leaves, t.Leaves[leaf].GUID) })
 	out := *v
 	out.Pods, out.Tree, out.ID, out.routed = &t, t.Exchange(), podIdentity(&t), &routed{}
-	return &out
+	return out.Stage(v.AtOnce)
 }
 
 // LIDs is how many LIDs of a server serve plans of the view: one for each lane, and on three
@@ -105,7 +143,7 @@ func (v *View) heldPods(lanes []controller.Lane) *topology.PodTree {
 // plan, tables are made all the same: every LID is routed wherever there is a way.
 func (v *View) routePods(ctx context.Context, hold []controller.Lane, by planner.Settings) (r Routes, err error) {
 	t := v.heldPods(hold)
-	made, err := podplan.Make(ctx, t, podplan.Settings{MaxUnreachable: by.MaxUnreachable})
+	made, err := podplan.Make(ctx, t, podplan.Settings{MaxUnreachable: by.MaxUnreachable, AtOnce: v.AtOnce})
 	if ctx.Err() != nil {
 		return r, ctx.Err()
 	}
@@ -114,11 +152,9 @@ func (v *View) routePods(ctx context.Context, hold []controller.Lane, by planner
 		r.Tables, err = podplan.Route(ctx, t)
 		return r, err
 	}
-	r.Tables, r.Plan = made.Tables, PodPlan{made}
-	if made.LIDs == 1 {
-		r.Base = r.Plan
-	} else {
-		r.Notes = []planner.Warning{{Code: planner.NoBasePlan, Text: fmt.Sprintf("the plan sends to %d LIDs of a server: programs that send to base LIDs have no plan until the fat tree of three levels is whole again", made.LIDs)}}
+	r.Tables, r.Plan, r.Load, r.Notes = made.Tables, PodPlan{made}, made.Load, made.Notes
+	if made.Base != nil {
+		r.Base = PodPlan{made.Base}
 	}
 	return r, nil
 }

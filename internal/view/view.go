@@ -41,6 +41,7 @@ type View struct {
 	Complete time.Time     // when the dump was whole
 	Why      string        // what led to it other than a dump
 	Jobs     []planner.Job // that tables are made for
+	AtOnce   bool          // of ThreeLevels: a new plan, if it is worth it, comes later
 
 	routed *routed // tables already built for this view; shared by views with the same ID
 }
@@ -168,8 +169,10 @@ func without(hosts []topology.Host, out func(leaf int) bool) (all []topology.Hos
 // tables and plans depend on it, and the ID has them after a plus sign.
 func (v *View) WithJobs(jobs []planner.Job) *View {
 	out := *v
-	out.ID, out.Jobs = v.Bare(), nil
-	if v.Tree == nil || v.Pods != nil {
+	if v.Pods != nil {
+		return &out
+	}
+	if out.ID, out.Jobs = v.Bare(), nil; v.Tree == nil {
 		return &out
 	}
 	for _, j := range jobs {
@@ -189,10 +192,10 @@ func (v *View) WithJobs(jobs []planner.Job) *View {
 	return &out
 }
 
-// Bare is the ID of the fabric without its jobs.
+// Bare is the ID of the fabric without its jobs, and whatever is planned for it at once.
 func (v *View) Bare() string { return Bare(v.ID) }
 
-// Bare is a view's ID without jobs.
+// Bare is a view's ID without what follows a plus sign.
 func Bare(id string) string {
 	id, _, _ = strings.Cut(id, "+")
 	return id

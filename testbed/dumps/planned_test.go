@@ -26,7 +26,6 @@ type planned struct {
 	base    int      // phases of the plan for base LIDs, 0 where there is none
 	bound   int      // of it
 	loads   *judge.Loads
-	pods    *podplan.Result // on three levels
 }
 
 // most is up to how many servers the judge looks at tables and plans. Beyond that it walks the
@@ -35,7 +34,7 @@ const most = 100
 
 // plan plans a fabric seen through the baseline of the whole one, has a judge that shares
 // nothing with the planner look at tables and plans, and walks the exchange on the tables. On
-// three levels it repairs the plan from which it starts, where there is one.
+// three levels it plans at once where another plan is given to start from.
 func plan(ctx context.Context, f, whole *topology.Fabric, base *topology.Baseline, dir string, from *planned) (*planned, error) {
 	p := &planned{kind: "2"}
 	ports := func(hosts []topology.Host, of []int) {
@@ -65,22 +64,15 @@ func plan(ctx context.Context, f, whole *topology.Fabric, base *topology.Baselin
 		if err != nil {
 			return nil, err
 		}
-		r, err := (*podplan.Result)(nil), podplan.ErrOther
-		if from != nil {
-			r, err = from.pods.Repair(ctx, tree)
-		}
-		if errors.Is(err, podplan.ErrOther) {
-			r, err = podplan.Make(ctx, tree, podplan.Settings{})
-		}
+		r, err := podplan.Make(ctx, tree, podplan.Settings{AtOnce: from != nil})
 		if err != nil {
 			return nil, err
 		}
-		p.pods = r
 		ports(tree.Hosts, tree.Servers)
 		p.away, write = len(tree.Uncovered.Hosts), r.WriteDir
 		report := r.Report()
-		if report.LIDs == 1 {
-			p.base, p.bound = report.Phases, report.LowerBound
+		if b := report.Base; b != nil {
+			p.base, p.bound = b.Phases, b.LowerBound
 		}
 	}
 	if from != nil && len(p.servers) > most {

@@ -150,20 +150,18 @@ func (s *Site) Check(ctx context.Context) (*Sight, error) {
 	if err := s.dumped(ctx); err != nil {
 		return nil, err
 	}
-	sight, err := s.Look(ctx)
+	var sight *Sight
+	var basePhases int
+	as := func() (err error) {
+		sight, basePhases, err = s.asPlanned(ctx)
+		return err
+	}
+	err := as()
+	if err != nil && sight != nil && sight.Pods != nil { // a new plan may come after the one at once
+		err = s.Until(ctx, as)
+	}
 	if err != nil {
 		return nil, err
-	}
-	if err := s.hold(ctx, sight.Tree); err != nil {
-		return nil, err
-	}
-	want, basePhases, err := sight.want(ctx)
-	if err != nil {
-		return nil, err
-	}
-	lft.FillUnread(sight.Tables, want)
-	if err := lft.Compare(want, sight.Tables, lft.LIDs(sight.Tree.Fabric)); err != nil {
-		return nil, fmt.Errorf("tables read back: %w", err)
 	}
 	if err := verify.TablesByRank(sight.Tree.Fabric, sight.Tree.Rank, sight.Tables); err != nil {
 		return nil, fmt.Errorf("tables read back: %w", err)
@@ -189,6 +187,25 @@ func (s *Site) Check(ctx context.Context) (*Sight, error) {
 	}
 	sight.Outside, sight.Entries, err = s.Judged(ctx, sight.Dump)
 	return sight, err
+}
+
+// asPlanned takes a sight, and compares the tables with those that forsd is to have in the end.
+func (s *Site) asPlanned(ctx context.Context) (sight *Sight, basePhases int, err error) {
+	if sight, err = s.Look(ctx); err != nil {
+		return nil, 0, err
+	}
+	if err := s.hold(ctx, sight.Tree); err != nil {
+		return sight, 0, err
+	}
+	want, basePhases, err := sight.want(ctx)
+	if err != nil {
+		return sight, 0, err
+	}
+	lft.FillUnread(sight.Tables, want)
+	if err := lft.Compare(want, sight.Tables, lft.LIDs(sight.Tree.Fabric)); err != nil {
+		return sight, 0, fmt.Errorf("tables read back: %w", err)
+	}
+	return sight, basePhases, nil
 }
 
 // hold takes out of the tree's schedules what forsd says that it keeps out of the plan:
@@ -229,8 +246,8 @@ func (s *Sight) want(ctx context.Context) (tables *lft.Tables, basePhases int, e
 		if err != nil {
 			return nil, 0, err
 		}
-		if made.LIDs == 1 {
-			basePhases = made.Plan.Phases()
+		if made.Base != nil {
+			basePhases = made.Base.Plan.Phases()
 		}
 		return made.Tables, basePhases, nil
 	}

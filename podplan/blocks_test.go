@@ -6,58 +6,15 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/podplan"
-	"github.com/forsd/forsd/pods"
 	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/topology"
 )
 
-// TestRepair mends plans after one more cable, and holds how little changes: of the units,
-// those that must, and of the tables' blocks few. The repaired plan is verified by Repair.
-func TestRepair(t *testing.T) {
-	rng := rand.New(rand.NewPCG(4, 4))
-	k := 8
-	if os.Getenv("FORS_LONG") != "" {
-		k = 16
-	}
-	for _, lmc := range []uint8{0, 2} {
-		s := fabgen.KAry(k)
-		s.LMC = lmc
-		fail := s.Draw(rng, fabgen.Damage{LeafCables: 3, TopCables: 3})
-		for _, before := range [][]string{nil, {fail[0], fail[3]}} {
-			r := made(t, fitted(t, s, before...))
-			for _, one := range []string{fail[1], fail[4], fail[2], fail[5]} {
-				if pods.Unreachable(podplan.Shape(fitted(t, s, append(before, one)...))) != nil {
-					continue
-				}
-				again, err := r.Repair(context.Background(), fitted(t, s, append(before, one)...))
-				if err != nil {
-					t.Fatal(err)
-				}
-				d := lft.Changes(r.Tables, again.Tables)
-				blocks := r.Tables.Blocks()
-				least := leastBlocks(again.Tree, r.Tables)
-				t.Logf("LMC %d, %v, then %s: %d phases, then %d, bound %d; %d of %d blocks, at least %d, %d entries; planning took %v", lmc, before, one, r.Plan.Phases(), again.Plan.Phases(),
-					again.Plan.LowerBound, d.Blocks, blocks, least, d.Entries, again.Times.Plan)
-				// On a whole tree a cable of a leaf takes no block more than any repair must
-				// change.
-				most := blocks / 3
-				if before == nil && strings.HasPrefix(one, "Leaf") {
-					most = least
-				}
-				if d.Blocks > most {
-					t.Errorf("LMC %d, %v, then %s: %d of %d blocks of tables change", lmc, before, one, d.Blocks, blocks)
-				}
-			}
-		}
-	}
-}
-
-// TestRepairBlocks holds that a repair of the whole 16-ary tree after one cable of any kind
+// TestRepairBlocks holds that the plan at once of the 16-ary tree after one cable of any kind
 // changes at most a hundredth of the blocks at LMC 2, with LIDs as generated, in order of
 // discovery, and leaf by leaf. Shuffled LIDs keep to that for cables of leaves; the hosts of
 // a pod are then in so many blocks that a cable to a top takes more.
@@ -101,7 +58,7 @@ func TestRepairBlocks(t *testing.T) {
 			if i%2 == 1 {
 				kind, spec = "Mid", fmt.Sprintf("Mid%03d/%d", i/16, 9+i/2%8)
 			}
-			again, err := whole.Repair(context.Background(), fit(spec))
+			again, err := podplan.Make(context.Background(), fit(spec), podplan.Settings{AtOnce: true})
 			if err != nil {
 				t.Fatal(err)
 			}

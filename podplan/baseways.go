@@ -1,0 +1,340 @@
+package podplan
+
+import (
+	"iter"
+
+	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/topology"
+)
+
+// This file chooses the ways of base LIDs on a tree on which the linear shift goes while
+// nothing has failed. A way of the whole tree stays if it lives. All others are spread over
+// the cables so that the fullest one of the whole exchange carries little: this counts for
+// programs that send to all at once, and bounds any plan for base LIDs. Of equal ways the one
+// that the tables have without a plan comes first, so that few blocks of them change.
+
+// crowd is how many fair shares a cable may carry before ways move that could stay.
+const crowd = 1.1
+
+// moreMoves is the share of the ways that may move so, as a divisor.
+const moreMoves = 100
+
+// baseWays chooses a way from each leaf to the base LID of each server.
+type baseWays struct {
+	*Result
+	n      int          // servers
+	way    []int16      // [leaf·n + server] as in pods.Plan; −1 on one leaf and without a way
+	whole  []bool       // [leaf·n + server] whether it is that of the whole tree
+	mid    []entry      // [mid·n + server] the lane that it takes upwards
+	top    []entry      // [top·n + server] the lane downwards, where the top has several
+	down   []entry      // [index of a mid in its pod·n + server] the plane downwards
+	many   []bool       // [top] whether it has several
+	load   []int32      // [cable] transfers of the exchange
+	fair   int32        // transfers that some cable carries with any tables
+	usual  [][]uint8    // [node] the tables of the tree without a plan
+	sent   map[int]bool // [block] of a table, see block: that it changes anyway
+	window int          // blocks of a table
+}
+
+// entry is what a table has for a base LID, while units use it.
+type entry struct {
+	is   int16
+	uses int16
+}
+
+// cable numbers: what leaves leaves, what enters them, what leaves pods, what enters them.
+func (w *baseWays) cablesOf(a, b int, way int16) (of [4]int, n int) {
+	planes, lanes, leaves := w.Tree.Planes, len(w.Tree.Lanes), len(w.shape.Leaves)
+	j := int(way) - lanes
+	if j < 0 {
+		j = w.Tree.Lanes[way].Plane
+		first := 2 * leaves * planes
+		of[2], of[3] = first+w.shape.Leaves[a].Pod*lanes+int(way), first+(w.Tree.Pods+w.shape.Leaves[b].Pod)*lanes+int(way)
+		n = 2
+	}
+	of[0], of[1] = a*planes+j, (leaves+b)*planes+j
+	return of, n + 2
+}
+
+// newBaseWays gives all units the ways of the whole tree that live.
+func newBaseWays(r *Result, usual *lft.Tables) *baseWays {
+	t, leaves := r.Tree, len(r.shape.Leaves)
+	w := &baseWays{Result: r, n: len(t.Servers), many: severalLanes(t), sent: map[int]bool{}, fair: int32(r.Plan.LowerBound)}
+	w.way, w.whole = make([]int16, leaves*w.n), make([]bool, leaves*w.n)
+	w.mid, w.top, w.down = make([]entry, len(t.Mids)*w.n), make([]entry, len(t.Tops)*w.n), make([]entry, t.MidsPerPod()*w.n)
+	w.load = make([]int32, 2*leaves*t.Planes+2*t.Pods*len(t.Lanes))
+	w.usual = usual.ByNode(t.Fabric)
+	for _, out := range w.usual {
+		w.window = max(w.window, len(out)/lft.Block+1)
+	}
+	whole := r.wholeWays()
+	for d := range t.Servers {
+		for a := range r.shape.Leaves {
+			at, b := a*w.n+d, int(r.home(int32(d)))
+			w.way[at] = -1
+			if a == b {
+				continue
+			}
+			way := whole(a, d)
+			if w.whole[at] = r.shape.Lives(a, b, way); w.whole[at] {
+				w.use(a, d, way, 1)
+			} else {
+				w.lost(a, b, d, way)
+			}
+		}
+	}
+	return w
+}
+
+// wholeWays tells the ways of base LIDs on the whole tree, from a leaf to a server of another
+// one.
+func (r *Result) wholeWays() func(a, d int) int16 {
+	lanes := make([]int16, len(r.Tree.Servers))
+	for d, i := range r.Tree.Servers {
+		lanes[d] = r.laneTo(&r.Tree.Hosts[i])
+	}
+	return func(a, d int) int16 {
+		if b := int(r.home(int32(d))); r.shape.Leaves[a].Pod == r.shape.Leaves[b].Pod {
+			return int16(len(r.Tree.Lanes) + r.Tree.Hosts[r.Tree.Servers[d]].Alpha%r.Tree.Planes)
+		}
+		return lanes[d]
+	}
+}
+
+// lost notes which block of tables changes as a way of the whole tree is dead.
+func (w *baseWays) lost(a, b, d int, way int16) {
+	t := w.Tree
+	leaf, j, lid := &t.Leaves[t.Hosts[t.Servers[w.Plan.Base[a]]].Leaf], int(way)-len(t.Lanes), t.Hosts[t.Servers[d]].LID
+	if j < 0 {
+		j = t.Lanes[way].Plane
+	}
+	at := leaf.Node
+	if w.shape.Leaves[a].Up[j] && w.shape.Leaves[b].Up[j] {
+		at = t.Mid(leaf.Pod, j).Node
+	}
+	w.sent[w.block(lft.Entry{Node: at, LID: lid})] = true
+}
+
+// use gives a unit a way, or takes it from it with −1.
+func (w *baseWays) use(a, d int, way int16, uses int16) {
+	t := w.Tree
+	of, n := w.cablesOf(a, int(w.home(int32(d))), way)
+	for _, i := range of[:n] {
+		w.load[i] += int32(uses) * int32(len(w.shape.Leaves[a].Slots))
+	}
+	set := func(e *entry, is int16) { e.is, e.uses = is, e.uses+uses }
+	j := int(way) - len(t.Lanes)
+	if j < 0 {
+		j = t.Lanes[way].Plane
+		set(&w.mid[w.midOf(a, j)*w.n+d], way)
+		if top := t.Lanes[way].Top; w.many[top] {
+			set(&w.top[top*w.n+d], way)
+		}
+	}
+	set(&w.down[t.MidOf[j]*w.n+d], int16(j))
+	if w.way[a*w.n+d] = way; uses < 0 {
+		w.way[a*w.n+d] = -1
+	}
+}
+
+// midOf is the mid of a leaf's pod on a plane.
+func (r *Result) midOf(a, j int) int {
+	return r.shape.Leaves[a].Pod*r.Tree.MidsPerPod() + r.Tree.MidOf[j]
+}
+
+// allows reports if the entries of the units placed allow a way.
+func (w *baseWays) allows(a, d int, way int16) bool {
+	t := w.Tree
+	free := func(e entry, is int16) bool { return e.uses == 0 || e.is == is }
+	j := int(way) - len(t.Lanes)
+	if j < 0 {
+		j = t.Lanes[way].Plane
+		if top := t.Lanes[way].Top; !free(w.mid[w.midOf(a, j)*w.n+d], way) || w.many[top] && !free(w.top[top*w.n+d], way) {
+			return false
+		}
+	}
+	return free(w.down[t.MidOf[j]*w.n+d], int16(j))
+}
+
+// cost is what a unit adds to the cables of a way beyond a fair share, squared, and then the
+// blocks of tables that it changes.
+func (w *baseWays) cost(a, d int, way int16) (excess int64, blocks int, load int64) {
+	of, n := w.cablesOf(a, int(w.home(int32(d))), way)
+	more := int64(len(w.shape.Leaves[a].Slots))
+	for _, i := range of[:n] {
+		before := int64(w.load[i])
+		over, was := max(0, before+more-int64(w.fair)), max(0, before-int64(w.fair))
+		excess += over*over - was*was
+		load += before
+	}
+	w.entries(a, d, way, func(e lft.Entry) {
+		if w.usual[e.Node][e.LID] != e.Port && !w.sent[w.block(e)] {
+			blocks++
+		}
+	})
+	return excess, blocks, load
+}
+
+func (w *baseWays) block(e lft.Entry) int { return int(e.Node)*w.window + int(e.LID)/lft.Block }
+
+// entries tells the entries by which a unit goes up.
+func (w *baseWays) entries(a, d int, way int16, entry func(lft.Entry)) {
+	t := w.Tree
+	from, lid := &t.Leaves[t.Hosts[t.Servers[w.Plan.Base[a]]].Leaf], t.Hosts[t.Servers[d]].LID
+	j := int(way) - len(t.Lanes)
+	if j < 0 {
+		j = t.Lanes[way].Plane
+		mid := t.Mid(from.Pod, j)
+		entry(lft.Entry{Node: mid.Node, LID: lid, Port: mid.Cables[way].Port})
+	}
+	entry(lft.Entry{Node: from.Node, LID: lid, Port: from.Cables[j].Port})
+}
+
+// choose gives a unit the way that costs least; it is false if no way is left.
+func (w *baseWays) choose(a, d int) bool {
+	b, lanes := int(w.home(int32(d))), len(w.Tree.Lanes)
+	within := w.shape.Leaves[a].Pod == w.shape.Leaves[b].Pod
+	best := int16(-1)
+	var excess, load int64
+	var blocks int
+	for way := range int16(lanes + w.Tree.Planes) {
+		if (int(way) >= lanes) != within || !w.shape.Lives(a, b, way) || !w.allows(a, d, way) {
+			continue
+		}
+		x, n, l := w.cost(a, d, way)
+		if best < 0 || x < excess || x == excess && (n < blocks || n == blocks && l < load) {
+			best, excess, blocks, load = way, x, n, l
+		}
+	}
+	if best < 0 {
+		return false
+	}
+	w.use(a, d, best, 1)
+	w.entries(a, d, best, func(e lft.Entry) {
+		if w.usual[e.Node][e.LID] != e.Port {
+			w.sent[w.block(e)] = true
+		}
+	})
+	return true
+}
+
+// rounds is how often ways are chosen again, now that all others are known.
+const rounds = 6
+
+// spread chooses all ways. It is false where a unit finds none though there is one, for the
+// entries of others stand in its way.
+func (w *baseWays) spread() bool {
+	var late [][2]int
+	for a := range w.shape.Leaves {
+		for d := range w.n {
+			if w.way[a*w.n+d] < 0 && a != int(w.home(int32(d))) && w.reached(a, int(w.home(int32(d)))) {
+				late = append(late, [2]int{a, d})
+			}
+		}
+	}
+	for _, u := range late {
+		if !w.choose(u[0], u[1]) {
+			return false
+		}
+	}
+	w.again(late)
+	if lids(w.Tree) < len(w.Tree.Lanes) { // else plans go by the lanes of base LIDs
+		w.relieve()
+	}
+	return true
+}
+
+// again chooses the ways of units again, as long as that changes any.
+func (w *baseWays) again(units [][2]int) {
+	for range rounds {
+		moved := false
+		for _, u := range units {
+			way := w.way[u[0]*w.n+u[1]]
+			w.use(u[0], u[1], way, -1)
+			w.choose(u[0], u[1])
+			moved = moved || w.way[u[0]*w.n+u[1]] != way
+		}
+		if !moved {
+			return
+		}
+	}
+}
+
+// relieve moves ways of the whole tree off cables that carry too much, few of them.
+func (w *baseWays) relieve() {
+	left := len(w.way) / moreMoves
+	for left > 0 {
+		most := int32(0)
+		for _, n := range w.load {
+			most = max(most, n)
+		}
+		if float64(most) <= crowd*float64(w.fair) {
+			return
+		}
+		moved := false
+		for at := 0; at < len(w.way) && left > 0; at++ {
+			a, d := at/w.n, at%w.n
+			way := w.way[at]
+			if way < 0 || !w.whole[at] || !w.full(a, d, way, most) {
+				continue
+			}
+			w.use(a, d, way, -1)
+			w.choose(a, d)
+			if w.way[at] != way {
+				w.whole[at], moved = false, true
+				left--
+			}
+		}
+		if !moved {
+			return
+		}
+	}
+}
+
+// full reports if one of the cables of a way carries so many transfers.
+func (w *baseWays) full(a, d int, way int16, most int32) bool {
+	of, n := w.cablesOf(a, int(w.home(int32(d))), way)
+	for _, i := range of[:n] {
+		if w.load[i] >= most {
+			return true
+		}
+	}
+	return false
+}
+
+// reached reports if one leaf has a way to another.
+func (w *baseWays) reached(a, b int) bool {
+	lanes := len(w.Tree.Lanes)
+	for way := range int16(lanes + w.Tree.Planes) {
+		if (int(way) >= lanes) == (w.shape.Leaves[a].Pod == w.shape.Leaves[b].Pod) && w.shape.Lives(a, b, way) {
+			return true
+		}
+	}
+	return false
+}
+
+// moved counts the ways that are not those of the whole tree.
+func (w *baseWays) moved() (n int) {
+	for at, way := range w.way {
+		if way >= 0 && !w.whole[at] {
+			n++
+		}
+	}
+	return n
+}
+
+// pins lists the entries of the ways, as Result.entries does.
+func (w *baseWays) pins() []iter.Seq[lft.Entry] {
+	return w.byPod(func(first, end int, unit func(from, to *topology.PodLeaf, way int16, lid topology.LID) bool) {
+		t := w.Tree
+		for a := first; a < end; a++ {
+			from := &t.Leaves[t.Hosts[t.Servers[w.Plan.Base[a]]].Leaf]
+			for d := range w.n {
+				h := &t.Hosts[t.Servers[d]]
+				if way := w.way[a*w.n+d]; way >= 0 && !unit(from, &t.Leaves[h.Leaf], way, h.LID) {
+					return
+				}
+			}
+		}
+	})
+}

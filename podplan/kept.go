@@ -1,0 +1,94 @@
+package podplan
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/phasetable"
+	"github.com/forsd/forsd/pods"
+	"github.com/forsd/forsd/topology"
+)
+
+// worth is the part of a plan's phases by which another one must be shorter before the
+// servers' LIDs and the tables change for it.
+const worth = 32
+
+// kept plans a damaged tree on which the linear shift goes while it is whole. Base LIDs keep
+// their ways as far as these live, and carry a plan: the shift, in which the units that have
+// lost their ways go elsewhere. If servers have an LID for each lane, a plan for single senders
+// goes by these, and no table changes for it. Otherwise a new plan has entries of its own for
+// the LIDs after the base LID, if it is shorter by one part in 32. So plans and tables depend
+// on the tree alone, and not on the order in which its parts have failed. It is nil if such a
+// tree has no shift, or nothing has failed.
+func kept(ctx context.Context, t *topology.PodTree, s Settings) (*Result, error) {
+	start := time.Now()
+	shape := Shape(t)
+	if pods.WholeShift(shape) == nil || !shape.Damaged() {
+		return nil, nil
+	}
+	ground := newGround(t, shape)
+	tables, err := lft.BuildPods(ctx, t, nil)
+	if err != nil {
+		return nil, err
+	}
+	w := newBaseWays(ground, tables)
+	if !w.spread() {
+		return nil, errors.New("the ways of base LIDs stand in each other's way")
+	}
+	if err := tables.Pin(ctx, t.Fabric, w.pins()); err != nil {
+		return nil, err
+	}
+	built := time.Since(start)
+	base, err := ground.on(ctx, tables, 1)
+	if err != nil {
+		return nil, err
+	}
+	base.moved = w.moved()
+	r := base
+	switch have := lids(t); {
+	case have >= len(t.Lanes):
+		if pinned, err := makePlan(ctx, t, pods.Make, true); err != nil {
+			return nil, err
+		} else if pinned.Pinned {
+			r = pinned
+			r.Tables = tables
+		}
+	case have > 1 && !s.AtOnce && over(base.Plan, base.Plan.LowerBound):
+		fresh, err := grouped(ctx, t, pods.MakeBlocks, base)
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if err == nil && over(base.Plan, fresh.Plan.Phases()) {
+			r = fresh
+			r.Tables = tables
+			if err := tables.Pin(ctx, t.Fabric, r.entries()); err != nil {
+				return nil, err
+			}
+		}
+	}
+	r.Times.Tables = built
+	r.setBase(base)
+	return r, r.verify(ctx)
+}
+
+// over reports if a plan has so many more phases that another one is worth it.
+func over(p *pods.Plan, phases int) bool { return p.Phases()-phases > phases/worth }
+
+// newGround is a result with the bounds of a tree and no plan yet.
+func newGround(t *topology.PodTree, shape *pods.Tree) *Result {
+	r := &Result{Tree: t, shape: shape}
+	r.Plan = r.frame()
+	r.Plan.Bounds, r.Plan.Unreachable = pods.ComputeBounds(shape), pods.Unreachable(shape)
+	return r
+}
+
+// setBase gives the result its plan for base LIDs, under the bound of plans for base LIDs.
+func (r *Result) setBase(base *Result) {
+	own, plan := *base, *base.Plan
+	plan.Bounds = pods.OneLID(r.shape, plan.Bounds)
+	r.Load = phasetable.Load{BusiestCable: r.Tables.Busiest(r.Tree.Exchange()).Transfers, FairShare: plan.LowerBound}
+	own.Plan, own.Base = &plan, nil
+	r.Base = &own
+}

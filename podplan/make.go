@@ -1,0 +1,178 @@
+package podplan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/forsd/forsd/fors"
+	"github.com/forsd/forsd/ilp"
+	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/pods"
+	"github.com/forsd/forsd/topology"
+	"github.com/forsd/forsd/verify"
+)
+
+// Make plans the complete exchange of the tree's servers, builds the tables and verifies
+// the one on the other, with a plan for base LIDs. Undamaged trees get the linear shift, and
+// damaged ones as much of it as lives: see kept. Where there is none, plans for single senders
+// go on tables that do not depend on them if each server has an LID for every lane; elsewhere
+// the senders of a leaf form a group, and the tables follow from the plan.
+func Make(ctx context.Context, t *topology.PodTree, s Settings) (*Result, error) {
+	if len(t.Servers) == 0 {
+		return nil, errors.New("the fabric has no server: there is nothing to exchange")
+	}
+	if err := s.MayPlan(t); err != nil {
+		return nil, err
+	}
+	r, last := kept(ctx, t, s)
+	for _, plan := range []func() (*Result, error){
+		func() (*Result, error) { return makePlan(ctx, t, pods.Make, true) },
+		// Gaps among the leaves may spoil the shift, and tops that serve several planes
+		// by parallel cables fixed tables; not so tables that follow the plan.
+		func() (*Result, error) { return makePlan(ctx, t, pods.MakeBlocks, false) },
+		func() (*Result, error) { return byRoutes(ctx, t) },
+	} {
+		if r != nil && last == nil || ctx.Err() != nil {
+			break
+		}
+		if r, last = plan(); last == nil {
+			last = r.finish(ctx)
+		}
+	}
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if last != nil {
+		return nil, last
+	}
+	r.warn()
+	return r, nil
+}
+
+// finerLimit is how many servers may have plans for more groups of a leaf tried than one,
+// where that leaves a gap.
+const finerLimit = 512
+
+// makePlan plans, and gives the transfers their LIDs.
+func makePlan(ctx context.Context, t *topology.PodTree, plan planFunc, mayPin bool) (*Result, error) {
+	if lids(t) >= len(t.Lanes) && mayPin {
+		start := time.Now()
+		r := &Result{Tree: t, shape: Shape(t), LIDs: 1, fixed: true}
+		var err error
+		if r.Plan, err = plan(ctx, r.shape, pods.Singles); err != nil {
+			return nil, err
+		}
+		if r.Plan.Engine == pods.Shift || r.pin() {
+			r.Pinned = r.Plan.Engine != pods.Shift
+			r.certify(ctx)
+			r.Times.Plan = time.Since(start)
+			return r, nil
+		}
+	}
+	return grouped(ctx, t, plan, nil)
+}
+
+// grouped plans for groups of senders, beside a plan for base LIDs if there is one.
+func grouped(ctx context.Context, t *topology.PodTree, plan planFunc, base *Result) (*Result, error) {
+	start := time.Now()
+	shape, most := Shape(t), 0
+	for a := range shape.Leaves {
+		most = max(most, len(shape.Leaves[a].Slots))
+	}
+	var best *Result
+	var last error
+	for groups := 1; groups <= min(lids(t), most); groups *= 2 {
+		r := &Result{Tree: t, shape: shape, LIDs: 1}
+		var err error
+		if r.Plan, err = plan(ctx, shape, (most+groups-1)/groups); err != nil {
+			return nil, err
+		}
+		if r.fixed = r.Plan.Engine == pods.Shift; !r.fixed {
+			last = r.address(ctx, base)
+		}
+		if last == nil && (best == nil || r.Plan.Phases() < best.Plan.Phases()) {
+			best = r
+		}
+		if best != nil && (best.Plan.Gap() == 0 || len(t.Servers) > finerLimit) {
+			break
+		}
+	}
+	if best == nil {
+		return nil, last
+	}
+	best.certify(ctx)
+	best.Times.Plan = time.Since(start)
+	return best, nil
+}
+
+// boundLimit bounds the linear programme of a bound.
+const boundLimit = time.Second
+
+// certify raises the bound of a plan that is a block or more over it to that of the joint
+// linear programme, where lp_solve is there and finds it in time. An error leaves the
+// bound as it is.
+func (r *Result) certify(ctx context.Context) {
+	if r.Plan.Gap() < r.Plan.Group || len(r.Tree.Servers) > finerLimit {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, boundLimit)
+	defer cancel()
+	if bound, err := ilp.PodBound(ctx, r.shape); err == nil && bound > r.Plan.LowerBound {
+		r.Plan.LowerBound, r.Plan.Certificate = bound, fors.ByLP
+	}
+}
+
+type planFunc func(ctx context.Context, t *pods.Tree, group int) (*pods.Plan, error)
+
+// finish builds the tables, plans for base LIDs on them, and verifies all.
+func (r *Result) finish(ctx context.Context) error {
+	start := time.Now()
+	if r.Tables == nil {
+		var entries []iter.Seq[lft.Entry]
+		if !r.fixed {
+			entries = r.entries()
+		}
+		var err error
+		if r.Tables, err = lft.BuildPods(ctx, r.Tree, entries); err != nil {
+			return err
+		}
+	}
+	r.Times.Tables = time.Since(start)
+	if err := r.verify(ctx); err != nil {
+		return err
+	}
+	base := r
+	if r.LIDs > 1 {
+		if base, r.noBase = r.on(ctx, r.Tables, 1); r.noBase == nil {
+			r.noBase = base.Check(ctx, r.Tables)
+		}
+	}
+	if r.noBase == nil {
+		r.setBase(base)
+	}
+	return ctx.Err()
+}
+
+// verify verifies the tables, and the plans on them.
+func (r *Result) verify(ctx context.Context) error {
+	start := time.Now()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := verify.TablesByRank(r.Tree.Fabric, r.Tree.Rank, r.Tables); err != nil {
+		return fmt.Errorf("verify tables: %w", err)
+	}
+	if err := r.Check(ctx, r.Tables); err != nil {
+		return fmt.Errorf("verify plan: %w", err)
+	}
+	if r.Base != nil && r.LIDs > 1 { // else it is the plan
+		if err := r.Base.Check(ctx, r.Tables); err != nil {
+			return fmt.Errorf("verify the plan for base LIDs: %w", err)
+		}
+	}
+	r.Times.Verify = time.Since(start)
+	return nil
+}

@@ -1,0 +1,214 @@
+package podplan
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/pods"
+	"github.com/forsd/forsd/topology"
+)
+
+// On plans on tables as they are, by all LIDs of the servers. It verifies nothing.
+func On(ctx context.Context, t *topology.PodTree, tables *lft.Tables) (*Result, error) {
+	r, err := newGround(t, Shape(t)).on(ctx, tables, lids(t))
+	if err != nil {
+		return nil, err
+	}
+	r.warn()
+	return r, nil
+}
+
+// on plans for whole leaves on tables as they are, over the ways that some LIDs of a server
+// have on them. The plan is the linear shift in blocks as far as its ways live and base LIDs
+// have them; all else goes to blocks with room. It fails if a leaf has a way to a server, and
+// none of these LIDs takes one.
+func (r *Result) on(ctx context.Context, tables *lft.Tables, lids int) (*Result, error) {
+	start := time.Now()
+	out := &Result{Tree: r.Tree, shape: r.shape, Tables: tables, LIDs: 1, fixed: true}
+	p, whole := out.frame(), pods.WholeShift(r.shape)
+	p.Bounds, p.Unreachable = r.Plan.Bounds, r.Plan.Unreachable
+	p.Blocks = (p.LowerBound + p.Group - 1) / p.Group
+	out.Plan = p
+	x := newRoads(out, lids)
+	k := pods.NewPack(p, x.cables(), x.choices)
+	late, err := x.begin(k, whole)
+	if err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	k.Place(late)
+	out.Offset = k.Picks
+	for i, d := range p.To {
+		if d != pods.Idle && p.Way[i] >= 0 {
+			out.LIDs = max(out.LIDs, int(k.Picks[i])+1)
+		}
+	}
+	out.Times.Plan = time.Since(start)
+	return out, nil
+}
+
+// frame is a plan for whole leaves with no units.
+func (r *Result) frame() *pods.Plan {
+	p := &pods.Plan{Engine: pods.Routes, First: []int32{0}, Base: []int32{0}}
+	for a := range r.shape.Leaves {
+		p.Group = max(p.Group, len(r.shape.Leaves[a].Slots))
+	}
+	for a := range r.shape.Leaves {
+		p.First = append(p.First, p.First[a]+int32(p.Group))
+		p.Base = append(p.Base, p.Base[a]+int32(len(r.shape.Leaves[a].Slots)))
+	}
+	return p
+}
+
+// roads are the ways that tables have.
+type roads struct {
+	*Result
+	lids  int
+	at    [][]uint8 // [node] its table
+	first []int32   // [node] the number of its port 0
+	up    []bool    // [port by number] whether plans may use its cable
+	plane []int16   // [port by number] of a leaf's cable
+	lane  []int16   // [port by number] of a mid's cable upwards, −1 for others
+	node  []int32   // [leaf of the plan]
+}
+
+func newRoads(r *Result, lids int) *roads {
+	t := r.Tree
+	x := &roads{Result: r, lids: lids, at: r.Tables.ByNode(t.Fabric), first: make([]int32, len(t.Fabric.Nodes)+1)}
+	for i := range t.Fabric.Nodes {
+		x.first[i+1] = x.first[i]
+		if t.Fabric.Nodes[i].Kind == topology.Switch {
+			x.first[i+1] += int32(len(t.Fabric.Nodes[i].Ports))
+		}
+	}
+	x.up, x.plane, x.lane = make([]bool, x.cables()), make([]int16, x.cables()), make([]int16, x.cables())
+	for i := range x.lane {
+		x.lane[i] = -1
+	}
+	cable := func(node int32, c topology.UpCable, plane, lane int) {
+		if c.State != topology.Full {
+			return
+		}
+		i := x.first[node] + int32(c.Port)
+		x.up[i], x.plane[i], x.lane[i] = true, int16(plane), int16(lane)
+		x.up[x.first[t.Fabric.Nodes[node].Ports[c.Port].Peer]+int32(c.PeerPort)] = true
+	}
+	for l := range t.Leaves {
+		for j, c := range t.Leaves[l].Cables {
+			cable(t.Leaves[l].Node, c, j, -1)
+		}
+	}
+	for m := range t.Mids {
+		for k, c := range t.Mids[m].Cables {
+			cable(t.Mids[m].Node, c, -1, k)
+		}
+	}
+	for a := range r.shape.Leaves {
+		x.node = append(x.node, t.Leaves[t.Hosts[t.Servers[r.Plan.Base[a]]].Leaf].Node)
+	}
+	return x
+}
+
+// cables is how many numbers ports have.
+func (x *roads) cables() int { return int(x.first[len(x.first)-1]) }
+
+// walk follows an LID from a leaf to another one; it is false where that takes other cables
+// than plans may.
+func (x *roads) walk(a, b int, lid topology.LID) (c pods.Choice, ok bool) {
+	c.Cables, c.Way = pods.NoCables, -1
+	f, node := x.Tree.Fabric, x.node[a]
+	for n := range c.Cables {
+		if node == x.node[b] {
+			return c, true
+		}
+		if int(lid) >= len(x.at[node]) {
+			return c, false
+		}
+		port := x.at[node][lid]
+		if int(port) >= len(f.Nodes[node].Ports) {
+			return c, false
+		}
+		i := x.first[node] + int32(port)
+		if !x.up[i] {
+			return c, false
+		}
+		switch c.Cables[n] = i; n {
+		case 0:
+			c.Way = int16(len(x.Tree.Lanes)) + x.plane[i]
+		case 1:
+			if x.lane[i] >= 0 {
+				c.Way = x.lane[i]
+			}
+		}
+		node = f.Nodes[node].Ports[port].Peer
+	}
+	return c, node == x.node[b]
+}
+
+// choices lists the ways from a leaf to a server.
+func (x *roads) choices(a int, to int32) (out []pods.Choice) {
+	b := int(x.home(to))
+	if a == b {
+		return []pods.Choice{{Cables: pods.NoCables, Way: -1}}
+	}
+	for o := range x.lids {
+		if c, ok := x.walk(a, b, x.Tree.Hosts[x.Tree.Servers[to]].LID+topology.LID(o)); ok {
+			c.Pick = uint8(o)
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// begin puts the units of the shift into their blocks that have the ways of the whole tree,
+// and lists all others.
+func (x *roads) begin(k *pods.Pack, whole *pods.Plan) (late []pods.Late, err error) {
+	p, leaves := x.Plan, len(x.shape.Leaves)
+	none := map[[2]int32]bool{}
+	for _, u := range p.Unreachable {
+		none[[2]int32{x.home(int32(u.Src)), x.home(int32(u.Dst))}] = true
+	}
+	ways := x.wholeWays()
+	unit := func(block, a int, d int32) {
+		b := x.home(d)
+		if none[[2]int32{int32(a), b}] {
+			return
+		}
+		c := k.Choices(a, d)
+		if len(c) == 0 && err == nil {
+			err = fmt.Errorf("none of %d LIDs of %s leads there from all leaves that have a way to it", x.lids, x.Tree.Hosts[x.Tree.Servers[d]].Name)
+		}
+		if len(c) == 0 || block < 0 || c[0].Pick != 0 || int(b) != a && c[0].Way != ways(a, int(d)) || !k.Fits(block, a, d, &c[0]) {
+			late = append(late, pods.Late{Leaf: a, To: d})
+		}
+	}
+	if whole == nil {
+		for shift := range leaves {
+			for a := range leaves {
+				b := (a + shift) % leaves
+				for d := p.Base[b]; d < p.Base[b+1]; d++ {
+					unit(-1, a, d)
+				}
+			}
+		}
+		return late, err
+	}
+	p.Engine = pods.Pods
+	blocks := whole.InBlocks(x.shape)
+	k.Grow(blocks.Blocks - k.Blocks)
+	at := 0
+	for block := range blocks.Blocks {
+		for a := range leaves {
+			for end := at + int(blocks.First[a+1]-blocks.First[a]); at < end; at++ {
+				if d := blocks.To[at]; d != pods.Idle {
+					unit(block, a, d)
+				}
+			}
+		}
+	}
+	return late, err
+}

@@ -1,0 +1,311 @@
+package pods
+
+import (
+	"math/bits"
+	"math/rand/v2"
+)
+
+// Cables are the directed cables that a unit passes, by numbers of the caller's, −1 for none.
+type Cables [4]int32
+
+// NoCables are those of a unit that stays on its leaf.
+var NoCables = Cables{-1, -1, -1, -1}
+
+// Choice is a way that a unit may take, with the entries of the plan for it.
+type Choice struct {
+	Cables
+	Way  int16 // as in Plan
+	Pick uint8 // kept with the way, for the caller
+}
+
+// Pack puts units into the blocks of a plan for whole leaves: in a block each directed cable
+// carries one of them, a server receives one, and a leaf has its slots. It knows nothing of
+// what the cables are.
+type Pack struct {
+	*Plan
+	Picks []uint8 // like Plan.To
+	// Choices lists the ways that a unit may take; they do not change.
+	Choices func(leaf int, to int32) []Choice
+
+	cables, wide int // numbers of cables; of those, servers and leaves: what a block has once
+	slots        int // of a block
+	words        int
+	busy         []uint64 // [what·words + word] a bit for each block in which it is used; of a leaf, all slots
+	used         []int32  // [block·wide + what] 1 + slot in the block, 0 if free; of a leaf, its units
+	pass         []Cables // like Plan.To
+	leaf         []int32  // [slot] its leaf
+	rng          *rand.Rand
+	barred       map[unitIn]int // where a unit must not go before which step
+	step         int
+}
+
+// unitIn is a unit in a block.
+type unitIn struct{ leaf, to, block int32 }
+
+// Late is a unit without a place.
+type Late struct {
+	Leaf int
+	To   int32
+}
+
+// NewPack begins with a plan without units, a slot for each member of a group, and as many
+// blocks as the plan says.
+func NewPack(p *Plan, cables int, choices func(leaf int, to int32) []Choice) *Pack {
+	k := &Pack{Plan: p, Choices: choices, cables: cables, wide: cables + int(p.Base[len(p.Base)-1]) + len(p.First) - 1, slots: int(p.First[len(p.First)-1]),
+		rng: rand.New(rand.NewPCG(1, 1)), barred: map[unitIn]int{}}
+	for leaf := range len(p.First) - 1 {
+		for range p.First[leaf+1] - p.First[leaf] {
+			k.leaf = append(k.leaf, int32(leaf))
+		}
+	}
+	blocks := p.Blocks
+	p.Blocks, p.To, p.Way = 0, nil, nil
+	k.Grow(blocks)
+	return k
+}
+
+// Grow adds empty blocks.
+func (k *Pack) Grow(blocks int) {
+	if blocks <= 0 {
+		return
+	}
+	n := blocks * k.slots
+	for range n {
+		k.To, k.Way = append(k.To, Idle), append(k.Way, -1)
+	}
+	k.Blocks += blocks
+	k.Picks, k.pass, k.used = append(k.Picks, make([]uint8, n)...), append(k.pass, make([]Cables, n)...), append(k.used, make([]int32, blocks*k.wide)...)
+	if words := (k.Blocks + 63) / 64; words > k.words {
+		busy := make([]uint64, k.wide*words)
+		for i := range k.wide {
+			copy(busy[i*words:], k.busy[i*k.words:(i+1)*k.words])
+		}
+		k.busy, k.words = busy, words
+	}
+}
+
+// server and full are what a block has of a server and of a leaf.
+func (k *Pack) server(to int32) int { return k.cables + int(to) }
+func (k *Pack) full(leaf int) int   { return k.wide - len(k.First) + 1 + leaf }
+
+// Fits puts a unit into a block by a way if nothing is in its way.
+func (k *Pack) Fits(block, leaf int, to int32, c *Choice) bool {
+	used := k.used[block*k.wide:][:k.wide]
+	if used[k.server(to)] != 0 || k.busy[k.full(leaf)*k.words+block/64]>>(block%64)&1 != 0 {
+		return false
+	}
+	for _, i := range c.Cables {
+		if i >= 0 && used[i] != 0 {
+			return false
+		}
+	}
+	k.put(block, leaf, to, c)
+	return true
+}
+
+// room is the first block, from a word on, in which a unit has nothing in its way, −1 for none.
+func (k *Pack) room(leaf int, to int32, c *Choice) int {
+	server, full := k.busy[k.server(to)*k.words:], k.busy[k.full(leaf)*k.words:]
+	for w := range k.words {
+		busy := server[w] | full[w]
+		for _, i := range c.Cables {
+			if i >= 0 {
+				busy |= k.busy[int(i)*k.words+w]
+			}
+		}
+		if free := ^busy; free != 0 {
+			if b := w*64 + bits.TrailingZeros64(free); b < k.Blocks {
+				return b
+			}
+		}
+	}
+	return -1
+}
+
+// put puts a unit into a block, where its leaf has a free slot.
+func (k *Pack) put(block, leaf int, to int32, c *Choice) {
+	at := block*k.slots + int(k.First[leaf])
+	for k.To[at] != Idle {
+		at++
+	}
+	k.To[at], k.Way[at], k.Picks[at], k.pass[at] = to, c.Way, c.Pick, c.Cables
+	k.mark(block, at, int32(at-block*k.slots)+1)
+}
+
+// mark notes what the unit of a slot uses, or with 0 that it does no more.
+func (k *Pack) mark(block, at int, by int32) {
+	used := k.used[block*k.wide:][:k.wide]
+	bit := uint64(1) << (block % 64)
+	set := func(i int) {
+		if used[i] = by; by != 0 {
+			k.busy[i*k.words+block/64] |= bit
+		} else {
+			k.busy[i*k.words+block/64] &^= bit
+		}
+	}
+	set(k.server(k.To[at]))
+	for _, i := range k.pass[at] {
+		if i >= 0 {
+			set(int(i))
+		}
+	}
+	leaf := int(k.leaf[at-block*k.slots])
+	full := k.full(leaf)
+	if used[full]++; by == 0 {
+		used[full] -= 2
+	}
+	if used[full] == k.First[leaf+1]-k.First[leaf] {
+		k.busy[full*k.words+block/64] |= bit
+	} else {
+		k.busy[full*k.words+block/64] &^= bit
+	}
+}
+
+// take takes the unit out of a slot.
+func (k *Pack) take(block int, slot int32) Late {
+	at := block*k.slots + int(slot)
+	k.mark(block, at, 0)
+	out := Late{int(k.leaf[slot]), k.To[at]}
+	k.To[at], k.Way[at], k.Picks[at] = Idle, -1, 0
+	return out
+}
+
+// packMost bounds the search of a whole plan, in steps.
+const packMost = 1 << 14
+
+// Place finds room for units that have none: in the first block where nothing is in the way;
+// else in place of the fewest others, first of those that have room elsewhere (a tabu
+// search). Where that does not get on, a block is added.
+func (k *Pack) Place(late []Late) {
+	least, patience := len(late), 0
+	for len(late) > 0 {
+		if len(late) < least {
+			least, patience = len(late), k.step+stall(least)
+		}
+		u := late[0]
+		late = late[1:]
+		choices := k.Choices(u.Leaf, u.To)
+		if k.anywhere(u, choices) {
+			continue
+		}
+		in, c := k.instead(u, choices)
+		if in.n < 0 || k.step > patience || k.step > packMost {
+			k.Grow(1)
+			k.put(k.Blocks-1, u.Leaf, u.To, &choices[0])
+			patience = k.step + stall(least)
+			continue
+		}
+		k.step++
+		for _, s := range in.slots[:in.n] {
+			out := k.take(in.block, s)
+			late = append(late, out)
+			k.barred[unitIn{int32(out.Leaf), out.To, int32(in.block)}] = k.step + 8 + k.rng.IntN(8+len(late))
+		}
+		k.put(in.block, u.Leaf, u.To, &choices[c])
+	}
+}
+
+// stall is how many steps the search may go on without fewer units being left than ever.
+func stall(left int) int { return 32 + 2*left }
+
+// anywhere puts a unit where nothing is in its way.
+func (k *Pack) anywhere(u Late, choices []Choice) bool {
+	for c := range choices {
+		if b := k.room(u.Leaf, u.To, &choices[c]); b >= 0 {
+			k.put(b, u.Leaf, u.To, &choices[c])
+			return true
+		}
+	}
+	return false
+}
+
+// obstacle is what is in the way of a unit in a block.
+type obstacle struct {
+	block int
+	slots [6]int32
+	n     int
+	stuck int // of them without room elsewhere
+}
+
+// instead finds a block and a way for a unit with the least in the way. n is −1 where all
+// are barred.
+func (k *Pack) instead(u Late, choices []Choice) (best obstacle, choice int) {
+	best.n = -1
+	ties := 0
+	for c := range choices {
+		for w := range k.words {
+			for few := k.fewer(u, &choices[c], w); few != 0; few &= few - 1 {
+				b := w*64 + bits.TrailingZeros64(few)
+				if b >= k.Blocks || k.barred[unitIn{int32(u.Leaf), u.To, int32(b)}] > k.step {
+					continue
+				}
+				o := k.inTheWay(b, u, &choices[c])
+				switch less := o.stuck - best.stuck; {
+				case best.n < 0 || less < 0 || less == 0 && o.n < best.n:
+					ties = 1
+				case less > 0 || o.n > best.n:
+					continue
+				default:
+					if ties++; k.rng.IntN(ties) > 0 {
+						continue
+					}
+				}
+				best, choice = o, c
+			}
+		}
+	}
+	return best, choice
+}
+
+// fewer are those of 64 blocks in which a unit finds at least two of its needs free.
+func (k *Pack) fewer(u Late, c *Choice, w int) uint64 {
+	one, two := uint64(0), uint64(0)
+	note := func(what int) {
+		free := ^k.busy[what*k.words+w]
+		two |= one & free
+		one |= free
+	}
+	note(k.server(u.To))
+	note(k.full(u.Leaf))
+	for _, i := range c.Cables {
+		if i >= 0 {
+			note(int(i))
+		}
+	}
+	return two
+}
+
+// inTheWay lists what is in the way of a unit in a block.
+func (k *Pack) inTheWay(block int, u Late, c *Choice) obstacle {
+	o := obstacle{block: block}
+	used := k.used[block*k.wide:][:k.wide]
+	ofLeaf := false
+	note := func(slot int32) {
+		for _, s := range o.slots[:o.n] {
+			if s == slot {
+				return
+			}
+		}
+		o.slots[o.n] = slot
+		o.n++
+		ofLeaf = ofLeaf || int(k.leaf[slot]) == u.Leaf
+	}
+	if s := used[k.server(u.To)]; s != 0 {
+		note(s - 1)
+	}
+	for _, i := range c.Cables {
+		if i >= 0 && used[i] != 0 {
+			note(used[i] - 1)
+		}
+	}
+	if first, end := k.First[u.Leaf], k.First[u.Leaf+1]; !ofLeaf && used[k.full(u.Leaf)] == end-first {
+		note(first + int32(k.rng.IntN(int(end-first))))
+	}
+	for _, s := range o.slots[:o.n] {
+		at := block*k.slots + int(s)
+		if k.room(int(k.leaf[s]), k.To[at], &Choice{Cables: k.pass[at]}) < 0 {
+			o.stuck++
+		}
+	}
+	return o
+}
