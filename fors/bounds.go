@@ -9,8 +9,10 @@ import "slices"
 // lane set S need ⌈Σ/|S|⌉ phases; the largest such quotient over all S is found
 // exactly by maximum flow. Pairs without a usable common lane are left out, as
 // are leaves without servers.
-func ComputeBounds(t *Tree) Bounds {
-	w := newDemands(t)
+func ComputeBounds(t *Tree) Bounds { return newDemands(t).bounds() }
+
+func (w *demands) bounds() Bounds {
+	t := w.t
 	b := Bounds{Certificate: ByServers, LowerBound: w.serverBound()}
 	down := NewLaneSet(t.Lanes)
 	for _, leaf := range w.leaves {
@@ -34,6 +36,7 @@ type demands struct {
 	base   []Server  // [leaf] its first server
 	all    LaneSet   // every lane
 	up     []LaneSet // [leaf]
+	to     []LaneSet // [leaf] lanes that lead to it, which are up unless spines are known
 	open   []LaneSet // [server] lanes on which it can be addressed; nil when all are open
 	flow   laneFlow
 }
@@ -57,7 +60,7 @@ func newDemands(t *Tree) *demands {
 			}
 		}
 	}
-	w.open = openLanes(t, servers)
+	w.to, w.open = w.up, openLanes(t, servers)
 	w.flow.reset(t.Lanes)
 	return w
 }
@@ -86,7 +89,7 @@ func openLanes(t *Tree, servers int) []LaneSet {
 func (w *demands) fan(A, B int) (reached int) {
 	nA, nB := len(w.t.Slots[A]), len(w.t.Slots[B])
 	if w.open == nil {
-		if !w.flow.common(w.up[A], w.up[B], nil) {
+		if !w.flow.common(w.up[A], w.to[B], nil) {
 			return 0
 		}
 		w.flow.add(nA * nB)

@@ -2,9 +2,7 @@ package fors
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"math"
 	"runtime"
 	"slices"
 )
@@ -17,14 +15,15 @@ type Wish struct {
 	// Grouped.Via with one LID; Local, or a lane that is not up at both leaves, where
 	// there is none to keep. Nil is Local everywhere.
 	Via []Lane
+	// Down is [destination][lane] the lane by which what comes up by a lane goes down, where
+	// the tree has spines: of those that are up, Local where there is none to keep. Nil is
+	// the lane itself.
+	Down []Lane
 	// Keep makes the plan keep every lane of Via that is up, whatever phases it
 	// takes. Without it a lane is kept unless fewer phases are in sight with another.
 	Keep bool
-	// Spine is [lane] the spine of each lane, for trees with parallel cables, and goes with
-	// Keep alone: a spine knows where a message goes and not where it comes from, so all
-	// that comes to a server by one spine comes by one lane. Nil where each lane has a
-	// spine of its own.
-	Spine []int
+	// Least makes the plan move as few lanes as it can where it does not keep all.
+	Least bool
 }
 
 // PlanOneLID plans the complete exchange for one LID a server: all that a leaf
@@ -61,7 +60,7 @@ func LeastOneLID(t *Tree) (phases int, by Certificate, err error) {
 	if err != nil {
 		return 0, ByNothing, err
 	}
-	phases, by = x.least(ComputeBounds(x.tree))
+	phases, by = x.least(x.bounds())
 	return phases, by, nil
 }
 
@@ -83,13 +82,16 @@ func newOneLID(t *Tree, w Wish, workers int) (*oneLID, error) {
 		return nil, err
 	}
 	n := newNet(&open)
-	x := &oneLID{net: n, tree: &open, workers: max(1, workers), keep: w.Keep, spine: w.Spine, leafOf: make([]int32, open.Servers())}
+	x := &oneLID{net: n, tree: &open, workers: max(1, workers), keep: w.Keep, few: w.Least, leafOf: make([]int32, open.Servers()), to: n.up}
+	if open.Spine != nil {
+		x.setSpines()
+	}
 	for A, size := range n.size {
 		for i := range size {
 			x.leafOf[int(n.base[A])+i] = int32(A)
 		}
 	}
-	return x, x.read(w.Via)
+	return x, x.read(w)
 }
 
 func planOneLID(ctx context.Context, t *Tree, w Wish, workers int) (*Grouped, error) {
@@ -97,18 +99,19 @@ func planOneLID(ctx context.Context, t *Tree, w Wish, workers int) (*Grouped, er
 	if err != nil {
 		return nil, err
 	}
-	b, n := ComputeBounds(x.tree), x.net
-	if l := x.wished(math.MaxInt/2, x.size); x.spine != nil && !l.placeRest() {
-		return nil, errors.New("plan for one LID: a server can be reached over none of the cables that are left, as others reach it over another one of the same spine")
-	}
+	b := x.bounds()
 	least, by := x.least(b)
-	p, err := x.search(ctx, b, least)
+	kept := 0
+	if x.keep {
+		kept = x.wished(0, x.size).fullest()
+	}
+	p, err := x.search(ctx, b, max(least, kept))
 	if err != nil {
 		return nil, fmt.Errorf("plan for one LID: %w", err)
 	}
-	p.LeastPhases, p.LeastBy = least, by
+	p.LeastPhases, p.LeastBy, p.Kept = least, by, kept
 	p.Bounds = b
-	p.Unreachable = n.unreachable()
+	p.Unreachable = x.unreachable()
 	return p, nil
 }
 
@@ -118,20 +121,79 @@ type oneLID struct {
 	tree    *Tree
 	workers int
 	keep    bool
-	spine   []int // [lane]; nil where each lane has its own
+	few     bool // moves as few as it can
 	manner  manner
 	leafOf  []int32 // [server]
 	wish    []Lane  // [leaf·servers + server] Local for none; nil for none at all
+	to      []bool  // [leaf·lanes + lane] the lane leads to the leaf
+	cables  [][]int // [lane] the lanes of its spine, nil where each lane has a spine of its own
+	spine   []int   // [lane] the first of these
+	falls   []Lane  // [server·lanes + lane] the wish for what comes up by the spine of this first lane
+}
+
+// setSpines tells the lanes of each spine, and joins leaves that have cables to one.
+func (x *oneLID) setSpines() {
+	x.cables, x.spine = make([][]int, x.lanes), make([]int, x.lanes)
+	for k, s := range x.tree.Spine {
+		for other, of := range x.tree.Spine {
+			if of == s {
+				x.cables[k] = append(x.cables[k], other)
+			}
+		}
+		x.spine[k] = x.cables[k][0]
+	}
+	x.to = make([]bool, len(x.up))
+	for i := range x.to {
+		x.to[i] = slices.ContainsFunc(x.cables[i%x.lanes], func(k int) bool { return x.up[i-i%x.lanes+k] })
+	}
+	for A := range x.leaves {
+		x.remote[A] = 0
+		for B := range x.leaves {
+			if A != B {
+				x.common[A*x.leaves+B] = commonLanes(x.lanesOf(A), x.to[B*x.lanes:][:x.lanes])
+			}
+			if A != B && x.joined(A, B) {
+				x.remote[A] += x.size[B]
+			}
+		}
+	}
+}
+
+// bounds is ComputeBounds for what may come down by another cable of a spine.
+func (x *oneLID) bounds() Bounds {
+	w := newDemands(x.tree)
+	if x.cables != nil {
+		w.to = make([]LaneSet, len(w.up))
+		for at, leaf := range w.leaves {
+			w.to[leaf] = laneSet(x.to[at*x.lanes:][:x.lanes])
+		}
+	}
+	return w.bounds()
+}
+
+// laneSet is the lanes that are up.
+func laneSet(up []bool) LaneSet {
+	s := NewLaneSet(len(up))
+	for k, up := range up {
+		if up {
+			s.Add(k)
+		}
+	}
+	return s
 }
 
 // read takes over the lanes of a wish that are up at both leaves.
-func (x *oneLID) read(via []Lane) error {
+func (x *oneLID) read(w Wish) error {
 	servers := len(x.leafOf)
-	if via == nil {
+	if w.Via == nil {
 		return nil
 	}
-	if want := len(x.tree.Slots) * servers; len(via) != want {
-		return fmt.Errorf("plan for one LID: the wish has %d lanes, want %d, for %d leaves and %d servers", len(via), want, len(x.tree.Slots), servers)
+	if want := len(x.tree.Slots) * servers; len(w.Via) != want || w.Down != nil && len(w.Down) != servers*x.lanes {
+		return fmt.Errorf("plan for one LID: the wish has %d lanes up and %d down, want %d and %d, for %d leaves, %d servers and %d lanes",
+			len(w.Via), len(w.Down), want, servers*x.lanes, len(x.tree.Slots), servers, x.lanes)
+	}
+	if x.cables != nil {
+		x.falls = slices.Repeat([]Lane{Local}, servers*x.lanes)
 	}
 	x.wish = make([]Lane, x.leaves*servers)
 	A := 0
@@ -139,11 +201,11 @@ func (x *oneLID) read(via []Lane) error {
 		if len(slots) == 0 {
 			continue
 		}
-		for d, k := range via[leaf*servers:][:servers] {
+		for d, k := range w.Via[leaf*servers:][:servers] {
 			if k < Local || int(k) >= x.lanes {
 				return fmt.Errorf("plan for one LID: leaf %d wishes for lane %d to server %d, of %d lanes", leaf, k, d, x.lanes)
 			}
-			if k != Local && !x.alive(A, int(x.leafOf[d]), int(k)) {
+			if k != Local && !x.wishes(A, d, int(k), w.Down) {
 				k = Local
 			}
 			x.wish[A*servers+d] = k
@@ -153,9 +215,29 @@ func (x *oneLID) read(via []Lane) error {
 	return nil
 }
 
+// wishes tells whether a lane is up from leaf A to server d, and down by the lane wished
+// for, which it takes over.
+func (x *oneLID) wishes(A, d, k int, down []Lane) bool {
+	B, fall := int(x.leafOf[d]), k
+	if down != nil && x.cables != nil {
+		fall = int(down[d*x.lanes+k])
+	}
+	if !x.alive(A, B, k) || fall < 0 || fall >= x.lanes || !x.up[B*x.lanes+fall] {
+		return false
+	}
+	if x.cables == nil {
+		return true
+	}
+	at := d*x.lanes + x.spine[k]
+	if x.falls[at] == Local && x.spine[fall] == x.spine[k] {
+		x.falls[at] = Lane(fall)
+	}
+	return x.falls[at] == Lane(fall)
+}
+
 // alive tells whether a lane leads from leaf A to leaf B, another one.
 func (x *oneLID) alive(A, B, k int) bool {
-	return A != B && x.up[A*x.lanes+k] && x.up[B*x.lanes+k]
+	return A != B && x.up[A*x.lanes+k] && x.to[B*x.lanes+k]
 }
 
 // least is the larger of a tree's bound and the phases that one LID a server needs. The
@@ -164,7 +246,8 @@ func (x *oneLID) alive(A, B, k int) bool {
 // with less than C on one of them, there are n_A·C phases; and if what enters a leaf from
 // leaves with s servers or more cannot be shared out to lanes with less than C of these
 // on one, there are s·C. It comes in multiples of the greatest common divisor of the other
-// leaves' servers. Lanes that are kept are a bound by themselves.
+// leaves' servers. With several cables to a spine, units from one leaf to another are at
+// least as many on one of them as there are for each way.
 func (x *oneLID) least(b Bounds) (phases int, by Certificate) {
 	phases, by = b.LowerBound, b.Certificate
 	x.eachCrowd(func(units *laneFlow, s int) {
@@ -172,25 +255,46 @@ func (x *oneLID) least(b Bounds) (phases int, by Certificate) {
 			phases, by = s*C, ByLID
 		}
 	})
-	if x.keep {
-		if each := x.wished(0, x.size).fullest(); each > phases {
-			phases, by = each, ByLID
+	if x.cables != nil {
+		for A, size := range x.size {
+			for B, n := range x.size {
+				if A != B && x.joined(A, B) {
+					if each := size * ceilDiv(n, x.ways(A, B)); each > phases {
+						phases, by = each, ByLID
+					}
+				}
+			}
 		}
 	}
 	return phases, by
 }
 
+// ways is how many units can go from leaf A to leaf B side by side: over each spine as many as
+// it has cables to the one with fewer.
+func (x *oneLID) ways(A, B int) (n int) {
+	for k := range x.lanes {
+		if x.spine[k] == k {
+			up, down := 0, 0
+			for _, j := range x.cables[k] {
+				if x.up[A*x.lanes+j] {
+					up++
+				}
+				if x.up[B*x.lanes+j] {
+					down++
+				}
+			}
+			n += min(up, down)
+		}
+	}
+	return n
+}
+
 // eachCrowd calls count for all that shares the links of a leaf: units of s transfers
 // each, or of s or more, or what counts as several units.
 func (x *oneLID) eachCrowd(count func(units *laneFlow, s int)) {
-	sets := make([]LaneSet, x.leaves)
+	sets, to := make([]LaneSet, x.leaves), make([]LaneSet, x.leaves)
 	for A := range sets {
-		sets[A] = NewLaneSet(x.lanes)
-		for k, up := range x.lanesOf(A) {
-			if up {
-				sets[A].Add(k)
-			}
-		}
+		sets[A], to[A] = laneSet(x.lanesOf(A)), laneSet(x.to[A*x.lanes:][:x.lanes])
 	}
 	sizes := slices.Clone(x.size)
 	slices.Sort(sizes)
@@ -200,7 +304,7 @@ func (x *oneLID) eachCrowd(count func(units *laneFlow, s int)) {
 	crowd := func(A, s int, units func(B int) int) {
 		flow.clear()
 		for B := range x.leaves {
-			if n := units(B); A != B && n > 0 && flow.common(sets[A], sets[B], nil) {
+			if n := units(B); A != B && n > 0 && flow.common(sets[A], to[B], nil) {
 				flow.add(n)
 			}
 		}
@@ -242,7 +346,7 @@ func (x *oneLID) search(ctx context.Context, b Bounds, least int) (best *Grouped
 	x.setGroups(g)
 	leastBlocks := x.leastBlocks(g)
 	x.units = x.size
-	budget, tried := destWork, leastBlocks-1
+	budget, tried, groups := destWork, leastBlocks-1, !x.keep && x.cables == nil
 	consider := func(p *Grouped) {
 		if p != nil && (best == nil || p.Phases < best.Phases) {
 			best = p
@@ -262,7 +366,7 @@ func (x *oneLID) search(ctx context.Context, b Bounds, least int) (best *Grouped
 		return nil
 	}
 	for phases := least; best == nil || phases < best.Phases && budget > 0; phases += 1 + phases/128 {
-		if !x.keep && phases > g*leastBlocks {
+		if groups && phases > g*leastBlocks {
 			break
 		}
 		if phases/g > tried {
@@ -275,7 +379,7 @@ func (x *oneLID) search(ctx context.Context, b Bounds, least int) (best *Grouped
 			return nil, err
 		}
 	}
-	if !x.keep && (best == nil || best.Phases > g*leastBlocks) {
+	if groups && (best == nil || best.Phases > g*leastBlocks) {
 		p, err := planGroups(ctx, x.tree, b, 1, x.workers)
 		if err != nil {
 			return nil, err
@@ -283,4 +387,47 @@ func (x *oneLID) search(ctx context.Context, b Bounds, least int) (best *Grouped
 		consider(p)
 	}
 	return best, nil
+}
+
+// Keeps tells whether lanes for one LID a server, of which all that are up are those of a
+// wish, are found so that no link has more than so many transfers.
+func Keeps(t *Tree, w Wish, transfers int) bool {
+	w.Keep = true
+	x, err := newOneLID(t, w, 1)
+	if err != nil {
+		return false
+	}
+	x.manner = shiftLast
+	_, ok := x.choose(transfers, x.size, nil)
+	return ok
+}
+
+// ChooseLanes is lanes for one LID a server, as Grouped has them, on which no link has more
+// transfers than LeastOneLID, or hardly more. Those of the wish stay where that allows it,
+// and with Keep all that are up.
+func ChooseLanes(t *Tree, w Wish) (via, down []Lane, err error) {
+	x, err := newOneLID(t, w, 1)
+	if err != nil {
+		return nil, nil, err
+	}
+	least, _ := x.least(x.bounds())
+	for x.manner = shiftLast; ; least += 1 + least/128 {
+		budget := destWork / 64
+		if l, ok := x.choose(least, x.size, &budget); ok {
+			return x.byLeaf(l.via), l.downs(), nil
+		}
+	}
+}
+
+// byLeaf is lanes by leaf of the tree, Local for those without servers.
+func (x *oneLID) byLeaf(lanes []Lane) []Lane {
+	servers := len(x.leafOf)
+	via := slices.Repeat([]Lane{Local}, len(x.tree.Slots)*servers)
+	for leaf, slots := range x.tree.Slots {
+		if len(slots) > 0 {
+			copy(via[leaf*servers:], lanes[:servers])
+			lanes = lanes[servers:]
+		}
+	}
+	return via
 }

@@ -204,7 +204,7 @@ func (g *destFrame) transfers(outBin []int32) {
 			if k < 0 || outBin[A*g.lanes+int(k)] != u {
 				continue
 			}
-			v := g.inBin[d*g.lanes+int(k)]
+			v := g.inBin[d*g.lanes+g.down(d, int(k))]
 			g.runs = append(g.runs, run{int32(A*servers + d), int32(g.mult[A]), g.runOf[int(u)*g.n+int(v)]})
 			g.runOf[int(u)*g.n+int(v)] = int32(len(g.runs) - 1)
 			if counts[v] == 0 {
@@ -273,7 +273,7 @@ func (g *destFrame) watch() {
 	for unit, k := range g.via {
 		g.watched[unit] = [2]int32{server[unit%servers], -1}
 		if k >= 0 {
-			g.watched[unit][1] = link[int(g.leafOf[unit%servers])*g.lanes+int(k)]
+			g.watched[unit][1] = link[int(g.leafOf[unit%servers])*g.lanes+g.down(unit%servers, int(k))]
 		}
 	}
 	g.heard = make([]uint16, g.slots*len(g.leafOfW))

@@ -16,6 +16,7 @@ type laning struct {
 	in    []int       // [leaf·lanes + lane] transfers into a leaf
 	uses  []int       // [server·lanes + lane] transfers to a server
 	users []int       // [leaf·lanes + lane] servers of a leaf that receive on the lane
+	fall  []Lane      // [server·lanes + lane] the lane down from the spine of this first lane, Local while nothing comes; nil without spines
 	log   []move      // what the chain at hand has moved
 	shift *shiftLoads // nil where nobody looks at the linear shift
 }
@@ -35,6 +36,9 @@ func (x *oneLID) wished(slots int, mult []int) *laning {
 		uses: make([]int, servers*x.lanes), users: make([]int, x.leaves*x.lanes)}
 	for i := range l.via {
 		l.via[i] = Local
+	}
+	if x.cables != nil {
+		l.fall = slices.Repeat([]Lane{Local}, len(l.uses))
 	}
 	wish := x.wish
 	if wish == nil {
@@ -56,6 +60,12 @@ func (x *oneLID) choose(slots int, mult []int, budget *int) (*laning, bool) {
 	if x.keep {
 		l.countShift()
 		return l, l.placeRest()
+	}
+	if x.few {
+		if l.relieve(budget) {
+			return l, true
+		}
+		l = x.wished(slots, mult)
 	}
 	l.unsettle()
 	l.release()
@@ -87,28 +97,60 @@ func (l *laning) fullest() int {
 	return most
 }
 
+// down is the lane by which what comes up by lane k goes down to server d: the one that
+// its spine has for d, as wished if that is up, else one on which few receive.
+func (l *laning) down(d, k int) int {
+	if l.fall == nil {
+		return k
+	}
+	at, B := d*l.lanes+l.spine[k], int(l.leafOf[d])*l.lanes
+	if l.fall[at] != Local {
+		return int(l.fall[at])
+	}
+	if l.falls != nil && l.falls[at] != Local && l.up[B+int(l.falls[at])] {
+		return int(l.falls[at])
+	}
+	best := -1
+	for _, j := range l.cables[k] {
+		if l.up[B+j] && (best < 0 || l.in[B+j] < l.in[B+best] || l.in[B+j] == l.in[B+best] && j == k) {
+			best = j
+		}
+	}
+	return best
+}
+
 // put gives what leaf A sends to server d a lane, or takes it away.
 func (l *laning) put(A, d int, k Lane) {
-	B, i := int(l.leafOf[d]), A*len(l.leafOf)+d
+	B, i, fall := int(l.leafOf[d]), A*len(l.leafOf)+d, -1
+	if k >= 0 {
+		fall = l.down(d, int(k))
+	}
 	if was := int(l.via[i]); was >= 0 {
 		if l.shift != nil {
 			l.shiftBy(A, d, was, -1)
 		}
+		j := l.down(d, was)
 		l.out[A*l.lanes+was] -= l.mult[A]
-		l.in[B*l.lanes+was] -= l.mult[A]
-		if l.uses[d*l.lanes+was] -= l.mult[A]; l.uses[d*l.lanes+was] == 0 {
-			l.users[B*l.lanes+was]--
+		l.in[B*l.lanes+j] -= l.mult[A]
+		if l.uses[d*l.lanes+j] -= l.mult[A]; l.uses[d*l.lanes+j] == 0 {
+			l.users[B*l.lanes+j]--
+			if l.fall != nil {
+				l.fall[d*l.lanes+l.spine[was]] = Local
+			}
 		}
 	}
 	l.via[i] = k
 	if k >= 0 {
+		if l.fall != nil {
+			l.fall[d*l.lanes+l.spine[k]] = Lane(fall)
+		}
 		if l.shift != nil {
 			l.shiftBy(A, d, int(k), 1)
 		}
 		l.out[A*l.lanes+int(k)] += l.mult[A]
-		l.in[B*l.lanes+int(k)] += l.mult[A]
-		if l.uses[d*l.lanes+int(k)] += l.mult[A]; l.uses[d*l.lanes+int(k)] == l.mult[A] {
-			l.users[B*l.lanes+int(k)]++
+		l.in[B*l.lanes+fall] += l.mult[A]
+		if l.uses[d*l.lanes+fall] += l.mult[A]; l.uses[d*l.lanes+fall] == l.mult[A] {
+			l.users[B*l.lanes+fall]++
 		}
 	}
 }
@@ -121,7 +163,7 @@ func (l *laning) unsettle() {
 		if k != Local {
 			uses := l.uses[i%servers*l.lanes:][:l.lanes]
 			most := slices.Max(uses)
-			l.moved[i] = uses[k] < most || 3*most < l.slots
+			l.moved[i] = uses[l.down(i%servers, int(k))] < most || 3*most < l.slots
 		}
 	}
 }
@@ -134,13 +176,13 @@ func (l *laning) release() {
 		leaf, k := i/l.lanes, Lane(i%l.lanes)
 		for _, most := range []int{l.slots / 2, math.MaxInt} {
 			for d := 0; d < servers && l.out[i] > l.slots; d++ {
-				if l.via[leaf*servers+d] == k && l.uses[d*l.lanes+int(k)] <= most {
+				if l.via[leaf*servers+d] == k && l.uses[d*l.lanes+l.down(d, int(k))] <= most {
 					l.put(leaf, d, Local)
 				}
 			}
 			for at := 0; at < l.leaves*l.size[leaf] && l.in[i] > l.slots; at++ {
 				A, d := at/l.size[leaf], int(l.base[leaf])+at%l.size[leaf]
-				if l.via[A*servers+d] == k && l.uses[d*l.lanes+int(k)] <= most {
+				if l.lands(A, d) == int(k) && l.uses[d*l.lanes+int(k)] <= most {
 					l.put(A, d, Local)
 				}
 			}
@@ -177,19 +219,23 @@ func (l *laning) best(A, d int) int {
 	best, rank := -1, [4]int{}
 	for i := range l.lanes { // beginning anywhere
 		k := (i + A + B) % l.lanes
-		if !l.open(A, d, k) || l.out[A*l.lanes+k]+l.mult[A] > l.slots || l.in[B*l.lanes+k]+l.mult[A] > l.slots {
+		if !l.alive(A, B, k) || l.out[A*l.lanes+k]+l.mult[A] > l.slots {
+			continue
+		}
+		j := l.down(d, k)
+		if l.in[B*l.lanes+j]+l.mult[A] > l.slots {
 			continue
 		}
 		class := 3
-		switch users := l.users[B*l.lanes+k]; {
-		case users > 1 && l.uses[d*l.lanes+k] > 0:
+		switch users := l.users[B*l.lanes+j]; {
+		case users > 1 && l.uses[d*l.lanes+j] > 0:
 			class = 2
 		case users == 0:
 			class = 1
-		case users == 1 && l.uses[d*l.lanes+k] > 0:
+		case users == 1 && l.uses[d*l.lanes+j] > 0:
 			class = 0
 		}
-		r := [4]int{class, 0, l.in[B*l.lanes+k], l.out[A*l.lanes+k]}
+		r := [4]int{class, 0, l.in[B*l.lanes+j], l.out[A*l.lanes+k]}
 		if l.shift != nil {
 			r[1] = l.shiftCost(A, d, k)
 		}
@@ -203,20 +249,25 @@ func (l *laning) best(A, d int) int {
 	return best
 }
 
-// open tells whether a lane leads from leaf A to server d, and no other lane of its spine
-// is in use for that server.
-func (l *laning) open(A, d, k int) bool {
-	if !l.alive(A, int(l.leafOf[d]), k) {
-		return false
+// downs is the lane by which what comes up by a lane goes down to a server, [server·lanes +
+// lane]; nil without spines.
+func (l *laning) downs() []Lane {
+	if l.fall == nil {
+		return nil
 	}
-	if l.spine != nil {
-		for other, n := range l.uses[d*l.lanes:][:l.lanes] {
-			if n > 0 && other != k && l.spine[other] == l.spine[k] {
-				return false
-			}
-		}
+	downs := make([]Lane, len(l.fall))
+	for i := range downs {
+		downs[i] = l.fall[i-i%l.lanes+l.spine[i%l.lanes]]
 	}
-	return true
+	return downs
+}
+
+// lands is the lane by which what leaf A sends to server d goes down, negative for none.
+func (l *laning) lands(A, d int) int {
+	if k := l.via[A*len(l.leafOf)+d]; k != Local {
+		return l.down(d, int(k))
+	}
+	return -1
 }
 
 // force gives what leaf A sends to server d a lane with room at A, and moves what
@@ -225,7 +276,7 @@ func (l *laning) force(A, d int) bool {
 	B := int(l.leafOf[d])
 	for i := range l.lanes {
 		a := (i + A + B) % l.lanes
-		if !l.open(A, d, a) || l.out[A*l.lanes+a]+l.mult[A] > l.slots {
+		if !l.alive(A, B, a) || l.out[A*l.lanes+a]+l.mult[A] > l.slots {
 			continue
 		}
 		for b := range l.lanes {
@@ -244,7 +295,7 @@ func (l *laning) chain(A, d, a, b int) bool {
 	l.log = append(l.log[:0], move{A, d, l.via[A*len(l.leafOf)+d]})
 	l.put(A, d, Lane(a))
 	B := int(l.leafOf[d])
-	from, to, leaf, end := a, b, B, inward
+	from, to, leaf, end := l.down(d, a), b, B, inward
 	for range 4 * l.leaves {
 		load := l.in
 		if end == outward {
@@ -272,7 +323,11 @@ func (l *laning) displace(leaf, end, from, to int) int {
 	servers := len(l.leafOf)
 	try := func(A, d int) bool {
 		i := A*servers + d
-		if l.via[i] != Lane(from) || !l.moved[i] || !l.open(A, d, to) {
+		at := int(l.via[i])
+		if end == inward {
+			at = l.lands(A, d)
+		}
+		if at != from || !l.moved[i] || !l.alive(A, int(l.leafOf[d]), to) {
 			return false
 		}
 		for _, m := range l.log {
@@ -280,7 +335,7 @@ func (l *laning) displace(leaf, end, from, to int) int {
 				return false
 			}
 		}
-		l.log = append(l.log, move{A, d, Lane(from)})
+		l.log = append(l.log, move{A, d, l.via[i]})
 		l.put(A, d, Lane(to))
 		return true
 	}

@@ -29,11 +29,12 @@ func (l *laning) relieve(budget *int) bool {
 		*budget -= len(l.out)
 		unit, to, least := -1, -1, math.MaxInt
 		consider := func(A, d int) {
-			if l.via[A*servers+d] != Lane(k) {
+			at := int(l.via[A*servers+d])
+			if end == outward && at != k || end == inward && l.lands(A, d) != k {
 				return
 			}
 			*budget -= l.lanes
-			if lane, harm := l.lightest(A, d, k, tabu, turn); lane >= 0 {
+			if lane, harm := l.lightest(A, d, at, tabu, turn); lane >= 0 {
 				random = random*6364136223846793005 + 1442695040888963407
 				if harm = 4*harm + int(random>>62); harm < least {
 					unit, to, least = A*servers+d, lane, harm
@@ -54,7 +55,7 @@ func (l *laning) relieve(budget *int) bool {
 		if unit < 0 {
 			continue
 		}
-		tabu[unit*l.lanes+k] = turn + 8 + int32(random>>33%16)
+		tabu[unit*l.lanes+int(l.via[unit])] = turn + 8 + int32(random>>33%16)
 		l.put(unit/servers, unit%servers, Lane(to))
 	}
 	return false
@@ -94,15 +95,22 @@ func (l *laning) overloaded(turn int) (end, leaf, lane, over int) {
 // the one it has and those that are tabu: by the overload that comes and goes, then by
 // who else receives on it. It is −1 where there is none.
 func (l *laning) lightest(A, d, from int, tabu []int32, turn int32) (lane, harm int) {
-	B, n := int(l.leafOf[d]), l.mult[A]
+	B, n, was := int(l.leafOf[d]), l.mult[A], l.lands(A, d)
 	over := func(load, change int) int { return max(0, load+change-l.slots) - max(0, load-l.slots) }
 	lane, harm = -1, math.MaxInt
 	for k := range l.lanes {
 		if k == from || !l.alive(A, B, k) || tabu != nil && tabu[(A*len(l.leafOf)+d)*l.lanes+k] > turn {
 			continue
 		}
-		h := 4 * (over(l.out[A*l.lanes+k], n) + over(l.in[B*l.lanes+k], n))
-		switch users, uses := l.users[B*l.lanes+k], l.uses[d*l.lanes+k]; {
+		j := l.down(d, k)
+		h := 4 * over(l.out[A*l.lanes+k], n)
+		if j != was {
+			h += 4 * over(l.in[B*l.lanes+j], n)
+			if was >= 0 {
+				h += 4 * over(l.in[B*l.lanes+was], -n)
+			}
+		}
+		switch users, uses := l.users[B*l.lanes+j], l.uses[d*l.lanes+j]; {
 		case users == 1 && uses > 0:
 		case users == 0:
 			h++
@@ -116,7 +124,7 @@ func (l *laning) lightest(A, d, from int, tabu []int32, turn int32) (lane, harm 
 		}
 	}
 	if lane >= 0 && from >= 0 {
-		harm += 4 * (over(l.out[A*l.lanes+from], -n) + over(l.in[B*l.lanes+from], -n))
+		harm += 4 * over(l.out[A*l.lanes+from], -n)
 	}
 	return lane, harm
 }

@@ -113,7 +113,7 @@ func (s *destSeats) add(late []trip) {
 	for _, t := range late {
 		A, d := int(t.slot), int(t.server)
 		k := int(s.via[A*len(s.leafOf)+d])
-		takes := [3]int{A*s.lanes + k, in + int(s.leafOf[d])*s.lanes + k, server + d}
+		takes := [3]int{A*s.lanes + k, in + int(s.leafOf[d])*s.lanes + s.down(d, k), server + d}
 		at := 0
 		for at < len(extra) && (extra[at].sends[A] == s.size[A] || slices.ContainsFunc(takes[:], func(x int) bool { return extra[at].taken[x] })) {
 			at++
@@ -273,17 +273,7 @@ func (s *destSeats) enter(w *seater, A int) {
 
 // grouped is a plan with what tables and addresses follow from.
 func (s *destSeats) grouped(plan *Plan) *Grouped {
-	p := &Grouped{Plan: plan, LIDs: 1, GroupSize: slices.Max(s.size), Group: make([]int, plan.Servers), Via: make([]Lane, len(s.tree.Slots)*plan.Servers)}
-	for i := range p.Via {
-		p.Via[i] = Local
-	}
-	via := s.via
-	for leaf, slots := range s.tree.Slots {
-		if len(slots) > 0 {
-			copy(p.Via[leaf*plan.Servers:], via[:plan.Servers])
-			via = via[plan.Servers:]
-		}
-	}
+	p := &Grouped{Plan: plan, LIDs: 1, GroupSize: slices.Max(s.size), Group: make([]int, plan.Servers), Via: s.byLeaf(s.via), Down: s.downs()}
 	p.dropEmpty()
 	return p
 }

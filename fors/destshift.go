@@ -59,7 +59,7 @@ func (l *laning) countShift() {
 // shiftRows are the loads of both links of a unit, by phase.
 func (l *laning) shiftRows(A, d, k int) (out, in []uint8) {
 	s := l.shift
-	return s.load[outward][(A*l.lanes+k)*s.places:][:s.places], s.load[inward][(int(l.leafOf[d])*l.lanes+k)*s.places:][:s.places]
+	return s.load[outward][(A*l.lanes+k)*s.places:][:s.places], s.load[inward][(int(l.leafOf[d])*l.lanes+l.down(d, k))*s.places:][:s.places]
 }
 
 // shiftBy counts what leaf A sends to server d over a lane, or takes it away.

@@ -26,6 +26,13 @@ type Grouped struct {
 	LeastPhases int
 	// LeastBy says what proves LeastPhases of PlanOneLID; PlanGroups leaves it empty.
 	LeastBy Certificate
+	// Kept is the most transfers that kept lanes put on a link, which PlanOneLID cannot
+	// have fewer phases than; 0 where it keeps none. What is beyond LeastPhases is the
+	// price of keeping.
+	Kept int
+	// Down is [server][lane] the lane by which what comes up by a lane goes down to a
+	// server, Local where nothing does; nil where all goes down by the lane it comes up.
+	Down []Lane
 }
 
 // PlanGroups plans the complete exchange so that a leaf uses at most lids lanes

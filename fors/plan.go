@@ -39,6 +39,10 @@ type Tree struct {
 	// Closed, when not nil, tells that lane k cannot be addressed at server d
 	// (its LMC gives too few LIDs).
 	Closed func(d Server, k Lane) bool
+	// Spine, where not nil, is [lane] the spine of each lane, for trees with parallel
+	// cables. Plans for one LID a server alone know it: what comes up to a spine by one
+	// cable goes down by any, the same for all that the spine has for a server.
+	Spine []int
 }
 
 // Engine names how a plan was made.

@@ -17,6 +17,9 @@ func (t *Tree) validate() error {
 	if len(t.Up) != len(t.Slots) {
 		return fmt.Errorf("plan a tree of %d leaves: lane states are given for %d leaves", len(t.Slots), len(t.Up))
 	}
+	if t.Spine != nil && len(t.Spine) != t.Lanes {
+		return fmt.Errorf("plan a tree of %d lanes: spines are given for %d", t.Lanes, len(t.Spine))
+	}
 	most := 0
 	for leaf, slots := range t.Slots {
 		if len(t.Up[leaf]) != t.Lanes {

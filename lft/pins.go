@@ -14,6 +14,10 @@ type Pins struct {
 	// Lane is [leaf][server][LID], leaves and servers as in FatTree.Leaves and
 	// FatTree.Servers; negative where the rule holds.
 	Lane []int16
+	// Down is [server][LID][lane] the lane by which the spine of a lane has a LID, where it
+	// has several cables to the server's leaf; negative where the rule holds, nil where it
+	// does everywhere.
+	Down []int16
 }
 
 // Pin says over which lane a leaf sends to a host on another leaf by one of its LIDs.
@@ -27,10 +31,7 @@ type Pin struct {
 // BuildPinned makes tables as Build does, but for the entries that are pinned; pins
 // may be nil, and where there are more, these count. Entries that only complete tables
 // depend on all others, lest packets wait in a ring, and so on the pins. It fails, too,
-// where a pinned lane is not Full at both leaves, and where the server has no such LID.
-// Where the lane's spine has several cables to a leaf, it has the LID down the cable of
-// that lane, whatever it came by; so it fails where others come to the LID by another
-// lane of the spine.
+// where a pinned lane does not lead there, and where the server has no such LID.
 func BuildPinned(t *topology.FatTree, pins *Pins, more ...Pin) (*Tables, error) {
 	if err := t.Fabric.Validate(); err != nil {
 		return nil, fmt.Errorf("build tables: %w", err)
@@ -50,62 +51,23 @@ func BuildPinned(t *topology.FatTree, pins *Pins, more ...Pin) (*Tables, error) 
 		leaf := tables.Find(t.Leaves[p.Leaf].GUID)
 		tables.Switches[leaf].Out[int(t.Hosts[p.Host].LID)+p.LID] = t.Leaves[p.Leaf].Cables[p.Lane].LeafPort
 	}
-	if err := tables.pinSpines(t, pins, more); err != nil {
-		return nil, fmt.Errorf("build tables: %w", err)
+	if pins != nil && pins.Down != nil {
+		tables.pinSpines(t, pins)
 	}
 	complete(t, tables)
 	return tables, nil
 }
 
-// pinSpines has spines with several cables to a leaf lead pinned LIDs down the cable of
-// their lane.
-func (tables *Tables) pinSpines(t *topology.FatTree, pins *Pins, more []Pin) error {
-	if t.Lanes == len(t.Spines) {
-		return nil
-	}
-	all := more
-	if pins != nil {
-		for i, k := range pins.Lane {
-			if k >= 0 {
-				all = append(all, Pin{i / pins.LIDs / len(t.Servers), t.Servers[i/pins.LIDs%len(t.Servers)], i % pins.LIDs, int(k)})
-			}
+// pinSpines has spines lead LIDs down the pinned lanes.
+func (tables *Tables) pinSpines(t *topology.FatTree, pins *Pins) {
+	for i, down := range pins.Down {
+		if down < 0 {
+			continue
 		}
+		h := &t.Hosts[t.Servers[i/t.Lanes/pins.LIDs]]
+		spine := tables.Find(t.Spines[t.LaneOf[i%t.Lanes]].GUID)
+		tables.Switches[spine].Out[int(h.LID)+i/t.Lanes%pins.LIDs] = t.Leaves[h.Leaf].Cables[down].SpinePort
 	}
-	type place struct {
-		spine int
-		lid   topology.LID
-	}
-	taken, pinned := map[place]int{}, map[Pin]bool{}
-	served := make([]bool, len(t.Leaves))
-	for _, i := range t.Servers {
-		served[t.Hosts[i].Leaf] = true
-	}
-	for _, p := range all {
-		pinned[Pin{p.Leaf, p.Host, p.LID, 0}] = true
-	}
-	carries := func(own int, p Pin) bool { // its own lane has the LID from servers to the host's leaf
-		to := t.Hosts[p.Host].Leaf
-		for l := range t.Leaves {
-			if l != to && served[l] && t.LaneUp(l, own) && !pinned[Pin{l, p.Host, p.LID, 0}] {
-				return t.LaneUp(to, own)
-			}
-		}
-		return false
-	}
-	for _, p := range all {
-		h := &t.Hosts[p.Host]
-		at, own := place{t.LaneOf[p.Lane], h.LID + topology.LID(p.LID)}, t.LIDLane(h, p.LID)
-		k, again := taken[at]
-		if !again && t.LaneOf[own] == at.spine && carries(own, p) {
-			k, again = own, true
-		}
-		if again && k != p.Lane {
-			return fmt.Errorf("lane %d is pinned from leaf %d to LID %d of %s, and others come to it by lane %d of the same spine", p.Lane, p.Leaf, p.LID, h.Name, k)
-		}
-		taken[at] = p.Lane
-		tables.Switches[tables.Find(t.Spines[at.spine].GUID)].Out[at.lid] = t.Leaves[h.Leaf].Cables[p.Lane].SpinePort
-	}
-	return nil
 }
 
 // check tells whether the tree can carry the pin.
@@ -114,10 +76,21 @@ func (p Pin) check(t *topology.FatTree) error {
 	switch {
 	case p.LID >= 1<<h.LMC:
 		return fmt.Errorf("LID %d of %s is pinned, whose LMC is %d", p.LID, h.Name, h.LMC)
-	case p.Lane >= t.Lanes || p.Leaf == h.Leaf || h.Leaf < 0 || !t.LaneUp(p.Leaf, p.Lane) || !t.LaneUp(h.Leaf, p.Lane):
+	case p.Lane >= t.Lanes || p.Leaf == h.Leaf || h.Leaf < 0 || !t.LaneUp(p.Leaf, p.Lane) || !leadsTo(t, h.Leaf, p.Lane):
 		return fmt.Errorf("lane %d is pinned from leaf %d to %s on leaf %d: it does not join them", p.Lane, p.Leaf, h.Name, h.Leaf)
 	}
 	return nil
+}
+
+// leadsTo tells whether the spine of a lane has a cable to a leaf that schedules may use.
+func leadsTo(t *topology.FatTree, leaf, lane int) bool {
+	s := &t.Spines[t.LaneOf[lane]]
+	for k := s.First; k < s.First+s.Cables; k++ {
+		if t.LaneUp(leaf, k) {
+			return true
+		}
+	}
+	return false
 }
 
 // check tells whether the tree can carry the pins.
@@ -133,6 +106,14 @@ func (p *Pins) check(t *topology.FatTree) error {
 		leaf, j := i/p.LIDs/servers, i%p.LIDs
 		if err := (Pin{leaf, t.Servers[i/p.LIDs%servers], j, int(k)}).check(t); err != nil {
 			return err
+		}
+	}
+	if p.Down != nil && len(p.Down) != servers*p.LIDs*t.Lanes {
+		return fmt.Errorf("%d lanes down are pinned, want one for each of %d servers, %d LIDs and %d lanes", len(p.Down), servers, p.LIDs, t.Lanes)
+	}
+	for i, k := range p.Down {
+		if h := &t.Hosts[t.Servers[i/t.Lanes/p.LIDs]]; k >= 0 && (int(k) >= t.Lanes || t.LaneOf[k] != t.LaneOf[i%t.Lanes] || !t.LaneUp(h.Leaf, int(k))) {
+			return fmt.Errorf("lane %d is pinned down to %s for what comes up by lane %d: it is of another spine or down", k, h.Name, i%t.Lanes)
 		}
 	}
 	return nil

@@ -106,9 +106,14 @@ func TestPinsRefused(t *testing.T) {
 		{"no such lane", ft, 2, [3]int{1, 8, 0}, 3, "does not join them"},
 		{"no such LID", ft, 3, [3]int{1, 8, 2}, 2, "whose LMC is 1"},
 		{"no LIDs", ft, 0, [3]int{}, -1, "want one for each"},
-		{"parallel cables", double, 2, [3]int{1, 5, 0}, 2, "of the same spine"},
+		{"a cable of the spine", double, 2, [3]int{1, 5, 0}, 2, ""},
+		{"down a cable of another spine", double, -2, [3]int{1, 5, 0}, 2, "of another spine"},
 	} {
-		p := &Pins{LIDs: c.lids, Lane: make([]int16, len(c.tree.Leaves)*len(c.tree.Servers)*c.lids)}
+		p := &Pins{LIDs: max(c.lids, -c.lids)}
+		if c.lids < 0 { // down from each lane by the first
+			p.Down, c.lids = make([]int16, len(c.tree.Servers)*p.LIDs*c.tree.Lanes), p.LIDs
+		}
+		p.Lane = make([]int16, len(c.tree.Leaves)*len(c.tree.Servers)*c.lids)
 		for i := range p.Lane {
 			p.Lane[i] = -1
 		}

@@ -22,26 +22,19 @@ const (
 
 // crowding is how many fair shares of an exchange by base LIDs a cable may carry without a
 // warning.
-const crowding = 1.3
+const crowding = 1.1
 
-// planBase plans the complete exchange for programs that send to base LIDs. Every
-// base LID keeps the lane that it has on any tables, FatTree.LIDLane, wherever that
-// is up: only where it is dead the plan chooses another, so that no plan that goes
-// by lanes meets an entry of the base plan's own. Entries that are given stay.
-func planBase(ctx context.Context, t *topology.FatTree, given []lft.Pin) (*Schedule, error) {
+// planBase plans the complete exchange for programs that send to base LIDs.
+func (s Settings) planBase(ctx context.Context, t *topology.FatTree) (*Schedule, error) {
 	start := time.Now()
 	tree := forsTree(t)
 	tree.Closed = nil
-	if len(given) == 0 {
+	if len(s.given) == 0 {
 		if s, err := shiftOnBaseLIDs(ctx, t, tree); s != nil || err != nil {
 			return s, err
 		}
 	}
-	wish := fors.Wish{Via: baseLanes(t, tree, given), Keep: true}
-	if cabledTwice(t) {
-		wish.Spine = t.LaneOf
-	}
-	plan, err := fors.PlanOneLID(ctx, tree, wish)
+	plan, err := s.oneLID(ctx, t, tree)
 	if err != nil {
 		return nil, err
 	}
@@ -79,34 +72,35 @@ func bindBase(t *topology.FatTree, plan *fors.Grouped, start time.Time) (*Schedu
 			s.Rows.DLID[i] = t.Hosts[t.Servers[d]].LID
 		}
 	}
-	s.LIDs, s.least, s.by, s.pins = 1, plan.LeastPhases, plan.LeastBy, pins(t, plan, 0)
+	s.LIDs, s.least, s.by, s.kept, s.pins = 1, plan.LeastPhases, plan.LeastBy, plan.Kept, pins(t, plan, 0)
 	s.Took = time.Since(start)
 	return s, nil
 }
 
 // base is the plan for base LIDs beside a schedule, nil and a warning where there is
 // none. A schedule that sends to base LIDs alone is its own.
-func base(ctx context.Context, t *topology.FatTree, beside *Schedule, given []lft.Pin) (*Schedule, []Warning, error) {
+func (s Settings) base(ctx context.Context, t *topology.FatTree, beside *Schedule) (*Schedule, []Warning, error) {
 	if beside != nil && beside.onBaseLIDs() {
 		return beside, nil, nil
 	}
-	s, err := planBase(ctx, t, given)
+	b, err := s.planBase(ctx, t)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, nil, ctx.Err()
 		}
 		return nil, []Warning{{Code: NoBasePlan, Text: fmt.Sprintf("there is no plan for programs that send to base LIDs: %v", err)}}, nil
 	}
-	if s.pins != nil {
-		s.spare()
+	if b.pins != nil {
+		b.spare()
 	}
-	return s, nil, nil
+	return b, nil, nil
 }
 
 // bounded takes the bound of the plan beside it if that is higher, and warns where the
-// base plan has more phases.
+// base plan has more phases. With parallel cables that bound is of lanes, which have the
+// same cable at both ends.
 func (s *Schedule) bounded(b fors.Bounds) {
-	if b.LowerBound > s.least {
+	if b.LowerBound > s.least && !cabledTwice(s.Tree) {
 		s.least, s.by = b.LowerBound, b.Certificate
 		s.Plan.LowerBound, s.Plan.Certificate = s.least, s.by
 	}
@@ -145,7 +139,7 @@ func (s *Schedule) onBaseLIDs() bool {
 func (s *Schedule) spare() {
 	t := s.Tree
 	for i, k := range s.pins.Lane {
-		if h := &t.Hosts[t.Servers[i%len(t.Servers)]]; k >= 0 && int(k) == t.LIDLane(h, 0) {
+		if h := &t.Hosts[t.Servers[i%len(t.Servers)]]; k >= 0 && int(k) == t.LIDLane(h, 0) && t.LaneUp(h.Leaf, int(k)) {
 			s.pins.Lane[i] = int16(fors.Local)
 		}
 	}
@@ -156,7 +150,8 @@ func cabledTwice(t *topology.FatTree) bool {
 	return slices.ContainsFunc(t.Spines, func(s topology.Spine) bool { return s.Cables > 1 })
 }
 
-// overlay makes one of two sets of pins, of which no LID is in both.
+// overlay makes one of two sets of pins, of which no LID is in both; only the second may
+// have lanes down.
 func overlay(t *topology.FatTree, a, b *lft.Pins) *lft.Pins {
 	if a == nil || b == nil {
 		if a == nil {
@@ -164,7 +159,7 @@ func overlay(t *topology.FatTree, a, b *lft.Pins) *lft.Pins {
 		}
 		return a
 	}
-	out := &lft.Pins{LIDs: max(a.LIDs, b.LIDs)}
+	out := &lft.Pins{LIDs: max(a.LIDs, b.LIDs), Down: b.Down}
 	for i := range len(t.Leaves) * len(t.Servers) {
 		for j := range out.LIDs {
 			lane := int16(fors.Local)

@@ -14,6 +14,9 @@ import (
 // servers are counted without gaps instead.
 func forsTree(t *topology.FatTree) *fors.Tree {
 	tree := &fors.Tree{Lanes: t.Lanes}
+	if cabledTwice(t) {
+		tree.Spine = t.LaneOf
+	}
 	last, dense := -1, false
 	for _, i := range t.Servers {
 		h := &t.Hosts[i]
@@ -46,10 +49,11 @@ func forsTree(t *topology.FatTree) *fors.Tree {
 	return tree
 }
 
-// closesLanes tells whether some server has fewer LIDs than there are lanes.
+// closesLanes tells whether some server has fewer LIDs than there are lanes, those that stand
+// for none left out.
 func closesLanes(t *topology.FatTree) bool {
 	for _, i := range t.Servers {
-		if 1<<t.Hosts[i].LMC < t.Lanes {
+		if h := &t.Hosts[i]; 1<<h.LMC < t.Lanes || h.Moved && 1<<h.LMC == t.Lanes {
 			return true
 		}
 	}

@@ -23,7 +23,7 @@ func MakeFrom(ctx context.Context, t *topology.FatTree, s Settings, old *phaseta
 		return nil, err
 	}
 	if e := r.Plan.Engine; changed > 0 && r.LIDs == LaneLIDs && (e == fors.Exact || e == fors.Algorithm) {
-		rest, err := Remaining(ctx, t, old, 0)
+		rest, err := Remaining(ctx, r.Tree, old, 0)
 		if err != nil {
 			return nil, err
 		}

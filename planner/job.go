@@ -24,6 +24,10 @@ var ErrNoMember = errors.New("none of the job's hosts is attached to the fabric"
 // (Settings.TablesFollow), the lane of a transfer is what those tables make of the
 // destination's LIDs, and the plan is of engine conservative.
 func PlanJob(ctx context.Context, t *topology.FatTree, members []topology.GUID, s Settings, on ...*lft.Tables) (*Schedule, error) {
+	return s.planJob(ctx, s.Apart(t), members, on)
+}
+
+func (s Settings) planJob(ctx context.Context, t *topology.FatTree, members []topology.GUID, on []*lft.Tables) (*Schedule, error) {
 	if len(on) == 0 {
 		return nil, errors.New("plan a job: the tables in force are not known")
 	}
@@ -38,7 +42,7 @@ func PlanJob(ctx context.Context, t *topology.FatTree, members []topology.GUID, 
 	var schedule *Schedule
 	if lids > 0 {
 		schedule, err = carriedBy(ctx, sub, lids, on)
-	} else if schedule, err = Plan(ctx, sub, Settings{LIDs: LaneLIDs}); err == nil {
+	} else if schedule, err = (Settings{LIDs: LaneLIDs}).plan(ctx, sub); err == nil {
 		schedule, err = schedule.Verified(ctx, on...)
 	}
 	if err != nil {

@@ -30,12 +30,18 @@ func PlanJobFixed(ctx context.Context, t *topology.FatTree, on ...*lft.Tables) (
 	}
 	tree, tables := forsTree(t), lft.Common(on...)
 	wish := fors.Wish{Keep: true}
+	if tree.Spine != nil {
+		wish.Down = slices.Repeat([]fors.Lane{fors.Local}, len(t.Servers)*t.Lanes)
+	}
 	for _, leaf := range leavesWithServers(t) {
-		for _, i := range t.Servers {
-			h, lane := &t.Hosts[i], int(fors.Local)
+		for d, i := range t.Servers {
+			h, lane, down := &t.Hosts[i], int(fors.Local), 0
 			if h.Leaf != leaf {
-				if lane = laneOf(t, tables, leaf, h.Leaf, h.LID); lane < 0 {
+				if lane, down = lanesOf(t, tables, leaf, h.Leaf, h.LID); lane < 0 {
 					return nil, ErrNotRouted
+				}
+				if wish.Down != nil {
+					wish.Down[d*t.Lanes+lane] = fors.Lane(down)
 				}
 			}
 			wish.Via = append(wish.Via, fors.Lane(lane))
@@ -44,6 +50,9 @@ func PlanJobFixed(ctx context.Context, t *topology.FatTree, on ...*lft.Tables) (
 	plan, err := fors.PlanOneLID(ctx, tree, wish)
 	if err != nil {
 		return nil, err
+	}
+	if plan.Kept > plan.LeastPhases {
+		plan.LeastPhases, plan.LeastBy = plan.Kept, fors.ByLID
 	}
 	s, err := bindBase(t, plan, start)
 	if err != nil {
@@ -277,10 +286,11 @@ func (s *Schedule) On(t *topology.FatTree) *Schedule {
 // Where tables follow from the fabric's plan, the job's lanes are what the tables make of
 // base LIDs, once these are routed by the job's own plan.
 func PlanJobBeside(ctx context.Context, t *topology.FatTree, job *Job, jobs []Job, s Settings, on ...*lft.Tables) (*Schedule, error) {
+	t = s.Apart(t)
 	sub := JobGround(t, job, jobs, s)
 	follow, err := s.TablesFollow(t)
 	if err != nil || !follow {
-		return PlanJob(ctx, sub, job.Members, s, on...)
+		return s.planJob(ctx, sub, job.Members, on)
 	}
 	fixed, err := PlanJobFixed(ctx, sub, on...)
 	if err == nil {
@@ -294,7 +304,7 @@ func PlanJobBeside(ctx context.Context, t *topology.FatTree, job *Job, jobs []Jo
 			return fixed, nil
 		}
 	}
-	other, err2 := PlanJob(ctx, sub, job.Members, s, on...)
+	other, err2 := s.planJob(ctx, sub, job.Members, on)
 	if err == nil && (err2 != nil || fixed.Plan.Phases < other.Plan.Phases) {
 		return fixed, nil
 	}

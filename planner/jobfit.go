@@ -41,6 +41,7 @@ func carriedBy(ctx context.Context, t *topology.FatTree, lids int, on []*lft.Tab
 // way is how a leaf reaches a server.
 type way struct {
 	lane int16
+	down int16 // the lane that it comes down by, of the same spine
 	dlid topology.LID
 }
 
@@ -119,22 +120,25 @@ func waysTo(t *topology.FatTree, on []*lft.Tables, leaf int, h *topology.Host) [
 	var out []way
 	for j := range 1 << h.LMC {
 		lid := h.LID + topology.LID(j)
-		lane := laneOf(t, on[0], leaf, h.Leaf, lid)
-		if lane < 0 || slices.ContainsFunc(out, func(x way) bool { return int(x.lane) == lane }) ||
-			slices.ContainsFunc(on[1:], func(other *lft.Tables) bool { return laneOf(t, other, leaf, h.Leaf, lid) != lane }) {
+		lane, down := lanesOf(t, on[0], leaf, h.Leaf, lid)
+		if lane < 0 || slices.ContainsFunc(out, func(x way) bool { return int(x.lane) == lane && int(x.down) == down }) ||
+			slices.ContainsFunc(on[1:], func(other *lft.Tables) bool {
+				up, fall := lanesOf(t, other, leaf, h.Leaf, lid)
+				return up != lane || fall != down
+			}) {
 			continue
 		}
-		out = append(out, way{int16(lane), lid})
+		out = append(out, way{int16(lane), int16(down), lid})
 	}
 	return out
 }
 
-// laneOf is the lane on which the tables lead a LID from one leaf to another, −1
-// where that is none that is up at both.
-func laneOf(t *topology.FatTree, tables *lft.Tables, from, to int, lid topology.LID) int {
+// lanesOf is the lane by which the tables lead a LID up from one leaf, and that by which its
+// spine has it down to another one, −1 where there are none that are up.
+func lanesOf(t *topology.FatTree, tables *lft.Tables, from, to int, lid topology.LID) (up, down int) {
 	leaf := tables.Find(t.Leaves[from].GUID)
 	if leaf < 0 {
-		return -1
+		return -1, -1
 	}
 	out := tables.Port(leaf, lid)
 	for k, c := range t.Leaves[from].Cables {
@@ -142,12 +146,13 @@ func laneOf(t *topology.FatTree, tables *lft.Tables, from, to int, lid topology.
 			continue
 		}
 		spine := tables.Find(t.Spines[t.LaneOf[k]].GUID)
-		back := t.Leaves[to].Cables[k]
-		if spine >= 0 && back.State == topology.Full && tables.Port(spine, lid) == back.SpinePort {
-			return k
+		for j, back := range t.Leaves[to].Cables {
+			if spine >= 0 && t.LaneOf[j] == t.LaneOf[k] && back.State == topology.Full && tables.Port(spine, lid) == back.SpinePort {
+				return k, j
+			}
 		}
 	}
-	return -1
+	return -1, -1
 }
 
 // plan places every pair and lays the phases out.
@@ -202,10 +207,10 @@ func (w *fit) place(s, d int) {
 	best := placed{phase: -1, src: s, dst: d}
 	if src.Leaf == dst.Leaf {
 		best.phase = firstFree(w.sends[s], w.hears[d], nil, nil)
-		best.way = way{int16(fors.Local), dst.LID}
+		best.way = way{int16(fors.Local), int16(fors.Local), dst.LID}
 	}
 	for _, x := range w.ways[src.Leaf*len(t.Servers)+d] {
-		phase := firstFree(w.sends[s], w.hears[d], w.up[src.Leaf*t.Lanes+int(x.lane)], w.down[dst.Leaf*t.Lanes+int(x.lane)])
+		phase := firstFree(w.sends[s], w.hears[d], w.up[src.Leaf*t.Lanes+int(x.lane)], w.down[dst.Leaf*t.Lanes+int(x.down)])
 		if best.phase < 0 || phase < best.phase {
 			best.phase, best.way = phase, x
 		}
@@ -218,7 +223,7 @@ func (w *fit) place(s, d int) {
 	w.hears[d].mark(best.phase)
 	if best.lane != int16(fors.Local) {
 		w.up[src.Leaf*t.Lanes+int(best.lane)].mark(best.phase)
-		w.down[dst.Leaf*t.Lanes+int(best.lane)].mark(best.phase)
+		w.down[dst.Leaf*t.Lanes+int(best.down)].mark(best.phase)
 	}
 	w.put = append(w.put, best)
 }

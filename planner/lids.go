@@ -81,14 +81,15 @@ func (l *LIDs) UnmarshalJSON(data []byte) error {
 // TablesFollow tells whether the tables of the tree follow from a plan, which
 // Route then returns with them.
 func (s Settings) TablesFollow(t *topology.FatTree) (bool, error) {
-	lids, err := s.groups(t)
+	lids, err := s.groups(s.Apart(t))
 	return lids > 0, err
 }
 
 // groups is how many LIDs of a server plans of the tree use where the lane is up
 // to each leaf, 0 where each lane has a LID of its own. At a spine with several cables
 // to a leaf the table knows the destination alone: trees with parallel cables that have
-// too few LIDs for their lanes use the base LID. Of several LIDs the base LID is for the base plan, and the others
+// too few LIDs for their lanes use the base LID. Where base LIDs are apart (Apart), lanes
+// have the LIDs after them. Of several LIDs the base LID is for the base plan, and the others
 // for groups of senders (fors.PlanGroups); of two there is only one group to be had,
 // which is no better than the base plan.
 func (s Settings) groups(t *topology.FatTree) (int, error) {
@@ -96,9 +97,8 @@ func (s Settings) groups(t *topology.FatTree) (int, error) {
 	for _, i := range t.Servers {
 		least = min(least, 1<<t.Hosts[i].LMC)
 	}
-	exact := s.Engine == "" || s.Engine == Auto || s.Engine == string(fors.Exact)
 	switch {
-	case len(t.Servers) == 0, s.LIDs == LaneLIDs, s.LIDs == AutoLIDs && (least >= t.Lanes || !exact):
+	case len(t.Servers) == 0, s.LIDs == LaneLIDs, s.LIDs == AutoLIDs && (!closesLanes(t) || !s.exact()):
 		return 0, nil
 	case s.LIDs == AutoLIDs && cabledTwice(t):
 		return 1, nil
@@ -106,7 +106,7 @@ func (s Settings) groups(t *topology.FatTree) (int, error) {
 		return one(least), nil
 	case s.LIDs < 1:
 		return 0, fmt.Errorf("lids %d: want a number from 1 to %d", s.LIDs, 1<<topology.MaxLMC)
-	case !exact:
+	case !s.exact():
 		return 0, fmt.Errorf("lids %d does not go with engine %s, which knows lanes alone: use auto or exact", s.LIDs, s.Engine)
 	case cabledTwice(t):
 		return 0, fmt.Errorf("lids %d does not go with parallel cables (%d lanes on %d spines): use lanes", s.LIDs, t.Lanes, len(t.Spines))
@@ -149,7 +149,7 @@ func grouped(ctx context.Context, t *topology.FatTree, lids int, s Settings) (*S
 		}
 	}
 	if lids == 1 || s.LIDs == AutoLIDs {
-		one, err := oneLID(ctx, t, tree, s.given, lids == 1)
+		one, err := s.oneLID(ctx, t, tree)
 		if cabledTwice(t) { // lanes that have LIDs of their own may do as well, and have no tables of their own
 			other, err2 := schedule(ctx, t, s)
 			if err != nil || err2 == nil && len(other.Plan.Unreachable) <= len(one.Unreachable) && other.Plan.Phases <= one.Phases {
@@ -170,146 +170,16 @@ func grouped(ctx context.Context, t *topology.FatTree, lids int, s Settings) (*S
 	return bindGroups(t, plan, 1, start)
 }
 
-// oneLID plans for base LIDs alone: on the lanes that they have where these are up,
-// unless others save more than a sixteenth of the phases, and none are given, and the plan
-// stands alone. Where lanes stay, base LIDs stay spread for those who know of no plan.
-func oneLID(ctx context.Context, t *topology.FatTree, tree *fors.Tree, given []lft.Pin, alone bool) (*fors.Grouped, error) {
-	wish := fors.Wish{Via: baseLanes(t, tree, given), Keep: true}
-	if cabledTwice(t) {
-		wish.Spine, alone = t.LaneOf, false // lanes that are chosen anew do not go with spines
-	}
-	plan, err := fors.PlanOneLID(ctx, tree, wish)
-	if err != nil && ctx.Err() == nil && wish.Spine != nil {
-		toAll(tree, wish)
-		plan, err = fors.PlanOneLID(ctx, tree, wish)
-	}
-	if err != nil || !alone || len(given) > 0 || plan.LeastBy != fors.ByLID && plan.Phases == plan.LeastPhases {
-		return plan, err
-	}
-	wish.Keep = false
-	free, err := fors.PlanOneLID(ctx, tree, wish)
-	if err != nil || 16*free.Phases < 15*plan.Phases {
-		return free, err
-	}
-	return plan, nil
-}
-
-// toAll gives base LIDs other lanes where theirs do not lead to them from all leaves: for a
-// server each spine has one lane, the same for all leaves.
-func toAll(tree *fors.Tree, wish fors.Wish) {
-	n, d := tree.Servers(), 0
-	for B, slots := range tree.Slots {
-		load := make([]int, tree.Lanes) // transfers to leaf B
-		for range slots {
-			c := cover{tree, wish.Spine, load, B, make([]int, len(tree.Slots)), make([]bool, tree.Lanes), map[int]bool{}, 1 << 10}
-			own := wish.Via[(B+1)%len(tree.Slots)*n+d]
-			if !(tree.Up[B][own] && c.with(int(own))) && !c.rest() {
-				return // one of its own servers is out of reach, and so it stays
-			}
-			for A := range tree.Slots {
-				wish.Via[A*n+d] = fors.Local
-				for k := range tree.Lanes {
-					if k = (k + int(own)) % tree.Lanes; A != B && c.taken[k] && tree.Up[A][k] {
-						wish.Via[A*n+d] = fors.Lane(k)
-						load[k] += len(tree.Slots[A])
-						break
-					}
-				}
-			}
-			d++
-		}
-	}
-}
-
-// cover looks for lanes to leaf B, one of a spine at most, by which all leaves reach a server
-// there.
-type cover struct {
-	tree    *fors.Tree
-	spine   []int // [lane]
-	load    []int // [lane]
-	B       int
-	reached []int        // [leaf] by how many of the lanes
-	taken   []bool       // [lane]
-	used    map[int]bool // spines
-	work    int          // lanes that may still be tried
-}
-
-// with takes a lane, and others for what that does not reach.
-func (c *cover) with(k int) bool {
-	c.mark(k, 1)
-	if c.rest() {
-		return true
-	}
-	c.mark(k, -1)
-	return false
-}
-
-func (c *cover) mark(k, by int) {
-	c.taken[k], c.used[c.spine[k]] = by > 0, by > 0
-	for A, up := range c.tree.Up {
-		if up[k] {
-			c.reached[A] += by
-		}
-	}
-}
-
-// rest takes lanes for the leaves that are not reached, first for one that has the fewest to
-// choose from, and of these first those that carry the least.
-func (c *cover) rest() bool {
-	var few []int
-	left := false
-	for A := range c.tree.Slots {
-		if A == c.B || c.reached[A] > 0 {
-			continue
-		}
-		var lanes []int
-		for k := range c.tree.Lanes {
-			if c.tree.Up[A][k] && c.tree.Up[c.B][k] && !c.used[c.spine[k]] {
-				lanes = append(lanes, k)
-			}
-		}
-		if !left || len(lanes) < len(few) {
-			few, left = lanes, true
-		}
-	}
-	slices.SortStableFunc(few, func(a, b int) int { return c.load[a] - c.load[b] })
-	for _, k := range few {
-		if c.work--; c.work < 0 {
-			return false
-		}
-		if c.with(k) {
-			return true
-		}
-	}
-	return !left
-}
-
-// baseLanes is the lane that every leaf with servers sends to each base LID on, on
-// tables without pins and damage, but for those that are given.
-func baseLanes(t *topology.FatTree, tree *fors.Tree, given []lft.Pin) []fors.Lane {
-	var lanes []fors.Lane
-	for range tree.Slots {
-		for _, i := range t.Servers {
-			lanes = append(lanes, fors.Lane(t.LIDLane(&t.Hosts[i], 0)))
-		}
-	}
-	leaves := leavesWithServers(t)
-	for _, p := range given {
-		leaf, sends := slices.BinarySearch(leaves, p.Leaf)
-		if d, serves := slices.BinarySearch(t.Servers, p.Host); sends && serves && p.LID == 0 {
-			lanes[leaf*len(t.Servers)+d] = fors.Lane(p.Lane)
-		}
-	}
-	return lanes
-}
-
 // pins is the plan's choice of lanes as the tables need it, for the LIDs of a server
 // from the given one on.
 func pins(t *topology.FatTree, plan *fors.Grouped, first int) *lft.Pins {
 	lids := first + plan.LIDs
-	p := &lft.Pins{LIDs: lids, Lane: make([]int16, len(t.Leaves)*plan.Servers*lids)}
-	for i := range p.Lane {
-		p.Lane[i] = int16(fors.Local)
+	p := &lft.Pins{LIDs: lids, Lane: slices.Repeat([]int16{int16(fors.Local)}, len(t.Leaves)*plan.Servers*lids)}
+	if plan.Down != nil {
+		p.Down = make([]int16, len(plan.Down))
+		for i, k := range plan.Down {
+			p.Down[i] = int16(k)
+		}
 	}
 	row, last := plan.Servers*plan.LIDs, -1 // a leaf's lanes; the plan leaves out leaves without servers
 	at := 0

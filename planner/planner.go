@@ -29,6 +29,12 @@ type Settings struct {
 	// fabric may leave out; nil means DefaultMaxUnreachable. A plan that would leave out
 	// more is not made: *TooManyUnreachable.
 	MaxUnreachable *float64
+	// KeepPrice is the share of phases by which a plan for base LIDs may be longer so that
+	// base LIDs keep their lanes; nil means DefaultKeepPrice.
+	KeepPrice *float64
+	// Before is the plan for base LIDs in force, whose lanes are kept as long as that is worth
+	// its price; nil for none.
+	Before *phasetable.View `json:"-"`
 	// Jobs are the exchanges among some of the servers: those whose base LIDs are routed
 	// have entries in the tables. Their members are FatTree hosts that are Moved.
 	Jobs []Job `json:",omitempty"`
@@ -61,6 +67,7 @@ type Schedule struct {
 	pins  *lft.Pins        // what its tables have of its own, nil for those that any plan can use
 	least int              // phases that the LIDs in use allow
 	by    fors.Certificate // what proves that
+	kept  int              // transfers that kept lanes put on a cable
 
 	meanwhile bool // a shift, until a failure calls for a plan with tables of its own
 }
@@ -93,6 +100,7 @@ func Make(ctx context.Context, t *topology.FatTree, s Settings) (*Result, error)
 	if err := s.mayPlan(t); err != nil {
 		return nil, err
 	}
+	t = s.Apart(t)
 	r, err := begin(ctx, t, s)
 	if err != nil {
 		return nil, err
@@ -125,13 +133,18 @@ func Make(ctx context.Context, t *topology.FatTree, s Settings) (*Result, error)
 // the lanes that live.
 func Route(ctx context.Context, t *topology.FatTree, s Settings) (*Result, error) {
 	if s.mayPlan(t) != nil {
-		r, err := new(Result), error(nil)
-		if r.Tables, r.Times, err = route(ctx, t, nil); err == nil {
-			_, err = r.weigh(t)
+		t = s.Apart(t)
+		pins, err := s.unplanned(t)
+		if err != nil {
+			return nil, err
+		}
+		r := new(Result)
+		if r.Tables, r.Times, err = route(ctx, t, pins); err == nil {
+			r.Notes, err = r.weigh(t)
 		}
 		return r, err
 	}
-	return begin(ctx, t, s)
+	return begin(ctx, s.Apart(t), s)
 }
 
 // begin does so where there may be a plan.
@@ -146,24 +159,24 @@ func begin(ctx context.Context, t *topology.FatTree, s Settings) (*Result, error
 	}
 	s.given = jobs.pins
 	if lids == 0 {
-		return carried(ctx, t, nil, jobs)
+		return s.carried(ctx, t, nil, jobs)
 	}
 	schedule, err := grouped(ctx, t, lids, s)
 	if err != nil {
 		return nil, err
 	}
-	return carried(ctx, t, schedule, jobs)
+	return s.carried(ctx, t, schedule, jobs)
 }
 
 // carried builds the tables that follow from the schedule, if there is one, from the plan
 // for base LIDs and from those of jobs, and verifies these on those. A schedule that fails is
 // replaced by a conservative one on the tables that carry any, and a warning says so.
 // A base plan that fails is left out, and so is what the tables have of it.
-func carried(ctx context.Context, t *topology.FatTree, s *Schedule, jobs routed) (*Result, error) {
+func (by Settings) carried(ctx context.Context, t *topology.FatTree, s *Schedule, jobs routed) (*Result, error) {
 	r := &Result{Schedule: s}
 	start := time.Now()
 	var err error
-	if r.Base, r.Notes, err = base(ctx, t, s, jobs.pins); err != nil {
+	if r.Base, r.Notes, err = by.base(ctx, t, s); err != nil {
 		return nil, err
 	}
 	took := time.Since(start)
@@ -189,7 +202,7 @@ func carried(ctx context.Context, t *topology.FatTree, s *Schedule, jobs routed)
 	}
 	if s != nil {
 		if err := s.Check(r.Tables); err != nil {
-			return s.replaced(ctx, err, jobs)
+			return by.replaced(ctx, s, err, jobs)
 		}
 		r.Times.Plan = s.Took
 	}
@@ -205,12 +218,12 @@ func carried(ctx context.Context, t *topology.FatTree, s *Schedule, jobs routed)
 }
 
 // replaced is a conservative schedule on the tables that carry any.
-func (s *Schedule) replaced(ctx context.Context, why error, jobs routed) (*Result, error) {
+func (by Settings) replaced(ctx context.Context, s *Schedule, why error, jobs routed) (*Result, error) {
 	second, err := conservative(ctx, s.Tree)
 	if err != nil {
 		return nil, errors.Join(why, err)
 	}
-	r, err := carried(ctx, s.Tree, nil, jobs)
+	r, err := by.carried(ctx, s.Tree, nil, jobs)
 	if err != nil || second.Check(r.Tables) != nil {
 		return nil, why
 	}
@@ -268,6 +281,10 @@ func (s *Schedule) replaces(failed *Schedule, why error) {
 // verifying it: see Schedule.Verified. Where tables follow from the plan, Route
 // gives both.
 func Plan(ctx context.Context, t *topology.FatTree, s Settings) (*Schedule, error) {
+	return s.plan(ctx, s.Apart(t))
+}
+
+func (s Settings) plan(ctx context.Context, t *topology.FatTree) (*Schedule, error) {
 	if err := s.mayPlan(t); err != nil {
 		return nil, err
 	}
@@ -335,7 +352,11 @@ func (s *Schedule) warn() {
 // lmcText says what it costs that servers have fewer LIDs than there are lanes,
 // and what to do.
 func (s *Schedule) lmcText() string {
-	text := fmt.Sprintf("the servers' LMC gives fewer LIDs than the %d lanes: ", s.Tree.Lanes)
+	need, of := s.Tree.Lanes, ""
+	if allMoved(s.Tree) {
+		need, of = need+1, " and a base LID apart from these"
+	}
+	text := fmt.Sprintf("the servers' LMC gives fewer LIDs than the %d lanes%s: ", s.Tree.Lanes, of)
 	const mended = ", and a failure is mended by tables first, then the plan"
 	switch {
 	case s.LIDs > 0 && s.Plan.Gap() > 0:
@@ -349,5 +370,5 @@ func (s *Schedule) lmcText() string {
 	default:
 		text += "some lanes are closed to some servers"
 	}
-	return text + fmt.Sprintf("; set lmc in opensm.conf so that 2^lmc ≥ %d", s.Tree.Lanes)
+	return text + fmt.Sprintf("; set lmc in opensm.conf so that 2^lmc ≥ %d", need)
 }

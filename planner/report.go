@@ -43,6 +43,9 @@ type Report struct {
 type BaseReport struct {
 	phasetable.Summary
 	phasetable.Proof
+	// Kept is the most transfers that kept lanes put on a cable, which the plan cannot have
+	// fewer phases than; beyond the bound it is what keeping lanes costs.
+	Kept int `json:"kept,omitempty"`
 	// Moved counts the leaves' entries for base LIDs that do not take the lane that
 	// they have on a whole fabric.
 	Moved       int      `json:"moved"`
@@ -68,7 +71,7 @@ func (s *Schedule) baseReport() *BaseReport {
 		return nil
 	}
 	b := &BaseReport{Summary: phasetable.Summarize(string(s.Plan.Engine), s.Plan.Phases, s.least),
-		Proof: phasetable.Proof{UnreachablePairs: len(s.Plan.Unreachable), Certificate: string(s.by)}, Warnings: []string{}, PlanSeconds: s.Took.Seconds()}
+		Proof: phasetable.Proof{UnreachablePairs: len(s.Plan.Unreachable), Certificate: string(s.by)}, Kept: s.kept, Warnings: []string{}, PlanSeconds: s.Took.Seconds()}
 	for _, w := range s.Warnings {
 		b.Warnings = append(b.Warnings, w.Code)
 	}
@@ -164,22 +167,23 @@ const (
 	UnreachableFile = "unreachable.csv"
 	BaseFile        = "base.csv"
 	BaseBinaryFile  = "base.bin"
+	BaselineFile    = "baseline.json"
 )
 
-// WriteDir writes phases.csv, phases.bin, unreachable.csv, lfts.dump, base.csv and
-// base.bin where there is a plan for base LIDs, and, last, plan.json into dir, which
-// it creates.
+// WriteDir writes phases.csv, phases.bin, unreachable.csv, lfts.dump, baseline.json,
+// base.csv and base.bin where there is a plan for base LIDs, and, last, plan.json into
+// dir, which it creates.
 func (r *Result) WriteDir(dir string) error {
 	var base *phasetable.Table
 	if r.Base != nil {
 		base = r.Base.Table(0)
 	}
-	return WriteFiles(dir, r.Table(0), base, r.Tables, r.Tree.Fabric, r.Plan.Unreachable, r.Report())
+	return WriteFiles(dir, r.Table(0), base, r.Tables, r.Tree.Fabric, r.Tree.Baseline.Encode(), r.Plan.Unreachable, r.Report())
 }
 
 // WriteFiles writes the files of WriteDir for any plan. There is none of a base plan that is
 // nil, and no CSV file of a plan without rows.
-func WriteFiles(dir string, plan, base *phasetable.Table, tables *lft.Tables, f *topology.Fabric, unreachable []fors.Pair, report any) error {
+func WriteFiles(dir string, plan, base *phasetable.Table, tables *lft.Tables, f *topology.Fabric, baseline []byte, unreachable []fors.Pair, report any) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
@@ -206,7 +210,7 @@ func WriteFiles(dir string, plan, base *phasetable.Table, tables *lft.Tables, f 
 	if err != nil {
 		return err
 	}
-	files = append(files, file{UnreachableFile, cut.Bytes()}, file{TablesFile, dump.Bytes()}, file{ReportFile, append(text, '\n')})
+	files = append(files, file{UnreachableFile, cut.Bytes()}, file{TablesFile, dump.Bytes()}, file{BaselineFile, baseline}, file{ReportFile, append(text, '\n')})
 	for _, f := range files {
 		if err := os.WriteFile(filepath.Join(dir, f.name), f.data, 0o644); err != nil {
 			return err

@@ -139,7 +139,7 @@ func (r *Result) WriteDir(dir string) error {
 	if r.Base != nil && len(r.Tree.Servers) <= MostListed {
 		base = r.Base.Table(0)
 	}
-	return planner.WriteFiles(dir, table, base, r.Tables, r.Tree.Fabric, r.Plan.Unreachable, r.Report())
+	return planner.WriteFiles(dir, table, base, r.Tables, r.Tree.Fabric, r.Tree.Baseline.Encode(), r.Plan.Unreachable, r.Report())
 }
 
 // Unreachable lists the pairs of servers that have no way to each other, in order.

@@ -1,6 +1,11 @@
 package sim
 
-import "github.com/forsd/forsd/topology"
+import (
+	"fmt"
+
+	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/topology"
+)
 
 // LinearShift is the linear-shift exchange of the servers of t on base LIDs. The
 // servers are numbered leaf by leaf by slot α, s = leaf·slots + α, where slots is
@@ -51,4 +56,33 @@ func HostShift(hosts []topology.EndPort) []Row {
 		}
 	}
 	return rows
+}
+
+// AllAtOnce simulates that each of some hosts of fabric f sends to the base LID of every
+// other one, all in one phase.
+func AllAtOnce(f *topology.Fabric, tables *lft.Tables, hosts []topology.EndPort) (*Result, error) {
+	r := newRunner(f, tables)
+	ends := make([]int32, len(hosts))
+	for i := range hosts {
+		if ends[i] = r.find(hosts[i].GUID); ends[i] < 0 {
+			return nil, fmt.Errorf("simulate: no port of the fabric has GUID %s", hosts[i].GUID)
+		}
+		r.count(ends[i])
+	}
+	r.result.Phases, r.result.PerPhaseMax = 1, make([]int, 1)
+	row := make([]transfer, 0, len(ends))
+	for _, src := range ends {
+		row = row[:0]
+		for _, dst := range ends {
+			if src != dst {
+				row = append(row, transfer{src: src, dst: dst, lid: r.ends[dst].LID})
+			}
+		}
+		r.addLoad(row)
+		r.path = r.path[:0]
+		r.result.Transfers += len(row)
+	}
+	r.measure(0)
+	r.summarise()
+	return &r.result, nil
 }

@@ -66,6 +66,18 @@ func (b *Baseline) Lanes() int {
 	return k
 }
 
+// LIDs is how many LIDs of a host plans that choose lanes can use: one for each lane, and a
+// base LID apart from these where a leaf has more hosts than there are lanes.
+func (b *Baseline) LIDs() int {
+	lanes := b.Lanes()
+	for i := range b.Leaves {
+		if len(b.Leaves[i].Slots) > lanes {
+			return lanes + 1
+		}
+	}
+	return lanes
+}
+
 // Encode prints the baseline as its file holds it.
 func (b *Baseline) Encode() []byte { return encodeBaseline(b) }
 

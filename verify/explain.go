@@ -126,7 +126,7 @@ func (c *exchange) lane(ph, s int) *Violation {
 	if lane < 0 || lane >= lanes {
 		return violation(NotLocal, ph, "%s goes from leaf %s to leaf %s and has lane %d: want 0 to %d", c.name(ph, s), c.label(src.at), c.label(dst.at), lane, lanes-1)
 	}
-	rise, fall := c.up[int(src.leaf)*lanes+lane], c.down[int(dst.leaf)*lanes+lane]
+	rise, fall := c.up[int(src.leaf)*lanes+lane], c.down[int(dst.leaf)*lanes+c.fall(int(dst.leaf), lane, lid)]
 	for _, end := range [...]struct {
 		hop
 		at int32

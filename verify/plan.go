@@ -55,7 +55,9 @@ func (r *Rows) Put(t *topology.FatTree, phase, src, dst int, lane int16, dlid to
 // receives from at most one other in a phase (rows already let it send to one
 // only); a transfer's DLID is one of the destination's LIDs and leads over
 // ports that are up to the destination, in two hops between switches over
-// exactly the two cables of its lane, or within the leaf; and no directed link
+// exactly the two cables of its lane, or within the leaf; a spine with several cables
+// to the destination's leaf may have the LID down another one of them that is Full; and no
+// directed link
 // carries two transfers of one phase. A pair may be unreachable only where its
 // leaves share no lane that is Full at both and that the destination has a LID
 // for. The error is a *Violation: the first by phase, then source; unreachable
@@ -101,6 +103,7 @@ type exchange struct {
 	rows     Rows
 	servers  []server
 	up, down []hop   // [leaf][lane] over a Full cable up to the spine and down from it; by −1 and to nowhere otherwise
+	several  bool    // a spine has several cables to a leaf
 	arrives  []int16 // [slot of a destination's LID] the lane, plus one, by which it is known to arrive from the spine on
 	received []int32 // [server] the last phase in which it received, plus one
 	taken    []int32 // [channel] the last phase in which a transfer took it, plus one
@@ -118,7 +121,7 @@ func newExchange(t *topology.FatTree, n *network, r Rows) *exchange {
 			lid: int32(host.LID), lids: 1 << host.LMC, slot: slots}
 		slots += 1 << host.LMC
 	}
-	c.arrives = make([]int16, slots)
+	c.arrives, c.several = make([]int16, slots), t.Lanes > len(t.Spines)
 	c.up, c.down = make([]hop, len(t.Leaves)*t.Lanes), make([]hop, len(t.Leaves)*t.Lanes)
 	for l := range t.Leaves {
 		for k, cable := range t.Leaves[l].Cables {
@@ -189,15 +192,19 @@ func (c *exchange) phase(ph int) int {
 		if uint(k) >= uint(lanes) {
 			return s
 		}
-		rise, fall := &up[int(src.leaf)*lanes+k], &down[int(dst.leaf)*lanes+k]
+		j := k
+		if c.several {
+			j = c.fall(int(dst.leaf), k, lid)
+		}
+		rise, fall := &up[int(src.leaf)*lanes+k], &down[int(dst.leaf)*lanes+j]
 		if a != rise.by || *fall == noHop || rise.to != fall.by>>portBits {
 			return s
 		}
-		if known := &arrives[dst.slot+int32(lid)-dst.lid]; *known != lane[s]+1 {
+		if known := &arrives[dst.slot+int32(lid)-dst.lid]; *known != int16(j)+1 {
 			if !c.arrivesBy(fall, lid, dst.end) {
 				return s
 			}
-			*known = lane[s] + 1
+			*known = int16(j) + 1
 		}
 		b := fall.by
 		if taken[a] == mark || taken[b] == mark {
@@ -206,6 +213,17 @@ func (c *exchange) phase(ph int) int {
 		taken[a], taken[b] = mark, mark
 	}
 	return -1
+}
+
+// fall is the lane, of those of lane k's spine, by which the spine's table has a LID to a leaf
+// over a Full cable; k itself where there is none.
+func (c *exchange) fall(leaf, k, lid int) int {
+	for j, spine := range c.tree.LaneOf {
+		if h := &c.down[leaf*c.tree.Lanes+j]; spine == c.tree.LaneOf[k] && h.by >= 0 && c.through(h.by>>portBits, lid) == h.by {
+			return j
+		}
+	}
+	return k
 }
 
 // arrivesBy tells whether a spine forwards a LID by its hop down, and the leaf there to

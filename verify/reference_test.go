@@ -129,6 +129,11 @@ func slowTransfer(t *topology.FatTree, tables *lft.Tables, src, dst *topology.Ho
 			return fmt.Errorf("lane %d", lane)
 		}
 		up, down := t.Leaves[src.Leaf].Cables[lane], t.Leaves[dst.Leaf].Cables[lane]
+		for k, c := range t.Leaves[dst.Leaf].Cables { // the spine may have another cable for the LID
+			if t.LaneOf[k] == t.LaneOf[lane] && c.State == topology.Full && len(way) > 1 && way[1].Port == c.SpinePort {
+				down = c
+			}
+		}
 		if up.State != topology.Full || down.State != topology.Full {
 			return fmt.Errorf("lane %d down", lane)
 		}

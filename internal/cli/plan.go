@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -35,14 +36,16 @@ func planCommand() *cobra.Command {
 		Short: "Plan the exchange on a fabric, with tables that carry it",
 		Long: `Plan computes the phases of a complete all-to-all exchange on the fabric of a
 topology file and the forwarding tables that carry them, verifies the plan on the
-tables, and writes plan.json, phases.csv, lfts.dump, phases.bin and
-unreachable.csv. With --fail it shows what a failure would cost. A plan that would
+tables, and writes plan.json, phases.csv, lfts.dump, phases.bin,
+unreachable.csv and baseline.json. With --fail it shows what a failure would cost. A plan that would
 leave out more than --max-unreachable of the pairs of servers is refused, and
 nothing is written.
 
 With --from, pairs of servers keep the lanes and LIDs that they have by the plan in a
 directory, where these live and, on two levels, the plan gets no longer, and plan.json
 counts those that do not: pairs_changed. "forsctl diff --json DIR DIR" lists them.
+The baseline is that of the plan in the directory, unless --baseline names another: a
+spine or leaf that the topology lacks is missing, and the others keep their numbers.
 
 With --lmc and a fabric of a smaller LMC, LIDs are numbered anew, as OpenSM would do:
 so plan shows what another LMC would give, and whether there are enough LIDs.
@@ -91,6 +94,11 @@ func (f *planFlags) run(cmd *cobra.Command) error {
 	}
 	if !(f.mayLeaveOut >= 0 && f.mayLeaveOut <= 1) {
 		return fmt.Errorf("--max-unreachable %v: want a share from 0 to 1", f.mayLeaveOut)
+	}
+	if f.from != "" && f.fabric.Baseline == "" {
+		if kept := filepath.Join(f.from, planner.BaselineFile); exists(kept) {
+			f.fabric.Baseline = kept
+		}
 	}
 	tree, pods, err := f.fabric.EitherTree()
 	if err != nil {

@@ -234,7 +234,7 @@ func (s *setup) measure(f *topology.Fabric) {
 	}
 	s.Lanes = base.Lanes()
 	s.want.Lanes = s.Lanes
-	lmc, enough := opensm.SuitableLMC(s.Lanes, s.Hosts, s.Switches)
+	lmc, enough := opensm.SuitableLMC(base.LIDs(), s.Hosts, s.Switches)
 	if s.LMC = lmc; !enough {
 		s.Notes = append(s.Notes, fmt.Sprintf("an LID for each of %d lanes would take more LIDs than there are (%d): with LMC %d plans take a few phases more, see forsctl plan --lids",
 			s.Lanes, topology.MaxUnicastLID, s.LMC))

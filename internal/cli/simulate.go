@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -18,6 +19,7 @@ import (
 const (
 	linearShift = "linear-shift"
 	hostShift   = "host-shift"
+	allAtOnce   = "all-at-once"
 )
 
 func simulateCommand() *cobra.Command {
@@ -25,7 +27,7 @@ func simulateCommand() *cobra.Command {
 	var lfts string
 	var schedules []string
 	cmd := &cobra.Command{
-		Use:   "simulate --topology FILE --lfts FILE --schedule linear-shift|host-shift|FILE…",
+		Use:   "simulate --topology FILE --lfts FILE --schedule linear-shift|host-shift|all-at-once|FILE…",
 		Short: "Count the transfers on every link, phase by phase, of any schedule over any tables",
 		Long: `Simulate walks every transfer of a schedule through forwarding tables and counts
 the transfers on every link. A phase takes as long as its busiest link has
@@ -35,8 +37,10 @@ exchange that takes no longer than the servers' own cables dictate.
 The tables may be forsd's or OpenSM's own (opensm-lfts.dump, or the output of
 dump_fts). The schedule is linear-shift, in which every server of a fat tree
 sends to the one p places on in phase p, on base LIDs; host-shift, the same for
-the hosts of a fabric of any shape, in the order of their switches; or a
-phases.csv or phases.bin, on any shape as well.
+the hosts of a fabric of any shape, in the order of their switches; all-at-once, in
+which every server of a fat tree, or every host of another fabric, sends to all others
+in one phase, on base LIDs, as programs do that keep no order; or a phases.csv or
+phases.bin, on any shape as well.
 
 Several schedules are several exchanges side by side, such as jobs: phase p of
 each runs in step p, and a phase of one takes as long as the busiest link that it
@@ -51,6 +55,9 @@ can meet.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if len(schedules) == 0 {
 				schedules = []string{""}
+			}
+			if len(schedules) == 1 && schedules[0] == allAtOnce {
+				return simulateAtOnce(cmd, &fabric, lfts)
 			}
 			var f *topology.Fabric
 			rows := make([][]sim.Row, len(schedules))
@@ -76,8 +83,43 @@ can meet.`,
 	}
 	registerFabric(&fabric, cmd)
 	cmd.Flags().StringVar(&lfts, "lfts", "", "forwarding tables: lfts.dump, opensm-lfts.dump, or the output of dump_fts")
-	cmd.Flags().StringArrayVar(&schedules, "schedule", nil, "linear-shift, or a phases.csv or phases.bin; repeatable")
+	cmd.Flags().StringArrayVar(&schedules, "schedule", nil, "linear-shift, host-shift, or a phases.csv or phases.bin, repeatable; or all-at-once")
 	return cmd
+}
+
+// simulateAtOnce shows what a whole exchange puts on cables at once.
+func simulateAtOnce(cmd *cobra.Command, f *fabricflags.Fabric, lfts string) error {
+	var fabric *topology.Fabric
+	var hosts []topology.EndPort
+	tree, pods, err := f.EitherTree()
+	if pods != nil {
+		tree = pods.Exchange()
+	}
+	if other := new(topology.NotFatTree); errors.As(err, &other) {
+		if fabric, err = f.Read(); err == nil {
+			err = f.Damage(fabric)
+		}
+		if err == nil {
+			hosts, err = f.Without(fabric, fabric.ConnectedHosts())
+		}
+	} else if err == nil {
+		fabric = tree.Fabric
+		for _, i := range tree.Servers {
+			hosts = append(hosts, tree.Hosts[i].EndPort)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	tables, err := fabricflags.ReadTablesOf(cmd, fabric, f.Topology, lfts)
+	if err != nil {
+		return err
+	}
+	result, err := sim.AllAtOnce(fabric, tables, hosts)
+	if err != nil {
+		return fmt.Errorf("%s on %s: %w", allAtOnce, f.Topology, err)
+	}
+	return command.Show(cmd, result, func(w io.Writer) { printSimulation(w, result) })
 }
 
 // scheduled reads the fabric and the schedule. Only the linear shift needs a fat
@@ -85,7 +127,9 @@ can meet.`,
 func scheduled(f *fabricflags.Fabric, schedule string) (*topology.Fabric, []sim.Row, error) {
 	switch schedule {
 	case "":
-		return nil, nil, fmt.Errorf("--schedule is missing: want linear-shift, host-shift, or a phases.csv or phases.bin")
+		return nil, nil, fmt.Errorf("--schedule is missing: want linear-shift, host-shift, all-at-once, or a phases.csv or phases.bin")
+	case allAtOnce:
+		return nil, nil, fmt.Errorf("--schedule %s is one phase in which all send to all: simulate it alone", allAtOnce)
 	case linearShift:
 		tree, pods, err := f.EitherTree()
 		if err != nil {

@@ -124,6 +124,9 @@ type Planning struct {
 	// MaxUnreachable is the share of the ordered pairs of servers that a plan may
 	// leave out, 0 to 1.
 	MaxUnreachable float64 `yaml:"max_unreachable"`
+	// KeepPrice is the share of phases by which a plan for base LIDs may be longer so that
+	// base LIDs keep their lanes, from 0 to 1.
+	KeepPrice float64 `yaml:"keep_price"`
 }
 
 // Jobs says what exchanges among some of the servers get.
@@ -241,7 +244,7 @@ func Default() *Config {
 		Planning: Planning{
 			Engine:       EngineAuto,
 			LIDs:         planner.AutoLIDs,
-			OtherFabrics: OtherRefuse, MaxUnreachable: planner.DefaultMaxUnreachable,
+			OtherFabrics: OtherRefuse, MaxUnreachable: planner.DefaultMaxUnreachable, KeepPrice: planner.DefaultKeepPrice,
 		},
 		Jobs:   Jobs{BaseLIDs: planner.RouteAuto},
 		Drains: Drains{Grace: 10 * time.Second},

@@ -72,7 +72,7 @@ opensm:
   install_command: [push]
 api: {socket: /s, socket_mode: 0600, listen: "[::1]:7480", names: [fabric.example.org], read_over_tcp: false, tls: {listen: ":7481", certificate: /t.pem, key: /t.key, client_ca: /ca.pem, revoked: /crl.pem}, administrators: [anna, "cn:root"], operators: ["@ops"], viewers: ["ou:hosts"]}
 peer: {timeout: 3s}
-planning: {engine: exact, lids: 2, exclude: '^(login|adm)\d+', roles: {aggregation: an, gateway: '^gw', storage: st, management: mgmt}, other_fabrics: liquid, max_unreachable: 0.25}
+planning: {engine: exact, lids: 2, exclude: '^(login|adm)\d+', roles: {aggregation: an, gateway: '^gw', storage: st, management: mgmt}, other_fabrics: liquid, max_unreachable: 0.25, keep_price: 0.5}
 jobs: {base_lids: never, own_lanes: true}
 drains: {grace: 7s}
 damping: {hold_down: 1s, max_hold_down: 1s, flaps: 1, window: 3s}
@@ -108,7 +108,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 		Peer: Peer{Timeout: 3 * time.Second},
 		Planning: Planning{Engine: EngineExact, LIDs: 2, Exclude: regexp.MustCompile(`^(login|adm)\d+`),
 			Roles:        Roles{regexp.MustCompile("an"), regexp.MustCompile("^gw"), regexp.MustCompile("st"), regexp.MustCompile("mgmt")},
-			OtherFabrics: OtherLiquid, MaxUnreachable: 0.25},
+			OtherFabrics: OtherLiquid, MaxUnreachable: 0.25, KeepPrice: 0.5},
 		Jobs:    Jobs{BaseLIDs: planner.RouteNever, OwnLanes: true},
 		Drains:  Drains{Grace: 7 * time.Second},
 		Damping: Damping{HoldDown: time.Second, MaxHoldDown: time.Second, Flaps: 1, Window: 3 * time.Second},

@@ -62,6 +62,9 @@ func (c *Config) problems() []Problem {
 	if !(c.Safety.MaxLoss > 0 && c.Safety.MaxLoss <= 1) {
 		v.add("safety.max_loss", "%v is not a share of the servers: want more than 0 and at most 1", c.Safety.MaxLoss)
 	}
+	if !(c.Planning.KeepPrice >= 0 && c.Planning.KeepPrice <= 1) {
+		v.add("planning.keep_price", "%v is not a share of the phases: want 0 to 1", c.Planning.KeepPrice)
+	}
 	if !(c.Planning.MaxUnreachable >= 0 && c.Planning.MaxUnreachable <= 1) {
 		v.add("planning.max_unreachable", "%v is not a share of the pairs: want 0 to 1", c.Planning.MaxUnreachable)
 	}

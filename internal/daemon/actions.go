@@ -93,7 +93,7 @@ func (x *actions) readBack(ctx context.Context, a controller.ReadBack) controlle
 		x.markRead(v, swept)
 		return controller.ReadBackDone{Match: true}
 	}
-	want, err := v.Route(ctx, a.Hold, x.planning)
+	want, err := v.Route(ctx, a.Hold, x.press.Settings())
 	if err != nil {
 		return controller.ReadBackDone{Err: err.Error()}
 	}

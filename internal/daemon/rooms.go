@@ -162,7 +162,7 @@ func (r *rooms) resume() error {
 // planning is how plans are made, with a memory of plans made ahead.
 func planning(c *config.Config) planner.Settings {
 	p := &c.Planning
-	return planner.Settings{Engine: string(p.Engine), LIDs: p.LIDs, Memory: &planner.Memory{}, MaxUnreachable: &p.MaxUnreachable, JobLIDs: c.Jobs.BaseLIDs}
+	return planner.Settings{Engine: string(p.Engine), LIDs: p.LIDs, Memory: &planner.Memory{}, MaxUnreachable: &p.MaxUnreachable, KeepPrice: &p.KeepPrice, JobLIDs: c.Jobs.BaseLIDs}
 }
 
 func finder(c *config.OpenSM) opensm.Finder {

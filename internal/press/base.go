@@ -27,7 +27,7 @@ func (p *Press) PublishBase(ctx context.Context, v *view.View, a controller.Plan
 		}
 		return
 	}
-	r, err := v.Route(ctx, a.Hold, p.Planning)
+	r, err := v.Route(ctx, a.Hold, p.Settings())
 	if err == nil {
 		p.Board.SetLoad(r.Load)
 	}

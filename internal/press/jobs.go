@@ -89,7 +89,7 @@ func (p *Press) publishJobBases(ctx context.Context, v *view.View, a controller.
 	if v.JobsOnRoutes() {
 		return // their plans send to base LIDs
 	}
-	r, err := v.Route(ctx, a.Hold, p.Planning)
+	r, err := v.Route(ctx, a.Hold, p.Settings())
 	if err != nil {
 		return // the fabric's own plan for base LIDs has said so
 	}

@@ -48,6 +48,14 @@ type Press struct {
 // New is a press.
 func New(parts Parts) *Press { return &Press{Parts: parts} }
 
+// Settings are those by which tables follow from plans: base LIDs keep the lanes of the plan
+// for them published last.
+func (p *Press) Settings() planner.Settings {
+	s := p.Planning
+	s.Before = p.Board.LastBase()
+	return s
+}
+
 // Plan makes and verifies the plan that the controller asks for.
 func (p *Press) Plan(ctx context.Context, a controller.Plan) controller.Event {
 	err := p.makePlan(ctx, a)
@@ -88,7 +96,7 @@ func (p *Press) makePlan(ctx context.Context, a controller.Plan) error {
 		plan = p.planOnRoutes
 	} else if v.Pods != nil {
 		plan = p.planWithTables
-	} else if follow, err := p.Planning.TablesFollow(v.Tree); err != nil {
+	} else if follow, err := p.Planning.TablesFollow(v.Held(a.Hold)); err != nil {
 		return err
 	} else if follow {
 		plan = p.planWithTables
@@ -114,7 +122,7 @@ func (p *Press) makePlan(ctx context.Context, a controller.Plan) error {
 // entries that all of these tables have in common takes its place until then, if the one in
 // force is broken.
 func (p *Press) planWithTables(ctx context.Context, v *view.View, a controller.Plan) (c candidate, err error) {
-	r, err := v.Route(ctx, a.Hold, p.Planning)
+	r, err := v.Route(ctx, a.Hold, p.Settings())
 	if err != nil {
 		return c, err
 	}
@@ -257,7 +265,7 @@ func (p *Press) planJobs(ctx context.Context, v *view.View, a controller.Plan) (
 	}
 	on := p.Desk.Possible()
 	if v.Kind != controller.OwnRoutes {
-		r, err := v.Route(ctx, a.Hold, p.Planning)
+		r, err := v.Route(ctx, a.Hold, p.Settings())
 		if err != nil {
 			return nil, err
 		}
@@ -312,7 +320,7 @@ func (p *Press) Put(e *store.Epoch, info store.EpochInfo) error {
 // Write brings the tables up to date that OpenSM loads, if they are not.
 func (p *Press) Write(ctx context.Context, a controller.Write) (changed bool, err error) {
 	v := view.Of(a.Fabric)
-	r, err := v.Route(ctx, a.Hold, p.Planning)
+	r, err := v.Route(ctx, a.Hold, p.Settings())
 	if err != nil {
 		return false, err
 	}
@@ -356,7 +364,7 @@ func (p *Press) layOut(ctx context.Context, v *view.View, a controller.Plan) err
 	if !p.Paired {
 		return nil
 	}
-	r, err := v.Route(ctx, a.Hold, p.Planning)
+	r, err := v.Route(ctx, a.Hold, p.Settings())
 	if err != nil {
 		return err
 	}

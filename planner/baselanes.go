@@ -1,0 +1,286 @@
+package planner
+
+import (
+	"context"
+	"slices"
+
+	"github.com/forsd/forsd/fors"
+	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/phasetable"
+	"github.com/forsd/forsd/topology"
+)
+
+// DefaultKeepPrice is the share of phases by which a plan for base LIDs may be longer so
+// that base LIDs keep their lanes.
+const DefaultKeepPrice = 0.02
+
+// afford is the most phases that a plan for base LIDs may have if that keeps lanes.
+func (s Settings) afford(least int) int {
+	price := DefaultKeepPrice
+	if s.KeepPrice != nil {
+		price = *s.KeepPrice
+	}
+	return least + int(price*float64(least))
+}
+
+// Apart is the tree with its hosts marked as Moved where base LIDs do not take the lanes that
+// they have by their number (FatTree.LIDLane): there plans that choose lanes do without base
+// LIDs, and those for base LIDs may have any lane. So it is where these lanes put more
+// transfers on a cable than the price of keeping them allows, be it in the whole tree of the
+// baseline or with what has failed in it. The LMC does not count, unless the settings have
+// plans that choose lanes need base LIDs for them.
+func (s Settings) Apart(t *topology.FatTree) *topology.FatTree {
+	if len(t.Servers) == 0 || t.Lanes == 0 || allMoved(t) || !s.mayPart(t) {
+		return t
+	}
+	tree := forsTree(t)
+	whole, own := wholeTree(t)
+	if s.affords(whole, fors.Wish{Via: own}) && s.affords(tree, fors.Wish{Via: baseLanes(t, tree, nil)}) {
+		return t
+	}
+	out := *t
+	out.Hosts = slices.Clone(t.Hosts)
+	for i := range out.Hosts {
+		out.Hosts[i].Moved = true
+	}
+	return &out
+}
+
+// allMoved tells whether all servers are marked.
+func allMoved(t *topology.FatTree) bool {
+	return !slices.ContainsFunc(t.Servers, func(i int) bool { return !t.Hosts[i].Moved })
+}
+
+// mayPart tells whether plans that choose lanes need not have base LIDs for that.
+func (s Settings) mayPart(t *topology.FatTree) bool {
+	forced := s.LIDs == LaneLIDs || s.LIDs == AutoLIDs && !s.exact()
+	return !forced || !slices.ContainsFunc(t.Servers, func(i int) bool { return 1<<t.Hosts[i].LMC <= t.Lanes })
+}
+
+// exact tells whether plans may be of the exact engine, which those of groups are.
+func (s Settings) exact() bool {
+	return s.Engine == "" || s.Engine == Auto || s.Engine == string(fors.Exact)
+}
+
+// affords tells whether lanes can be kept at the price that there is for it.
+func (s Settings) affords(tree *fors.Tree, wish fors.Wish) bool {
+	if fors.Keeps(tree, wish, s.afford(tree.Servers()-1)) {
+		return true
+	}
+	least, _, err := fors.LeastOneLID(tree)
+	return err == nil && least > tree.Servers()-1 && fors.Keeps(tree, wish, s.afford(least))
+}
+
+// wholeTree is the tree of the baseline, with all its hosts and cables, and the lanes of base
+// LIDs there by their number.
+func wholeTree(t *topology.FatTree) (*fors.Tree, []fors.Lane) {
+	tree := &fors.Tree{Lanes: t.Lanes}
+	if cabledTwice(t) {
+		tree.Spine = t.LaneOf
+	}
+	var row, via []fors.Lane
+	for l := range t.Baseline.Leaves {
+		leaf := &t.Baseline.Leaves[l]
+		up, slots := make([]bool, t.Lanes), []int{}
+		for k := range up {
+			up[k] = leaf.Uplinks[k] != topology.Uplink{}
+		}
+		for α := range leaf.Slots {
+			if leaf.Slots[α].GUID != 0 {
+				slots = append(slots, α)
+				row = append(row, fors.Lane((α+leaf.First)%t.Lanes))
+			}
+		}
+		tree.Up, tree.Slots = append(tree.Up, up), append(tree.Slots, slots)
+	}
+	for range tree.Slots {
+		via = append(via, row...)
+	}
+	return tree, via
+}
+
+// chosenLanes is the lane that every leaf with servers sends to each base LID over, where
+// base LIDs are apart, while nothing has failed: the one by its number as far as that is good
+// for all. The hosts of a leaf beyond a multiple of the lanes have no such lane.
+func chosenLanes(t *topology.FatTree) ([]fors.Lane, error) {
+	whole, via := wholeTree(t)
+	n, base := whole.Servers(), 0
+	first := make([]int, len(whole.Slots)) // [leaf] its first server
+	for l, slots := range whole.Slots {
+		first[l] = base
+		for i := range slots {
+			if own := len(slots) - len(slots)%t.Lanes; own > 0 && i >= own {
+				for A := range whole.Slots {
+					via[A*n+base+i] = fors.Local
+				}
+			}
+		}
+		base += len(slots)
+	}
+	chosen, _, err := fors.ChooseLanes(whole, fors.Wish{Via: via})
+	if err != nil {
+		return nil, err
+	}
+	var lanes []fors.Lane
+	for _, leaf := range leavesWithServers(t) {
+		for _, i := range t.Servers {
+			h, lane := &t.Hosts[i], fors.Local
+			if at, known := slices.BinarySearch(whole.Slots[h.Leaf], h.Alpha); known {
+				lane = chosen[leaf*n+first[h.Leaf]+at]
+			}
+			lanes = append(lanes, lane)
+		}
+	}
+	return lanes, nil
+}
+
+// wish is the lanes that base LIDs are to keep: where they have those of their number, these
+// wherever they are up, for plans that choose lanes may use them; otherwise those in force.
+// Without either it is those of the whole tree. Entries that are given stay.
+func (s Settings) wish(t *topology.FatTree, tree *fors.Tree) (w fors.Wish, err error) {
+	own := !allMoved(t)
+	w.Keep = own || len(s.given) > 0
+	if own {
+		w.Via = baseLanes(t, tree, nil)
+	} else if w.Via, err = chosenLanes(t); err != nil {
+		return w, err
+	}
+	if before := s.inForce(t, tree, w, own); !own || s.affords(tree, before) {
+		w = before
+	}
+	overrule(t, w.Via, s.given)
+	return w, nil
+}
+
+// inForce is a wish with the lanes of the plan in force in place of others, or, where lanes
+// have to stay, of those that are dead. What the plan had come down by, it does not tell: where
+// a spine has several cables to the server's leaf, that is the lane it came up by, or another
+// one that is up.
+func (s Settings) inForce(t *topology.FatTree, tree *fors.Tree, w fors.Wish, stay bool) fors.Wish {
+	n, v := len(t.Servers), s.Before
+	if v == nil || v.Lanes() != t.Lanes {
+		return w
+	}
+	out := fors.Wish{Via: slices.Clone(w.Via), Keep: w.Keep}
+	if tree.Spine != nil {
+		for i := range n * t.Lanes {
+			out.Down = append(out.Down, fors.Lane(i%t.Lanes))
+		}
+	}
+	now := make([]int, v.Servers()) // [server of the plan] as a server of the tree, −1 for none
+	for i := range now {
+		now[i] = -1
+	}
+	first := map[int]int{} // [leaf] a server there, as one of the plan
+	for d, i := range t.Servers {
+		if at, known := v.FindGUID(t.Hosts[i].GUID); known {
+			now[at] = d
+			if _, any := first[t.Hosts[i].Leaf]; !any {
+				first[t.Hosts[i].Leaf] = at
+			}
+		}
+	}
+	for a, leaf := range leavesWithServers(t) {
+		from, known := first[leaf]
+		if !known {
+			continue
+		}
+		row := v.Row(from)
+		for ph := range v.Phases() {
+			x := row.At(ph)
+			if x.SendTo == phasetable.Idle || now[x.SendTo] < 0 || int(x.Lane) < 0 {
+				continue
+			}
+			d := now[x.SendTo]
+			to := t.Hosts[t.Servers[d]].Leaf
+			if own := int(w.Via[a*n+d]); stay && own >= 0 && t.LaneUp(leaf, own) && t.LaneUp(to, own) || to == leaf {
+				continue
+			}
+			out.Via[a*n+d] = fors.Lane(x.Lane)
+			if out.Down != nil && !t.LaneUp(to, int(x.Lane)) {
+				out.Down[d*t.Lanes+int(x.Lane)] = anyDown(t, to, int(x.Lane))
+			}
+		}
+	}
+	return out
+}
+
+// anyDown is a lane of the same spine that is up at a leaf, Local for none.
+func anyDown(t *topology.FatTree, leaf, lane int) fors.Lane {
+	s := &t.Spines[t.LaneOf[lane]]
+	for k := s.First; k < s.First+s.Cables; k++ {
+		if t.LaneUp(leaf, k) {
+			return fors.Lane(k)
+		}
+	}
+	return fors.Local
+}
+
+// unplanned is pins by which base LIDs take lanes of their own where there is no plan.
+func (s Settings) unplanned(t *topology.FatTree) (*lft.Pins, error) {
+	if len(t.Servers) == 0 || t.Lanes == 0 {
+		return nil, nil
+	}
+	tree := forsTree(t)
+	wish, err := s.wish(t, tree)
+	if err != nil {
+		return nil, err
+	}
+	via, down, err := fors.ChooseLanes(tree, wish)
+	if err != nil {
+		return nil, err
+	}
+	return pins(t, &fors.Grouped{Plan: &fors.Plan{Servers: len(t.Servers)}, LIDs: 1, Via: via, Down: down}, 0), nil
+}
+
+// oneLID plans for base LIDs alone, and keeps lanes as long as that is worth its price.
+func (s Settings) oneLID(ctx context.Context, t *topology.FatTree, tree *fors.Tree) (*fors.Grouped, error) {
+	wish, err := s.wish(t, tree)
+	if err != nil {
+		return nil, err
+	}
+	if wish.Keep {
+		return fors.PlanOneLID(ctx, tree, wish)
+	}
+	var best *fors.Grouped
+	for _, w := range []fors.Wish{{Via: wish.Via, Down: wish.Down, Keep: true}, {Via: wish.Via, Down: wish.Down, Least: true}, wish, {}} {
+		if w.Keep && !s.affords(tree, w) {
+			continue
+		}
+		p, err := fors.PlanOneLID(ctx, tree, w)
+		if err != nil {
+			return nil, err
+		}
+		if best == nil || p.Phases < best.Phases {
+			best = p
+		}
+		if best.Phases <= s.afford(best.LeastPhases) {
+			break
+		}
+	}
+	return best, nil
+}
+
+// baseLanes is the lane that every leaf with servers sends to each base LID on, by its
+// number and on tables without damage, but for those that are given.
+func baseLanes(t *topology.FatTree, tree *fors.Tree, given []lft.Pin) []fors.Lane {
+	var lanes []fors.Lane
+	for range tree.Slots {
+		for _, i := range t.Servers {
+			lanes = append(lanes, fors.Lane(t.LIDLane(&t.Hosts[i], 0)))
+		}
+	}
+	overrule(t, lanes, given)
+	return lanes
+}
+
+// overrule takes over the entries that are given.
+func overrule(t *topology.FatTree, lanes []fors.Lane, given []lft.Pin) {
+	leaves := leavesWithServers(t)
+	for _, p := range given {
+		leaf, sends := slices.BinarySearch(leaves, p.Leaf)
+		if d, serves := slices.BinarySearch(t.Servers, p.Host); sends && serves && p.LID == 0 {
+			lanes[leaf*len(t.Servers)+d] = fors.Lane(p.Lane)
+		}
+	}
+}

@@ -1,0 +1,424 @@
+package planner
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/phasetable"
+	"github.com/forsd/forsd/sim"
+	"github.com/forsd/forsd/testbed/fabgen"
+	"github.com/forsd/forsd/topology"
+)
+
+// This file holds plans for base LIDs to what a fabric allows. The walk and the bounds know
+// cables and tables, and nothing of lanes or of the planner.
+
+// cable is a port that messages leave a switch by.
+type cable struct {
+	node int32
+	port uint8
+}
+
+// walked follows a LID from the switch of its sender on, and returns the cables that it takes.
+func walked(t testing.TB, f *topology.Fabric, tables *lft.Tables, at int32, lid topology.LID, to int32) (way []cable) {
+	t.Helper()
+	for len(way) < 8 {
+		port := tables.Port(tables.Find(f.Nodes[at].GUID), lid)
+		if port == lft.NoPath || !f.Nodes[at].Ports[port].Up() {
+			t.Fatalf("LID %d is lost at %s", lid, f.Nodes[at].Name)
+		}
+		way = append(way, cable{at, port})
+		if at = f.Nodes[at].Ports[port].Peer; at == to {
+			return way
+		}
+	}
+	t.Fatalf("LID %d does not arrive", lid)
+	return nil
+}
+
+// walkBase walks the plan for base LIDs on the tables: every pair once, and in no phase two
+// transfers over a cable, from a server or to one.
+func walkBase(t testing.TB, r *Result) {
+	t.Helper()
+	f, n := r.Tree.Fabric, len(r.Tree.Servers)
+	met, cut := make([]bool, n*n), map[[2]int32]bool{}
+	for _, p := range r.Base.unreachable() {
+		cut[p] = true
+	}
+	rows := r.Base.Table(0)
+	for ph := range rows.Phases {
+		taken, heard := map[cable]bool{}, map[int32]bool{}
+		for s, d := range rows.To[ph*n:][:n] {
+			if d < 0 {
+				continue
+			}
+			src, dst := &r.Tree.Hosts[r.Tree.Servers[s]], &r.Tree.Hosts[r.Tree.Servers[d]]
+			if heard[d] || met[s*n+int(d)] || int(d) == s || rows.DLID[ph*n+s] != dst.LID {
+				t.Fatalf("phase %d: server %d sends to %d by LID %d", ph, s, d, rows.DLID[ph*n+s])
+			}
+			heard[d], met[s*n+int(d)] = true, true
+			for _, c := range walked(t, f, r.Tables, src.At.Node, dst.LID, dst.Node) {
+				if taken[c] {
+					t.Fatalf("phase %d: two transfers leave %s by port %d", ph, f.Nodes[c.node].Name, c.port)
+				}
+				taken[c] = true
+			}
+		}
+	}
+	for i, ok := range met {
+		if s, d := i/n, i%n; s != d && ok == cut[[2]int32{int32(s), int32(d)}] {
+			t.Fatalf("server %d sends to %d: %t", s, d, ok)
+		}
+	}
+}
+
+// busiest counts a whole exchange by base LIDs.
+func busiest(t testing.TB, r *Result) (most int) {
+	t.Helper()
+	load := map[cable]int{}
+	for _, i := range r.Tree.Servers {
+		for _, j := range r.Tree.Servers {
+			src, dst := &r.Tree.Hosts[i], &r.Tree.Hosts[j]
+			if i == j {
+				continue
+			}
+			for _, c := range walked(t, r.Tree.Fabric, r.Tables, src.At.Node, dst.LID, dst.Node) {
+				load[c]++
+				most = max(most, load[c])
+			}
+		}
+	}
+	return most
+}
+
+// cablesTo lists, by spine, how many whole cables a leaf switch has.
+func cablesTo(t *topology.FatTree, leaf int32) map[int32]int {
+	up := map[int32]int{}
+	for p := range t.Fabric.Nodes[leaf].Ports {
+		if port := &t.Fabric.Nodes[leaf].Ports[p]; port.Up() && t.Fabric.Nodes[port.Peer].Kind == topology.Switch {
+			up[port.Peer]++
+		}
+	}
+	return up
+}
+
+// meet tells whether two leaves have cables to the same spine.
+func meet(t *topology.FatTree, a, b int32) bool {
+	up := cablesTo(t, b)
+	for spine := range cablesTo(t, a) {
+		if up[spine] > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// oneLIDBound is what any tables with one LID a server leave: a server has P−1 others; what a
+// leaf of n servers sends to one of another leaf takes one cable whole, n at a time, at either
+// end, and one whose spine leads there.
+func oneLIDBound(t *topology.FatTree) (bound int) {
+	size := map[int32]int{} // [leaf] servers
+	for _, i := range t.Servers {
+		size[t.Hosts[i].At.Node]++
+	}
+	for a, n := range size {
+		var units []ways // to each other leaf, a server at a time
+		others, from := 0, map[int][]ways{}
+		for b, m := range size {
+			if a == b || !meet(t, a, b) {
+				continue
+			}
+			w, abreast := ways{count: m}, 0
+			for spine, c := range cablesTo(t, a) {
+				if down := cablesTo(t, b)[spine]; down > 0 {
+					abreast += min(c, down)
+					for i := range c {
+						w.over = append(w.over, [2]int32{spine, int32(i)})
+					}
+				}
+			}
+			others += m
+			bound = max(bound, n*ceil(m, abreast))
+			units = append(units, w)
+			from[m] = append(from[m], ways{n, w.over}) // as many arrive as it has servers, m at a time
+		}
+		bound = max(bound, n-1+others, n*least(units))
+		for s := range from {
+			var in []ways
+			for m, w := range from {
+				if m >= s {
+					in = append(in, w...)
+				}
+			}
+			bound = max(bound, s*least(in))
+		}
+	}
+	return bound
+}
+
+// ways are so many units, each over one of some cables.
+type ways struct {
+	count int
+	over  [][2]int32
+}
+
+// least is the least that the fullest cable has.
+func least(units []ways) int {
+	all, cables := 0, map[[2]int32]bool{}
+	for _, u := range units {
+		all += u.count
+		for _, c := range u.over {
+			cables[c] = true
+		}
+	}
+	for most := ceil(all, max(1, len(cables))); ; most++ {
+		on, ok := map[[2]int32][]int{}, true
+		for i := range units {
+			for range units[i].count {
+				ok = ok && seat(units, i, most, on, map[[2]int32]bool{})
+			}
+		}
+		if ok {
+			return most
+		}
+	}
+}
+
+// seat puts a unit on a cable, and others elsewhere to make room.
+func seat(units []ways, i, most int, on map[[2]int32][]int, seen map[[2]int32]bool) bool {
+	for _, c := range units[i].over {
+		if seen[c] {
+			continue
+		}
+		seen[c] = true
+		if len(on[c]) < most {
+			on[c] = append(on[c], i)
+			return true
+		}
+		for at, other := range on[c] {
+			if seat(units, other, most, on, seen) {
+				on[c][at] = i
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func ceil(a, b int) int { return (a + b - 1) / b }
+
+// checkBase walks the plan for base LIDs and what all of it puts on a cable at once, and
+// returns both in bounds of the fabric.
+func checkBase(t testing.TB, r *Result) (phases, at float64) {
+	t.Helper()
+	if r.Base == nil {
+		t.Fatalf("no plan for base LIDs: %v", r.Notes)
+	}
+	walkBase(t, r)
+	bound, b, most := oneLIDBound(r.Tree), r.Report().Base, busiest(t, r)
+	if b.Phases < b.LowerBound || b.LowerBound < bound || r.Load.FairShare < bound {
+		t.Errorf("%d phases by a bound of %d, a fair share of %d; the fabric has %d", b.Phases, b.LowerBound, r.Load.FairShare, bound)
+	}
+	if r.Load.BusiestCable != most {
+		t.Errorf("a busiest cable of %d, counted %d", r.Load.BusiestCable, most)
+	}
+	return float64(b.Phases) / float64(bound), float64(most) / float64(bound)
+}
+
+// TestEveryTree plans for base LIDs where leaves have more hosts than living lanes, whatever
+// the LMC.
+func TestEveryTree(t *testing.T) {
+	hosts := func(leaves, each, more int) []int {
+		h := slices.Repeat([]int{each}, leaves)
+		h[0] += more
+		return h
+	}
+	for _, c := range []struct {
+		name  string
+		spec  fabgen.Spec
+		dead  [][2]int
+		bound int
+	}{
+		{"FT(2;20,18) and one more host", fabgen.Spec{Spines: 20, Leaves: 18, Hosts: hosts(18, 20, 1), LMC: 5}, nil, 360},
+		{"18 leaves of 21 hosts, 20 spines", fabgen.Spec{Spines: 20, Leaves: 18, Hosts: []int{21}, LMC: 5}, nil, 378},
+		{"12 leaves of 24 hosts, 16 spines", fabgen.Spec{Spines: 16, Leaves: 12, Hosts: []int{24}, LMC: 4}, nil, 408},
+		{"10 leaves of 12 hosts, 8 spines", fabgen.Spec{Spines: 8, Leaves: 10, Hosts: []int{12}, LMC: 4}, nil, 168},
+		{"two cables a spine, one dead", fabgen.Spec{Spines: 5, Leaves: 8, Hosts: []int{10}, Cables: 2, LMC: 4}, [][2]int{{3, 4}}, 80},
+	} {
+		for _, lmc := range []uint8{c.spec.LMC, 0} {
+			c.spec.LMC = lmc
+			r, err := Make(bg, fabgen.Damaged(t, c.spec, c.dead...), Settings{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			phases, most := checkBase(t, r)
+			if bound := oneLIDBound(r.Tree); bound != c.bound || phases > 1.02 || most > 1.1 {
+				t.Errorf("%s, LMC %d: %d phases for base LIDs, busiest cable %d, by a bound of %d; want %d", c.name, lmc, r.Base.Plan.Phases, r.Load.BusiestCable, bound, c.bound)
+			}
+		}
+	}
+}
+
+// TestDumps does the same with the dumps of a folder, FORS_DUMPS, that are fat trees of two
+// levels.
+func TestDumps(t *testing.T) {
+	dir := os.Getenv("FORS_DUMPS")
+	if dir == "" {
+		t.Skip("FORS_DUMPS names no folder of dumps")
+	}
+	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		f, _, err := topology.Read(data)
+		if err != nil {
+			return nil //nolint:nilerr // of another kind
+		}
+		b, err := topology.NewBaseline(f)
+		if err != nil {
+			return nil //nolint:nilerr // of another shape
+		}
+		tree, err := topology.Fit(f, b, nil)
+		if err != nil || len(tree.Servers) == 0 {
+			return err
+		}
+		r, err := Make(bg, tree, Settings{})
+		if err != nil {
+			t.Logf("%s: %v", path, err)
+			return nil
+		}
+		phases, most := checkBase(t, r)
+		t.Logf("%s: %d servers, %d lanes: %d phases, bound %d, busiest cable %d", path, len(tree.Servers), tree.Lanes, r.Base.Plan.Phases, r.Base.least, r.Load.BusiestCable)
+		if phases > 1.02 || most > 1.1 {
+			t.Errorf("%s: %.3f and %.3f times the bound", path, phases, most)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// drawn is a random fat tree of two levels: of 1 to 30 hosts a leaf, 4 to 24 spines, parallel
+// cables or none, with hosts missing and up to 20 cables dead.
+func drawn(seed uint64) (spec fabgen.Spec, dead [][2]int) {
+	rng := rand.New(rand.NewPCG(seed, 32))
+	spec = fabgen.Spec{Spines: 4 + rng.IntN(21), Leaves: 2 + rng.IntN(14), Cables: 1 + rng.IntN(4)/3, LMC: uint8(rng.IntN(6))}
+	most := 1 + rng.IntN(30)
+	for l := range spec.Leaves {
+		n := most
+		if rng.IntN(2) == 0 {
+			n = 1 + rng.IntN(most)
+		}
+		spec.Hosts = append(spec.Hosts, n)
+		for i := range n {
+			if i > 0 && rng.IntN(12) == 0 {
+				spec.Missing = append(spec.Missing, [2]int{l, i})
+			}
+		}
+	}
+	lanes := spec
+	lanes.Spines *= spec.Cables
+	return spec, drawCables(rng, lanes, min(rng.IntN(21), spec.Leaves*lanes.Spines/4))
+}
+
+// TestEveryDrawnTree holds that plans for base LIDs are hardly longer than the fabric's own
+// bound, on the mean and at worst, with every LMC as with none, and than a linear shift on
+// the same tables; and what all of it puts on a cable at once.
+func TestEveryDrawnTree(t *testing.T) {
+	all := 1.0
+	sum, worst, busy, count := 0.0, 0.0, 0.0, share(1000, 60)
+	for i := range count {
+		spec, dead := drawn(uint64(i))
+		r, err := Make(bg, fabgen.Damaged(t, spec, dead...), Settings{MaxUnreachable: &all})
+		if err != nil {
+			t.Fatalf("tree %d: %v", i, err)
+		}
+		phases, most := checkBase(t, r)
+		if phases > 1.03 {
+			t.Logf("tree %d: %d leaves, %d spines of %d cables, %d servers, %d dead, LMC %d: %d phases, bound %d, busiest cable %d", i, spec.Leaves, spec.Spines, spec.Cables, len(r.Tree.Servers), len(dead), spec.LMC, r.Base.Plan.Phases, r.Base.least, r.Load.BusiestCable)
+		}
+		if sum, worst = sum+phases, max(worst, phases); len(r.Base.Plan.Unreachable) == 0 { // others go by more than one spine
+			busy = max(busy, most)
+		}
+		if shift := phaseTimes(t, r, sim.LinearShift(r.Tree)); shift < r.Base.Plan.Phases {
+			t.Errorf("tree %d: %d phases for base LIDs, a linear shift takes %d", i, r.Base.Plan.Phases, shift)
+		}
+		spec.LMC = 0
+		plain, err := Route(bg, fabgen.Damaged(t, spec, dead...), Settings{MaxUnreachable: &all})
+		if err != nil || plain.Base == nil || plain.Base.Plan.Phases < r.Base.Plan.Phases {
+			t.Errorf("tree %d: %d phases for base LIDs, and fewer at LMC 0 (%v)", i, r.Base.Plan.Phases, err)
+		}
+	}
+	mean := sum / float64(count)
+	t.Log(fmt.Sprintf("%d trees: %.4f times the bound on the mean, %.4f at worst; busiest cable %.4f", count, mean, worst, busy))
+	if mean > 1.02 || worst > 1.06 || busy > 1.1 {
+		t.Errorf("%.4f times the bound on the mean, %.4f at worst, busiest cable %.4f", mean, worst, busy)
+	}
+}
+
+// baseEntries is the port of each switch for each base LID of a server.
+func baseEntries(t *topology.FatTree, tables *lft.Tables) map[[2]int]uint8 {
+	out := map[[2]int]uint8{}
+	for s := range tables.Switches {
+		for _, i := range t.Servers {
+			out[[2]int{s, int(t.Hosts[i].LID)}] = tables.Port(s, t.Hosts[i].LID)
+		}
+	}
+	return out
+}
+
+// TestFewEntriesMove holds that one more dead cable moves less than one in a hundred of the
+// entries for base LIDs beyond those that lead over it, on the mean, whatever was dead before.
+func TestFewEntriesMove(t *testing.T) {
+	all, worst, sum, count := 1.0, 0.0, 0.0, share(1000, 60)
+	for i := range count {
+		spec, dead := drawn(uint64(i))
+		f := fabgen.Damaged(t, spec, dead...)
+		before, err := Route(bg, f, Settings{MaxUnreachable: &all})
+		if err != nil {
+			t.Fatal(err)
+		}
+		inForce, err := phasetable.New(before.Base.Table(1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		lanes := spec
+		lanes.Spines *= spec.Cables
+		cut := drawCables(rand.New(rand.NewPCG(uint64(i), 33)), lanes, 1)[0]
+		after, err := Route(bg, fabgen.Damaged(t, spec, append(slices.Clone(dead), cut)...), Settings{MaxUnreachable: &all, Before: inForce})
+		if err != nil {
+			t.Fatal(err)
+		}
+		was, now := baseEntries(f, before.Tables), baseEntries(f, after.Tables)
+		leaf := before.Tables.Find(fabgen.LeafGUID + topology.GUID(cut[0]))
+		c := f.Leaves[cut[0]].Cables[cut[1]]
+		spine := before.Tables.Find(f.Spines[f.LaneOf[cut[1]]].GUID)
+		moved := 0
+		for at, port := range was {
+			own := at[0] == leaf && port == c.LeafPort || at[0] == spine && port == c.SpinePort
+			sw := f.Fabric.Find(before.Tables.Switches[at[0]].GUID)
+			over := was[[2]int{spine, at[1]}] == c.SpinePort && port != lft.NoPath && f.Fabric.Nodes[sw].Ports[port].Peer == f.Spines[f.LaneOf[cut[1]]].Node
+			if now[at] != port && !own && !over {
+				moved++
+			}
+		}
+		part := float64(moved) / float64(len(was))
+		if part > 0.01 {
+			t.Logf("tree %d: %d leaves, %d spines of %d cables, %d servers, %d dead, LMC %d: %d of %d entries move", i, spec.Leaves, spec.Spines, spec.Cables, len(f.Servers), len(dead), spec.LMC, moved, len(was))
+		}
+		worst, sum = max(worst, part), sum+part
+	}
+	if t.Logf("%d trees: %.4f of the entries on the mean, %.4f at worst", count, sum/float64(count), worst); sum/float64(count) > 0.01 {
+		t.Error("more than one entry in a hundred moves that need not")
+	}
+}
