@@ -164,6 +164,13 @@ func (f *planFlags) plan(ctx context.Context, tree *topology.FatTree, s planner.
 	if err != nil {
 		return nil, err
 	}
+	if base := filepath.Join(f.from, planner.BaseBinaryFile); exists(base) {
+		c, err := readCompared(base)
+		if err != nil {
+			return nil, fmt.Errorf("--from: %w", err)
+		}
+		s.Before = c.plan
+	}
 	return planner.MakeFrom(ctx, tree, s, old)
 }
 
