@@ -33,7 +33,9 @@ func (s *service) changes(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return WriteJSON(w, r, PlanChanges{Since: since, Epoch: p.Epoch, Pairs: append([]phasetable.PairChange{}, phasetable.Changes(old, p.Table)...)})
+	return writeMade(w, r, func() (any, error) {
+		return PlanChanges{Since: since, Epoch: p.Epoch, Pairs: append([]phasetable.PairChange{}, phasetable.Changes(old, p.Table)...)}, nil
+	})
 }
 
 // earlier is the plan of the epoch that text names, from memory or from where epochs are

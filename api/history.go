@@ -50,11 +50,7 @@ func (s *service) history(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	page, err := s.Past.History(r.Context(), q)
-	if err != nil {
-		return err
-	}
-	return WriteJSON(w, r, page)
+	return writeMade(w, r, func() (any, error) { return s.Past.History(r.Context(), q) })
 }
 
 // historyQuery reads the parameters of a request.

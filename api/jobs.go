@@ -154,7 +154,7 @@ func (s *service) handleJobs() {
 }
 
 func (s *service) listJobs(w http.ResponseWriter, r *http.Request) error {
-	return WriteJSON(w, r, JobList{append([]Job{}, s.Jobs.Jobs()...)})
+	return writeMade(w, r, func() (any, error) { return JobList{append([]Job{}, s.Jobs.Jobs()...)}, nil })
 }
 
 func (s *service) showJob(w http.ResponseWriter, r *http.Request) error {

@@ -201,7 +201,7 @@ func TestKeptForOperators(t *testing.T) {
 		making <- struct{}{}
 		defer func() { <-making }()
 	}
-	if body, err := made(as(operators), "x"); err != nil || string(body) != `"x"` {
+	if body, err := made(as(operators), func() (any, error) { return "x", nil }); err != nil || string(body) != `"x"` {
 		t.Errorf("%s, %v", body, err)
 	}
 }

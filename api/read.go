@@ -25,7 +25,7 @@ func (s *service) readyz(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s *service) status(w http.ResponseWriter, r *http.Request) error {
-	return WriteJSON(w, r, s.Backend.Status())
+	return writeMade(w, r, func() (any, error) { return s.Backend.Status(), nil })
 }
 
 func (s *service) topology(w http.ResponseWriter, r *http.Request) error {
@@ -61,11 +61,10 @@ func (s *shown) of(t *Topology) (body []byte, err error) {
 }
 
 func (s *service) epochs(w http.ResponseWriter, r *http.Request) error {
-	epochs, err := s.Backend.Epochs()
-	if err != nil {
-		return err
-	}
-	return WriteJSON(w, r, EpochList{append([]Epoch{}, epochs...)})
+	return writeMade(w, r, func() (any, error) {
+		epochs, err := s.Backend.Epochs()
+		return EpochList{append([]Epoch{}, epochs...)}, err
+	})
 }
 
 // ofPlan is the endpoint that answers with what send makes of the plan in force of those

@@ -298,10 +298,25 @@ func Answer(f func(r *http.Request) (any, error)) http.Handler {
 	})
 }
 
+// Read is Answer for what takes some time to look up and does not wait for anything: few look
+// at a time.
+func Read(f func(r *http.Request) (any, error)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := writeMade(w, r, func() (any, error) { return f(r) }); err != nil {
+			WriteError(w, err)
+		}
+	})
+}
+
 // WriteJSON answers with a value. Few answers are made at a time, so that the process
 // has time for its own work, and each is counted until the client has taken it.
 func WriteJSON(w http.ResponseWriter, r *http.Request, v any) error {
-	body, err := made(r.Context(), v)
+	return writeMade(w, r, func() (any, error) { return v, nil })
+}
+
+// writeMade is WriteJSON of a value that has yet to be made.
+func writeMade(w http.ResponseWriter, r *http.Request, f func() (any, error)) error {
+	body, err := made(r.Context(), f)
 	if err != nil {
 		return err
 	}
@@ -314,10 +329,18 @@ func WriteJSON(w http.ResponseWriter, r *http.Request, v any) error {
 }
 
 // made makes an answer.
-func made(ctx context.Context, v any) ([]byte, error) {
+func made(ctx context.Context, f func() (any, error)) ([]byte, error) {
 	if c := callerOf(ctx); c == nil || c.Role < operators {
-		making <- struct{}{}
-		defer func() { <-making }()
+		select {
+		case making <- struct{}{}:
+			defer func() { <-making }()
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	v, err := f()
+	if err != nil {
+		return nil, err
 	}
 	return json.Marshal(v)
 }

@@ -1,7 +1,9 @@
 package backend
 
 import (
+	"maps"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -25,6 +27,7 @@ type Metrics struct {
 	Registry *prometheus.Registry
 	stations *prometheus.HistogramVec
 	refused  *prometheus.CounterVec
+	gathered gathered
 }
 
 // stationBuckets reach from a millisecond to the manager's slowest sweep.
@@ -214,7 +217,47 @@ func (m *Metrics) Observe(t board.Times) {
 // Refused counts a request that was refused.
 func (m *Metrics) Refused(reason string) { m.refused.WithLabelValues(reason).Inc() }
 
+// gathered is the text of the metrics, and when it was made.
+type gathered struct {
+	mu     sync.Mutex // guards what follows
+	at     time.Time
+	answer answer
+}
+
+// gatheredFor is how long one text is for all who ask: to gather takes time and memory.
+const gatheredFor = 100 * time.Millisecond
+
 // Handler answers /metrics.
 func (m *Metrics) Handler() http.Handler {
-	return promhttp.HandlerFor(m.Registry, promhttp.HandlerOpts{})
+	fresh := promhttp.HandlerFor(m.Registry, promhttp.HandlerOpts{DisableCompression: true})
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		g := &m.gathered
+		g.mu.Lock()
+		if time.Since(g.at) > gatheredFor {
+			g.answer = answer{header: http.Header{}, status: http.StatusOK}
+			fresh.ServeHTTP(&g.answer, &http.Request{Method: http.MethodGet}) // as text
+			g.at = time.Now()
+		}
+		now := g.answer
+		g.mu.Unlock()
+		maps.Copy(w.Header(), now.header)
+		w.WriteHeader(now.status)
+		_, _ = w.Write(now.body) // the client is gone if this fails
+	})
 }
+
+// answer is an answer that is kept.
+type answer struct {
+	header http.Header
+	status int
+	body   []byte
+}
+
+// Header is the header.
+func (a *answer) Header() http.Header { return a.header }
+
+// WriteHeader keeps the status.
+func (a *answer) WriteHeader(status int) { a.status = status }
+
+// Write keeps more of the body.
+func (a *answer) Write(p []byte) (int, error) { a.body = append(a.body, p...); return len(p), nil }
