@@ -1,6 +1,6 @@
 package main
 
-// fault is a mistake that somebody could make in forsd.
+// fault is a mistake in the code of forsd.
 type fault struct {
 	name  string
 	tests []string // packages whose tests are asked
@@ -46,7 +46,7 @@ var faults = []fault{
 		{"pods/bounds.go", "LowerBound: x.mostPeers()}", "LowerBound: x.mostPeers() - 1}"}}},
 	{"phases counted from 1", []string{"./phasetable"}, []edit{
 		{"phasetable/csv.go", "strconv.AppendInt(buf, int64(p), 10)", "strconv.AppendInt(buf, int64(p+1), 10)"}}},
-	{"the LID beside the one meant", []string{"./phasetable"}, []edit{
+	{"another LID than the one meant", []string{"./phasetable"}, []edit{
 		{"phasetable/csv.go", "strconv.AppendUint(buf, uint64(t.DLID[i]), 10)", "strconv.AppendUint(buf, uint64(t.DLID[i]^1), 10)"}}},
 	{"lanes named off by one", []string{"./phasetable"}, []edit{
 		{"phasetable/csv.go", "strconv.AppendInt(buf, int64(t.Lane[i]), 10)", "strconv.AppendInt(buf, int64(t.Lane[i]^1), 10)"}}},

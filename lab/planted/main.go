@@ -27,7 +27,7 @@ import (
 	"github.com/forsd/forsd/testbed/built"
 )
 
-// options say what is planted and what is asked.
+// options name the faults to plant and the nets to ask.
 type options struct {
 	without string
 	only    string
@@ -63,7 +63,7 @@ func (o *options) run(ctx context.Context, out io.Writer) error {
 		fmt.Fprintf(out, " %s |", n.name)
 	}
 	fmt.Fprintf(out, "\n|---|%s\n", strings.Repeat("---|", len(all)))
-	for _, n := range all { // none may cry out where there is no fault
+	for _, n := range all { // they must be silent on the tree as it is
 		if n.name == "tests" || n.name == "mutation" {
 			continue
 		}

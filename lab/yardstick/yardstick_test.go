@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "keep the figures that have become better; worse ones fail all the same")
+var update = flag.Bool("update", false, "keep the figures that have become better; a worse one fails, and nothing is written then")
 
 const kept = "testdata/figures.csv"
 

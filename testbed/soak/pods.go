@@ -20,7 +20,7 @@ import (
 )
 
 // podSite is a site of three levels: its cables between switches are pulled, put back,
-// drained and given back, jobs come, and forsd and OpenSM are killed meanwhile. The judge
+// drained and given back, jobs come and go, and forsd and OpenSM are killed. The judge
 // that knows nothing of forsd looks after each event.
 type podSite struct {
 	*e2e.Site
