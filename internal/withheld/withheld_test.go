@@ -51,6 +51,9 @@ func TestLanes(t *testing.T) {
 		t.Errorf("isolated: %v, want %v", lanes, want[:1])
 	}
 	b.Set(Drained, []Cable{two})
+	if lanes := b.Lanes(tree); !slices.Equal(lanes, want) {
+		t.Errorf("one isolated and one drained: %v, want %v", lanes, want)
+	}
 	b.Set(Isolated, nil)
 	pulled := f.Clone()
 	if _, err := pulled.Fail("Leaf001/6"); err != nil {

@@ -62,8 +62,6 @@ var faults = []fault{
 		{"internal/store/numbers.go", "n := max(s.last, s.passed) + 1", "n := max(s.last, s.passed, 1)"}}},
 	{"a drained cable in the plan", []string{"./internal/withheld"}, []edit{
 		{"internal/withheld/withheld.go", "causes = []Cause{Isolated, Drained}", "causes = []Cause{Isolated}"}}},
-	{"an isolated cable in the plan", []string{"./internal/withheld"}, []edit{
-		{"internal/withheld/withheld.go", "causes = []Cause{Isolated, Drained}", "causes = []Cause{Drained}"}}},
 	{"a lane used before the read-back", []string{"./controller"}, []edit{
 		{"controller/controller.go", "c.closed = union(c.closed, union(c.work.Down, c.held))", "c.closed = nil"}}},
 	{"the wrong number for a job", []string{"./internal/daemon"}, []edit{
