@@ -46,20 +46,17 @@ func (x *test) fail(what string, cables []ibsim.Port, back bool) {
 func TestThreeLevelsBase(t *testing.T) {
 	t.Parallel()
 	type cost struct{ shift, busiest int }
-	costs := map[string]map[string]cost{}
+	costs, spec := map[string]map[string]cost{}, fabgen.KAry(8)
+	whole, err := topology.Recognise(fabgen.GenerateTree(spec))
+	if err != nil {
+		t.Fatal(err)
+	}
 	note := func(x *test, by, what string) cost {
-		f, err := x.Fabric(x.ctx)
+		sight, err := x.LookBy(x.ctx, whole)
 		x.ok(err)
-		tables, err := x.ReadTables(x.ctx)
+		shift, err := sim.Run(sight.Pods.Fabric, sight.Tables, sim.HostShift(sight.Pods.Fabric.ConnectedHosts()))
 		x.ok(err)
-		hosts := f.ConnectedHosts()
-		shift, err := sim.Run(f, tables, sim.HostShift(hosts))
-		x.ok(err)
-		tree := &topology.FatTree{Fabric: f}
-		for i := range hosts {
-			tree.Hosts, tree.Servers = append(tree.Hosts, topology.Host{EndPort: hosts[i]}), append(tree.Servers, i)
-		}
-		c := cost{shift.Duration(), tables.Busiest(tree).Transfers}
+		c := cost{shift.Duration(), sight.Tables.Busiest(sight.Tree).Transfers}
 		if shift.Lost > 0 {
 			x.Errorf("%s, %s: %s", by, what, shift.FirstLost)
 		}
@@ -70,7 +67,6 @@ func TestThreeLevelsBase(t *testing.T) {
 		x.Logf("%s, %s: the linear shift takes %d phase times, the busiest cable carries %d", by, what, c.shift, c.busiest)
 		return c
 	}
-	spec := fabgen.KAry(8)
 	for _, lmc := range []uint8{2, 0} {
 		by := "by files"
 		o := Options{Fabric: fabgen.GenerateTree(spec), LMC: lmc, Config: steady}
@@ -92,8 +88,8 @@ func TestThreeLevelsBase(t *testing.T) {
 			if e := st.LastEvent; e != nil {
 				x.Logf("%s, %s: %d phases, base LIDs %d; plan in force %.0f ms and tables read back %.0f ms after the first sign", by, one.what, st.Phases, base.Phases(), e.PublishedMS, e.ReadBackMS)
 			}
-			if c := note(x, by, one.what); c.shift > 2*127 {
-				x.Errorf("%s, %s: the linear shift takes %d phase times", by, one.what, c.shift)
+			if c := note(x, by, one.what); c.shift > 2*127 || c.busiest < 127 {
+				x.Errorf("%s, %s: %+v", by, one.what, c)
 			}
 			x.fail(one.what, one.cables, true)
 			x.settled(func(top *api.Topology) error {
@@ -107,7 +103,7 @@ func TestThreeLevelsBase(t *testing.T) {
 	}
 	x := newSite(t, 5*time.Minute, Options{Fabric: fabgen.GenerateTree(spec), Engine: "dfsssp"})
 	x.ok(x.StartOpenSM(x.ctx))
-	_, _, err := x.SM.WaitLog(x.ctx, ibsim.SubnetUp, 0)
+	_, _, err = x.SM.WaitLog(x.ctx, ibsim.SubnetUp, 0)
 	x.ok(err)
 	for _, one := range podFailures {
 		for _, back := range []bool{false, true} {
