@@ -188,8 +188,8 @@ func TestReadDBCSVRefuses(t *testing.T) {
 	checkBad(t, "*.db_csv", func(data []byte) error { _, err := topology.ReadDBCSV(data); return err }, []badInput{
 		{"bad-number.db_csv", false, "read ibdiagnet2.db_csv line 10: column PortNum: \"x1\" is not a number from 0 to 255"},
 		{"bad-type.db_csv", false, "read ibdiagnet2.db_csv line 3: column NodeType: 0 is not 1, 2 or 3"},
-		{"no-column.db_csv", false, "read ibdiagnet2.db_csv line 11: there is no column LMC"},
-		{"no-links.db_csv", true, "read ibdiagnet2.db_csv: there is no section LINKS"},
+		{"no-column.db_csv", false, "read ibdiagnet2.db_csv line 11: column LMC is missing"},
+		{"no-links.db_csv", true, "read ibdiagnet2.db_csv: section LINKS is missing"},
 		{"short-row.db_csv", false, "read ibdiagnet2.db_csv line 11: the row ends before column LMC"},
 		{"two-cables.db_csv", false, "read ibdiagnet2.db_csv line 18: leaf (0x0000000000200000) port 1 has a cable on an earlier line already"},
 		{"unknown-node.db_csv", false, "read ibdiagnet2.db_csv line 17: column NodeGuid2: node 0x0000000000999999 is not in section NODES"},

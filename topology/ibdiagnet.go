@@ -40,7 +40,7 @@ func ReadDBCSV(data []byte) (*Fabric, error) {
 			continue
 		}
 		if !is {
-			return nil, fmt.Errorf("read ibdiagnet2.db_csv: there is no section %s: %w", want.name, ErrIncomplete)
+			return nil, fmt.Errorf("read ibdiagnet2.db_csv: section %s is missing: %w", want.name, ErrIncomplete)
 		}
 		if err := s.each(want.read); err != nil {
 			return nil, fmt.Errorf("read ibdiagnet2.db_csv line %w", err)
@@ -147,7 +147,7 @@ func (r *dbRow) cell(column string) string {
 	switch {
 	case r.err != nil:
 	case !is:
-		r.err = fmt.Errorf("there is no column %s", column)
+		r.err = fmt.Errorf("column %s is missing", column)
 	case at >= len(r.cells):
 		r.err = fmt.Errorf("the row ends before column %s", column)
 	default:

@@ -40,8 +40,8 @@ func (s Source) String() string {
 }
 
 // Read reads a fabric from the output of ibnetdiscover, an opensm-subnet.lst, a file of
-// ibdiagnet or a topology file of ibdm, whichever data is by its first line that one of
-// them begins with.
+// ibdiagnet or a topology file of ibdm, recognised by the first line that is of one of
+// them.
 func Read(data []byte) (*Fabric, Source, error) {
 	if len(data) == 0 {
 		return nil, SourceUnknown, fmt.Errorf("read topology: the file is empty: %w", ErrIncomplete)
@@ -59,8 +59,8 @@ func Read(data []byte) (*Fabric, Source, error) {
 	return nil, kind, fmt.Errorf("read topology line %d: %s, not %s", line, expected, quote(text))
 }
 
-// recognise finds a file's kind by its first line that begins one of them. Where there is
-// none, it returns the first line that is neither empty nor a comment, with its number.
+// recognise finds a file's kind by the first line that is of one. For an unknown file it
+// returns the first line that is neither empty nor a comment, with its number.
 func recognise(data []byte) (kind Source, number int, line []byte) {
 	at := 0
 	for more := true; more; {

@@ -9,7 +9,7 @@ import (
 
 // A topology file of ibdm (ibdm-topo-file(1)): a line `TYPE NAME`, and for each cable of
 // that system a line `P1 -> TYPE NAME P1`, which may tell its width and speed within the
-// arrow, as in `P1 -4x-10G-> MT23108 H-1 P1`. A cable need not be told at both its ends.
+// arrow, as in `P1 -4x-10G-> MT23108 H-1 P1`. A cable may be listed at one of its ends only.
 var (
 	topoCable  = regexp.MustCompile(`^(\S+)\s+-(?:(\d+)x-([0-9A-Z.]+?)G?-)?>\s+(\S+)\s+(\S+)\s+(\S+)$`)
 	topoSystem = regexp.MustCompile(`^(\S+)\s+(\S+)(?:\s+CFG:.*)?$`)

@@ -110,7 +110,7 @@ func TestDumps(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(names) == 0 {
-		t.Fatalf("there is no dump in %s", dir)
+		t.Fatalf("%s holds no dump", dir)
 	}
 	runAll(t, names, func(name string) *topology.Fabric { return fabrics[name] })
 }
@@ -154,7 +154,7 @@ func (r *row) fail(t *testing.T, f *topology.Fabric, base *topology.Baseline, wh
 	}
 }
 
-// unmet tells whether more than one in a hundred pairs of hosts are at switches that have no
+// unmet reports whether more than one in a hundred pairs of hosts are at switches that have no
 // neighbour in common, as trees of two levels need.
 func unmet(f *topology.Fabric) bool {
 	hosts, above := map[int32]int{}, map[int32]map[int32]bool{}

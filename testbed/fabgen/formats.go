@@ -30,7 +30,7 @@ func IbdiagnetNet(f *topology.Fabric) []byte {
 }
 
 // Pasted prints the fabric as ibnetdiscover does, as it is after a terminal has lost the
-// tabs, with what else was on the screen.
+// tabs, between other lines of the screen.
 func Pasted(f *topology.Fabric) []byte {
 	text := strings.ReplaceAll(string(Ibnetdiscover(f)), "\t", "")
 	return []byte("src/query_smp.c:195; umad (DR path slid 0; dlid 0; 0,1,1,31 Attr 0x11:0) bad status 110; Connection timed out\n" +

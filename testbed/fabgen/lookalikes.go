@@ -7,8 +7,8 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// LookAlikes are fabrics with what clusters have and regular trees have not, small enough to
-// be simulated. The fabrics follow from the seed.
+// LookAlikes are fabrics with the irregular parts that clusters have, small enough to be
+// simulated. The fabrics follow from the seed.
 func LookAlikes(seed uint64) map[string]*topology.Fabric {
 	return map[string]*topology.Fabric{
 		"rail leaves, cables missing": RailLeaves(seed),
