@@ -172,7 +172,7 @@ func (l *loop) answerUsed(e plugin.Outcome) {
 		plugin.Declined: "forsd had no tables for the fabric as it is",
 		plugin.Wrong:    "forsd's tables do not fit the fabric in OpenSM's memory: " + e.Text,
 	}[e.Result]
-	l.health.Raise(pluginUnused, text+"; OpenSM loads the table file instead, and is told to sweep again where that is not enough", time.Now())
+	l.health.Raise(pluginUnused, text+"; the plugin mends the tables that it has instead, and OpenSM is told to sweep again where that is not enough", time.Now())
 }
 
 // tablesLoaded takes note of how a sweep was routed.
@@ -181,7 +181,9 @@ func (l *loop) tablesLoaded(ctx context.Context, e plugin.RoutingDone) {
 	case e.Own || l.board.OwnRoutes():
 		l.health.Clear(pluginUnused)
 		l.health.Clear(opensm.EngineFallback)
-	case e.Engine != "file" && e.Engine != "":
+	case e.Engine == opensm.PluginEngine: // it has mended the tables that it held
+		l.step(ctx, controller.TablesDoubted{})
+	case e.Engine != opensm.FileEngine && e.Engine != "":
 		l.health.Raise(opensm.EngineFallback, fmt.Sprintf("OpenSM has made tables by its engine %q", e.Engine), time.Now())
 		l.step(ctx, controller.TablesDoubted{})
 	}

@@ -130,8 +130,8 @@ func (SubnetUp) event()     {}
 // Result is what became of an answer.
 type Result uint8
 
-// The results of a request for tables. But for Installed, OpenSM went on to its
-// next routing engine.
+// The results of a request for tables. But for Installed, the plugin mended the tables that
+// it held, or OpenSM went on to its next routing engine.
 const (
 	Installed Result = iota
 	Late             // no answer before the deadline

@@ -2,6 +2,7 @@ package plugin
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,13 +16,21 @@ import (
 // plain builds a program with what of the library knows nothing of OpenSM.
 func plain(t *testing.T, source, sanitizer string) string {
 	t.Helper()
-	program := filepath.Join(t.TempDir(), "program")
-	build := exec.Command("gcc", "-std=c11", "-D_GNU_SOURCE", "-O1", "-g", "-pthread", "-fsanitize="+sanitizer, "-Wall", "-Werror", "-o", program,
-		source, "src/link.c", "src/tables.c", "src/thread.c", "src/wire.c")
-	if said, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%s: %v\n%s", build, err, said)
+	program, err := build(t.TempDir(), source, sanitizer)
+	if err != nil {
+		t.Fatal(err)
 	}
 	return program
+}
+
+func build(dir, source, sanitizer string) (program string, err error) {
+	program = filepath.Join(dir, "program")
+	cmd := exec.Command("gcc", "-std=c11", "-D_GNU_SOURCE", "-O1", "-g", "-pthread", "-fsanitize="+sanitizer, "-Wall", "-Werror", "-o", program,
+		source, "src/link.c", "src/mend.c", "src/tables.c", "src/thread.c", "src/wire.c")
+	if said, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%s: %w\n%s", cmd, err, said)
+	}
+	return program, nil
 }
 
 // TestThreads runs the plugin's link under ThreadSanitizer and AddressSanitizer,

@@ -43,8 +43,8 @@ func TestPlugin(t *testing.T) {
 }
 
 // TestForsdStopped stops forsd while a cable is pulled, and put back: OpenSM's
-// sweep ends with the tables of the file. When forsd goes on it has OpenSM sweep
-// again at once, with its tables.
+// sweep ends with the tables that the plugin held, mended. When forsd goes on it has
+// OpenSM sweep again at once, with its tables.
 func TestForsdStopped(t *testing.T) {
 	o := byPlugin(t, small())
 	o.Deadline = time.Second
@@ -61,7 +61,7 @@ func TestForsdStopped(t *testing.T) {
 		x.ok(change.do(x.ctx, at.Name, port))
 		line, from, err := x.SM.WaitLog(x.ctx, " tables configured on all switches", from)
 		x.ok(err)
-		if !strings.Contains(line, " file tables") {
+		if !strings.Contains(line, " fors tables") {
 			t.Errorf("the cable is %s, and forsd stopped: %s", change.state, line)
 		}
 		_, from, err = x.SM.WaitLog(x.ctx, ibsim.SubnetUp, from)

@@ -2,10 +2,14 @@
  * engine.c: the routing engine "fors". OpenSM calls it with the lock of its
  * memory held, so that the fabric asked about is the one that is routed.
  */
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "plugin.h"
+
+#define FILE_ENGINE "file"
+#define LAST ".last" /* at the end of the name of a table file that forsd has withdrawn */
 
 enum { FAILED = -1, DONE = 0, AS_USUAL = 1 }; /* what an engine's functions return */
 
@@ -20,7 +24,8 @@ static int ask(void *context)
 	forsosm_fabric_(&p->osm->subn, &fabric);
 	forsosm_send_fabric_(&p->link, &fabric, REQUEST);
 	const size_t lids = cl_ptr_vector_get_size(&p->osm->subn.port_lid_tbl);
-	return forsosm_ask_(&p->link, lids > MAX_LID ? MAX_LID : lids > 0 ? (unsigned)lids - 1 : 0) ? AS_USUAL : FAILED;
+	p->asked = forsosm_ask_(&p->link, lids > MAX_LID ? MAX_LID : lids > 0 ? (unsigned)lids - 1 : 0);
+	return AS_USUAL;
 }
 
 /* The ports of a switch that a table may name. */
@@ -67,6 +72,14 @@ static bool fits(osm_switch_t *s, const struct table *t, char *text, size_t size
 	return true;
 }
 
+/* count_paths counts a switch's entries: multicast prefers ports that few paths use. */
+static void count_paths(osm_switch_t *s)
+{
+	for (uint32_t lid = 0; lid < s->lft_size && lid <= s->max_lid_ho; lid++)
+		if (s->new_lft[lid] != NO_PATH)
+			osm_switch_count_path(s, s->new_lft[lid]);
+}
+
 /* install gives a switch its table, which fits. */
 static void install(osm_switch_t *s, const struct table *t)
 {
@@ -74,9 +87,7 @@ static void install(osm_switch_t *s, const struct table *t)
 	const uint32_t entries = t->blocks * BLOCK;
 	const uint32_t end = entries < s->max_lid_ho + 1u ? entries : s->max_lid_ho + 1u;
 	memcpy(s->new_lft, t->entries, end < s->lft_size ? end : s->lft_size);
-	for (uint32_t lid = 0; lid < end; lid++)
-		if (t->entries[lid] != NO_PATH)
-			osm_switch_count_path(s, t->entries[lid]); /* multicast prefers ports that few paths use */
+	count_paths(s);
 }
 
 /* install_all installs tables if they fit every switch, and otherwise none. */
@@ -101,19 +112,87 @@ static bool install_all(osm_subn_t *subn, const struct tables *t, char *text, si
 	return true;
 }
 
-/* route waits for the tables and installs them. */
+/* hold keeps the tables that are installed. */
+static void hold(struct plugin *p, const struct tables *t)
+{
+	if (t->sum == p->held.sum)
+		return;
+	struct map m;
+	if (!forsosm_copy_(&p->held, t) || !forsosm_map_(&m, &p->osm->subn, &p->held))
+		return;
+	forsosm_wish_(&m, &p->held, &p->wish);
+	forsosm_unmap_(&m);
+}
+
+/* read_file takes what a table file says for the tables held. */
+static void read_file(struct plugin *p, const char *path, const char *suffix)
+{
+	char name[PATH_MAX];
+	if (p->held.count > 0 || !path || snprintf(name, sizeof name, "%s%s", path, suffix) >= (int)sizeof name)
+		return;
+	FILE *file = fopen(name, "re");
+	if (!file)
+		return;
+	forsosm_read_(&p->held, file);
+	fclose(file);
+}
+
+/* another tells whether OpenSM has an engine after this one that makes tables of its own. */
+static bool another(const osm_opensm_t *osm)
+{
+	const struct osm_routing_engine *e = osm->routing_engine_list;
+	while (e && strcmp(e->name ? e->name : "", ENGINE_NAME) != 0)
+		e = e->next;
+	return e && e->next && strcmp(e->next->name ? e->next->name : "", FILE_ENGINE) != 0;
+}
+
+/* do_without makes tables without forsd. An engine of OpenSM's own has its turn where forsd wants that, or there is nothing to mend. */
+static int do_without(struct plugin *p, bool declined)
+{
+	osm_subn_t *subn = &p->osm->subn;
+	if (another(p->osm)) {
+		if (declined) {
+			forsosm_drop_(&p->held);
+			forsosm_drop_(&p->wish);
+		}
+		if (p->held.count == 0)
+			return FAILED;
+	}
+	read_file(p, subn->opt.lfts_file, "");
+	read_file(p, subn->opt.lfts_file, LAST);
+	struct map m;
+	if (!forsosm_map_(&m, subn, &p->held))
+		return AS_USUAL;
+	const int64_t changed = forsosm_mend_(&m, &p->held, &p->wish);
+	forsosm_unmap_(&m);
+	if (changed < 0)
+		return AS_USUAL;
+	const cl_qmap_t *switches = &subn->sw_guid_tbl;
+	for (cl_map_item_t *i = cl_qmap_head(switches); i != cl_qmap_end(switches); i = cl_qmap_next(i))
+		count_paths((osm_switch_t *)i);
+	char text[160];
+	snprintf(text, sizeof text, "the tables held are mended without forsd: %lld entries are others", (long long)changed);
+	forsosm_complain_(&p->link, IS_MENDED, text);
+	return DONE;
+}
+
+/* route waits for the tables and installs them, or does without. */
 static int route(void *context)
 {
 	struct plugin *p = context;
 	char text[160] = "";
-	enum result result = forsosm_await_(&p->link);
+	enum result result = p->asked ? forsosm_await_(&p->link) : LATE;
 	if (result == INSTALLED) {
-		if (!install_all(&p->osm->subn, &p->link.tables, text, sizeof text))
+		if (install_all(&p->osm->subn, &p->link.tables, text, sizeof text))
+			hold(p, &p->link.tables);
+		else
 			result = WRONG;
 		pthread_mutex_unlock(&p->link.lock);
 	}
-	forsosm_conclude_(&p->link, result, text);
-	return result == INSTALLED ? DONE : FAILED;
+	if (p->asked)
+		forsosm_conclude_(&p->link, result, text);
+	p->own = result == INSTALLED;
+	return p->own ? DONE : do_without(p, result == DECLINED);
 }
 
 int forsosm_engine_(struct osm_routing_engine *engine, osm_opensm_t *osm)

@@ -9,14 +9,15 @@ static bool seen(const osm_node_t *node)
 	return node && node->discovery_count > 0 && node->node_info.num_ports > 0 && node->node_info.num_ports < 255;
 }
 
-/* far_end is the port at the other end of a cable that both ends know of. */
-static const osm_physp_t *far_end(const osm_physp_t *port)
+const osm_physp_t *forsosm_far_end_(const osm_physp_t *port)
 {
 	const osm_physp_t *far = port->p_remote_physp;
 	if (!far || far == port || far->p_remote_physp != port || !seen(far->p_node))
 		return NULL;
 	return far->port_num > 0 && far->port_num <= far->p_node->node_info.num_ports ? far : NULL;
 }
+
+enum wire_speed { UNKNOWN, SDR, DDR, QDR, FDR_10, FDR, EDR, HDR, NDR };
 
 enum wire_state { DOWN, INIT, ARMED, ACTIVE };
 
@@ -33,6 +34,8 @@ static enum wire_state state_of(const osm_physp_t *port)
 		return DOWN;
 	}
 }
+
+bool forsosm_works_(const osm_physp_t *port) { return state_of(port) != DOWN && osm_link_is_healthy(port); }
 
 /* width_of is the number of physical lanes, 0 where not known. */
 static unsigned width_of(const osm_physp_t *port)
@@ -57,9 +60,8 @@ static unsigned width_of(const osm_physp_t *port)
  * speed_of is the generation. own is the port whose capabilities count: of a
  * switch, port 0.
  */
-static unsigned speed_of(const osm_physp_t *port, const osm_physp_t *own)
+static enum wire_speed speed_of(const osm_physp_t *port, const osm_physp_t *own)
 {
-	enum { UNKNOWN, SDR, DDR, QDR, FDR_10, FDR, EDR, HDR, NDR };
 	if (own->port_info.capability_mask & IB_PORT_CAP_HAS_EXT_SPEEDS) {
 		switch (ib_port_info_get_link_speed_ext_active(&port->port_info)) {
 		case IB_LINK_SPEED_EXT_ACTIVE_NONE:
@@ -88,6 +90,12 @@ static unsigned speed_of(const osm_physp_t *port, const osm_physp_t *own)
 	default:
 		return UNKNOWN;
 	}
+}
+
+uint16_t forsosm_rate_(const osm_physp_t *port)
+{
+	static const uint8_t weight[] = {[SDR] = 1, [DDR] = 2, [QDR] = 4, [FDR_10] = 4, [FDR] = 6, [EDR] = 10, [HDR] = 20, [NDR] = 40};
+	return (uint16_t)(width_of(port) * weight[speed_of(port, osm_node_get_physp_ptr(port->p_node, 0))]);
 }
 
 /* put_lids appends the addresses of a port that has some. */
@@ -133,7 +141,7 @@ static unsigned put_ports(osm_node_t *node, struct buffer *b)
 	}
 	for (unsigned i = 1; i < osm_node_get_num_physp(node) && i <= node->node_info.num_ports; i++) {
 		const osm_physp_t *port = osm_node_get_physp_ptr(node, i);
-		const osm_physp_t *far = port ? far_end(port) : NULL;
+		const osm_physp_t *far = port ? forsosm_far_end_(port) : NULL;
 		if (!far || (is_switch && !zero))
 			continue;
 		put_port(port, is_switch ? zero : port, far, b);

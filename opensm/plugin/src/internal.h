@@ -1,6 +1,6 @@
 /*
- * internal.h: what the files of libforsosm share. wire.c, tables.c and link.c
- * know nothing of OpenSM; fabric.c, engine.c and plugin.c do.
+ * internal.h: what the files of libforsosm share. fabric.c, map.c, engine.c and
+ * plugin.c know OpenSM; the others do not.
  */
 #ifndef FORSOSM_INTERNAL_H
 #define FORSOSM_INTERNAL_H
@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <sys/types.h>
 #include <sys/un.h>
 
@@ -18,6 +19,7 @@ enum {
 	HEADER_SIZE = 16,
 	BLOCK = 64,
 	NO_PATH = 0xFF,
+	PORTS = 256, /* what there are numbers for */
 	MAX_LID = 0xBFFF,
 	MAX_BODY = 64 << 20,
 };
@@ -65,7 +67,7 @@ uint16_t forsosm_take16_(struct cursor *c);
 uint32_t forsosm_take32_(struct cursor *c);
 uint64_t forsosm_take64_(struct cursor *c);
 
-/* tables.c: the tables that forsd has sent. */
+/* tables.c: the tables that forsd has sent, or written to a file. */
 
 struct table {
 	uint64_t guid;
@@ -83,11 +85,63 @@ struct tables {
 const char *forsosm_apply_(struct tables *t, struct cursor *c);
 const struct table *forsosm_find_(const struct tables *t, uint64_t guid);
 void forsosm_drop_(struct tables *t);
+/* The table of a switch, made if there is none; NULL without memory. */
+struct table *forsosm_add_(struct tables *t, uint64_t guid);
+/* Makes a table long enough for a block; false without memory. */
+bool forsosm_reach_(struct table *s, uint32_t block);
+/* Makes *to a copy; false, and none, without memory. */
+bool forsosm_copy_(struct tables *to, const struct tables *from);
+/* Reads what it can of a table file of forsd's. */
+void forsosm_read_(struct tables *t, FILE *file);
+
+/* mend.c: tables without forsd. */
+
+struct cable {
+	uint32_t to;   /* the switch at its other end */
+	uint16_t rate; /* for comparison */
+	uint8_t port;
+};
+
+struct node {
+	uint64_t guid;
+	struct cable *cables; /* to other switches, in ascending order of port */
+	uint32_t count;
+	uint32_t hosts;       /* end ports on it */
+	unsigned char *out;   /* its entries, by LID */
+};
+
+/* LIDs in a row, and the switch and port by which packets to them leave the switches. */
+struct owner {
+	uint32_t node;
+	uint16_t lid, lids;
+	uint8_t port;
+};
+
+/* A fabric as far as tables need it. */
+struct map {
+	struct node *nodes;   /* in ascending order of GUID */
+	uint32_t count;
+	struct owner *owners; /* in ascending order of switch and LID; no LID twice */
+	uint32_t owned;
+};
+
+/*
+ * Fills the entries of every switch for every owner: a shortest way up and down,
+ * that which is wished for or held, where it still is one. Returns how many entries
+ * are not those held, −1 without memory.
+ */
+int64_t forsosm_mend_(const struct map *m, const struct tables *held, const struct tables *wish);
+/*
+ * Brings what is wished for up to date with tables made for a fabric: it becomes
+ * what they have, but for entries by ways that there are not now. Those come back
+ * with the ways. False without memory, wish being sound and not up to date.
+ */
+bool forsosm_wish_(const struct map *m, const struct tables *held, struct tables *wish);
 
 /* link.c: what OpenSM's threads say to forsd and hear from it. */
 
 /* Each kind of trouble is said once until tables have been installed. */
-enum trouble { NO_FORSD = 1, OTHER_USER = 2, OTHER_VERSION = 4, UNREADABLE = 8, IS_LATE = 16, IS_WRONG = 32, IS_DECLINED = 64 };
+enum trouble { NO_FORSD = 1, OTHER_USER = 2, OTHER_VERSION = 4, UNREADABLE = 8, IS_LATE = 16, IS_WRONG = 32, IS_DECLINED = 64, IS_MENDED = 128 };
 
 enum { SETTLE = 5 }; /* times the quiet that is waited for, at most */
 

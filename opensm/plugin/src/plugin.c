@@ -187,7 +187,7 @@ static void on_routed(struct plugin *p, const void *why)
 	const char *name = used && used->name ? used->name : "";
 	struct buffer body = {0};
 	forsosm_put8_(&body, (uintptr_t)why == UCAST_ROUTING_REROUTE ? 2 : 1);
-	forsosm_put8_(&body, strcmp(name, ENGINE_NAME) == 0);
+	forsosm_put8_(&body, p->own && strcmp(name, ENGINE_NAME) == 0);
 	forsosm_put_text_(&body, name);
 	if (!body.failed)
 		forsosm_send_(&p->link, ROUTED, body.data, body.length);
@@ -258,6 +258,8 @@ static void destroy(void *context)
 {
 	struct plugin *p = context;
 	forsosm_link_stop_(&p->link, true);
+	forsosm_drop_(&p->held);
+	forsosm_drop_(&p->wish);
 	free(p);
 }
 

@@ -1,6 +1,6 @@
 /*
  * tables.c: the tables that forsd has sent, kept so that it need only send what
- * changes.
+ * changes, and those of its file.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -20,8 +20,8 @@ void forsosm_drop_(struct tables *t)
 	*t = (struct tables){0};
 }
 
-/* find is the index of a switch, or −1. */
-static int64_t find(const struct tables *t, uint64_t guid)
+/* place is where a switch is, or would be. */
+static uint32_t place(const struct tables *t, uint64_t guid)
 {
 	uint32_t low = 0, high = t->count;
 	while (low < high) {
@@ -31,17 +31,47 @@ static int64_t find(const struct tables *t, uint64_t guid)
 		else
 			high = middle;
 	}
-	return low < t->count && t->switches[low].guid == guid ? (int64_t)low : -1;
+	return low;
 }
 
 const struct table *forsosm_find_(const struct tables *t, uint64_t guid)
 {
-	const int64_t i = find(t, guid);
-	return i < 0 ? NULL : &t->switches[i];
+	const uint32_t i = place(t, guid);
+	return i < t->count && t->switches[i].guid == guid ? &t->switches[i] : NULL;
 }
 
-/* reach makes a table long enough for a block. */
-static bool reach(struct table *s, uint32_t block)
+struct table *forsosm_add_(struct tables *t, uint64_t guid)
+{
+	const uint32_t i = place(t, guid);
+	if (i < t->count && t->switches[i].guid == guid)
+		return &t->switches[i];
+	struct table *more = realloc(t->switches, (t->count + 1) * sizeof *more);
+	if (!more)
+		return NULL;
+	t->switches = more;
+	memmove(&more[i + 1], &more[i], (t->count++ - i) * sizeof *more);
+	more[i] = (struct table){.guid = guid};
+	return &more[i];
+}
+
+bool forsosm_copy_(struct tables *to, const struct tables *from)
+{
+	forsosm_drop_(to);
+	bool fine = true;
+	for (uint32_t i = 0; i < from->count && fine; i++) {
+		const struct table *s = &from->switches[i];
+		struct table *copy = forsosm_add_(to, s->guid);
+		fine = copy && (s->blocks == 0 || forsosm_reach_(copy, s->blocks - 1));
+		if (fine && s->blocks > 0)
+			memcpy(copy->entries, s->entries, (size_t)s->blocks * BLOCK);
+	}
+	to->sum = from->sum;
+	if (!fine)
+		forsosm_drop_(to);
+	return fine;
+}
+
+bool forsosm_reach_(struct table *s, uint32_t block)
 {
 	if (block < s->blocks)
 		return true;
@@ -65,7 +95,7 @@ static const char *fill(struct table *s, struct cursor *c, unsigned blocks, size
 		if (block > MAX_LID / BLOCK)
 			return "a block beyond the last unicast LID";
 		const uint32_t before = s->blocks;
-		if (!reach(s, block))
+		if (!forsosm_reach_(s, block))
 			return "tables that memory does not hold";
 		*memory += (size_t)(s->blocks - before) * BLOCK;
 		if (*memory > MAX_MEMORY)
@@ -127,16 +157,16 @@ static const char *apply(struct tables *t, struct cursor *c)
 	for (uint32_t i = 0; i < count; i++) {
 		const uint64_t guid = forsosm_take64_(c);
 		const unsigned blocks = forsosm_take16_(c);
-		int64_t at = find(t, guid);
+		struct table *at = (struct table *)forsosm_find_(t, guid);
 		if (base == 0) {
 			if (i > 0 && t->switches[i - 1].guid >= guid)
 				return "tables that are not in ascending order of GUID";
-			at = t->count++;
-			t->switches[at].guid = guid;
+			at = &t->switches[t->count++];
+			at->guid = guid;
 		}
-		if (at < 0)
+		if (!at)
 			return "a change of a table that is not held here";
-		const char *why = fill(&t->switches[at], c, blocks, &memory);
+		const char *why = fill(at, c, blocks, &memory);
 		if (why)
 			return why;
 	}
@@ -154,4 +184,24 @@ const char *forsosm_apply_(struct tables *t, struct cursor *c)
 	if (why)
 		forsosm_drop_(t);
 	return why;
+}
+
+void forsosm_read_(struct tables *t, FILE *file)
+{
+	char line[1024];
+	struct table *at = NULL;
+	size_t memory = 0;
+	while (fgets(line, sizeof line, file)) {
+		const char *guid = strncmp(line, "Unicast lids", 12) == 0 ? strstr(line, " guid 0x") : NULL;
+		unsigned lid, port;
+		if (guid)
+			at = t->count < MAX_LID ? forsosm_add_(t, strtoull(guid + 6, NULL, 16)) : NULL;
+		else if (at && sscanf(line, "0x%4x %3u", &lid, &port) == 2 && lid <= MAX_LID && port < NO_PATH) {
+			const uint32_t before = at->blocks;
+			if (memory > MAX_MEMORY || !forsosm_reach_(at, lid / BLOCK))
+				return;
+			memory += (size_t)(at->blocks - before) * BLOCK;
+			at->entries[lid] = (unsigned char)port;
+		}
+	}
 }
