@@ -31,7 +31,7 @@ func (f *fake) Status() Status {
 	return Status{Version: "1.2.3", Started: started, State: "idle", Ready: f.ready, Epoch: 42, PublishedAt: started.Add(time.Minute),
 		TopologyHash: "feed", Summary: phasetable.Summarize("algorithm", 361, 359),
 		Size: phasetable.Size{Servers: 360, Leaves: 18, Spines: 20, Lanes: 20, LMC: 5},
-		OpenSM: OpenSM{Running: true, PID: 77, RoutingEngine: "fors,file,no_fallback", TablesFile: "/var/lib/forsd/opensm/lfts.dump", TablesMatch: true,
+		OpenSM: OpenSM{Running: true, PID: 77, RoutingEngine: "fors,file,updn", TablesFile: "/var/lib/forsd/opensm/lfts.dump", TablesMatch: true,
 			Source: SourcePlugin, Plugin: &Plugin{Since: started, Version: "OpenSM 3.3.23", State: "master", DeadlineMS: 50}},
 		LastEvent: &LastEvent{What: []string{"Leaf007 port 31 – Spine010 port 8 went down"}, SeenAt: started,
 			PlannedMS: 6.5, VerifiedMS: 9, PublishedMS: 12, ProgrammedMS: 640, ReadBackMS: 910},

@@ -57,6 +57,24 @@ func (s *Table) misfit(n *topology.Node) error {
 	return nil
 }
 
+// Dead counts the entries for LIDs in use that lead to ports of f without a cable that is up.
+func (t *Tables) Dead(f *topology.Fabric) (n int) {
+	lids := LIDs(f)
+	for i := range t.Switches {
+		node := f.Find(t.Switches[i].GUID)
+		if node == topology.None {
+			continue
+		}
+		ports := f.Nodes[node].Ports
+		for _, lid := range lids {
+			if p := t.Port(i, lid); p != 0 && p != NoPath && (int(p) >= len(ports) || !ports[p].Up()) {
+				n++
+			}
+		}
+	}
+	return n
+}
+
 // cabled tells whether a node has a cable that is up.
 func cabled(n *topology.Node) bool {
 	for p := range n.Ports {

@@ -2,10 +2,7 @@ package opensm
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -25,8 +22,8 @@ type Want struct {
 }
 
 // Check judges the settings; the warnings come in a fixed order, and their texts say
-// what was found, why it matters, and what to do. Of the disk it looks only at whether
-// the table file exists and which paths are links.
+// what was found, why it matters, and what to do. Of the disk it looks only at
+// which paths are links.
 func (s Settings) Check(want Want) []health.Warning {
 	var found []health.Warning
 	for _, r := range rules {
@@ -53,17 +50,13 @@ var rules = []rule{
 		}
 		return fmt.Sprintf("the routing engine is %q, so OpenSM makes its own tables; ", s.RoutingEngine) + s.advise("routing_engine", s.bestEngines(), true)
 	}},
-	{NoFallbackMissing, health.Critical, "OpenSM may fall back to another routing engine", func(s *Settings, _ *Want) string {
+	{FallbackMissing, health.Critical, "OpenSM has no engine for when forsd is away", func(s *Settings, _ *Want) string {
 		engines := s.engines()
-		if len(engines) > 0 && engines[0] == PluginEngine {
-			engines = engines[1:]
-		} else if len(engines) == 0 || engines[0] != FileEngine {
+		ours := len(engines) > 0 && (engines[0] == FileEngine || engines[0] == PluginEngine)
+		if at := slices.Index(engines, FileEngine); !ours || s.FallsBack() && (at == 0 || at == 1) && at+1 < len(engines) {
 			return ""
 		}
-		if slices.Equal(engines, []string{FileEngine, noFallback}) {
-			return ""
-		}
-		return fmt.Sprintf("with the routing engines %q one bad line in the table file, or none, has OpenSM reroute the whole fabric without forsd; ", s.RoutingEngine) +
+		return fmt.Sprintf("with the routing engines %q nothing takes a dead cable out of the tables while forsd is away and its plugin not loaded; ", s.RoutingEngine) +
 			s.advise("routing_engine", s.bestEngines(), true)
 	}},
 	{PluginEngineUnknown, health.Critical, "OpenSM is to ask a plugin that it does not load", func(s *Settings, _ *Want) string {
@@ -104,11 +97,12 @@ var rules = []rule{
 		return fmt.Sprintf("OpenSM reads %s, and forsd writes %s; ", s.LFTsFile, want.LFTsFile) +
 			s.advise("lfts_file", want.LFTsFile, true) + "; or set opensm.lfts_file in forsd.yaml"
 	}},
-	{LFTsFileAbsent, health.Critical, "the table file does not exist", func(s *Settings, _ *Want) string {
-		if _, err := os.Stat(s.LFTsFile); s.LFTsFile == "" || !errors.Is(err, fs.ErrNotExist) {
+	{RootFileWrong, health.Degraded, "OpenSM's own engine does not know where to begin", func(s *Settings, want *Want) string {
+		if want.LFTsFile == "" || !slices.Contains(s.engines(), fallback) || s.RootFile != "" && samePath(s.RootFile, RootFile(want.LFTsFile)) {
 			return ""
 		}
-		return fmt.Sprintf("without %s OpenSM does not come up (ERR 6302); start forsd, which creates it, before OpenSM", s.LFTsFile)
+		return fmt.Sprintf("while forsd is away the engine %q may leave LIDs without a way, or ways on which packets wait for one another in a ring; ", fallback) +
+			s.advise("root_guid_file", RootFile(want.LFTsFile), true)
 	}},
 	{LMCWrong, health.Degraded, "the LMC is not the one configured", func(s *Settings, want *Want) string {
 		if want.LMC < 0 || int(s.LMC) == want.LMC {
@@ -237,15 +231,20 @@ func on(value string) bool {
 	return true
 }
 
-// noFallback keeps OpenSM from engines of its own.
-const noFallback = "no_fallback"
+const (
+	noFallback = "no_fallback" // keeps OpenSM from engines of its own
+	fallback   = "updn"        // the engine that goes up and then down, as forsd does
+)
+
+// FallsBack tells whether OpenSM goes on to an engine of its own where there is no table file.
+func (s *Settings) FallsBack() bool { return !slices.Contains(s.engines(), noFallback) }
 
 // bestEngines is what routing_engine should be.
 func (s *Settings) bestEngines() string {
 	if s.PluginLoaded() {
-		return PluginEngine + "," + FileEngine + "," + noFallback
+		return PluginEngine + "," + FileEngine + "," + fallback
 	}
-	return FileEngine + "," + noFallback
+	return FileEngine + "," + fallback
 }
 
 // optionsWith are the plugin's options with another socket.

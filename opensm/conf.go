@@ -23,6 +23,7 @@ type setter func(s *Settings, text string) error
 var setters = map[string]setter{
 	"routing_engine":       word(func(s *Settings) *string { return &s.RoutingEngine }),
 	"lfts_file":            word(func(s *Settings) *string { return &s.LFTsFile }),
+	"root_guid_file":       word(func(s *Settings) *string { return &s.RootFile }),
 	"lid_matrix_dump_file": word(func(s *Settings) *string { return &s.LIDMatrixFile }),
 	"dump_files_dir":       word(func(s *Settings) *string { return &s.DumpDir }),
 	"event_plugin_name":    word(func(s *Settings) *string { return &s.EventPlugins }),

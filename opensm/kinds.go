@@ -23,14 +23,14 @@ const (
 // The codes of findings.
 const (
 	UcastCacheOn        = "ucast-cache-on"
-	NoFallbackMissing   = "no-fallback-missing"
+	FallbackMissing     = "fallback-missing" // no engine takes over while forsd is away
 	RoutingEngineWrong  = "routing-engine-wrong"
 	PluginEngineUnknown = "plugin-engine-unknown" // an engine of a plugin that is not loaded
 	PluginEngineMissing = "plugin-engine-missing" // the plugin is loaded, and is no engine
 	PluginSocketWrong   = "plugin-socket-wrong"   // it looks for forsd elsewhere
 	LFTsFileMissing     = "lfts-file-missing"     // OpenSM is given no table file
+	RootFileWrong       = "root-guid-file-wrong"  // the engine updn looks for its beginning elsewhere
 	LFTsFileWrong       = "lfts-file-wrong"       // it is given another one than forsd writes
-	LFTsFileAbsent      = "lfts-file-absent"      // the file does not exist
 	LMCTooSmall         = "lmc-too-small"
 	LMCWrong            = "lmc-wrong"
 	LMCOnSwitches       = "lmc-esp0-on"

@@ -15,7 +15,7 @@ import (
 // badLines are lines of opensm.conf that forsd can do nothing with, and lines that do
 // not concern it.
 var badLines = []string{"lmc 0", "lmc 2", "lmc_esp0 TRUE", "routing_engine minhop", "routing_engine ftree,updn", "routing_engine file", "routing_engine ar_updn",
-	"routing_engine fors,file,no_fallback", "lfts_file /elsewhere/lfts", "lfts_file (null)", "use_ucast_cache TRUE", "event_plugin_name perfmgr",
+	"routing_engine fors,file,updn", "lfts_file /elsewhere/lfts", "lfts_file (null)", "use_ucast_cache TRUE", "event_plugin_name perfmgr",
 	"event_plugin_name armgr", "event_plugin_name forsosm", "event_plugin_options socket=/elsewhere deadline=20", "sweep_on_trap FALSE", "sweep_interval 0",
 	"reassign_lids TRUE", "sm_inactive TRUE", "dump_files_dir /elsewhere", "log_flags 0x43", "log_flags 0x01", "lid_matrix_dump_file /some/matrix",
 	"ar_mode 1", "shield_mode 1", "force_log_flush FALSE", "max_op_vls 5", "# lmc 7", "", "console off", "\tlmc\t1"}
@@ -43,7 +43,7 @@ func TestPropose(t *testing.T) {
 			t.Fatalf("%v:\n%s", err, after)
 		}
 		for _, f := range got.Check(want) {
-			if f.Code != LFTsFileAbsent && f.Code != AdaptiveRoutingOn { // armgr is taken out by hand
+			if f.Code != AdaptiveRoutingOn { // armgr is taken out by hand
 				t.Errorf("%s: %s\n%s", f.Code, f.Text, after)
 			}
 		}
@@ -88,7 +88,7 @@ func TestApplyKeepsOthers(t *testing.T) {
 	}
 	changes := s.Propose(Want{LFTsFile: "/f", DumpDir: "/var/log", Lanes: 8, LMC: -1}, 3, false)
 	got := string(Apply([]byte(conf), changes))
-	if !strings.HasPrefix(got, "# ours\nlmc 0\n# forsd: 8 LIDs for each port of a host, for 8 lanes.\nlmc 3\n# forsd: ") || !strings.Contains(got, "\nrouting_engine file,no_fallback\n\n#") {
+	if !strings.HasPrefix(got, "# ours\nlmc 0\n# forsd: 8 LIDs for each port of a host, for 8 lanes.\nlmc 3\n# forsd: ") || !strings.Contains(got, "\nrouting_engine file,updn\n\n#") {
 		t.Errorf("it makes\n%s", got)
 	}
 	if changes[0].Was != "lmc 1 # here" {

@@ -3,6 +3,7 @@ package opensm
 import (
 	"context"
 	"io"
+	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -35,15 +36,16 @@ func TestRealOpenSM(t *testing.T) {
 	t.Cleanup(func() { _ = sim.Close() })
 	dir := filepath.Join(sim.Dir(), "opensm-1")
 	table := filepath.Join(dir, "forsd.lfts")
-	if created, err := InstallEmpty(table); err != nil || !created {
-		t.Fatal(created, err)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
 	}
+	put(t, table, nil)
 	next := running(t, &Watcher{Dir: dir, GUID2LID: filepath.Join(dir, GUID2LIDFile), Report: func(code string, err error) {
 		if err != nil && code != DumpMissing {
 			t.Errorf("%s: %v", code, err)
 		}
 	}})
-	m, err := sim.StartOpenSM(ctx, ibsim.OpenSMOptions{Host: "Hca0000", LMC: 2, RoutingEngine: "file,no_fallback", LFTsFile: table, Dir: dir})
+	m, err := sim.StartOpenSM(ctx, ibsim.OpenSMOptions{Host: "Hca0000", LMC: 2, RoutingEngine: "file,updn", LFTsFile: table, Dir: dir, Conf: map[string]string{"root_guid_file": RootFile(table)}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 type Settings struct {
 	RoutingEngine string // routing_engine, names separated by commas
 	LFTsFile      string // lfts_file, "" for none
+	RootFile      string // root_guid_file, "" for none
 	LIDMatrixFile string // lid_matrix_dump_file, "" for none
 	UcastCache    bool   // use_ucast_cache
 	LMC           uint8  // lmc
@@ -108,7 +109,7 @@ func LoadSettings(p *Process, conf string) (Settings, error) {
 		problems = append(problems, s.apply(o))
 	}
 	if p != nil {
-		for _, path := range []*string{&s.LFTsFile, &s.LIDMatrixFile, &s.DumpDir, &s.CacheDir, &s.LogFile, &s.NodeNames} {
+		for _, path := range []*string{&s.LFTsFile, &s.RootFile, &s.LIDMatrixFile, &s.DumpDir, &s.CacheDir, &s.LogFile, &s.NodeNames} {
 			*path = absolute(p.Cwd, *path)
 		}
 	}

@@ -108,8 +108,8 @@ func TestLoadSettings(t *testing.T) {
 		"-Fo.conf -l 5":            func(s Settings) bool { return s.LMC == 5 && s.Conf == filepath.Join(dir, "o.conf") },
 		"-l5 --config o.conf":      func(s Settings) bool { return s.LMC == 5 },
 		"--config=o.conf -lmc 0x5": func(s Settings) bool { return s.LMC == 5 },
-		"-R file,no_fallback -U t": func(s Settings) bool {
-			return s.RoutingEngine == "file,no_fallback" && s.LFTsFile == filepath.Join(dir, "t")
+		"-R file,updn -U t": func(s Settings) bool {
+			return s.RoutingEngine == "file,updn" && s.LFTsFile == filepath.Join(dir, "t")
 		},
 		"--rout file -lfts /t":          func(s Settings) bool { return s.RoutingEngine == "file" && s.LFTsFile == "/t" },
 		"-A -x -r":                      func(s Settings) bool { return s.UcastCache && s.HonorGUID2LID && s.ReassignLIDs },
@@ -145,7 +145,7 @@ func TestCheck(t *testing.T) {
 	dir := t.TempDir()
 	table := filepath.Join(dir, "lfts")
 	put(t, table, nil)
-	good := "routing_engine file,no_fallback\nlmc 5\nhonor_guid2lid_file TRUE\nlfts_file " + table + "\n"
+	good := "routing_engine file,updn\nlmc 5\nhonor_guid2lid_file TRUE\nlfts_file " + table + "\nroot_guid_file " + RootFile(table) + "\n"
 	const pluginLines = "event_plugin_name other forsosm\n"
 	want := Want{Socket: DefaultSocket, LFTsFile: table, DumpDir: "/var/log", CacheDir: "/var/cache/opensm/", Lanes: 20, LMC: 5}
 	for name, c := range map[string]struct {
@@ -155,24 +155,25 @@ func TestCheck(t *testing.T) {
 		codes []string
 		text  string
 	}{
-		"good":           {},
-		"engine":         {more: "routing_engine updn", codes: []string{RoutingEngineWrong}, text: `make line 5 of /etc/opensm/opensm.conf read "routing_engine file,no_fallback" and restart OpenSM`},
-		"second engine":  {more: "routing_engine minhop,file,no_fallback", codes: []string{RoutingEngineWrong}},
-		"no engine":      {more: "routing_engine (null)", codes: []string{RoutingEngineWrong}},
-		"fallback":       {more: "routing_engine file", codes: []string{NoFallbackMissing}, text: "one bad line"},
-		"third engine":   {more: "routing_engine file, updn,no_fallback", codes: []string{NoFallbackMissing}},
-		"spaces":         {more: "routing_engine file, no_fallback"},
-		"plugin":         {more: pluginLines + "routing_engine fors,file,no_fallback"},
-		"plugin alone":   {more: pluginLines + "routing_engine fors", codes: []string{NoFallbackMissing}, text: `"routing_engine fors,file,no_fallback"`},
-		"plugin unasked": {more: pluginLines, codes: []string{PluginEngineMissing}, text: "a sweep of their own"},
-		"plugin unknown": {more: "routing_engine fors,file,no_fallback", codes: []string{PluginEngineUnknown}, text: `"event_plugin_name forsosm"`},
-		"other socket": {more: pluginLines + "routing_engine fors file no_fallback\nevent_plugin_options deadline=20,socket=/s", codes: []string{PluginSocketWrong},
+		"good":            {},
+		"engine":          {more: "routing_engine updn", codes: []string{RoutingEngineWrong}, text: `make line 6 of /etc/opensm/opensm.conf read "routing_engine file,updn" and restart OpenSM`},
+		"second engine":   {more: "routing_engine minhop,file,updn", codes: []string{RoutingEngineWrong}},
+		"no engine":       {more: "routing_engine (null)", codes: []string{RoutingEngineWrong}},
+		"fallback":        {more: "routing_engine file", codes: []string{FallbackMissing}, text: "nothing takes a dead cable out"},
+		"no fallback":     {more: "routing_engine file,no_fallback", codes: []string{FallbackMissing}},
+		"spaces":          {more: "routing_engine file, updn"},
+		"plugin":          {more: pluginLines + "routing_engine fors,file,updn"},
+		"plugin alone":    {more: pluginLines + "routing_engine fors", codes: []string{FallbackMissing}, text: `"routing_engine fors,file,updn"`},
+		"plugin and updn": {more: pluginLines + "routing_engine fors,updn", codes: []string{FallbackMissing}},
+		"plugin unasked":  {more: pluginLines, codes: []string{PluginEngineMissing}, text: "a sweep of their own"},
+		"plugin unknown":  {more: "routing_engine fors,file,updn", codes: []string{PluginEngineUnknown}, text: `"event_plugin_name forsosm"`},
+		"other socket": {more: pluginLines + "routing_engine fors file updn\nevent_plugin_options deadline=20,socket=/s", codes: []string{PluginSocketWrong},
 			text: `read "event_plugin_options socket=/run/forsd/opensm.sock deadline=20" and restart`},
+		"root":           {more: "root_guid_file (null)", codes: []string{RootFileWrong}, text: "root_guid_file " + RootFile(table)},
 		"cache":          {more: "use_ucast_cache TRUE", codes: []string{UcastCacheOn}, text: `read "use_ucast_cache FALSE"`},
 		"cache option":   {args: "-A", codes: []string{UcastCacheOn}, text: `take -A off OpenSM's command line, put the line "use_ucast_cache FALSE" into`},
 		"no table":       {more: "lfts_file (null)", codes: []string{LFTsFileMissing}, text: "lfts_file " + table},
 		"other table":    {more: "lfts_file " + dir, codes: []string{LFTsFileWrong}, text: "OpenSM reads " + dir},
-		"absent table":   {more: "lfts_file /nonexistent", alter: func(_ *Settings, w *Want) { w.LFTsFile = "/nonexistent" }, codes: []string{LFTsFileAbsent}},
 		"lmc":            {more: "lmc 4", codes: []string{LMCWrong, LMCTooSmall}, text: `"lmc 5"`},
 		"any lmc":        {more: "lmc 4", alter: func(_ *Settings, w *Want) { w.LMC = -1 }, codes: []string{LMCTooSmall}, text: "16 LIDs for 20 lanes"},
 		"enough":         {more: "lmc 6", alter: func(_ *Settings, w *Want) { w.LMC = -1 }},
@@ -185,7 +186,7 @@ func TestCheck(t *testing.T) {
 		"interval":       {more: "sweep_interval 0", codes: []string{SweepIntervalZero}},
 		"reassign":       {args: "-r", codes: []string{ReassignLIDsOn}},
 		"honor":          {more: "honor_guid2lid_file FALSE", codes: []string{HonorGUID2LIDOff}},
-		"ar_mode":        {more: "ar_mode 1", codes: []string{AdaptiveRoutingOn}, text: `make line 5 of /etc/opensm/opensm.conf read "ar_mode 0"`},
+		"ar_mode":        {more: "ar_mode 1", codes: []string{AdaptiveRoutingOn}, text: `make line 6 of /etc/opensm/opensm.conf read "ar_mode 0"`},
 		"ar engine":      {more: "routing_engine ar_updn", codes: []string{RoutingEngineWrong, AdaptiveRoutingOn}, text: "ar_updn"},
 		"armgr":          {more: "event_plugin_name armgr", codes: []string{AdaptiveRoutingOn}, text: "take it out of event_plugin_name"},
 		"shield":         {more: "shield_mode 3", codes: []string{ShieldOn}, text: `read "shield_mode 0"`},
@@ -246,7 +247,7 @@ func TestKinds(t *testing.T) {
 }
 
 func FuzzReadConf(f *testing.F) {
-	f.Add([]byte("lmc 5\nrouting_engine file,no_fallback\n#\nlog_flags 0x43\n\"\n"))
+	f.Add([]byte("lmc 5\nrouting_engine file,updn\n#\nlog_flags 0x43\n\"\n"))
 	f.Add([]byte("lfts_file '\ndump_files_dir \"\"\nlmc +0x\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		s, _ := readConf(data)

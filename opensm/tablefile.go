@@ -14,25 +14,32 @@ import (
 // tableMode lets OpenSM and the tools read the table file, whatever user they run as.
 const tableMode = 0o644
 
-// InstallEmpty creates an empty table file where there is none, and tells
-// whether it did; a file that exists stays as it is. With the file engine and
-// no_fallback OpenSM does not come up without one (ERR 6302); an empty one
-// gives every dump that forsd needs.
-func InstallEmpty(path string) (created bool, err error) {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return false, fmt.Errorf("install an empty table file: %w", err)
+// withdrawn is at the end of the name of a table file that WithdrawTables has put aside.
+const withdrawn = ".last"
+
+// WithdrawTables puts the table file aside, so that OpenSM goes on to its next routing engine.
+// WriteTables takes it back where it is still right.
+func WithdrawTables(path string) error {
+	err := os.Rename(path, path+withdrawn)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		err = os.Remove(path)
 	}
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, tableMode)
-	if errors.Is(err, fs.ErrExist) {
-		return false, nil
-	}
-	if err == nil {
-		err = errors.Join(f.Chmod(tableMode), f.Sync(), f.Close(), syncDir(filepath.Dir(path)))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("install an empty table file: %w", err)
+		return fmt.Errorf("withdraw tables: %w", err)
 	}
-	return true, nil
+	return syncDir(filepath.Dir(path))
+}
+
+// ReadTables reads the table file, or what was put aside.
+func ReadTables(path string) ([]byte, error) {
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return os.ReadFile(path + withdrawn)
+	}
+	return text, err
 }
 
 // WriteTables replaces the table file by what write writes, the same each time, and tells
@@ -43,9 +50,22 @@ func InstallEmpty(path string) (created bool, err error) {
 // results say so. There must be one writer at a time; what one that was killed has left
 // behind is used up by the next.
 func WriteTables(path string, write func(io.Writer) error) (changed bool, err error) {
-	same, size, err := holds(path, write)
-	if err == nil && !same {
-		changed, err = replace(path, size, write)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return false, fmt.Errorf("write tables: %w", err)
+	}
+	now := path
+	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+		now += withdrawn
+	}
+	same, size, err := holds(now, write)
+	switch {
+	case err != nil:
+	case !same:
+		if changed, err = replace(path, size, write); err == nil {
+			_ = os.Remove(path + withdrawn)
+		}
+	case now != path:
+		err = os.Rename(now, path)
 	}
 	if err != nil {
 		return changed, fmt.Errorf("write tables: %w", err)

@@ -3,6 +3,7 @@ package opensm
 import (
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,22 +11,45 @@ import (
 	"testing"
 )
 
-func TestInstallEmpty(t *testing.T) {
+// TestWithdrawTables puts a table file aside; the next writing takes it back where it is
+// still right, which is no change.
+func TestWithdrawTables(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "new", "lfts")
-	for _, want := range []bool{true, false} {
-		created, err := InstallEmpty(path)
-		if err != nil || created != want {
-			t.Fatalf("created %v, %v; want %v", created, err, want)
+	text := func(text string) func(io.Writer) error {
+		return func(w io.Writer) error { _, err := io.WriteString(w, text); return err }
+	}
+	write := func(what string, want bool) {
+		t.Helper()
+		changed, err := WriteTables(path, text(what))
+		if err != nil || changed != want {
+			t.Fatalf("changed %v, %v; want %v", changed, err, want)
 		}
-		check(t, path, "")
+		check(t, path, what)
+		if _, err := os.Stat(path + withdrawn); err == nil {
+			t.Error("what was put aside is still there")
+		}
 	}
-	put(t, path, []byte("tables"))
-	if created, err := InstallEmpty(path); created || err != nil {
-		t.Fatal(created, err)
+	withdraw := func(want string) {
+		t.Helper()
+		if err := WithdrawTables(path); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+			t.Error("the table file is still there")
+		}
+		if got, err := ReadTables(path); err != nil || string(got) != want {
+			t.Errorf("put aside: %q, %v", got, err)
+		}
 	}
-	check(t, path, "tables")
-	_, err := InstallEmpty(filepath.Join(path, "below"))
-	mustContain(t, err, "install an empty table file", path)
+	if err := WithdrawTables(path); err != nil {
+		t.Errorf("without a file: %v", err)
+	}
+	write("tables", true)
+	withdraw("tables")
+	withdraw("tables")
+	write("tables", false)
+	withdraw("tables")
+	write("others", true)
 }
 
 // check compares a file with what it should hold, and who may read it.

@@ -82,8 +82,7 @@ func TestUnitsAgreeWithDefaults(t *testing.T) {
 		{"forsd.service", " --config " + config.DefaultPath + "\n"},
 		{"forsd.service", "\nStateDirectory=forsd forsd/opensm\n"},
 		{"forsd.service", "\nRuntimeDirectory=forsd\n"},
-		{dropIn, "test -e " + def.OpenSM.LFTsFile + " "},
-		{dropIn, ": > " + def.OpenSM.LFTsFile + ";"},
+		{"forsd.service", "\nExecStopPost=-/usr/bin/forsd --config " + config.DefaultPath + " --withdraw\n"},
 	} {
 		if !strings.Contains(read(t, tt.file), tt.text) {
 			t.Errorf("%s lacks %q", tt.file, tt.text)
@@ -119,53 +118,6 @@ func TestMemoryFits(t *testing.T) {
 	const mostWorkers = 2 // Defaults leaves a core free, and has two at most
 	if need := own + mostWorkers*workers.Memory; workers.Number > mostWorkers || need > all {
 		t.Errorf("forsd with %d bytes and %d processes with %d take %d, and the service may have %d", own, max(workers.Number, mostWorkers), workers.Memory, need, all)
-	}
-}
-
-// preStart runs the drop-in's command on another directory than the system's.
-func preStart(t *testing.T, dir string) {
-	t.Helper()
-	m := regexp.MustCompile(`(?m)^ExecStartPre=-/bin/sh -c '(.*)'$`).FindStringSubmatch(read(t, dropIn))
-	if m == nil {
-		t.Fatal("the drop-in runs no shell command")
-	}
-	script := strings.ReplaceAll(m[1], "/var/lib/forsd/opensm", dir)
-	if script == m[1] || strings.Contains(script, "/var/lib") {
-		t.Fatalf("the command names other directories: %s", m[1])
-	}
-	// Failure is allowed, as by the "-" before the command.
-	out, err := exec.Command("/bin/sh", "-c", script).CombinedOutput()
-	t.Logf("%v %s", err, out)
-}
-
-func TestPreStart(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "state", "opensm")
-	table := filepath.Join(dir, "lfts.dump")
-
-	preStart(t, dir)
-	info, err := os.Stat(table)
-	if err != nil || info.Size() != 0 || info.Mode().Perm() != 0o644 {
-		t.Fatalf("no empty table file, readable by all: %v, %v", info, err)
-	}
-
-	if err := os.WriteFile(table, []byte("tables\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	preStart(t, dir)
-	if got := read(t, table); got != "tables\n" {
-		t.Errorf("a table file in use became %q", got)
-	}
-
-	victim := filepath.Join(t.TempDir(), "nologin")
-	if err := os.Remove(table); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(victim, table); err != nil {
-		t.Fatal(err)
-	}
-	preStart(t, dir)
-	if _, err := os.Lstat(victim); err == nil {
-		t.Error("a symbolic link made the command create a file elsewhere")
 	}
 }
 

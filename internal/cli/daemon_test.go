@@ -173,7 +173,7 @@ var epoch42 = api.Epoch{Epoch: 42, PublishedAt: began.Add(time.Minute), Length: 
 func (d *fakeDaemon) Status() api.Status {
 	return api.Status{Version: "1.2.3", Started: began, State: "idle", Ready: true, Epoch: 42, PublishedAt: began.Add(time.Minute),
 		Summary: phasetable.Summarize("shift", 15, 15), Size: phasetable.Size{Servers: 16, Leaves: 4, Spines: 4, Lanes: 4, LMC: 2},
-		OpenSM: api.OpenSM{Running: true, PID: 77, RoutingEngine: "file,no_fallback", TablesFile: "/tables/lfts.dump", Source: api.SourcePlugin,
+		OpenSM: api.OpenSM{Running: true, PID: 77, RoutingEngine: "file,updn", TablesFile: "/tables/lfts.dump", Source: api.SourcePlugin,
 			Plugin: &api.Plugin{Since: began, Version: "OpenSM 3.3.23", State: "master", DeadlineMS: 50}, DumpedAt: began, ReadBackAt: began, TablesMatch: true},
 		LastEvent: &api.LastEvent{What: epoch42.What, SeenAt: began, PlannedMS: 0.42, VerifiedMS: 6.51, PublishedMS: 21.3, ProgrammedMS: 180.4},
 		Warnings: []health.Warning{{Code: "cable-down", Severity: health.Degraded, Title: "Cables are down",

@@ -273,7 +273,7 @@ func (s *setup) judge() {
 	}
 	settings.Conf = s.Conf
 	for _, w := range settings.Check(s.want) {
-		if w.Code != opensm.LFTsFileAbsent && w.Code != opensm.RestartNeeded && w.Code != opensm.LMCTooSmall { // the drop-in, what is next, the notes
+		if w.Code != opensm.RestartNeeded && w.Code != opensm.LMCTooSmall { // what is next, the notes
 			s.Warnings = append(s.Warnings, w)
 		}
 	}

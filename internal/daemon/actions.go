@@ -40,6 +40,9 @@ func (x *actions) carryOut(ctx, act context.Context, a controller.Action) contro
 		return controller.Published{Err: controller.Text(x.press.Publish(act))}
 	case controller.Write:
 		changed, err := x.press.Write(ctx, a)
+		if err != nil && x.manager.FallsBack() && x.desk.Withdraw(view.Of(a.Fabric).Fabric) {
+			err = errors.Join(err, x.manager.Signal(ctx))
+		}
 		if !changed {
 			x.press.JobsAhead(act) // else the manager comes first
 		}
@@ -115,15 +118,4 @@ func (x *actions) readBack(ctx context.Context, a controller.ReadBack) controlle
 func (x *actions) markRead(v *view.View, swept time.Time) {
 	x.board.Mark(v, swept, func(t *board.Times) *time.Time { return &t.Swept })
 	x.board.Mark(v, time.Now(), func(t *board.Times) *time.Time { return &t.ReadBack })
-}
-
-// wakeManager has an OpenSM sweep that may have failed for want of the table file which
-// was installed just now: by itself it tries again after its sweep interval only.
-func (x *actions) wakeManager(ctx context.Context) {
-	if !x.desk.Fresh() || !x.manager.Running() {
-		return
-	}
-	if err := x.signal(ctx); err != nil {
-		x.log.Info("OpenSM was not told of the table file", zap.Error(err))
-	}
 }

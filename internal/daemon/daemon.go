@@ -30,10 +30,8 @@ import (
 // demo can run it like any other value: New, Run until the context ends.
 type Daemon struct{ *loop }
 
-// New prepares a daemon: it takes the state directory for itself, takes up the
-// epoch in force, and installs an empty table file where none exists, without
-// which OpenSM's first start would not come to an end. Run gives the directory
-// up at its end.
+// New prepares a daemon: it takes the state directory for itself, and takes up the
+// epoch in force. Run gives the directory up at its end.
 func New(cfg *config.Config, version string, log *zap.Logger, notify func(string)) (*Daemon, error) {
 	if cfg.Planning.Engine == config.EngineILP && !ilp.Available() {
 		return nil, fmt.Errorf("planning.engine is ilp: %w", ilp.ErrNotBuiltIn)
@@ -103,7 +101,6 @@ func (d *Daemon) Run(ctx context.Context) error {
 	}
 	if !d.cfg.OpenSM.Remote() {
 		d.manager.Look(ctx)
-		d.actions.wakeManager(ctx)
 		run("watch OpenSM's files", func(ctx context.Context) error {
 			return d.manager.WatchDumps(ctx, func(s opensm.Snapshot) { d.dumped(ctx, s) })
 		})

@@ -44,6 +44,7 @@ func Main(args []string, version string) int {
 	flags := flag.NewFlagSet("forsd", flag.ContinueOnError)
 	path := flags.String("config", config.DefaultPath, "configuration `file`; the default one may be absent")
 	check := flags.Bool("check", false, "check the configuration and end")
+	away := flags.Bool("withdraw", false, "put the table file aside for OpenSM to route by itself, and end; for when forsd has ended")
 	show := flags.Bool("version", false, "print the version and end")
 	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
 		return exitOK
@@ -73,6 +74,13 @@ func Main(args []string, version string) int {
 			fmt.Fprintf(os.Stderr, "%s: forsd would work, but: %s\n", *path, p)
 		}
 		return min(len(broken), exitFailed)
+	}
+	if *away {
+		if err := withdraw(context.Background(), cfg); err != nil {
+			fmt.Fprintf(os.Stderr, "forsd: %v\n", rights.Explain(err))
+			return exitFailed
+		}
+		return exitOK
 	}
 	// The heap is small, and a collection amid a failure costs more than memory.
 	debug.SetGCPercent(gcPercent)

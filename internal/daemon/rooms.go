@@ -150,11 +150,8 @@ func (r *rooms) resume() error {
 	r.store.ShowDurability()
 	if r.watches() {
 		r.desk = desk.Closed(r.log)
-	} else if r.desk, err = desk.Open(r.cfg.OpenSM.LFTsFile, r.cfg.OpenSM.TableComments, r.log); err != nil {
-		r.log.Error("the first table file could not be made", zap.Error(err)) // so cannot the next, which is a warning
-	}
-	if r.desk.Fresh() {
-		r.log.Info("installed an empty table file", zap.String("path", r.cfg.OpenSM.LFTsFile))
+	} else {
+		r.desk = desk.Open(r.cfg.OpenSM.LFTsFile, r.cfg.OpenSM.TableComments, r.log)
 	}
 	return nil
 }

@@ -224,6 +224,14 @@ func (m *Manager) Signal(ctx context.Context) error {
 	return err
 }
 
+// FallsBack tells whether OpenSM, which runs on this host and is not connected, makes tables
+// of its own where there is no table file.
+func (m *Manager) FallsBack() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.running && !m.link.connected && !m.Watched && m.settings.FallsBack()
+}
+
 // Status is what the status has of the manager.
 func (m *Manager) Status() (s api.OpenSM) {
 	m.mu.Lock()

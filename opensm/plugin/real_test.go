@@ -86,17 +86,14 @@ func simulate(t *testing.T, spec fabgen.Spec) *site {
 // table is the path of the file that the engine "file" loads.
 func (s *site) table() string { return filepath.Join(s.dir, "forsd.lfts") }
 
-// start starts OpenSM with the plugin and an empty table file.
+// start starts OpenSM with the plugin and no table file.
 func (s *site) start(o ibsim.OpenSMOptions) {
 	s.t.Helper()
 	path, err := library()
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	if _, err := opensm.InstallEmpty(s.table()); err != nil {
-		s.t.Fatal(err)
-	}
-	o.Host, o.RoutingEngine, o.LFTsFile, o.Dir, o.Plugin = "Hca0000", "fors,file,no_fallback", s.table(), s.dir, path
+	o.Host, o.RoutingEngine, o.LFTsFile, o.Dir, o.Plugin = "Hca0000", "fors,file,updn", s.table(), s.dir, path
 	if o.PluginOptions == "" {
 		o.PluginOptions = fmt.Sprintf("socket=%s deadline=%d", s.socket, deadline.Milliseconds())
 	}

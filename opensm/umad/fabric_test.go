@@ -57,10 +57,7 @@ func simulate(t testing.TB, f *topology.Fabric) *site {
 func (s *site) manage(t testing.TB, lmc uint8) {
 	t.Helper()
 	ctx := t.Context()
-	if _, err := opensm.InstallEmpty(s.file); err != nil {
-		t.Fatal(err)
-	}
-	m, err := s.sim.StartOpenSM(ctx, ibsim.OpenSMOptions{Host: "Hca0000", LMC: lmc, RoutingEngine: "file,no_fallback", LFTsFile: s.file})
+	m, err := s.sim.StartOpenSM(ctx, ibsim.OpenSMOptions{Host: "Hca0000", LMC: lmc, RoutingEngine: "file,minhop", LFTsFile: s.file})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/forsd/forsd/api"
-	"github.com/forsd/forsd/opensm"
 	"github.com/forsd/forsd/testbed/built"
 	"github.com/forsd/forsd/testbed/ibsim"
 )
@@ -24,8 +23,6 @@ func afar(t *testing.T, every string, o Options) *test {
 	}
 	x := newSite(t, 5*time.Minute, o)
 	there := filepath.Join(x.ManagerDir(), "installed.lfts")
-	_, err := opensm.InstallEmpty(there)
-	x.ok(err)
 	push := filepath.Join(x.Dir(), "push")
 	x.ok(os.WriteFile(push, fmt.Appendf(nil, "#!/bin/sh -e\ncp \"$1\" %[1]s.new\nmv %[1]s.new %[1]s\nkill -HUP $(cat %[2]s)\n", there, x.pidFile()), 0o755))
 	config, err := os.ReadFile(x.ConfigFile())

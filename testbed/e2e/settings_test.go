@@ -21,7 +21,7 @@ func TestWrongSettings(t *testing.T) {
 		codes  []string
 	}{
 		{"unicast cache", func(o *Options) { o.Conf = map[string]string{"use_ucast_cache": "TRUE"} }, []string{opensm.UcastCacheOn}},
-		{"no no_fallback", func(o *Options) { o.Engine = "file" }, []string{opensm.NoFallbackMissing}},
+		{"no fallback", func(o *Options) { o.Engine = "file,no_fallback" }, []string{opensm.FallbackMissing}},
 		{"minhop", func(o *Options) { o.Engine = "minhop" }, []string{opensm.RoutingEngineWrong, opensm.EngineFallback, controller.TablesStale}},
 		{"LMC", func(o *Options) { o.LMC, o.LMCKey = 1, "2" }, []string{opensm.LMCTooSmall, opensm.LMCWrong}},
 		{"table file", func(o *Options) { o.Tables = os.DevNull }, []string{opensm.LFTsFileWrong, controller.TablesStale}},

@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -17,6 +18,7 @@ import (
 	"time"
 
 	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/opensm"
 	"github.com/forsd/forsd/testbed/ibsim"
 	"github.com/forsd/forsd/testbed/judge"
 	"github.com/forsd/forsd/topology"
@@ -32,7 +34,7 @@ type Options struct {
 	Plugin   string        // path of the library that joins OpenSM to forsd; "" means none
 	Deadline time.Duration // what OpenSM's sweep waits for the plugin's tables; 0 means the plugin's own
 
-	Engine string            // OpenSM's routing_engine; "" means file,no_fallback, behind fors where there is a plugin
+	Engine string            // OpenSM's routing_engine; "" means file,updn, behind fors where there is a plugin
 	Tables string            // OpenSM's lfts_file; "" means the file that forsd writes
 	Conf   map[string]string // further settings of opensm.conf
 	Config string            // further sections of forsd.yaml
@@ -97,7 +99,7 @@ func New(ctx context.Context, o Options) (*Site, error) {
 		}
 	}
 	if o.Engine == "" {
-		o.Engine = "file,no_fallback"
+		o.Engine = "file,updn"
 		if o.Plugin != "" {
 			o.Engine = "fors," + o.Engine
 		}
@@ -261,7 +263,8 @@ func (s *Site) writeConfig(path, pidFile string) error {
 // through s.SM.
 func (s *Site) StartOpenSM(ctx context.Context) (err error) {
 	o := ibsim.OpenSMOptions{Host: s.options.Host, LMC: s.options.LMC, RoutingEngine: s.options.Engine,
-		LFTsFile: s.options.Tables, Dir: s.ManagerDir(), Conf: s.options.Conf}
+		LFTsFile: s.options.Tables, Dir: s.ManagerDir(), Conf: map[string]string{"root_guid_file": opensm.RootFile(s.TableFile())}}
+	maps.Copy(o.Conf, s.options.Conf)
 	if s.options.Plugin != "" {
 		o.Plugin, o.PluginOptions = s.options.Plugin, "socket="+s.PluginSocket()
 		if d := s.options.Deadline; d != 0 {
@@ -280,18 +283,10 @@ func (s *Site) StartOpenSM(ctx context.Context) (err error) {
 // StartForsd returns.
 func (s *Site) StartForsd() error { return s.startForsd(s.ConfigFile()) }
 
-// Start starts forsd, and OpenSM once the first table file is there: without one
-// OpenSM's first sweep fails.
+// Start starts forsd and OpenSM.
 func (s *Site) Start(ctx context.Context) error {
 	if err := s.StartForsd(); err != nil {
 		return err
-	}
-	err := s.Until(ctx, func() error {
-		_, err := os.Stat(s.TableFile())
-		return err
-	})
-	if err != nil {
-		return fmt.Errorf("wait for forsd's table file: %w", err)
 	}
 	return s.StartOpenSM(ctx)
 }

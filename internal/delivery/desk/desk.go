@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"sync"
 	"time"
@@ -26,12 +25,12 @@ type Desk struct {
 	path     string // of the table file
 	comments bool
 	log      *zap.Logger
-	fresh    bool
 	replace  func(path string, write func(io.Writer) error) (bool, error) // of the file; another one in tests
 
 	mu     sync.Mutex // guards what follows
 	core   *delivery.Core
-	print  func(io.Writer) error // the tables ordered last, as the file has them
+	fabric *topology.Fabric      // of the tables ordered last
+	print  func(io.Writer) error // these tables, as the file has them
 	readAt time.Time
 	number uint64 // of the last question of the plugin
 	waits  []wait
@@ -43,14 +42,11 @@ type wait struct {
 	takes func(delivery.Action) bool // hands it over where it is the one
 }
 
-// Open is a desk for a table file, which is made empty where there is none. The error says
-// why it could not be made; the desk works all the same.
-func Open(path string, comments bool, log *zap.Logger) (*Desk, error) {
+// Open is a desk for a table file.
+func Open(path string, comments bool, log *zap.Logger) *Desk {
 	d := &Desk{path: path, comments: comments, log: log, replace: opensm.WriteTables}
-	var err error
-	d.fresh, err = opensm.InstallEmpty(path)
 	d.core = delivery.New(found(path), func(a, b *lft.Tables) bool { return a != b && lft.Changes(a, b).Entries > 0 })
-	return d, err
+	return d
 }
 
 // Closed is a desk at which nothing is ever ordered, without a table file.
@@ -60,7 +56,7 @@ func Closed(log *zap.Logger) *Desk {
 
 // found is what a table file holds, nil where that is nothing of use.
 func found(path string) *lft.Tables {
-	text, err := os.ReadFile(path)
+	text, err := opensm.ReadTables(path)
 	if err != nil {
 		return nil
 	}
@@ -71,15 +67,12 @@ func found(path string) *lft.Tables {
 	return t
 }
 
-// Fresh tells whether Open made the table file.
-func (d *Desk) Fresh() bool { return d.fresh }
-
 // step gives the core an event and carries out what it answers. The caller holds mu.
 func (d *Desk) step(e delivery.Event) []delivery.Action {
 	out := d.core.Step(time.Now(), e)
 	for _, a := range out {
-		if w, write := a.(delivery.WriteFile); write {
-			go d.write(w.Tables, d.print)
+		if _, write := a.(delivery.WriteFile); write {
+			go d.write(d.fabric, d.print)
 			continue
 		}
 		d.waits = slices.DeleteFunc(d.waits, func(w wait) bool { return w.takes(a) })
@@ -120,8 +113,11 @@ func answered[A delivery.Action](d *Desk, e delivery.Event) A {
 }
 
 // write writes the table file.
-func (d *Desk) write(_ *lft.Tables, text func(io.Writer) error) {
+func (d *Desk) write(f *topology.Fabric, text func(io.Writer) error) {
 	changed, err := d.replace(d.path, text)
+	if err := opensm.WriteRoot(d.path, f); err != nil {
+		d.log.Warn("where OpenSM's own engine is to begin is not written", zap.Error(err))
+	}
 	e := delivery.FileWritten{Changed: changed}
 	switch {
 	case err != nil && changed:
@@ -150,7 +146,7 @@ func entries(t *lft.Tables) (n int) {
 func (d *Desk) Deliver(id string, f *topology.Fabric, t *lft.Tables) (changed bool, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.print = func(w io.Writer) error {
+	d.fabric, d.print = f, func(w io.Writer) error {
 		if n := entries(t); n > mostEntries {
 			return fmt.Errorf("the tables have %d million entries, and OpenSM is given up to %d million by a file: let it load forsd's plugin", n/1_000_000, mostEntries/1_000_000)
 		}
@@ -161,6 +157,18 @@ func (d *Desk) Deliver(id string, f *topology.Fabric, t *lft.Tables) (changed bo
 	}
 	a := answered[delivery.Ordered](d, delivery.Order{Fabric: id, Tables: t, Rewrite: d.comments})
 	return a.Changed, asError(a.Err)
+}
+
+// Withdraw puts the table file aside where it leads to dead ports of a fabric, and tells
+// whether it did: OpenSM makes tables of its own at its next sweep.
+func (d *Desk) Withdraw(f *topology.Fabric) bool {
+	t := found(d.path)
+	if t == nil || t.Dead(f) == 0 {
+		return false
+	}
+	err := opensm.WithdrawTables(d.path)
+	d.log.Warn("the table file leads to dead ports, and cannot be written: it is put aside", zap.Error(err))
+	return err == nil
 }
 
 func asError(text string) error {

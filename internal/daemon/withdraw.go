@@ -1,0 +1,56 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/forsd/forsd/internal/config"
+	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/opensm"
+	"github.com/forsd/forsd/topology"
+)
+
+// withdraw puts the table file aside, for when forsd has ended: OpenSM, which would load it
+// however old it is, makes tables of its own instead at its next sweep. It has OpenSM sweep
+// where the last one has left entries that lead to dead ports. An OpenSM that makes no tables
+// of its own keeps the file.
+func withdraw(ctx context.Context, c *config.Config) error {
+	o := &c.OpenSM
+	if o.Remote() || c.Mode == config.ModeWatch {
+		return nil
+	}
+	var process *opensm.Process
+	if p, err := finder(o).Find(ctx); err == nil {
+		process = &p
+	}
+	settings, _ := opensm.LoadSettings(process, o.Conf)
+	if !settings.FallsBack() {
+		return fmt.Errorf("%s stays: with routing_engine %s OpenSM makes no tables of its own: see forsctl doctor", o.LFTsFile, settings.RoutingEngine)
+	}
+	stale := stale(o)
+	if err := opensm.WithdrawTables(o.LFTsFile); err != nil || !stale || process == nil {
+		return err
+	}
+	_, err := opensm.Sweep(ctx, finder(o))
+	return err
+}
+
+// stale tells whether the table file leads to ports that are dead in OpenSM's last dump.
+func stale(o *config.OpenSM) bool {
+	text, err := os.ReadFile(o.LFTsFile)
+	if err != nil {
+		return false
+	}
+	tables, err := lft.ReadBytes(text)
+	if err != nil {
+		return false
+	}
+	dump, err := os.ReadFile(filepath.Join(o.DumpDir, opensm.SubnetFile))
+	if err != nil {
+		return false
+	}
+	f, err := topology.ReadSubnetLst(dump)
+	return err == nil && tables.Dead(f) > 0
+}
