@@ -15,7 +15,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/forsd/forsd/internal/config"
-	"github.com/forsd/forsd/opensm"
 )
 
 // byText compares regular expressions.
@@ -129,7 +128,7 @@ func TestFragmentAgreesWithDefaults(t *testing.T) {
 	got, def := settings(t, "opensm.conf.fragment", false), config.Default()
 	for key, want := range map[string]string{
 		"lfts_file":       def.OpenSM.LFTsFile,
-		"root_guid_file":  opensm.RootFile(def.OpenSM.LFTsFile),
+		"root_guid_file":  def.OpenSM.RootFile,
 		"dump_files_dir":  def.OpenSM.DumpDir + "/",
 		"routing_engine":  "fors,file,updn",
 		"use_ucast_cache": "FALSE",

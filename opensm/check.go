@@ -14,6 +14,7 @@ import (
 // Want is what forsd needs of OpenSM's settings.
 type Want struct {
 	LFTsFile string // the table file that forsd writes
+	RootFile string // the root_guid_file that forsd writes
 	DumpDir  string // where forsd looks for opensm-subnet.lst
 	CacheDir string // where forsd looks for guid2lid
 	Lanes    int    // lanes of the fabric, 0 where not known yet
@@ -98,11 +99,11 @@ var rules = []rule{
 			s.advise("lfts_file", want.LFTsFile, true) + "; or set opensm.lfts_file in forsd.yaml"
 	}},
 	{RootFileWrong, health.Degraded, "OpenSM's own engine does not know where to begin", func(s *Settings, want *Want) string {
-		if want.LFTsFile == "" || !slices.Contains(s.engines(), fallback) || s.RootFile != "" && samePath(s.RootFile, RootFile(want.LFTsFile)) {
+		if want.RootFile == "" || !slices.Contains(s.engines(), fallback) || s.RootFile != "" && samePath(s.RootFile, want.RootFile) {
 			return ""
 		}
 		return fmt.Sprintf("while forsd is away the engine %q may leave LIDs without a way, or ways on which packets wait for one another in a ring; ", fallback) +
-			s.advise("root_guid_file", RootFile(want.LFTsFile), true)
+			s.advise("root_guid_file", want.RootFile, true)
 	}},
 	{LMCWrong, health.Degraded, "the LMC is not the one configured", func(s *Settings, want *Want) string {
 		if want.LMC < 0 || int(s.LMC) == want.LMC {

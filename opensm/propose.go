@@ -66,7 +66,7 @@ func (s Settings) Propose(want Want, lmc int, plugin bool) []Change {
 	}
 	need("routing_engine", with.bestEngines(), "the tables are forsd's, and OpenSM makes its own where there are none", s.RoutingEngine == with.bestEngines())
 	need("lfts_file", want.LFTsFile, "the tables where the plugin does not answer", s.LFTsFile != "" && samePath(s.LFTsFile, want.LFTsFile))
-	need("root_guid_file", RootFile(want.LFTsFile), "the leaf from which OpenSM's own engine orders the switches", s.RootFile != "" && samePath(s.RootFile, RootFile(want.LFTsFile)))
+	need("root_guid_file", want.RootFile, "the leaf from which OpenSM's own engine orders the switches", s.RootFile != "" && samePath(s.RootFile, want.RootFile))
 	need("use_ucast_cache", "FALSE", "with the cache OpenSM does not load new tables", !s.UcastCache)
 	need("lmc_esp0", "FALSE", "a switch needs one LID", !s.LMCOnSwitches)
 	need("lid_matrix_dump_file", "(null)", "hop counts from a file do not follow the fabric", s.LIDMatrixFile == "")

@@ -27,7 +27,7 @@ func TestPropose(t *testing.T) {
 		lines := rapid.SliceOfN(rapid.SampledFrom(badLines), 0, 12).Draw(t, "lines")
 		end := rapid.SampledFrom([]string{"", "\n"}).Draw(t, "end")
 		lanes, plugin := rapid.IntRange(1, 128).Draw(t, "lanes"), rapid.Bool().Draw(t, "plugin")
-		want := Want{LFTsFile: "/var/lib/forsd/opensm/lfts.dump", DumpDir: "/var/log", CacheDir: DefaultCacheDir, Lanes: lanes, LMC: -1, Socket: "/run/forsd/opensm.sock"}
+		want := Want{LFTsFile: "/var/lib/forsd/opensm/lfts.dump", RootFile: "/run/forsd/updn.root", DumpDir: "/var/log", CacheDir: DefaultCacheDir, Lanes: lanes, LMC: -1, Socket: "/run/forsd/opensm.sock"}
 		lmc, enough := SuitableLMC(lanes, 100, 10)
 		if !enough {
 			t.Fatalf("100 ports have no LIDs for %d lanes", lanes)

@@ -45,7 +45,7 @@ func TestRealOpenSM(t *testing.T) {
 			t.Errorf("%s: %v", code, err)
 		}
 	}})
-	m, err := sim.StartOpenSM(ctx, ibsim.OpenSMOptions{Host: "Hca0000", LMC: 2, RoutingEngine: "file,updn", LFTsFile: table, Dir: dir, Conf: map[string]string{"root_guid_file": RootFile(table)}})
+	m, err := sim.StartOpenSM(ctx, ibsim.OpenSMOptions{Host: "Hca0000", LMC: 2, RoutingEngine: "file,updn", LFTsFile: table, Dir: dir})
 	if err != nil {
 		t.Fatal(err)
 	}

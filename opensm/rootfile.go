@@ -9,16 +9,13 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// RootFile is the path of the file beside a table file that names the switch from which
-// OpenSM's engine updn orders the others.
-func RootFile(tables string) string { return tables + ".root" }
-
-// WriteRoot keeps that file. The switch is the one at which the subnet manager is, since it is
+// WriteRoot keeps the file that names the switch from which OpenSM's engine updn orders the
+// others. It is the one at which the subnet manager is, since it is
 // there whenever the manager sweeps. From a single switch updn finds a way between any two,
 // and from a leaf all shortest ways between leaves; from the spines, which it takes by
 // itself, none from a spine to a leaf whose cable is dead. Where the manager's place is not
 // known, the switch is one of those with hosts.
-func WriteRoot(tables string, f *topology.Fabric) error {
+func WriteRoot(path string, f *topology.Fabric) error {
 	var root topology.GUID
 	for i := range f.Nodes {
 		n := &f.Nodes[i]
@@ -32,8 +29,8 @@ func WriteRoot(tables string, f *topology.Fabric) error {
 		}
 	}
 	text := []byte(root.String() + "\n")
-	if old, err := os.ReadFile(RootFile(tables)); root == 0 || err == nil && bytes.Equal(old, text) {
+	if old, err := os.ReadFile(path); root == 0 || err == nil && bytes.Equal(old, text) {
 		return nil
 	}
-	return renameio.WriteFile(RootFile(tables), text, tableMode, renameio.IgnoreUmask())
+	return renameio.WriteFile(path, text, tableMode, renameio.IgnoreUmask())
 }

@@ -145,9 +145,9 @@ func TestCheck(t *testing.T) {
 	dir := t.TempDir()
 	table := filepath.Join(dir, "lfts")
 	put(t, table, nil)
-	good := "routing_engine file,updn\nlmc 5\nhonor_guid2lid_file TRUE\nlfts_file " + table + "\nroot_guid_file " + RootFile(table) + "\n"
+	good := "routing_engine file,updn\nlmc 5\nhonor_guid2lid_file TRUE\nlfts_file " + table + "\nroot_guid_file " + "/run/root" + "\n"
 	const pluginLines = "event_plugin_name other forsosm\n"
-	want := Want{Socket: DefaultSocket, LFTsFile: table, DumpDir: "/var/log", CacheDir: "/var/cache/opensm/", Lanes: 20, LMC: 5}
+	want := Want{Socket: DefaultSocket, LFTsFile: table, RootFile: "/run/root", DumpDir: "/var/log", CacheDir: "/var/cache/opensm/", Lanes: 20, LMC: 5}
 	for name, c := range map[string]struct {
 		more  string // lines of opensm.conf
 		args  string
@@ -169,7 +169,7 @@ func TestCheck(t *testing.T) {
 		"plugin unknown":  {more: "routing_engine fors,file,updn", codes: []string{PluginEngineUnknown}, text: `"event_plugin_name forsosm"`},
 		"other socket": {more: pluginLines + "routing_engine fors file updn\nevent_plugin_options deadline=20,socket=/s", codes: []string{PluginSocketWrong},
 			text: `read "event_plugin_options socket=/run/forsd/opensm.sock deadline=20" and restart`},
-		"root":           {more: "root_guid_file (null)", codes: []string{RootFileWrong}, text: "root_guid_file " + RootFile(table)},
+		"root":           {more: "root_guid_file (null)", codes: []string{RootFileWrong}, text: "root_guid_file " + "/run/root"},
 		"cache":          {more: "use_ucast_cache TRUE", codes: []string{UcastCacheOn}, text: `read "use_ucast_cache FALSE"`},
 		"cache option":   {args: "-A", codes: []string{UcastCacheOn}, text: `take -A off OpenSM's command line, put the line "use_ucast_cache FALSE" into`},
 		"no table":       {more: "lfts_file (null)", codes: []string{LFTsFileMissing}, text: "lfts_file " + table},

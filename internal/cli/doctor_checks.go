@@ -44,7 +44,7 @@ func (d *doctor) checkManager() {
 		d.note("opensm-conf", warn, "%v", strings.ReplaceAll(err.Error(), "\n", "; "))
 	}
 	d.checkPlugin(&settings)
-	want := opensm.Want{LFTsFile: c.LFTsFile, DumpDir: c.DumpDir, CacheDir: c.CacheDir, LMC: int(c.LMC)}
+	want := opensm.Want{LFTsFile: c.LFTsFile, RootFile: c.RootFile, DumpDir: c.DumpDir, CacheDir: c.CacheDir, LMC: int(c.LMC)}
 	if d.status != nil {
 		want.Lanes = d.status.Lanes
 	}

@@ -117,7 +117,7 @@ func (s *setup) find(ctx context.Context, path string, given bool, conf string) 
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
-	s.want = opensm.Want{LFTsFile: c.LFTsFile, DumpDir: c.DumpDir, CacheDir: c.CacheDir, LMC: int(c.LMC)}
+	s.want = opensm.Want{LFTsFile: c.LFTsFile, RootFile: c.RootFile, DumpDir: c.DumpDir, CacheDir: c.CacheDir, LMC: int(c.LMC)}
 	if c.Plugin.Enabled != config.EnabledOff {
 		s.want.Socket, s.Plugin = c.Plugin.Socket, findPlugin()
 		if s.Plugin == "" {

@@ -53,6 +53,7 @@ type OpenSM struct {
 	Conf            string        `yaml:"conf"`                     // opensm.conf; it may be absent
 	Log             string        `yaml:"log"`                      // "" finds it by opensm.conf and the command line
 	LFTsFile        string        `yaml:"lfts_file"`                // the table file that forsd writes and OpenSM reads
+	RootFile        string        `yaml:"root_guid_file"`           // tells OpenSM's own engine where to begin while forsd is away
 	TableComments   bool          `yaml:"table_comments"`           // write each LID's port GUID as a comment
 	PIDFile         string        `yaml:"pid_file"`                 // "" asks systemd for Unit, then searches /proc
 	Unit            string        `yaml:"unit"`                     // systemd unit of OpenSM, a glob pattern
@@ -220,6 +221,7 @@ func Default() *Config {
 			CacheDir:        "/var/cache/opensm",
 			Conf:            "/etc/opensm/opensm.conf",
 			LFTsFile:        "/var/lib/forsd/opensm/lfts.dump",
+			RootFile:        "/run/forsd/updn.root",
 			Unit:            "opensm@*.service",
 			UmadWindow:      16,
 			DumpCommand:     []string{"dump_fts", "-n"},

@@ -151,7 +151,7 @@ func (r *rooms) resume() error {
 	if r.watches() {
 		r.desk = desk.Closed(r.log)
 	} else {
-		r.desk = desk.Open(r.cfg.OpenSM.LFTsFile, r.cfg.OpenSM.TableComments, r.log)
+		r.desk = desk.Open(r.cfg.OpenSM.LFTsFile, r.cfg.OpenSM.RootFile, r.cfg.OpenSM.TableComments, r.log)
 	}
 	return nil
 }

@@ -170,7 +170,7 @@ func (m *Manager) want(lanes int) opensm.Want {
 	if c.Plugin.Enabled == config.EnabledOff {
 		socket = ""
 	}
-	return opensm.Want{Socket: socket, LFTsFile: c.LFTsFile, DumpDir: c.DumpDir, CacheDir: c.CacheDir, Lanes: lanes, LMC: int(c.LMC)}
+	return opensm.Want{Socket: socket, LFTsFile: c.LFTsFile, RootFile: c.RootFile, DumpDir: c.DumpDir, CacheDir: c.CacheDir, Lanes: lanes, LMC: int(c.LMC)}
 }
 
 // WatchDumps delivers every dump of the manager.

@@ -6,11 +6,15 @@ import (
 	"maps"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
+	"syscall"
 	"testing"
 	"time"
 
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/testbed/arrival"
 	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/testbed/ibsim"
@@ -96,11 +100,31 @@ func (l *losses) change(pull, put []topology.PortRef) {
 	for _, c := range put {
 		delete(l.lost, c)
 	}
-	l.ok(l.SM.Sweep(l.ctx))
+	// The second one begins after the change, whatever was under way.
+	for range 2 {
+		l.ok(l.swept())
+	}
+}
+
+// swept has OpenSM sweep, and waits for the end. A signal that comes amid a sweep may be
+// lost.
+func (l *losses) swept() error {
+	from := l.SM.LogSize()
+	for {
+		if err := l.SM.Signal(syscall.SIGHUP); err != nil {
+			return err
+		}
+		ctx, cancel := context.WithTimeout(l.ctx, time.Second)
+		_, _, err := l.SM.WaitLog(ctx, ibsim.SubnetUp, from)
+		cancel()
+		if err == nil || l.ctx.Err() != nil {
+			return err
+		}
+	}
 }
 
 // arrives walks all LIDs through the tables of the switches, over the cables that there are.
-func (l *losses) arrives(ctx context.Context) error {
+func (l *losses) arrives(judge func(*topology.Fabric, int32, *lft.Tables) error) error {
 	text, err := os.ReadFile(filepath.Join(l.ManagerDir(), "guid2lid"))
 	if err != nil {
 		return err
@@ -120,38 +144,14 @@ func (l *losses) arrives(ctx context.Context) error {
 	for c := range l.lost {
 		f.Disconnect(c)
 	}
-	tables, err := l.ReadTables(ctx)
+	tables, err := l.ReadTables(l.ctx)
 	if err != nil {
 		return err
 	}
-	if err := arrival.Check(f, l.sm, tables); err != nil {
+	if err := judge(f, l.sm, tables); err != nil {
 		return fmt.Errorf("without %d cables: %w", len(l.lost), err)
 	}
 	return nil
-}
-
-func TestEnginesTmp(t *testing.T) {
-	for _, engine := range []string{"updn"} {
-		for shape, o := range outliving() {
-			t.Run(engine+" "+shape, func(t *testing.T) {
-				o.Engine = engine
-				roots := filepath.Join(t.TempDir(), "roots")
-				o.Conf = map[string]string{"root_guid_file": roots}
-				x := newSite(t, 10*time.Minute, o)
-				l := newLosses(x, 1)
-				x.ok(os.WriteFile(roots, []byte(l.whole.Nodes[l.sm].GUID.String()+"\n"), 0o644))
-				x.ok(x.StartOpenSM(x.ctx))
-				bad := map[string]int{}
-				for range 30 {
-					l.toggle()
-					if err := l.arrives(x.ctx); err != nil {
-						bad[err.Error()]++
-					}
-				}
-				t.Logf("%d: %v", len(bad), bad)
-			})
-		}
-	}
 }
 
 // outliving are fabrics of two levels and of three.
@@ -160,4 +160,124 @@ func outliving() map[string]Options {
 		"two levels":   {Fabric: fabgen.Generate(fabgen.Spec{Spines: 4, Leaves: 5, Hosts: []int{3}}), LMC: 2},
 		"three levels": {Fabric: fabgen.GenerateTree(fabgen.TreeSpec{Pods: 3, Leaves: 2, Mids: 2, Tops: 2, Hosts: 2}), LMC: 2},
 	}
+}
+
+// TestOutlives has routing outlive forsd, by the plugin and by files, on fabrics of two
+// levels and of three. Forsd is stopped, killed, hangs, or has lost its disks; cables and
+// switches are lost and return, one change after the other. After one sweep since each of
+// them every LID arrives from every switch wherever cables lead, none leads to a dead port,
+// and no channels wait for one another in a ring. When forsd is back, the plan is in force
+// that was before.
+// FORS_LONG=1 has 200 changes in each of the ways.
+func TestOutlives(t *testing.T) {
+	t.Parallel()
+	changes := 6
+	if os.Getenv("FORS_LONG") != "" {
+		changes = 200
+	}
+	for shape, o := range outliving() {
+		for _, way := range []string{"plugin", "files"} {
+			t.Run(shape+" by "+way, func(t *testing.T) {
+				t.Parallel()
+				o := o
+				// What a switch that is gone does not answer is given up, as on real adapters.
+				o.Manager = func(m *ibsim.OpenSMOptions) { m.Rival = true }
+				if way == "plugin" {
+					o = byPlugin(t, o)
+					o.Deadline = 100 * time.Millisecond
+				}
+				x, _ := up(t, 2*time.Hour, o)
+				l := newLosses(x, uint64(len(shape)+len(way)))
+				for _, fate := range []fate{stopped, killed, hung, diskless} {
+					l.outlive(fate, changes)
+				}
+			})
+		}
+	}
+}
+
+// fate is how forsd fails, and what has it come back.
+type fate struct {
+	name       string
+	away, back func(x *test)
+}
+
+var (
+	stopped = fate{"stopped", func(x *test) { x.ok(x.Forsd.Stop(x.ctx), x.Sim.DetachDead(x.ctx)); x.withdraw() }, func(x *test) { x.ok(x.StartForsd()) }}
+	killed  = fate{"killed", func(x *test) { x.ok(x.KillForsd(x.ctx)); x.withdraw() }, func(x *test) { x.ok(x.StartForsd()) }}
+	// By files systemd's watchdog ends a forsd that hangs, and starts it again, which takes it
+	// too long here.
+	hung = fate{"hung", func(x *test) {
+		x.ok(syscall.Kill(x.Forsd.PID(), syscall.SIGSTOP))
+		if x.options.Plugin == "" {
+			killed.away(x)
+		}
+	}, func(x *test) {
+		if x.options.Plugin == "" {
+			killed.back(x)
+		} else {
+			x.ok(syscall.Kill(x.Forsd.PID(), syscall.SIGCONT))
+		}
+	}}
+	diskless = fate{"without its disks", func(x *test) {
+		for _, dir := range []string{x.StateDir(), filepath.Dir(x.TableFile())} {
+			if err := syscall.Mount("fors", dir, "tmpfs", syscall.MS_RDONLY, ""); err != nil {
+				x.Fatalf("this test mounts a file system: %v", err)
+			}
+			x.Cleanup(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) })
+		}
+	}, func(x *test) {
+		x.ok(syscall.Unmount(x.StateDir(), syscall.MNT_DETACH), syscall.Unmount(filepath.Dir(x.TableFile()), syscall.MNT_DETACH))
+	}}
+)
+
+// withdraw does what systemd does when forsd has ended.
+func (x *test) withdraw() {
+	x.Helper()
+	said, err := exec.CommandContext(x.ctx, x.options.Forsd, "-config", x.ConfigFile(), "-withdraw").CombinedOutput()
+	if err != nil {
+		x.Fatalf("forsd -withdraw: %v\n%s", err, said)
+	}
+}
+
+// outlive has forsd fail, the fabric change, and forsd come back.
+func (l *losses) outlive(f fate, changes int) {
+	l.Helper()
+	before, err := l.Client.Status(l.ctx)
+	l.ok(err)
+	f.away(l.test)
+	// A forsd that is there gives its own tables, which on three levels leave out what no way
+	// up and then down leads to.
+	judge := arrival.Check
+	if f.name == diskless.name && l.options.Plugin != "" && l.whole.Find(fabgen.TopGUID) != topology.None {
+		judge = arrival.Sound
+	}
+	for n := range changes {
+		l.toggle()
+		if err := l.arrives(judge); err != nil {
+			l.Fatalf("forsd is %s, change %d: %v", f.name, n+1, err)
+		}
+	}
+	l.change(nil, slices.Collect(maps.Keys(l.lost)))
+	if err := l.arrives(judge); err != nil {
+		l.Fatalf("forsd is %s, all is back: %v", f.name, err)
+	}
+	f.back(l.test)
+	ctx, cancel := l.within()
+	defer cancel()
+	var st *api.Status
+	l.ok(l.Until(ctx, func() (err error) { // one that hung may believe that it is at rest
+		if st, err = l.Client.Status(ctx); err == nil {
+			err = settled(st)
+		}
+		if err == nil {
+			_, err = l.Check(ctx)
+		}
+		return err
+	}))
+	switch {
+	case st.Epoch < before.Epoch, f.name == stopped.name && st.Epoch != before.Epoch, f.name == killed.name && st.Epoch != before.Epoch:
+		l.Errorf("forsd was %s with epoch %d, and on the same fabric has epoch %d", f.name, before.Epoch, st.Epoch)
+	}
+	l.Logf("forsd was %s for %d changes", f.name, changes)
 }

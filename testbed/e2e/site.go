@@ -18,7 +18,6 @@ import (
 	"time"
 
 	"github.com/forsd/forsd/api"
-	"github.com/forsd/forsd/opensm"
 	"github.com/forsd/forsd/testbed/ibsim"
 	"github.com/forsd/forsd/testbed/judge"
 	"github.com/forsd/forsd/topology"
@@ -188,6 +187,9 @@ func (s *Site) PluginSocket() string { return filepath.Join(s.dir, "opensm.sock"
 // TableFile is the table file that forsd writes.
 func (s *Site) TableFile() string { return filepath.Join(s.dir, "tables", "lfts.dump") }
 
+// rootFile tells OpenSM's own engine where to begin.
+func (s *Site) rootFile() string { return filepath.Join(s.dir, "updn.root") }
+
 // ManagerDir holds OpenSM's files: configuration, log, dumps, guid2lid.
 func (s *Site) ManagerDir() string { return filepath.Join(s.Sim.Dir(), "opensm"+s.second) }
 
@@ -204,6 +206,7 @@ opensm:
   conf: {{quote .Conf}}
   log: {{quote .Log}}
   lfts_file: {{quote .Tables}}
+  root_guid_file: {{quote .Root}}
   pid_file: {{quote .PID}}
   lmc: {{.LMC}}
   umad: {{quote .Umad}}
@@ -251,7 +254,7 @@ func (s *Site) writeConfig(path, pidFile string) error {
 	err = configText.Execute(&text, map[string]any{
 		"State": s.StateDir(), "Manager": s.ManagerDir(), "Socket": s.Socket(),
 		"Conf": filepath.Join(s.ManagerDir(), "opensm.conf"), "Log": filepath.Join(s.ManagerDir(), "opensm.log"),
-		"Tables": s.TableFile(), "PID": pidFile, "LMC": cmp.Or(s.options.LMCKey, "auto"), "Umad": cmp.Or(s.options.Umad, "auto"), "Dump": append(dump, "dump_fts", "-n"), "Plugin": plugin, "Traps": cmp.Or(s.options.Traps, "auto"), "Peer": peer, "TLS": own, "More": s.options.Config,
+		"Tables": s.TableFile(), "Root": s.rootFile(), "PID": pidFile, "LMC": cmp.Or(s.options.LMCKey, "auto"), "Umad": cmp.Or(s.options.Umad, "auto"), "Dump": append(dump, "dump_fts", "-n"), "Plugin": plugin, "Traps": cmp.Or(s.options.Traps, "auto"), "Peer": peer, "TLS": own, "More": s.options.Config,
 	})
 	if err != nil {
 		return err
@@ -263,7 +266,7 @@ func (s *Site) writeConfig(path, pidFile string) error {
 // through s.SM.
 func (s *Site) StartOpenSM(ctx context.Context) (err error) {
 	o := ibsim.OpenSMOptions{Host: s.options.Host, LMC: s.options.LMC, RoutingEngine: s.options.Engine,
-		LFTsFile: s.options.Tables, Dir: s.ManagerDir(), Conf: map[string]string{"root_guid_file": opensm.RootFile(s.TableFile())}}
+		LFTsFile: s.options.Tables, Dir: s.ManagerDir(), Conf: map[string]string{"root_guid_file": s.rootFile()}}
 	maps.Copy(o.Conf, s.options.Conf)
 	if s.options.Plugin != "" {
 		o.Plugin, o.PluginOptions = s.options.Plugin, "socket="+s.PluginSocket()

@@ -23,6 +23,7 @@ import (
 // load or read are used by one action at a time.
 type Desk struct {
 	path     string // of the table file
+	root     string // of the file for OpenSM's own engine
 	comments bool
 	log      *zap.Logger
 	replace  func(path string, write func(io.Writer) error) (bool, error) // of the file; another one in tests
@@ -42,9 +43,9 @@ type wait struct {
 	takes func(delivery.Action) bool // hands it over where it is the one
 }
 
-// Open is a desk for a table file.
-func Open(path string, comments bool, log *zap.Logger) *Desk {
-	d := &Desk{path: path, comments: comments, log: log, replace: opensm.WriteTables}
+// Open is a desk for a table file, and for one that tells OpenSM's own engine where to begin.
+func Open(path, root string, comments bool, log *zap.Logger) *Desk {
+	d := &Desk{path: path, root: root, comments: comments, log: log, replace: opensm.WriteTables}
 	d.core = delivery.New(found(path), func(a, b *lft.Tables) bool { return a != b && lft.Changes(a, b).Entries > 0 })
 	return d
 }
@@ -115,7 +116,7 @@ func answered[A delivery.Action](d *Desk, e delivery.Event) A {
 // write writes the table file.
 func (d *Desk) write(f *topology.Fabric, text func(io.Writer) error) {
 	changed, err := d.replace(d.path, text)
-	if err := opensm.WriteRoot(d.path, f); err != nil {
+	if err := opensm.WriteRoot(d.root, f); err != nil {
 		d.log.Warn("where OpenSM's own engine is to begin is not written", zap.Error(err))
 	}
 	e := delivery.FileWritten{Changed: changed}

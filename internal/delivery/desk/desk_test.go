@@ -30,7 +30,7 @@ func some(n uint8) *lft.Tables {
 func newDesk(t *testing.T, wrote chan *lft.Tables, result func() error) *Desk {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "lfts.dump")
-	d := Open(path, false, zap.NewNop())
+	d := Open(path, path+".root", false, zap.NewNop())
 	d.replace = func(path string, write func(io.Writer) error) (bool, error) {
 		if err := result(); err != nil {
 			wrote <- nil
@@ -184,7 +184,7 @@ func TestFileFails(t *testing.T) {
 	result := func() error { return failure }
 	first := newDesk(t, make(chan *lft.Tables, 9), well)
 	deliver(t, first, "before", some(7))
-	d := Open(first.path, false, zap.NewNop()) // as forsd does when it is started anew
+	d := Open(first.path, first.root, false, zap.NewNop()) // as forsd does when it is started anew
 	d.replace = func(path string, write func(io.Writer) error) (bool, error) {
 		if err := result(); err != nil {
 			return false, err
