@@ -175,7 +175,9 @@ func (c *Controller) restarted(now time.Time) {
 		c.retry(now)
 	case c.latest == nil:
 	default:
-		c.auditDue = c.auditDue || c.work == nil || c.work.Kind != OwnRoutes // whose routes are read after each sweep
+		if c.work == nil || c.work.Kind != OwnRoutes { // whose routes are read after each sweep
+			c.auditDue, c.confirmedID = true, ""
+		}
 		if c.state == Idle && c.settled() {
 			c.readBack()
 		}

@@ -66,7 +66,7 @@ func guard(t *testing.T, set ...func(*config.Config)) *guarded {
 	}
 	g.ca.Revoke(t, filepath.Join(g.dir, "crl.pem"))
 	cfg := config.Default()
-	cfg.StateDir, cfg.OpenSM.LFTsFile = filepath.Join(g.dir, "state"), filepath.Join(g.dir, "lfts.dump")
+	cfg.StateDir, cfg.OpenSM.LFTsFile, cfg.OpenSM.RootFile = filepath.Join(g.dir, "state"), filepath.Join(g.dir, "lfts.dump"), filepath.Join(g.dir, "root")
 	cfg.OpenSM.DumpDir, cfg.OpenSM.CacheDir, cfg.OpenSM.PIDFile, cfg.OpenSM.Plugin.Socket = g.dir, g.dir, filepath.Join(g.dir, "pid"), filepath.Join(g.dir, "p")
 	cfg.API.Socket, cfg.API.SocketMode, cfg.API.Listen, cfg.API.Names = g.socket, 0o666, g.plain, []string{"fabric.example.org"}
 	cfg.API.TLS = config.TLS{Listen: g.safe, Certificate: file("cert.pem", cert), Key: file("key.pem", key),

@@ -47,7 +47,7 @@ func daemonIn(t testing.TB, dir string) *Daemon {
 	t.Helper()
 	cfg := config.Default()
 	cfg.StateDir = filepath.Join(dir, "state")
-	cfg.OpenSM.LFTsFile = filepath.Join(dir, "lfts.dump")
+	cfg.OpenSM.LFTsFile, cfg.OpenSM.RootFile = filepath.Join(dir, "lfts.dump"), filepath.Join(dir, "root")
 	cfg.OpenSM.DumpDir, cfg.OpenSM.CacheDir = dir, dir
 	cfg.OpenSM.PIDFile = filepath.Join(dir, "opensm.pid")
 	cfg.API.Socket = filepath.Join(dir, "s")

@@ -63,7 +63,7 @@ func besiegeIn(t *testing.T, dir, manager string, env ...string) *besieged {
 	ok(t, free.Close(), os.WriteFile(filepath.Join(dir, "forsd.yaml"), fmt.Appendf(nil, `version: 1
 state_dir: %[1]s/state
 opensm:
-  {dump_dir: %[1]s, cache_dir: %[1]s, lfts_file: %[1]s/lfts.dump, pid_file: %[1]s/pid, plugin: {socket: %[1]s/p}%[3]s}
+  {dump_dir: %[1]s, cache_dir: %[1]s, lfts_file: %[1]s/lfts.dump, root_guid_file: %[1]s/root, pid_file: %[1]s/pid, plugin: {socket: %[1]s/p}%[3]s}
 api: {socket: %[1]s/s, listen: "%[2]s"}
 `, dir, b.tcp, manager), 0o644))
 	cmd := exec.CommandContext(t.Context(), "/proc/self/exe")

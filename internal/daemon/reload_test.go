@@ -32,6 +32,7 @@ opensm:
   dump_dir: %[1]s
   cache_dir: %[1]s
   lfts_file: %[1]s/lfts.dump
+  root_guid_file: %[1]s/root
   pid_file: %[1]s/opensm.pid
   dump_command: [%[2]q, %[3]q, %[4]q]
   plugin: {socket: %[1]s/p}
@@ -62,7 +63,7 @@ func TestReload(t *testing.T) {
 		if !errors.As(err, &refused) || refused.Status != http.StatusConflict || out != nil {
 			t.Fatalf("a wrong file: %+v, %v", out, err)
 		}
-		for _, text := range []string{"forsd.yaml:11: planing: is unknown: the keys here are version,", "forsd.yaml:12: damping.flaps: 0 is too few"} {
+		for _, text := range []string{"forsd.yaml:12: planing: is unknown: the keys here are version,", "forsd.yaml:13: damping.flaps: 0 is too few"} {
 			if !strings.Contains(refused.Text, text) || !dry && !strings.Contains(warned(reload.Refused), text) {
 				t.Errorf("dry run %v: the answer is %q, and the warning %q; neither may lack %q", dry, refused.Text, warned(reload.Refused), text)
 			}

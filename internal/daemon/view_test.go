@@ -184,7 +184,7 @@ func daemon(t *testing.T, v *view.View) *Daemon {
 	t.Helper()
 	cfg := config.Default()
 	cfg.StateDir = t.TempDir()
-	cfg.OpenSM.LFTsFile = cfg.StateDir + "/lfts.dump"
+	cfg.OpenSM.LFTsFile, cfg.OpenSM.RootFile = cfg.StateDir+"/lfts.dump", cfg.StateDir+"/root"
 	d, err := New(cfg, "test", zap.NewNop(), func(string) {})
 	ok(t, err)
 	t.Cleanup(func() { ok(t, d.store.Close()) })
