@@ -89,10 +89,10 @@ func (c *Controller) planless(e Planned) {
 	c.warn(code, e.Err)
 }
 
-// reroutedMeanwhile reads tables of the manager's again that it may have replaced
-// since they were read.
+// reroutedMeanwhile reads tables again that the manager may have replaced since they were
+// read.
 func (c *Controller) reroutedMeanwhile() bool {
-	if !c.auditDue || c.work.Kind != OwnRoutes {
+	if !c.auditDue || c.work.Kind != OwnRoutes && c.confirmedID != "" {
 		return false
 	}
 	c.auditDue = false
