@@ -69,7 +69,7 @@ func TestProposeIsFragment(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	needs := Want{LFTsFile: "/var/lib/forsd/opensm/lfts.dump", DumpDir: "/var/log", Lanes: 32, LMC: -1, Socket: DefaultSocket}
+	needs := Want{LFTsFile: "/var/lib/forsd/opensm/lfts.dump", RootFile: "/run/forsd/updn.root", DumpDir: "/var/log", Lanes: 32, LMC: -1, Socket: DefaultSocket}
 	got, err := ReadConf(Apply(nil, DefaultSettings().Propose(needs, 5, true)))
 	if err != nil {
 		t.Fatal(err)
