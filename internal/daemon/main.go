@@ -19,6 +19,7 @@ import (
 	"github.com/forsd/forsd/internal/aside"
 	"github.com/forsd/forsd/internal/config"
 	"github.com/forsd/forsd/internal/journal"
+	"github.com/forsd/forsd/internal/manager"
 	"github.com/forsd/forsd/internal/reload"
 	"github.com/forsd/forsd/internal/rights"
 	"github.com/forsd/forsd/internal/worker"
@@ -76,7 +77,10 @@ func Main(args []string, version string) int {
 		return min(len(broken), exitFailed)
 	}
 	if *away {
-		if err := withdraw(context.Background(), cfg); err != nil {
+		if cfg.OpenSM.Remote() || cfg.Mode == config.ModeWatch {
+			return exitOK
+		}
+		if err := manager.Withdraw(context.Background(), &cfg.OpenSM, finder(&cfg.OpenSM)); err != nil {
 			fmt.Fprintf(os.Stderr, "forsd: %v\n", rights.Explain(err))
 			return exitFailed
 		}

@@ -1,4 +1,4 @@
-package daemon
+package manager
 
 import (
 	"context"
@@ -12,17 +12,13 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// withdraw puts the table file aside, for when forsd has ended: OpenSM, which would load it
+// Withdraw puts the table file aside, for when forsd has ended: OpenSM, which would load it
 // however old it is, makes tables of its own instead at its next sweep. It has OpenSM sweep
 // where the last one has left entries that lead to dead ports. An OpenSM that makes no tables
 // of its own keeps the file.
-func withdraw(ctx context.Context, c *config.Config) error {
-	o := &c.OpenSM
-	if o.Remote() || c.Mode == config.ModeWatch {
-		return nil
-	}
+func Withdraw(ctx context.Context, o *config.OpenSM, finder opensm.Finder) error {
 	var process *opensm.Process
-	if p, err := finder(o).Find(ctx); err == nil {
+	if p, err := finder.Find(ctx); err == nil {
 		process = &p
 	}
 	settings, _ := opensm.LoadSettings(process, o.Conf)
@@ -33,7 +29,7 @@ func withdraw(ctx context.Context, c *config.Config) error {
 	if err := opensm.WithdrawTables(o.LFTsFile); err != nil || !stale || process == nil {
 		return err
 	}
-	_, err := opensm.Sweep(ctx, finder(o))
+	_, err := opensm.Sweep(ctx, finder)
 	return err
 }
 
