@@ -43,6 +43,7 @@ func plan(ctx context.Context, f, whole *topology.Fabric, base *topology.Baselin
 		}
 	}
 	var write func(string) error
+	apart := false // parallel cables have lanes of their own up and down
 	if base.Pods == nil {
 		tree, err := topology.Fit(f, base, nil)
 		if err != nil {
@@ -54,6 +55,7 @@ func plan(ctx context.Context, f, whole *topology.Fabric, base *topology.Baselin
 		}
 		ports(tree.Hosts, tree.Servers)
 		p.away, write = len(tree.Uncovered.Hosts), r.WriteDir
+		apart = tree.Lanes > len(tree.Spines)
 		report := r.Report()
 		if b := report.Base; b != nil {
 			p.base, p.bound = b.Phases, b.LowerBound
@@ -82,12 +84,12 @@ func plan(ctx context.Context, f, whole *topology.Fabric, base *topology.Baselin
 		return nil, err
 	}
 	var err error
-	p.loads, err = judged(f, whole, p.servers, dir, len(p.servers) <= most)
+	p.loads, err = judged(f, whole, p.servers, dir, len(p.servers) <= most, apart)
 	return p, err
 }
 
 // judged reads the files of forsctl plan back, and judges them.
-func judged(f, whole *topology.Fabric, servers []uint64, dir string, plans bool) (*judge.Loads, error) {
+func judged(f, whole *topology.Fabric, servers []uint64, dir string, plans, apart bool) (*judge.Loads, error) {
 	now, tables, err := read(f, filepath.Join(dir, planner.TablesFile))
 	if err != nil {
 		return nil, err
@@ -129,6 +131,12 @@ func judged(f, whole *topology.Fabric, servers []uint64, dir string, plans bool)
 				}
 			}
 			p.Base = true
+		}
+		if apart { // a lane is one cable at a leaf to the judge, and here another one up than down
+			p.Lanes = 0
+			for i := range p.Rows {
+				p.Rows[i].Lane = -1
+			}
 		}
 		if _, err := now.Plan(tables, servers, p); err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
