@@ -28,7 +28,7 @@ func (s *service) status(w http.ResponseWriter, r *http.Request) error {
 	return writeMade(w, r, func() (any, error) { return s.Backend.Status(), nil })
 }
 
-func (s *service) topology(w http.ResponseWriter, r *http.Request) error {
+func (s *service) topology(w http.ResponseWriter, _ *http.Request) error {
 	t := s.Backend.Topology()
 	if t == nil {
 		return Errorf(http.StatusServiceUnavailable, CodeNoTopology, "no fabric has been seen yet: is OpenSM running, and does it write its dump?")
@@ -55,7 +55,8 @@ func (s *shown) of(t *Topology) (body []byte, err error) {
 		if body, err = json.Marshal(t); err != nil {
 			return nil, err
 		}
-		s.t, s.body = t, append(body, '\n')
+		body = append(body, '\n')
+		s.t, s.body = t, body
 	}
 	return s.body, nil
 }

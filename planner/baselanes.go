@@ -175,7 +175,7 @@ func (s Settings) inForce(t *topology.FatTree, tree *fors.Tree, w fors.Wish, sta
 	for d, i := range t.Servers {
 		if at, known := v.FindGUID(t.Hosts[i].GUID); known {
 			now[at] = d
-			if _, any := first[t.Hosts[i].Leaf]; !any {
+			if _, found := first[t.Hosts[i].Leaf]; !found {
 				first[t.Hosts[i].Leaf] = at
 			}
 		}
@@ -188,7 +188,7 @@ func (s Settings) inForce(t *topology.FatTree, tree *fors.Tree, w fors.Wish, sta
 		row := v.Row(from)
 		for ph := range v.Phases() {
 			x := row.At(ph)
-			if x.SendTo == phasetable.Idle || now[x.SendTo] < 0 || int(x.Lane) < 0 {
+			if x.SendTo == phasetable.Idle || now[x.SendTo] < 0 || x.Lane < 0 {
 				continue
 			}
 			d := now[x.SendTo]
@@ -197,8 +197,8 @@ func (s Settings) inForce(t *topology.FatTree, tree *fors.Tree, w fors.Wish, sta
 				continue
 			}
 			out.Via[a*n+d] = fors.Lane(x.Lane)
-			if out.Down != nil && !t.LaneUp(to, int(x.Lane)) {
-				out.Down[d*t.Lanes+int(x.Lane)] = anyDown(t, to, int(x.Lane))
+			if out.Down != nil && !t.LaneUp(to, x.Lane) {
+				out.Down[d*t.Lanes+x.Lane] = anyDown(t, to, x.Lane)
 			}
 		}
 	}

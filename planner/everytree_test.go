@@ -1,7 +1,6 @@
 package planner
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -360,7 +359,7 @@ func TestEveryDrawnTree(t *testing.T) {
 		}
 	}
 	mean := sum / float64(count)
-	t.Log(fmt.Sprintf("%d trees: %.4f times the bound on the mean, %.4f at worst; busiest cable %.4f", count, mean, worst, busy))
+	t.Logf("%d trees: %.4f times the bound on the mean, %.4f at worst; busiest cable %.4f", count, mean, worst, busy)
 	if mean > 1.02 || worst > 1.06 || busy > 1.1 {
 		t.Errorf("%.4f times the bound on the mean, %.4f at worst, busiest cable %.4f", mean, worst, busy)
 	}

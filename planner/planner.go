@@ -172,27 +172,27 @@ func begin(ctx context.Context, t *topology.FatTree, s Settings) (*Result, error
 // for base LIDs and from those of jobs, and verifies these on those. A schedule that fails is
 // replaced by a conservative one on the tables that carry any, and a warning says so.
 // A base plan that fails is left out, and so is what the tables have of it.
-func (by Settings) carried(ctx context.Context, t *topology.FatTree, s *Schedule, jobs routed) (*Result, error) {
-	r := &Result{Schedule: s}
+func (s Settings) carried(ctx context.Context, t *topology.FatTree, plan *Schedule, jobs routed) (*Result, error) {
+	r := &Result{Schedule: plan}
 	start := time.Now()
 	var err error
-	if r.Base, r.Notes, err = by.base(ctx, t, s); err != nil {
+	if r.Base, r.Notes, err = s.base(ctx, t, plan); err != nil {
 		return nil, err
 	}
 	took := time.Since(start)
 	var own *lft.Pins
-	if s != nil {
-		own = s.pins
+	if plan != nil {
+		own = plan.pins
 	}
 	both := own
-	if r.Base != nil && r.Base != s {
+	if r.Base != nil && r.Base != plan {
 		both = overlay(t, own, r.Base.pins)
 	}
 	if r.Tables, r.Times, err = route(ctx, t, both, jobs.pins...); err != nil {
 		return nil, err
 	}
 	checked := time.Now()
-	if r.Base != nil && r.Base != s {
+	if r.Base != nil && r.Base != plan {
 		if err := r.Base.Check(r.Tables); err != nil {
 			r.Base, r.Notes = nil, []Warning{{Code: NoBasePlan, Text: fmt.Sprintf("the plan for programs that send to base LIDs failed verification: %v", err)}}
 			if r.Tables, _, err = route(ctx, t, own, jobs.pins...); err != nil {
@@ -200,11 +200,11 @@ func (by Settings) carried(ctx context.Context, t *topology.FatTree, s *Schedule
 			}
 		}
 	}
-	if s != nil {
-		if err := s.Check(r.Tables); err != nil {
-			return by.replaced(ctx, s, err, jobs)
+	if plan != nil {
+		if err := plan.Check(r.Tables); err != nil {
+			return s.replaced(ctx, plan, err, jobs)
 		}
-		r.Times.Plan = s.Took
+		r.Times.Plan = plan.Took
 	}
 	r.Jobs = jobs.on(r.Tables)
 	crowded, err := r.weigh(t)
@@ -218,16 +218,16 @@ func (by Settings) carried(ctx context.Context, t *topology.FatTree, s *Schedule
 }
 
 // replaced is a conservative schedule on the tables that carry any.
-func (by Settings) replaced(ctx context.Context, s *Schedule, why error, jobs routed) (*Result, error) {
-	second, err := conservative(ctx, s.Tree)
+func (s Settings) replaced(ctx context.Context, plan *Schedule, why error, jobs routed) (*Result, error) {
+	second, err := conservative(ctx, plan.Tree)
 	if err != nil {
 		return nil, errors.Join(why, err)
 	}
-	r, err := by.carried(ctx, s.Tree, nil, jobs)
+	r, err := s.carried(ctx, plan.Tree, nil, jobs)
 	if err != nil || second.Check(r.Tables) != nil {
 		return nil, why
 	}
-	second.replaces(s, why)
+	second.replaces(plan, why)
 	r.Schedule = second
 	return r, nil
 }

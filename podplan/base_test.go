@@ -220,7 +220,7 @@ func basePlan(t *testing.T, k int, s fabgen.TreeSpec, before *podplan.Result, on
 		if least := leastBlocks(tree, before.Tables); atOnce && strings.HasPrefix(one, "Leaf") && d.Blocks > least {
 			t.Errorf("k=%d, LMC %d, %s: %d blocks of tables change, %d must", k, s.LMC, one, d.Blocks, least)
 		}
-		if n, of := w.moved(newWalker(t, before.Tree.Fabric, before.Tables), tree, hosts, lids); 100*n > of {
+		if n, of := w.moved(newWalker(t, before.Tree.Fabric, before.Tables), hosts, lids); 100*n > of {
 			t.Errorf("k=%d, LMC %d, %s: %d of %d ways of base LIDs change that need not", k, s.LMC, one, n, of)
 		}
 	}
@@ -241,7 +241,7 @@ func basePlanAtMost(k, bound int, one string) int {
 
 // moved counts the ways from leaves to base LIDs that differ from those before though all of
 // their cables live.
-func (w *walker) moved(before *walker, tree *topology.PodTree, hosts []int32, lids []topology.LID) (n, of int) {
+func (w *walker) moved(before *walker, hosts []int32, lids []topology.LID) (n, of int) {
 	seen := map[int32]bool{}
 	for _, from := range hosts {
 		leaf := w.f.Nodes[from].Ports[1].Peer

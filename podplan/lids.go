@@ -67,7 +67,6 @@ type addresses struct {
 	*Result
 	n    int     // LIDs of all servers
 	have int     // LIDs of a server
-	from int     // the first of them that may be used
 	leaf []int8  // [leaf of the plan·n + LID] plane
 	mid  []int16 // [mid·n + LID] lane upwards
 	top  []int16 // [top·n + LID] lane downwards, where the top has several to a mid

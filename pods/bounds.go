@@ -38,11 +38,11 @@ func ComputeBounds(t *Tree) Bounds {
 
 // OneLID are bounds of plans that send all to base LIDs, given those of any plan: a leaf sends
 // to a server over one plane.
-func OneLID(t *Tree, any Bounds) Bounds {
-	if least, by, err := fors.LeastOneLID(t.twoLevels()); err == nil && least > any.LowerBound {
+func OneLID(t *Tree, lanes Bounds) Bounds {
+	if least, by, err := fors.LeastOneLID(t.twoLevels()); err == nil && least > lanes.LowerBound {
 		return Bounds{least, by}
 	}
-	return any
+	return lanes
 }
 
 // cut finds the least number of phases in which transfers pass lanes, of which those of

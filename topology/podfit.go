@@ -3,6 +3,7 @@ package topology
 import (
 	"fmt"
 	"regexp"
+	"slices"
 )
 
 // podFitter carries the work of FitPods. What leaves and hosts have in common with trees
@@ -355,7 +356,7 @@ func (t *podFitter) uncover() {
 		}
 		t.two.report(PartlyCovered, "%s", t.two.uncoveredWith(cables))
 	}
-	t.Uncovered, t.Findings = *u, append(t.two.Findings, tight(loads(t.Hosts, t.Servers, len(t.Leaves), func(l int) (string, int) {
+	t.Uncovered, t.Findings = *u, slices.Concat(t.two.Findings, tight(loads(t.Hosts, t.Servers, len(t.Leaves), func(l int) (string, int) {
 		return t.Leaves[l].Name, meant(t.Baseline.Leaves[l].Uplinks)
-	}))...)
+	})))
 }

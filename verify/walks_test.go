@@ -111,11 +111,11 @@ func (w *walked) slow() error {
 				}
 				taken[r] = true
 			}
-			if pair := [2]int32{x.Src, x.Dst}; met[pair] {
+			pair := [2]int32{x.Src, x.Dst}
+			if met[pair] {
 				return fmt.Errorf("%v twice", pair)
-			} else {
-				met[pair] = true
 			}
+			met[pair] = true
 		}
 	}
 	for _, u := range w.unreachable {
@@ -175,7 +175,7 @@ func (w *walked) spoil(rng *rand.Rand) {
 		p := w.phases[rng.IntN(len(w.phases))]
 		return &p[rng.IntN(len(p))]
 	}
-	any := func() int32 { return int32(rng.IntN(len(w.servers))) }
+	server := func() int32 { return int32(rng.IntN(len(w.servers))) }
 	switch i := rng.IntN(len(w.phases)); rng.IntN(8) {
 	case 0:
 		w.phases[i] = w.phases[i][1:]
@@ -187,10 +187,10 @@ func (w *walked) spoil(rng *rand.Rand) {
 	case 2:
 		x().DLID += topology.LID(rng.IntN(5) - 2)
 	case 3:
-		t, d := x(), any()
+		t, d := x(), server()
 		t.Dst, t.DLID = d, w.servers[d].LID
 	case 4:
-		w.unreachable = append(w.unreachable, [2]int32{any(), any()})
+		w.unreachable = append(w.unreachable, [2]int32{server(), server()})
 	case 5:
 		if n := len(w.unreachable); n > 0 {
 			w.unreachable = slices.Delete(w.unreachable, n-1, n)
@@ -200,7 +200,7 @@ func (w *walked) spoil(rng *rand.Rand) {
 		*a, *b = *b, *a
 	case 7:
 		s := &w.tables.Switches[rng.IntN(len(w.tables.Switches))]
-		s.Out[w.servers[any()].LID] = uint8(rng.IntN(s.Ports + 2))
+		s.Out[w.servers[server()].LID] = uint8(rng.IntN(s.Ports + 2))
 	}
 }
 
@@ -412,7 +412,7 @@ func TestPhases(t *testing.T) {
 	if err := x.Phase(w.phases[0]); fmt.Sprint(err) != "phase 127: Hca0000 port 1 → Hca0001 port 1 occurs again (pair-twice)" {
 		t.Error(err)
 	}
-	if x, err = check(func(phase int) ([]Transfer, error) {
+	if _, err = check(func(phase int) ([]Transfer, error) {
 		if phase == 100 {
 			return w.phases[3][1:], nil
 		}

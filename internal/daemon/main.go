@@ -70,8 +70,8 @@ func Main(args []string, version string) int {
 			what = "there is no such file, the defaults hold"
 		}
 		fmt.Printf("%s: %s\n", *path, what)
-		broken, expiring := Problems(cfg)
-		for _, p := range slices.Concat(broken, expiring) {
+		broken, remarks := Problems(cfg)
+		for _, p := range slices.Concat(broken, remarks) {
 			fmt.Fprintf(os.Stderr, "%s: forsd would work, but: %s\n", *path, p)
 		}
 		return min(len(broken), exitFailed)

@@ -169,7 +169,8 @@ func overlay(root, dir string, f *fault) (*planted, error) {
 			return nil, fmt.Errorf("%s has %q %d times, want once: give the fault a text that is there", e.file, e.old, n)
 		}
 		if i == 0 {
-			p.first, p.lines = strings.Count(text[:strings.Index(text, e.old)], "\n")+1, strings.Count(e.old, "\n")+1
+			before, _, _ := strings.Cut(text, e.old)
+			p.first, p.lines = strings.Count(before, "\n")+1, strings.Count(e.old, "\n")+1
 		}
 		texts[e.file] = strings.Replace(text, e.old, e.new, 1)
 	}
@@ -189,7 +190,7 @@ func (p *planted) command(ctx context.Context, name string, args ...string) (out
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = p.root
 	text, err := cmd.CombinedOutput()
-	if _, exited := err.(*exec.ExitError); exited && ctx.Err() == nil {
+	if errors.As(err, new(*exec.ExitError)) && ctx.Err() == nil {
 		return string(text), true, nil
 	}
 	return string(text), false, err

@@ -8,6 +8,7 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/forsd/forsd/testbed/built"
@@ -144,8 +145,10 @@ func (p *planted) made(ctx context.Context) ([]plans, error) {
 // slow has the cable at a port, such as Leaf002/7, run at one lane.
 func slow(f *topology.Fabric, at string) {
 	name, port, _ := strings.Cut(at, "/")
-	var n int
-	fmt.Sscan(port, &n)
+	n, err := strconv.Atoi(port)
+	if err != nil {
+		panic(err) // the ports are those of the faults
+	}
 	for i := range f.Nodes {
 		if f.Nodes[i].Name == name {
 			here := f.At(topology.PortRef{Node: int32(i), Port: uint8(n)})

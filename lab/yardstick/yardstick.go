@@ -59,14 +59,14 @@ func two(ctx context.Context, t fabgen.Test, rng *rand.Rand) (name string, figur
 		spine = rng.IntN(s.Spines)
 	}
 	name = fmt.Sprintf("FT(2;%d,%d) hosts %v cables %d LMC %d shuffle %d dead %v spine %d", s.Spines, s.Leaves, s.Hosts, s.Cables, s.LMC, s.Shuffle, dead, spine)
-	make := func(change func(f *topology.Fabric)) (*planner.Result, error) {
+	plan := func(change func(f *topology.Fabric)) (*planner.Result, error) {
 		return planner.Make(ctx, fabgen.Fitted(t, fabgen.Generate(s), change), planner.Settings{MaxUnreachable: &all})
 	}
-	whole, err := make(nil)
+	whole, err := plan(nil)
 	if err != nil {
 		return name, nil, err
 	}
-	r, err := make(func(f *topology.Fabric) {
+	r, err := plan(func(f *topology.Fabric) {
 		for _, c := range dead {
 			leaf := f.Find(fabgen.LeafGUID + topology.GUID(c[0]))
 			f.Disconnect(topology.PortRef{Node: leaf, Port: uint8(len(f.Nodes[leaf].Ports) - s.Spines*s.Cables + c[1])})
@@ -87,7 +87,7 @@ func two(ctx context.Context, t fabgen.Test, rng *rand.Rand) (name string, figur
 }
 
 // three measures a fabric of three levels.
-func three(ctx context.Context, t fabgen.Test, rng *rand.Rand) (name string, figures []int, err error) {
+func three(ctx context.Context, _ fabgen.Test, rng *rand.Rand) (name string, figures []int, err error) {
 	s := fabgen.TreeSpec{Pods: 2 + rng.IntN(3), Leaves: 2 + rng.IntN(2), Mids: 2 + rng.IntN(3), Tops: 1 + rng.IntN(4), Hosts: 2 + rng.IntN(3), LMC: uint8(rng.IntN(3)), Shuffle: rng.Uint64N(3)}
 	name = fmt.Sprintf("%d pods of %d leaves, %d mids, %d tops a plane, %d hosts a leaf, LMC %d, shuffle %d", s.Pods, s.Leaves, s.Mids, s.Tops, s.Hosts, s.LMC, s.Shuffle)
 	f := fabgen.GenerateTree(s)
@@ -95,14 +95,14 @@ func three(ctx context.Context, t fabgen.Test, rng *rand.Rand) (name string, fig
 	if err != nil {
 		return name, nil, err
 	}
-	make := func(f *topology.Fabric) (*podplan.Result, error) {
+	plan := func(f *topology.Fabric) (*podplan.Result, error) {
 		tree, err := topology.FitPods(f, base, nil)
 		if err != nil {
 			return nil, err
 		}
 		return podplan.Make(ctx, tree, podplan.Settings{MaxUnreachable: &all})
 	}
-	whole, err := make(f)
+	whole, err := plan(f)
 	if err != nil {
 		return name, nil, err
 	}
@@ -112,7 +112,7 @@ func three(ctx context.Context, t fabgen.Test, rng *rand.Rand) (name string, fig
 		_, _ = f.Fail(part) // a cable may be drawn by both of its ends, or with a switch
 	}
 	name += fmt.Sprint(" without ", damage)
-	r, err := make(f)
+	r, err := plan(f)
 	if err != nil {
 		return name, nil, err
 	}

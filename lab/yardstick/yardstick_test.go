@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -61,9 +62,16 @@ func TestNoWorse(t *testing.T) {
 // scan reads a line of figures.
 func scan(line string, figures []int) (number int) {
 	text := strings.Split(line, ",")
-	fmt.Sscan(text[0], &number)
-	for i := range figures {
-		fmt.Sscan(text[i+1], &figures[i])
+	for i := range text[:1+len(figures)] {
+		n, err := strconv.Atoi(text[i])
+		if err != nil {
+			panic(err) // the file is not one of figures
+		}
+		if i == 0 {
+			number = n
+		} else {
+			figures[i-1] = n
+		}
 	}
 	return number
 }

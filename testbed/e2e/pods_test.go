@@ -68,9 +68,9 @@ func threeLevels(t *testing.T, spec fabgen.TreeSpec, plugin bool) {
 	rest := func(after string, missing int) *api.Status {
 		x.Helper()
 		start := time.Now()
-		st := x.settled(downs(missing))
+		x.settled(downs(missing))
 		x.check()
-		st = x.settled(downs(missing)) // a new plan may have come after the one at once
+		st := x.settled(downs(missing)) // a new plan may have come after the one at once
 		e := st.LastEvent
 		x.Logf("%-28s epoch %d, %d phases, bound %d, %s; tables read back %.0f ms and plan in force %.0f ms after the first sign; settled after %.1f s",
 			after, st.Epoch, st.Phases, st.LowerBound, st.Engine, e.ReadBackMS, e.PublishedMS, time.Since(start).Seconds())

@@ -139,11 +139,11 @@ func (x *examination) transfer(r Transfer) error {
 	if !ok || !ok2 || s == d {
 		return fmt.Errorf("these are not two servers of the exchange")
 	}
-	if pair := s*len(x.servers) + d; x.met[pair] {
+	pair := s*len(x.servers) + d
+	if x.met[pair] {
 		return fmt.Errorf("the pair occurs again")
-	} else {
-		x.met[pair] = true
 	}
+	x.met[pair] = true
 	here, there := x.ports[r.Src], x.ports[r.Dst]
 	if err := x.take(r, ^here.channel(), "sends"); err != nil {
 		return err
