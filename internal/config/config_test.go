@@ -53,6 +53,7 @@ opensm:
   conf: /o.conf
   log: /o.log
   lfts_file: /l.dump
+  root_guid_file: /r.root
   table_comments: true
   pid_file: /o.pid
   unit: opensm.service
@@ -94,7 +95,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 	want := &Config{
 		Mode: ModeWatch, Version: 1, StateDir: "/srv/forsd", KeepEpochs: 7,
 		OpenSM: OpenSM{
-			DumpDir: "/d", CacheDir: "/c", Conf: "/o.conf", Log: "/o.log", LFTsFile: "/l.dump",
+			DumpDir: "/d", CacheDir: "/c", Conf: "/o.conf", Log: "/o.log", LFTsFile: "/l.dump", RootFile: "/r.root",
 			TableComments: true, PIDFile: "/o.pid", Unit: "opensm.service",
 			Umad: "mlx5_0:1", UmadWindow: 8,
 			DumpCommand:  []string{"ibsim-run", "dump_fts", "-n"},
