@@ -277,7 +277,7 @@ func fabric(t testing.TB, lmc uint8) *topology.Fabric {
 // one that nobody listens on is.
 func TestSecondServer(t *testing.T) {
 	f := startEnd(t, nil)
-	if _, err := Listen(Config{Path: f.path}); err == nil || !strings.Contains(err.Error(), "is forsd running already?") {
+	if _, err := Listen(Config{Path: f.path}); err == nil || !strings.Contains(err.Error(), "is this program running already?") {
 		t.Error(err)
 	}
 	t.Log(<-f.complaints) // of the look whether somebody listens

@@ -266,7 +266,10 @@ func (s *Site) writeConfig(path, pidFile string) error {
 // through s.SM.
 func (s *Site) StartOpenSM(ctx context.Context) (err error) {
 	o := ibsim.OpenSMOptions{Host: s.options.Host, LMC: s.options.LMC, RoutingEngine: s.options.Engine,
-		LFTsFile: s.options.Tables, Dir: s.ManagerDir(), Conf: map[string]string{"root_guid_file": s.rootFile()}}
+		LFTsFile: s.options.Tables, Dir: s.ManagerDir(), Conf: map[string]string{}}
+	if strings.Contains(s.options.Engine, "file") { // of others it would be an order to go by
+		o.Conf["root_guid_file"] = s.rootFile()
+	}
 	maps.Copy(o.Conf, s.options.Conf)
 	if s.options.Plugin != "" {
 		o.Plugin, o.PluginOptions = s.options.Plugin, "socket="+s.PluginSocket()
