@@ -186,7 +186,10 @@ func (w *fit) plan(ctx context.Context, b fors.Bounds) (*fors.Plan, error) {
 	n := len(t.Servers)
 	plan := fors.NewPlan(fors.Conservative, n, phases)
 	w.rows = make([]topology.LID, n*phases)
+	sends, hears := make([]int, n), make([]int, n)
 	for _, x := range w.put {
+		sends[x.src]++
+		hears[x.dst]++
 		i := x.phase*n + x.src
 		plan.To[i], plan.Lane[i], w.rows[i] = fors.Server(x.dst), fors.Lane(x.lane), x.dlid
 	}
@@ -196,6 +199,10 @@ func (w *fit) plan(ctx context.Context, b fors.Bounds) (*fors.Plan, error) {
 		}
 		return int(a.Dst - b.Dst)
 	})
+	// The bounds know lanes, and a pair may go down by another cable of its spine than up.
+	if most := max(slices.Max(sends), slices.Max(hears)); most > b.LowerBound {
+		b.LowerBound, b.Certificate = most, fors.ByServers
+	}
 	plan.Bounds, plan.Unreachable = b, w.cut
 	return plan, nil
 }

@@ -82,6 +82,7 @@ func TestInstall(t *testing.T) {
 		"opt/forsd/share/doc/forsd/LICENSE",
 		"opt/forsd/share/doc/forsd/alertmanager/alertmanager.yml",
 		"opt/forsd/share/doc/forsd/forsd.yaml",
+		"opt/forsd/share/doc/forsd/forsplan.yaml",
 		"opt/forsd/share/doc/forsd/grafana/forsd.json",
 		"opt/forsd/share/doc/forsd/openapi.yaml",
 		"opt/forsd/share/doc/forsd/opensm.conf.fragment",

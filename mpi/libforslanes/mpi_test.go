@@ -25,7 +25,7 @@ import (
 // connections and by datagrams, which take address handles.
 func TestOpenMPI(t *testing.T) {
 	needs(t, "mpirun", "mpicc")
-	const n, lmc = 4, 2
+	const n, lmc = 4, 3
 	fabric, made := plan(t, fabgen.Spec{Spines: n, Leaves: n, LMC: lmc}, [2]int{1, 2}, [2]int{1, 3}, [2]int{3, 0})
 	dir := t.TempDir()
 	v := table(t, filepath.Join(dir, "phases.bin"), made.Table(42))

@@ -197,7 +197,7 @@ func (s *Site) asPlanned(ctx context.Context) (sight *Sight, basePhases int, err
 	if err := s.hold(ctx, sight.Tree); err != nil {
 		return sight, 0, err
 	}
-	want, basePhases, err := sight.want(ctx)
+	want, basePhases, err := sight.want(ctx, s.lastBase(ctx))
 	if err != nil {
 		return sight, 0, err
 	}
@@ -238,9 +238,18 @@ func (s *Site) hold(ctx context.Context, t *topology.FatTree) error {
 	return nil
 }
 
+// lastBase is the plan for base LIDs in force, whose lanes forsd keeps; nil without one.
+func (s *Site) lastBase(ctx context.Context) *phasetable.View {
+	base, err := s.Client.BaseTable(ctx)
+	if err != nil {
+		return nil
+	}
+	return base
+}
+
 // want is the tables that the switches are to hold, and how many phases the plan for base
-// LIDs is to have, 0 where there is none.
-func (s *Sight) want(ctx context.Context) (tables *lft.Tables, basePhases int, err error) {
+// LIDs is to have, 0 where there is none, given the plan for base LIDs in force.
+func (s *Sight) want(ctx context.Context, base *phasetable.View) (tables *lft.Tables, basePhases int, err error) {
 	if s.Pods != nil {
 		made, err := podplan.Make(ctx, s.Pods, podplan.Settings{})
 		if err != nil {
@@ -251,7 +260,7 @@ func (s *Sight) want(ctx context.Context) (tables *lft.Tables, basePhases int, e
 		}
 		return made.Tables, basePhases, nil
 	}
-	made, err := planner.Route(ctx, s.Tree, planner.Settings{})
+	made, err := planner.Route(ctx, s.Tree, planner.Settings{Before: base})
 	if err != nil {
 		return nil, 0, err
 	}

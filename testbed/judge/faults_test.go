@@ -15,7 +15,7 @@ import (
 // onTwo is FT(2;4,4) with a dead cable, one that is slow, one that is drained, and a job of
 // half the servers.
 func onTwo(t *testing.T) *site {
-	f := fabgen.Generate(fabgen.Spec{Spines: 4, Leaves: 4, LMC: 2})
+	f := fabgen.Generate(fabgen.Spec{Spines: 4, Leaves: 4, LMC: 3})
 	s := newSite("two levels", f)
 	tree := fabgen.Fitted(t, f, fabgen.Fails(t, "Leaf001/6"), func(f *topology.Fabric) {
 		f.At(topology.PortRef{Node: f.Find(fabgen.LeafGUID + 2), Port: 7}).Rate.Width = 1
@@ -184,7 +184,7 @@ var faults = []struct {
 		s.figure(byLanes, "unreachable_pairs", 1)
 	}, "there is a way"},
 	{"a pair is called unreachable, and is planned", func(s *site) { s.figure(byLanes, "unreachable_pairs", 1) }, "said to leave out 1 pairs"},
-	{"the LID is another server's", func(s *site) { s.row(byLanesRows, remote, func(r *Transfer) { r.DLID += 4 }) }, "the LID is not the destination's"},
+	{"the LID is another server's", func(s *site) { s.row(byLanesRows, remote, func(r *Transfer) { r.DLID += 8 }) }, "the LID is not the destination's"},
 	{"the LID is one below the destination's", func(s *site) {
 		s.row(byLanesRows, local, func(r *Transfer) { r.DLID-- })
 	}, "the LID is not the destination's"},

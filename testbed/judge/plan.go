@@ -210,28 +210,22 @@ func (x *examination) way(at, lid int) (way []int, err error) {
 	return nil, fmt.Errorf("the way goes round in a circle over %s", x.label(way[len(way)-1]))
 }
 
-// lane judges that a lane is a cable at each switch below the highest of a way: the same for
-// all transfers of the lane that leave there or come back, and for no other lane. On three
-// levels a way may come down by another cable of the same two switches.
+// lane judges that a lane is the cable by which a way leaves the switch below its highest one:
+// the same for all transfers of the lane that leave there, and for no other lane. A way may
+// come down by another cable of the same two switches.
 func (x *examination) lane(lane int, way []int) error {
 	if len(way)%2 != 0 {
 		return fmt.Errorf("the way has %d cables between switches, and does not go up and down", len(way))
 	}
-	down := x.at(ofChannel(way[len(way)/2]))
-	lowers := []int{way[len(way)/2-1], end{down.peer, down.peerPort}.channel()}
-	if x.plan.Levels == 3 {
-		lowers = lowers[:1]
+	lower := way[len(way)/2-1]
+	at := [2]int{ofChannel(lower).node, lane}
+	if c, ok := x.lanes[at]; ok && c != lower {
+		return fmt.Errorf("lane %d is the cable at %s, and the way leads over that at %s", lane, x.label(c), x.label(lower))
 	}
-	for _, lower := range lowers {
-		at := [2]int{ofChannel(lower).node, lane}
-		if c, ok := x.lanes[at]; ok && c != lower {
-			return fmt.Errorf("lane %d is the cable at %s, and the way leads over that at %s", lane, x.label(c), x.label(lower))
-		}
-		if k, ok := x.cables[lower]; ok && k != lane {
-			return fmt.Errorf("the cable at %s is that of lane %d, and of lane %d", x.label(lower), k, lane)
-		}
-		x.lanes[at], x.cables[lower] = lower, lane
+	if k, ok := x.cables[lower]; ok && k != lane {
+		return fmt.Errorf("the cable at %s is that of lane %d, and of lane %d", x.label(lower), k, lane)
 	}
+	x.lanes[at], x.cables[lower] = lower, lane
 	return nil
 }
 
