@@ -57,10 +57,6 @@ func (b *budget) reserve(ctx context.Context, n int64) bool {
 	return true
 }
 
-// Keep takes so many bytes for the answer to a request until it has been answered, and tells
-// whether there were so many.
-func Keep(r *http.Request, n int64) bool { return answers.reserve(r.Context(), n) }
-
 // has reports whether a request may take so many bytes.
 func (b *budget) has(ctx context.Context, n int64) bool {
 	b.mu.Lock()
