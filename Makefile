@@ -55,8 +55,7 @@ CLIBS = $(if $(shell which $(CC) 2>/dev/null),mpi/libfors gpu/libforgpu $(if $(s
 .PHONY: build lab page-test test vet demo dumps testbed bench bench-opensm figures fuzz fuzz-c soak mpi-suites mutants planted lint race vulns dist packages packages-test vm-test install uninstall clean deps
 
 build:
-	$(if $(TAGS),CGO_ENABLED=1 $(GOBUILD) -tags $(TAGS),CGO_ENABLED=0 $(GOBUILD)) -o $(out)/ ./cmd/forsd ./cmd/forsctl
-	CGO_ENABLED=0 $(GOBUILD) -o $(out)/ ./cmd/forsplan
+	$(if $(TAGS),CGO_ENABLED=1 $(GOBUILD) -tags $(TAGS),CGO_ENABLED=0 $(GOBUILD)) -o $(out)/ ./cmd/forsd ./cmd/forsctl ./cmd/forsplan
 	$(if $(WITHILP),$(LPSOLVE) $(GOBUILD) -tags lpsolve -o $(out)/ ./cmd/forsd-lpsolve)
 	$(foreach lib,$(CLIBS),$(MAKE) -C $(lib) out=$(abspath $(out)) all &&) true
 

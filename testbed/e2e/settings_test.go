@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"os"
+	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
@@ -48,7 +49,13 @@ func TestFallback(t *testing.T) {
 		t.Run(c.engine, func(t *testing.T) {
 			o := small()
 			o.Engine = c.engine
-			x, before := up(t, 4*time.Minute, o)
+			x := newSite(t, 4*time.Minute, o)
+			if c.code == opensm.FileRejected { // such an OpenSM does not come up without a file
+				x.ok(os.MkdirAll(filepath.Dir(x.TableFile()), 0o755), os.WriteFile(x.TableFile(), nil, 0o644))
+			}
+			x.ok(x.Start(x.ctx))
+			x.settled(nil)
+			before := x.check()
 			good, err := os.ReadFile(x.TableFile())
 			x.ok(err, os.WriteFile(x.TableFile(), append(good, "0x0008 255\n"...), 0o644))
 			x.ok(x.SM.Signal(syscall.SIGHUP))
