@@ -80,8 +80,18 @@ func up(t *testing.T, limit time.Duration, o Options) (*test, *Sight) {
 	t.Helper()
 	x := newSite(t, limit, o)
 	x.ok(x.Start(x.ctx))
-	x.settled(nil)
+	x.loaded()
 	return x, x.check()
+}
+
+// loaded waits until the site has settled, and OpenSM's log, which is read in rounds, no longer
+// tells of its first sweep, for which there was no table file yet.
+func (x *test) loaded() *api.Status {
+	x.Helper()
+	x.settled(nil)
+	return x.until("OpenSM has loaded tables", func(st *api.Status) bool {
+		return !HasWarning(st, opensm.EngineFallback) && !HasWarning(st, opensm.FileRejected)
+	})
 }
 
 // ok ends the test at the first error.

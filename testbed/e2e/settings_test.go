@@ -54,7 +54,7 @@ func TestFallback(t *testing.T) {
 				x.ok(os.MkdirAll(filepath.Dir(x.TableFile()), 0o755), os.WriteFile(x.TableFile(), nil, 0o644))
 			}
 			x.ok(x.Start(x.ctx))
-			x.settled(nil)
+			x.loaded()
 			before := x.check()
 			good, err := os.ReadFile(x.TableFile())
 			x.ok(err, os.WriteFile(x.TableFile(), append(good, "0x0008 255\n"...), 0o644))

@@ -46,7 +46,7 @@ func TestFirstStart(t *testing.T) {
 // comesUp waits for the first epoch and checks it.
 func (x *test) comesUp() {
 	x.Helper()
-	st := x.settled(nil)
+	st := x.loaded()
 	x.check()
 	if st.Epoch != 1 || st.Phases != 15 || st.LowerBound != 15 || st.Servers != 16 || st.Lanes != 4 || st.LMC != 2 {
 		x.Errorf("unexpected status %+v", st)
