@@ -43,8 +43,8 @@ func TestPlugin(t *testing.T) {
 }
 
 // TestForsdStopped stops forsd while a cable is pulled, and put back: OpenSM's
-// sweep ends with the tables that the plugin held, mended. When forsd goes on it has
-// OpenSM sweep again at once, with its tables.
+// sweep ends with the tables that the plugin held, mended. When forsd goes on its own tables
+// are in the switches, by another sweep where the mended ones differ.
 func TestForsdStopped(t *testing.T) {
 	o := byPlugin(t, small())
 	o.Deadline = time.Second
@@ -64,13 +64,8 @@ func TestForsdStopped(t *testing.T) {
 		if !strings.Contains(line, " fors tables") {
 			t.Errorf("the cable is %s, and forsd stopped: %s", change.state, line)
 		}
-		_, from, err = x.SM.WaitLog(x.ctx, ibsim.SubnetUp, from)
+		_, _, err = x.SM.WaitLog(x.ctx, ibsim.SubnetUp, from)
 		x.ok(err, syscall.Kill(x.Forsd.PID(), syscall.SIGCONT))
-		line, _, err = x.SM.WaitLog(x.ctx, " tables configured on all switches", from)
-		x.ok(err)
-		if !strings.Contains(line, " fors tables") {
-			t.Errorf("the cable is %s, and forsd goes on: %s", change.state, line)
-		}
 		x.settled(Cable(leaf, lane, change.state))
 		x.check()
 	}
