@@ -1,8 +1,8 @@
 package daemon
 
 import (
+	"cmp"
 	"errors"
-	"fmt"
 	"net"
 	"syscall"
 	"time"
@@ -27,16 +27,11 @@ func Problems(c *config.Config) (broken, remarks []string) {
 		_ = running.Close()
 		return broken, remarks
 	}
-	for _, x := range []struct{ setting, address string }{{"api.listen", c.API.Listen}, {"api.tls.listen", c.API.TLS.Listen}} {
-		if x.address == "" {
-			continue
-		}
-		if err := api.CanListen(x.address); err != nil {
-			if err = fmt.Errorf("%s: %w", x.setting, err); errors.Is(err, syscall.EADDRNOTAVAIL) {
-				remarks = append(remarks, err.Error())
-			} else {
-				add(err)
-			}
+	for _, x := range [][2]string{{"api.listen", c.API.Listen}, {"api.tls.listen", c.API.TLS.Listen}} {
+		if err := api.CanListen(cmp.Or(x[1], "127.0.0.1:0")); errors.Is(err, syscall.EADDRNOTAVAIL) {
+			remarks = append(remarks, x[0]+": "+err.Error())
+		} else if err != nil {
+			broken = append(broken, x[0]+": "+err.Error())
 		}
 	}
 	return broken, remarks
