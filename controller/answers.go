@@ -46,7 +46,7 @@ func (c *Controller) planned(now time.Time, e Planned) {
 	if c.state == After {
 		next = Finishing
 	}
-	if c.reroutedMeanwhile() {
+	if next == Finishing && c.reroutedMeanwhile() { // before that the tables are still to be written
 		return
 	}
 	if e.Err == "" {

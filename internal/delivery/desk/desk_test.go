@@ -286,4 +286,7 @@ func TestFileTooLarge(t *testing.T) {
 	if got, err := d.Serve(t.Context(), "huge"); err != nil || got != huge {
 		t.Errorf("the plugin gets %v: %v", got != nil, err)
 	}
+	if err := d.Written(); err == nil || !strings.Contains(err.Error(), "plugin") {
+		t.Errorf("a file for OpenSM without its plugin: %v", err)
+	}
 }

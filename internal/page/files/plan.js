@@ -51,8 +51,9 @@ function carried(p) {
   const cells = t.leaves.map(() => []);
   let local = 0;
   for (const x of p.transfers) {
-    const a = index.get(leafOf.get(x.src)), b = index.get(leafOf.get(x.dst)), k = columnOf(x.lane);
+    const a = index.get(leafOf.get(x.src)), b = index.get(leafOf.get(x.dst));
     if (x.lane < 0 || a === b) { local++; continue; }
+    const k = columnOf(x.lane);
     for (const [leaf, way] of [[a, "up"], [b, "down"]]) {
       if (leaf === undefined) continue;
       const c = cells[leaf][k] ??= { up: 0, down: 0 };
