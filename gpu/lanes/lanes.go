@@ -125,7 +125,8 @@ func find(tree *topology.FatTree, names []string) ([]int, error) {
 	return host, nil
 }
 
-// Pin pins the stages of a request on the lanes of a tree. Stages that are left when ctx ends
+// Pin pins the stages of a request on the lanes of a tree, one that planner.Settings.Apart
+// has seen. Stages that are left when ctx ends
 // are cut into as few parts as can be, and no other ways are tried.
 func Pin(ctx context.Context, q *Request, tree *topology.FatTree) (*Plan, error) {
 	if err := q.check(); err != nil {

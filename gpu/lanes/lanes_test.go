@@ -97,7 +97,7 @@ func TestPin(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		x, err := Pin(t.Context(), request(plan, tree, nics), tree)
+		x, err := Pin(t.Context(), request(plan, tree, nics), planner.Settings{}.Apart(tree))
 		if err != nil {
 			if len(dead) > 0 && strings.Contains(err.Error(), "no lane that lives") {
 				return
@@ -145,7 +145,7 @@ func TestDeadCable(t *testing.T) {
 	for _, dead := range [][][2]int{nil, {{0, 3}}, {{0, 3}, {2, 5}}} {
 		tree := fabgen.Damaged(t, fabgen.Spec{Spines: 8, Leaves: 4, LMC: 3}, dead...)
 		plan, nics := uniform(t, tree, 8, 70_000_000)
-		x, err := Pin(t.Context(), request(plan, tree, nics), tree)
+		x, err := Pin(t.Context(), request(plan, tree, nics), planner.Settings{}.Apart(tree))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -208,7 +208,7 @@ func TestVerifyFinds(t *testing.T) {
 	tried := 0
 	for change := range 7 {
 		for part := range 1000 {
-			x, err := Pin(t.Context(), request(plan, tree, nics), tree)
+			x, err := Pin(t.Context(), request(plan, tree, nics), planner.Settings{}.Apart(tree))
 			if err != nil {
 				t.Fatal(err)
 			}

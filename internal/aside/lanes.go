@@ -8,14 +8,16 @@ import (
 	"github.com/forsd/forsd/gpu/lanes"
 	"github.com/forsd/forsd/internal/worker"
 	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/planner"
 	"github.com/forsd/forsd/topology"
 )
 
 // Pinning asks for the lanes of an exchange between GPUs.
 type Pinning struct {
-	Request lanes.Request
-	Tree    *topology.FatTree
-	Tables  *lft.Tables // that the switches have
+	Request  lanes.Request
+	Tree     *topology.FatTree
+	Settings Settings
+	Tables   *lft.Tables // that the switches have
 }
 
 // Pin pins the exchange on the lanes of the tree, and checks it on the tables.
@@ -25,11 +27,12 @@ func Pin(ctx context.Context, p *worker.Pool, q *Pinning) (*lanes.Plan, error) {
 
 // pin is the task.
 func pin(ctx context.Context, q *Pinning) (*lanes.Plan, error) {
-	plan, err := lanes.Pin(ctx, &q.Request, q.Tree)
+	tree := planner.Settings(q.Settings).Apart(q.Tree)
+	plan, err := lanes.Pin(ctx, &q.Request, tree)
 	if err != nil {
 		return nil, api.BadRequest("%v", err)
 	}
-	if err := plan.Verify(&q.Request, q.Tree, q.Tables); err != nil {
+	if err := plan.Verify(&q.Request, tree, q.Tables); err != nil {
 		return nil, api.Errorf(http.StatusServiceUnavailable, api.CodeNoPlan, "the tables that the switches have do not carry this exchange, as while they change: %v", err)
 	}
 	return plan, nil

@@ -86,7 +86,7 @@ func (b *Backend) pinOnLanes(r *http.Request) (any, error) {
 	if q.Tree = v.TwoLevels(); q.Tree == nil {
 		return nil, api.Refused("the fabric is not a fat tree of two levels: there are no lanes to pin stages on")
 	}
-	q.Tree, q.Tables = v.Held(b.Board.HeldBack()), b.Desk.InSwitches()
+	q.Tree, q.Settings, q.Tables = v.Held(b.Board.HeldBack()), aside.Settings(b.Planning), b.Desk.InSwitches()
 	if q.Tables == nil {
 		return nil, api.Errorf(http.StatusServiceUnavailable, api.CodeNoPlan, "the tables of the switches have not been read back yet")
 	}

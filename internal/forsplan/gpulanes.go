@@ -117,7 +117,7 @@ func (f *lanesFlags) pinOffline(ctx context.Context, p *gpu.Plan, m gpu.Model) (
 	if err != nil {
 		return nil, err
 	}
-	pinned, err := lanes.Pin(ctx, q, tree)
+	pinned, err := lanes.Pin(ctx, q, planner.Settings{}.Apart(tree))
 	if err != nil {
 		return nil, err
 	}
