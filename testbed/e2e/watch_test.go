@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,13 +11,31 @@ import (
 	"github.com/forsd/forsd/api"
 )
 
-// TestWatching has a forsd that only watches beside an OpenSM of its own ways: a cable dies,
-// forsd shows a plan without it, and has written and signalled nothing.
+// TestWatching has a forsd that only watches next to an OpenSM of its own ways: a cable
+// dies, forsd shows a plan without it, and has written and signalled nothing.
 func TestWatching(t *testing.T) {
 	t.Parallel()
+	watching(t, func(*test) {})
+}
+
+// TestWatchingAnyManager has a forsd watch that does not see the manager's files: it
+// discovers the fabric itself, as README.md shows.
+func TestWatchingAnyManager(t *testing.T) {
+	t.Parallel()
+	watching(t, func(x *test) {
+		config, err := os.ReadFile(x.ConfigFile())
+		x.ok(err)
+		discover := fmt.Sprintf("\nopensm:\n  discover_command: [env, IBSIM_SOCKNAME=%s, ibnetdiscover]\n", x.Sim.Socket())
+		x.ok(os.WriteFile(x.ConfigFile(), []byte(strings.Replace(string(config), "\nopensm:\n", discover, 1)), 0o644))
+	})
+}
+
+func watching(t *testing.T, prepare func(*test)) {
+	t.Helper()
 	o := small()
 	o.Engine, o.Config, o.Tables = "minhop", "mode: watch\n", "(null)"
 	x := newSite(t, 3*time.Minute, o)
+	prepare(x)
 	x.ok(x.StartForsd(), x.StartOpenSM(x.ctx))
 	first := x.until("a plan for the fabric", func(st *api.Status) bool { return st.Watched != nil && st.Watched.Shift != nil })
 	if w := first.Watched; !first.Watches || w.Error != "" || w.Plan.Phases != 15 || w.Shift.Phases != 15 || w.Shift.Lost > 0 || w.Shift.Throughput <= 0 || w.Shift.Throughput > 1 || first.Epoch != 0 {

@@ -46,7 +46,7 @@ func Exits(ts *testscript.TestScript, neg bool, args []string) {
 func Documented(t *testing.T, root string, program func() *cobra.Command, least int) {
 	t.Helper()
 	name := program().Name()
-	documented := regexp.MustCompile("(?m)^(?:    |\\$ )?(?:sudo )?(" + name + " [^|>#`\n]+)|`(?:[^`]*\\| |sudo )?(" + name + " [^`|…]+)`")
+	documented := regexp.MustCompile("(?m)^(?:    |\\$ )?(?:sudo |go run ./cmd/)?(" + name + " [^|>#`\n]+)|`(?:[^`]*\\| |sudo )?(" + name + " [^`|…]+)`")
 	files, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
 	if err != nil {
 		t.Fatal(err)
