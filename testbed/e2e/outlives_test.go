@@ -49,6 +49,16 @@ func (l *losses) end(r topology.PortRef) topology.PortRef {
 	return r
 }
 
+// trunk is a cable between switches, by the end by which it goes.
+func (l *losses) trunk() topology.PortRef {
+	for {
+		n := int32(l.rng.IntN(len(l.whole.Nodes)))
+		if trunks := l.whole.Trunks(n); l.whole.Nodes[n].Kind == topology.Switch && len(trunks) > 0 {
+			return l.end(topology.PortRef{Node: n, Port: trunks[l.rng.IntN(len(trunks))]})
+		}
+	}
+}
+
 // toggle loses or returns a cable, or a whole switch that OpenSM is not at.
 func (l *losses) toggle() {
 	l.Helper()
@@ -87,6 +97,16 @@ func (l *losses) toggle() {
 // change pulls and puts back cables, and waits until OpenSM has swept once since.
 func (l *losses) change(pull, put []topology.PortRef) {
 	l.Helper()
+	l.cables(pull, put)
+	// The second one begins after the change, whatever was under way.
+	for range 2 {
+		l.ok(l.swept())
+	}
+}
+
+// cables pulls and puts back cables.
+func (l *losses) cables(pull, put []topology.PortRef) {
+	l.Helper()
 	ports := func(refs []topology.PortRef) (ports []ibsim.Port) {
 		for _, r := range refs {
 			ports = append(ports, ibsim.Port{Node: l.whole.Nodes[r.Node].GUID.String(), Port: int(r.Port)})
@@ -99,10 +119,6 @@ func (l *losses) change(pull, put []topology.PortRef) {
 	}
 	for _, c := range put {
 		delete(l.lost, c)
-	}
-	// The second one begins after the change, whatever was under way.
-	for range 2 {
-		l.ok(l.swept())
 	}
 }
 

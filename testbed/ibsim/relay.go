@@ -83,11 +83,15 @@ const (
 	madClass       = packetMAD + 1
 	madMethod      = packetMAD + 3
 	madTransaction = packetMAD + 8
+	madAttribute   = packetMAD + 16
 
+	methodSet         = 0x02
 	methodReport      = 0x06
 	methodTrapRepress = 0x07
 	methodResponse    = 0x80
+	attributeLFT      = 0x0019 // LinearForwardingTable, of 64 entries
 	classSMP          = 0x01
+	classDirectedSMP  = 0x81
 	classSubnAdm      = 0x03
 )
 
@@ -270,6 +274,10 @@ func (r *relay) sends(packet []byte) {
 	if method == methodTrapRepress {
 		r.sim.repress(packet)
 		return
+	}
+	if class := packet[madClass]; method == methodSet && (class == classSMP || class == classDirectedSMP) &&
+		binary.BigEndian.Uint16(packet[madAttribute:]) == attributeLFT {
+		r.sim.blocks.Add(1)
 	}
 	if method&methodResponse == 0 {
 		r.mu.Lock()

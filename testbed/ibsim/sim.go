@@ -19,6 +19,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -53,9 +54,13 @@ type Sim struct {
 	mu      sync.Mutex
 	clients map[*process]bool
 	relays  map[*relay]bool
+	blocks  atomic.Int64
 	closed  bool
 	opensms int
 }
+
+// Blocks is how many blocks of forwarding tables relayed clients have sent: managers with Rival.
+func (s *Sim) Blocks() int { return int(s.blocks.Load()) }
 
 // Start writes the netlist, starts ibsim, and returns when clients can attach.
 // ctx bounds the start; the simulation lasts until Close.
