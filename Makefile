@@ -116,7 +116,7 @@ fuzz:
 
 fuzz-c:
 	@hack/deps.sh 'fuzzing the C libraries takes clang' $(FUZZPACKAGES)
-	$(foreach lib,mpi/libfors opensm/plugin,$(MAKE) -C $(lib) out=$(abspath $(out)) logs=$(abspath fuzz-logs) FUZZTIME=$(FUZZTIME) fuzz &&) true
+	$(foreach lib,mpi/libfors mpi/libforslanes opensm/plugin,$(MAKE) -C $(lib) out=$(abspath $(out)) logs=$(abspath fuzz-logs) FUZZTIME=$(FUZZTIME) fuzz &&) true
 
 # The page in Debian's Chromium, against a forsd beside OpenSM on a simulated fabric: each
 # view, changes while it is open, orders, the keyboard, axe. Only this target takes Node.js,

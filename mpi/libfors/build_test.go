@@ -1,7 +1,6 @@
 package libfors
 
 import (
-	"bytes"
 	"flag"
 	"fmt"
 	"os"
@@ -113,50 +112,7 @@ func seeds(t testing.TB) map[string][]byte {
 
 // TestFuzzSeeds runs the fuzz targets on their seeds and on spoiled ones, without
 // a fuzzer. The seeds must be those that the code makes; -update writes them.
-func TestFuzzSeeds(t *testing.T) {
-	all := seeds(t)
-	files, err := filepath.Glob("fuzz/corpus/*/*")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if *update {
-		for name, data := range all {
-			if err := os.WriteFile(filepath.Join("fuzz/corpus", name), data, 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-	} else if len(files) != len(all) {
-		t.Errorf("%d seeds in fuzz/corpus, want %d: run with -update", len(files), len(all))
-	}
-	b, err := sanitized()
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir, byTarget := t.TempDir(), map[string][]string{}
-	for name, data := range all {
-		path := filepath.Join("fuzz/corpus", name)
-		if have, err := os.ReadFile(path); err != nil || !bytes.Equal(have, data) {
-			t.Errorf("%s is not what the code makes (%v): run with -update", path, err)
-		}
-		target := filepath.Dir(name)
-		byTarget[target] = append(byTarget[target], path)
-		for cut := range 8 {
-			spoiled := append([]byte(nil), data...)
-			spoiled[cut*len(data)/8] ^= 1 << cut
-			path := filepath.Join(dir, fmt.Sprintf("%s-%d", strings.ReplaceAll(name, "/", "-"), cut))
-			if err := os.WriteFile(path, spoiled[:len(data)-cut*len(data)/16], 0o600); err != nil {
-				t.Fatal(err)
-			}
-			byTarget[target] = append(byTarget[target], path)
-		}
-	}
-	for target, files := range byTarget {
-		bin := compile(t, slices.Concat(sanitizers, []string{"../../hack/replay.c", "fuzz/" + target + ".c", b.library()})...)
-		if out := programs.Output(t, bin, files...); out != fmt.Sprintf("%d inputs\n", len(files)) {
-			t.Errorf("%s: %s", target, out)
-		}
-	}
-}
+func TestFuzzSeeds(t *testing.T) { programs.Seeds(t, "libfors", seeds(t), *update) }
 
 // BenchmarkLibrary reports the figures of testdata/bench.c for a plan of 360
 // servers.

@@ -5,14 +5,13 @@ import (
 	"encoding/binary"
 	"errors"
 	"flag"
-	"os"
-	"os/exec"
-	"path/filepath"
+	"math/rand/v2"
 	"testing"
 	"time"
 
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/testbed/fabgen"
+	"github.com/forsd/forsd/testbed/programs"
 )
 
 var update = flag.Bool("update", false, "write the seeds of the C fuzz targets")
@@ -47,7 +46,7 @@ func encoded(t testing.TB, number uint64, tables *lft.Tables, holds sent) ([]byt
 }
 
 // seeds are what the C fuzz targets begin with, by target and name.
-func seeds(t testing.TB) map[string]map[string][]byte {
+func seeds(t testing.TB) map[string][]byte {
 	t.Helper()
 	first, second := tablesOf(t)
 	at := time.Unix(0, 0)
@@ -60,43 +59,25 @@ func seeds(t testing.TB) map[string]map[string][]byte {
 
 	const fixed = headerSize + 28 // up to the first switch
 	length := binary.LittleEndian.AppendUint16(nil, uint16(len(whole)-fixed))
-	return map[string]map[string][]byte{
-		"stream": {
-			"tables":  bytes.Join([][]byte{{0}, welcome, whole, change, resweep}, nil),
-			"none":    bytes.Join([][]byte{{5}, welcome, none}, nil),
-			"version": append([]byte{1}, finish(append(newFrame(kindWelcome, at), magic+"\x03\x00\x00\x00"...))...),
-		},
-		"tables": {
-			"change": bytes.Join([][]byte{length, {4, 2}, whole[fixed:], change[fixed:]}, nil),
-			"whole":  bytes.Join([][]byte{length, {4, 0}, whole[fixed:]}, nil),
-		},
+	var file bytes.Buffer
+	if err := first.Write(&file, nil); err != nil {
+		t.Fatal(err)
+	}
+	chance := rand.NewChaCha8([32]byte{1})
+	fabric := make([]byte, 600)
+	_, _ = chance.Read(fabric)
+	return map[string][]byte{
+		"stream/tables":  bytes.Join([][]byte{{0}, welcome, whole, change, resweep}, nil),
+		"stream/none":    bytes.Join([][]byte{{5}, welcome, none}, nil),
+		"stream/version": append([]byte{1}, finish(append(newFrame(kindWelcome, at), magic+"\x03\x00\x00\x00"...))...),
+		"tables/change":  bytes.Join([][]byte{length, {4, 2}, whole[fixed:], change[fixed:]}, nil),
+		"tables/whole":   bytes.Join([][]byte{length, {4, 0}, whole[fixed:]}, nil),
+		"file/tables":    file.Bytes(),
+		"mend/fabric":    fabric,
+		"mend/parallel":  bytes.Repeat([]byte{7, 1, 3, 250}, 100),
 	}
 }
 
 // TestSeeds compares the seeds of the C fuzz targets with what this end sends,
 // and runs the targets on them under the sanitizers.
-func TestSeeds(t *testing.T) {
-	out := t.TempDir()
-	for target, files := range seeds(t) {
-		dir := filepath.Join("fuzz", "corpus", target)
-		program := filepath.Join(out, ".libforsosm", "replay-"+target)
-		args := []string{}
-		for name, want := range files {
-			path := filepath.Join(dir, name)
-			args = append(args, path)
-			if *update {
-				if err := errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(path, want, 0o644)); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if got, err := os.ReadFile(path); err != nil || !bytes.Equal(got, want) {
-				t.Errorf("%s is not what is sent now (%v): run go test -update", path, err)
-			}
-		}
-		for _, cmd := range []*exec.Cmd{exec.Command("make", "-s", "out="+out, program), exec.Command(program, args...)} {
-			if said, err := cmd.CombinedOutput(); err != nil {
-				t.Errorf("%s: %v\n%s", cmd, err, said)
-			}
-		}
-	}
-}
+func TestSeeds(t *testing.T) { programs.Seeds(t, "libforsosm", seeds(t), *update) }
