@@ -16,6 +16,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -64,11 +65,19 @@ func main() {
 
 // carryOut carries out the events on the fabric that is asked for.
 func (o options) carryOut(ctx context.Context) (*figures, error) {
-	var k int
-	if n, _ := fmt.Sscanf(o.Fabric, "%d-ary", &k); n == 1 {
+	if k := o.arity(); k > 0 {
 		return runPods(ctx, o, k)
 	}
 	return run(ctx, o)
+}
+
+// arity is that of a tree of three levels, 0 if the fabric has two.
+func (o options) arity() int {
+	if k, ok := strings.CutSuffix(o.Fabric, "-ary"); ok {
+		n, _ := strconv.Atoi(k)
+		return n
+	}
+	return 0
 }
 
 // run carries out the events. The figures are those up to the first violation, which is
@@ -116,7 +125,7 @@ func run(ctx context.Context, o options) (f *figures, err error) {
 		_, _, brokenBase := base.since(s.acted)
 		if err = errors.Join(err, broken, brokenBase); err != nil {
 			fmt.Fprintf(log, " # %s violated: %s\n", s.acted.UTC().Format("15:04:05.000"), strings.ReplaceAll(err.Error(), "\n", "; "))
-			return f, fmt.Errorf("event %d, %s: %w; the log is %s, and those of the programs are in %s", n, e, err, o.Log, keepLogs(s))
+			return f, fmt.Errorf("event %d, %s: %w; the log is %s, and those of the programs are in %s", n, e, err, o.Log, keepLogs(s.first, s.second))
 		}
 		fmt.Fprintf(log, " # %s %v, %d plans, the first after %.1f ms\n", s.acted.UTC().Format("15:04:05.000"), time.Since(s.acted).Round(time.Millisecond), plans, float64(took.Microseconds())/1000)
 		if f.add(e, took, plans); plans > 0 && took > late {

@@ -92,7 +92,7 @@ func runPods(ctx context.Context, o options, k int) (f *figures, err error) {
 		took, plans, broken := w.since(began)
 		_, _, brokenBase := base.since(began)
 		if err = errors.Join(err, broken, brokenBase); err != nil {
-			return f, fmt.Errorf("event %d, %s: %w; the log is %s", n+1, e, err, o.Log)
+			return f, fmt.Errorf("event %d, %s: %w; the log is %s, and those of the programs are in %s", n+1, e, err, o.Log, keepLogs(s.Site))
 		}
 		fmt.Fprintf(log, "%s # %v, %d plans\n", e, time.Since(began).Round(time.Millisecond), plans)
 		f.add(e, took, plans)
@@ -241,15 +241,18 @@ func (s *podSite) rest(ctx context.Context) error {
 		}
 		return err
 	})
-	if err == nil {
-		_, err = s.Settled(ctx, s.seen)
+	for err == nil { // a better plan, with tables of its own, may come amid a judgement
+		var before, after *api.Status
+		if before, err = s.Settled(ctx, s.seen); err != nil {
+			return err
+		}
+		f, t, broken := s.Judged(ctx, nil)
+		if broken == nil {
+			return f.Ibdmchk(ctx, t, s.jobs%s.lids)
+		}
+		if after, err = s.Settled(ctx, s.seen); err != nil || after.Epoch == before.Epoch {
+			return errors.Join(broken, err)
+		}
 	}
-	if err != nil {
-		return err
-	}
-	f, t, err := s.Judged(ctx, nil)
-	if err != nil {
-		return err
-	}
-	return f.Ibdmchk(ctx, t, s.jobs%s.lids)
+	return err
 }

@@ -121,12 +121,12 @@ func ownDisk(dir string) (unmount func() error, err error) {
 
 // keepLogs copies the logs of the programs to where they outlive the run. Each forsd is
 // ended first by the signal that has it log where its goroutines are.
-func keepLogs(s *site) string {
+func keepLogs(sites ...*e2e.Site) string {
 	dir, err := os.MkdirTemp("", "forsd-soak-logs-")
 	if err != nil {
 		return err.Error()
 	}
-	for i, one := range []*e2e.Site{s.first, s.second} {
+	for i, one := range sites {
 		if one == nil {
 			continue
 		}

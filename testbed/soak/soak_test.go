@@ -270,3 +270,12 @@ func TestSoak(t *testing.T) {
 		f.print(t.Output(), "")
 	}
 }
+
+// TestArity tells fabrics of two levels and of three apart.
+func TestArity(t *testing.T) {
+	for fabric, want := range map[string]int{"4-ary": 4, "12-ary": 12, "6x6": 0, "20x18": 0, "6": 0, "x-ary": 0} {
+		if got := (options{Fabric: fabric}).arity(); got != want {
+			t.Errorf("%s: %d, want %d", fabric, got, want)
+		}
+	}
+}
