@@ -14,7 +14,7 @@ import (
 // What all requests together may hold in memory. Both are of the process, as its
 // memory is: there is one service in it, on two listeners.
 var (
-	bodies  = budget{free: 96 << 20, kept: 8 << 20}  // requests' bodies, but for those of smallBody bytes
+	bodies  = budget{free: 32 << 20, kept: 8 << 20}  // requests' bodies, but for those of smallBody bytes
 	answers = budget{free: 64 << 20, kept: 16 << 20} // answers made for one client
 )
 

@@ -22,9 +22,9 @@ type Config struct {
 	Metrics http.Handler // of /metrics; nil for none
 	Page    http.Handler // of / and /page/, for browsers; nil for none
 	// Mount holds further handlers by ServeMux pattern, such as
-	// "POST /v1/gpu/lanes". They compute and must change nothing: they are
-	// open to all who may read, bound the bodies that they take themselves, and
-	// have as long as a change may take.
+	// "POST /v1/gpu/lanes". They compute and must change nothing: those of GET are
+	// open to all who may read, others take a viewer, as what-if does. They bound the
+	// bodies that they take themselves, and have as long as a change may take.
 	Mount map[string]http.Handler
 	// Local holds further handlers that change something: they take an operator, and are
 	// like those of Mount otherwise. Admin holds those that take an administrator.
@@ -124,7 +124,11 @@ func newService(c Config, via via) *service {
 		})
 	}
 	for pattern, h := range c.Mount {
-		s.handle(readers, pattern, mounted(h))
+		need := viewers
+		if strings.HasPrefix(pattern, "GET ") {
+			need = readers
+		}
+		s.handle(need, pattern, mounted(h))
 	}
 	for pattern, h := range c.Local {
 		s.handle(operators, pattern, mounted(h))

@@ -47,7 +47,7 @@ func TestEndpoints(t *testing.T) {
 		{onSocket, "DELETE", "/v1/plan", "", 405, "DELETE is not allowed on /v1/plan: use GET, HEAD"},
 		{onSocket, "GET", "/v1/rollback", "", 405, "use POST"},
 		{onTCP, "GET", "/v1/status", "", 200, `"epoch":42`},
-		{onTCP, "POST", "/v1/gpu/lanes", "", 200, "frames"},
+		{onTCP, "POST", "/v1/gpu/lanes", "", 403, `"code":"forbidden"`},
 		{onTCP, "POST", "/v1/reroute", "", 403, "this is accepted on the Unix socket only"},
 		{onTCP, "POST", "/v1/whatif", `{"fail":["Spine010"]}`, 403, `"code":"forbidden"`},
 		{onTCP, "POST", "/v1/rollback", `{"epoch":41}`, 403, `"code":"forbidden"`},

@@ -9,10 +9,10 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// The limits of POST /v1/gpu/lanes.
+// The limits of POST /v1/gpu/lanes: an exchange of 512 NICs, all to all.
 const (
-	lanesBody      = 64 << 20
-	lanesTransfers = 1 << 20
+	lanesBody      = 16 << 20
+	lanesTransfers = 1 << 18
 )
 
 // hostPorts answers GET /v1/hosts.
@@ -77,7 +77,7 @@ func (b *Backend) pinOnLanes(r *http.Request) (any, error) {
 		return nil, err
 	}
 	if n := transfers(&q.Request); n > lanesTransfers {
-		return nil, api.BadRequest("%d transfers: this takes %d at most", n, lanesTransfers)
+		return nil, api.BadRequest("%d transfers: this takes %d at most; forsplan gpu --fabric pins more", n, lanesTransfers)
 	}
 	v := b.Board.Latest()
 	if v == nil {

@@ -119,8 +119,8 @@ func TestLanesOnTheFabric(t *testing.T) {
 	if _, answer := pinned(&q, http.StatusBadRequest); !strings.Contains(answer, "nobody is not a host of the fabric") {
 		t.Error(answer)
 	}
-	q.Hosts, q.Stages = []string{"", ""}, []lanes.Stage{make(lanes.Stage, 1<<20+1)}
-	if _, answer := pinned(&q, http.StatusBadRequest); !strings.Contains(answer, "this takes 1048576 at most") {
+	q.Hosts, q.Stages = []string{"", ""}, []lanes.Stage{make(lanes.Stage, 1<<18+1)}
+	if _, answer := pinned(&q, http.StatusBadRequest); !strings.Contains(answer, "this takes 262144 at most") {
 		t.Error(answer)
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"slices"
 	"syscall"
 
@@ -20,6 +19,7 @@ import (
 	"github.com/forsd/forsd/internal/config"
 	"github.com/forsd/forsd/internal/journal"
 	"github.com/forsd/forsd/internal/manager"
+	"github.com/forsd/forsd/internal/press"
 	"github.com/forsd/forsd/internal/reload"
 	"github.com/forsd/forsd/internal/rights"
 	"github.com/forsd/forsd/internal/worker"
@@ -33,10 +33,6 @@ const (
 	exitUsage  = 2
 	exitConfig = 78
 )
-
-// gcPercent lets the heap grow to five times what is in use before it is
-// collected.
-const gcPercent = 400
 
 // Main runs forsd with the arguments until it is told to end by SIGINT or
 // SIGTERM, and returns its exit code.
@@ -86,8 +82,7 @@ func Main(args []string, version string) int {
 		}
 		return exitOK
 	}
-	// The heap is small, and a collection amid a failure costs more than memory.
-	debug.SetGCPercent(gcPercent)
+	press.PaceGarbage()
 	level := zap.NewAtomicLevelAt(levels[cfg.Log.Level])
 	log := newLogger(cfg.Log, level)
 	defer func() { _ = log.Sync() }()

@@ -13,9 +13,9 @@ import (
 )
 
 // PrepareAhead makes the plans that the loss of one more cable would call for, before it
-// happens: one answers for all cables that are alike. It works beside everything else, on
+// happens: one answers for all cables that are alike. It runs in parallel to everything else, on
 // what does not change any more, and collects what the change has left in memory: now
-// rather than amid the next one. It ends when another fabric is seen, or with ctx. On three
+// rather than during the next one. It ends when another fabric is seen, or with ctx. On three
 // levels it makes a new plan in its place, and returns the view for that if it gains more than
 // it costs.
 func (p *Parts) PrepareAhead(ctx context.Context, v *view.View, held []controller.Lane) (better *view.View) {
@@ -48,7 +48,31 @@ func (p *Parts) better(ctx context.Context, v *view.View, held []controller.Lane
 // happens.
 func Release() { collect(debug.FreeOSMemory) }
 
-// collect collects garbage where a quarter of what may gather has: now, and not amid the next
+// roomForGarbage may gather before the heap is collected, or as much as is in use where that is
+// more. A small heap is collected seldom, since a collection during a failure costs more than
+// memory; with thousands of clients, who are in use, it does not grow to a multiple of them.
+const roomForGarbage = 32 << 20
+
+// PaceGarbage has the process collect garbage by roomForGarbage from now on: after each collection
+// it sets when the next one is due.
+func PaceGarbage() {
+	percent := 100
+	var next func(**int)
+	next = func(marker **int) {
+		read := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/scan/stack:bytes"}, {Name: "/gc/scan/globals:bytes"}}
+		metrics.Read(read)
+		live := read[0].Value.Uint64()
+		all := live + read[1].Value.Uint64() + read[2].Value.Uint64() // what a percentage is of, 4 MB at least
+		if p := int(100 * max(roomForGarbage, live) / max(4<<20, all)); p < percent/5*4 || p > percent/4*5 {
+			percent = p
+			debug.SetGCPercent(p)
+		}
+		runtime.SetFinalizer(marker, next)
+	}
+	next(new(*int)) // an object that is garbage at once, and again after each collection
+}
+
+// collect collects garbage where a quarter of what may gather has: now, and not during the next
 // change. To do so after each change would take long beside thousands of watchers, whose
 // memory is looked through.
 func collect(by func()) {

@@ -88,18 +88,18 @@ func (x *test) idlers(address string, n int) {
 }
 
 // hostileMB is what forsd may have had at its peak in TestHostileClients: some 130 MB on
-// this fabric, 96 MiB of bodies, and what the collector lets gather beside them.
-const hostileMB = 500
+// this fabric, 32 MiB of bodies, and what the collector lets gather beside them.
+const hostileMB = 350
 
 // TestHostileClients has 300 clients ask for the tables and read nothing, and 50 send the
-// beginning of a large body, beside four that send all of it. forsd's memory stays bounded,
+// beginning of a large body, and eight all of it. forsd's memory stays bounded,
 // and a cable that is pulled meanwhile leaves the plan and the tables.
 func TestHostileClients(t *testing.T) {
 	o := byPlugin(t, lhcb())
 	address := o.overTCP(t)
 	x, healthy := up(t, 5*time.Minute, o)
-	send := func(parts ...string) {
-		c, err := net.Dial("tcp", address)
+	send := func(network, address string, parts ...string) {
+		c, err := net.Dial(network, address)
 		x.ok(err)
 		x.Cleanup(func() { _ = c.Close() })
 		_ = c.SetWriteDeadline(time.Now().Add(time.Second))
@@ -107,16 +107,16 @@ func TestHostileClients(t *testing.T) {
 			_, _ = io.WriteString(c, p) // it may be refused in the midst of it
 		}
 	}
-	const large = 60 << 20
-	post := fmt.Sprintf("POST /v1/gpu/lanes HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n", large)
+	const large = 15 << 20
+	post := fmt.Sprintf("POST /v1/gpu/lanes HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n", large)
 	for range 300 {
-		send("GET /v1/tables HTTP/1.1\r\nHost: localhost\r\n\r\n")
+		send("tcp", address, "GET /v1/tables HTTP/1.1\r\nHost: localhost\r\n\r\n")
 	}
-	for range 4 {
-		send(post, strings.Repeat(" ", large))
+	for range 8 {
+		send("unix", x.Socket(), post, strings.Repeat(" ", large))
 	}
 	for range 50 {
-		send(post, strings.Repeat(" ", 256<<10))
+		send("unix", x.Socket(), post, strings.Repeat(" ", 256<<10))
 	}
 	broken := false
 	st := x.settled(Cable(2, 1, x.toggle(healthy, 2, 1, &broken)))

@@ -1,0 +1,32 @@
+package press
+
+import (
+	"runtime"
+	"runtime/metrics"
+	"testing"
+	"time"
+)
+
+// TestGarbageIsPaced holds how far the heap may grow: by what there is room for while little is
+// in use, and to no multiple of what is.
+func TestGarbageIsPaced(t *testing.T) {
+	PaceGarbage()
+	for _, inUse := range []uint64{1 << 20, 100 << 20} {
+		kept := make([]byte, inUse)
+		due, want := time.Now().Add(time.Minute), max(inUse, roomForGarbage)
+		var goal uint64
+		for time.Now().Before(due) {
+			runtime.GC()
+			read := []metrics.Sample{{Name: "/gc/heap/goal:bytes"}}
+			metrics.Read(read)
+			if goal = read[0].Value.Uint64() - inUse; goal > want/3*2 && goal < want/2*3 {
+				break
+			}
+			time.Sleep(time.Millisecond) // it is set beside the collection
+		}
+		if goal <= want/3*2 || goal >= want/2*3 {
+			t.Errorf("with %d MB in use %d more may gather, want about %d", inUse>>20, goal>>20, want>>20)
+		}
+		runtime.KeepAlive(kept)
+	}
+}
