@@ -25,6 +25,7 @@ type packetFlags struct {
 	bytes int
 	jits  []float64
 	news  int
+	speed int
 	seed  uint64
 }
 
@@ -36,7 +37,8 @@ func packetsCommand() *cobra.Command {
 		Long: `Packets generates a fat tree, takes cables out, plans the exchange, and simulates it packet
 by packet on forsd's tables, with equal blocks: on switches whose inputs have one queue each
 (fifo: head-of-line blocking) and on switches that have one for each output (voq). Links have
-200 Gb/s, packets 4 KiB, input buffers 16 packets, a hop takes 0.2 µs.
+200 Gb/s, packets 4 KiB, input buffers 16 packets, a hop takes 0.2 µs. With --speedup 2 an input
+of one queue passes on two packets at once, to different outputs.
 
 The figure is the share of the time that the servers' own links need for their data in the time
 that the exchange takes. Jitter is the mean of an exponential delay before each send, as a share
@@ -52,6 +54,7 @@ of the time of a block.`,
 	cmd.Flags().IntVar(&f.bytes, "bytes", 256<<10, "bytes of a block")
 	cmd.Flags().Float64SliceVar(&f.jits, "jitter", []float64{0, .1}, "mean delays before a send, as shares of the time of a block")
 	cmd.Flags().IntVar(&f.news, "news", 500, "nanoseconds that a message without data takes")
+	cmd.Flags().IntVar(&f.speed, "speedup", 1, "packets that an input with one queue passes on at once")
 	cmd.Flags().Uint64Var(&f.seed, "seed", 1, "seed of the dead cables and of the jitter")
 	return cmd
 }
@@ -96,6 +99,8 @@ func (f *packetFlags) check() error {
 		return fmt.Errorf("--dead %d: want a number from 0 to %d, a quarter of the cables", f.dead, cables/4)
 	case f.bytes < 1 || f.bytes > 16<<20:
 		return fmt.Errorf("--bytes %d: want a number from 1 to %d", f.bytes, 16<<20)
+	case f.speed < 1 || f.speed > 64:
+		return fmt.Errorf("--speedup %d: want a number from 1 to 64", f.speed)
 	case f.news < 0:
 		return fmt.Errorf("--news %d: a time cannot be negative", f.news)
 	}
@@ -190,7 +195,7 @@ func (f *packetFlags) messages(s *planner.Schedule) ([]packets.Message, error) {
 // simulate runs an exchange under each of its rules.
 func (f *packetFlags) simulate(ctx context.Context, made *planner.Result, x exchange, queues packets.Queues, jitter float64) (rows []packetRow, err error) {
 	cfg := packets.HDR
-	cfg.Queues, cfg.Adaptive, cfg.Seed = queues, x.adaptive, f.seed
+	cfg.Queues, cfg.Speedup, cfg.Adaptive, cfg.Seed = queues, f.speed, x.adaptive, f.seed
 	for _, p := range x.paces {
 		if err := context.Cause(ctx); err != nil {
 			return nil, err

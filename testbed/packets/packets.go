@@ -10,8 +10,9 @@
 // their link. Credits return without delay. There is one virtual lane.
 //
 // The queues of a switch decide most. With FIFO, an input port has one queue, and a packet
-// that waits for its output keeps those behind it waiting (head-of-line blocking). With VOQ,
-// an input port has a queue for each output (virtual output queues), which share its buffer.
+// that waits for its output keeps those behind it waiting (head-of-line blocking); how many
+// packets it passes on at once is the speed-up of the switch. With VOQ, an input port has a
+// queue for each output (virtual output queues), which share its buffer.
 package packets
 
 import (
@@ -35,7 +36,10 @@ func (q Queues) String() string { return [...]string{"voq", "fifo"}[q] }
 
 // Config is the hardware of a simulation. Times are in picoseconds.
 type Config struct {
-	Queues  Queues
+	Queues Queues
+	// Speedup is how many packets a queue passes on at once, to different outputs; 0 is 1. With
+	// 1, an input drains no faster than its link, and what has piled up stays.
+	Speedup int
 	Packet  int   // bytes of a full packet
 	Buffer  int   // packets in an input buffer
 	Latency int64 // from the beginning of a packet on a link to the moment the next switch can pass it on
@@ -83,7 +87,8 @@ type Result struct {
 type queue struct {
 	head, tail int32 // packets, -1 where the queue is empty
 	input      int32 // link into the switch
-	busy       bool  // a packet of it is being sent
+	sending    int32 // packets of it that are being sent
+	waits      bool  // for the output of its first packet
 }
 
 type packet struct {
@@ -249,6 +254,9 @@ func (s *simulation) serve(l int32) {
 	end := max(s.now+int64(pk.bytes)*out.rate, pk.end)
 	pk.in, pk.end = l, end+s.Latency
 	out.serving, out.from = p, from
+	if from >= 0 {
+		s.request(from)
+	}
 	if out.host < 0 {
 		out.free--
 		s.events.push(event{at: s.now + s.Latency, kind: header, what: p})
@@ -272,7 +280,7 @@ func (s *simulation) inject(i int32) int32 {
 	return p
 }
 
-// dequeue takes the first packet out of a queue, which is busy until it has been sent.
+// dequeue takes the first packet out of a queue.
 func (s *simulation) dequeue(q int32) int32 {
 	from := &s.queues[q]
 	p := from.head
@@ -280,7 +288,8 @@ func (s *simulation) dequeue(q int32) int32 {
 	if from.head < 0 {
 		from.tail = -1
 	}
-	from.busy = true
+	from.sending++
+	from.waits = false
 	return p
 }
 
@@ -296,7 +305,7 @@ func (s *simulation) sent(l int32) {
 	} else {
 		out.queued--
 		q := &s.queues[from]
-		q.busy = false
+		q.sending--
 		s.links[q.input].free++
 		s.serve(q.input)
 		s.request(from)
@@ -307,9 +316,10 @@ func (s *simulation) sent(l int32) {
 	s.serve(l)
 }
 
-// request has a queue wait for the output of its first packet.
+// request has a queue wait for the output of its first packet, where it may pass on one more.
 func (s *simulation) request(q int32) {
-	if from := &s.queues[q]; from.head >= 0 && !from.busy {
+	if from := &s.queues[q]; from.head >= 0 && !from.waits && int(from.sending) < max(1, s.Speedup) {
+		from.waits = true
 		out := s.packets[from.head].out
 		s.links[out].waiting.push(q)
 		s.serve(out)
@@ -328,11 +338,12 @@ func (s *simulation) header(p int32) {
 	}
 	pk.next = -1
 	to := &s.queues[q]
+	to.input = pk.in
 	if to.tail >= 0 {
 		s.packets[to.tail].next, to.tail = p, p
 		return
 	}
-	to.head, to.tail, to.input = p, p, pk.in
+	to.head, to.tail = p, p
 	s.request(q)
 }
 

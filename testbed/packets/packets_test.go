@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"math/rand/v2"
+	"os"
 	"strings"
 	"testing"
 
@@ -136,12 +137,16 @@ func TestHeadOfLine(t *testing.T) {
 			}
 		}
 	}
-	for queues, want := range map[Queues][2]float64{FIFO: {.57, .62}, VOQ: {.9, 1}} {
+	for _, c := range []struct {
+		queues    Queues
+		speedup   int
+		low, high float64
+	}{{FIFO, 1, .57, .62}, {FIFO, 2, .7, .92}, {VOQ, 1, .9, 1}} {
 		cfg := exact()
-		cfg.Queues = queues
+		cfg.Queues, cfg.Speedup = c.queues, c.speedup
 		r := s.run(t, cfg, Pacing{Pace: Window, Window: 1 + cfg.Buffer}, messages)
-		if r.Share < want[0] || r.Share > want[1] {
-			t.Errorf("%s: %.3f of the outputs' rate, want %.2f to %.2f", queues, r.Share, want[0], want[1])
+		if r.Share < c.low || r.Share > c.high {
+			t.Errorf("%s, speed-up %d: %.3f of the outputs' rate, want %.2f to %.2f", c.queues, c.speedup, r.Share, c.low, c.high)
 		}
 	}
 }
@@ -259,6 +264,54 @@ func TestRefusals(t *testing.T) {
 	}
 	if _, err := Run(s.tree.Fabric, s.tables, HDR, Pacing{Pace: Window}, nil); err == nil {
 		t.Error("a window of 0 messages is accepted")
+	}
+}
+
+// TestSpeedup: a queue whose first packet is being sent passes its next one on to another
+// output where the switch has a speed-up of two, and waits where it has none.
+func TestSpeedup(t *testing.T) {
+	s := oneSwitch(t, 4)
+	// The first packet of host 1 waits for one of host 0, and the next ones go elsewhere.
+	messages := []Message{s.message(0, 0, 2, HDR.Packet), s.message(0, 1, 2, HDR.Packet), s.message(1, 1, 3, 3*HDR.Packet)}
+	packet := int64(HDR.Packet) * HDR.Byte
+	cfg := exact()
+	cfg.Queues = FIFO
+	var took [3]int64
+	for speedup := 1; speedup <= 2; speedup++ {
+		cfg.Speedup = speedup
+		took[speedup] = s.run(t, cfg, Pacing{}, messages).Time
+	}
+	if took[1] != 5*packet || took[2] != 4*packet {
+		t.Errorf("without a speed-up it takes %d ps, with two at once %d; want %d and %d", took[1], took[2], 5*packet, 4*packet)
+	}
+}
+
+// TestClock360 runs base LIDs by the clock on 360 hosts with a dead cable, where packets block
+// each other and a switch has a speed-up of two: a guard of the size of the jitter keeps phases
+// apart. It takes minutes.
+func TestClock360(t *testing.T) {
+	if os.Getenv("FORS_LONG") == "" {
+		t.Skip("takes minutes: FORS_LONG=1")
+	}
+	tree := fabgen.Damaged(t, fabgen.Spec{Spines: 20, Leaves: 18, LMC: 5}, [2]int{6, 18})
+	made, err := planner.Make(t.Context(), tree, planner.Settings{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	view, err := phasetable.New(made.Base.Table(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := site{tree, made.Tables, Of(sim.RowsOf(view), 256<<10)}
+	cfg := HDR
+	cfg.Queues, cfg.Speedup, cfg.Seed = FIFO, 2, 1
+	for _, c := range []struct{ guard, jitter, want float64 }{{.04, 0, .95}, {.1, .1, .9}} {
+		p := Pacing{Pace: Clock, Guard: c.guard, Jitter: int64(c.jitter * float64(256<<10*cfg.Byte))}
+		r := s.run(t, cfg, p, s.plan)
+		t.Logf("guard %g, jitter %g: %.3f", c.guard, c.jitter, r.Share)
+		if r.Share < c.want {
+			t.Errorf("guard %g, jitter %g: %.3f, want %.2f", c.guard, c.jitter, r.Share, c.want)
+		}
 	}
 }
 
