@@ -35,7 +35,7 @@ func (f *fake) Status() Status {
 			Source: SourcePlugin, Plugin: &Plugin{Since: started, Version: "OpenSM 3.3.23", State: "master", DeadlineMS: 50}},
 		LastEvent: &LastEvent{What: []string{"Leaf007 port 31 – Spine010 port 8 went down"}, SeenAt: started,
 			PlannedMS: 6.5, VerifiedMS: 9, PublishedMS: 12, ProgrammedMS: 640, ReadBackMS: 910},
-		Warnings: []health.Warning{{Code: "cable-down", Severity: health.Degraded, Title: "A cable is down", Text: "Leaf007 port 31 – Spine010 port 8", Since: started}},
+		Warnings: []health.Warning{{Code: "cable-down", Severity: health.Degraded, Title: "A cable is down", Text: "Leaf007 port 31 – Spine010 port 8", Since: started, Advice: health.Advice("cable-down"), Runbook: health.Runbook("cable-down")}},
 		Baseline: []string{"Leaf007 port 31 – Spine010 port 8 is missing"}}
 }
 

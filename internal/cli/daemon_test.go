@@ -177,7 +177,7 @@ func (d *fakeDaemon) Status() api.Status {
 			Plugin: &api.Plugin{Since: began, Version: "OpenSM 3.3.23", State: "master", DeadlineMS: 50}, DumpedAt: began, ReadBackAt: began, TablesMatch: true},
 		LastEvent: &api.LastEvent{What: epoch42.What, SeenAt: began, PlannedMS: 0.42, VerifiedMS: 6.51, PublishedMS: 21.3, ProgrammedMS: 180.4},
 		Warnings: []health.Warning{{Code: "cable-down", Severity: health.Degraded, Title: "Cables are down",
-			Text: "Leaf001 port 6 – Spine001 port 2 is down: check its plugs", Since: began}},
+			Text: "Leaf001 port 6 – Spine001 port 2 is down: check its plugs", Since: began, Advice: health.Advice("cable-down")}},
 		Baseline: []string{"the cable Leaf001 port 6 – Spine001 port 2 is down"}}
 }
 

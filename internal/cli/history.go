@@ -103,7 +103,7 @@ func printHistory(cmd *cobra.Command, entries []api.HistoryEntry, asCSV bool) er
 	}
 	for i := range entries {
 		e := &entries[i]
-		line := command.Clock(e.At) + "  " + historyText(e)
+		line := command.Clock(e.At) + "  " + eventText(e.Event)
 		if !e.Ended.IsZero() {
 			line += " (until " + command.Clock(e.Ended) + ")"
 		}
@@ -112,17 +112,6 @@ func printHistory(cmd *cobra.Command, entries []api.HistoryEntry, asCSV bool) er
 		}
 	}
 	return nil
-}
-
-// historyText is an entry in words, without its time.
-func historyText(e *api.HistoryEntry) string {
-	text := eventText(e.Event)
-	if at, rest, found := strings.Cut(text, "  "); found {
-		if _, err := time.Parse(time.DateTime, at); err == nil {
-			return rest
-		}
-	}
-	return text
 }
 
 // historyCSV writes entries as CSV.
@@ -135,7 +124,7 @@ func historyCSV(out io.Writer, entries []api.HistoryEntry) error {
 		if !e.Ended.IsZero() {
 			ended = e.Ended.Format(time.RFC3339Nano)
 		}
-		rows = append(rows, []string{e.At.Format(time.RFC3339Nano), e.Kind, e.ID, ended, strings.TrimSpace(historyText(e))})
+		rows = append(rows, []string{e.At.Format(time.RFC3339Nano), e.Kind, e.ID, ended, strings.TrimSpace(eventText(e.Event))})
 	}
 	return w.WriteAll(rows)
 }

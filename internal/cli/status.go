@@ -21,7 +21,7 @@ func statusCommand() *cobra.Command {
 		Long: `Status shows on one screen what forsd is doing, the epoch in force and its plan,
 the worst warnings, OpenSM as far as it is known, and how long the last change took.
 With --all it shows everything: each warning in full, with what to do about it.
-"reference.md" among forsd's documents explains each warning by its code.
+"man forsd-warnings" explains each warning by its code.
 
 Exit code 1: a critical warning is in force; forsd cannot do its work.`,
 		Example: "  forsctl status\n  forsctl status --all\n  forsctl status --json | jq .warnings[].code",
@@ -55,64 +55,65 @@ func count(warnings []health.Warning, severity health.Severity) (n int) {
 
 // What status shows of warnings, without --all. All of it is less than 24 lines.
 const (
-	mostWarnings = 4
+	mostWarnings = 3
 	mostText     = 150
 )
 
 // printStatus is the people's summary.
 func printStatus(w io.Writer, s *api.Status, all bool) {
-	fmt.Fprintf(w, "forsd     \t%s, since %s\n", s.Version, command.Clock(s.Started))
-	fmt.Fprintf(w, "state     \t%s\n", s.State)
+	fmt.Fprintf(w, "forsd      \t%s, since %s\n", s.Version, command.Clock(s.Started))
+	fmt.Fprintf(w, "state      \t%s\n", s.State)
 	switch {
 	case s.Watches:
 		printWatched(w, s.Watched)
 	case s.Epoch == 0:
-		fmt.Fprintf(w, "epoch     \tnone yet\n")
+		fmt.Fprintf(w, "epoch      \tnone yet\n")
 	default:
-		fmt.Fprintf(w, "epoch     \t%d, published %s\n", s.Epoch, command.Clock(s.PublishedAt))
-		fmt.Fprintf(w, "plan      \t%d phases (bound %d, gap %d), engine %s\n", s.Phases, s.LowerBound, s.Gap, s.Engine)
+		changed := ""
 		if n := s.PairsChanged; n > 0 {
-			fmt.Fprintf(w, "since last\t%s\n", changedPairs(n, s.Servers))
+			changed = "; " + changedPairs(n, s.Servers)
 		}
+		fmt.Fprintf(w, "epoch      \t%d, published %s%s\n", s.Epoch, command.Clock(s.PublishedAt), changed)
+		fmt.Fprintf(w, "plan       \t%d phases (bound %d, gap %d), engine %s\n", s.Phases, s.LowerBound, s.Gap, s.Engine)
 		if b := s.Base; b != nil {
-			fmt.Fprintf(w, "base LIDs \t%d phases (bound %d), number %d\n", b.Phases, b.LowerBound, b.Epoch)
+			fmt.Fprintf(w, "base LIDs  \t%d phases (bound %d), number %d\n", b.Phases, b.LowerBound, b.Epoch)
 		}
 		if s.FairShare > 0 {
 			fmt.Fprintf(w, "all at once\t%s\n", loadText(s.Load))
 		}
-		fmt.Fprintf(w, "fabric    \t%d servers on %d leaves, %d spines, %d lanes, LMC %d%s\n", s.Servers, s.Leaves, s.Spines, s.Lanes, s.LMC, kindText(s.FabricKind))
+		fmt.Fprintf(w, "fabric     \t%d servers on %d leaves, %d spines, %d lanes, LMC %d%s\n", s.Servers, s.Leaves, s.Spines, s.Lanes, s.LMC, kindText(s.FabricKind))
 	}
 	printWarnings(w, s.Warnings, all)
-	fmt.Fprintf(w, "OpenSM    \t%s\n", managerText(&s.OpenSM))
-	fmt.Fprintf(w, "source    \t%s\n", sourceText(&s.OpenSM))
+	fmt.Fprintf(w, "OpenSM     \t%s\n", managerText(&s.OpenSM))
+	fmt.Fprintf(w, "source     \t%s\n", sourceText(&s.OpenSM))
 	if !s.Watches {
-		fmt.Fprintf(w, "tables    \t%s\n", tablesText(&s.OpenSM))
+		fmt.Fprintf(w, "tables     \t%s\n", tablesText(&s.OpenSM))
 	}
 	if e := s.LastEvent; e != nil {
-		fmt.Fprintf(w, "last event\t%s\n", some(e.What, all))
+		fmt.Fprintf(w, "last event \t%s\n", some(e.What, all))
 		fmt.Fprintf(w, "\t%s\n", eventTimes(e))
 	}
 	if len(s.Baseline) > 0 {
-		fmt.Fprintf(w, "baseline  \t%s\n", some(s.Baseline, all))
+		fmt.Fprintf(w, "baseline   \t%s\n", some(s.Baseline, all))
 	}
 }
 
 // printWatched prints what a forsd that only watches has seen.
 func printWatched(w io.Writer, x *api.Watched) {
-	fmt.Fprintf(w, "mode      \twatch: forsd writes nothing and does not signal OpenSM\n")
+	fmt.Fprintf(w, "mode       \twatch: forsd writes nothing and does not signal OpenSM\n")
 	if x == nil {
-		fmt.Fprintf(w, "plan      \tnone yet\n")
+		fmt.Fprintf(w, "plan       \tnone yet\n")
 		return
 	}
 	if p := x.Plan; p != nil {
-		fmt.Fprintf(w, "plan      \t%d phases (bound %d, gap %d), engine %s; not published\n", p.Phases, p.LowerBound, p.Gap, p.Engine)
-		fmt.Fprintf(w, "fabric    \t%d servers on %d leaves, %d spines, %d lanes, LMC %d, planned %s\n", p.Servers, p.Leaves, p.Spines, p.Lanes, p.LMC, command.Clock(x.At))
+		fmt.Fprintf(w, "plan       \t%d phases (bound %d, gap %d), engine %s; not published\n", p.Phases, p.LowerBound, p.Gap, p.Engine)
+		fmt.Fprintf(w, "fabric     \t%d servers on %d leaves, %d spines, %d lanes, LMC %d, planned %s\n", p.Servers, p.Leaves, p.Spines, p.Lanes, p.LMC, command.Clock(x.At))
 	}
 	if e := x.Shift; e != nil {
-		fmt.Fprintf(w, "exchange  \tlinear shift on OpenSM's tables: %.2f transfers on the busiest link of a phase on average, relative throughput %.3f\n", e.Mean, e.Throughput)
+		fmt.Fprintf(w, "exchange   \tlinear shift on OpenSM's tables: %.2f transfers on the busiest link of a phase on average, relative throughput %.3f\n", e.Mean, e.Throughput)
 	}
 	if x.Error != "" {
-		fmt.Fprintf(w, "missing   \t%s\n", short(x.Error))
+		fmt.Fprintf(w, "missing    \t%s\n", short(x.Error))
 	}
 }
 
@@ -154,6 +155,13 @@ func printWarnings(w io.Writer, warnings []health.Warning, all bool) {
 			cut = cut || text != x.Text
 		}
 		fmt.Fprintf(w, "%s: %s (%s, since %s)\n  %s\n", x.Severity, x.Title, x.Code, command.Clock(x.Since), text)
+		switch {
+		case x.Advice == "":
+		case all:
+			fmt.Fprintf(w, "  what to do: %s\n  %s\n", x.Advice, x.Runbook)
+		default:
+			fmt.Fprintf(w, "  what to do: %s\n", short(x.Advice))
+		}
 	}
 	switch n := len(warnings) - mostWarnings; {
 	case all:

@@ -20,7 +20,7 @@ func TestStatusFitsOneScreen(t *testing.T) {
 		s.LastEvent.What = append(s.LastEvent.What, fmt.Sprintf("Hca%04d appeared", i))
 	}
 	for i := range 40 {
-		w := health.Warning{Code: fmt.Sprintf("w%d", i), Severity: health.Critical, Title: "Trouble", Text: strings.Join(s.Baseline, "; ")}
+		w := health.Warning{Code: fmt.Sprintf("w%d", i), Severity: health.Critical, Title: "Trouble", Text: strings.Join(s.Baseline, "; "), Advice: "Mend it."}
 		if i > 2 {
 			w.Severity, w.Text = health.Degraded, strings.Join(s.Baseline, "\n")
 		}
@@ -28,7 +28,7 @@ func TestStatusFitsOneScreen(t *testing.T) {
 	}
 	var out strings.Builder
 	printStatus(&out, s, false)
-	if n := strings.Count(out.String(), "\n"); n > 23 || !strings.Contains(out.String(), "and 36 more warnings: forsctl status --all\n") {
+	if n := strings.Count(out.String(), "\n"); n > 23 || strings.Count(out.String(), "\n  what to do: Mend it.\n") != 3 || !strings.Contains(out.String(), "and 37 more warnings: forsctl status --all\n") {
 		t.Errorf("%d lines:\n%s", n, out.String())
 	}
 	for line := range strings.Lines(out.String()) {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -62,7 +63,7 @@ func watch(cmd *cobra.Command, events func(func(api.Event, error) bool), count i
 }
 
 func printEvent(cmd *cobra.Command, e api.Event) error {
-	line := eventText(e)
+	line := command.Clock(eventTime(e)) + "  " + eventText(e)
 	if command.WantsJSON(cmd) {
 		data, err := json.Marshal(e)
 		if err != nil {
@@ -74,7 +75,28 @@ func printEvent(cmd *cobra.Command, e api.Event) error {
 	return err
 }
 
-// eventText is an event in words; of a kind that is not known, its data.
+// eventTime is when an event happened as far as its data say, and else now.
+func eventTime(e api.Event) time.Time {
+	x := struct {
+		At          time.Time `json:"at"`
+		PublishedAt time.Time `json:"published_at"`
+		Since       time.Time `json:"since"`
+		Raised      bool      `json:"raised"` // a warning that is over began long ago
+	}{Raised: e.Kind != api.KindWarning}
+	// Data of another form have no time.
+	_ = json.Unmarshal(e.Data, &x)
+	if !x.Raised {
+		x.Since = time.Time{}
+	}
+	for _, at := range []time.Time{x.At, x.PublishedAt, x.Since} {
+		if !at.IsZero() {
+			return at
+		}
+	}
+	return time.Now()
+}
+
+// eventText is an event in words, without its time; of a kind that is not known, its data.
 func eventText(e api.Event) string {
 	if say := eventTexts[e.Kind]; say != nil {
 		if text := say(e.Data); text != "" {
@@ -87,8 +109,8 @@ func eventText(e api.Event) string {
 // eventTexts say what happened, by the kind of the event, and "" for data that are not
 // those of the kind.
 var eventTexts = map[string]func(data json.RawMessage) string{
-	api.KindEpoch: of(func(x *api.Epoch) string { return command.Clock(x.PublishedAt) + "  epoch " + epochText(x) }),
-	api.KindBase:  of(func(x *api.Epoch) string { return command.Clock(x.PublishedAt) + "  base LIDs " + epochText(x) }),
+	api.KindEpoch: of(func(x *api.Epoch) string { return "epoch " + epochText(x) }),
+	api.KindBase:  of(func(x *api.Epoch) string { return "base LIDs " + epochText(x) }),
 	api.KindJob: of(func(x *struct {
 		What string  `json:"what"`
 		Job  api.Job `json:"job"`
@@ -102,13 +124,13 @@ var eventTexts = map[string]func(data json.RawMessage) string{
 	}) string {
 		switch {
 		case x.Raised:
-			return fmt.Sprintf("%s  warning %s: %s", command.Clock(x.Since), x.Code, x.Text)
+			return fmt.Sprintf("warning %s: %s", x.Code, x.Text)
 		case x.Code != "":
 			return fmt.Sprintf("over  warning %s", x.Code)
 		}
 		return ""
 	}),
-	api.KindCable:  of(func(x *api.CableEvent) string { return fmt.Sprintf("%s  cable  %s", command.Clock(x.At), x.Text) }),
+	api.KindCable:  of(func(x *api.CableEvent) string { return "cable  " + x.Text }),
 	api.KindDrain:  of(func(x *api.DrainEvent) string { return fmt.Sprintf("drain  %s: %s", x.Drain.Name, x.What) }),
 	api.KindOrder:  of(func(x *api.Order) string { return fmt.Sprintf("order  %s, by %s: %s", x.What, x.By, x.Result) }),
 	api.KindStart:  of(func(x *api.Start) string { return "start  forsd " + x.Version + " was started" }),

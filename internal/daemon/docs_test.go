@@ -1,44 +1,50 @@
 package daemon
 
 import (
+	"cmp"
+	"flag"
+	"fmt"
 	"os"
-	"regexp"
+	"slices"
+	"strings"
 	"testing"
+
+	"github.com/forsd/forsd/internal/health"
 )
 
-const manual = "../../docs/reference.md"
+const manual = "../../docs/warnings.md"
 
-// row is a line of the manual's table of warnings: code, severity, meaning, and
-// what to do.
-var row = regexp.MustCompile("(?m)^\\| `([a-z0-9-]+)` \\| (info|degraded|critical) \\| ([^|]+) \\| ([^|]+) \\|$")
+var updateManual = flag.Bool("manual", false, "write docs/warnings.md anew")
 
-// TestManualExplainsEveryWarning compares the manual's table with the kinds of
-// warnings that forsd can raise, both ways.
+// TestManualExplainsEveryWarning holds docs/warnings.md to the kinds of warnings that forsd
+// can raise and to what internal/health/advice.txt says of each.
 func TestManualExplainsEveryWarning(t *testing.T) {
-	text, err := os.ReadFile(manual)
-	if err != nil {
-		t.Fatal(err)
-	}
-	explained := map[string]string{} // severity by code
-	for _, m := range row.FindAllStringSubmatch(string(text), -1) {
-		if _, twice := explained[m[1]]; twice {
-			t.Errorf("%s explains %s twice", manual, m[1])
-		}
-		explained[m[1]] = m[2]
-	}
-	exists := map[string]bool{}
-	for _, k := range kinds() {
-		exists[k.Code] = true
-		switch severity, ok := explained[k.Code]; {
-		case !ok:
-			t.Errorf("%s does not explain %s (%s)", manual, k.Code, k.Title)
-		case severity != string(k.Severity):
-			t.Errorf("%s calls %s %s, and forsd raises it as %s", manual, k.Code, severity, k.Severity)
+	want := writeManual(t)
+	if *updateManual {
+		if err := os.WriteFile(manual, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
 		}
 	}
-	for code := range explained {
-		if !exists[code] {
-			t.Errorf("%s explains %s, which forsd never raises", manual, code)
-		}
+	have, err := os.ReadFile(manual)
+	if err != nil || string(have) != want {
+		t.Errorf("%s is not what the code says: go test ./internal/daemon -run Manual -manual writes it (%v)", manual, err)
 	}
+}
+
+func writeManual(t *testing.T) string {
+	all := slices.SortedFunc(slices.Values(kinds()), func(a, b health.Warnable) int { return cmp.Compare(a.Code, b.Code) })
+	all = slices.CompactFunc(all, func(a, b health.Warnable) bool { return a.Code == b.Code })
+	var out strings.Builder
+	out.WriteString("# Warnings\n\nEvery warning of forsd by its code, with its meaning and the remedy. *critical*: forsd cannot do its work. *degraded*: it costs something. *info*: good to know. `forsctl status --all` shows the same advice for the warnings in force, and so do `man forsd-warnings`, the page for browsers and the webhook. This page is made from the program (`go test ./internal/daemon -run Manual -manual`).\n")
+	for _, k := range all {
+		e, ok := health.Explain(k.Code)
+		if !ok {
+			t.Errorf("internal/health/advice.txt does not explain %s (%s)", k.Code, k.Title)
+		}
+		fmt.Fprintf(&out, "\n## %s\n\n*%s: %s.* %s\n\n**What to do:** %s\n", k.Code, k.Severity, strings.TrimSuffix(k.Title, "."), e.Meaning, e.Advice)
+	}
+	if n := health.Explained(); n != len(all) {
+		t.Errorf("internal/health/advice.txt explains %d codes, and forsd raises %d", n, len(all))
+	}
+	return out.String()
 }

@@ -28,7 +28,7 @@ const (
 	pluginUnused = "plugin-tables-unused"
 )
 
-// kinds lists every kind of warning. docs/reference.md explains each.
+// kinds lists every kind of warning. docs/warnings.md is made of them.
 func kinds() []health.Warnable {
 	return slices.Concat(warnables, reload.Kinds(), opensm.Kinds(), history.Kinds(), webhook.Kinds(), access.Kinds())
 }

@@ -1,6 +1,6 @@
-// Package health keeps the warnings that are in force. A warning is data: a
-// stable code, a severity, a title, a text that says what was seen, and advice;
-// docs/reference.md explains every code.
+// Package health keeps the warnings that are in force. A warning is data: a stable code, a
+// severity, a title, and a text that says what was seen. What each code means, and what to do
+// about it, is in advice.txt, of which docs/warnings.md is made.
 package health
 
 import (
@@ -53,6 +53,8 @@ type Warning struct {
 	Title    string    `json:"title"`
 	Text     string    `json:"text"`
 	Since    time.Time `json:"since"`
+	Advice   string    `json:"advice,omitempty"`      // what to do; only in what List returns
+	Runbook  string    `json:"runbook_url,omitempty"` // the page about the code; only in what List returns
 }
 
 // Tracker holds the warnings in force. It is safe for concurrent use.
@@ -195,7 +197,9 @@ func (t *Tracker) List(now time.Time) []Warning {
 	out := []Warning{}
 	for _, r := range t.raised {
 		if now.Sub(r.Since) >= t.kinds[r.Code].Delay {
-			out = append(out, r.Warning)
+			w := r.Warning
+			w.Advice, w.Runbook = Advice(w.Code), Runbook(w.Code)
+			out = append(out, w)
 		}
 	}
 	sortWarnings(out)

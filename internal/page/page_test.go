@@ -2,47 +2,12 @@ package page
 
 import (
 	"bytes"
-	"encoding/json"
-	"flag"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"regexp"
 	"strings"
 	"testing"
 )
-
-var update = flag.Bool("update", false, "write files/advice.json anew")
-
-// row is a line of the reference's tables of warnings.
-var row = regexp.MustCompile("(?m)^\\| `([a-z0-9-]+)` \\| (?:info|degraded|critical) \\| [^|]+ \\| ([^|]+) \\|$")
-
-// markup is what text has in the reference, and not on the page.
-var markup = regexp.MustCompile("\\[([^]]*)\\]\\([^)]*\\)|[`*]")
-
-// TestAdvice holds what the page says to do about each warning to what the reference says.
-func TestAdvice(t *testing.T) {
-	text, err := os.ReadFile("../../docs/reference.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	advice := map[string]string{}
-	for _, m := range row.FindAllStringSubmatch(string(text), -1) {
-		advice[m[1]] = strings.TrimSpace(markup.ReplaceAllString(m[2], "$1"))
-	}
-	want, err := json.MarshalIndent(advice, "", " ")
-	if err != nil {
-		t.Fatal(err)
-	}
-	want = append(want, '\n')
-	if *update {
-		if err := os.WriteFile("files/advice.json", want, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	} else if have := files["advice.json"].body; have != string(want) || len(advice) < 50 {
-		t.Error("files/advice.json is not what docs/reference.md says: go test ./internal/page -update writes it")
-	}
-}
 
 // TestFiles asks for each file, holds that they load each other and nothing else, that no
 // script or style is within the HTML, and that all of it is small.
@@ -66,7 +31,7 @@ func TestFiles(t *testing.T) {
 		}
 		all += len(f.body)
 		text := strings.ReplaceAll(f.body, "http://www.w3.org/2000/svg", "")
-		if m := outside.FindString(text); m != "" && name != "advice.json" {
+		if m := outside.FindString(text); m != "" {
 			t.Errorf("%s has %q: it is to load nothing from elsewhere", name, m)
 		}
 		if strings.Contains(f.body, "innerHTML") || strings.Contains(f.body, "eval(") || name == "index.html" && regexp.MustCompile(`style=|<style|<script>| on[a-z]+=`).MatchString(f.body) {

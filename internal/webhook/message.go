@@ -33,7 +33,9 @@ type Message struct {
 	Severity health.Severity `json:"severity"`
 	Title    string          `json:"title"`
 	Text     string          `json:"text"`
-	Since    time.Time       `json:"since,omitzero"` // the warning is in force
+	Since    time.Time       `json:"since,omitzero"`        // the warning is in force
+	Advice   string          `json:"advice,omitempty"`      // what to do while it is in force
+	Runbook  string          `json:"runbook_url,omitempty"` // the page about the code
 }
 
 // newID is an ID that no other message has.
@@ -59,6 +61,9 @@ func (m Message) Line() string {
 	switch m.State {
 	case Raised:
 		line = fmt.Sprintf("[%s] %s: %s (%s)", strings.ToUpper(string(m.Severity)), m.Title, m.Text, m.Code)
+		if m.Advice != "" {
+			line += " What to do: " + m.Advice
+		}
 	case Over:
 		line = fmt.Sprintf("[OVER] %s (%s)", m.Title, m.Code)
 	}

@@ -83,11 +83,11 @@ func (h *Hook) Note(w health.Warning, on bool) {
 	if h.URL == "" || w.Code == Failing || !w.Severity.AtLeast(h.Severity) {
 		return
 	}
-	state := Raised
+	m := Message{State: Raised, Code: w.Code, Severity: w.Severity, Title: w.Title, Text: w.Text, Since: w.Since, Advice: health.Advice(w.Code), Runbook: health.Runbook(w.Code)}
 	if !on {
-		state = Over
+		m.State, m.Advice = Over, ""
 	}
-	h.put(Message{State: state, Code: w.Code, Severity: w.Severity, Title: w.Title, Text: w.Text, Since: w.Since})
+	h.put(m)
 }
 
 // put queues a message in the place of the oldest where there are too many.

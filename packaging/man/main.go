@@ -1,12 +1,14 @@
-// Command man writes the manual pages into a directory, below man1, man5 and man8: those of
-// the commands of forsctl and forsplan from what they say of themselves, that of forsd.yaml from the file
-// with every setting and its default.
+// Command man writes the manual pages into a directory, below man1, man5, man7 and man8:
+// those of the commands of forsctl and forsplan from what they say of themselves, that of
+// forsd.yaml from the file with every setting and its default, that of the warnings from
+// docs/warnings.md.
 package main
 
 import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -27,7 +29,7 @@ func main() {
 }
 
 func write(dir, version, date string) error {
-	for _, section := range []string{"man1", "man5", "man8"} {
+	for _, section := range []string{"man1", "man5", "man7", "man8"} {
 		if err := os.MkdirAll(filepath.Join(dir, section), 0o755); err != nil {
 			return err
 		}
@@ -49,11 +51,40 @@ func write(dir, version, date string) error {
 	if err := os.WriteFile(filepath.Join(dir, "man5", "forsd.yaml.5"), []byte(page), 0o644); err != nil {
 		return err
 	}
+	warnings, err := os.ReadFile("docs/warnings.md")
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(dir, "man7", "forsd-warnings.7"), []byte(head("forsd-warnings", "7", version, date)+warningsPage(string(warnings))), 0o644); err != nil {
+		return err
+	}
 	daemon, err := os.ReadFile("packaging/man/forsd.8")
 	if err != nil {
 		return err
 	}
 	return os.WriteFile(filepath.Join(dir, "man8", "forsd.8"), append([]byte(head("forsd", "8", version, date)), daemon...), 0o644)
+}
+
+// markup is Markdown's of links, code and stress.
+var markup = regexp.MustCompile("\\[([^]]*)\\]\\(([^)#]*)[^)]*\\)|[`*]")
+
+// warningsPage is docs/warnings.md from the first code on.
+func warningsPage(text string) string {
+	var out strings.Builder
+	out.WriteString(".SH NAME\nforsd-warnings \\- warnings of the fabric controller forsd, and what to do\n.SH DESCRIPTION\n")
+	_, text, _ = strings.Cut(text, "\n## ")
+	for entry := range strings.SplitSeq(text, "\n## ") {
+		code, said, _ := strings.Cut(entry, "\n\n")
+		said = markup.ReplaceAllStringFunc(strings.TrimSpace(said), func(m string) string {
+			if parts := markup.FindStringSubmatch(m); parts[1] != "" {
+				return parts[1] + " (" + parts[2] + ")"
+			}
+			return ""
+		})
+		fmt.Fprintf(&out, ".TP\n.B %s\n%s", escape(code), verbatim(strings.ReplaceAll(said, "\n\n", "\n")+"\n"))
+	}
+	out.WriteString(".SH SEE ALSO\n.BR forsctl-status (1),\n.BR forsd (8)\n")
+	return out.String()
 }
 
 // head begins a page.

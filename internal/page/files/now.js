@@ -3,8 +3,6 @@ import { h, when, ms, facts, some, compared } from "./dom.js";
 
 export const title = "Now";
 
-let advice = null;
-
 const card = (name, value, more) => h("div", { class: "card" }, h("dt", {}, name), h("dd", {}, value, more ? h("small", {}, more) : null));
 
 const bound = (p) => `bound ${p.lower_bound}, gap ${p.gap || 0}` + (p.engine ? `, engine ${p.engine}` : "");
@@ -48,7 +46,7 @@ function warning(w) {
   return h("li", { class: "warning " + w.severity, "data-code": w.code },
     h("p", {}, h("span", { class: "badge" }, w.severity), " ", h("strong", {}, w.title), h("span", { class: "faint" }, " since ", when(w.since), " · "), h("a", { href: "#/history/" + w.code }, w.code)),
     cables ? h("ul", {}, parts.map((x) => h("li", {}, linked(x)))) : h("p", {}, linked(w.text)),
-    advice[w.code] ? h("p", {}, h("strong", {}, "What to do: "), advice[w.code]) : null);
+    w.advice ? h("p", {}, h("strong", {}, "What to do: "), w.advice) : null);
 }
 
 function manager(o, s) {
@@ -85,7 +83,6 @@ const gravity = ["critical", "degraded", "info"];
 
 export async function draw(site) {
   const s = site.status, e = s.last_event;
-  advice ??= await site.ask("/page/advice.json");
   const warnings = [...s.warnings].sort((a, b) => gravity.indexOf(a.severity) - gravity.indexOf(b.severity));
   return [h("h1", {}, "Now"), cards(s),
     h("div", { class: "halves" },

@@ -1,0 +1,48 @@
+package health
+
+import (
+	_ "embed"
+	"regexp"
+	"strings"
+)
+
+// Explanation says what a warning means and what to do about it. Both texts may have
+// Markdown's code and links, which are relative to docs/.
+type Explanation struct{ Meaning, Advice string }
+
+//go:embed advice.txt
+var adviceText string
+
+// explanations are those of advice.txt by code. An entry has three lines: the code, the
+// meaning, and what to do.
+var explanations = func() map[string]Explanation {
+	out := map[string]Explanation{}
+	for entry := range strings.SplitSeq(strings.TrimSpace(adviceText), "\n\n") {
+		lines := strings.SplitN(entry, "\n", 3)
+		out[lines[0]] = Explanation{lines[1], lines[2]}
+	}
+	return out
+}()
+
+// Explain returns what is known of a code, and whether anything is.
+func Explain(code string) (Explanation, bool) {
+	e, ok := explanations[code]
+	return e, ok
+}
+
+// Explained is how many codes are explained.
+func Explained() int { return len(explanations) }
+
+var linked = regexp.MustCompile(`\[([^]]*)\]\(([^)#]*)[^)]*\)`)
+
+// Advice says in plain text what to do about a warning of a code; "" for an unknown code.
+// Links become the names of documents: "Bad cables (operating.md)".
+func Advice(code string) string {
+	return linked.ReplaceAllString(strings.ReplaceAll(explanations[code].Advice, "`", ""), "$1 ($2)")
+}
+
+// manual is the page that has a heading for every code.
+const manual = "https://github.com/forsd/forsd/blob/main/docs/warnings.md"
+
+// Runbook is the address of the page about a code.
+func Runbook(code string) string { return manual + "#" + code }
