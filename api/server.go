@@ -201,6 +201,12 @@ func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		// what follows is not read (RFC 9112, section 6.3).
 		w.Header().Set("Connection", "close")
 	}
+	if reads := r.Method == http.MethodGet || r.Method == http.MethodHead; reads && r.ContentLength != 0 {
+		// With a body that is not read, net/http does not see a client leave.
+		w.Header().Set("Connection", "close")
+		WriteError(w, BadRequest("%s takes no body: leave it out", r.Method))
+		return
+	}
 	err := s.strange(r)
 	if err != nil {
 		s.refuse(RefusedStranger)

@@ -51,11 +51,11 @@ func besiege(t *testing.T, spines, leaves int, env ...string) *besieged {
 	t.Helper()
 	dir, f := t.TempDir(), fabric(spines, leaves)
 	ok(t, os.WriteFile(filepath.Join(dir, "guid2lid"), fabgen.GUID2LID(f), 0o644), os.WriteFile(filepath.Join(dir, "opensm-subnet.lst"), fabgen.SubnetLst(f), 0o644))
-	return besiegeIn(t, dir, "", env...)
+	return besiegeIn(t, dir, "", "", env...)
 }
 
-// besiegeIn is besiege in a folder, with more settings of OpenSM.
-func besiegeIn(t *testing.T, dir, manager string, env ...string) *besieged {
+// besiegeIn is besiege in a folder, with more settings of OpenSM and of the API.
+func besiegeIn(t *testing.T, dir, manager, more string, env ...string) *besieged {
 	t.Helper()
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	ok(t, err)
@@ -64,8 +64,8 @@ func besiegeIn(t *testing.T, dir, manager string, env ...string) *besieged {
 state_dir: %[1]s/state
 opensm:
   {dump_dir: %[1]s, cache_dir: %[1]s, lfts_file: %[1]s/lfts.dump, root_guid_file: %[1]s/root, pid_file: %[1]s/pid, plugin: {socket: %[1]s/p}%[3]s}
-api: {socket: %[1]s/s, listen: "%[2]s"}
-`, dir, b.tcp, manager), 0o644))
+api: {socket: %[1]s/s, listen: "%[2]s"%[4]s}
+`, dir, b.tcp, manager, more), 0o644))
 	cmd := exec.CommandContext(t.Context(), "/proc/self/exe")
 	cmd.Env = append(os.Environ(), "FORSD_TEST_CONFIG="+filepath.Join(dir, "forsd.yaml"), "NOTIFY_SOCKET=")
 	cmd.Env = append(cmd.Env, env...)

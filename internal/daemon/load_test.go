@@ -144,7 +144,7 @@ func newLoaded(t *testing.T, spec fabgen.Spec) *loaded {
 	_, err = io.ReadFull(says, make([]byte, len("trapped\n")))
 	ok(t, err, os.WriteFile(filepath.Join(dir, "pid"), []byte(strconv.Itoa(manager.Process.Pid)), 0o644))
 	l := &loaded{t: t, dir: dir, whole: whole, spec: spec,
-		besieged: besiegeIn(t, dir, fmt.Sprintf(", umad: off, dump_command: [cat, %s/lfts.dump]", dir), "FORSD_TEST_FILES=16384")}
+		besieged: besiegeIn(t, dir, fmt.Sprintf(", umad: off, dump_command: [cat, %s/lfts.dump]", dir), "", "FORSD_TEST_FILES=16384")}
 	l.client, err = api.Dial(l.socket)
 	ok(t, err)
 	t.Cleanup(l.client.Close)

@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
+	"sync/atomic"
 
 	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/internal/view"
@@ -67,19 +68,23 @@ func PaceGarbage() {
 			percent = p
 			debug.SetGCPercent(p)
 		}
+		served.Store(int64(runtime.NumGoroutine()))
 		runtime.SetFinalizer(marker, next)
 	}
 	next(new(*int)) // an object that is garbage at once, and again after each collection
 }
 
-// collect collects garbage where a quarter of what may gather has: now, and not during the next
-// change. To do so after each change would take long beside thousands of watchers, whose
+// served is how many goroutines there were at the last collection: clients have one or two each.
+var served atomic.Int64
+
+// collect collects garbage where a quarter of what may gather has, or half of the clients have
+// left, whose memory passes for live since: now, and not during the next change. To do so after each change would take long beside thousands of watchers, whose
 // memory is looked through.
 func collect(by func()) {
 	heap := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/memory/classes/heap/objects:bytes"}, {Name: "/gc/heap/goal:bytes"}}
 	metrics.Read(heap)
 	live, now, goal := heap[0].Value.Uint64(), heap[1].Value.Uint64(), heap[2].Value.Uint64()
-	if now > live+(goal-live)/4 {
+	if now > live+(goal-live)/4 || int64(runtime.NumGoroutine()) < served.Load()/2 {
 		by()
 	}
 }
