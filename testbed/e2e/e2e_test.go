@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
@@ -24,6 +25,13 @@ const patience = 90 * time.Second
 var (
 	programDir string
 	program    = sync.OnceValues(func() (string, error) { return Build(context.Background(), programDir) })
+	steppable  = sync.OnceValues(func() (string, error) {
+		dir := filepath.Join(programDir, "steppable")
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			return "", err
+		}
+		return BuildSteppable(context.Background(), dir)
+	})
 )
 
 func TestMain(m *testing.M) { programs.Scratch(m, &programDir) }
@@ -55,7 +63,9 @@ func newSite(t *testing.T, limit time.Duration, o Options) *test {
 	}
 	ctx, cancel := context.WithTimeoutCause(t.Context(), limit, fmt.Errorf("the test took longer than %v", limit))
 	t.Cleanup(cancel)
-	o.Forsd = path
+	if o.Forsd == "" {
+		o.Forsd = path
+	}
 	if o.Config == "" {
 		o.Config = steady
 	}

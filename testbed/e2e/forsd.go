@@ -44,7 +44,7 @@ func startForsd(prefix, env []string, program, config, dir string) (*Forsd, erro
 	line := append(slices.Clone(prefix), program, "-config", config)
 	cmd := exec.Command(line[0], line[1:]...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, log, log
-	cmd.Env = append(append(os.Environ(), env...), "TMPDIR="+filepath.Join(dir, "tmp"), "NOTIFY_SOCKET=")
+	cmd.Env = append(append(os.Environ(), env...), "TMPDIR="+filepath.Join(dir, "tmp"), clockVariable+"="+filepath.Join(dir, clockFile), "NOTIFY_SOCKET=")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	f := &Forsd{cmd: cmd, done: make(chan struct{}), log: log.Name(), from: info.Size()}
 	started := make(chan error)

@@ -18,12 +18,13 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// pair brings up two managers with a forsd each; the first one is the master.
-func pair(t *testing.T, o Options) (x, y *test, healthy *Sight) {
+// pair brings up two managers with a forsd each; the first one is the master. What is given
+// prepares both before they start.
+func pair(t *testing.T, o Options, prepare ...func(x, y *test)) (x, y *test, healthy *Sight) {
 	t.Helper()
 	o = byPlugin(t, o)
 	o.Pair, o.Conf, o.Config = true, map[string]string{"sm_priority": "10"}, steady
-	x = newSite(t, 10*time.Minute, o)
+	x = newSite(t, 3*time.Hour, o)
 	second, err := x.Second(map[string]string{"sm_priority": "5"})
 	x.ok(err)
 	y = &test{t, second, x.ctx}
@@ -35,6 +36,9 @@ func pair(t *testing.T, o Options) (x, y *test, healthy *Sight) {
 			t.Error(err)
 		}
 	})
+	for _, f := range prepare {
+		f(x, y)
+	}
 	x.ok(y.StartForsd())
 	y.until("it answers", func(*api.Status) bool { return true })
 	x.ok(x.Start(x.ctx))

@@ -26,7 +26,7 @@ type site struct {
 	leader        *e2e.Site
 	lids          int // of each host
 	judged        int // how often the site was judged: ibdmchk is given other LIDs each time
-	clock         clock
+	ahead         int // seconds by which the clocks of both forsd have been stepped
 	acted         time.Time
 	leases        map[string]lease // of jobs that were made, by name
 	counted       map[place]*count // of cables that have counted errors
@@ -229,14 +229,14 @@ func (s *site) disturb(ctx context.Context, e event, act func() error) error {
 		})
 	case "clock":
 		step := func() error {
-			s.clock.stepped += e.By
-			return s.clock.tell(e.By == 0)
+			s.ahead += e.By
+			return s.setClocks(e.By == 0)
 		}
 		return s.around(ctx, e, act, step, func() error {
 			if e.By == 0 {
 				time.Sleep(time.Second)
 			}
-			return s.clock.tell(false)
+			return s.setClocks(false)
 		})
 	case "disk-full":
 		return s.fullDisk(ctx, act)
@@ -244,6 +244,15 @@ func (s *site) disturb(ctx context.Context, e event, act func() error) error {
 		return s.handover(ctx, e, act)
 	}
 	return fmt.Errorf("event %q: there is no such disturbance", e)
+}
+
+// setClocks sets the clocks of both forsd, or stops them.
+func (s *site) setClocks(stand bool) error {
+	err := s.first.SetClock(s.ahead, stand)
+	if s.second != nil {
+		err = errors.Join(err, s.second.SetClock(s.ahead, stand))
+	}
+	return err
 }
 
 // around has the change come before the disturbance begins, or between its beginning and

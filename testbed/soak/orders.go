@@ -139,7 +139,7 @@ func (s *site) order(ctx context.Context, e event) error {
 			return err
 		},
 		"drain-for": func() error {
-			_, err := c.Drain(ctx, api.DrainRequest{Parts: e.Where, Until: s.clock.now().Add(3 * time.Second)})
+			_, err := c.Drain(ctx, api.DrainRequest{Parts: e.Where, Until: time.Now().Add(time.Duration(s.ahead)*time.Second + 3*time.Second)})
 			return err
 		},
 		"undrain": func() error {

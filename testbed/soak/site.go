@@ -102,8 +102,7 @@ func (s *site) programs(ctx context.Context, o *options, dir string) (err error)
 	case strings.Contains(o.Without, "clock"):
 		o.Forsd, err = e2e.Build(ctx, dir)
 	default:
-		s.clock.file = filepath.Join(dir, "clock")
-		o.Forsd, err = buildSteppable(ctx, dir, s.clock.file)
+		o.Forsd, err = e2e.BuildSteppable(ctx, dir)
 	}
 	return err
 }

@@ -1,4 +1,4 @@
-package main
+package e2e
 
 import (
 	"bytes"
@@ -9,37 +9,34 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"time"
 
 	"github.com/forsd/forsd/testbed/built"
 )
 
-// clock is the clock of forsd, as far as it is set apart from that of the host.
-type clock struct {
-	file    string // by which forsd is told; "" where its clock is the host's
-	stepped int    // seconds, so far
-}
+// clockFile, in a site's directory, tells a forsd of BuildSteppable of its clock; clockVariable
+// names it.
+const (
+	clockFile     = "clock"
+	clockVariable = "FORSD_CLOCK"
+)
 
-// tell writes what forsd goes by: how many seconds its clock is ahead, and whether it stands.
-func (c *clock) tell(stands bool) error {
-	text := strconv.Itoa(c.stepped)
+// SetClock sets the clock of a forsd of BuildSteppable so many seconds ahead, or stops it.
+func (s *Site) SetClock(ahead int, stands bool) error {
+	text, file := strconv.Itoa(ahead), filepath.Join(s.dir, clockFile)
 	if stands {
 		text += " stands"
 	}
-	if err := os.WriteFile(c.file+".new", []byte(text), 0o644); err != nil {
+	if err := os.WriteFile(file+".new", []byte(text), 0o644); err != nil {
 		return err
 	}
-	return os.Rename(c.file+".new", c.file)
+	return os.Rename(file+".new", file)
 }
 
-// now is what forsd takes the time for.
-func (c *clock) now() time.Time { return time.Now().Add(time.Duration(c.stepped) * time.Second) }
-
-// buildSteppable builds forsd with a clock that can be stepped and stopped: the same program,
-// but that what time.Now says of the day is moved by the seconds in a file, as an
-// administrator or NTP moves the clock of a host, or stands where the file says so. What
-// timers go by is not moved, as on a host.
-func buildSteppable(ctx context.Context, dir, file string) (string, error) {
+// BuildSteppable builds forsd with a clock that can be stepped and stopped, by SetClock: the same
+// program, but that the time of day of time.Now is moved by the seconds in a file, as an
+// administrator or NTP moves the clock of a host, or stands where the file says so. Timers
+// are not moved, as on a host.
+func BuildSteppable(ctx context.Context, dir string) (string, error) {
 	root, err := exec.CommandContext(ctx, "go", "env", "GOROOT").Output()
 	if err != nil {
 		return "", err
@@ -59,7 +56,6 @@ func buildSteppable(ctx context.Context, dir, file string) (string, error) {
 		return "", fmt.Errorf("%s: time.Now does not begin as expected: the clock cannot be stepped", source)
 	}
 	moved = append(moved, "\n// Stepped is how far the clock has been moved, in seconds, and Stands the time at which it stands, 0 where it goes.\nvar Stepped, Stands int64\n"...)
-	main := fmt.Sprintf(stepper, file)
 	replace := map[string]string{
 		source: filepath.Join(dir, "time.go"),
 		filepath.Join(module, "cmd", "forsd", "stepped.go"): filepath.Join(dir, "stepped.go"),
@@ -68,7 +64,7 @@ func buildSteppable(ctx context.Context, dir, file string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	for name, data := range map[string][]byte{"time.go": moved, "stepped.go": []byte(main), "overlay.json": overlay} {
+	for name, data := range map[string][]byte{"time.go": moved, "stepped.go": []byte(stepper), "overlay.json": overlay} {
 		if err := os.WriteFile(filepath.Join(dir, name), data, 0o644); err != nil {
 			return "", err
 		}
@@ -88,7 +84,7 @@ import (
 
 func init() {
 	step := func() {
-		text, _ := os.ReadFile(%q)
+		text, _ := os.ReadFile(os.Getenv("` + clockVariable + `"))
 		number, stands, _ := strings.Cut(string(text), " ")
 		n, err := strconv.ParseInt(number, 10, 64)
 		switch {
