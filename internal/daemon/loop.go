@@ -14,6 +14,7 @@ import (
 	"github.com/forsd/forsd/internal/press"
 	"github.com/forsd/forsd/internal/standby"
 	"github.com/forsd/forsd/internal/standby/replica"
+	"github.com/forsd/forsd/internal/view"
 	"github.com/forsd/forsd/internal/withheld"
 	"github.com/forsd/forsd/topology"
 )
@@ -39,7 +40,7 @@ type loop struct {
 	said     *replica.Replica              // the other forsd's last answer
 	bouncing []controller.Lane             // that the link state knows of
 	changed  bool                          // a change has settled since it was looked at drains
-	shown    bool                          // the fabric on the board was seen here, since this forsd last ceased to lead
+	own      *view.View                    // the fabric as its own manager has shown it last, while that is the master
 	raw      *topology.Fabric              // the fabric believed last, without the names and roles that the settings give
 	weighed  string                        // the ID of the view for which a better plan was looked for last
 	unrest   unrest                        // since the last round over the counters

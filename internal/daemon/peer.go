@@ -70,10 +70,10 @@ func (l *loop) lead(ctx context.Context, a standby.Lead) {
 		l.board.Say(api.KindLead, api.Takeover{Leads: true, Why: a.Doubt, Epoch: l.board.EpochNumber()})
 	}
 	l.step(ctx, controller.Mastership{Master: true})
-	if !l.peer.Exists() || !l.shown {
+	if !l.peer.Exists() || l.own == nil {
 		return
 	}
-	seen := l.board.Latest()
+	seen := l.own
 	v, err := l.fit(seen.Fabric)
 	if err != nil {
 		l.step(ctx, controller.Refused{Reason: err.Error()})
@@ -91,7 +91,9 @@ func (l *loop) follow(ctx context.Context, a standby.Follow) {
 	if l.peer.Exists() {
 		l.board.Say(api.KindLead, api.Takeover{Why: a.Why, Epoch: l.board.EpochNumber()})
 	}
-	l.shown = false
+	if !l.standby.Master() {
+		l.own = nil
+	}
 	l.giveUp()
 	l.waiting = append(l.waiting, func(_ context.Context, t turn) { t.forgetTables() }) // an action under way may need them
 	l.step(ctx, controller.Mastership{Master: false})

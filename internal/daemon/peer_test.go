@@ -352,6 +352,64 @@ func TestYield(t *testing.T) {
 	}
 }
 
+// TestYieldsOnItsFabric has a leader, whose own manager has found that a cable has died, yield to one
+// that has given higher numbers and has seen nothing of it. When it leads again, at once or after it
+// has followed, its plan is one for its own manager's fabric.
+func TestYieldsOnItsFabric(t *testing.T) {
+	for _, follows := range []bool{false, true} {
+		f := fabric(4, 4)
+		less := lacking(f, 4, 1, 2)
+		w := newTwins(t, f)
+		w.sync(t, "")
+		w.takeOver(t, f) // the leader does not notice
+		d := w.leader
+		ok(t, d.call(t.Context(), func(ctx context.Context, l *loop) { l.seenBy(ctx, less) }))
+		d.sweeps(t, less)
+		for d.board.EpochNumber() >= w.follower.board.EpochNumber() {
+			_, err := w.follower.backend.Rollback(t.Context(), 1)
+			ok(t, err)
+		}
+		d.hear(t)
+		if !d.board.StandsBy() {
+			t.Fatal("it goes on with numbers that have been given")
+		}
+		if follows {
+			d.hear(t)
+		}
+		given := w.follower.store.Last()
+		w.follower.managerIs(t, false)
+		for d.board.StandsBy() {
+			d.hear(t)
+		}
+		d.sweeps(t, less)
+		e, v := d.board.Current(), d.board.Latest()
+		if e.Epoch <= given || v.Fabric.Hash() != less.Hash() || e.Fabric != v.ID {
+			t.Errorf("followed: %t; epoch %d after %d is for fabric %s, and its own is %s", follows, e.Epoch, given, e.Fabric, v.ID)
+		}
+	}
+}
+
+// sweeps has the manager sweep as long as the controller wants it to.
+func (d *Daemon) sweeps(t *testing.T, f *topology.Fabric) {
+	t.Helper()
+	for state := controller.Sweeping; state != controller.Idle; {
+		ok(t, d.call(t.Context(), func(ctx context.Context, l *loop) {
+			if state = l.core.State(); state == controller.Sweeping {
+				l.seenBy(ctx, f)
+			}
+		}))
+	}
+}
+
+// seenBy has the manager show a fabric at the end of a sweep.
+func (l *loop) seenBy(ctx context.Context, f *topology.Fabric) {
+	v, err := l.believed(ctx, linkstate.Shown{Fabric: f, Swept: true, Seen: time.Now()})
+	if err != nil {
+		panic(err)
+	}
+	l.show(ctx, v, true)
+}
+
 // rows are the rows of an epoch.
 func rows(t *testing.T, e *store.Epoch, d *Daemon) (out verify.Rows) {
 	t.Helper()

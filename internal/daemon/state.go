@@ -39,7 +39,7 @@ func (l *loop) dumpSeen(ctx context.Context, s opensm.Snapshot) {
 
 // show has the controller see a view, at the end of a sweep or before.
 func (l *loop) show(ctx context.Context, v *view.View, swept bool) {
-	l.shown = true
+	l.own = v
 	if last := l.board.Latest(); last == nil || last.ID != v.ID {
 		l.unrest.begins(time.Now())
 	}
@@ -94,9 +94,9 @@ func (l care) inUse(v *view.View) []controller.Lane {
 
 // showAgain shows the controller the fabric seen last with something decided about it.
 func (l *loop) showAgain(ctx context.Context, v *view.View) {
-	shown := l.shown
+	own := l.own
 	l.show(ctx, v, false)
-	l.shown = shown
+	l.own = own
 }
 
 // heldCables names the cables that are held back.

@@ -114,8 +114,9 @@ func (t turn) adopt(ctx context.Context) error {
 	if err != nil {
 		return errors.Join(errors.New("its fabric cannot be used"), err)
 	}
+	own := t.own
 	t.show(ctx, v, true)
-	t.shown = false
+	t.own = own
 	return nil
 }
 

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"net"
@@ -93,8 +94,30 @@ func (w *wire) set(cut bool) {
 	}
 }
 
-// readers are those of both forsd: a number is one plan, whoever gave it, and at neither forsd
-// do numbers go down.
+// agrees waits until a site's forsd follows one at rest: the leader may have yet to hear of the
+// other one's numbers, and to go on above them.
+func (x *test) agrees(leader *test) {
+	x.Helper()
+	ctx, cancel := x.within()
+	defer cancel()
+	x.ok(leader.Until(ctx, func() error {
+		a, err := leader.Client.Status(ctx)
+		if err == nil {
+			err = settled(a)
+		}
+		var b *api.Status
+		if err == nil {
+			b, err = x.Client.Status(ctx)
+		}
+		if err == nil && (!b.OpenSM.Standby || b.State != "idle" || b.Epoch != a.Epoch || b.TopologyHash != a.TopologyHash) {
+			err = fmt.Errorf("the leader has epoch %d on %s, and the other one, %s, epoch %d on %s", a.Epoch, a.TopologyHash, b.State, b.Epoch, b.TopologyHash)
+		}
+		return err
+	}))
+}
+
+// readers are those of both forsd: a number is one plan, by either of them, and at neither do
+// numbers go down.
 type readers struct {
 	plans map[uint64][]byte
 	last  [2]uint64
@@ -120,7 +143,7 @@ func (r *readers) read(sites ...*test) {
 // TestApart has two managers with a forsd each live through rounds in which the two forsd may not
 // reach each other, in one direction or in both, their clocks disagree by up to a year, one
 // manager takes over from the other one, and cables are pulled and put back. In each of them
-// the one beside the master leads, its plan holds on the tables read back, and no number stands for
+// the one at the master leads, its plan holds on the tables read back, and no number stands for
 // two plans or goes down; and when they reach each other the other one has the same plan. FORS_LONG=1
 // has 100 rounds.
 func TestApart(t *testing.T) {
@@ -168,8 +191,9 @@ func TestApart(t *testing.T) {
 			for _, w := range wires {
 				w.set(false)
 			}
-			other.until("it follows", func(s *api.Status) bool { return s.OpenSM.Standby })
+			other.agrees(leader)
 			other.follows(leader)
+			leader.settled(want)
 			leader.check()
 			seen.read(sites...)
 		}

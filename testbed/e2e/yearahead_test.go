@@ -11,9 +11,8 @@ import (
 )
 
 // TestYearAhead has forsd, whose clock is a year ahead of OpenSM's, killed at random times after
-// cables of a tree of three levels are pulled and put back, by the plugin, and started again: each time it
-// has a plan in force again without another sweep of OpenSM's own, for ranks are not left without one
-// because entries that it does not use are stale. FORS_LONG=1 has 60 kills.
+// cables of a tree of three levels are pulled and put back, by the plugin, and started again: each
+// time ranks have a plan at once. Entries that it does not use may be stale. FORS_LONG=1 has 60 kills.
 func TestYearAhead(t *testing.T) {
 	kills := 3
 	if os.Getenv("FORS_LONG") != "" {
