@@ -30,7 +30,7 @@ when its lease ends. Jobs are named by number, or by the name they were given.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(jobCreateCommand(), jobListCommand(), jobShowCommand(), jobTableCommand(), jobRenewCommand(), jobRemoveCommand())
+	cmd.AddCommand(jobCreateCommand(), jobListCommand(), jobShowCommand(), jobTableCommand(), jobRanksCommand(), jobRenewCommand(), jobRemoveCommand())
 	return cmd
 }
 
@@ -64,15 +64,20 @@ description, its first word with or without the domain, a port GUID (0x…) or a
 			return with(cmd, func(ctx context.Context, c *api.Client) error { return f.print(cmd)(c.CreateJob(ctx, q)) })
 		},
 	}
-	cmd.Flags().StringVar(&f.hostfile, "hostfile", "", "host file of an MPI launcher; - for standard input")
-	cmd.Flags().StringVar(&f.nodes, "nodes", "", `hosts as Slurm lists them, for example "$SLURM_JOB_NODELIST"`)
+	f.registerHosts(cmd)
 	cmd.Flags().StringVar(&f.name, "name", "", "a second way to name the job: a letter, then letters, digits and . _ - :")
-	cmd.Flags().IntVar(&f.ranks, "ranks-per-host", 0, "processes of a host (default what the host file says, or 1)")
 	cmd.Flags().BoolVar(&f.own, "own-lanes", false, "give the job lanes that no other job uses")
 	leaseFlag(cmd, &f.lease)
 	cmd.Flags().BoolVar(&f.id, "id", false, "print the job's number and nothing else")
 	cmd.Flags().BoolVar(&f.known, "skip-unknown", false, "leave out hosts that the fabric does not have, instead of refusing the job")
 	return cmd
+}
+
+// registerHosts adds the flags that name hosts.
+func (f *jobFlags) registerHosts(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.hostfile, "hostfile", "", "host file of an MPI launcher; - for standard input")
+	cmd.Flags().StringVar(&f.nodes, "nodes", "", `hosts as Slurm lists them, for example "$SLURM_JOB_NODELIST"`)
+	cmd.Flags().IntVar(&f.ranks, "ranks-per-host", 0, "processes of a host (default what the host file says, or 1)")
 }
 
 func leaseFlag(cmd *cobra.Command, lease *time.Duration) {
@@ -85,18 +90,26 @@ func (f *jobFlags) request(cmd *cobra.Command) (q api.JobRequest, err error) {
 	if q.LeaseSeconds, err = seconds(f.lease); err != nil {
 		return q, err
 	}
-	switch {
-	case f.hostfile == "" && f.nodes == "":
+	if f.hostfile == "" && f.nodes == "" {
 		return q, fmt.Errorf("--hostfile or --nodes is missing: name the hosts of the job")
+	}
+	return q, f.nameHosts(cmd, &q)
+}
+
+// nameHosts puts the hosts that the flags name into a request, if any.
+func (f *jobFlags) nameHosts(cmd *cobra.Command, q *api.JobRequest) (err error) {
+	switch {
 	case f.hostfile != "" && f.nodes != "":
-		return q, fmt.Errorf("--hostfile and --nodes are both given: one of them names the hosts")
+		return fmt.Errorf("--hostfile and --nodes are both given: one of them names the hosts")
 	case cmd.Flags().Changed("ranks-per-host") && f.ranks < 1:
-		return q, fmt.Errorf("--ranks-per-host %d: want 1 at least", f.ranks)
+		return fmt.Errorf("--ranks-per-host %d: want 1 at least", f.ranks)
 	case f.nodes != "":
 		q.Hosts, err = hostlist.Expand(f.nodes)
-		return q, err
+		return err
+	case f.hostfile != "":
+		return f.readHosts(cmd, q)
 	}
-	return q, f.readHosts(cmd, &q)
+	return nil
 }
 
 // readHosts reads the host file. Hosts with fewer processes than others are told

@@ -1,0 +1,97 @@
+package rankorder
+
+import (
+	"math"
+	"math/bits"
+)
+
+// transfer is what a rank sends to another.
+type transfer struct{ from, to int32 }
+
+// ring has every rank send to the next.
+func ring(ranks int) []transfer {
+	if ranks < 2 {
+		return nil
+	}
+	list := make([]transfer, ranks)
+	for i := range list {
+		list[i] = transfer{int32(i), int32((i + 1) % ranks)}
+	}
+	return list
+}
+
+// doubling has the steps of recursive doubling as MPICH and Open MPI have it: where the number
+// of ranks is not a power of two, the first ranks are in pairs, of which the odd one stands for
+// both.
+func doubling(ranks int) (steps [][]transfer) {
+	power := 1 << (bits.Len(uint(ranks)) - 1)
+	extra := ranks - power
+	stand := func(v int) int32 {
+		if v < extra {
+			return int32(2*v + 1)
+		}
+		return int32(v + extra)
+	}
+	if extra > 0 {
+		var there, back []transfer
+		for v := range extra {
+			there = append(there, transfer{int32(2 * v), int32(2*v + 1)})
+			back = append(back, transfer{int32(2*v + 1), int32(2 * v)})
+		}
+		steps = append(steps, there, back)
+	}
+	for bit := 1; bit < power; bit *= 2 {
+		var step []transfer
+		for v := range power {
+			step = append(step, transfer{stand(v), stand(v ^ bit)})
+		}
+		steps = append(steps, step)
+	}
+	return steps
+}
+
+// ringBound is 1 where a ring has to leave a switch.
+func (r *routes) ringBound() int { return min(1, len(r.leaves)-1) }
+
+// doublingBound counts what must leave a leaf: of c corners of a cube of d dimensions,
+// c·(d − log₂ c) edges at least lead out (Harper, 1964), so in one of the d steps as many
+// as are a d-th of it, over the cables that the tables use. How many of a leaf's ranks are
+// corners is open where ranks go in pairs, and the function is concave. Where all numbers are
+// powers of two, the ranks of a host have the same partner in every step that leaves it.
+func (r *routes) doublingBound(perHost int) int {
+	if len(r.leaves) < 2 {
+		return 0
+	}
+	if perHost > 1 && perHost&(perHost-1) == 0 && r.hosts&(r.hosts-1) == 0 {
+		return perHost * r.doublingBound(1)
+	}
+	ranks := r.hosts * perHost
+	d := bits.Len(uint(ranks)) - 1
+	extra := ranks - 1<<d
+	out := func(corners int) float64 {
+		if corners < 1 {
+			return 0
+		}
+		return float64(corners) * (float64(d) - math.Log2(float64(corners)))
+	}
+	bound := 1
+	for l, on := range r.leaves {
+		most := min(len(on)*perHost, 1<<d)
+		edges := min(out(most), out(most-extra))
+		bound = max(bound, ceil(edges/float64(d)/float64(r.cables(l))))
+	}
+	return bound
+}
+
+func ceil(x float64) int { return int(math.Ceil(x - 1e-9)) }
+
+// cables counts the links by which the tables leave a leaf.
+func (r *routes) cables(leaf int) int {
+	used := map[int32]bool{}
+	for _, way := range r.way[leaf] {
+		if len(way) > 0 {
+			used[way[0]] = true
+		}
+	}
+	return len(used)
+}

@@ -1,0 +1,191 @@
+package rankorder
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+)
+
+// ringWeight makes a collision of the ring weigh more than all of recursive doubling.
+const ringWeight = 1 << 24
+
+// evaluations is how many exchanges of two hosts are looked at, at most; in one round of wide
+// those of hosts of different leaves are.
+const (
+	evaluations = 1_000_000
+	wide        = 50
+)
+
+// placement has a host at each place, and counts what meets on links.
+type placement struct {
+	*routes
+	perHost int
+	host    []int32      // [place]
+	steps   [][]transfer // the ring first
+	of      [][]ref      // [place] transfers that its ranks take part in
+	load    [][]int32    // [step][link]
+	cost    int          // pairs of transfers that meet on a link
+	seen    []int32      // [transfer, over all steps] the last look at it
+	look    int32
+	touched []ref
+}
+
+// ref is a transfer of a step.
+type ref struct{ step, transfer, number int32 }
+
+func newPlacement(r *routes, perHost int, host []int32) *placement {
+	p := &placement{routes: r, perHost: perHost, host: host, of: make([][]ref, r.hosts)}
+	ranks := r.hosts * perHost
+	p.steps = append([][]transfer{ring(ranks)}, doubling(ranks)...)
+	number := int32(0)
+	for s, step := range p.steps {
+		p.load = append(p.load, make([]int32, r.links))
+		for i, t := range step {
+			from, to := t.from/int32(perHost), t.to/int32(perHost)
+			if from == to {
+				continue
+			}
+			x := ref{int32(s), int32(i), number}
+			number++
+			p.of[from] = append(p.of[from], x)
+			p.of[to] = append(p.of[to], x)
+			p.add(x)
+		}
+	}
+	p.seen = make([]int32, number)
+	return p
+}
+
+// way is the links of a transfer.
+func (p *placement) way(x ref) []int32 {
+	t := p.steps[x.step][x.transfer]
+	from, to := p.host[t.from/int32(p.perHost)], p.host[t.to/int32(p.perHost)]
+	return p.routes.way[p.leaf[from]][to]
+}
+
+func (p *placement) add(x ref) {
+	for _, l := range p.way(x) {
+		p.cost += weight(x) * int(p.load[x.step][l])
+		p.load[x.step][l]++
+	}
+}
+
+func (p *placement) remove(x ref) {
+	for _, l := range p.way(x) {
+		p.load[x.step][l]--
+		p.cost -= weight(x) * int(p.load[x.step][l])
+	}
+}
+
+func weight(x ref) int {
+	if x.step == 0 {
+		return ringWeight
+	}
+	return 1
+}
+
+// swap exchanges the hosts of two places.
+func (p *placement) swap(a, b int) {
+	p.look++
+	p.touched = p.touched[:0]
+	for _, place := range [2]int{a, b} {
+		for _, x := range p.of[place] {
+			if p.seen[x.number] != p.look {
+				p.seen[x.number] = p.look
+				p.touched = append(p.touched, x)
+				p.remove(x)
+			}
+		}
+	}
+	p.host[a], p.host[b] = p.host[b], p.host[a]
+	for _, x := range p.touched {
+		p.add(x)
+	}
+}
+
+// meets tells whether a transfer of a place meets another.
+func (p *placement) meets(place int) bool {
+	for _, x := range p.of[place] {
+		for _, l := range p.way(x) {
+			if p.load[x.step][l] > 1 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// improve exchanges hosts while transfers meet: one of a place whose transfers meet others
+// with that by which most is gained, or least lost, and neither of them again soon (tabu
+// search). Most of the time it looks at hosts of the same leaf alone, which a ring does not
+// feel. It ends at the best order that it has seen, as soon as that is good.
+func (p *placement) improve(ctx context.Context, good func(*placement) bool) {
+	rng := rand.New(rand.NewPCG(1, uint64(p.hosts)))
+	best, bestCost := slices.Clone(p.host), p.cost
+	tabu := make([]int, p.hosts) // [place] round up to which it keeps its host
+	done := good(p)
+	for round, left := 0, evaluations; left > 0 && !done && ctx.Err() == nil; round++ {
+		a := rng.IntN(p.hosts)
+		for i := 0; i < p.hosts && !p.meets(a); i++ {
+			a = (a + 1) % p.hosts
+		}
+		within := rng.IntN(wide) > 0
+		with, gain := -1, 0
+		for i, first := 0, rng.IntN(p.hosts); i < p.hosts; i++ {
+			b := (first + i) % p.hosts
+			if b == a || within && p.leaf[p.host[a]] != p.leaf[p.host[b]] {
+				continue
+			}
+			left--
+			before := p.cost
+			p.swap(a, b)
+			after := p.cost
+			p.swap(a, b)
+			if (tabu[a] > round || tabu[b] > round) && after >= bestCost {
+				continue
+			}
+			if with < 0 || before-after > gain {
+				with, gain = b, before-after
+			}
+		}
+		left--
+		if with < 0 {
+			continue
+		}
+		p.swap(a, with)
+		tabu[a], tabu[with] = round+5+rng.IntN(5), round+5+rng.IntN(5)
+		if p.cost < bestCost {
+			bestCost = p.cost
+			copy(best, p.host)
+			done = good(p)
+		}
+	}
+	p.become(best)
+}
+
+// become takes an order over.
+func (p *placement) become(host []int32) { *p = *newPlacement(p.routes, p.perHost, host) }
+
+// most is the most transfers on a link of the ring, and of a step of recursive doubling.
+func (p *placement) most() (ring, doubling int) {
+	for s, load := range p.load {
+		for _, n := range load {
+			if s == 0 {
+				ring = max(ring, int(n))
+			} else {
+				doubling = max(doubling, int(n))
+			}
+		}
+	}
+	return ring, doubling
+}
+
+// better compares two placements, by the busiest links first.
+func (p *placement) better(other *placement) bool {
+	r, d := p.most()
+	or, od := other.most()
+	if r != or {
+		return r < or
+	}
+	return d < od || d == od && p.cost < other.cost
+}
