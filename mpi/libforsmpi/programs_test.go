@@ -2,10 +2,12 @@ package libforsmpi
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/forsd/forsd/phasetable"
@@ -147,6 +149,38 @@ func TestWithoutPlan(t *testing.T) {
 				t.Errorf("exchanges were logged: %v", files)
 			}
 		})
+	}
+}
+
+// TestSilent has a forsd that takes connections and never answers: of five processes, each of
+// which leads communicators, one waits for it, and all are told.
+func TestSilent(t *testing.T) {
+	shim := needs(t)
+	program := compile(t, "mpicc", "-pthread", "testdata/communicators.c")
+	socket := filepath.Join(t.TempDir(), "s")
+	listener, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var asked atomic.Int32
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			asked.Add(1)
+			defer conn.Close()
+		}
+	}()
+	t.Cleanup(func() { listener.Close() })
+	j := job{ranks: 5, command: []string{program, "orders", "60"}}
+	out, stderr := j.alone(shim, "unix:"+socket+"?timeout=200").run(t)
+	if out != "wrong: 0\n" || !strings.Contains(stderr, "no whole answer within 200 ms") {
+		t.Errorf("it prints %q, and errors %q", out, stderr)
+	}
+	if n := asked.Load(); n != 1 {
+		t.Errorf("forsd was asked %d times", n)
 	}
 }
 

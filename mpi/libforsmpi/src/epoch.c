@@ -21,6 +21,8 @@ static int unplanned(struct comm *c, const struct head *next, const struct draft
 	const int failed = PMPI_Bcast(text, TEXT, MPI_CHAR, 0, c->user);
 	if (failed)
 		return failed;
+	if (next->silent)
+		fm_table_silent(text);
 	fm_schedule_free(&c->plan);
 	c->plan.head = *next;
 	fm_warn(c, next->reason, text);

@@ -70,7 +70,7 @@ struct head {
 	int32_t steps;      /* phases that the communicator has transfers in */
 	int32_t groups;     /* servers */
 	int32_t sync, min_bytes; /* rank 0's settings are everybody's */
-	int32_t reserved;
+	int32_t silent;     /* whether there is no table because forsd did not answer in time */
 };
 
 /* A transfer's links that others use too: from its leaf, to its peer's leaf, to its peer. */
@@ -205,6 +205,13 @@ void fm_schedule_free(struct schedule *s);
  * known one, and fetches and plans it if so. It returns false where there is none.
  */
 bool fm_table_draft(uint64_t known, struct draft *d, const struct identity *who, int size);
+
+/*
+ * fm_table_silent is told what another process, which has waited for forsd without an answer,
+ * says of it. One that has not asked yet does not ask then. Otherwise each process that leads
+ * a communicator would wait as long.
+ */
+void fm_table_silent(const char *text);
 void fm_table_close(void);
 
 /*

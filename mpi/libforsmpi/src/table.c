@@ -4,6 +4,7 @@
  * where forsd is waited for, and never while MPI is called.
  */
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -16,6 +17,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static fors_table *table;
 static bool tried;
 static struct fors_error why; /* there is no table */
+static bool silent;           /* because forsd did not answer in time */
 static int64_t quiet_until;   /* seconds; ask nobody before */
 
 static int64_t now(void)
@@ -31,7 +33,9 @@ static void look(void)
 	struct fors_error err;
 	if (!tried) {
 		tried = true;
-		if ((fm_settings()->pinned ? fors_open : fors_open_base)(NULL, &table, &why) != FORS_OK)
+		const int failed = (fm_settings()->pinned ? fors_open : fors_open_base)(NULL, &table, &why);
+		silent = failed == FORS_ETIMEOUT;
+		if (failed)
 			return;
 		if (fm_settings()->verbose)
 			fm_say("%s: epoch %llu, a plan for %s LIDs", fors_location(table), (unsigned long long)fors_info(table)->epoch,
@@ -69,10 +73,21 @@ bool fm_table_draft(uint64_t known, struct draft *d, const struct identity *who,
 		fm_draft(d, table, who, size);
 	else if (other) {
 		d->head.reason = NO_TABLE;
+		d->head.silent = silent;
 		strncpy(d->text, why.text, TEXT - 1);
 	}
 	pthread_mutex_unlock(&lock);
 	return other;
+}
+
+void fm_table_silent(const char *text)
+{
+	pthread_mutex_lock(&lock);
+	if (!tried) {
+		tried = silent = true;
+		snprintf(why.text, sizeof why.text, "%s", text);
+	}
+	pthread_mutex_unlock(&lock);
 }
 
 void fm_table_close(void)
