@@ -2,6 +2,7 @@ package topology
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -96,13 +97,38 @@ func (f *Fabric) failNode(node int32) (string, error) {
 	return fmt.Sprintf("%s with %d cables", n.Label(), cables), nil
 }
 
-// failPort disconnects the cable of spec's port.
-func (f *Fabric) failPort(spec string) (string, error) {
+// end is a port of a node as messages print it and people write it: "Leaf007/31",
+// "Leaf007/P31", "Leaf007:31", "Leaf007 port 31", each also with the cable's other end.
+var end = regexp.MustCompile(`^(.*\S)(?: port |/[Pp]?|:)(\d+)$`)
+
+// CutPort parts what names a port of a node, in any form that messages print, into the
+// node's name and the port's digits. What follows a last slash need not be digits.
+func CutPort(spec string) (node, port string, ok bool) {
+	spec, _, _ = strings.Cut(spec, " – ")
+	if m := end.FindStringSubmatch(spec); m != nil {
+		return m[1], m[2], true
+	}
 	slash := strings.LastIndexByte(spec, '/')
 	if slash < 0 {
+		return spec, "", false
+	}
+	return spec[:slash], spec[slash+1:], true
+}
+
+// NodePort is what names a port of a node in the form NODE/PORT; other text stays.
+func NodePort(spec string) string {
+	if near, _, _ := strings.Cut(spec, " – "); end.MatchString(near) {
+		return end.ReplaceAllString(near, "$1/$2")
+	}
+	return spec
+}
+
+// failPort disconnects the cable of spec's port.
+func (f *Fabric) failPort(spec string) (string, error) {
+	name, digits, ok := CutPort(spec)
+	if !ok {
 		return "", f.noSuchNode(spec)
 	}
-	name, digits := spec[:slash], spec[slash+1:]
 	node, err := f.findNode(name)
 	if err != nil {
 		return "", err
@@ -113,7 +139,7 @@ func (f *Fabric) failPort(spec string) (string, error) {
 	n := &f.Nodes[node]
 	port, err := strconv.ParseUint(digits, 10, 16)
 	if err != nil {
-		return "", fmt.Errorf("%q is no port of %s: a decimal number from 1 to %d was expected", digits, n, len(n.Ports)-1)
+		return "", fmt.Errorf("%q is not a port of %s: a decimal number from 1 to %d was expected", digits, n, len(n.Ports)-1)
 	}
 	if port == 0 || int(port) >= len(n.Ports) {
 		return "", fmt.Errorf("port %d is not on %s: its ports are 1 to %d", port, n, len(n.Ports)-1)

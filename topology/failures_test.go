@@ -98,9 +98,9 @@ func TestFailRefuses(t *testing.T) {
 		"Weihnachten":       `fail "Weihnachten": no node has the description or GUID "Weihnachten"`,
 		"0xdead":            `fail "0xdead": no node has the description or GUID "0xdead"`,
 		"":                  `fail "": no node has the description or GUID ""`,
-		"Leaf001/":          `fail "Leaf001/": "" is no port of Leaf001 (0x0000000000200001): a decimal number from 1 to 4 was expected`,
-		"Leaf001/0x3":       `fail "Leaf001/0x3": "0x3" is no port of Leaf001 (0x0000000000200001): a decimal number from 1 to 4 was expected`,
-		"Leaf001/+3":        `fail "Leaf001/+3": "+3" is no port of Leaf001 (0x0000000000200001): a decimal number from 1 to 4 was expected`,
+		"Leaf001/":          `fail "Leaf001/": "" is not a port of Leaf001 (0x0000000000200001): a decimal number from 1 to 4 was expected`,
+		"Leaf001/0x3":       `fail "Leaf001/0x3": "0x3" is not a port of Leaf001 (0x0000000000200001): a decimal number from 1 to 4 was expected`,
+		"Leaf001/+3":        `fail "Leaf001/+3": "+3" is not a port of Leaf001 (0x0000000000200001): a decimal number from 1 to 4 was expected`,
 		"Leaf001/0":         `fail "Leaf001/0": port 0 is not on Leaf001 (0x0000000000200001): its ports are 1 to 4`,
 		"Leaf001/5":         `fail "Leaf001/5": port 5 is not on Leaf001 (0x0000000000200001): its ports are 1 to 4`,
 		"Leaf001/259":       `fail "Leaf001/259": port 259 is not on Leaf001 (0x0000000000200001): its ports are 1 to 4`,
@@ -120,6 +120,25 @@ func TestFailRefuses(t *testing.T) {
 		}
 		if diff := cmp.Diff(before, f); diff != "" {
 			t.Errorf("%q changed the fabric:\n%s", spec, diff)
+		}
+	}
+}
+
+// TestCutPort has ends of cables in the forms that messages print and people write.
+func TestCutPort(t *testing.T) {
+	for _, text := range []string{"Leaf007/31", "Leaf007/P31", "Leaf007/p31", "Leaf007:31", "Leaf007 port 31", "Leaf007 port 31 – Spine010 port 8"} {
+		if node, port, ok := topology.CutPort(text); node != "Leaf007" || port != "31" || !ok || topology.NodePort(text) != "Leaf007/31" {
+			t.Errorf("%s: %q %q %v, %q", text, node, port, ok, topology.NodePort(text))
+		}
+	}
+	for text, want := range map[string][2]string{"MF0;rack-01:MQM8700/U1/3": {"MF0;rack-01:MQM8700/U1", "3"}, "Leaf007/x": {"Leaf007", "x"}} {
+		if node, port, ok := topology.CutPort(text); node != want[0] || port != want[1] || !ok {
+			t.Errorf("%s: %q %q %v", text, node, port, ok)
+		}
+	}
+	for _, text := range []string{"Leaf007", "cable-down", "0x0008f10403961354", ""} {
+		if _, _, ok := topology.CutPort(text); ok || topology.NodePort(text) != text {
+			t.Errorf("%q names a port: %v, %q", text, ok, topology.NodePort(text))
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/internal/command"
+	"github.com/forsd/forsd/topology"
 )
 
 // cablesFlags say which cables to show.
@@ -116,7 +117,7 @@ func (f *cablesFlags) chosen(all []api.Cable) []api.Cable {
 // isEnd tells whether an end is named, as NODE or NODE/PORT.
 func isEnd(name string, e *api.CableEnd) bool {
 	for _, node := range []string{e.Name, e.GUID.String()} {
-		if name == node || name == fmt.Sprintf("%s/%d", node, e.Port) {
+		if name == node || topology.NodePort(name) == fmt.Sprintf("%s/%d", node, e.Port) {
 			return true
 		}
 	}

@@ -26,7 +26,7 @@ func Command() *cobra.Command {
 		Use:   "forsctl",
 		Short: "Plan, check and steer congestion-free all-to-all exchanges on InfiniBand fat trees",
 		Long: `forsctl plans, checks and steers congestion-free all-to-all exchanges on
-two-level InfiniBand fat trees. Some commands work offline, on files, and need
+InfiniBand fat trees of two and three levels. Some commands work on files and need
 nothing else; the others talk to a running forsd.
 
 Exit code 0: done, and nothing is wrong; 1: what was checked is wrong, or forsd
@@ -36,19 +36,25 @@ command prints one JSON object on standard output; messages go to standard error
 	})
 	root.PersistentFlags().String("server", defaultServer(), "address of forsd: a socket path, http://host:port or https://host:port (environment FORSD_SERVER)")
 	credentialFlags(root)
-	root.PersistentFlags().Duration("timeout", 0, "how long to wait for forsd, such as 5s (default as long as the request may take, up to 5m30s)")
-	root.AddGroup(&cobra.Group{ID: "offline", Title: "Offline, on files:"}, &cobra.Group{ID: "daemon", Title: "With a running forsd:"})
-	root.AddCommand(offlineCommands()...)
-	root.AddCommand(daemonCommands()...)
+	root.PersistentFlags().Var(new(command.Duration), "timeout", "how long to wait for forsd, such as 5s (default as long as the request may take, up to 5m30s)")
+	addGroup(root, "Daily work, with a running forsd:",
+		online(statusCommand()), online(watchCommand()), online(cablesCommand()), online(drainCommand()), online(drainsCommand()), online(undrainCommand()), online(historyCommand()), online(whatIfCommand()), online(jobCommand()), doctorCommand(), explainCommand())
+	addGroup(root, "On files, without forsd:",
+		planCommand(), verifyCommand(), simulateCommand(), routesCommand(), topologyCommand(), diffCommand())
+	addGroup(root, "Seldom, with a running forsd:",
+		online(baselineCommand()), online(rerouteCommand()), online(rollbackCommand()), online(epochsCommand()), online(phasesCommand()), online(reportCommand()), supportCommand())
+	addGroup(root, "Setup:",
+		setupCommand(), online(reloadCommand()), online(tokenCommand()), backupCommand(), restoreCommand(), online(slurmCommand()))
 	return root
 }
 
-func offlineCommands() []*cobra.Command {
-	cmds := []*cobra.Command{planCommand(), verifyCommand(), simulateCommand(), routesCommand(), topologyCommand(), explainCommand(), diffCommand(), doctorCommand(), backupCommand(), restoreCommand(), supportCommand(), setupCommand()}
+// addGroup adds commands that --help shows under one title.
+func addGroup(root *cobra.Command, title string, cmds ...*cobra.Command) {
+	root.AddGroup(&cobra.Group{ID: title, Title: title})
 	for _, c := range cmds {
-		c.GroupID = "offline"
+		c.GroupID = title
 	}
-	return cmds
+	root.AddCommand(cmds...)
 }
 
 // registerFabric adds the flags of a fabric to a command. --fail is completed by what a

@@ -21,15 +21,12 @@ import (
 	"github.com/forsd/forsd/internal/rights"
 )
 
-func daemonCommands() []*cobra.Command {
-	cmds := []*cobra.Command{statusCommand(), watchCommand(), epochsCommand(), historyCommand(), reportCommand(), phasesCommand(), jobCommand(), slurmCommand(), cablesCommand(), whatIfCommand(), rerouteCommand(), rollbackCommand(), baselineCommand(), tokenCommand(), reloadCommand(), drainCommand(), undrainCommand(), drainsCommand()}
-	for _, c := range cmds {
-		c.GroupID = "daemon"
-		if c.ValidArgsFunction == nil {
-			c.ValidArgsFunction = cobra.NoFileCompletions
-		}
+// online is a command that asks a running forsd: its arguments are not files.
+func online(c *cobra.Command) *cobra.Command {
+	if c.ValidArgsFunction == nil {
+		c.ValidArgsFunction = cobra.NoFileCompletions
 	}
-	return cmds
+	return c
 }
 
 // defaultSocket is where forsd listens unless its configuration says otherwise.

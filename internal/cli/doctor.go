@@ -12,6 +12,7 @@ import (
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/internal/command"
 	"github.com/forsd/forsd/internal/config"
+	"github.com/forsd/forsd/internal/health"
 	"github.com/forsd/forsd/internal/rdma"
 	"github.com/forsd/forsd/internal/rights"
 )
@@ -143,10 +144,14 @@ func (d *doctor) checkDaemon(addr string) {
 	}
 	d.status = s
 	switch {
-	case !s.Ready:
+	case !s.Ready && count(s.Warnings, health.Critical) == 0:
 		d.note("forsd", warn, "forsd %s answers at %s, and no verified epoch is in force yet: it is in state %s", s.Version, addr, s.State)
 	case len(s.Warnings) > 0:
-		d.note("forsd", warn, "epoch %d is in force, with %s: see forsctl status", s.Epoch, command.Plural(len(s.Warnings), "warning", "warnings"))
+		grade, worst := warn, ""
+		if n := count(s.Warnings, health.Critical); n > 0 {
+			grade, worst = fail, fmt.Sprintf(" (%d critical)", n)
+		}
+		d.note("forsd", grade, "epoch %d is in force, with %s%s: see forsctl status", s.Epoch, command.Plural(len(s.Warnings), "warning", "warnings"), worst)
 	default:
 		d.note("forsd", good, "forsd %s answers at %s, epoch %d is in force", s.Version, addr, s.Epoch)
 	}

@@ -60,7 +60,7 @@ run on them send without a plan: end these before the leaf is pulled.`,
 	f.BoolVar(&yes, "yes", false, "do not ask on a terminal")
 	f.StringVar(&at, "at", "", "begin at `TIME`: 02:00, 2026-07-01 02:00, or as in RFC 3339")
 	f.StringVar(&until, "until", "", "give the parts back at `TIME`")
-	f.DurationVar(&lasts, "for", 0, "give the parts back after so long, such as 2h")
+	f.Var((*command.Duration)(&lasts), "for", "give the parts back after so long, such as 2h or 1d")
 	f.StringVar(&reason, "reason", "", "what it is for, for others to read")
 	return cmd
 }

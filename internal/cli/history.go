@@ -13,6 +13,7 @@ import (
 
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/internal/command"
+	"github.com/forsd/forsd/topology"
 )
 
 func historyCommand() *cobra.Command {
@@ -20,18 +21,25 @@ func historyCommand() *cobra.Command {
 	var since, until string
 	var asCSV bool
 	most := 50
+	kinds := []string{api.KindEpoch, api.KindBase, api.KindJob, api.KindLink, api.KindWarning, api.KindCable, api.KindDrain, api.KindOrder, api.KindLead, api.KindStart}
 	cmd := &cobra.Command{
 		Use:   "history",
 		Short: "Show what has happened: epochs, cables, warnings, jobs, orders",
 		Long: `History shows what forsd has kept of what has happened, over restarts, the newest
 last: epochs, cables, warnings with their ends, jobs, takeovers, and what was ordered
-by whom. Times are such as 2026-07-01, "2026-07-01 08:00", or 36h for that long ago.
+by whom. Times are such as 2026-07-01, "2026-07-01 08:00", or 36h or 7d for that long ago.
 
 A cable is named by either end, such as Leaf007/31. --about takes a switch too, by
 name or GUID, and the code of a warning.`,
 		Example: "  forsctl history\n  forsctl history --since 24h --kind order,epoch\n  forsctl history --about Leaf007/31 --csv",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			for _, kind := range q.Kinds {
+				if !slices.Contains(kinds, kind) {
+					return fmt.Errorf("--kind %s: want one or more of %s", kind, strings.Join(kinds, ", "))
+				}
+			}
+			q.About = topology.NodePort(q.About)
 			if most < 0 {
 				return fmt.Errorf("--limit %d: want 1 or more, or 0 for all", most)
 			}
@@ -53,7 +61,10 @@ name or GUID, and the code of a warning.`,
 				if err != nil {
 					return err
 				}
-				return printHistory(cmd, entries, asCSV)
+				if err := printHistory(cmd, entries, asCSV); err != nil || len(entries) > 0 || q.About == "" {
+					return err
+				}
+				return command.Violated{Err: fmt.Errorf("nothing about %s is in the history: want a cable such as Leaf007/31, a switch by name or GUID, or the code of a warning", q.About)}
 			})
 		},
 	}
@@ -65,7 +76,7 @@ name or GUID, and the code of a warning.`,
 	f.StringVar(&until, "until", "", "before this time")
 	f.IntVar(&most, "limit", most, "the newest so many (0: all, up to 100000)")
 	f.BoolVar(&asCSV, "csv", false, "print CSV: time, kind, id, ended, text")
-	_ = cmd.RegisterFlagCompletionFunc("kind", cobra.FixedCompletions([]string{api.KindEpoch, api.KindBase, api.KindJob, api.KindLink, api.KindWarning, api.KindOrder, api.KindLead, api.KindStart}, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("kind", cobra.FixedCompletions(kinds, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
@@ -75,7 +86,7 @@ func moment(text string, now time.Time) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}
-	if ago, err := time.ParseDuration(text); err == nil {
+	if ago, err := command.ParseDuration(text); err == nil {
 		return now.Add(-ago), nil
 	}
 	for _, form := range []string{time.RFC3339, "2006-01-02 15:04:05", "2006-01-02 15:04", "2006-01-02T15:04", time.DateOnly} {
@@ -83,7 +94,7 @@ func moment(text string, now time.Time) (time.Time, error) {
 			return at, nil
 		}
 	}
-	return time.Time{}, fmt.Errorf("%q is no time: want such as 2026-07-01, \"2026-07-01 08:00\", or 36h for that long ago", text)
+	return time.Time{}, fmt.Errorf("%q is not a time: want such as 2026-07-01, \"2026-07-01 08:00\", or 36h or 7d for that long ago", text)
 }
 
 // readHistory reads the newest entries, all of them for 0, the oldest first.

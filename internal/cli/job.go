@@ -81,7 +81,8 @@ func (f *jobFlags) registerHosts(cmd *cobra.Command) {
 }
 
 func leaseFlag(cmd *cobra.Command, lease *time.Duration) {
-	cmd.Flags().DurationVar(lease, "lease", api.DefaultLease, "how long the job lasts unless it is renewed, in whole seconds")
+	*lease = api.DefaultLease
+	cmd.Flags().Var((*command.Duration)(lease), "lease", "how long the job lasts unless it is renewed, such as 12h or 2d")
 }
 
 // request makes a request of the flags.

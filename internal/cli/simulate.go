@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -139,6 +140,9 @@ func scheduled(f *fabricflags.Fabric, schedule string) (*topology.Fabric, []sim.
 			tree = pods.Exchange()
 		}
 		return tree.Fabric, sim.LinearShift(tree), nil
+	}
+	if _, err := os.Stat(schedule); schedule != hostShift && err != nil {
+		return nil, nil, fmt.Errorf("--schedule %s is none of linear-shift, host-shift and all-at-once, and not a file: %w", schedule, err)
 	}
 	fabric, err := f.Read()
 	if err != nil {

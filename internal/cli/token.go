@@ -56,7 +56,7 @@ func tokenCreateCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&role, "role", access.Viewer.String(), "viewer, operator or administrator")
-	cmd.Flags().DurationVar(&life, "expires", life, "how long it is valid, 8784h (366 days) at most")
+	cmd.Flags().Var((*command.Duration)(&life), "expires", "how long it is valid, 366d at most")
 	cmd.Flags().StringVar(&out, "out", "", "write it into this file, which only its owner may read")
 	_ = cmd.RegisterFlagCompletionFunc("role", cobra.FixedCompletions([]string{access.Viewer.String(), access.Operator.String(), access.Administrator.String()}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd

@@ -2,9 +2,59 @@ package command
 
 import (
 	"fmt"
+	"math"
+	"regexp"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 )
+
+// days finds weeks and days at the beginning of a time such as 1w2d12h.
+var days = regexp.MustCompile(`^(?:(\d+)w)?(?:(\d+)d)?(.*)$`)
+
+// ParseDuration reads a time such as 90s, 1h30m, 2d or 1w.
+func ParseDuration(text string) (time.Duration, error) {
+	m := days.FindStringSubmatch(text)
+	rest := m[3]
+	if rest == "" && m[1]+m[2] != "" {
+		rest = "0s"
+	}
+	d, err := time.ParseDuration(rest)
+	if err != nil || d < 0 && m[1]+m[2] != "" {
+		return 0, fmt.Errorf("%q is not a time: want such as 90s, 1h30m, 2d or 1w", text)
+	}
+	for i, unit := range []time.Duration{7 * 24 * time.Hour, 24 * time.Hour} {
+		if m[i+1] == "" {
+			continue
+		}
+		n, err := strconv.ParseInt(m[i+1], 10, 64)
+		if err != nil || n > int64((math.MaxInt64-d)/unit) {
+			return 0, fmt.Errorf("%q is too long a time", text)
+		}
+		d += time.Duration(n) * unit
+	}
+	return d, nil
+}
+
+// Duration is a flag for a time as ParseDuration reads it; a bare number is seconds.
+type Duration time.Duration
+
+// Set takes a value.
+func (d *Duration) Set(text string) error {
+	if strings.TrimLeft(text, "0123456789") == "" {
+		text += "s"
+	}
+	parsed, err := ParseDuration(text)
+	*d = Duration(parsed)
+	return err
+}
+
+// String is the value as Go writes it.
+func (d *Duration) String() string { return time.Duration(*d).String() }
+
+// Type is pflag's name of the type, by which GetDuration reads such flags.
+func (d *Duration) Type() string { return "duration" }
 
 // NextTime reads a time as operators write it: of one without a date, the next one after a
 // time. It is the zero time for an empty text.

@@ -41,3 +41,18 @@ func TestNextTime(t *testing.T) {
 		}
 	}
 }
+
+// TestDuration has times in weeks and days, seconds without a unit, and mistakes.
+func TestDuration(t *testing.T) {
+	for text, want := range map[string]time.Duration{"2d": 48 * time.Hour, "90d": 90 * 24 * time.Hour, "1w": 168 * time.Hour, "1w2d3h": 219 * time.Hour, "5": 5 * time.Second, "1h30m": 90 * time.Minute, "-1s": -time.Second} {
+		var d Duration
+		if err := d.Set(text); err != nil || time.Duration(d) != want || d.Type() != "duration" || d.String() != want.String() {
+			t.Errorf("%s: %v, %v", text, d, err)
+		}
+	}
+	for _, text := range []string{"", "d", "2x", "1d1w", "1.5d", "2d-1h", "99999999w", "99999999999999999999d"} {
+		if d, err := ParseDuration(text); err == nil {
+			t.Errorf("%q is read as %v", text, d)
+		}
+	}
+}

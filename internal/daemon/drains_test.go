@@ -240,7 +240,7 @@ func TestDrainRequests(t *testing.T) {
 		{"/v1/drains", api.DrainRequest{Parts: []string{"Spine02"}}, 400, `did you mean \"Spine002\"?`},
 		{"/v1/drains", api.DrainRequest{Parts: []string{"Hca0003"}}, 400, "Hca0003 is a host"},
 		{"/v1/drains", api.DrainRequest{Parts: []string{"Leaf001/1"}}, 400, "port 1 of Leaf001 has no cable between a leaf and a spine"},
-		{"/v1/drains", api.DrainRequest{Parts: []string{"Leaf001/x"}}, 400, `\"x\" is no port of Leaf001`},
+		{"/v1/drains", api.DrainRequest{Parts: []string{"Leaf001/x"}}, 400, `\"x\" is not a port of Leaf001`},
 		{"/v1/drains", api.DrainRequest{Parts: []string{"Leaf001/5", "Spine000/2"}}, 400, "Leaf001 port 5 – Spine000 port 2 is named twice"},
 		{"/v1/drains", api.DrainRequest{Parts: []string{"Leaf001"}, Until: past}, 400, "before it begins"},
 		{"/v1/drains", api.DrainRequest{Parts: []string{"Leaf000", "Leaf001", "Leaf002", "Leaf003"}}, 409, "no server would be left"},

@@ -11,23 +11,20 @@ import (
 )
 
 // Find finds the part that a text means, and its name: a switch by its description
-// or GUID, or SWITCH/PORT for a cable between the two. Parts of the baseline that are
+// or GUID, or SWITCH/PORT for a cable between the two, in any form of topology.CutPort. Parts of the baseline that are
 // absent are found as well.
 func Find(t *topology.FatTree, spec string) (p Part, name string, err error) {
 	if s := find(t, spec); s != nil {
 		return Part{Kind: s.kind, GUID: s.guid}, s.name, nil
 	}
-	slash := strings.LastIndexByte(spec, '/')
-	if slash < 0 {
-		return p, "", unknown(t, spec)
+	node, digits, ok := topology.CutPort(spec)
+	at := find(t, node)
+	if !ok || at == nil {
+		return p, "", unknown(t, node)
 	}
-	at := find(t, spec[:slash])
-	if at == nil {
-		return p, "", unknown(t, spec[:slash])
-	}
-	port, err := strconv.ParseUint(spec[slash+1:], 10, 8)
+	port, err := strconv.ParseUint(digits, 10, 8)
 	if err != nil || port == 0 {
-		return p, "", fmt.Errorf("%q is no port of %s: a decimal number was expected", spec[slash+1:], at.name)
+		return p, "", fmt.Errorf("%q is not a port of %s: a decimal number was expected", digits, at.name)
 	}
 	for _, x := range withheld.Links(t) {
 		if x.Lower.GUID == at.guid && x.Lower.Port == uint8(port) || x.Upper.GUID == at.guid && x.Upper.Port == uint8(port) {

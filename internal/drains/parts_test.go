@@ -42,8 +42,8 @@ func TestFind(t *testing.T) {
 		{whole, "Leef001/6", "", Part{}, `"Leef001": did you mean "Leaf001"?`},
 		{whole, "Hca0003", "", Part{}, "Hca0003 is a host"},
 		{whole, "Leaf001/1", "", Part{}, "port 1 of Leaf001 has no cable between a leaf and a spine"},
-		{whole, "Leaf001/0", "", Part{}, `"0" is no port of Leaf001`},
-		{whole, "Leaf001/300", "", Part{}, `"300" is no port`},
+		{whole, "Leaf001/0", "", Part{}, `"0" is not a port of Leaf001`},
+		{whole, "Leaf001/300", "", Part{}, `"300" is not a port`},
 		{twin, "Leaf000", "", Part{}, `2 switches are called "Leaf000": say which by its GUID: 0x0000000000200000, 0x0000000000200001`},
 	} {
 		p, name, err := Find(c.tree, c.spec)

@@ -28,8 +28,8 @@ func Meant(t *topology.FatTree, all []Drain, text string) (out []Part) {
 		part, _, _ = Find(t, text)
 	}
 	end := text
-	if slash := strings.LastIndexByte(text, '/'); slash >= 0 {
-		end = text[:slash] + portOf + text[slash+1:]
+	if node, port, ok := topology.CutPort(text); ok {
+		end = node + portOf + port
 	}
 	for _, means := range []func(d *Drain) bool{
 		func(d *Drain) bool {
