@@ -203,7 +203,7 @@ func basePlan(t *testing.T, k int, s fabgen.TreeSpec, before *podplan.Result, on
 		d := lft.Changes(before.Tables, r.Tables)
 		t.Logf("k=%d, LMC %d, %s, at once %v: base plan %d, bound %d, printed %d; shift %d, busiest cable %d; plan %d by %d LIDs, bound %d; %d of %d blocks", k, s.LMC, one, atOnce,
 			r.Base.Plan.Phases(), bound, r.Base.Plan.LowerBound, x.shift, x.busiest, r.Plan.Phases(), r.LIDs, r.Plan.LowerBound, d.Blocks, r.Tables.Blocks())
-		most := basePlanAtMost(k, bound, one)
+		most := basePlanAtMost(k, bound, s, one)
 		if n := r.Base.Plan.Phases(); n > most || r.Base.Plan.LowerBound > bound {
 			t.Errorf("k=%d, LMC %d, %s: the base plan has %d phases, its bound is %d, printed as %d", k, s.LMC, one, n, bound, r.Base.Plan.LowerBound)
 		}
@@ -226,15 +226,15 @@ func basePlan(t *testing.T, k int, s fabgen.TreeSpec, before *podplan.Result, on
 	}
 }
 
-// basePlanAtMost is how many phases a base plan may have after a failure.
-func basePlanAtMost(k, bound int, one string) int {
+// basePlanAtMost is how many phases a base plan may have after a failure: a twentieth over the
+// bound, but for what small leaves leave little room for. A top takes the ways of a server in
+// each pod, and other ways would have to move that live; where each lane has an LID, none does.
+func basePlanAtMost(k, bound int, s fabgen.TreeSpec, one string) int {
 	switch {
-	case k > 8: // what stays of the shift leaves little room
-		return bound * 107 / 100
-	case strings.HasPrefix(one, "Top"):
-		return 148
-	case strings.HasPrefix(one, "Mid") && strings.Contains(one, "/"):
-		return 144
+	case k == 8 && strings.HasPrefix(one, "Top"):
+		return 140
+	case k == 8 && s.LMC == 4 && strings.HasPrefix(one, "Mid") && strings.Contains(one, "/"):
+		return 140
 	}
 	return bound * 105 / 100
 }

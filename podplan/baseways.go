@@ -1,6 +1,7 @@
 package podplan
 
 import (
+	"cmp"
 	"iter"
 
 	"github.com/forsd/forsd/lft"
@@ -13,8 +14,9 @@ import (
 // programs that send to all at once, and bounds any plan for base LIDs. Of equal ways the one
 // that the tables have without a plan comes first, so that few blocks of them change.
 
-// crowd is how many fair shares a cable may carry before ways move that could stay.
-const crowd = 1.1
+// crowd is how many fair shares a cable may carry, up to a block, before ways move that could
+// stay.
+const crowd = 1.05
 
 // moreMoves is the share of the ways that may move so, as a divisor.
 const moreMoves = 100
@@ -24,11 +26,12 @@ type baseWays struct {
 	*Result
 	n      int          // servers
 	way    []int16      // [leaf·n + server] as in pods.Plan; −1 on one leaf and without a way
-	whole  []bool       // [leaf·n + server] whether it is that of the whole tree
+	whole  []int16      // [leaf·n + server] that of the whole tree, −2 if it is dead
 	mid    []entry      // [mid·n + server] the lane that it takes upwards
 	top    []entry      // [top·n + server] the lane downwards, where the top has several
 	down   []entry      // [index of a mid in its pod·n + server] the plane downwards
 	many   []bool       // [top] whether it has several
+	steps  [][]int32    // [cable] servers from the first of the sending leaf to the one that gets it, of units off the ways of the whole tree; nil until relieve
 	load   []int32      // [cable] transfers of the exchange
 	fair   int32        // transfers that some cable carries with any tables
 	usual  [][]uint8    // [node] the tables of the tree without a plan
@@ -60,7 +63,7 @@ func (w *baseWays) cablesOf(a, b int, way int16) (of [4]int, n int) {
 func newBaseWays(r *Result, usual *lft.Tables) *baseWays {
 	t, leaves := r.Tree, len(r.shape.Leaves)
 	w := &baseWays{Result: r, n: len(t.Servers), many: severalLanes(t), sent: map[int]bool{}, fair: int32(r.Plan.LowerBound)}
-	w.way, w.whole = make([]int16, leaves*w.n), make([]bool, leaves*w.n)
+	w.way, w.whole = make([]int16, leaves*w.n), make([]int16, leaves*w.n)
 	w.mid, w.top, w.down = make([]entry, len(t.Mids)*w.n), make([]entry, len(t.Tops)*w.n), make([]entry, t.MidsPerPod()*w.n)
 	w.load = make([]int32, 2*leaves*t.Planes+2*t.Pods*len(t.Lanes))
 	w.usual = usual.ByNode(t.Fabric)
@@ -71,12 +74,13 @@ func newBaseWays(r *Result, usual *lft.Tables) *baseWays {
 	for d := range t.Servers {
 		for a := range r.shape.Leaves {
 			at, b := a*w.n+d, int(r.home(int32(d)))
-			w.way[at] = -1
+			w.way[at], w.whole[at] = -1, -2
 			if a == b {
 				continue
 			}
 			way := whole(a, d)
-			if w.whole[at] = r.shape.Lives(a, b, way); w.whole[at] {
+			if r.shape.Lives(a, b, way) {
+				w.whole[at] = way
 				w.use(a, d, way, 1)
 			} else {
 				w.lost(a, b, d, way)
@@ -122,6 +126,9 @@ func (w *baseWays) use(a, d int, way int16, uses int16) {
 	for _, i := range of[:n] {
 		w.load[i] += int32(uses) * int32(len(w.shape.Leaves[a].Slots))
 	}
+	if w.steps != nil && way != w.whole[a*w.n+d] {
+		w.pass(a, d, way, uses)
+	}
 	set := func(e *entry, is int16) { e.is, e.uses = is, e.uses+uses }
 	j := int(way) - len(t.Lanes)
 	if j < 0 {
@@ -156,23 +163,38 @@ func (w *baseWays) allows(a, d int, way int16) bool {
 	return free(w.down[t.MidOf[j]*w.n+d], int16(j))
 }
 
-// cost is what a unit adds to the cables of a way beyond a fair share, squared, and then the
-// blocks of tables that it changes.
-func (w *baseWays) cost(a, d int, way int16) (excess int64, blocks int, load int64) {
+// excess is what a unit adds to the cables of a way beyond a fair share, squared.
+func (w *baseWays) excess(a, d int, way int16) (excess int64) {
 	of, n := w.cablesOf(a, int(w.home(int32(d))), way)
 	more := int64(len(w.shape.Leaves[a].Slots))
 	for _, i := range of[:n] {
 		before := int64(w.load[i])
 		over, was := max(0, before+more-int64(w.fair)), max(0, before-int64(w.fair))
 		excess += over*over - was*was
-		load += before
+	}
+	return excess
+}
+
+// blocks is how many blocks of tables a unit changes by a way, and the load of its cables:
+// first in how many steps of the linear shift others that have moved pass them too.
+func (w *baseWays) blocks(a, d int, way int16) (blocks int, load int64) {
+	of, n := w.cablesOf(a, int(w.home(int32(d))), way)
+	for _, i := range of[:n] {
+		load += int64(w.load[i])
+		if w.steps == nil {
+			continue
+		}
+		for _, s := range w.steps[i] {
+			apart := (d - int(w.Plan.Base[a]+s) + 2*w.n) % w.n
+			load += int64(max(0, w.Plan.Group-min(apart, w.n-apart))) << 32
+		}
 	}
 	w.entries(a, d, way, func(e lft.Entry) {
 		if w.usual[e.Node][e.LID] != e.Port && !w.sent[w.block(e)] {
 			blocks++
 		}
 	})
-	return excess, blocks, load
+	return blocks, load
 }
 
 func (w *baseWays) block(e lft.Entry) int { return int(e.Node)*w.window + int(e.LID)/lft.Block }
@@ -190,27 +212,52 @@ func (w *baseWays) entries(a, d int, way int16, entry func(lft.Entry)) {
 	entry(lft.Entry{Node: from.Node, LID: lid, Port: from.Cables[j].Port})
 }
 
-// choose gives a unit the way that costs least; it is false if no way is left.
-func (w *baseWays) choose(a, d int) bool {
+// best is the way that a unit without one may take at the least excess, then the fewest
+// blocks, then load, of those that are not barred; −1 if none is left.
+func (w *baseWays) best(a, d int, barred func(way int16) bool) (best move) {
 	b, lanes := int(w.home(int32(d))), len(w.Tree.Lanes)
 	within := w.shape.Leaves[a].Pod == w.shape.Leaves[b].Pod
-	best := int16(-1)
-	var excess, load int64
-	var blocks int
+	best = move{at: a*w.n + d, way: -1}
 	for way := range int16(lanes + w.Tree.Planes) {
-		if (int(way) >= lanes) != within || !w.shape.Lives(a, b, way) || !w.allows(a, d, way) {
+		if (int(way) >= lanes) != within || !w.shape.Lives(a, b, way) || !w.allows(a, d, way) || barred(way) {
 			continue
 		}
-		x, n, l := w.cost(a, d, way)
-		if best < 0 || x < excess || x == excess && (n < blocks || n == blocks && l < load) {
-			best, excess, blocks, load = way, x, n, l
+		m := move{at: best.at, way: way, excess: w.excess(a, d, way)}
+		if best.way >= 0 && m.excess > best.excess {
+			continue
+		}
+		if m.blocks, m.load = w.blocks(a, d, way); m.before(best) {
+			best = m
 		}
 	}
-	if best < 0 {
+	return best
+}
+
+// move is a way for a unit, and its costs.
+type move struct {
+	at     int // leaf·n + server
+	way    int16
+	excess int64
+	blocks int
+	load   int64
+}
+
+// before reports if a move costs less than another, or is one at all.
+func (m move) before(than move) bool {
+	if m.way < 0 || than.way < 0 {
+		return than.way < 0
+	}
+	return cmp.Or(cmp.Compare(m.excess, than.excess), cmp.Compare(m.blocks, than.blocks), cmp.Compare(m.load, than.load)) < 0
+}
+
+// choose gives a unit the way that costs least; it is false if no way is left.
+func (w *baseWays) choose(a, d int) bool {
+	m := w.best(a, d, func(int16) bool { return false })
+	if m.way < 0 {
 		return false
 	}
-	w.use(a, d, best, 1)
-	w.entries(a, d, best, func(e lft.Entry) {
+	w.use(a, d, m.way, 1)
+	w.entries(a, d, m.way, func(e lft.Entry) {
 		if w.usual[e.Node][e.LID] != e.Port {
 			w.sent[w.block(e)] = true
 		}
@@ -238,8 +285,11 @@ func (w *baseWays) spread() bool {
 		}
 	}
 	w.again(late)
-	if lids(w.Tree) < len(w.Tree.Lanes) { // else plans go by the lanes of base LIDs
-		w.relieve()
+	if group := int32(w.Plan.Group); lids(w.Tree) < len(w.Tree.Lanes) { // else plans go by the lanes of base LIDs
+		w.fair = max(w.fair+group-1, int32(crowd*float64(w.fair))) / group * group
+		for !w.relieve() {
+			w.fair += group
+		}
 	}
 	return true
 }
@@ -260,48 +310,6 @@ func (w *baseWays) again(units [][2]int) {
 	}
 }
 
-// relieve moves ways of the whole tree off cables that carry too much, few of them.
-func (w *baseWays) relieve() {
-	left := len(w.way) / moreMoves
-	for left > 0 {
-		most := int32(0)
-		for _, n := range w.load {
-			most = max(most, n)
-		}
-		if float64(most) <= crowd*float64(w.fair) {
-			return
-		}
-		moved := false
-		for at := 0; at < len(w.way) && left > 0; at++ {
-			a, d := at/w.n, at%w.n
-			way := w.way[at]
-			if way < 0 || !w.whole[at] || !w.full(a, d, way, most) {
-				continue
-			}
-			w.use(a, d, way, -1)
-			w.choose(a, d)
-			if w.way[at] != way {
-				w.whole[at], moved = false, true
-				left--
-			}
-		}
-		if !moved {
-			return
-		}
-	}
-}
-
-// full reports if one of the cables of a way carries so many transfers.
-func (w *baseWays) full(a, d int, way int16, most int32) bool {
-	of, n := w.cablesOf(a, int(w.home(int32(d))), way)
-	for _, i := range of[:n] {
-		if w.load[i] >= most {
-			return true
-		}
-	}
-	return false
-}
-
 // reached reports if one leaf has a way to another.
 func (w *baseWays) reached(a, b int) bool {
 	lanes := len(w.Tree.Lanes)
@@ -316,7 +324,7 @@ func (w *baseWays) reached(a, b int) bool {
 // moved counts the ways that are not those of the whole tree.
 func (w *baseWays) moved() (n int) {
 	for at, way := range w.way {
-		if way >= 0 && !w.whole[at] {
+		if way >= 0 && way != w.whole[at] {
 			n++
 		}
 	}

@@ -25,7 +25,7 @@ const worth = 32
 func kept(ctx context.Context, t *topology.PodTree, s Settings) (*Result, error) {
 	start := time.Now()
 	shape := Shape(t)
-	if pods.WholeShift(shape) == nil || !shape.Damaged() {
+	if !shape.Shifts() || !shape.Damaged() {
 		return nil, nil
 	}
 	ground := newGround(t, shape)

@@ -3,6 +3,7 @@ package podplan
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/forsd/forsd/lft"
@@ -27,13 +28,13 @@ func On(ctx context.Context, t *topology.PodTree, tables *lft.Tables) (*Result, 
 func (r *Result) on(ctx context.Context, tables *lft.Tables, lids int) (*Result, error) {
 	start := time.Now()
 	out := &Result{Tree: r.Tree, shape: r.shape, Tables: tables, LIDs: 1, fixed: true}
-	p, whole := out.frame(), pods.WholeShift(r.shape)
+	p := out.frame()
 	p.Bounds, p.Unreachable = r.Plan.Bounds, r.Plan.Unreachable
 	p.Blocks = (p.LowerBound + p.Group - 1) / p.Group
 	out.Plan = p
 	x := newRoads(out, lids)
 	k := pods.NewPack(p, x.cables(), x.choices)
-	late, err := x.begin(k, whole)
+	late, err := x.begin(k)
 	if err != nil {
 		return nil, err
 	}
@@ -165,14 +166,14 @@ func (x *roads) choices(a int, to int32) (out []pods.Choice) {
 }
 
 // begin puts the units of the shift into their blocks that have the ways of the whole tree,
-// and lists all others.
-func (x *roads) begin(k *pods.Pack, whole *pods.Plan) (late []pods.Late, err error) {
+// and lists all others. There are as many blocks as the fullest cable has units of one way.
+func (x *roads) begin(k *pods.Pack) (late []pods.Late, err error) {
 	p, leaves := x.Plan, len(x.shape.Leaves)
 	none := map[[2]int32]bool{}
 	for _, u := range p.Unreachable {
 		none[[2]int32{x.home(int32(u.Src)), x.home(int32(u.Dst))}] = true
 	}
-	ways := x.wholeWays()
+	ways, load := x.wholeWays(), make([]int, x.cables())
 	unit := func(block, a int, d int32) {
 		b := x.home(d)
 		if none[[2]int32{int32(a), b}] {
@@ -182,11 +183,21 @@ func (x *roads) begin(k *pods.Pack, whole *pods.Plan) (late []pods.Late, err err
 		if len(c) == 0 && err == nil {
 			err = fmt.Errorf("none of %d LIDs of %s leads there from all leaves that have a way to it", x.lids, x.Tree.Hosts[x.Tree.Servers[d]].Name)
 		}
-		if len(c) == 0 || block < 0 || c[0].Pick != 0 || int(b) != a && c[0].Way != ways(a, int(d)) || !k.Fits(block, a, d, &c[0]) {
+		if len(c) == 1 {
+			for _, i := range c[0].Cables {
+				if i >= 0 {
+					load[i]++
+				}
+			}
+		}
+		if len(c) == 0 || block < 0 || block >= k.Blocks || c[0].Pick != 0 || int(b) != a && c[0].Way != ways(a, int(d)) || !k.Fits(block, a, d, &c[0]) {
 			late = append(late, pods.Late{Leaf: a, To: d})
 		}
 	}
-	if whole == nil {
+	if p.Engine = pods.Pods; x.shape.Shifts() {
+		x.shape.Turns(p.Base, unit)
+	} else {
+		p.Engine = pods.Routes
 		for shift := range leaves {
 			for a := range leaves {
 				b := (a + shift) % leaves
@@ -195,20 +206,7 @@ func (x *roads) begin(k *pods.Pack, whole *pods.Plan) (late []pods.Late, err err
 				}
 			}
 		}
-		return late, err
 	}
-	p.Engine = pods.Pods
-	blocks := whole.InBlocks(x.shape)
-	k.Grow(blocks.Blocks - k.Blocks)
-	at := 0
-	for block := range blocks.Blocks {
-		for a := range leaves {
-			for end := at + int(blocks.First[a+1]-blocks.First[a]); at < end; at++ {
-				if d := blocks.To[at]; d != pods.Idle {
-					unit(block, a, d)
-				}
-			}
-		}
-	}
+	k.Grow(slices.Max(load) - k.Blocks)
 	return late, err
 }

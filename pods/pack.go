@@ -180,7 +180,7 @@ func (k *Pack) Place(late []Late) {
 	least, patience := len(late), 0
 	for len(late) > 0 {
 		if len(late) < least {
-			least, patience = len(late), k.step+stall(least)
+			least, patience = len(late), k.step+k.stall(least)
 		}
 		u := late[0]
 		late = late[1:]
@@ -188,14 +188,17 @@ func (k *Pack) Place(late []Late) {
 		if k.anywhere(u, choices) {
 			continue
 		}
-		in, c := k.instead(u, choices)
-		if in.n < 0 || k.step > patience || k.step > packMost {
+		if k.step++; k.step > min(patience, packMost) {
 			k.Grow(1)
 			k.put(k.Blocks-1, u.Leaf, u.To, &choices[0])
-			patience = k.step + stall(least)
+			patience = k.step + k.stall(least)
 			continue
 		}
-		k.step++
+		in, c := k.instead(u, choices)
+		if in.n < 0 {
+			late = append(late, u)
+			continue
+		}
 		for _, s := range in.slots[:in.n] {
 			out := k.take(in.block, s)
 			late = append(late, out)
@@ -205,8 +208,9 @@ func (k *Pack) Place(late []Late) {
 	}
 }
 
-// stall is how many steps the search may go on without fewer units being left than ever.
-func stall(left int) int { return 32 + 2*left }
+// stall is how many steps the search may go on without fewer units being left than ever: more
+// in small plans, in which a step is short.
+func (k *Pack) stall(left int) int { return 32 + 32*left + 1<<24/len(k.To) }
 
 // anywhere puts a unit where nothing is in its way.
 func (k *Pack) anywhere(u Late, choices []Choice) bool {
@@ -227,43 +231,51 @@ type obstacle struct {
 	stuck int // of them without room elsewhere
 }
 
-// instead finds a block and a way for a unit with the least in the way. n is −1 where all
-// are barred.
+// instead finds a block and a way for a unit with the least in the way, or the first from a
+// random block on with nothing that is stuck. n is −1 if all blocks are barred.
 func (k *Pack) instead(u Late, choices []Choice) (best obstacle, choice int) {
 	best.n = -1
-	ties := 0
-	for c := range choices {
-		for w := range k.words {
-			for few := k.fewer(u, &choices[c], w); few != 0; few &= few - 1 {
-				b := w*64 + bits.TrailingZeros64(few)
-				if b >= k.Blocks || k.barred[unitIn{int32(u.Leaf), u.To, int32(b)}] > k.step {
-					continue
+	for n := 1; n < mostNeeds; n++ {
+		for c := range choices {
+			first := k.rng.IntN(k.Blocks)
+			for i := range k.words + 1 {
+				w := (first/64 + i) % k.words
+				busy := k.busyWith(n, u, &choices[c], w)
+				switch after := ^uint64(0) << (first % 64); i {
+				case 0:
+					busy &= after
+				case k.words:
+					busy &^= after
 				}
-				o := k.inTheWay(b, u, &choices[c])
-				switch less := o.stuck - best.stuck; {
-				case best.n < 0 || less < 0 || less == 0 && o.n < best.n:
-					ties = 1
-				case less > 0 || o.n > best.n:
-					continue
-				default:
-					if ties++; k.rng.IntN(ties) > 0 {
+				for ; busy != 0; busy &= busy - 1 {
+					b := w*64 + bits.TrailingZeros64(busy)
+					if b >= k.Blocks || k.barred[unitIn{int32(u.Leaf), u.To, int32(b)}] > k.step {
 						continue
 					}
+					if o := k.inTheWay(b, u, &choices[c]); best.n < 0 || o.stuck < best.stuck || o.stuck == best.stuck && o.n < best.n {
+						best, choice = o, c
+					}
+					if best.stuck == 0 {
+						return best, choice
+					}
 				}
-				best, choice = o, c
 			}
 		}
 	}
 	return best, choice
 }
 
-// fewer are those of 64 blocks in which a unit finds at least two of its needs free.
-func (k *Pack) fewer(u Late, c *Choice, w int) uint64 {
-	one, two := uint64(0), uint64(0)
+// mostNeeds is how much a unit needs in a block: cables, its server, a slot of its leaf.
+const mostNeeds = len(Cables{}) + 2
+
+// busyWith are those of 64 blocks in which a unit finds n of its needs taken.
+func (k *Pack) busyWith(n int, u Late, c *Choice, w int) uint64 {
+	all := [mostNeeds + 1]uint64{^uint64(0)} // [n] blocks with n or more
 	note := func(what int) {
-		free := ^k.busy[what*k.words+w]
-		two |= one & free
-		one |= free
+		busy := k.busy[what*k.words+w]
+		for i := mostNeeds; i > 0; i-- {
+			all[i] |= all[i-1] & busy
+		}
 	}
 	note(k.server(u.To))
 	note(k.full(u.Leaf))
@@ -272,7 +284,7 @@ func (k *Pack) fewer(u Late, c *Choice, w int) uint64 {
 			note(int(i))
 		}
 	}
-	return two
+	return all[n] &^ all[n+1]
 }
 
 // inTheWay lists what is in the way of a unit in a block.

@@ -1,7 +1,5 @@
 package pods
 
-import "slices"
-
 // places is how many places for servers a leaf has, and for leaves a pod, so that all have as
 // many, and which of its pod's leaves each leaf is.
 func (t *Tree) places() (ofLeaf, ofPod int, inPod []int) {
@@ -16,28 +14,25 @@ func (t *Tree) places() (ofLeaf, ofPod int, inPod []int) {
 	return ofLeaf, ofPod, inPod
 }
 
-// shift is the linear shift over places, nil where it is not free of conflicts: where
-// something is dead, leaves have more places than planes, or pods more leaves than a plane
-// has lanes. Server α of leaf l of its pod is reached over plane α and, from another pod,
-// the plane's lane l.
-func shift(t *Tree, b Bounds) *Plan {
-	for i := range t.Leaves {
-		if slices.Contains(t.Leaves[i].Up, false) {
-			return nil
-		}
-	}
-	places, leaves, inPod := t.places()
-	if places > t.Planes() {
-		return nil
-	}
+// Shifts reports if the linear shift is free of conflicts while nothing is dead: not if leaves
+// have more places than planes, or pods more leaves than a plane has lanes. Server α of leaf l
+// of its pod is reached over plane α and, from another pod, the plane's lane l.
+func (t *Tree) Shifts() bool {
+	places, leaves, _ := t.places()
 	for j := range t.Planes() {
 		if t.First[j+1]-t.First[j] < leaves {
-			return nil
+			return false
 		}
 	}
-	if slices.Contains(t.Up, false) {
+	return places <= t.Planes()
+}
+
+// shift is the linear shift over places, nil if it is not free of conflicts.
+func shift(t *Tree, b Bounds) *Plan {
+	if t.Damaged() || !t.Shifts() {
 		return nil
 	}
+	places, leaves, inPod := t.places()
 	p := &Plan{Engine: Shift, Group: 1, Places: t.Pods * leaves * places, Bounds: b}
 	p.ShiftTo = make([]int32, p.Places)
 	for i := range p.ShiftTo {
