@@ -37,6 +37,7 @@ type baseWays struct {
 	usual  [][]uint8    // [node] the tables of the tree without a plan
 	sent   map[int]bool // [block] of a table, see block: that it changes anyway
 	window int          // blocks of a table
+	laned  bool         // plans go by the lanes of LIDs
 }
 
 // entry is what a table has for a base LID, while units use it.
@@ -66,7 +67,7 @@ func newBaseWays(r *Result, usual *lft.Tables) *baseWays {
 	w.way, w.whole = make([]int16, leaves*w.n), make([]int16, leaves*w.n)
 	w.mid, w.top, w.down = make([]entry, len(t.Mids)*w.n), make([]entry, len(t.Tops)*w.n), make([]entry, t.MidsPerPod()*w.n)
 	w.load = make([]int32, 2*leaves*t.Planes+2*t.Pods*len(t.Lanes))
-	w.usual = usual.ByNode(t.Fabric)
+	w.usual, w.laned = usual.ByNode(t.Fabric), lids(t) >= len(t.Lanes)
 	for _, out := range w.usual {
 		w.window = max(w.window, len(out)/lft.Block+1)
 	}
@@ -285,7 +286,7 @@ func (w *baseWays) spread() bool {
 		}
 	}
 	w.again(late)
-	if group := int32(w.Plan.Group); lids(w.Tree) < len(w.Tree.Lanes) { // else plans go by the lanes of base LIDs
+	if group := int32(w.Plan.Group); !w.laned || w.mayTrade() {
 		w.fair = max(w.fair+group-1, int32(crowd*float64(w.fair))) / group * group
 		for !w.relieve() {
 			w.fair += group

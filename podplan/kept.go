@@ -54,6 +54,9 @@ func kept(ctx context.Context, t *topology.PodTree, s Settings) (*Result, error)
 		} else if pinned.Pinned {
 			r = pinned
 			r.Tables = tables
+			if err := tables.Pin(ctx, t.Fabric, w.trade(r)); err != nil {
+				return nil, err
+			}
 		}
 	case have > 1 && !s.AtOnce && over(base.Plan, base.Plan.LowerBound):
 		fresh, err := grouped(ctx, t, pods.MakeBlocks, base)

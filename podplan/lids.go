@@ -29,37 +29,45 @@ func (r *Result) laneTo(h *topology.Host) int16 {
 // pin gives every transfer of a plan for single senders the LID that has its lane on any
 // tables. It is false where a lane has none: the planes differ in lanes.
 func (r *Result) pin() bool {
-	t, p := r.Tree, r.Plan
+	p, offset := r.Plan, r.offsets()
+	r.Offset = make([]uint8, len(p.To))
+	for i, way := range p.Way {
+		if p.To[i] == pods.Idle || way < 0 {
+			continue
+		}
+		o := offset(p.To[i], way)
+		if o < 0 {
+			r.Offset = nil
+			return false
+		}
+		r.Offset[i], r.LIDs = uint8(o), max(r.LIDs, o+1)
+	}
+	return true
+}
+
+// offsets finds the first LID of a server that has a way on any tables, −1 if none has.
+func (r *Result) offsets() func(to int32, way int16) int {
+	t := r.Tree
+	have, lanes := lids(t), len(t.Lanes)
 	place, seen := make([]int, len(t.Leaves)), make([]int, t.Pods)
 	for l := range t.Leaves {
 		place[l] = seen[t.Leaves[l].Pod]
 		seen[t.Leaves[l].Pod]++
 	}
-	r.Offset = make([]uint8, len(p.To))
-	have, lanes := lids(r.Tree), len(t.Lanes)
-	for i, way := range p.Way {
-		if p.To[i] == pods.Idle || way < 0 {
-			continue
-		}
-		h := &t.Hosts[t.Servers[p.To[i]]]
-		found := false
-		for o := 0; o < have && !found; o++ {
+	return func(to int32, way int16) int {
+		h := &t.Hosts[t.Servers[to]]
+		for o := range have {
 			j, turn := (h.Alpha+o)%t.Planes, place[h.Leaf]+h.Alpha/t.Planes+o/t.Planes
 			k := lanes + j
 			if int(way) < lanes {
 				k = t.First[j] + turn%max(1, t.First[j+1]-t.First[j])
 			}
 			if k == int(way) {
-				r.Offset[i], found = uint8(o), true
-				r.LIDs = max(r.LIDs, o+1)
+				return o
 			}
 		}
-		if !found {
-			r.Offset = nil
-			return false
-		}
+		return -1
 	}
-	return true
 }
 
 // addresses says what switches do with the LIDs of servers: −1 where that is open.

@@ -37,7 +37,9 @@ func (w *baseWays) relieve() bool {
 				return
 			}
 			w.use(a, d, was, -1)
-			m := w.best(a, d, func(way int16) bool { return way == was || barred[move{at: at, way: way}] > step })
+			m := w.best(a, d, func(way int16) bool {
+				return way == was || w.laned && w.planeOf(way) == w.planeOf(w.whole[at]) || barred[move{at: at, way: way}] > step
+			})
 			if m.excess -= w.excess(a, d, was); was == w.whole[at] {
 				m.blocks++
 			}
