@@ -184,15 +184,15 @@ func TestPlanRefuses(t *testing.T) {
 			f.rows.Lane[at(f, 0, 11)] = 4
 		}, []string{"has lane 4: want 0 to 3"}},
 		{"an entry that leads to another spine, once a lane of the LID is known", NoEntry, 3, func(f *fixture) {
-			// Server 0 has sent by lane 2 to the LID by which server 8 sends by lane 0, over a
+			// Server 3 has sent by lane 2 to the LID by which server 8 sends by lane 3, over a
 			// spine that has no entry.
 			lid := host(f, 4).LID + 2
 			f.rows.Lane[at(f, 0, 3)], f.rows.DLID[at(f, 0, 3)] = 2, lid
-			*out(f.ft, f.tables, leaf0+2, lid) = 5
-			*out(f.ft, f.tables, spine0, lid) = lft.NoPath
-			f.rows.To[at(f, 3, 0)], f.rows.To[at(f, 7, 8)], f.rows.To[at(f, 3, 8)] = Idle, Idle, 4
-			f.rows.Lane[at(f, 3, 8)], f.rows.DLID[at(f, 3, 8)] = 0, lid
-		}, []string{"Hca0008 port 1 → Hca0004 port 1 by LID 26 is lost: Spine000 has no entry for it"}},
+			*out(f.ft, f.tables, leaf0+2, lid) = 8
+			*out(f.ft, f.tables, spine0+3, lid) = lft.NoPath
+			f.rows.To[at(f, 3, 0)], f.rows.To[at(f, 3, 3)], f.rows.To[at(f, 7, 8)], f.rows.To[at(f, 3, 8)] = Idle, Idle, Idle, 4
+			f.rows.Lane[at(f, 3, 8)], f.rows.DLID[at(f, 3, 8)] = 3, lid
+		}, []string{"Hca0008 port 1 → Hca0004 port 1 by LID 26 is lost: Spine003 has no entry for it"}},
 		{"receives twice", ReceivesTwice, 3, func(f *fixture) {
 			f.rows.To[at(f, 3, 1)], f.rows.DLID[at(f, 3, 1)] = 4, host(f, 4).LID+1
 		}, []string{"Hca0004 port 1 receives from both Hca0000 port 1 and Hca0001 port 1"}},
@@ -321,6 +321,43 @@ func TestPlanRefusesParallelCable(t *testing.T) {
 	lane := int(rows.Lane[i])
 	*port = ft.Leaves[0].Cables[lane^1].LeafPort
 	refused(t, Plan(ft, tables, rows, nil), WrongLane, ph, "Leaf000")
+}
+
+// A spine may have a LID down by another one of its cables to the leaf, if that is Full.
+func TestPlanAcceptsOtherCable(t *testing.T) {
+	ft := tree(t, small)
+	tables := naiveTables(ft)
+	for l := range ft.Leaves {
+		for k, c := range ft.Leaves[l].Cables {
+			spine := &tables.Switches[tables.Find(ft.Spines[ft.LaneOf[k]].GUID)]
+			for h := range ft.Hosts {
+				for j := range 1 << ft.Hosts[h].LMC {
+					if lid := ft.Hosts[h].LID + topology.LID(j); ft.Hosts[h].Leaf == l && spine.Out[lid] == c.SpinePort { // marked, so that none is moved twice
+						spine.Out[lid] = ft.Leaves[l].Cables[k^1].SpinePort | 0x80
+					}
+				}
+			}
+		}
+	}
+	for i := range tables.Switches {
+		for lid, p := range tables.Switches[i].Out {
+			if p != lft.NoPath {
+				tables.Switches[i].Out[lid] = p &^ 0x80
+			}
+		}
+	}
+	rows, unreachable := oneByOne(ft)
+	if err := Plan(ft, tables, rows, unreachable); err != nil {
+		t.Error(err)
+	}
+	if err := slowPlan(ft, tables, rows, unreachable); err != nil {
+		t.Error("reference walker:", err)
+	}
+	ft.Hold(3, 2)
+	_, ph := find(t, rows, len(ft.Servers), func(ph, s, d int) bool {
+		return ft.Hosts[ft.Servers[d]].Leaf == 3 && rows.Lane[ph*len(ft.Servers)+s] == 3
+	})
+	refused(t, Plan(ft, tables, rows, unreachable), WrongLane, ph, "has lane 3")
 }
 
 func TestPutRefuses(t *testing.T) {

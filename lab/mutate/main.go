@@ -7,8 +7,8 @@
 //
 // All mistakes are compiled into one test binary, behind a switch that the
 // environment sets, so that a mistake costs a run of the tests and no build. A
-// mistake that changes nothing anybody could see counts as one that survives: the
-// score is a lower bound.
+// mistake that changes nothing a caller could see counts as one that survives, unless
+// testdata/equivalent.txt of the package has it with a reason: those are set aside.
 package main
 
 import (
@@ -63,6 +63,10 @@ func mutate(pattern, files string, lines [2]int, workers int, list bool, args []
 	if err != nil {
 		return 0, err
 	}
+	aside, err := readEquivalents(p.dir)
+	if err != nil {
+		return 0, err
+	}
 	p.spoil(wanted)
 	if list {
 		for i := range p.mutants {
@@ -84,10 +88,14 @@ func mutate(pattern, files string, lines [2]int, workers int, list bool, args []
 	if err != nil {
 		return 0, err
 	}
+	same, err := aside.setAside(p.mutants, fates, files == "" && lines[1] == 0)
+	if err != nil {
+		return 0, err
+	}
 	var late, found, made int
 	var alive []*mutant
 	for i, f := range fates {
-		if f != unmade {
+		if f != unmade && f != equivalent {
 			made++
 		}
 		switch f {
@@ -107,11 +115,11 @@ func mutate(pattern, files string, lines [2]int, workers int, list bool, args []
 		fmt.Println(m)
 	}
 	score = 100 * float64(found) / float64(max(1, made))
-	fmt.Printf("%s: %d of %d mistakes found, %d of them by running out of time: %.1f %% (%s)\n", p.path, found, made, late, score, time.Since(began).Round(time.Second))
+	fmt.Printf("%s: %d of %d mistakes found, %d of them by running out of time: %.1f %%; %d set aside as equivalent (%s)\n", p.path, found, made, late, score, same, time.Since(began).Round(time.Second))
 	for _, kind := range kinds {
 		of := 0
 		for i := range p.mutants {
-			if p.mutants[i].kind == kind && fates[i] != unmade {
+			if p.mutants[i].kind == kind && fates[i] != unmade && fates[i] != equivalent {
 				of++
 			}
 		}

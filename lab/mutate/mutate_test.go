@@ -2,7 +2,9 @@ package main
 
 import (
 	"flag"
+	"go/token"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -68,6 +70,48 @@ func TestRefused(t *testing.T) {
 	} {
 		if _, err := mutate(pattern, "", [2]int{}, 1, false, nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", pattern, err, want)
+		}
+	}
+}
+
+// TestEquivalents sets mistakes aside that survive, and refuses those that the tests find,
+// that cannot be made, or that have no reason.
+func TestEquivalents(t *testing.T) {
+	at := func(column int) token.Position { return token.Position{Filename: "/a/x.go", Line: 7, Column: column} }
+	mutants := []mutant{{at(3), negated, "a > 0"}, {at(9), dropped, "b++"}, {at(9), dropped, "c++\n}"}}
+	for _, c := range []struct {
+		text  string
+		all   bool
+		aside int
+		err   string
+	}{
+		{"x.go:9: statement left out: c++\n\tc is not read\n", true, 1, ""},
+		{"x.go:9: statement left out: b++\n\tb is not read\n", true, 0, "the tests find this one"},
+		{"x.go:8: statement left out: c++\n\tc is not read\n", true, 0, "no such mistake can be made: x.go:8"},
+		{"x.go:8: statement left out: c++\n\tc is not read\n", false, 0, ""},
+		{"x.go:9: statement left out: c++\n", true, 0, "has no reason"},
+		{"x.go:9: statement left out: c++\nx.go:3: b\n", true, 0, "line 2: want mistakes"},
+		{"", true, 0, ""},
+	} {
+		dir := t.TempDir()
+		if c.text != "" {
+			if err := os.Mkdir(filepath.Join(dir, "testdata"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(dir, "testdata", "equivalent.txt"), []byte(c.text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		fates, aside := []fate{killed, killed, survived}, 0
+		e, err := readEquivalents(dir)
+		if err == nil {
+			aside, err = e.setAside(mutants, fates, c.all)
+		}
+		if aside != c.aside || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
+			t.Errorf("%q: %d set aside, %v, want %d and %q", c.text, aside, err, c.aside, c.err)
+		}
+		if (fates[2] == equivalent) != (c.aside == 1) {
+			t.Errorf("%q: fate %d", c.text, fates[2])
 		}
 	}
 }

@@ -99,7 +99,8 @@ const (
 	survived fate = iota
 	killed
 	timedOut
-	unmade // it was not asked for
+	unmade     // it was not asked for
+	equivalent // it survives, and changes nothing a caller could see
 )
 
 // built is a test binary with all mistakes in it.

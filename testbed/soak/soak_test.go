@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -276,6 +277,34 @@ func TestArity(t *testing.T) {
 	for fabric, want := range map[string]int{"4-ary": 4, "12-ary": 12, "6x6": 0, "20x18": 0, "6": 0, "x-ary": 0} {
 		if got := (options{Fabric: fabric}).arity(); got != want {
 			t.Errorf("%s: %d, want %d", fabric, got, want)
+		}
+	}
+}
+
+// TestMissing counts the cables that dead ones cut off from the hosts, beside the dead ones.
+func TestMissing(t *testing.T) {
+	s := &podSite{fabric: fabgen.GenerateTree(fabgen.KAry(4)), guids: map[string]topology.GUID{}}
+	var err error
+	if s.base, err = topology.NewPodBaseline(s.fabric); err != nil {
+		t.Fatal(err)
+	}
+	for i := range s.fabric.Nodes {
+		s.guids[s.fabric.Nodes[i].Name] = s.fabric.Nodes[i].GUID
+	}
+	s.cables = make([]ibsim.Port, 32)
+	dead := strings.Fields("Leaf004/3 Leaf005/3 Leaf006/3 Leaf007/3 Mid002/3 Mid004/4 Mid006/4 Mid000/3")
+	for n, name := range dead {
+		p, err := parsePlace(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.dead = append(s.dead, ibsim.Port{Node: p.Node, Port: p.Port})
+		want := n + 1
+		if want == len(dead) {
+			want += 2 // those of Mid004 and Mid006 to Top000
+		}
+		if got := s.missing(); got != want {
+			t.Errorf("without %v %d cables are missing, want %d", dead[:n+1], got, want)
 		}
 	}
 }
