@@ -26,7 +26,10 @@ type Report struct {
 	AffectedSpines     int  `json:"affected_spines"`
 	phasetable.Proof
 	// UncoveredPairs are those of hosts that the tree does not cover, beside UnreachablePairs.
-	UncoveredPairs  int      `json:"uncovered_pairs"`
+	UncoveredPairs int `json:"uncovered_pairs"`
+	// On three levels, the senders of a leaf that share ways, in blocks of as many phases.
+	Group           int      `json:"group,omitempty"`
+	Blocks          int      `json:"blocks,omitempty"`
 	phasetable.Load          // of the tables, whatever the plan
 	Warnings        []string `json:"warnings"`
 	PlanSeconds     float64  `json:"plan_seconds"`

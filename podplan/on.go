@@ -42,7 +42,8 @@ func (r *Result) on(ctx context.Context, tables *lft.Tables, lids int) (*Result,
 		return nil, err
 	}
 	k.Place(late)
-	out.Offset = k.Picks
+	p.Trim()
+	out.Offset = k.Picks[:len(p.To)]
 	for i, d := range p.To {
 		if d != pods.Idle && p.Way[i] >= 0 {
 			out.LIDs = max(out.LIDs, int(k.Picks[i])+1)

@@ -52,7 +52,10 @@ func makePlan(ctx context.Context, t *Tree, group, workers int, mayShift bool) (
 	if err != nil {
 		return nil, err
 	}
-	return x.squeeze(ctx, p)
+	if p, err = x.squeeze(ctx, p); err == nil {
+		p.Trim()
+	}
+	return p, err
 }
 
 func newInstance(t *Tree, group, workers int) *instance {

@@ -153,6 +153,17 @@ type Plan struct {
 	Unreachable []fors.Pair // pairs without a way, in order; they are in no phase
 }
 
+// Trim drops the last blocks, if nothing is sent in them.
+func (p *Plan) Trim() {
+	for n := len(p.To); p.Engine != Shift && p.Blocks > 0; p.Blocks-- {
+		from := n / p.Blocks * (p.Blocks - 1)
+		if slices.ContainsFunc(p.To[from:], func(d int32) bool { return d != Idle }) {
+			return
+		}
+		p.To, p.Way, n = p.To[:from], p.Way[:from], from
+	}
+}
+
 // Phases is the number of phases.
 func (p *Plan) Phases() int {
 	if p.Engine == Shift {

@@ -437,6 +437,23 @@ func TestPhases(t *testing.T) {
 	}
 }
 
+// A walk by goroutines knows what was seen before it.
+func TestPhasesAfterPhase(t *testing.T) {
+	f, tables, servers := chain(t, 3)
+	w, err := NewWalk(f, tables, servers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	once := []Transfer{{0, 1, servers[1].LID}}
+	if err := w.Phase(once); err != nil {
+		t.Fatal(err)
+	}
+	err = w.Phases(1, 1, func() func(int) ([]Transfer, error) {
+		return func(int) ([]Transfer, error) { return once, nil }
+	})
+	refused(t, err, PairTwice, 1, "occurs again")
+}
+
 // chain is so many switches in a row with a host each, the switches with the lowest GUIDs,
 // and its tables.
 func chain(t *testing.T, n int) (*topology.Fabric, *lft.Tables, []topology.EndPort) {
@@ -557,6 +574,10 @@ func TestChunks(t *testing.T) {
 	ft := tree(t, fabgen.Spec{Spines: 3, Leaves: 3, Hosts: []int{60}, LMC: 3})
 	tables := naiveTables(ft)
 	lids := owners(ft.Fabric)
+	few := tree(t, fabgen.Spec{Spines: 2, Leaves: 2}) // for one goroutine alone
+	if err := Tables(few, naiveTables(few)); err != nil {
+		t.Fatal(err)
+	}
 	last := topology.LID(0)
 	for lid := range lids {
 		last = max(last, lid)

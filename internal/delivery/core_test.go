@@ -1,6 +1,7 @@
 package delivery
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -22,5 +23,24 @@ func TestKept(t *testing.T) {
 	}
 	if p := c.Possible(); len(p) != 1+Kept || p[Kept] != last {
 		t.Errorf("%d tables are possible", len(p))
+	}
+}
+
+// TestKeptBySweep orders more tables than are remembered while a sweep has yet to confirm
+// those that it was given: the switches may come to hold these until then.
+func TestKeptBySweep(t *testing.T) {
+	c, now := New(nil, func(a, b *lft.Tables) bool { return a != b }), time.Now()
+	given := &lft.Tables{}
+	for _, e := range []Event{Connected{}, Order{Fabric: "A", Tables: given}, SweepStarted{}, Asked{Number: 1, Fabric: "A", Deadline: now.Add(time.Second)}} {
+		c.Step(now, e)
+	}
+	for n := range 2 * Kept {
+		for _, e := range []Event{FileWritten{Changed: true}, Order{Fabric: "A", Tables: &lft.Tables{}}, Tick{}} {
+			c.Step(now, e)
+			now = now.Add(FileWithin)
+			if p := c.Possible(); !slices.Contains(p, given) {
+				t.Errorf("after %d further orders the tables given to the sweep are forgotten", n+1)
+			}
+		}
 	}
 }

@@ -170,7 +170,7 @@ func (p PodPlan) Cautions() []planner.Warning { return p.Warnings }
 func (p PodPlan) Report() planner.Report {
 	r := p.Result.Report()
 	return planner.Report{Version: r.Version, Summary: r.Summary, Size: phasetable.Size{Servers: r.Servers, Leaves: r.Leaves, Spines: len(p.Tree.Tops), Lanes: r.Lanes, LMC: r.LMC},
-		LIDs: planner.LIDs(r.LIDs), Proof: r.Proof, Warnings: r.Warnings, PlanSeconds: r.PlanSeconds, TopologyHash: r.TopologyHash}
+		LIDs: planner.LIDs(r.LIDs), Proof: r.Proof, Group: r.Group, Blocks: r.Blocks, Warnings: r.Warnings, PlanSeconds: r.PlanSeconds, TopologyHash: r.TopologyHash}
 }
 
 // Check walks the plan through each of the tables.

@@ -197,15 +197,19 @@ func (s *Site) asPlanned(ctx context.Context) (sight *Sight, basePhases int, err
 	if err := s.hold(ctx, sight.Tree); err != nil {
 		return sight, 0, err
 	}
-	want, basePhases, err := sight.want(ctx, s.lastBase(ctx))
-	if err != nil {
-		return sight, 0, err
+	base := s.lastBase(ctx)
+	for _, before := range []*phasetable.View{base, s.base} { // planned anew by its own lanes, a plan may get better
+		var want *lft.Tables
+		if want, basePhases, err = sight.want(ctx, before); err != nil {
+			return sight, 0, err
+		}
+		lft.FillUnread(sight.Tables, want)
+		if err = lft.Compare(want, sight.Tables, lft.LIDs(sight.Tree.Fabric)); err == nil {
+			s.base = base
+			return sight, basePhases, nil
+		}
 	}
-	lft.FillUnread(sight.Tables, want)
-	if err := lft.Compare(want, sight.Tables, lft.LIDs(sight.Tree.Fabric)); err != nil {
-		return sight, 0, fmt.Errorf("tables read back: %w", err)
-	}
-	return sight, basePhases, nil
+	return sight, 0, fmt.Errorf("tables read back: %w", err)
 }
 
 // hold takes out of the tree's schedules what forsd says that it keeps out of the plan:

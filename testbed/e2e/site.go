@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/testbed/ibsim"
 	"github.com/forsd/forsd/testbed/judge"
 	"github.com/forsd/forsd/topology"
@@ -74,6 +75,7 @@ type Site struct {
 
 	Overruns int // how often Until has started forsd again; see Forsd.Overrun
 
+	base    *phasetable.View // the plan for base LIDs that Check has seen last; nil before that
 	options Options
 	second  string // in the names of its directories; "" for the first site of a simulation
 	dir     string // of forsd's files

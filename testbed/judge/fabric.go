@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -171,35 +172,51 @@ func (f *Fabric) As(whole *Fabric) {
 	}
 }
 
-// ranks are the levels of switches, and a number beyond them all for adapters.
+// ranks are the levels of switches, and a number beyond them all for adapters. Leaves are the
+// switches with adapters, and those two levels up that join no two pods: they are leaves, too,
+// whose hosts are away.
 func (f *Fabric) ranks() []int {
-	ranks := make([]int, len(f.nodes))
-	var level []int
+	var leaves []int
 	for i := range f.nodes {
-		ranks[i] = len(f.nodes)
-		if f.nodes[i].kind != 'S' {
-			continue
-		}
-		for _, p := range f.nodes[i].ports {
-			if p.peer >= 0 && f.nodes[p.peer].kind != 'S' && !strings.HasPrefix(f.nodes[p.peer].name, aggregation) {
-				ranks[i] = 0
-			}
-		}
-		if ranks[i] == 0 {
-			level = append(level, i)
+		if f.nodes[i].kind == 'S' && slices.ContainsFunc(f.nodes[i].ports, func(p port) bool {
+			return p.peer >= 0 && f.nodes[p.peer].kind != 'S' && !strings.HasPrefix(f.nodes[p.peer].name, aggregation)
+		}) {
+			leaves = append(leaves, i)
 		}
 	}
-	for above := 1; len(level) > 0; above++ {
-		var next []int
-		for _, i := range level {
+	for {
+		ranks := f.above(leaves)
+		part, before := f.parts(ranks, 2), len(leaves)
+		for i := range f.nodes {
+			pods := map[int]bool{}
 			for _, p := range f.nodes[i].ports {
-				if p.peer >= 0 && f.nodes[p.peer].kind == 'S' && ranks[p.peer] == len(f.nodes) {
-					ranks[p.peer] = above
-					next = append(next, p.peer)
+				if p.peer >= 0 && ranks[p.peer] == 1 {
+					pods[part[p.peer]] = true
 				}
 			}
+			if ranks[i] == 2 && len(pods) == 1 {
+				leaves = append(leaves, i)
+			}
 		}
-		level = next
+		if len(leaves) == before {
+			return ranks
+		}
+	}
+}
+
+// above is how far switches are from some leaves.
+func (f *Fabric) above(leaves []int) []int {
+	ranks := slices.Repeat([]int{len(f.nodes)}, len(f.nodes))
+	for _, i := range leaves {
+		ranks[i] = 0
+	}
+	for queue := slices.Clone(leaves); len(queue) > 0; queue = queue[1:] {
+		for _, p := range f.nodes[queue[0]].ports {
+			if p.peer >= 0 && f.nodes[p.peer].kind == 'S' && ranks[p.peer] == len(f.nodes) {
+				ranks[p.peer] = ranks[queue[0]] + 1
+				queue = append(queue, p.peer)
+			}
+		}
 	}
 	return ranks
 }

@@ -199,6 +199,9 @@ func drawTwo(t *testing.T, rng *rand.Rand) *site {
 	for range spec.Leaves {
 		spec.Hosts = append(spec.Hosts, 1+rng.IntN(spec.Spines+1))
 	}
+	if spec.Leaves > 2 && spec.Shuffle == 1 {
+		spec.Hosts[spec.Leaves/2] = 0
+	}
 	for 1<<spec.LMC < spec.Spines*spec.Cables && rng.IntN(4) > 0 {
 		spec.LMC++
 	}
@@ -284,4 +287,32 @@ func TestGood(t *testing.T) {
 		}
 	}
 	t.Logf("%d with jobs, %d with parts that are drained", jobs, drained)
+}
+
+// TestRanks finds the levels of fabrics whose first and last leaves have lost their hosts.
+func TestRanks(t *testing.T) {
+	three := fabgen.GenerateTree(fabgen.KAry(4))
+	for i := range three.Nodes {
+		for p := range three.Nodes[i].Ports {
+			at := topology.PortRef{Node: int32(i), Port: uint8(p)}
+			if n := &three.Nodes[i]; (n.Name == "Leaf000" || n.Name == "Leaf007") && p > 0 && three.At(at).Up() && !three.Trunk(at) {
+				three.Disconnect(at)
+			}
+		}
+	}
+	for name, f := range map[string]*topology.Fabric{
+		"two levels":   fabgen.Generate(fabgen.Spec{Spines: 3, Leaves: 4, Hosts: []int{0, 2, 2, 0}}),
+		"three levels": three,
+	} {
+		x, err := ReadFabric(fabgen.Ibnetdiscover(f))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range x.nodes {
+			want, is := map[string]int{"Leaf": 0, "Spin": 1, "Mid0": 1, "Top0": 2}[x.nodes[i].name[:4]]
+			if is && x.rank[i] != want {
+				t.Errorf("%s: %s is on level %d, want %d", name, x.nodes[i].name, x.rank[i], want)
+			}
+		}
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 )
 
 // Ibdmchk has ibdmchk, of Debian's ibutils, judge tables: whether every adapter is reached
@@ -88,7 +89,7 @@ func (f *Fabric) half(at end, after int) (lid int, text string) {
 func (f *Fabric) fdbs(t Tables) []byte {
 	var out bytes.Buffer
 	for i := range f.nodes {
-		if f.nodes[i].kind != 'S' {
+		if f.nodes[i].kind != 'S' || !slices.ContainsFunc(f.nodes[i].ports, func(p port) bool { return p.peer >= 0 }) { // subnet has no other switches
 			continue
 		}
 		fmt.Fprintf(&out, "osm_ucast_mgr_dump_ucast_routes: Switch 0x%016x\nLID    : Port : Hops : Optimal\n", f.nodes[i].guid)

@@ -268,7 +268,7 @@ func (x *examination) bound(left [][2]int) error {
 		return fmt.Errorf("the bound is %d by the servers, and they send to %d others", x.plan.LowerBound, least)
 	}
 	for _, below := range []int{1, 2} {
-		part := x.parts(below)
+		part := x.parts(x.rank, below)
 		inside, demand, room := map[int]int{}, map[int]int{}, map[int]int{}
 		for _, s := range x.servers {
 			inside[part[x.home(x.ports[s])]]++
@@ -302,7 +302,7 @@ func (x *examination) bound(left [][2]int) error {
 
 // parts numbers the parts that the switches of levels below a level hang together in: leaves
 // below level 1, and pods below level 2. Other switches are each a part of their own.
-func (f *Fabric) parts(below int) []int {
+func (f *Fabric) parts(rank []int, below int) []int {
 	part := make([]int, len(f.nodes))
 	for i := range part {
 		part[i] = -1
@@ -312,9 +312,9 @@ func (f *Fabric) parts(below int) []int {
 			continue
 		}
 		part[i] = i
-		for queue := []int{i}; len(queue) > 0 && f.rank[i] < below; queue = queue[1:] {
+		for queue := []int{i}; len(queue) > 0 && rank[i] < below; queue = queue[1:] {
 			for _, p := range f.nodes[queue[0]].ports {
-				if p.peer >= 0 && f.rank[p.peer] < below && part[p.peer] < 0 {
+				if p.peer >= 0 && rank[p.peer] < below && part[p.peer] < 0 {
 					part[p.peer] = i
 					queue = append(queue, p.peer)
 				}
