@@ -367,3 +367,27 @@ func TestEnds(t *testing.T) {
 		}
 	}
 }
+
+// TestTrim drops blocks at the end in which nothing is sent, or servers send to themselves.
+func TestTrim(t *testing.T) {
+	for _, c := range []struct {
+		group, blocks, want int
+		base                []int32
+		to                  []int32
+	}{
+		{1, 3, 1, []int32{0, 1, 2}, []int32{1, 0, Idle, Idle, 0, 1}},
+		{1, 2, 2, []int32{0, 1, 2}, []int32{Idle, Idle, Idle, 0}},
+		{1, 1, 0, []int32{0, 1, 2}, []int32{0, 1}},
+		{2, 1, 1, []int32{0, 2, 3}, []int32{0, 1, 2, Idle}},
+		{2, 2, 1, []int32{0, 2, 3}, []int32{2, Idle, 0, 1, Idle, Idle, 2, Idle}},
+		{2, 0, 0, []int32{0, 2, 3}, nil},
+	} {
+		p := &Plan{Group: c.group, Blocks: c.blocks, Base: c.base, To: c.to, Way: make([]int16, len(c.to))}
+		for a := range c.base {
+			p.First = append(p.First, int32(a*c.group))
+		}
+		if p.Trim(); p.Blocks != c.want || len(p.To)*c.blocks != len(c.to)*c.want || len(p.Way) != len(p.To) {
+			t.Errorf("%v: %d blocks of %d and %d slots, want %d", c.to, p.Blocks, len(p.To), len(p.Way), c.want)
+		}
+	}
+}

@@ -155,13 +155,26 @@ type Plan struct {
 
 // Trim drops the last blocks, if nothing is sent in them.
 func (p *Plan) Trim() {
-	for n := len(p.To); p.Engine != Shift && p.Blocks > 0; p.Blocks-- {
-		from := n / p.Blocks * (p.Blocks - 1)
-		if slices.ContainsFunc(p.To[from:], func(d int32) bool { return d != Idle }) {
-			return
-		}
-		p.To, p.Way, n = p.To[:from], p.Way[:from], from
+	for p.Engine != Shift && p.Blocks > 0 && !p.sends(p.Blocks-1) {
+		p.Blocks--
+		slots := p.Blocks * int(p.First[len(p.First)-1])
+		p.To, p.Way = p.To[:slots], p.Way[:slots]
 	}
+}
+
+// sends tells whether a server sends to another one in a block.
+func (p *Plan) sends(block int) bool {
+	to := p.To[block*int(p.First[len(p.First)-1]):]
+	for a, first := range p.First[:len(p.First)-1] {
+		for s := first; s < p.First[a+1]; s++ {
+			member := p.Base[a] + (s-first)/int32(p.Group)*int32(p.Group)
+			alone := p.Group == 1 || member+1 == p.Base[a+1]
+			if d := to[s]; d != Idle && (d != member || !alone) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // Phases is the number of phases.
