@@ -118,8 +118,8 @@ func three(ctx context.Context, _ fabgen.Test, rng *rand.Rand) (name string, fig
 	}
 	report := r.Report()
 	figures = []int{report.Phases, report.LowerBound, moved(whole.Rows(1), r.Rows(1)), None, None, busiest(r.Tree.Exchange(), r.Tables)}
-	if r.LIDs == 1 {
-		figures[3], figures[4] = report.Phases, report.LowerBound
+	if b := report.Base; b != nil {
+		figures[3], figures[4] = b.Phases, b.LowerBound
 	}
 	return name, figures, nil
 }
