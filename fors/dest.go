@@ -16,14 +16,13 @@ type Wish struct {
 	// there is none to keep. Nil is Local everywhere.
 	Via []Lane
 	// Down is [destination][lane] the lane by which what comes up by a lane goes down, where
-	// the tree has spines: of those that are up, Local where there is none to keep. Nil is
-	// the lane itself.
+	// the tree has spines: of those that are up, Local for any. Nil is the lane itself.
 	Down []Lane
 	// Keep makes the plan keep every lane of Via that is up, whatever phases it
 	// takes. Without it a lane is kept unless fewer phases are in sight with another.
 	Keep bool
-	// Least makes the plan move as few lanes as it can where it does not keep all.
-	Least bool
+	// Stay marks those of Via that stay where Repair moves others, nil for none.
+	Stay []bool
 }
 
 // PlanOneLID plans the complete exchange for one LID a server: all that a leaf
@@ -82,7 +81,7 @@ func newOneLID(t *Tree, w Wish, workers int) (*oneLID, error) {
 		return nil, err
 	}
 	n := newNet(&open)
-	x := &oneLID{net: n, tree: &open, workers: max(1, workers), keep: w.Keep, few: w.Least, leafOf: make([]int32, open.Servers()), to: n.up}
+	x := &oneLID{net: n, tree: &open, workers: max(1, workers), keep: w.Keep, leafOf: make([]int32, open.Servers()), to: n.up}
 	if open.Spine != nil {
 		x.setSpines()
 	}
@@ -121,10 +120,11 @@ type oneLID struct {
 	tree    *Tree
 	workers int
 	keep    bool
-	few     bool // moves as few as it can
+	repairs bool // lanes of the wish are better than any others
 	manner  manner
 	leafOf  []int32 // [server]
 	wish    []Lane  // [leaf·servers + server] Local for none; nil for none at all
+	stay    []bool  // [as wish] it has to stay
 	to      []bool  // [leaf·lanes + lane] the lane leads to the leaf
 	cables  [][]int // [lane] the lanes of its spine, nil where each lane has a spine of its own
 	spine   []int   // [lane] the first of these
@@ -188,7 +188,7 @@ func (x *oneLID) read(w Wish) error {
 	if w.Via == nil {
 		return nil
 	}
-	if want := len(x.tree.Slots) * servers; len(w.Via) != want || w.Down != nil && len(w.Down) != servers*x.lanes {
+	if want := len(x.tree.Slots) * servers; len(w.Via) != want || w.Down != nil && len(w.Down) != servers*x.lanes || w.Stay != nil && len(w.Stay) != want {
 		return fmt.Errorf("plan for one LID: the wish has %d lanes up and %d down, want %d and %d, for %d leaves, %d servers and %d lanes",
 			len(w.Via), len(w.Down), want, servers*x.lanes, len(x.tree.Slots), servers, x.lanes)
 	}
@@ -196,6 +196,9 @@ func (x *oneLID) read(w Wish) error {
 		x.falls = slices.Repeat([]Lane{Local}, servers*x.lanes)
 	}
 	x.wish = make([]Lane, x.leaves*servers)
+	if w.Stay != nil {
+		x.stay = make([]bool, len(x.wish))
+	}
 	A := 0
 	for leaf, slots := range x.tree.Slots {
 		if len(slots) == 0 {
@@ -209,6 +212,9 @@ func (x *oneLID) read(w Wish) error {
 				k = Local
 			}
 			x.wish[A*servers+d] = k
+			if w.Stay != nil {
+				x.stay[A*servers+d] = k != Local && w.Stay[leaf*servers+d]
+			}
 		}
 		A++
 	}
@@ -222,10 +228,10 @@ func (x *oneLID) wishes(A, d, k int, down []Lane) bool {
 	if down != nil && x.cables != nil {
 		fall = int(down[d*x.lanes+k])
 	}
-	if !x.alive(A, B, k) || fall < 0 || fall >= x.lanes || !x.up[B*x.lanes+fall] {
+	if !x.alive(A, B, k) || fall >= x.lanes || fall >= 0 && !x.up[B*x.lanes+fall] {
 		return false
 	}
-	if x.cables == nil {
+	if x.cables == nil || fall < 0 {
 		return true
 	}
 	at := d*x.lanes + x.spine[k]

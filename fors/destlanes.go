@@ -61,12 +61,6 @@ func (x *oneLID) choose(slots int, mult []int, budget *int) (*laning, bool) {
 		l.countShift()
 		return l, l.placeRest()
 	}
-	if x.few {
-		if l.relieve(budget) {
-			return l, true
-		}
-		l = x.wished(slots, mult)
-	}
 	l.unsettle()
 	l.release()
 	l.countShift()

@@ -30,7 +30,7 @@ func (l *laning) relieve(budget *int) bool {
 		unit, to, least := -1, -1, math.MaxInt
 		consider := func(A, d int) {
 			at := int(l.via[A*servers+d])
-			if end == outward && at != k || end == inward && l.lands(A, d) != k {
+			if end == outward && at != k || end == inward && l.lands(A, d) != k || l.stays(A*servers+d) {
 				return
 			}
 			*budget -= l.lanes
@@ -111,6 +111,10 @@ func (l *laning) lightest(A, d, from int, tabu []int32, turn int32) (lane, harm 
 			}
 		}
 		switch users, uses := l.users[B*l.lanes+j], l.uses[d*l.lanes+j]; {
+		case l.repairs:
+			if Lane(k) != l.wish[A*len(l.leafOf)+d] {
+				h++
+			}
 		case users == 1 && uses > 0:
 		case users == 0:
 			h++
@@ -124,6 +128,9 @@ func (l *laning) lightest(A, d, from int, tabu []int32, turn int32) (lane, harm 
 		}
 	}
 	if lane >= 0 && from >= 0 {
+		if l.repairs && Lane(from) == l.wish[A*len(l.leafOf)+d] {
+			harm++
+		}
 		harm += 4 * over(l.out[A*l.lanes+from], -n)
 	}
 	return lane, harm

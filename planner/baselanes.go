@@ -23,27 +23,67 @@ func (s Settings) afford(least int) int {
 	return least + int(price*float64(least))
 }
 
-// Apart is the tree with its hosts marked as Moved where base LIDs do not take the lanes that
-// they have by their number (FatTree.LIDLane): there plans that choose lanes do without base
-// LIDs, and those for base LIDs may have any lane. So it is where these lanes put more
-// transfers on a cable than the price of keeping them allows, be it in the whole tree of the
-// baseline or with what has failed in it. The LMC does not count, unless the settings have
-// plans that choose lanes need base LIDs for them.
+// Apart is the tree with those hosts marked as Moved whose base LIDs do not take the lanes that
+// they have by their number (FatTree.LIDLane): plans that choose lanes do without these base
+// LIDs, and plans for base LIDs may have any lane for them. Where these lanes put more transfers
+// on a cable than the price of keeping them allows in the whole tree of the baseline, that is all
+// hosts. Where they do so with what has failed, it is those whose lanes a repair changes; all, if
+// a host has just as many LIDs as there are lanes, since it has none left for its lane then. The
+// LMC does not count otherwise, unless the settings have plans that choose lanes need base LIDs
+// for them.
 func (s Settings) Apart(t *topology.FatTree) *topology.FatTree {
 	if len(t.Servers) == 0 || t.Lanes == 0 || allMoved(t) || !s.mayPart(t) {
 		return t
 	}
 	tree := forsTree(t)
-	whole, own := wholeTree(t)
-	if s.affords(whole, fors.Wish{Via: own}) && s.affords(tree, fors.Wish{Via: baseLanes(t, tree, nil)}) {
-		return t
+	lanes := baseLanes(t, tree, nil)
+	apart := func(int) bool { return true }
+	if whole, own := wholeTree(t); s.affords(whole, fors.Wish{Via: own}) {
+		w := fors.Wish{Via: lanes}
+		if s.affords(tree, w) {
+			return t
+		}
+		if w = s.repaired(tree, w); slices.Equal(w.Via, lanes) {
+			return t
+		}
+		if !slices.ContainsFunc(t.Servers, func(i int) bool { return 1<<t.Hosts[i].LMC == t.Lanes }) {
+			apart = func(d int) bool { return leaves(t, lanes, w.Via, d) }
+		}
 	}
 	out := *t
 	out.Hosts = slices.Clone(t.Hosts)
-	for i := range out.Hosts {
-		out.Hosts[i].Moved = true
+	for d, i := range t.Servers {
+		out.Hosts[i].Moved = out.Hosts[i].Moved || apart(d)
 	}
 	return &out
+}
+
+// leaves tells whether some leaf sends to server d over another lane than its own one, though
+// that is up.
+func leaves(t *topology.FatTree, own, via []fors.Lane, d int) bool {
+	n, to := len(t.Servers), t.Hosts[t.Servers[d]].Leaf
+	for a, leaf := range leavesWithServers(t) {
+		if k := own[a*n+d]; via[a*n+d] != k && leaf != to && t.LaneUp(leaf, int(k)) && t.LaneUp(to, int(k)) {
+			return true
+		}
+	}
+	return false
+}
+
+// repaired is a wish whose lanes are to be had at the price of keeping them, or hardly above it:
+// the wish itself, or one with some of its lanes changed.
+func (s Settings) repaired(tree *fors.Tree, w fors.Wish) fors.Wish {
+	w.Keep = true
+	least, _, err := fors.LeastOneLID(tree)
+	for room := s.afford(least); err == nil && room < tree.Servers()*tree.Servers(); room += 1 + room/128 {
+		if fors.Keeps(tree, w, room) {
+			return w
+		}
+		if via, down, ok := fors.Repair(tree, w, room); ok {
+			return fors.Wish{Via: via, Down: down, Keep: true}
+		}
+	}
+	return w
 }
 
 // allMoved tells whether all servers are marked.
@@ -134,37 +174,57 @@ func chosenLanes(t *topology.FatTree) ([]fors.Lane, error) {
 	return lanes, nil
 }
 
-// wish is the lanes that base LIDs are to keep: where they have those of their number, these
-// wherever they are up, for plans that choose lanes may use them; otherwise those in force.
-// Without either it is those of the whole tree. Entries that are given stay.
+// wish is the lanes that base LIDs are to keep: those in force, or without a plan those of the
+// whole tree. Where hosts have the lanes of their number, these stay wherever they are up, for
+// plans that choose lanes may use them, and so do entries that are given. Others move, as few as
+// have to, where all of them are not to be had at the price.
 func (s Settings) wish(t *topology.FatTree, tree *fors.Tree) (w fors.Wish, err error) {
-	own := !allMoved(t)
-	w.Keep = own || len(s.given) > 0
-	if own {
-		w.Via = baseLanes(t, tree, nil)
-	} else if w.Via, err = chosenLanes(t); err != nil {
-		return w, err
+	own := baseLanes(t, tree, s.given)
+	if w.Via = own; allMoved(t) {
+		if w.Via, err = chosenLanes(t); err != nil {
+			return w, err
+		}
+		overrule(t, w.Via, s.given)
 	}
-	if before := s.inForce(t, tree, w, own); !own || s.affords(tree, before) {
-		w = before
+	if s.Before == nil && len(s.given) == 0 && s.mayPart(t) { // as Apart had it
+		return s.repaired(tree, w), nil
 	}
-	overrule(t, w.Via, s.given)
-	return w, nil
+	w.Stay = s.staying(t, tree)
+	w = s.inForce(t, tree, w)
+	for i, k := range w.Via {
+		w.Stay[i] = w.Stay[i] && k == own[i]
+	}
+	return s.repaired(tree, w), nil
 }
 
-// inForce is a wish with the lanes of the plan in force in place of others, or, where lanes
-// have to stay, of those that are dead. What the plan had come down by, it does not tell: where
+// staying marks the lanes of a wish that have to stay.
+func (s Settings) staying(t *topology.FatTree, tree *fors.Tree) []bool {
+	stay := make([]bool, 0, len(tree.Slots)*len(t.Servers))
+	for range tree.Slots {
+		for _, i := range t.Servers {
+			stay = append(stay, !t.Hosts[i].Moved)
+		}
+	}
+	eachGiven(t, s.given, func(at int, _ fors.Lane) { stay[at] = true })
+	return stay
+}
+
+// inForce is a wish with the lanes of the plan in force in place of those that are dead or need
+// not stay. What the plan had come down by, it does not tell: where
 // a spine has several cables to the server's leaf, that is the lane it came up by, or another
 // one that is up.
-func (s Settings) inForce(t *topology.FatTree, tree *fors.Tree, w fors.Wish, stay bool) fors.Wish {
+func (s Settings) inForce(t *topology.FatTree, tree *fors.Tree, w fors.Wish) fors.Wish {
 	n, v := len(t.Servers), s.Before
 	if v == nil || v.Lanes() != t.Lanes {
 		return w
 	}
-	out := fors.Wish{Via: slices.Clone(w.Via), Keep: w.Keep}
+	out := fors.Wish{Via: slices.Clone(w.Via), Stay: w.Stay}
 	if tree.Spine != nil {
-		for i := range n * t.Lanes {
-			out.Down = append(out.Down, fors.Lane(i%t.Lanes))
+		out.Down = slices.Repeat([]fors.Lane{fors.Local}, n*t.Lanes)
+		for d, i := range t.Servers {
+			if h := &t.Hosts[i]; !h.Moved {
+				comeDown(t, d, t.LIDLane(h, 0), out.Down)
+			}
 		}
 	}
 	now := make([]int, v.Servers()) // [server of the plan] as a server of the tree, −1 for none
@@ -193,27 +253,30 @@ func (s Settings) inForce(t *topology.FatTree, tree *fors.Tree, w fors.Wish, sta
 			}
 			d := now[x.SendTo]
 			to := t.Hosts[t.Servers[d]].Leaf
-			if own := int(w.Via[a*n+d]); stay && own >= 0 && t.LaneUp(leaf, own) && t.LaneUp(to, own) || to == leaf {
+			if own := int(w.Via[a*n+d]); w.Stay[a*n+d] && own >= 0 && t.LaneUp(leaf, own) && t.LaneUp(to, own) || to == leaf {
 				continue
 			}
 			out.Via[a*n+d] = fors.Lane(x.Lane)
-			if out.Down != nil && !t.LaneUp(to, x.Lane) {
-				out.Down[d*t.Lanes+x.Lane] = anyDown(t, to, x.Lane)
+			if out.Down != nil {
+				comeDown(t, d, x.Lane, out.Down)
 			}
 		}
 	}
 	return out
 }
 
-// anyDown is a lane of the same spine that is up at a leaf, Local for none.
-func anyDown(t *topology.FatTree, leaf, lane int) fors.Lane {
-	s := &t.Spines[t.LaneOf[lane]]
-	for k := s.First; k < s.First+s.Cables; k++ {
-		if t.LaneUp(leaf, k) {
-			return fors.Lane(k)
+// comeDown has what comes to a server by the spine of a lane go down by this lane, or by
+// another one of the spine that is up, unless that is known.
+func comeDown(t *topology.FatTree, d, lane int, down []fors.Lane) {
+	s, leaf := &t.Spines[t.LaneOf[lane]], t.Hosts[t.Servers[d]].Leaf
+	for k := s.First; k < s.First+s.Cables && !t.LaneUp(leaf, lane); k++ {
+		lane = k
+	}
+	for k := s.First; k < s.First+s.Cables && t.LaneUp(leaf, lane); k++ {
+		if down[d*t.Lanes+k] == fors.Local {
+			down[d*t.Lanes+k] = fors.Lane(lane)
 		}
 	}
-	return fors.Local
 }
 
 // unplanned is pins by which base LIDs take lanes of their own where there is no plan.
@@ -239,23 +302,20 @@ func (s Settings) oneLID(ctx context.Context, t *topology.FatTree, tree *fors.Tr
 	if err != nil {
 		return nil, err
 	}
-	if wish.Keep {
-		return fors.PlanOneLID(ctx, tree, wish)
+	best, err := fors.PlanOneLID(ctx, tree, wish)
+	if err != nil || !allMoved(t) || len(s.given) > 0 {
+		return best, err
 	}
-	var best *fors.Grouped
-	for _, w := range []fors.Wish{{Via: wish.Via, Down: wish.Down, Keep: true}, {Via: wish.Via, Down: wish.Down, Least: true}, wish, {}} {
-		if w.Keep && !s.affords(tree, w) {
-			continue
+	for _, w := range []fors.Wish{{Via: wish.Via, Down: wish.Down}, {}} {
+		if best.Phases <= s.afford(best.LeastPhases) {
+			break
 		}
 		p, err := fors.PlanOneLID(ctx, tree, w)
 		if err != nil {
 			return nil, err
 		}
-		if best == nil || p.Phases < best.Phases {
+		if s.afford(p.Phases) < best.Phases {
 			best = p
-		}
-		if best.Phases <= s.afford(best.LeastPhases) {
-			break
 		}
 	}
 	return best, nil
@@ -276,11 +336,16 @@ func baseLanes(t *topology.FatTree, tree *fors.Tree, given []lft.Pin) []fors.Lan
 
 // overrule takes over the entries that are given.
 func overrule(t *topology.FatTree, lanes []fors.Lane, given []lft.Pin) {
+	eachGiven(t, given, func(at int, lane fors.Lane) { lanes[at] = lane })
+}
+
+// eachGiven calls do with the place of each entry that is given among lanes by leaf and server.
+func eachGiven(t *topology.FatTree, given []lft.Pin, do func(at int, lane fors.Lane)) {
 	leaves := leavesWithServers(t)
 	for _, p := range given {
 		leaf, sends := slices.BinarySearch(leaves, p.Leaf)
 		if d, serves := slices.BinarySearch(t.Servers, p.Host); sends && serves && p.LID == 0 {
-			lanes[leaf*len(t.Servers)+d] = fors.Lane(p.Lane)
+			do(leaf*len(t.Servers)+d, fors.Lane(p.Lane))
 		}
 	}
 }

@@ -365,21 +365,43 @@ func TestEveryDrawnTree(t *testing.T) {
 	}
 }
 
-// baseEntries is the port of each switch for each base LID of a server.
-func baseEntries(t *topology.FatTree, tables *lft.Tables) map[[2]int]uint8 {
-	out := map[[2]int]uint8{}
-	for s := range tables.Switches {
-		for _, i := range t.Servers {
-			out[[2]int{s, int(t.Hosts[i].LID)}] = tables.Port(s, t.Hosts[i].LID)
-		}
-	}
-	return out
+// entry is a switch's for a base LID.
+type entry struct {
+	node int32
+	lid  topology.LID
 }
 
-// TestFewEntriesMove holds that one more dead cable moves about one in a hundred of the
+// baseEntries is the ports by which switches send what servers send to base LIDs, and the entries
+// of ways that lead over a cable. What no server's packets pass is left out.
+func baseEntries(t testing.TB, f *topology.FatTree, tables *lft.Tables, cut cable) (ports map[entry]uint8, over map[entry]bool) {
+	t.Helper()
+	ports, over = map[entry]uint8{}, map[entry]bool{}
+	peer := f.Fabric.Nodes[cut.node].Ports[cut.port]
+	for _, leaf := range leavesWithServers(f) {
+		for _, i := range f.Servers {
+			h := &f.Hosts[i]
+			at := f.Leaves[leaf].Node
+			if tables.Port(tables.Find(f.Fabric.Nodes[at].GUID), h.LID) == lft.NoPath {
+				continue
+			}
+			var way []entry
+			for _, c := range walked(t, f.Fabric, tables, at, h.LID, h.Node) {
+				way = append(way, entry{c.node, h.LID})
+				if ports[way[len(way)-1]] = c.port; c == cut || c == (cable{peer.Peer, peer.PeerPort}) {
+					for _, e := range way {
+						over[e] = true
+					}
+				}
+			}
+		}
+	}
+	return ports, over
+}
+
+// TestFewEntriesMove holds that one more dead cable moves less than one in a hundred of the
 // entries for base LIDs beyond those that lead over it, on the mean, whatever was dead before.
 func TestFewEntriesMove(t *testing.T) {
-	all, worst, sum, count := 1.0, 0.0, 0.0, share(1000, 60)
+	all, worst, sum, count, many := 1.0, 0.0, 0.0, share(1000, 60), 0
 	for i := range count {
 		spec, dead := drawn(uint64(i))
 		f := fabgen.Damaged(t, spec, dead...)
@@ -398,26 +420,23 @@ func TestFewEntriesMove(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		was, now := baseEntries(f, before.Tables), baseEntries(f, after.Tables)
-		leaf := before.Tables.Find(fabgen.LeafGUID + topology.GUID(cut[0]))
-		c := f.Leaves[cut[0]].Cables[cut[1]]
-		spine := before.Tables.Find(f.Spines[f.LaneOf[cut[1]]].GUID)
+		leaf := f.Fabric.Find(fabgen.LeafGUID + topology.GUID(cut[0]))
+		was, over := baseEntries(t, f, before.Tables, cable{leaf, f.Leaves[cut[0]].Cables[cut[1]].LeafPort})
 		moved := 0
-		for at, port := range was {
-			own := at[0] == leaf && port == c.LeafPort || at[0] == spine && port == c.SpinePort
-			sw := f.Fabric.Find(before.Tables.Switches[at[0]].GUID)
-			over := was[[2]int{spine, at[1]}] == c.SpinePort && port != lft.NoPath && f.Fabric.Nodes[sw].Ports[port].Peer == f.Spines[f.LaneOf[cut[1]]].Node
-			if now[at] != port && !own && !over {
+		for e, port := range was {
+			if after.Tables.Port(after.Tables.Find(f.Fabric.Nodes[e.node].GUID), e.lid) != port && !over[e] {
 				moved++
 			}
 		}
 		part := float64(moved) / float64(len(was))
 		if part > 0.01 {
+			many++
 			t.Logf("tree %d: %d leaves, %d spines of %d cables, %d servers, %d dead, LMC %d: %d of %d entries move", i, spec.Leaves, spec.Spines, spec.Cables, len(f.Servers), len(dead), spec.LMC, moved, len(was))
 		}
 		worst, sum = max(worst, part), sum+part
 	}
-	if t.Logf("%d trees: %.4f of the entries on the mean, %.4f at worst", count, sum/float64(count), worst); sum/float64(count) > 0.012 {
+	mean := sum / float64(count)
+	if t.Logf("%d trees: %.4f of the entries on the mean, %.4f at worst, more than 0.01 on %d", count, mean, worst, many); mean > 0.01 {
 		t.Error("more entries move than need to")
 	}
 }

@@ -1,0 +1,178 @@
+package fors
+
+import "slices"
+
+// Repair is lanes for one LID a server on which no link has more than so many transfers: those of
+// the wish but for few, and where Wish.Stay is set all of them that are up. What finds no room
+// displaces something else, along the shortest chain that a search finds. It is false where it
+// finds none.
+func Repair(t *Tree, w Wish, transfers int) (via, down []Lane, ok bool) {
+	x, err := newOneLID(t, w, 1)
+	if err != nil {
+		return nil, nil, false
+	}
+	x.manner, x.repairs = shiftLast, true
+	l, budget := x.wished(transfers, x.size), destWork/64
+	if !l.repair(&budget) {
+		return nil, nil, false
+	}
+	return x.byLeaf(l.via), l.downs(), true
+}
+
+// repairSearch is how many units one search looks at.
+const repairSearch = 1 << 12
+
+// repair gives all that has no lane one, and takes from links what is too much for them.
+func (l *laning) repair(budget *int) bool {
+	for i, k := range l.via {
+		A, d := i/len(l.leafOf), i%len(l.leafOf)
+		if B := int(l.leafOf[d]); k != Local || A == B || !l.joined(A, B) {
+			continue
+		}
+		if k := l.best(A, d); k >= 0 {
+			l.put(A, d, Lane(k))
+		} else if !l.reseat(i) {
+			k, _ := l.lightest(A, d, -1, nil, 0)
+			l.put(A, d, Lane(k))
+		}
+	}
+	for at := range 2 * len(l.out) {
+		end, i, moves := at/len(l.out), at%len(l.out), true
+		for moves && l.overfull(end, i) > 0 {
+			moves = slices.ContainsFunc(l.onLink(end, i), l.reseat)
+		}
+	}
+	if !l.relieve(budget) {
+		return false
+	}
+	l.restore()
+	return true
+}
+
+// overfull is by how many transfers a link has too many, negative where there is room.
+func (l *laning) overfull(end, i int) int {
+	if end == outward {
+		return l.out[i] - l.slots
+	}
+	return l.in[i] - l.slots
+}
+
+// onLink lists the units of a link that may move.
+func (l *laning) onLink(end, i int) (units []int) {
+	servers, leaf, k := len(l.leafOf), i/l.lanes, i%l.lanes
+	if end == outward {
+		for d := range servers {
+			if unit := leaf*servers + d; int(l.via[unit]) == k && !l.stays(unit) {
+				units = append(units, unit)
+			}
+		}
+		return units
+	}
+	for A := range l.leaves {
+		for j := range l.size[leaf] {
+			if d := int(l.base[leaf]) + j; l.lands(A, d) == k && !l.stays(A*servers+d) {
+				units = append(units, A*servers+d)
+			}
+		}
+	}
+	return units
+}
+
+// stays tells whether a unit has to keep its lane.
+func (l *laning) stays(unit int) bool { return l.stay != nil && l.stay[unit] }
+
+// displaced is a unit on a chain, which takes the place of the one that comes after it.
+type displaced struct {
+	unit int
+	by   int  // the step that displaces it, −1 for none
+	to   Lane // by which that goes
+}
+
+// reseat gives a unit another lane, and each unit that this displaces.
+func (l *laning) reseat(unit int) bool {
+	servers := len(l.leafOf)
+	chain, seen := []displaced{{unit, -1, Local}}, map[int]bool{unit: true}
+	for at := 0; at < len(chain) && at < repairSearch; at++ {
+		A, d := chain[at].unit/servers, chain[at].unit%servers
+		B, from, fell := int(l.leafOf[d]), l.via[chain[at].unit], l.lands(A, d)
+		for i := range l.lanes { // beginning anywhere
+			k := (i + A + d) % l.lanes
+			if Lane(k) == from || !l.alive(A, B, k) {
+				continue
+			}
+			fall := l.down(d, k)
+			up, in := l.overfull(outward, A*l.lanes+k)+l.mult[A], l.overfull(inward, B*l.lanes+fall)
+			if fall != fell {
+				in += l.mult[A]
+			}
+			if up <= 0 && in <= 0 {
+				if l.follow(chain, at, Lane(k)) {
+					return true
+				}
+				continue
+			}
+			end, link := outward, A*l.lanes+k
+			if up <= 0 {
+				end, link = inward, B*l.lanes+fall
+			}
+			for _, other := range l.onLink(end, link) {
+				// it makes room on one link, or on both
+				if O := other / servers; seen[other] || l.mult[O] < max(up, in) || up > 0 && in > 0 && l.lands(O, other%servers) != fall {
+					continue
+				} else if up > 0 && in > 0 && int(l.leafOf[other%servers]) != B {
+					continue
+				}
+				seen[other] = true
+				chain = append(chain, displaced{other, at, Lane(k)})
+			}
+		}
+	}
+	return false
+}
+
+// follow moves the units of a chain from its end, at which there is room, and undoes that where
+// a link has too many transfers then and had room before.
+func (l *laning) follow(chain []displaced, at int, to Lane) bool {
+	servers := len(l.leafOf)
+	was := l.surplus()
+	l.log = l.log[:0]
+	for ; at >= 0; at, to = chain[at].by, chain[at].to {
+		unit := chain[at].unit
+		l.log = append(l.log, move{unit / servers, unit % servers, l.via[unit]})
+		l.put(unit/servers, unit%servers, to)
+	}
+	if last := l.log[len(l.log)-1]; last.from == Local && l.surplus() <= was || l.surplus() < was {
+		return true
+	}
+	for i := len(l.log) - 1; i >= 0; i-- {
+		l.put(l.log[i].A, l.log[i].d, l.log[i].from)
+	}
+	return false
+}
+
+// surplus is what links have too many.
+func (l *laning) surplus() (over int) {
+	for i := range l.out {
+		over += max(0, l.out[i]-l.slots) + max(0, l.in[i]-l.slots)
+	}
+	return over
+}
+
+// restore takes back what there is room for again.
+func (l *laning) restore() {
+	servers := len(l.leafOf)
+	for again := true; again; {
+		again = false
+		for unit, k := range l.wish {
+			A, d := unit/servers, unit%servers
+			if from := l.via[unit]; k != Local && k != from {
+				was := l.surplus()
+				if l.put(A, d, k); l.surplus() > was {
+					l.put(A, d, from)
+				} else {
+					again = true
+				}
+			}
+		}
+	}
+}

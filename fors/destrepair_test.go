@@ -1,0 +1,93 @@
+package fors
+
+import (
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// loads counts what lanes put on the links of a tree, out of leaves and into them, each lane a
+// spine of its own.
+func loads(t *Tree, via []Lane) (most int) {
+	var leafOf []int
+	for leaf, slots := range t.Slots {
+		leafOf = append(leafOf, slices.Repeat([]int{leaf}, len(slots))...)
+	}
+	load := map[[3]int]int{}
+	for i, k := range via {
+		A, B := i/len(leafOf), leafOf[i%len(leafOf)]
+		if A == B || k == Local {
+			continue
+		}
+		load[[3]int{outward, A, int(k)}] += len(t.Slots[A])
+		load[[3]int{inward, B, int(k)}] += len(t.Slots[A])
+	}
+	for _, n := range load {
+		most = max(most, n)
+	}
+	return most
+}
+
+// TestRepair has cables of trees fail whose lanes are known. Repair gives lanes to all that can
+// have one, none with more transfers than it is told; what has to stay does, and where keeping
+// all lanes that are up is possible, it keeps them.
+func TestRepair(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		tree := &Tree{Lanes: rapid.IntRange(2, 8).Draw(rt, "lanes")}
+		for range rapid.IntRange(2, 6).Draw(rt, "leaves") {
+			slots := make([]int, rapid.IntRange(1, 9).Draw(rt, "servers"))
+			for i := range slots {
+				slots[i] = i
+			}
+			tree.Slots = append(tree.Slots, slots)
+			tree.Up = append(tree.Up, slices.Repeat([]bool{true}, tree.Lanes))
+		}
+		via, _, err := ChooseLanes(tree, Wish{})
+		if err != nil {
+			rt.Fatal(err)
+		}
+		w := Wish{Via: via, Stay: make([]bool, len(via))}
+		for i := range w.Stay {
+			w.Stay[i] = rapid.IntRange(0, 3).Draw(rt, "stay") == 0
+		}
+		for range rapid.IntRange(1, 4).Draw(rt, "dead") {
+			tree.Up[rapid.IntRange(0, len(tree.Up)-1).Draw(rt, "leaf")][rapid.IntRange(0, tree.Lanes-1).Draw(rt, "lane")] = false
+		}
+		least, _, err := LeastOneLID(tree)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		room := least + rapid.IntRange(0, 3).Draw(rt, "more")
+		keeps := Keeps(tree, w, room)
+		now, _, ok := Repair(tree, w, room)
+		if !ok {
+			if keeps {
+				rt.Fatal("no lanes, and all that are up may stay")
+			}
+			return
+		}
+		if most := loads(tree, now); most > room {
+			rt.Fatalf("a link with %d transfers, want %d at most", most, room)
+		}
+		base := 0
+		for B, slots := range tree.Slots {
+			for d := base; d < base+len(slots); d++ {
+				for A := range tree.Slots {
+					i, up := A*tree.Servers()+d, false
+					for k := range tree.Lanes {
+						up = up || A != B && tree.Up[A][k] && tree.Up[B][k]
+					}
+					k := now[i]
+					if up != (k != Local) || k != Local && !(tree.Up[A][k] && tree.Up[B][k]) {
+						rt.Fatalf("leaf %d sends to server %d over lane %d", A, d, k)
+					}
+					if was := via[i]; was != Local && w.Stay[i] && tree.Up[A][was] && tree.Up[B][was] && k != was {
+						rt.Fatalf("leaf %d sends to server %d over lane %d, and lane %d had to stay", A, d, k, was)
+					}
+				}
+			}
+			base += len(slots)
+		}
+	})
+}
