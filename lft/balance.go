@@ -2,6 +2,54 @@ package lft
 
 import "github.com/forsd/forsd/topology"
 
+// Exchange follows what all hosts send to the base LIDs of all others at once, host by host and
+// switch by switch of the senders, and calls each with these, the number of packets, and the
+// ports of switches that they leave by. Packets that do not arrive are lost at a switch; that is
+// None for the others. The ports are those of each call alone.
+func (t *Tables) Exchange(f *topology.Fabric, hosts []topology.EndPort, each func(from int32, to, n int, way []topology.PortRef, lost int32)) {
+	out := make([][]uint8, len(f.Nodes))
+	for i := range f.Nodes {
+		if s := t.Find(f.Nodes[i].GUID); s >= 0 && f.Nodes[i].Kind == topology.Switch {
+			out[i] = t.Switches[s].Out
+		}
+	}
+	senders := make([]int, len(f.Nodes)) // [switch] hosts
+	var leaves []int32
+	for i := range hosts {
+		leaf := f.At(hosts[i].PortRef).Peer
+		if senders[leaf]++; senders[leaf] == 1 {
+			leaves = append(leaves, leaf)
+		}
+	}
+	var way []topology.PortRef
+	for d := range hosts {
+		home := f.At(hosts[d].PortRef)
+		last := topology.PortRef{Node: home.Peer, Port: home.PeerPort}
+		for _, leaf := range leaves {
+			n, at := senders[leaf], leaf
+			if leaf == home.Peer {
+				n--
+			}
+			if n == 0 {
+				continue
+			}
+			for way = way[:0]; at != topology.None && len(way) < len(f.Nodes); {
+				lid, here := int(hosts[d].LID), topology.PortRef{Node: at, Port: NoPath}
+				if lid < len(out[at]) {
+					here.Port = out[at][lid]
+				}
+				if int(here.Port) >= len(f.Nodes[at].Ports) || !f.At(here).Up() || here != last && f.Nodes[f.At(here).Peer].Kind != topology.Switch {
+					break
+				}
+				if way, at = append(way, here), f.At(here).Peer; here == last {
+					at = topology.None
+				}
+			}
+			each(leaf, d, n, way, at)
+		}
+	}
+}
+
 // Busiest is a directed cable with its transfers.
 type Busiest struct {
 	Transfers int
@@ -14,42 +62,21 @@ type Busiest struct {
 func (t *Tables) Busiest(tree *topology.FatTree) (most Busiest) {
 	f := tree.Fabric
 	first, ports := make([]int, len(f.Nodes)), 0 // [node] of its ports in load
-	out := make([][]uint8, len(f.Nodes))
 	for i := range f.Nodes {
-		n := &f.Nodes[i]
-		first[i], ports = ports, ports+len(n.Ports)
-		if s := t.Find(n.GUID); s >= 0 && n.Kind == topology.Switch {
-			out[i] = t.Switches[s].Out
-		}
+		first[i], ports = ports, ports+len(f.Nodes[i].Ports)
 	}
 	load := make([]int, ports)
-	senders := make([]int, len(f.Nodes)) // [switch] servers
-	var leaves []int32
-	for _, i := range tree.Servers {
-		at := tree.Hosts[i].At.Node
-		if senders[at]++; senders[at] == 1 {
-			leaves = append(leaves, at)
-		}
+	hosts := make([]topology.EndPort, len(tree.Servers))
+	for s, i := range tree.Servers {
+		hosts[s] = tree.Hosts[i].EndPort
 	}
-	for _, leaf := range leaves {
-		for _, i := range tree.Servers {
-			h := &tree.Hosts[i]
-			weight := senders[leaf]
-			if h.At.Node == leaf {
-				weight--
-			}
-			for at, hops := leaf, 0; hops < len(t.Switches) && int(h.LID) < len(out[at]); hops++ {
-				p := out[at][h.LID]
-				if int(p) >= len(f.Nodes[at].Ports) || !f.Nodes[at].Ports[p].Up() {
-					break
-				}
-				i := first[at] + int(p)
-				if load[i] += weight; load[i] > most.Transfers {
-					most = Busiest{load[i], topology.PortRef{Node: at, Port: p}}
-				}
-				at = f.Nodes[at].Ports[p].Peer
+	t.Exchange(f, hosts, func(_ int32, _, n int, way []topology.PortRef, _ int32) {
+		for _, p := range way {
+			i := first[p.Node] + int(p.Port)
+			if load[i] += n; load[i] > most.Transfers {
+				most = Busiest{load[i], p}
 			}
 		}
-	}
+	})
 	return most
 }

@@ -72,14 +72,9 @@ func NewSurvey(f *topology.Fabric, tables *lft.Tables, hosts []topology.EndPort)
 		}
 	}
 	for i := range hosts {
-		leaf := f.At(hosts[i].PortRef).Peer
-		if s.senders[leaf]++; s.senders[leaf] == 1 {
-			s.leaves = append(s.leaves, leaf)
-		}
+		s.senders[f.At(hosts[i].PortRef).Peer]++
 	}
-	for d := range hosts {
-		s.follow(d)
-	}
+	tables.Exchange(f, hosts, s.follow)
 	r.Pairs = r.Hosts * max(0, r.Hosts-1)
 	s.listFaults()
 	s.listPorts()
@@ -107,42 +102,23 @@ type surveyor struct {
 	*runner
 	hosts   []topology.EndPort
 	senders []int32 // [node] hosts on a switch
-	leaves  []int32 // switches with hosts
 	uses    []use   // [link]
 	waits   [][]int32
 	faults  map[fault]int
 	survey  Survey
 }
 
-// follow takes packets from every switch with hosts to host d.
-func (s *surveyor) follow(d int) {
-	to := &s.hosts[d]
-	home := s.f.At(to.PortRef)
-	for _, leaf := range s.leaves {
-		n := int(s.senders[leaf])
-		if leaf == home.Peer {
-			n--
-		}
-		if n == 0 {
-			continue
-		}
-		before := int32(-1)
-		at := leaf
-		for hops := 0; ; hops++ {
-			out := s.entry(at, to.LID)
-			link := s.first[at] + int32(out)
-			if out == lft.NoPath || hops == len(s.f.Nodes) || s.target[link].node == topology.None ||
-				!s.target[link].isSwitch && (s.target[link].node != to.Node || s.target[link].port != to.Port) {
-				s.faults[fault{at, to.LID}] += n
-				s.survey.Lost += n
-				break
-			}
-			s.pass(link, before, route{leaf, int32(d)}, n)
-			if !s.target[link].isSwitch {
-				break
-			}
-			before, at = link, s.target[link].node
-		}
+// follow counts n packets from the hosts of a switch to host d: see lft.Tables.Exchange.
+func (s *surveyor) follow(leaf int32, d, n int, way []topology.PortRef, lost int32) {
+	before := int32(-1)
+	for _, p := range way {
+		link := s.first[p.Node] + int32(p.Port)
+		s.pass(link, before, route{leaf, int32(d)}, n)
+		before = link
+	}
+	if lost != topology.None {
+		s.faults[fault{lost, s.hosts[d].LID}] += n
+		s.survey.Lost += n
 	}
 }
 
@@ -235,9 +211,9 @@ func (s *surveyor) listPorts() {
 // by one of its cables to other switches, and a host receives from all others by one.
 func (s *surveyor) fairShare() int {
 	least := len(s.hosts) - 1
-	for _, leaf := range s.leaves {
-		cables := len(s.f.Trunks(leaf))
-		if n := int(s.senders[leaf]); cables > 0 {
+	for leaf, n := range s.senders {
+		cables, n := len(s.f.Trunks(int32(leaf))), int(n)
+		if n > 0 && cables > 0 {
 			least = max(least, n*((len(s.hosts)-n+cables-1)/cables))
 		}
 	}
