@@ -48,8 +48,8 @@ func TestStages(t *testing.T) {
 		blocks int // of tables at most that change for it
 		better bool
 	}{
-		{0, "Leaf001/5", 0, 168, 46, false}, {0, "Mid002/6", 0, 144, 48, false}, {1, "Leaf001/5", 256, 168, 48, false},
-		{2, "Leaf001/5", 184, 168, 52, false}, {2, "Mid002/6", 164, 144, 72, true}, {2, "Top001", 164, 148, 260, true}, {4, "Leaf001/5", 166, 168, 108, false}, {4, "Top001", 128, 148, 450, false},
+		{0, "Leaf001/5", 0, 168, 46, false}, {0, "Mid002/6", 0, 132, 48, false}, {1, "Leaf001/5", 256, 168, 48, false},
+		{2, "Leaf001/5", 184, 168, 52, false}, {2, "Mid002/6", 164, 132, 72, false}, {2, "Top001", 168, 140, 260, true}, {4, "Leaf001/5", 166, 168, 108, false}, {4, "Top001", 132, 140, 450, false},
 	} {
 		t.Run(c.dead+" at LMC "+port(int(c.lmc)), func(t *testing.T) {
 			spec.LMC = c.lmc
