@@ -66,11 +66,13 @@ func (m *maker) attempt(ctx context.Context) {
 	}
 }
 
-// auto searches a little, tries the orbits of a symmetry, colours with Λ steps, searches for as long as it may,
-// and then colours with more steps. What a colouring leaves over gets steps of its own,
-// so that there is an answer whenever time is up.
+// auto searches a little, tries the orbits of a symmetry, colours, searches for as long as it
+// may, and then colours on from the best schedule. What a colouring leaves over gets steps of
+// its own, so that there is an answer whenever time is up. Where time is not up, no other
+// method has a better one.
 func (m *maker) auto(ctx context.Context) {
 	m.offer(MethodRoundRobin, RoundRobin(ctx, m.t))
+	m.offer(MethodRandom, Random(ctx, m.t, m.o.Seed))
 	var s *searcher
 	first := m.o.Nodes / 16
 	if m.searchable(ctx) {
@@ -84,16 +86,13 @@ func (m *maker) auto(ctx context.Context) {
 	if m.complete(ctx); m.done(ctx) {
 		return
 	}
-	large := m.t.Len() > maxSearched
-	if large { // what Dsatur leaves for more than Λ steps is soon coloured
-		m.offer(MethodDsatur, Dsatur(ctx, m.t))
+	m.offer(MethodDsatur, Dsatur(ctx, m.t))
+	if m.alone(ctx); m.done(ctx) {
+		return
 	}
 	c := m.newColouring(ctx, m.r.Bound)
 	if m.colour(ctx, c); m.done(ctx) {
 		return
-	}
-	if !large {
-		m.offer(MethodDsatur, Dsatur(ctx, m.t))
 	}
 	if s != nil && !m.done(ctx) && !m.r.NoLiquid {
 		m.search(ctx, s, m.o.Nodes-first)
@@ -103,7 +102,22 @@ func (m *maker) auto(ctx context.Context) {
 	}
 }
 
-// symmetric schedules the orbits of a symmetry of the traffic, if it has one: of one shift,
+// alone colours without regard to the schedule at hand.
+func (m *maker) alone(ctx context.Context) {
+	if m.done(ctx) || m.quotient {
+		return
+	}
+	within, cancel := half(ctx)
+	defer cancel()
+	o := m.o
+	o.Method = MethodColouring
+	q := &maker{t: m.t, o: o, r: &Result{Bound: m.t.Duration()}}
+	q.attempt(within)
+	m.r.Moves += q.r.Moves
+	m.offer(q.r.Method, q.r.Schedule)
+}
+
+// symmetric schedules the orbits of symmetries of the traffic, if it has any: of one shift,
 // then of more and more together, by which there are fewer orbits. All are searched before
 // more is tried.
 func (m *maker) symmetric(ctx context.Context) {
@@ -113,13 +127,9 @@ func (m *maker) symmetric(ctx context.Context) {
 	within, cancel := half(ctx)
 	defer cancel()
 	search := m.o
-	search.Method = MethodSearch
+	search.Method, search.Nodes = MethodSearch, m.o.Nodes/16
 	var list []*orbits
 	for o := range m.t.orbits(within) {
-		search.Nodes = m.o.Nodes / 16
-		if len(list) == 1 { // one shift, and all there is, have a schedule soon, or hardly ever
-			search.Nodes = m.o.Nodes / 2
-		}
 		if m.scheduleOrbits(within, o, search); m.done(within) {
 			return
 		}

@@ -20,79 +20,66 @@ type orbits struct {
 // mostSymmetric bounds the nodes among which a symmetry is looked for.
 const mostSymmetric = 1024
 
-// orbits finds a symmetry of many steps, none where it knows none: the nodes in their order
-// are taken for a grid of blocks, which is shifted along a side or a diagonal, by one or by
-// two, where routes differ from one to the next. Switches of a torus are such blocks of
-// hosts. Next come the orbits of that shift and of others together, by which there are
-// fewer.
+// orbits finds symmetries, whatever the numbers of nodes and links are: first those by which
+// every node comes back after the same number of steps, as many as there can be; then more and
+// more of them together, by which there are fewer orbits. There are up to mostAlike of each
+// number of orbits.
 func (t *Traffic) orbits(ctx context.Context) iter.Seq[*orbits] {
 	return func(yield func(*orbits) bool) {
 		s := newSymmetries(t)
 		if s == nil {
 			return
 		}
-		for _, g := range grids(int(s.n)) {
-			if ctx.Err() != nil {
-				return
-			}
-			first := s.carry(g)
-			if first == nil {
-				continue
-			}
-			if o := s.orbitsOf(first); o != nil {
-				if yield(o) {
-					s.with(ctx, g, first, o, yield)
+		elements := s.elements(s.generators(ctx))
+		var by []*carried
+		for {
+			next, more := s.enlarged(ctx, by, elements)
+			for _, o := range more {
+				if !yield(o) {
+					return
 				}
+			}
+			if next == nil {
 				return
+			}
+			if by = append(by, next); len(by) == 1 {
+				slices.SortStableFunc(elements, func(a, b element) int { return cmp.Compare(a.order, b.order) })
+				elements = elements[:min(len(elements), mostTried)]
 			}
 		}
 	}
 }
 
-// mostParts is into how many parts a side is cut at most to shift by one of them.
-const mostParts = 7
-
-// with yields the orbits of a shift and shifts by a part of the sides together, those of all
-// these and half a turn, and those of shifts and half turns of other grids as well, as far
-// as there are fewer each time.
-func (s *symmetries) with(ctx context.Context, g grid, first *carried, o *orbits, yield func(*orbits) bool) {
-	at := func(down, right int, turned bool) grid { return grid{g.rows, g.columns, g.block, down, right, turned} }
-	var parts, others []grid
-	for n := 2; n <= mostParts; n++ {
-		for _, shift := range [][2]int{{1, 0}, {0, 1}, {1, 1}, {1, n - 1}} {
-			if g.rows*shift[0]%n == 0 && g.columns*shift[1]%n == 0 {
-				parts = append(parts, at(g.rows*shift[0]/n, g.columns*shift[1]/n, false))
-			}
+// enlarged adds an element to some symmetries: the first one, or one that leaves as many orbits
+// as another one can. It lists the orbits, one of each kind of element, and what has led to the
+// first of them: elements that carry nodes as far are mostly of a kind.
+func (s *symmetries) enlarged(ctx context.Context, by []*carried, elements []element) (next *carried, list []*orbits) {
+	had := s.t.Len()
+	if len(by) > 0 {
+		had = len(s.orbitsOf(by...).members)
+	}
+	kinds := map[int]bool{}
+	for _, e := range elements {
+		if ctx.Err() != nil || len(by) == 0 && len(list) > 0 && (len(list) == mostAlike || e.order < len(list[0].members[0])) {
+			break
+		}
+		c := s.carry(e.to)
+		if c == nil || kinds[e.far] {
+			continue
+		}
+		o := s.orbitsOf(append(slices.Clone(by), c)...)
+		if o == nil || len(o.members) >= had || len(list) > 0 && len(o.members) < len(list[0].members) {
+			continue
+		}
+		if len(list) == 0 || len(o.members) > len(list[0].members) {
+			next, list = c, nil
+			clear(kinds)
+		}
+		if kinds[e.far] = true; len(list) < mostAlike {
+			list = append(list, o)
 		}
 	}
-	turns := []grid{at(0, 0, true), at(0, 1, true), at(1, 0, true), at(1, 1, true)}
-	for _, h := range grids(int(s.n)) {
-		others = append(others, h)
-		h.turned = true
-		others = append(others, h)
-	}
-	by := []*carried{first}
-	for _, more := range [][]grid{parts, turns, others} {
-		had := o
-		for _, h := range more {
-			if ctx.Err() != nil {
-				return
-			}
-			c := s.carry(h)
-			if c == nil {
-				continue
-			}
-			by = append(by, c)
-			if fewer := s.orbitsOf(by...); fewer != nil && len(fewer.members) < len(o.members) {
-				o = fewer
-				continue
-			}
-			by = by[:len(by)-1]
-		}
-		if o != had && !yield(o) {
-			return
-		}
-	}
+	return next, list
 }
 
 // nodes lists those that send or receive, and the place of each in the list.
@@ -109,58 +96,6 @@ func (t *Traffic) nodes() (nodes []int32, place map[int32]int32) {
 	return nodes, place
 }
 
-// grid is rows × columns of blocks, shifted down and right.
-type grid struct {
-	rows, columns, block, down, right int
-	turned                            bool // by half a turn, before it is shifted
-}
-
-// order is after how many shifts everything is where it was.
-func (g grid) order() int {
-	a, b := g.rows/divisor(g.rows, g.down), g.columns/divisor(g.columns, g.right)
-	return a / divisor(a, b) * b
-}
-
-// divisor is the greatest common one.
-func divisor(a, b int) int {
-	for b > 0 {
-		a, b = b, a%b
-	}
-	return a
-}
-
-// to is where a shift puts a node.
-func (g grid) to(node int32) int32 {
-	block := int(node) / g.block
-	i, j := block/g.columns, block%g.columns
-	if g.turned {
-		i, j = g.rows-i, g.columns-j
-	}
-	i, j = (i+g.down)%g.rows, (j+g.right)%g.columns
-	return int32((i*g.columns+j)*g.block + int(node)%g.block)
-}
-
-// grids lists those of so many nodes, the longest orders first, of equals those shifted by one.
-func grids(n int) (list []grid) {
-	for by := 1; by <= 2; by++ {
-		for block := 1; block < n; block++ {
-			for rows := 1; n%block == 0 && rows <= n/block; rows++ {
-				columns := n / block / rows
-				if rows*columns*block != n {
-					continue
-				}
-				for _, shift := range [][2]int{{by, by}, {by, columns - by}, {by, 0}, {0, by}} {
-					if rows > max(shift[0], 1) && columns > shift[1] && shift[1] >= 0 {
-						list = append(list, grid{rows, columns, block, shift[0], shift[1], false})
-					}
-				}
-			}
-		}
-	}
-	slices.SortStableFunc(list, func(a, b grid) int { return cmp.Compare(b.order(), a.order()) })
-	return list
-}
-
 // symmetries tries permutations of the nodes.
 type symmetries struct {
 	t      *Traffic
@@ -171,6 +106,8 @@ type symmetries struct {
 	linked map[uint64]Link // by the sum of its transfers' hashes
 	twin   []bool          // [link] another one has the same transfers, and stands for it
 	order  []Link          // rare loads first: they soon tell what is no symmetry
+
+	refined int // colourings
 }
 
 // newSymmetries prepares a traffic, nil where it is not one for symmetries.
@@ -225,18 +162,14 @@ type carried struct {
 	to   []Link
 }
 
-// carry is what a shift does, nil where it is no symmetry.
-func (s *symmetries) carry(g grid) *carried {
-	shift := make([]int32, s.n)
-	for i := range shift {
-		shift[i] = g.to(int32(i))
-	}
+// carry is what a permutation of the nodes does, nil where it is not a symmetry.
+func (s *symmetries) carry(to []int32) *carried {
 	c := &carried{make([]Transfer, s.t.Len()), make([]Link, s.t.links)}
 	for _, l := range s.order {
 		sum := uint64(0)
 		for _, x := range s.t.Users(l) {
 			e := s.ends[x]
-			if c.next[x] = s.at[shift[e.Src]*s.n+shift[e.Dst]]; c.next[x] < 0 {
+			if c.next[x] = s.at[to[e.Src]*s.n+to[e.Dst]]; c.next[x] < 0 {
 				return nil
 			}
 			sum += s.hash[c.next[x]]

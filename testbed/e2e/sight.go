@@ -146,7 +146,42 @@ func (s *Site) tool(ctx context.Context, name string, args ...string) (text []by
 // every LID is reached from every leaf that shares a spine with its owner, and
 // the plans that the API hands out, the one for base LIDs too, fulfil invariant 1 on
 // them. A LID that dump_fts cannot read counts as planned.
+//
+// Where forsd has gone on meanwhile, by itself, as with a cable that is well again, what was
+// read is of different moments: it is checked again when forsd is at rest.
 func (s *Site) Check(ctx context.Context) (*Sight, error) {
+	for {
+		before, err := s.moment(ctx)
+		if err != nil {
+			return nil, err
+		}
+		sight, err := s.check(ctx)
+		if err == nil {
+			return sight, nil
+		}
+		if after, e := s.moment(ctx); e != nil || after == before {
+			return nil, err
+		}
+		if _, e := s.Settled(ctx, nil); e != nil {
+			return nil, errors.Join(err, e)
+		}
+	}
+}
+
+// moment tells apart what is in force at different times.
+func (s *Site) moment(ctx context.Context) (string, error) {
+	st, err := s.Client.Status(ctx)
+	if err != nil {
+		return "", err
+	}
+	base := uint64(0)
+	if st.Base != nil {
+		base = st.Base.Epoch
+	}
+	return fmt.Sprint(st.Epoch, base, st.LastEvent, st.OpenSM.TablesMatch), nil
+}
+
+func (s *Site) check(ctx context.Context) (*Sight, error) {
 	if err := s.dumped(ctx); err != nil {
 		return nil, err
 	}
