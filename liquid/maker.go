@@ -72,7 +72,6 @@ func (m *maker) attempt(ctx context.Context) {
 // method has a better one.
 func (m *maker) auto(ctx context.Context) {
 	m.offer(MethodRoundRobin, RoundRobin(ctx, m.t))
-	m.offer(MethodRandom, Random(ctx, m.t, m.o.Seed))
 	var s *searcher
 	first := m.o.Nodes / 16
 	if m.searchable(ctx) {
@@ -86,6 +85,7 @@ func (m *maker) auto(ctx context.Context) {
 	if m.complete(ctx); m.done(ctx) {
 		return
 	}
+	m.offer(MethodRandom, Random(ctx, m.t, m.o.Seed))
 	m.offer(MethodDsatur, Dsatur(ctx, m.t))
 	if m.alone(ctx); m.done(ctx) {
 		return
