@@ -155,7 +155,7 @@ mpi-suites: deps
 mutants:
 	$(foreach package,controller internal/delivery internal/linkstate internal/standby,$(GO) run ./lab/mutate -min 90 ./$(package) -rapid.checks=300 &&) true
 	$(GO) run ./lab/mutate -min 95 ./verify -rapid.checks=60
-	$(GO) run ./lab/mutate -min 85 ./phasetable -rapid.checks=50
+	$(GO) run ./lab/mutate -min 90 ./phasetable -rapid.checks=50
 
 # Faults planted in forsd, and which nets catch them: each is caught by two or more.
 # PLANTEDFLAGS are those of lab/planted; -without judge takes a net away.
