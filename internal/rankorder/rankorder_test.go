@@ -30,11 +30,11 @@ func walk(t *testing.T, f *topology.Fabric, tables *lft.Tables, ranks []topology
 		power *= 2
 	}
 	rest := n - power
-	old := func(new int) int {
-		if new < rest {
-			return 2*new + 1
+	old := func(renamed int) int {
+		if renamed < rest {
+			return 2*renamed + 1
 		}
-		return new + rest
+		return renamed + rest
 	}
 	var rows []sim.Row
 	for r := range n {
