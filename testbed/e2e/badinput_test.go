@@ -37,9 +37,11 @@ func TestDumpSpoiled(t *testing.T) {
 		{"empty", nil, opensm.DumpIncomplete},
 	} {
 		x.ok(os.WriteFile(x.SubnetFile(), c.text, 0o644))
-		st := x.warned(c.code)
-		if st.Epoch != epoch || st.State != "idle" || !st.OpenSM.TablesMatch {
-			t.Errorf("%s: epoch %d is %s, and was %d", c.name, st.Epoch, st.State, epoch)
+		st := x.until("forsd is at rest, and warns of "+c.name, func(st *api.Status) bool {
+			return HasWarning(st, c.code) && st.State == "idle" && st.OpenSM.TablesMatch
+		})
+		if st.Epoch != epoch {
+			t.Errorf("%s: epoch %d became %d", c.name, epoch, st.Epoch)
 		}
 		x.ok(x.SM.Sweep(x.ctx))
 		st = x.until("the warning is over", func(st *api.Status) bool { return !HasWarning(st, c.code) && st.State == "idle" })

@@ -270,7 +270,7 @@ func TestMonitoring(t *testing.T) {
 	x.settled(Cable(1, 2, "missing"))
 	m.comes(func(ctx context.Context) error {
 		alerts, err := m.alerts(ctx)
-		if err == nil && (!strings.Contains(alerts["FabricCableDown"]["runbook_url"], "#warnings") || alerts["ForsdDegraded"] == nil || !m.mail.has(`"status":"firing"`, `"FabricCableDown"`)) {
+		if err == nil && (!strings.Contains(alerts["FabricCableDown"]["runbook_url"], "warnings.md#cable-down") || alerts["ForsdDegraded"] == nil || !m.mail.has(`"status":"firing"`, `"FabricCableDown"`)) {
 			err = fmt.Errorf("the alerts are %v", alerts)
 		}
 		return err
