@@ -288,8 +288,15 @@ func (w *baseWays) spread() bool {
 	w.again(late)
 	if group := int32(w.Plan.Group); !w.laned || w.mayTrade() {
 		w.fair = max(w.fair+group-1, int32(crowd*float64(w.fair))) / group * group
-		for !w.relieve() {
-			w.fair += group
+		failed := w.fair - group
+		for step := group; !w.relieve(); step *= 2 {
+			failed, w.fair = w.fair, w.fair+step
+		}
+		for w.fair-failed > group {
+			had := w.fair
+			if w.fair = failed + (had-failed)/group/2*group; !w.relieve() {
+				failed, w.fair = w.fair, had
+			}
 		}
 	}
 	return true

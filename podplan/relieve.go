@@ -7,16 +7,22 @@ import "slices"
 const (
 	patience = 32
 	keepOff  = 16
+
+	mostCables = 4 // of a way
 )
 
 // relieve moves ways off cables that carry more than a fair share, few of them those of the
 // whole tree (a tabu search): always one of the fullest cable goes where it costs least. It is
 // false, and moves none, if that does not relieve all.
 func (w *baseWays) relieve() bool {
-	left, total := len(w.way)/moreMoves, int64(0)
+	left, total, units := len(w.way)/moreMoves, int64(0), int64(0)
 	for _, n := range w.load {
 		over := int64(max(0, n-w.fair))
 		total += over * over
+		units += over
+	}
+	if units > mostCables*int64(left+w.moved()) {
+		return false // those that may move are too few
 	}
 	if w.steps == nil {
 		w.steps = make([][]int32, len(w.load))
