@@ -107,14 +107,20 @@ func (m *maker) alone(ctx context.Context) {
 	if m.done(ctx) || m.quotient {
 		return
 	}
+	r := m.coloured(ctx, m.t, m.o.Moves)
+	m.offer(r.Method, r.Schedule)
+}
+
+// coloured is a schedule of a traffic by colouring alone.
+func (m *maker) coloured(ctx context.Context, t *Traffic, moves int64) *Result {
 	within, cancel := half(ctx)
 	defer cancel()
 	o := m.o
-	o.Method = MethodColouring
-	q := &maker{t: m.t, o: o, r: &Result{Bound: m.t.Duration()}}
+	o.Method, o.Moves = MethodColouring, moves
+	q := &maker{t: t, o: o, r: &Result{Bound: t.Duration()}}
 	q.attempt(within)
 	m.r.Moves += q.r.Moves
-	m.offer(q.r.Method, q.r.Schedule)
+	return q.r
 }
 
 // symmetric schedules the orbits of symmetries of the traffic, if it has any: of one shift,
@@ -201,6 +207,7 @@ func half(ctx context.Context) (context.Context, context.CancelFunc) {
 func (m *maker) search(ctx context.Context, s *searcher, nodes int64) {
 	within, cancel := half(ctx)
 	defer cancel()
+	before := s.nodes
 	switch s.run(within, nodes) {
 	case found:
 		m.offer(MethodSearch, s.schedule())
@@ -211,7 +218,7 @@ func (m *maker) search(ctx context.Context, s *searcher, nodes int64) {
 			m.begun = s.schedule()
 		}
 	}
-	m.r.Nodes = s.nodes
+	m.r.Nodes += s.nodes - before
 }
 
 // complete adds steps to those that a search has had, for the transfers that are left: they
@@ -232,18 +239,9 @@ func (m *maker) complete(ctx context.Context) {
 			rest = append(rest, Transfer(x))
 		}
 	}
-	within, cancel := half(ctx)
-	defer cancel()
-	o := m.o
-	o.Method, o.Moves = MethodColouring, o.Moves/16
-	t := m.t.only(rest)
-	q := &maker{t: t, o: o, r: &Result{Bound: t.Duration()}}
-	q.attempt(within)
-	if q.r.Schedule == nil {
-		return
+	if r := m.coloured(ctx, m.t.only(rest), m.o.Moves/16); r.Schedule != nil {
+		m.offer(MethodColouring, append(m.begun, r.Schedule.of(rest)...))
 	}
-	m.r.Moves += q.r.Moves
-	m.offer(MethodColouring, append(m.begun, q.r.Schedule.of(rest)...))
 }
 
 // newColouring prepares a colouring with the given number of steps. It begins
@@ -304,9 +302,10 @@ func (m *maker) colour(ctx context.Context, c *repairer) {
 	}
 	within, cancel := half(ctx)
 	defer cancel()
+	before := c.moves
 	c.run(within, m.o.Moves)
 	m.offer(MethodColouring, c.completed())
-	m.r.Moves = c.moves
+	m.r.Moves += c.moves - before
 }
 
 // colourUp looks for the fewest steps that all transfers have room in, between those of

@@ -32,8 +32,8 @@ func (t *Traffic) orbits(ctx context.Context) iter.Seq[*orbits] {
 		}
 		elements := s.elements(s.generators(ctx))
 		var by []*carried
-		for {
-			next, more := s.enlarged(ctx, by, elements)
+		for had := t.Len(); ; {
+			next, more := s.enlarged(ctx, by, had, elements)
 			for _, o := range more {
 				if !yield(o) {
 					return
@@ -42,6 +42,7 @@ func (t *Traffic) orbits(ctx context.Context) iter.Seq[*orbits] {
 			if next == nil {
 				return
 			}
+			had = len(more[0].members)
 			if by = append(by, next); len(by) == 1 {
 				slices.SortStableFunc(elements, func(a, b element) int { return cmp.Compare(a.order, b.order) })
 				elements = elements[:min(len(elements), mostTried)]
@@ -50,21 +51,21 @@ func (t *Traffic) orbits(ctx context.Context) iter.Seq[*orbits] {
 	}
 }
 
-// enlarged adds an element to some symmetries: the first one, or one that leaves as many orbits
-// as another one can. It lists the orbits, one of each kind of element, and what has led to the
-// first of them: elements that carry nodes as far are mostly of a kind.
-func (s *symmetries) enlarged(ctx context.Context, by []*carried, elements []element) (next *carried, list []*orbits) {
-	had := s.t.Len()
-	if len(by) > 0 {
-		had = len(s.orbitsOf(by...).members)
-	}
+// enlarged adds an element to some symmetries, which have had so many orbits: the first one, or
+// one that leaves as many orbits as another one can. It lists the orbits, one of each kind of
+// element, and the symmetry added for the first of them: elements that carry nodes as far are
+// mostly of a kind.
+func (s *symmetries) enlarged(ctx context.Context, by []*carried, had int, elements []element) (next *carried, list []*orbits) {
 	kinds := map[int]bool{}
 	for _, e := range elements {
 		if ctx.Err() != nil || len(by) == 0 && len(list) > 0 && (len(list) == mostAlike || e.order < len(list[0].members[0])) {
 			break
 		}
+		if kinds[e.far] {
+			continue
+		}
 		c := s.carry(e.to)
-		if c == nil || kinds[e.far] {
+		if c == nil {
 			continue
 		}
 		o := s.orbitsOf(append(slices.Clone(by), c)...)

@@ -49,7 +49,7 @@ and counts as one that was never isolated. The cable is named by either end.`,
 		Example: "  forsctl cables release Leaf007/31",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return answer(cmd, func(ctx context.Context, c *api.Client) (*api.Change, error) { return c.ReleaseCable(ctx, args[0]) }, printChange)
+			return command.Answer(cmd, with, func(ctx context.Context, c *api.Client) (*api.Change, error) { return c.ReleaseCable(ctx, args[0]) }, printChange)
 		},
 	})
 	return cmd

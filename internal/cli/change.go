@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/internal/command"
 )
 
 func rerouteCommand() *cobra.Command {
@@ -21,7 +22,7 @@ them, and read them back, and waits until that is done. Where the plan in force
 is still the right one, the epoch stays.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return answer(cmd, func(ctx context.Context, c *api.Client) (*api.Change, error) { return c.Reroute(ctx) }, printChange)
+			return command.Answer(cmd, with, func(ctx context.Context, c *api.Client) (*api.Change, error) { return c.Reroute(ctx) }, printChange)
 		},
 	}
 }
@@ -40,7 +41,7 @@ reason and exit code 1, where it does not hold any more; nothing changes then.`,
 			if err != nil || n == 0 {
 				return fmt.Errorf("%q is no epoch: want a number that forsctl epochs lists", args[0])
 			}
-			return answer(cmd, func(ctx context.Context, c *api.Client) (*api.Change, error) { return c.Rollback(ctx, n) }, printChange)
+			return command.Answer(cmd, with, func(ctx context.Context, c *api.Client) (*api.Change, error) { return c.Rollback(ctx, n) }, printChange)
 		},
 	}
 }
@@ -61,7 +62,7 @@ keeps the warning configuration-refused until a reload succeeds.
 		Example: "  sudo forsctl reload --dry-run\n  sudo forsctl reload",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return answer(cmd, func(ctx context.Context, c *api.Client) (*api.Reload, error) {
+			return command.Answer(cmd, with, func(ctx context.Context, c *api.Client) (*api.Reload, error) {
 				return c.Reload(ctx, api.ReloadRequest{DryRun: dry})
 			}, func(w io.Writer, out *api.Reload) {
 				fmt.Fprintf(w, "file\t%s is valid\n", out.File)

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"net/http"
 	"os"
@@ -104,17 +103,6 @@ func unreached(me *rights.ID, addr string, err error) error {
 func timeout(cmd *cobra.Command) time.Duration {
 	t, _ := cmd.Flags().GetDuration("timeout")
 	return t
-}
-
-// answer asks forsd and shows what it answers.
-func answer[T any](cmd *cobra.Command, ask func(context.Context, *api.Client) (T, error), text func(w io.Writer, answer T)) error {
-	return with(cmd, func(ctx context.Context, c *api.Client) error {
-		a, err := ask(ctx, c)
-		if err != nil {
-			return err
-		}
-		return command.Show(cmd, a, func(w io.Writer) { text(w, a) })
-	})
 }
 
 // ask sends a request to an endpoint that the client has no method for.

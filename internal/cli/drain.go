@@ -122,7 +122,7 @@ then on.`,
 		Example: "  forsctl undrain Spine012\n  forsctl undrain all",
 		Args:    cobra.MinimumNArgs(1), ValidArgsFunction: drainNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return answer(cmd, func(ctx context.Context, c *api.Client) (*api.Drained, error) { return c.Undrain(ctx, args...) }, func(w io.Writer, out *api.Drained) {
+			return command.Answer(cmd, with, func(ctx context.Context, c *api.Client) (*api.Drained, error) { return c.Undrain(ctx, args...) }, func(w io.Writer, out *api.Drained) {
 				for i := range out.Drains {
 					fmt.Fprintf(w, "%s is given back\n", out.Drains[i].Name)
 				}

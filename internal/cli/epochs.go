@@ -19,7 +19,7 @@ func epochsCommand() *cobra.Command {
 		Example: "  forsctl epochs\n  forsctl diff 41 42",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return answer(cmd, func(ctx context.Context, c *api.Client) (api.EpochList, error) {
+			return command.Answer(cmd, with, func(ctx context.Context, c *api.Client) (api.EpochList, error) {
 				list, err := c.Epochs(ctx)
 				return api.EpochList{Epochs: list}, err
 			}, func(w io.Writer, all api.EpochList) {

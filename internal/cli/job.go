@@ -210,7 +210,7 @@ func jobListCommand() *cobra.Command {
 		Short:   "List the jobs",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return answer(cmd, func(ctx context.Context, c *api.Client) (api.JobList, error) {
+			return command.Answer(cmd, with, func(ctx context.Context, c *api.Client) (api.JobList, error) {
 				jobs, err := c.Jobs(ctx)
 				return api.JobList{Jobs: append([]api.Job{}, jobs...)}, err
 			}, func(w io.Writer, all api.JobList) {

@@ -69,7 +69,7 @@ func tokenListCommand() *cobra.Command {
 		Example: "  forsctl token list",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return answer(cmd, func(ctx context.Context, c *api.Client) (api.TokenList, error) {
+			return command.Answer(cmd, with, func(ctx context.Context, c *api.Client) (api.TokenList, error) {
 				tokens, err := c.Tokens(ctx)
 				return api.TokenList{Tokens: tokens}, err
 			}, func(w io.Writer, all api.TokenList) {
@@ -90,7 +90,7 @@ func tokenRevokeCommand() *cobra.Command {
 		Example: "  forsctl token revoke grafana",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return answer(cmd, func(ctx context.Context, c *api.Client) (*access.Token, error) { return c.RevokeToken(ctx, args[0]) },
+			return command.Answer(cmd, with, func(ctx context.Context, c *api.Client) (*access.Token, error) { return c.RevokeToken(ctx, args[0]) },
 				func(w io.Writer, was *access.Token) { fmt.Fprintf(w, "token %s is revoked\n", was.Name) })
 		},
 	}

@@ -133,6 +133,17 @@ func Show(cmd *cobra.Command, v any, text func(w io.Writer)) error {
 	return err
 }
 
+// Answer asks by a client that with opens, and shows the answer.
+func Answer[C, T any](cmd *cobra.Command, with func(*cobra.Command, func(context.Context, C) error) error, ask func(context.Context, C) (T, error), text func(w io.Writer, answer T)) error {
+	return with(cmd, func(ctx context.Context, c C) error {
+		a, err := ask(ctx, c)
+		if err != nil {
+			return err
+		}
+		return Show(cmd, a, func(w io.Writer) { text(w, a) })
+	})
+}
+
 // Confirm asks a question on a terminal, and fails where the answer is not yes. Elsewhere
 // nobody is there to answer, and the flag --yes answers beforehand.
 func Confirm(cmd *cobra.Command, question string, yes bool) error {

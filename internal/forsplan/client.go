@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"net/http"
 	"syscall"
@@ -38,17 +37,6 @@ func with(cmd *cobra.Command, f func(context.Context, *api.Client) error) error 
 		return command.Violated{Err: err}
 	}
 	return err
-}
-
-// answer asks the service and shows its answer.
-func answer[T any](cmd *cobra.Command, ask func(context.Context, *api.Client) (T, error), text func(w io.Writer, answer T)) error {
-	return with(cmd, func(ctx context.Context, c *api.Client) error {
-		a, err := ask(ctx, c)
-		if err != nil {
-			return err
-		}
-		return command.Show(cmd, a, func(w io.Writer) { text(w, a) })
-	})
 }
 
 // ids completes the argument SESSION, which a shell waits a second for.

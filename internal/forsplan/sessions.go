@@ -161,7 +161,7 @@ func (x *sessionKind[S, F]) listCommand() *cobra.Command {
 		Short:   "List the sessions",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return answer(cmd, x.all, func(w io.Writer, all map[string][]S) {
+			return command.Answer(cmd, with, x.all, func(w io.Writer, all map[string][]S) {
 				fmt.Fprintf(w, "session\tname\t%s\tplanned\trefused\tasked for last\tfailed\n", x.size)
 				for _, s := range all["sessions"] {
 					h, _ := x.parts(&s)
