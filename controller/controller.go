@@ -53,7 +53,7 @@ type Controller struct {
 	confirmedID string // the fabric whose tables were read back and are those of the table file still
 	closed      []Lane // lanes that some tables which the switches may hold do not carry, ascending
 
-	force     bool   // signal even when the table file did not change, and plan anew
+	force     bool   // signal even when the table file did not change, and make a new plan
 	early     bool   // in Signalling: a dump came before the signal was answered for
 	noPlan    bool   // the last plan asked for could not be made
 	refusal   string // the fabric that is refused because of its plan, empty for none
@@ -123,7 +123,7 @@ func (c *Controller) seen(now time.Time, s Snapshot, swept bool) {
 	c.swept = swept || c.swept && c.latest.ID == s.ID
 	c.latest, c.withheld = &s, union(s.Withheld, nil) // work under way takes it up at its end
 	if swept && c.Busy() && c.work.Kind == OwnRoutes {
-		c.auditDue = true // the manager may have routed it anew
+		c.auditDue = true // the manager may have routed it again
 	}
 	if c.Doubts() {
 		c.suspect(now)
@@ -184,7 +184,7 @@ func (c *Controller) restarted(now time.Time) {
 	}
 }
 
-// Overtaken tells whether a fabric has been seen, and is believed, that the work
+// Overtaken reports whether a fabric has been seen, and is believed, that the work
 // under way is not for.
 func (c *Controller) Overtaken() bool {
 	return c.Busy() && c.latest.ID != c.work.ID && !c.Doubts()
@@ -196,7 +196,7 @@ func (c *Controller) believe(now time.Time) {
 	c.latest.Lost = 0
 	c.clear(FabricIncomplete)
 	if c.latest.Kind != OwnRoutes {
-		c.flaps.observe(now, minus(c.latest.Down, c.withheld), c.set) // of those, nobody expects that they stay up
+		c.flaps.observe(now, minus(c.latest.Down, c.withheld), c.set) // those are not expected to stay up
 	}
 }
 
@@ -292,7 +292,7 @@ func (c *Controller) readBack() {
 	c.do(ReadBack{Fabric: c.work, Hold: c.held})
 }
 
-// overtaken restarts the work when a different fabric was seen meanwhile.
+// overtaken restarts the work when a different fabric has been seen since.
 func (c *Controller) overtaken(now time.Time) bool {
 	if c.latest.ID == c.work.ID || c.Doubts() {
 		return false
@@ -301,7 +301,7 @@ func (c *Controller) overtaken(now time.Time) bool {
 	return true
 }
 
-// reroute does everything anew, at an operator's word.
+// reroute does everything again, at an operator's word.
 func (c *Controller) reroute(now time.Time) {
 	if c.latest == nil || c.standby {
 		return

@@ -221,7 +221,7 @@ func (x *oneLID) read(w Wish) error {
 	return nil
 }
 
-// wishes tells whether a lane is up from leaf A to server d, and down by the lane wished
+// wishes reports whether a lane is up from leaf A to server d, and down by the lane wished
 // for, which it takes over.
 func (x *oneLID) wishes(A, d, k int, down []Lane) bool {
 	B, fall := int(x.leafOf[d]), k
@@ -241,7 +241,7 @@ func (x *oneLID) wishes(A, d, k int, down []Lane) bool {
 	return x.falls[at] == Lane(fall)
 }
 
-// alive tells whether a lane leads from leaf A to leaf B, another one.
+// alive reports whether a lane leads from leaf A to leaf B, another one.
 func (x *oneLID) alive(A, B, k int) bool {
 	return A != B && x.up[A*x.lanes+k] && x.to[B*x.lanes+k]
 }
@@ -395,7 +395,7 @@ func (x *oneLID) search(ctx context.Context, b Bounds, least int) (best *Grouped
 	return best, nil
 }
 
-// Keeps tells whether lanes for one LID a server, of which all that are up are those of a
+// Keeps reports whether lanes for one LID a server, of which all that are up are those of a
 // wish, are found so that no link has more than so many transfers.
 func Keeps(t *Tree, w Wish, transfers int) bool {
 	w.Keep = true

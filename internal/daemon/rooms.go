@@ -48,7 +48,7 @@ type rooms struct {
 
 	inbox
 	settings *reload.Settings
-	board    *board.Board // what everybody reads
+	board    *board.Board // the state that is read everywhere
 	history  *history.History
 	health   *health.Tracker
 	webhook  *webhook.Hook
@@ -65,13 +65,13 @@ type rooms struct {
 	access   *api.Access             // by what its callers are known
 	workers  worker.Pools            // plan what others ask for
 	drained  atomic.Pointer[[]drains.Drain]
-	work     sync.WaitGroup // what was begun beside the loop
+	work     sync.WaitGroup // work outside the loop
 }
 
 // keepEvents is how many events a subscriber can catch up on.
 const keepEvents = 1024
 
-// open sets the rooms up, and goes on from what is stored.
+// open sets the rooms up, and resumes from the stored state.
 func open(cfg *config.Config, version string, log *zap.Logger, notify func(string)) (r *rooms, err error) {
 	r = &rooms{cfg: cfg, version: version, log: log, started: time.Now(), notify: notify, inbox: newInbox(), planning: planning(cfg), workers: worker.NewPools()}
 	r.settings = reload.New(cfg, r.started)
@@ -120,7 +120,7 @@ func (r *rooms) storedPlan(n uint64) (*phasetable.View, error) {
 	return e.Plan, nil
 }
 
-// resume goes on from what is stored.
+// resume resumes from the stored state.
 func (r *rooms) resume() error {
 	base, lost := r.store.Baseline()
 	gone := base == nil && lost != nil

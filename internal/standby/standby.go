@@ -79,7 +79,7 @@ func New(s Settings) *Machine {
 // Role tells what the daemon does.
 func (m *Machine) Role() Role { return m.role }
 
-// Master tells whether the manager is the subnet's master.
+// Master reports whether the manager is the subnet's master.
 func (m *Machine) Master() bool { return m.master }
 
 // Claim is that of the takeover under way, 0 for none.

@@ -1,4 +1,4 @@
-// Package desk carries out what package delivery decides: it writes the table file beside
+// Package desk carries out what package delivery decides: it writes the table file in parallel to
 // other work, lets OpenSM's plugin wait for its tables, and keeps the time.
 package desk
 
@@ -89,7 +89,7 @@ func (d *Desk) step(e delivery.Event) []delivery.Action {
 	return out
 }
 
-// tell is step for an event that nobody waits for.
+// tell is step for an event without an answer.
 func (d *Desk) tell(e delivery.Event) []delivery.Action {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -97,7 +97,7 @@ func (d *Desk) tell(e delivery.Event) []delivery.Action {
 }
 
 // answered gives the core an event, and returns the action that answers it as soon as it
-// is there. The caller holds mu, which is free meanwhile.
+// is there. The caller holds mu, which is free until then.
 func answered[A delivery.Action](d *Desk, e delivery.Event) A {
 	done := make(chan A, 1)
 	d.waits = append(d.waits, wait{func(a delivery.Action) bool {
@@ -141,9 +141,9 @@ func entries(t *lft.Tables) (n int) {
 	return n
 }
 
-// Deliver has the tables of a fabric go into the switches, and tells whether OpenSM has to
+// Deliver has the tables of a fabric go into the switches, and reports whether OpenSM has to
 // load them for that. They must not be changed any more. The plugin gets them at once, and
-// the file is written beside. The error says that OpenSM cannot get them.
+// the file is written in parallel. The error says that OpenSM cannot get them.
 func (d *Desk) Deliver(id string, f *topology.Fabric, t *lft.Tables) (changed bool, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -230,7 +230,7 @@ func (d *Desk) InSwitches() *lft.Tables {
 	return d.core.InSwitches()
 }
 
-// Match tells whether the tables read back last are those planned for the fabric as it is,
+// Match reports whether the tables read back last are those planned for the fabric as it is,
 // and when that was.
 func (d *Desk) Match() (match bool, readAt time.Time) {
 	d.mu.Lock()
@@ -253,7 +253,7 @@ func (d *Desk) Routed() { d.tell(delivery.Routed{}) }
 // Missed says that the sweep could not use what it was given.
 func (d *Desk) Missed() { d.tell(delivery.Missed{}) }
 
-// SweepEnded says that the sweep is over, and tells whether it counts as the one that was
+// SweepEnded says that the sweep is over, and reports whether it counts as the one that was
 // to load the tables.
 func (d *Desk) SweepEnded() bool {
 	return slices.Contains(d.tell(delivery.SweepEnded{}), delivery.Action(delivery.Loaded{}))
