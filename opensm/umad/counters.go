@@ -113,13 +113,14 @@ func (c *Counting) Read(ctx context.Context, nodes []Wanted) ([]Counted, error) 
 // countingBurst reads counters.
 type countingBurst struct {
 	burst
-	wanted []Wanted
-	out    []Counted // [peer]
-	errors []bool    // [peer] its extended counters have those of errors
+	wanted           []Wanted
+	out              []Counted // [peer]
+	extended, errors []bool    // [peer] it has extended counters; those have errors
 }
 
 func newCountingBurst(ctx context.Context, nodes []Wanted) *countingBurst {
-	b := &countingBurst{burst: burst{ctx: ctx}, wanted: nodes, out: make([]Counted, len(nodes)), errors: make([]bool, len(nodes))}
+	b := &countingBurst{burst: burst{ctx: ctx}, wanted: nodes, out: make([]Counted, len(nodes)),
+		extended: make([]bool, len(nodes)), errors: make([]bool, len(nodes))}
 	b.answer = b.keep
 	for i := range nodes {
 		p := peer{ways: []way{{lid: nodes[i].LID, counters: true}}}
@@ -135,24 +136,23 @@ func newCountingBurst(ctx context.Context, nodes []Wanted) *countingBurst {
 	return b
 }
 
-// keep keeps an answer, and asks for counters once it is known which there are.
+// keep keeps an answer, and asks for counters once it is known which there are: for the
+// extended ones after the others, in whose place they are.
 func (b *countingBurst) keep(q question, data []byte) error {
 	wanted := b.wanted[q.node].Ports
 	if q.attr == attrClassPortInfo {
-		var extended bool
-		extended, b.errors[q.node] = parseCapabilities(data)
+		b.extended[q.node], b.errors[q.node] = parseCapabilities(data)
 		for _, port := range wanted {
 			b.ask(q.node, attrPortCounters, uint32(port))
-			if extended {
-				b.ask(q.node, attrPortCountersExtended, uint32(port))
-			}
 		}
 		return nil
 	}
 	at := slices.Index(wanted, uint8(q.mod))
 	c := &b.out[q.node].Counters[at]
 	if q.attr == attrPortCounters {
-		*c = parsePortCounters(data)
+		if *c = parsePortCounters(data); b.extended[q.node] {
+			b.ask(q.node, attrPortCountersExtended, q.mod)
+		}
 		return nil
 	}
 	c.extend(data, b.errors[q.node])

@@ -36,3 +36,30 @@ func TestExtendedErrors(t *testing.T) {
 		t.Errorf("%+v\nwant %+v", c, want)
 	}
 }
+
+// TestAnswersReversed: extended counters stand whichever question is answered first.
+func TestAnswersReversed(t *testing.T) {
+	b := newCountingBurst(t.Context(), []Wanted{{LID: 5, Ports: []uint8{3, 7}}})
+	for queue := &b.peers[0].queue; len(*queue) > 0; {
+		q := (*queue)[len(*queue)-1]
+		*queue = (*queue)[:len(*queue)-1]
+		var data [192]byte
+		switch q.attr {
+		case attrClassPortInfo:
+			binary.BigEndian.PutUint16(data[2:], capExtended)
+			binary.BigEndian.PutUint32(data[4:], capExtendedErrors<<5)
+		case attrPortCounters:
+			binary.BigEndian.PutUint16(data[4:], 65535)
+		case attrPortCountersExtended:
+			binary.BigEndian.PutUint64(data[72:], 1<<20)
+		}
+		if err := b.keep(q, data[:]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, c := range b.out[0].Counters {
+		if c.SymbolErrors != 1<<20 || c.Full {
+			t.Errorf("port %d: %+v", b.wanted[0].Ports[i], c)
+		}
+	}
+}
