@@ -148,8 +148,12 @@ func (s *site) order(ctx context.Context, e event) error {
 		},
 		"release": func() error {
 			p, err := parsePlace(e.Where[0])
-			if c := s.counted[p]; err == nil && c != nil { // what it counted last has been read by then
-				time.Sleep(time.Until(c.at.Add(2 * time.Second)))
+			if err != nil {
+				return err
+			}
+			if c := s.counted[p]; c != nil {
+				c.ended = true                                    // it may have been isolated since countErrors looked
+				time.Sleep(time.Until(c.at.Add(2 * time.Second))) // what it counted last has been read by then
 			}
 			_, err = c.ReleaseCable(ctx, e.Where[0])
 			return err
