@@ -3,12 +3,14 @@ package judge
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"syscall"
 )
 
 // Ibdmchk has ibdmchk, of Debian's ibutils, judge tables: whether every adapter is reached
@@ -16,31 +18,52 @@ import (
 // a port, and gets for each port the LID that is so many after its base LID, where the port
 // has as many.
 func (f *Fabric) Ibdmchk(ctx context.Context, t Tables, after int) error {
-	dir, err := os.MkdirTemp("", "ibdmchk-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
 	text, adapters := f.subnet(after, f.unread(t))
-	args := []string{"-l", "0"}
-	for _, file := range []struct {
-		flag string
-		text []byte
-	}{{"-s", text}, {"-f", f.fdbs(t)}, {"-m", nil}} {
-		path := filepath.Join(dir, file.flag)
-		if err := os.WriteFile(path, file.text, 0o644); err != nil {
-			return err
-		}
-		args = append(args, file.flag, path)
-	}
-	// Where switches have ports without cables it comes to its verdict, and crashes when it
-	// frees its memory then: its words count, and not how it ends.
-	out, err := exec.CommandContext(ctx, "ibdmchk", args...).CombinedOutput()
+	out, _, err := runIbdmchk(ctx, text, f.fdbs(t))
 	if scanned := fmt.Sprintf("Scanned:%d CA to CA paths", adapters*(adapters-1)); bytes.Contains(out, []byte("-E-")) ||
 		!bytes.Contains(out, []byte(scanned)) || !bytes.Contains(out, []byte("no credit loops found")) {
 		return fmt.Errorf("ibdmchk, with LIDs %d after the base LIDs: %w; want %s and no credit loops: %s", after, err, scanned, told.FindAll(out, 5))
 	}
 	return nil
+}
+
+// reports is where ibdmchk leaves its reports, whoever runs it.
+const reports = "/var/cache/ibutils"
+
+// runIbdmchk runs ibdmchk on a fabric as OpenSM's subnet.lst has it, and on tables as OpenSM
+// wrote them when ibdmchk was made. It returns its words, and its report of how many
+// destinations each port has. Another run waits meanwhile, in whatever program.
+//
+// Where switches have ports without cables it comes to its verdict, and crashes when it frees
+// its memory then: its words count, and not the error of how it ends.
+func runIbdmchk(ctx context.Context, subnet, fdbs []byte) (out, uses []byte, err error) {
+	dir, err := os.MkdirTemp("", "ibdmchk-")
+	if err != nil {
+		return nil, nil, err
+	}
+	defer os.RemoveAll(dir)
+	args := []string{"-l", "0"}
+	for _, file := range []struct {
+		flag string
+		text []byte
+	}{{"-s", subnet}, {"-f", fdbs}, {"-m", nil}} {
+		path := filepath.Join(dir, file.flag)
+		if err := os.WriteFile(path, file.text, 0o644); err != nil {
+			return nil, nil, err
+		}
+		args = append(args, file.flag, path)
+	}
+	lock, err := os.Open(reports)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer lock.Close()
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
+		return nil, nil, fmt.Errorf("wait for others that run ibdmchk: %w", err)
+	}
+	out, err = exec.CommandContext(ctx, "ibdmchk", args...).CombinedOutput()
+	uses, unread := os.ReadFile(filepath.Join(reports, "ibdmchk.sw_out_port_num_dlids"))
+	return out, uses, errors.Join(err, unread)
 }
 
 // told are the words of ibdmchk that tell of its verdict.

@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"testing"
@@ -108,16 +106,7 @@ func ibdmchk(t *testing.T, f *topology.Fabric, tables *lft.Tables) checked {
 		}
 		fdbs.WriteByte('\n')
 	}
-	dir := t.TempDir()
-	args := []string{"-l", "0"}
-	for flag, text := range map[string][]byte{"-s": fabgen.SubnetLst(f), "-f": fdbs.Bytes(), "-m": nil} {
-		path := filepath.Join(dir, flag)
-		if err := os.WriteFile(path, text, 0o644); err != nil {
-			t.Fatal(err)
-		}
-		args = append(args, flag, path)
-	}
-	said, _ := exec.CommandContext(t.Context(), "ibdmchk", args...).CombinedOutput() // it crashes at its end
+	said, uses, err := runIbdmchk(t.Context(), fabgen.SubnetLst(f), fdbs.Bytes())
 	c := checked{destinations: map[string]int{}}
 	if m := missing.FindSubmatch(said); m != nil {
 		c.lost, _ = strconv.Atoi(string(m[1]))
@@ -129,9 +118,8 @@ func ibdmchk(t *testing.T, f *topology.Fabric, tables *lft.Tables) checked {
 	default:
 		c.loop = !free
 	}
-	uses, err := os.ReadFile("/var/cache/ibutils/ibdmchk.sw_out_port_num_dlids")
-	if err != nil {
-		t.Fatal(err)
+	if uses == nil {
+		t.Fatalf("ibdmchk has left no report: %v", err)
 	}
 	for _, m := range portUses.FindAllSubmatch(uses, -1) {
 		if n, _ := strconv.Atoi(string(m[1])); n > 0 {
