@@ -27,7 +27,7 @@ func (f *Fabric) Ibdmchk(ctx context.Context, t Tables, after int) error {
 	return nil
 }
 
-// reports is where ibdmchk leaves its reports, whoever runs it.
+// reports is where every run of ibdmchk leaves its reports.
 const reports = "/var/cache/ibutils"
 
 // runIbdmchk runs ibdmchk on a fabric as OpenSM's subnet.lst has it, and on tables as OpenSM
