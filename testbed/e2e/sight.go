@@ -216,8 +216,12 @@ func (s *Site) check(ctx context.Context) (*Sight, error) {
 		if err := sight.CheckPlan(base); err != nil {
 			return nil, fmt.Errorf("base plan %d on the tables read back: %w", base.Epoch(), err)
 		}
-		if base.Phases() > mostBase {
-			return nil, fmt.Errorf("base plan %d has %d phases, want %d or fewer", base.Epoch(), base.Phases(), mostBase)
+		st, err := s.Client.Status(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if base.Phases() > mostBase && !HasWarning(st, planner.BaseLIDsCrowded) {
+			return nil, fmt.Errorf("base plan %d has %d phases, want %d or fewer, or a warning", base.Epoch(), base.Phases(), mostBase)
 		}
 	}
 	sight.Outside, sight.Entries, err = s.Judged(ctx, sight.Dump)
@@ -230,7 +234,7 @@ func (s *Site) check(ctx context.Context) (*Sight, error) {
 // On two levels base LIDs keep lanes of the plan that was in force before, perhaps for moments,
 // which forsd alone knows. Where the tables follow from no plan seen here, they are to be those
 // that forsd has ordered; and the plan is to be as good as one made now, but for the price of
-// keeping lanes.
+// keeping lanes, unless forsd warns that it is longer.
 func (s *Site) asPlanned(ctx context.Context) (sight *Sight, mostBase int, err error) {
 	if sight, err = s.Look(ctx); err != nil {
 		return nil, 0, err

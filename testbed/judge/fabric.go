@@ -272,11 +272,13 @@ func (f *Fabric) label(channel int) string {
 	return fmt.Sprintf("%s port %d", f.nodes[e.node].name, e.port)
 }
 
+// speeds are what one pair of wires carries, in Gb/s.
+var speeds = map[string]float64{"SDR": 2.5, "DDR": 5, "QDR": 10, "FDR10": 10, "FDR": 14, "EDR": 25, "HDR": 50, "NDR": 100, "XDR": 200}
+
 // gigabits is what a rate such as 4xHDR carries.
 func gigabits(rate string) float64 {
 	width, speed, _ := strings.Cut(rate, "x")
-	lanes := map[string]float64{"SDR": 2.5, "DDR": 5, "QDR": 10, "FDR10": 10, "FDR": 14, "EDR": 25, "HDR": 50, "NDR": 100, "XDR": 200}
-	return float64(number(width)) * lanes[speed]
+	return float64(number(width)) * speeds[speed]
 }
 
 // number and hex read what an expression has found to be digits.
