@@ -20,6 +20,7 @@ import (
 	"github.com/forsd/forsd/internal/store"
 	"github.com/forsd/forsd/internal/view"
 	"github.com/forsd/forsd/internal/withheld"
+	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/topology"
 )
@@ -199,4 +200,39 @@ func FuzzReplica(f *testing.F) {
 			_, _ = view.New(g, base, nil)
 		}
 	})
+}
+
+// TestLaterPlansStay has a forsd that was killed just after it had published plans for base LIDs
+// and of a job hear of a state in which they are not yet: readers get none with a lower number.
+func TestLaterPlansStay(t *testing.T) {
+	w := newTwins(t, fabric(4, 4))
+	_, err := backend.Jobs{Backend: w.leader.backend}.CreateJob(t.Context(), api.JobRequest{Name: "a", Hosts: names(0, 5), LeaseSeconds: 60})
+	ok(t, err)
+	const last = 50
+	ok(t, w.leader.between(t.Context(), func(context.Context, turn) { w.leader.store.Raise(last) }))
+	w.sync(t, "")
+	d := w.follower
+	ok(t, d.between(t.Context(), func(context.Context, turn) {
+		later := func(v *phasetable.View) *phasetable.View {
+			table := v.Table()
+			table.Epoch = last
+			plan, err := phasetable.New(table)
+			ok(t, err)
+			return plan
+		}
+		base, report := d.board.BasePlan()
+		ok(t, d.board.SetBase(later(base), report, nil))
+		j := *d.jobs.List()[0]
+		j.Plan, j.Epoch, j.Base, j.BaseEpoch = later(j.Plan), last, later(base), last
+		ok(t, d.jobs.Set(&j))
+	}))
+	w.sync(t, "")
+	ok(t, d.between(t.Context(), func(context.Context, turn) {
+		if now := d.board.Bases.Current(); now != nil && now.Epoch < last {
+			t.Errorf("plan %d for base LIDs is in force after plan %d", now.Epoch, last)
+		}
+		if j := d.jobs.List()[0]; j.Epoch < last || j.BaseEpoch < last {
+			t.Errorf("job plans %d and %d are in force after %d", j.Epoch, j.BaseEpoch, last)
+		}
+	}))
 }

@@ -85,6 +85,10 @@ func (s *State) keepBase(k *Kept[planner.Report], last uint64) error {
 	if old, _ := s.Board.BasePlan(); old != nil && bytes.Equal(old.Bytes(), k.Table) {
 		return nil
 	}
+	if last := s.Board.LastBase(); last != nil && last.Epoch() > plan.Epoch() { // the other one has not heard of it
+		s.Board.NoBase(nil)
+		return nil
+	}
 	s.Store.NotStored(s.Store.OnDisk(func() error { return s.Store.SaveBase(plan) }))
 	return s.Board.SetBase(plan, k.About, nil)
 }
@@ -124,6 +128,12 @@ func (s *State) keepJob(k *Kept[store.JobInfo]) error {
 	for _, old := range s.Jobs.List() {
 		if old.ID != j.ID {
 			continue
+		}
+		if old.Epoch > j.Epoch { // the other one has not heard of that plan
+			return nil
+		}
+		if old.BaseEpoch > j.BaseEpoch {
+			j.Base, j.BaseEpoch = old.Base, old.BaseEpoch
 		}
 		j.Plans, j.Bases, j.BaseReport = old.Plans, old.Bases, old.BaseReport
 		if old.Epoch == j.Epoch && old.Expires.Equal(j.Expires) && old.BaseEpoch == j.BaseEpoch && old.Routed == j.Routed && slices.Equal(old.Lanes, j.Lanes) {
