@@ -147,6 +147,7 @@ const full = "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json
 // Accept gives the next connection that there is room for.
 func (l *boundedListener) Accept() (net.Conn, error) {
 	for {
+		runtime.Gosched() // those that have come are answered before there are more
 		c, err := l.Listener.Accept()
 		if err != nil {
 			return nil, err

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/forsd/forsd/phasetable"
@@ -19,16 +20,18 @@ type Published struct {
 	Table *phasetable.View
 
 	document []byte // the answer of /v1/plan
-	csv      func() ([]byte, error)
 	onBase   func() bool
+
+	making sync.Mutex // one makes the CSV form, for all who ask for it
+	csv    atomic.Pointer[[]byte]
+	past   atomic.Bool // no longer in force: its CSV form is not kept
 }
 
 // mostInCSV is how many entries a plan may have that is written out as text.
 const mostInCSV = 1 << 24
 
 // NewPublished makes a published plan of its table and of its report, of which plan.json is
-// made, one JSON object. The epoch is the table's. The CSV form is made when it is first
-// asked for.
+// made, one JSON object. The epoch is the table's.
 func NewPublished(table *phasetable.View, report any, at time.Time) (*Published, error) {
 	plan, err := json.Marshal(report)
 	if err != nil {
@@ -41,15 +44,7 @@ func NewPublished(table *phasetable.View, report any, at time.Time) (*Published,
 	if fields == nil {
 		return nil, fmt.Errorf("publish epoch %d: plan.json is null: want an object", table.Epoch())
 	}
-	p := &Published{Epoch: table.Epoch(), At: at, Table: table, csv: sync.OnceValues(func() ([]byte, error) {
-		if n := table.Servers(); n*table.Phases() > mostInCSV {
-			return nil, Refused("the plan of %d servers and %d phases is too long for CSV: ask for the binary table", n, table.Phases())
-		}
-		var out bytes.Buffer
-		err := phasetable.WriteCSV(&out, table.Table())
-		return out.Bytes(), err
-	})}
-	p.onBase = sync.OnceValue(table.ToBaseLIDs)
+	p := &Published{Epoch: table.Epoch(), At: at, Table: table, onBase: sync.OnceValue(table.ToBaseLIDs)}
 	p.document, err = planDocument(p.Epoch, at, plan)
 	return p, err
 }
@@ -77,8 +72,33 @@ func planDocument(epoch uint64, at time.Time, plan json.RawMessage) ([]byte, err
 // onBaseLIDs tells whether the plan sends to base LIDs alone.
 func (p *Published) onBaseLIDs() bool { return p.onBase() }
 
-// CSV is the plan as phases.csv. The caller must not change it.
-func (p *Published) CSV() ([]byte, error) { return p.csv() }
+// CSV is the plan as phases.csv, made when it is first asked for, and kept while the plan is in
+// force. The caller must not change it.
+func (p *Published) CSV() ([]byte, error) {
+	p.making.Lock()
+	defer p.making.Unlock()
+	if kept := p.csv.Load(); kept != nil {
+		return *kept, nil
+	}
+	if n := p.Table.Servers(); n*p.Table.Phases() > mostInCSV {
+		return nil, Refused("the plan of %d servers and %d phases is too long for CSV: ask for the binary table", n, p.Table.Phases())
+	}
+	var out bytes.Buffer
+	if err := phasetable.WriteCSV(&out, p.Table.Table()); err != nil {
+		return nil, err
+	}
+	body := out.Bytes()
+	if p.csv.Store(&body); p.past.Load() {
+		p.csv.Store(nil)
+	}
+	return body, nil
+}
+
+// leave says that the plan is no longer in force.
+func (p *Published) leave() {
+	p.past.Store(true)
+	p.csv.Store(nil)
+}
 
 // Plans holds the plan in force and wakes those who wait for the next. Its zero
 // value holds none.
@@ -107,6 +127,9 @@ func (s *Plans) End() { s.set(nil, true) }
 func (s *Plans) set(p *Published, ended bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.current != nil {
+		s.current.leave()
+	}
 	if s.current != nil && !ended {
 		s.recent = keepRecent(append(s.recent, s.current))
 	} else {

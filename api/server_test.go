@@ -378,3 +378,19 @@ func TestNewPublishedRefuses(t *testing.T) {
 		t.Errorf("empty plan.json: %s, error %v", q.document, err)
 	}
 }
+
+// TestFormerText holds that the text of plans that are no longer in force is not kept, and that
+// it can still be had.
+func TestFormerText(t *testing.T) {
+	plans, former := &Plans{}, publish(t, 1)
+	plans.Publish(former)
+	first, err := former.CSV()
+	if err != nil || former.csv.Load() == nil {
+		t.Fatalf("text of the plan in force: kept %t, error %v", former.csv.Load() != nil, err)
+	}
+	plans.Publish(publish(t, 2))
+	again, err := plans.Exactly(1).CSV()
+	if err != nil || !bytes.Equal(first, again) || former.csv.Load() != nil {
+		t.Errorf("text of the plan before: %d bytes, want %d; kept %t, error %v", len(again), len(first), former.csv.Load() != nil, err)
+	}
+}

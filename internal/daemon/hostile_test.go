@@ -9,13 +9,18 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"go.uber.org/zap"
+
+	"github.com/forsd/forsd/internal/press"
 	"github.com/forsd/forsd/testbed/fabgen"
 )
 
@@ -42,7 +47,58 @@ func asForsd() {
 	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &few); err != nil {
 		panic(err)
 	}
+	if probe := os.Getenv("FORSD_TEST_PROBE"); probe != "" {
+		os.Exit(probed(path, probe))
+	}
 	os.Exit(Main([]string{"-config", path}, "test"))
+}
+
+// probed is Main of a forsd whose loop is asked every two milliseconds. Who connects to the
+// socket learns the median and the longest of its answers' times since the last one did.
+func probed(path, socket string) int {
+	press.PaceGarbage()
+	cfg, _, err := loadConfig(path)
+	if err != nil {
+		panic(err)
+	}
+	d, err := New(cfg, "test", newLogger(cfg.Log, zap.NewAtomicLevel()), tellSystemd)
+	if err != nil {
+		panic(err)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	asks, err := net.Listen("unix", socket)
+	if err != nil {
+		panic(err)
+	}
+	asked := make(chan net.Conn)
+	go func() {
+		for c, err := asks.Accept(); err == nil; c, err = asks.Accept() {
+			asked <- c
+		}
+	}()
+	go func() {
+		var took []time.Duration
+		for {
+			select {
+			case <-time.After(2 * time.Millisecond):
+				began := time.Now()
+				if d.call(ctx, func(context.Context, *loop) {}) == nil {
+					took = append(took, time.Since(began))
+				}
+			case c := <-asked:
+				if slices.Sort(took); len(took) > 0 {
+					fmt.Fprintln(c, took[len(took)/2].Nanoseconds(), took[len(took)-1].Nanoseconds())
+				}
+				took = nil
+				_ = c.Close()
+			}
+		}
+	}()
+	if err := d.Run(ctx); err != nil {
+		panic(err)
+	}
+	return 0
 }
 
 // besiege starts forsd on the dump of a fat tree, with more in its environment, and waits until

@@ -144,7 +144,7 @@ func newLoaded(t *testing.T, spec fabgen.Spec) *loaded {
 	_, err = io.ReadFull(says, make([]byte, len("trapped\n")))
 	ok(t, err, os.WriteFile(filepath.Join(dir, "pid"), []byte(strconv.Itoa(manager.Process.Pid)), 0o644))
 	l := &loaded{t: t, dir: dir, whole: whole, spec: spec,
-		besieged: besiegeIn(t, dir, fmt.Sprintf(", umad: off, dump_command: [cat, %s/lfts.dump]", dir), "", "FORSD_TEST_FILES=16384")}
+		besieged: besiegeIn(t, dir, fmt.Sprintf(", umad: off, dump_command: [cat, %s/lfts.dump]", dir), "", "FORSD_TEST_FILES=16384", "FORSD_TEST_PROBE="+filepath.Join(dir, "probe"))}
 	l.client, err = api.Dial(l.socket)
 	ok(t, err)
 	t.Cleanup(l.client.Close)
@@ -173,15 +173,18 @@ func (l *loaded) settled() uint64 {
 
 // figures are those of forsd for a time.
 type figures struct {
-	median, worst, plan time.Duration // of the loop's answers, and of the plan for a pulled cable or its return
-	mb                  int           // in use
+	median, worst time.Duration // of the loop's answers
+	request       time.Duration // of an operator's request that takes a turn of the loop, median
+	plan          time.Duration // for a pulled cable, the median of several
+	mb            int           // in use
 }
 
-// measure asks the loop so often, and pulls a cable or puts it back.
-func (l *loaded) measure(probes int) (f figures) {
+// measure asks for a turn of the loop so often, and pulls so many cables and puts them back.
+func (l *loaded) measure(probes, pulls int) (f figures) {
 	l.t.Helper()
 	start := time.Now()
-	var took []time.Duration
+	_, _ = l.answers()
+	var took, plans []time.Duration
 	for range probes {
 		began := time.Now()
 		if _, err := l.client.RemoveJob(l.t.Context(), "none"); err == nil || !strings.Contains(err.Error(), "none") {
@@ -190,27 +193,41 @@ func (l *loaded) measure(probes int) (f figures) {
 		took = append(took, time.Since(began))
 		time.Sleep(2 * time.Millisecond)
 	}
-	slices.Sort(took)
-	f.median, f.worst = took[len(took)/2], took[len(took)-1]
-	l.pulled++ // another one each time, for one that comes and goes is held back
-	cut := lacking(l.whole, l.spec.Spines, l.pulled%l.spec.Leaves, l.pulled%l.spec.Spines)
-	for _, next := range []*topology.Fabric{cut, l.whole} {
-		before := l.settled()
-		text := fabgen.SubnetLst(next)
-		ok(l.t, os.WriteFile(filepath.Join(l.dir, "fabric.lst"), text, 0o644))
-		began := time.Now()
-		ok(l.t, os.WriteFile(filepath.Join(l.dir, "opensm-subnet.lst"), text, 0o644))
-		l.next(before)
-		if next == cut {
-			f.plan = time.Since(began)
+	for range pulls {
+		l.pulled++ // another one each time, for one that comes and goes is held back
+		cut := lacking(l.whole, l.spec.Spines, l.pulled%l.spec.Leaves, l.pulled%l.spec.Spines)
+		for _, next := range []*topology.Fabric{cut, l.whole} {
+			before := l.settled()
+			text := fabgen.SubnetLst(next)
+			ok(l.t, os.WriteFile(filepath.Join(l.dir, "fabric.lst"), text, 0o644))
+			began := time.Now()
+			ok(l.t, os.WriteFile(filepath.Join(l.dir, "opensm-subnet.lst"), text, 0o644))
+			if l.next(before); next == cut {
+				plans = append(plans, time.Since(began))
+			}
 		}
+		l.settled()
 	}
-	l.settled()
+	slices.Sort(took)
+	slices.Sort(plans)
+	f.request, f.plan = took[len(took)/2], plans[len(plans)/2]
+	f.median, f.worst = l.answers()
 	if os.Getenv("FORS_LONG") != "" {
 		time.Sleep(max(0, watchdogEvery+time.Second-time.Since(start))) // garbage is collected once in a while
 	}
 	f.mb = l.resident(l.t)
 	return f
+}
+
+// answers are the times of the loop's answers since they were read last.
+func (l *loaded) answers() (median, worst time.Duration) {
+	l.t.Helper()
+	c, err := net.Dial("unix", filepath.Join(l.dir, "probe"))
+	ok(l.t, err)
+	if _, err := fmt.Fscan(c, &median, &worst); err != nil {
+		l.t.Fatal("the loop was not asked")
+	}
+	return median, worst
 }
 
 // next waits until another epoch is in force, as a rank does.
@@ -254,14 +271,15 @@ func (l *loaded) request(pattern string, role access.Role) load {
 
 // TestEndpointsUnderLoad has many clients at each endpoint, idle, slow and rude ones: the loop
 // answers, a pulled cable gets its plan, and the memory stays bounded. With FORS_LONG it is all
-// endpoints and 1000 clients, and what takes more than twice of the quiet figure fails; the
-// table is that of docs/reliability.md.
+// endpoints and 1000 clients, and what takes more than twice of the quiet figure fails, the
+// longest answer if it takes more than timeSlice as well; the table is that of
+// docs/reliability.md.
 func TestEndpointsUnderLoad(t *testing.T) {
-	clients, probes, spec := 60, 20, fabgen.Spec{Spines: 4, Leaves: 4}
+	clients, probes, pulls, spec := 60, 20, 1, fabgen.Spec{Spines: 4, Leaves: 4}
 	few := []string{"GET /v1/plan/phases", "GET /v1/events", "POST /v1/whatif", "POST /v1/reroute", "GET /v1/replica"}
 	long := os.Getenv("FORS_LONG") != ""
 	if long {
-		clients, probes, spec = 1000, 200, fabgen.Spec{Spines: 20, Leaves: 18}
+		clients, probes, pulls, spec = 1000, 200, 5, fabgen.Spec{Spines: 20, Leaves: 18}
 	}
 	endpoints := api.Endpoints(newDaemon(t).interfaces())
 	patterns := few
@@ -275,24 +293,27 @@ func TestEndpointsUnderLoad(t *testing.T) {
 		})
 	}
 	var table bytes.Buffer
-	fmt.Fprintf(&table, "| Endpoint | Clients | Loop: median, worst | Plan for a pulled cable | Memory |\n|---|---|---|---|---|\n")
+	fmt.Fprintf(&table, "| Endpoint | Clients | Loop: median, worst | An operator's request | Plan for a pulled cable | Memory |\n|---|---|---|---|---|---|\n")
 	for _, pattern := range patterns {
-		t.Run(strings.ReplaceAll(pattern, "/", "."), func(t *testing.T) {
+		t.Run(strings.NewReplacer("/", ".", "{", "", "}", "").Replace(pattern), func(t *testing.T) {
 			l := newLoaded(t, spec)
-			quiet := l.measure(probes)
+			quiet := l.measure(probes, pulls)
 			row := func(who string, f figures) {
-				fmt.Fprintf(&table, "| `%s` | %s | %s, %s ms | %s ms | %d MB |\n", pattern, who, millis(f.median), millis(f.worst), millis(f.plan), f.mb)
+				fmt.Fprintf(&table, "| `%s` | %s | %d µs, %s ms | %s ms | %s ms | %d MB |\n", pattern, who, f.median.Microseconds(), millis(f.worst), millis(f.request), millis(f.plan), f.mb)
 			}
 			row("none", quiet)
 			for _, kind := range []string{"idle", "slow", "rude"} {
 				q := l.request(pattern, endpoints[pattern])
 				q.Kind, q.Clients = kind, clients
 				end := q.begin(t)
-				f := l.measure(probes)
+				f := l.measure(probes, pulls)
 				end()
 				row(fmt.Sprint(clients, " ", kind), f)
 				for what, x := range map[string][2]float64{"the loop's median": {f.median.Seconds(), quiet.median.Seconds()}, "its worst": {f.worst.Seconds(), quiet.worst.Seconds()},
 					"the plan": {f.plan.Seconds(), quiet.plan.Seconds()}, "the memory": {float64(f.mb), float64(quiet.mb)}} {
+					if what == "its worst" {
+						x[1] = max(x[1], timeSlice.Seconds()/2)
+					}
 					if long && x[0] > 2*x[1] {
 						t.Errorf("%s: %s is %.1f times the quiet one", kind, what, x[0]/cmp.Or(x[1], 1))
 					}
@@ -308,6 +329,9 @@ func TestEndpointsUnderLoad(t *testing.T) {
 		ok(t, os.WriteFile(name, table.Bytes(), 0o644))
 	}
 }
+
+// timeSlice is that of Go's scheduler: whether the loop's longest answer took less is chance.
+const timeSlice = 10 * time.Millisecond
 
 func millis(d time.Duration) string {
 	return strconv.FormatFloat(float64(d.Microseconds())/1e3, 'f', 1, 64)
