@@ -168,6 +168,45 @@ type boundedConn struct {
 	leave func()
 }
 
+// writing has a place for each long answer of which a part is being copied into the kernel.
+var writing = make(chan struct{}, max(1, runtime.NumCPU()-1))
+
+// mostWritten is what one call writes. A call that copies megabytes is a thread in addition to those
+// that the process works with, and hundreds of them would leave it no processor.
+const mostWritten = 64 << 10
+
+// Write writes a long answer part by part, few at a time.
+func (c *boundedConn) Write(p []byte) (n int, err error) {
+	raw, is := c.Conn.(syscall.Conn)
+	for is && err == nil && len(p)-n > mostWritten {
+		var part int
+		part, err = writePart(raw, p[n:n+mostWritten])
+		n += part
+	}
+	if err == nil {
+		var rest int
+		rest, err = c.Conn.Write(p[n:])
+		n += rest
+	}
+	return n, err
+}
+
+// writePart writes what the kernel takes without waiting, as soon as it takes something.
+func writePart(c syscall.Conn, p []byte) (n int, err error) {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	var failed error
+	err = raw.Write(func(fd uintptr) bool {
+		writing <- struct{}{}
+		n, failed = syscall.Write(int(fd), p)
+		<-writing
+		return !errors.Is(failed, syscall.EAGAIN) && !errors.Is(failed, syscall.EINTR)
+	})
+	return max(n, 0), errors.Join(err, failed)
+}
+
 // Close closes the connection.
 func (c *boundedConn) Close() error {
 	defer c.leave()

@@ -2,12 +2,15 @@ package api
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -203,5 +206,58 @@ func TestKeptForOperators(t *testing.T) {
 	}
 	if body, err := made(as(operators), func() (any, error) { return "x", nil }); err != nil || string(body) != `"x"` {
 		t.Errorf("%s, %v", body, err)
+	}
+}
+
+// TestLongAnswer has an answer of several parts come whole, and given up where its client does
+// not take it or has left.
+func TestLongAnswer(t *testing.T) {
+	long := make([]byte, 3<<20+7)
+	for i := range long {
+		long[i] = byte(i * i >> 7)
+	}
+	for _, network := range []string{"tcp", "unix"} {
+		bound, err := net.Listen(network, map[string]string{"tcp": "127.0.0.1:0", "unix": filepath.Join(t.TempDir(), "s")}[network])
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer bound.Close()
+		l := &boundedListener{bound, make(chan struct{}, 4)}
+		pair := func() (client, server net.Conn) {
+			client, err := net.Dial(network, bound.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if server, err = l.Accept(); err != nil {
+				t.Fatal(err)
+			}
+			return client, server
+		}
+		client, server := pair()
+		wrote := make(chan error, 1)
+		go func() {
+			n, err := server.Write(long)
+			if err == nil && n != len(long) {
+				err = fmt.Errorf("%d bytes are written", n)
+			}
+			wrote <- errors.Join(err, server.Close())
+		}()
+		if got, err := io.ReadAll(client); err != nil || !bytes.Equal(got, long) {
+			t.Errorf("%s: %d bytes come, want %d; error %v", network, len(got), len(long), err)
+		}
+		if err := <-wrote; err != nil {
+			t.Error(network, err)
+		}
+		client, server = pair()
+		_ = server.SetWriteDeadline(time.Now().Add(50 * time.Millisecond))
+		if _, err := server.Write(bytes.Repeat(long, 4)); !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("%s: a client that does not read: error %v", network, err)
+		}
+		_ = client.Close()
+		client, server = pair()
+		_ = client.Close()
+		if _, err := server.Write(bytes.Repeat(long, 4)); err == nil {
+			t.Errorf("%s: a client that has left takes the answer", network)
+		}
 	}
 }

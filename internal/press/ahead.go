@@ -49,7 +49,7 @@ func (p *Parts) better(ctx context.Context, v *view.View, held []controller.Lane
 // happens.
 func Release() { collect(debug.FreeOSMemory) }
 
-// roomForGarbage may gather before the heap is collected, or as much as is in use where that is
+// roomForGarbage may gather before the heap is collected, or half of what is in use where that is
 // more. A small heap is collected seldom, since a collection during a failure costs more than
 // memory; with thousands of clients, who are in use, it does not grow to a multiple of them.
 const roomForGarbage = 32 << 20
@@ -64,7 +64,7 @@ func PaceGarbage() {
 		metrics.Read(read)
 		live := read[0].Value.Uint64()
 		all := live + read[1].Value.Uint64() + read[2].Value.Uint64() // what a percentage is of, 4 MB at least
-		if p := int(100 * max(roomForGarbage, live) / max(4<<20, all)); p < percent/5*4 || p > percent/4*5 {
+		if p := int(100 * max(roomForGarbage, live/2) / max(4<<20, all)); p < percent/5*4 || p > percent/4*5 {
 			percent = p
 			debug.SetGCPercent(p)
 		}
@@ -78,8 +78,8 @@ func PaceGarbage() {
 var served atomic.Int64
 
 // collect collects garbage where a quarter of what may gather has, or half of the clients have
-// left, whose memory passes for live since: now, and not during the next change. To do so after each change would take long beside thousands of watchers, whose
-// memory is looked through.
+// left, whose memory passes for live since: now, and not during the next change. After each change
+// it would take long with thousands of watchers, whose memory is looked through.
 func collect(by func()) {
 	heap := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/memory/classes/heap/objects:bytes"}, {Name: "/gc/heap/goal:bytes"}}
 	metrics.Read(heap)
