@@ -60,6 +60,7 @@ func TestDumpSpoiled(t *testing.T) {
 // TestManagerCutOff pulls the cable of OpenSM's own host: what OpenSM still sees
 // is no reason to change anything.
 func TestManagerCutOff(t *testing.T) {
+	t.Parallel()
 	x, before := up(t, 5*time.Minute, small())
 	files, epoch := x.files(), x.table().Epoch()
 	from := x.SM.LogSize()

@@ -85,6 +85,7 @@ func TestBaseline(t *testing.T) {
 // TestAdapterSwapped replaces a host's adapter: it keeps its index, has new
 // LIDs, and nobody else's entries change.
 func TestAdapterSwapped(t *testing.T) {
+	t.Parallel()
 	x, before := up(t, 5*time.Minute, small())
 	const guid topology.GUID = 0x500000
 	x.ok(x.Sim.ReplaceAdapter(x.ctx, "Hca0006", guid))
@@ -114,6 +115,7 @@ func TestAdapterSwapped(t *testing.T) {
 
 // TestLIDsReassigned has OpenSM swap the LIDs of two hosts at a restart.
 func TestLIDsReassigned(t *testing.T) {
+	t.Parallel()
 	x, before := up(t, 5*time.Minute, small())
 	a, b := before.Tree.Hosts[5], before.Tree.Hosts[9]
 	x.SM.Stop(x.ctx)
@@ -144,6 +146,7 @@ func TestLIDsReassigned(t *testing.T) {
 
 // TestLeafCutOff pulls all cables of a leaf: the others go on without it.
 func TestLeafCutOff(t *testing.T) {
+	t.Parallel()
 	x, whole := up(t, 5*time.Minute, small())
 	leaf := whole.Tree.Leaves[2]
 	for _, c := range leaf.Cables {

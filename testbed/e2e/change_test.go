@@ -15,6 +15,7 @@ import (
 // changes nothing, an old plan comes back under a new epoch while it holds on
 // the fabric, and is refused while it does not.
 func TestRerouteAndRollback(t *testing.T) {
+	t.Parallel()
 	x, s := up(t, 5*time.Minute, small())
 	first, err := x.Client.Table(x.ctx)
 	x.ok(err)

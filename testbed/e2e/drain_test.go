@@ -43,6 +43,7 @@ func (x *test) sends(leaf, lane int) (n int) {
 // and because a whole host is lost while another part is on its way out. The forsd that
 // leads then has the drains as they were; what is safe is pulled, and no plan changes.
 func TestDrainHandover(t *testing.T) {
+	t.Parallel()
 	x, y, healthy := pair(t, small())
 	_, err := x.Client.Drain(x.ctx, api.DrainRequest{Parts: []string{"Spine002"}, Reason: "fans"})
 	x.ok(err)

@@ -143,6 +143,7 @@ func (c *cables) handover(leader, follower *test, healthy *Sight, epoch uint64, 
 // handed back. First nothing changes, and so no entry of a table does, and no
 // epoch; then cables are pulled and put back before, during and after each.
 func TestHandover(t *testing.T) {
+	t.Parallel()
 	if _, err := os.Stat(built.UmadHeader); err != nil {
 		t.Skipf("the switches cannot be polled here: install libibumad-dev: %v", err)
 	}
@@ -256,6 +257,7 @@ func oneWriter(x, y *test) {
 // the other one leads with what it has, and publishes it anew under a number that
 // cannot have been given. When the first host is back it goes on from there.
 func TestHostLost(t *testing.T) {
+	t.Parallel()
 	x, y, healthy := pair(t, Options{Fabric: fabgen.Generate(fabgen.Spec{Spines: 4, Leaves: 4}), LMC: 2})
 	first, err := x.Client.Table(x.ctx)
 	x.ok(err)
@@ -291,6 +293,7 @@ func TestHostLost(t *testing.T) {
 // when the first goes on and takes the mastership back, its forsd does not go on from
 // where it was, but from where the other one is.
 func TestManagerHangs(t *testing.T) {
+	t.Parallel()
 	x, y, healthy := pair(t, Options{Fabric: fabgen.Generate(fabgen.Spec{Spines: 4, Leaves: 4}), LMC: 2})
 	x.ok(x.SM.Signal(syscall.SIGSTOP))
 	y.leads(nil)

@@ -126,6 +126,7 @@ func (x *test) sameJobRows(a, b *phasetable.View) {
 // TestJobWithOneLID plans a job where the tables belong to the fabric's plan, and
 // pulls a cable: the tables come first, then both plans.
 func TestJobWithOneLID(t *testing.T) {
+	t.Parallel()
 	x, healthy := up(t, 5*time.Minute, Options{Fabric: fabgen.Generate(fabgen.Spec{Spines: 4, Leaves: 4})})
 	job := x.createJob("", "Hca0000", "Hca0002", "Hca0004", "Hca0005", "Hca0009")
 	x.checkJob(job, 5)

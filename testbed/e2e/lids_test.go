@@ -58,6 +58,7 @@ func TestOneLID(t *testing.T) {
 // dump_fts does not read: forsd comes to rest all the same, and ibtracert, which
 // asks the switches for the entries of one LID, finds the way to it.
 func TestLastLID(t *testing.T) {
+	t.Parallel()
 	x, s := up(t, 3*time.Minute, Options{Fabric: fabgen.Generate(fabgen.Spec{Spines: 4, Leaves: 4, Hosts: []int{14, 14, 14, 14}})})
 	lids := lft.LIDs(s.Tree.Fabric)
 	last := lids[len(lids)-1]

@@ -15,6 +15,7 @@ import (
 // handed over and back. One that comes with the certificate of another authority is
 // refused, and says so, until it has a good one.
 func TestPeerOverTLS(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	ca := authority.New(t, "authority")
 	put := func(a *authority.Authority, to Secure) {

@@ -25,7 +25,11 @@ func ReadTables(dump []byte) (Tables, error) {
 	var row []uint8
 	lines := bufio.NewScanner(bytes.NewReader(dump))
 	for n := 1; lines.Scan(); n++ {
-		if m := headLine.FindSubmatch(lines.Bytes()); m != nil {
+		if !bytes.HasPrefix(lines.Bytes(), []byte("0x")) {
+			m := headLine.FindSubmatch(lines.Bytes())
+			if m == nil {
+				continue
+			}
 			guid := hex(string(m[1]))
 			if t[guid] != nil {
 				return nil, fmt.Errorf("tables line %d: switch %016x is there twice", n, guid)
