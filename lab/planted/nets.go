@@ -212,7 +212,7 @@ func (x *plans) judge(ctx context.Context) error {
 		err = f.Tables(t)
 	}
 	if err == nil {
-		err = f.Ibdmchk(ctx, t, 0)
+		err = new(judge.Site).Ibdmchk(ctx, f, t, 0)
 	}
 	if err != nil {
 		return err

@@ -42,7 +42,7 @@ func TestIbdmchk(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return f.Ibdmchk(t.Context(), tables, after)
+		return new(Site).Ibdmchk(t.Context(), f, tables, after)
 	}
 	sites := []*site{onTwo(t), onThree(t, 0), onThree(t, 2)}
 	for len(sites) < 40 {

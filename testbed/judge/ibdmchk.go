@@ -3,6 +3,7 @@ package judge
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"os"
@@ -16,14 +17,23 @@ import (
 // Ibdmchk has ibdmchk, of Debian's ibutils, judge tables: whether every adapter is reached
 // from every other, and whether packets can wait for each other for ever. It knows one LID
 // a port, and gets for each port the LID that is so many after its base LID, where the port
-// has as many.
-func (f *Fabric) Ibdmchk(ctx context.Context, t Tables, after int) error {
-	text, adapters := f.subnet(after, f.unread(t))
-	out, _, err := runIbdmchk(ctx, text, f.fdbs(t))
+// has as many. It is not asked again for what it has accepted.
+func (s *Site) Ibdmchk(ctx context.Context, f *Fabric, t Tables, after int) error {
+	text, lids, adapters := f.subnet(after, f.unread(t))
+	fdbs := f.fdbs(t, lids)
+	question := sha256.Sum256(slices.Concat(text, fdbs))
+	if s.agreed[question] {
+		return nil
+	}
+	out, _, err := runIbdmchk(ctx, text, fdbs)
 	if scanned := fmt.Sprintf("Scanned:%d CA to CA paths", adapters*(adapters-1)); bytes.Contains(out, []byte("-E-")) ||
 		!bytes.Contains(out, []byte(scanned)) || !bytes.Contains(out, []byte("no credit loops found")) {
 		return fmt.Errorf("ibdmchk, with LIDs %d after the base LIDs: %w; want %s and no credit loops: %s", after, err, scanned, told.FindAll(out, 5))
 	}
+	if s.agreed == nil {
+		s.agreed = map[[sha256.Size]byte]bool{}
+	}
+	s.agreed[question] = true
 	return nil
 }
 
@@ -69,10 +79,11 @@ func runIbdmchk(ctx context.Context, subnet, fdbs []byte) (out, uses []byte, err
 // told are the words of ibdmchk that tell of its verdict.
 var told = regexp.MustCompile(`(?m)^(?:-E-|-I- Scanned).*$`)
 
-// subnet is the fabric as OpenSM's subnet.lst has it, and how many ports of adapters that
-// has: one whose LID has entries that were not read is left out.
-func (f *Fabric) subnet(after, unread int) (text []byte, adapters int) {
+// subnet is the fabric as OpenSM's subnet.lst has it, with the LIDs there and how many ports of
+// adapters that has: one whose LID has entries that were not read is left out.
+func (f *Fabric) subnet(after, unread int) (text []byte, lids []bool, adapters int) {
 	var out bytes.Buffer
+	lids = make([]bool, 1<<16)
 	for i := range f.nodes {
 		for p := range f.nodes[i].ports {
 			at := end{i, p}
@@ -85,12 +96,13 @@ func (f *Fabric) subnet(after, unread int) (text []byte, adapters int) {
 				continue
 			}
 			fmt.Fprintf(&out, "%s%sPHY=4x LOG=ACT SPD=10\n", here, there)
+			lids[lid] = true
 			if f.nodes[i].kind != 'S' {
 				adapters++
 			}
 		}
 	}
-	return out.Bytes(), adapters
+	return out.Bytes(), lids, adapters
 }
 
 // half is one end of a cable there, and its LID.
@@ -108,8 +120,8 @@ func (f *Fabric) half(at end, after int) (lid int, text string) {
 		kind, len(n.ports)-1, n.guid, n.guid, own.guid, n.name, lid, at.port)
 }
 
-// fdbs are tables as OpenSM wrote them when ibdmchk was made.
-func (f *Fabric) fdbs(t Tables) []byte {
+// fdbs are the entries for some LIDs, as OpenSM wrote tables when ibdmchk was made.
+func (f *Fabric) fdbs(t Tables, lids []bool) []byte {
 	var out bytes.Buffer
 	for i := range f.nodes {
 		if f.nodes[i].kind != 'S' || !slices.ContainsFunc(f.nodes[i].ports, func(p port) bool { return p.peer >= 0 }) { // subnet has no other switches
@@ -117,7 +129,7 @@ func (f *Fabric) fdbs(t Tables) []byte {
 		}
 		fmt.Fprintf(&out, "osm_ucast_mgr_dump_ucast_routes: Switch 0x%016x\nLID    : Port : Hops : Optimal\n", f.nodes[i].guid)
 		for lid, port := range t[f.nodes[i].guid] {
-			if port != noEntry && f.owner[lid].node >= 0 {
+			if port != noEntry && lids[lid] {
 				fmt.Fprintf(&out, "0x%04X : %03d  : 00   : yes\n", lid, port)
 			}
 		}

@@ -19,7 +19,8 @@ import (
 type Site struct {
 	Everyone bool // all adapters of the fabric take part, unless they are drained
 
-	seen map[string][sha256.Size]byte // [kind and number of a plan] its transfers
+	seen   map[string][sha256.Size]byte // [kind and number of a plan] its transfers
+	agreed map[[sha256.Size]byte]bool   // what ibdmchk has accepted
 }
 
 // visit is one judgement.

@@ -62,7 +62,7 @@ func (s *site) rest(ctx context.Context) error {
 		return err
 	}
 	for _, after := range []int{0, s.judged % s.lids} {
-		if err := sight.Outside.Ibdmchk(ctx, sight.Entries, after); err != nil {
+		if err := s.first.Judge.Ibdmchk(ctx, sight.Outside, sight.Entries, after); err != nil {
 			return err
 		}
 	}

@@ -272,7 +272,7 @@ func (s *podSite) rest(ctx context.Context) error {
 		}
 		f, t, broken := s.Judged(ctx, nil)
 		if broken == nil {
-			return f.Ibdmchk(ctx, t, s.jobs%s.lids)
+			return s.Site.Judge.Ibdmchk(ctx, f, t, s.jobs%s.lids)
 		}
 		if after, err = s.Settled(ctx, s.seen); err != nil || after.Epoch == before.Epoch {
 			return errors.Join(broken, err)
