@@ -251,7 +251,10 @@ func (l *laning) downs() []Lane {
 	}
 	downs := make([]Lane, len(l.fall))
 	for i := range downs {
-		downs[i] = l.fall[i-i%l.lanes+l.spine[i%l.lanes]]
+		at := i - i%l.lanes + l.spine[i%l.lanes]
+		if downs[i] = l.fall[at]; downs[i] == Local && l.falls != nil {
+			downs[i] = l.falls[at]
+		}
 	}
 	return downs
 }

@@ -4,19 +4,24 @@ import "slices"
 
 // Repair is lanes for one LID a server on which no link has more than so many transfers: those of
 // the wish but for few, and where Wish.Stay is set all of them that are up. What finds no room
-// displaces something else, along the shortest chain that a search finds. It is false where it
-// finds none.
-func Repair(t *Tree, w Wish, transfers int) (via, down []Lane, ok bool) {
+// displaces something else, along the shortest chain that a search finds. It counts the lanes of
+// the wish that are up and changed, and is false where it finds none.
+func Repair(t *Tree, w Wish, transfers int) (repaired Wish, changed int, ok bool) {
 	x, err := newOneLID(t, w, 1)
 	if err != nil {
-		return nil, nil, false
+		return w, 0, false
 	}
 	x.manner, x.repairs = shiftLast, true
 	l, budget := x.wished(transfers, x.size), destWork/64
 	if !l.repair(&budget) {
-		return nil, nil, false
+		return w, 0, false
 	}
-	return x.byLeaf(l.via), l.downs(), true
+	for i, k := range x.wish {
+		if k != Local && k != l.via[i] {
+			changed++
+		}
+	}
+	return Wish{Via: x.byLeaf(l.via), Down: l.downs()}, changed, true
 }
 
 // repairSearch is how many units one search looks at.

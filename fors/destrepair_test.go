@@ -60,15 +60,27 @@ func TestRepair(t *testing.T) {
 		}
 		room := least + rapid.IntRange(0, 3).Draw(rt, "more")
 		keeps := Keeps(tree, w, room)
-		now, _, ok := Repair(tree, w, room)
+		now, changed, ok := Repair(tree, w, room)
 		if !ok {
 			if keeps {
 				rt.Fatal("no lanes, and all that are up may stay")
 			}
 			return
 		}
-		if most := loads(tree, now); most > room {
+		if most := loads(tree, now.Via); most > room {
 			rt.Fatalf("a link with %d transfers, want %d at most", most, room)
+		}
+		for i, was := range via {
+			A, up := i/tree.Servers(), false
+			for B, d := 0, i%tree.Servers(); was != Local && d >= 0; B, d = B+1, d-len(tree.Slots[B]) {
+				up = tree.Up[A][was] && tree.Up[B][was]
+			}
+			if up && now.Via[i] != was {
+				changed--
+			}
+		}
+		if changed != 0 {
+			rt.Fatalf("%d lanes too many are counted as changed", changed)
 		}
 		base := 0
 		for B, slots := range tree.Slots {
@@ -78,7 +90,7 @@ func TestRepair(t *testing.T) {
 					for k := range tree.Lanes {
 						up = up || A != B && tree.Up[A][k] && tree.Up[B][k]
 					}
-					k := now[i]
+					k := now.Via[i]
 					if up != (k != Local) || k != Local && !(tree.Up[A][k] && tree.Up[B][k]) {
 						rt.Fatalf("leaf %d sends to server %d over lane %d", A, d, k)
 					}

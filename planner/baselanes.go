@@ -2,17 +2,24 @@ package planner
 
 import (
 	"context"
+	"math"
 	"slices"
 
 	"github.com/forsd/forsd/fors"
 	"github.com/forsd/forsd/lft"
-	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/topology"
 )
 
 // DefaultKeepPrice is the share of phases by which a plan for base LIDs may be longer so
 // that base LIDs keep their lanes.
 const DefaultKeepPrice = 0.02
+
+// What one more dead cable costs: of the lanes in force that are up, one in fewChange changes, as
+// long as a plan has no more than tolerance times the fewest phases.
+const (
+	fewChange = 100
+	tolerance = 1.06
+)
 
 // afford is the most phases that a plan for base LIDs may have if that keeps lanes.
 func (s Settings) afford(least int) int {
@@ -43,7 +50,7 @@ func (s Settings) Apart(t *topology.FatTree) *topology.FatTree {
 		if s.affords(tree, w) {
 			return t
 		}
-		if w = s.repaired(tree, w); slices.Equal(w.Via, lanes) {
+		if w = s.repaired(tree, w, math.MaxInt); slices.Equal(w.Via, lanes) {
 			return t
 		}
 		if !slices.ContainsFunc(t.Servers, func(i int) bool { return 1<<t.Hosts[i].LMC == t.Lanes }) {
@@ -71,19 +78,25 @@ func leaves(t *topology.FatTree, own, via []fors.Lane, d int) bool {
 }
 
 // repaired is a wish whose lanes are to be had at the price of keeping them, or hardly above it:
-// the wish itself, or one with some of its lanes changed.
-func (s Settings) repaired(tree *fors.Tree, w fors.Wish) fors.Wish {
+// the wish itself, or one with some of its lanes changed, no more of those that are up than may
+// change, if any such lanes are within tolerance.
+func (s Settings) repaired(tree *fors.Tree, w fors.Wish, mayChange int) fors.Wish {
 	w.Keep = true
+	fewest, best := math.MaxInt, w
 	least, _, err := fors.LeastOneLID(tree)
 	for room := s.afford(least); err == nil && room < tree.Servers()*tree.Servers(); room += 1 + room/128 {
+		if fewest < math.MaxInt && (fewest <= mayChange || float64(room) > tolerance*float64(least)) {
+			break
+		}
 		if fors.Keeps(tree, w, room) {
 			return w
 		}
-		if via, down, ok := fors.Repair(tree, w, room); ok {
-			return fors.Wish{Via: via, Down: down, Keep: true}
+		if r, changed, ok := fors.Repair(tree, w, room); ok && changed < fewest {
+			r.Keep = true
+			fewest, best = changed, r
 		}
 	}
-	return w
+	return best
 }
 
 // allMoved tells whether all servers are marked.
@@ -174,111 +187,6 @@ func chosenLanes(t *topology.FatTree) ([]fors.Lane, error) {
 	return lanes, nil
 }
 
-// wish is the lanes that base LIDs are to keep: those in force, or without a plan those of the
-// whole tree. Where hosts have the lanes of their number, these stay wherever they are up, for
-// plans that choose lanes may use them, and so do entries that are given. Others move, as few as
-// have to, where all of them are not to be had at the price.
-func (s Settings) wish(t *topology.FatTree, tree *fors.Tree) (w fors.Wish, err error) {
-	own := baseLanes(t, tree, s.given)
-	if w.Via = own; allMoved(t) {
-		if w.Via, err = chosenLanes(t); err != nil {
-			return w, err
-		}
-		overrule(t, w.Via, s.given)
-	}
-	if s.Before == nil && len(s.given) == 0 && s.mayPart(t) { // as Apart had it
-		return s.repaired(tree, w), nil
-	}
-	w.Stay = s.staying(t, tree)
-	w = s.inForce(t, tree, w)
-	for i, k := range w.Via {
-		w.Stay[i] = w.Stay[i] && k == own[i]
-	}
-	return s.repaired(tree, w), nil
-}
-
-// staying marks the lanes of a wish that have to stay.
-func (s Settings) staying(t *topology.FatTree, tree *fors.Tree) []bool {
-	stay := make([]bool, 0, len(tree.Slots)*len(t.Servers))
-	for range tree.Slots {
-		for _, i := range t.Servers {
-			stay = append(stay, !t.Hosts[i].Moved)
-		}
-	}
-	eachGiven(t, s.given, func(at int, _ fors.Lane) { stay[at] = true })
-	return stay
-}
-
-// inForce is a wish with the lanes of the plan in force in place of those that are dead or need
-// not stay. What the plan had come down by, it does not tell: where
-// a spine has several cables to the server's leaf, that is the lane it came up by, or another
-// one that is up.
-func (s Settings) inForce(t *topology.FatTree, tree *fors.Tree, w fors.Wish) fors.Wish {
-	n, v := len(t.Servers), s.Before
-	if v == nil || v.Lanes() != t.Lanes {
-		return w
-	}
-	out := fors.Wish{Via: slices.Clone(w.Via), Stay: w.Stay}
-	if tree.Spine != nil {
-		out.Down = slices.Repeat([]fors.Lane{fors.Local}, n*t.Lanes)
-		for d, i := range t.Servers {
-			if h := &t.Hosts[i]; !h.Moved {
-				comeDown(t, d, t.LIDLane(h, 0), out.Down)
-			}
-		}
-	}
-	now := make([]int, v.Servers()) // [server of the plan] as a server of the tree, −1 for none
-	for i := range now {
-		now[i] = -1
-	}
-	first := map[int]int{} // [leaf] a server there, as one of the plan
-	for d, i := range t.Servers {
-		if at, known := v.FindGUID(t.Hosts[i].GUID); known {
-			now[at] = d
-			if _, found := first[t.Hosts[i].Leaf]; !found {
-				first[t.Hosts[i].Leaf] = at
-			}
-		}
-	}
-	for a, leaf := range leavesWithServers(t) {
-		from, known := first[leaf]
-		if !known {
-			continue
-		}
-		row := v.Row(from)
-		for ph := range v.Phases() {
-			x := row.At(ph)
-			if x.SendTo == phasetable.Idle || now[x.SendTo] < 0 || x.Lane < 0 {
-				continue
-			}
-			d := now[x.SendTo]
-			to := t.Hosts[t.Servers[d]].Leaf
-			if own := int(w.Via[a*n+d]); w.Stay[a*n+d] && own >= 0 && t.LaneUp(leaf, own) && t.LaneUp(to, own) || to == leaf {
-				continue
-			}
-			out.Via[a*n+d] = fors.Lane(x.Lane)
-			if out.Down != nil {
-				comeDown(t, d, x.Lane, out.Down)
-			}
-		}
-	}
-	return out
-}
-
-// comeDown has what comes to a server by the spine of a lane go down by this lane, or by
-// another one of the spine that is up, unless that is known.
-func comeDown(t *topology.FatTree, d, lane int, down []fors.Lane) {
-	s, leaf := &t.Spines[t.LaneOf[lane]], t.Hosts[t.Servers[d]].Leaf
-	for k := s.First; k < s.First+s.Cables && !t.LaneUp(leaf, lane); k++ {
-		lane = k
-	}
-	for k := s.First; k < s.First+s.Cables && t.LaneUp(leaf, lane); k++ {
-		if down[d*t.Lanes+k] == fors.Local {
-			down[d*t.Lanes+k] = fors.Lane(lane)
-		}
-	}
-}
-
 // unplanned is pins by which base LIDs take lanes of their own where there is no plan.
 func (s Settings) unplanned(t *topology.FatTree) (*lft.Pins, error) {
 	if len(t.Servers) == 0 || t.Lanes == 0 {
@@ -307,7 +215,7 @@ func (s Settings) oneLID(ctx context.Context, t *topology.FatTree, tree *fors.Tr
 		return best, err
 	}
 	for _, w := range []fors.Wish{{Via: wish.Via, Down: wish.Down}, {}} {
-		if best.Phases <= s.afford(best.LeastPhases) {
+		if best.Phases <= s.afford(best.LeastPhases) || s.Before != nil && float64(best.Phases) <= tolerance*float64(best.LeastPhases) {
 			break
 		}
 		p, err := fors.PlanOneLID(ctx, tree, w)

@@ -398,30 +398,46 @@ func baseEntries(t testing.TB, f *topology.FatTree, tables *lft.Tables, cut cabl
 	return ports, over
 }
 
-// TestFewEntriesMove holds that one more dead cable moves less than one in a hundred of the
-// entries for base LIDs beyond those that lead over it, on the mean, whatever was dead before.
+// TestFewEntriesMove has one more cable die, whatever was dead before. Of the entries for base
+// LIDs, no more than one in a hundred move beyond those that lead over it, but on few trees on
+// which a plan would be too long then; and none move if the tree is planned once more.
 func TestFewEntriesMove(t *testing.T) {
-	all, worst, sum, count, many := 1.0, 0.0, 0.0, share(1000, 60), 0
+	all, worst, sum, long, busy, count, many, again := 1.0, 0.0, 0.0, 0.0, 0.0, share(1000, 60), 0, 0
 	for i := range count {
 		spec, dead := drawn(uint64(i))
 		f := fabgen.Damaged(t, spec, dead...)
-		before, err := Route(bg, f, Settings{MaxUnreachable: &all})
-		if err != nil {
-			t.Fatal(err)
-		}
-		inForce, err := phasetable.New(before.Base.Table(1))
-		if err != nil {
-			t.Fatal(err)
+		route := func(f *topology.FatTree, now *Result) *Result {
+			s := Settings{MaxUnreachable: &all}
+			if now != nil {
+				before, err := phasetable.New(now.Base.Table(1))
+				if err != nil {
+					t.Fatal(err)
+				}
+				s.Before, s.Tables = before, now.Tables
+			}
+			r, err := Route(bg, f, s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return r
 		}
 		lanes := spec
 		lanes.Spines *= spec.Cables
 		cut := drawCables(rand.New(rand.NewPCG(uint64(i), 33)), lanes, 1)[0]
-		after, err := Route(bg, fabgen.Damaged(t, spec, append(slices.Clone(dead), cut)...), Settings{MaxUnreachable: &all, Before: inForce})
-		if err != nil {
-			t.Fatal(err)
+		now := fabgen.Damaged(t, spec, append(slices.Clone(dead), cut)...)
+		before := route(f, nil)
+		after := route(now, before)
+		if err := lft.Compare(after.Tables, route(now, after).Tables, lft.LIDs(now.Fabric)); err != nil {
+			t.Logf("tree %d, planned once more: %v", i, err)
+			again++
+		}
+		after.Schedule = after.Base
+		phases, most := checkBase(t, after)
+		if long = max(long, phases); len(after.Base.Plan.Unreachable) == 0 {
+			busy = max(busy, most)
 		}
 		leaf := f.Fabric.Find(fabgen.LeafGUID + topology.GUID(cut[0]))
-		was, over := baseEntries(t, f, before.Tables, cable{leaf, f.Leaves[cut[0]].Cables[cut[1]].LeafPort})
+		was, over := baseEntries(t, f, before.Tables, cable{leaf, uint8(spec.HostsOn(cut[0]) + 1 + cut[1])})
 		moved := 0
 		for e, port := range was {
 			if after.Tables.Port(after.Tables.Find(f.Fabric.Nodes[e.node].GUID), e.lid) != port && !over[e] {
@@ -436,7 +452,8 @@ func TestFewEntriesMove(t *testing.T) {
 		worst, sum = max(worst, part), sum+part
 	}
 	mean := sum / float64(count)
-	if t.Logf("%d trees: %.4f of the entries on the mean, %.4f at worst, more than 0.01 on %d", count, mean, worst, many); mean > 0.01 {
-		t.Error("more entries move than need to")
+	t.Logf("%d trees: %.4f of the entries on the mean, %.4f at worst, more than 0.01 on %d; %.4f times the bound at worst, busiest cable %.4f; %d change if planned once more", count, mean, worst, many, long, busy, again)
+	if mean > 0.003 || 30*many > count || long > 1.06 || busy > 1.1 || 50*again > count {
+		t.Error("more entries move than need to, or the plan gets too long by those that stay")
 	}
 }

@@ -35,6 +35,9 @@ type Settings struct {
 	// Before is the plan for base LIDs in force, whose lanes are kept as long as that is worth
 	// its price; nil for none.
 	Before *phasetable.View `json:"-"`
+	// Tables are those in force with it, nil if they are not known. They say by which of
+	// several cables a spine has a base LID down.
+	Tables *lft.Tables `json:"-"`
 	// Jobs are the exchanges among some of the servers: those whose base LIDs are routed
 	// have entries in the tables. Their members are FatTree hosts that are Moved.
 	Jobs []Job `json:",omitempty"`

@@ -49,10 +49,10 @@ type Press struct {
 func New(parts Parts) *Press { return &Press{Parts: parts} }
 
 // Settings are those by which tables follow from plans: base LIDs keep the lanes of the plan
-// for them published last.
+// for them published last, and come down by the cables that the tables read back last have.
 func (p *Press) Settings() planner.Settings {
 	s := p.Planning
-	s.Before = p.Board.LastBase()
+	s.Before, s.Tables = p.Board.LastBase(), p.Desk.InSwitches()
 	return s
 }
 

@@ -330,7 +330,7 @@ func (s *Sight) want(ctx context.Context, base *phasetable.View) (tables *lft.Ta
 		}
 		return made.Tables, basePhases, nil
 	}
-	made, err := planner.Route(ctx, s.Tree, planner.Settings{Before: base})
+	made, err := planner.Route(ctx, s.Tree, planner.Settings{Before: base, Tables: s.Tables})
 	if err != nil {
 		return nil, 0, err
 	}

@@ -1,0 +1,179 @@
+package planner
+
+import (
+	"math"
+	"slices"
+
+	"github.com/forsd/forsd/fors"
+	"github.com/forsd/forsd/phasetable"
+	"github.com/forsd/forsd/topology"
+)
+
+// This file starts plans for base LIDs from the one in force.
+
+// wish is the lanes that base LIDs are to keep: those in force, or without a plan those of the
+// whole tree. Where hosts have the lanes of their number, these stay wherever they are up, for
+// plans that choose lanes may use them, and so do entries that are given. Others move, as few as
+// have to, where all of them are not to be had at the price.
+func (s Settings) wish(t *topology.FatTree, tree *fors.Tree) (w fors.Wish, err error) {
+	own := baseLanes(t, tree, s.given)
+	if w.Via = own; allMoved(t) {
+		if w.Via, err = chosenLanes(t); err != nil {
+			return w, err
+		}
+		overrule(t, w.Via, s.given)
+	}
+	if s.Before == nil && len(s.given) == 0 && s.mayPart(t) { // as Apart had it
+		return s.repaired(tree, w, math.MaxInt), nil
+	}
+	w.Stay = s.staying(t, tree)
+	w = s.inForce(t, tree, w)
+	for i, k := range w.Via {
+		w.Stay[i] = w.Stay[i] && k == own[i]
+	}
+	return s.repaired(tree, w, s.mayChange(t, w)), nil
+}
+
+// mayChange is how many lanes of a wish that are up may change: any if it is of no plan in force
+// or if cables that carried nothing have come back, else few, and none while nothing is dead.
+func (s Settings) mayChange(t *topology.FatTree, w fors.Wish) int {
+	if s.Before == nil {
+		return math.MaxInt
+	}
+	n, dead, leaves := len(t.Servers), false, leavesWithServers(t)
+	idle := slices.Repeat([]bool{true}, 2*len(t.Leaves)*t.Lanes) // [leaf·lanes + lane] upwards, then downwards
+	for i, k := range w.Via {
+		leaf, to, down := leaves[i/n], t.Hosts[t.Servers[i%n]].Leaf, k
+		if k >= 0 && w.Down != nil {
+			down = w.Down[i%n*t.Lanes+int(k)]
+		}
+		if down >= 0 && t.LaneUp(leaf, int(k)) && t.LaneUp(to, int(down)) {
+			idle[leaf*t.Lanes+int(k)], idle[(len(t.Leaves)+to)*t.Lanes+int(down)] = false, false
+		} else if leaf != to && joined(t, leaf, to) {
+			dead = true
+		}
+	}
+	for _, leaf := range leaves {
+		for k := range t.Lanes {
+			if t.LaneUp(leaf, k) && (idle[leaf*t.Lanes+k] || idle[(len(t.Leaves)+leaf)*t.Lanes+k]) {
+				return math.MaxInt
+			}
+		}
+	}
+	if dead {
+		return len(w.Via) / fewChange
+	}
+	return 0
+}
+
+// joined tells whether two leaves have cables to the same spine.
+func joined(t *topology.FatTree, a, b int) bool {
+	for k, spine := range t.LaneOf {
+		for j, other := range t.LaneOf {
+			if spine == other && t.LaneUp(a, k) && t.LaneUp(b, j) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// staying marks the lanes of a wish that have to stay.
+func (s Settings) staying(t *topology.FatTree, tree *fors.Tree) []bool {
+	stay := make([]bool, 0, len(tree.Slots)*len(t.Servers))
+	for range tree.Slots {
+		for _, i := range t.Servers {
+			stay = append(stay, !t.Hosts[i].Moved)
+		}
+	}
+	eachGiven(t, s.given, func(at int, _ fors.Lane) { stay[at] = true })
+	return stay
+}
+
+// inForce is a wish with the lanes of the plan in force in place of those that are dead or need
+// not stay, and without those that lead over a dead cable. By which of several cables a spine has
+// a base LID down, the tables in force say; the plan does not.
+func (s Settings) inForce(t *topology.FatTree, tree *fors.Tree, w fors.Wish) fors.Wish {
+	n, v := len(t.Servers), s.Before
+	if v == nil || v.Lanes() != t.Lanes {
+		return w
+	}
+	out := fors.Wish{Via: slices.Clone(w.Via), Stay: w.Stay}
+	fell := s.fell(t)
+	if tree.Spine != nil {
+		out.Down = slices.Repeat([]fors.Lane{fors.Local}, n*t.Lanes)
+		for d, i := range t.Servers {
+			if h := &t.Hosts[i]; !h.Moved {
+				comeDown(t, d, t.LIDLane(h, 0), out.Down)
+			}
+		}
+	}
+	now := make([]int, v.Servers()) // [server of the plan] as a server of the tree, −1 for none
+	for i := range now {
+		now[i] = -1
+	}
+	first := map[int]int{} // [leaf] a server there, as one of the plan
+	for d, i := range t.Servers {
+		if at, known := v.FindGUID(t.Hosts[i].GUID); known {
+			now[at] = d
+			if _, found := first[t.Hosts[i].Leaf]; !found {
+				first[t.Hosts[i].Leaf] = at
+			}
+		}
+	}
+	for a, leaf := range leavesWithServers(t) {
+		from, known := first[leaf]
+		if !known {
+			continue
+		}
+		row := v.Row(from)
+		for ph := range v.Phases() {
+			x := row.At(ph)
+			if x.SendTo == phasetable.Idle || now[x.SendTo] < 0 || x.Lane < 0 {
+				continue
+			}
+			d := now[x.SendTo]
+			to := t.Hosts[t.Servers[d]].Leaf
+			if own := int(w.Via[a*n+d]); w.Stay[a*n+d] && own >= 0 && t.LaneUp(leaf, own) && t.LaneUp(to, own) || to == leaf {
+				continue
+			}
+			out.Via[a*n+d] = fors.Local
+			if down := fell(d, x.Lane); down >= 0 && t.LaneUp(leaf, x.Lane) && t.LaneUp(to, down) {
+				if out.Via[a*n+d] = fors.Lane(x.Lane); out.Down != nil {
+					comeDown(t, d, down, out.Down)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// fell tells the lane by which what came up by a lane went down to a server, with the tables in
+// force.
+func (s Settings) fell(t *topology.FatTree) func(d, lane int) int {
+	return func(d, lane int) int {
+		spine, h := &t.Spines[t.LaneOf[lane]], &t.Hosts[t.Servers[d]]
+		if spine.Cables > 1 && s.Tables != nil {
+			if at := s.Tables.Find(spine.GUID); at >= 0 {
+				for k := spine.First; k < spine.First+spine.Cables; k++ {
+					if t.Leaves[h.Leaf].Cables[k].SpinePort == s.Tables.Port(at, h.LID) {
+						return k
+					}
+				}
+				return int(fors.Local)
+			}
+		}
+		return lane
+	}
+}
+
+// comeDown has what comes to a server by the spine of a lane go down by this lane if it is up,
+// unless another one is known.
+func comeDown(t *topology.FatTree, d, lane int, down []fors.Lane) {
+	s := &t.Spines[t.LaneOf[lane]]
+	for k := s.First; k < s.First+s.Cables && t.LaneUp(t.Hosts[t.Servers[d]].Leaf, lane); k++ {
+		if down[d*t.Lanes+k] == fors.Local {
+			down[d*t.Lanes+k] = fors.Lane(lane)
+		}
+	}
+}
