@@ -12,9 +12,9 @@ import (
 // in words what that was: "Leaf007 port 31 – Spine010 port 8", or "Spine010
 // with 18 cables". The spec is a node, by description, GUID or host name, or
 // NODE/PORT with a decimal port. A match of a whole description wins; otherwise the text
-// is split at its last slash. The node stays in the fabric, without cables. A
-// name that is unknown or ambiguous, and a port or node without a cable, are
-// errors that leave the fabric as it was.
+// is split at its last slash. A comma separates several, unless it belongs to a description. The
+// node stays in the fabric, without cables. A name that is unknown or ambiguous, and a port
+// or node without a cable, are errors that leave the fabric as it was.
 func (f *Fabric) Fail(spec string) (what string, err error) {
 	node, err := f.findNode(spec)
 	if err != nil {
@@ -24,11 +24,29 @@ func (f *Fabric) Fail(spec string) (what string, err error) {
 		what, err = f.failNode(node)
 	} else {
 		what, err = f.failPort(spec)
+		if parts := strings.Split(spec, ","); err != nil && len(parts) > 1 {
+			return f.failEach(parts)
+		}
 	}
 	if err != nil {
 		return "", fmt.Errorf("fail %q: %w", spec, err)
 	}
 	return what, nil
+}
+
+// failEach takes away all parts or, if one of them cannot be, none.
+func (f *Fabric) failEach(parts []string) (string, error) {
+	var gone []string
+	without := f.Clone()
+	for _, part := range parts {
+		what, err := without.Fail(strings.TrimSpace(part))
+		if err != nil {
+			return "", err
+		}
+		gone = append(gone, what)
+	}
+	*f = *without
+	return strings.Join(gone, ", "), nil
 }
 
 // findNode returns the node with this description or GUID, or the host of this name,

@@ -59,6 +59,7 @@ func TestFail(t *testing.T) {
 		"node/a;1":             {"node/a;1 with 1 cable", []string{"Leaf000 port 2 – node/a;1 port 1"}},
 		"node/a;1/1":           {"node/a;1 port 1 – Leaf000 port 2", []string{"Leaf000 port 2 – node/a;1 port 1"}},
 		"0x100006":             {"twin with 1 cable", []string{"Leaf001 port 2 – twin port 1"}},
+		"Leaf001/4, Leaf000/1": {"Leaf001 port 4 – 0x200000 port 2, Leaf000/1 with 1 cable", []string{"Leaf001 port 4 – 0x200000 port 2", "Leaf000 port 1 – Leaf000/1 port 1"}},
 	} {
 		t.Run(strings.ReplaceAll(spec, "/", "|"), func(t *testing.T) {
 			f := failable()
@@ -106,6 +107,8 @@ func TestFailRefuses(t *testing.T) {
 		"Leaf001/259":       `fail "Leaf001/259": port 259 is not on Leaf001 (0x0000000000200001): its ports are 1 to 4`,
 		"Leaf001/4":         `fail "Leaf001/4": port 4 of Leaf001 (0x0000000000200001) has no cable`,
 		"node/a;1":          `fail "node/a;1": node/a;1 (0x0000000000100002) has no cable`,
+		"Leaf001/3,leaf01":  `fail "leaf01": no node has the description or GUID "leaf01": did you mean "Leaf001"?`,
+		"Leaf001/3,":        `fail "": no node has the description or GUID ""`,
 		"Leaf001/3/3" + " ": `fail "Leaf001/3/3 ": no node has the description or GUID "Leaf001/3": did you mean "Leaf000/1"?`,
 	} {
 		f := failable()

@@ -50,7 +50,7 @@ those of the whole plan.`,
 			return with(cmd, func(ctx context.Context, c *api.Client) error { return f.ask(ctx, cmd, c, q) })
 		},
 	}
-	cmd.Flags().StringArrayVar(&f.fail, "fail", nil, "take a node (description or GUID) or a cable (NODE/PORT) out; repeatable")
+	cmd.Flags().StringArrayVar(&f.fail, "fail", nil, "take a node (description or GUID) or a cable (NODE/PORT) out; a comma separates several")
 	if err := cmd.RegisterFlagCompletionFunc("fail", failureNames); err != nil {
 		panic(err) // the flag is not the one above
 	}

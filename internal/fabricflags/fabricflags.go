@@ -31,7 +31,7 @@ func (f *Fabric) Register(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	fs.StringVar(&f.Topology, "topology", "", "output of ibnetdiscover, an opensm-subnet.lst, a file of ibdiagnet (ibnetdiscover, lst, db_csv) or a .topo file")
 	fs.StringVar(&f.Baseline, "baseline", "", "what the fabric is meant to be (default: what the topology shows before --fail)")
-	fs.StringArrayVar(&f.Fail, "fail", nil, "take a node (description or GUID) or a cable (NODE/PORT) out; repeatable")
+	fs.StringArrayVar(&f.Fail, "fail", nil, "take a node (description or GUID) or a cable (NODE/PORT) out; a comma separates several")
 	fs.StringVar(&f.names, "node-name-map", "", "a node-name map, as OpenSM and the diagnostic tools read it")
 	fs.StringVar(&f.Exclude, "exclude", "", "regular expression of host descriptions that take no part in the exchange")
 	fs.StringArrayVar(&f.roles, "role", nil, "ROLE=REGEX: hosts with such descriptions are of that role, which is aggregation, gateway, storage or management, and take no part; repeatable")

@@ -31,7 +31,7 @@ type lanesFlags struct {
 func (f *lanesFlags) register(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	fs.StringVar(&f.fabric.Topology, "fabric", "", "the fat tree that joins the NICs, to pin stages on its lanes: output of ibnetdiscover, or an opensm-subnet.lst")
-	fs.StringArrayVar(&f.fabric.Fail, "fail", nil, "with --fabric: take a node (description or GUID) or a cable (NODE/PORT) out; repeatable")
+	fs.StringArrayVar(&f.fabric.Fail, "fail", nil, "with --fabric: take a node (description or GUID) or a cable (NODE/PORT) out; a comma separates several")
 	registerForsd(cmd, &f.forsd)
 	fs.StringVar(&f.nics, "nics", "", "with --fabric or --forsd: the hosts that are the NICs, a line each, server by server (default: all hosts, in the order of forsctl topology)")
 	f.fabric.LMC.Register(cmd)

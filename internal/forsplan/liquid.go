@@ -54,7 +54,7 @@ func (f *liquidInput) register(cmd *cobra.Command) {
 	fs.StringVar(&f.allocation, "allocation", "", "nodes on each switch of the network, the first ones of each: 4,4,0,3 (default: all)")
 	fs.StringVar(&f.fabric.Topology, "topology", "", "instead of a network: output of ibnetdiscover, or an opensm-subnet.lst")
 	fs.StringVar(&f.lfts, "lfts", "", "forwarding tables of the fabric: lfts.dump, opensm-lfts.dump, or the output of dump_fts")
-	fs.StringArrayVar(&f.fabric.Fail, "fail", nil, "take a node (description or GUID) or a cable (NODE/PORT) of the fabric out; repeatable")
+	fs.StringArrayVar(&f.fabric.Fail, "fail", nil, "take a node (description or GUID) or a cable (NODE/PORT) of the fabric out; a comma separates several")
 	fs.StringVar(&f.fabric.Exclude, "exclude", "", "regular expression of host descriptions that take no part")
 	fs.StringVar(&f.hosts, "hosts", "", "only these hosts of the fabric: names, GUIDs or a hostlist, node[01-16]")
 	fs.StringVar(&f.pairs, "pairs", "", "only these pairs: a file of lines SOURCE,DESTINATION (default: each to each)")
