@@ -24,20 +24,20 @@ const moreMoves = 100
 // baseWays chooses a way from each leaf to the base LID of each server.
 type baseWays struct {
 	*Result
-	n      int          // servers
-	way    []int16      // [leaf·n + server] as in pods.Plan; −1 on one leaf and without a way
-	whole  []int16      // [leaf·n + server] that of the whole tree, −2 if it is dead
-	mid    []entry      // [mid·n + server] the lane that it takes upwards
-	top    []entry      // [top·n + server] the lane downwards, where the top has several
-	down   []entry      // [index of a mid in its pod·n + server] the plane downwards
-	many   []bool       // [top] whether it has several
-	steps  [][]int32    // [cable] servers from the first of the sending leaf to the one that gets it, of units off the ways of the whole tree; nil until relieve
-	load   []int32      // [cable] transfers of the exchange
-	fair   int32        // transfers that some cable carries with any tables
-	usual  [][]uint8    // [node] the tables of the tree without a plan
-	sent   map[int]bool // [block] of a table, see block: that it changes anyway
-	window int          // blocks of a table
-	laned  bool         // plans go by the lanes of LIDs
+	n      int       // servers
+	way    []int16   // [leaf·n + server] as in pods.Plan; −1 on one leaf and without a way
+	whole  []int16   // [leaf·n + server] that of the whole tree, −2 if it is dead
+	mid    []entry   // [mid·n + server] the lane that it takes upwards
+	top    []entry   // [top·n + server] the lane downwards, where the top has several
+	down   []entry   // [index of a mid in its pod·n + server] the plane downwards
+	many   []bool    // [top] whether it has several
+	steps  [][]int32 // [cable] servers from the first of the sending leaf to the one that gets it, of units off the ways of the whole tree; nil until relieve
+	load   []int32   // [cable] transfers of the exchange
+	fair   int32     // transfers that some cable carries with any tables
+	usual  [][]uint8 // [node] the tables of the tree without a plan
+	sent   []bool    // [block] of a table, see block: that it changes anyway
+	window int       // blocks of a table
+	laned  bool      // plans go by the lanes of LIDs
 }
 
 // entry is what a table has for a base LID, while units use it.
@@ -63,7 +63,7 @@ func (w *baseWays) cablesOf(a, b int, way int16) (of [4]int, n int) {
 // newBaseWays gives all units the ways of the whole tree that live.
 func newBaseWays(r *Result, usual *lft.Tables) *baseWays {
 	t, leaves := r.Tree, len(r.shape.Leaves)
-	w := &baseWays{Result: r, n: len(t.Servers), many: severalLanes(t), sent: map[int]bool{}, fair: int32(r.Plan.LowerBound)}
+	w := &baseWays{Result: r, n: len(t.Servers), many: severalLanes(t), fair: int32(r.Plan.LowerBound)}
 	w.way, w.whole = make([]int16, leaves*w.n), make([]int16, leaves*w.n)
 	w.mid, w.top, w.down = make([]entry, len(t.Mids)*w.n), make([]entry, len(t.Tops)*w.n), make([]entry, t.MidsPerPod()*w.n)
 	w.load = make([]int32, 2*leaves*t.Planes+2*t.Pods*len(t.Lanes))
@@ -71,6 +71,7 @@ func newBaseWays(r *Result, usual *lft.Tables) *baseWays {
 	for _, out := range w.usual {
 		w.window = max(w.window, len(out)/lft.Block+1)
 	}
+	w.sent = make([]bool, len(w.usual)*w.window)
 	whole := r.wholeWays()
 	for d := range t.Servers {
 		for a := range r.shape.Leaves {
@@ -176,9 +177,19 @@ func (w *baseWays) excess(a, d int, way int16) (excess int64) {
 	return excess
 }
 
-// blocks is how many blocks of tables a unit changes by a way, and the load of its cables:
-// first in how many steps of the linear shift others that have moved pass them too.
-func (w *baseWays) blocks(a, d int, way int16) (blocks int, load int64) {
+// blocks is how many blocks of tables a unit changes by a way.
+func (w *baseWays) blocks(a, d int, way int16) (blocks int) {
+	w.entries(a, d, way, func(e lft.Entry) {
+		if w.usual[e.Node][e.LID] != e.Port && !w.sent[w.block(e)] {
+			blocks++
+		}
+	})
+	return blocks
+}
+
+// met is the load of the cables of a unit's way: first in how many steps of the linear shift
+// others that have moved pass them too.
+func (w *baseWays) met(a, d int, way int16) (load int64) {
 	of, n := w.cablesOf(a, int(w.home(int32(d))), way)
 	for _, i := range of[:n] {
 		load += int64(w.load[i])
@@ -190,12 +201,7 @@ func (w *baseWays) blocks(a, d int, way int16) (blocks int, load int64) {
 			load += int64(max(0, w.Plan.Group-min(apart, w.n-apart))) << 32
 		}
 	}
-	w.entries(a, d, way, func(e lft.Entry) {
-		if w.usual[e.Node][e.LID] != e.Port && !w.sent[w.block(e)] {
-			blocks++
-		}
-	})
-	return blocks, load
+	return load
 }
 
 func (w *baseWays) block(e lft.Entry) int { return int(e.Node)*w.window + int(e.LID)/lft.Block }
@@ -214,20 +220,28 @@ func (w *baseWays) entries(a, d int, way int16, entry func(lft.Entry)) {
 }
 
 // best is the way that a unit without one may take at the least excess, then the fewest
-// blocks, then load, of those that are not barred; −1 if none is left.
-func (w *baseWays) best(a, d int, barred func(way int16) bool) (best move) {
+// blocks, then load, of those that are not barred and have no more excess and blocks than another
+// move, if that is one; −1 if none is left.
+func (w *baseWays) best(a, d int, than move, barred func(way int16) bool) (best move) {
 	b, lanes := int(w.home(int32(d))), len(w.Tree.Lanes)
 	within := w.shape.Leaves[a].Pod == w.shape.Leaves[b].Pod
 	best = move{at: a*w.n + d, way: -1}
 	for way := range int16(lanes + w.Tree.Planes) {
-		if (int(way) >= lanes) != within || !w.shape.Lives(a, b, way) || !w.allows(a, d, way) || barred(way) {
+		if (int(way) >= lanes) != within {
 			continue
 		}
 		m := move{at: best.at, way: way, excess: w.excess(a, d, way)}
-		if best.way >= 0 && m.excess > best.excess {
+		if than.way >= 0 && m.excess > than.excess || best.way >= 0 && m.excess > best.excess {
 			continue
 		}
-		if m.blocks, m.load = w.blocks(a, d, way); m.before(best) {
+		if !w.shape.Lives(a, b, way) || !w.allows(a, d, way) {
+			continue
+		}
+		m.blocks = w.blocks(a, d, way)
+		if than.way >= 0 && m.excess == than.excess && m.blocks > than.blocks || best.way >= 0 && m.excess == best.excess && m.blocks > best.blocks {
+			continue
+		}
+		if m.load = w.met(a, d, way); m.before(best) && !barred(way) {
 			best = m
 		}
 	}
@@ -253,7 +267,7 @@ func (m move) before(than move) bool {
 
 // choose gives a unit the way that costs least; it is false if no way is left.
 func (w *baseWays) choose(a, d int) bool {
-	m := w.best(a, d, func(int16) bool { return false })
+	m := w.best(a, d, move{way: -1}, func(int16) bool { return false })
 	if m.way < 0 {
 		return false
 	}

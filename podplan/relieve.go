@@ -32,7 +32,7 @@ func (w *baseWays) relieve() bool {
 			}
 		}
 	}
-	barred, made := map[move]int{}, []move{}
+	barred, made := map[[2]int]int{}, []move{}
 	least, until := total, patience
 	for step := 0; total > 0 && step < until; step++ {
 		next := move{way: -1}
@@ -43,12 +43,15 @@ func (w *baseWays) relieve() bool {
 				return
 			}
 			w.use(a, d, was, -1)
-			m := w.best(a, d, func(way int16) bool {
-				return way == was || w.laned && w.planeOf(way) == w.planeOf(w.whole[at]) || barred[move{at: at, way: way}] > step
-			})
-			if m.excess -= w.excess(a, d, was); was == w.whole[at] {
-				m.blocks++
+			than, less, more := next, w.excess(a, d, was), 0
+			if was == w.whole[at] {
+				more = 1
 			}
+			than.excess, than.blocks = than.excess+less, than.blocks-more
+			m := w.best(a, d, than, func(way int16) bool {
+				return way == was || w.laned && w.planeOf(way) == w.planeOf(w.whole[at]) || barred[[2]int{at, int(way)}] > step
+			})
+			m.excess, m.blocks = m.excess-less, m.blocks+more
 			if w.use(a, d, was, 1); m.before(next) {
 				next = m
 			}
@@ -57,7 +60,7 @@ func (w *baseWays) relieve() bool {
 			break
 		}
 		was := move{at: next.at, way: w.way[next.at]}
-		made, barred[was] = append(made, was), step+keepOff
+		made, barred[[2]int{was.at, int(was.way)}] = append(made, was), step+keepOff
 		left += w.change(next)
 		if total += next.excess; total < least {
 			least, until = total, step+patience
